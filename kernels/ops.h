@@ -1,0 +1,159 @@
+/* ops.h - the arithmetic that a network needs, as one table that each back end fills.
+ *
+ * ref   kernels/ref/   plain loops, double sums: the definition of truth
+ * cpu   kernels/cpu/   vectors and threads; compiled once per processor level
+ * cuda  kernels/cuda/  (a later issue)
+ *
+ * Shape letters, used everywhere: B batch, T rows (tokens of all sequences together), D width, H query
+ * heads, K key/value heads, E head dim, F ffn, V vocabulary, L layers, R wanted rows, S cache slots.
+ * Row-major; the last letter is contiguous. Activations are float. Pointers to activations are memory
+ * of the back end (`alloc`); index arrays (tokens, positions, slots) are host memory.
+ *
+ * Precision: products accumulate in fp32 (ref: double), one accumulator per output with the inner
+ * index ascending, so a result does not depend on the number of threads. Softmax sums and the head's
+ * log-sum-exp accumulate in double. Ties go to the lowest index.
+ */
+#ifndef KERNELS_OPS_H
+#define KERNELS_OPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/pool.h"
+
+enum dtype { DTYPE_F32, DTYPE_BF16 };
+enum memory_kind { MEMORY_WEIGHTS, MEMORY_KV, MEMORY_ACTIVATIONS, MEMORY_KINDS };
+
+/* Bytes, now and at most since the last reset. Same words as torch: requested = asked for, allocated =
+ * handed out after rounding, reserved = obtained from the system. Here each block comes straight
+ * from the system, so reserved is allocated rounded up to pages. requested <= allocated <= reserved. */
+struct memory {
+    size_t requested, allocated, reserved;
+    size_t requested_peak, allocated_peak, reserved_peak;
+    size_t kind[MEMORY_KINDS]; /* allocated, by what it is for */
+    size_t cap;                /* --mem-cap: alloc answers NULL beyond it; 0: none */
+};
+
+/* A weight matrix y = x W^T, W [rows, cols] as in the checkpoint. `data` is packed in the layout of the
+ * back end that made it and is opaque to everyone else. */
+struct mat {
+    void *data;
+    enum dtype dtype;
+    size_t rows, cols; /* outputs N, inputs K */
+};
+
+struct ops;
+struct backend {
+    const struct ops *ops;
+    struct pool *pool;
+    struct memory memory;
+};
+
+enum mask { MASK_CAUSAL, MASK_FULL, MASK_BLOCK_CAUSAL };
+
+/* The keys that the rows of one sequence may read, and the rows themselves. */
+struct attn_seq {
+    size_t row_begin, rows;  /* this sequence's rows in q */
+    const int32_t *slots;    /* [n_slots] cache slots, any order */
+    const int32_t *slot_pos; /* [n_slots] absolute position of each slot's token */
+    size_t n_slots;
+};
+struct attn {
+    const float *q;       /* [T, H*E], rotated */
+    float *y;             /* [T, H*E]; must not overlap q */
+    const float *k, *v;   /* [S, K*E], rotated keys */
+    const int32_t *pos;   /* [T] absolute positions of the rows */
+    const struct attn_seq *seqs;
+    size_t n_seqs;
+    size_t heads, kv_heads, head_dim;
+    enum mask mask;
+    size_t mask_block;    /* MASK_BLOCK_CAUSAL: a row sees keys whose pos/block <= its own */
+};
+
+/* What the head must answer, and how a token is chosen. */
+struct head_query {
+    double temperature;   /* 0: argmax. > 0: argmax of logit + T * Gumbel noise, in double */
+    uint64_t seed;        /* with keys[]: noise of (row r, id v) = rng_at(seed, keys[r], v) */
+    const uint64_t *keys; /* [R], may be NULL at temperature 0 */
+    double cfg_scale;     /* > 0: logits = u + (1 + cfg_scale) (c - u) with xu below */
+    const int32_t *ban;   /* ids with logit -inf before anything else */
+    size_t n_ban;
+    const int32_t *quiet; /* ids left out of the softmax after the choice: their probability is 0 */
+    size_t n_quiet;
+    const int32_t *target; /* [R] ids whose log-probability is wanted, or NULL */
+};
+struct head_row {
+    int32_t id;           /* chosen */
+    int32_t runner_up;    /* second best logit without noise; -1 when V = 1 */
+    float prob;           /* softmax(logits)[id], temperature 1, no noise */
+    float runner_up_prob;
+    float gap;            /* best minus second best logit, without noise */
+    float entropy;        /* of the softmax, nats */
+    double log_prob;      /* log prob, double */
+    double target_log_prob; /* log softmax(logits)[target]; 0 without targets */
+    int bad;              /* 1: a NaN or +Inf was met, or every logit is -Inf */
+};
+
+struct ops {
+    const char *name;      /* "ref", "cpu" */
+    const char *level;     /* instruction set in use: "x86-64-v4", "portable", ... */
+
+    /* Memory of the back end, 64-byte aligned, cleared. NULL when the cap or the machine says no:
+     * an ordinary answer, recorded as `oom`. */
+    void *(*alloc)(struct backend *b, size_t bytes, enum memory_kind kind);
+    void (*free)(struct backend *b, void *p);
+
+    /* Packs rows x cols host floats (row-major) as `dtype`. -1: no memory. */
+    int (*mat_make)(struct backend *b, struct mat *m, const float *w, size_t rows, size_t cols,
+                    enum dtype dtype);
+    void (*mat_free)(struct backend *b, struct mat *m);
+
+    /* y[T, D] = rows `token` of W. */
+    void (*embed)(struct backend *b, float *y, const struct mat *w, const int32_t *token, size_t T);
+    /* y[t,d] = x[t,d] / sqrt(mean_d x^2 + eps) * g[d]. y may be x. */
+    void (*rmsnorm)(struct backend *b, float *y, const float *x, const float *g, size_t T, size_t D,
+                    double eps);
+    /* y[T, N] = x[T, K] W^T, or y += with `add`. work: matmul_work bytes. */
+    void (*matmul)(struct backend *b, float *y, const float *x, const struct mat *w, size_t T,
+                   int add);
+    /* Rotates pairs (j, j + E/2) of each of `heads` heads of x[T, heads*E] by pos * inv_freq[j]
+     * (angle, sine, cosine in fp32 from an fp32 product). sign -1 rotates back. */
+    void (*rope)(struct backend *b, float *x, const int32_t *pos, const float *inv_freq, size_t T,
+                 size_t heads, size_t E, int sign);
+    /* cache[slot[t], :] = x[t, :], rows of n floats. */
+    void (*store)(struct backend *b, float *cache, const float *x, const int32_t *slot, size_t T,
+                  size_t n);
+    /* y = softmax(q k^T / sqrt(E) + mask) v. Query head h reads key head h / (H/K). A row that sees no
+     * key gives zeros. work: attention_work(...) floats. Source: Milakov & Gimelshein 2018 (online
+     * softmax), models.md 1.3 and 4.2. */
+    void (*attention)(struct backend *b, const struct attn *a, float *work);
+    size_t (*attention_work)(const struct backend *b, size_t max_rows, size_t max_slots,
+                             size_t head_dim, size_t group);
+    /* y = silu(gate) * up, n values; y may be gate. */
+    void (*swiglu)(struct backend *b, float *y, const float *gate, const float *up, size_t n);
+    /* One streaming pass over the vocabulary for R rows x[R, D] (xu: unconditional rows for CFG, or
+     * NULL). logits: NULL, or [R, V] that gets the (guided, banned) logits. work: head_work floats. */
+    void (*head)(struct backend *b, const struct mat *w, const float *x, const float *xu, size_t R,
+                 const struct head_query *q, struct head_row *out, float *logits, float *work);
+    size_t (*head_work)(const struct backend *b, size_t R, size_t V);
+    /* out[i, :] = x[row[i], :], rows of n floats. */
+    void (*gather)(struct backend *b, float *out, const float *x, const int32_t *row, size_t R,
+                   size_t n);
+};
+
+/* device "auto" | "ref" | "cpu" | "cuda[:N]"; threads 0 = all that we may use. NULL: no such usable
+ * device (EXIT_NO_DEVICE by the caller). The result is the caller's (backend_close). */
+struct backend *backend_open(const char *device, size_t threads, size_t mem_cap);
+void backend_close(struct backend *b);
+/* peak := current, for all three counters. */
+void memory_reset_peak(struct memory *m);
+/* For the back ends: accounts for a block of `bytes`; -1 when the cap forbids it. */
+int memory_take(struct memory *m, size_t bytes, enum memory_kind kind);
+void memory_give(struct memory *m, size_t bytes, enum memory_kind kind);
+size_t memory_rounded(size_t bytes);  /* allocated for requested: multiple of 64 */
+size_t memory_pages(size_t allocated); /* reserved for allocated: multiple of 4096 */
+
+extern const struct ops ops_ref;
+const struct ops *ops_cpu(void); /* the best level that this processor has */
+
+#endif

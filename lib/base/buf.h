@@ -1,0 +1,26 @@
+/* buf.h - a growable run of bytes, always ended by a NUL that does not count.
+ *
+ *     struct buf b = {0};
+ *     buf_format(&b, "%d", 7);
+ *     puts(b.data);
+ *     buf_free(&b);
+ */
+#ifndef BASE_BUF_H
+#define BASE_BUF_H
+
+#include <stddef.h>
+
+struct buf {
+    char *data; /* NULL while empty; owned by the buf */
+    size_t len, cap;
+};
+
+void buf_reserve(struct buf *b, size_t more); /* room for `more` bytes and the NUL */
+void buf_put(struct buf *b, const void *bytes, size_t n);
+void buf_text(struct buf *b, const char *s);
+void buf_char(struct buf *b, char c);
+void buf_format(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void buf_clear(struct buf *b); /* length 0, memory kept */
+void buf_free(struct buf *b);  /* memory given back, *b all zero */
+
+#endif

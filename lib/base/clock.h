@@ -1,0 +1,11 @@
+/* clock.h - time. Durations come from the monotonic clock; wall time is for humans only. */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+
+#include <stdint.h>
+
+int64_t clock_ns(void);                 /* CLOCK_MONOTONIC_RAW, nanoseconds */
+void clock_wall(char text[32]);         /* RFC 3339 UTC, "2026-11-20T10:13:00Z" */
+int64_t clock_resolution_ns(void);      /* smallest non-zero step seen between two readings */
+
+#endif

@@ -1,0 +1,67 @@
+/* err.c - error texts. Every byte below space, and DEL, is written as \xNN, so that a hostile file
+ * name or tensor name cannot paint the terminal or break a line. */
+#include "lib/base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Copies src into dst[size] with control bytes escaped; cuts at the end. */
+static void escape(char *dst, size_t size, const char *src)
+{
+    size_t n = 0;
+    for (; *src; src++) {
+        unsigned char c = (unsigned char)*src;
+        int plain = c >= 32 && c != 127;
+        if (n + (plain ? 1 : 4) >= size)
+            break;
+        if (plain)
+            dst[n++] = (char)c;
+        else
+            n += (size_t)snprintf(dst + n, size - n, "\\x%02x", c);
+    }
+    dst[n] = 0;
+}
+
+int err_set(struct err *e, int code, const char *format, ...)
+{
+    if (!e || e->code)
+        return -1;
+    char raw[sizeof e->text];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(raw, sizeof raw, format, ap);
+    va_end(ap);
+    e->code = code;
+    escape(e->text, sizeof e->text, raw);
+    return -1;
+}
+
+int err_prefix(struct err *e, const char *format, ...)
+{
+    if (!e || !e->code)
+        return -1;
+    char where[sizeof e->text], old[sizeof e->text], both[2 * sizeof e->text + 4];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(where, sizeof where, format, ap);
+    va_end(ap);
+    memcpy(old, e->text, sizeof old);
+    snprintf(both, sizeof both, "%s: %s", where, old);
+    escape(e->text, sizeof e->text, both);
+    return -1;
+}
+
+_Noreturn void err_die(const char *tool, const struct err *e)
+{
+    fflush(stdout);
+    fprintf(stderr, "%s: %s\n", tool, e->text);
+    exit(e->code ? e->code : EXIT_INTERNAL);
+}
+
+_Noreturn void err_machine(const char *file, int line, const char *what)
+{
+    fprintf(stderr, "crossover: %s:%d: %s\n", file, line, what);
+    exit(EXIT_INTERNAL);
+}

@@ -1,0 +1,45 @@
+/* err.h - how a library says that data is wrong.
+ *
+ * A function that can meet bad data returns 0 (good) or -1 (bad) and fills a caller's `struct err`.
+ * Libraries never print and never exit; a tool prints `text` and leaves with `code`.
+ *
+ *     struct err e = {0};
+ *     if (config_load(&cfg, path, &e)) err_die("gen-llada", &e);
+ */
+#ifndef BASE_ERR_H
+#define BASE_ERR_H
+
+/* Exit codes of every tool (sysexits numbering; README, "Exit codes"). */
+enum exit_code {
+    EXIT_OK = 0,
+    EXIT_FAILED_RECORDS = 1, /* done, but some records carry an error */
+    EXIT_BAD_USAGE = 64,
+    EXIT_BAD_DATA = 65,
+    EXIT_NO_INPUT = 66,
+    EXIT_NO_DEVICE = 69,
+    EXIT_INTERNAL = 70,
+    EXIT_CANNOT_CREATE = 73,
+    EXIT_IO = 74,
+    EXIT_BUSY = 75
+};
+
+struct err {
+    int code;        /* an exit_code; 0 = nothing went wrong */
+    char text[1024]; /* one line: what, where, expected, got; control bytes escaped */
+};
+
+/* Fills *e (the first error wins: a later call leaves an earlier one in place) and returns -1, so
+ * that `return err_set(e, EXIT_BAD_DATA, ...)` is the whole error path. e may be NULL. */
+int err_set(struct err *e, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Puts "where: " in front of the text of *e. Returns -1. */
+int err_prefix(struct err *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* For tools only: prints "tool: text" and exits with e->code (EXIT_INTERNAL when 0). */
+_Noreturn void err_die(const char *tool, const struct err *e);
+
+/* The machine failed (no host memory, a broken invariant of the system): prints and exits 70. */
+_Noreturn void err_machine(const char *file, int line, const char *what);
+
+#endif

@@ -1,0 +1,35 @@
+/* file.h - files that appear whole or not at all, and files that are read with a limit. */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+/* An output. "-" is standard output; any other path is written as ".NAME.tmp.PID" in the same
+ * folder and renamed on commit. */
+struct out {
+    FILE *f;
+    char *path, *temp; /* NULL for standard output */
+};
+/* -1: EXIT_CANNOT_CREATE. */
+int out_open(struct out *o, const char *path, struct err *e);
+/* Flushes, checks, syncs, renames. -1: EXIT_IO, and the temporary file is removed. */
+int out_commit(struct out *o, struct err *e);
+/* Removes the temporary file. Safe after a commit. */
+void out_abandon(struct out *o);
+
+/* Reads a whole file of at most `limit` bytes into *b. -1: EXIT_NO_INPUT, EXIT_IO, or EXIT_BAD_DATA
+ * when it is larger. */
+int file_read(const char *path, size_t limit, struct buf *b, struct err *e);
+
+/* 1 when both names are the same existing file, else 0. */
+int file_same(const char *a, const char *b);
+int file_exists(const char *path);   /* any kind */
+int file_is_folder(const char *path);
+/* Makes the folder and its parents. -1: EXIT_CANNOT_CREATE. */
+int file_make_folder(const char *path, struct err *e);
+
+#endif

@@ -1,0 +1,23 @@
+/* hash.h - SHA-256 of streams and files (libcrypto does the work). */
+#ifndef BASE_HASH_H
+#define BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+
+struct hash; /* a running SHA-256 */
+
+struct hash *hash_new(void);
+void hash_add(struct hash *h, const void *bytes, size_t n);
+/* Writes 64 hex digits and a NUL of what was added so far; more may be added afterwards. */
+void hash_hex(const struct hash *h, char hex[65]);
+void hash_free(struct hash *h);
+
+/* SHA-256 of a whole file. -1: not readable (EXIT_NO_INPUT) or read error (EXIT_IO). */
+int hash_file(const char *path, char hex[65], struct err *e);
+/* SHA-256 of bytes in memory. */
+void hash_bytes(const void *bytes, size_t n, char hex[65]);
+
+#endif

@@ -1,0 +1,68 @@
+/* mem.c - see mem.h. A benchmark that has lost an allocation has no honest answer, hence exit. */
+#include "lib/base/mem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/err.h"
+
+static void *checked(void *p)
+{
+    if (!p)
+        err_machine(__FILE__, __LINE__, "out of host memory");
+    return p;
+}
+
+void *mem_alloc(size_t bytes)
+{
+    return checked(malloc(bytes ? bytes : 1));
+}
+
+void *mem_zero(size_t count, size_t size)
+{
+    return checked(calloc(count ? count : 1, size ? size : 1));
+}
+
+void *mem_resize(void *p, size_t count, size_t size)
+{
+    size_t bytes;
+    if (size_mul(count, size, &bytes))
+        err_machine(__FILE__, __LINE__, "size overflow");
+    return checked(realloc(p, bytes ? bytes : 1));
+}
+
+char *mem_text(const char *s)
+{
+    return checked(strdup(s));
+}
+
+char *mem_format(const char *format, ...)
+{
+    char *text = NULL;
+    va_list ap;
+    va_start(ap, format);
+    int n = vasprintf(&text, format, ap);
+    va_end(ap);
+    return checked(n < 0 ? NULL : text);
+}
+
+void *mem_aligned(size_t bytes)
+{
+    size_t padded;
+    if (size_add(bytes, 63, &padded))
+        err_machine(__FILE__, __LINE__, "size overflow");
+    padded &= ~(size_t)63;
+    return checked(aligned_alloc(64, padded ? padded : 64));
+}
+
+int size_mul(size_t a, size_t b, size_t *out)
+{
+    return __builtin_mul_overflow(a, b, out) ? -1 : 0;
+}
+
+int size_add(size_t a, size_t b, size_t *out)
+{
+    return __builtin_add_overflow(a, b, out) ? -1 : 0;
+}

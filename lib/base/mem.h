@@ -1,0 +1,31 @@
+/* mem.h - memory that is there or the process ends, and arithmetic on sizes that cannot wrap. */
+#ifndef BASE_MEM_H
+#define BASE_MEM_H
+
+#include <stddef.h>
+
+/* Like malloc, calloc, realloc, strdup; on failure one line on standard error and exit 70.
+ * The result is the caller's to free(). Sizes of 0 give a valid pointer. */
+void *mem_alloc(size_t bytes);
+void *mem_zero(size_t count, size_t size);
+void *mem_resize(void *p, size_t count, size_t size);
+char *mem_text(const char *s);
+char *mem_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Aligned to 64 bytes (a cache line, an AVX-512 vector); freed with free(). Not cleared. */
+void *mem_aligned(size_t bytes);
+
+/* *out = a*b or a+b; -1 when it would wrap. For sizes that come from a file. */
+int size_mul(size_t a, size_t b, size_t *out);
+int size_add(size_t a, size_t b, size_t *out);
+
+/* Growable array of any element: makes room for one more. `p`, `n`, `cap` as usual. */
+#define MEM_GROW(p, n, cap)                                                                     \
+    do {                                                                                        \
+        if ((n) >= (cap)) {                                                                     \
+            (cap) = (cap) ? 2 * (cap) : 16;                                                     \
+            (p) = mem_resize((p), (cap), sizeof *(p));                                          \
+        }                                                                                       \
+    } while (0)
+
+#endif

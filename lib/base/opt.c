@@ -1,0 +1,249 @@
+/* opt.c - options from one table; see opt.h. Every number is parsed whole and range-checked here,
+ * so that no tool can meet "--seed 1e9x" or a value that wrapped. */
+#include "lib/base/opt.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/err.h"
+
+enum { MAX_OPTIONS = 96, FIRST_CODE = 256 };
+
+_Noreturn void opt_usage(const struct tool *t, const char *format, ...)
+{
+    char text[512];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    struct err e = {0};
+    err_set(&e, EXIT_BAD_USAGE, "%s (try '%s --help')", text, t->name);
+    err_die(t->name, &e);
+}
+
+static void print_option(const struct opt *o)
+{
+    if (o->type == OPT_HEADING) {
+        printf("\n%s\n", o->help);
+        return;
+    }
+    char left[80];
+    int n = o->letter ? snprintf(left, sizeof left, "  -%c, --%s", o->letter, o->name)
+                      : snprintf(left, sizeof left, "      --%s", o->name);
+    const char *value = o->type == OPT_CHOICE ? o->choices : o->arg;
+    if (o->type != OPT_FLAG && value)
+        snprintf(left + n, sizeof left - (size_t)n, "=%s", value);
+    if (strlen(left) > 30)
+        printf("%s\n%32s%s\n", left, "", o->help);
+    else
+        printf("%-32s%s\n", left, o->help);
+}
+
+static void print_help(const struct tool *t)
+{
+    printf("%s - %s\n\nExamples:\n", t->name, t->about);
+    const char *line = t->examples;
+    while (line && *line) {
+        size_t n = strcspn(line, "\n");
+        printf("  %.*s\n", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+    printf("\nOptions:\n");
+    for (const struct opt *o = t->options; o->name; o++)
+        print_option(o);
+    printf("      --help                    this text\n");
+    printf("      --version                 version and commit\n");
+    if (t->notes)
+        printf("\n%s", t->notes);
+}
+
+/* Whole-text integer with an optional K/M/G suffix. -1 when malformed or out of int64. */
+static int parse_int(const char *s, int suffix, int64_t *out)
+{
+    char *end;
+    errno = 0;
+    if (!((*s >= '0' && *s <= '9') || *s == '-'))
+        return -1;
+    long long v = strtoll(s, &end, 10);
+    if (errno || end == s)
+        return -1;
+    int64_t scale = 1;
+    if (suffix && *end) {
+        const char *p = strchr("KkMmGg", *end);
+        if (!p)
+            return -1;
+        scale = (int64_t)1 << (10 * ((p - "KkMmGg") / 2 + 1));
+        end++;
+    }
+    if (*end || __builtin_mul_overflow((int64_t)v, scale, out))
+        return -1;
+    return 0;
+}
+
+static int in_range(const struct opt *o, double v)
+{
+    return (o->lo == 0 && o->hi == 0) || (v >= o->lo && v <= o->hi); /* exact: 0, 0 = unbounded */
+}
+
+static int is_choice(const char *choices, const char *s)
+{
+    size_t n = strlen(s);
+    for (const char *p = choices; n && p; p = strchr(p, '|'), p = p ? p + 1 : NULL)
+        if (!strncmp(p, s, n) && (p[n] == '|' || !p[n]))
+            return 1;
+    return 0;
+}
+
+static void set_number(const struct tool *t, const struct opt *o, const char *s)
+{
+    double v = NAN;
+    int64_t i = 0;
+    int bad;
+    if (o->type == OPT_REAL) {
+        char *end;
+        v = strtod(s, &end);
+        bad = end == s || *end || !isfinite(v) || strpbrk(s, "xX \t");
+    } else {
+        bad = parse_int(s, o->type == OPT_BYTES, &i);
+        v = (double)i;
+    }
+    if (bad || !in_range(o, v)) {
+        char range[96] = "";
+        if (o->lo != 0 || o->hi != 0) /* exact: see in_range */
+            snprintf(range, sizeof range, " from %.15g to %.15g", o->lo, o->hi);
+        opt_usage(t, "--%s: expected %s%s, got '%s'", o->name,
+                  o->type == OPT_REAL ? "a number" : "an integer", range, s);
+    }
+    if (o->type == OPT_REAL)
+        *(double *)o->to = v;
+    else
+        *(int64_t *)o->to = i;
+}
+
+static void set_value(const struct tool *t, const struct opt *o, const char *s)
+{
+    switch (o->type) {
+    case OPT_FLAG:
+        *(int *)o->to = 1;
+        break;
+    case OPT_TEXT:
+        *(const char **)o->to = s;
+        break;
+    case OPT_CHOICE:
+        if (!is_choice(o->choices, s))
+            opt_usage(t, "--%s: expected one of %s, got '%s'", o->name, o->choices, s);
+        *(const char **)o->to = s;
+        break;
+    case OPT_INT:
+    case OPT_REAL:
+    case OPT_BYTES:
+        set_number(t, o, s);
+        break;
+    case OPT_HEADING:
+        break;
+    }
+}
+
+/* Fills getopt's arrays from the table. Returns the number of long options. */
+static int build(const struct tool *t, struct option *lo, char *so, const struct opt **by_code)
+{
+    int n = 0, s = 0;
+    so[s++] = ':';
+    for (const struct opt *o = t->options; o->name; o++) {
+        if (o->type == OPT_HEADING)
+            continue;
+        if (n >= MAX_OPTIONS - 3)
+            err_machine(__FILE__, __LINE__, "too many options in the table");
+        by_code[n] = o;
+        lo[n] = (struct option){o->name, o->type == OPT_FLAG ? no_argument : required_argument,
+                                NULL, FIRST_CODE + n};
+        if (o->letter) {
+            so[s++] = (char)o->letter;
+            if (o->type != OPT_FLAG)
+                so[s++] = ':';
+        }
+        n++;
+    }
+    so[s] = 0;
+    lo[n] = (struct option){"help", no_argument, NULL, 'h'};
+    lo[n + 1] = (struct option){"version", no_argument, NULL, 'V'};
+    lo[n + 2] = (struct option){0};
+    return n;
+}
+
+static const struct opt *find_letter(const struct tool *t, int letter)
+{
+    for (const struct opt *o = t->options; o->name; o++)
+        if (o->letter == letter && o->type != OPT_HEADING)
+            return o;
+    return NULL;
+}
+
+/* getopt accepts unambiguous prefixes; this project does not, so that adding a flag never changes
+ * what an old command line means. */
+static void refuse_abbreviation(const struct tool *t, const char *word, const char *name)
+{
+    size_t n = strlen(name);
+    if (word && !strncmp(word, "--", 2) && strncmp(word + 2, name, n))
+        opt_usage(t, "unknown option '%s' (did you mean --%s?)", word, name);
+}
+
+int opt_parse(const struct tool *t, int argc, char **argv)
+{
+    struct option lo[MAX_OPTIONS];
+    char so[2 * MAX_OPTIONS + 2];
+    const struct opt *by_code[MAX_OPTIONS];
+    int n = build(t, lo, so, by_code), c;
+    opterr = 0;
+    optind = 1;
+    for (;;) {
+        const char *word = optind < argc ? argv[optind] : NULL;
+        if ((c = getopt_long(argc, argv, so, lo, NULL)) == -1)
+            break;
+        if (c == '?' || c == ':') {
+            const char *at = optind > 1 && optind <= argc ? argv[optind - 1] : "";
+            if (c == ':')
+                opt_usage(t, "option '%s' needs a value", word ? word : at);
+            opt_usage(t, "unknown option '%s'", word && word[0] == '-' && word[1] ? word : at);
+        }
+        if (c == 'h' && word && !strncmp(word, "--h", 3)) {
+            print_help(t);
+            exit(fflush(stdout) ? EXIT_IO : EXIT_OK);
+        }
+        if (c == 'V') {
+            printf("%s (crossover) %s, commit %s\n", t->name, version_text, version_commit);
+            exit(fflush(stdout) ? EXIT_IO : EXIT_OK);
+        }
+        const struct opt *o = c >= FIRST_CODE && c < FIRST_CODE + n ? by_code[c - FIRST_CODE]
+                                                                  : find_letter(t, c);
+        if (c >= FIRST_CODE)
+            refuse_abbreviation(t, word, o->name);
+        set_value(t, o, optarg);
+    }
+    return optind;
+}
+
+int opt_list(const char *text, int64_t *v, int max, int64_t lo, int64_t hi)
+{
+    int n = 0;
+    while (*text) {
+        char word[32];
+        size_t len = strcspn(text, ",");
+        if (n >= max || len == 0 || len >= sizeof word)
+            return -1;
+        memcpy(word, text, len);
+        word[len] = 0;
+        if (parse_int(word, 0, &v[n]) || v[n] < lo || v[n] > hi)
+            return -1;
+        n++;
+        text += len;
+        if (*text == ',' && !*++text)
+            return -1;
+    }
+    return n ? n : -1;
+}

@@ -1,0 +1,36 @@
+/* rng.h - counter-based random numbers: a number is a function of (seed, where), not of history.
+ *
+ * Philox4x32-10 maps a 128-bit counter and a 64-bit key to 128 random bits. Because the counter
+ * names the place (sample, step, position, vocabulary id), an interrupted run that resumes, a batch
+ * of another size or another back end draws the same numbers.
+ * Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11.
+ */
+#ifndef BASE_RNG_H
+#define BASE_RNG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The block function: out[4] = Philox4x32-10(counter[4], key[2]). */
+void rng_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
+
+/* 64 bits at the place (a, b) of stream `seed`. */
+uint64_t rng_at(uint64_t seed, uint64_t a, uint64_t b);
+
+/* A double in [0, 1) with 53 random bits, from 64 random bits. */
+double rng_unit(uint64_t bits);
+
+/* A new seed for a named part of the work: independent streams from one user seed. */
+uint64_t rng_derive(uint64_t seed, const char *name);
+
+/* A sequence, for code that has no natural place name. */
+struct rng {
+    uint64_t seed, stream, next;
+};
+uint64_t rng_next(struct rng *r);
+double rng_uniform(struct rng *r);                 /* [0, 1) */
+uint64_t rng_below(struct rng *r, uint64_t n);     /* 0 .. n-1, exactly uniform; n > 0 */
+double rng_normal(struct rng *r);                  /* mean 0, variance 1 (Box-Muller) */
+void rng_shuffle(struct rng *r, uint32_t *v, size_t n);
+
+#endif

@@ -1,0 +1,23 @@
+/* chat.h - chat templates as token text. Source: models.md 1.4 (LLaDA Instruct) and 4.5 (LLaMA 3,
+ * 3.1). The text already holds BOS, so it is encoded without the post-processor. */
+#ifndef MODEL_CHAT_H
+#define MODEL_CHAT_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+#include "lib/model/config.h"
+#include "lib/model/tokenizer.h"
+
+enum chat { CHAT_NONE, CHAT_LLAMA3, CHAT_LLAMA31, CHAT_LLADA };
+
+/* --chat auto|none|llama3|llama3.1|llada -> template. auto: none when the tokenizer lacks the header
+ * tokens, else by family (llama with rope_llama3: llama3.1). -1: unknown name, or the tokenizer
+ * lacks the template's tokens (EXIT_BAD_DATA). */
+int chat_choose(const char *name, const struct config *c, const struct tokenizer *t,
+                enum chat *out, struct err *e);
+
+struct chat_message { const char *role, *content; };
+/* Appends the template's text for these messages, ending with the assistant's header. */
+void chat_render(enum chat kind, const struct chat_message *m, size_t n, struct buf *out);
+
+#endif

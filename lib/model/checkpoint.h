@@ -1,0 +1,63 @@
+/* checkpoint.h - a model on disk: config, proved tensors in their roles, tokenizer folder.
+ *
+ * The roles hide the three naming schemes (llada, llama, llada re-exported under llama names).
+ * At open every expected tensor is there with the exact shape, and none is left over
+ * (`rotary_emb.inv_freq` buffers are ignored).
+ */
+#ifndef MODEL_CHECKPOINT_H
+#define MODEL_CHECKPOINT_H
+
+#include <jansson.h>
+
+#include "lib/io/safetensors.h"
+#include "lib/model/config.h"
+
+enum role {
+    ROLE_EMBED,     /* [V, D] */
+    ROLE_ATTN_NORM, /* [D] */
+    ROLE_Q,         /* [H*E, D] */
+    ROLE_K,         /* [K*E, D] */
+    ROLE_V,         /* [K*E, D] */
+    ROLE_O,         /* [D, H*E] */
+    ROLE_FFN_NORM,  /* [D] */
+    ROLE_GATE,      /* [F, D] */
+    ROLE_UP,        /* [F, D] */
+    ROLE_DOWN,      /* [D, F] */
+    ROLE_NORM,      /* [D] */
+    ROLE_HEAD,      /* [V, D]; the embedding when tied */
+    ROLE_COUNT
+};
+extern const char *const role_names[ROLE_COUNT]; /* "embed", "q", ... for messages */
+
+/* Rows and columns (columns = 1 for a norm) of a role under a config. */
+void role_shape(const struct config *c, enum role r, size_t *rows, size_t *cols);
+int role_per_layer(enum role r); /* 1: one per layer */
+
+struct checkpoint {
+    struct config config;
+    char *folder;            /* NULL for synth: */
+    struct tensors *tensors; /* NULL for synth: */
+    char (*names)[16];       /* unused names are zero; internal */
+};
+
+/* name: folder, org/name[@rev] in the cache, or synth:SHAPE. */
+int checkpoint_open(struct checkpoint *c, const char *name, uint64_t synth_seed, struct err *e);
+/* The tensor in a role; layer is ignored for roles that are not per layer. Never NULL for an open
+ * checkpoint that is not synth. */
+const struct tensor *checkpoint_tensor(const struct checkpoint *c, enum role r, size_t layer);
+/* Widens rows x cols values of any stored dtype (F32, F16, BF16) to float. For synth checkpoints the
+ * values are drawn: normal, std 0.02 (norms: ones), a function of (seed, role, layer, index). */
+void checkpoint_floats(const struct checkpoint *c, enum role r, size_t layer, float *out);
+/* "F32", "F16" or "BF16": the dtype of the matrices ("BF16" for synth). */
+const char *checkpoint_dtype(const struct checkpoint *c);
+/* Names and SHA-256 of the files, shapes, parameters: for meta records. */
+json_t *checkpoint_describe(const struct checkpoint *c);
+void checkpoint_close(struct checkpoint *c);
+
+/* Writes config.json and model.safetensors (dtype "F32" or "BF16") in the family's own names.
+ * weights(ctx, role, layer) returns rows*cols floats, borrowed until the next call. */
+int checkpoint_save(const struct config *c, const char *folder, const char *dtype,
+                    const float *(*weights)(void *ctx, enum role r, size_t layer), void *ctx,
+                    struct err *e);
+
+#endif
