@@ -96,7 +96,7 @@ struct head_row {
 
 struct ops {
     const char *name;      /* "ref", "cpu" */
-    const char *level;     /* instruction set in use: "x86-64-v4", "portable", ... */
+    const char *level;     /* instruction set in use: "v4" (AVX-512), "v3" (AVX2), "base" */
 
     /* Memory of the back end, 64-byte aligned, cleared. NULL when the cap or the machine says no:
      * an ordinary answer, recorded as `oom`. */
@@ -113,13 +113,20 @@ struct ops {
     /* y[t,d] = x[t,d] / sqrt(mean_d x^2 + eps) * g[d]. y may be x. */
     void (*rmsnorm)(struct backend *b, float *y, const float *x, const float *g, size_t T, size_t D,
                     double eps);
-    /* y[T, N] = x[T, K] W^T, or y += with `add`. work: matmul_work bytes. */
+    /* y[T, N] = x[T, K] W^T, or y += with `add`. */
     void (*matmul)(struct backend *b, float *y, const float *x, const struct mat *w, size_t T,
                    int add);
-    /* Rotates pairs (j, j + E/2) of each of `heads` heads of x[T, heads*E] by pos * inv_freq[j]
-     * (angle, sine, cosine in fp32 from an fp32 product). sign -1 rotates back. */
-    void (*rope)(struct backend *b, float *x, const int32_t *pos, const float *inv_freq, size_t T,
-                 size_t heads, size_t E, int sign);
+    /* c[M, N] = a[M, K] m[K, N], or c += with `add`. Element (i, k) of a lies at a[i*a_row + k*a_k], so
+     * that a transpose costs nothing; m and c are row-major with strides ldm, ldc. For training. */
+    void (*gemm)(struct backend *b, size_t M, size_t N, size_t K, const float *a, size_t a_row,
+                 size_t a_k, const float *m, size_t ldm, float *c, size_t ldc, int add);
+    /* table[t, 0..E/2) = cos, [E/2..E) = sin of pos[t] * inv_freq[j]: angle in fp32, as the models
+     * were trained. Source: Su et al. 2021 (RoFormer), models.md 1.3. */
+    void (*rope_table)(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
+                       size_t T, size_t E);
+    /* Rotates pairs (j, j + E/2) of every head of x[T, heads*E] by table[T, E]; sign -1 turns back. */
+    void (*rope)(struct backend *b, float *x, const float *table, size_t T, size_t heads, size_t E,
+                 int sign);
     /* cache[slot[t], :] = x[t, :], rows of n floats. */
     void (*store)(struct backend *b, float *cache, const float *x, const int32_t *slot, size_t T,
                   size_t n);
@@ -154,6 +161,8 @@ size_t memory_rounded(size_t bytes);  /* allocated for requested: multiple of 64
 size_t memory_pages(size_t allocated); /* reserved for allocated: multiple of 4096 */
 
 extern const struct ops ops_ref;
-const struct ops *ops_cpu(void); /* the best level that this processor has */
+/* The cpu table of a processor level ("v4", "v3", "base"), or of the best one when level is NULL.
+ * NULL: unknown, not built, or not for this processor. */
+const struct ops *ops_cpu(const char *level);
 
 #endif

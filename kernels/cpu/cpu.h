@@ -1,0 +1,58 @@
+/* cpu.h - what the files of this folder offer each other and the table in ops.c. Each function is the
+ * operation of the same name in kernels/ops.h, which documents it. */
+#ifndef KERNELS_CPU_CPU_H
+#define KERNELS_CPU_CPU_H
+
+#include "kernels/cpu/level.h"
+#include "kernels/ops.h"
+#include "kernels/train.h"
+
+int CPU(mat_make)(struct backend *b, struct mat *m, const float *w, size_t rows, size_t cols,
+                  enum dtype dtype);
+void CPU(mat_refill)(struct backend *b, struct mat *m, const float *w);
+void CPU(mat_free)(struct backend *b, struct mat *m);
+void CPU(embed)(struct backend *b, float *y, const struct mat *w, const int32_t *token, size_t T);
+void CPU(matmul)(struct backend *b, float *y, const float *x, const struct mat *w, size_t T,
+                 int add);
+/* y[T, n] (row stride ldy) = columns first..first+n of x W^T, on the calling thread; `first` is a
+ * multiple of PANEL. */
+void CPU(matmul_part)(float *y, size_t ldy, const float *x, const struct mat *w, size_t T,
+                      size_t first, size_t n);
+void CPU(gemm)(struct backend *b, size_t M, size_t N, size_t K, const float *a, size_t a_row,
+               size_t a_k, const float *m, size_t ldm, float *c, size_t ldc, int add);
+
+void CPU(rmsnorm)(struct backend *b, float *y, const float *x, const float *g, size_t T, size_t D,
+                  double eps);
+void CPU(rope_table)(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
+                     size_t T, size_t E);
+void CPU(rope)(struct backend *b, float *x, const float *table, size_t T, size_t heads, size_t E,
+               int sign);
+void CPU(store)(struct backend *b, float *cache, const float *x, const int32_t *slot, size_t T,
+                size_t n);
+void CPU(swiglu)(struct backend *b, float *y, const float *gate, const float *up, size_t n);
+void CPU(gather)(struct backend *b, float *out, const float *x, const int32_t *row, size_t R,
+                 size_t n);
+
+void CPU(attention)(struct backend *b, const struct attn *a, float *work);
+size_t CPU(attention_work)(const struct backend *b, size_t max_rows, size_t max_slots,
+                           size_t head_dim, size_t group);
+void CPU(head)(struct backend *b, const struct mat *w, const float *x, const float *xu, size_t R,
+               const struct head_query *q, struct head_row *out, float *logits, float *work);
+size_t CPU(head_work)(const struct backend *b, size_t R, size_t V);
+
+extern const struct ops CPU(ops);
+extern const struct train_ops CPU(train);
+
+/* kernels/train.h */
+void CPU(rmsnorm_back)(struct backend *b, float *dx, float *dg, const float *dy, const float *x,
+                       const float *g, size_t T, size_t D, double eps, float *work);
+void CPU(swiglu_back)(struct backend *b, float *dgate, float *dup, const float *dy,
+                      const float *gate, const float *up, size_t n);
+void CPU(attention_back)(struct backend *b, const struct attn_back *a, float *work);
+size_t CPU(attention_back_work)(const struct backend *b, size_t len, size_t head_dim);
+double CPU(cross_entropy)(struct backend *b, float *logits, const int32_t *target,
+                          const float *weight, size_t T, size_t V, double *work);
+void CPU(adamw)(struct backend *b, float *w, float *m, float *v, const float *g, size_t n,
+                const struct adamw *a);
+
+#endif

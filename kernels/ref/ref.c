@@ -1,0 +1,316 @@
+/* ref.c - the definition of truth: plain loops over row-major matrices, double sums, one thread.
+ * Everything else in kernels/ is tested against this file. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "kernels/host.h"
+#include "kernels/ops.h"
+#include "lib/base/rng.h"
+
+/* A matrix is kept as floats, already rounded to its dtype. */
+static int mat_make(struct backend *b, struct mat *m, const float *w, size_t rows, size_t cols,
+                    enum dtype dtype)
+{
+    float *data = host_alloc(b, rows * cols * sizeof *data, MEMORY_WEIGHTS);
+    if (!data)
+        return -1;
+    for (size_t i = 0; i < rows * cols; i++)
+        data[i] = dtype == DTYPE_BF16 ? bf16_float(bf16_of(w[i])) : w[i];
+    *m = (struct mat){data, dtype, rows, cols};
+    return 0;
+}
+
+static void mat_free(struct backend *b, struct mat *m)
+{
+    host_free(b, m->data);
+    m->data = NULL;
+}
+
+static void embed(struct backend *b, float *y, const struct mat *w, const int32_t *token, size_t T)
+{
+    (void)b;
+    const float *rows = w->data;
+    for (size_t t = 0; t < T; t++)
+        memcpy(y + t * w->cols, rows + (size_t)token[t] * w->cols, w->cols * sizeof *y);
+}
+
+static void rmsnorm(struct backend *b, float *y, const float *x, const float *g, size_t T, size_t D,
+                    double eps)
+{
+    (void)b;
+    for (size_t t = 0; t < T; t++) {
+        double sum = 0;
+        for (size_t d = 0; d < D; d++)
+            sum += (double)x[t * D + d] * x[t * D + d];
+        double scale = 1 / sqrt(sum / (double)D + eps);
+        for (size_t d = 0; d < D; d++)
+            y[t * D + d] = (float)(x[t * D + d] * scale) * g[d];
+    }
+}
+
+static void gemm(struct backend *b, size_t M, size_t N, size_t K, const float *a, size_t a_row,
+                 size_t a_k, const float *m, size_t ldm, float *c, size_t ldc, int add)
+{
+    (void)b;
+    for (size_t i = 0; i < M; i++)
+        for (size_t j = 0; j < N; j++) {
+            double sum = add ? c[i * ldc + j] : 0;
+            for (size_t k = 0; k < K; k++)
+                sum += (double)a[i * a_row + k * a_k] * m[k * ldm + j];
+            c[i * ldc + j] = (float)sum;
+        }
+}
+
+static double dot(const float *x, const float *y, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)x[i] * y[i];
+    return sum;
+}
+
+static void matmul(struct backend *b, float *y, const float *x, const struct mat *w, size_t T,
+                   int add)
+{
+    (void)b;
+    const float *rows = w->data;
+    for (size_t t = 0; t < T; t++)
+        for (size_t n = 0; n < w->rows; n++) {
+            float *out = &y[t * w->rows + n];
+            double sum = dot(x + t * w->cols, rows + n * w->cols, w->cols);
+            *out = (float)(add ? *out + sum : sum);
+        }
+}
+
+static void rope_table(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
+                       size_t T, size_t E)
+{
+    (void)b;
+    for (size_t t = 0; t < T; t++)
+        for (size_t j = 0; j < E / 2; j++) {
+            float angle = (float)pos[t] * inv_freq[j];
+            table[t * E + j] = (float)cos((double)angle);
+            table[t * E + E / 2 + j] = (float)sin((double)angle);
+        }
+}
+
+static void rope(struct backend *b, float *x, const float *table, size_t T, size_t heads, size_t E,
+                 int sign)
+{
+    (void)b;
+    for (size_t t = 0; t < T; t++)
+        for (size_t h = 0; h < heads; h++)
+            for (size_t j = 0; j < E / 2; j++) {
+                float *p = x + (t * heads + h) * E + j, *q = p + E / 2;
+                double c = table[t * E + j], s = sign * (double)table[t * E + E / 2 + j];
+                double u = *p, v = *q;
+                *p = (float)(u * c - v * s);
+                *q = (float)(v * c + u * s);
+            }
+}
+
+static void store(struct backend *b, float *cache, const float *x, const int32_t *slot, size_t T,
+                  size_t n)
+{
+    (void)b;
+    for (size_t t = 0; t < T; t++)
+        memcpy(cache + (size_t)slot[t] * n, x + t * n, n * sizeof *x);
+}
+
+/* The last position that a row at `pos` may see. */
+static int32_t last_seen(const struct attn *a, int32_t pos)
+{
+    if (a->mask == MASK_FULL)
+        return INT32_MAX;
+    if (a->mask == MASK_CAUSAL)
+        return pos;
+    int32_t block = (int32_t)a->mask_block;
+    return (pos / block + 1) * block - 1;
+}
+
+static void attend_row(const struct attn *a, const struct attn_seq *s, size_t row, size_t h,
+                       double *p)
+{
+    size_t E = a->head_dim, stride = a->kv_heads * E, kh = h / (a->heads / a->kv_heads);
+    const float *q = a->q + (row * a->heads + h) * E;
+    float *y = a->y + (row * a->heads + h) * E;
+    int32_t last = last_seen(a, a->pos[row]);
+    double max = -INFINITY, sum = 0;
+    for (size_t j = 0; j < s->n_slots; j++) {
+        int seen = s->slot_pos[j] <= last;
+        const float *k = a->k + (size_t)s->slots[j] * stride + kh * E;
+        p[j] = seen ? dot(q, k, E) / sqrt((double)E) : -INFINITY;
+        max = fmax(max, p[j]);
+    }
+    for (size_t j = 0; j < s->n_slots; j++)
+        sum += p[j] = max == -INFINITY ? 0 : exp(p[j] - max);
+    for (size_t e = 0; e < E; e++) {
+        double out = 0;
+        for (size_t j = 0; j < s->n_slots; j++)
+            out += p[j] * a->v[(size_t)s->slots[j] * stride + kh * E + e];
+        y[e] = (float)(sum > 0 ? out / sum : 0);
+    }
+}
+
+/* work holds one row of probabilities, in doubles. */
+static size_t attention_work(const struct backend *b, size_t max_rows, size_t max_slots,
+                             size_t head_dim, size_t group)
+{
+    (void)b, (void)max_rows, (void)head_dim, (void)group;
+    return 2 * max_slots;
+}
+
+static void attention(struct backend *b, const struct attn *a, float *work)
+{
+    (void)b;
+    for (size_t s = 0; s < a->n_seqs; s++)
+        for (size_t r = 0; r < a->seqs[s].rows; r++)
+            for (size_t h = 0; h < a->heads; h++)
+                attend_row(a, &a->seqs[s], a->seqs[s].row_begin + r, h, (double *)(void *)work);
+}
+
+static void swiglu(struct backend *b, float *y, const float *gate, const float *up, size_t n)
+{
+    (void)b;
+    for (size_t i = 0; i < n; i++) {
+        double g = gate[i];
+        y[i] = (float)(g / (1 + exp(-g)) * up[i]);
+    }
+}
+
+static void gather(struct backend *b, float *out, const float *x, const int32_t *row, size_t R,
+                   size_t n)
+{
+    (void)b;
+    for (size_t i = 0; i < R; i++)
+        memcpy(out + i * n, x + (size_t)row[i] * n, n * sizeof *x);
+}
+
+/* ---- the head, in the order in which the official sampler does it (models.md 2.2-2.6) ---- */
+
+static int listed(const int32_t *ids, size_t n, int32_t id)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] == id)
+            return 1;
+    return 0;
+}
+
+/* Fills l[V] with guided logits; returns 1 when a value is not finite. Bans come after that check. */
+static int row_logits(const struct mat *w, const float *x, const float *xu,
+                      const struct head_query *q, float *l)
+{
+    int bad = 0;
+    const float *rows = w->data;
+    for (size_t v = 0; v < w->rows; v++) {
+        double c = dot(x, rows + v * w->cols, w->cols);
+        if (xu) {
+            double u = dot(xu, rows + v * w->cols, w->cols);
+            c = u + (1 + q->cfg_scale) * (c - u);
+        }
+        l[v] = (float)c;
+        bad |= !isfinite(l[v]);
+    }
+    for (size_t i = 0; i < q->n_ban; i++)
+        l[q->ban[i]] = -INFINITY;
+    return bad;
+}
+
+static double gumbel(const struct head_query *q, size_t r, size_t v)
+{
+    double u = rng_unit(rng_at(q->seed, q->keys[r], v)) + 0x1p-54; /* never 0 */
+    return -log(-log(u));
+}
+
+static void choose(const struct head_query *q, size_t r, const float *l, size_t V,
+                   struct head_row *out)
+{
+    double best = -INFINITY;
+    int32_t top = -1, next = -1;
+    out->id = -1;
+    for (size_t v = 0; v < V; v++) {
+        double score = l[v] + (q->temperature > 0 ? q->temperature * gumbel(q, r, v) : 0);
+        if (l[v] > -INFINITY && (out->id < 0 || score > best)) {
+            best = score;
+            out->id = (int32_t)v;
+        }
+        if (top < 0 || l[v] > l[top]) {
+            next = top;
+            top = (int32_t)v;
+        } else if (next < 0 || l[v] > l[next]) {
+            next = (int32_t)v;
+        }
+    }
+    out->runner_up = next;
+    out->gap = next < 0 ? INFINITY : l[top] - l[next];
+    out->bad |= out->id < 0;
+}
+
+static double log_softmax(const struct head_query *q, const float *l, double lse, int32_t id)
+{
+    return listed(q->quiet, q->n_quiet, id) ? -INFINITY : (double)l[id] - lse;
+}
+
+static void measure_row(const struct head_query *q, size_t r, const float *l, size_t V,
+                        struct head_row *out)
+{
+    double max = -INFINITY, sum = 0, weighted = 0;
+    for (size_t v = 0; v < V; v++)
+        if (!listed(q->quiet, q->n_quiet, (int32_t)v) && l[v] > max)
+            max = l[v];
+    for (size_t v = 0; v < V; v++)
+        if (!listed(q->quiet, q->n_quiet, (int32_t)v) && l[v] > -INFINITY) {
+            double e = exp(l[v] - max);
+            sum += e;
+            weighted += e * (l[v] - max);
+        }
+    double lse = max + log(sum);
+    out->entropy = (float)(log(sum) - weighted / sum);
+    out->log_prob = out->id < 0 ? 0 : log_softmax(q, l, lse, out->id);
+    out->prob = (float)exp(out->log_prob);
+    out->runner_up_prob =
+        out->runner_up < 0 ? 0 : (float)exp(log_softmax(q, l, lse, out->runner_up));
+    out->target_log_prob = q->target ? log_softmax(q, l, lse, q->target[r]) : 0;
+}
+
+static size_t head_work(const struct backend *b, size_t R, size_t V)
+{
+    (void)b, (void)R;
+    return V;
+}
+
+static void head(struct backend *b, const struct mat *w, const float *x, const float *xu, size_t R,
+                 const struct head_query *q, struct head_row *out, float *logits, float *work)
+{
+    (void)b;
+    size_t V = w->rows, D = w->cols;
+    for (size_t r = 0; r < R; r++) {
+        float *l = logits ? logits + r * V : work;
+        out[r] = (struct head_row){0};
+        out[r].bad = row_logits(w, x + r * D, xu ? xu + r * D : NULL, q, l);
+        choose(q, r, l, V, &out[r]);
+        measure_row(q, r, l, V, &out[r]);
+    }
+}
+
+const struct ops ops_ref = {
+    .name = "ref",
+    .level = "portable",
+    .alloc = host_alloc,
+    .free = host_free,
+    .mat_make = mat_make,
+    .mat_free = mat_free,
+    .embed = embed,
+    .rmsnorm = rmsnorm,
+    .matmul = matmul,
+    .gemm = gemm,
+    .rope_table = rope_table,
+    .rope = rope,
+    .store = store,
+    .attention = attention,
+    .attention_work = attention_work,
+    .swiglu = swiglu,
+    .head = head,
+    .head_work = head_work,
+    .gather = gather,
+};

@@ -1,0 +1,293 @@
+/* Every operation of every level of the cpu back end against ref, at odd shapes, and the same bits at
+ * 1, 2 and 3 threads. */
+#include "kernels/ops.h"
+#include "kernels/train.h"
+#include "lib/base/mem.h"
+#include "lib/base/rng.h"
+#include "tests/tap.h"
+
+static struct rng rng = {.seed = 7};
+
+static float *draw(size_t n, double scale)
+{
+    float *x = mem_aligned(n * sizeof *x);
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)(scale * rng_normal(&rng));
+    return x;
+}
+
+static double worst(const float *a, const float *b, size_t n)
+{
+    double top = 0, size = 1e-30;
+    for (size_t i = 0; i < n; i++) {
+        double d = fabs((double)a[i] - b[i]);
+        top = d > top || d != d ? d : top;
+        size = fabs((double)b[i]) > size ? fabs((double)b[i]) : size;
+    }
+    return top / size;
+}
+
+static struct backend *open_level(const char *level, size_t threads)
+{
+    struct backend *b = mem_zero(1, sizeof *b);
+    b->ops = strcmp(level, "ref") ? ops_cpu(level) : &ops_ref;
+    b->pool = pool_new(threads);
+    return b;
+}
+
+struct shape { size_t T, N, K; };
+static const struct shape shapes[] = {{1, 1, 1}, {1, 33, 7}, {5, 65, 31}, {13, 31, 64},
+                                      {25, 96, 100}, {96, 70, 33}, {200, 129, 65}};
+
+static void matmul_case(struct backend *b, struct backend *ref, struct shape s, enum dtype dtype)
+{
+    float *x = draw(s.T * s.K, 1), *w = draw(s.N * s.K, 1);
+    float *y = draw(s.T * s.N, 1), *z = mem_alloc(s.T * s.N * sizeof *z);
+    memcpy(z, y, s.T * s.N * sizeof *z);
+    struct mat m, r;
+    b->ops->mat_make(b, &m, w, s.N, s.K, dtype);
+    ref->ops->mat_make(ref, &r, w, s.N, s.K, dtype);
+    for (int add = 0; add < 2; add++) {
+        b->ops->matmul(b, y, x, &m, s.T, add);
+        ref->ops->matmul(ref, z, x, &r, s.T, add);
+        ok(worst(y, z, s.T * s.N) < 3e-6, "%s matmul %zux%zux%zu dtype %d add %d", b->ops->level,
+           s.T, s.N, s.K, (int)dtype, add);
+    }
+    int32_t token[3] = {(int32_t)s.N - 1, 0, (int32_t)s.N / 2};
+    float *e = mem_alloc(3 * s.K * sizeof *e), *f = mem_alloc(3 * s.K * sizeof *f);
+    b->ops->embed(b, e, &m, token, 3);
+    ref->ops->embed(ref, f, &r, token, 3);
+    ok(!memcmp(e, f, 3 * s.K * sizeof *e), "%s embed %zux%zu", b->ops->level, s.N, s.K);
+    b->ops->mat_free(b, &m);
+    ref->ops->mat_free(ref, &r);
+    free(x), free(w), free(y), free(z), free(e), free(f);
+}
+
+static void gemm_case(struct backend *b, struct backend *ref, struct shape s)
+{
+    float *a = draw(s.T * s.K, 1), *m = draw(s.K * s.N, 1);
+    float *c = draw(s.T * s.N, 1), *d = mem_alloc(s.T * s.N * sizeof *d);
+    memcpy(d, c, s.T * s.N * sizeof *d);
+    for (int trans = 0; trans < 2; trans++) {
+        size_t row = trans ? 1 : s.K, col = trans ? s.T : 1;
+        b->ops->gemm(b, s.T, s.N, s.K, a, row, col, m, s.N, c, s.N, trans);
+        ref->ops->gemm(ref, s.T, s.N, s.K, a, row, col, m, s.N, d, s.N, trans);
+        ok(worst(c, d, s.T * s.N) < 3e-6, "%s gemm %zux%zux%zu transposed %d", b->ops->level, s.T,
+           s.N, s.K, trans);
+    }
+    free(a), free(m), free(c), free(d);
+}
+
+static void row_cases(struct backend *b, struct backend *ref)
+{
+    enum { T = 19, D = 70, H = 5, E = 14 };
+    float *x = draw(T * D, 2), *g = draw(D, 1), *y = draw(T * D, 1), *z = draw(T * D, 1);
+    b->ops->rmsnorm(b, y, x, g, T, D, 1e-5);
+    ref->ops->rmsnorm(ref, z, x, g, T, D, 1e-5);
+    ok(worst(y, z, T * D) < 1e-6, "%s rmsnorm", b->ops->level);
+    b->ops->swiglu(b, y, x, z, T * D);
+    float *u = mem_alloc(T * D * sizeof *u);
+    ref->ops->swiglu(ref, u, x, z, T * D);
+    ok(worst(y, u, T * D) < 1e-6, "%s swiglu", b->ops->level);
+    int32_t pos[T];
+    float freq[E / 2], table[T * E], other[T * E];
+    for (int j = 0; j < E / 2; j++)
+        freq[j] = powf(500000.0f, -2.0f * (float)j / E);
+    for (int t = 0; t < T; t++)
+        pos[t] = t * 37;
+    b->ops->rope_table(b, table, pos, freq, T, E);
+    ref->ops->rope_table(ref, other, pos, freq, T, E);
+    ok(worst(table, other, T * E) < 1e-6, "%s rope table", b->ops->level);
+    memcpy(y, x, T * D * sizeof *y);
+    memcpy(z, x, T * D * sizeof *z);
+    b->ops->rope(b, y, other, T, H, E, 1);
+    ref->ops->rope(ref, z, other, T, H, E, 1);
+    ok(worst(y, z, T * D) < 1e-6, "%s rope", b->ops->level);
+    b->ops->rope(b, y, other, T, H, E, -1);
+    ok(worst(y, x, T * D) < 1e-6, "%s rope turned back", b->ops->level);
+    free(x), free(g), free(y), free(z), free(u);
+}
+
+struct attn_case { size_t H, K, E, rows, slots; enum mask mask; };
+static const struct attn_case attn_cases[] = {
+    {4, 4, 16, 9, 9, MASK_FULL},   {6, 2, 24, 50, 77, MASK_CAUSAL}, {2, 1, 64, 1, 130, MASK_CAUSAL},
+    {3, 3, 10, 70, 70, MASK_FULL}, {4, 2, 32, 40, 64, MASK_BLOCK_CAUSAL}};
+
+static void attention_case(struct backend *b, struct backend *ref, struct attn_case c)
+{
+    size_t T = 2 * c.rows, S = 2 * c.slots, HE = c.H * c.E, KE = c.K * c.E;
+    float *q = draw(T * HE, 1), *k = draw(S * KE, 1), *v = draw(S * KE, 1);
+    float *y = draw(T * HE, 1), *z = draw(T * HE, 1);
+    int32_t *pos = mem_alloc(T * sizeof *pos), *slots = mem_alloc(S * sizeof *slots);
+    int32_t *slot_pos = mem_alloc(S * sizeof *slot_pos);
+    for (size_t t = 0; t < T; t++)
+        pos[t] = (int32_t)(c.slots - c.rows + t % c.rows);
+    for (size_t s = 0; s < S; s++) { /* slots out of order */
+        slots[s] = (int32_t)(S - 1 - s);
+        slot_pos[s] = (int32_t)(s % c.slots);
+    }
+    struct attn_seq seqs[2] = {{0, c.rows, slots, slot_pos, c.slots},
+                               {c.rows, c.rows, slots + c.slots, slot_pos, c.slots}};
+    struct attn a = {q, y, k, v, pos, seqs, 2, c.H, c.K, c.E, c.mask, 16};
+    float *work = mem_aligned(sizeof(float) *
+                              b->ops->attention_work(b, c.rows, c.slots, c.E, c.H / c.K));
+    float *rwork = mem_aligned(sizeof(float) * ref->ops->attention_work(ref, 0, c.slots, 0, 0));
+    b->ops->attention(b, &a, work);
+    a.y = z;
+    ref->ops->attention(ref, &a, rwork);
+    ok(worst(y, z, T * HE) < 3e-6, "%s attention H%zu K%zu E%zu rows %zu slots %zu mask %d",
+       b->ops->level, c.H, c.K, c.E, c.rows, c.slots, (int)c.mask);
+    free(q), free(k), free(v), free(y), free(z), free(pos), free(slots), free(slot_pos);
+    free(work), free(rwork);
+}
+
+static void compare_rows(const struct backend *b, const struct head_row *x,
+                         const struct head_row *y, size_t R, const char *what)
+{
+    double far = 0;
+    int same = 1;
+    for (size_t r = 0; r < R; r++) {
+        same &= x[r].id == y[r].id && x[r].runner_up == y[r].runner_up && x[r].bad == y[r].bad;
+        far = fmax(far, fabs((double)x[r].prob - y[r].prob));
+        far = fmax(far, fabs((double)x[r].runner_up_prob - y[r].runner_up_prob));
+        far = fmax(far, fabs((double)x[r].entropy - y[r].entropy));
+        far = fmax(far, fabs(x[r].target_log_prob - y[r].target_log_prob));
+        far = fmax(far, fabs((double)x[r].gap - y[r].gap));
+    }
+    ok(same && far < 2e-5, "%s head, %s (worst %g)", b->ops->level, what, far);
+}
+
+static void head_case(struct backend *b, struct backend *ref, size_t R, size_t V,
+                      const struct head_query *q, int guided, const char *what)
+{
+    size_t D = 40;
+    float *w = draw(V * D, 0.3), *x = draw(R * D, 1), *xu = guided ? draw(R * D, 1) : NULL;
+    struct mat m, r;
+    b->ops->mat_make(b, &m, w, V, D, DTYPE_F32);
+    ref->ops->mat_make(ref, &r, w, V, D, DTYPE_F32);
+    float *bw = mem_aligned(sizeof(float) * b->ops->head_work(b, R, V));
+    float *rw = mem_aligned(sizeof(float) * ref->ops->head_work(ref, R, V));
+    float *l = mem_alloc(R * V * sizeof *l), *k = mem_alloc(R * V * sizeof *k);
+    struct head_row *a = mem_zero(R, sizeof *a), *c = mem_zero(R, sizeof *c);
+    b->ops->head(b, &m, x, xu, R, q, a, l, bw);
+    ref->ops->head(ref, &r, x, xu, R, q, c, k, rw);
+    compare_rows(b, a, c, R, what);
+    b->ops->head(b, &m, x, xu, R, q, a, NULL, bw);
+    compare_rows(b, a, c, R, what);
+    b->ops->mat_free(b, &m);
+    ref->ops->mat_free(ref, &r);
+    free(w), free(x), free(xu), free(bw), free(rw), free(l), free(k), free(a), free(c);
+}
+
+static void head_cases(struct backend *b, struct backend *ref)
+{
+    int32_t target[70], ban[2] = {3, 1030}, quiet[2] = {5, 1};
+    uint64_t keys[70];
+    for (int i = 0; i < 70; i++) {
+        target[i] = i * 31 % 1200;
+        keys[i] = 1000 + (uint64_t)i;
+    }
+    struct head_query q = {.target = target};
+    head_case(b, ref, 70, 2500, &q, 0, "greedy with targets");
+    head_case(b, ref, 3, 1200, &q, 0, "few rows");
+    q = (struct head_query){.cfg_scale = 1.5};
+    head_case(b, ref, 20, 1300, &q, 1, "guided");
+    q = (struct head_query){.ban = ban, .n_ban = 2, .quiet = quiet, .n_quiet = 2};
+    head_case(b, ref, 20, 1300, &q, 0, "banned and quiet ids");
+    q = (struct head_query){.temperature = 0.7, .seed = 9, .keys = keys};
+    head_case(b, ref, 20, 1300, &q, 0, "Gumbel noise");
+}
+
+/* Equal logits: the lowest id; a NaN: bad; all banned: bad. */
+static void head_corners(struct backend *b)
+{
+    enum { V = 1500, D = 4 };
+    float *w = mem_zero(V * D, sizeof *w), x[D] = {1, 1, 1, 1};
+    struct mat m;
+    struct head_row row;
+    float *work = mem_aligned(sizeof(float) * b->ops->head_work(b, 1, V));
+    struct head_query q = {0};
+    b->ops->mat_make(b, &m, w, V, D, DTYPE_F32);
+    b->ops->head(b, &m, x, NULL, 1, &q, &row, NULL, work);
+    ok(row.id == 0 && row.runner_up == 1 && !row.bad, "%s equal logits give the lowest id",
+       b->ops->level);
+    int32_t first = 0;
+    q.ban = &first;
+    q.n_ban = 1;
+    b->ops->head(b, &m, x, NULL, 1, &q, &row, NULL, work);
+    ok(row.id == 1 && !row.bad, "%s a banned id is passed over", b->ops->level);
+    q.n_ban = 0;
+    q.quiet = &first;
+    q.n_quiet = 1;
+    b->ops->head(b, &m, x, NULL, 1, &q, &row, NULL, work);
+    ok(row.id == 0 && row.prob == 0, "%s a quiet id has probability 0", b->ops->level);
+    b->ops->mat_free(b, &m);
+    w[1400 * D] = NAN;
+    b->ops->mat_make(b, &m, w, V, D, DTYPE_F32);
+    b->ops->head(b, &m, x, NULL, 1, &q, &row, NULL, work);
+    ok(row.bad, "%s a NaN logit is reported", b->ops->level);
+    b->ops->mat_free(b, &m);
+    free(w), free(work);
+}
+
+static void all_ops(const char *level, size_t threads)
+{
+    struct backend *b = open_level(level, threads), *ref = open_level("ref", 1);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        matmul_case(b, ref, shapes[i], DTYPE_F32);
+        matmul_case(b, ref, shapes[i], DTYPE_BF16);
+        gemm_case(b, ref, shapes[i]);
+    }
+    row_cases(b, ref);
+    for (size_t i = 0; i < sizeof attn_cases / sizeof *attn_cases; i++)
+        attention_case(b, ref, attn_cases[i]);
+    head_cases(b, ref);
+    head_corners(b);
+    ok(b->memory.allocated == 0 && b->memory.allocated_peak > 0, "%s gives all memory back", level);
+    backend_close(b);
+    backend_close(ref);
+}
+
+/* One matmul, attention-free: the bits at 1, 2, 3 threads. */
+static void same_bits(const char *level)
+{
+    enum { T = 150, N = 200, K = 300 };
+    float *x = draw(T * K, 1), *w = draw(N * K, 1), *y[3];
+    for (size_t threads = 1; threads <= 3; threads++) {
+        struct backend *b = open_level(level, threads);
+        struct mat m;
+        float *out = y[threads - 1] = mem_alloc(T * N * sizeof(float));
+        b->ops->mat_make(b, &m, w, N, K, DTYPE_F32);
+        b->ops->matmul(b, out, x, &m, T, 0);
+        float one[N];
+        b->ops->matmul(b, one, x + 77 * K, &m, 1, 0);
+        ok(!memcmp(one, out + 77 * N, sizeof one), "%s a row alone and in a batch, %zu threads",
+           level, threads);
+        b->ops->mat_free(b, &m);
+        backend_close(b);
+    }
+    ok(!memcmp(y[0], y[1], T * N * sizeof(float)) && !memcmp(y[0], y[2], T * N * sizeof(float)),
+       "%s same bits at 1, 2 and 3 threads", level);
+    free(x), free(w), free(y[0]), free(y[1]), free(y[2]);
+}
+
+int main(void)
+{
+    const char *levels[] = {"v4", "v3", "base"};
+    int ran = 0;
+    for (int i = 0; i < 3; i++) {
+        if (!ops_cpu(levels[i])) {
+            skip("level not built or not for this processor");
+            continue;
+        }
+        all_ops(levels[i], 2);
+        same_bits(levels[i]);
+        ran++;
+    }
+    ok(ran > 0 && !ops_cpu("nonsense"), "at least one level runs, an unknown one does not");
+    struct backend capped = {.ops = &ops_ref, .memory = {.cap = 8192}};
+    void *p = capped.ops->alloc(&capped, 4096, MEMORY_KV);
+    ok(p && !capped.ops->alloc(&capped, 8192, MEMORY_KV), "the memory cap is an ordinary answer");
+    capped.ops->free(&capped, p);
+    return tap_done();
+}
