@@ -26,8 +26,8 @@ struct adamw {
 struct train_ops {
     /* Packs new values into an existing matrix. */
     void (*mat_refill)(struct backend *b, struct mat *m, const float *w);
-    /* dx[T, D] = gradient of rmsnorm's input, or += ... never: overwritten; dg[D] += gradient of the
-     * gain. work: threads * D floats. */
+    /* dx[T, D] = gradient of rmsnorm's input (dx may be dy); dg[D] += gradient of the gain.
+     * work: 2 T floats. */
     void (*rmsnorm_back)(struct backend *b, float *dx, float *dg, const float *dy, const float *x,
                          const float *g, size_t T, size_t D, double eps, float *work);
     /* Gradients of y = silu(gate) * up, n values. dgate may be gate's buffer, dup may be dy's. */

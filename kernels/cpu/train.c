@@ -7,31 +7,28 @@
 #include "kernels/cpu/tile.h"
 
 struct norm_back {
-    float *dx, *dg, *scale;
+    float *dx, *dg, *scale, *pull; /* scale, pull: [T] */
     const float *dy, *x, *g;
     size_t T, D;
     double eps;
 };
 
 /* y_d = x_d s g_d, s = (mean x^2 + eps)^(-1/2):
- * dx_d = s (g_d dy_d - x_d s^2 mean_j(g_j dy_j x_j)). */
-static void norm_rows(void *ctx, size_t begin, size_t end, size_t worker)
+ * dx_d = s g_d dy_d - x_d s^3 mean_j(g_j dy_j x_j). Here s and the factor of x_d. */
+static void norm_factors(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
     const struct norm_back *a = ctx;
     for (size_t t = begin; t < end; t++) {
         const float *x = a->x + t * a->D, *dy = a->dy + t * a->D;
-        float *dx = a->dx + t * a->D;
         double squares = 0, dot = 0;
         for (size_t d = 0; d < a->D; d++) {
             squares += (double)x[d] * x[d];
             dot += (double)a->g[d] * dy[d] * x[d];
         }
         double s = 1 / sqrt(squares / (double)a->D + a->eps);
-        float one = (float)s, two = (float)(s * s * s * dot / (double)a->D);
-        a->scale[t] = one;
-        for (size_t d = 0; d < a->D; d++)
-            dx[d] = one * a->g[d] * dy[d] - two * x[d];
+        a->scale[t] = (float)s;
+        a->pull[t] = (float)(s * s * s * dot / (double)a->D);
     }
 }
 
@@ -44,12 +41,22 @@ static void norm_columns(void *ctx, size_t begin, size_t end, size_t worker)
             a->dg[d] += a->dy[t * a->D + d] * a->x[t * a->D + d] * a->scale[t];
 }
 
+static void norm_rows(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    (void)worker;
+    const struct norm_back *a = ctx;
+    for (size_t t = begin; t < end; t++)
+        for (size_t d = t * a->D; d < (t + 1) * a->D; d++)
+            a->dx[d] = a->scale[t] * a->g[d - t * a->D] * a->dy[d] - a->pull[t] * a->x[d];
+}
+
 void CPU(rmsnorm_back)(struct backend *b, float *dx, float *dg, const float *dy, const float *x,
                        const float *g, size_t T, size_t D, double eps, float *work)
 {
-    struct norm_back a = {dx, dg, work, dy, x, g, T, D, eps};
-    pool_run(b->pool, T, 8, norm_rows, &a);
+    struct norm_back a = {dx, dg, work, work + T, dy, x, g, T, D, eps};
+    pool_run(b->pool, T, 8, norm_factors, &a);
     pool_run(b->pool, D, 64, norm_columns, &a);
+    pool_run(b->pool, T, 8, norm_rows, &a);
 }
 
 struct gate_back {

@@ -1,0 +1,139 @@
+/* lesson.c - see lesson.h. All draws are rng_at(seed, step, place): no state is carried. */
+#include "lib/model/lesson.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/rng.h"
+#include "lib/io/rec.h"
+
+int lesson_texts(const char *path, char ***texts, size_t *n, struct err *e)
+{
+    struct rec_reader *r = rec_read_open(&path, 1, e);
+    if (!r)
+        return -1;
+    size_t cap = 0;
+    json_t *record;
+    int got;
+    *texts = NULL;
+    *n = 0;
+    while ((got = rec_read(r, &record, e)) == 1) {
+        const char *prompt = rec_text(record, "text"), *answer = rec_text(record, "reference");
+        if (prompt && answer) {
+            if (2 * *n + 2 > cap) {
+                cap = cap ? 2 * cap : 1024;
+                *texts = mem_resize(*texts, cap, sizeof **texts);
+            }
+            (*texts)[2 * *n] = mem_text(prompt);
+            (*texts)[2 * *n + 1] = mem_text(answer);
+            ++*n;
+        }
+        json_decref(record);
+    }
+    rec_read_close(r);
+    if (!got && !*n)
+        got = err_set(e, EXIT_BAD_DATA, "%s: no record with 'text' and 'reference'", path);
+    if (got < 0)
+        lesson_texts_free(*texts, *n);
+    return got < 0 ? -1 : 0;
+}
+
+void lesson_texts_free(char **texts, size_t n)
+{
+    for (size_t i = 0; i < 2 * n; i++)
+        free(texts[i]);
+    free(texts);
+}
+
+int lesson_make(struct lesson *l, const struct tokenizer *t, char *const *texts, size_t n,
+                int64_t bos, int64_t eos, int64_t mask, uint64_t seed, struct err *e)
+{
+    *l = (struct lesson){.n = n, .bos = bos, .eos = eos, .mask = mask, .seed = seed};
+    l->begin = mem_alloc((n + 1) * sizeof *l->begin);
+    l->answer = mem_alloc(n * sizeof *l->answer);
+    uint32_t *order = mem_alloc(n * sizeof *order);
+    for (size_t i = 0; i < n; i++)
+        order[i] = (uint32_t)i;
+    struct rng rng = {.seed = rng_derive(seed, "order")};
+    rng_shuffle(&rng, order, n);
+    int bad = 0;
+    for (size_t i = 0; i < n && !bad; i++) {
+        const char *prompt = texts[2 * order[i]], *answer = texts[2 * order[i] + 1];
+        l->begin[i] = l->all.n;
+        if (bos >= 0)
+            ids_push(&l->all, (int32_t)bos);
+        bad = tokenizer_encode(t, prompt, strlen(prompt), ENCODE_PLAIN, &l->all, e);
+        l->answer[i] = l->all.n;
+        bad = bad || tokenizer_encode(t, answer, strlen(answer), ENCODE_PLAIN, &l->all, e);
+        ids_push(&l->all, (int32_t)eos);
+    }
+    l->begin[n] = l->all.n;
+    free(order);
+    if (bad)
+        lesson_free(l);
+    return bad ? -1 : 0;
+}
+
+void lesson_free(struct lesson *l)
+{
+    ids_free(&l->all);
+    free(l->begin);
+    free(l->answer);
+    *l = (struct lesson){0};
+}
+
+/* A number in 0..n-1 for a place of a step; the bias of the remainder is below 1e-13. */
+static size_t below(const struct lesson *l, int64_t step, uint64_t place, size_t n)
+{
+    return (size_t)(rng_at(l->seed, (uint64_t)step, place) % n);
+}
+
+void lesson_next_token(const struct lesson *l, int64_t step, size_t rows, size_t len,
+                       struct train_batch *b)
+{
+    b->len = len;
+    b->seqs = rows / len;
+    float weight = 1 / (float)(b->seqs * len);
+    for (size_t s = 0; s < b->seqs; s++) {
+        size_t at = l->begin[below(l, step, s, l->n)];
+        for (size_t i = 0; i < len; i++) {
+            b->token[s * len + i] = l->all.v[(at + i) % l->all.n];
+            b->target[s * len + i] = l->all.v[(at + i + 1) % l->all.n];
+            b->weight[s * len + i] = weight;
+        }
+    }
+}
+
+/* One document as a row of len tokens: prompt, response, EOS to the end. Returns where the response
+ * begins (0 when everything may be masked). */
+static size_t fill_row(const struct lesson *l, size_t doc, int everything, size_t len, int32_t *out)
+{
+    size_t n = l->begin[doc + 1] - l->begin[doc], first = l->answer[doc] - l->begin[doc];
+    for (size_t i = 0; i < len; i++)
+        out[i] = i < n ? l->all.v[l->begin[doc] + i] : (int32_t)l->eos;
+    return everything ? 0 : first < len - 8 ? first : len - 8;
+}
+
+void lesson_diffusion(const struct lesson *l, int64_t step, size_t rows, size_t min_len,
+                      size_t max_len, struct train_batch *b)
+{
+    enum { LENGTH = 1 << 20, SHIFT, DOC = 1 << 21, WHOLE = 1 << 22, MASKS = 1 << 23 };
+    size_t len = min_len + 8 * below(l, step, LENGTH, (max_len - min_len) / 8 + 1);
+    b->len = len;
+    b->seqs = rows / len;
+    double shift = rng_unit(rng_at(l->seed, (uint64_t)step, SHIFT));
+    for (size_t s = 0; s < b->seqs; s++) {
+        int32_t *target = b->target + s * len, *token = b->token + s * len;
+        float *weight = b->weight + s * len;
+        int everything = below(l, step, WHOLE + s, 10) == 0;
+        size_t first = fill_row(l, below(l, step, DOC + s, l->n), everything, len, target);
+        double t = ((double)s + shift) / (double)b->seqs, p = (1 - 1e-3) * t + 1e-3;
+        for (size_t i = 0; i < len; i++) {
+            double u = rng_unit(rng_at(l->seed, (uint64_t)step, MASKS + s * len + i));
+            int hide = i >= first && u < p;
+            token[i] = hide ? (int32_t)l->mask : target[i];
+            weight[i] = hide ? (float)(1 / (p * (double)(len - first) * (double)b->seqs)) : 0;
+        }
+    }
+}

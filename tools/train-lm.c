@@ -1,0 +1,324 @@
+/* train-lm - corpus records in, a small checkpoint in the Hugging Face layout and its loss curve out. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/train.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/opt.h"
+#include "lib/base/rng.h"
+#include "lib/io/json.h"
+#include "lib/io/rec.h"
+#include "lib/model/lesson.h"
+
+struct args {
+    struct common common;
+    const char *arch, *out, *valid, *dtype;
+    int64_t vocab, width, layers, heads, kv_heads, ffn, context;
+    int64_t steps, rows, min_len, max_len, threads, report, save;
+    double rate, decay, clip, warmup;
+    int tied;
+};
+
+static const char examples[] =
+    "train-lm --arch llada --out models/mine corpus.ndjson.gz > loss.ndjson\n"
+    "train-lm --arch llama --kv-heads 2 --ffn 832 --valid heldout.ndjson.gz --out m corpus.ndjson\n";
+static const char notes[] =
+    "Learns a byte-level BPE tokenizer from the corpus, then the network: AdamW (0.9, 0.95), linear\n"
+    "warm-up and cosine decay to a twentieth, gradients clipped by global norm. llama: next-token loss;\n"
+    "llada: masked-diffusion loss (t uniform, weight 1/t). Records {text, reference} are documents.\n"
+    "Interrupted, it goes on from OUT/train.state with the same command. The same seed gives the same\n"
+    "bits on machines of one processor level, at any number of threads.\n";
+
+static void options(struct opt *o, struct args *a)
+{
+    const struct opt table[] = {
+        {"arch", 0, OPT_CHOICE, &a->arch, .choices = "llada|llama", .help = "family (llada)"},
+        {"out", 0, OPT_TEXT, &a->out, .arg = "FOLDER", .help = "where the checkpoint goes (needed)"},
+        {"valid", 0, OPT_TEXT, &a->valid, .arg = "FILE", .help = "held-out records: validation loss"},
+        {"vocab", 0, OPT_INT, &a->vocab, 300, 65536, .arg = "N", .help = "vocabulary (1024)"},
+        {"width", 0, OPT_INT, &a->width, 8, 4096, .arg = "N", .help = "width of the stream (256)"},
+        {"layers", 0, OPT_INT, &a->layers, 1, 64, .arg = "N", .help = "layers (4)"},
+        {"heads", 0, OPT_INT, &a->heads, 1, 64, .arg = "N", .help = "query heads (8)"},
+        {"kv-heads", 0, OPT_INT, &a->kv_heads, 1, 64, .arg = "N", .help = "key heads (8)"},
+        {"ffn", 0, OPT_INT, &a->ffn, 8, 16384, .arg = "N", .help = "width of the gate (704)"},
+        {"context", 0, OPT_INT, &a->context, 16, 8192, .arg = "N", .help = "longest sequence (512)"},
+        {"tied", 0, OPT_FLAG, &a->tied, .help = "the head is the embedding"},
+        {"dtype", 0, OPT_CHOICE, &a->dtype, .choices = "F32|BF16", .help = "of the file (BF16)"},
+        {"steps", 0, OPT_INT, &a->steps, 1, 10000000, .arg = "N", .help = "updates (8000)"},
+        {"rows", 0, OPT_INT, &a->rows, 16, 65536, .arg = "N", .help = "tokens of a batch (2048)"},
+        {"min-len", 0, OPT_INT, &a->min_len, 16, 8192, .arg = "N", .help = "shortest row (72)"},
+        {"max-len", 0, OPT_INT, &a->max_len, 16, 8192, .arg = "N", .help = "longest row (128)"},
+        {"rate", 0, OPT_REAL, &a->rate, 1e-9, 1, .arg = "R", .help = "peak learning rate (0.002)"},
+        {"warmup", 0, OPT_REAL, &a->warmup, 0, 1e6, .arg = "N", .help = "warm-up steps (200)"},
+        {"decay", 0, OPT_REAL, &a->decay, 0, 10, .arg = "R", .help = "weight decay (0.1)"},
+        {"clip", 0, OPT_REAL, &a->clip, 1e-6, 1e6, .arg = "R", .help = "gradient norm limit (1)"},
+        {"threads", 0, OPT_INT, &a->threads, 0, 1024, .arg = "N", .help = "threads (0: all)"},
+        {"report", 0, OPT_INT, &a->report, 1, 1000000, .arg = "N", .help = "steps a record (50)"},
+        {"save", 0, OPT_INT, &a->save, 1, 1000000, .arg = "N", .help = "steps a state (500)"},
+        OPT_COMMON(a->common),
+        {0}};
+    memcpy(o, table, sizeof table);
+}
+
+struct run {
+    const struct args *a;
+    struct log log;
+    struct config config;
+    struct tokenizer *tokenizer;
+    struct lesson corpus, valid;
+    struct backend *backend;
+    struct trainer *trainer;
+    struct rec_writer records;
+    struct train_batch batch;
+    char *state;   /* OUT/train.state */
+    json_t *note;  /* what must be equal for a state to fit */
+};
+
+/* Learns the tokenizer and puts its ids into the config. */
+static int make_tokenizer(struct run *r, char **texts, size_t n, struct err *e)
+{
+    static const char *const special[] = {"<|startoftext|>", "<|endoftext|>", "<|mdm_mask|>"};
+    int llada = r->config.arch == ARCH_LLADA;
+    if (tokenizer_learn(r->a->out, (const char *const *)texts, 2 * n, (size_t)r->a->vocab, special,
+                        3, llada ? NULL : special[0], e))
+        return -1;
+    r->tokenizer = tokenizer_load(r->a->out, e);
+    if (!r->tokenizer)
+        return -1;
+    struct config *c = &r->config;
+    c->bos = tokenizer_id(r->tokenizer, special[0]);
+    c->eos[0] = c->pad = tokenizer_id(r->tokenizer, special[1]);
+    c->n_eos = 1;
+    c->mask = llada ? tokenizer_id(r->tokenizer, special[2]) : -1;
+    c->vocab = tokenizer_size(r->tokenizer);
+    return 0;
+}
+
+static int read_lessons(struct run *r, const char *corpus, struct err *e)
+{
+    char **texts;
+    size_t n;
+    if (lesson_texts(corpus, &texts, &n, e))
+        return -1;
+    log_note(&r->log, "%zu documents in %s", n, corpus);
+    const struct config *c = &r->config;
+    uint64_t seed = rng_derive((uint64_t)r->a->common.seed, "batches");
+    int bad = make_tokenizer(r, texts, n, e);
+    int64_t bos = c->arch == ARCH_LLADA ? -1 : c->bos;
+    bad = bad || lesson_make(&r->corpus, r->tokenizer, texts, n, bos, c->eos[0], c->mask, seed, e);
+    lesson_texts_free(texts, n);
+    if (!bad && r->a->valid) {
+        bad = lesson_texts(r->a->valid, &texts, &n, e);
+        if (!bad) {
+            bad = lesson_make(&r->valid, r->tokenizer, texts, n, bos, c->eos[0], c->mask, 1, e);
+            lesson_texts_free(texts, n);
+        }
+    }
+    if (!bad)
+        log_note(&r->log, "%zu tokens, vocabulary %zu, %zu parameters", r->corpus.all.n, c->vocab,
+                 config_parameters(c));
+    return bad;
+}
+
+static int start(struct run *r, const char *corpus, struct err *e)
+{
+    const struct args *a = r->a;
+    r->config = (struct config){
+        .arch = strcmp(a->arch, "llama") ? ARCH_LLADA : ARCH_LLAMA, .width = (size_t)a->width,
+        .layers = (size_t)a->layers, .heads = (size_t)a->heads, .kv_heads = (size_t)a->kv_heads,
+        .head_dim = (size_t)(a->width / a->heads), .ffn = (size_t)a->ffn,
+        .context = (size_t)a->context, .tied = a->tied, .norm_eps = 1e-5, .rope_theta = 10000,
+        .bos = -1, .pad = -1, .mask = -1, .eot = -1};
+    if (file_make_folder(a->out, e) || read_lessons(r, corpus, e))
+        return -1;
+    const char *slash = strrchr(a->out, '/');
+    snprintf(r->config.name, sizeof r->config.name, "%.63s", slash ? slash + 1 : a->out);
+    r->backend = backend_open("cpu", (size_t)a->threads, 0);
+    r->trainer = trainer_make(&r->config, r->backend, rng_derive((uint64_t)a->common.seed, "weights"),
+                              (size_t)a->rows, e);
+    if (!r->trainer)
+        return -1;
+    size_t rows = (size_t)a->rows;
+    r->batch.token = mem_zero(rows, sizeof *r->batch.token);
+    r->batch.target = mem_zero(rows, sizeof *r->batch.target);
+    r->batch.weight = mem_zero(rows, sizeof *r->batch.weight);
+    r->state = mem_format("%s/train.state", a->out);
+    r->note = json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:s}", "arch", a->arch, "seed",
+                        (json_int_t)a->common.seed, "steps", (json_int_t)a->steps, "rows",
+                        (json_int_t)a->rows, "tokens", (json_int_t)r->corpus.all.n, "rate", a->rate,
+                        "tokenizer", tokenizer_hash(r->tokenizer));
+    return 0;
+}
+
+/* Goes on from a former state when there is one and it belongs to the same command. */
+static int resume(struct run *r, struct err *e)
+{
+    if (!file_exists(r->state))
+        return 0;
+    json_t *note;
+    if (trainer_restore(r->trainer, r->state, &note, e))
+        return -1;
+    json_object_del(note, "step");
+    int same = json_equal(note, r->note);
+    json_decref(note);
+    if (!same)
+        return err_set(e, EXIT_BAD_DATA,
+                       "%s: belongs to a training with other settings or data: remove it to begin anew",
+                       r->state);
+    log_note(&r->log, "going on after step %lld", (long long)trainer_step(r->trainer));
+    return 0;
+}
+
+static void fill(const struct run *r, const struct lesson *l, int64_t step, struct train_batch *b)
+{
+    const struct args *a = r->a;
+    if (r->config.arch == ARCH_LLAMA)
+        lesson_next_token(l, step, (size_t)a->rows, (size_t)a->max_len, b);
+    else
+        lesson_diffusion(l, step, (size_t)a->rows, (size_t)a->min_len, (size_t)a->max_len, b);
+}
+
+/* Loss over eight fixed batches of the held-out records; NaN without them. */
+static double valid_loss(struct run *r)
+{
+    enum { BATCHES = 8 };
+    double sum = 0;
+    for (int i = 0; r->valid.n && i < BATCHES; i++) {
+        fill(r, &r->valid, i, &r->batch);
+        sum += trainer_loss(r->trainer, &r->batch, 0);
+    }
+    return r->valid.n ? sum / BATCHES : NAN;
+}
+
+static double rate_at(const struct args *a, int64_t step)
+{
+    double s = (double)step, end = (double)a->steps;
+    if (s < a->warmup)
+        return a->rate * (s + 1) / a->warmup;
+    double done = end > a->warmup ? (s - a->warmup) / (end - a->warmup) : 1;
+    return a->rate * (0.05 + 0.95 * 0.5 * (1 + cos(3.141592653589793 * done)));
+}
+
+struct sums {
+    double loss, norm;
+    int64_t n, tokens, begin_ns;
+};
+
+static int write_record(struct run *r, int64_t step, struct sums *s, double rate, struct err *e)
+{
+    int last = step == r->a->steps;
+    double seconds = (double)(clock_ns() - s->begin_ns) * 1e-9;
+    json_t *j = json_pack("{s:s, s:s, s:I, s:I}", "model", r->config.name, "arch", r->a->arch,
+                          "step", (json_int_t)step, "tokens", (json_int_t)(step * r->a->rows));
+    rec_set_number(j, "loss", s->loss / (double)s->n, "not finite");
+    if (last || step / r->a->report % 10 == 0)
+        rec_set_number(j, "valid_loss", valid_loss(r), "no held-out records");
+    rec_set_number(j, "rate", rate, "");
+    rec_set_number(j, "grad_norm", s->norm / (double)s->n, "not finite");
+    rec_set_number(j, "tokens_per_s", (double)s->tokens / seconds, "");
+    *s = (struct sums){.begin_ns = clock_ns()};
+    return rec_write(&r->records, "train", j, e);
+}
+
+static int train(struct run *r, struct err *e)
+{
+    const struct args *a = r->a;
+    struct progress p;
+    struct sums s = {.begin_ns = clock_ns()};
+    progress_start(&p, &r->log, a->common.progress, "steps", a->steps);
+    for (int64_t step = trainer_step(r->trainer); step < a->steps; step++) {
+        fill(r, &r->corpus, step, &r->batch);
+        double loss = trainer_loss(r->trainer, &r->batch, 1), rate = rate_at(a, step);
+        double norm = trainer_update(r->trainer, rate, a->decay, a->clip);
+        if (!isfinite(loss) || !isfinite(norm))
+            return err_set(e, EXIT_INTERNAL,
+                           "step %lld: loss %g, gradient norm %g: lower --rate; %s keeps the last good "
+                           "state", (long long)step, loss, norm, r->state);
+        s.loss += loss;
+        s.norm += norm;
+        s.tokens += (int64_t)(r->batch.seqs * r->batch.len);
+        s.n++;
+        if ((step + 1) % a->report == 0 || step + 1 == a->steps) {
+            char extra[48];
+            snprintf(extra, sizeof extra, "loss %.4f", s.loss / (double)s.n);
+            if (write_record(r, step + 1, &s, rate, e))
+                return -1;
+            progress_at(&p, step + 1, extra);
+        }
+        if ((step + 1) % a->save == 0 && step + 1 < a->steps &&
+            trainer_save(r->trainer, r->state, r->note, e))
+            return -1;
+    }
+    progress_end(&p);
+    return 0;
+}
+
+static const float *values(void *ctx, enum role role, size_t layer)
+{
+    return trainer_values(ctx, role, layer);
+}
+
+static int finish(struct run *r, struct err *e)
+{
+    if (checkpoint_save(&r->config, r->a->out, r->a->dtype, values, r->trainer, e))
+        return -1;
+    unlink(r->state);
+    log_note(&r->log, "%s: %zu parameters written", r->a->out, config_parameters(&r->config));
+    return 0;
+}
+
+static void close_run(struct run *r)
+{
+    trainer_free(r->trainer);
+    backend_close(r->backend);
+    lesson_free(&r->corpus);
+    lesson_free(&r->valid);
+    tokenizer_free(r->tokenizer);
+    json_decref(r->note);
+    free(r->batch.token);
+    free(r->batch.target);
+    free(r->batch.weight);
+    free(r->state);
+}
+
+static void check(const struct tool *t, const struct args *a, int operands)
+{
+    if (!a->out || operands != 1)
+        opt_usage(t, "expected --out FOLDER and one corpus file");
+    if (a->width % a->heads || a->width / a->heads % 2 || a->heads % a->kv_heads)
+        opt_usage(t, "--heads must divide --width into even heads, --kv-heads must divide --heads");
+    if (a->min_len > a->max_len || a->max_len > a->rows)
+        opt_usage(t, "expected --min-len <= --max-len <= --rows");
+}
+
+int main(int argc, char **argv)
+{
+    struct args a = {.common = COMMON_DEFAULTS, .arch = "llada", .dtype = "BF16", .vocab = 1024,
+                     .width = 256, .layers = 4, .heads = 8, .kv_heads = 8, .ffn = 704,
+                     .context = 512, .steps = 8000, .rows = 2048, .min_len = 72, .max_len = 128,
+                     .rate = 2e-3, .decay = 0.1, .clip = 1, .warmup = 200, .report = 50,
+                     .save = 500};
+    struct opt table[48];
+    options(table, &a);
+    const struct tool tool = {"train-lm", "corpus records in, a small checkpoint and its loss curve out",
+                              examples, notes, table};
+    int first = opt_parse(&tool, argc, argv);
+    check(&tool, &a, argc - first);
+    struct run r = {.a = &a, .log = {tool.name, a.common.quiet ? 0 : 1 + a.common.verbose}};
+    struct err e = {0};
+    if (start(&r, argv[first], &e) || resume(&r, &e) ||
+        rec_open(&r.records, &a.common, tool.name, argc, argv, NULL, &e))
+        err_die(tool.name, &e);
+    int bad = train(&r, &e) || finish(&r, &e);
+    bad = bad || rec_close(&r.records, "ok", &e);
+    if (bad)
+        rec_abandon(&r.records);
+    close_run(&r);
+    if (bad)
+        err_die(tool.name, &e);
+    return EXIT_OK;
+}
