@@ -1,0 +1,483 @@
+/* score-ppl - texts or generations in, quality records out: how probable a model finds them.
+ *
+ * judge scores the response of generation records, given their prompt, with a third autoregressive
+ * model, and measures its variety beside it; nll, elbo and kstep score given texts with a contestant.
+ * Sums are pooled over tokens, never averaged over texts; intervals resample texts.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/opt.h"
+#include "lib/base/rng.h"
+#include "lib/io/rec.h"
+#include "lib/io/take.h"
+#include "lib/model/given.h"
+#include "lib/model/likelihood.h"
+#include "lib/model/tokenizer.h"
+#include "lib/stat/bootstrap.h"
+#include "lib/stat/diversity.h"
+#include "lib/stat/pooled.h"
+
+enum { MAX_STEPS = 16, FIGURES = 4, DRAWS = 2000 };
+
+struct args {
+    struct common common;
+    const char *model, *mode, *device, *dtype, *target, *steps;
+    int64_t samples, orders, threads, mem_cap, max_failed, step[MAX_STEPS];
+    int steps_n;
+};
+
+/* What is kept of one scored text for the summary: nats, tokens, bytes, and the variety figures. */
+struct score {
+    double nats, tokens, bytes, figure[FIGURES];
+};
+static const char *const figure_names[FIGURES] = {"entropy_nats", "distinct_1_ratio",
+                                                  "distinct_2_ratio", "repetition_ratio"};
+
+struct group { /* one configuration */
+    json_t *about;
+    struct score *v;
+    size_t n, cap;
+    int64_t left_out; /* texts without a value */
+    int random;
+};
+
+struct scorer {
+    struct args a;
+    struct log log;
+    struct rec_writer out;
+    struct take seen;
+    struct checkpoint checkpoint;
+    struct tokenizer *tokenizer;
+    struct backend *backend;
+    struct network network;
+    struct group *group;
+    size_t n, cap;
+    json_t *index, *scored; /* config -> group; config and id -> token ids */
+    struct progress progress;
+    int64_t changed;        /* repeats whose tokens differ */
+};
+
+static int random_weights(const struct scorer *s, const json_t *r)
+{
+    return s->checkpoint.config.synth || json_is_true(json_object_get(r, "weights_random"));
+}
+
+static struct group *find_group(struct scorer *s, const char *config, json_t *about)
+{
+    const json_t *at = json_object_get(s->index, config);
+    if (at) {
+        json_decref(about);
+        return &s->group[json_integer_value(at)];
+    }
+    json_object_set_new(s->index, config, json_integer((json_int_t)s->n));
+    MEM_GROW(s->group, s->n, s->cap);
+    s->group[s->n] = (struct group){.about = about};
+    return &s->group[s->n++];
+}
+
+static void keep(struct group *g, struct score v)
+{
+    MEM_GROW(g->v, g->n, g->cap);
+    g->v[g->n++] = v;
+}
+
+/* A per-text quality record with one value. */
+static json_t *quality(const struct group *g, const json_t *r, const char *metric, double value,
+                       const char *reason, const char *direction)
+{
+    json_t *q = json_copy(g->about);
+    json_object_set(q, "id", json_object_get(r, "id"));
+    if (rec_text(r, "task"))
+        json_object_set(q, "task", json_object_get(r, "task"));
+    json_object_set_new(q, "metric", json_string(metric));
+    rec_set_number(q, "value", value, reason);
+    json_object_set_new(q, "direction", json_string(direction));
+    return q;
+}
+
+/* nats with what it is divided by, and ppl and bits per byte beside it. */
+static void set_rates(json_t *q, const struct score *v)
+{
+    double bits = v->nats / (v->bytes * 0.6931471805599453);
+    rec_set_int(q, "scored_tokens", (int64_t)v->tokens);
+    rec_set_number(q, "scored_bytes", v->bytes > 0 ? v->bytes : (double)NAN, "no text");
+    rec_set_number(q, "ppl", exp(v->nats / v->tokens), "no tokens scored");
+    rec_set_number(q, "bits_per_byte", v->bytes > 0 ? bits : (double)NAN, "no text");
+}
+
+/* ---- judge ---- */
+
+static json_t *generation_about(const json_t *r)
+{
+    static const char *const kept[] = {"config", "model", "arch", "steps", "gen_length", "max_new",
+                                       "batch", "device"};
+    json_t *o = json_object();
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        if (json_object_get(r, kept[i]))
+            json_object_set(o, kept[i], json_object_get(r, kept[i]));
+    return o;
+}
+
+/* 1 when this configuration and id were judged before; repeats that differ are counted. */
+static int is_repeat(struct scorer *s, const json_t *r)
+{
+    char *key = mem_format("%s\n%s", rec_text(r, "config"), rec_text(r, "id"));
+    json_t *ids = json_object_get(r, "token_ids"), *old = json_object_get(s->scored, key);
+    if (old)
+        s->changed += ids && !json_equal(old, ids);
+    else
+        json_object_set(s->scored, key, ids ? ids : json_null());
+    free(key);
+    return old != NULL;
+}
+
+static void measure_variety(const struct ids *ids, size_t first, struct score *v)
+{
+    size_t n = ids->n > first ? ids->n - first : 0;
+    int32_t *work = mem_alloc((3 * n + 1) * sizeof *work);
+    const int32_t *text = ids->v + (n ? first : 0);
+    v->figure[0] = diversity_entropy(text, n, work);
+    v->figure[1] = diversity_distinct(text, n, 1, work);
+    v->figure[2] = diversity_distinct(text, n, 2, work);
+    v->figure[3] = 1 - diversity_distinct(text, n, 3, work);
+    free(work);
+}
+
+static int judge_text(struct scorer *s, const json_t *r, struct group *g, const char *text,
+                      struct err *e)
+{
+    struct ids ids = {0};
+    size_t first;
+    const char *prompt = rec_text(r, "prompt");
+    struct score v = {.nats = NAN, .bytes = (double)strlen(text)};
+    int bad = given_pair(s->tokenizer, prompt ? prompt : "", text, &ids, &first, e);
+    int empty = !bad && ids.n <= first;
+    struct likelihood l = {0};
+    if (!bad && !empty)
+        bad = likelihood_nll(&s->network, ids.v, ids.n, first, &l, e);
+    if (!bad) {
+        measure_variety(&ids, first, &v);
+        v.nats = empty ? (double)NAN : l.nats;
+        v.tokens = (double)l.scored;
+        json_t *q = quality(g, r, "judge_nll_nats", v.nats, "empty text", "lower");
+        set_rates(q, &v);
+        bad = rec_write(&s->out, "quality", q, e);
+    }
+    for (int i = 0; i < FIGURES && !bad; i++)
+        bad = rec_write(&s->out, "quality",
+                        quality(g, r, figure_names[i], v.figure[i], "text too short",
+                                i == 3 ? "lower" : "higher"), e);
+    if (!bad && !empty)
+        keep(g, v);
+    g->left_out += empty;
+    ids_free(&ids);
+    return bad;
+}
+
+static int judge(struct scorer *s, const json_t *r, struct err *e)
+{
+    const char *status = rec_text(r, "status"), *phase = rec_text(r, "phase");
+    if (strcmp(rec_kind(r), "generation"))
+        return 0;
+    if (!rec_text(r, "config") || !rec_text(r, "id"))
+        return err_set(e, EXIT_BAD_DATA, "config, id: expected texts, got none");
+    if ((status && strcmp(status, "ok")) || (phase && strcmp(phase, "timed")) || is_repeat(s, r))
+        return 1;
+    struct group *g = find_group(s, rec_text(r, "config"), generation_about(r));
+    const char *text = rec_text(r, "text_to_eos");
+    text = text ? text : rec_text(r, "text");
+    if (random_weights(s, r)) {
+        g->random = 1;
+        return rec_write(&s->out, "quality",
+                         quality(g, r, "judge_nll_nats", NAN, "random weights", "lower"), e)
+                   ? -1
+                   : 1;
+    }
+    if (!text)
+        return err_set(e, EXIT_BAD_DATA, "text: expected a text, got none");
+    return judge_text(s, r, g, text, e) ? -1 : 1;
+}
+
+/* ---- nll, elbo, kstep ---- */
+
+/* The estimator of --mode, for one text. */
+static int estimate(const struct scorer *s, const json_t *r, const struct given *g, int64_t steps,
+                    struct likelihood *l, struct err *e)
+{
+    const char *id = rec_text(r, "id");
+    uint64_t seed = (uint64_t)s->a.common.seed, key = rng_derive(0, id ? id : "");
+    const struct network *n = &s->network;
+    if (!strcmp(s->a.mode, "nll"))
+        return likelihood_nll(n, g->ids.v, g->ids.n, g->first, l, e);
+    if (!strcmp(s->a.mode, "elbo"))
+        return likelihood_elbo(n, g->ids.v, g->ids.n, g->first, (size_t)s->a.samples, seed, key, l, e);
+    return likelihood_kstep(n, g->ids.v, g->ids.n, g->first, (size_t)steps, (size_t)s->a.orders, seed,
+                            key, l, e);
+}
+
+static json_t *given_about(const struct scorer *s, int64_t steps, struct buf *config)
+{
+    const char *mode = s->a.mode;
+    buf_format(config, "%s %s", s->checkpoint.config.name, mode);
+    if (!strcmp(mode, "kstep"))
+        buf_format(config, " steps=%lld orders=%lld", (long long)steps, (long long)s->a.orders);
+    if (!strcmp(mode, "elbo"))
+        buf_format(config, " samples=%lld", (long long)s->a.samples);
+    if (!strcmp(s->a.target, "reference"))
+        buf_text(config, " target=reference");
+    int llada = s->checkpoint.config.arch == ARCH_LLADA;
+    json_t *o = json_pack("{s:s, s:s, s:s}", "config", config->data, "model",
+                          s->checkpoint.config.name, "arch", llada ? "llada" : "llama");
+    if (!strcmp(mode, "kstep"))
+        rec_set_int(o, "steps", steps);
+    return o;
+}
+
+/* One estimate of one text: the record, and its share of the summary. */
+static int score_given(struct scorer *s, const json_t *r, const struct given *t, int64_t steps,
+                       struct err *e)
+{
+    struct buf config = {0};
+    json_t *about = given_about(s, steps, &config);
+    struct group *g = find_group(s, config.data, about);
+    buf_free(&config);
+    char metric[32];
+    snprintf(metric, sizeof metric, "%s_nats", s->a.mode);
+    struct likelihood l = {0};
+    struct score v = {.nats = NAN, .bytes = (double)t->bytes};
+    if (random_weights(s, r))
+        g->random = 1;
+    else if (estimate(s, r, t, steps, &l, e))
+        return -1;
+    else
+        v = (struct score){.nats = l.nats, .tokens = (double)l.scored, .bytes = (double)t->bytes};
+    json_t *q = quality(g, r, metric, v.nats, "random weights", "lower");
+    set_rates(q, &v);
+    if (strcmp(s->a.mode, "nll"))
+        rec_set_number(q, "value_se", g->random ? (double)NAN : l.se, "one sample");
+    if (!g->random)
+        keep(g, v);
+    return rec_write(&s->out, "quality", q, e);
+}
+
+static int score_text(struct scorer *s, const json_t *r, struct err *e)
+{
+    const char *kind = rec_kind(r);
+    if (*kind && strcmp(kind, "prompt"))
+        return 0;
+    struct given t = {0};
+    int bad = given_read(&t, r, &s->checkpoint.config, s->tokenizer, strcmp(s->a.mode, "nll") != 0,
+                         !strcmp(s->a.target, "reference"), e);
+    int passes = strcmp(s->a.mode, "kstep") ? 1 : s->a.steps_n;
+    for (int i = 0; i < passes && !bad; i++)
+        bad = score_given(s, r, &t, s->a.step[i], e);
+    ids_free(&t.ids);
+    return bad ? -1 : 1;
+}
+
+/* ---- summaries ---- */
+
+static int write_summary(struct scorer *s, const struct group *g, const char *metric,
+                         const double *num, const double *den, enum pooled_transform transform,
+                         const char *direction, struct err *e)
+{
+    uint32_t *index = mem_alloc((g->n + 1) * sizeof *index);
+    double *draws = mem_alloc(DRAWS * sizeof *draws);
+    double value = g->n ? pooled_value(num, den, g->n, NULL, transform) : (double)NAN;
+    for (size_t d = 0; d < DRAWS; d++) {
+        if (g->n)
+            bootstrap_draw((uint64_t)s->a.common.seed, d, g->n, index);
+        draws[d] = g->n ? pooled_value(num, den, g->n, index, transform) : (double)NAN;
+    }
+    struct interval v = bootstrap_interval(value, draws, DRAWS, 0.95);
+    const char *why = g->random ? "random weights" : "no text was scored";
+    int wide = g->n > 1;
+    json_t *q = json_copy(g->about);
+    json_object_set_new(q, "metric", json_string(metric));
+    json_object_set_new(q, "summary", json_true());
+    rec_set_number(q, "value", value, why);
+    rec_set_number(q, "lo", wide ? v.lo : (double)NAN, g->n ? "n<2" : why);
+    rec_set_number(q, "hi", wide ? v.hi : (double)NAN, g->n ? "n<2" : why);
+    json_object_set_new(q, "level", json_real(0.95));
+    rec_set_int(q, "n", (int64_t)g->n);
+    rec_set_int(q, "left_out", g->left_out);
+    json_object_set_new(q, "method", json_string("pooled over texts, percentile bootstrap of texts"));
+    json_object_set_new(q, "direction", json_string(direction));
+    free(index);
+    free(draws);
+    return rec_write(&s->out, "quality", q, e);
+}
+
+static int summarize(struct scorer *s, const struct group *g, struct err *e)
+{
+    double *num = mem_alloc((g->n + 1) * sizeof *num), *den = mem_alloc((g->n + 1) * sizeof *den);
+    int judged = !strcmp(s->a.mode, "judge"), bad = 0, bytes = 1;
+    char name[48];
+    for (size_t i = 0; i < g->n; i++) {
+        num[i] = g->v[i].nats;
+        den[i] = g->v[i].tokens;
+        bytes = bytes && g->v[i].bytes > 0;
+    }
+    snprintf(name, sizeof name, "%s_ppl", s->a.mode);
+    bad = write_summary(s, g, name, num, den, POOLED_EXPONENTIAL, "lower", e);
+    for (size_t i = 0; i < g->n; i++)
+        den[i] = g->v[i].bytes;
+    snprintf(name, sizeof name, "%s_bits_per_byte", s->a.mode);
+    if (!bad && bytes)
+        bad = write_summary(s, g, name, num, den, POOLED_BITS, "lower", e);
+    for (int f = 0; judged && f < FIGURES && !bad; f++) {
+        for (size_t i = 0; i < g->n; i++) {
+            den[i] = isfinite(g->v[i].figure[f]);
+            num[i] = den[i] > 0 ? g->v[i].figure[f] : 0;
+        }
+        bad = write_summary(s, g, figure_names[f], num, den, POOLED_PLAIN,
+                            f == 3 ? "lower" : "higher", e);
+    }
+    free(num);
+    free(den);
+    return bad;
+}
+
+/* ---- the tool ---- */
+
+static int take(void *ctx, const json_t *r, struct err *e)
+{
+    struct scorer *s = ctx;
+    int got = strcmp(s->a.mode, "judge") ? score_text(s, r, e) : judge(s, r, e);
+    if (got > 0)
+        progress_at(&s->progress, s->seen.taken + 1, NULL);
+    return got;
+}
+
+static int load(struct scorer *s, struct err *e)
+{
+    struct args *a = &s->a;
+    if (checkpoint_open(&s->checkpoint, a->model, (uint64_t)a->common.seed, e))
+        return -1;
+    const struct config *c = &s->checkpoint.config;
+    int ar = !strcmp(a->mode, "judge") || !strcmp(a->mode, "nll");
+    if (ar != (c->arch == ARCH_LLAMA))
+        return err_set(e, EXIT_BAD_DATA, "%s: --mode %s needs a %s checkpoint, this is %s (%s)",
+                       a->model, a->mode, ar ? "llama" : "llada", ar ? "llada" : "llama",
+                       ar ? "try --mode elbo" : "try --mode nll");
+    char *path = c->synth ? NULL : mem_format("%s/tokenizer.json", s->checkpoint.folder);
+    if (path && file_exists(path))
+        s->tokenizer = tokenizer_load(s->checkpoint.folder, e);
+    int missing = path && file_exists(path) && !s->tokenizer;
+    free(path);
+    if (missing)
+        return -1;
+    if (!strcmp(a->mode, "judge") && !s->tokenizer && !c->synth)
+        return err_set(e, EXIT_BAD_DATA, "%s: a judge needs tokenizer.json", a->model);
+    s->backend = backend_open(a->device, (size_t)a->threads, (size_t)a->mem_cap);
+    if (!s->backend)
+        return err_set(e, EXIT_NO_DEVICE, "--device %s: no such usable device", a->device);
+    return network_load(&s->network, s->backend, &s->checkpoint, a->dtype, e);
+}
+
+static json_t *about_run(const struct scorer *s)
+{
+    return json_pack("{s:s, s:o, s:s?}", "mode", s->a.mode, "checkpoint",
+                     checkpoint_describe(&s->checkpoint), "tokenizer_sha256",
+                     s->tokenizer ? tokenizer_hash(s->tokenizer) : NULL);
+}
+
+static void close_all(struct scorer *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        json_decref(s->group[i].about);
+        free(s->group[i].v);
+    }
+    free(s->group);
+    json_decref(s->index);
+    json_decref(s->scored);
+    network_free(&s->network);
+    backend_close(s->backend);
+    tokenizer_free(s->tokenizer);
+    checkpoint_close(&s->checkpoint);
+}
+
+static const char examples[] =
+    "score-ppl -m judge-model generations.ndjson > quality.ndjson\n"
+    "score-ppl --mode nll -m meta-llama/Meta-Llama-3-8B texts.ndjson\n"
+    "score-ppl --mode elbo -m GSAI-ML/LLaDA-8B-Base --samples 128 texts.ndjson\n"
+    "score-ppl --mode kstep -m GSAI-ML/LLaDA-8B-Base --steps 16,64,256 texts.ndjson\n";
+static const char notes[] =
+    "judge  perplexity of each response given its prompt, under a third autoregressive model: the text\n"
+    "       up to the first stop token, encoded anew with the judge's tokenizer. Beside it, per\n"
+    "       response: entropy of its tokens, distinct 1- and 2-grams, share of repeated 3-grams; a low\n"
+    "       perplexity with a low entropy is a repetition, not a quality.\n"
+    "nll    exact -ln p of the second token and all after it. elbo  upper bound for diffusion models,\n"
+    "       the same at every step count. kstep  upper bound for a sampler of K steps in random order.\n"
+    "       Never compare an nll with a bound as if they were one thing. --target reference scores\n"
+    "       `reference` given `text`.\n"
+    "Perplexities are exp(sum of nats / sum of tokens) over texts. Random weights have no quality.\n";
+
+static void check(int bad, const struct err *e)
+{
+    if (bad)
+        err_die("score-ppl", e);
+}
+
+static void options(struct opt *o, struct args *a)
+{
+    const struct opt table[] = {
+        {"model", 'm', OPT_TEXT, &a->model, .arg = "MODEL", .help = "the model that scores (needed)"},
+        {"mode", 0, OPT_CHOICE, &a->mode, .choices = "judge|nll|elbo|kstep", .help = "what is asked (judge)"},
+        {"target", 0, OPT_CHOICE, &a->target, .choices = "text|reference", .help = "nll, elbo, kstep: what is scored (text)"},
+        {"samples", 0, OPT_INT, &a->samples, 1, 1000000, .arg = "N", .help = "elbo: masks a text (128)"},
+        {"steps", 0, OPT_TEXT, &a->steps, .arg = "K[,K...]", .help = "kstep: step counts (16)"},
+        {"orders", 0, OPT_INT, &a->orders, 1, 100000, .arg = "N", .help = "kstep: permutations a text (4)"},
+        {"device", 0, OPT_TEXT, &a->device, .arg = "auto|ref|cpu|cuda[:N]", .help = "back end (auto)"},
+        {"dtype", 0, OPT_CHOICE, &a->dtype, .choices = "auto|f32|bf16", .help = "matrices in memory (auto)"},
+        {"threads", 0, OPT_INT, &a->threads, 0, 1024, .arg = "N", .help = "threads (0: all)"},
+        {"mem-cap", 0, OPT_BYTES, &a->mem_cap, 0, 9e15, .arg = "BYTES", .help = "memory at most (0: no cap)"},
+        {"max-failed", 0, OPT_INT, &a->max_failed, 0, 1e15, .arg = "N", .help = "exit 0 with up to N failed records (0)"},
+        OPT_COMMON(a->common),
+        {0}};
+    memcpy(o, table, sizeof table);
+}
+
+int main(int argc, char **argv)
+{
+    struct scorer s = {.a = {.common = COMMON_DEFAULTS, .mode = "judge", .device = "auto",
+                             .dtype = "auto", .target = "text", .steps = "16", .samples = 128,
+                             .orders = 4}};
+    struct opt table[32];
+    options(table, &s.a);
+    const struct tool tool = {"score-ppl", "texts or generations in, their probability under a model out",
+                              examples, notes, table};
+    int first = opt_parse(&tool, argc, argv);
+    s.a.steps_n = opt_list(s.a.steps, s.a.step, MAX_STEPS, 1, 65536);
+    if (!s.a.model || s.a.steps_n < 1)
+        opt_usage(&tool, "%s", s.a.model ? "--steps: expected up to 16 numbers from 1 to 65536"
+                                         : "-m MODEL is needed");
+    struct err e = {0};
+    s.log = (struct log){tool.name, s.a.common.quiet ? 0 : 1 + s.a.common.verbose};
+    s.index = json_object();
+    s.scored = json_object();
+    struct rec_reader *in =
+        rec_read_open((const char *const *)argv + first, (size_t)(argc - first), &e);
+    check(!in || load(&s, &e), &e);
+    check(rec_open(&s.out, &s.a.common, tool.name, argc, argv, about_run(&s), &e), &e);
+    progress_start(&s.progress, &s.log, s.a.common.progress, "texts", s.a.common.limit);
+    check(take_all(&s.seen, in, &s.out, &s.log, s.a.common.limit, take, &s, &e), &e);
+    progress_end(&s.progress);
+    rec_read_close(in);
+    if (!s.seen.taken && !s.seen.bad)
+        check(err_set(&e, EXIT_BAD_DATA, "no %s records in the input",
+                      strcmp(s.a.mode, "judge") ? "text" : "generation"), &e);
+    for (size_t i = 0; i < s.n; i++)
+        check(summarize(&s, &s.group[i], &e), &e);
+    if (s.changed)
+        log_warn(&s.log, "W201", "%lld repeats of a prompt gave other tokens; the first is scored",
+                 (long long)s.changed);
+    int code = take_verdict(&s.seen, &s.log, s.a.max_failed);
+    check(rec_close(&s.out, code ? "failed" : "ok", &e), &e);
+    close_all(&s);
+    return code;
+}
