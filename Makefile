@@ -21,62 +21,121 @@ endif
 BUILD   := build$(if $(SAN),-san$(filter-out 1,$(SAN)))
 BIN     := $(BUILD)/bin
 , := ,
-SANITIZE := $(if $(filter 1,$(SAN)),-fsanitize=address$(,)undefined -fno-sanitize-recover=all,$(if $(filter thread,$(SAN)),-fsanitize=thread))
+SANITIZE_1      := -fsanitize=address$(,)undefined -fno-sanitize-recover=all
+SANITIZE_thread := -fsanitize=thread
+SANITIZE := $(SANITIZE_$(SAN))
 WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
-HARDEN  := $(if $(SAN),,-D_FORTIFY_SOURCE=2) -fstack-protector-strong -fPIE
+HARDEN  := $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2) -fstack-protector-strong -fPIE
 CFLAGS  ?= -O2 -g
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) $(WARN) $(HARDEN) $(SANITIZE) -MMD -MP
 LIBS    := jansson libpcre2-8 libutf8proc libarchive zlib libcrypto
 PKG     := pkg-config $(if $(STATIC),--static)
-LDLIBS   = $(if $(STATIC),-Wl$(,)-Bstatic) $(shell $(PKG) --libs $(LIBS)) $(if $(STATIC),-Wl$(,)-Bdynamic) -lm -lpthread
+LDLIBS  := $(if $(STATIC),-Wl$(,)-Bstatic) $(shell $(PKG) --libs $(LIBS) 2>/dev/null) \
+           $(if $(STATIC),-Wl$(,)-Bdynamic) -lm -lpthread
 LDFLAGS += -pie -Wl,-z,relro,-z,now
+
+# One line a file; V=1 shows the commands.
+V :=
+say = $(if $(V),,@echo '  $(1)';)
 
 COMMIT := $(shell git describe --always --dirty=+ --abbrev=12 2>/dev/null || echo unknown)
 
 # Everything in lib/ and kernels/ is one archive; kernels/cpu is compiled once per processor level.
-LIB_SRC := $(filter-out lib/base/version.c,$(wildcard lib/*/*.c)) $(wildcard kernels/*.c kernels/ref/*.c)
+LIB_SRC := $(filter-out lib/base/version.c,$(wildcard lib/*/*.c)) \
+           $(wildcard kernels/*.c kernels/ref/*.c)
 CPU_SRC := $(wildcard kernels/cpu/*.c)
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) \
-           $(foreach l,base $(CPU_LEVELS),$(CPU_SRC:kernels/cpu/%.c=$(BUILD)/obj/kernels/cpu/$(l)/%.o))
+           $(foreach l,base $(CPU_LEVELS),$(CPU_SRC:kernels/%.c=$(BUILD)/obj/kernels/$(l)/%.o))
 TOOLS   := $(patsubst tools/%.c,%,$(wildcard tools/*.c))
 
 .PHONY: tools
 tools: $(TOOLS:%=$(BIN)/%) ## build the tools (build/bin)
 
-$(BUILD)/obj/%.o: %.c config.mk Makefile
+$(BUILD)/obj/%.o: %.c $(BUILD)/obj/flags.txt
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -c $< -o $@
+	$(call say,cc $<)$(CC) $(ALL_CFLAGS) -c $< -o $@
 
 # -O3 and contraction into fused multiply-adds: the kernels' numbers are defined with FMA.
+CPU_FLAGS      := -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math
 CPU_FLAGS_base :=
 CPU_FLAGS_v3   := -march=x86-64-v3 -mtune=generic
 CPU_FLAGS_v4   := -march=x86-64-v4 -mprefer-vector-width=512
 define cpu_level
-$(BUILD)/obj/kernels/cpu/$(1)/%.o: kernels/cpu/%.c config.mk Makefile
+$(BUILD)/obj/kernels/$(1)/cpu/%.o: kernels/cpu/%.c $(BUILD)/obj/flags.txt
 	@mkdir -p $$(@D)
-	$(CC) $$(ALL_CFLAGS) -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math $$(CPU_FLAGS_$(1)) -DLEVEL=$(1) -c $$< -o $$@
+	$$(call say,cc $$< ($(1)))$(CC) $$(ALL_CFLAGS) $$(CPU_FLAGS) $$(CPU_FLAGS_$(1)) -DLEVEL=$(1) -c $$< -o $$@
 endef
 $(foreach l,base $(CPU_LEVELS),$(eval $(call cpu_level,$(l))))
 $(BUILD)/obj/kernels/backend.o: ALL_CFLAGS += $(CPU_LEVELS:%=-DHAVE_CPU_%)
 
-$(BUILD)/obj/commit.txt: FORCE
+# Stamps, rewritten only when what they hold changes.
+$(BUILD)/obj/commit.txt: STAMP = $(COMMIT)
+$(BUILD)/obj/flags.txt: STAMP = $(CC) $(ALL_CFLAGS) $(CPU_FLAGS) $(CPU_LEVELS)
+$(BUILD)/obj/commit.txt $(BUILD)/obj/flags.txt: FORCE
 	@mkdir -p $(@D)
-	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' > $@
+	@echo '$(STAMP)' | cmp -s - $@ || echo '$(STAMP)' > $@
 $(BUILD)/obj/lib/base/version.o: ALL_CFLAGS += -DCOMMIT='"$(COMMIT)"'
 $(BUILD)/obj/lib/base/version.o: $(BUILD)/obj/commit.txt
 
 $(BUILD)/libcrossover.a: $(LIB_OBJ)
 	@rm -f $@
-	ar rcs $@ $^
+	$(call say,ar $@)ar rcs $@ $^
 
 $(BIN)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
 	@mkdir -p $(@D)
-	$(CC) $(SANITIZE) $(LDFLAGS) $^ -o $@ $(LDLIBS)
+	$(call say,ld $@)$(CC) $(SANITIZE) $(LDFLAGS) $^ -o $@ $(LDLIBS)
 
-# Tests in C: each file is one TAP program.
+# Tests in C: tests/{unit,kernels,model}/test-*.c are TAP programs, tests/fixtures/*.c helpers of
+# the shell tests. T=word runs only the tests whose path contains it.
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
 	@mkdir -p $(@D)
-	$(CC) $(SANITIZE) $(LDFLAGS) $^ -o $@ $(LDLIBS)
+	$(call say,ld $@)$(CC) $(SANITIZE) $(LDFLAGS) $^ -o $@ $(LDLIBS)
+
+T         :=
+SELECT     = $(if $(T),$(foreach t,$(1),$(if $(findstring $(T),$(t)),$(t))),$(1))
+TEST_C    := $(call SELECT,$(sort $(wildcard $(foreach d,unit kernels model,tests/$(d)/test-*.c))))
+TEST_SH   := $(call SELECT,$(sort $(wildcard tests/*.sh tests/cli/*.sh tests/cli/*.bats)))
+TEST_PROG := $(TEST_C:%.c=$(BUILD)/%)
+HELPERS   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fixtures/*.c)) \
+             $(if $(wildcard pipelines/reference.mk),$(BUILD)/tests/reference \
+                 $(BUILD)/tests/make-checkpoint)
+
+.PHONY: test style bench install uninstall clean help all
+test: $(if $(TEST_SH),tools $(HELPERS)) $(TEST_PROG) ## every test (T=word, SAN=1)
+	@BUILD='$(BUILD)' BIN='$(CURDIR)/$(BIN)' TESTBIN='$(CURDIR)/$(BUILD)/tests' \
+	    tests/run $(TEST_PROG) $(TEST_SH)
+
+style: ## budgets of the source: lengths of functions, files and lines
+	@tests/house/budgets .
+
+BENCHES := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench-*.c))
+bench: $(BENCHES) ## time the kernels on this machine (alone on it, please)
+	@for b in $(BENCHES); do echo "== $${b##*/}"; "$$b"; done
+
+bindir  := $(DESTDIR)$(PREFIX)/bin
+datadir := $(DESTDIR)$(PREFIX)/share/crossover
+SHARED   = $(wildcard plots/*.gp data/*.json)
+install: tools ## install the tools below PREFIX (DESTDIR is honoured)
+	install -d '$(bindir)' '$(datadir)/plots' '$(datadir)/data'
+	install -m 755 $(TOOLS:%=$(BIN)/%) '$(bindir)'
+	for f in $(SHARED) README.md LICENSE; do install -D -m 644 "$$f" "$(datadir)/$$f"; done
+
+uninstall: ## remove what install put there
+	rm -f $(TOOLS:%='$(bindir)'/%)
+	rm -rf '$(datadir)'
+
+clean: ## remove everything built (results stay)
+	rm -rf build build-san build-santhread
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9%-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' \
+	    Makefile pipelines/*.mk | sort -u
+	@echo '  print-NAME     the value of a make variable'
+	@echo 'Settings (config.mk): PROFILE=$(PROFILE) LLADA=$(LLADA)'
+	@echo '  LLAMA=$(LLAMA) JUDGE=$(JUDGE) SAN= T= RUN='
+
+print-%:
+	@echo '$($*)'
 
 .PHONY: FORCE
 FORCE:

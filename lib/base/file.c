@@ -21,12 +21,32 @@ static char *folder_of(const char *path, const char **name)
     return slash == path ? mem_text("/") : mem_format("%.*s", (int)(slash - path), path);
 }
 
+/* A device or a pipe is written, never replaced. */
+static int is_special(const char *path)
+{
+    struct stat s;
+    return !stat(path, &s) && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
+}
+
 int out_open(struct out *o, const char *path, struct err *e)
 {
     *o = (struct out){0};
     if (!strcmp(path, "-")) {
         o->f = stdout;
         return 0;
+    }
+    if (is_special(path)) {
+        o->f = fopen(path, "wbe");
+        if (!o->f)
+            return err_set(e, EXIT_CANNOT_CREATE, "%s: cannot open: %s", path, strerror(errno));
+        o->path = mem_text(path);
+        return 0;
+    }
+    struct stat there;
+    if (!stat(path, &there) && !S_ISREG(there.st_mode)) { /* a device or a pipe is never replaced */
+        o->f = fopen(path, "wb");
+        return o->f ? 0
+                    : err_set(e, EXIT_CANNOT_CREATE, "%s: cannot write: %s", path, strerror(errno));
     }
     const char *name;
     char *folder = folder_of(path, &name);
@@ -66,8 +86,11 @@ int out_commit(struct out *o, struct err *e)
     int bad = fflush(o->f) || ferror(o->f);
     if (!o->temp) {
         bad |= fclose(o->f);
-        o->f = NULL;
-        return bad ? err_set(e, EXIT_IO, "standard output: %s", strerror(errno)) : 0;
+        if (bad)
+            err_set(e, EXIT_IO, "%s: %s", o->path ? o->path : "standard output", strerror(errno));
+        free(o->path);
+        *o = (struct out){0};
+        return bad ? -1 : 0;
     }
     bad = bad || fsync(fileno(o->f));
     bad |= fclose(o->f);
@@ -91,9 +114,11 @@ void out_abandon(struct out *o)
         if (o->f)
             fclose(o->f);
         unlink(o->temp);
-        free(o->temp);
-        free(o->path);
+    } else if (o->path) {
+        fclose(o->f);
     }
+    free(o->temp);
+    free(o->path);
     *o = (struct out){0};
 }
 

@@ -8,11 +8,11 @@
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
 
-/* An output. "-" is standard output; any other path is written as ".NAME.tmp.PID" in the same
- * folder and renamed on commit. */
+/* An output. "-" is standard output, a device or a pipe is written as it is; any other path is
+ * written as ".NAME.tmp.PID" in the same folder and renamed on commit. */
 struct out {
     FILE *f;
-    char *path, *temp; /* NULL for standard output */
+    char *path, *temp; /* both NULL for standard output, temp for a device */
 };
 /* -1: EXIT_CANNOT_CREATE. */
 int out_open(struct out *o, const char *path, struct err *e);

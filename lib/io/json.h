@@ -1,7 +1,8 @@
 /* json.h - strict JSON files and typed, range-checked look-ups with messages that name the place.
  *
- * jansson parses; duplicate keys, NaN, bad UTF-8 and trailing text are errors. The 29-digit
- * model_max_length of Hugging Face files is accepted (re-read with integers as reals).
+ * jansson parses; duplicate keys, NaN, bad UTF-8 and trailing text are errors. Integers
+ * beyond 64 bits (the 31-digit model_max_length of Hugging Face files) become reals; all others are
+ * exact.
  *
  *     json_t *j = json_file(path, 1 << 20, &e);
  *     int64_t n;

@@ -2,8 +2,9 @@
  *
  * Writing: every record gets `schema`, `kind`, `run` first; is one write(2); feeds a running
  * SHA-256 that the closing `end` record carries. Reading: strict JSON, lines of at most 64 MiB,
- * CRLF and blank lines accepted, a byte order mark refused. Unknown kinds and fields are the caller's
- * to pass through. Numbers are written with 15 significant digits (a float survives exactly).
+ * CRLF and blank lines accepted, a byte order mark refused. Unknown kinds and fields are the
+ * caller's to pass through. Texts may hold U+0000 (json_string_length). Numbers are written with
+ * 15 significant digits (a float survives exactly).
  *
  *     struct rec_writer w;
  *     rec_open(&w, &a.common, "measure", argc, argv, &e);
@@ -39,7 +40,8 @@ int rec_open(struct rec_writer *w, const struct common *c, const char *tool, int
              char **argv, json_t *extra, struct err *e);
 /* Writes {schema, kind, run, members of `fields`}; steals `fields`. A `run` inside fields wins. */
 int rec_write(struct rec_writer *w, const char *kind, json_t *fields, struct err *e);
-/* Writes a record that came in, unchanged (borrowed). */
+/* Writes a record that came in, unchanged (borrowed); but a `meta` becomes kind "parent" and an
+ * `end` is left out, because every stream has one of its own. */
 int rec_pass(struct rec_writer *w, const json_t *record, struct err *e);
 /* Writes {"kind":"error", code, message, where}; counts it as failed. `where` e.g. "line 12". */
 int rec_error(struct rec_writer *w, const struct err *what, const char *where, struct err *e);
@@ -50,12 +52,14 @@ void rec_abandon(struct rec_writer *w);
 
 struct rec_reader; /* one or more inputs, read in order */
 
-/* paths[0..n-1], "-" or n = 0: standard input. Every path is opened before the first record is read,
- * so a missing one is EXIT_NO_INPUT before any output. .gz and .zst inputs are unpacked. */
+/* paths[0..n-1], "-" or n = 0: standard input. Every path is opened before the first record is
+ * read, so a missing one is EXIT_NO_INPUT before any output. .gz and .zst inputs are unpacked. */
 struct rec_reader *rec_read_open(const char *const *paths, size_t n, struct err *e);
 /* 1: *record is the next object (caller's reference); 0: end; -1: *e filled ("FILE:LINE: ...").
  * After -1 with EXIT_BAD_DATA the reader is still usable: the next call goes on with the next line.
- * An `end` record whose counts or SHA-256 do not match what was read is EXIT_BAD_DATA. */
+ * `meta` and `end` records are returned too. An `end` whose count or SHA-256 does not match what
+ * was read since `meta` is EXIT_BAD_DATA, and so is a `meta` without an `end`: the stream was cut.
+ * Each meta ... end is verified on its own, so streams may be concatenated. */
 int rec_read(struct rec_reader *r, json_t **record, struct err *e);
 const char *rec_where(const struct rec_reader *r); /* "FILE:LINE" of the last record; borrowed */
 void rec_read_close(struct rec_reader *r);
@@ -63,13 +67,13 @@ void rec_read_close(struct rec_reader *r);
 /* Members of a record. */
 const char *rec_kind(const json_t *record);                   /* "" when absent; borrowed */
 const char *rec_text(const json_t *record, const char *key);  /* NULL when absent or not a string */
-double rec_number(const json_t *record, const char *key);     /* NaN when absent, null or not number */
+double rec_number(const json_t *record, const char *key); /* NaN when absent, null, no number */
 int64_t rec_int(const json_t *record, const char *key, int64_t otherwise);
 /* {key: value} or, when value is NaN or infinite, {key: null, key_reason: reason}. */
 void rec_set_number(json_t *record, const char *key, double value, const char *reason);
 void rec_set_int(json_t *record, const char *key, int64_t value);
 
-/* The machine: cpu model, cores, memory, kernel, compiler (gpu when there is one), and `fingerprint`,
+/* The machine: cpu model, cores, memory, kernel, compiler, gpu (null without), and `fingerprint`,
  * the first 12 hex digits of the SHA-256 of those. The caller's reference. */
 json_t *rec_machine(void);
 

@@ -41,7 +41,8 @@ const char *tensors_file(const struct tensors *t, size_t i);
 int tensors_unchanged(const struct tensors *t, struct err *e);
 void tensors_close(struct tensors *t);
 
-/* Writing, into one file: rows in the order given. `metadata` string -> string, borrowed, or NULL. */
+/* Writing, into one file: rows in the order given. `metadata` string -> string, borrowed, or NULL.
+ */
 int tensors_write(const char *path, const struct tensor *list, size_t n, const json_t *metadata,
                   struct err *e);
 

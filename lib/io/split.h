@@ -14,10 +14,11 @@ struct split {
     FILE *f;
     size_t limit;    /* bytes of one object */
     int64_t line;    /* line where the last object began, from 1 */
+    int64_t at;      /* line where reading stands */
     int started, depth_array;
 };
 void split_start(struct split *s, FILE *f, size_t limit);
-/* 1: *b holds the next object's text; 0: end; -1: over the limit or cut at the end (EXIT_BAD_DATA). */
+/* 1: *b holds the next object's text; 0: end; -1: over the limit or cut at the end (65). */
 int split_next(struct split *s, struct buf *b, struct err *e);
 
 #endif

@@ -10,14 +10,15 @@
 
 enum chat { CHAT_NONE, CHAT_LLAMA3, CHAT_LLAMA31, CHAT_LLADA };
 
-/* --chat auto|none|llama3|llama3.1|llada -> template. auto: none when the tokenizer lacks the header
- * tokens, else by family (llama with rope_llama3: llama3.1). -1: unknown name, or the tokenizer
- * lacks the template's tokens (EXIT_BAD_DATA). */
+/* --chat auto|none|llama3|llama3.1|llada -> template. auto: none when the tokenizer lacks the
+ * template's tokens, else by family (llama with rope_llama3: llama3.1). -1: unknown name
+ * (EXIT_BAD_USAGE), or the tokenizer lacks the template's tokens (EXIT_BAD_DATA). */
 int chat_choose(const char *name, const struct config *c, const struct tokenizer *t,
                 enum chat *out, struct err *e);
 
 struct chat_message { const char *role, *content; };
-/* Appends the template's text for these messages, ending with the assistant's header. */
+/* Appends the template's text for these messages, ending with the assistant's header. CHAT_NONE:
+ * the contents, a line feed between. */
 void chat_render(enum chat kind, const struct chat_message *m, size_t n, struct buf *out);
 
 #endif

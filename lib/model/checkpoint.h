@@ -37,7 +37,8 @@ struct checkpoint {
     struct config config;
     char *folder;            /* NULL for synth: */
     struct tensors *tensors; /* NULL for synth: */
-    char (*names)[16];       /* unused names are zero; internal */
+    const struct tensor **role; /* [ROLE_COUNT * L], internal; NULL for synth: */
+    float *normal;           /* [65536] quantiles of the weights drawn for synth:, else NULL */
 };
 
 /* name: folder, org/name[@rev] in the cache, or synth:SHAPE. */
@@ -45,10 +46,13 @@ int checkpoint_open(struct checkpoint *c, const char *name, uint64_t synth_seed,
 /* The tensor in a role; layer is ignored for roles that are not per layer. Never NULL for an open
  * checkpoint that is not synth. */
 const struct tensor *checkpoint_tensor(const struct checkpoint *c, enum role r, size_t layer);
-/* Widens rows x cols values of any stored dtype (F32, F16, BF16) to float. For synth checkpoints the
- * values are drawn: normal, std 0.02 (norms: ones), a function of (seed, role, layer, index). */
+/* Widens rows x cols values of any stored dtype (F32, F16, BF16) to float. For synth checkpoints
+ * the values are drawn: normal, std 0.02 (norms: ones), a function of (seed, role, layer, index).
+ */
 void checkpoint_floats(const struct checkpoint *c, enum role r, size_t layer, float *out);
-/* "F32", "F16" or "BF16": the dtype of the matrices ("BF16" for synth). */
+/* -1 (EXIT_BAD_DATA) at the first NaN, infinity or matrix of zeros, named: reads every weight. */
+int checkpoint_check_values(const struct checkpoint *c, struct err *e);
+/* "F32", "F16" or "BF16": the dtype of the matrices ("F32" when they differ, "BF16" for synth). */
 const char *checkpoint_dtype(const struct checkpoint *c);
 /* Names and SHA-256 of the files, shapes, parameters: for meta records. */
 json_t *checkpoint_describe(const struct checkpoint *c);

@@ -2,11 +2,23 @@
 #ifndef MODEL_GENERATION_H
 #define MODEL_GENERATION_H
 
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/ops.h"
+#include "lib/model/config.h"
+
+/* One prompt as a generator sees it. Random draws depend on (seed, key, step), never on who else
+ * is in the batch. */
+struct generation_input {
+    const int32_t *ids; /* [n], borrowed */
+    size_t n;
+    uint64_t key;       /* from the prompt's id */
+};
+
 struct generation {
-    int32_t *ids;          /* [n]: LLaDA every slot of the canvas; LLaMA up to and without the stop id */
+    int32_t *ids;          /* [n]: LLaDA the whole canvas; LLaMA up to and without the stop id */
     size_t n;
     size_t to_eos;         /* tokens up to and without the first stop id */
     const char *stop;      /* "eos" or "length" */
@@ -19,10 +31,27 @@ struct generation {
     int64_t first_block_ns;  /* first block (LLaMA: first token) complete */
     int64_t e2e_ns;        /* the last token of this prompt became final */
     int64_t denoise_steps; /* forward passes of the sampler (0 for LLaMA) */
-    int64_t canvas_positions; /* sum over passes of this sequence's rows */
+    int64_t canvas_positions; /* sum over passes of the positions of this sequence in the pass */
+    int64_t rows;          /* rows computed for it: the same, twice with CFG */
     int64_t committed_tokens;
     int oom, bad;          /* 1: memory short / NaN in the logits: no tokens */
 };
 void generation_free(struct generation *g);
+
+/* What a batch leaves beside its generations. */
+struct batch_trace {
+    int64_t start_ns;     /* clock_ns() when the batch began */
+    int64_t makespan_ns;  /* until the last token of the batch was final */
+    struct memory memory; /* at the end of the batch, its cache and activations still there */
+    int interrupted;      /* 1: *stop became non-zero; the generations are not complete */
+};
+
+/* Appends an event; ns since the batch began. */
+void generation_emit(struct generation *g, int64_t ns, int32_t tokens);
+void generation_step(struct generation *g, int64_t ns);
+/* 1 for an id that ends a text: an eos id, and for LLaDA the end-of-turn id too. */
+int generation_is_stop(const struct config *c, int32_t id);
+/* Sets to_eos from ids[0..n-1], and stop: "eos" when a stop id was met (`met`) or is among them. */
+void generation_close(struct generation *g, const struct config *c, int met);
 
 #endif

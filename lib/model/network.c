@@ -98,6 +98,7 @@ int network_load(struct network *n, struct backend *b, const struct checkpoint *
     for (size_t l = 0; !bad && l < n->config.layers; l++)
         bad = load_layer(n, c, l, floats, e);
     free(floats);
+    bad = bad || (c->tensors && tensors_unchanged(c->tensors, e));
     if (bad)
         network_free(n);
     return bad ? -1 : 0;

@@ -47,8 +47,9 @@ const char *tokenizer_hash(const struct tokenizer *t);
 
 /* Learns a byte-level BPE tokenizer from texts and writes folder/tokenizer.json with LLaDA's
  * pre-tokenizer pattern (one digit a piece), NFC, and the given special tokens after the merges.
- * bos_id_name: piece that the post-processor puts in front, or NULL. Ties: the pair that is first in
- * byte order. vocab counts everything. */
+ * bos: the special token that the post-processor puts in front, or NULL. Ties: the pair that is
+ * first in byte order. vocab counts everything. -1: 64 (vocab, names), 65 (texts too short or not
+ * UTF-8), 73, 74. */
 int tokenizer_learn(const char *folder, const char *const *texts, size_t n_texts, size_t vocab,
                     const char *const *special, size_t n_special, const char *bos,
                     struct err *e);

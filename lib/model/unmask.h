@@ -15,7 +15,7 @@ struct unmask_params { double threshold, factor; };
 typedef size_t unmask_rule(const double *score, size_t n, size_t budget,
                            const struct unmask_params *p, unsigned char *commit);
 struct unmask_entry { const char *name; unmask_rule *rule; };
-extern const struct unmask_entry unmask_rules[]; /* ended by a NULL name: schedule, threshold, factor */
+extern const struct unmask_entry unmask_rules[]; /* schedule, threshold, factor, NULL name */
 unmask_rule *unmask_find(const char *name);      /* NULL: none */
 
 /* The top `budget` by score; ties to the lowest position. Source: LLaDA generate.py as described in

@@ -1,0 +1,105 @@
+/* chat.c - see chat.h: the three templates differ in the beginning-of-text token and in the system
+ * block that LLaMA 3.1 always has. Its date is the constant of the published template, because a
+ * prompt that changes overnight cannot be compared. */
+#include "lib/model/chat.h"
+
+#include <string.h>
+
+#include "lib/model/tokenizer-parts.h"
+
+static const char *bos_of(enum chat kind)
+{
+    return kind == CHAT_LLADA ? "<|startoftext|>" : "<|begin_of_text|>";
+}
+
+/* First token of the template that the tokenizer lacks; NULL: it has all. */
+static const char *lacking(enum chat kind, const struct tokenizer *t)
+{
+    const char *need[] = {bos_of(kind), "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"};
+    for (size_t i = 0; i < sizeof need / sizeof *need; i++)
+        if (!tokenizer_is_special(t, tokenizer_id(t, need[i])))
+            return need[i];
+    return NULL;
+}
+
+int chat_choose(const char *name, const struct config *c, const struct tokenizer *t,
+                enum chat *out, struct err *e)
+{
+    static const struct { const char *name; enum chat kind; } names[] = {
+        {"none", CHAT_NONE}, {"llama3", CHAT_LLAMA3}, {"llama3.1", CHAT_LLAMA31},
+        {"llada", CHAT_LLADA}};
+    if (!strcmp(name, "auto")) {
+        *out = c->arch == ARCH_LLADA ? CHAT_LLADA : c->rope_llama3 ? CHAT_LLAMA31 : CHAT_LLAMA3;
+        if (lacking(*out, t))
+            *out = CHAT_NONE;
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(name, names[i].name) != 0)
+            continue;
+        *out = names[i].kind;
+        const char *none = *out == CHAT_NONE ? NULL : lacking(*out, t);
+        return none ? err_set(e, EXIT_BAD_DATA,
+                              "%s: chat template %s: expected special token %s in tokenizer.json,"
+                              " got none (a base model? try --chat none)", c->name, name, none)
+                    : 0;
+    }
+    return err_set(e, EXIT_BAD_USAGE,
+                   "--chat: expected auto, none, llama3, llama3.1 or llada, got \"%s\"", name);
+}
+
+/* Jinja's trim: white space off both ends, Unicode's included. Text that is not UTF-8 is kept;
+ * encoding will refuse it with the place. */
+static void put_trimmed(struct buf *out, const char *s)
+{
+    size_t n = strlen(s), begin = 0, end = 0, len;
+    if (utf8_valid(s, n) < n) {
+        buf_put(out, s, n);
+        return;
+    }
+    while (begin < n && utf8_is_space(utf8_read(s + begin, &len)))
+        begin += len;
+    for (size_t i = begin; i < n; i += len)
+        if (!utf8_is_space(utf8_read(s + i, &len)))
+            end = i + len;
+    if (end > begin)
+        buf_put(out, s + begin, end - begin);
+}
+
+static void put_header(struct buf *out, const char *role)
+{
+    buf_text(out, "<|start_header_id|>");
+    put_trimmed(out, role);
+    buf_text(out, "<|end_header_id|>\n\n");
+}
+
+static void put_message(struct buf *out, const struct chat_message *m)
+{
+    put_header(out, m->role);
+    put_trimmed(out, m->content);
+    buf_text(out, "<|eot_id|>");
+}
+
+void chat_render(enum chat kind, const struct chat_message *m, size_t n, struct buf *out)
+{
+    size_t i = 0;
+    if (kind == CHAT_NONE) { /* the contents, a line feed between */
+        for (; i < n; i++) {
+            if (i > 0)
+                buf_char(out, '\n');
+            buf_text(out, m[i].content);
+        }
+        return;
+    }
+    buf_text(out, bos_of(kind));
+    if (kind == CHAT_LLAMA31) {
+        put_header(out, "system");
+        buf_text(out, "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n");
+        if (n > 0 && !strcmp(m[0].role, "system"))
+            put_trimmed(out, m[i++].content);
+        buf_text(out, "<|eot_id|>");
+    }
+    for (; i < n; i++)
+        put_message(out, &m[i]);
+    put_header(out, "assistant");
+}

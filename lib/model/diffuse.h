@@ -1,0 +1,41 @@
+/* diffuse.h - masked diffusion: how LLaDA writes. The official sampler, and the rules of
+ * unmask.h in its place. Source: Nie et al. 2025, "Large Language Diffusion Models", algorithms
+ * 4 and 5, and the authors' generate.py as described in models.md 2. */
+#ifndef MODEL_DIFFUSE_H
+#define MODEL_DIFFUSE_H
+
+#include "lib/model/generation.h"
+#include "lib/model/network.h"
+#include "lib/model/unmask.h"
+
+struct diffuse {
+    size_t gen_length;    /* slots of the canvas; a multiple of block_length */
+    size_t block_length;
+    size_t steps;         /* over all blocks; a multiple of the number of blocks */
+    double temperature;   /* 0: argmax; else Gumbel noise in double */
+    double cfg_scale;     /* 0: off; else logits = u + (1 + w) (c - u), u: the prompt masked too */
+    int random_remasking; /* 1: confidence is a uniform draw, not the token's probability */
+    unmask_rule *rule;    /* unmask_schedule obeys `steps`; others end a block when it is full */
+    struct unmask_params unmask;
+    int logits_eos_inf;   /* eos can never be chosen */
+    int confidence_eos_eot_inf; /* eos and end-of-turn are committed last (see diffuse.c, quiet) */
+    int stop_at_eos;      /* 1: stop when the readable prefix holds a stop id */
+    uint64_t seed;
+    const volatile sig_atomic_t *stop; /* non-zero: leave after this pass; may be NULL */
+};
+
+/* 0, or -1 with EXIT_BAD_USAGE naming the constraint that gen_length, block_length, steps break. */
+int diffuse_check(const struct diffuse *how, struct err *e);
+
+/* Fills the canvases of `batch` prompts together. Prompts may differ in length: each sequence
+ * has positions from 0 and attends to itself alone, so there are no padding rows and nobody's
+ * result depends on the others. out[i] (zero on entry) belongs to in[i]; the caller frees it. No
+ * prompt holds the mask id, and in[i].n + gen_length fits the context.
+ *
+ * The clock begins when ids and activations are in memory and ends with the pass that makes the
+ * last slot final. Memory short: out[i].oom for all. */
+void diffuse(const struct network *n, const struct diffuse *how,
+             const struct generation_input *in, size_t batch, struct generation *out,
+             struct batch_trace *trace);
+
+#endif

@@ -1,0 +1,368 @@
+/* genrun.c - see genrun.h.
+ *
+ * Everything that can be refused is refused before the first record: settings, files,
+ * checkpoint, prompts, device. After that a failure belongs to one prompt (an error record) or
+ * to one batch (oom records), and the run goes on; the worst of them is the exit code. / */
+#include "lib/model/genrun.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/io/rec.h"
+#include "lib/model/genrec.h"
+#include "lib/model/promptset.h"
+
+struct session {
+    const struct gen_job *job;
+    struct log log;
+    struct checkpoint checkpoint;
+    struct tokenizer *tokenizer; /* NULL: none */
+    struct promptset prompts;
+    struct backend *backend;
+    struct network network;
+    int loaded;                  /* 0: the weights did not fit, every record is oom */
+    struct rec_writer out;
+    int writing;
+    struct progress progress;
+    int64_t seq, batch_id;
+    int worst;                   /* exit code so far */
+};
+
+static void worse(struct session *s, int code)
+{
+    if (code > s->worst) /* 0 < failed records < bad data < internal */
+        s->worst = code;
+}
+
+static int is_device(const char *d)
+{
+    return !strcmp(d, "auto") || !strcmp(d, "ref") || !strcmp(d, "cpu") || !strcmp(d, "cuda") ||
+           !strncmp(d, "cuda:", 5);
+}
+
+/* What the flags alone can tell. */
+static int check_flags(const struct gen_job *job, struct err *e)
+{
+    const struct gen_args *a = job->args;
+    if (!a->model)
+        return err_set(e, EXIT_BAD_USAGE, "-m MODEL is needed (try '%s --help')",
+                       job->method->tool);
+    if (!is_device(a->device))
+        return err_set(e, EXIT_BAD_USAGE, "--device: expected auto, ref, cpu or cuda[:N], got '%s'",
+                       a->device);
+    for (size_t i = 0; i < job->plan->points; i++)
+        if (job->method->check(job->settings, &job->plan->point[i], e))
+            return -1;
+    for (size_t i = 0; i < job->n_files; i++)
+        if (strcmp(a->common.output, "-") && file_same(job->files[i], a->common.output))
+            return err_set(e, EXIT_BAD_USAGE, "%s is input and output", job->files[i]);
+    return 0;
+}
+
+static int open_model(struct session *s, struct err *e)
+{
+    const struct gen_job *job = s->job;
+    struct checkpoint *c = &s->checkpoint;
+    if (checkpoint_open(c, job->args->model, (uint64_t)job->args->common.seed, e))
+        return -1;
+    if (c->config.arch != job->method->arch) {
+        int llada = c->config.arch == ARCH_LLADA;
+        return err_set(e, EXIT_BAD_DATA, "%s: expected a %s checkpoint, got %s (try %s)",
+                       job->args->model, llada ? "llama" : "llada", llada ? "llada" : "llama",
+                       llada ? "gen-llada" : "gen-llama");
+    }
+    if (!c->folder)
+        return 0;
+    char *path = mem_format("%s/tokenizer.json", c->folder);
+    int there = file_exists(path);
+    free(path);
+    if (!there)
+        return 0;
+    s->tokenizer = tokenizer_load(c->folder, e);
+    return s->tokenizer ? 0 : -1;
+}
+
+static int read_prompts(struct session *s, struct err *e)
+{
+    const struct gen_job *job = s->job;
+    struct prompt_encoder encoder = {.config = &s->checkpoint.config, .tokenizer = s->tokenizer,
+                                     .parse_special = job->args->parse_special};
+    if (s->tokenizer &&
+        chat_choose(job->args->chat, &s->checkpoint.config, s->tokenizer, &encoder.chat, e))
+        return -1;
+    if (!s->tokenizer && strcmp(job->args->chat, "auto") && strcmp(job->args->chat, "none"))
+        return err_set(e, EXIT_BAD_DATA, "--chat %s: the checkpoint has no tokenizer",
+                       job->args->chat);
+    return promptset_read(&s->prompts, job->files, job->n_files, job->args->common.limit,
+                          &encoder, e);
+}
+
+static json_t *meta_extra(const struct session *s)
+{
+    json_t *m = json_object(), *b = json_object();
+    const struct ops *ops = s->backend->ops;
+    json_object_set_new(m, "checkpoint", checkpoint_describe(&s->checkpoint));
+    json_object_set_new(m, "tokenizer_sha256",
+                        s->tokenizer ? json_string(tokenizer_hash(s->tokenizer)) : json_null());
+    json_object_set_new(m, "prompts_sha256", json_string(s->prompts.sha256));
+    rec_set_int(m, "prompts", (int64_t)s->prompts.n);
+    json_object_set_new(b, "name", json_string(ops->name));
+    json_object_set_new(b, "level", json_string(ops->level));
+    rec_set_int(b, "threads", (int64_t)pool_threads(s->backend->pool));
+    json_object_set_new(m, "backend", b);
+    rec_set_int(m, "launch", s->job->plan->launch);
+    return m;
+}
+
+static int open_device(struct session *s, struct err *e)
+{
+    const struct gen_args *a = s->job->args;
+    s->backend = backend_open(a->device, (size_t)a->threads, (size_t)a->mem_cap);
+    if (!s->backend)
+        return err_set(e, EXIT_NO_DEVICE, "--device %s: no usable device of that kind", a->device);
+    return 0;
+}
+
+/* Memory too short for the weights is a result, not a failure: the records say oom. */
+static int load_weights(struct session *s, struct err *e)
+{
+    const struct gen_args *a = s->job->args;
+    struct err load = {0};
+    int64_t begin = clock_ns();
+    s->network.config = s->checkpoint.config;
+    s->network.backend = s->backend;
+    s->loaded = !network_load(&s->network, s->backend, &s->checkpoint, a->dtype, &load);
+    if (!s->loaded && load.code != EXIT_FAILED_RECORDS) {
+        *e = load;
+        return -1;
+    }
+    if (!s->loaded) {
+        s->network = (struct network){.config = s->checkpoint.config, .backend = s->backend};
+        log_warn(&s->log, "W101", "the weights do not fit: %s; every record will say oom",
+                 load.text);
+        return 0;
+    }
+    log_more(&s->log, "%s: %.3g GB of weights in %.2f s", s->network.config.name,
+             (double)network_weight_bytes(&s->network) * 1e-9,
+             (double)(clock_ns() - begin) * 1e-9);
+    return 0;
+}
+
+/* An error record. A sound prompt that this model cannot answer (exit 1) is bad data to it. */
+static int write_error(struct session *s, const struct err *what, const char *where,
+                       struct err *e)
+{
+    struct err shown = *what;
+    worse(s, what->code);
+    if (shown.code == EXIT_FAILED_RECORDS)
+        shown.code = EXIT_BAD_DATA;
+    return rec_error(&s->out, &shown, where, e);
+}
+
+static int write_faults(struct session *s, struct err *e)
+{
+    for (size_t i = 0; i < s->prompts.faults; i++) {
+        const struct prompt_fault *f = &s->prompts.fault[i];
+        if (write_error(s, &f->err, f->where, e))
+            return -1;
+        int says_where = !strncmp(f->err.text, f->where, strlen(f->where));
+        log_note(&s->log, "%s%s%s", says_where ? "" : f->where, says_where ? "" : ": ",
+                 f->err.text);
+    }
+    return 0;
+}
+
+static void catch_signals(void (*note)(int))
+{
+    struct sigaction act = {.sa_flags = (int)SA_RESETHAND}; /* a second signal ends at once */
+    act.sa_handler = note;
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
+    sigaction(SIGHUP, &act, NULL);
+}
+
+static int session_open(struct session *s, struct err *e)
+{
+    const struct gen_job *job = s->job;
+    const struct common *c = &job->args->common;
+    if (check_flags(job, e) || open_model(s, e) || read_prompts(s, e) || open_device(s, e) ||
+        rec_open(&s->out, c, job->method->tool, job->argc, job->argv, meta_extra(s), e))
+        return -1;
+    s->writing = 1;
+    if (job->note_signal)
+        catch_signals(job->note_signal);
+    return write_faults(s, e) || load_weights(s, e) ? -1 : 0;
+}
+
+static int write_generation(struct session *s, const struct prompt *p, struct gen_place *at,
+                            const struct generation *g, const struct batch_trace *trace,
+                            struct err *e)
+{
+    if (g->bad) {
+        struct err bad = {0};
+        err_set(&bad, EXIT_INTERNAL,
+                "prompt '%.200s': the logits hold a NaN or an infinity: expected numbers", p->id);
+        log_note(&s->log, "%s", bad.text);
+        return write_error(s, &bad, p->where, e);
+    }
+    if (g->oom)
+        worse(s, EXIT_FAILED_RECORDS);
+    at->seq = s->seq++;
+    return rec_write(&s->out, "generation",
+                     gen_record(s->job, &s->network, s->tokenizer, p, at, g, trace), e);
+}
+
+/* Generates n prompts together and writes their records. */
+static int run_batch(struct session *s, struct gen_place at, const struct prompt *const *p,
+                     size_t n, struct err *e)
+{
+    const struct gen_job *job = s->job;
+    struct generation_input *in = mem_zero(n, sizeof *in);
+    struct generation *out = mem_zero(n, sizeof *out);
+    struct batch_trace trace = {0};
+    for (size_t i = 0; i < n; i++)
+        in[i] = p[i]->input;
+    memory_reset_peak(&s->backend->memory);
+    if (s->loaded) {
+        job->method->run(&s->network, job->settings, at.point, job->plan->seed, job->stop, in, n,
+                         out, &trace);
+    } else {
+        trace.start_ns = clock_ns();
+        trace.memory = s->backend->memory;
+    }
+    at.batch_id = s->batch_id++;
+    at.filled = n;
+    int rc = 0;
+    for (size_t i = 0; i < n && !rc && !trace.interrupted; i++) {
+        out[i].oom |= !s->loaded;
+        rc = write_generation(s, p[i], &at, &out[i], &trace, e);
+    }
+    for (size_t i = 0; i < n; i++)
+        generation_free(&out[i]);
+    free(in);
+    free(out);
+    progress_at(&s->progress, s->seq, at.phase);
+    return rc;
+}
+
+static int stopped(const struct session *s)
+{
+    return s->job->stop && *s->job->stop;
+}
+
+/* Batches that let caches, clocks and page tables settle; prompts from the first on, again and
+ * again. */
+static int warm_up(struct session *s, const struct gen_point *point,
+                   const struct prompt *const *p, size_t n, struct err *e)
+{
+    size_t take = point->batch < n ? point->batch : n;
+    const struct prompt **batch = mem_zero(take, sizeof *batch);
+    int rc = 0;
+    for (int64_t w = 0; w < s->job->args->warmup && !rc && !stopped(s); w++) {
+        for (size_t i = 0; i < take; i++)
+            batch[i] = p[((size_t)w * take + i) % n];
+        struct gen_place at = {.point = point, .phase = s->batch_id ? "warmup" : "cold"};
+        rc = run_batch(s, at, batch, take, e);
+    }
+    free(batch);
+    return rc;
+}
+
+/* The prompts that fit the context with what the point adds; the others get an error record in the
+ * first round. Returns how many fit, or -1. */
+static int64_t fitting(struct session *s, const struct gen_point *point, size_t round,
+                       const struct prompt **p, struct err *e)
+{
+    size_t extent = s->job->method->extent(point), context = s->checkpoint.config.context;
+    int64_t n = 0;
+    for (size_t i = 0; i < s->prompts.n; i++) {
+        const struct prompt *one = &s->prompts.v[i];
+        if (one->input.n + extent <= context) {
+            p[n++] = one;
+            continue;
+        }
+        struct err over = {0};
+        err_set(&over, EXIT_FAILED_RECORDS,
+                "prompt '%.200s': %zu tokens and %zu to come: expected at most %zu, the context",
+                one->id, one->input.n, extent, context);
+        if (round == 0 && write_error(s, &over, one->where, e))
+            return -1;
+    }
+    return n;
+}
+
+static int run_point(struct session *s, const struct gen_point *point, size_t round,
+                     struct err *e)
+{
+    const struct prompt **p = mem_zero(s->prompts.n, sizeof *p);
+    int64_t fit = fitting(s, point, round, p, e);
+    int rc = fit < 0 ? -1 : 0;
+    if (fit > 0 && round == 0)
+        rc = warm_up(s, point, p, (size_t)fit, e);
+    for (size_t i = 0, n; i < (size_t)fit && fit > 0 && !rc && !stopped(s); i += n) {
+        n = (size_t)fit - i < point->batch ? (size_t)fit - i : point->batch;
+        struct gen_place at = {.point = point, .phase = "timed", .round = (int64_t)round};
+        rc = run_batch(s, at, p + i, n, e);
+    }
+    free(p);
+    return rc;
+}
+
+/* Rounds outside, points inside: a slow drift of the machine meets every setting alike. */
+static int run_plan(struct session *s, struct err *e)
+{
+    const struct gen_plan *plan = s->job->plan;
+    for (size_t round = 0; round < plan->rounds; round++)
+        for (size_t i = 0; i < plan->points; i++)
+            if (stopped(s) || run_point(s, &plan->point[i], round, e))
+                return stopped(s) ? 0 : -1;
+    return 0;
+}
+
+static int64_t planned(const struct session *s)
+{
+    const struct gen_plan *plan = s->job->plan;
+    int64_t n = 0;
+    for (size_t i = 0; i < plan->points; i++)
+        n += (int64_t)(plan->rounds * s->prompts.n) +
+             s->job->args->warmup * (int64_t)plan->point[i].batch;
+    return n;
+}
+
+static int session_close(struct session *s, int bad, struct err *e)
+{
+    if (s->writing && !bad) {
+        const char *status = stopped(s)                  ? "interrupted"
+                             : s->worst == EXIT_INTERNAL ? "failed"
+                                                         : "ok";
+        bad = rec_close(&s->out, status, e);
+    } else if (s->writing) {
+        rec_abandon(&s->out);
+    }
+    if (s->loaded)
+        network_free(&s->network);
+    if (s->backend)
+        backend_close(s->backend);
+    promptset_free(&s->prompts);
+    tokenizer_free(s->tokenizer);
+    checkpoint_close(&s->checkpoint);
+    return bad ? e->code : stopped(s) ? 128 + (int)*s->job->stop : s->worst;
+}
+
+int gen_run(const struct gen_job *job, struct err *e)
+{
+    const struct common *c = &job->args->common;
+    struct session s = {.job = job,
+                        .log = {job->method->tool, c->quiet ? 0 : c->verbose ? 2 : 1}};
+    int bad = session_open(&s, e);
+    if (!bad) {
+        progress_start(&s.progress, &s.log, c->progress, "generations", planned(&s));
+        bad = run_plan(&s, e);
+        progress_end(&s.progress);
+    }
+    return session_close(&s, bad, e);
+}

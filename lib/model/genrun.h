@@ -1,0 +1,108 @@
+/* genrun.h - what gen-llama and gen-llada share: flags, prompts, warm-up, rounds, records.
+ *
+ *     for each round, for each point of the plan:
+ *         first time: warm-up batches            phase "cold" (the very first), "warmup"
+ *         all prompts, `batch` at a time         phase "timed"
+ *
+ * A generator is a `gen_method`: how one batch is generated and how its settings are named.
+ */
+#ifndef MODEL_GENRUN_H
+#define MODEL_GENRUN_H
+
+#include <jansson.h>
+#include <signal.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/opt.h"
+#include "lib/model/generation.h"
+#include "lib/model/genplan.h"
+#include "lib/model/network.h"
+
+struct gen_args {
+    struct common common;
+    const char *model, *device, *dtype, *quant, *batch, *chat, *schedule;
+    int64_t warmup, repeat, threads, mem_cap, launch;
+    int parse_special;
+};
+#define GEN_DEFAULTS                                                                            \
+    {.common = COMMON_DEFAULTS, .device = "auto", .dtype = "auto", .quant = "none",             \
+     .batch = "1", .chat = "auto", .repeat = 1}
+#define GEN_OPTIONS(g)                                                                          \
+    {.type = OPT_HEADING, .name = "", .help = "Model and machine:"},                            \
+    {"model", 'm', OPT_TEXT, &(g).model, .arg = "MODEL",                                        \
+     .help = "folder, org/name in the local Hugging Face cache, or synth:SHAPE"},               \
+    {"device", 0, OPT_TEXT, &(g).device, .arg = "auto|ref|cpu|cuda[:N]",                        \
+     .help = "back end (auto: a usable GPU, else the CPU)"},                                    \
+    {"dtype", 0, OPT_CHOICE, &(g).dtype, .choices = "auto|f32|bf16",                            \
+     .help = "matrices in memory (auto: as the checkpoint)"},                                   \
+    {"quant", 0, OPT_CHOICE, &(g).quant, .choices = "none",                                     \
+     .help = "quantization of the matrices (none)"},                                            \
+    {"threads", 0, OPT_INT, &(g).threads, 0, 1024, .arg = "N",                                  \
+     .help = "threads (0: all that we may use)"},                                               \
+    {"mem-cap", 0, OPT_BYTES, &(g).mem_cap, 0, 9007199254740991.0, .arg = "BYTES",              \
+     .help = "memory of the model at most, K/M/G (0: no cap)"},                                 \
+    {.type = OPT_HEADING, .name = "", .help = "Prompts:"},                                      \
+    {"chat", 0, OPT_CHOICE, &(g).chat, .choices = "auto|none|llama3|llama3.1|llada",            \
+     .help = "chat template (auto: the model's own, when its tokenizer has one)"},              \
+    {"parse-special", 0, OPT_FLAG, &(g).parse_special,                                          \
+     .help = "special-token texts inside prompts mean the tokens"},                             \
+    {.type = OPT_HEADING, .name = "", .help = "What is run:"},                                  \
+    {"batch", 0, OPT_TEXT, &(g).batch, .arg = "N[,N...]",                                       \
+     .help = "prompts generated together; a list runs each (1)"},                               \
+    {"warmup", 0, OPT_INT, &(g).warmup, 0, 1000000, .arg = "N",                                 \
+     .help = "warm-up batches before each setting (0)"},                                        \
+    {"repeat", 0, OPT_INT, &(g).repeat, 1, 1000000, .arg = "N",                                 \
+     .help = "rounds over all prompts (1)"},                                                    \
+    {"schedule", 0, OPT_TEXT, &(g).schedule, .arg = "FILE",                                     \
+     .help = "settings and rounds from a launch record instead"},                               \
+    {"launch", 0, OPT_INT, &(g).launch, 0, 1000000000, .arg = "K",                              \
+     .help = "which launch record of --schedule (0)"}
+
+/* Definitions for --help, the same in both tools. */
+#define GEN_NOTES                                                                               \
+    "Inside the clock (t0 of every *_ns field but start_ns): from the moment when the ids of the\n"\
+    "batch are in memory and its cache and activations are allocated, to the end of the pass\n" \
+    "that makes the last token final. Outside: reading, tokenizing, loading, decoding text,\n"  \
+    "writing. Phases: cold = first batch of the process when --warmup is given, warmup = the\n" \
+    "other warm-up batches, timed = the rounds. start_ns counts from the start of the process.\n"\
+    "Memory: bytes in use and at most during the batch; device_peak_bytes = peak resident set.\n"\
+    "Random draws depend on (seed, prompt id, step, position), not on batch or threads.\n"      \
+    "synth: models have no tokenizer: words of a prompt are hashed to ids, text is null.\n"     \
+    "Exit: 0 done; 1 with error or oom records; 64 usage; 65 bad data; 66 no input; 69 no\n"    \
+    "device; 70 NaN in the logits; 73, 74 output; 129, 130, 143 interrupted.\n"
+
+struct gen_method {
+    const char *tool;
+    enum arch arch;
+    /* Tokens that a point adds to a prompt at most. */
+    size_t (*extent)(const struct gen_point *p);
+    /* 0, or -1 with EXIT_BAD_USAGE naming the constraint that the point breaks. */
+    int (*check)(const void *settings, const struct gen_point *p, struct err *e);
+    /* Generates one batch; see autoregress.h, diffuse.h. */
+    void (*run)(const struct network *n, const void *settings, const struct gen_point *p,
+                uint64_t seed, const volatile sig_atomic_t *stop,
+                const struct generation_input *in, size_t batch, struct generation *out,
+                struct batch_trace *trace);
+    /* Appends " steps=16 gen=64 block=32 batch=1" and the settings that are not default. */
+    void (*label)(const void *settings, const struct gen_point *p, struct buf *out);
+    /* Sets the fields of a generation record that name the settings. */
+    void (*describe)(const void *settings, const struct gen_point *p, json_t *record);
+};
+
+struct gen_job {
+    const struct gen_method *method;
+    const struct gen_args *args;
+    const void *settings;
+    const struct gen_plan *plan;
+    const char *const *files; /* prompts; n_files 0: standard input */
+    size_t n_files;
+    int argc;
+    char **argv;
+    int64_t process_ns;                /* clock_ns() when the process began */
+    const volatile sig_atomic_t *stop; /* the signal that came, or 0 */
+    void (*note_signal)(int);          /* the tool's handler: stores its argument in *stop */
+};
+/* Runs the plan. Returns the exit code; e->code is set when there is something to say. */
+int gen_run(const struct gen_job *job, struct err *e);
+
+#endif

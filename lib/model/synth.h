@@ -1,0 +1,18 @@
+/* synth.h - weights drawn instead of read, for -m synth:NAME; used by checkpoint.c alone. The
+ * shapes are config_synth of config.h. */
+#ifndef MODEL_SYNTH_H
+#define MODEL_SYNTH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/model/config.h"
+
+/* [65536] values of a normal with standard deviation 0.02: its quantiles at (i + 1/2) / 65536.
+ * The caller's to free(). */
+float *synth_table(void);
+/* out[i], i < n: the weights of a matrix, each a function of (seed, role, layer, i). */
+void synth_floats(const float *table, uint64_t seed, uint32_t role, uint32_t layer, size_t n,
+                  float *out);
+
+#endif

@@ -1,0 +1,118 @@
+/* crossover.c - meeting points of monotone curves; see crossover.h. Quality rises with steps and so
+ * does cost, so both are made monotone before they are read: a single noisy dip then cannot
+ * produce a second crossing. */
+#include "lib/stat/crossover.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "lib/stat/stat.h"
+
+static const double LINE_RESIDUAL = 0.02; /* a line within 2 % of every point is believed */
+
+/* First x where non-decreasing y reaches zero. */
+static double first_zero(const double *x, const double *y, size_t n)
+{
+    if (!n)
+        return NAN;
+    if (y[0] > 0)
+        return -INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        if (y[i] < 0)
+            continue;
+        if (i == 0 || !(y[i] > 0)) /* met exactly at a point */
+            return x[i];
+        return x[i - 1] + (x[i] - x[i - 1]) * (y[i - 1] / (y[i - 1] - y[i]));
+    }
+    return INFINITY;
+}
+
+double crossover_rise(const double *x, const double *y, size_t n)
+{
+    double fit[CROSSOVER_MAX], work[2 * CROSSOVER_MAX];
+    assert(n <= CROSSOVER_MAX);
+    memcpy(fit, y, n * sizeof *y);
+    stat_isotonic(fit, NULL, n, work);
+    return first_zero(x, fit, n);
+}
+
+static double line_residual(const struct crossover_cost *c)
+{
+    double worst = 0;
+    for (size_t i = 0; i < c->n; i++)
+        worst = fmax(worst, fabs(c->cost[i] - c->a - c->b * c->steps[i]) / fabs(c->cost[i]));
+    return worst;
+}
+
+void crossover_fit(struct crossover_cost *c, const double *steps, const double *cost, size_t n,
+                   int line)
+{
+    double work[2 * CROSSOVER_MAX];
+    assert(n <= CROSSOVER_MAX);
+    c->n = n;
+    memcpy(c->steps, steps, n * sizeof *steps);
+    memcpy(c->cost, cost, n * sizeof *cost);
+    stat_line(steps, cost, n, &c->a, &c->b);
+    c->residual = n > 2 ? line_residual(c) : NAN;
+    int fits = n > 1 && c->b > 0 && !(c->residual > LINE_RESIDUAL);
+    c->line = line < 0 ? fits : line && n > 1 && c->b > 0;
+    if (!c->line)
+        stat_isotonic(c->cost, NULL, n, work);
+}
+
+double crossover_cost_at(const struct crossover_cost *c, double steps)
+{
+    if (!c->n)
+        return NAN;
+    steps = fmin(fmax(steps, c->steps[0]), c->steps[c->n - 1]);
+    if (c->line)
+        return c->a + c->b * steps;
+    size_t i = 1;
+    while (i < c->n && c->steps[i] < steps)
+        i++;
+    if (i >= c->n)
+        return c->cost[c->n - 1];
+    double share = (steps - c->steps[i - 1]) / (c->steps[i] - c->steps[i - 1]);
+    return c->cost[i - 1] + share * (c->cost[i] - c->cost[i - 1]);
+}
+
+double crossover_cost_meets(const struct crossover_cost *c, double level)
+{
+    if (!c->n || isnan(level))
+        return NAN;
+    if (c->line) {
+        double at = (level - c->a) / c->b;
+        return at < c->steps[0] ? -INFINITY : at > c->steps[c->n - 1] ? INFINITY : at;
+    }
+    double over[CROSSOVER_MAX];
+    for (size_t i = 0; i < c->n; i++)
+        over[i] = c->cost[i] - level;
+    return first_zero(c->steps, over, c->n);
+}
+
+void crossover_bracket(const double *x, const double *y, size_t n, double *below, double *above)
+{
+    *below = *above = NAN;
+    for (size_t i = 0; i < n; i++) {
+        if (y[i] >= 0) {
+            *above = x[i];
+            return;
+        }
+        *below = x[i];
+    }
+}
+
+size_t crossover_between(double lo, double hi, double *out, size_t max)
+{
+    double octaves = log2(hi / lo);
+    if (!(octaves > 1))
+        return 0;
+    size_t pieces = (size_t)ceil(octaves - 1e-9), n = 0;
+    for (size_t i = 1; i < pieces && n < max; i++) {
+        double steps = round(lo * exp2(octaves * (double)i / (double)pieces));
+        if (steps > lo && steps < hi && (n == 0 || steps > out[n - 1]))
+            out[n++] = steps;
+    }
+    return n;
+}

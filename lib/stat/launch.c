@@ -1,0 +1,259 @@
+/* launch.c - see launch.h. Every function sorts by value inside a launch before it adds, so that a
+ * permuted stream of records gives the same bits. */
+#include "lib/stat/launch.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double LEVEL = 0.95;
+
+static int by_value(const void *a, const void *b)
+{
+    const struct launch_sample *x = a, *y = b;
+    if (x->value < y->value || x->value > y->value)
+        return x->value < y->value ? -1 : 1;
+    return (x->weight > y->weight) - (x->weight < y->weight);
+}
+
+static int by_launch(const void *a, const void *b)
+{
+    const struct launch_sample *x = a, *y = b;
+    if (x->launch != y->launch)
+        return x->launch < y->launch ? -1 : 1;
+    return by_value(a, b);
+}
+
+/* Quantile of sorted samples in which sample i stands weight[i] times. */
+static double weighted_quantile(const struct launch_sample *s, size_t n, double q)
+{
+    double total = 0, seen = 0;
+    for (size_t i = 0; i < n; i++)
+        total += s[i].weight;
+    for (size_t i = 0; i < n; i++) {
+        seen += s[i].weight;
+        if (seen > q * total)
+            return s[i].value;
+        if (!(seen < q * total) && i + 1 < n) /* exactly between two */
+            return s[i].value + (s[i + 1].value - s[i].value) / 2;
+    }
+    return s[n - 1].value;
+}
+
+static void sums(const struct launch_sample *s, size_t n, double *work, double *value,
+                 double *weight)
+{
+    for (size_t i = 0; i < n; i++)
+        work[i] = s[i].value;
+    *value = stat_sum(work, n);
+    for (size_t i = 0; i < n; i++)
+        work[i] = s[i].weight;
+    *weight = stat_sum(work, n);
+}
+
+static double figure(enum launch_kind kind, const struct launch_sample *s, size_t n, double *work)
+{
+    double value, weight;
+    switch (kind) {
+    case LAUNCH_WEIGHTED:
+        return weighted_quantile(s, n, 0.5);
+    case LAUNCH_RATIO:
+        sums(s, n, work, &value, &weight);
+        return value / weight;
+    case LAUNCH_MAX:
+        return s[n - 1].value;
+    case LAUNCH_MEDIAN:
+        break;
+    }
+    for (size_t i = 0; i < n; i++)
+        work[i] = s[i].value;
+    return stat_median(work, n);
+}
+
+/* Ratio of sums with Student's interval over clusters: residual_i = value_i - r weight_i.
+ * Source: Cochran, Sampling Techniques, 3rd ed., 6.3 (without finite-population correction). */
+static struct interval ratio(const struct launch_sample *s, size_t n, double *work)
+{
+    double value, weight, squares = 0;
+    sums(s, n, work, &value, &weight);
+    struct interval v = {value / weight, NAN, NAN};
+    if (n < 2)
+        return v;
+    for (size_t i = 0; i < n; i++) {
+        double r = s[i].value - v.value * s[i].weight;
+        squares += r * r;
+    }
+    double se = sqrt((double)n / (double)(n - 1) * squares) / weight;
+    double half = stat_t_quantile(0.5 + LEVEL / 2, (double)(n - 1)) * se;
+    v.lo = v.value - half;
+    v.hi = v.value + half;
+    return v;
+}
+
+/* Folds each launch into one sample of totals, in place. Returns the number of launches. */
+static size_t fold(struct launch_sample *s, size_t n, double *work)
+{
+    size_t m = 0;
+    for (size_t i = 0, j; i < n; i = j) {
+        for (j = i; j < n && s[j].launch == s[i].launch; j++)
+            continue;
+        struct launch_sample total = {.launch = s[i].launch};
+        sums(s + i, j - i, work, &total.value, &total.weight);
+        s[m++] = total; /* m <= i: never over a sample still to be read */
+    }
+    return m;
+}
+
+static void extremes(struct launch_summary *v, const struct launch_sample *s, size_t n)
+{
+    v->min = INFINITY;
+    v->max = -INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        v->min = fmin(v->min, s[i].value);
+        v->max = fmax(v->max, s[i].value);
+    }
+}
+
+static void one_launch(struct launch_summary *v, enum launch_kind kind,
+                       const struct launch_sample *s, size_t n, double *work)
+{
+    v->at = (struct interval){figure(kind, s, n, work), NAN, NAN};
+    if (kind == LAUNCH_WEIGHTED) {
+        v->method = "token-weighted median of one launch";
+        v->reason = "one launch: the tokens of a request are not independent";
+        return;
+    }
+    if (kind == LAUNCH_RATIO) {
+        v->method = "ratio of sums, t interval over the batches of one launch";
+        v->at = ratio(s, n, work);
+        v->reason = n < 2 ? "n<2" : NULL;
+        return;
+    }
+    v->method = "median of one launch, order-statistic interval";
+    for (size_t i = 0; i < n; i++)
+        work[i] = s[i].value;
+    v->at = stat_quantile(work, n, 0.5, LEVEL);
+    v->reason = isnan(v->at.lo) ? "n<6" : NULL;
+}
+
+struct launch_summary launch_summarize(enum launch_kind kind, struct launch_sample *s, size_t n,
+                                       struct launch_value *values, double *work)
+{
+    assert(n > 0);
+    struct launch_summary v = {.n = n, .min = NAN, .max = NAN};
+    qsort(s, n, sizeof *s, by_launch);
+    for (size_t i = 0, j; i < n; i = j) {
+        for (j = i; j < n && s[j].launch == s[i].launch; j++)
+            continue;
+        values[v.launches].launch = s[i].launch;
+        values[v.launches++].value = figure(kind, s + i, j - i, work);
+    }
+    if (kind != LAUNCH_RATIO)
+        extremes(&v, s, n);
+    if (kind == LAUNCH_MAX) {
+        v.at = (struct interval){v.max, NAN, NAN};
+        v.method = "maximum";
+        v.reason = "a maximum has no interval";
+    } else if (v.launches < 2) {
+        one_launch(&v, kind, s, n, work);
+    } else if (kind == LAUNCH_RATIO) {
+        v.method = "ratio of sums, t interval over launches";
+        v.at = ratio(s, fold(s, n, work), work);
+    } else {
+        v.method = kind == LAUNCH_MEDIAN ? "mean of launch medians, t interval"
+                                         : "mean of token-weighted launch medians, t interval";
+        for (size_t i = 0; i < v.launches; i++)
+            work[i] = values[i].value;
+        v.at = stat_t(work, v.launches, LEVEL);
+    }
+    return v;
+}
+
+size_t launch_needed(double q, double level)
+{
+    size_t n = 1;
+    while (1 - pow(q, (double)n) - pow(1 - q, (double)n) < level)
+        n++;
+    return n;
+}
+
+double launch_percentile(enum launch_kind kind, struct launch_sample *s, size_t n, size_t requests,
+                         double q, double *work)
+{
+    if (!n || requests < launch_needed(q, LEVEL))
+        return NAN;
+    if (kind == LAUNCH_WEIGHTED) {
+        qsort(s, n, sizeof *s, by_value);
+        return weighted_quantile(s, n, q);
+    }
+    for (size_t i = 0; i < n; i++)
+        work[i] = s[i].value;
+    return stat_quantile(work, n, q, LEVEL).value;
+}
+
+int launch_steady(const double *x, size_t n, double level, double *work)
+{
+    if (n < 8)
+        return -1;
+    double slope, se;
+    stat_slope(x, n, &slope, &se);
+    memcpy(work, x, n * sizeof *x);
+    double median = stat_median(work, n), t = stat_t_quantile(0.5 + level / 2, (double)(n - 2));
+    int moves = fabs(slope) * (double)n >= 0.01 * fabs(median);
+    return !(moves && fabs(slope) > t * se);
+}
+
+static int by_batch(const void *a, const void *b)
+{
+    const struct launch_batch *x = a, *y = b;
+    if (x->launch != y->launch)
+        return x->launch < y->launch ? -1 : 1;
+    if (x->round != y->round)
+        return x->round < y->round ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+size_t launch_batches(struct launch_batch *b, size_t n)
+{
+    size_t m = 0;
+    qsort(b, n, sizeof *b, by_batch);
+    for (size_t i = 0, j; i < n; i = j) {
+        struct launch_batch sum = b[i];
+        for (j = i + 1; j < n && sum.id >= 0 && !by_batch(&sum, &b[j]); j++) {
+            sum.ns = fmax(sum.ns, b[j].ns);
+            sum.to_eos += b[j].to_eos; /* whole numbers: exact in any order */
+            sum.slots += b[j].slots;
+        }
+        b[m++] = sum;
+    }
+    return m;
+}
+
+static int by_turn(const void *a, const void *b)
+{
+    const struct launch_turn *x = a, *y = b;
+    if (x->launch != y->launch)
+        return x->launch < y->launch ? -1 : 1;
+    if (x->round != y->round)
+        return x->round < y->round ? -1 : 1;
+    if (x->seq != y->seq)
+        return x->seq < y->seq ? -1 : 1;
+    return (x->value > y->value) - (x->value < y->value);
+}
+
+int launch_turns_steady(struct launch_turn *t, size_t n, double level, double *work)
+{
+    int verdict = -1;
+    size_t launches = 0;
+    qsort(t, n, sizeof *t, by_turn);
+    for (size_t i = 0; i < n; i++)
+        launches += i == 0 || t[i].launch != t[i - 1].launch;
+    for (size_t i = 0, j; i < n; i = j) {
+        for (j = i; j < n && t[j].launch == t[i].launch; j++)
+            work[j - i] = t[j].value;
+        int one = launch_steady(work, j - i, 1 - (1 - level) / (double)launches, work + n);
+        verdict = one < 0 || verdict == 0 ? verdict : one;
+    }
+    return verdict;
+}

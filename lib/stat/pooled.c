@@ -1,0 +1,114 @@
+/* pooled.c - see pooled.h. */
+#include "lib/stat/pooled.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/stat/bootstrap.h"
+
+static const struct pooled_kind kinds[] = {
+    {"judge_ppl", "judge_nll_nats", POOLED_BY_TOKEN, POOLED_EXPONENTIAL, 0},
+    {"judge_bits_per_byte", "judge_nll_nats", POOLED_BY_BYTE, POOLED_BITS, 0},
+    {"ppl", "nll_nats", POOLED_BY_TOKEN, POOLED_EXPONENTIAL, 0},
+    {"bits_per_byte", "nll_nats", POOLED_BY_BYTE, POOLED_BITS, 0},
+    {"elbo_ppl", "elbo_nats", POOLED_BY_TOKEN, POOLED_EXPONENTIAL, 0},
+    {"kstep_ppl", "kstep_nats", POOLED_BY_TOKEN, POOLED_EXPONENTIAL, 0},
+    {"accuracy", "accuracy", POOLED_BY_PROMPT, POOLED_PLAIN, 1},
+};
+
+struct pooled_kind pooled_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(kinds[i].name, name))
+            return kinds[i];
+    return (struct pooled_kind){name, name, POOLED_BY_PROMPT, POOLED_PLAIN, -1};
+}
+
+size_t pooled_common(double *num, double *den, const unsigned char *there,
+                     const unsigned char *has, size_t points, size_t prompts, size_t *left_out)
+{
+    size_t kept = 0;
+    *left_out = 0;
+    for (size_t k = 0; k < prompts; k++) {
+        int all = 1, any = 0;
+        for (size_t i = 0; i < points; i++) {
+            any |= there[i * prompts + k];
+            all &= !has[i] || there[i * prompts + k];
+        }
+        *left_out += any && !all;
+        if (!any || !all)
+            continue;
+        for (size_t i = 0; i < points; i++) { /* kept <= k: moves left within its row */
+            num[i * prompts + kept] = num[i * prompts + k];
+            den[i * prompts + kept] = den[i * prompts + k];
+        }
+        kept++;
+    }
+    for (size_t i = 1; i < points; i++) {
+        memmove(num + i * kept, num + i * prompts, kept * sizeof *num);
+        memmove(den + i * kept, den + i * prompts, kept * sizeof *den);
+    }
+    return kept;
+}
+
+double pooled_value(const double *num, const double *den, size_t n, const uint32_t *index,
+                    enum pooled_transform transform)
+{
+    double value = 0, weight = 0;
+    for (size_t k = 0; k < n; k++) {
+        value += num[index ? index[k] : k];
+        weight += den[index ? index[k] : k];
+    }
+    double mean = weight > 0 ? value / weight : (double)NAN;
+    return transform == POOLED_EXPONENTIAL ? exp(mean)
+           : transform == POOLED_BITS      ? mean / log(2)
+                                           : mean;
+}
+
+double pooled_scale(double value, enum pooled_transform transform, int higher)
+{
+    double s = transform == POOLED_EXPONENTIAL ? log(value) : value;
+    return higher ? s : -s;
+}
+
+void pooled_draws(const double *num, const double *den, const unsigned char *has, size_t points,
+                  size_t n, enum pooled_transform transform, uint64_t seed, size_t draws,
+                  double *value, double *draw, uint32_t *index)
+{
+    for (size_t d = 0; d <= draws; d++) { /* the last: as measured */
+        if (d < draws)
+            bootstrap_draw(seed, d, n, index);
+        for (size_t i = 0; i < points; i++) {
+            double v = has[i] ? pooled_value(num + i * n, den + i * n, n, d < draws ? index : NULL,
+                                             transform)
+                              : (double)NAN;
+            *(d < draws ? &draw[d * points + i] : &value[i]) = v;
+        }
+    }
+}
+
+int pooled_margin_parse(const char *text, const char *name, struct pooled_margin *m)
+{
+    *m = (struct pooled_margin){0};
+    for (const char *s = text; s && *s;) {
+        size_t n = strcspn(s, ","), key = strcspn(s, "=,");
+        int named = s[key] == '=', mine = !named || (strlen(name) == key && !strncmp(s, name, key));
+        const char *number = s + (named ? key + 1 : 0);
+        char *end;
+        double v = strtod(number, &end);
+        int relative = *end == '%';
+        if (!(v >= 0) || isinf(v) || end == number || end + relative != s + n)
+            return -1;
+        if (mine)
+            *m = (struct pooled_margin){relative ? v / 100 : v, relative};
+        s += n + (s[n] == ',');
+    }
+    return 0;
+}
+
+double pooled_worsened(double value, const struct pooled_margin *m, int higher)
+{
+    double by = m->relative ? m->by * fabs(value) : m->by;
+    return higher ? value - by : value + by;
+}

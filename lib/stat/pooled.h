@@ -1,0 +1,56 @@
+/* pooled.h - a quality pooled over prompts: a sum of values over a sum of weights, transformed.
+ * Sums lie as [points][prompts], so that one draw of prompts serves all points (paired comparison).
+ */
+#ifndef STAT_POOLED_H
+#define STAT_POOLED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum pooled_transform {
+    POOLED_PLAIN,       /* mean */
+    POOLED_EXPONENTIAL, /* exp(mean): perplexity from nats per token */
+    POOLED_BITS         /* mean / ln 2: bits per byte from nats per byte */
+};
+
+enum pooled_weight { POOLED_BY_PROMPT, POOLED_BY_TOKEN, POOLED_BY_BYTE };
+
+/* What a quality is made of: which per-prompt metric, how weighted, which way is better. */
+struct pooled_kind {
+    const char *name, *source;
+    enum pooled_weight weight;
+    enum pooled_transform transform;
+    int higher; /* 1 more is better, 0 less, -1: the records say */
+};
+/* judge_ppl from judge_nll_nats, ppl from nll_nats, ...; any other name: the mean over prompts of
+ * the metric of that name, which is borrowed. */
+struct pooled_kind pooled_find(const char *name);
+
+/* Keeps the prompts that every point with any has, in place: num and den become
+ * [points][returned]. there[points][prompts], has[points]: 0 or 1. *left_out: prompts that only
+ * some points have. */
+size_t pooled_common(double *num, double *den, const unsigned char *there,
+                     const unsigned char *has, size_t points, size_t prompts, size_t *left_out);
+
+/* num[n], den[n] of one point over the prompts index[0..n-1]; index NULL: each once. NaN when the
+ * weights add to nothing. */
+double pooled_value(const double *num, const double *den, size_t n, const uint32_t *index,
+                    enum pooled_transform transform);
+
+/* As measured and in every draw of prompts, for all points: value[points], draw[draws][points].
+ * index[n] is work. Points without the quality (has 0) are NaN. */
+void pooled_draws(const double *num, const double *den, const unsigned char *has, size_t points,
+                  size_t n, enum pooled_transform transform, uint64_t seed, size_t draws,
+                  double *value, double *draw, uint32_t *index);
+
+/* The scale on which values are compared, higher is better: a perplexity by its logarithm. */
+double pooled_scale(double value, enum pooled_transform transform, int higher);
+
+/* A loss that counts as none: "0.02" in units of the quality, "1%" of the value, or a list
+ * "judge_ppl=1%,accuracy=0.02" of which the part for `name` is taken. NULL: 0. -1: malformed. */
+struct pooled_margin { double by; int relative; };
+int pooled_margin_parse(const char *text, const char *name, struct pooled_margin *m);
+/* The worst value that still counts as equal to `value`. */
+double pooled_worsened(double value, const struct pooled_margin *m, int higher);
+
+#endif

@@ -1,0 +1,10 @@
+# agree.jq - on how many prompts do two files of generations hold the same ids? Arguments: $a, $b
+# (the files, slurped), $arch, $first, $second (devices), $least (smallest share that passes).
+def answers: [.[] | select(.kind == "generation" and .phase != "warmup")];
+($a | answers) as $x
+| ($b | answers | map({key: .id, value: .token_ids}) | from_entries) as $y
+| ([$x[] | select(.token_ids != null and $y[.id] == .token_ids)] | length) as $same
+| {schema: "crossover/1", kind: "check", run: "local", check: "agree", arch: $arch,
+   devices: [$first, $second], records: ($x | length), identical: $same,
+   pass: ($x != [] and $same >= ($least | tonumber) * ($x | length)),
+   text: "\($arch): \($same) of \($x | length) generations identical on \($first) and \($second)"}

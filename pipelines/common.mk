@@ -1,0 +1,184 @@
+# common.mk - where results lie, what makes them stale, and how timing is kept quiet.
+#
+# Everything a run makes is below $(R) = results/<machine fingerprint>/<profile>. Expensive files
+# depend on stamps: small files that are rewritten only when what they describe changes (settings,
+# checkpoints, the code inside a generator), never on the times of binaries.
+
+# The machine, as in the records: another processor, kernel or GPU gets other results.
+ifndef FP
+FP := $(shell { grep -m 1 -i '^model name\|^cpu part' /proc/cpuinfo; nproc --all; uname -srm; \
+        cat /proc/driver/nvidia/gpus/*/information 2>/dev/null | grep '^Model'; } | \
+        sha256sum | cut -c 1-12)
+endif
+RESULTS := results/$(FP)
+R       := $(RESULTS)/$(PROFILE)
+
+include pipelines/profiles/$(PROFILE).mk
+
+# What a profile may leave out.
+PROMPT_FILE     ?= data/corpus/heldout.ndjson.gz
+PROMPT_FLAGS    ?=
+PROMPTS         ?= 64
+# which prompts of the file: so many in all, or --per-task N of each task
+PROMPT_CHOICE   ?= --count $(PROMPTS)
+SEED            ?= 1
+STEPS           ?= 16,32,64,128,256
+GEN_LENGTH      ?= 256
+BLOCK_LENGTH    ?= 32
+LAUNCHES        ?= 5
+ROUNDS          ?= 1
+WARMUP          ?= 1
+AA_LAUNCHES     ?= 6
+AA_LENGTH       ?= $(GEN_LENGTH)
+SCALE_LENGTHS   ?= 128,512,1024,2048
+SCALE_BATCH     ?= 1,4,8,16,32
+SCALE_LAUNCHES  ?= 3
+SCALE_PROMPTS   ?= 32
+# Tokens that one denoising step commits in the scale sweep.
+SCALE_PER_STEP  ?= 2
+BASELINE_PROMPTS ?= 4
+BASELINE_LENGTH ?= 32
+BASELINE_DEVICES ?= ref cpu
+LIKELIHOOD_PROMPTS ?= 64
+# masks drawn for each text by the likelihood bound, and orders by the K-step bound
+LIKELIHOOD_SAMPLES ?= 128
+LIKELIHOOD_ORDERS ?= 4
+# steps at which the K-step likelihood bound is taken
+KSTEPS          ?= $(STEPS)
+# flags for both generators, for one of them, and for score-ppl
+GEN_FLAGS       ?=
+LLADA_FLAGS     ?=
+LLAMA_FLAGS     ?=
+SCORE_FLAGS     ?=
+# flags of pareto: margins, the cost
+PARETO_FLAGS    ?=
+# share of baseline prompts on which two back ends must give identical ids
+AGREE           ?= 0.75
+# STRICT=1: a machine unfit to measure, or an A/A test that does not come out SAME, is an error
+STRICT          ?=
+
+split = $(subst $(,), ,$(1))
+
+# $(call stamp,TEXT): writes it to $@ unless it is there already.
+stamp = @mkdir -p $(@D); printf '%s\n' '$(1)' | cmp -s - $@ || printf '%s\n' '$(1)' > $@
+
+# $(alone) is put before what is timed, $(beside) before what would disturb it. With RUN, another
+# machine does the work and its scheduler keeps order.
+QUIET  := $(RESULTS)/.quiet
+alone   = $(if $(RUN),$(RUN),flock -x $(QUIET))
+beside  = flock -s $(QUIET)
+$(QUIET):
+	@mkdir -p $(@D) && touch $@
+
+# A generator that ends with 1 has records that failed. Memory that was short is a result, an error
+# is not.
+short_of_memory = { [ $$$$? -eq 1 ] && ! grep -q '"kind": *"error"' $$@; }
+
+# The tools of a pipeline are all built before anything is timed.
+PIPE_TOOLS := prep-prompts gen-llada gen-llama measure score-ppl score-exact pareto plot report
+PIPE       := $(PIPE_TOOLS:%=$(BIN)/%) $(QUIET)
+
+# The code inside an expensive tool: its object and all that it may link, without the commit.
+ENGINE_OBJ := $(filter-out $(BUILD)/obj/lib/stat/%,$(LIB_OBJ))
+$(R)/stamp/tool-%: $(BUILD)/obj/tools/%.o $(ENGINE_OBJ)
+	@mkdir -p $(@D)
+	@sha256sum $^ | sha256sum > $@.tmp; cmp -s $@.tmp $@ && rm $@.tmp || mv $@.tmp $@
+
+# A checkpoint: its name and, for a folder, the hashes of its files (of large ones size and time).
+$(R)/stamp/model-%: FORCE
+	@mkdir -p $(@D)
+	@{ echo '$($*)'; if [ ! -d '$($*)' ]; then :; \
+	   elif [ "$$(du -sLm '$($*)' | cut -f 1)" -lt 256 ]; \
+	   then cd '$($*)' && find -L . -type f | sort | xargs -d '\n' sha256sum; \
+	   else find -L '$($*)' -type f -printf '%P %s %T@\n' | sort; fi; } > $@.tmp
+	@cmp -s $@.tmp $@ && rm $@.tmp || mv $@.tmp $@
+
+$(R)/stamp/prompts: FORCE
+	$(call stamp,$(PROMPT_FILE) $(PROMPT_CHOICE) $(PROMPT_FLAGS) $(SEED))
+
+$(R)/prompts.ndjson: $(PROMPT_FILE) $(R)/stamp/prompts $(R)/stamp/tool-prep-prompts | $(PIPE)
+	$(call say,prompts)\
+	    $(BIN)/prep-prompts --seed $(SEED) $(PROMPT_CHOICE) $(PROMPT_FLAGS) $(PROMPT_FILE) -o $@
+
+# A sweep is a set of points for one or both systems, cut into launches: fresh processes over
+# shuffled points. Its settings are the variables NAME_SYSTEMS, _STEPS, _BATCH, _LENGTH, _BLOCK,
+# _LAUNCHES, _PROMPTS, _LLADA_FLAGS, _LLAMA_FLAGS. prep-prompts writes the schedule. While only the
+# points change, what an earlier schedule held stays as it was: a new point adds launches and
+# repeats none. With other settings it is written afresh, and launches that come out the same stay.
+#
+#   $(R)/NAME/schedule.ndjson -> launches.mk (their names) and launch/SYSTEM-NNN.plan
+#                             -> launch/SYSTEM-NNN.ndjson -> metrics.ndjson
+define sweep
+$(R)/$(1)/settings: FORCE
+	$$(call stamp,$$($(1)_SYSTEMS) $$($(1)_LENGTH) $$($(1)_BLOCK) $$($(1)_LAUNCHES) $$(ROUNDS) \
+	    $$(SEED))
+
+$(R)/$(1)/points: FORCE
+	$$(call stamp,$$($(1)_STEPS) $$($(1)_BATCH))
+
+$(R)/$(1)/schedule.ndjson: $(R)/$(1)/settings $(R)/$(1)/points | $(BIN)/prep-prompts
+	@if [ -f $$@ ]; then cp -p $$@ $$@.before; fi
+	$$(call say,schedule of $(1))\
+	    $(BIN)/prep-prompts --schedule --launches $($(1)_LAUNCHES) --systems $($(1)_SYSTEMS) \
+	    --steps $($(1)_STEPS) --batch $($(1)_BATCH) --gen-length $($(1)_LENGTH) \
+	    --block-length $($(1)_BLOCK) --rounds $(ROUNDS) --seed $(SEED) \
+	    $$$$([ ! $$@ -nt $$< ] || echo --previous $$@.before) -o $$@
+
+$(R)/$(1)/launches.mk: $(R)/$(1)/schedule.ndjson
+	@mkdir -p $$(@D)/launch
+	@jq -r 'select(.kind == "launch") | "\(.launch) \(.system)"' $$< | sort -nu | \
+	 while read -r n system; do \
+	    name=$$$$(printf '%s-%03d' "$$$$system" "$$$$n"); plan=$$(@D)/launch/$$$$name.plan; \
+	    jq -c --arg s "$$$$system" --argjson n "$$$$n" \
+	        'select(.kind == "launch" and .system == $$$$s and .launch == $$$$n)' $$< > $$$$plan.tmp; \
+	    cmp -s $$$$plan.tmp $$$$plan && rm $$$$plan.tmp || mv $$$$plan.tmp $$$$plan; \
+	    echo "$(1)_NAMES += $$$$name"; \
+	 done > $$@.tmp
+	@for plan in $$(@D)/launch/*.plan; do \
+	    grep -q " $$$$(basename $$$$plan .plan)$$$$" $$@.tmp || rm $$$$plan; done
+	@mv $$@.tmp $$@
+
+ifneq ($(filter $(1),$(SWEEPS)),)
+-include $(R)/$(1)/launches.mk
+endif
+
+$(R)/$(1)/launch/%.plan: | $(R)/$(1)/launches.mk
+	@test -f $$@
+
+$(R)/$(1)/flags: FORCE
+	$$(call stamp,$$(WARMUP) $$(GEN_FLAGS) / $$(LLADA_FLAGS) $$($(1)_LLADA_FLAGS) / \
+	    $$(LLAMA_FLAGS) $$($(1)_LLAMA_FLAGS))
+
+$(R)/$(1)/launch/llada-%.ndjson: $(R)/$(1)/launch/llada-%.plan $(R)/$(1)/flags \
+    $($(1)_PROMPTS) $(R)/stamp/model-LLADA $(R)/stamp/tool-gen-llada | $(PIPE)
+	$$(call say,gen-llada $(1) $$*)\
+	    $(alone) $(BIN)/gen-llada -m $(LLADA) --schedule $$< --launch $$$$((10#$$*)) \
+	    --warmup $(WARMUP) --seed $(SEED) $(GEN_FLAGS) $(LLADA_FLAGS) $($(1)_LLADA_FLAGS) \
+	    $($(1)_PROMPTS) -o $$@ || $(short_of_memory)
+
+$(R)/$(1)/launch/llama-%.ndjson: $(R)/$(1)/launch/llama-%.plan $(R)/$(1)/flags \
+    $($(1)_PROMPTS) $(R)/stamp/model-LLAMA $(R)/stamp/tool-gen-llama | $(PIPE)
+	$$(call say,gen-llama $(1) $$*)\
+	    $(alone) $(BIN)/gen-llama -m $(LLAMA) --schedule $$< --launch $$$$((10#$$*)) \
+	    --warmup $(WARMUP) --seed $(SEED) $(GEN_FLAGS) $(LLAMA_FLAGS) $($(1)_LLAMA_FLAGS) \
+	    $($(1)_PROMPTS) -o $$@ || $(short_of_memory)
+
+$(1)_FILES = $$($(1)_NAMES:%=$(R)/$(1)/launch/%.ndjson)
+endef
+
+# $(call metrics,NAME): metric records of a sweep, once its launches are known.
+define metrics
+$(R)/$(1)/metrics.ndjson: $($(1)_FILES) $(BIN)/measure | $(QUIET)
+	@[ -n '$$($(1)_FILES)' ] || { echo 'no launches in $(R)/$(1)/schedule.ndjson' >&2; exit 65; }
+	$$(call say,measure $(1))\
+	    $(beside) $(BIN)/measure $$($(1)_FILES) -o $$@
+endef
+
+# Which schedules this call of make must know before it can name its targets.
+GOALS   := $(or $(MAKECMDGOALS),tools)
+LENGTHS := $(call split,$(SCALE_LENGTHS))
+SCALES  := $(LENGTHS:%=length-%)
+whole   := all phase1 phase6 phase7 figures report plan bundle replicate results/%
+SWEEPS  := $(sort $(if $(filter $(whole) phase3,$(GOALS)),aa) \
+                  $(if $(filter $(whole) phase4,$(GOALS)),steps) \
+                  $(if $(filter $(whole) phase5,$(GOALS)),$(SCALES)))

@@ -1,0 +1,53 @@
+# phase1.mk - design: what this machine is, whether it is fit to measure, and the schedules as data.
+aa_SYSTEMS  := llama
+aa_STEPS    := 1
+aa_BATCH    := 1
+aa_LENGTH   := $(AA_LENGTH)
+aa_BLOCK    := $(AA_LENGTH)
+aa_LAUNCHES := $(AA_LAUNCHES)
+aa_PROMPTS  := $(R)/prompts.ndjson
+aa_LLAMA_FLAGS := --ignore-eos
+
+steps_SYSTEMS  := llada,llama
+steps_STEPS    := $(STEPS)
+steps_BATCH    := 1
+steps_LENGTH   := $(GEN_LENGTH)
+steps_BLOCK    := $(BLOCK_LENGTH)
+steps_LAUNCHES := $(LAUNCHES)
+steps_PROMPTS  := $(R)/prompts.ndjson
+
+# One sweep a length: every batch size, equal work for both systems, the first prompts only.
+define scale_settings
+length-$(1)_SYSTEMS  := llada,llama
+length-$(1)_STEPS    := $(shell echo $$(( ($(1) + $(SCALE_PER_STEP) - 1) / $(SCALE_PER_STEP) )))
+length-$(1)_BATCH    := $(SCALE_BATCH)
+length-$(1)_LENGTH   := $(1)
+length-$(1)_BLOCK    := $(shell echo $$(( $(1) % $(BLOCK_LENGTH) ? $(1) : $(BLOCK_LENGTH) )))
+length-$(1)_LAUNCHES := $(SCALE_LAUNCHES)
+length-$(1)_PROMPTS  := $(R)/scale-prompts.ndjson
+length-$(1)_LLAMA_FLAGS := --ignore-eos
+endef
+$(foreach l,$(LENGTHS),$(eval $(call scale_settings,$(l))))
+$(foreach s,aa steps $(SCALES),$(eval $(call sweep,$(s))))
+$(foreach s,aa steps $(SCALES),$(eval $(call metrics,$(s))))
+
+$(R)/scale-prompts.ndjson: $(R)/prompts.ndjson
+	@jq -c 'select(.text != null or .prompt_ids != null or .messages != null)' $< | \
+	    sed -n '1,$(SCALE_PROMPTS)p' > $@.tmp
+	@mv $@.tmp $@
+
+# Taken anew by every phase1, not a prerequisite of anything: load and clocks change by the minute.
+GOVERNOR := /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor
+$(R)/fitness.ndjson: FORCE
+	@mkdir -p $(@D)
+	@jq -nc -f pipelines/fitness.jq --arg fp '$(FP)' --arg cores "$$(nproc)" \
+	    --arg load "$$(cut -d ' ' -f 1 /proc/loadavg)" \
+	    --arg governor "$$(cat $(GOVERNOR) 2>/dev/null)" \
+	    --arg gpu "$$(nvidia-smi --query-compute-apps=pid --format=csv,noheader 2>/dev/null)" > $@.tmp
+	@mv $@.tmp $@
+	@jq -r .text $@
+	@[ -z '$(STRICT)' ] || jq -e .fit $@ > /dev/null
+
+.PHONY: phase1
+phase1: $(R)/fitness.ndjson $(R)/aa/launches.mk $(R)/steps/launches.mk \
+    $(SCALES:%=$(R)/%/launches.mk) ## design: machine, fitness, schedules

@@ -1,0 +1,38 @@
+# phase2.mk - baselines: what the checkpoints are, and that the back ends tell the same story.
+$(R)/baseline/checkpoints.sha256: $(foreach m,LLADA LLAMA JUDGE,$(R)/stamp/model-$(m))
+	@mkdir -p $(@D)
+	@tail -n +1 $^ > $@.tmp && mv $@.tmp $@
+
+$(R)/baseline/flags: FORCE
+	$(call stamp,$(BASELINE_PROMPTS) $(BASELINE_LENGTH) $(LLADA_FLAGS) $(LLAMA_FLAGS))
+
+BASELINE_STEPS = $(shell echo $$(( ($(BASELINE_LENGTH) + 3) / 4 )))
+define baseline
+$(R)/baseline/llada-$(1).ndjson: $(R)/prompts.ndjson $(R)/baseline/flags $(R)/stamp/model-LLADA \
+    $(R)/stamp/tool-gen-llada | $(PIPE)
+	$$(call say,gen-llada baseline on $(1))\
+	    $(alone) $(BIN)/gen-llada -m $(LLADA) --device $(1) --dtype f32 --limit $(BASELINE_PROMPTS) \
+	    --gen-length $(BASELINE_LENGTH) --block-length $(BASELINE_LENGTH) \
+	    --steps $(BASELINE_STEPS) $(LLADA_FLAGS) $$< -o $$@
+
+$(R)/baseline/llama-$(1).ndjson: $(R)/prompts.ndjson $(R)/baseline/flags $(R)/stamp/model-LLAMA \
+    $(R)/stamp/tool-gen-llama | $(PIPE)
+	$$(call say,gen-llama baseline on $(1))\
+	    $(alone) $(BIN)/gen-llama -m $(LLAMA) --device $(1) --dtype f32 --limit $(BASELINE_PROMPTS) \
+	    --max-new $(BASELINE_LENGTH) $(LLAMA_FLAGS) $$< -o $$@
+
+# Every other back end against the first.
+$(R)/baseline/agree-%-$(1).ndjson: $(R)/baseline/%-$(firstword $(BASELINE_DEVICES)).ndjson \
+    $(R)/baseline/%-$(1).ndjson pipelines/agree.jq
+	@jq -nc -f pipelines/agree.jq --slurpfile a $$(word 1,$$^) --slurpfile b $$(word 2,$$^) \
+	    --arg arch $$* --arg first $(firstword $(BASELINE_DEVICES)) --arg second $(1) \
+	    --arg least $(AGREE) > $$@.tmp
+	@jq -r .text $$@.tmp
+	@jq -e .pass $$@.tmp > /dev/null && mv $$@.tmp $$@
+endef
+$(foreach d,$(BASELINE_DEVICES),$(eval $(call baseline,$(d))))
+BASELINE := $(foreach d,$(wordlist 2,9,$(BASELINE_DEVICES)),$(R)/baseline/agree-llada-$(d).ndjson \
+                                                            $(R)/baseline/agree-llama-$(d).ndjson)
+
+.PHONY: phase2
+phase2: $(R)/baseline/checkpoints.sha256 $(BASELINE) ## baselines: checkpoints and back ends agree

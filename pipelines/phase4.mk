@@ -1,0 +1,54 @@
+# phase4.mk - quality against computation: the step sweep, its quality, the front, the crossover.
+
+$(R)/stamp/score: FORCE
+	$(call stamp,$(SCORE_FLAGS))
+
+$(R)/stamp/likelihood: FORCE
+	$(call stamp,$(LIKELIHOOD_PROMPTS) $(LIKELIHOOD_SAMPLES) $(LIKELIHOOD_ORDERS) $(SEED))
+
+$(R)/stamp/pareto: FORCE
+	$(call stamp,$(PARETO_FLAGS) $(SEED))
+
+# One of each distinct answer: repeats of a greedy answer are scored once.
+$(R)/steps/generations.ndjson: $(steps_FILES)
+	@jq -cn -f pipelines/distinct.jq $(steps_FILES) > $@.tmp && mv $@.tmp $@
+
+$(R)/steps/judge.ndjson: $(R)/steps/generations.ndjson $(R)/stamp/model-JUDGE \
+    $(R)/stamp/score $(R)/stamp/tool-score-ppl | $(PIPE)
+	$(call say,score-ppl judge)\
+	    $(beside) $(BIN)/score-ppl --mode judge -m $(JUDGE) $(SCORE_FLAGS) $< -o $@
+
+$(R)/steps/exact.ndjson: $(R)/steps/generations.ndjson $(BIN)/score-exact | $(QUIET)
+	$(call say,score-exact)\
+	    $(beside) $(BIN)/score-exact $< -o $@
+
+# What the models themselves say of the reference answers: exact for LLaMA; for LLaDA a bound over
+# all orders, and one for each step count.
+$(R)/likelihood/prompts.ndjson: $(R)/prompts.ndjson $(R)/stamp/likelihood
+	@mkdir -p $(@D)
+	@jq -c 'select(.reference != null)' $< | sed -n '1,$(LIKELIHOOD_PROMPTS)p' > $@.tmp
+	@mv $@.tmp $@
+
+KSTEP      := $(foreach k,$(call split,$(KSTEPS)),$(R)/likelihood/kstep-$(k).ndjson)
+LIKELIHOOD := $(R)/likelihood/nll.ndjson $(R)/likelihood/elbo.ndjson $(KSTEP)
+$(R)/likelihood/nll.ndjson: OF = --mode nll -m $(LLAMA)
+$(R)/likelihood/nll.ndjson: $(R)/stamp/model-LLAMA
+$(R)/likelihood/elbo.ndjson: OF = --mode elbo -m $(LLADA) --samples $(LIKELIHOOD_SAMPLES)
+$(R)/likelihood/elbo.ndjson: $(R)/stamp/model-LLADA
+$(KSTEP): OF = --mode kstep -m $(LLADA) --orders $(LIKELIHOOD_ORDERS) --steps $(*:kstep-%=%)
+$(KSTEP): $(R)/stamp/model-LLADA
+$(LIKELIHOOD): $(R)/likelihood/%.ndjson: $(R)/likelihood/prompts.ndjson $(R)/stamp/score \
+    $(R)/stamp/tool-score-ppl | $(PIPE)
+	$(call say,score-ppl $*)\
+	    $(beside) $(BIN)/score-ppl $(OF) --target reference --seed $(SEED) $(SCORE_FLAGS) \
+	    $< -o $@
+
+QUALITY := $(R)/steps/judge.ndjson $(R)/steps/exact.ndjson
+$(R)/pareto.ndjson: $(R)/steps/metrics.ndjson $(QUALITY) $(R)/stamp/pareto $(BIN)/pareto | $(QUIET)
+	$(call say,pareto)\
+	    $(beside) $(BIN)/pareto --seed $(SEED) $(PARETO_FLAGS) $(filter %.ndjson,$^) -o $@
+
+.PHONY: phase4
+PHASE4 := $(R)/pareto.ndjson $(LIKELIHOOD) $(R)/figures/pareto.svg $(R)/figures/steps.svg
+phase4: $(PHASE4) ## quality against computation: steps, front, crossover
+	@jq -r -f pipelines/told.jq $(R)/pareto.ndjson

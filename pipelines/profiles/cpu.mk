@@ -1,0 +1,12 @@
+# cpu - checkpoints of a billion parameters or so on a processor: hours.
+PROMPTS       := 32
+STEPS         := 16,32,64,128
+GEN_LENGTH    := 128
+BLOCK_LENGTH  := 32
+LAUNCHES      := 3
+SCALE_LENGTHS := 64,128
+SCALE_BATCH   := 1,4
+SCALE_PROMPTS := 4
+BASELINE_PROMPTS := 1
+BASELINE_LENGTH := 4
+GEN_FLAGS     := --device cpu

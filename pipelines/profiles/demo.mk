@@ -1,0 +1,17 @@
+# demo - the embedded trio on this machine: at most ten minutes on two cores.
+PROMPT_CHOICE := --per-task 32
+STEPS         := 2,4,8,16,32,64
+GEN_LENGTH    := 64
+BLOCK_LENGTH  := 32
+LAUNCHES      := 3
+AA_LAUNCHES   := 6
+AA_LENGTH     := 32
+SCALE_LENGTHS := 32,64
+SCALE_BATCH   := 1,4,8
+SCALE_LAUNCHES := 2
+SCALE_PROMPTS := 8
+BASELINE_PROMPTS := 8
+BASELINE_LENGTH := 32
+LIKELIHOOD_PROMPTS := 32
+LIKELIHOOD_SAMPLES := 32
+LIKELIHOOD_ORDERS := 2

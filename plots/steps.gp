@@ -1,0 +1,50 @@
+# steps.gp - latency (left) and quality (right) against the number of denoising steps.
+eval begin(narrow ? 13 : 7.4)
+set logscale x 2
+set xlabel 'denoising steps'
+set bars small
+unset key
+stats $points using 1 nooutput name 'x'
+set xrange [x_min / 1.3 : x_max * 1.5]
+set multiplot layout (narrow ? 2 : 1), (narrow ? 1 : 2) margins char 9, char 2, char 3.4, char 2 \
+    spacing char 10, char 6
+set title sprintf('batch %g', batch)
+array low[2] = [guide_cost_lo[1], guide_quality_lo[1]]
+array mid[2] = [guide_cost[1], guide_quality[1]]
+array high[2] = [guide_cost_hi[1], guide_quality_hi[1]]
+do for [p = 1:2] {
+    unset logscale y; set ytics autofreq; set yrange [*:*]
+    if (p == 1) {
+        set logscale y 2
+        set ylabel cost_label
+    } else {
+        set ylabel quality_label . (quality_lower ? ', better is up' : '')
+        stats $points using 6 nooutput name 'a'
+        stats $points using 7 nooutput name 'b'
+        lo = quality_log ? a_min / 1.06 : a_min - 0.06 * (b_max - a_min)
+        hi = quality_log ? b_max * 1.06 : b_max + 0.06 * (b_max - a_min)
+        set yrange [lo:hi]
+        if (quality_lower) {set yrange [hi:lo]}
+        if (quality_log) {set logscale y; eval log_tics('y', lo, hi)}
+    }
+    c = p == 1 ? 2 : 5
+    unset object 1; unset arrow 1; unset label 1
+    if (ok(mid[p])) {
+        set object 1 rectangle from graph 0, first low[p] to graph 1, first high[p] behind \
+            fillcolor rgb '#D55E00' fillstyle transparent solid 0.15 noborder
+        set arrow 1 from graph 0, first mid[p] to graph 1, first mid[p] nohead back \
+            linecolor rgb '#D55E00' linewidth 1
+        set label 1 'LLaMA' at graph 0.02, first mid[p] offset 0, 0.6 textcolor rgb '#D55E00'
+    }
+    plot $launches using (p == 1 ? $1 : NaN):2 with points linecolor rgb '#9A9A9A' pointtype 7 \
+            pointsize 0.22, \
+        for [k = 1:series_count] $points index k - 1 \
+            using (series_kind[k] == 1 ? NaN : $1):c with lines \
+            linecolor rgb colour(series_kind[k]) linewidth 1.2 dashtype series_variant[k], \
+        for [k = 1:series_count] $points index k - 1 \
+            using (series_kind[k] == 1 ? NaN : $1):c:1:1:c + 1:c + 2 with xyerrorbars \
+            linecolor rgb colour(series_kind[k]) linewidth 0.9 pointtype point(series_kind[k]) \
+            pointsize 0.45
+}
+unset multiplot
+unset output

@@ -1,0 +1,229 @@
+#!/usr/bin/env bats
+# The engine against the float64 reference of tests/reference, on random checkpoints in every
+# layout: the same ids wherever the decision is clear, the same likelihood.
+
+CLEAR=0.002 # lead of the best logit; single precision errs by a hundredth of it here
+
+setup_file() {
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    . tests/reference/build.sh
+}
+
+setup() {
+    set -o pipefail
+    BIN=${BIN:-build/bin}
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    T=$BATS_TEST_TMPDIR
+    # Four prompts of unequal length, ids below 256.
+    cat > "$T/prompts" << 'END'
+{"id":"p1","prompt_ids":[72]}
+{"id":"p2","prompt_ids":[84,104,101,32,102,111,120]}
+{"id":"p3","prompt_ids":[255,0,17,34,51,68,85,102,119,136,153,170,187,204]}
+{"id":"p4","prompt_ids":[9,8,7,6,5,4,3,2,1,250,240,230,220,210,200,190,180,170,160,150,140]}
+END
+}
+
+# ask OP FIELDS: one line per prompt, {"id", and the answer of the reference}
+ask() {
+    local prompt
+    while read -r prompt; do
+        jq -c --arg op "$1" --arg m "$T/model" --argjson more "$2" \
+            '$more + {op: $op, model: $m, ids: .prompt_ids}' <<< "$prompt" |
+            "$REFERENCE" | jq -c --argjson p "$prompt" '{id: $p.id} + .'
+    done < "$T/prompts"
+}
+
+# make_model [option...]: the checkpoint $T/model
+make_model() {
+    rm -rf "$T/model"
+    "$MAKE_CHECKPOINT" "$@" "$T/model"
+}
+
+# greedy [option...]: gen-llama's ids are the reference's up to its first unclear step
+greedy() {
+    ask generate '{"max_new":20}' > "$T/expected"
+    "$BIN/gen-llama" -m "$T/model" --max-new 20 --ignore-eos --no-meta "$@" "$T/prompts" > "$T/got"
+    jq -n -e --slurpfile e "$T/expected" --slurpfile g "$T/got" --argjson clear "$CLEAR" '
+        [$g[] | {(.id): .token_ids}] | add as $got |
+        [$e[] | ([.gaps[] < $clear] | index(true) // length) as $n |
+                {n: $n, same: (.ids[:$n] == $got[.id][:$n] and ($got[.id] | length) == 20)}] |
+        all(.same) and (map(.n) | add) > 40'
+}
+
+# diffusion GEN BLOCK STEPS CFG [option...]: gen-llada's ids are the reference's where all is clear
+diffusion() {
+    local gen=$1 block=$2 steps=$3 cfg=$4 fields
+    shift 4
+    fields=$(jq -n -c --args '{gen_length: '"$gen"', block_length: '"$block"', steps: '"$steps"',
+        cfg_scale: '"$cfg"', eot: 259,
+        logits_eos_inf: ($ARGS.positional | index("--logits-eos-inf") != null),
+        confidence_eos_eot_inf: ($ARGS.positional | index("--confidence-eos-eot-inf") != null)}' \
+        -- "$@")
+    ask diffuse "$fields" > "$T/expected"
+    "$BIN/gen-llada" -m "$T/model" --gen-length "$gen" --block-length "$block" --steps "$steps" \
+        --cfg-scale "$cfg" --no-meta "$@" "$T/prompts" > "$T/got"
+    jq -n -e --slurpfile e "$T/expected" --slurpfile g "$T/got" --argjson clear "$CLEAR" '
+        [$g[] | {(.id): .token_ids}] | add as $got |
+        [$e[] | select(.min_logit_gap > $clear and
+                       (.min_confidence_gap == null or .min_confidence_gap > 2e-5)) |
+                .ids == $got[.id]] | all and length >= 2'
+}
+
+# likelihood [option...]: score-ppl --mode nll within 1e-4 of the reference
+likelihood() {
+    jq -c 'select(.prompt_ids | length > 1)' "$T/prompts" > "$T/texts"
+    mv "$T/texts" "$T/prompts"
+    ask score '{}' > "$T/expected"
+    "$BIN/score-ppl" -m "$T/model" --mode nll --no-meta "$@" "$T/prompts" > "$T/got"
+    jq -n -e --slurpfile e "$T/expected" --slurpfile g "$T/got" '
+        [$g[] | select(.metric == "nll_nats" and .id) | {(.id): .}] | add as $got |
+        [$e[] | $got[.id] as $q | $q.scored_tokens == .scored_tokens and
+                ($q.value - .nll | fabs) < 1e-4 * .nll] | all and length == 3'
+}
+
+@test "llama: greedy ids in each dtype" {
+    for dtype in F32 F16 BF16; do
+        make_model --dtype $dtype
+        greedy --device cpu
+    done
+}
+
+@test "llama: greedy ids of the ref back end, in batches, and without a cache" {
+    make_model --dtype BF16 --kv-heads 2
+    greedy --device ref
+    greedy --device cpu --batch 4
+    greedy --device cpu --batch 3 --cache off
+}
+
+@test "llama: greedy ids of sharded, grouped, tied and scaled checkpoints" {
+    make_model --dtype BF16 --shards 4 --kv-heads 1
+    greedy
+    make_model --dtype F16 --tied --kv-heads 2 --seed 3
+    greedy
+    make_model --rope-llama3 8,1,4,32 --kv-heads 2 --shards 2
+    greedy
+    make_model --rope-llama3 32,1,4,16 --rope-parameters --tied --dtype BF16
+    greedy
+    make_model --rope-parameters --theta 500000
+    greedy
+}
+
+@test "llama: greedy ids of odd shapes" {
+    make_model --width 30 --heads 3 --kv-heads 3 --ffn 37 --vocab 271 --layers 3
+    greedy --threads 2
+    make_model --width 8 --heads 4 --kv-heads 2 --ffn 5 --layers 1 --dtype BF16
+    greedy
+}
+
+@test "llama: generation ends before the stop id of the config" {
+    make_model --kv-heads 2
+    ask generate '{"max_new":20}' > "$T/plain"
+    stop=$(jq -s '.[1].ids[4]' "$T/plain")
+    for file in config.json generation_config.json; do
+        jq --argjson s "$stop" '.eos_token_id = [257, $s]' "$T/model/$file" > "$T/new"
+        mv "$T/new" "$T/model/$file"
+    done
+    ask generate "{\"max_new\":20,\"stop\":[$stop]}" > "$T/expected"
+    "$BIN/gen-llama" -m "$T/model" --max-new 20 --no-meta "$T/prompts" > "$T/got"
+    jq -n -e --slurpfile e "$T/expected" --slurpfile g "$T/got" '
+        [$g[] | {(.id): .}] | add as $got |
+        $got.p2.stop == "eos" and $got.p2.token_ids == $e[1].ids and
+        $got.p2.tokens_to_eos == ($e[1].ids | length)'
+}
+
+@test "llama: likelihood in each dtype and layout" {
+    for dtype in F32 F16 BF16; do
+        make_model --dtype $dtype --kv-heads 2
+        likelihood
+    done
+    make_model --dtype BF16 --shards 3 --tied --rope-llama3 8,1,4,32
+    likelihood --device cpu
+    likelihood --device ref
+}
+
+@test "llada: blocks and steps, with remainders" {
+    make_model --arch llada
+    diffusion 16 16 16 0 --device cpu
+    diffusion 24 8 9 0
+    diffusion 32 32 5 0
+    diffusion 24 24 7 0 --batch 4
+    diffusion 12 4 6 0 --device ref
+    diffusion 8 8 1 0
+}
+
+@test "llada: more steps than masks" {
+    make_model --arch llada --seed 5
+    diffusion 16 8 40 0
+    diffusion 6 2 9 0 --batch 2
+}
+
+@test "llada: guidance" {
+    make_model --arch llada --seed 6
+    diffusion 24 8 9 1.5
+    # In this one the network writes the mask id itself; such slots compete again.
+    grep -qw 258 "$T/expected"
+    diffusion 16 16 5 0.5 --batch 3
+    diffusion 16 8 16 2 --device ref
+}
+
+@test "llada: in each dtype, sharded, grouped, tied, and under LLaMA's tensor names" {
+    make_model --arch llada --dtype F16 --kv-heads 2
+    diffusion 24 8 9 0
+    make_model --arch llada --dtype BF16 --shards 4 --seed 7
+    diffusion 24 8 9 1
+    make_model --arch llada --tied --kv-heads 1 --seed 8
+    diffusion 24 8 12 0
+    make_model --arch llada --hf-names --dtype BF16 --seed 9
+    diffusion 24 12 8 0
+    make_model --arch llada --width 30 --heads 3 --ffn 37 --vocab 271 --layers 3
+    diffusion 20 10 6 0 --threads 2
+}
+
+@test "llada: the EOS options, in networks that write end tokens of themselves" {
+    for seed in 19 22; do
+        make_model --arch llada --seed $seed
+        diffusion 24 24 12 0
+        cp "$T/expected" "$T/plain"
+        grep -qwE '257|259' "$T/plain"
+        diffusion 24 24 12 0 --logits-eos-inf
+        ! grep -qw 257 "$T/expected" || false
+        diffusion 24 24 12 0 --confidence-eos-eot-inf
+        [ "$(jq -c .ids "$T/plain")" != "$(jq -c .ids "$T/expected")" ]
+    done
+}
+
+# masked IDS POSITIONS: what the reference gives for those ids where the positions are masked
+masked() {
+    "$REFERENCE" <<< "{\"op\":\"masked\",\"model\":\"$T/model\",\"ids\":$1,\"masked\":$2}" | jq .nll
+}
+
+# bound METRIC REFERENCE option...: the bound of that reference given the text "ab"
+bound() {
+    local metric=$1 reference=$2
+    shift 2
+    "$BIN/score-ppl" -m "$T/model" --target reference --no-meta "$@" \
+        <<< "{\"id\":\"p\",\"text\":\"ab\",\"reference\":\"$reference\"}" |
+        jq --arg m "$metric" 'select(.metric == $m and .id == "p") | .value'
+}
+
+# near A B TOLERANCE: |A - B| < TOLERANCE * |B|
+near() {
+    jq -n -e --argjson a "$1" --argjson b "$2" --argjson t "$3" \
+        '($a - $b | fabs) < $t * ($b | fabs)'
+}
+
+@test "llada: bounds that no random choice moves are exact" {
+    make_model --arch llada --dtype BF16 --seed 3
+    near "$(bound elbo_nats c --mode elbo --samples 1)" "$(masked '[97,98,99]' '[2]')" 1e-4
+    near "$(bound kstep_nats c --mode kstep --steps 1)" "$(masked '[97,98,99]' '[2]')" 1e-4
+    near "$(bound kstep_nats cdefg --mode kstep --steps 1 --orders 1)" \
+        "$(masked '[97,98,99,100,101,102,103]' '[2,3,4,5,6]')" 1e-4
+}
+
+# Of two tokens, one is masked half of the time (weight 2), else both (weight 1).
+@test "llada: the ELBO comes near its expectation" {
+    make_model --arch llada --kv-heads 2 --seed 3
+    expected=$(jq -n "($(masked '[97,98,99,100]' '[2]') + $(masked '[97,98,99,100]' '[3]') +
+                       $(masked '[97,98,99,100]' '[2,3]')) / 2")
+    near "$(bound elbo_nats cd --mode elbo --samples 4096)" "$expected" 0.01
+}

@@ -1,0 +1,93 @@
+#!/usr/bin/env bats
+# The corpus is a function of its seed, its sums are right, and its two parts share nothing.
+
+setup() {
+    set -o pipefail
+    BIN=${BIN:-build/bin}
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    T=$BATS_TEST_TMPDIR
+}
+
+# field FILE TASK NAME: that field of the records of a task
+field() { jq -r --arg t "$2" --arg f "$3" 'select(.task == $t) | .[$f]' "$1"; }
+
+# Reads "reference <TAB> answer" of sums, works every step out again, prints the operands of each
+# sum (an addition's first two in order), and complains of what is wrong.
+recompute() {
+    jq -r 'select(.task == "sum") | .reference + "\t" + .answer' "$1" | awk -F'\t' '
+    { n = split($1, w, " "); tuple = ""; last = ""
+      for (i = 1; i + 4 <= n; i++) {
+          if (w[i + 1] !~ /^[-+]$/ || w[i + 3] != "=") continue
+          r = w[i + 4]; sub(/\.$/, "", r)
+          if (r != (w[i + 1] == "+" ? w[i] + w[i + 2] : w[i] - w[i + 2])) print "WRONG STEP " $0
+          if (tuple == "")
+              tuple = w[i + 1] == "+" && w[i + 2] + 0 > w[i] + 0 ? w[i + 2] " + " w[i] \
+                                                         : w[i] " " w[i + 1] " " w[i + 2]
+          else {
+              tuple = tuple " " w[i + 1] " " w[i + 2]
+              if (w[i] != last) print "BROKEN CHAIN " $0
+          }
+          last = r }
+      if (last == "" || last != $2) print "WRONG ANSWER " $0
+      print tuple }'
+}
+
+@test "the same seed writes the same bytes, and a longer corpus begins with the shorter" {
+    "$BIN/write-corpus" --count 200 --seed 7 > "$T/a"
+    "$BIN/write-corpus" --count 300 --seed 7 > "$T/b"
+    "$BIN/write-corpus" --count 200 --seed 8 > "$T/c"
+    [ "$(wc -l < "$T/a")" -eq 200 ]
+    cmp "$T/a" <(head -n 200 "$T/b")
+    [ "$(head -n 5 "$T/a")" != "$(head -n 5 "$T/c")" ]
+}
+
+@test "every record is plain ASCII with an id of its own and a reference that begins with a space" {
+    "$BIN/write-corpus" --count 1000 --seed 3 > "$T/a"
+    [ "$(jq -r .id "$T/a" | sort -u | wc -l)" -eq 1000 ]
+    [ "$(jq -c 'select((.reference | test("^ [^ ]")) and (.text | test("[.?!\"]$")))' "$T/a" |
+         wc -l)" -eq 1000 ]
+    [ -z "$(jq -r '.text + .reference' "$T/a" | grep -E '[^ -~]|  |[][{}|~]')" ]
+}
+
+@test "--mix is the share of sums" {
+    "$BIN/write-corpus" --count 50 --mix 0 | jq -r .task | sort -u > "$T/a"
+    "$BIN/write-corpus" --count 50 --mix 1 | jq -r .task | sort -u > "$T/b"
+    [ "$(cat "$T/a")" = story ] && [ "$(cat "$T/b")" = sum ]
+}
+
+@test "the sums are right when they are worked out again" {
+    "$BIN/write-corpus" --count 3000 --mix 1 --seed 5 > "$T/a"
+    recompute "$T/a" > "$T/tuples"
+    [ "$(wc -l < "$T/tuples")" -eq 3000 ]
+    [ -z "$(grep -E 'WRONG|BROKEN' "$T/tuples")" ]
+}
+
+@test "no operands and no prompt of a story are in both parts" {
+    for part in train heldout; do
+        "$BIN/write-corpus" --part $part --count 8000 --mix 0.5 --seed 11 > "$T/$part"
+        recompute "$T/$part" | sort -u > "$T/$part.tuples"
+        field "$T/$part" story text | sort -u > "$T/$part.texts"
+        [ "$(wc -l < "$T/$part.tuples")" -gt 300 ]
+    done
+    [ -z "$(comm -12 "$T/train.tuples" "$T/heldout.tuples")" ]
+    [ -z "$(comm -12 "$T/train.texts" "$T/heldout.texts")" ]
+}
+
+@test "the committed corpus is large enough and comes from the generator" {
+    [ "$(gzip -dc data/corpus/train.ndjson.gz | jq -j '.text + .reference' | wc -c)" -gt 3000000 ]
+    [ "$(gzip -dc data/corpus/heldout.ndjson.gz | wc -l)" -eq 2000 ]
+    seed=$(sed -n 's/^CORPUS_SEED *:= *//p' pipelines/corpus.mk)
+    for part in train heldout; do
+        cmp <(gzip -dc data/corpus/$part.ndjson.gz | head -n 100) \
+            <("$BIN/write-corpus" --part $part --count 100 --mix 0.4 --seed "$seed")
+    done
+}
+
+@test "bad usage exits 64" {
+    run "$BIN/write-corpus" --part middle
+    [ "$status" -eq 64 ]
+    run "$BIN/write-corpus" --count 0
+    [ "$status" -eq 64 ]
+    run "$BIN/write-corpus" file
+    [ "$status" -eq 64 ]
+}

@@ -1,0 +1,188 @@
+#!/usr/bin/env bats
+bats_require_minimum_version 1.5.0
+# gen-llada from outside: records, lists of settings, launches, refusals. The ids themselves are
+# checked in tests/model/test-diffuse.c and agreement.bats.
+
+setup() {
+    set -o pipefail
+    BIN=${BIN:-build/bin}
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    T=$BATS_TEST_TMPDIR
+    cat > "$T/prompts" << 'END'
+{"id":"p1","text":"one two three","answer":"17","task":"sum"}
+{"id":"p2","prompt_ids":[5,6,7,8,9,10,11]}
+{"id":"p3","text":"four","reference":"five"}
+END
+    GEN=("$BIN/gen-llada" -m synth:tiny-llada --gen-length 8)
+}
+
+# ids FILE: config, id and token ids of each generation, sorted
+ids() { jq -c 'select(.kind == "generation") | [.id, .steps, .token_ids]' "$1" | sort; }
+
+@test "a generation holds settings, result, events, memory" {
+    "${GEN[@]}" --steps 4 --block-length 4 "$T/prompts" > "$T/out"
+    [ "$(jq -r .kind "$T/out" | tr '\n' ' ')" = "meta generation generation generation end " ]
+    jq -s -e '.[0] | .checkpoint.model and (.prompts_sha256 | length == 64) and .prompts == 3
+        and .tokenizer_sha256 == null and .backend.threads >= 1' "$T/out"
+    jq -s -e '.[1] | .id == "p1" and .answer == "17" and .task == "sum" and .prompt_tokens == 3
+        and .config == "synth:tiny-llada steps=4 gen=8 block=4 batch=1" and .arch == "llada"
+        and .weights_random and .steps == 4 and .gen_length == 8 and .block_length == 4
+        and .phase == "timed" and .launch == 0 and .round == 0 and .seq == 0 and .status == "ok"
+        and .text == null and .text_reason == "no tokenizer" and .new_tokens == 8
+        and .denoise_steps == 4 and .canvas_positions == 44 and .rows == 44
+        and .committed_tokens == 8' "$T/out"
+    jq -s -e '.[1:4] | all(.prompt_tokens + 8 <= 15 and (.emit_tokens | add) == 8
+        and (.step_ns | length) == 4 and (.emit_ns | length) == (.emit_tokens | length)
+        and .ttft_commit_ns <= .ttft_ns and .ttft_ns <= .ttf_block_ns and .ttft_ns == .emit_ns[0]
+        and .ttf_block_ns < .e2e_ns and .e2e_ns == .emit_ns[-1] and .batch_ns == .e2e_ns
+        and .start_ns > 0)' "$T/out"
+    jq -s -e '.[1:4] | all(.memory | .weights_bytes > 0 and .kv_bytes == 0
+        and .activations_bytes > 0 and .requested_peak_bytes <= .allocated_peak_bytes
+        and .allocated_peak_bytes <= .reserved_peak_bytes
+        and .reserved_peak_bytes <= .device_peak_bytes)' "$T/out"
+}
+
+@test "lists of steps and batches run in one process, and the batch does not change the ids" {
+    "${GEN[@]}" --steps 2,8 --batch 1,3 --no-meta "$T/prompts" > "$T/out"
+    [ "$(jq -r .config "$T/out" | sort -u | wc -l)" -eq 4 ]
+    [ "$(ids "$T/out" | uniq | wc -l)" -eq 6 ]
+    [ "$(ids "$T/out" | uniq -d | wc -l)" -eq 6 ]
+    jq -s -e 'map(select(.batch == 3)) | all(.batch_filled == 3) and
+        (map(.batch_id) | unique | length) == 2' "$T/out"
+}
+
+@test "a seed gives the same ids at every batch and thread count, another seed others" {
+    "${GEN[@]}" --temperature 1 --threads 1 --no-meta "$T/prompts" > "$T/a"
+    "${GEN[@]}" --temperature 1 --threads 3 --batch 2 --no-meta "$T/prompts" > "$T/b"
+    tac "$T/prompts" | "${GEN[@]}" --temperature 1 --no-meta > "$T/c"
+    cmp <(ids "$T/a") <(ids "$T/b")
+    cmp <(ids "$T/a") <(ids "$T/c")
+    cat > "$T/schedule" << 'END'
+{"kind":"launch","launch":0,"system":"llada","seed":1,"rounds":1,"points":[{}]}
+END
+    "${GEN[@]}" --temperature 1 --schedule "$T/schedule" --no-meta "$T/prompts" > "$T/d"
+    run cmp <(ids "$T/a") <(ids "$T/d")
+    [ "$status" -eq 1 ]
+}
+
+@test "warm-up batches are tagged: the first of the process is cold" {
+    "${GEN[@]}" --steps 2,4 --warmup 2 --repeat 2 --no-meta "$T/prompts" > "$T/out"
+    [ "$(jq -r '"\(.phase)\(.round)"' "$T/out" | uniq -c | tr -s ' \n' ' ')" = \
+        " 1 cold0 1 warmup0 3 timed0 2 warmup0 3 timed0 6 timed1 " ]
+    jq -s -e 'map(.seq) == [range(length)]' "$T/out"
+}
+
+@test "a launch of a schedule: points in the order given, rounds, tags" {
+    jq -n -c '{kind: "launch", seed: 0, rounds: 1} |
+        (. + {launch: 0, system: "llada", points: [{steps: 1}]}),
+        (. + {launch: 3, system: "llama", points: [{max_new: 1}]}),
+        (. + {launch: 3, system: "llada", rounds: 2, points: [{steps: 8, batch: 2},
+            {steps: 2, gen_length: 4, block_length: 2, batch: 1, max_new: null}]})' \
+        > "$T/schedule"
+    "${GEN[@]}" --schedule "$T/schedule" --launch 3 --no-meta "$T/prompts" > "$T/out"
+    [ "$(jq -r '"\(.launch)/\(.round)/\(.steps)/\(.gen_length)/\(.block_length)/\(.batch)"' \
+        "$T/out" | uniq -c | tr -s ' \n' ' ')" = \
+        " 3 3/0/8/8/8/2 3 3/0/2/4/2/1 3 3/1/8/8/8/2 3 3/1/2/4/2/1 " ]
+    run "${GEN[@]}" --schedule "$T/schedule" --launch 4 "$T/prompts"
+    [ "$status" -eq 65 ]
+    [[ $output == *"launch record 4"* ]]
+}
+
+@test "lengths that do not divide: 64, and the constraint is named" {
+    run "${GEN[@]}" --block-length 3 "$T/prompts"
+    [ "$status" -eq 64 ]
+    [[ $output == *"gen-length 8 must be a multiple of block-length 3"* ]]
+    run "${GEN[@]}" --block-length 2 --steps 4,6 "$T/prompts"
+    [ "$status" -eq 64 ]
+    [[ $output == *"steps 6 must be a multiple"* ]]
+    for bad in "--gen-length 0" "--steps 0" "--steps 4,,8" "--block-length 16" "--temperature -1" \
+        "--temperature nan" "--cfg-scale -1" "--cache dual" "--batch 0" "--unmask magic" \
+        "--unmask threshold --remasking random"; do
+        run "${GEN[@]}" $bad "$T/prompts" # several words on purpose
+        [ "$status" -eq 64 ]
+    done
+    run "$BIN/gen-llada"
+    [ "$status" -eq 64 ]
+}
+
+@test "more steps than masks: the idle ones are skipped" {
+    "${GEN[@]}" --steps 16,8 --no-meta "$T/prompts" > "$T/out"
+    jq -s -e 'all(.denoise_steps == 8)' "$T/out"
+    [ "$(jq -c .token_ids "$T/out" | sort -u | wc -l)" -le 3 ]
+}
+
+@test "a bad prompt is an error record, the stream goes on, exit 1 or 65" {
+    jq -n -c '{id: "long", prompt_ids: [range(505) | 7]}' | cat - "$T/prompts" > "$T/odd"
+    run --separate-stderr "${GEN[@]}" "$T/odd"
+    [ "$status" -eq 1 ]
+    [ "$(jq -r .kind <<< "$output" | tr '\n' ' ')" = \
+        "meta error generation generation generation end " ]
+    [[ $(jq -r 'select(.kind == "error") | .message' <<< "$output") == *"context"* ]]
+    { echo 'nonsense'; cat "$T/prompts"; } > "$T/odd"
+    run --separate-stderr "${GEN[@]}" "$T/odd"
+    [ "$status" -eq 65 ]
+    [ "$(jq -r 'select(.kind == "error") | .where' <<< "$output")" = "$T/odd:1" ]
+    [ "$(jq -r .kind <<< "$output" | grep -c generation)" -eq 3 ]
+    run "${GEN[@]}" /dev/null
+    [ "$status" -eq 65 ]
+    run "${GEN[@]}" "$T/absent"
+    [ "$status" -eq 66 ]
+}
+
+@test "a prompt that holds the mask token is refused" {
+    for id in $(seq 500 511); do
+        echo '{"id":"m'"$id"'","prompt_ids":[5,'"$id"']}'
+    done > "$T/masks"
+    run --separate-stderr "${GEN[@]}" "$T/masks"
+    [ "$status" -eq 1 ]
+    [ "$(jq -r .kind <<< "$output" | grep -c error)" -eq 1 ]
+    [[ $(jq -r 'select(.kind == "error") | .code + .message' <<< "$output") == \
+        bad_data*"mask token"* ]]
+}
+
+@test "memory short is a record, for a batch or for the weights" {
+    cap=$("${GEN[@]}" --no-meta "$T/prompts" | jq -s 'map(.memory.reserved_peak_bytes) | max')
+    run --separate-stderr "${GEN[@]}" --batch 3,1 --mem-cap "$cap" --no-meta "$T/prompts"
+    [ "$status" -eq 1 ]
+    [ "$(jq -r '"\(.batch) \(.status)"' <<< "$output" | sort | uniq -c | tr -s ' \n' ' ')" = \
+        " 3 1 ok 3 3 oom " ]
+    jq -s -e 'map(select(.status == "oom")) | all(.token_ids == [] and .e2e_ns == null
+        and .text_reason == "out of memory" and .stop == null)' <<< "$output"
+    run --separate-stderr "${GEN[@]}" --mem-cap 100K --no-meta "$T/prompts"
+    [ "$status" -eq 1 ]
+    [ "$(jq -r .status <<< "$output" | sort | uniq -c | tr -s ' \n' ' ')" = " 3 oom " ]
+    [[ $stderr == *W101* ]]
+}
+
+@test "SIGTERM: whole records, an end record that says so, 143" {
+    "${GEN[@]}" --repeat 100000 "$T/prompts" > "$T/out" &
+    pid=$!
+    for _ in $(seq 100); do
+        [ "$(wc -l < "$T/out")" -gt 3 ] && break
+        sleep 0.05
+    done
+    kill -TERM "$pid"
+    status=0
+    wait "$pid" || status=$?
+    [ "$status" -eq 143 ]
+    jq -e -n '[inputs] | last | .kind == "end" and .status == "interrupted"' "$T/out"
+}
+
+@test "wrong model, wrong device, output on input" {
+    run "$BIN/gen-llada" -m synth:tiny-llama "$T/prompts"
+    [ "$status" -eq 65 ]
+    [[ $output == *gen-llama* ]]
+    run "${GEN[@]}" --device tpu "$T/prompts"
+    [ "$status" -eq 64 ]
+    run "${GEN[@]}" -o "$T/prompts" "$T/prompts"
+    [ "$status" -eq 64 ]
+    [ "$(wc -l < "$T/prompts")" -eq 3 ]
+    run "${GEN[@]}" -o "$T/absent/out" "$T/prompts"
+    [ "$status" -eq 73 ]
+}
+
+@test "help begins with examples and says what is inside the clock" {
+    "$BIN/gen-llada" --help > "$T/help"
+    [ "$(sed -n 3p "$T/help")" = "Examples:" ]
+    grep -q "Inside the clock" "$T/help"
+}

@@ -1,0 +1,104 @@
+#!/usr/bin/env bats
+bats_require_minimum_version 1.5.0
+# gen-llama from outside. The ids themselves are checked in tests/model/test-autoregress.c and
+# agreement.bats.
+
+setup() {
+    set -o pipefail
+    BIN=${BIN:-build/bin}
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    T=$BATS_TEST_TMPDIR
+    cat > "$T/prompts" << 'END'
+{"id":"p1","text":"one two three","answer":"17"}
+{"id":"p2","prompt_ids":[5,6,7,8,9,10,11]}
+{"id":"p3","messages":[{"role":"user","content":"four five"}]}
+END
+    GEN=("$BIN/gen-llama" -m synth:tiny-llama --max-new 8 --ignore-eos --no-meta)
+}
+
+ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
+
+@test "a generation holds settings, result, an event a token, memory" {
+    "${GEN[@]}" "$T/prompts" > "$T/out"
+    jq -s -e 'length == 3 and (.[0] | .id == "p1" and .answer == "17" and .prompt_tokens == 3
+        and .config == "synth:tiny-llama max_new=8 batch=1 ignore-eos" and .arch == "llama"
+        and .steps == null and .max_new == 8 and .cache == "on" and .ignore_eos and .top_k == 0
+        and .denoise_steps == 0 and .rows == 10 and .committed_tokens == 8 and .stop == "length"
+        and .memory.kv_bytes > 0)' "$T/out"
+    jq -s -e 'all(.emit_tokens == [1,1,1,1,1,1,1,1] and .emit_ns == .step_ns
+        and (.emit_ns == (.emit_ns | sort)) and .ttft_ns == .emit_ns[0]
+        and .ttft_commit_ns == .ttft_ns and .ttf_block_ns == .ttft_ns
+        and .e2e_ns == .emit_ns[-1])' "$T/out"
+    jq -s -e '.[2] | .prompt == "four five" and .prompt_tokens == 2' "$T/out"
+}
+
+@test "cache, batch and threads do not change the ids; a seed does" {
+    "${GEN[@]}" --temperature 1 "$T/prompts" > "$T/a"
+    "${GEN[@]}" --temperature 1 --batch 3 --threads 3 "$T/prompts" > "$T/b"
+    "${GEN[@]}" --temperature 1 --cache off "$T/prompts" > "$T/c"
+    "${GEN[@]}" "$T/prompts" > "$T/greedy"
+    cmp <(ids "$T/a") <(ids "$T/b")
+    cmp <(ids "$T/a") <(ids "$T/c")
+    run cmp <(ids "$T/a") <(ids "$T/greedy")
+    [ "$status" -eq 1 ]
+    jq -s -e '.[0].rows == 52 and (.[0].config | endswith("cache=off"))' "$T/c"
+}
+
+@test "filters: top-k 1 and a tiny top-p are greedy" {
+    "${GEN[@]}" "$T/prompts" > "$T/a"
+    "${GEN[@]}" --temperature 2 --top-k 1 "$T/prompts" > "$T/b"
+    "${GEN[@]}" --temperature 2 --top-p 0.000001 "$T/prompts" > "$T/c"
+    cmp <(ids "$T/a") <(ids "$T/b")
+    cmp <(ids "$T/a") <(ids "$T/c")
+    jq -s -e '.[0].config | endswith("temp=2 top_p=1e-06 ignore-eos")' "$T/c"
+}
+
+@test "batches, warm-up, rounds" {
+    "${GEN[@]}" --batch 1,2 --warmup 1 --repeat 2 "$T/prompts" > "$T/out"
+    [ "$(jq -r '"\(.phase)\(.round)x\(.batch)"' "$T/out" | uniq -c | tr -s ' \n' ' ')" = \
+        " 1 cold0x1 3 timed0x1 2 warmup0x2 3 timed0x2 3 timed1x1 3 timed1x2 " ]
+    jq -s -e 'map(select(.batch == 2 and .phase == "timed") | .batch_filled) == [2,2,1,2,2,1]' \
+        "$T/out"
+}
+
+@test "a launch of a schedule" {
+    jq -n -c '{kind: "launch", launch: 1, system: "llama", rounds: 2,
+        points: [{max_new: 3}, {max_new: 2, batch: 3}]}' > "$T/schedule"
+    "${GEN[@]}" --schedule "$T/schedule" --launch 1 "$T/prompts" > "$T/out"
+    [ "$(jq -r '"\(.launch)/\(.round)/\(.max_new)/\(.batch)"' "$T/out" | uniq -c |
+        tr -s ' \n' ' ')" = \
+        " 3 1/0/3/1 3 1/0/2/3 3 1/1/3/1 3 1/1/2/3 " ]
+}
+
+@test "refusals" {
+    for bad in "--max-new 0" "--temperature -1" "--temperature 1e9" "--top-p 0" "--top-p 1.5" \
+        "--top-k -1" "--cache maybe" "--batch x" "--seed 1e9x" "--frobnicate"; do
+        run "${GEN[@]}" $bad "$T/prompts" # several words on purpose
+        [ "$status" -eq 64 ]
+    done
+    run "$BIN/gen-llama" -m synth:tiny-llada "$T/prompts"
+    [ "$status" -eq 65 ]
+    run "$BIN/gen-llama" -m "$T/no-such-model" "$T/prompts"
+    [ "$status" -eq 66 ]
+}
+
+@test "prompts from standard input, a limit, a file for the output" {
+    "${GEN[@]}" --limit 2 -o "$T/out" < "$T/prompts"
+    [ "$(wc -l < "$T/out")" -eq 2 ]
+    run bash -c '"$@" > /dev/full' - "${GEN[@]}" "$T/prompts"
+    [ "$status" -eq 74 ]
+}
+
+@test "a bad prompt costs itself only" {
+    { echo '{"id":"big","prompt_ids":[999999]}'; echo '{"id":"p1"}'; cat "$T/prompts"; } > "$T/odd"
+    run --separate-stderr "${GEN[@]}" "$T/odd"
+    [ "$status" -eq 65 ]
+    # The bad p1 has taken the name.
+    [ "$(jq -r .kind <<< "$output" | sort | uniq -c | tr -s ' \n' ' ')" = " 3 error 2 generation " ]
+}
+
+@test "memory short is a record" {
+    run --separate-stderr "${GEN[@]}" --mem-cap 100K "$T/prompts"
+    [ "$status" -eq 1 ]
+    jq -s -e 'length == 3 and all(.status == "oom")' <<< "$output"
+}

@@ -1,0 +1,220 @@
+#!/usr/bin/env bats
+# Figures: made from records, valid, the same every time, makeable again from their script alone, and
+# safe against what stands in a record.
+
+setup() {
+    set -o pipefail
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    BIN=$(realpath "${BIN:-build/bin}")
+    export CROSSOVER_SHARE=$PWD
+    F=$PWD/tests/fixtures
+    T=$BATS_TEST_TMPDIR
+    cd "$T" || exit 1
+    command -v gnuplot > /dev/null || skip "no gnuplot here"
+}
+
+# A negated command cannot fail a test: this can.
+lacks() { if grep "$@"; then return 1; fi; }
+
+# draw TYPE OUT FILES...
+draw() { "$BIN/plot" --type "$1" -o "$2" "${@:3}"; }
+
+records() { # of a type
+    case $1 in
+    pareto | steps | throughput) echo "$F"/plot-{metric,quality,front}.ndjson ;;
+    memory | ratio) echo "$F/plot-scale.ndjson" ;;
+    loss) echo "$F/plot-train.ndjson" ;;
+    drift) echo "$F/plot-generation.ndjson" ;;
+    roofline) echo "$F/plot-roofline.ndjson" ;;
+    esac
+}
+
+valid_svg() {
+    grep -q '</svg>' "$1"
+    if command -v xmllint > /dev/null; then xmllint --noout "$1"; fi
+}
+
+@test "every type is drawn, with script, data and caption beside it" {
+    for t in pareto steps throughput memory ratio loss drift roofline; do
+        # shellcheck disable=SC2046
+        draw "$t" "$t.svg" $(records "$t")
+        valid_svg "$t.svg"
+        [ -s "$t.gp" ] && [ -s "$t.tsv" ] && [ -s "$t.txt" ]
+        lacks -q 'no data' "$t.svg"
+        lacks -q '^No data' "$t.txt"
+        [ "$(grep -c '<path' "$t.svg")" -gt 5 ]
+    done
+    [ -z "$(find . -name '.*tmp*')" ]
+}
+
+@test "a figure is made again from its script alone" {
+    draw pareto a/pareto.svg $(records pareto) && false # a folder that is not there
+    mkdir a b
+    draw pareto a/pareto.svg $(records pareto)
+    cp a/pareto.gp b/
+    (cd b && gnuplot -d pareto.gp)
+    cmp a/pareto.svg b/pareto.svg
+}
+
+@test "SVG, PNG and PDF are the same bytes every time" {
+    for s in svg png pdf; do
+        draw throughput "a.$s" $(records throughput)
+        sleep 1.1
+        draw throughput "b.$s" $(records throughput)
+        cmp "a.$s" "b.$s"
+    done
+}
+
+@test "a file name may hold quotes, spaces and more" {
+    for n in "'a; b" "c''d" "it's \`c\`" '-d "e"$(f)' 'g\\h'; do
+        (cd "$T" && draw loss "./$n.svg" $(records loss))
+        valid_svg "./$n.svg"
+        mkdir again
+        cp "./$n.gp" again/x.gp
+        (cd again && gnuplot -d x.gp && cmp "./$n.svg" "../$n.svg")
+        rm -r again
+    done
+}
+
+@test "the script does not depend on the format" {
+    draw memory a.svg $(records memory)
+    cp a.gp first.gp
+    draw memory a.png $(records memory)
+    cmp a.gp first.gp
+}
+
+@test "the numbers in the figure are those of the records" {
+    draw ratio r.svg "$F/plot-metric.ndjson"
+    want=$(jq -rs '[.[] | select(.metric == "e2e_ns" and .batch == 1)]
+        | (map(select(.steps == 64))[0].value / map(select(.arch == "llama"))[0].value)
+        | . * 100 | round / 100' "$F/plot-metric.ndjson")
+    grep -q "	$want×\$" r.tsv
+    grep -q "$want×" r.svg
+}
+
+@test "the front is what the front records say, and runs out to the right" {
+    draw pareto p.svg $(records pareto)
+    got=$(sed -n '/^# front/,/^$/p' p.tsv | grep -c '^[0-9]')
+    want=$(jq -s '[.[] | select(.kind == "front" and .class == "on")] | length' "$F/plot-front.ndjson")
+    [ "$got" -eq $((want + 2)) ] # two panels, each with a last level
+}
+
+@test "memory that ran out is a hatched cell" {
+    draw memory m.svg "$F/plot-scale.ndjson"
+    grep -q '>OOM<\|OOM' m.svg
+    grep -q 'NaN.*OOM' m.tsv
+}
+
+@test "a caption tells n, launches, machine, date, commit and what the bars are" {
+    draw steps s.svg $(records steps)
+    for what in '95 % intervals' 'Launches: 5' 'Example CPU' '2026-11-20' '0123456789ab' '24 to 120'; do
+        grep -q "$what" s.txt
+    done
+}
+
+@test "without data the figure says so" {
+    run draw loss empty.svg "$F/plot-metric.ndjson"
+    [ "$status" -eq 0 ]
+    [[ $output == *W041*"no data"* ]]
+    grep -q 'loss: no data' empty.svg
+    valid_svg empty.svg
+    printf '' | draw pareto none.png - 2> /dev/null
+    [ -s none.png ]
+}
+
+@test "text of records cannot run, cannot break out, and cannot spoil the picture" {
+    huge=$(head -c 1000000 /dev/zero | tr '\0' 'x')
+    evil=(
+        "\`touch $T/pwned\`" "\$(touch $T/pwned)" "'; system('touch $T/pwned'); '"
+        '"."' '<script>alert(1)</script>&amp;]]>' $'line\nEOD\nbreak' $'\t\x01\x7f' 'EOD' '#' ''
+        $'\u202eright to left' '😀 日本語' '@macro %s %d {/Bold x}_^'
+    )
+    for e in "${evil[@]}" "$huge"; do
+        printf '%s' "$e" | jq -Rsc '. as $e
+            | ({step: 1, tokens: 10, loss: 2.5, model: $e}, {step: 2, tokens: 20, loss: 2, model: $e})
+            | {schema: "crossover/1", kind: "train", run: "r"} + .' > in.ndjson
+        draw loss evil.svg in.ndjson
+        valid_svg evil.svg
+        lacks -qi '<script' evil.svg
+        printf '%s' "$e" | jq -Rsc '. as $e | ([1, 2, 4][] | {arch: "llada", steps: .}), {arch: "llama"}
+            | .config = "\($e) steps=\(.steps)" | .model = $e | .batch = 1
+            | ({kind: "metric", metric: "e2e_ns", value: (1e6 * (.steps // 3))},
+               {kind: "quality", summary: true, metric: $e, value: (5 - (.steps // 3)),
+                direction: "lower"}) + . | {schema: "crossover/1", run: "r"} + .' > in.ndjson
+        draw pareto evil.svg in.ndjson
+        valid_svg evil.svg
+        lacks -qi '<script' evil.svg
+        [ "$(stat -c %s evil.svg)" -lt 200000 ]
+        [ ! -e pwned ]
+    done
+}
+
+@test "values that cannot stand on an axis are left out and counted" {
+    jq -c 'if .metric == "e2e_ns" and .steps == 2 then .value = 1e308
+           elif .metric == "e2e_ns" and .steps == 4 then .value = -1
+           elif .metric == "e2e_ns" and .steps == 8 then .value = null
+           else . end | select(.kind != "meta" and .kind != "end")' "$F/plot-metric.ndjson" > m.ndjson
+    draw pareto p.svg m.ndjson "$F/plot-quality.ndjson"
+    valid_svg p.svg
+    grep -q 'Left out: 6 value(s)' p.txt # two batch sizes
+}
+
+@test "a hundred thousand points make a small figure" {
+    awk 'BEGIN { for (i = 0; i < 100000; i++) printf "{\"schema\":\"crossover/1\",\"kind\":" \
+        "\"generation\",\"run\":\"r\",\"config\":\"c%d\",\"arch\":\"llada\",\"phase\":\"timed\"," \
+        "\"status\":\"ok\",\"start_ns\":%d,\"e2e_ns\":%d}\n", i % 7, i * 1000000, 5e6 + i % 1000 }' > g
+    draw drift d.svg g
+    valid_svg d.svg
+    [ "$(stat -c %s d.svg)" -lt 2000000 ]
+    grep -q '100000 answers' d.txt
+    grep -q 'One answer in 26' d.txt
+}
+
+@test "a broken line costs that line, and is told" {
+    { cat "$F/plot-train.ndjson"; echo '{"broken'; } > t.ndjson
+    run draw loss t.svg t.ndjson
+    [ "$status" -eq 1 ]
+    [[ $output == *W040* ]]
+    valid_svg t.svg
+    lacks -q 'no data' t.svg
+}
+
+@test "--terminal prints the figure and writes nothing" {
+    "$BIN/plot" --type pareto --terminal $(records pareto) > out
+    grep -q 'end-to-end latency' out
+    grep -q 'Quality against latency' out
+    [ "$(ls)" = out ]
+}
+
+@test "bad usage, missing input and a place that cannot be written have their exit codes" {
+    run "$BIN/plot" -o x.svg "$F/plot-train.ndjson"
+    [ "$status" -eq 64 ]
+    run draw loss x.gif "$F/plot-train.ndjson"
+    [ "$status" -eq 64 ]
+    run draw loss x.svg absent.ndjson
+    [ "$status" -eq 66 ]
+    run draw loss absent/x.svg "$F/plot-train.ndjson"
+    [ "$status" -eq 73 ]
+    mkdir -p empty/plots bin
+    cp "$BIN/plot" bin/
+    CROSSOVER_SHARE=$T/empty run bin/plot --type loss -o x.svg "$F/plot-train.ndjson"
+    [ "$status" -eq 66 ]
+    [[ $output == *CROSSOVER_SHARE* ]]
+    [ ! -e x.svg ]
+}
+
+@test "when gnuplot fails, its message is shown and the old figure stays" {
+    mkdir fake
+    printf '#!/bin/sh\necho "line 7: something is wrong" >&2\nexit 1\n' > fake/gnuplot
+    chmod +x fake/gnuplot
+    echo old > x.svg
+    PATH=$T/fake:$PATH run draw loss x.svg "$F/plot-train.ndjson"
+    [ "$status" -eq 70 ]
+    [[ $output == *"something is wrong"* ]]
+    [ "$(cat x.svg)" = old ]
+    printf '#!/bin/sh\nexit 0\n' > fake/gnuplot
+    PATH=$T/fake:$PATH run draw loss x.svg "$F/plot-train.ndjson"
+    [ "$status" -eq 70 ]
+    [ "$(cat x.svg)" = old ]
+    [ -z "$(find . -name '.*tmp*')" ]
+}

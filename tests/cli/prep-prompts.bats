@@ -1,0 +1,244 @@
+#!/usr/bin/env bats
+# prep-prompts: what each format gives, how prompts are chosen, what is refused, and the schedule.
+bats_require_minimum_version 1.5.0
+
+setup()
+{
+    ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    BIN=${BIN:-$ROOT/build/bin}
+    BIN=$(cd "$ROOT" && cd "$BIN" && pwd)
+    DATA=$ROOT/tests/fixtures
+    cd "$BATS_TEST_TMPDIR"
+}
+
+prep() { "$BIN/prep-prompts" "$@"; }
+
+sound() { # every record of the file fits the schema
+    jq -n --slurpfile schema "$ROOT/data/record.schema.json" -f "$ROOT/tests/schema.jq" "$1"
+}
+
+fails() { # CODE WORDS COMMAND...: exit status, and one line on standard error that has the words
+    local code=$1 words=$2 status=0
+    shift 2
+    "$@" > out 2> err || status=$?
+    cat err
+    [ "$status" -eq "$code" ] && [ "$(wc -l < err)" -eq 1 ] && grep -qF -- "$words" err
+}
+
+ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
+
+@test "ShareGPT: turns, speakers, and one broken record that costs itself alone" {
+    run -1 --separate-stderr prep --no-meta "$DATA/sharegpt.json"
+    echo "$output" > got
+    [ "$(ids got)" = "talk_1 talk_4 talk_6" ]
+    [ "$(jq -r 'select(.id == "talk_1") | .text, .reference' got)" = \
+      "$(printf 'What is the colour of a clear sky?\nBlue.\nBy day, that is.')" ]
+    [ "$(jq -r 'select(.kind == "error") | .code, .where' got)" = \
+      "$(printf 'bad_data\n%s:13' "$DATA/sharegpt.json")" ]
+    [ "$(jq -r 'select(.id == "talk_6").source' got)" = sharegpt.json ]
+    sound got
+    prep --no-meta --skip-broken "$DATA/sharegpt.json" > kept
+    [ "$(wc -l < kept)" -eq 3 ]
+    [ "$(prep --no-meta --skip-broken --min-turns 1 "$DATA/sharegpt.json" | ids)" = \
+      "talk_1 talk_2 talk_4 talk_6" ]
+}
+
+@test "WikiText: a line is a paragraph, headings go, the second half is the reference" {
+    prep --no-meta "$DATA/wiki.test.raw" > got
+    [ "$(ids got)" = "wiki.test-1 wiki.test-2 wiki.test-3" ]
+    [ "$(jq -r '.text' got | head -1)" = "A kettle stood on the" ]
+    [ "$(jq -r '.reference' got | head -1)" = " stove and sang ." ]
+    [ "$(prep --no-meta --split 3 "$DATA/wiki.test.raw" | jq -r .text | tail -1)" = \
+      "Water @-@ cold" ]
+    [ "$(prep --no-meta --split none "$DATA/wiki.test.raw" | jq -r '.reference // "none"' |
+         sort -u)" = none ]
+}
+
+@test "JSON lines: usual and named fields, the GSM8K answer" {
+    printf '{"question":"Two and two?","answer":"2+2=4 so\\n#### 4 "}\n' > gsm.jsonl
+    prep --no-meta gsm.jsonl > got
+    [ "$(jq -c '[.id, .text, .reference, .answer]' got)" = \
+      '["gsm-1","Two and two?","2+2=4 so\n#### 4 ","4"]' ]
+    printf '{"n":7,"q":"a","r":"b","a":12,"k":"sum"}\n{"q":"c"}\n{"other":1}\n' > x.jsonl
+    run -1 --separate-stderr prep --no-meta --field q --reference-field r --answer-field a \
+        --id-field n --task-field k x.jsonl
+    [ "$(echo "$output" | sed -n 1p | jq -c '[.id, .text, .reference, .answer, .task]')" = \
+      '["7","a","b","12","sum"]' ]
+    [ "$(echo "$output" | sed -n 2p | jq -r .id)" = x-2 ]
+    echo "$output" | sed -n 3p | grep -q '"kind":"error".*field \\"q\\"'
+}
+
+@test "plain text: paragraphs, byte for byte" {
+    printf '\xef\xbb\xbfOne \r\n  two\t.\r\n\r\n\n\nThree \xe2\x80\xa8 four' > p.txt
+    prep --no-meta p.txt > got
+    printf '["p-1","One \\n  two\\t."]\n["p-2","Three \xe2\x80\xa8 four"]\n' > want
+    jq -c '[.id, .text]' got | cmp want -
+    printf 'good\n\nb\xffd\n\nn\0l\n\nfine\n' > b.txt
+    run -1 --separate-stderr prep --no-meta b.txt
+    [ "$(echo "$output" | jq -r '.id // .where')" = "$(printf 'b-1\nb.txt:3\nb.txt:5\nb-4')" ]
+}
+
+@test "prompt records pass with all their fields" {
+    printf '%s\n' '{"id":"a","text":"x","own":[1,{"y":null}],"task":"sum"}' \
+        '{"id":5,"prompt_ids":[1,2]}' | prep > got
+    [ "$(ids got)" = "a 5" ]
+    [ "$(jq 'select(.id == "a") | .own == [1, {"y": null}]' got)" = true ]
+    sound got
+    prep --no-meta got > again
+    cmp <(grep '"kind":"prompt"' got) again
+    printf '{"id":"a","prompt_ids":[1,-1]}\n' > bad
+    run -65 --separate-stderr prep --no-meta bad
+    printf '{"schema":"crossover/1","kind":"metric","id":"a","text":"x"}\n' > bad
+    run -65 --separate-stderr prep --no-meta bad
+}
+
+@test "packed data give the same prompts" {
+    prep --no-meta "$DATA/wiki.test.raw" | jq -c '[.id, .text, .reference]' > want
+    gzip -c "$DATA/wiki.test.raw" > wiki.test.raw.gz
+    mkdir raw && cp "$DATA/wiki.test.raw" raw/ && echo other > raw/readme.txt
+    tar czf wiki.tgz raw
+    prep --no-meta wiki.test.raw.gz | jq -c '[.id, .text, .reference]' | cmp want -
+    prep --no-meta -e '*.raw' wiki.tgz | jq -c '[.id, .text, .reference]' | cmp want -
+    [ "$(prep --no-meta -e '*.raw' wiki.tgz | jq -r .source | sort -u)" = \
+      wiki.tgz:raw/wiki.test.raw ]
+    fails 65 "choose one with --member" prep wiki.tgz
+    head -c 100 wiki.test.raw.gz > cut.gz
+    fails 65 "gzip data are cut" prep --no-meta cut.gz
+    head -c 700 "$DATA/sharegpt.json" > cut.json
+    fails 65 "the data end inside" prep --no-meta cut.json
+    printf 'PAR1\x15\0' > x.parquet
+    fails 65 "duckdb -c" prep x.parquet
+}
+
+numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"][. % 2]}'; }
+
+@test "the choice depends on seed and ids, not on the order" {
+    numbers 500 > all
+    prep --no-meta --count 20 --seed 1 all > got
+    [ "$(wc -l < got)" -eq 20 ]
+    sort -R --random-source=<(yes) all | prep --no-meta --count 20 --seed 1 |
+        jq -r .id | sort > shuffled
+    jq -r .id got | sort | cmp - shuffled
+    jq -r .id got | sort -c -V                         # written in input order
+    prep --no-meta --count 20 --seed 2 all | jq -r .id | sort > other
+    run -1 cmp -s shuffled other
+    numbers 520 | prep --no-meta --count 20 --seed 1 | jq -r .id | sort > more
+    [ "$(comm -12 shuffled more | wc -l)" -ge 15 ]      # 20 more records replace few
+    prep --no-meta --per-task 7 all | jq -r .task | sort | uniq -c | awk '{print $1, $2}' > tasks
+    [ "$(cat tasks)" = "$(printf '7 a\n7 b')" ]
+}
+
+@test "asked for more than there is" {
+    numbers 10 > all
+    fails 65 "asked for 1000 prompts, found 10" prep --no-meta --count 1000 all
+    [ ! -s out ]
+    fails 65 "of task b" prep --no-meta --per-task 6 all
+    [ "$(prep --no-meta --count 1000 --allow-fewer all | wc -l)" -eq 10 ]
+    [ "$(prep --no-meta --limit 3 all | ids)" = "n1 n2 n3" ]
+    fails 65 "no prompts" prep --no-meta /dev/null
+    fails 65 "no prompts" prep --no-meta --allow-fewer --count 3 /dev/null
+}
+
+@test "ids must be unique" {
+    printf '{"id":"a","text":"x"}\n{"id":"\\u0061","text":"y"}\n' > twice
+    fails 65 "id 'a' is there twice" prep --no-meta twice
+    [ "$(prep --no-meta --renumber twice | ids)" = "twice-1 twice-2" ]
+    printf 'same\n\nsame\n' > same.txt
+    [ "$(prep --no-meta same.txt | ids)" = "same-1 same-2" ]
+}
+
+@test "token lengths under a tokenizer" {
+    model=$ROOT/data/models/judge-demo
+    [ -f "$model/tokenizer.json" ] || skip "no embedded tokenizer"
+    printf '{"id":"short","text":"a"}\n{"id":"long","text":"%s"}\n' \
+        "$(printf 'a b %.0s' {1..100})" > all
+    [ "$(prep --no-meta --tokens 1:5 -m "$model" all | ids)" = short ]
+    [ "$(prep --no-meta --tokens 50:1000 -m "$model" all | ids)" = long ]
+    fails 66 nowhere prep --tokens 1:5 -m nowhere/nothing all
+}
+
+@test "limits" {
+    printf '{"id":"a","text":"%01000d"}\n{"id":"b","text":"x"}\n' 0 > long
+    run -1 --separate-stderr prep --no-meta --max-line 500 long
+    [ "$(echo "$output" | ids)" = b ]
+    fails 65 "limit of 100 bytes" prep --no-meta --max-bytes 100 long
+}
+
+@test "command lines that are wrong" {
+    fails 64 "need each other" prep --tokens 1:2 x
+    fails 64 "LO:HI" prep --tokens 3:2 -m x x
+    fails 64 "exclude each other" prep --count 1 --per-task 1 x
+    fails 64 "--split" prep --split third x
+    fails 64 "--count" prep --count 0 x
+    fails 64 "unknown option" prep --bogus
+    fails 66 "No such file" prep no-such-file
+    fails 66 "no-such-file" prep "$DATA/wiki.test.raw" no-such-file
+    [ ! -s out ]
+    echo '{"id":"a","text":"x"}' > same
+    fails 64 "both input and output" prep same -o same
+    fails 73 "cannot create" prep same -o no/such/folder/x
+    [ "$(cat same)" = '{"id":"a","text":"x"}' ]
+    fails 64 "takes no files" prep --schedule same
+    fails 64 "does not divide" prep --schedule --gen-length 48 --block-length 32
+    fails 64 "--steps 1" prep --schedule --steps 1,8
+    fails 64 "--batch" prep --schedule --batch 1,,2
+}
+
+@test "a full device and a file that appears whole" {
+    fails 74 "standard output" sh -c "'$BIN/prep-prompts' '$DATA/wiki.test.raw' > /dev/full"
+    prep -o got "$DATA/wiki.test.raw"
+    sound got
+    [ "$(tail -1 got | jq -r '.kind, .records, .status' | paste -sd ' ')" = "end 3 ok" ]
+    [ "$(tail -1 got | jq -r .sha256)" = "$(head -n -1 got | sha256sum | cut -d' ' -f1)" ]
+    printf 'x\n\xff\n' > bad.txt
+    fails 65 "no prompts" prep -o never bad.txt
+    [ ! -e never ]
+    [ -z "$(ls -A | grep tmp)" ]
+}
+
+@test "the schedule goes A B B A and holds each point once a round" {
+    prep --schedule --steps 2,4,8 --batch 1,4 --launches 4 --rounds 3 --seed 5 > got
+    sound got
+    [ "$(jq -r 'select(.kind == "launch").system' got | paste -sd ' ')" = \
+      "llada llama llama llada llada llama llama llada" ]
+    [ "$(jq -r 'select(.kind == "launch").launch' got | paste -sd ' ')" = "0 1 2 3 4 5 6 7" ]
+    jq -e -s 'map(select(.system == "llada") | .points | group_by(.round)
+              | length == 3 and all(.[]; length == 6 and (map(del(.round)) | unique | length) == 6))
+              | all' got
+    [ "$(jq -c 'select(.system == "llada") | .points[] | del(.round) | [.steps, .batch]' got |
+         paste -sd ' ' | tr ' ' '\n' | head -6 | sort)" = \
+      "$(jq -nc '[2,4,8][] as $s | [1,4][] as $b | [$s, $b]' | sort)" ]
+    [ "$(jq -c 'select(.system == "llada") | .points | map([.steps, .batch])' got | sort -u |
+         wc -l)" -gt 1 ]
+    prep --schedule --steps 2,4,8 --batch 1,4 --launches 4 --rounds 3 --seed 5 --no-meta |
+        cmp - <(grep '"kind":"launch"' got)
+    [ "$(jq -r 'select(.kind == "launch").seed' got | sort -u | wc -l)" -eq 8 ]
+}
+
+@test "a schedule is extended by new points and a bridge" {
+    prep --schedule --steps 2,8,32 --launches 3 --no-meta > old
+    prep --schedule --steps 2,4,8,32 --launches 3 --no-meta --previous old > new
+    cmp old <(head -6 new)
+    [ "$(tail -n +7 new | jq -r '"\(.launch) \(.system)"' | paste -sd ,)" = \
+      "6 llada,7 llada,8 llada" ]
+    tail -n +7 new | jq -e -s 'all(.[];
+        ([.points[] | select(.bridge | not) | .steps] == [4]) and
+        ([.points[] | select(.bridge) | .steps] | length == 2 and
+            all(. == 2 or . == 8 or . == 32)))'
+    prep --schedule --steps 2,4,8,32 --launches 3 --no-meta --previous new | cmp - new
+    prep --schedule --steps 2 --batch 1,2 --launches 1 --no-meta --previous old | tail -n +7 > both
+    [ "$(jq -r .system both | paste -sd ' ')" = "llama llada" ]   # B A follows A B B A A B
+    sound new
+    echo '{"kind":"metric"}' > none
+    fails 65 "no launch records" prep --schedule --previous none
+    echo '{"kind":"launch","launch":"x","system":"llada","points":[]}' > odd
+    fails 65 "launch (a number)" prep --schedule --previous odd
+}
+
+@test "a hundred thousand records in bounded memory" {
+    ! grep -q __asan_init "$BIN/prep-prompts" || skip "AddressSanitizer needs more"
+    awk 'BEGIN { for (i = 0; i < 100000; i++)
+        printf "{\"id\":\"p%d\",\"text\":\"some text %d\"}\n", i, i }' > many
+    bash -c "ulimit -v 262144; '$BIN/prep-prompts' --no-meta --count 100 many" > got
+    [ "$(wc -l < got)" -eq 100 ]
+}

@@ -1,0 +1,154 @@
+#!/usr/bin/env bats
+# The report: one page that loads nothing, its Markdown twin, the answer in words, and no way in for
+# what stands in a record.
+
+setup() {
+    set -o pipefail
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    BIN=$(realpath "${BIN:-build/bin}")
+    export CROSSOVER_SHARE=$PWD
+    F=$PWD/tests/fixtures
+    T=$BATS_TEST_TMPDIR
+    cd "$T" || exit 1
+    ALL=("$F"/plot-{metric,quality,front,generation,scale}.ndjson)
+}
+
+report() { "$BIN/report" -o report.html "$@"; }
+# A negated command cannot fail a test: this can.
+lacks() { if grep "$@"; then return 1; fi; }
+# says PATTERN: in the text of the page, without what is not read.
+says() {
+    sed 's/<script.*<\/script>//; s/<[^>]*>/ /g' report.html > words
+    grep -q "$1" words
+}
+
+@test "the page stands alone and has a twin" {
+    report "${ALL[@]}" 2> err
+    [ "$(tail -n 1 err)" = "report: report.html" ]
+    lacks -Eiq '<link|<script src|@import|https?://' report.html
+    [ "$(grep -c '<script' report.html)" -eq 1 ]
+    sed -n 's/.*<script type="application\/json" id="records">\(.*\)<\/script>.*/\1/p' report.html > j
+    [ "$(jq '.crossover | length' j)" -eq 6 ]
+    for h in 'Machine and models' Latency Throughput Memory Quality 'How to read this' \
+        'What these numbers cannot say' 'What went wrong' 'Where the numbers come from'; do
+        grep -q "<h2 [^>]*>$h</h2>" report.html
+        grep -q "^## $h\$" report.md
+    done
+}
+
+@test "the first sentence is the answer, with intervals" {
+    report "${ALL[@]}"
+    grep -q 'class="lead">At batch 1, by judge perplexity, llada-demo is as good as LLaMA and no slower from 24.5 \[17.2, 34\] denoising steps on (probability 0.83)' report.html
+    says 'At batch 8.* there is no step count .* (probability 0.01)'
+    says 'Equal quality takes 24.5 \[17.2, &gt;64\] steps; equal latency allows 13.2'
+    grep -q '1.02 times LLaMA.s time' report.md
+}
+
+@test "a crossover that does not exist gives its reason" {
+    jq -c 'select(.kind == "crossover" and .batch == 1) | .steps = null | .lo = null | .hi = null
+        | .exists = false | .reason = "as good as LLaMA at no step count measured"' \
+        "$F/plot-front.ndjson" > none.ndjson
+    report none.ndjson
+    says 'there is no step count at which'
+    says 'Quality: as good as LLaMA at no step count measured'
+}
+
+@test "without crossovers it says that there is no answer" {
+    report "$F/plot-metric.ndjson"
+    says 'do not answer the question yet'
+}
+
+@test "tables hold the values of the records with unit and interval" {
+    report "${ALL[@]}"
+    want=$(jq -rs '.[] | select(.metric == "e2e_ns" and .steps == 64 and .batch == 1)
+        | .value / 1e6 | round' "$F/plot-metric.ndjson")
+    grep -q "llada-demo steps=64 gen=64 block=32 batch=1 | $want .* ms |" report.md
+}
+
+@test "failures are counted" {
+    report "${ALL[@]}"
+    says '180 answers are behind these figures; 2 ran out of memory'
+    says '1 error records'
+    says 'prompt has no text'
+}
+
+@test "files, hashes and commands are named" {
+    report "${ALL[@]}"
+    for f in "${ALL[@]}"; do grep -q "$(sha256sum < "$f" | cut -c1-64)" report.html; done
+    says 'gen-llada -m data/models/llada-demo --steps 16'
+}
+
+@test "figures are inside the page with their captions, in the order of the story" {
+    command -v gnuplot > /dev/null || skip "no gnuplot here"
+    mkdir figures
+    "$BIN/plot" --type steps -o figures/steps.svg "${ALL[@]}"
+    "$BIN/plot" --type pareto -o figures/pareto.svg "${ALL[@]}"
+    report --figures figures "${ALL[@]}"
+    [ "$(grep -c '<svg' report.html)" -eq 2 ]
+    lacks -q '<?xml' report.html
+    grep -q '<figcaption>Quality against latency' report.html
+    [ "$(grep -n '<figcaption>Quality' report.html | cut -d: -f1)" -lt \
+        "$(grep -n '<figcaption>Latency and' report.html | cut -d: -f1)" ]
+    grep -q '(figures/pareto.svg)' report.md
+    # No id twice.
+    [ -z "$(grep -o ' id="[^"]*"\| id='"'[^']*'" report.html | tr -d "\"'" | sort | uniq -d)" ]
+}
+
+@test "a drawing that could run is linked, not inlined" {
+    mkdir figures
+    for body in '<script>x</script>' '<g onload="x"/>' '<foreignObject/>' '<a href="javascript:x"/>'; do
+        echo "<svg xmlns=\"http://www.w3.org/2000/svg\">$body</svg>" > figures/odd.svg
+        report --figures figures "${ALL[@]}"
+        lacks -q '<svg' report.html
+        grep -q '<img src="figures/odd.svg"' report.html
+    done
+}
+
+@test "text of records is text in both forms" {
+    evil='<img src=x onerror=alert(1)>&"'\''</script><!-- | `a` *b* [c](javascript:d) ![e](f)'
+    printf '%s' "$evil" | jq -Rsc '. as $e | ({kind: "metric", metric: "e2e_ns", config: $e, model: $e,
+        arch: $e, device: $e, value: 1, lo: 1, hi: 1, n: 1, launches: 1},
+        {kind: "crossover", name: "X_par", exists: false, reason: $e, quality_metric: $e,
+         llada_series: $e, batch: 1},
+        {kind: "meta", tool: $e, argv: [$e], version: $e, start: $e,
+         machine: {fingerprint: $e, cpu: $e, kernel: $e}},
+        {kind: "error", code: $e, message: $e, where: $e},
+        {kind: "check", check: $e, text: $e}, {kind: "suggest", steps: [1], reason: $e},
+        {kind: "generation", config: $e, model: $e, prompt: $e, text: $e, status: "ok"})
+        | {schema: "crossover/1", run: "r"} + .' > in.ndjson
+    report --title "$evil" in.ndjson || [ $? -eq 1 ] # the stream has no end record
+    lacks -q '<img' report.html
+    [ "$(grep -o '</script>' report.html | wc -l)" -eq 1 ]
+    lacks -q '<!-- ' report.html
+    # In Markdown all of it is escaped, but for the indented commands.
+    grep -v '^    ' report.md > open.md
+    lacks '[^\\]<img\|[^\\]`a\|[^\\]\[c\|[^\\]\*b' open.md
+}
+
+@test "empty input is a page without an answer, and exits 0" {
+    report < /dev/null
+    says 'do not answer the question yet'
+    grep -q '</html>' report.html
+}
+
+@test "one form alone, and exit codes" {
+    "$BIN/report" --format markdown -o only.md "${ALL[@]}"
+    [ "$(ls)" = only.md ]
+    "$BIN/report" --format html -q "${ALL[@]}" > page 2> err
+    grep -q '</html>' page
+    [ ! -s err ]
+    run report absent.ndjson
+    [ "$status" -eq 66 ]
+    run report --figures absent "${ALL[@]}"
+    [ "$status" -eq 66 ]
+    [ ! -e report.html ]
+    run "$BIN/report" -o absent/report.html "${ALL[@]}"
+    [ "$status" -eq 73 ]
+}
+
+@test "the same records give the same page" {
+    report "${ALL[@]}"
+    cp report.html a.html
+    report "${ALL[@]}"
+    cmp a.html report.html
+}

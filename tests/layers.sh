@@ -1,0 +1,25 @@
+# layers.sh - a file includes only its own layer and those below it (README, "The rooms").
+. tests/house/tap.sh
+
+clean "every include keeps to its layer" tests/house/layers .
+[ "$(find lib kernels -name '*.[ch]' | wc -l)" -gt 20 ]
+ok $? "there was something to look at"
+
+plant lib/base/a.c <<<'#include "lib/io/json.h"'
+plant lib/io/b.c <<<'#include "lib/stat/stat.h"'
+plant lib/model/c.h <<<'#  include "tools/d.h"'
+plant kernels/ref/e.c <<<'#include "lib/model/network.h"'
+plant lib/stat/f.c <<<'#include "stat.h"'
+plant lib/extra/g.c <<<'#include "lib/base/err.h"'
+plant tools/h.c <<<'#include "tests/tap.h"'
+mkdir -p "$scratch/tests"
+for fault in lib/base/a.c lib/io/b.c lib/model/c.h kernels/ref/e.c lib/stat/f.c lib/extra/g.c \
+    tools/h.c; do
+    caught "^$fault:1: " "planted: $fault" tests/house/layers "$scratch"
+done
+rm -rf "$scratch"/*
+plant tools/good.c <<<'#include "lib/model/network.h"'
+plant lib/model/good.c <<<'#include "kernels/ops.h"'
+mkdir -p "$scratch/kernels" "$scratch/tests"
+clean "what is allowed passes" tests/house/layers "$scratch"
+finish

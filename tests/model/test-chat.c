@@ -1,0 +1,103 @@
+/* test-chat.c - the three chat templates, byte for byte, and which one is chosen when. */
+#include "lib/model/chat.h"
+
+#include "tests/model/tokenizer-fixture.h"
+
+#define HEADER(role) "<|start_header_id|>" role "<|end_header_id|>\n\n"
+#define EOT "<|eot_id|>"
+#define DATES "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"
+
+static const struct chat_message talk[] = {
+    {"system", " Be brief.\n"}, {"user", "\u00a0Hi <b>\n\nyou \t"}, {"assistant", "Yes"},
+    {"user", ""}};
+
+static void check(enum chat kind, const struct chat_message *m, size_t n, const char *want,
+                  const char *what)
+{
+    struct buf b = {0};
+    buf_text(&b, ">"); /* appended, not replaced */
+    chat_render(kind, m, n, &b);
+    ok(b.data[0] == '>' && !strcmp(b.data + 1, want), "%s", what);
+    if (strcmp(b.data + 1, want) != 0)
+        printf("# got %s\n", b.data + 1);
+    buf_free(&b);
+}
+
+static void test_render(void)
+{
+    check(CHAT_LLADA, talk + 1, 1, "<|startoftext|>" HEADER("user") "Hi <b>\n\nyou" EOT
+          HEADER("assistant"), "llada, one message");
+    check(CHAT_LLADA, talk, 4, "<|startoftext|>" HEADER("system") "Be brief." EOT HEADER("user")
+          "Hi <b>\n\nyou" EOT HEADER("assistant") "Yes" EOT HEADER("user") EOT HEADER("assistant"),
+          "llada, four messages");
+    check(CHAT_LLAMA3, talk, 2, "<|begin_of_text|>" HEADER("system") "Be brief." EOT HEADER("user")
+          "Hi <b>\n\nyou" EOT HEADER("assistant"), "llama3");
+    check(CHAT_LLAMA31, talk, 2, "<|begin_of_text|>" HEADER("system") DATES "Be brief." EOT
+          HEADER("user") "Hi <b>\n\nyou" EOT HEADER("assistant"), "llama3.1 with a system text");
+    check(CHAT_LLAMA31, talk + 1, 1, "<|begin_of_text|>" HEADER("system") DATES EOT HEADER("user")
+          "Hi <b>\n\nyou" EOT HEADER("assistant"), "llama3.1 always has a system block");
+    check(CHAT_LLAMA3, talk, 0, "<|begin_of_text|>" HEADER("assistant"), "no message at all");
+    check(CHAT_NONE, talk + 2, 2, "Yes\n", "none: the contents");
+    const struct chat_message broken = {"user", " \xFF "};
+    check(CHAT_LLAMA3, &broken, 1, "<|begin_of_text|>" HEADER("user") " \xFF " EOT
+          HEADER("assistant"), "text that is not UTF-8 is left for the encoder to refuse");
+}
+
+static struct tokenizer *with(const char *bos, int headers)
+{
+    json_t *file = fixture_file(fixture_model(NULL, 0, 0, 0), LLADA, 0);
+    fixture_added(file, 256, bos, "s");
+    fixture_added(file, 257, "<|eot_id|>", "s");
+    if (headers) {
+        fixture_added(file, 258, "<|start_header_id|>", "s");
+        fixture_added(file, 259, "<|end_header_id|>", "s");
+    }
+    return fixture_load(file, NULL);
+}
+
+static void choose(const char *name, enum arch arch, int llama31, const struct tokenizer *t,
+                   int want_bad, enum chat want)
+{
+    struct config c = {.arch = arch, .name = "m", .rope_llama3 = llama31};
+    struct err e = {0};
+    enum chat got = CHAT_NONE;
+    int bad = chat_choose(name, &c, t, &got, &e);
+    ok(bad ? e.code == want_bad : !want_bad && got == want, "--chat %s: %d %s", name, (int)got,
+       e.text);
+}
+
+static void test_choose(void)
+{
+    struct tokenizer *llada = with("<|startoftext|>", 1), *base = with("<|startoftext|>", 0);
+    struct tokenizer *llama = with("<|begin_of_text|>", 1);
+    choose("auto", ARCH_LLADA, 0, llada, 0, CHAT_LLADA);
+    choose("auto", ARCH_LLADA, 0, base, 0, CHAT_NONE);
+    choose("auto", ARCH_LLAMA, 0, llama, 0, CHAT_LLAMA3);
+    choose("auto", ARCH_LLAMA, 1, llama, 0, CHAT_LLAMA31);
+    choose("llama3", ARCH_LLAMA, 1, llama, 0, CHAT_LLAMA3);
+    choose("llama3.1", ARCH_LLAMA, 0, llama, 0, CHAT_LLAMA31);
+    choose("llada", ARCH_LLADA, 0, llada, 0, CHAT_LLADA);
+    choose("none", ARCH_LLADA, 0, llada, 0, CHAT_NONE);
+    choose("llada", ARCH_LLADA, 0, base, EXIT_BAD_DATA, CHAT_NONE);
+    choose("llama3", ARCH_LLAMA, 0, llada, EXIT_BAD_DATA, CHAT_NONE);
+    choose("chatml", ARCH_LLAMA, 0, llama, EXIT_BAD_USAGE, CHAT_NONE);
+    struct buf b = {0};
+    chat_render(CHAT_LLADA, talk + 2, 1, &b);
+    ok(fixture_ids(llada, b.data, 0,
+                   IDS(256, 258, 64, 82, 82, 72, 82, 83, 64, 77, 83, 259, 198, 198, 56, 68, 82,
+                       257, 258, 64, 82, 82, 72, 82, 83, 64, 77, 83, 259, 198, 198)),
+       "the text encodes to the template's tokens");
+    buf_free(&b);
+    tokenizer_free(llada);
+    tokenizer_free(base);
+    tokenizer_free(llama);
+}
+
+int main(void)
+{
+    fixture_start();
+    test_render();
+    test_choose();
+    fixture_end();
+    return tap_done();
+}

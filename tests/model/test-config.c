@@ -1,0 +1,425 @@
+/* test-config.c - both families' config.json, one changed key at a time: what is read, what is
+ * refused by name, what is ignored; what is saved is loaded; RoPE against a double-precision
+ * definition. */
+#include <jansson.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/model/config.h"
+#include "tests/tap.h"
+
+static char folder[] = "/tmp/test-config-XXXXXX";
+static char config_path[64], generation_path[64];
+
+/* LLaMA 3.2 1B and LLaDA 8B, as published (models.md 1.1 and 4.1). */
+static const char llama[] =
+    "{\"architectures\":[\"LlamaForCausalLM\"],\"attention_bias\":false,\"attention_dropout\":0.0,"
+    "\"bos_token_id\":128000,\"eos_token_id\":128001,\"head_dim\":64,\"hidden_act\":\"silu\","
+    "\"hidden_size\":2048,\"initializer_range\":0.02,\"intermediate_size\":8192,"
+    "\"max_position_embeddings\":131072,\"mlp_bias\":false,\"model_type\":\"llama\","
+    "\"num_attention_heads\":32,\"num_hidden_layers\":16,\"num_key_value_heads\":8,"
+    "\"pretraining_tp\":1,\"rms_norm_eps\":1e-05,\"rope_scaling\":{\"factor\":32.0,"
+    "\"high_freq_factor\":4.0,\"low_freq_factor\":1.0,\"original_max_position_embeddings\":8192,"
+    "\"rope_type\":\"llama3\"},\"rope_theta\":500000.0,\"tie_word_embeddings\":true,"
+    "\"torch_dtype\":\"bfloat16\",\"transformers_version\":\"4.45.0.dev0\",\"use_cache\":true,"
+    "\"vocab_size\":128256}";
+static const char llada[] =
+    "{\"activation_type\":\"silu\",\"alibi\":false,\"alibi_bias_max\":8.0,"
+    "\"architectures\":[\"LLaDAModelLM\"],\"attention_dropout\":0.0,\"attention_layer_norm\":false,"
+    "\"attention_layer_norm_with_affine\":true,\"auto_map\":{\"AutoConfig\":\"x.Y\"},"
+    "\"bias_for_layer_norm\":false,\"block_group_size\":1,\"block_type\":\"llama\",\"d_model\":"
+    "4096,"
+    "\"embedding_dropout\":0.0,\"embedding_size\":126464,\"eos_token_id\":126081,"
+    "\"flash_attention\":false,\"include_bias\":false,\"include_qkv_bias\":false,"
+    "\"init_cutoff_factor\":null,\"init_device\":\"meta\",\"init_fn\":\"mitchell\",\"init_std\":0."
+    "02,"
+    "\"input_emb_norm\":false,\"layer_norm_type\":\"rms\",\"layer_norm_with_affine\":true,"
+    "\"mask_token_id\":126336,\"max_sequence_length\":4096,\"mlp_hidden_size\":12288,"
+    "\"mlp_ratio\":4,\"model_type\":\"llada\",\"multi_query_attention\":null,\"n_heads\":32,"
+    "\"n_kv_heads\":32,\"n_layers\":32,\"pad_token_id\":126081,\"precision\":\"amp_bf16\","
+    "\"residual_dropout\":0.0,\"rms_norm_eps\":1e-05,\"rope\":true,\"rope_full_precision\":true,"
+    "\"rope_theta\":500000.0,\"scale_logits\":false,\"transformers_version\":\"4.46.3\","
+    "\"use_cache\":false,\"vocab_size\":126464,\"weight_tying\":false}";
+
+static void put_text(const char *to, const char *text)
+{
+    FILE *f = fopen(to, "wb");
+    if (!f || fputs(text, f) == EOF || fclose(f))
+        exit(1);
+}
+
+/* Writes `base` with `key` set to the JSON `value` (NULL: removed) and loads it. */
+static int load_with(const char *base, const char *key, const char *value, struct config *c,
+                     struct err *e)
+{
+    json_t *o = json_loads(base, 0, NULL);
+    if (key && value)
+        json_object_set_new(o, key, json_loads(value, JSON_DECODE_ANY, NULL));
+    else if (key)
+        json_object_del(o, key);
+    json_dump_file(o, config_path, 0);
+    json_decref(o);
+    *e = (struct err){0};
+    return config_load(c, folder, e);
+}
+
+struct change {
+    const char *key, *value, *says; /* says NULL: accepted; else part of the message */
+};
+
+static void try_changes(const char *family, const char *base, const struct change *list)
+{
+    for (; list->key; list++) {
+        struct config c;
+        struct err e;
+        int r = load_with(base, list->key, list->value, &c, &e);
+        if (!list->says)
+            ok(r == 0, "%s %s = %s is accepted %s", family, list->key,
+               list->value ? list->value : "(absent)", e.text);
+        else
+            ok(r == -1 && e.code == EXIT_BAD_DATA && strstr(e.text, list->key) &&
+                   strstr(e.text, list->says), "%s %s = %s: %s", family, list->key,
+               list->value ? list->value : "(absent)", e.text);
+    }
+}
+
+#define NUMBERS(key, top)                                                                       \
+    {key, "0", "integer from"}, {key, "-1", "got -1"}, {key, "1.5", "got 1.5"},                 \
+        {key, "\"4096\"", "got \"4096\""}, {key, "2147483648", "got 2147483648"},               \
+        {key, "[1]", "got [1]"}, {key, "true", "got true"}, {key, top, "integer from"}
+
+static const struct change llama_changes[] = {
+    NUMBERS("hidden_size", "1048577"),
+    {"hidden_size", NULL, "missing"},
+    NUMBERS("num_attention_heads", "4097"),
+    {"num_attention_heads", NULL, "missing"},
+    NUMBERS("num_hidden_layers", "100000"),
+    {"num_hidden_layers", NULL, "missing"},
+    NUMBERS("num_key_value_heads", "4097"),
+    NUMBERS("intermediate_size", "1048577"),
+    {"intermediate_size", NULL, "missing"},
+    NUMBERS("vocab_size", "1048577"),
+    {"vocab_size", NULL, "missing"},
+    NUMBERS("max_position_embeddings", "16777217"),
+    NUMBERS("head_dim", "4097"),
+    {"head_dim", "63", "even"},
+    {"num_key_value_heads", "5", "divisor of num_attention_heads 32"},
+    {"num_key_value_heads", "64", "divisor"},
+    {"num_key_value_heads", NULL, NULL},
+    {"num_key_value_heads", "null", NULL},
+    {"head_dim", NULL, NULL},
+    {"head_dim", "null", NULL},
+    {"head_dim", "128", NULL},
+    {"rope_theta", "0", "got 0"},
+    {"rope_theta", "-1", "got -1"},
+    {"rope_theta", "\"x\"", "number"},
+    {"rope_theta", "1e13", "number"},
+    {"rope_theta", NULL, NULL},
+    {"rms_norm_eps", "0", "got 0"},
+    {"rms_norm_eps", "-1e-5", "number"},
+    {"rms_norm_eps", "1", "number"},
+    {"rms_norm_eps", NULL, "missing"},
+    {"tie_word_embeddings", "1", "true or false"},
+    {"tie_word_embeddings", NULL, NULL},
+    {"model_type", "\"mistral\"", "not supported"},
+    {"model_type", NULL, "missing"},
+    {"architectures", "[\"MistralForCausalLM\"]", "LlamaForCausalLM"},
+    {"architectures", "[]", "LlamaForCausalLM"},
+    {"architectures", "\"LlamaForCausalLM\"", "Llama"},
+    {"architectures", NULL, NULL},
+    {"hidden_act", "\"gelu\"", "silu"},
+    {"hidden_act", NULL, NULL},
+    {"attention_bias", "true", "false"},
+    {"mlp_bias", "true", "false"},
+    {"quantization_config", "{\"bits\":4}", "not supported"},
+    {"quantization_config", "null", NULL},
+    {"sliding_window", "4096", "not supported"},
+    {"sliding_window", "null", NULL},
+    {"clip_qkv", "8", "not supported"},
+    {"weight_tying", "true", "not supported"},
+    {"logits_scaling", "2", "not supported"},
+    {"partial_rotary_factor", "0.5", "1.0"},
+    {"partial_rotary_factor", "1", NULL},
+    {"use_cache", "false", NULL},
+    {"temperature", "0.6", NULL},
+    {"dtype", "\"bfloat16\"", NULL},
+    {"rope_scaling", "null", NULL},
+    {"rope_scaling", "3", "null or an object"},
+    {"rope_scaling", "{\"type\":\"linear\",\"factor\":2}", "not supported"},
+    {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":2}", "not supported"},
+    {"rope_scaling", "{\"rope_type\":\"default\"}", NULL},
+    {"rope_scaling", "{\"rope_type\":\"llama3\"}", "factor: expected"},
+    {"rope_scaling",
+     "{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,"
+     "\"high_freq_factor\":4,\"original_max_position_embeddings\":8192}",
+     "more than low_freq_factor"},
+    {"rope_scaling", "{\"rope_type\":\"default\",\"beta_fast\":32}", "beta_fast"},
+    {"rope_parameters", "{\"rope_type\":\"default\",\"rope_theta\":1e6}", NULL},
+    {"rope_parameters", "{\"rope_type\":\"default\",\"rope_theta\":0}", "rope_theta"},
+    {"rope_parameters", "{\"rope_type\":\"default\",\"partial_rotary_factor\":0.5}", "1.0"},
+    {"rope_parameters", "{\"full_attention\":{}}", "full_attention"},
+    {"eos_token_id", NULL, "missing"},
+    {"eos_token_id", "[128001,128009]", NULL},
+    {"eos_token_id", "[]", "list"},
+    {"eos_token_id", "[1,2,3,4,5,6,7,8,9]", "list"},
+    {"eos_token_id", "128256", "vocab_size"},
+    {"eos_token_id", "-1", "vocab_size"},
+    {"eos_token_id", "[1,1.5]", "vocab_size"},
+    {"eos_token_id", "\"</s>\"", "vocab_size"},
+    {"bos_token_id", "128256", "integer from 0 to 128255"},
+    {"bos_token_id", "-1", "got -1"},
+    {"bos_token_id", "[1]", "got [1]"},
+    {"bos_token_id", NULL, NULL},
+    {"pad_token_id", "-1", "got -1"},
+    {"pad_token_id", "null", NULL},
+    {0},
+};
+
+static void test_llama(void)
+{
+    struct config c;
+    struct err e;
+    ok(!load_with(llama, NULL, NULL, &c, &e), "LLaMA 3.2 1B loads %s", e.text);
+    ok(c.arch == ARCH_LLAMA && c.width == 2048 && c.layers == 16 && c.heads == 32 &&
+           c.kv_heads == 8 && c.head_dim == 64 && c.ffn == 8192 && c.vocab == 128256 &&
+           c.context == 131072 && c.tied == 1, "its shape");
+    ok(c.norm_eps == 1e-5 && c.rope_theta == 5e5 && c.rope_llama3 && c.rope_factor == 32 &&
+           c.rope_low_freq == 1 && c.rope_high_freq == 4 && c.rope_original_context == 8192,
+       "its numbers");
+    ok(c.bos == 128000 && c.n_eos == 1 && c.eos[0] == 128001 && c.mask == -1 && c.pad == -1 &&
+           c.eot == -1 && !c.synth && !strncmp(c.name, "test-config-", 12), "its ids and name");
+    ok(!load_with(llama, "rope_parameters", "{\"rope_type\":\"default\",\"rope_theta\":1e6}", &c,
+                  &e) &&
+           c.rope_theta == 1e6,
+       "rope_theta inside rope_parameters");
+    ok(!load_with(llama, "head_dim", NULL, &c, &e) && c.head_dim == 64, "head_dim = width / heads");
+    ok(!load_with(llama, "num_key_value_heads", NULL, &c, &e) && c.kv_heads == 32,
+       "kv heads = heads");
+    ok(!load_with(llama, "tie_word_embeddings", NULL, &c, &e) && !c.tied, "untied when not said");
+    try_changes("llama", llama, llama_changes);
+}
+
+static const struct change llada_changes[] = {
+    NUMBERS("d_model", "1048577"),
+    {"d_model", NULL, "missing"},
+    NUMBERS("n_layers", "100000"),
+    {"n_layers", NULL, "missing"},
+    NUMBERS("n_heads", "4097"),
+    {"n_heads", NULL, "missing"},
+    NUMBERS("n_kv_heads", "4097"),
+    {"n_kv_heads", "5", "divisor"},
+    {"n_kv_heads", "8", NULL},
+    {"n_kv_heads", "null", NULL},
+    NUMBERS("mlp_hidden_size", "1048577"),
+    {"mlp_hidden_size", "null", NULL},
+    NUMBERS("vocab_size", "1048577"),
+    {"vocab_size", NULL, "missing"},
+    {"embedding_size", "126465", "integer from 126464 to 126464"},
+    {"embedding_size", NULL, NULL},
+    {"max_sequence_length", NULL, "missing"},
+    {"weight_tying", NULL, "weight_tying"},
+    {"weight_tying", "true", NULL},
+    {"weight_tying", "0", "true or false"},
+    {"tie_word_embeddings", "true", "weight_tying"},
+    {"tie_word_embeddings", "false", NULL},
+    {"rope_theta", NULL, "missing"},
+    {"rope_theta", "0", "number"},
+    {"rms_norm_eps", NULL, "missing"},
+    {"rms_norm_eps", "0", "number"},
+    {"activation_type", "\"swiglu\"", "silu"},
+    {"activation_type", NULL, "missing"},
+    {"block_type", "\"sequential\"", "llama"},
+    {"block_type", NULL, "missing"},
+    {"block_group_size", "2", "1"},
+    {"block_group_size", NULL, NULL},
+    {"layer_norm_type", "\"default\"", "rms"},
+    {"layer_norm_type", NULL, "missing"},
+    {"layer_norm_with_affine", "false", "true"},
+    {"rope", "false", "true"},
+    {"rope", NULL, "missing"},
+    {"rope_full_precision", "false", "true"},
+    {"alibi", "true", "false"},
+    {"include_bias", "true", "false"},
+    {"include_bias", NULL, "missing"},
+    {"include_qkv_bias", "true", "false"},
+    {"bias_for_layer_norm", "true", "false"},
+    {"bias_for_layer_norm", "null", NULL},
+    {"attention_layer_norm", "true", "false"},
+    {"multi_query_attention", "true", "false"},
+    {"multi_query_attention", "false", NULL},
+    {"input_emb_norm", "true", "false"},
+    {"scale_logits", "true", "false"},
+    {"clip_qkv", "8.0", "not supported"},
+    {"clip_qkv", "null", NULL},
+    {"rope_scaling", "{\"type\":\"yarn\"}", "not supported"},
+    {"head_dim", "128", "not supported"},
+    {"quantization_config", "{}", "not supported"},
+    {"yarn_factor", "2", "not supported"},
+    {"use_cache", "true", NULL},
+    {"precision", "null", NULL},
+    {"mask_token_id", NULL, "missing"},
+    {"mask_token_id", "null", "integer"},
+    {"mask_token_id", "126464", "to 126463"},
+    {"mask_token_id", "-1", "got -1"},
+    {"mask_token_id", "[1]", "got [1]"},
+    {"pad_token_id", "126464", "to 126463"},
+    {"eos_token_id", NULL, "missing"},
+    {"eos_token_id", "126464", "vocab_size"},
+    {"architectures", "[\"ILLaDAForCausalLM\"]", "LLaDA"},
+    {"model_type", "\"llada2_moe\"", "not supported"},
+    {0},
+};
+
+static void test_llada(void)
+{
+    struct config c;
+    struct err e;
+    ok(!load_with(llada, NULL, NULL, &c, &e), "LLaDA 8B loads %s", e.text);
+    ok(c.arch == ARCH_LLADA && c.width == 4096 && c.layers == 32 && c.heads == 32 &&
+           c.kv_heads == 32 && c.head_dim == 128 && c.ffn == 12288 && c.vocab == 126464 &&
+           c.context == 4096 && !c.tied && c.mask == 126336 && c.pad == 126081 &&
+           c.eos[0] == 126081 && c.bos == -1, "its shape and ids");
+    ok(config_parameters(&c) == 8015581184u, "its 8,015,581,184 parameters");
+    ok(!load_with(llada, "mlp_hidden_size", NULL, &c, &e) && c.ffn == 16384,
+       "mlp_ratio counts when mlp_hidden_size is absent");
+    ok(load_with(llada, "d_model", "4097", &c, &e) == -1 &&
+           strstr(e.text, "n_heads: expected a div"),
+       "heads that do not divide the width: %s", e.text);
+    ok(load_with(llada, "n_heads", "31", &c, &e) == -1 &&
+           strstr(e.text, "n_kv_heads: expected a div"),
+       "kv heads that do not divide the heads: %s", e.text);
+    ok(load_with(llada, "vocab_size", "126080", &c, &e) == -1 && strstr(e.text, "embedding_size"),
+       "a vocabulary that is not the embedding: %s", e.text);
+    ok(load_with(llada, "model_type", "\"llama\"", &c, &e) == -1 && strstr(e.text, "architectures"),
+       "a family that is not the architecture: %s", e.text);
+    try_changes("llada", llada, llada_changes);
+}
+
+static void test_files(void)
+{
+    struct config c;
+    static const struct { const char *text, *says;
+    } bad[] = {{"", "empty"},
+               {"[]", "expected a JSON object"},
+               {"{", "line 1"},
+               {"\xef\xbb\xbf{}", "byte order"},
+               {"{}", "model_type"},
+               {"{\"model_type\":\"llama\",\"model_type\":\"llama\"}", "duplicate"},
+               {"{\"model_type\":\"llama\",\"rope_theta\":NaN}", "line 1"},
+               {"{\"model_type\":\"llama\",\"rope_theta\":1e999}", "line 1"},
+               {"{\"model_type\":[\"llama\"]}", "a string"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct err e = {0};
+        put_text(config_path, bad[i].text);
+        ok(config_load(&c, folder, &e) == -1 && e.code == EXIT_BAD_DATA &&
+               strstr(e.text, bad[i].says),
+           "config.json: %s", e.text);
+    }
+    struct err e = {0};
+    ok(!truncate(config_path, 1 << 30) && config_load(&c, folder, &e) == -1 &&
+           e.code == EXIT_BAD_DATA && strstr(e.text, "limit"), "1 GB: %s", e.text);
+    unlink(config_path);
+    e = (struct err){0};
+    ok(config_load(&c, folder, &e) == -1 && e.code == EXIT_NO_INPUT, "absent: %s", e.text);
+
+    put_text(generation_path, "{\"bos_token_id\":126080,\"eos_token_id\":[126081,126348]}");
+    ok(!load_with(llada, NULL, NULL, &c, &e) && c.bos == 126080 && c.n_eos == 2 &&
+           c.eos[1] == 126348, "generation_config.json gives bos and the list of eos");
+    ok(!load_with(llada, "eos_token_id", NULL, &c, &e) && c.eos[0] == 126081,
+       "and may be the only one");
+    put_text(generation_path, "{\"eos_token_id\":126464}");
+    ok(load_with(llada, NULL, NULL, &c, &e) == -1 && strstr(e.text, "generation_config.json"),
+       "its ids are checked: %s", e.text);
+    put_text(generation_path, "[]");
+    ok(load_with(llada, NULL, NULL, &c, &e) == -1 && e.code == EXIT_BAD_DATA, "an array: %s",
+       e.text);
+    unlink(generation_path);
+}
+
+/* config_save then config_load gives the same struct. */
+static void round_trip(const char *shape)
+{
+    struct config a, b;
+    struct err e = {0};
+    config_synth(&a, shape, &e);
+    int r = config_save(&a, folder, &e) || config_load(&b, folder, &e);
+    a.synth = 0;
+    a.eot = b.eot; /* of the tokenizer, not of config.json */
+    memcpy(a.name, b.name, sizeof a.name);
+    ok(!r && a.arch == b.arch && a.width == b.width && a.layers == b.layers && a.heads == b.heads &&
+           a.kv_heads == b.kv_heads && a.head_dim == b.head_dim && a.ffn == b.ffn &&
+           a.vocab == b.vocab && a.context == b.context && a.tied == b.tied, "%s: shape %s", shape,
+       e.text);
+    ok(a.norm_eps == b.norm_eps && a.rope_theta == b.rope_theta && a.rope_llama3 == b.rope_llama3 &&
+           a.rope_factor == b.rope_factor && a.rope_low_freq == b.rope_low_freq &&
+           a.rope_high_freq == b.rope_high_freq && a.bos == b.bos && a.pad == b.pad &&
+           a.rope_original_context == b.rope_original_context && a.mask == b.mask &&
+           a.n_eos == b.n_eos && a.eos[0] == b.eos[0], "%s: numbers and ids", shape);
+    a.n_eos = 0;
+    e = (struct err){0};
+    ok(config_save(&a, folder, &e) == -1 && e.code, "without eos it is not written: %s", e.text);
+}
+
+static void test_shapes(void)
+{
+    static const char *const names[] = {"llada-8b", "llama3-8b", "llama3.2-1b", "llama3.2-3b",
+                                        "llada-1b", "small-llama", "small-llada", "tiny-llama",
+                                        "tiny-llada"};
+    struct config c;
+    struct err e = {0};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        round_trip(names[i]);
+    ok(!config_synth(&c, "llada-8b", &e) && config_parameters(&c) == 8015581184u, "LLaDA 8B");
+    ok(!config_synth(&c, "llama3-8b", &e) && config_parameters(&c) == 8030261248u, "LLaMA 3 8B");
+    ok(!config_synth(&c, "llama3.2-1b", &e) && config_parameters(&c) == 1235814400u,
+       "LLaMA 3.2 1B");
+    ok(!config_synth(&c, "llama3.2-3b", &e) && config_parameters(&c) == 3212749824u,
+       "LLaMA 3.2 3B");
+    ok(config_synth(&c, "llama4", &e) == -1 && e.code == EXIT_BAD_USAGE &&
+           strstr(e.text, "tiny-llada"),
+       "an unknown shape: %s", e.text);
+}
+
+/* models.md 4.3: with E = 128, theta 5e5 and factor 8, 29 frequencies stay, 6 blend, 29 are
+ * divided. */
+static void test_rope(void)
+{
+    struct config c;
+    struct err e = {0};
+    float plain[64], scaled[64];
+    int same = 0, divided = 0, between = 0, near = 1;
+    config_synth(&c, "llama3-8b", &e);
+    config_rope(&c, plain);
+    for (int j = 0; j < 64; j++)
+        near &= fabs(plain[j] * pow(5e5, j / 64.0) - 1) < 1e-5;
+    ok(near && plain[0] == 1, "plain frequencies are theta^(-2j/E)");
+    c.rope_llama3 = 1;
+    c.rope_factor = 8;
+    c.rope_low_freq = 1;
+    c.rope_high_freq = 4;
+    c.rope_original_context = 8192;
+    config_rope(&c, scaled);
+    for (int j = 0; j < 64; j++) {
+        same += scaled[j] == plain[j];
+        divided += scaled[j] == plain[j] / 8;
+        between += scaled[j] < plain[j] && scaled[j] > plain[j] / 8;
+    }
+    ok(same == 29 && between == 6 && divided == 29,
+       "llama3: %d as they are, %d blended, %d divided", same, between, divided);
+}
+
+int main(void)
+{
+    if (!mkdtemp(folder))
+        return 1;
+    snprintf(config_path, sizeof config_path, "%s/config.json", folder);
+    snprintf(generation_path, sizeof generation_path, "%s/generation_config.json", folder);
+    test_llama();
+    test_llada();
+    test_files();
+    test_shapes();
+    test_rope();
+    unlink(config_path);
+    rmdir(folder);
+    return tap_done();
+}

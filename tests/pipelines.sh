@@ -1,0 +1,97 @@
+# pipelines.sh - what make does again, and what it leaves alone, when something changes. The rules
+# run with stand-ins for the tools, in a tree of their own.
+. tests/house/tap.sh
+
+tree=$scratch/tree
+mkdir -p "$tree"/{tools,lib/base,data/corpus,plots}
+cp -r Makefile config.mk pipelines "$tree"
+rm -f "$tree"/pipelines/{corpus,reference,models}.mk
+cp lib/base/version.c lib/base/opt.h "$tree/lib/base"
+cp tests/house/stand-in "$tree"
+echo 'int nothing(void); int nothing(void) { return 0; }' >"$tree/lib/base/nothing.c"
+tools='prep-prompts gen-llada gen-llama measure score-ppl score-exact pareto plot report'
+for t in $tools; do
+    cat >"$tree/tools/$t.c" <<'END'
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    char *v[99] = {"stand-in"};
+    for (int i = 0; i < argc; i++)
+        v[i + 1] = argv[i];
+    return execv("./stand-in", v);
+}
+END
+done
+for m in llada llama judge; do
+    mkdir -p "$tree/data/models/$m-demo"
+    echo '{}' >"$tree/data/models/$m-demo/config.json"
+done
+echo '{}' | gzip -n >"$tree/data/corpus/heldout.ndjson.gz"
+cd "$tree" || exit 1
+
+# again ARGUMENTS...: runs make and leaves in $ran the tools that it ran, with their counts.
+again()
+{
+    rm -f ran
+    touch ran
+    make --no-print-directory MAKEFLAGS= CPU_LEVELS= CFLAGS=-O0 HARDEN= FP=here \
+        LAUNCHES=3 STEPS=2,4,8 "$@" >log 2>&1
+    status=$?
+    ran=$(cut -d ' ' -f 1 ran | sort | uniq -c | awk '{ print $2 ":" $1 }' | paste -sd ' ')
+}
+
+# did TEXT WANTED: the last run succeeded and ran exactly these tools.
+did()
+{
+    [ "$status" -eq 0 ] && [ "$ran" = "$2" ]
+    ok $? "$1"
+    [ "$status" -eq 0 ] && [ "$ran" = "$2" ] || {
+        echo "# wanted: $2"
+        echo "# status $status, ran: $ran"
+        tail -n 5 log | sed 's/^/# /'
+    }
+}
+
+again -j4 all
+[ "$status" -eq 0 ] && [ "$(tail -n 1 log)" = "$PWD/results/here/demo/report.html" ]
+ok $? "make -j4 all ends with the path of the report"
+[ "$status" -eq 0 ] || tail -n 20 log | sed 's/^/# /'
+[ -s results/here/demo/crossover-demo.tar.gz ] &&
+    (cd results/here/demo && sha256sum -c MANIFEST.sha256) >/dev/null
+ok $? "the sealed bundle agrees with its manifest"
+again all
+did "a second run does nothing" ""
+launches=$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)
+again phase4 STEPS=2,4,8,16
+did "one more step count adds its launches only" \
+    "gen-llada:3 measure:1 pareto:1 plot:4 prep-prompts:1 score-exact:1 score-ppl:2"
+[ "$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)" -eq $((launches + 3)) ]
+ok $? "the launches of before are still there"
+again phase3 STEPS=2,4,8,16 AA_LAUNCHES=8
+did "more launches are added to those that are there" "gen-llama:2 measure:2 prep-prompts:1"
+again all STEPS=2,4,8,16 AA_LAUNCHES=6
+touch tools/pareto.c
+again all STEPS=2,4,8,16
+did "touching pareto.c reruns from pareto on" "pareto:1 plot:4 report:2"
+rm results/here/demo/figures/ratio.svg
+again figures STEPS=2,4,8,16
+did "a deleted figure is drawn again, alone" "plot:1"
+again all STEPS=2,4,8,16
+touch tools/gen-llada.c lib/base/nothing.c
+again phase4 STEPS=2,4,8,16
+did "compiling the same code again repeats no launch" \
+    "measure:1 pareto:1 plot:4 score-exact:1"
+echo 'int more(void); int more(void) { return 1; }' >>tools/gen-llada.c
+again phase2 STEPS=2,4,8,16
+did "other code in gen-llada repeats its generations, not those of gen-llama" "gen-llada:2"
+echo '{"changed":1}' >data/models/judge-demo/config.json
+again results/here/demo/steps/judge.ndjson STEPS=2,4,8,16
+grep -q '^score-ppl --mode judge' ran
+ok $? "another judge scores again"
+again -n phase5 STEPS=2,4,8,16
+[ "$status" -eq 0 ] && [ ! -s ran ]
+ok $? "make -n runs no tool"
+again plan STEPS=2,4,8,16
+grep -q 'steps: 9 launches, 9 done' log
+ok $? "make plan counts launches"
+finish

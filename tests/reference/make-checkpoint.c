@@ -1,0 +1,366 @@
+/* make-checkpoint - options in, a tiny checkpoint folder out: random weights in the Hugging Face
+ * layout of either family, with a byte-level tokenizer, written apart from the engine.
+ *
+ * Every matrix is normal with deviation gain / sqrt(columns); a gain above 1 makes decisions clear
+ * (logits a few units apart). --values gives tensors their numbers by name, for hand-made cases. */
+#include <errno.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { BOS = 256, EOS, MASK, EOT, PIECES };
+
+struct options {
+    const char *arch, *dtype, *values, *folder;
+    long width, layers, heads, kv_heads, ffn, vocab, shards, context;
+    int tied, hf_names, rope_llama3, rope_parameters;
+    double theta, factor, low, high, gain, eps;
+    long original;
+    uint64_t seed;
+};
+
+struct tensor {
+    char name[96];
+    size_t rows, cols; /* cols = 0: one dimension */
+    double *v;
+};
+
+struct list {
+    struct tensor t[512];
+    size_t n;
+};
+
+static _Noreturn void stop(const char *what, const char *which)
+{
+    fprintf(stderr, "make-checkpoint: %s: %s\n", what, which);
+    exit(64);
+}
+
+static FILE *create(const char *folder, const char *name)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "wb");
+    if (!f) stop("cannot create", path);
+    return f;
+}
+
+static void write_json(const char *folder, const char *name, json_t *j)
+{
+    FILE *f = create(folder, name);
+    if (!j || json_dumpf(j, f, JSON_INDENT(1)) || fclose(f)) stop("cannot write", name);
+    json_decref(j);
+}
+
+/* ---- numbers ---- */
+
+static uint64_t random_bits(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static double normal(uint64_t *state)
+{
+    const double u = (double)(random_bits(state) >> 11) * 0x1p-53;
+    const double v = (double)(random_bits(state) >> 11) * 0x1p-53;
+    return sqrt(-2 * log(1 - u)) * cos(2 * acos(-1) * v);
+}
+
+/* IEEE half, nearest even. */
+static unsigned half_bits(double v)
+{
+    const unsigned sign = signbit(v) ? 0x8000u : 0;
+    int e = v == 0 ? -14 : ilogb(v);
+    if (e < -14) e = -14;
+    double q = nearbyint(fabs(v) * ldexp(1, 10 - e)); /* 1024..2048, less when subnormal */
+    if (q >= 2048) {
+        q /= 2;
+        e++;
+    }
+    return sign | (q < 1024 ? (unsigned)q : (unsigned)(e + 15) << 10 | ((unsigned)q - 1024));
+}
+
+static void write_value(FILE *f, const char *dtype, double v)
+{
+    const float x = (float)v;
+    uint32_t bits;
+    size_t size = 2;
+    memcpy(&bits, &x, sizeof bits);
+    if (!strcmp(dtype, "F16"))
+        bits = half_bits(v);
+    else if (!strcmp(dtype, "BF16"))
+        bits = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    else
+        size = 4;
+    for (size_t i = 0; i < size; i++)
+        putc((int)(bits >> 8 * i & 255), f);
+}
+
+/* ---- tensors ---- */
+
+static void add(struct list *l, const struct options *o, const char *name, long rows, long cols,
+                const json_t *values)
+{
+    struct tensor *t = &l->t[l->n++];
+    const size_t count = (size_t)(rows * (cols ? cols : 1));
+    snprintf(t->name, sizeof t->name, "%s", name);
+    t->rows = (size_t)rows;
+    t->cols = (size_t)cols;
+    t->v = calloc(count, sizeof *t->v);
+    if (!t->v) stop("no memory", name);
+    uint64_t state = o->seed * 1000003;
+    for (const char *p = name; *p; p++)
+        state = (state ^ (unsigned char)*p) * 0x100000001b3u;
+    const json_t *given = json_object_get(values, name);
+    if (given && json_array_size(given) != count) stop("--values: wrong number of values", name);
+    const int embedding = strstr(name, "wte") || strstr(name, "embed");
+    for (size_t i = 0; i < count; i++)
+        t->v[i] = given  ? json_number_value(json_array_get(given, i))
+                  : !cols ? 1 + 0.1 * normal(&state)
+                          : normal(&state) * (embedding ? 1 : o->gain / sqrt((double)cols));
+}
+
+static void add_layer(struct list *l, const struct options *o, int llada, long i,
+                      const json_t *values)
+{
+    static const char *const names[2][9] = {
+        {"input_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+         "self_attn.o_proj", "post_attention_layernorm", "mlp.gate_proj", "mlp.up_proj",
+         "mlp.down_proj"},
+        {"attn_norm", "q_proj", "k_proj", "v_proj", "attn_out", "ff_norm", "ff_proj", "up_proj",
+         "ff_out"}};
+    const long d = o->width, k = d / o->heads * o->kv_heads;
+    const long shape[9][2] = {{d, 0}, {d, d}, {k, d}, {k, d}, {d, d}, {d, 0}, {o->ffn, d},
+                              {o->ffn, d}, {d, o->ffn}};
+    for (int j = 0; j < 9; j++) {
+        char name[96];
+        snprintf(name, sizeof name, "model.%s.%ld.%s.weight",
+                 llada ? "transformer.blocks" : "layers", i, names[llada][j]);
+        add(l, o, name, shape[j][0], shape[j][1], values);
+    }
+}
+
+static void make_tensors(struct list *l, const struct options *o, const json_t *values)
+{
+    const int llada = !strcmp(o->arch, "llada") && !o->hf_names;
+    add(l, o, llada ? "model.transformer.wte.weight" : "model.embed_tokens.weight", o->vocab,
+        o->width, values);
+    for (long i = 0; i < o->layers; i++)
+        add_layer(l, o, llada, i, values);
+    add(l, o, llada ? "model.transformer.ln_f.weight" : "model.norm.weight", o->width, 0, values);
+    if (!o->tied)
+        add(l, o, llada ? "model.transformer.ff_out.weight" : "lm_head.weight", o->vocab, o->width,
+            values);
+}
+
+/* Tensors first, first + step, ... of the list as one file. */
+static size_t write_shard(const struct list *l, const struct options *o, const char *name,
+                          size_t first, size_t step)
+{
+    const size_t size = strcmp(o->dtype, "F32") ? 2 : 4;
+    json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
+    size_t at = 0;
+    for (size_t i = first; i < l->n; i += step) {
+        const struct tensor *t = &l->t[i];
+        const size_t bytes = t->rows * (t->cols ? t->cols : 1) * size;
+        json_t *shape = json_pack("[I]", (json_int_t)t->rows);
+        if (t->cols) json_array_append_new(shape, json_integer((json_int_t)t->cols));
+        json_object_set_new(header, t->name,
+                            json_pack("{s:s,s:o,s:[I,I]}", "dtype", o->dtype, "shape", shape,
+                                      "data_offsets", (json_int_t)at, (json_int_t)(at + bytes)));
+        at += bytes;
+    }
+    char *text = json_dumps(header, JSON_COMPACT);
+    const size_t length = strlen(text), padded = (length + 7) / 8 * 8;
+    FILE *f = create(o->folder, name);
+    for (int i = 0; i < 8; i++)
+        putc((int)(padded >> 8 * i & 255), f);
+    fprintf(f, "%s%*s", text, (int)(padded - length), "");
+    for (size_t i = first; i < l->n; i += step)
+        for (size_t j = 0; j < l->t[i].rows * (l->t[i].cols ? l->t[i].cols : 1); j++)
+            write_value(f, o->dtype, l->t[i].v[j]);
+    if (fclose(f)) stop("cannot write", name);
+    free(text);
+    json_decref(header);
+    return at;
+}
+
+static void write_tensors(const struct list *l, const struct options *o)
+{
+    if (o->shards == 1) {
+        write_shard(l, o, "model.safetensors", 0, 1);
+        return;
+    }
+    json_t *map = json_object();
+    size_t total = 0;
+    for (long s = 0; s < o->shards; s++) {
+        char name[64];
+        snprintf(name, sizeof name, "model-%05ld-of-%05ld.safetensors", s + 1, o->shards);
+        total += write_shard(l, o, name, (size_t)s, (size_t)o->shards);
+        for (size_t i = (size_t)s; i < l->n; i += (size_t)o->shards)
+            json_object_set_new(map, l->t[i].name, json_string(name));
+    }
+    write_json(o->folder, "model.safetensors.index.json",
+               json_pack("{s:{s:I},s:o}", "metadata", "total_size", (json_int_t)total, "weight_map",
+                         map));
+}
+
+/* ---- config.json, generation_config.json ---- */
+
+static const char *torch_dtype(const struct options *o)
+{
+    return !strcmp(o->dtype, "F32") ? "float32" : !strcmp(o->dtype, "F16") ? "float16" : "bfloat16";
+}
+
+static json_t *llama_config(const struct options *o)
+{
+    json_t *c = json_pack(
+        "{s:[s],s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:s,s:f,s:b,s:b,s:b,s:i,s:i,s:s,s:f}",
+        "architectures", "LlamaForCausalLM", "model_type", "llama", "hidden_size", (int)o->width,
+        "intermediate_size", (int)o->ffn, "num_hidden_layers", (int)o->layers,
+        "num_attention_heads", (int)o->heads, "num_key_value_heads", (int)o->kv_heads, "vocab_size",
+        (int)o->vocab, "max_position_embeddings", (int)o->context, "hidden_act", "silu",
+        "rms_norm_eps", o->eps, "tie_word_embeddings", o->tied, "attention_bias", 0, "mlp_bias", 0,
+        "bos_token_id", BOS, "eos_token_id", EOS, "torch_dtype", torch_dtype(o),
+        "initializer_range", 0.02);
+    json_t *rope = o->rope_llama3
+                       ? json_pack("{s:s,s:f,s:f,s:f,s:i}", "rope_type", "llama3", "factor",
+                                   o->factor, "low_freq_factor", o->low, "high_freq_factor",
+                                   o->high, "original_max_position_embeddings", (int)o->original)
+                       : json_null();
+    if (o->rope_parameters) {
+        if (json_is_null(rope)) rope = json_pack("{s:s}", "rope_type", "default");
+        json_object_set_new(rope, "rope_theta", json_real(o->theta));
+        json_object_set_new(c, "rope_parameters", rope);
+    } else {
+        json_object_set_new(c, "rope_theta", json_real(o->theta));
+        json_object_set_new(c, "rope_scaling", rope);
+    }
+    return c;
+}
+
+static json_t *llada_config(const struct options *o)
+{
+    json_t *c = json_pack(
+        "{s:[s],s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:b,s:i,s:i,s:i,s:f,s:f}", "architectures",
+        "LLaDAModelLM", "model_type", "llada", "d_model", (int)o->width, "n_layers", (int)o->layers,
+        "n_heads", (int)o->heads, "n_kv_heads", (int)o->kv_heads, "mlp_hidden_size", (int)o->ffn,
+        "vocab_size", (int)o->vocab, "embedding_size", (int)o->vocab, "max_sequence_length",
+        (int)o->context, "weight_tying", o->tied, "mask_token_id", MASK, "eos_token_id", EOS,
+        "pad_token_id", EOS, "rms_norm_eps", o->eps, "rope_theta", o->theta);
+    json_t *fixed = json_pack(
+        "{s:s,s:s,s:i,s:s,s:b,s:b,s:b,s:b,s:b,s:b,s:b,s:b,s:b,s:b,s:b,s:s,s:i,s:f,s:n,s:f}",
+        "activation_type", "silu", "block_type", "llama", "block_group_size", 1, "layer_norm_type",
+        "rms", "layer_norm_with_affine", 1, "include_bias", 0, "include_qkv_bias", 0,
+        "bias_for_layer_norm", 0, "attention_layer_norm", 0, "alibi", 0, "rope", 1,
+        "rope_full_precision", 1, "input_emb_norm", 0, "scale_logits", 0, "use_cache", 0,
+        "precision", "amp_bf16", "mlp_ratio", 4, "attention_dropout", 0.0, "multi_query_attention",
+        "residual_dropout", 0.0);
+    json_object_update(c, fixed);
+    json_decref(fixed);
+    return c;
+}
+
+/* ---- tokenizer.json ---- */
+
+static void append_utf8(char *to, unsigned code)
+{
+    if (code < 128)
+        snprintf(to, 4, "%c", (int)code);
+    else
+        snprintf(to, 4, "%c%c", (int)(0xc0 | code >> 6), (int)(0x80 | (code & 63)));
+}
+
+/* Pieces 0..255 are the bytes in their printable spelling, then the special tokens; no merges. */
+static json_t *tokenizer(int llada)
+{
+    static const char *const special[2][PIECES - BOS] = {
+        {"<|begin_of_text|>", "<|end_of_text|>", "<|reserved|>", "<|eot_id|>"},
+        {"<|startoftext|>", "<|endoftext|>", "<|mdm_mask|>", "<|eot_id|>"}};
+    json_t *vocab = json_object(), *added = json_array();
+    unsigned next = 256;
+    for (unsigned b = 0; b < 256; b++) {
+        const int plain = (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174;
+        char piece[4];
+        append_utf8(piece, plain ? b : next++);
+        json_object_set_new(vocab, piece, json_integer(b));
+    }
+    for (int i = 0; i < PIECES - BOS; i++)
+        json_array_append_new(
+            added, json_pack("{s:i,s:s,s:b,s:b,s:b,s:b,s:b}", "id", BOS + i, "content",
+                             special[llada][i], "single_word", 0, "lstrip", 0, "rstrip", 0,
+                             "normalized", 0, "special", 1));
+    json_t *bytes = json_pack("{s:s,s:b,s:b,s:b}", "type", "ByteLevel", "add_prefix_space", 0,
+                              "trim_offsets", 1, "use_regex", 1);
+    json_t *model = json_pack("{s:s,s:n,s:n,s:n,s:n,s:b,s:b,s:o,s:[]}", "type", "BPE", "dropout",
+                              "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
+                              "fuse_unk", 0, "byte_fallback", 0, "vocab", vocab, "merges");
+    return json_pack("{s:s,s:n,s:n,s:o,s:n,s:O,s:n,s:o,s:o}", "version", "1.0", "truncation",
+                     "padding", "added_tokens", added, "normalizer", "pre_tokenizer", bytes,
+                     "post_processor", "decoder", bytes, "model", model);
+}
+
+static void parse(struct options *o, int argc, char **argv)
+{
+    static const struct option table[] = {
+        {"arch", 1, 0, 'a'}, {"dtype", 1, 0, 'd'}, {"values", 1, 0, 'v'}, {"seed", 1, 0, 's'},
+        {"width", 1, 0, 'w'}, {"layers", 1, 0, 'l'}, {"heads", 1, 0, 'h'}, {"kv-heads", 1, 0, 'k'},
+        {"ffn", 1, 0, 'f'}, {"vocab", 1, 0, 'V'}, {"shards", 1, 0, 'S'}, {"tied", 0, 0, 't'},
+        {"hf-names", 0, 0, 'n'}, {"rope-llama3", 1, 0, 'r'}, {"rope-parameters", 0, 0, 'p'},
+        {"gain", 1, 0, 'g'}, {"theta", 1, 0, 'T'}, {0, 0, 0, 0}};
+    for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
+        if (c == 'a') o->arch = optarg;
+        else if (c == 'd') o->dtype = optarg;
+        else if (c == 'v') o->values = optarg;
+        else if (c == 's') o->seed = strtoull(optarg, NULL, 10);
+        else if (c == 'w') o->width = atol(optarg);
+        else if (c == 'l') o->layers = atol(optarg);
+        else if (c == 'h') o->heads = atol(optarg);
+        else if (c == 'k') o->kv_heads = atol(optarg);
+        else if (c == 'f') o->ffn = atol(optarg);
+        else if (c == 'V') o->vocab = atol(optarg);
+        else if (c == 'S') o->shards = atol(optarg);
+        else if (c == 't') o->tied = 1;
+        else if (c == 'n') o->hf_names = 1;
+        else if (c == 'p') o->rope_parameters = 1;
+        else if (c == 'g') o->gain = atof(optarg);
+        else if (c == 'T') o->theta = atof(optarg);
+        else if (c == 'r' && sscanf(optarg, "%lf,%lf,%lf,%ld", &o->factor, &o->low, &o->high,
+                                    &o->original) == 4) o->rope_llama3 = 1;
+        else stop("usage", "--rope-llama3 FACTOR,LOW,HIGH,ORIGINAL, or see the option table");
+    }
+    if (optind != argc - 1) stop("usage", "make-checkpoint [options] FOLDER");
+    o->folder = argv[optind];
+    if (!o->kv_heads) o->kv_heads = o->heads;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = {.arch = "llama", .dtype = "F32", .width = 32, .layers = 2, .heads = 4,
+                        .ffn = 48, .vocab = 264, .shards = 1, .context = 512, .theta = 10000,
+                        .gain = 1.5, .eps = 1e-5, .seed = 1};
+    static struct list l;
+    parse(&o, argc, argv);
+    const int llada = !strcmp(o.arch, "llada");
+    json_t *values = o.values ? json_load_file(o.values, 0, NULL) : NULL;
+    if (o.values && !values) stop("--values: not JSON", o.values);
+    if (mkdir(o.folder, 0777) && errno != EEXIST) stop("cannot create", o.folder);
+    make_tensors(&l, &o, values);
+    write_tensors(&l, &o);
+    write_json(o.folder, "config.json", llada ? llada_config(&o) : llama_config(&o));
+    write_json(o.folder, "generation_config.json",
+               json_pack("{s:i,s:i}", "bos_token_id", BOS, "eos_token_id", EOS));
+    write_json(o.folder, "tokenizer.json", tokenizer(llada));
+    for (size_t i = 0; i < l.n; i++)
+        free(l.t[i].v);
+    json_decref(values);
+    return 0;
+}

@@ -1,0 +1,424 @@
+/* model.c - the network as its definition reads. One block is
+ *     x += O attention(R(Q n1(x)), R(K n1(x)), V n1(x));   x += D (silu(G n2(x)) * U n2(x))
+ * with n the root-mean-square norm and R the rotation of pairs (j, j + E/2) by position * f_j.
+ * The files are read without mapping or proof: they are the test's own. */
+#include "tests/reference/model.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Noreturn void fail(const char *format, ...)
+{
+    va_list ap;
+    fputs("reference: ", stderr);
+    va_start(ap, format);
+    vfprintf(stderr, format, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+    exit(70);
+}
+
+static void *zeros(size_t n, size_t size)
+{
+    void *p = calloc(n ? n : 1, size);
+    if (!p) fail("no memory");
+    return p;
+}
+
+/* ---- files ---- */
+
+struct shard {
+    char name[256];
+    unsigned char *bytes;
+    json_t *header;
+    size_t data; /* offset of the tensors' bytes */
+};
+
+struct files {
+    const char *folder;
+    struct shard shard[64];
+    size_t count;
+    json_t *index; /* weight_map, or NULL */
+};
+
+static unsigned char *read_all(const char *folder, const char *name, size_t *size)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "rb");
+    if (!f) return NULL;
+    fseek(f, 0, SEEK_END);
+    *size = (size_t)ftell(f);
+    rewind(f);
+    unsigned char *bytes = zeros(*size + 1, 1);
+    if (fread(bytes, 1, *size, f) != *size) fail("%s: cannot read", path);
+    fclose(f);
+    return bytes;
+}
+
+static json_t *read_json(const char *folder, const char *name)
+{
+    size_t size;
+    unsigned char *bytes = read_all(folder, name, &size);
+    if (!bytes) return NULL;
+    json_t *j = json_loadb((char *)bytes, size, 0, NULL);
+    free(bytes);
+    if (!j) fail("%s/%s: not JSON", folder, name);
+    return j;
+}
+
+static struct shard *shard_get(struct files *f, const char *name)
+{
+    for (size_t i = 0; i < f->count; i++)
+        if (!strcmp(f->shard[i].name, name)) return &f->shard[i];
+    if (f->count == 64) fail("too many shards");
+    struct shard *s = &f->shard[f->count++];
+    size_t size;
+    snprintf(s->name, sizeof s->name, "%s", name);
+    s->bytes = read_all(f->folder, name, &size);
+    if (!s->bytes || size < 8) fail("%s: not there or too short", name);
+    uint64_t header = 0;
+    for (int i = 7; i >= 0; i--)
+        header = header << 8 | s->bytes[i];
+    s->data = 8 + (size_t)header;
+    if (s->data > size) fail("%s: header longer than the file", name);
+    s->header = json_loadb((char *)s->bytes + 8, (size_t)header, 0, NULL);
+    if (!s->header) fail("%s: header is not JSON", name);
+    return s;
+}
+
+static const json_t *find_tensor(struct files *f, const char *name, const struct shard **where)
+{
+    const char *file = "model.safetensors";
+    if (f->index && !(file = json_string_value(json_object_get(f->index, name)))) return NULL;
+    *where = shard_get(f, file);
+    return json_object_get((*where)->header, name);
+}
+
+static double half_value(unsigned h)
+{
+    const int exponent = (int)(h >> 10 & 31), fraction = (int)(h & 1023);
+    const double size = exponent == 0 ? ldexp(fraction, -24)
+                                      : ldexp(1024 + fraction, exponent - 25);
+    return h >> 15 ? -size : size;
+}
+
+static double value_at(const unsigned char *p, const char *dtype, size_t i)
+{
+    uint32_t bits;
+    float x;
+    if (!strcmp(dtype, "F16")) return half_value((unsigned)(p[2 * i] | p[2 * i + 1] << 8));
+    if (!strcmp(dtype, "BF16"))
+        bits = (uint32_t)p[2 * i] << 16 | (uint32_t)p[2 * i + 1] << 24;
+    else if (!strcmp(dtype, "F32"))
+        bits = (uint32_t)p[4 * i] | (uint32_t)p[4 * i + 1] << 8 | (uint32_t)p[4 * i + 2] << 16 |
+               (uint32_t)p[4 * i + 3] << 24;
+    else
+        fail("dtype %s", dtype);
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* The tensor as doubles; its shape must be [rows, cols], or [rows] when cols is 0.
+ * NULL: no such tensor. */
+static double *tensor(struct files *f, const char *name, size_t rows, size_t cols)
+{
+    const struct shard *s;
+    const json_t *t = find_tensor(f, name, &s);
+    if (!t) return NULL;
+    const json_t *shape = json_object_get(t, "shape");
+    size_t count = 1;
+    for (size_t i = 0; i < json_array_size(shape); i++)
+        count *= (size_t)json_integer_value(json_array_get(shape, i));
+    if (count != rows * (cols ? cols : 1) || json_array_size(shape) != (cols ? 2 : 1))
+        fail("%s: %zu values, expected %zu x %zu", name, count, rows, cols);
+    const char *dtype = json_string_value(json_object_get(t, "dtype"));
+    const unsigned char *p = s->bytes + s->data +
+        json_integer_value(json_array_get(json_object_get(t, "data_offsets"), 0));
+    double *v = zeros(count, sizeof *v);
+    for (size_t i = 0; i < count; i++)
+        v[i] = value_at(p, dtype, i);
+    return v;
+}
+
+/* The tensor under the first of two names (printf patterns with the layer's number). */
+static double *tensor_either(struct files *f, const char *a, const char *b, size_t layer,
+                             size_t rows, size_t cols)
+{
+    char name[2][128];
+    const char *const pattern[2] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        const char *mark = strchr(pattern[i], '#');
+        if (mark)
+            snprintf(name[i], sizeof name[i], "%.*s%zu%s", (int)(mark - pattern[i]), pattern[i],
+                     layer, mark + 1);
+        else
+            snprintf(name[i], sizeof name[i], "%s", pattern[i]);
+        double *v = tensor(f, name[i], rows, cols);
+        if (v) return v;
+    }
+    fail("neither %s nor %s", name[0], name[1]);
+}
+
+/* ---- config.json ---- */
+
+static double number(const json_t *j, const char *key, double otherwise)
+{
+    const json_t *v = json_object_get(j, key);
+    return json_is_number(v) ? json_number_value(v) : otherwise;
+}
+
+static size_t count_of(const json_t *j, const char *key, size_t otherwise)
+{
+    return (size_t)number(j, key, (double)otherwise);
+}
+
+/* f_j = theta^(-2j/E), and for rope_type llama3 long wavelengths are stretched by `factor`, short
+ * ones kept, those between blended. Source: the LLaMA 3.1 frequency rule. */
+static void set_frequencies(struct model *m, const json_t *config)
+{
+    const json_t *p = json_object_get(config, "rope_parameters");
+    const json_t *scaling = json_is_object(p) ? p : json_object_get(config, "rope_scaling");
+    const double theta = number(p, "rope_theta", number(config, "rope_theta", 10000));
+    const char *type = json_string_value(json_object_get(scaling, "rope_type"));
+    const double pi = acos(-1);
+    m->frequency = zeros(m->head_dim / 2, sizeof(double));
+    for (size_t j = 0; j < m->head_dim / 2; j++) {
+        double f = pow(theta, -2.0 * (double)j / (double)m->head_dim);
+        if (type && !strcmp(type, "llama3")) {
+            const double factor = number(scaling, "factor", 1);
+            const double low = number(scaling, "low_freq_factor", 1);
+            const double high = number(scaling, "high_freq_factor", 4);
+            const double turns =
+                number(scaling, "original_max_position_embeddings", 8192) * f / (2 * pi);
+            double keep = (turns - low) / (high - low);
+            keep = keep < 0 ? 0 : keep > 1 ? 1 : keep;
+            f = (1 - keep) * f / factor + keep * f;
+        }
+        m->frequency[j] = f;
+    }
+}
+
+/* Returns whether the head is the embedding. */
+static int read_config(struct model *m, const char *folder)
+{
+    json_t *c = read_json(folder, "config.json");
+    if (!c) fail("%s: no config.json", folder);
+    const char *type = json_string_value(json_object_get(c, "model_type"));
+    const int llada = type && !strcmp(type, "llada");
+    if (!llada && (!type || strcmp(type, "llama"))) fail("model_type %s", type ? type : "missing");
+    const int hf = !json_object_get(c, "d_model"); /* keys as in LLaMA's file */
+    m->causal = !llada;
+    m->width = count_of(c, hf ? "hidden_size" : "d_model", 0);
+    m->layers = count_of(c, hf ? "num_hidden_layers" : "n_layers", 0);
+    m->heads = count_of(c, hf ? "num_attention_heads" : "n_heads", 0);
+    m->kv_heads = count_of(c, hf ? "num_key_value_heads" : "n_kv_heads", m->heads);
+    m->head_dim = count_of(c, "head_dim", m->width / m->heads);
+    m->ffn = count_of(c, hf ? "intermediate_size" : "mlp_hidden_size", 0);
+    m->vocab = count_of(c, "embedding_size", count_of(c, "vocab_size", 0));
+    m->eps = number(c, "rms_norm_eps", 1e-5);
+    m->mask = (long)number(c, "mask_token_id", -1);
+    const json_t *eos = json_object_get(c, "eos_token_id");
+    if (json_is_array(eos)) eos = json_array_get(eos, 0);
+    m->eos = json_is_number(eos) ? (long)json_number_value(eos) : -1;
+    const json_t *tied = json_object_get(c, hf ? "tie_word_embeddings" : "weight_tying");
+    const int is_tied = tied ? json_is_true(tied) : !hf;
+    set_frequencies(m, c);
+    json_decref(c);
+    return is_tied;
+}
+
+static void load_layer(struct model *m, struct files *f, size_t i)
+{
+#define B "model.transformer.blocks.#."
+#define L "model.layers.#."
+    struct layer *y = &m->layer[i];
+    const size_t d = m->width, q = m->heads * m->head_dim, k = m->kv_heads * m->head_dim;
+    y->attn_norm = tensor_either(f, B "attn_norm.weight", L "input_layernorm.weight", i, d, 0);
+    y->q = tensor_either(f, B "q_proj.weight", L "self_attn.q_proj.weight", i, q, d);
+    y->k = tensor_either(f, B "k_proj.weight", L "self_attn.k_proj.weight", i, k, d);
+    y->v = tensor_either(f, B "v_proj.weight", L "self_attn.v_proj.weight", i, k, d);
+    y->o = tensor_either(f, B "attn_out.weight", L "self_attn.o_proj.weight", i, d, q);
+    y->ffn_norm =
+        tensor_either(f, B "ff_norm.weight", L "post_attention_layernorm.weight", i, d, 0);
+    y->gate = tensor_either(f, B "ff_proj.weight", L "mlp.gate_proj.weight", i, m->ffn, d);
+    y->up = tensor_either(f, B "up_proj.weight", L "mlp.up_proj.weight", i, m->ffn, d);
+    y->down = tensor_either(f, B "ff_out.weight", L "mlp.down_proj.weight", i, d, m->ffn);
+#undef B
+#undef L
+}
+
+void model_load(struct model *m, const char *folder)
+{
+    struct files *f = zeros(1, sizeof *f);
+    memset(m, 0, sizeof *m);
+    const int tied = read_config(m, folder);
+    f->folder = folder;
+    json_t *index = read_json(folder, "model.safetensors.index.json");
+    f->index = json_object_get(index, "weight_map");
+    m->embed = tensor_either(f, "model.transformer.wte.weight", "model.embed_tokens.weight", 0,
+                             m->vocab, m->width);
+    m->norm = tensor_either(f, "model.transformer.ln_f.weight", "model.norm.weight", 0, m->width,
+                            0);
+    m->head = tied ? m->embed : tensor_either(f, "model.transformer.ff_out.weight",
+                                              "lm_head.weight", 0, m->vocab, m->width);
+    m->layer = zeros(m->layers, sizeof *m->layer);
+    for (size_t i = 0; i < m->layers; i++)
+        load_layer(m, f, i);
+    for (size_t i = 0; i < f->count; i++) {
+        free(f->shard[i].bytes);
+        json_decref(f->shard[i].header);
+    }
+    json_decref(index);
+    free(f);
+}
+
+void model_free(struct model *m)
+{
+    for (size_t i = 0; i < m->layers; i++) {
+        struct layer *y = &m->layer[i];
+        double *const all[] = {y->attn_norm, y->q,    y->k,  y->v,   y->o,
+                               y->ffn_norm,  y->gate, y->up, y->down};
+        for (size_t j = 0; j < sizeof all / sizeof *all; j++)
+            free(all[j]);
+    }
+    if (m->head != m->embed) free(m->head);
+    free(m->embed);
+    free(m->norm);
+    free(m->layer);
+    free(m->frequency);
+}
+
+/* ---- the forward pass ---- */
+
+/* y[n][rows] = x[n][cols] w[rows][cols]^T */
+static void product(const double *x, const double *w, size_t n, size_t rows, size_t cols, double *y)
+{
+    for (size_t t = 0; t < n; t++)
+        for (size_t r = 0; r < rows; r++) {
+            double sum = 0;
+            for (size_t c = 0; c < cols; c++)
+                sum += x[t * cols + c] * w[r * cols + c];
+            y[t * rows + r] = sum;
+        }
+}
+
+static void normalize(const struct model *m, const double *x, const double *weight, size_t n,
+                      double *y)
+{
+    for (size_t t = 0; t < n; t++) {
+        double sum = 0;
+        for (size_t i = 0; i < m->width; i++)
+            sum += x[t * m->width + i] * x[t * m->width + i];
+        const double scale = 1 / sqrt(sum / (double)m->width + m->eps);
+        for (size_t i = 0; i < m->width; i++)
+            y[t * m->width + i] = x[t * m->width + i] * scale * weight[i];
+    }
+}
+
+static void rotate(const struct model *m, double *x, size_t n, size_t heads)
+{
+    const size_t half = m->head_dim / 2;
+    for (size_t t = 0; t < n; t++)
+        for (size_t h = 0; h < heads; h++) {
+            double *v = x + (t * heads + h) * m->head_dim;
+            for (size_t j = 0; j < half; j++) {
+                const double a = (double)t * m->frequency[j], p = v[j], q = v[j + half];
+                v[j] = p * cos(a) - q * sin(a);
+                v[j + half] = q * cos(a) + p * sin(a);
+            }
+        }
+}
+
+static void attend(const struct model *m, const double *q, const double *k, const double *v,
+                   size_t n, double *out)
+{
+    const size_t e = m->head_dim, group = m->heads / m->kv_heads;
+    double *weight = zeros(n, sizeof *weight);
+    for (size_t t = 0; t < n; t++)
+        for (size_t h = 0; h < m->heads; h++) {
+            const size_t seen = m->causal ? t + 1 : n;
+            double top = -INFINITY, total = 0;
+            for (size_t s = 0; s < seen; s++) {
+                double dot = 0;
+                for (size_t i = 0; i < e; i++)
+                    dot += q[(t * m->heads + h) * e + i] * k[(s * m->kv_heads + h / group) * e + i];
+                weight[s] = dot / sqrt((double)e);
+                if (weight[s] > top) top = weight[s];
+            }
+            for (size_t s = 0; s < seen; s++)
+                total += weight[s] = exp(weight[s] - top);
+            for (size_t i = 0; i < e; i++) {
+                double sum = 0;
+                for (size_t s = 0; s < seen; s++)
+                    sum += weight[s] / total * v[(s * m->kv_heads + h / group) * e + i];
+                out[(t * m->heads + h) * e + i] = sum;
+            }
+        }
+    free(weight);
+}
+
+static void add(double *x, const double *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] += y[i];
+}
+
+static void block(const struct model *m, const struct layer *y, double *x, size_t n)
+{
+    const size_t d = m->width, wq = m->heads * m->head_dim, wk = m->kv_heads * m->head_dim;
+    double *h = zeros(n * d, sizeof *h), *q = zeros(n * wq, sizeof *q);
+    double *k = zeros(n * wk, sizeof *k), *v = zeros(n * wk, sizeof *v);
+    double *mix = zeros(n * wq, sizeof *mix);
+    double *gate = zeros(n * m->ffn, sizeof *gate), *up = zeros(n * m->ffn, sizeof *up);
+    normalize(m, x, y->attn_norm, n, h);
+    product(h, y->q, n, wq, d, q);
+    product(h, y->k, n, wk, d, k);
+    product(h, y->v, n, wk, d, v);
+    rotate(m, q, n, m->heads);
+    rotate(m, k, n, m->kv_heads);
+    attend(m, q, k, v, n, mix);
+    product(mix, y->o, n, d, wq, h);
+    add(x, h, n * d);
+    normalize(m, x, y->ffn_norm, n, h);
+    product(h, y->gate, n, m->ffn, d, gate);
+    product(h, y->up, n, m->ffn, d, up);
+    for (size_t i = 0; i < n * m->ffn; i++)
+        gate[i] = gate[i] / (1 + exp(-gate[i])) * up[i];
+    product(gate, y->down, n, d, m->ffn, h);
+    add(x, h, n * d);
+    double *const work[] = {h, q, k, v, mix, gate, up};
+    for (size_t i = 0; i < sizeof work / sizeof *work; i++)
+        free(work[i]);
+}
+
+void model_logits(const struct model *m, const long *ids, size_t n, double *logits)
+{
+    const size_t d = m->width;
+    double *x = zeros(n * d, sizeof *x), *h = zeros(n * d, sizeof *h);
+    for (size_t t = 0; t < n; t++) {
+        if (ids[t] < 0 || (size_t)ids[t] >= m->vocab) fail("id %ld of %zu", ids[t], m->vocab);
+        memcpy(x + t * d, m->embed + (size_t)ids[t] * d, d * sizeof *x);
+    }
+    for (size_t i = 0; i < m->layers; i++)
+        block(m, &m->layer[i], x, n);
+    normalize(m, x, m->norm, n, h);
+    product(h, m->head, n, m->vocab, d, logits);
+    free(x);
+    free(h);
+}
+
+double model_nll(const double *logits, size_t n, size_t id)
+{
+    double top = logits[0], sum = 0;
+    for (size_t i = 1; i < n; i++)
+        if (logits[i] > top) top = logits[i];
+    for (size_t i = 0; i < n; i++)
+        sum += exp(logits[i] - top);
+    return top + log(sum) - logits[id];
+}

@@ -1,0 +1,40 @@
+/* model.h - a LLaMA- or LLaDA-type network in double precision, written apart from the engine.
+ *
+ * Nothing here includes or resembles lib/ or kernels/: plain loops over whole sequences, every
+ * number a double, no cache. It is slow and for tiny checkpoints only; it is what the engine is
+ * compared with. Errors end the program (exit 70), since only tests run it.
+ */
+#ifndef TESTS_REFERENCE_MODEL_H
+#define TESTS_REFERENCE_MODEL_H
+
+#include <stddef.h>
+
+struct layer {
+    double *attn_norm, *q, *k, *v, *o, *ffn_norm, *gate, *up, *down;
+};
+
+struct model {
+    int causal; /* 1 llama: attends to itself and before; 0 llada: to everything */
+    size_t width, layers, heads, kv_heads, head_dim, ffn, vocab;
+    double eps;
+    double *frequency; /* [head_dim / 2], radians a position */
+    double *embed, *head, *norm;
+    struct layer *layer;
+    long mask, eos; /* from config.json; -1: not there (eos: the first of a list) */
+};
+
+/* Reads a folder in the Hugging Face layout: config.json and *.safetensors (F32, F16, BF16). */
+void model_load(struct model *m, const char *folder);
+
+/* logits[n][vocab] of ids[n], the sequence starting at position 0. */
+void model_logits(const struct model *m, const long *ids, size_t n, double *logits);
+
+void model_free(struct model *m);
+
+/* -log softmax(logits)[id] over n entries. */
+double model_nll(const double *logits, size_t n, size_t id);
+
+/* Prints "reference: ..." on standard error and ends with 70. */
+_Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

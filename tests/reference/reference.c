@@ -1,0 +1,317 @@
+/* reference - a request (JSON, one object) in, an answer (JSON) out: generation and likelihood of a
+ * tiny checkpoint in double precision, written apart from the engine.
+ *
+ *   {"op":"logits","model":DIR,"ids":[...]}                       -> {"logits":[[...]]}
+ *   {"op":"generate", ..., "max_new":N, "stop":[ids]}             -> {"ids","gaps"}: greedy; gaps =
+ *       best logit minus second best at each step. The stop id is not part of ids.
+ *   {"op":"score", ...}                     -> {"nll","scored_tokens"}: from the second id on
+ *   {"op":"masked", ..., "masked":[positions]} -> {"nll"}: sum of -log p(id) at positions that the
+ *       network sees as masks
+ *   {"op":"diffuse", ..., "gen_length","block_length","steps","cfg_scale","logits_eos_inf",
+ *    "confidence_eos_eot_inf","eos","eot"}                        -> {"ids","min_logit_gap",
+ *       "min_confidence_gap","commits"}: commits = the positions of the canvas written at each
+ *       step; the gaps are the closest decisions of the run (null: none was open)
+ *
+ * The sampler is LLaDA's published one at temperature 0 (generate.py, low-confidence remasking). */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/reference/model.h"
+
+static void *room(size_t n, size_t size)
+{
+    void *p = calloc(n ? n : 1, size);
+    if (!p) fail("no memory");
+    return p;
+}
+
+static long asked(const json_t *request, const char *key, long otherwise)
+{
+    const json_t *v = json_object_get(request, key);
+    return json_is_number(v) ? (long)json_number_value(v) : otherwise;
+}
+
+/* The numbers of an array with room for `more` behind them. */
+static long *numbers(const json_t *request, const char *key, size_t more, size_t *n)
+{
+    const json_t *a = json_object_get(request, key);
+    *n = json_array_size(a);
+    long *v = room(*n + more, sizeof *v);
+    for (size_t i = 0; i < *n; i++)
+        v[i] = (long)json_integer_value(json_array_get(a, i));
+    return v;
+}
+
+static json_t *array_of(const long *v, size_t n)
+{
+    json_t *a = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(a, json_integer(v[i]));
+    return a;
+}
+
+/* Lowest index of the greatest; *gap: by how much it leads. */
+static size_t best(const double *v, size_t n, double *gap)
+{
+    size_t top = 0;
+    double second = -INFINITY;
+    for (size_t i = 1; i < n; i++)
+        if (v[i] > v[top]) {
+            second = v[top];
+            top = i;
+        } else if (v[i] > second) {
+            second = v[i];
+        }
+    *gap = v[top] - second;
+    return top;
+}
+
+static json_t *answer_logits(const struct model *m, const json_t *request)
+{
+    size_t n;
+    long *ids = numbers(request, "ids", 0, &n);
+    double *logits = room(n * m->vocab, sizeof *logits);
+    json_t *rows = json_array();
+    model_logits(m, ids, n, logits);
+    for (size_t t = 0; t < n; t++) {
+        json_t *row = json_array();
+        for (size_t i = 0; i < m->vocab; i++)
+            json_array_append_new(row, json_real(logits[t * m->vocab + i]));
+        json_array_append_new(rows, row);
+    }
+    free(ids);
+    free(logits);
+    return json_pack("{s:o}", "logits", rows);
+}
+
+static int is_among(long id, const long *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (v[i] == id) return 1;
+    return 0;
+}
+
+static json_t *answer_generate(const struct model *m, const json_t *request)
+{
+    const size_t max_new = (size_t)asked(request, "max_new", 16);
+    size_t n, n_stop;
+    long *ids = numbers(request, "ids", max_new, &n), *stop = numbers(request, "stop", 0, &n_stop);
+    const size_t prompt = n;
+    double *logits = room((n + max_new) * m->vocab, sizeof *logits), gap;
+    json_t *gaps = json_array();
+    while (n < prompt + max_new) {
+        model_logits(m, ids, n, logits);
+        const long id = (long)best(logits + (n - 1) * m->vocab, m->vocab, &gap);
+        json_array_append_new(gaps, json_real(gap));
+        if (is_among(id, stop, n_stop)) break;
+        ids[n++] = id;
+    }
+    json_t *out = json_pack("{s:o,s:o}", "ids", array_of(ids + prompt, n - prompt), "gaps", gaps);
+    free(ids);
+    free(stop);
+    free(logits);
+    return out;
+}
+
+static json_t *answer_score(const struct model *m, const json_t *request)
+{
+    size_t n;
+    long *ids = numbers(request, "ids", 0, &n);
+    double *logits = room(n * m->vocab, sizeof *logits), nll = 0;
+    model_logits(m, ids, n, logits);
+    for (size_t t = 1; t < n; t++)
+        nll += model_nll(logits + (t - 1) * m->vocab, m->vocab, (size_t)ids[t]);
+    free(ids);
+    free(logits);
+    return json_pack("{s:f,s:I}", "nll", nll, "scored_tokens", (json_int_t)(n ? n - 1 : 0));
+}
+
+static json_t *answer_masked(const struct model *m, const json_t *request)
+{
+    size_t n, n_masked;
+    long *ids = numbers(request, "ids", 0, &n), *seen = numbers(request, "ids", 0, &n);
+    long *masked = numbers(request, "masked", 0, &n_masked);
+    double *logits = room(n * m->vocab, sizeof *logits), nll = 0;
+    for (size_t i = 0; i < n_masked; i++) {
+        if (masked[i] < 0 || (size_t)masked[i] >= n) fail("masked position %ld", masked[i]);
+        seen[masked[i]] = asked(request, "mask", m->mask);
+    }
+    model_logits(m, seen, n, logits);
+    for (size_t i = 0; i < n_masked; i++) {
+        const size_t t = (size_t)masked[i];
+        nll += model_nll(logits + t * m->vocab, m->vocab, (size_t)ids[t]);
+    }
+    free(ids);
+    free(seen);
+    free(masked);
+    free(logits);
+    return json_pack("{s:f}", "nll", nll);
+}
+
+/* ---- LLaDA's sampler ---- */
+
+struct diffusion {
+    const struct model *m;
+    size_t prompt, gen, block, steps;
+    double cfg;
+    int logits_eos_inf, confidence_inf;
+    long mask, eos, eot;
+    long *x, *bare;             /* [prompt + gen]; bare: the prompt masked too */
+    double *logits, *unguided;  /* [prompt + gen][vocab] */
+    double *lead, *confidence;  /* [prompt + gen] of the choice at each position */
+    long *choice;
+    double min_lead, min_confidence;
+    json_t *commits;
+};
+
+/* logits = u + (w + 1)(c - u), u from the sequence whose prompt is masked. */
+static void guided_logits(struct diffusion *d)
+{
+    const size_t n = d->prompt + d->gen, v = d->m->vocab;
+    model_logits(d->m, d->x, n, d->logits);
+    if (d->cfg <= 0) return;
+    for (size_t t = 0; t < n; t++)
+        d->bare[t] = t < d->prompt ? d->mask : d->x[t];
+    model_logits(d->m, d->bare, n, d->unguided);
+    for (size_t i = 0; i < n * v; i++)
+        d->logits[i] = d->unguided[i] + (d->cfg + 1) * (d->logits[i] - d->unguided[i]);
+}
+
+/* What would be written at each position, and how sure: the probability at temperature 1. */
+static void choose(struct diffusion *d)
+{
+    const size_t v = d->m->vocab;
+    for (size_t t = 0; t < d->prompt + d->gen; t++) {
+        double *row = d->logits + t * v;
+        if (d->logits_eos_inf) row[d->eos] = -INFINITY;
+        d->choice[t] = (long)best(row, v, &d->lead[t]);
+        if (d->confidence_inf) {
+            row[d->eos] = -INFINITY;
+            if (d->eot >= 0) row[d->eot] = -INFINITY;
+        }
+        d->confidence[t] = exp(-model_nll(row, v, (size_t)d->choice[t]));
+    }
+}
+
+/* The masked position before `end` of greatest confidence, the lowest on ties; -1: none is left. An
+ * earlier block may hold masks still: a mask id can be what the network wrote there. */
+static long most_sure(const struct diffusion *d, size_t end, const unsigned char *taken)
+{
+    long top = -1;
+    for (size_t t = 0; t < end; t++)
+        if (d->x[t] == d->mask && !taken[t] &&
+            (top < 0 || d->confidence[t] > d->confidence[(size_t)top]))
+            top = (long)t;
+    return top;
+}
+
+/* Writes the `count` most sure positions up to the end of the block. */
+static void commit(struct diffusion *d, size_t end, size_t count)
+{
+    unsigned char *taken = room(d->prompt + d->gen, 1);
+    json_t *positions = json_array();
+    double last = 0;
+    for (size_t i = 0; i < count; i++) {
+        const long t = most_sure(d, end, taken);
+        taken[t] = 1;
+        last = d->confidence[t];
+        if (d->lead[t] < d->min_lead) d->min_lead = d->lead[t];
+        json_array_append_new(positions, json_integer((json_int_t)t - (json_int_t)d->prompt));
+    }
+    const long next = most_sure(d, end, taken);
+    /* Two zeros are equal by rule (a forbidden token), not by chance: no rounding can part them. */
+    if (count && next >= 0 && !(last == 0 && d->confidence[next] == 0)) {
+        const double gap = last - d->confidence[next];
+        if (gap < d->min_confidence) d->min_confidence = gap;
+    }
+    for (size_t t = 0; t < end; t++)
+        if (taken[t]) d->x[t] = d->choice[t];
+    json_array_append_new(d->commits, positions);
+    free(taken);
+}
+
+static void run_blocks(struct diffusion *d)
+{
+    const size_t blocks = d->gen / d->block, steps = d->steps / blocks;
+    for (size_t b = 0; b < blocks; b++)
+        for (size_t i = 0; i < steps; i++) {
+            guided_logits(d);
+            choose(d);
+            commit(d, d->prompt + (b + 1) * d->block,
+                   d->block / steps + (i < d->block % steps));
+        }
+}
+
+static json_t *gap_value(double gap)
+{
+    return isfinite(gap) ? json_real(gap) : json_null();
+}
+
+static json_t *answer_diffuse(const struct model *m, const json_t *request)
+{
+    struct diffusion d = {.m = m, .gen = (size_t)asked(request, "gen_length", 16)};
+    d.block = (size_t)asked(request, "block_length", (long)d.gen);
+    d.steps = (size_t)asked(request, "steps", (long)d.gen);
+    d.cfg = json_number_value(json_object_get(request, "cfg_scale"));
+    d.logits_eos_inf = json_is_true(json_object_get(request, "logits_eos_inf"));
+    d.confidence_inf = json_is_true(json_object_get(request, "confidence_eos_eot_inf"));
+    d.mask = asked(request, "mask", m->mask);
+    d.eos = asked(request, "eos", m->eos);
+    d.eot = asked(request, "eot", -1);
+    if (!d.block || d.gen % d.block || d.steps % (d.gen / d.block) || !d.steps)
+        fail("block must divide gen_length, and the blocks the steps");
+    if (d.mask < 0 || d.eos < 0) fail("mask and eos must be known");
+    d.x = numbers(request, "ids", d.gen, &d.prompt);
+    const size_t n = d.prompt + d.gen;
+    d.bare = room(n, sizeof *d.bare);
+    d.choice = room(n, sizeof *d.choice);
+    d.lead = room(n, sizeof *d.lead);
+    d.confidence = room(n, sizeof *d.confidence);
+    d.logits = room(n * m->vocab, sizeof *d.logits);
+    d.unguided = room(n * m->vocab, sizeof *d.unguided);
+    d.min_lead = d.min_confidence = INFINITY;
+    d.commits = json_array();
+    for (size_t t = d.prompt; t < n; t++)
+        d.x[t] = d.mask;
+    run_blocks(&d);
+    json_t *out = json_pack("{s:o,s:o,s:o,s:o}", "ids", array_of(d.x + d.prompt, d.gen),
+                            "min_logit_gap", gap_value(d.min_lead), "min_confidence_gap",
+                            gap_value(d.min_confidence), "commits", d.commits);
+    free(d.x);
+    free(d.bare);
+    free(d.choice);
+    free(d.lead);
+    free(d.confidence);
+    free(d.logits);
+    free(d.unguided);
+    return out;
+}
+
+int main(void)
+{
+    static const struct {
+        const char *name;
+        json_t *(*answer)(const struct model *m, const json_t *request);
+    } ops[] = {{"logits", answer_logits}, {"generate", answer_generate}, {"score", answer_score},
+               {"masked", answer_masked}, {"diffuse", answer_diffuse}};
+    json_error_t e;
+    struct model m;
+    json_t *request = json_loadf(stdin, 0, &e);
+    const char *op = json_string_value(json_object_get(request, "op"));
+    const char *folder = json_string_value(json_object_get(request, "model"));
+    if (!op || !folder) fail("a request has op and model");
+    model_load(&m, folder);
+    json_t *answer = NULL;
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (!strcmp(op, ops[i].name)) answer = ops[i].answer(&m, request);
+    if (!answer) fail("unknown op %s", op);
+    json_dumpf(answer, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    putchar('\n');
+    json_decref(answer);
+    json_decref(request);
+    model_free(&m);
+    return fflush(stdout) ? 74 : 0;
+}

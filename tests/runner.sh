@@ -1,0 +1,30 @@
+# runner.sh - tests/run counts what TAP programs say, and sees what they do not say.
+. tests/house/tap.sh
+
+# says COUNTS STATUS TEXT PROGRAM: the last line and the exit status of tests/run on one program.
+says()
+{
+    local want=$1 status=$2 text=$3 program=$scratch/$4 said got=0
+    said=$(BUILD=$scratch/build TEST_TIMEOUT=2 tests/run "$program" 2>&1) || got=$?
+    [ "$(tail -n 1 <<<"$said")" = "$want" ] && [ "$got" -eq "$status" ]
+    ok $? "$text: $want"
+}
+
+plant good.sh <<<'echo 1..2; echo "ok 1 - a"; echo "ok 2 # skip no device"'
+plant bad.sh <<<'echo "ok 1"; echo "not ok 2 - b"; echo 1..2; exit 1'
+plant crash.sh <<<'echo "ok 1"; kill -SEGV $$'
+plant short.sh <<<'echo 1..3; echo "ok 1"'
+plant planless.sh <<<'echo "ok 1"'
+plant slow.sh <<<'echo 1..1; echo "ok 1"; sleep 30'
+plant none.sh <<<'echo "1..0 # SKIP nothing here"'
+plant cli.bats <<<'@test "truth" { true; }'
+says "1 passed, 0 failed, 1 skipped" 0 "a good program" good.sh
+says "1 passed, 1 failed" 1 "a failing test" bad.sh
+says "1 passed, 1 failed" 1 "a crash" crash.sh
+says "1 passed, 1 failed" 1 "fewer tests than planned" short.sh
+says "1 passed, 1 failed" 1 "no plan" planless.sh
+says "1 passed, 1 failed" 1 "too slow" slow.sh
+says "0 passed, 0 failed, 1 skipped" 1 "nothing at all was run" none.sh
+says "0 passed, 1 failed" 1 "a program that is not there" absent.sh
+says "1 passed, 0 failed" 0 "bats" cli.bats
+finish

@@ -1,0 +1,280 @@
+/* Records: what is written can be read and verified; what was cut or edited is found. */
+#include "lib/io/rec.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/mem.h"
+#include "tests/tap.h"
+
+#define ENVELOPE(kind) "{\"schema\":\"crossover/1\",\"kind\":\"" kind "\",\"run\":\"local\""
+
+static char folder[] = "/tmp/test-rec.XXXXXX";
+
+static char *path_of(const char *name)
+{
+    return mem_format("%s/%s", folder, name);
+}
+
+static char *file_with(const char *name, const char *bytes, size_t n)
+{
+    char *path = path_of(name);
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(bytes, 1, n, f) != n || fclose(f))
+        err_machine(__FILE__, __LINE__, "cannot write a test file");
+    return path;
+}
+
+static char *text_of(const char *path)
+{
+    struct buf b = {0};
+    struct err e = {0};
+    if (file_read(path, 1 << 20, &b, &e))
+        return mem_text("");
+    return b.data;
+}
+
+/* Writes meta, two records and end to a new file; returns its path. */
+static char *write_stream(const char *name)
+{
+    char *path = path_of(name), *argv[] = {"tool", "-x"};
+    struct common c = COMMON_DEFAULTS;
+    struct rec_writer w;
+    struct err e = {0};
+    c.output = path;
+    c.seed = 7;
+    ok(!rec_open(&w, &c, "tool", 2, argv, json_pack("{s:s}", "extra", "kept"), &e), "opens %s",
+       name);
+    ok(!rec_write(&w, "metric", json_pack("{s:f, s:s}", "value", 0.1, "kind", "ignored"), &e),
+       "writes a record");
+    json_t *r = json_pack("{s:s, s:i}", "kind", "odd", "x", 1);
+    ok(!rec_pass(&w, r, &e), "passes a record of an unknown kind");
+    json_decref(r);
+    ok(!rec_close(&w, "ok", &e), "closes: %s", e.text);
+    return path;
+}
+
+/* Reads all; returns the number of records, *bad counts refused lines, *last keeps the message. */
+static int read_all(const char *const *paths, size_t n, int *bad, struct err *last)
+{
+    struct err e = {0};
+    json_t *record;
+    int got, good = 0;
+    struct rec_reader *r = rec_read_open(paths, n, &e);
+    *bad = 0;
+    *last = e;
+    while (r && (got = rec_read(r, &record, &e)) != 0) {
+        if (got > 0) {
+            good++;
+            json_decref(record);
+            continue;
+        }
+        *last = e;
+        e = (struct err){0};
+        (*bad)++;
+    }
+    rec_read_close(r);
+    return good;
+}
+
+static int read_text(const char *bytes, size_t n, int *bad, struct err *last)
+{
+    char *path = file_with("text.ndjson", bytes, n);
+    const char *p = path;
+    int good = read_all(&p, 1, bad, last);
+    free(path);
+    return good;
+}
+
+static void test_members(void)
+{
+    json_t *o = json_pack("{s:s, s:i, s:n}", "t", "text", "i", 5, "z");
+    rec_set_number(o, "x", 1.5, "never");
+    rec_set_number(o, "y", (double)NAN, "not measured");
+    rec_set_int(o, "n", 1 << 20);
+    ok(!strcmp(rec_kind(o), ""), "kind of a record without one is empty");
+    ok(rec_text(o, "t") && !rec_text(o, "i") && !rec_text(o, "none"), "rec_text only for texts");
+    ok(rec_number(o, "i") == 5 && rec_number(o, "x") == 1.5, "rec_number of integer and real");
+    ok(isnan(rec_number(o, "t")) && isnan(rec_number(o, "z")), "rec_number of others is NaN");
+    ok(rec_int(o, "n", 0) == 1 << 20 && rec_int(o, "x", -3) == -3, "rec_int");
+    ok(json_is_null(json_object_get(o, "y")) &&
+       !strcmp(rec_text(o, "y_reason"), "not measured"), "NaN becomes null with a reason");
+    json_decref(o);
+}
+
+static void test_round_trip(void)
+{
+    char *path = write_stream("a.ndjson"), *text = text_of(path);
+    const char *paths[] = {path, path};
+    struct err e;
+    int bad;
+    ok(!strncmp(text, ENVELOPE("meta") ",\"tool\":", sizeof(ENVELOPE("meta")) + 7),
+       "meta is first, its members in order");
+    ok(strstr(text, "\"extra\":\"kept\"") != NULL, "extra members are in meta");
+    ok(strstr(text, ENVELOPE("metric") ",\"value\":0.1}\n") != NULL,
+       "a record has its envelope first, 15 digits, no second kind");
+    ok(strstr(text, "\n{\"kind\":\"odd\",\"x\":1}\n") != NULL, "a passed record is unchanged");
+    ok(read_all(paths, 1, &bad, &e) == 4 && bad == 0, "it reads back and verifies");
+    ok(read_all(paths, 2, &bad, &e) == 8 && bad == 0, "so do two files in a row");
+    char *twice = mem_format("%s%s", text, text), *cut = strstr(text, "{\"kind\":\"odd\"");
+    ok(read_text(twice, strlen(twice), &bad, &e) == 8 && bad == 0, "and two streams in one file");
+    ok(read_text(text, (size_t)(cut - text), &bad, &e) == 2 && bad == 1 && strstr(e.text, "cut"),
+       "a stream without end is found: %s", e.text);
+    char *edited = mem_text(text);
+    memcpy(strstr(edited, "0.1"), "0.2", 3);
+    ok(read_text(edited, strlen(edited), &bad, &e) == 3 && bad == 1 && strstr(e.text, "sha256"),
+       "an edited byte is found: %s", e.text);
+    struct buf less = {0};
+    buf_put(&less, text, (size_t)(cut - text));
+    buf_text(&less, strchr(cut, '\n') + 1);
+    ok(read_text(less.data, less.len, &bad, &e) == 2 && bad == 1 && strstr(e.text, "2 records"),
+       "a missing record is found: %s", e.text);
+    struct buf crlf = {0};
+    for (const char *p = text; *p; p++)
+        buf_text(&crlf, *p == '\n' ? "\r\n\r\n" : (char[]){*p, 0});
+    ok(read_text(crlf.data, crlf.len, &bad, &e) == 4 && bad == 0,
+       "converted line ends still verify");
+    buf_free(&less);
+    buf_free(&crlf);
+    free(edited);
+    free(twice);
+    free(text);
+    free(path);
+}
+
+#define READ(s) read_text(s, sizeof(s) - 1, &bad, &e)
+
+static void test_lines(void)
+{
+    struct err e;
+    int bad;
+    ok(READ("{\"a\":1}\r\n\n \t\n{\"a\":2}") == 2 && bad == 0,
+       "CRLF, blank lines, no newline at the end");
+    ok(READ("") == 0 && bad == 0, "nothing is no records");
+    ok(READ("\xef\xbb\xbf{\"a\":1}\n") == 0 && bad == 1 && strstr(e.text, "byte order mark"),
+       "a byte order mark is refused");
+    ok(READ("{\"a\":1}\n{\"a\":}\n{\"a\":3}\n") == 2 && bad == 1 && strstr(e.text, ":2: "),
+       "a bad line is named, the next is read: %s", e.text);
+    ok(READ("{\"a\":\"x\0y\"}\n{}\n") == 1 && bad == 1 && strstr(e.text, "NUL"), "NUL byte");
+    ok(READ("{\"a\":1,\"a\":2}\n") == 0 && bad == 1, "a key that is there twice");
+    ok(READ("{\"a\":NaN}\n") == 0 && bad == 1, "NaN");
+    ok(READ("[1]\n7\n{\"a\":1} {\"b\":2}\n") == 0 && bad == 3, "no objects");
+    ok(READ("{\"a\":\"\xc0\x80\"}\n") == 0 && bad == 1, "invalid UTF-8");
+    ok(READ("{\"schema\":\"crossover/2\"}\n{\"schema\":\"crossover/1.4\"}\n") == 1 && bad == 1 &&
+       e.code == EXIT_BAD_DATA, "another schema is refused, a minor version is not");
+    const char *none[] = {"/nonexistent/x.ndjson"};
+    ok(read_all(none, 1, &bad, &e) == 0 && e.code == EXIT_NO_INPUT, "a missing file: %s", e.text);
+    const char *dir[] = {folder};
+    ok(read_all(dir, 1, &bad, &e) == 0 && e.code == EXIT_NO_INPUT, "a folder: %s", e.text);
+}
+
+static void test_long_line(void)
+{
+    size_t limit = 64 << 20;
+    char *big = mem_alloc(limit + 64), *p = big;
+    struct err e;
+    int bad;
+    p += sprintf(p, "{\"a\":\"");
+    memset(p, 'x', limit);
+    memcpy(p + limit, "\"}\n{}\n", 6);
+    ok(read_text(big, (size_t)(p - big) + limit + 6, &bad, &e) == 1 && bad == 1,
+       "a line of more than 64 MiB is refused, the next is read");
+    free(big);
+}
+
+static void test_counts(void)
+{
+    char *path = path_of("counts.ndjson"), *argv[] = {"tool"};
+    struct common c = COMMON_DEFAULTS;
+    struct rec_writer w;
+    struct err e = {0}, what = {EXIT_BAD_DATA, "it broke"};
+    c.output = path;
+    ok(!rec_open(&w, &c, "tool", 1, argv, NULL, &e), "opens");
+    ok(!rec_error(&w, &what, "line 3", &e), "an error record");
+    ok(!rec_error(&w, &what, "caf\xe9:1", &e), "an error at a name that is not UTF-8");
+    ok(!rec_write(&w, "generation", json_pack("{s:s}", "status", "oom"), &e), "an oom");
+    ok(!rec_write(&w, "generation", json_pack("{s:s, s:s}", "status", "ok", "run", "r2"), &e),
+       "a good one of another run");
+    json_t *meta = json_pack("{s:s, s:s}", "kind", "meta", "tool", "x");
+    json_t *end = json_pack("{s:s, s:i}", "kind", "end", "records", 99);
+    ok(!rec_pass(&w, meta, &e) && !rec_pass(&w, end, &e), "foreign meta and end");
+    ok(w.records == 5 && w.failed == 3, "5 records, 3 failed");
+    ok(rec_write(&w, "metric", NULL, &e) && e.code == EXIT_INTERNAL, "no fields, no record");
+    ok(!rec_close(&w, "ok", NULL), "closes");
+    char *text = text_of(path);
+    ok(strstr(text, "\"code\":\"bad_data\",\"message\":\"it broke\",\"where\":\"line 3\"") != NULL,
+       "the error record");
+    ok(strstr(text, "\"where\":\"caf?:1\"") != NULL, "its name");
+    ok(strstr(text, "\"kind\":\"generation\",\"run\":\"r2\"") != NULL, "a record's own run wins");
+    ok(strstr(text, "{\"kind\":\"parent\",\"tool\":\"x\"}") && !strstr(text, ":99"),
+       "a foreign meta is a parent, a foreign end is gone");
+    const char *p = path;
+    int bad;
+    ok(read_all(&p, 1, &bad, &what) == 7 && bad == 0, "it verifies");
+    json_decref(meta);
+    json_decref(end);
+    free(text);
+    free(path);
+}
+
+static int status_of_writing(int ignore_sigpipe, const char *where)
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct common c = COMMON_DEFAULTS;
+        struct rec_writer w;
+        struct err e = {0};
+        char *argv[] = {"tool"};
+        int fds[2];
+        if (where) {
+            if (!freopen(where, "w", stdout))
+                _exit(99);
+        } else if (pipe(fds) || close(fds[0]) || dup2(fds[1], STDOUT_FILENO) < 0) {
+            _exit(99);
+        }
+        signal(SIGPIPE, ignore_sigpipe ? SIG_IGN : SIG_DFL);
+        int bad = rec_open(&w, &c, "tool", 1, argv, NULL, &e);
+        _exit(bad || rec_close(&w, "ok", &e) ? e.code : 0);
+    }
+    int status = -1;
+    waitpid(pid, &status, 0);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void test_broken_outputs(void)
+{
+    ok(status_of_writing(0, "/dev/full") == EXIT_IO, "/dev/full gives 74");
+    ok(status_of_writing(0, NULL) == 141, "a reader that went away ends the writer by SIGPIPE");
+    ok(status_of_writing(1, NULL) == 141, "also when SIGPIPE was ignored");
+}
+
+static void test_machine(void)
+{
+    json_t *a = rec_machine(), *b = rec_machine();
+    const char *print = rec_text(a, "fingerprint");
+    ok(print && strlen(print) == 12 && strspn(print, "0123456789abcdef") == 12,
+       "the fingerprint has 12 hex digits");
+    ok(json_equal(a, b), "the machine is the same twice");
+    ok(rec_int(a, "cores", 0) > 0 && rec_int(a, "memory_bytes", 0) > 0, "cores and memory");
+    json_decref(a);
+    json_decref(b);
+}
+
+int main(void)
+{
+    if (!mkdtemp(folder))
+        err_machine(__FILE__, __LINE__, "mkdtemp failed");
+    test_members();
+    test_round_trip();
+    test_lines();
+    test_long_line();
+    test_counts();
+    test_broken_outputs();
+    test_machine();
+    char *remove = mem_format("rm -rf %s", folder);
+    int status = system(remove);
+    free(remove);
+    return tap_done() || status;
+}

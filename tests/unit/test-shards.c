@@ -1,0 +1,252 @@
+/* test-shards.c - folders of shards: the index, the files and the links between them must agree. */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/mem.h"
+#include "lib/io/safetensors.h"
+#include "tests/tap.h"
+
+static char root[] = "/tmp/test-shards-XXXXXX";
+
+static char *at(const char *name) /* root/name, valid until the eighth call after it */
+{
+    static char names[8][512];
+    static int next;
+    char *p = names[next++ % 8];
+    snprintf(p, 512, "%s/%s", root, name);
+    return p;
+}
+
+static void put_text(const char *to, const char *text)
+{
+    FILE *f = fopen(to, "wb");
+    if (!f || fputs(text, f) == EOF || fclose(f))
+        exit(1);
+}
+
+static void link_to(const char *target, const char *link)
+{
+    if (symlink(target, link))
+        exit(1);
+}
+
+/* A shard with U8 tensors of 4 bytes, named by the letters. */
+static void put_shard(const char *to, const char *letters)
+{
+    struct err e = {0};
+    struct tensor list[8];
+    char names[8][2];
+    size_t n = 0;
+    for (; letters[n]; n++) {
+        memcpy(names[n], (char[]){letters[n], 0}, 2);
+        list[n] = (struct tensor){.name = names[n],
+                                  .dtype = "U8",
+                                  .rank = 1,
+                                  .shape = {4},
+                                  .bytes = 4,
+                                  .data = (const unsigned char *)"data"};
+    }
+    if (tensors_write(to, list, n, NULL, &e))
+        exit(1);
+}
+
+#define INDEX "f/model.safetensors.index.json"
+#define ONE "model-00001-of-00002.safetensors"
+#define TWO "model-00002-of-00002.safetensors"
+#define MAP "\"weight_map\":{\"a\":\"" ONE "\",\"b\":\"" ONE "\",\"c\":\"" TWO "\"}"
+
+/* The good folder: a, b in the first shard, c in the second. */
+static void fresh(void)
+{
+    mkdir(at("f"), 0755);
+    unlink(at("f/model.safetensors"));
+    unlink(at("f/model-00003-of-00003.safetensors"));
+    unlink(at("f/" ONE));
+    unlink(at("f/" TWO));
+    put_shard(at("f/" ONE), "ab");
+    put_shard(at("f/" TWO), "c");
+    put_text(at(INDEX), "{\"metadata\":{\"total_size\":12}," MAP "}");
+}
+
+/* says NULL: opens with n tensors; else `code` and a message with `says`. */
+static void judge(const char *what, int code, const char *says)
+{
+    struct err e = {0};
+    struct tensors *t = tensors_open_folder(at("f"), &e);
+    ok(says ? !t && e.code == code && strstr(e.text, says) : t && tensors_count(t) == 3,
+       "%s: %s", what, says ? e.text : "opens");
+    if (says && !(e.code == code && strstr(e.text, says)))
+        printf("# wanted %d %s, got %d\n", code, says, e.code);
+    tensors_close(t);
+}
+
+static void judge_index(const char *index, const char *says)
+{
+    fresh();
+    put_text(at(INDEX), index);
+    judge(index[0] ? index : "(empty)", EXIT_BAD_DATA, says);
+}
+
+static void test_good(void)
+{
+    struct err e = {0};
+    fresh();
+    judge("two shards", 0, NULL);
+    struct tensors *t = tensors_open_folder(at("f"), &e);
+    ok(t && tensors_files(t) == 2 && tensors_find(t, "c") && !tensors_find(t, "d"), "all found");
+    ok(t && !tensors_unchanged(t, &e) && truncate(at("f/" TWO), 9) == 0 &&
+           tensors_unchanged(t, &e) == -1 && strstr(e.text, TWO),
+       "a cut shard is noticed: %s", e.text);
+    tensors_close(t);
+    fresh();
+    put_text(at(INDEX), "{" MAP "}");
+    judge("no total_size", 0, NULL);
+    unlink(at(INDEX));
+    unlink(at("f/" ONE));
+    unlink(at("f/" TWO));
+    put_shard(at("f/model.safetensors"), "abc");
+    judge("one file", 0, NULL);
+}
+
+static void test_names(void)
+{
+    static const char *const names[] = {"../../etc/passwd", "/etc/passwd", "a/b", "", ".", "..",
+                                        "a b", "a\\u0000", "a\\n", "a\\\\b", "\xc3\xa9"};
+    char index[300];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(index, sizeof index, "{\"weight_map\":{\"a\":\"%s\"}}", names[i]);
+        judge_index(index, "expected a shard name");
+    }
+    struct buf b = {0};
+    buf_text(&b, "{\"weight_map\":{\"a\":\"");
+    for (int i = 0; i < 10240; i++)
+        buf_char(&b, 'n');
+    buf_text(&b, "\"}}");
+    fresh();
+    put_text(at(INDEX), b.data);
+    judge("a name of 10 KB", EXIT_BAD_DATA, "expected a shard name");
+    buf_free(&b);
+}
+
+static void test_index(void)
+{
+    judge_index("", "empty");
+    judge_index("[]", "weight_map");
+    judge_index("{}", "weight_map");
+    judge_index("{\"weight_map\":{}}", "weight_map");
+    judge_index("{\"weight_map\":[]}", "weight_map");
+    judge_index("{\"weight_map\":{\"a\":1}}", "not a string");
+    judge_index("{\"weight_map\":{\"a\":\"" ONE "\",\"a\":\"" TWO "\"}}", "duplicate");
+    judge_index("{\"metadata\":{\"total_size\":13}," MAP "}", "total_size is 13");
+    judge_index("{\"metadata\":{\"total_size\":\"12\"}," MAP "}", "total_size");
+    judge_index("{\"metadata\":{\"total_size\":12.0}," MAP "}", "total_size");
+    judge_index("{\"metadata\":{\"total_size\":-1}," MAP "}", "total_size");
+    judge_index("{\"weight_map\":{\"a\":\"" ONE "\",\"c\":\"" TWO "\"}}", "\"b\" is in " ONE);
+    judge_index("{\"weight_map\":{\"a\":\"" ONE "\",\"b\":\"" TWO "\",\"c\":\"" TWO "\"}}",
+                "\"b\" is in " ONE);
+    judge_index("{\"weight_map\":{\"a\":\"" ONE "\",\"b\":\"" ONE "\",\"c\":\"" TWO
+                "\",\"d\":\"" TWO "\"}}",
+                "\"d\" is not in its shard");
+    judge_index("{\"weight_map\":{\"a\":\"" ONE "\",\"b\":\"" ONE "\"}}", "names 1 shards");
+    judge_index("{\"weight_map\":{\"a\":\"" ONE "\",\"b\":\"model-00003-of-00003.safetensors\"}}",
+                "does not belong");
+    judge_index("{\"weight_map\":{\"a\":\"" ONE "\",\"c\":\"other.safetensors\"}}",
+                "does not belong");
+    judge_index("{\"weight_map\":{\"a\":\"model-00003-of-00002.safetensors\"}}", "does not belong");
+    judge_index("{\"weight_map\":{\"a\":\"none.safetensors\"}}", "none.safetensors");
+}
+
+static void test_files(void)
+{
+    fresh();
+    unlink(at("f/" TWO));
+    judge("a shard is missing", EXIT_BAD_DATA, TWO);
+    fresh();
+    put_shard(at("f/" TWO), "cb");
+    judge("a tensor in two shards", EXIT_BAD_DATA, "in two files");
+    fresh();
+    put_shard(at("f/model-00001-of-00002.safetensors"), "a");
+    judge("a shard lacks a tensor", EXIT_BAD_DATA, "\"b\" is not in its shard");
+    fresh();
+    put_shard(at("f/model-00003-of-00003.safetensors"), "d");
+    judge("a shard that is not listed", EXIT_BAD_DATA, "not in the index");
+    fresh();
+    put_shard(at("f/model.safetensors"), "abc");
+    judge("one file and an index", EXIT_BAD_DATA, "remove one");
+    fresh();
+    if (truncate(at("f/" TWO), 70))
+        exit(1);
+    judge("a shard cut short", EXIT_BAD_DATA, TWO);
+    fresh();
+    unlink(at(INDEX));
+    judge("shards without an index", EXIT_NO_INPUT, "without their index");
+    unlink(at("f/" ONE));
+    unlink(at("f/" TWO));
+    judge("nothing", EXIT_NO_INPUT, "no model.safetensors");
+    put_text(at("f/pytorch_model.bin"), "x");
+    judge("a PyTorch file", EXIT_NO_INPUT, "pytorch_model.bin is not read");
+    unlink(at("f/pytorch_model.bin"));
+    put_text(at("f/x.gguf"), "x");
+    judge("a GGUF file", EXIT_NO_INPUT, "GGUF");
+    unlink(at("f/x.gguf"));
+}
+
+/* B7: 24 MB short of a big shard (sparse: costs no disk). */
+static void test_short_shard(void)
+{
+    const size_t n = 64u << 20;
+    struct err e = {0};
+    fresh();
+    struct tensor big = {.name = (char *)"c", .dtype = "U8", .rank = 1, .shape = {n}, .bytes = n,
+                         .data = mem_zero(n, 1)};
+    if (tensors_write(at("f/" TWO), &big, 1, NULL, &e))
+        exit(1);
+    put_text(at(INDEX), "{" MAP "}");
+    judge("a shard of 64 MB", 0, NULL);
+    struct stat st;
+    if (stat(at("f/" TWO), &st) || truncate(at("f/" TWO), st.st_size - (24 << 20)))
+        exit(1);
+    judge("24 MB short", EXIT_BAD_DATA, "cut short");
+    free((void *)big.data);
+}
+
+static void test_links(void)
+{
+    fresh();
+    mkdir(at("out"), 0755);
+    put_shard(at("out/blob"), "c");
+    unlink(at("f/" TWO));
+    link_to("../out/blob", at("f/" TWO));
+    judge("a link out of the folder", EXIT_BAD_DATA, "out of the folder");
+    unlink(at("f/" TWO));
+    link_to("nowhere", at("f/" TWO));
+    judge("a link to nowhere", EXIT_BAD_DATA, "not complete");
+    unlink(at("f/" TWO));
+    put_shard(at("f/inside"), "c");
+    link_to("inside", at("f/" TWO));
+    judge("a link within the folder", 0, NULL);
+    unlink(at("f/" TWO));
+    unlink(at("f/inside"));
+    unlink(at("out/blob"));
+    rmdir(at("out"));
+}
+
+int main(void)
+{
+    if (!mkdtemp(root))
+        return 1;
+    test_good();
+    test_names();
+    test_index();
+    test_files();
+    test_short_shard();
+    test_links();
+    fresh();
+    unlink(at("f/" ONE));
+    unlink(at("f/" TWO));
+    unlink(at(INDEX));
+    rmdir(at("f"));
+    rmdir(root);
+    return tap_done();
+}

@@ -1,0 +1,256 @@
+/* test-stat.c - sums, intervals, lines, launches, events against published or hand-made values. */
+#include "lib/stat/stat.h"
+
+#include <stdint.h>
+
+#include "lib/base/rng.h"
+#include "lib/stat/bootstrap.h"
+#include "lib/stat/events.h"
+#include "lib/stat/launch.h"
+#include "lib/stat/pooled.h"
+#include "tests/tap.h"
+
+static int near(double a, double b, double tolerance)
+{
+    return fabs(a - b) <= tolerance * fmax(1, fabs(b));
+}
+
+static void test_sums(void)
+{
+    static double x[1000000];
+    for (size_t i = 0; i < 1000000; i++)
+        x[i] = 0.1;
+    ok(near(stat_sum(x, 1000000), 100000, 1e-15), "a million tenths");
+    double big[] = {1e16, 1, -1e16};
+    ok(near(stat_sum(big, 3), 1, 0), "1e16 + 1 - 1e16 is 1");
+    double two[] = {2, 4};
+    ok(near(stat_sd(two, 2), sqrt(2), 1e-15), "sd with n - 1");
+    ok(isnan(stat_sd(two, 1)) && isnan(stat_mean(two, 0)) && isnan(stat_median(two, 0)),
+       "undefined is NaN");
+    double odd[] = {5, 1, 3}, even[] = {4, 1, 3, 2};
+    ok(near(stat_median(odd, 3), 3, 0) && near(stat_median(even, 4), 2.5, 0), "medians");
+}
+
+static void test_t(void)
+{
+    /* Printed tables of Student's distribution. */
+    ok(near(stat_t_quantile(0.975, 1), 12.70620474, 1e-8), "t, 1 degree");
+    ok(near(stat_t_quantile(0.975, 4), 2.776445105, 1e-8), "t, 4 degrees");
+    ok(near(stat_t_quantile(0.95, 30), 1.697260887, 1e-8), "t, 30 degrees");
+    ok(near(stat_t_quantile(0.975, INFINITY), 1.959963985, 1e-8), "normal");
+    ok(near(stat_t_quantile(0.025, 4), -2.776445105, 1e-8), "t is symmetric");
+    double x[] = {10, 12, 14};
+    struct interval v = stat_t(x, 3, 0.95);
+    ok(near(v.value, 12, 0) && near(v.hi - 12, 4.302652730 * 2 / sqrt(3), 1e-8), "t interval");
+    v = stat_t(x, 1, 0.95);
+    ok(near(v.value, 10, 0) && isnan(v.lo) && isnan(v.hi), "t interval of one is none");
+}
+
+/* Ranks of the interval in 1..n. */
+static int ranks(size_t n, double q, int lo, int hi)
+{
+    double *x = malloc(n * sizeof *x);
+    for (size_t i = 0; i < n; i++)
+        x[i] = (double)(n - i);
+    struct interval v = stat_quantile(x, n, q, 0.95);
+    free(x);
+    if (!lo)
+        return isnan(v.lo) && isnan(v.hi);
+    return near(v.lo, lo, 0) && near(v.hi, hi, 0);
+}
+
+static void test_quantile(void)
+{
+    ok(ranks(5, 0.5, 0, 0), "median of 5 has no interval");
+    ok(ranks(6, 0.5, 1, 6), "median of 6: ranks 1..6");
+    ok(ranks(9, 0.5, 2, 8), "median of 9: ranks 2..8");
+    ok(ranks(10, 0.5, 2, 9), "median of 10: ranks 2..9");
+    ok(ranks(15, 0.5, 4, 12), "median of 15: ranks 4..12");
+    ok(ranks(20, 0.5, 6, 15), "median of 20: ranks 6..15");
+    ok(ranks(30, 0.5, 10, 21), "median of 30: ranks 10..21");
+    ok(ranks(28, 0.9, 0, 0) && !ranks(29, 0.9, 0, 0), "p90 needs 29");
+    ok(ranks(58, 0.95, 0, 0) && !ranks(59, 0.95, 0, 0), "p95 needs 59");
+    ok(ranks(298, 0.99, 0, 0) && !ranks(299, 0.99, 0, 0), "p99 needs 299");
+    ok(launch_needed(0.9, 0.95) == 29 && launch_needed(0.95, 0.95) == 59 &&
+       launch_needed(0.99, 0.95) == 299, "the same limits from the formula");
+    int held = 0, trials = 2000;
+    struct rng r = {.seed = 4};
+    for (int t = 0; t < trials; t++) {
+        double x[40];
+        for (int i = 0; i < 40; i++)
+            x[i] = -log(1 - rng_uniform(&r)); /* exponential: skewed */
+        struct interval v = stat_quantile(x, 40, 0.5, 0.95);
+        held += v.lo <= log(2) && log(2) <= v.hi;
+    }
+    ok(held >= 0.94 * trials, "the median's interval holds in %d of %d skewed samples", held,
+       trials);
+}
+
+static double loss(const double *x, const double *y, size_t n, double a, double b)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += fabs(y[i] - a - b * x[i]);
+    return sum;
+}
+
+static void test_lines(void)
+{
+    double x[] = {16, 32, 64, 128, 256}, y[5], a, b;
+    for (int i = 0; i < 5; i++)
+        y[i] = 7 + 3 * x[i];
+    y[3] += 500; /* one launch was disturbed */
+    stat_line(x, y, 5, &a, &b);
+    ok(near(a, 7, 1e-12) && near(b, 3, 1e-12), "the line ignores an outlier");
+    int best = 1;
+    struct rng r = {.seed = 9};
+    for (int t = 0; t < 50; t++) { /* no line through two points is better */
+        double u[12], v[12];
+        for (int i = 0; i < 12; i++) {
+            u[i] = floor(8 * rng_uniform(&r));
+            v[i] = rng_normal(&r);
+        }
+        stat_line(u, v, 12, &a, &b);
+        for (int i = 0; i < 12; i++)
+            for (int j = 0; j < i; j++)
+                if (u[i] != u[j]) { /* exact: whole numbers */
+                    double s = (v[i] - v[j]) / (u[i] - u[j]);
+                    best = best && loss(u, v, 12, a, b) <=
+                                       loss(u, v, 12, v[i] - s * u[i], s) + 1e-12;
+                }
+    }
+    ok(best, "the line is the best of all lines through two points");
+    double one[] = {3, 3, 3}, up[] = {1, 5, 2};
+    stat_line(one, up, 3, &a, &b);
+    ok(near(b, 0, 0) && near(a, 2, 0), "one abscissa: the median, flat");
+    double s, se, drift[] = {1, 2, 3, 4};
+    stat_slope(drift, 4, &s, &se);
+    ok(near(s, 1, 1e-15) && near(se, 0, 1e-12), "slope of 1, 2, 3, 4");
+}
+
+static void test_isotonic(void)
+{
+    double y[] = {1, 3, 2, 2, 5}, work[10];
+    stat_isotonic(y, NULL, 5, work);
+    double third = 7.0 / 3;
+    ok(near(y[0], 1, 0) && near(y[1], third, 1e-15) && near(y[2], third, 1e-15) &&
+       near(y[3], third, 1e-15) && near(y[4], 5, 0), "violators are pooled");
+    double z[] = {4, 1}, w[] = {1, 3};
+    stat_isotonic(z, w, 2, work);
+    ok(near(z[0], 1.75, 1e-15) && near(z[1], 1.75, 1e-15), "weights count");
+    double down[] = {3, 2, 1};
+    stat_isotonic(down, NULL, 3, work);
+    ok(near(down[0], 2, 1e-15) && near(down[2], 2, 1e-15), "a falling curve becomes its mean");
+}
+
+static void test_bootstrap(void)
+{
+    uint32_t a[50], b[50];
+    bootstrap_draw(7, 3, 50, a);
+    bootstrap_draw(7, 4, 50, b);
+    int moved = memcmp(a, b, sizeof a) != 0;
+    bootstrap_draw(7, 3, 50, b);
+    ok(moved && !memcmp(a, b, sizeof a), "a draw is a function of its name");
+    double d[1000];
+    for (int i = 0; i < 1000; i++)
+        d[i] = i < 30 ? -INFINITY : i >= 990 ? INFINITY : (double)i;
+    struct interval v = bootstrap_interval(500, d, 1000, 0.95);
+    ok(v.lo <= -INFINITY && near(v.hi, 974, 0), "an interval may be open on one side");
+    v = bootstrap_wilson(15, 20, 0.95);
+    ok(near(v.value, 0.75, 0) && near(v.lo, 0.5312997, 1e-6) && near(v.hi, 0.8881383, 1e-6),
+       "Wilson's interval, 15 of 20");
+    v = bootstrap_wilson(0, 10, 0.95);
+    ok(near(v.lo, 0, 0) && near(v.hi, 0.2775328, 1e-6), "Wilson's interval, 0 of 10");
+    double s[] = {1, 2, 3, 10};
+    uint32_t index[] = {3, 0, 3, 1}, count[4];
+    ok(near(bootstrap_median(s, index, count, 4), 6, 0), "median of a resample");
+}
+
+static void test_events(void)
+{
+    double t[] = {10, 30, 60, 60, 90}, k[] = {1, 4, 0, 1, 2}, gap[5], weight[5];
+    size_t n = events_cut(t, k, 5, 7);
+    ok(n == 4 && near(k[3], 1, 0), "tokens behind the stop id and empty emissions are cut");
+    ok(near(events_tpot(t, k, n), 80.0 / 6, 1e-15), "time per token after the first emission");
+    size_t m = events_gaps(t, k, n, gap, weight);
+    ok(m == 3 && near(gap[0], 5, 0) && near(weight[0], 4, 0) && near(gap[2], 30, 0),
+       "a gap is shared by the tokens that end it");
+    ok(isnan(events_tpot(t, k, 1)) && events_gaps(t, k, 1, gap, weight) == 0 &&
+       events_gaps(t, k, 0, gap, weight) == 0, "all at once has none");
+}
+
+static void test_launches(void)
+{
+    struct launch_sample s[40];
+    struct launch_value v[40];
+    double work[80];
+    for (int i = 0; i < 40; i++)
+        s[i] = (struct launch_sample){i % 2, 100 + i % 2 * 10 + (i / 2) % 5, 1};
+    struct launch_summary r = launch_summarize(LAUNCH_MEDIAN, s, 40, v, work);
+    ok(r.launches == 2 && near(r.at.value, 107, 0) && near(v[0].value, 102, 0) &&
+       near(v[1].value, 112, 0), "headline is the mean of launch medians");
+    ok(near(r.at.hi - 107, 12.70620474 * sqrt(50) / sqrt(2), 1e-8), "with Student's interval");
+    r = launch_summarize(LAUNCH_MEDIAN, s, 3, v, work);
+    ok(isnan(r.at.lo) && r.reason && !strcmp(r.reason, "n<6"), "one launch of 3: no interval");
+    struct launch_sample rate[] = {{1, 10, 1}, {1, 90, 3}, {2, 100, 2}};
+    r = launch_summarize(LAUNCH_RATIO, rate, 3, v, work);
+    ok(near(r.at.value, 200.0 / 6, 1e-15) && near(v[0].value, 25, 0) && near(v[1].value, 50, 0),
+       "a rate is the ratio of sums");
+    struct launch_sample token[] = {{1, 5, 4}, {1, 50, 1}, {1, 7, 2}};
+    r = launch_summarize(LAUNCH_WEIGHTED, token, 3, v, work);
+    ok(near(r.at.value, 5, 0), "a gap counts once for each of its tokens");
+    struct launch_batch b[] = {{1, 0, 3, 50, 5, 8}, {1, 0, 3, 60, 7, 8}, {1, 1, 3, 40, 1, 8},
+                               {1, 0, -1, 9, 1, 1}, {1, 0, -1, 9, 1, 1}};
+    size_t n = launch_batches(b, 5);
+    ok(n == 4 && near(b[2].ns, 60, 0) && near(b[2].to_eos, 12, 0),
+       "a batch's makespan counts once; no id, a batch of its own");
+}
+
+static void test_steady(void)
+{
+    double x[20], work[20];
+    struct rng r = {.seed = 3};
+    for (int i = 0; i < 20; i++)
+        x[i] = 100 + rng_normal(&r);
+    ok(launch_steady(x, 20, 0.95, work) == 1, "noise is steady");
+    for (int i = 0; i < 20; i++)
+        x[i] += i;
+    ok(launch_steady(x, 20, 0.95, work) == 0, "drift is not");
+    ok(launch_steady(x, 7, 0.95, work) == -1, "seven cannot say");
+}
+
+static void test_pooled(void)
+{
+    /* 2 points, 3 prompts; the second point lacks prompt 1. */
+    double num[] = {1, 2, 3, 4, 0, 6}, den[] = {1, 1, 2, 2, 0, 2};
+    unsigned char there[] = {1, 1, 1, 1, 0, 1}, has[] = {1, 1};
+    size_t left;
+    size_t n = pooled_common(num, den, there, has, 2, 3, &left);
+    ok(n == 2 && left == 1 && near(num[1], 3, 0) && near(num[2], 4, 0) && near(num[3], 6, 0),
+       "prompts that all have are kept");
+    ok(near(pooled_value(num, den, 2, NULL, POOLED_EXPONENTIAL), exp(4.0 / 3), 1e-15),
+       "perplexity is pooled, not averaged");
+    struct pooled_margin m;
+    ok(!pooled_margin_parse("judge_ppl=1%,accuracy=0.02", "accuracy", &m) && near(m.by, 0.02, 0) &&
+       !m.relative && near(pooled_worsened(0.5, &m, 1), 0.48, 1e-15), "a margin by name");
+    ok(!pooled_margin_parse("1%", "judge_ppl", &m) && m.relative &&
+       near(pooled_worsened(20, &m, 0), 20.2, 1e-15), "a relative margin");
+    ok(pooled_margin_parse("x", "a", &m) && pooled_margin_parse("-1", "a", &m) &&
+       pooled_margin_parse("a=", "a", &m) && pooled_margin_parse("1,,2", "a", &m),
+       "malformed margins are refused");
+}
+
+int main(void)
+{
+    test_sums();
+    test_t();
+    test_quantile();
+    test_lines();
+    test_isotonic();
+    test_bootstrap();
+    test_events();
+    test_launches();
+    test_steady();
+    test_pooled();
+    return tap_done();
+}

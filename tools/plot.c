@@ -1,0 +1,171 @@
+/* plot - records in, a figure out (and its script, its data and its caption beside it). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/opt.h"
+#include "lib/io/figure.h"
+
+struct args {
+    struct common common;
+    const char *type, *width, *cost, *quality, *metric;
+    int64_t batch, length;
+    int terminal;
+};
+
+static const char notes[] =
+    "FIG.svg is drawn by gnuplot; the suffix (svg, png, pdf) is the format. Beside it:\n"
+    "  FIG.gp   the whole figure as one script: gnuplot -d FIG.gp draws it again\n"
+    "  FIG.tsv  its data        FIG.txt  its caption, from the records\n"
+    "Types: pareto (metric + quality, or front records), throughput, memory, ratio, steps (metric\n"
+    "and quality), loss (train), drift (generation), roofline. Records of other kinds are passed\n"
+    "over. Values that cannot stand on an axis are left out and counted in the caption. Without\n"
+    "data the figure says so, and the exit code is 0. CROSSOVER_SHARE: folder that holds plots/.\n";
+
+static const char *suffix_of(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+    return dot ? dot + 1 : "";
+}
+
+/* "a/fig.svg", "gp" -> "a/fig.gp". The caller frees. */
+static char *beside(const char *path, const char *suffix)
+{
+    size_t stem = strlen(path) - strlen(suffix_of(path));
+    return mem_format("%.*s%s", (int)stem, path, suffix);
+}
+
+static int write_file(const char *path, const struct buf *b, struct err *e)
+{
+    struct out o;
+    if (out_open(&o, path, e))
+        return -1;
+    if (b->len && fwrite(b->data, 1, b->len, o.f) != b->len) {
+        out_abandon(&o);
+        return err_set(e, EXIT_IO, "%s: cannot write", path);
+    }
+    return out_commit(&o, e);
+}
+
+static int write_beside(const char *path, const char *suffix, const struct buf *b, struct err *e)
+{
+    char *name = beside(path, suffix);
+    int bad = write_file(name, b, e);
+    free(name);
+    return bad;
+}
+
+static int build_script(struct buf *out, const struct args *a, const struct figure *f,
+                        const char *output, struct err *e)
+{
+    const char *parts = f->script.points ? figure_find(a->type)->parts : "empty";
+    return gnuplot_script(out, &f->script, parts, output, strtod(a->width, NULL), e);
+}
+
+/* The figure last: when it is there, so is everything beside it. */
+static int draw_file(const struct args *a, struct figure *f, struct err *e)
+{
+    const char *path = a->common.output;
+    struct buf script = {0}, caption = {0};
+    char *gp = beside(path, "gp");
+    buf_format(&caption, "%s\n", f->caption.data);
+    int bad = build_script(&script, a, f, path, e) || write_file(gp, &script, e) ||
+              write_beside(path, "tsv", &f->script.table, e) ||
+              write_beside(path, "txt", &caption, e) || gnuplot_draw(gp, path, e);
+    free(gp);
+    buf_free(&script);
+    buf_free(&caption);
+    return bad ? -1 : 0;
+}
+
+static int draw_terminal(const struct args *a, struct figure *f, struct err *e)
+{
+    struct buf script = {0};
+    char path[] = "/tmp/crossover-plot.XXXXXX";
+    int fd = -1, bad = build_script(&script, a, f, NULL, e);
+    if (!bad && (fd = mkstemp(path)) < 0)
+        bad = err_set(e, EXIT_CANNOT_CREATE, "%s: cannot create a temporary script", path);
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (file) {
+        bad = fwrite(script.data, 1, script.len, file) != script.len;
+        bad |= fclose(file);
+        bad = bad ? err_set(e, EXIT_IO, "%s: cannot write", path) : gnuplot_run(path, NULL, NULL, e);
+        remove(path);
+    }
+    if (!bad)
+        printf("%s\n", f->caption.data);
+    buf_free(&script);
+    return bad;
+}
+
+static void check_args(const struct tool *t, const struct args *a)
+{
+    const char *s = suffix_of(a->common.output);
+    if (!a->type)
+        opt_usage(t, "--type: missing; one of pareto, throughput, memory, ratio, steps, loss, "
+                     "drift, roofline");
+    if (!a->terminal && strcmp(s, "svg") && strcmp(s, "png") && strcmp(s, "pdf"))
+        opt_usage(t, "-o: expected a name that ends in .svg, .png or .pdf, got '%s' (or use "
+                     "--terminal)",
+                  a->common.output);
+}
+
+static int run(const struct args *a, const struct log *log, const char *const *paths, size_t n)
+{
+    struct err e = {0};
+    struct runset set;
+    struct figure f = {0};
+    if (runset_load(&set, paths, n, a->common.limit, &e))
+        err_die("plot", &e);
+    const struct figure_request q = {a->cost, a->quality, a->metric,
+                                     a->batch ? (double)a->batch : (double)NAN,
+                                     a->length ? (double)a->length : (double)NAN};
+    figure_build(&f, figure_find(a->type), &set, &q);
+    if (set.bad)
+        log_warn(log, "W040", "%lld line(s) could not be read; the first: %s",
+                 (long long)set.bad, set.first_bad);
+    if (!f.script.points)
+        log_warn(log, "W041", "no data for a %s figure in %lld record(s); the figure says so",
+                 a->type, (long long)set.records);
+    if (a->terminal ? draw_terminal(a, &f, &e) : draw_file(a, &f, &e))
+        err_die("plot", &e);
+    log_more(log, "%lld points, %lld left out", (long long)f.script.points,
+             (long long)f.script.skipped);
+    int code = set.bad ? EXIT_FAILED_RECORDS : EXIT_OK;
+    figure_free(&f);
+    runset_free(&set);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct args a = {.common = COMMON_DEFAULTS, .width = "17.5"};
+    const struct opt options[] = {
+        {"type", 't', OPT_CHOICE, &a.type,
+         .choices = "pareto|throughput|memory|ratio|steps|loss|drift|roofline", .arg = "TYPE",
+         .help = "which figure"},
+        {"terminal", 0, OPT_FLAG, &a.terminal, .help = "print the figure as text, write no file"},
+        {"width", 0, OPT_CHOICE, &a.width, .choices = "8.4|17.5", .arg = "CM",
+         .help = "one column or two (17.5)"},
+        {"cost", 0, OPT_TEXT, &a.cost, .arg = "METRIC", .help = "pareto, steps, ratio (e2e_ns)"},
+        {"quality", 0, OPT_TEXT, &a.quality, .arg = "METRIC",
+         .help = "pareto, steps (that of the front, else judge_ppl)"},
+        {"metric", 0, OPT_TEXT, &a.metric, .arg = "METRIC",
+         .help = "memory (memory_allocated_peak_bytes)"},
+        {"batch", 0, OPT_INT, &a.batch, 1, 1 << 20, .arg = "N", .help = "steps (the smallest)"},
+        {"length", 0, OPT_INT, &a.length, 1, 1 << 24, .arg = "N",
+         .help = "throughput (the most frequent)"},
+        OPT_COMMON(a.common),
+        {0}};
+    const struct tool t = {"plot", "records of a run -> a figure through gnuplot",
+                           "plot --type pareto -o pareto.svg front.ndjson metric.ndjson\n"
+                           "plot --type steps --terminal < all.ndjson\n",
+                           notes, options};
+    int first = opt_parse(&t, argc, argv);
+    check_args(&t, &a);
+    const struct log log = {"plot", a.common.quiet ? 0 : a.common.verbose ? 2 : 1};
+    return run(&a, &log, (const char *const *)argv + first, (size_t)(argc - first));
+}

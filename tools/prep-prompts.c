@@ -1,0 +1,448 @@
+/* prep-prompts - data sets in, prompt records out; or the schedule of a run.
+ * Formats are defined in lib/io/dataset.h, the choice of prompts in choice.h, the schedule
+ * in launch.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/err.h"
+#include "lib/base/file.h"
+#include "lib/base/hash.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/opt.h"
+#include "lib/io/choice.h"
+#include "lib/io/dataset.h"
+#include "lib/io/hub.h"
+#include "lib/io/launch.h"
+#include "lib/io/rec.h"
+#include "lib/model/tokenizer.h"
+
+struct args {
+    struct common common;
+    struct dataset_options data;
+    const char *split, *tokens, *tokenizer;
+    int64_t count, per_task, token_range[2];
+    int allow_fewer, skip_broken;
+    int schedule;
+    const char *systems, *steps, *gen_length, *block_length, *batch, *previous;
+    struct launch_plan plan;
+};
+
+struct work {
+    const struct args *args;
+    struct log log;
+    struct rec_writer out;
+    struct tokenizer *tokenizer;
+    struct dataset **sets;
+    size_t n_sets;
+    json_t *ids; /* every id seen: a set */
+    struct choice choice;
+    int64_t read, broken;
+};
+
+static const char TOOL[] = "prep-prompts";
+
+/* ---- choosing ---- */
+
+/* 1: within --tokens (or no such wish), 0: not; -1. */
+static int has_length(const struct work *w, const json_t *prompt, struct err *e)
+{
+    if (!w->tokenizer)
+        return 1;
+    const char *text = rec_text(prompt, "text");
+    size_t n = json_array_size(json_object_get(prompt, "prompt_ids"));
+    const json_t *messages = json_object_get(prompt, "messages");
+    for (size_t i = 0; text || i < json_array_size(messages); i++) {
+        struct ids ids = {0};
+        const char *s = text ? text : rec_text(json_array_get(messages, i), "content");
+        int bad = s && tokenizer_encode(w->tokenizer, s, strlen(s), ENCODE_PLAIN, &ids, e);
+        n += ids.n;
+        ids_free(&ids);
+        if (bad)
+            return -1;
+        if (text)
+            break;
+    }
+    return (int64_t)n >= w->args->token_range[0] && (int64_t)n <= w->args->token_range[1];
+}
+
+/* Takes a prompt (stolen): writes it, or keeps it as a candidate. -1: fatal, or a broken prompt. */
+static int take(struct work *w, json_t *prompt, struct err *e)
+{
+    const struct args *a = w->args;
+    const char *task = a->per_task ? rec_text(prompt, "task") : NULL;
+    int choosing = w->choice.count > 0;
+    task = task ? task : "";
+    int fits = !choosing || choice_open(&w->choice, task, rec_text(prompt, "id"));
+    if (fits)
+        fits = has_length(w, prompt, e);
+    if (fits <= 0)
+        json_decref(prompt);
+    else if (choosing)
+        choice_add(&w->choice, task, prompt);
+    else
+        return rec_write(&w->out, "prompt", prompt, e);
+    return fits < 0 ? -1 : 0;
+}
+
+/* Writes the chosen ones in the order of the input. */
+static int write_chosen(struct work *w, struct err *e)
+{
+    struct choice *c = &w->choice;
+    int bad = c->count > 0 && choice_finish(c, w->args->allow_fewer, e);
+    for (size_t i = 0; i < c->n && !bad; i++)
+        bad = rec_write(&w->out, "prompt", json_incref(c->v[i].record), e);
+    choice_free(c);
+    return bad ? -1 : 0;
+}
+
+/* ---- reading ---- */
+
+/* The id is new? -1: it clashes. */
+static int remember(struct work *w, const struct dataset *d, const json_t *prompt, struct err *e)
+{
+    const char *id = rec_text(prompt, "id");
+    if (json_object_get(w->ids, id))
+        return err_set(e, EXIT_BAD_DATA, "%s:%lld: id '%.200s' is there twice; ids must be unique "
+                       "(--renumber makes new ones from the position)", dataset_name(d),
+                       (long long)dataset_line(d), id);
+    if (json_object_set_new(w->ids, id, json_true()))
+        err_machine(__FILE__, __LINE__, "out of memory");
+    return 0;
+}
+
+/* A broken record costs that record. -1: the error record cannot be written. */
+static int broken(struct work *w, const struct dataset *d, const struct err *what, struct err *e)
+{
+    char where[1200];
+    w->broken++;
+    log_more(&w->log, "skipped: %s", what->text);
+    if (w->args->skip_broken)
+        return 0;
+    snprintf(where, sizeof where, "%s:%lld", dataset_name(d), (long long)dataset_line(d));
+    return rec_error(&w->out, what, where, e);
+}
+
+static int read_set(struct work *w, struct dataset *d, struct progress *p, struct err *e)
+{
+    const struct common *c = &w->args->common;
+    for (;;) {
+        json_t *prompt;
+        struct err why = {0};
+        if (c->limit && w->read >= c->limit)
+            return 0;
+        int r = dataset_next(d, &prompt, &why);
+        if (r == 0)
+            return 0;
+        if (r < 0 && (why.code != EXIT_BAD_DATA || dataset_broken(d)))
+            return err_set(e, why.code, "%s", why.text);
+        if (r > 0) {
+            w->read++;
+            if (remember(w, d, prompt, e)) {
+                json_decref(prompt);
+                return -1;
+            }
+            r = take(w, prompt, &why);
+            if (r < 0 && why.code != EXIT_BAD_DATA)
+                return err_set(e, why.code, "%s", why.text);
+        }
+        if (r < 0 && broken(w, d, &why, e))
+            return -1;
+        progress_at(p, w->read, NULL);
+    }
+}
+
+/* path, size and SHA-256 of the inputs, for the meta record. Pipes have only a name. */
+static json_t *provenance(const struct args *a, char **files, int n, struct err *e)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < n && !a->common.no_meta; i++) {
+        char hex[65] = "";
+        if (strcmp(files[i], "-") && file_exists(files[i]) && hash_file(files[i], hex, e)) {
+            json_decref(list);
+            return NULL;
+        }
+        json_t *path = json_string(files[i]);
+        json_array_append_new(list, json_pack("{s:o, s:o}", "path",
+                                              path ? path : json_string("(not UTF-8)"), "sha256",
+                                              *hex ? json_string(hex) : json_null()));
+    }
+    return json_pack("{s:o}", "inputs", list);
+}
+
+static void open_all(struct work *w, int argc, char **argv, int first, struct err *e)
+{
+    static char standard[] = "-";
+    static char *only[] = {standard};
+    char **files = first < argc ? argv + first : only;
+    w->n_sets = first < argc ? (size_t)(argc - first) : 1;
+    w->sets = mem_zero(w->n_sets, sizeof *w->sets);
+    for (size_t i = 0; i < w->n_sets; i++)
+        if (!(w->sets[i] = dataset_open(files[i], &w->args->data, e)))
+            err_die(TOOL, e);
+    if (w->args->tokenizer) {
+        char *folder = hub_folder(w->args->tokenizer, e);
+        if (!folder || !(w->tokenizer = tokenizer_load(folder, e)))
+            err_die(TOOL, e);
+        free(folder);
+    }
+    json_t *extra = provenance(w->args, files, (int)w->n_sets, e);
+    if (!extra || rec_open(&w->out, &w->args->common, TOOL, argc, argv, extra, e))
+        err_die(TOOL, e);
+}
+
+static int run_prompts(const struct args *a, int argc, char **argv, int first)
+{
+    struct err e = {0};
+    struct work w = {.args = a, .ids = json_object()};
+    w.choice = (struct choice){.count = a->per_task ? a->per_task : a->count,
+                               .seed = (uint64_t)a->common.seed};
+    w.log = (struct log){TOOL, a->common.quiet ? 0 : a->common.verbose ? 2 : 1};
+    open_all(&w, argc, argv, first, &e);
+    struct progress p;
+    progress_start(&p, &w.log, a->common.progress, "prompts", 0);
+    int bad = 0;
+    int64_t passed_over = 0;
+    for (size_t i = 0; i < w.n_sets; i++) {
+        bad = bad || read_set(&w, w.sets[i], &p, &e);
+        passed_over += dataset_passed_over(w.sets[i]);
+        dataset_close(w.sets[i]);
+    }
+    progress_end(&p);
+    free(w.sets);
+    json_decref(w.ids);
+    tokenizer_free(w.tokenizer);
+    bad = bad || write_chosen(&w, &e);
+    int64_t written = w.out.records - w.out.failed;
+    if (!bad && written == 0)
+        bad = err_set(&e, EXIT_BAD_DATA, "no prompts: %lld read, %lld passed over, %lld broken",
+                      (long long)w.read, (long long)passed_over, (long long)w.broken);
+    if (bad) {
+        rec_abandon(&w.out);
+        err_die(TOOL, &e);
+    }
+    if (rec_close(&w.out, "ok", &e))
+        err_die(TOOL, &e);
+    log_more(&w.log, "%lld prompts written of %lld read, %lld passed over", (long long)written,
+             (long long)w.read, (long long)passed_over);
+    if (w.broken)
+        log_warn(&w.log, "W101", "%lld broken records%s", (long long)w.broken,
+                 a->skip_broken ? " left out"
+                                : " became error records (--skip-broken leaves them out)");
+    return w.out.failed ? EXIT_FAILED_RECORDS : EXIT_OK;
+}
+
+/* ---- schedule ---- */
+
+/* The launch records of an earlier schedule; other kinds are not kept. */
+static json_t *read_previous(const char *path, struct err *e)
+{
+    json_t *list = json_array(), *record;
+    struct rec_reader *r = rec_read_open(&path, 1, e);
+    int got = r ? 1 : -1;
+    while (got > 0 && (got = rec_read(r, &record, e)) > 0) {
+        if (!strcmp(rec_kind(record), "launch"))
+            json_array_append(list, record);
+        json_decref(record);
+    }
+    rec_read_close(r);
+    if (got == 0 && json_array_size(list) == 0)
+        got = err_set(e, EXIT_BAD_DATA, "%s: no launch records", path);
+    if (got == 0)
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
+static int run_schedule(const struct args *a, int argc, char **argv)
+{
+    struct err e = {0};
+    struct rec_writer out;
+    json_t *previous = a->previous ? read_previous(a->previous, &e) : json_array();
+    json_t *fresh = previous ? launch_schedule(&a->plan, previous, &e) : NULL;
+    if (!fresh && a->previous)
+        err_prefix(&e, "--previous");
+    if (!fresh || rec_open(&out, &a->common, TOOL, argc, argv, NULL, &e))
+        err_die(TOOL, &e);
+    int bad = 0;
+    for (size_t i = 0; i < json_array_size(previous) && !bad; i++)
+        bad = rec_pass(&out, json_array_get(previous, i), &e);
+    for (size_t i = 0; i < json_array_size(fresh) && !bad; i++)
+        bad = rec_write(&out, "launch", json_incref(json_array_get(fresh, i)), &e);
+    json_decref(previous);
+    json_decref(fresh);
+    if (bad)
+        rec_abandon(&out);
+    if (bad || rec_close(&out, "ok", &e))
+        err_die(TOOL, &e);
+    return EXIT_OK;
+}
+
+/* ---- options ---- */
+
+static const char EXAMPLES[] =
+    "prep-prompts --count 64 ShareGPT_V3.json > prompts.ndjson\n"
+    "prep-prompts --count 64 -e '*wiki.test.raw' wikitext-2-raw-v1.zip\n"
+    "prep-prompts --format jsonl --field question --tokens 32:64 -m org/model gsm8k.jsonl\n"
+    "prep-prompts --schedule --steps 4,16,64 --launches 8 > schedule.ndjson\n"
+    "prep-prompts --schedule --steps 4,16,32,64 --previous schedule.ndjson > longer.ndjson\n";
+
+static const char NOTES[] =
+    "Formats (auto looks at the first record or line)\n"
+    "  sharegpt  {\"id\", \"conversations\": [{\"from\", \"value\"}, ...]}: --min-turns turns or\n"
+    "            more, the first by human or user; turn 1 is the text, turn 2 the reference\n"
+    "  wikitext  a line that is no heading is a paragraph: the first half of its words is the\n"
+    "            text, the rest the reference\n"
+    "  jsonl     an object a line; an answer \"... #### 42\" gives reference and answer 42\n"
+    "  text      paragraphs between blank lines\n"
+    "  prompts   {\"id\", \"text\" or \"prompt_ids\" or \"messages\", ...}: all fields are kept\n"
+    "  Packed as .gz .bz2 .xz .zst, or in a .zip or .tar.* with one member, or the one that\n"
+    "  --member names. A byte order mark at the start is skipped, \\r\\n ends a line; the other\n"
+    "  bytes of a text stay as they are.\n"
+    "\n"
+    "Choice\n"
+    "  --count N keeps the N prompts with the smallest hash of (seed, id), in input order: the\n"
+    "  same prompts whatever the order of the data. Ids come from the data, else from the file\n"
+    "  name and the position; an id that is there twice is an error. A broken record (not JSON,\n"
+    "  not UTF-8, a NUL byte, a missing field) becomes an error record and the exit status 1.\n"
+    "  --tokens counts the text alone, without what a chat template or a BOS adds.\n"
+    "\n"
+    "Schedule\n"
+    "  One record a launch: {launch, system, seed, rounds, points: [{round, ...}]}. Launches go\n"
+    "  A B B A A B B A ...; every round of a launch holds each point once, shuffled anew. With\n"
+    "  --previous the old launches stay as they are; only points that they do not hold get new\n"
+    "  launches, and each of these repeats two old points (\"bridge\": true).\n";
+
+#define HUGE_INT 9007199254740991.0
+
+static int parse_list(const char *text, struct launch_list *list)
+{
+    int n = opt_list(text, list->v, LAUNCH_LIST, 1, 1 << 30);
+    list->n = n > 0 ? (size_t)n : 0;
+    return n > 0 ? 0 : -1;
+}
+
+static void check_schedule(const struct tool *t, struct args *a)
+{
+    static const char *const names[] = {"steps", "gen-length", "block-length", "batch"};
+    const char *texts[] = {a->steps, a->gen_length, a->block_length, a->batch};
+    struct launch_plan *p = &a->plan;
+    struct launch_list *lists[] = {&p->steps, &p->gen_length, &p->block_length, &p->batch};
+    for (size_t i = 0; i < 4; i++)
+        if (parse_list(texts[i], lists[i]))
+            opt_usage(t, "--%s: expected positive integers with commas between, got '%s'",
+                      names[i], texts[i]);
+    const char *comma = strchr(a->systems, ',');
+    p->systems[0] = !strncmp(a->systems, "llada", 5) ? "llada" : "llama";
+    p->systems[1] = !strcmp(p->systems[0], "llada") ? "llama" : "llada";
+    p->n_systems = comma ? 2 : 1;
+    p->seed = (uint64_t)a->common.seed;
+    struct err e = {0};
+    int diffusion = comma || !strcmp(p->systems[0], "llada");
+    if (diffusion && launch_check(p, &e))
+        opt_usage(t, "%s", e.text);
+}
+
+static void check_split(const struct tool *t, struct args *a)
+{
+    if (!a->split)
+        return;
+    a->data.split_set = 1;
+    a->data.split_words = !strcmp(a->split, "none") ? DATASET_NO_SPLIT : DATASET_HALF;
+    if (strcmp(a->split, "none") && strcmp(a->split, "half") &&
+        opt_list(a->split, &a->data.split_words, 1, 1, 1 << 30) != 1)
+        opt_usage(t, "--split: expected none, half or a number of words, got '%s'", a->split);
+}
+
+static void check_prompts(const struct tool *t, struct args *a, int argc, char **argv, int first)
+{
+    check_split(t, a);
+    if (!a->tokens != !a->tokenizer)
+        opt_usage(t, "--tokens and --tokenizer need each other");
+    if (a->count && a->per_task)
+        opt_usage(t, "--count and --per-task exclude each other");
+    if (a->tokens) {
+        char list[64] = "";
+        snprintf(list, sizeof list, "%s", a->tokens);
+        char *colon = strchr(list, ':');
+        if (colon)
+            *colon = ',';
+        if (opt_list(list, a->token_range, 2, 0, 1 << 30) != 2 ||
+            a->token_range[0] > a->token_range[1])
+            opt_usage(t, "--tokens: expected LO:HI with LO <= HI, got '%s'", a->tokens);
+    }
+    for (int i = first; i < argc; i++)
+        if (file_same(argv[i], a->common.output))
+            opt_usage(t, "%s is both input and output", argv[i]);
+    if (first >= argc && isatty(STDIN_FILENO))
+        opt_usage(t, "no files, and standard input is a terminal");
+}
+
+#define FORMATS "auto|sharegpt|wikitext|jsonl|text|prompts"
+#define TEXT(name, letter, to, arg_name, text)                                                  \
+    {name, letter, OPT_TEXT, to, .arg = arg_name, .help = text}
+#define COUNT(name, letter, to, text)                                                           \
+    {name, letter, OPT_INT, to, 1, HUGE_INT, .arg = "N", .help = text}
+#define FLAG(name, to, text) {name, 0, OPT_FLAG, to, .help = text}
+
+int main(int argc, char **argv)
+{
+    struct args a = {
+        .common = COMMON_DEFAULTS,
+        .data = {.format = "auto", .max_line = 64 << 20, .min_turns = 2},
+        .systems = "llada,llama", .steps = "2,4,8,16,32,64", .gen_length = "64",
+        .block_length = "32", .batch = "1", .plan = {.launches = 5, .rounds = 1},
+    };
+    struct dataset_options *d = &a.data;
+    const struct opt options[] = {
+        {"format", 'f', OPT_CHOICE, &d->format, .choices = FORMATS, .help = "of the files (auto)"},
+        TEXT("member", 'e', &d->member, "GLOB", "member of an archive"),
+        COUNT("count", 'n', &a.count, "choose N prompts (all)"),
+        COUNT("per-task", 0, &a.per_task, "choose N prompts of each task"),
+        FLAG("allow-fewer", &a.allow_fewer, "fewer than --count are no error"),
+        TEXT("tokens", 't', &a.tokens, "LO:HI", "only prompts of LO to HI tokens, inclusive"),
+        TEXT("tokenizer", 'm', &a.tokenizer, "MODEL", "whose tokens: folder or hub name"),
+        TEXT("split", 0, &a.split, "none|half|N", "words of a paragraph that are the text; the "
+             "rest is the reference (wikitext: half, text: none)"),
+        COUNT("min-turns", 0, &d->min_turns, "sharegpt: turns of a conversation, at least (2)"),
+        TEXT("field", 0, &d->text_field, "NAME",
+             "jsonl: the prompt (text, prompt, question or instruction)"),
+        TEXT("reference-field", 0, &d->reference_field, "NAME",
+             "jsonl: a good response (reference, canonical_solution, response or output)"),
+        TEXT("answer-field", 0, &d->answer_field, "NAME", "jsonl: the exact answer (answer)"),
+        TEXT("id-field", 0, &d->id_field, "NAME", "jsonl: the id (id or task_id)"),
+        TEXT("task-field", 0, &d->task_field, "NAME", "jsonl: the kind of task (task)"),
+        FLAG("renumber", &d->renumber, "ids from the position, even where the data have some"),
+        FLAG("skip-broken", &a.skip_broken, "no error records and exit 0 for broken ones"),
+        {"max-bytes", 0, OPT_BYTES, &d->max_bytes, 1, HUGE_INT, .arg = "BYTES",
+         .help = "refuse data that unpack to more (8G when packed)"},
+        {"max-line", 0, OPT_BYTES, &d->max_line, 1, 1 << 30, .arg = "BYTES",
+         .help = "longest object, line or paragraph (64M)"},
+        {.type = OPT_HEADING, .name = "", .help = "Schedule of launches, in place of prompts:"},
+        FLAG("schedule", &a.schedule, "write launch records"),
+        COUNT("launches", 0, &a.plan.launches, "launches of each system (5)"),
+        COUNT("rounds", 0, &a.plan.rounds, "rounds over the points inside a launch (1)"),
+        {"systems", 0, OPT_CHOICE, &a.systems, .choices = "llada,llama|llama,llada|llada|llama",
+         .help = "first A, then B (llada,llama)"},
+        TEXT("steps", 0, &a.steps, "LIST", "llada: denoising steps (2,4,8,16,32,64)"),
+        TEXT("gen-length", 0, &a.gen_length, "LIST", "tokens; max_new of llama (64)"),
+        TEXT("block-length", 0, &a.block_length, "LIST", "llada: tokens of a block (32)"),
+        TEXT("batch", 0, &a.batch, "LIST", "prompts at a time (1)"),
+        TEXT("previous", 0, &a.previous, "FILE", "a schedule to extend"),
+        OPT_COMMON(a.common),
+        {0},
+    };
+    const struct tool t = {TOOL, "data sets in, prompt records out; or the schedule of a run",
+                           EXAMPLES, NOTES, options};
+    int first = opt_parse(&t, argc, argv);
+    if (a.schedule && first < argc)
+        opt_usage(&t, "--schedule takes no files, got '%s'", argv[first]);
+    if (a.schedule) {
+        check_schedule(&t, &a);
+        return run_schedule(&a, argc, argv);
+    }
+    check_prompts(&t, &a, argc, argv, first);
+    return run_prompts(&a, argc, argv, first);
+}

@@ -1,0 +1,256 @@
+/* report - all records of a run and its figures in, one self-contained page and its Markdown twin out. */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/opt.h"
+#include "lib/io/figure.h"
+#include "lib/io/page.h"
+#include "lib/io/rec.h"
+#include "lib/io/runset.h"
+#include "lib/io/story.h"
+
+enum { SVG_MAX = 16 << 20 };
+
+struct args {
+    struct common common;
+    const char *figures, *title, *format;
+};
+
+static const char notes[] =
+    "-o X.html writes X.html and its twin X.md; --format html or markdown writes that one alone.\n"
+    "The page loads nothing: style and figures are inside. FIG.txt beside a figure is its caption.\n"
+    "What the records do not hold is not told: a section without data is left out.\n";
+
+/* ---- figures ---- */
+
+static int is_svg(const struct dirent *d)
+{
+    size_t n = strlen(d->d_name);
+    return d->d_name[0] != '.' && n > 4 && !strcmp(d->d_name + n - 4, ".svg");
+}
+
+/* Place in the story: that of its type, then the others. */
+static size_t story(const char *name)
+{
+    size_t i = 0;
+    for (; figure_types[i].name; i++)
+        if (!strncmp(name, figure_types[i].name, strlen(figure_types[i].name)))
+            break;
+    return i;
+}
+
+static int by_story(const struct dirent **a, const struct dirent **b)
+{
+    size_t x = story((*a)->d_name), y = story((*b)->d_name);
+    return x != y ? (x < y ? -1 : 1) : strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static void put_one_figure(struct page *p, const struct args *a, const char *name)
+{
+    char *path = mem_format("%s/%s", a->figures, name);
+    char *caption_path = mem_format("%.*stxt", (int)strlen(path) - 3, path);
+    char *id = mem_format("%.*s", (int)strlen(name) - 4, name);
+    char *link = story_link(a->common.output, path);
+    struct buf svg = {0}, caption = {0};
+    struct err ignored = {0};
+    int got = !file_read(path, SVG_MAX, &svg, &ignored);
+    if (file_read(caption_path, 1 << 16, &caption, &ignored))
+        buf_text(&caption, id);
+    else if (caption.len && caption.data[caption.len - 1] == '\n')
+        caption.data[caption.len - 1] = 0;
+    for (char *c = id; *c; c++) /* a word that is safe as an HTML id */
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-", *c))
+            *c = '-';
+    page_figure(p, id, got ? svg.data : NULL, link, caption.data);
+    buf_free(&svg);
+    buf_free(&caption);
+    free(path);
+    free(caption_path);
+    free(id);
+    free(link);
+}
+
+static int put_figures(struct page *p, const struct args *a, struct err *e)
+{
+    struct dirent **list = NULL;
+    if (!a->figures)
+        return 0;
+    int n = scandir(a->figures, &list, is_svg, by_story);
+    if (n < 0)
+        return err_set(e, EXIT_NO_INPUT, "--figures %s: cannot be read", a->figures);
+    if (n)
+        page_heading(p, "Figures");
+    for (int i = 0; i < n; i++) {
+        put_one_figure(p, a, list[i]->d_name);
+        free(list[i]);
+    }
+    free(list);
+    if (n)
+        page_text(p, "Beside each figure lie its script (.gp, drawn again by gnuplot alone), its data "
+                     "(.tsv) and its caption (.txt).");
+    return 0;
+}
+
+/* ---- the story ---- */
+
+static void put_reading(struct page *p)
+{
+    page_heading(p, "How to read this");
+    page_item(p, "A step is one pass of LLaDA over its whole canvas; more steps cost more time and give "
+                 "better text. LLaMA writes one token a pass and has no such dial.");
+    page_item(p, "Written a [b, c]: a value and its 95 %% interval, which would hold the true value in 95 of 100 "
+                 "such experiments. Times: Student's t over launches of the program, because a launch is "
+                 "the independent unit; quality and crossovers: bootstrap over prompts, the same draw "
+                 "for every configuration.");
+    page_item(p, "Latency runs from the moment a prompt is accepted to its last token. Tokenising, "
+                 "loading and warm-up are outside.");
+    page_item(p, "A crossover is a step count read between measured ones; its bracket is the pair of "
+                 "measured counts around it. A count written as >64 lies beyond what was measured.");
+}
+
+static void put_caveats(struct page *p, const struct runset *s)
+{
+    double prompts = 0, launches = 0;
+    size_t i;
+    const json_t *r;
+    json_array_foreach(runset_kind(s, "quality"), i, r)
+        prompts = rec_number(r, "n") > prompts ? rec_number(r, "n") : prompts;
+    json_array_foreach(runset_kind(s, "metric"), i, r)
+        launches = rec_number(r, "launches") > launches ? rec_number(r, "launches") : launches;
+    page_heading(p, "What these numbers cannot say");
+    if (prompts > 0)
+        page_item(p, "Quality rests on at most %.0f prompts: differences smaller than the intervals are "
+                     "not findings.",
+                  prompts);
+    if (launches > 0)
+        page_item(p, "Times rest on at most %.0f launch%s of the programs%s.", launches,
+                  launches > 1 ? "es" : "",
+                  launches < 3 ? ", too few to know how much launches differ" : "");
+    page_item(p, "They hold for the machine named above and for these builds; another machine moves the "
+                 "two models by different factors.");
+    page_item(p, "Judge perplexity is the opinion of one language model; look at accuracy and diversity "
+                 "beside it.");
+    const char *config;
+    json_t *about;
+    json_object_foreach(s->configs, config, about) {
+        const char *model = rec_text(about, "model");
+        if (model && strstr(model, "-demo")) {
+            page_item(p, "The models are the embedded demonstration models, a few million parameters "
+                         "trained on simple stories and sums. They show the method; they say nothing "
+                         "about LLaDA 8B and LLaMA 3 8B.");
+            break;
+        }
+    }
+}
+
+static void put_data(struct page *p, const struct runset *s)
+{
+    json_t *all = json_pack("{s:O*, s:O*, s:O*, s:O*}", "metric", runset_kind(s, "metric"), "quality",
+                            runset_kind(s, "quality"), "front", runset_kind(s, "front"),
+                            "crossover", runset_kind(s, "crossover"));
+    char *text = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+    if (text)
+        page_data(p, "records", text);
+    free(text);
+    json_decref(all);
+}
+
+static int tell(struct page *p, const struct args *a, const struct runset *s, struct err *e)
+{
+    page_begin(p, a->title);
+    page_text(p, "The question: at how many denoising steps does the masked diffusion model LLaDA write "
+                 "as well as the autoregressive model LLaMA, and is it then faster or slower, and in "
+                 "how much memory?");
+    story_answers(p, s);
+    story_crossovers(p, s);
+    page_heading(p, "Machine and models");
+    story_machines(p, s);
+    story_models(p, s);
+    story_checks(p, s);
+    put_reading(p);
+    if (put_figures(p, a, e))
+        return -1;
+    story_tables(p, s);
+    story_texts(p, s);
+    put_caveats(p, s);
+    page_heading(p, "What went wrong");
+    story_outcomes(p, s);
+    page_heading(p, "Where the numbers come from");
+    story_origin(p, s, a->common.output);
+    put_data(p, s);
+    page_end(p);
+    return 0;
+}
+
+/* ---- files ---- */
+
+static int write_file(const char *path, const struct buf *b, struct err *e)
+{
+    struct out o;
+    if (out_open(&o, path, e))
+        return -1;
+    if (fwrite(b->data, 1, b->len, o.f) != b->len) {
+        out_abandon(&o);
+        return err_set(e, EXIT_IO, "%s: cannot write", path);
+    }
+    return out_commit(&o, e);
+}
+
+static int write_pages(const struct args *a, const struct page *p, struct err *e)
+{
+    const char *path = a->common.output;
+    int both = !strcmp(a->format, "both");
+    if (!strcmp(a->format, "markdown"))
+        return write_file(path, &p->md, e);
+    if (both && strcmp(path, "-")) {
+        const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
+        int stem = (int)(dot && (!slash || dot > slash) ? (size_t)(dot - path) : strlen(path));
+        char *twin = mem_format("%.*s.md", stem, path);
+        int bad = file_same(twin, path) || !strcmp(twin, path)
+                      ? err_set(e, EXIT_BAD_USAGE, "-o %s: expected a name that ends in .html", path)
+                      : write_file(twin, &p->md, e);
+        free(twin);
+        if (bad)
+            return -1;
+    }
+    return write_file(path, &p->html, e);
+}
+
+int main(int argc, char **argv)
+{
+    struct args a = {.common = COMMON_DEFAULTS, .format = "both",
+                     .title = "LLaDA and LLaMA: quality, speed and memory"};
+    const struct opt options[] = {
+        {"figures", 0, OPT_TEXT, &a.figures, .arg = "DIR", .help = "folder of figures to show (*.svg)"},
+        {"title", 0, OPT_TEXT, &a.title, .arg = "TEXT", .help = "title of the page"},
+        {"format", 0, OPT_CHOICE, &a.format, .choices = "both|html|markdown", .arg = "FORMAT",
+         .help = "what to write (both)"},
+        OPT_COMMON(a.common),
+        {0}};
+    const struct tool t = {"report", "all records of a run -> one self-contained page and its twin",
+                           "report -o report.html --figures figures *.ndjson\n"
+                           "report --format markdown < all.ndjson > report.md\n",
+                           notes, options};
+    int first = opt_parse(&t, argc, argv);
+    const struct log log = {"report", a.common.quiet ? 0 : a.common.verbose ? 2 : 1};
+    struct err e = {0};
+    struct runset set;
+    struct page page = {0};
+    if (runset_load(&set, (const char *const *)argv + first, (size_t)(argc - first),
+                    a.common.limit, &e) ||
+        tell(&page, &a, &set, &e) || write_pages(&a, &page, &e))
+        err_die("report", &e);
+    int code = set.bad ? EXIT_FAILED_RECORDS : EXIT_OK;
+    if (set.bad)
+        log_warn(&log, "W040", "%lld line(s) could not be read; the first: %s",
+                 (long long)set.bad, set.first_bad);
+    page_free(&page);
+    runset_free(&set);
+    if (!a.common.quiet)
+        fprintf(stderr, "report: %s\n", a.common.output);
+    return code;
+}

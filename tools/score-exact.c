@@ -1,0 +1,304 @@
+/* score-exact - generation records with an `answer` in, quality records "accuracy" out: 1 when the
+ * response holds the answer, 0 when not, and one summary per configuration.
+ *
+ * Numbers are compared as texts in a normal form (no thousands separators, no leading zeros, no
+ * trailing zeros after the point), so that no answer is ever rounded into another.
+ */
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/io/rec.h"
+#include "lib/io/take.h"
+#include "lib/stat/bootstrap.h"
+
+struct args { struct common common; const char *match; int64_t max_failed; };
+
+struct tally { /* one configuration */
+    json_t *about; /* config, model, arch, steps, ...; owned */
+    int64_t hits, n, unscored; /* unscored: random weights */
+};
+
+struct scorer {
+    struct args a;
+    struct log log;
+    struct rec_writer out;
+    struct take seen;
+    struct tally *tally;
+    size_t n, cap;
+    json_t *index;  /* config -> place in tally */
+    json_t *scored; /* config, id, seed -> true */
+    struct buf answer, found;
+    int64_t no_answer, repeats, not_ok;
+};
+
+/* A number starts at s[i]: its length, 0 when there is none. Digits, commas between groups of
+ * three, one point with digits behind it. */
+static size_t number_length(const char *s, size_t i)
+{
+    size_t n = 0, digits = 0;
+    if (!isdigit((unsigned char)s[i]))
+        return 0;
+    while (isdigit((unsigned char)s[i + digits]))
+        digits++;
+    n = digits;
+    while (digits <= 3 && s[i + n] == ',' && isdigit((unsigned char)s[i + n + 1]) &&
+           isdigit((unsigned char)s[i + n + 2]) && isdigit((unsigned char)s[i + n + 3]) &&
+           !isdigit((unsigned char)s[i + n + 4]))
+        n += 4;
+    if (s[i + n] == '.' && isdigit((unsigned char)s[i + n + 1]))
+        for (n++; isdigit((unsigned char)s[i + n]);)
+            n++;
+    return n;
+}
+
+/* The number s[0..n-1] in normal form, after its sign. */
+static void normalize(struct buf *out, int minus, const char *s, size_t n)
+{
+    size_t start;
+    int point = memchr(s, '.', n) != NULL;
+    buf_clear(out);
+    for (; n > 1 && (*s == '0' || *s == ',') && s[1] != '.'; s++)
+        n--;
+    if (minus)
+        buf_char(out, '-');
+    start = out->len;
+    for (size_t i = 0; i < n; i++)
+        if (s[i] != ',')
+            buf_char(out, s[i]);
+    while (point && out->data[out->len - 1] == '0')
+        out->data[--out->len] = 0;
+    if (point && out->data[out->len - 1] == '.')
+        out->data[--out->len] = 0;
+    if (minus && out->len == start + 1 && out->data[start] == '0') {
+        buf_clear(out); /* minus nought */
+        buf_char(out, '0');
+    }
+}
+
+/* First or last number of a text. A minus sign belongs to it unless a letter or digit stands before
+ * ("5-3" holds 5 and 3). Digits inside a word ("b12") are no number. 0: there is none. */
+static int find_number(const char *s, int last, struct buf *out)
+{
+    int any = 0;
+    for (size_t i = 0, n; s[i]; i += n ? n : 1) {
+        n = number_length(s, i);
+        unsigned char before = i ? (unsigned char)s[i - 1] : ' ';
+        if (!n || isalpha(before) || before == '_')
+            continue;
+        unsigned char ahead = i > 1 ? (unsigned char)s[i - 2] : ' ';
+        normalize(out, before == '-' && !isalnum(ahead), s + i, n);
+        any = 1;
+        if (!last)
+            break;
+    }
+    return any;
+}
+
+static void trim(const char *s, struct buf *out)
+{
+    while (isspace((unsigned char)*s))
+        s++;
+    size_t n = strlen(s);
+    while (n && isspace((unsigned char)s[n - 1]))
+        n--;
+    buf_clear(out);
+    buf_put(out, s, n);
+}
+
+/* 1 right, 0 wrong, -1: *e filled (the answer cannot be matched this way). */
+static int judge(struct scorer *s, const char *answer, const char *text, struct err *e)
+{
+    if (!strcmp(s->a.match, "exact") || !strcmp(s->a.match, "contains")) {
+        trim(answer, &s->answer);
+        trim(text, &s->found);
+        if (!s->answer.len)
+            return err_set(e, EXIT_BAD_DATA, "answer: expected a text, got an empty one");
+        return *s->a.match == 'e' ? !strcmp(s->answer.data, s->found.len ? s->found.data : "")
+                                  : s->found.len && strstr(s->found.data, s->answer.data) != NULL;
+    }
+    if (!find_number(answer, 1, &s->answer))
+        return err_set(e, EXIT_BAD_DATA, "answer: expected a number for --match=%s, got '%.40s'",
+                       s->a.match, answer);
+    return find_number(text, *s->a.match == 'l', &s->found) &&
+           !strcmp(s->answer.data, s->found.data);
+}
+
+static struct tally *find_tally(struct scorer *s, const json_t *r)
+{
+    static const char *const keep[] = {"config", "model", "arch", "steps", "gen_length", "max_new",
+                                       "batch", "device"};
+    const char *config = rec_text(r, "config");
+    const json_t *at = json_object_get(s->index, config);
+    if (at)
+        return &s->tally[json_integer_value(at)];
+    json_object_set_new(s->index, config, json_integer((json_int_t)s->n));
+    MEM_GROW(s->tally, s->n, s->cap);
+    struct tally *t = &s->tally[s->n++];
+    *t = (struct tally){.about = json_object()};
+    for (size_t i = 0; i < sizeof keep / sizeof *keep; i++)
+        if (json_object_get(r, keep[i]))
+            json_object_set(t->about, keep[i], json_object_get(r, keep[i]));
+    return t;
+}
+
+/* 1 when this configuration, id and seed were scored before. */
+static int is_repeat(struct scorer *s, const json_t *r)
+{
+    json_t *place = json_pack("[O, O, O?]", json_object_get(r, "config"), json_object_get(r, "id"),
+                              json_object_get(r, "seed"));
+    char *key = json_dumps(place, JSON_COMPACT | JSON_ENCODE_ANY);
+    json_decref(place);
+    if (!key)
+        err_machine(__FILE__, __LINE__, "no memory for a key");
+    int had = json_object_get(s->scored, key) != NULL;
+    json_object_set_new(s->scored, key, json_true());
+    free(key);
+    return had;
+}
+
+static int score(struct scorer *s, const json_t *r, const char *answer, struct err *e)
+{
+    const char *text = rec_text(r, "text_to_eos"), *task = rec_text(r, "task");
+    text = text ? text : rec_text(r, "text");
+    int random = json_is_true(json_object_get(r, "weights_random"));
+    struct tally *t = find_tally(s, r);
+    int right = random ? 0 : text ? judge(s, answer, text, e) : -1;
+    if (right < 0)
+        return err_set(e, EXIT_BAD_DATA, "text: expected a text, got none");
+    json_t *q = json_copy(t->about);
+    json_object_set(q, "id", json_object_get(r, "id"));
+    if (task)
+        json_object_set_new(q, "task", json_string(task));
+    json_object_set_new(q, "metric", json_string("accuracy"));
+    if (random)
+        rec_set_number(q, "value", (double)NAN, "random weights");
+    else
+        rec_set_int(q, "value", right);
+    json_object_set_new(q, "direction", json_string("higher"));
+    t->unscored += random;
+    t->n += !random;
+    t->hits += right;
+    return rec_write(&s->out, "quality", q, e);
+}
+
+static int take(void *ctx, const json_t *r, struct err *e)
+{
+    struct scorer *s = ctx;
+    const char *status = rec_text(r, "status"), *phase = rec_text(r, "phase");
+    const json_t *id = json_object_get(r, "id"), *answer = json_object_get(r, "answer");
+    if (strcmp(rec_kind(r), "generation"))
+        return 0;
+    if (!rec_text(r, "config") || (!json_is_string(id) && !json_is_integer(id)))
+        return err_set(e, EXIT_BAD_DATA, "config, id: expected texts, got none");
+    if ((status && strcmp(status, "ok")) || (phase && strcmp(phase, "timed"))) {
+        s->not_ok++;
+        return 1;
+    }
+    if (!answer || json_is_null(answer)) {
+        s->no_answer++;
+        return 1;
+    }
+    if (is_repeat(s, r)) {
+        s->repeats++;
+        return 1;
+    }
+    char *text = json_is_string(answer) ? mem_text(json_string_value(answer))
+                                        : json_dumps(answer, JSON_ENCODE_ANY);
+    int bad = score(s, r, text ? text : "", e);
+    free(text);
+    return bad ? -1 : 1;
+}
+
+static int by_config(const void *a, const void *b)
+{
+    return strcmp(rec_text(((const struct tally *)a)->about, "config"),
+                  rec_text(((const struct tally *)b)->about, "config"));
+}
+
+static int write_summary(struct scorer *s, const struct tally *t, struct err *e)
+{
+    const char *why = t->unscored ? "random weights" : "n<1";
+    struct interval v = bootstrap_wilson((double)t->hits, (double)t->n, 0.95);
+    json_t *q = json_copy(t->about);
+    json_object_set_new(q, "metric", json_string("accuracy"));
+    json_object_set_new(q, "summary", json_true());
+    rec_set_number(q, "value", v.value, why);
+    rec_set_number(q, "lo", v.lo, why);
+    rec_set_number(q, "hi", v.hi, why);
+    json_object_set_new(q, "level", json_real(0.95));
+    rec_set_int(q, "n", t->n);
+    json_object_set_new(q, "method", json_sprintf("%s, Wilson interval", s->a.match));
+    json_object_set_new(q, "direction", json_string("higher"));
+    return rec_write(&s->out, "quality", q, e);
+}
+
+static void free_scorer(struct scorer *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        json_decref(s->tally[i].about);
+    free(s->tally);
+    json_decref(s->index);
+    json_decref(s->scored);
+    buf_free(&s->answer);
+    buf_free(&s->found);
+}
+
+static const char examples[] =
+    "score-exact generations.ndjson > quality.ndjson\n"
+    "gen-llama -m llama-demo < sums.ndjson | score-exact --match=last-number\n";
+static const char notes[] =
+    "Scored: timed records with status ok and an `answer`, each configuration, id and seed once.\n"
+    "  last-number   the last number in the response equals the last number in the answer\n"
+    "  first-number  the first number in the response does\n"
+    "  contains      the response contains the answer, letter by letter\n"
+    "  exact         the response is the answer, apart from white space around it\n"
+    "Numbers may have a minus sign, thousands commas and decimals: 1,050.0 is 1050.\n";
+
+static void check(int bad, const struct err *e)
+{
+    if (bad)
+        err_die("score-exact", e);
+}
+
+int main(int argc, char **argv)
+{
+    struct scorer s = {.a = {.common = COMMON_DEFAULTS, .match = "last-number"}};
+    const struct opt options[] = {
+        {"match", 0, OPT_CHOICE, &s.a.match, .choices = "last-number|first-number|contains|exact",
+         .help = "what counts as right (last-number)"},
+        {"max-failed", 0, OPT_INT, &s.a.max_failed, 0, 1e15, .arg = "N",
+         .help = "exit 0 with up to N failed records (0)"},
+        OPT_COMMON(s.a.common),
+        {0}};
+    const struct tool tool = {"score-exact", "generation records with answers in, accuracy out",
+                              examples, notes, options};
+    int first = opt_parse(&tool, argc, argv);
+    struct err e = {0};
+    s.log = (struct log){"score-exact", s.a.common.quiet ? 0 : 1 + s.a.common.verbose};
+    s.index = json_object();
+    s.scored = json_object();
+    struct rec_reader *in = rec_read_open((const char *const *)argv + first,
+                                          (size_t)(argc - first), &e);
+    check(!in, &e);
+    check(rec_open(&s.out, &s.a.common, "score-exact", argc, argv, NULL, &e), &e);
+    check(take_all(&s.seen, in, &s.out, &s.log, s.a.common.limit, take, &s, &e), &e);
+    rec_read_close(in);
+    if (!s.seen.taken && !s.seen.bad)
+        check(err_set(&e, EXIT_BAD_DATA, "no generation records in the input"), &e);
+    if (s.n)
+        qsort(s.tally, s.n, sizeof *s.tally, by_config);
+    for (size_t i = 0; i < s.n; i++)
+        check(write_summary(&s, &s.tally[i], &e), &e);
+    if (s.no_answer + s.repeats + s.not_ok)
+        log_note(&s.log, "skipped: %lld without an answer, %lld repeats, %lld not timed or not ok",
+                 (long long)s.no_answer, (long long)s.repeats, (long long)s.not_ok);
+    int code = take_verdict(&s.seen, &s.log, s.a.max_failed);
+    check(rec_close(&s.out, code ? "failed" : "ok", &e), &e);
+    free_scorer(&s);
+    return code;
+}
