@@ -1,10 +1,11 @@
-# drift.gp - did the machine stay the same? Latency relative to its configuration's median, over time.
+# drift.gp - did the machine stay the same? Latency relative to its configuration's median.
 eval begin(width_cm > 10 ? 7 : 6)
 array kind_label[3] = ['LLaDA', 'LLaMA', 'other']
 set xlabel x_label
 set ylabel 'latency (% of its median)'
 set key top left horizontal Left reverse samplen 2
-set arrow 1 from graph 0, first 100 to graph 1, first 100 nohead back linecolor rgb grey linewidth 0.8
+set arrow 1 from graph 0, first 100 to graph 1, first 100 nohead back \
+    linecolor rgb grey linewidth 0.8
 plot for [k = 0:2] $points index k using 1:2 with points linecolor rgb colour(k) \
         pointtype point(k) pointsize 0.3, \
     for [k = 0:2] $trend index k using 1:2 with lines linecolor rgb colour(k) linewidth 1.6 \

@@ -44,7 +44,8 @@ do for [p = 1:panel_count] {
         set arrow 3 from graph 0, first guide_quality[p] to graph 1, first guide_quality[p] \
             nohead back linecolor rgb '#D55E00' linewidth 0.6 dashtype 3
     }
-    if (p == 1) {set key bottom right Left reverse samplen 1.5 spacing 1.1 opaque width 1} else {unset key}
+    unset key
+    if (p == 1) {set key bottom right Left reverse samplen 1.5 spacing 1.1 opaque width 1}
     plot $front index p - 1 using 1:2 with steps linecolor rgb '#9A9A9A' linewidth 1.6 \
             title 'best within the budget', \
         for [k = 1:series_count] $points index k - 1 \

@@ -23,7 +23,8 @@ set samples 400
 plot roof(x) with lines linecolor rgb grey linewidth 1.4, \
     $points using 1:2:(point($3)):(rgb($3)) with points pointtype variable pointsize 0.9 \
         linecolor rgb variable, \
-    $points using 1:2:4:(rgb($3)) every 2::0 with labels left offset 1, -0.6 textcolor rgb variable, \
+    $points using 1:2:4:(rgb($3)) every 2::0 with labels left offset 1, -0.6 \
+        textcolor rgb variable, \
     $points using 1:2:4:(rgb($3)) every 2::(x_records > 1) with labels left offset 1, 0.6 \
         textcolor rgb variable
 unset output

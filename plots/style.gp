@@ -11,13 +11,13 @@ colour(kind) = kind_colour[int(kind) + 1]
 rgb(kind) = kind == 0 ? 0x0072B2 : (kind == 1 ? 0xD55E00 : 0x009E73)
 point(kind) = kind_point[int(kind) + 1]
 shade(a, b, t) = int(a + (b - a) * t)
-# Blue from light (t = 0) to the colour of LLaDA and beyond (t = 1), for series that differ in steps.
+# Blue from light (t = 0) to darker than LLaDA's (t = 1), for series that differ in steps.
 blue(t) = 65536 * shade(150, 0, t) + 256 * shade(205, 84, t) + shade(236, 140, t)
 hex(rgb) = sprintf('#%06X', rgb)
 # eval begin(height in cm): the terminal and the output file.
 begin(h) = dumb ? sprintf("set terminal dumb noenhanced size 110,%d", int(3.2 * h)) : \
-    (format eq 'svg' ? sprintf("set terminal svg noenhanced size %d,%d font 'Sans,10' linewidth 1 " \
-        . "background '#ffffff'; set output out", int(width_cm * 37.8), int(h * 37.8)) : \
+    (format eq 'svg' ? sprintf("set terminal svg noenhanced size %d,%d font 'Sans,10' " \
+        . "linewidth 1 background '#ffffff'; set output out", int(width_cm * 37.8), int(h * 37.8)) : \
     (format eq 'png' ? sprintf("set terminal pngcairo noenhanced size %d,%d font 'Sans,7.5' " \
         . "fontscale 3.125 linewidth 3.1 pointscale 3.1; set output out", \
         int(width_cm * 118.11), int(h * 118.11)) : \
@@ -36,5 +36,6 @@ ok(x) = (x == x)
 log_steps(lo, hi) = hi / lo > 60 ? '1 2 5' : (hi / lo > 6 ? '1 1.5 2 3 4 6 8' : \
     '1 1.2 1.4 1.6 1.8 2 2.5 3 3.5 4 5 6 7 8 9')
 log_tics(axis, lo, hi) = sprintf("set %stics (%.10g); do for [e=%d:%d] {do for [m in '%s'] " \
-    . "{tic = m * 10.0**e; if (tic >= %.10g && tic <= %.10g) {set %stics add (sprintf('%%g', tic) tic)}}}", \
+    . "{tic = m * 10.0**e; if (tic >= %.10g && tic <= %.10g) " \
+    . "{set %stics add (sprintf('%%g', tic) tic)}}}", \
     axis, lo / 1e6, int(floor(log10(lo))), int(ceil(log10(hi))), log_steps(lo, hi), lo, hi, axis)

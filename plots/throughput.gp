@@ -1,4 +1,4 @@
-# throughput.gp - tokens per second by batch size, as bars from zero. LLaDA's blue darkens with steps.
+# throughput.gp - tokens per second by batch size, bars from zero. LLaDA's blue darkens with steps.
 eval begin(narrow ? 13 : 11)
 llada = 0
 do for [k = 1:series_count] {if (series_kind[k] == 0) {llada = llada + 1}}
@@ -19,7 +19,9 @@ do for [i = 1:batch_count] {set xtics add (sprintf('%g', batches[i]) i)}
 bar = 0.84 / series_count
 at(i, k) = i + (k - (series_count + 1) / 2.0) * bar
 widest = 0
-do for [k = 1:series_count] {widest = strlen(series_name[k]) > widest ? strlen(series_name[k]) : widest}
+do for [k = 1:series_count] {
+    widest = strlen(series_name[k]) > widest ? strlen(series_name[k]) : widest
+}
 key_rows = ceil(series_count / 2.0)
 right = narrow ? 1 : widest + 5
 bottom = narrow ? 3.4 + 1.3 * key_rows : 3.4
@@ -33,11 +35,13 @@ do for [p = 1:2] {
     set yrange [0:1.08 * s_max]
     unset key
     unset xlabel
-    if (p == 1 && !narrow) {set key outside right top vertical Left reverse samplen 0.8 spacing 1.2 width -1}
+    if (p == 1 && !narrow) {
+        set key outside right top vertical Left reverse samplen 0.8 spacing 1.2 width -1
+    }
     if (p == 2) {set xlabel 'batch size'}
     if (p == 2 && narrow) {
-        set key at screen 0.5, char (0.2 + 1.3 * key_rows) center top horizontal maxcols 2 Left reverse \
-            samplen 0.8
+        set key at screen 0.5, char (0.2 + 1.3 * key_rows) center top horizontal maxcols 2 \
+            Left reverse samplen 0.8
     }
     plot for [k = 1:series_count] $points index k - 1 using (at($1, k)):c:(bar * 0.94) with boxes \
             linecolor rgb fill[k] title series_name[k], \

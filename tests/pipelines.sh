@@ -34,7 +34,7 @@ again()
 {
     rm -f ran
     touch ran
-    make --no-print-directory MAKEFLAGS= CPU_LEVELS= CFLAGS=-O0 HARDEN= FP=here \
+    env -i PATH="$PATH" make --no-print-directory CPU_LEVELS= CFLAGS=-O0 HARDEN= FP=here \
         LAUNCHES=3 STEPS=2,4,8 "$@" >log 2>&1
     status=$?
     ran=$(cut -d ' ' -f 1 ran | sort | uniq -c | awk '{ print $2 ":" $1 }' | paste -sd ' ')

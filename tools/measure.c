@@ -451,7 +451,7 @@ int main(int argc, char **argv)
     const struct opt options[] = {
         {"max-failed", 0, OPT_INT, &m.a.max_failed, 0, 1e15, .arg = "N",
          .help = "exit 0 with up to N failed records (0)"},
-        {"verify", 0, OPT_FLAG, &m.a.verify, 
+        {"verify", 0, OPT_FLAG, &m.a.verify,
          .help = "check that each record agrees with itself, and repeats with each other"},
         {"human", 0, OPT_FLAG, &m.a.human, .help = "one line per configuration on standard error"},
         OPT_COMMON(m.a.common),

@@ -92,7 +92,8 @@ static int draw_terminal(const struct args *a, struct figure *f, struct err *e)
     if (file) {
         bad = fwrite(script.data, 1, script.len, file) != script.len;
         bad |= fclose(file);
-        bad = bad ? err_set(e, EXIT_IO, "%s: cannot write", path) : gnuplot_run(path, NULL, NULL, e);
+        bad = bad ? err_set(e, EXIT_IO, "%s: cannot write", path)
+                  : gnuplot_run(path, NULL, NULL, e);
         remove(path);
     }
     if (!bad)

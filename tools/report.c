@@ -1,4 +1,5 @@
-/* report - all records of a run and its figures in, one self-contained page and its Markdown twin out. */
+/* report - all records of a run and its figures in, one self-contained page and its Markdown
+ * twin out. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +23,8 @@ struct args {
 
 static const char notes[] =
     "-o X.html writes X.html and its twin X.md; --format html or markdown writes that one alone.\n"
-    "The page loads nothing: style and figures are inside. FIG.txt beside a figure is its caption.\n"
-    "What the records do not hold is not told: a section without data is left out.\n";
+    "The page loads nothing: style and figures are inside. FIG.txt beside a figure is its\n"
+    "caption. What the records do not hold is not told: a section without data is left out.\n";
 
 /* ---- figures ---- */
 
@@ -90,8 +91,8 @@ static int put_figures(struct page *p, const struct args *a, struct err *e)
     }
     free(list);
     if (n)
-        page_text(p, "Beside each figure lie its script (.gp, drawn again by gnuplot alone), its data "
-                     "(.tsv) and its caption (.txt).");
+        page_text(p, "Beside each figure lie its script (.gp, drawn again by gnuplot alone), "
+                     "its data (.tsv) and its caption (.txt).");
     return 0;
 }
 
@@ -100,16 +101,17 @@ static int put_figures(struct page *p, const struct args *a, struct err *e)
 static void put_reading(struct page *p)
 {
     page_heading(p, "How to read this");
-    page_item(p, "A step is one pass of LLaDA over its whole canvas; more steps cost more time and give "
-                 "better text. LLaMA writes one token a pass and has no such dial.");
-    page_item(p, "Written a [b, c]: a value and its 95 %% interval, which would hold the true value in 95 of 100 "
-                 "such experiments. Times: Student's t over launches of the program, because a launch is "
-                 "the independent unit; quality and crossovers: bootstrap over prompts, the same draw "
-                 "for every configuration.");
+    page_item(p, "A step is one pass of LLaDA over its whole canvas; more steps cost more time "
+                 "and give better text. LLaMA writes one token a pass and has no such dial.");
+    page_item(p, "Written a [b, c]: a value and its 95 %% interval, which would hold the true "
+                 "value in 95 of 100 such experiments. Times: Student's t over launches of the "
+                 "program, because a launch is the independent unit; quality and crossovers: "
+                 "bootstrap over prompts, the same draw for every configuration.");
     page_item(p, "Latency runs from the moment a prompt is accepted to its last token. Tokenising, "
                  "loading and warm-up are outside.");
-    page_item(p, "A crossover is a step count read between measured ones; its bracket is the pair of "
-                 "measured counts around it. A count written as >64 lies beyond what was measured.");
+    page_item(p, "A crossover is a step count read between measured ones; its bracket is the "
+                 "pair of measured counts around it. A count written as >64 lies beyond what "
+                 "was measured.");
 }
 
 static void put_caveats(struct page *p, const struct runset *s)
@@ -123,25 +125,25 @@ static void put_caveats(struct page *p, const struct runset *s)
         launches = rec_number(r, "launches") > launches ? rec_number(r, "launches") : launches;
     page_heading(p, "What these numbers cannot say");
     if (prompts > 0)
-        page_item(p, "Quality rests on at most %.0f prompts: differences smaller than the intervals are "
-                     "not findings.",
+        page_item(p, "Quality rests on at most %.0f prompts: differences smaller than the "
+                     "intervals are not findings.",
                   prompts);
     if (launches > 0)
         page_item(p, "Times rest on at most %.0f launch%s of the programs%s.", launches,
                   launches > 1 ? "es" : "",
                   launches < 3 ? ", too few to know how much launches differ" : "");
-    page_item(p, "They hold for the machine named above and for these builds; another machine moves the "
-                 "two models by different factors.");
-    page_item(p, "Judge perplexity is the opinion of one language model; look at accuracy and diversity "
-                 "beside it.");
+    page_item(p, "They hold for the machine named above and for these builds; another machine "
+                 "moves the two models by different factors.");
+    page_item(p, "Judge perplexity is the opinion of one language model; look at accuracy and "
+                 "diversity beside it.");
     const char *config;
     json_t *about;
     json_object_foreach(s->configs, config, about) {
         const char *model = rec_text(about, "model");
         if (model && strstr(model, "-demo")) {
-            page_item(p, "The models are the embedded demonstration models, a few million parameters "
-                         "trained on simple stories and sums. They show the method; they say nothing "
-                         "about LLaDA 8B and LLaMA 3 8B.");
+            page_item(p, "The models are the embedded demonstration models, a few million "
+                         "parameters trained on simple stories and sums. They show the method; "
+                         "they say nothing about LLaDA 8B and LLaMA 3 8B.");
             break;
         }
     }
@@ -149,8 +151,8 @@ static void put_caveats(struct page *p, const struct runset *s)
 
 static void put_data(struct page *p, const struct runset *s)
 {
-    json_t *all = json_pack("{s:O*, s:O*, s:O*, s:O*}", "metric", runset_kind(s, "metric"), "quality",
-                            runset_kind(s, "quality"), "front", runset_kind(s, "front"),
+    json_t *all = json_pack("{s:O*, s:O*, s:O*, s:O*}", "metric", runset_kind(s, "metric"),
+                            "quality", runset_kind(s, "quality"), "front", runset_kind(s, "front"),
                             "crossover", runset_kind(s, "crossover"));
     char *text = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
     if (text)
@@ -162,9 +164,9 @@ static void put_data(struct page *p, const struct runset *s)
 static int tell(struct page *p, const struct args *a, const struct runset *s, struct err *e)
 {
     page_begin(p, a->title);
-    page_text(p, "The question: at how many denoising steps does the masked diffusion model LLaDA write "
-                 "as well as the autoregressive model LLaMA, and is it then faster or slower, and in "
-                 "how much memory?");
+    page_text(p, "The question: at how many denoising steps does the masked diffusion model "
+                 "LLaDA write as well as the autoregressive model LLaMA, and is it then faster "
+                 "or slower, and in how much memory?");
     story_answers(p, s);
     story_crossovers(p, s);
     page_heading(p, "Machine and models");
@@ -211,7 +213,7 @@ static int write_pages(const struct args *a, const struct page *p, struct err *e
         int stem = (int)(dot && (!slash || dot > slash) ? (size_t)(dot - path) : strlen(path));
         char *twin = mem_format("%.*s.md", stem, path);
         int bad = file_same(twin, path) || !strcmp(twin, path)
-                      ? err_set(e, EXIT_BAD_USAGE, "-o %s: expected a name that ends in .html", path)
+                      ? err_set(e, EXIT_BAD_USAGE, "-o %s: expected a name ending in .html", path)
                       : write_file(twin, &p->md, e);
         free(twin);
         if (bad)
@@ -225,7 +227,8 @@ int main(int argc, char **argv)
     struct args a = {.common = COMMON_DEFAULTS, .format = "both",
                      .title = "LLaDA and LLaMA: quality, speed and memory"};
     const struct opt options[] = {
-        {"figures", 0, OPT_TEXT, &a.figures, .arg = "DIR", .help = "folder of figures to show (*.svg)"},
+        {"figures", 0, OPT_TEXT, &a.figures, .arg = "DIR",
+         .help = "folder of figures to show (*.svg)"},
         {"title", 0, OPT_TEXT, &a.title, .arg = "TEXT", .help = "title of the page"},
         {"format", 0, OPT_CHOICE, &a.format, .choices = "both|html|markdown", .arg = "FORMAT",
          .help = "what to write (both)"},

@@ -27,7 +27,7 @@ struct args {
     struct common common;
     const char *model, *mode, *device, *dtype, *target, *steps;
     int64_t samples, orders, threads, mem_cap, max_failed, step[MAX_STEPS];
-    int steps_n;
+    int steps_n, check_finite;
 };
 
 /* What is kept of one scored text for the summary: nats, tokens, bytes, and the variety figures. */
@@ -364,6 +364,8 @@ static int load(struct scorer *s, struct err *e)
         return err_set(e, EXIT_BAD_DATA, "%s: --mode %s needs a %s checkpoint, this is %s (%s)",
                        a->model, a->mode, ar ? "llama" : "llada", ar ? "llada" : "llama",
                        ar ? "try --mode elbo" : "try --mode nll");
+    if (a->check_finite && checkpoint_check_values(&s->checkpoint, e))
+        return -1;
     char *path = c->synth ? NULL : mem_format("%s/tokenizer.json", s->checkpoint.folder);
     if (path && file_exists(path))
         s->tokenizer = tokenizer_load(s->checkpoint.folder, e);
@@ -436,6 +438,7 @@ static void options(struct opt *o, struct args *a)
         {"dtype", 0, OPT_CHOICE, &a->dtype, .choices = "auto|f32|bf16", .help = "matrices in memory (auto)"},
         {"threads", 0, OPT_INT, &a->threads, 0, 1024, .arg = "N", .help = "threads (0: all)"},
         {"mem-cap", 0, OPT_BYTES, &a->mem_cap, 0, 9e15, .arg = "BYTES", .help = "memory at most (0: no cap)"},
+        {"check-finite", 0, OPT_FLAG, &a->check_finite, .help = "refuse NaN, infinities, layers of zeros"},
         {"max-failed", 0, OPT_INT, &a->max_failed, 0, 1e15, .arg = "N", .help = "exit 0 with up to N failed records (0)"},
         OPT_COMMON(a->common),
         {0}};

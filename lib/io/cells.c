@@ -1,5 +1,5 @@
-/* cells.c - see cells.h. The key of everything is the text of `config`; whatever else is known about a
- * configuration comes from the records that carry it. */
+/* cells.c - see cells.h. The key of everything is the text of `config`; whatever else is known
+ * about a configuration comes from the records that carry it. */
 #include "lib/io/cells.h"
 
 #include <math.h>

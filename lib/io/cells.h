@@ -14,7 +14,7 @@ struct value { /* NaN: not known */
 struct cell {
     const char *config, *model; /* borrowed from the runset */
     char *series;               /* the configuration without its step count */
-    char *name;                 /* model and the settings that are not a size: "llada-demo cache=prefix" */
+    char *name;                 /* and without its sizes: "llada-demo cache=prefix" */
     enum cell_kind kind;
     double batch, length, steps; /* NaN: not known, or LLaMA's steps */
     struct value x, y;
@@ -30,8 +30,8 @@ struct cells {
 /* Every configuration with its value of one metric in y; configurations that ran out of memory have
  * oom set. Sorted by batch, kind, length, series, steps. */
 void cells_metric(struct cells *c, const struct runset *s, const char *metric);
-/* x = metric `cost`, y = summary of quality `quality`; configurations with both. Front records, when
- * there are any for this pair, say which are on it. Sorted likewise. */
+/* x = metric `cost`, y = summary of quality `quality`; configurations with both. Front records,
+ * when there are any for this pair, say which are on it. Sorted likewise. */
 void cells_pareto(struct cells *c, const struct runset *s, const char *cost,
                   const char *quality);
 /* Every configuration, without values. Sorted likewise. */

@@ -60,7 +60,8 @@ static int panel_of(const double *batches, int n, double batch)
     return n;
 }
 
-/* The front of each panel is one index: its members by cost, then the last level out to the right. */
+/* The front of each panel is one index: its members by cost, then the last level out to the
+ * right. */
 static void put_front(struct script *s, const struct cells *c, const double *batches, int n)
 {
     script_table(s, "front", "cost quality");
@@ -444,9 +445,9 @@ void figure_throughput(struct figure *f, const struct runset *s, const struct fi
     put_bars(f, &c, s, batches, n);
     script_numbers(&f->script, "batches", batches, n);
     script_number(&f->script, "batch_count", n);
-    figure_say(f, "Tokens per second by batch size, answers of at most %.0f tokens. Above: tokens up "
-                  "to the end-of-text token, which is what a reader gets. Below: every slot that "
-                  "the model filled, also those after the end. Bars start at zero.",
+    figure_say(f, "Tokens per second by batch size, answers of at most %.0f tokens. Above: "
+                  "tokens up to the end-of-text token, which is what a reader gets. Below: every "
+                  "slot that the model filled, also those after the end. Bars start at zero.",
                length);
     cells_free(&c);
 }

@@ -196,8 +196,8 @@ void figure_memory(struct figure *f, const struct runset *s, const struct figure
                          : index_of_model(g->title, &g->panels, MAX_MODELS, k->name);
         int column = by_batch ? index_of(batches, n_batches, k->batch)
                               : index_of(lengths, n_lengths, k->length);
-        put_memory_cell(f, g, by_model ? 0 : m, by_model ? m : index_of(batches, n_batches, k->batch),
-                        column, k, metric);
+        int row = by_model ? m : index_of(batches, n_batches, k->batch);
+        put_memory_cell(f, g, by_model ? 0 : m, row, column, k, metric);
     }
     label_numbers(g->column, by_batch ? batches : lengths, g->columns);
     g->x_label = by_batch ? "batch size" : "answer length (tokens)";
@@ -279,8 +279,9 @@ static void ratio_layout(struct grid *g, const double *steps, int n_steps, const
         g->rows = rows_are_batches ? n_batches : n_lengths;
         g->columns = n_steps;
         g->panels = 1;
-        g->title[0] = rows_are_batches ? mem_format("answer of %.0f tokens", n_lengths ? *lengths : NAN)
-                                       : mem_format("batch %.0f", n_batches ? *batches : NAN);
+        g->title[0] = rows_are_batches
+                          ? mem_format("answer of %.0f tokens", n_lengths ? *lengths : NAN)
+                          : mem_format("batch %.0f", n_batches ? *batches : NAN);
         g->x_label = "denoising steps";
         g->y_label = rows_are_batches ? "batch size" : "answer length (tokens)";
         return;
@@ -325,9 +326,10 @@ void figure_ratio(struct figure *f, const struct runset *s, const struct figure_
     }
     put_grid(&f->script, g);
     script_text(&f->script, "value_label", format_metric_name(cost));
-    figure_say(f, "In each cell: %s of %s divided by that of LLaMA for the same batch and answer length. Blue: "
-                  "LLaDA is faster, orange: LLaMA is; white is parity, and the colour is linear in "
-                  "the logarithm. ~ marks cells whose interval holds 1. Hatched (OOM): out of memory.",
+    figure_say(f, "In each cell: %s of %s divided by that of LLaMA for the same batch and answer "
+                  "length. Blue: LLaDA is faster, orange: LLaMA is; white is parity, and the "
+                  "colour is linear in the logarithm. ~ marks cells whose interval holds 1. "
+                  "Hatched (OOM): out of memory.",
                format_metric_name(cost), *first ? first : "LLaDA");
     grid_free(g);
     cells_free(&c);

@@ -96,9 +96,9 @@ void figure_loss(struct figure *f, const struct runset *s, const struct figure_r
     script_number(out, "series_count", n);
     int tokens = !isnan(rec_number(json_array_get(records, 0), "tokens"));
     script_text(out, "x_label", tokens ? "tokens seen" : "optimiser steps");
-    figure_say(f, "Training loss, in nats per predicted token, means over %d equal stretches. LLaDA's "
-                  "loss is a bound and is not comparable with the others'. Open points: held-out "
-                  "documents, where they were scored.",
+    figure_say(f, "Training loss, in nats per predicted token, means over %d equal stretches. "
+                  "LLaDA's loss is a bound and is not comparable with the others'. Open points: "
+                  "held-out documents, where they were scored.",
                BINS);
     free(list);
 }
@@ -224,9 +224,9 @@ void figure_drift(struct figure *f, const struct runset *s, const struct figure_
     script_numbers(out, "kind_count", counts, CELL_OTHER + 1);
     script_text(out, "x_label", clock ? "minutes since the first timed answer"
                                       : "order of measurement");
-    figure_say(f, "Latency of each timed answer in percent of the median of its configuration, over "
-                  "the run: a flat line means that the machine did not drift. Lines: medians of "
-                  "%d equal stretches of time. %zu answers.",
+    figure_say(f, "Latency of each timed answer in percent of the median of its configuration, "
+                  "over the run: a flat line means that the machine did not drift. Lines: "
+                  "medians of %d equal stretches of time. %zu answers.",
                DRIFT_BINS, n);
     if (every > 1)
         figure_say(f, "One answer in %zu is drawn.", every);

@@ -1,5 +1,6 @@
-/* figure.h - the kinds of figure: each turns the records of a run into a gnuplot script's settings and
- * data, and into a caption. Adding a figure is adding one builder, one row of the table, one .gp. */
+/* figure.h - the kinds of figure: each turns the records of a run into a gnuplot script's
+ * settings and data, and into a caption. Adding a figure is adding one builder, one row of the
+ * table, one .gp. */
 #ifndef IO_FIGURE_H
 #define IO_FIGURE_H
 

@@ -46,8 +46,8 @@ static void put_exact(struct buf *b, const char *text)
     buf_char(b, '\'');
 }
 
-/* A text to be drawn, at most `max` characters. gnuplot writes "]]>" into SVG as it stands, which XML
- * forbids. The caller frees. */
+/* A text to be drawn, at most `max` characters. gnuplot writes "]]>" into SVG as it stands,
+ * which XML forbids. The caller frees. */
 static char *drawn_text(const char *s, size_t max)
 {
     char *clean = format_cleaned(s, max);
@@ -238,8 +238,8 @@ int gnuplot_script(struct buf *out, const struct script *s, const char *type, co
     buf_format(out, "# A figure of type %s, made by plot %s (commit %s).\n", type,
                version_text,
                version_commit);
-    buf_text(out, "# This file holds its data: to draw it again, run gnuplot -d on it; for another\n"
-                  "# format, gnuplot -d -e \"format='pdf'; out='figure.pdf'\" on it.\n");
+    buf_text(out, "# This file holds its data: to draw it again, run gnuplot -d on it; for\n"
+                  "# another format, gnuplot -d -e \"format='pdf'; out='figure.pdf'\" on it.\n");
     buf_text(out, "if (!exists('out')) out = ");
     put_exact(out, svg);
     free(svg);

@@ -284,9 +284,9 @@ static int is_active(const char *svg)
     return 0;
 }
 
-/* Several figures share a page, and gnuplot gives them the same ids: id="x", #x and url(#x) get the
- * figure's name in front. Its plots are numbered anew in each panel and never referred to: they get a
- * number of the page. */
+/* Several figures share a page, and gnuplot gives them the same ids: id="x", #x and url(#x) get
+ * the figure's name in front. Its plots are numbered anew in each panel and never referred to:
+ * they get a number of the page. */
 static void put_svg(struct buf *b, const char *svg, const char *name)
 {
     static const char *const before[] = {" id=\"", " id='", "xlink:href='#", "xlink:href=\"#",

@@ -1,5 +1,5 @@
-/* page.h - one text, two forms: a self-contained HTML page and its Markdown twin. Whoever writes to a
- * page says what a thing is; both forms are escaped here, so records can put nothing into either.
+/* page.h - one text, two forms: a self-contained HTML page and its Markdown twin. Whoever writes to
+ * a page says what a thing is; both forms are escaped here, so records can put nothing into either.
  *
  *     struct page p = {0};
  *     page_begin(&p, "Title");
@@ -38,13 +38,14 @@ void page_item(struct page *p, const char *format, ...) __attribute__((format(pr
 /* Verbatim, one line. */
 void page_code(struct page *p, const char *text);
 
-/* A table is `columns` headers, then cells row by row. The first column is text, the others numbers. */
+/* A table is `columns` headers, then cells row by row. The first column is text, the others
+ * numbers. */
 void page_table(struct page *p, const char *caption, int columns, const char *const *headers);
 void page_cell(struct page *p, const char *text);
 void page_table_end(struct page *p);
 
-/* An SVG file's bytes, inlined into HTML (XML prologue cut, ids made unique with `name`), and linked
- * from Markdown as `link`. svg NULL, or one that could run code: linked in both. */
+/* An SVG file's bytes, inlined into HTML (XML prologue cut, ids made unique with `name`), and
+ * linked from Markdown as `link`. svg NULL, or one that could run code: linked in both. */
 void page_figure(struct page *p, const char *name, const char *svg, const char *link,
                  const char *caption);
 /* JSON for programs that read the page; HTML only. */

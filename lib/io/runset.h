@@ -46,7 +46,8 @@ void runset_free(struct runset *s);
 
 /* Array of the records of a kind, perhaps empty; borrowed. */
 const json_t *runset_kind(const struct runset *s, const char *kind);
-/* The record of `kind` ("metric", or "quality": a summary) for this configuration and metric; NULL. */
+/* The record of `kind` ("metric", or "quality": a summary) for this configuration and metric;
+ * NULL. */
 const json_t *runset_find(const struct runset *s, const char *kind, const char *config,
                           const char *metric);
 /* What is known about a configuration; NULL when it was never named. Borrowed. */
@@ -55,7 +56,8 @@ const json_t *runset_config(const struct runset *s, const char *config);
 char *runset_series(const char *config);
 /* Length of the answer in tokens: gen_length, or max_new; NaN. */
 double runset_length(const json_t *record);
-/* First non-null member of that name in the meta records, or in the `machine` object of one. NULL. */
+/* First non-null member of that name in the meta records, or in the `machine` object of one.
+ * NULL. */
 const json_t *runset_meta(const struct runset *s, const char *key);
 
 #endif

@@ -1,5 +1,5 @@
-/* story-origin.c - see story.h: machines, models, checks, failures, files and commands: what a reader
- * needs to trust the numbers or to make them again. */
+/* story-origin.c - see story.h: machines, models, checks, failures, files and commands: what a
+ * reader needs to trust the numbers or to make them again. */
 #include "lib/io/story.h"
 
 #include <math.h>
@@ -103,8 +103,8 @@ void story_outcomes(struct page *p, const struct runset *s)
         for (size_t k = 0; k < 4; k++)
             sum[k] += rec_int(about, keys[k], 0);
     }
-    page_text(p, "%lld answers are behind these figures; %lld ran out of memory, %lld timed out, %lld "
-                 "were interrupted; %lld error records; %lld lines could not be read.",
+    page_text(p, "%lld answers are behind these figures; %lld ran out of memory, %lld timed out, "
+                 "%lld were interrupted; %lld error records; %lld lines could not be read.",
               (long long)sum[0], (long long)sum[1], (long long)sum[2], (long long)sum[3],
               (long long)errors, (long long)s->bad);
     if (sum[1] + sum[2] + sum[3]) {

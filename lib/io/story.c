@@ -1,5 +1,5 @@
-/* story.c - see story.h: the answer, the tables, the texts. Numbers are printed with their interval and
- * their unit or not at all; a value that is null says why. */
+/* story.c - see story.h: the answer, the tables, the texts. Numbers are printed with their
+ * interval and their unit or not at all; a value that is null says why. */
 #include "lib/io/story.h"
 
 #include <math.h>
@@ -74,8 +74,8 @@ void story_crossovers(struct page *p, const struct runset *s)
     size_t i;
     if (!json_array_size(list))
         return;
-    page_table(p, "The three crossovers. X_lat: as fast as LLaMA; X_q: as good; X_par: both. Bracket: "
-                  "the measured step counts on either side, which need no interpolation.",
+    page_table(p, "The three crossovers. X_lat: as fast as LLaMA; X_q: as good; X_par: both. "
+                  "Bracket: the measured step counts on either side, which need no interpolation.",
                7, headers);
     json_array_foreach(list, i, r) {
         struct buf b = {0};
@@ -83,8 +83,8 @@ void story_crossovers(struct page *p, const struct runset *s)
         int exists = json_is_true(json_object_get(r, "exists"));
         page_cell(p, or_dash(rec_text(r, "name")));
         page_cell(p, quality ? format_metric_name(quality) : "–");
-        format_digits(&b, rec_number(r, "batch"));
-        char *batch = mem_format("%.0f", isnan(rec_number(r, "batch")) ? 1 : rec_number(r, "batch"));
+        double known = rec_number(r, "batch");
+        char *batch = mem_format("%.0f", isnan(known) ? 1 : known);
         page_cell(p, batch);
         free(batch);
         page_cell(p, exists ? "yes" : "no");
@@ -104,7 +104,8 @@ void story_crossovers(struct page *p, const struct runset *s)
 
 /* One row a configuration, one column a metric; rows and columns without any value are left out. */
 static void put_metrics(struct page *p, const struct runset *s, const struct cells *all,
-                        const char *kind, const char *heading, const char *caption, const char *const *metrics, int n)
+                        const char *kind, const char *heading, const char *caption,
+                        const char *const *metrics, int n)
 {
     const char *headers[MAX_COLUMNS + 1] = {"Configuration"};
     const char *used[MAX_COLUMNS];

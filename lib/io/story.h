@@ -6,8 +6,8 @@
 #include "lib/io/page.h"
 #include "lib/io/runset.h"
 
-/* The answer: one lead sentence, one item for each further batch size or quality metric, and what to
- * measure next. */
+/* The answer: one lead sentence, one item for each further batch size or quality metric, and
+ * what to measure next. */
 void story_answers(struct page *p, const struct runset *s);
 /* The three crossovers as a table. */
 void story_crossovers(struct page *p, const struct runset *s);

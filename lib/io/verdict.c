@@ -1,5 +1,5 @@
-/* verdict.c - see verdict.h. A crossover that does not exist is an answer like any other, and a bound is
- * never written as if it were a value. */
+/* verdict.c - see verdict.h. A crossover that does not exist is an answer like any other, and a
+ * bound is never written as if it were a value. */
 #include "lib/io/verdict.h"
 
 #include <math.h>
@@ -192,7 +192,8 @@ void verdict_price(struct buf *b, const struct runset *s, const json_t *x_par)
         pick(&c, x_par, rec_number(q, "steps"), &llada, &llama);
         if (llada && llama && llama->y.at > 0) {
             if (!said++)
-                buf_format(b, "At %.0f steps, the first measured count that is as good, LLaDA takes",
+                buf_format(b, "At %.0f steps, the first measured count that is as good, LLaDA "
+                              "takes",
                            llada->steps);
             else
                 buf_text(b, " and");

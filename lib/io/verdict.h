@@ -13,8 +13,8 @@ const json_t *verdict_find(const struct runset *s, const char *name, double batc
 /* Appends "24.5 [17.2, 34.0]"; an end outside what was measured is "<2" or ">64"; "none". */
 void verdict_steps(struct buf *b, const struct runset *s, const json_t *crossover);
 
-/* Appends the answer of one X_par record as sentences that stand alone: whether LLaDA is as good and
- * as fast at some step count, at which, with intervals and probability. */
+/* Appends the answer of one X_par record as sentences that stand alone: whether LLaDA is as good
+ * and as fast at some step count, at which, with intervals and probability. */
 void verdict_answer(struct buf *b, const struct runset *s, const json_t *x_par);
 
 /* Appends the price of equal quality, from the first measured step count that reaches it: time and

@@ -48,13 +48,40 @@ int chat_choose(const char *name, const struct config *c, const struct tokenizer
                    "--chat: expected auto, none, llama3, llama3.1 or llada, got \"%s\"", name);
 }
 
+/* Writes a template down: as text, or, with a tokenizer, as ids. */
+struct pen {
+    struct buf *text;          /* all of it, or what follows the last special token */
+    const struct tokenizer *t; /* NULL: text */
+    struct ids *ids;
+    int flags, bad;
+    struct err *e;
+};
+
+/* The text since the last special token becomes ids. */
+static void flush(struct pen *p)
+{
+    if (p->text->len && !p->bad)
+        p->bad = tokenizer_encode(p->t, p->text->data, p->text->len, p->flags, p->ids, p->e);
+    buf_clear(p->text);
+}
+
+static void put_special(struct pen *p, const char *token)
+{
+    if (!p->t) {
+        buf_text(p->text, token);
+        return;
+    }
+    flush(p);
+    ids_push(p->ids, tokenizer_id(p->t, token));
+}
+
 /* Jinja's trim: white space off both ends, Unicode's included. Text that is not UTF-8 is kept;
  * encoding will refuse it with the place. */
-static void put_trimmed(struct buf *out, const char *s)
+static void put_trimmed(struct pen *p, const char *s)
 {
     size_t n = strlen(s), begin = 0, end = 0, len;
     if (utf8_valid(s, n) < n) {
-        buf_put(out, s, n);
+        buf_put(p->text, s, n);
         return;
     }
     while (begin < n && utf8_is_space(utf8_read(s + begin, &len)))
@@ -63,43 +90,70 @@ static void put_trimmed(struct buf *out, const char *s)
         if (!utf8_is_space(utf8_read(s + i, &len)))
             end = i + len;
     if (end > begin)
-        buf_put(out, s + begin, end - begin);
+        buf_put(p->text, s + begin, end - begin);
 }
 
-static void put_header(struct buf *out, const char *role)
+static void put_header(struct pen *p, const char *role)
 {
-    buf_text(out, "<|start_header_id|>");
-    put_trimmed(out, role);
-    buf_text(out, "<|end_header_id|>\n\n");
+    put_special(p, "<|start_header_id|>");
+    put_trimmed(p, role);
+    put_special(p, "<|end_header_id|>");
+    buf_text(p->text, "\n\n");
 }
 
-static void put_message(struct buf *out, const struct chat_message *m)
+static void put_message(struct pen *p, const struct chat_message *m)
 {
-    put_header(out, m->role);
-    put_trimmed(out, m->content);
-    buf_text(out, "<|eot_id|>");
+    put_header(p, m->role);
+    put_trimmed(p, m->content);
+    put_special(p, "<|eot_id|>");
+}
+
+static void put_all(struct pen *p, enum chat kind, const struct chat_message *m, size_t n)
+{
+    size_t i = 0;
+    put_special(p, bos_of(kind));
+    if (kind == CHAT_LLAMA31) {
+        put_header(p, "system");
+        buf_text(p->text, "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n");
+        if (n > 0 && !strcmp(m[0].role, "system"))
+            put_trimmed(p, m[i++].content);
+        put_special(p, "<|eot_id|>");
+    }
+    for (; i < n; i++)
+        put_message(p, &m[i]);
+    put_header(p, "assistant");
+}
+
+/* Without a template: the contents, a line feed between. */
+static void put_bare(struct pen *p, const struct chat_message *m, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0)
+            buf_char(p->text, '\n');
+        buf_text(p->text, m[i].content);
+    }
 }
 
 void chat_render(enum chat kind, const struct chat_message *m, size_t n, struct buf *out)
 {
-    size_t i = 0;
-    if (kind == CHAT_NONE) { /* the contents, a line feed between */
-        for (; i < n; i++) {
-            if (i > 0)
-                buf_char(out, '\n');
-            buf_text(out, m[i].content);
-        }
-        return;
-    }
-    buf_text(out, bos_of(kind));
-    if (kind == CHAT_LLAMA31) {
-        put_header(out, "system");
-        buf_text(out, "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n");
-        if (n > 0 && !strcmp(m[0].role, "system"))
-            put_trimmed(out, m[i++].content);
-        buf_text(out, "<|eot_id|>");
-    }
-    for (; i < n; i++)
-        put_message(out, &m[i]);
-    put_header(out, "assistant");
+    struct pen p = {.text = out};
+    if (kind == CHAT_NONE)
+        put_bare(&p, m, n);
+    else
+        put_all(&p, kind, m, n);
+}
+
+int chat_encode(enum chat kind, const struct tokenizer *t, const struct chat_message *m, size_t n,
+                int parse_special, struct ids *out, struct err *e)
+{
+    struct buf text = {0};
+    struct pen p = {.text = &text, .t = t, .ids = out, .flags = parse_special ? 0 : ENCODE_PLAIN,
+                    .e = e};
+    if (kind == CHAT_NONE)
+        put_bare(&p, m, n);
+    else
+        put_all(&p, kind, m, n);
+    flush(&p);
+    buf_free(&text);
+    return p.bad ? -1 : 0;
 }

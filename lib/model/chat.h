@@ -1,5 +1,5 @@
-/* chat.h - chat templates as token text. Source: models.md 1.4 (LLaDA Instruct) and 4.5 (LLaMA 3,
- * 3.1). The text already holds BOS, so it is encoded without the post-processor. */
+/* chat.h - chat templates. Source: models.md 1.4 (LLaDA Instruct) and 4.5 (LLaMA 3, 3.1). A template
+ * holds its own BOS, so the post-processor has no part in it. */
 #ifndef MODEL_CHAT_H
 #define MODEL_CHAT_H
 
@@ -20,5 +20,11 @@ struct chat_message { const char *role, *content; };
 /* Appends the template's text for these messages, ending with the assistant's header. CHAT_NONE:
  * the contents, a line feed between. */
 void chat_render(enum chat kind, const struct chat_message *m, size_t n, struct buf *out);
+/* Appends the ids of the template: special tokens only where the template has them, and each text
+ * between two of them encoded as one piece. A special token's name inside a role or a content is
+ * ordinary text, unless `parse_special`; without such names the ids are those of the rendered text.
+ * t holds the template's tokens (chat_choose). -1: EXIT_BAD_DATA, text that is not UTF-8. */
+int chat_encode(enum chat kind, const struct tokenizer *t, const struct chat_message *m, size_t n,
+                int parse_special, struct ids *out, struct err *e);
 
 #endif

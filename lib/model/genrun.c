@@ -75,6 +75,8 @@ static int open_model(struct session *s, struct err *e)
                        job->args->model, llada ? "llama" : "llada", llada ? "llada" : "llama",
                        llada ? "gen-llada" : "gen-llama");
     }
+    if (job->args->check_finite && checkpoint_check_values(c, e))
+        return -1;
     if (!c->folder)
         return 0;
     char *path = mem_format("%s/tokenizer.json", c->folder);

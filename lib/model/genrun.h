@@ -22,7 +22,7 @@ struct gen_args {
     struct common common;
     const char *model, *device, *dtype, *quant, *batch, *chat, *schedule;
     int64_t warmup, repeat, threads, mem_cap, launch;
-    int parse_special;
+    int parse_special, check_finite;
 };
 #define GEN_DEFAULTS                                                                            \
     {.common = COMMON_DEFAULTS, .device = "auto", .dtype = "auto", .quant = "none",             \
@@ -41,6 +41,8 @@ struct gen_args {
      .help = "threads (0: all that we may use)"},                                               \
     {"mem-cap", 0, OPT_BYTES, &(g).mem_cap, 0, 9007199254740991.0, .arg = "BYTES",              \
      .help = "memory of the model at most, K/M/G (0: no cap)"},                                 \
+    {"check-finite", 0, OPT_FLAG, &(g).check_finite,                                            \
+     .help = "first read all weights: refuse NaN, infinities and layers of zeros"},             \
     {.type = OPT_HEADING, .name = "", .help = "Prompts:"},                                      \
     {"chat", 0, OPT_CHOICE, &(g).chat, .choices = "auto|none|llama3|llama3.1|llada",            \
      .help = "chat template (auto: the model's own, when its tokenizer has one)"},              \

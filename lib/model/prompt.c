@@ -1,8 +1,4 @@
-/* prompt.c - see prompt.h.
- *
- * Chat templates are rendered with marks in place of the contents; the text between marks is
- * encoded as template (special tokens live there), each content as plain text. A message can
- * therefore never close its own turn. / */
+/* prompt.c - see prompt.h. Which of the three forms a record has, and what is wrong with it. */
 #include "lib/model/prompt.h"
 
 #include <stdlib.h>
@@ -11,8 +7,6 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/io/json.h"
-
-enum { MARK = 1 }; /* a control byte around the number of the message */
 
 static int is_special_id(const struct config *c, int64_t id)
 {
@@ -44,59 +38,15 @@ static int encode_text(const struct prompt_encoder *c, const char *text, size_t 
     return tokenizer_encode(c->tokenizer, text, n, flags, out, e);
 }
 
-/* The content without white space at both ends, as the templates trim it. */
-static const char *trimmed(const char *s, size_t *n)
-{
-    static const char space[] = " \t\n\v\f\r";
-    s += strspn(s, space);
-    *n = strlen(s);
-    while (*n && strchr(space, s[*n - 1]))
-        --*n;
-    return s;
-}
-
-/* Encodes a rendered template whose contents are marks. */
-static int encode_marked(const struct prompt_encoder *c, const char *rendered,
-                         const struct chat_message *m, struct ids *out, struct err *e)
-{
-    for (const char *at = rendered; *at;) {
-        size_t n = strcspn(at, "\001");
-        if (n && tokenizer_encode(c->tokenizer, at, n, 0, out, e))
-            return -1;
-        at += n;
-        if (*at != MARK)
-            continue;
-        char *end;
-        unsigned long i = strtoul(at + 1, &end, 10);
-        const char *content = trimmed(m[i].content, &n);
-        if (n && encode_text(c, content, n, 0, out, e))
-            return -1;
-        at = end + 1;
-    }
-    return 0;
-}
-
 static int encode_chat(const struct prompt_encoder *c, const struct chat_message *m, size_t n,
                        struct ids *out, struct err *e)
 {
-    struct chat_message *marked = mem_zero(n, sizeof *marked);
-    char (*mark)[24] = mem_zero(n, sizeof *mark);
-    struct buf rendered = {0};
-    int rc = 0;
-    for (size_t i = 0; i < n; i++) {
-        snprintf(mark[i], sizeof mark[i], "%c%zu%c", MARK, i, MARK);
-        marked[i] = (struct chat_message){m[i].role, mark[i]};
-        if (strchr(m[i].role, MARK) || strstr(m[i].role, "<|"))
-            rc = err_set(e, EXIT_BAD_DATA, "messages[%zu].role: not a role name", i);
-    }
-    if (!rc) {
-        chat_render(c->chat, marked, n, &rendered);
-        rc = encode_marked(c, rendered.data ? rendered.data : "", m, out, e);
-    }
-    buf_free(&rendered);
-    free(mark);
-    free(marked);
-    return rc;
+    for (size_t i = 0; i < n; i++)
+        if (strstr(m[i].role, "<|"))
+            return err_set(e, EXIT_BAD_DATA,
+                           "messages[%zu].role: expected a name such as user, got '%.60s'", i,
+                           m[i].role);
+    return chat_encode(c->chat, c->tokenizer, m, n, c->parse_special, out, e);
 }
 
 /* A user's text, or the contents of messages joined by blank lines, without a template. */

@@ -217,7 +217,8 @@ static int by_batch(const void *a, const void *b)
 size_t launch_batches(struct launch_batch *b, size_t n)
 {
     size_t m = 0;
-    qsort(b, n, sizeof *b, by_batch);
+    if (n)
+        qsort(b, n, sizeof *b, by_batch);
     for (size_t i = 0, j; i < n; i = j) {
         struct launch_batch sum = b[i];
         for (j = i + 1; j < n && sum.id >= 0 && !by_batch(&sum, &b[j]); j++) {
@@ -246,7 +247,8 @@ int launch_turns_steady(struct launch_turn *t, size_t n, double level, double *w
 {
     int verdict = -1;
     size_t launches = 0;
-    qsort(t, n, sizeof *t, by_turn);
+    if (n)
+        qsort(t, n, sizeof *t, by_turn);
     for (size_t i = 0; i < n; i++)
         launches += i == 0 || t[i].launch != t[i - 1].launch;
     for (size_t i = 0, j; i < n; i = j) {

@@ -1,0 +1,156 @@
+#!/usr/bin/env bats
+# measure: generation records in, metric records out. The golden stream has two launches of two
+# LLaDA step counts and one LLaMA, with cold, warm-up, tainted and out-of-memory records in it.
+
+setup() {
+    set -o pipefail
+    BIN=${BIN:-build/bin}
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    T=$BATS_TEST_TMPDIR
+    F=tests/fixtures
+}
+
+measure() { "$BIN/measure" --no-meta "$@"; }
+
+# The last digits are the machine's.
+digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
+
+# value METRIC FIELD < metrics
+value() {
+    jq -r --arg m "$1" --arg f "$2" \
+        'select(.metric == $m) | .[$f] | if type == "number" then . + 0 else . end'
+}
+
+# one FIELDS: a timed record with these members over the usual ones
+one() {
+    jq -cn "{schema: \"crossover/1\", kind: \"generation\", run: \"r\", id: \"p\", config: \"c\",
+             model: \"m\", arch: \"llama\", batch: 1, launch: 1, round: 0, seq: 0, phase: \"timed\",
+             status: \"ok\", e2e_ns: 1000, new_tokens: 4, tokens_to_eos: 4} + $1"
+}
+
+@test "golden stream" {
+    measure --verify $F/measure-generation.ndjson > "$T/out"
+    diff <(digits "$T/out") <(digits $F/measure-metric.ndjson)
+}
+
+@test "the order of the records leaves no trace" {
+    sort $F/measure-generation.ndjson > "$T/a"
+    sort -r $F/measure-generation.ndjson > "$T/b"
+    measure "$T/a" > "$T/x"
+    measure - < "$T/b" > "$T/y"
+    cmp "$T/x" "$T/y"
+}
+
+@test "a burst: token-weighted gaps, and padding is no output" {
+    one '{tokens_to_eos: 6, new_tokens: 8, emit_ns: [10, 30, 60, 90], emit_tokens: [1, 4, 1, 2]}' |
+        measure > "$T/m"
+    [ "$(value itl_ns value < "$T/m")" = 5 ]
+    [ "$(value itl_ns max < "$T/m")" = 30 ]
+    [ "$(value tpot_ns value < "$T/m")" = 10 ]
+    [ "$(value output_tokens_per_s value < "$T/m")" = 6000000 ]
+    [ "$(value slot_tokens_per_s value < "$T/m")" = 8000000 ]
+}
+
+@test "all at once is null, never nought" {
+    one '{emit_ns: [900], emit_tokens: [4]}' | measure > "$T/m"
+    [ "$(value tpot_ns value < "$T/m")" = null ]
+    [[ "$(value tpot_ns value_reason < "$T/m")" == "all tokens at once"* ]]
+    [ "$(value itl_ns value < "$T/m")" = null ]
+}
+
+@test "a batch's makespan counts once" {
+    for id in a b c d; do
+        one "{id: \"$id\", batch: 4, batch_id: 7, batch_ns: 2000, e2e_ns: 1500}"
+    done | measure > "$T/m"
+    [ "$(value output_tokens_per_s value < "$T/m")" = 8000000 ]
+    [ "$(value e2e_ns value < "$T/m")" = 1500 ]
+}
+
+@test "too few for an interval: null with the reason" {
+    for n in 1 2 3 4 5; do one "{seq: $n}"; done | measure > "$T/m"
+    [ "$(value e2e_ns lo < "$T/m")" = null ]
+    [ "$(value e2e_ns lo_reason < "$T/m")" = "n<6" ]
+    [ "$(value e2e_ns p99_reason < "$T/m")" = "n<299" ]
+    for n in 1 2 3 4 5 6; do one "{seq: $n, e2e_ns: (1000 + $n)}"; done | measure > "$T/m"
+    [ "$(value e2e_ns lo < "$T/m")" = 1001 ]
+    [ "$(value e2e_ns hi < "$T/m")" = 1006 ]
+}
+
+@test "out of memory is a result" {
+    one '{status: "oom", e2e_ns: null, new_tokens: 0}' | measure > "$T/m"
+    [ "$(value e2e_ns value_reason < "$T/m")" = oom ]
+    [ "$(value e2e_ns status < "$T/m")" = oom ]
+}
+
+@test "cold, warm-up and tainted records are counted and left out" {
+    { one '{phase: "cold", e2e_ns: 9e9}'; one '{phase: "warmup", e2e_ns: 9e9}'
+      one '{tainted: ["thermal"], e2e_ns: 9e9}'; one '{}'; } | measure > "$T/m"
+    [ "$(value e2e_ns max < "$T/m")" = 1000 ]
+    [ "$(jq -c 'select(.metric == "e2e_ns") | [.cold, .warmup, .tainted, .timed]' "$T/m")" = \
+      "[1,1,1,1]" ]
+}
+
+@test "malformed numbers are error records and exit 65" {
+    for bad in '{e2e_ns: 0}' '{e2e_ns: -1}' '{e2e_ns: 1e308}' '{e2e_ns: "1,5"}' '{e2e_ns: null}' \
+               '{id: null}' '{config: null}' '{new_tokens: -3}' '{phase: "hot"}' \
+               '{emit_ns: [5, 4], emit_tokens: [1, 1]}' '{emit_ns: [5], emit_tokens: []}'; do
+        run measure < <(one "$bad"; one '{}')
+        echo "$bad: $status"
+        [ "$status" -eq 65 ]
+        [[ "$output" == *'"kind":"error"'* ]]
+        [[ "$output" != *[iI]nf* ]]
+    done
+    { one '{e2e_ns: 0}'; one '{}'; } | measure -q --max-failed=1 > "$T/m"
+    [ "$(value e2e_ns value < "$T/m")" = 1000 ]
+}
+
+@test "failed records are exit 1, unless allowed" {
+    { one '{status: "timeout"}'; one '{}'; } > "$T/in"
+    run measure "$T/in"
+    [ "$status" -eq 1 ]
+    measure --max-failed=1 "$T/in" > "$T/m"
+    [ "$(value e2e_ns failed < "$T/m")" = 1 ]
+}
+
+@test "one configuration cannot have two machines" {
+    run measure < <(one '{device: "cpu"}'; one '{device: "cuda"}')
+    [ "$status" -eq 65 ]
+    [[ "$output" == *"device: config 'c' has two values"* ]]
+}
+
+@test "--verify finds what does not agree" {
+    for bad in '{token_ids: [1, 2]}' '{tokens_to_eos: 5}' '{emit_ns: [1, 2], emit_tokens: [3, 3]}' \
+               '{memory: {requested_peak_bytes: 9, allocated_peak_bytes: 8}}'; do
+        one "$bad" | measure > "$T/m"
+        run measure --verify < <(one "$bad")
+        echo "$bad: $status"
+        [ "$status" -eq 65 ]
+    done
+    { one '{token_ids: [1, 2, 3, 4]}'; one '{token_ids: [1, 2, 3, 4], round: 1}'; } |
+        measure --verify > "$T/m"
+    [ "$(value e2e_ns deterministic < "$T/m")" = true ]
+    { one '{token_ids: [1, 2, 3, 4]}'; one '{token_ids: [1, 2, 3, 5], round: 1}'; } |
+        measure --verify -q > "$T/m"
+    [ "$(value e2e_ns deterministic < "$T/m")" = false ]
+}
+
+@test "drift inside a launch is told" {
+    for n in $(seq 12); do one "{seq: $n, e2e_ns: (1000 + 50 * $n)}"; done | measure -q > "$T/m"
+    [ "$(value e2e_ns steady < "$T/m")" = false ]
+}
+
+@test "no records, missing files, unknown kinds" {
+    run measure < /dev/null
+    [ "$status" -eq 65 ]
+    run measure "$T/none"
+    [ "$status" -eq 66 ]
+    one '{kind: "a_kind_to_come", own: 1}' > "$T/in"
+    one '{}' >> "$T/in"
+    [ "$(measure "$T/in" | jq -c 'select(.kind == "a_kind_to_come").own')" = 1 ]
+}
+
+@test "--human says it in a line" {
+    one '{}' | measure --human > /dev/null 2> "$T/err"
+    grep -q '^c: an answer takes 0.001 ms' "$T/err"
+    [ "$(wc -l < "$T/err")" -eq 1 ]
+}

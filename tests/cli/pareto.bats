@@ -1,0 +1,168 @@
+#!/usr/bin/env bats
+# pareto: metric and quality records in; front, crossovers and suggestions out. The synthetic sweep
+# costs 10 + 4 s ms against 300 ms (they meet at 72.5 steps) and its perplexity meets that of the
+# rival at 40 steps.
+
+setup() {
+    set -o pipefail
+    BIN=${BIN:-build/bin}
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    T=$BATS_TEST_TMPDIR
+    F=tests/fixtures
+}
+
+pareto() { "$BIN/pareto" -q --no-meta "$@"; }
+
+digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
+
+# sweep RIVAL_MS PROMPTS [STEPS...]: records of a sweep and its rival; deterministic noise
+sweep() {
+    jq -cn --argjson rival "$1" --argjson prompts "$2" --args '
+        def about($s): {schema: "crossover/1", run: "r", batch: 1} + (
+            if $s > 0 then {config: "llada steps=\($s) gen=512 batch=1", model: "llada",
+                            arch: "llada", gen_length: 512, steps: $s}
+            else {config: "llama max_new=512 batch=1", model: "llama", arch: "llama", max_new: 512,
+                  steps: null} end);
+        ($ARGS.positional | map(tonumber)) + [0] | .[] as $s |
+        (if $s > 0 then 10 + 4 * $s else $rival end) as $cost |
+        about($s) + {kind: "metric", metric: "e2e_ns", direction: "lower", value: $cost, lo: null,
+            hi: null,
+            launch_values: [range(1; 6) | {launch: ., value: ($cost * (0.985 + . / 200))}]},
+        (if $s > 0 then $s else 40 end) as $at | range(1; $prompts + 1) | . as $i |
+        (2 + 2 / ($at | sqrt) + 0.3 * ($i | sin) + 0.1 * (7.3 * $i * $at | sin)) as $q |
+        about($s) + {kind: "quality", id: "p\($i)", metric: "judge_nll_nats",
+            value: (30 * $q), scored_tokens: 30, direction: "lower"}' "${@:3}"
+}
+
+# crossover NAME JQ-EXPRESSION < records
+crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
+
+@test "golden stream" {
+    pareto --suggest $F/measure-metric.ndjson $F/score-exact-quality.ndjson > "$T/out"
+    diff <(digits "$T/out") <(digits $F/pareto-front.ndjson)
+}
+
+@test "known crossings are found, and the intervals hold them" {
+    sweep 300 200 8 16 32 64 128 256 | pareto > "$T/p"
+    [ "$(crossover X_lat '.exists and .lo < 72.5 and 72.5 < .hi and .hi - .lo < 3' < "$T/p")" = \
+      true ]
+    [ "$(crossover X_lat '.bracket' < "$T/p" | sed 's/\.0//g')" = "[64,128]" ]
+    [ "$(crossover X_lat '.method | startswith("least-absolute")' < "$T/p")" = true ]
+    [ "$(crossover X_q '.exists and .lo < 40 and 40 < .hi and .hi / .lo < 2' < "$T/p")" = true ]
+    [ "$(crossover X_q '.bracket' < "$T/p" | sed 's/\.0//g')" = "[32,64]" ]
+    [ "$(crossover X_q '.noninferior_steps' < "$T/p" | sed 's/\.0//')" = 64 ]
+    [ "$(crossover X_par '.exists and .probability > 0.99' < "$T/p")" = true ]
+    [ "$(crossover X_par '.speedup_lo < 300 / 170 and 300 / 170 < .speedup_hi' < "$T/p")" = true ]
+    [ "$(crossover X_par '(.steps_end * 10 | round) == 725' < "$T/p")" = true ]
+}
+
+@test "order and files leave no trace; the seed does" {
+    sweep 300 30 8 32 128 > "$T/in"
+    grep metric "$T/in" | sort -r > "$T/m"
+    grep quality "$T/in" | sort > "$T/q"
+    pareto "$T/in" > "$T/a"
+    pareto "$T/q" "$T/m" | cmp - "$T/a"
+    ! pareto --seed=2 "$T/in" | cmp -s - "$T/a"
+}
+
+@test "as good only when dearer: exists is false" {
+    sweep 100 200 8 16 32 64 128 256 | pareto > "$T/p"
+    [ "$(crossover X_par '[.exists, .steps, .probability < 0.01, .reason]' < "$T/p")" = \
+      '[false,null,true,"as good only at more steps than are as cheap"]' ]
+    [ "$(crossover X_par '.speedup < 1 and .speedup_hi < 1' < "$T/p")" = true ]
+}
+
+@test "nothing is extrapolated" {
+    sweep 2000 50 4 8 | pareto > "$T/p"
+    [ "$(crossover X_lat '[.exists, .steps, .censored, .bracket]' < "$T/p" | sed 's/\.0//')" = \
+      '[false,null,"above",[8,null]]' ]
+    [ "$(crossover X_q '[.exists, .censored, .hi, .hi_censored]' < "$T/p")" = \
+      '[false,"above",null,"above"]' ]
+    sweep 20 50 128 256 | pareto > "$T/p"
+    [ "$(crossover X_lat '[.exists, .censored, .bracket]' < "$T/p" | sed 's/\.0//')" = \
+      '[false,"below",[null,128]]' ]
+    [ "$(crossover X_q '[.exists, .censored, .reason]' < "$T/p")" = \
+      '[false,"below","as good as LLaMA at every step count measured"]' ]
+}
+
+@test "a margin moves X_q to fewer steps" {
+    sweep 300 100 8 16 32 64 128 > "$T/in"
+    a=$(pareto "$T/in" | crossover X_q .steps)
+    b=$(pareto --margin=5% "$T/in" | crossover X_q .steps)
+    c=$(pareto --margin=accuracy=0.1 "$T/in" | crossover X_q .steps)
+    jq -en "$b < 0.8 * $a and $c == $a"
+    run pareto --margin=-1 "$T/in"
+    [ "$status" -eq 64 ]
+}
+
+@test "the front: classes, and a dominated point" {
+    { sweep 300 100 8 64 256
+      sweep 5000 100 8 | grep '"llama"' | sed 's/"llama"/"slow"/; s/llama max/slow max/'; } |
+        pareto > "$T/p"
+    [ "$(jq -c 'select(.model == "slow") | [.p_front + 0, .class, .on_front]' "$T/p")" = \
+      '[0,"off",false]' ]
+    [ "$(jq -c 'select(.kind == "front" and .steps == 8) | [.p_front + 0, .class]' "$T/p")" = \
+      '[1,"on"]' ]
+    [ "$(jq -s 'map(select(.kind == "front")) | length' "$T/p")" = 5 ]
+}
+
+@test "null rows are left out and counted; prompts are paired by id" {
+    sweep 300 50 8 64 > "$T/in"
+    jq -c 'if .id == "p7" and .steps == 8 then .value = null else . end' "$T/in" > "$T/cut"
+    "$BIN/pareto" --no-meta "$T/cut" > "$T/p" 2> "$T/err"
+    [ "$(jq -c 'select(.kind == "front") | [.prompts, .excluded_prompts]' "$T/p" | sort -u)" = \
+      '[49,1]' ]
+    grep -q '1 records without a value left out' "$T/err"
+}
+
+@test "out of memory takes a point off the front and keeps its quality" {
+    sweep 300 50 8 16 32 128 | jq -c 'if .kind == "metric" and .steps == 128
+        then . + {value: null, value_reason: "oom", launch_values: []} else . end' | pareto > "$T/p"
+    [ "$(jq -c 'select(.kind == "front").excluded_points' "$T/p" | tr '\n' ' ')" = "1 1 1 1 " ]
+    [ "$(crossover X_q .exists < "$T/p")" = true ]
+    [ "$(crossover X_lat .censored < "$T/p")" = '"above"' ]
+}
+
+@test "random weights have no quality, but a crossover of cost" {
+    sweep 300 20 8 64 128 | sed 's/"run":"r"/"run":"r","weights_random":true/' | pareto > "$T/p"
+    [ "$(crossover X_lat .exists < "$T/p")" = true ]
+    [ "$(crossover X_q '[.exists, .reason]' < "$T/p")" = '[false,"random weights"]' ]
+    [ "$(jq -s 'map(select(.kind == "front")) | length' "$T/p")" = 0 ]
+}
+
+@test "a sweep without a rival is told" {
+    sweep 300 20 8 64 | sed 's/max_new":512/max_new":64/' | pareto > "$T/p"
+    [ "$(crossover X_lat '[.exists, .llama, .reason]' < "$T/p")" = \
+      '[false,null,"no LLaMA configuration of this device, batch and length"]' ]
+}
+
+@test "--suggest: steps inside a wide bracket, prompts for half an octave" {
+    sweep 300 8 8 256 | pareto --suggest > "$T/p"
+    [ "$(jq -c 'select(.kind == "suggest").steps' "$T/p")" = '[16,32,64,128]' ]
+    sweep 300 20 8 16 32 64 128 256 | pareto --suggest > "$T/p"
+    [ "$(jq -c 'select(.kind == "suggest") | [.octaves > 0.1, .prompts >= 20]' "$T/p")" = \
+      '[true,true]' ]
+}
+
+@test "a cost of which more is better" {
+    sweep 300 30 8 32 128 | sed '/e2e_ns/s/lower/higher/; s/e2e_ns/output_tokens_per_s/' |
+        pareto --cost=output_tokens_per_s > "$T/p"
+    [ "$(jq -c 'select(.kind == "front" and .steps == 128) | .class' "$T/p")" = '"on"' ]
+    [ "$(jq -c 'select(.kind == "front" and .steps == 8) | .class' "$T/p")" = '"off"' ]
+}
+
+@test "bad input" {
+    run pareto < /dev/null
+    [ "$status" -eq 65 ]
+    run pareto "$T/none"
+    [ "$status" -eq 66 ]
+    sweep 300 5 8 16 > "$T/in"
+    run pareto "$T/in" "$T/in"
+    [ "$status" -eq 65 ]
+    [[ "$output" == *"a second 'e2e_ns' record"* ]]
+    run pareto < <(sed '1s/"value":42,/"value":0,/' "$T/in")
+    [ "$status" -eq 65 ]
+    run pareto --quality=charm "$T/in"
+    [ "$status" -eq 0 ]
+    [ "$(crossover X_q .reason <<< "$output")" = '"no quality on one side"' ]
+}

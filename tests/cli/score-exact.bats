@@ -1,0 +1,90 @@
+#!/usr/bin/env bats
+# score-exact: generation records with answers in, accuracy out.
+
+setup() {
+    set -o pipefail
+    BIN=${BIN:-build/bin}
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    T=$BATS_TEST_TMPDIR
+    F=tests/fixtures
+}
+
+score() { "$BIN/score-exact" -q --no-meta "$@"; }
+
+one() { # FIELDS
+    jq -cn "{kind: \"generation\", run: \"r\", id: \"p\", config: \"c\", model: \"m\",
+             arch: \"llama\", batch: 1, phase: \"timed\", status: \"ok\"} + $1"
+}
+
+# verdict ANSWER TEXT [OPTION...]: 1, 0 or nothing
+verdict() {
+    local answer=$1 text=$2
+    shift 2
+    jq -cn --arg a "$answer" --arg t "$text" '{kind: "generation", run: "r", id: "p", config: "c",
+        model: "m", phase: "timed", status: "ok", answer: $a, text: $t}' |
+        score "$@" | jq -r 'select(.id).value'
+}
+
+@test "golden stream" {
+    score $F/measure-generation.ndjson | diff - $F/score-exact-quality.ndjson
+}
+
+@test "last number" {
+    [ "$(verdict 17 'First 3, then 17.')" = 1 ]
+    [ "$(verdict 17 'It is 17, not 18')" = 0 ]
+    [ "$(verdict 17 'no number at all')" = 0 ]
+    [ "$(verdict 17 '')" = 0 ]
+    [ "$(verdict '#### 1,050' 'So $1050.00')" = 1 ]
+    [ "$(verdict 0.5 'half, .5 or 0.50')" = 1 ]
+    [ "$(verdict -4 'it is -4')" = 1 ]
+    [ "$(verdict 4 'it is -4')" = 0 ]
+    [ "$(verdict 3 '5-3')" = 1 ]
+    [ "$(verdict 7 '007')" = 1 ]
+    [ "$(verdict 0 'minus nought: -0.0')" = 1 ]
+    [ "$(verdict 2 'see 2, in b12')" = 1 ]
+    [ "$(verdict 3 '1,2,3')" = 1 ]
+    [ "$(verdict 12345678901234567890 'big: 12345678901234567891')" = 0 ]
+}
+
+@test "the other ways to match" {
+    [ "$(verdict 3 'First 3, then 17.' --match=first-number)" = 1 ]
+    [ "$(verdict Paris 'It is Paris.' --match=contains)" = 1 ]
+    [ "$(verdict paris 'It is Paris.' --match=contains)" = 0 ]
+    [ "$(verdict Paris ' Paris
+' --match=exact)" = 1 ]
+    [ "$(verdict Paris 'Paris.' --match=exact)" = 0 ]
+    run verdict 3 3 --match=roughly
+    [ "$status" -ne 0 ]
+}
+
+@test "a summary with Wilson's interval" {
+    for n in $(seq 20); do
+        one "{id: \"p$n\", answer: \"7\", text: (if $n <= 15 then \"7\" else \"8\" end)}"
+    done | score | tail -1 > "$T/s"
+    [ "$(jq -c '[.summary, .value, .n, (.lo * 1e4 | floor), (.hi * 1e4 | floor)]' "$T/s")" = \
+      "[true,0.75,20,5312,8881]" ]
+}
+
+@test "what is not scored is counted" {
+    { one '{text: "7"}'; one '{answer: "7", text: "7"}'; one '{answer: "7", text: "8"}'
+      one '{id: "q", answer: 7, text: "7", phase: "cold"}'
+      one '{id: "q", answer: 7, text: "7"}'; } > "$T/in"
+    "$BIN/score-exact" --no-meta "$T/in" > "$T/q" 2> "$T/err"
+    grep -q 'skipped: 1 without an answer, 1 repeats, 1 not timed or not ok' "$T/err"
+    [ "$(jq -c 'select(.summary) | [.value, .n]' "$T/q" | sed 's/\.0//')" = "[1,2]" ]
+}
+
+@test "random weights have no quality" {
+    one '{answer: "7", text: "7", weights_random: true}' | score > "$T/q"
+    [ "$(jq -c '[.value, .value_reason]' "$T/q" | sort -u)" = '[null,"random weights"]' ]
+}
+
+@test "an answer that cannot be matched, and no records" {
+    run score < <(one '{answer: "Paris", text: "7"}')
+    [ "$status" -eq 65 ]
+    [[ "$output" == *"expected a number for --match=last-number, got 'Paris'"* ]]
+    run score < <(one '{answer: "7", text: null}')
+    [ "$status" -eq 65 ]
+    run score < /dev/null
+    [ "$status" -eq 65 ]
+}
