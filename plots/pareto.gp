@@ -2,7 +2,7 @@
 # LLaDA is a curve over steps, LLaMA a crossed point with faint guides.
 columns = narrow ? 1 : (panel_count < 3 ? panel_count : (panel_count == 4 ? 2 : 3))
 rows = int(ceil(panel_count / (1.0 * columns)))
-eval begin(rows * (narrow || columns > 1 ? 7.6 : 10))
+eval begin(rows * (narrow || columns > 1 ? 8 : 10))
 stats $points using 5 nooutput name 'a'
 stats $points using 6 nooutput name 'b'
 lo = a_min; hi = b_max
@@ -13,8 +13,16 @@ if (quality_lower) {set yrange [hi:lo]}
 if (quality_log) {set logscale y; eval log_tics('y', lo, hi)}
 set logscale x 2
 set bars small
-set tmargin strlen(note_good[1] . note_fast[1]) ? 4 : 2
-set multiplot layout rows, columns
+# The key is made of labels below the panels: a key of gnuplot's is no wider than one panel.
+key_columns = narrow ? 2 : 4
+names = 1
+do for [k = 1:series_count] {if (series_panel[k] == 1) {names = names + 1}}
+key_rows = int(ceil(names / (1.0 * key_columns)))
+key_x(i) = 0.08 + (i % key_columns) * 0.92 / key_columns
+key_y(i) = 0.8 + 1.3 * (key_rows - 1 - i / key_columns)
+top = strlen(note_good[1] . note_fast[1]) ? 4 : 2
+set multiplot layout rows, columns margins char 9, char 2, char (4 + 1.3 * key_rows), char top \
+    spacing char 9, char (top + 4)
 do for [p = 1:panel_count] {
     notes = note_good[p] . (strlen(note_good[p]) && strlen(note_fast[p]) ? "\n" : '') . note_fast[p]
     set title sprintf("batch %g%s%s", panel_batch[p], strlen(notes) ? "\n" : '', notes) \
@@ -25,7 +33,7 @@ do for [p = 1:panel_count] {
     if (p % columns == 1 || columns == 1) {
         set ylabel quality_label . (quality_lower ? ', better is up' : '')
     }
-    unset object 1; unset arrow
+    unset key; unset object 1; unset arrow
     if (ok(cross_at[p])) {
         left = ok(cross_lo[p]) ? cross_lo[p] : cross_at[p]
         if (ok(cross_hi[p])) {
@@ -44,18 +52,30 @@ do for [p = 1:panel_count] {
         set arrow 3 from graph 0, first guide_quality[p] to graph 1, first guide_quality[p] \
             nohead back linecolor rgb '#D55E00' linewidth 0.6 dashtype 3
     }
-    unset key
-    if (p == 1) {set key bottom right Left reverse samplen 1.5 spacing 1.1 opaque width 1}
-    plot $front index p - 1 using 1:2 with steps linecolor rgb '#9A9A9A' linewidth 1.6 \
-            title 'best within the budget', \
+    unset label
+    if (p == 1) {
+        set arrow 4 from screen key_x(0) - 0.03, char key_y(0) to screen key_x(0), char key_y(0) \
+            nohead linecolor rgb '#9A9A9A' linewidth 1.6
+        set label 1 'best within the budget' at screen key_x(0), char key_y(0) offset 0.8, 0
+        i = 0
+        do for [k = 1:series_count] {
+            if (series_panel[k] == 1) {
+                i = i + 1
+                set label i + 1 series_name[k] at screen key_x(i), char key_y(i) offset 1.5, -0.25 \
+                    point pointtype variant(series_kind[k], series_variant[k]) \
+                    linecolor rgb colour(series_kind[k])
+            }
+        }
+    }
+    plot $front index p - 1 using 1:2 with steps linecolor rgb '#9A9A9A' linewidth 1.6, \
         for [k = 1:series_count] $points index k - 1 \
             using (series_panel[k] == p ? $1 : NaN):4 with lines \
             linecolor rgb colour(series_kind[k]) linewidth 1.2 dashtype series_variant[k], \
         for [k = 1:series_count] $points index k - 1 \
             using (series_panel[k] == p ? $1 : NaN):4:2:3:5:6 with xyerrorbars \
-            linecolor rgb colour(series_kind[k]) linewidth 0.9 pointtype point(series_kind[k]) \
-            pointsize (series_kind[k] == 1 ? 0.9 : 0.45) \
-            title (series_panel[k] == p ? series_name[k] : ''), \
+            linecolor rgb colour(series_kind[k]) linewidth 0.9 \
+            pointtype variant(series_kind[k], series_variant[k]) \
+            pointsize (series_kind[k] == 1 ? 0.9 : 0.45), \
         $labels index p - 1 using 1:2:4:(rgb($3)) with labels offset character -1.3, 0.5 \
             textcolor rgb variable
 }

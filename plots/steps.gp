@@ -16,6 +16,7 @@ do for [p = 1:2] {
     unset logscale y; set ytics autofreq; set yrange [*:*]
     if (p == 1) {
         set logscale y 2
+        set yrange [panel_lo[1] / 1.3 : panel_hi[1] * 1.3]
         set ylabel cost_label
     } else {
         set ylabel quality_label . (quality_lower ? ', better is up' : '')
@@ -43,7 +44,8 @@ do for [p = 1:2] {
             linecolor rgb colour(series_kind[k]) linewidth 1.2 dashtype series_variant[k], \
         for [k = 1:series_count] $points index k - 1 \
             using (series_kind[k] == 1 ? NaN : $1):c:1:1:c + 1:c + 2 with xyerrorbars \
-            linecolor rgb colour(series_kind[k]) linewidth 0.9 pointtype point(series_kind[k]) \
+            linecolor rgb colour(series_kind[k]) linewidth 0.9 \
+            pointtype variant(series_kind[k], series_variant[k]) \
             pointsize 0.45
 }
 unset multiplot

@@ -10,14 +10,18 @@ grey = '#767676'; faint = '#D9D9D9'
 colour(kind) = kind_colour[int(kind) + 1]
 rgb(kind) = kind == 0 ? 0x0072B2 : (kind == 1 ? 0xD55E00 : 0x009E73)
 point(kind) = kind_point[int(kind) + 1]
+# The first, second, ... series of a kind: filled shapes for LLaDA, crossed ones for LLaMA.
+shapes(kind) = kind == 1 ? '2 3 1 2 3' : (kind == 0 ? '7 5 9 13 11' : '5 9 13 11 7')
+variant(kind, n) = int(word(shapes(kind), int(n - 1) % 5 + 1))
 shade(a, b, t) = int(a + (b - a) * t)
 # Blue from light (t = 0) to darker than LLaDA's (t = 1), for series that differ in steps.
 blue(t) = 65536 * shade(150, 0, t) + 256 * shade(205, 84, t) + shade(236, 140, t)
 hex(rgb) = sprintf('#%06X', rgb)
 # eval begin(height in cm): the terminal and the output file.
 begin(h) = dumb ? sprintf("set terminal dumb noenhanced size 110,%d", int(3.2 * h)) : \
-    (format eq 'svg' ? sprintf("set terminal svg noenhanced size %d,%d font 'Sans,10' " \
-        . "linewidth 1 background '#ffffff'; set output out", int(width_cm * 37.8), int(h * 37.8)) : \
+    (format eq 'svg' ? sprintf("set terminal svg noenhanced size %d,%d " \
+        . "font 'Sans,10' linewidth 1 background '#ffffff'; set output out", \
+        int(width_cm * 37.8), int(h * 37.8)) : \
     (format eq 'png' ? sprintf("set terminal pngcairo noenhanced size %d,%d font 'Sans,7.5' " \
         . "fontscale 3.125 linewidth 3.1 pointscale 3.1; set output out", \
         int(width_cm * 118.11), int(h * 118.11)) : \

@@ -25,7 +25,8 @@ do for [k = 1:series_count] {
 key_rows = ceil(series_count / 2.0)
 right = narrow ? 1 : widest + 5
 bottom = narrow ? 3.4 + 1.3 * key_rows : 3.4
-set multiplot layout 2, 1 margins char 8, char right, char bottom, char 1.8 spacing char 0, char 4.4
+set multiplot layout 2, 1 \
+    margins char 10, char right, char bottom, char 1.8 spacing char 0, char 4.4
 do for [p = 1:2] {
     set title (p == 1 ? 'tokens to the end of the text' : 'all slots filled')
     set ylabel 'tokens per second'

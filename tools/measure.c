@@ -439,10 +439,12 @@ static const char notes[] =
     "median with its order-statistic interval (null below 6). Percentiles need n = 29 (p90),\n"
     "59 (p95), 299 (p99). steady: no launch drifts by 1 % or more beyond its slope's interval.\n";
 
-static void check(int bad, const struct err *e)
+static void check(struct measure *m, int bad, const struct err *e)
 {
-    if (bad)
-        err_die("measure", e);
+    if (!bad)
+        return;
+    rec_abandon(&m->out);
+    err_die("measure", e);
 }
 
 int main(int argc, char **argv)
@@ -464,18 +466,18 @@ int main(int argc, char **argv)
     m.index = json_object();
     struct rec_reader *in = rec_read_open((const char *const *)argv + first,
                                           (size_t)(argc - first), &e);
-    check(!in, &e);
-    check(rec_open(&m.out, &m.a.common, "measure", argc, argv, NULL, &e), &e);
-    check(take_all(&m.seen, in, &m.out, &m.log, m.a.common.limit, take, &m, &e), &e);
+    check(&m, !in, &e);
+    check(&m, rec_open(&m.out, &m.a.common, "measure", argc, argv, NULL, &e), &e);
+    check(&m, take_all(&m.seen, in, &m.out, &m.log, m.a.common.limit, take, &m, &e), &e);
     rec_read_close(in);
     if (!m.seen.taken && !m.seen.bad)
-        check(err_set(&e, EXIT_BAD_DATA, "no generation records in the input"), &e);
+        check(&m, err_set(&e, EXIT_BAD_DATA, "no generation records in the input"), &e);
     if (m.n)
         qsort(m.configs, m.n, sizeof *m.configs, by_config);
     for (size_t i = 0; i < m.n; i++)
-        check(write_config(&m, &m.configs[i], &e), &e);
+        check(&m, write_config(&m, &m.configs[i], &e), &e);
     int code = take_verdict(&m.seen, &m.log, m.a.max_failed);
-    check(rec_close(&m.out, code ? "failed" : "ok", &e), &e);
+    check(&m, rec_close(&m.out, code ? "failed" : "ok", &e), &e);
     free_measure(&m);
     return code;
 }

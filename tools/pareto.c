@@ -447,10 +447,12 @@ static const char notes[] =
     "is the share of draws in which the crossover exists. Fewer than 300 prompts seldom place X_q\n"
     "better than a factor of three; --suggest tells how many would.\n";
 
-static void check(int bad, const struct err *e)
+static void check(struct pareto *p, int bad, const struct err *e)
 {
-    if (bad)
-        err_die("pareto", e);
+    if (!bad)
+        return;
+    rec_abandon(&p->out);
+    err_die("pareto", e);
 }
 
 int main(int argc, char **argv)
@@ -478,21 +480,19 @@ int main(int argc, char **argv)
     p.work = mem_zero(6 * p.draws + 1, sizeof *p.work);
     struct rec_reader *in = rec_read_open((const char *const *)argv + first,
                                           (size_t)(argc - first), &e);
-    check(!in, &e);
-    check(rec_open(&p.out, &p.a.common, "pareto", argc, argv, NULL, &e), &e);
-    check(take_all(&p.seen, in, &p.out, &p.log, p.a.common.limit, take, &p, &e), &e);
+    check(&p, !in || rec_open(&p.out, &p.a.common, "pareto", argc, argv, NULL, &e), &e);
+    check(&p, take_all(&p.seen, in, &p.out, &p.log, p.a.common.limit, take, &p, &e), &e);
     rec_read_close(in);
     if (!p.seen.taken && !p.seen.bad)
-        check(err_set(&e, EXIT_BAD_DATA, "no metric records of '%s' and no quality records in the "
-                      "input", p.a.cost), &e);
+        check(&p, err_set(&e, EXIT_BAD_DATA, "no metric records of '%s' and no quality "
+                          "records in the input", p.a.cost), &e);
     points_finish(&p.points);
     char *list = mem_text(p.a.quality ? p.a.quality : "judge_ppl,accuracy");
-    check(choose_qualities(&p, list, &e), &e);
-    check(write_all(&p, &e), &e);
+    check(&p, choose_qualities(&p, list, &e) || write_all(&p, &e), &e);
     if (p.points.dropped)
         log_note(&p.log, "%lld records without a value left out", (long long)p.points.dropped);
     int code = take_verdict(&p.seen, &p.log, p.a.max_failed);
-    check(rec_close(&p.out, code ? "failed" : "ok", &e), &e);
+    check(&p, rec_close(&p.out, code ? "failed" : "ok", &e), &e);
     points_free(&p.points);
     free(list);
     free(p.work);

@@ -114,6 +114,24 @@ static void put_reading(struct page *p)
                  "was measured.");
 }
 
+/* 1 when a command named an embedded model. */
+static int is_demo(const struct runset *s)
+{
+    static const char *const kinds[] = {"meta", "parent"};
+    for (size_t k = 0; k < 2; k++) {
+        size_t i, w;
+        const json_t *r, *word;
+        json_array_foreach(runset_kind(s, kinds[k]), i, r) {
+            json_array_foreach(json_object_get(r, "argv"), w, word) {
+                const char *text = json_string_value(word);
+                if (text && strstr(text, "-demo"))
+                    return 1;
+            }
+        }
+    }
+    return 0;
+}
+
 static void put_caveats(struct page *p, const struct runset *s)
 {
     double prompts = 0, launches = 0;
@@ -136,17 +154,10 @@ static void put_caveats(struct page *p, const struct runset *s)
                  "moves the two models by different factors.");
     page_item(p, "Judge perplexity is the opinion of one language model; look at accuracy and "
                  "diversity beside it.");
-    const char *config;
-    json_t *about;
-    json_object_foreach(s->configs, config, about) {
-        const char *model = rec_text(about, "model");
-        if (model && strstr(model, "-demo")) {
-            page_item(p, "The models are the embedded demonstration models, a few million "
-                         "parameters trained on simple stories and sums. They show the method; "
-                         "they say nothing about LLaDA 8B and LLaMA 3 8B.");
-            break;
-        }
-    }
+    if (is_demo(s))
+        page_item(p, "The models are the embedded demonstration models, a few million parameters "
+                     "trained on simple stories and sums. They show the method; they say nothing "
+                     "about LLaDA 8B and LLaMA 3 8B.");
 }
 
 static void put_data(struct page *p, const struct runset *s)

@@ -259,10 +259,12 @@ static const char notes[] =
     "  exact         the response is the answer, apart from white space around it\n"
     "Numbers may have a minus sign, thousands commas and decimals: 1,050.0 is 1050.\n";
 
-static void check(int bad, const struct err *e)
+static void check(struct scorer *s, int bad, const struct err *e)
 {
-    if (bad)
-        err_die("score-exact", e);
+    if (!bad)
+        return;
+    rec_abandon(&s->out);
+    err_die("score-exact", e);
 }
 
 int main(int argc, char **argv)
@@ -284,21 +286,21 @@ int main(int argc, char **argv)
     s.scored = json_object();
     struct rec_reader *in = rec_read_open((const char *const *)argv + first,
                                           (size_t)(argc - first), &e);
-    check(!in, &e);
-    check(rec_open(&s.out, &s.a.common, "score-exact", argc, argv, NULL, &e), &e);
-    check(take_all(&s.seen, in, &s.out, &s.log, s.a.common.limit, take, &s, &e), &e);
+    check(&s, !in, &e);
+    check(&s, rec_open(&s.out, &s.a.common, "score-exact", argc, argv, NULL, &e), &e);
+    check(&s, take_all(&s.seen, in, &s.out, &s.log, s.a.common.limit, take, &s, &e), &e);
     rec_read_close(in);
     if (!s.seen.taken && !s.seen.bad)
-        check(err_set(&e, EXIT_BAD_DATA, "no generation records in the input"), &e);
+        check(&s, err_set(&e, EXIT_BAD_DATA, "no generation records in the input"), &e);
     if (s.n)
         qsort(s.tally, s.n, sizeof *s.tally, by_config);
     for (size_t i = 0; i < s.n; i++)
-        check(write_summary(&s, &s.tally[i], &e), &e);
+        check(&s, write_summary(&s, &s.tally[i], &e), &e);
     if (s.no_answer + s.repeats + s.not_ok)
         log_note(&s.log, "skipped: %lld without an answer, %lld repeats, %lld not timed or not ok",
                  (long long)s.no_answer, (long long)s.repeats, (long long)s.not_ok);
     int code = take_verdict(&s.seen, &s.log, s.a.max_failed);
-    check(rec_close(&s.out, code ? "failed" : "ok", &e), &e);
+    check(&s, rec_close(&s.out, code ? "failed" : "ok", &e), &e);
     free_scorer(&s);
     return code;
 }

@@ -419,10 +419,12 @@ static const char notes[] =
     "       `reference` given `text`.\n"
     "Perplexities are exp(sum of nats / sum of tokens) over texts. Random weights have no quality.\n";
 
-static void check(int bad, const struct err *e)
+static void check(struct scorer *s, int bad, const struct err *e)
 {
-    if (bad)
-        err_die("score-ppl", e);
+    if (!bad)
+        return;
+    rec_abandon(&s->out);
+    err_die("score-ppl", e);
 }
 
 static void options(struct opt *o, struct args *a)
@@ -465,22 +467,22 @@ int main(int argc, char **argv)
     s.scored = json_object();
     struct rec_reader *in =
         rec_read_open((const char *const *)argv + first, (size_t)(argc - first), &e);
-    check(!in || load(&s, &e), &e);
-    check(rec_open(&s.out, &s.a.common, tool.name, argc, argv, about_run(&s), &e), &e);
+    check(&s, !in || load(&s, &e), &e);
+    check(&s, rec_open(&s.out, &s.a.common, tool.name, argc, argv, about_run(&s), &e), &e);
     progress_start(&s.progress, &s.log, s.a.common.progress, "texts", s.a.common.limit);
-    check(take_all(&s.seen, in, &s.out, &s.log, s.a.common.limit, take, &s, &e), &e);
+    check(&s, take_all(&s.seen, in, &s.out, &s.log, s.a.common.limit, take, &s, &e), &e);
     progress_end(&s.progress);
     rec_read_close(in);
     if (!s.seen.taken && !s.seen.bad)
-        check(err_set(&e, EXIT_BAD_DATA, "no %s records in the input",
+        check(&s, err_set(&e, EXIT_BAD_DATA, "no %s records in the input",
                       strcmp(s.a.mode, "judge") ? "text" : "generation"), &e);
     for (size_t i = 0; i < s.n; i++)
-        check(summarize(&s, &s.group[i], &e), &e);
+        check(&s, summarize(&s, &s.group[i], &e), &e);
     if (s.changed)
         log_warn(&s.log, "W201", "%lld repeats of a prompt gave other tokens; the first is scored",
                  (long long)s.changed);
     int code = take_verdict(&s.seen, &s.log, s.a.max_failed);
-    check(rec_close(&s.out, code ? "failed" : "ok", &e), &e);
+    check(&s, rec_close(&s.out, code ? "failed" : "ok", &e), &e);
     close_all(&s);
     return code;
 }

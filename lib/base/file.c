@@ -1,5 +1,5 @@
-/* file.c - see file.h. Write, flush, fsync, rename, fsync the folder: after a power cut the old file
- * or the new one is there, never half of one. */
+/* file.c - see file.h. Write, flush, fsync, rename, fsync the folder: after a power cut the old
+ * file or the new one is there, never half of one. */
 #include "lib/base/file.h"
 
 #include <errno.h>
@@ -28,6 +28,50 @@ static int is_special(const char *path)
     return !stat(path, &s) && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
 }
 
+/* Nobody else may write the file of descriptor fd: 0, or -1 with the process that does. A file
+ * system without locks grants them all. */
+static int lock(int fd, const char *path, struct err *e)
+{
+    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (!fcntl(fd, F_SETLK, &l) || (errno != EACCES && errno != EAGAIN))
+        return 0;
+    if (fcntl(fd, F_GETLK, &l) || l.l_type == F_UNLCK || l.l_pid <= 0)
+        return err_set(e, EXIT_BUSY, "%s: already being written by another process", path);
+    return err_set(e, EXIT_BUSY, "%s: already being written by process %ld", path, (long)l.l_pid);
+}
+
+/* The file of the descriptor still has that name: its last writer has not just renamed it. */
+static int still_there(int fd, const char *temp)
+{
+    struct stat a, b;
+    return !fstat(fd, &a) && !lstat(temp, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* A locked and empty file under the temporary name, or -1. */
+static int open_temp(const char *temp, const char *path, struct err *e)
+{
+    for (int tries = 0; tries < 100; tries++) {
+        int fd = open(temp, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+        if (fd < 0)
+            return err_set(e, EXIT_CANNOT_CREATE, "%s: cannot create: %s", path, strerror(errno));
+        if (lock(fd, path, e)) {
+            close(fd);
+            return -1;
+        }
+        if (!still_there(fd, temp)) {
+            close(fd);
+            continue;
+        }
+        if (!ftruncate(fd, 0))
+            return fd;
+        err_set(e, EXIT_IO, "%s: cannot empty %s: %s", path, temp, strerror(errno));
+        close(fd);
+        return -1;
+    }
+    return err_set(e, EXIT_CANNOT_CREATE, "%s: cannot create: %s is taken away again and again",
+                   path, temp);
+}
+
 int out_open(struct out *o, const char *path, struct err *e)
 {
     *o = (struct out){0};
@@ -42,28 +86,19 @@ int out_open(struct out *o, const char *path, struct err *e)
         o->path = mem_text(path);
         return 0;
     }
-    struct stat there;
-    if (!stat(path, &there) && !S_ISREG(there.st_mode)) { /* a device or a pipe is never replaced */
-        o->f = fopen(path, "wb");
-        return o->f ? 0
-                    : err_set(e, EXIT_CANNOT_CREATE, "%s: cannot write: %s", path, strerror(errno));
-    }
+    if (file_is_folder(path))
+        return err_set(e, EXIT_CANNOT_CREATE, "%s: cannot create: is a folder", path);
     const char *name;
-    char *folder = folder_of(path, &name);
-    o->path = mem_text(path);
-    o->temp = mem_format("%s/.%s.tmp.%ld", folder, name, (long)getpid());
+    char *folder = folder_of(path, &name), *temp = mem_format("%s/.%s.tmp", folder, name);
     free(folder);
-    int fd = open(o->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int fd = open_temp(temp, path, e);
     if (fd < 0) {
-        err_set(e, EXIT_CANNOT_CREATE, "%s: cannot create: %s", path, strerror(errno));
-        free(o->temp);
-        free(o->path);
-        *o = (struct out){0};
+        free(temp);
         return -1;
     }
-    o->f = fdopen(fd, "wb");
+    *o = (struct out){.f = fdopen(fd, "wb"), .path = mem_text(path), .temp = temp};
     if (!o->f)
-        err_machine(__FILE__, __LINE__, "fdopen failed");
+        err_machine(__FILE__, __LINE__, "out of host memory");
     return 0;
 }
 
@@ -122,11 +157,9 @@ void out_abandon(struct out *o)
     *o = (struct out){0};
 }
 
-int file_read(const char *path, size_t limit, struct buf *b, struct err *e)
+/* All of f, up to one chunk more than `limit`. -1: errno says why. */
+static int read_stream(FILE *f, size_t limit, struct buf *b)
 {
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return err_set(e, EXIT_NO_INPUT, "%s: %s", path, strerror(errno));
     enum { CHUNK = 1 << 16 };
     size_t n = 0;
     do {
@@ -135,14 +168,38 @@ int file_read(const char *path, size_t limit, struct buf *b, struct err *e)
         b->len += n;
         b->data[b->len] = 0;
     } while (n > 0 && b->len <= limit);
-    int bad = ferror(f);
-    int why = errno;
+    return ferror(f) ? -1 : 0;
+}
+
+/* A regular file has as many bytes as were read, and was not written since it was opened. */
+static int unchanged(FILE *f, const struct stat *before, size_t n)
+{
+    struct stat now;
+    if (!S_ISREG(before->st_mode) || before->st_size == 0) /* files of /proc say 0 */
+        return 1;
+    return !fstat(fileno(f), &now) && (size_t)now.st_size == n &&
+           now.st_mtim.tv_sec == before->st_mtim.tv_sec &&
+           now.st_mtim.tv_nsec == before->st_mtim.tv_nsec;
+}
+
+int file_read(const char *path, size_t limit, struct buf *b, struct err *e)
+{
+    FILE *f = fopen(path, "rbe");
+    struct stat before = {0};
+    if (!f)
+        return err_set(e, errno == ENOMEM ? EXIT_INTERNAL : EXIT_NO_INPUT, "%s: %s", path,
+                       strerror(errno));
+    size_t already = b->len;
+    int bad = 0;
+    if (fstat(fileno(f), &before) || read_stream(f, limit, b))
+        bad = err_set(e, errno == EISDIR ? EXIT_NO_INPUT : EXIT_IO, "%s: at byte %zu: %s", path,
+                      b->len - already, strerror(errno));
+    else if (b->len > limit)
+        bad = err_set(e, EXIT_BAD_DATA, "%s: larger than the limit of %zu bytes", path, limit);
+    else if (!unchanged(f, &before, b->len - already))
+        bad = err_set(e, EXIT_IO, "%s: changed while reading", path);
     fclose(f);
-    if (bad)
-        return err_set(e, why == EISDIR ? EXIT_NO_INPUT : EXIT_IO, "%s: %s", path, strerror(why));
-    if (b->len > limit)
-        return err_set(e, EXIT_BAD_DATA, "%s: larger than the limit of %zu bytes", path, limit);
-    return 0;
+    return bad;
 }
 
 int file_same(const char *a, const char *b)
@@ -161,6 +218,12 @@ int file_is_folder(const char *path)
 {
     struct stat s;
     return !stat(path, &s) && S_ISDIR(s.st_mode);
+}
+
+int file_is_regular(const char *path)
+{
+    struct stat s;
+    return !stat(path, &s) && S_ISREG(s.st_mode);
 }
 
 int file_make_folder(const char *path, struct err *e)

@@ -61,12 +61,14 @@ int hash_file(const char *path, char hex[65], struct err *e)
     size_t n;
     while ((n = fread(chunk, 1, CHUNK, f)) > 0)
         hash_add(h, chunk, n);
-    int bad = ferror(f);
+    int bad = ferror(f), why = errno;
     fclose(f);
     free(chunk);
     hash_hex(h, hex);
     hash_free(h);
-    return bad ? err_set(e, EXIT_IO, "%s: read error: %s", path, strerror(errno)) : 0;
+    return bad ? err_set(e, why == EISDIR ? EXIT_NO_INPUT : EXIT_IO, "%s: read error: %s", path,
+                         strerror(why))
+               : 0;
 }
 
 void hash_bytes(const void *bytes, size_t n, char hex[65])

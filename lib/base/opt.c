@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "lib/base/err.h"
+#include "lib/base/file.h"
+#include "lib/base/guard.h"
 
 enum { MAX_OPTIONS = 96, FIRST_CODE = 256 };
 
@@ -193,12 +195,25 @@ static void refuse_abbreviation(const struct tool *t, const char *word, const ch
         opt_usage(t, "unknown option '%s' (did you mean --%s?)", word, name);
 }
 
+/* No operand is the file that --output will replace. */
+static void refuse_same(const struct tool *t, char **operands)
+{
+    const struct opt *o = t->options;
+    while (o->name && strcmp(o->name, "output"))
+        o++;
+    const char *output = o->name ? *(const char **)o->to : "-";
+    for (; strcmp(output, "-") && *operands; operands++)
+        if (file_is_regular(output) && file_same(output, *operands))
+            opt_usage(t, "%s is both input and output", output);
+}
+
 int opt_parse(const struct tool *t, int argc, char **argv)
 {
     struct option lo[MAX_OPTIONS];
     char so[2 * MAX_OPTIONS + 2];
     const struct opt *by_code[MAX_OPTIONS];
     int n = build(t, lo, so, by_code), c;
+    guard_start();
     opterr = 0;
     optind = 1;
     for (;;) {
@@ -225,6 +240,7 @@ int opt_parse(const struct tool *t, int argc, char **argv)
             refuse_abbreviation(t, word, o->name);
         set_value(t, o, optarg);
     }
+    refuse_same(t, argv + optind);
     return optind;
 }
 

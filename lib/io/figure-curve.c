@@ -184,7 +184,8 @@ static void put_ranges(struct script *s, const struct cells *c, const double *ba
         lo[p] = hi[p] = (double)NAN;
         for (size_t i = 0; i < c->n; i++)
             if (panel_of(batches, n, c->v[i].batch) == p + 1) {
-                lo[p] = fmin(lo[p], c->v[i].x.lo);
+                const struct value *x = &c->v[i].x;
+                lo[p] = fmin(lo[p], x->lo * FIGURE_FAR > 2 * x->at ? x->lo : x->at / 2);
                 hi[p] = fmax(hi[p], c->v[i].x.hi);
             }
     }
@@ -356,6 +357,7 @@ void figure_steps(struct figure *f, const struct runset *s, const struct figure_
     put_launches(out, &c, divide);
     put_series(out, &l);
     put_guides(out, &c, &batch, 1);
+    put_ranges(out, &c, &batch, 1);
     script_number(out, "batch", batch);
     figure_say(f, "Latency and quality against the number of denoising steps, batch %.0f. The "
                   "horizontal line and band are LLaMA and its interval. Small grey points: the "

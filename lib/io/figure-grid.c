@@ -62,8 +62,10 @@ static void grid_range(const struct grid *g, double *lo, double *hi)
     if (g->diverging) {
         *hi = far;
         *lo = -far;
-    } else if (*hi <= *lo) {
-        *hi = *lo + 1;
+    } else if (*hi - *lo < 1) { /* at least a factor of two: small differences shall look small */
+        double middle = (*hi + *lo) / 2;
+        *lo = middle - 0.5;
+        *hi = middle + 0.5;
     }
 }
 

@@ -76,6 +76,10 @@ int figure_scale(struct figure *f, struct value *v, double divide, int log_axis)
         f->script.skipped++;
         return 0;
     }
+    if (log_axis && v->lo <= 0) {
+        v->lo = v->at / FIGURE_FAR;
+        f->leaves = 1;
+    }
     if (!gnuplot_drawable(v->lo, log_axis))
         v->lo = v->at;
     if (!gnuplot_drawable(v->hi, log_axis))
@@ -123,6 +127,8 @@ static void say_facts(struct figure *f, const struct runset *s)
     if (isfinite(f->level))
         figure_say(f, "Error bars and brackets: %.0f %% intervals%s%s%s.", 100 * f->level,
                    *f->method ? " (" : "", f->method, *f->method ? ")" : "");
+    if (f->leaves && isfinite(f->level))
+        figure_say(f, "A bar that leaves the frame reaches zero: there are too few launches.");
     say_range(f, "Values per point", f->n_lo, f->n_hi);
     say_range(f, "Launches", f->launches_lo, f->launches_hi);
     const char *gpu = meta_text(s, "gpu"), *cpu = meta_text(s, "cpu");

@@ -20,6 +20,7 @@ struct figure {
     /* What the drawn values rest on, gathered while they are drawn. */
     double n_lo, n_hi, launches_lo, launches_hi, level;
     char method[128];
+    int leaves; /* an interval leaves the axis */
 };
 
 struct figure_type {
@@ -38,6 +39,8 @@ void figure_free(struct figure *f);
 /* For builders: a sentence of the caption; the record behind a drawn value. */
 void figure_say(struct figure *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void figure_used(struct figure *f, const struct value *v);
+/* An interval that reaches zero leaves a logarithmic axis: its low end is value / FIGURE_FAR. */
+enum { FIGURE_FAR = 1 << 20 };
 /* Scales a value in place and replaces missing ends by the value itself. 0 when it cannot be drawn
  * (it is then counted as skipped). */
 int figure_scale(struct figure *f, struct value *v, double divide, int log_axis);

@@ -2,6 +2,7 @@
  * kinds that nobody here needs are counted and dropped. */
 #include "lib/io/runset.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,7 +150,7 @@ int runset_load(struct runset *s, const char *const *paths, size_t n, int64_t li
     s->sources = mem_zero(n, sizeof *s->sources);
     for (size_t i = 0; i < n; i++)
         if (strcmp(paths[i], "-") && access(paths[i], R_OK))
-            return err_set(e, EXIT_NO_INPUT, "%s: cannot be read", paths[i]);
+            return err_set(e, EXIT_NO_INPUT, "%s: %s", paths[i], strerror(errno));
     for (size_t i = 0; i < n; i++)
         if (load_source(s, paths[i], limit, e))
             return -1;

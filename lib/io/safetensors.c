@@ -111,7 +111,8 @@ static int map_file(struct file *f, struct err *e)
         return err_set(e, EXIT_BAD_DATA, "%s: file is 0 bytes, expected at least 8 + 2", f->path);
     void *map = mmap(NULL, f->size, PROT_READ, MAP_PRIVATE, f->fd, 0);
     if (map == MAP_FAILED)
-        return err_set(e, EXIT_IO, "%s: cannot map: %s", f->path, strerror(errno));
+        return err_set(e, errno == ENOMEM ? EXIT_INTERNAL : EXIT_IO, "%s: cannot map %zu bytes: %s",
+                       f->path, f->size, strerror(errno));
     f->map = map;
     (void)posix_madvise(map, f->size, POSIX_MADV_SEQUENTIAL);
     return 0;
@@ -247,7 +248,8 @@ static int add_shard(struct tensors *t, const char *folder, const char *name, st
         else
             fd = open_path(path, e);
     } else if (fd < 0) {
-        bad = err_set(e, EXIT_BAD_DATA, "%s: shard named by the index: %s", path, strerror(errno));
+        bad = err_set(e, errno == ENOENT ? EXIT_BAD_DATA : EXIT_NO_INPUT,
+                      "%s: shard named by the index: %s", path, strerror(errno));
     }
     bad = bad || fd < 0 || add_file(t, fd, path, e);
     free(path);

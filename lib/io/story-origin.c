@@ -34,7 +34,7 @@ void story_machines(struct page *p, const struct runset *s)
                 continue;
             json_object_set_new(seen, print, json_true());
             const char *gpu = rec_text(m, "gpu");
-            page_item(p, "Machine %s: %s%s%s, %lld cores, %.1f GiB memory, %s, %s.", print,
+            page_item(p, "Machine %s: %s%s%s, %lld cores, %.1f GiB memory, %s, compiler %s.", print,
                       or_dash(rec_text(m, "cpu")), gpu ? ", " : "", gpu ? gpu : "",
                       (long long)rec_int(m, "cores", 0),
                       rec_number(m, "memory_bytes") / (1024.0 * 1024 * 1024),

@@ -32,7 +32,6 @@ void story_answers(struct page *p, const struct runset *s)
             continue;
         struct buf b = {0};
         verdict_answer(&b, s, r);
-        buf_char(&b, ' ');
         verdict_price(&b, s, r);
         if (said++)
             page_item(p, "%s", b.data);

@@ -192,7 +192,7 @@ void verdict_price(struct buf *b, const struct runset *s, const json_t *x_par)
         pick(&c, x_par, rec_number(q, "steps"), &llada, &llama);
         if (llada && llama && llama->y.at > 0) {
             if (!said++)
-                buf_format(b, "At %.0f steps, the first measured count that is as good, LLaDA "
+                buf_format(b, " At %.0f steps, the first measured count that is as good, LLaDA "
                               "takes",
                            llada->steps);
             else

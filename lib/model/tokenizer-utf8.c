@@ -9,6 +9,8 @@
 #include "lib/base/mem.h"
 #include "lib/model/tokenizer-parts.h"
 
+#define NFC ((utf8proc_option_t)(UTF8PROC_STABLE | UTF8PROC_COMPOSE))
+
 int utf8_char(const char *text, size_t n)
 {
     const unsigned char *s = (const unsigned char *)text;
@@ -208,10 +210,28 @@ static void sort_marks(utf8proc_int32_t *v, size_t n)
         }
 }
 
+/* Composes v in place; returns what is left of n. utf8proc 2.8 takes U+11A7 after a Hangul syllable
+ * for a final consonant and drops it. Nothing composes with U+11A7, so it parts the runs. */
+static size_t compose(utf8proc_int32_t *v, size_t n)
+{
+    enum { BEFORE_FINALS = 0x11A7 };
+    size_t out = 0, begin = 0;
+    for (size_t i = 0; i <= n; i++) {
+        if (i < n && v[i] != BEFORE_FINALS)
+            continue;
+        size_t k = (size_t)utf8proc_normalize_utf32(v + begin, (utf8proc_ssize_t)(i - begin), NFC);
+        memmove(v + out, v + begin, k * sizeof *v);
+        out += k;
+        if (i < n)
+            v[out++] = BEFORE_FINALS;
+        begin = i + 1;
+    }
+    return out;
+}
+
 static void nfc_span(const char *s, size_t n, struct buf *out)
 {
     enum { ROOM = 16 }; /* no canonical decomposition is longer than 4 */
-    const utf8proc_option_t how = UTF8PROC_STABLE | UTF8PROC_COMPOSE;
     size_t cap = n + ROOM, count = 0, len;
     utf8proc_int32_t *v = mem_resize(NULL, cap, sizeof *v);
     for (size_t i = 0; i < n; i += len) {
@@ -223,10 +243,10 @@ static void nfc_span(const char *s, size_t n, struct buf *out)
         if (code < 0xC0) /* the first that decomposes */
             v[count++] = code;
         else
-            count += (size_t)utf8proc_decompose_char(code, v + count, ROOM, how, NULL);
+            count += (size_t)utf8proc_decompose_char(code, v + count, ROOM, NFC, NULL);
     }
     sort_marks(v, count);
-    count = (size_t)utf8proc_normalize_utf32(v, (utf8proc_ssize_t)count, how);
+    count = compose(v, count);
     buf_reserve(out, n);
     for (size_t i = 0; i < count; i++)
         if (v[i] < 0x80)

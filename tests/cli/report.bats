@@ -110,7 +110,8 @@ says() {
 @test "text of records is text in both forms" {
     evil='<img src=x onerror=alert(1)>&"'\''</script><!-- | `a` *b* [c](javascript:d) ![e](f)'
     printf '%s' "$evil" | jq -Rsc '. as $e
-        | ({kind: "metric", metric: "e2e_ns", config: $e, model: $e, arch: $e, device: $e, value: 1, lo: 1, hi: 1, n: 1, launches: 1},
+        | ({kind: "metric", metric: "e2e_ns", config: $e, model: $e, arch: $e, device: $e,
+            value: 1, lo: 1, hi: 1, n: 1, launches: 1},
         {kind: "crossover", name: "X_par", exists: false, reason: $e, quality_metric: $e,
          llada_series: $e, batch: 1},
         {kind: "meta", tool: $e, argv: [$e], version: $e, start: $e,
