@@ -4,14 +4,14 @@
  * cpu   kernels/cpu/   vectors and threads; compiled once per processor level
  * cuda  kernels/cuda/  (a later issue)
  *
- * Shape letters, used everywhere: B batch, T rows (tokens of all sequences together), D width, H query
- * heads, K key/value heads, E head dim, F ffn, V vocabulary, L layers, R wanted rows, S cache slots.
- * Row-major; the last letter is contiguous. Activations are float. Pointers to activations are memory
- * of the back end (`alloc`); index arrays (tokens, positions, slots) are host memory.
+ * Shape letters, used everywhere: B batch, T rows (tokens of all sequences together), D width, H
+ * query heads, K key/value heads, E head dim, F ffn, V vocabulary, L layers, R wanted rows, S cache
+ * slots. Row-major; the last letter is contiguous. Activations are float. Pointers to activations
+ * are memory of the back end (`alloc`); index arrays (tokens, positions, slots) are host memory.
  *
  * Precision: products accumulate in fp32 (ref: double), one accumulator per output with the inner
- * index ascending, so a result does not depend on the number of threads. Softmax sums and the head's
- * log-sum-exp accumulate in double. Ties go to the lowest index.
+ * index ascending, so a result does not depend on the number of threads. Softmax sums and the
+ * head's log-sum-exp accumulate in double. Ties go to the lowest index.
  */
 #ifndef KERNELS_OPS_H
 #define KERNELS_OPS_H
@@ -24,9 +24,10 @@
 enum dtype { DTYPE_F32, DTYPE_BF16 };
 enum memory_kind { MEMORY_WEIGHTS, MEMORY_KV, MEMORY_ACTIVATIONS, MEMORY_KINDS };
 
-/* Bytes, now and at most since the last reset. Same words as torch: requested = asked for, allocated =
- * handed out after rounding, reserved = obtained from the system. Here each block comes straight
- * from the system, so reserved is allocated rounded up to pages. requested <= allocated <= reserved. */
+/* Bytes, now and at most since the last reset. Same words as torch: requested = asked for,
+ * allocated = handed out after rounding, reserved = obtained from the system. Here each block comes
+ * straight from the system, so reserved is allocated rounded up to pages. requested <= allocated <=
+ * reserved. */
 struct memory {
     size_t requested, allocated, reserved;
     size_t requested_peak, allocated_peak, reserved_peak;
@@ -34,8 +35,8 @@ struct memory {
     size_t cap;                /* --mem-cap: alloc answers NULL beyond it; 0: none */
 };
 
-/* A weight matrix y = x W^T, W [rows, cols] as in the checkpoint. `data` is packed in the layout of the
- * back end that made it and is opaque to everyone else. */
+/* A weight matrix y = x W^T, W [rows, cols] as in the checkpoint. `data` is packed in the layout of
+ * the back end that made it and is opaque to everyone else. */
 struct mat {
     void *data;
     enum dtype dtype;
@@ -59,15 +60,15 @@ struct attn_seq {
     size_t n_slots;
 };
 struct attn {
-    const float *q;       /* [T, H*E], rotated */
-    float *y;             /* [T, H*E]; must not overlap q */
-    const float *k, *v;   /* [S, K*E], rotated keys */
-    const int32_t *pos;   /* [T] absolute positions of the rows */
+    const float *q;     /* [T, H*E], rotated */
+    float *y;           /* [T, H*E]; must not overlap q */
+    const float *k, *v; /* [S, K*E], rotated keys */
+    const int32_t *pos; /* [T] absolute positions of the rows */
     const struct attn_seq *seqs;
     size_t n_seqs;
     size_t heads, kv_heads, head_dim;
     enum mask mask;
-    size_t mask_block;    /* MASK_BLOCK_CAUSAL: a row sees keys whose pos/block <= its own */
+    size_t mask_block; /* MASK_BLOCK_CAUSAL: a row sees keys whose pos/block <= its own */
 };
 
 /* What the head must answer, and how a token is chosen. */
@@ -83,20 +84,20 @@ struct head_query {
     const int32_t *target; /* [R] ids whose log-probability is wanted, or NULL */
 };
 struct head_row {
-    int32_t id;           /* chosen */
-    int32_t runner_up;    /* second best logit without noise; -1 when V = 1 */
-    float prob;           /* softmax(logits)[id], temperature 1, no noise */
+    int32_t id;        /* chosen */
+    int32_t runner_up; /* second best logit without noise; -1 when V = 1 */
+    float prob;        /* softmax(logits)[id], temperature 1, no noise */
     float runner_up_prob;
-    float gap;            /* best minus second best logit, without noise */
-    float entropy;        /* of the softmax, nats */
-    double log_prob;      /* log prob, double */
+    float gap;              /* best minus second best logit, without noise */
+    float entropy;          /* of the softmax, nats */
+    double log_prob;        /* log prob, double */
     double target_log_prob; /* log softmax(logits)[target]; 0 without targets */
-    int bad;              /* 1: a NaN or +Inf was met, or every logit is -Inf */
+    int bad;                /* 1: a NaN or +Inf was met, or every logit is -Inf */
 };
 
 struct ops {
-    const char *name;      /* "ref", "cpu" */
-    const char *level;     /* instruction set in use: "v4" (AVX-512), "v3" (AVX2), "base" */
+    const char *name;  /* "ref", "cpu" */
+    const char *level; /* instruction set in use: "v4" (AVX-512), "v3" (AVX2), "base" */
 
     /* Memory of the back end, 64-byte aligned, cleared. NULL when the cap or the machine says no:
      * an ordinary answer, recorded as `oom`. */
@@ -116,30 +117,33 @@ struct ops {
     /* y[T, N] = x[T, K] W^T, or y += with `add`. */
     void (*matmul)(struct backend *b, float *y, const float *x, const struct mat *w, size_t T,
                    int add);
-    /* c[M, N] = a[M, K] m[K, N], or c += with `add`. Element (i, k) of a lies at a[i*a_row + k*a_k], so
-     * that a transpose costs nothing; m and c are row-major with strides ldm, ldc. For training. */
+    /* c[M, N] = a[M, K] m[K, N], or c += with `add`. Element (i, k) of a lies at a[i*a_row +
+     * k*a_k], so that a transpose costs nothing; m and c are row-major with strides ldm, ldc. For
+     * training. */
     void (*gemm)(struct backend *b, size_t M, size_t N, size_t K, const float *a, size_t a_row,
                  size_t a_k, const float *m, size_t ldm, float *c, size_t ldc, int add);
     /* table[t, 0..E/2) = cos, [E/2..E) = sin of pos[t] * inv_freq[j]: angle in fp32, as the models
      * were trained. Source: Su et al. 2021 (RoFormer), models.md 1.3. */
     void (*rope_table)(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
                        size_t T, size_t E);
-    /* Rotates pairs (j, j + E/2) of every head of x[T, heads*E] by table[T, E]; sign -1 turns back. */
+    /* Rotates pairs (j, j + E/2) of every head of x[T, heads*E] by table[T, E]; sign -1 turns back.
+     */
     void (*rope)(struct backend *b, float *x, const float *table, size_t T, size_t heads, size_t E,
                  int sign);
     /* cache[slot[t], :] = x[t, :], rows of n floats. */
     void (*store)(struct backend *b, float *cache, const float *x, const int32_t *slot, size_t T,
                   size_t n);
-    /* y = softmax(q k^T / sqrt(E) + mask) v. Query head h reads key head h / (H/K). A row that sees no
-     * key gives zeros. work: attention_work(...) floats. Source: Milakov & Gimelshein 2018 (online
-     * softmax), models.md 1.3 and 4.2. */
+    /* y = softmax(q k^T / sqrt(E) + mask) v. Query head h reads key head h / (H/K). A row that sees
+     * no key gives zeros. work: attention_work(...) floats. Source: Milakov & Gimelshein 2018
+     * (online softmax), models.md 1.3 and 4.2. */
     void (*attention)(struct backend *b, const struct attn *a, float *work);
     size_t (*attention_work)(const struct backend *b, size_t max_rows, size_t max_slots,
                              size_t head_dim, size_t group);
     /* y = silu(gate) * up, n values; y may be gate. */
     void (*swiglu)(struct backend *b, float *y, const float *gate, const float *up, size_t n);
     /* One streaming pass over the vocabulary for R rows x[R, D] (xu: unconditional rows for CFG, or
-     * NULL). logits: NULL, or [R, V] that gets the (guided, banned) logits. work: head_work floats. */
+     * NULL). logits: NULL, or [R, V] that gets the (guided, banned) logits. work: head_work floats.
+     */
     void (*head)(struct backend *b, const struct mat *w, const float *x, const float *xu, size_t R,
                  const struct head_query *q, struct head_row *out, float *logits, float *work);
     size_t (*head_work)(const struct backend *b, size_t R, size_t V);
@@ -157,7 +161,7 @@ void memory_reset_peak(struct memory *m);
 /* For the back ends: accounts for a block of `bytes`; -1 when the cap forbids it. */
 int memory_take(struct memory *m, size_t bytes, enum memory_kind kind);
 void memory_give(struct memory *m, size_t bytes, enum memory_kind kind);
-size_t memory_rounded(size_t bytes);  /* allocated for requested: multiple of 64 */
+size_t memory_rounded(size_t bytes);   /* allocated for requested: multiple of 64 */
 size_t memory_pages(size_t allocated); /* reserved for allocated: multiple of 4096 */
 
 extern const struct ops ops_ref;

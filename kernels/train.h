@@ -8,10 +8,11 @@
 
 /* Gradients of attention over sequences of equal length in which every row is also a key. */
 struct attn_back {
-    const float *q, *k, *v; /* [T, H*E], [T, K*E], [T, K*E]: as the forward pass saw them (rotated) */
-    const float *dy;        /* [T, H*E] gradient of the output */
-    float *dq, *dk, *dv;    /* same shapes as q, k, v; overwritten */
-    size_t seqs, len;       /* T = seqs * len; positions 0..len-1 in each */
+    const float *q, *k,
+        *v;              /* [T, H*E], [T, K*E], [T, K*E]: as the forward pass saw them (rotated) */
+    const float *dy;     /* [T, H*E] gradient of the output */
+    float *dq, *dk, *dv; /* same shapes as q, k, v; overwritten */
+    size_t seqs, len;    /* T = seqs * len; positions 0..len-1 in each */
     size_t heads, kv_heads, head_dim;
     int causal;
 };
@@ -34,7 +35,8 @@ struct train_ops {
     void (*swiglu_back)(struct backend *b, float *dgate, float *dup, const float *dy,
                         const float *gate, const float *up, size_t n);
     void (*attention_back)(struct backend *b, const struct attn_back *a, float *work);
-    size_t (*attention_back_work)(const struct backend *b, size_t len, size_t head_dim); /* floats */
+    size_t (*attention_back_work)(const struct backend *b, size_t len,
+                                  size_t head_dim); /* floats */
     /* logits[T, V] become d(sum_t weight[t] * CE_t)/dlogits; returns that sum. A row of weight 0
      * gives zeros. work: T doubles. */
     double (*cross_entropy)(struct backend *b, float *logits, const int32_t *target,

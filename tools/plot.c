@@ -1,13 +1,17 @@
 /* plot - records in, a figure out (and its script, its data and its caption beside it). */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
 #include "lib/io/figure.h"
+
+enum { TERMINAL_MAX = 1 << 22 };
 
 struct args {
     struct common common;
@@ -81,24 +85,43 @@ static int draw_file(const struct args *a, struct figure *f, struct err *e)
     return bad ? -1 : 0;
 }
 
+/* A new file in the folder for temporary files. *path is the caller's, also on error. */
+static int write_temporary(char **path, const struct buf *b, struct err *e)
+{
+    *path = mem_text("/tmp/crossover-plot.XXXXXX");
+    int fd = mkstemp(*path);
+    if (fd < 0)
+        return err_set(e, EXIT_CANNOT_CREATE, "%s: cannot create a temporary file: %s", *path,
+                       strerror(errno));
+    ssize_t done = b->len ? write(fd, b->data, b->len) : 0;
+    int bad = done < 0 || (size_t)done < b->len;
+    bad |= close(fd);
+    return bad ? err_set(e, EXIT_IO, "%s: cannot write: %s", *path, strerror(errno)) : 0;
+}
+
+/* gnuplot does not say when it cannot write; so it draws into a file, and we print that. */
 static int draw_terminal(const struct args *a, struct figure *f, struct err *e)
 {
-    struct buf script = {0};
-    char path[] = "/tmp/crossover-plot.XXXXXX";
-    int fd = -1, bad = build_script(&script, a, f, NULL, e);
-    if (!bad && (fd = mkstemp(path)) < 0)
-        bad = err_set(e, EXIT_CANNOT_CREATE, "%s: cannot create a temporary script", path);
-    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
-    if (file) {
-        bad = fwrite(script.data, 1, script.len, file) != script.len;
-        bad |= fclose(file);
-        bad = bad ? err_set(e, EXIT_IO, "%s: cannot write", path)
-                  : gnuplot_run(path, NULL, NULL, e);
-        remove(path);
+    struct buf script = {0}, text = {0};
+    struct out o;
+    char *from = NULL, *to = NULL;
+    int bad = write_temporary(&to, &text, e);
+    buf_format(&script, "set output '%s'\n", to);
+    bad = bad || build_script(&script, a, f, NULL, e) || write_temporary(&from, &script, e) ||
+          gnuplot_run(from, NULL, NULL, e) || file_read(to, TERMINAL_MAX, &text, e) ||
+          out_open(&o, "-", e);
+    if (!bad) {
+        fprintf(o.f, "%s%s\n", text.len ? text.data : "", f->caption.data);
+        bad = out_commit(&o, e);
     }
-    if (!bad)
-        printf("%s\n", f->caption.data);
+    if (from)
+        unlink(from);
+    if (to)
+        unlink(to);
+    free(from);
+    free(to);
     buf_free(&script);
+    buf_free(&text);
     return bad;
 }
 

@@ -1,8 +1,8 @@
 /* score-ppl - texts or generations in, quality records out: how probable a model finds them.
  *
  * judge scores the response of generation records, given their prompt, with a third autoregressive
- * model, and measures its variety beside it; nll, elbo and kstep score given texts with a contestant.
- * Sums are pooled over tokens, never averaged over texts; intervals resample texts.
+ * model, and measures its variety beside it; nll, elbo and kstep score given texts with a
+ * contestant. Sums are pooled over tokens, never averaged over texts; intervals resample texts.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ struct scorer {
     size_t n, cap;
     json_t *index, *scored; /* config -> group; config and id -> token ids */
     struct progress progress;
-    int64_t changed;        /* repeats whose tokens differ */
+    int64_t changed; /* repeats whose tokens differ */
 };
 
 static int random_weights(const struct scorer *s, const json_t *r)
@@ -113,8 +113,8 @@ static void set_rates(json_t *q, const struct score *v)
 
 static json_t *generation_about(const json_t *r)
 {
-    static const char *const kept[] = {"config", "model", "arch", "steps", "gen_length", "max_new",
-                                       "batch", "device"};
+    static const char *const kept[] = {"config",     "model",   "arch",  "steps",
+                                       "gen_length", "max_new", "batch", "device"};
     json_t *o = json_object();
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (json_object_get(r, kept[i]))
@@ -170,7 +170,8 @@ static int judge_text(struct scorer *s, const json_t *r, struct group *g, const 
     for (int i = 0; i < FIGURES && !bad; i++)
         bad = rec_write(&s->out, "quality",
                         quality(g, r, figure_names[i], v.figure[i], "text too short",
-                                i == 3 ? "lower" : "higher"), e);
+                                i == 3 ? "lower" : "higher"),
+                        e);
     if (!bad && !empty)
         keep(g, v);
     g->left_out += empty;
@@ -214,9 +215,10 @@ static int estimate(const struct scorer *s, const json_t *r, const struct given 
     if (!strcmp(s->a.mode, "nll"))
         return likelihood_nll(n, g->ids.v, g->ids.n, g->first, l, e);
     if (!strcmp(s->a.mode, "elbo"))
-        return likelihood_elbo(n, g->ids.v, g->ids.n, g->first, (size_t)s->a.samples, seed, key, l, e);
-    return likelihood_kstep(n, g->ids.v, g->ids.n, g->first, (size_t)steps, (size_t)s->a.orders, seed,
-                            key, l, e);
+        return likelihood_elbo(n, g->ids.v, g->ids.n, g->first, (size_t)s->a.samples, seed, key, l,
+                               e);
+    return likelihood_kstep(n, g->ids.v, g->ids.n, g->first, (size_t)steps, (size_t)s->a.orders,
+                            seed, key, l, e);
 }
 
 static json_t *given_about(const struct scorer *s, int64_t steps, struct buf *config)
@@ -305,7 +307,8 @@ static int write_summary(struct scorer *s, const struct group *g, const char *me
     json_object_set_new(q, "level", json_real(0.95));
     rec_set_int(q, "n", (int64_t)g->n);
     rec_set_int(q, "left_out", g->left_out);
-    json_object_set_new(q, "method", json_string("pooled over texts, percentile bootstrap of texts"));
+    json_object_set_new(q, "method",
+                        json_string("pooled over texts, percentile bootstrap of texts"));
     json_object_set_new(q, "direction", json_string(direction));
     free(index);
     free(draws);
@@ -366,12 +369,7 @@ static int load(struct scorer *s, struct err *e)
                        ar ? "try --mode elbo" : "try --mode nll");
     if (a->check_finite && checkpoint_check_values(&s->checkpoint, e))
         return -1;
-    char *path = c->synth ? NULL : mem_format("%s/tokenizer.json", s->checkpoint.folder);
-    if (path && file_exists(path))
-        s->tokenizer = tokenizer_load(s->checkpoint.folder, e);
-    int missing = path && file_exists(path) && !s->tokenizer;
-    free(path);
-    if (missing)
+    if (checkpoint_tokenizer(&s->checkpoint, &s->tokenizer, e))
         return -1;
     if (!strcmp(a->mode, "judge") && !s->tokenizer && !c->synth)
         return err_set(e, EXIT_BAD_DATA, "%s: a judge needs tokenizer.json", a->model);
@@ -409,15 +407,21 @@ static const char examples[] =
     "score-ppl --mode elbo -m GSAI-ML/LLaDA-8B-Base --samples 128 texts.ndjson\n"
     "score-ppl --mode kstep -m GSAI-ML/LLaDA-8B-Base --steps 16,64,256 texts.ndjson\n";
 static const char notes[] =
-    "judge  perplexity of each response given its prompt, under a third autoregressive model: the text\n"
+    "judge  perplexity of each response given its prompt, under a third autoregressive model: the "
+    "text\n"
     "       up to the first stop token, encoded anew with the judge's tokenizer. Beside it, per\n"
-    "       response: entropy of its tokens, distinct 1- and 2-grams, share of repeated 3-grams; a low\n"
+    "       response: entropy of its tokens, distinct 1- and 2-grams, share of repeated 3-grams; a "
+    "low\n"
     "       perplexity with a low entropy is a repetition, not a quality.\n"
-    "nll    exact -ln p of the second token and all after it. elbo  upper bound for diffusion models,\n"
-    "       the same at every step count. kstep  upper bound for a sampler of K steps in random order.\n"
-    "       Never compare an nll with a bound as if they were one thing. --target reference scores\n"
+    "nll    exact -ln p of the second token and all after it. elbo  upper bound for diffusion "
+    "models,\n"
+    "       the same at every step count. kstep  upper bound for a sampler of K steps in random "
+    "order.\n"
+    "       Never compare an nll with a bound as if they were one thing. --target reference "
+    "scores\n"
     "       `reference` given `text`.\n"
-    "Perplexities are exp(sum of nats / sum of tokens) over texts. Random weights have no quality.\n";
+    "Perplexities are exp(sum of nats / sum of tokens) over texts. Random weights have no "
+    "quality.\n";
 
 static void check(struct scorer *s, int bad, const struct err *e)
 {
@@ -430,18 +434,28 @@ static void check(struct scorer *s, int bad, const struct err *e)
 static void options(struct opt *o, struct args *a)
 {
     const struct opt table[] = {
-        {"model", 'm', OPT_TEXT, &a->model, .arg = "MODEL", .help = "the model that scores (needed)"},
-        {"mode", 0, OPT_CHOICE, &a->mode, .choices = "judge|nll|elbo|kstep", .help = "what is asked (judge)"},
-        {"target", 0, OPT_CHOICE, &a->target, .choices = "text|reference", .help = "nll, elbo, kstep: what is scored (text)"},
-        {"samples", 0, OPT_INT, &a->samples, 1, 1000000, .arg = "N", .help = "elbo: masks a text (128)"},
+        {"model", 'm', OPT_TEXT, &a->model, .arg = "MODEL",
+         .help = "the model that scores (needed)"},
+        {"mode", 0, OPT_CHOICE, &a->mode, .choices = "judge|nll|elbo|kstep",
+         .help = "what is asked (judge)"},
+        {"target", 0, OPT_CHOICE, &a->target, .choices = "text|reference",
+         .help = "nll, elbo, kstep: what is scored (text)"},
+        {"samples", 0, OPT_INT, &a->samples, 1, 1000000, .arg = "N",
+         .help = "elbo: masks a text (128)"},
         {"steps", 0, OPT_TEXT, &a->steps, .arg = "K[,K...]", .help = "kstep: step counts (16)"},
-        {"orders", 0, OPT_INT, &a->orders, 1, 100000, .arg = "N", .help = "kstep: permutations a text (4)"},
-        {"device", 0, OPT_TEXT, &a->device, .arg = "auto|ref|cpu|cuda[:N]", .help = "back end (auto)"},
-        {"dtype", 0, OPT_CHOICE, &a->dtype, .choices = "auto|f32|bf16", .help = "matrices in memory (auto)"},
+        {"orders", 0, OPT_INT, &a->orders, 1, 100000, .arg = "N",
+         .help = "kstep: permutations a text (4)"},
+        {"device", 0, OPT_TEXT, &a->device, .arg = "auto|ref|cpu|cuda[:N]",
+         .help = "back end (auto)"},
+        {"dtype", 0, OPT_CHOICE, &a->dtype, .choices = "auto|f32|bf16",
+         .help = "matrices in memory (auto)"},
         {"threads", 0, OPT_INT, &a->threads, 0, 1024, .arg = "N", .help = "threads (0: all)"},
-        {"mem-cap", 0, OPT_BYTES, &a->mem_cap, 0, 9e15, .arg = "BYTES", .help = "memory at most (0: no cap)"},
-        {"check-finite", 0, OPT_FLAG, &a->check_finite, .help = "refuse NaN, infinities, layers of zeros"},
-        {"max-failed", 0, OPT_INT, &a->max_failed, 0, 1e15, .arg = "N", .help = "exit 0 with up to N failed records (0)"},
+        {"mem-cap", 0, OPT_BYTES, &a->mem_cap, 0, 9e15, .arg = "BYTES",
+         .help = "memory at most (0: no cap)"},
+        {"check-finite", 0, OPT_FLAG, &a->check_finite,
+         .help = "refuse NaN, infinities, layers of zeros"},
+        {"max-failed", 0, OPT_INT, &a->max_failed, 0, 1e15, .arg = "N",
+         .help = "exit 0 with up to N failed records (0)"},
         OPT_COMMON(a->common),
         {0}};
     memcpy(o, table, sizeof table);
@@ -454,13 +468,15 @@ int main(int argc, char **argv)
                              .orders = 4}};
     struct opt table[32];
     options(table, &s.a);
-    const struct tool tool = {"score-ppl", "texts or generations in, their probability under a model out",
+    const struct tool tool = {"score-ppl",
+                              "texts or generations in, their probability under a model out",
                               examples, notes, table};
     int first = opt_parse(&tool, argc, argv);
     s.a.steps_n = opt_list(s.a.steps, s.a.step, MAX_STEPS, 1, 65536);
     if (!s.a.model || s.a.steps_n < 1)
-        opt_usage(&tool, "%s", s.a.model ? "--steps: expected up to 16 numbers from 1 to 65536"
-                                         : "-m MODEL is needed");
+        opt_usage(&tool, "%s",
+                  s.a.model ? "--steps: expected up to 16 numbers from 1 to 65536"
+                            : "-m MODEL is needed");
     struct err e = {0};
     s.log = (struct log){tool.name, s.a.common.quiet ? 0 : 1 + s.a.common.verbose};
     s.index = json_object();
@@ -474,8 +490,10 @@ int main(int argc, char **argv)
     progress_end(&s.progress);
     rec_read_close(in);
     if (!s.seen.taken && !s.seen.bad)
-        check(&s, err_set(&e, EXIT_BAD_DATA, "no %s records in the input",
-                      strcmp(s.a.mode, "judge") ? "text" : "generation"), &e);
+        check(&s,
+              err_set(&e, EXIT_BAD_DATA, "no %s records in the input",
+                      strcmp(s.a.mode, "judge") ? "text" : "generation"),
+              &e);
     for (size_t i = 0; i < s.n; i++)
         check(&s, summarize(&s, &s.group[i], &e), &e);
     if (s.changed)

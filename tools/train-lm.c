@@ -1,4 +1,5 @@
-/* train-lm - corpus records in, a small checkpoint in the Hugging Face layout and its loss curve out. */
+/* train-lm - corpus records in, a small checkpoint in the Hugging Face layout and its loss curve
+ * out. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,27 +26,34 @@ struct args {
 
 static const char examples[] =
     "train-lm --arch llada --out models/mine corpus.ndjson.gz > loss.ndjson\n"
-    "train-lm --arch llama --kv-heads 2 --ffn 832 --valid heldout.ndjson.gz --out m corpus.ndjson\n";
-static const char notes[] =
-    "Learns a byte-level BPE tokenizer from the corpus, then the network: AdamW (0.9, 0.95), linear\n"
-    "warm-up and cosine decay to a twentieth, gradients clipped by global norm. llama: next-token loss;\n"
-    "llada: masked-diffusion loss (t uniform, weight 1/t). Records {text, reference} are documents.\n"
-    "Interrupted, it goes on from OUT/train.state with the same command. The same seed gives the same\n"
-    "bits on machines of one processor level, at any number of threads.\n";
+    "train-lm --arch llama --kv-heads 2 --ffn 832 --valid heldout.ndjson.gz --out m "
+    "corpus.ndjson\n";
+static const char notes[] = "Learns a byte-level BPE tokenizer from the corpus, then the network: "
+                            "AdamW (0.9, 0.95), linear\n"
+                            "warm-up and cosine decay to a twentieth, gradients clipped by global "
+                            "norm. llama: next-token loss;\n"
+                            "llada: masked-diffusion loss (t uniform, weight 1/t). Records {text, "
+                            "reference} are documents.\n"
+                            "Interrupted, it goes on from OUT/train.state with the same command. "
+                            "The same seed gives the same\n"
+                            "bits on machines of one processor level, at any number of threads.\n";
 
 static void options(struct opt *o, struct args *a)
 {
     const struct opt table[] = {
         {"arch", 0, OPT_CHOICE, &a->arch, .choices = "llada|llama", .help = "family (llada)"},
-        {"out", 0, OPT_TEXT, &a->out, .arg = "FOLDER", .help = "where the checkpoint goes (needed)"},
-        {"valid", 0, OPT_TEXT, &a->valid, .arg = "FILE", .help = "held-out records: validation loss"},
+        {"out", 0, OPT_TEXT, &a->out, .arg = "FOLDER",
+         .help = "where the checkpoint goes (needed)"},
+        {"valid", 0, OPT_TEXT, &a->valid, .arg = "FILE",
+         .help = "held-out records: validation loss"},
         {"vocab", 0, OPT_INT, &a->vocab, 300, 65536, .arg = "N", .help = "vocabulary (1024)"},
         {"width", 0, OPT_INT, &a->width, 8, 4096, .arg = "N", .help = "width of the stream (256)"},
         {"layers", 0, OPT_INT, &a->layers, 1, 64, .arg = "N", .help = "layers (4)"},
         {"heads", 0, OPT_INT, &a->heads, 1, 64, .arg = "N", .help = "query heads (8)"},
         {"kv-heads", 0, OPT_INT, &a->kv_heads, 1, 64, .arg = "N", .help = "key heads (8)"},
         {"ffn", 0, OPT_INT, &a->ffn, 8, 16384, .arg = "N", .help = "width of the gate (704)"},
-        {"context", 0, OPT_INT, &a->context, 16, 8192, .arg = "N", .help = "longest sequence (512)"},
+        {"context", 0, OPT_INT, &a->context, 16, 8192, .arg = "N",
+         .help = "longest sequence (512)"},
         {"tied", 0, OPT_FLAG, &a->tied, .help = "the head is the embedding"},
         {"dtype", 0, OPT_CHOICE, &a->dtype, .choices = "F32|BF16", .help = "of the file (BF16)"},
         {"steps", 0, OPT_INT, &a->steps, 1, 10000000, .arg = "N", .help = "updates (8000)"},
@@ -74,8 +82,8 @@ struct run {
     struct trainer *trainer;
     struct rec_writer records;
     struct train_batch batch;
-    char *state;   /* OUT/train.state */
-    json_t *note;  /* what must be equal for a state to fit */
+    char *state;  /* OUT/train.state */
+    json_t *note; /* what must be equal for a state to fit */
 };
 
 /* Learns the tokenizer and puts its ids into the config. */
@@ -127,19 +135,28 @@ static int read_lessons(struct run *r, const char *corpus, struct err *e)
 static int start(struct run *r, const char *corpus, struct err *e)
 {
     const struct args *a = r->a;
-    r->config = (struct config){
-        .arch = strcmp(a->arch, "llama") ? ARCH_LLADA : ARCH_LLAMA, .width = (size_t)a->width,
-        .layers = (size_t)a->layers, .heads = (size_t)a->heads, .kv_heads = (size_t)a->kv_heads,
-        .head_dim = (size_t)(a->width / a->heads), .ffn = (size_t)a->ffn,
-        .context = (size_t)a->context, .tied = a->tied, .norm_eps = 1e-5, .rope_theta = 10000,
-        .bos = -1, .pad = -1, .mask = -1, .eot = -1};
+    r->config = (struct config){.arch = strcmp(a->arch, "llama") ? ARCH_LLADA : ARCH_LLAMA,
+                                .width = (size_t)a->width,
+                                .layers = (size_t)a->layers,
+                                .heads = (size_t)a->heads,
+                                .kv_heads = (size_t)a->kv_heads,
+                                .head_dim = (size_t)(a->width / a->heads),
+                                .ffn = (size_t)a->ffn,
+                                .context = (size_t)a->context,
+                                .tied = a->tied,
+                                .norm_eps = 1e-5,
+                                .rope_theta = 10000,
+                                .bos = -1,
+                                .pad = -1,
+                                .mask = -1,
+                                .eot = -1};
     if (file_make_folder(a->out, e) || read_lessons(r, corpus, e))
         return -1;
     const char *slash = strrchr(a->out, '/');
     snprintf(r->config.name, sizeof r->config.name, "%.63s", slash ? slash + 1 : a->out);
     r->backend = backend_open("cpu", (size_t)a->threads, 0);
-    r->trainer = trainer_make(&r->config, r->backend, rng_derive((uint64_t)a->common.seed, "weights"),
-                              (size_t)a->rows, e);
+    r->trainer = trainer_make(&r->config, r->backend,
+                              rng_derive((uint64_t)a->common.seed, "weights"), (size_t)a->rows, e);
     if (!r->trainer)
         return -1;
     size_t rows = (size_t)a->rows;
@@ -166,9 +183,10 @@ static int resume(struct run *r, struct err *e)
     int same = json_equal(note, r->note);
     json_decref(note);
     if (!same)
-        return err_set(e, EXIT_BAD_DATA,
-                       "%s: belongs to a training with other settings or data: remove it to begin anew",
-                       r->state);
+        return err_set(
+            e, EXIT_BAD_DATA,
+            "%s: belongs to a training with other settings or data: remove it to begin anew",
+            r->state);
     log_note(&r->log, "going on after step %lld", (long long)trainer_step(r->trainer));
     return 0;
 }
@@ -235,9 +253,11 @@ static int train(struct run *r, struct err *e)
         double loss = trainer_loss(r->trainer, &r->batch, 1), rate = rate_at(a, step);
         double norm = trainer_update(r->trainer, rate, a->decay, a->clip);
         if (!isfinite(loss) || !isfinite(norm))
-            return err_set(e, EXIT_INTERNAL,
-                           "step %lld: loss %g, gradient norm %g: lower --rate; %s keeps the last good "
-                           "state", (long long)step, loss, norm, r->state);
+            return err_set(
+                e, EXIT_INTERNAL,
+                "step %lld: loss %g, gradient norm %g: lower --rate; %s keeps the last good "
+                "state",
+                (long long)step, loss, norm, r->state);
         s.loss += loss;
         s.norm += norm;
         s.tokens += (int64_t)(r->batch.seqs * r->batch.len);
@@ -297,14 +317,30 @@ static void check(const struct tool *t, const struct args *a, int operands)
 
 int main(int argc, char **argv)
 {
-    struct args a = {.common = COMMON_DEFAULTS, .arch = "llada", .dtype = "BF16", .vocab = 1024,
-                     .width = 256, .layers = 4, .heads = 8, .kv_heads = 8, .ffn = 704,
-                     .context = 512, .steps = 8000, .rows = 2048, .min_len = 72, .max_len = 128,
-                     .rate = 2e-3, .decay = 0.1, .clip = 1, .warmup = 200, .report = 50,
+    struct args a = {.common = COMMON_DEFAULTS,
+                     .arch = "llada",
+                     .dtype = "BF16",
+                     .vocab = 1024,
+                     .width = 256,
+                     .layers = 4,
+                     .heads = 8,
+                     .kv_heads = 8,
+                     .ffn = 704,
+                     .context = 512,
+                     .steps = 8000,
+                     .rows = 2048,
+                     .min_len = 72,
+                     .max_len = 128,
+                     .rate = 2e-3,
+                     .decay = 0.1,
+                     .clip = 1,
+                     .warmup = 200,
+                     .report = 50,
                      .save = 500};
     struct opt table[48];
     options(table, &a);
-    const struct tool tool = {"train-lm", "corpus records in, a small checkpoint and its loss curve out",
+    const struct tool tool = {"train-lm",
+                              "corpus records in, a small checkpoint and its loss curve out",
                               examples, notes, table};
     int first = opt_parse(&tool, argc, argv);
     check(&tool, &a, argc - first);

@@ -1,7 +1,7 @@
 /* attention.c - softmax(q k^T / sqrt(E)) v over a list of cache slots.
  *
- * One task owns one (sequence, key head). It copies that head's keys (transposed) and values out of the
- * cache once, into its worker's scratch, and then runs tiles of query rows through the product
+ * One task owns one (sequence, key head). It copies that head's keys (transposed) and values out of
+ * the cache once, into its worker's scratch, and then runs tiles of query rows through the product
  * kernel: scores, softmax, values. The scores of ROWS rows exist at a time, never the whole T x T.
  */
 #include <math.h>
@@ -12,10 +12,7 @@
 
 enum { ROWS = 4 * TILE_ROWS };
 
-static size_t padded(size_t n)
-{
-    return (n + PANEL - 1) / PANEL * PANEL;
-}
+static size_t padded(size_t n) { return (n + PANEL - 1) / PANEL * PANEL; }
 
 /* Floats of scratch for one worker: keys [E, S'], values [S, E'], scores [ROWS, S']. */
 static size_t worker_floats(size_t slots, size_t E)
@@ -77,13 +74,14 @@ static void attend(const struct attn *a, const struct attn_seq *s, size_t h,
     float scale = (float)(1 / sqrt((double)E));
     for (size_t r = 0; r < s->rows; r += ROWS) {
         size_t rows = s->rows - r < ROWS ? s->rows - r : ROWS, row = s->row_begin + r;
-        CPU(product)(rows, w->S, E, a->q + row * HE + h * E, HE, 1, w->keys, w->S, w->scores, w->S, 0);
+        CPU(product)
+        (rows, w->S, E, a->q + row * HE + h * E, HE, 1, w->keys, w->S, w->scores, w->S, 0);
         for (size_t i = 0; i < rows; i++) {
             mask_row(a, s, a->pos[row + i], w->scores + i * w->S);
             softmax_row(w->scores + i * w->S, n, scale);
         }
-        CPU(product)(rows, E, n, w->scores, w->S, 1, w->values, padded(E), a->y + row * HE + h * E,
-                     HE, 0);
+        CPU(product)
+        (rows, E, n, w->scores, w->S, 1, w->values, padded(E), a->y + row * HE + h * E, HE, 0);
     }
 }
 

@@ -1,5 +1,5 @@
-/* cpu.h - what the files of this folder offer each other and the table in ops.c. Each function is the
- * operation of the same name in kernels/ops.h, which documents it. */
+/* cpu.h - what the files of this folder offer each other and the table in ops.c. Each function is
+ * the operation of the same name in kernels/ops.h, which documents it. */
 #ifndef KERNELS_CPU_CPU_H
 #define KERNELS_CPU_CPU_H
 

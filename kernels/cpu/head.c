@@ -1,8 +1,9 @@
 /* head.c - the output layer as one streaming pass over the vocabulary.
  *
- * The vocabulary is cut into chunks of CHUNK ids, whatever the number of threads. A chunk's logits for
- * ROWS rows live in the worker's scratch only; what survives is one `struct part` per (row, chunk).
- * Parts are then merged in chunk order, so the answer has the same bits at every thread count.
+ * The vocabulary is cut into chunks of CHUNK ids, whatever the number of threads. A chunk's logits
+ * for ROWS rows live in the worker's scratch only; what survives is one `struct part` per (row,
+ * chunk). Parts are then merged in chunk order, so the answer has the same bits at every thread
+ * count.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -208,8 +209,8 @@ static void offer(struct part *p, float value, int32_t id)
 
 static void merge(const struct head_job *j, size_t r, struct head_row *out)
 {
-    struct part all = {.max = -INFINITY, .id = -1, .best_id = -1, .next_id = -1,
-                       .target = -INFINITY};
+    struct part all = {
+        .max = -INFINITY, .id = -1, .best_id = -1, .next_id = -1, .target = -INFINITY};
     const struct part *parts = j->parts + r * j->chunks;
     for (size_t c = 0; c < j->chunks; c++)
         all.max = parts[c].max > all.max ? parts[c].max : all.max;
@@ -247,8 +248,14 @@ static void merge(const struct head_job *j, size_t r, struct head_row *out)
 void CPU(head)(struct backend *b, const struct mat *w, const float *x, const float *xu, size_t R,
                const struct head_query *q, struct head_row *out, float *logits, float *work)
 {
-    struct head_job j = {.w = w, .x = x, .xu = xu, .R = R, .q = q, .logits = logits,
-                         .chunks = (w->rows + CHUNK - 1) / CHUNK, .tiles = work};
+    struct head_job j = {.w = w,
+                         .x = x,
+                         .xu = xu,
+                         .R = R,
+                         .q = q,
+                         .logits = logits,
+                         .chunks = (w->rows + CHUNK - 1) / CHUNK,
+                         .tiles = work};
     j.parts = (struct part *)(void *)(work + pool_threads(b->pool) * 2 * ROWS * CHUNK);
     pool_run(b->pool, j.chunks, 1, chunk_part, &j);
     for (size_t r = 0; r < R; r++)

@@ -1,9 +1,9 @@
 /* level.h - one source, several processors.
  *
- * Each file of this folder is compiled once per processor level (Makefile, CPU_LEVELS) with -DLEVEL=x;
- * CPU(name) gives every function the level's own name, and kernels/backend.c picks the best table at
- * run time. Vectors are the compiler's: LANES floats fill one register, and a matrix tile is
- * TILE_ROWS x 2 registers of sums, which just fits the register file.
+ * Each file of this folder is compiled once per processor level (Makefile, CPU_LEVELS) with
+ * -DLEVEL=x; CPU(name) gives every function the level's own name, and kernels/backend.c picks the
+ * best table at run time. Vectors are the compiler's: LANES floats fill one register, and a matrix
+ * tile is TILE_ROWS x 2 registers of sums, which just fits the register file.
  */
 #ifndef KERNELS_CPU_LEVEL_H
 #define KERNELS_CPU_LEVEL_H
@@ -39,10 +39,7 @@ INLINE vec load(const float *p)
     return v;
 }
 
-INLINE void put(float *p, vec v)
-{
-    memcpy(p, &v, sizeof v);
-}
+INLINE void put(float *p, vec v) { memcpy(p, &v, sizeof v); }
 
 INLINE vec load_bf16(const uint16_t *p)
 {
@@ -52,21 +49,12 @@ INLINE vec load_bf16(const uint16_t *p)
     return (vec)u;
 }
 
-INLINE vec splat(float x)
-{
-    return x - (vec){0}; /* exact for every x, -0 and NaN included */
-}
+INLINE vec splat(float x) { return x - (vec){0}; /* exact for every x, -0 and NaN included */ }
 
 /* Lane by lane: mask ? a : b, with mask all ones or all zeros. */
-INLINE vec pick(veci mask, vec a, vec b)
-{
-    return (vec)((mask & (veci)a) | (~mask & (veci)b));
-}
+INLINE vec pick(veci mask, vec a, vec b) { return (vec)((mask & (veci)a) | (~mask & (veci)b)); }
 
-INLINE vec vmax(vec a, vec b)
-{
-    return pick(a > b, a, b);
-}
+INLINE vec vmax(vec a, vec b) { return pick(a > b, a, b); }
 
 INLINE double sum_lanes(vecd v)
 {

@@ -1,17 +1,15 @@
 /* matmul.c - matrix products: packed weights for inference, strided operands for training.
  *
- * A weight matrix W[N, K] is packed once into panels: panel p holds outputs p*PANEL.. as [K][PANEL],
- * zero-padded at the end, so a tile reads it as one stream. Work is split over rows when there are
- * many, else over panels; either way one thread owns an output from its first product to its last.
+ * A weight matrix W[N, K] is packed once into panels: panel p holds outputs p*PANEL.. as
+ * [K][PANEL], zero-padded at the end, so a tile reads it as one stream. Work is split over rows
+ * when there are many, else over panels; either way one thread owns an output from its first
+ * product to its last.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/tile.h"
 #include "kernels/host.h"
 
-static size_t panels(size_t n)
-{
-    return (n + PANEL - 1) / PANEL;
-}
+static size_t panels(size_t n) { return (n + PANEL - 1) / PANEL; }
 
 struct pack {
     struct mat *m;
@@ -89,8 +87,14 @@ static void multiply(const struct matmul *m, size_t r0, size_t r1, size_t p0, si
     size_t bytes = half ? 2 : 4;
     for (size_t p = p0; p < p1; p++) {
         size_t cols = N - p * PANEL < PANEL ? N - p * PANEL : PANEL;
-        struct tile t = {.a_row = K, .a_k = 1, .m_k = PANEL, .K = K, .ldc = m->ldy, .cols = cols,
-                         .add = m->add, .m = (const char *)w->data + p * K * PANEL * bytes};
+        struct tile t = {.a_row = K,
+                         .a_k = 1,
+                         .m_k = PANEL,
+                         .K = K,
+                         .ldc = m->ldy,
+                         .cols = cols,
+                         .add = m->add,
+                         .m = (const char *)w->data + p * K * PANEL * bytes};
         for (size_t r = r0; r < r1; r += TILE_ROWS) {
             t.a = m->x + r * K;
             t.c = m->y + r * m->ldy + p * PANEL;
@@ -113,7 +117,8 @@ static void multiply_panels(void *ctx, size_t begin, size_t end, size_t worker)
     multiply(m, 0, m->T, begin, end);
 }
 
-void CPU(matmul)(struct backend *b, float *y, const float *x, const struct mat *w, size_t T, int add)
+void CPU(matmul)(struct backend *b, float *y, const float *x, const struct mat *w, size_t T,
+                 int add)
 {
     struct matmul m = {y, x, w, T, w->rows, add};
     if (T >= 4 * TILE_ROWS * pool_threads(b->pool))
@@ -173,8 +178,9 @@ static void gemm_rows(void *ctx, size_t begin, size_t end, size_t worker)
     (void)worker;
     const struct gemm *g = ctx;
     size_t whole = g->N / PANEL * PANEL;
-    CPU(product)(end - begin, whole, g->K, g->a + begin * g->a_row, g->a_row, g->a_k, g->m, g->ldm,
-                 g->c + begin * g->ldc, g->ldc, g->add);
+    CPU(product)
+    (end - begin, whole, g->K, g->a + begin * g->a_row, g->a_row, g->a_k, g->m, g->ldm,
+     g->c + begin * g->ldc, g->ldc, g->add);
     edge(g, begin, end, whole);
 }
 

@@ -16,7 +16,8 @@
 #include "kernels/ops.h"
 
 /* Where a tile reads and writes: a(i,k) = a[i*a_row + k*a_k], m(k, j) = m[k*m_k + j] (floats, or
- * bf16 when `half`), c(i, j) = c[i*ldc + j] for j < cols <= PANEL. m must be readable PANEL wide. */
+ * bf16 when `half`), c(i, j) = c[i*ldc + j] for j < cols <= PANEL. m must be readable PANEL wide.
+ */
 struct tile {
     const float *a;
     size_t a_row, a_k;
@@ -66,29 +67,30 @@ INLINE void tile_rows(const int rows, const int half, const struct tile *t)
         tile_store(t->c + (size_t)i * t->ldc, sum[i][0], sum[i][1], t->cols, t->add);
 }
 
-/* Runs one tile of 1..TILE_ROWS rows: the switch makes `rows` a constant, so sums stay in registers. */
+/* Runs one tile of 1..TILE_ROWS rows: the switch makes `rows` a constant, so sums stay in
+ * registers. */
 INLINE void tile_run(size_t rows, int half, const struct tile *t)
 {
-#define TILE_CASE(n)                                                                            \
-    case n:                                                                                     \
-        if (half)                                                                               \
-            tile_rows(n, 1, t);                                                                 \
-        else                                                                                    \
-            tile_rows(n, 0, t);                                                                 \
+#define TILE_CASE(n)                                                                               \
+    case n:                                                                                        \
+        if (half)                                                                                  \
+            tile_rows(n, 1, t);                                                                    \
+        else                                                                                       \
+            tile_rows(n, 0, t);                                                                    \
         break;
     switch (rows) {
-        TILE_CASE(1) TILE_CASE(2) TILE_CASE(3) TILE_CASE(4) TILE_CASE(5) TILE_CASE(6)
+        TILE_CASE(1)
+        TILE_CASE(2) TILE_CASE(3) TILE_CASE(4) TILE_CASE(5) TILE_CASE(6)
 #if defined __AVX512F__
-        TILE_CASE(7) TILE_CASE(8) TILE_CASE(9) TILE_CASE(10) TILE_CASE(11) TILE_CASE(12)
+            TILE_CASE(7) TILE_CASE(8) TILE_CASE(9) TILE_CASE(10) TILE_CASE(11) TILE_CASE(12)
 #endif
-    default:
-        break;
+                default : break;
     }
 #undef TILE_CASE
 }
 
-/* c[M, N] (+)= a[M, K] m[K, N] on one thread; m is readable to a multiple of PANEL columns, or N is one.
- * Columns outside, rows inside: a panel of m stays in the nearest cache for all rows. */
+/* c[M, N] (+)= a[M, K] m[K, N] on one thread; m is readable to a multiple of PANEL columns, or N is
+ * one. Columns outside, rows inside: a panel of m stays in the nearest cache for all rows. */
 void CPU(product)(size_t M, size_t N, size_t K, const float *a, size_t a_row, size_t a_k,
                   const float *m, size_t m_k, float *c, size_t ldc, int add);
 

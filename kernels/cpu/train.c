@@ -1,5 +1,5 @@
-/* train.c - gradients on the CPU; see kernels/train.h. Sums over rows that several threads share are
- * split by column, so each sum has one owner and one order. */
+/* train.c - gradients on the CPU; see kernels/train.h. Sums over rows that several threads share
+ * are split by column, so each sum has one owner and one order. */
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
@@ -90,10 +90,7 @@ void CPU(swiglu_back)(struct backend *b, float *dgate, float *dup, const float *
     pool_run(b->pool, n, 4096, gate_part, &a);
 }
 
-static size_t padded(size_t n)
-{
-    return (n + PANEL - 1) / PANEL * PANEL;
-}
+static size_t padded(size_t n) { return (n + PANEL - 1) / PANEL * PANEL; }
 
 /* Scratch of one worker: k^T and v^T [E, n'], k and q and dy copies [n, E'], P and dP [n, n']. */
 static size_t back_floats(size_t n, size_t E)
@@ -275,9 +272,16 @@ void CPU(adamw)(struct backend *b, float *w, float *m, float *v, const float *g,
                 const struct adamw *o)
 {
     double fix1 = 1 - pow(o->beta1, (double)o->step), fix2 = 1 - pow(o->beta2, (double)o->step);
-    struct update a = {.w = w, .m = m, .v = v, .g = g, .beta1 = (float)o->beta1,
-                       .beta2 = (float)o->beta2, .scale = (float)o->grad_scale,
-                       .rate = (float)(o->rate / fix1), .eps = (float)o->eps,
-                       .keep = (float)(1 - o->rate * o->decay), .fix2 = (float)(1 / sqrt(fix2))};
+    struct update a = {.w = w,
+                       .m = m,
+                       .v = v,
+                       .g = g,
+                       .beta1 = (float)o->beta1,
+                       .beta2 = (float)o->beta2,
+                       .scale = (float)o->grad_scale,
+                       .rate = (float)(o->rate / fix1),
+                       .eps = (float)o->eps,
+                       .keep = (float)(1 - o->rate * o->decay),
+                       .fix2 = (float)(1 / sqrt(fix2))};
     pool_run(b->pool, n, 1024, adamw_part, &a);
 }

@@ -196,7 +196,8 @@ static int listed(const int32_t *ids, size_t n, int32_t id)
     return 0;
 }
 
-/* Fills l[V] with guided logits; returns 1 when a value is not finite. Bans come after that check. */
+/* Fills l[V] with guided logits; returns 1 when a value is not finite. Bans come after that check.
+ */
 static int row_logits(const struct mat *w, const float *x, const float *xu,
                       const struct head_query *q, float *l)
 {

@@ -2,10 +2,12 @@
  * name or tensor name cannot paint the terminal or break a line. */
 #include "lib/base/err.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Copies src into dst[size] with control bytes escaped; cuts at the end. */
 static void escape(char *dst, size_t size, const char *src)
@@ -63,5 +65,10 @@ _Noreturn void err_die(const char *tool, const struct err *e)
 _Noreturn void err_machine(const char *file, int line, const char *what)
 {
     fprintf(stderr, "crossover: %s:%d: %s\n", file, line, what);
-    exit(EXIT_INTERNAL);
+    _exit(EXIT_INTERNAL);
+}
+
+int err_reason(int otherwise)
+{
+    return errno == ENOMEM ? EXIT_INTERNAL : otherwise;
 }

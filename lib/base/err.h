@@ -30,8 +30,7 @@ struct err {
 
 /* Fills *e (the first error wins: a later call leaves an earlier one in place) and returns -1, so
  * that `return err_set(e, EXIT_BAD_DATA, ...)` is the whole error path. e may be NULL. */
-int err_set(struct err *e, int code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+int err_set(struct err *e, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Puts "where: " in front of the text of *e. Returns -1. */
 int err_prefix(struct err *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -39,7 +38,12 @@ int err_prefix(struct err *e, const char *format, ...) __attribute__((format(pri
 /* For tools only: prints "tool: text" and exits with e->code (EXIT_INTERNAL when 0). */
 _Noreturn void err_die(const char *tool, const struct err *e);
 
-/* The machine failed (no host memory, a broken invariant of the system): prints and exits 70. */
+/* The machine failed (no host memory, a broken invariant of the system): prints and exits 70, at
+ * once: it may be called from inside a library that holds its locks. */
 _Noreturn void err_machine(const char *file, int line, const char *what);
+
+/* The code for a call that failed with errno: EXIT_INTERNAL for want of memory, else `otherwise`.
+ */
+int err_reason(int otherwise);
 
 #endif

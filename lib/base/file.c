@@ -65,6 +65,7 @@ static int open_temp(const char *temp, const char *path, struct err *e)
         if (!ftruncate(fd, 0))
             return fd;
         err_set(e, EXIT_IO, "%s: cannot empty %s: %s", path, temp, strerror(errno));
+        unlink(temp);
         close(fd);
         return -1;
     }
@@ -82,7 +83,8 @@ int out_open(struct out *o, const char *path, struct err *e)
     if (is_special(path)) {
         o->f = fopen(path, "wbe");
         if (!o->f)
-            return err_set(e, EXIT_CANNOT_CREATE, "%s: cannot open: %s", path, strerror(errno));
+            return err_set(e, err_reason(EXIT_CANNOT_CREATE), "%s: cannot open: %s", path,
+                           strerror(errno));
         o->path = mem_text(path);
         return 0;
     }
@@ -187,8 +189,7 @@ int file_read(const char *path, size_t limit, struct buf *b, struct err *e)
     FILE *f = fopen(path, "rbe");
     struct stat before = {0};
     if (!f)
-        return err_set(e, errno == ENOMEM ? EXIT_INTERNAL : EXIT_NO_INPUT, "%s: %s", path,
-                       strerror(errno));
+        return err_set(e, err_reason(EXIT_NO_INPUT), "%s: %s", path, strerror(errno));
     size_t already = b->len;
     int bad = 0;
     if (fstat(fileno(f), &before) || read_stream(f, limit, b))

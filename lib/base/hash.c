@@ -54,7 +54,7 @@ int hash_file(const char *path, char hex[65], struct err *e)
 {
     FILE *f = fopen(path, "rb");
     if (!f)
-        return err_set(e, EXIT_NO_INPUT, "%s: %s", path, strerror(errno));
+        return err_set(e, err_reason(EXIT_NO_INPUT), "%s: %s", path, strerror(errno));
     struct hash *h = hash_new();
     enum { CHUNK = 1 << 20 };
     char *chunk = mem_alloc(CHUNK);

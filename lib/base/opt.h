@@ -53,17 +53,38 @@ struct common {
     const char *progress; /* auto | always | never */
     int quiet, verbose, no_meta;
 };
-#define COMMON_DEFAULTS {.output = "-", .run = "local", .progress = "auto"}
-#define OPT_COMMON(c)                                                                           \
-    {.type = OPT_HEADING, .name = "", .help = "Common to all tools:"},                          \
-    {"output", 'o', OPT_TEXT, &(c).output, .arg = "FILE", .help = "write here, not to standard output"}, \
-    {"seed", 0, OPT_INT, &(c).seed, 0, 9007199254740991.0, .arg = "N", .help = "seed of every random choice (0)"}, \
-    {"limit", 0, OPT_INT, &(c).limit, 0, 9007199254740991.0, .arg = "N", .help = "stop after N input records (0: all)"}, \
-    {"run", 0, OPT_TEXT, &(c).run, .arg = "NAME", .help = "name of the run, kept in each record"}, \
-    {"no-meta", 0, OPT_FLAG, &(c).no_meta, .help = "no meta and end records (for golden tests)"}, \
-    {"progress", 0, OPT_CHOICE, &(c).progress, .choices = "auto|always|never", .arg = "WHEN", .help = "progress line on standard error (auto)"}, \
-    {"quiet", 'q', OPT_FLAG, &(c).quiet, .help = "errors only"},                                \
-    {"verbose", 'v', OPT_FLAG, &(c).verbose, .help = "more on standard error"}
+#define COMMON_DEFAULTS                                                                            \
+    {                                                                                              \
+        .output = "-", .run = "local", .progress = "auto"                                          \
+    }
+#define OPT_COMMON(c)                                                                              \
+    {.type = OPT_HEADING, .name = "", .help = "Common to all tools:"},                             \
+        {"output",    'o',           OPT_TEXT,                                                     \
+         &(c).output, .arg = "FILE", .help = "write here, not to standard output"},                \
+        {"seed",     0,                                                                            \
+         OPT_INT,    &(c).seed,                                                                    \
+         0,          9007199254740991.0,                                                           \
+         .arg = "N", .help = "seed of every random choice (0)"},                                   \
+        {"limit",    0,                                                                            \
+         OPT_INT,    &(c).limit,                                                                   \
+         0,          9007199254740991.0,                                                           \
+         .arg = "N", .help = "stop after N input records (0: all)"},                               \
+        {"run",         0,                                                                         \
+         OPT_TEXT,      &(c).run,                                                                  \
+         .arg = "NAME", .help = "name of the run, kept in each record"},                           \
+        {"no-meta", 0, OPT_FLAG, &(c).no_meta,                                                     \
+         .help = "no meta and end records (for golden tests)"},                                    \
+        {"progress",                                                                               \
+         0,                                                                                        \
+         OPT_CHOICE,                                                                               \
+         &(c).progress,                                                                            \
+         .choices = "auto|always|never",                                                           \
+         .arg = "WHEN",                                                                            \
+         .help = "progress line on standard error (auto)"},                                        \
+        {"quiet", 'q', OPT_FLAG, &(c).quiet, .help = "errors only"},                               \
+    {                                                                                              \
+        "verbose", 'v', OPT_FLAG, &(c).verbose, .help = "more on standard error"                   \
+    }
 
 /* Parses; prints and exits 0 on --help and --version, exits 64 with one line on bad usage (name of
  * the option, what was expected, what it got; an operand that is also the file of --output).
@@ -74,10 +95,11 @@ int opt_parse(const struct tool *t, int argc, char **argv);
 _Noreturn void opt_usage(const struct tool *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Parses "16,32,64" into v[0..n-1] (each lo..hi). Returns n, or -1 (malformed, or more than max). */
+/* Parses "16,32,64" into v[0..n-1] (each lo..hi). Returns n, or -1 (malformed, or more than max).
+ */
 int opt_list(const char *text, int64_t *v, int max, int64_t lo, int64_t hi);
 
-extern const char version_text[]; /* "1.0.0" */
+extern const char version_text[];   /* "1.0.0" */
 extern const char version_commit[]; /* git commit, "+" when dirty, "unknown" without git */
 
 #endif

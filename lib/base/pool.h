@@ -3,9 +3,10 @@
  *     static void rows(void *ctx, size_t begin, size_t end, size_t worker) { ... }
  *     pool_run(pool, n, 1, rows, &ctx);
  *
- * The range 0..n is cut into one contiguous part per thread, at multiples of `grain`. Every index is
- * run exactly once; which thread runs it must not change its result. The work that an index owns
- * (an output column, a query head) is therefore the same at every thread count, and so are the bits.
+ * The range 0..n is cut into one contiguous part per thread, at multiples of `grain`. Every index
+ * is run exactly once; which thread runs it must not change its result. The work that an index owns
+ * (an output column, a query head) is therefore the same at every thread count, and so are the
+ * bits.
  */
 #ifndef BASE_POOL_H
 #define BASE_POOL_H

@@ -164,6 +164,12 @@ int rec_open(struct rec_writer *w, const struct common *c, const char *tool, int
              char **argv, json_t *extra, struct err *e)
 {
     *w = (struct rec_writer){.run = c->run, .no_meta = c->no_meta};
+    json_t *name = json_string(c->run);
+    json_decref(name);
+    if (!name) {
+        json_decref(extra);
+        return err_set(e, EXIT_BAD_USAGE, "--run: expected UTF-8");
+    }
     if (out_open(&w->out, c->output, e)) {
         json_decref(extra);
         return -1;

@@ -111,7 +111,7 @@ static int map_file(struct file *f, struct err *e)
         return err_set(e, EXIT_BAD_DATA, "%s: file is 0 bytes, expected at least 8 + 2", f->path);
     void *map = mmap(NULL, f->size, PROT_READ, MAP_PRIVATE, f->fd, 0);
     if (map == MAP_FAILED)
-        return err_set(e, errno == ENOMEM ? EXIT_INTERNAL : EXIT_IO, "%s: cannot map %zu bytes: %s",
+        return err_set(e, err_reason(EXIT_IO), "%s: cannot map %zu bytes: %s",
                        f->path, f->size, strerror(errno));
     f->map = map;
     (void)posix_madvise(map, f->size, POSIX_MADV_SEQUENTIAL);
@@ -214,6 +214,8 @@ static int below(const char *path, const char *root)
 static int link_contained(const char *folder, const char *path)
 {
     char *to = realpath(path, NULL), *real = realpath(folder, NULL), *up = NULL;
+    if ((!to || !real) && errno == ENOMEM)
+        err_machine(__FILE__, __LINE__, "out of host memory");
     int yes = to && real && below(to, real);
     char *slash = real ? strrchr(real, '/') : NULL;
     if (to && slash && !yes) {

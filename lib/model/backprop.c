@@ -1,8 +1,8 @@
 /* backprop.c - the loss of a batch and its gradient, written by hand.
  *
  * Forward is network.c's pass that keeps what the way back needs; backward mirrors it line by line.
- * For y = x W^T: dW += dy^T x and dx = dy W, both through the strided gemm, so nothing is transposed.
- * Proven against finite differences in tests/model/test-train.c.
+ * For y = x W^T: dW += dy^T x and dx = dy W, both through the strided gemm, so nothing is
+ * transposed. Proven against finite differences in tests/model/test-train.c.
  */
 #include <string.h>
 
@@ -55,8 +55,7 @@ static void prepare(struct trainer *t, const struct train_batch *in)
     t->b->ops->rope_table(t->b, t->table, t->pos, t->inv_freq, T, t->c.head_dim);
 }
 
-static void attend(struct trainer *t, struct layer_tape *y, size_t l,
-                   const struct train_batch *in)
+static void attend(struct trainer *t, struct layer_tape *y, size_t l, const struct train_batch *in)
 {
     const struct config *c = &t->c;
     const struct ops *ops = t->b->ops;
@@ -67,8 +66,15 @@ static void attend(struct trainer *t, struct layer_tape *y, size_t l,
     linear(t, y->v, y->n1, ROLE_V, l, T, 0);
     ops->rope(t->b, y->q, t->table, T, c->heads, c->head_dim, 1);
     ops->rope(t->b, y->k, t->table, T, c->kv_heads, c->head_dim, 1);
-    struct attn a = {.q = y->q, .y = y->y, .k = y->k, .v = y->v, .pos = t->pos, .seqs = t->seqs,
-                     .n_seqs = in->seqs, .heads = c->heads, .kv_heads = c->kv_heads,
+    struct attn a = {.q = y->q,
+                     .y = y->y,
+                     .k = y->k,
+                     .v = y->v,
+                     .pos = t->pos,
+                     .seqs = t->seqs,
+                     .n_seqs = in->seqs,
+                     .heads = c->heads,
+                     .kv_heads = c->kv_heads,
                      .head_dim = c->head_dim,
                      .mask = c->arch == ARCH_LLAMA ? MASK_CAUSAL : MASK_FULL};
     ops->attention(t->b, &a, t->scratch);
@@ -99,8 +105,8 @@ static void run_layers(struct trainer *t, const struct train_batch *in)
     }
 }
 
-/* Loss over the scored rows, LOGIT_ROWS at a time. With `gradients`, t->dx receives the gradient of the
- * last stream (zero on rows without a target). */
+/* Loss over the scored rows, LOGIT_ROWS at a time. With `gradients`, t->dx receives the gradient of
+ * the last stream (zero on rows without a target). */
 static double head_loss(struct trainer *t, const struct train_batch *in, int gradients)
 {
     size_t T = in->seqs * in->len, R = 0, D = t->c.width, V = t->c.vocab;
@@ -148,9 +154,18 @@ static void attend_back(struct trainer *t, const struct layer_tape *y, size_t l,
     const struct ops *ops = t->b->ops;
     size_t T = in->seqs * in->len;
     linear_back(t, t->dy, t->dx, y->y, ROLE_O, l, T, 0);
-    struct attn_back a = {.q = y->q, .k = y->k, .v = y->v, .dy = t->dy, .dq = t->dq, .dk = t->dk,
-                          .dv = t->dv, .seqs = in->seqs, .len = in->len, .heads = c->heads,
-                          .kv_heads = c->kv_heads, .head_dim = c->head_dim,
+    struct attn_back a = {.q = y->q,
+                          .k = y->k,
+                          .v = y->v,
+                          .dy = t->dy,
+                          .dq = t->dq,
+                          .dk = t->dk,
+                          .dv = t->dv,
+                          .seqs = in->seqs,
+                          .len = in->len,
+                          .heads = c->heads,
+                          .kv_heads = c->kv_heads,
+                          .head_dim = c->head_dim,
                           .causal = c->arch == ARCH_LLAMA};
     t->train->attention_back(t->b, &a, t->scratch);
     ops->rope(t->b, t->dq, t->table, T, c->heads, c->head_dim, -1);

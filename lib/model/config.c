@@ -7,6 +7,7 @@
  */
 #include "lib/model/config.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -400,6 +401,8 @@ static int load_generation(struct config *c, const char *folder, struct err *e)
 static void name_from(char name[64], const char *folder)
 {
     char *real = realpath(folder, NULL), *base = real ? strrchr(real, '/') : NULL;
+    if (!real && errno == ENOMEM)
+        err_machine(__FILE__, __LINE__, "out of host memory");
     if (base && base > real) {
         *base = 0;
         char *parent = strrchr(real, '/');

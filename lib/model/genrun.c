@@ -77,15 +77,7 @@ static int open_model(struct session *s, struct err *e)
     }
     if (job->args->check_finite && checkpoint_check_values(c, e))
         return -1;
-    if (!c->folder)
-        return 0;
-    char *path = mem_format("%s/tokenizer.json", c->folder);
-    int there = file_exists(path);
-    free(path);
-    if (!there)
-        return 0;
-    s->tokenizer = tokenizer_load(c->folder, e);
-    return s->tokenizer ? 0 : -1;
+    return checkpoint_tokenizer(c, &s->tokenizer, e);
 }
 
 static int read_prompts(struct session *s, struct err *e)

@@ -18,11 +18,12 @@ static int read_ids(struct given *g, const json_t *list, size_t vocab, struct er
 {
     size_t i;
     json_t *v;
-    json_array_foreach(list, i, v) {
+    json_array_foreach(list, i, v)
+    {
         json_int_t id = json_is_integer(v) ? json_integer_value(v) : -1;
         if (id < 0 || (size_t)id >= vocab)
-            return err_set(e, EXIT_BAD_DATA, "prompt_ids[%zu]: expected an integer from 0 to %zu", i,
-                           vocab - 1);
+            return err_set(e, EXIT_BAD_DATA, "prompt_ids[%zu]: expected an integer from 0 to %zu",
+                           i, vocab - 1);
         ids_push(&g->ids, (int32_t)id);
     }
     return 0;
@@ -40,7 +41,8 @@ int given_read(struct given *g, const json_t *record, const struct config *c,
         return err_set(e, EXIT_BAD_DATA, "expected 'prompt_ids' or %s",
                        reference ? "'text' and 'reference'" : "'text'");
     if (!t)
-        return err_set(e, EXIT_BAD_DATA, "text cannot be encoded: %s has no tokenizer.json", c->name);
+        return err_set(e, EXIT_BAD_DATA, "text cannot be encoded: %s has no tokenizer.json",
+                       c->name);
     g->bytes = strlen(reference ? answer : text);
     if (reference)
         return given_pair(t, text, answer, &g->ids, &g->first, e);

@@ -9,18 +9,19 @@
 #include "lib/model/tokenizer.h"
 
 struct given {
-    struct ids ids;      /* owned; freed with ids_free */
-    size_t first;        /* ids[first..] are scored */
-    size_t bytes;        /* of the scored text; 0: no text */
+    struct ids ids; /* owned; freed with ids_free */
+    size_t first;   /* ids[first..] are scored */
+    size_t bytes;   /* of the scored text; 0: no text */
 };
 
-/* prompt with the post-processor, then text without it; *first is where the text begins, at least 1. */
+/* prompt with the post-processor, then text without it; *first is where the text begins, at
+ * least 1. */
 int given_pair(const struct tokenizer *t, const char *prompt, const char *text, struct ids *ids,
                size_t *first, struct err *e);
 
 /* {prompt_ids}, or {text} with the tokenizer's own post-processor: scored from the second id on, or
- * from the first when `all` (a diffusion model needs no start). With `reference`: {text, reference},
- * the reference is scored given the text. -1: EXIT_BAD_DATA. */
+ * from the first when `all` (a diffusion model needs no start). With `reference`: {text,
+ * reference}, the reference is scored given the text. -1: EXIT_BAD_DATA. */
 int given_read(struct given *g, const json_t *record, const struct config *c,
                const struct tokenizer *t, int all, int reference, struct err *e);
 

@@ -1,11 +1,11 @@
 /* lesson.h - training batches: documents of prompt and response, drawn by (seed, step).
  *
- * A batch is a function of the step alone, so an interrupted training resumes with the same numbers.
- * Next token: windows of the shuffled corpus, BOS + prompt + response + EOS one after the other, each
- * window beginning at a document. Masked diffusion: one document a row, the rest of the row filled
- * with EOS as LLaDA's canvas is; t is stratified over the batch, p = (1 - 1e-3) t + 1e-3, response
- * positions are masked with probability p and weigh 1 / (p length B); one row in ten is masked
- * everywhere, prompt included (the unconditional text that guidance and the ELBO need).
+ * A batch is a function of the step alone, so an interrupted training resumes with the same
+ * numbers. Next token: windows of the shuffled corpus, BOS + prompt + response + EOS one after the
+ * other, each window beginning at a document. Masked diffusion: one document a row, the rest of the
+ * row filled with EOS as LLaDA's canvas is; t is stratified over the batch, p = (1 - 1e-3) t +
+ * 1e-3, response positions are masked with probability p and weigh 1 / (p length B); one row in ten
+ * is masked everywhere, prompt included (the unconditional text that guidance and the ELBO need).
  * Source: LLaDA (arXiv 2502.09992) algorithms 1 and 2; seeds.md 4.1.
  */
 #ifndef MODEL_LESSON_H
@@ -19,15 +19,16 @@
 #include "lib/model/train.h"
 
 struct lesson {
-    struct ids all;          /* tokens of all documents, in shuffled order */
-    size_t *begin, *answer;  /* [n + 1] first token of each document; [n] first of its response */
+    struct ids all;         /* tokens of all documents, in shuffled order */
+    size_t *begin, *answer; /* [n + 1] first token of each document; [n] first of its response */
     size_t n;
-    int64_t bos, eos, mask;  /* -1: none */
+    int64_t bos, eos, mask; /* -1: none */
     uint64_t seed;
 };
 
-/* Reads corpus records {text, reference} from any input that records can come from (plain or packed)
- * and keeps their texts. *texts is 2n strings (prompt, response, ...), owned by the caller. */
+/* Reads corpus records {text, reference} from any input that records can come from (plain or
+ * packed) and keeps their texts. *texts is 2n strings (prompt, response, ...), owned by the caller.
+ */
 int lesson_texts(const char *path, char ***texts, size_t *n, struct err *e);
 void lesson_texts_free(char **texts, size_t n);
 

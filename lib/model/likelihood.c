@@ -17,10 +17,10 @@ enum { BATCH_ROWS = 1024 };
 struct batch {
     const struct network *n;
     struct work *work;
-    size_t count, most;          /* ids of a pass; passes that fit */
+    size_t count, most; /* ids of a pass; passes that fit */
     size_t passes, wanted;
     int32_t *token, *pos, *row, *target;
-    double *log_prob;            /* [wanted], after run */
+    double *log_prob; /* [wanted], after run */
     struct forward_seq *seqs;
     struct head_row *out;
 };
@@ -31,7 +31,8 @@ static int batch_make(struct batch *b, const struct network *n, size_t count, st
     *b = (struct batch){.n = n, .count = count, .most = most};
     b->work = work_make(n, rows, count, rows);
     if (!b->work)
-        return err_set(e, EXIT_FAILED_RECORDS, "out of memory for the activations of %zu rows", rows);
+        return err_set(e, EXIT_FAILED_RECORDS, "out of memory for the activations of %zu rows",
+                       rows);
     b->token = mem_zero(rows, sizeof *b->token);
     b->pos = mem_zero(rows, sizeof *b->pos);
     b->row = mem_zero(rows, sizeof *b->row);
@@ -71,8 +72,13 @@ static void batch_want(struct batch *b, size_t i, int32_t target)
 
 static int batch_run(struct batch *b, enum mask mask, struct err *e)
 {
-    struct forward f = {.token = b->token, .pos = b->pos, .seqs = b->seqs, .n_seqs = b->passes,
-                        .mask = mask, .wanted = b->row, .n_wanted = b->wanted,
+    struct forward f = {.token = b->token,
+                        .pos = b->pos,
+                        .seqs = b->seqs,
+                        .n_seqs = b->passes,
+                        .mask = mask,
+                        .wanted = b->row,
+                        .n_wanted = b->wanted,
                         .query = {.target = b->target}};
     forward(b->n, NULL, b->work, &f, b->out, NULL);
     for (size_t i = 0; i < b->wanted; i++) {
@@ -89,8 +95,8 @@ static int check_range(const struct network *n, size_t count, size_t first, int 
                        struct err *e)
 {
     if (first >= count)
-        return err_set(e, EXIT_BAD_DATA, "no token to score: %zu ids, the first scored is %zu", count,
-                       first);
+        return err_set(e, EXIT_BAD_DATA, "no token to score: %zu ids, the first scored is %zu",
+                       count, first);
     if (!windows && count > n->config.context)
         return err_set(e, EXIT_BAD_DATA, "%zu ids exceed the context of %zu", count,
                        n->config.context);

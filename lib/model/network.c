@@ -17,10 +17,11 @@ static int short_of_memory(const struct network *n, enum role r, struct err *e)
 {
     size_t rows, cols;
     role_shape(&n->config, r, &rows, &cols);
-    return err_set(e, EXIT_FAILED_RECORDS,
-                   "%s: out of memory for %s [%zu, %zu] (%zu bytes are taken; lower --dtype or raise "
-                   "--mem-cap)",
-                   n->config.name, role_names[r], rows, cols, n->backend->memory.reserved);
+    return err_set(
+        e, EXIT_FAILED_RECORDS,
+        "%s: out of memory for %s [%zu, %zu] (%zu bytes are taken; lower --dtype or raise "
+        "--mem-cap)",
+        n->config.name, role_names[r], rows, cols, n->backend->memory.reserved);
 }
 
 static int load_mat(struct network *n, const struct checkpoint *c, enum role r, size_t layer,
@@ -171,7 +172,7 @@ struct work {
     float *scratch;                 /* of attention and of the head, by turns */
     int32_t *slots_seen, *slot_pos; /* host, grown: slot lists of all sequences */
     size_t cap_seen, cap_pos;
-    struct attn_seq *seqs;          /* host, grown */
+    struct attn_seq *seqs; /* host, grown */
     size_t cap_seqs;
 };
 
@@ -311,9 +312,18 @@ static void attention_block(const struct network *n, size_t l, struct kv *kv, st
         k = ck;
         v = cv;
     }
-    struct attn a = {.q = w->q, .y = w->y, .k = k, .v = v, .pos = f->pos, .seqs = w->seqs,
-                     .n_seqs = f->n_seqs, .heads = c->heads, .kv_heads = c->kv_heads,
-                     .head_dim = E, .mask = f->mask, .mask_block = f->mask_block};
+    struct attn a = {.q = w->q,
+                     .y = w->y,
+                     .k = k,
+                     .v = v,
+                     .pos = f->pos,
+                     .seqs = w->seqs,
+                     .n_seqs = f->n_seqs,
+                     .heads = c->heads,
+                     .kv_heads = c->kv_heads,
+                     .head_dim = E,
+                     .mask = f->mask,
+                     .mask_block = f->mask_block};
     ops->attention(b, &a, w->scratch);
     ops->matmul(b, w->x, w->y, &y->o, T, 1);
 }

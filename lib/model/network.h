@@ -1,8 +1,8 @@
 /* network.h - the one network of this project and the one way to run it.
  *
- * LLaMA and LLaDA are the same block (RMSNorm, RoPE, attention, SwiGLU) under other tensor names and
- * another mask. forward() runs any set of rows; everything else (prefill, decode, denoising steps,
- * block caches, batches of unequal prompts) is a choice of rows, slots and mask.
+ * LLaMA and LLaDA are the same block (RMSNorm, RoPE, attention, SwiGLU) under other tensor names
+ * and another mask. forward() runs any set of rows; everything else (prefill, decode, denoising
+ * steps, block caches, batches of unequal prompts) is a choice of rows, slots and mask.
  *
  *     x = embed(token)
  *     per layer: x += Wo attention(rope(Wq n), rope(Wk n), Wv n),  n = rmsnorm(x)
@@ -21,7 +21,7 @@
 #include "lib/model/checkpoint.h"
 
 struct layer {
-    float *attn_norm, *ffn_norm;             /* [D] */
+    float *attn_norm, *ffn_norm; /* [D] */
     struct mat q, k, v, o, gate, up, down;
 };
 struct network {
@@ -34,7 +34,8 @@ struct network {
     struct layer *layer;     /* [L] */
 };
 
-/* Loads weights into the back end. dtype "auto": the checkpoint's precision without loss (F32 and F16
+/* Loads weights into the back end. dtype "auto": the checkpoint's precision without loss (F32 and
+ * F16
  * -> f32, BF16 -> bf16). `quant` "none". -1: EXIT_BAD_DATA, or EXIT_FAILED_RECORDS when memory is
  * short (the caller records oom). */
 int network_load(struct network *n, struct backend *b, const struct checkpoint *c,
@@ -44,15 +45,15 @@ size_t network_weight_bytes(const struct network *n);
 
 /* Named key/value slots for every layer. A slot keeps the position of its token. */
 struct kv {
-    float *k, *v;  /* [L, S, K*E] */
-    int32_t *pos;  /* [S], host */
-    size_t slots;  /* S */
+    float *k, *v; /* [L, S, K*E] */
+    int32_t *pos; /* [S], host */
+    size_t slots; /* S */
 };
 int kv_make(struct kv *kv, const struct network *n, size_t slots); /* -1: no memory */
 void kv_free(struct kv *kv, const struct network *n);
 
-/* Activations for up to `rows` rows at once reading up to `slots` keys a sequence; `logit_rows` rows
- * wanted at once. One block, cut into named shapes. */
+/* Activations for up to `rows` rows at once reading up to `slots` keys a sequence; `logit_rows`
+ * rows wanted at once. One block, cut into named shapes. */
 struct work;
 struct work *work_make(const struct network *n, size_t rows, size_t slots, size_t logit_rows);
 void work_free(struct work *w, const struct network *n); /* NULL is fine */
@@ -67,13 +68,13 @@ struct forward {
     const int32_t *token, *pos; /* [T] */
     const int32_t *slot;        /* [T] where each row's K and V go; NULL with kv NULL */
     const struct forward_seq *seqs;
-    size_t n_seqs;              /* T = sum of rows */
+    size_t n_seqs; /* T = sum of rows */
     enum mask mask;
     size_t mask_block;
-    const int32_t *wanted;      /* [R] rows whose answer is wanted, in any order */
+    const int32_t *wanted; /* [R] rows whose answer is wanted, in any order */
     size_t n_wanted;
-    const int32_t *uncond;      /* [R] for CFG: the unconditional twin of each wanted row, or NULL */
-    struct head_query query;    /* how the head answers */
+    const int32_t *uncond;   /* [R] for CFG: the unconditional twin of each wanted row, or NULL */
+    struct head_query query; /* how the head answers */
 };
 /* kv NULL: every row reads all rows of its own sequence (vanilla LLaDA), and nothing is kept.
  * out: [R]. logits: NULL or [R, V] host floats. */

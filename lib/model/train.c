@@ -1,5 +1,5 @@
-/* train.c - the parameters of a network in training: one flat array per kind (values, gradients, two
- * moments), cut by role and layer, so that clipping, updating and saving are single loops. */
+/* train.c - the parameters of a network in training: one flat array per kind (values, gradients,
+ * two moments), cut by role and layer, so that clipping, updating and saving are single loops. */
 #include "lib/model/train.h"
 
 #include <math.h>
@@ -42,9 +42,24 @@ static size_t lay_out(struct trainer *t)
     return n;
 }
 
+/* Standard deviation of a role at the start: 1/sqrt(inputs) keeps the size of what flows through,
+ * so that attention can tell keys apart from the first step on; the two projections into the stream
+ * are smaller, or 2L of them would outgrow the embedding; the head begins with nearly equal logits.
+ */
+static double start_std(const struct config *c, enum role r)
+{
+    size_t rows, cols;
+    role_shape(c, r, &rows, &cols);
+    double even = 1 / sqrt((double)cols);
+    if (r == ROLE_EMBED)
+        return c->tied ? 0.1 : 0.5;
+    if (r == ROLE_HEAD)
+        return 0.02;
+    return r == ROLE_O || r == ROLE_DOWN ? even / sqrt(2.0 * (double)c->layers) : even;
+}
+
 static void draw(struct trainer *t, uint64_t seed)
 {
-    double small = 0.02 / sqrt(2.0 * (double)t->c.layers);
     for (size_t l = 0; l < t->c.layers; l++)
         for (int r = 0; r < ROLE_COUNT; r++) {
             enum role role = (enum role)r;
@@ -52,7 +67,7 @@ static void draw(struct trainer *t, uint64_t seed)
                 continue;
             float *w = trainer_values(t, role, l);
             struct rng rng = {seed, (uint64_t)r << 32 | l, 0};
-            double std = role == ROLE_O || role == ROLE_DOWN ? small : 0.02;
+            double std = start_std(&t->c, role);
             for (size_t i = 0; i < role_count(&t->c, role); i++)
                 w[i] = is_norm(role) ? 1.0f : (float)(std * rng_normal(&rng));
         }
@@ -132,7 +147,8 @@ struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t
 {
     const struct train_ops *ops = train_ops_of(b);
     if (!ops) {
-        err_set(e, EXIT_NO_DEVICE, "the '%s' back end cannot train: use --device cpu", b->ops->name);
+        err_set(e, EXIT_NO_DEVICE, "the '%s' back end cannot train: use --device cpu",
+                b->ops->name);
         return NULL;
     }
     struct trainer *t = mem_zero(1, sizeof *t);
@@ -162,18 +178,20 @@ void trainer_free(struct trainer *t)
     const struct ops *ops = t->b->ops;
     for (size_t l = 0; l < t->c.layers; l++) {
         struct layer_tape *y = &t->tape[l];
-        float *tape[] = {y->x, y->n1, y->q, y->k, y->v, y->y, y->mid, y->n2, y->gate, y->up, y->act};
+        float *tape[] = {y->x,   y->n1, y->q,    y->k,  y->v,  y->y,
+                         y->mid, y->n2, y->gate, y->up, y->act};
         for (size_t i = 0; i < sizeof tape / sizeof *tape; i++)
             ops->free(t->b, tape[i]);
     }
     for (size_t i = 0; i < t->c.layers * ROLE_COUNT; i++)
         ops->mat_free(t->b, &t->mats[i]);
-    float *blocks[] = {t->top, t->final, t->pick, t->logits, t->dx, t->dn, t->dq, t->dk, t->dv,
-                       t->dy, t->dgate, t->dup, t->scratch, t->table};
+    float *blocks[] = {t->top, t->final, t->pick, t->logits, t->dx,  t->dn,      t->dq,
+                       t->dk,  t->dv,    t->dy,   t->dgate,  t->dup, t->scratch, t->table};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         ops->free(t->b, blocks[i]);
-    void *host[] = {t->w, t->g, t->m1, t->m2, t->at, t->mats, t->tape, t->inv_freq, t->row_loss,
-                    t->pos, t->slots, t->scored, t->target, t->weight, t->seqs};
+    void *host[] = {t->w,     t->g,      t->m1,       t->m2,       t->at,
+                    t->mats,  t->tape,   t->inv_freq, t->row_loss, t->pos,
+                    t->slots, t->scored, t->target,   t->weight,   t->seqs};
     for (size_t i = 0; i < sizeof host / sizeof *host; i++)
         free(host[i]);
     free(t);
@@ -204,10 +222,7 @@ void trainer_pack(struct trainer *t)
         }
 }
 
-int64_t trainer_step(const struct trainer *t)
-{
-    return t->step;
-}
+int64_t trainer_step(const struct trainer *t) { return t->step; }
 
 double trainer_update(struct trainer *t, double rate, double decay, double clip)
 {
@@ -215,7 +230,11 @@ double trainer_update(struct trainer *t, double rate, double decay, double clip)
     for (size_t i = 0; i < t->n; i++)
         squares += (double)t->g[i] * t->g[i];
     double norm = sqrt(squares);
-    struct adamw a = {.rate = rate, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .step = ++t->step,
+    struct adamw a = {.rate = rate,
+                      .beta1 = 0.9,
+                      .beta2 = 0.95,
+                      .eps = 1e-8,
+                      .step = ++t->step,
                       .grad_scale = norm > clip ? clip / norm : 1};
     for (size_t l = 0; l < t->c.layers; l++)
         for (int r = 0; r < ROLE_COUNT; r++) {
@@ -234,8 +253,12 @@ double trainer_update(struct trainer *t, double rate, double decay, double clip)
 
 static struct tensor flat(const char *name, const float *x, size_t n)
 {
-    struct tensor v = {.name = (char *)(uintptr_t)name, .dtype = "F32", .rank = 1, .shape = {n},
-                       .bytes = n * sizeof *x, .data = (const unsigned char *)x};
+    struct tensor v = {.name = (char *)(uintptr_t)name,
+                       .dtype = "F32",
+                       .rank = 1,
+                       .shape = {n},
+                       .bytes = n * sizeof *x,
+                       .data = (const unsigned char *)x};
     return v;
 }
 
@@ -244,11 +267,17 @@ int trainer_save(const struct trainer *t, const char *path, const json_t *note, 
     json_t *all = note ? json_copy((json_t *)(uintptr_t)note) : json_object();
     json_object_set_new(all, "step", json_integer(t->step));
     char *text = json_dumps(all, JSON_COMPACT);
-    struct tensor list[4] = {flat("values", t->w, t->n), flat("moment_1", t->m1, t->n),
-                             flat("moment_2", t->m2, t->n), {0}};
+    struct tensor list[4] = {flat("values", t->w, t->n),
+                             flat("moment_1", t->m1, t->n),
+                             flat("moment_2", t->m2, t->n),
+                             {0}};
     size_t n = strlen(text);
-    list[3] = (struct tensor){.name = (char *)(uintptr_t)"note", .dtype = "U8", .rank = 1,
-                              .shape = {n}, .bytes = n, .data = (const unsigned char *)text};
+    list[3] = (struct tensor){.name = (char *)(uintptr_t) "note",
+                              .dtype = "U8",
+                              .rank = 1,
+                              .shape = {n},
+                              .bytes = n,
+                              .data = (const unsigned char *)text};
     int bad = tensors_write(path, list, 4, NULL, e);
     free(text);
     json_decref(all);
@@ -260,8 +289,8 @@ static int take(const struct tensors *f, const char *path, const char *name, flo
 {
     const struct tensor *v = tensors_find(f, name);
     if (!v || strcmp(v->dtype, "F32") || v->bytes != n * sizeof *out)
-        return err_set(e, EXIT_BAD_DATA, "%s: '%s': expected F32 [%zu]: not a state of this network",
-                       path, name, n);
+        return err_set(e, EXIT_BAD_DATA,
+                       "%s: '%s': expected F32 [%zu]: not a state of this network", path, name, n);
     memcpy(out, v->data, v->bytes);
     return 0;
 }

@@ -26,8 +26,9 @@ struct train_batch {
 
 struct trainer;
 
-/* Weights drawn: normal, std 0.02, projections into the stream divided by sqrt(2L); norms 1. `rows`:
- * most seqs*len of a batch. NULL: the back end cannot train, or memory is short. */
+/* Weights drawn: normal, std 1/sqrt(inputs), projections into the stream divided by sqrt(2L);
+ * norms 1. `rows`: most seqs*len of a batch. NULL: the back end cannot train, or memory is short.
+ */
 struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t seed, size_t rows,
                              struct err *e);
 void trainer_free(struct trainer *t);

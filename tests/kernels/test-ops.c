@@ -1,5 +1,5 @@
-/* Every operation of every level of the cpu back end against ref, at odd shapes, and the same bits at
- * 1, 2 and 3 threads. */
+/* Every operation of every level of the cpu back end against ref, at odd shapes, and the same bits
+ * at 1, 2 and 3 threads. */
 #include "kernels/ops.h"
 #include "kernels/train.h"
 #include "lib/base/mem.h"
@@ -35,8 +35,10 @@ static struct backend *open_level(const char *level, size_t threads)
     return b;
 }
 
-struct shape { size_t T, N, K; };
-static const struct shape shapes[] = {{1, 1, 1}, {1, 33, 7}, {5, 65, 31}, {13, 31, 64},
+struct shape {
+    size_t T, N, K;
+};
+static const struct shape shapes[] = {{1, 1, 1},     {1, 33, 7},   {5, 65, 31},   {13, 31, 64},
                                       {25, 96, 100}, {96, 70, 33}, {200, 129, 65}};
 
 static void matmul_case(struct backend *b, struct backend *ref, struct shape s, enum dtype dtype)
@@ -108,10 +110,15 @@ static void row_cases(struct backend *b, struct backend *ref)
     free(x), free(g), free(y), free(z), free(u);
 }
 
-struct attn_case { size_t H, K, E, rows, slots; enum mask mask; };
-static const struct attn_case attn_cases[] = {
-    {4, 4, 16, 9, 9, MASK_FULL},   {6, 2, 24, 50, 77, MASK_CAUSAL}, {2, 1, 64, 1, 130, MASK_CAUSAL},
-    {3, 3, 10, 70, 70, MASK_FULL}, {4, 2, 32, 40, 64, MASK_BLOCK_CAUSAL}};
+struct attn_case {
+    size_t H, K, E, rows, slots;
+    enum mask mask;
+};
+static const struct attn_case attn_cases[] = {{4, 4, 16, 9, 9, MASK_FULL},
+                                              {6, 2, 24, 50, 77, MASK_CAUSAL},
+                                              {2, 1, 64, 1, 130, MASK_CAUSAL},
+                                              {3, 3, 10, 70, 70, MASK_FULL},
+                                              {4, 2, 32, 40, 64, MASK_BLOCK_CAUSAL}};
 
 static void attention_case(struct backend *b, struct backend *ref, struct attn_case c)
 {
@@ -129,8 +136,8 @@ static void attention_case(struct backend *b, struct backend *ref, struct attn_c
     struct attn_seq seqs[2] = {{0, c.rows, slots, slot_pos, c.slots},
                                {c.rows, c.rows, slots + c.slots, slot_pos, c.slots}};
     struct attn a = {q, y, k, v, pos, seqs, 2, c.H, c.K, c.E, c.mask, 16};
-    float *work = mem_aligned(sizeof(float) *
-                              b->ops->attention_work(b, c.rows, c.slots, c.E, c.H / c.K));
+    float *work =
+        mem_aligned(sizeof(float) * b->ops->attention_work(b, c.rows, c.slots, c.E, c.H / c.K));
     float *rwork = mem_aligned(sizeof(float) * ref->ops->attention_work(ref, 0, c.slots, 0, 0));
     b->ops->attention(b, &a, work);
     a.y = z;

@@ -13,8 +13,8 @@ static struct network open_network(struct backend *b, const char *name)
     struct err e = {0};
     struct checkpoint c;
     struct network n = {0};
-    ok(!checkpoint_open(&c, name, 7, &e) && !network_load(&n, b, &c, "f32", &e), "%s on %s %s", name,
-       b->ops->name, e.text);
+    ok(!checkpoint_open(&c, name, 7, &e) && !network_load(&n, b, &c, "f32", &e), "%s on %s %s",
+       name, b->ops->name, e.text);
     checkpoint_close(&c);
     return n;
 }
@@ -29,8 +29,14 @@ static void plain(const struct network *n, const int32_t *ids, enum mask mask, d
         target[i] = ids[(i + 1) % T];
     }
     struct forward_seq seq = {.rows = T};
-    struct forward f = {.token = ids, .pos = pos, .seqs = &seq, .n_seqs = 1, .mask = mask,
-                        .mask_block = 4, .wanted = wanted, .n_wanted = T,
+    struct forward f = {.token = ids,
+                        .pos = pos,
+                        .seqs = &seq,
+                        .n_seqs = 1,
+                        .mask = mask,
+                        .mask_block = 4,
+                        .wanted = wanted,
+                        .n_wanted = T,
                         .query = {.target = target}};
     struct work *w = work_make(n, T, T, T);
     forward(n, NULL, w, &f, rows, NULL);
@@ -58,9 +64,15 @@ static void cached(const struct network *n, const int32_t *ids, int step, double
             target[i] = ids[(at + i + 1) % T];
         }
         struct forward_seq seq = {(size_t)rows, slots, (size_t)(at + rows)};
-        struct forward f = {.token = ids + at, .pos = pos, .slot = slots + at, .seqs = &seq,
-                            .n_seqs = 1, .mask = MASK_CAUSAL, .wanted = wanted,
-                            .n_wanted = (size_t)rows, .query = {.target = target}};
+        struct forward f = {.token = ids + at,
+                            .pos = pos,
+                            .slot = slots + at,
+                            .seqs = &seq,
+                            .n_seqs = 1,
+                            .mask = MASK_CAUSAL,
+                            .wanted = wanted,
+                            .n_wanted = (size_t)rows,
+                            .query = {.target = target}};
         forward(n, &kv, w, &f, out_rows, NULL);
         for (int i = 0; i < rows; i++)
             out[at + i] = out_rows[i].target_log_prob;
@@ -93,8 +105,14 @@ static void batched(const struct network *n, const int32_t *ids, enum mask mask,
         token[T + i] = ids[3 * i];
         pos[T + i] = i;
     }
-    struct forward f = {.token = token, .pos = pos, .seqs = seqs, .n_seqs = 3, .mask = mask,
-                        .wanted = wanted, .n_wanted = T, .query = {.target = target}};
+    struct forward f = {.token = token,
+                        .pos = pos,
+                        .seqs = seqs,
+                        .n_seqs = 3,
+                        .mask = mask,
+                        .wanted = wanted,
+                        .n_wanted = T,
+                        .query = {.target = target}};
     struct work *w = work_make(n, 3 * T, T, T);
     forward(n, NULL, w, &f, rows, NULL);
     for (int i = 0; i < T; i++)
@@ -134,18 +152,21 @@ static void nll(const struct network *n, const int32_t *ids)
     struct network narrow = *n;
     narrow.config.context = 8;
     ok(!likelihood_nll(&narrow, ids, T, 1, &l, &e) && l.scored == T - 1 && l.nats > 0 &&
-           fabs(l.nats - sum) > 1e-9, "windows score every token once");
+           fabs(l.nats - sum) > 1e-9,
+       "windows score every token once");
     narrow.config.context = T;
     ok(!likelihood_nll(&narrow, ids, T, 1, &l, &e) && fabs(l.nats - sum) < 1e-9,
        "a window of the whole text is no window");
-    ok(likelihood_nll(n, ids, 1, 1, &l, &e) == -1 && e.code == EXIT_BAD_DATA, "one token: %s", e.text);
+    ok(likelihood_nll(n, ids, 1, 1, &l, &e) == -1 && e.code == EXIT_BAD_DATA, "one token: %s",
+       e.text);
 }
 
 static void bounds(const struct network *n, const int32_t *ids)
 {
     struct err e = {0};
     struct likelihood k1, one, many, full;
-    ok(!likelihood_kstep(n, ids, T, 4, 1, 3, 1, 2, &k1, &e) && k1.scored == T - 4, "K = 1 %s", e.text);
+    ok(!likelihood_kstep(n, ids, T, 4, 1, 3, 1, 2, &k1, &e) && k1.scored == T - 4, "K = 1 %s",
+       e.text);
     ok(fabs(k1.se) < 1e-9, "with one group every order is the same");
     ok(!likelihood_elbo(n, ids, T, T - 1, 5, 1, 2, &one, &e) && fabs(one.se) < 1e-9,
        "the elbo of one token is exact");
@@ -186,7 +207,8 @@ int main(void)
     struct backend *small = backend_open("cpu", 1, 100000);
     checkpoint_open(&c, names[0], 7, &e);
     ok(network_load(&n, small, &c, "auto", &e) == -1 && e.code == EXIT_FAILED_RECORDS &&
-           small->memory.allocated == 0, "too little memory: %s", e.text);
+           small->memory.allocated == 0,
+       "too little memory: %s", e.text);
     checkpoint_close(&c);
     backend_close(small);
     backend_close(cpu);

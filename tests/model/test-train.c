@@ -9,10 +9,23 @@
 
 static struct config tiny(enum arch arch, int tied)
 {
-    struct config c = {.arch = arch, .name = "tiny", .width = 24, .layers = 2, .heads = 4,
-                       .kv_heads = 2, .head_dim = 6, .ffn = 40, .vocab = 50, .context = 64,
-                       .tied = tied, .norm_eps = 1e-5, .rope_theta = 10000, .bos = -1, .pad = -1,
-                       .mask = arch == ARCH_LLADA ? 49 : -1, .eot = -1};
+    struct config c = {.arch = arch,
+                       .name = "tiny",
+                       .width = 24,
+                       .layers = 2,
+                       .heads = 4,
+                       .kv_heads = 2,
+                       .head_dim = 6,
+                       .ffn = 40,
+                       .vocab = 50,
+                       .context = 64,
+                       .tied = tied,
+                       .norm_eps = 1e-5,
+                       .rope_theta = 10000,
+                       .bos = -1,
+                       .pad = -1,
+                       .mask = arch == ARCH_LLADA ? 49 : -1,
+                       .eot = -1};
     return c;
 }
 
@@ -126,7 +139,8 @@ static void resume(void)
     double x = trainer_loss(t, &b, 1), y = trainer_loss(s, &b, 1);
     trainer_update(t, 1e-2, 0.1, 1);
     trainer_update(s, 1e-2, 0.1, 1);
-    ok(x == y && trainer_loss(t, &b, 0) == trainer_loss(s, &b, 0), "and goes on with the same bits");
+    ok(x == y && trainer_loss(t, &b, 0) == trainer_loss(s, &b, 0),
+       "and goes on with the same bits");
     struct config other = tiny(ARCH_LLADA, 0);
     struct trainer *o = trainer_make(&other, be, 5, 33, &e);
     json_t *none = NULL;

@@ -1,0 +1,409 @@
+#!/usr/bin/env bats
+bats_require_minimum_version 1.5.0
+# Faults that need no tracer: wrong words, missing files, full devices, signals, broken checkpoints
+# and records, memory that is refused. faults-io.bats injects errors into system calls.
+
+setup_file()
+{
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    export BIN=${BIN:-build/bin} ROOT=$PWD
+    BIN=$(cd "$BIN" && pwd)
+    cd "$BATS_FILE_TMPDIR" || exit 1
+    "$BIN/write-corpus" --count 40 --seed 1 -o corpus
+    for arch in llada llama; do
+        train -q --arch $arch --out $arch corpus > $arch.loss
+    done
+    head -n 3 corpus > prompts
+    "$BIN/gen-llama" -m llama --max-new 6 --threads 1 prompts > generations
+}
+
+setup()
+{
+    cd "$BATS_FILE_TMPDIR" || exit 1
+    T=$BATS_TEST_TMPDIR
+    llama=("$BIN/gen-llama" -m llama --max-new 4 --threads 1)
+    llada=("$BIN/gen-llada" -m llada --gen-length 8 --steps 4 --threads 1)
+}
+
+train()
+{
+    "$BIN/train-lm" --width 16 --layers 1 --heads 2 --kv-heads 2 --ffn 16 --vocab 300 \
+        --context 256 --steps 6 --rows 64 --min-len 16 --max-len 32 --threads 1 --dtype F32 "$@"
+}
+
+# The reading tools with an input that they like, one a line.
+tools()
+{
+    cat << 'END'
+prep-prompts prompts
+gen-llama -m llama --max-new 2 --threads 1 prompts
+gen-llada -m llada --gen-length 8 --steps 2 --threads 1 prompts
+score-ppl -m llama --threads 1 generations
+score-exact generations
+measure generations
+END
+}
+
+fails() { # CODE WORDS COMMAND...: exit status, one line on standard error, and the words in it
+    local code=$1 words=$2 status=0
+    shift 2
+    "$@" > "$T/stdout" 2> "$T/stderr" < /dev/null || status=$?
+    [ "$status" -eq "$code" ] && [ "$(wc -l < "$T/stderr")" -eq 1 ] &&
+        grep -qF -- "$words" "$T/stderr" && return
+    echo "expected $code with '$words', got $status: $*"
+    cat "$T/stderr"
+    return 1
+}
+
+ends() { # CODE PID: how a process that runs beside ends
+    local status=0
+    wait "$2" 2> "$T/wait" || status=$?
+    [ "$status" -eq "$1" ]
+}
+
+@test "A1: unknown options, values that are missing or out of range" {
+    for tool in prep-prompts gen-llama gen-llada score-ppl score-exact measure pareto plot report \
+        train-lm write-corpus; do
+        fails 64 "'--bogus'" "$BIN/$tool" --bogus
+        fails 64 "'--seed' needs a value" "$BIN/$tool" --seed
+        for value in 1e9x -1 99999999999999999999 ' 1' ''; do
+            fails 64 "--seed: expected an integer from 0 to" "$BIN/$tool" --seed "$value"
+        done
+    done
+}
+
+@test "A2, A3, A4: inputs that cannot be read, outputs that cannot be made or are inputs" {
+    ln -sf nowhere "$T/dangling"
+    cp generations "$T/both"
+    while read -r tool args; do
+        set -- $args
+        input=${!#}
+        set -- "$BIN/$tool" "${@:1:$#-1}"
+        fails 66 "absent: No such file" "$@" absent
+        fails 66 "dangling: No such file" "$@" "$T/dangling"
+        fails 66 "llama" "$@" llama
+        fails 64 "both input and output" "$@" "$T/both" -o "$T/both"
+        fails 73 "no/such/x: cannot create: No such file" "$@" "$input" -o "$T/no/such/x"
+        fails 73 "cannot create: File name too long" "$@" "$input" -o "$(printf '%0300d' 0)"
+        fails 73 "cannot create: is a folder" "$@" "$input" -o llama
+    done < <(tools)
+    cmp generations "$T/both"
+    fails 66 "absent" "$BIN/measure" generations absent    # F10: before any output
+    [ ! -s "$T/stdout" ]
+}
+
+@test "A5, A15: a full device, closed standard output, closed standard input" {
+    while read -r tool args; do
+        fails 74 "standard output" bash -c '"$@" > /dev/full' - "$BIN/$tool" $args
+        fails 74 "standard output" bash -c '"$@" >&-' - "$BIN/$tool" $args
+    done < <(tools; echo write-corpus --count 9)
+    fails 74 "Bad file descriptor" bash -c '"$0" --no-meta <&-' "$BIN/score-exact"
+}
+
+@test "A11: limits of file size and stack" {
+    run -74 bash -c 'ulimit -f 0; "$@" -o "$0"' "$T/big" "${llama[@]}" prompts
+    [[ $output == *"File too large"* ]]
+    run -74 bash -c 'ulimit -f 8; "$@" -o "$0"' "$T/big" "$BIN/write-corpus" --count 1000
+    [[ $output == *"File too large"* ]]
+    [ -z "$(ls -A "$T" | grep big)" ]
+    for command in llama llada; do
+        declare -n words=$command
+        "${words[@]}" --no-meta prompts | jq -c .token_ids > "$T/want"
+        bash -c 'ulimit -s 256; "$@"' - "${words[@]}" --no-meta prompts | jq -c .token_ids |
+            cmp - "$T/want"
+    done
+}
+
+@test "A16: a reader that goes away" {
+    while read -r tool args; do
+        status=0
+        "$BIN/$tool" $args 2> "$T/err" | true || status=${PIPESTATUS[0]}
+        [ "$status" -eq 141 ] || [ "$status" -eq 0 ]
+        [ ! -s "$T/err" ]
+    done < <(tools)
+    run -141 --separate-stderr bash -c 'set -o pipefail; "$0" --count 100000 | head -n 1' \
+        "$BIN/write-corpus"
+}
+
+@test "A17: locale, time zone and odd words change nothing" {
+    want=$("$BIN/score-exact" --no-meta generations | sha256sum)
+    locale=$(locale -a | grep -im1 '^de_DE' || echo C)
+    [ "$(LC_ALL=$locale TZ=Asia/Kathmandu "$BIN/score-exact" --no-meta generations |
+        sha256sum)" = "$want" ]
+    status=0
+    "$BIN/score-exact" --run $'\xff\xfe' --no-meta generations > "$T/odd" 2> "$T/err" ||
+        status=$?
+    [ "$status" -eq 64 ] || jq -e .run "$T/odd"
+    "$BIN/prep-prompts" prompts -o $'/'"$T"$'/a\xff' && head -n 1 "$T"/a* | jq -e .argv > "$T/argv"
+}
+
+@test "A18: a second writer of one output is refused and told who the first is" {
+    "${llama[@]}" --repeat 1000000 -o "$T/out" prompts 2> "$T/err" &
+    first=$!
+    for _ in $(seq 500); do [ -s "$T/.out.tmp" ] && break; sleep 0.02; done
+    fails 75 "already being written by process $first" "${llama[@]}" -o "$T/out" prompts
+    kill -KILL "$first"
+    ends 137 "$first"
+    [ ! -e "$T/out" ]
+    echo torn > "$T/.out.tmp"            # what a killed run left is written over
+    "${llama[@]}" -o "$T/out" prompts
+    [ ! -e "$T/.out.tmp" ]
+    [ "$(jq -s length "$T/out")" -eq 5 ]
+}
+
+@test "A13: killed at any time, nothing is under the final name" {
+    for command in llama llada; do
+        declare -n words=$command
+        for delay in 0.01 0.03 0.06 0.1; do
+            "${words[@]}" --repeat 100000 -o "$T/out" prompts &
+            sleep $delay
+            kill -KILL $!
+            ends 137 $!
+            [ ! -e "$T/out" ]
+        done
+    done
+    "$BIN/score-ppl" -m llama --threads 1 -o "$T/out" <(cat generations; sleep 5) &
+    sleep 0.1
+    kill -KILL $!
+    ends 137 $!
+    [ ! -e "$T/out" ]
+}
+
+@test "A13: a training that was killed ends with the same bytes" {
+    train -q --out "$T/whole" --steps 400 --save 20 corpus > "$T/loss"
+    tries=0
+    until [ -e "$T/parts/config.json" ]; do
+        train -q --out "$T/parts" --steps 400 --save 20 corpus > "$T/loss" &
+        sleep 0.$((RANDOM % 3))$((RANDOM % 10))
+        [ $((++tries)) -gt 30 ] || kill -KILL $! 2> "$T/err" || true
+        wait $! || true
+    done
+    cmp "$T/whole/model.safetensors" "$T/parts/model.safetensors"
+    [ "$tries" -gt 1 ] || skip "never killed in time"
+}
+
+@test "A14: signals end a stream after the last whole record" {
+    for pair in TERM:143 INT:130 HUP:129; do
+        env --default-signal=INT "${llama[@]}" --repeat 1000000 prompts > "$T/out" 2> "$T/err" &
+        pid=$!
+        for _ in $(seq 200); do [ "$(wc -l < "$T/out")" -gt 3 ] && break; sleep 0.02; done
+        kill -"${pair%:*}" "$pid"
+        ends "${pair#*:}" "$pid"
+        [ "$(tail -c 1 "$T/out" | xxd -p)" = 0a ]
+        jq -n -e '[inputs] | last | .kind == "end" and .status == "interrupted"' "$T/out"
+    done
+}
+
+@test "A20: a checkpoint that is cut while it is mapped" {
+    cp -r llama "$T/cut"
+    mkfifo "$T/prompts"
+    status=0
+    "$BIN/gen-llama" -m "$T/cut" --threads 1 --max-new 2 -o "$T/out" "$T/prompts" 2> "$T/err" &
+    exec 7> "$T/prompts"                 # the checkpoint is open: prompts are read after it
+    truncate -s 4096 "$T/cut/model.safetensors"
+    cat prompts >&7
+    exec 7>&-
+    wait $! || status=$?
+    [ "$status" -eq 74 ]
+    grep -q "changed while reading" "$T/err"
+    [ ! -e "$T/out" ]
+}
+
+# edit FOLDER FILE JQ: a copy of the llama checkpoint with one file changed
+edit()
+{
+    rm -rf "$T/$1"
+    cp -r llama "$T/$1"
+    jq -c "$3" "llama/$2" > "$T/$1/$2"
+}
+
+@test "B2, B7: a cut or grown checkpoint" {
+    size=$(stat -c %s llama/model.safetensors)
+    cp -r llama "$T/cut"
+    for n in $((size + 1)) $((size - 1)) $((size / 2)) 1191 1000 9 8 7 0; do
+        cp llama/model.safetensors "$T/cut/model.safetensors"
+        truncate -s "$n" "$T/cut/model.safetensors"
+        fails 65 "model.safetensors" "$BIN/gen-llama" -m "$T/cut" prompts
+        fails 65 "model.safetensors" "$BIN/score-ppl" -m "$T/cut" generations
+    done
+}
+
+# weight NAME VALUE: bytes of the first value of a tensor in $T/odd
+weight()
+{
+    local at file=$T/odd/model.safetensors
+    n=$(od -An -tu8 -N8 "$file" | tr -d ' ')
+    at=$(tail -c +9 "$file" | head -c "$n" | jq ".\"$1\".data_offsets[0]")
+    printf "$2" | dd of="$file" bs=1 seek=$((8 + n + at)) conv=notrunc status=none
+}
+
+@test "B10: NaN and infinity in the weights" {
+    for value in '\0\0\xc0\x7f' '\0\0\x80\x7f'; do
+        rm -rf "$T/odd"
+        cp -r llama "$T/odd"
+        weight model.norm.weight "$value"
+        fails 65 "model.norm.weight: value 0 expected finite" "$BIN/gen-llama" -m "$T/odd" \
+            --check-finite prompts
+        fails 65 "model.norm.weight: value 0 expected finite" "$BIN/score-ppl" -m "$T/odd" \
+            --mode nll --check-finite prompts
+        run -70 --separate-stderr "$BIN/gen-llama" -m "$T/odd" --max-new 2 --limit 1 prompts
+        [[ $stderr == *"NaN or an infinity"* ]]
+    done
+    "${llama[@]}" --check-finite prompts > "$T/out"
+}
+
+@test "C: configurations that are refused, with key, range and value" {
+    while IFS='|' read -r words change; do
+        edit odd config.json "$change"
+        fails 65 "$words" "$BIN/gen-llama" -m "$T/odd" prompts
+    done << 'END'
+hidden_size: expected integer from 1|.hidden_size=0
+got "4096"|.hidden_size="4096"
+the key is missing|del(.hidden_size)
+num_hidden_layers: expected integer|.num_hidden_layers=100000
+num_key_value_heads: expected a divisor|.num_key_value_heads=4
+rope_theta: expected number|.rope_theta=0
+rms_norm_eps: expected number|.rms_norm_eps=-1
+not supported|.model_type="foo"
+rope_scaling|.rope_scaling={"type":"yarn","factor":2}
+quantization_config|.quantization_config={"bits":4}
+shape expected [301, 16] by config.json, got [300, 16]|.vocab_size=301
+eos_token_id: expected ids|.eos_token_id=300
+bos_token_id: expected integer|.bos_token_id=[1,2]
+END
+    for text in 'not json' '[]' '' $'\xef\xbb\xbf{}' '{"hidden_size":1,"hidden_size":1}'; do
+        printf '%s' "$text" > "$T/odd/config.json"
+        fails 65 "config.json" "$BIN/gen-llama" -m "$T/odd" prompts
+    done
+}
+
+@test "D: tokenizers that are refused" {
+    while IFS='|' read -r words change; do
+        edit odd tokenizer.json "$change"
+        fails 65 "$words" "$BIN/gen-llama" -m "$T/odd" prompts
+        fails 65 "$words" "$BIN/score-ppl" -m "$T/odd" generations
+    done << 'END'
+twice|.model.vocab.b=3
+no piece has id|.model.vocab.b=5000
+got -1|.model.vocab.b=-1
+is not in the vocab|.model.merges+=["zz qq"]
+not two pieces|.model.merges+=["a b c"]
+normalizer: not supported|.normalizer={"type":"Lowercase"}
+expected type BPE|.model.type="Unigram"
+not text of 1 to 4096|.added_tokens+=[{"id":300,"content":"","special":true}]
+ids up to 300: expected below 300|.added_tokens+=[.added_tokens[0]+{"id":300,"content":"<|more|>"}]
+END
+    head -c 3000 llama/tokenizer.json > "$T/odd/tokenizer.json"
+    fails 65 "tokenizer.json: line" "$BIN/gen-llama" -m "$T/odd" prompts
+}
+
+@test "F: records that are none" {
+    for tool in "score-exact" "measure" "score-ppl -m llama" "gen-llama -m llama" prep-prompts; do
+        for text in '' '\n\n'; do
+            printf "$text" > "$T/in"
+            fails 65 "no " "$BIN/"$tool "$T/in"
+        done
+        for text in '{"kind":"gen' '[1]' '{"a":1}\0' '{"a":1,"a":2}' '\xef\xbb\xbf{}' \
+            '{"schema":"other/9","id":"a"}' '{"a":"\xff"}' '{"a":NaN}'; do
+            printf "$text\n" > "$T/in.ndjson"
+            run -65 --separate-stderr "$BIN/"$tool "$T/in.ndjson"
+        done
+    done
+    head -n 2 prompts | tr -d '\n' | head -c -1 > "$T/torn"
+    run -65 --separate-stderr "${llama[@]}" --no-meta "$T/torn"
+    head -c -1 prompts > "$T/no-end"                        # the last line has no line end
+    "${llama[@]}" --no-meta "$T/no-end" | jq -c .token_ids |
+        cmp - <("${llama[@]}" --no-meta prompts | jq -c .token_ids)
+    head -n -1 generations > "$T/cut"                       # a stream without its end record
+    for tool in "score-exact" "measure" "score-ppl -m llama"; do
+        run -65 --separate-stderr "$BIN/"$tool "$T/cut"
+    done
+}
+
+@test "F6: times that no clock gives" {
+    for value in -1 '"1,5"' 1e308; do
+        head -n 2 generations | tail -n 1 | jq -c ".e2e_ns = $value" > "$T/odd"
+        "$BIN/measure" --no-meta "$T/odd" > "$T/out" 2> "$T/err" || [ $? -eq 65 ]
+        run ! grep -iE ':-?(inf|nan)' "$T/out"
+    done
+}
+
+@test "G1: the name of a special token in a text is text" {
+    echo '{"id":"a","text":"<|endoftext|>"}' > "$T/in"
+    run -0 --separate-stderr "${llama[@]}" --no-meta "$T/in"
+    [ "$(jq .prompt_tokens <<< "$output")" -gt 5 ]
+    run -0 --separate-stderr "${llama[@]}" --no-meta --parse-special "$T/in"
+    [ "$(jq .prompt_tokens <<< "$output")" -eq 2 ]
+    printf '{"id":"a","text":"%0300d"}\n{"id":"b","text":""}\n' 0 > "$T/in"
+    run -1 --separate-stderr "${llama[@]}" --no-meta "$T/in"
+    [ "$(jq -r '.id // .code' <<< "$output" | sort | paste -sd' ')" = "b bad_data" ]
+}
+
+@test "G2: long runs of one character" {
+    for n in 26000 1000000; do
+        for c in A _ '\\n' Z; do
+            printf '{"id":"a","text":"%s"}\n' \
+                "$(head -c "$n" /dev/zero | sed "s/\\x0/$c/g")" > "$T/in"
+            status=0
+            timeout 10 "${llama[@]}" "$T/in" > "$T/out" 2> "$T/err" || status=$?
+            [ "$status" -eq 1 ]                             # longer than the context
+        done
+    done
+}
+
+@test "G3, G4: settings that make no sense" {
+    for odd in "--gen-length 0" "--steps 0" "--gen-length 8 --block-length 3" "--cfg-scale -1" \
+        "--gen-length 8 --block-length 16" "--temperature -1" "--temperature nan" \
+        "--cfg-scale nan" "--gen-length 8 --block-length 4 --steps 3"; do
+        fails 64 "gen-llada: " "$BIN/gen-llada" -m llada $odd prompts
+    done
+    "${llama[@]}" --no-meta prompts | jq -c .token_ids > "$T/greedy"
+    "${llama[@]}" --no-meta --temperature 1e-30 prompts | jq -c .token_ids | cmp - "$T/greedy"
+}
+
+@test "G16: texts of no or one token" {
+    printf '%s\n' '{"id":"a","prompt_ids":[]}' '{"id":"b","prompt_ids":[5]}' \
+        '{"id":"c","prompt_ids":[5,6]}' > "$T/in"
+    run -65 --separate-stderr "$BIN/score-ppl" --mode nll -m llama --no-meta "$T/in"
+    [ "$(jq -r 'select(.id == "c" and .metric == "nll_nats").scored_tokens' <<< "$output")" = 1 ]
+    run ! grep -iE ':-?(inf|nan)' <<< "$output"
+}
+
+@test "G17: a damaged state of training" {
+    train -q --out "$T/m" --steps 400 --save 20 corpus > "$T/loss" &
+    for _ in $(seq 200); do [ -s "$T/m/train.state" ] && break; sleep 0.01; done
+    kill -KILL $!
+    ends 137 $!
+    [ -s "$T/m/train.state" ]
+    head -c 3000 "$T/m/train.state" > "$T/m/half"
+    mv "$T/m/half" "$T/m/train.state"
+    run -65 --separate-stderr train -q --out "$T/m" --steps 400 --save 20 corpus
+    [[ $stderr == *train.state* ]]
+    [ ! -e "$T/m/config.json" ]
+    run -65 --separate-stderr train -q --out "$T/none" /dev/null
+}
+
+@test "A10: an allocation that fails ends with 70 and a line, or changes nothing" {
+    [ -z "${SAN-}" ] && ! nm -D "$BIN/gen-llama" | grep -q __asan || skip "sanitizers own malloc"
+    command -v "${CC:-cc}" > "$T/cc" || skip "no compiler"
+    "${CC:-cc}" -shared -fPIC -o "$T/fail.so" "$ROOT/tests/fixtures/preload/fail-malloc.c" ||
+        skip "no shared objects here"
+    while read -r tool args; do
+        FAIL_REPORT=$T/n LD_PRELOAD=$T/fail.so "$BIN/$tool" --no-meta $args > "$T/out" \
+            2> "$T/err"
+        count=$(cat "$T/n")
+        [ "$count" -gt 50 ]
+        "$BIN/$tool" --no-meta $args 2> "$T/err" | jq -c '[.id, .token_ids, .value]' > "$T/want"
+        for part in 1 7 23 51 64 77 89 96 99; do
+            status=0
+            FAIL_AT=$((count * part / 100 + 1)) LD_PRELOAD=$T/fail.so "$BIN/$tool" --no-meta \
+                $args > "$T/out" 2> "$T/err" || status=$?
+            if [ "$status" -eq 0 ]; then
+                jq -c '[.id, .token_ids, .value]' "$T/out" | cmp - "$T/want"
+            else
+                [ "$status" -eq 70 ]
+                grep -q memory "$T/err"
+            fi
+        done
+    done < <(tools)
+}
