@@ -5,7 +5,7 @@
 TRAIN_TEXT := data/corpus/train.ndjson.gz
 VALID_TEXT := data/corpus/heldout.ndjson.gz
 
-TRAIN_llada-demo := --arch llada --seed 1 --steps 8000
+TRAIN_llada-demo := --arch llada --seed 1 --steps 8000 --min-len 64 --max-len 112
 TRAIN_llama-demo := --arch llama --kv-heads 2 --ffn 832 --seed 1 --steps 4000
 TRAIN_judge-demo := --arch llama --kv-heads 2 --width 320 --layers 5 --heads 10 --ffn 1024 \
                     --seed 2 --steps 2000

@@ -32,7 +32,7 @@ static const char notes[] = "Learns a byte-level BPE tokenizer from the corpus, 
                             "AdamW (0.9, 0.95), linear\n"
                             "warm-up and cosine decay to a twentieth, gradients clipped by global "
                             "norm. llama: next-token loss;\n"
-                            "llada: masked-diffusion loss (t uniform, weight 1/t). Records {text, "
+                            "llada: masked-diffusion loss (uniform t, weight 1/t). Records {text, "
                             "reference} are documents.\n"
                             "Interrupted, it goes on from OUT/train.state with the same command. "
                             "The same seed gives the same\n"

@@ -109,9 +109,10 @@ static int write_record(struct rec_writer *w, const json_t *record, struct err *
     }
     buf_char(&line, '\n');
     hash_add(w->hash, line.data, line.len);
-    int bad = write_all(fileno(w->out.f), line.data, line.len);
+    errno = EIO; /* for a stream that is broken already */
+    w->broken = w->broken || write_all(fileno(w->out.f), line.data, line.len);
     buf_free(&line);
-    if (!bad)
+    if (!w->broken)
         return 0;
     return err_set(e, EXIT_IO, "%s: cannot write: %s",
                    w->out.path ? w->out.path : "standard output", strerror(errno));
@@ -358,7 +359,7 @@ static int next_line(struct rec_reader *r, FILE *f)
             buf_reserve(&r->text, r->text.len + 256);
         r->text.data[r->text.len++] = (char)c;
     }
-    if (!any)
+    if (!any || (c == EOF && ferror(f))) /* a line that an error cut is no line */
         return 0;
     buf_reserve(&r->text, 0);
     if (r->text.len && r->text.data[r->text.len - 1] == '\r')

@@ -31,6 +31,7 @@ struct rec_writer {
     struct hash *hash;
     int64_t records, failed; /* failed: error records and records whose status is not ok */
     int no_meta;
+    int broken; /* a write failed: nothing is written after it */
 };
 
 /* Opens common->output and, unless --no-meta, writes the `meta` record: tool, version, commit,

@@ -46,7 +46,9 @@ int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, cons
             return err_set(e, bad.code, "%s", bad.text);
         t->bad++;
         t->failed++;
-        log_note(log, "%s: %s", rec_where(in), bad.text);
+        const char *where = rec_where(in);
+        int says = !strncmp(bad.text, where, strlen(where));
+        log_note(log, "%s%s%s", says ? "" : where, says ? "" : ": ", bad.text);
         if (rec_error(out, &bad, rec_where(in), e))
             return -1;
     }

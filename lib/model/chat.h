@@ -1,5 +1,5 @@
-/* chat.h - chat templates. Source: models.md 1.4 (LLaDA Instruct) and 4.5 (LLaMA 3, 3.1). A template
- * holds its own BOS, so the post-processor has no part in it. */
+/* chat.h - chat templates. Source: models.md 1.4 (LLaDA Instruct) and 4.5 (LLaMA 3, 3.1). A
+ * template holds its own BOS, so the post-processor has no part in it. */
 #ifndef MODEL_CHAT_H
 #define MODEL_CHAT_H
 

@@ -1,4 +1,4 @@
-/* checkpoint-tokenizer.c - the tokenizer beside the weights, and whether the two belong together. */
+/* checkpoint-tokenizer.c - the tokenizer beside the weights, and whether both belong together. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -55,8 +55,8 @@ void checkpoint_floats(const struct checkpoint *c, enum role r, size_t layer, fl
 int checkpoint_check_values(const struct checkpoint *c, struct err *e);
 /* "F32", "F16" or "BF16": the dtype of the matrices ("F32" when they differ, "BF16" for synth). */
 const char *checkpoint_dtype(const struct checkpoint *c);
-/* *out = the tokenizer of tokenizer.json, the caller's; NULL when there is none, as for synth:. -1: it
- * is broken, or has ids that the embedding lacks (EXIT_BAD_DATA). */
+/* *out = the tokenizer of tokenizer.json, the caller's; NULL when there is none, as for synth:.
+ * -1: it is broken, or has ids that the embedding lacks (EXIT_BAD_DATA). */
 int checkpoint_tokenizer(const struct checkpoint *c, struct tokenizer **out, struct err *e);
 /* Names and SHA-256 of the files, shapes, parameters: for meta records. */
 json_t *checkpoint_describe(const struct checkpoint *c);

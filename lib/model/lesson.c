@@ -126,14 +126,15 @@ void lesson_diffusion(const struct lesson *l, int64_t step, size_t rows, size_t 
     for (size_t s = 0; s < b->seqs; s++) {
         int32_t *target = b->target + s * len, *token = b->token + s * len;
         float *weight = b->weight + s * len;
-        int everything = below(l, step, WHOLE + s, 10) == 0;
+        int everything = below(l, step, WHOLE + s, 2) == 0;
         size_t first = fill_row(l, below(l, step, DOC + s, l->n), everything, len, target);
-        double t = ((double)s + shift) / (double)b->seqs, p = (1 - 1e-3) * t + 1e-3;
+        double u = ((double)s + shift) / (double)b->seqs, p = (1 - 1e-3) * u * u + 1e-3;
+        float scale = (float)(2 * u / (p * (double)(len - first) * (double)b->seqs));
         for (size_t i = 0; i < len; i++) {
-            double u = rng_unit(rng_at(l->seed, (uint64_t)step, MASKS + s * len + i));
-            int hide = i >= first && u < p;
+            double coin = rng_unit(rng_at(l->seed, (uint64_t)step, MASKS + s * len + i));
+            int hide = i >= first && coin < p;
             token[i] = hide ? (int32_t)l->mask : target[i];
-            weight[i] = hide ? (float)(1 / (p * (double)(len - first) * (double)b->seqs)) : 0;
+            weight[i] = hide ? scale : 0;
         }
     }
 }

@@ -1,11 +1,18 @@
 /* lesson.h - training batches: documents of prompt and response, drawn by (seed, step).
  *
  * A batch is a function of the step alone, so an interrupted training resumes with the same
- * numbers. Next token: windows of the shuffled corpus, BOS + prompt + response + EOS one after the
- * other, each window beginning at a document. Masked diffusion: one document a row, the rest of the
- * row filled with EOS as LLaDA's canvas is; t is stratified over the batch, p = (1 - 1e-3) t +
- * 1e-3, response positions are masked with probability p and weigh 1 / (p length B); one row in ten
- * is masked everywhere, prompt included (the unconditional text that guidance and the ELBO need).
+ * numbers.
+ *
+ * Next token: windows of the shuffled corpus, BOS + prompt + response + EOS one after the other,
+ * each window beginning at a document.
+ *
+ * Masked diffusion: one document a row, the rest of the row filled with EOS as LLaDA's canvas is.
+ * In every other row, by lot, only the response can be masked (fine-tuning); in the others
+ * everything can (pre-training; guidance and the ELBO need it). The loss is the mean over
+ * t ~ U(0,1) of 1/p sum_masked CE / length, p = (1 - 1e-3) t + 1e-3. It is estimated with t = u^2,
+ * u stratified over the batch, and weight 2u/p in place of 1/p: the same expectation, while the sum
+ * of squared weights, which goes with E[1/(t q(t))] for a density q of t, falls from ln 1000 to its
+ * minimum, 4.
  * Source: LLaDA (arXiv 2502.09992) algorithms 1 and 2; seeds.md 4.1.
  */
 #ifndef MODEL_LESSON_H

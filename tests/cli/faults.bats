@@ -11,7 +11,9 @@ setup_file()
     cd "$BATS_FILE_TMPDIR" || exit 1
     "$BIN/write-corpus" --count 40 --seed 1 -o corpus
     for arch in llada llama; do
-        train -q --arch $arch --out $arch corpus > $arch.loss
+        "$BIN/train-lm" -q --arch $arch --out $arch --width 16 --layers 1 --heads 2 --kv-heads 2 \
+            --ffn 16 --vocab 300 --context 256 --steps 6 --rows 64 --min-len 16 --max-len 32 \
+            --threads 1 --dtype F32 corpus > $arch.loss
     done
     head -n 3 corpus > prompts
     "$BIN/gen-llama" -m llama --max-new 6 --threads 1 prompts > generations
@@ -21,14 +23,10 @@ setup()
 {
     cd "$BATS_FILE_TMPDIR" || exit 1
     T=$BATS_TEST_TMPDIR
+    train=("$BIN/train-lm" -q --width 16 --layers 1 --heads 2 --kv-heads 2 --ffn 16 --vocab 300
+           --context 256 --rows 64 --min-len 16 --max-len 32 --threads 1 --dtype F32)
     llama=("$BIN/gen-llama" -m llama --max-new 4 --threads 1)
     llada=("$BIN/gen-llada" -m llada --gen-length 8 --steps 4 --threads 1)
-}
-
-train()
-{
-    "$BIN/train-lm" --width 16 --layers 1 --heads 2 --kv-heads 2 --ffn 16 --vocab 300 \
-        --context 256 --steps 6 --rows 64 --min-len 16 --max-len 32 --threads 1 --dtype F32 "$@"
 }
 
 # The reading tools with an input that they like, one a line.
@@ -97,6 +95,10 @@ ends() { # CODE PID: how a process that runs beside ends
         fails 74 "standard output" bash -c '"$@" > /dev/full' - "$BIN/$tool" $args
         fails 74 "standard output" bash -c '"$@" >&-' - "$BIN/$tool" $args
     done < <(tools; echo write-corpus --count 9)
+    while read -r place; do              # gnuplot itself does not tell
+        CROSSOVER_SHARE=$ROOT fails 74 "standard output" bash -c "\"\$@\" $place" - "$BIN/plot" \
+            -q --type pareto --terminal generations
+    done <<< $'> /dev/full\n>&-'
     fails 74 "Bad file descriptor" bash -c '"$0" --no-meta <&-' "$BIN/score-exact"
 }
 
@@ -170,10 +172,10 @@ ends() { # CODE PID: how a process that runs beside ends
 }
 
 @test "A13: a training that was killed ends with the same bytes" {
-    train -q --out "$T/whole" --steps 400 --save 20 corpus > "$T/loss"
+    "${train[@]}" --out "$T/whole" --steps 400 --save 20 corpus > "$T/loss"
     tries=0
     until [ -e "$T/parts/config.json" ]; do
-        train -q --out "$T/parts" --steps 400 --save 20 corpus > "$T/loss" &
+        "${train[@]}" --out "$T/parts" --steps 400 --save 20 corpus > "$T/loss" &
         sleep 0.$((RANDOM % 3))$((RANDOM % 10))
         [ $((++tries)) -gt 30 ] || kill -KILL $! 2> "$T/err" || true
         wait $! || true
@@ -370,17 +372,17 @@ END
 }
 
 @test "G17: a damaged state of training" {
-    train -q --out "$T/m" --steps 400 --save 20 corpus > "$T/loss" &
+    "${train[@]}" --out "$T/m" --steps 400 --save 20 corpus > "$T/loss" &
     for _ in $(seq 200); do [ -s "$T/m/train.state" ] && break; sleep 0.01; done
     kill -KILL $!
     ends 137 $!
     [ -s "$T/m/train.state" ]
     head -c 3000 "$T/m/train.state" > "$T/m/half"
     mv "$T/m/half" "$T/m/train.state"
-    run -65 --separate-stderr train -q --out "$T/m" --steps 400 --save 20 corpus
+    run -65 --separate-stderr "${train[@]}" --out "$T/m" --steps 400 --save 20 corpus
     [[ $stderr == *train.state* ]]
     [ ! -e "$T/m/config.json" ]
-    run -65 --separate-stderr train -q --out "$T/none" /dev/null
+    run -65 --separate-stderr "${train[@]}" --out "$T/none" /dev/null
 }
 
 @test "A10: an allocation that fails ends with 70 and a line, or changes nothing" {

@@ -1,0 +1,157 @@
+#!/usr/bin/env bats
+bats_require_minimum_version 1.5.0
+# Errors injected into system calls by strace: whatever fails, the exit code says so in one line,
+# the final name is untouched and no temporary file is left.
+
+setup_file()
+{
+    export BIN=${BIN:-build/bin}
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    BIN=$(cd "$BIN" && pwd)
+    cd "$BATS_FILE_TMPDIR" || exit 1
+    "$BIN/write-corpus" --count 40 --seed 1 -o corpus
+    "$BIN/train-lm" -q --arch llama --out llama --width 16 --layers 1 --heads 2 --kv-heads 2 \
+        --ffn 16 --vocab 300 --context 256 --steps 2 --rows 64 --min-len 16 --max-len 32 \
+        --threads 1 corpus > loss
+    head -n 2 corpus > prompts
+    "$BIN/gen-llama" -m llama --max-new 4 --threads 1 prompts > generations
+    if ! command -v strace > where; then
+        echo "no strace" > cannot
+    elif ! strace -o log -e inject=getpid:error=EIO true 2> why; then
+        echo "strace may not trace here" > cannot
+    elif nm -D "$BIN/measure" | grep -q __asan; then
+        echo "LeakSanitizer cannot be traced" > cannot
+    fi
+}
+
+setup()
+{
+    cd "$BATS_FILE_TMPDIR" || exit 1
+    T=$BATS_TEST_TMPDIR
+    [ ! -e cannot ] || skip "$(cat cannot)"
+}
+
+# What is swept, one command a line; -o FILE is added.
+commands()
+{
+    cat << 'END'
+prep-prompts prompts
+gen-llama -m llama --max-new 2 --threads 1 prompts
+score-ppl -m llama --threads 1 generations
+measure generations
+write-corpus --count 3
+END
+}
+
+# inject WHAT FILE COMMAND...: runs with an injection, sees that it struck, sets $status.
+inject()
+{
+    local what=$1 file=$2
+    shift 2
+    echo old > "$file"
+    status=0
+    strace -f -o "$T/log" -e trace="${what%%:*}" -e inject="$what" "$@" -o "$file" \
+        > "$T/stdout" 2> "$T/stderr" < /dev/null || status=$?
+    struck=$(grep -c INJECTED "$T/log") || true
+}
+
+# fault CODE WHAT COMMAND...: the injection ends the run with CODE, and nothing is changed.
+fault()
+{
+    local code=$1 what=$2
+    shift 2
+    inject "$what" "$T/out" "$@"
+    [ "$struck" -gt 0 ] && [ "$status" -eq "$code" ] && [ "$(cat "$T/out")" = old ] &&
+        [ "$(wc -l < "$T/stderr")" -eq 1 ] && [ -z "$(find "$T" -name '.*.tmp')" ] && return
+    echo "$what: struck $struck, expected $code, got $status: $*"
+    cat "$T/stderr" "$T/log"
+    return 1
+}
+
+@test "A6: no space left at the first, second and third write" {
+    while read -r tool args; do
+        for n in 1 2 3; do
+            [ "$tool" = write-corpus ] && [ $n -gt 1 ] && continue
+            fault 74 "write:error=ENOSPC:when=$n" "$BIN/$tool" $args
+            grep -q "out: cannot write: No space left" "$T/stderr"
+        done
+    done < <(commands)
+}
+
+@test "A6: records before the error are whole" {
+    for n in 2 3; do
+        strace -o "$T/log" -e inject=write:error=ENOSPC:when=$n "$BIN/measure" --no-meta \
+            generations > "$T/some" 2> "$T/stderr" || status=$?
+        [ "$status" -eq 74 ]
+        [ "$(jq -c . "$T/some" | wc -l)" -eq $((n - 1)) ]
+    done
+}
+
+@test "A12: sync, rename, ftruncate, close" {
+    while read -r tool args; do
+        for call in fsync rename ftruncate; do
+            fault 74 "$call:error=EIO:when=1" "$BIN/$tool" $args
+        done
+    done < <(commands)
+    # close: the one of the output follows its fsync; the loader's come first.
+    strace -o "$T/log" "$BIN/write-corpus" --count 3 -o "$T/out"
+    n=$(sed -n '1,/fsync/p' "$T/log" | grep -c '^close')
+    fault 74 "close:error=EIO:when=$((n + 1))" "$BIN/write-corpus" --count 3
+}
+
+# of FILE CALL COMMAND...: the numbers of the calls that name the file (strace -y shows it)
+of()
+{
+    local file=$1 call=$2
+    shift 2
+    strace -f -y -o "$T/log" -e trace="$call" "$@" > "$T/stdout" 2> "$T/stderr" < /dev/null
+    grep -E "^[0-9]+ +$call" "$T/log" | grep -n "$file" | cut -d: -f1
+}
+
+@test "A7: a read error, with the place" {
+    while read -r tool args; do
+        input=${args##* }
+        for n in $(of "/$input>" read "$BIN/$tool" $args | head -n 2); do
+            fault 74 "read:error=EIO:when=$n" "$BIN/$tool" $args
+            grep -qE "$input: (at|read error)( at)?( byte [0-9]+)?" "$T/stderr"
+        done
+        [ -n "$n" ]
+    done < <(commands | grep -v write-corpus)
+    n=$(of "/llama/config.json>" read "$BIN/gen-llama" -m llama prompts | head -n 1)
+    fault 74 "read:error=EIO:when=$n" "$BIN/gen-llama" -m llama prompts
+}
+
+@test "A8: interrupted calls and a pipe of single bytes change nothing" {
+    "$BIN/score-exact" --no-meta generations > "$T/want"
+    n=$(of "/generations>" read "$BIN/score-exact" --no-meta generations | head -n 1)
+    for what in "read:error=EINTR:when=$n+2" "write:error=EINTR:when=1+2"; do
+        strace -o "$T/log" -e inject="$what" "$BIN/score-exact" --no-meta generations > "$T/got" \
+            2> "$T/stderr"
+        grep -q INJECTED "$T/log"
+        cmp "$T/want" "$T/got"
+    done
+    dd if=generations bs=1 status=none | "$BIN/score-exact" --no-meta | cmp - "$T/want"
+}
+
+@test "A9: no more descriptors" {
+    n=$(of '"prompts"' openat "$BIN/gen-llama" -m llama prompts | head -n 1)
+    fault 66 "openat:error=EMFILE:when=$n" "$BIN/gen-llama" -m llama prompts
+    n=$(of 'model.safetensors' openat "$BIN/gen-llama" -m llama prompts | head -n 1)
+    fault 66 "openat:error=EMFILE:when=$n" "$BIN/gen-llama" -m llama prompts
+    n=$(of '[.]x[.]tmp' openat "$BIN/write-corpus" --count 3 -o "$T/x" | head -n 1)
+    fault 73 "openat:error=ENFILE:when=$n" "$BIN/write-corpus" --count 3
+}
+
+@test "A20: an input that grows while it is read" {
+    cp generations "$T/in"
+    n=$(of '/in>' read "$BIN/score-exact" "$T/in" | tail -n 1)
+    strace -o "$T/log" -e inject=read:delay_enter=700000:when="$n" "$BIN/score-exact" "$T/in" \
+        -o "$T/new" 2> "$T/stderr" &
+    sleep 0.4
+    tail -n 1 generations >> "$T/in"
+    status=0
+    wait $! || status=$?
+    [ "$status" -eq 74 ] || [ "$status" -eq 65 ]
+    grep -qE "changed while|end record" "$T/stderr"
+    [ ! -e "$T/new" ]
+}
