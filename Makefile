@@ -63,7 +63,8 @@ CPU_FLAGS_v4   := -march=x86-64-v4 -mprefer-vector-width=512
 define cpu_level
 $(BUILD)/obj/kernels/$(1)/cpu/%.o: kernels/cpu/%.c $(BUILD)/obj/flags.txt
 	@mkdir -p $$(@D)
-	$$(call say,cc $$< ($(1)))$(CC) $$(ALL_CFLAGS) $$(CPU_FLAGS) $$(CPU_FLAGS_$(1)) -DLEVEL=$(1) -c $$< -o $$@
+	$$(call say,cc $$< ($(1)))\
+	    $(CC) $$(ALL_CFLAGS) $$(CPU_FLAGS) $$(CPU_FLAGS_$(1)) -DLEVEL=$(1) -c $$< -o $$@
 endef
 $(foreach l,base $(CPU_LEVELS),$(eval $(call cpu_level,$(l))))
 $(BUILD)/obj/kernels/backend.o: ALL_CFLAGS += $(CPU_LEVELS:%=-DHAVE_CPU_%)
@@ -102,7 +103,7 @@ HELPERS   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fixtures/*.c)) \
 
 .PHONY: test style bench install uninstall clean help all
 test: $(if $(TEST_SH),tools $(HELPERS)) $(TEST_PROG) ## every test (T=word, SAN=1)
-	@BUILD='$(BUILD)' BIN='$(CURDIR)/$(BIN)' TESTBIN='$(CURDIR)/$(BUILD)/tests' \
+	@BUILD='$(BUILD)' BIN='$(abspath $(BIN))' TESTBIN='$(abspath $(BUILD))/tests' \
 	    tests/run $(TEST_PROG) $(TEST_SH)
 
 style: ## budgets of the source: lengths of functions, files and lines

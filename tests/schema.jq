@@ -2,9 +2,9 @@
 #
 #   jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq FILE...
 #
-# A record is checked against the definition of its kind; unknown kinds only need the envelope. Knows
-# the words of JSON Schema that the file uses, and refuses a word that it does not know, so that no
-# rule there is silently without effect. Written for jq 1.6.
+# A record is checked against the definition of its kind; unknown kinds only need the envelope.
+# Knows the words of JSON Schema that the file uses, and refuses a word that it does not know, so
+# that no rule there is silently without effect. Written for jq 1.6.
 
 def words: ["$ref", "type", "enum", "pattern", "minimum", "maximum", "minItems", "required",
             "properties", "items", "anyOf", "description", "$schema", "title", "definitions"];

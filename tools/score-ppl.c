@@ -307,8 +307,7 @@ static int write_summary(struct scorer *s, const struct group *g, const char *me
     json_object_set_new(q, "level", json_real(0.95));
     rec_set_int(q, "n", (int64_t)g->n);
     rec_set_int(q, "left_out", g->left_out);
-    json_object_set_new(q, "method",
-                        json_string("pooled over texts, percentile bootstrap of texts"));
+    json_object_set_new(q, "method", json_string("pooled, percentile bootstrap of texts"));
     json_object_set_new(q, "direction", json_string(direction));
     free(index);
     free(draws);
@@ -468,15 +467,13 @@ int main(int argc, char **argv)
                              .orders = 4}};
     struct opt table[32];
     options(table, &s.a);
-    const struct tool tool = {"score-ppl",
-                              "texts or generations in, their probability under a model out",
+    const struct tool tool = {"score-ppl", "texts or generations in, their probability out",
                               examples, notes, table};
     int first = opt_parse(&tool, argc, argv);
     s.a.steps_n = opt_list(s.a.steps, s.a.step, MAX_STEPS, 1, 65536);
     if (!s.a.model || s.a.steps_n < 1)
-        opt_usage(&tool, "%s",
-                  s.a.model ? "--steps: expected up to 16 numbers from 1 to 65536"
-                            : "-m MODEL is needed");
+        opt_usage(&tool, s.a.model ? "--steps: expected up to 16 numbers from 1 to 65536"
+                                   : "-m MODEL is needed");
     struct err e = {0};
     s.log = (struct log){tool.name, s.a.common.quiet ? 0 : 1 + s.a.common.verbose};
     s.index = json_object();
@@ -490,10 +487,8 @@ int main(int argc, char **argv)
     progress_end(&s.progress);
     rec_read_close(in);
     if (!s.seen.taken && !s.seen.bad)
-        check(&s,
-              err_set(&e, EXIT_BAD_DATA, "no %s records in the input",
-                      strcmp(s.a.mode, "judge") ? "text" : "generation"),
-              &e);
+        check(&s, err_set(&e, EXIT_BAD_DATA, "no %s records in the input",
+                          strcmp(s.a.mode, "judge") ? "text" : "generation"), &e);
     for (size_t i = 0; i < s.n; i++)
         check(&s, summarize(&s, &s.group[i], &e), &e);
     if (s.changed)

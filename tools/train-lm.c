@@ -17,7 +17,7 @@
 
 struct args {
     struct common common;
-    const char *arch, *out, *valid, *dtype;
+    const char *arch, *out, *valid, *dtype, *init;
     int64_t vocab, width, layers, heads, kv_heads, ffn, context;
     int64_t steps, rows, min_len, max_len, threads, report, save;
     double rate, decay, clip, warmup;
@@ -46,6 +46,8 @@ static void options(struct opt *o, struct args *a)
          .help = "where the checkpoint goes (needed)"},
         {"valid", 0, OPT_TEXT, &a->valid, .arg = "FILE",
          .help = "held-out records: validation loss"},
+        {"init", 0, OPT_TEXT, &a->init, .arg = "MODEL",
+         .help = "begin with the weights of this checkpoint (of either family)"},
         {"vocab", 0, OPT_INT, &a->vocab, 300, 65536, .arg = "N", .help = "vocabulary (1024)"},
         {"width", 0, OPT_INT, &a->width, 8, 4096, .arg = "N", .help = "width of the stream (256)"},
         {"layers", 0, OPT_INT, &a->layers, 1, 64, .arg = "N", .help = "layers (4)"},
@@ -132,6 +134,30 @@ static int read_lessons(struct run *r, const char *corpus, struct err *e)
     return bad;
 }
 
+/* Takes the weights of another checkpoint of the same shape, whatever its family: a next-token model
+ * converted to denoising, as LLaDA 2.0 was (arXiv 2410.17891 describes the way). */
+static int take_weights(struct run *r, struct err *e)
+{
+    const struct config *c = &r->config, *d;
+    struct checkpoint from;
+    if (!r->a->init)
+        return 0;
+    if (checkpoint_open(&from, r->a->init, 0, e))
+        return -1;
+    d = &from.config;
+    int same = c->width == d->width && c->layers == d->layers && c->heads == d->heads &&
+               c->kv_heads == d->kv_heads && c->ffn == d->ffn && c->vocab == d->vocab &&
+               c->head_dim == d->head_dim && c->tied == d->tied;
+    for (size_t l = 0; same && l < c->layers; l++)
+        for (int k = 0; k < ROLE_COUNT; k++)
+            checkpoint_floats(&from, (enum role)k, l, trainer_values(r->trainer, (enum role)k, l));
+    checkpoint_close(&from);
+    return same ? 0
+                : err_set(e, EXIT_BAD_DATA, "--init %s: expected the shape that is trained: width "
+                          "%zu, layers %zu, heads %zu/%zu, ffn %zu, vocabulary %zu", r->a->init,
+                          c->width, c->layers, c->heads, c->kv_heads, c->ffn, c->vocab);
+}
+
 static int start(struct run *r, const char *corpus, struct err *e)
 {
     const struct args *a = r->a;
@@ -157,7 +183,7 @@ static int start(struct run *r, const char *corpus, struct err *e)
     r->backend = backend_open("cpu", (size_t)a->threads, 0);
     r->trainer = trainer_make(&r->config, r->backend,
                               rng_derive((uint64_t)a->common.seed, "weights"), (size_t)a->rows, e);
-    if (!r->trainer)
+    if (!r->trainer || take_weights(r, e))
         return -1;
     size_t rows = (size_t)a->rows;
     r->batch.token = mem_zero(rows, sizeof *r->batch.token);

@@ -27,9 +27,12 @@ E='"schema":"crossover/1","run":"r"'
 {$E,"kind":"prompt","id":"p","messages":[{"role":"user","content":"x"}],"own":1}
 {$E,"kind":"a_kind_to_come","x":1}
 {$E,"kind":"error","code":"bad_data","message":"m","where":"w"}
-{$E,"kind":"generation","id":"p","config":"c","model":"m","arch":"llada","batch":1,"phase":"timed","status":"oom","stop":null,"e2e_ns":null,"token_ids":[1,2]}
-{$E,"kind":"quality","config":"c","model":"m","id":"p","metric":"accuracy","value":1,"direction":"higher"}
-{$E,"kind":"quality","config":"c","model":"m","summary":true,"n":3,"metric":"accuracy","value":null,"value_reason":"random weights","direction":"higher"}
+{$E,"kind":"generation","id":"p","config":"c","model":"m","arch":"llada","batch":1,\
+"phase":"timed","status":"oom","stop":null,"e2e_ns":null,"token_ids":[1,2]}
+{$E,"kind":"quality","config":"c","model":"m","id":"p","metric":"accuracy","value":1,\
+"direction":"higher"}
+{$E,"kind":"quality","config":"c","model":"m","summary":true,"n":3,"metric":"accuracy",\
+"value":null,"value_reason":"random weights","direction":"higher"}
 END
     check records
 }
@@ -45,10 +48,14 @@ END
     faulty ".messages[0]: content is missing" '{"id":"p","messages":[{"role":"user"}]}'
     faulty ".id" '{"id":7,"text":"x"}'
     faulty ".code" "{$E,\"kind\":\"error\",\"code\":\"A B\",\"message\":\"m\",\"where\":\"w\"}"
-    faulty ".sha256" "{$E,\"kind\":\"end\",\"records\":1,\"failed\":0,\"sha256\":\"ab\",\"status\":\"ok\"}"
-    faulty ".status" "{$E,\"kind\":\"end\",\"records\":1,\"failed\":0,\"sha256\":\"$(printf '%064d' 0)\",\"status\":\"odd\"}"
-    faulty ".points: expected at least 1 items" "{$E,\"kind\":\"launch\",\"launch\":0,\"system\":\"llada\",\"seed\":1,\"rounds\":1,\"points\":[]}"
-    faulty "none of the forms" "{$E,\"kind\":\"quality\",\"config\":\"c\",\"model\":\"m\",\"id\":\"p\",\"metric\":\"accuracy\",\"value\":null,\"direction\":\"higher\"}"
+    faulty ".sha256" "{$E,\"kind\":\"end\",\"records\":1,\"failed\":0,\"sha256\":\"ab\",\
+\"status\":\"ok\"}"
+    faulty ".status" "{$E,\"kind\":\"end\",\"records\":1,\"failed\":0,\
+\"sha256\":\"$(printf '%064d' 0)\",\"status\":\"odd\"}"
+    faulty ".points: expected at least 1 items" "{$E,\"kind\":\"launch\",\"launch\":0,\
+\"system\":\"llada\",\"seed\":1,\"rounds\":1,\"points\":[]}"
+    faulty "none of the forms" "{$E,\"kind\":\"quality\",\"config\":\"c\",\"model\":\"m\",\
+\"id\":\"p\",\"metric\":\"accuracy\",\"value\":null,\"direction\":\"higher\"}"
     faulty "expected at most" '{"id":"p","prompt_ids":[3000000000]}'
 }
 
