@@ -3,14 +3,15 @@
 #
 # The LLaDA-type begins with the weights of the LLaMA-type and learns to denoise, as LLaDA 2.0 was
 # made: a masked row teaches a fraction of what a row of next tokens does, and from nothing it would
-# need many hours of a core to learn to copy a name out of the prompt.
+# need many hours of a core to learn to copy a name out of the prompt. For the same reason it sees
+# the sums of the text four times as often.
 TRAIN_TEXT := data/corpus/train.ndjson.gz
 VALID_TEXT := data/corpus/heldout.ndjson.gz
 
 SHAPE := --kv-heads 2 --ffn 832 --seed 1
 TRAIN_llama-demo := --arch llama $(SHAPE) --steps 4000
 TRAIN_llada-demo := --arch llada $(SHAPE) --init data/models/llama-demo --steps 5000 --rate 0.0015 \
-                    --min-len 64 --max-len 112
+                    --min-len 56 --max-len 104 --oversample sum --times 4 --whole 0.25
 TRAIN_judge-demo := --arch llama --kv-heads 2 --width 320 --layers 5 --heads 10 --ffn 1024 \
                     --seed 2 --steps 2000
 

@@ -462,9 +462,8 @@ static void options(struct opt *o, struct args *a)
 
 int main(int argc, char **argv)
 {
-    struct scorer s = {.a = {.common = COMMON_DEFAULTS, .mode = "judge", .device = "auto",
-                             .dtype = "auto", .target = "text", .steps = "16", .samples = 128,
-                             .orders = 4}};
+    struct scorer s = {.a = {COMMON_DEFAULTS, .mode = "judge", .device = "auto", .dtype = "auto",
+                             .target = "text", .steps = "16", .samples = 128, .orders = 4}};
     struct opt table[32];
     options(table, &s.a);
     const struct tool tool = {"score-ppl", "texts or generations in, their probability out",
@@ -478,8 +477,8 @@ int main(int argc, char **argv)
     s.log = (struct log){tool.name, s.a.common.quiet ? 0 : 1 + s.a.common.verbose};
     s.index = json_object();
     s.scored = json_object();
-    struct rec_reader *in =
-        rec_read_open((const char *const *)argv + first, (size_t)(argc - first), &e);
+    const char *const *files = (const char *const *)argv + first;
+    struct rec_reader *in = rec_read_open(files, (size_t)(argc - first), &e);
     check(&s, !in || load(&s, &e), &e);
     check(&s, rec_open(&s.out, &s.a.common, tool.name, argc, argv, about_run(&s), &e), &e);
     progress_start(&s.progress, &s.log, s.a.common.progress, "texts", s.a.common.limit);

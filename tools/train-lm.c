@@ -17,10 +17,10 @@
 
 struct args {
     struct common common;
-    const char *arch, *out, *valid, *dtype, *init;
+    const char *arch, *out, *valid, *dtype, *init, *oversample;
     int64_t vocab, width, layers, heads, kv_heads, ffn, context;
-    int64_t steps, rows, min_len, max_len, threads, report, save;
-    double rate, decay, clip, warmup;
+    int64_t steps, rows, min_len, max_len, threads, report, save, times;
+    double rate, decay, clip, warmup, whole;
     int tied;
 };
 
@@ -48,6 +48,11 @@ static void options(struct opt *o, struct args *a)
          .help = "held-out records: validation loss"},
         {"init", 0, OPT_TEXT, &a->init, .arg = "MODEL",
          .help = "begin with the weights of this checkpoint (of either family)"},
+        {"oversample", 0, OPT_TEXT, &a->oversample, .arg = "TASK",
+         .help = "documents of this task come --times times as often"},
+        {"times", 0, OPT_INT, &a->times, 1, 1000, .arg = "N", .help = "see --oversample (4)"},
+        {"whole", 0, OPT_REAL, &a->whole, 0, 1, .arg = "R",
+         .help = "llada: share of rows masked anywhere, not in the response alone (0.5)"},
         {"vocab", 0, OPT_INT, &a->vocab, 300, 65536, .arg = "N", .help = "vocabulary (1024)"},
         {"width", 0, OPT_INT, &a->width, 8, 4096, .arg = "N", .help = "width of the stream (256)"},
         {"layers", 0, OPT_INT, &a->layers, 1, 64, .arg = "N", .help = "layers (4)"},
@@ -112,22 +117,24 @@ static int read_lessons(struct run *r, const char *corpus, struct err *e)
 {
     char **texts;
     size_t n;
-    if (lesson_texts(corpus, &texts, &n, e))
+    size_t unique;
+    if (lesson_texts(corpus, r->a->oversample, r->a->times, &texts, &n, &unique, e))
         return -1;
-    log_note(&r->log, "%zu documents in %s", n, corpus);
+    log_note(&r->log, "%zu documents in %s, %zu with repeats", unique, corpus, n);
     const struct config *c = &r->config;
     uint64_t seed = rng_derive((uint64_t)r->a->common.seed, "batches");
-    int bad = make_tokenizer(r, texts, n, e);
+    int bad = make_tokenizer(r, texts, unique, e);
     int64_t bos = c->arch == ARCH_LLADA ? -1 : c->bos;
     bad = bad || lesson_make(&r->corpus, r->tokenizer, texts, n, bos, c->eos[0], c->mask, seed, e);
     lesson_texts_free(texts, n);
     if (!bad && r->a->valid) {
-        bad = lesson_texts(r->a->valid, &texts, &n, e);
+        bad = lesson_texts(r->a->valid, NULL, 1, &texts, &n, &unique, e);
         if (!bad) {
             bad = lesson_make(&r->valid, r->tokenizer, texts, n, bos, c->eos[0], c->mask, 1, e);
             lesson_texts_free(texts, n);
         }
     }
+    r->corpus.whole = r->valid.whole = r->a->whole;
     if (!bad)
         log_note(&r->log, "%zu tokens, vocabulary %zu, %zu parameters", r->corpus.all.n, c->vocab,
                  config_parameters(c));
@@ -357,7 +364,7 @@ int main(int argc, char **argv)
                      .rows = 2048,
                      .min_len = 72,
                      .max_len = 128,
-                     .rate = 2e-3,
+                     .times = 4, .whole = 0.5, .rate = 2e-3,
                      .decay = 0.1,
                      .clip = 1,
                      .warmup = 200,

@@ -8,32 +8,49 @@
 #include "lib/base/rng.h"
 #include "lib/io/rec.h"
 
-int lesson_texts(const char *path, char ***texts, size_t *n, struct err *e)
+struct texts {
+    char **v;
+    size_t n, cap; /* n: strings */
+};
+
+static void keep_pair(struct texts *t, const char *prompt, const char *answer)
+{
+    if (t->n + 2 > t->cap) {
+        t->cap = t->cap ? 2 * t->cap : 1024;
+        t->v = mem_resize(t->v, t->cap, sizeof *t->v);
+    }
+    t->v[t->n++] = mem_text(prompt);
+    t->v[t->n++] = mem_text(answer);
+}
+
+int lesson_texts(const char *path, const char *task, int64_t times, char ***texts, size_t *n,
+                 size_t *unique, struct err *e)
 {
     struct rec_reader *r = rec_read_open(&path, 1, e);
     if (!r)
         return -1;
-    size_t cap = 0;
+    struct texts first = {0}, again = {0};
     json_t *record;
     int got;
-    *texts = NULL;
-    *n = 0;
     while ((got = rec_read(r, &record, e)) == 1) {
         const char *prompt = rec_text(record, "text"), *answer = rec_text(record, "reference");
+        const char *own = rec_text(record, "task");
         if (prompt && answer) {
-            if (2 * *n + 2 > cap) {
-                cap = cap ? 2 * cap : 1024;
-                *texts = mem_resize(*texts, cap, sizeof **texts);
-            }
-            (*texts)[2 * *n] = mem_text(prompt);
-            (*texts)[2 * *n + 1] = mem_text(answer);
-            ++*n;
+            keep_pair(&first, prompt, answer);
+            for (int64_t i = 1; task && own && !strcmp(task, own) && i < times; i++)
+                keep_pair(&again, prompt, answer);
         }
         json_decref(record);
     }
     rec_read_close(r);
-    if (!got && !*n)
+    if (!got && !first.n)
         got = err_set(e, EXIT_BAD_DATA, "%s: no record with 'text' and 'reference'", path);
+    *unique = first.n / 2;
+    for (size_t i = 0; i < again.n; i += 2)
+        keep_pair(&first, again.v[i], again.v[i + 1]);
+    lesson_texts_free(again.v, again.n / 2);
+    *texts = first.v;
+    *n = first.n / 2;
     if (got < 0)
         lesson_texts_free(*texts, *n);
     return got < 0 ? -1 : 0;
@@ -126,7 +143,7 @@ void lesson_diffusion(const struct lesson *l, int64_t step, size_t rows, size_t 
     for (size_t s = 0; s < b->seqs; s++) {
         int32_t *target = b->target + s * len, *token = b->token + s * len;
         float *weight = b->weight + s * len;
-        int everything = below(l, step, WHOLE + s, 2) == 0;
+        int everything = rng_unit(rng_at(l->seed, (uint64_t)step, WHOLE + s)) < l->whole;
         size_t first = fill_row(l, below(l, step, DOC + s, l->n), everything, len, target);
         double u = ((double)s + shift) / (double)b->seqs, p = (1 - 1e-3) * u * u + 1e-3;
         float scale = (float)(2 * u / (p * (double)(len - first) * (double)b->seqs));

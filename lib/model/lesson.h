@@ -7,8 +7,8 @@
  * each window beginning at a document.
  *
  * Masked diffusion: one document a row, the rest of the row filled with EOS as LLaDA's canvas is.
- * In every other row, by lot, only the response can be masked (fine-tuning); in the others
- * everything can (pre-training; guidance and the ELBO need it). The loss is the mean over
+ * In a share `whole` of the rows, by lot, everything can be masked (pre-training; guidance and the
+ * ELBO need it); in the others only the response (fine-tuning). The loss is the mean over
  * t ~ U(0,1) of 1/p sum_masked CE / length, p = (1 - 1e-3) t + 1e-3. It is estimated with t = u^2,
  * u stratified over the batch, and weight 2u/p in place of 1/p: the same expectation, while the sum
  * of squared weights, which goes with E[1/(t q(t))] for a density q of t, falls from ln 1000 to its
@@ -30,13 +30,15 @@ struct lesson {
     size_t *begin, *answer; /* [n + 1] first token of each document; [n] first of its response */
     size_t n;
     int64_t bos, eos, mask; /* -1: none */
+    double whole;           /* share of rows that may be masked everywhere */
     uint64_t seed;
 };
 
 /* Reads corpus records {text, reference} from any input that records can come from (plain or
- * packed) and keeps their texts. *texts is 2n strings (prompt, response, ...), owned by the caller.
- */
-int lesson_texts(const char *path, char ***texts, size_t *n, struct err *e);
+ * packed) and keeps their texts: 2n strings (prompt, response, ...), owned by the caller. Documents
+ * of `task` (NULL: none) come `times` times: after the first `unique` ones the repeats follow. */
+int lesson_texts(const char *path, const char *task, int64_t times, char ***texts, size_t *n,
+                 size_t *unique, struct err *e);
 void lesson_texts_free(char **texts, size_t n);
 
 /* Encodes n documents (2n texts) and shuffles them by seed. */
