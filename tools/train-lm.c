@@ -141,8 +141,8 @@ static int read_lessons(struct run *r, const char *corpus, struct err *e)
     return bad;
 }
 
-/* Takes the weights of another checkpoint of the same shape, whatever its family: a next-token model
- * converted to denoising, as LLaDA 2.0 was (arXiv 2410.17891 describes the way). */
+/* Takes the weights of another checkpoint of the same shape, whatever its family: a next-token
+ * model converted to denoising, as LLaDA 2.0 was (arXiv 2410.17891 describes the way). */
 static int take_weights(struct run *r, struct err *e)
 {
     const struct config *c = &r->config, *d;
