@@ -4,13 +4,14 @@
 # The LLaDA-type begins with the weights of the LLaMA-type and learns to denoise, as LLaDA 2.0 was
 # made: a masked row teaches a fraction of what a row of next tokens does, and from nothing it would
 # need many hours of a core to learn to copy a name out of the prompt. For the same reason it sees
-# the sums of the text more often, four times in its first training and eight times in its second.
+# the sums of the text more often: four times in its first training, eight times in the next two.
 TRAIN_TEXT := data/corpus/train.ndjson.gz
 VALID_TEXT := data/corpus/heldout.ndjson.gz
 
 LLAMA_SHAPE := --arch llama --kv-heads 2
 LLADA_SHAPE := --arch llada --kv-heads 2 --ffn 832
 LLADA_DEMO  := data/models/llada-demo
+LLADA_AGAIN := --min-len 48 --max-len 96 --oversample sum --times 8 --whole 0.1
 train = $(alone) $(BIN)/train-lm $(1) --valid $(VALID_TEXT) --out data/models/$(2) $(TRAIN_TEXT) \
         -o data/models/$(2)/$(3).ndjson
 
@@ -28,7 +29,9 @@ train-llada-demo: train-llama-demo
 	$(call train,$(LLADA_SHAPE) --seed 1 --init data/models/llama-demo --steps 5000 --rate 0.0015 \
 	    --min-len 56 --max-len 104 --oversample sum --times 4 --whole 0.25,llada-demo,loss-first)
 	$(call train,$(LLADA_SHAPE) --seed 3 --init $(LLADA_DEMO) --steps 3000 --rate 0.0012 \
-	    --min-len 48 --max-len 96 --oversample sum --times 8 --whole 0.1,llada-demo,loss)
+	    $(LLADA_AGAIN),llada-demo,loss-second)
+	$(call train,$(LLADA_SHAPE) --seed 4 --init $(LLADA_DEMO) --steps 2500 --rate 0.0006 \
+	    $(LLADA_AGAIN),llada-demo,loss)
 
 train-judge-demo:
 	@mkdir -p data/models/judge-demo

@@ -1,0 +1,54 @@
+#!/usr/bin/env bats
+# The embedded trio is worth measuring: the contestants answer sums that they never saw, and the
+# LLaDA-type writes better with more steps, by a judge that is neither of them.
+
+setup_file() {
+    cd "$BATS_TEST_DIRNAME/../.."
+    export BIN="${BIN:-build/bin}" D="$BATS_FILE_TMPDIR"
+    "$BIN/prep-prompts" -q --per-task 40 --seed 5 data/corpus/heldout.ndjson.gz -o "$D/prompts"
+    "$BIN/gen-llama" -q -m data/models/llama-demo --max-new 64 --batch 20 "$D/prompts" -o "$D/llama"
+    "$BIN/gen-llada" -q -m data/models/llada-demo --gen-length 64 --block-length 32 \
+        --steps 2,8,64 --batch 20 "$D/prompts" -o "$D/llada"
+    "$BIN/score-exact" -q "$D/llama" "$D/llada" -o "$D/exact"
+    "$BIN/score-ppl" -q -m data/models/judge-demo "$D/llama" "$D/llada" -o "$D/judged"
+}
+
+setup() { cd "$BATS_TEST_DIRNAME/../.."; }
+
+# summary FILE METRIC ARCH STEPS FIELD
+summary() {
+    jq -r "select(.summary and .metric == \"$2\" and .arch == \"$3\" and (.steps // 0) == $4) | .$5" \
+        "$D/$1"
+}
+
+# above A B: A > B as numbers
+above() {
+    echo "$1 > $2"
+    awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > b) }'
+}
+
+@test "the LLaMA-type answers most held-out sums" {
+    above "$(summary exact accuracy llama 0 lo)" 0.7
+}
+
+@test "the LLaDA-type answers far more than chance, and more with more steps" {
+    # a guess between 0 and 99 is right once in a hundred
+    above "$(summary exact accuracy llada 64 lo)" 0.05
+    above "$(summary exact accuracy llada 64 value)" "$(summary exact accuracy llada 2 value)"
+}
+
+@test "its perplexity under the judge falls with steps, beyond the intervals" {
+    above "$(summary judged judge_ppl llada 2 lo)" "$(summary judged judge_ppl llada 8 hi)"
+    above "$(summary judged judge_ppl llada 8 lo)" "$(summary judged judge_ppl llada 64 hi)"
+}
+
+@test "and not by repeating itself" {
+    above "$(summary judged entropy_nats llada 64 value)" \
+        "$(awk -v h="$(summary judged entropy_nats llama 0 value)" 'BEGIN { print 0.9 * h }')"
+}
+
+@test "the models stay under 30 MB together" {
+    bytes=$(cat data/models/*/* | wc -c)
+    echo "$bytes bytes"
+    [ "$bytes" -lt 30000000 ]
+}
