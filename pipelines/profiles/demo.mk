@@ -1,5 +1,5 @@
 # demo - the embedded trio on this machine: at most ten minutes on two cores.
-PROMPT_CHOICE := --per-task 100
+PROMPT_CHOICE := --per-task 32
 STEPS         := 2,4,8,16,32,64
 GEN_LENGTH    := 64
 BLOCK_LENGTH  := 32
