@@ -111,9 +111,13 @@ static void heads_part(void *ctx, size_t begin, size_t end, size_t worker)
 
 void CPU(attention)(struct backend *b, const struct attn *a, float *work)
 {
-    size_t most = 1;
-    for (size_t s = 0; s < a->n_seqs; s++)
+    size_t most = 1, pairs = 1, tasks = a->n_seqs * a->kv_heads;
+    for (size_t s = 0; s < a->n_seqs; s++) {
         most = a->seqs[s].n_slots > most ? a->seqs[s].n_slots : most;
+        pairs += a->seqs[s].rows * a->seqs[s].n_slots;
+    }
+    /* below 64k products a part costs less than waking a thread for it */
+    size_t products = 2 * pairs * a->heads * a->head_dim / (tasks ? tasks : 1);
     struct job job = {a, work, worker_floats(most, a->head_dim)};
-    pool_run(b->pool, a->n_seqs * a->kv_heads, 1, heads_part, &job);
+    pool_run(b->pool, tasks, 65536 / (products + 1) + 1, heads_part, &job);
 }

@@ -121,10 +121,12 @@ void CPU(matmul)(struct backend *b, float *y, const float *x, const struct mat *
                  int add)
 {
     struct matmul m = {y, x, w, T, w->rows, add};
+    /* below 64k products a part costs less than waking a thread for it */
+    size_t grain = 65536 / (T * w->cols * PANEL + 1) + 1;
     if (T >= 4 * TILE_ROWS * pool_threads(b->pool))
         pool_run(b->pool, T, TILE_ROWS, multiply_rows, &m);
     else
-        pool_run(b->pool, panels(w->rows), 1, multiply_panels, &m);
+        pool_run(b->pool, panels(w->rows), grain, multiply_panels, &m);
 }
 
 void CPU(matmul_part)(float *y, size_t ldy, const float *x, const struct mat *w, size_t T,

@@ -1,5 +1,6 @@
-/* pool.c - pthread pool; see pool.h. The caller is worker 0. Workers spin for a few microseconds
- * before they sleep, because a forward pass dispatches hundreds of small loops in a row. */
+/* pool.c - pthread pool; see pool.h. The caller is worker 0. Workers spin for some tens of
+ * microseconds before they sleep, because a forward pass dispatches hundreds of small loops in a
+ * row. */
 #include "lib/base/pool.h"
 
 #include <pthread.h>
@@ -12,7 +13,7 @@
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 
-enum { SPINS = 4000, MAX_THREADS = 1024 };
+enum { SPINS = 100000, MAX_THREADS = 1024 };
 
 struct pool {
     size_t threads;
