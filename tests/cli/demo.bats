@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The embedded trio is worth measuring: the LLaDA-type writes better with more steps, by a judge that
-# is neither contestant, and the LLaMA-type answers sums that it never saw.
+# The embedded trio is worth measuring: the LLaDA-type writes better with more steps, by a judge
+# that is neither contestant, and the LLaMA-type answers sums that it never saw.
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.."
@@ -17,8 +17,8 @@ setup() { cd "$BATS_TEST_DIRNAME/../.."; }
 
 # summary FILE METRIC ARCH STEPS FIELD
 summary() {
-    jq -r "select(.summary and .metric == \"$2\" and .arch == \"$3\" and (.steps // 0) == $4) | .$5" \
-        "$D/$1"
+    jq -r "select(.summary and .metric == \"$2\" and .arch == \"$3\" and (.steps // 0) == $4)
+           | .$5" "$D/$1"
 }
 
 # above A B: A > B as numbers
