@@ -3,13 +3,13 @@
 
 clean "no path of a developer's machine, no secret" tests/house/portable .
 
-plant lib/good.c <<'END'
+w=work r=root h=home t=tmp
+plant lib/good.c <<END
 static char path[] = "/tmp/thing-XXXXXX";
-/* /tmp is where $HOME/work goes; a/root/b, "work/x", https://example.org/work/page */
+/* /$t is where \$HOME/$w goes; a/$r/b, "$w/x", https://example.org/$w/page */
 END
 plant sub/good.mk <<<'results/$(FP)/tmp/x'
 clean "ordinary text passes" tests/house/portable "$scratch"
-w=work r=root h=home t=tmp
 printf 'x = "/%s/main/a"\n' "$w" | plant one.c
 printf 'cd /%s && make\n' "$r" | plant two.sh
 printf 'at /%s/anna/models\n' "$h" | plant three.md

@@ -17,16 +17,3 @@ void clock_wall(char text[32])
     gmtime_r(&now, &tm);
     strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
-
-int64_t clock_resolution_ns(void)
-{
-    int64_t best = INT64_MAX;
-    for (int i = 0; i < 1000; i++) {
-        int64_t a = clock_ns(), b = a;
-        while (b == a)
-            b = clock_ns();
-        if (b - a < best)
-            best = b - a;
-    }
-    return best;
-}

@@ -6,6 +6,5 @@
 
 int64_t clock_ns(void);                 /* CLOCK_MONOTONIC_RAW, nanoseconds */
 void clock_wall(char text[32]);         /* RFC 3339 UTC, "2026-11-20T10:13:00Z" */
-int64_t clock_resolution_ns(void);      /* smallest non-zero step seen between two readings */
 
 #endif

@@ -85,11 +85,6 @@ int dataset_broken(const struct dataset *d)
     return d->broken;
 }
 
-const char *dataset_format(const struct dataset *d)
-{
-    return d->format ? d->format : "auto";
-}
-
 const char *dataset_name(const struct dataset *d)
 {
     return input_name(d->in);

@@ -51,7 +51,6 @@ struct dataset *dataset_open(const char *path, const struct dataset_options *o, 
  * are passed over. */
 int dataset_next(struct dataset *d, json_t **prompt, struct err *e);
 int dataset_broken(const struct dataset *d);       /* 1: the input itself is cut or over a limit */
-const char *dataset_format(const struct dataset *d); /* what auto came to; borrowed */
 const char *dataset_name(const struct dataset *d); /* path or path:member; borrowed */
 int64_t dataset_line(const struct dataset *d);     /* of the last record */
 int64_t dataset_passed_over(const struct dataset *d);

@@ -148,17 +148,6 @@ void page_heading(struct page *p, const char *text)
     buf_text(&p->md, "\n\n");
 }
 
-void page_subheading(struct page *p, const char *text)
-{
-    leave_list(p);
-    buf_text(&p->html, "<h3>");
-    html_text(&p->html, text);
-    buf_text(&p->html, "</h3>\n");
-    buf_text(&p->md, "### ");
-    md_text(&p->md, text);
-    buf_text(&p->md, "\n\n");
-}
-
 static void put_block(struct page *p, const char *open, const char *text, const char *close,
                       const char *md_open, const char *md_close)
 {

@@ -29,7 +29,6 @@ void page_end(struct page *p);
 void page_free(struct page *p);
 
 void page_heading(struct page *p, const char *text);
-void page_subheading(struct page *p, const char *text);
 void page_text(struct page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The one sentence that everybody reads. */
 void page_lead(struct page *p, const char *text);

@@ -1,6 +1,6 @@
 /* tokenizer-load.c - tokenizer.json into a struct tokenizer.
  *
- * What would change the ids and is not implemented is refused, and printed. Rules for ids: the
+ * A setting that would change the ids and is unknown here is refused, and printed. Ids: the
  * vocabulary and the added tokens together fill 0..largest id of the vocabulary without a gap or a
  * clash; above that only added tokens stand, and may leave gaps, as published files do. truncation
  * and padding are not read: they belong to a caller, and Hugging Face sets them anew per call. */

@@ -5,7 +5,8 @@
  *     trainer_update(t, rate, 0.1, 1.0);
  *
  * Losses: next token (weight 1/count on every scored row, causal mask) and masked diffusion (weight
- * 1/(p L B) on masked rows, full mask). Source: seeds.md 4.1, LLaDA (arXiv 2502.09992) eq. 3.
+ * 2u/(p L B) on masked rows, see lesson.h; full mask).
+ * Source: seeds.md 4.1, LLaDA (arXiv 2502.09992) eq. 3.
  */
 #ifndef MODEL_TRAIN_H
 #define MODEL_TRAIN_H
