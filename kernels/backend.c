@@ -103,12 +103,12 @@ void memory_reset_peak(struct memory *m)
     m->reserved_peak = m->reserved;
 }
 
-struct backend *backend_open(const char *device, size_t threads, size_t mem_cap)
+struct backend *backend_open(const char *device, const char *isa, size_t threads, size_t mem_cap)
 {
     const struct ops *ops = NULL;
     if (!strcmp(device, "auto") || !strcmp(device, "cpu"))
-        ops = ops_cpu(NULL);
-    else if (!strcmp(device, "ref"))
+        ops = ops_cpu(isa);
+    else if (!strcmp(device, "ref") && !isa)
         ops = &ops_ref;
     if (!ops)
         return NULL;

@@ -25,6 +25,16 @@ void *host_alloc(struct backend *b, size_t bytes, enum memory_kind kind)
     return p + HEADER;
 }
 
+static void copy_rows(const struct mat_source *s, size_t first, size_t count, float *out)
+{
+    memcpy(out, (const float *)s->ctx + first * s->cols, count * s->cols * sizeof *out);
+}
+
+struct mat_source mat_floats(const float *w, size_t rows, size_t cols)
+{
+    return (struct mat_source){.rows = rows, .cols = cols, .floats = copy_rows, .ctx = w};
+}
+
 void host_free(struct backend *b, void *p)
 {
     if (!p)

@@ -9,9 +9,17 @@
  * slots. Row-major; the last letter is contiguous. Activations are float. Pointers to activations
  * are memory of the back end (`alloc`); index arrays (tokens, positions, slots) are host memory.
  *
- * Precision: products accumulate in fp32 (ref: double), one accumulator per output with the inner
- * index ascending, so a result does not depend on the number of threads. Softmax sums and the
- * head's log-sum-exp accumulate in double. Ties go to the lowest index.
+ * Precision: what a product means depends on the dtype of its matrix alone, on every back end:
+ *
+ *   F32       y = sum_k x_k w_k
+ *   BF16      the same with x rounded to bf16 (to nearest, ties to even), as bf16 models compute
+ *   BF16_F32  bf16 weights, x as it is
+ *   INT8      LLM.int8(): kernels/quant.h
+ *   NF4       4-bit NormalFloat with double quantization, x rounded to bf16: kernels/quant.h
+ *
+ * Sums are fp32 (ref: double; INT8: exact integers), in an order that depends on K alone: a result
+ * is the same bits at every number of threads and of rows. Softmax sums and the head's log-sum-exp
+ * accumulate in double. Ties go to the lowest index.
  */
 #ifndef KERNELS_OPS_H
 #define KERNELS_OPS_H
@@ -21,7 +29,7 @@
 
 #include "lib/base/pool.h"
 
-enum dtype { DTYPE_F32, DTYPE_BF16 };
+enum dtype { DTYPE_F32, DTYPE_BF16, DTYPE_BF16_F32, DTYPE_INT8, DTYPE_NF4 };
 enum memory_kind { MEMORY_WEIGHTS, MEMORY_KV, MEMORY_ACTIVATIONS, MEMORY_KINDS };
 
 /* Bytes, now and at most since the last reset. Same words as torch: requested = asked for,
@@ -43,6 +51,27 @@ struct mat {
     size_t rows, cols; /* outputs N, inputs K */
 };
 
+/* Where the values of a matrix come from when it is made: rows of floats on demand and, where the
+ * checkpoint has them, the stored values themselves, which spares the way through floats. */
+struct mat_source {
+    size_t rows, cols;
+    /* out[count, cols] = rows first.. of the matrix. Called from several threads at once. */
+    void (*floats)(const struct mat_source *s, size_t first, size_t count, float *out);
+    const void *ctx;       /* of floats() */
+    const uint16_t *bf16;  /* [rows, cols], or NULL */
+    const struct codes *q; /* quantized values (kernels/quant.h), or NULL */
+};
+/* A matrix that lies in memory as row-major floats. */
+struct mat_source mat_floats(const float *w, size_t rows, size_t cols);
+
+/* One matrix of a product, and where its outputs go: y[T, N], overwritten or added to. */
+struct product {
+    const struct mat *w;
+    float *y;
+    int add;
+};
+enum { PRODUCTS_MAX = 3 };
+
 struct ops;
 struct backend {
     const struct ops *ops;
@@ -62,7 +91,9 @@ struct attn_seq {
 struct attn {
     const float *q;     /* [T, H*E], rotated */
     float *y;           /* [T, H*E]; must not overlap q */
-    const float *k, *v; /* [S, K*E], rotated keys */
+    const void *k, *v;   /* [S, K*E] of kv_dtype, rotated keys */
+    enum dtype kv_dtype; /* F32 or BF16 */
+    int half;            /* 1: q, k, v and probabilities may be rounded to bf16 on the way */
     const int32_t *pos; /* [T] absolute positions of the rows */
     const struct attn_seq *seqs;
     size_t n_seqs;
@@ -104,9 +135,8 @@ struct ops {
     void *(*alloc)(struct backend *b, size_t bytes, enum memory_kind kind);
     void (*free)(struct backend *b, void *p);
 
-    /* Packs rows x cols host floats (row-major) as `dtype`. -1: no memory. */
-    int (*mat_make)(struct backend *b, struct mat *m, const float *w, size_t rows, size_t cols,
-                    enum dtype dtype);
+    /* Packs a matrix as `dtype`. -1: no memory. */
+    int (*mat_make)(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype);
     void (*mat_free)(struct backend *b, struct mat *m);
 
     /* y[T, D] = rows `token` of W. */
@@ -114,9 +144,14 @@ struct ops {
     /* y[t,d] = x[t,d] / sqrt(mean_d x^2 + eps) * g[d]. y may be x. */
     void (*rmsnorm)(struct backend *b, float *y, const float *x, const float *g, size_t T, size_t D,
                     double eps);
-    /* y[T, N] = x[T, K] W^T, or y += with `add`. */
-    void (*matmul)(struct backend *b, float *y, const float *x, const struct mat *w, size_t T,
-                   int add);
+    /* y_i[T, N_i] = x[T, K] W_i^T, or += , for n <= PRODUCTS_MAX matrices of one dtype and one K.
+     * work: matmul_work(...) bytes for these T, K and the sum of N_i, or more. */
+    void (*matmul)(struct backend *b, const struct product *p, size_t n, const float *x, size_t T,
+                   void *work);
+    /* y[T, F] = silu(x Wgate^T) * (x Wup^T), the two matrices of one dtype and shape [F, K]. */
+    void (*gated)(struct backend *b, float *y, const float *x, const struct mat *gate,
+                  const struct mat *up, size_t T, void *work);
+    size_t (*matmul_work)(const struct backend *b, size_t T, size_t K, size_t N);
     /* c[M, N] = a[M, K] m[K, N], or c += with `add`. Element (i, k) of a lies at a[i*a_row +
      * k*a_k], so that a transpose costs nothing; m and c are row-major with strides ldm, ldc. For
      * training. */
@@ -130,9 +165,9 @@ struct ops {
      */
     void (*rope)(struct backend *b, float *x, const float *table, size_t T, size_t heads, size_t E,
                  int sign);
-    /* cache[slot[t], :] = x[t, :], rows of n floats. */
-    void (*store)(struct backend *b, float *cache, const float *x, const int32_t *slot, size_t T,
-                  size_t n);
+    /* cache[slot[t], :] = x[t, :], rows of n values of `dtype` (F32 or BF16). */
+    void (*store)(struct backend *b, void *cache, enum dtype dtype, const float *x,
+                  const int32_t *slot, size_t T, size_t n);
     /* y = softmax(q k^T / sqrt(E) + mask) v. Query head h reads key head h / (H/K). A row that sees
      * no key gives zeros. work: attention_work(...) floats. Source: Milakov & Gimelshein 2018
      * (online softmax), models.md 1.3 and 4.2. */
@@ -152,9 +187,10 @@ struct ops {
                    size_t n);
 };
 
-/* device "auto" | "ref" | "cpu" | "cuda[:N]"; threads 0 = all that we may use. NULL: no such usable
- * device (EXIT_NO_DEVICE by the caller). The result is the caller's (backend_close). */
-struct backend *backend_open(const char *device, size_t threads, size_t mem_cap);
+/* device "auto" | "ref" | "cpu" | "cuda[:N]"; isa: instruction set of the cpu back end by name, or
+ * NULL for the best; threads 0 = all that we may use. NULL: no such usable device or instruction
+ * set (EXIT_NO_DEVICE by the caller). The result is the caller's (backend_close). */
+struct backend *backend_open(const char *device, const char *isa, size_t threads, size_t mem_cap);
 void backend_close(struct backend *b);
 /* peak := current, for all three counters. */
 void memory_reset_peak(struct memory *m);

@@ -372,7 +372,7 @@ static int load(struct scorer *s, struct err *e)
         return -1;
     if (!strcmp(a->mode, "judge") && !s->tokenizer && !c->synth)
         return err_set(e, EXIT_BAD_DATA, "%s: a judge needs tokenizer.json", a->model);
-    s->backend = backend_open(a->device, (size_t)a->threads, (size_t)a->mem_cap);
+    s->backend = backend_open(a->device, NULL, (size_t)a->threads, (size_t)a->mem_cap);
     if (!s->backend)
         return err_set(e, EXIT_NO_DEVICE, "--device %s: no such usable device", a->device);
     return network_load(&s->network, s->backend, &s->checkpoint, a->dtype, e);

@@ -20,7 +20,7 @@ struct args {
     const char *arch, *out, *valid, *dtype, *init, *oversample;
     int64_t vocab, width, layers, heads, kv_heads, ffn, context;
     int64_t steps, rows, min_len, max_len, threads, report, save, times;
-    double rate, decay, clip, warmup, whole;
+    double rate, decay, clip, warmup, whole, cut;
     int tied;
 };
 
@@ -53,6 +53,8 @@ static void options(struct opt *o, struct args *a)
         {"times", 0, OPT_INT, &a->times, 1, 1000, .arg = "N", .help = "see --oversample (4)"},
         {"whole", 0, OPT_REAL, &a->whole, 0, 1, .arg = "R",
          .help = "llada: share of rows masked anywhere, not in the response alone (0.5)"},
+        {"cut", 0, OPT_REAL, &a->cut, 0, 1, .arg = "R",
+         .help = "llada: share of rows masked behind a random place of the response only (0)"},
         {"vocab", 0, OPT_INT, &a->vocab, 300, 65536, .arg = "N", .help = "vocabulary (1024)"},
         {"width", 0, OPT_INT, &a->width, 8, 4096, .arg = "N", .help = "width of the stream (256)"},
         {"layers", 0, OPT_INT, &a->layers, 1, 64, .arg = "N", .help = "layers (4)"},
@@ -135,6 +137,7 @@ static int read_lessons(struct run *r, const char *corpus, struct err *e)
         }
     }
     r->corpus.whole = r->valid.whole = r->a->whole;
+    r->corpus.cut = r->a->cut;
     if (!bad)
         log_note(&r->log, "%zu tokens, vocabulary %zu, %zu parameters", r->corpus.all.n, c->vocab,
                  config_parameters(c));
@@ -187,7 +190,7 @@ static int start(struct run *r, const char *corpus, struct err *e)
         return -1;
     const char *slash = strrchr(a->out, '/');
     snprintf(r->config.name, sizeof r->config.name, "%.63s", slash ? slash + 1 : a->out);
-    r->backend = backend_open("cpu", (size_t)a->threads, 0);
+    r->backend = backend_open("cpu", NULL, (size_t)a->threads, 0);
     r->trainer = trainer_make(&r->config, r->backend,
                               rng_derive((uint64_t)a->common.seed, "weights"), (size_t)a->rows, e);
     if (!r->trainer || take_weights(r, e))

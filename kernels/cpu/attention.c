@@ -9,6 +9,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/softmax.h"
 #include "kernels/cpu/tile.h"
+#include "kernels/host.h"
 
 enum { ROWS = 4 * TILE_ROWS };
 
@@ -32,17 +33,24 @@ struct scratch {
     size_t S; /* padded number of slots: the row stride of keys and scores */
 };
 
+static float cached(const struct attn *a, const void *cache, size_t i)
+{
+    return a->kv_dtype == DTYPE_F32 ? ((const float *)cache)[i]
+                                    : bf16_float(((const uint16_t *)cache)[i]);
+}
+
 static void fetch(const struct attn *a, const struct attn_seq *s, size_t kh,
                   const struct scratch *w)
 {
     size_t E = a->head_dim, stride = a->kv_heads * E, Ep = padded(E);
     for (size_t j = 0; j < w->S; j++) {
-        const float *k = j < s->n_slots ? a->k + (size_t)s->slots[j] * stride + kh * E : NULL;
+        size_t at = j < s->n_slots ? (size_t)s->slots[j] * stride + kh * E : 0;
         for (size_t e = 0; e < E; e++)
-            w->keys[e * w->S + j] = k ? k[e] : 0;
+            w->keys[e * w->S + j] = j < s->n_slots ? cached(a, a->k, at + e) : 0;
     }
     for (size_t j = 0; j < s->n_slots; j++) {
-        memcpy(w->values + j * Ep, a->v + (size_t)s->slots[j] * stride + kh * E, E * sizeof(float));
+        for (size_t e = 0; e < E; e++)
+            w->values[j * Ep + e] = cached(a, a->v, (size_t)s->slots[j] * stride + kh * E + e);
         memset(w->values + j * Ep + E, 0, (Ep - E) * sizeof(float));
     }
 }

@@ -7,13 +7,15 @@
 #include "kernels/ops.h"
 #include "kernels/train.h"
 
-int CPU(mat_make)(struct backend *b, struct mat *m, const float *w, size_t rows, size_t cols,
-                  enum dtype dtype);
+int CPU(mat_make)(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype);
 void CPU(mat_refill)(struct backend *b, struct mat *m, const float *w);
 void CPU(mat_free)(struct backend *b, struct mat *m);
 void CPU(embed)(struct backend *b, float *y, const struct mat *w, const int32_t *token, size_t T);
-void CPU(matmul)(struct backend *b, float *y, const float *x, const struct mat *w, size_t T,
-                 int add);
+void CPU(matmul)(struct backend *b, const struct product *p, size_t n, const float *x, size_t T,
+                 void *work);
+void CPU(gated)(struct backend *b, float *y, const float *x, const struct mat *gate,
+                const struct mat *up, size_t T, void *work);
+size_t CPU(matmul_work)(const struct backend *b, size_t T, size_t K, size_t N);
 /* y[T, n] (row stride ldy) = columns first..first+n of x W^T, on the calling thread; `first` is a
  * multiple of PANEL. */
 void CPU(matmul_part)(float *y, size_t ldy, const float *x, const struct mat *w, size_t T,
@@ -27,8 +29,8 @@ void CPU(rope_table)(struct backend *b, float *table, const int32_t *pos, const 
                      size_t T, size_t E);
 void CPU(rope)(struct backend *b, float *x, const float *table, size_t T, size_t heads, size_t E,
                int sign);
-void CPU(store)(struct backend *b, float *cache, const float *x, const int32_t *slot, size_t T,
-                size_t n);
+void CPU(store)(struct backend *b, void *cache, enum dtype dtype, const float *x,
+                const int32_t *slot, size_t T, size_t n);
 void CPU(swiglu)(struct backend *b, float *y, const float *gate, const float *up, size_t n);
 void CPU(gather)(struct backend *b, float *out, const float *x, const int32_t *row, size_t R,
                  size_t n);

@@ -5,9 +5,12 @@
  * when there are many, else over panels; either way one thread owns an output from its first
  * product to its last.
  */
+#include <stdlib.h>
+
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/tile.h"
 #include "kernels/host.h"
+#include "lib/base/mem.h"
 
 static size_t panels(size_t n) { return (n + PANEL - 1) / PANEL; }
 
@@ -33,15 +36,17 @@ static void pack_panels(void *ctx, size_t begin, size_t end, size_t worker)
         }
 }
 
-int CPU(mat_make)(struct backend *b, struct mat *m, const float *w, size_t rows, size_t cols,
-                  enum dtype dtype)
+int CPU(mat_make)(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype)
 {
-    size_t bytes = panels(rows) * PANEL * cols * (dtype == DTYPE_BF16 ? 2 : 4);
+    size_t bytes = panels(s->rows) * PANEL * s->cols * (dtype == DTYPE_BF16 ? 2 : 4);
     void *data = host_alloc(b, bytes, MEMORY_WEIGHTS);
     if (!data)
         return -1;
-    *m = (struct mat){data, dtype, rows, cols};
+    *m = (struct mat){data, dtype, s->rows, s->cols};
+    float *w = mem_alloc(s->rows * s->cols * sizeof *w);
+    s->floats(s, 0, s->rows, w);
     CPU(mat_refill)(b, m, w);
+    free(w);
     return 0;
 }
 
@@ -117,8 +122,8 @@ static void multiply_panels(void *ctx, size_t begin, size_t end, size_t worker)
     multiply(m, 0, m->T, begin, end);
 }
 
-void CPU(matmul)(struct backend *b, float *y, const float *x, const struct mat *w, size_t T,
-                 int add)
+static void matmul_one(struct backend *b, float *y, const float *x, const struct mat *w, size_t T,
+                       int add)
 {
     struct matmul m = {y, x, w, T, w->rows, add};
     /* below 64k products a part costs less than waking a thread for it */
@@ -127,6 +132,28 @@ void CPU(matmul)(struct backend *b, float *y, const float *x, const struct mat *
         pool_run(b->pool, T, TILE_ROWS, multiply_rows, &m);
     else
         pool_run(b->pool, panels(w->rows), grain, multiply_panels, &m);
+}
+
+void CPU(matmul)(struct backend *b, const struct product *p, size_t n, const float *x, size_t T,
+                 void *work)
+{
+    (void)work;
+    for (size_t i = 0; i < n; i++)
+        matmul_one(b, p[i].y, x, p[i].w, T, p[i].add);
+}
+
+size_t CPU(matmul_work)(const struct backend *b, size_t T, size_t K, size_t N)
+{
+    (void)b, (void)K;
+    return T * N * sizeof(float);
+}
+
+void CPU(gated)(struct backend *b, float *y, const float *x, const struct mat *gate,
+                const struct mat *up, size_t T, void *work)
+{
+    matmul_one(b, y, x, gate, T, 0);
+    matmul_one(b, work, x, up, T, 0);
+    CPU(swiglu)(b, y, y, work, T * gate->rows);
 }
 
 void CPU(matmul_part)(float *y, size_t ldy, const float *x, const struct mat *w, size_t T,

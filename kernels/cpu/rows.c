@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/host.h"
 
 /* One loop over rows, split over the pool. */
 struct rows {
@@ -82,12 +83,20 @@ void CPU(rope)(struct backend *b, float *x, const float *table, size_t T, size_t
     pool_run(b->pool, T, 16, rope_rows, &a);
 }
 
-void CPU(store)(struct backend *b, float *cache, const float *x, const int32_t *slot, size_t T,
-                size_t n)
+void CPU(store)(struct backend *b, void *cache, enum dtype dtype, const float *x, const int32_t *slot,
+                size_t T, size_t n)
 {
     (void)b;
-    for (size_t t = 0; t < T; t++)
-        memcpy(cache + (size_t)slot[t] * n, x + t * n, n * sizeof *x);
+    float *floats = cache;
+    uint16_t *halves = cache;
+    for (size_t t = 0; t < T; t++) {
+        size_t to = (size_t)slot[t] * n;
+        if (dtype == DTYPE_F32)
+            memcpy(floats + to, x + t * n, n * sizeof *x);
+        else
+            for (size_t i = 0; i < n; i++)
+                halves[to + i] = bf16_of(x[t * n + i]);
+    }
 }
 
 static void swiglu_part(void *ctx, size_t begin, size_t end, size_t worker)

@@ -8,15 +8,16 @@
 #include "lib/base/rng.h"
 
 /* A matrix is kept as floats, already rounded to its dtype. */
-static int mat_make(struct backend *b, struct mat *m, const float *w, size_t rows, size_t cols,
-                    enum dtype dtype)
+static int mat_make(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype)
 {
-    float *data = host_alloc(b, rows * cols * sizeof *data, MEMORY_WEIGHTS);
+    size_t n = s->rows * s->cols;
+    float *data = host_alloc(b, n * sizeof *data, MEMORY_WEIGHTS);
     if (!data)
         return -1;
-    for (size_t i = 0; i < rows * cols; i++)
-        data[i] = dtype == DTYPE_BF16 ? bf16_float(bf16_of(w[i])) : w[i];
-    *m = (struct mat){data, dtype, rows, cols};
+    s->floats(s, 0, s->rows, data);
+    for (size_t i = 0; dtype != DTYPE_F32 && i < n; i++)
+        data[i] = bf16_float(bf16_of(data[i]));
+    *m = (struct mat){data, dtype, s->rows, s->cols};
     return 0;
 }
 
@@ -69,10 +70,8 @@ static double dot(const float *x, const float *y, size_t n)
     return sum;
 }
 
-static void matmul(struct backend *b, float *y, const float *x, const struct mat *w, size_t T,
-                   int add)
+static void matmul_one(float *y, const float *x, const struct mat *w, size_t T, int add)
 {
-    (void)b;
     const float *rows = w->data;
     for (size_t t = 0; t < T; t++)
         for (size_t n = 0; n < w->rows; n++) {
@@ -80,6 +79,20 @@ static void matmul(struct backend *b, float *y, const float *x, const struct mat
             double sum = dot(x + t * w->cols, rows + n * w->cols, w->cols);
             *out = (float)(add ? *out + sum : sum);
         }
+}
+
+static void matmul(struct backend *b, const struct product *p, size_t n, const float *x, size_t T,
+                   void *work)
+{
+    (void)b, (void)work;
+    for (size_t i = 0; i < n; i++)
+        matmul_one(p[i].y, x, p[i].w, T, p[i].add);
+}
+
+static size_t matmul_work(const struct backend *b, size_t T, size_t K, size_t N)
+{
+    (void)b, (void)K;
+    return T * N * sizeof(float);
 }
 
 static void rope_table(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
@@ -109,12 +122,24 @@ static void rope(struct backend *b, float *x, const float *table, size_t T, size
             }
 }
 
-static void store(struct backend *b, float *cache, const float *x, const int32_t *slot, size_t T,
-                  size_t n)
+static void store(struct backend *b, void *cache, enum dtype dtype, const float *x,
+                  const int32_t *slot, size_t T, size_t n)
 {
     (void)b;
+    float *floats = cache;
+    uint16_t *halves = cache;
     for (size_t t = 0; t < T; t++)
-        memcpy(cache + (size_t)slot[t] * n, x + t * n, n * sizeof *x);
+        for (size_t i = 0; i < n; i++)
+            if (dtype == DTYPE_F32)
+                floats[(size_t)slot[t] * n + i] = x[t * n + i];
+            else
+                halves[(size_t)slot[t] * n + i] = bf16_of(x[t * n + i]);
+}
+
+static double cached(const struct attn *a, const void *cache, size_t i)
+{
+    return a->kv_dtype == DTYPE_F32 ? (double)((const float *)cache)[i]
+                                    : (double)bf16_float(((const uint16_t *)cache)[i]);
 }
 
 /* The last position that a row at `pos` may see. */
@@ -138,8 +163,10 @@ static void attend_row(const struct attn *a, const struct attn_seq *s, size_t ro
     double max = -INFINITY, sum = 0;
     for (size_t j = 0; j < s->n_slots; j++) {
         int seen = s->slot_pos[j] <= last;
-        const float *k = a->k + (size_t)s->slots[j] * stride + kh * E;
-        p[j] = seen ? dot(q, k, E) / sqrt((double)E) : -INFINITY;
+        double score = 0;
+        for (size_t e = 0; e < E; e++)
+            score += q[e] * cached(a, a->k, (size_t)s->slots[j] * stride + kh * E + e);
+        p[j] = seen ? score / sqrt((double)E) : -INFINITY;
         max = fmax(max, p[j]);
     }
     for (size_t j = 0; j < s->n_slots; j++)
@@ -147,7 +174,7 @@ static void attend_row(const struct attn *a, const struct attn_seq *s, size_t ro
     for (size_t e = 0; e < E; e++) {
         double out = 0;
         for (size_t j = 0; j < s->n_slots; j++)
-            out += p[j] * a->v[(size_t)s->slots[j] * stride + kh * E + e];
+            out += p[j] * cached(a, a->v, (size_t)s->slots[j] * stride + kh * E + e);
         y[e] = (float)(sum > 0 ? out / sum : 0);
     }
 }
@@ -176,6 +203,14 @@ static void swiglu(struct backend *b, float *y, const float *gate, const float *
         double g = gate[i];
         y[i] = (float)(g / (1 + exp(-g)) * up[i]);
     }
+}
+
+static void gated(struct backend *b, float *y, const float *x, const struct mat *gate,
+                  const struct mat *up, size_t T, void *work)
+{
+    matmul_one(y, x, gate, T, 0);
+    matmul_one(work, x, up, T, 0);
+    swiglu(b, y, y, work, T * gate->rows);
 }
 
 static void gather(struct backend *b, float *out, const float *x, const int32_t *row, size_t R,
@@ -304,6 +339,8 @@ const struct ops ops_ref = {
     .embed = embed,
     .rmsnorm = rmsnorm,
     .matmul = matmul,
+    .gated = gated,
+    .matmul_work = matmul_work,
     .gemm = gemm,
     .rope_table = rope_table,
     .rope = rope,

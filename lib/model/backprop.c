@@ -11,7 +11,8 @@
 static void linear(struct trainer *t, float *y, const float *x, enum role r, size_t l, size_t T,
                    int add)
 {
-    t->b->ops->matmul(t->b, y, x, trainer_mat(t, r, l), T, add);
+    struct product p = {trainer_mat(t, r, l), y, add};
+    t->b->ops->matmul(t->b, &p, 1, x, T, t->scratch);
 }
 
 /* dW += dy^T x; dx = dy W (or += with `add`; dx may be NULL). */

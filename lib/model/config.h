@@ -45,8 +45,8 @@ struct config {
 int config_load(struct config *c, const char *folder, struct err *e);
 
 /* The shapes behind -m synth:NAME: llada-8b, llama3-8b, llama3.2-1b, llama3.2-3b, llada-1b (the
- * llada family at 1B size), small-llama, small-llada (768 wide), tiny-llama, tiny-llada (for
- * tests). -1: 64, and the message lists the names. */
+ * llada family at 1B size), llada3.2-1b (llama3.2-1b as a LLaDA), small-llama, small-llada (768
+ * wide), tiny-llama, tiny-llada (for tests). -1: 64, and the message lists the names. */
 int config_synth(struct config *c, const char *name, struct err *e);
 
 /* Writes the family's own config.json (train-lm). -1: 73/74. */

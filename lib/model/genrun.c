@@ -115,7 +115,7 @@ static json_t *meta_extra(const struct session *s)
 static int open_device(struct session *s, struct err *e)
 {
     const struct gen_args *a = s->job->args;
-    s->backend = backend_open(a->device, (size_t)a->threads, (size_t)a->mem_cap);
+    s->backend = backend_open(a->device, NULL, (size_t)a->threads, (size_t)a->mem_cap);
     if (!s->backend)
         return err_set(e, EXIT_NO_DEVICE, "--device %s: no usable device of that kind", a->device);
     return 0;

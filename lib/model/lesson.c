@@ -122,20 +122,34 @@ void lesson_next_token(const struct lesson *l, int64_t step, size_t rows, size_t
     }
 }
 
-/* One document as a row of len tokens: prompt, response, EOS to the end. Returns where the response
- * begins (0 when everything may be masked). */
-static size_t fill_row(const struct lesson *l, size_t doc, int everything, size_t len, int32_t *out)
+/* What of a row can be masked, see lesson.h. */
+enum row_kind { ROW_WHOLE, ROW_CUT, ROW_RESPONSE };
+
+static enum row_kind row_kind(const struct lesson *l, int64_t step, uint64_t place)
+{
+    double lot = rng_unit(rng_at(l->seed, (uint64_t)step, place));
+    return lot < l->whole ? ROW_WHOLE : lot < l->whole + l->cut ? ROW_CUT : ROW_RESPONSE;
+}
+
+/* One document as a row of len tokens: prompt, response, EOS to the end. Returns the first token
+ * that may be masked; the last eight always may. */
+static size_t fill_row(const struct lesson *l, size_t doc, enum row_kind kind, size_t place,
+                       size_t len, int32_t *out)
 {
     size_t n = l->begin[doc + 1] - l->begin[doc], first = l->answer[doc] - l->begin[doc];
     for (size_t i = 0; i < len; i++)
         out[i] = i < n ? l->all.v[l->begin[doc] + i] : (int32_t)l->eos;
-    return everything ? 0 : first < len - 8 ? first : len - 8;
+    if (kind == ROW_WHOLE)
+        return 0;
+    if (kind == ROW_CUT)
+        first += place % (n - first);
+    return first < len - 8 ? first : len - 8;
 }
 
 void lesson_diffusion(const struct lesson *l, int64_t step, size_t rows, size_t min_len,
                       size_t max_len, struct train_batch *b)
 {
-    enum { LENGTH = 1 << 20, SHIFT, DOC = 1 << 21, WHOLE = 1 << 22, MASKS = 1 << 23 };
+    enum { LENGTH = 1 << 20, SHIFT, DOC = 1 << 21, KIND = 1 << 22, CUT = 3 << 21, MASKS = 1 << 23 };
     size_t len = min_len + 8 * below(l, step, LENGTH, (max_len - min_len) / 8 + 1);
     b->len = len;
     b->seqs = rows / len;
@@ -143,8 +157,9 @@ void lesson_diffusion(const struct lesson *l, int64_t step, size_t rows, size_t 
     for (size_t s = 0; s < b->seqs; s++) {
         int32_t *target = b->target + s * len, *token = b->token + s * len;
         float *weight = b->weight + s * len;
-        int everything = rng_unit(rng_at(l->seed, (uint64_t)step, WHOLE + s)) < l->whole;
-        size_t first = fill_row(l, below(l, step, DOC + s, l->n), everything, len, target);
+        size_t place = below(l, step, CUT + s, SIZE_MAX);
+        size_t first = fill_row(l, below(l, step, DOC + s, l->n), row_kind(l, step, KIND + s),
+                                place, len, target);
         double u = ((double)s + shift) / (double)b->seqs, p = (1 - 1e-3) * u * u + 1e-3;
         float scale = (float)(2 * u / (p * (double)(len - first) * (double)b->seqs));
         for (size_t i = 0; i < len; i++) {

@@ -8,7 +8,8 @@
  *
  * Masked diffusion: one document a row, the rest of the row filled with EOS as LLaDA's canvas is.
  * In a share `whole` of the rows, by lot, everything can be masked (pre-training; guidance and the
- * ELBO need it); in the others only the response (fine-tuning). The loss is the mean over
+ * ELBO need it); in a share `cut`, only what follows a random place in the response, as when text
+ * is written in blocks; in the others only the response (fine-tuning). The loss is the mean over
  * t ~ U(0,1) of 1/p sum_masked CE / length, p = (1 - 1e-3) t + 1e-3. It is estimated with t = u^2,
  * u stratified over the batch, and weight 2u/p in place of 1/p: the same expectation, while the sum
  * of squared weights, which goes with E[1/(t q(t))] for a density q of t, falls from ln 1000 to its
@@ -30,7 +31,7 @@ struct lesson {
     size_t *begin, *answer; /* [n + 1] first token of each document; [n] first of its response */
     size_t n;
     int64_t bos, eos, mask; /* -1: none */
-    double whole;           /* share of rows that may be masked everywhere */
+    double whole, cut;      /* shares of rows masked everywhere, or behind a random place */
     uint64_t seed;
 };
 

@@ -30,7 +30,8 @@ static int load_mat(struct network *n, const struct checkpoint *c, enum role r, 
     size_t rows, cols;
     role_shape(&n->config, r, &rows, &cols);
     checkpoint_floats(c, r, layer, floats);
-    if (n->backend->ops->mat_make(n->backend, m, floats, rows, cols, n->dtype))
+    struct mat_source s = mat_floats(floats, rows, cols);
+    if (n->backend->ops->mat_make(n->backend, m, &s, n->dtype))
         return short_of_memory(n, r, e);
     return 0;
 }
@@ -137,9 +138,10 @@ size_t network_weight_bytes(const struct network *n)
 int kv_make(struct kv *kv, const struct network *n, size_t slots)
 {
     const struct config *c = &n->config;
+    enum dtype dtype = DTYPE_F32;
     size_t bytes = c->layers * slots * c->kv_heads * c->head_dim * sizeof(float);
     const struct ops *ops = n->backend->ops;
-    *kv = (struct kv){.slots = slots};
+    *kv = (struct kv){.slots = slots, .dtype = dtype};
     kv->k = ops->alloc(n->backend, bytes, MEMORY_KV);
     kv->v = kv->k ? ops->alloc(n->backend, bytes, MEMORY_KV) : NULL;
     if (!kv->v) {
@@ -166,7 +168,7 @@ struct work {
     float *x, *h;                   /* [T, D] the stream, and its norm */
     float *q, *y;                   /* [T, H*E] queries, attention output */
     float *k, *v;                   /* [T, K*E] */
-    float *gate, *up;               /* [T, F] */
+    float *gate;                    /* [T, F] */
     float *table;                   /* [T, E] cosines and sines */
     float *wanted, *uncond;         /* [R, D] */
     float *scratch;                 /* of attention and of the head, by turns */
@@ -184,6 +186,22 @@ static float *cut(float *block, size_t *at, size_t n)
     return p;
 }
 
+/* Bytes of work that the largest product of T rows needs. */
+static size_t products_work(const struct network *n, size_t T)
+{
+    const struct config *c = &n->config;
+    const struct ops *ops = n->backend->ops;
+    size_t D = c->width, HE = c->heads * c->head_dim, KE = c->kv_heads * c->head_dim;
+    size_t need[] = {ops->matmul_work(n->backend, T, D, HE + 2 * KE),
+                     ops->matmul_work(n->backend, T, HE, D),
+                     ops->matmul_work(n->backend, T, D, 2 * c->ffn),
+                     ops->matmul_work(n->backend, T, c->ffn, D)};
+    size_t most = 0;
+    for (size_t i = 0; i < sizeof need / sizeof *need; i++)
+        most = need[i] > most ? need[i] : most;
+    return most;
+}
+
 /* Names the shapes inside `block` (NULL: only measures). Returns the floats needed. */
 static size_t cut_all(struct work *w, const struct network *n, float *block)
 {
@@ -192,6 +210,8 @@ static size_t cut_all(struct work *w, const struct network *n, float *block)
     size_t T = w->rows, R = w->logit_rows, E = c->head_dim, at = 0;
     size_t attention = ops->attention_work(n->backend, T, w->slots, E, c->heads / c->kv_heads);
     size_t head = ops->head_work(n->backend, R, c->vocab);
+    size_t product = products_work(n, T) / sizeof(float) + 1;
+    head = head > product ? head : product;
     w->x = cut(block, &at, T * c->width);
     w->h = cut(block, &at, T * c->width);
     w->q = cut(block, &at, T * c->heads * E);
@@ -199,7 +219,6 @@ static size_t cut_all(struct work *w, const struct network *n, float *block)
     w->k = cut(block, &at, T * c->kv_heads * E);
     w->v = cut(block, &at, T * c->kv_heads * E);
     w->gate = cut(block, &at, T * c->ffn);
-    w->up = cut(block, &at, T * c->ffn);
     w->table = cut(block, &at, T * E);
     w->wanted = cut(block, &at, R * c->width);
     w->uncond = cut(block, &at, R * c->width);
@@ -299,16 +318,16 @@ static void attention_block(const struct network *n, size_t l, struct kv *kv, st
     const struct layer *y = &n->layer[l];
     size_t E = c->head_dim, KE = c->kv_heads * E;
     ops->rmsnorm(b, w->h, w->x, y->attn_norm, T, c->width, c->norm_eps);
-    ops->matmul(b, w->q, w->h, &y->q, T, 0);
-    ops->matmul(b, w->k, w->h, &y->k, T, 0);
-    ops->matmul(b, w->v, w->h, &y->v, T, 0);
+    struct product qkv[] = {{&y->q, w->q, 0}, {&y->k, w->k, 0}, {&y->v, w->v, 0}};
+    ops->matmul(b, qkv, 3, w->h, T, w->scratch);
     ops->rope(b, w->q, w->table, T, c->heads, E, 1);
     ops->rope(b, w->k, w->table, T, c->kv_heads, E, 1);
-    const float *k = w->k, *v = w->v;
+    const void *k = w->k, *v = w->v;
     if (kv) {
-        float *ck = kv->k + l * kv->slots * KE, *cv = kv->v + l * kv->slots * KE;
-        ops->store(b, ck, w->k, f->slot, T, KE);
-        ops->store(b, cv, w->v, f->slot, T, KE);
+        size_t bytes = kv->slots * KE * (kv->dtype == DTYPE_F32 ? sizeof(float) : 2);
+        void *ck = (char *)kv->k + l * bytes, *cv = (char *)kv->v + l * bytes;
+        ops->store(b, ck, kv->dtype, w->k, f->slot, T, KE);
+        ops->store(b, cv, kv->dtype, w->v, f->slot, T, KE);
         k = ck;
         v = cv;
     }
@@ -316,6 +335,8 @@ static void attention_block(const struct network *n, size_t l, struct kv *kv, st
                      .y = w->y,
                      .k = k,
                      .v = v,
+                     .kv_dtype = kv ? kv->dtype : DTYPE_F32,
+                     .half = n->dtype == DTYPE_BF16,
                      .pos = f->pos,
                      .seqs = w->seqs,
                      .n_seqs = f->n_seqs,
@@ -325,7 +346,8 @@ static void attention_block(const struct network *n, size_t l, struct kv *kv, st
                      .mask = f->mask,
                      .mask_block = f->mask_block};
     ops->attention(b, &a, w->scratch);
-    ops->matmul(b, w->x, w->y, &y->o, T, 1);
+    struct product o = {&y->o, w->x, 1};
+    ops->matmul(b, &o, 1, w->y, T, w->scratch);
 }
 
 static void ffn_block(const struct network *n, size_t l, struct work *w, size_t T)
@@ -335,10 +357,9 @@ static void ffn_block(const struct network *n, size_t l, struct work *w, size_t 
     const struct ops *ops = b->ops;
     const struct layer *y = &n->layer[l];
     ops->rmsnorm(b, w->h, w->x, y->ffn_norm, T, c->width, c->norm_eps);
-    ops->matmul(b, w->gate, w->h, &y->gate, T, 0);
-    ops->matmul(b, w->up, w->h, &y->up, T, 0);
-    ops->swiglu(b, w->gate, w->gate, w->up, T * c->ffn);
-    ops->matmul(b, w->x, w->gate, &y->down, T, 1);
+    struct product down = {&y->down, w->x, 1};
+    ops->gated(b, w->gate, w->h, &y->gate, &y->up, T, w->scratch);
+    ops->matmul(b, &down, 1, w->gate, T, w->scratch);
 }
 
 void forward(const struct network *n, struct kv *kv, struct work *w, const struct forward *f,

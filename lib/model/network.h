@@ -45,7 +45,8 @@ size_t network_weight_bytes(const struct network *n);
 
 /* Named key/value slots for every layer. A slot keeps the position of its token. */
 struct kv {
-    float *k, *v; /* [L, S, K*E] */
+    void *k, *v;  /* [L, S, K*E] of dtype */
+    enum dtype dtype; /* F32 or BF16 */
     int32_t *pos; /* [S], host */
     size_t slots; /* S */
 };

@@ -26,7 +26,8 @@ struct shape {
     int64_t bos, eos, mask, eot;
 };
 /* The published shapes: models.md sections 0, 1.1 and 4.1; llada-1b: appendix of Nie et al. 2025.
- */
+ * The others are ours. llada3.2-1b is llama3.2-1b and small-llada is small-llama, read the other
+ * way: what differs in speed is then the way of generating and not the network. */
 static const struct shape shapes[] = {
     {"llada-8b", ARCH_LLADA, 4096, 32, 32, 32, 128, 12288, 126464, 4096, 0, 0,
      126080, 126081, 126336, 126348},
@@ -38,9 +39,11 @@ static const struct shape shapes[] = {
      128000, 128001, -1, 128009},
     {"llada-1b", ARCH_LLADA, 2048, 22, 32, 4, 64, 5634, 126464, 4096, 0, 0,
      126080, 126081, 126336, 126348},
-    {"small-llama", ARCH_LLAMA, 768, 12, 12, 4, 64, 2048, 32768, 2048, 0, 0, 32760, 32761, -1, -1},
-    {"small-llada", ARCH_LLADA, 768, 12, 12, 12, 64, 2048, 32768, 2048, 0, 0,
-     32760, 32761, 32762, -1},
+    {"llada3.2-1b", ARCH_LLADA, 2048, 16, 32, 8, 64, 8192, 128256, 4096, 1, 0,
+     128000, 128001, 128002, 128009},
+    {"small-llama", ARCH_LLAMA, 768, 12, 12, 4, 64, 2048, 32000, 2048, 0, 0, 31990, 31991, -1, -1},
+    {"small-llada", ARCH_LLADA, 768, 12, 12, 4, 64, 2048, 32000, 2048, 0, 0,
+     31990, 31991, 31992, -1},
     {"tiny-llama", ARCH_LLAMA, 64, 2, 4, 2, 16, 160, 512, 512, 0, 0, 508, 509, -1, -1},
     {"tiny-llada", ARCH_LLADA, 64, 2, 4, 4, 16, 160, 512, 512, 0, 0, 508, 509, 510, -1},
 };

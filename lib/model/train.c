@@ -97,12 +97,27 @@ static void make_tape(struct trainer *t)
     }
 }
 
+/* Floats of work that the largest product needs. */
+static size_t matmul_floats(const struct trainer *t)
+{
+    size_t most = 0;
+    for (int r = 0; r < ROLE_COUNT; r++) {
+        size_t N, K;
+        role_shape(&t->c, (enum role)r, &N, &K);
+        size_t bytes = is_norm((enum role)r) ? 0 : t->b->ops->matmul_work(t->b, t->rows, K, N);
+        most = bytes / sizeof(float) + 1 > most ? bytes / sizeof(float) + 1 : most;
+    }
+    return most;
+}
+
 static void make_room(struct trainer *t)
 {
     const struct config *c = &t->c;
     size_t T = t->rows, D = c->width, E = c->head_dim, HE = c->heads * E, KE = c->kv_heads * E;
     size_t forward = t->b->ops->attention_work(t->b, T, T, E, c->heads / c->kv_heads);
     size_t back = t->train->attention_back_work(t->b, T, E);
+    size_t product = matmul_floats(t);
+    forward = forward > product ? forward : product;
     float **wide[] = {&t->top, &t->final, &t->pick, &t->dx, &t->dn};
     for (int i = 0; i < 5; i++)
         *wide[i] = room(t, T * D);
@@ -135,8 +150,8 @@ static int make_mats(struct trainer *t)
             if (is_norm(role) || role == ROLE_EMBED || (l && !role_per_layer(role)))
                 continue;
             role_shape(&t->c, role, &rows, &cols);
-            if (t->b->ops->mat_make(t->b, trainer_mat(t, role, l), trainer_values(t, role, l), rows,
-                                    cols, DTYPE_F32))
+            struct mat_source s = mat_floats(trainer_values(t, role, l), rows, cols);
+            if (t->b->ops->mat_make(t->b, trainer_mat(t, role, l), &s, DTYPE_F32))
                 return -1;
         }
     return 0;

@@ -70,7 +70,7 @@ static void product(struct backend *b, size_t T, size_t N, size_t K, enum dtype 
     }
     for (int pass = 0; pass < PASSES; pass++) {
         int64_t begin = clock_ns();
-        b->ops->matmul(b, y, x, &m, T, 0);
+        b->ops->matmul(b, &(struct product){&m, y, 0}, 1, x, T, work);
         int64_t took = clock_ns() - begin;
         best = took < best ? took : best;
     }
@@ -90,7 +90,7 @@ int main(void)
 {
     static const size_t shapes[][3] = {{1, 8192, 8192}, {1, 704, 256}, {32, 1536, 256},
                                        {128, 704, 256}, {128, 256, 704}, {512, 2048, 2048}};
-    struct backend *b = backend_open("cpu", 0, 0);
+    struct backend *b = backend_open("cpu", NULL, 0, 0);
     if (!b)
         return 69;
     double read = bandwidth(b->pool);

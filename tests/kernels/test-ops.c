@@ -41,17 +41,33 @@ struct shape {
 static const struct shape shapes[] = {{1, 1, 1},     {1, 33, 7},   {5, 65, 31},   {13, 31, 64},
                                       {25, 96, 100}, {96, 70, 33}, {200, 129, 65}};
 
+static void make(struct backend *b, struct mat *m, const float *w, size_t N, size_t K,
+                 enum dtype dtype)
+{
+    struct mat_source s = mat_floats(w, N, K);
+    b->ops->mat_make(b, m, &s, dtype);
+}
+
+static void multiply(struct backend *b, float *y, const float *x, const struct mat *w, size_t T,
+                     int add)
+{
+    struct product p = {w, y, add};
+    void *work = mem_aligned(b->ops->matmul_work(b, T, w->cols, w->rows) + 64);
+    b->ops->matmul(b, &p, 1, x, T, work);
+    free(work);
+}
+
 static void matmul_case(struct backend *b, struct backend *ref, struct shape s, enum dtype dtype)
 {
     float *x = draw(s.T * s.K, 1), *w = draw(s.N * s.K, 1);
     float *y = draw(s.T * s.N, 1), *z = mem_alloc(s.T * s.N * sizeof *z);
     memcpy(z, y, s.T * s.N * sizeof *z);
     struct mat m, r;
-    b->ops->mat_make(b, &m, w, s.N, s.K, dtype);
-    ref->ops->mat_make(ref, &r, w, s.N, s.K, dtype);
+    make(b, &m, w, s.N, s.K, dtype);
+    make(ref, &r, w, s.N, s.K, dtype);
     for (int add = 0; add < 2; add++) {
-        b->ops->matmul(b, y, x, &m, s.T, add);
-        ref->ops->matmul(ref, z, x, &r, s.T, add);
+        multiply(b, y, x, &m, s.T, add);
+        multiply(ref, z, x, &r, s.T, add);
         ok(worst(y, z, s.T * s.N) < 3e-6, "%s matmul %zux%zux%zu dtype %d add %d", b->ops->level,
            s.T, s.N, s.K, (int)dtype, add);
     }
@@ -135,7 +151,7 @@ static void attention_case(struct backend *b, struct backend *ref, struct attn_c
     }
     struct attn_seq seqs[2] = {{0, c.rows, slots, slot_pos, c.slots},
                                {c.rows, c.rows, slots + c.slots, slot_pos, c.slots}};
-    struct attn a = {q, y, k, v, pos, seqs, 2, c.H, c.K, c.E, c.mask, 16};
+    struct attn a = {q, y, k, v, DTYPE_F32, 0, pos, seqs, 2, c.H, c.K, c.E, c.mask, 16};
     float *work =
         mem_aligned(sizeof(float) * b->ops->attention_work(b, c.rows, c.slots, c.E, c.H / c.K));
     float *rwork = mem_aligned(sizeof(float) * ref->ops->attention_work(ref, 0, c.slots, 0, 0));
@@ -170,8 +186,8 @@ static void head_case(struct backend *b, struct backend *ref, size_t R, size_t V
     size_t D = 40;
     float *w = draw(V * D, 0.3), *x = draw(R * D, 1), *xu = guided ? draw(R * D, 1) : NULL;
     struct mat m, r;
-    b->ops->mat_make(b, &m, w, V, D, DTYPE_F32);
-    ref->ops->mat_make(ref, &r, w, V, D, DTYPE_F32);
+    make(b, &m, w, V, D, DTYPE_F32);
+    make(ref, &r, w, V, D, DTYPE_F32);
     float *bw = mem_aligned(sizeof(float) * b->ops->head_work(b, R, V));
     float *rw = mem_aligned(sizeof(float) * ref->ops->head_work(ref, R, V));
     float *l = mem_alloc(R * V * sizeof *l), *k = mem_alloc(R * V * sizeof *k);
@@ -214,7 +230,7 @@ static void head_corners(struct backend *b)
     struct head_row row;
     float *work = mem_aligned(sizeof(float) * b->ops->head_work(b, 1, V));
     struct head_query q = {0};
-    b->ops->mat_make(b, &m, w, V, D, DTYPE_F32);
+    make(b, &m, w, V, D, DTYPE_F32);
     b->ops->head(b, &m, x, NULL, 1, &q, &row, NULL, work);
     ok(row.id == 0 && row.runner_up == 1 && !row.bad, "%s equal logits give the lowest id",
        b->ops->level);
@@ -230,7 +246,7 @@ static void head_corners(struct backend *b)
     ok(row.id == 0 && row.prob == 0, "%s a quiet id has probability 0", b->ops->level);
     b->ops->mat_free(b, &m);
     w[1400 * D] = NAN;
-    b->ops->mat_make(b, &m, w, V, D, DTYPE_F32);
+    make(b, &m, w, V, D, DTYPE_F32);
     b->ops->head(b, &m, x, NULL, 1, &q, &row, NULL, work);
     ok(row.bad, "%s a NaN logit is reported", b->ops->level);
     b->ops->mat_free(b, &m);
@@ -264,10 +280,10 @@ static void same_bits(const char *level)
         struct backend *b = open_level(level, threads);
         struct mat m;
         float *out = y[threads - 1] = mem_alloc(T * N * sizeof(float));
-        b->ops->mat_make(b, &m, w, N, K, DTYPE_F32);
-        b->ops->matmul(b, out, x, &m, T, 0);
+        make(b, &m, w, N, K, DTYPE_F32);
+        multiply(b, out, x, &m, T, 0);
         float one[N];
-        b->ops->matmul(b, one, x + 77 * K, &m, 1, 0);
+        multiply(b, one, x + 77 * K, &m, 1, 0);
         ok(!memcmp(one, out + 77 * N, sizeof one), "%s a row alone and in a batch, %zu threads",
            level, threads);
         b->ops->mat_free(b, &m);

@@ -178,7 +178,7 @@ int main(void)
     struct err e = {0};
     struct checkpoint c;
     struct network n;
-    struct backend *b = backend_open("ref", 1, 0);
+    struct backend *b = backend_open("ref", NULL, 1, 0);
     int loaded = !checkpoint_open(&c, "synth:tiny-llama", 3, &e) &&
                  !network_load(&n, b, &c, "f32", &e);
     if (!ok(loaded, "synth:tiny-llama loads %s", e.text))

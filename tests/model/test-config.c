@@ -363,8 +363,8 @@ static void round_trip(const char *shape)
 static void test_shapes(void)
 {
     static const char *const names[] = {"llada-8b", "llama3-8b", "llama3.2-1b", "llama3.2-3b",
-                                        "llada-1b", "small-llama", "small-llada", "tiny-llama",
-                                        "tiny-llada"};
+                                        "llada-1b", "llada3.2-1b", "small-llama", "small-llada",
+                                        "tiny-llama", "tiny-llada"};
     struct config c;
     struct err e = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

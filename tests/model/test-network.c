@@ -184,7 +184,7 @@ static void bounds(const struct network *n, const int32_t *ids)
 
 int main(void)
 {
-    struct backend *cpu = backend_open("cpu", 2, 0), *ref = backend_open("ref", 1, 0);
+    struct backend *cpu = backend_open("cpu", NULL, 2, 0), *ref = backend_open("ref", NULL, 1, 0);
     int32_t ids[T];
     struct rng r = {.seed = 5};
     static const char *const names[] = {"synth:tiny-llama", "synth:tiny-llada"};
@@ -204,7 +204,7 @@ int main(void)
     struct checkpoint c;
     struct network n;
     struct err e = {0};
-    struct backend *small = backend_open("cpu", 1, 100000);
+    struct backend *small = backend_open("cpu", NULL, 1, 100000);
     checkpoint_open(&c, names[0], 7, &e);
     ok(network_load(&n, small, &c, "auto", &e) == -1 && e.code == EXIT_FAILED_RECORDS &&
            small->memory.allocated == 0,

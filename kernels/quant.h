@@ -1,0 +1,60 @@
+/* quant.h - what int8 and nf4 mean: how values become codes and codes become values again. Every
+ * back end and pack-model go by these functions; no other file knows the formats.
+ *
+ * INT8, LLM.int8() (Dettmers et al. 2022, arXiv 2208.07339): a row of weights has one scale,
+ *     scale = max |w|,  code = round(127 w / scale) in -127..127,  w' = code * scale / 127.
+ * In a product a row of activations is quantized the same way, after its outliers, the elements
+ * with |x| >= 6, are set to zero there:
+ *     y = sum_k xcode_k code_k * (xscale / 127) * (scale / 127) + sum_outliers x_k w'_k.
+ * The paper and bitsandbytes take a whole column as outlier when any row of the batch has one there;
+ * here each row decides for itself, so that a sequence does not depend on its neighbours.
+ *
+ * NF4 (Dettmers et al. 2023, arXiv 2305.14314): blocks of 64 consecutive values of the row-major
+ * matrix, a = max |w| of the block, code = index of the nearest of 16 levels to w / a,
+ * w' = level[code] * a. Two codes a byte, the first in the high half. Double quantization: with
+ * m = mean of all a of the matrix, a - m is kept as 8-bit codes of the dynamic map, in blocks of 256
+ * with one fp32 maximum each. Columns are a multiple of 64, so that no block spans two rows.
+ *
+ * Source: seeds.md 5.1.
+ */
+#ifndef KERNELS_QUANT_H
+#define KERNELS_QUANT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/ops.h"
+
+enum { NF4_BLOCK = 64, NF4_SUPER = 256 };
+#define INT8_OUTLIER 6.0f
+
+/* A quantized matrix as the checkpoint keeps it. INT8: code [rows, cols] int8, scale [rows].
+ * NF4: code [rows * cols / 2]; absmax [rows * cols / 64] dynamic-map codes; scale
+ * [ceil(rows * cols / 64 / 256)] their maxima; offset m. */
+struct codes {
+    enum dtype dtype;
+    const void *code;
+    const uint8_t *absmax;
+    const float *scale;
+    float offset;
+};
+
+extern const float nf4_level[16];
+extern const float nf4_dynamic[256]; /* ascending */
+
+/* code[n] and the scale of one row; a row of zeros has scale 0 and codes 0. */
+float int8_encode(const float *w, size_t n, int8_t *code);
+/* The same for activations: outliers are left out (code 0) and reported in ascending order:
+ * outlier[*n_outliers] are their indices (room for n). */
+float int8_encode_row(const float *x, size_t n, int8_t *code, uint32_t *outlier,
+                      size_t *n_outliers);
+/* codes of n values (a multiple of 64), code[n / 2], and absmax[n / 64] of the blocks, in fp32. */
+void nf4_encode(const float *w, size_t n, uint8_t *code, float *absmax);
+/* Double quantization of the absmax of a whole matrix: code[n], scale[ceil(n / 256)]; returns m. */
+float nf4_encode_absmax(const float *absmax, size_t n, uint8_t *code, float *scale);
+/* absmax of block i of a matrix, back from its codes. */
+float nf4_absmax(const struct codes *q, size_t i);
+/* out[count * cols]: the values of rows first.. of a quantized matrix (w' above). */
+void codes_floats(const struct codes *q, size_t cols, size_t first, size_t count, float *out);
+
+#endif
