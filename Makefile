@@ -40,12 +40,12 @@ say = $(if $(V),,@echo '  $(1)';)
 
 COMMIT := $(shell git describe --always --dirty=+ --abbrev=12 2>/dev/null || echo unknown)
 
-# Everything in lib/ and kernels/ is one archive; kernels/cpu is compiled once per processor level.
+# Everything in lib/ and kernels/ is one archive; kernels/cpu is compiled once per instruction set.
 LIB_SRC := $(filter-out lib/base/version.c,$(wildcard lib/*/*.c)) \
            $(wildcard kernels/*.c kernels/ref/*.c)
 CPU_SRC := $(wildcard kernels/cpu/*.c)
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) \
-           $(foreach l,base $(CPU_LEVELS),$(CPU_SRC:kernels/%.c=$(BUILD)/obj/kernels/$(l)/%.o))
+           $(foreach l,portable $(CPU_LEVELS),$(CPU_SRC:kernels/%.c=$(BUILD)/obj/kernels/$(l)/%.o))
 TOOLS   := $(patsubst tools/%.c,%,$(wildcard tools/*.c))
 
 .PHONY: tools
@@ -57,21 +57,28 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/obj/flags.txt
 
 # -O3 and contraction into fused multiply-adds: the kernels' numbers are defined with FMA.
 CPU_FLAGS      := -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math
-CPU_FLAGS_base :=
-CPU_FLAGS_v3   := -march=x86-64-v3 -mtune=generic
-CPU_FLAGS_v4   := -march=x86-64-v4 -mprefer-vector-width=512
+CPU_FLAGS_portable   :=
+CPU_FLAGS_neon       :=
+CPU_FLAGS_avx2       := -march=x86-64-v3 -mtune=generic
+CPU_FLAGS_avx512     := -march=x86-64-v4 -mprefer-vector-width=512
+CPU_FLAGS_avx512bf16 := $(CPU_FLAGS_avx512) -mavx512bf16 -mavx512vnni -mavx512vbmi
 define cpu_level
 $(BUILD)/obj/kernels/$(1)/cpu/%.o: kernels/cpu/%.c $(BUILD)/obj/flags.txt
 	@mkdir -p $$(@D)
 	$$(call say,cc $$< ($(1)))\
-	    $(CC) $$(ALL_CFLAGS) $$(CPU_FLAGS) $$(CPU_FLAGS_$(1)) -DLEVEL=$(1) -c $$< -o $$@
+	    $(CC) $$(ALL_CFLAGS) $$(CPU_FLAGS) $$(CPU_FLAGS_$(1)) -DLEVEL=$(1) \
+	        -DISA='"kernels/cpu/isa_$(1).h"' -c $$< -o $$@
 endef
-$(foreach l,base $(CPU_LEVELS),$(eval $(call cpu_level,$(l))))
+$(foreach l,portable $(CPU_LEVELS),$(eval $(call cpu_level,$(l))))
+# int8 sums are exact, and the few fp32 operations after them are to be the same at every level.
+$(foreach l,portable $(CPU_LEVELS),$(BUILD)/obj/kernels/$(l)/cpu/format_int8.o): \
+    private CPU_FLAGS += -ffp-contract=off
 $(BUILD)/obj/kernels/backend.o: ALL_CFLAGS += $(CPU_LEVELS:%=-DHAVE_CPU_%)
 
 # Stamps, rewritten only when what they hold changes.
 $(BUILD)/obj/commit.txt: STAMP = $(COMMIT)
-$(BUILD)/obj/flags.txt: STAMP = $(CC) $(ALL_CFLAGS) $(CPU_FLAGS) $(CPU_LEVELS)
+$(BUILD)/obj/flags.txt: STAMP = $(CC) $(ALL_CFLAGS) $(CPU_FLAGS) \
+    $(foreach l,$(CPU_LEVELS),$(l) $(CPU_FLAGS_$(l)))
 $(BUILD)/obj/commit.txt $(BUILD)/obj/flags.txt: FORCE
 	@mkdir -p $(@D)
 	@echo '$(STAMP)' | cmp -s - $@ || echo '$(STAMP)' > $@
@@ -108,10 +115,6 @@ test: $(if $(TEST_SH),tools $(HELPERS)) $(TEST_PROG) ## every test (T=word, SAN=
 
 style: ## budgets of the source: lengths of functions, files and lines
 	@tests/house/budgets .
-
-BENCHES := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench-*.c))
-bench: $(BENCHES) ## time the kernels on this machine (alone on it, please)
-	@for b in $(BENCHES); do echo "== $${b##*/}"; "$$b"; done
 
 bindir  := $(DESTDIR)$(PREFIX)/bin
 datadir := $(DESTDIR)$(PREFIX)/share/crossover

@@ -6,8 +6,10 @@ DESTDIR ?=
 SAN     ?=
 # STATIC=1: link jansson, PCRE2, utf8proc, libarchive... statically.
 STATIC  ?=
-# Processor levels of kernels/cpu, each compiled from the same source. Empty on other machines.
-CPU_LEVELS ?= $(if $(filter x86_64,$(shell uname -m)),v4 v3,)
+# Instruction sets of kernels/cpu beside the portable one, each compiled from the same source.
+CPU_LEVELS_x86_64  := avx512bf16 avx512 avx2
+CPU_LEVELS_aarch64 := neon
+CPU_LEVELS ?= $(CPU_LEVELS_$(shell uname -m))
 # Checkpoints; default is the embedded trio.
 LLADA ?= data/models/llada-demo
 LLAMA ?= data/models/llama-demo

@@ -6,9 +6,11 @@
 #include "kernels/train.h"
 #include "lib/base/mem.h"
 
-/* Tables of kernels/cpu, one per level; the Makefile says which were built. */
-extern const struct ops cpu_base_ops, cpu_v3_ops, cpu_v4_ops;
-extern const struct train_ops cpu_base_train, cpu_v3_train, cpu_v4_train;
+/* Tables of kernels/cpu, one per instruction set; the Makefile says which were built. */
+extern const struct ops cpu_avx512bf16_ops, cpu_avx512_ops, cpu_avx2_ops, cpu_neon_ops,
+    cpu_portable_ops;
+extern const struct train_ops cpu_avx512bf16_train, cpu_avx512_train, cpu_avx2_train,
+    cpu_neon_train, cpu_portable_train;
 
 struct level {
     const struct ops *ops;
@@ -16,29 +18,45 @@ struct level {
     int usable;
 };
 
+enum { LEVELS_MAX = 6 };
+
+#if defined HAVE_CPU_avx512 || defined HAVE_CPU_avx512bf16
+static int has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512cd");
+}
+#endif
+
 /* Best first; ended by an empty row. */
-static void levels(struct level out[4])
+static void levels(struct level out[LEVELS_MAX])
 {
     int n = 0;
-#ifdef HAVE_CPU_v4
-    out[n++] = (struct level){&cpu_v4_ops, &cpu_v4_train,
-                              __builtin_cpu_supports("avx512f") &&
-                                  __builtin_cpu_supports("avx512bw") &&
-                                  __builtin_cpu_supports("avx512dq") &&
-                                  __builtin_cpu_supports("avx512vl")};
+#ifdef HAVE_CPU_avx512bf16
+    out[n++] = (struct level){&cpu_avx512bf16_ops, &cpu_avx512bf16_train,
+                              has_avx512() && __builtin_cpu_supports("avx512bf16") &&
+                                  __builtin_cpu_supports("avx512vnni") &&
+                                  __builtin_cpu_supports("avx512vbmi")};
 #endif
-#ifdef HAVE_CPU_v3
-    out[n++] = (struct level){&cpu_v3_ops, &cpu_v3_train,
+#ifdef HAVE_CPU_avx512
+    out[n++] = (struct level){&cpu_avx512_ops, &cpu_avx512_train, has_avx512()};
+#endif
+#ifdef HAVE_CPU_avx2
+    out[n++] = (struct level){&cpu_avx2_ops, &cpu_avx2_train,
                               __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                                   __builtin_cpu_supports("bmi2")};
 #endif
-    out[n++] = (struct level){&cpu_base_ops, &cpu_base_train, 1};
+#ifdef HAVE_CPU_neon
+    out[n++] = (struct level){&cpu_neon_ops, &cpu_neon_train, 1};
+#endif
+    out[n++] = (struct level){&cpu_portable_ops, &cpu_portable_train, 1};
     out[n] = (struct level){0};
 }
 
 const struct ops *ops_cpu(const char *level)
 {
-    struct level all[4];
+    struct level all[LEVELS_MAX];
     levels(all);
     for (struct level *l = all; l->ops; l++)
         if (l->usable && (!level || !strcmp(level, l->ops->level)))
@@ -46,9 +64,19 @@ const struct ops *ops_cpu(const char *level)
     return NULL;
 }
 
+const struct ops *ops_cpu_at(size_t i)
+{
+    struct level all[LEVELS_MAX];
+    levels(all);
+    for (struct level *l = all; l->ops; l++)
+        if (l->usable && !i--)
+            return l->ops;
+    return NULL;
+}
+
 const struct train_ops *train_ops_of(const struct backend *b)
 {
-    struct level all[4];
+    struct level all[LEVELS_MAX];
     levels(all);
     for (struct level *l = all; l->ops; l++)
         if (l->ops == b->ops)
@@ -63,7 +91,8 @@ size_t memory_rounded(size_t bytes)
 
 size_t memory_pages(size_t allocated)
 {
-    return (allocated + 4095) / 4096 * 4096;
+    enum { HEADER = 64 }; /* kernels/host.c */
+    return (allocated + HEADER + 4095) / 4096 * 4096;
 }
 
 static void raise_peak(size_t now, size_t *peak)

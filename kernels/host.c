@@ -1,38 +1,78 @@
-/* host.c - blocks of host memory with a 64-byte header in front that keeps size and kind. */
+/* host.c - blocks of host memory with a 64-byte header in front that keeps size and kind.
+ *
+ * Large blocks come from the system by themselves, begin at a huge page and ask for huge pages.
+ * NUMA: a page lies where it is touched first, so the threads that will use a part touch it:
+ * weights when they are packed (pool_run gives a thread the same panels then and in products),
+ * the others here, so that no page fault falls into a timed pass.
+ */
 #include "kernels/host.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 struct header {
     size_t bytes;
     enum memory_kind kind;
 };
-enum { HEADER = 64 };
+enum { HEADER = 64, PAGE = 4096, LARGE = 1 << 20, HUGE_PAGE = 2 << 20 };
+
+/* What a large block of `bytes` takes from the system. */
+static size_t mapped(size_t bytes)
+{
+    return memory_pages(memory_rounded(bytes)); /* which counts the header */
+}
+
+/* Zero pages that begin at a multiple of HUGE_PAGE; NULL: the system has no more. */
+static unsigned char *map_large(size_t bytes)
+{
+    size_t n = mapped(bytes), wide = n + HUGE_PAGE;
+    if (wide < n)
+        return NULL;
+    unsigned char *p = mmap(NULL, wide, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    size_t before = -(uintptr_t)p % HUGE_PAGE;
+    if (before)
+        munmap(p, before);
+    munmap(p + before + n, HUGE_PAGE - before);
+    madvise(p + before, n, MADV_HUGEPAGE); /* a system without huge pages says no: fine */
+    return p + before;
+}
+
+static void touch(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    (void)worker;
+    for (size_t i = begin; i < end; i++)
+        ((volatile unsigned char *)ctx)[i * PAGE] = 0;
+}
+
+static unsigned char *take_block(struct backend *b, size_t bytes, enum memory_kind kind)
+{
+    size_t room = memory_rounded(bytes) + HEADER;
+    unsigned char *p;
+    if (bytes < LARGE) {
+        p = aligned_alloc(HEADER, room);
+        return p ? memset(p, 0, room) : NULL;
+    }
+    p = map_large(bytes);
+    if (p && kind != MEMORY_WEIGHTS)
+        pool_run(b->pool, mapped(bytes) / PAGE, HUGE_PAGE / PAGE, touch, p);
+    return p;
+}
 
 void *host_alloc(struct backend *b, size_t bytes, enum memory_kind kind)
 {
-    size_t room = memory_rounded(bytes);
-    if (room < bytes || room + HEADER < room || memory_take(&b->memory, bytes, kind))
+    if (memory_rounded(bytes) < bytes || mapped(bytes) < bytes ||
+        memory_take(&b->memory, bytes, kind))
         return NULL;
-    unsigned char *p = aligned_alloc(HEADER, room + HEADER);
+    unsigned char *p = take_block(b, bytes, kind);
     if (!p) {
         memory_give(&b->memory, bytes, kind);
         return NULL;
     }
-    memset(p, 0, room + HEADER);
     struct header h = {bytes, kind};
     memcpy(p, &h, sizeof h);
     return p + HEADER;
-}
-
-static void copy_rows(const struct mat_source *s, size_t first, size_t count, float *out)
-{
-    memcpy(out, (const float *)s->ctx + first * s->cols, count * s->cols * sizeof *out);
-}
-
-struct mat_source mat_floats(const float *w, size_t rows, size_t cols)
-{
-    return (struct mat_source){.rows = rows, .cols = cols, .floats = copy_rows, .ctx = w};
 }
 
 void host_free(struct backend *b, void *p)
@@ -43,5 +83,18 @@ void host_free(struct backend *b, void *p)
     struct header h;
     memcpy(&h, start, sizeof h);
     memory_give(&b->memory, h.bytes, h.kind);
-    free(start);
+    if (h.bytes < LARGE)
+        free(start);
+    else
+        munmap(start, mapped(h.bytes));
+}
+
+static void copy_rows(const struct mat_source *s, size_t first, size_t count, float *out)
+{
+    memcpy(out, (const float *)s->ctx + first * s->cols, count * s->cols * sizeof *out);
+}
+
+struct mat_source mat_floats(const float *w, size_t rows, size_t cols)
+{
+    return (struct mat_source){.rows = rows, .cols = cols, .floats = copy_rows, .ctx = w, .f32 = w};
 }

@@ -34,8 +34,8 @@ enum memory_kind { MEMORY_WEIGHTS, MEMORY_KV, MEMORY_ACTIVATIONS, MEMORY_KINDS }
 
 /* Bytes, now and at most since the last reset. Same words as torch: requested = asked for,
  * allocated = handed out after rounding, reserved = obtained from the system. Here each block comes
- * straight from the system, so reserved is allocated rounded up to pages. requested <= allocated <=
- * reserved. */
+ * straight from the system, with a header, so reserved is allocated and 64 rounded up to pages.
+ * requested <= allocated <= reserved. */
 struct memory {
     size_t requested, allocated, reserved;
     size_t requested_peak, allocated_peak, reserved_peak;
@@ -58,6 +58,7 @@ struct mat_source {
     /* out[count, cols] = rows first.. of the matrix. Called from several threads at once. */
     void (*floats)(const struct mat_source *s, size_t first, size_t count, float *out);
     const void *ctx;       /* of floats() */
+    const float *f32;      /* [rows, cols], or NULL */
     const uint16_t *bf16;  /* [rows, cols], or NULL */
     const struct codes *q; /* quantized values (kernels/quant.h), or NULL */
 };
@@ -128,7 +129,7 @@ struct head_row {
 
 struct ops {
     const char *name;  /* "ref", "cpu" */
-    const char *level; /* instruction set in use: "v4" (AVX-512), "v3" (AVX2), "base" */
+    const char *level; /* instruction set in use: "avx512bf16", "avx2"... (Makefile, CPU_LEVELS) */
 
     /* Memory of the back end, 64-byte aligned, cleared. NULL when the cap or the machine says no:
      * an ordinary answer, recorded as `oom`. */
@@ -138,6 +139,8 @@ struct ops {
     /* Packs a matrix as `dtype`. -1: no memory. */
     int (*mat_make)(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype);
     void (*mat_free)(struct backend *b, struct mat *m);
+    /* Bytes that mat_make asks for. */
+    size_t (*mat_bytes)(size_t rows, size_t cols, enum dtype dtype);
 
     /* y[T, D] = rows `token` of W. */
     void (*embed)(struct backend *b, float *y, const struct mat *w, const int32_t *token, size_t T);
@@ -181,7 +184,7 @@ struct ops {
      */
     void (*head)(struct backend *b, const struct mat *w, const float *x, const float *xu, size_t R,
                  const struct head_query *q, struct head_row *out, float *logits, float *work);
-    size_t (*head_work)(const struct backend *b, size_t R, size_t V);
+    size_t (*head_work)(const struct backend *b, size_t R, size_t D, size_t V);
     /* out[i, :] = x[row[i], :], rows of n floats. */
     void (*gather)(struct backend *b, float *out, const float *x, const int32_t *row, size_t R,
                    size_t n);
@@ -201,8 +204,10 @@ size_t memory_rounded(size_t bytes);   /* allocated for requested: multiple of 6
 size_t memory_pages(size_t allocated); /* reserved for allocated: multiple of 4096 */
 
 extern const struct ops ops_ref;
-/* The cpu table of a processor level ("v4", "v3", "base"), or of the best one when level is NULL.
+/* The cpu table of an instruction set (ops.level), or of the best one when level is NULL.
  * NULL: unknown, not built, or not for this processor. */
 const struct ops *ops_cpu(const char *level);
+/* The i-th table that this processor can run, best first; NULL beyond the last. */
+const struct ops *ops_cpu_at(size_t i);
 
 #endif

@@ -75,7 +75,8 @@ $(QUIET):
 short_of_memory = { [ $$$$? -eq 1 ] && ! grep -q '"kind": *"error"' $$@; }
 
 # The tools of a pipeline are all built before anything is timed.
-PIPE_TOOLS := prep-prompts gen-llada gen-llama measure score-ppl score-exact pareto plot report
+PIPE_TOOLS := prep-prompts gen-llada gen-llama measure score-ppl score-exact pareto compare plot \
+              report
 PIPE       := $(PIPE_TOOLS:%=$(BIN)/%) $(QUIET)
 
 # The code inside an expensive tool: its object and all that it may link, without the commit.

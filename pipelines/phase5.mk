@@ -1,5 +1,7 @@
 # phase5.mk - scale: batch size by output length, equal work for both; out of memory is a result.
+# With it what quantization costs and saves (memory.mk).
 SCALE := $(SCALES:%=$(R)/%/metrics.ndjson)
 
 .PHONY: phase5
-phase5: $(SCALE) $(foreach f,throughput memory ratio,$(R)/figures/$(f).svg) ## scale: batch, length
+phase5: $(SCALE) $(QUANT) \
+    $(foreach f,throughput memory ratio,$(R)/figures/$(f).svg) ## scale: batch, length, memory

@@ -26,7 +26,7 @@ FIGURE_FILES = $(foreach f,$(DRAWN),$(R)/figures/$(f).svg $(R)/figures/$(f).png)
 .PHONY: figures report phase6
 figures: $(FIGURE_FILES) ## only the figures (no models needed when records are there)
 
-TOLD = $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY) $(SCALE) $(LIKELIHOOD) \
+TOLD = $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY) $(SCALE) $(QUANT) $(LIKELIHOOD) \
        $(R)/aa/verdict.ndjson $(BASELINE)
 $(R)/report.html: $(TOLD) $(FIGURE_FILES) $(BIN)/report | $(QUIET)
 	$(call say,report $(@F))\

@@ -9,7 +9,7 @@ rm -f "$tree"/pipelines/{corpus,reference,models}.mk
 cp lib/base/version.c lib/base/opt.h "$tree/lib/base"
 cp tests/house/stand-in "$tree"
 echo 'int nothing(void); int nothing(void) { return 0; }' >"$tree/lib/base/nothing.c"
-tools='prep-prompts gen-llada gen-llama measure score-ppl score-exact pareto plot report'
+tools='prep-prompts gen-llada gen-llama measure score-ppl score-exact pareto compare plot report'
 for t in $tools; do
     cat >"$tree/tools/$t.c" <<'END'
 #include <unistd.h>

@@ -54,7 +54,7 @@ static const struct figure_row {
 
 /* Settings that every record of a configuration must share; copied into its metric records. */
 static const char *const settings[] = {
-    "model", "arch", "device", "level", "dtype", "quant", "threads", "batch", "temperature",
+    "model", "arch", "device", "isa", "dtype", "quant", "threads", "batch", "temperature",
     "weights_random", "steps", "gen_length", "block_length", "cfg_scale", "remasking", "unmask",
     "cache", "max_new", "top_k", "top_p", "ignore_eos"};
 enum { SETTINGS = sizeof settings / sizeof *settings };

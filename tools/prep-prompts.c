@@ -1,6 +1,6 @@
 /* prep-prompts - data sets in, prompt records out; or the schedule of a run.
  * Formats are defined in lib/io/dataset.h, the choice of prompts in choice.h, the schedule
- * in launch.h. */
+ * in runplan.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "lib/io/choice.h"
 #include "lib/io/dataset.h"
 #include "lib/io/hub.h"
-#include "lib/io/launch.h"
+#include "lib/io/runplan.h"
 #include "lib/io/rec.h"
 #include "lib/model/tokenizer.h"
 
@@ -27,7 +27,7 @@ struct args {
     int allow_fewer, skip_broken;
     int schedule;
     const char *systems, *steps, *gen_length, *block_length, *batch, *previous;
-    struct launch_plan plan;
+    struct runplan plan;
 };
 
 struct work {
@@ -261,7 +261,7 @@ static int run_schedule(const struct args *a, int argc, char **argv)
     struct err e = {0};
     struct rec_writer out;
     json_t *previous = a->previous ? read_previous(a->previous, &e) : json_array();
-    json_t *fresh = previous ? launch_schedule(&a->plan, previous, &e) : NULL;
+    json_t *fresh = previous ? runplan_schedule(&a->plan, previous, &e) : NULL;
     if (!fresh && a->previous)
         err_prefix(&e, "--previous");
     if (!fresh || rec_open(&out, &a->common, TOOL, argc, argv, NULL, &e))
@@ -317,9 +317,9 @@ static const char NOTES[] =
 
 #define HUGE_INT 9007199254740991.0
 
-static int parse_list(const char *text, struct launch_list *list)
+static int parse_list(const char *text, struct runplan_list *list)
 {
-    int n = opt_list(text, list->v, LAUNCH_LIST, 1, 1 << 30);
+    int n = opt_list(text, list->v, RUNPLAN_LIST, 1, 1 << 30);
     list->n = n > 0 ? (size_t)n : 0;
     return n > 0 ? 0 : -1;
 }
@@ -328,8 +328,8 @@ static void check_schedule(const struct tool *t, struct args *a)
 {
     static const char *const names[] = {"steps", "gen-length", "block-length", "batch"};
     const char *texts[] = {a->steps, a->gen_length, a->block_length, a->batch};
-    struct launch_plan *p = &a->plan;
-    struct launch_list *lists[] = {&p->steps, &p->gen_length, &p->block_length, &p->batch};
+    struct runplan *p = &a->plan;
+    struct runplan_list *lists[] = {&p->steps, &p->gen_length, &p->block_length, &p->batch};
     for (size_t i = 0; i < 4; i++)
         if (parse_list(texts[i], lists[i]))
             opt_usage(t, "--%s: expected positive integers with commas between, got '%s'",
@@ -341,7 +341,7 @@ static void check_schedule(const struct tool *t, struct args *a)
     p->seed = (uint64_t)a->common.seed;
     struct err e = {0};
     int diffusion = comma || !strcmp(p->systems[0], "llada");
-    if (diffusion && launch_check(p, &e))
+    if (diffusion && runplan_check(p, &e))
         opt_usage(t, "%s", e.text);
 }
 

@@ -188,6 +188,7 @@ static int tell(struct page *p, const struct args *a, const struct runset *s, st
     if (put_figures(p, a, e))
         return -1;
     story_tables(p, s);
+    story_comparisons(p, s);
     story_texts(p, s);
     put_caveats(p, s);
     page_heading(p, "What went wrong");
@@ -256,6 +257,7 @@ int main(int argc, char **argv)
     struct page page = {0};
     if (runset_load(&set, (const char *const *)argv + first, (size_t)(argc - first),
                     a.common.limit, &e) ||
+        (!set.records && !set.bad && err_set(&e, EXIT_BAD_DATA, "no records in the input")) ||
         tell(&page, &a, &set, &e) || write_pages(&a, &page, &e))
         err_die("report", &e);
     int code = set.bad ? EXIT_FAILED_RECORDS : EXIT_OK;

@@ -131,7 +131,7 @@ static int judge(struct scorer *s, const char *answer, const char *text, struct 
 static struct tally *find_tally(struct scorer *s, const json_t *r)
 {
     static const char *const keep[] = {"config", "model", "arch", "steps", "gen_length", "max_new",
-                                       "batch", "device"};
+                                       "batch", "device", "quant"};
     const char *config = rec_text(r, "config");
     const json_t *at = json_object_get(s->index, config);
     if (at)

@@ -14,8 +14,10 @@
 #include "lib/base/rng.h"
 #include "lib/io/rec.h"
 #include "lib/io/take.h"
+#include "lib/model/engine.h"
 #include "lib/model/given.h"
 #include "lib/model/likelihood.h"
+#include "lib/model/quantization.h"
 #include "lib/model/tokenizer.h"
 #include "lib/stat/bootstrap.h"
 #include "lib/stat/diversity.h"
@@ -25,9 +27,10 @@ enum { MAX_STEPS = 16, FIGURES = 4, DRAWS = 2000 };
 
 struct args {
     struct common common;
-    const char *model, *mode, *device, *dtype, *target, *steps;
-    int64_t samples, orders, threads, mem_cap, max_failed, step[MAX_STEPS];
-    int steps_n, check_finite;
+    struct engine engine;
+    const char *mode, *target, *steps;
+    int64_t samples, orders, max_failed, step[MAX_STEPS];
+    int steps_n;
 };
 
 /* What is kept of one scored text for the summary: nats, tokens, bytes, and the variety figures. */
@@ -114,7 +117,7 @@ static void set_rates(json_t *q, const struct score *v)
 static json_t *generation_about(const json_t *r)
 {
     static const char *const kept[] = {"config",     "model",   "arch",  "steps",
-                                       "gen_length", "max_new", "batch", "device"};
+                                       "gen_length", "max_new", "batch", "device", "quant"};
     json_t *o = json_object();
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (json_object_get(r, kept[i]))
@@ -231,9 +234,12 @@ static json_t *given_about(const struct scorer *s, int64_t steps, struct buf *co
         buf_format(config, " samples=%lld", (long long)s->a.samples);
     if (!strcmp(s->a.target, "reference"))
         buf_text(config, " target=reference");
+    if (strcmp(s->a.engine.quant, "none"))
+        buf_format(config, " quant=%s", s->a.engine.quant);
     int llada = s->checkpoint.config.arch == ARCH_LLADA;
-    json_t *o = json_pack("{s:s, s:s, s:s}", "config", config->data, "model",
-                          s->checkpoint.config.name, "arch", llada ? "llada" : "llama");
+    json_t *o = json_pack("{s:s, s:s, s:s, s:s}", "config", config->data, "model",
+                          s->checkpoint.config.name, "arch", llada ? "llada" : "llama", "quant",
+                          quant_names[s->network.quant]);
     if (!strcmp(mode, "kstep"))
         rec_set_int(o, "steps", steps);
     return o;
@@ -358,31 +364,32 @@ static int take(void *ctx, const json_t *r, struct err *e)
 static int load(struct scorer *s, struct err *e)
 {
     struct args *a = &s->a;
-    if (checkpoint_open(&s->checkpoint, a->model, (uint64_t)a->common.seed, e))
+    if (checkpoint_open(&s->checkpoint, a->engine.model, (uint64_t)a->common.seed, e))
         return -1;
     const struct config *c = &s->checkpoint.config;
     int ar = !strcmp(a->mode, "judge") || !strcmp(a->mode, "nll");
     if (ar != (c->arch == ARCH_LLAMA))
         return err_set(e, EXIT_BAD_DATA, "%s: --mode %s needs a %s checkpoint, this is %s (%s)",
-                       a->model, a->mode, ar ? "llama" : "llada", ar ? "llada" : "llama",
+                       a->engine.model, a->mode, ar ? "llama" : "llada", ar ? "llada" : "llama",
                        ar ? "try --mode elbo" : "try --mode nll");
-    if (a->check_finite && checkpoint_check_values(&s->checkpoint, e))
+    if (a->engine.check_finite && checkpoint_check_values(&s->checkpoint, e))
         return -1;
     if (checkpoint_tokenizer(&s->checkpoint, &s->tokenizer, e))
         return -1;
     if (!strcmp(a->mode, "judge") && !s->tokenizer && !c->synth)
-        return err_set(e, EXIT_BAD_DATA, "%s: a judge needs tokenizer.json", a->model);
-    s->backend = backend_open(a->device, NULL, (size_t)a->threads, (size_t)a->mem_cap);
-    if (!s->backend)
-        return err_set(e, EXIT_NO_DEVICE, "--device %s: no such usable device", a->device);
-    return network_load(&s->network, s->backend, &s->checkpoint, a->dtype, e);
+        return err_set(e, EXIT_BAD_DATA, "%s: a judge needs tokenizer.json", a->engine.model);
+    if (engine_open(&a->engine, &s->backend, e))
+        return -1;
+    return engine_load(&a->engine, &s->network, s->backend, &s->checkpoint, e);
 }
 
-static json_t *about_run(const struct scorer *s)
+static json_t *about_run(const struct scorer *s, struct err *e) /* NULL: a file is unreadable */
 {
-    return json_pack("{s:s, s:o, s:s?}", "mode", s->a.mode, "checkpoint",
-                     checkpoint_describe(&s->checkpoint), "tokenizer_sha256",
-                     s->tokenizer ? tokenizer_hash(s->tokenizer) : NULL);
+    json_t *checkpoint = checkpoint_describe(&s->checkpoint, e), *engine = json_object();
+    engine_describe(engine, &s->network);
+    return json_pack("{s:s, s:o, s:s?, s:o}", "mode", s->a.mode, "checkpoint", checkpoint,
+                     "tokenizer_sha256", s->tokenizer ? tokenizer_hash(s->tokenizer) : NULL,
+                     "backend", engine);
 }
 
 static void close_all(struct scorer *s)
@@ -433,8 +440,6 @@ static void check(struct scorer *s, int bad, const struct err *e)
 static void options(struct opt *o, struct args *a)
 {
     const struct opt table[] = {
-        {"model", 'm', OPT_TEXT, &a->model, .arg = "MODEL",
-         .help = "the model that scores (needed)"},
         {"mode", 0, OPT_CHOICE, &a->mode, .choices = "judge|nll|elbo|kstep",
          .help = "what is asked (judge)"},
         {"target", 0, OPT_CHOICE, &a->target, .choices = "text|reference",
@@ -444,17 +449,9 @@ static void options(struct opt *o, struct args *a)
         {"steps", 0, OPT_TEXT, &a->steps, .arg = "K[,K...]", .help = "kstep: step counts (16)"},
         {"orders", 0, OPT_INT, &a->orders, 1, 100000, .arg = "N",
          .help = "kstep: permutations a text (4)"},
-        {"device", 0, OPT_TEXT, &a->device, .arg = "auto|ref|cpu|cuda[:N]",
-         .help = "back end (auto)"},
-        {"dtype", 0, OPT_CHOICE, &a->dtype, .choices = "auto|f32|bf16",
-         .help = "matrices in memory (auto)"},
-        {"threads", 0, OPT_INT, &a->threads, 0, 1024, .arg = "N", .help = "threads (0: all)"},
-        {"mem-cap", 0, OPT_BYTES, &a->mem_cap, 0, 9e15, .arg = "BYTES",
-         .help = "memory at most (0: no cap)"},
-        {"check-finite", 0, OPT_FLAG, &a->check_finite,
-         .help = "refuse NaN, infinities, layers of zeros"},
         {"max-failed", 0, OPT_INT, &a->max_failed, 0, 1e15, .arg = "N",
          .help = "exit 0 with up to N failed records (0)"},
+        ENGINE_OPTIONS(a->engine),
         OPT_COMMON(a->common),
         {0}};
     memcpy(o, table, sizeof table);
@@ -462,16 +459,16 @@ static void options(struct opt *o, struct args *a)
 
 int main(int argc, char **argv)
 {
-    struct scorer s = {.a = {COMMON_DEFAULTS, .mode = "judge", .device = "auto", .dtype = "auto",
+    struct scorer s = {.a = {COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .mode = "judge",
                              .target = "text", .steps = "16", .samples = 128, .orders = 4}};
-    struct opt table[32];
+    struct opt table[48];
     options(table, &s.a);
     const struct tool tool = {"score-ppl", "texts or generations in, their probability out",
                               examples, notes, table};
     int first = opt_parse(&tool, argc, argv);
     s.a.steps_n = opt_list(s.a.steps, s.a.step, MAX_STEPS, 1, 65536);
-    if (!s.a.model || s.a.steps_n < 1)
-        opt_usage(&tool, s.a.model ? "--steps: expected up to 16 numbers from 1 to 65536"
+    if (!s.a.engine.model || s.a.steps_n < 1)
+        opt_usage(&tool, s.a.engine.model ? "--steps: expected up to 16 numbers from 1 to 65536"
                                    : "-m MODEL is needed");
     struct err e = {0};
     s.log = (struct log){tool.name, s.a.common.quiet ? 0 : 1 + s.a.common.verbose};
@@ -479,8 +476,8 @@ int main(int argc, char **argv)
     s.scored = json_object();
     const char *const *files = (const char *const *)argv + first;
     struct rec_reader *in = rec_read_open(files, (size_t)(argc - first), &e);
-    check(&s, !in || load(&s, &e), &e);
-    check(&s, rec_open(&s.out, &s.a.common, tool.name, argc, argv, about_run(&s), &e), &e);
+    json_t *about = in && !load(&s, &e) ? about_run(&s, &e) : NULL;
+    check(&s, !about || rec_open(&s.out, &s.a.common, tool.name, argc, argv, about, &e), &e);
     progress_start(&s.progress, &s.log, s.a.common.progress, "texts", s.a.common.limit);
     check(&s, take_all(&s.seen, in, &s.out, &s.log, s.a.common.limit, take, &s, &e), &e);
     progress_end(&s.progress);

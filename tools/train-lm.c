@@ -7,17 +7,19 @@
 
 #include "kernels/train.h"
 #include "lib/base/clock.h"
+#include "lib/base/hash.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
 #include "lib/base/rng.h"
 #include "lib/io/json.h"
 #include "lib/io/rec.h"
+#include "lib/model/engine.h"
 #include "lib/model/lesson.h"
 
 struct args {
     struct common common;
-    const char *arch, *out, *valid, *dtype, *init, *oversample;
+    const char *arch, *out, *valid, *dtype, *init, *oversample, *isa;
     int64_t vocab, width, layers, heads, kv_heads, ffn, context;
     int64_t steps, rows, min_len, max_len, threads, report, save, times;
     double rate, decay, clip, warmup, whole, cut;
@@ -73,7 +75,8 @@ static void options(struct opt *o, struct args *a)
         {"warmup", 0, OPT_REAL, &a->warmup, 0, 1e6, .arg = "N", .help = "warm-up steps (200)"},
         {"decay", 0, OPT_REAL, &a->decay, 0, 10, .arg = "R", .help = "weight decay (0.1)"},
         {"clip", 0, OPT_REAL, &a->clip, 1e-6, 1e6, .arg = "R", .help = "gradient norm limit (1)"},
-        {"threads", 0, OPT_INT, &a->threads, 0, 1024, .arg = "N", .help = "threads (0: all)"},
+        ISA_OPTION(a->isa),
+        THREADS_OPTION(a->threads),
         {"report", 0, OPT_INT, &a->report, 1, 1000000, .arg = "N", .help = "steps a record (50)"},
         {"save", 0, OPT_INT, &a->save, 1, 1000000, .arg = "N", .help = "steps a state (500)"},
         OPT_COMMON(a->common),
@@ -83,6 +86,7 @@ static void options(struct opt *o, struct args *a)
 
 struct run {
     const struct args *a;
+    const struct opt *options; /* the table that filled it */
     struct log log;
     struct config config;
     struct tokenizer *tokenizer;
@@ -120,7 +124,8 @@ static int read_lessons(struct run *r, const char *corpus, struct err *e)
     char **texts;
     size_t n;
     size_t unique;
-    if (lesson_texts(corpus, r->a->oversample, r->a->times, &texts, &n, &unique, e))
+    if (lesson_texts(corpus, r->a->common.limit, r->a->oversample, r->a->times, &texts, &n,
+                     &unique, e))
         return -1;
     log_note(&r->log, "%zu documents in %s, %zu with repeats", unique, corpus, n);
     const struct config *c = &r->config;
@@ -130,7 +135,7 @@ static int read_lessons(struct run *r, const char *corpus, struct err *e)
     bad = bad || lesson_make(&r->corpus, r->tokenizer, texts, n, bos, c->eos[0], c->mask, seed, e);
     lesson_texts_free(texts, n);
     if (!bad && r->a->valid) {
-        bad = lesson_texts(r->a->valid, NULL, 1, &texts, &n, &unique, e);
+        bad = lesson_texts(r->a->valid, 0, NULL, 1, &texts, &n, &unique, e);
         if (!bad) {
             bad = lesson_make(&r->valid, r->tokenizer, texts, n, bos, c->eos[0], c->mask, 1, e);
             lesson_texts_free(texts, n);
@@ -168,6 +173,64 @@ static int take_weights(struct run *r, struct err *e)
                           c->width, c->layers, c->heads, c->kv_heads, c->ffn, c->vocab);
 }
 
+/* SHA-256 of the weights that training begins with: drawn by the seed, or --init's. */
+static void hash_weights(const struct run *r, char hex[65])
+{
+    struct hash *h = hash_new();
+    for (size_t l = 0; l < r->config.layers; l++)
+        for (int k = 0; k < ROLE_COUNT; k++) {
+            size_t rows, cols;
+            role_shape(&r->config, (enum role)k, &rows, &cols);
+            hash_add(h, trainer_values(r->trainer, (enum role)k, l), rows * cols * sizeof(float));
+        }
+    hash_hex(h, hex);
+    hash_free(h);
+}
+
+/* Options that change neither the weights nor which of them comes next. */
+static int is_harmless(const struct opt *o)
+{
+    static const char *const names[] = {"out", "valid", "dtype", "threads", "report", "save",
+                                        "output", "run", "no-meta", "progress", "quiet", "verbose",
+                                        "init", "limit"}; /* the last two: the hashes tell */
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(o->name, names[i]))
+            return 1;
+    return o->type == OPT_HEADING;
+}
+
+static json_t *value_of(const struct opt *o)
+{
+    if (o->type == OPT_INT)
+        return json_integer((json_int_t)*(const int64_t *)o->to);
+    if (o->type == OPT_REAL)
+        return json_real(*(const double *)o->to);
+    if (o->type == OPT_FLAG)
+        return json_boolean(*(const int *)o->to);
+    const char *text = *(const char *const *)o->to;
+    return text ? json_string(text) : json_null();
+}
+
+/* What a state must agree in: every option that changes the result, by name, and hashes of what
+ * options only point to. */
+static json_t *note_of(const struct run *r)
+{
+    char hex[65];
+    json_t *note = json_object();
+    for (const struct opt *o = r->options; o->name; o++) {
+        char *name = mem_format("--%s", o->name);
+        if (!is_harmless(o))
+            json_object_set_new(note, name, value_of(o));
+        free(name);
+    }
+    lesson_hash(&r->corpus, hex);
+    json_object_set_new(note, "corpus", json_string(hex));
+    json_object_set_new(note, "tokenizer", json_string(tokenizer_hash(r->tokenizer)));
+    hash_weights(r, hex);
+    json_object_set_new(note, "first weights", json_string(hex));
+    return note;
+}
+
 static int start(struct run *r, const char *corpus, struct err *e)
 {
     const struct args *a = r->a;
@@ -186,11 +249,12 @@ static int start(struct run *r, const char *corpus, struct err *e)
                                 .pad = -1,
                                 .mask = -1,
                                 .eot = -1};
-    if (file_make_folder(a->out, e) || read_lessons(r, corpus, e))
+    const struct engine engine = {.device = "cpu", .isa = a->isa, .threads = a->threads};
+    if (engine_open(&engine, &r->backend, e) || file_make_folder(a->out, e) ||
+        file_lock_folder(a->out, e) < 0 || read_lessons(r, corpus, e))
         return -1;
     const char *slash = strrchr(a->out, '/');
     snprintf(r->config.name, sizeof r->config.name, "%.63s", slash ? slash + 1 : a->out);
-    r->backend = backend_open("cpu", NULL, (size_t)a->threads, 0);
     r->trainer = trainer_make(&r->config, r->backend,
                               rng_derive((uint64_t)a->common.seed, "weights"), (size_t)a->rows, e);
     if (!r->trainer || take_weights(r, e))
@@ -200,10 +264,28 @@ static int start(struct run *r, const char *corpus, struct err *e)
     r->batch.target = mem_zero(rows, sizeof *r->batch.target);
     r->batch.weight = mem_zero(rows, sizeof *r->batch.weight);
     r->state = mem_format("%s/train.state", a->out);
-    r->note = json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:s}", "arch", a->arch, "seed",
-                        (json_int_t)a->common.seed, "steps", (json_int_t)a->steps, "rows",
-                        (json_int_t)a->rows, "tokens", (json_int_t)r->corpus.all.n, "rate", a->rate,
-                        "tokenizer", tokenizer_hash(r->tokenizer));
+    r->note = note_of(r);
+    return 0;
+}
+
+/* -1 with the first setting in which a state differs from this command. */
+static int check_note(const struct run *r, const json_t *note, struct err *e)
+{
+    const char *key;
+    json_t *mine;
+    json_object_foreach(r->note, key, mine) {
+        const json_t *its = json_object_get(note, key);
+        if (its && json_equal(its, mine))
+            continue;
+        char *was = its ? json_dumps(its, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6)) : NULL;
+        char *now = json_dumps(mine, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+        err_set(e, EXIT_BAD_DATA, "%s: belongs to a training with other settings: %s expected %s, "
+                "got %s: give the same, or remove the file to begin anew", r->state, key,
+                was ? was : "nothing", now);
+        free(was);
+        free(now);
+        return -1;
+    }
     return 0;
 }
 
@@ -215,16 +297,11 @@ static int resume(struct run *r, struct err *e)
     json_t *note;
     if (trainer_restore(r->trainer, r->state, &note, e))
         return -1;
-    json_object_del(note, "step");
-    int same = json_equal(note, r->note);
+    int bad = check_note(r, note, e);
     json_decref(note);
-    if (!same)
-        return err_set(
-            e, EXIT_BAD_DATA,
-            "%s: belongs to a training with other settings or data: remove it to begin anew",
-            r->state);
-    log_note(&r->log, "going on after step %lld", (long long)trainer_step(r->trainer));
-    return 0;
+    if (!bad)
+        log_note(&r->log, "going on after step %lld", (long long)trainer_step(r->trainer));
+    return bad;
 }
 
 static void fill(const struct run *r, const struct lesson *l, int64_t step, struct train_batch *b)
@@ -355,6 +432,7 @@ int main(int argc, char **argv)
 {
     struct args a = {.common = COMMON_DEFAULTS,
                      .arch = "llada",
+                     .isa = "auto",
                      .dtype = "BF16",
                      .vocab = 1024,
                      .width = 256,
@@ -380,7 +458,8 @@ int main(int argc, char **argv)
                               examples, notes, table};
     int first = opt_parse(&tool, argc, argv);
     check(&tool, &a, argc - first);
-    struct run r = {.a = &a, .log = {tool.name, a.common.quiet ? 0 : 1 + a.common.verbose}};
+    struct run r = {.a = &a, .options = table,
+                    .log = {tool.name, a.common.quiet ? 0 : 1 + a.common.verbose}};
     struct err e = {0};
     if (start(&r, argv[first], &e) || resume(&r, &e) ||
         rec_open(&r.records, &a.common, tool.name, argc, argv, NULL, &e))

@@ -1,59 +1,106 @@
 /* attention.c - softmax(q k^T / sqrt(E)) v over a list of cache slots.
  *
- * One task owns one (sequence, key head). It copies that head's keys (transposed) and values out of
- * the cache once, into its worker's scratch, and then runs tiles of query rows through the product
- * kernel: scores, softmax, values. The scores of ROWS rows exist at a time, never the whole T x T.
+ * The rows of a sequence, times the G query heads that share a key head, are the queries of that
+ * key head: query i is row i / G, head i % G of the group. A panel is up to QUERIES of them. Keys
+ * come in chunks of CHUNK slots; a chunk is fetched once for BLOCK panels, keys turned so that one
+ * lane is one key:
+ *
+ *             E              chunk                   chunk              E
+ *           +---+          +-------+               +-------+          +---+
+ *   queries | q |  x   E   | keys  |   = scores,   |   p   | x  chunk | v |  =  y
+ *           +---+          +-------+               +-------+          +---+
+ *
+ * Chunks are counted from the start of the list. Each makes a part (maximum, sum, y) per query, and
+ * parts are merged in their order (online softmax). A key that a query may not see adds exact
+ * zeros. So a row's bits depend on the row and its list alone: not on the rows beside it, nor on
+ * whether the parts were computed one after another or by several threads.
  */
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/softmax.h"
-#include "kernels/cpu/tile.h"
-#include "kernels/host.h"
+#include "kernels/cpu/fetch.h"
+#include "kernels/cpu/transpose.h"
 
-enum { ROWS = 4 * TILE_ROWS };
+/* A product's tile is ROWS x 2 registers, or for few queries FEW x WIDE. QUERIES is a multiple of
+ * LANES. A row of scores is a line longer than a chunk: else rows fight for the same cache sets. */
+enum {
+    CHUNK = 256,
+    BLOCK = 8,
+    QUERIES = 32,
+    ROWS = LANES == 16 ? 8 : 4,
+    FEW = 4,
+    WIDE = KEYS / LANES,
+    STRIDE = CHUNK + LINE
+};
 
-static size_t padded(size_t n) { return (n + PANEL - 1) / PANEL * PANEL; }
+/* The result of one panel over some keys: max[QUERIES], sum[QUERIES], y[QUERIES, E']. */
+struct part {
+    float *max, *y;
+    double *sum;
+};
 
-/* Floats of scratch for one worker: keys [E, S'], values [S, E'], scores [ROWS, S']. */
-static size_t worker_floats(size_t slots, size_t E)
+struct panel {
+    size_t count;        /* queries */
+    size_t at[QUERIES];  /* where each begins in q and y */
+    int32_t *last;       /* [QUERIES] the last position that each query may see */
+    int32_t least, most; /* of last */
+    uint32_t *q;         /* [QUERIES, words of E], scaled */
+    struct part all;
+};
+
+/* A worker's memory. */
+struct scratch {
+    struct panel panels[BLOCK];
+    uint32_t *keys;   /* [CHUNK / KEYS, words of E, KEYS] */
+    uint32_t *values; /* [CHUNK, E'], or pairs */
+    float *scores;    /* [QUERIES, STRIDE], and then the probabilities in its place */
+    struct part part;
+};
+
+static size_t part_floats(size_t E) { return (wide(E) + 3) * QUERIES; }
+static size_t panel_floats(size_t E) { return (E + 1) * QUERIES + part_floats(E); }
+static size_t chunks_of(size_t slots) { return (slots + CHUNK - 1) / CHUNK; }
+
+static size_t worker_floats(size_t E)
 {
-    return E * padded(slots) + slots * padded(E) + (size_t)ROWS * padded(slots) + 64;
+    return BLOCK * panel_floats(E) + part_floats(E) + CHUNK * (E + wide(E)) + QUERIES * STRIDE;
+}
+
+/* Keys are split over threads when there are fewer than two tasks a thread, of few queries. */
+static size_t split_floats(size_t threads, size_t slots, size_t E)
+{
+    return threads > 1 ? 2 * threads * chunks_of(slots) * part_floats(E) : 0;
 }
 
 size_t CPU(attention_work)(const struct backend *b, size_t max_rows, size_t max_slots,
                            size_t head_dim, size_t group)
 {
     (void)max_rows, (void)group;
-    return pool_threads(b->pool) * worker_floats(max_slots, head_dim);
+    size_t threads = pool_threads(b->pool);
+    return threads * worker_floats(head_dim) + split_floats(threads, max_slots, head_dim);
 }
 
-struct scratch {
-    float *keys, *values, *scores;
-    size_t S; /* padded number of slots: the row stride of keys and scores */
-};
-
-static float cached(const struct attn *a, const void *cache, size_t i)
+static struct part part_at(float *p)
 {
-    return a->kv_dtype == DTYPE_F32 ? ((const float *)cache)[i]
-                                    : bf16_float(((const uint16_t *)cache)[i]);
+    return (struct part){.sum = (double *)(void *)p, .max = p + 2 * QUERIES, .y = p + 3 * QUERIES};
 }
 
-static void fetch(const struct attn *a, const struct attn_seq *s, size_t kh,
-                  const struct scratch *w)
+static struct scratch scratch_at(float *p, size_t E)
 {
-    size_t E = a->head_dim, stride = a->kv_heads * E, Ep = padded(E);
-    for (size_t j = 0; j < w->S; j++) {
-        size_t at = j < s->n_slots ? (size_t)s->slots[j] * stride + kh * E : 0;
-        for (size_t e = 0; e < E; e++)
-            w->keys[e * w->S + j] = j < s->n_slots ? cached(a, a->k, at + e) : 0;
+    struct scratch w;
+    for (size_t i = 0; i < BLOCK; i++, p += panel_floats(E)) {
+        w.panels[i].all = part_at(p);
+        w.panels[i].last = (int32_t *)(void *)(p + part_floats(E));
+        w.panels[i].q = (uint32_t *)(void *)(p + part_floats(E) + QUERIES);
     }
-    for (size_t j = 0; j < s->n_slots; j++) {
-        for (size_t e = 0; e < E; e++)
-            w->values[j * Ep + e] = cached(a, a->v, (size_t)s->slots[j] * stride + kh * E + e);
-        memset(w->values + j * Ep + E, 0, (Ep - E) * sizeof(float));
-    }
+    w.part = part_at(p);
+    w.scores = p + part_floats(E);
+    w.values = (uint32_t *)(void *)(w.scores + QUERIES * STRIDE);
+    w.keys = w.values + CHUNK * wide(E);
+    return w;
 }
+
+/* ---- queries ---- */
 
 /* The last position that a row at `pos` may see. */
 static int32_t last_seen(const struct attn *a, int32_t pos)
@@ -66,66 +113,354 @@ static int32_t last_seen(const struct attn *a, int32_t pos)
     return (pos / block + 1) * block - 1;
 }
 
-static void mask_row(const struct attn *a, const struct attn_seq *s, int32_t pos, float *scores)
+/* One query, scaled, as words. */
+static void pack_query(const struct side *d, const float *q, uint32_t *out)
 {
-    int32_t last = last_seen(a, pos);
-    if (last == INT32_MAX)
-        return;
-    for (size_t j = 0; j < s->n_slots; j++)
-        scores[j] = s->slot_pos[j] <= last ? scores[j] : -INFINITY;
+    const size_t E = d->a->head_dim;
+    float scale = (float)(1 / sqrt((double)E));
+    for (size_t e = 0; e < E; e += LANES) {
+        size_t n = E - e < LANES ? E - e : LANES;
+        vec x = (vec)load_words(q, E * sizeof *q, e) * scale;
+        if (d->pairs) {
+            uint16_t half[LANES];
+            vech y = bf16_narrow(x);
+            memcpy(half, &y, sizeof half);
+            memcpy((char *)out + 2 * e, half, up(2 * n, sizeof *out));
+        } else {
+            float whole[LANES];
+            put(whole, x);
+            memcpy(out + e, whole, n * sizeof *out);
+        }
+    }
 }
 
-static void attend(const struct attn *a, const struct attn_seq *s, size_t h,
-                   const struct scratch *w)
+/* Idle queries, up to a whole tile, are zeros; nobody reads what they give. */
+static void pack_panel(const struct side *d, struct panel *p, size_t first, size_t count)
 {
-    size_t E = a->head_dim, HE = a->heads * E, n = s->n_slots;
-    float scale = (float)(1 / sqrt((double)E));
-    for (size_t r = 0; r < s->rows; r += ROWS) {
-        size_t rows = s->rows - r < ROWS ? s->rows - r : ROWS, row = s->row_begin + r;
-        CPU(product)
-        (rows, w->S, E, a->q + row * HE + h * E, HE, 1, w->keys, w->S, w->scores, w->S, 0);
-        for (size_t i = 0; i < rows; i++) {
-            mask_row(a, s, a->pos[row + i], w->scores + i * w->S);
-            softmax_row(w->scores + i * w->S, n, scale);
+    const struct attn *a = d->a;
+    size_t words = words_of(a->head_dim, d->pairs);
+    size_t row = d->s->row_begin + first / d->group, head = first % d->group;
+    p->count = count;
+    p->least = INT32_MAX;
+    p->most = INT32_MIN;
+    for (size_t i = 0; i < count; i++) {
+        p->at[i] = (row * a->heads + d->kh * d->group + head) * a->head_dim;
+        pack_query(d, a->q + p->at[i], p->q + i * words);
+        p->last[i] = last_seen(a, a->pos[row]);
+        p->least = p->last[i] < p->least ? p->last[i] : p->least;
+        p->most = p->last[i] > p->most ? p->last[i] : p->most;
+        head = head + 1 < d->group ? head + 1 : 0;
+        row += head == 0;
+    }
+    memset(p->q + count * words, 0, (QUERIES - count) * words * sizeof *p->q);
+}
+
+/* ---- one panel, one chunk ---- */
+
+/* out[rows, regs * LANES] = a[rows, K] m[K, regs * LANES], rows lda, ldm, ldo words apart. */
+INLINE void tile(const int rows, const int regs, const int pairs, float *out, size_t ldo,
+                 const uint32_t *a, size_t lda, const uint32_t *m, size_t ldm, size_t K)
+{
+    vec sum[ROWS * WIDE];
+    for (int i = 0; i < rows * regs; i++)
+        sum[i] = (vec){0};
+    for (size_t k = 0; k < K; k++) {
+        for (int r = 0; r < rows; r++) {
+            uint32_t word;
+            memcpy(&word, a + (size_t)r * lda + k, sizeof word);
+            vecu x = splat_bits(word);
+            for (int g = 0; g < regs; g++) {
+                vecu y = load_bits(m + g * LANES);
+                vec *s = &sum[r * regs + g];
+                *s = pairs ? dot_bf16(*s, x, y) : *s + (vec)x * (vec)y;
+            }
         }
-        CPU(product)
-        (rows, E, n, w->scores, w->S, 1, w->values, padded(E), a->y + row * HE + h * E, HE, 0);
+        m += ldm;
+    }
+    for (int r = 0; r < rows; r++)
+        for (int g = 0; g < regs; g++)
+            put(out + (size_t)r * ldo + g * LANES, sum[r * regs + g]);
+}
+
+/* out[rows, cols] = a[rows, K] m[K, cols] by tiles: whole ones, so both have idle rows or columns.
+ * Few rows take wide tiles when the columns allow it. */
+INLINE void product(const int pairs, size_t rows, size_t cols, size_t K, float *out, size_t ldo,
+                    const uint32_t *a, size_t lda, const uint32_t *m, size_t ldm)
+{
+    if (rows <= FEW && cols % KEYS == 0) {
+        for (size_t c = 0; c < cols; c += KEYS)
+            tile(FEW, WIDE, pairs, out + c, ldo, a, lda, m + c, ldm, K);
+        return;
+    }
+    for (size_t c = 0; c < cols; c += 2 * LANES)
+        for (size_t r = 0; r < rows; r += ROWS)
+            tile(ROWS, 2, pairs, out + r * ldo + c, ldo, a + r * lda, lda, m + c, ldm, K);
+}
+
+/* The largest score, or the sum, of LANES rows, from those of their lanes. */
+INLINE vec row_largest(vecu v[LANES])
+{
+    transpose(v);
+    vec most = (vec)v[0];
+    for (int i = 1; i < LANES; i++)
+        most = vmax((vec)v[i], most);
+    return most;
+}
+
+INLINE void row_sums(vecu v[LANES], double *out)
+{
+    transpose(v);
+    vecd sum = {0};
+    for (int i = 0; i < LANES; i++)
+        sum += __builtin_convertvector((vec)v[i], vecd);
+    memcpy(out, &sum, sizeof sum);
+}
+
+/* Scores of keys that the query may not see become -inf. */
+static void hide(float *scores, const int32_t *slot_pos, size_t n, int32_t last)
+{
+    size_t j = 0;
+    for (; j + LANES <= n; j += LANES) {
+        veci seen = (veci)load_bits(slot_pos + j) <= last;
+        put(scores + j, pick(seen, load(scores + j), splat(-INFINITY)));
+    }
+    for (; j < n; j++)
+        scores[j] = slot_pos[j] <= last ? scores[j] : -INFINITY;
+}
+
+/* LANES rows of scores[n] (n a multiple of LANES) to probabilities e^(s - max), in place, as words.
+ * `rows` of them count. A lane is summed in float, the lanes in double. */
+INLINE void probabilities(const int pairs, float *scores, size_t rows, size_t n, float *max,
+                          double *sum)
+{
+    vecu v[LANES];
+    for (size_t r = 0; r < LANES; r++) {
+        vec most = splat(-INFINITY);
+        for (size_t j = 0; r < rows && j < n; j += LANES)
+            most = vmax(load(scores + r * STRIDE + j), most);
+        v[r] = (vecu)most;
+    }
+    put(max, row_largest(v));
+    for (size_t r = 0; r < LANES; r++) {
+        float *s = scores + r * STRIDE, base = max[r] == -INFINITY ? 0 : max[r];
+        vec total = {0};
+        for (size_t j = 0; r < rows && j < n; j += LANES) {
+            vec p = vexp(load(s + j) - base);
+            vech half = bf16_narrow(p);
+            total += p;
+            if (pairs)
+                memcpy(s + j / 2, &half, sizeof half);
+            else
+                put(s + j, p);
+        }
+        v[r] = (vecu)total;
+    }
+    row_sums(v, sum);
+}
+
+/* The part that the first n keys of a chunk make of panel p. */
+INLINE void panel_part(const int pairs, const struct side *d, const struct panel *p,
+                       const uint32_t *keys, const struct words *values, const int32_t *slot_pos,
+                       size_t n, int hidden, float *scores, const struct part *part)
+{
+    size_t E = d->a->head_dim, words = words_of(E, pairs), whole = up(n, LANES);
+    for (size_t j = 0; j < n; j += KEYS)
+        product(pairs, p->count, KEYS, words, scores + j, STRIDE, p->q, words,
+                keys + j * words, KEYS);
+    for (size_t i = 0; i < p->count; i++) {
+        if (hidden)
+            hide(scores + i * STRIDE, slot_pos, n, p->last[i]);
+        for (size_t j = n; j < whole; j++)
+            scores[i * STRIDE + j] = -INFINITY;
+    }
+    for (size_t i = 0; i < p->count; i += LANES)
+        probabilities(pairs, scores + i * STRIDE, p->count - i, whole, part->max + i,
+                      part->sum + i);
+    product(pairs, p->count, wide(E), pairs ? (n + 1) / 2 : n, part->y, wide(E),
+            (const uint32_t *)(const void *)scores, STRIDE, values->at, values->row);
+}
+
+static void run_part(const struct side *d, const struct panel *p, const uint32_t *keys,
+                     const struct words *values, const int32_t *slot_pos, size_t n, int hidden,
+                     float *scores, const struct part *part)
+{
+    if (BF16_DOT && d->pairs)
+        panel_part(1, d, p, keys, values, slot_pos, n, hidden, scores, part);
+    else
+        panel_part(0, d, p, keys, values, slot_pos, n, hidden, scores, part);
+}
+
+static void part_clear(const struct part *p, size_t E)
+{
+    for (size_t i = 0; i < QUERIES; i++) {
+        p->max[i] = -INFINITY;
+        p->sum[i] = 0;
+    }
+    memset(p->y, 0, QUERIES * wide(E) * sizeof *p->y);
+}
+
+/* all += part, `rows` queries. One that saw no key on a side takes all from the other. */
+static __attribute__((noinline)) void merge(const struct part *all, const struct part *part,
+                                            size_t rows, size_t E)
+{
+    float keep[QUERIES], take[QUERIES];
+    for (size_t i = 0; i < QUERIES; i += LANES) {
+        vec was = load(all->max + i), is = load(part->max + i), max = vmax(is, was);
+        vec base = pick(max == -INFINITY, splat(0), max);
+        put(keep + i, vexp(was - base));
+        put(take + i, vexp(is - base));
+        put(all->max + i, max);
+    }
+    for (size_t i = 0; i < rows; i++) {
+        all->sum[i] = all->sum[i] * keep[i] + part->sum[i] * take[i];
+        float *y = all->y + i * wide(E), *z = part->y + i * wide(E);
+        for (size_t e = 0; e < wide(E); e += LANES)
+            put(y + e, load(y + e) * keep[i] + load(z + e) * take[i]);
+    }
+}
+
+/* y = the panel's result; zeros where no key was seen. */
+static void finish(const struct side *d, const struct panel *p)
+{
+    size_t E = d->a->head_dim;
+    for (size_t i = 0; i < p->count; i++) {
+        float *y = d->a->y + p->at[i], *z = p->all.y + i * wide(E);
+        float inverse = p->all.sum[i] == 0 ? 0 : (float)(1 / p->all.sum[i]);
+        size_t e = 0;
+        for (; e + LANES <= E; e += LANES)
+            put(y + e, load(z + e) * inverse);
+        for (; e < E; e++)
+            y[e] = z[e] * inverse;
+    }
+}
+
+/* ---- chunks and tasks ---- */
+
+/* Keys first.. of the list for all panels; parts are merged, or left in `into`. */
+static void run_chunk(const struct side *d, struct scratch *w, size_t panels, size_t first,
+                      const struct part *into)
+{
+    size_t n = d->s->n_slots - first < CHUNK ? d->s->n_slots - first : CHUNK;
+    size_t E = d->a->head_dim;
+    const int32_t *slot_pos = d->s->slot_pos + first;
+    int32_t least = INT32_MAX, most = INT32_MIN;
+    for (size_t j = 0; j < n; j++) {
+        least = slot_pos[j] < least ? slot_pos[j] : least;
+        most = slot_pos[j] > most ? slot_pos[j] : most;
+    }
+    struct words values = {0};
+    for (size_t i = 0; i < panels; i++) {
+        const struct panel *p = &w->panels[i];
+        const struct part *part = into ? into : &w->part;
+        if (p->most < least) {
+            if (into)
+                part_clear(into, E);
+            continue;
+        }
+        if (!values.at) {
+            CPU(fetch_keys)(d, first, n, w->keys);
+            values = CPU(fetch_values)(d, first, n, w->values);
+        }
+        size_t seen = n;
+        while (slot_pos[seen - 1] > p->most)
+            seen--;
+        run_part(d, p, w->keys, &values, slot_pos, seen, most > p->least, w->scores, part);
+        if (!into)
+            merge(&p->all, part, p->count, E);
     }
 }
 
 struct job {
     const struct attn *a;
-    float *work;
-    size_t worker_size;
+    float *work, *parts;
+    size_t blocks; /* of BLOCK panels, of the sequence that has most rows */
+    size_t chunks; /* of the longest list, when split by keys */
 };
 
-static void heads_part(void *ctx, size_t begin, size_t end, size_t worker)
+static struct side side_of(const struct attn *a, size_t i)
 {
-    const struct job *job = ctx;
-    const struct attn *a = job->a;
-    size_t group = a->heads / a->kv_heads;
+    return (struct side){.a = a,
+                         .s = &a->seqs[i / a->kv_heads],
+                         .kh = i % a->kv_heads,
+                         .group = a->heads / a->kv_heads,
+                         .pairs = BF16_DOT && a->half};
+}
+
+static size_t pack_block(const struct side *d, struct scratch *w, size_t block)
+{
+    size_t queries = d->s->rows * d->group, panels = 0;
+    for (size_t q = block * BLOCK * QUERIES; q < queries && panels < BLOCK; q += QUERIES)
+        pack_panel(d, &w->panels[panels++], q, queries - q < QUERIES ? queries - q : QUERIES);
+    return panels;
+}
+
+/* One task: a block of panels of one sequence and key head, all keys. */
+static void blocks_part(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    const struct job *j = ctx;
+    size_t E = j->a->head_dim;
+    struct scratch w = scratch_at(j->work + worker * worker_floats(E), E);
     for (size_t i = begin; i < end; i++) {
-        const struct attn_seq *s = &a->seqs[i / a->kv_heads];
-        size_t kh = i % a->kv_heads, S = padded(s->n_slots);
-        float *base = job->work + worker * job->worker_size;
-        struct scratch w = {.keys = base, .S = S};
-        w.scores = base + a->head_dim * S;
-        w.values = w.scores + (size_t)ROWS * S;
-        fetch(a, s, kh, &w);
-        for (size_t h = kh * group; h < (kh + 1) * group; h++)
-            attend(a, s, h, &w);
+        struct side d = side_of(j->a, i / j->blocks);
+        size_t panels = pack_block(&d, &w, i % j->blocks);
+        for (size_t p = 0; p < panels; p++)
+            part_clear(&w.panels[p].all, E);
+        for (size_t first = 0; panels && first < d.s->n_slots; first += CHUNK)
+            run_chunk(&d, &w, panels, first, NULL);
+        for (size_t p = 0; p < panels; p++)
+            finish(&d, &w.panels[p]);
+    }
+}
+
+/* One task: one panel, one chunk of keys; its part is kept. */
+static void keys_part(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    const struct job *j = ctx;
+    size_t E = j->a->head_dim;
+    struct scratch w = scratch_at(j->work + worker * worker_floats(E), E);
+    for (size_t i = begin; i < end; i++) {
+        struct side d = side_of(j->a, i / j->chunks);
+        size_t first = i % j->chunks * CHUNK;
+        struct part part = part_at(j->parts + i * part_floats(E));
+        if (first < d.s->n_slots && pack_block(&d, &w, 0))
+            run_chunk(&d, &w, 1, first, &part);
+    }
+}
+
+static void merge_parts(const struct job *j, size_t sides)
+{
+    size_t E = j->a->head_dim;
+    struct scratch w = scratch_at(j->work, E);
+    for (size_t i = 0; i < sides; i++) {
+        struct side d = side_of(j->a, i);
+        if (!pack_block(&d, &w, 0))
+            continue;
+        part_clear(&w.panels[0].all, E);
+        for (size_t c = 0; c < chunks_of(d.s->n_slots); c++) {
+            struct part part = part_at(j->parts + (i * j->chunks + c) * part_floats(E));
+            merge(&w.panels[0].all, &part, w.panels[0].count, E);
+        }
+        finish(&d, &w.panels[0]);
     }
 }
 
 void CPU(attention)(struct backend *b, const struct attn *a, float *work)
 {
-    size_t most = 1, pairs = 1, tasks = a->n_seqs * a->kv_heads;
+    size_t group = a->heads / a->kv_heads, E = a->head_dim, rows = 0, slots = 0, pairs = 0;
+    size_t threads = pool_threads(b->pool), sides = a->n_seqs * a->kv_heads;
     for (size_t s = 0; s < a->n_seqs; s++) {
-        most = a->seqs[s].n_slots > most ? a->seqs[s].n_slots : most;
+        rows = a->seqs[s].rows > rows ? a->seqs[s].rows : rows;
+        slots = a->seqs[s].n_slots > slots ? a->seqs[s].n_slots : slots;
         pairs += a->seqs[s].rows * a->seqs[s].n_slots;
     }
+    struct job j = {.a = a, .work = work, .parts = work + threads * worker_floats(E)};
+    j.blocks = (rows * group + BLOCK * QUERIES - 1) / (BLOCK * QUERIES);
+    j.chunks = chunks_of(slots);
+    int split = rows * group <= QUERIES && sides < 2 * threads && sides % threads && j.chunks > 1;
+    size_t tasks = sides * (split ? j.chunks : j.blocks);
     /* below 64k products a part costs less than waking a thread for it */
-    size_t products = 2 * pairs * a->heads * a->head_dim / (tasks ? tasks : 1);
-    struct job job = {a, work, worker_floats(most, a->head_dim)};
-    pool_run(b->pool, tasks, 65536 / (products + 1) + 1, heads_part, &job);
+    size_t products = 2 * pairs * a->heads * E / (tasks ? tasks : 1);
+    pool_run(b->pool, tasks, 65536 / (products + 1) + 1, split ? keys_part : blocks_part, &j);
+    if (split)
+        merge_parts(&j, sides);
 }

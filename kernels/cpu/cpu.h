@@ -7,6 +7,7 @@
 #include "kernels/ops.h"
 #include "kernels/train.h"
 
+size_t CPU(mat_bytes)(size_t rows, size_t cols, enum dtype dtype);
 int CPU(mat_make)(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype);
 void CPU(mat_refill)(struct backend *b, struct mat *m, const float *w);
 void CPU(mat_free)(struct backend *b, struct mat *m);
@@ -16,10 +17,14 @@ void CPU(matmul)(struct backend *b, const struct product *p, size_t n, const flo
 void CPU(gated)(struct backend *b, float *y, const float *x, const struct mat *gate,
                 const struct mat *up, size_t T, void *work);
 size_t CPU(matmul_work)(const struct backend *b, size_t T, size_t K, size_t N);
-/* y[T, n] (row stride ldy) = columns first..first+n of x W^T, on the calling thread; `first` is a
- * multiple of PANEL. */
-void CPU(matmul_part)(float *y, size_t ldy, const float *x, const struct mat *w, size_t T,
-                      size_t first, size_t n);
+/* The same in two steps, on the calling thread: rows are packed once for many parts of a matrix.
+ * packed: packed_bytes(...), 64-byte aligned; x must stay where it is until the last product. */
+size_t CPU(packed_bytes)(const struct mat *w, size_t T);
+void CPU(pack_rows)(void *packed, const float *x, const struct mat *w, size_t T);
+/* y[T, n] (row stride ldy) = columns first..first+n of x W^T; `first` is a multiple of PANEL. T is
+ * that of pack_rows. */
+void CPU(packed_product)(float *y, size_t ldy, void *packed, const struct mat *w, size_t T,
+                         size_t first, size_t n);
 void CPU(gemm)(struct backend *b, size_t M, size_t N, size_t K, const float *a, size_t a_row,
                size_t a_k, const float *m, size_t ldm, float *c, size_t ldc, int add);
 
@@ -40,7 +45,7 @@ size_t CPU(attention_work)(const struct backend *b, size_t max_rows, size_t max_
                            size_t head_dim, size_t group);
 void CPU(head)(struct backend *b, const struct mat *w, const float *x, const float *xu, size_t R,
                const struct head_query *q, struct head_row *out, float *logits, float *work);
-size_t CPU(head_work)(const struct backend *b, size_t R, size_t V);
+size_t CPU(head_work)(const struct backend *b, size_t R, size_t D, size_t V);
 
 extern const struct ops CPU(ops);
 extern const struct train_ops CPU(train);

@@ -9,10 +9,13 @@
 #include <stdlib.h>
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/noise.h"
 #include "kernels/cpu/softmax.h"
 #include "lib/base/rng.h"
 
-enum { CHUNK = 1024, ROWS = 4 * TILE_ROWS };
+enum { CHUNK = 1024, ROWS = 10 * TILE_ROWS, GROUP = 4 };
+
+static size_t up(size_t n, size_t m) { return (n + m - 1) / m * m; }
 
 struct part {
     double score, sum, weighted, target; /* best noisy score; sum e^(l-max); sum e^(l-max)(l-max) */
@@ -28,54 +31,132 @@ struct head_job {
     float *logits;
     struct part *parts; /* [R, chunks] */
     float *tiles;       /* per worker: [2, ROWS, CHUNK] */
+    char *x_packed, *xu_packed;
 };
 
-size_t CPU(head_work)(const struct backend *b, size_t R, size_t V)
+/* Floats of all workers' tiles. */
+static size_t tile_floats(const struct backend *b)
+{
+    return pool_threads(b->pool) * 2 * ROWS * CHUNK;
+}
+
+/* Work: tiles, packed x, packed xu, parts. */
+size_t CPU(head_work)(const struct backend *b, size_t R, size_t D, size_t V)
 {
     size_t chunks = (V + CHUNK - 1) / CHUNK;
     size_t parts = R * chunks * sizeof(struct part) / sizeof(float) + 64;
-    return parts + pool_threads(b->pool) * 2 * ROWS * CHUNK;
+    return tile_floats(b) + 2 * CPU(matmul_work)(b, R, D, V) / sizeof(float) + parts;
 }
 
-static int32_t find(const float *l, size_t n, float value, int32_t except)
+/* The lowest id whose logit is `value`; -1: none. From the end, so that the lowest stays. */
+static int32_t find(const float *l, size_t n, float value)
 {
-    for (size_t v = 0; v < n; v++)
-        if (l[v] == value && (int32_t)v != except)
-            return (int32_t)v;
+    static const uint32_t lanes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    vecu id = splat_bits(INT32_MAX), lane = load_bits(lanes);
+    for (size_t v = up(n, LANES); v > 0; v -= LANES)
+        id = pick_bits(load(l + v - LANES) == value, lane + (uint32_t)(v - LANES), id);
+    uint32_t least = INT32_MAX;
+    for (int i = 0; i < LANES; i++)
+        least = id[i] < least ? id[i] : least;
+    return least < n ? (int32_t)least : -1;
+}
+
+static int32_t find_after(const float *l, size_t n, float value, int32_t after)
+{
+    for (int32_t v = after + 1; v < (int32_t)n; v++)
+        if (l[v] == value)
+            return v;
     return -1;
 }
 
-/* The two best logits, lowest id first among equals; ids are relative to the chunk. */
-static void top_two(const float *l, size_t n, struct part *p)
+/* The two largest so far, lane by lane, and NaN where a value was not finite. */
+struct top {
+    vec one, two, finite;
+};
+
+INLINE void top_add(struct top *t, vec x)
 {
-    float one = -INFINITY, two = -INFINITY;
-    vec m1 = splat(-INFINITY), m2 = m1;
-    size_t v = 0;
-    for (; v + LANES <= n; v += LANES) {
-        vec x = load(l + v);
-        m2 = vmax(m2, pick(x > m1, m1, x));
-        m1 = vmax(x, m1);
+    t->two = vmax(vmin(x, t->one), t->two);
+    t->one = vmax(x, t->one);
+    t->finite += x - x;
+}
+
+/* The two best logits; returns 1 when one is not finite. */
+static int top_two(const float *l, size_t n, struct part *p)
+{
+    vec low = splat(-INFINITY);
+    struct top t[2] = {{low, low, {0}}, {low, low, {0}}};
+    size_t v = 0, k = 4 * LANES;
+    for (; v + 2 * LANES <= n; v += 2 * LANES) {
+        top_add(&t[0], load(l + v));
+        top_add(&t[1], load(l + v + LANES));
     }
-    float left[2 * LANES + LANES];
-    put(left, m1);
-    put(left + LANES, m2);
-    size_t k = 2 * LANES;
-    for (; v < n; v++)
+    float left[6 * LANES];
+    put(left, t[0].one);
+    put(left + LANES, t[0].two);
+    put(left + 2 * LANES, t[1].one);
+    put(left + 3 * LANES, t[1].two);
+    int bad = !(sum_lanes(__builtin_convertvector(t[0].finite + t[1].finite, vecd)) == 0);
+    for (; v < n; v++) {
         left[k++] = l[v];
+        bad |= !isfinite(l[v]);
+    }
+    float one = -INFINITY, two = -INFINITY;
     for (size_t i = 0; i < k; i++) {
         two = left[i] > one ? one : left[i] > two ? left[i] : two;
         one = left[i] > one ? left[i] : one;
     }
     p->best = one;
     p->next = two;
-    p->best_id = find(l, n, one, -1);
-    p->next_id = n > 1 ? find(l, n, two, p->best_id) : -1;
+    return bad;
 }
 
-static double gumbel(const struct head_query *q, size_t r, size_t v)
+/* Lowest ids first among equals; ids are relative to the chunk. */
+static void top_ids(const float *l, size_t n, struct part *p)
 {
-    double u = rng_unit(rng_at(q->seed, q->keys[r], v)) + 0x1p-54; /* never 0 */
-    return -log(-log(u));
+    p->best_id = find(l, n, p->best);
+    p->next_id =
+        p->next == p->best ? find_after(l, n, p->next, p->best_id) : find(l, n, p->next);
+}
+
+static double noisy(const struct head_query *q, size_t r, size_t id, float logit)
+{
+    double u = rng_unit(rng_at(q->seed, q->keys[r], id)) + 0x1p-54; /* never 0 */
+    return logit + q->temperature * -log(-log(u));
+}
+
+/* Takes id v when its noisy score is better, or as good and the id lower. */
+static void race(const struct head_query *q, size_t r, size_t first, const float *l, size_t v,
+                 struct part *p)
+{
+    if (l[v] == -INFINITY)
+        return;
+    double score = noisy(q, r, first + v, l[v]);
+    if (p->id < 0 || score > p->score || (score == p->score && (int32_t)v < p->id)) {
+        p->score = score;
+        p->id = (int32_t)v;
+    }
+}
+
+/* The best noisy score of a chunk. The best logit runs first: few others can still beat it. */
+static void race_all(const struct head_query *q, size_t r, size_t first, const float *l, size_t n,
+                     struct part *p)
+{
+    race(q, r, first, l, (size_t)p->best_id, p);
+    struct bar bar = bar_at(p->score, q->temperature);
+    size_t v = 0;
+    for (; v + LANES <= n; v += LANES) {
+        vecu bits = rng_lanes(q->seed, q->keys[r], (uint32_t)(first + v));
+        veci may = may_win(&bar, load(l + v), bits);
+        if (!any_of(may))
+            continue;
+        for (size_t i = 0; i < LANES; i++)
+            if (may[i])
+                race(q, r, first, l, v + i, p);
+        bar = bar_at(p->score, q->temperature);
+    }
+    for (; v < n; v++)
+        race(q, r, first, l, v, p);
 }
 
 /* The chosen id: the best logit, or the best noisy score at a temperature. */
@@ -84,61 +165,46 @@ static void choose(const struct head_query *q, size_t r, size_t first, const flo
 {
     p->id = p->best == -INFINITY ? -1 : p->best_id;
     p->score = p->best;
-    if (q->temperature > 0) {
+    if (q->temperature > 0 && p->id >= 0) {
         p->id = -1;
-        p->score = -INFINITY;
-        for (size_t v = 0; v < n; v++) {
-            if (l[v] == -INFINITY)
-                continue;
-            double score = l[v] + q->temperature * gumbel(q, r, first + v);
-            if (p->id < 0 || score > p->score) {
-                p->score = score;
-                p->id = (int32_t)v;
-            }
-        }
+        race_all(q, r, first, l, n, p);
     }
     p->chosen = p->id < 0 ? -INFINITY : l[p->id];
 }
 
-/* Sums for the softmax over what is not quiet; the tail of l up to LANES is scratch. */
+/* Sums for the softmax over what is not quiet, relative to p->max; l is -inf to a multiple of
+ * GROUP vectors. A group is summed in float, the groups in double. */
 static void sums(const float *l, size_t n, struct part *p)
 {
-    p->max = max_of(l, n);
     p->sum = p->weighted = 0;
     if (p->max == -INFINITY)
         return;
     vecd sum = {0}, weighted = {0};
-    for (size_t v = 0; v < n; v += LANES) {
-        vec d = load(l + v) - p->max, e = vexp(d);
-        sum += __builtin_convertvector(e, vecd);
-        /* where e is 0, d may be -inf: 0 * d would be NaN */
-        weighted += __builtin_convertvector(e * pick(e > 0.0f, d, splat(0.0f)), vecd);
+    for (size_t v = 0; v < n; v += GROUP * LANES) {
+        vec few = {0}, heavy = {0};
+        for (size_t g = 0; g < GROUP * LANES; g += LANES) {
+            /* not below where e^d is 0: there d may be -inf, and 0 * d would be NaN */
+            vec d = vmax(splat(-100), load(l + v + g) - p->max), e = vexp(d);
+            few += e;
+            heavy += e * d;
+        }
+        sum += __builtin_convertvector(few, vecd);
+        weighted += __builtin_convertvector(heavy, vecd);
     }
     p->sum = sum_lanes(sum);
     p->weighted = sum_lanes(weighted);
 }
 
-static int not_finite(const float *l, size_t n)
+/* Sets listed ids of the chunk to -inf. Returns how many there were. */
+static size_t silence(float *l, size_t first, size_t n, const int32_t *ids, size_t count)
 {
-    veci bad = {0};
-    size_t v = 0;
-    for (; v + LANES <= n; v += LANES) {
-        vec d = load(l + v);
-        bad |= ~(d - d == 0.0f);
-    }
-    int any = 0;
-    for (int i = 0; i < LANES; i++)
-        any |= bad[i] != 0;
-    for (; v < n; v++)
-        any |= !isfinite(l[v]);
-    return any;
-}
-
-static void silence(float *l, size_t first, size_t n, const int32_t *ids, size_t count)
-{
+    size_t found = 0;
     for (size_t i = 0; i < count; i++)
-        if ((size_t)ids[i] >= first && (size_t)ids[i] < first + n)
+        if ((size_t)ids[i] >= first && (size_t)ids[i] < first + n) {
             l[(size_t)ids[i] - first] = -INFINITY;
+            found++;
+        }
+    return found;
 }
 
 static void reduce(const struct head_job *j, size_t r, size_t chunk, float *l, size_t n)
@@ -146,15 +212,19 @@ static void reduce(const struct head_job *j, size_t r, size_t chunk, float *l, s
     const struct head_query *q = j->q;
     struct part *p = &j->parts[r * j->chunks + chunk];
     size_t first = chunk * CHUNK;
-    *p = (struct part){.bad = not_finite(l, n), .target = -INFINITY};
-    silence(l, first, n, q->ban, q->n_ban);
+    *p = (struct part){.target = -INFINITY};
+    for (size_t v = n; v % (GROUP * LANES); v++)
+        l[v] = -INFINITY;
+    p->bad = top_two(l, n, p); /* before the bans: a banned NaN is as bad */
+    if (silence(l, first, n, q->ban, q->n_ban))
+        top_two(l, n, p);
     if (j->logits)
         memcpy(j->logits + r * j->w->rows + first, l, n * sizeof *l);
-    top_two(l, n, p);
+    top_ids(l, n, p);
     choose(q, r, first, l, n, p);
-    silence(l, first, n, q->quiet, q->n_quiet);
-    for (size_t v = n; v % LANES; v++)
-        l[v] = -INFINITY;
+    p->max = p->best;
+    if (silence(l, first, n, q->quiet, q->n_quiet))
+        p->max = max_of(l, n);
     sums(l, n, p);
     if (q->target && (size_t)q->target[r] >= first && (size_t)q->target[r] < first + n)
         p->target = l[(size_t)q->target[r] - first];
@@ -165,18 +235,37 @@ static void reduce(const struct head_job *j, size_t r, size_t chunk, float *l, s
     p->next_id += p->next_id < 0 ? 0 : (int32_t)first;
 }
 
+/* l = u + (1 + scale) (c - u), with c in l. */
+static void guide_row(float *l, const float *u, float scale, size_t n)
+{
+    for (size_t v = 0; v < n; v++)
+        l[v] = u[v] + scale * (l[v] - u[v]);
+}
+
+/* Where the rows from r0 on, a multiple of ROWS, lie in packed x. */
+static char *packed_at(const struct head_job *j, char *packed, size_t r0)
+{
+    return packed + CPU(packed_bytes)(j->w, r0);
+}
+
+static void pack_x(const struct head_job *j, char *packed, const float *x)
+{
+    for (size_t r = 0; r < j->R; r += ROWS)
+        CPU(pack_rows)(packed_at(j, packed, r), x + r * j->w->cols, j->w,
+                       j->R - r < ROWS ? j->R - r : ROWS);
+}
+
 static void chunk_rows(const struct head_job *j, size_t chunk, float *tile, size_t r0, size_t rows)
 {
-    size_t first = chunk * CHUNK, D = j->w->cols;
+    size_t first = chunk * CHUNK;
     size_t n = j->w->rows - first < CHUNK ? j->w->rows - first : CHUNK;
     float *guide = tile + ROWS * CHUNK;
-    CPU(matmul_part)(tile, CHUNK, j->x + r0 * D, j->w, rows, first, n);
+    CPU(packed_product)(tile, CHUNK, packed_at(j, j->x_packed, r0), j->w, rows, first, n);
     if (j->xu) {
         float scale = (float)(1 + j->q->cfg_scale);
-        CPU(matmul_part)(guide, CHUNK, j->xu + r0 * D, j->w, rows, first, n);
-        for (size_t i = 0; i < rows * CHUNK; i++)
-            if (i % CHUNK < n)
-                tile[i] = guide[i] + scale * (tile[i] - guide[i]);
+        CPU(packed_product)(guide, CHUNK, packed_at(j, j->xu_packed, r0), j->w, rows, first, n);
+        for (size_t r = 0; r < rows; r++)
+            guide_row(tile + r * CHUNK, guide + r * CHUNK, scale, n);
     }
     for (size_t r = 0; r < rows; r++)
         reduce(j, r0 + r, chunk, tile + r * CHUNK, n);
@@ -256,7 +345,13 @@ void CPU(head)(struct backend *b, const struct mat *w, const float *x, const flo
                          .logits = logits,
                          .chunks = (w->rows + CHUNK - 1) / CHUNK,
                          .tiles = work};
-    j.parts = (struct part *)(void *)(work + pool_threads(b->pool) * 2 * ROWS * CHUNK);
+    size_t packed = CPU(packed_bytes)(w, R);
+    j.x_packed = (char *)(work + tile_floats(b));
+    j.xu_packed = j.x_packed + packed;
+    j.parts = (struct part *)(void *)(j.xu_packed + packed);
+    pack_x(&j, j.x_packed, x);
+    if (xu)
+        pack_x(&j, j.xu_packed, xu);
     pool_run(b->pool, j.chunks, 1, chunk_part, &j);
     for (size_t r = 0; r < R; r++)
         merge(&j, r, &out[r]);

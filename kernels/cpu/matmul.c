@@ -1,221 +1,186 @@
-/* matmul.c - matrix products: packed weights for inference, strided operands for training.
+/* matmul.c - matrix products: rows of activations by packed weights (format.h).
  *
- * A weight matrix W[N, K] is packed once into panels: panel p holds outputs p*PANEL.. as
- * [K][PANEL], zero-padded at the end, so a tile reads it as one stream. Work is split over rows
- * when there are many, else over panels; either way one thread owns an output from its first
- * product to its last.
+ *              panels of W0 | of W1 | of W2
+ *             +----+----+----+----+----+--
+ *    blocks 0 |  0 |  3 |  6 |  9 | 12 |         T rows are cut in equal blocks of <= TILE_ROWS,
+ *    of x   1 |  1 |  4 |  7 | 10 | 13 | ...     packed once; a cell is one tile, and one thread
+ *           2 |  2 |  5 |  8 | 11 | 14 |         owns a run of cells in the order of their numbers,
+ *             +----+----+----+----+----+--       so a panel stays in its cache for all blocks.
+ *
+ * Few rows: a thread reads its own part of the weights as one stream. Many rows: a panel and a
+ * block come from the caches, and the tile runs at the speed of the arithmetic. A cell's numbers do
+ * not depend on who computes it.
  */
-#include <stdlib.h>
-
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/tile.h"
-#include "kernels/host.h"
-#include "lib/base/mem.h"
+#include "kernels/cpu/format.h"
+
+struct call {
+    const struct format *format;
+    const struct product *products;
+    const struct mat *up; /* products[0] is its gate; or NULL */
+    const float *x;
+    char *blocks;
+    size_t T, K, n_blocks, block_bytes, panel_bytes;
+};
 
 static size_t panels(size_t n) { return (n + PANEL - 1) / PANEL; }
 
-struct pack {
-    struct mat *m;
-    const float *w;
-};
+static struct call call_of(const struct mat *w, const float *x, size_t T, void *work)
+{
+    const struct format *f = CPU(format_of)(w->dtype);
+    return (struct call){.format = f,
+                         .x = x,
+                         .blocks = work,
+                         .T = T,
+                         .K = w->cols,
+                         .n_blocks = (T + TILE_ROWS - 1) / TILE_ROWS,
+                         .block_bytes = f->block_bytes(w->cols),
+                         .panel_bytes = f->panel_bytes(w->cols)};
+}
 
-static void pack_panels(void *ctx, size_t begin, size_t end, size_t worker)
+/* First row of a block: blocks differ by at most one row. */
+static size_t row_of(const struct call *c, size_t block) { return c->T * block / c->n_blocks; }
+
+static void pack_blocks(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    struct pack *p = ctx;
-    size_t N = p->m->rows, K = p->m->cols;
-    for (size_t panel = begin; panel < end; panel++)
-        for (size_t j = 0; j < PANEL && panel * PANEL + j < N; j++) {
-            const float *row = p->w + (panel * PANEL + j) * K;
-            size_t at = panel * K * PANEL + j;
-            for (size_t k = 0; k < K; k++)
-                if (p->m->dtype == DTYPE_BF16)
-                    ((uint16_t *)p->m->data)[at + k * PANEL] = bf16_of(row[k]);
-                else
-                    ((float *)p->m->data)[at + k * PANEL] = row[k];
-        }
-}
-
-int CPU(mat_make)(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype)
-{
-    size_t bytes = panels(s->rows) * PANEL * s->cols * (dtype == DTYPE_BF16 ? 2 : 4);
-    void *data = host_alloc(b, bytes, MEMORY_WEIGHTS);
-    if (!data)
-        return -1;
-    *m = (struct mat){data, dtype, s->rows, s->cols};
-    float *w = mem_alloc(s->rows * s->cols * sizeof *w);
-    s->floats(s, 0, s->rows, w);
-    CPU(mat_refill)(b, m, w);
-    free(w);
-    return 0;
-}
-
-void CPU(mat_refill)(struct backend *b, struct mat *m, const float *w)
-{
-    struct pack p = {m, w};
-    pool_run(b->pool, panels(m->rows), 1, pack_panels, &p);
-}
-
-void CPU(mat_free)(struct backend *b, struct mat *m)
-{
-    host_free(b, m->data);
-    m->data = NULL;
-}
-
-void CPU(embed)(struct backend *b, float *y, const struct mat *w, const int32_t *token, size_t T)
-{
-    (void)b;
-    size_t K = w->cols;
-    for (size_t t = 0; t < T; t++) {
-        size_t row = (size_t)token[t], at = row / PANEL * K * PANEL + row % PANEL;
-        for (size_t k = 0; k < K; k++)
-            y[t * K + k] = w->dtype == DTYPE_BF16
-                               ? bf16_float(((const uint16_t *)w->data)[at + k * PANEL])
-                               : ((const float *)w->data)[at + k * PANEL];
+    const struct call *c = ctx;
+    for (size_t i = begin; i < end; i++) {
+        size_t row = row_of(c, i);
+        c->format->pack_rows(c->blocks + i * c->block_bytes, c->x + row * c->K, c->K,
+                             row_of(c, i + 1) - row, c->K);
     }
 }
 
-struct matmul {
-    float *y;
-    const float *x;
-    const struct mat *w;
-    size_t T, ldy;
-    int add;
-};
+INLINE vec silu(vec x) { return x / (1.0f + vexp(-x)); }
 
-/* Rows r0..r1 of columns p0..p1 (panels). */
-static void multiply(const struct matmul *m, size_t r0, size_t r1, size_t p0, size_t p1)
+/* y[n] (+)= sums[n] */
+static void store_row(float *y, const float *sums, size_t n, int add)
 {
-    const struct mat *w = m->w;
-    size_t K = w->cols, N = w->rows;
-    int half = w->dtype == DTYPE_BF16;
-    size_t bytes = half ? 2 : 4;
-    for (size_t p = p0; p < p1; p++) {
-        size_t cols = N - p * PANEL < PANEL ? N - p * PANEL : PANEL;
-        struct tile t = {.a_row = K,
-                         .a_k = 1,
-                         .m_k = PANEL,
-                         .K = K,
-                         .ldc = m->ldy,
-                         .cols = cols,
-                         .add = m->add,
-                         .m = (const char *)w->data + p * K * PANEL * bytes};
-        for (size_t r = r0; r < r1; r += TILE_ROWS) {
-            t.a = m->x + r * K;
-            t.c = m->y + r * m->ldy + p * PANEL;
-            tile_run(r1 - r < TILE_ROWS ? r1 - r : TILE_ROWS, half, &t);
-        }
+    size_t j = 0;
+    for (; j + LANES <= n; j += LANES)
+        put(y + j, add ? load(y + j) + load(sums + j) : load(sums + j));
+    for (; j < n; j++)
+        y[j] = add ? y[j] + sums[j] : sums[j];
+}
+
+/* What the tile (panel, block) fetches ahead. One block, or so many that the weights hardly count:
+ * a little further down the stream. Else its share of the next panel, so that memory works while
+ * the later blocks meet a panel that is already near. */
+static struct ahead next_of(const struct call *c, const char *panel, size_t block)
+{
+    enum { DISTANCE = 8192, FEW = 8 };
+    if (c->n_blocks == 1 || c->n_blocks > FEW)
+        return (struct ahead){panel + DISTANCE, c->panel_bytes};
+    size_t share = c->panel_bytes / c->n_blocks;
+    return (struct ahead){panel + c->panel_bytes + block * share, share};
+}
+
+static void multiply(float *sums, const struct call *c, const struct mat *w, size_t panel,
+                     size_t block)
+{
+    const char *data = (const char *)w->data + panel * c->panel_bytes;
+    size_t rows = row_of(c, block + 1) - row_of(c, block);
+    c->format->tile(sums, c->blocks + block * c->block_bytes, rows, data, c->K,
+                    next_of(c, data, block));
+}
+
+static void one_tile(const struct call *c, const struct product *p, size_t panel, size_t block)
+{
+    _Alignas(64) float sums[TILE_ROWS * PANEL], up[TILE_ROWS * PANEL];
+    size_t row = row_of(c, block), rows = row_of(c, block + 1) - row, N = p->w->rows;
+    size_t first = panel * PANEL, cols = N - first < PANEL ? N - first : PANEL;
+    multiply(sums, c, p->w, panel, block);
+    if (c->up) {
+        multiply(up, c, c->up, panel, block);
+        for (size_t j = 0; j < rows * PANEL; j += LANES)
+            put(sums + j, silu(load(sums + j)) * load(up + j));
+    }
+    for (size_t i = 0; i < rows; i++)
+        store_row(p->y + (row + i) * N + first, sums + i * PANEL, cols, p->add);
+}
+
+static void tiles(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    (void)worker;
+    const struct call *c = ctx;
+    for (size_t i = begin; i < end; i++) {
+        const struct product *p = c->products;
+        size_t panel = i / c->n_blocks;
+        for (; panel >= panels(p->w->rows); p++)
+            panel -= panels(p->w->rows);
+        one_tile(c, p, panel, i % c->n_blocks);
     }
 }
 
-static void multiply_rows(void *ctx, size_t begin, size_t end, size_t worker)
-{
-    (void)worker;
-    const struct matmul *m = ctx;
-    multiply(m, begin, end, 0, panels(m->w->rows));
-}
+/* Below this many operations a part costs less than waking a thread for it. */
+enum { WORTH_A_THREAD = 65536 };
 
-static void multiply_panels(void *ctx, size_t begin, size_t end, size_t worker)
-{
-    (void)worker;
-    const struct matmul *m = ctx;
-    multiply(m, 0, m->T, begin, end);
-}
+static size_t grain_of(size_t operations) { return WORTH_A_THREAD / (operations + 1) + 1; }
 
-static void matmul_one(struct backend *b, float *y, const float *x, const struct mat *w, size_t T,
-                       int add)
+static void run(struct backend *b, struct call *c, size_t all_panels)
 {
-    struct matmul m = {y, x, w, T, w->rows, add};
-    /* below 64k products a part costs less than waking a thread for it */
-    size_t grain = 65536 / (T * w->cols * PANEL + 1) + 1;
-    if (T >= 4 * TILE_ROWS * pool_threads(b->pool))
-        pool_run(b->pool, T, TILE_ROWS, multiply_rows, &m);
-    else
-        pool_run(b->pool, panels(w->rows), grain, multiply_panels, &m);
+    size_t rows = c->T / c->n_blocks;
+    pool_run(b->pool, c->n_blocks, grain_of(rows * c->K), pack_blocks, c);
+    pool_run(b->pool, all_panels * c->n_blocks, grain_of(rows * c->K * PANEL), tiles, c);
 }
 
 void CPU(matmul)(struct backend *b, const struct product *p, size_t n, const float *x, size_t T,
                  void *work)
 {
-    (void)work;
+    struct call c = call_of(p[0].w, x, T, work);
+    size_t all = 0;
+    c.products = p;
     for (size_t i = 0; i < n; i++)
-        matmul_one(b, p[i].y, x, p[i].w, T, p[i].add);
-}
-
-size_t CPU(matmul_work)(const struct backend *b, size_t T, size_t K, size_t N)
-{
-    (void)b, (void)K;
-    return T * N * sizeof(float);
+        all += panels(p[i].w->rows);
+    if (T)
+        run(b, &c, all);
 }
 
 void CPU(gated)(struct backend *b, float *y, const float *x, const struct mat *gate,
                 const struct mat *up, size_t T, void *work)
 {
-    matmul_one(b, y, x, gate, T, 0);
-    matmul_one(b, work, x, up, T, 0);
-    CPU(swiglu)(b, y, y, work, T * gate->rows);
+    struct product p = {gate, y, 0};
+    struct call c = call_of(gate, x, T, work);
+    c.products = &p;
+    c.up = up;
+    if (T)
+        run(b, &c, panels(gate->rows));
 }
 
-void CPU(matmul_part)(float *y, size_t ldy, const float *x, const struct mat *w, size_t T,
-                      size_t first, size_t n)
+size_t CPU(matmul_work)(const struct backend *b, size_t T, size_t K, size_t N)
 {
-    struct matmul m = {y - first, x, w, T, ldy, 0};
-    multiply(&m, 0, T, first / PANEL, panels(first + n));
-}
-
-void CPU(product)(size_t M, size_t N, size_t K, const float *a, size_t a_row, size_t a_k,
-                  const float *m, size_t m_k, float *c, size_t ldc, int add)
-{
-    struct tile t = {.a_row = a_row, .a_k = a_k, .m_k = m_k, .K = K, .ldc = ldc, .add = add};
-    for (size_t j = 0; j < N; j += PANEL) {
-        t.m = m + j;
-        t.cols = N - j < PANEL ? N - j : PANEL;
-        for (size_t i = 0; i < M; i += TILE_ROWS) {
-            t.a = a + i * a_row;
-            t.c = c + i * ldc + j;
-            tile_run(M - i < TILE_ROWS ? M - i : TILE_ROWS, 0, &t);
-        }
+    (void)b, (void)N;
+    size_t most = 0;
+    for (int d = DTYPE_F32; d <= DTYPE_NF4; d++) {
+        const struct format *f = CPU(format_of)((enum dtype)d);
+        size_t bytes = f ? f->block_bytes(K) : 0;
+        most = bytes > most ? bytes : most;
     }
+    return (T + TILE_ROWS - 1) / TILE_ROWS * most;
 }
 
-struct gemm {
-    size_t M, N, K;
-    const float *a;
-    size_t a_row, a_k;
-    const float *m;
-    size_t ldm;
-    float *c;
-    size_t ldc;
-    int add;
-};
-
-/* Columns beyond the last whole panel: plain loops, since m must not be read past its rows. */
-static void edge(const struct gemm *g, size_t i0, size_t i1, size_t j0)
+size_t CPU(packed_bytes)(const struct mat *w, size_t T)
 {
-    for (size_t i = i0; i < i1; i++)
-        for (size_t j = j0; j < g->N; j++) {
-            float sum = 0;
-            for (size_t k = 0; k < g->K; k++)
-                sum += g->a[i * g->a_row + k * g->a_k] * g->m[k * g->ldm + j];
-            float *c = &g->c[i * g->ldc + j];
-            *c = g->add ? *c + sum : sum;
+    return (T + TILE_ROWS - 1) / TILE_ROWS * CPU(format_of)(w->dtype)->block_bytes(w->cols);
+}
+
+void CPU(pack_rows)(void *packed, const float *x, const struct mat *w, size_t T)
+{
+    struct call c = call_of(w, x, T, packed);
+    pack_blocks(&c, 0, c.n_blocks, 0);
+}
+
+void CPU(packed_product)(float *y, size_t ldy, void *packed, const struct mat *w, size_t T,
+                         size_t first, size_t n)
+{
+    struct call c = call_of(w, NULL, T, packed);
+    _Alignas(64) float sums[TILE_ROWS * PANEL];
+    for (size_t j = 0; j < n; j += PANEL)
+        for (size_t i = 0; i < c.n_blocks; i++) {
+            multiply(sums, &c, w, (first + j) / PANEL, i);
+            for (size_t row = row_of(&c, i), r = row; r < row_of(&c, i + 1); r++)
+                store_row(y + r * ldy + j, sums + (r - row) * PANEL, n - j < PANEL ? n - j : PANEL,
+                          0);
         }
-}
-
-static void gemm_rows(void *ctx, size_t begin, size_t end, size_t worker)
-{
-    (void)worker;
-    const struct gemm *g = ctx;
-    size_t whole = g->N / PANEL * PANEL;
-    CPU(product)
-    (end - begin, whole, g->K, g->a + begin * g->a_row, g->a_row, g->a_k, g->m, g->ldm,
-     g->c + begin * g->ldc, g->ldc, g->add);
-    edge(g, begin, end, whole);
-}
-
-void CPU(gemm)(struct backend *b, size_t M, size_t N, size_t K, const float *a, size_t a_row,
-               size_t a_k, const float *m, size_t ldm, float *c, size_t ldc, int add)
-{
-    struct gemm g = {M, N, K, a, a_row, a_k, m, ldm, c, ldc, add};
-    pool_run(b->pool, M, TILE_ROWS, gemm_rows, &g);
 }

@@ -11,6 +11,7 @@ const struct ops CPU(ops) = {
     .alloc = host_alloc,
     .free = host_free,
     .mat_make = CPU(mat_make),
+    .mat_bytes = CPU(mat_bytes),
     .mat_free = CPU(mat_free),
     .embed = CPU(embed),
     .rmsnorm = CPU(rmsnorm),

@@ -4,6 +4,12 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/host.h"
 
+/* Below this many operations a part costs less than waking a thread for it. */
+enum { WORTH_A_THREAD = 65536 };
+
+/* Rows of one part, of so many operations each. */
+static size_t grain(size_t operations) { return WORTH_A_THREAD / (operations + 1) + 1; }
+
 /* One loop over rows, split over the pool. */
 struct rows {
     float *y;
@@ -34,8 +40,12 @@ static void rmsnorm_rows(void *ctx, size_t begin, size_t end, size_t worker)
     for (size_t t = begin; t < end; t++) {
         const float *x = a->x + t * a->n;
         float scale = (float)(1 / sqrt(sum_squares(x, a->n) / (double)a->n + a->eps));
-        for (size_t d = 0; d < a->n; d++)
-            a->y[t * a->n + d] = x[d] * scale * a->g[d];
+        float *y = a->y + t * a->n;
+        size_t d = 0;
+        for (; d + LANES <= a->n; d += LANES)
+            put(y + d, load(x + d) * scale * load(a->g + d));
+        for (; d < a->n; d++)
+            y[d] = x[d] * scale * a->g[d];
     }
 }
 
@@ -43,60 +53,107 @@ void CPU(rmsnorm)(struct backend *b, float *y, const float *x, const float *g, s
                   double eps)
 {
     struct rows a = {.y = y, .x = x, .g = g, .n = D, .eps = eps};
-    pool_run(b->pool, T, 8, rmsnorm_rows, &a);
+    pool_run(b->pool, T, grain(4 * D), rmsnorm_rows, &a);
+}
+
+struct angles {
+    float *table;
+    const int32_t *pos;
+    const float *inv_freq;
+    size_t E;
+};
+
+static void angle_rows(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    (void)worker;
+    const struct angles *a = ctx;
+    size_t half = a->E / 2;
+    for (size_t t = begin; t < end; t++)
+        for (size_t j = 0; j < half; j++) {
+            float angle = (float)a->pos[t] * a->inv_freq[j];
+            a->table[t * a->E + j] = cosf(angle);
+            a->table[t * a->E + half + j] = sinf(angle);
+        }
 }
 
 void CPU(rope_table)(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
                      size_t T, size_t E)
 {
-    (void)b;
-    for (size_t t = 0; t < T; t++)
-        for (size_t j = 0; j < E / 2; j++) {
-            float angle = (float)pos[t] * inv_freq[j];
-            table[t * E + j] = cosf(angle);
-            table[t * E + E / 2 + j] = sinf(angle);
-        }
+    struct angles a = {table, pos, inv_freq, E};
+    pool_run(b->pool, T, grain(64 * E), angle_rows, &a); /* libm: some 64 operations a value */
+}
+
+/* Turns the pairs (p[j], p[j + half]) of one head. */
+static void rope_head(float *p, const float *c, size_t half, float sign)
+{
+    float *q = p + half;
+    const float *s = c + half;
+    size_t j = 0;
+    for (; j + LANES <= half; j += LANES) {
+        vec u = load(p + j), v = load(q + j), cosine = load(c + j), sine = sign * load(s + j);
+        put(p + j, u * cosine - v * sine);
+        put(q + j, v * cosine + u * sine);
+    }
+    for (; j < half; j++) {
+        float u = p[j], v = q[j], sine = sign * s[j];
+        p[j] = u * c[j] - v * sine;
+        q[j] = v * c[j] + u * sine;
+    }
 }
 
 static void rope_rows(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
     const struct rows *a = ctx;
-    size_t half = a->E / 2;
-    for (size_t t = begin; t < end; t++) {
-        const float *c = a->x + t * a->E, *s = c + half;
-        for (size_t h = 0; h < a->n; h++) {
-            float *p = a->y + (t * a->n + h) * a->E, *q = p + half;
-            for (size_t j = 0; j < half; j++) {
-                float u = p[j], v = q[j], sine = (float)a->sign * s[j];
-                p[j] = u * c[j] - v * sine;
-                q[j] = v * c[j] + u * sine;
-            }
-        }
-    }
+    for (size_t t = begin; t < end; t++)
+        for (size_t h = 0; h < a->n; h++)
+            rope_head(a->y + (t * a->n + h) * a->E, a->x + t * a->E, a->E / 2, (float)a->sign);
 }
 
 void CPU(rope)(struct backend *b, float *x, const float *table, size_t T, size_t heads, size_t E,
                int sign)
 {
     struct rows a = {.y = x, .x = table, .n = heads, .E = E, .sign = sign};
-    pool_run(b->pool, T, 16, rope_rows, &a);
+    pool_run(b->pool, T, grain(4 * heads * E), rope_rows, &a);
 }
 
-void CPU(store)(struct backend *b, void *cache, enum dtype dtype, const float *x, const int32_t *slot,
-                size_t T, size_t n)
+struct store {
+    char *cache;
+    enum dtype dtype;
+    const float *x;
+    const int32_t *slot;
+    size_t n;
+};
+
+static void round_row(uint16_t *out, const float *x, size_t n)
 {
-    (void)b;
-    float *floats = cache;
-    uint16_t *halves = cache;
-    for (size_t t = 0; t < T; t++) {
-        size_t to = (size_t)slot[t] * n;
-        if (dtype == DTYPE_F32)
-            memcpy(floats + to, x + t * n, n * sizeof *x);
-        else
-            for (size_t i = 0; i < n; i++)
-                halves[to + i] = bf16_of(x[t * n + i]);
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        vech half = __builtin_convertvector(bf16_round(load(x + i)) >> 16, vech);
+        memcpy(out + i, &half, sizeof half);
     }
+    for (; i < n; i++)
+        out[i] = bf16_of(x[i]);
+}
+
+static void store_rows(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    (void)worker;
+    const struct store *s = ctx;
+    for (size_t t = begin; t < end; t++) {
+        size_t at = (size_t)s->slot[t] * s->n;
+        if (s->dtype == DTYPE_F32)
+            memcpy(s->cache + at * sizeof *s->x, s->x + t * s->n, s->n * sizeof *s->x);
+        else
+            round_row((uint16_t *)(void *)s->cache + at, s->x + t * s->n, s->n);
+    }
+}
+
+void CPU(store)(struct backend *b, void *cache, enum dtype dtype, const float *x,
+                const int32_t *slot, size_t T, size_t n)
+{
+    struct store s = {cache, dtype, x, slot, n};
+    pool_run(b->pool, T, grain(n), store_rows, &s);
 }
 
 static void swiglu_part(void *ctx, size_t begin, size_t end, size_t worker)

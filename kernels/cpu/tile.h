@@ -1,4 +1,4 @@
-/* tile.h - the inner product kernel that matrices, attention and the head are built from.
+/* tile.h - the inner product kernel of strided float operands: training.
  *
  *            K                    PANEL = 2 registers
  *        a ┌─────┐            m ┌──────┐
@@ -12,16 +12,14 @@
 #ifndef KERNELS_CPU_TILE_H
 #define KERNELS_CPU_TILE_H
 
-#include "kernels/cpu/level.h"
-#include "kernels/ops.h"
+#include "kernels/cpu/format.h"
 
-/* Where a tile reads and writes: a(i,k) = a[i*a_row + k*a_k], m(k, j) = m[k*m_k + j] (floats, or
- * bf16 when `half`), c(i, j) = c[i*ldc + j] for j < cols <= PANEL. m must be readable PANEL wide.
- */
+/* Where a tile reads and writes: a(i,k) = a[i*a_row + k*a_k], m(k, j) = m[k*m_k + j],
+ * c(i, j) = c[i*ldc + j] for j < cols <= PANEL. m must be readable PANEL wide. */
 struct tile {
     const float *a;
     size_t a_row, a_k;
-    const void *m;
+    const float *m;
     size_t m_k, K;
     float *c;
     size_t ldc, cols;
@@ -42,51 +40,33 @@ INLINE void tile_store(float *c, vec lo, vec hi, size_t cols, int add)
         c[j] = add ? c[j] + row[j] : row[j];
 }
 
-INLINE void tile_rows(const int rows, const int half, const struct tile *t)
+INLINE void tile_rows(const int rows, const struct tile *t)
 {
     vec sum[TILE_ROWS][2];
     for (int i = 0; i < rows; i++)
         sum[i][0] = sum[i][1] = (vec){0};
-    const float *a = t->a;
+    const float *a = t->a, *m = t->m;
     const size_t a_row = t->a_row, a_k = t->a_k, m_k = t->m_k;
-    const float *mf = t->m;
-    const uint16_t *mh = t->m;
     for (size_t k = t->K; k > 0; k--) {
-        vec lo = half ? load_bf16(mh) : load(mf);
-        vec hi = half ? load_bf16(mh + LANES) : load(mf + LANES);
+        vec lo = load(m), hi = load(m + LANES);
         for (int i = 0; i < rows; i++) {
             float x = a[(size_t)i * a_row];
             sum[i][0] += x * lo;
             sum[i][1] += x * hi;
         }
         a += a_k;
-        mf += m_k;
-        mh += m_k;
+        m += m_k;
     }
     for (int i = 0; i < rows; i++)
         tile_store(t->c + (size_t)i * t->ldc, sum[i][0], sum[i][1], t->cols, t->add);
 }
 
-/* Runs one tile of 1..TILE_ROWS rows: the switch makes `rows` a constant, so sums stay in
- * registers. */
-INLINE void tile_run(size_t rows, int half, const struct tile *t)
+/* Runs one tile of 1..TILE_ROWS rows. */
+INLINE void tile_run(size_t rows, const struct tile *t)
 {
-#define TILE_CASE(n)                                                                               \
-    case n:                                                                                        \
-        if (half)                                                                                  \
-            tile_rows(n, 1, t);                                                                    \
-        else                                                                                       \
-            tile_rows(n, 0, t);                                                                    \
-        break;
-    switch (rows) {
-        TILE_CASE(1)
-        TILE_CASE(2) TILE_CASE(3) TILE_CASE(4) TILE_CASE(5) TILE_CASE(6)
-#if defined __AVX512F__
-            TILE_CASE(7) TILE_CASE(8) TILE_CASE(9) TILE_CASE(10) TILE_CASE(11) TILE_CASE(12)
-#endif
-                default : break;
-    }
-#undef TILE_CASE
+#define KERNEL(n) tile_rows(n, t)
+    WITH_ROWS(rows, KERNEL)
+#undef KERNEL
 }
 
 /* c[M, N] (+)= a[M, K] m[K, N] on one thread; m is readable to a multiple of PANEL columns, or N is

@@ -5,35 +5,9 @@
 
 #include "kernels/host.h"
 #include "kernels/ops.h"
+#include "kernels/ref/mat.h"
+#include "lib/base/mem.h"
 #include "lib/base/rng.h"
-
-/* A matrix is kept as floats, already rounded to its dtype. */
-static int mat_make(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype)
-{
-    size_t n = s->rows * s->cols;
-    float *data = host_alloc(b, n * sizeof *data, MEMORY_WEIGHTS);
-    if (!data)
-        return -1;
-    s->floats(s, 0, s->rows, data);
-    for (size_t i = 0; dtype != DTYPE_F32 && i < n; i++)
-        data[i] = bf16_float(bf16_of(data[i]));
-    *m = (struct mat){data, dtype, s->rows, s->cols};
-    return 0;
-}
-
-static void mat_free(struct backend *b, struct mat *m)
-{
-    host_free(b, m->data);
-    m->data = NULL;
-}
-
-static void embed(struct backend *b, float *y, const struct mat *w, const int32_t *token, size_t T)
-{
-    (void)b;
-    const float *rows = w->data;
-    for (size_t t = 0; t < T; t++)
-        memcpy(y + t * w->cols, rows + (size_t)token[t] * w->cols, w->cols * sizeof *y);
-}
 
 static void rmsnorm(struct backend *b, float *y, const float *x, const float *g, size_t T, size_t D,
                     double eps)
@@ -62,23 +36,17 @@ static void gemm(struct backend *b, size_t M, size_t N, size_t K, const float *a
         }
 }
 
-static double dot(const float *x, const float *y, size_t n)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += (double)x[i] * y[i];
-    return sum;
-}
-
 static void matmul_one(float *y, const float *x, const struct mat *w, size_t T, int add)
 {
-    const float *rows = w->data;
-    for (size_t t = 0; t < T; t++)
+    double *sum = mem_alloc(w->rows * sizeof *sum);
+    for (size_t t = 0; t < T; t++) {
+        ref_outputs(sum, x + t * w->cols, w);
         for (size_t n = 0; n < w->rows; n++) {
             float *out = &y[t * w->rows + n];
-            double sum = dot(x + t * w->cols, rows + n * w->cols, w->cols);
-            *out = (float)(add ? *out + sum : sum);
+            *out = (float)(add ? *out + sum[n] : sum[n]);
         }
+    }
+    free(sum);
 }
 
 static void matmul(struct backend *b, const struct product *p, size_t n, const float *x, size_t T,
@@ -237,18 +205,17 @@ static int row_logits(const struct mat *w, const float *x, const float *xu,
                       const struct head_query *q, float *l)
 {
     int bad = 0;
-    const float *rows = w->data;
+    double *c = mem_alloc(2 * w->rows * sizeof *c), *u = c + w->rows;
+    ref_outputs(c, x, w);
+    if (xu)
+        ref_outputs(u, xu, w);
     for (size_t v = 0; v < w->rows; v++) {
-        double c = dot(x, rows + v * w->cols, w->cols);
-        if (xu) {
-            double u = dot(xu, rows + v * w->cols, w->cols);
-            c = u + (1 + q->cfg_scale) * (c - u);
-        }
-        l[v] = (float)c;
+        l[v] = (float)(xu ? u[v] + (1 + q->cfg_scale) * (c[v] - u[v]) : c[v]);
         bad |= !isfinite(l[v]);
     }
     for (size_t i = 0; i < q->n_ban; i++)
         l[q->ban[i]] = -INFINITY;
+    free(c);
     return bad;
 }
 
@@ -309,9 +276,9 @@ static void measure_row(const struct head_query *q, size_t r, const float *l, si
     out->target_log_prob = q->target ? log_softmax(q, l, lse, q->target[r]) : 0;
 }
 
-static size_t head_work(const struct backend *b, size_t R, size_t V)
+static size_t head_work(const struct backend *b, size_t R, size_t D, size_t V)
 {
-    (void)b, (void)R;
+    (void)b, (void)R, (void)D;
     return V;
 }
 
@@ -334,9 +301,10 @@ const struct ops ops_ref = {
     .level = "portable",
     .alloc = host_alloc,
     .free = host_free,
-    .mat_make = mat_make,
-    .mat_free = mat_free,
-    .embed = embed,
+    .mat_make = ref_mat_make,
+    .mat_bytes = ref_mat_bytes,
+    .mat_free = ref_mat_free,
+    .embed = ref_embed,
     .rmsnorm = rmsnorm,
     .matmul = matmul,
     .gated = gated,

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -242,4 +243,15 @@ int file_make_folder(const char *path, struct err *e)
         err_set(e, EXIT_CANNOT_CREATE, "%s: cannot create folder: %s", path, strerror(errno));
     free(copy);
     return bad ? -1 : 0;
+}
+
+int file_lock_folder(const char *path, struct err *e)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(e, err_reason(EXIT_NO_INPUT), "%s: %s", path, strerror(errno));
+    if (!flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
+        return fd;
+    close(fd);
+    return err_set(e, EXIT_BUSY, "%s: another process is at work in this folder", path);
 }

@@ -33,5 +33,9 @@ int file_is_folder(const char *path);
 int file_is_regular(const char *path);
 /* Makes the folder and its parents. -1: EXIT_CANNOT_CREATE. */
 int file_make_folder(const char *path, struct err *e);
+/* Takes an existing folder for this process until it ends or closes the descriptor that is
+ * returned. -1: EXIT_BUSY when another process has it, EXIT_NO_INPUT. A file system without locks
+ * grants them all. */
+int file_lock_folder(const char *path, struct err *e);
 
 #endif

@@ -1,31 +1,43 @@
-/* pool.c - pthread pool; see pool.h. The caller is worker 0. Workers spin for some tens of
- * microseconds before they sleep, because a forward pass dispatches hundreds of small loops in a
- * row. */
+/* pool.c - pthread pool; see pool.h. The caller is worker 0.
+ *
+ * A forward pass starts hundreds of short loops in a row. A worker therefore spins for a while
+ * before it sleeps, and the caller takes the lock only when someone sleeps. Both sides follow one
+ * pattern: he who sleeps says so before he looks for the last time, he who has news tells them
+ * before he looks for sleepers; in a sequentially consistent order one of them sees the other.
+ */
 #include "lib/base/pool.h"
 
+#include <assert.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "lib/base/clock.h"
+#include "lib/base/cpus.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 
-enum { SPINS = 100000, MAX_THREADS = 1024 };
+enum { SPIN_NS = 100000, PAUSES = 32, MAX_THREADS = 1024, LINE = 64 };
 
 struct pool {
-    size_t threads;
-    pthread_t *handles; /* [threads - 1] */
-    pthread_mutex_t lock;
-    pthread_cond_t wake, done;
-    atomic_uint_fast64_t ticket; /* grows by one per loop; workers wait for it to change */
-    atomic_size_t running;       /* workers that have not finished this loop */
-    int stop;
+    /* one cache line: what a worker needs to begin */
+    _Alignas(LINE) atomic_uint_fast64_t ticket; /* grows by one per loop; workers wait for it */
     pool_task *task;
     void *ctx;
-    size_t n, grain;
+    size_t n, grain, threads;
+    int stop;
+
+    _Alignas(LINE) atomic_size_t running; /* workers that have not finished this loop */
+
+    _Alignas(LINE) atomic_size_t sleepers; /* workers that wait for `wake` */
+    atomic_int caller_sleeps;              /* the caller waits for `done` */
+    atomic_int busy;                       /* a loop runs */
+    int crowded;                           /* more threads than processors: never spin */
+    pthread_mutex_t lock;
+    pthread_cond_t wake, done;
+    pthread_t *handles; /* [threads - 1] */
 };
 
 struct start {
@@ -44,14 +56,67 @@ static void run_part(struct pool *p, size_t worker)
         p->task(p->ctx, begin, end, worker);
 }
 
+/* What a processor wants to be told in a loop that waits, where there is such a thing. */
+static inline void relax(void)
+{
+#ifdef __has_builtin
+#if __has_builtin(__builtin_ia32_pause)
+    __builtin_ia32_pause();
+#elif __has_builtin(__builtin_arm_yield)
+    __builtin_arm_yield();
+#endif
+#endif
+}
+
+static int has_ticket(struct pool *p, uint_fast64_t seen)
+{
+    return atomic_load(&p->ticket) != seen;
+}
+
+static int all_done(struct pool *p, uint_fast64_t unused)
+{
+    (void)unused;
+    return !atomic_load(&p->running);
+}
+
+/* 1 as soon as ready(); 0 when it was not for some time. */
+static inline int spin(struct pool *p, int (*ready)(struct pool *, uint_fast64_t),
+                       uint_fast64_t seen)
+{
+    if (ready(p, seen))
+        return 1;
+    if (p->crowded)
+        return 0;
+    int64_t end = clock_ns() + SPIN_NS;
+    do
+        for (int i = 0; i < PAUSES; i++) {
+            if (ready(p, seen))
+                return 1;
+            relax();
+        }
+    while (clock_ns() < end);
+    return 0;
+}
+
 static void wait_ticket(struct pool *p, uint_fast64_t seen)
 {
-    for (int i = 0; i < SPINS; i++)
-        if (atomic_load_explicit(&p->ticket, memory_order_acquire) != seen)
-            return;
+    if (spin(p, has_ticket, seen))
+        return;
     pthread_mutex_lock(&p->lock);
-    while (atomic_load_explicit(&p->ticket, memory_order_acquire) == seen)
+    atomic_fetch_add(&p->sleepers, 1);
+    while (!has_ticket(p, seen))
         pthread_cond_wait(&p->wake, &p->lock);
+    atomic_fetch_sub(&p->sleepers, 1);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* The last worker to finish wakes the caller. */
+static void finish(struct pool *p)
+{
+    if (atomic_fetch_sub(&p->running, 1) != 1 || !atomic_load(&p->caller_sleeps))
+        return;
+    pthread_mutex_lock(&p->lock);
+    pthread_cond_signal(&p->done);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -59,55 +124,69 @@ static void *worker_main(void *arg)
 {
     struct start s = *(struct start *)arg;
     free(arg);
-    struct pool *p = s.pool;
     for (uint_fast64_t seen = 0;; seen++) {
-        wait_ticket(p, seen);
-        if (p->stop)
+        wait_ticket(s.pool, seen);
+        if (s.pool->stop)
             return NULL;
-        run_part(p, s.worker);
-        if (atomic_fetch_sub_explicit(&p->running, 1, memory_order_acq_rel) == 1) {
-            pthread_mutex_lock(&p->lock);
-            pthread_cond_signal(&p->done);
-            pthread_mutex_unlock(&p->lock);
-        }
+        run_part(s.pool, s.worker);
+        finish(s.pool);
     }
 }
 
-/* CPUs granted by the cgroup's quota, rounded up; 0 when there is no quota. */
-static size_t cgroup_quota(void)
+/* Starts a worker, bound to `core` unless that is NULL. A system that forbids the binding runs it
+ * anywhere. */
+static void start_worker(struct pool *p, size_t worker, const cpu_set_t *core)
 {
-    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "r");
-    double quota = 0, period = 0;
-    int got = f ? fscanf(f, "%lf %lf", &quota, &period) : 0;
-    if (f)
-        fclose(f);
-    return got == 2 && quota > 0 && period > 0 ? (size_t)((quota + period - 1) / period) : 0;
+    struct start *s = mem_alloc(sizeof *s);
+    *s = (struct start){p, worker};
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    if (core)
+        pthread_attr_setaffinity_np(&attr, sizeof *core, core);
+    pthread_t *handle = &p->handles[worker - 1];
+    if (pthread_create(handle, &attr, worker_main, s) &&
+        pthread_create(handle, NULL, worker_main, s))
+        err_machine(__FILE__, __LINE__, "cannot create a thread");
+    pthread_attr_destroy(&attr);
 }
 
-static size_t default_threads(void)
+/* Moves the caller to a core. It is not kept there: its mask is also that of threads and processes
+ * that it will start, and of the next pool. */
+static void move_to(const cpu_set_t *core)
 {
-    cpu_set_t set;
-    size_t n = sched_getaffinity(0, sizeof set, &set) ? 1 : (size_t)CPU_COUNT(&set);
-    size_t quota = cgroup_quota();
-    return quota && quota < n ? quota : n ? n : 1;
+    cpu_set_t mask;
+    if (!sched_getaffinity(0, sizeof mask, &mask) && !sched_setaffinity(0, sizeof *core, core))
+        sched_setaffinity(0, sizeof mask, &mask);
+}
+
+/* Threads are bound only when they fill all cores that we have: with fewer, two processes of ours
+ * would choose the same cores and leave others idle. */
+static void start_workers(struct pool *p, const struct cpus *c, size_t quota)
+{
+    int bind = c->core && p->threads > 1 && p->threads == c->cores && (!quota || quota >= c->cores);
+    p->crowded = p->threads > c->n;
+    for (size_t i = 1; i < p->threads; i++)
+        start_worker(p, i, bind ? &c->core[i] : NULL);
+    if (bind)
+        move_to(&c->core[0]);
 }
 
 struct pool *pool_new(size_t threads)
 {
-    struct pool *p = mem_zero(1, sizeof *p);
-    p->threads = threads ? threads : default_threads();
+    struct cpus c;
+    cpus_find(&c, "/sys/devices/system/cpu");
+    size_t quota = cpus_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+    struct pool *p = mem_aligned(sizeof *p);
+    memset(p, 0, sizeof *p);
+    p->threads = threads ? threads : quota && quota < c.cores ? quota : c.cores;
     if (p->threads > MAX_THREADS)
         p->threads = MAX_THREADS;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->wake, NULL);
     pthread_cond_init(&p->done, NULL);
     p->handles = mem_zero(p->threads, sizeof *p->handles);
-    for (size_t i = 1; i < p->threads; i++) {
-        struct start *s = mem_alloc(sizeof *s);
-        *s = (struct start){p, i};
-        if (pthread_create(&p->handles[i - 1], NULL, worker_main, s))
-            err_machine(__FILE__, __LINE__, "cannot create a thread");
-    }
+    start_workers(p, &c, quota);
+    cpus_free(&c);
     return p;
 }
 
@@ -116,34 +195,49 @@ size_t pool_threads(const struct pool *p)
     return p->threads;
 }
 
+/* Publishes the loop (or the end) that the fields of *p describe. */
 static void announce(struct pool *p)
 {
+    atomic_fetch_add(&p->ticket, 1);
+    if (!atomic_load(&p->sleepers))
+        return;
     pthread_mutex_lock(&p->lock);
-    atomic_fetch_add_explicit(&p->ticket, 1, memory_order_release);
     pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void wait_done(struct pool *p)
+{
+    if (spin(p, all_done, 0))
+        return;
+    pthread_mutex_lock(&p->lock);
+    atomic_store(&p->caller_sleeps, 1);
+    while (!all_done(p, 0))
+        pthread_cond_wait(&p->done, &p->lock);
+    atomic_store(&p->caller_sleeps, 0);
     pthread_mutex_unlock(&p->lock);
 }
 
 void pool_run(struct pool *p, size_t n, size_t grain, pool_task *task, void *ctx)
 {
-    p->n = n;
-    p->grain = grain ? grain : 1;
-    p->task = task;
-    p->ctx = ctx;
-    if (p->threads == 1 || n <= p->grain) {
+    grain = grain ? grain : 1;
+    if (p->threads == 1 || n <= grain) {
         if (n)
             task(ctx, 0, n, 0);
         return;
     }
-    atomic_store_explicit(&p->running, p->threads - 1, memory_order_release);
+    int busy = atomic_exchange(&p->busy, 1);
+    assert(!busy && "pool_run inside a task, or from two threads");
+    (void)busy;
+    p->n = n;
+    p->grain = grain;
+    p->task = task;
+    p->ctx = ctx;
+    atomic_store_explicit(&p->running, p->threads - 1, memory_order_relaxed);
     announce(p);
     run_part(p, 0);
-    for (int i = 0; i < SPINS && atomic_load_explicit(&p->running, memory_order_acquire); i++)
-        ;
-    pthread_mutex_lock(&p->lock);
-    while (atomic_load_explicit(&p->running, memory_order_acquire))
-        pthread_cond_wait(&p->done, &p->lock);
-    pthread_mutex_unlock(&p->lock);
+    wait_done(p);
+    atomic_store_explicit(&p->busy, 0, memory_order_release);
 }
 
 void pool_free(struct pool *p)

@@ -235,31 +235,81 @@ void figure_drift(struct figure *f, const struct runset *s, const struct figure_
 
 /* ---- roofline ---- */
 
+enum { MAX_ROOFS = 8, MAX_NAMES = 12 /* more would cover each other */ };
+
+/* The ceilings at the most threads that any was measured with: one for each unit of arithmetic. */
+struct roofs {
+    double flops[MAX_ROOFS], bytes[MAX_ROOFS];
+    const char *unit[MAX_ROOFS];
+    int n;
+};
+
+static void find_roofs(struct roofs *roofs, const json_t *records)
+{
+    int64_t most = 0;
+    size_t i;
+    const json_t *r;
+    json_array_foreach(records, i, r) {
+        int64_t threads = rec_int(r, "threads", 0);
+        if (!json_is_true(json_object_get(r, "ceiling")) || threads < most)
+            continue;
+        double flops = rec_number(r, "flops_per_s"), bytes = rec_number(r, "bytes_per_s");
+        const char *unit = rec_text(r, "unit");
+        if (threads > most)
+            roofs->n = 0;
+        most = threads;
+        if (roofs->n == MAX_ROOFS || !gnuplot_drawable(flops, 1) || !gnuplot_drawable(bytes, 1))
+            continue;
+        roofs->flops[roofs->n] = flops / 1e9;
+        roofs->bytes[roofs->n] = bytes / 1e9;
+        roofs->unit[roofs->n++] = unit ? unit : "";
+    }
+}
+
+/* What is written at a point: nothing at kernels, the name at models while they are few. */
+static const char *point_name(const json_t *r, int named)
+{
+    const char *name = rec_text(r, "name");
+    return name && named <= MAX_NAMES && !rec_text(r, "kernel") ? name : "";
+}
+
+static int count_named(const json_t *records)
+{
+    int n = 0;
+    size_t i;
+    const json_t *r;
+    json_array_foreach(records, i, r)
+        n += !json_is_true(json_object_get(r, "ceiling")) && !rec_text(r, "kernel");
+    return n;
+}
+
 void figure_roofline(struct figure *f, const struct runset *s, const struct figure_request *q)
 {
     (void)q;
     struct script *out = &f->script;
-    double flops = (double)NAN, bytes = (double)NAN;
+    struct roofs roofs = {0};
     size_t i;
-    const json_t *r;
+    const json_t *r, *records = runset_kind(s, "roofline");
+    int named = count_named(records);
+    find_roofs(&roofs, records);
     script_table(out, "points", "flops_per_byte flops_per_s kind name");
-    json_array_foreach(runset_kind(s, "roofline"), i, r) {
-        if (json_is_true(json_object_get(r, "ceiling"))) {
-            flops = rec_number(r, "flops_per_s");
-            bytes = rec_number(r, "bytes_per_s");
+    json_array_foreach(records, i, r) {
+        if (json_is_true(json_object_get(r, "ceiling")))
             continue;
-        }
         double x = rec_number(r, "flops_per_byte"), y = rec_number(r, "flops_per_s");
-        const char *name = rec_text(r, "name");
         if (gnuplot_drawable(x, 1) && gnuplot_drawable(y, 1))
-            script_row(out, "nnnt", x, y / 1e9, (double)cell_kind(r), name ? name : "");
+            script_row(out, "nnnt", x, y / 1e9, (double)cell_kind(r),
+                       point_name(r, named));
         else
             out->skipped++;
     }
     script_table_end(out);
-    script_number(out, "roof_flops", gnuplot_drawable(flops, 1) ? flops / 1e9 : (double)NAN);
-    script_number(out, "roof_bytes", gnuplot_drawable(bytes, 1) ? bytes / 1e9 : (double)NAN);
-    figure_say(f, "Arithmetic reached against arithmetic done per byte read. The roof is this "
-                  "machine's own: memory bandwidth to the left, peak arithmetic to the right. A "
-                  "point on the roof cannot be made faster without changing the work.");
+    script_numbers(out, "roof_flops", roofs.flops, roofs.n);
+    script_numbers(out, "roof_bytes", roofs.bytes, roofs.n);
+    script_texts(out, "roof_unit", roofs.unit, roofs.n);
+    script_number(out, "roof_count", roofs.n);
+    figure_say(f, "Arithmetic reached against arithmetic done per byte read. The roofs are this "
+                  "machine's own: memory bandwidth to the left, peak arithmetic to the right, for "
+                  "each format that it multiplies. A point on its roof cannot be made faster "
+                  "without changing the work. Squares are single kernels.");
 }

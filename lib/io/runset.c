@@ -15,7 +15,7 @@
 
 static const char *const kept[] = {"metric", "quality", "front",    "crossover", "suggest",
                                    "meta",   "parent",  "error",    "train",     "roofline",
-                                   "check"};
+                                   "check",  "comparison"};
 
 double runset_length(const json_t *record)
 {
@@ -92,7 +92,8 @@ static void add_record(struct runset *s, json_t *r)
         return;
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (!strcmp(kind, kept[i])) {
-            about_config(s, r);
+            if (strcmp(kind, "comparison")) /* of configurations that other records tell of */
+                about_config(s, r);
             json_t *list = json_object_get(s->kinds, kind);
             if (!list) {
                 list = json_array();

@@ -63,23 +63,31 @@ static int make_header(struct buf *b, const struct tensor *list, size_t n, const
     return b->len > HEADER_MAX_BYTES ? err_set(e, EXIT_INTERNAL, "%s: header too large", path) : 0;
 }
 
-int tensors_write(const char *path, const struct tensor *list, size_t n, const json_t *metadata,
-                  struct err *e)
+int tensors_begin(struct out *o, const char *path, const struct tensor *list, size_t n,
+                  const json_t *metadata, struct err *e)
 {
     struct buf header = {0};
-    struct out o;
     unsigned char length[8];
-    if (make_header(&header, list, n, metadata, path, e) || out_open(&o, path, e)) {
+    if (make_header(&header, list, n, metadata, path, e) || out_open(o, path, e)) {
         buf_free(&header);
         return -1;
     }
     for (int i = 0; i < 8; i++)
         length[i] = (unsigned char)((uint64_t)header.len >> 8 * i);
-    fwrite(length, 1, 8, o.f); /* out_commit checks the stream */
-    fwrite(header.data, 1, header.len, o.f);
+    fwrite(length, 1, 8, o->f); /* out_commit checks the stream */
+    fwrite(header.data, 1, header.len, o->f);
+    buf_free(&header);
+    return 0;
+}
+
+int tensors_write(const char *path, const struct tensor *list, size_t n, const json_t *metadata,
+                  struct err *e)
+{
+    struct out o;
+    if (tensors_begin(&o, path, list, n, metadata, e))
+        return -1;
     for (size_t i = 0; i < n && !ferror(o.f); i++)
         if (list[i].bytes)
             fwrite(list[i].data, 1, list[i].bytes, o.f);
-    buf_free(&header);
     return out_commit(&o, e);
 }

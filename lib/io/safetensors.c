@@ -114,7 +114,6 @@ static int map_file(struct file *f, struct err *e)
         return err_set(e, err_reason(EXIT_IO), "%s: cannot map %zu bytes: %s",
                        f->path, f->size, strerror(errno));
     f->map = map;
-    (void)posix_madvise(map, f->size, POSIX_MADV_SEQUENTIAL);
     return 0;
 }
 

@@ -45,5 +45,9 @@ void tensors_close(struct tensors *t);
  */
 int tensors_write(const char *path, const struct tensor *list, size_t n, const json_t *metadata,
                   struct err *e);
+/* The same for data that do not lie in memory together: opens the file and writes its header; then
+ * the caller writes the bytes of every tensor to o->f, in order, and commits. */
+int tensors_begin(struct out *o, const char *path, const struct tensor *list, size_t n,
+                  const json_t *metadata, struct err *e);
 
 #endif

@@ -13,6 +13,8 @@ void story_answers(struct page *p, const struct runset *s);
 void story_crossovers(struct page *p, const struct runset *s);
 /* Quality, latency, throughput and memory of every configuration. */
 void story_tables(struct page *p, const struct runset *s);
+/* What quantization costs in quality and saves in memory (kind `comparison`). */
+void story_comparisons(struct page *p, const struct runset *s);
 /* Some of the texts themselves, when the generations are among the records. */
 void story_texts(struct page *p, const struct runset *s);
 

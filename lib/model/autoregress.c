@@ -63,7 +63,8 @@ static void texts_make(struct run *r, const struct generation_input *in, struct 
 }
 
 /* Host arrays of one pass and the device memory. -1: device memory short. */
-static int run_make(struct run *r, const struct generation_input *in, struct generation *out)
+static int run_make(struct run *r, const struct generation_input *in, struct generation *out,
+                    struct paper *paper)
 {
     size_t prompts = 0, longest = 0, vocab = r->n->config.vocab;
     for (size_t i = 0; i < r->batch; i++) {
@@ -90,6 +91,7 @@ static int run_make(struct run *r, const struct generation_input *in, struct gen
         r->logits = mem_zero(r->batch * vocab, sizeof *r->logits);
         r->sort = mem_zero(vocab, sizeof *r->sort);
     }
+    *paper = paper_of(r->n, rows, longest, r->batch, r->how->cache ? slots : 0);
     if (r->how->cache && kv_make(&r->kv, r->n, slots))
         return -1;
     r->work = work_make(r->n, rows, longest, r->batch);
@@ -205,7 +207,7 @@ void autoregress(const struct network *n, const struct autoregress *how,
                  struct batch_trace *trace)
 {
     struct run r = {.n = n, .how = how, .batch = batch};
-    int short_of_memory = run_make(&r, in, out);
+    int short_of_memory = run_make(&r, in, out, &trace->paper);
     trace->start_ns = clock_ns();
     while (!short_of_memory && !trace->interrupted && gather(&r)) {
         pass(&r);

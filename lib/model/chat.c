@@ -48,10 +48,10 @@ int chat_choose(const char *name, const struct config *c, const struct tokenizer
                    "--chat: expected auto, none, llama3, llama3.1 or llada, got \"%s\"", name);
 }
 
-/* Writes a template down: as text, or, with a tokenizer, as ids. */
+/* Writes a template down. */
 struct pen {
-    struct buf *text;          /* all of it, or what follows the last special token */
-    const struct tokenizer *t; /* NULL: text */
+    struct buf text; /* what follows the last special token */
+    const struct tokenizer *t;
     struct ids *ids;
     int flags, bad;
     struct err *e;
@@ -60,17 +60,13 @@ struct pen {
 /* The text since the last special token becomes ids. */
 static void flush(struct pen *p)
 {
-    if (p->text->len && !p->bad)
-        p->bad = tokenizer_encode(p->t, p->text->data, p->text->len, p->flags, p->ids, p->e);
-    buf_clear(p->text);
+    if (p->text.len && !p->bad)
+        p->bad = tokenizer_encode(p->t, p->text.data, p->text.len, p->flags, p->ids, p->e);
+    buf_clear(&p->text);
 }
 
 static void put_special(struct pen *p, const char *token)
 {
-    if (!p->t) {
-        buf_text(p->text, token);
-        return;
-    }
     flush(p);
     ids_push(p->ids, tokenizer_id(p->t, token));
 }
@@ -81,7 +77,7 @@ static void put_trimmed(struct pen *p, const char *s)
 {
     size_t n = strlen(s), begin = 0, end = 0, len;
     if (utf8_valid(s, n) < n) {
-        buf_put(p->text, s, n);
+        buf_put(&p->text, s, n);
         return;
     }
     while (begin < n && utf8_is_space(utf8_read(s + begin, &len)))
@@ -90,7 +86,7 @@ static void put_trimmed(struct pen *p, const char *s)
         if (!utf8_is_space(utf8_read(s + i, &len)))
             end = i + len;
     if (end > begin)
-        buf_put(p->text, s + begin, end - begin);
+        buf_put(&p->text, s + begin, end - begin);
 }
 
 static void put_header(struct pen *p, const char *role)
@@ -98,7 +94,7 @@ static void put_header(struct pen *p, const char *role)
     put_special(p, "<|start_header_id|>");
     put_trimmed(p, role);
     put_special(p, "<|end_header_id|>");
-    buf_text(p->text, "\n\n");
+    buf_text(&p->text, "\n\n");
 }
 
 static void put_message(struct pen *p, const struct chat_message *m)
@@ -114,7 +110,7 @@ static void put_all(struct pen *p, enum chat kind, const struct chat_message *m,
     put_special(p, bos_of(kind));
     if (kind == CHAT_LLAMA31) {
         put_header(p, "system");
-        buf_text(p->text, "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n");
+        buf_text(&p->text, "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n");
         if (n > 0 && !strcmp(m[0].role, "system"))
             put_trimmed(p, m[i++].content);
         put_special(p, "<|eot_id|>");
@@ -129,31 +125,20 @@ static void put_bare(struct pen *p, const struct chat_message *m, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (i > 0)
-            buf_char(p->text, '\n');
-        buf_text(p->text, m[i].content);
+            buf_char(&p->text, '\n');
+        buf_text(&p->text, m[i].content);
     }
-}
-
-void chat_render(enum chat kind, const struct chat_message *m, size_t n, struct buf *out)
-{
-    struct pen p = {.text = out};
-    if (kind == CHAT_NONE)
-        put_bare(&p, m, n);
-    else
-        put_all(&p, kind, m, n);
 }
 
 int chat_encode(enum chat kind, const struct tokenizer *t, const struct chat_message *m, size_t n,
                 int parse_special, struct ids *out, struct err *e)
 {
-    struct buf text = {0};
-    struct pen p = {.text = &text, .t = t, .ids = out, .flags = parse_special ? 0 : ENCODE_PLAIN,
-                    .e = e};
+    struct pen p = {.t = t, .ids = out, .flags = parse_special ? 0 : ENCODE_PLAIN, .e = e};
     if (kind == CHAT_NONE)
         put_bare(&p, m, n);
     else
         put_all(&p, kind, m, n);
     flush(&p);
-    buf_free(&text);
+    buf_free(&p.text);
     return p.bad ? -1 : 0;
 }

@@ -3,7 +3,6 @@
 #ifndef MODEL_CHAT_H
 #define MODEL_CHAT_H
 
-#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/model/config.h"
 #include "lib/model/tokenizer.h"
@@ -17,12 +16,10 @@ int chat_choose(const char *name, const struct config *c, const struct tokenizer
                 enum chat *out, struct err *e);
 
 struct chat_message { const char *role, *content; };
-/* Appends the template's text for these messages, ending with the assistant's header. CHAT_NONE:
- * the contents, a line feed between. */
-void chat_render(enum chat kind, const struct chat_message *m, size_t n, struct buf *out);
-/* Appends the ids of the template: special tokens only where the template has them, and each text
- * between two of them encoded as one piece. A special token's name inside a role or a content is
- * ordinary text, unless `parse_special`; without such names the ids are those of the rendered text.
+/* Appends the ids of the template for these messages, ending with the assistant's header: special
+ * tokens only where the template has them, and each text between two of them encoded as one piece.
+ * CHAT_NONE: the contents, a line feed between. A special token's name inside a role or a content
+ * is ordinary text, unless `parse_special`; without such names the ids are those of the whole text.
  * t holds the template's tokens (chat_choose). -1: EXIT_BAD_DATA, text that is not UTF-8. */
 int chat_encode(enum chat kind, const struct tokenizer *t, const struct chat_message *m, size_t n,
                 int parse_special, struct ids *out, struct err *e);

@@ -1,13 +1,16 @@
 /* checkpoint-describe.c - what a checkpoint is, for meta records: shapes, and the SHA-256 of each
- * file. The Hugging Face cache names its large blobs by their SHA-256, so 16 GB need not be read to
- * know theirs; the record says which hashes were taken from a name. */
+ * file. The Hugging Face cache names its large blobs by their SHA-256, and others are remembered
+ * (lib/io/filehash.h), so 16 GB need not be read at every start; the record says where each hash
+ * comes from. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include "lib/base/hash.h"
 #include "lib/base/mem.h"
-#include "lib/model/checkpoint.h"
+#include "lib/io/filehash.h"
+#include "lib/model/quantization.h"
 
 /* The SHA-256 that the blob behind a link is named by. 0: it is not. */
 static int hash_in_name(const char *path, char hex[65])
@@ -22,43 +25,48 @@ static int hash_in_name(const char *path, char hex[65])
     return yes;
 }
 
-static void add_file(json_t *files, const char *path)
+static int add_file(json_t *files, const char *path, struct err *e)
 {
     struct stat st;
     char hex[65];
     if (stat(path, &st))
-        return;
-    int named = hash_in_name(path, hex);
-    json_t *f = json_pack("{s:s, s:I}", "name", strrchr(path, '/') + 1, "bytes",
-                          (json_int_t)st.st_size);
-    if (named || !hash_file(path, hex, NULL)) {
-        json_object_set_new(f, "sha256", json_string(hex));
-        json_object_set_new(f, "sha256_from", json_string(named ? "cache name" : "bytes"));
-    } else {
-        json_object_set_new(f, "sha256", json_null());
-        json_object_set_new(f, "sha256_reason", json_string("not readable"));
-    }
-    json_array_append_new(files, f);
+        return err_set(e, err_reason(EXIT_IO), "%s: %s", path, strerror(errno));
+    int named = hash_in_name(path, hex), known = named ? 1 : filehash(path, FILEHASH_LARGE, hex, e);
+    if (known < 0)
+        return -1;
+    json_array_append_new(files, json_pack("{s:s, s:I, s:s, s:s}", "name", strrchr(path, '/') + 1,
+                                           "bytes", (json_int_t)st.st_size, "sha256", hex,
+                                           "sha256_from",
+                                           named   ? "cache name"
+                                           : known ? "remembered"
+                                                   : "bytes"));
+    return 0;
 }
 
-static json_t *describe_files(const struct checkpoint *c)
+static int add_files(const struct checkpoint *c, json_t *files, struct err *e)
 {
     static const char *const small[] = {"config.json", "generation_config.json", "tokenizer.json",
                                         "model.safetensors.index.json"};
-    json_t *files = json_array();
-    for (size_t i = 0; c->folder && i < sizeof small / sizeof *small; i++) {
+    int bad = 0;
+    for (size_t i = 0; !bad && c->folder && i < sizeof small / sizeof *small; i++) {
         char *path = mem_format("%s/%s", c->folder, small[i]);
-        add_file(files, path);
+        int none = access(path, F_OK) && errno == ENOENT;
+        bad = none ? 0 : add_file(files, path, e);
         free(path);
     }
-    for (size_t i = 0; c->tensors && i < tensors_files(c->tensors); i++)
-        add_file(files, tensors_file(c->tensors, i));
-    return files;
+    for (size_t i = 0; !bad && c->tensors && i < tensors_files(c->tensors); i++)
+        bad = add_file(files, tensors_file(c->tensors, i), e);
+    return bad;
 }
 
-json_t *checkpoint_describe(const struct checkpoint *c)
+json_t *checkpoint_describe(const struct checkpoint *c, struct err *e)
 {
     const struct config *f = &c->config;
+    json_t *files = json_array();
+    if (add_files(c, files, e)) {
+        json_decref(files);
+        return NULL;
+    }
     json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}",
                           "model", f->name, "arch", f->arch == ARCH_LLADA ? "llada" : "llama",
                           "dtype", checkpoint_dtype(c), "parameters",
@@ -69,6 +77,7 @@ json_t *checkpoint_describe(const struct checkpoint *c)
                           (json_int_t)f->vocab, "context", (json_int_t)f->context, "tied", f->tied);
     if (f->synth)
         json_object_set_new(o, "synth_seed", json_integer((json_int_t)f->synth_seed));
-    json_object_set_new(o, "files", describe_files(c));
+    json_object_set_new(o, "quant", json_string(quant_names[f->quant]));
+    json_object_set_new(o, "files", files);
     return o;
 }

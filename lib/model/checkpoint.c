@@ -6,14 +6,17 @@
  */
 #include "lib/model/checkpoint.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-#include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/io/hub.h"
 #include "lib/io/json.h"
+#include "lib/model/quantization.h"
 #include "lib/model/roles.h"
 #include "lib/model/synth.h"
 
@@ -34,25 +37,50 @@ static void shape_text(char text[160], const size_t *shape, size_t rank)
     snprintf(text + n, 160 - n, "]");
 }
 
+int role_check_shape(const char *folder, const struct tensor *t, const size_t *want, size_t rank,
+                     struct err *e)
+{
+    char expected[160], got[160];
+    if (t->rank == rank && !memcmp(t->shape, want, rank * sizeof *want))
+        return 0;
+    shape_text(expected, want, rank);
+    shape_text(got, t->shape, t->rank);
+    return err_set(e, EXIT_BAD_DATA, "%s: tensor %.200s: shape expected %s by config.json, got %s",
+                   folder, t->name, expected, got);
+}
+
 /* Shape and dtype of one tensor against its role. */
 static int check_tensor(const struct checkpoint *c, enum role r, const struct tensor *t,
                         struct err *e)
 {
-    size_t want[2], rank = role_is_norm(r) ? 1 : 2;
+    size_t want[2];
     role_shape(&c->config, r, &want[0], &want[1]);
-    if (t->rank != rank || memcmp(t->shape, want, rank * sizeof *want)) {
-        char expected[160], got[160];
-        shape_text(expected, want, rank);
-        shape_text(got, t->shape, t->rank);
-        return err_set(e, EXIT_BAD_DATA,
-                       "%s: tensor %.200s: shape expected %s by config.json, got %s", c->folder,
-                       t->name, expected, got);
-    }
+    if (role_check_shape(c->folder, t, want, role_is_norm(r) ? 1 : 2, e))
+        return -1;
     if (strcmp(t->dtype, "F32") && strcmp(t->dtype, "F16") && strcmp(t->dtype, "BF16"))
         return err_set(e, EXIT_BAD_DATA,
                        "%s: tensor %.200s: dtype expected F32, F16 or BF16, got %s", c->folder,
                        t->name, t->dtype);
     return 0;
+}
+
+/* The codes of a quantized role; a tied head is the embedding and is not stored again. */
+static int find_codes(struct checkpoint *c, const char *name, enum dtype d, enum role r,
+                      size_t layer, unsigned char *used, struct err *e)
+{
+    struct tensor want[QUANT_PARTS];
+    size_t rows, cols, at = place(c, r, layer), embed = place(c, ROLE_EMBED, 0);
+    if (r == ROLE_HEAD && c->config.tied) {
+        c->role[at] = c->role[embed];
+        return 0;
+    }
+    role_shape(&c->config, r, &rows, &cols);
+    size_t n = quant_parts(want, name, d, rows, cols);
+    int bad = quant_open(&c->codes[at], c->tensors, c->folder, want, n, used, e);
+    c->role[at] = bad ? NULL : tensors_find(c->tensors, name);
+    for (size_t i = 0; i < n; i++)
+        free(want[i].name);
+    return bad;
 }
 
 /* The tensor of a role; a tied head is the embedding, stored twice or not. */
@@ -61,6 +89,9 @@ static int find_role(struct checkpoint *c, enum scheme scheme, enum role r, size
 {
     char name[ROLE_NAME_MAX];
     role_tensor_name(name, scheme, r, layer);
+    enum dtype d = quant_dtype(c->config.quant, &c->config, r, DTYPE_F32);
+    if (d != DTYPE_F32)
+        return find_codes(c, name, d, r, layer, used, e);
     const struct tensor *t = tensors_find(c->tensors, name);
     const struct tensor *embed = c->role[place(c, ROLE_EMBED, 0)];
     int tied = r == ROLE_HEAD && c->config.tied;
@@ -97,6 +128,8 @@ static int find_roles(struct checkpoint *c, struct err *e)
     unsigned char *used = mem_zero(n, 1);
     int bad = 0;
     c->role = mem_zero((size_t)ROLE_COUNT * c->config.layers, sizeof *c->role);
+    if (c->config.quant != QUANT_NONE)
+        c->codes = mem_zero((size_t)ROLE_COUNT * c->config.layers, sizeof *c->codes);
     for (int r = 0; r < ROLE_COUNT; r++)
         for (size_t l = 0; !bad && l < role_layers(&c->config, (enum role)r); l++)
             bad = find_role(c, scheme, (enum role)r, l, used, e);
@@ -110,12 +143,14 @@ static int find_roles(struct checkpoint *c, struct err *e)
     return bad;
 }
 
-/* Chat header tokens and the end-of-turn id, from the added tokens of tokenizer.json. A missing or
- * broken file is for tokenizer_load to report. */
-static void read_chat_tokens(struct config *c, const char *folder)
+/* Chat header tokens and the end-of-turn id, from the added tokens of tokenizer.json, if it is
+ * there. */
+static int read_chat_tokens(struct config *c, const char *folder, struct err *e)
 {
     char *path = mem_format("%s/tokenizer.json", folder);
-    json_t *j = file_exists(path) ? json_file(path, TOKENIZER_MAX_BYTES, NULL) : NULL, *token;
+    int none = access(path, F_OK) && errno == ENOENT; /* what else is wrong, reading will tell */
+    json_t *j = none ? NULL : json_file(path, TOKENIZER_MAX_BYTES, e), *token;
+    int bad = none || j ? 0 : -1;
     size_t i;
     json_array_foreach(json_object_get(j, "added_tokens"), i, token) {
         const char *text = json_string_value(json_object_get(token, "content"));
@@ -127,6 +162,7 @@ static void read_chat_tokens(struct config *c, const char *folder)
     }
     json_decref(j);
     free(path);
+    return bad;
 }
 
 /* Folder, config, tensors, roles, in this order: what is cheap to refuse is refused first. */
@@ -136,10 +172,7 @@ static int open_files(struct checkpoint *c, const char *name, struct err *e)
     if (!c->folder || config_load(&c->config, c->folder, e))
         return -1;
     c->tensors = tensors_open_folder(c->folder, e);
-    if (!c->tensors || find_roles(c, e))
-        return -1;
-    read_chat_tokens(&c->config, c->folder);
-    return 0;
+    return !c->tensors || find_roles(c, e) ? -1 : read_chat_tokens(&c->config, c->folder, e);
 }
 
 int checkpoint_open(struct checkpoint *c, const char *name, uint64_t synth_seed, struct err *e)
@@ -157,11 +190,6 @@ int checkpoint_open(struct checkpoint *c, const char *name, uint64_t synth_seed,
         return 0;
     checkpoint_close(c);
     return -1;
-}
-
-const struct tensor *checkpoint_tensor(const struct checkpoint *c, enum role r, size_t layer)
-{
-    return c->role ? c->role[place(c, r, layer)] : NULL;
 }
 
 static float from_bits(uint32_t bits)
@@ -199,50 +227,117 @@ static void widen(const struct tensor *t, size_t first, size_t n, float *out)
     }
 }
 
-void checkpoint_floats(const struct checkpoint *c, enum role r, size_t layer, float *out)
+/* The codes of a packed matrix, or NULL. */
+static const struct codes *codes_of(const struct checkpoint *c, enum role r, size_t layer)
+{
+    enum role stored = r == ROLE_HEAD && c->config.tied ? ROLE_EMBED : r;
+    const struct codes *q = c->codes ? &c->codes[place(c, stored, layer)] : NULL;
+    return q && q->scale ? q : NULL;
+}
+
+/* Rows first..first+count of a role. */
+static void read_rows(const struct checkpoint *c, enum role r, size_t layer, size_t first,
+                      size_t count, float *out)
 {
     size_t rows, cols;
+    const struct codes *q = codes_of(c, r, layer);
     role_shape(&c->config, r, &rows, &cols);
-    if (c->role) {
-        widen(c->role[place(c, r, layer)], 0, rows * cols, out);
+    if (q) {
+        codes_floats(q, cols, first, count, out);
+    } else if (c->role) {
+        widen(c->role[place(c, r, layer)], first * cols, count * cols, out);
     } else if (role_is_norm(r)) {
-        for (size_t i = 0; i < rows; i++)
+        for (size_t i = 0; i < count; i++)
             out[i] = 1;
     } else {
         enum role drawn = r == ROLE_HEAD && c->config.tied ? ROLE_EMBED : r;
         synth_floats(c->normal, c->config.synth_seed, (uint32_t)drawn,
-                     (uint32_t)(role_per_layer(r) ? layer : 0), rows * cols, out);
+                     (uint32_t)(role_per_layer(r) ? layer : 0), first * cols, count * cols, out);
     }
 }
 
-static int check_values(const struct checkpoint *c, const struct tensor *t, enum role r,
-                        struct err *e)
+void checkpoint_floats(const struct checkpoint *c, enum role r, size_t layer, float *out)
 {
-    enum { CHUNK = 4096 };
-    float v[CHUNK];
-    size_t rows, cols, n;
-    int zero = 1;
+    size_t rows, cols;
     role_shape(&c->config, r, &rows, &cols);
-    for (size_t i = 0; i < rows * cols; i += n) {
-        n = rows * cols - i < CHUNK ? rows * cols - i : CHUNK;
-        widen(t, i, n, v);
-        for (size_t j = 0; j < n; j++) {
-            if (!isfinite(v[j]))
-                return err_set(e, EXIT_BAD_DATA, "%s: tensor %s: value %zu expected finite, got %f",
-                               c->folder, t->name, i + j, (double)v[j]);
-            zero &= v[j] == 0;
-        }
+    read_rows(c, r, layer, 0, rows, out);
+}
+
+static void source_floats(const struct mat_source *s, size_t first, size_t count, float *out)
+{
+    const struct weight *w = s->ctx;
+    read_rows(w->checkpoint, w->role, w->layer, first, count, out);
+}
+
+const struct tensor *checkpoint_tensor(const struct checkpoint *c, enum role r, size_t layer)
+{
+    return c->role ? c->role[place(c, r, layer)] : NULL;
+}
+
+/* The stored values when they can be read in place. A file may put them at an odd address. */
+static const uint16_t *in_place(const struct tensor *t)
+{
+    if (!t || strcmp(t->dtype, "BF16") || (uintptr_t)t->data % _Alignof(uint16_t))
+        return NULL;
+    return (const uint16_t *)(const void *)t->data;
+}
+
+struct mat_source checkpoint_source(const struct weight *w)
+{
+    struct mat_source s = {.floats = source_floats, .ctx = w};
+    role_shape(&w->checkpoint->config, w->role, &s.rows, &s.cols);
+    s.bf16 = in_place(checkpoint_tensor(w->checkpoint, w->role, w->layer));
+    s.q = codes_of(w->checkpoint, w->role, w->layer);
+    return s;
+}
+
+/* A chunk of values, the first of them number `at` of its tensor. */
+static int check_chunk(const struct checkpoint *c, const struct tensor *t, const float *v,
+                       size_t n, size_t at, int *zero, struct err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(v[i]))
+            return err_set(e, EXIT_BAD_DATA, "%s: tensor %s: value %zu expected finite, got %f",
+                           c->folder, t->name, at + i, (double)v[i]);
+        *zero &= v[i] == 0;
     }
-    return zero
-             ? err_set(e, EXIT_BAD_DATA, "%s: tensor %s: every value is zero", c->folder, t->name)
-             : 0;
+    return 0;
+}
+
+void checkpoint_advise(const struct weight *w, int need)
+{
+    const struct tensor *t = checkpoint_tensor(w->checkpoint, w->role, w->layer);
+    if (!t)
+        return;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)t->data / page * page;
+    madvise((void *)begin, (uintptr_t)t->data + t->bytes - begin,
+            need ? MADV_WILLNEED : MADV_DONTNEED);
+}
+
+static int check_values(const struct checkpoint *c, enum role r, size_t layer, struct err *e)
+{
+    const struct tensor *t = checkpoint_tensor(c, r, layer);
+    size_t rows, cols, n;
+    role_shape(&c->config, r, &rows, &cols);
+    size_t most = cols < 4096 ? 4096 / cols : 1; /* rows at a time */
+    float *v = mem_alloc(most * cols * sizeof *v);
+    int zero = 1, bad = 0;
+    for (size_t i = 0; i < rows && !bad; i += n) {
+        n = rows - i < most ? rows - i : most;
+        read_rows(c, r, layer, i, n, v);
+        bad = check_chunk(c, t, v, n * cols, i * cols, &zero, e);
+    }
+    free(v);
+    if (!bad && zero)
+        bad = err_set(e, EXIT_BAD_DATA, "%s: tensor %s: every value is zero", c->folder, t->name);
+    return bad;
 }
 
 int checkpoint_check_values(const struct checkpoint *c, struct err *e)
 {
     for (int r = 0; c->role && r < ROLE_COUNT; r++)
         for (size_t l = 0; l < role_layers(&c->config, (enum role)r); l++)
-            if (check_values(c, c->role[place(c, (enum role)r, l)], (enum role)r, e))
+            if (check_values(c, (enum role)r, l, e))
                 return -1;
     return c->tensors ? tensors_unchanged(c->tensors, e) : 0;
 }
@@ -251,6 +346,8 @@ const char *checkpoint_dtype(const struct checkpoint *c)
 {
     if (!c->role)
         return "BF16";
+    if (c->config.quant != QUANT_NONE)
+        return c->config.source_dtype;
     const char *dtype = c->role[place(c, ROLE_EMBED, 0)]->dtype;
     for (int r = 0; r < ROLE_COUNT; r++)
         for (size_t l = 0; l < role_layers(&c->config, (enum role)r); l++)
@@ -262,6 +359,10 @@ const char *checkpoint_dtype(const struct checkpoint *c)
 
 void checkpoint_close(struct checkpoint *c)
 {
+    for (size_t i = 0; c->codes && i < (size_t)ROLE_COUNT * c->config.layers; i++)
+        quant_close(&c->codes[i]);
+    free(c->codes);
+    c->codes = NULL;
     tensors_close(c->tensors);
     free(c->role);
     free(c->normal);

@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include "kernels/ops.h"
 #include "lib/io/safetensors.h"
 #include "lib/model/config.h"
 #include "lib/model/tokenizer.h"
@@ -39,27 +40,42 @@ struct checkpoint {
     char *folder;            /* NULL for synth: */
     struct tensors *tensors; /* NULL for synth: */
     const struct tensor **role; /* [ROLE_COUNT * L], internal; NULL for synth: */
+    struct codes *codes;     /* [ROLE_COUNT * L] when packed, else NULL; scale NULL: not codes */
     float *normal;           /* [65536] quantiles of the weights drawn for synth:, else NULL */
 };
 
 /* name: folder, org/name[@rev] in the cache, or synth:SHAPE. */
 int checkpoint_open(struct checkpoint *c, const char *name, uint64_t synth_seed, struct err *e);
-/* The tensor in a role; layer is ignored for roles that are not per layer. Never NULL for an open
- * checkpoint that is not synth. */
+/* The stored tensor in a role; layer is ignored where there are none. NULL for synth. */
 const struct tensor *checkpoint_tensor(const struct checkpoint *c, enum role r, size_t layer);
-/* Widens rows x cols values of any stored dtype (F32, F16, BF16) to float. For synth checkpoints
- * the values are drawn: normal, std 0.02 (norms: ones), a function of (seed, role, layer, index).
- */
+/* Widens rows x cols values of any stored dtype (F32, F16, BF16, codes) to float. For synth
+ * checkpoints the values are drawn: normal, std 0.02 (norms: ones), a function of (seed, role,
+ * layer, index). */
 void checkpoint_floats(const struct checkpoint *c, enum role r, size_t layer, float *out);
+/* One matrix of an open checkpoint, and it as the source of mat_make, which reads *w and the
+ * checkpoint as long as it is used: bf16 values straight from the mapped file where they are
+ * aligned, the codes of a packed matrix, any rows as floats on demand, from several threads at
+ * once. */
+struct weight {
+    const struct checkpoint *checkpoint;
+    enum role role;
+    size_t layer;
+};
+struct mat_source checkpoint_source(const struct weight *w);
+/* Tells the system that the file's part that holds a matrix will be read soon, in whole, or (need
+ * 0) is done with: then it leaves our address space but stays in the page cache. */
+void checkpoint_advise(const struct weight *w, int need);
 /* -1 (EXIT_BAD_DATA) at the first NaN, infinity or matrix of zeros, named: reads every weight. */
 int checkpoint_check_values(const struct checkpoint *c, struct err *e);
-/* "F32", "F16" or "BF16": the dtype of the matrices ("F32" when they differ, "BF16" for synth). */
+/* "F32", "F16" or "BF16": the dtype of the matrices ("F32" when they differ, "BF16" for synth), for
+ * a packed checkpoint that of the matrices that were packed. */
 const char *checkpoint_dtype(const struct checkpoint *c);
 /* *out = the tokenizer of tokenizer.json, the caller's; NULL when there is none, as for synth:.
  * -1: it is broken, or has ids that the embedding lacks (EXIT_BAD_DATA). */
 int checkpoint_tokenizer(const struct checkpoint *c, struct tokenizer **out, struct err *e);
-/* Names and SHA-256 of the files, shapes, parameters: for meta records. */
-json_t *checkpoint_describe(const struct checkpoint *c);
+/* Names and SHA-256 of the files, shapes, parameters: for meta records. The caller's reference.
+ * NULL: a file cannot be read (EXIT_NO_INPUT, EXIT_IO). */
+json_t *checkpoint_describe(const struct checkpoint *c, struct err *e);
 void checkpoint_close(struct checkpoint *c);
 
 /* Writes config.json and model.safetensors (dtype "F32" or "BF16") in the family's own names.

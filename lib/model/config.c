@@ -15,6 +15,7 @@
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/io/json.h"
+#include "lib/model/quantization.h"
 
 enum { CONFIG_MAX_BYTES = 4 << 20 };
 #define WIDTH_MAX (INT64_C(1) << 20)
@@ -99,11 +100,12 @@ static const char *const harmless[] = {
 /* Keys that the code below reads by hand. */
 static const char *const llama_read[] = {
     "rms_norm_eps", "rope_theta", "rope_scaling", "rope_parameters", "tie_word_embeddings",
-    "bos_token_id", "eos_token_id", "pad_token_id", NULL,
+    "bos_token_id", "eos_token_id", "pad_token_id", "quantization", NULL,
 };
 static const char *const llada_read[] = {
     "rms_norm_eps", "rope_theta", "weight_tying", "tie_word_embeddings", "embedding_size",
-    "bos_token_id", "eos_token_id", "pad_token_id", "mask_token_id", NULL,
+    "bos_token_id", "eos_token_id", "pad_token_id", "mask_token_id",
+    "quantization", NULL,
 };
 
 struct family {
@@ -375,7 +377,10 @@ static int load_family(struct config *c, const struct source *s)
         check_fixed(s, f->fixed) ||
         json_number(s->json, s->path, "rms_norm_eps", 1e-12, 0.1, &c->norm_eps, s->e))
         return -1;
-    return (llama ? load_llama(c, s) : load_llada(c, s)) || read_ids(c, s) ? -1 : 0;
+    return (llama ? load_llama(c, s) : load_llada(c, s)) || read_ids(c, s) ||
+                   quant_read(c, s->json, s->path, s->e)
+               ? -1
+               : 0;
 }
 
 /* generation_config.json: its eos list is the one that generation obeys. */

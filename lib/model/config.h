@@ -14,6 +14,7 @@
 #include "lib/base/err.h"
 
 enum arch { ARCH_LLAMA, ARCH_LLADA };
+enum quant { QUANT_NONE, QUANT_INT8, QUANT_NF4 }; /* quantization.h */
 enum { CONFIG_MAX_EOS = 8 };
 
 struct config {
@@ -35,6 +36,8 @@ struct config {
     int64_t bos, pad, mask, eot; /* -1: none. mask >= 0 for llada */
     int64_t eos[CONFIG_MAX_EOS];
     size_t n_eos;
+    enum quant quant;     /* of the stored matrices: not none when pack-model wrote them */
+    char source_dtype[8]; /* and then: of the matrices it packed, "F32", "F16" or "BF16" */
     int instruct;         /* 1: the tokenizer has chat header tokens (set by checkpoint_open) */
     uint64_t synth_seed;
     int synth;            /* 1: weights are drawn, not read; every quality field is null */

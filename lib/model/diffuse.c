@@ -110,7 +110,8 @@ static void canvases_make(struct run *r, const struct generation_input *in,
 }
 
 /* Host arrays of one pass and the device memory. -1: device memory short. */
-static int run_make(struct run *r, const struct generation_input *in, struct generation *out)
+static int run_make(struct run *r, const struct generation_input *in, struct generation *out,
+                    struct paper *paper)
 {
     size_t rows = 0, longest = 0, wanted = r->batch * r->how->gen_length;
     for (size_t i = 0; i < r->batch; i++) {
@@ -137,6 +138,7 @@ static int run_make(struct run *r, const struct generation_input *in, struct gen
     r->answer = mem_zero(wanted, sizeof *r->answer);
     r->score = mem_zero(r->how->gen_length, sizeof *r->score);
     r->commit = mem_zero(r->how->gen_length, 1);
+    *paper = paper_of(r->n, twice * rows, longest, wanted, 0);
     r->work = work_make(r->n, twice * rows, longest, wanted);
     return r->work ? 0 : -1;
 }
@@ -333,7 +335,7 @@ void diffuse(const struct network *n, const struct diffuse *how,
              struct batch_trace *trace)
 {
     struct run r = {.n = n, .how = how, .batch = batch};
-    int short_of_memory = run_make(&r, in, out);
+    int short_of_memory = run_make(&r, in, out, &trace->paper);
     trace->start_ns = clock_ns();
     while (!short_of_memory && !trace->interrupted && gather(&r)) {
         pass(&r);

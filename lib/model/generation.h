@@ -8,6 +8,7 @@
 
 #include "kernels/ops.h"
 #include "lib/model/config.h"
+#include "lib/model/paper.h"
 
 /* One prompt as a generator sees it. Random draws depend on (seed, key, step), never on who else
  * is in the batch. */
@@ -43,6 +44,7 @@ struct batch_trace {
     int64_t start_ns;     /* clock_ns() when the batch began */
     int64_t makespan_ns;  /* until the last token of the batch was final */
     struct memory memory; /* at the end of the batch, its cache and activations still there */
+    struct paper paper;   /* what they should be */
     int interrupted;      /* 1: *stop became non-zero; the generations are not complete */
 };
 

@@ -44,16 +44,20 @@ static json_t *list64(const int64_t *v, size_t n)
 static void set_config(json_t *r, const struct gen_job *job, const struct network *n,
                        const struct gen_point *p)
 {
-    const struct gen_args *a = job->args;
+    const struct engine *g = &job->args->engine;
     struct buf b = {0};
     buf_text(&b, n->config.name);
     job->method->label(job->settings, p, &b);
-    if (strcmp(a->quant, "none"))
-        buf_format(&b, " quant=%s", a->quant);
-    if (strcmp(a->dtype, "auto"))
-        buf_format(&b, " dtype=%s", a->dtype);
-    if (strcmp(a->device, "auto"))
-        buf_format(&b, " device=%s", a->device);
+    if (strcmp(g->quant, "none"))
+        buf_format(&b, " quant=%s", g->quant);
+    if (strcmp(g->dtype, "auto"))
+        buf_format(&b, " dtype=%s", g->dtype);
+    if (strcmp(g->kv_dtype, "auto"))
+        buf_format(&b, " kv=%s", g->kv_dtype);
+    if (strcmp(g->device, "auto"))
+        buf_format(&b, " device=%s", g->device);
+    if (strcmp(g->isa, "auto"))
+        buf_format(&b, " isa=%s", g->isa);
     set_text(r, "config", b.data);
     buf_free(&b);
 }
@@ -62,11 +66,7 @@ static void set_machine(json_t *r, const struct gen_job *job, const struct netwo
 {
     set_text(r, "model", n->config.name);
     set_text(r, "arch", job->method->arch == ARCH_LLADA ? "llada" : "llama");
-    set_text(r, "device", n->backend->ops->name);
-    set_text(r, "level", n->backend->ops->level);
-    set_text(r, "dtype", n->dtype == DTYPE_BF16 ? "bf16" : "f32");
-    set_text(r, "quant", job->args->quant);
-    set_size(r, "threads", pool_threads(n->backend->pool));
+    engine_describe(r, n);
     json_object_set_new(r, "weights_random", json_boolean(n->config.synth));
 }
 

@@ -38,22 +38,15 @@ static void worse(struct session *s, int code)
         s->worst = code;
 }
 
-static int is_device(const char *d)
-{
-    return !strcmp(d, "auto") || !strcmp(d, "ref") || !strcmp(d, "cpu") || !strcmp(d, "cuda") ||
-           !strncmp(d, "cuda:", 5);
-}
-
 /* What the flags alone can tell. */
 static int check_flags(const struct gen_job *job, struct err *e)
 {
     const struct gen_args *a = job->args;
-    if (!a->model)
+    if (!a->engine.model)
         return err_set(e, EXIT_BAD_USAGE, "-m MODEL is needed (try '%s --help')",
                        job->method->tool);
-    if (!is_device(a->device))
-        return err_set(e, EXIT_BAD_USAGE, "--device: expected auto, ref, cpu or cuda[:N], got '%s'",
-                       a->device);
+    if (engine_check_device(&a->engine, e))
+        return -1;
     for (size_t i = 0; i < job->plan->points; i++)
         if (job->method->check(job->settings, &job->plan->point[i], e))
             return -1;
@@ -67,15 +60,15 @@ static int open_model(struct session *s, struct err *e)
 {
     const struct gen_job *job = s->job;
     struct checkpoint *c = &s->checkpoint;
-    if (checkpoint_open(c, job->args->model, (uint64_t)job->args->common.seed, e))
+    if (checkpoint_open(c, job->args->engine.model, (uint64_t)job->args->common.seed, e))
         return -1;
     if (c->config.arch != job->method->arch) {
         int llada = c->config.arch == ARCH_LLADA;
         return err_set(e, EXIT_BAD_DATA, "%s: expected a %s checkpoint, got %s (try %s)",
-                       job->args->model, llada ? "llama" : "llada", llada ? "llada" : "llama",
-                       llada ? "gen-llada" : "gen-llama");
+                       job->args->engine.model, llada ? "llama" : "llada",
+                       llada ? "llada" : "llama", llada ? "gen-llada" : "gen-llama");
     }
-    if (job->args->check_finite && checkpoint_check_values(c, e))
+    if (job->args->engine.check_finite && checkpoint_check_values(c, e))
         return -1;
     return checkpoint_tokenizer(c, &s->tokenizer, e);
 }
@@ -95,55 +88,58 @@ static int read_prompts(struct session *s, struct err *e)
                           &encoder, e);
 }
 
-static json_t *meta_extra(const struct session *s)
+/* NULL: a file of the checkpoint cannot be read. */
+static json_t *meta_extra(const struct session *s, struct err *e)
 {
+    json_t *about = checkpoint_describe(&s->checkpoint, e);
+    if (!about)
+        return NULL;
     json_t *m = json_object(), *b = json_object();
     const struct ops *ops = s->backend->ops;
-    json_object_set_new(m, "checkpoint", checkpoint_describe(&s->checkpoint));
+    json_object_set_new(m, "checkpoint", about);
     json_object_set_new(m, "tokenizer_sha256",
                         s->tokenizer ? json_string(tokenizer_hash(s->tokenizer)) : json_null());
     json_object_set_new(m, "prompts_sha256", json_string(s->prompts.sha256));
     rec_set_int(m, "prompts", (int64_t)s->prompts.n);
     json_object_set_new(b, "name", json_string(ops->name));
-    json_object_set_new(b, "level", json_string(ops->level));
+    json_object_set_new(b, "isa", json_string(ops->level));
     rec_set_int(b, "threads", (int64_t)pool_threads(s->backend->pool));
     json_object_set_new(m, "backend", b);
     rec_set_int(m, "launch", s->job->plan->launch);
     return m;
 }
 
-static int open_device(struct session *s, struct err *e)
-{
-    const struct gen_args *a = s->job->args;
-    s->backend = backend_open(a->device, NULL, (size_t)a->threads, (size_t)a->mem_cap);
-    if (!s->backend)
-        return err_set(e, EXIT_NO_DEVICE, "--device %s: no usable device of that kind", a->device);
-    return 0;
-}
-
 /* Memory too short for the weights is a result, not a failure: the records say oom. */
 static int load_weights(struct session *s, struct err *e)
 {
-    const struct gen_args *a = s->job->args;
     struct err load = {0};
     int64_t begin = clock_ns();
     s->network.config = s->checkpoint.config;
     s->network.backend = s->backend;
-    s->loaded = !network_load(&s->network, s->backend, &s->checkpoint, a->dtype, &load);
+    s->loaded = !engine_load(&s->job->args->engine, &s->network, s->backend, &s->checkpoint,
+                             &load);
     if (!s->loaded && load.code != EXIT_FAILED_RECORDS) {
         *e = load;
         return -1;
     }
     if (!s->loaded) {
-        s->network = (struct network){.config = s->checkpoint.config, .backend = s->backend};
         log_warn(&s->log, "W101", "the weights do not fit: %s; every record will say oom",
                  load.text);
         return 0;
     }
-    log_more(&s->log, "%s: %.3g GB of weights in %.2f s", s->network.config.name,
-             (double)network_weight_bytes(&s->network) * 1e-9,
-             (double)(clock_ns() - begin) * 1e-9);
+    log_more(&s->log, "%s: %zu bytes of weights in %.2f s (%zu on paper)", s->network.config.name,
+             network_weight_bytes(&s->network), (double)(clock_ns() - begin) * 1e-9,
+             paper_of(&s->network, 1, 1, 1, 0).weights);
     return 0;
+}
+
+/* What a batch took beside the weights, and should have taken. */
+static void note_memory(const struct session *s, const struct batch_trace *t)
+{
+    const size_t *kind = t->memory.kind;
+    log_more(&s->log, "batch %lld: %zu bytes of cache (%zu on paper), %zu of activations (%zu)",
+             (long long)s->batch_id, kind[MEMORY_KV], t->paper.kv, kind[MEMORY_ACTIVATIONS],
+             t->paper.activations);
 }
 
 /* An error record. A sound prompt that this model cannot answer (exit 1) is bad data to it. */
@@ -183,8 +179,11 @@ static int session_open(struct session *s, struct err *e)
 {
     const struct gen_job *job = s->job;
     const struct common *c = &job->args->common;
-    if (check_flags(job, e) || open_model(s, e) || read_prompts(s, e) || open_device(s, e) ||
-        rec_open(&s->out, c, job->method->tool, job->argc, job->argv, meta_extra(s), e))
+    json_t *extra;
+    if (check_flags(job, e) || open_model(s, e) || read_prompts(s, e) ||
+        engine_open(&job->args->engine, &s->backend, e) ||
+        !(extra = meta_extra(s, e)) ||
+        rec_open(&s->out, c, job->method->tool, job->argc, job->argv, extra, e))
         return -1;
     s->writing = 1;
     if (job->note_signal)
@@ -224,6 +223,7 @@ static int run_batch(struct session *s, struct gen_place at, const struct prompt
     if (s->loaded) {
         job->method->run(&s->network, job->settings, at.point, job->plan->seed, job->stop, in, n,
                          out, &trace);
+        note_memory(s, &trace);
     } else {
         trace.start_ns = clock_ns();
         trace.memory = s->backend->memory;

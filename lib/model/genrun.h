@@ -14,35 +14,22 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/opt.h"
+#include "lib/model/engine.h"
 #include "lib/model/generation.h"
 #include "lib/model/genplan.h"
-#include "lib/model/network.h"
 
 struct gen_args {
     struct common common;
-    const char *model, *device, *dtype, *quant, *batch, *chat, *schedule;
-    int64_t warmup, repeat, threads, mem_cap, launch;
-    int parse_special, check_finite;
+    struct engine engine;
+    const char *batch, *chat, *schedule;
+    int64_t warmup, repeat, launch;
+    int parse_special;
 };
 #define GEN_DEFAULTS                                                                            \
-    {.common = COMMON_DEFAULTS, .device = "auto", .dtype = "auto", .quant = "none",             \
-     .batch = "1", .chat = "auto", .repeat = 1}
+    {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .batch = "1", .chat = "auto",        \
+     .repeat = 1}
 #define GEN_OPTIONS(g)                                                                          \
-    {.type = OPT_HEADING, .name = "", .help = "Model and machine:"},                            \
-    {"model", 'm', OPT_TEXT, &(g).model, .arg = "MODEL",                                        \
-     .help = "folder, org/name in the local Hugging Face cache, or synth:SHAPE"},               \
-    {"device", 0, OPT_TEXT, &(g).device, .arg = "auto|ref|cpu|cuda[:N]",                        \
-     .help = "back end (auto: a usable GPU, else the CPU)"},                                    \
-    {"dtype", 0, OPT_CHOICE, &(g).dtype, .choices = "auto|f32|bf16",                            \
-     .help = "matrices in memory (auto: as the checkpoint)"},                                   \
-    {"quant", 0, OPT_CHOICE, &(g).quant, .choices = "none",                                     \
-     .help = "quantization of the matrices (none)"},                                            \
-    {"threads", 0, OPT_INT, &(g).threads, 0, 1024, .arg = "N",                                  \
-     .help = "threads (0: all that we may use)"},                                               \
-    {"mem-cap", 0, OPT_BYTES, &(g).mem_cap, 0, 9007199254740991.0, .arg = "BYTES",              \
-     .help = "memory of the model at most, K/M/G (0: no cap)"},                                 \
-    {"check-finite", 0, OPT_FLAG, &(g).check_finite,                                            \
-     .help = "first read all weights: refuse NaN, infinities and layers of zeros"},             \
+    ENGINE_OPTIONS((g).engine),                                                                 \
     {.type = OPT_HEADING, .name = "", .help = "Prompts:"},                                      \
     {"chat", 0, OPT_CHOICE, &(g).chat, .choices = "auto|none|llama3|llama3.1|llada",            \
      .help = "chat template (auto: the model's own, when its tokenizer has one)"},              \

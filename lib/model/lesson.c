@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/hash.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/io/rec.h"
@@ -23,16 +24,16 @@ static void keep_pair(struct texts *t, const char *prompt, const char *answer)
     t->v[t->n++] = mem_text(answer);
 }
 
-int lesson_texts(const char *path, const char *task, int64_t times, char ***texts, size_t *n,
-                 size_t *unique, struct err *e)
+int lesson_texts(const char *path, int64_t limit, const char *task, int64_t times, char ***texts,
+                 size_t *n, size_t *unique, struct err *e)
 {
     struct rec_reader *r = rec_read_open(&path, 1, e);
     if (!r)
         return -1;
     struct texts first = {0}, again = {0};
     json_t *record;
-    int got;
-    while ((got = rec_read(r, &record, e)) == 1) {
+    int got = 0;
+    while ((!limit || first.n / 2 < (size_t)limit) && (got = rec_read(r, &record, e)) == 1) {
         const char *prompt = rec_text(record, "text"), *answer = rec_text(record, "reference");
         const char *own = rec_text(record, "task");
         if (prompt && answer) {
@@ -43,7 +44,7 @@ int lesson_texts(const char *path, const char *task, int64_t times, char ***text
         json_decref(record);
     }
     rec_read_close(r);
-    if (!got && !first.n)
+    if (got >= 0 && !first.n)
         got = err_set(e, EXIT_BAD_DATA, "%s: no record with 'text' and 'reference'", path);
     *unique = first.n / 2;
     for (size_t i = 0; i < again.n; i += 2)
@@ -98,6 +99,16 @@ void lesson_free(struct lesson *l)
     free(l->begin);
     free(l->answer);
     *l = (struct lesson){0};
+}
+
+void lesson_hash(const struct lesson *l, char hex[65])
+{
+    struct hash *h = hash_new();
+    hash_add(h, l->all.v, l->all.n * sizeof *l->all.v);
+    hash_add(h, l->begin, (l->n + 1) * sizeof *l->begin);
+    hash_add(h, l->answer, l->n * sizeof *l->answer);
+    hash_hex(h, hex);
+    hash_free(h);
 }
 
 /* A number in 0..n-1 for a place of a step; the bias of the remainder is below 1e-13. */

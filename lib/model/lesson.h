@@ -36,16 +36,19 @@ struct lesson {
 };
 
 /* Reads corpus records {text, reference} from any input that records can come from (plain or
- * packed) and keeps their texts: 2n strings (prompt, response, ...), owned by the caller. Documents
- * of `task` (NULL: none) come `times` times: after the first `unique` ones the repeats follow. */
-int lesson_texts(const char *path, const char *task, int64_t times, char ***texts, size_t *n,
-                 size_t *unique, struct err *e);
+ * packed), the first `limit` of them (0: all), and keeps their texts: 2n strings (prompt, response,
+ * ...), owned by the caller. Documents of `task` (NULL: none) come `times` times: after the first
+ * `unique` ones the repeats follow. */
+int lesson_texts(const char *path, int64_t limit, const char *task, int64_t times, char ***texts,
+                 size_t *n, size_t *unique, struct err *e);
 void lesson_texts_free(char **texts, size_t n);
 
 /* Encodes n documents (2n texts) and shuffles them by seed. */
 int lesson_make(struct lesson *l, const struct tokenizer *t, char *const *texts, size_t n,
                 int64_t bos, int64_t eos, int64_t mask, uint64_t seed, struct err *e);
 void lesson_free(struct lesson *l);
+/* SHA-256 of the tokens, their order and the documents' bounds. */
+void lesson_hash(const struct lesson *l, char hex[65]);
 
 /* Fills b (its arrays hold `rows` entries) for a step; sets b->seqs and b->len. */
 void lesson_next_token(const struct lesson *l, int64_t step, size_t rows, size_t len,

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "lib/model/quantization.h"
 
 /* ---- weights ---- */
 
@@ -19,21 +20,21 @@ static int short_of_memory(const struct network *n, enum role r, struct err *e)
     role_shape(&n->config, r, &rows, &cols);
     return err_set(
         e, EXIT_FAILED_RECORDS,
-        "%s: out of memory for %s [%zu, %zu] (%zu bytes are taken; lower --dtype or raise "
-        "--mem-cap)",
+        "%s: out of memory for %s [%zu, %zu] (%zu bytes are taken; try --quant, a smaller "
+        "--dtype or a larger --mem-cap)",
         n->config.name, role_names[r], rows, cols, n->backend->memory.reserved);
 }
 
 static int load_mat(struct network *n, const struct checkpoint *c, enum role r, size_t layer,
-                    float *floats, struct mat *m, struct err *e)
+                    struct mat *m, struct err *e)
 {
-    size_t rows, cols;
-    role_shape(&n->config, r, &rows, &cols);
-    checkpoint_floats(c, r, layer, floats);
-    struct mat_source s = mat_floats(floats, rows, cols);
-    if (n->backend->ops->mat_make(n->backend, m, &s, n->dtype))
-        return short_of_memory(n, r, e);
-    return 0;
+    struct weight w = {c, r, layer};
+    struct mat_source s = checkpoint_source(&w);
+    enum dtype dtype = quant_dtype(n->quant, &n->config, r, n->dtype);
+    checkpoint_advise(&w, 1);
+    int bad = n->backend->ops->mat_make(n->backend, m, &s, dtype);
+    checkpoint_advise(&w, 0);
+    return bad ? short_of_memory(n, r, e) : 0;
 }
 
 static int load_norm(struct network *n, const struct checkpoint *c, enum role r, size_t layer,
@@ -48,61 +49,85 @@ static int load_norm(struct network *n, const struct checkpoint *c, enum role r,
     return 0;
 }
 
-static int load_layer(struct network *n, const struct checkpoint *c, size_t l, float *floats,
-                      struct err *e)
+static int load_layer(struct network *n, const struct checkpoint *c, size_t l, struct err *e)
 {
     struct layer *y = &n->layer[l];
     return load_norm(n, c, ROLE_ATTN_NORM, l, &y->attn_norm, e) ||
                    load_norm(n, c, ROLE_FFN_NORM, l, &y->ffn_norm, e) ||
-                   load_mat(n, c, ROLE_Q, l, floats, &y->q, e) ||
-                   load_mat(n, c, ROLE_K, l, floats, &y->k, e) ||
-                   load_mat(n, c, ROLE_V, l, floats, &y->v, e) ||
-                   load_mat(n, c, ROLE_O, l, floats, &y->o, e) ||
-                   load_mat(n, c, ROLE_GATE, l, floats, &y->gate, e) ||
-                   load_mat(n, c, ROLE_UP, l, floats, &y->up, e) ||
-                   load_mat(n, c, ROLE_DOWN, l, floats, &y->down, e)
+                   load_mat(n, c, ROLE_Q, l, &y->q, e) ||
+                   load_mat(n, c, ROLE_K, l, &y->k, e) ||
+                   load_mat(n, c, ROLE_V, l, &y->v, e) ||
+                   load_mat(n, c, ROLE_O, l, &y->o, e) ||
+                   load_mat(n, c, ROLE_GATE, l, &y->gate, e) ||
+                   load_mat(n, c, ROLE_UP, l, &y->up, e) ||
+                   load_mat(n, c, ROLE_DOWN, l, &y->down, e)
                ? -1
                : 0;
 }
 
-static size_t largest_role(const struct config *c)
+static const char *const dtype_names[] = {"f32", "bf16", "bf16-f32", "int8", "nf4"};
+
+const char *dtype_name(enum dtype d)
 {
-    size_t most = 0;
-    for (int r = 0; r < ROLE_COUNT; r++) {
-        size_t rows, cols;
-        role_shape(c, (enum role)r, &rows, &cols);
-        most = rows * cols > most ? rows * cols : most;
-    }
-    return most;
+    return dtype_names[d];
 }
 
-static enum dtype dtype_named(const char *name, const struct checkpoint *c)
+/* *out = the dtype of that name, one of F32..last; `otherwise` for auto. */
+static int dtype_named(const char *flag, const char *name, enum dtype last, enum dtype otherwise,
+                       enum dtype *out, struct err *e)
 {
-    if (!strcmp(name, "auto"))
-        return strcmp(checkpoint_dtype(c), "BF16") ? DTYPE_F32 : DTYPE_BF16;
-    return strcmp(name, "bf16") ? DTYPE_F32 : DTYPE_BF16;
+    *out = otherwise;
+    if (!name || !strcmp(name, "auto"))
+        return 0;
+    for (int d = DTYPE_F32; d <= (int)last; d++)
+        if (!strcmp(name, dtype_names[d])) {
+            *out = (enum dtype)d;
+            return 0;
+        }
+    return err_set(e, EXIT_BAD_USAGE, "%s: expected auto, f32%s or %s, got '%s'", flag,
+                   last == DTYPE_BF16 ? "" : ", bf16", dtype_names[last], name);
+}
+
+static int choose_precision(struct network *n, const struct checkpoint *c,
+                            const struct precision *p, struct err *e)
+{
+    enum dtype stored = strcmp(checkpoint_dtype(c), "BF16") ? DTYPE_F32 : DTYPE_BF16_F32;
+    enum quant asked = QUANT_NONE;
+    if (p->quant && quant_named(p->quant, &asked))
+        return err_set(e, EXIT_BAD_USAGE, "--quant: expected none, int8 or nf4, got '%s'",
+                       p->quant);
+    if (dtype_named("--dtype", p->dtype, DTYPE_BF16_F32, stored, &n->dtype, e) ||
+        quant_resolve(&c->config, asked, &n->quant, e))
+        return -1;
+    int half = n->dtype == DTYPE_BF16 || n->quant != QUANT_NONE;
+    return dtype_named("--kv-dtype", p->kv, DTYPE_BF16, half ? DTYPE_BF16 : DTYPE_F32,
+                       &n->kv_dtype, e);
 }
 
 int network_load(struct network *n, struct backend *b, const struct checkpoint *c,
-                 const char *dtype, struct err *e)
+                 const struct precision *p, struct err *e)
 {
-    *n = (struct network){.config = c->config, .backend = b, .dtype = dtype_named(dtype, c)};
+    *n = (struct network){.config = c->config, .backend = b};
+    if (choose_precision(n, c, p, e))
+        return -1;
     n->layer = mem_zero(n->config.layers, sizeof *n->layer);
     n->inv_freq = mem_alloc(n->config.head_dim / 2 * sizeof *n->inv_freq);
     config_rope(&n->config, n->inv_freq);
-    float *floats = mem_alloc(largest_role(&n->config) * sizeof *floats);
-    int bad = load_mat(n, c, ROLE_EMBED, 0, floats, &n->embed, e);
+    int bad = load_mat(n, c, ROLE_EMBED, 0, &n->embed, e);
     if (!bad && n->config.tied)
         n->head = n->embed;
     else if (!bad)
-        bad = load_mat(n, c, ROLE_HEAD, 0, floats, &n->head, e);
+        bad = load_mat(n, c, ROLE_HEAD, 0, &n->head, e);
     bad = bad || load_norm(n, c, ROLE_NORM, 0, &n->norm, e);
     for (size_t l = 0; !bad && l < n->config.layers; l++)
-        bad = load_layer(n, c, l, floats, e);
-    free(floats);
+        bad = load_layer(n, c, l, e);
     bad = bad || (c->tensors && tensors_unchanged(c->tensors, e));
-    if (bad)
+    if (bad) {
+        struct network what = {.config = n->config, .backend = b, .dtype = n->dtype,
+                               .kv_dtype = n->kv_dtype, .quant = n->quant};
         network_free(n);
+        *n = what;
+    }
     return bad ? -1 : 0;
 }
 
@@ -138,10 +163,10 @@ size_t network_weight_bytes(const struct network *n)
 int kv_make(struct kv *kv, const struct network *n, size_t slots)
 {
     const struct config *c = &n->config;
-    enum dtype dtype = DTYPE_F32;
-    size_t bytes = c->layers * slots * c->kv_heads * c->head_dim * sizeof(float);
+    size_t value = n->kv_dtype == DTYPE_F32 ? sizeof(float) : sizeof(uint16_t);
+    size_t bytes = c->layers * slots * c->kv_heads * c->head_dim * value;
     const struct ops *ops = n->backend->ops;
-    *kv = (struct kv){.slots = slots, .dtype = dtype};
+    *kv = (struct kv){.slots = slots, .dtype = n->kv_dtype};
     kv->k = ops->alloc(n->backend, bytes, MEMORY_KV);
     kv->v = kv->k ? ops->alloc(n->backend, bytes, MEMORY_KV) : NULL;
     if (!kv->v) {
@@ -209,8 +234,8 @@ static size_t cut_all(struct work *w, const struct network *n, float *block)
     const struct ops *ops = n->backend->ops;
     size_t T = w->rows, R = w->logit_rows, E = c->head_dim, at = 0;
     size_t attention = ops->attention_work(n->backend, T, w->slots, E, c->heads / c->kv_heads);
-    size_t head = ops->head_work(n->backend, R, c->vocab);
-    size_t product = products_work(n, T) / sizeof(float) + 1;
+    size_t head = ops->head_work(n->backend, R, c->width, c->vocab);
+    size_t product = (products_work(n, T) + sizeof(float) - 1) / sizeof(float);
     head = head > product ? head : product;
     w->x = cut(block, &at, T * c->width);
     w->h = cut(block, &at, T * c->width);
@@ -336,7 +361,7 @@ static void attention_block(const struct network *n, size_t l, struct kv *kv, st
                      .k = k,
                      .v = v,
                      .kv_dtype = kv ? kv->dtype : DTYPE_F32,
-                     .half = n->dtype == DTYPE_BF16,
+                     .half = n->dtype == DTYPE_BF16 || n->quant != QUANT_NONE,
                      .pos = f->pos,
                      .seqs = w->seqs,
                      .n_seqs = f->n_seqs,

@@ -24,24 +24,34 @@ struct layer {
     float *attn_norm, *ffn_norm; /* [D] */
     struct mat q, k, v, o, gate, up, down;
 };
+/* How precisely a network runs; a name that is NULL is the first of its list.
+ *   dtype  auto | f32 | bf16 | bf16-f32   matrices and products (kernels/ops.h). auto: what loses
+ *          nothing of the checkpoint, bf16-f32 when it is BF16, else f32
+ *   kv     auto | f32 | bf16   the cache. auto: bf16 with dtype bf16 or a quantization, else f32
+ *   quant  none | int8 | nf4   lib/model/quantization.h; the other matrices go by dtype */
+struct precision {
+    const char *dtype, *kv, *quant;
+};
+
 struct network {
     struct config config;
     struct backend *backend; /* borrowed */
-    enum dtype dtype;        /* of the matrices in memory */
+    enum dtype dtype;        /* of the matrices that are not quantized */
+    enum dtype kv_dtype;     /* of caches made for it: F32 or BF16 */
+    enum quant quant;
     struct mat embed, head;  /* head.data == embed.data when tied */
     float *norm;             /* [D] */
     float *inv_freq;         /* [E/2], host */
     struct layer *layer;     /* [L] */
 };
 
-/* Loads weights into the back end. dtype "auto": the checkpoint's precision without loss (F32 and
- * F16
- * -> f32, BF16 -> bf16). `quant` "none". -1: EXIT_BAD_DATA, or EXIT_FAILED_RECORDS when memory is
- * short (the caller records oom). */
+/* Loads weights into the back end. -1: EXIT_BAD_USAGE, EXIT_BAD_DATA, or EXIT_FAILED_RECORDS when
+ * memory is short: then *n still says what was wanted, for a record of it. */
 int network_load(struct network *n, struct backend *b, const struct checkpoint *c,
-                 const char *dtype, struct err *e);
+                 const struct precision *p, struct err *e);
 void network_free(struct network *n);
 size_t network_weight_bytes(const struct network *n);
+const char *dtype_name(enum dtype d); /* "f32", "bf16", "bf16-f32", "int8", "nf4" */
 
 /* Named key/value slots for every layer. A slot keeps the position of its token. */
 struct kv {

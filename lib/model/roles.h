@@ -13,4 +13,8 @@ int role_is_norm(enum role r);
 /* Layers of a role: L, or 1 when it is not per layer. */
 size_t role_layers(const struct config *c, enum role r);
 
+/* -1 (EXIT_BAD_DATA): a tensor of the folder has another shape than config.json makes expect. */
+int role_check_shape(const char *folder, const struct tensor *t, const size_t *want, size_t rank,
+                     struct err *e);
+
 #endif

@@ -103,16 +103,16 @@ float *synth_table(void)
     return table;
 }
 
-void synth_floats(const float *table, uint64_t seed, uint32_t role, uint32_t layer, size_t n,
-                  float *out)
+void synth_floats(const float *table, uint64_t seed, uint32_t role, uint32_t layer, size_t first,
+                  size_t n, float *out)
 {
     const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-    for (size_t i = 0; i < n; i += 8) {
+    for (size_t i = first, end = first + n; i < end;) {
         uint64_t block = i / 8;
         const uint32_t at[4] = {(uint32_t)block, (uint32_t)(block >> 32), layer, role};
         uint32_t bits[4];
         rng_philox(at, key, bits);
-        for (size_t j = 0; j < 8 && i + j < n; j++)
-            out[i + j] = table[bits[j / 2] >> (j % 2 ? 16 : 0) & 0xffff];
+        for (size_t j = i % 8; j < 8 && i < end; j++)
+            out[i++ - first] = table[bits[j / 2] >> (j % 2 ? 16 : 0) & 0xffff];
     }
 }

@@ -13,6 +13,7 @@
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/model/tokenizer-parts.h"
+#include "lib/model/tokenizer.h"
 
 struct word {
     size_t at, n; /* its bytes, later its symbols, in the pools */

@@ -13,6 +13,7 @@
 #include "lib/base/mem.h"
 #include "lib/io/json.h"
 #include "lib/model/tokenizer-parts.h"
+#include "lib/model/tokenizer.h"
 
 enum { FILE_LIMIT = 128 << 20, ADDED_LIMIT = 4096 };
 
@@ -352,12 +353,6 @@ static int template_token(const struct load *l, const json_t *special, const jso
         ids_push(to, (int32_t)json_integer_value(id));
     }
     return 0;
-}
-
-static void ids_append(struct ids *to, const struct ids *from)
-{
-    for (size_t i = 0; i < from->n; i++)
-        ids_push(to, from->v[i]);
 }
 
 /* "single": ids before and after the one Sequence A. What an earlier template put stays inside. */

@@ -13,7 +13,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
-#include "lib/model/tokenizer.h"
+#include "lib/model/ids.h"
 
 enum {
     TOKEN_ID_LIMIT = 1 << 21,   /* ids are below */

@@ -9,20 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/mem.h"
 #include "lib/model/tokenizer-parts.h"
-
-void ids_push(struct ids *ids, int32_t id)
-{
-    MEM_GROW(ids->v, ids->n, ids->cap);
-    ids->v[ids->n++] = id;
-}
-
-void ids_free(struct ids *ids)
-{
-    free(ids->v);
-    *ids = (struct ids){0};
-}
 
 void tokenizer_cutters(struct tokenizer *t)
 {
@@ -136,25 +123,19 @@ static int add_word(void *ctx, const char *s, size_t n, struct err *e)
     return bpe_word(&k->t->bpe, &k->bpe, s, n, k->out, e);
 }
 
-static void push_all(struct ids *to, const struct ids *from)
-{
-    for (size_t i = 0; i < from->n; i++)
-        ids_push(to, from->v[i]);
-}
-
 int tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, int flags,
                      struct ids *out, struct err *e)
 {
     size_t before = out->n;
     struct walk k = {.t = t, .plain = (flags & ENCODE_PLAIN) != 0, .out = out};
     if (flags & ENCODE_SPECIAL)
-        push_all(out, &t->front);
+        ids_append(out, &t->front);
     if (walk(&k, text, n, add_word, &k, e)) {
         out->n = before;
         return -1;
     }
     if (flags & ENCODE_SPECIAL)
-        push_all(out, &t->back);
+        ids_append(out, &t->back);
     return 0;
 }
 

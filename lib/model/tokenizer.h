@@ -6,6 +6,10 @@
  * Isolated), ByteLevel], any pattern that PCRE2 compiles; added tokens; post_processor null,
  * ByteLevel, TemplateProcessing, or a Sequence of them; decoder ByteLevel. Anything else is refused
  * and printed. Encoding is O(n log n) for any input.
+ *
+ * What a letter, a digit or a mark is comes from the tables of PCRE2 and utf8proc. A character that
+ * an older Unicode does not have (Hugging Face's own tables differ by release, too) is no letter
+ * there, so its word may be cut elsewhere.
  */
 #ifndef MODEL_TOKENIZER_H
 #define MODEL_TOKENIZER_H
@@ -15,15 +19,9 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
+#include "lib/model/ids.h"
 
 struct tokenizer;
-
-struct ids {
-    int32_t *v; /* owned */
-    size_t n, cap;
-};
-void ids_push(struct ids *ids, int32_t id);
-void ids_free(struct ids *ids);
 
 /* folder/tokenizer.json. NULL: 65 / 66. */
 struct tokenizer *tokenizer_load(const char *folder, struct err *e);

@@ -25,6 +25,14 @@ struct pooled_kind pooled_find(const char *name)
     return (struct pooled_kind){name, name, POOLED_BY_PROMPT, POOLED_PLAIN, -1};
 }
 
+struct pooled_kind pooled_of(const char *source)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(kinds[i].source, source))
+            return kinds[i];
+    return pooled_find(source);
+}
+
 size_t pooled_common(double *num, double *den, const unsigned char *there,
                      const unsigned char *has, size_t points, size_t prompts, size_t *left_out)
 {

@@ -25,6 +25,8 @@ struct pooled_kind {
 /* judge_ppl from judge_nll_nats, ppl from nll_nats, ...; any other name: the mean over prompts of
  * the metric of that name, which is borrowed. */
 struct pooled_kind pooled_find(const char *name);
+/* What a per-prompt metric is pooled to first of all: judge_ppl for judge_nll_nats. */
+struct pooled_kind pooled_of(const char *source);
 
 /* Keeps the prompts that every point with any has, in place: num and den become
  * [points][returned]. there[points][prompts], has[points]: 0 or 1. *left_out: prompts that only

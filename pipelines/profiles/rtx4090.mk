@@ -1,15 +1,4 @@
 # rtx4090 - one NVIDIA RTX 4090 (24 GB), 8B checkpoints in bf16. Larger batches may end in oom,
 # which is a result.
-PROMPTS       := 128
-STEPS         := 16,32,64,128,256
-GEN_LENGTH    := 256
-BLOCK_LENGTH  := 32
-LAUNCHES      := 5
-WARMUP        := 3
-SCALE_LENGTHS := 128,512,1024,2048
-SCALE_BATCH   := 1,2,4,8
-SCALE_PROMPTS := 32
-BASELINE_PROMPTS := 2
-BASELINE_LENGTH := 16
-BASELINE_DEVICES := cpu cuda
-GEN_FLAGS     := --device cuda --dtype bf16
+include pipelines/profiles/gpu.mk
+SCALE_BATCH := 1,2,4,8

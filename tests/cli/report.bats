@@ -67,6 +67,25 @@ says() {
     grep -q "llada-demo steps=64 gen=64 block=32 batch=1 | $want .* ms |" report.md
 }
 
+@test "what a quantization costs stands in one row" {
+    c='schema: "crossover/1", kind: "comparison", run: "r", config: "m quant=nf4", base_config: "m",
+       model: "m-demo", arch: "llama", by: "quant", setting: "nf4"'
+    jq -cn "{$c, metric: \"memory_weights_bytes\", effect: \"ratio\", value: 0.25,
+             base_value: 4194304, config_value: 1048576},
+            {$c, metric: \"ppl\", effect: \"ratio\", value: 1.0625, lo: 1.03125, hi: 1.09375,
+             level: 0.95, base_value: 8, config_value: 8.5, n: 32},
+            {$c, metric: \"accuracy\", effect: \"difference\", value: -0.125, lo: -0.25, hi: 0,
+             level: 0.95, base_value: 0.75, config_value: 0.625, n: 16}" > compared
+    jq -n --slurpfile schema "$CROSSOVER_SHARE/data/record.schema.json" \
+        -f "$CROSSOVER_SHARE/tests/schema.jq" compared
+    report "${ALL[@]}" compared
+    grep -q '^## What quantization costs and saves$' report.md
+    [ "$(grep '^| m-demo | nf4' report.md | tr -d '\\')" = "| m-demo | nf4 | 4 MiB → 1 MiB |\
+ 8 → 8.50 | +6.25 [+3.12, +9.38] % | 75 % → 62.5 % | -12.5 [-25, 0] points | 32 / 16 |" ]
+    report "${ALL[@]}"
+    lacks 'quantization costs' report.md
+}
+
 @test "failures are counted" {
     report "${ALL[@]}"
     says '180 answers are behind these figures; 2 ran out of memory'
@@ -129,10 +148,12 @@ says() {
     lacks '[^\\]<img\|[^\\]`a\|[^\\]\[c\|[^\\]\*b' open.md
 }
 
-@test "empty input is a page without an answer, and exits 0" {
-    report < /dev/null
-    says 'do not answer the question yet'
-    grep -q '</html>' report.html
+@test "empty input is no run: 65, and no page" {
+    run report < /dev/null
+    [ "$status" -eq 65 ] && [ "$output" = "report: no records in the input" ]
+    [ ! -e report.html ] && [ ! -e report.md ]
+    "$BIN/report" --format markdown "$F/plot-metric.ndjson" > page 2> err    # one that has some
+    grep -q 'do not answer the question yet' page
 }
 
 @test "one form alone, and exit codes" {

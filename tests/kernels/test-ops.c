@@ -188,8 +188,8 @@ static void head_case(struct backend *b, struct backend *ref, size_t R, size_t V
     struct mat m, r;
     make(b, &m, w, V, D, DTYPE_F32);
     make(ref, &r, w, V, D, DTYPE_F32);
-    float *bw = mem_aligned(sizeof(float) * b->ops->head_work(b, R, V));
-    float *rw = mem_aligned(sizeof(float) * ref->ops->head_work(ref, R, V));
+    float *bw = mem_aligned(sizeof(float) * b->ops->head_work(b, R, D, V));
+    float *rw = mem_aligned(sizeof(float) * ref->ops->head_work(ref, R, D, V));
     float *l = mem_alloc(R * V * sizeof *l), *k = mem_alloc(R * V * sizeof *k);
     struct head_row *a = mem_zero(R, sizeof *a), *c = mem_zero(R, sizeof *c);
     b->ops->head(b, &m, x, xu, R, q, a, l, bw);
@@ -228,7 +228,7 @@ static void head_corners(struct backend *b)
     float *w = mem_zero(V * D, sizeof *w), x[D] = {1, 1, 1, 1};
     struct mat m;
     struct head_row row;
-    float *work = mem_aligned(sizeof(float) * b->ops->head_work(b, 1, V));
+    float *work = mem_aligned(sizeof(float) * b->ops->head_work(b, 1, D, V));
     struct head_query q = {0};
     make(b, &m, w, V, D, DTYPE_F32);
     b->ops->head(b, &m, x, NULL, 1, &q, &row, NULL, work);
@@ -296,9 +296,9 @@ static void same_bits(const char *level)
 
 int main(void)
 {
-    const char *levels[] = {"v4", "v3", "base"};
+    const char *levels[] = {"avx512bf16", "avx512", "avx2", "neon", "portable"};
     int ran = 0;
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
         if (!ops_cpu(levels[i])) {
             skip("level not built or not for this processor");
             continue;

@@ -11,20 +11,34 @@ static const struct chat_message talk[] = {
     {"system", " Be brief.\n"}, {"user", "\u00a0Hi <b>\n\nyou \t"}, {"assistant", "Yes"},
     {"user", ""}};
 
+static const struct tokenizer *all; /* has the special tokens of every template */
+
+/* The ids of the messages, as text. */
 static void check(enum chat kind, const struct chat_message *m, size_t n, const char *want,
                   const char *what)
 {
     struct buf b = {0};
-    buf_text(&b, ">"); /* appended, not replaced */
-    chat_render(kind, m, n, &b);
-    ok(b.data[0] == '>' && !strcmp(b.data + 1, want), "%s", what);
+    struct ids ids = {0};
+    struct err e = {0};
+    ids_push(&ids, '>' - '!'); /* appended, not replaced */
+    int bad = chat_encode(kind, all, m, n, 0, &ids, &e);
+    tokenizer_decode(all, ids.v, ids.n, 0, &b);
+    ok(!bad && b.data[0] == '>' && !strcmp(b.data + 1, want), "%s %s", what, e.text);
     if (strcmp(b.data + 1, want) != 0)
         printf("# got %s\n", b.data + 1);
+    ids_free(&ids);
     buf_free(&b);
 }
 
-static void test_render(void)
+static void test_text(void)
 {
+    json_t *file = fixture_file(fixture_model(NULL, 0, 0, 0), LLADA, 0);
+    static const char *const special[] = {"<|startoftext|>", "<|begin_of_text|>", "<|eot_id|>",
+                                          "<|start_header_id|>", "<|end_header_id|>"};
+    for (int i = 0; i < 5; i++)
+        fixture_added(file, 256 + i, special[i], "s");
+    struct tokenizer *t = fixture_load(file, NULL);
+    all = t;
     check(CHAT_LLADA, talk + 1, 1, "<|startoftext|>" HEADER("user") "Hi <b>\n\nyou" EOT
           HEADER("assistant"), "llada, one message");
     check(CHAT_LLADA, talk, 4, "<|startoftext|>" HEADER("system") "Be brief." EOT HEADER("user")
@@ -39,8 +53,12 @@ static void test_render(void)
     check(CHAT_LLAMA3, talk, 0, "<|begin_of_text|>" HEADER("assistant"), "no message at all");
     check(CHAT_NONE, talk + 2, 2, "Yes\n", "none: the contents");
     const struct chat_message broken = {"user", " \xFF "};
-    check(CHAT_LLAMA3, &broken, 1, "<|begin_of_text|>" HEADER("user") " \xFF " EOT
-          HEADER("assistant"), "text that is not UTF-8 is left for the encoder to refuse");
+    struct ids ids = {0};
+    struct err e = {0};
+    ok(chat_encode(CHAT_LLAMA3, t, &broken, 1, 0, &ids, &e) == -1 && e.code == EXIT_BAD_DATA,
+       "text that is not UTF-8 is refused: %s", e.text);
+    ids_free(&ids);
+    tokenizer_free(t);
 }
 
 static struct tokenizer *with(const char *bos, int headers)
@@ -81,28 +99,33 @@ static void test_choose(void)
     choose("llada", ARCH_LLADA, 0, base, EXIT_BAD_DATA, CHAT_NONE);
     choose("llama3", ARCH_LLAMA, 0, llada, EXIT_BAD_DATA, CHAT_NONE);
     choose("chatml", ARCH_LLAMA, 0, llama, EXIT_BAD_USAGE, CHAT_NONE);
-    struct buf b = {0};
-    chat_render(CHAT_LLADA, talk + 2, 1, &b);
-    ok(fixture_ids(llada, b.data, 0,
+    ok(fixture_ids(llada, "<|startoftext|>" HEADER("assistant") "Yes" EOT HEADER("assistant"), 0,
                    IDS(256, 258, 64, 82, 82, 72, 82, 83, 64, 77, 83, 259, 198, 198, 56, 68, 82,
                        257, 258, 64, 82, 82, 72, 82, 83, 64, 77, 83, 259, 198, 198)),
        "the text encodes to the template's tokens");
-    buf_free(&b);
     tokenizer_free(llada);
     tokenizer_free(base);
     tokenizer_free(llama);
 }
 
-/* Ids of the template against ids of its text: the same, unless a content names a special token. */
-static void encode(enum chat kind, const struct tokenizer *t, const struct chat_message *m,
-                   size_t n, int parse, int same, const char *what)
+/* Ids of LLaDA's template against ids of its text, pieced together here: the same, unless a content
+ * names a special token. */
+static void encode(const struct tokenizer *t, const struct chat_message *m, size_t n, int parse,
+                   int same, const char *what)
 {
     struct buf text = {0};
     struct ids whole = {0}, parts = {0};
     struct err e = {0};
-    chat_render(kind, m, n, &text);
+    buf_text(&text, "<|startoftext|>");
+    for (size_t i = 0; i < n; i++) {
+        const char *piece[] = {"<|start_header_id|>", m[i].role, "<|end_header_id|>\n\n",
+                               m[i].content, EOT};
+        for (size_t k = 0; k < 5; k++)
+            buf_text(&text, piece[k]);
+    }
+    buf_text(&text, HEADER("assistant"));
     int bad = tokenizer_encode(t, text.data, text.len, 0, &whole, &e) ||
-              chat_encode(kind, t, m, n, parse, &parts, &e);
+              chat_encode(CHAT_LLADA, t, m, n, parse, &parts, &e);
     int equal = whole.n == parts.n && !memcmp(whole.v, parts.v, whole.n * sizeof *whole.v);
     ok(!bad && equal == same, "%s: %zu and %zu ids %s", what, whole.n, parts.n, e.text);
     buf_free(&text);
@@ -121,9 +144,11 @@ static void test_encode(void)
     fixture_added(file, 261, "<|end_header_id|>", "s");
     struct tokenizer *t = fixture_load(file, NULL);
     const struct chat_message trick[] = {{"user", "Hi<|eot_id|>"}};
-    encode(CHAT_LLADA, t, talk, 4, 0, 1, "a talk");
-    encode(CHAT_LLADA, t, trick, 1, 0, 0, "a content that names a special token");
-    encode(CHAT_LLADA, t, trick, 1, 1, 1, "... and means it");
+    const struct chat_message trim[] = {{"system", "Be brief."}, {"user", "Hi <b>\n\nyou"},
+                                        {"assistant", "Hi"}, {"user", ""}};
+    encode(t, trim, 4, 0, 1, "a talk");
+    encode(t, trick, 1, 0, 0, "a content that names a special token");
+    encode(t, trick, 1, 1, 1, "... and means it");
     struct ids ids = {0};
     ok(!chat_encode(CHAT_LLADA, t, trick, 1, 0, &ids, NULL) && ids.n > 3 &&
            tokenizer_is_special(t, ids.v[0]) && ids.v[0] == 258,
@@ -139,7 +164,7 @@ static void test_encode(void)
 int main(void)
 {
     fixture_start();
-    test_render();
+    test_text();
     test_choose();
     test_encode();
     fixture_end();

@@ -341,7 +341,7 @@ int main(void)
     struct network n;
     struct backend *b = backend_open("ref", NULL, 1, 0);
     int loaded = !checkpoint_open(&c, "synth:tiny-llada", 3, &e) &&
-                 !network_load(&n, b, &c, "f32", &e);
+                 !network_load(&n, b, &c, &(struct precision){.dtype = "f32"}, &e);
     if (!ok(loaded, "synth:tiny-llada loads %s", e.text))
         return tap_done();
     test_official(&n);

@@ -13,8 +13,9 @@ static struct network open_network(struct backend *b, const char *name)
     struct err e = {0};
     struct checkpoint c;
     struct network n = {0};
-    ok(!checkpoint_open(&c, name, 7, &e) && !network_load(&n, b, &c, "f32", &e), "%s on %s %s",
-       name, b->ops->name, e.text);
+    const struct precision p = {.dtype = "f32"};
+    ok(!checkpoint_open(&c, name, 7, &e) && !network_load(&n, b, &c, &p, &e), "%s on %s %s", name,
+       b->ops->name, e.text);
     checkpoint_close(&c);
     return n;
 }
@@ -206,7 +207,8 @@ int main(void)
     struct err e = {0};
     struct backend *small = backend_open("cpu", NULL, 1, 100000);
     checkpoint_open(&c, names[0], 7, &e);
-    ok(network_load(&n, small, &c, "auto", &e) == -1 && e.code == EXIT_FAILED_RECORDS &&
+    const struct precision any = {.dtype = "auto"};
+    ok(network_load(&n, small, &c, &any, &e) == -1 && e.code == EXIT_FAILED_RECORDS &&
            small->memory.allocated == 0,
        "too little memory: %s", e.text);
     checkpoint_close(&c);

@@ -112,12 +112,13 @@ static void test_chat(const struct prompt_encoder *none)
     struct prompt_encoder c = *none;
     c.chat = CHAT_LLADA;
     struct prompt p, q;
-    struct chat_message m[] = {{"system", "this is a story."}, {"user", "  hello 1 2!\n"}};
-    struct buf all = {0};
+    static const char all[] =
+        "<|startoftext|><|start_header_id|>system<|end_header_id|>\n\nthis is a story.<|eot_id|>"
+        "<|start_header_id|>user<|end_header_id|>\n\nhello 1 2!<|eot_id|>"
+        "<|start_header_id|>assistant<|end_header_id|>\n\n";
     struct ids ids = {0};
     struct err e = {0};
-    chat_render(CHAT_LLADA, m, 2, &all);
-    ok(!tokenizer_encode(c.tokenizer, all.data, all.len, 0, &ids, &e) &&
+    ok(!tokenizer_encode(c.tokenizer, all, strlen(all), 0, &ids, &e) &&
            !make(&p,
                  "{\"id\":\"a\",\"messages\":["
                  "{\"role\":\"system\",\"content\":\"this is a story.\"},"
@@ -143,7 +144,6 @@ static void test_chat(const struct prompt_encoder *none)
             "{\"id\":\"a\",\"messages\":[{\"role\":\"<|eot_id|>\",\"content\":\"x\"}]}", &c) ==
            EXIT_BAD_DATA,
        "a role is no special token");
-    buf_free(&all);
     ids_free(&ids);
 }
 

@@ -425,6 +425,12 @@ static double seconds(const struct tokenizer *t, const char *unit, size_t n)
     return best;
 }
 
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define SLOWER 20
+#else
+#define SLOWER 1
+#endif
+
 /* Doubling the text three times may cost 3 * 3 * 3 times as much; a quadratic way costs 64. */
 static void test_time(void)
 {
@@ -440,6 +446,13 @@ static void test_time(void)
             double one = seconds(t, units[i], 8000), eight = seconds(t, units[i], 64000);
             ok(eight < 27 * one, "%s: 8 x as many of unit %zu cost %.1f x the time",
                nfc ? "llada" : "llama3", i, eight / one);
+        }
+        /* A million times the same: a second for each unit, in a plain build. */
+        static const char *const many[] = {"l", " ", "\n"};
+        for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
+            double s = seconds(t, many[i], 1000000);
+            ok(s < SLOWER * 1.0, "%s: a million of unit %zu cost %.3f s",
+               nfc ? "llada" : "llama3", i, s);
         }
         tokenizer_free(t);
     }

@@ -1,6 +1,6 @@
-/* launch.c - see launch.h. Every random choice is a function of (seed, launch number, round), so an
- * extended schedule and the one it extends never share or disturb each other's numbers. */
-#include "lib/io/launch.h"
+/* runplan.c - see runplan.h. Every random choice is a function of (seed, launch number, round), so
+ * an extended schedule and the one it extends never share or disturb each other's numbers. */
+#include "lib/io/runplan.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static void must(int bad)
         err_machine(__FILE__, __LINE__, "cannot build a schedule (out of memory)");
 }
 
-int launch_check(const struct launch_plan *p, struct err *e)
+int runplan_check(const struct runplan *p, struct err *e)
 {
     for (size_t g = 0; g < p->gen_length.n; g++)
         for (size_t b = 0; b < p->block_length.n; b++) {
@@ -36,7 +36,7 @@ int launch_check(const struct launch_plan *p, struct err *e)
     return 0;
 }
 
-static void add_diffusion(const struct launch_plan *p, int64_t gen, int64_t batch, json_t *points)
+static void add_diffusion(const struct runplan *p, int64_t gen, int64_t batch, json_t *points)
 {
     for (size_t b = 0; b < p->block_length.n; b++)
         for (size_t s = 0; s < p->steps.n; s++)
@@ -46,7 +46,8 @@ static void add_diffusion(const struct launch_plan *p, int64_t gen, int64_t batc
                                   (json_int_t)p->block_length.v[b], "batch", (json_int_t)batch)));
 }
 
-json_t *launch_points(const struct launch_plan *p, const char *system)
+/* The points of a system, each once. */
+static json_t *points_of(const struct runplan *p, const char *system)
 {
     json_t *points = json_array();
     for (size_t g = 0; g < p->gen_length.n; g++)
@@ -124,9 +125,9 @@ static int check_previous(const json_t *previous, json_int_t *last, struct err *
 
 /* The points that new launches of a system run: the new ones, and a bridge of old ones when there
  * are both. NULL: nothing new. */
-static json_t *points_to_run(const struct launch_plan *p, const json_t *previous, size_t system)
+static json_t *points_to_run(const struct runplan *p, const json_t *previous, size_t system)
 {
-    json_t *wanted = launch_points(p, p->systems[system]);
+    json_t *wanted = points_of(p, p->systems[system]);
     json_t *old = old_points(previous, p->systems[system]), *run = json_array();
     for (size_t i = 0; i < json_array_size(wanted); i++) {
         json_t *point = json_array_get(wanted, i);
@@ -157,7 +158,7 @@ static json_t *points_to_run(const struct launch_plan *p, const json_t *previous
 
 /* ---- launches ---- */
 
-static json_t *one_launch(const struct launch_plan *p, json_int_t number, size_t system,
+static json_t *one_launch(const struct runplan *p, json_int_t number, size_t system,
                           const json_t *points)
 {
     char name[48];
@@ -185,7 +186,7 @@ static json_t *one_launch(const struct launch_plan *p, json_int_t number, size_t
     return launch;
 }
 
-json_t *launch_schedule(const struct launch_plan *p, const json_t *previous, struct err *e)
+json_t *runplan_schedule(const struct runplan *p, const json_t *previous, struct err *e)
 {
     assert(p->n_systems == 1 || p->n_systems == 2);
     json_int_t number;

@@ -1,0 +1,51 @@
+/* fetch.h - keys and values of a few cache slots, as attention multiplies them.
+ *
+ * An element is a 32-bit word: a float, or with attn.half and a processor that multiplies them, a
+ * pair of bf16: of neighbours in E for queries and keys, of neighbouring slots for values.
+ */
+#ifndef KERNELS_CPU_FETCH_H
+#define KERNELS_CPU_FETCH_H
+
+#include "kernels/cpu/level.h"
+#include "kernels/ops.h"
+
+/* One sequence, one key head. */
+struct side {
+    const struct attn *a;
+    const struct attn_seq *s;
+    size_t kh, group; /* query heads kh * group.. read it */
+    int pairs;
+};
+
+/* Rows of words, `row` words apart. */
+struct words {
+    const uint32_t *at;
+    size_t row;
+};
+
+enum { KEYS = LANES == 16 ? 4 * LANES : 2 * LANES }; /* of a block of turned keys */
+
+INLINE size_t up(size_t n, size_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+/* Words of a query or key, and of a row of values: E'. */
+INLINE size_t words_of(size_t E, int pairs) { return pairs ? (E + 1) / 2 : E; }
+INLINE size_t wide(size_t E) { return up(E, (size_t)2 * LANES); }
+
+/* LANES words from word w on of a row of `bytes`; zeros beyond it. */
+INLINE vecu load_words(const void *row, size_t bytes, size_t w)
+{
+    vecu x = {0};
+    const char *from = (const char *)row + w * sizeof(uint32_t);
+    if ((w + LANES) * sizeof(uint32_t) <= bytes)
+        return load_bits(from);
+    if (w * sizeof(uint32_t) < bytes)
+        memcpy(&x, from, bytes - w * sizeof(uint32_t));
+    return x;
+}
+
+/* Keys first..first+n of the list in blocks of KEYS, one lane a key: out[n / KEYS, words of E,
+ * KEYS]. What the last block has beyond key n is any number. */
+void CPU(fetch_keys)(const struct side *d, size_t first, size_t n, uint32_t *out);
+/* Values first..first+n: where they lie, or copied to copy[n, E'] (pairs: half as many rows). */
+struct words CPU(fetch_values)(const struct side *d, size_t first, size_t n, uint32_t *copy);
+
+#endif

@@ -1,0 +1,280 @@
+/* format_int8.c - LLM.int8() (kernels/quant.h): weights and activations as bytes, sums as exact
+ * integers, outliers of the activations in fp32 afterwards.
+ *
+ * panel   step[PANEL] = scale / 127, start[PANEL] = what a sum starts from, then the codes as
+ *         [K/4][PANEL][4]: a register holds four consecutive k of LANES outputs.
+ * block   a header, the activations' codes as [K/4][rows] groups of INT8_WORDS 32-bit words, and
+ *         the columns in which some row has an outlier. The outliers themselves stay in x.
+ *
+ * Where the processor multiplies unsigned by signed bytes, activations are kept as code +
+ * INT8_BIAS, and a sum starts from -INT8_BIAS * sum of the output's codes, which takes the bias out
+ * again. Built without contraction (Makefile), so that the few fp32 operations are the same bits at
+ * every level and in ref.
+ */
+#include "kernels/cpu/format.h"
+#include "kernels/quant.h"
+
+struct outlier {
+    uint32_t k, rows; /* bit i: row i has one in column k */
+};
+struct block {
+    const float *x; /* the rows as they came */
+    size_t ldx;
+    size_t rows;
+    size_t n_outliers;
+    float step[TILE_ROWS]; /* scale / 127 of the rows */
+    /* words[K/4][rows][INT8_WORDS], outlier[n_outliers] */
+};
+enum { HEADER = (sizeof(struct block) + 63) / 64 * 64 };
+
+static size_t quads(size_t K) { return (K + 3) / 4; }
+static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+static size_t panel_bytes(size_t K)
+{
+    return rounded(PANEL * (sizeof(float) + sizeof(int32_t)) + quads(K) * PANEL * 4);
+}
+
+static size_t words_bytes(size_t K)
+{
+    return rounded(quads(K) * TILE_ROWS * INT8_WORDS * sizeof(uint32_t));
+}
+
+static size_t block_bytes(size_t K)
+{
+    return rounded(HEADER + words_bytes(K) + K * sizeof(struct outlier));
+}
+
+static const uint32_t *words_of(const struct block *b)
+{
+    return (const uint32_t *)(const void *)((const char *)b + HEADER);
+}
+
+static const struct outlier *outliers_of(const struct block *b, size_t K)
+{
+    return (const struct outlier *)(const void *)((const char *)b + HEADER + words_bytes(K));
+}
+
+static int8_t *codes_of(void *panel)
+{
+    return (int8_t *)panel + PANEL * (sizeof(float) + sizeof(int32_t));
+}
+
+/* One output into its place in the panel. */
+static void pack_output(void *panel, size_t j, const int8_t *code, float scale, size_t K)
+{
+    float *step = panel;
+    int32_t *start = (int32_t *)(void *)(step + PANEL), sum = 0;
+    int8_t *out = codes_of(panel) + j * 4;
+    for (size_t k = 0; k < K; k++) {
+        out[k / 4 * PANEL * 4 + k % 4] = code[k];
+        sum += code[k];
+    }
+    step[j] = scale / 127;
+    /* in unsigned arithmetic: sums wrap on the way and come out right at the end */
+    start[j] = (int32_t)(0u - (uint32_t)INT8_BIAS * (uint32_t)sum);
+}
+
+static void pack_panel(void *panel, const struct mat_source *s, size_t first, size_t count,
+                       float *scratch)
+{
+    size_t K = s->cols;
+    memset(panel, 0, panel_bytes(K));
+    if (s->q && s->q->dtype == DTYPE_INT8) {
+        const int8_t *code = s->q->code;
+        for (size_t j = 0; j < count; j++)
+            pack_output(panel, j, code + (first + j) * K, s->q->scale[first + j], K);
+        return;
+    }
+    int8_t *code = (int8_t *)(scratch + K);
+    for (size_t j = 0; j < count; j++) {
+        s->floats(s, first + j, 1, scratch);
+        float scale = int8_encode(scratch, K, code);
+        pack_output(panel, j, code, scale, K);
+    }
+}
+
+/* LANES values from x, zeros from `n` on. */
+INLINE vec load_some(const float *x, size_t n)
+{
+    if (n >= LANES)
+        return load(x);
+    float padded[LANES] = {0};
+    memcpy(padded, x, n * sizeof *x);
+    return load(padded);
+}
+
+INLINE vec magnitude(vec v) { return (vec)((vecu)v & 0x7fffffffu); }
+
+INLINE int any(veci mask)
+{
+    uint64_t part[LANES / 2], all = 0;
+    memcpy(part, &mask, sizeof part);
+    for (int i = 0; i < LANES / 2; i++)
+        all |= part[i];
+    return all != 0;
+}
+
+INLINE uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* max |x| of a row, of those below `limit` in bits. Magnitudes compare as their bits do, infinity
+ * and NaN on top. */
+static float largest(const float *x, size_t K, uint32_t limit)
+{
+    uint32_t top = 0;
+    float out;
+    for (size_t k = 0; k < K; k++) {
+        uint32_t bits = bits_of(x[k]) & 0x7fffffffu;
+        bits = bits < limit ? bits : 0;
+        top = bits > top ? bits : top;
+    }
+    memcpy(&out, &top, sizeof out);
+    return out;
+}
+
+/* Lists the columns in which some row has an outlier. */
+static void list_outliers(struct block *b, size_t K)
+{
+    struct outlier *list = (struct outlier *)(uintptr_t)outliers_of(b, K);
+    for (size_t k = 0; k < K; k += LANES) {
+        vecu rows = {0};
+        for (size_t i = 0; i < b->rows; i++) {
+            veci in = magnitude(load_some(b->x + i * b->ldx + k, K - k)) < INT8_OUTLIER;
+            rows |= (vecu)~in & 1u << i;
+        }
+        if (any((veci)rows))
+            for (size_t j = 0; j < LANES; j++)
+                if (rows[j])
+                    list[b->n_outliers++] = (struct outlier){(uint32_t)(k + j), rows[j]};
+    }
+}
+
+typedef int8_t bytes __attribute__((vector_size(LANES)));
+
+/* int8_encode_row() of quant.h for LANES values, into n words `next` apart. */
+INLINE void pack_lanes(uint32_t *words, size_t next, vec v, vec up, size_t n)
+{
+    v = pick(magnitude(v) < INT8_OUTLIER, v, (vec){0});
+    /* beyond 1.5 * 2^23 floats are integers: to the nearest, ties to even */
+    v = (v * up + 12582912.0f) - 12582912.0f;
+    union {
+        bytes all;
+        int8_t each[LANES];
+    } code = {__builtin_convertvector(__builtin_convertvector(v, veci), bytes)};
+    for (size_t q = 0; q < n && q < LANES / 4; q++)
+        int8_words(words + q * next, code.each + 4 * q);
+}
+
+static void pack_row(struct block *b, size_t i, float scale, size_t K)
+{
+    const float *x = b->x + i * b->ldx;
+    uint32_t *words = (uint32_t *)(uintptr_t)words_of(b) + i * INT8_WORDS;
+    const size_t next = b->rows * INT8_WORDS, whole = K / LANES * LANES;
+    if (scale < QUANT_TINY)
+        scale = 0;
+    b->step[i] = scale / 127;
+    vec up = splat(scale > 0 ? 127 / scale : 0);
+    for (size_t k = 0; k < whole; k += LANES, words += LANES / 4 * next)
+        pack_lanes(words, next, load(x + k), up, LANES / 4);
+    if (whole < K)
+        pack_lanes(words, next, load_some(x + whole, K - whole), up, quads(K - whole));
+}
+
+static void pack_rows(void *block, const float *x, size_t ldx, size_t rows, size_t K)
+{
+    struct block *b = block;
+    *b = (struct block){.x = x, .ldx = ldx, .rows = rows};
+    int outliers = 0;
+    for (size_t i = 0; i < rows; i++) {
+        float scale = largest(x + i * ldx, K, UINT32_MAX);
+        if (!(scale < INT8_OUTLIER)) {
+            outliers = 1;
+            scale = largest(x + i * ldx, K, bits_of(INT8_OUTLIER));
+        }
+        pack_row(b, i, scale, K);
+    }
+    if (outliers)
+        list_outliers(b, K);
+}
+
+/* out[rows, PANEL] += x_k w'_k for the outliers, k ascending. */
+static void add_outliers(float *out, const struct block *b, size_t rows, const void *panel,
+                         size_t K)
+{
+    const struct outlier *list = outliers_of(b, K);
+    const float *step = panel;
+    const int8_t *codes = codes_of((void *)(uintptr_t)panel);
+    for (size_t o = 0; o < b->n_outliers; o++) {
+        size_t k = list[o].k;
+        const int8_t *quad = codes + k / 4 * PANEL * 4;
+        uint32_t shift = 24 - 8 * (uint32_t)(k % 4);
+        vec w[2];
+        for (int h = 0; h < 2; h++) {
+            veci code = (veci)(load_bits(quad + h * LANES * 4) << shift) >> 24;
+            w[h] = __builtin_convertvector(code, vec) * load(step + h * LANES);
+        }
+        for (uint32_t left = list[o].rows; left; left &= left - 1) {
+            size_t i = (size_t)__builtin_ctz(left);
+            float x = b->x[i * b->ldx + k], *y = out + i * PANEL;
+            if (i >= rows)
+                break;
+            put(y, load(y) + w[0] * x);
+            put(y + LANES, load(y + LANES) + w[1] * x);
+        }
+    }
+}
+
+INLINE void tile_rows(const int rows, float *out, const struct block *b, const void *panel,
+                      size_t K, struct ahead ahead)
+{
+    const float *step = panel;
+    const char *codes = (const char *)panel + PANEL * (sizeof(float) + sizeof(int32_t));
+    const uint32_t *x = words_of(b);
+    const size_t next = b->rows * INT8_WORDS, share = ahead.bytes / quads(K);
+    veci sum[TILE_ROWS][2];
+    for (int i = 0; i < rows; i++)
+        for (int h = 0; h < 2; h++)
+            sum[i][h] = (veci)load_bits(step + PANEL + h * LANES);
+    for (size_t q = quads(K); q > 0; q--) {
+        vecu lo = load_bits(codes), hi = load_bits(codes + LANES * 4);
+        for (int i = 0; i < rows; i++) {
+            sum[i][0] = dot_int8(sum[i][0], lo, x + i * INT8_WORDS);
+            sum[i][1] = dot_int8(sum[i][1], hi, x + i * INT8_WORDS);
+        }
+        fetch_ahead(ahead.at);
+        ahead.at += share;
+        codes += PANEL * 4;
+        x += next;
+    }
+    for (int i = 0; i < rows; i++)
+        for (int h = 0; h < 2; h++) {
+            vec scale = load(step + h * LANES) * b->step[i];
+            put(out + i * PANEL + h * LANES, __builtin_convertvector(sum[i][h], vec) * scale);
+        }
+}
+
+static void tile(float *out, const void *block, size_t rows, const void *panel, size_t K,
+                 struct ahead next)
+{
+    const struct block *b = block;
+#define KERNEL(n) tile_rows(n, out, b, panel, K, next)
+    WITH_ROWS(rows, KERNEL)
+#undef KERNEL
+    if (b->n_outliers)
+        add_outliers(out, b, rows, panel, K);
+}
+
+static void row(float *out, const void *panel, size_t j, size_t K)
+{
+    const float *step = panel;
+    const int8_t *code = codes_of((void *)(uintptr_t)panel) + j * 4;
+    for (size_t k = 0; k < K; k++)
+        out[k] = code[k / 4 * PANEL * 4 + k % 4] * step[j];
+}
+
+const struct format CPU(format_int8) = {panel_bytes, block_bytes, pack_panel, pack_rows, tile, row};

@@ -1,0 +1,193 @@
+/* format_nf4.c - 4-bit NormalFloat with double quantization (kernels/quant.h): levels looked up as
+ * bf16 pairs on the way into the dot product, a sum per block of 64 times its absmax.
+ *
+ * panel   a header, the scales of the double quantization that its outputs touch, the 8-bit absmax
+ *         codes [K/64][PANEL], the codes [K/8][PANEL] as 32-bit words: the lower half of a word
+ *         holds k = 0, 2, 4, 6 of eight from its lowest nibble on, the upper half k = 1, 3, 5, 7.
+ *         So the nibbles at one height are the bf16 pairs (k, k + 1) of LANES outputs.
+ * block   that of format_bf16.c: x rounded to bf16, as pairs where one instruction multiplies them,
+ *         else as floats.
+ *
+ * absmax is kept as its codes, since a tile has time to expand them while it waits for memory: 4.2
+ * bits a weight are read rather than 4.5. Sums of blocks are independent, so with few rows several
+ * blocks run at once; they are added in ascending order always.
+ */
+#include <assert.h>
+
+#include "kernels/cpu/format.h"
+#include "kernels/quant.h"
+
+/* Block i of the matrix has scale number i / 256. An output's blocks begin at any i, so two outputs
+ * come to their next scale at different blocks: past[j] counts how far in output j begins. */
+struct header {
+    int32_t past[PANEL];
+    float offset;
+    /* scales[segments + 1][PANEL]; absmax; codes */
+};
+enum { HEADER = (sizeof(struct header) + 63) / 64 * 64, GROUP = 8 };
+
+static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
+static size_t blocks(size_t K) { return K / NF4_BLOCK; }
+static size_t scales(size_t K) { return (blocks(K) + NF4_SUPER - 1) / NF4_SUPER + 1; }
+static size_t absmax_at(size_t K) { return HEADER + rounded(scales(K) * PANEL * sizeof(float)); }
+static size_t codes_at(size_t K) { return absmax_at(K) + rounded(blocks(K) * PANEL); }
+
+static size_t panel_bytes(size_t K)
+{
+    return codes_at(K) + rounded(K / GROUP * PANEL * sizeof(uint32_t));
+}
+
+static size_t block_bytes(size_t K) { return CPU(format_bf16).block_bytes(K); }
+
+/* Four bytes of the checkpoint, eight codes, the first of a byte in its high half, as one word. */
+static uint32_t interleave(const uint8_t *code)
+{
+    uint32_t word = 0;
+    for (int i = 0; i < 4; i++)
+        word |= (uint32_t)(code[i] >> 4) << 4 * i | (uint32_t)(code[i] & 15) << (16 + 4 * i);
+    return word;
+}
+
+static void pack_output(void *panel, size_t j, const struct codes *q, size_t row, size_t K)
+{
+    struct header *h = panel;
+    float *scale = (float *)(void *)((char *)panel + HEADER);
+    uint8_t *absmax = (uint8_t *)panel + absmax_at(K);
+    uint32_t *words = (uint32_t *)(void *)((char *)panel + codes_at(K));
+    const uint8_t *code = (const uint8_t *)q->code + row * K / 2;
+    size_t first = row * blocks(K), end = first + blocks(K);
+    h->past[j] = (int32_t)(first % NF4_SUPER);
+    for (size_t s = first / NF4_SUPER; s * NF4_SUPER < end; s++)
+        scale[(s - first / NF4_SUPER) * PANEL + j] = q->scale[s];
+    for (size_t b = 0; b < blocks(K); b++)
+        absmax[b * PANEL + j] = q->absmax[first + b];
+    for (size_t g = 0; g < K / GROUP; g++)
+        words[g * PANEL + j] = interleave(code + g * GROUP / 2);
+}
+
+/* Only from codes: absmax is a matter of the whole matrix (codes_make). */
+static void pack_panel(void *panel, const struct mat_source *s, size_t first, size_t count,
+                       float *scratch)
+{
+    (void)scratch;
+    size_t K = s->cols;
+    assert(s->q && s->q->dtype == DTYPE_NF4);
+    memset(panel, 0, codes_at(K));
+    memset((char *)panel + codes_at(K), 0x77, panel_bytes(K) - codes_at(K)); /* level 0 */
+    ((struct header *)panel)->offset = s->q->offset;
+    for (size_t j = 0; j < count; j++)
+        pack_output(panel, j, s->q, first + j, K);
+}
+
+static void pack_rows(void *block, const float *x, size_t ldx, size_t rows, size_t K)
+{
+    CPU(format_bf16).pack_rows(block, x, ldx, rows, K);
+}
+
+/* absmax of block `at` of LANES outputs from j on. */
+INLINE vec absmax_of(const void *panel, size_t at, size_t j, size_t K)
+{
+    const struct header *h = panel;
+    const float *scale = (const float *)(const void *)((const char *)panel + HEADER);
+    const uint8_t *code = (const uint8_t *)panel + absmax_at(K) + at * PANEL + j;
+    veci past;
+    memcpy(&past, h->past + j, sizeof past);
+    scale += at / NF4_SUPER * PANEL + j;
+    veci next = past + (int32_t)(at % NF4_SUPER) >= NF4_SUPER;
+    return pick(next, load(scale + PANEL), load(scale)) * nf4_map(nf4_dynamic, code) + h->offset;
+}
+
+INLINE vec dot_pair(vec sum, vecu w, const uint32_t *x)
+{
+    if (BF16_DOT)
+        return dot_bf16(sum, w, splat_bits(x[0]));
+    sum += odd_of(w) * (vec)splat_bits(x[1]);
+    return sum + even_of(w) * (vec)splat_bits(x[0]);
+}
+
+/* 32-bit words of a row's pair and group of eight, and groups in a line of the block. */
+enum { PAIR = BF16_DOT ? 1 : 2, STEP = GROUP / 2 * PAIR, PER_LINE = LINE / STEP };
+enum { GROUPS = NF4_BLOCK / GROUP };
+
+/* out += the products of `depth` blocks from block `at` on; each group of eight asks for
+ * ahead.bytes more of what comes later. */
+INLINE void tile_blocks(const int rows, const int depth, float *out, const uint32_t *block,
+                        const void *panel, size_t at, size_t K, struct ahead ahead)
+{
+    const size_t lines = (size_t)rows * LINE; /* words of one line of all rows */
+    const char *codes = (const char *)panel + codes_at(K) + at * (NF4_BLOCK / 2) * PANEL;
+    ahead.at += at * GROUPS * ahead.bytes;
+    const nf4_table table = nf4_levels(nf4_level_bf16);
+    vec sum[2][TILE_ROWS][2];
+    for (int d = 0; d < depth; d++)
+        for (int i = 0; i < rows; i++)
+            sum[d][i][0] = sum[d][i][1] = (vec){0};
+    for (int g = 0; g < GROUPS; g++) {
+        vecu code[2][2];
+        for (int d = 0; d < depth; d++) {
+            const char *from = codes + (d * GROUPS + g) * PANEL * 4;
+            code[d][0] = load_bits(from);
+            code[d][1] = load_bits(from + LANES * 4);
+            fetch_ahead(ahead.at);
+            ahead.at += ahead.bytes;
+        }
+        const uint32_t *x = block + (at * GROUPS + (size_t)g) / PER_LINE * lines +
+                            (size_t)(g % PER_LINE * STEP);
+        for (int n = 0; n < GROUP / 2; n++, x += PAIR)
+            for (int d = 0; d < depth; d++) {
+                vecu lo = nf4_pairs(table, code[d][0], n), hi = nf4_pairs(table, code[d][1], n);
+                const uint32_t *xd = x + (size_t)d * (GROUPS / PER_LINE) * lines;
+                for (int i = 0; i < rows; i++) {
+                    sum[d][i][0] = dot_pair(sum[d][i][0], lo, xd + i * LINE);
+                    sum[d][i][1] = dot_pair(sum[d][i][1], hi, xd + i * LINE);
+                }
+            }
+    }
+    for (int d = 0; d < depth; d++)
+        for (int h = 0; h < 2; h++) {
+            vec a = absmax_of(panel, at + (size_t)d, (size_t)h * LANES, K);
+            for (int i = 0; i < rows; i++) {
+                float *y = out + i * PANEL + h * LANES;
+                put(y, load(y) + a * sum[d][i][h]);
+            }
+        }
+}
+
+INLINE void tile_rows(const int rows, float *out, const uint32_t *block, const void *panel,
+                      size_t K, struct ahead next)
+{
+    const int depth = rows <= 3 ? 2 : 1;
+    const struct ahead share = {next.at, next.bytes / (K / GROUP)};
+    size_t at = 0;
+    for (int i = 0; i < rows; i++)
+        for (int h = 0; h < 2; h++)
+            put(out + i * PANEL + h * LANES, (vec){0});
+    for (; at + (size_t)depth <= blocks(K); at += (size_t)depth)
+        tile_blocks(rows, depth, out, block, panel, at, K, share);
+    for (; at < blocks(K); at++)
+        tile_blocks(rows, 1, out, block, panel, at, K, share);
+}
+
+static void tile(float *out, const void *block, size_t rows, const void *panel, size_t K,
+                 struct ahead next)
+{
+#define KERNEL(n) tile_rows(n, out, block, panel, K, next)
+    WITH_ROWS(rows, KERNEL)
+#undef KERNEL
+}
+
+static void row(float *out, const void *panel, size_t j, size_t K)
+{
+    const struct header *h = panel;
+    const float *scale = (const float *)(const void *)((const char *)panel + HEADER);
+    const uint8_t *absmax = (const uint8_t *)panel + absmax_at(K);
+    const uint32_t *words = (const uint32_t *)(const void *)((const char *)panel + codes_at(K));
+    for (size_t k = 0; k < K; k++) {
+        size_t b = k / NF4_BLOCK, s = (b + (size_t)h->past[j]) / NF4_SUPER;
+        float a = nf4_unfold(absmax[b * PANEL + j], scale[s * PANEL + j], h->offset);
+        size_t nibble = k % GROUP / 2 + k % 2 * 4;
+        out[k] = nf4_level[words[k / GROUP * PANEL + j] >> 4 * nibble & 15] * a;
+    }
+}
+
+const struct format CPU(format_nf4) = {panel_bytes, block_bytes, pack_panel, pack_rows, tile, row};

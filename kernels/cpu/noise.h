@@ -1,0 +1,73 @@
+/* noise.h - which of LANES ids may win the race for the best logit + T * Gumbel noise, without
+ * computing the noise of those that cannot. */
+#ifndef KERNELS_CPU_NOISE_H
+#define KERNELS_CPU_NOISE_H
+
+#include <math.h>
+
+#include "kernels/cpu/level.h"
+
+/* The state of Philox: four words, each in the lower halves of its lanes; what is above
+ * is never read. */
+struct philox {
+    vecw c0, c1, c2, c3;
+};
+
+INLINE void philox_round(struct philox *p, uint32_t k0, uint32_t k1)
+{
+    vecw a = mul_low(p->c0, 0xD2511F53u - (vecw){0}), b = mul_low(p->c2, 0xCD9E8D57u - (vecw){0});
+    p->c0 = b >> 32 ^ p->c1 ^ k0;
+    p->c2 = a >> 32 ^ p->c3 ^ k1;
+    p->c1 = b;
+    p->c3 = a;
+}
+
+/* The upper 32 bits of rng_at(seed, a, b + lane): lib/base/rng.c, lane by lane. */
+INLINE vecu rng_lanes(uint64_t seed, uint64_t a, uint32_t b)
+{
+    static const uint64_t evens[] = {0, 2, 4, 6, 8, 10, 12, 14};
+    vecw ids;
+    memcpy(&ids, evens, sizeof ids);
+    struct philox even = {a - (vecw){0}, (a >> 32) - (vecw){0}, ids + b, {0}}, odd = even;
+    odd.c2 += 1;
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+    for (int i = 0; i < 10; i++) {
+        philox_round(&even, k0, k1);
+        philox_round(&odd, k0, k1);
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    return (vecu)((even.c1 & 0xffffffffu) | odd.c1 << 32);
+}
+
+/* A bar for scores l + T * noise: below it for certain, or to be computed. */
+struct bar {
+    float best, per_t, margin;
+};
+
+INLINE struct bar bar_at(double best, double temperature)
+{
+    /* four roundings of `best` to float, and the errors of exp and of what leads to it */
+    double margin = 1e-3 + 0x1p-22 * fabs(best) / temperature;
+    return (struct bar){(float)best, (float)(1 / temperature), (float)margin};
+}
+
+/* All ones where l - T log(-log u) > best is possible, with h the upper bits of u. That is
+ * -log u < e^((l - best) / T) = a, and -log u >= 1 - u >= (2^32 - 1 - h) / 2^32. The last term of
+ * `a` lets the very largest u pass at any l. */
+INLINE veci may_win(const struct bar *bar, vec l, vecu h)
+{
+    vec a = vexp((l - bar->best) * bar->per_t + bar->margin) + 1e-30f;
+    return __builtin_convertvector(~h, vec) * 0x1p-32f < a;
+}
+
+INLINE int any_of(veci mask)
+{
+    uint64_t words[LANES / 2], any = 0;
+    memcpy(words, &mask, sizeof words);
+    for (int i = 0; i < LANES / 2; i++)
+        any |= words[i];
+    return any != 0;
+}
+
+#endif

@@ -1,0 +1,100 @@
+/* pack.c - weight matrices: made from a source, refilled by training, read back by embeddings.
+ *
+ * Threads own whole panels, and pool_run gives a thread about the same panels here and in the
+ * products, so on a machine with several memory nodes the weights lie near their readers.
+ */
+#include <stdlib.h>
+
+#include "kernels/cpu/format.h"
+#include "kernels/cpu/cpu.h"
+#include "kernels/host.h"
+#include "kernels/quant.h"
+#include "lib/base/mem.h"
+
+const struct format *CPU(format_of)(enum dtype dtype)
+{
+    switch (dtype) {
+    case DTYPE_F32:
+        return &CPU(format_f32);
+    case DTYPE_BF16:
+        return &CPU(format_bf16);
+    case DTYPE_BF16_F32:
+        return &CPU(format_bf16_f32);
+    case DTYPE_INT8:
+        return &CPU(format_int8);
+    case DTYPE_NF4:
+        return &CPU(format_nf4);
+    }
+    return NULL;
+}
+
+struct pack {
+    struct mat *m;
+    const struct mat_source *s;
+};
+
+static void pack_panels(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    (void)worker;
+    const struct pack *p = ctx;
+    const struct format *f = CPU(format_of)(p->m->dtype);
+    size_t N = p->m->rows, K = p->m->cols, bytes = f->panel_bytes(K);
+    float *scratch = mem_aligned(PANEL * K * sizeof *scratch);
+    for (size_t i = begin; i < end; i++) {
+        size_t first = i * PANEL, count = N - first < PANEL ? N - first : PANEL;
+        f->pack_panel((char *)p->m->data + i * bytes, p->s, first, count, scratch);
+    }
+    free(scratch);
+}
+
+static void pack(struct backend *b, struct mat *m, const struct mat_source *s)
+{
+    struct pack p = {m, s};
+    pool_run(b->pool, (m->rows + PANEL - 1) / PANEL, 1, pack_panels, &p);
+}
+
+size_t CPU(mat_bytes)(size_t rows, size_t cols, enum dtype dtype)
+{
+    return (rows + PANEL - 1) / PANEL * CPU(format_of)(dtype)->panel_bytes(cols);
+}
+
+int CPU(mat_make)(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype)
+{
+    void *data = host_alloc(b, CPU(mat_bytes)(s->rows, s->cols, dtype), MEMORY_WEIGHTS);
+    if (!data)
+        return -1;
+    *m = (struct mat){data, dtype, s->rows, s->cols};
+    struct mat_source source = *s;
+    struct codes q;
+    void *made = NULL;
+    if (dtype == DTYPE_NF4 && !(s->q && s->q->dtype == dtype)) {
+        made = codes_make(&q, s, dtype, b->pool); /* its scales are those of the whole matrix */
+        source.q = &q;
+    }
+    pack(b, m, &source);
+    free(made);
+    return 0;
+}
+
+void CPU(mat_refill)(struct backend *b, struct mat *m, const float *w)
+{
+    struct mat_source s = mat_floats(w, m->rows, m->cols);
+    pack(b, m, &s);
+}
+
+void CPU(mat_free)(struct backend *b, struct mat *m)
+{
+    host_free(b, m->data);
+    m->data = NULL;
+}
+
+void CPU(embed)(struct backend *b, float *y, const struct mat *w, const int32_t *token, size_t T)
+{
+    (void)b;
+    const struct format *f = CPU(format_of)(w->dtype);
+    size_t bytes = f->panel_bytes(w->cols);
+    for (size_t t = 0; t < T; t++) {
+        size_t row = (size_t)token[t];
+        f->row(y + t * w->cols, (const char *)w->data + row / PANEL * bytes, row % PANEL, w->cols);
+    }
+}

@@ -1,0 +1,38 @@
+/* plain_quant.h - the plain form of the int8 and nf4 primitives, for an isa_*.h without
+ * instructions for them. */
+#ifndef KERNELS_CPU_PLAIN_QUANT_H
+#define KERNELS_CPU_PLAIN_QUANT_H
+
+#include "kernels/cpu/vector.h"
+#include "kernels/cpu/words.h"
+
+/* The two products of a lane's half fit 16 bits: 2 * 128 * 127 < 2^15. */
+INLINE veci dot_int8(veci sum, vecu w, const uint32_t *x)
+{
+    vecs pairs = even_bytes(w) * (vecs)splat_bits(x[0]) + odd_bytes(w) * (vecs)splat_bits(x[1]);
+    return sum + ((veci)((vecu)pairs << 16) >> 16) + ((veci)pairs >> 16);
+}
+
+typedef const uint16_t *nf4_table;
+
+INLINE nf4_table nf4_levels(const uint16_t level[16]) { return level; }
+
+/* bf16 pairs of the levels that nibble n of every 16-bit lane names. */
+INLINE vecu nf4_pairs(nf4_table t, vecu codes, int n)
+{
+    vecu at = codes >> 4 * n, out = {0};
+    for (int i = 0; i < LANES; i++)
+        out[i] = t[at[i] & 15] | (uint32_t)t[at[i] >> 16 & 15] << 16;
+    return out;
+}
+
+/* LANES values of the dynamic map. */
+INLINE vec nf4_map(const float map[256], const uint8_t *code)
+{
+    vec out = {0};
+    for (int i = 0; i < LANES; i++)
+        out[i] = map[code[i]];
+    return out;
+}
+
+#endif

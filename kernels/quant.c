@@ -1,0 +1,272 @@
+/* quant.c - encoding and decoding by the definitions in quant.h, in plain fp32. */
+#include "kernels/quant.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "lib/base/mem.h"
+
+/* Quantiles of N(0, 1) with an exact zero, divided by their largest. Source: arXiv 2305.14314,
+ * appendix E. */
+const float nf4_level[16] = {
+    -1.0f,
+    -0.6961928009986877f,
+    -0.5250730514526367f,
+    -0.39491748809814453f,
+    -0.28444138169288635f,
+    -0.18477343022823334f,
+    -0.09105003625154495f,
+    0.0f,
+    0.07958029955625534f,
+    0.16093020141124725f,
+    0.24611230194568634f,
+    0.33791524171829224f,
+    0.44070982933044434f,
+    0.5626170039176941f,
+    0.7229568362236023f,
+    1.0f,
+};
+
+const uint16_t nf4_level_bf16[16] = {
+    0xbf80, 0xbf32, 0xbf06, 0xbeca, 0xbe92, 0xbe3d, 0xbdba, 0x0000,
+    0x3da3, 0x3e25, 0x3e7c, 0x3ead, 0x3ee2, 0x3f10, 0x3f39, 0x3f80,
+};
+
+/* The dynamic map: for each decade s = 10^-6..1 the midpoints of n = 1, 2, 4, .. 64 equal parts of
+ * [0.1, 1], times s; their negatives; 0 and 1. A bound of the parts is a fused multiply-add from
+ * the nearer end and a midpoint a float sum, as torch.linspace and bitsandbytes compute them. */
+#define STEP(n) ((1.0f - 0.1f) / (n))
+#define BOUND(i, n)                                                                                \
+    (2 * (i) < (n) ? (float)((double)0.1f + (double)STEP(n) * (i))                                 \
+                   : (float)(1.0 - (double)STEP(n) * ((n) - (i))))
+#define MIDDLE(i, n, s) ((BOUND(i, n) + BOUND((i) + 1, n)) / 2 * s##f)
+#define UP_1(i, n, s) MIDDLE(i, n, s)
+#define UP_2(i, n, s) UP_1(i, n, s), UP_1((i) + 1, n, s)
+#define UP_4(i, n, s) UP_2(i, n, s), UP_2((i) + 2, n, s)
+#define UP_8(i, n, s) UP_4(i, n, s), UP_4((i) + 4, n, s)
+#define UP_16(i, n, s) UP_8(i, n, s), UP_8((i) + 8, n, s)
+#define UP_32(i, n, s) UP_16(i, n, s), UP_16((i) + 16, n, s)
+#define UP_64(i, n, s) UP_32(i, n, s), UP_32((i) + 32, n, s)
+#define DOWN_1(i, n, s) -MIDDLE((n) - 1 - (i), n, s)
+#define DOWN_2(i, n, s) DOWN_1(i, n, s), DOWN_1((i) + 1, n, s)
+#define DOWN_4(i, n, s) DOWN_2(i, n, s), DOWN_2((i) + 2, n, s)
+#define DOWN_8(i, n, s) DOWN_4(i, n, s), DOWN_4((i) + 4, n, s)
+#define DOWN_16(i, n, s) DOWN_8(i, n, s), DOWN_8((i) + 8, n, s)
+#define DOWN_32(i, n, s) DOWN_16(i, n, s), DOWN_16((i) + 16, n, s)
+#define DOWN_64(i, n, s) DOWN_32(i, n, s), DOWN_32((i) + 32, n, s)
+const float nf4_dynamic[256] = {
+    DOWN_64(0, 64, 1.0), DOWN_32(0, 32, 1e-1), DOWN_16(0, 16, 1e-2), DOWN_8(0, 8, 1e-3),
+    DOWN_4(0, 4, 1e-4),  DOWN_2(0, 2, 1e-5),   DOWN_1(0, 1, 1e-6),   0.0f,
+    UP_1(0, 1, 1e-6),    UP_2(0, 2, 1e-5),     UP_4(0, 4, 1e-4),     UP_8(0, 8, 1e-3),
+    UP_16(0, 16, 1e-2),  UP_32(0, 32, 1e-1),   UP_64(0, 64, 1.0),    1.0f,
+};
+
+const char *quant_refuses(enum dtype dtype, size_t cols)
+{
+    if (dtype == DTYPE_NF4 && cols % NF4_BLOCK)
+        return "nf4 needs a number of columns that is a multiple of 64";
+    if (dtype == DTYPE_INT8 && cols > INT8_COLS_MAX)
+        return "int8 needs 131072 columns or fewer";
+    return NULL;
+}
+
+/* max |x|, NaN if one is not finite. */
+static float largest(const float *x, size_t n)
+{
+    float top = 0;
+    for (size_t i = 0; i < n; i++) {
+        float a = fabsf(x[i]);
+        top = a > top || a != a ? a : top; /* a NaN stays: nothing compares greater */
+    }
+    return isfinite(top) ? top : NAN;
+}
+
+/* To the nearest integer, ties to even, for |x| < 2^22: beyond 1.5 * 2^23 floats are integers. */
+static float round_even(float x)
+{
+    return (x + 12582912.0f) - 12582912.0f;
+}
+
+float int8_encode(const float *w, size_t n, int8_t *code)
+{
+    float scale = largest(w, n);
+    int usable = scale >= QUANT_TINY;
+    float up = usable ? 127 / scale : 0;
+    for (size_t i = 0; i < n; i++)
+        code[i] = usable ? (int8_t)round_even(w[i] * up) : 0;
+    return scale < QUANT_TINY ? 0 : scale;
+}
+
+float int8_encode_row(const float *x, size_t n, int8_t *code, uint32_t *outlier, size_t *n_outliers)
+{
+    float scale = 0;
+    *n_outliers = 0;
+    for (size_t i = 0; i < n; i++) {
+        float a = fabsf(x[i]);
+        if (!(a < INT8_OUTLIER))
+            outlier[(*n_outliers)++] = (uint32_t)i;
+        else if (a > scale)
+            scale = a;
+    }
+    if (scale < QUANT_TINY)
+        scale = 0;
+    float up = scale > 0 ? 127 / scale : 0;
+    for (size_t i = 0; i < n; i++)
+        code[i] = fabsf(x[i]) < INT8_OUTLIER ? (int8_t)round_even(x[i] * up) : 0;
+    return scale;
+}
+
+/* Index of the level nearest to v among n, a power of two; the lower of two equally near. */
+static inline unsigned nearest(const float *level, unsigned n, float v)
+{
+    unsigned at = 0;
+    for (unsigned half = n / 2; half; half /= 2) {
+        double middle = ((double)level[at + half - 1] + level[at + half]) / 2;
+        at += v > middle ? half : 0;
+    }
+    return at;
+}
+
+void nf4_encode(const float *w, size_t n, uint8_t *code, float *absmax)
+{
+    assert(n % NF4_BLOCK == 0);
+    for (size_t b = 0; b < n / NF4_BLOCK; b++, w += NF4_BLOCK) {
+        float a = largest(w, NF4_BLOCK);
+        if (a < QUANT_TINY)
+            a = 0;
+        float up = a > 0 ? 1 / a : 0; /* zeros, and codes of a NaN block: level 0 */
+        for (size_t i = 0; i < NF4_BLOCK; i += 2)
+            *code++ = (uint8_t)(nearest(nf4_level, 16, up > 0 ? w[i] * up : 0) << 4 |
+                                nearest(nf4_level, 16, up > 0 ? w[i + 1] * up : 0));
+        absmax[b] = a;
+    }
+}
+
+static float mean(const float *x, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += x[i];
+    return (float)(n ? sum / (double)n : 0);
+}
+
+/* One block of the double quantization; returns its scale. */
+static float encode_super(const float *absmax, size_t n, float offset, uint8_t *code)
+{
+    float scale = 0;
+    for (size_t i = 0; i < n; i++)
+        scale = fmaxf(scale, fabsf(absmax[i] - offset));
+    float up = scale >= QUANT_TINY ? 1 / scale : 0;
+    for (size_t i = 0; i < n; i++)
+        code[i] = (uint8_t)nearest(nf4_dynamic, 256, up > 0 ? (absmax[i] - offset) * up : 0);
+    return up > 0 ? scale : 0;
+}
+
+static size_t supers(size_t blocks)
+{
+    return (blocks + NF4_SUPER - 1) / NF4_SUPER;
+}
+
+float nf4_encode_absmax(const float *absmax, size_t n, uint8_t *code, float *scale)
+{
+    float offset = mean(absmax, n);
+    for (size_t i = 0; i < n; i += NF4_SUPER)
+        scale[i / NF4_SUPER] =
+            encode_super(absmax + i, n - i < NF4_SUPER ? n - i : NF4_SUPER, offset, code + i);
+    return offset;
+}
+
+float nf4_unfold(uint8_t code, float scale, float offset)
+{
+    return offset + nf4_dynamic[code] * scale;
+}
+
+float nf4_absmax(const struct codes *q, size_t i)
+{
+    return nf4_unfold(q->absmax[i], q->scale[i / NF4_SUPER], q->offset);
+}
+
+static void int8_floats(const struct codes *q, size_t cols, size_t row, float *out)
+{
+    const int8_t *code = (const int8_t *)q->code + row * cols;
+    float step = q->scale[row] / 127;
+    for (size_t k = 0; k < cols; k++)
+        out[k] = code[k] * step;
+}
+
+static void nf4_floats(const struct codes *q, size_t cols, size_t row, float *out)
+{
+    const uint8_t *code = (const uint8_t *)q->code + row * cols / 2;
+    for (size_t k = 0; k < cols; k += 2) {
+        float a = nf4_absmax(q, (row * cols + k) / NF4_BLOCK);
+        out[k] = nf4_level[code[k / 2] >> 4] * a;
+        out[k + 1] = nf4_level[code[k / 2] & 15] * a;
+    }
+}
+
+void codes_floats(const struct codes *q, size_t cols, size_t first, size_t count, float *out)
+{
+    for (size_t r = 0; r < count; r++)
+        if (q->dtype == DTYPE_INT8)
+            int8_floats(q, cols, first + r, out + r * cols);
+        else
+            nf4_floats(q, cols, first + r, out + r * cols);
+}
+
+/* ---- a whole matrix ---- */
+
+struct making {
+    const struct mat_source *s;
+    enum dtype dtype;
+    void *code;
+    float *scale, *absmax;
+    uint8_t *absmax_code;
+    size_t blocks;
+    float offset;
+};
+
+static void encode_rows(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    (void)worker;
+    struct making *m = ctx;
+    size_t K = m->s->cols;
+    float *row = mem_aligned(K * sizeof *row);
+    for (size_t r = begin; r < end; r++) {
+        m->s->floats(m->s, r, 1, row);
+        if (m->dtype == DTYPE_INT8)
+            m->scale[r] = int8_encode(row, K, (int8_t *)m->code + r * K);
+        else
+            nf4_encode(row, K, (uint8_t *)m->code + r * K / 2, m->absmax + r * K / NF4_BLOCK);
+    }
+    free(row);
+}
+
+static void encode_supers(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    (void)worker;
+    struct making *m = ctx;
+    for (size_t i = begin; i < end; i++) {
+        size_t at = i * NF4_SUPER, n = m->blocks - at;
+        m->scale[i] = encode_super(m->absmax + at, n < NF4_SUPER ? n : NF4_SUPER, m->offset,
+                                   m->absmax_code + at);
+    }
+}
+
+void *codes_make(struct codes *q, const struct mat_source *s, enum dtype dtype, struct pool *pool)
+{
+    assert(!quant_refuses(dtype, s->cols));
+    size_t n = s->rows * s->cols, blocks = dtype == DTYPE_NF4 ? n / NF4_BLOCK : 0;
+    size_t scales = blocks ? supers(blocks) : s->rows;
+    float *scale = mem_aligned((scales + blocks) * sizeof(float) + blocks + n);
+    struct making m = {s, dtype, NULL, scale, scale + scales, NULL, blocks, 0};
+    m.absmax_code = (uint8_t *)(m.absmax + blocks);
+    m.code = m.absmax_code + blocks;
+    pool_run(pool, s->rows, 1, encode_rows, &m);
+    if (blocks) {
+        m.offset = mean(m.absmax, blocks);
+        pool_run(pool, supers(blocks), 1, encode_supers, &m);
+    }
+    *q = (struct codes){dtype, m.code, m.absmax_code, scale, m.offset};
+    return scale;
+}

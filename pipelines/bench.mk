@@ -1,0 +1,60 @@
+# bench.mk - make bench: the ceilings of this machine, and how near to them kernels and models come.
+#
+#   make bench                                    ceilings, kernels, models of the small shapes
+#   make bench BENCH=models BENCH_SHAPES=small,1b BENCH_DTYPES=bf16,int8 BENCH_REPEAT=5
+#
+# When llama-bench is on the PATH (and llama-batched-bench, llama-diffusion-cli), it is run on files
+# of the same shapes, in turn with ours: the peer column. It is never needed.
+BENCH        ?= ceilings,kernels,models
+BENCH_SHAPES ?= small
+BENCH_DTYPES ?= f32,bf16,int8,nf4
+BENCH_REPEAT ?= 3
+BENCH_FLAGS  ?=
+
+BENCH_LIB := $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
+BENCH_CPU := $(or $(patsubst x86_64,x86,$(filter x86_64,$(shell uname -m))),\
+                  $(patsubst aarch64,arm,$(filter aarch64,$(shell uname -m))),other)
+BENCH_OBJ := $(addprefix $(BUILD)/obj/tests/bench/,bench.o ceiling.o kernels.o models.o peer.o \
+                                                   peak-$(BENCH_CPU).o)
+GGUF_OBJ  := $(addprefix $(BUILD)/obj/tests/bench/,write-gguf.o ggml-blocks.o)
+
+# The loops that find the ceilings must not be what limits them.
+$(BUILD)/obj/tests/bench/ceiling.o $(BUILD)/obj/tests/bench/peak-%.o: ALL_CFLAGS += -O3
+$(BUILD)/obj/tests/bench/peak-arm.o: ALL_CFLAGS += -march=armv8.2-a+dotprod+bf16
+
+BENCH_PROG := $(BUILD)/tests/bench/bench $(BUILD)/tests/bench/write-gguf
+$(BUILD)/tests/bench/bench: $(BENCH_OBJ) $(BENCH_LIB)
+$(BUILD)/tests/bench/write-gguf: $(GGUF_OBJ) $(BENCH_LIB)
+$(BENCH_PROG):
+	@mkdir -p $(@D)
+	$(call say,ld $@)$(CC) $(SANITIZE) $(LDFLAGS) $^ -o $@ $(LDLIBS)
+
+# The files of the peer: SHAPE.TYPE.gguf. Large; make clean removes them.
+PEER_DIR   := $(BUILD)/peer
+PEER_TYPES := $(patsubst nf4,q4_0,$(patsubst int8,q8_0,$(subst $(,), ,$(BENCH_DTYPES))))
+PEER_small := small-llama small-llada
+PEER_1b    := llama3.2-1b llada3.2-1b
+PEER_FILES := $(foreach s,$(subst $(,), ,$(BENCH_SHAPES)),$(foreach m,$(PEER_$(s)),\
+                  $(PEER_TYPES:%=$(PEER_DIR)/$(m).%.gguf)))
+PEER       := $(if $(findstring models,$(BENCH)),$(shell command -v llama-bench))
+
+$(PEER_DIR)/%.gguf: $(BUILD)/tests/bench/write-gguf
+	@mkdir -p $(@D)
+	$(call say,write-gguf $*)\
+	    $< --shape $(basename $*) --type $(patsubst .%,%,$(suffix $*)) $@
+
+BENCH_OUT  = $(RESULTS)/bench
+BENCH_NEEDS := $(firstword $(BENCH_PROG)) $(BIN)/plot $(if $(PEER),$(PEER_FILES))
+.PHONY: bench
+bench: $(BENCH_NEEDS) ## ceilings, kernels, models of this machine (BENCH=, BENCH_SHAPES=small,1b)
+	@mkdir -p $(BENCH_OUT)
+	flock -x $(QUIET) $< --only $(BENCH) --shapes $(BENCH_SHAPES) --dtypes $(BENCH_DTYPES) \
+	    --repeat $(BENCH_REPEAT) $(if $(PEER),--peer $(PEER_DIR)) $(BENCH_FLAGS) \
+	    -o $(BENCH_OUT)/bench.ndjson
+	CROSSOVER_SHARE='$(CURDIR)' $(BIN)/plot --type roofline $(BENCH_OUT)/bench.ndjson \
+	    -o $(BENCH_OUT)/roofline.svg
+	@echo 'Records and picture: $(BENCH_OUT)/bench.ndjson $(BENCH_OUT)/roofline.svg'
+
+# Their tests.
+$(BUILD)/tests/unit/test-ggml-blocks: $(BUILD)/obj/tests/bench/ggml-blocks.o
+test: $(if $(filter %/bench.bats,$(TEST_SH)),$(BENCH_PROG))

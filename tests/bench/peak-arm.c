@@ -1,0 +1,30 @@
+/* peak-arm.c - see peak.h. */
+#include <arm_neon.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "tests/bench/peak.h"
+
+/* pipelines/bench.mk compiles this file for a processor with both extensions; a loop runs only
+ * where its own is there. */
+#define BF16_128(s, x, y) vbfdotq_f32(s, vreinterpretq_bf16_f32(x), vreinterpretq_bf16_f32(y))
+#define INT8_128(s, x, y) vdotq_s32(s, vreinterpretq_s8_s32(x), vreinterpretq_s8_s32(y))
+
+PEAK_LOOP(f32_neon, , float32x4_t, vfmaq_f32)
+PEAK_LOOP(bf16_neon, , float32x4_t, BF16_128)
+PEAK_LOOP(int8_neon, , int32x4_t, INT8_128)
+
+/* Bits of the auxiliary vector, as Linux has defined them for good. */
+static const unsigned long has_dotprod = 1ul << 20, has_bf16 = 1ul << 14;
+
+const struct peak *peak_best(enum unit u)
+{
+    static const struct peak f32 = {UNIT_F32, "NEON", PEAK_OPERATIONS(4), f32_neon};
+    static const struct peak bf16 = {UNIT_BF16, "NEON BF16", PEAK_OPERATIONS(8), bf16_neon};
+    static const struct peak int8 = {UNIT_INT8, "NEON DotProd", PEAK_OPERATIONS(16), int8_neon};
+    if (u == UNIT_BF16)
+        return getauxval(AT_HWCAP2) & has_bf16 ? &bf16 : NULL;
+    if (u == UNIT_INT8)
+        return getauxval(AT_HWCAP) & has_dotprod ? &int8 : NULL;
+    return &f32;
+}

@@ -1,0 +1,54 @@
+/* peak-x86.c - see peak.h. */
+#include <immintrin.h>
+#include <string.h>
+
+#include "tests/bench/peak.h"
+
+#define AVX512      __attribute__((target("avx512f")))
+#define AVX512_BF16 __attribute__((target("avx512f,avx512bf16")))
+#define AVX512_VNNI __attribute__((target("avx512f,avx512vnni")))
+#define AVX2        __attribute__((target("avx2,fma")))
+#define SSE2        __attribute__((target("sse2")))
+
+#define BF16_512(s, x, y) _mm512_dpbf16_ps(s, (__m512bh)(x), (__m512bh)(y))
+#define INT8_512(s, x, y) _mm512_dpbusd_epi32(s, x, y)
+#define FMA_512(s, x, y)  _mm512_fmadd_ps(x, y, s)
+#define FMA_256(s, x, y)  _mm256_fmadd_ps(x, y, s)
+#define INT8_256(s, x, y)                                                                        \
+    _mm256_add_epi32(s, _mm256_madd_epi16(_mm256_maddubs_epi16(opaque(x), y),                    \
+                                          _mm256_set1_epi16(1)))
+#define MULADD_128(s, x, y) _mm_add_ps(_mm_mul_ps(s, x), y)
+
+/* The same value, of which the compiler does not know that: nothing is moved out of the loop. */
+AVX2 static inline __m256i opaque(__m256i x)
+{
+    __asm__ volatile("" : "+x"(x));
+    return x;
+}
+
+PEAK_LOOP(f32_avx512, AVX512, __m512, FMA_512)
+PEAK_LOOP(bf16_avx512, AVX512_BF16, __m512, BF16_512)
+PEAK_LOOP(int8_avx512, AVX512_VNNI, __m512i, INT8_512)
+PEAK_LOOP(f32_avx2, AVX2, __m256, FMA_256)
+PEAK_LOOP(int8_avx2, AVX2, __m256i, INT8_256)
+PEAK_LOOP(f32_sse2, SSE2, __m128, MULADD_128)
+
+const struct peak *peak_best(enum unit u)
+{
+    static const struct peak all[] = {
+        {UNIT_F32, "AVX-512", PEAK_OPERATIONS(16), f32_avx512},
+        {UNIT_F32, "AVX2 FMA", PEAK_OPERATIONS(8), f32_avx2},
+        {UNIT_F32, "SSE2", PEAK_OPERATIONS(4), f32_sse2},
+        {UNIT_BF16, "AVX-512 BF16", PEAK_OPERATIONS(32), bf16_avx512},
+        {UNIT_INT8, "AVX-512 VNNI", PEAK_OPERATIONS(64), int8_avx512},
+        {UNIT_INT8, "AVX2", PEAK_OPERATIONS(32), int8_avx2},
+    };
+    const int usable[] = {__builtin_cpu_supports("avx512f"),
+                          __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"), 1,
+                          __builtin_cpu_supports("avx512bf16"),
+                          __builtin_cpu_supports("avx512vnni"), __builtin_cpu_supports("avx2")};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].unit == u && usable[i])
+            return &all[i];
+    return NULL;
+}

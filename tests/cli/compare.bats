@@ -1,0 +1,81 @@
+#!/usr/bin/env bats
+# compare: what one setting costs, paired by prompt.
+
+setup() {
+    set -o pipefail
+    BIN=${BIN:-build/bin}
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    T=$BATS_TEST_TMPDIR
+}
+
+compare() { "$BIN/compare" --no-meta "$@"; }
+
+# quality CONFIG ID METRIC VALUE [TOKENS]
+quality() {
+    jq -cn --arg c "$1" --arg id "$2" --arg m "$3" --argjson v "$4" --argjson t "${5:-null}" \
+        '{schema: "crossover/1", kind: "quality", run: "r", config: $c, model: "m", arch: "llama",
+          id: $id, metric: $m, value: $v, scored_tokens: $t, direction: "lower"}'
+}
+
+# texts N: N prompts, each of its own difficulty, the same 0.02 nats a token dearer with int8
+texts() {
+    for i in $(seq "$1"); do
+        nats=$(awk -v i="$i" 'BEGIN { printf "%.15g", 10 + 7 * sin(i) }')
+        quality "m nll" "p$i" nll_nats "$nats" 10
+        nats=$(awk -v n="$nats" 'BEGIN { printf "%.15g", n + 0.2 }')
+        quality "m nll quant=int8" "p$i" nll_nats "$nats" 10
+    done
+}
+
+# field NAME < comparisons: of the perplexity
+field() { jq -r "select(.metric == \"ppl\") | .$1"; }
+
+near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }'; }
+
+@test "pairs cancel what prompts have in common" {
+    texts 40 | compare > "$T/out"
+    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/out"
+    expected=$(awk 'BEGIN { printf "%.15g", exp(0.02) }')
+    near "$(field value < "$T/out")" "$expected"
+    near "$(field lo < "$T/out")" "$expected" # every draw has the same ratio
+    near "$(field hi < "$T/out")" "$expected"
+    [ "$(jq -c '[.config, .base_config, .by, .setting, .effect, .n]' "$T/out")" = \
+        '["m nll quant=int8","m nll","quant","int8","ratio",40]' ]
+}
+
+@test "a planted difference is found, noise is not" {
+    for i in $(seq 200); do
+        quality "m" "p$i" accuracy $((i % 4 != 0))
+        quality "m quant=nf4" "p$i" accuracy $((i % 4 != 0 && i % 5 != 0))
+        quality "m quant=int8" "p$i" accuracy $((i % 4 != 0 ? i != 7 : i == 8))
+    done | compare > "$T/out"
+    jq -es 'any(.setting == "nf4" and .hi < 0 and .value == -0.15)' "$T/out"
+    jq -es 'any(.setting == "int8" and .lo < 0 and .hi > 0 and .value == 0)' "$T/out"
+}
+
+@test "only prompts of both count" {
+    { texts 10
+      quality "m nll" only-base nll_nats 500 10
+      quality "m nll quant=int8" only-int8 nll_nats 900 10; } | compare > "$T/out"
+    [ "$(jq -c '[.n, .left_out]' "$T/out")" = '[10,2]' ]
+    near "$(field value < "$T/out")" "$(awk 'BEGIN { printf "%.15g", exp(0.02) }')"
+}
+
+@test "memory, and another setting" {
+    for c in "m:4000" "m dtype=f32:8000" "m dtype=f32 batch=2:8100" "m batch=2:4100"; do
+        jq -cn --arg c "${c%:*}" --argjson v "${c#*:}" '{schema: "crossover/1", kind: "metric",
+            run: "r", config: $c, model: "m", arch: "llama", batch: 1, value: $v, lo: null,
+            hi: null, metric: "memory_weights_bytes", n: 1, launches: 1, unit: "bytes",
+            direction: "lower"}'
+    done | compare --by dtype > "$T/out"
+    [ "$(jq -c '[.setting, .base_config, (.config_value, .base_value | floor)]' "$T/out" | sort |
+        paste -sd ' ')" = '["f32","m batch=2",8100,4100] ["f32","m",8000,4000]' ]
+}
+
+@test "nothing to compare" {
+    run compare < <(quality "m nll" p nll_nats 5 10)
+    echo "$output"
+    [ "$status" -eq 65 ] && [[ "$output" == *"quant=VALUE"* ]]
+    run compare < <(quality "m nll quant=int8" p nll_nats 5 10)
+    [ "$status" -eq 65 ] && [[ "$output" == *"has no base"* ]]
+}

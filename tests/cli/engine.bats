@@ -1,0 +1,84 @@
+#!/usr/bin/env bats
+bats_require_minimum_version 1.5.0
+# The flags that say where and how precisely a model runs: the same in every tool, kept in records,
+# refused with what there is.
+
+setup() {
+    set -o pipefail
+    BIN=${BIN:-build/bin}
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    T=$BATS_TEST_TMPDIR
+    echo '{"id":"p","prompt_ids":[5,6,7,8,9,10,11]}' > "$T/prompt"
+    GEN=("$BIN/gen-llama" -m synth:tiny-llama --max-new 6 --ignore-eos --no-meta)
+}
+
+isas() { # those that run here, from the message that lists them
+    "${GEN[@]}" --isa none "$T/prompt" 2>&1 | sed 's/.*back end has \(.*\) here.*/\1/; s/,//g'
+}
+
+@test "an instruction set that is not here is refused with those that are" {
+    run --separate-stderr "${GEN[@]}" --isa none "$T/prompt"
+    [ "$status" -eq 69 ]
+    [ "$output" = "" ]
+    [[ "$stderr" == "gen-llama: --isa none: the CPU back end has "*portable* ]]
+    run --separate-stderr "${GEN[@]}" --device ref --isa portable "$T/prompt"
+    [ "$status" -eq 69 ]
+    run --separate-stderr "$BIN/score-ppl" --mode nll -m synth:tiny-llama --isa none "$T/prompt"
+    [ "$status" -eq 69 ]
+    [[ "$stderr" == "score-ppl: --isa none: "* ]]
+    echo '{"id":"a","text":"one two three"}' > "$T/corpus"
+    run --separate-stderr "$BIN/train-lm" --isa none --out "$T/m" "$T/corpus"
+    [ "$status" -eq 69 ]
+}
+
+@test "every instruction set that is here runs, and the record names it" {
+    [ -n "$(isas)" ]
+    for isa in $(isas); do
+        "${GEN[@]}" --dtype f32 --isa "$isa" "$T/prompt" > "$T/$isa"
+        jq -e --arg isa "$isa" '.isa == $isa and (.config | endswith("dtype=f32 isa=" + $isa))' \
+            "$T/$isa"
+        [ "$(jq '.token_ids | length' "$T/$isa")" -eq 6 ]
+    done
+}
+
+@test "dtype, cache and quantization are as asked, or follow the checkpoint" {
+    row() { "${GEN[@]}" "$@" "$T/prompt" | jq -r '"\(.dtype) \(.kv_dtype) \(.quant)"'; }
+    [ "$(row)" = "bf16-f32 f32 none" ]
+    [ "$(row --dtype bf16)" = "bf16 bf16 none" ]
+    [ "$(row --dtype f32)" = "f32 f32 none" ]
+    [ "$(row --dtype bf16-f32)" = "bf16-f32 f32 none" ]
+    [ "$(row --dtype bf16 --kv-dtype f32)" = "bf16 f32 none" ]
+    [ "$(row --dtype f32 --kv-dtype bf16)" = "f32 bf16 none" ]
+    [ "$(row --dtype f32 --quant int8)" = "f32 bf16 int8" ]
+    run --separate-stderr "${GEN[@]}" --quant nf4 "$T/prompt"
+    [ "$status" -eq 65 ]
+    [[ "$stderr" == *"[64, 160]"*"multiple of 64"* ]]
+    for flag in dtype kv-dtype quant; do
+        run --separate-stderr "${GEN[@]}" --$flag f8 "$T/prompt"
+        [ "$status" -eq 64 ]
+    done
+}
+
+@test "a bf16 cache takes half the bytes, and --verbose says what all memory should be" {
+    "${GEN[@]}" -v --kv-dtype f32 "$T/prompt" > "$T/f32" 2> "$T/log"
+    "${GEN[@]}" --kv-dtype bf16 "$T/prompt" > "$T/bf16"
+    [ "$(jq .memory.kv_bytes "$T/f32")" -eq $((2 * $(jq .memory.kv_bytes "$T/bf16"))) ]
+    # 2 layers x (7 + 6) slots x 2 heads x 16 values x 4 bytes, K and V, each a multiple of 64
+    [ "$(jq .memory.kv_bytes "$T/f32")" -eq $((2 * 2 * 13 * 2 * 16 * 4)) ]
+    read -r kv paper act act_paper < <(grep 'bytes of cache' "$T/log" | sed 's/.*batch 0: //' |
+        tr -cs '0-9\n' ' ')
+    [ "$kv" -eq "$paper" ]
+    [ "$act" -eq "$act_paper" ]
+    [ "$kv" -eq "$(jq .memory.kv_bytes "$T/f32")" ]
+    [ "$act" -eq "$(jq .memory.activations_bytes "$T/f32")" ]
+}
+
+@test "threads are those that we may use, and never change the ids" {
+    one=$("${GEN[@]}" --threads 1 "$T/prompt" | jq -c .token_ids)
+    for n in 2 3; do
+        [ "$("${GEN[@]}" --threads $n "$T/prompt" | jq -c .token_ids)" = "$one" ]
+    done
+    cpu=$(taskset -pc $$ | sed 's/.*: //; s/[,-].*//')
+    [ "$(taskset -c "$cpu" "${GEN[@]}" "$T/prompt" | jq .threads)" -eq 1 ]
+    [ "$(taskset -c "$cpu" "${GEN[@]}" --threads 2 "$T/prompt" | jq -c .token_ids)" = "$one" ]
+}

@@ -1,0 +1,111 @@
+#!/usr/bin/env bats
+# train-lm: the same bits at any number of threads, the first N documents, one training a folder,
+# and a state that fits only the command it was made by.
+
+setup_file()
+{
+    bats_require_minimum_version 1.5.0
+    BIN=$(cd "$BIN" && pwd)
+    cd "$BATS_FILE_TMPDIR" || exit 1
+    "$BIN/write-corpus" --count 60 --seed 1 -o corpus
+}
+
+setup()
+{
+    cd "$BATS_FILE_TMPDIR" || exit 1
+    T=$BATS_TEST_TMPDIR
+    train=("$BIN/train-lm" -q --no-meta --width 32 --layers 1 --heads 2 --kv-heads 2 --ffn 48
+           --vocab 300 --context 256 --steps 6 --rows 128 --min-len 16 --max-len 32 --threads 1
+           --dtype F32)
+}
+
+# Layers wide enough that every product is cut into parts.
+@test "the same bits at 1, 2 and 3 threads, for both losses" {
+    for arch in llada llama; do
+        for threads in 1 2 3; do
+            "${train[@]}" --arch $arch --width 192 --heads 4 --kv-heads 2 --ffn 320 --rows 256 \
+                --steps 4 --report 1 --threads $threads --out "$T/$arch-$threads" corpus |
+                jq -c '[.step, .loss, .grad_norm]' > "$T/$arch-$threads.loss"
+        done
+        for threads in 2 3; do
+            cmp "$T/$arch-1/model.safetensors" "$T/$arch-$threads/model.safetensors"
+            cmp "$T/$arch-1.loss" "$T/$arch-$threads.loss"
+        done
+        [ "$(wc -l < "$T/$arch-1.loss")" -eq 4 ]
+    done
+    ! cmp -s "$T/llada-1/model.safetensors" "$T/llama-1/model.safetensors" || false
+}
+
+@test "--limit N is the corpus of the first N documents" {
+    "${train[@]}" --limit 20 --out "$T/limit" corpus > "$T/loss"
+    "${train[@]}" --out "$T/head" <(head -n 20 corpus) > "$T/loss"
+    cmp "$T/limit/tokenizer.json" "$T/head/tokenizer.json"
+    cmp "$T/limit/model.safetensors" "$T/head/model.safetensors"
+    "${train[@]}" --out "$T/all" corpus > "$T/loss"
+    run -1 cmp -s "$T/limit/model.safetensors" "$T/all/model.safetensors"
+}
+
+@test "two trainings into one folder: the second is refused with 75 and touches nothing" {
+    mkdir "$T/m"
+    run -75 --separate-stderr flock "$T/m" "${train[@]}" --out "$T/m" corpus
+    [ "$stderr" = "train-lm: $T/m: another process is at work in this folder" ]
+    [ -z "$(ls -A "$T/m")" ]
+    "${train[@]}" --out "$T/m" corpus > "$T/loss"
+}
+
+# stopped ARGS...: a training of six steps that ends after the fourth and leaves its state of the
+# second, because its records cannot be written.
+stopped()
+{
+    rm -rf "$T/m"
+    run -74 --separate-stderr "${train[@]}" --out "$T/m" --save 2 --report 4 -o /dev/full "$@" \
+        corpus
+    [ -e "$T/m/train.state" ]
+}
+
+@test "a state goes on with the same settings, and with others that change nothing" {
+    "${train[@]}" --out "$T/whole" --whole 0.3 corpus > "$T/loss"
+    stopped --whole 0.3
+    run -0 --separate-stderr "${train[@]}" --out "$T/m" --whole 0.3 --threads 2 --report 1 \
+        --save 3 corpus
+    [ "$(jq -c .step <<< "$output" | head -n 1)" = 3 ]
+    cmp "$T/whole/model.safetensors" "$T/m/model.safetensors"
+}
+
+@test "a state is refused by a command with another setting, which is named" {
+    "${train[@]}" --arch llama --out "$T/init" corpus > "$T/loss"
+    head -n 40 corpus > "$T/short"
+    stopped
+    cp "$T/m/train.state" "$T/state"
+    while read -r name value; do
+        run -65 --separate-stderr "${train[@]}" --out "$T/m" "--$name" "$value" corpus
+        echo "$name: $stderr"
+    [[ $stderr == *"train.state: belongs to a training with other settings: --$name expected "* ]]
+        [[ $stderr == *", got \"$value\": "* || $stderr == *", got $value"* ]]
+        cmp "$T/m/train.state" "$T/state"
+        [ ! -e "$T/m/config.json" ]
+    done << 'END'
+seed 5
+steps 7
+rows 160
+rate 0.5
+warmup 7
+decay 0.25
+clip 2.5
+whole 0.25
+cut 0.5
+oversample sum
+times 7
+min-len 24
+max-len 40
+context 128
+END
+    for other in "--init $T/init"; do
+        run -65 --separate-stderr "${train[@]}" --out "$T/m" $other corpus
+        [[ $stderr == *"first weights expected "* ]]
+    done
+    run -65 --separate-stderr "${train[@]}" --out "$T/m" --limit 50 corpus
+    [[ $stderr == *"corpus expected "* ]]
+    "${train[@]}" --out "$T/m" corpus > "$T/loss"
+    [ ! -e "$T/m/train.state" ]
+}

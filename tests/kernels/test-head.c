@@ -1,0 +1,154 @@
+/* The head's streaming reduction against ref, with logits that are exact: D = 1 and x = 1, so that
+ * the logits are the weights and every choice must agree to the last id. */
+#include "kernels/ops.h"
+#include "lib/base/mem.h"
+#include "lib/base/rng.h"
+#include "tests/tap.h"
+
+enum { ROWS = 70 };
+
+static struct backend *open_level(const char *level, size_t threads)
+{
+    struct backend *b = mem_zero(1, sizeof *b);
+    b->ops = strcmp(level, "ref") ? ops_cpu(level) : &ops_ref;
+    b->pool = pool_new(threads);
+    return b;
+}
+
+static struct head_row *run(struct backend *b, const float *logits, size_t V,
+                            const struct head_query *q)
+{
+    struct mat m;
+    struct mat_source s = mat_floats(logits, V, 1);
+    float ones[ROWS];
+    for (int i = 0; i < ROWS; i++)
+        ones[i] = 1;
+    struct head_row *out = mem_zero(ROWS, sizeof *out);
+    float *work = mem_aligned(sizeof(float) * b->ops->head_work(b, ROWS, 1, V));
+    b->ops->mat_make(b, &m, &s, DTYPE_F32);
+    b->ops->head(b, &m, ones, NULL, ROWS, q, out, NULL, work);
+    b->ops->mat_free(b, &m);
+    free(work);
+    return out;
+}
+
+static int same_choice(const struct head_row *x, const struct head_row *y)
+{
+    return x->id == y->id && x->runner_up == y->runner_up && x->bad == y->bad &&
+           x->gap == y->gap;
+}
+
+static double apart(const struct head_row *x, const struct head_row *y)
+{
+    double d = fabs(x->log_prob - y->log_prob);
+    d = fmax(d, fabs((double)x->entropy - y->entropy));
+    d = fmax(d, fabs((double)x->runner_up_prob - y->runner_up_prob));
+    return fmax(d, fabs(x->target_log_prob - y->target_log_prob));
+}
+
+/* Against ref with 2 threads, and the same numbers with 1 and 3. */
+static void compare(const char *level, const float *logits, size_t V, const struct head_query *q,
+                    const char *what)
+{
+    struct backend *ref = open_level("ref", 1);
+    struct head_row *truth = run(ref, logits, V, q), *got[3];
+    backend_close(ref);
+    for (size_t threads = 1; threads <= 3; threads++) {
+        struct backend *b = open_level(level, threads);
+        got[threads - 1] = run(b, logits, V, q);
+        backend_close(b);
+    }
+    int wrong = 0, unequal = 0;
+    double far = 0;
+    for (int r = 0; r < ROWS; r++) {
+        wrong += !same_choice(&got[1][r], &truth[r]);
+        far = fmax(far, apart(&got[1][r], &truth[r]));
+        for (int i = 0; i < 3; i += 2)
+            unequal += !same_choice(&got[i][r], &got[1][r]) || apart(&got[i][r], &got[1][r]) != 0;
+    }
+    ok(wrong == 0 && far < 1e-5, "%s %zu ids, %s: %d choices differ, numbers by %.1e", level, V,
+       what, wrong, far);
+    ok(unequal == 0, "%s the same at 1, 2 and 3 threads", level);
+    for (int i = 0; i < 3; i++)
+        free(got[i]);
+    free(truth);
+}
+
+static void noise(const char *level)
+{
+    const double temperature[] = {1e-9, 0.05, 0.7, 1, 8};
+    const double spread[] = {0.01, 1, 4, 20};
+    uint64_t keys[ROWS];
+    for (int i = 0; i < ROWS; i++)
+        keys[i] = 77u + (uint64_t)i * 0x100000001u;
+    size_t V = 3000 + 13;
+    float *logits = mem_alloc(V * sizeof *logits);
+    struct rng rng = {.seed = 5};
+    for (int s = 0; s < 4; s++) {
+        for (size_t v = 0; v < V; v++)
+            logits[v] = (float)(spread[s] * rng_normal(&rng));
+        for (int t = 0; t < 5; t++) {
+            struct head_query q = {.temperature = temperature[t], .seed = 3, .keys = keys};
+            char what[64];
+            snprintf(what, sizeof what, "temperature %g, spread %g", temperature[t], spread[s]);
+            compare(level, logits, V, &q, what);
+        }
+    }
+    free(logits);
+}
+
+/* Few distinct values, so that the best and the second best are often equal. */
+static void ties(const char *level)
+{
+    size_t sizes[] = {1, 2, 15, 16, 17, 63, 1024, 1025, 2100};
+    int32_t target[ROWS];
+    struct rng rng = {.seed = 6};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t V = sizes[i];
+        float *logits = mem_alloc(V * sizeof *logits);
+        for (size_t v = 0; v < V; v++)
+            logits[v] = (float)rng_below(&rng, 3);
+        for (int r = 0; r < ROWS; r++)
+            target[r] = (int32_t)((size_t)r % V);
+        struct head_query q = {.target = target};
+        compare(level, logits, V, &q, "equal logits");
+        free(logits);
+    }
+}
+
+static void listed(const char *level)
+{
+    enum { V = 1500 };
+    int32_t ban[] = {7, 1030, 0}, quiet[] = {8, 1400};
+    float logits[V];
+    for (int v = 0; v < V; v++)
+        logits[v] = (float)(v * 37 % 101) / 10;
+    logits[7] = logits[1030] = 50; /* best, but banned */
+    logits[8] = 40;                /* chosen, but quiet */
+    struct head_query q = {.ban = ban, .n_ban = 3, .quiet = quiet, .n_quiet = 2};
+    compare(level, logits, V, &q, "banned and quiet ids");
+    logits[1030] = NAN;
+    struct backend *b = open_level(level, 2);
+    struct head_row *rows = run(b, logits, V, &q);
+    ok(rows[0].bad && rows[0].id == 8, "%s a NaN is reported even where it is banned", level);
+    free(rows);
+    backend_close(b);
+}
+
+int main(void)
+{
+    const char *levels[] = {"avx512bf16", "avx512", "avx2", "neon", "portable"};
+    int ran = 0;
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+        if (!ops_cpu(levels[i])) {
+            skip("level not built or not for this processor");
+            continue;
+        }
+        noise(levels[i]);
+        ties(levels[i]);
+        listed(levels[i]);
+        ran++;
+    }
+    ok(ran > 0, "at least one level runs");
+    return tap_done();
+}

@@ -1,0 +1,274 @@
+/* test-load.c - from a file to matrices: values read in place, at odd addresses and through floats
+ * are the same bits; names of precisions; memory as on paper; large blocks of memory. */
+#include <unistd.h>
+
+#include "lib/base/mem.h"
+#include "lib/model/checkpoint.h"
+#include "lib/model/network.h"
+#include "lib/model/paper.h"
+#include "tests/tap.h"
+
+static char root[] = "/tmp/test-load-XXXXXX";
+
+static const float *give(void *ctx, enum role r, size_t layer)
+{
+    static float values[512 * 64];
+    checkpoint_floats(ctx, r, layer, values);
+    return values;
+}
+
+static void must(int bad, const struct err *e)
+{
+    if (bad) {
+        printf("Bail out! %s\n", e->text);
+        exit(1);
+    }
+}
+
+/* Writes synth:tiny-llama to root as `dtype`. */
+static void save(const char *dtype)
+{
+    struct err e = {0};
+    struct checkpoint c;
+    must(checkpoint_open(&c, "synth:tiny-llama", 5, &e) ||
+             checkpoint_save(&c.config, root, dtype, give, &c, &e), &e);
+    checkpoint_close(&c);
+}
+
+/* Makes the header one byte longer, so that all data lie at odd addresses. */
+static void shift(void)
+{
+    char *path = mem_format("%s/model.safetensors", root);
+    FILE *f = fopen(path, "rb");
+    unsigned char length[8], *rest = mem_alloc(1 << 20);
+    size_t got = f ? fread(length, 1, 8, f) : 0, n = f ? fread(rest, 1, 1 << 20, f) : 0;
+    if (f)
+        fclose(f);
+    size_t header = (size_t)length[0] | (size_t)length[1] << 8 | (size_t)length[2] << 16;
+    length[0]++;
+    f = fopen(path, "wb");
+    if (got != 8 || !n || n == 1 << 20 || length[0] == 0 || !f ||
+        fwrite(length, 1, 8, f) != 8 || fwrite(rest, 1, header, f) != header ||
+        fputc(' ', f) == EOF || fwrite(rest + header, 1, n - header, f) != n - header || fclose(f))
+        exit(1);
+    free(rest);
+    free(path);
+}
+
+/* All values of a matrix, as the back end gives them back. */
+static float *values_of(struct backend *b, const struct mat *m)
+{
+    float *y = mem_alloc(m->rows * m->cols * sizeof *y);
+    int32_t *row = mem_alloc(m->rows * sizeof *row);
+    for (size_t i = 0; i < m->rows; i++)
+        row[i] = (int32_t)i;
+    b->ops->embed(b, y, m, row, m->rows);
+    free(row);
+    return y;
+}
+
+/* mat_make from a checkpoint's source, with and without the way through floats. */
+static int same_both_ways(struct backend *b, const struct checkpoint *c, enum role r,
+                          enum dtype dtype)
+{
+    struct weight w = {c, r, 1};
+    struct mat_source direct = checkpoint_source(&w), floats = direct;
+    floats.bf16 = NULL;
+    struct mat x, y;
+    if (b->ops->mat_make(b, &x, &direct, dtype) || b->ops->mat_make(b, &y, &floats, dtype))
+        return 0;
+    float *u = values_of(b, &x), *v = values_of(b, &y);
+    int same = !memcmp(u, v, x.rows * x.cols * sizeof *u);
+    if (dtype == DTYPE_F32) { /* and they are the file's */
+        checkpoint_floats(c, r, 1, v);
+        same &= !memcmp(u, v, x.rows * x.cols * sizeof *u);
+    }
+    free(u);
+    free(v);
+    b->ops->mat_free(b, &x);
+    b->ops->mat_free(b, &y);
+    return same;
+}
+
+static void test_paths(struct backend *b)
+{
+    static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_BF16_F32};
+    for (int odd = 0; odd < 2; odd++) {
+        struct err e = {0};
+        struct checkpoint c;
+        save("BF16");
+        if (odd)
+            shift();
+        must(checkpoint_open(&c, root, 0, &e), &e);
+        struct weight w = {&c, ROLE_UP, 1};
+        ok((checkpoint_source(&w).bf16 == NULL) == odd, "values are%s read in place",
+           odd ? " not" : "");
+        int same = 1;
+        for (int d = 0; d < 3; d++)
+            for (int r = 0; r < ROLE_COUNT; r++)
+                if (r != ROLE_ATTN_NORM && r != ROLE_FFN_NORM && r != ROLE_NORM)
+                    same &= same_both_ways(b, &c, (enum role)r, dtypes[d]);
+        ok(same, "%s %s: every matrix is the same both ways", b->ops->name, b->ops->level);
+        checkpoint_close(&c);
+    }
+}
+
+/* Rows drawn in parts are the rows drawn at once, whole blocks of eight or not. */
+static void test_drawn(void)
+{
+    struct err e = {0};
+    struct checkpoint c;
+    must(checkpoint_open(&c, "synth:tiny-llama", 5, &e), &e);
+    c.config.ffn = 13; /* rows of `down` begin anywhere in a block */
+    struct weight w = {&c, ROLE_DOWN, 1};
+    struct mat_source s = checkpoint_source(&w);
+    float *all = mem_alloc(s.rows * s.cols * sizeof *all), part[3 * 13];
+    checkpoint_floats(&c, ROLE_DOWN, 1, all);
+    int same = s.rows == 64 && s.cols == 13 && !s.bf16;
+    for (size_t i = 0; i + 3 <= s.rows; i++) {
+        s.floats(&s, i, 3, part);
+        same &= !memcmp(part, all + i * 13, sizeof part);
+    }
+    ok(same, "drawn weights do not depend on where a reader begins");
+    free(all);
+    checkpoint_close(&c);
+}
+
+struct choice {
+    struct precision p;
+    enum dtype dense, kv, q, embed;
+    const char *says; /* or the error */
+};
+
+static void test_precision(struct backend *b, const char *stored)
+{
+    const int bf16 = !strcmp(stored, "BF16");
+    const enum dtype own = bf16 ? DTYPE_BF16_F32 : DTYPE_F32;
+    const struct choice list[] = {
+        {{0}, own, DTYPE_F32, own, own, NULL},
+        {{"auto", "auto", "none"}, own, DTYPE_F32, own, own, NULL},
+        {{"f32", NULL, NULL}, DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_F32, NULL},
+        {{"bf16", "f32", NULL}, DTYPE_BF16, DTYPE_F32, DTYPE_BF16, DTYPE_BF16, NULL},
+        {{"bf16-f32", NULL, NULL}, DTYPE_BF16_F32, DTYPE_F32, DTYPE_BF16_F32, DTYPE_BF16_F32, NULL},
+        {{"f32", "bf16", NULL}, DTYPE_F32, DTYPE_BF16, DTYPE_F32, DTYPE_F32, NULL},
+        {{"f32", NULL, "int8"}, DTYPE_F32, DTYPE_BF16, DTYPE_INT8, DTYPE_F32, NULL},
+        {{"fp16", NULL, NULL}, .says = "expected auto, f32, bf16 or bf16-f32, got 'fp16'"},
+        {{NULL, "int8", NULL}, .says = "expected auto, f32 or bf16, got 'int8'"},
+        {{NULL, NULL, "int4"}, .says = "expected none, int8 or nf4, got 'int4'"},
+        {{NULL, NULL, "nf4"}, .says = "multiple of 64"}, /* ffn is 160 */
+    };
+    struct checkpoint c;
+    struct err e = {0};
+    save(stored);
+    must(checkpoint_open(&c, root, 0, &e), &e);
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        const struct choice *x = &list[i];
+        struct network n;
+        e = (struct err){0};
+        int r = network_load(&n, b, &c, &x->p, &e);
+        ok(x->says ? r && e.code && strstr(e.text, x->says)
+                   : !r && n.dtype == x->dense && n.kv_dtype == x->kv &&
+                         n.layer[1].q.dtype == x->q && n.head.dtype == x->q &&
+                         n.embed.dtype == x->embed,
+           "%s as %s, cache %s, quant %s: %s", stored, x->p.dtype ? x->p.dtype : "-",
+           x->p.kv ? x->p.kv : "-", x->p.quant ? x->p.quant : "-", r ? e.text : "as said");
+        if (!r)
+            network_free(&n);
+    }
+    checkpoint_close(&c);
+    ok(!b->memory.allocated, "all is given back");
+}
+
+/* What is allocated is what paper.h says, byte for byte. */
+static void test_paper(struct backend *b, const char *model, const char *dtype, const char *kv,
+                       const char *quant)
+{
+    static const size_t shapes[][4] = {{1, 1, 1, 7}, {21, 33, 5, 64}, {130, 200, 130, 301}};
+    struct err e = {0};
+    struct checkpoint c;
+    struct network n;
+    must(checkpoint_open(&c, model, 5, &e) ||
+             network_load(&n, b, &c, &(struct precision){dtype, kv, quant}, &e), &e);
+    const size_t *kind = b->memory.kind;
+    size_t weights = paper_of(&n, 1, 1, 1, 0).weights;
+    ok(kind[MEMORY_WEIGHTS] == weights, "%s %s %s %s: weights %zu, on paper %zu", model,
+       b->ops->name, dtype, quant, kind[MEMORY_WEIGHTS], weights);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        const size_t *s = shapes[i];
+        struct paper p = paper_of(&n, s[0], s[1], s[2], s[3]);
+        struct work *w = work_make(&n, s[0], s[1], s[2]);
+        struct kv cache;
+        int bad = kv_make(&cache, &n, s[3]);
+        ok(w && !bad && kind[MEMORY_KV] == p.kv && kind[MEMORY_ACTIVATIONS] == p.activations,
+           "%zu rows: cache %zu, on paper %zu; activations %zu, on paper %zu", s[0],
+           kind[MEMORY_KV], p.kv, kind[MEMORY_ACTIVATIONS], p.activations);
+        work_free(w, &n);
+        kv_free(&cache, &n);
+    }
+    network_free(&n);
+    checkpoint_close(&c);
+}
+
+static void test_blocks(struct backend *b)
+{
+    static const size_t sizes[] = {0, 1, 64, 65, (1 << 20) - 1, 1 << 20, (5 << 20) + 3};
+    int good = 1;
+    for (int kind = 0; kind < MEMORY_KINDS; kind++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            size_t n = sizes[i], odd = 0;
+            unsigned char *p = b->ops->alloc(b, n, (enum memory_kind)kind);
+            for (size_t k = 0; p && k < n; k++)
+                odd += p[k];
+            if (p)
+                memset(p, 0xa5, n);
+            const struct memory *m = &b->memory;
+            good &= p && !odd && (uintptr_t)p % 64 == 0 && m->requested == n &&
+                    m->allocated == (n + 63) / 64 * 64 && m->reserved % 4096 == 0 &&
+                    m->reserved >= m->allocated + 64 && m->reserved < m->allocated + 64 + 4096 &&
+                    m->kind[kind] == m->allocated;
+            b->ops->free(b, p);
+            good &= !m->requested && !m->allocated && !m->reserved && !m->kind[kind];
+        }
+    ok(good, "%s: blocks are cleared, aligned and counted", b->ops->name);
+    b->memory.cap = 3 << 20;
+    void *two = b->ops->alloc(b, 2 << 20, MEMORY_KV);
+    ok(two && !b->ops->alloc(b, 1 << 20, MEMORY_KV) && b->memory.requested == 2 << 20,
+       "%s: beyond the cap there is nothing", b->ops->name);
+    b->ops->free(b, two);
+    b->memory.cap = 0;
+    ok(!b->ops->alloc(b, SIZE_MAX - 100, MEMORY_KV) && !b->ops->alloc(b, SIZE_MAX / 2, MEMORY_KV) &&
+           !b->memory.requested, "%s: nor beyond what a machine can have", b->ops->name);
+}
+
+int main(void)
+{
+    if (!mkdtemp(root))
+        return 1;
+    struct backend *ref = backend_open("ref", NULL, 1, 0);
+    for (size_t i = 0; ops_cpu_at(i); i++) {
+        struct backend *b = backend_open("cpu", ops_cpu_at(i)->level, 2, 0);
+        test_paths(b);
+        backend_close(b);
+    }
+    struct backend *cpu = backend_open("cpu", NULL, 2, 0);
+    test_paths(ref);
+    test_drawn();
+    test_precision(cpu, "F32");
+    test_precision(cpu, "BF16");
+    test_precision(ref, "BF16");
+    test_paper(cpu, "synth:tiny-llama", "f32", "f32", "none");
+    test_paper(cpu, "synth:tiny-llama", "bf16", "auto", "none");
+    test_paper(cpu, "synth:tiny-llada", "bf16-f32", "bf16", "none");
+    test_paper(cpu, "synth:tiny-llama", "f32", "auto", "int8");
+    test_paper(ref, "synth:tiny-llada", "f32", "auto", "none");
+    test_blocks(cpu);
+    test_blocks(ref);
+    ok(!backend_open("cpu", "nonsense", 1, 0) && !backend_open("ref", "portable", 1, 0) &&
+           !backend_open("abacus", NULL, 1, 0), "what there is not is not opened");
+    backend_close(cpu);
+    backend_close(ref);
+    char *command = mem_format("rm -r %s", root);
+    int bad = system(command);
+    free(command);
+    return bad ? 1 : tap_done();
+}

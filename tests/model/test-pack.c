@@ -1,0 +1,329 @@
+/* test-pack.c - a model packed and opened again computes the bits of its source loaded with the
+ * same quantization; what does not fit is refused by name. */
+#include <sys/stat.h>
+
+#include "lib/base/file.h"
+#include "lib/base/mem.h"
+#include "lib/model/network.h"
+#include "lib/model/pack.h"
+#include "lib/model/roles.h"
+#include "tests/tap.h"
+
+static char root[] = "/tmp/test-pack-XXXXXX";
+static char source[64], packed[64], weights_path[96], config_path[96];
+static struct pool *pool;
+
+struct giver {
+    struct checkpoint synth;
+    const struct config *config;
+    float *values;
+    float odd; /* the first value of ROLE_UP, when not 0 */
+};
+
+/* Drawn weights, with a row of zeros in ROLE_Q and whole numbers as norms. */
+static const float *give(void *ctx, enum role r, size_t layer)
+{
+    struct giver *g = ctx;
+    size_t rows, cols;
+    role_shape(g->config, r, &rows, &cols);
+    g->values = mem_resize(g->values, rows * cols, sizeof *g->values);
+    checkpoint_floats(&g->synth, r, layer, g->values);
+    for (size_t i = 0; r == ROLE_Q && i < cols; i++)
+        g->values[i] = 0;
+    if (r == ROLE_UP && g->odd != 0)
+        g->values[0] = g->odd;
+    return g->values;
+}
+
+/* Saves a tiny model whose rows are whole blocks of 64. */
+static void save(const char *shape, const char *dtype, int tied, float odd)
+{
+    struct giver g = {.odd = odd};
+    struct err e = {0};
+    char *name = mem_format("synth:%s", shape);
+    int bad = checkpoint_open(&g.synth, name, 5, &e);
+    g.synth.config.ffn = 192;
+    g.synth.config.tied = tied;
+    struct config c = g.synth.config;
+    g.config = &c;
+    if (bad || checkpoint_save(&c, source, dtype, give, &g, &e)) {
+        printf("Bail out! %s\n", e.text);
+        exit(1);
+    }
+    checkpoint_close(&g.synth);
+    free(g.values);
+    free(name);
+}
+
+static int pack(enum quant q, struct pack_role role[ROLE_COUNT], struct err *e)
+{
+    struct checkpoint c;
+    if (checkpoint_open(&c, source, 0, e))
+        return -1;
+    int bad = file_make_folder(packed, e) || pack_checkpoint(&c, q, packed, pool, role, e);
+    checkpoint_close(&c);
+    return bad ? -1 : 0;
+}
+
+/* Logits of five rows. */
+static int run(const char *device, const char *folder, const char *quant, float *logits,
+               struct err *e)
+{
+    static const int32_t token[] = {1, 7, 42, 100, 511}, pos[] = {0, 1, 2, 3, 4},
+                         wanted[] = {0, 1, 2, 3, 4};
+    struct checkpoint c;
+    struct network n;
+    struct head_row out[5];
+    if (checkpoint_open(&c, folder, 0, e))
+        return -1;
+    struct backend *b = backend_open(device, NULL, 2, 0);
+    int bad = network_load(&n, b, &c, &(struct precision){.quant = quant}, e);
+    if (!bad) {
+        struct work *w = work_make(&n, 5, 5, 5);
+        const struct forward_seq seq = {.rows = 5};
+        struct forward f = {.token = token, .pos = pos, .seqs = &seq, .n_seqs = 1,
+                            .mask = MASK_CAUSAL, .wanted = wanted, .n_wanted = 5};
+        forward(&n, NULL, w, &f, out, logits);
+        work_free(w, &n);
+        network_free(&n);
+    }
+    backend_close(b);
+    checkpoint_close(&c);
+    return bad ? -1 : 0;
+}
+
+/* The codes that are stored are those of the source's floats. */
+static int same_codes(enum quant q)
+{
+    struct checkpoint a, b;
+    struct err e = {0};
+    int same = !checkpoint_open(&a, source, 0, &e) && !checkpoint_open(&b, packed, 0, &e);
+    for (int r = 0; same && r < ROLE_COUNT; r++) {
+        enum dtype d = quant_dtype(q, &a.config, (enum role)r, DTYPE_F32);
+        for (size_t l = 0; d != DTYPE_F32 && l < role_layers(&a.config, (enum role)r); l++) {
+            struct weight wa = {&a, (enum role)r, l}, wb = {&b, (enum role)r, l};
+            struct mat_source sa = checkpoint_source(&wa), sb = checkpoint_source(&wb);
+            struct codes want;
+            void *memory = codes_make(&want, &sa, d, pool);
+            size_t n = sa.rows * sa.cols / (d == DTYPE_NF4 ? 2 : 1);
+            same &= sb.q && sb.q->dtype == d && !memcmp(sb.q->code, want.code, n);
+            if (same && d == DTYPE_NF4)
+                same &= !memcmp(sb.q->absmax, want.absmax, n / 32) &&
+                        !memcmp(&sb.q->offset, &want.offset, sizeof want.offset);
+            free(memory);
+        }
+    }
+    checkpoint_close(&a);
+    checkpoint_close(&b);
+    return same;
+}
+
+static void test_same(const char *shape, const char *dtype, int tied, enum quant q)
+{
+    enum { N = 5 * 512 };
+    static float x[N], y[N];
+    static const char *const devices[] = {"ref", "cpu"};
+    struct pack_role role[ROLE_COUNT];
+    struct err e = {0};
+    const char *name = quant_names[q];
+    save(shape, dtype, tied, 0);
+    ok(!pack(q, role, &e), "%s %s%s packs as %s %s", shape, dtype, tied ? " tied" : "", name,
+       e.text);
+    ok(same_codes(q), "its codes are those of the source");
+    for (size_t i = 0; i < 2; i++) {
+        e = (struct err){0};
+        memset(x, 1, sizeof x);
+        int bad = run(devices[i], source, name, x, &e) || run(devices[i], packed, NULL, y, &e);
+        ok(!bad && !memcmp(x, y, sizeof x), "%s: the logits of --quant %s, bit for bit %s",
+           devices[i], name, e.text);
+        bad = run(devices[i], packed, name, y, &e);
+        ok(!bad && !memcmp(x, y, sizeof x), "%s: --quant %s says what it is", devices[i], name);
+        bad = run(devices[i], source, NULL, y, &e);
+        ok(!bad && memcmp(x, y, sizeof x), "%s: not quantized they differ", devices[i]);
+    }
+    double error = sqrt(role[ROLE_UP].error / role[ROLE_UP].power);
+    double expected = q == QUANT_INT8 ? 0.0062 : 0.092; /* of Gaussian rows of 64 */
+    ok(error > 0.85 * expected && error < 1.15 * expected, "relative error %.4f", error);
+    ok(role[ROLE_NORM].packed_bytes == role[ROLE_NORM].source_bytes &&
+           role[ROLE_HEAD].tensors == (tied ? 0 : 1) &&
+           role[ROLE_EMBED].dtype == (tied ? DTYPE_INT8 : DTYPE_F32), "what stays as it was");
+}
+
+static void test_other_quant(void)
+{
+    struct pack_role role[ROLE_COUNT];
+    struct checkpoint c;
+    struct err e = {0};
+    float x[5 * 512];
+    save("tiny-llama", "BF16", 0, 0);
+    ok(!pack(QUANT_NF4, role, &e) && run("ref", packed, "int8", x, &e) == -1 &&
+           e.code == EXIT_BAD_USAGE && strstr(e.text, "packed as nf4"), "%s", e.text);
+    e = (struct err){0};
+    ok(!checkpoint_open(&c, packed, 0, &e) && !checkpoint_check_values(&c, &e) &&
+           !strcmp(checkpoint_dtype(&c), "BF16"), "its values are finite %s", e.text);
+    ok(pack_checkpoint(&c, QUANT_INT8, packed, pool, role, &e) == -1 &&
+           e.code == EXIT_BAD_DATA && strstr(e.text, "packed already"), "%s", e.text);
+    checkpoint_close(&c);
+    e = (struct err){0};
+    ok(!checkpoint_open(&c, "synth:tiny-llama", 0, &e) &&
+           pack_checkpoint(&c, QUANT_INT8, packed, pool, role, &e) == -1 &&
+           e.code == EXIT_BAD_DATA, "%s", e.text);
+    checkpoint_close(&c);
+    e = (struct err){0};
+    save("tiny-llama", "F32", 0, NAN);
+    ok(pack(QUANT_NF4, role, &e) == -1 && e.code == EXIT_BAD_DATA && strstr(e.text, "up_proj"),
+       "%s", e.text);
+}
+
+/* ---- hostile files ---- */
+
+/* What is done to one tensor of a packed model. */
+struct edit {
+    const char *name;
+    int drop;
+    const char *dtype;
+    size_t shape0;   /* not 0: the first dimension, data cut or padded */
+    const float *value; /* the first fp32 value */
+};
+
+static void rewrite(const struct edit *x)
+{
+    struct err e = {0};
+    struct tensors *t = tensors_open_file(weights_path, &e);
+    struct tensor list[128];
+    size_t n = 0;
+    unsigned char *room = mem_zero(1 << 20, 1);
+    for (size_t i = 0; i < tensors_count(t); i++) {
+        struct tensor a = *tensors_at(t, i);
+        if (strcmp(a.name, x->name)) {
+            list[n++] = a;
+            continue;
+        }
+        memcpy(room, a.data, a.bytes);
+        a.data = room;
+        if (x->dtype) {
+            size_t width = !strcmp(x->dtype, "F32") ? 4 : !strcmp(x->dtype, "BF16") ? 2 : 1;
+            a.bytes = a.bytes / (strcmp(a.dtype, "F32") ? 1 : 4) * width;
+            snprintf(a.dtype, sizeof a.dtype, "%s", x->dtype);
+        }
+        if (x->shape0) {
+            a.bytes = a.bytes / a.shape[0] * x->shape0;
+            a.shape[0] = x->shape0;
+        }
+        if (x->value)
+            memcpy(room, x->value, sizeof *x->value);
+        if (!x->drop)
+            list[n++] = a;
+    }
+    char *other = mem_format("%s.new", weights_path);
+    if (tensors_write(other, list, n, NULL, &e) || rename(other, weights_path))
+        exit(1);
+    tensors_close(t);
+    free(other);
+    free(room);
+}
+
+static void edited(enum quant q, struct edit x, const char *says)
+{
+    struct pack_role role[ROLE_COUNT];
+    struct checkpoint c;
+    struct err e = {0};
+    int bad = pack(q, role, &e);
+    rewrite(&x);
+    int r = checkpoint_open(&c, packed, 0, &e);
+    ok(!bad && r == -1 && e.code == EXIT_BAD_DATA && strstr(e.text, x.name) &&
+           strstr(e.text, says), "%s: %s", quant_names[q], e.text);
+    if (!r)
+        checkpoint_close(&c);
+}
+
+#define UP "model.layers.1.mlp.up_proj.weight"
+static void test_hostile(void)
+{
+    static const float nan = NAN, infinity = INFINITY, below = -1;
+    save("tiny-llama", "BF16", 0, 0);
+    edited(QUANT_INT8, (struct edit){UP ".scale", .drop = 1}, "missing");
+    edited(QUANT_INT8, (struct edit){UP, .drop = 1}, "missing");
+    edited(QUANT_INT8, (struct edit){UP ".scale", .shape0 = 191}, "[191]");
+    edited(QUANT_INT8, (struct edit){UP, .shape0 = 191}, "[191, 64]");
+    edited(QUANT_INT8, (struct edit){UP, .dtype = "U8"}, "expected I8");
+    edited(QUANT_INT8, (struct edit){UP ".scale", .dtype = "BF16"}, "expected F32");
+    edited(QUANT_INT8, (struct edit){UP ".scale", .value = &nan}, "expected finite");
+    edited(QUANT_INT8, (struct edit){UP ".scale", .value = &infinity}, "expected finite");
+    edited(QUANT_INT8, (struct edit){UP ".scale", .value = &below}, "not below 0");
+    edited(QUANT_NF4, (struct edit){UP ".absmax", .drop = 1}, "missing");
+    edited(QUANT_NF4, (struct edit){UP ".absmax.scale", .drop = 1}, "missing");
+    edited(QUANT_NF4, (struct edit){UP ".absmax.offset", .drop = 1}, "missing");
+    edited(QUANT_NF4, (struct edit){UP, .dtype = "I8"}, "expected U8");
+    edited(QUANT_NF4, (struct edit){UP, .shape0 = 193}, "[193, 32]");
+    edited(QUANT_NF4, (struct edit){UP ".absmax", .shape0 = 1}, "[1, 1]");
+    edited(QUANT_NF4, (struct edit){UP ".absmax.scale", .shape0 = 2}, "[2]");
+    edited(QUANT_NF4, (struct edit){UP ".absmax.offset", .value = &nan}, "expected finite");
+    edited(QUANT_NF4, (struct edit){UP ".absmax.scale", .value = &infinity}, "expected finite");
+}
+
+/* Members of `quantization` that are not what pack-model writes. says NULL: opens. */
+static void configured(const char *quantization, const char *says)
+{
+    struct checkpoint c;
+    struct err e = {0};
+    struct buf text = {0};
+    FILE *f = NULL;
+    if (!file_read(config_path, 1 << 20, &text, &e)) {
+        json_t *j = json_loads(text.data, 0, NULL);
+        json_object_set_new(j, "quantization", json_loads(quantization, JSON_DECODE_ANY, NULL));
+        f = fopen(config_path, "w");
+        json_dumpf(j, f, 0);
+        fclose(f);
+        json_decref(j);
+    }
+    buf_free(&text);
+    int r = checkpoint_open(&c, packed, 0, &e);
+    ok(f && (says ? r == -1 && e.code == EXIT_BAD_DATA && strstr(e.text, says) : !r), "%s: %s",
+       quantization, r ? e.text : "opens");
+    if (!r)
+        checkpoint_close(&c);
+}
+
+static void test_config(void)
+{
+    struct pack_role role[ROLE_COUNT];
+    struct err e = {0};
+    save("tiny-llada", "F32", 0, 0);
+    ok(!pack(QUANT_NF4, role, &e), "a llada packs %s", e.text);
+    configured("{\"method\":\"nf4\",\"source_dtype\":\"F32\",\"block\":64,\"absmax_block\":256}",
+               NULL);
+    configured("{\"method\":\"nf4\",\"source_dtype\":\"F32\",\"block\":32,\"absmax_block\":256}",
+               "\"block\":64");
+    configured("{\"method\":\"nf4\",\"source_dtype\":\"F32\",\"block\":64,\"absmax_block\":256,"
+               "\"x\":1}", "other members");
+    configured("{\"method\":\"int8\",\"source_dtype\":\"F32\"}", "expected I8");
+    configured("{\"method\":\"gptq\",\"source_dtype\":\"F32\"}", "\"int8\" or \"nf4\"");
+    configured("{\"method\":\"none\",\"source_dtype\":\"F32\"}", "\"int8\" or \"nf4\"");
+    configured("{\"method\":\"nf4\",\"source_dtype\":\"I8\"}", "source_dtype");
+    configured("{\"source_dtype\":\"F32\"}", "method");
+    configured("\"nf4\"", "expected an object");
+    configured("null", "shape expected [64, 64]");
+}
+
+int main(void)
+{
+    char command[64];
+    if (!mkdtemp(root))
+        return 1;
+    snprintf(source, sizeof source, "%s/source", root);
+    snprintf(packed, sizeof packed, "%s/packed", root);
+    snprintf(weights_path, sizeof weights_path, "%s/model.safetensors", packed);
+    snprintf(config_path, sizeof config_path, "%s/config.json", packed);
+    pool = pool_new(2);
+    test_same("tiny-llama", "BF16", 0, QUANT_INT8);
+    test_same("tiny-llama", "F32", 1, QUANT_NF4);
+    test_same("tiny-llada", "F32", 1, QUANT_INT8);
+    test_same("tiny-llada", "BF16", 0, QUANT_NF4);
+    test_other_quant();
+    test_hostile();
+    test_config();
+    pool_free(pool);
+    snprintf(command, sizeof command, "rm -rf %s", root);
+    return system(command) ? 1 : tap_done();
+}

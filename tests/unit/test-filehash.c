@@ -1,0 +1,83 @@
+/* test-filehash.c - a large file's hash is remembered as long as the file is the same, and no
+ * longer; a broken memory is as none. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/hash.h"
+#include "lib/base/mem.h"
+#include "lib/io/filehash.h"
+#include "tests/tap.h"
+
+static char root[] = "/tmp/test-filehash-XXXXXX";
+static char file[64], folder[96];
+
+static void put(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    if (!f || fputs(text, f) < 0 || fclose(f))
+        exit(1);
+}
+
+/* Remembered hashes; `break_them` overwrites each with that text. */
+static int kept(const char *break_them)
+{
+    int n = 0;
+    DIR *d = opendir(folder);
+    for (struct dirent *x; d && (x = readdir(d));) {
+        if (x->d_name[0] == '.')
+            continue;
+        n++;
+        char *path = mem_format("%s/%s", folder, x->d_name);
+        if (break_them)
+            put(path, break_them);
+        free(path);
+    }
+    if (d)
+        closedir(d);
+    return n;
+}
+
+static int gives(const char *text, int want)
+{
+    char hex[65], right[65];
+    struct err e = {0};
+    int got = filehash(file, 4, hex, &e);
+    hash_bytes(text, strlen(text), right);
+    return got == want && !strcmp(hex, right);
+}
+
+int main(void)
+{
+    if (!mkdtemp(root))
+        return 1;
+    snprintf(file, sizeof file, "%s/weights", root);
+    snprintf(folder, sizeof folder, "%s/crossover/sha256", root);
+    setenv("XDG_CACHE_HOME", root, 1);
+    put(file, "first");
+    ok(gives("first", 0) && gives("first", 0) && !kept(NULL), "a young file is not remembered");
+    sleep(FILEHASH_AGE_S + 2);
+    ok(gives("first", 0) && kept(NULL) == 1 && gives("first", 1), "an older one is");
+    kept("not a hash");
+    ok(gives("first", 0) && gives("first", 1), "what is broken is made anew");
+    struct stat s;
+    stat(file, &s);
+    put(file, "other");
+    ok(gives("other", 0), "the same size at another time is another file");
+    struct timespec times[2] = {s.st_atim, s.st_mtim};
+    utimensat(AT_FDCWD, file, times, 0);
+    ok(gives("other", 0), "and stays one when its time is set back");
+    put(file, "few");
+    ok(gives("few", 0) && gives("few", 0) && kept(NULL) == 1, "small files are not remembered");
+    struct err e = {0};
+    char hex[65];
+    ok(filehash("no/such/file", 4, hex, &e) == -1 && e.code == EXIT_NO_INPUT, "%s", e.text);
+    setenv("XDG_CACHE_HOME", "/dev/null", 1);
+    put(file, "nowhere to keep it");
+    ok(gives("nowhere to keep it", 0), "no place to remember is no error");
+    char *command = mem_format("rm -r %s", root);
+    int bad = system(command);
+    free(command);
+    return bad ? 1 : tap_done();
+}

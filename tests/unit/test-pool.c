@@ -1,0 +1,268 @@
+/* test-pool.c - every index runs once, in the part that its thread owns, however long the workers
+ * slept and however few processors there are; the processors that quotas and cores leave us. */
+#include <sched.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/cpus.h"
+#include "lib/base/mem.h"
+#include "lib/base/pool.h"
+#include "tests/tap.h"
+
+enum { N = 1000, MOST = 16 };
+
+struct seen {
+    size_t grain, runs[N], part[MOST][2], calls[MOST];
+    int odd; /* a part that begins or ends between grains */
+};
+
+static void note(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    struct seen *s = ctx;
+    s->calls[worker]++;
+    s->part[worker][0] = begin;
+    s->part[worker][1] = end;
+    if (begin % s->grain)
+        s->odd = 1;
+    for (size_t i = begin; i < end; i++)
+        s->runs[i]++;
+}
+
+/* One loop, checked: every index once, parts in the order of the workers. */
+static int loop_good(struct pool *p, size_t n, size_t grain)
+{
+    struct seen s = {.grain = grain};
+    pool_run(p, n, grain, note, &s);
+    size_t at = 0;
+    int good = !s.odd;
+    for (size_t w = 0; w < MOST; w++) {
+        good &= s.calls[w] <= 1 && (!s.calls[w] || s.part[w][0] == at);
+        at = s.calls[w] ? s.part[w][1] : at;
+    }
+    for (size_t i = 0; i < N; i++)
+        good &= s.runs[i] == (i < n);
+    return good && at == n;
+}
+
+static void test_parts(size_t threads)
+{
+    static const size_t sizes[] = {0, 1, 2, 3, 15, 16, 17, 64, 999, 1000}, grains[] = {1, 3, 16};
+    struct pool *p = pool_new(threads);
+    int good = pool_threads(p) == threads;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (size_t g = 0; g < 3; g++)
+            good &= loop_good(p, sizes[i], grains[g]);
+    ok(good, "%zu threads: every index once, in contiguous parts", threads);
+    usleep(3000); /* the workers sleep now */
+    good = loop_good(p, N, 1);
+    usleep(150); /* or are just about to */
+    ok(good && loop_good(p, N, 1), "%zu threads: and after a rest", threads);
+    pool_free(p);
+}
+
+static void add(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    (void)worker;
+    size_t *v = ctx;
+    for (size_t i = begin; i < end; i++)
+        v[i]++;
+}
+
+/* What one loop wrote, the next one reads, whoever runs it. */
+static void swap_halves(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    (void)worker;
+    size_t *v = ctx; /* [2][N]: the second half becomes the first, mirrored, plus one */
+    for (size_t i = begin; i < end; i++)
+        v[i] = v[N + (N - 1 - i)] + 1;
+}
+
+static void copy_back(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    (void)worker;
+    size_t *v = ctx;
+    for (size_t i = begin; i < end; i++)
+        v[N + i] = v[i];
+}
+
+static void test_chain(size_t threads, size_t loops)
+{
+    struct pool *p = pool_new(threads);
+    size_t *v = mem_zero(2 * N, sizeof *v), wrong = 0;
+    for (size_t i = 0; i < loops; i++) {
+        pool_run(p, N, 1, swap_halves, v);
+        pool_run(p, N, 1, copy_back, v);
+    }
+    for (size_t i = 0; i < N; i++)
+        wrong += v[i] != loops;
+    ok(!wrong, "%zu threads, %zu loops: each sees what the one before wrote", threads, 2 * loops);
+    free(v);
+    pool_free(p);
+}
+
+/* More threads than processors: the same, and nobody burns the time that the others need. */
+static void test_crowded(void)
+{
+    cpu_set_t all, one;
+    CPU_ZERO(&one);
+    sched_getaffinity(0, sizeof all, &all);
+    for (size_t i = 0; i < CPU_SETSIZE && !CPU_COUNT(&one); i++)
+        if (CPU_ISSET(i, &all))
+            CPU_SET(i, &one);
+    sched_setaffinity(0, sizeof one, &one);
+    struct pool *p = pool_new(4);
+    size_t v[64] = {0};
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    for (int i = 0; i < 200; i++)
+        pool_run(p, 64, 1, add, v);
+    getrusage(RUSAGE_SELF, &after);
+    double us = (double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec) * 1e6 +
+                (double)(after.ru_utime.tv_usec - before.ru_utime.tv_usec);
+    ok(us < 40000 && v[0] == 200 && v[63] == 200,
+       "4 threads on one processor: %.0f us of work in 200 loops", us);
+    ok(loop_good(p, N, 1), "4 threads on one processor: every index once");
+    pool_free(p);
+    struct pool *d = pool_new(0);
+    ok(pool_threads(d) == 1, "one processor: one thread, got %zu", pool_threads(d));
+    pool_free(d);
+    sched_setaffinity(0, sizeof all, &all);
+}
+
+static void nest(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    (void)begin, (void)end;
+    size_t v[64];
+    if (!worker)
+        pool_run(ctx, 64, 1, add, v);
+}
+
+static void test_nested(void)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (!child) {
+        fclose(stderr);
+        signal(SIGABRT, SIG_DFL);
+        struct pool *p = pool_new(2);
+        pool_run(p, 2, 1, nest, p);
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "a loop inside a loop is refused");
+}
+
+static void test_mask(void)
+{
+    cpu_set_t before, after;
+    sched_getaffinity(0, sizeof before, &before);
+    struct pool *p = pool_new(0), *q = pool_new(0);
+    sched_getaffinity(0, sizeof after, &after);
+    ok(CPU_EQUAL(&before, &after), "the caller keeps its affinity mask");
+    ok(pool_threads(p) == pool_threads(q), "a second pool has as many threads: %zu and %zu",
+       pool_threads(p), pool_threads(q));
+    pool_free(p);
+    pool_free(q);
+}
+
+/* ---- the processors ---- */
+
+static char root[] = "/tmp/test-pool-XXXXXX";
+
+static void put(const char *name, const char *text)
+{
+    char *path = mem_format("%s/%s", root, name);
+    for (char *s = strchr(path + strlen(root) + 1, '/'); s; s = strchr(s + 1, '/')) {
+        *s = 0;
+        mkdir(path, 0700);
+        *s = '/';
+    }
+    FILE *f = fopen(path, "w");
+    if (!f || fputs(text, f) < 0 || fclose(f))
+        exit(1);
+    free(path);
+}
+
+static size_t quota(const char *groups)
+{
+    put("groups", groups);
+    char *path = mem_format("%s/groups", root), *mount = mem_format("%s/cgroup", root);
+    size_t n = cpus_quota(path, mount);
+    free(path);
+    free(mount);
+    return n;
+}
+
+static void test_quota(void)
+{
+    put("cgroup/cpu.max", "max 100000\n");
+    put("cgroup/a/cpu.max", "350000 100000\n");
+    put("cgroup/a/b/cpu.max", "max 100000\n");
+    put("cgroup/a/b/c/cpu.max", "800000 100000\n");
+    ok(quota("0::/\n") == 0, "no quota");
+    ok(quota("0::/a\n") == 4, "three and a half processors are four");
+    ok(quota("0::/a/b/c\n") == 4, "a group above may be the tightest");
+    ok(quota("0::/elsewhere/x\n") == 0, "a path that is not ours to see");
+    put("cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+    put("cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    put("cgroup/cpu/box/cpu.cfs_quota_us", "50000\n");
+    put("cgroup/cpu/box/cpu.cfs_period_us", "100000\n");
+    ok(quota("9:name=systemd:/\n4:cpuset:/box\n3:cpuacct,cpu:/box\n0::/\n") == 1,
+       "version 1: half a processor is one");
+    ok(quota("4:cpuset:/box\n3:cpu:/\n0::/\n") == 0, "version 1: no quota");
+    ok(quota("") == 0 && quota("nonsense\n::\n0:\n") == 0, "nonsense is no quota");
+    ok(cpus_quota("no/such/file", "no/such/folder") == 0, "nothing to read is no quota");
+}
+
+static void test_cores(void)
+{
+    struct cpus c;
+    char *folder = mem_format("%s/topology", root);
+    cpus_find(&c, folder);
+    ok(c.n >= 1 && c.cores == c.n, "without topology a processor is a core: %zu", c.n);
+    cpus_free(&c);
+    for (size_t i = 0; i < CPU_SETSIZE; i++) { /* siblings as some print them: 2i and 2i + 1 */
+        char name[64], text[32];
+        snprintf(name, sizeof name, "topology/cpu%zu/topology/thread_siblings_list", i);
+        snprintf(text, sizeof text, i % 4 < 2 ? "%zu-%zu\n" : "%zu,%zu\n", i / 2 * 2,
+                 i / 2 * 2 + 1);
+        put(name, text);
+    }
+    cpus_find(&c, folder);
+    int good = 1, most = 0;
+    size_t sum = 0;
+    for (size_t i = 0; i < c.cores; i++) {
+        int n = CPU_COUNT(&c.core[i]);
+        good &= n >= 1 && n <= 2;
+        most = n > most ? n : most;
+        sum += (size_t)n;
+    }
+    ok(good && sum == c.n && (c.n < 2 || c.cores < c.n || most == 1),
+       "%zu processors on %zu cores of two", c.n, c.cores);
+    cpus_free(&c);
+    free(folder);
+}
+
+int main(void)
+{
+    if (!mkdtemp(root))
+        return 1;
+    static const size_t counts[] = {1, 2, 3, 7, MOST};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        test_parts(counts[i]);
+    test_chain(2, 3000);
+    test_chain(5, 100);
+    test_crowded();
+    test_nested();
+    test_mask();
+    test_quota();
+    test_cores();
+    char *command = mem_format("rm -r %s", root);
+    int bad = system(command);
+    free(command);
+    return bad ? 1 : tap_done();
+}

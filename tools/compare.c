@@ -1,0 +1,250 @@
+/* compare - quality and metric records of configurations that differ in one setting in, what the
+ * setting costs out: paired differences with intervals.
+ *
+ * `config` of a record names its settings; the one without the word " quant=..." is the base of all
+ * that have it. Both sides are pooled over the prompts that both have, and an interval resamples
+ * these prompts, the same draw for both sides: what prompts have in common cancels.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/opt.h"
+#include "lib/base/rng.h"
+#include "lib/io/points.h"
+#include "lib/io/rec.h"
+#include "lib/io/take.h"
+#include "lib/stat/bootstrap.h"
+#include "lib/stat/pooled.h"
+
+static const double LEVEL = 0.95;
+
+struct args {
+    struct common common;
+    const char *by, *cost;
+    int64_t draws, max_failed;
+};
+
+struct compare {
+    struct args a;
+    struct log log;
+    struct rec_writer out;
+    struct take seen;
+    struct points points;
+};
+
+/* One configuration and its base. */
+struct couple {
+    const struct point *point, *base;
+    char *setting; /* "int8" */
+};
+
+/* ---- couples ---- */
+
+/* The text of `config` without the word "BY=VALUE", whose value goes to *setting. Both are the
+ * caller's; NULL: it has no such word. */
+static char *without(const char *config, const char *by, char **setting)
+{
+    char *word = mem_format(" %s=", by), *rest = NULL;
+    const char *at = strstr(config, word);
+    if (at) {
+        const char *value = at + strlen(word), *end = value + strcspn(value, " ");
+        *setting = mem_format("%.*s", (int)(end - value), value);
+        rest = mem_format("%.*s%s", (int)(at - config), config, end);
+    }
+    free(word);
+    return rest;
+}
+
+static const struct point *find_point(const struct points *p, const char *config)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (!strcmp(p->v[i].config, config))
+            return &p->v[i];
+    return NULL;
+}
+
+/* ---- records ---- */
+
+/* Who is compared with whom. */
+static json_t *about(const struct compare *c, const struct couple *k, const char *metric,
+                     const char *effect)
+{
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "config", k->point->config,
+                          "base_config", k->base->config, "model", k->point->model, "by", c->a.by,
+                          "setting", k->setting, "metric", metric, "effect", effect);
+    const char *arch = rec_text(k->point->about, "arch");
+    if (arch)
+        json_object_set_new(j, "arch", json_string(arch));
+    return j;
+}
+
+static int write_cost(struct compare *c, const struct couple *k, struct err *e)
+{
+    double base = k->base->cost, value = k->point->cost;
+    if (isnan(base) || isnan(value))
+        return 0;
+    json_t *j = about(c, k, c->a.cost, "ratio");
+    rec_set_number(j, "value", value / base, "the base has none");
+    rec_set_number(j, "base_value", base, "not measured");
+    rec_set_number(j, "config_value", value, "not measured");
+    return rec_write(&c->out, "comparison", j, e);
+}
+
+/* Perplexities are compared by their ratio, everything else by its difference. */
+static double effect(const double pair[2], enum pooled_transform transform)
+{
+    return transform == POOLED_EXPONENTIAL ? pair[1] / pair[0] : pair[1] - pair[0];
+}
+
+/* Values of base and point over n common prompts: as measured, and how far the effect may be. */
+static struct interval resample(const struct compare *c, const double *num, const double *den,
+                                const unsigned char has[2], size_t n, enum pooled_transform t,
+                                double value[2])
+{
+    size_t draws = (size_t)c->a.draws;
+    double *draw = mem_zero(2 * draws, sizeof *draw);
+    uint32_t *index = mem_zero(n, sizeof *index);
+    pooled_draws(num, den, has, 2, n, t, rng_derive((uint64_t)c->a.common.seed, "prompts"), draws,
+                 value, draw, index);
+    for (size_t d = 0; d < draws; d++)
+        draw[d] = effect(draw + 2 * d, t);
+    struct interval v = bootstrap_interval(effect(value, t), draw, draws, LEVEL);
+    free(draw);
+    free(index);
+    return v;
+}
+
+static int write_effect(struct compare *c, const struct couple *k, const struct pooled_kind *kind,
+                        const double value[2], struct interval v, size_t n, size_t left_out,
+                        struct err *e)
+{
+    int ratio = kind->transform == POOLED_EXPONENTIAL;
+    json_t *j = about(c, k, kind->name, ratio ? "ratio" : "difference");
+    rec_set_number(j, "value", v.value, "undefined");
+    rec_set_number(j, "lo", n > 1 ? v.lo : (double)NAN, "n<2");
+    rec_set_number(j, "hi", n > 1 ? v.hi : (double)NAN, "n<2");
+    json_object_set_new(j, "level", json_real(LEVEL));
+    rec_set_number(j, "base_value", value[0], "undefined");
+    rec_set_number(j, "config_value", value[1], "undefined");
+    rec_set_int(j, "n", (int64_t)n);
+    rec_set_int(j, "left_out", (int64_t)left_out);
+    json_object_set_new(j, "method", json_string("prompts resampled in pairs"));
+    return rec_write(&c->out, "comparison", j, e);
+}
+
+/* One quality of both, when both have prompts with it in common. */
+static int compare_quality(struct compare *c, const struct couple *k, const char *source,
+                           struct err *e)
+{
+    const struct points *p = &c->points;
+    struct pooled_kind kind = pooled_of(source);
+    enum points_weight weight = kind.weight == POOLED_BY_TOKEN  ? POINTS_BY_TOKEN
+                                : kind.weight == POOLED_BY_BYTE ? POINTS_BY_BYTE
+                                                                : POINTS_BY_PROMPT;
+    const struct point *side[2] = {k->base, k->point};
+    size_t ids = p->n_ids, left_out = 0, n = 0;
+    double *num = mem_zero(2 * ids, sizeof *num), *den = mem_zero(2 * ids, sizeof *den);
+    unsigned char *there = mem_zero(2 * ids, 1), has[2] = {0, 0};
+    for (size_t s = 0; s < 2; s++)
+        points_pool(p, source, weight, (size_t)(side[s] - p->v), 1, num + s * ids, den + s * ids,
+                    there + s * ids, has + s);
+    if (has[0] && has[1])
+        n = pooled_common(num, den, there, has, 2, ids, &left_out);
+    int bad = 0;
+    if (n) {
+        double value[2];
+        struct interval v = resample(c, num, den, has, n, kind.transform, value);
+        bad = write_effect(c, k, &kind, value, v, n, left_out, e);
+    }
+    free(num);
+    free(den);
+    free(there);
+    return bad;
+}
+
+static int write_all(struct compare *c, struct err *e)
+{
+    struct points *p = &c->points;
+    size_t couples = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        struct couple k = {.point = &p->v[i]};
+        char *config = without(k.point->config, c->a.by, &k.setting);
+        int bad = 0;
+        k.base = config ? find_point(p, config) : NULL;
+        if (config && !k.base)
+            log_warn(&c->log, "W301", "'%s' has no base: expected records of '%s'",
+                     k.point->config, config);
+        couples += k.base != NULL;
+        if (k.base)
+            bad = write_cost(c, &k, e);
+        for (size_t m = 0; k.base && !bad && m < p->n_metrics; m++)
+            bad = compare_quality(c, &k, p->metrics[m], e);
+        free(config);
+        free(k.setting);
+        if (bad)
+            return -1;
+    }
+    return couples ? 0
+                   : err_set(e, EXIT_BAD_DATA, "no two configurations differ by a word %s=VALUE",
+                             c->a.by);
+}
+
+/* ---- the tool ---- */
+
+static int take(void *ctx, const json_t *r, struct err *e)
+{
+    return points_take(&((struct compare *)ctx)->points, r, e);
+}
+
+static const char examples[] =
+    "compare --by quant metrics.ndjson quality.ndjson > comparison.ndjson\n"
+    "cat quality-*.ndjson | compare --by dtype\n";
+static const char notes[] =
+    "A configuration whose `config` holds the word BY=VALUE is compared with the one that is the\n"
+    "same without it. effect ratio: value / base, for perplexities and the cost; difference:\n"
+    "value - base, for everything else. Only prompts that both sides have count; the interval\n"
+    "resamples prompts, the same draw for both sides.\n";
+
+static void check(struct compare *c, int bad, const struct err *e)
+{
+    if (!bad)
+        return;
+    rec_abandon(&c->out);
+    err_die("compare", e);
+}
+
+int main(int argc, char **argv)
+{
+    struct compare c = {.a = {.common = COMMON_DEFAULTS, .by = "quant", .draws = 2000,
+                              .cost = "memory_weights_bytes"}};
+    const struct opt options[] = {
+        {"by", 0, OPT_TEXT, &c.a.by, .arg = "WORD",
+         .help = "setting that makes the difference (quant)"},
+        {"cost", 0, OPT_TEXT, &c.a.cost, .arg = "METRIC",
+         .help = "metric to compare too (memory_weights_bytes)"},
+        {"draws", 0, OPT_INT, &c.a.draws, 100, 100000, .arg = "N", .help = "resamples (2000)"},
+        {"max-failed", 0, OPT_INT, &c.a.max_failed, 0, 1e15, .arg = "N",
+         .help = "exit 0 with up to N failed records (0)"},
+        OPT_COMMON(c.a.common),
+        {0}};
+    const struct tool tool = {"compare", "records that differ in one setting in, its cost out",
+                              examples, notes, options};
+    int first = opt_parse(&tool, argc, argv);
+    struct err e = {0};
+    c.log = (struct log){tool.name, c.a.common.quiet ? 0 : 1 + c.a.common.verbose};
+    c.points.cost_metric = c.a.cost;
+    struct rec_reader *in = rec_read_open((const char *const *)argv + first,
+                                          (size_t)(argc - first), &e);
+    check(&c, !in || rec_open(&c.out, &c.a.common, tool.name, argc, argv, NULL, &e), &e);
+    check(&c, take_all(&c.seen, in, &c.out, &c.log, c.a.common.limit, take, &c, &e), &e);
+    rec_read_close(in);
+    points_finish(&c.points);
+    check(&c, write_all(&c, &e), &e);
+    int code = take_verdict(&c.seen, &c.log, c.a.max_failed);
+    check(&c, rec_close(&c.out, code ? "failed" : "ok", &e), &e);
+    points_free(&c.points);
+    return code;
+}
