@@ -5,7 +5,7 @@
 #
 # When llama-bench is on the PATH (and llama-batched-bench, llama-diffusion-cli), it is run on files
 # of the same shapes, in turn with ours: the peer column. It is never needed.
-BENCH        ?= ceilings,kernels,models
+BENCH        ?= ceilings,kernels,models,growth
 BENCH_SHAPES ?= small
 BENCH_DTYPES ?= f32,bf16,int8,nf4
 BENCH_REPEAT ?= 3
@@ -14,7 +14,7 @@ BENCH_FLAGS  ?=
 BENCH_LIB := $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
 BENCH_CPU := $(or $(patsubst x86_64,x86,$(filter x86_64,$(shell uname -m))),\
                   $(patsubst aarch64,arm,$(filter aarch64,$(shell uname -m))),other)
-BENCH_OBJ := $(addprefix $(BUILD)/obj/tests/bench/,bench.o ceiling.o kernels.o models.o peer.o \
+BENCH_OBJ := $(addprefix $(BUILD)/obj/tests/bench/,bench.o ceiling.o kernels.o models.o growth.o peer.o \
                                                    peak-$(BENCH_CPU).o)
 GGUF_OBJ  := $(addprefix $(BUILD)/obj/tests/bench/,write-gguf.o ggml-blocks.o)
 

@@ -1,5 +1,9 @@
 /* pool.c - pthread pool; see pool.h. The caller is worker 0.
  *
+ * Each worker has a lane, its share of the loop. It takes half of what is left there, again and
+ * again, and then helps the others in the same way: a worker that the machine holds up, or whose
+ * memory is slower just now, leaves part of its lane to those that are ready.
+ *
  * A forward pass starts hundreds of short loops in a row. A worker therefore spins for a while
  * before it sleeps, and the caller takes the lock only when someone sleeps. Both sides follow one
  * pattern: he who sleeps says so before he looks for the last time, he who has news tells them
@@ -21,6 +25,11 @@
 
 enum { SPIN_NS = 100000, PAUSES = 32, MAX_THREADS = 1024, LINE = 64 };
 
+/* Grains that nobody has taken yet: first << 32 | end. */
+struct lane {
+    _Alignas(LINE) atomic_uint_fast64_t left;
+};
+
 struct pool {
     /* one cache line: what a worker needs to begin */
     _Alignas(LINE) atomic_uint_fast64_t ticket; /* grows by one per loop; workers wait for it */
@@ -38,6 +47,7 @@ struct pool {
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
     pthread_t *handles; /* [threads - 1] */
+    struct lane *lanes; /* [threads] */
 };
 
 struct start {
@@ -45,15 +55,41 @@ struct start {
     size_t worker;
 };
 
-static void run_part(struct pool *p, size_t worker)
+static void cut_lanes(struct pool *p)
 {
     size_t grains = (p->n + p->grain - 1) / p->grain;
-    size_t begin = grains * worker / p->threads * p->grain;
-    size_t end = grains * (worker + 1) / p->threads * p->grain;
-    if (end > p->n)
-        end = p->n;
-    if (begin < end)
-        p->task(p->ctx, begin, end, worker);
+    assert(grains <= UINT32_MAX);
+    for (size_t w = 0; w < p->threads; w++)
+        atomic_store_explicit(&p->lanes[w].left,
+                              (uint64_t)(grains * w / p->threads) << 32 |
+                                  grains * (w + 1) / p->threads,
+                              memory_order_relaxed);
+}
+
+/* Takes half of what is left in a lane, rounded up; 0: nothing is. */
+static int take(struct lane *lane, size_t *first, size_t *end)
+{
+    uint_fast64_t left = atomic_load_explicit(&lane->left, memory_order_relaxed), rest;
+    do {
+        *first = (size_t)(left >> 32);
+        size_t last = (size_t)(left & UINT32_MAX);
+        if (*first >= last)
+            return 0;
+        *end = *first + (last - *first + 1) / 2;
+        rest = (uint64_t)*end << 32 | last;
+    } while (!atomic_compare_exchange_weak_explicit(&lane->left, &left, rest, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return 1;
+}
+
+static void run_lanes(struct pool *p, size_t worker)
+{
+    for (size_t i = 0; i < p->threads; i++) {
+        size_t first, end;
+        while (take(&p->lanes[(worker + i) % p->threads], &first, &end))
+            p->task(p->ctx, first * p->grain, end * p->grain < p->n ? end * p->grain : p->n,
+                    worker);
+    }
 }
 
 /* What a processor wants to be told in a loop that waits, where there is such a thing. */
@@ -128,7 +164,7 @@ static void *worker_main(void *arg)
         wait_ticket(s.pool, seen);
         if (s.pool->stop)
             return NULL;
-        run_part(s.pool, s.worker);
+        run_lanes(s.pool, s.worker);
         finish(s.pool);
     }
 }
@@ -185,6 +221,7 @@ struct pool *pool_new(size_t threads)
     pthread_cond_init(&p->wake, NULL);
     pthread_cond_init(&p->done, NULL);
     p->handles = mem_zero(p->threads, sizeof *p->handles);
+    p->lanes = mem_aligned(p->threads * sizeof *p->lanes);
     start_workers(p, &c, quota);
     cpus_free(&c);
     return p;
@@ -233,9 +270,10 @@ void pool_run(struct pool *p, size_t n, size_t grain, pool_task *task, void *ctx
     p->grain = grain;
     p->task = task;
     p->ctx = ctx;
+    cut_lanes(p);
     atomic_store_explicit(&p->running, p->threads - 1, memory_order_relaxed);
     announce(p);
-    run_part(p, 0);
+    run_lanes(p, 0);
     wait_done(p);
     atomic_store_explicit(&p->busy, 0, memory_order_release);
 }
@@ -252,5 +290,6 @@ void pool_free(struct pool *p)
     pthread_cond_destroy(&p->wake);
     pthread_cond_destroy(&p->done);
     free(p->handles);
+    free(p->lanes);
     free(p);
 }

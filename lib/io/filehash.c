@@ -26,6 +26,8 @@ static char *store_folder(void)
 static char *identity(const char *path, const struct stat *s)
 {
     char *real = realpath(path, NULL);
+    if (!real && errno == ENOMEM)
+        err_machine(__FILE__, __LINE__, "out of host memory");
     char *text = mem_format("%s\n%llu %llu %lld %lld.%09ld %lld.%09ld", real ? real : path,
                             (unsigned long long)s->st_dev, (unsigned long long)s->st_ino,
                             (long long)s->st_size, (long long)s->st_mtim.tv_sec,

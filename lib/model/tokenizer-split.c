@@ -66,6 +66,8 @@ int split_add(struct split *p, const char *pattern, int prefix_space, const char
         int code = 0;
         PCRE2_SIZE at = 0;
         pcre2_compile_context *lines = pcre2_compile_context_create(NULL);
+        if (!lines)
+            err_machine(__FILE__, __LINE__, "out of host memory");
         pcre2_set_newline(lines, PCRE2_NEWLINE_LF);
         if (!rewrite(pattern, &b))
             step.code = pcre2_compile((PCRE2_SPTR)(b.data ? b.data : ""), b.len,

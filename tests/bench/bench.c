@@ -16,7 +16,8 @@
 #include "lib/base/opt.h"
 
 static const char tool_name[] = "bench";
-static const char parts[] = "ceilings,kernels,models";
+static const char parts[] = "ceilings,kernels,models,growth";
+static const char jobs[] = "prefill,decode,batch,diffuse";
 static const char kinds[] = "f32,bf16,int8,nf4";
 static const char shapes[] = "tiny,small,1b";
 
@@ -110,6 +111,8 @@ static int run(struct bench *b, struct err *e)
             bad = bench_kernels(b, p, e);
         if (!bad && bench_chosen(b->only, "models"))
             bad = bench_models(b, p, e);
+        if (!bad && bench_chosen(b->only, "growth"))
+            bad = bench_growth(b, p, e);
     }
     return bad;
 }
@@ -132,7 +135,9 @@ static void parse(struct bench *b, int argc, char **argv)
 {
     const struct opt options[] = {
         {"only", 0, OPT_TEXT, &b->only, .arg = "LIST",
-         .help = "of ceilings, kernels, models (all three)"},
+         .help = "of ceilings, kernels, models, growth (all four)"},
+        {"jobs", 0, OPT_TEXT, &b->jobs, .arg = "LIST",
+         .help = "what models do, of prefill, decode, batch, diffuse (all four)"},
         {"shapes", 0, OPT_TEXT, &b->shapes, .arg = "LIST",
          .help = "of tiny, small, 1b: pairs of synth: shapes (small)"},
         {"dtypes", 0, OPT_TEXT, &b->dtypes, .arg = "LIST",
@@ -152,6 +157,7 @@ static void parse(struct bench *b, int argc, char **argv)
     if (first < argc)
         opt_usage(&tool, "expected no operands, got %s", argv[first]);
     check_list(&tool, "only", b->only, parts);
+    check_list(&tool, "jobs", b->jobs, jobs);
     check_list(&tool, "shapes", b->shapes, shapes);
     check_list(&tool, "dtypes", b->dtypes, kinds);
 }
@@ -160,7 +166,7 @@ static void parse(struct bench *b, int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct bench b = {.common = COMMON_DEFAULTS, .only = parts, .shapes = "small",
-                      .dtypes = kinds, .repeat = 3};
+                      .dtypes = kinds, .jobs = jobs, .repeat = 3};
     struct err e = {0};
     parse(&b, argc, argv);
     b.backend = backend_open("cpu", b.isa, (size_t)b.threads, 0);

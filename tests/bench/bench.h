@@ -8,7 +8,8 @@
 
 /* The most that `threads` threads can do: each figure from its own loop, the best of some passes.
  * Read bandwidth is measured again before every point: on virtual machines it follows what the
- * neighbours do (between 48 and 78 GB/s were seen within seconds on one of two processors). */
+ * neighbours do (between 48 and 78 GB/s were seen within seconds on one of two processors). The
+ * arithmetic is, too, but only ever raises its ceiling: what was reached once is possible. */
 struct ceilings {
     size_t threads;
     double operations_per_s[UNITS]; /* 0: the processor has no instruction for the unit */
@@ -20,9 +21,11 @@ struct reader *reader_open(struct err *e); /* NULL: no memory */
 double reader_bytes_per_s(struct reader *r, struct pool *pool);
 void reader_close(struct reader *r); /* NULL is fine */
 void ceilings_measure(struct ceilings *c, struct pool *pool, struct reader *r);
+/* Measures again, shortly: bandwidth as it is now, and the arithmetic of one unit. */
+void ceilings_refresh(struct ceilings *c, enum unit u, struct pool *pool, struct reader *r);
 
 struct bench {
-    const char *only, *shapes, *dtypes, *isa, *peer;
+    const char *only, *shapes, *dtypes, *jobs, *isa, *peer;
     int64_t repeat, threads;
     struct common common;
     struct backend *backend;
@@ -60,6 +63,7 @@ struct pair {
 };
 int bench_kernels(struct bench *b, const struct pair *p, struct err *e);
 int bench_models(struct bench *b, const struct pair *p, struct err *e);
+int bench_growth(struct bench *b, const struct pair *p, struct err *e);
 
 /* The kinds of weights that are measured, and the peer's type of about the same size. */
 struct kind {
@@ -69,6 +73,9 @@ struct kind {
     const char *peer_type;
 };
 extern const struct kind bench_kinds[]; /* ended by zeros */
+/* Loads the llama of a pair. 1: it cannot be kept so (nf4 takes rows of whole blocks). */
+int bench_network(struct bench *b, const struct pair *p, const struct kind *k, struct network *n,
+                  struct err *e);
 
 /* The tools of llama.cpp on the PATH, on a file of the same shape and type made by write-gguf.
  * Tokens per second as they report them; NaN when there is no such tool or it failed. */

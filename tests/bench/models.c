@@ -23,6 +23,7 @@ enum { PROMPT_MAX = 512, BATCH_MAX = 32, BATCH_PROMPT = 16, BATCH_TOKENS = 64 };
 enum { CANVAS = 128, BLOCK = 32, STEPS = 32, REPEAT_MAX = 1000 };
 
 enum job_kind { PREFILL, DECODE, BATCH, DIFFUSE };
+static const char *const job_kinds[] = {"prefill", "decode", "batch", "diffuse"};
 struct job {
     const char *name;
     enum job_kind kind;
@@ -209,7 +210,9 @@ static int bench_job(struct models *m, const struct job *j, struct err *e)
     if (n < 3)
         run_ours(m, j); /* warm-up; a median of three or more leaves a cold run out anyway */
     for (size_t i = 0; i < n; i++) {
-        read[i] = reader_bytes_per_s(m->bench->reader, m->bench->backend->pool);
+        ceilings_refresh(&m->bench->roof, dtype_unit(m->kind->dtype), m->bench->backend->pool,
+                         m->bench->reader);
+        read[i] = m->bench->roof.bytes_per_s;
         took[i] = run_ours(m, j);
         peer[i] = run_peer(m, j, file);
     }
@@ -223,31 +226,31 @@ static int bench_job(struct models *m, const struct job *j, struct err *e)
     return bench_point(m->bench, fields, &task, seconds, e);
 }
 
-/* 1: the network cannot be kept so (nf4 takes rows of whole blocks); it is passed over. */
-static int refused(const struct models *m)
-{
-    struct config c;
-    enum quant q = QUANT_NONE;
-    return m->kind->precision.quant && (quant_named(m->kind->precision.quant, &q) ||
-                                        config_synth(&c, m->pair->llama, NULL) ||
-                                        quant_check(q, &c, NULL));
-}
-
-static int bench_network(struct models *m, struct err *e)
+int bench_network(struct bench *b, const struct pair *p, const struct kind *k, struct network *n,
+                  struct err *e)
 {
     struct checkpoint c = {0};
-    char *name = mem_format("synth:%s", m->pair->llama);
-    int bad = config_synth(&m->llada, m->pair->llada, e) || checkpoint_open(&c, name, 0, e);
-    bad = bad || network_load(&m->net, m->bench->backend, &c, &m->kind->precision, e);
+    struct config shape;
+    enum quant q = QUANT_NONE;
+    if (k->precision.quant && (quant_named(k->precision.quant, &q) ||
+                               config_synth(&shape, p->llama, NULL) ||
+                               quant_check(q, &shape, NULL)))
+        return 1;
+    char *name = mem_format("synth:%s", p->llama);
+    int bad = checkpoint_open(&c, name, 0, e) || network_load(n, b->backend, &c, &k->precision, e);
     free(name);
-    if (!bad) {
-        count_weights(m);
-        for (size_t i = 0; !bad && i < sizeof jobs / sizeof *jobs; i++)
-            if (jobs[i].prompt + jobs[i].tokens <= m->net.config.context)
-                bad = bench_job(m, &jobs[i], e);
-        network_free(&m->net);
-    }
     checkpoint_close(&c);
+    return bad ? -1 : 0;
+}
+
+static int run_jobs(struct models *m, struct err *e)
+{
+    int bad = config_synth(&m->llada, m->pair->llada, e);
+    count_weights(m);
+    for (size_t i = 0; !bad && i < sizeof jobs / sizeof *jobs; i++)
+        if (jobs[i].prompt + jobs[i].tokens <= m->net.config.context &&
+            bench_chosen(m->bench->jobs, job_kinds[jobs[i].kind]))
+            bad = bench_job(m, &jobs[i], e);
     return bad;
 }
 
@@ -256,8 +259,10 @@ int bench_models(struct bench *b, const struct pair *p, struct err *e)
     int bad = 0;
     for (const struct kind *k = bench_kinds; !bad && k->name; k++) {
         struct models m = {.bench = b, .pair = p, .kind = k};
-        if (bench_chosen(b->dtypes, k->name) && !refused(&m))
-            bad = bench_network(&m, e);
+        int refused = bench_chosen(b->dtypes, k->name) ? bench_network(b, p, k, &m.net, e) : 1;
+        bad = refused < 0 || (!refused && run_jobs(&m, e));
+        if (!refused)
+            network_free(&m.net);
     }
-    return bad;
+    return bad ? -1 : 0;
 }

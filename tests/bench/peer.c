@@ -30,7 +30,7 @@ static char *run_tool(const struct peer *p, const char *program, const char *opt
 {
     char *command = strchr(p->file, '\'')
                         ? NULL
-                        : mem_format("%s -m '%s' -t %zu %s 2>/dev/null < /dev/null", program,
+                        : mem_format("%s -m '%s' -t %zu %s < /dev/null", program,
                                      p->file, p->threads, options);
     char *text = command ? output_of(command) : NULL;
     if (!text)
@@ -54,7 +54,7 @@ static double number_of(const char *text, const char *key)
 static double bench_tool(const struct peer *p, size_t prompt, size_t tokens)
 {
     char options[96];
-    snprintf(options, sizeof options, "-p %zu -n %zu -r 1 -o json", prompt, tokens);
+    snprintf(options, sizeof options, "-p %zu -n %zu -r 1 -o json 2>/dev/null", prompt, tokens);
     char *text = run_tool(p, "llama-bench", options);
     double rate = number_of(text, "avg_ts");
     free(text);
@@ -74,7 +74,7 @@ double peer_decode(const struct peer *p, size_t tokens)
 double peer_batch(const struct peer *p, size_t batch, size_t prompt, size_t tokens)
 {
     char options[160];
-    snprintf(options, sizeof options, "-npp %zu -ntg %zu -npl %zu -c %zu --output-format jsonl",
+    snprintf(options, sizeof options, "-npp %zu -ntg %zu -npl %zu -c %zu --output-format jsonl 2>/dev/null",
              prompt, tokens, batch, batch * (prompt + tokens));
     char *text = run_tool(p, "llama-batched-bench", options);
     const char *line = text ? strchr(text, '{') : NULL;
@@ -83,12 +83,13 @@ double peer_batch(const struct peer *p, size_t batch, size_t prompt, size_t toke
     return rate;
 }
 
-/* Top-k 1 is the cheapest way of its sampler to a token; its time of all steps counts. */
+/* Top-k 1 is the cheapest way of its sampler to a token; its time of all steps counts, which
+ * it logs. */
 double peer_diffuse(const struct peer *p, size_t positions, size_t block, size_t steps)
 {
     char options[192];
     snprintf(options, sizeof options, "-tb %zu -p x -ub %zu -b %zu -c %zu --temp 0 --top-k 1 "
-             "--diffusion-block-length %zu --diffusion-steps %zu --diffusion-algorithm 4",
+             "--diffusion-block-length %zu --diffusion-steps %zu --diffusion-algorithm 4 2>&1",
              p->threads, positions, positions, positions, block, steps);
     char *text = run_tool(p, "llama-diffusion-cli", options);
     const char *total = text ? strstr(text, "total time: ") : NULL;

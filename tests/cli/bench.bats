@@ -12,14 +12,20 @@ conforms() { # every record of a file to the schema
     jq -n --slurpfile schema "$ROOT/data/record.schema.json" -f "$ROOT/tests/schema.jq" "$1"
 }
 
-@test "ceilings, kernels and models are roofline records under this machine's roofs" {
+@test "ceilings, kernels, models and growth are records under this machine's roofs" {
     "$BENCH/bench" --shapes tiny --dtypes bf16 --repeat 1 --threads 2 -o bench.ndjson
     [ -z "$(conforms bench.ndjson)" ]
     # f32 at one and at two threads is there on every processor
     jq -se 'map(select(.ceiling and .unit == "f32") | .threads) == [1, 2]' bench.ndjson
     [ "$(jq -s 'map(.kernel // empty) | unique | join(" ")' bench.ndjson)" = \
         '"attention gated head matmul"' ]
-    [ "$(jq -s 'map(select(.model) | .arch) | unique | join(" ")' bench.ndjson)" = '"llada llama"' ]
+    [ "$(jq -s 'map(select(.arch) | .arch) | unique | join(" ")' bench.ndjson)" = '"llada llama"' ]
+    # the curve of growth goes through its points as nearly as it says
+    jq -se 'map(select(.kind == "growth")) | map(.by) == ["rows", "length", "batch"] and all(
+        . as $g | ([range(.x | length) as $i | ($g.fixed_ns + $g.each_ns * $g.x[$i] +
+        $g.square_ns * $g.x[$i] * $g.x[$i]) / $g.took_ns[$i] - 1 | fabs] | max) as $worst |
+        $g.took_ns[-1] > $g.took_ns[0] and ($worst - $g.deviation_ratio | fabs) < 1e-6)' \
+        bench.ndjson
     # what a point says agrees with itself
     jq -se 'map(select(.took_ns)) | length > 20 and all(
         (.flops_per_s / .bytes_per_s / .flops_per_byte - 1 | fabs) < 1e-9 and
