@@ -56,7 +56,7 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/obj/flags.txt
 	$(call say,cc $<)$(CC) $(ALL_CFLAGS) -c $< -o $@
 
 # -O3 and contraction into fused multiply-adds: the kernels' numbers are defined with FMA.
-CPU_FLAGS      := -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math
+CPU_FLAGS      := -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math -Wno-psabi
 CPU_FLAGS_portable   :=
 CPU_FLAGS_neon       :=
 CPU_FLAGS_avx2       := -march=x86-64-v3 -mtune=generic

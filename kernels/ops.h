@@ -19,7 +19,7 @@
  *
  * Sums are fp32 (ref: double; INT8: exact integers), in an order that depends on K alone: a result
  * is the same bits at every number of threads and of rows. Softmax sums and the head's log-sum-exp
- * accumulate in double. Ties go to the lowest index.
+ * add short groups in fp32, and those in double. Ties go to the lowest index.
  */
 #ifndef KERNELS_OPS_H
 #define KERNELS_OPS_H

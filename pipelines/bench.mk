@@ -14,8 +14,8 @@ BENCH_FLAGS  ?=
 BENCH_LIB := $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
 BENCH_CPU := $(or $(patsubst x86_64,x86,$(filter x86_64,$(shell uname -m))),\
                   $(patsubst aarch64,arm,$(filter aarch64,$(shell uname -m))),other)
-BENCH_OBJ := $(addprefix $(BUILD)/obj/tests/bench/,bench.o ceiling.o kernels.o models.o growth.o peer.o \
-                                                   peak-$(BENCH_CPU).o)
+BENCH_OBJ := $(addprefix $(BUILD)/obj/tests/bench/,bench.o ceiling.o kernels.o models.o \
+                                                   growth.o peer.o peak-$(BENCH_CPU).o)
 GGUF_OBJ  := $(addprefix $(BUILD)/obj/tests/bench/,write-gguf.o ggml-blocks.o)
 
 # The loops that find the ceilings must not be what limits them.

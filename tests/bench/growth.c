@@ -1,8 +1,9 @@
-/* growth.c - how the time of one pass grows with rows, with the keys that a row reads, and with the
- * batch: points, and a curve through them that makes the squares of the relative deviations least.
- * By rows it is fixed + each x + square x^2, since every row sees every other; else square is 0. The
- * constant is what a pass costs however little it does (the weights are read once); what lies off
- * the curve changes its limit on the way (memory at few rows, arithmetic at many), or was disturbed.
+/* growth.c - how the time of one pass grows with rows, with the keys that a row reads, and with
+ * the batch: points, and a curve through them that makes the squares of the relative deviations
+ * least. By rows it is fixed + each x + square x^2, since every row sees every other; else square
+ * is 0. The constant is what a pass costs however little it does (the weights are read once); what
+ * lies off the curve changes its limit on the way (memory at few rows, arithmetic at many), or was
+ * disturbed.
  */
 #include <math.h>
 #include <stdio.h>

@@ -74,8 +74,9 @@ double peer_decode(const struct peer *p, size_t tokens)
 double peer_batch(const struct peer *p, size_t batch, size_t prompt, size_t tokens)
 {
     char options[160];
-    snprintf(options, sizeof options, "-npp %zu -ntg %zu -npl %zu -c %zu --output-format jsonl 2>/dev/null",
-             prompt, tokens, batch, batch * (prompt + tokens));
+    snprintf(options, sizeof options,
+             "-npp %zu -ntg %zu -npl %zu -c %zu --output-format jsonl 2>/dev/null", prompt, tokens,
+             batch, batch * (prompt + tokens));
     char *text = run_tool(p, "llama-batched-bench", options);
     const char *line = text ? strchr(text, '{') : NULL;
     double rate = number_of(line, "speed_tg");

@@ -86,7 +86,7 @@ static void test_help(void)
     struct held h = {0};
     struct pool *p = pool_new(2);
     pool_run(p, 100, 1, hold_up, &h);
-    ok(h.first == 25 && h.others == 75, "all but what a late thread has taken is done by the other");
+    ok(h.first == 25 && h.others == 75, "what a late thread has not taken is done by the other");
     pool_free(p);
 }
 
