@@ -1,5 +1,6 @@
 # throughput.gp - tokens per second by batch size, bars from zero. LLaDA's blue darkens with steps.
-eval begin(narrow ? 13 : 11)
+# The key beside the upper half is one column: each line wants its height.
+eval begin(narrow ? 13 : series_count > 6 ? 6.2 + 0.8 * series_count : 11)
 llada = 0
 do for [k = 1:series_count] {if (series_kind[k] == 0) {llada = llada + 1}}
 array fill[series_count]

@@ -48,6 +48,19 @@ void story_machines(struct page *p, const struct runset *s)
     json_decref(seen);
 }
 
+/* 1: another configuration of that model says where it ran; this one, of a scorer, does not. */
+static int told_better(const struct runset *s, const json_t *about)
+{
+    const char *config, *model = or_dash(rec_text(about, "model"));
+    json_t *other;
+    if (rec_text(about, "device"))
+        return 0;
+    json_object_foreach(s->configs, config, other)
+        if (rec_text(other, "device") && !strcmp(or_dash(rec_text(other, "model")), model))
+            return 1;
+    return 0;
+}
+
 void story_models(struct page *p, const struct runset *s)
 {
     json_t *seen = json_object();
@@ -62,7 +75,7 @@ void story_models(struct page *p, const struct runset *s)
                 buf_format(&b, ", %s %s", keys[i], rec_text(about, keys[i]));
         if (json_is_true(json_object_get(about, "weights_random")))
             buf_text(&b, ", random weights (speed and memory only)");
-        if (!json_object_get(seen, b.data))
+        if (!json_object_get(seen, b.data) && !told_better(s, about))
             page_item(p, "%s.", b.data);
         json_object_set_new(seen, b.data, json_true());
         buf_free(&b);
