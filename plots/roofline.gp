@@ -3,7 +3,7 @@ eval begin(width_cm > 10 ? 9 : 6.5)
 set logscale xy
 set xlabel 'arithmetic intensity (FLOP per byte)'
 set ylabel 'GFLOP/s'
-unset key
+set key bottom right Left reverse samplen 1
 stats $points using 1 nooutput name 'x'
 stats $points using 2 nooutput name 'y'
 roof_most = 0; knee_lo = x_min; knee_hi = x_max
@@ -27,11 +27,13 @@ if (roof_count > 0) {
         roof(1, x_lo * 1.6) left offset 1.5, 0 textcolor rgb grey
 }
 set samples 400
-plot for [i=1:roof_count] roof(i, x) with lines linecolor rgb grey linewidth 1.4, \
+plot for [i=1:roof_count] roof(i, x) with lines linecolor rgb grey linewidth 1.4 notitle, \
     $points using 1:2:(point($3)):(rgb($3)) with points pointtype variable \
-        pointsize (x_records > 20 ? 0.5 : 0.9) linecolor rgb variable, \
+        pointsize (x_records > 20 ? 0.5 : 0.9) linecolor rgb variable notitle, \
     $points using 1:2:4:(rgb($3)) every 2::0 with labels left offset 1, -0.6 \
-        textcolor rgb variable, \
+        textcolor rgb variable notitle, \
     $points using 1:2:4:(rgb($3)) every 2::(x_records > 1) with labels left offset 1, 0.6 \
-        textcolor rgb variable
+        textcolor rgb variable notitle, \
+    for [k=0:2] keyentry with points pointtype point(k) pointsize 0.9 linecolor rgb rgb(k) \
+        title word('LLaDA LLaMA kernel', k + 1)
 unset output
