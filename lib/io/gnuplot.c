@@ -311,7 +311,8 @@ int gnuplot_run(const char *script_path, const char *output, const char *format,
     return failed || status ? -1 : 0;
 }
 
-/* cairo writes the time of day into a PDF; the same data shall give the same bytes. */
+/* cairo writes the time of day into a PDF; the same data shall give the same bytes. From 1.18 on it
+ * packs the date away, and only then two PDFs of the same data differ. */
 static int fix_pdf_date(const char *path, struct err *e)
 {
     struct buf b = {0};

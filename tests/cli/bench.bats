@@ -62,10 +62,12 @@ EOF
     PATH=$PWD/bin:$PATH "$BENCH/bench" --only models --shapes tiny --dtypes bf16 --repeat 1 \
         --threads 1 --peer peer -o bench.ndjson
     [ -z "$(conforms bench.ndjson)" ]
-    rates() { jq -s "map(select(.work == \"$1\") | .peer_tokens_per_s)[0]" bench.ndjson; }
-    [ "$(rates 'decode 128')" = 12.5 ]
-    [ "$(rates 'batch 8')" = 25 ]
-    [ "$(rates 'diffuse 128 in 32 steps')" = 64 ]
+    rate_is() {
+        jq -se --arg w "$1" "map(select(.work == \$w))[0].peer_tokens_per_s == $2" bench.ndjson
+    }
+    rate_is 'decode 128' 12.5
+    rate_is 'batch 8' 25
+    rate_is 'diffuse 128 in 32 steps' 64
     jq -se 'map(select(.peer)) | length > 3 and
         all((.tokens_per_s / .peer_tokens_per_s / .peer_ratio - 1 | fabs) < 1e-9)' bench.ndjson
     grep -q -- '-t 1 -p 0 -n 128 -r 1 -o json' calls
