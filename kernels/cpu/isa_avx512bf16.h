@@ -35,28 +35,6 @@ INLINE veci dot_int8(veci sum, vecu w, const uint32_t *x)
     return (veci)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)splat_bits(*x), (__m512i)w);
 }
 
-#include "kernels/cpu/nf4_avx512.h"
-
-/* a > b ? a : b and a < b ? a : b: b where a lane is NaN. */
-INLINE vec vmax(vec a, vec b) { return (vec)_mm512_max_ps((__m512)a, (__m512)b); }
-INLINE vec vmin(vec a, vec b) { return (vec)_mm512_min_ps((__m512)a, (__m512)b); }
-
-/* The lanes of a and b in turn: the first half of both, and the second. */
-INLINE vecu zip_low(vecu a, vecu b)
-{
-    const __m512i from =
-        _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-    return (vecu)_mm512_permutex2var_epi32((__m512i)a, from, (__m512i)b);
-}
-
-INLINE vecu zip_high(vecu a, vecu b)
-{
-    const __m512i from =
-        _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-    return (vecu)_mm512_permutex2var_epi32((__m512i)a, from, (__m512i)b);
-}
-
-/* The products of the lower halves of 64-bit lanes. */
-INLINE vecw mul_low(vecw a, vecw b) { return (vecw)_mm512_mul_epu32((__m512i)a, (__m512i)b); }
+#include "kernels/cpu/avx512.h"
 
 #endif

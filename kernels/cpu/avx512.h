@@ -1,6 +1,6 @@
-/* nf4_avx512.h - the nf4 primitives of both AVX-512 levels. */
-#ifndef KERNELS_CPU_NF4_AVX512_H
-#define KERNELS_CPU_NF4_AVX512_H
+/* avx512.h - the primitives that both AVX-512 levels share. */
+#ifndef KERNELS_CPU_AVX512_H
+#define KERNELS_CPU_AVX512_H
 
 #include <immintrin.h>
 
@@ -42,5 +42,27 @@ INLINE vec nf4_map(const float map[256], const uint8_t *code)
     __m512i v = _mm512_castps_si512(_mm512_mask_blend_ps(upper, low, high));
     return (vec)_mm512_maskz_xor_epi32((__mmask16)~zero, v, _mm512_slli_epi32(minus, 31));
 }
+
+/* a > b ? a : b and a < b ? a : b: b where a lane is NaN. */
+INLINE vec vmax(vec a, vec b) { return (vec)_mm512_max_ps((__m512)a, (__m512)b); }
+INLINE vec vmin(vec a, vec b) { return (vec)_mm512_min_ps((__m512)a, (__m512)b); }
+
+/* The lanes of a and b in turn: the first half of both, and the second. */
+INLINE vecu zip_low(vecu a, vecu b)
+{
+    const __m512i from =
+        _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    return (vecu)_mm512_permutex2var_epi32((__m512i)a, from, (__m512i)b);
+}
+
+INLINE vecu zip_high(vecu a, vecu b)
+{
+    const __m512i from =
+        _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    return (vecu)_mm512_permutex2var_epi32((__m512i)a, from, (__m512i)b);
+}
+
+/* The products of the lower halves of 64-bit lanes. */
+INLINE vecw mul_low(vecw a, vecw b) { return (vecw)_mm512_mul_epu32((__m512i)a, (__m512i)b); }
 
 #endif
