@@ -108,7 +108,7 @@ HELPERS   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fixtures/*.c)) \
              $(if $(wildcard pipelines/reference.mk),$(BUILD)/tests/reference \
                  $(BUILD)/tests/make-checkpoint)
 
-.PHONY: test style bench install uninstall clean help all
+.PHONY: test style install uninstall clean help all
 test: $(if $(TEST_SH),tools $(HELPERS)) $(TEST_PROG) ## every test (T=word, SAN=1)
 	@BUILD='$(BUILD)' BIN='$(abspath $(BIN))' TESTBIN='$(abspath $(BUILD))/tests' \
 	    tests/run $(TEST_PROG) $(TEST_SH)

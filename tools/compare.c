@@ -1,7 +1,7 @@
 /* compare - quality and metric records of configurations that differ in one setting in, what the
  * setting costs out: paired differences with intervals.
  *
- * `config` of a record names its settings; the one without the word " quant=..." is the base of all
+ * `config` of a record names its settings; the one without the word " BY=..." is the base of all
  * that have it. Both sides are pooled over the prompts that both have, and an interval resamples
  * these prompts, the same draw for both sides: what prompts have in common cancels.
  */

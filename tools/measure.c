@@ -54,8 +54,9 @@ static const struct figure_row {
 
 /* Settings that every record of a configuration must share; copied into its metric records. */
 static const char *const settings[] = {
-    "model", "arch", "device", "isa", "dtype", "quant", "threads", "batch", "temperature",
-    "weights_random", "steps", "gen_length", "block_length", "cfg_scale", "remasking", "unmask",
+    "model", "arch", "device", "isa", "dtype", "kv_dtype", "quant", "threads", "batch",
+    "temperature", "weights_random", "steps", "gen_length", "block_length", "cfg_scale",
+    "remasking", "unmask",
     "cache", "max_new", "top_k", "top_p", "ignore_eos"};
 enum { SETTINGS = sizeof settings / sizeof *settings };
 

@@ -385,7 +385,10 @@ static int load(struct scorer *s, struct err *e)
 
 static json_t *about_run(const struct scorer *s, struct err *e) /* NULL: a file is unreadable */
 {
-    json_t *checkpoint = checkpoint_describe(&s->checkpoint, e), *engine = json_object();
+    json_t *checkpoint = checkpoint_describe(&s->checkpoint, e);
+    if (!checkpoint)
+        return NULL;
+    json_t *engine = json_object();
     engine_describe(engine, &s->network);
     return json_pack("{s:s, s:o, s:s?, s:o}", "mode", s->a.mode, "checkpoint", checkpoint,
                      "tokenizer_sha256", s->tokenizer ? tokenizer_hash(s->tokenizer) : NULL,

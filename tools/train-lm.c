@@ -16,6 +16,7 @@
 #include "lib/io/rec.h"
 #include "lib/model/engine.h"
 #include "lib/model/lesson.h"
+#include "lib/model/roles.h"
 
 struct args {
     struct common common;
@@ -163,8 +164,8 @@ static int take_weights(struct run *r, struct err *e)
     int same = c->width == d->width && c->layers == d->layers && c->heads == d->heads &&
                c->kv_heads == d->kv_heads && c->ffn == d->ffn && c->vocab == d->vocab &&
                c->head_dim == d->head_dim && c->tied == d->tied;
-    for (size_t l = 0; same && l < c->layers; l++)
-        for (int k = 0; k < ROLE_COUNT; k++)
+    for (int k = 0; same && k < ROLE_COUNT; k++)
+        for (size_t l = 0; l < role_layers(c, (enum role)k); l++)
             checkpoint_floats(&from, (enum role)k, l, trainer_values(r->trainer, (enum role)k, l));
     checkpoint_close(&from);
     return same ? 0

@@ -66,7 +66,8 @@ static size_t worker_floats(size_t E)
     return BLOCK * panel_floats(E) + part_floats(E) + CHUNK * (E + wide(E)) + QUERIES * STRIDE;
 }
 
-/* Keys are split over threads when there are fewer than two tasks a thread, of few queries. */
+/* Keys are split over threads when tasks of few queries are fewer than two a thread and do not
+ * share out evenly. */
 static size_t split_floats(size_t threads, size_t slots, size_t E)
 {
     return threads > 1 ? 2 * threads * chunks_of(slots) * part_floats(E) : 0;
@@ -458,9 +459,8 @@ void CPU(attention)(struct backend *b, const struct attn *a, float *work)
     j.chunks = chunks_of(slots);
     int split = rows * group <= QUERIES && sides < 2 * threads && sides % threads && j.chunks > 1;
     size_t tasks = sides * (split ? j.chunks : j.blocks);
-    /* below 64k products a part costs less than waking a thread for it */
     size_t products = 2 * pairs * a->heads * E / (tasks ? tasks : 1);
-    pool_run(b->pool, tasks, 65536 / (products + 1) + 1, split ? keys_part : blocks_part, &j);
+    pool_run(b->pool, tasks, grain(products), split ? keys_part : blocks_part, &j);
     if (split)
         merge_parts(&j, sides);
 }

@@ -7,6 +7,12 @@
 #include "kernels/ops.h"
 #include "kernels/train.h"
 
+/* Below this many operations a part of a loop costs less than waking a thread for it. */
+enum { WORTH_A_THREAD = 65536 };
+
+/* Elements of one part, of so many operations each. */
+INLINE size_t grain(size_t operations) { return WORTH_A_THREAD / (operations + 1) + 1; }
+
 size_t CPU(mat_bytes)(size_t rows, size_t cols, enum dtype dtype);
 int CPU(mat_make)(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype);
 void CPU(mat_refill)(struct backend *b, struct mat *m, const float *w);

@@ -106,15 +106,6 @@ INLINE vec load_some(const float *x, size_t n)
 
 INLINE vec magnitude(vec v) { return (vec)((vecu)v & 0x7fffffffu); }
 
-INLINE int any(veci mask)
-{
-    uint64_t part[LANES / 2], all = 0;
-    memcpy(part, &mask, sizeof part);
-    for (int i = 0; i < LANES / 2; i++)
-        all |= part[i];
-    return all != 0;
-}
-
 INLINE uint32_t bits_of(float x)
 {
     uint32_t bits;
@@ -147,7 +138,7 @@ static void list_outliers(struct block *b, size_t K)
             veci in = magnitude(load_some(b->x + i * b->ldx + k, K - k)) < INT8_OUTLIER;
             rows |= (vecu)~in & 1u << i;
         }
-        if (any((veci)rows))
+        if (any_of((veci)rows))
             for (size_t j = 0; j < LANES; j++)
                 if (rows[j])
                     list[b->n_outliers++] = (struct outlier){(uint32_t)(k + j), rows[j]};

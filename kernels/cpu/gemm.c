@@ -1,4 +1,4 @@
-/* gemm.c - products of strided float operands, for training and attention; see tile.h. */
+/* gemm.c - products of strided float operands, for training; see tile.h. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/tile.h"
 

@@ -23,6 +23,16 @@ INLINE double sum_lanes(vecd v)
     return s;
 }
 
+/* 1 when a lane of the mask is set. */
+INLINE int any_of(veci mask)
+{
+    uint64_t words[LANES / 2], any = 0;
+    memcpy(words, &mask, sizeof words);
+    for (int i = 0; i < LANES / 2; i++)
+        any |= words[i];
+    return any != 0;
+}
+
 /* e^x within 2 ulp for x in [-87, 88]; 0 below -88.1, as softmax wants; NaN stays NaN.
  * n = round(x / ln 2), e^x = 2^n e^r with |r| <= ln2/2 and a polynomial for e^r (Cephes expf,
  * Moshier 1984). At the lower end n = -127 and 2^n is made of zero bits. */

@@ -113,16 +113,11 @@ static void tiles(void *ctx, size_t begin, size_t end, size_t worker)
     }
 }
 
-/* Below this many operations a part costs less than waking a thread for it. */
-enum { WORTH_A_THREAD = 65536 };
-
-static size_t grain_of(size_t operations) { return WORTH_A_THREAD / (operations + 1) + 1; }
-
 static void run(struct backend *b, struct call *c, size_t all_panels)
 {
     size_t rows = c->T / c->n_blocks;
-    pool_run(b->pool, c->n_blocks, grain_of(rows * c->K), pack_blocks, c);
-    pool_run(b->pool, all_panels * c->n_blocks, grain_of(rows * c->K * PANEL), tiles, c);
+    pool_run(b->pool, c->n_blocks, grain(rows * c->K), pack_blocks, c);
+    pool_run(b->pool, all_panels * c->n_blocks, grain(rows * c->K * PANEL), tiles, c);
 }
 
 void CPU(matmul)(struct backend *b, const struct product *p, size_t n, const float *x, size_t T,
@@ -153,8 +148,7 @@ size_t CPU(matmul_work)(const struct backend *b, size_t T, size_t K, size_t N)
     (void)b, (void)N;
     size_t most = 0;
     for (int d = DTYPE_F32; d <= DTYPE_NF4; d++) {
-        const struct format *f = CPU(format_of)((enum dtype)d);
-        size_t bytes = f ? f->block_bytes(K) : 0;
+        size_t bytes = CPU(format_of)((enum dtype)d)->block_bytes(K);
         most = bytes > most ? bytes : most;
     }
     return (T + TILE_ROWS - 1) / TILE_ROWS * most;

@@ -61,13 +61,4 @@ INLINE veci may_win(const struct bar *bar, vec l, vecu h)
     return __builtin_convertvector(~h, vec) * 0x1p-32f < a;
 }
 
-INLINE int any_of(veci mask)
-{
-    uint64_t words[LANES / 2], any = 0;
-    memcpy(words, &mask, sizeof words);
-    for (int i = 0; i < LANES / 2; i++)
-        any |= words[i];
-    return any != 0;
-}
-
 #endif

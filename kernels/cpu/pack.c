@@ -3,6 +3,7 @@
  * Threads own whole panels, and pool_run gives a thread about the same panels here and in the
  * products, so on a machine with several memory nodes the weights lie near their readers.
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "kernels/cpu/format.h"
@@ -60,6 +61,7 @@ size_t CPU(mat_bytes)(size_t rows, size_t cols, enum dtype dtype)
 
 int CPU(mat_make)(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype)
 {
+    assert(!quant_refuses(dtype, s->cols));
     void *data = host_alloc(b, CPU(mat_bytes)(s->rows, s->cols, dtype), MEMORY_WEIGHTS);
     if (!data)
         return -1;

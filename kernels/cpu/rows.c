@@ -4,12 +4,6 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/host.h"
 
-/* Below this many operations a part costs less than waking a thread for it. */
-enum { WORTH_A_THREAD = 65536 };
-
-/* Rows of one part, of so many operations each. */
-static size_t grain(size_t operations) { return WORTH_A_THREAD / (operations + 1) + 1; }
-
 /* One loop over rows, split over the pool. */
 struct rows {
     float *y;

@@ -1,4 +1,4 @@
-/* softmax.h - softmax of one row, shared by attention and its gradient. */
+/* softmax.h - maximum and softmax of one row: for the head and for training. */
 #ifndef KERNELS_CPU_SOFTMAX_H
 #define KERNELS_CPU_SOFTMAX_H
 

@@ -265,7 +265,6 @@ void pool_run(struct pool *p, size_t n, size_t grain, pool_task *task, void *ctx
     }
     int busy = atomic_exchange(&p->busy, 1);
     assert(!busy && "pool_run inside a task, or from two threads");
-    (void)busy;
     p->n = n;
     p->grain = grain;
     p->task = task;

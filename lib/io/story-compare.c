@@ -107,7 +107,7 @@ void story_comparisons(struct page *p, const struct runset *s)
     json_array_foreach(list, i, r) {
         const char *model = rec_text(r, "model"), *setting = rec_text(r, "setting");
         char *key = mem_format("%s\n%s", model ? model : "", setting ? setting : "");
-        if (model && setting && !json_object_get(seen, key))
+        if (model && setting && is_text(r, "by", "quant") && !json_object_get(seen, key))
             put_row(p, list, r);
         json_object_set_new(seen, key, json_true());
         free(key);

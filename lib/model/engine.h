@@ -54,7 +54,7 @@ int engine_check_device(const struct engine *g, struct err *e); /* the first of 
 int engine_load(const struct engine *g, struct network *n, struct backend *b,
                 const struct checkpoint *c, struct err *e);
 
-/* For records: sets device, level, dtype, kv_dtype, quant and threads: what ran, not what was
+/* For records: sets device, isa, dtype, kv_dtype, quant and threads: what ran, not what was
  * asked. */
 void engine_describe(json_t *record, const struct network *n);
 

@@ -4,8 +4,8 @@
  * A fraction is least time / time. The least time of a product is the larger of operations / peak
  * rate of its number format and bytes / read bandwidth, where the bytes are the weights read once,
  * the keys and values, and nothing else; that of a model is the sum over its passes. Weights are
- * cold: kernels walk over copies larger than the last-level caches, as a network does. Of kernels
- * the quickest walk counts, of models the median.
+ * cold: kernels walk over many copies, as a network does. Of kernels the quickest walk counts, of
+ * models the median.
  */
 #include "tests/bench/bench.h"
 
@@ -162,7 +162,6 @@ static void parse(struct bench *b, int argc, char **argv)
     check_list(&tool, "dtypes", b->dtypes, kinds);
 }
 
-
 int main(int argc, char **argv)
 {
     struct bench b = {.common = COMMON_DEFAULTS, .only = parts, .shapes = "small",
@@ -171,7 +170,8 @@ int main(int argc, char **argv)
     parse(&b, argc, argv);
     b.backend = backend_open("cpu", b.isa, (size_t)b.threads, 0);
     if (!b.backend)
-        err_set(&e, EXIT_NO_DEVICE, "--isa %s: not built, or not for this processor", b.isa);
+        err_set(&e, EXIT_NO_DEVICE, "--isa %s: not built, or not for this processor",
+                b.isa ? b.isa : "(the best)");
     b.reader = e.code ? NULL : reader_open(&e);
     if (!b.reader || rec_open(&b.out, &b.common, tool_name, argc, argv, NULL, &e))
         err_die(tool_name, &e);

@@ -16,7 +16,7 @@ struct ceilings {
     const char *isa[UNITS];
     double bytes_per_s; /* read from memory */
 };
-struct reader; /* memory to be read, far larger than any cache */
+struct reader; /* memory to be read, larger than most caches */
 struct reader *reader_open(struct err *e); /* NULL: no memory */
 double reader_bytes_per_s(struct reader *r, struct pool *pool);
 void reader_close(struct reader *r); /* NULL is fine */
@@ -46,6 +46,8 @@ struct task {
 };
 /* A task that begins now: bandwidth is measured. */
 struct task task_begin(struct bench *b, enum unit u);
+/* Measures bandwidth once more, after the work: the larger of both is its ceiling. */
+void ceilings_bracket(struct bench *b);
 void task_add(struct task *t, const struct ceilings *c, double operations, double bytes);
 
 /* The unit that a dtype's products multiply with, and the bytes of a matrix that is read once. */
@@ -86,7 +88,7 @@ struct peer {
 double peer_prefill(const struct peer *p, size_t tokens);
 double peer_decode(const struct peer *p, size_t tokens);
 double peer_batch(const struct peer *p, size_t batch, size_t prompt, size_t tokens);
-/* positions: prompt and canvas together. */
+/* positions: prompt and canvas together; all of them count as tokens, in the peer's favour. */
 double peer_diffuse(const struct peer *p, size_t positions, size_t block, size_t steps);
 
 #endif

@@ -13,7 +13,7 @@
 #include "tests/bench/bench.h"
 
 enum { PASSES = 60, PASSES_AGAIN = 4, READ_PASSES = 10, ROUNDS = 200000, THREADS_MAX = 1024 };
-/* Read: well beyond any last-level cache, and 16 KiB ahead of what the sums need. */
+/* Read: beyond most last-level caches, and 16 KiB ahead of what the sums need. */
 enum { READ_BYTES = 256 << 20, AHEAD = 256, HUGE_PAGE = 2 << 20 };
 
 typedef uint64_t line __attribute__((vector_size(64)));
@@ -124,6 +124,12 @@ void ceilings_refresh(struct ceilings *c, enum unit u, struct pool *pool, struct
 {
     c->operations_per_s[u] = fmax(c->operations_per_s[u], spin_rate(u, pool, PASSES_AGAIN));
     c->bytes_per_s = reader_bytes_per_s(r, pool);
+}
+
+void ceilings_bracket(struct bench *b)
+{
+    b->roof.bytes_per_s =
+        fmax(b->roof.bytes_per_s, reader_bytes_per_s(b->reader, b->backend->pool));
 }
 
 struct task task_begin(struct bench *b, enum unit u)

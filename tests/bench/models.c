@@ -17,6 +17,7 @@
 #include "lib/model/diffuse.h"
 #include "lib/model/quantization.h"
 #include "lib/model/unmask.h"
+#include "lib/stat/stat.h"
 #include "tests/bench/bench.h"
 
 enum { PROMPT_MAX = 512, BATCH_MAX = 32, BATCH_PROMPT = 16, BATCH_TOKENS = 64 };
@@ -165,20 +166,13 @@ static double run_peer(const struct models *m, const struct job *j, const char *
     return (double)NAN;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* NaN when a value is. */
 static double median(double *v, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (isnan(v[i]))
             return (double)NAN;
-    qsort(v, n, sizeof *v, compare_doubles);
-    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+    return stat_median(v, n);
 }
 
 static json_t *job_fields(const struct models *m, const struct job *j, double rate, double peer)

@@ -14,7 +14,7 @@ conforms() { # every record of a file to the schema
 
 @test "ceilings, kernels, models and growth are records under this machine's roofs" {
     "$BENCH/bench" --shapes tiny --dtypes bf16 --repeat 1 --threads 2 -o bench.ndjson
-    [ -z "$(conforms bench.ndjson)" ]
+    conforms bench.ndjson
     # f32 at one and at two threads is there on every processor
     jq -se 'map(select(.ceiling and .unit == "f32") | .threads) == [1, 2]' bench.ndjson
     [ "$(jq -s 'map(.kernel // empty) | unique | join(" ")' bench.ndjson)" = \
@@ -61,7 +61,7 @@ EOF
     touch peer/tiny-llama.bf16.gguf peer/tiny-llada.bf16.gguf
     PATH=$PWD/bin:$PATH "$BENCH/bench" --only models --shapes tiny --dtypes bf16 --repeat 1 \
         --threads 1 --peer peer -o bench.ndjson
-    [ -z "$(conforms bench.ndjson)" ]
+    conforms bench.ndjson
     rate_is() {
         jq -se --arg w "$1" "map(select(.work == \$w))[0].peer_tokens_per_s == $2" bench.ndjson
     }

@@ -75,7 +75,9 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }
 @test "nothing to compare" {
     run compare < <(quality "m nll" p nll_nats 5 10)
     echo "$output"
-    [ "$status" -eq 65 ] && [[ "$output" == *"quant=VALUE"* ]]
+    [ "$status" -eq 65 ]
+    [[ "$output" == *"quant=VALUE"* ]]
     run compare < <(quality "m nll quant=int8" p nll_nats 5 10)
-    [ "$status" -eq 65 ] && [[ "$output" == *"has no base"* ]]
+    [ "$status" -eq 65 ]
+    [[ "$output" == *"has no base"* ]]
 }

@@ -40,6 +40,10 @@ static int same_choice(const struct head_row *x, const struct head_row *y)
 
 static double apart(const struct head_row *x, const struct head_row *y)
 {
+    if (!isnan(x->log_prob) != !isnan(y->log_prob) || !isnan(x->entropy) != !isnan(y->entropy) ||
+        !isnan(x->runner_up_prob) != !isnan(y->runner_up_prob) ||
+        !isnan(x->target_log_prob) != !isnan(y->target_log_prob))
+        return INFINITY; /* fmax forgets a NaN */
     double d = fabs(x->log_prob - y->log_prob);
     d = fmax(d, fabs((double)x->entropy - y->entropy));
     d = fmax(d, fabs((double)x->runner_up_prob - y->runner_up_prob));

@@ -98,9 +98,10 @@ static void matmul_case(struct backend *b, struct backend *ref, struct shape s, 
     multiply(b, y, x, (const float *const *)w, N, s.T, s.K, dtype);
     multiply(ref, z, x, (const float *const *)w, N, s.T, s.K, dtype);
     double most = 0;
-    for (int i = 0; i < MATRICES; i++)
-        most = fmax(most,
-                    excess(y[i], z[i], i == 1 ? start : NULL, x, w[i], s.T, N[i], s.K));
+    for (int i = 0; i < MATRICES; i++) {
+        double e = excess(y[i], z[i], i == 1 ? start : NULL, x, w[i], s.T, N[i], s.K);
+        most = e <= most ? most : isnan(most) ? most : e; /* not fmax, which forgets a NaN */
+    }
     ok(most <= 1, "%s matmul T %zu N %zu K %zu dtype %d: %.3g of the bound", b->ops->level, s.T,
        s.N, s.K, (int)dtype, most);
     for (int i = 0; i < MATRICES; i++)
