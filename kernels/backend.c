@@ -1,6 +1,16 @@
-/* backend.c - opening a back end, and the byte counters that all of them share. */
+/* backend.c - opening a back end, and the byte counters that all of them share.
+ *
+ * The CUDA back end is a shared object, $CROSSOVER_CUDA or libcrossover-cuda.so: one build of the
+ * tools runs on machines with a device and on those without a driver. It is looked for beside the
+ * program and, once installed, in ../lib/crossover of it.
+ */
+#include <ctype.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/ops.h"
 #include "kernels/train.h"
@@ -132,26 +142,115 @@ void memory_reset_peak(struct memory *m)
     m->reserved_peak = m->reserved;
 }
 
-struct backend *backend_open(const char *device, const char *isa, size_t threads, size_t mem_cap)
+/* The folder of the running program, with its last slash; 0: unknown. */
+static int program_folder(char *path, size_t room)
 {
-    const struct ops *ops = NULL;
-    if (!strcmp(device, "auto") || !strcmp(device, "cpu"))
-        ops = ops_cpu(isa);
-    else if (!strcmp(device, "ref") && !isa)
-        ops = &ops_ref;
-    if (!ops)
+    ssize_t n = readlink("/proc/self/exe", path, room - 1);
+    if (n <= 0)
+        return 0;
+    path[n] = 0;
+    *(strrchr(path, '/') + 1) = 0;
+    return 1;
+}
+
+/* Loads the object of the CUDA back end, which stays loaded. NULL: *e says why it is not there. */
+static void *load_cuda(struct err *e)
+{
+    static const char *const beside[] = {"", "../lib/crossover/"};
+    const char *named = getenv("CROSSOVER_CUDA");
+    char folder[PATH_MAX], path[2 * PATH_MAX];
+    int known = !named && program_folder(folder, sizeof folder);
+    for (size_t i = 0; known && !named && i < sizeof beside / sizeof *beside; i++) {
+        snprintf(path, sizeof path, "%s%slibcrossover-cuda.so", folder, beside[i]);
+        if (!access(path, F_OK))
+            named = path;
+    }
+    if (!named) {
+        err_set(e, EXIT_NO_DEVICE, "crossover was built without CUDA here (make CUDA=1): no "
+                "libcrossover-cuda.so beside the program");
         return NULL;
-    struct backend *b = mem_zero(1, sizeof *b);
+    }
+    void *object = dlopen(named, RTLD_NOW | RTLD_LOCAL);
+    if (!object)
+        err_set(e, EXIT_NO_DEVICE, "%s", dlerror());
+    return object;
+}
+
+/* Fills what the CUDA back end fills, for device `index`, or the best when that is -1. */
+static int open_cuda(struct backend *b, int index, struct err *e)
+{
+    int (*door)(struct backend *, int, struct err *);
+    void *object = load_cuda(e);
+    if (!object)
+        return -1;
+    void *symbol = dlsym(object, "crossover_cuda_open");
+    if (!symbol)
+        return err_set(e, EXIT_NO_DEVICE, "%s", dlerror());
+    memcpy(&door, &symbol, sizeof door); /* C has no cast from data to functions */
+    return door(b, index, e);
+}
+
+/* "cuda" or "cuda:N" to N, or to -1 where any will do; another name gives -2. */
+static int cuda_index(const char *device)
+{
+    char *end;
+    if (!strcmp(device, "cuda"))
+        return -1;
+    if (strncmp(device, "cuda:", 5) || !isdigit((unsigned char)device[5]))
+        return -2;
+    long n = strtol(device + 5, &end, 10);
+    return *end || n > INT_MAX ? -2 : (int)n;
+}
+
+static int open_host(struct backend *b, const struct ops *ops, struct err *e)
+{
+    if (!ops) /* an instruction set that is not here: whoever asked knows which */
+        return err_set(e, EXIT_NO_DEVICE, "%s", "");
     b->ops = ops;
+    snprintf(b->level, sizeof b->level, "%s", ops->level);
+    return 0;
+}
+
+static int open_named(struct backend *b, const char *device, const char *isa, struct err *e)
+{
+    int index = cuda_index(device);
+    struct err why = {0};
+    if (!strcmp(device, "auto")) {
+        if (!isa && !open_cuda(b, -1, &why))
+            return 0;
+        if (why.code == EXIT_BAD_USAGE) /* not a want of a device */
+            return err_set(e, why.code, "%s", why.text);
+        return open_host(b, ops_cpu(isa), e);
+    }
+    if (!strcmp(device, "cpu"))
+        return open_host(b, ops_cpu(isa), e);
+    if (!strcmp(device, "ref"))
+        return open_host(b, isa ? NULL : &ops_ref, e);
+    if (index >= -1)
+        return isa ? open_host(b, NULL, e) : open_cuda(b, index, e);
+    return err_set(e, EXIT_BAD_USAGE, "expected auto, ref, cpu, cuda or cuda:N, got '%s'", device);
+}
+
+struct backend *backend_open(const char *device, const char *isa, size_t threads, size_t mem_cap,
+                             struct err *e)
+{
+    struct backend *b = mem_zero(1, sizeof *b);
+    b->act = DTYPE_F32;
     b->pool = pool_new(threads);
     b->memory.cap = mem_cap;
-    return b;
+    if (!open_named(b, device, isa, e))
+        return b;
+    pool_free(b->pool);
+    free(b);
+    return NULL;
 }
 
 void backend_close(struct backend *b)
 {
     if (!b)
         return;
+    if (b->ops->close)
+        b->ops->close(b);
     pool_free(b->pool);
     free(b);
 }

@@ -1,4 +1,5 @@
-/* host.c - blocks of host memory with a 64-byte header in front that keeps size and kind.
+/* host.c - blocks of host memory with a 64-byte header in front that keeps size and kind; and what
+ * remains of copies, order and time when operations are done as soon as they return.
  *
  * Large blocks come from the system by themselves, begin at a huge page and ask for huge pages.
  * NUMA: a page lies where it is touched first, so the threads that will use a part touch it:
@@ -9,6 +10,9 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
 
 struct header {
     size_t bytes;
@@ -87,6 +91,63 @@ void host_free(struct backend *b, void *p)
         free(start);
     else
         munmap(start, mapped(h.bytes));
+}
+
+static size_t pages_of(int name)
+{
+    long pages = sysconf(name), bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && bytes > 0 ? (size_t)pages * (size_t)bytes : 0;
+}
+
+void host_room(struct backend *b, size_t *available, size_t *total)
+{
+    (void)b;
+    *available = pages_of(_SC_AVPHYS_PAGES);
+    *total = pages_of(_SC_PHYS_PAGES);
+}
+
+void host_copy(struct backend *b, void *to, const void *from, size_t bytes)
+{
+    (void)b;
+    if (bytes)
+        memcpy(to, from, bytes);
+}
+
+void *host_mirror(struct backend *b, size_t bytes)
+{
+    (void)b;
+    return calloc(bytes ? bytes : 1, 1);
+}
+
+void host_mirror_free(struct backend *b, void *p)
+{
+    (void)b;
+    free(p);
+}
+
+void host_run(struct backend *b, const void *key, size_t key_bytes, void (*step)(void *ctx),
+              void *ctx)
+{
+    (void)b, (void)key, (void)key_bytes;
+    step(ctx);
+}
+
+int64_t host_mark(struct backend *b)
+{
+    (void)b;
+    return clock_ns();
+}
+
+int64_t host_reached(struct backend *b, int64_t mark)
+{
+    (void)b;
+    return mark;
+}
+
+enum dtype host_act_dtype(enum dtype dtype)
+{
+    (void)dtype;
+    return DTYPE_F32;
 }
 
 static void copy_rows(const struct mat_source *s, size_t first, size_t count, float *out)

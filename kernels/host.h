@@ -1,5 +1,6 @@
 /* host.h - what the back ends that compute in host memory (ref, cpu) share: blocks that know their
- * size, and the bf16 format. */
+ * size, the operations that are trivial there, and the bf16 format. A function named after an
+ * operation is that operation of kernels/ops.h, which documents it. */
 #ifndef KERNELS_HOST_H
 #define KERNELS_HOST_H
 
@@ -8,9 +9,32 @@
 
 #include "kernels/ops.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Cleared, 64-byte aligned, counted. NULL beyond the cap or when the machine has no more. */
 void *host_alloc(struct backend *b, size_t bytes, enum memory_kind kind);
 void host_free(struct backend *b, void *p); /* NULL is fine */
+void host_room(struct backend *b, size_t *available, size_t *total);
+/* write, read, copy and fetch */
+void host_copy(struct backend *b, void *to, const void *from, size_t bytes);
+void *host_mirror(struct backend *b, size_t bytes);
+void host_mirror_free(struct backend *b, void *p);
+/* What is called is done when it returns: run calls step, and a mark is the time. */
+void host_run(struct backend *b, const void *key, size_t key_bytes, void (*step)(void *ctx),
+              void *ctx);
+int64_t host_mark(struct backend *b);
+int64_t host_reached(struct backend *b, int64_t mark);
+enum dtype host_act_dtype(enum dtype dtype);
+
+/* cache[slot[t], :] = x[t, :], rows of n values of `dtype` (F32 or BF16); slot NULL: slot t. */
+typedef void host_store(struct backend *b, void *cache, enum dtype dtype, const float *x,
+                        const int32_t *slot, size_t T, size_t n);
+/* ops.qkv, made of the other operations of b->ops and `store`. Of its work, the first
+ * host_qkv_bytes(T, N) are for itself and the others for the products. */
+void host_qkv(struct backend *b, const struct qkv *a, size_t T, void *work, host_store *store);
+size_t host_qkv_bytes(size_t T, size_t N);
 
 /* bf16 is the upper half of a float; rounding is to nearest, ties to even, NaN stays NaN. */
 static inline uint16_t bf16_of(float x)
@@ -29,5 +53,9 @@ static inline float bf16_float(uint16_t h)
     memcpy(&x, &u, 4);
     return x;
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

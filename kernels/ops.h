@@ -2,12 +2,21 @@
  *
  * ref   kernels/ref/   plain loops, double sums: the definition of truth
  * cpu   kernels/cpu/   vectors and threads; compiled once per processor level
- * cuda  kernels/cuda/  (a later issue)
+ * cuda  kernels/cuda/  NVIDIA GPUs; a shared object, loaded when a device is there
  *
  * Shape letters, used everywhere: B batch, T rows (tokens of all sequences together), D width, H
  * query heads, K key/value heads, E head dim, F ffn, V vocabulary, L layers, R wanted rows, S cache
- * slots. Row-major; the last letter is contiguous. Activations are float. Pointers to activations
- * are memory of the back end (`alloc`); index arrays (tokens, positions, slots) are host memory.
+ * slots. Row-major; the last letter is contiguous.
+ *
+ * Where data lie. Every pointer that an operation gets is memory of the back end (`alloc`), index
+ * arrays included; a structure that is passed by address (struct product, struct attn...) is host
+ * memory. Whoever is above kernels/ puts data there by `write` and gets them by `read` or `fetch`.
+ * Operations take effect in the order of the calls, but a device may run them later: only `read`
+ * and `reached` wait for it.
+ *
+ * Activations (`act`) are values of backend.act: F32, or on cuda BF16 when the matrices are not F32
+ * or BF16_F32, as bf16 models compute: every operation then computes in fp32 and rounds what it
+ * writes.
  *
  * Precision: what a product means depends on the dtype of its matrix alone, on every back end:
  *
@@ -16,10 +25,13 @@
  *   BF16_F32  bf16 weights, x as it is
  *   INT8      LLM.int8(): kernels/quant.h
  *   NF4       4-bit NormalFloat with double quantization, x rounded to bf16: kernels/quant.h
+ *   FP8       e4m3 weights with one scale a row, x rounded to bf16: kernels/quant.h
  *
- * Sums are fp32 (ref: double; INT8: exact integers), in an order that depends on K alone: a result
- * is the same bits at every number of threads and of rows. Softmax sums and the head's log-sum-exp
- * add short groups in fp32, and those in double. Ties go to the lowest index.
+ * Sums are fp32 (ref: double; INT8: exact integers). On ref and cpu their order depends on K alone:
+ * a result is the same bits at every number of threads and of rows. On cuda it depends on the
+ * kernel too, which is chosen by T and the shape: the same pass gives the same bits. Softmax sums
+ * and the head's log-sum-exp add short groups in fp32, and those in double. Ties go to the lowest
+ * index.
  */
 #ifndef KERNELS_OPS_H
 #define KERNELS_OPS_H
@@ -27,14 +39,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/base/err.h"
 #include "lib/base/pool.h"
 
-enum dtype { DTYPE_F32, DTYPE_BF16, DTYPE_BF16_F32, DTYPE_INT8, DTYPE_NF4 };
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum dtype { DTYPE_F32, DTYPE_BF16, DTYPE_BF16_F32, DTYPE_INT8, DTYPE_NF4, DTYPE_FP8 };
 enum memory_kind { MEMORY_WEIGHTS, MEMORY_KV, MEMORY_ACTIVATIONS, MEMORY_KINDS };
+typedef void act; /* activations, in the format that backend.act names */
 
 /* Bytes, now and at most since the last reset. Same words as torch: requested = asked for,
- * allocated = handed out after rounding, reserved = obtained from the system. Here each block comes
- * straight from the system, with a header, so reserved is allocated and 64 rounded up to pages.
+ * allocated = handed out after rounding, reserved = obtained from the system. On ref and cpu each
+ * block comes straight from the system, with a header, so reserved is allocated and 64 rounded up
+ * to pages; on cuda blocks are cut from segments that stay reserved (kernels/cuda/memory.h).
  * requested <= allocated <= reserved. */
 struct memory {
     size_t requested, allocated, reserved;
@@ -61,14 +80,22 @@ struct mat_source {
     const float *f32;      /* [rows, cols], or NULL */
     const uint16_t *bf16;  /* [rows, cols], or NULL */
     const struct codes *q; /* quantized values (kernels/quant.h), or NULL */
+    const struct draw *draw; /* the values are drawn (kernels/draw.h), or NULL */
 };
 /* A matrix that lies in memory as row-major floats. */
 struct mat_source mat_floats(const float *w, size_t rows, size_t cols);
 
+/* The rows that a product reads: x[T, K], or rmsnorm(x) where there is a gain:
+ * x[t,k] / sqrt(mean_k x^2 + eps) * gain[k], the quotient rounded to `act` before the gain. */
+struct input {
+    const act *x;
+    const float *gain; /* [K], or NULL */
+    double eps;
+};
 /* One matrix of a product, and where its outputs go: y[T, N], overwritten or added to. */
 struct product {
     const struct mat *w;
-    float *y;
+    act *y;
     int add;
 };
 enum { PRODUCTS_MAX = 3 };
@@ -76,28 +103,49 @@ enum { PRODUCTS_MAX = 3 };
 struct ops;
 struct backend {
     const struct ops *ops;
-    struct pool *pool;
+    enum dtype act;      /* F32 or BF16: set by network_load from act_dtype() before any work */
+    struct pool *pool;   /* threads of the host */
     struct memory memory;
+    void *device;        /* what a back end keeps for itself */
+    char name[64];       /* of the device: "NVIDIA H200"; empty for the host */
+    char address[16];    /* of the device on the bus, "0000:18:00.0"; empty for the host */
+    char level[16];      /* instruction set in use: ops.level, on cuda "sm_90" */
+};
+
+/* Keys and values of one layer: slots of K*E values each. */
+struct cache {
+    void *k, *v;      /* [S, K*E] of dtype; keys are rotated */
+    enum dtype dtype; /* F32 or BF16 */
+};
+
+/* What attention reads, made from the rows of a pass: q = rope(x Wq), k = rope(x Wk), v = x Wv. */
+struct qkv {
+    struct input in;               /* [T, D] */
+    const struct mat *wq, *wk, *wv;
+    const float *table;            /* [T, E] of rope_table */
+    act *q;                        /* [T, H*E] */
+    struct cache to;               /* row t's key and value go to slot[t] */
+    const int32_t *slot;           /* [T]; NULL: slot t */
+    size_t heads, kv_heads, head_dim;
 };
 
 enum mask { MASK_CAUSAL, MASK_FULL, MASK_BLOCK_CAUSAL };
 
-/* The keys that the rows of one sequence may read, and the rows themselves. */
+/* The rows of one sequence, and the keys that they may read: its piece of slots[]. */
 struct attn_seq {
-    size_t row_begin, rows;  /* this sequence's rows in q */
-    const int32_t *slots;    /* [n_slots] cache slots, any order */
-    const int32_t *slot_pos; /* [n_slots] absolute position of each slot's token */
-    size_t n_slots;
+    int32_t row_begin, rows;
+    int32_t slot_begin, n_slots;
 };
 struct attn {
-    const float *q;     /* [T, H*E], rotated */
-    float *y;           /* [T, H*E]; must not overlap q */
-    const void *k, *v;   /* [S, K*E] of kv_dtype, rotated keys */
-    enum dtype kv_dtype; /* F32 or BF16 */
-    int half;            /* 1: q, k, v and probabilities may be rounded to bf16 on the way */
+    const act *q;       /* [T, H*E], rotated */
+    act *y;             /* [T, H*E]; must not overlap q */
+    struct cache kv;
+    int half;           /* 1: q, k, v and probabilities may be rounded to bf16 on the way */
     const int32_t *pos; /* [T] absolute positions of the rows */
-    const struct attn_seq *seqs;
-    size_t n_seqs;
+    const struct attn_seq *seqs;     /* [n_seqs]; their rows are 0..T-1 in ascending order */
+    const int32_t *slots, *slot_pos; /* cache slots, any order; position of each slot's token */
+    size_t n_seqs, T;
+    size_t max_rows, max_slots;      /* no sequence has more */
     size_t heads, kv_heads, head_dim;
     enum mask mask;
     size_t mask_block; /* MASK_BLOCK_CAUSAL: a row sees keys whose pos/block <= its own */
@@ -124,76 +172,136 @@ struct head_row {
     float entropy;          /* of the softmax, nats */
     double log_prob;        /* log prob, double */
     double target_log_prob; /* log softmax(logits)[target]; 0 without targets */
-    int bad;                /* 1: a NaN or +Inf was met, or every logit is -Inf */
+    int32_t bad;            /* 1: a logit was not finite before bans, or all were banned */
+    int32_t unused;         /* so that no padding is left undefined */
 };
 
+/* The index arrays of a pass. Between two passes `advance_*` rewrites them in place. */
+struct rows {
+    int32_t *token, *pos, *slot;  /* [T] */
+    struct attn_seq *seqs;        /* [n_seqs] */
+    int32_t *slots, *slot_pos;    /* the slot lists of all sequences */
+    int32_t *wanted, *uncond;     /* [R] rows whose answer is wanted; their CFG twins */
+    uint64_t *key;                /* [R] of the noise */
+};
+
+struct text_loop;   /* kernels/advance.h */
+struct canvas_loop;
+
 struct ops {
-    const char *name;  /* "ref", "cpu" */
-    const char *level; /* instruction set in use: "avx512bf16", "avx2"... (Makefile, CPU_LEVELS) */
+    const char *name;  /* "ref", "cpu", "cuda" */
+    const char *level; /* instruction set: "avx512bf16", "avx2"... (Makefile, CPU_LEVELS), "cuda" */
+    int depth;         /* passes that may be under way before the host looks: 1 on the host */
 
-    /* Memory of the back end, 64-byte aligned, cleared. NULL when the cap or the machine says no:
-     * an ordinary answer, recorded as `oom`. */
+    /* ---- memory ---- */
+
+    /* Memory of the back end, cleared; 64-byte aligned (cuda: 512). NULL when the cap or the
+     * machine says no: an ordinary answer, recorded as `oom`. */
     void *(*alloc)(struct backend *b, size_t bytes, enum memory_kind kind);
-    void (*free)(struct backend *b, void *p);
+    void (*free)(struct backend *b, void *p); /* NULL is fine */
+    /* Bytes that alloc could still get from the system, and all that the device has. */
+    void (*room)(struct backend *b, size_t *available, size_t *total);
+    /* Host to back end; `from` may be reused at once. Back end to host; waits. */
+    void (*write)(struct backend *b, void *to, const void *from, size_t bytes);
+    void (*read)(struct backend *b, void *to, const void *from, size_t bytes);
+    /* Within the back end's memory; the two must not overlap. */
+    void (*copy)(struct backend *b, void *to, const void *from, size_t bytes);
+    /* Host memory that `fetch` can fill while the host does other things. NULL: none left. */
+    void *(*mirror)(struct backend *b, size_t bytes);
+    void (*mirror_free)(struct backend *b, void *p);
+    /* As read, into a mirror, without waiting: the data are there once a later mark is reached. */
+    void (*fetch)(struct backend *b, void *mirror, const void *from, size_t bytes);
 
+    /* ---- order and time ---- */
+
+    /* step(ctx) calls operations only, and which ones with what arguments is settled by the bytes
+     * of `key`. So a back end may record what it does and, when the same key comes again, replay
+     * the record in its place. */
+    void (*run)(struct backend *b, const void *key, size_t key_bytes, void (*step)(void *ctx),
+                void *ctx);
+    /* A mark stands behind all operations so far. reached() waits until they are done and returns
+     * when that was, on the clock of clock_ns(): on cuda by events of the device. A mark can be
+     * asked for once, and not after a later one. */
+    int64_t (*mark)(struct backend *b);
+    int64_t (*reached)(struct backend *b, int64_t mark);
+
+    /* ---- matrices ---- */
+
+    /* The format of activations beside matrices of `dtype`. */
+    enum dtype (*act_dtype)(enum dtype dtype);
+    /* Why the back end has no matrices of that kind, or NULL: it has. */
+    const char *(*refuses)(const struct backend *b, enum dtype dtype, size_t cols);
     /* Packs a matrix as `dtype`. -1: no memory. */
     int (*mat_make)(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype);
     void (*mat_free)(struct backend *b, struct mat *m);
     /* Bytes that mat_make asks for. */
     size_t (*mat_bytes)(size_t rows, size_t cols, enum dtype dtype);
 
+    /* ---- the pass ---- */
+
     /* y[T, D] = rows `token` of W. */
-    void (*embed)(struct backend *b, float *y, const struct mat *w, const int32_t *token, size_t T);
-    /* y[t,d] = x[t,d] / sqrt(mean_d x^2 + eps) * g[d]. y may be x. */
-    void (*rmsnorm)(struct backend *b, float *y, const float *x, const float *g, size_t T, size_t D,
-                    double eps);
-    /* y_i[T, N_i] = x[T, K] W_i^T, or += , for n <= PRODUCTS_MAX matrices of one dtype and one K.
-     * work: matmul_work(...) bytes for these T, K and the sum of N_i, or more. */
-    void (*matmul)(struct backend *b, const struct product *p, size_t n, const float *x, size_t T,
-                   void *work);
-    /* y[T, F] = silu(x Wgate^T) * (x Wup^T), the two matrices of one dtype and shape [F, K]. */
-    void (*gated)(struct backend *b, float *y, const float *x, const struct mat *gate,
-                  const struct mat *up, size_t T, void *work);
-    size_t (*matmul_work)(const struct backend *b, size_t T, size_t K, size_t N);
-    /* c[M, N] = a[M, K] m[K, N], or c += with `add`. Element (i, k) of a lies at a[i*a_row +
-     * k*a_k], so that a transpose costs nothing; m and c are row-major with strides ldm, ldc. For
-     * training. */
-    void (*gemm)(struct backend *b, size_t M, size_t N, size_t K, const float *a, size_t a_row,
-                 size_t a_k, const float *m, size_t ldm, float *c, size_t ldc, int add);
+    void (*embed)(struct backend *b, act *y, const struct mat *w, const int32_t *token, size_t T);
     /* table[t, 0..E/2) = cos, [E/2..E) = sin of pos[t] * inv_freq[j]: angle in fp32, as the models
-     * were trained. Source: Su et al. 2021 (RoFormer), models.md 1.3. */
+     * were trained; floats on every back end. Source: Su et al. 2021 (RoFormer), models.md 1.3. */
     void (*rope_table)(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
                        size_t T, size_t E);
+    /* See struct qkv. work: matmul_work(T, D, (H + 2K) E). */
+    void (*qkv)(struct backend *b, const struct qkv *a, size_t T, void *work);
+    /* y = softmax(q k^T / sqrt(E) + mask) v. Query head h reads key head h / (H/K). A row that sees
+     * no key gives zeros. work: attention_work(...) bytes for at least these numbers of rows in
+     * all, of sequences, and of slots a sequence. Source: Milakov & Gimelshein 2018 (online
+     * softmax), models.md 1.3 and 4.2. */
+    void (*attention)(struct backend *b, const struct attn *a, void *work);
+    size_t (*attention_work)(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
+                             size_t heads, size_t kv_heads, size_t head_dim);
+    /* y_i[T, N_i] = in[T, K] W_i^T, or += , for n <= PRODUCTS_MAX matrices of one dtype and one K.
+     * work: matmul_work(...) bytes for these T, K and the sum of N_i, or more. */
+    void (*matmul)(struct backend *b, const struct product *p, size_t n, struct input in, size_t T,
+                   void *work);
+    /* y[T, F] = silu(in Wgate^T) * (in Wup^T), the two matrices of one dtype and shape [F, K].
+     * work: matmul_work(T, K, 2F). */
+    void (*gated)(struct backend *b, act *y, struct input in, const struct mat *gate,
+                  const struct mat *up, size_t T, void *work);
+    size_t (*matmul_work)(const struct backend *b, size_t T, size_t K, size_t N);
+    /* y[t, d] = x[row[t], d] normalized as for struct input (gain NULL: as it is); row NULL: row t,
+     * and then y may be x. */
+    void (*rmsnorm)(struct backend *b, act *y, const act *x, const int32_t *row, const float *gain,
+                    size_t T, size_t D, double eps);
+    /* One streaming pass over the vocabulary for R rows x[R, D] (xu: unconditional rows for CFG, or
+     * NULL). logits: NULL, or [R, V] that gets the (guided, banned) logits. work: head_work bytes.
+     */
+    void (*head)(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
+                 const struct head_query *q, struct head_row *out, float *logits, void *work);
+    size_t (*head_work)(const struct backend *b, size_t R, size_t D, size_t V);
+
+    /* ---- from one pass to the next: kernels/advance.h ---- */
+
+    void (*advance_texts)(struct backend *b, const struct text_loop *l);
+    void (*advance_canvases)(struct backend *b, const struct canvas_loop *l);
+
+    /* ---- for training: host back ends only, NULL on cuda ---- */
+
+    /* c[M, N] = a[M, K] m[K, N], or c += with `add`. Element (i, k) of a lies at a[i*a_row +
+     * k*a_k], so that a transpose costs nothing; m and c are row-major with strides ldm, ldc. */
+    void (*gemm)(struct backend *b, size_t M, size_t N, size_t K, const float *a, size_t a_row,
+                 size_t a_k, const float *m, size_t ldm, float *c, size_t ldc, int add);
     /* Rotates pairs (j, j + E/2) of every head of x[T, heads*E] by table[T, E]; sign -1 turns back.
      */
     void (*rope)(struct backend *b, float *x, const float *table, size_t T, size_t heads, size_t E,
                  int sign);
-    /* cache[slot[t], :] = x[t, :], rows of n values of `dtype` (F32 or BF16). */
-    void (*store)(struct backend *b, void *cache, enum dtype dtype, const float *x,
-                  const int32_t *slot, size_t T, size_t n);
-    /* y = softmax(q k^T / sqrt(E) + mask) v. Query head h reads key head h / (H/K). A row that sees
-     * no key gives zeros. work: attention_work(...) floats. Source: Milakov & Gimelshein 2018
-     * (online softmax), models.md 1.3 and 4.2. */
-    void (*attention)(struct backend *b, const struct attn *a, float *work);
-    size_t (*attention_work)(const struct backend *b, size_t max_rows, size_t max_slots,
-                             size_t head_dim, size_t group);
     /* y = silu(gate) * up, n values; y may be gate. */
     void (*swiglu)(struct backend *b, float *y, const float *gate, const float *up, size_t n);
-    /* One streaming pass over the vocabulary for R rows x[R, D] (xu: unconditional rows for CFG, or
-     * NULL). logits: NULL, or [R, V] that gets the (guided, banned) logits. work: head_work floats.
-     */
-    void (*head)(struct backend *b, const struct mat *w, const float *x, const float *xu, size_t R,
-                 const struct head_query *q, struct head_row *out, float *logits, float *work);
-    size_t (*head_work)(const struct backend *b, size_t R, size_t D, size_t V);
-    /* out[i, :] = x[row[i], :], rows of n floats. */
-    void (*gather)(struct backend *b, float *out, const float *x, const int32_t *row, size_t R,
-                   size_t n);
+
+    /* Gives back what the back end keeps in backend.device; NULL: nothing. */
+    void (*close)(struct backend *b);
 };
 
-/* device "auto" | "ref" | "cpu" | "cuda[:N]"; isa: instruction set of the cpu back end by name, or
- * NULL for the best; threads 0 = all that we may use. NULL: no such usable device or instruction
- * set (EXIT_NO_DEVICE by the caller). The result is the caller's (backend_close). */
-struct backend *backend_open(const char *device, const char *isa, size_t threads, size_t mem_cap);
+/* device "auto" | "ref" | "cpu" | "cuda[:N]"; auto: a usable GPU, else the CPU. isa: instruction
+ * set of the cpu back end by name, or NULL for the best; threads 0 = all that we may use. NULL: no
+ * usable device of that kind (EXIT_NO_DEVICE with the reason) or no such instruction set (the same
+ * code, no text). The result is the caller's (backend_close). */
+struct backend *backend_open(const char *device, const char *isa, size_t threads, size_t mem_cap,
+                             struct err *e);
 void backend_close(struct backend *b);
 /* peak := current, for all three counters. */
 void memory_reset_peak(struct memory *m);
@@ -209,5 +317,9 @@ extern const struct ops ops_ref;
 const struct ops *ops_cpu(const char *level);
 /* The i-th table that this processor can run, best first; NULL beyond the last. */
 const struct ops *ops_cpu_at(size_t i);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

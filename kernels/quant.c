@@ -7,59 +7,11 @@
 
 #include "lib/base/mem.h"
 
-/* Quantiles of N(0, 1) with an exact zero, divided by their largest. Source: arXiv 2305.14314,
- * appendix E. */
-const float nf4_level[16] = {
-    -1.0f,
-    -0.6961928009986877f,
-    -0.5250730514526367f,
-    -0.39491748809814453f,
-    -0.28444138169288635f,
-    -0.18477343022823334f,
-    -0.09105003625154495f,
-    0.0f,
-    0.07958029955625534f,
-    0.16093020141124725f,
-    0.24611230194568634f,
-    0.33791524171829224f,
-    0.44070982933044434f,
-    0.5626170039176941f,
-    0.7229568362236023f,
-    1.0f,
-};
-
+const float nf4_level[16] = NF4_LEVELS;
+const float nf4_dynamic[256] = NF4_DYNAMIC;
 const uint16_t nf4_level_bf16[16] = {
     0xbf80, 0xbf32, 0xbf06, 0xbeca, 0xbe92, 0xbe3d, 0xbdba, 0x0000,
     0x3da3, 0x3e25, 0x3e7c, 0x3ead, 0x3ee2, 0x3f10, 0x3f39, 0x3f80,
-};
-
-/* The dynamic map: for each decade s = 10^-6..1 the midpoints of n = 1, 2, 4, .. 64 equal parts of
- * [0.1, 1], times s; their negatives; 0 and 1. A bound of the parts is a fused multiply-add from
- * the nearer end and a midpoint a float sum, as torch.linspace and bitsandbytes compute them. */
-#define STEP(n) ((1.0f - 0.1f) / (n))
-#define BOUND(i, n)                                                                                \
-    (2 * (i) < (n) ? (float)((double)0.1f + (double)STEP(n) * (i))                                 \
-                   : (float)(1.0 - (double)STEP(n) * ((n) - (i))))
-#define MIDDLE(i, n, s) ((BOUND(i, n) + BOUND((i) + 1, n)) / 2 * s##f)
-#define UP_1(i, n, s) MIDDLE(i, n, s)
-#define UP_2(i, n, s) UP_1(i, n, s), UP_1((i) + 1, n, s)
-#define UP_4(i, n, s) UP_2(i, n, s), UP_2((i) + 2, n, s)
-#define UP_8(i, n, s) UP_4(i, n, s), UP_4((i) + 4, n, s)
-#define UP_16(i, n, s) UP_8(i, n, s), UP_8((i) + 8, n, s)
-#define UP_32(i, n, s) UP_16(i, n, s), UP_16((i) + 16, n, s)
-#define UP_64(i, n, s) UP_32(i, n, s), UP_32((i) + 32, n, s)
-#define DOWN_1(i, n, s) -MIDDLE((n) - 1 - (i), n, s)
-#define DOWN_2(i, n, s) DOWN_1(i, n, s), DOWN_1((i) + 1, n, s)
-#define DOWN_4(i, n, s) DOWN_2(i, n, s), DOWN_2((i) + 2, n, s)
-#define DOWN_8(i, n, s) DOWN_4(i, n, s), DOWN_4((i) + 4, n, s)
-#define DOWN_16(i, n, s) DOWN_8(i, n, s), DOWN_8((i) + 8, n, s)
-#define DOWN_32(i, n, s) DOWN_16(i, n, s), DOWN_16((i) + 16, n, s)
-#define DOWN_64(i, n, s) DOWN_32(i, n, s), DOWN_32((i) + 32, n, s)
-const float nf4_dynamic[256] = {
-    DOWN_64(0, 64, 1.0), DOWN_32(0, 32, 1e-1), DOWN_16(0, 16, 1e-2), DOWN_8(0, 8, 1e-3),
-    DOWN_4(0, 4, 1e-4),  DOWN_2(0, 2, 1e-5),   DOWN_1(0, 1, 1e-6),   0.0f,
-    UP_1(0, 1, 1e-6),    UP_2(0, 2, 1e-5),     UP_4(0, 4, 1e-4),     UP_8(0, 8, 1e-3),
-    UP_16(0, 16, 1e-2),  UP_32(0, 32, 1e-1),   UP_64(0, 64, 1.0),    1.0f,
 };
 
 const char *quant_refuses(enum dtype dtype, size_t cols)
@@ -82,20 +34,20 @@ static float largest(const float *x, size_t n)
     return isfinite(top) ? top : NAN;
 }
 
-/* To the nearest integer, ties to even, for |x| < 2^22: beyond 1.5 * 2^23 floats are integers. */
-static float round_even(float x)
-{
-    return (x + 12582912.0f) - 12582912.0f;
-}
-
 float int8_encode(const float *w, size_t n, int8_t *code)
 {
-    float scale = largest(w, n);
-    int usable = scale >= QUANT_TINY;
-    float up = usable ? 127 / scale : 0;
+    float top = largest(w, n), up = quant_up(top, INT8_TOP);
     for (size_t i = 0; i < n; i++)
-        code[i] = usable ? (int8_t)round_even(w[i] * up) : 0;
-    return scale < QUANT_TINY ? 0 : scale;
+        code[i] = up > 0 ? (int8_t)level_round(w[i] * up) : 0;
+    return quant_scale(top);
+}
+
+float fp8_encode(const float *w, size_t n, uint8_t *code)
+{
+    float top = largest(w, n), up = quant_up(top, FP8_TOP);
+    for (size_t i = 0; i < n; i++)
+        code[i] = up > 0 ? e4m3_of(w[i] * up) : 0;
+    return quant_scale(top);
 }
 
 float int8_encode_row(const float *x, size_t n, int8_t *code, uint32_t *outlier, size_t *n_outliers)
@@ -109,37 +61,22 @@ float int8_encode_row(const float *x, size_t n, int8_t *code, uint32_t *outlier,
         else if (a > scale)
             scale = a;
     }
-    if (scale < QUANT_TINY)
-        scale = 0;
-    float up = scale > 0 ? 127 / scale : 0;
+    float up = quant_up(scale, INT8_TOP);
     for (size_t i = 0; i < n; i++)
-        code[i] = fabsf(x[i]) < INT8_OUTLIER ? (int8_t)round_even(x[i] * up) : 0;
-    return scale;
-}
-
-/* Index of the level nearest to v among n, a power of two; the lower of two equally near. */
-static inline unsigned nearest(const float *level, unsigned n, float v)
-{
-    unsigned at = 0;
-    for (unsigned half = n / 2; half; half /= 2) {
-        double middle = ((double)level[at + half - 1] + level[at + half]) / 2;
-        at += v > middle ? half : 0;
-    }
-    return at;
+        code[i] = fabsf(x[i]) < INT8_OUTLIER ? (int8_t)level_round(x[i] * up) : 0;
+    return quant_scale(scale);
 }
 
 void nf4_encode(const float *w, size_t n, uint8_t *code, float *absmax)
 {
     assert(n % NF4_BLOCK == 0);
     for (size_t b = 0; b < n / NF4_BLOCK; b++, w += NF4_BLOCK) {
-        float a = largest(w, NF4_BLOCK);
-        if (a < QUANT_TINY)
-            a = 0;
-        float up = a > 0 ? 1 / a : 0; /* zeros, and codes of a NaN block: level 0 */
+        float top = largest(w, NF4_BLOCK);
+        float up = quant_up(top, 1); /* 0: zeros, and codes of a NaN block: level 0 */
         for (size_t i = 0; i < NF4_BLOCK; i += 2)
-            *code++ = (uint8_t)(nearest(nf4_level, 16, up > 0 ? w[i] * up : 0) << 4 |
-                                nearest(nf4_level, 16, up > 0 ? w[i + 1] * up : 0));
-        absmax[b] = a;
+            *code++ = (uint8_t)(level_code(up > 0 ? w[i] * up : 0) << 4 |
+                                level_code(up > 0 ? w[i + 1] * up : 0));
+        absmax[b] = quant_scale(top);
     }
 }
 
@@ -157,9 +94,9 @@ static float encode_super(const float *absmax, size_t n, float offset, uint8_t *
     float scale = 0;
     for (size_t i = 0; i < n; i++)
         scale = fmaxf(scale, fabsf(absmax[i] - offset));
-    float up = scale >= QUANT_TINY ? 1 / scale : 0;
+    float up = quant_up(scale, 1);
     for (size_t i = 0; i < n; i++)
-        code[i] = (uint8_t)nearest(nf4_dynamic, 256, up > 0 ? (absmax[i] - offset) * up : 0);
+        code[i] = (uint8_t)level_nearest(nf4_dynamic, 256, up > 0 ? (absmax[i] - offset) * up : 0);
     return up > 0 ? scale : 0;
 }
 
@@ -190,9 +127,17 @@ float nf4_absmax(const struct codes *q, size_t i)
 static void int8_floats(const struct codes *q, size_t cols, size_t row, float *out)
 {
     const int8_t *code = (const int8_t *)q->code + row * cols;
-    float step = q->scale[row] / 127;
+    float step = q->scale[row] / INT8_TOP;
     for (size_t k = 0; k < cols; k++)
         out[k] = code[k] * step;
+}
+
+static void fp8_floats(const struct codes *q, size_t cols, size_t row, float *out)
+{
+    const uint8_t *code = (const uint8_t *)q->code + row * cols;
+    float step = q->scale[row] / FP8_TOP;
+    for (size_t k = 0; k < cols; k++)
+        out[k] = e4m3_value(code[k]) * step;
 }
 
 static void nf4_floats(const struct codes *q, size_t cols, size_t row, float *out)
@@ -207,11 +152,13 @@ static void nf4_floats(const struct codes *q, size_t cols, size_t row, float *ou
 
 void codes_floats(const struct codes *q, size_t cols, size_t first, size_t count, float *out)
 {
-    for (size_t r = 0; r < count; r++)
+    for (size_t r = 0; r < count; r++, out += cols)
         if (q->dtype == DTYPE_INT8)
-            int8_floats(q, cols, first + r, out + r * cols);
+            int8_floats(q, cols, first + r, out);
+        else if (q->dtype == DTYPE_FP8)
+            fp8_floats(q, cols, first + r, out);
         else
-            nf4_floats(q, cols, first + r, out + r * cols);
+            nf4_floats(q, cols, first + r, out);
 }
 
 /* ---- a whole matrix ---- */
@@ -236,6 +183,8 @@ static void encode_rows(void *ctx, size_t begin, size_t end, size_t worker)
         m->s->floats(m->s, r, 1, row);
         if (m->dtype == DTYPE_INT8)
             m->scale[r] = int8_encode(row, K, (int8_t *)m->code + r * K);
+        else if (m->dtype == DTYPE_FP8)
+            m->scale[r] = fp8_encode(row, K, (uint8_t *)m->code + r * K);
         else
             nf4_encode(row, K, (uint8_t *)m->code + r * K / 2, m->absmax + r * K / NF4_BLOCK);
     }

@@ -1,5 +1,5 @@
-/* quant.h - what int8 and nf4 mean: how values become codes and codes become values again. Every
- * back end and pack-model go by these functions; no other file knows the formats.
+/* quant.h - what int8, nf4 and fp8 mean: how values become codes and codes become values again.
+ * Every back end and pack-model go by these functions; no other file knows the formats.
  *
  * INT8, LLM.int8() (Dettmers et al. 2022, arXiv 2208.07339): a row of weights has one scale,
  *     scale = max |w|,  code = round(w * (127 / scale)) in -127..127,  w' = code * (scale / 127),
@@ -21,9 +21,15 @@
  * bitsandbytes rounds w' = level * a, or computes in the dtype of x.)
  *     y = sum_blocks a sum_k bf16(x_k) bf16(level[code_k]).
  *
- * What is not a number: a row (INT8) or a block (NF4) with a NaN or an infinity has the scale NaN,
- * so that products with it are NaN (for NF4 with double quantization: the whole matrix) and the
- * head reports them. A scale below QUANT_TINY, whose reciprocal would overflow, counts as zero.
+ * FP8 (Micikevicius et al. 2022, arXiv 2209.05433): a row of weights has one scale,
+ *     scale = max |w|,  code = the e4m3 number nearest to w * (448 / scale), ties to even,
+ *     w' = value(code) * (scale / 448).
+ * A product rounds x to bf16 and scales the whole sum:
+ *     y = (sum_k bf16(x_k) value(code_k)) * (scale / 448).
+ *
+ * What is not a number: a row (INT8, FP8) or a block (NF4) with a NaN or an infinity has the scale
+ * NaN, so that products with it are NaN (for NF4 with double quantization: the whole matrix) and
+ * the head reports them. A scale below QUANT_TINY, whose reciprocal would overflow, counts as zero.
  *
  * Source: seeds.md 5.1; the dynamic map is bitsandbytes' create_dynamic_map(signed), bit for bit.
  */
@@ -33,17 +39,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/levels.h"
 #include "kernels/ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 enum { NF4_BLOCK = 64, NF4_SUPER = 256 };
 #define INT8_OUTLIER 6.0f
-#define QUANT_TINY 0x1p-120f
+#define INT8_TOP 127.0f
+#define FP8_TOP 448.0f
+#define QUANT_TINY 0x1p-119f
 /* 127 * 128 * INT8_COLS_MAX still fits an int32 sum. */
 enum { INT8_COLS_MAX = 131072 };
 
 /* A quantized matrix as the checkpoint keeps it. INT8: code [rows, cols] int8, scale [rows].
  * NF4: code [rows * cols / 2]; absmax [rows * cols / 64] dynamic-map codes; scale
- * [ceil(rows * cols / 64 / 256)] their maxima; offset m. */
+ * [ceil(rows * cols / 64 / 256)] their maxima; offset m. FP8: as INT8, e4m3 codes. */
 struct codes {
     enum dtype dtype;
     const void *code;
@@ -60,8 +73,21 @@ extern const float nf4_dynamic[256];      /* ascending */
  * be called when it can. */
 const char *quant_refuses(enum dtype dtype, size_t cols);
 
+/* The scale of a row whose largest |w| is `top` (NaN when one is not finite), and what w is
+ * multiplied by before it is coded, `most` being the largest code; 0: all codes are 0. */
+HOST_DEVICE float quant_scale(float top)
+{
+    return top < QUANT_TINY ? 0 : top;
+}
+
+HOST_DEVICE float quant_up(float top, float most)
+{
+    return top >= QUANT_TINY ? most / top : 0;
+}
+
 /* code[n] and the scale of one row; a row of zeros has scale 0 and codes 0. */
 float int8_encode(const float *w, size_t n, int8_t *code);
+float fp8_encode(const float *w, size_t n, uint8_t *code);
 /* The same for activations: outliers are left out (code 0) and reported in ascending order:
  * outlier[*n_outliers] are their indices (room for n). */
 float int8_encode_row(const float *x, size_t n, int8_t *code, uint32_t *outlier,
@@ -80,5 +106,9 @@ void codes_floats(const struct codes *q, size_t cols, size_t first, size_t count
 /* Quantizes a whole matrix by the functions above, on all threads. q's arrays lie in one block,
  * which is returned and the caller's to free. */
 void *codes_make(struct codes *q, const struct mat_source *s, enum dtype dtype, struct pool *pool);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -73,12 +73,13 @@ static size_t split_floats(size_t threads, size_t slots, size_t E)
     return threads > 1 ? 2 * threads * chunks_of(slots) * part_floats(E) : 0;
 }
 
-size_t CPU(attention_work)(const struct backend *b, size_t max_rows, size_t max_slots,
-                           size_t head_dim, size_t group)
+size_t CPU(attention_work)(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
+                           size_t heads, size_t kv_heads, size_t head_dim)
 {
-    (void)max_rows, (void)group;
+    (void)T, (void)n_seqs, (void)heads, (void)kv_heads;
     size_t threads = pool_threads(b->pool);
-    return threads * worker_floats(head_dim) + split_floats(threads, max_slots, head_dim);
+    size_t floats = threads * worker_floats(head_dim) + split_floats(threads, max_slots, head_dim);
+    return floats * sizeof(float);
 }
 
 static struct part part_at(float *p)
@@ -140,13 +141,13 @@ static void pack_panel(const struct side *d, struct panel *p, size_t first, size
 {
     const struct attn *a = d->a;
     size_t words = words_of(a->head_dim, d->pairs);
-    size_t row = d->s->row_begin + first / d->group, head = first % d->group;
+    size_t row = d->row + first / d->group, head = first % d->group;
     p->count = count;
     p->least = INT32_MAX;
     p->most = INT32_MIN;
     for (size_t i = 0; i < count; i++) {
         p->at[i] = (row * a->heads + d->kh * d->group + head) * a->head_dim;
-        pack_query(d, a->q + p->at[i], p->q + i * words);
+        pack_query(d, (const float *)a->q + p->at[i], p->q + i * words);
         p->last[i] = last_seen(a, a->pos[row]);
         p->least = p->last[i] < p->least ? p->last[i] : p->least;
         p->most = p->last[i] > p->most ? p->last[i] : p->most;
@@ -325,7 +326,7 @@ static void finish(const struct side *d, const struct panel *p)
 {
     size_t E = d->a->head_dim;
     for (size_t i = 0; i < p->count; i++) {
-        float *y = d->a->y + p->at[i], *z = p->all.y + i * wide(E);
+        float *y = (float *)d->a->y + p->at[i], *z = p->all.y + i * wide(E);
         float inverse = p->all.sum[i] == 0 ? 0 : (float)(1 / p->all.sum[i]);
         size_t e = 0;
         for (; e + LANES <= E; e += LANES)
@@ -341,9 +342,9 @@ static void finish(const struct side *d, const struct panel *p)
 static void run_chunk(const struct side *d, struct scratch *w, size_t panels, size_t first,
                       const struct part *into)
 {
-    size_t n = d->s->n_slots - first < CHUNK ? d->s->n_slots - first : CHUNK;
+    size_t n = d->n_slots - first < CHUNK ? d->n_slots - first : CHUNK;
     size_t E = d->a->head_dim;
-    const int32_t *slot_pos = d->s->slot_pos + first;
+    const int32_t *slot_pos = d->slot_pos + first;
     int32_t least = INT32_MAX, most = INT32_MIN;
     for (size_t j = 0; j < n; j++) {
         least = slot_pos[j] < least ? slot_pos[j] : least;
@@ -380,8 +381,13 @@ struct job {
 
 static struct side side_of(const struct attn *a, size_t i)
 {
+    const struct attn_seq *s = &a->seqs[i / a->kv_heads];
     return (struct side){.a = a,
-                         .s = &a->seqs[i / a->kv_heads],
+                         .row = (size_t)s->row_begin,
+                         .rows = (size_t)s->rows,
+                         .n_slots = (size_t)s->n_slots,
+                         .slots = a->slots + s->slot_begin,
+                         .slot_pos = a->slot_pos + s->slot_begin,
                          .kh = i % a->kv_heads,
                          .group = a->heads / a->kv_heads,
                          .pairs = BF16_DOT && a->half};
@@ -389,7 +395,7 @@ static struct side side_of(const struct attn *a, size_t i)
 
 static size_t pack_block(const struct side *d, struct scratch *w, size_t block)
 {
-    size_t queries = d->s->rows * d->group, panels = 0;
+    size_t queries = d->rows * d->group, panels = 0;
     for (size_t q = block * BLOCK * QUERIES; q < queries && panels < BLOCK; q += QUERIES)
         pack_panel(d, &w->panels[panels++], q, queries - q < QUERIES ? queries - q : QUERIES);
     return panels;
@@ -406,7 +412,7 @@ static void blocks_part(void *ctx, size_t begin, size_t end, size_t worker)
         size_t panels = pack_block(&d, &w, i % j->blocks);
         for (size_t p = 0; p < panels; p++)
             part_clear(&w.panels[p].all, E);
-        for (size_t first = 0; panels && first < d.s->n_slots; first += CHUNK)
+        for (size_t first = 0; panels && first < d.n_slots; first += CHUNK)
             run_chunk(&d, &w, panels, first, NULL);
         for (size_t p = 0; p < panels; p++)
             finish(&d, &w.panels[p]);
@@ -423,7 +429,7 @@ static void keys_part(void *ctx, size_t begin, size_t end, size_t worker)
         struct side d = side_of(j->a, i / j->chunks);
         size_t first = i % j->chunks * CHUNK;
         struct part part = part_at(j->parts + i * part_floats(E));
-        if (first < d.s->n_slots && pack_block(&d, &w, 0))
+        if (first < d.n_slots && pack_block(&d, &w, 0))
             run_chunk(&d, &w, 1, first, &part);
     }
 }
@@ -437,7 +443,7 @@ static void merge_parts(const struct job *j, size_t sides)
         if (!pack_block(&d, &w, 0))
             continue;
         part_clear(&w.panels[0].all, E);
-        for (size_t c = 0; c < chunks_of(d.s->n_slots); c++) {
+        for (size_t c = 0; c < chunks_of(d.n_slots); c++) {
             struct part part = part_at(j->parts + (i * j->chunks + c) * part_floats(E));
             merge(&w.panels[0].all, &part, w.panels[0].count, E);
         }
@@ -445,16 +451,17 @@ static void merge_parts(const struct job *j, size_t sides)
     }
 }
 
-void CPU(attention)(struct backend *b, const struct attn *a, float *work)
+void CPU(attention)(struct backend *b, const struct attn *a, void *work)
 {
     size_t group = a->heads / a->kv_heads, E = a->head_dim, rows = 0, slots = 0, pairs = 0;
     size_t threads = pool_threads(b->pool), sides = a->n_seqs * a->kv_heads;
     for (size_t s = 0; s < a->n_seqs; s++) {
-        rows = a->seqs[s].rows > rows ? a->seqs[s].rows : rows;
-        slots = a->seqs[s].n_slots > slots ? a->seqs[s].n_slots : slots;
-        pairs += a->seqs[s].rows * a->seqs[s].n_slots;
+        size_t r = (size_t)a->seqs[s].rows, n = (size_t)a->seqs[s].n_slots;
+        rows = r > rows ? r : rows;
+        slots = n > slots ? n : slots;
+        pairs += r * n;
     }
-    struct job j = {.a = a, .work = work, .parts = work + threads * worker_floats(E)};
+    struct job j = {.a = a, .work = work, .parts = (float *)work + threads * worker_floats(E)};
     j.blocks = (rows * group + BLOCK * QUERIES - 1) / (BLOCK * QUERIES);
     j.chunks = chunks_of(slots);
     int split = rows * group <= QUERIES && sides < 2 * threads && sides % threads && j.chunks > 1;

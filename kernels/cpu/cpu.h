@@ -17,15 +17,18 @@ size_t CPU(mat_bytes)(size_t rows, size_t cols, enum dtype dtype);
 int CPU(mat_make)(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype);
 void CPU(mat_refill)(struct backend *b, struct mat *m, const float *w);
 void CPU(mat_free)(struct backend *b, struct mat *m);
-void CPU(embed)(struct backend *b, float *y, const struct mat *w, const int32_t *token, size_t T);
-void CPU(matmul)(struct backend *b, const struct product *p, size_t n, const float *x, size_t T,
+const char *CPU(refuses)(const struct backend *b, enum dtype dtype, size_t cols);
+void CPU(embed)(struct backend *b, act *y, const struct mat *w, const int32_t *token, size_t T);
+void CPU(matmul)(struct backend *b, const struct product *p, size_t n, struct input in, size_t T,
                  void *work);
-void CPU(gated)(struct backend *b, float *y, const float *x, const struct mat *gate,
+void CPU(gated)(struct backend *b, act *y, struct input in, const struct mat *gate,
                 const struct mat *up, size_t T, void *work);
 size_t CPU(matmul_work)(const struct backend *b, size_t T, size_t K, size_t N);
 /* The same in two steps, on the calling thread: rows are packed once for many parts of a matrix.
  * packed: packed_bytes(...), 64-byte aligned; x must stay where it is until the last product. */
 size_t CPU(packed_bytes)(const struct mat *w, size_t T);
+/* packed_bytes at most, whatever the dtype of a matrix of K columns. */
+size_t CPU(packed_most)(size_t T, size_t K);
 void CPU(pack_rows)(void *packed, const float *x, const struct mat *w, size_t T);
 /* y[T, n] (row stride ldy) = columns first..first+n of x W^T; `first` is a multiple of PANEL. T is
  * that of pack_rows. */
@@ -34,23 +37,20 @@ void CPU(packed_product)(float *y, size_t ldy, void *packed, const struct mat *w
 void CPU(gemm)(struct backend *b, size_t M, size_t N, size_t K, const float *a, size_t a_row,
                size_t a_k, const float *m, size_t ldm, float *c, size_t ldc, int add);
 
-void CPU(rmsnorm)(struct backend *b, float *y, const float *x, const float *g, size_t T, size_t D,
-                  double eps);
+void CPU(rmsnorm)(struct backend *b, act *y, const act *x, const int32_t *row, const float *gain,
+                  size_t T, size_t D, double eps);
 void CPU(rope_table)(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
                      size_t T, size_t E);
 void CPU(rope)(struct backend *b, float *x, const float *table, size_t T, size_t heads, size_t E,
                int sign);
-void CPU(store)(struct backend *b, void *cache, enum dtype dtype, const float *x,
-                const int32_t *slot, size_t T, size_t n);
+void CPU(qkv)(struct backend *b, const struct qkv *a, size_t T, void *work);
 void CPU(swiglu)(struct backend *b, float *y, const float *gate, const float *up, size_t n);
-void CPU(gather)(struct backend *b, float *out, const float *x, const int32_t *row, size_t R,
-                 size_t n);
 
-void CPU(attention)(struct backend *b, const struct attn *a, float *work);
-size_t CPU(attention_work)(const struct backend *b, size_t max_rows, size_t max_slots,
-                           size_t head_dim, size_t group);
-void CPU(head)(struct backend *b, const struct mat *w, const float *x, const float *xu, size_t R,
-               const struct head_query *q, struct head_row *out, float *logits, float *work);
+void CPU(attention)(struct backend *b, const struct attn *a, void *work);
+size_t CPU(attention_work)(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
+                           size_t heads, size_t kv_heads, size_t head_dim);
+void CPU(head)(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
+               const struct head_query *q, struct head_row *out, float *logits, void *work);
 size_t CPU(head_work)(const struct backend *b, size_t R, size_t D, size_t V);
 
 extern const struct ops CPU(ops);

@@ -8,7 +8,7 @@
 static const void *cache_row(const struct side *d, const void *cache, int32_t slot)
 {
     size_t at = ((size_t)slot * d->a->kv_heads + d->kh) * d->a->head_dim;
-    return (const char *)cache + at * (d->a->kv_dtype == DTYPE_F32 ? sizeof(float) : 2);
+    return (const char *)cache + at * (d->a->kv.dtype == DTYPE_F32 ? sizeof(float) : 2);
 }
 
 /* LANES values from e on of a cached row, as floats; zeros beyond the head. */
@@ -30,7 +30,7 @@ enum { FLOATS, ROUNDED, STORED };
 
 static int source(const struct side *d)
 {
-    return !d->pairs ? FLOATS : d->a->kv_dtype == DTYPE_F32 ? ROUNDED : STORED;
+    return !d->pairs ? FLOATS : d->a->kv.dtype == DTYPE_F32 ? ROUNDED : STORED;
 }
 
 /* LANES keys or the n there are, turned: out[words of E, KEYS]. Pairs of bf16 stay as they are. */
@@ -38,13 +38,13 @@ INLINE void turn_keys(const int from, const struct side *d, uint32_t *out, const
                       size_t n)
 {
     const struct attn *a = d->a;
-    const enum dtype dtype = from == ROUNDED ? DTYPE_F32 : a->kv_dtype;
+    const enum dtype dtype = from == ROUNDED ? DTYPE_F32 : a->kv.dtype;
     const size_t E = a->head_dim, step = from == STORED ? 2 * LANES : LANES;
     for (size_t e = 0; e < E; e += step) {
         vecu v[LANES + 1];
         v[LANES] = (vecu){0};
         for (size_t j = 0; j < LANES; j++) { /* idle lanes: any key does */
-            const void *row = cache_row(d, a->k, slots[j < n ? j : 0]);
+            const void *row = cache_row(d, a->kv.k, slots[j < n ? j : 0]);
             v[j] = from == STORED ? load_words(row, 2 * E, e / 2)
                                   : (vecu)load_values(dtype, row, E, e);
         }
@@ -66,7 +66,7 @@ void CPU(fetch_keys)(const struct side *d, size_t first, size_t n, uint32_t *out
     size_t block = words_of(d->a->head_dim, d->pairs) * KEYS;
     for (size_t j = 0; j < n; j += LANES) {
         uint32_t *to = out + j / KEYS * block + j % KEYS;
-        const int32_t *slots = d->s->slots + first + j;
+        const int32_t *slots = d->slots + first + j;
         if (source(d) == FLOATS)
             turn_keys(FLOATS, d, to, slots, n - j);
         else if (source(d) == ROUNDED)
@@ -88,7 +88,7 @@ static int in_order(const int32_t *slots, size_t n)
 static void copy_floats(const struct attn *a, uint32_t *out, const void *row)
 {
     for (size_t e = 0; e < wide(a->head_dim); e += LANES)
-        put(((float *)(void *)out) + e, load_values(a->kv_dtype, row, a->head_dim, e));
+        put(((float *)(void *)out) + e, load_values(a->kv.dtype, row, a->head_dim, e));
 }
 
 /* A row of E' words: pairs of two rows of floats, of which the second may be missing. */
@@ -115,14 +115,14 @@ static void zip_pairs(size_t E, uint32_t *out, const void *even, const void *odd
 struct words CPU(fetch_values)(const struct side *d, size_t first, size_t n, uint32_t *copy)
 {
     const struct attn *a = d->a;
-    const int32_t *slots = d->s->slots + first;
+    const int32_t *slots = d->slots + first;
     size_t E = a->head_dim;
-    if (!d->pairs && a->kv_dtype == DTYPE_F32 && E == wide(E) && in_order(slots, n))
-        return (struct words){cache_row(d, a->v, slots[0]), a->kv_heads * E};
+    if (!d->pairs && a->kv.dtype == DTYPE_F32 && E == wide(E) && in_order(slots, n))
+        return (struct words){cache_row(d, a->kv.v, slots[0]), a->kv_heads * E};
     uint32_t *out = copy;
     for (size_t j = 0; j < n; j += d->pairs ? 2 : 1, out += wide(E)) {
-        const void *even = cache_row(d, a->v, slots[j]);
-        const void *odd = j + 1 < n ? cache_row(d, a->v, slots[j + 1]) : NULL;
+        const void *even = cache_row(d, a->kv.v, slots[j]);
+        const void *odd = j + 1 < n ? cache_row(d, a->kv.v, slots[j + 1]) : NULL;
         if (source(d) == FLOATS)
             copy_floats(a, out, even);
         else if (source(d) == ROUNDED)

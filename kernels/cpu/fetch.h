@@ -12,7 +12,8 @@
 /* One sequence, one key head. */
 struct side {
     const struct attn *a;
-    const struct attn_seq *s;
+    size_t row, rows, n_slots;       /* its rows, its slots */
+    const int32_t *slots, *slot_pos; /* [n_slots] */
     size_t kh, group; /* query heads kh * group.. read it */
     int pairs;
 };

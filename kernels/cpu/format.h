@@ -71,7 +71,7 @@ INLINE size_t line_at(size_t k, size_t rows) { return k / LINE * LINE * rows + k
         ROWS_CASE(12, KERNEL)                                                                      \
     }
 
-/* The format of a dtype. */
+/* The format of a dtype; NULL: no level has it. */
 const struct format *CPU(format_of)(enum dtype dtype);
 
 #endif

@@ -34,18 +34,17 @@ struct head_job {
     char *x_packed, *xu_packed;
 };
 
-/* Floats of all workers' tiles. */
-static size_t tile_floats(const struct backend *b)
+/* Bytes of all workers' tiles. */
+static size_t tile_bytes(const struct backend *b)
 {
-    return pool_threads(b->pool) * 2 * ROWS * CHUNK;
+    return pool_threads(b->pool) * 2 * ROWS * CHUNK * sizeof(float);
 }
 
 /* Work: tiles, packed x, packed xu, parts. */
 size_t CPU(head_work)(const struct backend *b, size_t R, size_t D, size_t V)
 {
     size_t chunks = (V + CHUNK - 1) / CHUNK;
-    size_t parts = R * chunks * sizeof(struct part) / sizeof(float) + 64;
-    return tile_floats(b) + 2 * CPU(matmul_work)(b, R, D, V) / sizeof(float) + parts;
+    return tile_bytes(b) + 2 * CPU(packed_most)(R, D) + R * chunks * sizeof(struct part);
 }
 
 /* The lowest id whose logit is `value`; -1: none. From the end, so that the lowest stays. */
@@ -334,8 +333,8 @@ static void merge(const struct head_job *j, size_t r, struct head_row *out)
     out->target_log_prob = j->q->target ? all.target - lse : 0;
 }
 
-void CPU(head)(struct backend *b, const struct mat *w, const float *x, const float *xu, size_t R,
-               const struct head_query *q, struct head_row *out, float *logits, float *work)
+void CPU(head)(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
+               const struct head_query *q, struct head_row *out, float *logits, void *work)
 {
     struct head_job j = {.w = w,
                          .x = x,
@@ -346,7 +345,7 @@ void CPU(head)(struct backend *b, const struct mat *w, const float *x, const flo
                          .chunks = (w->rows + CHUNK - 1) / CHUNK,
                          .tiles = work};
     size_t packed = CPU(packed_bytes)(w, R);
-    j.x_packed = (char *)(work + tile_floats(b));
+    j.x_packed = (char *)work + tile_bytes(b);
     j.xu_packed = j.x_packed + packed;
     j.parts = (struct part *)(void *)(j.xu_packed + packed);
     pack_x(&j, j.x_packed, x);

@@ -13,6 +13,7 @@
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/format.h"
+#include "kernels/host.h"
 
 struct call {
     const struct format *format;
@@ -36,6 +37,20 @@ static struct call call_of(const struct mat *w, const float *x, size_t T, void *
                          .n_blocks = (T + TILE_ROWS - 1) / TILE_ROWS,
                          .block_bytes = f->block_bytes(w->cols),
                          .panel_bytes = f->panel_bytes(w->cols)};
+}
+
+static size_t rows_bytes(size_t T, size_t K) { return memory_rounded(T * K * sizeof(float)); }
+
+/* The same of rows that may have to be normalized, in work before the blocks. */
+static struct call call_in(struct backend *b, const struct mat *w, struct input in, size_t T,
+                           void *work)
+{
+    const float *x = in.x;
+    if (in.gain) {
+        CPU(rmsnorm)(b, work, in.x, NULL, in.gain, T, w->cols, in.eps);
+        x = work;
+    }
+    return call_of(w, x, T, (char *)work + rows_bytes(T, w->cols));
 }
 
 /* First row of a block: blocks differ by at most one row. */
@@ -97,7 +112,7 @@ static void one_tile(const struct call *c, const struct product *p, size_t panel
             put(sums + j, silu(load(sums + j)) * load(up + j));
     }
     for (size_t i = 0; i < rows; i++)
-        store_row(p->y + (row + i) * N + first, sums + i * PANEL, cols, p->add);
+        store_row((float *)p->y + (row + i) * N + first, sums + i * PANEL, cols, p->add);
 }
 
 static void tiles(void *ctx, size_t begin, size_t end, size_t worker)
@@ -120,10 +135,10 @@ static void run(struct backend *b, struct call *c, size_t all_panels)
     pool_run(b->pool, all_panels * c->n_blocks, grain(rows * c->K * PANEL), tiles, c);
 }
 
-void CPU(matmul)(struct backend *b, const struct product *p, size_t n, const float *x, size_t T,
+void CPU(matmul)(struct backend *b, const struct product *p, size_t n, struct input in, size_t T,
                  void *work)
 {
-    struct call c = call_of(p[0].w, x, T, work);
+    struct call c = call_in(b, p[0].w, in, T, work);
     size_t all = 0;
     c.products = p;
     for (size_t i = 0; i < n; i++)
@@ -132,11 +147,11 @@ void CPU(matmul)(struct backend *b, const struct product *p, size_t n, const flo
         run(b, &c, all);
 }
 
-void CPU(gated)(struct backend *b, float *y, const float *x, const struct mat *gate,
+void CPU(gated)(struct backend *b, act *y, struct input in, const struct mat *gate,
                 const struct mat *up, size_t T, void *work)
 {
     struct product p = {gate, y, 0};
-    struct call c = call_of(gate, x, T, work);
+    struct call c = call_in(b, gate, in, T, work);
     c.products = &p;
     c.up = up;
     if (T)
@@ -145,7 +160,12 @@ void CPU(gated)(struct backend *b, float *y, const float *x, const struct mat *g
 
 size_t CPU(matmul_work)(const struct backend *b, size_t T, size_t K, size_t N)
 {
-    (void)b, (void)N;
+    (void)b;
+    return rows_bytes(T, K) + CPU(packed_most)(T, K) + host_qkv_bytes(T, N);
+}
+
+size_t CPU(packed_most)(size_t T, size_t K)
+{
     size_t most = 0;
     for (int d = DTYPE_F32; d <= DTYPE_NF4; d++) {
         size_t bytes = CPU(format_of)((enum dtype)d)->block_bytes(K);

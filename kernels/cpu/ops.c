@@ -1,4 +1,5 @@
 /* ops.c - this level's table of operations. */
+#include "kernels/advance.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/host.h"
 
@@ -8,26 +9,40 @@
 const struct ops CPU(ops) = {
     .name = "cpu",
     .level = TEXT(LEVEL),
+    .depth = 1,
     .alloc = host_alloc,
     .free = host_free,
+    .room = host_room,
+    .write = host_copy,
+    .read = host_copy,
+    .copy = host_copy,
+    .mirror = host_mirror,
+    .mirror_free = host_mirror_free,
+    .fetch = host_copy,
+    .run = host_run,
+    .mark = host_mark,
+    .reached = host_reached,
+    .act_dtype = host_act_dtype,
+    .refuses = CPU(refuses),
     .mat_make = CPU(mat_make),
-    .mat_bytes = CPU(mat_bytes),
     .mat_free = CPU(mat_free),
+    .mat_bytes = CPU(mat_bytes),
     .embed = CPU(embed),
-    .rmsnorm = CPU(rmsnorm),
+    .rope_table = CPU(rope_table),
+    .qkv = CPU(qkv),
+    .attention = CPU(attention),
+    .attention_work = CPU(attention_work),
     .matmul = CPU(matmul),
     .gated = CPU(gated),
     .matmul_work = CPU(matmul_work),
-    .gemm = CPU(gemm),
-    .rope_table = CPU(rope_table),
-    .rope = CPU(rope),
-    .store = CPU(store),
-    .attention = CPU(attention),
-    .attention_work = CPU(attention_work),
-    .swiglu = CPU(swiglu),
+    .rmsnorm = CPU(rmsnorm),
     .head = CPU(head),
     .head_work = CPU(head_work),
-    .gather = CPU(gather),
+    .advance_texts = host_advance_texts,
+    .advance_canvases = host_advance_canvases,
+    .gemm = CPU(gemm),
+    .rope = CPU(rope),
+    .swiglu = CPU(swiglu),
 };
 
 const struct train_ops CPU(train) = {

@@ -25,8 +25,18 @@ const struct format *CPU(format_of)(enum dtype dtype)
         return &CPU(format_int8);
     case DTYPE_NF4:
         return &CPU(format_nf4);
+    case DTYPE_FP8:
+        break;
     }
     return NULL;
+}
+
+const char *CPU(refuses)(const struct backend *b, enum dtype dtype, size_t cols)
+{
+    (void)b;
+    if (!CPU(format_of)(dtype))
+        return "fp8 is for a GPU: use --device cuda, or --quant int8";
+    return quant_refuses(dtype, cols);
 }
 
 struct pack {
@@ -61,7 +71,7 @@ size_t CPU(mat_bytes)(size_t rows, size_t cols, enum dtype dtype)
 
 int CPU(mat_make)(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype)
 {
-    assert(!quant_refuses(dtype, s->cols));
+    assert(!CPU(refuses)(b, dtype, s->cols));
     void *data = host_alloc(b, CPU(mat_bytes)(s->rows, s->cols, dtype), MEMORY_WEIGHTS);
     if (!data)
         return -1;
@@ -90,13 +100,14 @@ void CPU(mat_free)(struct backend *b, struct mat *m)
     m->data = NULL;
 }
 
-void CPU(embed)(struct backend *b, float *y, const struct mat *w, const int32_t *token, size_t T)
+void CPU(embed)(struct backend *b, act *y, const struct mat *w, const int32_t *token, size_t T)
 {
     (void)b;
     const struct format *f = CPU(format_of)(w->dtype);
     size_t bytes = f->panel_bytes(w->cols);
     for (size_t t = 0; t < T; t++) {
         size_t row = (size_t)token[t];
-        f->row(y + t * w->cols, (const char *)w->data + row / PANEL * bytes, row % PANEL, w->cols);
+        const char *panel = (const char *)w->data + row / PANEL * bytes;
+        f->row((float *)y + t * w->cols, panel, row % PANEL, w->cols);
     }
 }

@@ -1,13 +1,15 @@
-/* rows.c - the operations that go over activations row by row: norms, rotations, gates, copies. */
+/* rows.c - the operations that go over activations row by row: norms, rotations, gates, and copies
+ * into a cache. */
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/host.h"
 
 /* One loop over rows, split over the pool. */
-struct rows {
+struct row_loop {
     float *y;
     const float *x, *g;
+    const int32_t *row;
     size_t n, E;
     double eps;
     int sign;
@@ -30,11 +32,15 @@ static double sum_squares(const float *x, size_t n)
 static void rmsnorm_rows(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct rows *a = ctx;
+    const struct row_loop *a = ctx;
     for (size_t t = begin; t < end; t++) {
-        const float *x = a->x + t * a->n;
-        float scale = (float)(1 / sqrt(sum_squares(x, a->n) / (double)a->n + a->eps));
+        const float *x = a->x + (a->row ? (size_t)a->row[t] : t) * a->n;
         float *y = a->y + t * a->n;
+        if (!a->g) {
+            memmove(y, x, a->n * sizeof *y);
+            continue;
+        }
+        float scale = (float)(1 / sqrt(sum_squares(x, a->n) / (double)a->n + a->eps));
         size_t d = 0;
         for (; d + LANES <= a->n; d += LANES)
             put(y + d, load(x + d) * scale * load(a->g + d));
@@ -43,10 +49,10 @@ static void rmsnorm_rows(void *ctx, size_t begin, size_t end, size_t worker)
     }
 }
 
-void CPU(rmsnorm)(struct backend *b, float *y, const float *x, const float *g, size_t T, size_t D,
-                  double eps)
+void CPU(rmsnorm)(struct backend *b, act *y, const act *x, const int32_t *row, const float *gain,
+                  size_t T, size_t D, double eps)
 {
-    struct rows a = {.y = y, .x = x, .g = g, .n = D, .eps = eps};
+    struct row_loop a = {.y = y, .x = x, .g = gain, .row = row, .n = D, .eps = eps};
     pool_run(b->pool, T, grain(4 * D), rmsnorm_rows, &a);
 }
 
@@ -98,7 +104,7 @@ static void rope_head(float *p, const float *c, size_t half, float sign)
 static void rope_rows(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct rows *a = ctx;
+    const struct row_loop *a = ctx;
     for (size_t t = begin; t < end; t++)
         for (size_t h = 0; h < a->n; h++)
             rope_head(a->y + (t * a->n + h) * a->E, a->x + t * a->E, a->E / 2, (float)a->sign);
@@ -107,7 +113,7 @@ static void rope_rows(void *ctx, size_t begin, size_t end, size_t worker)
 void CPU(rope)(struct backend *b, float *x, const float *table, size_t T, size_t heads, size_t E,
                int sign)
 {
-    struct rows a = {.y = x, .x = table, .n = heads, .E = E, .sign = sign};
+    struct row_loop a = {.y = x, .x = table, .n = heads, .E = E, .sign = sign};
     pool_run(b->pool, T, grain(4 * heads * E), rope_rows, &a);
 }
 
@@ -135,7 +141,7 @@ static void store_rows(void *ctx, size_t begin, size_t end, size_t worker)
     (void)worker;
     const struct store *s = ctx;
     for (size_t t = begin; t < end; t++) {
-        size_t at = (size_t)s->slot[t] * s->n;
+        size_t at = (s->slot ? (size_t)s->slot[t] : t) * s->n;
         if (s->dtype == DTYPE_F32)
             memcpy(s->cache + at * sizeof *s->x, s->x + t * s->n, s->n * sizeof *s->x);
         else
@@ -143,17 +149,22 @@ static void store_rows(void *ctx, size_t begin, size_t end, size_t worker)
     }
 }
 
-void CPU(store)(struct backend *b, void *cache, enum dtype dtype, const float *x,
-                const int32_t *slot, size_t T, size_t n)
+static void store(struct backend *b, void *cache, enum dtype dtype, const float *x,
+                  const int32_t *slot, size_t T, size_t n)
 {
     struct store s = {cache, dtype, x, slot, n};
     pool_run(b->pool, T, grain(n), store_rows, &s);
 }
 
+void CPU(qkv)(struct backend *b, const struct qkv *a, size_t T, void *work)
+{
+    host_qkv(b, a, T, work, store);
+}
+
 static void swiglu_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct rows *a = ctx;
+    const struct row_loop *a = ctx;
     size_t i = begin;
     for (; i + LANES <= end; i += LANES) {
         vec g = load(a->x + i);
@@ -165,14 +176,6 @@ static void swiglu_part(void *ctx, size_t begin, size_t end, size_t worker)
 
 void CPU(swiglu)(struct backend *b, float *y, const float *gate, const float *up, size_t n)
 {
-    struct rows a = {.y = y, .x = gate, .g = up};
+    struct row_loop a = {.y = y, .x = gate, .g = up};
     pool_run(b->pool, n, 4096, swiglu_part, &a); /* 4096 is a multiple of LANES: tails only at n */
-}
-
-void CPU(gather)(struct backend *b, float *out, const float *x, const int32_t *row, size_t R,
-                 size_t n)
-{
-    (void)b;
-    for (size_t i = 0; i < R; i++)
-        memcpy(out + i * n, x + (size_t)row[i] * n, n * sizeof *x);
 }

@@ -1,6 +1,6 @@
 /* mat.c - matrices of the reference, kept so that a product can be read off the definition: floats
  * [rows, cols], rounded to bf16 where that is the dtype; or the codes as floats, followed by the
- * scales: INT8 scale [rows], NF4 absmax [rows, cols / 64]. */
+ * scales: INT8 and FP8 scale [rows], NF4 absmax [rows, cols / 64]. */
 #include "kernels/ref/mat.h"
 
 #include <assert.h>
@@ -12,28 +12,30 @@
 
 static int coded(enum dtype dtype)
 {
-    return dtype == DTYPE_INT8 || dtype == DTYPE_NF4;
+    return dtype == DTYPE_INT8 || dtype == DTYPE_NF4 || dtype == DTYPE_FP8;
 }
 
 static int rounds_x(enum dtype dtype)
 {
-    return dtype == DTYPE_BF16 || dtype == DTYPE_NF4;
+    return dtype == DTYPE_BF16 || dtype == DTYPE_NF4 || dtype == DTYPE_FP8;
 }
 
 static size_t scales(enum dtype dtype, size_t rows, size_t cols)
 {
-    return dtype == DTYPE_INT8 ? rows : dtype == DTYPE_NF4 ? rows * (cols / NF4_BLOCK) : 0;
+    return dtype == DTYPE_NF4 ? rows * (cols / NF4_BLOCK) : coded(dtype) ? rows : 0;
 }
 
 static void from_codes(float *data, const struct codes *q, size_t rows, size_t cols)
 {
-    const int8_t *bytes = q->code;
-    const uint8_t *pairs = q->code;
+    const uint8_t *code = q->code;
     size_t n = rows * cols;
     for (size_t i = 0; i < n; i++)
-        data[i] = q->dtype == DTYPE_INT8 ? bytes[i] : i % 2 ? pairs[i / 2] & 15 : pairs[i / 2] >> 4;
+        data[i] = q->dtype == DTYPE_INT8  ? (int8_t)code[i]
+                  : q->dtype == DTYPE_FP8 ? e4m3_value(code[i])
+                  : i % 2                 ? code[i / 2] & 15
+                                          : code[i / 2] >> 4;
     for (size_t i = 0; i < scales(q->dtype, rows, cols); i++)
-        data[n + i] = q->dtype == DTYPE_INT8 ? q->scale[i] : nf4_absmax(q, i);
+        data[n + i] = q->dtype == DTYPE_NF4 ? nf4_absmax(q, i) : q->scale[i];
 }
 
 static void from_floats(float *data, const struct mat_source *s, enum dtype dtype)
@@ -74,7 +76,7 @@ void ref_mat_free(struct backend *b, struct mat *m)
     m->data = NULL;
 }
 
-void ref_embed(struct backend *b, float *y, const struct mat *w, const int32_t *token, size_t T)
+void ref_embed(struct backend *b, act *y, const struct mat *w, const int32_t *token, size_t T)
 {
     (void)b;
     size_t K = w->cols;
@@ -82,10 +84,12 @@ void ref_embed(struct backend *b, float *y, const struct mat *w, const int32_t *
     for (size_t t = 0; t < T; t++)
         for (size_t k = 0; k < K; k++) {
             size_t i = (size_t)token[t] * K + k;
-            float *out = y + t * K + k;
+            float *out = (float *)y + t * K + k;
             *out = value[i];
             if (w->dtype == DTYPE_INT8)
-                *out = value[i] * (scale[token[t]] / 127);
+                *out = value[i] * (scale[token[t]] / INT8_TOP);
+            if (w->dtype == DTYPE_FP8)
+                *out = value[i] * (scale[token[t]] / FP8_TOP);
             if (w->dtype == DTYPE_NF4)
                 *out = nf4_level[(int)value[i]] * scale[i / NF4_BLOCK];
         }
@@ -140,11 +144,12 @@ void ref_outputs(double *y, const float *x, const struct mat *w)
         int8_outputs(y, x, w);
         return;
     }
+    int fp8 = w->dtype == DTYPE_FP8;
     float *near = mem_alloc(K * sizeof *near);
     for (size_t k = 0; k < K; k++)
         near[k] = rounds_x(w->dtype) ? bf16_float(bf16_of(x[k])) : x[k];
     for (size_t n = 0; n < w->rows; n++)
         y[n] = w->dtype == DTYPE_NF4 ? nf4_output(near, value + n * K, scale + n * blocks, K)
-                                     : dot(near, value + n * K, K);
+                                     : dot(near, value + n * K, K) * (fp8 ? scale[n] / FP8_TOP : 1);
     free(near);
 }

@@ -3,24 +3,36 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "kernels/advance.h"
 #include "kernels/host.h"
-#include "kernels/ops.h"
+#include "kernels/quant.h"
 #include "kernels/ref/mat.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 
-static void rmsnorm(struct backend *b, float *y, const float *x, const float *g, size_t T, size_t D,
-                    double eps)
+static const char *refuses(const struct backend *b, enum dtype dtype, size_t cols)
 {
     (void)b;
-    for (size_t t = 0; t < T; t++) {
-        double sum = 0;
-        for (size_t d = 0; d < D; d++)
-            sum += (double)x[t * D + d] * x[t * D + d];
-        double scale = 1 / sqrt(sum / (double)D + eps);
-        for (size_t d = 0; d < D; d++)
-            y[t * D + d] = (float)(x[t * D + d] * scale) * g[d];
-    }
+    return quant_refuses(dtype, cols);
+}
+
+static void norm_row(float *y, const float *x, const float *gain, size_t D, double eps)
+{
+    double sum = 0;
+    for (size_t d = 0; d < D; d++)
+        sum += (double)x[d] * x[d];
+    double scale = 1 / sqrt(sum / (double)D + eps);
+    for (size_t d = 0; d < D; d++)
+        y[d] = gain ? (float)(x[d] * scale) * gain[d] : x[d];
+}
+
+static void rmsnorm(struct backend *b, act *y, const act *x, const int32_t *row, const float *gain,
+                    size_t T, size_t D, double eps)
+{
+    (void)b;
+    const float *from = x;
+    for (size_t t = 0; t < T; t++)
+        norm_row((float *)y + t * D, from + (row ? (size_t)row[t] : t) * D, gain, D, eps);
 }
 
 static void gemm(struct backend *b, size_t M, size_t N, size_t K, const float *a, size_t a_row,
@@ -36,6 +48,15 @@ static void gemm(struct backend *b, size_t M, size_t N, size_t K, const float *a
         }
 }
 
+/* The rows that a product reads, normalized in `work` where there is a gain. */
+static const float *rows_of(struct backend *b, struct input in, size_t T, size_t K, float *work)
+{
+    if (!in.gain)
+        return in.x;
+    rmsnorm(b, work, in.x, NULL, in.gain, T, K, in.eps);
+    return work;
+}
+
 static void matmul_one(float *y, const float *x, const struct mat *w, size_t T, int add)
 {
     double *sum = mem_alloc(w->rows * sizeof *sum);
@@ -49,18 +70,19 @@ static void matmul_one(float *y, const float *x, const struct mat *w, size_t T, 
     free(sum);
 }
 
-static void matmul(struct backend *b, const struct product *p, size_t n, const float *x, size_t T,
+static void matmul(struct backend *b, const struct product *p, size_t n, struct input in, size_t T,
                    void *work)
 {
-    (void)b, (void)work;
+    const float *x = rows_of(b, in, T, p[0].w->cols, work);
     for (size_t i = 0; i < n; i++)
         matmul_one(p[i].y, x, p[i].w, T, p[i].add);
 }
 
+/* Normalized rows; then the second factor of a gate, or what qkv wants. */
 static size_t matmul_work(const struct backend *b, size_t T, size_t K, size_t N)
 {
-    (void)b, (void)K;
-    return T * N * sizeof(float);
+    (void)b;
+    return T * (K + N) * sizeof(float) + host_qkv_bytes(T, N);
 }
 
 static void rope_table(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
@@ -97,16 +119,21 @@ static void store(struct backend *b, void *cache, enum dtype dtype, const float 
     float *floats = cache;
     uint16_t *halves = cache;
     for (size_t t = 0; t < T; t++)
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0, to = (slot ? (size_t)slot[t] : t) * n; i < n; i++)
             if (dtype == DTYPE_F32)
-                floats[(size_t)slot[t] * n + i] = x[t * n + i];
+                floats[to + i] = x[t * n + i];
             else
-                halves[(size_t)slot[t] * n + i] = bf16_of(x[t * n + i]);
+                halves[to + i] = bf16_of(x[t * n + i]);
+}
+
+static void qkv(struct backend *b, const struct qkv *a, size_t T, void *work)
+{
+    host_qkv(b, a, T, work, store);
 }
 
 static double cached(const struct attn *a, const void *cache, size_t i)
 {
-    return a->kv_dtype == DTYPE_F32 ? (double)((const float *)cache)[i]
+    return a->kv.dtype == DTYPE_F32 ? (double)((const float *)cache)[i]
                                     : (double)bf16_float(((const uint16_t *)cache)[i]);
 }
 
@@ -125,43 +152,45 @@ static void attend_row(const struct attn *a, const struct attn_seq *s, size_t ro
                        double *p)
 {
     size_t E = a->head_dim, stride = a->kv_heads * E, kh = h / (a->heads / a->kv_heads);
-    const float *q = a->q + (row * a->heads + h) * E;
-    float *y = a->y + (row * a->heads + h) * E;
+    size_t n_slots = (size_t)s->n_slots;
+    const int32_t *slots = a->slots + s->slot_begin, *slot_pos = a->slot_pos + s->slot_begin;
+    const float *q = (const float *)a->q + (row * a->heads + h) * E;
+    float *y = (float *)a->y + (row * a->heads + h) * E;
     int32_t last = last_seen(a, a->pos[row]);
     double max = -INFINITY, sum = 0;
-    for (size_t j = 0; j < s->n_slots; j++) {
-        int seen = s->slot_pos[j] <= last;
+    for (size_t j = 0; j < n_slots; j++) {
+        int seen = slot_pos[j] <= last;
         double score = 0;
         for (size_t e = 0; e < E; e++)
-            score += q[e] * cached(a, a->k, (size_t)s->slots[j] * stride + kh * E + e);
+            score += q[e] * cached(a, a->kv.k, (size_t)slots[j] * stride + kh * E + e);
         p[j] = seen ? score / sqrt((double)E) : -INFINITY;
         max = fmax(max, p[j]);
     }
-    for (size_t j = 0; j < s->n_slots; j++)
+    for (size_t j = 0; j < n_slots; j++)
         sum += p[j] = max == -INFINITY ? 0 : exp(p[j] - max);
     for (size_t e = 0; e < E; e++) {
         double out = 0;
-        for (size_t j = 0; j < s->n_slots; j++)
-            out += p[j] * cached(a, a->v, (size_t)s->slots[j] * stride + kh * E + e);
+        for (size_t j = 0; j < n_slots; j++)
+            out += p[j] * cached(a, a->kv.v, (size_t)slots[j] * stride + kh * E + e);
         y[e] = (float)(sum > 0 ? out / sum : 0);
     }
 }
 
 /* work holds one row of probabilities, in doubles. */
-static size_t attention_work(const struct backend *b, size_t max_rows, size_t max_slots,
-                             size_t head_dim, size_t group)
+static size_t attention_work(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
+                             size_t heads, size_t kv_heads, size_t head_dim)
 {
-    (void)b, (void)max_rows, (void)head_dim, (void)group;
-    return 2 * max_slots;
+    (void)b, (void)T, (void)n_seqs, (void)heads, (void)kv_heads, (void)head_dim;
+    return max_slots * sizeof(double);
 }
 
-static void attention(struct backend *b, const struct attn *a, float *work)
+static void attention(struct backend *b, const struct attn *a, void *work)
 {
     (void)b;
-    for (size_t s = 0; s < a->n_seqs; s++)
-        for (size_t r = 0; r < a->seqs[s].rows; r++)
+    for (const struct attn_seq *s = a->seqs; s < a->seqs + a->n_seqs; s++)
+        for (int32_t row = s->row_begin; row < s->row_begin + s->rows; row++)
             for (size_t h = 0; h < a->heads; h++)
-                attend_row(a, &a->seqs[s], a->seqs[s].row_begin + r, h, (double *)(void *)work);
+                attend_row(a, s, (size_t)row, h, work);
 }
 
 static void swiglu(struct backend *b, float *y, const float *gate, const float *up, size_t n)
@@ -173,20 +202,14 @@ static void swiglu(struct backend *b, float *y, const float *gate, const float *
     }
 }
 
-static void gated(struct backend *b, float *y, const float *x, const struct mat *gate,
+static void gated(struct backend *b, act *y, struct input in, const struct mat *gate,
                   const struct mat *up, size_t T, void *work)
 {
+    const float *x = rows_of(b, in, T, gate->cols, work);
+    float *second = (float *)work + T * gate->cols;
     matmul_one(y, x, gate, T, 0);
-    matmul_one(work, x, up, T, 0);
-    swiglu(b, y, y, work, T * gate->rows);
-}
-
-static void gather(struct backend *b, float *out, const float *x, const int32_t *row, size_t R,
-                   size_t n)
-{
-    (void)b;
-    for (size_t i = 0; i < R; i++)
-        memcpy(out + i * n, x + (size_t)row[i] * n, n * sizeof *x);
+    matmul_one(second, x, up, T, 0);
+    swiglu(b, y, y, second, T * gate->rows);
 }
 
 /* ---- the head, in the order in which the official sampler does it (models.md 2.2-2.6) ---- */
@@ -279,18 +302,19 @@ static void measure_row(const struct head_query *q, size_t r, const float *l, si
 static size_t head_work(const struct backend *b, size_t R, size_t D, size_t V)
 {
     (void)b, (void)R, (void)D;
-    return V;
+    return V * sizeof(float);
 }
 
-static void head(struct backend *b, const struct mat *w, const float *x, const float *xu, size_t R,
-                 const struct head_query *q, struct head_row *out, float *logits, float *work)
+static void head(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
+                 const struct head_query *q, struct head_row *out, float *logits, void *work)
 {
     (void)b;
     size_t V = w->rows, D = w->cols;
+    const float *c = x, *u = xu;
     for (size_t r = 0; r < R; r++) {
         float *l = logits ? logits + r * V : work;
         out[r] = (struct head_row){0};
-        out[r].bad = row_logits(w, x + r * D, xu ? xu + r * D : NULL, q, l);
+        out[r].bad = row_logits(w, c + r * D, u ? u + r * D : NULL, q, l);
         choose(q, r, l, V, &out[r]);
         measure_row(q, r, l, V, &out[r]);
     }
@@ -299,24 +323,38 @@ static void head(struct backend *b, const struct mat *w, const float *x, const f
 const struct ops ops_ref = {
     .name = "ref",
     .level = "portable",
+    .depth = 1,
     .alloc = host_alloc,
     .free = host_free,
+    .room = host_room,
+    .write = host_copy,
+    .read = host_copy,
+    .copy = host_copy,
+    .mirror = host_mirror,
+    .mirror_free = host_mirror_free,
+    .fetch = host_copy,
+    .run = host_run,
+    .mark = host_mark,
+    .reached = host_reached,
+    .act_dtype = host_act_dtype,
+    .refuses = refuses,
     .mat_make = ref_mat_make,
-    .mat_bytes = ref_mat_bytes,
     .mat_free = ref_mat_free,
+    .mat_bytes = ref_mat_bytes,
     .embed = ref_embed,
-    .rmsnorm = rmsnorm,
+    .rope_table = rope_table,
+    .qkv = qkv,
+    .attention = attention,
+    .attention_work = attention_work,
     .matmul = matmul,
     .gated = gated,
     .matmul_work = matmul_work,
-    .gemm = gemm,
-    .rope_table = rope_table,
-    .rope = rope,
-    .store = store,
-    .attention = attention,
-    .attention_work = attention_work,
-    .swiglu = swiglu,
+    .rmsnorm = rmsnorm,
     .head = head,
     .head_work = head_work,
-    .gather = gather,
+    .advance_texts = host_advance_texts,
+    .advance_canvases = host_advance_canvases,
+    .gemm = gemm,
+    .rope = rope,
+    .swiglu = swiglu,
 };

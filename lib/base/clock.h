@@ -4,7 +4,15 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 int64_t clock_ns(void);                 /* CLOCK_MONOTONIC_RAW, nanoseconds */
 void clock_wall(char text[32]);         /* RFC 3339 UTC, "2026-11-20T10:13:00Z" */
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

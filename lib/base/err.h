@@ -9,6 +9,10 @@
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Exit codes of every tool (sysexits numbering; README, "Exit codes"). */
 enum exit_code {
     EXIT_OK = 0,
@@ -36,14 +40,18 @@ int err_set(struct err *e, int code, const char *format, ...) __attribute__((for
 int err_prefix(struct err *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* For tools only: prints "tool: text" and exits with e->code (EXIT_INTERNAL when 0). */
-_Noreturn void err_die(const char *tool, const struct err *e);
+void err_die(const char *tool, const struct err *e) __attribute__((noreturn));
 
 /* The machine failed (no host memory, a broken invariant of the system): prints and exits 70, at
  * once: it may be called from inside a library that holds its locks. */
-_Noreturn void err_machine(const char *file, int line, const char *what);
+void err_machine(const char *file, int line, const char *what) __attribute__((noreturn));
 
 /* The code for a call that failed with errno: EXIT_INTERNAL for want of memory, else `otherwise`.
  */
 int err_reason(int otherwise);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

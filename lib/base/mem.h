@@ -4,6 +4,10 @@
 
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Like malloc, calloc, realloc, strdup; on failure one line on standard error and exit 70.
  * The result is the caller's to free(). Sizes of 0 give a valid pointer. */
 void *mem_alloc(size_t bytes);
@@ -27,5 +31,9 @@ int size_add(size_t a, size_t b, size_t *out);
             (p) = mem_resize((p), (cap), sizeof *(p));                                          \
         }                                                                                       \
     } while (0)
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

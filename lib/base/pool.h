@@ -18,6 +18,10 @@
 
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct pool;
 typedef void pool_task(void *ctx, size_t begin, size_t end, size_t worker);
 
@@ -28,5 +32,9 @@ size_t pool_threads(const struct pool *p);
 /* Returns when all is done. Not from inside a task, nor from two threads at once. */
 void pool_run(struct pool *p, size_t n, size_t grain, pool_task *task, void *ctx);
 void pool_free(struct pool *p);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -3,40 +3,21 @@
 
 #include <math.h>
 
-static void round_once(uint32_t c[4], uint32_t k0, uint32_t k1)
-{
-    uint64_t a = (uint64_t)0xD2511F53u * c[0], b = (uint64_t)0xCD9E8D57u * c[2];
-    uint32_t x0 = (uint32_t)(b >> 32) ^ c[1] ^ k0, x2 = (uint32_t)(a >> 32) ^ c[3] ^ k1;
-    c[1] = (uint32_t)b;
-    c[3] = (uint32_t)a;
-    c[0] = x0;
-    c[2] = x2;
-}
+#include "lib/base/philox.h"
 
 void rng_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {
-    uint32_t c[4] = {counter[0], counter[1], counter[2], counter[3]};
-    uint32_t k0 = key[0], k1 = key[1];
-    for (int i = 0; i < 10; i++) {
-        round_once(c, k0, k1);
-        k0 += 0x9E3779B9u; /* golden ratio */
-        k1 += 0xBB67AE85u; /* sqrt(3) - 1 */
-    }
-    for (int i = 0; i < 4; i++)
-        out[i] = c[i];
+    philox(counter, key, out);
 }
 
 uint64_t rng_at(uint64_t seed, uint64_t a, uint64_t b)
 {
-    uint32_t counter[4] = {(uint32_t)a, (uint32_t)(a >> 32), (uint32_t)b, (uint32_t)(b >> 32)};
-    uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)}, out[4];
-    rng_philox(counter, key, out);
-    return (uint64_t)out[1] << 32 | out[0];
+    return philox_at(seed, a, b);
 }
 
 double rng_unit(uint64_t bits)
 {
-    return (double)(bits >> 11) * 0x1p-53;
+    return philox_unit(bits);
 }
 
 uint64_t rng_derive(uint64_t seed, const char *name)

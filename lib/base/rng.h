@@ -11,6 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The block function: out[4] = Philox4x32-10(counter[4], key[2]). */
 void rng_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 
@@ -32,5 +36,9 @@ double rng_uniform(struct rng *r);                 /* [0, 1) */
 uint64_t rng_below(struct rng *r, uint64_t n);     /* 0 .. n-1, exactly uniform; n > 0 */
 double rng_normal(struct rng *r);                  /* mean 0, variance 1 (Box-Muller) */
 void rng_shuffle(struct rng *r, uint32_t *v, size_t n);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -85,10 +85,25 @@ static struct data fill(const struct shape *s, enum dtype dtype, int half)
         d.slot_pos[i] = (int32_t)(i % s->slots);
     }
     for (size_t i = 0; i < s->n; i++)
-        d.seqs[i] = (struct attn_seq){i * s->rows, s->rows, d.slots + i * s->slots,
-                                      d.slot_pos + i * s->slots, s->slots};
-    d.a = (struct attn){d.q,     d.y, d.k,      d.v,         dtype,       half,    d.pos,
-                        d.seqs, s->n, s->heads, s->kv_heads, s->head_dim, s->mask, 16};
+        d.seqs[i] = (struct attn_seq){(int32_t)(i * s->rows), (int32_t)s->rows,
+                                      (int32_t)(i * s->slots), (int32_t)s->slots};
+    d.a = (struct attn){.q = d.q,
+                        .y = d.y,
+                        .kv = {d.k, d.v, dtype},
+                        .half = half,
+                        .pos = d.pos,
+                        .seqs = d.seqs,
+                        .slots = d.slots,
+                        .slot_pos = d.slot_pos,
+                        .n_seqs = s->n,
+                        .T = T,
+                        .max_rows = s->rows,
+                        .max_slots = s->slots,
+                        .heads = s->heads,
+                        .kv_heads = s->kv_heads,
+                        .head_dim = s->head_dim,
+                        .mask = s->mask,
+                        .mask_block = 16};
     return d;
 }
 
@@ -100,11 +115,12 @@ static void drop(struct data *d)
 
 static float *run(struct backend *b, const struct data *d, const struct shape *s)
 {
-    size_t group = s->heads / s->kv_heads;
-    size_t floats = b->ops->attention_work(b, s->rows, s->slots, s->head_dim, group);
-    float *work = mem_aligned(floats * sizeof *work), *y = mem_alloc(d->values * sizeof *y);
     struct attn a = d->a;
-    memset(work, 0xff, floats * sizeof *work); /* NaN: nothing may be taken from it */
+    size_t bytes = b->ops->attention_work(b, a.T, a.n_seqs, a.max_slots, s->heads, s->kv_heads,
+                                          s->head_dim);
+    void *work = mem_aligned(bytes);
+    float *y = mem_alloc(d->values * sizeof *y);
+    memset(work, 0xff, bytes); /* NaN: nothing may be taken from it */
     a.y = y;
     b->ops->attention(b, &a, work);
     free(work);
@@ -155,7 +171,7 @@ static void row_alone(const char *level, int half)
     size_t width = s.heads * s.head_dim, same = 0;
     const size_t rows[] = {0, 1, 42, 99};
     for (size_t i = 0; i < 4; i++) {
-        struct attn_seq seq = {rows[i], 1, d.slots, d.slot_pos, (size_t)d.pos[rows[i]] + 1};
+        struct attn_seq seq = {(int32_t)rows[i], 1, 0, d.pos[rows[i]] + 1};
         struct data one = d;
         one.a.seqs = &seq;
         float *y = run(b, &one, &s);
@@ -169,27 +185,93 @@ static void row_alone(const char *level, int half)
     drop(&d);
 }
 
-static void store_cases(const char *level)
+/* What qkv makes, from the operations that it is made of. */
+enum { QKV_D = 70, QKV_H = 6, QKV_K = 2, QKV_E = 10, QKV_HE = 60, QKV_KE = 20 };
+struct made {
+    float *q, *k, *v; /* [T, H*E], [T, K*E] each, k rotated */
+};
+
+static struct made by_parts(struct backend *b, const struct qkv *a, size_t T, void *work)
 {
-    enum { T = 40, N = 2000 + 3, SLOTS = 64 };
-    float *x = draw((size_t)T * N);
+    struct made m = {mem_alloc(T * QKV_HE * 4), mem_alloc(T * QKV_KE * 4),
+                     mem_alloc(T * QKV_KE * 4)};
+    float *n = mem_alloc(T * QKV_D * sizeof *n);
+    b->ops->rmsnorm(b, n, a->in.x, NULL, a->in.gain, T, QKV_D, a->in.eps);
+    b->ops->matmul(b, &(struct product){a->wq, m.q, 0}, 1, (struct input){.x = n}, T, work);
+    b->ops->matmul(b, &(struct product){a->wk, m.k, 0}, 1, (struct input){.x = n}, T, work);
+    b->ops->matmul(b, &(struct product){a->wv, m.v, 0}, 1, (struct input){.x = n}, T, work);
+    b->ops->rope(b, m.q, a->table, T, QKV_H, QKV_E, 1);
+    b->ops->rope(b, m.k, a->table, T, QKV_K, QKV_E, 1);
+    free(n);
+    return m;
+}
+
+/* 1: row t of x is slot[t] of the cache, whose other slots are still zero. */
+static int kept(const struct qkv *a, const void *cache, const float *x, size_t T, size_t S)
+{
+    size_t n = QKV_KE, value = a->to.dtype == DTYPE_F32 ? 4 : 2;
+    char *want = mem_zero(S * n, value);
+    for (size_t t = 0; t < T; t++)
+        for (size_t i = 0; i < n; i++) {
+            size_t at = (a->slot ? (size_t)a->slot[t] : t) * n + i;
+            if (value == 4)
+                ((float *)(void *)want)[at] = x[t * n + i];
+            else
+                ((uint16_t *)(void *)want)[at] = bf16_of(x[t * n + i]);
+        }
+    int same = !memcmp(want, cache, S * n * value);
+    free(want);
+    return same;
+}
+
+static void qkv_case(struct backend *b, struct qkv a, size_t T, enum dtype dtype, int listed)
+{
+    enum { APART = 3 };
+    size_t S = APART * T, bytes = S * QKV_KE * (dtype == DTYPE_F32 ? 4 : 2);
+    size_t need = b->ops->matmul_work(b, T, QKV_D, QKV_HE + 2 * QKV_KE);
+    int32_t *slot = mem_alloc(T * sizeof *slot);
+    void *work = mem_aligned(need);
+    for (size_t t = 0; t < T; t++)
+        slot[t] = (int32_t)(S - 1 - APART * t);
+    a.slot = listed ? slot : NULL;
+    a.q = mem_alloc(T * QKV_HE * sizeof(float));
+    a.to = (struct cache){mem_zero(bytes, 1), mem_zero(bytes, 1), dtype};
+    struct made m = by_parts(b, &a, T, work);
+    memset(work, 0xff, need);
+    b->ops->qkv(b, &a, T, work);
+    ok(!memcmp(a.q, m.q, T * QKV_HE * sizeof(float)) && kept(&a, a.to.k, m.k, T, S) &&
+           kept(&a, a.to.v, m.v, T, S),
+       "%s %s qkv of %zu rows to %s slots as %s is made of its parts", b->ops->name, b->ops->level,
+       T, listed ? "listed" : "their own", dtype == DTYPE_F32 ? "f32" : "bf16");
+    free(a.q), free(a.to.k), free(a.to.v), free(m.q), free(m.k), free(m.v);
+    free(slot), free(work);
+}
+
+static void qkv_cases(const char *level)
+{
+    enum { ROWS = 700 }; /* more than wait for their slots at a time */
+    const size_t counts[] = {1, 3, 256, 257, ROWS};
+    float *x = draw((size_t)ROWS * QKV_D), *gain = draw(QKV_D), *w = draw(100 * QKV_D);
+    float *table = draw((size_t)ROWS * QKV_E);
     x[5] = NAN;
-    x[6] = 1e-40f;
-    int32_t slot[T];
-    for (int t = 0; t < T; t++)
-        slot[t] = t * 27 % SLOTS;
-    struct backend *b = open_level(level, 3), *ref = open_level("ref", 1);
-    for (int half = 0; half < 2; half++) {
-        size_t bytes = (size_t)SLOTS * N * (half ? 2 : 4);
-        char *c = mem_zero(bytes, 1), *r = mem_zero(bytes, 1);
-        b->ops->store(b, c, half ? DTYPE_BF16 : DTYPE_F32, x, slot, T, N);
-        ref->ops->store(ref, r, half ? DTYPE_BF16 : DTYPE_F32, x, slot, T, N);
-        ok(!memcmp(c, r, bytes), "%s store as %s", level, half ? "bf16" : "f32");
-        free(c), free(r);
+    for (size_t k = 0; k < QKV_D; k++) /* values too small for a normal number */
+        w[85 * QKV_D + k] *= 1e-39f;
+    struct backend *b = open_level(level, 3);
+    struct mat m[3];
+    const size_t outputs[3] = {QKV_HE, QKV_KE, QKV_KE};
+    for (size_t i = 0, row = 0; i < 3; row += outputs[i++]) {
+        struct mat_source s = mat_floats(w + row * QKV_D, outputs[i], QKV_D);
+        b->ops->mat_make(b, &m[i], &s, DTYPE_F32);
     }
+    struct qkv a = {.in = {x, gain, 1e-6}, .wq = &m[0], .wk = &m[1], .wv = &m[2], .table = table,
+                    .heads = QKV_H, .kv_heads = QKV_K, .head_dim = QKV_E};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        for (int kind = 0; kind < 4; kind++)
+            qkv_case(b, a, counts[i], kind % 2 ? DTYPE_BF16 : DTYPE_F32, kind / 2);
+    for (int i = 0; i < 3; i++)
+        b->ops->mat_free(b, &m[i]);
     backend_close(b);
-    backend_close(ref);
-    free(x);
+    free(x), free(gain), free(w), free(table);
 }
 
 /* A NaN among the values that a row reads must come out, not be lost on the way. */
@@ -216,7 +298,7 @@ static void all(const char *level)
             case_of(level, &shapes[i], kind % 2 ? DTYPE_BF16 : DTYPE_F32, kind / 2);
     row_alone(level, 0);
     row_alone(level, 1);
-    store_cases(level);
+    qkv_cases(level);
     poison(level);
 }
 
@@ -225,6 +307,7 @@ int main(void)
     size_t ran = 0;
     for (const struct ops *ops; (ops = ops_cpu_at(ran)); ran++)
         all(ops->level);
+    qkv_cases("ref");
     ok(ran > 0, "at least one level runs");
     return tap_done();
 }

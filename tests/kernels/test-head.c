@@ -24,7 +24,7 @@ static struct head_row *run(struct backend *b, const float *logits, size_t V,
     for (int i = 0; i < ROWS; i++)
         ones[i] = 1;
     struct head_row *out = mem_zero(ROWS, sizeof *out);
-    float *work = mem_aligned(sizeof(float) * b->ops->head_work(b, ROWS, 1, V));
+    void *work = mem_aligned(b->ops->head_work(b, ROWS, 1, V));
     b->ops->mat_make(b, &m, &s, DTYPE_F32);
     b->ops->head(b, &m, ones, NULL, ROWS, q, out, NULL, work);
     b->ops->mat_free(b, &m);

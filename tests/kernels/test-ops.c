@@ -2,6 +2,7 @@
  * at 1, 2 and 3 threads. */
 #include "kernels/ops.h"
 #include "kernels/train.h"
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "tests/tap.h"
@@ -52,8 +53,8 @@ static void multiply(struct backend *b, float *y, const float *x, const struct m
                      int add)
 {
     struct product p = {w, y, add};
-    void *work = mem_aligned(b->ops->matmul_work(b, T, w->cols, w->rows) + 64);
-    b->ops->matmul(b, &p, 1, x, T, work);
+    void *work = mem_aligned(b->ops->matmul_work(b, T, w->cols, w->rows));
+    b->ops->matmul(b, &p, 1, (struct input){.x = x}, T, work);
     free(work);
 }
 
@@ -96,13 +97,36 @@ static void gemm_case(struct backend *b, struct backend *ref, struct shape s)
     free(a), free(m), free(c), free(d);
 }
 
+/* Rows by their numbers, in place, and without a gain: the same rows as one by one. */
+static void rows_picked(struct backend *b, const float *x, const float *g, size_t T, size_t D)
+{
+    float *all = mem_alloc(T * D * sizeof *all), *y = mem_alloc(T * D * sizeof *y);
+    int32_t *row = mem_alloc(T * sizeof *row);
+    int same = 1, copied = 1;
+    for (size_t t = 0; t < T; t++)
+        row[t] = (int32_t)(t * 5 % 7);
+    memcpy(all, x, T * D * sizeof *all);
+    b->ops->rmsnorm(b, all, all, NULL, g, T, D, 1e-5);
+    b->ops->rmsnorm(b, y, x, row, g, T, D, 1e-5);
+    for (size_t t = 0; t < T; t++)
+        same &= !memcmp(y + t * D, all + (size_t)row[t] * D, D * sizeof *y);
+    ok(same, "%s %s rmsnorm of rows by their numbers", b->ops->name, b->ops->level);
+    b->ops->rmsnorm(b, y, x, row, NULL, T, D, 1e-5);
+    for (size_t t = 0; t < T; t++)
+        copied &= !memcmp(y + t * D, x + (size_t)row[t] * D, D * sizeof *y);
+    ok(copied, "%s %s without a gain rows are copied", b->ops->name, b->ops->level);
+    free(all), free(y), free(row);
+}
+
 static void row_cases(struct backend *b, struct backend *ref)
 {
     enum { T = 19, D = 70, H = 5, E = 14 };
     float *x = draw(T * D, 2), *g = draw(D, 1), *y = draw(T * D, 1), *z = draw(T * D, 1);
-    b->ops->rmsnorm(b, y, x, g, T, D, 1e-5);
-    ref->ops->rmsnorm(ref, z, x, g, T, D, 1e-5);
+    b->ops->rmsnorm(b, y, x, NULL, g, T, D, 1e-5);
+    ref->ops->rmsnorm(ref, z, x, NULL, g, T, D, 1e-5);
     ok(worst(y, z, T * D) < 1e-6, "%s rmsnorm", b->ops->level);
+    rows_picked(b, x, g, T, D);
+    rows_picked(ref, x, g, T, D);
     b->ops->swiglu(b, y, x, z, T * D);
     float *u = mem_alloc(T * D * sizeof *u);
     ref->ops->swiglu(ref, u, x, z, T * D);
@@ -142,19 +166,21 @@ static void attention_case(struct backend *b, struct backend *ref, struct attn_c
     float *q = draw(T * HE, 1), *k = draw(S * KE, 1), *v = draw(S * KE, 1);
     float *y = draw(T * HE, 1), *z = draw(T * HE, 1);
     int32_t *pos = mem_alloc(T * sizeof *pos), *slots = mem_alloc(S * sizeof *slots);
-    int32_t *slot_pos = mem_alloc(S * sizeof *slot_pos);
+    int32_t *slot_pos = mem_alloc(S * sizeof *slot_pos), rows = (int32_t)c.rows;
+    int32_t n_slots = (int32_t)c.slots;
     for (size_t t = 0; t < T; t++)
         pos[t] = (int32_t)(c.slots - c.rows + t % c.rows);
     for (size_t s = 0; s < S; s++) { /* slots out of order */
         slots[s] = (int32_t)(S - 1 - s);
         slot_pos[s] = (int32_t)(s % c.slots);
     }
-    struct attn_seq seqs[2] = {{0, c.rows, slots, slot_pos, c.slots},
-                               {c.rows, c.rows, slots + c.slots, slot_pos, c.slots}};
-    struct attn a = {q, y, k, v, DTYPE_F32, 0, pos, seqs, 2, c.H, c.K, c.E, c.mask, 16};
-    float *work =
-        mem_aligned(sizeof(float) * b->ops->attention_work(b, c.rows, c.slots, c.E, c.H / c.K));
-    float *rwork = mem_aligned(sizeof(float) * ref->ops->attention_work(ref, 0, c.slots, 0, 0));
+    struct attn_seq seqs[2] = {{0, rows, 0, n_slots}, {rows, rows, n_slots, n_slots}};
+    struct attn a = {.q = q, .y = y, .kv = {k, v, DTYPE_F32}, .pos = pos, .seqs = seqs,
+                     .slots = slots, .slot_pos = slot_pos, .n_seqs = 2, .T = T,
+                     .max_rows = c.rows, .max_slots = c.slots, .heads = c.H, .kv_heads = c.K,
+                     .head_dim = c.E, .mask = c.mask, .mask_block = 16};
+    void *work = mem_aligned(b->ops->attention_work(b, T, 2, c.slots, c.H, c.K, c.E));
+    void *rwork = mem_aligned(ref->ops->attention_work(ref, T, 2, c.slots, c.H, c.K, c.E));
     b->ops->attention(b, &a, work);
     a.y = z;
     ref->ops->attention(ref, &a, rwork);
@@ -188,8 +214,8 @@ static void head_case(struct backend *b, struct backend *ref, size_t R, size_t V
     struct mat m, r;
     make(b, &m, w, V, D, DTYPE_F32);
     make(ref, &r, w, V, D, DTYPE_F32);
-    float *bw = mem_aligned(sizeof(float) * b->ops->head_work(b, R, D, V));
-    float *rw = mem_aligned(sizeof(float) * ref->ops->head_work(ref, R, D, V));
+    void *bw = mem_aligned(b->ops->head_work(b, R, D, V));
+    void *rw = mem_aligned(ref->ops->head_work(ref, R, D, V));
     float *l = mem_alloc(R * V * sizeof *l), *k = mem_alloc(R * V * sizeof *k);
     struct head_row *a = mem_zero(R, sizeof *a), *c = mem_zero(R, sizeof *c);
     b->ops->head(b, &m, x, xu, R, q, a, l, bw);
@@ -228,7 +254,7 @@ static void head_corners(struct backend *b)
     float *w = mem_zero(V * D, sizeof *w), x[D] = {1, 1, 1, 1};
     struct mat m;
     struct head_row row;
-    float *work = mem_aligned(sizeof(float) * b->ops->head_work(b, 1, D, V));
+    void *work = mem_aligned(b->ops->head_work(b, 1, D, V));
     struct head_query q = {0};
     make(b, &m, w, V, D, DTYPE_F32);
     b->ops->head(b, &m, x, NULL, 1, &q, &row, NULL, work);
@@ -294,13 +320,63 @@ static void same_bits(const char *level)
     free(x), free(w), free(y[0]), free(y[1]), free(y[2]);
 }
 
+static void count(void *ctx) { ++*(int *)ctx; }
+
+/* Copies, order and time where all is done at once. */
+static void host_cases(const char *level)
+{
+    struct backend *b = open_level(level, 1);
+    const char text[] = "from the host and back";
+    char *there = b->ops->alloc(b, sizeof text, MEMORY_KV), back[sizeof text];
+    char *twin = b->ops->alloc(b, sizeof text, MEMORY_KV);
+    char *mirror = b->ops->mirror(b, sizeof text);
+    size_t available = 0, total = 0;
+    int steps = 0;
+    b->ops->write(b, there, text, sizeof text);
+    b->ops->copy(b, twin, there, sizeof text);
+    b->ops->read(b, back, twin, sizeof text);
+    b->ops->fetch(b, mirror, there, sizeof text);
+    ok(!strcmp(back, text) && !strcmp(mirror, text), "%s write, copy, read, fetch", b->ops->name);
+    b->ops->run(b, "key", 3, count, &steps);
+    b->ops->run(b, "key", 3, count, &steps);
+    int64_t first = b->ops->mark(b), second = b->ops->mark(b);
+    first = b->ops->reached(b, first);
+    second = b->ops->reached(b, second);
+    ok(steps == 2 && b->ops->depth == 1 && first > 0 && second >= first && second <= clock_ns(),
+       "%s runs every step, and marks follow each other", b->ops->name);
+    b->ops->room(b, &available, &total);
+    ok(available > 0 && available <= total, "%s has room", b->ops->name);
+    b->ops->mirror_free(b, mirror);
+    b->ops->free(b, there);
+    b->ops->free(b, twin);
+    b->ops->free(b, NULL);
+    backend_close(b);
+}
+
+static void dtype_cases(const struct ops *ops)
+{
+    int floats = 1;
+    for (int d = DTYPE_F32; d <= DTYPE_FP8; d++)
+        floats &= ops->act_dtype((enum dtype)d) == DTYPE_F32;
+    ok(floats, "%s activations are floats", ops->name);
+    ok(ops->refuses(NULL, DTYPE_NF4, 100) && !ops->refuses(NULL, DTYPE_NF4, 192) &&
+           !ops->refuses(NULL, DTYPE_BF16, 3) && !ops->refuses(NULL, DTYPE_F32, 1),
+       "%s refuses what a format cannot hold", ops->name);
+}
+
 int main(void)
 {
     size_t ran = 0;
     for (const struct ops *ops; (ops = ops_cpu_at(ran)); ran++) {
         all_ops(ops->level, 2);
         same_bits(ops->level);
+        host_cases(ops->level);
+        dtype_cases(ops);
+        ok(ops->refuses(NULL, DTYPE_FP8, 64) && strstr(ops->refuses(NULL, DTYPE_FP8, 64), "int8"),
+           "%s has no fp8, and says what to use", ops->level);
     }
+    host_cases("ref");
+    dtype_cases(&ops_ref);
     ok(ran > 0 && !ops_cpu("nonsense"), "at least one level runs, an unknown one does not");
     struct backend capped = {.ops = &ops_ref, .memory = {.cap = 8192}};
     void *p = capped.ops->alloc(&capped, 4096, MEMORY_KV);

@@ -1,5 +1,6 @@
-/* Products of every level of the cpu back end against ref: several matrices at once, gates, every
- * way in which weights arrive; and the same bits whatever the number of threads and of rows. */
+/* Products of every level of the cpu back end against ref: several matrices at once, gates, rows
+ * that are normalized first, every way in which weights arrive; and the same bits whatever the
+ * number of threads and of rows. */
 #include "kernels/host.h"
 #include "kernels/ops.h"
 #include "lib/base/mem.h"
@@ -37,7 +38,7 @@ static struct mat make(struct backend *b, const float *w, size_t N, size_t K, en
 
 static void *work_for(struct backend *b, size_t T, size_t K, size_t N)
 {
-    return mem_aligned(b->ops->matmul_work(b, T, K, N) + 64);
+    return mem_aligned(b->ops->matmul_work(b, T, K, N));
 }
 
 /* Outputs of three matrices of different widths, the second added to what y holds, all in one
@@ -52,7 +53,7 @@ static void multiply(struct backend *b, float *const y[], const float *x, const 
         p[i] = (struct product){&m[i], y[i], i == 1};
     }
     void *work = work_for(b, T, K, N[0] + N[1] + N[2]);
-    b->ops->matmul(b, p, MATRICES, x, T, work);
+    b->ops->matmul(b, p, MATRICES, (struct input){.x = x}, T, work);
     for (int i = 0; i < MATRICES; i++)
         b->ops->mat_free(b, &m[i]);
     free(work);
@@ -117,7 +118,8 @@ static void gated_case(struct backend *b, struct backend *ref, struct shape s, e
     for (int i = 0; i < 2; i++) {
         struct mat gate = make(both[i], g, s.N, s.K, dtype), up = make(both[i], u, s.N, s.K, dtype);
         void *work = work_for(both[i], s.T, s.K, 2 * s.N);
-        both[i]->ops->gated(both[i], i ? z : y, x, &gate, &up, s.T, work);
+        struct input in = {.x = x};
+        both[i]->ops->gated(both[i], i ? z : y, in, &gate, &up, s.T, work);
         both[i]->ops->mat_free(both[i], &gate);
         both[i]->ops->mat_free(both[i], &up);
         free(work);
@@ -131,6 +133,41 @@ static void gated_case(struct backend *b, struct backend *ref, struct shape s, e
     ok(off < 4e-6 * size, "%s gated T %zu N %zu K %zu dtype %d (%.2g)", b->ops->level, s.T, s.N,
        s.K, (int)dtype, off / size);
     free(x), free(g), free(u), free(y), free(z);
+}
+
+/* A gain in the input is rmsnorm and then the product: the same bits, gated or not. */
+static void norm_case(struct backend *b, struct shape s, enum dtype dtype)
+{
+    float *x = draw(s.T * s.K), *gain = draw(s.K), *n = mem_alloc(s.T * s.K * sizeof *n);
+    float *w = draw(s.N * s.K), *u = draw(s.N * s.K), *y[4];
+    struct mat m = make(b, w, s.N, s.K, dtype), up = make(b, u, s.N, s.K, dtype);
+    struct input in[] = {{x, gain, 1e-5}, {.x = n}};
+    void *work = work_for(b, s.T, s.K, 2 * s.N);
+    b->ops->rmsnorm(b, n, x, NULL, gain, s.T, s.K, 1e-5);
+    for (int i = 0; i < 4; i++) {
+        y[i] = mem_alloc(s.T * s.N * sizeof(float));
+        if (i < 2)
+            b->ops->matmul(b, &(struct product){&m, y[i], 0}, 1, in[i], s.T, work);
+        else
+            b->ops->gated(b, y[i], in[i - 2], &m, &up, s.T, work);
+    }
+    size_t bytes = s.T * s.N * sizeof(float);
+    ok(!memcmp(y[0], y[1], bytes) && !memcmp(y[2], y[3], bytes),
+       "%s %s T %zu N %zu K %zu dtype %d: normalized inside, the same bits", b->ops->name,
+       b->ops->level, s.T, s.N, s.K, (int)dtype);
+    b->ops->mat_free(b, &m);
+    b->ops->mat_free(b, &up);
+    for (int i = 0; i < 4; i++)
+        free(y[i]);
+    free(x), free(gain), free(n), free(w), free(u), free(work);
+}
+
+static void norm_cases(struct backend *b)
+{
+    for (int d = DTYPE_F32; d <= DTYPE_NF4; d++)
+        for (size_t T = 1; T < 40; T += 12)
+            norm_case(b, (struct shape){T, 70, 128}, (enum dtype)d);
+    norm_case(b, (struct shape){5, 3, 33}, DTYPE_F32);
 }
 
 static void only_floats(const struct mat_source *s, size_t first, size_t count, float *out)
@@ -155,7 +192,7 @@ static void source_case(struct backend *b, enum dtype dtype)
         struct mat m;
         void *work = work_for(b, T, K, N);
         b->ops->mat_make(b, &m, &s[i], dtype);
-        b->ops->matmul(b, &(struct product){&m, y[i], 0}, 1, x, T, work);
+        b->ops->matmul(b, &(struct product){&m, y[i], 0}, 1, (struct input){.x = x}, T, work);
         b->ops->mat_free(b, &m);
         free(work);
     }
@@ -176,7 +213,7 @@ static void padding_case(struct backend *b, enum dtype dtype)
         x[i] = 1;
     struct mat m = make(b, w, N, K, dtype);
     void *work = work_for(b, 2, K, N);
-    b->ops->matmul(b, &(struct product){&m, y, 0}, 1, x, 2, work);
+    b->ops->matmul(b, &(struct product){&m, y, 0}, 1, (struct input){.x = x}, 2, work);
     int good = 1;
     for (int i = 0; i < 2 * N; i++)
         good &= y[i] == INFINITY;
@@ -200,7 +237,8 @@ static void same_bits(const struct ops *ops, enum dtype dtype)
         for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
             for (size_t t = 0; t < T; t += batches[i]) {
                 size_t rows = T - t < batches[i] ? T - t : batches[i];
-                b->ops->matmul(b, &(struct product){&m, y + t * N, 0}, 1, x + t * K, rows, work);
+                struct input in = {.x = x + t * K};
+                b->ops->matmul(b, &(struct product){&m, y + t * N, 0}, 1, in, rows, work);
             }
             if (!first)
                 memcpy(first = mem_alloc(T * N * sizeof *first), y, T * N * sizeof *first);
@@ -231,9 +269,11 @@ int main(void)
             padding_case(b, dtypes[d]);
             same_bits(ops, dtypes[d]);
         }
+        norm_cases(b);
         ok(!b->memory.allocated, "%s gives all memory back", ops->level);
         backend_close(b);
     }
+    norm_cases(ref);
     ok(ran > 0, "%zu instruction sets ran", ran);
     backend_close(ref);
     return tap_done();

@@ -252,8 +252,8 @@ static void multiply(struct backend *b, float *y, const float *x, const float *w
     from.q = q;
     ok(!b->ops->mat_make(b, &m, &from, dtype), "%s: mat_make", b->ops->level);
     struct product p = {&m, y, add};
-    void *work = mem_aligned(b->ops->matmul_work(b, s.T, s.K, s.N) + 64);
-    b->ops->matmul(b, &p, 1, x, s.T, work);
+    void *work = mem_aligned(b->ops->matmul_work(b, s.T, s.K, s.N));
+    b->ops->matmul(b, &p, 1, (struct input){.x = x}, s.T, work);
     b->ops->mat_free(b, &m);
     free(work);
 }

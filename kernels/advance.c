@@ -1,0 +1,132 @@
+/* advance.c - from pass to pass where the host can read everything; see advance.h. A part needs
+ * nothing of its neighbours, so parts go one after another.
+ */
+#include "kernels/advance.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "lib/base/mem.h"
+
+void host_advance_texts(struct backend *b, const struct text_loop *l)
+{
+    (void)b;
+    for (size_t i = 0; i < l->parts; i++)
+        text_advance(l, i);
+}
+
+/* ---- canvases ---- */
+
+static struct canvas_state *canvas_of(const struct canvas_loop *l, size_t i)
+{
+    return &l->canvas[l->member[i]];
+}
+
+/* Row w of the next pass is asked about; slot -1: for nothing, and any row will do. */
+static void ask_row(const struct canvas_loop *l, const struct canvas_state *c, size_t w,
+                    int32_t slot)
+{
+    int32_t row = slot < 0 ? 0 : l->row_of[c->first + slot];
+    assert(row >= 0);
+    l->rows.wanted[w] = row;
+    if (l->twin)
+        l->rows.uncond[w] = row + l->twin;
+    l->rows.key[w] = slot < 0 ? 0 : canvas_key(c, slot);
+}
+
+void canvas_ask(const struct canvas_loop *l, size_t i)
+{
+    struct canvas_state *c = canvas_of(l, i);
+    size_t w = i * l->quota, end = w + l->quota;
+    c->wanted = 0;
+    for (int32_t s = c->prompt; c->live && s < canvas_block_end(l, c); s++)
+        if (l->token[c->first + s] == l->mask) {
+            c->wanted++;
+            if (w < end)
+                ask_row(l, c, w++, s);
+        }
+    c->crowded = (size_t)c->wanted > l->quota;
+    while (w < end)
+        ask_row(l, c, w++, -1);
+}
+
+/* An answer among those of a canvas. */
+struct offer {
+    double confidence;
+    size_t at;
+};
+
+/* Best first; of equals the lowest position. */
+static int better(const void *x, const void *y)
+{
+    const struct offer *a = x, *b = y;
+    if (a->confidence != b->confidence)
+        return a->confidence > b->confidence ? -1 : 1;
+    return a->at < b->at ? -1 : a->at > b->at;
+}
+
+static int any_bad(const struct head_row *answer, size_t n)
+{
+    int bad = 0;
+    for (size_t k = 0; k < n; k++)
+        bad |= answer[k].bad;
+    return bad;
+}
+
+/* The answers to rows w0..w0+n that the rule takes become ids of the canvas. offers[n], best[n]:
+ * scratch. */
+static void commit(const struct canvas_loop *l, struct canvas_state *c, size_t w0, size_t n,
+                   struct offer *offers, double *best)
+{
+    for (size_t k = 0; k < n; k++)
+        offers[k] = (struct offer){
+            canvas_confidence(l, &l->answer[w0 + k], l->rows.key[w0 + k]), k};
+    qsort(offers, n, sizeof *offers, better);
+    for (size_t k = 0; k < n; k++)
+        best[k] = offers[k].confidence;
+    for (size_t k = 0, takes = canvas_takes(l, c, best, n); k < takes; k++) {
+        size_t w = w0 + offers[k].at;
+        l->token[l->origin[l->rows.wanted[w]]] = l->answer[w].id;
+        c->written += l->answer[w].id != l->mask;
+    }
+}
+
+static int32_t masks_left(const struct canvas_loop *l, const struct canvas_state *c)
+{
+    int32_t n = 0;
+    for (int32_t s = c->prompt; s < canvas_block_end(l, c); s++)
+        n += l->token[c->first + s] == l->mask;
+    return n;
+}
+
+static void advance(const struct canvas_loop *l, size_t i, struct offer *offers, double *best)
+{
+    struct canvas_state *c = canvas_of(l, i);
+    size_t w0 = i * l->quota;
+    c->written = 0;
+    if (!c->live || c->crowded)
+        return;
+    if (any_bad(l->answer + w0, (size_t)c->wanted)) {
+        c->live = 0;
+        c->bad = 1;
+        return;
+    }
+    commit(l, c, w0, (size_t)c->wanted, offers, best);
+    canvas_settle(l, c, masks_left(l, c));
+}
+
+void host_advance_canvases(struct backend *b, const struct canvas_loop *l)
+{
+    (void)b;
+    struct offer *offers = mem_alloc(l->quota * sizeof *offers);
+    double *best = mem_alloc(l->quota * sizeof *best);
+    for (size_t i = 0; i < l->parts; i++) {
+        advance(l, i, offers, best);
+        canvas_ask(l, i);
+    }
+    for (size_t t = 0; t < l->T; t++)
+        if (l->origin[t] >= 0)
+            l->rows.token[t] = l->token[l->origin[t]];
+    free(best);
+    free(offers);
+}

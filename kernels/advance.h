@@ -1,0 +1,202 @@
+/* advance.h - from the answers of one pass to the rows of the next, where the pass ran: on the host
+ * in plain C (advance.c), on a device without asking the host (cuda/advance.cu).
+ *
+ * The host describes the first pass of a loop (struct rows) and the state of each text or canvas;
+ * then it only enqueues `pass, advance, pass, advance...`, fetches copies of the states behind each
+ * pass, and looks at them while the next pass runs. When something must change (a text has ended
+ * and shall leave the batch, a canvas wants more rows than the pass has room for) it waits,
+ * describes a new first pass, and goes on. A part that is done stays in the passes until then; its
+ * rows are computed and nobody reads them.
+ */
+#ifndef KERNELS_ADVANCE_H
+#define KERNELS_ADVANCE_H
+
+#include <math.h>
+
+#include "kernels/ops.h"
+#include "kernels/unmask.h"
+#include "lib/base/philox.h"
+
+enum { ADVANCE_STOPS = 9 }; /* ids that end a text: CONFIG_MAX_EOS and end-of-turn */
+
+/* ---- texts: one token a pass (autoregression) ---- */
+
+struct text_state {
+    uint64_t key;             /* of its random draws */
+    int32_t first_slot;       /* its cache slots are first_slot .. ; position p lies in p of them */
+    int32_t prompt, len, max; /* ids of the prompt; ids so far; at most */
+    int32_t last;             /* id len - 1 */
+    int32_t live;             /* 0: ended */
+    int32_t met_stop, bad;    /* why */
+};
+/* All arrays are memory of the back end. Part i of the pass is the text member[i]. */
+struct text_loop {
+    size_t parts;
+    const int32_t *member;         /* [parts] */
+    struct text_state *text;       /* [B] */
+    int32_t *out;                  /* [B, max_new] the ids that texts got */
+    size_t max_new;
+    const struct head_row *answer; /* [parts] of the pass */
+    struct rows rows;              /* of the next pass: row i, wanted i and sequence i are part i */
+    int32_t stop[ADVANCE_STOPS];
+    int32_t n_stop;                /* 0: none ends a text */
+};
+
+/* The draw that chooses id len of a text. */
+HOST_DEVICE uint64_t text_key(const struct text_state *t)
+{
+    return philox_at(t->key, (uint64_t)(t->len - t->prompt), 0);
+}
+
+HOST_DEVICE int is_stop(const int32_t *stop, int32_t n, int32_t id)
+{
+    for (int32_t i = 0; i < n; i++)
+        if (stop[i] == id)
+            return 1;
+    return 0;
+}
+
+/* Part i takes its answer, and its row of the next pass is written. The one slot list of a text
+ * (rows.slots from seqs[i].slot_begin on) must name all its slots, in order, and slot_pos their
+ * positions, from the start: a pass reads the first n_slots of them. */
+HOST_DEVICE void text_advance(const struct text_loop *l, size_t i)
+{
+    struct text_state *t = &l->text[l->member[i]];
+    const struct head_row *a = &l->answer[i];
+    if (t->live && a->bad) {
+        t->live = 0;
+        t->bad = 1;
+    } else if (t->live && is_stop(l->stop, l->n_stop, a->id)) {
+        t->live = 0;
+        t->met_stop = 1;
+    } else if (t->live) {
+        l->out[(size_t)l->member[i] * l->max_new + (size_t)(t->len - t->prompt)] = a->id;
+        t->last = a->id;
+        t->live = ++t->len < t->max;
+    }
+    l->rows.token[i] = t->last;
+    l->rows.pos[i] = t->len - 1;
+    l->rows.slot[i] = t->first_slot + t->len - 1;
+    l->rows.seqs[i].row_begin = (int32_t)i;
+    l->rows.seqs[i].rows = 1;
+    l->rows.seqs[i].n_slots = t->len;
+    l->rows.wanted[i] = (int32_t)i;
+    l->rows.key[i] = text_key(t);
+}
+
+/* ---- canvases: any number of tokens a pass (masked diffusion) ---- */
+
+struct canvas_state {
+    uint64_t key;
+    int32_t first, prompt, len; /* its ids are token[first .. first+len), the prompt before */
+    int32_t block, step;        /* the block being filled, the steps it has had */
+    int32_t passes;             /* of its own, so far */
+    int32_t readable;           /* slots before the first one that is not final */
+    int32_t live;               /* 0: ended */
+    int32_t bad;                /* the head met NaN */
+    int32_t met_stop;           /* a stop id is readable */
+    int32_t written;            /* by the last pass: slots that got an id other than the mask */
+    int32_t wanted;             /* slots that the next pass is asked about */
+    int32_t crowded;            /* 1: more of them than `quota`: the next pass counts for nothing */
+    int32_t unused;
+};
+/* All arrays are memory of the back end. Part i of the pass is the canvas member[i]. */
+struct canvas_loop {
+    size_t parts, quota;           /* R = parts * quota: rows quota i .. of part i are asked about;
+                                    * those beyond canvas.wanted are there for nothing */
+    const int32_t *member;         /* [parts] */
+    struct canvas_state *canvas;   /* [B] */
+    int32_t *token;                /* [sum of len] ids of all canvases */
+    const int32_t *row_of;         /* [sum of len] the pass's row of each id; -1: it has none */
+    const int32_t *origin;         /* [T] the id that a row reads; -1: its token never changes */
+    size_t T;
+    int32_t twin;                  /* CFG: uncond[w] = wanted[w] + twin; 0: none */
+    const struct head_row *answer; /* [R] of the pass */
+    struct rows rows;              /* of the next pass; only token, wanted, uncond, key change */
+    int32_t gen_length, block_length, block_steps;
+    const int32_t *budget;         /* [block_steps] */
+    int32_t mask;                  /* the mask id */
+    enum unmask rule;
+    struct unmask_params params;
+    int32_t random_remasking, stop_at_eos;
+    uint64_t remask_seed;
+    int32_t stop[ADVANCE_STOPS], n_stop;
+};
+
+/* The end of the slots that may be committed now. */
+HOST_DEVICE int32_t canvas_block_end(const struct canvas_loop *l, const struct canvas_state *c)
+{
+    return c->prompt + (c->block + 1) * l->block_length;
+}
+
+/* The draw for slot i (from the canvas's first id) in the next pass. */
+HOST_DEVICE uint64_t canvas_key(const struct canvas_state *c, int32_t i)
+{
+    return philox_at(c->key, (uint64_t)c->passes, (uint64_t)(i - c->prompt));
+}
+
+/* Confidence of an answer whose draw was `key`. In double: near 1 floats tie where doubles do not.
+ */
+HOST_DEVICE double canvas_confidence(const struct canvas_loop *l, const struct head_row *a,
+                                     uint64_t key)
+{
+    if (l->random_remasking)
+        return philox_unit(philox_at(l->remask_seed, key, 0));
+    return exp(a->log_prob);
+}
+
+/* How many of the n best-first confidences this step commits. */
+HOST_DEVICE size_t canvas_takes(const struct canvas_loop *l, const struct canvas_state *c,
+                                const double *best, size_t n)
+{
+    size_t budget = c->step < l->block_steps ? (size_t)l->budget[c->step] : 0;
+    return unmask_count(l->rule, best, n, budget, &l->params);
+}
+
+/* 1 when the block has had its last step; masks: the masked slots left up to its end. */
+HOST_DEVICE int canvas_block_done(const struct canvas_loop *l, const struct canvas_state *c,
+                                  int32_t masks)
+{
+    if (l->rule == UNMASK_SCHEDULE)
+        return c->step == l->block_steps || l->budget[c->step] == 0;
+    return masks == 0 || c->step == l->block_length; /* mask ids were committed: no endless loop */
+}
+
+/* Lets the readable prefix grow over final slots, over all of them when `all`. */
+HOST_DEVICE void canvas_read_on(const struct canvas_loop *l, struct canvas_state *c, int all)
+{
+    const int32_t *slot = l->token + c->first + c->prompt;
+    while (c->readable < l->gen_length && (all || slot[c->readable] != l->mask))
+        c->met_stop |= is_stop(l->stop, l->n_stop, slot[c->readable++]);
+}
+
+/* What is left to do when the answers of a live canvas are committed: its step is counted, its
+ * block or the whole may be done. masks as above. Asking for the next pass follows. */
+HOST_DEVICE void canvas_settle(const struct canvas_loop *l, struct canvas_state *c, int32_t masks)
+{
+    c->passes++;
+    c->step++;
+    if (canvas_block_done(l, c, masks)) {
+        c->block++;
+        c->step = 0;
+    }
+    int full = c->block * l->block_length == l->gen_length;
+    canvas_read_on(l, c, full);
+    if (full || (c->met_stop && l->stop_at_eos))
+        c->live = 0;
+}
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+/* On the host: writes wanted, uncond and key of part i for the next pass, and canvas.wanted and
+ * crowded. The host's first pass is described by this too, on its own copies of the arrays. */
+void canvas_ask(const struct canvas_loop *l, size_t i);
+/* On the host: the operations of ops.h for memory that the host can read. */
+void host_advance_texts(struct backend *b, const struct text_loop *l);
+void host_advance_canvases(struct backend *b, const struct canvas_loop *l);
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,58 @@
+/* compose.c - queries, keys and values on the host: three products in one call, two rotations, and
+ * a copy into the cache where the products cannot write there themselves. Rows that must be copied
+ * wait in `work`, COPY_ROWS of them at a time, so that it never takes much: enough for products at
+ * full speed. That changes no bits: a row's do not depend on the rows beside it.
+ */
+#include <assert.h>
+
+#include "kernels/host.h"
+
+enum { COPY_ROWS = 256 };
+
+size_t host_qkv_bytes(size_t T, size_t N)
+{
+    size_t rows = T < COPY_ROWS ? T : COPY_ROWS;
+    return 2 * memory_rounded(rows * (N / 3) * sizeof(float)); /* K E of N = (H + 2K) E */
+}
+
+/* q, k and v of rows first..first+rows, rotated. */
+static void project(struct backend *b, const struct qkv *a, size_t first, size_t rows, float *k,
+                    float *v, void *work)
+{
+    size_t E = a->head_dim;
+    float *q = (float *)a->q + first * a->heads * E;
+    const float *table = a->table + first * E;
+    struct product p[] = {{a->wq, q, 0}, {a->wk, k, 0}, {a->wv, v, 0}};
+    struct input in = a->in;
+    in.x = (const float *)in.x + first * a->wq->cols;
+    b->ops->matmul(b, p, 3, in, rows, work);
+    b->ops->rope(b, q, table, rows, a->heads, E, 1);
+    b->ops->rope(b, k, table, rows, a->kv_heads, E, 1);
+}
+
+/* Where row `first` goes when slots are rows. */
+static void *row_of(const struct qkv *a, void *cache, size_t first)
+{
+    size_t value = a->to.dtype == DTYPE_F32 ? sizeof(float) : sizeof(uint16_t);
+    return (char *)cache + (a->slot ? 0 : first * a->kv_heads * a->head_dim * value);
+}
+
+void host_qkv(struct backend *b, const struct qkv *a, size_t T, void *work, host_store *store)
+{
+    size_t KE = a->kv_heads * a->head_dim, N = a->heads * a->head_dim + 2 * KE;
+    assert(a->heads >= a->kv_heads);
+    char *products = (char *)work + host_qkv_bytes(T, N);
+    if (!a->slot && a->to.dtype == DTYPE_F32) {
+        project(b, a, 0, T, a->to.k, a->to.v, products);
+        return;
+    }
+    size_t parts = (T + COPY_ROWS - 1) / COPY_ROWS;
+    for (size_t i = 0; i < parts; i++) {
+        size_t first = T * i / parts, rows = T * (i + 1) / parts - first;
+        const int32_t *slot = a->slot ? a->slot + first : NULL;
+        float *k = work, *v = k + memory_rounded(rows * KE * sizeof *k) / sizeof *k;
+        project(b, a, first, rows, k, v, products);
+        store(b, row_of(a, a->to.k, first), a->to.dtype, k, slot, rows, KE);
+        store(b, row_of(a, a->to.v, first), a->to.dtype, v, slot, rows, KE);
+    }
+}

@@ -1,0 +1,33 @@
+/* draw.h - weights drawn instead of read (-m synth:NAME): a weight is a function of (seed, role,
+ * layer, index), so a device makes the same ones as the host without being sent any.
+ *
+ * One Philox block gives eight 16-bit numbers; each picks one of 65536 equally likely quantiles of
+ * a normal distribution. That is a normal to more digits than bf16 has, at the cost of an eighth of
+ * a block.
+ */
+#ifndef KERNELS_DRAW_H
+#define KERNELS_DRAW_H
+
+#include "lib/base/philox.h"
+
+enum { DRAW_QUANTILES = 65536, DRAW_BLOCK = 8 };
+struct draw {
+    const float *table; /* [DRAW_QUANTILES], host memory */
+    uint64_t seed;
+    uint32_t role, layer;
+};
+
+/* out[8] = the weights 8 block .. 8 block + 7 of a matrix, row-major, from a table that the caller
+ * can read. */
+HOST_DEVICE void draw_block(const struct draw *d, const float *table, uint64_t block,
+                            float out[DRAW_BLOCK])
+{
+    const uint32_t at[4] = {(uint32_t)block, (uint32_t)(block >> 32), d->layer, d->role};
+    const uint32_t key[2] = {(uint32_t)d->seed, (uint32_t)(d->seed >> 32)};
+    uint32_t bits[4];
+    philox(at, key, bits);
+    for (int j = 0; j < DRAW_BLOCK; j++)
+        out[j] = table[bits[j / 2] >> (j % 2 ? 16 : 0) & 0xffff];
+}
+
+#endif

@@ -1,0 +1,129 @@
+/* levels.h - the numbers that codes stand for, for host and device: the 16 levels of NF4, the 256
+ * of the dynamic map behind its double quantization, and e4m3 (kernels/quant.h says what for).
+ *
+ * Source: levels: arXiv 2305.14314, appendix E, quantiles of N(0, 1) with an exact zero, divided by
+ * their largest. e4m3: OCP 8-bit Floating Point Specification (OFP8) 1.0, E4M3: no infinities, one
+ * NaN of either sign, numbers up to 448. The dynamic map: for each decade s = 10^-6..1 the
+ * midpoints of n = 1, 2, 4, .. 64 equal parts of [0.1, 1], times s; their negatives; 0 and 1. A
+ * bound of the parts is a fused multiply-add from the nearer end and a midpoint a float sum, as
+ * torch.linspace and bitsandbytes compute them.
+ */
+#ifndef KERNELS_LEVELS_H
+#define KERNELS_LEVELS_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "lib/base/device.h"
+
+#define NF4_LEVELS                                                                              \
+    {-1.0f,                                                                                     \
+     -0.6961928009986877f,                                                                      \
+     -0.5250730514526367f,                                                                      \
+     -0.39491748809814453f,                                                                     \
+     -0.28444138169288635f,                                                                     \
+     -0.18477343022823334f,                                                                     \
+     -0.09105003625154495f,                                                                     \
+     0.0f,                                                                                      \
+     0.07958029955625534f,                                                                      \
+     0.16093020141124725f,                                                                      \
+     0.24611230194568634f,                                                                      \
+     0.33791524171829224f,                                                                      \
+     0.44070982933044434f,                                                                      \
+     0.5626170039176941f,                                                                       \
+     0.7229568362236023f,                                                                       \
+     1.0f}
+
+#define LEVEL_STEP(n) ((1.0f - 0.1f) / (n))
+#define LEVEL_BOUND(i, n)                                                                       \
+    (2 * (i) < (n) ? (float)((double)0.1f + (double)LEVEL_STEP(n) * (i))                        \
+                   : (float)(1.0 - (double)LEVEL_STEP(n) * ((n) - (i))))
+#define LEVEL_MIDDLE(i, n, s) ((LEVEL_BOUND(i, n) + LEVEL_BOUND((i) + 1, n)) / 2 * s##f)
+#define LEVEL_UP_1(i, n, s) LEVEL_MIDDLE(i, n, s)
+#define LEVEL_UP_2(i, n, s) LEVEL_UP_1(i, n, s), LEVEL_UP_1((i) + 1, n, s)
+#define LEVEL_UP_4(i, n, s) LEVEL_UP_2(i, n, s), LEVEL_UP_2((i) + 2, n, s)
+#define LEVEL_UP_8(i, n, s) LEVEL_UP_4(i, n, s), LEVEL_UP_4((i) + 4, n, s)
+#define LEVEL_UP_16(i, n, s) LEVEL_UP_8(i, n, s), LEVEL_UP_8((i) + 8, n, s)
+#define LEVEL_UP_32(i, n, s) LEVEL_UP_16(i, n, s), LEVEL_UP_16((i) + 16, n, s)
+#define LEVEL_UP_64(i, n, s) LEVEL_UP_32(i, n, s), LEVEL_UP_32((i) + 32, n, s)
+#define LEVEL_DOWN_1(i, n, s) -LEVEL_MIDDLE((n) - 1 - (i), n, s)
+#define LEVEL_DOWN_2(i, n, s) LEVEL_DOWN_1(i, n, s), LEVEL_DOWN_1((i) + 1, n, s)
+#define LEVEL_DOWN_4(i, n, s) LEVEL_DOWN_2(i, n, s), LEVEL_DOWN_2((i) + 2, n, s)
+#define LEVEL_DOWN_8(i, n, s) LEVEL_DOWN_4(i, n, s), LEVEL_DOWN_4((i) + 4, n, s)
+#define LEVEL_DOWN_16(i, n, s) LEVEL_DOWN_8(i, n, s), LEVEL_DOWN_8((i) + 8, n, s)
+#define LEVEL_DOWN_32(i, n, s) LEVEL_DOWN_16(i, n, s), LEVEL_DOWN_16((i) + 16, n, s)
+#define LEVEL_DOWN_64(i, n, s) LEVEL_DOWN_32(i, n, s), LEVEL_DOWN_32((i) + 32, n, s)
+#define NF4_DYNAMIC                                                                             \
+    {LEVEL_DOWN_64(0, 64, 1.0), LEVEL_DOWN_32(0, 32, 1e-1), LEVEL_DOWN_16(0, 16, 1e-2),         \
+     LEVEL_DOWN_8(0, 8, 1e-3),  LEVEL_DOWN_4(0, 4, 1e-4),   LEVEL_DOWN_2(0, 2, 1e-5),           \
+     LEVEL_DOWN_1(0, 1, 1e-6),  0.0f,                       LEVEL_UP_1(0, 1, 1e-6),             \
+     LEVEL_UP_2(0, 2, 1e-5),    LEVEL_UP_4(0, 4, 1e-4),     LEVEL_UP_8(0, 8, 1e-3),             \
+     LEVEL_UP_16(0, 16, 1e-2),  LEVEL_UP_32(0, 32, 1e-1),   LEVEL_UP_64(0, 64, 1.0),            \
+     1.0f}
+
+/* What nf4_level and nf4_dynamic of quant.h hold, where those cannot be read. */
+HOST_DEVICE float level_of(unsigned code)
+{
+    static const float level[16] = NF4_LEVELS;
+    return level[code];
+}
+
+HOST_DEVICE float dynamic_level_of(unsigned code)
+{
+    static const float level[256] = NF4_DYNAMIC;
+    return level[code];
+}
+
+/* Index of the level nearest to v among n, a power of two; the lower of two equally near. */
+HOST_DEVICE unsigned level_nearest(const float *level, unsigned n, float v)
+{
+    unsigned at = 0;
+    for (unsigned half = n / 2; half; half /= 2) {
+        double middle = ((double)level[at + half - 1] + level[at + half]) / 2;
+        at += v > middle ? half : 0;
+    }
+    return at;
+}
+
+/* The NF4 code of v in -1..1. */
+HOST_DEVICE unsigned level_code(float v)
+{
+    static const float level[16] = NF4_LEVELS;
+    return level_nearest(level, 16, v);
+}
+
+/* To the nearest integer, ties to even, for |x| < 2^22: beyond 1.5 * 2^23 floats are integers. */
+HOST_DEVICE float level_round(float x)
+{
+    return (x + 12582912.0f) - 12582912.0f;
+}
+
+/* The number that an e4m3 code stands for: sign, 4 bits of exponent (bias 7), 3 of fraction. Read
+ * as a float of 8 bits of exponent (bias 127) it is 2^-120 of that, denormals too. */
+HOST_DEVICE float e4m3_value(uint8_t code)
+{
+    uint32_t sign = (uint32_t)(code & 0x80) << 24, rest = code & 0x7f;
+    uint32_t bits = sign | (rest == 0x7f ? 0x7fc00000u : rest << 20);
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return rest == 0x7f ? f : f * 0x1p120f;
+}
+
+/* The code of the e4m3 number nearest to x, ties to even; beyond 448, infinities too, that of 448.
+ */
+HOST_DEVICE uint8_t e4m3_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    uint32_t sign = bits >> 24 & 0x80, size = bits & 0x7fffffff;
+    if (size > 0x7f800000)
+        return (uint8_t)(sign | 0x7f);
+    if (size >= 0x43e00000) /* 448 */
+        return (uint8_t)(sign | 0x7e);
+    if (size < 0x3c800000) /* 2^-6, the least number with a leading one: multiples of 2^-9 */
+        return (uint8_t)(sign | (uint32_t)level_round((x < 0 ? -x : x) * 512));
+    size += 0x7ffff + (size >> 20 & 1);
+    return (uint8_t)(sign | ((size >> 20) - (120 << 3)));
+}
+
+#endif
