@@ -36,12 +36,14 @@ static const char notes[] = GEN_NOTES
 
 static struct diffuse settings_of(const struct args *a, const struct gen_point *p)
 {
-    return (struct diffuse){
+    struct diffuse d = {
         .gen_length = p->gen_length, .block_length = p->block_length, .steps = p->steps,
         .temperature = a->temperature, .cfg_scale = a->cfg_scale,
-        .random_remasking = !strcmp(a->remasking, "random"), .rule = unmask_find(a->unmask),
+        .random_remasking = !strcmp(a->remasking, "random"),
         .unmask = {a->threshold, a->factor}, .logits_eos_inf = a->logits_eos_inf,
         .confidence_eos_eot_inf = a->confidence_eos_eot_inf, .stop_at_eos = a->stop_at_eos};
+    unmask_find(a->unmask, &d.rule); /* there: the option lets only its choices through */
+    return d;
 }
 
 static size_t extent(const struct gen_point *p)
@@ -53,7 +55,7 @@ static int check(const void *settings, const struct gen_point *p, struct err *e)
 {
     const struct args *a = settings;
     struct diffuse d = settings_of(a, p);
-    if (d.random_remasking && d.rule != unmask_schedule)
+    if (d.random_remasking && d.rule != UNMASK_SCHEDULE)
         return err_set(e, EXIT_BAD_USAGE, "--unmask %s needs --remasking low_confidence",
                        a->unmask);
     return diffuse_check(&d, e);

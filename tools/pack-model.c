@@ -201,6 +201,7 @@ static const char notes[] =
     "int8  LLM.int8(): every matrix, one scale a row; the embedding only when it is the head too.\n"
     "nf4   4-bit NormalFloat with double quantization: the matrices of the blocks; the head in\n"
     "      int8. Rows must be whole blocks of 64 values.\n"
+    "fp8   e4m3, one scale a row: the matrices that int8 takes. For a GPU.\n"
     "Norms and an untied embedding stay as they are. A packed model computes the same bits as its\n"
     "source loaded with --quant; it is smaller on disk and loads faster. DIR is new: nothing is\n"
     "ever changed in place.\n";
@@ -219,7 +220,7 @@ int main(int argc, char **argv)
     const struct opt options[] = {
         {"model", 'm', OPT_TEXT, &p.a.model, .arg = "MODEL",
          .help = "folder, or org/name in the local Hugging Face cache (needed)"},
-        {"quant", 0, OPT_CHOICE, &p.a.quant, .choices = "int8|nf4",
+        {"quant", 0, OPT_CHOICE, &p.a.quant, .choices = "int8|nf4|fp8",
          .help = "format of the matrices (needed)"},
         {"out", 0, OPT_TEXT, &p.a.out, .arg = "DIR", .help = "new folder (needed)"},
         THREADS_OPTION(p.a.threads),

@@ -1,12 +1,13 @@
 /* autoregress.c - see autoregress.h.
  *
- *     while texts are left:
- *         rows    = of each text, the tokens that the cache does not hold yet
- *         answers = forward(rows, causal), wanted: the last row of each text
- *         append each answer to its text, or end the text
+ *     rows = of each text, the tokens that the cache does not hold yet: at first its whole prompt
+ *     a pass over rows (causal), wanted: the last row of each text
+ *     each answer is appended to its text, or ends it: kernels/advance.h, which also makes the rows
+ *     of the next pass, a token each
  *
- * The first pass feeds whole prompts (prefill), the later ones a token each (decode): one statement
- * does both. Without a cache nothing is ever held, so each pass feeds everything.
+ * A text that has ended leaves the batch at the next description. Without a cache nothing is ever
+ * held, so each pass feeds everything; and a filter wants whole rows of logits on the host: both
+ * describe every pass anew.
  */
 #include "lib/model/autoregress.h"
 
@@ -16,209 +17,317 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
-#include "lib/base/rng.h"
+#include "lib/model/loop.h"
 
-struct text {
-    int32_t *token;       /* [prompt + max_new] */
-    size_t prompt, len;   /* ids of the prompt; ids so far */
-    size_t held;          /* ids whose K and V the cache holds */
-    size_t first_slot;
-    uint64_t key;
-    int live;
-    struct generation *g;
+/* What advances from pass to pass. */
+struct texts {
+    struct text_state *state; /* [batch] */
+    int32_t *ids;             /* [batch, max_new] */
+};
+
+/* All that settles a pass and what follows it: the key of ops.run. */
+struct plan {
+    struct pass pass;
+    struct text_loop loop;
 };
 
 struct run {
     const struct network *n;
     const struct autoregress *how;
-    struct text *text;
+    const struct generation_input *in;
+    struct generation *out;
     size_t batch;
-    struct kv kv;
+    struct kv cache, *kv;      /* kv: the cache, or NULL without one */
     struct work *work;
-    int32_t *slot_name;   /* [S] 0, 1, 2...: a text's slots are a piece of it */
-    /* One pass: T rows of `parts` texts. */
-    int32_t *token, *pos, *slot, *wanted;
-    struct forward_seq *seq;
-    struct text **member; /* the text behind each part */
-    uint64_t *key;
-    size_t rows, parts;
-    struct head_row *answer;
-    float *logits;        /* [batch, V] when a filter needs them, else NULL */
-    int32_t *sort;        /* [V] */
+    struct texts host, there;  /* the states as they were when the last pass was settled */
+    struct plan plan;
+    size_t longest;            /* ids of the longest text in the next pass */
+    /* When a filter needs logits: what is read back. */
+    struct head_row *answer;   /* [batch] */
+    float *logits;             /* [batch, V], else NULL */
+    int32_t *sort;             /* [V] */
 };
 
-static void texts_make(struct run *r, const struct generation_input *in, struct generation *out)
+static struct texts texts_in(unsigned char *extra, size_t batch)
+{
+    struct text_state *state = (struct text_state *)(void *)extra;
+    return (struct texts){state, (int32_t *)(state + batch)};
+}
+
+static struct work_size size_of(const struct run *r)
+{
+    struct work_size s = {.seqs = r->batch, .wanted = r->batch, .cached = r->kv != NULL,
+                          .logits = r->logits != NULL};
+    for (size_t i = 0; i < r->batch; i++) {
+        size_t room = r->in[i].n + r->how->max_new;
+        s.rows += r->kv ? r->in[i].n : room;
+        s.listed += room;
+        s.slots = room > s.slots ? room : s.slots;
+    }
+    s.extra = r->batch * (sizeof *r->host.state + r->how->max_new * sizeof *r->host.ids);
+    return s;
+}
+
+static void texts_make(struct run *r)
 {
     size_t slot = 0;
     for (size_t i = 0; i < r->batch; i++) {
-        assert(in[i].n > 0);
-        struct text *t = &r->text[i];
-        size_t room = in[i].n + r->how->max_new;
-        *t = (struct text){.prompt = in[i].n, .len = in[i].n, .first_slot = slot,
-                           .key = in[i].key, .live = 1, .g = &out[i]};
-        t->token = mem_zero(room, sizeof *t->token);
-        memcpy(t->token, in[i].ids, in[i].n * sizeof *t->token);
-        slot += room;
+        const struct generation_input *in = &r->in[i];
+        assert(in->n > 0);
+        r->host.state[i] = (struct text_state){.key = in->key,
+                                               .first_slot = (int32_t)slot,
+                                               .prompt = (int32_t)in->n,
+                                               .len = (int32_t)in->n,
+                                               .max = (int32_t)(in->n + r->how->max_new),
+                                               .last = in->ids[in->n - 1],
+                                               .live = 1};
+        slot += in->n + r->how->max_new;
     }
 }
 
-/* Host arrays of one pass and the device memory. -1: device memory short. */
-static int run_make(struct run *r, const struct generation_input *in, struct generation *out,
-                    struct paper *paper)
+static void loop_make(struct run *r)
 {
-    size_t prompts = 0, longest = 0, vocab = r->n->config.vocab;
-    for (size_t i = 0; i < r->batch; i++) {
-        prompts += in[i].n;
-        if (in[i].n + r->how->max_new > longest)
-            longest = in[i].n + r->how->max_new;
-    }
-    size_t slots = prompts + r->batch * r->how->max_new;
-    size_t rows = r->how->cache ? prompts : slots;
-    r->text = mem_zero(r->batch, sizeof *r->text);
-    texts_make(r, in, out);
-    r->slot_name = mem_zero(slots, sizeof *r->slot_name);
-    for (size_t i = 0; i < slots; i++)
-        r->slot_name[i] = (int32_t)i;
-    r->token = mem_zero(3 * rows, sizeof *r->token);
-    r->pos = r->token + rows;
-    r->slot = r->pos + rows;
-    r->wanted = mem_zero(r->batch, sizeof *r->wanted);
-    r->seq = mem_zero(r->batch, sizeof *r->seq);
-    r->member = mem_zero(r->batch, sizeof *r->member);
-    r->key = mem_zero(r->batch, sizeof *r->key);
-    r->answer = mem_zero(r->batch, sizeof *r->answer);
+    struct text_loop *l = &r->plan.loop;
+    const struct index *t = &r->work->there;
+    memset(l, 0, sizeof *l); /* its bytes are part of a key */
+    l->member = t->member;
+    l->text = r->there.state;
+    l->out = r->there.ids;
+    l->max_new = r->how->max_new;
+    l->answer = r->work->answer;
+    l->rows = t->rows;
+    l->n_stop = r->how->ignore_eos ? 0 : generation_stops(&r->n->config, l->stop);
+}
+
+/* -1: memory of the back end short. */
+static int run_make(struct run *r, struct paper *paper)
+{
+    size_t vocab = r->n->config.vocab;
     if (sample_needs_logits(&r->how->sample, vocab)) {
+        r->answer = mem_zero(r->batch, sizeof *r->answer);
         r->logits = mem_zero(r->batch * vocab, sizeof *r->logits);
         r->sort = mem_zero(vocab, sizeof *r->sort);
     }
-    *paper = paper_of(r->n, rows, longest, r->batch, r->how->cache ? slots : 0);
-    if (r->how->cache && kv_make(&r->kv, r->n, slots))
+    r->kv = r->how->cache ? &r->cache : NULL;
+    const struct work_size size = size_of(r);
+    *paper = paper_of(r->n, &size, r->kv ? size.listed : 0);
+    if (r->kv && kv_make(r->kv, r->n, size.listed))
         return -1;
-    r->work = work_make(r->n, rows, longest, r->batch);
-    return r->work ? 0 : -1;
+    r->work = work_make(r->n, &size);
+    if (!r->work)
+        return -1;
+    r->host = texts_in(r->work->host.extra, r->batch);
+    r->there = texts_in(r->work->there.extra, r->batch);
+    texts_make(r);
+    loop_make(r);
+    pass_write(r->n, r->work); /* describe() begins with what is there */
+    return 0;
 }
 
 static void run_free(struct run *r)
 {
-    for (size_t i = 0; i < r->batch; i++)
-        free(r->text[i].token);
-    free(r->text);
-    free(r->slot_name);
-    free(r->token);
-    free(r->wanted);
-    free(r->seq);
-    free(r->member);
-    free(r->key);
     free(r->answer);
     free(r->logits);
     free(r->sort);
     work_free(r->work, r->n);
-    if (r->how->cache)
-        kv_free(&r->kv, r->n);
+    if (r->kv)
+        kv_free(r->kv, r->n);
 }
 
-/* The rows of the next pass. Returns how many texts are in it. */
-static size_t gather(struct run *r)
+/* ---- the first pass of several ---- */
+
+static void read_ids(struct run *r)
 {
-    r->rows = r->parts = 0;
-    for (struct text *t = r->text; t < r->text + r->batch; t++) {
+    struct backend *b = r->n->backend;
+    b->ops->read(b, r->host.ids, r->there.ids,
+                 r->batch * r->how->max_new * sizeof *r->host.ids);
+}
+
+static int32_t id_at(const struct run *r, size_t i, int32_t place)
+{
+    int32_t prompt = r->host.state[i].prompt;
+    return place < prompt ? r->in[i].ids[place]
+                          : r->host.ids[i * r->how->max_new + (size_t)(place - prompt)];
+}
+
+/* Ids whose keys and values the cache holds. */
+static int32_t held(const struct run *r, const struct text_state *t)
+{
+    return r->kv && t->len > t->prompt ? t->len - 1 : 0;
+}
+
+/* Names all slots of a text from `listed` on: the cache's, or the rows that it has here. */
+static void list_slots(const struct run *r, const struct text_state *t, size_t listed, size_t row)
+{
+    const struct rows *w = &r->work->host.rows;
+    int32_t count = r->kv ? t->max : t->len, first = r->kv ? t->first_slot : (int32_t)row;
+    for (int32_t p = 0; p < count; p++) {
+        w->slots[listed + (size_t)p] = first + p;
+        w->slot_pos[listed + (size_t)p] = p;
+    }
+}
+
+/* Text i becomes the next part of the pass. Its list begins at its first slot: no other text's
+ * does. */
+static void add_text(struct run *r, size_t i)
+{
+    struct pass *p = &r->plan.pass;
+    const struct index *x = &r->work->host;
+    const struct rows *w = &x->rows;
+    const struct text_state *t = &r->host.state[i];
+    size_t part = p->n_seqs++;
+    int32_t row = (int32_t)p->T, rows = t->len - held(r, t);
+    list_slots(r, t, (size_t)t->first_slot, p->T);
+    for (int32_t place = held(r, t); place < t->len; place++, p->T++) {
+        w->token[p->T] = id_at(r, i, place);
+        w->pos[p->T] = place;
+        w->slot[p->T] = t->first_slot + place;
+    }
+    w->seqs[part] = (struct attn_seq){row, rows, t->first_slot, t->len};
+    w->wanted[part] = row + rows - 1;
+    w->key[part] = text_key(t);
+    x->member[part] = (int32_t)i;
+    p->max_rows = (size_t)rows > p->max_rows ? (size_t)rows : p->max_rows;
+    r->longest = (size_t)t->len > r->longest ? (size_t)t->len : r->longest;
+}
+
+static size_t describe(void *ctx)
+{
+    struct run *r = ctx;
+    struct pass *p = &r->plan.pass;
+    int32_t most = 0;
+    r->longest = 0;
+    read_ids(r);
+    pass_begin(p, r->n, r->kv, r->work);
+    for (size_t i = 0; i < r->batch; i++) {
+        const struct text_state *t = &r->host.state[i];
         if (!t->live)
             continue;
-        for (size_t i = t->held; i < t->len; i++, r->rows++) {
-            r->token[r->rows] = t->token[i];
-            r->pos[r->rows] = (int32_t)i;
-            r->slot[r->rows] = (int32_t)(t->first_slot + i);
-        }
-        r->seq[r->parts] = (struct forward_seq){t->len - t->held, NULL, 0};
-        if (r->how->cache) {
-            r->seq[r->parts].slots = r->slot_name + t->first_slot;
-            r->seq[r->parts].n_slots = t->len;
-        }
-        r->wanted[r->parts] = (int32_t)r->rows - 1;
-        r->key[r->parts] = rng_at(t->key, t->len - t->prompt, 0);
-        r->member[r->parts++] = t;
+        add_text(r, i);
+        most = t->max - t->len > most ? t->max - t->len : most;
     }
-    return r->parts;
+    p->R = r->plan.loop.parts = p->n_seqs;
+    p->mask = MASK_CAUSAL;
+    p->max_slots = pass_slots(r->work, r->longest);
+    p->query = (struct head_query){.temperature = r->logits ? 0 : r->how->sample.temperature,
+                                   .seed = r->how->seed, .keys = r->work->there.rows.key};
+    p->logits = r->logits != NULL;
+    pass_write(r->n, r->work);
+    return most && (!r->kv || r->logits) ? 1 : (size_t)most;
 }
 
-static void pass(struct run *r)
+/* ---- a pass ---- */
+
+static void run_pass(void *ctx)
 {
-    struct forward f = {
-        .token = r->token, .pos = r->pos, .slot = r->how->cache ? r->slot : NULL,
-        .seqs = r->seq, .n_seqs = r->parts, .mask = MASK_CAUSAL,
-        .wanted = r->wanted, .n_wanted = r->parts,
-        .query = {.temperature = r->logits ? 0 : r->how->sample.temperature,
-                  .seed = r->how->seed, .keys = r->key},
-    };
-    forward(r->n, r->how->cache ? &r->kv : NULL, r->work, &f, r->answer, r->logits);
+    const struct run *r = ctx;
+    pass_run(r->n, r->kv, r->work, &r->plan.pass);
 }
 
-/* The token that pass gave to part i. */
-static int32_t choose(const struct run *r, size_t i)
+static void run_and_advance(void *ctx)
 {
-    size_t vocab = r->n->config.vocab;
-    if (!r->logits)
-        return r->answer[i].id;
-    return sample_draw(r->logits + i * vocab, vocab, &r->how->sample, r->how->seed, r->key[i],
-                       r->sort);
+    const struct run *r = ctx;
+    run_pass(ctx);
+    r->n->backend->ops->advance_texts(r->n->backend, &r->plan.loop);
 }
 
-static void end_text(struct run *r, struct text *t, int met_stop)
+/* Draws on the host from the logits of the pass and puts the ids into the answers. */
+static void sample(struct run *r)
 {
-    struct generation *g = t->g;
-    t->live = 0;
-    g->n = g->bad ? 0 : t->len - t->prompt;
-    g->ids = mem_zero(g->n, sizeof *g->ids);
-    memcpy(g->ids, t->token + t->prompt, g->n * sizeof *g->ids);
-    generation_close(g, &r->n->config, met_stop);
+    struct backend *b = r->n->backend;
+    size_t vocab = r->n->config.vocab, parts = r->plan.loop.parts;
+    b->ops->read(b, r->answer, r->work->answer, parts * sizeof *r->answer);
+    b->ops->read(b, r->logits, r->work->logits, parts * vocab * sizeof *r->logits);
+    for (size_t i = 0; i < parts; i++)
+        if (!r->answer[i].bad)
+            r->answer[i].id =
+                sample_draw(r->logits + i * vocab, vocab, &r->how->sample, r->how->seed,
+                            r->work->host.rows.key[i], r->sort);
+    b->ops->write(b, r->work->answer, r->answer, parts * sizeof *r->answer);
 }
 
-/* Part i has got its answer: one token more, or the end. */
-static void extend(struct run *r, size_t i, int64_t now)
+static void enqueue(void *ctx)
 {
-    struct text *t = r->member[i];
-    struct generation *g = t->g;
-    generation_step(g, now);
-    g->e2e_ns = now;
-    g->rows += (int64_t)r->seq[i].rows;
-    g->canvas_positions += (int64_t)r->seq[i].rows;
-    t->held = r->how->cache ? t->len : 0;
-    if (r->answer[i].bad) {
-        g->bad = 1;
-        end_text(r, t, 0);
+    struct run *r = ctx;
+    struct backend *b = r->n->backend;
+    struct pass *p = &r->plan.pass;
+    if (r->logits) {
+        run_pass(r);
+        sample(r);
+        b->ops->advance_texts(b, &r->plan.loop);
+    } else {
+        b->ops->run(b, &r->plan, sizeof r->plan, run_and_advance, r);
+    }
+    p->T = p->n_seqs; /* the next pass: a token each */
+    p->max_rows = 1;
+    r->longest += r->longest < r->work->size.slots;
+    p->max_slots = pass_slots(r->work, r->longest);
+}
+
+/* ---- what a pass left ---- */
+
+/* A pass has taken the text of g from *was to *now. */
+static void account(const struct run *r, struct generation *g, const struct text_state *was,
+                    const struct text_state *now, int64_t ns)
+{
+    int32_t rows = was->len - held(r, was);
+    generation_step(g, ns);
+    g->e2e_ns = ns;
+    g->rows += rows;
+    g->canvas_positions += rows;
+    g->bad = now->bad;
+    if (g->bad)
         return;
-    }
-    int32_t id = choose(r, i);
-    if (t->len == t->prompt)
-        g->first_commit_ns = g->first_block_ns = now;
-    if (!r->how->ignore_eos && generation_is_stop(&r->n->config, id)) {
-        end_text(r, t, 1);
+    if (was->len == was->prompt)
+        g->first_commit_ns = g->first_block_ns = ns;
+    if (now->met_stop)
         return;
-    }
-    t->token[t->len++] = id;
     g->committed_tokens++;
-    generation_emit(g, now, 1);
-    if (t->len - t->prompt == r->how->max_new)
-        end_text(r, t, 0);
+    generation_emit(g, ns, 1);
+}
+
+static int settle(void *ctx, const void *state, int64_t ns)
+{
+    struct run *r = ctx;
+    const struct text_state *now = state;
+    int ended = 0;
+    for (size_t i = 0; i < r->batch; i++)
+        if (r->host.state[i].live) {
+            account(r, &r->out[i], &r->host.state[i], &now[i], ns);
+            ended |= !now[i].live;
+        }
+    memcpy(r->host.state, now, r->batch * sizeof *now);
+    return ended;
+}
+
+static void finish(struct run *r)
+{
+    read_ids(r);
+    for (size_t i = 0; i < r->batch; i++) {
+        const struct text_state *t = &r->host.state[i];
+        struct generation *g = &r->out[i];
+        if (t->live)
+            continue;
+        generation_take(g, r->host.ids + i * r->how->max_new,
+                        g->bad ? 0 : (size_t)(t->len - t->prompt));
+        generation_close(g, &r->n->config, t->met_stop);
+    }
 }
 
 void autoregress(const struct network *n, const struct autoregress *how,
                  const struct generation_input *in, size_t batch, struct generation *out,
                  struct batch_trace *trace)
 {
-    struct run r = {.n = n, .how = how, .batch = batch};
-    int short_of_memory = run_make(&r, in, out, &trace->paper);
+    struct run r = {.n = n, .how = how, .in = in, .out = out, .batch = batch};
     trace->start_ns = clock_ns();
-    while (!short_of_memory && !trace->interrupted && gather(&r)) {
-        pass(&r);
-        int64_t now = clock_ns() - trace->start_ns;
-        for (size_t i = 0; i < r.parts; i++)
-            extend(&r, i, now);
-        trace->makespan_ns = now;
-        trace->interrupted = how->stop && *how->stop;
+    int short_of_memory = run_make(&r, &trace->paper);
+    if (!short_of_memory) {
+        const struct loop loop = {n->backend, how->stop, r.there.state,
+                                  batch * sizeof *r.there.state, describe, enqueue, settle, &r};
+        short_of_memory = loop_run(&loop, trace);
     }
-    for (size_t i = 0; i < batch && short_of_memory; i++)
-        out[i].oom = 1;
-    trace->memory = n->backend->memory;
+    if (!short_of_memory)
+        finish(&r);
+    batch_end(n->backend, short_of_memory, out, batch, trace);
     run_free(&r);
 }

@@ -12,7 +12,7 @@ static void linear(struct trainer *t, float *y, const float *x, enum role r, siz
                    int add)
 {
     struct product p = {trainer_mat(t, r, l), y, add};
-    t->b->ops->matmul(t->b, &p, 1, x, T, t->scratch);
+    t->b->ops->matmul(t->b, &p, 1, (struct input){.x = x}, T, t->scratch);
 }
 
 /* dW += dy^T x; dx = dy W (or += with `add`; dx may be NULL). */
@@ -29,7 +29,7 @@ static void linear_back(struct trainer *t, float *dx, const float *dy, const flo
 
 static void norm(struct trainer *t, float *y, const float *x, enum role r, size_t l, size_t T)
 {
-    t->b->ops->rmsnorm(t->b, y, x, trainer_values(t, r, l), T, t->c.width, t->c.norm_eps);
+    t->b->ops->rmsnorm(t->b, y, x, NULL, trainer_values(t, r, l), T, t->c.width, t->c.norm_eps);
 }
 
 /* dx += gradient through the norm of x, given dy (dy is overwritten). */
@@ -46,13 +46,13 @@ static void norm_back(struct trainer *t, float *dx, float *dy, const float *x, e
 static void prepare(struct trainer *t, const struct train_batch *in)
 {
     size_t T = in->seqs * in->len;
+    int32_t len = (int32_t)in->len;
     for (size_t i = 0; i < T; i++) {
         t->pos[i] = (int32_t)(i % in->len);
         t->slots[i] = (int32_t)i;
     }
-    for (size_t s = 0; s < in->seqs; s++)
-        t->seqs[s] = (struct attn_seq){s * in->len, in->len, t->slots + s * in->len,
-                                       t->pos + s * in->len, in->len};
+    for (int32_t s = 0; s < (int32_t)in->seqs; s++)
+        t->seqs[s] = (struct attn_seq){s * len, len, s * len, len};
     t->b->ops->rope_table(t->b, t->table, t->pos, t->inv_freq, T, t->c.head_dim);
 }
 
@@ -69,11 +69,15 @@ static void attend(struct trainer *t, struct layer_tape *y, size_t l, const stru
     ops->rope(t->b, y->k, t->table, T, c->kv_heads, c->head_dim, 1);
     struct attn a = {.q = y->q,
                      .y = y->y,
-                     .k = y->k,
-                     .v = y->v,
+                     .kv = {y->k, y->v, DTYPE_F32},
                      .pos = t->pos,
                      .seqs = t->seqs,
+                     .slots = t->slots,
+                     .slot_pos = t->pos,
                      .n_seqs = in->seqs,
+                     .T = T,
+                     .max_rows = in->len,
+                     .max_slots = in->len,
                      .heads = c->heads,
                      .kv_heads = c->kv_heads,
                      .head_dim = c->head_dim,
@@ -122,7 +126,7 @@ static double head_loss(struct trainer *t, const struct train_batch *in, int gra
     for (size_t r = 0; r < R; r += LOGIT_ROWS) {
         size_t n = R - r < LOGIT_ROWS ? R - r : LOGIT_ROWS;
         float *x = t->pick, *h = t->final, *dh = t->dn;
-        t->b->ops->gather(t->b, x, t->top, t->scored + r, n, D);
+        t->b->ops->rmsnorm(t->b, x, t->top, t->scored + r, NULL, n, D, 0); /* only gathered */
         norm(t, h, x, ROLE_NORM, 0, n);
         linear(t, t->logits, h, ROLE_HEAD, 0, n, 0);
         loss += t->train->cross_entropy(t->b, t->logits, t->target + r, t->weight + r, n, V,

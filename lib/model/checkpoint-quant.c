@@ -22,8 +22,8 @@ size_t quant_parts(struct tensor list[QUANT_PARTS], const char *name, enum dtype
                    size_t cols)
 {
     size_t blocks = rows * (cols / NF4_BLOCK);
-    if (d == DTYPE_INT8) {
-        list[0] = part(name, "", "I8", 2, rows, cols);
+    if (d != DTYPE_NF4) {
+        list[0] = part(name, "", d == DTYPE_FP8 ? "F8_E4M3" : "I8", 2, rows, cols);
         list[1] = part(name, ".scale", "F32", 1, rows, 1);
         return 2;
     }
@@ -76,12 +76,15 @@ static float *take_floats(const struct tensor *t, const char *folder, float leas
 int quant_open(struct codes *q, const struct tensors *set, const char *folder,
                const struct tensor *want, size_t n, unsigned char *used, struct err *e)
 {
-    const struct tensor *got[QUANT_PARTS];
+    const struct tensor *got[QUANT_PARTS] = {NULL};
     float *offset;
     for (size_t i = 0; i < n; i++)
         if (!(got[i] = take_part(set, folder, &want[i], used, e)))
             return -1;
-    *q = (struct codes){.dtype = n == 2 ? DTYPE_INT8 : DTYPE_NF4, .code = got[0]->data};
+    *q = (struct codes){.dtype = n > 2                        ? DTYPE_NF4
+                                : strcmp(want[0].dtype, "I8") ? DTYPE_FP8
+                                                              : DTYPE_INT8,
+                        .code = got[0]->data};
     if (!(q->scale = take_floats(got[n == 2 ? 1 : 2], folder, 0, e)))
         return -1;
     if (n == 2)

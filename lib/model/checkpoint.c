@@ -175,6 +175,20 @@ static int open_files(struct checkpoint *c, const char *name, struct err *e)
     return !c->tensors || find_roles(c, e) ? -1 : read_chat_tokens(&c->config, c->folder, e);
 }
 
+/* How the matrices of a synth: checkpoint are drawn; a tied head as the embedding. */
+static void draw_all(struct checkpoint *c, uint64_t seed)
+{
+    c->config.synth_seed = seed;
+    c->normal = synth_table();
+    c->draw = mem_zero((size_t)ROLE_COUNT * c->config.layers, sizeof *c->draw);
+    for (int r = 0; r < ROLE_COUNT; r++)
+        for (size_t l = 0; l < role_layers(&c->config, (enum role)r); l++) {
+            enum role drawn = r == ROLE_HEAD && c->config.tied ? ROLE_EMBED : (enum role)r;
+            c->draw[place(c, (enum role)r, l)] =
+                (struct draw){c->normal, seed, (uint32_t)drawn, (uint32_t)l};
+        }
+}
+
 int checkpoint_open(struct checkpoint *c, const char *name, uint64_t synth_seed, struct err *e)
 {
     static const char synth[] = "synth:";
@@ -182,8 +196,7 @@ int checkpoint_open(struct checkpoint *c, const char *name, uint64_t synth_seed,
     if (!strncmp(name, synth, sizeof synth - 1)) {
         if (config_synth(&c->config, name + sizeof synth - 1, e))
             return -1;
-        c->config.synth_seed = synth_seed;
-        c->normal = synth_table();
+        draw_all(c, synth_seed);
         return 0;
     }
     if (!open_files(c, name, e))
@@ -250,9 +263,7 @@ static void read_rows(const struct checkpoint *c, enum role r, size_t layer, siz
         for (size_t i = 0; i < count; i++)
             out[i] = 1;
     } else {
-        enum role drawn = r == ROLE_HEAD && c->config.tied ? ROLE_EMBED : r;
-        synth_floats(c->normal, c->config.synth_seed, (uint32_t)drawn,
-                     (uint32_t)(role_per_layer(r) ? layer : 0), first * cols, count * cols, out);
+        synth_floats(&c->draw[place(c, r, layer)], first * cols, count * cols, out);
     }
 }
 
@@ -288,6 +299,8 @@ struct mat_source checkpoint_source(const struct weight *w)
     role_shape(&w->checkpoint->config, w->role, &s.rows, &s.cols);
     s.bf16 = in_place(checkpoint_tensor(w->checkpoint, w->role, w->layer));
     s.q = codes_of(w->checkpoint, w->role, w->layer);
+    if (w->checkpoint->draw)
+        s.draw = &w->checkpoint->draw[place(w->checkpoint, w->role, w->layer)];
     return s;
 }
 
@@ -366,9 +379,11 @@ void checkpoint_close(struct checkpoint *c)
     tensors_close(c->tensors);
     free(c->role);
     free(c->normal);
+    free(c->draw);
     free(c->folder);
     c->tensors = NULL;
     c->role = NULL;
     c->normal = NULL;
+    c->draw = NULL;
     c->folder = NULL;
 }

@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include "kernels/draw.h"
 #include "kernels/ops.h"
 #include "lib/io/safetensors.h"
 #include "lib/model/config.h"
@@ -41,7 +42,8 @@ struct checkpoint {
     struct tensors *tensors; /* NULL for synth: */
     const struct tensor **role; /* [ROLE_COUNT * L], internal; NULL for synth: */
     struct codes *codes;     /* [ROLE_COUNT * L] when packed, else NULL; scale NULL: not codes */
-    float *normal;           /* [65536] quantiles of the weights drawn for synth:, else NULL */
+    float *normal;           /* of synth_table, for synth:, else NULL */
+    struct draw *draw;       /* [ROLE_COUNT * L] how each matrix of synth: is drawn, else NULL */
 };
 
 /* name: folder, org/name[@rev] in the cache, or synth:SHAPE. */

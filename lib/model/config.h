@@ -14,7 +14,7 @@
 #include "lib/base/err.h"
 
 enum arch { ARCH_LLAMA, ARCH_LLADA };
-enum quant { QUANT_NONE, QUANT_INT8, QUANT_NF4 }; /* quantization.h */
+enum quant { QUANT_NONE, QUANT_INT8, QUANT_NF4, QUANT_FP8 }; /* quantization.h */
 enum { CONFIG_MAX_EOS = 8 };
 
 struct config {

@@ -2,60 +2,66 @@
  *
  *     canvas = prompt, then gen_length masks
  *     for each block, for each of its steps:
- *         answers = forward(whole canvas, full mask), wanted: masked slots up to the block's end
+ *         answers = a pass over the whole canvas (full mask), wanted: the masked slots up to the
+ *                   end of the block
  *         confidence of an answer = its probability (or a random number)
  *         commit the answers that the unmask rule picks; a committed slot never changes
  *
- * Each canvas walks through its blocks at its own pace, and a finished one leaves the batch. A step
- * that would commit nothing (more steps than masks) is not run: it would change nothing. Which rows
- * are computed, from which slots, under which mask is decided in gather() alone; that is where a
- * block cache belongs.
+ * What follows the answers is kernels/advance.h, which also makes the rows of the next pass; here
+ * stands what goes into the passes, and what their counters and clocks say. Each canvas walks
+ * through its blocks at its own pace, and a finished one leaves the batch at the next description.
+ * A step that would commit nothing (more steps than masks) is not run: it would change nothing.
+ * Which rows are computed, from which slots, under which mask is decided in gather() alone; that is
+ * where a block cache belongs.
+ *
+ * Each part of a pass has room for the same number of answers, the quota. Where passes are recorded
+ * it comes in steps of QUOTA_STEP, and as long as a canvas has further blocks it has room for a
+ * whole one; elsewhere it is what the neediest canvas wants. Beyond the quota (mask ids that were
+ * committed compete again) a canvas waits, and is described anew.
  *
  * Faithful to the official code: an answer may be the mask id itself. Its slot then counts as
  * masked and competes again, also in later blocks.
  */
 #include "lib/model/diffuse.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
+#include "lib/model/loop.h"
 #include "lib/model/schedule.h"
 
-struct canvas {
-    int32_t *token;    /* [prompt + gen_length] */
-    size_t prompt, len;
-    uint64_t key;
-    size_t block, step; /* the block being filled, the steps it has had */
-    size_t readable;   /* slots before the first one that is not final */
-    int live;
-    struct generation *g;
+enum { QUOTA_STEP = 32 };
+
+/* What advances from pass to pass, and what does not. */
+struct canvases {
+    struct canvas_state *state; /* [batch] */
+    int32_t *token;             /* [ids] of all canvases, each prompt + gen_length */
+    int32_t *row_of;            /* [ids] see struct canvas_loop */
+    int32_t *origin;            /* [rows] the same */
+    int32_t *budget;            /* [block_steps] */
+};
+
+/* All that settles a pass and what follows it: the key of ops.run. */
+struct plan {
+    struct pass pass;
+    struct canvas_loop loop;
 };
 
 struct run {
     const struct network *n;
     const struct diffuse *how;
-    struct canvas *canvas;
-    size_t batch;
-    size_t *budget;    /* [steps per block] */
-    size_t block_steps;
-    int32_t quiet[CONFIG_MAX_EOS + 1], ban[CONFIG_MAX_EOS];
-    size_t n_quiet, n_ban;
-    uint64_t remask_seed;
+    const struct generation_input *in;
+    struct generation *out;
+    size_t batch, ids;          /* ids of all canvases */
+    size_t blocks, block_steps; /* blocks; steps of each by the schedule */
+    size_t n_ban, n_quiet;
+    int guided;
     struct work *work;
-    /* One pass: `rows` rows of `parts` canvases; with CFG as many unconditional ones follow. */
-    int32_t *token, *pos, *wanted, *uncond;
-    struct forward_seq *seq;
-    struct canvas **member;
-    size_t *first;     /* [parts + 1] first wanted row of each part */
-    size_t rows, parts;
-    uint64_t *key;
-    struct head_row *answer;
-    double *score;
-    unsigned char *commit;
+    struct canvases host, there; /* the states as they were when the last pass was settled */
+    struct plan plan;
 };
 
 int diffuse_check(const struct diffuse *how, struct err *e)
@@ -82,271 +88,333 @@ int diffuse_check(const struct diffuse *how, struct err *e)
 static void suppressions(struct run *r)
 {
     const struct config *c = &r->n->config;
+    const struct index *x = &r->work->host;
     if (r->how->logits_eos_inf)
         for (size_t i = 0; i < c->n_eos; i++)
-            r->ban[r->n_ban++] = (int32_t)c->eos[i];
+            x->ban[r->n_ban++] = (int32_t)c->eos[i];
     if (!r->how->confidence_eos_eot_inf)
         return;
     if (!(r->how->temperature > 0))
         for (size_t i = 0; i < c->n_eos; i++)
-            r->quiet[r->n_quiet++] = (int32_t)c->eos[i];
+            x->quiet[r->n_quiet++] = (int32_t)c->eos[i];
     if (c->eot >= 0)
-        r->quiet[r->n_quiet++] = (int32_t)c->eot;
+        x->quiet[r->n_quiet++] = (int32_t)c->eot;
 }
 
-static void canvases_make(struct run *r, const struct generation_input *in,
-                          struct generation *out)
+static struct canvases canvases_in(const struct run *r, unsigned char *extra)
 {
+    struct canvas_state *state = (struct canvas_state *)(void *)extra;
+    int32_t *token = (int32_t *)(state + r->batch), *row_of = token + r->ids;
+    int32_t *origin = row_of + r->ids;
+    return (struct canvases){state, token, row_of, origin, origin + r->work->size.rows};
+}
+
+static struct work_size size_of(const struct run *r)
+{
+    size_t rows = r->guided ? 2 * r->ids : r->ids;
+    struct work_size s = {.rows = rows,
+                          .seqs = r->guided ? 2 * r->batch : r->batch,
+                          .listed = rows,
+                          .wanted = r->batch * r->how->gen_length,
+                          .guided = (size_t)r->guided};
     for (size_t i = 0; i < r->batch; i++) {
-        struct canvas *c = &r->canvas[i];
-        *c = (struct canvas){.prompt = in[i].n, .len = in[i].n + r->how->gen_length,
-                             .key = in[i].key, .live = 1, .g = &out[i]};
-        c->token = mem_zero(c->len, sizeof *c->token);
-        if (in[i].n)
-            memcpy(c->token, in[i].ids, in[i].n * sizeof *c->token);
-        for (size_t k = in[i].n; k < c->len; k++)
-            c->token[k] = (int32_t)r->n->config.mask;
+        size_t len = r->in[i].n + r->how->gen_length;
+        s.slots = len > s.slots ? len : s.slots;
+    }
+    s.extra = r->batch * sizeof *r->host.state +
+              (2 * r->ids + rows + r->block_steps) * sizeof *r->host.token;
+    return s;
+}
+
+static void canvases_make(struct run *r)
+{
+    size_t first = 0;
+    for (size_t i = 0; i < r->batch; i++) {
+        const struct generation_input *in = &r->in[i];
+        size_t len = in->n + r->how->gen_length;
+        int32_t *token = r->host.token + first;
+        r->host.state[i] = (struct canvas_state){.key = in->key,
+                                                 .first = (int32_t)first,
+                                                 .prompt = (int32_t)in->n,
+                                                 .len = (int32_t)len,
+                                                 .live = 1};
+        for (size_t k = 0; k < len; k++)
+            token[k] = k < in->n ? in->ids[k] : (int32_t)r->n->config.mask;
+        first += len;
     }
 }
 
-/* Host arrays of one pass and the device memory. -1: device memory short. */
-static int run_make(struct run *r, const struct generation_input *in, struct generation *out,
-                    struct paper *paper)
+static void budget_make(const struct run *r)
 {
-    size_t rows = 0, longest = 0, wanted = r->batch * r->how->gen_length;
-    for (size_t i = 0; i < r->batch; i++) {
-        size_t len = in[i].n + r->how->gen_length;
-        rows += len;
-        longest = len > longest ? len : longest;
-    }
-    size_t twice = r->how->cfg_scale > 0 ? 2 : 1;
-    r->block_steps = r->how->steps / (r->how->gen_length / r->how->block_length);
-    r->budget = mem_zero(r->block_steps, sizeof *r->budget);
-    schedule_uniform(r->how->block_length, r->block_steps, r->budget);
-    suppressions(r);
-    r->remask_seed = rng_derive(r->how->seed, "random remasking");
-    r->canvas = mem_zero(r->batch, sizeof *r->canvas);
-    canvases_make(r, in, out);
-    r->token = mem_zero(2 * twice * rows, sizeof *r->token);
-    r->pos = r->token + twice * rows;
-    r->wanted = mem_zero(2 * wanted, sizeof *r->wanted);
-    r->uncond = r->wanted + wanted;
-    r->seq = mem_zero(twice * r->batch, sizeof *r->seq);
-    r->member = mem_zero(r->batch, sizeof *r->member);
-    r->first = mem_zero(r->batch + 1, sizeof *r->first);
-    r->key = mem_zero(wanted, sizeof *r->key);
-    r->answer = mem_zero(wanted, sizeof *r->answer);
-    r->score = mem_zero(r->how->gen_length, sizeof *r->score);
-    r->commit = mem_zero(r->how->gen_length, 1);
-    *paper = paper_of(r->n, twice * rows, longest, wanted, 0);
-    r->work = work_make(r->n, twice * rows, longest, wanted);
-    return r->work ? 0 : -1;
+    size_t *budget = mem_alloc(r->block_steps * sizeof *budget);
+    schedule_uniform(r->how->block_length, r->block_steps, budget);
+    for (size_t i = 0; i < r->block_steps; i++)
+        r->host.budget[i] = (int32_t)budget[i];
+    free(budget);
 }
 
-static void run_free(struct run *r)
+/* *l works on the arrays of x and c. */
+static void loop_on(struct canvas_loop *l, const struct index *x, const struct canvases *c)
 {
+    l->member = x->member;
+    l->canvas = c->state;
+    l->token = c->token;
+    l->row_of = c->row_of;
+    l->origin = c->origin;
+    l->rows = x->rows;
+    l->budget = c->budget;
+}
+
+static void loop_make(struct run *r)
+{
+    const struct diffuse *how = r->how;
+    struct canvas_loop *l = &r->plan.loop;
+    memset(l, 0, sizeof *l); /* its bytes are part of a key */
+    loop_on(l, &r->work->there, &r->there);
+    l->answer = r->work->answer;
+    l->gen_length = (int32_t)how->gen_length;
+    l->block_length = (int32_t)how->block_length;
+    l->block_steps = (int32_t)r->block_steps;
+    l->mask = (int32_t)r->n->config.mask;
+    l->rule = how->rule;
+    l->params = how->unmask;
+    l->random_remasking = how->random_remasking;
+    l->stop_at_eos = how->stop_at_eos;
+    l->remask_seed = rng_derive(how->seed, "random remasking");
+    l->n_stop = generation_stops(&r->n->config, l->stop);
+}
+
+/* -1: memory of the back end short. */
+static int run_make(struct run *r, struct paper *paper)
+{
+    r->guided = r->how->cfg_scale > 0;
+    r->blocks = r->how->gen_length / r->how->block_length;
+    r->block_steps = r->how->steps / r->blocks;
     for (size_t i = 0; i < r->batch; i++)
-        free(r->canvas[i].token);
-    free(r->canvas);
-    free(r->budget);
-    free(r->token);
-    free(r->wanted);
-    free(r->seq);
-    free(r->member);
-    free(r->first);
-    free(r->key);
-    free(r->answer);
-    free(r->score);
-    free(r->commit);
-    work_free(r->work, r->n);
+        r->ids += r->in[i].n + r->how->gen_length;
+    const struct work_size size = size_of(r);
+    *paper = paper_of(r->n, &size, 0);
+    r->work = work_make(r->n, &size);
+    if (!r->work)
+        return -1;
+    r->host = canvases_in(r, r->work->host.extra);
+    r->there = canvases_in(r, r->work->there.extra);
+    canvases_make(r);
+    budget_make(r);
+    suppressions(r);
+    loop_make(r);
+    pass_write(r->n, r->work); /* describe() begins with what is there */
+    return 0;
 }
 
-static size_t block_end(const struct run *r, const struct canvas *c)
+/* ---- the first pass of several ---- */
+
+static void read_tokens(struct run *r)
 {
-    return c->prompt + (c->block + 1) * r->how->block_length;
+    struct backend *b = r->n->backend;
+    b->ops->read(b, r->host.token, r->there.token, r->ids * sizeof *r->host.token);
 }
 
-/* The masked slots that may be committed now are wanted; row0 is the canvas's first row. */
-static void want_masked(struct run *r, const struct canvas *c, size_t row0, size_t *wanted)
+/* The answers that a live canvas needs room for when its next pass wants `wanted`. */
+static size_t needs(const struct run *r, const struct canvas_state *c, size_t wanted)
 {
-    for (size_t i = c->prompt; i < block_end(r, c); i++)
-        if (c->token[i] == r->n->config.mask) {
-            r->wanted[*wanted] = (int32_t)(row0 + i);
-            r->key[(*wanted)++] = rng_at(c->key, c->g->n_steps, i - c->prompt);
-        }
+    int recorded = r->n->backend->ops->depth > 1, last = (size_t)c->block + 1 == r->blocks;
+    return recorded && !last && wanted < r->how->block_length ? r->how->block_length : wanted;
 }
 
-/* For CFG: the same rows again with the prompts masked, and each wanted row's twin. */
-static void add_unconditional(struct run *r)
+static size_t quota_for(const struct run *r, size_t most)
 {
-    size_t t = r->rows;
-    for (size_t i = 0; i < r->parts; i++) {
-        const struct canvas *c = r->member[i];
-        r->seq[r->parts + i] = r->seq[i];
-        for (size_t k = 0; k < c->len; k++, t++) {
-            r->token[t] = k < c->prompt ? (int32_t)r->n->config.mask : c->token[k];
-            r->pos[t] = (int32_t)k;
-        }
+    size_t step = r->n->backend->ops->depth > 1 ? QUOTA_STEP : 1;
+    size_t quota = (most + step - 1) / step * step;
+    return quota < r->how->gen_length ? quota : r->how->gen_length;
+}
+
+static size_t count_masks(const struct run *r, const struct canvas_state *c)
+{
+    size_t n = 0;
+    for (int32_t k = c->prompt; k < canvas_block_end(&r->plan.loop, c); k++)
+        n += r->host.token[c->first + k] == r->n->config.mask;
+    return n;
+}
+
+/* A sequence of the pass: every id of a canvas. Its twin has the prompt masked. */
+static void add_rows(struct run *r, const struct canvas_state *c, int twin)
+{
+    struct pass *p = &r->plan.pass;
+    const struct rows *w = &r->work->host.rows;
+    int32_t row = (int32_t)p->T;
+    w->seqs[p->n_seqs++] = (struct attn_seq){row, c->len, row, c->len};
+    for (int32_t k = 0; k < c->len; k++, p->T++) {
+        int32_t id = c->first + k, prompt = k < c->prompt;
+        w->token[p->T] = twin && prompt ? (int32_t)r->n->config.mask : r->host.token[id];
+        w->pos[p->T] = k;
+        r->host.origin[p->T] = prompt ? -1 : id;
+        if (!twin)
+            r->host.row_of[id] = row + k;
     }
-    for (size_t w = 0; w < r->first[r->parts]; w++)
-        r->uncond[w] = r->wanted[w] + (int32_t)r->rows;
+    p->max_rows = (size_t)c->len > p->max_rows ? (size_t)c->len : p->max_rows;
 }
 
-/* The rows of the next pass: every position of every live canvas. Returns how many are live. */
-static size_t gather(struct run *r)
+/* The rows of the passes to come: every position of every live canvas, and for CFG the same again
+ * with the prompts masked. */
+static void gather(struct run *r)
 {
-    size_t wanted = 0;
-    r->rows = r->parts = 0;
-    for (struct canvas *c = r->canvas; c < r->canvas + r->batch; c++) {
-        if (!c->live)
-            continue;
-        r->first[r->parts] = wanted;
-        want_masked(r, c, r->rows, &wanted);
-        for (size_t k = 0; k < c->len; k++, r->rows++) {
-            r->token[r->rows] = c->token[k];
-            r->pos[r->rows] = (int32_t)k;
+    struct canvas_loop *l = &r->plan.loop;
+    struct pass *p = &r->plan.pass;
+    int32_t *member = r->work->host.member;
+    for (size_t i = 0; i < r->ids; i++)
+        r->host.row_of[i] = -1;
+    l->parts = 0;
+    for (size_t i = 0; i < r->batch; i++)
+        if (r->host.state[i].live) {
+            member[l->parts++] = (int32_t)i;
+            add_rows(r, &r->host.state[i], 0);
         }
-        r->seq[r->parts] = (struct forward_seq){.rows = c->len};
-        r->member[r->parts++] = c;
+    l->twin = r->guided ? (int32_t)p->T : 0;
+    for (size_t i = 0; i < l->parts && r->guided; i++)
+        add_rows(r, &r->host.state[member[i]], 1);
+    l->T = p->T;
+    pass_list_rows(r->work, p->T);
+    p->mask = MASK_FULL;
+    p->max_slots = pass_slots(r->work, p->max_rows);
+}
+
+/* The rows that are asked about, for each part as many as the neediest needs. */
+static void ask(struct run *r)
+{
+    struct canvas_loop *l = &r->plan.loop, here;
+    size_t most = 0;
+    for (size_t i = 0; i < l->parts; i++) {
+        const struct canvas_state *c = &r->host.state[r->work->host.member[i]];
+        size_t needed = needs(r, c, count_masks(r, c));
+        most = needed > most ? needed : most;
     }
-    r->first[r->parts] = wanted;
-    if (r->how->cfg_scale > 0)
-        add_unconditional(r);
-    return r->parts;
+    l->quota = quota_for(r, most);
+    here = *l;
+    loop_on(&here, &r->work->host, &r->host);
+    for (size_t i = 0; i < l->parts; i++)
+        canvas_ask(&here, i);
+    r->plan.pass.R = l->parts * l->quota;
 }
 
-static void pass(struct run *r)
+/* Passes until the slowest canvas is full, if it does not end before. */
+static size_t passes_left(const struct run *r)
 {
-    int guided = r->how->cfg_scale > 0;
-    struct forward f = {
-        .token = r->token, .pos = r->pos, .seqs = r->seq,
-        .n_seqs = guided ? 2 * r->parts : r->parts, .mask = MASK_FULL,
-        .wanted = r->wanted, .n_wanted = r->first[r->parts],
-        .uncond = guided ? r->uncond : NULL,
-        .query = {.temperature = r->how->temperature, .seed = r->how->seed, .keys = r->key,
-                  .cfg_scale = r->how->cfg_scale, .ban = r->ban, .n_ban = r->n_ban,
-                  .quiet = r->quiet, .n_quiet = r->n_quiet},
-    };
-    forward(r->n, NULL, r->work, &f, r->answer, NULL);
+    size_t block = r->how->block_length, left = 0;
+    if (r->how->rule == UNMASK_SCHEDULE && r->block_steps < block)
+        block = r->block_steps;
+    for (size_t i = 0; i < r->batch; i++) {
+        const struct canvas_state *c = &r->host.state[i];
+        size_t its = c->live ? r->blocks * block - (size_t)c->passes : 0;
+        left = its > left ? its : left;
+    }
+    return left;
 }
 
-/* Confidence of wanted row w. In double: near 1 floats tie where doubles do not. */
-static double confidence(const struct run *r, size_t w)
+static size_t describe(void *ctx)
 {
-    if (r->how->random_remasking)
-        return rng_unit(rng_at(r->remask_seed, r->key[w], 0));
-    return exp(r->answer[w].log_prob);
+    struct run *r = ctx;
+    struct pass *p = &r->plan.pass;
+    const struct index *t = &r->work->there;
+    read_tokens(r);
+    pass_begin(p, r->n, NULL, r->work);
+    p->guided = r->guided;
+    p->query = (struct head_query){.temperature = r->how->temperature, .seed = r->how->seed,
+                                   .keys = t->rows.key, .cfg_scale = r->how->cfg_scale,
+                                   .ban = t->ban, .n_ban = r->n_ban,
+                                   .quiet = t->quiet, .n_quiet = r->n_quiet};
+    gather(r);
+    ask(r);
+    pass_write(r->n, r->work);
+    return passes_left(r);
 }
 
-/* Part i's answers are in: the rule picks, the canvas takes. Returns how many slots were
- * written. */
-static size_t commit(struct run *r, size_t i, size_t row0)
+/* ---- a pass, and what it left ---- */
+
+static void run_and_advance(void *ctx)
 {
-    struct canvas *c = r->member[i];
-    size_t w0 = r->first[i], n = r->first[i + 1] - w0;
-    for (size_t k = 0; k < n; k++)
-        r->score[k] = confidence(r, w0 + k);
-    size_t budget = c->step < r->block_steps ? r->budget[c->step] : 0;
-    r->how->rule(r->score, n, budget, &r->how->unmask, r->commit);
-    size_t written = 0;
-    for (size_t k = 0; k < n; k++)
-        if (r->commit[k]) {
-            c->token[(size_t)r->wanted[w0 + k] - row0] = r->answer[w0 + k].id;
-            written += r->answer[w0 + k].id != r->n->config.mask;
-        }
-    return written;
+    const struct run *r = ctx;
+    struct backend *b = r->n->backend;
+    pass_run(r->n, NULL, r->work, &r->plan.pass);
+    b->ops->advance_canvases(b, &r->plan.loop);
 }
 
-/* 1 when the block has had its last step. */
-static int block_done(const struct run *r, const struct canvas *c)
+static void enqueue(void *ctx)
 {
-    if (r->how->rule == unmask_schedule)
-        return c->step == r->block_steps || r->budget[c->step] == 0;
-    for (size_t i = c->prompt; i < block_end(r, c); i++)
-        if (c->token[i] == r->n->config.mask)
-            return c->step == r->how->block_length; /* mask ids were committed: no endless loop */
-    return 1;
+    struct run *r = ctx;
+    struct backend *b = r->n->backend;
+    b->ops->run(b, &r->plan, sizeof r->plan, run_and_advance, r);
 }
 
-/* Lets the readable prefix grow over final slots (over all of them when `all`). Returns 1 when a
- * stop id has come into it. */
-static int read_on(struct run *r, struct canvas *c, int all, int64_t now)
+/* A pass has taken the canvas of g from *was to *now. */
+static void account(const struct run *r, struct generation *g, const struct canvas_state *was,
+                    const struct canvas_state *now, int64_t ns)
 {
-    size_t from = c->readable;
-    int met = 0;
-    const int32_t *slot = c->token + c->prompt;
-    while (c->readable < r->how->gen_length &&
-           (all || slot[c->readable] != r->n->config.mask))
-        met |= generation_is_stop(&r->n->config, slot[c->readable++]);
-    if (c->readable > from)
-        generation_emit(c->g, now, (int32_t)(c->readable - from));
-    return met;
-}
-
-static void end_canvas(struct run *r, struct canvas *c)
-{
-    struct generation *g = c->g;
-    c->live = 0;
-    g->n = g->bad ? 0 : c->readable;
-    g->ids = mem_zero(g->n, sizeof *g->ids);
-    memcpy(g->ids, c->token + c->prompt, g->n * sizeof *g->ids);
-    generation_close(g, &r->n->config, 0);
-}
-
-static int any_bad(const struct run *r, size_t i)
-{
-    int bad = 0;
-    for (size_t w = r->first[i]; w < r->first[i + 1]; w++)
-        bad |= r->answer[w].bad;
-    return bad;
-}
-
-/* One pass is over for part i, whose rows begin at row0. */
-static void advance(struct run *r, size_t i, size_t row0, int64_t now)
-{
-    struct canvas *c = r->member[i];
-    struct generation *g = c->g;
-    generation_step(g, now);
-    g->e2e_ns = now;
+    generation_step(g, ns);
+    g->e2e_ns = ns;
     g->denoise_steps++;
-    g->canvas_positions += (int64_t)c->len;
-    g->rows += (int64_t)(r->how->cfg_scale > 0 ? 2 * c->len : c->len);
-    if ((g->bad = any_bad(r, i))) {
-        end_canvas(r, c);
+    g->canvas_positions += was->len;
+    g->rows += r->guided ? 2 * was->len : was->len;
+    g->bad = now->bad;
+    if (g->bad)
         return;
+    if (now->written && !g->committed_tokens)
+        g->first_commit_ns = ns;
+    g->committed_tokens += now->written;
+    if (was->block == 0 && now->block > 0)
+        g->first_block_ns = ns;
+    if (now->readable > was->readable)
+        generation_emit(g, ns, now->readable - was->readable);
+}
+
+static int settle(void *ctx, const void *state, int64_t ns)
+{
+    struct run *r = ctx;
+    const struct canvas_state *now = state;
+    int stale = 0;
+    size_t most = 0;
+    for (size_t i = 0; i < r->batch; i++) {
+        const struct canvas_state *was = &r->host.state[i];
+        if (!was->live)
+            continue;
+        if (!was->crowded) /* then the pass counted for nothing */
+            account(r, &r->out[i], was, &now[i], ns);
+        stale |= !now[i].live || now[i].crowded;
+        size_t needed = now[i].live ? needs(r, &now[i], (size_t)now[i].wanted) : 0;
+        most = needed > most ? needed : most;
     }
-    size_t written = commit(r, i, row0);
-    if (written && !g->committed_tokens)
-        g->first_commit_ns = now;
-    g->committed_tokens += (int64_t)written;
-    c->step++;
-    if (block_done(r, c)) {
-        g->first_block_ns = c->block == 0 ? now : g->first_block_ns;
-        c->block++;
-        c->step = 0;
+    memcpy(r->host.state, now, r->batch * sizeof *now);
+    return stale || quota_for(r, most) < r->plan.loop.quota;
+}
+
+static void finish(struct run *r)
+{
+    read_tokens(r);
+    for (size_t i = 0; i < r->batch; i++) {
+        const struct canvas_state *c = &r->host.state[i];
+        struct generation *g = &r->out[i];
+        if (c->live)
+            continue;
+        generation_take(g, r->host.token + c->first + c->prompt,
+                        g->bad ? 0 : (size_t)c->readable);
+        generation_close(g, &r->n->config, 0);
     }
-    int full = c->block * r->how->block_length == r->how->gen_length;
-    if ((read_on(r, c, full, now) && r->how->stop_at_eos) || full)
-        end_canvas(r, c);
 }
 
 void diffuse(const struct network *n, const struct diffuse *how,
              const struct generation_input *in, size_t batch, struct generation *out,
              struct batch_trace *trace)
 {
-    struct run r = {.n = n, .how = how, .batch = batch};
-    int short_of_memory = run_make(&r, in, out, &trace->paper);
+    struct run r = {.n = n, .how = how, .in = in, .out = out, .batch = batch};
     trace->start_ns = clock_ns();
-    while (!short_of_memory && !trace->interrupted && gather(&r)) {
-        pass(&r);
-        int64_t now = clock_ns() - trace->start_ns;
-        for (size_t i = 0, row0 = 0; i < r.parts; row0 += r.seq[i++].rows)
-            advance(&r, i, row0, now);
-        trace->makespan_ns = now;
-        trace->interrupted = how->stop && *how->stop;
+    int short_of_memory = run_make(&r, &trace->paper);
+    if (!short_of_memory) {
+        const struct loop loop = {n->backend, how->stop, r.there.state,
+                                  batch * sizeof *r.there.state, describe, enqueue, settle, &r};
+        short_of_memory = loop_run(&loop, trace);
     }
-    for (size_t i = 0; i < batch && short_of_memory; i++)
-        out[i].oom = 1;
-    trace->memory = n->backend->memory;
-    run_free(&r);
+    if (!short_of_memory)
+        finish(&r);
+    batch_end(n->backend, short_of_memory, out, batch, trace);
+    work_free(r.work, n);
 }

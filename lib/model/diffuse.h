@@ -15,7 +15,7 @@ struct diffuse {
     double temperature;   /* 0: argmax; else Gumbel noise in double */
     double cfg_scale;     /* 0: off; else logits = u + (1 + w) (c - u), u: the prompt masked too */
     int random_remasking; /* 1: confidence is a uniform draw, not the token's probability */
-    unmask_rule *rule;    /* unmask_schedule obeys `steps`; others end a block when it is full */
+    enum unmask rule;     /* UNMASK_SCHEDULE obeys `steps`; others end a block when it is full */
     struct unmask_params unmask;
     int logits_eos_inf;   /* eos can never be chosen */
     int confidence_eos_eot_inf; /* eos and end-of-turn are committed last (see diffuse.c, quiet) */

@@ -35,10 +35,10 @@ struct engine {
      .help = "back end (auto: a usable GPU, else the CPU)"},                                    \
     ISA_OPTION((g).isa),                                                                        \
     {"dtype", 0, OPT_CHOICE, &(g).dtype, .choices = "auto|f32|bf16|bf16-f32",                   \
-     .help = "matrices and products (auto: as exact as the checkpoint; bf16: fast)"},             \
+     .help = "matrices and products (auto: as exact as the checkpoint; on a GPU bf16)"},          \
     {"kv-dtype", 0, OPT_CHOICE, &(g).kv_dtype, .choices = "auto|f32|bf16",                      \
      .help = "key/value cache (auto: bf16 with dtype bf16 or a quantization, else f32)"},       \
-    {"quant", 0, OPT_CHOICE, &(g).quant, .choices = "none|int8|nf4",                            \
+    {"quant", 0, OPT_CHOICE, &(g).quant, .choices = "none|int8|nf4|fp8",                        \
      .help = "quantize the matrices (none; a packed checkpoint stays as it is)"},               \
     THREADS_OPTION((g).threads),                                                                \
     {"mem-cap", 0, OPT_BYTES, &(g).mem_cap, 0, 9007199254740991.0, .arg = "BYTES",              \
@@ -54,8 +54,8 @@ int engine_check_device(const struct engine *g, struct err *e); /* the first of 
 int engine_load(const struct engine *g, struct network *n, struct backend *b,
                 const struct checkpoint *c, struct err *e);
 
-/* For records: sets device, isa, dtype, kv_dtype, quant and threads: what ran, not what was
- * asked. */
+/* For records: sets device, device_name (null on the host), isa, dtype, kv_dtype, quant and
+ * threads: what ran, not what was asked. */
 void engine_describe(json_t *record, const struct network *n);
 
 #endif

@@ -3,6 +3,7 @@
 #include "lib/model/generation.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/base/mem.h"
 
@@ -30,20 +31,42 @@ void generation_step(struct generation *g, int64_t ns)
     g->step_ns[g->n_steps++] = ns;
 }
 
-int generation_is_stop(const struct config *c, int32_t id)
+int32_t generation_stops(const struct config *c, int32_t stop[ADVANCE_STOPS])
 {
+    int32_t n = 0;
     for (size_t i = 0; i < c->n_eos; i++)
-        if (c->eos[i] == id)
-            return 1;
-    return c->arch == ARCH_LLADA && c->eot >= 0 && c->eot == id;
+        stop[n++] = (int32_t)c->eos[i];
+    if (c->arch == ARCH_LLADA && c->eot >= 0)
+        stop[n++] = (int32_t)c->eot;
+    return n;
 }
 
 void generation_close(struct generation *g, const struct config *c, int met)
 {
+    int32_t stop[ADVANCE_STOPS], n = generation_stops(c, stop);
     g->to_eos = 0;
-    while (g->to_eos < g->n && !generation_is_stop(c, g->ids[g->to_eos]))
+    while (g->to_eos < g->n && !is_stop(stop, n, g->ids[g->to_eos]))
         g->to_eos++;
     g->stop = met || g->to_eos < g->n ? "eos" : "length";
+}
+
+void generation_take(struct generation *g, const int32_t *ids, size_t n)
+{
+    g->n = n;
+    g->ids = mem_alloc(n * sizeof *ids);
+    if (n)
+        memcpy(g->ids, ids, n * sizeof *ids);
+}
+
+void batch_end(const struct backend *b, int short_of_memory, struct generation *out, size_t batch,
+               struct batch_trace *trace)
+{
+    for (size_t i = 0; i < batch; i++) {
+        out[i].oom = short_of_memory;
+        if (out[i].e2e_ns > trace->makespan_ns)
+            trace->makespan_ns = out[i].e2e_ns;
+    }
+    trace->memory = b->memory;
 }
 
 void generation_free(struct generation *g)

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/ops.h"
+#include "kernels/advance.h"
 #include "lib/model/config.h"
 #include "lib/model/paper.h"
 
@@ -51,9 +51,15 @@ struct batch_trace {
 /* Appends an event; ns since the batch began. */
 void generation_emit(struct generation *g, int64_t ns, int32_t tokens);
 void generation_step(struct generation *g, int64_t ns);
-/* 1 for an id that ends a text: an eos id, and for LLaDA the end-of-turn id too. */
-int generation_is_stop(const struct config *c, int32_t id);
+/* The ids that end a text: the eos ids, and for LLaDA the end-of-turn id too. Returns how many. */
+int32_t generation_stops(const struct config *c, int32_t stop[ADVANCE_STOPS]);
+/* g->ids, n = a copy. */
+void generation_take(struct generation *g, const int32_t *ids, size_t n);
 /* Sets to_eos from ids[0..n-1], and stop: "eos" when a stop id was met (`met`) or is among them. */
 void generation_close(struct generation *g, const struct config *c, int met);
+/* What is the same for every batch that is over, its memory still there: makespan, memory, and oom
+ * for all when it was short. */
+void batch_end(const struct backend *b, int short_of_memory, struct generation *out, size_t batch,
+               struct batch_trace *trace);
 
 #endif

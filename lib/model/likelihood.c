@@ -29,7 +29,8 @@ static int batch_make(struct batch *b, const struct network *n, size_t count, st
 {
     size_t most = BATCH_ROWS / count ? BATCH_ROWS / count : 1, rows = most * count;
     *b = (struct batch){.n = n, .count = count, .most = most};
-    b->work = work_make(n, rows, count, rows);
+    b->work = work_make(n, &(struct work_size){.rows = rows, .seqs = most, .slots = count,
+                                               .listed = rows, .wanted = rows});
     if (!b->work)
         return err_set(e, EXIT_FAILED_RECORDS, "out of memory for the activations of %zu rows",
                        rows);

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "lib/base/err.h"
-#include "lib/model/network.h"
+#include "lib/model/pass.h"
 
 struct likelihood {
     double nats;   /* the sum; NaN logits are an error, not a number */

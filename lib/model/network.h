@@ -1,8 +1,8 @@
-/* network.h - the one network of this project and the one way to run it.
+/* network.h - the one network of this project: its weights in the memory of a back end, and its
+ * cache. pass.h runs it.
  *
  * LLaMA and LLaDA are the same block (RMSNorm, RoPE, attention, SwiGLU) under other tensor names
- * and another mask. forward() runs any set of rows; everything else (prefill, decode, denoising
- * steps, block caches, batches of unequal prompts) is a choice of rows, slots and mask.
+ * and another mask.
  *
  *     x = embed(token)
  *     per layer: x += Wo attention(rope(Wq n), rope(Wk n), Wv n),  n = rmsnorm(x)
@@ -21,14 +21,15 @@
 #include "lib/model/checkpoint.h"
 
 struct layer {
-    float *attn_norm, *ffn_norm; /* [D] */
+    float *attn_norm, *ffn_norm; /* [D], memory of the back end */
     struct mat q, k, v, o, gate, up, down;
 };
 /* How precisely a network runs; a name that is NULL is the first of its list.
- *   dtype  auto | f32 | bf16 | bf16-f32   matrices and products (kernels/ops.h). auto: what loses
- *          nothing of the checkpoint, bf16-f32 when it is BF16, else f32
+ *   dtype  auto | f32 | bf16 | bf16-f32   matrices and products (kernels/ops.h). auto: bf16 on a
+ *          device that computes in it; elsewhere what loses nothing of the checkpoint, bf16-f32
+ *          when it is BF16, else f32
  *   kv     auto | f32 | bf16   the cache. auto: bf16 with dtype bf16 or a quantization, else f32
- *   quant  none | int8 | nf4   lib/model/quantization.h; the other matrices go by dtype */
+ *   quant  none | int8 | nf4 | fp8   lib/model/quantization.h; the other matrices go by dtype */
 struct precision {
     const char *dtype, *kv, *quant;
 };
@@ -40,56 +41,35 @@ struct network {
     enum dtype kv_dtype;     /* of caches made for it: F32 or BF16 */
     enum quant quant;
     struct mat embed, head;  /* head.data == embed.data when tied */
-    float *norm;             /* [D] */
-    float *inv_freq;         /* [E/2], host */
+    float *norm;             /* [D], memory of the back end */
+    float *inv_freq;         /* [E/2], the same */
     struct layer *layer;     /* [L] */
+    uint64_t identity;       /* of what is above: networks that differ there differ here */
 };
 
-/* Loads weights into the back end. -1: EXIT_BAD_USAGE, EXIT_BAD_DATA, or EXIT_FAILED_RECORDS when
- * memory is short: then *n still says what was wanted, for a record of it. */
+/* Loads weights into the back end, and sets its `act`. -1: EXIT_BAD_USAGE, EXIT_BAD_DATA, EXIT_BUSY
+ * (others use the memory of the device), or EXIT_FAILED_RECORDS when memory is short: then *n still
+ * says what was wanted, for a record of it. */
 int network_load(struct network *n, struct backend *b, const struct checkpoint *c,
                  const struct precision *p, struct err *e);
 void network_free(struct network *n);
 size_t network_weight_bytes(const struct network *n);
-const char *dtype_name(enum dtype d); /* "f32", "bf16", "bf16-f32", "int8", "nf4" */
+const char *dtype_name(enum dtype d); /* "f32", "bf16", "bf16-f32", "int8", "nf4", "fp8" */
+int network_half(const struct network *n); /* 1: keys, values, attention may be rounded to bf16 */
+/* Bytes of one activation, key or value: F32 or BF16. */
+static inline size_t value_bytes(enum dtype d)
+{
+    return d == DTYPE_F32 ? sizeof(float) : sizeof(uint16_t);
+}
 
-/* Named key/value slots for every layer. A slot keeps the position of its token. */
+/* Named key/value slots for every layer. */
 struct kv {
     void *k, *v;  /* [L, S, K*E] of dtype */
     enum dtype dtype; /* F32 or BF16 */
-    int32_t *pos; /* [S], host */
+    int32_t *pos; /* [S], host: forward() keeps here the position of each slot's token */
     size_t slots; /* S */
 };
 int kv_make(struct kv *kv, const struct network *n, size_t slots); /* -1: no memory */
 void kv_free(struct kv *kv, const struct network *n);
-
-/* Activations for up to `rows` rows at once reading up to `slots` keys a sequence; `logit_rows`
- * rows wanted at once. One block, cut into named shapes. */
-struct work;
-struct work *work_make(const struct network *n, size_t rows, size_t slots, size_t logit_rows);
-void work_free(struct work *w, const struct network *n); /* NULL is fine */
-
-/* One sequence's part of a pass. Its rows are consecutive in token[] and pos[]. */
-struct forward_seq {
-    size_t rows;
-    const int32_t *slots; /* cache slots that these rows read (their own included) */
-    size_t n_slots;
-};
-struct forward {
-    const int32_t *token, *pos; /* [T] */
-    const int32_t *slot;        /* [T] where each row's K and V go; NULL with kv NULL */
-    const struct forward_seq *seqs;
-    size_t n_seqs; /* T = sum of rows */
-    enum mask mask;
-    size_t mask_block;
-    const int32_t *wanted; /* [R] rows whose answer is wanted, in any order */
-    size_t n_wanted;
-    const int32_t *uncond;   /* [R] for CFG: the unconditional twin of each wanted row, or NULL */
-    struct head_query query; /* how the head answers */
-};
-/* kv NULL: every row reads all rows of its own sequence (vanilla LLaDA), and nothing is kept.
- * out: [R]. logits: NULL or [R, V] host floats. */
-void forward(const struct network *n, struct kv *kv, struct work *w, const struct forward *f,
-             struct head_row *out, float *logits);
 
 #endif

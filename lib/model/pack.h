@@ -7,7 +7,7 @@
 
 /* What became of the tensors of one role. */
 struct pack_role {
-    enum dtype dtype;       /* INT8 or NF4; F32: stored as it was, in whatever dtype */
+    enum dtype dtype;       /* INT8, NF4 or FP8; F32: stored as it was, in whatever dtype */
     size_t tensors, values; /* a tied head has none of its own */
     size_t source_bytes, packed_bytes;
     double error, power; /* sums over the quantized values: (w - w')^2 and w^2 */

@@ -1,23 +1,26 @@
 /* paper.h - the memory that a network needs, computed from its config and precision alone.
  *
  *     weights      mat_bytes of every matrix (values in the back end's layout, with their scales
- *                  when quantized), 4 bytes a value of a norm
+ *                  when quantized), 4 bytes a value of a norm and of the rotation's frequencies
  *     kv           2 L S K E values of the cache's dtype
- *     activations  4 [T (2D + 2HE + 2KE + F + E) + 2RD] and the scratch of the largest operation
+ *     activations  A [T (D + 2HE + F) + R D], 4 T E of the rotation, answers, index arrays, and the
+ *                  scratch of the neediest operation; without a cache A 2 T K E too, with CFG
+ *                  A R D too, with logits 4 R V too. A = 4, or 2 where activations are bf16
  *
- * Every array is rounded up to 64 bytes, as memory is handed out.
+ * Weights and cache are rounded up to 64 bytes, as memory is handed out, every array of the
+ * activations to 256.
  */
 #ifndef MODEL_PAPER_H
 #define MODEL_PAPER_H
 
-#include "lib/model/network.h"
+#include "lib/model/pass.h"
 
 struct paper {
     size_t weights, kv, activations; /* bytes */
 };
-/* For passes of up to `rows` rows that read up to `slots` keys a sequence and want `wanted` rows,
- * with a cache of `kv_slots` (0: none): the arguments of work_make and kv_make. */
-struct paper paper_of(const struct network *n, size_t rows, size_t slots, size_t wanted,
-                      size_t kv_slots);
+/* For passes of that size, with a cache of `kv_slots` (0: none): the arguments of work_make and
+ * kv_make. */
+struct paper paper_of(const struct network *n, const struct work_size *size, size_t kv_slots);
+size_t paper_weights(const struct network *n); /* from config, dtype and quant alone */
 
 #endif

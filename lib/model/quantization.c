@@ -9,11 +9,11 @@
 #include "lib/io/json.h"
 #include "lib/model/roles.h"
 
-const char *const quant_names[] = {"none", "int8", "nf4"};
+const char *const quant_names[] = {"none", "int8", "nf4", "fp8"};
 
 int quant_named(const char *name, enum quant *q)
 {
-    for (int i = QUANT_NONE; i <= QUANT_NF4; i++)
+    for (int i = QUANT_NONE; i <= QUANT_FP8; i++)
         if (!strcmp(name, quant_names[i])) {
             *q = (enum quant)i;
             return 0;
@@ -25,6 +25,8 @@ enum dtype quant_dtype(enum quant q, const struct config *c, enum role r, enum d
 {
     if (q == QUANT_NONE || role_is_norm(r) || (r == ROLE_EMBED && !c->tied))
         return dense;
+    if (q == QUANT_FP8)
+        return DTYPE_FP8;
     return q == QUANT_INT8 || r == ROLE_HEAD || r == ROLE_EMBED ? DTYPE_INT8 : DTYPE_NF4;
 }
 
@@ -73,8 +75,9 @@ static int read_texts(struct config *c, const json_t *o, const char *where, stru
     if (json_text(o, where, "method", &method, e) || json_text(o, where, "source_dtype", &dtype, e))
         return -1;
     if (quant_named(method, &c->quant) || c->quant == QUANT_NONE)
-        return err_set(e, EXIT_BAD_DATA, "%s: method: expected \"int8\" or \"nf4\", got \"%.40s\"",
-                       where, method);
+        return err_set(e, EXIT_BAD_DATA,
+                       "%s: method: expected \"int8\", \"nf4\" or \"fp8\", got \"%.40s\"", where,
+                       method);
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
         if (!strcmp(dtype, dtypes[i])) {
             memcpy(c->source_dtype, dtypes[i], strlen(dtypes[i]) + 1);

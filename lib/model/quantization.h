@@ -2,6 +2,7 @@
  * config.json of a packed checkpoint says so.
  *
  *     int8  every matrix; the embedding only when it is the head too (tied)
+ *     fp8   the same matrices
  *     nf4   the matrices of the blocks in nf4; the head, and the embedding when tied, in int8
  *
  * Norms and an untied embedding, of which a pass reads single rows, stay as they are. The formats
@@ -15,11 +16,11 @@
 #include "kernels/quant.h"
 #include "lib/model/checkpoint.h"
 
-extern const char *const quant_names[]; /* "none", "int8", "nf4", by enum quant */
+extern const char *const quant_names[]; /* "none", "int8", "nf4", "fp8", by enum quant */
 /* -1: no such name. */
 int quant_named(const char *name, enum quant *q);
 
-/* How the matrix in a role is kept: DTYPE_INT8, DTYPE_NF4, or `dense` when it stays. */
+/* How the matrix in a role is kept: DTYPE_INT8, _NF4, _FP8, or `dense` when it stays. */
 enum dtype quant_dtype(enum quant q, const struct config *c, enum role r, enum dtype dense);
 /* -1 (EXIT_BAD_DATA, named): a matrix does not fit the format: nf4 takes rows of whole blocks. */
 int quant_check(enum quant q, const struct config *c, struct err *e);
@@ -27,8 +28,9 @@ int quant_check(enum quant q, const struct config *c, struct err *e);
  * stays as it is packed, which "none" or its own name ask for. -1 (EXIT_BAD_USAGE): another. */
 int quant_resolve(const struct config *c, enum quant asked, enum quant *q, struct err *e);
 
-/* The tensors that keep the matrix `name` [N, K] as INT8 or NF4, in the order of the file:
+/* The tensors that keep the matrix `name` [N, K] as codes, in the order of the file:
  *     INT8  NAME I8 [N, K]; NAME.scale F32 [N]
+ *     FP8   NAME F8_E4M3 [N, K]; NAME.scale F32 [N]
  *     NF4   NAME U8 [N, K/2]; NAME.absmax U8 [N, K/64]; NAME.absmax.scale F32 [ceil(N K/64/256)];
  *           NAME.absmax.offset F32 [1]
  * with the members of struct codes. Returns how many; their names are the caller's, data NULL. */

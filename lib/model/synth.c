@@ -1,9 +1,5 @@
-/* synth.c - shapes without checkpoints (-m synth:NAME), and weights drawn for them.
- *
- * A weight is a function of (seed, role, layer, index): one Philox block gives eight 16-bit
- * numbers, each of which picks one of 65536 equally likely quantiles of the normal distribution.
- * That is a normal to more digits than bf16 has, at the cost of an eighth of a block.
- */
+/* synth.c - shapes without checkpoints (-m synth:NAME), and weights drawn for them by
+ * kernels/draw.h. */
 #include "lib/model/synth.h"
 
 #include <math.h>
@@ -12,9 +8,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
-#include "lib/base/rng.h"
 
-enum { QUANTILES = 1 << 16 };
 static const double weight_std = 0.02; /* the usual initialisation of both families */
 
 struct shape {
@@ -93,26 +87,22 @@ static double quantile_from(double x, double p)
 
 float *synth_table(void)
 {
-    float *table = mem_alloc(QUANTILES * sizeof *table);
+    float *table = mem_alloc(DRAW_QUANTILES * sizeof *table);
     double x = 0;
-    for (size_t i = 0; i < QUANTILES / 2; i++) {
-        x = quantile_from(x, 0.5 + ((double)i + 0.5) / QUANTILES);
-        table[QUANTILES / 2 + i] = (float)(weight_std * x);
-        table[QUANTILES / 2 - 1 - i] = (float)(-weight_std * x);
+    for (size_t i = 0; i < DRAW_QUANTILES / 2; i++) {
+        x = quantile_from(x, 0.5 + ((double)i + 0.5) / DRAW_QUANTILES);
+        table[DRAW_QUANTILES / 2 + i] = (float)(weight_std * x);
+        table[DRAW_QUANTILES / 2 - 1 - i] = (float)(-weight_std * x);
     }
     return table;
 }
 
-void synth_floats(const float *table, uint64_t seed, uint32_t role, uint32_t layer, size_t first,
-                  size_t n, float *out)
+void synth_floats(const struct draw *d, size_t first, size_t n, float *out)
 {
-    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    float block[DRAW_BLOCK];
     for (size_t i = first, end = first + n; i < end;) {
-        uint64_t block = i / 8;
-        const uint32_t at[4] = {(uint32_t)block, (uint32_t)(block >> 32), layer, role};
-        uint32_t bits[4];
-        rng_philox(at, key, bits);
-        for (size_t j = i % 8; j < 8 && i < end; j++)
-            out[i++ - first] = table[bits[j / 2] >> (j % 2 ? 16 : 0) & 0xffff];
+        draw_block(d, d->table, i / DRAW_BLOCK, block);
+        for (size_t j = i % DRAW_BLOCK; j < DRAW_BLOCK && i < end; j++)
+            out[i++ - first] = block[j];
     }
 }

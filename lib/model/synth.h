@@ -6,14 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/draw.h"
 #include "lib/model/config.h"
 
-/* [65536] values of a normal with standard deviation 0.02: its quantiles at (i + 1/2) / 65536.
- * The caller's to free(). */
+/* [DRAW_QUANTILES] values of a normal with standard deviation 0.02: its quantiles at
+ * (i + 1/2) / 65536. The caller's to free(). */
 float *synth_table(void);
-/* out[i], i < n: weights first + i of a matrix, each a function of (seed, role, layer, its index).
- */
-void synth_floats(const float *table, uint64_t seed, uint32_t role, uint32_t layer, size_t first,
-                  size_t n, float *out);
+/* out[i], i < n: weights first + i of a matrix. */
+void synth_floats(const struct draw *d, size_t first, size_t n, float *out);
 
 #endif

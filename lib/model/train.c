@@ -97,15 +97,15 @@ static void make_tape(struct trainer *t)
     }
 }
 
-/* Floats of work that the largest product needs. */
-static size_t matmul_floats(const struct trainer *t)
+/* Bytes of work that the largest product needs. */
+static size_t products_work(const struct trainer *t)
 {
     size_t most = 0;
     for (int r = 0; r < ROLE_COUNT; r++) {
         size_t N, K;
         role_shape(&t->c, (enum role)r, &N, &K);
         size_t bytes = is_norm((enum role)r) ? 0 : t->b->ops->matmul_work(t->b, t->rows, K, N);
-        most = bytes / sizeof(float) + 1 > most ? bytes / sizeof(float) + 1 : most;
+        most = bytes > most ? bytes : most;
     }
     return most;
 }
@@ -114,10 +114,9 @@ static void make_room(struct trainer *t)
 {
     const struct config *c = &t->c;
     size_t T = t->rows, D = c->width, E = c->head_dim, HE = c->heads * E, KE = c->kv_heads * E;
-    size_t forward = t->b->ops->attention_work(t->b, T, T, E, c->heads / c->kv_heads);
-    size_t back = t->train->attention_back_work(t->b, T, E);
-    size_t product = matmul_floats(t);
-    forward = forward > product ? forward : product;
+    size_t forward = t->b->ops->attention_work(t->b, T, T, T, c->heads, c->kv_heads, E);
+    size_t product = products_work(t), back = t->train->attention_back_work(t->b, T, E);
+    forward = (forward > product ? forward : product) / sizeof(float) + 1;
     float **wide[] = {&t->top, &t->final, &t->pick, &t->dx, &t->dn};
     for (int i = 0; i < 5; i++)
         *wide[i] = room(t, T * D);

@@ -27,7 +27,9 @@ static void naive(const struct network *n, const struct generation_input *in, do
         struct forward f = {.token = x, .pos = pos, .seqs = &seq, .n_seqs = 1,
                             .mask = MASK_CAUSAL, .wanted = &last, .n_wanted = 1};
         struct head_row row;
-        struct work *w = work_make(n, len, len, 1);
+        struct work *w = work_make(n, &(struct work_size){.rows = len, .seqs = 1, .slots = len,
+                                                        .listed = len, .wanted = 1,
+                                                        .logits = 1});
         forward(n, NULL, w, &f, &row, l);
         work_free(w, n);
         double best = -INFINITY;
@@ -167,9 +169,19 @@ static void test_failures(struct network *n)
     ok(g.oom && g.n == 0, "memory short: oom");
     generation_free(&g);
     n->backend->memory.cap = 0;
-    n->norm[3] = NAN;
+    float was, nan = NAN;
+    const struct ops *ops = n->backend->ops;
+    ops->read(n->backend, &was, n->norm + 3, sizeof was);
+    ops->write(n->backend, n->norm + 3, &nan, sizeof nan);
     g = one(n, &how, 0);
-    ok(g.bad && g.n == 0, "a NaN is noticed");
+    ok(g.bad && g.n == 0 && g.n_steps == 1, "a NaN is noticed");
+    generation_free(&g);
+    ops->write(n->backend, n->norm + 3, &was, sizeof was);
+    volatile sig_atomic_t stop = 15;
+    struct batch_trace trace = {0};
+    how.stop = &stop;
+    autoregress(n, &how, prompts, 1, &g, &trace);
+    ok(trace.interrupted && g.n_steps == 1, "a signal ends the batch after the pass");
     generation_free(&g);
 }
 
@@ -178,15 +190,21 @@ int main(void)
     struct err e = {0};
     struct checkpoint c;
     struct network n;
-    struct backend *b = backend_open("ref", NULL, 1, 0);
+    struct backend *b = backend_open("ref", NULL, 1, 0, NULL);
     int loaded = !checkpoint_open(&c, "synth:tiny-llama", 3, &e) &&
                  !network_load(&n, b, &c, &(struct precision){.dtype = "f32"}, &e);
     if (!ok(loaded, "synth:tiny-llama loads %s", e.text))
         return tap_done();
-    test_naive(&n);
-    test_counters(&n);
-    test_stop(&n);
-    test_failures(&n);
+    struct ops ops = *b->ops;
+    b->ops = &ops;
+    for (ops.depth = 1; ops.depth <= 3; ops.depth += 2) { /* passes under way */
+        const struct config was = n.config;
+        test_naive(&n);
+        test_counters(&n);
+        test_stop(&n);
+        test_failures(&n);
+        n.config = was;
+    }
     network_free(&n);
     checkpoint_close(&c);
     backend_close(b);

@@ -6,7 +6,7 @@
 #include "lib/model/schedule.h"
 #include "tests/tap.h"
 
-enum { LEN = 64, PROMPTS = 3 };
+enum { LEN = 80, PROMPTS = 3 };
 
 static const int32_t prompt_a[] = {11, 42, 300, 7, 99}, prompt_b[] = {5, 6},
                      prompt_c[] = {200, 201, 202, 203, 204, 205, 206, 207, 208};
@@ -23,7 +23,8 @@ static void all_logits(const struct network *n, const int32_t *x, size_t len, fl
         pos[i] = (int32_t)i;
     struct forward f = {.token = x, .pos = pos, .seqs = &seq, .n_seqs = 1, .mask = MASK_FULL,
                         .wanted = pos, .n_wanted = len};
-    struct work *w = work_make(n, len, len, len);
+    struct work *w = work_make(n, &(struct work_size){.rows = len, .seqs = 1, .slots = len,
+                                                    .listed = len, .wanted = len, .logits = 1});
     forward(n, NULL, w, &f, answer, logits);
     work_free(w, n);
 }
@@ -134,7 +135,7 @@ static int same_as_official(const struct network *n, const struct diffuse *d)
 static struct diffuse settings(size_t gen, size_t block, size_t steps)
 {
     return (struct diffuse){.gen_length = gen, .block_length = block, .steps = steps,
-                            .rule = unmask_schedule, .seed = 5};
+                            .rule = UNMASK_SCHEDULE, .seed = 5};
 }
 
 static struct generation one(const struct network *n, const struct diffuse *d, size_t i)
@@ -155,6 +156,8 @@ static void test_official(struct network *n)
     ok(same_as_official(n, &d), "more steps than masks");
     d = settings(16, 4, 4);
     ok(same_as_official(n, &d), "a block a step");
+    d = settings(48, 48, 12);
+    ok(same_as_official(n, &d), "a block whose answers grow fewer");
     d = settings(8, 4, 4);
     d.cfg_scale = 1.5;
     ok(same_as_official(n, &d), "classifier-free guidance");
@@ -218,9 +221,11 @@ static int stays(struct network *n, const struct diffuse *d, int64_t id, int *go
         for (size_t k = 0; k < g.n_emits; k++)
             emitted += g.emit_tokens[k];
         struct diffuse t = *d;
-        t.rule = unmask_find("threshold");
+        t.rule = UNMASK_THRESHOLD;
         struct generation h = one(n, &t, 0); /* ends, though masks are committed again and again */
-        *good &= emitted == 16 && h.n == 16 && same_as_official(n, d);
+        const struct diffuse wide = settings(64, 32, 16); /* the second block wants more than 32 */
+        *good &= emitted == 16 && h.n == 16 && same_as_official(n, d) &&
+                 same_as_official(n, &wide);
         generation_free(&h);
     }
     generation_free(&g);
@@ -244,7 +249,7 @@ static void test_rules(struct network *n)
 {
     struct diffuse d = settings(16, 8, 16), t = d;
     struct generation g = one(n, &d, 0), h;
-    t.rule = unmask_find("threshold");
+    t.rule = UNMASK_THRESHOLD;
     t.unmask.threshold = 1;
     h = one(n, &t, 0);
     ok(h.n == 16 && !memcmp(g.ids, h.ids, 16 * sizeof *g.ids) && h.denoise_steps == 16,
@@ -255,7 +260,7 @@ static void test_rules(struct network *n)
     ok(h.denoise_steps == 2 && h.n_emits == 2 && h.emit_tokens[0] == 8,
        "threshold 0: one pass a block");
     generation_free(&h);
-    t.rule = unmask_find("factor");
+    t.rule = UNMASK_FACTOR;
     t.unmask.factor = 1.9;
     h = one(n, &t, 0);
     ok(h.n == 16 && h.denoise_steps >= 2 && h.denoise_steps <= 16, "factor ends");
@@ -307,12 +312,14 @@ static void test_failures(struct network *n)
     ok(g.oom && g.n == 0, "memory short: oom");
     generation_free(&g);
     n->backend->memory.cap = 0;
-    float was = n->norm[3];
-    n->norm[3] = NAN;
+    float was, nan = NAN;
+    const struct ops *ops = n->backend->ops;
+    ops->read(n->backend, &was, n->norm + 3, sizeof was);
+    ops->write(n->backend, n->norm + 3, &nan, sizeof nan);
     g = one(n, &d, 0);
     ok(g.bad && g.n == 0, "a NaN is noticed");
     generation_free(&g);
-    n->norm[3] = was;
+    ops->write(n->backend, n->norm + 3, &was, sizeof was);
     volatile sig_atomic_t stop = 15;
     struct batch_trace trace = {0};
     d.stop = &stop;
@@ -339,17 +346,23 @@ int main(void)
     struct err e = {0};
     struct checkpoint c;
     struct network n;
-    struct backend *b = backend_open("ref", NULL, 1, 0);
+    struct backend *b = backend_open("ref", NULL, 1, 0, NULL);
     int loaded = !checkpoint_open(&c, "synth:tiny-llada", 3, &e) &&
                  !network_load(&n, b, &c, &(struct precision){.dtype = "f32"}, &e);
     if (!ok(loaded, "synth:tiny-llada loads %s", e.text))
         return tap_done();
-    test_official(&n);
-    test_rules(&n);
-    test_events(&n);
-    test_mask_generated(&n);
-    test_eos_options(&n);
-    test_failures(&n);
+    struct ops ops = *b->ops;
+    b->ops = &ops;
+    for (ops.depth = 1; ops.depth <= 3; ops.depth += 2) { /* passes under way */
+        const struct config was = n.config;
+        test_official(&n);
+        test_rules(&n);
+        test_events(&n);
+        test_mask_generated(&n);
+        test_eos_options(&n);
+        test_failures(&n);
+        n.config = was;
+    }
     test_check();
     network_free(&n);
     checkpoint_close(&c);

@@ -154,7 +154,7 @@ static void test_precision(struct backend *b, const char *stored)
         {{"f32", NULL, "int8"}, DTYPE_F32, DTYPE_BF16, DTYPE_INT8, DTYPE_F32, NULL},
         {{"fp16", NULL, NULL}, .says = "expected auto, f32, bf16 or bf16-f32, got 'fp16'"},
         {{NULL, "int8", NULL}, .says = "expected auto, f32 or bf16, got 'int8'"},
-        {{NULL, NULL, "int4"}, .says = "expected none, int8 or nf4, got 'int4'"},
+        {{NULL, NULL, "int4"}, .says = "expected none, int8, nf4 or fp8, got 'int4'"},
         {{NULL, NULL, "nf4"}, .says = "multiple of 64"}, /* ffn is 160 */
     };
     struct checkpoint c;
@@ -179,28 +179,94 @@ static void test_precision(struct backend *b, const char *stored)
     ok(!b->memory.allocated, "all is given back");
 }
 
+static enum dtype bf16_act(enum dtype d)
+{
+    return d == DTYPE_BF16 ? DTYPE_BF16 : DTYPE_F32;
+}
+
+static const char *no_bf16(const struct backend *b, enum dtype d, size_t cols)
+{
+    (void)b, (void)cols;
+    return d == DTYPE_BF16 ? "not today" : NULL;
+}
+
+static void little_room(struct backend *b, size_t *available, size_t *total)
+{
+    (void)b;
+    *available = 100000;
+    *total = 1 << 30;
+}
+
+static void no_room(struct backend *b, size_t *available, size_t *total)
+{
+    (void)b;
+    *available = *total = 100000;
+}
+
+/* What a back end says of itself is heard: a table like ref's but for one entry. */
+static void test_device(struct backend *b)
+{
+    const struct ops *own = b->ops;
+    const struct precision any = {0};
+    struct ops ops = *own;
+    struct checkpoint c;
+    struct network n;
+    struct err e = {0}, busy = {0};
+    must(checkpoint_open(&c, "synth:tiny-llama", 5, &e), &e);
+    b->ops = &ops;
+    ops.act_dtype = bf16_act;
+    must(network_load(&n, b, &c, &any, &e), &e);
+    ok(n.dtype == DTYPE_BF16 && n.kv_dtype == DTYPE_BF16 && b->act == DTYPE_BF16,
+       "auto on a device that computes in bf16");
+    network_free(&n);
+    ops.refuses = no_bf16;
+    ok(network_load(&n, b, &c, &any, &e) && e.code == EXIT_BAD_USAGE && strstr(e.text, "not today"),
+       "what it has not: %s", e.text);
+    ops = *own;
+    ops.room = little_room;
+    must(network_load(&n, b, &c, &any, &busy), &busy); /* the host is not asked */
+    network_free(&n);
+    strcpy(b->name, "Test 1000");
+    ok(network_load(&n, b, &c, &any, &busy) && busy.code == EXIT_BUSY &&
+           strstr(busy.text, "Test 1000 has 100000 free of 1073741824") && !b->memory.allocated,
+       "others use the device: %s", busy.text);
+    ops.room = no_room;
+    must(network_load(&n, b, &c, &any, &e), &e); /* it will say so itself */
+    network_free(&n);
+    *b->name = 0;
+    b->ops = own;
+    checkpoint_close(&c);
+}
+
 /* What is allocated is what paper.h says, byte for byte. */
 static void test_paper(struct backend *b, const char *model, const char *dtype, const char *kv,
                        const char *quant)
 {
-    static const size_t shapes[][4] = {{1, 1, 1, 7}, {21, 33, 5, 64}, {130, 200, 130, 301}};
+    static const struct {
+        struct work_size size;
+        size_t kv_slots;
+    } shapes[] = {{{.rows = 1, .seqs = 1, .slots = 1, .listed = 1, .wanted = 1}, 7},
+                  {{.rows = 21, .seqs = 3, .slots = 33, .listed = 71, .wanted = 5, .extra = 1001,
+                    .cached = 1}, 64},
+                  {{.rows = 130, .seqs = 2, .slots = 200, .listed = 400, .wanted = 130,
+                    .guided = 1, .logits = 1}, 301}};
     struct err e = {0};
     struct checkpoint c;
     struct network n;
     must(checkpoint_open(&c, model, 5, &e) ||
              network_load(&n, b, &c, &(struct precision){dtype, kv, quant}, &e), &e);
     const size_t *kind = b->memory.kind;
-    size_t weights = paper_of(&n, 1, 1, 1, 0).weights;
+    size_t weights = paper_weights(&n);
     ok(kind[MEMORY_WEIGHTS] == weights, "%s %s %s %s: weights %zu, on paper %zu", model,
        b->ops->name, dtype, quant, kind[MEMORY_WEIGHTS], weights);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        const size_t *s = shapes[i];
-        struct paper p = paper_of(&n, s[0], s[1], s[2], s[3]);
-        struct work *w = work_make(&n, s[0], s[1], s[2]);
+        const struct work_size *s = &shapes[i].size;
+        struct paper p = paper_of(&n, s, shapes[i].kv_slots);
+        struct work *w = work_make(&n, s);
         struct kv cache;
-        int bad = kv_make(&cache, &n, s[3]);
+        int bad = kv_make(&cache, &n, shapes[i].kv_slots);
         ok(w && !bad && kind[MEMORY_KV] == p.kv && kind[MEMORY_ACTIVATIONS] == p.activations,
-           "%zu rows: cache %zu, on paper %zu; activations %zu, on paper %zu", s[0],
+           "%zu rows: cache %zu, on paper %zu; activations %zu, on paper %zu", s->rows,
            kind[MEMORY_KV], p.kv, kind[MEMORY_ACTIVATIONS], p.activations);
         work_free(w, &n);
         kv_free(&cache, &n);
@@ -244,18 +310,19 @@ int main(void)
 {
     if (!mkdtemp(root))
         return 1;
-    struct backend *ref = backend_open("ref", NULL, 1, 0);
+    struct backend *ref = backend_open("ref", NULL, 1, 0, NULL);
     for (size_t i = 0; ops_cpu_at(i); i++) {
-        struct backend *b = backend_open("cpu", ops_cpu_at(i)->level, 2, 0);
+        struct backend *b = backend_open("cpu", ops_cpu_at(i)->level, 2, 0, NULL);
         test_paths(b);
         backend_close(b);
     }
-    struct backend *cpu = backend_open("cpu", NULL, 2, 0);
+    struct backend *cpu = backend_open("cpu", NULL, 2, 0, NULL);
     test_paths(ref);
     test_drawn();
     test_precision(cpu, "F32");
     test_precision(cpu, "BF16");
     test_precision(ref, "BF16");
+    test_device(ref);
     test_paper(cpu, "synth:tiny-llama", "f32", "f32", "none");
     test_paper(cpu, "synth:tiny-llama", "bf16", "auto", "none");
     test_paper(cpu, "synth:tiny-llada", "bf16-f32", "bf16", "none");
@@ -263,8 +330,9 @@ int main(void)
     test_paper(ref, "synth:tiny-llada", "f32", "auto", "none");
     test_blocks(cpu);
     test_blocks(ref);
-    ok(!backend_open("cpu", "nonsense", 1, 0) && !backend_open("ref", "portable", 1, 0) &&
-           !backend_open("abacus", NULL, 1, 0), "what there is not is not opened");
+    ok(!backend_open("cpu", "nonsense", 1, 0, NULL) &&
+           !backend_open("ref", "portable", 1, 0, NULL) &&
+           !backend_open("abacus", NULL, 1, 0, NULL), "what there is not is not opened");
     backend_close(cpu);
     backend_close(ref);
     char *command = mem_format("rm -r %s", root);

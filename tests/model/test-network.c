@@ -39,7 +39,8 @@ static void plain(const struct network *n, const int32_t *ids, enum mask mask, d
                         .wanted = wanted,
                         .n_wanted = T,
                         .query = {.target = target}};
-    struct work *w = work_make(n, T, T, T);
+    struct work *w = work_make(n, &(struct work_size){.rows = T, .seqs = 1, .slots = T,
+                                                    .listed = T, .wanted = T});
     forward(n, NULL, w, &f, rows, NULL);
     for (int i = 0; i < T; i++)
         out[i] = rows[i].target_log_prob;
@@ -51,7 +52,9 @@ static void cached(const struct network *n, const int32_t *ids, int step, double
 {
     struct kv kv;
     kv_make(&kv, n, T);
-    struct work *w = work_make(n, (size_t)step, T, (size_t)step);
+    const struct work_size size = {.rows = (size_t)step, .seqs = 1, .slots = T, .listed = T,
+                                   .wanted = (size_t)step, .cached = 1};
+    struct work *w = work_make(n, &size);
     int32_t slots[T];
     for (int i = 0; i < T; i++)
         slots[i] = T - 1 - i;
@@ -114,7 +117,8 @@ static void batched(const struct network *n, const int32_t *ids, enum mask mask,
                         .wanted = wanted,
                         .n_wanted = T,
                         .query = {.target = target}};
-    struct work *w = work_make(n, 3 * T, T, T);
+    struct work *w = work_make(n, &(struct work_size){.rows = 3 * T, .seqs = 3, .slots = T,
+                                                    .listed = 3 * T, .wanted = T});
     forward(n, NULL, w, &f, rows, NULL);
     for (int i = 0; i < T; i++)
         out[i] = rows[i].target_log_prob;
@@ -185,7 +189,8 @@ static void bounds(const struct network *n, const int32_t *ids)
 
 int main(void)
 {
-    struct backend *cpu = backend_open("cpu", NULL, 2, 0), *ref = backend_open("ref", NULL, 1, 0);
+    struct backend *cpu = backend_open("cpu", NULL, 2, 0, NULL);
+    struct backend *ref = backend_open("ref", NULL, 1, 0, NULL);
     int32_t ids[T];
     struct rng r = {.seed = 5};
     static const char *const names[] = {"synth:tiny-llama", "synth:tiny-llada"};
@@ -205,7 +210,7 @@ int main(void)
     struct checkpoint c;
     struct network n;
     struct err e = {0};
-    struct backend *small = backend_open("cpu", NULL, 1, 100000);
+    struct backend *small = backend_open("cpu", NULL, 1, 100000, NULL);
     checkpoint_open(&c, names[0], 7, &e);
     const struct precision any = {.dtype = "auto"};
     ok(network_load(&n, small, &c, &any, &e) == -1 && e.code == EXIT_FAILED_RECORDS &&

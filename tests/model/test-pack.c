@@ -4,7 +4,7 @@
 
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
-#include "lib/model/network.h"
+#include "lib/model/pass.h"
 #include "lib/model/pack.h"
 #include "lib/model/roles.h"
 #include "tests/tap.h"
@@ -76,10 +76,12 @@ static int run(const char *device, const char *folder, const char *quant, float 
     struct head_row out[5];
     if (checkpoint_open(&c, folder, 0, e))
         return -1;
-    struct backend *b = backend_open(device, NULL, 2, 0);
+    struct backend *b = backend_open(device, NULL, 2, 0, NULL);
     int bad = network_load(&n, b, &c, &(struct precision){.quant = quant}, e);
     if (!bad) {
-        struct work *w = work_make(&n, 5, 5, 5);
+        struct work *w = work_make(&n, &(struct work_size){.rows = 5, .seqs = 1, .slots = 5,
+                                                             .listed = 5, .wanted = 5,
+                                                             .logits = 1});
         const struct forward_seq seq = {.rows = 5};
         struct forward f = {.token = token, .pos = pos, .seqs = &seq, .n_seqs = 1,
                             .mask = MASK_CAUSAL, .wanted = wanted, .n_wanted = 5};
@@ -130,7 +132,7 @@ static void test_same(const char *shape, const char *dtype, int tied, enum quant
     ok(!pack(q, role, &e), "%s %s%s packs as %s %s", shape, dtype, tied ? " tied" : "", name,
        e.text);
     ok(same_codes(q), "its codes are those of the source");
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < (q == QUANT_FP8 ? 1 : 2); i++) { /* which the CPU has not */
         e = (struct err){0};
         memset(x, 1, sizeof x);
         int bad = run(devices[i], source, name, x, &e) || run(devices[i], packed, NULL, y, &e);
@@ -142,11 +144,14 @@ static void test_same(const char *shape, const char *dtype, int tied, enum quant
         ok(!bad && memcmp(x, y, sizeof x), "%s: not quantized they differ", devices[i]);
     }
     double error = sqrt(role[ROLE_UP].error / role[ROLE_UP].power);
-    double expected = q == QUANT_INT8 ? 0.0062 : 0.092; /* of Gaussian rows of 64 */
+    /* of Gaussian rows of 64 */
+    double expected = q == QUANT_INT8 ? 0.0062 : q == QUANT_FP8 ? 0.0245 : 0.092;
     ok(error > 0.85 * expected && error < 1.15 * expected, "relative error %.4f", error);
     ok(role[ROLE_NORM].packed_bytes == role[ROLE_NORM].source_bytes &&
            role[ROLE_HEAD].tensors == (tied ? 0 : 1) &&
-           role[ROLE_EMBED].dtype == (tied ? DTYPE_INT8 : DTYPE_F32), "what stays as it was");
+           role[ROLE_EMBED].dtype ==
+               (!tied ? DTYPE_F32 : q == QUANT_FP8 ? DTYPE_FP8 : DTYPE_INT8),
+       "what stays as it was");
 }
 
 static void test_other_quant(void)
@@ -251,6 +256,8 @@ static void test_hostile(void)
     edited(QUANT_INT8, (struct edit){UP ".scale", .value = &nan}, "expected finite");
     edited(QUANT_INT8, (struct edit){UP ".scale", .value = &infinity}, "expected finite");
     edited(QUANT_INT8, (struct edit){UP ".scale", .value = &below}, "not below 0");
+    edited(QUANT_FP8, (struct edit){UP, .dtype = "I8"}, "expected F8_E4M3");
+    edited(QUANT_FP8, (struct edit){UP ".scale", .value = &nan}, "expected finite");
     edited(QUANT_NF4, (struct edit){UP ".absmax", .drop = 1}, "missing");
     edited(QUANT_NF4, (struct edit){UP ".absmax.scale", .drop = 1}, "missing");
     edited(QUANT_NF4, (struct edit){UP ".absmax.offset", .drop = 1}, "missing");
@@ -298,8 +305,8 @@ static void test_config(void)
     configured("{\"method\":\"nf4\",\"source_dtype\":\"F32\",\"block\":64,\"absmax_block\":256,"
                "\"x\":1}", "other members");
     configured("{\"method\":\"int8\",\"source_dtype\":\"F32\"}", "expected I8");
-    configured("{\"method\":\"gptq\",\"source_dtype\":\"F32\"}", "\"int8\" or \"nf4\"");
-    configured("{\"method\":\"none\",\"source_dtype\":\"F32\"}", "\"int8\" or \"nf4\"");
+    configured("{\"method\":\"gptq\",\"source_dtype\":\"F32\"}", "\"nf4\" or \"fp8\"");
+    configured("{\"method\":\"none\",\"source_dtype\":\"F32\"}", "\"nf4\" or \"fp8\"");
     configured("{\"method\":\"nf4\",\"source_dtype\":\"I8\"}", "source_dtype");
     configured("{\"source_dtype\":\"F32\"}", "method");
     configured("\"nf4\"", "expected an object");
@@ -320,6 +327,8 @@ int main(void)
     test_same("tiny-llama", "F32", 1, QUANT_NF4);
     test_same("tiny-llada", "F32", 1, QUANT_INT8);
     test_same("tiny-llada", "BF16", 0, QUANT_NF4);
+    test_same("tiny-llada", "BF16", 0, QUANT_FP8);
+    test_same("tiny-llama", "F32", 1, QUANT_FP8);
     test_other_quant();
     test_hostile();
     test_config();

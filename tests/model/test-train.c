@@ -101,7 +101,7 @@ static void check_role(struct trainer *t, const struct train_batch *b, const str
 static void gradients(enum arch arch, int tied)
 {
     struct err e = {0};
-    struct backend *be = backend_open("cpu", NULL, 2, 0);
+    struct backend *be = backend_open("cpu", NULL, 2, 0, NULL);
     struct config c = tiny(arch, tied);
     struct trainer *t = trainer_make(&c, be, 5, 3 * 11, &e);
     if (!ok(t != NULL, "trainer made: %s", e.text))
@@ -120,7 +120,7 @@ static void gradients(enum arch arch, int tied)
 static void resume(void)
 {
     struct err e = {0};
-    struct backend *be = backend_open("cpu", NULL, 2, 0);
+    struct backend *be = backend_open("cpu", NULL, 2, 0, NULL);
     struct config c = tiny(ARCH_LLADA, 1);
     struct train_batch b = make_batch(3, 11, c.vocab);
     struct trainer *t = trainer_make(&c, be, 5, 33, &e), *s = trainer_make(&c, be, 6, 33, &e);
