@@ -31,7 +31,7 @@ ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) $(WARN) $(HARDEN) $(SANITIZE) 
 LIBS    := jansson libpcre2-8 libutf8proc libarchive zlib libcrypto
 PKG     := pkg-config $(if $(STATIC),--static)
 LDLIBS  := $(if $(STATIC),-Wl$(,)-Bstatic) $(shell $(PKG) --libs $(LIBS) 2>/dev/null) \
-           $(if $(STATIC),-Wl$(,)-Bdynamic) -lm -lpthread
+           $(if $(STATIC),-Wl$(,)-Bdynamic) -lm -lpthread -ldl
 LDFLAGS += -pie -Wl,-z,relro,-z,now
 
 # One line a file; V=1 shows the commands.
@@ -42,7 +42,7 @@ COMMIT := $(shell git describe --always --dirty=+ --abbrev=12 2>/dev/null || ech
 
 # Everything in lib/ and kernels/ is one archive; kernels/cpu is compiled once per instruction set.
 LIB_SRC := $(filter-out lib/base/version.c,$(wildcard lib/*/*.c)) \
-           $(wildcard kernels/*.c kernels/ref/*.c)
+           $(wildcard kernels/*.c kernels/ref/*.c kernels/cuda/memory.c)
 CPU_SRC := $(wildcard kernels/cpu/*.c)
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) \
            $(foreach l,portable $(CPU_LEVELS),$(CPU_SRC:kernels/%.c=$(BUILD)/obj/kernels/$(l)/%.o))
@@ -109,7 +109,7 @@ HELPERS   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fixtures/*.c)) \
                  $(BUILD)/tests/make-checkpoint)
 
 .PHONY: test style install uninstall clean help all
-test: $(if $(TEST_SH),tools $(HELPERS)) $(TEST_PROG) ## every test (T=word, SAN=1)
+test: $(TEST_PROG) $(if $(strip $(TEST_SH)),$(TOOLS:%=$(BIN)/%) $(HELPERS)) ## tests (T=word, SAN=1)
 	@BUILD='$(BUILD)' BIN='$(abspath $(BIN))' TESTBIN='$(abspath $(BUILD))/tests' \
 	    tests/run $(TEST_PROG) $(TEST_SH)
 
@@ -126,7 +126,7 @@ install: tools ## install the tools below PREFIX (DESTDIR is honoured)
 
 uninstall: ## remove what install put there
 	rm -f $(TOOLS:%='$(bindir)'/%)
-	rm -rf '$(datadir)'
+	rm -rf '$(datadir)' '$(DESTDIR)$(PREFIX)/lib/crossover'
 
 clean: ## remove everything built (results stay)
 	rm -rf build build-san build-santhread

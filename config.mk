@@ -4,7 +4,8 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 # SAN=1: address and undefined-behaviour sanitizers; SAN=thread: ThreadSanitizer.
 SAN     ?=
-# STATIC=1: link jansson, PCRE2, utf8proc, libarchive... statically.
+# STATIC=1: link jansson, PCRE2, utf8proc, libarchive... statically. Archives of what libarchive
+# needs must be there too (Debian: libacl1-dev, liblz4-dev, libzstd-dev).
 STATIC  ?=
 # Instruction sets of kernels/cpu beside the portable one, each compiled from the same source.
 CPU_LEVELS_x86_64  := avx512bf16 avx512 avx2
@@ -17,3 +18,7 @@ JUDGE ?= data/models/judge-demo
 PROFILE ?= demo
 # Put in front of generator commands, for example RUN="srun --gpus=1".
 RUN ?=
+# CUDA=auto: the CUDA back end is built when nvcc is found (pipelines/cuda.mk); 1: it must be; 0: it
+# is not. CUDA_HOME=, CUDA_ARCH="90a" and NVCC= are honoured.
+# NVCC="nvcc -ccbin g++-11" names the host compiler, where nvcc does not know the usual one.
+CUDA ?= auto

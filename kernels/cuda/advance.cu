@@ -1,0 +1,204 @@
+/* advance.cu - from pass to pass on the device: advance.h with threads. The results are those of
+ * kernels/advance.c.
+ *
+ * Texts: a thread a text. Canvases: a block a canvas, whose threads share what is many (answers,
+ * slots) while thread 0 does what is one after another, by the functions of advance.h. The tokens
+ * of the rows follow in a kernel of their own, since a row may read any canvas.
+ *
+ * Confidences are at least 0, so their bits order as whole numbers do: that is what is compared n^2
+ * times, on GPUs that have few units for doubles.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "kernels/cuda/advance.h"
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/device.cuh"
+#include "kernels/cuda/runtime.h"
+
+enum { TEXT_THREADS = 32, ROW_THREADS = 256 };
+
+/* ---- texts ---- */
+
+/* Thread i owns part i. */
+static __global__ void __launch_bounds__(TEXT_THREADS) advance_text(struct text_loop l)
+{
+    let_next_start();
+    wait_for_inputs();
+    size_t i = (size_t)blockIdx.x * TEXT_THREADS + threadIdx.x;
+    if (i < l.parts)
+        text_advance(&l, i);
+}
+
+void cuda_advance_texts(struct backend *b, const struct text_loop *l)
+{
+    struct range here("advance_texts");
+    launch(b, advance_text, dim3((unsigned)((l->parts + TEXT_THREADS - 1) / TEXT_THREADS)),
+           dim3(TEXT_THREADS), 0, *l);
+}
+
+/* ---- canvases: what the block of a canvas does together ---- */
+
+DEVICE uint64_t size_bits(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* 1 for every thread when some answer of the n is bad. */
+DEVICE bool any_bad(const struct head_row *answer, size_t n, struct sheet s)
+{
+    int bad = 0;
+    for (size_t k = threadIdx.x; k < n; k += CANVAS_THREADS)
+        bad |= answer[k].bad;
+    if (bad)
+        atomicMax(&s.sum[SUM_BAD], 1);
+    __syncthreads();
+    return s.sum[SUM_BAD];
+}
+
+/* best[n], order[n]: the confidences of answers w0..w0+n, best first, of equals the lowest. */
+DEVICE void sort_answers(const struct canvas_loop *l, size_t w0, size_t n, struct sheet s)
+{
+    for (size_t k = threadIdx.x; k < n; k += CANVAS_THREADS)
+        s.bits[k] = size_bits(canvas_confidence(l, &l->answer[w0 + k], l->rows.key[w0 + k]));
+    __syncthreads();
+    for (size_t k = threadIdx.x; k < n; k += CANVAS_THREADS) {
+        uint64_t mine = s.bits[k];
+        size_t rank = 0;
+        for (size_t j = 0; j < n; j++)
+            rank += s.bits[j] > mine || (s.bits[j] == mine && j < k);
+        memcpy(&s.best[rank], &mine, sizeof mine);
+        s.order[rank] = (int32_t)k;
+    }
+    __syncthreads();
+}
+
+/* Writes the ids that the rule takes; thread 0 asks the rule. */
+DEVICE void commit(const struct canvas_loop *l, const struct canvas_state *c, size_t w0, size_t n,
+                   struct sheet s)
+{
+    int written = 0;
+    sort_answers(l, w0, n, s);
+    if (threadIdx.x == 0)
+        s.sum[SUM_TAKES] = (int)canvas_takes(l, c, s.best, n);
+    __syncthreads();
+    for (int k = (int)threadIdx.x; k < s.sum[SUM_TAKES]; k += CANVAS_THREADS) {
+        size_t w = w0 + (size_t)s.order[k];
+        l->token[l->origin[l->rows.wanted[w]]] = l->answer[w].id;
+        written += l->answer[w].id != l->mask;
+    }
+    if (written)
+        atomicAdd(&s.sum[SUM_WRITTEN], written);
+    __syncthreads();
+}
+
+/* Counts the masked slots up to the end of the block, into s.sum. */
+DEVICE void count_masks(const struct canvas_loop *l, const struct canvas_state *c, struct sheet s)
+{
+    int masks = 0, end = canvas_block_end(l, c);
+    for (int i = c->prompt + (int)threadIdx.x; i < end; i += CANVAS_THREADS)
+        masks += l->token[c->first + i] == l->mask;
+    if (masks)
+        atomicAdd(&s.sum[SUM_MASKS], masks);
+    __syncthreads();
+}
+
+/* Row w of the next pass is asked about; slot -1: for nothing, and any row will do. */
+DEVICE void ask_row(const struct canvas_loop *l, const struct canvas_state *c, size_t w, int slot)
+{
+    int32_t row = slot < 0 ? 0 : l->row_of[c->first + slot];
+    l->rows.wanted[w] = row;
+    if (l->twin)
+        l->rows.uncond[w] = row + l->twin;
+    l->rows.key[w] = slot < 0 ? 0 : canvas_key(c, slot);
+}
+
+/* How many threads below this one say yes; *all: how many of the block do. */
+DEVICE int place_among(bool yes, int *all, struct sheet s)
+{
+    unsigned votes = __ballot_sync(0xffffffffu, yes), lane = threadIdx.x % WARP;
+    __syncthreads();
+    if (lane == 0)
+        s.votes[threadIdx.x / WARP] = __popc(votes);
+    __syncthreads();
+    int below = __popc(votes & ((1u << lane) - 1));
+    *all = 0;
+    for (unsigned i = 0; i < CANVAS_THREADS / WARP; i++) {
+        below += i < threadIdx.x / WARP ? s.votes[i] : 0;
+        *all += s.votes[i];
+    }
+    return below;
+}
+
+/* canvas_ask: the masked slots up to the end of the block, in their order, get rows from w0 on.
+ * Returns how many there are. */
+DEVICE int ask(const struct canvas_loop *l, const struct canvas_state *c, size_t w0, struct sheet s)
+{
+    int end = c->live ? canvas_block_end(l, c) : c->prompt, asked = 0, all;
+    int quota = (int)l->quota;
+    for (int first = c->prompt; first < end; first += CANVAS_THREADS, asked += all) {
+        int slot = first + (int)threadIdx.x;
+        bool yes = slot < end && l->token[c->first + slot] == l->mask;
+        int at = asked + place_among(yes, &all, s);
+        if (yes && at < quota)
+            ask_row(l, c, w0 + (size_t)at, slot);
+    }
+    for (int at = asked + (int)threadIdx.x; at < quota; at += CANVAS_THREADS)
+        ask_row(l, c, w0 + (size_t)at, -1);
+    return asked;
+}
+
+/* A block owns part i: its canvas, and rows quota i .. of the next pass. */
+static __global__ void __launch_bounds__(CANVAS_THREADS) advance_canvas(struct canvas_loop l)
+{
+    SHARED(unsigned char, shared);
+    let_next_start();
+    wait_for_inputs();
+    struct sheet s = sheet_of(shared, l.quota);
+    struct canvas_state *kept = &l.canvas[l.member[blockIdx.x]], c = *kept;
+    size_t w0 = blockIdx.x * l.quota, n = (size_t)c.wanted;
+    if (threadIdx.x < SUMS)
+        s.sum[threadIdx.x] = 0;
+    __syncthreads();
+    bool counts = c.live && !c.crowded;
+    if (counts && any_bad(l.answer + w0, n, s)) {
+        c.live = 0;
+        c.bad = 1;
+    } else if (counts) {
+        commit(&l, &c, w0, n, s);
+        count_masks(&l, &c, s);
+        if (threadIdx.x == 0) {
+            canvas_settle(&l, &c, s.sum[SUM_MASKS]);
+            *s.state = c;
+        }
+        __syncthreads();
+        c = *s.state;
+    }
+    c.written = s.sum[SUM_WRITTEN];
+    c.wanted = ask(&l, &c, w0, s);
+    c.crowded = (size_t)c.wanted > l.quota;
+    if (threadIdx.x == 0)
+        *kept = c;
+}
+
+/* Thread t owns the token of row t. */
+static __global__ void __launch_bounds__(ROW_THREADS) renew_tokens(struct canvas_loop l)
+{
+    let_next_start();
+    wait_for_inputs();
+    size_t t = (size_t)blockIdx.x * ROW_THREADS + threadIdx.x;
+    if (t < l.T && l.origin[t] >= 0)
+        l.rows.token[t] = l.token[l.origin[t]];
+}
+
+void cuda_advance_canvases(struct backend *b, const struct canvas_loop *l)
+{
+    struct range here("advance_canvases");
+    size_t shared = sheet_bytes(l->quota);
+    assert(shared <= device_of(b)->shared_max);
+    launch(b, advance_canvas, dim3((unsigned)l->parts), dim3(CANVAS_THREADS), shared, *l);
+    launch(b, renew_tokens, dim3((unsigned)((l->T + ROW_THREADS - 1) / ROW_THREADS)),
+           dim3(ROW_THREADS), 0, *l);
+}

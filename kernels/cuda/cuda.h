@@ -1,0 +1,88 @@
+/* cuda.h - what the files of this folder offer each other, and the one door to the outside. Each
+ * function named after an operation is that operation of kernels/ops.h, which documents it. C
+ * linkage, so that C and CUDA C can meet here.
+ */
+#ifndef KERNELS_CUDA_CUDA_H
+#define KERNELS_CUDA_CUDA_H
+
+#include "kernels/advance.h"
+#include "kernels/ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The door: the only symbol that the shared object shows. Fills b->ops, device, name and level for
+ * device `index` (-1: the best one that is not busy). -1: EXIT_NO_DEVICE and why: no driver, a
+ * driver too old, no device, none that this object has code for. */
+int crossover_cuda_open(struct backend *b, int index, struct err *e);
+extern const struct ops cuda_ops;
+
+/* runtime.cu, memory.c, transfer.cu, graph.cu, mark.cu */
+void cuda_close(struct backend *b);
+void *cuda_alloc(struct backend *b, size_t bytes, enum memory_kind kind);
+void cuda_free(struct backend *b, void *p);
+void cuda_room(struct backend *b, size_t *available, size_t *total);
+void cuda_write(struct backend *b, void *to, const void *from, size_t bytes);
+void cuda_read(struct backend *b, void *to, const void *from, size_t bytes);
+void cuda_copy(struct backend *b, void *to, const void *from, size_t bytes);
+void *cuda_mirror(struct backend *b, size_t bytes);
+void cuda_mirror_free(struct backend *b, void *p);
+void cuda_fetch(struct backend *b, void *mirror, const void *from, size_t bytes);
+void cuda_run(struct backend *b, const void *key, size_t key_bytes, void (*step)(void *ctx),
+              void *ctx);
+int64_t cuda_mark(struct backend *b);
+int64_t cuda_reached(struct backend *b, int64_t mark);
+
+/* mat.cu, encode.cu */
+enum dtype cuda_act_dtype(enum dtype dtype);
+const char *cuda_refuses(const struct backend *b, enum dtype dtype, size_t cols);
+int cuda_mat_make(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype);
+void cuda_mat_free(struct backend *b, struct mat *m);
+size_t cuda_mat_bytes(size_t rows, size_t cols, enum dtype dtype);
+
+/* rows.cu */
+void cuda_embed(struct backend *b, act *y, const struct mat *w, const int32_t *token, size_t T);
+void cuda_rope_table(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
+                     size_t T, size_t E);
+void cuda_rmsnorm(struct backend *b, act *y, const act *x, const int32_t *row, const float *gain,
+                  size_t T, size_t D, double eps);
+/* Rotates q and k[T, .] in place and puts k, v into the cache: what is left of qkv when the three
+ * products were made by others. k, v: [T, K*E] of `act`; NULL when they already lie in the cache
+ * (a->slot NULL and a->to.dtype the activations' own). */
+void cuda_rotate_store(struct backend *b, const struct qkv *a, act *k, const act *v, size_t T);
+/* y[T, F] = silu(gate) * up, both [T, F] with row stride ld. */
+void cuda_swiglu_rows(struct backend *b, act *y, const act *gate, const act *up, size_t ld,
+                      size_t T, size_t F);
+
+/* product.cu and what it chooses from: gemv.cu, skinny.cu, gemm.cu */
+void cuda_qkv(struct backend *b, const struct qkv *a, size_t T, void *work);
+void cuda_matmul(struct backend *b, const struct product *p, size_t n, struct input in, size_t T,
+                 void *work);
+void cuda_gated(struct backend *b, act *y, struct input in, const struct mat *gate,
+                const struct mat *up, size_t T, void *work);
+size_t cuda_matmul_work(const struct backend *b, size_t T, size_t K, size_t N);
+/* y[T, n] (fp32, row stride n) = x[T, K] times rows first..first+n of W: the head's product. work:
+ * matmul_work(T, K, n). */
+void cuda_logits(struct backend *b, float *y, const struct mat *w, size_t first, size_t n,
+                 const act *x, size_t T, void *work);
+
+/* attention.cu, decode.cu */
+void cuda_attention(struct backend *b, const struct attn *a, void *work);
+size_t cuda_attention_work(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
+                           size_t heads, size_t kv_heads, size_t head_dim);
+
+/* head.cu */
+void cuda_head(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
+               const struct head_query *q, struct head_row *out, float *logits, void *work);
+size_t cuda_head_work(const struct backend *b, size_t R, size_t D, size_t V);
+
+/* advance.cu */
+void cuda_advance_texts(struct backend *b, const struct text_loop *l);
+void cuda_advance_canvases(struct backend *b, const struct canvas_loop *l);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,95 @@
+/* device.cuh - what every kernel needs: bf16 values, reductions over a warp and a block.
+ *
+ * PLATFORM is kernels/cuda/nvidia.cuh, or in the tests' host build tests/emulate/emulate.cuh. All
+ * reductions have a fixed order, so a pass repeats bit for bit.
+ */
+#ifndef KERNELS_CUDA_DEVICE_CUH
+#define KERNELS_CUDA_DEVICE_CUH
+
+#include PLATFORM
+
+#include <math.h>
+#include <stddef.h>
+
+enum { WARP = 32, ALL_LANES = -1 };
+
+DEVICE float bf16_float(uint16_t h)
+{
+    return __uint_as_float((uint32_t)h << 16);
+}
+
+/* The two halves of a word. */
+DEVICE float bf16_low(uint32_t pair)
+{
+    return __uint_as_float(pair << 16);
+}
+
+DEVICE float bf16_high(uint32_t pair)
+{
+    return __uint_as_float(pair & 0xffff0000u);
+}
+
+DEVICE uint16_t bf16_of(float x)
+{
+    return (uint16_t)bf16_pair(x, 0.0f);
+}
+
+/* One activation, in either format: kernels are templates over A = float or uint16_t (bf16). */
+DEVICE float act_float(float x)
+{
+    return x;
+}
+
+DEVICE float act_float(uint16_t x)
+{
+    return bf16_float(x);
+}
+
+DEVICE void act_put(float *to, float x)
+{
+    *to = x;
+}
+
+DEVICE void act_put(uint16_t *to, float x)
+{
+    *to = bf16_of(x);
+}
+
+/* x as it is after being kept as an A. */
+template <class A> DEVICE float act_rounded(float x)
+{
+    A kept;
+    act_put(&kept, x);
+    return act_float(kept);
+}
+
+DEVICE float warp_sum(float x)
+{
+    for (int step = WARP / 2; step > 0; step /= 2)
+        x += __shfl_xor_sync(0xffffffffu, x, step);
+    return x;
+}
+
+DEVICE float warp_max(float x)
+{
+    for (int step = WARP / 2; step > 0; step /= 2)
+        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, step));
+    return x;
+}
+
+/* Sum over the block, for every thread; shared: blockDim.x / 32 floats that nobody uses before the
+ * next barrier after it. blockDim.x is a multiple of 32, at most 1024. */
+DEVICE float block_sum(float x, float *shared)
+{
+    unsigned warps = blockDim.x / WARP;
+    x = warp_sum(x);
+    if (threadIdx.x % WARP == 0)
+        shared[threadIdx.x / WARP] = x;
+    __syncthreads();
+    float sum = 0;
+    for (unsigned i = 0; i < warps; i++)
+        sum += shared[i];
+    return sum;
+}
+
+#endif

@@ -1,0 +1,133 @@
+/* finish.cu - what stands between products of several kernels: sums become outputs, rows become
+ * int8 codes, weights become wider.
+ */
+#include "kernels/cuda/finish.cuh"
+
+#include "kernels/cuda/product.h"
+
+enum { THREADS = 256, PARTS_AT_ONCE = 4 };
+
+/* Thread (p, t) finishes pair p % 8 of tile p / 8 for row t: the parts are added in order. */
+template <class A, class Sum>
+__global__ void __launch_bounds__(THREADS)
+finish_sums(struct job j, struct coded_rows rows, const Sum *sums, uint32_t splits)
+{
+    let_next_start();
+    wait_for_inputs();
+    uint32_t p = blockIdx.x * THREADS + threadIdx.x, t = blockIdx.y;
+    if (p / HALF >= job_tiles(&j))
+        return;
+    struct tile tile = tile_at(&j, p / HALF);
+    uint32_t i = p % HALF;
+    size_t at[2];
+    for (int h = 0; h < 2; h++)
+        at[h] = (size_t)t * j.columns + j.w[tile.matrix[h]].column + tile.row[h] + i;
+    Sum sum[2] = {0, 0};
+    for (uint32_t s = 0; s < splits; s += PARTS_AT_ONCE) {
+        Sum part[PARTS_AT_ONCE][2]; /* all loads first: they wait for the cache together */
+#pragma unroll
+        for (uint32_t k = 0; k < PARTS_AT_ONCE; k++)
+            for (int h = 0; h < 2; h++)
+                part[k][h] = s + k < splits && i < tile.count[h]
+                                 ? sums[(size_t)(s + k) * j.T * j.columns + at[h]]
+                                 : 0;
+#pragma unroll
+        for (uint32_t k = 0; k < PARTS_AT_ONCE; k++)
+            for (int h = 0; h < 2; h++)
+                sum[h] += part[k][h];
+    }
+    finish_pair<A>(j, tile, i, t, rows, sum[0], sum[1]);
+}
+
+template <class A, class Sum>
+static void start(const struct backend *b, const struct job *j, const struct coded_rows *rows,
+                  const void *sums, uint32_t splits)
+{
+    launch(b, finish_sums<A, Sum>, dim3(plan_up(job_tiles(j) * HALF, THREADS), j->T), dim3(THREADS),
+           0, *j, *rows, static_cast<const Sum *>(sums), splits);
+}
+
+void finish(const struct backend *b, const struct job *j, const struct coded_rows *rows,
+            const void *sums, uint32_t splits)
+{
+    if (j->dtype == DTYPE_INT8)
+        start<uint16_t, int32_t>(b, j, rows, sums, splits);
+    else if (j->dtype == DTYPE_BF16_F32 || j->dtype == DTYPE_F32)
+        start<float, float>(b, j, rows, sums, splits);
+    else
+        start<uint16_t, float>(b, j, rows, sums, splits);
+}
+
+/* Block t encodes row t. */
+static __global__ void __launch_bounds__(THREADS)
+encode_all(const uint16_t *x, uint32_t K, int8_t *code, uint32_t codes, float *step,
+           uint32_t *marks)
+{
+    SHARED(float, shared);
+    let_next_start();
+    wait_for_inputs();
+    size_t t = blockIdx.x;
+    encode_row(x + t * K, K, code + t * codes, codes, step + t, marks + t * marks_words(K), shared);
+}
+
+struct coding coding_at(void *work, size_t T, size_t K)
+{
+    struct coding c;
+    uint8_t *at = static_cast<uint8_t *>(work);
+    c.codes = (uint32_t)layout_up(K, 16);
+    size_t step = layout_up(T * c.codes, 256), marks = step + layout_up(T * sizeof(float), 256);
+    c.code = static_cast<int8_t *>(work);
+    c.step = reinterpret_cast<float *>(at + step);
+    c.marks = reinterpret_cast<uint32_t *>(at + marks);
+    c.bytes = marks + layout_up(T * marks_words((uint32_t)K) * sizeof(uint32_t), 256);
+    return c;
+}
+
+struct coded_rows coding_make(const struct backend *b, const struct coding *c, const void *x,
+                              size_t T, size_t K)
+{
+    const uint16_t *rows = static_cast<const uint16_t *>(x);
+    launch(b, encode_all, dim3((unsigned)T), dim3(THREADS), THREADS / WARP * sizeof(float), rows,
+           (uint32_t)K, c->code, c->codes, c->step, c->marks);
+    return {rows, c->step, c->marks, (uint32_t)K};
+}
+
+DEVICE void widen_four(float *to, const uint8_t *codes)
+{
+    const uint16_t *from = reinterpret_cast<const uint16_t *>(codes);
+    for (int i = 0; i < 4; i++)
+        to[i] = bf16_float(from[i]);
+}
+
+DEVICE void widen_four(uint16_t *to, const uint8_t *codes)
+{
+    uint32_t four = *reinterpret_cast<const uint32_t *>(codes);
+    uint32_t *pairs = reinterpret_cast<uint32_t *>(to);
+    pairs[0] = format<DTYPE_FP8>::pair(four, 0x1404);
+    pairs[1] = format<DTYPE_FP8>::pair(four, 0x3424);
+}
+
+/* Thread (i, r) widens four values of row r; rows of `to` are K values, a multiple of 4. */
+template <class To>
+__global__ void __launch_bounds__(THREADS)
+widen_rows(To *to, const uint8_t *from, uint32_t stride, uint32_t K, uint32_t value_bytes)
+{
+    let_next_start();
+    wait_for_inputs();
+    uint32_t k = (blockIdx.y * THREADS + threadIdx.x) * 4;
+    size_t row = blockIdx.x;
+    if (k < K)
+        widen_four(to + row * K + k, from + row * stride + k * value_bytes);
+}
+
+void widen(const struct backend *b, void *to, const struct job *j, const struct operand *w)
+{
+    const uint8_t *from = w->code + (size_t)w->begin * j->stride;
+    dim3 grid(w->rows, plan_up(j->K, 4 * THREADS));
+    if (j->dtype == DTYPE_FP8)
+        launch(b, widen_rows<uint16_t>, grid, dim3(THREADS), 0, static_cast<uint16_t *>(to), from,
+               j->stride, j->K, 1u);
+    else
+        launch(b, widen_rows<float>, grid, dim3(THREADS), 0, static_cast<float *>(to), from,
+               j->stride, j->K, 2u);
+}

@@ -1,0 +1,386 @@
+/* gemm.cu - kernels/cuda/gemm.h by cuBLASLt, which is looked for at run time: without it the own
+ * kernels do all the work (gemm_takes says 0).
+ *
+ * The library orders matrices by columns, so y[T, N] = x W^T is to it y' = W'^T x' with W' [K, N]
+ * and x' [K, T]. It proposes algorithms for a shape; on the first call of a shape they are timed
+ * with the caller's own x and W, which are only read, and a y of our own, and the fastest is kept,
+ * in a file too (choices.h). Numbers of rows that lie near each other share a choice, so that not
+ * every length of a prompt must be timed. While operations are being recorded nothing is timed: the
+ * first run of a pass is always a direct one. Algorithms whose order of sums is not fixed are not
+ * considered, so a choice of algorithm is the only thing by which two processes can differ.
+ *
+ * The work space is one block, counted as activations, taken when first wanted. The y for timing is
+ * taken from the driver and given back at once; no counter sees it.
+ */
+#include <cublasLt.h>
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/choices.h"
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/gemm.h"
+#include "lib/base/mem.h"
+
+enum { CANDIDATES = 16, TIMED_RUNS = 5 };
+static const size_t workspace_bytes = (size_t)32 << 20;
+
+#define EACH_FUNCTION(F)                                                                         \
+    F(Create) F(Destroy) F(GetVersion) F(Matmul) F(MatmulDescCreate) F(MatmulDescDestroy)       \
+    F(MatmulDescSetAttribute) F(MatrixLayoutCreate) F(MatrixLayoutDestroy)                      \
+    F(MatmulPreferenceCreate) F(MatmulPreferenceDestroy) F(MatmulPreferenceSetAttribute)        \
+    F(MatmulAlgoGetHeuristic) F(MatmulAlgoCheck) F(MatmulAlgoConfigGetAttribute)
+
+/* The functions of the library, by their names without "cublasLt". */
+struct library {
+    void *object;
+#define MEMBER(name) decltype(&cublasLt##name) name;
+    EACH_FUNCTION(MEMBER)
+#undef MEMBER
+};
+
+struct gemm {
+    struct library lib;
+    cublasLtHandle_t handle;
+    void *workspace;
+    int refused; /* 1: there was no memory for it */
+    struct choices choices;
+    char *path; /* of the file; NULL: nowhere */
+};
+
+static int library_open(struct library *l)
+{
+    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12",
+                                        "libcublasLt.so.11"};
+    for (const char *name : names)
+        if ((l->object = dlopen(name, RTLD_NOW | RTLD_LOCAL)))
+            break;
+    if (!l->object)
+        return -1;
+    int found = 1;
+#define FIND(name)                                                                               \
+    l->name = reinterpret_cast<decltype(l->name)>(dlsym(l->object, "cublasLt" #name));          \
+    found = found && l->name;
+    EACH_FUNCTION(FIND)
+#undef FIND
+    return found ? 0 : -1;
+}
+
+/* Ends the process when the library fails at what it has taken: as any error of the device. */
+static void library_check(cublasStatus_t status, const char *call, const char *file, int line)
+{
+    char text[256];
+    if (status == CUBLAS_STATUS_SUCCESS)
+        return;
+    snprintf(text, sizeof text, "cuBLASLt: %.200s: status %d", call, static_cast<int>(status));
+    err_machine(file, line, text);
+}
+#define LIBRARY(call) library_check(call, #call, __FILE__, __LINE__)
+
+/* ---- one problem, as the library describes it ---- */
+
+struct problem {
+    cublasLtMatmulDesc_t what;
+    cublasLtMatrixLayout_t w, x, y;
+    int32_t one_s32, add_s32;
+    float one, add;
+    const void *alpha, *beta;
+};
+
+static cudaDataType_t value_type(enum gemm_job::gemm_type type, int output)
+{
+    switch (type) {
+    case gemm_job::GEMM_F32: return CUDA_R_32F;
+    case gemm_job::GEMM_BF16: return CUDA_R_16BF;
+    case gemm_job::GEMM_BF16_F32: return output ? CUDA_R_32F : CUDA_R_16BF;
+    default: return output ? CUDA_R_32I : CUDA_R_8I;
+    }
+}
+
+static void problem_make(struct problem *p, const struct library *l, const struct gemm_job *j)
+{
+    int exact = j->type == gemm_job::GEMM_S8;
+    cudaDataType_t in = value_type(j->type, 0), out = value_type(j->type, 1);
+    cublasOperation_t turned = CUBLAS_OP_T;
+    LIBRARY(l->MatmulDescCreate(&p->what, exact ? CUBLAS_COMPUTE_32I : CUBLAS_COMPUTE_32F,
+                                exact ? CUDA_R_32I : CUDA_R_32F));
+    LIBRARY(l->MatmulDescSetAttribute(p->what, CUBLASLT_MATMUL_DESC_TRANSA, &turned,
+                                      sizeof turned));
+    LIBRARY(l->MatrixLayoutCreate(&p->w, in, j->K, j->N, (int64_t)j->ldw));
+    LIBRARY(l->MatrixLayoutCreate(&p->x, in, j->K, j->T, (int64_t)j->ldx));
+    LIBRARY(l->MatrixLayoutCreate(&p->y, out, j->N, j->T, (int64_t)j->ldy));
+    p->one_s32 = 1;
+    p->add_s32 = j->add != 0;
+    p->one = 1;
+    p->add = j->add ? 1.0f : 0.0f;
+    p->alpha = exact ? static_cast<const void *>(&p->one_s32) : &p->one;
+    p->beta = exact ? static_cast<const void *>(&p->add_s32) : &p->add;
+}
+
+static void problem_free(struct problem *p, const struct library *l)
+{
+    LIBRARY(l->MatrixLayoutDestroy(p->y));
+    LIBRARY(l->MatrixLayoutDestroy(p->x));
+    LIBRARY(l->MatrixLayoutDestroy(p->w));
+    LIBRARY(l->MatmulDescDestroy(p->what));
+}
+
+static cublasStatus_t problem_run(const struct backend *b, const struct problem *p,
+                                  const struct gemm_job *j, void *y,
+                                  const cublasLtMatmulAlgo_t *algo)
+{
+    const struct gemm *g = device_of(b)->gemm;
+    return g->lib.Matmul(g->handle, p->what, p->alpha, j->w, p->w, j->x, p->x, p->beta, y, p->y, y,
+                         p->y, algo, g->workspace, g->workspace ? workspace_bytes : 0,
+                         device_of(b)->stream);
+}
+
+/* ---- choosing ---- */
+
+/* The largest power of two up to 256 that divides an address. */
+static uint32_t alignment(const void *p)
+{
+    uintptr_t lowest = reinterpret_cast<uintptr_t>(p) & (~reinterpret_cast<uintptr_t>(p) + 1);
+    return lowest == 0 || lowest > 256 ? 256 : static_cast<uint32_t>(lowest);
+}
+
+/* T up to the next of four steps in each doubling: those that share a choice. */
+static uint64_t rows_step(size_t T)
+{
+    size_t step = 1;
+    while (step * 8 < T)
+        step *= 2;
+    return (T + step - 1) / step * step;
+}
+
+static void key_of(uint64_t key[CHOICE_KEY], const struct gemm_job *j)
+{
+    uint64_t align = (uint64_t)alignment(j->w) << 32 | alignment(j->x) << 16 | alignment(j->y);
+    const uint64_t all[CHOICE_KEY] = {(uint64_t)j->type, (uint64_t)(j->add != 0), align,
+                                      rows_step(j->T), j->N, j->K, j->ldy, j->ldx, j->ldw};
+    memcpy(key, all, sizeof all);
+}
+
+/* A sum whose parts meet in the order in which blocks end is not the same twice. */
+static int repeats(const struct library *l, const cublasLtMatmulAlgo_t *algo)
+{
+    uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_INPLACE;
+    size_t written;
+    return l->MatmulAlgoConfigGetAttribute(algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme,
+                                           sizeof scheme, &written) == CUBLAS_STATUS_SUCCESS &&
+           (scheme == CUBLASLT_REDUCTION_SCHEME_NONE ||
+            scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+}
+
+/* Fills found[CANDIDATES] with what the library proposes, best guess first; returns how many. */
+static int propose(const struct gemm *g, const struct problem *p, const struct gemm_job *j,
+                   cublasLtMatmulHeuristicResult_t *found)
+{
+    const struct library *l = &g->lib;
+    cublasLtMatmulPreference_t wish;
+    uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE; /* and none at all */
+    size_t bytes = g->workspace ? workspace_bytes : 0;
+    uint32_t align[3] = {alignment(j->w), alignment(j->x), alignment(j->y)};
+    LIBRARY(l->MatmulPreferenceCreate(&wish));
+    auto set = [&](cublasLtMatmulPreferenceAttributes_t what, const void *value, size_t size) {
+        LIBRARY(l->MatmulPreferenceSetAttribute(wish, what, value, size));
+    };
+    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes);
+    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes);
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &align[0], sizeof align[0]);
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &align[1], sizeof align[1]);
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &align[2], sizeof align[2]);
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &align[2], sizeof align[2]);
+    int n = 0, kept = 0;
+    if (l->MatmulAlgoGetHeuristic(g->handle, p->what, p->w, p->x, p->y, p->y, wish, CANDIDATES,
+                                  found, &n) != CUBLAS_STATUS_SUCCESS)
+        n = 0;
+    for (int i = 0; i < n; i++)
+        if (found[i].state == CUBLAS_STATUS_SUCCESS && repeats(l, &found[i].algo))
+            found[kept++] = found[i];
+    LIBRARY(l->MatmulPreferenceDestroy(wish));
+    return kept;
+}
+
+static_assert(sizeof(cublasLtMatmulAlgo_t) == CHOICE_WORDS * sizeof(uint64_t), "as in the file");
+
+/* 1: the algorithm of a choice, which was made elsewhere, is one for this problem too. */
+static int still_good(const struct gemm *g, const struct problem *p, const struct choice *c)
+{
+    cublasLtMatmulAlgo_t algo;
+    cublasLtMatmulHeuristicResult_t result;
+    memcpy(&algo, c->algo, sizeof algo);
+    return g->lib.MatmulAlgoCheck(g->handle, p->what, p->w, p->x, p->y, p->y, &algo, &result) ==
+               CUBLAS_STATUS_SUCCESS &&
+           result.workspaceSize <= (g->workspace ? workspace_bytes : 0) && repeats(&g->lib, &algo);
+}
+
+/* Settles a choice that was read or is new, without running anything. */
+static void guess(const struct gemm *g, struct choice *c, const struct gemm_job *j)
+{
+    struct problem p;
+    cublasLtMatmulHeuristicResult_t found[CANDIDATES];
+    static const uint64_t none[CHOICE_WORDS] = {0};
+    problem_make(&p, &g->lib, j);
+    if (memcmp(c->algo, none, sizeof none) != 0 && still_good(g, &p, c)) {
+        c->state = 2;
+    } else {
+        c->state = propose(g, &p, j, found) > 0 ? 1 : -1;
+        if (c->state == 1)
+            memcpy(c->algo, &found[0].algo, sizeof c->algo);
+    }
+    c->rows = j->T;
+    problem_free(&p, &g->lib);
+}
+
+/* *algo = what makes the problem: the choice, or where it was made with other rows and does not
+ * suit these, what the library proposes first. */
+static void algorithm_of(const struct gemm *g, const struct problem *p, struct choice *c,
+                         const struct gemm_job *j, cublasLtMatmulAlgo_t *algo)
+{
+    cublasLtMatmulHeuristicResult_t found[CANDIDATES];
+    memcpy(algo, c->algo, sizeof *algo);
+    if (c->rows == j->T || still_good(g, p, c))
+        c->rows = j->T;
+    else if (propose(g, p, j, found) > 0)
+        *algo = found[0].algo;
+}
+
+/* Milliseconds of TIMED_RUNS runs, or infinity. */
+static float time_one(const struct backend *b, const struct problem *p, const struct gemm_job *j,
+                      void *y, const cublasLtMatmulAlgo_t *algo, cudaEvent_t event[2])
+{
+    cudaStream_t stream = device_of(b)->stream;
+    float ms = 0;
+    if (problem_run(b, p, j, y, algo) != CUBLAS_STATUS_SUCCESS) /* the first one warms up */
+        return INFINITY;
+    CHECK(cudaEventRecord(event[0], stream));
+    for (int i = 0; i < TIMED_RUNS; i++)
+        LIBRARY(problem_run(b, p, j, y, algo));
+    CHECK(cudaEventRecord(event[1], stream));
+    device_wait_event(b, event[1], "matmul");
+    CHECK(cudaEventElapsedTime(&ms, event[0], event[1]));
+    return ms;
+}
+
+/* Runs every candidate; the first of the fastest is kept. Without memory for a y the guess stays.
+ */
+static void tune(const struct backend *b, struct choice *c, const struct gemm_job *j)
+{
+    struct gemm *g = device_of(b)->gemm;
+    struct problem p;
+    cublasLtMatmulHeuristicResult_t found[CANDIDATES];
+    cudaEvent_t event[2];
+    void *y;
+    size_t value = j->type == gemm_job::GEMM_BF16 ? 2 : 4;
+    if (!CHECK_MEMORY(cudaMalloc(&y, j->T * j->ldy * value)))
+        return;
+    CHECK(cudaMemsetAsync(y, 0, j->T * j->ldy * value, device_of(b)->stream));
+    CHECK(cudaEventCreate(&event[0]));
+    CHECK(cudaEventCreate(&event[1]));
+    problem_make(&p, &g->lib, j);
+    int n = propose(g, &p, j, found);
+    float best = INFINITY;
+    c->rows = j->T;
+    for (int i = 0; i < n; i++) {
+        float ms = time_one(b, &p, j, y, &found[i].algo, event);
+        if (ms < best) {
+            best = ms;
+            memcpy(c->algo, &found[i].algo, sizeof c->algo);
+            c->state = 2;
+        }
+    }
+    g->choices.changed = 1;
+    problem_free(&p, &g->lib);
+    CHECK(cudaEventDestroy(event[1]));
+    CHECK(cudaEventDestroy(event[0]));
+    CHECK(cudaFree(y));
+}
+
+static struct choice *choice_of(const struct backend *b, const struct gemm_job *j)
+{
+    struct gemm *g = device_of(b)->gemm;
+    uint64_t key[CHOICE_KEY];
+    key_of(key, j);
+    struct choice *c = choices_find(&g->choices, key);
+    if (!c)
+        c = choices_add(&g->choices, key);
+    if (c->state == 0)
+        guess(g, c, j);
+    return c;
+}
+
+/* ---- the interface ---- */
+
+/* Before the first choice, so that all choices know what there is to work with. */
+static void take_workspace(struct backend *b)
+{
+    struct gemm *g = device_of(b)->gemm;
+    if (g->workspace || g->refused || graphs_recording(b))
+        return;
+    g->workspace = cuda_alloc(b, workspace_bytes, MEMORY_ACTIVATIONS);
+    g->refused = !g->workspace;
+}
+
+int gemm_takes(const struct backend *b, const struct gemm_job *j)
+{
+    size_t grain = j->type == gemm_job::GEMM_S8 ? 16 : j->type == gemm_job::GEMM_F32 ? 1 : 8;
+    if (!device_of(b)->gemm || j->ldx % grain || j->ldw % grain)
+        return 0;
+    if (j->type == gemm_job::GEMM_S8 && (j->K % 16 || j->N % 16))
+        return 0;
+    if (grain > 1 && (alignment(j->x) < 16 || alignment(j->w) < 16))
+        return 0;
+    take_workspace(const_cast<struct backend *>(b));
+    return choice_of(b, j)->state > 0;
+}
+
+void gemm(struct backend *b, const struct gemm_job *j)
+{
+    struct gemm *g = device_of(b)->gemm;
+    waiting here(device_of(b), "matmul"); /* as launch() does */
+    take_workspace(b);
+    struct choice *c = choice_of(b, j);
+    if (c->state == 1 && !graphs_recording(b))
+        tune(b, c, j);
+    struct problem p;
+    cublasLtMatmulAlgo_t algo;
+    problem_make(&p, &g->lib, j);
+    algorithm_of(g, &p, c, j, &algo);
+    LIBRARY(problem_run(b, &p, j, j->y, &algo));
+    problem_free(&p, &g->lib);
+}
+
+void gemm_open(struct backend *b)
+{
+    struct device *d = device_of(b);
+    struct gemm *g = static_cast<struct gemm *>(mem_zero(1, sizeof *g));
+    d->gemm = nullptr;
+    if (library_open(&g->lib) || g->lib.Create(&g->handle) != CUBLAS_STATUS_SUCCESS) {
+        if (g->lib.object)
+            dlclose(g->lib.object);
+        free(g);
+        return;
+    }
+    d->gemm = g;
+    g->path = choices_path(b->name, g->lib.GetVersion());
+    if (g->path)
+        choices_read(&g->choices, g->path);
+}
+
+void gemm_close(struct backend *b)
+{
+    struct gemm *g = device_of(b)->gemm;
+    if (!g)
+        return;
+    if (g->path && g->choices.changed)
+        choices_write(&g->choices, g->path);
+    cuda_free(b, g->workspace);
+    LIBRARY(g->lib.Destroy(g->handle)); /* the library itself stays loaded */
+    choices_free(&g->choices);
+    free(g->path);
+    free(g);
+    device_of(b)->gemm = nullptr;
+}

@@ -1,0 +1,30 @@
+/* gemm.h - large products by the vendor's library, one call each. gemm.cu does it with cuBLASLt;
+ * the tests' host build has plain loops in its place.
+ */
+#ifndef KERNELS_CUDA_GEMM_H
+#define KERNELS_CUDA_GEMM_H
+
+#include "kernels/cuda/runtime.h"
+
+/* y[T, N] (row stride ldy) = x[T, K] (ldx) W[N, K]^T (ldw), plus y when `add`; fp32 sums. */
+struct gemm_job {
+    void *y;
+    const void *x, *w;
+    enum gemm_type {
+        GEMM_F32,      /* all F32, without tf32 */
+        GEMM_BF16,     /* all BF16 */
+        GEMM_BF16_F32, /* x, W BF16, y F32 */
+        GEMM_S8        /* x, W int8, y int32; K, ldx, ldw, N multiples of 16 */
+    } type;
+    size_t T, N, K, ldy, ldx, ldw;
+    int add;
+};
+void gemm(struct backend *b, const struct gemm_job *j);
+/* 1: the library takes such a shape with these addresses; 0: use another kernel. */
+int gemm_takes(const struct backend *b, const struct gemm_job *j);
+
+/* Made at open, given back at close. */
+void gemm_open(struct backend *b);
+void gemm_close(struct backend *b);
+
+#endif

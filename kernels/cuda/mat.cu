@@ -1,0 +1,209 @@
+/* mat.cu - matrices on the device, made in the layout of layout.h from whatever holds their values.
+ *
+ * What the host has in the right format goes over as it is. Everything else passes through a chunk
+ * of at most CHUNK_BYTES on the device, some rows at a time: sent or drawn, then converted or
+ * quantized there. So a matrix needs no more memory than itself and a chunk (for NF4 also the
+ * largest value of each block, until those are quantized in turn).
+ */
+#include <stdlib.h>
+
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/encode.h"
+#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/transfer.h"
+#include "lib/base/mem.h"
+
+enum { CHUNK_BYTES = 64 << 20 };
+
+struct making {
+    struct backend *b;
+    const struct mat_source *s;
+    enum dtype dtype;
+    struct layout at;
+    unsigned char *data; /* the matrix */
+    void *values;        /* the chunk */
+    float *table;        /* of s->draw */
+    float *absmax;       /* NF4: of each block */
+};
+
+enum dtype cuda_act_dtype(enum dtype dtype)
+{
+    return dtype == DTYPE_F32 || dtype == DTYPE_BF16_F32 ? DTYPE_F32 : DTYPE_BF16;
+}
+
+const char *cuda_refuses(const struct backend *b, enum dtype dtype, size_t cols)
+{
+    const struct device *d = device_of(b);
+    if (dtype == DTYPE_FP8 && d->major * 10 + d->minor < 89)
+        return "fp8 needs a GPU of compute capability 8.9 or later: use --quant int8";
+    return quant_refuses(dtype, cols);
+}
+
+size_t cuda_mat_bytes(size_t rows, size_t cols, enum dtype dtype)
+{
+    return layout_of(dtype, rows, cols).bytes;
+}
+
+void cuda_mat_free(struct backend *b, struct mat *m)
+{
+    cuda_free(b, m->data);
+    m->data = NULL;
+}
+
+/* ---- codes that a checkpoint has ---- */
+
+static void send_codes(const struct making *m)
+{
+    const struct codes *q = m->s->q;
+    size_t rows = m->s->rows, cols = m->s->cols, blocks = rows * (cols / NF4_BLOCK);
+    int nf4 = m->dtype == DTYPE_NF4;
+    size_t scales = nf4 ? (blocks + NF4_SUPER - 1) / NF4_SUPER : rows;
+    device_upload_rows(m->b, m->data, m->at.stride, q->code, nf4 ? cols / 2 : cols, rows);
+    device_upload(m->b, m->data + m->at.scale, q->scale, scales * sizeof *q->scale);
+    if (nf4) {
+        device_upload(m->b, m->data + m->at.absmax, q->absmax, blocks);
+        device_upload(m->b, m->data + m->at.offset, &q->offset, sizeof q->offset);
+    }
+}
+
+/* ---- values ---- */
+
+/* The stored values when they are in the format of the matrix, and how large one is; or NULL. */
+static const void *same_format(const struct making *m, size_t *value)
+{
+    int half = m->dtype == DTYPE_BF16 || m->dtype == DTYPE_BF16_F32;
+    *value = half ? sizeof(uint16_t) : sizeof(float);
+    return half ? (const void *)m->s->bf16 : m->dtype == DTYPE_F32 ? m->s->f32 : NULL;
+}
+
+/* The rows that device_upload_made wants, counted from row `first` of the source. */
+struct piece {
+    const struct mat_source *s;
+    size_t first;
+};
+
+static void make_rows(void *ctx, size_t first, size_t count, void *out)
+{
+    const struct piece *p = (const struct piece *)ctx;
+    p->s->floats(p->s, p->first + first, count, (float *)out);
+}
+
+/* to[count, cols] = rows first.. : bf16 where the source has that, else fp32. */
+static void fetch_rows(const struct making *m, void *to, size_t first, size_t count)
+{
+    const struct mat_source *s = m->s;
+    size_t begin = first * s->cols, n = count * s->cols;
+    struct piece piece = {s, first};
+    if (s->bf16)
+        device_upload(m->b, to, s->bf16 + begin, n * sizeof *s->bf16);
+    else if (s->draw)
+        encode_draw(m->b, (float *)to, s->draw, m->table, begin, n);
+    else if (s->f32)
+        device_upload(m->b, to, s->f32 + begin, n * sizeof *s->f32);
+    else
+        device_upload_made(m->b, to, s->cols * sizeof(float), count, make_rows, &piece);
+}
+
+/* Rows of such a width in a chunk; at least one. */
+static size_t chunk_rows(const struct mat_source *s)
+{
+    size_t row = s->cols * (s->bf16 ? sizeof(uint16_t) : sizeof(float));
+    size_t rows = row < CHUNK_BYTES ? CHUNK_BYTES / row : 1;
+    return rows < s->rows ? rows : s->rows;
+}
+
+/* The second quantization of NF4, of the largest values of all blocks: the host's, for its mean is
+ * a sum in order. */
+static void quantize_absmax(const struct making *m)
+{
+    size_t blocks = m->s->rows * (m->s->cols / NF4_BLOCK);
+    size_t supers = (blocks + NF4_SUPER - 1) / NF4_SUPER;
+    float *absmax = (float *)mem_alloc((blocks + supers) * sizeof *absmax + blocks);
+    float *scale = absmax + blocks;
+    uint8_t *code = (uint8_t *)(scale + supers);
+    cuda_read(m->b, absmax, m->absmax, blocks * sizeof *absmax);
+    float offset = nf4_encode_absmax(absmax, blocks, code, scale);
+    device_upload(m->b, m->data + m->at.absmax, code, blocks);
+    device_upload(m->b, m->data + m->at.scale, scale, supers * sizeof *scale);
+    device_upload(m->b, m->data + m->at.offset, &offset, sizeof offset);
+    free(absmax);
+}
+
+/* Through the chunk, whose memory is there. */
+static void make_in_chunks(const struct making *m)
+{
+    size_t rows = m->s->rows, most = chunk_rows(m->s);
+    for (size_t first = 0; first < rows; first += most) {
+        size_t count = rows - first < most ? rows - first : most;
+        struct chunk c = {m->values, m->s->bf16 != NULL, first, count, m->s->cols};
+        fetch_rows(m, m->values, first, count);
+        encode_chunk(m->b, m->data, &m->at, m->dtype, &c, m->absmax);
+    }
+    if (m->absmax)
+        quantize_absmax(m);
+}
+
+/* Memory for the time of the making: fp32 rows of an F32 matrix need no chunk, they arrive where
+ * they stay. -1: there is none. */
+static int take_scratch(struct making *m)
+{
+    const struct mat_source *s = m->s;
+    size_t value = s->bf16 ? sizeof(uint16_t) : sizeof(float), table = DRAW_QUANTILES;
+    int draws = s->draw && !s->bf16, chunks = m->dtype != DTYPE_F32 || s->bf16;
+    if (chunks &&
+        !(m->values = cuda_alloc(m->b, chunk_rows(s) * s->cols * value, MEMORY_ACTIVATIONS)))
+        return -1;
+    if (draws &&
+        !(m->table = (float *)cuda_alloc(m->b, table * sizeof(float), MEMORY_ACTIVATIONS)))
+        return -1;
+    size_t blocks = m->dtype == DTYPE_NF4 ? s->rows * (s->cols / NF4_BLOCK) : 0;
+    if (blocks &&
+        !(m->absmax = (float *)cuda_alloc(m->b, blocks * sizeof(float), MEMORY_ACTIVATIONS)))
+        return -1;
+    if (draws)
+        device_upload(m->b, m->table, s->draw->table, table * sizeof(float));
+    return 0;
+}
+
+static int make_values(struct making *m)
+{
+    size_t value, cols = m->s->cols;
+    const void *same = same_format(m, &value);
+    if (same) {
+        device_upload_rows(m->b, m->data, m->at.stride * value, same, cols * value, m->s->rows);
+        return 0;
+    }
+    int bad = take_scratch(m);
+    if (!bad && m->values)
+        make_in_chunks(m);
+    else if (!bad)
+        fetch_rows(m, m->data, 0, m->s->rows);
+    cuda_free(m->b, m->values);
+    cuda_free(m->b, m->table);
+    cuda_free(m->b, m->absmax);
+    device_of(m->b)->in_turn = 1;
+    return bad;
+}
+
+int cuda_mat_make(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype)
+{
+    struct range here("mat_make");
+    struct making make = {b, s, dtype, layout_of(dtype, s->rows, s->cols), NULL, NULL, NULL, NULL};
+    make.data = (unsigned char *)cuda_alloc(b, make.at.bytes, MEMORY_WEIGHTS);
+    if (!make.data)
+        return -1;
+    int bad = 0;
+    if (s->q && s->q->dtype == dtype)
+        send_codes(&make);
+    else
+        bad = make_values(&make);
+    if (bad) {
+        cuda_free(b, make.data);
+        return -1;
+    }
+    m->data = make.data;
+    m->dtype = dtype;
+    m->rows = s->rows;
+    m->cols = s->cols;
+    return 0;
+}

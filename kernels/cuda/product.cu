@@ -1,0 +1,240 @@
+/* product.cu - which kernel makes a product:
+ *
+ *     fp32 rows            exact.cu; the library from LIBRARY_EXACT rows on
+ *     T <= 8               gemv.cu, one kernel, when x fits in shared memory
+ *     T <= 64              skinny.cu and finish.cu
+ *     more                 large.cu (the library); else skinny.cu, 64 rows at a time
+ *
+ * Before all but gemv.cu rows are normalized into `work`, which is cut into: rows, then what the
+ * kernel of choice wants.
+ */
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/product.h"
+
+enum { LIBRARY_EXACT = 8, LIBRARY_WIDENED = 32, PIECE_GRAIN = 128 };
+
+static struct operand operand_of(const struct mat *m, size_t begin, size_t rows)
+{
+    struct layout l = layout_of(m->dtype, m->rows, m->cols);
+    const uint8_t *at = static_cast<const uint8_t *>(m->data);
+    return {at, at + l.absmax, reinterpret_cast<const float *>(at + l.scale),
+            reinterpret_cast<const float *>(at + l.offset), (uint32_t)begin, (uint32_t)rows, 0};
+}
+
+static size_t value_bytes(enum dtype dtype)
+{
+    return dtype == DTYPE_F32 ? 4 : dtype == DTYPE_BF16 || dtype == DTYPE_BF16_F32 ? 2 : 1;
+}
+
+static int exact_rows(enum dtype dtype)
+{
+    return dtype == DTYPE_F32 || dtype == DTYPE_BF16_F32;
+}
+
+static struct job job_of(enum job_kind kind, const struct mat *w, size_t T)
+{
+    struct job j = {};
+    j.dtype = w->dtype;
+    j.kind = kind;
+    j.T = (uint32_t)T;
+    j.K = (uint32_t)w->cols;
+    j.stride = (uint32_t)(layout_stride(w->dtype, w->cols) * value_bytes(w->dtype));
+    return j;
+}
+
+/* Matrix w and its outputs; rows of y are ld values apart. */
+static void job_put(struct job *j, const struct mat *w, void *y, size_t ld, int add)
+{
+    j->w[j->n] = operand_of(w, 0, w->rows);
+    j->y[j->n] = y;
+    j->ldy[j->n] = (uint32_t)ld;
+    j->add[j->n++] = add;
+}
+
+/* ---- the ways ---- */
+
+static void skinny_all(struct backend *b, const struct job *j, const void *x, void *work)
+{
+    const struct device *d = device_of(b);
+    struct coded_rows rows = {static_cast<const uint16_t *>(x), nullptr, nullptr, j->K};
+    uint8_t *at = static_cast<uint8_t *>(work);
+    const void *read = x;
+    size_t ldx = j->K;
+    if (j->dtype == DTYPE_INT8) {
+        struct coding c = coding_at(at, j->T, j->K);
+        rows = coding_make(b, &c, x, j->T, j->K);
+        read = c.code;
+        ldx = c.codes;
+        at += c.bytes;
+    }
+    struct skinny_plan p = skinny_plan(j, (uint32_t)d->sms, d->shared_max);
+    skinny(b, j, &p, read, ldx, at);
+    finish(b, j, &rows, at, p.splits);
+}
+
+/* At most as many rows as skinny.cu takes in one go. */
+static uint32_t skinny_rows(const struct backend *b, const struct job *j)
+{
+    const struct device *d = device_of(b);
+    return skinny_plan(j, (uint32_t)d->sms, d->shared_max).rows;
+}
+
+static const void *row_at(const struct job *j, const void *x, uint32_t t)
+{
+    return static_cast<const uint8_t *>(x) + (size_t)t * j->K * (exact_rows(j->dtype) ? 4 : 2);
+}
+
+static int for_library(const struct job *j)
+{
+    uint32_t most = j->dtype == DTYPE_F32        ? (uint32_t)LIBRARY_EXACT
+                    : j->dtype == DTYPE_BF16_F32 ? (uint32_t)LIBRARY_WIDENED
+                                                 : (uint32_t)SKINNY_ROWS;
+    return j->T > most;
+}
+
+/* x: normalized. */
+static void product_normed(struct backend *b, const struct job *j, const void *x, void *work)
+{
+    if (for_library(j) && large(b, j, x, work))
+        return;
+    if (exact_rows(j->dtype)) {
+        exact(b, j, static_cast<const float *>(x));
+        return;
+    }
+    uint32_t most = skinny_rows(b, j);
+    for (uint32_t t = 0; t < j->T; t += most) {
+        struct job part = job_rows(j, t, plan_least(most, j->T - t));
+        skinny_all(b, &part, row_at(j, x, t), work);
+    }
+}
+
+/* Bytes of `work` for T rows at a time: normalized rows, then the rest. */
+static size_t normed_bytes(enum dtype dtype, size_t T, size_t K)
+{
+    return layout_up(T * K * (exact_rows(dtype) ? 4 : 2), 256);
+}
+
+static size_t rest_bytes(const struct backend *b, enum dtype dtype, size_t T, size_t K, size_t N)
+{
+    size_t some = T < SKINNY_ROWS ? T : (size_t)SKINNY_ROWS, own = 0;
+    size_t library = large_work(dtype, T, K, N);
+    if (!exact_rows(dtype))
+        own = skinny_sums(dtype, some, K, N, device_of(b)->shared_max) +
+              (dtype == DTYPE_INT8 ? coding_at(nullptr, some, K).bytes : 0);
+    return own > library ? own : library;
+}
+
+/* Rows at a time, so that work stays modest. */
+static size_t rows_at_once(enum dtype dtype, size_t T, size_t K, size_t N)
+{
+    size_t row = K * (exact_rows(dtype) ? 4 : 2) + (dtype == DTYPE_INT8 ? K + K / 8 + 64 : 0);
+    if (dtype == DTYPE_F32 || dtype == DTYPE_INT8)
+        row += N * 4;
+    if (dtype == DTYPE_BF16)
+        row += N * 2;
+    size_t most = WORK_MOST / row / SKINNY_ROWS * SKINNY_ROWS;
+    if (dtype != DTYPE_F32 && dtype != DTYPE_BF16 && most > ROWS_MOST)
+        most = ROWS_MOST;
+    most = most < SKINNY_ROWS ? (size_t)SKINNY_ROWS : most;
+    return T < most ? T : most;
+}
+
+/* Rows of each piece when there are more of them than `most`: pieces of one size, so that none is
+ * small, and whole tiles of the library's kernels. */
+static uint32_t piece_rows(uint32_t T, uint32_t most)
+{
+    uint32_t pieces = plan_up(T, most);
+    return plan_least(plan_up(plan_up(T, pieces), PIECE_GRAIN) * PIECE_GRAIN, most);
+}
+
+/* Nothing but the library's own call, which needs no work: all rows at once. */
+static int straight(const struct job *j, const struct input *in)
+{
+    return !in->gain && (j->kind == JOB_ROWS || j->kind == JOB_FLOATS) &&
+           (j->dtype == DTYPE_F32 || j->dtype == DTYPE_BF16);
+}
+
+static void product(struct backend *b, struct job *j, struct input in, void *work)
+{
+    job_settle(j);
+    if (j->T == 0 || job_tiles(j) == 0)
+        return;
+    const struct bf16_input rows = {static_cast<const uint16_t *>(in.x), in.gain, (float)in.eps};
+    if (!exact_rows(j->dtype) && gemv(b, j, &rows))
+        return;
+    uint32_t most = straight(j, &in)
+                        ? j->T
+                        : (uint32_t)rows_at_once(j->dtype, j->T, j->K, j->columns);
+    most = piece_rows(j->T, most);
+    for (uint32_t t = 0; t < j->T; t += most) {
+        struct job part = job_rows(j, t, plan_least(most, j->T - t));
+        const void *x = row_at(j, in.x, t);
+        uint8_t *rest = static_cast<uint8_t *>(work);
+        if (in.gain) {
+            cuda_rmsnorm(b, work, x, nullptr, in.gain, part.T, j->K, in.eps);
+            x = work;
+            rest += normed_bytes(j->dtype, part.T, j->K);
+        }
+        product_normed(b, &part, x, rest);
+    }
+}
+
+/* ---- the operations ---- */
+
+void cuda_matmul(struct backend *b, const struct product *p, size_t n, struct input in, size_t T,
+                 void *work)
+{
+    struct range here("matmul");
+    struct job j = job_of(JOB_ROWS, p[0].w, T);
+    for (size_t i = 0; i < n; i++)
+        job_put(&j, p[i].w, p[i].y, p[i].w->rows, p[i].add);
+    product(b, &j, in, work);
+}
+
+void cuda_gated(struct backend *b, act *y, struct input in, const struct mat *gate,
+                const struct mat *up, size_t T, void *work)
+{
+    struct range here("gated");
+    struct job j = job_of(JOB_GATED, gate, T);
+    job_put(&j, gate, y, gate->rows, 0);
+    job_put(&j, up, y, gate->rows, 0);
+    product(b, &j, in, work);
+}
+
+void cuda_qkv(struct backend *b, const struct qkv *a, size_t T, void *work)
+{
+    struct range here("qkv");
+    struct job j = job_of(JOB_QKV, a->wq, T);
+    job_put(&j, a->wq, a->q, a->wq->rows, 0);
+    job_put(&j, a->wk, a->to.k, a->wk->rows, 0);
+    job_put(&j, a->wv, a->to.v, a->wv->rows, 0);
+    j.table = a->table;
+    j.slot = a->slot;
+    j.head_dim = (uint32_t)a->head_dim;
+    j.cache_f32 = a->to.dtype == DTYPE_F32;
+    product(b, &j, a->in, work);
+}
+
+void cuda_logits(struct backend *b, float *y, const struct mat *w, size_t first, size_t n,
+                 const act *x, size_t T, void *work)
+{
+    struct job j = job_of(JOB_FLOATS, w, T);
+    job_put(&j, w, y, n, 0);
+    j.w[0].begin = (uint32_t)first;
+    j.w[0].rows = (uint32_t)n;
+    product(b, &j, {x, nullptr, 0}, work);
+}
+
+size_t cuda_matmul_work(const struct backend *b, size_t T, size_t K, size_t N)
+{
+    static const enum dtype floats[] = {DTYPE_F32, DTYPE_BF16_F32};
+    static const enum dtype halves[] = {DTYPE_BF16, DTYPE_INT8, DTYPE_FP8, DTYPE_NF4};
+    const enum dtype *dtype = b->act == DTYPE_F32 ? floats : halves;
+    size_t most = 0;
+    for (int i = 0; i < (b->act == DTYPE_F32 ? 2 : 4); i++) {
+        size_t rows = rows_at_once(dtype[i], T, K, N);
+        size_t bytes = normed_bytes(dtype[i], rows, K) + rest_bytes(b, dtype[i], rows, K, N);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}

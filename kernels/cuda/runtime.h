@@ -1,0 +1,91 @@
+/* runtime.h - the device behind a back end: one stream, its memory, recorded passes, and errors.
+ *
+ * Whatever goes wrong on the device but a want of memory ends the process with exit code 70 (after
+ * such an error nothing on the device can be trusted: reliability.md 4.6); CHECK says where.
+ */
+#ifndef KERNELS_CUDA_RUNTIME_H
+#define KERNELS_CUDA_RUNTIME_H
+
+#include PLATFORM
+
+#include "kernels/cuda/watch.h"
+#include "kernels/ops.h"
+
+struct segments; /* kernels/cuda/memory.h */
+struct device {
+    int index, major, minor;        /* compute capability major.minor */
+    int sms;                        /* multiprocessors */
+    size_t shared_max;              /* dynamic shared memory of a block at most, by opting in */
+    size_t cache_bytes;             /* of the second cache */
+    cudaStream_t stream;            /* everything runs here, in order */
+    int overlap;                    /* 1: kernels may be brought up before the one ahead is done */
+    int in_turn;                    /* 1: the next one may not: kernels have written weights, which
+                                     * those to come read before they wait */
+    struct watch *watch;            /* NULL: nobody watches */
+    struct segments *segments;
+    struct graphs *graphs;          /* graph.cu */
+    struct marks *marks;            /* mark.cu */
+    struct staging *staging;        /* transfer.cu */
+    struct gemm *gemm;              /* gemm.cu */
+};
+
+static inline struct device *device_of(const struct backend *b)
+{
+    return (struct device *)b->device;
+}
+
+/* Ends the process when a call fails: exit 70, with file, line, call and the driver's words. */
+void device_check(cudaError_t status, const char *call, const char *file, int line);
+#define CHECK(call) device_check(call, #call, __FILE__, __LINE__)
+/* The same but for a want of memory, which is an answer: 1 done, 0 there is not enough. */
+int device_check_memory(cudaError_t status, const char *call, const char *file, int line);
+#define CHECK_MEMORY(call) device_check_memory(call, #call, __FILE__, __LINE__)
+
+/* While one of these lives the host waits for the device, and that is watched (watch.h). */
+struct waiting {
+    struct watch *watch;
+    const char *before;
+
+    waiting(const struct device *d, const char *what)
+        : watch(d->watch), before(watch_wait(watch, what))
+    {
+    }
+    ~waiting()
+    {
+        watch_wait(watch, before);
+    }
+    waiting(const waiting &) = delete;
+    waiting &operator=(const waiting &) = delete;
+};
+
+/* Wait until all that was given to the device, or all before the event, is done. */
+void device_wait(const struct backend *b, const char *what);
+void device_wait_event(const struct backend *b, cudaEvent_t event, const char *what);
+
+/* kernel<<<grid, block, shared>>>(args...) on the device's stream. More than 48 KB of shared memory
+ * is opted into here. When the device has been given all that it can remember, this waits. */
+template <class... P, class... A>
+void launch(const struct backend *b, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
+            A... args)
+{
+    struct device *d = device_of(b);
+    waiting here(d, "launch");
+    bool overlap = d->overlap && !d->in_turn;
+    CHECK(start_kernel(kernel, grid, block, shared, d->stream, overlap, args...));
+    d->in_turn = 0;
+}
+
+/* The parts, made at open and given back at close. */
+void staging_open(struct backend *b);
+void staging_close(struct backend *b);
+void graphs_open(struct backend *b);
+void graphs_close(struct backend *b);
+void marks_open(struct backend *b);
+void marks_close(struct backend *b);
+
+/* 1 while operations are being recorded: nothing may be allocated, written or waited for. */
+int graphs_recording(const struct backend *b);
+/* Forgets all records: what they work on is gone. */
+void graphs_drop(struct backend *b);
+
+#endif

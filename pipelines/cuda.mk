@@ -1,0 +1,66 @@
+# cuda.mk - the CUDA back end: one shared object beside the tools, loaded when a device is there.
+#
+#   CUDA=auto   built when nvcc is found       CUDA=1   it must be       CUDA=0   it is not
+#   CUDA_ARCH   architectures, like "90a" or "80 89"; default: those below that nvcc knows, and PTX
+#               of the newest for cards to come
+#
+# kernels/cuda is also compiled for the host, for the tests: emulate.mk.
+CUDA_HOME ?= /usr/local/cuda
+NVCC      ?= $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc) $(shell command -v nvcc))
+HAVE_CUDA := $(if $(filter 0,$(CUDA)),,$(NVCC))
+ifeq ($(CUDA)$(HAVE_CUDA),1)
+$(error CUDA=1: no nvcc in $(CUDA_HOME)/bin or on the PATH (set CUDA_HOME=, or NVCC=))
+endif
+
+CUDA_SO := $(BIN)/libcrossover-cuda.so
+# What of the rest of the library the object needs, compiled for a shared object.
+CUDA_BASE := $(wildcard kernels/cuda/*.c) kernels/quant.c lib/base/buf.c lib/base/clock.c \
+             lib/base/cpus.c lib/base/err.c lib/base/file.c lib/base/mem.c lib/base/pool.c
+
+PIC = $(BUILD)/obj/pic
+$(PIC)/%.o: %.c $(BUILD)/obj/flags.txt
+	@mkdir -p $(@D)
+	$(call say,cc $< (shared))$(CC) $(ALL_CFLAGS) -fPIC -fvisibility=hidden -c $< -o $@
+
+ifneq ($(HAVE_CUDA),)
+CUDA_SRC  := $(wildcard kernels/cuda/*.cu)
+CUDA_OBJ  := $(CUDA_SRC:%.cu=$(BUILD)/obj/%.o)
+CUDA_KNOWN = $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
+CUDA_MAJOR = $(shell $(NVCC) --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
+CUDA_WANT  = $(filter $(CUDA_KNOWN),80 86 89 90 100 120)
+# From CUDA 12 on Hopper has code of its own.
+CUDA_ARCH ?= $(if $(filter 11,$(CUDA_MAJOR)),$(CUDA_WANT),$(patsubst 90,90a,$(CUDA_WANT)))
+CUDA_CODE := $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a)$(,)code=sm_$(a))
+CUDA_PTX  := $(lastword $(filter-out %a,$(CUDA_ARCH)))
+CUDA_FLAGS := -std=c++17 -O3 -lineinfo -I. -DPLATFORM=\"kernels/cuda/nvidia.cuh\" \
+    $(CUDA_CODE) $(if $(CUDA_PTX),-gencode arch=compute_$(CUDA_PTX)$(,)code=compute_$(CUDA_PTX)) \
+    -Werror all-warnings -Xcompiler -fPIC$(,)-Wall$(,)-Wextra$(,)-Werror$(,)-fvisibility=hidden
+
+# Nothing may be missing, and nothing but the C library and libcuda be wanted of the machine.
+# cuBLASLt is opened at run time: where the system does not find it, the toolkit's own is taken.
+CUDA_RPATH := -Xlinker -rpath$(,)$(CUDA_HOME)/lib64
+CUDA_LINK := -cudart static -Xcompiler -static-libstdc++$(,)-static-libgcc \
+    -Xlinker --exclude-libs=ALL$(,)-z$(,)defs $(CUDA_RPATH)
+
+$(BUILD)/obj/cuda-flags.txt: STAMP = $(NVCC) $(CUDA_FLAGS)
+$(BUILD)/obj/cuda-flags.txt: FORCE
+	@mkdir -p $(@D)
+	@echo '$(STAMP)' | cmp -s - $@ || echo '$(STAMP)' > $@
+
+$(BUILD)/obj/%.o: %.cu $(BUILD)/obj/cuda-flags.txt
+	@mkdir -p $(@D)
+	$(call say,nvcc $<)$(NVCC) $(CUDA_FLAGS) -MMD -MF $(@:.o=.d) -c $< -o $@
+
+$(CUDA_SO): $(CUDA_OBJ) $(CUDA_BASE:%.c=$(PIC)/%.o)
+	@mkdir -p $(@D)
+	$(call say,nvcc $@)$(NVCC) -shared $(CUDA_LINK) $^ -o $@
+
+tools: $(CUDA_SO)
+
+# The tools look beside themselves, then here.
+libdir := $(DESTDIR)$(PREFIX)/lib/crossover
+install: install-cuda
+.PHONY: install-cuda
+install-cuda: $(CUDA_SO)
+	install -D -m 755 $< '$(libdir)/libcrossover-cuda.so'
+endif
