@@ -199,11 +199,26 @@ static void test_launches(void)
     struct launch_sample token[] = {{1, 5, 4}, {1, 50, 1}, {1, 7, 2}};
     r = launch_summarize(LAUNCH_WEIGHTED, token, 3, v, work);
     ok(near(r.at.value, 5, 0), "a gap counts once for each of its tokens");
-    struct launch_batch b[] = {{1, 0, 3, 50, 5, 8}, {1, 0, 3, 60, 7, 8}, {1, 1, 3, 40, 1, 8},
-                               {1, 0, -1, 9, 1, 1}, {1, 0, -1, 9, 1, 1}};
+    struct launch_batch b[] = {{1, 0, 3, 50, 5, 8, 2},
+                               {1, 0, 3, 60, 7, 8, 2},
+                               {1, 1, 3, 40, 1, 8, 0},
+                               {1, 0, -1, 9, 1, 1, 0},
+                               {1, 0, -1, 9, 1, 1, 0}};
     size_t n = launch_batches(b, 5);
-    ok(n == 4 && near(b[2].ns, 60, 0) && near(b[2].to_eos, 12, 0),
-       "a batch's makespan counts once; no id, a batch of its own");
+    ok(n == 4 && near(b[2].ns, 60, 0) && near(b[2].to_eos, 12, 0) && near(b[2].energy_j, 2, 0),
+       "a batch's makespan and energy count once; no id, a batch of its own");
+}
+
+static void test_energy(void)
+{
+    struct launch_batch b[] = {{1, 0, 0, 7, 10, 10, 30}, {1, 0, 1, 5, 20, 20, 6},
+                               {2, 0, 0, 11, 10, 10, 5}, {3, 0, 0, 9, 10, 10, 1},
+                               {3, 0, 1, 9, 10, 10, NAN}};
+    struct launch_sample s[5];
+    size_t n = launch_energy(b, 5, 12, s);
+    ok(n == 2 && s[1].launch == 1 && near(s[0].value + s[1].value, 36, 0) &&
+           near(s[0].weight + s[1].weight, 30, 0),
+       "energy counts where a launch is long enough and knows all of it");
 }
 
 static void test_steady(void)
@@ -250,6 +265,7 @@ int main(void)
     test_bootstrap();
     test_events();
     test_launches();
+    test_energy();
     test_steady();
     test_pooled();
     return tap_done();

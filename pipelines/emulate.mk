@@ -1,0 +1,58 @@
+# emulate.mk - kernels/cuda compiled for the host, so that `make test` runs it without a GPU.
+#
+#   build/tests/libcrossover-cuda.so    the back end on the emulated device (tests/emulate)
+#   build/tests/cuda/test-*             tests of tests/cuda, linked with it
+ifeq ($(origin CXX),default)
+CXX := c++
+endif
+HAVE_CXX := $(shell command -v $(CXX))
+
+EMULATE  := $(BUILD)/obj/emulate
+EMULATED := $(BUILD)/tests/libcrossover-cuda.so
+# gemm.cu calls the vendor's library; tests/emulate has one of its own.
+EMULATE_SRC := $(filter-out kernels/cuda/gemm.cu,$(wildcard kernels/cuda/*.cu)) \
+               $(wildcard tests/emulate/*.cu tests/emulate/*.cc)
+EMULATE_OBJ  = $(addprefix $(EMULATE)/,$(addsuffix .o,$(basename $(EMULATE_SRC))))
+# Off-boundary accesses fault on a GPU and not on every processor.
+EMULATE_TRAPS := $(if $(SAN),,-fsanitize=alignment -fsanitize-undefined-trap-on-error)
+EMULATE_FLAGS := -std=c++17 -D_GNU_SOURCE -I. -O1 -g -Wall -Wextra -Werror -Wno-unknown-pragmas \
+    -ffp-contract=off -fPIC -fvisibility=hidden -DPLATFORM='"tests/emulate/emulate.cuh"' \
+    $(EMULATE_TRAPS) $(SANITIZE) $(if $(filter thread,$(SAN)),-DWATCH_THREADS) -MMD -MP
+# ThreadSanitizer watches kernels, not what they run on (tests/emulate/sanitizers.h).
+EMULATE_FLAGS_cc := $(if $(filter thread,$(SAN)),-fno-sanitize=thread)
+
+TEST_CU      := $(call SELECT,$(sort $(wildcard tests/cuda/test-*.cu)))
+TEST_CU_PROG := $(TEST_CU:%.cu=$(BUILD)/%)
+
+ifeq ($(HAVE_CXX),)
+TEST_PROG += $(if $(TEST_CU),tests/emulate/absent.sh)
+else
+$(BUILD)/obj/emulate-flags.txt: STAMP = $(CXX) $(EMULATE_FLAGS)
+$(BUILD)/obj/emulate-flags.txt: FORCE
+	@mkdir -p $(@D)
+	@echo "$(STAMP)" | cmp -s - $@ || echo "$(STAMP)" > $@
+
+define emulate_rule
+$(EMULATE)/%.o: %.$(1) $(BUILD)/obj/emulate-flags.txt
+	@mkdir -p $$(@D)
+	$$(call say,c++ $$<)$$(CXX) $$(EMULATE_FLAGS) $$(EMULATE_FLAGS_$(1)) -x c++ -c $$< -o $$@
+endef
+$(foreach suffix,cu cc,$(eval $(call emulate_rule,$(suffix))))
+
+$(EMULATED): $(EMULATE_OBJ) $(patsubst %.c,$(PIC)/%.o,$(wildcard $(CUDA_BASE)))
+	@mkdir -p $(@D)
+	$(call say,ld $@)$(CXX) -shared $(SANITIZE) $^ -o $@ \
+	    -Wl,--version-script=<(echo '{ global: crossover_cuda_open; local: *; };')
+
+$(BUILD)/libemulated.a: $(EMULATE_OBJ) $(patsubst %.c,$(PIC)/%.o,$(wildcard kernels/cuda/*.c))
+	@rm -f $@
+	$(call say,ar $@)ar rcs $@ $^
+
+$(BUILD)/tests/cuda/%: $(EMULATE)/tests/cuda/%.o $(BUILD)/libemulated.a $(BUILD)/libcrossover.a \
+    $(BUILD)/obj/lib/base/version.o
+	@mkdir -p $(@D)
+	$(call say,ld $@)$(CXX) $(SANITIZE) $(LDFLAGS) $^ -o $@ $(LDLIBS)
+
+TEST_PROG += $(TEST_CU_PROG)
+test: $(TEST_CU_PROG) $(if $(strip $(TEST_SH)),$(EMULATED))
+endif

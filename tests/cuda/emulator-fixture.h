@@ -1,0 +1,91 @@
+/* emulator-fixture.h - what the tests of the emulated device share: arrays, launches, and processes
+ * that are to die of a planted mistake.
+ */
+#ifndef TESTS_CUDA_EMULATOR_FIXTURE_H
+#define TESTS_CUDA_EMULATOR_FIXTURE_H
+
+#include "kernels/cuda/device.cuh"
+
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include "tests/tap.h"
+
+#if defined __SANITIZE_ADDRESS__
+enum { ADDRESSES_CHECKED = 1, THREADS_WATCHED = 0 };
+#elif defined __SANITIZE_THREAD__
+enum { ADDRESSES_CHECKED = 0, THREADS_WATCHED = 1 };
+#else
+enum { ADDRESSES_CHECKED = 0, THREADS_WATCHED = 0 };
+#endif
+
+/* An array of the device, for the length of a test. */
+template <class T> struct array {
+    T *p = nullptr;
+    size_t n;
+    explicit array(size_t count) : n(count)
+    {
+        cudaMalloc(&p, n * sizeof(T));
+    }
+    explicit array(const std::vector<T> &v) : array(v.size())
+    {
+        cudaMemcpy(p, v.data(), n * sizeof(T), cudaMemcpyHostToDevice);
+    }
+    ~array()
+    {
+        cudaFree(p);
+    }
+    std::vector<T> values() const
+    {
+        std::vector<T> v(n);
+        cudaMemcpy(v.data(), p, n * sizeof(T), cudaMemcpyDeviceToHost);
+        return v;
+    }
+};
+
+/* On the default stream, to the end. */
+template <class... P, class... A>
+static void run(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, A... args)
+{
+    start_kernel(kernel, grid, block, shared, nullptr, false, args...);
+    cudaDeviceSynchronize();
+}
+
+/* 1 when act(), in a process of its own, does not come to its end and says `words`. */
+[[maybe_unused]] static int dies(void (*act)(), const char *words)
+{
+    int ends[2], status;
+    char text[4096];
+    size_t got = 0;
+    fflush(stdout);
+    if (pipe(ends))
+        return 0;
+    pid_t child = fork();
+    if (!child) {
+        dup2(ends[1], 2);
+        act();
+        THREADS_WATCHED ? exit(0) : _exit(0); /* ThreadSanitizer says at exit that it saw a race */
+    }
+    close(ends[1]);
+    for (ssize_t r; (r = read(ends[0], text + got, sizeof text - 1 - got)) > 0;)
+        got += static_cast<size_t>(r);
+    text[got] = 0;
+    close(ends[0]);
+    waitpid(child, &status, 0);
+    int dead = !WIFEXITED(status) || WEXITSTATUS(status);
+    if (!dead || !strstr(text, words))
+        printf("# status %x, said: %.300s\n", static_cast<unsigned>(status), text);
+    return dead && strstr(text, words);
+}
+
+[[maybe_unused]] static void set_seed(int seed)
+{
+    setenv("EMULATE_SEED", std::to_string(seed).c_str(), 1);
+}
+
+/* Seeds that a test tries. */
+enum { SEEDS = 20 };
+
+#endif

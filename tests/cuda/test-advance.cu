@@ -1,0 +1,275 @@
+/* Texts and canvases on the device against kernels/advance.c: after every pass, with random
+ * answers, all states and all arrays of the next pass are the same. */
+#include <vector>
+
+#include "kernels/cuda/advance.h"
+#include "tests/cuda/rows-fixture.h"
+
+/* An array on both sides. */
+template <class E> struct both {
+    std::vector<E> host;
+    E *device;
+};
+
+template <class E> static E *send(struct fixture *f, struct both<E> *a)
+{
+    return a->device = (E *)sent(f, a->host.data(), (a->host.size() + 1) * sizeof(E));
+}
+
+/* Room for one more, which `sent` may read. */
+template <class E> static void size(struct both<E> *a, size_t n, E fill)
+{
+    a->host.reserve(n + 1);
+    a->host.assign(n, fill);
+}
+
+template <class E> static int same(struct fixture *f, const struct both<E> *a)
+{
+    std::vector<E> got(a->host.size() + 1);
+    cuda_read(f->cuda, got.data(), a->device, a->host.size() * sizeof(E));
+    return !memcmp(got.data(), a->host.data(), a->host.size() * sizeof(E));
+}
+
+static struct head_row answer(struct fixture *f, int32_t ids, int bad)
+{
+    struct head_row a = {};
+    a.id = (int32_t)rng_below(&f->rng, (uint64_t)ids);
+    a.log_prob = -(double)rng_below(&f->rng, 12) / 8; /* many ties */
+    a.prob = (float)exp(a.log_prob);
+    a.bad = bad;
+    return a;
+}
+
+/* ---- texts ---- */
+
+static void texts(struct fixture *f, size_t parts, int32_t n_stop)
+{
+    enum { MAX_NEW = 9 };
+    struct both<int32_t> member, out, token, pos, slot, wanted;
+    struct both<struct text_state> text;
+    struct both<struct head_row> answers;
+    struct both<struct attn_seq> seqs;
+    struct both<uint64_t> key;
+    struct text_state start = {};
+    size(&member, parts, 0), size(&out, 2 * parts * MAX_NEW, -7), size(&token, parts, -1);
+    size(&pos, parts, -1), size(&slot, parts, -1), size(&wanted, parts, -1);
+    size(&text, 2 * parts, start), size(&answers, parts, head_row());
+    size(&key, parts, uint64_t(0));
+    size(&seqs, parts, attn_seq());
+    for (size_t i = 0; i < 2 * parts; i++) {
+        struct text_state *t = &text.host[i];
+        t->key = rng_next(&f->rng);
+        t->first_slot = (int32_t)i * 40;
+        t->prompt = t->len = 3 + (int32_t)i % 4;
+        t->max = t->prompt + MAX_NEW - (int32_t)i % 3;
+        t->last = 5;
+        t->live = i % 5 != 4;
+    }
+    for (size_t i = 0; i < parts; i++) {
+        member.host[i] = (int32_t)(2 * i + i % 2);
+        seqs.host[i].slot_begin = (int32_t)i * 40;
+    }
+    struct text_loop l = {};
+    l.parts = parts, l.max_new = MAX_NEW, l.n_stop = n_stop;
+    l.stop[0] = 3, l.stop[1] = 17;
+    struct text_loop d = l;
+    l.member = member.host.data(), d.member = send(f, &member);
+    l.text = text.host.data(), d.text = send(f, &text);
+    l.out = out.host.data(), d.out = send(f, &out);
+    l.answer = answers.host.data(), d.answer = send(f, &answers);
+    l.rows.token = token.host.data(), d.rows.token = send(f, &token);
+    l.rows.pos = pos.host.data(), d.rows.pos = send(f, &pos);
+    l.rows.slot = slot.host.data(), d.rows.slot = send(f, &slot);
+    l.rows.seqs = seqs.host.data(), d.rows.seqs = send(f, &seqs);
+    l.rows.wanted = wanted.host.data(), d.rows.wanted = send(f, &wanted);
+    l.rows.key = key.host.data(), d.rows.key = send(f, &key);
+    int all = 1;
+    for (int pass = 0; pass < MAX_NEW + 2; pass++) {
+        for (size_t i = 0; i < parts; i++)
+            answers.host[i] = answer(f, 20, rng_below(&f->rng, 40) == 0);
+        cuda_write(f->cuda, answers.device, answers.host.data(), parts * sizeof(struct head_row));
+        host_advance_texts(f->ref, &l);
+        cuda_advance_texts(f->cuda, &d);
+        all &= same(f, &text) && same(f, &out) && same(f, &token) && same(f, &pos) &&
+               same(f, &slot) && same(f, &seqs) && same(f, &wanted) && same(f, &key);
+    }
+    ok(all, "%zu texts, %d stop ids", parts, n_stop);
+    cuda_free(f->cuda, member.device), cuda_free(f->cuda, out.device);
+    cuda_free(f->cuda, token.device), cuda_free(f->cuda, pos.device);
+    cuda_free(f->cuda, slot.device), cuda_free(f->cuda, wanted.device);
+    cuda_free(f->cuda, text.device), cuda_free(f->cuda, answers.device);
+    cuda_free(f->cuda, seqs.device), cuda_free(f->cuda, key.device);
+}
+
+/* ---- canvases ---- */
+
+struct setting {
+    size_t parts, quota;
+    int32_t gen, block, steps; /* steps of a block */
+    enum unmask rule;
+    int guided, random, stops;
+    int32_t ids; /* answers are 0..ids-1; the mask is 4 */
+    int bad;     /* one answer in so many is bad; 0: none */
+};
+enum { MASK_ID = 4 };
+
+struct game {
+    struct both<int32_t> member, token, row_of, origin, budget, row_token, wanted, uncond;
+    struct both<struct canvas_state> canvas;
+    struct both<struct head_row> answers;
+    struct both<uint64_t> key;
+    struct canvas_loop l, d;
+};
+
+/* Canvases whose prompts differ in length; those at odd places have rows from their prompt on. */
+static size_t lay_out(struct fixture *f, struct game *g, const struct setting *s)
+{
+    struct canvas_state start = {};
+    size_t ids = 0, rows = 0;
+    size(&g->member, s->parts, 0), size(&g->canvas, s->parts + 2, start);
+    for (size_t i = 0; i < s->parts + 2; i++) {
+        struct canvas_state *c = &g->canvas.host[i];
+        c->key = rng_next(&f->rng);
+        c->first = (int32_t)ids;
+        c->prompt = (int32_t)(i * 3 % 7);
+        c->len = c->prompt + s->gen;
+        c->live = 1;
+        ids += (size_t)c->len;
+    }
+    size(&g->token, ids, 0), size(&g->row_of, ids, -1);
+    for (size_t i = 0; i < s->parts; i++) {
+        g->member.host[i] = (int32_t)(s->parts - i);
+        const struct canvas_state *c = &g->canvas.host[s->parts - i];
+        for (int32_t k = i % 2 ? c->prompt : 0; k < c->len; k++)
+            g->row_of.host[(size_t)(c->first + k)] = (int32_t)rows++;
+        for (int32_t k = 0; k < c->len; k++)
+            g->token.host[(size_t)(c->first + k)] = k < c->prompt ? 9 : (int32_t)MASK_ID;
+    }
+    return rows;
+}
+
+static void plan(struct game *g, const struct setting *s, size_t rows)
+{
+    size_t T = s->guided ? 2 * rows : rows, R = s->parts * s->quota;
+    size(&g->origin, T, -1), size(&g->row_token, T, -3), size(&g->budget, (size_t)s->steps, 0);
+    size(&g->wanted, R, 0), size(&g->uncond, R, 0), size(&g->key, R, uint64_t(0));
+    size(&g->answers, R, head_row());
+    for (size_t i = 0; i < g->row_of.host.size(); i++)
+        if (g->row_of.host[i] >= 0)
+            g->origin.host[(size_t)g->row_of.host[i]] = (int32_t)i;
+    for (size_t t = 0; s->guided && t < rows; t++)
+        if (t % 3)
+            g->origin.host[rows + t] = g->origin.host[t];
+    for (int32_t k = 0; k < s->steps; k++)
+        g->budget.host[(size_t)k] = s->block / s->steps + (k < s->block % s->steps);
+    struct canvas_loop *l = &g->l;
+    memset(l, 0, sizeof *l);
+    l->parts = s->parts, l->quota = s->quota, l->T = T;
+    l->twin = s->guided ? (int32_t)rows : 0;
+    l->gen_length = s->gen, l->block_length = s->block, l->block_steps = s->steps;
+    l->mask = MASK_ID, l->rule = s->rule;
+    l->params.threshold = 0.6, l->params.factor = 1;
+    l->random_remasking = s->random, l->stop_at_eos = s->stops > 0;
+    l->remask_seed = 99;
+    l->stop[0] = 11, l->stop[1] = 7, l->n_stop = s->stops;
+}
+
+static void share(struct fixture *f, struct game *g)
+{
+    struct canvas_loop *l = &g->l, *d = &g->d;
+    l->member = g->member.host.data(), l->canvas = g->canvas.host.data();
+    l->token = g->token.host.data(), l->row_of = g->row_of.host.data();
+    l->origin = g->origin.host.data(), l->budget = g->budget.host.data();
+    l->answer = g->answers.host.data(), l->rows.token = g->row_token.host.data();
+    l->rows.wanted = g->wanted.host.data(), l->rows.uncond = g->uncond.host.data();
+    l->rows.key = g->key.host.data();
+    for (size_t i = 0; i < l->parts; i++)
+        canvas_ask(l, i);
+    *d = *l;
+    d->member = send(f, &g->member), d->canvas = send(f, &g->canvas);
+    d->token = send(f, &g->token), d->row_of = send(f, &g->row_of);
+    d->origin = send(f, &g->origin), d->budget = send(f, &g->budget);
+    d->answer = send(f, &g->answers), d->rows.token = send(f, &g->row_token);
+    d->rows.wanted = send(f, &g->wanted), d->rows.uncond = send(f, &g->uncond);
+    d->rows.key = send(f, &g->key);
+}
+
+static void canvases(struct fixture *f, struct setting s)
+{
+    struct game g;
+    plan(&g, &s, lay_out(f, &g, &s));
+    share(f, &g);
+    int all = 1, live = 1, passes = 0, crowded = 0, bad = 0;
+    for (; live && passes < 200; passes++) {
+        for (size_t r = 0; r < g.answers.host.size(); r++)
+            g.answers.host[r] =
+                answer(f, s.ids, s.bad && rng_below(&f->rng, (uint64_t)s.bad) == 0);
+        cuda_write(f->cuda, g.answers.device, g.answers.host.data(),
+                   g.answers.host.size() * sizeof(struct head_row));
+        host_advance_canvases(f->ref, &g.l);
+        cuda_advance_canvases(f->cuda, &g.d);
+        all &= same(f, &g.canvas) && same(f, &g.token) && same(f, &g.row_token) &&
+               same(f, &g.wanted) && same(f, &g.uncond) && same(f, &g.key);
+        live = 0;
+        for (size_t i = 0; i < s.parts; i++) {
+            const struct canvas_state *c = &g.canvas.host[(size_t)g.member.host[i]];
+            live += c->live && !c->crowded;
+            crowded += c->crowded;
+            bad += c->bad;
+        }
+    }
+    ok(all && !live, "%zu canvases, quota %zu, %d by %d in %d, rule %d%s%s%s: %d passes%s%s",
+       s.parts, s.quota, s.gen, s.block, s.steps, (int)s.rule, s.guided ? ", guided" : "",
+       s.random ? ", random" : "", s.stops ? ", stop ids" : "", passes,
+       crowded ? ", crowded" : "", bad ? ", bad" : "");
+    cuda_free(f->cuda, g.member.device), cuda_free(f->cuda, g.token.device);
+    cuda_free(f->cuda, g.row_of.device), cuda_free(f->cuda, g.origin.device);
+    cuda_free(f->cuda, g.budget.device), cuda_free(f->cuda, g.row_token.device);
+    cuda_free(f->cuda, g.wanted.device), cuda_free(f->cuda, g.uncond.device);
+    cuda_free(f->cuda, g.canvas.device), cuda_free(f->cuda, g.answers.device);
+    cuda_free(f->cuda, g.key.device);
+}
+
+static void every_setting(struct fixture *f)
+{
+    static const enum unmask rules[] = {UNMASK_SCHEDULE, UNMASK_THRESHOLD, UNMASK_FACTOR};
+    for (size_t r = 0; r < 3; r++)
+        for (int way = 0; way < 8; way++) {
+            int guided = way & 1, random = way >> 1 & 1, stops = way >> 2 ? 2 : 0;
+            /* ids 0..39 hold the mask: it is committed now and then */
+            canvases(f, {3, 16, 32, 16, 5, rules[r], guided, random, stops, 40, 0});
+            canvases(f, {1, 1, 3, 1, 1, rules[r], guided, random, stops, 6, 0});
+        }
+    for (size_t r = 0; r < 3; r++) {
+        canvases(f, {4, 40, 40, 40, 40, rules[r], 1, 0, 1, 5, 0});
+        canvases(f, {5, 9, 27, 9, 4, rules[r], 0, 0, 1, 30, 60}); /* bad answers */
+        canvases(f, {3, 10, 36, 12, 3, rules[r], 1, 0, 0, 50, 0}); /* crowded from the start */
+        canvases(f, {2, 1100, 1100, 1100, 7, rules[r], 0, r == 2, 0, 3000, 0}); /* many tiles */
+    }
+    /* masks that stay behind crowd a later block */
+    canvases(f, {6, 8, 32, 8, 2, UNMASK_SCHEDULE, 0, 0, 0, 5, 0});
+}
+
+static void sheets(void)
+{
+    for (size_t quota = 1; quota < 5000; quota += 617) {
+        alignas(128) static unsigned char room[1 << 17];
+        struct sheet s = sheet_of(room, quota);
+        ok((uintptr_t)s.bits % 8 == 0 && (uintptr_t)s.best % 8 == 0 &&
+               (size_t)((unsigned char *)(s.votes + CANVAS_THREADS / 32) - room) ==
+                   sheet_bytes(quota) && sheet_bytes(4096) < 99 << 10,
+           "the pieces of shared memory for %zu answers", quota);
+    }
+}
+
+int main(void)
+{
+    struct fixture f = fixture_open();
+    sheets();
+    for (size_t parts = 1; parts < 80; parts += 13)
+        for (int32_t stops = 0; stops < 3; stops++)
+            texts(&f, parts, stops);
+    every_setting(&f);
+    fixture_close(&f);
+    return tap_done();
+}

@@ -1,0 +1,93 @@
+/* test-choices.cu - the file of remembered algorithms: what is written is read again, and a file
+ * that is broken in any way is as good as none. */
+#include <unistd.h>
+
+#include "kernels/cuda/choices.h"
+#include "tests/tap.h"
+
+static char folder[] = "/tmp/choices-XXXXXX";
+
+static void put(const char *path, const char *text, size_t bytes)
+{
+    FILE *f = fopen(path, "w");
+    if (!f || fwrite(text, 1, bytes, f) != bytes || fclose(f))
+        abort();
+}
+
+static size_t read_back(const char *path)
+{
+    struct choices c = {};
+    choices_read(&c, path);
+    size_t n = c.n;
+    choices_free(&c);
+    return n;
+}
+
+static void test_kept(const char *path)
+{
+    struct choices c = {}, again = {};
+    for (uint64_t i = 0; i < 40; i++) {
+        const uint64_t key[CHOICE_KEY] = {i % 4, 0, 16, i, 4096, UINT64_MAX, 1, 2, 3};
+        struct choice *one = choices_add(&c, key);
+        one->state = i % 5 == 0 ? 1 : 2; /* a guess is not worth keeping */
+        one->algo[7] = i << 60 | 0xabc;
+    }
+    choices_write(&c, path);
+    choices_read(&again, path);
+    ok(again.n == 32, "what was timed is kept: %zu", again.n);
+    const struct choice *one = choices_find(&again, c.at[39].key);
+    ok(one && one->algo[7] == c.at[39].algo[7] && one->state == 0, "with its algorithm, unchecked");
+    ok(!choices_find(&again, c.at[35].key), "what was guessed is not");
+    choices_read(&again, path);
+    ok(again.n == 32, "the same file twice adds nothing");
+    choices_free(&c);
+    choices_free(&again);
+}
+
+static void test_broken(const char *path)
+{
+    static const char good[] = "0\t0\t1\t1\t2\t3\t4\t5\t6\ta\tb\tc\td\te\tf\t0\t1\n";
+    size_t n = sizeof good - 1, cut = 0, changed = 0;
+    put(path, good, n);
+    ok(read_back(path) == 1, "a good line");
+    for (size_t i = 1; i < n; i++) {
+        put(path, good, i);
+        cut += read_back(path) == 0;
+    }
+    ok(cut == n - 1, "a line cut anywhere is not read");
+    for (size_t i = 0; i < n; i++) {
+        char text[sizeof good];
+        memcpy(text, good, sizeof good);
+        text[i] = '-';
+        put(path, text, n);
+        changed += read_back(path) == 0;
+    }
+    ok(changed == n, "a line with a foreign character anywhere is not read");
+    static const char big[] = "99999999999999999999999\t0\t1\t1\t2\t3\t4\t5\t6\t"
+                              "a\tb\tc\td\te\tf\t0\t1\n";
+    put(path, big, sizeof big - 1);
+    ok(read_back(path) == 0, "nor a number that does not fit");
+    put(path, "", 0);
+    ok(read_back(path) == 0 && read_back("/nowhere/at/all") == 0, "empty or missing: nothing");
+}
+
+int main(void)
+{
+    if (!mkdtemp(folder) || setenv("XDG_CACHE_HOME", folder, 1))
+        return EXIT_FAILURE;
+    char *path = choices_path("NVIDIA H200 / 1", 130200);
+    char want[128];
+    snprintf(want, sizeof want, "%s/crossover/gemm-NVIDIA_H200___1-130200.tsv", folder);
+    ok(path && !strcmp(path, want), "the path names device and version");
+    test_kept(path);
+    test_broken(path);
+    unlink(path);
+    free(path);
+    setenv("XDG_CACHE_HOME", "", 1);
+    setenv("HOME", "", 1);
+    ok(!choices_path("x", 1), "no folder: kept nowhere");
+    snprintf(want, sizeof want, "%s/crossover", folder);
+    rmdir(want);
+    rmdir(folder);
+    return tap_done();
+}

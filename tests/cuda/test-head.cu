@@ -1,0 +1,442 @@
+/* The device's head against ref. A row of x picks one column of the matrix, so the logits are exact
+ * and every choice must agree to the last id. */
+#include <algorithm>
+#include <vector>
+
+#include "kernels/cuda/head.h"
+#include "tests/cuda/rows-fixture.h"
+
+typedef std::vector<float> values;
+typedef std::vector<int32_t> ids;
+typedef std::vector<struct head_row> answers;
+
+enum { COLUMNS = 8 };
+
+struct question {
+    size_t R, V, D;
+    values w;     /* [V, D] logits; row r has those of column r % (D/2), by a power of two */
+    values x, xu; /* [R, D]; xu empty: no guidance. Its rows pick from the other half of w */
+    double temperature, scale;
+    std::vector<uint64_t> keys;
+    ids ban, quiet, target;
+};
+
+static struct question ask(size_t R, size_t V, double spread)
+{
+    struct question a = {};
+    struct rng rng = {R + V, 0, 0};
+    a.R = R;
+    a.V = V;
+    a.D = 2 * std::min(R, (size_t)COLUMNS);
+    a.w.resize(V * a.D);
+    for (float &l : a.w)
+        l = (float)(spread * rng_normal(&rng));
+    a.x.resize(R * a.D);
+    for (size_t r = 0; r < R; r++) {
+        a.x[r * a.D + r % (a.D / 2)] = ldexpf(1, (int)(r / COLUMNS % 5) - 1);
+        a.keys.push_back(77 + r * 0x100000001u);
+    }
+    return a;
+}
+
+static void aim(struct question *a)
+{
+    for (size_t r = 0; r < a->R; r++)
+        a->target.push_back((int32_t)(r * 7919 % a->V));
+}
+
+static void guide(struct question *a, double scale)
+{
+    a->scale = scale;
+    a->xu.resize(a->x.size());
+    for (size_t r = 0; r < a->R; r++)
+        for (size_t j = 0; j < a->D / 2; j++)
+            a->xu[r * a->D + a->D / 2 + j] = a->x[r * a->D + j];
+}
+
+/* ---- both answers ---- */
+
+static struct head_query query(const struct question &a)
+{
+    struct head_query q = {};
+    q.temperature = a.temperature;
+    q.seed = 3;
+    q.cfg_scale = a.scale;
+    q.keys = a.keys.data();
+    q.ban = a.ban.data();
+    q.n_ban = a.ban.size();
+    q.quiet = a.quiet.data();
+    q.n_quiet = a.quiet.size();
+    q.target = a.target.empty() ? NULL : a.target.data();
+    return q;
+}
+
+static answers by_ref(struct fixture *f, const struct question &a, values *logits)
+{
+    struct mat m;
+    struct mat_source s = mat_floats(a.w.data(), a.V, a.D);
+    struct head_query q = query(a);
+    answers out(a.R);
+    values work(a.V);
+    logits->resize(a.R * a.V);
+    ops_ref.mat_make(f->ref, &m, &s, DTYPE_F32);
+    ops_ref.head(f->ref, &m, a.x.data(), a.xu.empty() ? NULL : a.xu.data(), a.R, &q, out.data(),
+                 logits->data(), work.data());
+    ops_ref.mat_free(f->ref, &m);
+    return out;
+}
+
+/* Arrays on the device while a question is asked. */
+struct desk {
+    struct fixture *f;
+    std::vector<void *> there;
+};
+
+template <class E> static E *put(struct desk *d, const std::vector<E> &v)
+{
+    if (v.empty())
+        return NULL;
+    d->there.push_back(sent(d->f, v.data(), v.size() * sizeof(E)));
+    return (E *)d->there.back();
+}
+
+template <class E> static E *room(struct desk *d, size_t n)
+{
+    d->there.push_back(cuda_alloc(d->f->cuda, n * sizeof(E), MEMORY_ACTIVATIONS));
+    return (E *)d->there.back();
+}
+
+/* plan NULL: the one that fits; logits NULL: not asked for. */
+static answers by_cuda(struct fixture *f, const struct question &a, const struct head_plan *plan,
+                       values *logits)
+{
+    struct backend *b = f->cuda;
+    struct desk d = {f, {}};
+    struct mat m;
+    struct mat_source s = mat_floats(a.w.data(), a.V, a.D);
+    struct head_query q = query(a);
+    answers out(a.R);
+    b->act = DTYPE_F32;
+    cuda_mat_make(b, &m, &s, DTYPE_F32);
+    q.keys = put(&d, a.keys);
+    q.ban = put(&d, a.ban);
+    q.quiet = put(&d, a.quiet);
+    q.target = put(&d, a.target);
+    const float *x = put(&d, a.x), *xu = put(&d, a.xu);
+    struct head_row *rows = room<struct head_row>(&d, a.R);
+    float *kept = logits ? room<float>(&d, a.R * a.V) : NULL;
+    void *work = room<char>(&d, plan ? cuda_head_by_work(b, plan, a.R, a.D, a.V, xu != NULL)
+                                     : cuda_head_work(b, a.R, a.D, a.V));
+    if (plan)
+        cuda_head_by(b, plan, &m, x, xu, a.R, &q, rows, kept, work);
+    else
+        cuda_head(b, &m, x, xu, a.R, &q, rows, kept, work);
+    cuda_read(b, out.data(), rows, a.R * sizeof out[0]);
+    if (logits) {
+        logits->resize(a.R * a.V);
+        cuda_read(b, logits->data(), kept, a.R * a.V * sizeof(float));
+    }
+    for (void *p : d.there)
+        cuda_free(b, p);
+    cuda_mat_free(b, &m);
+    return out;
+}
+
+/* ---- how far apart they are ---- */
+
+/* Nothing but the id of such a row means anything: it has a NaN or +Inf. */
+static bool senseless(const struct question &a, size_t r)
+{
+    for (size_t v = 0; v < a.V; v++) {
+        float c = 0, u = 0;
+        for (size_t j = 0; j < a.D; j++) {
+            c += a.x[r * a.D + j] * a.w[v * a.D + j];
+            u += a.xu.empty() ? 0 : a.xu[r * a.D + j] * a.w[v * a.D + j];
+        }
+        if (!(c < INFINITY) || !isfinite(u))
+            return true;
+    }
+    return false;
+}
+
+static bool same_number(double x, double y)
+{
+    return x == y || (isnan(x) && isnan(y));
+}
+
+static double apart(double x, double y)
+{
+    return same_number(x, y) ? 0 : isfinite(x) && isfinite(y) ? fabs(x - y) : INFINITY;
+}
+
+static double numbers_apart(const struct head_row &x, const struct head_row &y)
+{
+    double d = apart(x.log_prob, y.log_prob);
+    d = fmax(d, apart((double)x.prob, (double)y.prob));
+    d = fmax(d, apart((double)x.entropy, (double)y.entropy));
+    d = fmax(d, apart((double)x.runner_up_prob, (double)y.runner_up_prob));
+    return fmax(d, apart(x.target_log_prob, y.target_log_prob));
+}
+
+static void agree(struct fixture *f, const struct question &a, const struct head_plan *plan,
+                  const char *what)
+{
+    values want, have;
+    answers x = by_ref(f, a, &want), y = by_cuda(f, a, plan, &have);
+    int choices = 0, logits = 0;
+    double far = 0;
+    for (size_t r = 0; r < a.R; r++) {
+        choices += x[r].id != y[r].id || x[r].bad != y[r].bad;
+        if (senseless(a, r))
+            continue;
+        choices += x[r].runner_up != y[r].runner_up || !same_number(x[r].gap, y[r].gap);
+        far = fmax(far, numbers_apart(x[r], y[r]));
+    }
+    for (size_t i = 0; i < want.size(); i++)
+        logits += !same_number(want[i], have[i]);
+    ok(choices == 0 && logits == 0 && far < 3e-6,
+       "%zu rows, %zu ids, %s: %d choices and %d logits differ, numbers by %.1e", a.R, a.V, what,
+       choices, logits, far);
+}
+
+/* ---- the tests ---- */
+
+static const struct head_plan narrow = {128, HEAD_FEW}, odd = {384, HEAD_FEW},
+                              wide = {1024, HEAD_MANY};
+
+static void shapes(struct fixture *f)
+{
+    for (size_t V : {1, 2, 3, 31, 512, 1000, 4099})
+        for (size_t R : {1, 2, 3, 17, 40}) {
+            struct question a = ask(R, V, 3);
+            aim(&a);
+            if (R * V < 5000) {
+                agree(f, a, NULL, "argmax");
+                a.temperature = 0.8;
+                agree(f, a, NULL, "temperature 0.8");
+            }
+            guide(&a, 1.5);
+            a.temperature = 0.8;
+            agree(f, a, NULL, "temperature and guidance");
+        }
+}
+
+static void chunks(struct fixture *f)
+{
+    struct question a = ask(3, 4099, 2);
+    aim(&a);
+    guide(&a, 0.5);
+    a.ban = {4098, 127, 0};
+    a.quiet = {128, 4096};
+    for (double t : {0.0, 1.0}) {
+        a.temperature = t;
+        agree(f, a, &narrow, "chunks of 128");
+        agree(f, a, &odd, "chunks of 384");
+        agree(f, a, &wide, "chunks of 1024");
+    }
+}
+
+static void noise(struct fixture *f)
+{
+    for (double spread : {0.0, 0.01, 1.0, 20.0})
+        for (double t : {1e-300, 1e-9, 0.05, 0.7, 8.0, 1e30}) {
+            struct question a = ask(5, 700, spread);
+            a.temperature = t;
+            char what[64];
+            snprintf(what, sizeof what, "temperature %g, spread %g", t, spread);
+            agree(f, a, NULL, what);
+        }
+}
+
+/* The best and the second best are often equal, in one piece or in two. */
+static void ties(struct fixture *f)
+{
+    for (size_t V : {2, 64, 129, 1025, 2100}) {
+        struct question a = ask(10, V, 2);
+        for (float &l : a.w)
+            l = truncf(l);
+        agree(f, a, &narrow, "few values");
+        for (float &l : a.w)
+            l = 0.25f;
+        agree(f, a, NULL, "all equal");
+        a.temperature = 1e-20;
+        agree(f, a, NULL, "all equal, noise too small to tell");
+        a.temperature = 0;
+        for (size_t v : {(size_t)0, V / 2, V - 1})
+            for (size_t j = 0; j < a.D; j++)
+                a.w[v * a.D + j] = 1;
+        agree(f, a, &narrow, "three are best");
+    }
+}
+
+static void fill(struct question *a, size_t v, float logit)
+{
+    for (size_t j = 0; j < a->D; j++)
+        a->w[v * a->D + j] = logit;
+}
+
+static void lists(struct fixture *f)
+{
+    struct question a = ask(4, 1500, 1);
+    fill(&a, 7, 500);
+    fill(&a, 1030, 500);
+    fill(&a, 8, 400); /* so far above the others that relative to it they vanish */
+    a.ban = {7, 1030, 0};
+    a.quiet = {8, 1400};
+    a.target = {7, 8, 9, 1499};
+    agree(f, a, NULL, "best banned, next best quiet");
+    a.temperature = 1;
+    agree(f, a, NULL, "best banned, next best quiet, temperature 1");
+    for (size_t V : {1, 3, 200}) {
+        struct question all = ask(3, V, 1);
+        for (size_t v = 0; v < V; v++)
+            all.quiet.push_back((int32_t)v);
+        aim(&all);
+        agree(f, all, NULL, "all quiet");
+        std::swap(all.quiet, all.ban);
+        agree(f, all, NULL, "all banned");
+        all.temperature = 1;
+        agree(f, all, NULL, "all banned, temperature 1");
+        all.ban.erase(all.ban.begin() + (long)V / 2);
+        agree(f, all, NULL, "all but one banned");
+    }
+}
+
+/* What is planted in one column is NaN in the rows that take another one 0 times. */
+static void planted(struct fixture *f)
+{
+    for (size_t V : {3, 600, 1300})
+        for (size_t at : {(size_t)0, V / 2, V - 1})
+            for (float what : {NAN, INFINITY, -INFINITY})
+                for (size_t R : {1, 3}) {
+                    struct question a = ask(R, V, 1);
+                    aim(&a);
+                    a.w[at * a.D] = what;
+                    char text[64];
+                    snprintf(text, sizeof text, "%f at %zu", (double)what, at);
+                    agree(f, a, &narrow, text);
+                    a.temperature = 1;
+                    agree(f, a, NULL, "the same, temperature 1");
+                    a.ban = {(int32_t)at};
+                    agree(f, a, NULL, "the same, banned");
+                }
+    struct question a = ask(2, 300, 1);
+    guide(&a, 1);
+    a.xu[a.D - 1] = NAN;
+    agree(f, a, NULL, "a NaN in the twin of row 0");
+}
+
+/* The same bits twice, in any company, and the same choices by every plan. */
+static void repeats(struct fixture *f)
+{
+    struct question a = ask(7, 2100, 2);
+    a.temperature = 0.9;
+    answers x = by_cuda(f, a, &wide, NULL), y = by_cuda(f, a, &wide, NULL);
+    ok(memcmp(x.data(), y.data(), x.size() * sizeof x[0]) == 0, "the same bits twice");
+    struct question b = a;
+    for (size_t r = 0; r < b.R; r++)
+        b.x[r * b.D + r] *= r == 5 ? 1.0f : -3.0f;
+    b.x[4 * b.D] = NAN;
+    y = by_cuda(f, b, &wide, NULL);
+    ok(memcmp(&x[5], &y[5], sizeof x[5]) == 0 && y[4].bad && x[3].id != y[3].id,
+       "a row does not see the others");
+    y = by_cuda(f, a, &narrow, NULL);
+    int differ = 0;
+    for (size_t r = 0; r < a.R; r++)
+        differ += x[r].id != y[r].id || x[r].runner_up != y[r].runner_up ||
+                  !(numbers_apart(x[r], y[r]) < 2e-6);
+    ok(differ == 0, "another plan: %d other answers", differ);
+}
+
+/* In a record that is replayed: keys, lists and targets are read when it runs. */
+struct recorded {
+    struct backend *b;
+    struct mat m;
+    const float *x;
+    struct head_query q;
+    struct head_row *rows;
+    void *work;
+};
+
+static void step(void *ctx)
+{
+    struct recorded *s = (struct recorded *)ctx;
+    cuda_head(s->b, &s->m, s->x, NULL, 3, &s->q, s->rows, NULL, s->work);
+}
+
+static void replays(struct fixture *f)
+{
+    struct question a = ask(3, 1000, 1);
+    a.temperature = 1;
+    a.ban = {5};
+    aim(&a);
+    struct backend *b = f->cuda;
+    struct desk d = {f, {}};
+    struct recorded s = {b, {}, put(&d, a.x), query(a), room<struct head_row>(&d, a.R),
+                         room<char>(&d, cuda_head_work(b, a.R, a.D, a.V))};
+    struct mat_source from = mat_floats(a.w.data(), a.V, a.D);
+    cuda_mat_make(b, &s.m, &from, DTYPE_F32);
+    uint64_t *keys = put(&d, a.keys);
+    int32_t *ban = put(&d, a.ban), *target = put(&d, a.target);
+    s.q.keys = keys;
+    s.q.ban = ban;
+    s.q.target = target;
+    int differ = 0;
+    for (int pass = 0; pass < 4; pass++) {
+        values logits;
+        answers want = by_ref(f, a, &logits), have(a.R);
+        cuda_run(b, "head", 4, step, &s);
+        cuda_read(b, have.data(), s.rows, a.R * sizeof have[0]);
+        for (size_t r = 0; r < a.R; r++)
+            differ += want[r].id != have[r].id || !(numbers_apart(want[r], have[r]) < 3e-6);
+        a.keys[1] += 5;
+        a.ban[0] = want[0].id;
+        a.target[2]++;
+        cuda_write(b, keys, a.keys.data(), a.R * sizeof a.keys[0]);
+        cuda_write(b, ban, a.ban.data(), sizeof a.ban[0]);
+        cuda_write(b, target, a.target.data(), a.R * sizeof a.target[0]);
+    }
+    ok(differ == 0, "a record replayed with other keys, bans and targets: %d differ", differ);
+    for (void *p : d.there)
+        cuda_free(b, p);
+    cuda_mat_free(b, &s.m);
+}
+
+static void plans(void)
+{
+    int wrong = 0;
+    for (size_t V : {1, 127, 128, 4099, 126464, 128256})
+        for (size_t R : {1, 4, 5, 32, 64, 65, 256, 1024, 8192, 40000})
+            for (int guided = 0; guided < 2; guided++)
+                for (int sms : {1, 16, 132}) {
+                    struct head_plan p = head_plan_of(R, V, guided, sms);
+                    struct head_scratch s = head_scratch_of(&p, R, V, guided, 48);
+                    size_t piece = HEAD_LANES * p.each, one = R * p.chunk * sizeof(float);
+                    size_t bytes = guided ? 2 * one : one;
+                    wrong += p.chunk == 0 || p.chunk % piece || p.chunk >= V + piece;
+                    wrong += bytes > HEAD_SCRATCH && p.chunk > piece;
+                    wrong += s.twin < one || s.states < bytes || s.states % 256 ||
+                             s.product < s.states + R * head_pieces(&p, V) * 48;
+                }
+    ok(wrong == 0, "plans: %d wrong", wrong);
+    struct head_plan one = head_plan_of(1, 128256, 0, 132);
+    struct head_plan many = head_plan_of(256, 128256, 0, 132);
+    ok(one.chunk == 128256 && one.each == HEAD_FEW, "one row: one chunk, small pieces");
+    ok(many.chunk == 32256 && many.each == HEAD_MANY, "256 rows: four chunks");
+}
+
+int main(void)
+{
+    struct fixture f = fixture_open();
+    plans();
+    shapes(&f);
+    chunks(&f);
+    noise(&f);
+    ties(&f);
+    lists(&f);
+    planted(&f);
+    repeats(&f);
+    replays(&f);
+    fixture_close(&f);
+    return tap_done();
+}

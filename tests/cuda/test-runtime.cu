@@ -1,0 +1,315 @@
+/* test-runtime.cu - memory, transfers, records and marks of the CUDA back end, on a device or the
+ * emulated one. */
+#include "kernels/cuda/runtime.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/transfer.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "tests/tap.h"
+
+enum { MIB = 1 << 20 };
+
+/* Thread i adds `by` to value i. */
+static __global__ void add(int *value, int n, int by)
+{
+    let_next_start();
+    wait_for_inputs();
+    int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i < n)
+        value[i] += by;
+}
+
+static void add_to(struct backend *b, int *value, int n, int by)
+{
+    launch(b, add, dim3((unsigned)(n + 63) / 64), dim3(64), 0, value, n, by);
+}
+
+/* ---- memory ---- */
+
+static int is_clear(struct backend *b, const void *p, size_t bytes)
+{
+    unsigned char *seen = (unsigned char *)mem_alloc(bytes);
+    int clear = 1;
+    cuda_read(b, seen, p, bytes);
+    for (size_t i = 0; i < bytes; i++)
+        clear &= !seen[i];
+    free(seen);
+    return clear;
+}
+
+static void test_memory(struct backend *b)
+{
+    static const size_t sizes[] = {1, 511, 4097, 3 * MIB, 12 * MIB + 1};
+    struct memory *m = &b->memory;
+    size_t base = m->reserved, room, before, total;
+    unsigned char *dirt = (unsigned char *)mem_alloc(13 * MIB);
+    int good = 1;
+    memset(dirt, 0xa5, 13 * MIB);
+    for (int round = 0; round < 2; round++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            void *p = cuda_alloc(b, sizes[i], MEMORY_ACTIVATIONS);
+            good &= p && (uintptr_t)p % 512 == 0 && is_clear(b, p, sizes[i]) &&
+                    m->requested == sizes[i] && m->kind[MEMORY_ACTIVATIONS] == m->allocated;
+            cuda_write(b, p, dirt, sizes[i]);
+            cuda_free(b, p);
+        }
+    ok(good && !m->requested && !m->allocated, "blocks are cleared, aligned and counted");
+    ok(m->reserved > base && m->reserved == m->reserved_peak, "segments stay reserved");
+    cuda_free(b, NULL);
+
+    cuda_room(b, &before, &total);
+    void *p = cuda_alloc(b, 40 * MIB, MEMORY_KV);
+    cuda_room(b, &room, &total);
+    ok(p && room < before && room <= total, "what is taken is missing from what is left");
+    m->cap = m->reserved + MIB;
+    cuda_room(b, &room, &total);
+    ok(room <= MIB + m->reserved && !cuda_alloc(b, 60 * MIB, MEMORY_KV), "the cap is kept");
+    m->cap = 0;
+    cuda_free(b, p);
+    ok(!cuda_alloc(b, SIZE_MAX / 2, MEMORY_KV) && !m->requested,
+       "more than a machine can have is refused");
+    free(dirt);
+}
+
+/* ---- transfers ---- */
+
+static void fill(unsigned char *p, size_t bytes, uint32_t seed)
+{
+    for (size_t i = 0; i < bytes; i++)
+        p[i] = (unsigned char)((seed = seed * 1664525 + 1013904223) >> 24);
+}
+
+static void test_round_trip(struct backend *b)
+{
+    static const size_t sizes[] = {0, 1, 3, 4099, MIB + 7, 33 * MIB + 13};
+    int good = 1;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t n = sizes[i];
+        unsigned char *from = (unsigned char *)mem_alloc(n), *back = (unsigned char *)mem_alloc(n);
+        unsigned char *kept = (unsigned char *)mem_alloc(n);
+        void *p = cuda_alloc(b, n, MEMORY_ACTIVATIONS);
+        void *twin = cuda_alloc(b, n, MEMORY_ACTIVATIONS);
+        fill(from, n, (uint32_t)i);
+        memcpy(kept, from, n);
+        cuda_write(b, p, from, n);
+        memset(from, 0, n); /* it may be reused at once */
+        cuda_copy(b, twin, p, n);
+        cuda_read(b, back, twin, n);
+        good &= !memcmp(back, kept, n);
+        cuda_free(b, p);
+        cuda_free(b, twin);
+        free(from);
+        free(back);
+        free(kept);
+    }
+    ok(good, "what was written and copied is read, whatever its size");
+}
+
+static void test_small_writes(struct backend *b)
+{
+    enum { N = 3000, EACH = 17 };
+    static int value[N], back[N];
+    int *p = (int *)cuda_alloc(b, sizeof value, MEMORY_ACTIVATIONS);
+    for (int i = 0; i < N; i++)
+        value[i] = i * 7919;
+    for (int i = 0; i < N; i += EACH) { /* with work between, so that they are under way together */
+        int n = N - i < EACH ? N - i : EACH;
+        cuda_write(b, p + i, value + i, (size_t)n * sizeof *p);
+        add_to(b, p + i, n, 1);
+    }
+    cuda_read(b, back, p, sizeof back);
+    int good = 1;
+    for (int i = 0; i < N; i++)
+        good &= back[i] == value[i] + 1;
+    ok(good, "writes and operations take effect in their order");
+    cuda_free(b, p);
+}
+
+/* Row i is full of i * 37 % 251; *ctx is the stride. */
+static void make_rows(void *ctx, size_t first, size_t count, void *out)
+{
+    size_t stride = *(const size_t *)ctx;
+    for (size_t i = 0; i < count; i++)
+        memset((unsigned char *)out + i * stride, (int)((first + i) * 37 % 251), stride);
+}
+
+/* Rows made on the way, into memory between two guards. */
+static int made_arrives(struct backend *b, size_t stride, size_t rows)
+{
+    size_t bytes = stride * rows, guard = 64;
+    unsigned char *back = (unsigned char *)mem_alloc(bytes + 2 * guard);
+    unsigned char *p = (unsigned char *)cuda_alloc(b, bytes + 2 * guard, MEMORY_WEIGHTS);
+    device_upload_made(b, p + guard, stride, rows, make_rows, &stride);
+    cuda_read(b, back, p, bytes + 2 * guard);
+    int good = 1;
+    for (size_t i = 0; i < guard; i++)
+        good &= !back[i] && !back[guard + bytes + i];
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < stride; j++)
+            good &= back[guard + i * stride + j] == i * 37 % 251;
+    cuda_free(b, p);
+    free(back);
+    return good;
+}
+
+static void test_rows(struct backend *b)
+{
+    enum { ROWS = 1000, BYTES = 34, STRIDE = 48 };
+    static unsigned char from[ROWS * BYTES], back[ROWS * STRIDE];
+    unsigned char *p = (unsigned char *)cuda_alloc(b, sizeof back, MEMORY_WEIGHTS);
+    memset(back, 0xff, sizeof back);
+    cuda_write(b, p, back, sizeof back);
+    fill(from, sizeof from, 5);
+    device_upload_rows(b, p, STRIDE, from, BYTES, ROWS);
+    cuda_read(b, back, p, sizeof back);
+    int good = 1;
+    for (size_t i = 0; i < ROWS; i++) {
+        good &= !memcmp(back + i * STRIDE, from + i * BYTES, BYTES);
+        for (size_t j = BYTES; j < STRIDE; j++)
+            good &= !back[i * STRIDE + j];
+    }
+    cuda_free(b, p);
+    ok(good, "rows get their padding");
+    ok(made_arrives(b, 1, 1) && made_arrives(b, 7, 100001) && made_arrives(b, 4096, 5000) &&
+           made_arrives(b, 300000, 61) && made_arrives(b, 9 * MIB, 2),
+       "rows that are made on the way, however long");
+}
+
+static void test_fetch(struct backend *b)
+{
+    enum { N = 1000 };
+    int *p = (int *)cuda_alloc(b, N * sizeof *p, MEMORY_ACTIVATIONS);
+    int *mirror[3], good = 1;
+    for (int i = 0; i < 3; i++) {
+        mirror[i] = (int *)cuda_mirror(b, N * sizeof *p);
+        add_to(b, p, N, 1);
+        cuda_fetch(b, mirror[i], p, N * sizeof *p);
+    }
+    cuda_reached(b, cuda_mark(b));
+    for (int i = 0; i < 3; i++) {
+        for (int j = 0; j < N; j++)
+            good &= mirror[i][j] == i + 1;
+        cuda_mirror_free(b, mirror[i]);
+    }
+    cuda_mirror_free(b, NULL);
+    ok(good, "a mirror has what was there when it was fetched");
+    cuda_free(b, p);
+}
+
+/* ---- records ---- */
+
+struct step {
+    struct backend *b;
+    int *value, n, by, calls;
+};
+
+static void run_step(void *ctx)
+{
+    struct step *s = (struct step *)ctx;
+    s->calls++;
+    for (int i = 0; i < 3; i++)
+        add_to(s->b, s->value, s->n, s->by);
+}
+
+/* Runs it `times` times under that key; how often the step itself was called. */
+static int run_by(struct step *s, int key, int times)
+{
+    s->calls = 0;
+    for (int i = 0; i < times; i++)
+        cuda_run(s->b, &key, sizeof key, run_step, s);
+    return s->calls;
+}
+
+static int value_is(const struct step *s, int wanted)
+{
+    int *back = (int *)mem_alloc((size_t)s->n * sizeof *back), good = 1;
+    cuda_read(s->b, back, s->value, (size_t)s->n * sizeof *back);
+    for (int i = 0; i < s->n; i++)
+        good &= back[i] == wanted;
+    free(back);
+    return good;
+}
+
+static void test_records(struct backend *b)
+{
+    enum { N = 200, MANY = 70 };
+    struct step s = {b, (int *)cuda_alloc(b, N * sizeof(int), MEMORY_KV), N, 1, 0};
+    ok(run_by(&s, 1, 1) == 1 && value_is(&s, 3), "a key that is new: the step runs");
+    ok(run_by(&s, 1, 1) == 1 && value_is(&s, 6), "the second time it is recorded, and done once");
+    ok(run_by(&s, 1, 5) == 0 && value_is(&s, 21), "from then on the record is replayed");
+    s.by = 100;
+    ok(run_by(&s, 2, 3) == 2 && value_is(&s, 921) && run_by(&s, 1, 1) == 0 && value_is(&s, 924),
+       "another key has a record of its own");
+    s.by = 1;
+    cuda_free(b, cuda_alloc(b, 100, MEMORY_KV));
+    ok(run_by(&s, 1, 1) == 0 && value_is(&s, 927), "a buffer that goes changes nothing");
+    cuda_free(b, cuda_alloc(b, 100, MEMORY_WEIGHTS));
+    ok(run_by(&s, 1, 3) == 2 && value_is(&s, 936), "when weights go, so do the records");
+    int calls = 0;
+    for (int key = 100; key < 100 + MANY; key++)
+        calls += run_by(&s, key, 2);
+    ok(calls == 2 * MANY && value_is(&s, 936 + 6 * MANY) && run_by(&s, 99 + MANY, 1) == 0 &&
+           run_by(&s, 1, 1) == 1 && value_is(&s, 942 + 6 * MANY),
+       "of many keys those used last are kept");
+    cuda_free(b, s.value);
+}
+
+/* ---- marks ---- */
+
+static void test_marks(struct backend *b)
+{
+    enum { N = 5000, PASSES = 300 };
+    int *p = (int *)cuda_alloc(b, N * sizeof *p, MEMORY_KV), good = 1;
+    int64_t start = clock_ns(), last = start - 50000, ahead = -1;
+    for (int i = 0; i < PASSES; i++) {
+        add_to(b, p, N, 1);
+        int64_t mark = cuda_mark(b);
+        int64_t ask = i % 3 ? mark : ahead; /* now and then the one before, or none */
+        if (ask >= 0) {
+            int64_t at = cuda_reached(b, ask);
+            good &= at >= last && at <= clock_ns();
+            last = at;
+        }
+        ahead = i % 3 == 2 ? cuda_mark(b) : -1;
+    }
+    ok(good, "marks are reached in their order, and not in the future");
+    for (int i = 0; i < 2; i++) {
+        int64_t before = clock_ns();
+        int64_t at = cuda_reached(b, cuda_mark(b));
+        ok(at >= last && at > before - 10000000 && at <= clock_ns(), "their clock is the host's%s",
+           i ? " after a rest, too" : "");
+        usleep(1100000); /* then the two are compared again */
+        last = cuda_reached(b, cuda_mark(b));
+    }
+    cuda_free(b, p);
+}
+
+int main(void)
+{
+    struct backend b = {};
+    struct err e = {};
+    b.pool = pool_new(3);
+    if (crossover_cuda_open(&b, -1, &e)) {
+        fprintf(stderr, "test-runtime: %s\n", e.text);
+        return e.code;
+    }
+    ok(b.ops == &cuda_ops && *b.name && !strncmp(b.level, "sm_", 3), "%s, %s", b.name, b.level);
+    ok(strspn(b.address, "0123456789abcdef:.") == strlen(b.address) && strlen(b.address) >= 12,
+       "at %s", b.address);
+    test_memory(&b);
+    test_round_trip(&b);
+    test_small_writes(&b);
+    test_rows(&b);
+    test_fetch(&b);
+    test_records(&b);
+    test_marks(&b);
+    cuda_close(&b);
+    ok(!b.memory.reserved, "at the end all is given back");
+    pool_free(b.pool);
+    return tap_done();
+}

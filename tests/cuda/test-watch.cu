@@ -1,0 +1,176 @@
+/* test-watch.cu - a device that stops answering ends the process (watch.h), on a device or the
+ * emulated one: here a kernel that does not end, in a process of its own. */
+#include "kernels/cuda/watch.h"
+
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/runtime.h"
+#include "tests/tap.h"
+
+enum { WRONG = 99 };
+
+/* ---- counting ---- */
+
+static void test_seconds(void)
+{
+    static const char *const bad[] = {"", "x", "-1", "+1", " 1", "1 ", "1.5", "10s", "1000000001",
+                                      "99999999999999999999999"};
+    int refused = 1;
+    for (const char *text : bad)
+        refused &= watch_seconds(text) == -1;
+    ok(refused, "what is no number of seconds is refused");
+    ok(watch_seconds(NULL) == WATCH_SECONDS && watch_seconds("0") == 0 && watch_seconds("7") == 7 &&
+           watch_seconds("1000000000") == WATCH_SECONDS_MOST,
+       "seconds are read");
+}
+
+/* The second at which somebody loses patience with a wait that goes on for `most`; 0: nobody. */
+static int lost_at(struct watch *w, int most)
+{
+    for (int i = 1; i <= most; i++)
+        if (watch_look(w))
+            return i;
+    return 0;
+}
+
+static void test_patience(void)
+{
+    struct watch *w = watch_new(5);
+    int good = 1;
+    ok(!lost_at(w, 100), "nothing is waited for: nothing is too long");
+    for (int i = 0; i < 100; i++) {
+        good &= watch_wait(w, "read") == NULL && !watch_look(w);
+        good &= !strcmp(watch_wait(w, NULL), "read");
+    }
+    ok(good && !watch_look(w), "many waits are not one long wait");
+    watch_wait(w, "read");
+    ok(lost_at(w, 100) == 6 && watch_look(w) == 6, "5 whole seconds are too long, and it stays so");
+    watch_wait(w, NULL);
+    watch_free(w);
+}
+
+static void test_longest(void)
+{
+    struct watch *w = watch_new(5);
+    watch_wait(w, "read");
+    ok(!lost_at(w, 4), "a wait of 3 seconds, at least");
+    watch_wait(w, NULL);
+    watch_wait(w, "read");
+    ok(lost_at(w, 100) == 31, "after it there is patience for 30");
+    watch_wait(w, NULL);
+    watch_free(w);
+}
+
+static void test_nested(void)
+{
+    struct watch *w = watch_new(5);
+    watch_wait(w, "run");
+    int early = lost_at(w, 4);
+    const char *outer = watch_wait(w, "write");
+    early |= lost_at(w, 4);
+    watch_wait(w, outer);
+    ok(!early && !strcmp(outer, "run") && lost_at(w, 100) == 31, "waits nest");
+    watch_free(w);
+    ok(!watch_new(0) && !watch_wait(NULL, "read"), "nobody need watch");
+    watch_start(NULL);
+    watch_free(NULL);
+}
+
+/* ---- a device that does not answer ---- */
+
+/* One thread, which ends when somebody sets *stop: nobody does. */
+static __global__ void go_on(const int *stop)
+{
+    let_next_start();
+    wait_for_inputs();
+    while (!*(const volatile int *)stop) {
+    }
+}
+
+struct state {
+    struct backend b;
+    int *stop;
+};
+
+static void step(void *ctx)
+{
+    struct state *s = (struct state *)ctx;
+    launch(&s->b, go_on, dim3(1), dim3(1), 0, (const int *)s->stop);
+}
+
+static void by_read(struct state *s)
+{
+    int value;
+    cuda_read(&s->b, &value, s->stop, sizeof value);
+}
+
+static void by_reached(struct state *s)
+{
+    cuda_reached(&s->b, cuda_mark(&s->b));
+}
+
+static void by_close(struct state *s)
+{
+    cuda_close(&s->b);
+}
+
+/* 69: there is no device. */
+static int hang(void (*await)(struct state *s))
+{
+    struct state s = {};
+    s.b.pool = pool_new(1);
+    if (crossover_cuda_open(&s.b, -1, NULL))
+        return EXIT_NO_DEVICE;
+    s.stop = (int *)cuda_alloc(&s.b, sizeof *s.stop, MEMORY_ACTIVATIONS);
+    if (s.stop)
+        cuda_run(&s.b, "key", 3, step, &s);
+    await(&s);
+    return WRONG;
+}
+
+static void test_hang(const char *what, void (*await)(struct state *s))
+{
+    char text[1024];
+    int ends[2], status = 0;
+    size_t got = 0;
+    fflush(stdout);
+    if (pipe(ends))
+        exit(WRONG);
+    pid_t child = fork();
+    if (!child) {
+        dup2(ends[1], 2);
+        alarm(100); /* if nobody watches */
+        _exit(hang(await));
+    }
+    close(ends[1]);
+    for (ssize_t r; (r = read(ends[0], text + got, sizeof text - 1 - got)) > 0;)
+        got += (size_t)r;
+    text[got] = 0;
+    close(ends[0]);
+    waitpid(child, &status, 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_NO_DEVICE) {
+        skip("no device");
+        return;
+    }
+    const char *end = strchr(text, '\n');
+    if (!ok(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_INTERNAL && strstr(text, what) &&
+                strstr(text, "has not answered for 1 s") && end && !end[1],
+            "a kernel that does not end: 70 and a line, \"%s\"", what))
+        printf("# status %x: %s\n", (unsigned)status, text);
+}
+
+int main(void)
+{
+    test_seconds();
+    test_patience();
+    test_longest();
+    test_nested();
+    setenv("CROSSOVER_WATCHDOG_S", "1", 1);
+    test_hang("read: ", by_read);
+    test_hang("mark: ", by_reached);
+    test_hang("close: ", by_close);
+    return tap_done();
+}

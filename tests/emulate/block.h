@@ -1,0 +1,119 @@
+/* block.h - a grid of threads on the CPU: what the words of emulate.cuh are made of.
+ *
+ * A thread of a block is a fiber. It runs until it must wait for others; then another one, drawn by
+ * lot (EMULATE_SEED), goes on. So the lanes of a warp are never in step, and what works in every
+ * order here does not lean on an order there. Blocks run one by one, in an order drawn by lot.
+ *
+ * A kernel that may overlap the one ahead does: when all threads ahead have let it start, and
+ * before the last block ahead goes on, one of its blocks is brought up, as far as
+ * wait_for_inputs(). What it has read by then was not there yet.
+ */
+#ifndef TESTS_EMULATE_BLOCK_H
+#define TESTS_EMULATE_BLOCK_H
+
+#include <functional>
+#include <stddef.h>
+#include <stdint.h>
+#include <vector>
+
+#include "tests/emulate/cuda_api.h"
+
+struct fiber;
+namespace emulate {
+
+/* One line on standard error, then abort(). */
+[[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The value of an environment variable, or `otherwise`. */
+double setting(const char *name, double otherwise);
+
+/* Where in the source a word stands; as a default argument: where the caller stands. */
+struct place {
+    const char *file;
+    int line;
+    static place here(const char *file = __builtin_FILE(), int line = __builtin_LINE())
+    {
+        return {file, line};
+    }
+};
+
+struct kernel {
+    dim3 grid, block;
+    size_t shared; /* bytes */
+    bool overlap;
+    std::function<void()> body;
+};
+
+/* Threads that wait for each other at one word of one place. */
+struct meeting {
+    const char *word;
+    place at;
+    uint32_t mask;
+    struct thread *here; /* the last one to come, and by thread.before the others */
+    size_t n;
+};
+
+struct copy {
+    void *to;
+    const void *from;
+    unsigned group;
+};
+
+struct thread {
+    struct block *block;
+    struct fiber *fiber;
+    uint3 index;
+    unsigned rank; /* in the block; lane rank % 32 of warp rank / 32 */
+    bool returned, has_inputs, lets_next_start;
+    struct meeting *waits_in; /* or NULL */
+    void *brings;             /* to a meeting */
+    struct thread *before;    /* it came there */
+    std::vector<copy> copies; /* asked for, not done */
+    unsigned groups;          /* of copies that are closed */
+};
+
+struct block {
+    const struct kernel *kernel;
+    uint3 index;
+    unsigned char *shared;
+    std::vector<struct thread> threads;
+    std::vector<struct thread *> runnable;
+    std::vector<struct meeting> of_warp; /* 32 a warp */
+    struct meeting of_all;
+    struct fiber *outside; /* runs when no thread can */
+    bool early;            /* its threads stop at wait_for_inputs() ... */
+    std::vector<struct thread *> stopped;  /* ... and these have */
+    size_t letting;                        /* threads that let the next kernel start */
+    const struct kernel *next;             /* to be brought up when all do, or NULL */
+    char begins, ends;                     /* for ThreadSanitizer: places in time */
+};
+
+extern struct thread *self; /* the one that runs */
+
+/* All blocks of a grid, to their end. next: NULL, or the kernel behind it, which may overlap. */
+void run(const struct kernel &k, const struct kernel *next);
+
+/* Lets another thread go on first, or not. */
+void pause();
+void wait_for_inputs();
+void let_next_start();
+void barrier(place at);
+/* The lanes of `mask` meet, each with something of its own; the last one does `work` for all of
+ * them: brought[lane], NULL for lanes outside the mask. */
+void meet(uint32_t mask, const char *word, place at, void *mine, void (*work)(void *brought[32]));
+
+void copy_later(void *to, const void *from); /* 16 bytes; from NULL: zeros */
+void copies_finish(unsigned groups_left);
+
+/* Fails unless p[bytes] lies in the block's shared memory and p is a multiple of `align`. */
+void check_shared(const void *p, size_t bytes, size_t align, const char *word);
+void check_aligned(const void *p, size_t align, const char *word);
+
+/* warp.cc */
+uint64_t shuffle(uint32_t mask, uint64_t value, unsigned from, const char *word, place at);
+uint32_t ballot(uint32_t mask, bool vote, const char *word, place at);
+void load_matrices(uint32_t r[4], const void *row, bool turned, place at);
+void multiply_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], place at);
+void multiply_s8(int32_t d[4], const uint32_t a[4], const uint32_t b[2], place at);
+
+} // namespace emulate
+#endif

@@ -1,0 +1,125 @@
+/* fiber.cc - switching stacks by hand: the registers that a function must keep are pushed, the
+ * stack pointer is exchanged, and those of the other stack are popped. The sanitizers are told.
+ */
+#include "tests/emulate/fiber.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/emulate/block.h"
+#include "tests/emulate/sanitizers.h"
+
+/* swap_stacks(&mine, other): FRAME words are what it pushes; word ENTRY of them is where it returns
+ * to. */
+extern "C" void swap_stacks(void **mine, void *other);
+#if defined __x86_64__
+enum { FRAME = 8, ENTRY = 6 };
+asm(R"(
+        .text
+        .type   swap_stacks, @function
+swap_stacks:
+        pushq   %rbp
+        pushq   %rbx
+        pushq   %r12
+        pushq   %r13
+        pushq   %r14
+        pushq   %r15
+        movq    %rsp, (%rdi)
+        movq    %rsi, %rsp
+        popq    %r15
+        popq    %r14
+        popq    %r13
+        popq    %r12
+        popq    %rbx
+        popq    %rbp
+        ret
+        .size   swap_stacks, .-swap_stacks
+)");
+#elif defined __aarch64__
+enum { FRAME = 20, ENTRY = 11 };
+asm(R"(
+        .text
+        .type   swap_stacks, %function
+swap_stacks:
+        stp     x19, x20, [sp, #-160]!
+        stp     x21, x22, [sp, #16]
+        stp     x23, x24, [sp, #32]
+        stp     x25, x26, [sp, #48]
+        stp     x27, x28, [sp, #64]
+        stp     x29, x30, [sp, #80]
+        stp     d8, d9, [sp, #96]
+        stp     d10, d11, [sp, #112]
+        stp     d12, d13, [sp, #128]
+        stp     d14, d15, [sp, #144]
+        mov     x9, sp
+        str     x9, [x0]
+        mov     sp, x1
+        ldp     x21, x22, [sp, #16]
+        ldp     x23, x24, [sp, #32]
+        ldp     x25, x26, [sp, #48]
+        ldp     x27, x28, [sp, #64]
+        ldp     x29, x30, [sp, #80]
+        ldp     d8, d9, [sp, #96]
+        ldp     d10, d11, [sp, #112]
+        ldp     d12, d13, [sp, #128]
+        ldp     d14, d15, [sp, #144]
+        ldp     x19, x20, [sp], #160
+        ret
+        .size   swap_stacks, .-swap_stacks
+)");
+#else
+#error "swap_stacks: a dozen lines for this processor are missing"
+#endif
+
+static const size_t STACK = 256 << 10;
+static struct fiber *leaving, *coming;
+
+/* On the stack of `coming`, first thing. */
+static void arrive()
+{
+    const void *bottom = nullptr;
+    size_t bytes = 0;
+    sanitizer_arrive(coming->fake, &bottom, &bytes);
+    if (!leaving->bytes) {
+        leaving->stack = const_cast<void *>(bottom);
+        leaving->bytes = bytes;
+    }
+}
+
+static void first_steps()
+{
+    arrive();
+    coming->run();
+    emulate::fail("a fiber has returned");
+}
+
+void fiber_make(struct fiber *f, void (*run)(void))
+{
+    size_t guard = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    void *all = mmap(nullptr, guard + STACK, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (all == MAP_FAILED || mprotect(all, guard, PROT_NONE))
+        emulate::fail("no memory for the stack of a thread");
+    *f = {};
+    f->stack = static_cast<char *>(all) + guard;
+    f->bytes = STACK;
+    f->trace = sanitizer_thread_new();
+    void **top = reinterpret_cast<void **>(static_cast<char *>(f->stack) + STACK);
+    top[ENTRY - FRAME] = reinterpret_cast<void *>(first_steps);
+    f->at = top - FRAME;
+    f->run = run;
+}
+
+void fiber_switch(struct fiber *from, struct fiber *to)
+{
+    leaving = from;
+    coming = to;
+    if (!from->trace)
+        from->trace = sanitizer_thread_now();
+    sanitizer_leave(&from->fake, to->stack, to->bytes);
+    sanitizer_thread_go(to->trace);
+    swap_stacks(&from->at, to->at);
+    arrive();
+}

@@ -1,0 +1,86 @@
+/* stream.h - the device behind cuda_api.h: what its parts offer each other.
+ *
+ * Work that was given to a stream waits there. It runs when the host waits for the stream, for an
+ * event behind it, or for the whole device, and never by itself: whoever forgets to wait reads what
+ * was there before.
+ */
+#ifndef TESTS_EMULATE_STREAM_H
+#define TESTS_EMULATE_STREAM_H
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "tests/emulate/block.h"
+#include "tests/emulate/cuda_api.h"
+
+struct work {
+    std::function<void()> run;
+    std::shared_ptr<const emulate::kernel> kernel; /* in place of run */
+};
+
+struct CUgraph_st {
+    std::vector<work> nodes;
+};
+struct CUgraphExec_st {
+    std::vector<work> nodes;
+};
+struct CUstream_st {
+    unsigned flags;
+    std::deque<work> queue;
+    CUgraph_st *capture; /* or NULL */
+    bool spoiled;        /* a call that no graph can hold came while it was capturing */
+};
+
+namespace emulate {
+
+/* ---- device.cc ---- */
+
+/* Every function of the interface is one call(): one at a time, and any of them may be made to
+ * fail. body() returns the status. */
+std::recursive_mutex &lock();
+cudaError_t planted();
+cudaError_t noted(cudaError_t status);
+template <class Body> cudaError_t call(Body body)
+{
+    std::lock_guard<std::recursive_mutex> one_at_a_time(lock());
+    cudaError_t status = planted();
+    return noted(status ? status : body());
+}
+int device_count();
+int device_index(); /* the current one */
+size_t shared_most();
+
+/* ---- stream.cc ---- */
+
+CUstream_st *stream_of(cudaStream_t s); /* the default stream for NULL */
+/* Puts work behind what the stream has, or into the graph that it records. */
+cudaError_t enqueue(cudaStream_t s, struct work w);
+inline cudaError_t enqueue(cudaStream_t s, std::function<void()> act)
+{
+    return enqueue(s, {std::move(act), nullptr});
+}
+cudaError_t start(cudaStream_t s, kernel k);
+/* Runs what is queued: the first piece, all of a stream, all of the device. */
+void step(CUstream_st *s);
+void drain(CUstream_st *s);
+void drain_all();
+/* For calls that no graph can hold: true, and the capture is spoiled, when a stream captures. */
+bool spoils_capture();
+
+/* ---- memory.cc ---- */
+
+/* While one of these lives, the device's memory can be touched. */
+struct awake {
+    awake();
+    ~awake();
+};
+void check_reach(const void *p);
+/* From here on in the stream p[bytes] may be touched, or no longer. */
+cudaError_t block_taken(cudaStream_t s, void *p, size_t bytes);
+cudaError_t block_given(cudaStream_t s, void *p, size_t bytes);
+
+} // namespace emulate
+#endif

@@ -1,0 +1,142 @@
+/* warp.cc - what the lanes of a warp do together. Each lane brings its arguments, which lie on its
+ * own stack; the last one to come computes for all and writes every lane's result in its place.
+ *
+ * Source: PTX ISA, "Matrix fragments for mma.m16n8k16", "... m16n8k32", "ldmatrix".
+ */
+#include <string.h>
+
+#include "tests/emulate/block.h"
+#include "tests/emulate/sanitizers.h"
+
+namespace emulate {
+
+struct shuffled {
+    uint64_t value, result;
+    unsigned from;
+};
+
+static void do_shuffle(void *brought[32])
+{
+    for (int i = 0; i < 32; i++) {
+        struct shuffled *mine = static_cast<struct shuffled *>(brought[i]);
+        if (!mine)
+            continue;
+        struct shuffled *other = static_cast<struct shuffled *>(brought[mine->from]);
+        if (!other)
+            fail("a shuffle lets lane %d read lane %u, which is not in its mask", i, mine->from);
+        mine->result = other->value;
+    }
+}
+
+uint64_t shuffle(uint32_t mask, uint64_t value, unsigned from, const char *word, place at)
+{
+    struct shuffled mine = {value, 0, from};
+    meet(mask, word, at, &mine, do_shuffle);
+    return mine.result;
+}
+
+struct vote {
+    bool yes;
+    uint32_t result;
+};
+
+static void do_ballot(void *brought[32])
+{
+    uint32_t all = 0;
+    for (int i = 0; i < 32; i++)
+        if (brought[i] && static_cast<struct vote *>(brought[i])->yes)
+            all |= 1u << i;
+    for (int i = 0; i < 32; i++)
+        if (brought[i])
+            static_cast<struct vote *>(brought[i])->result = all;
+}
+
+uint32_t ballot(uint32_t mask, bool yes, const char *word, place at)
+{
+    struct vote mine = {yes, 0};
+    meet(mask, word, at, &mine, do_ballot);
+    return mine.result;
+}
+
+/* Lane i holds row i % 8 of matrix i / 8, and gets two neighbours of each matrix. */
+struct matrix_row {
+    uint16_t value[8];
+    uint32_t *r;
+    bool turned;
+};
+
+static void do_load_matrices(void *brought[32])
+{
+    auto row = [brought](int i) { return static_cast<struct matrix_row *>(brought[i]); };
+    for (int lane = 0; lane < 32; lane++)
+        for (int m = 0; m < 4; m++) {
+            int line = lane / 4, pair = lane % 4 * 2;
+            uint32_t low = row(lane)->turned ? row(8 * m + pair)->value[line]
+                                             : row(8 * m + line)->value[pair];
+            uint32_t high = row(lane)->turned ? row(8 * m + pair + 1)->value[line]
+                                              : row(8 * m + line)->value[pair + 1];
+            row(lane)->r[m] = high << 16 | low;
+        }
+}
+
+void load_matrices(uint32_t r[4], const void *from, bool turned, place at)
+{
+    check_shared(from, 16, 16, "load_matrices");
+    struct matrix_row mine = {{}, r, turned};
+    sanitizer_reads(from, 16);
+    memcpy(mine.value, from, 16);
+    meet(0xffffffffu, turned ? "load_matrices_turned" : "load_matrices", at, &mine,
+         do_load_matrices);
+}
+
+/* d[16, 8] += a[16, K] b[K, 8]. A word holds `per` neighbours along K; lane 4 g + j holds rows g
+ * and g + 8 of a and d, column g of b, and of what runs along the other side the j-th words. */
+template <class D> struct factors {
+    D *d;
+    const uint32_t *a, *b;
+};
+
+template <class D, int per, class Value>
+static void do_multiply(void *brought[32], Value value)
+{
+    enum { K = 8 * per };
+    auto lane = [brought](int i) { return static_cast<struct factors<D> *>(brought[i]); };
+    D a[16][K], b[8][K];
+    for (int i = 0; i < 32; i++)
+        for (int word = 0; word < 4; word++)
+            for (int at = 0; at < per; at++) {
+                int k = i % 4 * per + word / 2 * 4 * per + at;
+                a[i / 4 + word % 2 * 8][k] = value(lane(i)->a[word], at);
+                if (word < 2)
+                    b[i / 4][i % 4 * per + word * 4 * per + at] = value(lane(i)->b[word], at);
+            }
+    for (int i = 0; i < 32; i++)
+        for (int c = 0; c < 4; c++)
+            for (int k = 0; k < K; k++)
+                lane(i)->d[c] += a[i / 4 + c / 2 * 8][k] * b[i % 4 * 2 + c % 2][k];
+}
+
+void multiply_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], place at)
+{
+    struct factors<float> mine = {d, a, b};
+    meet(0xffffffffu, "multiply_bf16", at, &mine, [](void *brought[32]) {
+        do_multiply<float, 2>(brought, [](uint32_t word, int i) {
+            uint32_t bits = word >> 16 * i << 16;
+            float x;
+            memcpy(&x, &bits, sizeof x);
+            return x;
+        });
+    });
+}
+
+void multiply_s8(int32_t d[4], const uint32_t a[4], const uint32_t b[2], place at)
+{
+    struct factors<int32_t> mine = {d, a, b};
+    meet(0xffffffffu, "multiply_s8", at, &mine, [](void *brought[32]) {
+        do_multiply<int32_t, 4>(brought, [](uint32_t word, int i) {
+            return static_cast<int32_t>(static_cast<int8_t>(word >> 8 * i));
+        });
+    });
+}
+
+} // namespace emulate
