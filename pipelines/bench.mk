@@ -4,7 +4,7 @@
 #   make bench BENCH=models BENCH_SHAPES=small,1b BENCH_DTYPES=bf16,int8 BENCH_REPEAT=5
 #
 # When llama-bench is on the PATH (and llama-batched-bench, llama-diffusion-cli), it is run on files
-# of the same shapes, in turn with ours: the peer column. It is never needed.
+# of the same shapes, in turn with ours: the peer column. It is never needed. A GPU: gpu-bench.mk.
 BENCH        ?= ceilings,kernels,models,growth
 BENCH_SHAPES ?= small
 BENCH_DTYPES ?= f32,bf16,int8,nf4
@@ -14,8 +14,8 @@ BENCH_FLAGS  ?=
 BENCH_LIB := $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
 BENCH_CPU := $(or $(patsubst x86_64,x86,$(filter x86_64,$(shell uname -m))),\
                   $(patsubst aarch64,arm,$(filter aarch64,$(shell uname -m))),other)
-BENCH_OBJ := $(addprefix $(BUILD)/obj/tests/bench/,bench.o ceiling.o kernels.o models.o \
-                                                   growth.o peer.o peak-$(BENCH_CPU).o)
+BENCH_OBJ := $(addprefix $(BUILD)/obj/tests/bench/,bench.o ceiling.o device.o data.o walk.o \
+    kernels.o attention.o models.o passes.o whole.o growth.o peer.o peak-$(BENCH_CPU).o)
 GGUF_OBJ  := $(addprefix $(BUILD)/obj/tests/bench/,write-gguf.o ggml-blocks.o)
 
 # The loops that find the ceilings must not be what limits them.
@@ -31,9 +31,11 @@ $(BENCH_PROG):
 
 # The files of the peer: SHAPE.TYPE.gguf. Large; make clean removes them.
 PEER_DIR   := $(BUILD)/peer
-PEER_TYPES := $(patsubst nf4,q4_0,$(patsubst int8,q8_0,$(subst $(,), ,$(BENCH_DTYPES))))
+PEER_TYPES := $(patsubst nf4,q4_0,$(patsubst int8,q8_0,$(filter-out fp8,\
+                  $(subst $(,), ,$(BENCH_DTYPES)))))
 PEER_small := small-llama small-llada
 PEER_1b    := llama3.2-1b llada3.2-1b
+PEER_8b    := llama3-8b llada-8b
 PEER_FILES := $(foreach s,$(subst $(,), ,$(BENCH_SHAPES)),$(foreach m,$(PEER_$(s)),\
                   $(PEER_TYPES:%=$(PEER_DIR)/$(m).%.gguf)))
 PEER       := $(if $(findstring models,$(BENCH)),$(shell command -v llama-bench))

@@ -1,5 +1,5 @@
-/* bench - the ceilings of this machine, then kernels and models as fractions of them: roofline
- * records out, a table on standard error.
+/* bench - the ceilings of this machine or of a device, then kernels and models as fractions of
+ * them: roofline records out, a table on standard error.
  *
  * A fraction is least time / time. The least time of a product is the larger of operations / peak
  * rate of its number format and bytes / read bandwidth, where the bytes are the weights read once,
@@ -11,24 +11,31 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/opt.h"
+#include "lib/model/engine.h"
+#include "lib/model/synth.h"
 
 static const char tool_name[] = "bench";
 static const char parts[] = "ceilings,kernels,models,growth";
-static const char jobs[] = "prefill,decode,batch,diffuse";
-static const char kinds[] = "f32,bf16,int8,nf4";
-static const char shapes[] = "tiny,small,1b";
+static const char jobs[] = "prefill,decode,batch,diffuse,after,full,block,gap,memory,load";
+static const char usual_jobs[] = "prefill,decode,batch,diffuse";
+static const char kinds[] = "f32,bf16,int8,nf4,fp8";
+static const char usual_kinds[] = "f32,bf16,int8,nf4";
+static const char shapes[] = "tiny,small,1b,8b";
 
-static const struct pair pairs[] = {{"tiny", "tiny-llama", "tiny-llada"},
-                                    {"small", "small-llama", "small-llada"},
-                                    {"1b", "llama3.2-1b", "llada3.2-1b"},
+static const struct pair pairs[] = {{"tiny", "tiny-llama", "tiny-llada", 16},
+                                    {"small", "small-llama", "small-llada", 1},
+                                    {"1b", "llama3.2-1b", "llada3.2-1b", 1},
+                                    {"8b", "llama3-8b", "llada-8b", 1},
                                     {0}};
 const struct kind bench_kinds[] = {{"f32", DTYPE_F32, {.dtype = "f32"}, "f32"},
                                    {"bf16", DTYPE_BF16, {.dtype = "bf16"}, "bf16"},
                                    {"int8", DTYPE_INT8, {.quant = "int8"}, "q8_0"},
                                    {"nf4", DTYPE_NF4, {.quant = "nf4"}, "q4_0"},
+                                   {"fp8", DTYPE_FP8, {.quant = "fp8"}, NULL},
                                    {0}};
 
 int bench_chosen(const char *list, const char *word)
@@ -42,27 +49,70 @@ int bench_chosen(const char *list, const char *word)
     return 0;
 }
 
+size_t shrunk(const struct pair *p, size_t length)
+{
+    return length > p->shrink ? length / p->shrink : 1;
+}
+
+int bench_on_device(const struct bench *b)
+{
+    return *b->backend->name != 0;
+}
+
+int bench_backend(struct bench *b, struct err *e)
+{
+    const struct engine engine = {.device = b->device, .isa = b->isa, .threads = b->threads};
+    backend_close(b->backend);
+    b->backend = NULL;
+    return engine_open(&engine, &b->backend, e);
+}
+
+static void describe(const struct bench *b, json_t *r)
+{
+    const struct backend *k = b->backend;
+    json_object_set_new(r, "device", json_string(k->ops->name));
+    json_object_set_new(r, "device_name", *k->name ? json_string(k->name) : json_null());
+    json_object_set_new(r, "isa", json_string(k->level));
+    if (!bench_on_device(b))
+        rec_set_int(r, "threads", (int64_t)b->roof.threads);
+}
+
 static const char *const unit_names[UNITS] = {"f32", "bf16", "int8"};
+
+static int put_ceiling(struct bench *b, const struct ceilings *c, int unit, struct err *e)
+{
+    char name[96];
+    const char *isa = c->isa[unit] ? c->isa[unit] : b->backend->level;
+    if (c->side[unit])
+        snprintf(name, sizeof name, "%s products, %zu x %zu x %zu", unit_names[unit],
+                 c->side[unit], c->side[unit], c->side[unit]);
+    else
+        snprintf(name, sizeof name, "%s products, %zu thread%s", unit_names[unit], c->threads,
+                 c->threads > 1 ? "s" : "");
+    fprintf(stderr, "%-36s %8.1f GOP/s  (%s)\n", name, c->operations_per_s[unit] / 1e9, isa);
+    json_t *r = json_pack("{s:s, s:b, s:s}", "name", name, "ceiling", 1, "unit",
+                          unit_names[unit]);
+    describe(b, r);
+    json_object_set_new(r, "isa", json_string(isa));
+    if (!bench_on_device(b))
+        rec_set_int(r, "threads", (int64_t)c->threads);
+    rec_set_number(r, "flops_per_s", c->operations_per_s[unit], NULL);
+    rec_set_number(r, "bytes_per_s", c->bytes_per_s, NULL);
+    return rec_write(&b->out, "roofline", r, e);
+}
 
 static int put_ceilings(struct bench *b, const struct ceilings *c, struct err *e)
 {
     int bad = 0;
-    for (int u = 0; u < UNITS && !bad; u++) {
-        char name[64];
-        if (!(c->operations_per_s[u] > 0))
-            continue;
-        snprintf(name, sizeof name, "%s products, %zu thread%s", unit_names[u], c->threads,
-                 c->threads > 1 ? "s" : "");
-        fprintf(stderr, "%-36s %8.1f GOP/s  (%s)\n", name, c->operations_per_s[u] / 1e9, c->isa[u]);
-        json_t *r = json_pack("{s:s, s:b, s:s, s:s}", "name", name, "ceiling", 1, "unit",
-                              unit_names[u], "isa", c->isa[u]);
-        rec_set_int(r, "threads", (int64_t)c->threads);
-        rec_set_number(r, "flops_per_s", c->operations_per_s[u], NULL);
-        rec_set_number(r, "bytes_per_s", c->bytes_per_s, NULL);
-        bad = rec_write(&b->out, "roofline", r, e);
-    }
-    fprintf(stderr, "%-36s %8.1f GB/s  (%zu thread%s)\n", "memory read", c->bytes_per_s / 1e9,
-            c->threads, c->threads > 1 ? "s" : "");
+    for (int u = 0; u < UNITS && !bad; u++)
+        if (c->operations_per_s[u] > 0)
+            bad = put_ceiling(b, c, u, e);
+    if (bench_on_device(b))
+        fprintf(stderr, "%-36s %8.1f GB/s  (%s)\n", "memory copy, read + written",
+                c->bytes_per_s / 1e9, b->backend->name);
+    else
+        fprintf(stderr, "%-36s %8.1f GB/s  (%zu thread%s)\n", "memory read",
+                c->bytes_per_s / 1e9, c->threads, c->threads > 1 ? "s" : "");
     return bad;
 }
 
@@ -72,8 +122,7 @@ int bench_point(struct bench *b, json_t *fields, const struct task *t, double se
     const char *bound = 2 * t->compute_s > t->least_s ? "compute" : "memory";
     const char *peer = rec_text(fields, "peer");
     double rate = rec_number(fields, "tokens_per_s"), ratio = rec_number(fields, "peer_ratio");
-    rec_set_int(fields, "threads", (int64_t)b->roof.threads);
-    json_object_set_new(fields, "isa", json_string(b->backend->ops->level));
+    describe(b, fields);
     json_object_set_new(fields, "unit", json_string(unit_names[t->unit]));
     json_object_set_new(fields, "bound", json_string(bound));
     rec_set_number(fields, "took_ns", seconds * 1e9, NULL);
@@ -93,9 +142,37 @@ int bench_point(struct bench *b, json_t *fields, const struct task *t, double se
     return rec_write(&b->out, "roofline", fields, e);
 }
 
-static int run(struct bench *b, struct err *e)
+int bench_figure(struct bench *b, json_t *fields, struct err *e)
+{
+    const char *key;
+    json_t *value;
+    describe(b, fields);
+    fprintf(stderr, "%s", rec_text(fields, "name"));
+    json_object_foreach(fields, key, value) {
+        if (json_is_number(value) && strcmp(key, "threads"))
+            fprintf(stderr, "  %s %.6g", key, json_number_value(value));
+        else if (strstr(key, "_reason"))
+            fprintf(stderr, "  %s", json_string_value(value));
+    }
+    fputc('\n', stderr);
+    return rec_write(&b->out, "bench", fields, e);
+}
+
+int bench_forgive(struct bench *b, const struct err *why, const char *where, struct err *e)
+{
+    if (why->code != EXIT_FAILED_RECORDS)
+        return err_set(e, why->code, "%s", why->text);
+    fprintf(stderr, "%s\n", why->text);
+    return rec_error(&b->out, why, where, e);
+}
+
+/* ---- */
+
+static int run_ceilings(struct bench *b, struct err *e)
 {
     int bad = 0;
+    if (bench_on_device(b))
+        return device_measure(b, e) || put_ceilings(b, &b->roof, e);
     if (pool_threads(b->backend->pool) > 1 && bench_chosen(b->only, "ceilings")) {
         struct pool *single = pool_new(1);
         ceilings_measure(&b->roof, single, b->reader);
@@ -103,7 +180,12 @@ static int run(struct bench *b, struct err *e)
         bad = put_ceilings(b, &b->roof, e);
     }
     ceilings_measure(&b->roof, b->backend->pool, b->reader);
-    bad = bad || put_ceilings(b, &b->roof, e);
+    return bad || put_ceilings(b, &b->roof, e);
+}
+
+static int run(struct bench *b, struct err *e)
+{
+    int bad = run_ceilings(b, e);
     for (const struct pair *p = pairs; !bad && p->name; p++) {
         if (!bench_chosen(b->shapes, p->name))
             continue;
@@ -114,7 +196,7 @@ static int run(struct bench *b, struct err *e)
         if (!bad && bench_chosen(b->only, "growth"))
             bad = bench_growth(b, p, e);
     }
-    return bad;
+    return bad ? -1 : 0;
 }
 
 /* Every word of the list is one of `known`. */
@@ -131,27 +213,56 @@ static void check_list(const struct tool *t, const char *option, const char *lis
     }
 }
 
+static const char jobs_text[] =
+    "What models do (LLaMA: prefill to gap; LLaDA: the others):\n"
+    "  prefill N   one pass over N tokens, one answer\n"
+    "  decode N    N passes of one token from an empty cache\n"
+    "  batch B     passes of B tokens after prompts of 16\n"
+    "  after       128 passes of 1 and of 32 tokens after prompts of 128\n"
+    "  gap         the share of a decode step that is not its pass: one of many passes enqueued\n"
+    "              behind each other against a pass as the generator spaces them\n"
+    "  diffuse     the sampler without a cache: 128 slots, blocks of 32, 32 steps\n"
+    "  full        one pass over 1 x 356, 1 x 1024, 1 x 1256 and 8 x 1024 rows that all see each\n"
+    "              other, without a cache, and the head: of the last 32 rows of each sequence,\n"
+    "              as a step of the sampler asks for, or of all rows, as the public code\n"
+    "              computes; tokens are rows\n"
+    "  block       one pass over the last 32 of 1032 positions, the others cached, head of all 32\n"
+    "  memory      peak memory of one pass of the sampler: prompt of 1024, 1024 slots, one block\n"
+    "  load        weights of --model in bytes a second, the second time\n"
+    "With tiny shapes the lengths of after, gap, full, block and memory are a sixteenth.\n";
+
 static void parse(struct bench *b, int argc, char **argv)
 {
     const struct opt options[] = {
         {"only", 0, OPT_TEXT, &b->only, .arg = "LIST",
          .help = "of ceilings, kernels, models, growth (all four)"},
         {"jobs", 0, OPT_TEXT, &b->jobs, .arg = "LIST",
-         .help = "what models do, of prefill, decode, batch, diffuse (all four)"},
+         .help = "what models do, of prefill, decode, batch, diffuse (these four), after, full, "
+                 "block, gap, memory, load"},
         {"shapes", 0, OPT_TEXT, &b->shapes, .arg = "LIST",
-         .help = "of tiny, small, 1b: pairs of synth: shapes (small)"},
+         .help = "of tiny, small, 1b, 8b: pairs of synth: shapes (small)"},
         {"dtypes", 0, OPT_TEXT, &b->dtypes, .arg = "LIST",
-         .help = "of f32, bf16, int8, nf4 (all four)"},
-        {"isa", 0, OPT_TEXT, &b->isa, .arg = "NAME", .help = "instruction set (the best)"},
+         .help = "of f32, bf16, int8, nf4 (these four), fp8"},
+        {"device", 0, OPT_TEXT, &b->device, .arg = "cpu|cuda[:N]", .help = "back end (cpu)"},
+        ISA_OPTION(b->isa),
         {"threads", 0, OPT_INT, &b->threads, 0, 1024, .arg = "N", .help = "(0: all)"},
         {"repeat", 0, OPT_INT, &b->repeat, 1, 1000, .arg = "N",
          .help = "runs of a model, of which the median counts (3)"},
+        {"point", 0, OPT_REAL, &b->point_s, 1e-3, 60, .arg = "SECONDS",
+         .help = "about as long is spent on each kernel, and on each pass of full and block (0.3)"},
         {"peer", 0, OPT_TEXT, &b->peer, .arg = "DIR",
          .help = "run llama.cpp's tools between ours, on SHAPE.TYPE.gguf of this folder"},
+        {"peer-command", 0, OPT_TEXT, &b->peer_command, .arg = "COMMAND",
+         .help = "run this first: it prints a JSON object a line, with work and tokens_per_s, "
+                 "and where they matter model, dtype and peer, its name"},
+        {"model", 'm', OPT_TEXT, &b->model, .arg = "MODEL",
+         .help = "checkpoint whose weights the job load loads"},
         OPT_COMMON(b->common),
         {0}};
     const struct tool tool = {tool_name, "ceilings of this machine, kernels and models under them",
-                              "bench --only models --shapes small,1b --dtypes bf16\n", NULL,
+                              "bench --only models --shapes small,1b --dtypes bf16\n"
+                              "bench --device cuda --shapes 8b --jobs after,full,block\n",
+                              jobs_text,
                               options};
     int first = opt_parse(&tool, argc, argv);
     if (first < argc)
@@ -162,20 +273,29 @@ static void parse(struct bench *b, int argc, char **argv)
     check_list(&tool, "dtypes", b->dtypes, kinds);
 }
 
+/* What is opened before anything is measured; the peer has the machine, or the device, alone. */
+static int open_all(struct bench *b, struct err *e)
+{
+    if (bench_backend(b, e))
+        return -1;
+    if (!bench_on_device(b) && !(b->reader = reader_open(e)))
+        return -1;
+    return b->peer_command ? peer_told(b->peer_command, &b->told, e) : 0;
+}
+
 int main(int argc, char **argv)
 {
     struct bench b = {.common = COMMON_DEFAULTS, .only = parts, .shapes = "small",
-                      .dtypes = kinds, .jobs = jobs, .repeat = 3};
+                      .dtypes = usual_kinds, .jobs = usual_jobs, .device = "cpu", .isa = "auto",
+                      .repeat = 3, .point_s = 0.3};
     struct err e = {0};
     parse(&b, argc, argv);
-    b.backend = backend_open("cpu", b.isa, (size_t)b.threads, 0);
-    if (!b.backend)
-        err_set(&e, EXIT_NO_DEVICE, "--isa %s: not built, or not for this processor",
-                b.isa ? b.isa : "(the best)");
-    b.reader = e.code ? NULL : reader_open(&e);
-    if (!b.reader || rec_open(&b.out, &b.common, tool_name, argc, argv, NULL, &e))
+    if (open_all(&b, &e) || rec_open(&b.out, &b.common, tool_name, argc, argv, NULL, &e))
         err_die(tool_name, &e);
+    b.normal = synth_table();
     int bad = run(&b, &e);
+    free(b.normal);
+    json_decref(b.told);
     reader_close(b.reader);
     backend_close(b.backend);
     if (bad || rec_close(&b.out, "ok", &e)) {

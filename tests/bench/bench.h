@@ -1,4 +1,5 @@
-/* bench.h - what the parts of bench share: the machine's ceilings, and points under them. */
+/* bench.h - what the parts of bench share: the ceilings of the host or of a device, and points
+ * under them. */
 #ifndef TESTS_BENCH_BENCH_H
 #define TESTS_BENCH_BENCH_H
 
@@ -6,35 +7,80 @@
 #include "lib/model/network.h"
 #include "tests/bench/peak.h"
 
-/* The most that `threads` threads can do: each figure from its own loop, the best of some passes.
- * Read bandwidth is measured again before every point: on virtual machines it follows what the
- * neighbours do (between 48 and 78 GB/s were seen within seconds on one of two processors). The
- * arithmetic is, too, but only ever raises its ceiling: what was reached once is possible. */
+/* The most that the host's `threads` threads can do, each figure from its own loop, or a device by
+ * its own copy and products (device.c); the best of some passes.
+ *
+ * Read bandwidth of the host is measured again before every point: on virtual machines it follows
+ * what the neighbours do (between 48 and 78 GB/s were seen within seconds on one of two
+ * processors). The arithmetic is, too, but only ever raises its ceiling: what was reached once is
+ * possible. A device is nobody else's, and is measured once. */
 struct ceilings {
-    size_t threads;
+    size_t threads;                 /* of the host */
     double operations_per_s[UNITS]; /* 0: the processor has no instruction for the unit */
-    const char *isa[UNITS];
-    double bytes_per_s; /* read from memory */
+    const char *isa[UNITS];         /* of the host */
+    size_t side[UNITS];             /* of a device: the products were side x side x side */
+    double bytes_per_s;             /* read from memory; of a device: read and written, copying */
 };
 struct reader; /* memory to be read, larger than most caches */
 struct reader *reader_open(struct err *e); /* NULL: no memory */
 double reader_bytes_per_s(struct reader *r, struct pool *pool);
 void reader_close(struct reader *r); /* NULL is fine */
 void ceilings_measure(struct ceilings *c, struct pool *pool, struct reader *r);
-/* Measures again, shortly: bandwidth as it is now, and the arithmetic of one unit. */
-void ceilings_refresh(struct ceilings *c, enum unit u, struct pool *pool, struct reader *r);
 
 struct bench {
-    const char *only, *shapes, *dtypes, *jobs, *isa, *peer;
+    const char *only, *shapes, *dtypes, *jobs, *device, *isa, *model, *peer, *peer_command;
     int64_t repeat, threads;
+    double point_s; /* about as long is spent on each kernel, and on each pass */
     struct common common;
     struct backend *backend;
-    struct reader *reader;
-    struct ceilings roof; /* at the threads of the back end */
+    struct reader *reader; /* NULL when a device is measured */
+    struct ceilings roof;  /* at the threads of the back end */
+    float *normal;         /* synth_table: all values are drawn from it */
+    uint64_t walks;        /* so far */
+    json_t *told;          /* the lines of --peer-command, or NULL */
     struct rec_writer out;
 };
 /* 1: `word` is in a list "a,b,c". */
 int bench_chosen(const char *list, const char *word);
+/* 1: a device is measured, 0: the host. */
+int bench_on_device(const struct bench *b);
+/* Opens b->backend as the options say; one that was open is closed first. */
+int bench_backend(struct bench *b, struct err *e);
+/* Sets the ceilings of the device. -1: no memory. */
+int device_measure(struct bench *b, struct err *e);
+/* The host's are measured again, shortly: bandwidth as it is now, and the arithmetic of one unit.
+ */
+void ceilings_refresh(struct bench *b, enum unit u);
+
+/* ---- data in memory of the back end; NULL: no memory ---- */
+
+/* n drawn values, normal with standard deviation 1, as F32 or BF16. (A few millions, again and
+ * again: zeros would flatter a device, which then takes less power.) */
+void *data_random(struct bench *b, size_t n, enum dtype dtype, enum memory_kind kind);
+void *data_sent(struct bench *b, const void *from, size_t bytes);
+/* Overwrites n values. */
+void data_fill(struct bench *b, void *to, size_t n, enum dtype dtype);
+/* Matrix `number` of a shape, drawn. -1: no memory. */
+int data_mat(struct bench *b, struct mat *m, size_t rows, size_t cols, enum dtype dtype,
+             size_t number);
+
+/* ---- time ---- */
+
+enum pick { QUICKEST, MEDIAN };
+/* Seconds of one call(ctx, i), which calls operations only. A walk calls it for i = 0..copies-1,
+ * and again from 0 while that takes less than a moment, or for fewer where one call takes long; of
+ * some walks, enqueued behind each other between marks, one is picked. */
+double walk_s(struct bench *b, void (*call)(void *ctx, size_t copy), void *ctx, size_t copies,
+              enum pick pick);
+/* Seconds of one call alone, after a first one that does not count. */
+double walk_once_s(struct bench *b, void (*call)(void *ctx, size_t copy), void *ctx);
+/* How many copies of `bytes` bytes no cache holds; of tiny shapes a few do. */
+struct pair;
+size_t walk_copies(const struct bench *b, const struct pair *p, double bytes);
+/* Median of v[n], which is sorted; NaN when a value is. */
+double median_of(double *v, size_t n);
+
+/* ---- points ---- */
 
 /* What a piece of work must do at least. A product must multiply, read its weights and write its
  * outputs; a forward pass is the sum of its products and attentions. */
@@ -58,26 +104,70 @@ double dtype_bytes(enum dtype d, size_t rows, size_t cols);
  * on standard error. */
 int bench_point(struct bench *b, json_t *fields, const struct task *t, double seconds,
                 struct err *e);
+/* Writes a `bench` record: a figure that has no roof. `fields` is stolen. */
+int bench_figure(struct bench *b, json_t *fields, struct err *e);
+/* A part that has not enough memory is recorded as an error, and others follow: 0. -1: *why was
+ * something else, and is *e now. */
+int bench_forgive(struct bench *b, const struct err *why, const char *where, struct err *e);
 
-/* Two synth: shapes with one set of weights, read in two ways. */
+/* Two synth: shapes that are read in the two ways. */
 struct pair {
     const char *name, *llama, *llada;
+    size_t shrink; /* what lengths are divided by where the networks are too small for them */
 };
+size_t shrunk(const struct pair *p, size_t length); /* at least 1 */
 int bench_kernels(struct bench *b, const struct pair *p, struct err *e);
 int bench_models(struct bench *b, const struct pair *p, struct err *e);
 int bench_growth(struct bench *b, const struct pair *p, struct err *e);
+int bench_attention(struct bench *b, const struct config *f, const struct pair *pair,
+                    const char *kind, enum dtype dtype, struct err *e);
+json_t *kernel_fields(const char *kernel, const struct pair *p, const char *kind,
+                      const char *text, size_t rows);
 
 /* The kinds of weights that are measured, and the peer's type of about the same size. */
 struct kind {
     const char *name; /* as in --dtypes */
     enum dtype dtype;
     struct precision precision;
-    const char *peer_type;
+    const char *peer_type; /* NULL: it has none */
 };
 extern const struct kind bench_kinds[]; /* ended by zeros */
-/* Loads the llama of a pair. 1: it cannot be kept so (nf4 takes rows of whole blocks). */
-int bench_network(struct bench *b, const struct pair *p, const struct kind *k, struct network *n,
+/* 1: the back end has no matrices of that kind and shape. */
+int bench_refuses(const struct backend *b, const struct config *f, const struct kind *kind);
+/* Loads a synth: shape into a back end of its own, so that no memory of what was measured before
+ * is there. 1: it cannot be kept so (nf4 takes rows of whole blocks, fp8 is for devices). */
+int bench_network(struct bench *b, const char *shape, const struct kind *k, struct network *n,
                   struct err *e);
+
+/* A network at work. */
+struct models {
+    struct bench *bench;
+    const struct pair *pair;
+    const struct kind *kind;
+    enum arch arch;       /* how it is read */
+    struct network net;
+    double block_bytes, head_bytes, block_weights; /* of one pass over all layers; values */
+};
+/* A pass of `rows` rows that see `pairs` keys in all, of `keys` keys that are read, with `wanted`
+ * answers. */
+void add_pass(struct task *t, const struct models *m, double rows, double pairs, double keys,
+              double wanted);
+/* name, model, arch, shape, dtype and work of a record. */
+json_t *model_fields(const struct models *m, const char *work);
+/* Sets the rate of a record, and beside it what a peer of that name, or else --peer-command, says;
+ * NaN: none. */
+void set_rates(const struct models *m, json_t *fields, double rate, const char *peer,
+               double peer_rate);
+/* Writes texts of `tokens` tokens behind prompts. Seconds of the passes: of all, or of those after
+ * the first, which holds the prompts, and then it makes a token more. NaN: no memory, or NaN in the
+ * logits. */
+double run_texts(const struct models *m, size_t batch, size_t prompt, size_t tokens,
+                 int after_first);
+/* The jobs of passes.c and whole.c. `arch` of m says whose turn it is. */
+int bench_passes(struct models *m, struct err *e);
+int bench_whole(struct models *m, struct err *e);
+/* --model in the precision of a kind, loaded twice. */
+int bench_load(struct bench *b, const struct kind *k, struct err *e);
 
 /* The tools of llama.cpp on the PATH, on a file of the same shape and type made by write-gguf.
  * Tokens per second as they report them; NaN when there is no such tool or it failed. */
@@ -90,5 +180,12 @@ double peer_decode(const struct peer *p, size_t tokens);
 double peer_batch(const struct peer *p, size_t batch, size_t prompt, size_t tokens);
 /* positions: prompt and canvas together; all of them count as tokens, in the peer's favour. */
 double peer_diffuse(const struct peer *p, size_t positions, size_t block, size_t steps);
+
+/* Runs a command that prints a JSON object a line: "work" and "tokens_per_s", and where they matter
+ * "model", "dtype" and "peer", its name. The list of them; -1: it failed. */
+int peer_told(const char *command, json_t **told, struct err *e);
+/* The line about a work, or NULL: borrowed. */
+const json_t *peer_line(const json_t *told, const char *model, const char *dtype,
+                        const char *work);
 
 #endif

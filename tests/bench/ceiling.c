@@ -1,4 +1,5 @@
-/* ceiling.c - what this machine can do at most, by loops that do nothing else.
+/* ceiling.c - what the host can do at most, by loops that do nothing else, and tasks under
+ * ceilings.
  *
  * Passes are a few milliseconds long, and the best of many counts: on a machine that does other
  * things too, some passes run undisturbed.
@@ -120,21 +121,26 @@ void ceilings_measure(struct ceilings *c, struct pool *pool, struct reader *r)
     c->bytes_per_s = reader_bytes_per_s(r, pool);
 }
 
-void ceilings_refresh(struct ceilings *c, enum unit u, struct pool *pool, struct reader *r)
+void ceilings_refresh(struct bench *b, enum unit u)
 {
-    c->operations_per_s[u] = fmax(c->operations_per_s[u], spin_rate(u, pool, PASSES_AGAIN));
-    c->bytes_per_s = reader_bytes_per_s(r, pool);
+    struct ceilings *c = &b->roof;
+    if (bench_on_device(b))
+        return;
+    c->operations_per_s[u] =
+        fmax(c->operations_per_s[u], spin_rate(u, b->backend->pool, PASSES_AGAIN));
+    c->bytes_per_s = reader_bytes_per_s(b->reader, b->backend->pool);
 }
 
 void ceilings_bracket(struct bench *b)
 {
-    b->roof.bytes_per_s =
-        fmax(b->roof.bytes_per_s, reader_bytes_per_s(b->reader, b->backend->pool));
+    if (!bench_on_device(b))
+        b->roof.bytes_per_s =
+            fmax(b->roof.bytes_per_s, reader_bytes_per_s(b->reader, b->backend->pool));
 }
 
 struct task task_begin(struct bench *b, enum unit u)
 {
-    ceilings_refresh(&b->roof, u, b->backend->pool, b->reader);
+    ceilings_refresh(b, u);
     return (struct task){.unit = u};
 }
 
@@ -155,8 +161,8 @@ void task_add(struct task *t, const struct ceilings *c, double operations, doubl
 
 enum unit dtype_unit(enum dtype d)
 {
-    return d == DTYPE_INT8                       ? UNIT_INT8
-           : d == DTYPE_BF16 || d == DTYPE_NF4 ? UNIT_BF16 : UNIT_F32;
+    return d == DTYPE_INT8                         ? UNIT_INT8
+           : d == DTYPE_F32 || d == DTYPE_BF16_F32 ? UNIT_F32 : UNIT_BF16;
 }
 
 double dtype_bytes(enum dtype d, size_t rows, size_t cols)
@@ -166,7 +172,8 @@ double dtype_bytes(enum dtype d, size_t rows, size_t cols)
     case DTYPE_F32: return 4 * n;
     case DTYPE_BF16:
     case DTYPE_BF16_F32: return 2 * n;
-    case DTYPE_INT8: return n + 4 * (double)rows;
+    case DTYPE_INT8:
+    case DTYPE_FP8: return n + 4 * (double)rows;
     case DTYPE_NF4: return n / 2 + n / 64;
     }
     return 0;

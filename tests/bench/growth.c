@@ -12,6 +12,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/model/pass.h"
 #include "tests/bench/bench.h"
 
 enum { POINTS_MAX = 8, BATCH_KEYS = 64, RUNS = 3 };
@@ -25,15 +26,15 @@ static const struct sweep sweeps[] = {{"rows", {32, 64, 96, 128, 192, 256, 384, 
                                       {"batch", {1, 2, 4, 8, 16, 24, 32}}};
 
 /* One pass: `seqs` sequences of `rows` rows, which are the last of the `keys` keys they read. */
-struct pass {
+struct shape {
     size_t seqs, rows, keys;
 };
 
-static struct pass pass_of(const char *by, size_t x)
+static struct shape shape_of(const char *by, size_t x)
 {
     if (!strcmp(by, "rows"))
-        return (struct pass){1, x, x};
-    return strcmp(by, "length") ? (struct pass){x, 1, BATCH_KEYS} : (struct pass){1, 1, x};
+        return (struct shape){1, x, x};
+    return strcmp(by, "length") ? (struct shape){x, 1, BATCH_KEYS} : (struct shape){1, 1, x};
 }
 
 /* Index arrays of a pass. */
@@ -42,7 +43,7 @@ struct lists {
     struct forward_seq *seqs;
 };
 
-static struct lists lists_of(const struct pass *p)
+static struct lists lists_of(const struct shape *p)
 {
     size_t T = p->seqs * p->rows, S = p->seqs * p->keys;
     struct lists l = {mem_alloc(S * sizeof *l.slots), mem_zero(T, sizeof *l.token),
@@ -70,11 +71,13 @@ static void lists_free(struct lists *l)
 }
 
 /* The best of `runs` passes in nanoseconds; NaN: no memory. */
-static double time_pass(const struct network *n, const struct pass *p, size_t runs)
+static double time_pass(const struct network *n, const struct shape *p, size_t runs)
 {
     struct lists l = lists_of(p);
     struct kv kv = {0};
-    struct work *w = work_make(n, p->seqs * p->rows, p->keys, 1);
+    const struct work_size size = {.rows = p->seqs * p->rows, .seqs = p->seqs, .slots = p->keys,
+                                   .listed = p->seqs * p->keys, .wanted = 1, .cached = 1};
+    struct work *w = work_make(n, &size);
     int bad = !w || kv_make(&kv, n, p->seqs * p->keys);
     for (size_t i = 0; !bad && i < p->seqs * p->keys; i++)
         kv.pos[i] = (int32_t)(i % p->keys);
@@ -156,7 +159,7 @@ static int sweep_one(struct bench *b, const struct pair *p, const struct kind *k
     double x[POINTS_MAX], took[POINTS_MAX];
     size_t n = 0;
     for (; n < POINTS_MAX && s->x[n] && s->x[n] <= net->config.context; n++) {
-        struct pass pass = pass_of(s->by, s->x[n]);
+        struct shape pass = shape_of(s->by, s->x[n]);
         x[n] = (double)s->x[n];
         took[n] = time_pass(net, &pass, RUNS + (size_t)b->repeat);
         if (isnan(took[n]))
@@ -171,7 +174,7 @@ int bench_growth(struct bench *b, const struct pair *p, struct err *e)
     int bad = 0;
     for (const struct kind *k = bench_kinds; !bad && k->name; k++) {
         struct network net;
-        int refused = bench_chosen(b->dtypes, k->name) ? bench_network(b, p, k, &net, e) : 1;
+        int refused = bench_chosen(b->dtypes, k->name) ? bench_network(b, p->llama, k, &net, e) : 1;
         bad = refused < 0;
         for (size_t i = 0; !refused && !bad && i < sizeof sweeps / sizeof *sweeps; i++)
             bad = sweep_one(b, p, k, &net, &sweeps[i], e);

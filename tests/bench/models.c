@@ -4,7 +4,10 @@
  *     prefill N     one pass over N tokens, one answer wanted
  *     decode N      N passes of one token from an empty cache
  *     batch B       passes of B tokens after prompts of 16
+ *     after         passes of 1 and of 32 tokens after prompts of 128
  *     diffuse       LLaDA's sampler without a cache: 128 slots, blocks of 32, 32 steps
+ *
+ * Jobs that are single passes: passes.c; memory and loading: whole.c.
  */
 #include <math.h>
 #include <stdio.h>
@@ -21,10 +24,10 @@
 #include "tests/bench/bench.h"
 
 enum { PROMPT_MAX = 512, BATCH_MAX = 32, BATCH_PROMPT = 16, BATCH_TOKENS = 64 };
-enum { CANVAS = 128, BLOCK = 32, STEPS = 32, REPEAT_MAX = 1000 };
+enum { CANVAS = 128, BLOCK = 32, STEPS = 32, REPEAT_MAX = 1000, AFTER_PROMPT = 128 };
 
-enum job_kind { PREFILL, DECODE, BATCH, DIFFUSE };
-static const char *const job_kinds[] = {"prefill", "decode", "batch", "diffuse"};
+enum job_kind { PREFILL, DECODE, BATCH, AFTER, DIFFUSE };
+static const char *const job_kinds[] = {"prefill", "decode", "batch", "after", "diffuse"};
 struct job {
     const char *name;
     enum job_kind kind;
@@ -35,16 +38,9 @@ static const struct job jobs[] = {{"prefill 512", PREFILL, 512, 1, 1},
                                   {"decode 128", DECODE, 1, 128, 1},
                                   {"batch 8", BATCH, BATCH_PROMPT, BATCH_TOKENS, 8},
                                   {"batch 32", BATCH, BATCH_PROMPT, BATCH_TOKENS, 32},
+                                  {"decode", AFTER, AFTER_PROMPT, AFTER_PROMPT, 1},
+                                  {"decode", AFTER, AFTER_PROMPT, AFTER_PROMPT, 32},
                                   {"diffuse 128 in 32 steps", DIFFUSE, 1, CANVAS, 1}};
-
-struct models {
-    struct bench *bench;
-    const struct pair *pair;
-    const struct kind *kind;
-    struct network net;   /* as a llama; the same weights serve both */
-    struct config llada;
-    double block_bytes, head_bytes, block_weights; /* of one pass over all layers; values */
-};
 
 /* ---- what a pass must do at least ---- */
 
@@ -67,10 +63,8 @@ static void count_weights(struct models *m)
     }
 }
 
-/* A pass of `rows` rows that see `pairs` keys in all, of `keys` keys that are read, with `wanted`
- * answers. */
-static void add_pass(struct task *t, const struct models *m, double rows, double pairs, double keys,
-                     double wanted)
+void add_pass(struct task *t, const struct models *m, double rows, double pairs, double keys,
+              double wanted)
 {
     const struct config *c = &m->net.config;
     double layers = (double)c->layers, head = (double)(c->vocab * c->width);
@@ -82,15 +76,22 @@ static void add_pass(struct task *t, const struct models *m, double rows, double
     task_add(t, &m->bench->roof, operations, bytes);
 }
 
+/* 1: the first pass, which holds the prompts, is not timed. */
+static int after_prompts(const struct job *j)
+{
+    return j->kind == BATCH || j->kind == AFTER;
+}
+
 static struct task job_task(const struct models *m, const struct job *j, double bytes_per_s)
 {
     struct task t = {.unit = dtype_unit(m->kind->dtype)};
-    m->bench->roof.bytes_per_s = bytes_per_s;
+    if (!bench_on_device(m->bench))
+        m->bench->roof.bytes_per_s = bytes_per_s;
     double B = (double)j->batch, P = (double)j->prompt;
     if (j->kind == PREFILL)
         add_pass(&t, m, P, P * (P + 1) / 2, P, 1);
-    for (size_t i = 0; (j->kind == DECODE || j->kind == BATCH) && i < j->tokens; i++) {
-        double keys = B * (P + (double)i + (j->kind == BATCH));
+    for (size_t i = 0; (j->kind == DECODE || after_prompts(j)) && i < j->tokens; i++) {
+        double keys = B * (P + (double)i + after_prompts(j));
         add_pass(&t, m, B, keys, keys, B);
     }
     for (size_t s = 0; j->kind == DIFFUSE && s < STEPS; s++) {
@@ -110,38 +111,56 @@ static double passes_s(const struct generation *g, int after_first)
     return (end - (after_first ? (double)g->step_ns[0] : 0)) / 1e9;
 }
 
-static double run_ours(struct models *m, const struct job *j)
+static void make_prompts(struct generation_input *in, size_t batch, size_t prompt)
 {
     static int32_t ids[PROMPT_MAX];
+    for (size_t i = 0; i < PROMPT_MAX; i++)
+        ids[i] = (int32_t)(3 + i % 256);
+    for (size_t i = 0; i < batch; i++)
+        in[i] = (struct generation_input){ids, prompt, i};
+}
+
+double run_texts(const struct models *m, size_t batch, size_t prompt, size_t tokens,
+                 int after_first)
+{
     struct generation_input in[BATCH_MAX];
     struct generation out[BATCH_MAX] = {0};
     struct batch_trace trace = {0};
-    struct network net = m->net;
-    for (size_t i = 0; i < PROMPT_MAX; i++)
-        ids[i] = (int32_t)(3 + i % 256);
-    for (size_t i = 0; i < j->batch; i++)
-        in[i] = (struct generation_input){ids, j->prompt, i};
-    if (j->kind == DIFFUSE) {
-        struct diffuse how = {.gen_length = CANVAS, .block_length = BLOCK, .steps = STEPS,
-                              .rule = unmask_schedule};
-        net.config = m->llada;
-        diffuse(&net, &how, in, 1, out, &trace);
-    } else {
-        struct autoregress how = {.max_new = j->tokens + (j->kind == BATCH), .cache = 1,
-                                  .ignore_eos = 1, .sample = {.top_p = 1}};
-        autoregress(&net, &how, in, j->batch, out, &trace);
-    }
-    double took = out[0].oom || out[0].bad ? (double)NAN : passes_s(&out[0], j->kind == BATCH);
-    for (size_t i = 0; i < j->batch; i++)
+    const struct autoregress how = {.max_new = tokens + (size_t)after_first, .cache = 1,
+                                    .ignore_eos = 1, .sample = {.top_p = 1}};
+    make_prompts(in, batch, prompt);
+    autoregress(&m->net, &how, in, batch, out, &trace);
+    double took = out[0].oom || out[0].bad ? (double)NAN : passes_s(&out[0], after_first);
+    for (size_t i = 0; i < batch; i++)
         generation_free(&out[i]);
     return took;
+}
+
+static double run_canvas(const struct models *m, size_t prompt)
+{
+    struct generation_input in;
+    struct generation out = {0};
+    struct batch_trace trace = {0};
+    const struct diffuse how = {.gen_length = CANVAS, .block_length = BLOCK, .steps = STEPS,
+                                .rule = UNMASK_SCHEDULE};
+    make_prompts(&in, 1, prompt);
+    diffuse(&m->net, &how, &in, 1, &out, &trace);
+    double took = out.oom || out.bad ? (double)NAN : passes_s(&out, 0);
+    generation_free(&out);
+    return took;
+}
+
+static double run_ours(const struct models *m, const struct job *j)
+{
+    return j->kind == DIFFUSE ? run_canvas(m, j->prompt)
+                              : run_texts(m, j->batch, j->prompt, j->tokens, after_prompts(j));
 }
 
 /* ---- the peer's, in turn with ours ---- */
 
 static char *peer_file(const struct models *m, const struct job *j)
 {
-    if (!m->bench->peer)
+    if (!m->bench->peer || !m->kind->peer_type)
         return NULL;
     const char *shape = j->kind == DIFFUSE ? m->pair->llada : m->pair->llama;
     char *path = mem_format("%s/%s.%s.gguf", m->bench->peer, shape, m->kind->peer_type);
@@ -160,39 +179,49 @@ static double run_peer(const struct models *m, const struct job *j, const char *
     switch (j->kind) {
     case PREFILL: return peer_prefill(&p, j->prompt);
     case DECODE: return peer_decode(&p, j->tokens);
-    case BATCH: return peer_batch(&p, j->batch, j->prompt, j->tokens);
+    case BATCH:
+    case AFTER: return peer_batch(&p, j->batch, j->prompt, j->tokens);
     case DIFFUSE: return peer_diffuse(&p, CANVAS, BLOCK, STEPS);
     }
     return (double)NAN;
 }
 
-/* NaN when a value is. */
-static double median(double *v, size_t n)
+/* ---- records ---- */
+
+json_t *model_fields(const struct models *m, const char *work)
 {
-    for (size_t i = 0; i < n; i++)
-        if (isnan(v[i]))
-            return (double)NAN;
-    return stat_median(v, n);
+    int llada = m->arch == ARCH_LLADA;
+    const char *model = llada ? m->pair->llada : m->pair->llama;
+    char name[128];
+    snprintf(name, sizeof name, "%s %s, %s", model, m->kind->name, work);
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "name", name, "model", model, "arch",
+                     llada ? "llada" : "llama", "shape", m->pair->name, "dtype", m->kind->name,
+                     "work", work);
 }
 
-static json_t *job_fields(const struct models *m, const struct job *j, double rate, double peer)
+void set_rates(const struct models *m, json_t *r, double rate, const char *peer, double peer_rate)
 {
-    const char *model = j->kind == DIFFUSE ? m->pair->llada : m->pair->llama;
-    char name[96];
-    snprintf(name, sizeof name, "%s %s, %s", model, m->kind->name, j->name);
-    json_t *r = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "name", name, "model", model, "arch",
-                          j->kind == DIFFUSE ? "llada" : "llama", "shape", m->pair->name, "dtype",
-                          m->kind->name, "work", j->name);
-    rec_set_int(r, "samples", m->bench->repeat);
+    const json_t *line = peer_line(m->bench->told, rec_text(r, "model"), m->kind->name,
+                                   rec_text(r, "work"));
     rec_set_number(r, "tokens_per_s", rate, NULL);
-    if (!isnan(peer)) {
-        char text[64];
-        snprintf(text, sizeof text, "llama.cpp %s", m->kind->peer_type);
-        json_object_set_new(r, "peer", json_string(text));
-        rec_set_number(r, "peer_tokens_per_s", peer, NULL);
-        rec_set_number(r, "peer_ratio", rate / peer, NULL);
+    if (isnan(peer_rate) && line) {
+        peer = rec_text(line, "peer");
+        peer = peer ? peer : "peer";
+        peer_rate = rec_number(line, "tokens_per_s");
     }
-    return r;
+    if (!isnan(peer_rate)) {
+        json_object_set_new(r, "peer", json_string(peer));
+        rec_set_number(r, "peer_tokens_per_s", peer_rate, NULL);
+        rec_set_number(r, "peer_ratio", rate / peer_rate, NULL);
+    }
+}
+
+static const char *work_of(const struct job *j, char *text, size_t room)
+{
+    if (j->kind != AFTER)
+        return j->name;
+    snprintf(text, room, "%s %zu after %zu, batch %zu", j->name, j->tokens, j->prompt, j->batch);
+    return text;
 }
 
 static int bench_job(struct models *m, const struct job *j, struct err *e)
@@ -204,33 +233,40 @@ static int bench_job(struct models *m, const struct job *j, struct err *e)
     if (n < 3)
         run_ours(m, j); /* warm-up; a median of three or more leaves a cold run out anyway */
     for (size_t i = 0; i < n; i++) {
-        ceilings_refresh(&m->bench->roof, dtype_unit(m->kind->dtype), m->bench->backend->pool,
-                         m->bench->reader);
+        ceilings_refresh(m->bench, dtype_unit(m->kind->dtype));
         read[i] = m->bench->roof.bytes_per_s;
         took[i] = run_ours(m, j);
         peer[i] = run_peer(m, j, file);
     }
     free(file);
-    double seconds = median(took, n);
+    double seconds = median_of(took, n);
+    char text[64];
     if (isnan(seconds))
         return err_set(e, EXIT_FAILED_RECORDS, "%s %s: no memory, or NaN in the logits",
-                       m->pair->name, j->name);
-    struct task task = job_task(m, j, median(read, n));
-    json_t *fields = job_fields(m, j, tokens / seconds, median(peer, n));
+                       m->pair->name, work_of(j, text, sizeof text));
+    struct task task = job_task(m, j, median_of(read, n));
+    json_t *fields = model_fields(m, work_of(j, text, sizeof text));
+    rec_set_int(fields, "samples", m->bench->repeat);
+    snprintf(text, sizeof text, "llama.cpp %s", m->kind->peer_type ? m->kind->peer_type : "");
+    set_rates(m, fields, tokens / seconds, text, median_of(peer, n));
     return bench_point(m->bench, fields, &task, seconds, e);
 }
 
-int bench_network(struct bench *b, const struct pair *p, const struct kind *k, struct network *n,
+/* ---- networks ---- */
+
+int bench_network(struct bench *b, const char *shape, const struct kind *k, struct network *n,
                   struct err *e)
 {
     struct checkpoint c = {0};
-    struct config shape;
+    struct config f;
     enum quant q = QUANT_NONE;
-    if (k->precision.quant && (quant_named(k->precision.quant, &q) ||
-                               config_synth(&shape, p->llama, NULL) ||
-                               quant_check(q, &shape, NULL)))
+    if (config_synth(&f, shape, e) || bench_backend(b, e))
+        return -1;
+    if (bench_refuses(b->backend, &f, k) ||
+        (k->precision.quant &&
+         (quant_named(k->precision.quant, &q) || quant_check(q, &f, NULL))))
         return 1;
-    char *name = mem_format("synth:%s", p->llama);
+    char *name = mem_format("synth:%s", shape);
     int bad = checkpoint_open(&c, name, 0, e) || network_load(n, b->backend, &c, &k->precision, e);
     free(name);
     checkpoint_close(&c);
@@ -239,24 +275,58 @@ int bench_network(struct bench *b, const struct pair *p, const struct kind *k, s
 
 static int run_jobs(struct models *m, struct err *e)
 {
-    int bad = config_synth(&m->llada, m->pair->llada, e);
+    int bad = 0;
     count_weights(m);
-    for (size_t i = 0; !bad && i < sizeof jobs / sizeof *jobs; i++)
-        if (jobs[i].prompt + jobs[i].tokens <= m->net.config.context &&
-            bench_chosen(m->bench->jobs, job_kinds[jobs[i].kind]))
-            bad = bench_job(m, &jobs[i], e);
+    for (size_t i = 0; !bad && i < sizeof jobs / sizeof *jobs; i++) {
+        struct job j = jobs[i];
+        struct err why = {0};
+        if (j.kind == AFTER) {
+            j.prompt = shrunk(m->pair, j.prompt);
+            j.tokens = shrunk(m->pair, j.tokens);
+        }
+        if ((j.kind == DIFFUSE) == (m->arch == ARCH_LLADA) &&
+            j.prompt + j.tokens <= m->net.config.context &&
+            bench_chosen(m->bench->jobs, job_kinds[j.kind]) && bench_job(m, &j, &why))
+            bad = bench_forgive(m->bench, &why, j.name, e);
+    }
     return bad;
+}
+
+/* Memory first: what the others leave cached is not its own. */
+static int bench_arch(struct models *m, const char *shape, struct err *e)
+{
+    struct err why = {0};
+    int refused = bench_network(m->bench, shape, m->kind, &m->net, &why);
+    if (refused < 0)
+        return bench_forgive(m->bench, &why, shape, e);
+    if (refused)
+        return 0;
+    int bad = bench_whole(m, e) || run_jobs(m, e) || bench_passes(m, e);
+    network_free(&m->net);
+    return bad ? -1 : 0;
+}
+
+static const char *const llama_jobs[] = {"prefill", "decode", "batch", "after", "gap", NULL};
+static const char *const llada_jobs[] = {"diffuse", "full", "block", "memory", NULL};
+
+static int any_chosen(const struct bench *b, const char *const *names)
+{
+    while (*names && !bench_chosen(b->jobs, *names))
+        names++;
+    return *names != NULL;
 }
 
 int bench_models(struct bench *b, const struct pair *p, struct err *e)
 {
     int bad = 0;
     for (const struct kind *k = bench_kinds; !bad && k->name; k++) {
-        struct models m = {.bench = b, .pair = p, .kind = k};
-        int refused = bench_chosen(b->dtypes, k->name) ? bench_network(b, p, k, &m.net, e) : 1;
-        bad = refused < 0 || (!refused && run_jobs(&m, e));
-        if (!refused)
-            network_free(&m.net);
+        struct models llama = {.bench = b, .pair = p, .kind = k, .arch = ARCH_LLAMA};
+        struct models llada = {.bench = b, .pair = p, .kind = k, .arch = ARCH_LLADA};
+        if (!bench_chosen(b->dtypes, k->name))
+            continue;
+        bad = (any_chosen(b, llama_jobs) && bench_arch(&llama, p->llama, e)) ||
+              (any_chosen(b, llada_jobs) && bench_arch(&llada, p->llada, e)) ||
+              (bench_chosen(b->jobs, "load") && bench_load(b, k, e));
     }
     return bad ? -1 : 0;
 }

@@ -1,5 +1,6 @@
-/* peer.c - llama.cpp's own tools and what they print. Each call is one process and one run after
- * the tool's own warm-up; what it loads is not in its figure. */
+/* peer.c - llama.cpp's own tools and what they print: each call is one process and one run after
+ * the tool's own warm-up; what it loads is not in its figure. And a peer of the user's own, which
+ * is run once and tells all at once. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -97,4 +98,43 @@ double peer_diffuse(const struct peer *p, size_t positions, size_t block, size_t
     double ms = total ? strtod(total + strlen("total time: "), NULL) : (double)NAN;
     free(text);
     return ms > 0 ? (double)positions / ms * 1e3 : (double)NAN;
+}
+
+int peer_told(const char *command, json_t **told, struct err *e)
+{
+    char *text = output_of(command);
+    if (!text)
+        return err_set(e, EXIT_BAD_DATA, "--peer-command %s: it failed, or said nothing", command);
+    *told = json_array();
+    int bad = 0;
+    for (char *at = text, *end; !bad && *at; at = end) {
+        end = at + strcspn(at, "\n");
+        json_t *line = json_loadb(at, (size_t)(end - at), 0, NULL);
+        if (end > at && (!rec_text(line, "work") || isnan(rec_number(line, "tokens_per_s"))))
+            bad = err_set(e, EXIT_BAD_DATA, "--peer-command %s: expected a JSON object with work "
+                          "and tokens_per_s, got %.*s", command, (int)(end - at), at);
+        if (line)
+            json_array_append_new(*told, line);
+        end += *end == '\n';
+    }
+    free(text);
+    return bad;
+}
+
+/* 1: the line says the same of `key`, or nothing. */
+static int agrees(const json_t *line, const char *key, const char *value)
+{
+    const char *said = rec_text(line, key);
+    return !said || !strcmp(said, value);
+}
+
+const json_t *peer_line(const json_t *told, const char *model, const char *dtype, const char *work)
+{
+    size_t i;
+    const json_t *line;
+    json_array_foreach(told, i, line)
+        if (agrees(line, "work", work) && agrees(line, "model", model) &&
+            agrees(line, "dtype", dtype))
+            return line;
+    return NULL;
 }

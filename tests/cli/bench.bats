@@ -13,7 +13,8 @@ conforms() { # every record of a file to the schema
 }
 
 @test "ceilings, kernels, models and growth are records under this machine's roofs" {
-    "$BENCH/bench" --shapes tiny --dtypes bf16 --repeat 1 --threads 2 -o bench.ndjson
+    "$BENCH/bench" --shapes tiny --dtypes bf16 --repeat 1 --threads 2 --point 0.02 \
+        -o bench.ndjson
     conforms bench.ndjson
     # f32 at one and at two threads is there on every processor
     jq -se 'map(select(.ceiling and .unit == "f32") | .threads) == [1, 2]' bench.ndjson
@@ -38,7 +39,7 @@ conforms() { # every record of a file to the schema
 @test "a wrong list is refused with the words that are known" {
     run "$BENCH/bench" --dtypes bf16,int9
     [ "$status" -eq 64 ]
-    [[ $output == *'--dtypes: expected a list of f32,bf16,int8,nf4, got "int9"'* ]]
+    [[ $output == *'--dtypes: expected a list of f32,bf16,int8,nf4,fp8, got "int9"'* ]]
 }
 
 @test "the peer's figures are read from what its tools print" {
@@ -75,6 +76,131 @@ EOF
     "$BENCH/bench" --only models --shapes tiny --dtypes bf16 --repeat 1 --threads 1 --peer nowhere \
         -o alone.ndjson
     jq -se 'map(select(.peer)) | length == 0' alone.ndjson
+}
+
+@test "a peer of one's own: what its command prints is joined by work, model and dtype" {
+    cat > told <<'EOF'
+{"work": "prefill 128", "dtype": "int8", "tokens_per_s": 1}
+{"work": "prefill 128", "model": "tiny-llama", "tokens_per_s": 500, "peer": "theirs"}
+{"work": "full 1 x 64, head of 32", "tokens_per_s": 250.5}
+EOF
+    bench() {
+        "$BENCH/bench" --only models --shapes tiny --dtypes bf16 --repeat 1 --threads 1 \
+            --point 0.01 --jobs prefill,full --peer-command "$1" -o bench.ndjson
+    }
+    bench 'cat told'
+    conforms bench.ndjson
+    jq -se 'map(select(.peer) | {work, peer, peer_tokens_per_s}) == [
+        {work: "prefill 128", peer: "theirs", peer_tokens_per_s: 500},
+        {work: "full 1 x 64, head of 32", peer: "peer", peer_tokens_per_s: 250.5}]' bench.ndjson
+    jq -se 'map(select(.peer)) | all((.tokens_per_s / .peer_tokens_per_s / .peer_ratio - 1 | fabs)
+        < 1e-9)' bench.ndjson
+    run bench 'echo no record'
+    [ "$status" -eq 65 ]
+    [[ $output == *'expected a JSON object with work and tokens_per_s, got no record'* ]]
+    run bench false
+    [ "$status" -eq 65 ]
+}
+
+# The jobs of passes, of memory and of loading, on the host and on a device alike.
+check_jobs() { # FILE
+    conforms "$1"
+    [ "$(jq -r 'select(.work) | .work' "$1" | sort)" = "block 32 after 62
+decode 8 after 8, batch 1
+decode 8 after 8, batch 32
+full 1 x 22, head of 22
+full 1 x 22, head of all
+full 1 x 64, head of 32
+full 1 x 64, head of all
+full 1 x 78, head of 32
+full 1 x 78, head of all
+full 8 x 64, head of 32
+full 8 x 64, head of all
+gap between decode steps
+load
+memory of 64 after 64" ]
+    # tokens are rows of a full pass, and their rate is that of its time
+    jq -se 'map(select(.rows and .work)) | length == 9 and
+        all((.rows * 1e9 / .took_ns / .tokens_per_s - 1 | fabs) < 1e-9)' "$1"
+    jq -se 'map(select(.work == "full 8 x 64, head of all"))[0].rows == 512' "$1"
+    # more answers are more work: 480 times 64 x 512 multiplications and additions more than 32
+    jq -se '[.[] | select(.work // "" | startswith("full 8 x 64")) | .flops_per_s * .took_ns / 1e9]
+        | (.[1] - .[0] - 2 * 8 * 32 * 64 * 512 | fabs) < 1' "$1"
+    jq -se 'map(select(.gap_fraction))[0] |
+        (1 - .pass_ns / .step_ns - .gap_fraction | fabs) < 1e-9' "$1"
+    jq -se 'map(select(.reserved_peak_bytes))[0] | .requested_peak_bytes <= .allocated_peak_bytes
+        and .allocated_peak_bytes <= .reserved_peak_bytes and .requested_peak_bytes > 2e5' "$1"
+    jq -se 'map(select(.work == "load"))[0] | .load_bytes_per_s == null and
+        (.load_bytes_per_s_reason | contains("--model"))' "$1"
+}
+JOBS=after,full,block,gap,memory,load
+
+@test "passes, gaps, memory and loading are measured on the host" {
+    "$BENCH/bench" --only models --jobs $JOBS --shapes tiny --dtypes bf16 --repeat 1 --threads 1 \
+        --point 0.01 -o bench.ndjson
+    check_jobs bench.ndjson
+    "$BENCH/bench" --only models --jobs load --shapes tiny --dtypes f32 --threads 1 \
+        --model "$ROOT/data/models/llama-demo" -o load.ndjson
+    conforms load.ndjson
+    jq -se 'map(select(.work == "load"))[0] | .model == "llama-demo" and .weights_bytes > 1e6 and
+        (.weights_bytes / .load_ns * 1e9 / .load_bytes_per_s - 1 | fabs) < 1e-9' load.ndjson
+}
+
+@test "a device is measured under its own ceilings" {
+    export CROSSOVER_CUDA=$BENCH/../libcrossover-cuda.so
+    [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, no emulated device"
+    "$BENCH/bench" --device cuda --only ceilings,kernels,models --jobs $JOBS --shapes tiny \
+        --dtypes bf16 --repeat 1 --point 0.003 -o bench.ndjson
+    check_jobs bench.ndjson
+    jq -se 'map(select(.kind == "roofline" or .kind == "bench")) | all(.device == "cuda" and
+        .device_name == "emulated device (host)" and .isa == "sm_90" and (has("threads") | not))' \
+        bench.ndjson
+    jq -se 'map(select(.ceiling)) | map(.unit) == ["f32", "bf16", "int8"] and
+        all(.flops_per_s > 0 and .bytes_per_s > 0)' bench.ndjson
+    [ "$(jq -s 'map(.kernel // empty) | unique | join(" ")' bench.ndjson)" = \
+        '"attention gated head matmul"' ]
+    # fp8 and its kind have kernels there too
+    "$BENCH/bench" --device cuda --only kernels --shapes tiny --dtypes fp8 --point 0.003 \
+        -o fp8.ndjson
+    jq -se 'map(select(.kernel)) | length == 19 and all(.dtype == "fp8")' fp8.ndjson
+    # what does not fit is recorded, and the rest goes on
+    EMULATE_MEMORY=6000000 "$BENCH/bench" --device cuda --only kernels,models --jobs block \
+        --shapes tiny --dtypes bf16 --point 0.003 -o short.ndjson
+    conforms short.ndjson
+    jq -se 'map(select(.kind == "error")) | length == 1 and
+        (.[0].message | contains("no memory"))' short.ndjson
+    jq -se 'map(select(.work)) | length == 1' short.ndjson
+}
+
+@test "without a device: one line, 69, no file" {
+    CROSSOVER_CUDA=$PWD/none.so run "$BENCH/bench" --device cuda -o bench.ndjson
+    [ "$status" -eq 69 ]
+    [ "${#lines[@]}" -eq 1 ]
+    [[ $output == 'bench: --device cuda: '*none.so* ]]
+    [ ! -e bench.ndjson ]
+    run "$BENCH/bench" --device tpu
+    [ "$status" -eq 64 ]
+}
+
+@test "the goals of a GPU stand beside what was measured" {
+    goals=$ROOT/data/gpu-goals.json
+    cat > bench.ndjson <<'EOF'
+{"model":"llama3-8b","dtype":"bf16","work":"decode 128 after 128, batch 1","tokens_per_s":251.26,
+"ceiling_fraction":0.87,"peer_ratio":4.2}
+{"model":"llama3-8b","dtype":"int8","work":"decode 128 after 128, batch 1","tokens_per_s":390}
+{"model":"llama3-8b","dtype":"fp8","work":"decode 128 after 128, batch 1","tokens_per_s":410}
+{"model":"llada-8b","dtype":"bf16","work":"block 32 after 1000","took_ns":4600000,"peer_ratio":0.9}
+{"dtype":"bf16","work":"load","load_bytes_per_s":null,"load_bytes_per_s_reason":"no checkpoint"}
+EOF
+    jq -nr --slurpfile goals "$goals" -f "$ROOT/pipelines/goals.jq" bench.ndjson > table
+    [ "$(wc -l < table)" -eq "$(jq '.goals | length' "$goals")" ]
+    grep -qE '^met  LLaMA 3 8B bf16 decode, batch 1, prompt 128 +>= 240 +251\.3 tokens/s$' table
+    grep -qE '^NOT +of what copy bandwidth allows +>= 90 +87 %$' table
+    grep -qE '^met  LLaMA 3 8B int8 or fp8 .* >= 400 +410 tokens/s$' table
+    grep -qE '^NOT  LLaDA 8B step over a 32-row block.* <= 4.5 +4\.6 ms$' table
+    grep -qE '^NOT  bf16, the least ratio to the peer +>= 1 +0\.9 x$' table
+    grep -qE '^-    bf16 weights from page cache .* no checkpoint$' table
+    grep -qE '^-    the same at batch 32 +>= 6000  not measured$' table
 }
 
 @test "write-gguf: the header says what the file holds" {

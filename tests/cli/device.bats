@@ -1,0 +1,130 @@
+#!/usr/bin/env bats
+bats_require_minimum_version 1.5.0
+# --device: which back end runs, where the CUDA one is looked for, what is said when it or its
+# device is not there, and what is left when the device fails (on the emulated one, tests/emulate).
+
+setup() {
+    set -o pipefail
+    BIN=${BIN:-build/bin}
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    T=$BATS_TEST_TMPDIR
+    echo '{"id":"p","prompt_ids":[5,6,7,8,9,10,11]}' > "$T/prompt"
+    SHORT=(-m synth:tiny-llama --max-new 2 --ignore-eos --no-meta "$T/prompt")
+    unset CROSSOVER_CUDA
+}
+
+# refused CODE TEXT COMMAND...: it ends with CODE, no output, and one line that has TEXT.
+refused() {
+    local code=$1 text=$2
+    shift 2
+    run --separate-stderr "$@"
+    [ "$status" -eq "$code" ] && [ -z "$output" ] && [ "${#stderr_lines[@]}" -eq 1 ] &&
+        [[ "$stderr" == *"$text"* ]]
+}
+
+@test "without the object of the CUDA back end: 69 and one line; auto takes the CPU" {
+    mkdir "$T/bin"
+    cp "$BIN/gen-llama" "$T/bin/"
+    refused 69 "gen-llama: --device cuda: crossover was built without CUDA" \
+        "$T/bin/gen-llama" --device cuda "${SHORT[@]}"
+    refused 69 "gen-llama: --device cuda:3: " "$T/bin/gen-llama" --device cuda:3 "${SHORT[@]}"
+    run --separate-stderr "$T/bin/gen-llama" "${SHORT[@]}"
+    [ "$status" -eq 0 ]
+    [ "$(jq -r .device <<< "$output")" = cpu ]
+    [ -z "$stderr" ]
+}
+
+@test "the object is found beside the program, and in lib/crossover once installed" {
+    mkdir -p "$T/bin" "$T/lib/crossover"
+    cp "$BIN/gen-llama" "$T/bin/"
+    echo nothing > "$T/lib/crossover/libcrossover-cuda.so"
+    refused 69 "/lib/crossover/libcrossover-cuda.so: " \
+        "$T/bin/gen-llama" --device cuda "${SHORT[@]}"
+    echo nothing > "$T/bin/libcrossover-cuda.so"
+    refused 69 "$T/bin/libcrossover-cuda.so: " "$T/bin/gen-llama" --device cuda "${SHORT[@]}"
+    run --separate-stderr "$T/bin/gen-llama" "${SHORT[@]}"
+    [ "$status" -eq 0 ]
+    [ -z "$stderr" ]
+}
+
+@test "CROSSOVER_CUDA names the object" {
+    export CROSSOVER_CUDA="$T/none.so"
+    refused 69 "--device cuda: $T/none.so: " "$BIN/gen-llama" --device cuda "${SHORT[@]}"
+    export CROSSOVER_CUDA=libm.so.6
+    refused 69 "crossover_cuda_open" "$BIN/gen-llama" --device cuda "${SHORT[@]}"
+    run --separate-stderr "$BIN/gen-llama" --device auto "${SHORT[@]}"
+    [ "$status" -eq 0 ]
+    [ "$(jq -r .device <<< "$output")" = cpu ]
+    [ -z "$stderr" ]
+}
+
+@test "a device that cannot be is bad usage; an instruction set is the CPU's" {
+    for name in cuda: cuda:x cuda:-1 cuda:1x cuda1 gpu ''; do
+        refused 64 "--device: expected auto, ref, cpu or cuda[:N], got '$name'" \
+            "$BIN/gen-llama" --device "$name" "${SHORT[@]}"
+    done
+    refused 64 "cuda:99999999999" "$BIN/gen-llama" --device cuda:99999999999 "${SHORT[@]}"
+    refused 69 "got --device cuda" "$BIN/gen-llama" --device cuda --isa portable "${SHORT[@]}"
+}
+
+emulated() {
+    export CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so"
+    [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, so no emulated device"
+}
+
+@test "a device that is there runs what is asked for, and auto prefers it" {
+    emulated
+    ref=$("$BIN/gen-llama" --device ref --dtype f32 "${SHORT[@]}" | jq -c .token_ids)
+    for name in auto cuda cuda:0; do
+        run --separate-stderr "$BIN/gen-llama" --device "$name" --dtype f32 "${SHORT[@]}"
+        [ "$status" -eq 0 ]
+        [ -z "$stderr" ]
+        [ "$(jq -r .device <<< "$output")" = cuda ]
+        [ "$(jq -c .token_ids <<< "$output")" = "$ref" ]
+    done
+}
+
+@test "no device, no driver, an old one, no code: 69 with what to do; auto takes the CPU" {
+    emulated
+    absent() { # TEXT NAME=VALUE
+        refused 69 "--device cuda: $1" env "$2" "$BIN/gen-llama" --device cuda "${SHORT[@]}"
+        run --separate-stderr env "$2" "$BIN/gen-llama" "${SHORT[@]}"
+        [ "$status" -eq 0 ] && [ -z "$stderr" ] && [ "$(jq -r .device <<< "$output")" = cpu ]
+    }
+    absent "there is an NVIDIA driver but no CUDA device" EMULATE_DEVICES=0
+    absent "no NVIDIA driver is installed" EMULATE_DRIVER=0
+    absent "the NVIDIA driver is for CUDA 11.4, this build needs" EMULATE_DRIVER=11040
+    absent "this build has no code for CUDA device 0" EMULATE_CAPABILITY=7.5
+    refused 69 "--device cuda:1: there is no CUDA device 1" \
+        "$BIN/gen-llama" --device cuda:1 "${SHORT[@]}"
+}
+
+@test "a device that fails ends the run with 70 and one line; whole records stay" {
+    emulated
+    seq 12 | sed 's/.*/{"id":"p&","prompt_ids":[5,6,7,8,9,10,11]}/' > "$T/prompts"
+    for call in 40 300 500; do
+        run --separate-stderr env EMULATE_FAIL=$call:719 "$BIN/gen-llama" --device cuda \
+            -m synth:tiny-llama --max-new 4 --ignore-eos --no-meta "$T/prompts"
+        [ "$status" -eq 70 ]
+        [ "${#stderr_lines[@]}" -eq 1 ]
+        [[ "$stderr" == *"kernels/cuda/"*"(719)"*"a restart may help"* ]]
+        records=$(jq -c 'select(.kind == "generation" and .status == "ok").id' <<< "$output")
+    done
+    [ "$(head -n 1 <<< "$records")" = '"p1"' ] # of the last try: there was time for some
+}
+
+@test "CROSSOVER_WATCHDOG_S: seconds of patience with a device, or bad usage" {
+    emulated
+    for device in cuda auto; do
+        for seconds in x -1 1.5 ''; do
+            refused 64 "CROSSOVER_WATCHDOG_S: expected seconds (0: never), got '$seconds'" \
+                env CROSSOVER_WATCHDOG_S="$seconds" "$BIN/gen-llama" --device $device "${SHORT[@]}"
+        done
+    done
+    for seconds in 0 600; do
+        run --separate-stderr env CROSSOVER_WATCHDOG_S=$seconds "$BIN/gen-llama" --device cuda \
+            "${SHORT[@]}"
+        [ "$status" -eq 0 ]
+        [ -z "$stderr" ]
+    done
+}

@@ -1,0 +1,245 @@
+#!/usr/bin/env bats
+bats_require_minimum_version 1.5.0
+# The tools on a CUDA device, the emulated one (tests/emulate): what `make gpu-check` asks of a real
+# one, in small; records, what the driver tells, and memory that is short. device.bats has the rest.
+
+setup_file() {
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    . tests/reference/build.sh
+    F=$BATS_FILE_TMPDIR
+    "$MAKE_CHECKPOINT" --dtype BF16 --width 64 --heads 2 --ffn 128 "$F/llama"
+    "$MAKE_CHECKPOINT" --arch llada --dtype BF16 --width 64 --heads 2 --ffn 128 "$F/llada"
+    cat > "$F/prompts" << 'EOF'
+{"id":"p1","prompt_ids":[72,5]}
+{"id":"p2","prompt_ids":[84,104,101,32,102,111,120]}
+{"id":"p3","prompt_ids":[255,0,17,34,51,68,85,102,119]}
+{"id":"p4","prompt_ids":[9,8,7,6,5,250,240,230,220,210,200]}
+EOF
+    mkdir "$F/driver"
+    "${CC:-cc}" -shared -fPIC -o "$F/driver/libnvidia-ml.so.1" tests/fixtures/preload/nvml.c ||
+        rmdir "$F/driver"
+}
+
+setup() {
+    set -o pipefail
+    export BIN=${BIN:-build/bin}
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    T=$BATS_TEST_TMPDIR F=$BATS_FILE_TMPDIR
+    export CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so"
+    [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, so no emulated device"
+    LLAMA_GEN=("$BIN/gen-llama" -m "$F/llama" --device cuda --max-new 3 --ignore-eos --no-meta -q)
+    LLADA_GEN=("$BIN/gen-llada" -m "$F/llada" --device cuda --gen-length 4 --steps 2 --no-meta -q)
+}
+
+# Random weights choose between near equals: roundings show more than in a model that has learnt.
+check() {
+    LLAMA="$F/llama" LLADA="$F/llada" PROMPTS="$F/prompts" SHARE=0.6 NEAR=0.01 \
+        tests/gpu/check --tiny "$@"
+}
+
+conforms() {
+    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$1"
+}
+
+@test "f32: the ids of the CPU, over settings of both models, alone and in batches" {
+    check --only identity,batch -o "$T/out/gpu-check.ndjson" > "$T/said"
+    [ "$(tail -n 1 "$T/said")" = "17 passed, 0 failed" ]
+    conforms "$T/out/gpu-check.ndjson"
+    jq -se 'length == 17 and all(.pass and .machine_fingerprint == "out" and
+        .device_name == "emulated device (host)" and (.date | test("^20.*Z$")) and .commit)' \
+        "$T/out/gpu-check.ndjson"
+}
+
+@test "bf16, int8, nf4, fp8: near the CPU; and every run gives the same" {
+    check --only tolerance,repeat > "$T/said"
+    [ "$(tail -n 1 "$T/said")" = "13 passed, 0 failed" ]
+}
+
+@test "gpu-check finds what it is there to find" {
+    # tools that always answer the same, but for their device: otherwise, not at all, noisily
+    mkdir "$T/bin"
+    cat > "$T/bin/tool" << 'EOF'
+#!/bin/bash
+for prompts; do :; done
+[ "$prompts" != --version ] || exec echo tool
+case "$* " in *synth:*|*"device cpu "*|*"device ref "*) FAULT=none ;; esac
+jq -c '{id, token_ids: [1, 2, 3], metric: "x_nats", value: 10, device_name: "none"}' "$prompts" |
+    case $FAULT in
+    none) cat ;;
+    other) jq -c 'if .id == "p3" then .token_ids[-1] += 1 else . end' ;;
+    in-batch) jq -c "if \"$*\" | test(\"batch 8\") then .token_ids[0] += 1 else . end" ;;
+    silent) true ;;
+    far) jq -c '.value *= 1.02 | .token_ids = [1, 3, 2]' ;;
+    restless) jq -c ".token_ids[0] = $(date +%N | sed 's/^0*//')" ;;
+    esac
+EOF
+    chmod +x "$T/bin/tool"
+    for tool in gen-llama gen-llada score-ppl; do ln -s tool "$T/bin/$tool"; done
+    BIN=$T/bin
+    found() { # FAULT PARTS LAST
+        FAULT=$1 run check --only "$2"
+        [ "${lines[-1]}" = "$3" ]
+    }
+    found none identity,tolerance,batch,repeat "30 passed, 0 failed"
+    [ "$status" -eq 0 ]
+    found other identity "0 passed, 13 failed"
+    [ "$status" -eq 1 ]
+    found in-batch batch "2 passed, 2 failed"
+    found far tolerance "0 passed, 9 failed"
+    found restless repeat "0 passed, 4 failed"
+    found silent tolerance,batch,repeat "0 passed, 17 failed"
+}
+
+@test "gpu-check runs programs, counts what they say, and notes what is not there" {
+    printf '#!/bin/sh\necho "ok 1 - a"\necho "1..1"\n' > "$T/good"
+    printf '#!/bin/sh\necho "not ok 1 - b"\nexit 1\n' > "$T/bad"
+    printf '#!/bin/sh\necho "ok 1 - a"\necho "1..2"\n' > "$T/short"
+    chmod +x "$T/good" "$T/bad" "$T/short"
+    CUDA_HOME=$T PATH=$(dirname "$(command -v jq)"):/usr/bin:/bin \
+        run check --only tests,sanitize "$T/good" "$T/bad" "$T/short"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"ok 1 - tests: good: 1 assertions"*"not ok 2 - tests: bad"* ]]
+    [[ "$output" == *"# not ok 1 - b"* ]]
+    command -v compute-sanitizer || [[ "${lines[-1]}" = "1 passed, 2 failed, 1 skipped" ]]
+    # a sanitizer that finds something in one of them
+    mkdir "$T/bin"
+    printf '#!/bin/sh\necho "=== $*"\ncase "$*" in *bad*) exit 9 ;; esac\n' > \
+        "$T/bin/compute-sanitizer"
+    chmod +x "$T/bin/compute-sanitizer"
+    CUDA_HOME=$T run check --only sanitize "$T/good" "$T/bad"
+    [ "$status" -eq 1 ]
+    [ "${lines[-1]}" = "2 passed, 2 failed" ]
+    [[ "$output" == *"# === --tool memcheck --error-exitcode 9 "* ]]
+}
+
+@test "gpu-check without a device: one line and 69" {
+    EMULATE_DEVICES=0 run --separate-stderr check
+    [ "$status" -eq 69 ] && [ -z "$output" ] && [ "${#stderr_lines[@]}" -eq 1 ]
+    CROSSOVER_CUDA=$T/none.so run --separate-stderr check
+    [ "$status" -eq 69 ] && [ -z "$output" ] && [ "${#stderr_lines[@]}" -eq 1 ]
+    run --separate-stderr check --device cuda:7
+    [ "$status" -eq 69 ] && [ -z "$output" ] && [ "${#stderr_lines[@]}" -eq 1 ]
+    run --separate-stderr check --device gpu
+    [ "$status" -eq 64 ] && [ "${#stderr_lines[@]}" -eq 1 ]
+}
+
+@test "records say what ran; without the driver's library nothing is made up" {
+    for gen in LLAMA_GEN LLADA_GEN; do
+        local -n command=$gen
+        "${command[@]}" "$F/prompts" > "$T/out"
+        conforms "$T/out"
+        jq -se 'length == 4 and all(.device == "cuda" and .isa == "sm_90" and
+            .device_name == "emulated device (host)" and .dtype == "bf16" and
+            ([.gpu[]] | length == 10 and all(. == null)) and .tainted == [] and
+            .memory.device_peak_bytes == null and .memory.weights_bytes > 100000)' "$T/out"
+    done
+    "$BIN/gen-llama" -m "$F/llama" --device cpu --max-new 1 --no-meta "$F/prompts" |
+        jq -se 'all(.gpu == null and has("tainted") == false and .device_name == null)'
+}
+
+driver() { # NAME=VALUE... : the records of a run with the stand-in of the driver's library
+    [ -d "$F/driver" ] || skip "no compiler"
+    env LD_LIBRARY_PATH="$F/driver" "$@" "${LLAMA_GEN[@]}" "$F/prompts" > "$T/out"
+    conforms "$T/out"
+}
+
+@test "what the driver tells: clocks, power, energy before and after, memory" {
+    driver A=1
+    jq -se 'length == 4 and all(.tainted == [] and (.gpu | .sm_mhz == 1980 and
+        .memory_mhz == 3201 and .power_w == 612.5 and .temperature_c == 55 and
+        .energy_begin_j > 1000 and .energy_end_j > .energy_begin_j and .clock_reasons == 0 and
+        .used_bytes == 536870912 and .foreign_processes == 0 and .ecc_errors == 0) and
+        .memory.device_peak_bytes == 123456789)' "$T/out"
+    # of batches one after the other energy only grows
+    jq -se '[.[] | .gpu.energy_begin_j, .gpu.energy_end_j] | . == sort' "$T/out"
+}
+
+@test "the GPUs of the machine have names, also where the driver has no folder" {
+    [ -d "$F/driver" ] || skip "no compiler"
+    [ ! -d /proc/driver/nvidia/gpus ] || skip "a driver is here"
+    names() {
+        env LD_LIBRARY_PATH="$F/driver" "$@" "$BIN/gen-llama" -m "$F/llama" --device cpu \
+            --max-new 1 -q "$F/prompts" | jq -c 'select(.kind == "meta").machine.gpu'
+    }
+    [ "$(names A=1)" = '"Some GPU, Some GPU"' ]
+    [ "$(names NVML_LACKS=Count)" = null ]
+    [ "$(names NVML_LACKS=Name)" = null ]
+    [ "$(names NVML_LACKS=Init)" = null ]
+}
+
+@test "what the driver does not tell is null, one figure at a time" {
+    lacking() { # FUNCTION FIELDS
+        driver NVML_LACKS="$1"
+        jq -se --argjson null "$2" 'all(. as $r | [paths] | map(select(.[0] == "gpu" and
+            length == 2)) | map(select(. as $p | $r | getpath($p) == null) | .[1]) == $null)' \
+            "$T/out"
+    }
+    lacking Clock '["sm_mhz","memory_mhz"]'
+    lacking Power '["power_w"]'
+    lacking Energy '["energy_begin_j","energy_end_j"]'
+    lacking Temperature '["temperature_c"]'
+    lacking Reasons '["clock_reasons"]'
+    lacking Memory '["used_bytes"]'
+    lacking Processes '["foreign_processes"]'
+    jq -se 'all(.memory.device_peak_bytes == null)' "$T/out"
+    lacking Ecc '["ecc_errors"]'
+    driver NVML_LACKS=Init
+    jq -se 'all([.gpu[]] | all(. == null))' "$T/out"
+}
+
+@test "times that say more about the moment than about the model are marked, and left out" {
+    tainted() { # NAMES NAME=VALUE
+        driver "$2"
+        jq -se --argjson names "$1" 'length == 4 and all(.tainted == $names)' "$T/out"
+    }
+    tainted '["hw_thermal"]' NVML_REASONS=0x40
+    "$BIN/measure" --no-meta "$T/out" |
+        jq -se 'map(select(.metric == "e2e_ns"))[0] | .tainted == 4 and .timed == 0'
+    tainted '["foreign_process"]' NVML_FOREIGN=1
+    jq -se 'all(.gpu.foreign_processes == 1)' "$T/out"
+    tainted '["foreign_process"]' NVML_FOREIGN=200 # more than there is room for
+    tainted '["hw_slowdown","sw_thermal","power_brake"]' NVML_REASONS=0xa8
+    tainted '[]' NVML_REASONS=0x4 # a power cap is how these cards run
+    "$BIN/measure" --no-meta "$T/out" |
+        jq -se 'map(select(.metric == "e2e_ns"))[0] | .tainted == 0 and .timed == 4'
+}
+
+@test "memory that is short is an answer: oom records and 1" {
+    short() { # BYTES COMMAND...
+        EMULATE_MEMORY=$1 run --separate-stderr "${@:2}" "$F/prompts"
+        [ "$status" -eq 1 ]
+        jq -se 'length == 4 and all(.status == "oom" and .token_ids == [] and .e2e_ns == null)' \
+            <<< "$output"
+    }
+    for gen in LLAMA_GEN LLADA_GEN; do
+        local -n command=$gen
+        short 100000 "${command[@]}" # of the device: not even for the weights
+        EMULATE_MEMORY=2500000 run --separate-stderr "${command[@]}" "$F/prompts"
+        [ "$status" -eq 0 ]
+    done
+    short 2500000 "${LLAMA_GEN[@]}" --dtype f32 --max-new 400 --batch 4 # nor beside them
+    short 2500000 "${LLADA_GEN[@]}" --dtype f32 --gen-length 400 --steps 400 --batch 4
+}
+
+@test "memory that others hold is no answer: 75, and who wants what" {
+    EMULATE_MEMORY=100000000 EMULATE_TAKEN=99900000 run --separate-stderr "${LLAMA_GEN[@]}" \
+        "$F/prompts"
+    [ "$status" -eq 75 ]
+    [ -z "$output" ]
+    [ "${#stderr_lines[@]}" -eq 1 ]
+    [[ "$stderr" == *"bytes of weights, and emulated device (host) has "*"others are using it"* ]]
+}
+
+@test "a device that fails leaves nothing half-written" {
+    for call in 60 150; do
+        for command in gen-llada gen-llama "score-ppl --mode nll"; do
+            model=$F/llada
+            [ "$command" = gen-llada ] || model=$F/llama
+            EMULATE_FAIL=$call:700 run --separate-stderr "$BIN"/$command -m "$model" \
+                --device cuda --dtype f32 -o "$T/out.ndjson" "$F/prompts"
+            [ "$status" -eq 70 ]
+            [ "${#stderr_lines[@]}" -eq 1 ]
+            [ ! -e "$T/out.ndjson" ]
+        done
+    done
+}

@@ -1,0 +1,44 @@
+# models.sh - sourced by check: the tools on the device and on the CPU.
+# shellcheck shell=bash disable=SC2154
+
+# Says what the device is called; 69 and one line when there is none.
+name_of_device()
+{
+    echo '{"id":"p","prompt_ids":[1]}' >"$T/probe"
+    "$BIN/gen-llama" -m synth:tiny-llama --device "$device" --max-new 1 --ignore-eos --no-meta -q \
+        "$T/probe" | jq -r .device_name
+}
+
+# generate TOOL DEVICE DTYPE FLAG...: [id, token_ids] of each prompt, a line each. What does not
+# come is an empty list of lines, which no comparison takes for good.
+generate()
+{
+    local tool=$1 on=$2 dtype=$3
+    shift 3
+    local of=(-m "$LLAMA" --max-new "$length")
+    [ "$tool" = gen-llama ] || of=(-m "$LLADA" --gen-length "$length")
+    [[ $tool$* != gen-llada*--unmask* && $tool$* != gen-llada*--steps* && $tool = gen-llada ]] &&
+        of+=(--steps "$length")
+    "$BIN/$tool" "${of[@]}" --device "$on" --dtype "$dtype" --seed 7 -q --no-meta "$@" \
+        "${PROMPTS_OF:-$T/prompts}" | jq -c 'select(.token_ids) | [.id, .token_ids]' || true
+}
+
+# 0: the device can work with such weights.
+has_format()
+{
+    local status=0
+    "$BIN/gen-llama" -m "$LLAMA" --device "$device" --quant "$1" --max-new 1 --limit 1 -q \
+        --no-meta "$T/prompts" >"$T/null" 2>"$T/err" || status=$?
+    [ "$status" -eq 0 ]
+}
+
+find_sanitizer()
+{
+    local home=${CUDA_HOME:-/usr/local/cuda}
+    command -v compute-sanitizer || {
+        ls "$home/bin/compute-sanitizer" || ls "$home/compute-sanitizer/compute-sanitizer"
+    } 2>/dev/null
+}
+
+# Programs whose kernels fail on purpose are not for a tool that looks for failures.
+is_planted() { [[ ${1##*/} = test-lost || ${1##*/} = test-watch ]]; }
