@@ -1,12 +1,26 @@
-# crossover in a container, for the CPU.
+# crossover in a container.
 #
 #   docker build -t crossover .
 #   docker run --rm -v "$PWD/results:/crossover/results" crossover all
 #   docker run --rm -v "$HOME/.cache/huggingface:/models:ro" -v "$PWD/results:/crossover/results" \
 #       crossover all LLADA=org/name LLAMA=org/name JUDGE=org/name
-FROM debian:bookworm-slim
+#
+# For a GPU, build on an image with the CUDA toolkit, run with `docker run --gpus all`:
+#
+#   docker build -t crossover --build-arg BASE=nvidia/cuda:12.6.3-devel-ubuntu24.04 \
+#       --build-arg RUN_BASE=nvidia/cuda:12.6.3-runtime-ubuntu24.04 .
+ARG BASE=debian:bookworm-slim
+# The same system without the compiler of the toolkit; what BASE built is not built again.
+ARG RUN_BASE=$BASE
+
+FROM $BASE AS built
 WORKDIR /crossover
 COPY . .
+RUN ./bootstrap tools
+
+FROM $RUN_BASE
+WORKDIR /crossover
+COPY --from=built /crossover .
 RUN ./bootstrap tools && rm -rf /var/lib/apt/lists/*
 ENV HF_HOME=/models
 ENTRYPOINT ["make"]

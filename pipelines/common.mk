@@ -7,8 +7,8 @@
 # The machine, as in the records: another processor, kernel or GPU gets other results.
 ifndef FP
 FP := $(shell { grep -m 1 -i '^model name\|^cpu part' /proc/cpuinfo; nproc --all; uname -srm; \
-        cat /proc/driver/nvidia/gpus/*/information 2>/dev/null | grep '^Model'; } | \
-        sha256sum | cut -c 1-12)
+        { cat /proc/driver/nvidia/gpus/*/information | grep '^Model' || \
+          nvidia-smi -L | sed 's/ .UUID: .*//' || :; } 2>/dev/null; } | sha256sum | cut -c 1-12)
 endif
 RESULTS := results/$(FP)
 R       := $(RESULTS)/$(PROFILE)
@@ -39,6 +39,10 @@ SCALE_PER_STEP  ?= 2
 BASELINE_PROMPTS ?= 4
 BASELINE_LENGTH ?= 32
 BASELINE_DEVICES ?= ref cpu
+# matrices of the baselines (activations and sums are f32), and what stands for the contestants
+BASELINE_DTYPE  ?= f32
+BASELINE_LLADA  ?= $(LLADA)
+BASELINE_LLAMA  ?= $(LLAMA)
 LIKELIHOOD_PROMPTS ?= 64
 # masks drawn for each text by the likelihood bound, and orders by the K-step bound
 LIKELIHOOD_SAMPLES ?= 128

@@ -37,13 +37,21 @@ $(R)/scale-prompts.ndjson: $(R)/prompts.ndjson
 	@mv $@.tmp $@
 
 # Taken anew by every phase1, not a prerequisite of anything: load and clocks change by the minute.
+# Of several GPUs the first that programs here may see.
 GOVERNOR := /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor
-$(R)/fitness.ndjson: FORCE
+smi      := nvidia-smi -i "$${gpu%%,*}" --format=csv,noheader,nounits
+smi_asks := name,driver_version,temperature.gpu,memory.used,memory.total,clocks.sm,clocks.max.sm
+$(R)/fitness.ndjson: FORCE | $(QUIET)
 	@mkdir -p $(@D)
-	@jq -nc -f pipelines/fitness.jq --arg fp '$(FP)' --arg cores "$$(nproc)" \
+	@exec 9< $(QUIET); flock -s 9; gpu=$${CUDA_VISIBLE_DEVICES:-0}; \
+	state=$$($(smi) --query-gpu=$(smi_asks),clocks_event_reasons.active 2>/dev/null) || \
+	state=$$($(smi) --query-gpu=$(smi_asks),clocks_throttle_reasons.active 2>/dev/null) || \
+	state=; \
+	others=$$($(smi) --query-compute-apps=pid 2>/dev/null) || others=; \
+	jq -nc -f pipelines/fitness.jq --arg fp '$(FP)' --arg cores "$$(nproc)" \
 	    --arg load "$$(cut -d ' ' -f 1 /proc/loadavg)" \
 	    --arg governor "$$(cat $(GOVERNOR) 2>/dev/null)" \
-	    --arg gpu "$$(nvidia-smi --query-compute-apps=pid --format=csv,noheader 2>/dev/null)" > $@.tmp
+	    --arg gpu "$$state" --arg others "$$others" > $@.tmp
 	@mv $@.tmp $@
 	@jq -r .text $@
 	@[ -z '$(STRICT)' ] || jq -e .fit $@ > /dev/null

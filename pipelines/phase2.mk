@@ -1,24 +1,30 @@
-# phase2.mk - baselines: what the checkpoints are, and that the back ends tell the same story.
+# phase2.mk - baselines: what the checkpoints are, and that the back ends tell the same story: the
+# first of BASELINE_DEVICES against the others, on the shortest prompts, with sums in f32.
 $(R)/baseline/checkpoints.sha256: $(foreach m,LLADA LLAMA JUDGE,$(R)/stamp/model-$(m))
 	@mkdir -p $(@D)
 	@tail -n +1 $^ > $@.tmp && mv $@.tmp $@
 
 $(R)/baseline/flags: FORCE
-	$(call stamp,$(BASELINE_PROMPTS) $(BASELINE_LENGTH) $(LLADA_FLAGS) $(LLAMA_FLAGS))
+	$(call stamp,$(BASELINE_PROMPTS) $(BASELINE_LENGTH) $(BASELINE_DTYPE) $(LLADA_FLAGS) / \
+	    $(LLAMA_FLAGS))
+
+shortest = map(select(.id)) | sort_by([.text, .prompt_ids, .messages] | tojson | length)
+$(R)/baseline/prompts.ndjson: $(R)/prompts.ndjson $(R)/baseline/flags
+	@jq -sc '$(shortest) | .[:$(BASELINE_PROMPTS)][]' $< > $@.tmp && mv $@.tmp $@
 
 BASELINE_STEPS = $(shell echo $$(( ($(BASELINE_LENGTH) + 3) / 4 )))
 define baseline
-$(R)/baseline/llada-$(1).ndjson: $(R)/prompts.ndjson $(R)/baseline/flags $(R)/stamp/model-LLADA \
-    $(R)/stamp/tool-gen-llada | $(PIPE)
+$(R)/baseline/llada-$(1).ndjson: $(R)/baseline/prompts.ndjson $(R)/baseline/flags \
+    $(R)/stamp/model-BASELINE_LLADA $(R)/stamp/tool-gen-llada | $(PIPE)
 	$$(call say,gen-llada baseline on $(1))\
-	    $(alone) $(BIN)/gen-llada -m $(LLADA) --device $(1) --dtype f32 --limit $(BASELINE_PROMPTS) \
+	    $(alone) $(BIN)/gen-llada -m $(BASELINE_LLADA) --device $(1) --dtype $(BASELINE_DTYPE) \
 	    --gen-length $(BASELINE_LENGTH) --block-length $(BASELINE_LENGTH) \
 	    --steps $(BASELINE_STEPS) $(LLADA_FLAGS) $$< -o $$@
 
-$(R)/baseline/llama-$(1).ndjson: $(R)/prompts.ndjson $(R)/baseline/flags $(R)/stamp/model-LLAMA \
-    $(R)/stamp/tool-gen-llama | $(PIPE)
+$(R)/baseline/llama-$(1).ndjson: $(R)/baseline/prompts.ndjson $(R)/baseline/flags \
+    $(R)/stamp/model-BASELINE_LLAMA $(R)/stamp/tool-gen-llama | $(PIPE)
 	$$(call say,gen-llama baseline on $(1))\
-	    $(alone) $(BIN)/gen-llama -m $(LLAMA) --device $(1) --dtype f32 --limit $(BASELINE_PROMPTS) \
+	    $(alone) $(BIN)/gen-llama -m $(BASELINE_LLAMA) --device $(1) --dtype $(BASELINE_DTYPE) \
 	    --max-new $(BASELINE_LENGTH) $(LLAMA_FLAGS) $$< -o $$@
 
 # Every other back end against the first.

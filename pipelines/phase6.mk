@@ -14,7 +14,7 @@ $(R)/figures/$(1).svg $(R)/figures/$(1).png: $$($(1)_FROM) $(BIN)/plot $(wildcar
     $(wildcard plots/style.gp) | $(QUIET)
 	@mkdir -p $$(@D)
 	$$(call say,plot $$(@F))\
-	    $(beside) $(BIN)/plot --type $(1) $$($(1)_FROM) -o $$@
+	    CROSSOVER_SHARE='$(CURDIR)' $(beside) $(BIN)/plot --type $(1) $$($(1)_FROM) -o $$@
 # One after the other: both leave the figure's script, data and caption beside them.
 $(R)/figures/$(1).svg: | $(R)/figures/$(1).png
 endef

@@ -2,6 +2,7 @@
 eval begin(4)
 unset border; unset tics; unset grid; unset key
 set xrange [0:1]; set yrange [0:1]
-set label 1 sprintf('%s: no data', figure_type) at 0.5, 0.5 center textcolor rgb grey
+message = sprintf('%s: no data%s%s', figure_type, strlen(why) ? ', ' : '', why)
+set label 1 message at 0.5, 0.5 center textcolor rgb grey
 plot NaN
 unset output

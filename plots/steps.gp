@@ -1,18 +1,20 @@
-# steps.gp - latency (left) and quality (right) against the number of denoising steps.
-eval begin(narrow ? 13 : 7.4)
+# steps.gp - latency (left) and quality (right, if there is any) against the number of denoising
+# steps.
+panels = judged ? 2 : 1
+eval begin(narrow && judged ? 13 : 7.4)
 set logscale x 2
 set xlabel 'denoising steps'
 set bars small
 unset key
 stats $points using 1 nooutput name 'x'
 set xrange [x_min / 1.3 : x_max * 1.5]
-set multiplot layout (narrow ? 2 : 1), (narrow ? 1 : 2) margins char 9, char 2, char 3.4, char 2 \
-    spacing char 10, char 6
+set multiplot layout (narrow ? panels : 1), (narrow ? 1 : panels) \
+    margins char 9, char 2, char 3.4, char 2 spacing char 10, char 6
 set title sprintf('batch %g', batch)
 array low[2] = [guide_cost_lo[1], guide_quality_lo[1]]
 array mid[2] = [guide_cost[1], guide_quality[1]]
 array high[2] = [guide_cost_hi[1], guide_quality_hi[1]]
-do for [p = 1:2] {
+do for [p = 1:panels] {
     unset logscale y; set ytics autofreq; set yrange [*:*]
     if (p == 1) {
         set logscale y 2

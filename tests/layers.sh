@@ -13,8 +13,11 @@ plant lib/stat/f.c <<<'#include "stat.h"'
 plant lib/extra/g.c <<<'#include "lib/base/err.h"'
 plant tools/h.c <<<'#include "tests/tap.h"'
 mkdir -p "$scratch/tests"
+plant kernels/cuda/i.cu <<<'#include "tests/emulate/emulate.cuh"'
+plant kernels/cuda/j.cuh <<<'#include "lib/io/json.h"'
+plant kernels/cuda/k.cc <<<'#include "lib/model/network.h"'
 for fault in lib/base/a.c lib/io/b.c lib/model/c.h kernels/ref/e.c lib/stat/f.c lib/extra/g.c \
-    tools/h.c; do
+    tools/h.c kernels/cuda/i.cu kernels/cuda/j.cuh kernels/cuda/k.cc; do
     caught "^$fault:1: " "planted: $fault" tests/house/layers "$scratch"
 done
 rm -rf "$scratch"/*

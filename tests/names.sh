@@ -10,7 +10,7 @@ fi
 plant data/record.schema.json <<'END'
 {"properties":{"kind":{}},"$defs":{"m":{"properties":{"value":{},"n":{}}}}}
 END
-mkdir -p "$scratch"/{tools,lib}
+mkdir -p "$scratch"/{tools,lib,tests/bench}
 plant tools/good.c <<'END'
     rec_set_number(r, "value", v, "too few");
     return rec_write(w, "metric", json_pack("{s:s, s:i}", "kind", name,
@@ -22,6 +22,8 @@ plant tools/two.c <<'END'
     rec_write(w, "metric", json_pack("{s:i, s:i}", "n", 1,
                                      "number", 2), e);
 END
+plant tests/bench/three.c <<<'    rec_set_number(r, "valeu", v, NULL);'
+caught 'three.c:1: field "valeu"' "planted: a misspelt field of bench" tests/house/fields "$scratch"
 caught 'one.c:1: field "vallue"' "planted: a misspelt field" tests/house/fields "$scratch"
 caught 'two.c:1: field "number"' "planted: a field in json_pack" tests/house/fields "$scratch"
 finish

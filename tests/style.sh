@@ -16,6 +16,15 @@ caught 'long.c: lib_long: 81 lines' "planted: a long function" tests/house/budge
 caught 'tall.c: 501 lines' "planted: a long file" tests/house/budgets "$scratch"
 caught 'wide.c:1: 105 columns' "planted: a long line" tests/house/budgets "$scratch"
 caught '2 functions' "functions are counted" tests/house/budgets "$scratch"
+{ printf 'static __global__ void __launch_bounds__(64) long_kernel(int x)\n{\n'; body 121
+  printf '}\n'; } | plant kernels/cuda/long.cu
+seq 501 | plant kernels/cuda/tall.cuh
+printf '/* %099d */\n' 0 | plant tests/emulate/wide.cc
+printf '# %099d\n' 0 | plant tests/gpu/wide
+for fault in 'long.cu: long_kernel: 121 lines, limit 120' 'tall.cuh: 501 lines' \
+    'emulate/wide.cc:1: 105 columns' 'gpu/wide:1: 101 columns'; do
+    caught "$fault" "planted: $fault" tests/house/budgets "$scratch"
+done
 
 rm -rf "$scratch"/*
 mkdir -p "$scratch"/{tools,lib,kernels,tests}
@@ -38,6 +47,35 @@ static int good_one(struct good *g)
     return g->a + good_table[0] + k;
 }
 END
+plant lib/base/device.h <<'END'
+#ifndef BASE_DEVICE_H
+#define BASE_DEVICE_H
+#ifdef __CUDACC__
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+int both(void);
+#ifdef __cplusplus
+}
+#endif
+#endif
+END
+plant kernels/cuda/good.cuh <<'END'
+#ifndef KERNELS_CUDA_GOOD_CUH
+#define KERNELS_CUDA_GOOD_CUH
+#if __CUDA_ARCH__ >= 900 && CUDART_VERSION >= 12030
+#endif
+#endif
+END
+plant kernels/cuda/good.cu <<'END'
+static __device__ float twice(float x) { return 2 * x; }
+static __global__ void good(float *y)
+{
+    y[0] = twice(y[0]);
+}
+END
+plant tests/gpu/good <<<'#!/bin/sh'
 clean "plain code passes" tests/house/source "$scratch"
 printf 'int a;\tint b;\n' | plant tools/tab.c
 printf '/* TO%s: later */\n' DO | plant tools/later.c
@@ -57,7 +95,29 @@ int next(void)
     return n++;
 }
 END
-for fault in 'tab.c:1: tab' 'later.c:1: unfinished' 'blank.c:1: blank' 'switch.c:1: back-end' \
+printf 'int a;\tint b;\n' | plant kernels/cuda/tab.cu
+printf 'int f(void); \n' | plant tests/emulate/blank.cc
+printf '# TO%s: later\n' DO | plant tests/gpu/later
+plant kernels/cuda/bare.cuh <<<'int bare(void);'
+plant kernels/cuda/wrong.h <<<'#ifndef KERNELS_CUDA_WRONG'
+plant kernels/switch.h <<<'#ifdef __CUDACC__'
+plant kernels/cuda/asks.cu <<<'#ifdef HAVE_CUDA'
+plant kernels/linked.c <<<'extern "C" int linked(void);'
+plant kernels/cuda/linked.cu <<<'extern "C" void linked(void) {}'
+plant lib/model/both.h <<<'#ifdef __cplusplus'
+plant kernels/shared.h <<<'extern "C" {'
+plant kernels/cuda/shared.cu <<<'    __shared__ float sums[32];'
+plant kernels/cuda/state.cu <<'END'
+static int counter;
+static __device__ int box;
+END
+for fault in 'tab.c:1: tab' 'cuda/tab.cu:1: tab' 'emulate/blank.cc:1: blank' \
+    'gpu/later:1: unfinished' 'bare.cuh: no guard KERNELS_CUDA_BARE_CUH' \
+    'cuda/wrong.h: no guard KERNELS_CUDA_WRONG_H' 'kernels/switch.h:1: back-end' \
+    'asks.cu:1: back-end' 'linked.c:1: C linkage' 'linked.cu:1: C linkage' \
+    'both.h:1: C++ asked' 'kernels/shared.h:1: C linkage' 'shared.cu:1: shared memory' \
+    'cuda/state.cu:1: mutable' 'cuda/state.cu:2: mutable' \
+    'later.c:1: unfinished' 'blank.c:1: blank' 'switch.c:1: back-end' \
     'bare.h: no guard IO_BARE_H' 'wrong.h: no guard' 'state.c:1: mutable' 'state.c:2: mutable' \
     'state.c:3: mutable' 'inner.c:3: mutable'; do
     caught "$fault" "planted: $fault" tests/house/source "$scratch"

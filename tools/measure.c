@@ -18,10 +18,11 @@
 
 static const double LEVEL = 0.95;
 enum { SAMPLES_KEPT = 1024 };
+static const double ENERGY_WINDOW_NS = 10e9; /* a tick of the counter, 20 to 100 ms, is 1 % of it */
 
 enum figure {
     E2E, TTFT, TTFT_COMMIT, TTF_BLOCK, TPOT, ITL, NORM, OUTPUT_RATE, SLOT_RATE, TO_EOS, EFFICIENCY,
-    PER_STEP, MEMORY, FIGURES = MEMORY + TIMING_MEMORY
+    PER_STEP, ENERGY, MEMORY, FIGURES = MEMORY + TIMING_MEMORY
 };
 
 /* The registry: what each figure is, which way is better, and why it may be missing. */
@@ -43,6 +44,8 @@ static const struct figure_row {
     [EFFICIENCY] = {"position_efficiency_ratio", "ratio", "higher", LAUNCH_MEDIAN,
                     "no denoising steps"},
     [PER_STEP] = {"tokens_per_step", "tokens", "higher", LAUNCH_MEDIAN, "no denoising steps"},
+    [ENERGY] = {"energy_j_per_token", "j", "lower", LAUNCH_RATIO,
+                "no energy counter, or less than 10 s of work in a launch"},
     [MEMORY] = {"memory_weights_bytes", "bytes", "lower", LAUNCH_MAX, "not recorded"},
     [MEMORY + 1] = {"memory_kv_bytes", "bytes", "lower", LAUNCH_MAX, "not recorded"},
     [MEMORY + 2] = {"memory_activations_bytes", "bytes", "lower", LAUNCH_MAX, "not recorded"},
@@ -54,8 +57,8 @@ static const struct figure_row {
 
 /* Settings that every record of a configuration must share; copied into its metric records. */
 static const char *const settings[] = {
-    "model", "arch", "device", "isa", "dtype", "kv_dtype", "quant", "threads", "batch",
-    "temperature", "weights_random", "steps", "gen_length", "block_length", "cfg_scale",
+    "model", "arch", "device", "device_name", "isa", "dtype", "kv_dtype", "quant", "threads",
+    "batch", "temperature", "weights_random", "steps", "gen_length", "block_length", "cfg_scale",
     "remasking", "unmask",
     "cache", "max_new", "top_k", "top_p", "ignore_eos"};
 enum { SETTINGS = sizeof settings / sizeof *settings };
@@ -198,7 +201,8 @@ static void take_timed(struct measure *m, struct config *c)
     c->turns[c->n_turns++] = (struct launch_turn){t->launch, t->round, t->seq, t->e2e_ns};
     MEM_GROW(c->batches, c->n_batches, c->cap_batches);
     c->batches[c->n_batches++] = (struct launch_batch){
-        t->launch, t->round, t->batch_id, t->batch_ns, t->tokens_to_eos, t->new_tokens};
+        t->launch, t->round, t->batch_id, t->batch_ns, t->tokens_to_eos, t->new_tokens,
+        t->energy_j};
     push(&c->of[E2E], t->launch, t->e2e_ns, 1);
     push(&c->of[TTFT], t->launch, t->ttft_ns, 1);
     push(&c->of[TTFT_COMMIT], t->launch, t->ttft_commit_ns, 1);
@@ -366,6 +370,9 @@ static int write_config(struct measure *m, struct config *c, struct err *e)
     json_t *j[FIGURES];
     int bad = 0;
     size_t n = launch_batches(c->batches, c->n_batches);
+    struct series *energy = &c->of[ENERGY];
+    energy->s = mem_zero(n, sizeof *energy->s);
+    energy->n = launch_energy(c->batches, n, ENERGY_WINDOW_NS, energy->s);
     for (size_t i = 0; i < n; i++) {
         const struct launch_batch *b = &c->batches[i];
         push(&c->of[OUTPUT_RATE], b->launch, b->to_eos, b->ns / 1e9);

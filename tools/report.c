@@ -114,21 +114,26 @@ static void put_reading(struct page *p)
                  "was measured.");
 }
 
-/* 1 when a command named an embedded model. */
+/* 1 when a contestant is an embedded model. */
 static int is_demo(const struct runset *s)
 {
-    static const char *const kinds[] = {"meta", "parent"};
-    for (size_t k = 0; k < 2; k++) {
-        size_t i, w;
-        const json_t *r, *word;
-        json_array_foreach(runset_kind(s, kinds[k]), i, r) {
-            json_array_foreach(json_object_get(r, "argv"), w, word) {
-                const char *text = json_string_value(word);
-                if (text && strstr(text, "-demo"))
-                    return 1;
-            }
-        }
+    const char *config;
+    json_t *about;
+    json_object_foreach(s->configs, config, about) {
+        const char *model = rec_text(about, "model");
+        if (model && strstr(model, "-demo"))
+            return 1;
     }
+    return 0;
+}
+
+static int has_random_weights(const struct runset *s)
+{
+    const char *config;
+    json_t *about;
+    json_object_foreach(s->configs, config, about)
+        if (json_is_true(json_object_get(about, "weights_random")))
+            return 1;
     return 0;
 }
 
@@ -152,8 +157,12 @@ static void put_caveats(struct page *p, const struct runset *s)
                   launches < 3 ? ", too few to know how much launches differ" : "");
     page_item(p, "They hold for the machine named above and for these builds; another machine "
                  "moves the two models by different factors.");
-    page_item(p, "Judge perplexity is the opinion of one language model; look at accuracy and "
-                 "diversity beside it.");
+    if (prompts > 0)
+        page_item(p, "Judge perplexity is the opinion of one language model; look at accuracy and "
+                     "diversity beside it.");
+    if (has_random_weights(s))
+        page_item(p, "Weights were drawn at random: times and memory are those of the shapes, and "
+                     "there is no quality to speak of.");
     if (is_demo(s))
         page_item(p, "The models are the embedded demonstration models, a few million parameters "
                      "trained on simple stories and sums. They show the method; they say nothing "

@@ -274,12 +274,12 @@ static int score_given(struct scorer *s, const json_t *r, const struct given *t,
 
 static int score_text(struct scorer *s, const json_t *r, struct err *e)
 {
-    const char *kind = rec_kind(r);
-    if (*kind && strcmp(kind, "prompt"))
+    if (*rec_kind(r) && strcmp(rec_kind(r), "prompt"))
         return 0;
     struct given t = {0};
-    int bad = given_read(&t, r, &s->checkpoint.config, s->tokenizer, strcmp(s->a.mode, "nll") != 0,
-                         !strcmp(s->a.target, "reference"), e);
+    int bad = !random_weights(s, r) && given_read(&t, r, &s->checkpoint.config, s->tokenizer,
+                                                  strcmp(s->a.mode, "nll") != 0,
+                                                  !strcmp(s->a.target, "reference"), e);
     int passes = strcmp(s->a.mode, "kstep") ? 1 : s->a.steps_n;
     for (int i = 0; i < passes && !bad; i++)
         bad = score_given(s, r, &t, s->a.step[i], e);

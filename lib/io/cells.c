@@ -91,10 +91,44 @@ static int compare_cells(const void *pa, const void *pb)
     return d ? d : strcmp(a->config, b->config);
 }
 
+/* 1 when `word` is one of the words of `name`; *at is where. */
+static int has_word(const char *name, const char *word, size_t *at)
+{
+    size_t n = strlen(word);
+    for (const char *p = strstr(name, word); p; p = strstr(p + 1, word)) {
+        *at = (size_t)(p - name);
+        if (p > name && p[-1] == ' ' && (!p[n] || p[n] == ' '))
+            return 1;
+    }
+    return 0;
+}
+
+/* A device or precision that all share tells none of them apart: it leaves the names. */
+static void drop_shared(struct cells *c, const char *key)
+{
+    char word[64];
+    const char *from = c->n ? strstr(c->v[0].name, key) : NULL;
+    size_t n = from ? strcspn(from, " ") : 0, at;
+    if (!n || n >= sizeof word)
+        return;
+    memcpy(word, from, n);
+    word[n] = 0;
+    for (size_t i = 0; i < c->n; i++)
+        if (!has_word(c->v[i].name, word, &at))
+            return;
+    for (size_t i = 0; i < c->n; i++) {
+        char *name = c->v[i].name;
+        has_word(name, word, &at);
+        memmove(name + at - 1, name + at + n, strlen(name + at + n) + 1);
+    }
+}
+
 static void sort_cells(struct cells *c)
 {
     if (c->n)
         qsort(c->v, c->n, sizeof *c->v, compare_cells);
+    drop_shared(c, "dtype=");
+    drop_shared(c, "device=");
 }
 
 void cells_metric(struct cells *c, const struct runset *s, const char *metric)

@@ -14,7 +14,8 @@ struct value { /* NaN: not known */
 struct cell {
     const char *config, *model; /* borrowed from the runset */
     char *series;               /* the configuration without its step count */
-    char *name;                 /* and without its sizes: "llada-demo cache=prefix" */
+    char *name;                 /* and without its sizes, and the device and dtype that all share:
+                                   "llada-demo cache=prefix" */
     enum cell_kind kind;
     double batch, length, steps; /* NaN: not known, or LLaMA's steps */
     struct value x, y;

@@ -216,15 +216,19 @@ static void put_labels(struct script *s, const struct cells *c, const double *ba
 struct axes {
     struct figure *f;
     double divide_x, divide_y;
-    int log_y;
+    int log_y, cost_alone; /* cost_alone: a cell may lack its quality */
 };
 
 static int scale_cell(const struct cell *c, const void *ctx)
 {
     const struct axes *a = ctx;
     struct cell *k = (struct cell *)(uintptr_t)c;
-    return figure_scale(a->f, &k->x, a->divide_x, 1) &&
-           figure_scale(a->f, &k->y, a->divide_y, a->log_y);
+    if (!figure_scale(a->f, &k->x, a->divide_x, 1))
+        return 0;
+    if (figure_scale(a->f, &k->y, a->divide_y, a->log_y))
+        return 1;
+    k->y = (struct value){(double)NAN, (double)NAN, (double)NAN, k->y.record};
+    return a->cost_alone;
 }
 
 static void put_axes(struct script *s, const char *cost, struct scale cs, const char *quality,
@@ -245,7 +249,7 @@ static void put_axes(struct script *s, const char *cost, struct scale cs, const 
 
 /* Fills c with the drawable cells of cost and quality, in the units of the axes. */
 static void load_axes(struct figure *f, const struct runset *s, const struct figure_request *q,
-                      struct cells *c)
+                      struct cells *c, int cost_alone)
 {
     const char *quality = figure_quality(s, q), *cost = q->cost ? q->cost : "e2e_ns";
     cells_pareto(c, s, cost, quality);
@@ -258,8 +262,10 @@ static void load_axes(struct figure *f, const struct runset *s, const struct fig
         direction = rec_text(c->v[i].y.record, "quality_direction");
         direction = direction ? direction : rec_text(c->v[i].y.record, "direction");
     }
+    for (size_t i = 0; i < c->n && !f->why; i++)
+        f->why = rec_text(c->v[i].y.record, "value_reason");
     int log_y = strstr(quality, "ppl") != NULL;
-    const struct axes axes = {f, cs.divide, qs.divide, log_y};
+    const struct axes axes = {f, cs.divide, qs.divide, log_y, cost_alone};
     cells_keep(c, scale_cell, &axes);
     put_axes(&f->script, cost, cs, quality, qs, format_lower_is_better(quality, direction), log_y);
 }
@@ -269,7 +275,7 @@ void figure_pareto(struct figure *f, const struct runset *s, const struct figure
     struct cells c = {0};
     struct script *out = &f->script;
     double batches[MAX_PANELS];
-    load_axes(f, s, q, &c);
+    load_axes(f, s, q, &c, 0);
     int n = cells_values(&c, CELL_BATCH, batches, MAX_PANELS);
     struct series l = {0};
     script_table(out, "points", "cost cost_lo cost_hi quality quality_lo quality_hi steps config");
@@ -331,7 +337,7 @@ void figure_steps(struct figure *f, const struct runset *s, const struct figure_
 {
     struct cells c = {0};
     struct script *out = &f->script;
-    load_axes(f, s, q, &c);
+    load_axes(f, s, q, &c, 1);
     double smallest[1];
     double batch = cells_values(&c, CELL_BATCH, smallest, 1) ? smallest[0] : 1;
     for (size_t i = 0; i < c.n; i++)
@@ -340,9 +346,11 @@ void figure_steps(struct figure *f, const struct runset *s, const struct figure_
         batch = q->batch;
     cells_keep(&c, keep_batch, &batch);
     struct series l = {0};
+    int judged = 0;
     script_table(out, "points", "steps cost cost_lo cost_hi quality quality_lo quality_hi config");
     for (size_t i = 0; i < c.n; i++) {
         const struct cell *k = &c.v[i];
+        judged |= k->kind != CELL_LLAMA && !isnan(k->y.at);
         if (!next_series(out, &l, k, i ? k - 1 : NULL, 1, 8)) {
             out->skipped++;
             continue;
@@ -359,10 +367,13 @@ void figure_steps(struct figure *f, const struct runset *s, const struct figure_
     put_guides(out, &c, &batch, 1);
     put_ranges(out, &c, &batch, 1);
     script_number(out, "batch", batch);
-    figure_say(f, "Latency and quality against the number of denoising steps, batch %.0f. The "
-                  "horizontal line and band are LLaMA and its interval. Small grey points: the "
-                  "single launches.",
-               batch);
+    script_number(out, "judged", judged);
+    figure_say(f, "Latency%s against the number of denoising steps, batch %.0f. The horizontal "
+                  "line and band are LLaMA and its interval. Small grey points: the single "
+                  "launches.",
+               judged ? " and quality" : "", batch);
+    if (!judged)
+        figure_say(f, "There is no quality%s%s.", f->why ? ": " : "", f->why ? f->why : "");
     cells_free(&c);
 }
 

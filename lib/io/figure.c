@@ -121,6 +121,44 @@ static const char *meta_text(const struct runset *s, const char *key)
     return json_string_value(runset_meta(s, key));
 }
 
+/* Into `on`: the GPU, or "" for the processor, that a record or a configuration names. */
+static void note_device(json_t *on, const json_t *r)
+{
+    const char *device = rec_text(r, "device"), *name = rec_text(r, "device_name");
+    if (name)
+        json_object_set_new(on, name, json_true());
+    else if (device && strcmp(device, "cuda"))
+        json_object_set_new(on, "", json_true());
+}
+
+/* What computed, by the records; where none says it, what the machine has. */
+static void say_machine(struct figure *f, const struct runset *s)
+{
+    json_t *on = json_object(), *v;
+    const char *key;
+    size_t i;
+    json_object_foreach(s->configs, key, v)
+        note_device(on, v);
+    json_array_foreach(runset_kind(s, "roofline"), i, v)
+        note_device(on, v);
+    const char *gpu = meta_text(s, "gpu"), *cpu = meta_text(s, "cpu");
+    int any = json_object_size(on) > 0, host = any ? json_object_get(on, "") != NULL : !gpu;
+    if (!any && gpu)
+        json_object_set_new(on, gpu, json_true());
+    struct buf names = {0};
+    json_object_foreach(on, key, v)
+        if (*key)
+            buf_format(&names, "%s%s", names.len ? ", " : "", key);
+    double cores = json_number_value(runset_meta(s, "cores"));
+    if (host && cpu)
+        buf_format(&names, "%s%s, %.0f core%s", names.len ? "; " : "", cpu, cores,
+                   figure_plural(cores));
+    if (names.len)
+        figure_say(f, "Machine: %s.", names.data);
+    buf_free(&names);
+    json_decref(on);
+}
+
 /* What every caption ends with: how much data, on what machine, when, by which version. */
 static void say_facts(struct figure *f, const struct runset *s)
 {
@@ -131,12 +169,7 @@ static void say_facts(struct figure *f, const struct runset *s)
         figure_say(f, "A bar that leaves the frame reaches zero: there are too few launches.");
     say_range(f, "Values per point", f->n_lo, f->n_hi);
     say_range(f, "Launches", f->launches_lo, f->launches_hi);
-    const char *gpu = meta_text(s, "gpu"), *cpu = meta_text(s, "cpu");
-    double cores = json_number_value(runset_meta(s, "cores"));
-    if (gpu)
-        figure_say(f, "Machine: %s.", gpu);
-    else if (cpu)
-        figure_say(f, "Machine: %s, %.0f core%s.", cpu, cores, figure_plural(cores));
+    say_machine(f, s);
     if (meta_text(s, "start"))
         figure_say(f, "Date: %.10s.", meta_text(s, "start"));
     if (meta_text(s, "commit"))
@@ -154,11 +187,13 @@ void figure_build(struct figure *f, const struct figure_type *t, const struct ru
     t->build(f, s, q);
     if (!f->script.points) {
         buf_clear(&f->caption);
-        figure_say(f, "No data: the records hold nothing that a %s figure can show.", t->name);
+        figure_say(f, "No data: the records hold nothing that a %s figure can show%s%s.", t->name,
+                   f->why ? ": " : "", f->why ? f->why : "");
         int64_t skipped = f->script.skipped;
         script_free(&f->script);
         f->script = (struct script){.skipped = skipped};
         script_text(&f->script, "figure_type", t->name);
+        script_text(&f->script, "why", f->why ? f->why : "");
     }
     say_facts(f, s);
 }

@@ -21,6 +21,7 @@ struct figure {
     double n_lo, n_hi, launches_lo, launches_hi, level;
     char method[128];
     int leaves; /* an interval leaves the axis */
+    const char *why; /* why there is nothing to draw, when the records say so; borrowed; or NULL */
 };
 
 struct figure_type {

@@ -21,6 +21,7 @@ static const struct {
     {"slot_tokens_per_s", "tokens per second, all slots"},
     {"tokens_to_eos", "tokens to EOS"},
     {"position_efficiency_ratio", "committed / computed positions"},
+    {"energy_j_per_token", "joules of the board per token"},
     {"tokens_per_step", "tokens per step"},
     {"memory_weights_bytes", "weights"},
     {"memory_kv_bytes", "K/V cache"},

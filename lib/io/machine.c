@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "lib/base/mem.h"
+#include "lib/io/nvml.h"
 #include "lib/io/rec.h"
 
 /* The value of the first "key : value" line of a file as JSON text, or JSON null. */
@@ -46,7 +47,8 @@ static json_t *cpu_model(void)
     return json_null();
 }
 
-/* "NVIDIA H200, NVIDIA H200" from the driver's folder; null without one. */
+/* "NVIDIA H200, NVIDIA H200": from the driver's folder, which needs no driver call; some systems
+ * (containers, WSL) lack it, and there its library is asked. Null without a driver. */
 static json_t *gpus(void)
 {
     const char *root = "/proc/driver/nvidia/gpus";
@@ -65,7 +67,10 @@ static json_t *gpus(void)
         free(list[i]);
     }
     free(list);
-    json_t *out = names.len ? json_string(names.data) : json_null();
+    char *asked = names.len ? NULL : nvml_names();
+    const char *found = asked ? asked : names.data;
+    json_t *out = found ? json_string(found) : json_null();
+    free(asked);
     buf_free(&names);
     return out ? out : json_null();
 }

@@ -40,8 +40,8 @@ static json_t *about_config(struct runset *s, const json_t *r)
         about = json_pack("{s:s}", "config", config);
         json_object_set_new(s->configs, config, about);
     }
-    static const char *const keys[] = {"model", "arch", "steps", "batch", "device", "dtype",
-                                       "quant", "threads", "weights_random"};
+    static const char *const keys[] = {"model", "arch", "steps", "batch", "device", "device_name",
+                                       "dtype", "quant", "threads", "weights_random"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         copy_known(about, r, keys[i]);
     if (!json_object_get(about, "length") && !isnan(runset_length(r)))

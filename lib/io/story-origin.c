@@ -68,11 +68,14 @@ void story_models(struct page *p, const struct runset *s)
     json_t *about;
     json_object_foreach(s->configs, config, about) {
         static const char *const keys[] = {"arch", "device", "dtype", "quant"};
+        const char *name = rec_text(about, "device_name");
         struct buf b = {0};
         buf_format(&b, "Model %s", or_dash(rec_text(about, "model")));
         for (size_t i = 0; i < 4; i++)
             if (rec_text(about, keys[i]))
                 buf_format(&b, ", %s %s", keys[i], rec_text(about, keys[i]));
+        if (name)
+            buf_format(&b, ", on %s", name);
         if (json_is_true(json_object_get(about, "weights_random")))
             buf_text(&b, ", random weights (speed and memory only)");
         if (!json_object_get(seen, b.data) && !told_better(s, about))

@@ -72,7 +72,12 @@ static int read_numbers(struct timing *t, const json_t *r, struct err *e)
         number(r, "denoise_steps", 0, TIME_LIMIT, &t->denoise_steps, e) ||
         number(r, "committed_tokens", 0, TIME_LIMIT, &t->committed_tokens, e))
         return -1;
-    const json_t *m = json_object_get(r, "memory");
+    const json_t *m = json_object_get(r, "memory"), *gpu = json_object_get(r, "gpu");
+    double begin, end;
+    if (number(gpu, "energy_begin_j", 0, TIME_LIMIT, &begin, e) ||
+        number(gpu, "energy_end_j", 0, TIME_LIMIT, &end, e))
+        return err_prefix(e, "gpu");
+    t->energy_j = end - begin;
     for (int i = 0; i < TIMING_MEMORY; i++)
         if (number(m, timing_memory_names[i], 0, TIME_LIMIT, &t->memory[i], e))
             return err_prefix(e, "memory");

@@ -28,6 +28,7 @@ struct timing {
     double new_tokens, tokens_to_eos;     /* all slots; before the first stop id */
     double canvas_positions, denoise_steps, committed_tokens;
     double memory[TIMING_MEMORY];
+    double energy_j;                      /* of the device over the batch */
     double *emit_ns, *emit_tokens;        /* [n_emits]; owned, kept from one record to the next */
     size_t n_emits, cap_emits;
 };

@@ -23,6 +23,8 @@ struct session {
     struct tokenizer *tokenizer; /* NULL: none */
     struct promptset prompts;
     struct backend *backend;
+    struct nvml *nvml;           /* NULL: no GPU, or its driver does not tell */
+    struct gen_gauge gauge;      /* of the batch at hand */
     struct network network;
     int loaded;                  /* 0: the weights did not fit, every record is oom */
     struct rec_writer out;
@@ -95,14 +97,13 @@ static json_t *meta_extra(const struct session *s, struct err *e)
     if (!about)
         return NULL;
     json_t *m = json_object(), *b = json_object();
-    const struct ops *ops = s->backend->ops;
     json_object_set_new(m, "checkpoint", about);
     json_object_set_new(m, "tokenizer_sha256",
                         s->tokenizer ? json_string(tokenizer_hash(s->tokenizer)) : json_null());
     json_object_set_new(m, "prompts_sha256", json_string(s->prompts.sha256));
     rec_set_int(m, "prompts", (int64_t)s->prompts.n);
-    json_object_set_new(b, "name", json_string(ops->name));
-    json_object_set_new(b, "isa", json_string(ops->level));
+    json_object_set_new(b, "name", json_string(s->backend->ops->name));
+    json_object_set_new(b, "isa", json_string(s->backend->level));
     rec_set_int(b, "threads", (int64_t)pool_threads(s->backend->pool));
     json_object_set_new(m, "backend", b);
     rec_set_int(m, "launch", s->job->plan->launch);
@@ -129,7 +130,7 @@ static int load_weights(struct session *s, struct err *e)
     }
     log_more(&s->log, "%s: %zu bytes of weights in %.2f s (%zu on paper)", s->network.config.name,
              network_weight_bytes(&s->network), (double)(clock_ns() - begin) * 1e-9,
-             paper_of(&s->network, 1, 1, 1, 0).weights);
+             paper_weights(&s->network));
     return 0;
 }
 
@@ -168,11 +169,11 @@ static int write_faults(struct session *s, struct err *e)
 
 static void catch_signals(void (*note)(int))
 {
-    struct sigaction act = {.sa_flags = (int)SA_RESETHAND}; /* a second signal ends at once */
-    act.sa_handler = note;
-    sigaction(SIGINT, &act, NULL);
-    sigaction(SIGTERM, &act, NULL);
-    sigaction(SIGHUP, &act, NULL);
+    struct sigaction once = {.sa_flags = (int)SA_RESETHAND}; /* a second signal ends at once */
+    once.sa_handler = note;
+    sigaction(SIGINT, &once, NULL);
+    sigaction(SIGTERM, &once, NULL);
+    sigaction(SIGHUP, &once, NULL);
 }
 
 static int session_open(struct session *s, struct err *e)
@@ -186,6 +187,7 @@ static int session_open(struct session *s, struct err *e)
         rec_open(&s->out, c, job->method->tool, job->argc, job->argv, extra, e))
         return -1;
     s->writing = 1;
+    s->nvml = s->backend->address[0] ? nvml_open(s->backend->address) : NULL;
     if (job->note_signal)
         catch_signals(job->note_signal);
     return write_faults(s, e) || load_weights(s, e) ? -1 : 0;
@@ -206,7 +208,8 @@ static int write_generation(struct session *s, const struct prompt *p, struct ge
         worse(s, EXIT_FAILED_RECORDS);
     at->seq = s->seq++;
     return rec_write(&s->out, "generation",
-                     gen_record(s->job, &s->network, s->tokenizer, p, at, g, trace), e);
+                     gen_record(s->job, &s->network, s->tokenizer, p, at, g, trace,
+                                s->backend->address[0] ? &s->gauge : NULL), e);
 }
 
 /* Generates n prompts together and writes their records. */
@@ -220,6 +223,7 @@ static int run_batch(struct session *s, struct gen_place at, const struct prompt
     for (size_t i = 0; i < n; i++)
         in[i] = p[i]->input;
     memory_reset_peak(&s->backend->memory);
+    nvml_read(s->nvml, &s->gauge.begin);
     if (s->loaded) {
         job->method->run(&s->network, job->settings, at.point, job->plan->seed, job->stop, in, n,
                          out, &trace);
@@ -228,6 +232,7 @@ static int run_batch(struct session *s, struct gen_place at, const struct prompt
         trace.start_ns = clock_ns();
         trace.memory = s->backend->memory;
     }
+    nvml_read(s->nvml, &s->gauge.end);
     at.batch_id = s->batch_id++;
     at.filled = n;
     int rc = 0;
@@ -339,6 +344,7 @@ static int session_close(struct session *s, int bad, struct err *e)
     }
     if (s->loaded)
         network_free(&s->network);
+    nvml_close(s->nvml);
     if (s->backend)
         backend_close(s->backend);
     promptset_free(&s->prompts);

@@ -231,6 +231,22 @@ size_t launch_batches(struct launch_batch *b, size_t n)
     return m;
 }
 
+size_t launch_energy(const struct launch_batch *b, size_t n, double least_ns,
+                     struct launch_sample *samples)
+{
+    size_t m = 0;
+    for (size_t i = 0, end; i < n; i = end) {
+        double ns = 0, energy = 0;
+        for (end = i; end < n && b[end].launch == b[i].launch; end++) {
+            ns += b[end].ns;
+            energy += b[end].energy_j;
+        }
+        for (size_t k = i; k < end && ns >= least_ns && !isnan(energy); k++)
+            samples[m++] = (struct launch_sample){b[k].launch, b[k].energy_j, b[k].to_eos};
+    }
+    return m;
+}
+
 static int by_turn(const void *a, const void *b)
 {
     const struct launch_turn *x = a, *y = b;

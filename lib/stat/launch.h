@@ -42,10 +42,19 @@ double launch_percentile(enum launch_kind kind, struct launch_sample *s, size_t 
 size_t launch_needed(double q, double level);
 
 /* One request's share of a batch, in order of time. */
-struct launch_batch { int64_t launch, round, id; double ns, to_eos, slots; };
+struct launch_batch {
+    int64_t launch, round, id;
+    double ns, to_eos, slots;
+    double energy_j; /* of the device, by its counter; NaN: not known */
+};
 /* Merges the requests of a batch (launch, round, id): its makespan counts once (the largest ns),
  * its tokens are added. In place; returns the number of batches. id < 0: a batch of its own. */
 size_t launch_batches(struct launch_batch *b, size_t n);
+/* The energy and the tokens of merged batches, as samples for LAUNCH_RATIO: those of launches in
+ * which every batch knows its energy and all together took least_ns, so that the ticks of the
+ * counter do not count. samples[n]; returns how many. */
+size_t launch_energy(const struct launch_batch *b, size_t n, double least_ns,
+                     struct launch_sample *samples);
 
 /* A value with its place in time. */
 struct launch_turn { int64_t launch, round, seq; double value; };

@@ -8,9 +8,15 @@ WARMUP        := 3
 SCALE_LENGTHS := 128,512,1024,2048
 SCALE_BATCH   := 1,4,8,16,32
 SCALE_PROMPTS := 32
-BASELINE_PROMPTS := 2
-BASELINE_LENGTH := 16
-BASELINE_DEVICES := cpu cuda
 GEN_FLAGS     := --device cuda --dtype bf16
-# int8 and nf4 are the CPU's so far
-QUANTS        :=
+SCORE_FLAGS   := --device cuda --dtype bf16
+QUANTS        := int8 nf4 fp8
+
+# The CPU computes a few ids too: bf16 matrices (half the memory) with f32 sums and activations on
+# both sides, where only a near tie may part them. Of drawn weights a smaller shape says as much.
+BASELINE_DEVICES := cpu cuda
+BASELINE_DTYPE   := bf16-f32
+BASELINE_PROMPTS := 4
+BASELINE_LENGTH  := 8
+BASELINE_LLADA   := $(LLADA:synth:llada-8b=synth:llada-1b)
+BASELINE_LLAMA   := $(LLAMA:synth:llama3-8b=synth:llama3.2-1b)

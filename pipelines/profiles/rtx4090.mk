@@ -1,4 +1,9 @@
-# rtx4090 - one NVIDIA RTX 4090 (24 GB), 8B checkpoints in bf16. Larger batches may end in oom,
-# which is a result.
+# rtx4090 - one NVIDIA RTX 4090 (24 GB), 8B checkpoints in bf16: 16 GB of weights. What goes beside
+# them is small; larger batches may end in oom, which is a result.
 include pipelines/profiles/gpu.mk
-SCALE_BATCH := 1,2,4,8
+PROMPTS       := 64
+LAUNCHES      := 3
+SCALE_LENGTHS := 128,512,1024
+SCALE_BATCH   := 1,2,4,8,16
+SCALE_PROMPTS := 16
+QUANT_BATCH   := 4

@@ -1,0 +1,192 @@
+/* nvml.c - see nvml.h. The few functions of the driver's library that are used have kept their
+ * names and arguments since 2016 (compute processes: version 3, 2021); their prototypes are written
+ * down here, so that no header of the toolkit is needed. A function that the driver lacks leaves
+ * its numbers at -1. */
+#include "lib/io/nvml.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/mem.h"
+
+enum { PROCESSES = 64, SM_CLOCK = 1, MEMORY_CLOCK = 2, UNCORRECTED = 1, TOO_SMALL = 7 };
+
+struct memory_info {
+    unsigned long long total, free, used;
+};
+struct process_info {
+    unsigned pid;
+    unsigned long long bytes; /* all ones: not known */
+    unsigned gpu_instance, compute_instance;
+};
+
+struct nvml {
+    void *library, *gpu;
+    char driver[80];
+    int (*shutdown)(void);
+    int (*clock)(void *gpu, int type, unsigned *mhz);
+    int (*power)(void *gpu, unsigned *mw);
+    int (*energy)(void *gpu, unsigned long long *mj);
+    int (*temperature)(void *gpu, int sensor, unsigned *c);
+    int (*reasons)(void *gpu, unsigned long long *bits);
+    int (*memory)(void *gpu, struct memory_info *m);
+    int (*processes)(void *gpu, unsigned *count, struct process_info *list);
+    int (*ecc)(void *gpu, int type, int counter, unsigned long long *errors);
+};
+
+/* *to = the function `name` of the library, or NULL. (A function pointer is no object pointer to
+ * ISO C; POSIX says their bytes are the same.) */
+static void find(const struct nvml *n, const char *name, void *to)
+{
+    void *f = dlsym(n->library, name);
+    memcpy(to, &f, sizeof f);
+}
+
+static void find_all(struct nvml *n)
+{
+    find(n, "nvmlShutdown", &n->shutdown);
+    find(n, "nvmlDeviceGetClockInfo", &n->clock);
+    find(n, "nvmlDeviceGetPowerUsage", &n->power);
+    find(n, "nvmlDeviceGetTotalEnergyConsumption", &n->energy);
+    find(n, "nvmlDeviceGetTemperature", &n->temperature);
+    find(n, "nvmlDeviceGetCurrentClocksEventReasons", &n->reasons);
+    if (!n->reasons) /* its name before driver 535 */
+        find(n, "nvmlDeviceGetCurrentClocksThrottleReasons", &n->reasons);
+    find(n, "nvmlDeviceGetMemoryInfo", &n->memory);
+    find(n, "nvmlDeviceGetComputeRunningProcesses_v3", &n->processes);
+    find(n, "nvmlDeviceGetTotalEccErrors", &n->ecc);
+}
+
+/* 0: the library runs and knows the GPU. */
+static int start(struct nvml *n, const char *address)
+{
+    int (*init)(void);
+    int (*by_address)(const char *address, void **gpu);
+    int (*version)(char *text, unsigned room);
+    find(n, "nvmlInit_v2", &init);
+    find(n, "nvmlDeviceGetHandleByPciBusId_v2", &by_address);
+    find(n, "nvmlSystemGetDriverVersion", &version);
+    if (!init || !by_address || !n->shutdown || init())
+        return -1;
+    if (by_address(address, &n->gpu)) {
+        n->shutdown();
+        return -1;
+    }
+    if (!version || version(n->driver, sizeof n->driver))
+        n->driver[0] = 0;
+    return 0;
+}
+
+struct nvml *nvml_open(const char *address)
+{
+    struct nvml *n = mem_zero(1, sizeof *n);
+    n->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (n->library) {
+        find_all(n);
+        if (!start(n, address))
+            return n;
+        dlclose(n->library);
+    }
+    free(n);
+    return NULL;
+}
+
+void nvml_close(struct nvml *n)
+{
+    if (!n)
+        return;
+    n->shutdown();
+    dlclose(n->library);
+    free(n);
+}
+
+static void list_names(const struct nvml *n, struct buf *out)
+{
+    int (*init)(void), (*shutdown)(void), (*count)(unsigned *n);
+    int (*by_index)(unsigned i, void **gpu), (*name)(void *gpu, char *text, unsigned room);
+    unsigned gpus;
+    find(n, "nvmlInit_v2", &init);
+    find(n, "nvmlShutdown", &shutdown);
+    find(n, "nvmlDeviceGetCount_v2", &count);
+    find(n, "nvmlDeviceGetHandleByIndex_v2", &by_index);
+    find(n, "nvmlDeviceGetName", &name);
+    if (!init || !shutdown || !count || !by_index || !name || init())
+        return;
+    for (unsigned i = 0, end = count(&gpus) ? 0 : gpus; i < end; i++) {
+        void *gpu;
+        char text[96];
+        if (!by_index(i, &gpu) && !name(gpu, text, sizeof text))
+            buf_format(out, "%s%s", out->len ? ", " : "", text);
+    }
+    shutdown();
+}
+
+char *nvml_names(void)
+{
+    struct nvml n = {.library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)};
+    struct buf names = {0};
+    if (n.library) {
+        list_names(&n, &names);
+        dlclose(n.library);
+    }
+    return names.data;
+}
+
+const char *nvml_driver(const struct nvml *n)
+{
+    return n ? n->driver : "";
+}
+
+static void read_memory(struct nvml *n, struct nvml_state *out)
+{
+    struct memory_info m;
+    if (!n->memory || n->memory(n->gpu, &m))
+        return;
+    out->used_bytes = (int64_t)m.used;
+    out->total_bytes = (int64_t)m.total;
+}
+
+static void read_processes(struct nvml *n, struct nvml_state *out)
+{
+    struct process_info list[PROCESSES];
+    unsigned count = PROCESSES, me = (unsigned)getpid();
+    int rc = n->processes ? n->processes(n->gpu, &count, list) : -1;
+    if (rc == TOO_SMALL)
+        out->foreign = count; /* more than we have room for */
+    if (rc)
+        return;
+    out->foreign = 0;
+    for (unsigned i = 0; i < count; i++)
+        if (list[i].pid != me)
+            out->foreign++;
+        else if (list[i].bytes <= INT64_MAX)
+            out->process_bytes = (int64_t)list[i].bytes;
+}
+
+void nvml_read(struct nvml *n, struct nvml_state *out)
+{
+    unsigned u;
+    unsigned long long v;
+    *out = (struct nvml_state){-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+    if (!n)
+        return;
+    if (n->clock && !n->clock(n->gpu, SM_CLOCK, &u))
+        out->sm_mhz = u;
+    if (n->clock && !n->clock(n->gpu, MEMORY_CLOCK, &u))
+        out->memory_mhz = u;
+    if (n->power && !n->power(n->gpu, &u))
+        out->power_mw = u;
+    if (n->energy && !n->energy(n->gpu, &v))
+        out->energy_mj = (int64_t)v;
+    if (n->temperature && !n->temperature(n->gpu, 0, &u))
+        out->temperature_c = u;
+    if (n->reasons && !n->reasons(n->gpu, &v))
+        out->reasons = (int64_t)v;
+    if (n->ecc && !n->ecc(n->gpu, UNCORRECTED, 0, &v))
+        out->ecc_errors = (int64_t)v;
+    read_memory(n, out);
+    read_processes(n, out);
+}
