@@ -73,7 +73,7 @@ $(foreach l,portable $(CPU_LEVELS),$(eval $(call cpu_level,$(l))))
 # int8 sums are exact, and the few fp32 operations after them are to be the same at every level.
 $(foreach l,portable $(CPU_LEVELS),$(BUILD)/obj/kernels/$(l)/cpu/format_int8.o): \
     private CPU_FLAGS += -ffp-contract=off
-$(BUILD)/obj/kernels/backend.o: ALL_CFLAGS += $(CPU_LEVELS:%=-DHAVE_CPU_%)
+$(BUILD)/obj/kernels/backend.o: private ALL_CFLAGS += $(CPU_LEVELS:%=-DHAVE_CPU_%)
 
 # Stamps, rewritten only when what they hold changes.
 $(BUILD)/obj/commit.txt: STAMP = $(COMMIT)
@@ -82,7 +82,7 @@ $(BUILD)/obj/flags.txt: STAMP = $(CC) $(ALL_CFLAGS) $(CPU_FLAGS) \
 $(BUILD)/obj/commit.txt $(BUILD)/obj/flags.txt: FORCE
 	@mkdir -p $(@D)
 	@echo '$(STAMP)' | cmp -s - $@ || echo '$(STAMP)' > $@
-$(BUILD)/obj/lib/base/version.o: ALL_CFLAGS += -DCOMMIT='"$(COMMIT)"'
+$(BUILD)/obj/lib/base/version.o: private ALL_CFLAGS += -DCOMMIT='"$(COMMIT)"'
 $(BUILD)/obj/lib/base/version.o: $(BUILD)/obj/commit.txt
 
 $(BUILD)/libcrossover.a: $(LIB_OBJ)

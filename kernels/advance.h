@@ -23,7 +23,7 @@ enum { ADVANCE_STOPS = 9 }; /* ids that end a text: CONFIG_MAX_EOS and end-of-tu
 
 struct text_state {
     uint64_t key;             /* of its random draws */
-    int32_t first_slot;       /* its cache slots are first_slot .. ; position p lies in p of them */
+    int32_t first_slot;       /* of the cache: position p lies in slot first_slot + p */
     int32_t prompt, len, max; /* ids of the prompt; ids so far; at most */
     int32_t last;             /* id len - 1 */
     int32_t live;             /* 0: ended */
@@ -98,7 +98,7 @@ struct canvas_state {
     int32_t written;            /* by the last pass: slots that got an id other than the mask */
     int32_t wanted;             /* slots that the next pass is asked about */
     int32_t crowded;            /* 1: more of them than `quota`: the next pass counts for nothing */
-    int32_t unused;
+    int32_t unused;             /* so that no padding is left undefined */
 };
 /* All arrays are memory of the back end. Part i of the pass is the canvas member[i]. */
 struct canvas_loop {

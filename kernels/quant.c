@@ -100,11 +100,6 @@ static float encode_super(const float *absmax, size_t n, float offset, uint8_t *
     return up > 0 ? scale : 0;
 }
 
-static size_t supers(size_t blocks)
-{
-    return (blocks + NF4_SUPER - 1) / NF4_SUPER;
-}
-
 float nf4_encode_absmax(const float *absmax, size_t n, uint8_t *code, float *scale)
 {
     float offset = mean(absmax, n);
@@ -206,7 +201,7 @@ void *codes_make(struct codes *q, const struct mat_source *s, enum dtype dtype, 
 {
     assert(!quant_refuses(dtype, s->cols));
     size_t n = s->rows * s->cols, blocks = dtype == DTYPE_NF4 ? n / NF4_BLOCK : 0;
-    size_t scales = blocks ? supers(blocks) : s->rows;
+    size_t scales = blocks ? nf4_supers(blocks) : s->rows;
     float *scale = mem_aligned((scales + blocks) * sizeof(float) + blocks + n);
     struct making m = {s, dtype, NULL, scale, scale + scales, NULL, blocks, 0};
     m.absmax_code = (uint8_t *)(m.absmax + blocks);
@@ -214,7 +209,7 @@ void *codes_make(struct codes *q, const struct mat_source *s, enum dtype dtype, 
     pool_run(pool, s->rows, 1, encode_rows, &m);
     if (blocks) {
         m.offset = mean(m.absmax, blocks);
-        pool_run(pool, supers(blocks), 1, encode_supers, &m);
+        pool_run(pool, nf4_supers(blocks), 1, encode_supers, &m);
     }
     *q = (struct codes){dtype, m.code, m.absmax_code, scale, m.offset};
     return scale;

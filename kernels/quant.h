@@ -1,5 +1,5 @@
 /* quant.h - what int8, nf4 and fp8 mean: how values become codes and codes become values again.
- * Every back end and pack-model go by these functions; no other file knows the formats.
+ * Here is the definition, in plain C: other back ends have kernels of their own for the same bits.
  *
  * INT8, LLM.int8() (Dettmers et al. 2022, arXiv 2208.07339): a row of weights has one scale,
  *     scale = max |w|,  code = round(w * (127 / scale)) in -127..127,  w' = code * (scale / 127),
@@ -64,6 +64,12 @@ struct codes {
     const float *scale;
     float offset;
 };
+
+/* Scales that the absmax of so many blocks have. */
+HOST_DEVICE size_t nf4_supers(size_t blocks)
+{
+    return (blocks + NF4_SUPER - 1) / NF4_SUPER;
+}
 
 extern const float nf4_level[16];
 extern const uint16_t nf4_level_bf16[16]; /* the same, rounded */

@@ -19,8 +19,8 @@ BENCH_OBJ := $(addprefix $(BUILD)/obj/tests/bench/,bench.o ceiling.o device.o da
 GGUF_OBJ  := $(addprefix $(BUILD)/obj/tests/bench/,write-gguf.o ggml-blocks.o)
 
 # The loops that find the ceilings must not be what limits them.
-$(BUILD)/obj/tests/bench/ceiling.o $(BUILD)/obj/tests/bench/peak-%.o: ALL_CFLAGS += -O3
-$(BUILD)/obj/tests/bench/peak-arm.o: ALL_CFLAGS += -march=armv8.2-a+dotprod+bf16
+$(BUILD)/obj/tests/bench/ceiling.o $(BUILD)/obj/tests/bench/peak-%.o: private ALL_CFLAGS += -O3
+$(BUILD)/obj/tests/bench/peak-arm.o: private ALL_CFLAGS += -march=armv8.2-a+dotprod+bf16
 
 BENCH_PROG := $(BUILD)/tests/bench/bench $(BUILD)/tests/bench/write-gguf
 $(BUILD)/tests/bench/bench: $(BENCH_OBJ) $(BENCH_LIB)

@@ -1,7 +1,7 @@
 # gpu-check.mk - make gpu-check: the CUDA back end on the device that is here, against the CPU.
 #
-#   make gpu-check                 some tens of minutes
-#   make gpu-check QUICK=1         minutes: fewer prompts, runs and tools
+#   make gpu-check                 everything
+#   make gpu-check QUICK=1         fewer prompts, runs and tools
 #   make gpu-check GPU_DEVICE=cuda:1 GPU_CHECK=identity,repeat
 #
 # What is checked: tests/gpu/check. Without a usable device it says so in one line and ends with 69

@@ -33,8 +33,7 @@ static __global__ void __launch_bounds__(TEXT_THREADS) advance_text(struct text_
 void cuda_advance_texts(struct backend *b, const struct text_loop *l)
 {
     struct range here("advance_texts");
-    launch(b, advance_text, dim3((unsigned)((l->parts + TEXT_THREADS - 1) / TEXT_THREADS)),
-           dim3(TEXT_THREADS), 0, *l);
+    launch(b, advance_text, dim3(blocks_of(l->parts, TEXT_THREADS)), dim3(TEXT_THREADS), 0, *l);
 }
 
 /* ---- canvases: what the block of a canvas does together ---- */
@@ -118,7 +117,7 @@ DEVICE void ask_row(const struct canvas_loop *l, const struct canvas_state *c, s
 /* How many threads below this one say yes; *all: how many of the block do. */
 DEVICE int place_among(bool yes, int *all, struct sheet s)
 {
-    unsigned votes = __ballot_sync(0xffffffffu, yes), lane = threadIdx.x % WARP;
+    unsigned votes = __ballot_sync(EVERY_LANE, yes), lane = threadIdx.x % WARP;
     __syncthreads();
     if (lane == 0)
         s.votes[threadIdx.x / WARP] = __popc(votes);
@@ -199,6 +198,5 @@ void cuda_advance_canvases(struct backend *b, const struct canvas_loop *l)
     size_t shared = sheet_bytes(l->quota);
     assert(shared <= device_of(b)->shared_max);
     launch(b, advance_canvas, dim3((unsigned)l->parts), dim3(CANVAS_THREADS), shared, *l);
-    launch(b, renew_tokens, dim3((unsigned)((l->T + ROW_THREADS - 1) / ROW_THREADS)),
-           dim3(ROW_THREADS), 0, *l);
+    launch(b, renew_tokens, dim3(blocks_of(l->T, ROW_THREADS)), dim3(ROW_THREADS), 0, *l);
 }

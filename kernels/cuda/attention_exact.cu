@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(EXACT_WARPS *WARP) attend_exact(struct attn a,
     for (int chunk = 0; chunk < s.n_slots; chunk += WARP) {
         bool listed = chunk + lane < s.n_slots;
         int32_t pos = listed ? a.slot_pos[s.slot_begin + chunk + lane] : INT32_MAX;
-        if (!__any_sync(0xffffffffu, listed && pos <= most))
+        if (!__any_sync(EVERY_LANE, listed && pos <= most))
             continue;
         __syncthreads();
         exact_fetch(shared + at.keys, at.row, a.kv.k, &a, &s, kh, chunk);

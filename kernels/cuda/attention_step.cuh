@@ -115,8 +115,8 @@ template <class S> DEVICE bool tile_side_of(struct tile_side *d, const struct ti
             most = max(most, last);
         }
         for (int step = WARP / 2; step > 0; step /= 2) {
-            least = min(least, __shfl_xor_sync(0xffffffffu, least, step));
-            most = max(most, __shfl_xor_sync(0xffffffffu, most, step));
+            least = min(least, __shfl_xor_sync(EVERY_LANE, least, step));
+            most = max(most, __shfl_xor_sync(EVERY_LANE, most, step));
         }
         if (lane_id() == 0)
             *d = {j->a.slots + s.slot_begin,
@@ -154,8 +154,8 @@ template <class S> DEVICE void tile_look(struct tile_walk *w, const struct tile_
             some |= real && pos <= d->most;
             every &= real && pos <= d->least;
         }
-        w->seen |= (unsigned)(__any_sync(0xffffffffu, some) != 0) << i;
-        w->whole |= (unsigned)(__all_sync(0xffffffffu, every) != 0) << i;
+        w->seen |= (unsigned)(__any_sync(EVERY_LANE, some) != 0) << i;
+        w->whole |= (unsigned)(__all_sync(EVERY_LANE, every) != 0) << i;
     }
 }
 
@@ -197,7 +197,7 @@ DEVICE void tile_copy(uint16_t *to, const void *cache, const struct tile_job *j,
         int place = tile_at(warp_id() * COPY_ROWS + row, c, S::E);
 #pragma unroll
         for (int i = 0; i < COPY_ROWS / ROWS; i++) {
-            int32_t slot = __shfl_sync(0xffffffffu, kept, i * ROWS + row);
+            int32_t slot = __shfl_sync(EVERY_LANE, kept, i * ROWS + row);
             bool valid = slot >= 0 && c * TILE_CHUNK < (int)E;
             size_t at = valid ? (size_t)slot * stride + (size_t)d->kh * E + (size_t)c * TILE_CHUNK
                               : 0;
@@ -320,8 +320,8 @@ DEVICE void tile_softmax(uint32_t (&p)[S::M][S::KEYS / 8][2], struct tile_sums<S
 #pragma unroll
         for (int n = 0; n < S::KEYS / 8; n++)
             most = fmaxf(most, fmaxf(s[m][n][2 * half], s[m][n][2 * half + 1]));
-        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
-        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
+        most = fmaxf(most, __shfl_xor_sync(EVERY_LANE, most, 1));
+        most = fmaxf(most, __shfl_xor_sync(EVERY_LANE, most, 2));
         float base = most == -INFINITY ? 0.0f : most * scale;
         float keep = exp2_near(fmaf(t.max[m][half], scale, -base));
 #pragma unroll
@@ -334,7 +334,7 @@ DEVICE void tile_softmax(uint32_t (&p)[S::M][S::KEYS / 8][2], struct tile_sums<S
         t.max[m][half] = most;
         t.sum[m][half] = t.sum[m][half] * keep + sum;
         /* Most tiles bring no new maximum: then keep is 1 everywhere, and y stays. */
-        if (__any_sync(0xffffffffu, keep != 1.0f)) {
+        if (__any_sync(EVERY_LANE, keep != 1.0f)) {
 #pragma unroll
             for (int n = 0; n < S::COLS; n++) {
                 t.y[m][n][2 * half] *= keep;

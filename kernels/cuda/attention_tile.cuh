@@ -99,7 +99,7 @@ DEVICE void put_pair(uint16_t *y, int col, int E, const float *z, const float *n
     int odd = lane_id() % 2;
     uint32_t even_word = bf16_pair(z[0] * inverse, z[1] * inverse);
     uint32_t odd_word = bf16_pair(next[0] * inverse, next[1] * inverse);
-    uint32_t got = __shfl_xor_sync(0xffffffffu, odd ? even_word : odd_word, 1);
+    uint32_t got = __shfl_xor_sync(EVERY_LANE, odd ? even_word : odd_word, 1);
     col += odd * 8 + lane_id() % 4 / 2 * 4;
     if (valid && col < E)
         *(uint2 *)(y + col) = odd ? make_uint2(got, odd_word) : make_uint2(even_word, got);
@@ -163,8 +163,8 @@ template <class S> DEVICE void tile_end(struct tile_sums<S> &t, float scale)
 #pragma unroll
     for (int i = 0; i < S::M * 2; i++) {
         float *sum = &t.sum[i / 2][i % 2];
-        *sum += __shfl_xor_sync(0xffffffffu, *sum, 1);
-        *sum += __shfl_xor_sync(0xffffffffu, *sum, 2);
+        *sum += __shfl_xor_sync(EVERY_LANE, *sum, 1);
+        *sum += __shfl_xor_sync(EVERY_LANE, *sum, 2);
         t.max[i / 2][i % 2] *= scale;
     }
 }

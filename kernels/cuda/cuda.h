@@ -12,13 +12,13 @@
 extern "C" {
 #endif
 
-/* The door: the only symbol that the shared object shows. Fills b->ops, device, name and level for
- * device `index` (-1: the best one that is not busy). -1: EXIT_NO_DEVICE and why: no driver, a
- * driver too old, no device, none that this object has code for. */
+/* The door: the only symbol that the shared object shows. Fills b->ops, device, name, address and
+ * level for device `index` (-1: the best one that is not busy). -1: EXIT_NO_DEVICE and why: no
+ * driver, a driver too old, no device, none that this object has code for. */
 int crossover_cuda_open(struct backend *b, int index, struct err *e);
 extern const struct ops cuda_ops;
 
-/* runtime.cu, memory.c, transfer.cu, graph.cu, mark.cu */
+/* runtime.cu, transfer.cu, graph.cu, mark.cu */
 void cuda_close(struct backend *b);
 void *cuda_alloc(struct backend *b, size_t bytes, enum memory_kind kind);
 void cuda_free(struct backend *b, void *p);
@@ -34,7 +34,7 @@ void cuda_run(struct backend *b, const void *key, size_t key_bytes, void (*step)
 int64_t cuda_mark(struct backend *b);
 int64_t cuda_reached(struct backend *b, int64_t mark);
 
-/* mat.cu, encode.cu */
+/* mat.cu */
 enum dtype cuda_act_dtype(enum dtype dtype);
 const char *cuda_refuses(const struct backend *b, enum dtype dtype, size_t cols);
 int cuda_mat_make(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype);
@@ -55,7 +55,7 @@ void cuda_rotate_store(struct backend *b, const struct qkv *a, act *k, const act
 void cuda_swiglu_rows(struct backend *b, act *y, const act *gate, const act *up, size_t ld,
                       size_t T, size_t F);
 
-/* product.cu and what it chooses from: gemv.cu, skinny.cu, gemm.cu */
+/* product.cu; the kernels that it chooses from are in product.h */
 void cuda_qkv(struct backend *b, const struct qkv *a, size_t T, void *work);
 void cuda_matmul(struct backend *b, const struct product *p, size_t n, struct input in, size_t T,
                  void *work);
@@ -67,7 +67,7 @@ size_t cuda_matmul_work(const struct backend *b, size_t T, size_t K, size_t N);
 void cuda_logits(struct backend *b, float *y, const struct mat *w, size_t first, size_t n,
                  const act *x, size_t T, void *work);
 
-/* attention.cu, decode.cu */
+/* attention.cu */
 void cuda_attention(struct backend *b, const struct attn *a, void *work);
 size_t cuda_attention_work(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
                            size_t heads, size_t kv_heads, size_t head_dim);

@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(COMBINE_WARPS *WARP) combine_parts(struct tile
 #pragma unroll 8
         for (int i = 0; i < n; i++) {
             float4 part = *(const float4 *)(row + step * E * (size_t)(first + i));
-            float weight = __shfl_sync(0xffffffffu, mine, i);
+            float weight = __shfl_sync(EVERY_LANE, mine, i);
             y.x += weight * part.x;
             y.y += weight * part.y;
             y.z += weight * part.z;

@@ -11,7 +11,8 @@
 #include <math.h>
 #include <stddef.h>
 
-enum { WARP = 32, ALL_LANES = -1 };
+enum { WARP = 32 };
+#define EVERY_LANE 0xffffffffu
 
 DEVICE float bf16_float(uint16_t h)
 {
@@ -66,14 +67,14 @@ template <class A> DEVICE float act_rounded(float x)
 DEVICE float warp_sum(float x)
 {
     for (int step = WARP / 2; step > 0; step /= 2)
-        x += __shfl_xor_sync(0xffffffffu, x, step);
+        x += __shfl_xor_sync(EVERY_LANE, x, step);
     return x;
 }
 
 DEVICE float warp_max(float x)
 {
     for (int step = WARP / 2; step > 0; step /= 2)
-        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, step));
+        x = fmaxf(x, __shfl_xor_sync(EVERY_LANE, x, step));
     return x;
 }
 

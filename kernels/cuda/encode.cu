@@ -12,11 +12,6 @@
 
 enum { ENCODE_THREADS = 256 };
 
-static unsigned blocks_of(size_t n, size_t each)
-{
-    return (unsigned)((n + each - 1) / each);
-}
-
 /* ---- the largest |x| ---- */
 
 DEVICE uint32_t size_bits(float x)
@@ -33,7 +28,7 @@ DEVICE float size_of(uint32_t bits)
 DEVICE uint32_t warp_most(uint32_t x)
 {
     for (int step = WARP / 2; step > 0; step /= 2)
-        x = max(x, __shfl_xor_sync(0xffffffffu, x, step));
+        x = max(x, __shfl_xor_sync(EVERY_LANE, x, step));
     return x;
 }
 
@@ -66,7 +61,7 @@ convert(O *o, const V *v, size_t n, size_t cols, size_t stride)
 /* A block owns a row: its scale and its codes of one byte. */
 template <class V, int DTYPE>
 static __global__ void __launch_bounds__(ENCODE_THREADS)
-encode_row(uint8_t *code, float *scale, const V *v, size_t cols, size_t stride)
+encode_bytes(uint8_t *code, float *scale, const V *v, size_t cols, size_t stride)
 {
     SHARED(uint32_t, shared);
     uint32_t most = 0;
@@ -145,12 +140,12 @@ static void encode_values(struct backend *b, unsigned char *data, const struct l
                at->stride);
         break;
     case DTYPE_INT8:
-        launch(b, encode_row<V, DTYPE_INT8>, rows, threads, shared, data + begin, scale, v,
+        launch(b, encode_bytes<V, DTYPE_INT8>, rows, threads, shared, data + begin, scale, v,
                c->cols, at->stride);
         break;
     case DTYPE_FP8:
-        launch(b, encode_row<V, DTYPE_FP8>, rows, threads, shared, data + begin, scale, v, c->cols,
-               at->stride);
+        launch(b, encode_bytes<V, DTYPE_FP8>, rows, threads, shared, data + begin, scale, v,
+               c->cols, at->stride);
         break;
     case DTYPE_NF4:
         launch(b, encode_nf4<V>, dim3(blocks_of(blocks, ENCODE_THREADS / WARP)), threads, 0,

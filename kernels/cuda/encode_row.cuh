@@ -42,18 +42,14 @@ DEVICE void encode_row(const uint16_t *x, uint32_t K, int8_t *code, uint32_t cod
             top = a;
     }
     top = block_greatest(top, shared);
-    if (top < QUANT_TINY)
-        top = 0;
-    float up = top > 0 ? 127 / top : 0;
+    float up = quant_up(top, INT8_TOP);
     for (uint32_t base = 0; base < codes || base < K; base += blockDim.x) {
         uint32_t k = base + threadIdx.x;
         float v = k < K ? bf16_float(x[k]) : 0;
         bool out = !(fabsf(v) < INT8_OUTLIER);
-        /* to the nearest integer, ties to even: beyond 1.5 * 2^23 floats are integers */
-        float whole = __fadd_rn(__fadd_rn(__fmul_rn(v, up), 12582912.0f), -12582912.0f);
         if (k < codes)
-            code[k] = out ? (int8_t)0 : (int8_t)whole;
-        uint32_t bits = __ballot_sync(0xffffffffu, out);
+            code[k] = out ? (int8_t)0 : (int8_t)level_round(__fmul_rn(v, up));
+        uint32_t bits = __ballot_sync(EVERY_LANE, out);
         if (k % WARP == 0 && k < K)
             marks[k / WARP] = bits;
     }
@@ -61,12 +57,12 @@ DEVICE void encode_row(const uint16_t *x, uint32_t K, int8_t *code, uint32_t cod
     uint32_t words = plan_up(K, 32);
     for (uint32_t base = 0; base < words; base += blockDim.x) {
         uint32_t i = base + threadIdx.x;
-        uint32_t bits = __ballot_sync(0xffffffffu, i < words && marks[i] != 0);
+        uint32_t bits = __ballot_sync(EVERY_LANE, i < words && marks[i] != 0);
         if (i % WARP == 0 && i < words)
             marks[words + i / WARP] = bits;
     }
     if (threadIdx.x == 0)
-        *step = top / 127;
+        *step = quant_scale(top) / INT8_TOP;
 }
 
 /* The output of one row of weights for row t: the sum scaled, and its outliers added one by one, k
@@ -79,7 +75,7 @@ DEVICE float int8_value(const struct job &j, const struct operand &w, uint32_t r
     const uint16_t *x = r.x + (size_t)t * r.ldx;
     size_t at = (size_t)(w.begin + row) * j.stride;
     const int8_t *code = reinterpret_cast<const int8_t *>(w.code) + at;
-    float step = w.scale[w.begin + row] / 127;
+    float step = w.scale[w.begin + row] / INT8_TOP;
     float y = __fmul_rn((float)sum, __fmul_rn(r.step[t], step));
     for (uint32_t i = 0; i < tops; i++)
         for (uint32_t top = marks[words + i]; top; top &= top - 1) {

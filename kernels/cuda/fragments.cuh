@@ -230,8 +230,8 @@ template <> struct format<DTYPE_NF4> {
     DEVICE void swap(uint4 &v)
     {
         bool upper = threadIdx.x & 2;
-        uint32_t x = __shfl_xor_sync(0xffffffffu, upper ? v.x : v.z, 2);
-        uint32_t y = __shfl_xor_sync(0xffffffffu, upper ? v.y : v.w, 2);
+        uint32_t x = __shfl_xor_sync(EVERY_LANE, upper ? v.x : v.z, 2);
+        uint32_t y = __shfl_xor_sync(EVERY_LANE, upper ? v.y : v.w, 2);
         v = upper ? make_uint4(x, y, v.z, v.w) : make_uint4(v.x, v.y, x, y);
     }
 
@@ -266,8 +266,8 @@ template <> struct format<DTYPE_NF4> {
             pairs(s, pa, block ? a.z : a.x, block ? a.w : a.y);
             pairs(s, pb, block ? b.z : b.x, block ? b.w : b.y);
             int at = 2 * u + block, from = (int)(threadIdx.x % WARP & ~3u) + at / AHEAD;
-            float ma = __shfl_sync(0xffffffffu, s.absmax[at % AHEAD], from);
-            float mb = __shfl_sync(0xffffffffu, s.absmax[at % AHEAD], from + 2);
+            float ma = __shfl_sync(EVERY_LANE, s.absmax[at % AHEAD], from);
+            float mb = __shfl_sync(EVERY_LANE, s.absmax[at % AHEAD], from + 2);
 #pragma unroll
             for (int i = 0; i < NT; i++) {
                 float d[4] = {0, 0, 0, 0};

@@ -15,7 +15,6 @@
 #include "kernels/cuda/runtime.h"
 
 enum { HEAD_THREADS = 128, HEAD_WARPS = HEAD_THREADS / WARP };
-#define EVERY_LANE 0xffffffffu
 
 /* The two best logits; of equals the lowest ids. NOBODY: there are not so many. */
 struct top {
@@ -442,7 +441,7 @@ void cuda_head_by(struct backend *b, const struct head_plan *plan, const struct 
         a.first = (int32_t)first;
         a.n = (int32_t)n;
         a.pieces = (uint32_t)head_pieces(plan, n);
-        dim3 grid((a.R * a.pieces + HEAD_WARPS - 1) / HEAD_WARPS);
+        dim3 grid(blocks_of(a.R * a.pieces, HEAD_WARPS));
         launch(b, plan->each == HEAD_FEW ? head_reduce<HEAD_FEW> : head_reduce<HEAD_MANY>, grid,
                dim3(HEAD_THREADS), 0, a);
     }

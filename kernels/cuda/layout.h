@@ -34,6 +34,12 @@ HOST_DEVICE size_t layout_stride(enum dtype dtype, size_t cols)
     }
 }
 
+/* Bytes of such a value. */
+HOST_DEVICE size_t layout_value(enum dtype dtype)
+{
+    return dtype == DTYPE_F32 ? 4 : dtype == DTYPE_BF16 || dtype == DTYPE_BF16_F32 ? 2 : 1;
+}
+
 /* Where the parts begin, in bytes, and where the block ends. A part that a format lacks is empty.
  */
 struct layout {
@@ -42,10 +48,9 @@ struct layout {
 };
 HOST_DEVICE struct layout layout_of(enum dtype dtype, size_t rows, size_t cols)
 {
-    int half = dtype == DTYPE_BF16 || dtype == DTYPE_BF16_F32;
-    size_t value = dtype == DTYPE_F32 ? 4 : half ? 2 : 1;
+    size_t value = layout_value(dtype);
     size_t blocks = dtype == DTYPE_NF4 ? rows * (cols / NF4_BLOCK) : 0;
-    size_t scales = dtype == DTYPE_NF4 ? (blocks + NF4_SUPER - 1) / NF4_SUPER
+    size_t scales = dtype == DTYPE_NF4 ? nf4_supers(blocks)
                     : dtype == DTYPE_INT8 || dtype == DTYPE_FP8 ? rows : 0;
     struct layout l;
     l.stride = layout_stride(dtype, cols);

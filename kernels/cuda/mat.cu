@@ -57,7 +57,7 @@ static void send_codes(const struct making *m)
     const struct codes *q = m->s->q;
     size_t rows = m->s->rows, cols = m->s->cols, blocks = rows * (cols / NF4_BLOCK);
     int nf4 = m->dtype == DTYPE_NF4;
-    size_t scales = nf4 ? (blocks + NF4_SUPER - 1) / NF4_SUPER : rows;
+    size_t scales = nf4 ? nf4_supers(blocks) : rows;
     device_upload_rows(m->b, m->data, m->at.stride, q->code, nf4 ? cols / 2 : cols, rows);
     device_upload(m->b, m->data + m->at.scale, q->scale, scales * sizeof *q->scale);
     if (nf4) {
@@ -117,7 +117,7 @@ static size_t chunk_rows(const struct mat_source *s)
 static void quantize_absmax(const struct making *m)
 {
     size_t blocks = m->s->rows * (m->s->cols / NF4_BLOCK);
-    size_t supers = (blocks + NF4_SUPER - 1) / NF4_SUPER;
+    size_t supers = nf4_supers(blocks);
     float *absmax = (float *)mem_alloc((blocks + supers) * sizeof *absmax + blocks);
     float *scale = absmax + blocks;
     uint8_t *code = (uint8_t *)(scale + supers);

@@ -237,12 +237,6 @@ DEVICE uint32_t pick_bytes(uint32_t low, uint32_t high, uint32_t which)
     return r;
 }
 
-/* c + the dot product of four signed bytes. */
-DEVICE int32_t dot_s8(uint32_t a, uint32_t b, int32_t c)
-{
-    return __dp4a((int32_t)a, (int32_t)b, c);
-}
-
 /* 2^x, within two units in the last place; 0 for x = -inf. */
 DEVICE float exp2_near(float x)
 {

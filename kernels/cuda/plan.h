@@ -53,6 +53,7 @@ struct tile {
     uint32_t matrix[2], row[2], count[2]; /* halves: count (0..8) rows from row on, of a matrix */
 };
 
+/* Pieces of `by` in n, the last one smaller where there is a rest. */
 HOST_DEVICE uint32_t plan_up(uint32_t n, uint32_t by)
 {
     return (n + by - 1) / by;
@@ -63,6 +64,7 @@ HOST_DEVICE uint32_t plan_least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
+/* Of `rows`, those in the half tile that begins with row `at`. */
 HOST_DEVICE uint32_t tile_count(uint32_t rows, uint32_t at)
 {
     return at >= rows ? 0 : plan_least(rows - at, HALF);
@@ -176,7 +178,9 @@ HOST_DEVICE uint32_t marks_words(uint32_t K)
 
 /* ---- few rows: a block makes whole tiles, its warps share K ---- */
 
-enum { GEMV_ROWS = 8, GEMV_WARPS = 8, NF4_SHARED = 256 * 33 * 4 };
+enum { GEMV_ROWS = 8, GEMV_WARPS = 8 };
+/* The tables of NF4 in shared memory (fragments.cuh): 256 words for each lane and 256 for all. */
+enum { NF4_SHARED = 256 * 33 * 4 };
 
 /* Blocks of gemv.cu on an SM at most: as many as there are registers for. (With those of three, NF4
  * would keep some of its values in memory.) */

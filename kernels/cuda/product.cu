@@ -1,6 +1,7 @@
 /* product.cu - which kernel makes a product:
  *
- *     fp32 rows            exact.cu; the library from LIBRARY_EXACT rows on
+ *     fp32 rows            exact.cu; beyond LIBRARY_EXACT rows the library with F32 weights, beyond
+ *                          LIBRARY_WIDENED with BF16_F32
  *     T <= 8               gemv.cu, one kernel, when x fits in shared memory
  *     T <= 64              skinny.cu and finish.cu
  *     more                 large.cu (the library); else skinny.cu, 64 rows at a time
@@ -21,11 +22,7 @@ static struct operand operand_of(const struct mat *m, size_t begin, size_t rows)
             reinterpret_cast<const float *>(at + l.offset), (uint32_t)begin, (uint32_t)rows, 0};
 }
 
-static size_t value_bytes(enum dtype dtype)
-{
-    return dtype == DTYPE_F32 ? 4 : dtype == DTYPE_BF16 || dtype == DTYPE_BF16_F32 ? 2 : 1;
-}
-
+/* 1: such weights meet fp32 rows of x; 0: bf16 ones. */
 static int exact_rows(enum dtype dtype)
 {
     return dtype == DTYPE_F32 || dtype == DTYPE_BF16_F32;
@@ -38,7 +35,7 @@ static struct job job_of(enum job_kind kind, const struct mat *w, size_t T)
     j.kind = kind;
     j.T = (uint32_t)T;
     j.K = (uint32_t)w->cols;
-    j.stride = (uint32_t)(layout_stride(w->dtype, w->cols) * value_bytes(w->dtype));
+    j.stride = (uint32_t)(layout_stride(w->dtype, w->cols) * layout_value(w->dtype));
     return j;
 }
 

@@ -12,11 +12,6 @@
 
 enum { ROW_THREADS = 256, NORM_THREADS = 512 };
 
-static unsigned blocks_of(size_t n, size_t each)
-{
-    return (unsigned)((n + each - 1) / each);
-}
-
 /* ---- rows as they are ---- */
 
 /* Thread (t, i) copies word i of row row[t] (NULL: t). stride: words between rows of `from`. */
@@ -308,11 +303,10 @@ void cuda_rmsnorm(struct backend *b, act *y, const act *x, const int32_t *row, c
 
 /* ---- gate ---- */
 
-/* silu(g) * u; beside bf16 values the exponential may be two units off. */
+/* silu(g) * u, as finish.cuh has it for few rows. */
 template <class A> DEVICE float gate_one(float g, float u)
 {
-    float e = sizeof(A) == sizeof(float) ? expf(-g) : exp2_near(-1.44269504f * g);
-    return act_rounded<A>(g / (1 + e)) * u; /* bf16 models keep silu's result, too */
+    return act_rounded<A>(g / (1 + expf(-g))) * u; /* bf16 models keep silu's result, too */
 }
 
 /* Thread (t, i) writes y[t, i..i+N). */

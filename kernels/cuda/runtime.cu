@@ -65,8 +65,8 @@ void device_wait_event(const struct backend *b, cudaEvent_t event, const char *w
 
 /* ---- which device ---- */
 
-/* One thread, no output: where this has code for a device, every kernel has, for all files are
- * compiled for the same list. */
+/* Never started, only asked about: where this has code for a device, every kernel has, for all
+ * files are compiled for the same list. */
 static __global__ void probe(void)
 {
     wait_for_inputs();
@@ -295,12 +295,10 @@ static void describe(struct backend *b, int index)
     struct device *d = device_of(b);
     int driver = 0;
     CHECK(cudaDriverGetVersion(&driver));
-    d->index = index;
     d->major = attribute(cudaDevAttrComputeCapabilityMajor, index);
     d->minor = attribute(cudaDevAttrComputeCapabilityMinor, index);
     d->sms = attribute(cudaDevAttrMultiProcessorCount, index);
     d->shared_max = (size_t)attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, index);
-    d->cache_bytes = (size_t)attribute(cudaDevAttrL2CacheSize, index);
     /* Records learned to hold such launches in 12.3. */
     d->overlap = d->major >= 9 && CUDART_VERSION >= 12030 && driver >= 12030;
     snprintf(b->name, sizeof b->name, "%.63s", properties(index).name);

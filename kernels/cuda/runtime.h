@@ -13,10 +13,9 @@
 
 struct segments; /* kernels/cuda/memory.h */
 struct device {
-    int index, major, minor;        /* compute capability major.minor */
+    int major, minor;               /* compute capability */
     int sms;                        /* multiprocessors */
     size_t shared_max;              /* dynamic shared memory of a block at most, by opting in */
-    size_t cache_bytes;             /* of the second cache */
     cudaStream_t stream;            /* everything runs here, in order */
     int overlap;                    /* 1: kernels may be brought up before the one ahead is done */
     int in_turn;                    /* 1: the next one may not: kernels have written weights, which
@@ -61,6 +60,12 @@ struct waiting {
 /* Wait until all that was given to the device, or all before the event, is done. */
 void device_wait(const struct backend *b, const char *what);
 void device_wait_event(const struct backend *b, cudaEvent_t event, const char *what);
+
+/* Blocks that n things take when a block takes `each` of them. */
+static inline unsigned blocks_of(size_t n, size_t each)
+{
+    return (unsigned)((n + each - 1) / each);
+}
 
 /* kernel<<<grid, block, shared>>>(args...) on the device's stream. More than 48 KB of shared memory
  * is opted into here. When the device has been given all that it can remember, this waits. */

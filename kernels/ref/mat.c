@@ -101,10 +101,10 @@ static void int8_outputs(double *y, const float *x, const struct mat *w)
     const float *value = w->data, *scale = value + w->rows * K;
     int8_t *code = mem_alloc(K);
     uint32_t *outlier = mem_alloc(K * sizeof *outlier);
-    float step = int8_encode_row(x, K, code, outlier, &n_outliers) / 127;
+    float step = int8_encode_row(x, K, code, outlier, &n_outliers) / INT8_TOP;
     for (size_t n = 0; n < w->rows; n++) {
         const float *row = value + n * K;
-        float wstep = scale[n] / 127;
+        float wstep = scale[n] / INT8_TOP;
         int64_t sum = 0;
         for (size_t k = 0; k < K; k++)
             sum += code[k] * (int64_t)row[k];

@@ -5,11 +5,6 @@
 
 #include "lib/base/philox.h"
 
-void rng_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
-{
-    philox(counter, key, out);
-}
-
 uint64_t rng_at(uint64_t seed, uint64_t a, uint64_t b)
 {
     return philox_at(seed, a, b);

@@ -1,8 +1,8 @@
 /* rng.h - counter-based random numbers: a number is a function of (seed, where), not of history.
  *
- * Philox4x32-10 maps a 128-bit counter and a 64-bit key to 128 random bits. Because the counter
- * names the place (sample, step, position, vocabulary id), an interrupted run that resumes, a batch
- * of another size or another back end draws the same numbers.
+ * Philox4x32-10 (philox.h) maps a 128-bit counter and a 64-bit key to 128 random bits. Because the
+ * counter names the place (sample, step, position, vocabulary id), an interrupted run that resumes,
+ * a batch of another size or another back end draws the same numbers.
  * Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11.
  */
 #ifndef BASE_RNG_H
@@ -14,9 +14,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* The block function: out[4] = Philox4x32-10(counter[4], key[2]). */
-void rng_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 
 /* 64 bits at the place (a, b) of stream `seed`. */
 uint64_t rng_at(uint64_t seed, uint64_t a, uint64_t b);

@@ -149,20 +149,17 @@ static void read_memory(struct nvml *n, struct nvml_state *out)
     out->total_bytes = (int64_t)m.total;
 }
 
+/* This process is one of those listed; in a container perhaps by the pid that the host knows it by.
+ * So it is counted out, not looked for. */
 static void read_processes(struct nvml *n, struct nvml_state *out)
 {
     struct process_info list[PROCESSES];
     unsigned count = PROCESSES, me = (unsigned)getpid();
     int rc = n->processes ? n->processes(n->gpu, &count, list) : -1;
-    if (rc == TOO_SMALL)
-        out->foreign = count; /* more than we have room for */
-    if (rc)
-        return;
-    out->foreign = 0;
-    for (unsigned i = 0; i < count; i++)
-        if (list[i].pid != me)
-            out->foreign++;
-        else if (list[i].bytes <= INT64_MAX)
+    if (rc == 0 || rc == TOO_SMALL) /* there may be more than we have room for */
+        out->foreign = count ? count - 1 : 0;
+    for (unsigned i = 0; rc == 0 && i < count; i++)
+        if (list[i].pid == me && list[i].bytes <= INT64_MAX)
             out->process_bytes = (int64_t)list[i].bytes;
 }
 

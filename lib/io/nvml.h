@@ -26,9 +26,10 @@ struct nvml_state {
     int64_t energy_mj;     /* of the board, since the driver was loaded; ticks every 20 to 100 ms */
     int64_t temperature_c;
     int64_t reasons;       /* bits above and others of the driver */
-    int64_t process_bytes; /* device memory of this process: all that it took, by whatever means */
+    int64_t process_bytes; /* device memory of this process, by whatever means it was taken; -1 in
+                            * a container whose pids are not the host's */
     int64_t used_bytes, total_bytes; /* of the device, by everyone */
-    int64_t foreign;       /* other processes that compute on it */
+    int64_t foreign;       /* processes that compute on it, but for one: this */
     int64_t ecc_errors;    /* uncorrected, since the driver was loaded */
 };
 

@@ -166,7 +166,7 @@ int bench_forgive(struct bench *b, const struct err *why, const char *where, str
     return rec_error(&b->out, why, where, e);
 }
 
-/* ---- */
+/* ---- the parts ---- */
 
 static int run_ceilings(struct bench *b, struct err *e)
 {

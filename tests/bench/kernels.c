@@ -1,4 +1,5 @@
-/* kernels.c - products and head at the shapes of a network, over rows and dtypes; attention.c.
+/* kernels.c - products and head at the shapes of a network, over rows and dtypes; then
+ * attention (attention.c).
  *
  * Each is timed over many copies, so that weights and keys come from memory, as they do in a
  * network of many layers. Where the last-level cache holds all of them, a part comes from there and
@@ -184,7 +185,7 @@ static int bench_head(struct bench *b, const struct config *f, const struct pair
     return bad;
 }
 
-/* ---- */
+/* ---- all of a shape ---- */
 
 int bench_refuses(const struct backend *b, const struct config *f, const struct kind *kind)
 {

@@ -10,8 +10,8 @@
 #include "lib/base/mem.h"
 #include "tests/bench/bench.h"
 
-/* What a command prints on standard output, or NULL when it fails; the caller frees. The command
- * holds a file name in single quotes. */
+/* What a command prints on standard output, or NULL when it fails or says nothing; the caller
+ * frees. */
 static char *output_of(const char *command)
 {
     struct buf text = {0};
@@ -26,7 +26,8 @@ static char *output_of(const char *command)
     return NULL;
 }
 
-/* Runs "PROGRAM -m 'FILE' -t THREADS OPTIONS"; the caller frees the answer. */
+/* Runs "PROGRAM -m 'FILE' -t THREADS OPTIONS"; the caller frees the answer. A file name with a
+ * quote in it is not tried. */
 static char *run_tool(const struct peer *p, const char *program, const char *options)
 {
     char *command = strchr(p->file, '\'')

@@ -136,7 +136,7 @@ ends() { # CODE PID: how a process that runs beside ends
     "$BIN/score-exact" --run $'\xff\xfe' --no-meta generations > "$T/odd" 2> "$T/err" ||
         status=$?
     [ "$status" -eq 64 ] || jq -e .run "$T/odd"
-    "$BIN/prep-prompts" prompts -o $'/'"$T"$'/a\xff' && head -n 1 "$T"/a* | jq -e .argv > "$T/argv"
+    "$BIN/prep-prompts" prompts -o $'/'"$T"$'/a\xff' && head -n 1 "$T"/a* | jq -e .argv > "$T/words"
 }
 
 @test "A18: a second writer of one output is refused and told who the first is" {

@@ -70,6 +70,7 @@ jq -c '{id, token_ids: [1, 2, 3], metric: "x_nats", value: 10, device_name: "non
     in-batch) jq -c "if \"$*\" | test(\"batch 8\") then .token_ids[0] += 1 else . end" ;;
     silent) true ;;
     far) jq -c '.value *= 1.02 | .token_ids = [1, 3, 2]' ;;
+    once) if [ -e "$0.again" ]; then cat; else touch "$0.again"; fi ;;
     restless) jq -c ".token_ids[0] = $(date +%N | sed 's/^0*//')" ;;
     esac
 EOF
@@ -87,6 +88,7 @@ EOF
     found in-batch batch "2 passed, 2 failed"
     found far tolerance "0 passed, 9 failed"
     found restless repeat "0 passed, 4 failed"
+    found once repeat "2 passed, 2 failed" # the first run of each tool says nothing
     found silent tolerance,batch,repeat "0 passed, 17 failed"
 }
 
@@ -121,6 +123,8 @@ EOF
     [ "$status" -eq 69 ] && [ -z "$output" ] && [ "${#stderr_lines[@]}" -eq 1 ]
     run --separate-stderr check --device gpu
     [ "$status" -eq 64 ] && [ "${#stderr_lines[@]}" -eq 1 ]
+    run --separate-stderr check --only batch,identiy
+    [ "$status" -eq 64 ] && [ "${#stderr_lines[@]}" -eq 1 ] && [[ "$stderr" == *" got identiy" ]]
 }
 
 @test "records say what ran; without the driver's library nothing is made up" {
@@ -198,6 +202,8 @@ driver() { # NAME=VALUE... : the records of a run with the stand-in of the drive
     tainted '["foreign_process"]' NVML_FOREIGN=1
     jq -se 'all(.gpu.foreign_processes == 1)' "$T/out"
     tainted '["foreign_process"]' NVML_FOREIGN=200 # more than there is room for
+    tainted '[]' NVML_HOST=1 # in a container this process has another pid, and is no stranger
+    jq -se 'all(.gpu.foreign_processes == 0 and .memory.device_peak_bytes == null)' "$T/out"
     tainted '["hw_slowdown","sw_thermal","power_brake"]' NVML_REASONS=0xa8
     tainted '[]' NVML_REASONS=0x4 # a power cap is how these cards run
     "$BIN/measure" --no-meta "$T/out" |

@@ -296,20 +296,18 @@ static __global__ void numbers(uint32_t *y)
     wait_for_inputs();
     y[0] = bf16_pair(1.00390625f, 1.01171875f); /* ties: down to 1, up to 1.015625 */
     y[1] = bf16_pair(__uint_as_float(0x7fffffffu), -INFINITY);
-    y[2] = static_cast<uint32_t>(dot_s8(0x80ff7f01u, 0x8001ff02u, 5));
-    y[3] = __float_as_uint(exp2_near(-INFINITY));
-    y[4] = static_cast<uint32_t>(__clz(1) * 10000 + __ffs(8) * 100 + __popc(0xff00u));
-    y[5] = __float_as_uint(rsqrtf(16.0f));
+    y[2] = __float_as_uint(exp2_near(-INFINITY));
+    y[3] = static_cast<uint32_t>(__clz(1) * 10000 + __ffs(8) * 100 + __popc(0xff00u));
+    y[4] = __float_as_uint(rsqrtf(16.0f));
 }
 
 static void test_numbers()
 {
-    array<uint32_t> y(6);
+    array<uint32_t> y(5);
     run(numbers, dim3(1), dim3(1), 0, y.p);
     std::vector<uint32_t> got = y.values();
     ok(got[0] == 0x3f823f80u && got[1] == 0xff807fffu, "bf16: to nearest, ties to even, NaN");
-    ok(got[2] == 5 + 2 - 127 - 1 + 16384 && got[3] == 0 && got[4] == 310408 &&
-           got[5] == 0x3e800000u,
+    ok(got[2] == 0 && got[3] == 310408 && got[4] == 0x3e800000u,
        "the other words for numbers");
 }
 

@@ -471,7 +471,6 @@ static void try_dtype(struct world *w, enum dtype dtype, const size_t K[3])
 int main(void)
 {
     struct world w = {};
-    w.device.index = 0;
     w.device.major = 9;
     CHECK(cudaStreamCreateWithFlags(&w.device.stream, cudaStreamNonBlocking));
     w.b.device = &w.device;

@@ -126,12 +126,6 @@ cudaError_t cudaGetLastError(void)
     return status;
 }
 
-cudaError_t cudaPeekAtLastError(void)
-{
-    std::lock_guard<std::recursive_mutex> one_at_a_time(lock());
-    return last;
-}
-
 struct words {
     cudaError_t status;
     const char *name, *text;
@@ -197,9 +191,9 @@ cudaError_t cudaGetDeviceCount(int *count)
 {
     return call([=] {
         *count = driver() < CUDART_VERSION ? 0 : device_count();
-        return *count                         ? cudaSuccess
+        return *count                      ? cudaSuccess
                : driver() < CUDART_VERSION ? cudaErrorInsufficientDriver
-                                              : cudaErrorNoDevice;
+                                           : cudaErrorNoDevice;
     });
 }
 
@@ -255,14 +249,6 @@ cudaError_t cudaDriverGetVersion(int *version)
 {
     return call([=] {
         *version = driver();
-        return cudaSuccess;
-    });
-}
-
-cudaError_t cudaRuntimeGetVersion(int *version)
-{
-    return call([=] {
-        *version = CUDART_VERSION;
         return cudaSuccess;
     });
 }

@@ -181,13 +181,6 @@ DEVICE uint32_t pick_bytes(uint32_t low, uint32_t high, uint32_t which)
     return r;
 }
 
-DEVICE int32_t dot_s8(uint32_t a, uint32_t b, int32_t c)
-{
-    for (int i = 0; i < 32; i += 8)
-        c += static_cast<int8_t>(a >> i) * static_cast<int8_t>(b >> i);
-    return c;
-}
-
 DEVICE float exp2_near(float x)
 {
     return exp2f(x);

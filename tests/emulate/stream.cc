@@ -158,11 +158,6 @@ cudaError_t cudaDeviceSynchronize(void)
     });
 }
 
-cudaError_t cudaDeviceReset(void)
-{
-    return cudaDeviceSynchronize();
-}
-
 /* ---- events ---- */
 
 static void await(const std::shared_ptr<CUevent_st::record> &r)
@@ -217,18 +212,6 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e)
     });
 }
 
-cudaError_t cudaEventQuery(cudaEvent_t e)
-{
-    return call([=] {
-        if (spoils_capture())
-            return cudaErrorStreamCaptureUnsupported;
-        if (!e->last || e->last->done)
-            return cudaSuccess;
-        step(e->last->stream);
-        return cudaErrorNotReady;
-    });
-}
-
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
 {
     return call([=] {
@@ -238,14 +221,6 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
             return cudaErrorNotReady;
         *ms = static_cast<float>(static_cast<double>(to->last->at_ns - from->last->at_ns) * 1e-6);
         return cudaSuccess;
-    });
-}
-
-cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned)
-{
-    return call([=] {
-        auto r = e->last;
-        return enqueue(s, [r] { await(r); });
     });
 }
 
@@ -281,17 +256,6 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g)
     if (!*g)
         delete made;
     return status;
-}
-
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
-{
-    return call([=] {
-        CUstream_st *s = stream_of(stream);
-        *status = !s->capture  ? cudaStreamCaptureStatusNone
-                  : s->spoiled ? cudaStreamCaptureStatusInvalidated
-                               : cudaStreamCaptureStatusActive;
-        return cudaSuccess;
-    });
 }
 
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *x, cudaGraph_t g, unsigned long long)
