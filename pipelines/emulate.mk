@@ -9,13 +9,13 @@ HAVE_CXX := $(shell command -v $(CXX))
 
 EMULATE  := $(BUILD)/obj/emulate
 EMULATED := $(BUILD)/tests/libcrossover-cuda.so
-# gemm.cu calls the vendor's library; tests/emulate has one of its own.
-EMULATE_SRC := $(filter-out kernels/cuda/gemm.cu,$(wildcard kernels/cuda/*.cu)) \
+# library.cu looks for the vendor's library; tests/emulate has one of its own.
+EMULATE_SRC := $(filter-out kernels/cuda/library.cu,$(wildcard kernels/cuda/*.cu)) \
                $(wildcard tests/emulate/*.cu tests/emulate/*.cc)
 EMULATE_OBJ  = $(addprefix $(EMULATE)/,$(addsuffix .o,$(basename $(EMULATE_SRC))))
 # Off-boundary accesses fault on a GPU and not on every processor.
 EMULATE_TRAPS := $(if $(SAN),,-fsanitize=alignment -fsanitize-undefined-trap-on-error)
-EMULATE_FLAGS := -std=c++17 -D_GNU_SOURCE -I. -O1 -g -Wall -Wextra -Werror -Wno-unknown-pragmas \
+EMULATE_FLAGS := -std=c++17 -D_GNU_SOURCE -I. -Itests/emulate -O1 -g -Wall -Wextra -Werror -Wno-unknown-pragmas \
     -ffp-contract=off -fPIC -fvisibility=hidden -DPLATFORM='"tests/emulate/emulate.cuh"' \
     $(EMULATE_TRAPS) $(SANITIZE) $(if $(filter thread,$(SAN)),-DWATCH_THREADS) -MMD -MP
 # ThreadSanitizer watches kernels, not what they run on (tests/emulate/sanitizers.h).

@@ -1,5 +1,5 @@
-/* gemm.cu - kernels/cuda/gemm.h by cuBLASLt, which is looked for at run time: without it the own
- * kernels do all the work (gemm_takes says 0).
+/* gemm.cu - kernels/cuda/gemm.h by cuBLASLt (library.h): without it the own kernels do all the work
+ * (gemm_takes says 0).
  *
  * The library orders matrices by columns, so y[T, N] = x W^T is to it y' = W'^T x' with W' [K, N]
  * and x' [K, T]. It proposes algorithms for a shape; on the first call of a shape they are timed
@@ -12,8 +12,6 @@
  * The work space is one block, counted as activations, taken when first wanted. The y for timing is
  * taken from the driver and given back at once; no counter sees it.
  */
-#include <cublasLt.h>
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,24 +20,11 @@
 #include "kernels/cuda/choices.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/gemm.h"
+#include "kernels/cuda/library.h"
 #include "lib/base/mem.h"
 
 enum { CANDIDATES = 16, TIMED_RUNS = 5 };
 static const size_t workspace_bytes = (size_t)32 << 20;
-
-#define EACH_FUNCTION(F)                                                                         \
-    F(Create) F(Destroy) F(GetVersion) F(Matmul) F(MatmulDescCreate) F(MatmulDescDestroy)       \
-    F(MatmulDescSetAttribute) F(MatrixLayoutCreate) F(MatrixLayoutDestroy)                      \
-    F(MatmulPreferenceCreate) F(MatmulPreferenceDestroy) F(MatmulPreferenceSetAttribute)        \
-    F(MatmulAlgoGetHeuristic) F(MatmulAlgoCheck) F(MatmulAlgoConfigGetAttribute)
-
-/* The functions of the library, by their names without "cublasLt". */
-struct library {
-    void *object;
-#define MEMBER(name) decltype(&cublasLt##name) name;
-    EACH_FUNCTION(MEMBER)
-#undef MEMBER
-};
 
 struct gemm {
     struct library lib;
@@ -49,24 +34,6 @@ struct gemm {
     struct choices choices;
     char *path; /* of the file; NULL: nowhere */
 };
-
-static int library_open(struct library *l)
-{
-    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12",
-                                        "libcublasLt.so.11"};
-    for (const char *name : names)
-        if ((l->object = dlopen(name, RTLD_NOW | RTLD_LOCAL)))
-            break;
-    if (!l->object)
-        return -1;
-    int found = 1;
-#define FIND(name)                                                                               \
-    l->name = reinterpret_cast<decltype(l->name)>(dlsym(l->object, "cublasLt" #name));          \
-    found = found && l->name;
-    EACH_FUNCTION(FIND)
-#undef FIND
-    return found ? 0 : -1;
-}
 
 /* Ends the process when the library fails at what it has taken: as any error of the device. */
 static void library_check(cublasStatus_t status, const char *call, const char *file, int line)
@@ -358,12 +325,11 @@ void gemm_open(struct backend *b)
     struct device *d = device_of(b);
     struct gemm *g = static_cast<struct gemm *>(mem_zero(1, sizeof *g));
     d->gemm = nullptr;
-    if (library_open(&g->lib) || g->lib.Create(&g->handle) != CUBLAS_STATUS_SUCCESS) {
-        if (g->lib.object)
-            dlclose(g->lib.object);
+    if (library_open(&g->lib)) {
         free(g);
         return;
     }
+    LIBRARY(g->lib.Create(&g->handle));
     d->gemm = g;
     g->path = choices_path(b->name, g->lib.GetVersion());
     if (g->path)
@@ -378,7 +344,7 @@ void gemm_close(struct backend *b)
     if (g->path && g->choices.changed)
         choices_write(&g->choices, g->path);
     cuda_free(b, g->workspace);
-    LIBRARY(g->lib.Destroy(g->handle)); /* the library itself stays loaded */
+    LIBRARY(g->lib.Destroy(g->handle));
     choices_free(&g->choices);
     free(g->path);
     free(g);

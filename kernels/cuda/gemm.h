@@ -1,5 +1,4 @@
-/* gemm.h - large products by the vendor's library, one call each. gemm.cu does it with cuBLASLt;
- * the tests' host build has plain loops in its place.
+/* gemm.h - large products by the vendor's library, cuBLASLt, one call each.
  */
 #ifndef KERNELS_CUDA_GEMM_H
 #define KERNELS_CUDA_GEMM_H

@@ -1,0 +1,355 @@
+/* library.cu - cuBLASLt on the CPU, by plain loops: as particular as the real one about types,
+ * shapes, addresses and work space, with algorithms that differ in what they ask for. All of them
+ * give the same bits, so that it does not matter to other tests which one was the fastest.
+ *
+ * UNSTEADY is proposed though the caller's mask forbids its kind, and ends the process when run.
+ * Source: cuBLAS 13.0, "Using the cuBLASLt API": cublasLtMatmul (supported types; for int8 T, N
+ * operands, m, k and leading dimensions multiples of 4), cublasLtMatmulAlgoGetHeuristic.
+ */
+#include "kernels/cuda/library.h"
+
+#include <string.h>
+
+#include "kernels/cuda/device.cuh"
+#include "lib/base/clock.h"
+
+struct cublasLtContext {
+    int unused;
+};
+struct cublasLtDesc {
+    cublasComputeType_t compute;
+    cudaDataType_t scale;
+    cublasOperation_t a;
+};
+struct cublasLtLayout {
+    cudaDataType_t type;
+    uint64_t rows, cols, ld;
+};
+struct cublasLtPreference {
+    size_t workspace;
+    uint32_t schemes, align[4]; /* of A, B, C, D */
+};
+
+namespace emulate {
+
+unsigned algorithm_runs[ALGORITHMS];
+int64_t algorithm_ns[ALGORITHMS];
+
+struct wants {
+    uint32_t scheme, align;
+    size_t workspace;
+};
+static const struct wants wants[ALGORITHMS] = {
+    {CUBLASLT_REDUCTION_SCHEME_NONE, 16, 0},
+    {CUBLASLT_REDUCTION_SCHEME_INPLACE, 16, 0},
+    {CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, 16, (size_t)8 << 20},
+    {CUBLASLT_REDUCTION_SCHEME_NONE, 1, 0},
+};
+static const uint64_t magic = 0x656d756c61746564;
+
+static cublasLtMatmulAlgo_t algorithm_make(int i)
+{
+    return {{magic, (uint64_t)i}};
+}
+
+/* ALGORITHMS: it is none of ours. */
+static int algorithm_of(const cublasLtMatmulAlgo_t *a)
+{
+    return a->data[0] == magic && a->data[1] < ALGORITHMS ? (int)a->data[1] : (int)ALGORITHMS;
+}
+
+/* One product, as far as descriptors tell. */
+struct shape {
+    cublasLtDesc what;
+    cublasLtLayout a, b, d;
+};
+
+static bool has_types(const struct shape &s)
+{
+    static const struct {
+        cublasComputeType_t compute;
+        cudaDataType_t scale, in, out;
+    } known[] = {{CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F},
+                 {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16BF, CUDA_R_16BF},
+                 {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16BF, CUDA_R_32F},
+                 {CUBLAS_COMPUTE_32I, CUDA_R_32I, CUDA_R_8I, CUDA_R_32I}};
+    for (const auto &k : known)
+        if (s.what.compute == k.compute && s.what.scale == k.scale && s.a.type == k.in &&
+            s.b.type == k.in && s.d.type == k.out)
+            return true;
+    return false;
+}
+
+static cublasStatus_t shape_status(const struct shape &s)
+{
+    if (s.a.rows != s.b.rows || s.a.cols != s.d.rows || s.b.cols != s.d.cols)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    if (s.what.a != CUBLAS_OP_T || !has_types(s))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (s.a.type == CUDA_R_8I && (s.a.rows | s.a.cols | s.a.ld | s.b.ld | s.d.ld) % 4)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static float value(float x)
+{
+    return x;
+}
+static float value(uint16_t x)
+{
+    return bf16_float(x);
+}
+static int32_t value(int8_t x)
+{
+    return x;
+}
+static int32_t value(int32_t x)
+{
+    return x;
+}
+static void put(float *y, float x)
+{
+    *y = x;
+}
+static void put(uint16_t *y, float x)
+{
+    *y = bf16_of(x);
+}
+static void put(int32_t *y, int32_t x)
+{
+    *y = x;
+}
+
+/* D = A^T B, plus D when `add`; matrices column by column. */
+template <class Y, class X, class Sum>
+static void multiply(const struct shape &s, const void *A, const void *B, void *D, bool add)
+{
+    for (size_t t = 0; t < s.d.cols; t++)
+        for (size_t n = 0; n < s.d.rows; n++) {
+            const X *a = static_cast<const X *>(A) + n * s.a.ld;
+            const X *b = static_cast<const X *>(B) + t * s.b.ld;
+            Y *y = static_cast<Y *>(D) + t * s.d.ld + n;
+            Sum sum = 0;
+            for (size_t k = 0; k < s.a.rows; k++)
+                sum += value(b[k]) * value(a[k]);
+            put(y, add ? value(*y) + sum : sum);
+        }
+}
+
+static void multiply_any(const struct shape &s, const void *A, const void *B, void *D, bool add)
+{
+    if (s.a.type == CUDA_R_32F)
+        multiply<float, float, float>(s, A, B, D, add);
+    else if (s.a.type == CUDA_R_8I)
+        multiply<int32_t, int8_t, int32_t>(s, A, B, D, add);
+    else if (s.d.type == CUDA_R_32F)
+        multiply<float, uint16_t, float>(s, A, B, D, add);
+    else
+        multiply<uint16_t, uint16_t, float>(s, A, B, D, add);
+}
+
+static bool aligned(const void *p, uint32_t by)
+{
+    return reinterpret_cast<uintptr_t>(p) % by == 0;
+}
+
+static uint32_t value_bytes(cudaDataType_t t)
+{
+    return t == CUDA_R_8I ? 1 : t == CUDA_R_16BF ? 2 : 4;
+}
+
+/* 0 or 1 of the scale's type; anything else is not used here. */
+static int scalar(const struct shape &s, const void *p)
+{
+    float f = s.what.scale == CUDA_R_32F ? *static_cast<const float *>(p)
+                                         : (float)*static_cast<const int32_t *>(p);
+    if (f != 0 && f != 1)
+        fail("a product is scaled by something else than 0 or 1");
+    return f == 1;
+}
+
+} // namespace emulate
+
+using namespace emulate;
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *h)
+{
+    return call([=] {
+               *h = new cublasLtContext{};
+               return cudaSuccess;
+           })
+               ? CUBLAS_STATUS_EXECUTION_FAILED
+               : CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t h)
+{
+    delete h;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+size_t cublasLtGetVersion(void)
+{
+    return 1;
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *d, cublasComputeType_t compute,
+                                        cudaDataType_t scale)
+{
+    *d = new cublasLtDesc{compute, scale, CUBLAS_OP_N};
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d)
+{
+    delete d;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d,
+                                              cublasLtMatmulDescAttributes_t what,
+                                              const void *value, size_t bytes)
+{
+    if (what != CUBLASLT_MATMUL_DESC_TRANSA || bytes != sizeof d->a)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    memcpy(&d->a, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *l, cudaDataType_t type,
+                                          uint64_t rows, uint64_t cols, int64_t ld)
+{
+    if (!rows || !cols || ld < (int64_t)rows)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    *l = new cublasLtLayout{type, rows, cols, (uint64_t)ld};
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l)
+{
+    delete l;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *p)
+{
+    *p = new cublasLtPreference{0, 7, {256, 256, 256, 256}};
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p)
+{
+    delete p;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p,
+                                                    cublasLtMatmulPreferenceAttributes_t what,
+                                                    const void *value, size_t bytes)
+{
+    bool size = what == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
+    bool mask = what == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK;
+    if (bytes != (size ? sizeof p->workspace : sizeof p->schemes))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    memcpy(size   ? static_cast<void *>(&p->workspace)
+           : mask ? &p->schemes
+                  : &p->align[what - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES],
+           value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+/* First one that is of no use, then all that suit. */
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t what,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t p, int room,
+                                              cublasLtMatmulHeuristicResult_t *to, int *count)
+{
+    cublasStatus_t status = shape_status({*what, *a, *b, *d});
+    *count = 0;
+    if (status)
+        return status;
+    uint32_t least = 256;
+    for (uint32_t align : p->align)
+        least = align < least ? align : least;
+    if (room > ALGORITHMS)
+        to[(*count)++] = {algorithm_make(ANY_ADDRESS), 0, CUBLAS_STATUS_NOT_SUPPORTED, 0, {}};
+    for (int i = 0; i < ALGORITHMS && *count < room; i++)
+        if (wants[i].align <= least && wants[i].workspace <= p->workspace &&
+            (i == UNSTEADY || (wants[i].scheme & p->schemes) == wants[i].scheme))
+            to[(*count)++] = {algorithm_make(i), wants[i].workspace, CUBLAS_STATUS_SUCCESS, 1, {}};
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t what,
+                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t *algo,
+                                       cublasLtMatmulHeuristicResult_t *result)
+{
+    int i = algorithm_of(algo);
+    if (i == ALGORITHMS)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    *result = {*algo, wants[i].workspace, CUBLAS_STATUS_SUCCESS, 1, {}};
+    return shape_status({*what, *a, *b, *d});
+}
+
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algo,
+                                                    cublasLtMatmulAlgoConfigAttributes_t what,
+                                                    void *value, size_t bytes, size_t *written)
+{
+    int i = algorithm_of(algo);
+    if (i == ALGORITHMS || what != CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME ||
+        bytes != sizeof wants[i].scheme)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    memcpy(value, &wants[i].scheme, bytes);
+    *written = bytes;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t what, const void *alpha,
+                              const void *A, cublasLtMatrixLayout_t a, const void *B,
+                              cublasLtMatrixLayout_t b, const void *beta, const void *C,
+                              cublasLtMatrixLayout_t c, void *D, cublasLtMatrixLayout_t d,
+                              const cublasLtMatmulAlgo_t *algo, void *workspace, size_t bytes,
+                              cudaStream_t stream)
+{
+    const struct shape s = {*what, *a, *b, *d};
+    int i = algorithm_of(algo);
+    if (shape_status(s))
+        return shape_status(s);
+    if (i == ALGORITHMS || bytes < wants[i].workspace || C != D || c != d || !scalar(s, alpha))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    if (i == UNSTEADY)
+        fail("an algorithm runs whose order of sums is not fixed");
+    if (!aligned(A, wants[i].align) || !aligned(B, wants[i].align) ||
+        !aligned(D, wants[i].align) || !aligned(A, value_bytes(a->type)) ||
+        !aligned(B, value_bytes(b->type)) || !aligned(D, value_bytes(d->type)))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    for (const void *p : {A, B, static_cast<const void *>(D)})
+        check_reach(p);
+    if (wants[i].workspace)
+        check_reach(workspace);
+    bool add = scalar(s, beta);
+    cudaError_t status = call([&] {
+        return enqueue(stream, [=] {
+            int64_t end = clock_ns() + algorithm_ns[i];
+            algorithm_runs[i]++;
+            if (wants[i].workspace)
+                memset(workspace, 0xff, 4096);
+            multiply_any(s, A, B, D, add);
+            while (clock_ns() < end) {
+            }
+        });
+    });
+    return status ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
+}
+
+#define GIVE(name) cublasLt##name,
+int library_open(struct library *l)
+{
+    if (setting("EMULATE_LIBRARY", 1) == 0)
+        return -1;
+    *l = {EACH_FUNCTION(GIVE)};
+    return 0;
+}
