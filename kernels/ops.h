@@ -110,6 +110,8 @@ struct backend {
     char name[64];       /* of the device: "NVIDIA H200"; empty for the host */
     char address[16];    /* of the device on the bus, "0000:18:00.0"; empty for the host */
     char level[16];      /* instruction set in use: ops.level, on cuda "sm_90" */
+    char library[32];    /* of the vendor, for products of many rows: "cuBLASLt 130100"; empty:
+                          * there is none, the back end's own kernels make them */
 };
 
 /* Keys and values of one layer: slots of K*E values each. */

@@ -11,7 +11,8 @@ GPU_CHECK ?= tests,identity,tolerance,batch,repeat,sanitize
 
 # Tests of tests/cuda run on any device, but for those of the emulated device itself and of calls
 # that it lets fail. Those of tests/gpu need a real one.
-EMULATED_ONLY := $(wildcard tests/cuda/test-emulator*.cu) tests/cuda/test-faults.cu
+EMULATED_ONLY := $(wildcard tests/cuda/test-emulator*.cu) tests/cuda/test-faults.cu \
+                 tests/cuda/test-gemm.cu
 GPU_TEST_CU   := $(filter-out $(EMULATED_ONLY),$(sort $(wildcard tests/cuda/test-*.cu))) \
                  $(wildcard tests/gpu/test-*.cu)
 GPU_TEST_PROG := $(if $(HAVE_CUDA),$(GPU_TEST_CU:tests/%.cu=$(BUILD)/gpu/%))

@@ -57,10 +57,9 @@ static const struct figure_row {
 
 /* Settings that every record of a configuration must share; copied into its metric records. */
 static const char *const settings[] = {
-    "model", "arch", "device", "device_name", "isa", "dtype", "kv_dtype", "quant", "threads",
-    "batch", "temperature", "weights_random", "steps", "gen_length", "block_length", "cfg_scale",
-    "remasking", "unmask",
-    "cache", "max_new", "top_k", "top_p", "ignore_eos"};
+    "model", "arch", "device", "device_name", "isa", "library", "dtype", "kv_dtype", "quant",
+    "threads", "batch", "temperature", "weights_random", "steps", "gen_length", "block_length",
+    "cfg_scale", "remasking", "unmask", "cache", "max_new", "top_k", "top_p", "ignore_eos"};
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
 struct series { struct launch_sample *s; size_t n, cap; };

@@ -115,7 +115,7 @@ void choices_write(const struct choices *c, const char *path)
         return;
     for (size_t i = 0; i < c->n; i++) {
         const struct choice *one = &c->at[i];
-        if (one->state == 1 || one->state == -1)
+        if (one->state != 0 && one->state != 2)
             continue;
         for (int k = 0; k < CHOICE_KEY; k++)
             fprintf(out.f, "%" PRIu64 "\t", one->key[k]);

@@ -21,13 +21,13 @@ enum { CHOICE_KEY = 9, CHOICE_WORDS = 8 };
 struct choice {
     uint64_t key[CHOICE_KEY];
     uint64_t algo[CHOICE_WORDS];
-    int state;   /* 0: from the file, unchecked; 1: first guess; 2: timed; -1: there is none */
+    int state;   /* 0: from the file, unchecked; 1: first guess; 2: timed; 3: a guess that could not
+                  * be timed; -1: there is none */
     size_t rows; /* with which it was last found good, of those that share it */
 };
 struct choices {
     struct choice *at;
     size_t n, room;
-    int changed; /* 1: there is something to write */
 };
 
 /* Where the choices for a device and a version of the library are kept, in a folder that is there:
@@ -43,7 +43,7 @@ void choices_free(struct choices *c);
 
 /* Adds the lines of a file; a missing or broken one adds nothing. */
 void choices_read(struct choices *c, const char *path);
-/* Writes what was timed or read, beside the file and renamed; a failure is no matter. */
+/* Writes what was read or timed, beside the file and renamed; a failure is no matter. */
 void choices_write(const struct choices *c, const char *path);
 
 #ifdef __cplusplus

@@ -35,12 +35,14 @@ struct gemm {
     char *path; /* of the file; NULL: nowhere */
 };
 
-/* Ends the process when the library fails at what it has taken: as any error of the device. */
+/* Ends the process when the library fails at what it has taken: as any error of the device, and
+ * with the driver's words where it has some. */
 static void library_check(cublasStatus_t status, const char *call, const char *file, int line)
 {
     char text[256];
     if (status == CUBLAS_STATUS_SUCCESS)
         return;
+    device_check(cudaGetLastError(), call, file, line);
     snprintf(text, sizeof text, "cuBLASLt: %.200s: status %d", call, static_cast<int>(status));
     err_machine(file, line, text);
 }
@@ -232,8 +234,7 @@ static float time_one(const struct backend *b, const struct problem *p, const st
     return ms;
 }
 
-/* Runs every candidate; the first of the fastest is kept. Without memory for a y the guess stays.
- */
+/* Runs every candidate; the first of the fastest is kept. Without memory for a y the guess is. */
 static void tune(const struct backend *b, struct choice *c, const struct gemm_job *j)
 {
     struct gemm *g = device_of(b)->gemm;
@@ -242,8 +243,10 @@ static void tune(const struct backend *b, struct choice *c, const struct gemm_jo
     cudaEvent_t event[2];
     void *y;
     size_t value = j->type == gemm_job::GEMM_BF16 ? 2 : 4;
-    if (!CHECK_MEMORY(cudaMalloc(&y, j->T * j->ldy * value)))
+    if (!CHECK_MEMORY(cudaMalloc(&y, j->T * j->ldy * value))) {
+        c->state = 3;
         return;
+    }
     CHECK(cudaMemsetAsync(y, 0, j->T * j->ldy * value, device_of(b)->stream));
     CHECK(cudaEventCreate(&event[0]));
     CHECK(cudaEventCreate(&event[1]));
@@ -259,11 +262,20 @@ static void tune(const struct backend *b, struct choice *c, const struct gemm_jo
             c->state = 2;
         }
     }
-    g->choices.changed = 1;
     problem_free(&p, &g->lib);
     CHECK(cudaEventDestroy(event[1]));
     CHECK(cudaEventDestroy(event[0]));
     CHECK(cudaFree(y));
+}
+
+/* At once, so that a process that is stopped has not timed in vain. What another process wrote
+ * meanwhile is kept. */
+static void keep_choices(struct gemm *g)
+{
+    if (!g->path)
+        return;
+    choices_read(&g->choices, g->path);
+    choices_write(&g->choices, g->path);
 }
 
 static struct choice *choice_of(const struct backend *b, const struct gemm_job *j)
@@ -310,8 +322,11 @@ void gemm(struct backend *b, const struct gemm_job *j)
     waiting here(device_of(b), "matmul"); /* as launch() does */
     take_workspace(b);
     struct choice *c = choice_of(b, j);
-    if (c->state == 1 && !graphs_recording(b))
+    if (c->state == 1 && !graphs_recording(b)) {
         tune(b, c, j);
+        keep_choices(g);
+        c = choice_of(b, j); /* the table may have moved */
+    }
     struct problem p;
     cublasLtMatmulAlgo_t algo;
     problem_make(&p, &g->lib, j);
@@ -331,7 +346,9 @@ void gemm_open(struct backend *b)
     }
     LIBRARY(g->lib.Create(&g->handle));
     d->gemm = g;
-    g->path = choices_path(b->name, g->lib.GetVersion());
+    size_t version = g->lib.GetVersion();
+    snprintf(b->library, sizeof b->library, "cuBLASLt %zu", version);
+    g->path = choices_path(b->name, version);
     if (g->path)
         choices_read(&g->choices, g->path);
 }
@@ -341,8 +358,6 @@ void gemm_close(struct backend *b)
     struct gemm *g = device_of(b)->gemm;
     if (!g)
         return;
-    if (g->path && g->choices.changed)
-        choices_write(&g->choices, g->path);
     cuda_free(b, g->workspace);
     LIBRARY(g->lib.Destroy(g->handle));
     choices_free(&g->choices);

@@ -1,5 +1,5 @@
-/* library.h - the functions of cuBLASLt that gemm.cu calls, found at run time; the tests' host build
- * has a library of its own in its place (tests/emulate/library.cu).
+/* library.h - the functions of cuBLASLt that gemm.cu calls, found at run time; the tests
+ * host build has a library of its own in their place (tests/emulate/library.cu).
  */
 #ifndef KERNELS_CUDA_LIBRARY_H
 #define KERNELS_CUDA_LIBRARY_H

@@ -104,10 +104,20 @@ static json_t *meta_extra(const struct session *s, struct err *e)
     rec_set_int(m, "prompts", (int64_t)s->prompts.n);
     json_object_set_new(b, "name", json_string(s->backend->ops->name));
     json_object_set_new(b, "isa", json_string(s->backend->level));
+    json_object_set_new(b, "library",
+                        *s->backend->library ? json_string(s->backend->library) : json_null());
     rec_set_int(b, "threads", (int64_t)pool_threads(s->backend->pool));
     json_object_set_new(m, "backend", b);
     rec_set_int(m, "launch", s->job->plan->launch);
     return m;
+}
+
+/* Numbers of a device without its library would accuse the device. */
+static void warn_library(const struct session *s)
+{
+    if (!strncmp(s->backend->ops->name, "cuda", 4) && !*s->backend->library)
+        log_warn(&s->log, "W102", "no cuBLASLt was found: products of many rows run on kernels "
+                 "that are several times slower; put libcublasLt.so on LD_LIBRARY_PATH");
 }
 
 /* Memory too short for the weights is a result, not a failure: the records say oom. */
@@ -187,6 +197,7 @@ static int session_open(struct session *s, struct err *e)
         rec_open(&s->out, c, job->method->tool, job->argc, job->argv, extra, e))
         return -1;
     s->writing = 1;
+    warn_library(s);
     s->nvml = s->backend->address[0] ? nvml_open(s->backend->address) : NULL;
     if (job->note_signal)
         catch_signals(job->note_signal);

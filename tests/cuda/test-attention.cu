@@ -269,6 +269,7 @@ static float *run(const struct data *d, const struct shape *s)
     a.q = all[0], a.y = y, a.kv.k = all[1], a.kv.v = all[2];
     a.pos = (int32_t *)all[3], a.slots = (int32_t *)all[4], a.slot_pos = (int32_t *)all[5];
     a.seqs = (struct attn_seq *)all[6];
+    CHECK(cudaDeviceSynchronize()); /* what was sent is there for every stream */
     cuda_attention(&b, &a, work);
     CHECK(cudaStreamSynchronize(device.stream));
     float *out = (float *)mem_zero(d->values, sizeof *out);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/gemm.h"
 #include "kernels/cuda/runtime.h"
 #include "lib/base/mem.h"
 #include "tests/tap.h"
@@ -44,6 +45,9 @@ static int use_everything(struct backend *b)
     if (!s.value)
         s.value = (int *)cuda_alloc(b, sizeof start, MEMORY_ACTIVATIONS);
     void *weights = cuda_alloc(b, 11 * MIB, MEMORY_WEIGHTS);
+    struct gemm_job job = {weights, weights, weights, gemm_job::GEMM_F32, 65, 8, 8, 8, 8, 8, 0};
+    if (weights)
+        gemm(b, &job);
     for (int i = 0; i < N; i++)
         start[i] = 3 * i;
     cuda_write(b, s.value, start, sizeof start);

@@ -30,6 +30,7 @@ template <class E> static E *sent(const std::vector<E> &from)
     E *to;
     CHECK(cudaMalloc(&to, from.size() * sizeof(E)));
     CHECK(cudaMemcpy(to, from.data(), from.size() * sizeof(E), cudaMemcpyHostToDevice));
+    CHECK(cudaDeviceSynchronize()); /* it is there for every stream */
     return to;
 }
 

@@ -1,8 +1,6 @@
 /* test-products.cu - products of kernels/cuda against kernels/ref: every format, every way of
  * finishing, row counts on both sides of every choice of kernel, odd shapes. Rows and matrices are
- * the same for both; INT8 is the same bits. The device is described by hand, so that plans of
- * several machines are met.
- */
+ * the same for both; INT8 is the same bits. The device's size is changed by hand: other plans. */
 #include "tests/tap.h"
 
 extern "C" {
@@ -20,8 +18,8 @@ enum { GUARD = 64 }; /* values behind an output that must stay as they are */
 static const char *const dtype_name[] = {"f32", "bf16", "bf16_f32", "int8", "nf4", "fp8"};
 
 struct world {
-    struct device device;
     struct backend b, ref;
+    struct device *device; /* of b */
     uint64_t state;
 };
 
@@ -52,9 +50,11 @@ static float kept(enum dtype act, float x)
     return act == DTYPE_F32 ? x : half_float(half_of(x));
 }
 
+/* It is there on return, for every stream. */
 static void to_device(void *to, const void *from, size_t bytes)
 {
     CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
+    CHECK(cudaDeviceSynchronize());
 }
 
 /* Memory of the device, of `n` values of `size` bytes; NULL: left as it is. */
@@ -259,7 +259,7 @@ static size_t wrong_matmul(struct world *w, enum dtype dtype, size_t T, size_t K
     }
     void *work = work_for(w, T, K, N[0] + N[1], &bytes);
     cuda_matmul(&w->b, p, 2, r.in, T, work);
-    CHECK(cudaStreamSynchronize(w->device.stream));
+    CHECK(cudaStreamSynchronize(w->device->stream));
     for (int i = 0; i < 2; i++) {
         double *want = outputs(&r, &m[i].ref);
         float *got = (float *)malloc((T * N[i] + GUARD) * sizeof(float));
@@ -293,7 +293,7 @@ static size_t wrong_logits(struct world *w, enum dtype dtype, size_t T, size_t K
     for (int i = 0; i < 2; i++) {
         float *y = (float *)device_copy(NULL, T * n * sizeof(float));
         cuda_logits(&w->b, y, &m.cuda, first, n, r.in.x, T, work);
-        CHECK(cudaStreamSynchronize(w->device.stream));
+        CHECK(cudaStreamSynchronize(w->device->stream));
         fetch(DTYPE_F32, got + (size_t)i * T * n, y, T * n);
         CHECK(cudaFree(y));
     }
@@ -321,11 +321,11 @@ static size_t wrong_batch(struct world *w, enum dtype dtype, size_t T, size_t K)
     float *y = (float *)device_copy(NULL, T * N * sizeof(float));
     size_t wrong = 0, row = K * (r.act == DTYPE_F32 ? 4 : 2);
     cuda_logits(&w->b, y, &m.cuda, 0, N, r.in.x, T, work);
-    CHECK(cudaStreamSynchronize(w->device.stream));
+    CHECK(cudaStreamSynchronize(w->device->stream));
     fetch(DTYPE_F32, got, y, T * N);
     for (size_t t = 0; t < T; t++) {
         cuda_logits(&w->b, y, &m.cuda, 0, N, (const uint8_t *)r.in.x + t * row, 1, work);
-        CHECK(cudaStreamSynchronize(w->device.stream));
+        CHECK(cudaStreamSynchronize(w->device->stream));
         fetch(DTYPE_F32, got + T * N, y, N);
         wrong += memcmp(got + t * N, got + T * N, N * sizeof(float)) != 0;
     }
@@ -346,7 +346,7 @@ static size_t wrong_gated(struct world *w, enum dtype dtype, size_t T, size_t K,
     size_t bytes, wrong = 0;
     void *work = work_for(w, T, K, 2 * F, &bytes), *y = device_copy(NULL, T * F * sizeof(float));
     cuda_gated(&w->b, y, r.in, &gate.cuda, &up.cuda, T, work);
-    CHECK(cudaStreamSynchronize(w->device.stream));
+    CHECK(cudaStreamSynchronize(w->device->stream));
     fetch(r.act, got, y, T * F);
     double *g = outputs(&r, &gate.ref), *u = outputs(&r, &up.ref);
     for (size_t j = 0; j < T * F; j++) {
@@ -404,7 +404,7 @@ static size_t wrong_qkv(struct world *w, enum dtype dtype, size_t T, size_t K, i
     a.heads = H, a.kv_heads = KH, a.head_dim = E;
     void *work = work_for(w, T, K, N[0] + 2 * N[1], &bytes);
     cuda_qkv(&w->b, &a, T, work);
-    CHECK(cudaStreamSynchronize(w->device.stream));
+    CHECK(cudaStreamSynchronize(w->device->stream));
     float *got = (float *)malloc(S * N[0] * sizeof(float));
     void *const out[3] = {a.q, a.to.k, a.to.v};
     for (int i = 0; i < 3; i++) {
@@ -443,7 +443,7 @@ static void try_shape(struct world *w, enum dtype dtype, size_t T, size_t K)
                        wrong_qkv(w, dtype, T, K, gain, cache, T % 4 != 0)};
     ok(!wrong[0] && !wrong[1] && !wrong[2] && !wrong[3],
        "%s, T %zu, K %zu, shared memory %zu: matmul, logits, gated, qkv", dtype_name[dtype], T, K,
-       w->device.shared_max);
+       w->device->shared_max);
     if (wrong[0] || wrong[1] || wrong[2] || wrong[3])
         printf("# wrong values: matmul %zu, logits %zu, gated %zu, qkv %zu\n", wrong[0], wrong[1],
                wrong[2], wrong[3]);
@@ -454,16 +454,16 @@ static void try_dtype(struct world *w, enum dtype dtype, const size_t K[3])
     static const size_t rows[] = {1, 2, 3, 4, 5, 8, 17, 32, 33, 64, 65, 100};
     w->b.act = dtype == DTYPE_F32 || dtype == DTYPE_BF16_F32 ? DTYPE_F32 : DTYPE_BF16;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        w->device.sms = i % 2 ? 1 : 8; /* a block makes many tiles, or one */
-        w->device.shared_max = shared_here(i % 3 == 2 ? 101376 : 232448);
+        w->device->sms = i % 2 ? 1 : 8; /* a block makes many tiles, or one */
+        w->device->shared_max = shared_here(i % 3 == 2 ? 101376 : 232448);
         try_shape(w, dtype, rows[i], K[i % 3]);
     }
-    w->device.shared_max = shared_here(232448);
-    w->device.sms = 1;
+    w->device->shared_max = shared_here(232448);
+    w->device->sms = 1;
     ok(wrong_batch(w, dtype, 7, dtype == DTYPE_NF4 ? 192 : 104) == 0,
        "%s: a row alone gives the bits that it gives among others", dtype_name[dtype]);
     /* So little shared memory that few rows take the way of many. */
-    w->device.shared_max = dtype == DTYPE_NF4 ? 49152 : 12288;
+    w->device->shared_max = dtype == DTYPE_NF4 ? 49152 : 12288;
     try_shape(w, dtype, 3, K[2]);
     try_shape(w, dtype, 8, K[2]);
 }
@@ -471,9 +471,13 @@ static void try_dtype(struct world *w, enum dtype dtype, const size_t K[3])
 int main(void)
 {
     struct world w = {};
-    w.device.major = 9;
-    CHECK(cudaStreamCreateWithFlags(&w.device.stream, cudaStreamNonBlocking));
-    w.b.device = &w.device;
+    struct err e = {};
+    w.b.pool = pool_new(1);
+    if (crossover_cuda_open(&w.b, 0, &e)) {
+        fprintf(stderr, "%s\n", e.text);
+        return 1;
+    }
+    w.device = device_of(&w.b);
     w.ref.ops = &ops_ref;
     w.ref.pool = pool_new(1);
     w.state = 1;
@@ -489,7 +493,8 @@ int main(void)
     try_dtype(&w, DTYPE_F32, wide);
     try_dtype(&w, DTYPE_BF16_F32, odd);
     try_dtype(&w, DTYPE_BF16_F32, wide);
-    CHECK(cudaStreamDestroy(w.device.stream));
+    w.b.ops->close(&w.b);
+    pool_free(w.b.pool);
     pool_free(w.ref.pool);
     return tap_done();
 }

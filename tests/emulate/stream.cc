@@ -70,6 +70,8 @@ void step(CUstream_st *s)
 
 void drain(CUstream_st *s)
 {
+    if (s->queue.empty())
+        return;
     awake all_the_while;
     while (!s->queue.empty())
         step(s);
@@ -162,7 +164,10 @@ cudaError_t cudaDeviceSynchronize(void)
 
 static void await(const std::shared_ptr<CUevent_st::record> &r)
 {
-    while (r && !r->done)
+    if (!r || r->done)
+        return;
+    awake all_the_while;
+    while (!r->done)
         step(r->stream);
 }
 

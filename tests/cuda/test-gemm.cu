@@ -1,0 +1,212 @@
+/* test-gemm.cu - kernels/cuda/gemm.cu on the emulated library: which algorithm makes a product,
+ * when they are timed, and what is remembered. The algorithms differ in time and in what they ask
+ * for (tests/emulate/library.cu); how often each has run tells what gemm.cu did.
+ */
+#include "kernels/cuda/gemm.h"
+
+#include <cublasLt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/cuda/choices.h"
+#include "kernels/cuda/cuda.h"
+#include "lib/base/mem.h"
+#include "tests/tap.h"
+
+extern "C" {
+#include "lib/base/pool.h"
+}
+
+using namespace emulate;
+
+enum { N = 48, K = 64, ROWS = 80, TRIES = 6 }; /* of each algorithm that is timed: warm-up and 5 */
+
+static char folder[] = "/tmp/gemm-XXXXXX";
+
+struct world {
+    struct backend b;
+    struct gemm_job job; /* bf16, 65 rows */
+};
+
+static void world_open(struct world *w)
+{
+    struct err e = {};
+    memset(w, 0, sizeof *w);
+    w->b.pool = pool_new(1);
+    if (crossover_cuda_open(&w->b, 0, &e)) {
+        fprintf(stderr, "%s\n", e.text);
+        exit(1);
+    }
+    uint8_t *at = (uint8_t *)cuda_alloc(&w->b, 1 << 20, MEMORY_ACTIVATIONS);
+    w->job = {at, at + (1 << 18), at + (1 << 19), gemm_job::GEMM_BF16, 65, N, K, N, K, K, 0};
+    memset(algorithm_runs, 0, sizeof algorithm_runs);
+}
+
+static void world_close(struct world *w)
+{
+    struct pool *pool = w->b.pool;
+    cuda_free(&w->b, w->job.y);
+    w->b.ops->close(&w->b);
+    pool_free(pool);
+}
+
+static void multiply(struct world *w)
+{
+    gemm(&w->b, &w->job);
+    device_wait(&w->b, "test");
+}
+
+/* Runs of each since the last question. */
+static int ran(unsigned guess, unsigned fastest, unsigned any)
+{
+    int good = algorithm_runs[FIRST_GUESS] == guess && algorithm_runs[FASTEST] == fastest &&
+               algorithm_runs[ANY_ADDRESS] == any && algorithm_runs[UNSTEADY] == 0;
+    if (!good)
+        printf("# ran: guess %u, fastest %u, any address %u, unsteady %u\n",
+               algorithm_runs[FIRST_GUESS], algorithm_runs[FASTEST], algorithm_runs[ANY_ADDRESS],
+               algorithm_runs[UNSTEADY]);
+    memset(algorithm_runs, 0, sizeof algorithm_runs);
+    return good;
+}
+
+static void test_timing(void)
+{
+    struct world w;
+    world_open(&w);
+    ok(!strcmp(w.b.library, "cuBLASLt 1"), "the back end names its library");
+    ok(gemm_takes(&w.b, &w.job) && ran(0, 0, 0), "asking runs nothing");
+    multiply(&w);
+    ok(ran(TRIES, TRIES + 1, TRIES), "a new shape: all that repeat are timed, the fastest is used");
+    multiply(&w);
+    w.job.T = ROWS;
+    multiply(&w);
+    ok(ran(0, 2, 0), "then, and for rows near by, it alone");
+    w.job.T = ROWS + 1;
+    multiply(&w);
+    ok(ran(TRIES, TRIES + 1, TRIES), "more rows: timed again");
+    w.job.add = 1;
+    w.job.T = 65;
+    multiply(&w);
+    ok(ran(TRIES, TRIES + 1, TRIES), "added to y: a shape of its own");
+    world_close(&w);
+
+    world_open(&w);
+    w.job.T = ROWS;
+    multiply(&w);
+    ok(ran(0, 1, 0), "the next process remembers");
+    w.job.type = gemm_job::GEMM_BF16_F32;
+    multiply(&w);
+    ok(ran(TRIES, TRIES + 1, TRIES), "and times what is new to it");
+    char *path = choices_path(w.b.name, 1);
+    ok(!strncmp(path, folder, strlen(folder)) && !access(path, R_OK), "all of it in the cache");
+    free(path);
+    world_close(&w);
+}
+
+/* What another version of the library may have left under this one's name. */
+static void test_foreign_file(void)
+{
+    struct world w;
+    char *path = choices_path("emulated device (host)", 1);
+    FILE *f = fopen(path, "w");
+    uint64_t align = (uint64_t)256 << 32 | 256 << 16 | 256;
+    fprintf(f, "1\t0\t%llu\t80\t%d\t%d\t%d\t%d\t%d\t1\t2\t3\t4\t5\t6\t7\t8\n",
+            (unsigned long long)align, N, K, N, K, K);
+    fclose(f);
+    world_open(&w);
+    multiply(&w);
+    ok(ran(TRIES, TRIES + 1, TRIES), "an algorithm that the library refuses: timed again");
+    world_close(&w);
+    world_open(&w);
+    multiply(&w);
+    ok(ran(0, 1, 0), "and replaced in the file");
+    world_close(&w);
+    free(path);
+}
+
+static void test_addresses(void)
+{
+    struct world w;
+    world_open(&w);
+    w.job.y = (uint8_t *)w.job.y + 2;
+    multiply(&w);
+    w.job.y = (uint8_t *)w.job.y - 2;
+    ok(ran(0, 0, TRIES + 1), "y at an odd place: what takes any address");
+    struct gemm_job j = w.job;
+    j.x = (const uint8_t *)j.x + 8;
+    ok(!gemm_takes(&w.b, &j), "x off 16 bytes is not taken");
+    j = w.job, j.ldx = K + 4;
+    ok(!gemm_takes(&w.b, &j), "nor rows that begin there");
+    j = w.job, j.type = gemm_job::GEMM_S8, j.N = N + 4;
+    ok(!gemm_takes(&w.b, &j), "nor int8 with a number of outputs that is no multiple of 16");
+    j = w.job, j.type = gemm_job::GEMM_F32, j.x = (const uint8_t *)j.x + 4, j.ldx = K + 1;
+    ok(gemm_takes(&w.b, &j), "fp32 is taken anywhere");
+    world_close(&w);
+}
+
+static void run_job(void *world)
+{
+    gemm(&((struct world *)world)->b, &((struct world *)world)->job);
+}
+
+static void test_recording(void)
+{
+    struct world w;
+    world_open(&w);
+    w.job.N = N / 2;
+    cuda_run(&w.b, "pass", 4, run_job, &w);
+    device_wait(&w.b, "test");
+    ok(ran(TRIES, TRIES + 1, TRIES), "the first run of a pass is a direct one, and times");
+    w.job.N = N / 4; /* as no caller does: a shape first met while recording */
+    cuda_run(&w.b, "pass", 4, run_job, &w);
+    device_wait(&w.b, "test");
+    ok(ran(1, 0, 0), "while operations are recorded nothing is timed: the first guess");
+    multiply(&w);
+    ok(ran(TRIES, TRIES + 1, TRIES), "it is timed when it is run directly");
+    world_close(&w);
+}
+
+/* The emulated device has no memory left but for what is there. */
+static void test_no_room(void)
+{
+    struct world w;
+    world_open(&w);
+    w.job.K = 32;
+    gemm_takes(&w.b, &w.job);
+    setenv("EMULATE_MEMORY", "1", 1);
+    multiply(&w);
+    multiply(&w);
+    unsetenv("EMULATE_MEMORY");
+    ok(ran(2, 0, 0), "no memory for a y of our own: the first guess stays");
+    multiply(&w);
+    ok(ran(1, 0, 0), "and nobody asks again");
+    world_close(&w);
+}
+
+static void test_absent(void)
+{
+    struct world w;
+    setenv("EMULATE_LIBRARY", "0", 1);
+    world_open(&w);
+    ok(!*w.b.library && !gemm_takes(&w.b, &w.job), "without a library nothing is taken");
+    world_close(&w);
+    unsetenv("EMULATE_LIBRARY");
+}
+
+int main(void)
+{
+    if (!mkdtemp(folder) || setenv("XDG_CACHE_HOME", folder, 1))
+        return 1;
+    algorithm_ns[FIRST_GUESS] = algorithm_ns[ANY_ADDRESS] = 20000000;
+    test_timing();
+    test_foreign_file();
+    test_addresses();
+    test_recording();
+    test_no_room();
+    test_absent();
+    char *command = mem_format("rm -rf %s", folder);
+    ok(!system(command), "tidy");
+    free(command);
+    return tap_done();
+}
