@@ -21,8 +21,8 @@ enum { CHOICE_KEY = 9, CHOICE_WORDS = 8 };
 struct choice {
     uint64_t key[CHOICE_KEY];
     uint64_t algo[CHOICE_WORDS];
-    int state;   /* 0: from the file, unchecked; 1: first guess; 2: timed; 3: a guess that could not
-                  * be timed; -1: there is none */
+    int state;   /* 0: from the file, unchecked; 1: first guess; 2: timed; 3: a guess that was not
+                  * timed; -1: there is none */
     size_t rows; /* with which it was last found good, of those that share it */
 };
 struct choices {

@@ -2,7 +2,7 @@
  * (gemm_takes says 0).
  *
  * The library orders matrices by columns, so y[T, N] = x W^T is to it y' = W'^T x' with W' [K, N]
- * and x' [K, T]. It proposes algorithms for a shape; on the first call of a shape they are timed
+ * and x' [K, T]. It proposes algorithms for a shape; when a shape is first asked for they are timed
  * with the caller's own x and W, which are only read, and a y of our own, and the fastest is kept,
  * in a file too (choices.h). Numbers of rows that lie near each other share a choice, so that not
  * every length of a prompt must be timed. While operations are being recorded nothing is timed: the
@@ -12,6 +12,7 @@
  * The work space is one block, counted as activations, taken when first wanted. The y for timing is
  * taken from the driver and given back at once; no counter sees it.
  */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -204,17 +205,19 @@ static void guess(const struct gemm *g, struct choice *c, const struct gemm_job 
     problem_free(&p, &g->lib);
 }
 
-/* *algo = what makes the problem: the choice, or where it was made with other rows and does not
- * suit these, what the library proposes first. */
-static void algorithm_of(const struct gemm *g, const struct problem *p, struct choice *c,
-                         const struct gemm_job *j, cublasLtMatmulAlgo_t *algo)
+/* Makes the choice one for these rows: where it was made with others and does not suit them, it
+ * becomes what the library proposes first. */
+static void suit_rows(const struct gemm *g, const struct problem *p, struct choice *c,
+                      const struct gemm_job *j)
 {
     cublasLtMatmulHeuristicResult_t found[CANDIDATES];
-    memcpy(algo, c->algo, sizeof *algo);
-    if (c->rows == j->T || still_good(g, p, c))
-        c->rows = j->T;
-    else if (propose(g, p, j, found) > 0)
-        *algo = found[0].algo;
+    if (c->rows == j->T)
+        return;
+    if (!still_good(g, p, c) && propose(g, p, j, found) > 0) {
+        memcpy(c->algo, &found[0].algo, sizeof c->algo);
+        c->state = 3;
+    }
+    c->rows = j->T;
 }
 
 /* Milliseconds of TIMED_RUNS runs, or infinity. */
@@ -234,7 +237,8 @@ static float time_one(const struct backend *b, const struct problem *p, const st
     return ms;
 }
 
-/* Runs every candidate; the first of the fastest is kept. Without memory for a y the guess is. */
+/* Runs every candidate; the first of the fastest is kept. Without memory for a y the guess is. When
+ * none can be run the library does not make this shape. */
 static void tune(const struct backend *b, struct choice *c, const struct gemm_job *j)
 {
     struct gemm *g = device_of(b)->gemm;
@@ -254,6 +258,7 @@ static void tune(const struct backend *b, struct choice *c, const struct gemm_jo
     int n = propose(g, &p, j, found);
     float best = INFINITY;
     c->rows = j->T;
+    c->state = -1;
     for (int i = 0; i < n; i++) {
         float ms = time_one(b, &p, j, y, &found[i].algo, event);
         if (ms < best) {
@@ -278,6 +283,7 @@ static void keep_choices(struct gemm *g)
     choices_write(&g->choices, g->path);
 }
 
+/* Settled and, where that is possible now, timed. */
 static struct choice *choice_of(const struct backend *b, const struct gemm_job *j)
 {
     struct gemm *g = device_of(b)->gemm;
@@ -288,6 +294,11 @@ static struct choice *choice_of(const struct backend *b, const struct gemm_job *
         c = choices_add(&g->choices, key);
     if (c->state == 0)
         guess(g, c, j);
+    if (c->state == 1 && !graphs_recording(b)) {
+        tune(b, c, j);
+        keep_choices(g);
+        c = choices_find(&g->choices, key); /* the table may have moved */
+    }
     return c;
 }
 
@@ -312,27 +323,23 @@ int gemm_takes(const struct backend *b, const struct gemm_job *j)
         return 0;
     if (grain > 1 && (alignment(j->x) < 16 || alignment(j->w) < 16))
         return 0;
+    waiting here(device_of(b), "matmul"); /* as launch() does */
     take_workspace(const_cast<struct backend *>(b));
     return choice_of(b, j)->state > 0;
 }
 
 void gemm(struct backend *b, const struct gemm_job *j)
 {
-    struct gemm *g = device_of(b)->gemm;
-    waiting here(device_of(b), "matmul"); /* as launch() does */
-    take_workspace(b);
-    struct choice *c = choice_of(b, j);
-    if (c->state == 1 && !graphs_recording(b)) {
-        tune(b, c, j);
-        keep_choices(g);
-        c = choice_of(b, j); /* the table may have moved */
-    }
     struct problem p;
     cublasLtMatmulAlgo_t algo;
-    problem_make(&p, &g->lib, j);
-    algorithm_of(g, &p, c, j, &algo);
+    waiting here(device_of(b), "matmul"); /* as launch() does */
+    struct choice *c = choice_of(b, j);
+    assert(c->state > 0); /* gemm_takes said so */
+    problem_make(&p, &device_of(b)->gemm->lib, j);
+    suit_rows(device_of(b)->gemm, &p, c, j);
+    memcpy(&algo, c->algo, sizeof algo);
     LIBRARY(problem_run(b, &p, j, j->y, &algo));
-    problem_free(&p, &g->lib);
+    problem_free(&p, &device_of(b)->gemm->lib);
 }
 
 void gemm_open(struct backend *b)

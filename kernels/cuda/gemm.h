@@ -18,9 +18,11 @@ struct gemm_job {
     size_t T, N, K, ldy, ldx, ldw;
     int add;
 };
-void gemm(struct backend *b, const struct gemm_job *j);
-/* 1: the library takes such a shape with these addresses; 0: use another kernel. */
+/* 1: the library takes such a shape with these addresses; 0: use another kernel. What x and W hold
+ * does not matter yet, but they are read: a new shape is timed here. */
 int gemm_takes(const struct backend *b, const struct gemm_job *j);
+/* Only what was taken. */
+void gemm(struct backend *b, const struct gemm_job *j);
 
 /* Made at open, given back at close. */
 void gemm_open(struct backend *b);

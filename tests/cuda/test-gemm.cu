@@ -53,7 +53,8 @@ static void world_close(struct world *w)
 
 static void multiply(struct world *w)
 {
-    gemm(&w->b, &w->job);
+    if (gemm_takes(&w->b, &w->job))
+        gemm(&w->b, &w->job);
     device_wait(&w->b, "test");
 }
 
@@ -75,9 +76,9 @@ static void test_timing(void)
     struct world w;
     world_open(&w);
     ok(!strcmp(w.b.library, "cuBLASLt 1"), "the back end names its library");
-    ok(gemm_takes(&w.b, &w.job) && ran(0, 0, 0), "asking runs nothing");
+    ok(gemm_takes(&w.b, &w.job) && ran(TRIES, TRIES, TRIES), "a new shape: what repeats is timed");
     multiply(&w);
-    ok(ran(TRIES, TRIES + 1, TRIES), "a new shape: all that repeat are timed, the fastest is used");
+    ok(ran(0, 1, 0), "and the fastest is used");
     multiply(&w);
     w.job.T = ROWS;
     multiply(&w);
@@ -147,7 +148,9 @@ static void test_addresses(void)
 
 static void run_job(void *world)
 {
-    gemm(&((struct world *)world)->b, &((struct world *)world)->job);
+    struct world *w = (struct world *)world;
+    if (gemm_takes(&w->b, &w->job))
+        gemm(&w->b, &w->job);
 }
 
 static void test_recording(void)
@@ -167,13 +170,32 @@ static void test_recording(void)
     world_close(&w);
 }
 
+/* "doesn't fully guarantee algo will run", cublasLt.h says of its proposals. */
+static void test_failing(void)
+{
+    struct world w;
+    world_open(&w);
+    w.job.K = 16;
+    algorithm_fails[FASTEST] = true;
+    multiply(&w);
+    unsigned all = algorithm_runs[FIRST_GUESS] + algorithm_runs[ANY_ADDRESS];
+    ok(all == 2 * TRIES + 1 && algorithm_runs[FASTEST] == 0, "what fails is left out");
+    algorithm_fails[FIRST_GUESS] = algorithm_fails[ANY_ADDRESS] = true;
+    w.job.K = 8;
+    ok(!gemm_takes(&w.b, &w.job), "when all that is proposed fails the shape is not taken");
+    memset(algorithm_fails, 0, sizeof algorithm_fails);
+    ok(!gemm_takes(&w.b, &w.job), "nor is it tried again");
+    world_close(&w);
+}
+
 /* The emulated device has no memory left but for what is there. */
 static void test_no_room(void)
 {
     struct world w;
     world_open(&w);
+    multiply(&w); /* the work space is there */
+    memset(algorithm_runs, 0, sizeof algorithm_runs);
     w.job.K = 32;
-    gemm_takes(&w.b, &w.job);
     setenv("EMULATE_MEMORY", "1", 1);
     multiply(&w);
     multiply(&w);
@@ -203,6 +225,7 @@ int main(void)
     test_foreign_file();
     test_addresses();
     test_recording();
+    test_failing();
     test_no_room();
     test_absent();
     char *command = mem_format("rm -rf %s", folder);

@@ -93,6 +93,7 @@ namespace emulate {
 enum algorithm { FIRST_GUESS, UNSTEADY, FASTEST, ANY_ADDRESS, ALGORITHMS };
 extern unsigned algorithm_runs[ALGORITHMS];
 extern int64_t algorithm_ns[ALGORITHMS];
+extern bool algorithm_fails[ALGORITHMS]; /* although it was proposed */
 } // namespace emulate
 
 #endif

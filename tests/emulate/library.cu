@@ -34,6 +34,7 @@ namespace emulate {
 
 unsigned algorithm_runs[ALGORITHMS];
 int64_t algorithm_ns[ALGORITHMS];
+bool algorithm_fails[ALGORITHMS];
 
 struct wants {
     uint32_t scheme, align;
@@ -322,7 +323,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t what, const
         return CUBLAS_STATUS_INVALID_VALUE;
     if (i == UNSTEADY)
         fail("an algorithm runs whose order of sums is not fixed");
-    if (!aligned(A, wants[i].align) || !aligned(B, wants[i].align) ||
+    if (algorithm_fails[i] || !aligned(A, wants[i].align) || !aligned(B, wants[i].align) ||
         !aligned(D, wants[i].align) || !aligned(A, value_bytes(a->type)) ||
         !aligned(B, value_bytes(b->type)) || !aligned(D, value_bytes(d->type)))
         return CUBLAS_STATUS_NOT_SUPPORTED;
