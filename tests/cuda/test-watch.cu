@@ -157,7 +157,7 @@ static void test_hang(const char *what, void (*await)(struct state *s))
     }
     const char *end = strchr(text, '\n');
     if (!ok(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_INTERNAL && strstr(text, what) &&
-                strstr(text, "has not answered for 1 s") && end && !end[1],
+                strstr(text, "has not answered for ") && end && !end[1],
             "a kernel that does not end: 70 and a line, \"%s\"", what))
         printf("# status %x: %s\n", (unsigned)status, text);
 }
@@ -168,7 +168,7 @@ int main(void)
     test_patience();
     test_longest();
     test_nested();
-    setenv("CROSSOVER_WATCHDOG_S", "1", 1);
+    setenv("CROSSOVER_WATCHDOG_S", "2", 1); /* a first launch may take a second */
     test_hang("read: ", by_read);
     test_hang("mark: ", by_reached);
     test_hang("close: ", by_close);

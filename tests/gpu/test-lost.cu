@@ -141,7 +141,7 @@ int main(void)
         {"an address off its boundary", off_boundary, {"kernels/cuda/", "(716)", "a restart"}},
         {"a trap", trapped, {"kernels/cuda/", "a restart may help"}},
         {"shared memory that was not asked for", beyond_shared, {"kernels/cuda/", "a restart"}},
-        {"a block that no device has room for", too_many_threads, {"kernels/cuda/", "(9)"}},
+        {"a block that no device has room for", too_many_threads, {"kernels/cuda/", "invalid"}},
         {"a bad address in a record", recorded, {"kernels/cuda/", "(700)", "a restart may help"}},
     };
     char text[4096];
