@@ -12,15 +12,9 @@ BENCH_REPEAT ?= 3
 BENCH_FLAGS  ?=
 
 BENCH_LIB := $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
-BENCH_CPU := $(or $(patsubst x86_64,x86,$(filter x86_64,$(shell uname -m))),\
-                  $(patsubst aarch64,arm,$(filter aarch64,$(shell uname -m))),other)
-BENCH_OBJ := $(addprefix $(BUILD)/obj/tests/bench/,bench.o ceiling.o device.o data.o walk.o \
-    kernels.o attention.o models.o passes.o whole.o growth.o peer.o peak-$(BENCH_CPU).o)
+BENCH_OBJ := $(addprefix $(BUILD)/obj/tests/bench/,bench.o task.o data.o walk.o kernels.o \
+    attention.o models.o passes.o whole.o growth.o peer.o)
 GGUF_OBJ  := $(addprefix $(BUILD)/obj/tests/bench/,write-gguf.o ggml-blocks.o)
-
-# The loops that find the ceilings must not be what limits them.
-$(BUILD)/obj/tests/bench/ceiling.o $(BUILD)/obj/tests/bench/peak-%.o: private ALL_CFLAGS += -O3
-$(BUILD)/obj/tests/bench/peak-arm.o: private ALL_CFLAGS += -march=armv8.2-a+dotprod+bf16
 
 BENCH_PROG := $(BUILD)/tests/bench/bench $(BUILD)/tests/bench/write-gguf
 $(BUILD)/tests/bench/bench: $(BENCH_OBJ) $(BENCH_LIB)

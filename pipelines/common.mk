@@ -39,6 +39,8 @@ SCALE_PER_STEP  ?= 2
 BASELINE_PROMPTS ?= 4
 BASELINE_LENGTH ?= 32
 BASELINE_DEVICES ?= ref cpu
+# rounds over the same prompts in which the share of the machine's limits is measured
+SHARE_ROUNDS    ?= 3
 # matrices of the baselines (activations and sums are f32), and what stands for the contestants
 BASELINE_DTYPE  ?= f32
 BASELINE_LLADA  ?= $(LLADA)
@@ -54,6 +56,9 @@ GEN_FLAGS       ?=
 LLADA_FLAGS     ?=
 LLAMA_FLAGS     ?=
 SCORE_FLAGS     ?=
+# what probe-roof probes: the device and the threads of the generators
+joined           = $(subst --threads ,--threads=,$(subst --device ,--device=,$(1)))
+ROOF_FLAGS      ?= $(filter --device=% --threads=%,$(call joined,$(GEN_FLAGS)))
 # flags of pareto: margins, the cost
 PARETO_FLAGS    ?=
 # share of baseline prompts on which two back ends must give identical ids
@@ -79,8 +84,8 @@ $(QUIET):
 short_of_memory = { [ $$$$? -eq 1 ] && ! grep -q '"kind": *"error"' $$@; }
 
 # The tools of a pipeline are all built before anything is timed.
-PIPE_TOOLS := prep-prompts gen-llada gen-llama measure score-ppl score-exact pareto compare plot \
-              report
+PIPE_TOOLS := prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact pareto \
+              compare plot report
 PIPE       := $(PIPE_TOOLS:%=$(BIN)/%) $(QUIET)
 
 # The code inside an expensive tool: its object and all that it may link, without the commit.
@@ -173,10 +178,10 @@ endef
 
 # $(call metrics,NAME): metric records of a sweep, once its launches are known.
 define metrics
-$(R)/$(1)/metrics.ndjson: $($(1)_FILES) $(BIN)/measure | $(QUIET)
+$(R)/$(1)/metrics.ndjson: $($(1)_FILES) $(R)/ceilings.ndjson $(BIN)/measure | $(QUIET)
 	@[ -n '$$($(1)_FILES)' ] || { echo 'no launches in $(R)/$(1)/schedule.ndjson' >&2; exit 65; }
 	$$(call say,measure $(1))\
-	    $(beside) $(BIN)/measure $$($(1)_FILES) -o $$@
+	    $(beside) $(BIN)/measure $$($(1)_FILES) $(R)/ceilings.ndjson -o $$@
 endef
 
 # Which schedules this call of make must know before it can name its targets.

@@ -1,4 +1,5 @@
-# phase1.mk - design: what this machine is, whether it is fit to measure, and the schedules as data.
+# phase1.mk - design: what this machine is and can do at most, whether it is fit to measure, and the
+# schedules as data.
 aa_SYSTEMS  := llama
 aa_STEPS    := 1
 aa_BATCH    := 1
@@ -56,6 +57,14 @@ $(R)/fitness.ndjson: FORCE | $(QUIET)
 	@jq -r .text $@
 	@[ -z '$(STRICT)' ] || jq -e .fit $@ > /dev/null
 
+$(R)/stamp/roof: FORCE
+	$(call stamp,$(ROOF_FLAGS))
+
+# Where the generators run and as quiet as they: what `measure` holds their work against.
+$(R)/ceilings.ndjson: $(R)/stamp/roof $(R)/stamp/tool-probe-roof | $(PIPE)
+	$(call say,probe-roof)\
+	    $(alone) $(BIN)/probe-roof $(ROOF_FLAGS) -o $@
+
 .PHONY: phase1
-phase1: $(R)/fitness.ndjson $(R)/aa/launches.mk $(R)/steps/launches.mk \
-    $(SCALES:%=$(R)/%/launches.mk) ## design: machine, fitness, schedules
+phase1: $(R)/fitness.ndjson $(R)/ceilings.ndjson $(R)/aa/launches.mk $(R)/steps/launches.mk \
+    $(SCALES:%=$(R)/%/launches.mk) ## design: machine, limits, fitness, schedules

@@ -1,5 +1,6 @@
-# phase2.mk - baselines: what the checkpoints are, and that the back ends tell the same story: the
-# first of BASELINE_DEVICES against the others, on the shortest prompts, with sums in f32.
+# phase2.mk - baselines: what the checkpoints are, that the back ends tell the same story (the first
+# of BASELINE_DEVICES against the others, on the shortest prompts, with sums in f32), and which
+# share of the machine's limits both contestants reach, run as the sweeps run them.
 $(R)/baseline/checkpoints.sha256: $(foreach m,LLADA LLAMA JUDGE,$(R)/stamp/model-$(m))
 	@mkdir -p $(@D)
 	@tail -n +1 $^ > $@.tmp && mv $@.tmp $@
@@ -40,5 +41,31 @@ $(foreach d,$(BASELINE_DEVICES),$(eval $(call baseline,$(d))))
 BASELINE := $(foreach d,$(wordlist 2,9,$(BASELINE_DEVICES)),$(R)/baseline/agree-llada-$(d).ndjson \
                                                             $(R)/baseline/agree-llama-$(d).ndjson)
 
+share_FLAGS = $(WARMUP) $(SHARE_ROUNDS) $(GEN_LENGTH) $(BLOCK_LENGTH) $(SHARE_STEPS) $(GEN_FLAGS)
+$(R)/baseline/share-flags: FORCE
+	$(call stamp,$(share_FLAGS) / $(LLADA_FLAGS) / $(LLAMA_FLAGS))
+
+SHARE_STEPS = $(firstword $(call split,$(STEPS)))
+LLADA_SHARE = --steps $(SHARE_STEPS) --gen-length $(GEN_LENGTH) --block-length $(BLOCK_LENGTH)
+LLAMA_SHARE = --max-new $(GEN_LENGTH) --ignore-eos
+define share
+$(R)/baseline/share-$(1).ndjson: $(R)/baseline/prompts.ndjson $(R)/baseline/share-flags \
+    $(R)/stamp/model-$(2) $(R)/stamp/tool-gen-$(1) | $(PIPE)
+	$$(call say,gen-$(1) share of the limits)\
+	    $(alone) $(BIN)/gen-$(1) -m $($(2)) $($(2)_SHARE) --warmup $(WARMUP) \
+	    --repeat $(SHARE_ROUNDS) --seed $(SEED) $(GEN_FLAGS) $($(2)_FLAGS) $$< -o $$@ \
+	    || $(short_of_memory)
+endef
+$(eval $(call share,llada,LLADA))
+$(eval $(call share,llama,LLAMA))
+
+$(R)/baseline/shares.ndjson: $(foreach s,llada llama,$(R)/baseline/share-$(s).ndjson) \
+    $(R)/ceilings.ndjson $(BIN)/measure | $(QUIET)
+	$(call say,measure shares of the limits)\
+	    $(beside) $(BIN)/measure $(filter %.ndjson,$^) -o $@
+
+PHASE2 := $(R)/baseline/checkpoints.sha256 $(BASELINE) $(R)/baseline/shares.ndjson
 .PHONY: phase2
-phase2: $(R)/baseline/checkpoints.sha256 $(BASELINE) ## baselines: checkpoints and back ends agree
+phase2: $(PHASE2) ## baselines: checkpoints, back ends agree, share of the limits
+	@jq -sr -f pipelines/roof.jq $(R)/baseline/shares.ndjson
+

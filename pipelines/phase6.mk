@@ -1,11 +1,12 @@
 # phase6.mk - the figures, each from its own records, and the page that tells the story.
-FIGURES := pareto throughput memory ratio steps drift loss
+FIGURES := pareto throughput memory ratio steps roofline drift loss
 
 pareto_FROM     := $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY)
 steps_FROM      := $(R)/steps/metrics.ndjson $(QUALITY) $(R)/pareto.ndjson
 throughput_FROM := $(R)/steps/metrics.ndjson $(SCALE)
 memory_FROM     := $(SCALE)
 ratio_FROM      := $(SCALE)
+roofline_FROM   := $(R)/ceilings.ndjson $(R)/steps/metrics.ndjson $(SCALE)
 drift_FROM       = $(steps_FILES)
 loss_FROM       := $(wildcard $(LLADA)/loss.ndjson $(LLAMA)/loss.ndjson)
 
@@ -27,7 +28,7 @@ FIGURE_FILES = $(foreach f,$(DRAWN),$(R)/figures/$(f).svg $(R)/figures/$(f).png)
 figures: $(FIGURE_FILES) ## only the figures (no models needed when records are there)
 
 TOLD = $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY) $(SCALE) $(QUANT) $(LIKELIHOOD) \
-       $(R)/aa/verdict.ndjson $(BASELINE)
+       $(R)/aa/verdict.ndjson $(BASELINE) $(R)/ceilings.ndjson
 $(R)/report.html: $(TOLD) $(FIGURE_FILES) $(BIN)/report | $(QUIET)
 	$(call say,report $(@F))\
 	    $(beside) $(BIN)/report -q --format html --figures $(R)/figures $(TOLD) -o $@

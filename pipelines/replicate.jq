@@ -1,10 +1,11 @@
 # replicate.jq - do new records (slurped) agree with $stored ones? Counts and bytes within 1 %;
-# quality when the intervals overlap; times within 25 %, on the machine of the stored ones only.
+# quality when the intervals overlap; times and shares of the limits within 25 %, on the machine of
+# the stored ones only.
 def wanted: select(.value != null)
     | select(.kind == "metric" or (.kind == "quality" and .summary == true));
 def key: "\(.config) / \(.metric)";
 def machine: [.[] | select(.kind == "meta") | .machine.fingerprint? // empty][0];
-def is_time: .metric | test("_ns$|_per_s$|_per_token$");
+def is_time: .metric | test("_ns$|_per_s$|_per_token$|m[fb]u_ratio$");
 (machine != null and machine == ($stored | machine)) as $here
 | ([$stored[] | wanted | {key: key, value: .}] | from_entries) as $old
 | .[] | wanted | . as $new

@@ -9,7 +9,8 @@ rm -f "$tree"/pipelines/{corpus,reference,models}.mk
 cp lib/base/version.c lib/base/opt.h "$tree/lib/base"
 cp tests/house/stand-in "$tree"
 echo 'int nothing(void); int nothing(void) { return 0; }' >"$tree/lib/base/nothing.c"
-tools='prep-prompts gen-llada gen-llama measure score-ppl score-exact pareto compare plot report'
+tools='prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact pareto compare plot
+    report'
 for t in $tools; do
     cat >"$tree/tools/$t.c" <<'END'
 #include <unistd.h>
@@ -83,7 +84,8 @@ did "compiling the same code again repeats no launch" \
     "measure:1 pareto:1 plot:4 score-exact:1"
 echo 'int more(void); int more(void) { return 1; }' >>tools/gen-llada.c
 again phase2 STEPS=2,4,8,16
-did "other code in gen-llada repeats its generations, not those of gen-llama" "gen-llada:2"
+did "other code in gen-llada repeats its generations, not those of gen-llama" \
+    "gen-llada:3 measure:1"
 echo '{"changed":1}' >data/models/judge-demo/config.json
 again results/here/demo/steps/judge.ndjson STEPS=2,4,8,16
 grep -q '^score-ppl --mode judge' ran

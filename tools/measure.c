@@ -11,6 +11,8 @@
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
 #include "lib/io/rec.h"
+#include "lib/io/roof.h"
+#include "lib/io/settings.h"
 #include "lib/io/take.h"
 #include "lib/io/timing.h"
 #include "lib/stat/events.h"
@@ -22,7 +24,8 @@ static const double ENERGY_WINDOW_NS = 10e9; /* a tick of the counter, 20 to 100
 
 enum figure {
     E2E, TTFT, TTFT_COMMIT, TTF_BLOCK, TPOT, ITL, NORM, OUTPUT_RATE, SLOT_RATE, TO_EOS, EFFICIENCY,
-    PER_STEP, ENERGY, MEMORY, FIGURES = MEMORY + TIMING_MEMORY
+    PER_STEP, ENERGY, FLOPS_RATE, BYTES_RATE, MFU, MBU, PREFILL_MFU, DECODE_MBU, MEMORY,
+    FIGURES = MEMORY + TIMING_MEMORY
 };
 
 /* The registry: what each figure is, which way is better, and why it may be missing. */
@@ -46,6 +49,14 @@ static const struct figure_row {
     [PER_STEP] = {"tokens_per_step", "tokens", "higher", LAUNCH_MEDIAN, "no denoising steps"},
     [ENERGY] = {"energy_j_per_token", "j", "lower", LAUNCH_RATIO,
                 "no energy counter, or less than 10 s of work in a launch"},
+    [FLOPS_RATE] = {"model_flops_per_s", "per_s", "higher", LAUNCH_RATIO, "not recorded"},
+    [BYTES_RATE] = {"model_bytes_per_s", "per_s", "higher", LAUNCH_RATIO, "not recorded"},
+    [MFU] = {"mfu_ratio", "ratio", "higher", LAUNCH_RATIO, "not recorded"},
+    [MBU] = {"mbu_ratio", "ratio", "higher", LAUNCH_RATIO, "not recorded"},
+    [PREFILL_MFU] = {"prefill_mfu_ratio", "ratio", "higher", LAUNCH_RATIO,
+                     "no pass of the prompts alone"},
+    [DECODE_MBU] = {"decode_mbu_ratio", "ratio", "higher", LAUNCH_RATIO,
+                    "no pass without the prompt"},
     [MEMORY] = {"memory_weights_bytes", "bytes", "lower", LAUNCH_MAX, "not recorded"},
     [MEMORY + 1] = {"memory_kv_bytes", "bytes", "lower", LAUNCH_MAX, "not recorded"},
     [MEMORY + 2] = {"memory_activations_bytes", "bytes", "lower", LAUNCH_MAX, "not recorded"},
@@ -55,17 +66,10 @@ static const struct figure_row {
     [MEMORY + 6] = {"memory_device_peak_bytes", "bytes", "lower", LAUNCH_MAX, "not recorded"},
 };
 
-/* Settings that every record of a configuration must share; copied into its metric records. */
-static const char *const settings[] = {
-    "model", "arch", "device", "device_name", "isa", "library", "dtype", "kv_dtype", "quant",
-    "threads", "batch", "temperature", "weights_random", "steps", "gen_length", "block_length",
-    "cfg_scale", "remasking", "unmask", "cache", "max_new", "top_k", "top_p", "ignore_eos"};
-enum { SETTINGS = sizeof settings / sizeof *settings };
-
 struct series { struct launch_sample *s; size_t n, cap; };
 struct config {
     const char *name;   /* borrowed from `settings` */
-    json_t *settings;   /* config and what `settings` names; owned */
+    json_t *settings;   /* what all its records share; owned */
     json_t *outputs;    /* --verify: "seed id" -> hash of its tokens; owned */
     struct series of[FIGURES];
     struct launch_turn *turns;
@@ -73,6 +77,7 @@ struct config {
     struct launch_batch *batches;
     size_t n_batches, cap_batches;
     int64_t cold, warmup, timed, failed, oom, tainted;
+    struct roof_limit roof;
     int repeated, differs; /* --verify: some id came twice; two outputs of one id differ */
 };
 
@@ -84,6 +89,7 @@ struct measure {
     struct rec_writer out;
     struct config *configs;
     size_t n, cap;
+    struct roof roof;
     json_t *index;              /* config text -> place in configs */
     struct timing timing;       /* the record at hand */
     double *work, *gap;         /* scratch, `room` doubles each */
@@ -119,19 +125,6 @@ static void make_room(struct measure *m, size_t n)
     m->work = mem_resize(m->work, m->room, sizeof *m->work);
 }
 
-static int same_settings(const struct config *c, const json_t *r, struct err *e)
-{
-    for (size_t i = 0; i < SETTINGS; i++) {
-        const json_t *had = json_object_get(c->settings, settings[i]);
-        const json_t *got = json_object_get(r, settings[i]);
-        int none = (!had || json_is_null(had)) && (!got || json_is_null(got));
-        if (!none && !json_equal(had, got))
-            return err_set(e, EXIT_BAD_DATA, "%s: config '%s' has two values of it", settings[i],
-                           c->name);
-    }
-    return 0;
-}
-
 /* The configuration of a record, made when new. NULL: *e filled. */
 static struct config *find_config(struct measure *m, const json_t *r, struct err *e)
 {
@@ -143,40 +136,14 @@ static struct config *find_config(struct measure *m, const json_t *r, struct err
     const json_t *at = json_object_get(m->index, name);
     if (at) {
         struct config *c = &m->configs[json_integer_value(at)];
-        return same_settings(c, r, e) ? NULL : c;
+        return settings_check(c->settings, r, e) ? NULL : c;
     }
     MEM_GROW(m->configs, m->n, m->cap);
     struct config *c = &m->configs[m->n];
-    *c = (struct config){.settings = json_object(), .outputs = json_object()};
-    json_object_set(c->settings, "config", json_object_get(r, "config"));
-    for (size_t i = 0; i < SETTINGS; i++)
-        if (json_object_get(r, settings[i]))
-            json_object_set(c->settings, settings[i], json_object_get(r, settings[i]));
+    *c = (struct config){.settings = settings_of(r), .outputs = json_object()};
     c->name = rec_text(c->settings, "config");
     json_object_set_new(m->index, name, json_integer((json_int_t)m->n++));
     return c;
-}
-
-/* Compares the tokens with those of an earlier repeat of the same id and seed. */
-static void compare_output(struct config *c, const json_t *r)
-{
-    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a over the ids */
-    const json_t *ids = json_object_get(r, "token_ids"), *id = json_object_get(r, "id"), *token;
-    size_t i;
-    json_array_foreach(ids, i, token)
-        h = (h ^ (uint64_t)json_integer_value(token)) * 0x100000001b3u;
-    char *key = json_is_string(id)
-                    ? mem_format("%.17g %s", rec_number(r, "seed"), json_string_value(id))
-                    : mem_format("%.17g %" JSON_INTEGER_FORMAT, rec_number(r, "seed"),
-                                 json_integer_value(id));
-    const json_t *had = json_object_get(c->outputs, key);
-    if (had) {
-        c->repeated = 1;
-        c->differs |= json_integer_value(had) != (json_int_t)(h >> 1);
-    } else {
-        json_object_set_new(c->outputs, key, json_integer((json_int_t)(h >> 1)));
-    }
-    free(key);
 }
 
 static void push_events(struct measure *m, struct config *c)
@@ -190,6 +157,12 @@ static void push_events(struct measure *m, struct config *c)
         push(&c->of[ITL], t->launch, m->gap[i], m->work[i]);
 }
 
+static void note_repeat(struct config *c, int differs)
+{
+    c->repeated |= differs >= 0;
+    c->differs |= differs > 0;
+}
+
 /* Takes the timed record in m->timing. */
 static void take_timed(struct measure *m, struct config *c)
 {
@@ -201,7 +174,8 @@ static void take_timed(struct measure *m, struct config *c)
     MEM_GROW(c->batches, c->n_batches, c->cap_batches);
     c->batches[c->n_batches++] = (struct launch_batch){
         t->launch, t->round, t->batch_id, t->batch_ns, t->tokens_to_eos, t->new_tokens,
-        t->energy_j};
+        t->energy_j,
+        {t->model_flops, t->model_bytes, t->prefill_flops, t->prefill_bytes, t->prefill_ns}};
     push(&c->of[E2E], t->launch, t->e2e_ns, 1);
     push(&c->of[TTFT], t->launch, t->ttft_ns, 1);
     push(&c->of[TTFT_COMMIT], t->launch, t->ttft_commit_ns, 1);
@@ -219,7 +193,7 @@ static void take_timed(struct measure *m, struct config *c)
 static int take(void *ctx, const json_t *r, struct err *e)
 {
     struct measure *m = ctx;
-    if (strcmp(rec_kind(r), "generation"))
+    if (roof_take(&m->roof, r) || strcmp(rec_kind(r), "generation"))
         return 0;
     struct config *c = find_config(m, r, e);
     if (!c)
@@ -247,7 +221,7 @@ static int take(void *ctx, const json_t *r, struct err *e)
         if (m->a.verify && timing_verify(&m->timing, r, e))
             return -1;
         if (m->a.verify)
-            compare_output(c, r);
+            note_repeat(c, timing_repeats(c->outputs, r));
         take_timed(m, c);
     }
     return 1;
@@ -311,6 +285,15 @@ static void put_values(struct measure *m, struct config *c, enum figure f, json_
     json_decref(samples);
 }
 
+static const char *why_missing(const struct config *c, enum figure f)
+{
+    int share = f >= MFU && f <= DECODE_MBU;
+    return !c->timed && c->oom       ? "oom"
+           : !c->timed               ? "no timed records"
+           : share && c->roof.why    ? c->roof.why
+                                     : figures[f].missing;
+}
+
 /* One metric record; the caller's reference. */
 static json_t *metric_of(struct measure *m, struct config *c, enum figure f, int is_steady)
 {
@@ -322,9 +305,8 @@ static json_t *metric_of(struct measure *m, struct config *c, enum figure f, int
     if (c->of[f].n) {
         put_values(m, c, f, j);
     } else {
-        const char *why = c->timed ? row->missing : c->oom ? "oom" : "no timed records";
         json_object_set_new(j, "value", json_null());
-        json_object_set_new(j, "value_reason", json_string(why));
+        json_object_set_new(j, "value_reason", json_string(why_missing(c, f)));
         json_object_set_new(j, "lo", json_null());
         json_object_set_new(j, "hi", json_null());
         rec_set_int(j, "n", 0);
@@ -364,6 +346,28 @@ static void say(const struct config *c, const json_t *e2e, const json_t *first, 
             json_is_false(json_object_get(e2e, "steady")) ? "; NOT STEADY" : "");
 }
 
+/* Of n merged batches. */
+static void fill_shares(struct config *c, const struct roof *roof, size_t n)
+{
+    c->roof = roof_find(roof, c->settings);
+    const struct {
+        enum figure f;
+        enum launch_share share;
+        double most;
+    } rows[] = {
+        {FLOPS_RATE, LAUNCH_FLOPS, 1},
+        {BYTES_RATE, LAUNCH_BYTES, 1},
+        {MFU, LAUNCH_FLOPS, c->roof.flops_per_s},
+        {MBU, LAUNCH_BYTES, c->roof.bytes_per_s},
+        {PREFILL_MFU, LAUNCH_PREFILL_FLOPS, c->roof.flops_per_s},
+        {DECODE_MBU, LAUNCH_DECODE_BYTES, c->roof.bytes_per_s}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct series *x = &c->of[rows[i].f];
+        x->s = mem_zero(n, sizeof *x->s);
+        x->n = launch_shares(c->batches, n, rows[i].share, rows[i].most, x->s);
+    }
+}
+
 static int write_config(struct measure *m, struct config *c, struct err *e)
 {
     json_t *j[FIGURES];
@@ -372,6 +376,7 @@ static int write_config(struct measure *m, struct config *c, struct err *e)
     struct series *energy = &c->of[ENERGY];
     energy->s = mem_zero(n, sizeof *energy->s);
     energy->n = launch_energy(c->batches, n, ENERGY_WINDOW_NS, energy->s);
+    fill_shares(c, &m->roof, n);
     for (size_t i = 0; i < n; i++) {
         const struct launch_batch *b = &c->batches[i];
         push(&c->of[OUTPUT_RATE], b->launch, b->to_eos, b->ns / 1e9);
@@ -392,18 +397,10 @@ static int write_config(struct measure *m, struct config *c, struct err *e)
     return bad;
 }
 
-/* Order of the report: model, batch, length, steps, then the text. */
 static int by_config(const void *a, const void *b)
 {
-    static const char *const key[] = {"batch", "gen_length", "max_new", "steps"};
     const struct config *x = a, *y = b;
-    const char *mx = rec_text(x->settings, "model"), *my = rec_text(y->settings, "model");
-    int order = strcmp(mx ? mx : "", my ? my : "");
-    for (size_t i = 0; !order && i < sizeof key / sizeof *key; i++) {
-        int64_t p = rec_int(x->settings, key[i], -1), q = rec_int(y->settings, key[i], -1);
-        order = (p > q) - (p < q);
-    }
-    return order ? order : strcmp(x->name, y->name);
+    return settings_order(x->settings, y->settings);
 }
 
 static void free_measure(struct measure *m)
@@ -419,6 +416,7 @@ static void free_measure(struct measure *m)
     }
     free(m->configs);
     timing_free(&m->timing);
+    roof_free(&m->roof);
     free(m->gap);
     free(m->work);
     json_decref(m->index);
@@ -442,6 +440,11 @@ static const char notes[] =
     "  slot_tokens_per_s           the same over all slots of the canvas\n"
     "  position_efficiency_ratio   committed tokens / positions computed\n"
     "  memory_*_bytes   largest value seen\n"
+    "  model_flops_per_s, model_bytes_per_s   what the work needs on paper / batch makespans\n"
+    "  mfu_ratio, mbu_ratio   these / what the machine can do at most: ceilings in the input (see\n"
+    "                   probe-roof) of that device, or of as many threads. mbu above 1: the\n"
+    "                   weights lie in a cache\n"
+    "  prefill_mfu_ratio, decode_mbu_ratio   of the first pass, and of all others\n"
     "Headline: mean of launch medians with Student's interval from two launches on; with one the\n"
     "median with its order-statistic interval (null below 6). Percentiles need n = 29 (p90),\n"
     "59 (p95), 299 (p99). steady: no launch drifts by 1 % or more beyond its slope's interval.\n";

@@ -266,6 +266,34 @@ static void find_roofs(struct roofs *roofs, const json_t *records)
     }
 }
 
+/* A configuration's point: what its metrics say that it computed and read a second. */
+static int config_point(const struct runset *s, const char *config, double *x, double *y)
+{
+    double flops = rec_number(runset_find(s, "metric", config, "model_flops_per_s"), "value");
+    double bytes = rec_number(runset_find(s, "metric", config, "model_bytes_per_s"), "value");
+    *x = flops / bytes;
+    *y = flops;
+    return !isnan(*x) && gnuplot_drawable(*x, 1) && gnuplot_drawable(*y, 1);
+}
+
+/* Configurations that differ in steps alone lie close together: the first has the name. */
+static void put_configs(struct script *out, const struct cells *all, const struct runset *s)
+{
+    const struct cell *named = NULL;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct cell *c = &all->v[i];
+        double x, y;
+        if (!config_point(s, c->config, &x, &y))
+            continue;
+        int same = named && !strcmp(named->name, c->name) && named->batch == c->batch;
+        char *name = c->batch > 1 ? mem_format("%s, batch %.0f", c->name, c->batch)
+                                  : mem_text(c->name);
+        script_row(out, "nnnt", x, y / 1e9, (double)c->kind, same ? "" : name);
+        named = same ? named : c;
+        free(name);
+    }
+}
+
 /* What is written at a point: nothing at kernels, the name at models while they are few. */
 static const char *point_name(const json_t *r, int named)
 {
@@ -290,6 +318,8 @@ void figure_roofline(struct figure *f, const struct runset *s, const struct figu
     struct roofs roofs = {0};
     size_t i;
     const json_t *r, *records = runset_kind(s, "roofline");
+    struct cells all = {0};
+    cells_all(&all, s);
     int named = count_named(records);
     find_roofs(&roofs, records);
     script_table(out, "points", "flops_per_byte flops_per_s kind name");
@@ -303,6 +333,8 @@ void figure_roofline(struct figure *f, const struct runset *s, const struct figu
         else
             out->skipped++;
     }
+    put_configs(out, &all, s);
+    cells_free(&all);
     script_table_end(out);
     script_numbers(out, "roof_flops", roofs.flops, roofs.n);
     script_numbers(out, "roof_bytes", roofs.bytes, roofs.n);
@@ -311,5 +343,6 @@ void figure_roofline(struct figure *f, const struct runset *s, const struct figu
     figure_say(f, "Arithmetic reached against arithmetic done per byte read. The roofs are this "
                   "machine's own: memory bandwidth to the left, peak arithmetic to the right, for "
                   "each format that it multiplies. A point on its roof cannot be made faster "
-                  "without changing the work. Squares are single kernels.");
+                  "without changing the work; one above it has its weights in a cache. Squares are "
+                  "single kernels.");
 }

@@ -23,6 +23,12 @@ static const struct {
     {"position_efficiency_ratio", "committed / computed positions"},
     {"energy_j_per_token", "joules of the board per token"},
     {"tokens_per_step", "tokens per step"},
+    {"mfu_ratio", "share of peak arithmetic"},
+    {"mbu_ratio", "share of bandwidth"},
+    {"prefill_mfu_ratio", "share of peak arithmetic, prompts"},
+    {"decode_mbu_ratio", "share of bandwidth, after the prompts"},
+    {"model_flops_per_s", "operations per second"},
+    {"model_bytes_per_s", "bytes per second"},
     {"memory_weights_bytes", "weights"},
     {"memory_kv_bytes", "K/V cache"},
     {"memory_activations_bytes", "activations"},
@@ -128,9 +134,14 @@ struct scale format_scale(const char *metric, double typical)
         return v >= 1024.0 * 1024 * 1024 ? (struct scale){1024.0 * 1024 * 1024, "GiB"}
                : v >= 1024.0 * 1024      ? (struct scale){1024.0 * 1024, "MiB"}
                                          : (struct scale){1024, "KiB"};
+    if (ends_with(metric, "_flops_per_s"))
+        return (struct scale){1e9, "GFLOP/s"};
+    if (ends_with(metric, "_bytes_per_s"))
+        return (struct scale){1e9, "GB/s"};
     if (ends_with(metric, "_per_s"))
         return (struct scale){1, "/s"};
-    if (!strcmp(metric, "accuracy"))
+    if (!strcmp(metric, "accuracy") || ends_with(metric, "mfu_ratio") ||
+        ends_with(metric, "mbu_ratio"))
         return (struct scale){0.01, "%"};
     return (struct scale){1, ""};
 }

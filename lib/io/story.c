@@ -162,6 +162,39 @@ static void put_quality(struct page *p, const struct runset *s, const struct cel
                 metrics, n);
 }
 
+/* ---- the machine's limits ---- */
+
+static void put_ceilings(struct page *p, const struct runset *s)
+{
+    static const char *const headers[] = {"Ceiling", "GFLOP/s", "GB/s", "Instructions"};
+    size_t i;
+    int said = 0;
+    const json_t *r;
+    json_array_foreach(runset_kind(s, "roofline"), i, r) {
+        if (!json_is_true(json_object_get(r, "ceiling")))
+            continue;
+        const char *library = rec_text(r, "library");
+        if (!said++)
+            page_table(p, "What the machine can do at most, measured before the run: the shares "
+                          "above are of these.", 4, headers);
+        struct buf b = {0};
+        page_cell(p, or_dash(rec_text(r, "name")));
+        format_digits(&b, rec_number(r, "flops_per_s") / 1e9);
+        page_cell(p, b.data);
+        buf_clear(&b);
+        format_digits(&b, rec_number(r, "bytes_per_s") / 1e9);
+        page_cell(p, b.data);
+        buf_clear(&b);
+        buf_text(&b, or_dash(rec_text(r, "isa")));
+        if (rec_text(r, "device_name"))
+            buf_format(&b, ", %s", library ? library : "no library of the vendor: too low");
+        page_cell(p, b.data);
+        buf_free(&b);
+    }
+    if (said)
+        page_table_end(p);
+}
+
 #define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
 
 void story_tables(struct page *p, const struct runset *s)
@@ -171,6 +204,9 @@ void story_tables(struct page *p, const struct runset *s)
     static const char *const rate[] = {"output_tokens_per_s", "slot_tokens_per_s",
                                        "tokens_to_eos", "tokens_per_step",
                                        "position_efficiency_ratio"};
+    static const char *const share[] = {"mbu_ratio", "mfu_ratio", "decode_mbu_ratio",
+                                        "prefill_mfu_ratio", "model_bytes_per_s",
+                                        "model_flops_per_s"};
     static const char *const memory[] = {
         "memory_weights_bytes",        "memory_kv_bytes",
         "memory_activations_bytes",    "memory_requested_peak_bytes",
@@ -186,6 +222,12 @@ void story_tables(struct page *p, const struct runset *s)
                 "Tokens a second. To EOS counts what a reader gets; all slots counts also what a "
                 "canvas holds after the end of the text.",
                 rate, COUNT(rate));
+    put_metrics(p, s, &all, "metric", "Share of the machine's limits",
+                "What the work needs on paper (matrices once a pass, the cache; multiplications "
+                "and additions of the rows computed), over its time, over what the machine can do. "
+                "Bandwidth above 100 %: the weights lie in a cache.",
+                share, COUNT(share));
+    put_ceilings(p, s);
     put_metrics(p, s, &all, "metric", "Memory",
                 "Memory as the allocator saw it: requested <= allocated <= reserved <= process.",
                 memory, COUNT(memory));

@@ -11,7 +11,7 @@
 void story_answers(struct page *p, const struct runset *s);
 /* The three crossovers as a table. */
 void story_crossovers(struct page *p, const struct runset *s);
-/* Quality, latency, throughput and memory of every configuration. */
+/* Quality, latency, throughput, share of the machine's limits and memory of every configuration. */
 void story_tables(struct page *p, const struct runset *s);
 /* What quantization costs in quality and saves in memory (kind `comparison`). */
 void story_comparisons(struct page *p, const struct runset *s);

@@ -10,6 +10,7 @@
 #include "lib/io/rec.h"
 
 static const double TIME_LIMIT = 9007199254740992.0; /* 2^53: what a record holds exactly */
+static const double WORK_LIMIT = 1e24; /* years of any machine */
 
 const char *const timing_memory_names[TIMING_MEMORY] = {
     "weights_bytes", "kv_bytes", "activations_bytes", "requested_peak_bytes",
@@ -55,6 +56,15 @@ static int read_events(struct timing *t, const json_t *r, struct err *e)
     return 0;
 }
 
+static int read_work(struct timing *t, const json_t *r, struct err *e)
+{
+    return number(r, "model_flops", 0, WORK_LIMIT, &t->model_flops, e) ||
+           number(r, "model_bytes", 0, WORK_LIMIT, &t->model_bytes, e) ||
+           number(r, "prefill_flops", 0, WORK_LIMIT, &t->prefill_flops, e) ||
+           number(r, "prefill_bytes", 0, WORK_LIMIT, &t->prefill_bytes, e) ||
+           number(r, "prefill_ns", 1, TIME_LIMIT, &t->prefill_ns, e);
+}
+
 static int read_numbers(struct timing *t, const json_t *r, struct err *e)
 {
     t->launch = rec_int(r, "launch", 0);
@@ -86,7 +96,7 @@ static int read_numbers(struct timing *t, const json_t *r, struct err *e)
                        isnan(t->e2e_ns) ? "e2e_ns" : "new_tokens");
     t->tokens_to_eos = isnan(t->tokens_to_eos) ? t->new_tokens : t->tokens_to_eos;
     t->batch_ns = isnan(t->batch_ns) ? t->e2e_ns : t->batch_ns;
-    return read_events(t, r, e);
+    return read_work(t, r, e) || read_events(t, r, e) ? -1 : 0;
 }
 
 enum timing_class timing_read(struct timing *t, const json_t *r, struct err *e)
@@ -134,6 +144,25 @@ int timing_verify(const struct timing *t, const json_t *r, struct err *e)
         return err_set(e, EXIT_BAD_DATA, "memory: expected requested <= allocated <= reserved, "
                        "got peaks %.15g, %.15g, %.15g", peak[0], peak[1], peak[2]);
     return 0;
+}
+
+int timing_repeats(json_t *outputs, const json_t *r)
+{
+    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a over the ids */
+    const json_t *ids = json_object_get(r, "token_ids"), *id = json_object_get(r, "id"), *token;
+    size_t i;
+    json_array_foreach(ids, i, token)
+        h = (h ^ (uint64_t)json_integer_value(token)) * 0x100000001b3u;
+    char *key = json_is_string(id)
+                    ? mem_format("%.17g %s", rec_number(r, "seed"), json_string_value(id))
+                    : mem_format("%.17g %" JSON_INTEGER_FORMAT, rec_number(r, "seed"),
+                                 json_integer_value(id));
+    const json_t *had = json_object_get(outputs, key);
+    int differs = had ? json_integer_value(had) != (json_int_t)(h >> 1) : -1;
+    if (!had)
+        json_object_set_new(outputs, key, json_integer((json_int_t)(h >> 1)));
+    free(key);
+    return differs;
 }
 
 void timing_free(struct timing *t)

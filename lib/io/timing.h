@@ -29,6 +29,8 @@ struct timing {
     double canvas_positions, denoise_steps, committed_tokens;
     double memory[TIMING_MEMORY];
     double energy_j;                      /* of the device over the batch */
+    /* What the batch had to do at least, and its first pass, which holds the prompts. */
+    double model_flops, model_bytes, prefill_flops, prefill_bytes, prefill_ns;
     double *emit_ns, *emit_tokens;        /* [n_emits]; owned, kept from one record to the next */
     size_t n_emits, cap_emits;
 };
@@ -38,6 +40,9 @@ enum timing_class timing_read(struct timing *t, const json_t *record, struct err
 /* Integrity: token counts equal the ids, emissions do not exceed them, tokens to the stop id do not
  * exceed the slots, requested <= allocated <= reserved. -1: EXIT_BAD_DATA. */
 int timing_verify(const struct timing *t, const json_t *record, struct err *e);
+/* Compares the tokens of a record with those of an earlier one of the same id and seed. `outputs`:
+ * an object that belongs to the configuration. -1: there was none; 0 the same, 1 others. */
+int timing_repeats(json_t *outputs, const json_t *record);
 void timing_free(struct timing *t);
 
 #endif

@@ -36,10 +36,12 @@ struct run {
     const struct autoregress *how;
     const struct generation_input *in;
     struct generation *out;
+    struct batch_trace *trace;
     size_t batch;
     struct kv cache, *kv;      /* kv: the cache, or NULL without one */
     struct work *work;
     struct texts host, there;  /* the states as they were when the last pass was settled */
+    struct tariff tariff;
     struct plan plan;
     size_t longest;            /* ids of the longest text in the next pass */
     /* When a filter needs logits: what is read back. */
@@ -286,11 +288,36 @@ static void account(const struct run *r, struct generation *g, const struct text
     generation_emit(g, ns, 1);
 }
 
+/* What the pass that is settled now had to do, by the states before it. A text that has ended was
+ * one row of it; a pass in which all have is behind the end of the clock. */
+static void count(const struct run *r, int64_t ns)
+{
+    struct batch_trace *trace = r->trace;
+    struct extent x = {.wanted = (double)r->plan.loop.parts};
+    int live = 0;
+    for (size_t i = 0; i < r->plan.loop.parts; i++) {
+        const struct text_state *t = &r->host.state[r->work->host.member[i]];
+        int32_t rows = t->live ? t->len - held(r, t) : 1;
+        live |= t->live;
+        extent_causal(&x, rows, t->len);
+        x.read += r->kv ? t->len : 0;
+        x.written += r->kv ? rows : 0;
+    }
+    if (!live)
+        return;
+    cost_add(&trace->cost, cost_of(&r->tariff, &x));
+    if (r->kv && !trace->prefill_ns) {
+        trace->prefill = trace->cost;
+        trace->prefill_ns = ns;
+    }
+}
+
 static int settle(void *ctx, const void *state, int64_t ns)
 {
     struct run *r = ctx;
     const struct text_state *now = state;
     int ended = 0;
+    count(r, ns);
     for (size_t i = 0; i < r->batch; i++)
         if (r->host.state[i].live) {
             account(r, &r->out[i], &r->host.state[i], &now[i], ns);
@@ -318,7 +345,8 @@ void autoregress(const struct network *n, const struct autoregress *how,
                  const struct generation_input *in, size_t batch, struct generation *out,
                  struct batch_trace *trace)
 {
-    struct run r = {.n = n, .how = how, .in = in, .out = out, .batch = batch};
+    struct run r = {.n = n, .how = how, .in = in, .out = out, .trace = trace, .batch = batch,
+                    .tariff = tariff_of(n)};
     trace->start_ns = clock_ns();
     int short_of_memory = run_make(&r, &trace->paper);
     if (!short_of_memory) {

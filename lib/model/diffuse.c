@@ -55,12 +55,14 @@ struct run {
     const struct diffuse *how;
     const struct generation_input *in;
     struct generation *out;
+    struct batch_trace *trace;
     size_t batch, ids;          /* ids of all canvases */
     size_t blocks, block_steps; /* blocks; steps of each by the schedule */
     size_t n_ban, n_quiet;
     int guided;
     struct work *work;
     struct canvases host, there; /* the states as they were when the last pass was settled */
+    struct tariff tariff;
     struct plan plan;
 };
 
@@ -367,12 +369,32 @@ static void account(const struct run *r, struct generation *g, const struct canv
         generation_emit(g, ns, now->readable - was->readable);
 }
 
+/* What the pass that is settled now had to do, by the states before it. Canvases that have ended
+ * were still in it; a pass in which all have is behind the end of the clock. */
+static void count(const struct run *r)
+{
+    struct extent x = {0};
+    int live = 0;
+    size_t quota = r->plan.loop.quota, twins = r->guided ? 2 : 1;
+    for (size_t i = 0; i < r->plan.loop.parts; i++) {
+        const struct canvas_state *c = &r->host.state[r->work->host.member[i]];
+        for (size_t k = 0; k < twins; k++)
+            extent_full(&x, c->len, c->len);
+        live |= c->live;
+        if (c->live)
+            x.wanted += (double)(twins * (c->crowded ? quota : (size_t)c->wanted));
+    }
+    if (live)
+        cost_add(&r->trace->cost, cost_of(&r->tariff, &x));
+}
+
 static int settle(void *ctx, const void *state, int64_t ns)
 {
     struct run *r = ctx;
     const struct canvas_state *now = state;
     int stale = 0;
     size_t most = 0;
+    count(r);
     for (size_t i = 0; i < r->batch; i++) {
         const struct canvas_state *was = &r->host.state[i];
         if (!was->live)
@@ -405,7 +427,8 @@ void diffuse(const struct network *n, const struct diffuse *how,
              const struct generation_input *in, size_t batch, struct generation *out,
              struct batch_trace *trace)
 {
-    struct run r = {.n = n, .how = how, .in = in, .out = out, .batch = batch};
+    struct run r = {.n = n, .how = how, .in = in, .out = out, .trace = trace, .batch = batch,
+                    .tariff = tariff_of(n)};
     trace->start_ns = clock_ns();
     int short_of_memory = run_make(&r, &trace->paper);
     if (!short_of_memory) {

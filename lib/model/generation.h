@@ -8,6 +8,7 @@
 
 #include "kernels/advance.h"
 #include "lib/model/config.h"
+#include "lib/model/cost.h"
 #include "lib/model/paper.h"
 
 /* One prompt as a generator sees it. Random draws depend on (seed, key, step), never on who else
@@ -45,6 +46,9 @@ struct batch_trace {
     int64_t makespan_ns;  /* until the last token of the batch was final */
     struct memory memory; /* at the end of the batch, its cache and activations still there */
     struct paper paper;   /* what they should be */
+    struct cost cost;     /* of all passes, at least */
+    struct cost prefill;  /* of the first, which holds the prompts, when the others do not: LLaMA */
+    int64_t prefill_ns;   /* its end, since the batch began; 0: no such pass */
     int interrupted;      /* 1: *stop became non-zero; the generations are not complete */
 };
 

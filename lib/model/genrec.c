@@ -2,12 +2,15 @@
  * settings, what came out, when, in how much memory. What was not measured is null. */
 #include "lib/model/genrec.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "lib/base/mem.h"
 #include "lib/io/rec.h"
+#include "lib/model/ceiling.h"
+#include "lib/model/quantization.h"
 
 static void set_text(json_t *r, const char *key, const char *value)
 {
@@ -132,6 +135,21 @@ static void set_times(json_t *r, const struct gen_job *job, const struct generat
     rec_set_int(r, "committed_tokens", g->committed_tokens);
 }
 
+/* What the passes of the batch had to do at least. Counts of a long run exceed 2^53, so they are no
+ * integers. */
+static void set_cost(json_t *r, const struct network *n, const struct batch_trace *trace)
+{
+    int ran = trace->cost.flops > 0, split = ran && trace->prefill_ns > 0;
+    const char *why = ran ? "every pass holds the prompt" : "nothing ran";
+    enum dtype blocks = quant_dtype(n->quant, &n->config, ROLE_GATE, n->dtype);
+    set_text(r, "flops_unit", unit_name(dtype_unit(blocks)));
+    rec_set_number(r, "model_flops", ran ? trace->cost.flops : (double)NAN, why);
+    rec_set_number(r, "model_bytes", ran ? trace->cost.bytes : (double)NAN, why);
+    rec_set_number(r, "prefill_flops", split ? trace->prefill.flops : (double)NAN, why);
+    rec_set_number(r, "prefill_bytes", split ? trace->prefill.bytes : (double)NAN, why);
+    set_ns(r, "prefill_ns", trace->prefill_ns, split);
+}
+
 /* What the system says this process holds of the device: of a host, its peak resident set. */
 static void set_device_peak(json_t *o, const struct gen_gauge *gauge)
 {
@@ -228,6 +246,7 @@ json_t *gen_record(const struct gen_job *job, const struct network *n,
     set_output(r, tokenizer, g);
     set_place(r, job, at);
     set_times(r, job, g, trace);
+    set_cost(r, n, trace);
     set_memory(r, &trace->memory, gauge);
     set_gauge(r, gauge);
     set_text(r, "status", g->oom ? "oom" : "ok");

@@ -55,6 +55,8 @@ struct gen_args {
     "writing. Phases: cold = first batch of the process when --warmup is given, warmup = the\n" \
     "other warm-up batches, timed = the rounds. start_ns counts from the start of the process.\n"\
     "Memory: bytes in use and at most during the batch; device_peak_bytes = peak resident set.\n"\
+    "model_flops, model_bytes: the least that the passes of a batch need on paper, as measure\n" \
+    "--help and the schema define them.\n"                                                     \
     "Random draws depend on (seed, prompt id, step, position), not on batch or threads.\n"      \
     "synth: models have no tokenizer: words of a prompt are hashed to ids, text is null.\n"     \
     "Exit: 0 done; 1 with error or oom records; 64 usage; 65 bad data; 66 no input; 69 no\n"    \

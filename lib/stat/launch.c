@@ -247,6 +247,33 @@ size_t launch_energy(const struct launch_batch *b, size_t n, double least_ns,
     return m;
 }
 
+static double work_done(const struct launch_work *w, enum launch_share share)
+{
+    switch (share) {
+    case LAUNCH_FLOPS: return w->flops;
+    case LAUNCH_BYTES: return w->bytes;
+    case LAUNCH_PREFILL_FLOPS: return w->prefill_flops;
+    case LAUNCH_DECODE_BYTES: return w->bytes - w->prefill_bytes;
+    }
+    return NAN;
+}
+
+size_t launch_shares(const struct launch_batch *b, size_t n, enum launch_share share, double most,
+                     struct launch_sample *samples)
+{
+    size_t m = 0;
+    for (size_t i = 0; i < n; i++) {
+        double done = work_done(&b[i].work, share), first = b[i].work.prefill_ns;
+        double ns = share == LAUNCH_PREFILL_FLOPS  ? first
+                    : share == LAUNCH_DECODE_BYTES ? b[i].ns - first
+                                                   : b[i].ns;
+        double could = ns / 1e9 * most;
+        if (!isnan(done) && could > 0) /* a text of one token has no other passes */
+            samples[m++] = (struct launch_sample){b[i].launch, done, could};
+    }
+    return m;
+}
+
 static int by_turn(const void *a, const void *b)
 {
     const struct launch_turn *x = a, *y = b;

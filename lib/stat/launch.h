@@ -41,11 +41,16 @@ double launch_percentile(enum launch_kind kind, struct launch_sample *s, size_t 
 /* Smallest n with a two-sided interval of `level` for quantile q: 1 - q^n - (1-q)^n >= level. */
 size_t launch_needed(double q, double level);
 
+/* What a batch had to do at least, and its first pass, which holds the prompts; NaN: not known. */
+struct launch_work {
+    double flops, bytes, prefill_flops, prefill_bytes, prefill_ns;
+};
 /* One request's share of a batch, in order of time. */
 struct launch_batch {
     int64_t launch, round, id;
     double ns, to_eos, slots;
     double energy_j; /* of the device, by its counter; NaN: not known */
+    struct launch_work work; /* of the whole batch, in each of its requests */
 };
 /* Merges the requests of a batch (launch, round, id): its makespan counts once (the largest ns),
  * its tokens are added. In place; returns the number of batches. id < 0: a batch of its own. */
@@ -54,6 +59,13 @@ size_t launch_batches(struct launch_batch *b, size_t n);
  * which every batch knows its energy and all together took least_ns, so that the ticks of the
  * counter do not count. samples[n]; returns how many. */
 size_t launch_energy(const struct launch_batch *b, size_t n, double least_ns,
+                     struct launch_sample *samples);
+
+/* Shares of what a machine can do: the flops or bytes of merged batches over their time, those of
+ * the first passes alone, or of all others, as samples for LAUNCH_RATIO: work / (seconds * most).
+ * most 1: rates. samples[n]; returns how many are known. */
+enum launch_share { LAUNCH_FLOPS, LAUNCH_BYTES, LAUNCH_PREFILL_FLOPS, LAUNCH_DECODE_BYTES };
+size_t launch_shares(const struct launch_batch *b, size_t n, enum launch_share share, double most,
                      struct launch_sample *samples);
 
 /* A value with its place in time. */

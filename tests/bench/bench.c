@@ -78,27 +78,11 @@ static void describe(const struct bench *b, json_t *r)
         rec_set_int(r, "threads", (int64_t)b->roof.threads);
 }
 
-static const char *const unit_names[UNITS] = {"f32", "bf16", "int8"};
-
-static int put_ceiling(struct bench *b, const struct ceilings *c, int unit, struct err *e)
+static int put_ceiling(struct bench *b, const struct ceilings *c, enum unit u, struct err *e)
 {
-    char name[96];
-    const char *isa = c->isa[unit] ? c->isa[unit] : b->backend->level;
-    if (c->side[unit])
-        snprintf(name, sizeof name, "%s products, %zu x %zu x %zu", unit_names[unit],
-                 c->side[unit], c->side[unit], c->side[unit]);
-    else
-        snprintf(name, sizeof name, "%s products, %zu thread%s", unit_names[unit], c->threads,
-                 c->threads > 1 ? "s" : "");
-    fprintf(stderr, "%-36s %8.1f GOP/s  (%s)\n", name, c->operations_per_s[unit] / 1e9, isa);
-    json_t *r = json_pack("{s:s, s:b, s:s}", "name", name, "ceiling", 1, "unit",
-                          unit_names[unit]);
-    describe(b, r);
-    json_object_set_new(r, "isa", json_string(isa));
-    if (!bench_on_device(b))
-        rec_set_int(r, "threads", (int64_t)c->threads);
-    rec_set_number(r, "flops_per_s", c->operations_per_s[unit], NULL);
-    rec_set_number(r, "bytes_per_s", c->bytes_per_s, NULL);
+    json_t *r = ceiling_record(c, b->backend, u);
+    fprintf(stderr, "%-36s %8.1f GOP/s  (%s)\n", rec_text(r, "name"), c->operations_per_s[u] / 1e9,
+            rec_text(r, "isa"));
     return rec_write(&b->out, "roofline", r, e);
 }
 
@@ -107,7 +91,7 @@ static int put_ceilings(struct bench *b, const struct ceilings *c, struct err *e
     int bad = 0;
     for (int u = 0; u < UNITS && !bad; u++)
         if (c->operations_per_s[u] > 0)
-            bad = put_ceiling(b, c, u, e);
+            bad = put_ceiling(b, c, (enum unit)u, e);
     if (bench_on_device(b))
         fprintf(stderr, "%-36s %8.1f GB/s  (%s)\n", "memory copy, read + written",
                 c->bytes_per_s / 1e9, b->backend->name);
@@ -124,7 +108,7 @@ int bench_point(struct bench *b, json_t *fields, const struct task *t, double se
     const char *peer = rec_text(fields, "peer");
     double rate = rec_number(fields, "tokens_per_s"), ratio = rec_number(fields, "peer_ratio");
     describe(b, fields);
-    json_object_set_new(fields, "unit", json_string(unit_names[t->unit]));
+    json_object_set_new(fields, "unit", json_string(unit_name(t->unit)));
     json_object_set_new(fields, "bound", json_string(bound));
     rec_set_number(fields, "took_ns", seconds * 1e9, NULL);
     rec_set_number(fields, "flops_per_s", t->operations / seconds, NULL);
@@ -173,14 +157,14 @@ static int run_ceilings(struct bench *b, struct err *e)
 {
     int bad = 0;
     if (bench_on_device(b))
-        return device_measure(b, e) || put_ceilings(b, &b->roof, e);
+        return ceilings_device(&b->roof, b->backend, e) || put_ceilings(b, &b->roof, e);
     if (pool_threads(b->backend->pool) > 1 && bench_chosen(b->only, "ceilings")) {
         struct pool *single = pool_new(1);
-        ceilings_measure(&b->roof, single, b->reader);
+        ceilings_host(&b->roof, single, b->reader);
         pool_free(single);
         bad = put_ceilings(b, &b->roof, e);
     }
-    ceilings_measure(&b->roof, b->backend->pool, b->reader);
+    ceilings_host(&b->roof, b->backend->pool, b->reader);
     return bad || put_ceilings(b, &b->roof, e);
 }
 

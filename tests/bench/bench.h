@@ -1,31 +1,11 @@
-/* bench.h - what the parts of bench share: the ceilings of the host or of a device, and points
- * under them. */
+/* bench.h - what the parts of bench share: points under the ceilings of the host or of a device. */
 #ifndef TESTS_BENCH_BENCH_H
 #define TESTS_BENCH_BENCH_H
 
 #include "lib/io/rec.h"
+#include "lib/model/ceiling.h"
+#include "lib/model/cost.h"
 #include "lib/model/network.h"
-#include "tests/bench/peak.h"
-
-/* The most that the host's `threads` threads can do, each figure from its own loop, or a device by
- * its own copy and products (device.c); the best of some passes.
- *
- * Read bandwidth of the host is measured again before every point: on virtual machines it follows
- * what the neighbours do (between 48 and 78 GB/s were seen within seconds on one of two
- * processors). The arithmetic is, too, but only ever raises its ceiling: what was reached once is
- * possible. A device is nobody else's, and is measured once. */
-struct ceilings {
-    size_t threads;                 /* of the host */
-    double operations_per_s[UNITS]; /* 0: the processor has no instruction for the unit */
-    const char *isa[UNITS];         /* of the host */
-    size_t side[UNITS];             /* of a device: the products were side x side x side */
-    double bytes_per_s;             /* read from memory; of a device: read and written, copying */
-};
-struct reader; /* memory to be read, larger than most caches */
-struct reader *reader_open(struct err *e); /* NULL: no memory */
-double reader_bytes_per_s(struct reader *r, struct pool *pool);
-void reader_close(struct reader *r); /* NULL is fine */
-void ceilings_measure(struct ceilings *c, struct pool *pool, struct reader *r);
 
 struct bench {
     const char *only, *shapes, *dtypes, *jobs, *device, *isa, *model, *peer, *peer_command;
@@ -34,7 +14,7 @@ struct bench {
     struct common common;
     struct backend *backend;
     struct reader *reader; /* NULL when a device is measured */
-    struct ceilings roof;  /* at the threads of the back end */
+    struct ceilings roof;  /* at the threads of the back end; a device's are measured once */
     float *normal;         /* synth_table: all values are drawn from it */
     uint64_t walks;        /* so far */
     json_t *told;          /* the lines of --peer-command, or NULL */
@@ -46,21 +26,15 @@ int bench_chosen(const char *list, const char *word);
 int bench_on_device(const struct bench *b);
 /* Opens b->backend as the options say; one that was open is closed first. */
 int bench_backend(struct bench *b, struct err *e);
-/* Sets the ceilings of the device. -1: no memory. */
-int device_measure(struct bench *b, struct err *e);
-/* The host's are measured again, shortly: bandwidth as it is now, and the arithmetic of one unit.
- */
+/* The host's are measured again, shortly: a device is nobody else's. */
 void ceilings_refresh(struct bench *b, enum unit u);
 
 /* ---- data in memory of the back end; NULL: no memory ---- */
 
-/* n drawn values, normal with standard deviation 1, as F32 or BF16. (A few millions, again and
- * again: zeros would flatter a device, which then takes less power.) */
+/* See lib/model/drawn.h. */
 void *data_random(struct bench *b, size_t n, enum dtype dtype, enum memory_kind kind);
 void *data_sent(struct bench *b, const void *from, size_t bytes);
-/* Overwrites n values. */
 void data_fill(struct bench *b, void *to, size_t n, enum dtype dtype);
-/* Matrix `number` of a shape, drawn. -1: no memory. */
 int data_mat(struct bench *b, struct mat *m, size_t rows, size_t cols, enum dtype dtype,
              size_t number);
 
@@ -95,10 +69,6 @@ struct task task_begin(struct bench *b, enum unit u);
 /* Measures bandwidth once more, after the work: the larger of both is its ceiling. */
 void ceilings_bracket(struct bench *b);
 void task_add(struct task *t, const struct ceilings *c, double operations, double bytes);
-
-/* The unit that a dtype's products multiply with, and the bytes of a matrix that is read once. */
-enum unit dtype_unit(enum dtype d);
-double dtype_bytes(enum dtype d, size_t rows, size_t cols);
 
 /* Adds to `fields` (stolen) what the time of a task means and writes a roofline record, and a line
  * on standard error. */
@@ -146,7 +116,7 @@ struct models {
     const struct kind *kind;
     enum arch arch;       /* how it is read */
     struct network net;
-    double block_bytes, head_bytes, block_weights; /* of one pass over all layers; values */
+    struct tariff tariff;
 };
 /* A pass of `rows` rows that see `pairs` keys in all, of `keys` keys that are read, with `wanted`
  * answers. */

@@ -44,36 +44,12 @@ static const struct job jobs[] = {{"prefill 512", PREFILL, 512, 1, 1},
 
 /* ---- what a pass must do at least ---- */
 
-static double mat_bytes(const struct mat *m)
-{
-    return dtype_bytes(m->dtype, m->rows, m->cols);
-}
-
-static void count_weights(struct models *m)
-{
-    m->head_bytes = mat_bytes(&m->net.head);
-    m->block_bytes = m->block_weights = 0;
-    for (size_t l = 0; l < m->net.config.layers; l++) {
-        const struct layer *y = &m->net.layer[l];
-        const struct mat *mats[] = {&y->q, &y->k, &y->v, &y->o, &y->gate, &y->up, &y->down};
-        for (size_t i = 0; i < sizeof mats / sizeof *mats; i++) {
-            m->block_bytes += mat_bytes(mats[i]);
-            m->block_weights += (double)(mats[i]->rows * mats[i]->cols);
-        }
-    }
-}
-
 void add_pass(struct task *t, const struct models *m, double rows, double pairs, double keys,
               double wanted)
 {
-    const struct config *c = &m->net.config;
-    double layers = (double)c->layers, head = (double)(c->vocab * c->width);
-    double value = m->net.kv_dtype == DTYPE_BF16 ? 2 : 4;
-    double operations = 2 * rows * m->block_weights + 2 * wanted * head +
-                        4 * layers * (double)(c->heads * c->head_dim) * pairs;
-    double bytes = m->block_bytes + m->head_bytes +
-                   2 * layers * (double)(c->kv_heads * c->head_dim) * value * keys;
-    task_add(t, &m->bench->roof, operations, bytes);
+    const struct extent x = {rows, pairs, wanted, keys, 0};
+    const struct cost least = cost_of(&m->tariff, &x);
+    task_add(t, &m->bench->roof, least.flops, least.bytes);
 }
 
 /* 1: the first pass, which holds the prompts, is not timed. */
@@ -276,7 +252,7 @@ int bench_network(struct bench *b, const char *shape, const struct kind *k, stru
 static int run_jobs(struct models *m, struct err *e)
 {
     int bad = 0;
-    count_weights(m);
+    m->tariff = tariff_of(&m->net);
     for (size_t i = 0; !bad && i < sizeof jobs / sizeof *jobs; i++) {
         struct job j = jobs[i];
         struct err why = {0};

@@ -12,8 +12,8 @@ setup_file() {
     cp lib/base/version.c lib/base/opt.h "$tree/lib/base"
     ln -s "$PWD/data" "$PWD/plots" "$tree"
     echo 'int nothing(void); int nothing(void) { return 0; }' > "$tree/lib/base/nothing.c"
-    for t in prep-prompts gen-llada gen-llama measure score-ppl score-exact pareto compare plot \
-        report; do
+    for t in prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact pareto \
+        compare plot report; do
         cat > "$tree/tools/$t.c" << END
 #include <unistd.h>
 int main(int n, char **v) { return n ? execv("$(realpath "$bin/$t")", v) : 1; }
@@ -79,12 +79,16 @@ phases() { # GOAL [NAME=VALUE...]
     [ "$(tail -n 1 log)" = "$PWD/$R/report.html" ]
     grep -q '^llada: 2 of 2 generations identical on cpu and cuda (synth:tiny-llada, bf16-f32' log
     grep -q '^llama: 2 of 2 generations identical on cpu and cuda (synth:tiny-llama, bf16-f32' log
+    grep -qE '^synth:tiny-llada: [0-9.e-]+ % of memory bandwidth, [0-9.e-]+ % of peak bf16$' log
+    grep -qE '^synth:tiny-llama: .*; prompts [0-9.e-]+ % of peak, then [0-9.e-]+ % of' log
+    grep -q "^## Share of the machine's limits$" $R/report.md
     jq -se '[.[] | select(.kind == "comparison") | .setting] | unique == ["fp8"]' \
         $R/quant/comparison.ndjson
     grep -q 'device cuda, dtype bf16, .* on emulated device (host), random weights' $R/report.md
     grep -q 'Weights were drawn at random' $R/report.md
     run ! grep -q 'embedded demonstration models' $R/report.md
-    grep -lq 'Machine: emulated device (host)\.' $R/figures/{throughput,memory,ratio,drift}.txt
+    grep -lq 'Machine: emulated device (host)\.' \
+        $R/figures/{throughput,memory,ratio,roofline,drift}.txt
     (cd $R && sha256sum --quiet -c MANIFEST.sha256)
     phases all
     run ! grep -q '^  gen-' log

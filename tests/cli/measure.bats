@@ -154,3 +154,74 @@ one() {
     grep -q '^c: an answer takes 0.001 ms' "$T/err"
     [ "$(wc -l < "$T/err")" -eq 1 ]
 }
+
+# ceiling FIELDS: a ceiling of two threads of the host with these members over the usual ones
+ceiling() {
+    jq -cn "{schema: \"crossover/1\", kind: \"roofline\", run: \"r\", name: \"c\", ceiling: true,
+             unit: \"f32\", device: \"cpu\", device_name: null, isa: \"AVX2\", threads: 2,
+             flops_per_s: 8e9, bytes_per_s: 4e9} + $1"
+}
+WORK='flops_unit: "f32", threads: 2, model_flops: 4000, model_bytes: 3000, prefill_flops: 1600,
+      prefill_bytes: 600, prefill_ns: 400'
+
+@test "shares of the machine's limits: work of each batch over its time and the ceilings" {
+    # a batch of two, whose work is that of the batch in both records, and one of its own
+    { for id in a b; do
+          one "{id: \"$id\", batch: 2, batch_id: 1, batch_ns: 2000, $WORK, batch: 2}"
+      done
+      one "{id: \"c\", batch: 2, batch_id: 2, batch_ns: 1000, $WORK}"
+      ceiling '{}'
+      ceiling '{unit: "bf16", flops_per_s: 99e9}'
+      ceiling '{threads: 1, flops_per_s: 1e9, bytes_per_s: 9e9}'
+      ceiling '{device_name: "a GPU", flops_per_s: 1e12, bytes_per_s: 9e12}'; } > "$T/in"
+    measure "$T/in" > "$T/m"
+    near() {
+        jq -se --arg m "$1" "map(select(.metric == \$m))[0].value / $2 - 1 | fabs < 1e-12" \
+            "$T/m"
+    }
+    near model_flops_per_s '(8000 / 3e-6)'
+    near model_bytes_per_s '(6000 / 3e-6)'
+    near mfu_ratio '(8000 / 3e-6 / 8e9)'
+    near mbu_ratio '(6000 / 3e-6 / 4e9)'
+    near prefill_mfu_ratio '(3200 / 0.8e-6 / 8e9)'
+    near decode_mbu_ratio '(4800 / 2.2e-6 / 4e9)'
+    [ "$(value mbu_ratio direction < "$T/m")" = higher ]
+    [ "$(value mbu_ratio unit < "$T/m")" = ratio ]
+    [ "$(value mbu_ratio lo_reason < "$T/m")" = null ]
+    # the order leaves no trace, wherever the ceilings are
+    sort -r "$T/in" | measure > "$T/x"
+    sort "$T/in" | measure | cmp - "$T/x"
+    cmp "$T/m" "$T/x"
+}
+
+@test "without its ceilings a share is null with the reason, the rates are there" {
+    one "{$WORK}" > "$T/in"
+    measure "$T/in" > "$T/m"
+    [ "$(value mbu_ratio value < "$T/m")" = null ]
+    [ "$(value mfu_ratio value_reason < "$T/m")" = "no ceilings in the input" ]
+    [ "$(value model_bytes_per_s value < "$T/m")" = 3000000000 ]
+    ceiling '{threads: 1}' | measure "$T/in" - > "$T/m"
+    [ "$(value mbu_ratio value_reason < "$T/m")" = \
+        "no ceilings of this device and number of threads" ]
+    ceiling '{}' | measure <(one '{threads: 2}') - > "$T/m"
+    [ "$(value mbu_ratio value_reason < "$T/m")" = "the work was not counted" ]
+    [ "$(value model_flops_per_s value_reason < "$T/m")" = "not recorded" ]
+    # a point under the roof is no ceiling
+    ceiling '{ceiling: false}' | measure "$T/in" - > "$T/m"
+    [ "$(value mbu_ratio value < "$T/m")" = null ]
+}
+
+@test "what has no ceiling of its own multiplies in f32; a GPU is known by its name" {
+    { one "{$WORK} + {flops_unit: \"int8\"}"; ceiling '{}'; } | measure > "$T/m"
+    [ "$(value mfu_ratio value < "$T/m")" = 0.5 ]
+    { one "{$WORK} + {device_name: \"a GPU\", threads: 9}"; ceiling '{}'
+      ceiling '{device_name: "a GPU", flops_per_s: 4e9, bytes_per_s: 3e9}'; } | measure > "$T/m"
+    [ "$(value mfu_ratio value < "$T/m")" = 1 ]
+    [ "$(value mbu_ratio value < "$T/m")" = 1 ]
+    # LLaDA's passes all hold the prompt
+    { one "{$WORK} + {prefill_flops: null, prefill_bytes: null, prefill_ns: null}"
+      ceiling '{}'; } | measure > "$T/m"
+    [ "$(value mfu_ratio value < "$T/m")" = 0.5 ]
+    [ "$(value prefill_mfu_ratio value_reason < "$T/m")" = "no pass of the prompts alone" ]
+    [ "$(value decode_mbu_ratio value < "$T/m")" = null ]
+}

@@ -232,3 +232,25 @@ twice() {
     [ "$(cat x.svg)" = old ]
     [ -z "$(find . -name '.*tmp*')" ]
 }
+
+@test "a roofline of a run: its configurations under its ceilings" {
+    metric() { # CONFIG METRIC VALUE FIELDS
+        jq -cn --arg c "$1" --arg m "$2" "{schema: \"crossover/1\", kind: \"metric\", run: \"r\",
+            config: \$c, model: (\$c | split(\" \")[0]), metric: \$m, value: $3, lo: null, hi: null,
+            n: 4, launches: 2, unit: \"per_s\", direction: \"higher\"} + $4"
+    }
+    { sed -n 2p "$F/plot-roofline.ndjson"
+      for k in 16 32; do
+          metric "llada-demo steps=$k batch=1" model_flops_per_s 5e10 '{arch: "llada", batch: 1}'
+          metric "llada-demo steps=$k batch=1" model_bytes_per_s 1e9 '{arch: "llada", batch: 1}'
+      done
+      metric "llama-demo batch=4" model_flops_per_s 6e9 '{arch: "llama", batch: 4}'
+      metric "llama-demo batch=4" model_bytes_per_s 3e9 '{arch: "llama", batch: 4}'
+      metric "llama-demo batch=8" model_flops_per_s null '{arch: "llama", batch: 8}'; } > run
+    draw roofline roof.svg run
+    # flops a byte, GFLOP/s, kind, and a name for the first of those that differ in steps alone
+    [ "$(sed -n '3,5p' roof.tsv | tr '\t ' :-)" = "50:50:0:llada-demo
+50:50:0:-
+2:6:1:llama-demo,-batch-4" ]
+    [ "$(grep -c . roof.tsv)" -eq 5 ]
+}

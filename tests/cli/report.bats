@@ -177,3 +177,34 @@ says() {
     report "${ALL[@]}"
     cmp a.html report.html
 }
+
+@test "shares of the machine's limits stand in a table, with the ceilings" {
+    share() {
+        jq -cn "{schema: \"crossover/1\", kind: \"metric\", run: \"r\", config: \"llama-demo\",
+            model: \"llama-demo\", arch: \"llama\", batch: 1, metric: \"mbu_ratio\", value: 0.614,
+            lo: 0.6, hi: 0.63, n: 4, launches: 2, unit: \"ratio\", direction: \"higher\"} + $1"
+    }
+    { share '{}'
+      share '{metric: "model_bytes_per_s", value: 2.5e10, lo: null, hi: null}'
+      share '{metric: "mfu_ratio", value: null, value_reason: "no ceilings in the input"}'
+      share '{config: "other", metric: "mfu_ratio", value: 0.125, lo: null, hi: null}'
+      cat "$F/plot-roofline.ndjson"; } > run
+    report run
+    grep -q "^## Share of the machine's limits\$" report.md
+    grep -qF '| llama-demo | 61.4 \[60, 63\] % | no ceilings in the input | 25 GB/s |' report.md
+    grep -qE '^\| other \|.* 12\.5 % \|' report.md
+    grep -qF '| peak | 90 | 18 | – |' report.md
+    says 'What the machine can do at most'
+    # a point is no ceiling, and without ceilings there is no table of them
+    lacks -qF '| LLaMA decode |' report.md
+    # of a GPU it says whose products they are
+    jq -c '.device_name = "a GPU" | .isa = "sm_90"' <(sed -n 2p "$F/plot-roofline.ndjson") > gpu
+    report run gpu
+    grep -qF '90, no library of the vendor: too low |' report.md
+    jq -c '.library = "theirs 13"' gpu > with
+    report run with
+    grep -qF '90, theirs 13 |' report.md
+    share '{}' > run
+    report run
+    lacks -q 'What the machine can do at most' report.md
+}

@@ -10,6 +10,8 @@
 #include "lib/stat/pooled.h"
 #include "tests/tap.h"
 
+#define NO_WORK {0, 0, 0, 0, 0}
+
 static int near(double a, double b, double tolerance)
 {
     return fabs(a - b) <= tolerance * fmax(1, fabs(b));
@@ -199,11 +201,11 @@ static void test_launches(void)
     struct launch_sample token[] = {{1, 5, 4}, {1, 50, 1}, {1, 7, 2}};
     r = launch_summarize(LAUNCH_WEIGHTED, token, 3, v, work);
     ok(near(r.at.value, 5, 0), "a gap counts once for each of its tokens");
-    struct launch_batch b[] = {{1, 0, 3, 50, 5, 8, 2},
-                               {1, 0, 3, 60, 7, 8, 2},
-                               {1, 1, 3, 40, 1, 8, 0},
-                               {1, 0, -1, 9, 1, 1, 0},
-                               {1, 0, -1, 9, 1, 1, 0}};
+    struct launch_batch b[] = {{1, 0, 3, 50, 5, 8, 2, NO_WORK},
+                               {1, 0, 3, 60, 7, 8, 2, NO_WORK},
+                               {1, 1, 3, 40, 1, 8, 0, NO_WORK},
+                               {1, 0, -1, 9, 1, 1, 0, NO_WORK},
+                               {1, 0, -1, 9, 1, 1, 0, NO_WORK}};
     size_t n = launch_batches(b, 5);
     ok(n == 4 && near(b[2].ns, 60, 0) && near(b[2].to_eos, 12, 0) && near(b[2].energy_j, 2, 0),
        "a batch's makespan and energy count once; no id, a batch of its own");
@@ -211,9 +213,9 @@ static void test_launches(void)
 
 static void test_energy(void)
 {
-    struct launch_batch b[] = {{1, 0, 0, 7, 10, 10, 30}, {1, 0, 1, 5, 20, 20, 6},
-                               {2, 0, 0, 11, 10, 10, 5}, {3, 0, 0, 9, 10, 10, 1},
-                               {3, 0, 1, 9, 10, 10, NAN}};
+    struct launch_batch b[] = {{1, 0, 0, 7, 10, 10, 30, NO_WORK}, {1, 0, 1, 5, 20, 20, 6, NO_WORK},
+                               {2, 0, 0, 11, 10, 10, 5, NO_WORK}, {3, 0, 0, 9, 10, 10, 1, NO_WORK},
+                               {3, 0, 1, 9, 10, 10, NAN, NO_WORK}};
     struct launch_sample s[5];
     size_t n = launch_energy(b, 5, 12, s);
     ok(n == 2 && s[1].launch == 1 && near(s[0].value + s[1].value, 36, 0) &&

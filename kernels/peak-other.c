@@ -1,7 +1,7 @@
 /* peak-other.c - see peak.h: a processor of which no instruction is known by name. */
 #include <string.h>
 
-#include "tests/bench/peak.h"
+#include "kernels/peak.h"
 
 typedef float vec __attribute__((vector_size(16)));
 #define MULADD(s, x, y) ((s) * (x) + (y))

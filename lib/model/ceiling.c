@@ -1,19 +1,18 @@
-/* ceiling.c - what the host can do at most, by loops that do nothing else, and tasks under
- * ceilings.
- *
- * Passes are a few milliseconds long, and the best of many counts: on a machine that does other
- * things too, some passes run undisturbed.
- */
+/* ceiling.c - see ceiling.h: the loops of the host, and the records of both. */
+#include "lib/model/ceiling.h"
+
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
-#include "tests/bench/bench.h"
+#include "lib/io/rec.h"
 
-enum { PASSES = 60, PASSES_AGAIN = 4, READ_PASSES = 10, ROUNDS = 200000, THREADS_MAX = 1024 };
+enum { PASSES = 60, PASSES_AGAIN = 4, READ_PASSES = 10, READ_AGAIN = 8 };
+enum { ROUNDS = 200000, THREADS_MAX = 1024 };
 /* Read: beyond most last-level caches, and 16 KiB ahead of what the sums need. */
 enum { READ_BYTES = 256 << 20, AHEAD = 256, HUGE_PAGE = 2 << 20 };
 
@@ -111,7 +110,7 @@ static double spin_rate(enum unit u, struct pool *pool, int passes)
     return p->operations * ROUNDS * (double)threads / took;
 }
 
-void ceilings_measure(struct ceilings *c, struct pool *pool, struct reader *r)
+void ceilings_host(struct ceilings *c, struct pool *pool, struct reader *r)
 {
     *c = (struct ceilings){.threads = pool_threads(pool)};
     for (int u = 0; u < UNITS; u++) {
@@ -121,42 +120,24 @@ void ceilings_measure(struct ceilings *c, struct pool *pool, struct reader *r)
     c->bytes_per_s = reader_bytes_per_s(r, pool);
 }
 
-void ceilings_refresh(struct bench *b, enum unit u)
+void ceilings_again(struct ceilings *c, struct pool *pool, struct reader *r, enum unit u)
 {
-    struct ceilings *c = &b->roof;
-    if (bench_on_device(b))
-        return;
-    c->operations_per_s[u] =
-        fmax(c->operations_per_s[u], spin_rate(u, b->backend->pool, PASSES_AGAIN));
-    c->bytes_per_s = reader_bytes_per_s(b->reader, b->backend->pool);
+    c->operations_per_s[u] = fmax(c->operations_per_s[u], spin_rate(u, pool, PASSES_AGAIN));
+    c->bytes_per_s = reader_bytes_per_s(r, pool);
 }
 
-void ceilings_bracket(struct bench *b)
+int ceilings_measure(struct ceilings *c, struct backend *b, struct err *e)
 {
-    if (!bench_on_device(b))
-        b->roof.bytes_per_s =
-            fmax(b->roof.bytes_per_s, reader_bytes_per_s(b->reader, b->backend->pool));
-}
-
-struct task task_begin(struct bench *b, enum unit u)
-{
-    ceilings_refresh(b, u);
-    return (struct task){.unit = u};
-}
-
-/* Without an instruction of its own a product is made of fp32 multiplications. */
-static double rate_of(const struct ceilings *c, enum unit u)
-{
-    return c->operations_per_s[u] > 0 ? c->operations_per_s[u] : c->operations_per_s[UNIT_F32];
-}
-
-void task_add(struct task *t, const struct ceilings *c, double operations, double bytes)
-{
-    double compute = operations / rate_of(c, t->unit), memory = bytes / c->bytes_per_s;
-    t->operations += operations;
-    t->bytes += bytes;
-    t->least_s += fmax(compute, memory);
-    t->compute_s += compute > memory ? compute : 0;
+    if (*b->name)
+        return ceilings_device(c, b, e);
+    struct reader *r = reader_open(e);
+    if (!r)
+        return -1;
+    ceilings_host(c, b->pool, r);
+    for (int i = 0; i < READ_AGAIN; i++) /* the quietest moment of a second or so */
+        c->bytes_per_s = fmax(c->bytes_per_s, reader_bytes_per_s(r, b->pool));
+    reader_close(r);
+    return 0;
 }
 
 enum unit dtype_unit(enum dtype d)
@@ -165,16 +146,29 @@ enum unit dtype_unit(enum dtype d)
            : d == DTYPE_F32 || d == DTYPE_BF16_F32 ? UNIT_F32 : UNIT_BF16;
 }
 
-double dtype_bytes(enum dtype d, size_t rows, size_t cols)
+const char *unit_name(enum unit u)
 {
-    double n = (double)rows * (double)cols;
-    switch (d) {
-    case DTYPE_F32: return 4 * n;
-    case DTYPE_BF16:
-    case DTYPE_BF16_F32: return 2 * n;
-    case DTYPE_INT8:
-    case DTYPE_FP8: return n + 4 * (double)rows;
-    case DTYPE_NF4: return n / 2 + n / 64;
-    }
-    return 0;
+    static const char *const names[UNITS] = {"f32", "bf16", "int8"};
+    return names[u];
+}
+
+json_t *ceiling_record(const struct ceilings *c, const struct backend *b, enum unit u)
+{
+    char name[96];
+    int device = *b->name != 0;
+    if (device)
+        snprintf(name, sizeof name, "%s products, %zu x %zu x %zu", unit_name(u), c->side[u],
+                 c->side[u], c->side[u]);
+    else
+        snprintf(name, sizeof name, "%s products, %zu thread%s", unit_name(u), c->threads,
+                 c->threads > 1 ? "s" : "");
+    json_t *r = json_pack("{s:s, s:b, s:s, s:s, s:s?, s:s, s:s?}", "name", name, "ceiling", 1,
+                          "unit", unit_name(u), "device", b->ops->name, "device_name",
+                          device ? b->name : NULL, "isa", device ? b->level : c->isa[u],
+                          "library", *b->library ? b->library : NULL);
+    if (!device)
+        rec_set_int(r, "threads", (int64_t)c->threads);
+    rec_set_number(r, "flops_per_s", c->operations_per_s[u], NULL);
+    rec_set_number(r, "bytes_per_s", c->bytes_per_s, NULL);
+    return r;
 }

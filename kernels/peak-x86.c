@@ -2,7 +2,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "tests/bench/peak.h"
+#include "kernels/peak.h"
 
 #define AVX512      __attribute__((target("avx512f")))
 #define AVX512_BF16 __attribute__((target("avx512f,avx512bf16")))

@@ -1,10 +1,10 @@
 /* peak.h - loops that do nothing but multiply and add in registers: the most that one core can do.
  *
- * One file for each processor family (pipelines/bench.mk picks it): each loop is compiled for its
+ * One file for each processor family (the Makefile picks it): each loop is compiled for its
  * own instruction set and run only where the processor has that set.
  */
-#ifndef TESTS_BENCH_PEAK_H
-#define TESTS_BENCH_PEAK_H
+#ifndef KERNELS_PEAK_H
+#define KERNELS_PEAK_H
 
 #include <stddef.h>
 

@@ -3,9 +3,9 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "tests/bench/peak.h"
+#include "kernels/peak.h"
 
-/* pipelines/bench.mk compiles this file for a processor with both extensions; a loop runs only
+/* The Makefile compiles this file for a processor with both extensions; a loop runs only
  * where its own is there. */
 #define BF16_128(s, x, y) vbfdotq_f32(s, vreinterpretq_bf16_f32(x), vreinterpretq_bf16_f32(y))
 #define INT8_128(s, x, y) vdotq_s32(s, vreinterpretq_s8_s32(x), vreinterpretq_s8_s32(y))

@@ -1,0 +1,70 @@
+#!/usr/bin/env bats
+# probe-roof: ceilings as records that generators' work can be held against.
+
+setup() {
+    set -o pipefail
+    ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    BIN=${BIN:-$ROOT/build/bin}
+    T=$BATS_TEST_TMPDIR
+    cd "$T" || exit 1
+}
+
+conforms() { # every record of a file to the schema
+    jq -n --slurpfile schema "$ROOT/data/record.schema.json" -f "$ROOT/tests/schema.jq" "$1"
+}
+
+# shares DEVICE: both generators there, under its ceilings
+shares() {
+    printf '{"id":"a","prompt_ids":[1,2,3,4,5]}\n{"id":"b","prompt_ids":[7,8,9]}\n' > p.ndjson
+    "$BIN/probe-roof" "$@" -o ceilings.ndjson
+    conforms ceilings.ndjson
+    "$BIN/gen-llama" -m synth:tiny-llama "$@" --max-new 4 --ignore-eos p.ndjson -o llama.ndjson
+    "$BIN/gen-llada" -m synth:tiny-llada "$@" --gen-length 8 --block-length 4 --steps 4 --batch 2 \
+        p.ndjson -o llada.ndjson
+    conforms llama.ndjson
+    conforms llada.ndjson
+    "$BIN/measure" llama.ndjson llada.ndjson ceilings.ndjson -o metrics.ndjson
+    conforms metrics.ndjson
+    # each share is its rate / the ceiling, for LLaMA with a part for the prompts
+    jq -se '(map(select(.ceiling))[0]) as $roof
+        | map(select(.kind == "metric")) | map(select(.metric == "mbu_ratio")) as $mbu
+        | map(select(.metric == "model_bytes_per_s")) as $rate
+        | ($mbu | length) == 2 and ([range(2)] | all(. as $i
+            | ($mbu[$i].value * $roof.bytes_per_s / $rate[$i].value - 1 | fabs) < 1e-9))' \
+        ceilings.ndjson metrics.ndjson
+    jq -se 'map(select(.metric == "decode_mbu_ratio") | {(.arch): (.value != null)}) | add
+        == {llada: false, llama: true}' metrics.ndjson
+    jq -sr -f "$ROOT/pipelines/roof.jq" metrics.ndjson > lines
+    [ "$(wc -l < lines)" -eq 2 ]
+    number='[0-9.e-]+ %'
+    grep -qE "^synth:tiny-llada: $number of memory bandwidth, $number of peak [a-z0-9]+\$" lines
+    grep -qE "^synth:tiny-llama: .* prompts $number of peak, then $number of bandwidth\$" lines
+}
+
+@test "the host: each unit that the processor has, at the threads that were asked for" {
+    shares --device cpu --threads 1
+    jq -se 'map(select(.ceiling)) | length >= 1 and .[0].unit == "f32" and all(.threads == 1 and
+        .device_name == null and .flops_per_s > 1e8 and .bytes_per_s > 1e8)' ceilings.ndjson
+    jq -se '[.[] | select(.kind == "generation") | .threads] | unique == [1]' llama.ndjson
+}
+
+@test "a device: by its own copies and products" {
+    export CROSSOVER_CUDA=${TESTBIN:-$BIN/../tests}/libcrossover-cuda.so
+    [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, no emulated device"
+    shares --device cuda
+    jq -se 'map(select(.ceiling)) | map(.unit) == ["f32", "bf16", "int8"] and
+        all(.device == "cuda" and .device_name == "emulated device (host)" and .isa == "sm_90" and
+            (has("threads") | not) and .flops_per_s > 0 and .bytes_per_s > 0)' ceilings.ndjson
+    # whose products they are, as the generators say it too
+    [ "$(jq -s 'map(select(.ceiling or .kind == "generation") | .library) | unique | length' \
+        ceilings.ndjson llama.ndjson)" -eq 1 ]
+}
+
+@test "without a device: one line, 69, no file; and no operands" {
+    CROSSOVER_CUDA=$PWD/none.so run "$BIN/probe-roof" --device cuda -o x.ndjson
+    [ "$status" -eq 69 ]
+    [ "${#lines[@]}" -eq 1 ]
+    [ ! -e x.ndjson ]
+    run "$BIN/probe-roof" x.ndjson
+    [ "$status" -eq 64 ]
+}

@@ -1,0 +1,164 @@
+/* What passes must do at least, against numbers counted by hand.
+ *
+ * tiny-llama: D 64, L 2, H 4, K 2, E 16, F 160, V 512, in f32. Values of the blocks' matrices:
+ *     2 (2 x 64 x 64 + 2 x 64 x 32 + 3 x 64 x 160) = 86016
+ * so a row is 172032 flops, a pair 4 x 2 x 64 = 512, an answer 2 x 512 x 64 = 65536; the matrices
+ * are 344064 bytes, the head 131072, a slot 2 x 2 x 32 x 4 = 512. tiny-llada has K 4: a row is
+ * 188416 flops, the matrices 376832 bytes, a slot 1024.
+ */
+#include "lib/model/autoregress.h"
+#include "lib/model/diffuse.h"
+#include "lib/model/unmask.h"
+#include "tests/tap.h"
+
+static const int32_t five[] = {11, 42, 300, 7, 99}, single[] = {5};
+static const struct generation_input prompts[] = {{five, 5, 77}, {single, 1, 78}};
+
+static int is(struct cost c, double flops, double bytes)
+{
+    int same = c.flops >= flops && c.flops <= flops && c.bytes >= bytes && c.bytes <= bytes;
+    if (!same)
+        printf("# got %.17g flops, %.17g bytes\n", c.flops, c.bytes);
+    return same;
+}
+
+static struct batch_trace texts(const struct network *n, const struct autoregress *how,
+                                size_t batch)
+{
+    struct generation g[2] = {0};
+    struct batch_trace t = {0};
+    autoregress(n, how, prompts, batch, g, &t);
+    for (size_t i = 0; i < batch; i++)
+        generation_free(&g[i]);
+    return t;
+}
+
+static void test_texts(struct network *n)
+{
+    struct autoregress how = {.max_new = 3, .sample = {0, 0, 1}, .cache = 1, .ignore_eos = 1};
+    struct batch_trace t = texts(n, &how, 1);
+    ok(is(t.cost, 1415168, 1438208), "prompt of 5, 3 passes: 7 rows, 28 pairs, 25 slots");
+    ok(is(t.prefill, 933376, 480256) && t.prefill_ns > 0, "the first of them: 5 rows, 15 pairs");
+    ok(t.prefill_ns < t.makespan_ns, "it ends before the batch does");
+    how.max_new = 2;
+    t = texts(n, &how, 2);
+    ok(is(t.cost, 1650688, 961536), "prompts of 5 and 1 read the matrices together");
+    how.cache = 0;
+    t = texts(n, &how, 1);
+    ok(is(t.cost, 2041856, 950272) && !t.prefill_ns, "without a cache: 11 rows, no slots");
+}
+
+/* A text that ends early: passes behind its end, under way when it was seen, do not count. */
+static void test_end(struct network *n)
+{
+    struct autoregress how = {.max_new = 12, .sample = {0, 0, 1}, .cache = 1, .ignore_eos = 1};
+    const struct config was = n->config;
+    struct generation g = {0};
+    struct batch_trace t = {0};
+    autoregress(n, &how, prompts, 1, &g, &t);
+    size_t at = 1;
+    while (at < 11 && g.ids[at] == g.ids[0])
+        at++;
+    n->config.eos[0] = g.ids[at];
+    n->config.n_eos = 1;
+    how.ignore_eos = 0;
+    generation_free(&g);
+    t = texts(n, &how, 1);
+    double passes = (double)at + 1, rows = 4 + passes, pairs = rows * (rows + 1) / 2;
+    ok(is(t.cost, 172032 * rows + 512 * pairs + 65536 * passes,
+          475136 * passes + 512 * (pairs - 10 + rows)),
+       "%zu passes to the stop id, however many are under way", at + 1);
+    n->config = was;
+}
+
+/* The first of two texts ends at once: passes under way still hold a row of it. */
+static void test_left(struct network *n, int depth)
+{
+    struct autoregress how = {.max_new = 3, .sample = {0, 0, 1}, .cache = 1};
+    const struct config was = n->config;
+    struct generation g[2] = {0};
+    struct batch_trace t = {0};
+    how.ignore_eos = 1;
+    autoregress(n, &how, prompts, 2, g, &t);
+    n->config.eos[0] = g[0].ids[0];
+    n->config.n_eos = 1;
+    int apart = g[1].ids[0] != g[0].ids[0] && g[1].ids[1] != g[0].ids[0];
+    generation_free(&g[0]);
+    generation_free(&g[1]);
+    how.ignore_eos = 0;
+    t = texts(n, &how, 2);
+    ok(apart && (depth == 1 ? is(t.cost, 8 * 172032 + 21 * 512 + 4 * 65536, 3 * 475136 + 19 * 512)
+                            : is(t.cost, 10 * 172032 + 31 * 512 + 6 * 65536,
+                                 3 * 475136 + 31 * 512)),
+       "a text that ended stays as one row of the passes under way");
+    n->config = was;
+}
+
+static struct cost canvases(const struct network *n, const struct diffuse *how, size_t batch)
+{
+    struct generation g[2] = {0};
+    struct batch_trace t = {0};
+    diffuse(n, how, prompts, batch, g, &t);
+    for (size_t i = 0; i < batch; i++)
+        generation_free(&g[i]);
+    ok(!t.prefill_ns && t.prefill.flops <= 0, "every pass holds the prompt");
+    return t.cost;
+}
+
+static void test_canvases(const struct network *n)
+{
+    struct diffuse how = {.gen_length = 8, .block_length = 4, .steps = 4,
+                          .rule = UNMASK_SCHEDULE};
+    ok(is(canvases(n, &how, 1), 10930176, 2031616), "4 passes of 13 rows, 12 answers");
+    ok(is(canvases(n, &how, 2), 18665472, 2031616), "13 and 9 rows read the matrices together");
+    how.cfg_scale = 1.5;
+    ok(is(canvases(n, &how, 1), 21860352, 2031616), "with CFG: all twice, read once");
+}
+
+static void test_parts(const struct network *n)
+{
+    const struct tariff t = tariff_of(n);
+    struct extent x = {.wanted = 4, .read = 13, .written = 4};
+    extent_full(&x, 4, 13);
+    ok(is(cost_of(&t, &x), 1042432, 525312), "a block of 4 beside a cache of 13");
+    x = (struct extent){0};
+    extent_causal(&x, 3, 5);
+    ok(is(cost_of(&t, &x), 3 * 188416 + 12 * 512, 376832), "no answer, no head: 3 + 4 + 5 pairs");
+    ok(dtype_bytes(DTYPE_INT8, 64, 160) <= 10496 && dtype_bytes(DTYPE_INT8, 64, 160) >= 10496 &&
+           dtype_bytes(DTYPE_NF4, 64, 160) <= 5280 && dtype_bytes(DTYPE_NF4, 64, 160) >= 5280 &&
+           dtype_bytes(DTYPE_BF16_F32, 64, 160) <= 20480 && dtype_bytes(DTYPE_BF16, 1, 2) >= 4,
+       "formats with their scales");
+}
+
+/* 1: loaded, in f32. */
+static int load(struct network *n, struct backend *b, const char *name, struct checkpoint *c)
+{
+    struct err e = {0};
+    int loaded = !checkpoint_open(c, name, 3, &e) &&
+                 !network_load(n, b, c, &(struct precision){.dtype = "f32"}, &e);
+    return ok(loaded, "%s loads %s", name, e.text);
+}
+
+int main(void)
+{
+    struct checkpoint c, d;
+    struct network llama, llada;
+    struct backend *b = backend_open("cpu", "portable", 1, 0, NULL);
+    if (!load(&llama, b, "synth:tiny-llama", &c) || !load(&llada, b, "synth:tiny-llada", &d))
+        return tap_done();
+    struct ops ops = *b->ops;
+    b->ops = &ops;
+    for (ops.depth = 1; ops.depth <= 3; ops.depth += 2) { /* passes under way */
+        test_texts(&llama);
+        test_end(&llama);
+        test_left(&llama, ops.depth);
+        test_canvases(&llada);
+    }
+    test_parts(&llada);
+    network_free(&llama);
+    network_free(&llada);
+    checkpoint_close(&c);
+    checkpoint_close(&d);
+    backend_close(b);
+    return tap_done();
+}
