@@ -68,4 +68,3 @@ PHASE2 := $(R)/baseline/checkpoints.sha256 $(BASELINE) $(R)/baseline/shares.ndjs
 .PHONY: phase2
 phase2: $(PHASE2) ## baselines: checkpoints, back ends agree, share of the limits
 	@jq -sr -f pipelines/roof.jq $(R)/baseline/shares.ndjson
-
