@@ -10,21 +10,23 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
+#include "lib/io/idle.h"
 #include "lib/io/rec.h"
 #include "lib/io/roof.h"
 #include "lib/io/settings.h"
 #include "lib/io/take.h"
 #include "lib/io/timing.h"
+#include "lib/stat/energy.h"
 #include "lib/stat/events.h"
 #include "lib/stat/launch.h"
 
 static const double LEVEL = 0.95;
 enum { SAMPLES_KEPT = 1024 };
-static const double ENERGY_WINDOW_NS = 10e9; /* a tick of the counter, 20 to 100 ms, is 1 % of it */
 
 enum figure {
     E2E, TTFT, TTFT_COMMIT, TTF_BLOCK, TPOT, ITL, NORM, OUTPUT_RATE, SLOT_RATE, TO_EOS, EFFICIENCY,
-    PER_STEP, ENERGY, FLOPS_RATE, BYTES_RATE, MFU, MBU, PREFILL_MFU, DECODE_MBU, MEMORY,
+    PER_STEP, FLOPS_RATE, BYTES_RATE, MFU, MBU, PREFILL_MFU, DECODE_MBU, POWER_CAP, ENERGY,
+    MEMORY = ENERGY + ENERGY_FIGURES,
     FIGURES = MEMORY + TIMING_MEMORY
 };
 
@@ -47,8 +49,6 @@ static const struct figure_row {
     [EFFICIENCY] = {"position_efficiency_ratio", "ratio", "higher", LAUNCH_MEDIAN,
                     "no denoising steps"},
     [PER_STEP] = {"tokens_per_step", "tokens", "higher", LAUNCH_MEDIAN, "no denoising steps"},
-    [ENERGY] = {"energy_j_per_token", "j", "lower", LAUNCH_RATIO,
-                "no energy counter, or less than 10 s of work in a launch"},
     [FLOPS_RATE] = {"model_flops_per_s", "per_s", "higher", LAUNCH_RATIO, "not recorded"},
     [BYTES_RATE] = {"model_bytes_per_s", "per_s", "higher", LAUNCH_RATIO, "not recorded"},
     [MFU] = {"mfu_ratio", "ratio", "higher", LAUNCH_RATIO, "not recorded"},
@@ -57,6 +57,12 @@ static const struct figure_row {
                      "no pass of the prompts alone"},
     [DECODE_MBU] = {"decode_mbu_ratio", "ratio", "higher", LAUNCH_RATIO,
                     "no pass without the prompt"},
+    [POWER_CAP] = {"power_cap_ratio", "ratio", "lower", LAUNCH_RATIO,
+                   "no GPU that tells its clocks"},
+    [ENERGY] = {"energy_j_per_token", "j", "lower", LAUNCH_RATIO, NULL},
+    [ENERGY + 1] = {"energy_net_j_per_token", "j", "lower", LAUNCH_RATIO, NULL},
+    [ENERGY + 2] = {"energy_j_per_request", "j", "lower", LAUNCH_RATIO, NULL},
+    [ENERGY + 3] = {"power_mean_w", "w", "lower", LAUNCH_RATIO, NULL},
     [MEMORY] = {"memory_weights_bytes", "bytes", "lower", LAUNCH_MAX, "not recorded"},
     [MEMORY + 1] = {"memory_kv_bytes", "bytes", "lower", LAUNCH_MAX, "not recorded"},
     [MEMORY + 2] = {"memory_activations_bytes", "bytes", "lower", LAUNCH_MAX, "not recorded"},
@@ -64,6 +70,7 @@ static const struct figure_row {
     [MEMORY + 4] = {"memory_allocated_peak_bytes", "bytes", "lower", LAUNCH_MAX, "not recorded"},
     [MEMORY + 5] = {"memory_reserved_peak_bytes", "bytes", "lower", LAUNCH_MAX, "not recorded"},
     [MEMORY + 6] = {"memory_device_peak_bytes", "bytes", "lower", LAUNCH_MAX, "not recorded"},
+    [MEMORY + 7] = {"memory_process_peak_bytes", "bytes", "lower", LAUNCH_MAX, "not recorded"},
 };
 
 struct series { struct launch_sample *s; size_t n, cap; };
@@ -79,6 +86,8 @@ struct config {
     int64_t cold, warmup, timed, failed, oom, tainted;
     struct roof_limit roof;
     int repeated, differs; /* --verify: some id came twice; two outputs of one id differ */
+    struct energy_basis basis;
+    const char *no_energy[ENERGY_FIGURES]; /* why there is none; static */
 };
 
 struct args { struct common common; int64_t max_failed; int human, verify; };
@@ -94,6 +103,7 @@ struct measure {
     struct timing timing;       /* the record at hand */
     double *work, *gap;         /* scratch, `room` doubles each */
     size_t room;
+    struct idle idle;
     struct take seen;
 };
 
@@ -173,8 +183,8 @@ static void take_timed(struct measure *m, struct config *c)
     c->turns[c->n_turns++] = (struct launch_turn){t->launch, t->round, t->seq, t->e2e_ns};
     MEM_GROW(c->batches, c->n_batches, c->cap_batches);
     c->batches[c->n_batches++] = (struct launch_batch){
-        t->launch, t->round, t->batch_id, t->batch_ns, t->tokens_to_eos, t->new_tokens,
-        t->energy_j,
+        t->launch, t->round, t->batch_id, t->batch_ns, t->tokens_to_eos, t->new_tokens, 1,
+        {t->energy_j, t->energy_ticks, t->power_integral_j, NAN, t->looks, t->capped},
         {t->model_flops, t->model_bytes, t->prefill_flops, t->prefill_bytes, t->prefill_ns}};
     push(&c->of[E2E], t->launch, t->e2e_ns, 1);
     push(&c->of[TTFT], t->launch, t->ttft_ns, 1);
@@ -193,6 +203,8 @@ static void take_timed(struct measure *m, struct config *c)
 static int take(void *ctx, const json_t *r, struct err *e)
 {
     struct measure *m = ctx;
+    if (!strcmp(rec_kind(r), "idle"))
+        return idle_add(&m->idle, r, e);
     if (roof_take(&m->roof, r) || strcmp(rec_kind(r), "generation"))
         return 0;
     struct config *c = find_config(m, r, e);
@@ -225,16 +237,6 @@ static int take(void *ctx, const json_t *r, struct err *e)
         take_timed(m, c);
     }
     return 1;
-}
-
-static void put_flag(json_t *j, const char *key, int flag, const char *reason)
-{
-    json_object_set_new(j, key, flag < 0 ? json_null() : json_boolean(flag));
-    if (flag < 0) {
-        char *name = mem_format("%s_reason", key);
-        json_object_set_new(j, name, json_string(reason));
-        free(name);
-    }
 }
 
 /* Percentiles with the sample size each one needs. Sorts the series. */
@@ -287,23 +289,39 @@ static void put_values(struct measure *m, struct config *c, enum figure f, json_
 
 static const char *why_missing(const struct config *c, enum figure f)
 {
-    int share = f >= MFU && f <= DECODE_MBU;
+    int share = f >= MFU && f <= DECODE_MBU, energy = f >= ENERGY && f < MEMORY;
     return !c->timed && c->oom       ? "oom"
            : !c->timed               ? "no timed records"
            : share && c->roof.why    ? c->roof.why
+           : energy                  ? c->no_energy[f - ENERGY]
                                      : figures[f].missing;
+}
+
+/* On what joules rest. */
+static void describe_energy(const struct config *c, json_t *j)
+{
+    const struct energy_basis *b = &c->basis;
+    json_object_set_new(j, "label", json_string("GPU board energy, NVML, excludes host"));
+    rec_set_int(j, "energy_windows", (int64_t)b->windows);
+    rec_set_number(j, "energy_ticks", b->ticks, "none");
+    rec_set_number(j, "idle_power_w", b->idle_w, "no idle baseline");
+    rec_set_number(j, "power_integral_ratio", b->integral, "no power readings");
+    rec_set_flag(j, "power_agrees", energy_agrees(b), "no power readings");
 }
 
 /* One metric record; the caller's reference. */
 static json_t *metric_of(struct measure *m, struct config *c, enum figure f, int is_steady)
 {
     const struct figure_row *row = &figures[f];
+    int is_energy = f >= ENERGY && f < ENERGY + ENERGY_FIGURES;
     json_t *j = json_copy(c->settings);
     json_object_set_new(j, "metric", json_string(row->name));
     json_object_set_new(j, "unit", json_string(row->unit));
     json_object_set_new(j, "direction", json_string(row->direction));
     if (c->of[f].n) {
         put_values(m, c, f, j);
+        if (is_energy)
+            describe_energy(c, j);
     } else {
         json_object_set_new(j, "value", json_null());
         json_object_set_new(j, "value_reason", json_string(why_missing(c, f)));
@@ -312,9 +330,10 @@ static json_t *metric_of(struct measure *m, struct config *c, enum figure f, int
         rec_set_int(j, "n", 0);
         rec_set_int(j, "launches", 0);
     }
-    put_flag(j, "steady", is_steady, "n<8");
+    rec_set_flag(j, "steady", is_steady, "n<8");
     if (m->a.verify)
-        put_flag(j, "deterministic", c->repeated ? !c->differs : -1, "no repeats");
+        rec_set_flag(j, "deterministic", c->repeated ? !c->differs : -1,
+                     "no repeats");
     rec_set_int(j, "cold", c->cold);
     rec_set_int(j, "warmup", c->warmup);
     rec_set_int(j, "timed", c->timed);
@@ -368,19 +387,33 @@ static void fill_shares(struct config *c, const struct roof *roof, size_t n)
     }
 }
 
+/* The joules of the n merged batches of a configuration. */
+static void put_energy(const struct measure *m, struct config *c, size_t n)
+{
+    const char *model = rec_text(c->settings, "model");
+    for (size_t i = 0; i < n; i++)
+        c->batches[i].energy.idle_w = idle_watts(&m->idle, model, c->batches[i].launch);
+    for (int f = 0; f < ENERGY_FIGURES; f++) {
+        struct series *x = &c->of[ENERGY + f];
+        x->s = mem_zero(n, sizeof *x->s);
+        x->n = energy_samples((enum energy_figure)f, c->batches, n, x->s, &c->no_energy[f]);
+    }
+    c->basis = energy_basis(c->batches, n);
+}
+
 static int write_config(struct measure *m, struct config *c, struct err *e)
 {
     json_t *j[FIGURES];
     int bad = 0;
     size_t n = launch_batches(c->batches, c->n_batches);
-    struct series *energy = &c->of[ENERGY];
-    energy->s = mem_zero(n, sizeof *energy->s);
-    energy->n = launch_energy(c->batches, n, ENERGY_WINDOW_NS, energy->s);
+    put_energy(m, c, n);
     fill_shares(c, &m->roof, n);
     for (size_t i = 0; i < n; i++) {
         const struct launch_batch *b = &c->batches[i];
         push(&c->of[OUTPUT_RATE], b->launch, b->to_eos, b->ns / 1e9);
         push(&c->of[SLOT_RATE], b->launch, b->slots, b->ns / 1e9);
+        if (b->energy.looks > 0)
+            push(&c->of[POWER_CAP], b->launch, b->energy.capped, b->energy.looks);
     }
     make_room(m, 2 * c->n_turns);
     int is_steady = launch_turns_steady(c->turns, c->n_turns, LEVEL, m->work);
@@ -392,6 +425,9 @@ static int write_config(struct measure *m, struct config *c, struct err *e)
         bad |= rec_write(&m->out, "metric", j[f], e);
     if (is_steady == 0)
         log_warn(&m->log, "W021", "%s: latency drifts in a launch; give more --warmup", c->name);
+    if (c->of[ENERGY].n && energy_agrees(&c->basis) == 0)
+        log_warn(&m->log, "W023", "%s: power readings and energy counter are %.1f %% apart; trust "
+                 "neither", c->name, fabs(c->basis.integral - 1) * 100);
     if (c->differs)
         log_warn(&m->log, "W022", "%s: repeats of one prompt gave different tokens", c->name);
     return bad;
@@ -417,6 +453,7 @@ static void free_measure(struct measure *m)
     free(m->configs);
     timing_free(&m->timing);
     roof_free(&m->roof);
+    idle_free(&m->idle);
     free(m->gap);
     free(m->work);
     json_decref(m->index);
@@ -445,6 +482,12 @@ static const char notes[] =
     "                   probe-roof) of that device, or of as many threads. mbu above 1: the\n"
     "                   weights lie in a cache\n"
     "  prefill_mfu_ratio, decode_mbu_ratio   of the first pass, and of all others\n"
+    "  energy_j_per_token, energy_j_per_request, power_mean_w   joules of the GPU's board by the\n"
+    "                   driver's counter, host excluded, a token, a request, a second;\n"
+    "                   energy_net_*: less the power of the idle card. Null below 10 s or 100\n"
+    "                   ticks in a launch and below 5 batches; power_agrees: the sum of\n"
+    "                   power readings comes within 5 %\n"
+    "  power_cap_ratio  looks at the card under its power cap / looks; such records do count\n"
     "Headline: mean of launch medians with Student's interval from two launches on; with one the\n"
     "median with its order-statistic interval (null below 6). Percentiles need n = 29 (p90),\n"
     "59 (p95), 299 (p99). steady: no launch drifts by 1 % or more beyond its slope's interval.\n";

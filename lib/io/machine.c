@@ -75,6 +75,24 @@ static json_t *gpus(void)
     return out ? out : json_null();
 }
 
+/* "580.82.07": from the module, else from its library; null without a driver. */
+static json_t *driver(void)
+{
+    FILE *f = fopen("/sys/module/nvidia/version", "r");
+    char line[64] = "";
+    char *asked = NULL;
+    if (f) {
+        if (fscanf(f, "%63s", line) != 1)
+            line[0] = 0;
+        fclose(f);
+    }
+    if (!line[0])
+        asked = nvml_driver();
+    json_t *out = asked ? json_string(asked) : line[0] ? json_string(line) : NULL;
+    free(asked);
+    return out ? out : json_null();
+}
+
 json_t *rec_machine(void)
 {
     struct utsname u = {0};
@@ -86,6 +104,9 @@ json_t *rec_machine(void)
                           (json_int_t)pages * page, "kernel", kernel, "compiler", __VERSION__,
                           "gpu", gpus());
     free(kernel);
+    json_t *version = driver();
+    if (m && json_is_string(version)) /* machines without one keep their fingerprints */
+        json_object_set(m, "driver", version);
     char *text = json_dumps(m, JSON_COMPACT | JSON_SORT_KEYS); /* NULL when m is */
     if (!text)
         err_machine(__FILE__, __LINE__, "cannot describe the machine (out of memory)");
@@ -93,6 +114,7 @@ json_t *rec_machine(void)
     hash_bytes(text, strlen(text), hex);
     free(text);
     hex[12] = 0;
+    json_object_set_new(m, "driver", version);
     json_object_set_new(m, "fingerprint", json_string(hex));
     return m;
 }

@@ -13,9 +13,26 @@
 #include "lib/base/mem.h"
 
 enum { PROCESSES = 64, SM_CLOCK = 1, MEMORY_CLOCK = 2, UNCORRECTED = 1, TOO_SMALL = 7 };
+enum { POWER_INSTANT = 186, TYPE_UNSIGNED = 1 };
 
 struct memory_info {
     unsigned long long total, free, used;
+};
+struct memory_info2 {
+    unsigned version; /* of this struct: its size and, from bit 24 on, 2 */
+    unsigned long long total, reserved, free, used;
+};
+/* A number asked for by its own number. */
+struct field_value {
+    unsigned id, scope;
+    long long at_us, took_us;
+    unsigned type;
+    int rc;
+    union {
+        unsigned u;
+        unsigned long long ull;
+        double d;
+    } value;
 };
 struct process_info {
     unsigned pid;
@@ -25,14 +42,15 @@ struct process_info {
 
 struct nvml {
     void *library, *gpu;
-    char driver[80];
     int (*shutdown)(void);
     int (*clock)(void *gpu, int type, unsigned *mhz);
     int (*power)(void *gpu, unsigned *mw);
+    int (*fields)(void *gpu, int count, struct field_value *list);
     int (*energy)(void *gpu, unsigned long long *mj);
     int (*temperature)(void *gpu, int sensor, unsigned *c);
     int (*reasons)(void *gpu, unsigned long long *bits);
     int (*memory)(void *gpu, struct memory_info *m);
+    int (*memory2)(void *gpu, struct memory_info2 *m);
     int (*processes)(void *gpu, unsigned *count, struct process_info *list);
     int (*ecc)(void *gpu, int type, int counter, unsigned long long *errors);
 };
@@ -50,12 +68,14 @@ static void find_all(struct nvml *n)
     find(n, "nvmlShutdown", &n->shutdown);
     find(n, "nvmlDeviceGetClockInfo", &n->clock);
     find(n, "nvmlDeviceGetPowerUsage", &n->power);
+    find(n, "nvmlDeviceGetFieldValues", &n->fields);
     find(n, "nvmlDeviceGetTotalEnergyConsumption", &n->energy);
     find(n, "nvmlDeviceGetTemperature", &n->temperature);
     find(n, "nvmlDeviceGetCurrentClocksEventReasons", &n->reasons);
     if (!n->reasons) /* its name before driver 535 */
         find(n, "nvmlDeviceGetCurrentClocksThrottleReasons", &n->reasons);
     find(n, "nvmlDeviceGetMemoryInfo", &n->memory);
+    find(n, "nvmlDeviceGetMemoryInfo_v2", &n->memory2);
     find(n, "nvmlDeviceGetComputeRunningProcesses_v3", &n->processes);
     find(n, "nvmlDeviceGetTotalEccErrors", &n->ecc);
 }
@@ -65,18 +85,14 @@ static int start(struct nvml *n, const char *address)
 {
     int (*init)(void);
     int (*by_address)(const char *address, void **gpu);
-    int (*version)(char *text, unsigned room);
     find(n, "nvmlInit_v2", &init);
     find(n, "nvmlDeviceGetHandleByPciBusId_v2", &by_address);
-    find(n, "nvmlSystemGetDriverVersion", &version);
     if (!init || !by_address || !n->shutdown || init())
         return -1;
     if (by_address(address, &n->gpu)) {
         n->shutdown();
         return -1;
     }
-    if (!version || version(n->driver, sizeof n->driver))
-        n->driver[0] = 0;
     return 0;
 }
 
@@ -135,18 +151,47 @@ char *nvml_names(void)
     return names.data;
 }
 
-const char *nvml_driver(const struct nvml *n)
+char *nvml_driver(void)
 {
-    return n ? n->driver : "";
+    struct nvml n = {.library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)};
+    int (*init)(void), (*shutdown)(void), (*version)(char *text, unsigned room);
+    char text[80] = "";
+    if (!n.library)
+        return NULL;
+    find(&n, "nvmlInit_v2", &init);
+    find(&n, "nvmlShutdown", &shutdown);
+    find(&n, "nvmlSystemGetDriverVersion", &version);
+    if (init && shutdown && version && !init()) {
+        if (version(text, sizeof text))
+            text[0] = 0;
+        shutdown();
+    }
+    dlclose(n.library);
+    return text[0] ? mem_text(text) : NULL;
+}
+
+/* Of this moment; the older call gives the mean of a second on most cards since 2020. */
+static int64_t read_power(struct nvml *n)
+{
+    struct field_value v = {.id = POWER_INSTANT};
+    unsigned mw;
+    if (n->fields && !n->fields(n->gpu, 1, &v) && !v.rc && v.type == TYPE_UNSIGNED)
+        return v.value.u;
+    return n->power && !n->power(n->gpu, &mw) ? (int64_t)mw : -1;
 }
 
 static void read_memory(struct nvml *n, struct nvml_state *out)
 {
     struct memory_info m;
-    if (!n->memory || n->memory(n->gpu, &m))
-        return;
-    out->used_bytes = (int64_t)m.used;
-    out->total_bytes = (int64_t)m.total;
+    struct memory_info2 two = {.version = (unsigned)sizeof two | 2u << 24};
+    if (n->memory2 && !n->memory2(n->gpu, &two)) {
+        out->used_bytes = (int64_t)two.used;
+        out->total_bytes = (int64_t)two.total;
+        out->reserved_bytes = (int64_t)two.reserved;
+    } else if (n->memory && !n->memory(n->gpu, &m)) {
+        out->used_bytes = (int64_t)m.used;
+        out->total_bytes = (int64_t)m.total;
+    }
 }
 
 /* This process is one of those listed; in a container perhaps by the pid that the host knows it by.
@@ -163,27 +208,34 @@ static void read_processes(struct nvml *n, struct nvml_state *out)
             out->process_bytes = (int64_t)list[i].bytes;
 }
 
-void nvml_read(struct nvml *n, struct nvml_state *out)
+void nvml_glance(struct nvml *n, struct nvml_state *out)
 {
     unsigned u;
     unsigned long long v;
-    *out = (struct nvml_state){-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+    *out = (struct nvml_state){-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
     if (!n)
         return;
+    if (n->energy && !n->energy(n->gpu, &v)) /* first: whoever asks has just looked at the clock */
+        out->energy_mj = (int64_t)v;
     if (n->clock && !n->clock(n->gpu, SM_CLOCK, &u))
         out->sm_mhz = u;
     if (n->clock && !n->clock(n->gpu, MEMORY_CLOCK, &u))
         out->memory_mhz = u;
-    if (n->power && !n->power(n->gpu, &u))
-        out->power_mw = u;
-    if (n->energy && !n->energy(n->gpu, &v))
-        out->energy_mj = (int64_t)v;
+    out->power_mw = read_power(n);
     if (n->temperature && !n->temperature(n->gpu, 0, &u))
         out->temperature_c = u;
     if (n->reasons && !n->reasons(n->gpu, &v))
         out->reasons = (int64_t)v;
+    read_memory(n, out);
+}
+
+void nvml_read(struct nvml *n, struct nvml_state *out)
+{
+    unsigned long long v;
+    nvml_glance(n, out);
+    if (!n)
+        return;
     if (n->ecc && !n->ecc(n->gpu, UNCORRECTED, 0, &v))
         out->ecc_errors = (int64_t)v;
-    read_memory(n, out);
     read_processes(n, out);
 }

@@ -22,13 +22,15 @@ enum {
 /* -1: the driver does not say. */
 struct nvml_state {
     int64_t sm_mhz, memory_mhz;
-    int64_t power_mw;      /* of the board, now */
+    int64_t power_mw;      /* of the board, now; before driver 530 its mean over up to 1 s */
     int64_t energy_mj;     /* of the board, since the driver was loaded; ticks every 20 to 100 ms */
     int64_t temperature_c;
     int64_t reasons;       /* bits above and others of the driver */
     int64_t process_bytes; /* device memory of this process, by whatever means it was taken; -1 in
                             * a container whose pids are not the host's */
     int64_t used_bytes, total_bytes; /* of the device, by everyone */
+    int64_t reserved_bytes; /* by driver and firmware; not in used_bytes. -1: the driver tells them
+                             * together (before 510), used_bytes holds both */
     int64_t foreign;       /* processes that compute on it, but for one: this */
     int64_t ecc_errors;    /* uncorrected, since the driver was loaded */
 };
@@ -38,7 +40,10 @@ struct nvml;
 struct nvml *nvml_open(const char *address);
 void nvml_close(struct nvml *n); /* NULL is fine */
 void nvml_read(struct nvml *n, struct nvml_state *out); /* n NULL: all -1 */
-const char *nvml_driver(const struct nvml *n); /* "580.82.07"; "" when n is NULL */
+/* What changes from one moment to the next: all but processes and errors, which stay -1. */
+void nvml_glance(struct nvml *n, struct nvml_state *out);
+/* "580.82.07": the driver of the machine. NULL: none. The caller's. */
+char *nvml_driver(void);
 /* "NVIDIA H200, NVIDIA H200": every GPU of the machine. NULL: none, or no driver. The caller's. */
 char *nvml_names(void);
 

@@ -71,6 +71,14 @@ void rec_set_int(json_t *record, const char *key, int64_t value)
     must(json_object_set_new(record, key, json_integer(value)));
 }
 
+void rec_set_flag(json_t *record, const char *key, int flag, const char *reason)
+{
+    if (flag < 0)
+        rec_set_number(record, key, (double)NAN, reason);
+    else
+        must(json_object_set_new(record, key, json_boolean(flag)));
+}
+
 /* ---- writing ---- */
 
 /* All bytes, or -1. A reader that went away ends the process as it ends every filter, also when the

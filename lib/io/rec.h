@@ -73,9 +73,11 @@ int64_t rec_int(const json_t *record, const char *key, int64_t otherwise);
 /* {key: value} or, when value is NaN or infinite, {key: null, key_reason: reason}. */
 void rec_set_number(json_t *record, const char *key, double value, const char *reason);
 void rec_set_int(json_t *record, const char *key, int64_t value);
+/* 0 or 1; below 0: {key: null, key_reason: reason}. */
+void rec_set_flag(json_t *record, const char *key, int flag, const char *reason);
 
-/* The machine: cpu model, cores, memory, kernel, compiler, gpu (null without), and `fingerprint`,
- * the first 12 hex digits of the SHA-256 of those. The caller's reference. */
+/* The machine: cpu model, cores, memory, kernel, compiler, gpu and its driver (null without), and
+ * `fingerprint`, the first 12 hex digits of the SHA-256 of those. The caller's reference. */
 json_t *rec_machine(void);
 
 #endif

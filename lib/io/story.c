@@ -211,7 +211,10 @@ void story_tables(struct page *p, const struct runset *s)
         "memory_weights_bytes",        "memory_kv_bytes",
         "memory_activations_bytes",    "memory_requested_peak_bytes",
         "memory_allocated_peak_bytes", "memory_reserved_peak_bytes",
-        "memory_device_peak_bytes"};
+        "memory_process_peak_bytes",   "memory_device_peak_bytes"};
+    static const char *const energy[] = {"energy_j_per_token", "energy_net_j_per_token",
+                                         "energy_j_per_request", "power_mean_w",
+                                         "power_cap_ratio"};
     struct cells all = {0};
     cells_all(&all, s);
     put_quality(p, s, &all);
@@ -231,6 +234,10 @@ void story_tables(struct page *p, const struct runset *s)
     put_metrics(p, s, &all, "metric", "Memory",
                 "Memory as the allocator saw it: requested <= allocated <= reserved <= process.",
                 memory, COUNT(memory));
+    put_metrics(p, s, &all, "metric", "Energy",
+                "GPU board energy, NVML, excludes host: by the counter of the driver over the time "
+                "of the batches.",
+                energy, COUNT(energy));
     cells_free(&all);
 }
 

@@ -14,7 +14,8 @@ static const double WORK_LIMIT = 1e24; /* years of any machine */
 
 const char *const timing_memory_names[TIMING_MEMORY] = {
     "weights_bytes", "kv_bytes", "activations_bytes", "requested_peak_bytes",
-    "allocated_peak_bytes", "reserved_peak_bytes", "device_peak_bytes"};
+    "allocated_peak_bytes", "reserved_peak_bytes", "device_peak_bytes",
+    "process_peak_bytes"};
 
 static int number(const json_t *r, const char *key, double lo, double hi, double *out,
                   struct err *e)
@@ -65,6 +66,20 @@ static int read_work(struct timing *t, const json_t *r, struct err *e)
            number(r, "prefill_ns", 1, TIME_LIMIT, &t->prefill_ns, e);
 }
 
+static int read_gpu(struct timing *t, const json_t *gpu, struct err *e)
+{
+    double begin, end;
+    if (number(gpu, "energy_begin_j", 0, TIME_LIMIT, &begin, e) ||
+        number(gpu, "energy_end_j", 0, TIME_LIMIT, &end, e) ||
+        number(gpu, "energy_ticks", 0, TIME_LIMIT, &t->energy_ticks, e) ||
+        number(gpu, "power_integral_j", 0, TIME_LIMIT, &t->power_integral_j, e) ||
+        number(gpu, "samples", 0, TIME_LIMIT, &t->looks, e) ||
+        number(gpu, "power_capped_samples", 0, TIME_LIMIT, &t->capped, e))
+        return err_prefix(e, "gpu");
+    t->energy_j = end - begin;
+    return 0;
+}
+
 static int read_numbers(struct timing *t, const json_t *r, struct err *e)
 {
     t->launch = rec_int(r, "launch", 0);
@@ -82,12 +97,9 @@ static int read_numbers(struct timing *t, const json_t *r, struct err *e)
         number(r, "denoise_steps", 0, TIME_LIMIT, &t->denoise_steps, e) ||
         number(r, "committed_tokens", 0, TIME_LIMIT, &t->committed_tokens, e))
         return -1;
-    const json_t *m = json_object_get(r, "memory"), *gpu = json_object_get(r, "gpu");
-    double begin, end;
-    if (number(gpu, "energy_begin_j", 0, TIME_LIMIT, &begin, e) ||
-        number(gpu, "energy_end_j", 0, TIME_LIMIT, &end, e))
-        return err_prefix(e, "gpu");
-    t->energy_j = end - begin;
+    const json_t *m = json_object_get(r, "memory");
+    if (read_gpu(t, json_object_get(r, "gpu"), e))
+        return -1;
     for (int i = 0; i < TIMING_MEMORY; i++)
         if (number(m, timing_memory_names[i], 0, TIME_LIMIT, &t->memory[i], e))
             return err_prefix(e, "memory");
@@ -140,9 +152,13 @@ int timing_verify(const struct timing *t, const json_t *r, struct err *e)
         return err_set(e, EXIT_BAD_DATA, "emit_tokens: expected a sum of at most %.15g, got %.15g",
                        t->new_tokens, sum);
     const double *peak = t->memory + 3;
+    const json_t *holds = json_object_get(json_object_get(r, "memory"), "layers_hold");
     if (peak[0] > peak[1] || peak[1] > peak[2])
         return err_set(e, EXIT_BAD_DATA, "memory: expected requested <= allocated <= reserved, "
                        "got peaks %.15g, %.15g, %.15g", peak[0], peak[1], peak[2]);
+    if (json_is_false(holds))
+        return err_set(e, EXIT_BAD_DATA, "memory: expected requested <= allocated <= reserved <= "
+                       "process, got layers_hold false");
     return 0;
 }
 

@@ -10,7 +10,7 @@
 
 #include "lib/base/err.h"
 
-enum { TIMING_MEMORY = 7 };
+enum { TIMING_MEMORY = 8 };
 enum timing_class {
     TIMING_BAD = -1,
     TIMING_TIMED,   /* ok, timed, not tainted: the only class with numbers */
@@ -19,7 +19,8 @@ enum timing_class {
     TIMING_FAILED   /* timeout, interrupted */
 };
 
-/* weights, kv, activations, requested_peak, allocated_peak, reserved_peak, device_peak. */
+/* weights, kv, activations, requested_peak, allocated_peak, reserved_peak, device_peak,
+ * process_peak. */
 extern const char *const timing_memory_names[TIMING_MEMORY];
 
 struct timing {
@@ -28,7 +29,9 @@ struct timing {
     double new_tokens, tokens_to_eos;     /* all slots; before the first stop id */
     double canvas_positions, denoise_steps, committed_tokens;
     double memory[TIMING_MEMORY];
-    double energy_j;                      /* of the device over the batch */
+    double energy_j, energy_ticks;        /* of the device over the batch, by its counter */
+    double power_integral_j;              /* the same by power readings */
+    double looks, capped;                 /* at the clocks; those of them under the power cap */
     /* What the batch had to do at least, and its first pass, which holds the prompts. */
     double model_flops, model_bytes, prefill_flops, prefill_bytes, prefill_ns;
     double *emit_ns, *emit_tokens;        /* [n_emits]; owned, kept from one record to the next */
@@ -38,7 +41,7 @@ struct timing {
 /* Reads a generation record; for TIMING_TIMED fills *t. TIMING_BAD: *e filled. */
 enum timing_class timing_read(struct timing *t, const json_t *record, struct err *e);
 /* Integrity: token counts equal the ids, emissions do not exceed them, tokens to the stop id do not
- * exceed the slots, requested <= allocated <= reserved. -1: EXIT_BAD_DATA. */
+ * exceed the slots, requested <= allocated <= reserved, layers_hold. -1: EXIT_BAD_DATA. */
 int timing_verify(const struct timing *t, const json_t *record, struct err *e);
 /* Compares the tokens of a record with those of an earlier one of the same id and seed. `outputs`:
  * an object that belongs to the configuration. -1: there was none; 0 the same, 1 others. */

@@ -179,7 +179,7 @@ void verdict_price(struct buf *b, const struct runset *s, const json_t *x_par)
         const char *metric, *unit;
     } prices[] = {{"e2e_ns", "time"},
                   {"memory_allocated_peak_bytes", "memory"},
-                  {"energy_j", "energy"}};
+                  {"energy_j_per_token", "energy a token"}};
     const json_t *q = verdict_find(s, "X_q", batch_of(x_par), rec_text(x_par, "quality_metric"),
                                    rec_text(x_par, "llada_series"));
     if (!exists(q))

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "lib/base/mem.h"
 #include "lib/io/rec.h"
@@ -150,71 +149,7 @@ static void set_cost(json_t *r, const struct network *n, const struct batch_trac
     set_ns(r, "prefill_ns", trace->prefill_ns, split);
 }
 
-/* What the system says this process holds of the device: of a host, its peak resident set. */
-static void set_device_peak(json_t *o, const struct gen_gauge *gauge)
-{
-    struct rusage usage = {0};
-    getrusage(RUSAGE_SELF, &usage);
-    int64_t bytes = gauge ? gauge->end.process_bytes : (int64_t)usage.ru_maxrss * 1024;
-    json_object_set_new(o, "device_peak_bytes", bytes < 0 ? json_null() : json_integer(bytes));
-}
-
-static void set_known(json_t *o, const char *key, int64_t value)
-{
-    json_object_set_new(o, key, value < 0 ? json_null() : json_integer(value));
-}
-
-static void set_scaled(json_t *o, const char *key, int64_t thousandths)
-{
-    json_object_set_new(o, key, thousandths < 0 ? json_null()
-                                                : json_real((double)thousandths * 1e-3));
-}
-
-/* Why the times of a batch say more about the moment than about the model. */
-static json_t *taints(const struct gen_gauge *g)
-{
-    static const struct {
-        int64_t bit;
-        const char *name;
-    } reasons[] = {{NVML_HW_SLOWDOWN, "hw_slowdown"},
-                   {NVML_SW_THERMAL, "sw_thermal"},
-                   {NVML_HW_THERMAL, "hw_thermal"},
-                   {NVML_POWER_BRAKE, "power_brake"}};
-    int64_t met = (g->begin.reasons > 0 ? g->begin.reasons : 0) |
-                  (g->end.reasons > 0 ? g->end.reasons : 0);
-    json_t *list = json_array();
-    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
-        if (met & reasons[i].bit)
-            json_array_append_new(list, json_string(reasons[i].name));
-    if (g->begin.foreign > 0 || g->end.foreign > 0)
-        json_array_append_new(list, json_string("foreign_process"));
-    if (g->begin.ecc_errors >= 0 && g->end.ecc_errors > g->begin.ecc_errors)
-        json_array_append_new(list, json_string("ecc_error"));
-    return list;
-}
-
-static void set_gauge(json_t *r, const struct gen_gauge *g)
-{
-    if (!g) {
-        json_object_set_new(r, "gpu", json_null());
-        return;
-    }
-    json_t *o = json_object();
-    set_known(o, "sm_mhz", g->end.sm_mhz);
-    set_known(o, "memory_mhz", g->end.memory_mhz);
-    set_scaled(o, "power_w", g->end.power_mw);
-    set_known(o, "temperature_c", g->end.temperature_c);
-    set_scaled(o, "energy_begin_j", g->begin.energy_mj);
-    set_scaled(o, "energy_end_j", g->end.energy_mj);
-    set_known(o, "clock_reasons", g->end.reasons);
-    set_known(o, "used_bytes", g->end.used_bytes);
-    set_known(o, "foreign_processes", g->end.foreign);
-    set_known(o, "ecc_errors", g->end.ecc_errors);
-    json_object_set_new(r, "gpu", o);
-    json_object_set_new(r, "tainted", taints(g));
-}
-
-static void set_memory(json_t *r, const struct memory *m, const struct gen_gauge *gauge)
+static void set_memory(json_t *r, const struct memory *m, const struct gauge *gauge)
 {
     json_t *o = json_object();
     set_size(o, "weights_bytes", m->kind[MEMORY_WEIGHTS]);
@@ -226,14 +161,14 @@ static void set_memory(json_t *r, const struct memory *m, const struct gen_gauge
     set_size(o, "requested_peak_bytes", m->requested_peak);
     set_size(o, "allocated_peak_bytes", m->allocated_peak);
     set_size(o, "reserved_peak_bytes", m->reserved_peak);
-    set_device_peak(o, gauge);
+    gauge_put_memory(gauge, m, o);
     json_object_set_new(r, "memory", o);
 }
 
 json_t *gen_record(const struct gen_job *job, const struct network *n,
                    const struct tokenizer *tokenizer, const struct prompt *p,
                    const struct gen_place *at, const struct generation *g,
-                   const struct batch_trace *trace, const struct gen_gauge *gauge)
+                   const struct batch_trace *trace, const struct gauge *gauge)
 {
     json_t *r = json_object();
     set_text(r, "id", p->id);
@@ -248,7 +183,7 @@ json_t *gen_record(const struct gen_job *job, const struct network *n,
     set_times(r, job, g, trace);
     set_cost(r, n, trace);
     set_memory(r, &trace->memory, gauge);
-    set_gauge(r, gauge);
+    gauge_put(gauge, r);
     set_text(r, "status", g->oom ? "oom" : "ok");
     return r;
 }

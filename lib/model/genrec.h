@@ -2,7 +2,7 @@
 #ifndef MODEL_GENREC_H
 #define MODEL_GENREC_H
 
-#include "lib/io/nvml.h"
+#include "lib/model/gauge.h"
 #include "lib/model/genrun.h"
 #include "lib/model/prompt.h"
 
@@ -14,16 +14,10 @@ struct gen_place {
     size_t filled;            /* prompts in this batch: less than point->batch in the last one */
 };
 
-/* The GPU just before and just after a batch. */
-struct gen_gauge {
-    struct nvml_state begin, end;
-};
-
-/* The generation record (caller's reference). tokenizer NULL: text is null with the reason. gauge
- * NULL: no GPU. */
+/* The generation record (caller's reference). tokenizer NULL: text is null with the reason. */
 json_t *gen_record(const struct gen_job *job, const struct network *n,
                    const struct tokenizer *tokenizer, const struct prompt *p,
                    const struct gen_place *at, const struct generation *g,
-                   const struct batch_trace *trace, const struct gen_gauge *gauge);
+                   const struct batch_trace *trace, const struct gauge *gauge);
 
 #endif

@@ -23,8 +23,7 @@ struct session {
     struct tokenizer *tokenizer; /* NULL: none */
     struct promptset prompts;
     struct backend *backend;
-    struct nvml *nvml;           /* NULL: no GPU, or its driver does not tell */
-    struct gen_gauge gauge;      /* of the batch at hand */
+    struct gauge gauge;
     struct network network;
     int loaded;                  /* 0: the weights did not fit, every record is oom */
     struct rec_writer out;
@@ -116,7 +115,7 @@ static json_t *meta_extra(const struct session *s, struct err *e)
 static void warn_library(const struct session *s)
 {
     if (!strncmp(s->backend->ops->name, "cuda", 4) && !*s->backend->library)
-        log_warn(&s->log, "W102", "no cuBLASLt was found: products of many rows run on kernels "
+        log_warn(&s->log, "W104", "no cuBLASLt was found: products of many rows run on kernels "
                  "that are several times slower; put libcublasLt.so on LD_LIBRARY_PATH");
 }
 
@@ -198,7 +197,7 @@ static int session_open(struct session *s, struct err *e)
         return -1;
     s->writing = 1;
     warn_library(s);
-    s->nvml = s->backend->address[0] ? nvml_open(s->backend->address) : NULL;
+    gauge_open(&s->gauge, s->backend->address, (uint64_t)c->seed);
     if (job->note_signal)
         catch_signals(job->note_signal);
     return write_faults(s, e) || load_weights(s, e) ? -1 : 0;
@@ -219,8 +218,8 @@ static int write_generation(struct session *s, const struct prompt *p, struct ge
         worse(s, EXIT_FAILED_RECORDS);
     at->seq = s->seq++;
     return rec_write(&s->out, "generation",
-                     gen_record(s->job, &s->network, s->tokenizer, p, at, g, trace,
-                                s->backend->address[0] ? &s->gauge : NULL), e);
+                     gen_record(s->job, &s->network, s->tokenizer, p, at, g, trace, &s->gauge),
+                     e);
 }
 
 /* Generates n prompts together and writes their records. */
@@ -234,7 +233,7 @@ static int run_batch(struct session *s, struct gen_place at, const struct prompt
     for (size_t i = 0; i < n; i++)
         in[i] = p[i]->input;
     memory_reset_peak(&s->backend->memory);
-    nvml_read(s->nvml, &s->gauge.begin);
+    gauge_begin(&s->gauge);
     if (s->loaded) {
         job->method->run(&s->network, job->settings, at.point, job->plan->seed, job->stop, in, n,
                          out, &trace);
@@ -243,7 +242,10 @@ static int run_batch(struct session *s, struct gen_place at, const struct prompt
         trace.start_ns = clock_ns();
         trace.memory = s->backend->memory;
     }
-    nvml_read(s->nvml, &s->gauge.end);
+    gauge_end(&s->gauge, &trace);
+    if (gauge_layers(&s->gauge, &trace.memory) == 0)
+        log_warn(&s->log, "W102", "batch %lld: memory breaks requested <= allocated <= reserved "
+                 "<= process", (long long)s->batch_id);
     at.batch_id = s->batch_id++;
     at.filled = n;
     int rc = 0;
@@ -262,6 +264,19 @@ static int run_batch(struct session *s, struct gen_place at, const struct prompt
 static int stopped(const struct session *s)
 {
     return s->job->stop && *s->job->stop;
+}
+
+/* What the card takes with the model loaded and nothing to do. */
+static int write_idle(struct session *s, const char *when, struct err *e)
+{
+    int wanted = s->loaded && !stopped(s);
+    json_t *o = wanted ? gauge_idle(&s->gauge, when, s->job->args->idle_ms) : NULL;
+    if (!o)
+        return 0;
+    rec_set_int(o, "launch", s->job->plan->launch);
+    json_object_set_new(o, "model", json_string(s->network.config.name));
+    json_object_set_new(o, "device_name", json_string(s->backend->name));
+    return rec_write(&s->out, "idle", o, e);
 }
 
 /* Batches that let caches, clocks and page tables settle; prompts from the first on, again and
@@ -355,7 +370,7 @@ static int session_close(struct session *s, int bad, struct err *e)
     }
     if (s->loaded)
         network_free(&s->network);
-    nvml_close(s->nvml);
+    gauge_close(&s->gauge);
     if (s->backend)
         backend_close(s->backend);
     promptset_free(&s->prompts);
@@ -372,7 +387,9 @@ int gen_run(const struct gen_job *job, struct err *e)
     int bad = session_open(&s, e);
     if (!bad) {
         progress_start(&s.progress, &s.log, c->progress, "generations", planned(&s));
-        bad = run_plan(&s, e);
+        bad = write_idle(&s, "before", e) || run_plan(&s, e) || write_idle(&s, "after", e)
+                  ? -1
+                  : 0;
         progress_end(&s.progress);
     }
     return session_close(&s, bad, e);

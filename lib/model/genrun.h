@@ -22,12 +22,12 @@ struct gen_args {
     struct common common;
     struct engine engine;
     const char *batch, *chat, *schedule;
-    int64_t warmup, repeat, launch;
+    int64_t warmup, repeat, launch, idle_ms;
     int parse_special;
 };
 #define GEN_DEFAULTS                                                                            \
     {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .batch = "1", .chat = "auto",        \
-     .repeat = 1}
+     .repeat = 1, .idle_ms = 500}
 #define GEN_OPTIONS(g)                                                                          \
     ENGINE_OPTIONS((g).engine),                                                                 \
     {.type = OPT_HEADING, .name = "", .help = "Prompts:"},                                      \
@@ -45,7 +45,9 @@ struct gen_args {
     {"schedule", 0, OPT_TEXT, &(g).schedule, .arg = "FILE",                                     \
      .help = "settings and rounds from a launch record instead"},                               \
     {"launch", 0, OPT_INT, &(g).launch, 0, 1000000000, .arg = "K",                              \
-     .help = "which launch record of --schedule (0)"}
+     .help = "which launch record of --schedule (0)"},                                         \
+    {"idle-ms", 0, OPT_INT, &(g).idle_ms, 0, 600000, .arg = "N",                                \
+     .help = "watch an idle GPU so long before and after all batches (500)"}
 
 /* Definitions for --help, the same in both tools. */
 #define GEN_NOTES                                                                               \
@@ -54,7 +56,9 @@ struct gen_args {
     "that makes the last token final. Outside: reading, tokenizing, loading, decoding text,\n"  \
     "writing. Phases: cold = first batch of the process when --warmup is given, warmup = the\n" \
     "other warm-up batches, timed = the rounds. start_ns counts from the start of the process.\n"\
-    "Memory: bytes in use and at most during the batch; device_peak_bytes = peak resident set.\n"\
+    "Memory: bytes in use, and at most in the batch. device_peak_bytes, process_peak_bytes: of\n"\
+    "a host the peak resident set, on a GPU what the driver told during the batch. gpu: what a\n"\
+    "thread saw of the card every 20 ms of it; records of kind idle: the card at rest.\n"        \
     "model_flops, model_bytes: the least that the passes of a batch need on paper, as measure\n" \
     "--help and the schema define them.\n"                                                     \
     "Random draws depend on (seed, prompt id, step, position), not on batch or threads.\n"      \

@@ -225,24 +225,9 @@ size_t launch_batches(struct launch_batch *b, size_t n)
             sum.ns = fmax(sum.ns, b[j].ns);
             sum.to_eos += b[j].to_eos; /* whole numbers: exact in any order */
             sum.slots += b[j].slots;
+            sum.requests += b[j].requests;
         }
         b[m++] = sum;
-    }
-    return m;
-}
-
-size_t launch_energy(const struct launch_batch *b, size_t n, double least_ns,
-                     struct launch_sample *samples)
-{
-    size_t m = 0;
-    for (size_t i = 0, end; i < n; i = end) {
-        double ns = 0, energy = 0;
-        for (end = i; end < n && b[end].launch == b[i].launch; end++) {
-            ns += b[end].ns;
-            energy += b[end].energy_j;
-        }
-        for (size_t k = i; k < end && ns >= least_ns && !isnan(energy); k++)
-            samples[m++] = (struct launch_sample){b[k].launch, b[k].energy_j, b[k].to_eos};
     }
     return m;
 }

@@ -45,21 +45,24 @@ size_t launch_needed(double q, double level);
 struct launch_work {
     double flops, bytes, prefill_flops, prefill_bytes, prefill_ns;
 };
+/* Of the device, over a batch; NaN: not known. */
+struct launch_energy {
+    double j, ticks;     /* by its counter, and how often that changed */
+    double integral_j;   /* by power readings */
+    double idle_w;       /* the launch: power with nothing to do */
+    double looks, capped; /* at the clocks, and those under the power cap */
+};
 /* One request's share of a batch, in order of time. */
 struct launch_batch {
     int64_t launch, round, id;
     double ns, to_eos, slots;
-    double energy_j; /* of the device, by its counter; NaN: not known */
-    struct launch_work work; /* of the whole batch, in each of its requests */
+    double requests;             /* 1; merged: how many */
+    struct launch_energy energy; /* the same in all requests of a batch */
+    struct launch_work work;     /* of the whole batch, in each of its requests */
 };
 /* Merges the requests of a batch (launch, round, id): its makespan counts once (the largest ns),
  * its tokens are added. In place; returns the number of batches. id < 0: a batch of its own. */
 size_t launch_batches(struct launch_batch *b, size_t n);
-/* The energy and the tokens of merged batches, as samples for LAUNCH_RATIO: those of launches in
- * which every batch knows its energy and all together took least_ns, so that the ticks of the
- * counter do not count. samples[n]; returns how many. */
-size_t launch_energy(const struct launch_batch *b, size_t n, double least_ns,
-                     struct launch_sample *samples);
 
 /* Shares of what a machine can do: the flops or bytes of merged batches over their time, those of
  * the first passes alone, or of all others, as samples for LAUNCH_RATIO: work / (seconds * most).

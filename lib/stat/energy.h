@@ -1,0 +1,36 @@
+/* energy.h - joules of a GPU's board over batches, by the driver's counter, which ticks every 20 to
+ * 100 ms and counts neither the host nor the supply.
+ *
+ * A launch counts when every batch of it knows its joules, all together took 10 s and the counter
+ * ticked 100 times in them: a tick more or less is then 1 %. Below five batches (windows) nothing
+ * is said: the sensor sees a part of the time only, and must have met many phases of the work.
+ * Source: Yang, Adamek, Armour, SC'24 (part-time power measurements); PETSc manual (ticks).
+ */
+#ifndef STAT_ENERGY_H
+#define STAT_ENERGY_H
+
+#include "lib/stat/launch.h"
+
+enum energy_figure { ENERGY_TOKEN, ENERGY_NET_TOKEN, ENERGY_REQUEST, ENERGY_POWER,
+                     ENERGY_FIGURES };
+
+/* Samples for LAUNCH_RATIO from merged batches, in samples[n]; returns how many. 0: *why (static).
+ *   ENERGY_TOKEN       joules / tokens up to the stop id
+ *   ENERGY_NET_TOKEN   joules less idle power times time / the same; launches that know idle_w
+ *   ENERGY_REQUEST     joules / requests
+ *   ENERGY_POWER       joules / seconds */
+size_t energy_samples(enum energy_figure f, const struct launch_batch *b, size_t n,
+                      struct launch_sample *samples, const char **why);
+
+/* What the joules rest on, over the launches that count. */
+struct energy_basis {
+    size_t windows;
+    double ticks;
+    double idle_w;   /* mean over launches; NaN: some launch has none */
+    double integral; /* integral of power readings / joules of the counter; NaN: no readings */
+};
+struct energy_basis energy_basis(const struct launch_batch *b, size_t n);
+/* 1: readings and counter agree within 5 %; 0: not; -1: there are no readings. */
+int energy_agrees(const struct energy_basis *basis);
+
+#endif

@@ -1,0 +1,182 @@
+#!/usr/bin/env bats
+bats_require_minimum_version 1.5.0
+# What the driver tells of a GPU while batches run on it: the emulated device (tests/emulate) with a
+# stand-in for the driver's library (tests/fixtures/preload/nvml.c), which is busy while this
+# process is.
+
+setup_file() {
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    . tests/reference/build.sh
+    F=$BATS_FILE_TMPDIR
+    "$MAKE_CHECKPOINT" --dtype BF16 --width 64 --heads 2 --ffn 128 "$F/llama"
+    cat > "$F/prompts" << 'END'
+{"id":"p1","prompt_ids":[72,5]}
+{"id":"p2","prompt_ids":[84,104,101,32,102,111,120]}
+{"id":"p3","prompt_ids":[255,0,17,34,51,68,85,102,119]}
+{"id":"p4","prompt_ids":[9,8,7,6,5,250,240,230,220,210,200]}
+END
+    mkdir "$F/driver"
+    "${CC:-cc}" -shared -fPIC -o "$F/driver/libnvidia-ml.so.1" tests/fixtures/preload/nvml.c ||
+        rmdir "$F/driver"
+}
+
+setup() {
+    set -o pipefail
+    export BIN=${BIN:-build/bin}
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    T=$BATS_TEST_TMPDIR F=$BATS_FILE_TMPDIR
+    export CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so"
+    [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, so no emulated device"
+    [ -d "$F/driver" ] || skip "no compiler"
+    GEN=("$BIN/gen-llama" -m "$F/llama" --device cuda --ignore-eos --no-meta)
+}
+
+# NAME=VALUE... -- FLAGS...: a run with the driver's library. $T/all: its records; $T/out: those of
+# generations; $T/err: what it says.
+driver() {
+    local said=()
+    while [ "${1---}" != -- ]; do said+=("$1"); shift; done
+    env LD_LIBRARY_PATH="$F/driver" "${said[@]}" "${GEN[@]}" --max-new 3 --idle-ms 160 "${@:2}" \
+        "$F/prompts" > "$T/all" 2> "$T/err"
+    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/all"
+    jq -c 'select(.kind == "generation")' "$T/all" > "$T/out"
+}
+
+all() { # FILTER: true of every generation
+    jq -se "length > 0 and all($1)" "$T/out"
+}
+
+@test "what the driver tells of a batch was seen while it ran" {
+    driver
+    [ "$(wc -l < "$T/out")" -eq 4 ]
+    all '.tainted == [] and .batch_ns as $ns | .gpu | .samples > 0 and .samples <= $ns / 2e7 + 1 and
+        .sm_min_mhz == 1980 and .sm_max_mhz == 1980 and .sm_mean_mhz == 1980 and
+        .memory_min_mhz == 3201 and .temperature_max_c == 55 and
+        .power_mean_w > 112.5 and .power_mean_w < 612.6 and
+        (.power_integral_j / .power_mean_w * 1e9 - $ns | fabs) < 1e3 and
+        .clock_reasons == 0 and .power_capped_samples == 0'
+    all '.gpu | .energy_begin_j > 1000 and .energy_end_j > .energy_begin_j and
+        .foreign_processes == 0 and .ecc_errors == 0 and .driver_reserved_bytes == 33554432 and
+        .used_peak_bytes == 536870912'
+    all '.memory | .device_peak_bytes == 536870912 and .process_peak_bytes == 123456789 and
+        .layers_hold'
+    # of batches one after the other energy only grows
+    jq -se '[.[] | .gpu.energy_begin_j, .gpu.energy_end_j] | . == sort' "$T/out"
+}
+
+@test "a card slowed in the middle of one batch: that one is marked, and no other" {
+    driver NVML_BURST=2 NVML_REASONS=0x44
+    jq -se '(.[0] | .tainted == ["hw_thermal"] and .memory.device_peak_bytes == 537919488 and
+        (.gpu | .clock_reasons == 68 and .sm_min_mhz == 1500 and .sm_max_mhz == 1980 and
+         .sm_mean_mhz > 1500 and .sm_mean_mhz < 1980 and .power_capped_samples == 1)) and
+        (.[1:] | length == 3 and all(.tainted == [] and .gpu.clock_reasons == 0))' "$T/out"
+    "$BIN/measure" --no-meta "$T/all" |
+        jq -se 'map(select(.metric == "e2e_ns"))[0] | .tainted == 1 and .timed == 3'
+}
+
+@test "a batch that is over before the next look: null with the reason, and heat is still seen" {
+    # looks that take 0.8 s: one before it, one after it
+    driver NVML_REASONS=0x40 NVML_SLOW_MS=800 -- --max-new 1 --limit 1 --idle-ms 0
+    all '.gpu | .samples == 0 and .clock_reasons == null and .sm_mean_mhz == null and
+        .power_mean_w == null and .power_integral_j == null and (.samples_reason | length) > 0'
+    all '.tainted == ["hw_thermal"]'
+}
+
+@test "joules are those of the batch, and null while the counter has hardly ticked" {
+    driver NVML_TICK_MS=5 -- --max-new 240 --limit 1
+    all '.batch_ns as $ns | .gpu | .energy_ticks >= 100 and
+        (.energy_j - .energy_end_j + .energy_begin_j | fabs) < 1e-6 and
+        (.energy_j / .power_integral_j - 1 | fabs) < 0.05 and
+        .energy_j / ($ns * 1e-9) > 112.5 and .energy_j / ($ns * 1e-9) < 620'
+    jq -se 'map(select(.kind == "idle")) | map(.when) == ["before", "after"] and
+        all(.power_w > 50 and .power_w < 400 and .window_ns >= 16e7 and
+            .method == "energy counter")' "$T/all"
+    driver NVML_TICK_MS=300 -- --max-new 40 --limit 1
+    all '.gpu | .energy_j == null and .energy_ticks > 0 and .energy_ticks < 100 and
+        .energy_j_reason == "\(.energy_ticks) ticks of the counter: expected 100"'
+    "$BIN/measure" --no-meta "$T/all" | jq -se 'map(select(.metric | test("energy|power_mean"))) |
+        length == 4 and all(.value == null and (.value_reason | type) == "string")'
+}
+
+@test "an idle card is watched as long as one asks" {
+    driver -- --idle-ms 0 --limit 1
+    run ! grep '"kind":"idle"' "$T/all"
+    [ -s "$T/out" ]
+    driver NVML_LACKS=Init --
+    run ! grep '"kind":"idle"' "$T/all"
+    [ -s "$T/out" ]
+}
+
+@test "a process cannot hold less than its allocator has" {
+    driver NVML_PROCESS_BYTES=1000
+    [ "$(grep -c W102 "$T/err")" -eq 4 ]
+    all '.memory | .layers_hold == false and .process_peak_bytes == 1000'
+    run "$BIN/measure" --verify --no-meta "$T/out"
+    [ "$status" -eq 65 ]
+    driver NVML_HOST=1
+    run ! grep W102 "$T/err"
+    all '.memory | .layers_hold == null and (.layers_hold_reason | length) > 0'
+}
+
+@test "the GPUs and the driver of the machine have names, also where there is no folder" {
+    [ ! -d /proc/driver/nvidia/gpus ] || skip "a driver is here"
+    machine() { # FIELD NAME=VALUE...
+        env LD_LIBRARY_PATH="$F/driver" "${@:2}" "$BIN/gen-llama" -m "$F/llama" --device cpu \
+            --max-new 1 -q "$F/prompts" | jq -c "select(.kind == \"meta\").machine.$1"
+    }
+    [ "$(machine gpu)" = '"Some GPU, Some GPU"' ]
+    [ "$(machine gpu NVML_LACKS=Count)" = null ]
+    [ "$(machine gpu NVML_LACKS=Name)" = null ]
+    [ "$(machine gpu NVML_LACKS=Init)" = null ]
+    [ "$(machine driver)" = '"1.2"' ]
+    [ "$(machine driver NVML_LACKS=Version)" = null ]
+    # another driver is another machine
+    [ "$(machine fingerprint)" != "$(machine fingerprint NVML_LACKS=Version)" ]
+    [ "$(machine fingerprint)" = "$(machine fingerprint NVML_LACKS=Energy)" ]
+}
+
+@test "what the driver does not tell is null, one figure at a time" {
+    lacking() { # FUNCTION FIELDS: null beside energy_j, for which the batches are too short
+        driver NVML_LACKS="$1"
+        all ". as \$r | [\$r.gpu | to_entries[] | select(.value == null).key] - [\"energy_j\"] ==
+            $2"
+    }
+    lacking Clock '["sm_min_mhz","sm_mean_mhz","sm_max_mhz","memory_min_mhz"]'
+    lacking Power '["power_mean_w","power_integral_j"]'
+    lacking Energy '["energy_begin_j","energy_end_j","energy_ticks"]'
+    all '.gpu.energy_j_reason == "no energy counter"'
+    jq -se 'map(select(.kind == "idle")) | length == 2 and all(.method == "power readings" and
+        .power_w > 50)' "$T/all"
+    driver NVML_LACKS=Fields # before driver 530: means of a second
+    all '(.gpu.power_mean_w - 300 | fabs) < 1e-6'
+    lacking Temperature '["temperature_max_c"]'
+    lacking Reasons '["clock_reasons","power_capped_samples"]'
+    lacking Memory '["used_peak_bytes","driver_reserved_bytes"]'
+    lacking Memory_v2 '["driver_reserved_bytes"]' # before driver 510: both in one number
+    all '.memory.device_peak_bytes == 570425344'
+    lacking Processes '["foreign_processes"]'
+    all '.memory.process_peak_bytes == null'
+    lacking Ecc '["ecc_errors"]'
+    driver NVML_LACKS=Init
+    all 'all(.gpu | to_entries[]; .value == null or (.key | endswith("_reason")))'
+}
+
+@test "times that say more about the moment than about the model are marked, and left out" {
+    tainted() { # NAMES NAME=VALUE
+        driver "$2"
+        [ "$(wc -l < "$T/out")" -eq 4 ]
+        all ".tainted == $1"
+    }
+    tainted '["hw_thermal"]' NVML_REASONS=0x40
+    "$BIN/measure" --no-meta "$T/all" |
+        jq -se 'map(select(.metric == "e2e_ns"))[0] | .tainted == 4 and .timed == 0'
+    tainted '["foreign_process"]' NVML_FOREIGN=1
+    all '.gpu.foreign_processes == 1'
+    tainted '["foreign_process"]' NVML_FOREIGN=200 # more than there is room for
+    tainted '[]' NVML_HOST=1 # in a container this process has another pid, and is no stranger
+    all '.gpu.foreign_processes == 0 and .memory.process_peak_bytes == null'
+    tainted '["hw_slowdown","sw_thermal","power_brake"]' NVML_REASONS=0xa8
+    tainted '[]' NVML_REASONS=0x4 # a power cap is how these cards run
+    "$BIN/measure" --no-meta "$T/all" |
+        jq -se 'map(select(.metric == "power_cap_ratio"))[0] | .value == 1 and .timed == 4'
+}
