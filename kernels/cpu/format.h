@@ -39,6 +39,7 @@ struct format {
                  struct ahead next);
     /* out[K] = the values of output j of a panel, for embeddings. */
     void (*row)(float *out, const void *panel, size_t j, size_t K);
+    size_t distance; /* bytes ahead of a panel's own that are best asked for, with one block */
 };
 
 extern const struct format CPU(format_f32), CPU(format_bf16), CPU(format_bf16_f32);

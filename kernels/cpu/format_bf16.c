@@ -190,6 +190,7 @@ const struct format CPU(format_bf16) = {
     BF16_DOT ? pack_pairs : pack_rounded,
     BF16_DOT ? tile_pairs : tile_floats,
     row,
+    8192,
 };
 const struct format CPU(format_bf16_f32) = {panel_bytes, floats_bytes, pack_panel,
-                                            pack_exact,  tile_floats,  row};
+                                            pack_exact,  tile_floats,  row,        8192};

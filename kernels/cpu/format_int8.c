@@ -268,4 +268,5 @@ static void row(float *out, const void *panel, size_t j, size_t K)
         out[k] = code[k / 4 * PANEL * 4 + k % 4] * step[j];
 }
 
-const struct format CPU(format_int8) = {panel_bytes, block_bytes, pack_panel, pack_rows, tile, row};
+const struct format CPU(format_int8) = {panel_bytes, block_bytes, pack_panel, pack_rows,
+                                        tile,        row,         8192};

@@ -110,7 +110,7 @@ enum { PAIR = BF16_DOT ? 1 : 2, STEP = GROUP / 2 * PAIR, PER_LINE = LINE / STEP 
 enum { GROUPS = NF4_BLOCK / GROUP };
 
 /* out += the products of `depth` blocks from block `at` on; each group of eight asks for
- * ahead.bytes more of what comes later. */
+ * ahead.bytes more of what comes later, no more than fetch_ahead reaches. */
 INLINE void tile_blocks(const int rows, const int depth, float *out, const uint32_t *block,
                         const void *panel, size_t at, size_t K, struct ahead ahead)
 {
@@ -157,7 +157,8 @@ INLINE void tile_rows(const int rows, float *out, const uint32_t *block, const v
                       size_t K, struct ahead next)
 {
     const int depth = rows <= 3 ? 2 : 1;
-    const struct ahead share = {next.at, next.bytes / (K / GROUP)};
+    const size_t reach = PANEL * sizeof(uint32_t), even = next.bytes / (K / GROUP);
+    const struct ahead share = {next.at, even < reach ? even : reach};
     size_t at = 0;
     for (int i = 0; i < rows; i++)
         for (int h = 0; h < 2; h++)
@@ -166,6 +167,9 @@ INLINE void tile_rows(const int rows, float *out, const uint32_t *block, const v
         tile_blocks(rows, depth, out, block, panel, at, K, share);
     for (; at < blocks(K); at++)
         tile_blocks(rows, 1, out, block, panel, at, K, share);
+    /* a panel is a little more than its codes */
+    for (size_t i = K / GROUP * share.bytes; i < next.bytes; i += reach)
+        fetch_ahead(next.at + i);
 }
 
 static void tile(float *out, const void *block, size_t rows, const void *panel, size_t K,
@@ -190,4 +194,5 @@ static void row(float *out, const void *panel, size_t j, size_t K)
     }
 }
 
-const struct format CPU(format_nf4) = {panel_bytes, block_bytes, pack_panel, pack_rows, tile, row};
+const struct format CPU(format_nf4) = {panel_bytes, block_bytes, pack_panel, pack_rows,
+                                       tile,        row,         16384};

@@ -84,9 +84,9 @@ static void store_row(float *y, const float *sums, size_t n, int add)
  * the later blocks meet a panel that is already near. */
 static struct ahead next_of(const struct call *c, const char *panel, size_t block)
 {
-    enum { DISTANCE = 8192, FEW = 8 };
+    enum { FEW = 8 };
     if (c->n_blocks == 1 || c->n_blocks > FEW)
-        return (struct ahead){panel + DISTANCE, c->panel_bytes};
+        return (struct ahead){panel + c->format->distance, c->panel_bytes};
     size_t share = c->panel_bytes / c->n_blocks;
     return (struct ahead){panel + c->panel_bytes + block * share, share};
 }
