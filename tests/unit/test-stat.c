@@ -225,11 +225,12 @@ static size_t energy_case(struct launch_batch *b)
 {
     size_t n = 0;
     for (int i = 0; i < 5; i++)
-        b[n++] = (struct launch_batch){1, 0, i, 2.4e9, 10, 16, 2, {480, 24, 490, 50, 1, 0}};
-    b[n++] = (struct launch_batch){2, 0, 0, 11e9, 10, 16, 2, {1, 99, 1, 50, 1, 0}};
-    b[n++] = (struct launch_batch){3, 0, 0, 9e9, 10, 16, 2, {1, 200, 1, 50, 1, 0}};
-    b[n++] = (struct launch_batch){4, 0, 0, 9e9, 10, 16, 2, {1, 200, 1, 50, 1, 0}};
-    b[n++] = (struct launch_batch){4, 0, 1, 9e9, 10, 16, 2, {NAN, 200, 1, 50, 1, 0}};
+        b[n++] =
+            (struct launch_batch){1, 0, i, 2.4e9, 10, 16, 2, {480, 24, 490, 50, 1, 0}, NO_WORK};
+    b[n++] = (struct launch_batch){2, 0, 0, 11e9, 10, 16, 2, {1, 99, 1, 50, 1, 0}, NO_WORK};
+    b[n++] = (struct launch_batch){3, 0, 0, 9e9, 10, 16, 2, {1, 200, 1, 50, 1, 0}, NO_WORK};
+    b[n++] = (struct launch_batch){4, 0, 0, 9e9, 10, 16, 2, {1, 200, 1, 50, 1, 0}, NO_WORK};
+    b[n++] = (struct launch_batch){4, 0, 1, 9e9, 10, 16, 2, {NAN, 200, 1, 50, 1, 0}, NO_WORK};
     return n;
 }
 

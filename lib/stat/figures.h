@@ -1,0 +1,23 @@
+/* figures.h - the registry of what measure reports of a configuration. */
+#ifndef STAT_FIGURES_H
+#define STAT_FIGURES_H
+
+#include "lib/stat/energy.h"
+#include "lib/stat/launch.h"
+
+enum { MEMORY_FIGURES = 8 }; /* weights .. of the process, in the order of the table */
+enum figure {
+    E2E, TTFT, TTFT_COMMIT, TTF_BLOCK, TPOT, ITL, NORM, OUTPUT_RATE, SLOT_RATE, TO_EOS, EFFICIENCY,
+    PER_STEP, FLOPS_RATE, BYTES_RATE, MFU, MBU, PREFILL_MFU, DECODE_MBU, POWER_CAP, ENERGY,
+    MEMORY = ENERGY + ENERGY_FIGURES,
+    FIGURES = MEMORY + MEMORY_FIGURES
+};
+
+struct figure_row {
+    const char *name, *unit, *direction; /* "lower" or "higher" is better */
+    enum launch_kind kind;
+    const char *missing; /* why there may be none; NULL: lib/stat/energy.h says */
+};
+extern const struct figure_row figures[FIGURES];
+
+#endif
