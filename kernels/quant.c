@@ -80,11 +80,11 @@ void nf4_encode(const float *w, size_t n, uint8_t *code, float *absmax)
     }
 }
 
-static float mean(const float *x, size_t n)
+float nf4_mean(const float *absmax, size_t n)
 {
     double sum = 0;
     for (size_t i = 0; i < n; i++)
-        sum += x[i];
+        sum += absmax[i];
     return (float)(n ? sum / (double)n : 0);
 }
 
@@ -102,7 +102,7 @@ static float encode_super(const float *absmax, size_t n, float offset, uint8_t *
 
 float nf4_encode_absmax(const float *absmax, size_t n, uint8_t *code, float *scale)
 {
-    float offset = mean(absmax, n);
+    float offset = nf4_mean(absmax, n);
     for (size_t i = 0; i < n; i += NF4_SUPER)
         scale[i / NF4_SUPER] =
             encode_super(absmax + i, n - i < NF4_SUPER ? n - i : NF4_SUPER, offset, code + i);
@@ -208,7 +208,7 @@ void *codes_make(struct codes *q, const struct mat_source *s, enum dtype dtype, 
     m.code = m.absmax_code + blocks;
     pool_run(pool, s->rows, 1, encode_rows, &m);
     if (blocks) {
-        m.offset = mean(m.absmax, blocks);
+        m.offset = nf4_mean(m.absmax, blocks);
         pool_run(pool, nf4_supers(blocks), 1, encode_supers, &m);
     }
     *q = (struct codes){dtype, m.code, m.absmax_code, scale, m.offset};

@@ -18,7 +18,8 @@
  * m = mean of all a of the matrix, a - m is kept as 8-bit codes of the dynamic map, in blocks of
  * 256 with one fp32 maximum each. Columns are a multiple of 64, so that no block spans two rows.
  * A product rounds x and the level to bf16 and keeps a in fp32. (Rounding the level is ours;
- * bitsandbytes rounds w' = level * a, or computes in the dtype of x.)
+ * bitsandbytes rounds w' = level * a, or computes in the dtype of x.) A back end may round w' to
+ * bf16 instead when there are many rows: CUDA does (kernels/cuda/large.cu), for its library.
  *     y = sum_blocks a sum_k bf16(x_k) bf16(level[code_k]).
  *
  * FP8 (Micikevicius et al. 2022, arXiv 2209.05433): a row of weights has one scale,
@@ -102,6 +103,8 @@ float int8_encode_row(const float *x, size_t n, int8_t *code, uint32_t *outlier,
 void nf4_encode(const float *w, size_t n, uint8_t *code, float *absmax);
 /* Double quantization of the absmax of a whole matrix: code[n], scale[ceil(n / 256)]; returns m. */
 float nf4_encode_absmax(const float *absmax, size_t n, uint8_t *code, float *scale);
+/* m alone: a sum in double, in order. */
+float nf4_mean(const float *absmax, size_t n);
 /* The absmax that a code stands for: offset + nf4_dynamic[code] * scale. */
 float nf4_unfold(uint8_t code, float scale, float offset);
 /* absmax of block i of a matrix, back from its codes. */

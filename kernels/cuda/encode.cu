@@ -101,6 +101,34 @@ encode_nf4(uint8_t *code, float *absmax, const V *v, size_t blocks)
         absmax[at] = quant_scale(top);
 }
 
+/* A block owns a block of 256 absmax, a thread one: its scale and their codes. As encode_super of
+ * quant.c: fmaxf passes over NaN. */
+static __global__ void __launch_bounds__(NF4_SUPER)
+encode_supers(uint8_t *code, float *scale, float *kept_offset, const float *absmax, size_t n,
+              float offset)
+{
+    SHARED(float, dynamic); /* the map, then a float a warp */
+    float *tops = dynamic + 256;
+    let_next_start();
+    dynamic[threadIdx.x] = dynamic_level_of(threadIdx.x);
+    wait_for_inputs();
+    size_t i = (size_t)blockIdx.x * NF4_SUPER + threadIdx.x;
+    float a = i < n ? __fadd_rn(absmax[i], -offset) : 0, top = warp_max(fabsf(a));
+    if (threadIdx.x % WARP == 0)
+        tops[threadIdx.x / WARP] = top;
+    __syncthreads();
+    top = 0;
+    for (int w = 0; w < NF4_SUPER / WARP; w++)
+        top = fmaxf(top, tops[w]);
+    float up = quant_up(top, 1);
+    if (i < n)
+        code[i] = (uint8_t)level_nearest(dynamic, 256, up > 0 ? __fmul_rn(a, up) : 0);
+    if (threadIdx.x == 0)
+        scale[blockIdx.x] = up > 0 ? top : 0;
+    if (i == 0)
+        *kept_offset = offset;
+}
+
 /* Thread i draws block first / 8 + i, and writes what of it lies in first .. first+n. */
 static __global__ void __launch_bounds__(ENCODE_THREADS)
 draw_values(float *out, struct draw d, const float *table, size_t first, size_t n)
@@ -161,6 +189,15 @@ void encode_chunk(struct backend *b, unsigned char *data, const struct layout *a
         encode_values<uint16_t>(b, data, at, dtype, c, absmax);
     else
         encode_values<float>(b, data, at, dtype, c, absmax);
+}
+
+void encode_absmax(struct backend *b, unsigned char *data, const struct layout *at,
+                   const float *absmax, size_t blocks, float offset)
+{
+    size_t shared = (256 + NF4_SUPER / WARP) * sizeof(float);
+    launch(b, encode_supers, dim3(blocks_of(blocks, NF4_SUPER)), dim3(NF4_SUPER), shared,
+           data + at->absmax, (float *)(data + at->scale), (float *)(data + at->offset), absmax,
+           blocks, offset);
 }
 
 void encode_draw(struct backend *b, float *out, const struct draw *d, const float *table,

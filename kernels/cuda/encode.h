@@ -19,6 +19,11 @@ struct chunk {
 void encode_chunk(struct backend *b, unsigned char *data, const struct layout *at,
                   enum dtype dtype, const struct chunk *c, float *absmax);
 
+/* The second quantization of NF4: absmax[blocks] to codes and scales where they belong in `data`;
+ * offset: nf4_mean of all of them, which is put there too. */
+void encode_absmax(struct backend *b, unsigned char *data, const struct layout *at,
+                   const float *absmax, size_t blocks, float offset);
+
 /* out[n] = weights first .. first+n of a matrix that is drawn from `table`, on the device. */
 void encode_draw(struct backend *b, float *out, const struct draw *d, const float *table,
                  size_t first, size_t n);

@@ -1,9 +1,10 @@
 /* finish.cu - what stands between products of several kernels: sums become outputs, rows become
- * int8 codes, weights become wider.
+ * int8 codes, products are added to what was there.
  */
 #include "kernels/cuda/finish.cuh"
 
 #include "kernels/cuda/product.h"
+#include "kernels/cuda/values.cuh"
 
 enum { THREADS = 256, PARTS_AT_ONCE = 4 };
 
@@ -92,42 +93,31 @@ struct coded_rows coding_make(const struct backend *b, const struct coding *c, c
     return {rows, c->step, c->marks, (uint32_t)K};
 }
 
-DEVICE void widen_four(float *to, const uint8_t *codes)
-{
-    const uint16_t *from = reinterpret_cast<const uint16_t *>(codes);
-    for (int i = 0; i < 4; i++)
-        to[i] = bf16_float(from[i]);
-}
-
-DEVICE void widen_four(uint16_t *to, const uint8_t *codes)
-{
-    uint32_t four = *reinterpret_cast<const uint32_t *>(codes);
-    uint32_t *pairs = reinterpret_cast<uint32_t *>(to);
-    pairs[0] = format<DTYPE_FP8>::pair(four, 0x1404);
-    pairs[1] = format<DTYPE_FP8>::pair(four, 0x3424);
-}
-
-/* Thread (i, r) widens four values of row r; rows of `to` are K values, a multiple of 4. */
-template <class To>
-__global__ void __launch_bounds__(THREADS)
-widen_rows(To *to, const uint8_t *from, uint32_t stride, uint32_t K, uint32_t value_bytes)
+/* Thread i adds values N i .. of a product, which is rounded already, to y. */
+template <int N>
+static __global__ void __launch_bounds__(THREADS)
+add_values(uint16_t *y, const uint16_t *product, size_t n)
 {
     let_next_start();
     wait_for_inputs();
-    uint32_t k = (blockIdx.y * THREADS + threadIdx.x) * 4;
-    size_t row = blockIdx.x;
-    if (k < K)
-        widen_four(to + row * K + k, from + row * stride + k * value_bytes);
+    size_t i = ((size_t)blockIdx.x * THREADS + threadIdx.x) * N;
+    float sum[N], part[N];
+    if (i >= n)
+        return;
+    values_load<N>(sum, y + i);
+    values_load<N>(part, product + i);
+    for (int k = 0; k < N; k++)
+        sum[k] += part[k];
+    values_store<N>(y + i, sum);
 }
 
-void widen(const struct backend *b, void *to, const struct job *j, const struct operand *w)
+void add_product(const struct backend *b, void *y, const void *product, size_t n)
 {
-    const uint8_t *from = w->code + (size_t)w->begin * j->stride;
-    dim3 grid(w->rows, plan_up(j->K, 4 * THREADS));
-    if (j->dtype == DTYPE_FP8)
-        launch(b, widen_rows<uint16_t>, grid, dim3(THREADS), 0, static_cast<uint16_t *>(to), from,
-               j->stride, j->K, 1u);
+    uint16_t *to = static_cast<uint16_t *>(y);
+    const uint16_t *from = static_cast<const uint16_t *>(product);
+    if (values_wide(to, n, n, sizeof *to) && values_wide(from, n, n, sizeof *from))
+        launch(b, add_values<WIDE>, dim3(blocks_of(n / WIDE, THREADS)), dim3(THREADS), 0, to, from,
+               n);
     else
-        launch(b, widen_rows<float>, grid, dim3(THREADS), 0, static_cast<float *>(to), from,
-               j->stride, j->K, 2u);
+        launch(b, add_values<1>, dim3(blocks_of(n, THREADS)), dim3(THREADS), 0, to, from, n);
 }

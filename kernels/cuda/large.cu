@@ -1,16 +1,18 @@
 /* large.cu - products for many rows (prefill, whole canvases): by the library, with own kernels
  * before and after it.
  *
- *     F32, BF16        straight; gate, up, and k and v with slots by way of `work`
- *     INT8             codes of x, exact int32 sums, then scales and outliers (finish.cu)
- *     FP8, BF16_F32    a slice of W is widened (exactly) into `work`, fp32 sums, finish.cu
+ *     F32, BF16          straight; gate, up, and k and v with slots by way of `work`; bf16 products
+ *                        that are added, too, for they are rounded before the sum is
+ *     INT8               codes of x, exact int32 sums, then scales and outliers (finish.cu)
+ *     FP8, NF4, BF16_F32 a slice of W is widened into `work` (widen.cu), for all rows of the call;
+ *                        fp32 sums of as many rows as there is room for, finish.cu
  *
- * NF4 wants its absmax in fp32 on the sums of every 64 values, which no library has: skinny.cu.
+ * NF4 is widened to bf16(level * absmax), as bitsandbytes does it: the kernels for fewer rows round
+ * the level and keep absmax in fp32 (kernels/quant.h).
  */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/product.h"
-
-#define SLICE_BYTES ((size_t)16 << 20)
+#include "kernels/cuda/slices.h"
 
 static struct gemm_job gemm_of(const struct job *j, uint32_t i, enum gemm_job::gemm_type type,
                                const void *x, size_t ldx, void *y, size_t ldy)
@@ -57,6 +59,25 @@ static void rotate_store(struct backend *b, const struct job *j, void *k, const 
     cuda_rotate_store(b, &a, k, v, j->T);
 }
 
+/* What becomes of products that lie aside. */
+static void settle_aside(struct backend *b, const struct job *j, void *const out[MATRICES])
+{
+    if (j->kind == JOB_GATED)
+        cuda_swiglu_rows(b, j->y[0], out[0], out[1], j->w[0].rows, j->T, j->w[0].rows);
+    if (j->kind == JOB_QKV)
+        rotate_store(b, j, stored(j) ? nullptr : out[1], stored(j) ? nullptr : out[2]);
+    for (uint32_t i = 0; j->kind == JOB_ROWS && i < j->n; i++)
+        if (out[i] != j->y[i])
+            add_product(b, j->y[i], out[i], (size_t)j->T * j->w[i].rows);
+}
+
+/* 1: product i goes to `work` first. */
+static int goes_aside(const struct job *j, uint32_t i)
+{
+    return j->kind == JOB_GATED || (j->kind == JOB_QKV && i > 0 && !stored(j)) ||
+           (j->kind == JOB_ROWS && j->add[i] && j->dtype == DTYPE_BF16);
+}
+
 /* Weights in the format of the activations. */
 static int large_straight(struct backend *b, const struct job *j, const void *x, void *work)
 {
@@ -68,19 +89,16 @@ static int large_straight(struct backend *b, const struct job *j, const void *x,
     void *out[MATRICES];
     struct gemm_job g[MATRICES];
     for (uint32_t i = 0; i < j->n; i++) {
-        int aside = j->kind == JOB_GATED || (j->kind == JOB_QKV && i > 0 && !stored(j));
+        int aside = goes_aside(j, i);
         out[i] = aside ? free_at : j->y[i];
         free_at += aside ? layout_up((size_t)j->T * j->w[i].rows * act_bytes, 256) : 0;
         g[i] = gemm_of(j, i, type, x, j->K, out[i], aside ? j->w[i].rows : j->ldy[i]);
-        g[i].add = j->add[i];
+        g[i].add = j->add[i] && !aside;
     }
     if (!takes_all(b, g, j->n))
         return 0;
     gemm_all(b, g, j->n);
-    if (j->kind == JOB_GATED)
-        cuda_swiglu_rows(b, j->y[0], out[0], out[1], j->w[0].rows, j->T, j->w[0].rows);
-    if (j->kind == JOB_QKV)
-        rotate_store(b, j, stored(j) ? nullptr : out[1], stored(j) ? nullptr : out[2]);
+    settle_aside(b, j, out);
     return 1;
 }
 
@@ -102,51 +120,73 @@ static int large_int8(struct backend *b, const struct job *j, const void *x, voi
     return 1;
 }
 
-/* One slice: widened W first, then its sums. ask: only whether the library takes it. */
-static int large_slice(struct backend *b, const struct job *s, const void *x, void *work, int ask)
+/* ---- weights that are widened: slices outside, rows inside ---- */
+
+/* Part of a call: slice `s` of W, widened at `w`, and where the sums go. */
+struct slice {
+    struct job s;
+    uint8_t *w;
+    float *sums;
+};
+
+/* The products of rows first .. first+run of x with the slice. */
+static uint32_t slice_gemms(const struct slice *a, const struct job *run, const uint8_t *x,
+                            struct gemm_job g[MATRICES])
 {
-    int fp8 = s->dtype == DTYPE_FP8;
-    uint8_t *at = static_cast<uint8_t *>(work);
-    size_t widened = layout_up((size_t)s->columns * s->K * (fp8 ? 2 : 4), 256);
-    float *sums = reinterpret_cast<float *>(at + widened);
-    struct gemm_job g[MATRICES];
-    uint32_t n = 0, from[MATRICES];
+    const struct job *s = &a->s;
+    size_t value = widened_value(s->dtype);
+    uint32_t n = 0;
     for (uint32_t i = 0; i < s->n; i++) {
         if (s->w[i].rows == 0)
             continue;
-        g[n] = gemm_of(s, i, fp8 ? gemm_job::GEMM_BF16_F32 : gemm_job::GEMM_F32, x, s->K,
-                       sums + s->w[i].column, s->columns);
-        g[n].w = at + (size_t)s->w[i].column * s->K * (fp8 ? 2 : 4);
-        g[n].ldw = s->K;
-        from[n++] = i;
+        g[n] = gemm_of(run, i, value == 2 ? gemm_job::GEMM_BF16_F32 : gemm_job::GEMM_F32, x, s->K,
+                       a->sums + s->w[i].column, s->columns);
+        g[n].w = a->w + (size_t)s->w[i].column * s->K * value;
+        g[n++].ldw = s->K;
     }
-    if (ask)
-        return takes_all(b, g, n);
-    for (uint32_t i = 0; i < n; i++) {
-        widen(b, const_cast<void *>(g[i].w), s, &s->w[from[i]]);
-        gemm(b, &g[i]);
-    }
-    const struct coded_rows none = {nullptr, nullptr, nullptr, 0};
-    finish(b, s, &none, sums, 1);
-    return 1;
+    return n;
 }
 
-/* Rows of W in a slice, of `all`: both its copy and its sums are bounded. */
-static size_t slice_rows(enum dtype dtype, size_t T, size_t K, size_t all, size_t unit)
+static void slice_widen(struct backend *b, const struct slice *a)
 {
-    size_t n = SLICE_BYTES / (K * (dtype == DTYPE_FP8 ? 2 : 4)), sums = SUMS_MOST / (T * 4);
-    n = (n < sums ? n : sums) / 2 / unit * unit; /* two matrices may share it */
-    return n < unit ? unit : n < all ? n : all;
+    for (uint32_t i = 0; i < a->s.n; i++)
+        if (a->s.w[i].rows)
+            widen(b, a->w + (size_t)a->s.w[i].column * a->s.K * widened_value(a->s.dtype), &a->s,
+                  &a->s.w[i]);
+}
+
+/* All rows of x by one slice. ask: only whether the library takes it. */
+static int large_slice(struct backend *b, const struct slice *a, const void *x, int ask)
+{
+    const struct coded_rows none = {nullptr, nullptr, nullptr, 0};
+    uint32_t most = run_rows(&a->s);
+    if (!ask)
+        slice_widen(b, a);
+    for (uint32_t t = 0; t < a->s.T; t += most) {
+        struct job run = job_rows(&a->s, t, plan_least(most, a->s.T - t));
+        struct gemm_job g[MATRICES];
+        uint32_t n = slice_gemms(a, &run, static_cast<const uint8_t *>(x) +
+                                              (size_t)t * run.K * widened_value(run.dtype), g);
+        if (ask && !takes_all(b, g, n))
+            return 0;
+        if (ask)
+            continue;
+        gemm_all(b, g, n);
+        finish(b, &run, &none, a->sums, 1);
+    }
+    return 1;
 }
 
 static int all_slices(struct backend *b, const struct job *j, const void *x, void *work, int ask)
 {
     for (uint32_t i = 0; i < (j->kind == JOB_GATED ? 1 : j->n); i++) {
-        uint32_t rows = j->w[i].rows, unit = j->kind == JOB_QKV ? j->head_dim : (uint32_t)TILE_ROWS;
-        uint32_t most = (uint32_t)slice_rows(j->dtype, j->T, j->K, rows, unit);
+        uint32_t rows = j->w[i].rows, most = slice_rows(j, i);
         for (uint32_t first = 0; first < rows; first += most) {
-            struct job s = job_slice(j, i, first, plan_least(most, rows - first));
-            if (!large_slice(b, &s, x, work, ask))
+            struct slice a = {job_slice(j, i, first, plan_least(most, rows - first)),
+                              static_cast<uint8_t *>(work), nullptr};
+            size_t copy = (size_t)a.s.columns * j->K * widened_value(j->dtype);
+            a.sums = reinterpret_cast<float *>(a.w + layout_up(copy, 256));
+            if (!large_slice(b, &a, x, ask))
                 return 0;
         }
     }
@@ -155,8 +195,7 @@ static int all_slices(struct backend *b, const struct job *j, const void *x, voi
 
 static int large_sliced(struct backend *b, const struct job *j, const void *x, void *work)
 {
-    size_t unit = j->kind == JOB_QKV ? j->head_dim : (size_t)TILE_ROWS;
-    if (j->K % 8 || 2 * unit * j->K * 4 > SLICE_BYTES || !all_slices(b, j, x, work, 1))
+    if (j->K % 8 || !slices_fit(j) || !all_slices(b, j, x, work, 1))
         return 0;
     return all_slices(b, j, x, work, 0);
 }
@@ -167,22 +206,17 @@ int large(struct backend *b, const struct job *j, const void *x, void *work)
     case DTYPE_F32:
     case DTYPE_BF16: return large_straight(b, j, x, work);
     case DTYPE_INT8: return large_int8(b, j, x, work);
-    case DTYPE_NF4: return 0;
     default: return large_sliced(b, j, x, work);
     }
 }
 
 size_t large_work(enum dtype dtype, size_t T, size_t K, size_t N)
 {
-    size_t widened = N * K * (dtype == DTYPE_FP8 ? 2 : 4), sums = T * N * 4;
     size_t tails = 4 * 256;
     switch (dtype) {
     case DTYPE_F32: return T * N * 4 + tails;
     case DTYPE_BF16: return T * N * 2 + tails;
     case DTYPE_INT8: return coding_at(nullptr, T, K).bytes + T * N * 4;
-    case DTYPE_NF4: return 0;
-    default:
-        return (widened < SLICE_BYTES ? widened : SLICE_BYTES) +
-               (sums < SUMS_MOST ? sums : SUMS_MOST) + tails;
+    default: return slice_work(dtype, T, K, N);
     }
 }

@@ -112,20 +112,14 @@ static size_t chunk_rows(const struct mat_source *s)
     return rows < s->rows ? rows : s->rows;
 }
 
-/* The second quantization of NF4, of the largest values of all blocks: the host's, for its mean is
- * a sum in order. */
+/* The second quantization of NF4, of the largest values of all blocks: their mean is the host's, a
+ * sum in order; the rest is done where they are. */
 static void quantize_absmax(const struct making *m)
 {
     size_t blocks = m->s->rows * (m->s->cols / NF4_BLOCK);
-    size_t supers = nf4_supers(blocks);
-    float *absmax = (float *)mem_alloc((blocks + supers) * sizeof *absmax + blocks);
-    float *scale = absmax + blocks;
-    uint8_t *code = (uint8_t *)(scale + supers);
+    float *absmax = (float *)mem_alloc(blocks * sizeof *absmax);
     cuda_read(m->b, absmax, m->absmax, blocks * sizeof *absmax);
-    float offset = nf4_encode_absmax(absmax, blocks, code, scale);
-    device_upload(m->b, m->data + m->at.absmax, code, blocks);
-    device_upload(m->b, m->data + m->at.scale, scale, supers * sizeof *scale);
-    device_upload(m->b, m->data + m->at.offset, &offset, sizeof offset);
+    encode_absmax(m->b, m->data, &m->at, m->absmax, blocks, nf4_mean(absmax, blocks));
     free(absmax);
 }
 

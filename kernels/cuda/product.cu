@@ -1,18 +1,16 @@
 /* product.cu - which kernel makes a product:
  *
- *     fp32 rows            exact.cu; beyond LIBRARY_EXACT rows the library with F32 weights, beyond
- *                          LIBRARY_WIDENED with BF16_F32
+ *     fp32 rows            exact.cu; the library from some rows on (library_above)
  *     T <= 8               gemv.cu, one kernel, when x fits in shared memory
- *     T <= 64              skinny.cu and finish.cu
- *     more                 large.cu (the library); else skinny.cu, 64 rows at a time
+ *     T <= library_above   skinny.cu and finish.cu, 64 rows at a time
+ *     more                 large.cu (the library); without it as before
  *
  * Before all but gemv.cu rows are normalized into `work`, which is cut into: rows, then what the
  * kernel of choice wants.
  */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/product.h"
-
-enum { LIBRARY_EXACT = 8, LIBRARY_WIDENED = 32, PIECE_GRAIN = 128 };
+#include "kernels/cuda/slices.h"
 
 static struct operand operand_of(const struct mat *m, size_t begin, size_t rows)
 {
@@ -81,18 +79,10 @@ static const void *row_at(const struct job *j, const void *x, uint32_t t)
     return static_cast<const uint8_t *>(x) + (size_t)t * j->K * (exact_rows(j->dtype) ? 4 : 2);
 }
 
-static int for_library(const struct job *j)
-{
-    uint32_t most = j->dtype == DTYPE_F32        ? (uint32_t)LIBRARY_EXACT
-                    : j->dtype == DTYPE_BF16_F32 ? (uint32_t)LIBRARY_WIDENED
-                                                 : (uint32_t)SKINNY_ROWS;
-    return j->T > most;
-}
-
 /* x: normalized. */
 static void product_normed(struct backend *b, const struct job *j, const void *x, void *work)
 {
-    if (for_library(j) && large(b, j, x, work))
+    if (j->T > library_above(j->dtype) && large(b, j, x, work))
         return;
     if (exact_rows(j->dtype)) {
         exact(b, j, static_cast<const float *>(x));
@@ -121,7 +111,7 @@ static size_t rest_bytes(const struct backend *b, enum dtype dtype, size_t T, si
     return own > library ? own : library;
 }
 
-/* Rows at a time, so that work stays modest. */
+/* Rows at a time that are normalized, or lie in work some other way, so that it stays modest. */
 static size_t rows_at_once(enum dtype dtype, size_t T, size_t K, size_t N)
 {
     size_t row = K * (exact_rows(dtype) ? 4 : 2) + (dtype == DTYPE_INT8 ? K + K / 8 + 64 : 0);
@@ -129,26 +119,28 @@ static size_t rows_at_once(enum dtype dtype, size_t T, size_t K, size_t N)
         row += N * 4;
     if (dtype == DTYPE_BF16)
         row += N * 2;
-    size_t most = WORK_MOST / row / SKINNY_ROWS * SKINNY_ROWS;
-    if (dtype != DTYPE_F32 && dtype != DTYPE_BF16 && most > ROWS_MOST)
+    size_t room = widens(dtype) ? (size_t)NORMED_MOST : (size_t)WORK_MOST;
+    size_t most = room / row / SKINNY_ROWS * SKINNY_ROWS;
+    if (dtype == DTYPE_INT8 && most > ROWS_MOST)
         most = ROWS_MOST;
+    if (widens(dtype) && most > RUN_LIMIT)
+        most = RUN_LIMIT;
     most = most < SKINNY_ROWS ? (size_t)SKINNY_ROWS : most;
     return T < most ? T : most;
 }
 
-/* Rows of each piece when there are more of them than `most`: pieces of one size, so that none is
- * small, and whole tiles of the library's kernels. */
-static uint32_t piece_rows(uint32_t T, uint32_t most)
+/* Rows of a piece. All at once where only the library is called, which needs no work, or where all
+ * that lies in work is a slice and some sums. */
+static uint32_t rows_of_piece(const struct job *j, const struct input *in)
 {
-    uint32_t pieces = plan_up(T, most);
-    return plan_least(plan_up(plan_up(T, pieces), PIECE_GRAIN) * PIECE_GRAIN, most);
-}
-
-/* Nothing but the library's own call, which needs no work: all rows at once. */
-static int straight(const struct job *j, const struct input *in)
-{
-    return !in->gain && (j->kind == JOB_ROWS || j->kind == JOB_FLOATS) &&
-           (j->dtype == DTYPE_F32 || j->dtype == DTYPE_BF16);
+    int alone = !in->gain && (j->kind == JOB_ROWS || j->kind == JOB_FLOATS), adds = 0;
+    for (uint32_t i = 0; i < j->n; i++)
+        adds |= j->add[i];
+    if (alone && (j->dtype == DTYPE_F32 || (j->dtype == DTYPE_BF16 && !adds)))
+        return j->T;
+    if (!in->gain && widens(j->dtype))
+        return piece_of(j->T, RUN_LIMIT, PIECE_GRAIN);
+    return piece_of(j->T, (uint32_t)rows_at_once(j->dtype, j->T, j->K, j->columns), PIECE_GRAIN);
 }
 
 static void product(struct backend *b, struct job *j, struct input in, void *work)
@@ -159,10 +151,7 @@ static void product(struct backend *b, struct job *j, struct input in, void *wor
     const struct bf16_input rows = {static_cast<const uint16_t *>(in.x), in.gain, (float)in.eps};
     if (!exact_rows(j->dtype) && gemv(b, j, &rows))
         return;
-    uint32_t most = straight(j, &in)
-                        ? j->T
-                        : (uint32_t)rows_at_once(j->dtype, j->T, j->K, j->columns);
-    most = piece_rows(j->T, most);
+    uint32_t most = rows_of_piece(j, &in);
     for (uint32_t t = 0; t < j->T; t += most) {
         struct job part = job_rows(j, t, plan_least(most, j->T - t));
         const void *x = row_at(j, in.x, t);
@@ -230,7 +219,8 @@ size_t cuda_matmul_work(const struct backend *b, size_t T, size_t K, size_t N)
     size_t most = 0;
     for (int i = 0; i < (b->act == DTYPE_F32 ? 2 : 4); i++) {
         size_t rows = rows_at_once(dtype[i], T, K, N);
-        size_t bytes = normed_bytes(dtype[i], rows, K) + rest_bytes(b, dtype[i], rows, K, N);
+        size_t rest = rest_bytes(b, dtype[i], widens(dtype[i]) ? T : rows, K, N);
+        size_t bytes = normed_bytes(dtype[i], rows, K) + rest;
         most = bytes > most ? bytes : most;
     }
     return most;

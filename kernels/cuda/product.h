@@ -21,8 +21,10 @@ void skinny(const struct backend *b, const struct job *j, const struct skinny_pl
 /* finish.cu: the outputs of a job from `splits` parts of its sums. */
 void finish(const struct backend *b, const struct job *j, const struct coded_rows *rows,
             const void *sums, uint32_t splits);
-/* to[rows, K] = the codes of rows of W as values: bf16 (FP8, without the scales), or floats
- * (BF16_F32). */
+/* y[n] = bf16(y + product), both bf16. */
+void add_product(const struct backend *b, void *y, const void *product, size_t n);
+
+/* widen.cu: to[rows, K] = rows of W as the library reads them (slices.h). K: a multiple of 8. */
 void widen(const struct backend *b, void *to, const struct job *j, const struct operand *w);
 
 /* exact.cu: any number of rows of fp32 with F32 or BF16_F32 weights. */

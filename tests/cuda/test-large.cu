@@ -1,0 +1,233 @@
+/* test-large.cu - products for many rows against kernels/ref, through the vendor's library (on the
+ * emulated device its stand-in) and, where that can be left out, without it: every format and every
+ * way of finishing. What is added is rounded before the sum, NF4's weights are rounded where the
+ * library reads them, slices of W meet runs of x.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/slices.h"
+#include "tests/cuda/products-fixture.h"
+
+static const char *const names[] = {"f32", "bf16", "bf16-f32", "int8", "nf4", "fp8"};
+
+/* ---- one operation each: the number of wrong values ---- */
+
+/* y = or += for two matrices; with the first product alone, where the sum is this back end's, the
+ * second rounding by itself. */
+static size_t wrong_matmul(struct call *c, size_t first)
+{
+    const size_t N[2] = {first, 32};
+    struct pair m[2] = {pair_make(c, N[0]), pair_make(c, N[1])};
+    float *before = drawn(c->f, c->T * N[0]), *got[2], *alone = NULL;
+    void *block[2], *work = work_for(c, N[0] + N[1]);
+    struct product p[2];
+    size_t wrong = 0;
+    keep_all(c->act, before, c->T * N[0]);
+    for (int add = 1; add >= 0; add--) {
+        for (int i = 0; i < 2; i++) {
+            p[i].w = &m[i].cuda;
+            p[i].y = sent_as(c->f, c->act, before, c->T * N[i], 0, &block[i]);
+            p[i].add = add && i == 0;
+        }
+        cuda_matmul(c->f->cuda, p, 2, c->in, c->T, work);
+        for (int i = 0; i < 2; i++) {
+            got[i] = got_as(c->f, c->act, p[i].y, c->T * N[i]);
+            wrong += wrong_values(c, &m[i].ref, got[i], p[i].add ? before : NULL);
+            cuda_free(c->f->cuda, block[i]);
+        }
+        free(got[1]);
+        if (add)
+            alone = got[0];
+    }
+    for (size_t j = 0; c->act == DTYPE_BF16 && j < c->T * N[0]; j++)
+        wrong += alone[j] != kept(c->act, before[j] + got[0][j]);
+    wrong += !work_kept(c, work);
+    free(alone), free(got[0]), free(before);
+    pair_free(c, &m[0]);
+    pair_free(c, &m[1]);
+    return wrong;
+}
+
+/* Not rounded, from some rows of W, twice. INT8: the reference's bits. */
+static size_t wrong_logits(struct call *c)
+{
+    const size_t N = 80, first = 16, n = 48;
+    struct pair m = pair_make(c, N);
+    void *work = work_for(c, n);
+    float *y = (float *)cuda_alloc(c->f->cuda, c->T * n * sizeof *y, MEMORY_ACTIVATIONS), *got[2];
+    double *want = outputs(c, &m.ref);
+    size_t wrong = 0;
+    for (int i = 0; i < 2; i++) {
+        cuda_logits(c->f->cuda, y, &m.cuda, first, n, c->x_here, c->T, work);
+        got[i] = got_as(c->f, DTYPE_F32, y, c->T * n);
+    }
+    for (size_t j = 0; j < c->T * n; j++) {
+        double should = want[j / n * N + first + j % n];
+        wrong += !(c->dtype == DTYPE_INT8
+                       ? (float)should == got[0][j]
+                       : near(DTYPE_F32, should, got[0][j], row_size(c, j / n), 1));
+        wrong += memcmp(&got[0][j], &got[1][j], sizeof(float)) != 0;
+    }
+    wrong += !work_kept(c, work);
+    free(want), free(got[0]), free(got[1]);
+    cuda_free(c->f->cuda, y);
+    pair_free(c, &m);
+    return wrong;
+}
+
+/* Of rows t, t + step, .. */
+static size_t wrong_gated(struct call *c, size_t F, size_t step)
+{
+    struct pair gate = pair_make(c, F), up = pair_make(c, F);
+    void *work = work_for(c, 2 * F);
+    act *y = cuda_alloc(c->f->cuda, c->T * F * sizeof(float), MEMORY_ACTIVATIONS);
+    cuda_gated(c->f->cuda, y, c->in, &gate.cuda, &up.cuda, c->T, work);
+    float *got = got_as(c->f, c->act, y, c->T * F);
+    double *g = (double *)malloc(2 * F * sizeof *g), *u = g + F;
+    size_t wrong = 0;
+    for (size_t t = 0; t < c->T; t += t + step < c->T || t == c->T - 1 ? step : c->T - 1 - t) {
+        ref_outputs(g, c->read + t * c->K, &gate.ref);
+        ref_outputs(u, c->read + t * c->K, &up.ref);
+        for (size_t j = 0; j < F; j++) {
+            double a = kept(c->act, (float)g[j]), silu = a / (1 + exp(-a));
+            double slack = c->act == DTYPE_F32 ? 0 : 200 * (fabs(a) + fabs(silu)) * fabs(u[j]);
+            double size = row_size(c, t) * (fabs(u[j]) + fabs(silu)) + slack;
+            wrong += !near(c->act, silu * u[j], got[t * F + j], size, 4 + 2 * c->gained);
+        }
+    }
+    wrong += !work_kept(c, work);
+    free(got), free(g);
+    cuda_free(c->f->cuda, y);
+    pair_free(c, &gate);
+    pair_free(c, &up);
+    return wrong;
+}
+
+/* ---- q, k, v ---- */
+
+enum { E = 32, H = 4, KH = 2 };
+
+/* The value of column n of rope(product), and its size. */
+static double rotated(const double *y, const float *table, size_t n, double *size)
+{
+    size_t at = n % E, j = at % (E / 2), low = n - at + j;
+    double u = y[low], v = y[low + E / 2], c = table[j], s = table[E / 2 + j];
+    *size = fabs(u) + fabs(v);
+    return at < E / 2 ? u * c - v * s : v * c + u * s;
+}
+
+/* Output i against its matrix; slots[t]: where row t lies. */
+static size_t wrong_part(const struct call *c, int i, const struct mat *w, const float *got,
+                         const float *table, const int32_t *slots, enum dtype kind)
+{
+    enum dtype coarse = kind == DTYPE_F32 && c->act == DTYPE_F32 ? DTYPE_F32 : DTYPE_BF16;
+    double *y = outputs(c, w), size = 0;
+    size_t wrong = 0, N = w->rows;
+    for (size_t t = 0; t < c->T; t++)
+        for (size_t n = 0; n < N; n++) {
+            double want = i == 2 ? y[t * N + n] : rotated(y + t * N, table + t * E, n, &size);
+            double slack = row_size(c, t) + (coarse == DTYPE_F32 ? 0 : 400 * size);
+            float v = got[(i ? (size_t)slots[t] : t) * N + n];
+            wrong += !near(coarse, want, v, slack + fabs(want) * 200 * c->gained, 3);
+        }
+    free(y);
+    return wrong;
+}
+
+static size_t wrong_qkv(struct call *c, enum dtype cache, int with_slots)
+{
+    const size_t S = c->T + 3, N[3] = {H * E, KH * E, KH * E};
+    struct backend *b = c->f->cuda;
+    struct pair m[3] = {pair_make(c, N[0]), pair_make(c, N[1]), pair_make(c, N[2])};
+    float *table = floats(c->T * E);
+    int32_t *slot = (int32_t *)malloc(c->T * sizeof *slot);
+    for (size_t t = 0; t < c->T; t++) {
+        slot[t] = (int32_t)(with_slots ? S - 1 - t : t);
+        for (size_t j = 0; j < E; j++)
+            table[t * E + j] = j < E / 2 ? cosf((float)(t + j)) : sinf((float)(t + j - E / 2));
+    }
+    struct qkv a = {};
+    void *out[3], *table_here = sent(c->f, table, c->T * E * sizeof *table);
+    void *slots_here = sent(c->f, slot, c->T * sizeof *slot), *work = work_for(c, N[0] + 2 * N[1]);
+    for (int i = 0; i < 3; i++)
+        out[i] = cuda_alloc(b, S * N[i] * sizeof(float), MEMORY_ACTIVATIONS);
+    a.in = c->in;
+    a.wq = &m[0].cuda, a.wk = &m[1].cuda, a.wv = &m[2].cuda;
+    a.table = (const float *)table_here;
+    a.slot = with_slots ? (const int32_t *)slots_here : NULL;
+    a.q = out[0], a.to.k = out[1], a.to.v = out[2];
+    a.to.dtype = cache;
+    a.heads = H, a.kv_heads = KH, a.head_dim = E;
+    cuda_qkv(b, &a, c->T, work);
+    size_t wrong = 0;
+    for (int i = 0; i < 3; i++) {
+        enum dtype kind = i ? cache : c->act;
+        float *got = got_as(c->f, kind, out[i], (i ? S : c->T) * N[i]);
+        wrong += wrong_part(c, i, &m[i].ref, got, table, slot, kind);
+        free(got);
+        cuda_free(b, out[i]);
+        pair_free(c, &m[i]);
+    }
+    wrong += !work_kept(c, work);
+    cuda_free(b, table_here);
+    cuda_free(b, slots_here);
+    free(table), free(slot);
+    return wrong;
+}
+
+/* ---- shapes ---- */
+
+/* Odd numbers of outputs are for the library too, but of INT8. */
+static void try_shape(struct fixture *f, enum dtype dtype, size_t T, size_t K, int gain)
+{
+    struct call c = call_make(f, dtype, T, K, gain), plain = call_make(f, dtype, T, K, 0);
+    size_t matmul = wrong_matmul(&c, T % 2 ? 37 : 48), logits = wrong_logits(&plain);
+    size_t gated = wrong_gated(&c, T % 2 ? 27 : 48, 1);
+    size_t qkv = wrong_qkv(&c, T % 4 ? DTYPE_BF16 : DTYPE_F32, T % 3 != 0);
+    ok(!matmul && !logits && !gated && !qkv, "%s%s, T %zu, K %zu: matmul, logits, gated, qkv",
+       names[dtype], c.library ? "" : " without the library", T, K);
+    if (matmul || logits || gated || qkv)
+        printf("# wrong values: matmul %zu, logits %zu, gated %zu, qkv %zu\n", matmul, logits,
+               gated, qkv);
+    call_free(&plain);
+    call_free(&c);
+}
+
+static void every_format(struct fixture *f, const size_t *rows, size_t n)
+{
+    for (int d = DTYPE_F32; d <= DTYPE_FP8; d++)
+        for (size_t i = 0; i < n; i++)
+            try_shape(f, (enum dtype)d, rows[i], rows[i] > 1000 ? 64 : i % 2 ? 64 : 192,
+                      i % 2 == 0);
+}
+
+/* So many rows that a slice is not all of W, and the rows are not one run. */
+static void slices_and_runs(struct fixture *f)
+{
+    enum { T = 8320, K = 8, F = 1024 };
+    struct job j = {};
+    j.dtype = DTYPE_FP8, j.kind = JOB_GATED, j.T = T, j.K = K, j.n = 2;
+    j.w[0].rows = j.w[1].rows = F;
+    job_settle(&j);
+    struct job slice = job_slice(&j, 0, 0, slice_rows(&j, 0));
+    struct call c = call_make(f, DTYPE_FP8, T, K, 1);
+    ok(slice_rows(&j, 0) < F && run_rows(&slice) < T && wrong_gated(&c, F, 97) == 0,
+       "slices of %u rows of W by runs of %u rows of x", slice_rows(&j, 0), run_rows(&slice));
+    call_free(&c);
+}
+
+int main(void)
+{
+    static const size_t rows[] = {65, 130, 200, 2100}, fewer[] = {65, 130, 200};
+    struct fixture f = fixture_open();
+    every_format(&f, rows, sizeof rows / sizeof *rows);
+    slices_and_runs(&f);
+    fixture_close(&f);
+    setenv("EMULATE_LIBRARY", "0", 1);
+    f = fixture_open();
+    if (!device_of(f.cuda)->gemm)
+        every_format(&f, fewer, sizeof fewer / sizeof *fewer);
+    fixture_close(&f);
+    return tap_done();
+}
