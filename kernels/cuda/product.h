@@ -24,9 +24,6 @@ void finish(const struct backend *b, const struct job *j, const struct coded_row
 /* y[n] = bf16(y + product), both bf16. */
 void add_product(const struct backend *b, void *y, const void *product, size_t n);
 
-/* widen.cu: to[rows, K] = rows of W as the library reads them (slices.h). K: a multiple of 8. */
-void widen(const struct backend *b, void *to, const struct job *j, const struct operand *w);
-
 /* exact.cu: any number of rows of fp32 with F32 or BF16_F32 weights. */
 void exact(const struct backend *b, const struct job *j, const float *x);
 

@@ -1,5 +1,5 @@
 /* slices.h - many rows of x by weights that the library does not read (FP8, NF4, BF16_F32): index
- * arithmetic and choices only; host tests reach all of it.
+ * arithmetic and choices; host tests reach all of it.
  *
  *     for each slice of W:       widened once, into work
  *         for each run of rows:  the library's sums into work, and what becomes of them
@@ -25,6 +25,9 @@ HOST_DEVICE int widens(enum dtype dtype)
 {
     return dtype == DTYPE_FP8 || dtype == DTYPE_NF4 || dtype == DTYPE_BF16_F32;
 }
+
+/* widen.cu: to[rows, K] = the rows of w, widened. K: a multiple of 8. */
+void widen(const struct backend *b, void *to, const struct job *j, const struct operand *w);
 
 /* Bytes of a widened value, and of a value of x beside it. */
 HOST_DEVICE uint32_t widened_value(enum dtype dtype)

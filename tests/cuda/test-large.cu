@@ -176,6 +176,54 @@ static size_t wrong_qkv(struct call *c, enum dtype cache, int with_slots)
     return wrong;
 }
 
+/* ---- weights ---- */
+
+/* out[rows, cols]: what the library is to read of some rows. */
+static void widened_floats(struct fixture *f, enum dtype dtype, const struct mat_source *s,
+                           size_t first, size_t rows, float *out)
+{
+    struct codes q;
+    size_t cols = s->cols, n = rows * cols;
+    void *block = dtype == DTYPE_BF16_F32 ? NULL : codes_make(&q, s, dtype, f->ref->pool);
+    if (dtype == DTYPE_NF4)
+        codes_floats(&q, cols, first, rows, out);
+    for (size_t i = 0; i < n; i++)
+        out[i] = dtype == DTYPE_FP8   ? e4m3_value(((const uint8_t *)q.code)[first * cols + i])
+                 : dtype == DTYPE_NF4 ? kept(DTYPE_BF16, out[i])
+                                      : kept(DTYPE_BF16, s->f32[first * cols + i]);
+    free(block);
+}
+
+/* To the bit, from rows in the midst of a matrix on; so many that few multiprocessors go round more
+ * than once. */
+static void widened_weights(struct fixture *f, enum dtype dtype)
+{
+    enum { ROWS = 300, COLS = 256, FIRST = 37, N = ROWS - FIRST };
+    struct device *d = device_of(f->cuda);
+    int sms = d->sms;
+    float *w = drawn(f, ROWS * COLS), *want = floats(N * COLS);
+    struct mat_source s = mat_floats(w, ROWS, COLS);
+    struct layout l = layout_of(dtype, ROWS, COLS);
+    struct mat m;
+    if (cuda_mat_make(f->cuda, &m, &s, dtype))
+        abort();
+    const uint8_t *at = (const uint8_t *)m.data;
+    struct job j = {};
+    j.dtype = dtype, j.K = COLS, j.stride = (uint32_t)(l.stride * layout_value(dtype));
+    struct operand part = {at, at + l.absmax, (const float *)(const void *)(at + l.scale),
+                           (const float *)(const void *)(at + l.offset), FIRST, N, 0};
+    void *to = cuda_alloc(f->cuda, N * COLS * sizeof(float), MEMORY_ACTIVATIONS);
+    d->sms = 1;
+    widen(f->cuda, to, &j, &part);
+    d->sms = sms;
+    float *got = got_as(f, widened_value(dtype) == 2 ? DTYPE_BF16 : DTYPE_F32, to, N * COLS);
+    widened_floats(f, dtype, &s, FIRST, N, want);
+    ok(memcmp(got, want, N * COLS * sizeof *got) == 0, "%s widened for the library", names[dtype]);
+    free(got), free(want), free(w);
+    cuda_free(f->cuda, to);
+    cuda_mat_free(f->cuda, &m);
+}
+
 /* ---- shapes ---- */
 
 /* Odd numbers of outputs are for the library too, but of INT8. */
@@ -221,6 +269,9 @@ int main(void)
 {
     static const size_t rows[] = {65, 130, 200, 2100}, fewer[] = {65, 130, 200};
     struct fixture f = fixture_open();
+    widened_weights(&f, DTYPE_FP8);
+    widened_weights(&f, DTYPE_NF4);
+    widened_weights(&f, DTYPE_BF16_F32);
     every_format(&f, rows, sizeof rows / sizeof *rows);
     slices_and_runs(&f);
     fixture_close(&f);
