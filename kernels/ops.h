@@ -221,6 +221,11 @@ struct ops {
      * the record in its place. */
     void (*run)(struct backend *b, const void *key, size_t key_bytes, void (*step)(void *ctx),
                 void *ctx);
+    /* Does all that is done once only for a key, so that from here on run() of it costs what it
+     * will always cost. The step runs, but how often is open: its results mean nothing. What was
+     * settled goes when memory of the back end is freed. NULL: nothing is ever done once only. */
+    void (*prepare)(struct backend *b, const void *key, size_t key_bytes, void (*step)(void *ctx),
+                    void *ctx);
     /* A mark stands behind all operations so far. reached() waits until they are done and returns
      * when that was, on the clock of clock_ns(): on cuda by events of the device. A mark can be
      * asked for once, and not after a later one. */

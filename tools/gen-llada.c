@@ -61,12 +61,20 @@ static int check(const void *settings, const struct gen_point *p, struct err *e)
     return diffuse_check(&d, e);
 }
 
+static struct paper paper(const struct network *n, const void *settings, const struct gen_point *p,
+                          const struct generation_input *in, size_t batch)
+{
+    const struct diffuse how = settings_of(settings, p);
+    return diffuse_paper(n, &how, in, batch);
+}
+
 static void run(const struct network *n, const void *settings, const struct gen_point *p,
-                uint64_t seed, const volatile sig_atomic_t *stop,
+                int prepare, uint64_t seed, const volatile sig_atomic_t *stop,
                 const struct generation_input *in, size_t batch, struct generation *out,
                 struct batch_trace *trace)
 {
     struct diffuse d = settings_of(settings, p);
+    d.prepare = prepare;
     d.seed = seed;
     d.stop = stop;
     diffuse(n, &d, in, batch, out, trace);
@@ -115,7 +123,7 @@ static void describe(const void *settings, const struct gen_point *p, json_t *r)
 }
 
 static const struct gen_method method = {"gen-llada", ARCH_LLADA, extent,  check,
-                                         run,         label,      describe};
+                                         paper,       run,        label,   describe};
 
 static int parse(struct args *a, int argc, char **argv)
 {

@@ -45,16 +45,29 @@ static int check(const void *settings, const struct gen_point *p, struct err *e)
     return 0;
 }
 
+static struct autoregress settings_of(const struct args *a, const struct gen_point *p)
+{
+    return (struct autoregress){.max_new = p->max_new,
+                                .sample = {a->temperature, (size_t)a->top_k, a->top_p},
+                                .cache = !strcmp(a->cache, "on"), .ignore_eos = a->ignore_eos};
+}
+
+static struct paper paper(const struct network *n, const void *settings, const struct gen_point *p,
+                          const struct generation_input *in, size_t batch)
+{
+    const struct autoregress how = settings_of(settings, p);
+    return autoregress_paper(n, &how, in, batch);
+}
+
 static void run(const struct network *n, const void *settings, const struct gen_point *p,
-                uint64_t seed, const volatile sig_atomic_t *stop,
+                int prepare, uint64_t seed, const volatile sig_atomic_t *stop,
                 const struct generation_input *in, size_t batch, struct generation *out,
                 struct batch_trace *trace)
 {
-    const struct args *a = settings;
-    struct autoregress how = {.max_new = p->max_new,
-                              .sample = {a->temperature, (size_t)a->top_k, a->top_p},
-                              .cache = !strcmp(a->cache, "on"), .ignore_eos = a->ignore_eos,
-                              .seed = seed, .stop = stop};
+    struct autoregress how = settings_of(settings, p);
+    how.prepare = prepare;
+    how.seed = seed;
+    how.stop = stop;
     autoregress(n, &how, in, batch, out, trace);
 }
 
@@ -87,7 +100,7 @@ static void describe(const void *settings, const struct gen_point *p, json_t *r)
 }
 
 static const struct gen_method method = {"gen-llama", ARCH_LLAMA, extent,  check,
-                                         run,         label,      describe};
+                                         paper,       run,        label,   describe};
 
 static int parse(struct args *a, int argc, char **argv)
 {

@@ -31,6 +31,8 @@ void cuda_mirror_free(struct backend *b, void *p);
 void cuda_fetch(struct backend *b, void *mirror, const void *from, size_t bytes);
 void cuda_run(struct backend *b, const void *key, size_t key_bytes, void (*step)(void *ctx),
               void *ctx);
+void cuda_prepare(struct backend *b, const void *key, size_t key_bytes, void (*step)(void *ctx),
+                  void *ctx);
 int64_t cuda_mark(struct backend *b);
 int64_t cuda_reached(struct backend *b, int64_t mark);
 

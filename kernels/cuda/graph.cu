@@ -3,11 +3,11 @@
  *
  * The first time a key is seen the step runs as it is, so that whatever a kernel or a library wants
  * to settle at its first use is settled outside a record. The second time it is recorded; from then
- * on the record is launched. At most RECORDS keys are remembered, those used last. Where the device
- * has no memory for a record, the step goes on running as it is.
+ * on the record is launched. prepare does the first two at once, before somebody's clock begins.
+ * Where the device has no memory for a record, the step goes on running as it is.
  *
- * A record holds the addresses of the matrices, which are no part of a key: when one is freed, all
- * records go.
+ * A record holds addresses. So when memory of the device is given back, all records go: those of a
+ * batch live as long as its cache and activations, and are as many as it has kinds of passes.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -17,20 +17,17 @@
 #include "kernels/cuda/runtime.h"
 #include "lib/base/mem.h"
 
-enum { RECORDS = 64 };
-
 struct record {
     void *key;
     size_t bytes;
-    uint64_t used;       /* when, by graphs.runs */
+    uint64_t hash;       /* of the key */
     cudaGraphExec_t run; /* NULL: not recorded */
     int refused;         /* 1: there was no memory for it */
 };
 
 struct graphs {
-    struct record record[RECORDS];
-    size_t n;
-    uint64_t runs;
+    struct record *record;
+    size_t n, room;
     int recording;
 };
 
@@ -40,26 +37,23 @@ void graphs_open(struct backend *b)
 }
 
 /* The device may still be at a record that goes, so it is waited for. */
-static void forget(struct backend *b, struct record *r)
-{
-    if (r->run) {
-        device_wait(b, "run");
-        CHECK(cudaGraphExecDestroy(r->run));
-    }
-    free(r->key);
-    memset(r, 0, sizeof *r);
-}
-
 void graphs_drop(struct backend *b)
 {
     struct graphs *g = device_of(b)->graphs;
-    while (g->n)
-        forget(b, &g->record[--g->n]);
+    if (g->n)
+        device_wait(b, "run");
+    for (; g->n; g->n--) {
+        struct record *r = &g->record[g->n - 1];
+        if (r->run)
+            CHECK(cudaGraphExecDestroy(r->run));
+        free(r->key);
+    }
 }
 
 void graphs_close(struct backend *b)
 {
     graphs_drop(b);
+    free(device_of(b)->graphs->record);
     free(device_of(b)->graphs);
 }
 
@@ -68,32 +62,32 @@ int graphs_recording(const struct backend *b)
     return device_of(b)->graphs->recording;
 }
 
-static struct record *find(struct graphs *g, const void *key, size_t bytes)
+static uint64_t hash_of(const void *key, size_t bytes)
 {
-    for (size_t i = 0; i < g->n; i++)
-        if (g->record[i].bytes == bytes && !memcmp(g->record[i].key, key, bytes))
-            return &g->record[i];
-    return NULL;
+    const unsigned char *at = (const unsigned char *)key;
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < bytes; i++)
+        h = (h ^ at[i]) * 0x100000001b3u; /* FNV-1a */
+    return h;
 }
 
-static struct record *oldest(struct graphs *g)
+/* The record of a key; a new one when it was not seen: *known says which. */
+static struct record *record_of(struct graphs *g, const void *key, size_t bytes, int *known)
 {
-    struct record *r = g->record;
-    for (size_t i = 1; i < g->n; i++)
-        if (g->record[i].used < r->used)
-            r = &g->record[i];
-    return r;
-}
-
-/* A place for a key that was not seen, at the cost of the one used longest ago. */
-static struct record *remember(struct backend *b, const void *key, size_t bytes)
-{
-    struct graphs *g = device_of(b)->graphs;
-    struct record *r = g->n < RECORDS ? &g->record[g->n++] : oldest(g);
-    forget(b, r);
-    r->key = memcpy(mem_alloc(bytes), key, bytes);
-    r->bytes = bytes;
-    return r;
+    uint64_t hash = hash_of(key, bytes);
+    *known = 1;
+    for (size_t i = 0; i < g->n; i++) {
+        struct record *r = &g->record[i];
+        if (r->hash == hash && r->bytes == bytes && !memcmp(r->key, key, bytes))
+            return r;
+    }
+    *known = 0;
+    if (g->n == g->room) {
+        g->room = g->room ? 2 * g->room : 16;
+        g->record = (struct record *)mem_resize(g->record, g->room, sizeof *g->record);
+    }
+    g->record[g->n] = {memcpy(mem_alloc(bytes), key, bytes), bytes, hash, NULL, 0};
+    return &g->record[g->n++];
 }
 
 /* Records the step without running it. NULL: no memory. */
@@ -114,20 +108,33 @@ static cudaGraphExec_t record_step(struct backend *b, void (*step)(void *ctx), v
     return run;
 }
 
-/* 1: the record has been launched. 0: there is none, and for want of memory there will be none. */
-static int replay(struct backend *b, struct record *r, void (*step)(void *ctx), void *ctx)
+static void refuse(struct record *r)
 {
-    waiting here(device_of(b), "run");
-    if (r->refused)
-        return 0;
-    if (!r->run)
-        r->run = record_step(b, step, ctx);
-    if (r->run && CHECK_MEMORY(cudaGraphLaunch(r->run, device_of(b)->stream)))
-        return 1;
     if (r->run)
         CHECK(cudaGraphExecDestroy(r->run));
     r->run = NULL;
     r->refused = 1;
+}
+
+/* 1: there is a record, made now if need be. 0: for want of memory there will be none. */
+static int recorded(struct backend *b, struct record *r, void (*step)(void *ctx), void *ctx)
+{
+    if (!r->run && !r->refused)
+        r->run = record_step(b, step, ctx);
+    if (!r->run)
+        r->refused = 1;
+    return !r->refused;
+}
+
+/* 1: the record has been launched. */
+static int replay(struct backend *b, struct record *r, void (*step)(void *ctx), void *ctx)
+{
+    waiting here(device_of(b), "run");
+    if (!recorded(b, r, step, ctx))
+        return 0;
+    if (CHECK_MEMORY(cudaGraphLaunch(r->run, device_of(b)->stream)))
+        return 1;
+    refuse(r);
     return 0;
 }
 
@@ -135,13 +142,26 @@ void cuda_run(struct backend *b, const void *key, size_t key_bytes, void (*step)
               void *ctx)
 {
     struct graphs *g = device_of(b)->graphs;
-    struct record *r = find(g, key, key_bytes);
     struct range pass("pass");
+    int known;
     assert(!g->recording);
-    int known = r != NULL;
-    if (!known)
-        r = remember(b, key, key_bytes);
-    r->used = ++g->runs;
+    struct record *r = record_of(g, key, key_bytes, &known);
     if (!known || !replay(b, r, step, ctx))
         step(ctx);
+}
+
+/* The record is put on the device, too: a launch is then all that is left to do. */
+void cuda_prepare(struct backend *b, const void *key, size_t key_bytes, void (*step)(void *ctx),
+                  void *ctx)
+{
+    struct device *d = device_of(b);
+    struct range pass("prepare");
+    int known;
+    assert(!d->graphs->recording);
+    struct record *r = record_of(d->graphs, key, key_bytes, &known);
+    if (!known)
+        step(ctx);
+    waiting here(d, "prepare");
+    if (recorded(b, r, step, ctx) && !CHECK_MEMORY(cudaGraphUpload(r->run, d->stream)))
+        refuse(r);
 }

@@ -15,6 +15,7 @@ const struct ops cuda_ops = {
     .mirror_free = cuda_mirror_free,
     .fetch = cuda_fetch,
     .run = cuda_run,
+    .prepare = cuda_prepare,
     .mark = cuda_mark,
     .reached = cuda_reached,
     .act_dtype = cuda_act_dtype,

@@ -274,8 +274,8 @@ void cuda_free(struct backend *b, void *p)
     if (!p)
         return;
     block_given(d->stream, p, segments_size(d->segments, p));
-    if (segments_free(d->segments, p) == MEMORY_WEIGHTS)
-        graphs_drop(b);
+    segments_free(d->segments, p);
+    graphs_drop(b);
 }
 
 void cuda_room(struct backend *b, size_t *available, size_t *total)

@@ -119,7 +119,7 @@ enum timing_class timing_read(struct timing *t, const json_t *r, struct err *e)
         err_set(e, EXIT_BAD_DATA, "id: expected a text, got %s", id ? "another type" : "none");
         return TIMING_BAD;
     }
-    if (status && !strcmp(status, "oom"))
+    if ((status && !strcmp(status, "oom")) || json_is_true(json_object_get(r, "batch_halved")))
         return TIMING_OOM;
     if (status && strcmp(status, "ok"))
         return TIMING_FAILED;

@@ -15,7 +15,7 @@ enum timing_class {
     TIMING_BAD = -1,
     TIMING_TIMED,   /* ok, timed, not tainted: the only class with numbers */
     TIMING_COLD, TIMING_WARMUP, TIMING_TAINTED,
-    TIMING_OOM,     /* memory short, in any phase: a result */
+    TIMING_OOM,     /* memory short for the batch, in any phase: a result; halved or not */
     TIMING_FAILED   /* timeout, interrupted */
 };
 

@@ -58,11 +58,12 @@ static struct texts texts_in(unsigned char *extra, size_t batch)
 
 static struct work_size size_of(const struct run *r)
 {
-    struct work_size s = {.seqs = r->batch, .wanted = r->batch, .cached = r->kv != NULL,
-                          .logits = r->logits != NULL};
+    struct work_size s = {.seqs = r->batch, .wanted = r->batch, .cached = r->how->cache != 0,
+                          .logits = (size_t)sample_needs_logits(&r->how->sample,
+                                                                r->n->config.vocab)};
     for (size_t i = 0; i < r->batch; i++) {
         size_t room = r->in[i].n + r->how->max_new;
-        s.rows += r->kv ? r->in[i].n : room;
+        s.rows += s.cached ? r->in[i].n : room;
         s.listed += room;
         s.slots = room > s.slots ? room : s.slots;
     }
@@ -266,6 +267,65 @@ static void enqueue(void *ctx)
     p->max_slots = pass_slots(r->work, r->longest);
 }
 
+/* ---- before the clock ---- */
+
+/* The pass as planned, without being recorded where it will not be. */
+static void prepare_pass(struct run *r)
+{
+    struct backend *b = r->n->backend;
+    if (r->kv && !r->logits)
+        b->ops->prepare(b, &r->plan, sizeof r->plan, run_and_advance, r);
+    else
+        run_and_advance(r);
+}
+
+/* Passes of `parts` texts with a token each, from `first` ids of the longest up to `last`. */
+static void prepare_tokens(struct run *r, size_t parts, size_t first, size_t last)
+{
+    struct pass *p = &r->plan.pass;
+    p->T = p->R = p->n_seqs = r->plan.loop.parts = parts;
+    p->max_rows = 1;
+    for (size_t n = first; n <= last; n = p->max_slots + 1) {
+        p->max_slots = pass_slots(r->work, n);
+        prepare_pass(r);
+    }
+}
+
+/* Without a cache: as often as the rows have grown by an eighth. */
+static void prepare_growth(struct run *r)
+{
+    size_t last = r->how->max_new - 1, step;
+    for (size_t more = 0; more < last; ) {
+        step = r->plan.pass.T / r->batch / 8;
+        more = last - more < step ? last : more + (step ? step : 1);
+        for (size_t i = 0; i < r->batch; i++)
+            r->host.state[i].len = r->host.state[i].prompt + (int32_t)more;
+        describe(r);
+        run_pass(r);
+    }
+    for (size_t i = 0; i < r->batch; i++)
+        r->host.state[i].len = r->host.state[i].prompt;
+}
+
+/* Each pass advances what is on the device, as far as it goes; at the end that is sent anew. */
+static void prepare(void *ctx)
+{
+    struct run *r = ctx;
+    size_t shortest = SIZE_MAX, longest = r->longest, most = r->how->max_new;
+    for (size_t i = 0; i < r->batch; i++)
+        shortest = r->in[i].n < shortest ? r->in[i].n : shortest;
+    prepare_pass(r);
+    if (!r->kv)
+        prepare_growth(r);
+    else if (most > 1)
+        prepare_tokens(r, r->batch, longest + 1, longest + most - 1);
+    for (size_t n = r->batch; r->kv && r->plan.loop.n_stop && most > 2 && --n > 0;)
+        prepare_tokens(r, n, shortest + 2, longest + most - 1);
+    memset(r->host.ids, 0, r->batch * r->how->max_new * sizeof *r->host.ids);
+    pass_write(r->n, r->work);
+    describe(r);
+}
+
 /* ---- what a pass left ---- */
 
 /* A pass has taken the text of g from *was to *now. */
@@ -341,6 +401,14 @@ static void finish(struct run *r)
     }
 }
 
+struct paper autoregress_paper(const struct network *n, const struct autoregress *how,
+                               const struct generation_input *in, size_t batch)
+{
+    const struct run r = {.n = n, .how = how, .in = in, .batch = batch};
+    const struct work_size size = size_of(&r);
+    return paper_of(n, &size, size.cached ? size.listed : 0);
+}
+
 void autoregress(const struct network *n, const struct autoregress *how,
                  const struct generation_input *in, size_t batch, struct generation *out,
                  struct batch_trace *trace)
@@ -350,8 +418,10 @@ void autoregress(const struct network *n, const struct autoregress *how,
     trace->start_ns = clock_ns();
     int short_of_memory = run_make(&r, &trace->paper);
     if (!short_of_memory) {
-        const struct loop loop = {n->backend, how->stop, r.there.state,
-                                  batch * sizeof *r.there.state, describe, enqueue, settle, &r};
+        const struct loop loop = {.backend = n->backend, .stop = how->stop, .state = r.there.state,
+                                  .bytes = batch * sizeof *r.there.state, .describe = describe,
+                                  .prepare = how->prepare ? prepare : NULL,
+                                  .enqueue = enqueue, .settle = settle, .ctx = &r};
         short_of_memory = loop_run(&loop, trace);
     }
     if (!short_of_memory)

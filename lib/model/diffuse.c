@@ -186,15 +186,20 @@ static void loop_make(struct run *r)
     l->n_stop = generation_stops(&r->n->config, l->stop);
 }
 
-/* -1: memory of the back end short. */
-static int run_make(struct run *r, struct paper *paper)
+static struct work_size run_count(struct run *r)
 {
     r->guided = r->how->cfg_scale > 0;
     r->blocks = r->how->gen_length / r->how->block_length;
     r->block_steps = r->how->steps / r->blocks;
     for (size_t i = 0; i < r->batch; i++)
         r->ids += r->in[i].n + r->how->gen_length;
-    const struct work_size size = size_of(r);
+    return size_of(r);
+}
+
+/* -1: memory of the back end short. */
+static int run_make(struct run *r, struct paper *paper)
+{
+    const struct work_size size = run_count(r);
     *paper = paper_of(r->n, &size, 0);
     r->work = work_make(r->n, &size);
     if (!r->work)
@@ -281,17 +286,24 @@ static void gather(struct run *r)
     p->max_slots = pass_slots(r->work, p->max_rows);
 }
 
-/* The rows that are asked about, for each part as many as the neediest needs. */
-static void ask(struct run *r)
+/* What the neediest part needs. */
+static size_t quota_now(const struct run *r)
 {
-    struct canvas_loop *l = &r->plan.loop, here;
+    const struct canvas_loop *l = &r->plan.loop;
     size_t most = 0;
     for (size_t i = 0; i < l->parts; i++) {
         const struct canvas_state *c = &r->host.state[r->work->host.member[i]];
         size_t needed = needs(r, c, count_masks(r, c));
         most = needed > most ? needed : most;
     }
-    l->quota = quota_for(r, most);
+    return quota_for(r, most);
+}
+
+/* The rows that are asked about, `quota` for each part. */
+static void ask(struct run *r, size_t quota)
+{
+    struct canvas_loop *l = &r->plan.loop, here;
+    l->quota = quota;
     here = *l;
     loop_on(&here, &r->work->host, &r->host);
     for (size_t i = 0; i < l->parts; i++)
@@ -313,12 +325,11 @@ static size_t passes_left(const struct run *r)
     return left;
 }
 
-static size_t describe(void *ctx)
+/* A pass of the live canvases, but for the rows that it is asked about. */
+static void describe_pass(struct run *r)
 {
-    struct run *r = ctx;
     struct pass *p = &r->plan.pass;
     const struct index *t = &r->work->there;
-    read_tokens(r);
     pass_begin(p, r->n, NULL, r->work);
     p->guided = r->guided;
     p->query = (struct head_query){.temperature = r->how->temperature, .seed = r->how->seed,
@@ -326,12 +337,19 @@ static size_t describe(void *ctx)
                                    .ban = t->ban, .n_ban = r->n_ban,
                                    .quiet = t->quiet, .n_quiet = r->n_quiet};
     gather(r);
-    ask(r);
+}
+
+static size_t describe(void *ctx)
+{
+    struct run *r = ctx;
+    read_tokens(r);
+    describe_pass(r);
+    ask(r, quota_now(r));
     pass_write(r->n, r->work);
     return passes_left(r);
 }
 
-/* ---- a pass, and what it left ---- */
+/* ---- a pass ---- */
 
 static void run_and_advance(void *ctx)
 {
@@ -347,6 +365,58 @@ static void enqueue(void *ctx)
     struct backend *b = r->n->backend;
     b->ops->run(b, &r->plan, sizeof r->plan, run_and_advance, r);
 }
+
+/* ---- before the clock ---- */
+
+/* The pass that asks about so many rows, from the start; a canvas that wants more only waits. */
+static void prepare_pass(struct run *r, size_t quota, int recorded)
+{
+    struct backend *b = r->n->backend;
+    ask(r, quota);
+    pass_write(r->n, r->work);
+    if (recorded)
+        b->ops->prepare(b, &r->plan, sizeof r->plan, run_and_advance, r);
+    else
+        run_and_advance(r);
+}
+
+/* With fewer and fewer canvases, whenever a sixteenth of the rows has gone. */
+static void prepare_fewer(struct run *r, size_t quota)
+{
+    size_t T = r->plan.pass.T;
+    for (size_t n = r->batch; --n > 0;) {
+        r->host.state[n].live = 0;
+        describe_pass(r);
+        if (r->plan.pass.T > T - T / 16)
+            continue;
+        T = r->plan.pass.T;
+        prepare_pass(r, quota, 0);
+    }
+    for (size_t i = 0; i < r->batch; i++)
+        r->host.state[i].live = 1;
+    describe_pass(r);
+}
+
+/* For the masks that a block may still have: by the schedule, or by other rules any number. */
+static void prepare(void *ctx)
+{
+    struct run *r = ctx;
+    int scheduled = r->how->rule == UNMASK_SCHEDULE;
+    size_t first = r->plan.loop.quota, last = 0, left = r->how->block_length;
+    for (size_t k = 0; left > 0; k++) {
+        size_t takes = !scheduled ? 1 : k < r->block_steps ? (size_t)r->host.budget[k] : 0;
+        size_t quota = k ? quota_for(r, left) : first;
+        if (quota != last)
+            prepare_pass(r, last = quota, 1);
+        left = takes && takes < left ? left - takes : 0;
+    }
+    if (r->batch > 1 && (!scheduled || r->how->stop_at_eos))
+        prepare_fewer(r, first);
+    ask(r, first);
+    pass_write(r->n, r->work);
+}
+
+/* ---- what a pass left ---- */
 
 /* A pass has taken the canvas of g from *was to *now. */
 static void account(const struct run *r, struct generation *g, const struct canvas_state *was,
@@ -423,6 +493,14 @@ static void finish(struct run *r)
     }
 }
 
+struct paper diffuse_paper(const struct network *n, const struct diffuse *how,
+                           const struct generation_input *in, size_t batch)
+{
+    struct run r = {.n = n, .how = how, .in = in, .batch = batch};
+    const struct work_size size = run_count(&r);
+    return paper_of(n, &size, 0);
+}
+
 void diffuse(const struct network *n, const struct diffuse *how,
              const struct generation_input *in, size_t batch, struct generation *out,
              struct batch_trace *trace)
@@ -432,8 +510,10 @@ void diffuse(const struct network *n, const struct diffuse *how,
     trace->start_ns = clock_ns();
     int short_of_memory = run_make(&r, &trace->paper);
     if (!short_of_memory) {
-        const struct loop loop = {n->backend, how->stop, r.there.state,
-                                  batch * sizeof *r.there.state, describe, enqueue, settle, &r};
+        const struct loop loop = {.backend = n->backend, .stop = how->stop, .state = r.there.state,
+                                  .bytes = batch * sizeof *r.there.state, .describe = describe,
+                                  .prepare = how->prepare ? prepare : NULL,
+                                  .enqueue = enqueue, .settle = settle, .ctx = &r};
         short_of_memory = loop_run(&loop, trace);
     }
     if (!short_of_memory)

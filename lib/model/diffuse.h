@@ -20,6 +20,7 @@ struct diffuse {
     int logits_eos_inf;   /* eos can never be chosen */
     int confidence_eos_eot_inf; /* eos and end-of-turn are committed last (see diffuse.c, quiet) */
     int stop_at_eos;      /* 1: stop when the readable prefix holds a stop id */
+    int prepare;          /* 1: its kinds of passes are prepared before the clock begins */
     uint64_t seed;
     const volatile sig_atomic_t *stop; /* non-zero: leave after this pass; may be NULL */
 };
@@ -32,10 +33,16 @@ int diffuse_check(const struct diffuse *how, struct err *e);
  * result depends on the others. out[i] (zero on entry) belongs to in[i]; the caller frees it. No
  * prompt holds the mask id, and in[i].n + gen_length fits the context.
  *
- * The clock begins when ids and activations are in memory and ends with the pass that makes the
- * last slot final. Memory short: out[i].oom for all. */
+ * The clock begins when ids and activations are in memory and, with `prepare`, each kind of pass
+ * that the whole batch can come to has been run once, which changes nothing in what is written.
+ * Where some canvases may end before others, those that are left make a pass of a kind of its own:
+ * of these the kernels and choices that they share are settled, not the records. The clock ends
+ * with the pass that makes the last slot final. Memory short: out[i].oom for all. */
 void diffuse(const struct network *n, const struct diffuse *how,
              const struct generation_input *in, size_t batch, struct generation *out,
              struct batch_trace *trace);
+/* The memory that such a batch needs, on paper; of the prompts only their lengths count. */
+struct paper diffuse_paper(const struct network *n, const struct diffuse *how,
+                           const struct generation_input *in, size_t batch);
 
 #endif

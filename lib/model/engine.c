@@ -48,6 +48,13 @@ int engine_open(const struct engine *g, struct backend **b, struct err *e)
                    "%s", isa, have, g->device);
 }
 
+int engine_settle(const struct engine *g, struct network *n, struct backend *b,
+                  const struct checkpoint *c, struct err *e)
+{
+    const struct precision p = {.dtype = g->dtype, .kv = g->kv_dtype, .quant = g->quant};
+    return network_settle(n, b, c, &p, e);
+}
+
 int engine_load(const struct engine *g, struct network *n, struct backend *b,
                 const struct checkpoint *c, struct err *e)
 {

@@ -50,6 +50,9 @@ struct engine {
  * when there can be no such device, EXIT_NO_DEVICE when there is none here, saying what is. */
 int engine_open(const struct engine *g, struct backend **b, struct err *e);
 int engine_check_device(const struct engine *g, struct err *e); /* the first of these alone */
+/* network_settle as --dtype, --kv-dtype and --quant say. */
+int engine_settle(const struct engine *g, struct network *n, struct backend *b,
+                  const struct checkpoint *c, struct err *e);
 /* network_load as --dtype, --kv-dtype and --quant say. */
 int engine_load(const struct engine *g, struct network *n, struct backend *b,
                 const struct checkpoint *c, struct err *e);

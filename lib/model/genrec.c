@@ -113,6 +113,7 @@ static void set_place(json_t *r, const struct gen_job *job, const struct gen_pla
     rec_set_int(r, "seq", at->seq);
     rec_set_int(r, "batch_id", at->batch_id);
     set_size(r, "batch_filled", at->filled);
+    json_object_set_new(r, "batch_halved", json_boolean(at->halved));
 }
 
 static void set_times(json_t *r, const struct gen_job *job, const struct generation *g,

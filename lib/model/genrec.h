@@ -12,6 +12,7 @@ struct gen_place {
     const char *phase;        /* cold | warmup | timed */
     int64_t round, seq, batch_id;
     size_t filled;            /* prompts in this batch: less than point->batch in the last one */
+    int halved;               /* 1: memory was short for a larger one, of which this is a part */
 };
 
 /* The generation record (caller's reference). tokenizer NULL: text is null with the reason. */

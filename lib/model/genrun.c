@@ -14,6 +14,7 @@
 #include "lib/base/mem.h"
 #include "lib/io/rec.h"
 #include "lib/model/genrec.h"
+#include "lib/model/genroom.h"
 #include "lib/model/promptset.h"
 
 struct session {
@@ -119,11 +120,25 @@ static void warn_library(const struct session *s)
                  "that are several times slower; put libcublasLt.so on LD_LIBRARY_PATH");
 }
 
+/* One line before hours are spent on records that will say oom. To refuse is up to the loading. */
+static void foresee(struct session *s)
+{
+    struct network n;
+    if (engine_settle(&s->job->args->engine, &n, s->backend, &s->checkpoint, NULL))
+        return;
+    char *lacks = gen_room_lacks(s->job, &n, s->prompts.v, s->prompts.n);
+    if (lacks)
+        log_warn(&s->log, "W105", "%s: %s; try a smaller --dtype, --quant or shorter texts",
+                 n.config.name, lacks);
+    free(lacks);
+}
+
 /* Memory too short for the weights is a result, not a failure: the records say oom. */
 static int load_weights(struct session *s, struct err *e)
 {
     struct err load = {0};
     int64_t begin = clock_ns();
+    foresee(s);
     s->network.config = s->checkpoint.config;
     s->network.backend = s->backend;
     s->loaded = !engine_load(&s->job->args->engine, &s->network, s->backend, &s->checkpoint,
@@ -222,45 +237,6 @@ static int write_generation(struct session *s, const struct prompt *p, struct ge
                      e);
 }
 
-/* Generates n prompts together and writes their records. */
-static int run_batch(struct session *s, struct gen_place at, const struct prompt *const *p,
-                     size_t n, struct err *e)
-{
-    const struct gen_job *job = s->job;
-    struct generation_input *in = mem_zero(n, sizeof *in);
-    struct generation *out = mem_zero(n, sizeof *out);
-    struct batch_trace trace = {0};
-    for (size_t i = 0; i < n; i++)
-        in[i] = p[i]->input;
-    memory_reset_peak(&s->backend->memory);
-    gauge_begin(&s->gauge);
-    if (s->loaded) {
-        job->method->run(&s->network, job->settings, at.point, job->plan->seed, job->stop, in, n,
-                         out, &trace);
-        note_memory(s, &trace);
-    } else {
-        trace.start_ns = clock_ns();
-        trace.memory = s->backend->memory;
-    }
-    gauge_end(&s->gauge, &trace);
-    if (gauge_layers(&s->gauge, &trace.memory) == 0)
-        log_warn(&s->log, "W102", "batch %lld: memory breaks requested <= allocated <= reserved "
-                 "<= process", (long long)s->batch_id);
-    at.batch_id = s->batch_id++;
-    at.filled = n;
-    int rc = 0;
-    for (size_t i = 0; i < n && !rc && !trace.interrupted; i++) {
-        out[i].oom |= !s->loaded;
-        rc = write_generation(s, p[i], &at, &out[i], &trace, e);
-    }
-    for (size_t i = 0; i < n; i++)
-        generation_free(&out[i]);
-    free(in);
-    free(out);
-    progress_at(&s->progress, s->seq, at.phase);
-    return rc;
-}
-
 static int stopped(const struct session *s)
 {
     return s->job->stop && *s->job->stop;
@@ -277,6 +253,62 @@ static int write_idle(struct session *s, const char *when, struct err *e)
     json_object_set_new(o, "model", json_string(s->network.config.name));
     json_object_set_new(o, "device_name", json_string(s->backend->name));
     return rec_write(&s->out, "idle", o, e);
+}
+
+/* Generates n prompts together: out[n], *trace. */
+static void generate(struct session *s, const struct gen_place *at, const struct prompt *const *p,
+                     size_t n, struct generation *out, struct batch_trace *trace)
+{
+    const struct gen_job *job = s->job;
+    struct generation_input *in = mem_zero(n, sizeof *in);
+    for (size_t i = 0; i < n; i++)
+        in[i] = p[i]->input;
+    memory_reset_peak(&s->backend->memory);
+    gauge_begin(&s->gauge);
+    *trace = (struct batch_trace){0};
+    if (s->loaded) {
+        job->method->run(&s->network, job->settings, at->point, !!strcmp(at->phase, "cold"),
+                         job->plan->seed, job->stop, in, n, out, trace);
+        note_memory(s, trace);
+    } else {
+        trace->start_ns = clock_ns();
+        trace->memory = s->backend->memory;
+    }
+    gauge_end(&s->gauge, trace);
+    if (gauge_layers(&s->gauge, &trace->memory) == 0)
+        log_warn(&s->log, "W102", "batch %lld: memory breaks requested <= allocated <= reserved "
+                 "<= process", (long long)s->batch_id);
+    for (size_t i = 0; i < n; i++)
+        out[i].oom |= !s->loaded;
+    free(in);
+}
+
+/* Generates n prompts together and writes their records; with --halve as two batches, one after the
+ * other, where memory is short. */
+static int run_batch(struct session *s, struct gen_place at, const struct prompt *const *p,
+                     size_t n, struct err *e)
+{
+    struct generation *out = mem_zero(n, sizeof *out);
+    struct batch_trace trace;
+    generate(s, &at, p, n, out, &trace);
+    int rc = 0, halve = s->loaded && s->job->args->halve && n > 1 && out[0].oom;
+    at.batch_id = halve ? s->batch_id : s->batch_id++;
+    at.filled = n;
+    for (size_t i = 0; i < n && !halve && !rc && !trace.interrupted; i++)
+        rc = write_generation(s, p[i], &at, &out[i], &trace, e);
+    for (size_t i = 0; i < n; i++)
+        generation_free(&out[i]);
+    free(out);
+    if (!halve) {
+        progress_at(&s->progress, s->seq, at.phase);
+        return rc;
+    }
+    size_t half = n - n / 2;
+    log_more(&s->log, "%zu prompts do not fit together: %zu and %zu", n, half, n - half);
+    at.halved = 1;
+    rc = run_batch(s, at, p, half, e);
+    at.phase = strcmp(at.phase, "cold") ? at.phase : "warmup"; /* one batch is the first */
+    return rc || stopped(s) ? rc : run_batch(s, at, p + half, n - half, e);
 }
 
 /* Batches that let caches, clocks and page tables settle; prompts from the first on, again and

@@ -4,6 +4,12 @@
  *         first time: warm-up batches            phase "cold" (the very first), "warmup"
  *         all prompts, `batch` at a time         phase "timed"
  *
+ * A batch that memory is short for is a result: records with status oom, which phase 5 draws as
+ * such. Who wants the texts and not the times says --halve: then it is tried again as two halves,
+ * down to one prompt. A halved batch keeps the configuration that was asked for and says
+ * batch_halved; measure counts it as oom there, since what ran is another, smaller batch. It is off
+ * by default because every record but those of the warm-up is one that may be timed.
+ *
  * A generator is a `gen_method`: how one batch is generated and how its settings are named.
  */
 #ifndef MODEL_GENRUN_H
@@ -23,7 +29,7 @@ struct gen_args {
     struct engine engine;
     const char *batch, *chat, *schedule;
     int64_t warmup, repeat, launch, idle_ms;
-    int parse_special;
+    int parse_special, halve;
 };
 #define GEN_DEFAULTS                                                                            \
     {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .batch = "1", .chat = "auto",        \
@@ -38,6 +44,8 @@ struct gen_args {
     {.type = OPT_HEADING, .name = "", .help = "What is run:"},                                  \
     {"batch", 0, OPT_TEXT, &(g).batch, .arg = "N[,N...]",                                       \
      .help = "prompts generated together; a list runs each (1)"},                               \
+    {"halve", 0, OPT_FLAG, &(g).halve,                                                          \
+     .help = "run a batch that memory is short for as two halves, down to one prompt"},         \
     {"warmup", 0, OPT_INT, &(g).warmup, 0, 1000000, .arg = "N",                                 \
      .help = "warm-up batches before each setting (0)"},                                        \
     {"repeat", 0, OPT_INT, &(g).repeat, 1, 1000000, .arg = "N",                                 \
@@ -56,6 +64,10 @@ struct gen_args {
     "that makes the last token final. Outside: reading, tokenizing, loading, decoding text,\n"  \
     "writing. Phases: cold = first batch of the process when --warmup is given, warmup = the\n" \
     "other warm-up batches, timed = the rounds. start_ns counts from the start of the process.\n"\
+    "On a GPU each kind of pass that a warmup or timed batch can come to is tried before its\n" \
+    "clock: choosing kernels and recording graphs is inside the clock of the cold batch alone.\n"\
+    "--halve: for texts, not for times. Halves say batch_halved, and measure counts them as oom\n"\
+    "of the batch asked for; batch_filled is what ran together.\n"                             \
     "Memory: bytes in use, and at most in the batch. device_peak_bytes, process_peak_bytes: of\n"\
     "a host the peak resident set, on a GPU what the driver told during the batch. gpu: what a\n"\
     "thread saw of the card every 20 ms of it; records of kind idle: the card at rest.\n"        \
@@ -73,9 +85,12 @@ struct gen_method {
     size_t (*extent)(const struct gen_point *p);
     /* 0, or -1 with EXIT_BAD_USAGE naming the constraint that the point breaks. */
     int (*check)(const void *settings, const struct gen_point *p, struct err *e);
+    /* What a batch takes, by the lengths of its prompts; *n as network_settle leaves it. */
+    struct paper (*paper)(const struct network *n, const void *settings, const struct gen_point *p,
+                          const struct generation_input *in, size_t batch);
     /* Generates one batch; see autoregress.h, diffuse.h. */
     void (*run)(const struct network *n, const void *settings, const struct gen_point *p,
-                uint64_t seed, const volatile sig_atomic_t *stop,
+                int prepare, uint64_t seed, const volatile sig_atomic_t *stop,
                 const struct generation_input *in, size_t batch, struct generation *out,
                 struct batch_trace *trace);
     /* Appends " steps=16 gen=64 block=32 batch=1" and the settings that are not default. */

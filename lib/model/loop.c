@@ -76,6 +76,8 @@ int loop_run(const struct loop *l, struct batch_trace *trace)
         return -1;
     const struct ops *ops = l->backend->ops;
     size_t most = l->describe(l->ctx);
+    if (most && l->prepare && ops->prepare)
+        l->prepare(l->ctx);
     trace->start_ns = ops->reached(l->backend, ops->mark(l->backend));
     while (most && !trace->interrupted) {
         passes(l, &r, most, trace);

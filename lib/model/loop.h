@@ -1,5 +1,6 @@
 /* loop.h - a generator's passes, several of them under way.
  *
+ *     describe(), then prepare(), if there is one; then the clock begins
  *     until describe() says that nobody is left:
  *         up to ops.depth passes are enqueued, each followed by a copy of the states of all parts
  *         the oldest one's copy arrives: settle() takes it in
@@ -21,6 +22,9 @@ struct loop {
     /* Describes and sends the first of up to N passes, nothing being under way. Returns N, or 0:
      * nobody is left. */
     size_t (*describe)(void *ctx);
+    /* Prepares (ops.prepare) the passes that will come, and leaves all as describe() left it. NULL:
+     * what is done once only falls into the time of the first pass that needs it. */
+    void (*prepare)(void *ctx);
     /* Enqueues a pass and what follows it on the back end. */
     void (*enqueue)(void *ctx);
     /* A pass was done at `now` (since the batch began) and left `state`. 1: describe again. */

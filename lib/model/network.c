@@ -205,11 +205,17 @@ static uint64_t identity_of(const struct network *n)
     return mixed(mixed(h, others, sizeof others), dtypes, sizeof dtypes);
 }
 
+int network_settle(struct network *n, struct backend *b, const struct checkpoint *c,
+                   const struct precision *p, struct err *e)
+{
+    *n = (struct network){.config = c->config, .backend = b};
+    return choose_precision(n, c, p, e);
+}
+
 int network_load(struct network *n, struct backend *b, const struct checkpoint *c,
                  const struct precision *p, struct err *e)
 {
-    *n = (struct network){.config = c->config, .backend = b};
-    if (choose_precision(n, c, p, e) || check_room(n, e))
+    if (network_settle(n, b, c, p, e) || check_room(n, e))
         return -1;
     n->layer = mem_zero(n->config.layers, sizeof *n->layer);
     if (!load_all(n, c, e)) {

@@ -47,6 +47,10 @@ struct network {
     uint64_t identity;       /* of what is above: networks that differ there differ here */
 };
 
+/* Settles config, precision and the back end's `act`, all that paper.h asks for, and loads nothing.
+ * -1: EXIT_BAD_USAGE, EXIT_BAD_DATA. */
+int network_settle(struct network *n, struct backend *b, const struct checkpoint *c,
+                   const struct precision *p, struct err *e);
 /* Loads weights into the back end, and sets its `act`. -1: EXIT_BAD_USAGE, EXIT_BAD_DATA, EXIT_BUSY
  * (others use the memory of the device), or EXIT_FAILED_RECORDS when memory is short: then *n still
  * says what was wanted, for a record of it. */

@@ -103,7 +103,7 @@ double run_texts(const struct models *m, size_t batch, size_t prompt, size_t tok
     struct generation out[BATCH_MAX] = {0};
     struct batch_trace trace = {0};
     const struct autoregress how = {.max_new = tokens + (size_t)after_first, .cache = 1,
-                                    .ignore_eos = 1, .sample = {.top_p = 1}};
+                                    .ignore_eos = 1, .sample = {.top_p = 1}, .prepare = 1};
     make_prompts(in, batch, prompt);
     autoregress(&m->net, &how, in, batch, out, &trace);
     double took = out[0].oom || out[0].bad ? (double)NAN : passes_s(&out[0], after_first);
@@ -118,7 +118,7 @@ static double run_canvas(const struct models *m, size_t prompt)
     struct generation out = {0};
     struct batch_trace trace = {0};
     const struct diffuse how = {.gen_length = CANVAS, .block_length = BLOCK, .steps = STEPS,
-                                .rule = UNMASK_SCHEDULE};
+                                .rule = UNMASK_SCHEDULE, .prepare = 1};
     make_prompts(&in, 1, prompt);
     diffuse(&m->net, &how, &in, 1, &out, &trace);
     double took = out.oom || out.bad ? (double)NAN : passes_s(&out, 0);

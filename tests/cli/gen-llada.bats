@@ -154,6 +154,26 @@ END
     [[ $stderr == *W101* ]]
 }
 
+@test "--halve: what does not fit together runs in parts, and is no time of the batch asked for" {
+    one=$("${GEN[@]}" --no-meta "$T/prompts" | jq -s 'map(.memory.reserved_peak_bytes) | max')
+    "${GEN[@]}" --batch 3 --halve --no-meta "$T/prompts" > "$T/whole"
+    jq -s -e 'all(.batch_filled == 3 and .batch_halved == false)' "$T/whole"
+    "${GEN[@]}" --batch 3 --halve --mem-cap "$one" --no-meta "$T/prompts" > "$T/parts"
+    jq -s -e 'length == 3 and all(.status == "ok" and .batch == 3 and .batch_halved and
+        .batch_filled == 1) and map(.batch_id) == [0, 1, 2]' "$T/parts"
+    [ "$(ids "$T/parts")" = "$(ids "$T/whole")" ]
+    "$BIN/measure" --no-meta "$T/parts" |
+        jq -s -e 'all(.value == null and .oom == 3 and .timed == 0 and .status == "oom")'
+    "${GEN[@]}" --batch 3 --warmup 2 --halve --mem-cap "$one" --no-meta "$T/prompts" |
+        jq -s -e 'map(.phase)[:6] == ["cold", "warmup", "warmup", "warmup", "warmup", "warmup"]'
+    # one prompt that does not fit stays a record
+    run --separate-stderr "${GEN[@]}" --batch 3 --halve --mem-cap $((one - 100000)) --no-meta \
+        "$T/prompts"
+    [ "$status" -eq 1 ]
+    jq -s -e 'map(.status) | index("oom") != null and length == 3' <<< "$output"
+    [[ $stderr == *W102*" need "*" bytes ("*" of weights, "*"--mem-cap has "* ]]
+}
+
 @test "SIGTERM: whole records, an end record that says so, 143" {
     "${GEN[@]}" --repeat 100000 "$T/prompts" > "$T/out" &
     pid=$!

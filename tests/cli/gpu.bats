@@ -179,3 +179,26 @@ EOF
         done
     done
 }
+
+@test "--halve: a batch that does not fit runs in parts, with the texts of each prompt alone" {
+    { cat "$F/prompts"; sed 's/"p/"q/' "$F/prompts"; } > "$T/eight"
+    FILL=("${LLADA_GEN[@]}" --dtype f32 --gen-length 24 --steps 2)
+    EMULATE_MEMORY=10000000 run --separate-stderr "${FILL[@]}" --batch 8 "$T/eight"
+    [ "$status" -eq 1 ]
+    jq -se 'length == 8 and all(.status == "oom" and .batch_halved == false)' <<< "$output"
+    EMULATE_MEMORY=10000000 "${FILL[@]}" --batch 8 --halve "$T/eight" > "$T/halved"
+    conforms "$T/halved"
+    jq -se 'length == 8 and all(.status == "ok" and .batch == 8 and .batch_filled == 4 and
+        .batch_halved) and map(.batch_id) == [0, 0, 0, 0, 1, 1, 1, 1]' "$T/halved"
+    "${FILL[@]}" --batch 1 "$T/eight" > "$T/alone"
+    cmp <(jq -c '[.id, .token_ids]' "$T/halved") <(jq -c '[.id, .token_ids]' "$T/alone")
+}
+
+@test "what cannot fit is said in one line before it is loaded" {
+    EMULATE_MEMORY=2200000 run --separate-stderr "$BIN/gen-llada" -m "$F/llada" --device cuda \
+        --no-meta --dtype f32 --gen-length 500 --steps 500 --cfg-scale 1 "$F/prompts"
+    [ "$status" -eq 1 ]
+    [ "${#stderr_lines[@]}" -eq 1 ]
+    [[ "$stderr" == *"W102: "*"a prompt of 11 tokens and 500 to come need "*" of weights, "*" of \
+cache, "*" of activations) and emulated device (host) has "*" free of 2200000"* ]]
+}

@@ -237,7 +237,7 @@ static int value_is(const struct step *s, int wanted)
 
 static void test_records(struct backend *b)
 {
-    enum { N = 200, MANY = 70 };
+    enum { N = 200, MANY = 200 };
     struct step s = {b, (int *)cuda_alloc(b, N * sizeof(int), MEMORY_KV), N, 1, 0};
     ok(run_by(&s, 1, 1) == 1 && value_is(&s, 3), "a key that is new: the step runs");
     ok(run_by(&s, 1, 1) == 1 && value_is(&s, 6), "the second time it is recorded, and done once");
@@ -246,16 +246,39 @@ static void test_records(struct backend *b)
     ok(run_by(&s, 2, 3) == 2 && value_is(&s, 921) && run_by(&s, 1, 1) == 0 && value_is(&s, 924),
        "another key has a record of its own");
     s.by = 1;
-    cuda_free(b, cuda_alloc(b, 100, MEMORY_KV));
-    ok(run_by(&s, 1, 1) == 0 && value_is(&s, 927), "a buffer that goes changes nothing");
-    cuda_free(b, cuda_alloc(b, 100, MEMORY_WEIGHTS));
-    ok(run_by(&s, 1, 3) == 2 && value_is(&s, 936), "when weights go, so do the records");
+    for (int kind = 0; kind < MEMORY_KINDS; kind++) {
+        int base = 924 + kind * 9;
+        cuda_free(b, cuda_alloc(b, 100, (enum memory_kind)kind));
+        ok(run_by(&s, 1, 3) == 2 && value_is(&s, base + 9),
+           "when memory goes, so do the records (%d)", kind);
+    }
     int calls = 0;
     for (int key = 100; key < 100 + MANY; key++)
         calls += run_by(&s, key, 2);
-    ok(calls == 2 * MANY && value_is(&s, 936 + 6 * MANY) && run_by(&s, 99 + MANY, 1) == 0 &&
-           run_by(&s, 1, 1) == 1 && value_is(&s, 942 + 6 * MANY),
-       "of many keys those used last are kept");
+    ok(calls == 2 * MANY && run_by(&s, 100, 1) + run_by(&s, 99 + MANY, 1) + run_by(&s, 1, 1) == 0 &&
+           value_is(&s, 951 + 6 * MANY + 9),
+       "of many keys each has its record");
+    cuda_free(b, s.value);
+}
+
+/* What prepare() does to the values is open, but not that run() then only replays. */
+static void test_prepare(struct backend *b)
+{
+    enum { N = 200 };
+    struct step s = {b, (int *)cuda_alloc(b, N * sizeof(int), MEMORY_KV), N, 1, 0};
+    static const int zeros[N] = {};
+    int key = 1;
+    cuda_prepare(b, &key, sizeof key, run_step, &s);
+    cuda_write(b, s.value, zeros, sizeof zeros);
+    ok(run_by(&s, 1, 3) == 0 && value_is(&s, 9), "what was prepared is replayed at once");
+    s.calls = 0;
+    cuda_prepare(b, &key, sizeof key, run_step, &s);
+    ok(s.calls == 0 && value_is(&s, 9), "prepared twice is prepared once");
+    run_by(&s, 2, 1);
+    s.calls = 0;
+    key = 2;
+    cuda_prepare(b, &key, sizeof key, run_step, &s);
+    ok(s.calls == 1 && run_by(&s, 2, 1) == 0 && value_is(&s, 15), "what has run is only recorded");
     cuda_free(b, s.value);
 }
 
@@ -307,6 +330,7 @@ int main(void)
     test_rows(&b);
     test_fetch(&b);
     test_records(&b);
+    test_prepare(&b);
     test_marks(&b);
     cuda_close(&b);
     ok(!b.memory.reserved, "at the end all is given back");

@@ -267,6 +267,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulHeuristicResult_t *to, int *count)
 {
     cublasStatus_t status = shape_status({*what, *a, *b, *d});
+    done.questions++;
     *count = 0;
     if (status)
         return status;

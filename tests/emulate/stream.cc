@@ -21,6 +21,8 @@ struct CUevent_st {
 
 namespace emulate {
 
+struct deeds done;
+
 static std::deque<CUstream_st> default_streams; /* one a device */
 static std::vector<CUstream_st *> streams;      /* all of them */
 
@@ -51,6 +53,7 @@ cudaError_t start(cudaStream_t s, kernel k)
             return cudaErrorInvalidConfiguration;
         if (k.shared > shared_most())
             return cudaErrorInvalidValue;
+        done.starts += !stream_of(s)->capture;
         return enqueue(s, {nullptr, std::make_shared<struct kernel>(k)});
     });
 }
@@ -266,7 +269,16 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g)
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *x, cudaGraph_t g, unsigned long long)
 {
     return call([=] {
-        *x = new CUgraphExec_st{g->nodes};
+        done.records++;
+        *x = new CUgraphExec_st{g->nodes, false};
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t x, cudaStream_t)
+{
+    return call([=] {
+        x->uploaded = true;
         return cudaSuccess;
     });
 }
@@ -274,6 +286,8 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *x, cudaGraph_t g, uns
 cudaError_t cudaGraphLaunch(cudaGraphExec_t x, cudaStream_t s)
 {
     return call([=] {
+        done.uploads += !x->uploaded;
+        x->uploaded = true;
         for (const work &w : x->nodes)
             enqueue(s, w);
         return cudaSuccess;

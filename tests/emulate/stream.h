@@ -16,20 +16,23 @@
 #include "tests/emulate/block.h"
 #include "tests/emulate/cuda_api.h"
 
+namespace emulate {
 struct work {
     std::function<void()> run;
-    std::shared_ptr<const emulate::kernel> kernel; /* in place of run */
+    std::shared_ptr<const struct kernel> kernel; /* in place of run */
 };
+} // namespace emulate
 
 struct CUgraph_st {
-    std::vector<work> nodes;
+    std::vector<emulate::work> nodes;
 };
 struct CUgraphExec_st {
-    std::vector<work> nodes;
+    std::vector<emulate::work> nodes;
+    bool uploaded;
 };
 struct CUstream_st {
     unsigned flags;
-    std::deque<work> queue;
+    std::deque<emulate::work> queue;
     CUgraph_st *capture; /* or NULL */
     bool spoiled;        /* a call that no graph can hold came while it was capturing */
 };
@@ -54,6 +57,13 @@ int device_index(); /* the current one */
 size_t shared_most();
 
 /* ---- stream.cc ---- */
+
+/* What the host has had done, for tests that ask when: kernels started one by one, graphs made,
+ * graphs that were not on the device when they were launched, questions to the library of products.
+ */
+extern struct deeds {
+    unsigned starts, records, uploads, questions;
+} done;
 
 CUstream_st *stream_of(cudaStream_t s); /* the default stream for NULL */
 /* Puts work behind what the stream has, or into the graph that it records. */

@@ -48,7 +48,7 @@ static void naive(const struct network *n, const struct generation_input *in, do
 static struct autoregress settings(void)
 {
     return (struct autoregress){.max_new = NEW, .sample = {0, 0, 1}, .cache = 1,
-                                .ignore_eos = 1, .seed = 9};
+                                .ignore_eos = 1, .prepare = 1, .seed = 9};
 }
 
 static int same_as_naive(const struct network *n, const struct autoregress *how)
@@ -185,6 +185,17 @@ static void test_failures(struct network *n)
     generation_free(&g);
 }
 
+static size_t prepared;
+
+/* As often as a back end pleases. */
+static void prepare_anyhow(struct backend *b, const void *key, size_t key_bytes,
+                           void (*step)(void *ctx), void *ctx)
+{
+    (void)b, (void)key, (void)key_bytes;
+    for (size_t i = prepared++ % 3; i < 3; i++)
+        step(ctx);
+}
+
 int main(void)
 {
     struct err e = {0};
@@ -198,6 +209,7 @@ int main(void)
     struct ops ops = *b->ops;
     b->ops = &ops;
     for (ops.depth = 1; ops.depth <= 3; ops.depth += 2) { /* passes under way */
+        ops.prepare = ops.depth > 1 ? prepare_anyhow : NULL;
         const struct config was = n.config;
         test_naive(&n);
         test_counters(&n);
@@ -205,6 +217,7 @@ int main(void)
         test_failures(&n);
         n.config = was;
     }
+    ok(prepared > 0, "passes were prepared: %zu", prepared);
     network_free(&n);
     checkpoint_close(&c);
     backend_close(b);

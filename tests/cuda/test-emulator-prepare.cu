@@ -1,0 +1,261 @@
+/* test-emulator-prepare.cu - between the start of a batch's clock and its end nothing is done that
+ * is done once only: no algorithm is looked for, no graph is made or put on the device, and where
+ * all passes are recorded no kernel is started by itself. */
+#include "kernels/cuda/runtime.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/library.h"
+#include "lib/base/mem.h"
+extern "C" { /* the library above the back end is C alone */
+#include "lib/model/autoregress.h"
+#include "lib/model/diffuse.h"
+}
+#include "tests/tap.h"
+
+enum { PROMPTS = 3, LONG = 251 };
+
+static emulate::deeds at_start;
+
+static void note_start(void *)
+{
+    at_start = emulate::done;
+}
+
+/* What was done in the clock of the last batch. */
+static emulate::deeds in_clock()
+{
+    emulate::deeds d = emulate::done;
+    d.starts -= at_start.starts;
+    d.records -= at_start.records;
+    d.uploads -= at_start.uploads;
+    d.questions -= at_start.questions;
+    return d;
+}
+
+static int nothing(const char *what, emulate::deeds d, int also_direct)
+{
+    int good = !d.records && !d.uploads && !d.questions && (also_direct || !d.starts);
+    if (!good)
+        printf("# %s: %u kernels by themselves, %u records, %u uploads, %u questions\n", what,
+               d.starts, d.records, d.uploads, d.questions);
+    return good;
+}
+
+struct made {
+    struct generation g[PROMPTS];
+    struct memory memory;
+    emulate::deeds done;
+};
+
+static void made_free(struct made *m)
+{
+    for (struct generation &g : m->g)
+        generation_free(&g);
+}
+
+static int same_texts(const struct made *a, const struct made *b)
+{
+    int same = !memcmp(&a->memory.kind, &b->memory.kind, sizeof a->memory.kind) &&
+               a->memory.requested_peak == b->memory.requested_peak;
+    for (int i = 0; i < PROMPTS; i++) {
+        const struct generation *x = &a->g[i], *y = &b->g[i];
+        same &= x->n == y->n && (!x->n || !memcmp(x->ids, y->ids, x->n * sizeof *x->ids)) &&
+                x->n_emits == y->n_emits && x->n_steps == y->n_steps && x->rows == y->rows &&
+                x->committed_tokens == y->committed_tokens && x->oom == y->oom &&
+                x->denoise_steps == y->denoise_steps &&
+                x->canvas_positions == y->canvas_positions && x->bad == y->bad;
+    }
+    return same;
+}
+
+static int32_t ids[LONG];
+static struct generation_input prompts[PROMPTS] = {
+    {ids, 31, 7}, {ids + 5, 47, 8}, {ids + 9, 26, 9}};
+
+static struct made write(const struct network *n, struct autoregress how, size_t batch,
+                         int prepare)
+{
+    struct made m = {};
+    struct batch_trace t = {};
+    how.prepare = prepare;
+    t.on_start = note_start;
+    memory_reset_peak(&n->backend->memory);
+    autoregress(n, &how, prompts, batch, m.g, &t);
+    m.done = in_clock();
+    m.memory = t.memory;
+    return m;
+}
+
+static struct made fill(const struct network *n, struct diffuse how, size_t batch, int prepare)
+{
+    struct made m = {};
+    struct batch_trace t = {};
+    how.prepare = prepare;
+    t.on_start = note_start;
+    memory_reset_peak(&n->backend->memory);
+    diffuse(n, &how, prompts, batch, m.g, &t);
+    m.done = in_clock();
+    m.memory = t.memory;
+    return m;
+}
+
+/* Prepared first, so that it finds nothing settled; then not, which must give the same. */
+template <class How>
+static void check(const char *what, const struct network *n, How how, size_t batch,
+                  struct made (*make)(const struct network *, How, size_t, int), int direct)
+{
+    struct made with = make(n, how, batch, 1), without = make(n, how, batch, 0);
+    ok(nothing(what, with.done, direct) && with.g[0].n > 0, "%s: nothing is settled in the clock",
+       what);
+    ok(same_texts(&with, &without) && without.done.starts > 0,
+       "%s: the same as without preparing, where there is something", what);
+    made_free(&with);
+    made_free(&without);
+}
+
+static int load(struct network *n, struct backend *b, const char *name, const char *dtype)
+{
+    struct err e = {};
+    struct checkpoint c;
+    struct precision p = {dtype, nullptr, nullptr};
+    int good = !checkpoint_open(&c, name, 3, &e) && !network_load(n, b, &c, &p, &e);
+    if (!good)
+        printf("# %s: %s\n", name, e.text);
+    checkpoint_close(&c);
+    return good;
+}
+
+static struct autoregress texts(size_t max_new)
+{
+    struct autoregress how = {};
+    how.max_new = max_new;
+    how.sample.top_p = 1;
+    how.cache = 1;
+    how.ignore_eos = 1;
+    how.seed = 3;
+    return how;
+}
+
+/* The second text ends early, the others at different times: fewer and fewer are in the passes. */
+static void test_ends(struct network *n)
+{
+    struct autoregress how = texts(7);
+    struct made all = write(n, how, PROMPTS, 0);
+    const struct config was = n->config;
+    n->config.eos[0] = all.g[1].ids[2];
+    how.ignore_eos = 0;
+    struct made m = write(n, how, PROMPTS, 1);
+    ok(m.g[1].n < 7 && nothing("ends", m.done, 0), "texts that end before others");
+    n->config = was;
+    made_free(&all);
+    made_free(&m);
+}
+
+static void test_texts(struct backend *b, const char *dtype)
+{
+    struct network n;
+    if (!ok(load(&n, b, "synth:tiny-llama", dtype), "tiny-llama as %s", dtype))
+        return;
+    check("texts", &n, texts(5), PROMPTS, write, 0);
+    if (!strcmp(dtype, "f32")) {
+        network_free(&n);
+        return;
+    }
+    check("one token", &n, texts(1), PROMPTS, write, 0);
+    test_ends(&n);
+    struct autoregress how = texts(4);
+    how.sample.temperature = 0.7;
+    check("texts that are drawn", &n, how, PROMPTS, write, 0);
+    how.sample.top_k = 5;
+    check("drawn on the host", &n, how, PROMPTS, write, 1);
+    how = texts(12);
+    how.cache = 0;
+    check("without a cache", &n, how, PROMPTS, write, 1);
+    size_t kept = prompts[0].n;
+    prompts[0].n = LONG; /* the lists of slots grow past a step */
+    check("a long text", &n, texts(9), 1, write, 0);
+    prompts[0].n = kept;
+    network_free(&n);
+}
+
+static struct diffuse canvases(size_t length, size_t block, size_t steps)
+{
+    struct diffuse how = {};
+    how.gen_length = length;
+    how.block_length = block;
+    how.steps = steps;
+    how.rule = UNMASK_SCHEDULE;
+    how.seed = 3;
+    return how;
+}
+
+static void test_canvases(struct backend *b, const char *dtype)
+{
+    struct network n;
+    if (!ok(load(&n, b, "synth:tiny-llada", dtype), "tiny-llada as %s", dtype))
+        return;
+    check("canvases", &n, canvases(80, 80, 5), 2, fill, 0);
+    if (!strcmp(dtype, "f32")) {
+        network_free(&n);
+        return;
+    }
+    check("two blocks", &n, canvases(40, 20, 4), PROMPTS, fill, 0);
+    struct diffuse how = canvases(16, 8, 4);
+    how.cfg_scale = 1;
+    check("guided", &n, how, 2, fill, 0);
+    how = canvases(48, 48, 4);
+    how.rule = UNMASK_FACTOR;
+    how.unmask.factor = 30;
+    check("one canvas by a factor", &n, how, 1, fill, 0);
+    network_free(&n);
+}
+
+/* The canvases end at different times: what is left of them is recorded as it comes, but no
+ * algorithm is looked for. */
+static void test_fewer(struct backend *b)
+{
+    struct network n;
+    struct diffuse how = canvases(24, 24, 24);
+    if (!ok(load(&n, b, "synth:tiny-llada", "f32"), "tiny-llada again"))
+        return;
+    struct made all = fill(&n, how, PROMPTS, 0);
+    n.config.eos[0] = all.g[1].ids[0];
+    how.stop_at_eos = 1;
+    struct made m = fill(&n, how, PROMPTS, 1);
+    int differ = m.g[0].n_steps != m.g[1].n_steps || m.g[1].n_steps != m.g[2].n_steps;
+    ok(differ && !m.done.questions, "canvases that end before others: %u questions",
+       m.done.questions);
+    made_free(&all);
+    made_free(&m);
+    network_free(&n);
+}
+
+int main(void)
+{
+    struct backend b = {};
+    struct err e = {};
+    unsetenv("XDG_CACHE_HOME"); /* no choices of an earlier run */
+    unsetenv("HOME");
+    b.pool = pool_new(2);
+    if (crossover_cuda_open(&b, -1, &e)) {
+        fprintf(stderr, "test-emulator-prepare: %s\n", e.text);
+        return e.code;
+    }
+    for (int i = 0; i < LONG; i++)
+        ids[i] = (i * 37 + 11) % 500;
+    test_texts(&b, "bf16");
+    test_texts(&b, "f32");
+    test_canvases(&b, "bf16");
+    test_canvases(&b, "f32");
+    test_fewer(&b);
+    unsigned runs = 0;
+    for (unsigned n : emulate::algorithm_runs)
+        runs += n;
+    ok(runs > 0, "the library was asked for products");
+    cuda_close(&b);
+    pool_free(b.pool);
+    return tap_done();
+}
