@@ -12,13 +12,15 @@ BENCH_REPEAT ?= 3
 BENCH_FLAGS  ?=
 
 BENCH_LIB := $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
-BENCH_OBJ := $(addprefix $(BUILD)/obj/tests/bench/,bench.o task.o data.o walk.o kernels.o \
-    attention.o models.o passes.o whole.o growth.o peer.o)
+BENCH_OBJ := $(addprefix $(BUILD)/obj/tests/bench/,bench.o card.o task.o data.o walk.o \
+    kernels.o attention.o models.o passes.o whole.o growth.o peer.o)
+WRITE_OBJ := $(BUILD)/obj/tests/bench/write-checkpoint.o
 GGUF_OBJ  := $(addprefix $(BUILD)/obj/tests/bench/,write-gguf.o ggml-blocks.o)
 
-BENCH_PROG := $(BUILD)/tests/bench/bench $(BUILD)/tests/bench/write-gguf
+BENCH_PROG := $(addprefix $(BUILD)/tests/bench/,bench write-gguf write-checkpoint)
 $(BUILD)/tests/bench/bench: $(BENCH_OBJ) $(BENCH_LIB)
 $(BUILD)/tests/bench/write-gguf: $(GGUF_OBJ) $(BENCH_LIB)
+$(BUILD)/tests/bench/write-checkpoint: $(WRITE_OBJ) $(BENCH_LIB)
 $(BENCH_PROG):
 	@mkdir -p $(@D)
 	$(call say,ld $@)$(CC) $(SANITIZE) $(LDFLAGS) $^ -o $@ $(LDLIBS)
@@ -53,4 +55,4 @@ bench: $(BENCH_NEEDS) ## ceilings, kernels, models of this machine (BENCH=, BENC
 
 # Their tests.
 $(BUILD)/tests/unit/test-ggml-blocks: $(BUILD)/obj/tests/bench/ggml-blocks.o
-test: $(if $(filter %/bench.bats,$(TEST_SH)),$(BENCH_PROG))
+test: $(if $(filter %/bench.bats %/gpu-parts.bats,$(TEST_SH)),$(BENCH_PROG))

@@ -156,9 +156,9 @@ json_t *ceiling_record(const struct ceilings *c, const struct backend *b, enum u
 {
     char name[96];
     int device = *b->name != 0;
-    if (device)
-        snprintf(name, sizeof name, "%s products, %zu x %zu x %zu", unit_name(u), c->side[u],
-                 c->side[u], c->side[u]);
+    if (device) /* the int8 product of a back end is more than its units do: it is named for that */
+        snprintf(name, sizeof name, "%s products, %zu x %zu x %zu",
+                 u == UNIT_INT8 ? "LLM.int8()" : unit_name(u), c->side[u], c->side[u], c->side[u]);
     else
         snprintf(name, sizeof name, "%s products, %zu thread%s", unit_name(u), c->threads,
                  c->threads > 1 ? "s" : "");

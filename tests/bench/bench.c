@@ -1,5 +1,6 @@
 /* bench - the ceilings of this machine or of a device, then kernels and models as fractions of
- * them: roofline records out, a table on standard error.
+ * them: roofline records out, a table on standard error. A signal, or an error after the first
+ * point, ends the stream with what it has; its end record says "interrupted" or "failed".
  *
  * A fraction is least time / time. The least time of a product is the larger of operations / peak
  * rate of its number format and bytes / read bandwidth, where the bytes are the weights read once,
@@ -10,6 +11,7 @@
 #include "tests/bench/bench.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +19,10 @@
 #include "lib/base/opt.h"
 #include "lib/model/engine.h"
 #include "lib/model/synth.h"
+#include "tests/bench/card.h"
 
 static const char tool_name[] = "bench";
+static volatile sig_atomic_t stop_signal;
 static const char parts[] = "ceilings,kernels,models,growth";
 static const char jobs[] = "prefill,decode,batch,diffuse,after,full,block,gap,memory,load";
 static const char usual_jobs[] = "prefill,decode,batch,diffuse";
@@ -78,11 +82,60 @@ static void describe(const struct bench *b, json_t *r)
         rec_set_int(r, "threads", (int64_t)b->roof.threads);
 }
 
+static void note_signal(int number)
+{
+    stop_signal = number;
+}
+
+static void catch_signals(void)
+{
+    struct sigaction once = {.sa_flags = (int)SA_RESETHAND}; /* a second signal ends at once */
+    once.sa_handler = note_signal;
+    sigaction(SIGINT, &once, NULL);
+    sigaction(SIGTERM, &once, NULL);
+    sigaction(SIGHUP, &once, NULL);
+}
+
+int bench_stopped(const struct bench *b, struct err *e)
+{
+    return *b->stop ? err_set(e, 128 + *b->stop, "stopped by signal %d", (int)*b->stop) : 0;
+}
+
+/* Where the back end has no library of the vendor's, its own kernels would make a low ceiling under
+ * which everything looks good: a bf16 ceiling below half of what the card does on paper says so. */
+static void set_paper(const struct bench *b, json_t *r, double reached)
+{
+    struct card card;
+    const char *why;
+    char remark[160];
+    int unknown = card_read(b->backend, &card, &why);
+    double paper = unknown ? (double)NAN : card_flops_per_s(&card);
+    rec_set_number(r, "paper_flops_per_s", paper, why);
+    if (unknown || reached >= paper / 2)
+        return;
+    snprintf(remark, sizeof remark, "%.0f %% of %d multiprocessors x %.0f MHz x %.0f flop: a low "
+             "ceiling flatters (are the vendor's products missing?)", 100 * reached / paper,
+             card.multiprocessors, card.clock_hz / 1e6, card.flops_per_cycle);
+    json_object_set_new(r, "remark", json_string(remark));
+    fprintf(stderr, "bench: bf16 ceiling: %s\n", remark);
+}
+
+/* What a device's ceiling is and is not. */
+static void set_remark(const struct bench *b, json_t *r, int unit, double reached)
+{
+    if (bench_on_device(b) && unit == UNIT_BF16)
+        set_paper(b, r, reached);
+    if (bench_on_device(b) && unit == UNIT_INT8)
+        json_object_set_new(r, "remark", json_string("LLM.int8() as a whole, with coding and "
+                                                     "outliers: not what the int8 units can do"));
+}
+
 static int put_ceiling(struct bench *b, const struct ceilings *c, enum unit u, struct err *e)
 {
     json_t *r = ceiling_record(c, b->backend, u);
     fprintf(stderr, "%-36s %8.1f GOP/s  (%s)\n", rec_text(r, "name"), c->operations_per_s[u] / 1e9,
             rec_text(r, "isa"));
+    set_remark(b, r, u, c->operations_per_s[u]);
     return rec_write(&b->out, "roofline", r, e);
 }
 
@@ -124,7 +177,8 @@ int bench_point(struct bench *b, json_t *fields, const struct task *t, double se
     if (peer && !isnan(ratio))
         fprintf(stderr, "  %.2f x %s", ratio, peer);
     fputc('\n', stderr);
-    return rec_write(&b->out, "roofline", fields, e);
+    b->points++;
+    return rec_write(&b->out, "roofline", fields, e) ? -1 : bench_stopped(b, e);
 }
 
 int bench_figure(struct bench *b, json_t *fields, struct err *e)
@@ -140,7 +194,8 @@ int bench_figure(struct bench *b, json_t *fields, struct err *e)
             fprintf(stderr, "  %s", json_string_value(value));
     }
     fputc('\n', stderr);
-    return rec_write(&b->out, "bench", fields, e);
+    b->points++;
+    return rec_write(&b->out, "bench", fields, e) ? -1 : bench_stopped(b, e);
 }
 
 int bench_forgive(struct bench *b, const struct err *why, const char *where, struct err *e)
@@ -170,7 +225,7 @@ static int run_ceilings(struct bench *b, struct err *e)
 
 static int run(struct bench *b, struct err *e)
 {
-    int bad = run_ceilings(b, e);
+    int bad = run_ceilings(b, e) || bench_stopped(b, e);
     for (const struct pair *p = pairs; !bad && p->name; p++) {
         if (!bench_chosen(b->shapes, p->name))
             continue;
@@ -204,8 +259,9 @@ static const char jobs_text[] =
     "  decode N    N passes of one token from an empty cache\n"
     "  batch B     passes of B tokens after prompts of 16\n"
     "  after       128 passes of 1 and of 32 tokens after prompts of 128\n"
-    "  gap         the share of a decode step that is not its pass: one of many passes enqueued\n"
-    "              behind each other against a pass as the generator spaces them\n"
+    "  gap         the share of a decode step outside its recorded pass: one of many passes\n"
+    "              behind each other against a pass as the generator spaces them; and the\n"
+    "              share of the pass beyond its bytes at copy bandwidth: its gaps at most\n"
     "  diffuse     the sampler without a cache: 128 slots, blocks of 32, 32 steps\n"
     "  full        one pass over 1 x 356, 1 x 1024, 1 x 1256 and 8 x 1024 rows that all see each\n"
     "              other, without a cache, and the head: of the last 32 rows of each sequence,\n"
@@ -214,7 +270,8 @@ static const char jobs_text[] =
     "  block       one pass over the last 32 of 1032 positions, the others cached, head of all 32\n"
     "  memory      peak memory of one pass of the sampler: prompt of 1024, 1024 slots, one block\n"
     "  load        weights of --model in bytes a second, the second time\n"
-    "With tiny shapes the lengths of after, gap, full, block and memory are a sixteenth.\n";
+    "With tiny shapes the lengths of after, gap, full, block and memory are a sixteenth.\n"
+    "A signal ends the stream with what it has and an end record \"interrupted\": 129, 130, 143.\n";
 
 static void parse(struct bench *b, int argc, char **argv)
 {
@@ -268,24 +325,39 @@ static int open_all(struct bench *b, struct err *e)
     return b->peer_command ? peer_told(b->peer_command, &b->told, e) : 0;
 }
 
+/* Ends the stream as it came to its end, and says how the process shall. */
+static int finish(struct bench *b, int bad, struct err *e)
+{
+    struct err why = {0};
+    if (!bad)
+        return rec_close(&b->out, "ok", e) ? -1 : 0;
+    const char *status = *b->stop                           ? "interrupted"
+                         : b->points && e->code != EXIT_IO ? "failed"
+                                                           : NULL;
+    if (!status)
+        rec_abandon(&b->out);
+    else if (rec_close(&b->out, status, &why))
+        *e = why;
+    return -1;
+}
+
 int main(int argc, char **argv)
 {
     struct bench b = {.common = COMMON_DEFAULTS, .only = parts, .shapes = "small",
                       .dtypes = usual_kinds, .jobs = usual_jobs, .device = "cpu", .isa = "auto",
-                      .repeat = 3, .point_s = 0.3};
+                      .repeat = 3, .point_s = 0.3, .stop = &stop_signal};
     struct err e = {0};
     parse(&b, argc, argv);
     if (open_all(&b, &e) || rec_open(&b.out, &b.common, tool_name, argc, argv, NULL, &e))
         err_die(tool_name, &e);
+    catch_signals();
     b.normal = synth_table();
-    int bad = run(&b, &e);
+    int bad = finish(&b, run(&b, &e), &e);
     free(b.normal);
     json_decref(b.told);
     reader_close(b.reader);
     backend_close(b.backend);
-    if (bad || rec_close(&b.out, "ok", &e)) {
-        rec_abandon(&b.out);
+    if (bad)
         err_die(tool_name, &e);
-    }
     return 0;
 }

@@ -2,6 +2,8 @@
 #ifndef TESTS_BENCH_BENCH_H
 #define TESTS_BENCH_BENCH_H
 
+#include <signal.h>
+
 #include "lib/io/rec.h"
 #include "lib/model/ceiling.h"
 #include "lib/model/cost.h"
@@ -17,13 +19,17 @@ struct bench {
     struct ceilings roof;  /* at the threads of the back end; a device's are measured once */
     float *normal;         /* synth_table: all values are drawn from it */
     uint64_t walks;        /* so far */
+    uint64_t points;       /* written so far */
     json_t *told;          /* the lines of --peer-command, or NULL */
+    const volatile sig_atomic_t *stop; /* the signal that came, or 0 */
     struct rec_writer out;
 };
 /* 1: `word` is in a list "a,b,c". */
 int bench_chosen(const char *list, const char *word);
 /* 1: a device is measured, 0: the host. */
 int bench_on_device(const struct bench *b);
+/* -1: a signal came, and *e says so; asked before anything that takes long. */
+int bench_stopped(const struct bench *b, struct err *e);
 /* Opens b->backend as the options say; one that was open is closed first. */
 int bench_backend(struct bench *b, struct err *e);
 /* The host's are measured again, shortly: a device is nobody else's. */

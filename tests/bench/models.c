@@ -103,7 +103,8 @@ double run_texts(const struct models *m, size_t batch, size_t prompt, size_t tok
     struct generation out[BATCH_MAX] = {0};
     struct batch_trace trace = {0};
     const struct autoregress how = {.max_new = tokens + (size_t)after_first, .cache = 1,
-                                    .ignore_eos = 1, .sample = {.top_p = 1}, .prepare = 1};
+                                    .ignore_eos = 1, .sample = {.top_p = 1}, .prepare = 1,
+                                    .stop = m->bench->stop};
     make_prompts(in, batch, prompt);
     autoregress(&m->net, &how, in, batch, out, &trace);
     double took = out[0].oom || out[0].bad ? (double)NAN : passes_s(&out[0], after_first);
@@ -118,7 +119,7 @@ static double run_canvas(const struct models *m, size_t prompt)
     struct generation out = {0};
     struct batch_trace trace = {0};
     const struct diffuse how = {.gen_length = CANVAS, .block_length = BLOCK, .steps = STEPS,
-                                .rule = UNMASK_SCHEDULE, .prepare = 1};
+                                .rule = UNMASK_SCHEDULE, .prepare = 1, .stop = m->bench->stop};
     make_prompts(&in, 1, prompt);
     diffuse(&m->net, &how, &in, 1, &out, &trace);
     double took = out.oom || out.bad ? (double)NAN : passes_s(&out, 0);
@@ -208,13 +209,15 @@ static int bench_job(struct models *m, const struct job *j, struct err *e)
     char *file = peer_file(m, j);
     if (n < 3)
         run_ours(m, j); /* warm-up; a median of three or more leaves a cold run out anyway */
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !*m->bench->stop; i++) {
         ceilings_refresh(m->bench, dtype_unit(m->kind->dtype));
         read[i] = m->bench->roof.bytes_per_s;
         took[i] = run_ours(m, j);
         peer[i] = run_peer(m, j, file);
     }
     free(file);
+    if (bench_stopped(m->bench, e))
+        return -1;
     double seconds = median_of(took, n);
     char text[64];
     if (isnan(seconds))
@@ -236,7 +239,7 @@ int bench_network(struct bench *b, const char *shape, const struct kind *k, stru
     struct checkpoint c = {0};
     struct config f;
     enum quant q = QUANT_NONE;
-    if (config_synth(&f, shape, e) || bench_backend(b, e))
+    if (bench_stopped(b, e) || config_synth(&f, shape, e) || bench_backend(b, e))
         return -1;
     if (bench_refuses(b->backend, &f, k) ||
         (k->precision.quant &&

@@ -99,7 +99,9 @@ static int bench_pass(struct models *m, const struct shape *s, const char *work,
 {
     double rows = (double)(s->seqs * s->rows), keys = (double)s->keys;
     struct task task = task_begin(m->bench, dtype_unit(m->kind->dtype));
-    double took = pass_s(m, s);
+    double took = bench_stopped(m->bench, e) ? -1 : pass_s(m, s);
+    if (took < 0)
+        return -1;
     if (isnan(took)) {
         struct err why = {0};
         err_set(&why, EXIT_FAILED_RECORDS, "%s %s: no memory", m->pair->llada, work);
@@ -142,27 +144,48 @@ static int bench_block(struct models *m, struct err *e)
     return bench_pass(m, &s, work, e);
 }
 
-/* What of a decode step is not its pass: one of many passes behind each other, at the middle length
- * of a text, against a pass as the generator spaces them. */
-static int bench_gap(struct models *m, struct err *e)
+/* Seconds of a decode step as the generator spaces them; NaN: no memory, or a signal came. */
+static double step_s(struct models *m, size_t prompt)
 {
     static double spaced[REPEAT_MAX];
-    size_t n = (size_t)m->bench->repeat, prompt = shrunk(m->pair, AFTER);
-    const struct shape s = {1, 1, prompt + prompt / 2 + 1, 2 * prompt + 1, 1, MASK_CAUSAL, 1};
+    size_t n = (size_t)m->bench->repeat;
     if (n < 3)
         run_texts(m, 1, prompt, prompt, 1); /* a median of three leaves a cold run out anyway */
     for (size_t i = 0; i < n; i++)
-        spaced[i] = run_texts(m, 1, prompt, prompt, 1) / (double)prompt;
-    double pass = pass_s(m, &s), step = median_of(spaced, n);
+        spaced[i] = *m->bench->stop ? (double)NAN
+                                    : run_texts(m, 1, prompt, prompt, 1) / (double)prompt;
+    return median_of(spaced, n);
+}
+
+/* Two shares that together hold every gap between kernels: that of a decode step outside its
+ * recorded pass (the pass is one of many behind each other, at the middle length of a text), and
+ * that of the pass beyond the time in which its bytes would be copied. The second one is more than
+ * gaps (what does not overlap, bandwidth that is not reached), unless reading alone is quicker than
+ * copying. */
+static int bench_gap(struct models *m, struct err *e)
+{
+    size_t prompt = shrunk(m->pair, AFTER);
+    const struct shape s = {1, 1, prompt + prompt / 2 + 1, 2 * prompt + 1, 1, MASK_CAUSAL, 1};
+    double step = step_s(m, prompt), keys = (double)s.keys;
+    struct task task = task_begin(m->bench, dtype_unit(m->kind->dtype));
+    double pass = pass_s(m, &s);
+    if (bench_stopped(m->bench, e))
+        return -1;
     if (isnan(pass) || isnan(step)) {
         struct err why = {0};
         err_set(&why, EXIT_FAILED_RECORDS, "%s gap: no memory, or NaN", m->pair->llama);
         return bench_forgive(m->bench, &why, "gap", e);
     }
-    json_t *fields = model_fields(m, "gap between decode steps");
-    rec_set_number(fields, "pass_ns", pass * 1e9, NULL);
+    ceilings_bracket(m->bench);
+    add_pass(&task, m, 1, keys, keys, 1);
+    double bandwidth = m->bench->roof.bytes_per_s;
+    json_t *fields = model_fields(m, "decode step and its pass");
     rec_set_number(fields, "step_ns", step * 1e9, NULL);
-    rec_set_number(fields, "gap_fraction", 1 - pass / step, NULL);
+    rec_set_number(fields, "pass_ns", pass * 1e9, NULL);
+    rec_set_number(fields, "pass_bytes", task.bytes, NULL);
+    rec_set_number(fields, "ceiling_bytes_per_s", bandwidth, NULL);
+    rec_set_number(fields, "outside_pass_fraction", 1 - pass / step, NULL);
+    rec_set_number(fields, "beyond_bytes_fraction", 1 - task.bytes / bandwidth / pass, NULL);
     return bench_figure(m->bench, fields, e);
 }
 

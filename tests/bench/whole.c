@@ -60,7 +60,7 @@ static int load_once(struct bench *b, const struct kind *k, struct load *l, stru
 {
     struct checkpoint c = {0};
     struct network n;
-    if (bench_backend(b, e))
+    if (bench_stopped(b, e) || bench_backend(b, e))
         return -1;
     int64_t begin = clock_ns();
     if (checkpoint_open(&c, b->model, 0, e))

@@ -60,7 +60,9 @@ conforms() {
 for prompts; do :; done
 [ "$prompts" != --version ] || exec echo tool
 case "$* " in *synth:*|*"device cpu "*|*"device ref "*) FAULT=none ;; esac
-jq -c '{id, token_ids: [1, 2, 3], metric: "x_nats", value: 10, device_name: "none"}' "$prompts" |
+rounds=$(sed -n 's/.*--repeat \([0-9]*\).*/\1/p' <<< "$*")
+for _ in $(seq "${rounds:-1}"); do cat "$prompts"; done |
+    jq -c '{id, token_ids: [1, 2, 3], metric: "x_nats", value: 10, device_name: "none"}' |
     case $FAULT in
     none) cat ;;
     other) jq -c 'if .id == "p3" then .token_ids[-1] += 1 else . end' ;;
@@ -69,6 +71,7 @@ jq -c '{id, token_ids: [1, 2, 3], metric: "x_nats", value: 10, device_name: "non
     far) jq -c '.value *= 1.02 | .token_ids = [1, 3, 2]' ;;
     once) if [ -e "$0.again" ]; then cat; else touch "$0.again"; fi ;;
     restless) jq -c ".token_ids[0] = $(date +%N | sed 's/^0*//')" ;;
+    drifting) jq -c 'if input_line_number == 4 then .token_ids[0] = 9 else . end' ;;
     esac
 EOF
     chmod +x "$T/bin/tool"
@@ -85,6 +88,7 @@ EOF
     found in-batch batch "2 passed, 2 failed"
     found far tolerance "0 passed, 9 failed"
     found restless repeat "0 passed, 4 failed"
+    found drifting repeat "0 passed, 4 failed" # the second round of a process
     found once repeat "2 passed, 2 failed" # the first run of each tool says nothing
     found silent tolerance,batch,repeat "0 passed, 17 failed"
 }
