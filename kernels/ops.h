@@ -112,6 +112,7 @@ struct backend {
     char level[16];      /* instruction set in use: ops.level, on cuda "sm_90" */
     char library[32];    /* of the vendor, for products of many rows: "cuBLASLt 130100"; empty:
                           * there is none, the back end's own kernels make them */
+    struct err_witness **witness; /* of the program, for an object with an err.c of its own */
 };
 
 /* Keys and values of one layer: slots of K*E values each. */

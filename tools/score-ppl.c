@@ -12,7 +12,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
 #include "lib/base/rng.h"
-#include "lib/io/rec.h"
+#include "lib/io/resume.h"
 #include "lib/io/take.h"
 #include "lib/model/engine.h"
 #include "lib/model/given.h"
@@ -23,22 +23,20 @@
 #include "lib/stat/diversity.h"
 #include "lib/stat/pooled.h"
 
-enum { MAX_STEPS = 16, FIGURES = 4, DRAWS = 2000 };
+enum { MAX_STEPS = 16, DRAWS = 2000 };
 
 struct args {
     struct common common;
     struct engine engine;
     const char *mode, *target, *steps;
     int64_t samples, orders, max_failed, step[MAX_STEPS];
-    int steps_n;
+    int steps_n, fresh;
 };
 
 /* What is kept of one scored text for the summary: nats, tokens, bytes, and the variety figures. */
 struct score {
-    double nats, tokens, bytes, figure[FIGURES];
+    double nats, tokens, bytes, figure[DIVERSITY_FIGURES];
 };
-static const char *const figure_names[FIGURES] = {"entropy_nats", "distinct_1_ratio",
-                                                  "distinct_2_ratio", "repetition_ratio"};
 
 struct group { /* one configuration */
     json_t *about;
@@ -142,11 +140,7 @@ static void measure_variety(const struct ids *ids, size_t first, struct score *v
 {
     size_t n = ids->n > first ? ids->n - first : 0;
     int32_t *work = mem_alloc((3 * n + 1) * sizeof *work);
-    const int32_t *text = ids->v + (n ? first : 0);
-    v->figure[0] = diversity_entropy(text, n, work);
-    v->figure[1] = diversity_distinct(text, n, 1, work);
-    v->figure[2] = diversity_distinct(text, n, 2, work);
-    v->figure[3] = 1 - diversity_distinct(text, n, 3, work);
+    diversity_figures(ids->v + (n ? first : 0), n, v->figure, work);
     free(work);
 }
 
@@ -160,19 +154,19 @@ static int judge_text(struct scorer *s, const json_t *r, struct group *g, const 
     int bad = given_pair(s->tokenizer, prompt ? prompt : "", text, &ids, &first, e);
     int empty = !bad && ids.n <= first;
     struct likelihood l = {0};
-    if (!bad && !empty)
+    if (!bad && !empty && !likelihood_kept(&s->out, r, &l))
         bad = likelihood_nll(&s->network, ids.v, ids.n, first, &l, e);
     if (!bad) {
         measure_variety(&ids, first, &v);
-        v.nats = empty ? (double)NAN : l.nats;
+        v.nats = empty ? (double)NAN : rec_as_written(l.nats);
         v.tokens = (double)l.scored;
         json_t *q = quality(g, r, "judge_nll_nats", v.nats, "empty text", "lower");
         set_rates(q, &v);
         bad = rec_write(&s->out, "quality", q, e);
     }
-    for (int i = 0; i < FIGURES && !bad; i++)
+    for (int i = 0; i < DIVERSITY_FIGURES && !bad; i++)
         bad = rec_write(&s->out, "quality",
-                        quality(g, r, figure_names[i], v.figure[i], "text too short",
+                        quality(g, r, diversity_names[i], v.figure[i], "text too short",
                                 i == 3 ? "lower" : "higher"),
                         e);
     if (!bad && !empty)
@@ -209,12 +203,14 @@ static int judge(struct scorer *s, const json_t *r, struct err *e)
 /* ---- nll, elbo, kstep ---- */
 
 /* The estimator of --mode, for one text. */
-static int estimate(const struct scorer *s, const json_t *r, const struct given *g, int64_t steps,
+static int estimate(struct scorer *s, const json_t *r, const struct given *g, int64_t steps,
                     struct likelihood *l, struct err *e)
 {
     const char *id = rec_text(r, "id");
     uint64_t seed = (uint64_t)s->a.common.seed, key = rng_derive(0, id ? id : "");
     const struct network *n = &s->network;
+    if (likelihood_kept(&s->out, r, l))
+        return 0;
     if (!strcmp(s->a.mode, "nll"))
         return likelihood_nll(n, g->ids.v, g->ids.n, g->first, l, e);
     if (!strcmp(s->a.mode, "elbo"))
@@ -262,7 +258,8 @@ static int score_given(struct scorer *s, const json_t *r, const struct given *t,
     else if (estimate(s, r, t, steps, &l, e))
         return -1;
     else
-        v = (struct score){.nats = l.nats, .tokens = (double)l.scored, .bytes = (double)t->bytes};
+        v = (struct score){.nats = rec_as_written(l.nats), .tokens = (double)l.scored,
+                           .bytes = (double)t->bytes};
     json_t *q = quality(g, r, metric, v.nats, "random weights", "lower");
     set_rates(q, &v);
     if (strcmp(s->a.mode, "nll"))
@@ -337,12 +334,12 @@ static int summarize(struct scorer *s, const struct group *g, struct err *e)
     snprintf(name, sizeof name, "%s_bits_per_byte", s->a.mode);
     if (!bad && bytes)
         bad = write_summary(s, g, name, num, den, POOLED_BITS, "lower", e);
-    for (int f = 0; judged && f < FIGURES && !bad; f++) {
+    for (int f = 0; judged && f < DIVERSITY_FIGURES && !bad; f++) {
         for (size_t i = 0; i < g->n; i++) {
             den[i] = isfinite(g->v[i].figure[f]);
             num[i] = den[i] > 0 ? g->v[i].figure[f] : 0;
         }
-        bad = write_summary(s, g, figure_names[f], num, den, POOLED_PLAIN,
+        bad = write_summary(s, g, diversity_names[f], num, den, POOLED_PLAIN,
                             f == 3 ? "lower" : "higher", e);
     }
     free(num);
@@ -358,7 +355,7 @@ static int take(void *ctx, const json_t *r, struct err *e)
     int got = strcmp(s->a.mode, "judge") ? score_text(s, r, e) : judge(s, r, e);
     if (got > 0)
         progress_at(&s->progress, s->seen.taken + 1, NULL);
-    return got;
+    return got > 0 && rec_sync(&s->out, e) ? -1 : got;
 }
 
 static int load(struct scorer *s, struct err *e)
@@ -383,16 +380,17 @@ static int load(struct scorer *s, struct err *e)
     return engine_load(&a->engine, &s->network, s->backend, &s->checkpoint, e);
 }
 
-static json_t *about_run(const struct scorer *s, struct err *e) /* NULL: a file is unreadable */
+/* NULL: a file is unreadable. */
+static json_t *about_run(const struct scorer *s, const char *const *files, size_t n, struct err *e)
 {
-    json_t *checkpoint = checkpoint_describe(&s->checkpoint, e);
-    if (!checkpoint)
+    json_t *inputs, *checkpoint = checkpoint_describe(&s->checkpoint, e);
+    if (!checkpoint || rec_inputs(files, n, &inputs, e))
         return NULL;
     json_t *engine = json_object();
     engine_describe(engine, &s->network);
-    return json_pack("{s:s, s:o, s:s?, s:o}", "mode", s->a.mode, "checkpoint", checkpoint,
+    return json_pack("{s:s, s:o, s:s?, s:o, s:o*}", "mode", s->a.mode, "checkpoint", checkpoint,
                      "tokenizer_sha256", s->tokenizer ? tokenizer_hash(s->tokenizer) : NULL,
-                     "backend", engine);
+                     "backend", engine, "inputs", inputs);
 }
 
 static void close_all(struct scorer *s)
@@ -416,21 +414,16 @@ static const char examples[] =
     "score-ppl --mode elbo -m GSAI-ML/LLaDA-8B-Base --samples 128 texts.ndjson\n"
     "score-ppl --mode kstep -m GSAI-ML/LLaDA-8B-Base --steps 16,64,256 texts.ndjson\n";
 static const char notes[] =
-    "judge  perplexity of each response given its prompt, under a third autoregressive model: the "
-    "text\n"
-    "       up to the first stop token, encoded anew with the judge's tokenizer. Beside it, per\n"
-    "       response: entropy of its tokens, distinct 1- and 2-grams, share of repeated 3-grams; a "
-    "low\n"
-    "       perplexity with a low entropy is a repetition, not a quality.\n"
-    "nll    exact -ln p of the second token and all after it. elbo  upper bound for diffusion "
-    "models,\n"
-    "       the same at every step count. kstep  upper bound for a sampler of K steps in random "
-    "order.\n"
-    "       Never compare an nll with a bound as if they were one thing. --target reference "
-    "scores\n"
-    "       `reference` given `text`.\n"
-    "Perplexities are exp(sum of nats / sum of tokens) over texts. Random weights have no "
-    "quality.\n";
+    "judge  perplexity of each response given its prompt, under a third autoregressive model: the\n"
+    "       text up to the first stop token, encoded anew with the judge's tokenizer. Beside it,\n"
+    "       per response: entropy of its tokens, distinct 1- and 2-grams, share of repeated\n"
+    "       3-grams; a low perplexity with a low entropy is a repetition, not a quality.\n"
+    "nll    exact -ln p of the second token and all after it. elbo  upper bound for diffusion\n"
+    "       models, the same at every step count. kstep  upper bound for a sampler of K steps in\n"
+    "       random order. Never compare an nll with a bound as if they were one thing.\n"
+    "       --target reference scores `reference` given `text`.\n"
+    "Perplexities are exp(sum of nats / sum of tokens). Random weights have no quality.\n"
+    RESUME_NOTES;
 
 static void check(struct scorer *s, int bad, const struct err *e)
 {
@@ -452,6 +445,7 @@ static void options(struct opt *o, struct args *a)
         {"steps", 0, OPT_TEXT, &a->steps, .arg = "K[,K...]", .help = "kstep: step counts (16)"},
         {"orders", 0, OPT_INT, &a->orders, 1, 100000, .arg = "N",
          .help = "kstep: permutations a text (4)"},
+        RESUME_OPTION(a->fresh),
         {"max-failed", 0, OPT_INT, &a->max_failed, 0, 1e15, .arg = "N",
          .help = "exit 0 with up to N failed records (0)"},
         ENGINE_OPTIONS(a->engine),
@@ -479,8 +473,11 @@ int main(int argc, char **argv)
     s.scored = json_object();
     const char *const *files = (const char *const *)argv + first;
     struct rec_reader *in = rec_read_open(files, (size_t)(argc - first), &e);
-    json_t *about = in && !load(&s, &e) ? about_run(&s, &e) : NULL;
-    check(&s, !about || rec_open(&s.out, &s.a.common, tool.name, argc, argv, about, &e), &e);
+    json_t *about = in && !load(&s, &e) ? about_run(&s, files, (size_t)(argc - first), &e) : NULL;
+    struct rec_wish wish = {&s.log, s.a.fresh, about && !json_object_get(about, "inputs")
+                                                   ? "an input is no regular file" : NULL};
+    check(&s, !about || rec_open_work(&s.out, &s.a.common, &wish, tool.name, argc, argv, about,
+                                      &e), &e);
     progress_start(&s.progress, &s.log, s.a.common.progress, "texts", s.a.common.limit);
     check(&s, take_all(&s.seen, in, &s.out, &s.log, s.a.common.limit, take, &s, &e), &e);
     progress_end(&s.progress);

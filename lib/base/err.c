@@ -62,9 +62,28 @@ _Noreturn void err_die(const char *tool, const struct err *e)
     exit(e->code ? e->code : EXIT_INTERNAL);
 }
 
+/* Of the process, as standard error is: whoever fails knows nobody to hand this through. */
+static struct err_witness *own, **place = &own;
+
+struct err_witness **err_witness(void)
+{
+    return place;
+}
+
+void err_share(struct err_witness **other)
+{
+    if (other)
+        place = other;
+}
+
 _Noreturn void err_machine(const char *file, int line, const char *what)
 {
+    char where[256];
+    struct err_witness *w = __atomic_exchange_n(place, NULL, __ATOMIC_ACQ_REL); /* is told once */
     fprintf(stderr, "crossover: %s:%d: %s\n", file, line, what);
+    snprintf(where, sizeof where, "%s:%d", file, line);
+    if (w)
+        w->hear(w, where, what);
     _exit(EXIT_INTERNAL);
 }
 

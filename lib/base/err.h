@@ -46,6 +46,16 @@ void err_die(const char *tool, const struct err *e) __attribute__((noreturn));
  * once: it may be called from inside a library that holds its locks. */
 void err_machine(const char *file, int line, const char *what) __attribute__((noreturn));
 
+/* Who is told why before err_machine ends the process, `where` as "FILE:LINE". It may be called by
+ * any thread, inside a library that holds its locks: it allocates nothing and waits for nobody. */
+struct err_witness {
+    void (*hear)(struct err_witness *w, const char *where, const char *what);
+};
+/* The place of the one witness of the process; at first it holds NULL, nobody. An object with an
+ * err.c of its own takes the place of the program that loaded it by err_share (NULL: keeps its). */
+struct err_witness **err_witness(void);
+void err_share(struct err_witness **place);
+
 /* The code for a call that failed with errno: EXIT_INTERNAL for want of memory, else `otherwise`.
  */
 int err_reason(int otherwise);

@@ -48,11 +48,12 @@ static int still_there(int fd, const char *temp)
     return !fstat(fd, &a) && !lstat(temp, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* A locked and empty file under the temporary name, or -1. */
-static int open_temp(const char *temp, const char *path, struct err *e)
+/* A locked file under the temporary name, emptied unless it is `kept`, or -1. */
+static int open_temp(const char *temp, const char *path, int kept, struct err *e)
 {
+    int how = kept ? O_RDWR | O_APPEND : O_WRONLY;
     for (int tries = 0; tries < 100; tries++) {
-        int fd = open(temp, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+        int fd = open(temp, how | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
         if (fd < 0)
             return err_set(e, EXIT_CANNOT_CREATE, "%s: cannot create: %s", path, strerror(errno));
         if (lock(fd, path, e)) {
@@ -63,7 +64,7 @@ static int open_temp(const char *temp, const char *path, struct err *e)
             close(fd);
             continue;
         }
-        if (!ftruncate(fd, 0))
+        if (kept || !ftruncate(fd, 0))
             return fd;
         err_set(e, EXIT_IO, "%s: cannot empty %s: %s", path, temp, strerror(errno));
         unlink(temp);
@@ -74,7 +75,7 @@ static int open_temp(const char *temp, const char *path, struct err *e)
                    path, temp);
 }
 
-int out_open(struct out *o, const char *path, struct err *e)
+static int open_out(struct out *o, const char *path, int kept, struct err *e)
 {
     *o = (struct out){0};
     if (!strcmp(path, "-")) {
@@ -94,15 +95,25 @@ int out_open(struct out *o, const char *path, struct err *e)
     const char *name;
     char *folder = folder_of(path, &name), *temp = mem_format("%s/.%s.tmp", folder, name);
     free(folder);
-    int fd = open_temp(temp, path, e);
+    int fd = open_temp(temp, path, kept, e);
     if (fd < 0) {
         free(temp);
         return -1;
     }
-    *o = (struct out){.f = fdopen(fd, "wb"), .path = mem_text(path), .temp = temp};
+    *o = (struct out){.f = fdopen(fd, kept ? "r+b" : "wb"), .path = mem_text(path), .temp = temp};
     if (!o->f)
         err_machine(__FILE__, __LINE__, "out of host memory");
     return 0;
+}
+
+int out_open(struct out *o, const char *path, struct err *e)
+{
+    return open_out(o, path, 0, e);
+}
+
+int out_open_kept(struct out *o, const char *path, struct err *e)
+{
+    return open_out(o, path, 1, e);
 }
 
 static void sync_folder(const char *path)
@@ -155,6 +166,15 @@ void out_abandon(struct out *o)
     } else if (o->path) {
         fclose(o->f);
     }
+    free(o->temp);
+    free(o->path);
+    *o = (struct out){0};
+}
+
+void out_leave(struct out *o)
+{
+    if (o->f)
+        fclose(o->f);
     free(o->temp);
     free(o->path);
     *o = (struct out){0};

@@ -17,10 +17,15 @@ struct out {
 };
 /* -1: EXIT_CANNOT_CREATE; EXIT_BUSY when another process writes it, which is named. */
 int out_open(struct out *o, const char *path, struct err *e);
+/* The same, but what is under the temporary name stays: it can be read through o->f, and what is
+ * written to its descriptor comes behind it. */
+int out_open_kept(struct out *o, const char *path, struct err *e);
 /* Flushes, checks, syncs, renames. -1: EXIT_IO, and the temporary file is removed. */
 int out_commit(struct out *o, struct err *e);
 /* Removes the temporary file. Safe after a commit. */
 void out_abandon(struct out *o);
+/* Closes the temporary file and leaves it to another process. */
+void out_leave(struct out *o);
 
 /* Reads a whole file of at most `limit` bytes into *b. -1: EXIT_NO_INPUT, EXIT_IO (also when it
  * changed meanwhile), or EXIT_BAD_DATA when it is larger. */

@@ -10,7 +10,6 @@
 #include "lib/io/rec.h"
 
 #include <errno.h>
-#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,66 +19,17 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/io/input.h"
+#include "lib/io/resume.h"
 
 enum { LINE_MAX_BYTES = 64 << 20 };
 
-/* ---- members ---- */
-
-const char *rec_text(const json_t *record, const char *key)
-{
-    return json_string_value(json_object_get(record, key));
-}
-
-const char *rec_kind(const json_t *record)
-{
-    const char *kind = rec_text(record, "kind");
-    return kind ? kind : "";
-}
-
-double rec_number(const json_t *record, const char *key)
-{
-    const json_t *v = json_object_get(record, key);
-    return json_is_number(v) ? json_number_value(v) : (double)NAN;
-}
-
-int64_t rec_int(const json_t *record, const char *key, int64_t otherwise)
-{
-    const json_t *v = json_object_get(record, key);
-    return json_is_integer(v) ? (int64_t)json_integer_value(v) : otherwise;
-}
+/* ---- writing ---- */
 
 static void must(int bad)
 {
     if (bad)
         err_machine(__FILE__, __LINE__, "cannot build a record (out of memory, or not UTF-8)");
 }
-
-void rec_set_number(json_t *record, const char *key, double value, const char *reason)
-{
-    if (isfinite(value)) {
-        must(json_object_set_new(record, key, json_real(value)));
-        return;
-    }
-    char *reason_key = mem_format("%s_reason", key);
-    must(json_object_set_new(record, key, json_null()));
-    must(json_object_set_new(record, reason_key, json_string(reason ? reason : "not finite")));
-    free(reason_key);
-}
-
-void rec_set_int(json_t *record, const char *key, int64_t value)
-{
-    must(json_object_set_new(record, key, json_integer(value)));
-}
-
-void rec_set_flag(json_t *record, const char *key, int flag, const char *reason)
-{
-    if (flag < 0)
-        rec_set_number(record, key, (double)NAN, reason);
-    else
-        must(json_object_set_new(record, key, json_boolean(flag)));
-}
-
-/* ---- writing ---- */
 
 /* All bytes, or -1. A reader that went away ends the process as it ends every filter, also when the
  * parent left SIGPIPE ignored. */
@@ -117,6 +67,11 @@ static int write_record(struct rec_writer *w, const json_t *record, struct err *
     }
     buf_char(&line, '\n');
     hash_add(w->hash, line.data, line.len);
+    if (resume_goes_on(w->work)) {
+        int bad = resume_match(w->work, &line, e);
+        buf_free(&line);
+        return bad;
+    }
     errno = EIO; /* for a stream that is broken already */
     w->broken = w->broken || write_all(fileno(w->out.f), line.data, line.len);
     buf_free(&line);
@@ -172,39 +127,46 @@ static json_t *meta_fields(const struct common *c, const char *tool, int argc, c
 int rec_open(struct rec_writer *w, const struct common *c, const char *tool, int argc,
              char **argv, json_t *extra, struct err *e)
 {
+    return rec_open_work(w, c, NULL, tool, argc, argv, extra, e);
+}
+
+int rec_open_work(struct rec_writer *w, const struct common *c, const struct rec_wish *wish,
+                  const char *tool, int argc, char **argv, json_t *extra, struct err *e)
+{
     *w = (struct rec_writer){.run = c->run, .no_meta = c->no_meta};
-    json_t *name = json_string(c->run);
+    json_t *name = json_string(c->run), *m = NULL;
     json_decref(name);
-    if (!name) {
-        json_decref(extra);
-        return err_set(e, EXIT_BAD_USAGE, "--run: expected UTF-8");
-    }
-    if (out_open(&w->out, c->output, e)) {
-        json_decref(extra);
-        return -1;
-    }
-    w->hash = hash_new();
-    int bad = 0;
-    if (!c->no_meta) {
-        json_t *m = meta_fields(c, tool, argc, argv);
-        if (extra)
-            must(json_object_update(m, extra));
-        json_t *r = envelope(w, "meta", m);
-        bad = write_record(w, r, e);
-        json_decref(r);
+    if (name && !c->no_meta) {
+        m = meta_fields(c, tool, argc, argv);
+        must(extra && json_object_update(m, extra));
+        m = envelope(w, "meta", m);
     }
     json_decref(extra);
-    if (bad)
-        rec_abandon(w);
+    int bad = !name  ? err_set(e, EXIT_BAD_USAGE, "--run: expected UTF-8")
+              : wish ? resume_open(&w->work, &w->out, c, m, wish, e)
+                     : out_open(&w->out, c->output, e);
+    if (!bad) {
+        w->hash = hash_new();
+        if (resume_goes_on(w->work))
+            resume_add_meta(w->work, w->hash);
+        else if (m && (bad = write_record(w, m, e)))
+            rec_abandon(w);
+    }
+    json_decref(m);
     return bad;
+}
+
+void rec_count(struct rec_writer *w, const json_t *record)
+{
+    const char *status = rec_text(record, "status");
+    w->records++;
+    w->failed += !strcmp(rec_kind(record), "error") || (status && strcmp(status, "ok"));
 }
 
 /* Counts and writes a record that is neither `meta` nor `end`. */
 static int write_counted(struct rec_writer *w, const json_t *record, struct err *e)
 {
-    const char *status = rec_text(record, "status");
-    w->records++;
-    w->failed += !strcmp(rec_kind(record), "error") || (status && strcmp(status, "ok"));
+    rec_count(w, record);
     return write_record(w, record, e);
 }
 
@@ -264,13 +226,18 @@ int rec_close(struct rec_writer *w, const char *status, struct err *e)
                                                  (json_int_t)w->failed, "sha256", hex, "status",
                                                  status));
         must(!r);
+        if (resume_went_on(w->work))
+            must(json_object_set_new(r, "resumed", json_true()));
         bad = write_record(w, r, e);
         json_decref(r);
     }
-    if (bad)
+    if (bad) {
         rec_abandon(w);
-    else
-        bad = out_commit(&w->out, e);
+        return bad;
+    }
+    resume_free(w->work);
+    w->work = NULL;
+    bad = out_commit(&w->out, e);
     hash_free(w->hash);
     w->hash = NULL;
     return bad;
@@ -278,7 +245,12 @@ int rec_close(struct rec_writer *w, const char *status, struct err *e)
 
 void rec_abandon(struct rec_writer *w)
 {
-    out_abandon(&w->out);
+    if (rec_lasts(w))
+        out_leave(&w->out);
+    else
+        out_abandon(&w->out);
+    resume_free(w->work);
+    w->work = NULL;
     hash_free(w->hash);
     w->hash = NULL;
 }

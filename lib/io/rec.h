@@ -25,6 +25,8 @@
 
 #define REC_SCHEMA "crossover/1"
 
+struct resume; /* resume.h */
+
 struct rec_writer {
     struct out out;
     const char *run;
@@ -32,6 +34,7 @@ struct rec_writer {
     int64_t records, failed; /* failed: error records and records whose status is not ok */
     int no_meta;
     int broken; /* a write failed: nothing is written after it */
+    struct resume *work; /* of rec_open_work, when it has a work file; else NULL */
 };
 
 /* Opens common->output and, unless --no-meta, writes the `meta` record: tool, version, commit,
@@ -46,10 +49,13 @@ int rec_write(struct rec_writer *w, const char *kind, json_t *fields, struct err
 int rec_pass(struct rec_writer *w, const json_t *record, struct err *e);
 /* Writes {"kind":"error", code, message, where}; counts it as failed. `where` e.g. "line 12". */
 int rec_error(struct rec_writer *w, const struct err *what, const char *where, struct err *e);
-/* Writes `end` {records, failed, sha256, status "ok"|"interrupted"|"failed"}, then commits. */
+/* Writes `end` {records, failed, sha256, status "ok"|"interrupted"|"failed", and resumed: true when
+ * an earlier process wrote some of it}, then commits. */
 int rec_close(struct rec_writer *w, const char *status, struct err *e);
-/* Drops an unfinished output file. */
+/* Drops an unfinished output file, or leaves it to the next process (rec_lasts in resume.h). */
 void rec_abandon(struct rec_writer *w);
+/* For resume.c: counts a record that is neither `meta` nor `end`. */
+void rec_count(struct rec_writer *w, const json_t *record);
 
 struct rec_reader; /* one or more inputs, read in order */
 

@@ -13,6 +13,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/io/rec.h"
+#include "lib/model/canary.h"
 #include "lib/model/genrec.h"
 #include "lib/model/genroom.h"
 #include "lib/model/promptset.h"
@@ -29,6 +30,7 @@ struct session {
     int loaded;                  /* 0: the weights did not fit, every record is oom */
     struct rec_writer out;
     int writing;
+    struct canary canary;
     struct progress progress;
     int64_t seq, batch_id;
     int worst;                   /* exit code so far */
@@ -200,18 +202,28 @@ static void catch_signals(void (*note)(int))
     sigaction(SIGHUP, &once, NULL);
 }
 
+/* Why its records must be of one process: a launch is the unit of time. NULL: nothing is timed. */
+static const char *one_process(const struct gen_job *job)
+{
+    const struct gen_args *a = job->args;
+    int timed = a->schedule || a->warmup || a->repeat > 1;
+    return timed ? "a launch that is timed is one process" : NULL;
+}
+
 static int session_open(struct session *s, struct err *e)
 {
     const struct gen_job *job = s->job;
     const struct common *c = &job->args->common;
     json_t *extra;
+    struct rec_wish wish = {&s->log, job->args->fresh, one_process(job)};
     if (check_flags(job, e) || open_model(s, e) || read_prompts(s, e) ||
         engine_open(&job->args->engine, &s->backend, e) ||
         !(extra = meta_extra(s, e)) ||
-        rec_open(&s->out, c, job->method->tool, job->argc, job->argv, extra, e))
+        rec_open_work(&s->out, c, &wish, job->method->tool, job->argc, job->argv, extra, e))
         return -1;
     s->writing = 1;
     warn_library(s);
+    canary_start(&s->canary, job->args->canary, s->backend);
     gauge_open(&s->gauge, s->backend->address, (uint64_t)c->seed);
     if (job->note_signal)
         catch_signals(job->note_signal);
@@ -242,10 +254,10 @@ static int stopped(const struct session *s)
     return s->job->stop && *s->job->stop;
 }
 
-/* What the card takes with the model loaded and nothing to do. */
+/* What the card takes with the model loaded and nothing to do, where something is timed. */
 static int write_idle(struct session *s, const char *when, struct err *e)
 {
-    int wanted = s->loaded && !stopped(s);
+    int wanted = s->loaded && !stopped(s) && one_process(s->job);
     json_t *o = wanted ? gauge_idle(&s->gauge, when, s->job->args->idle_ms) : NULL;
     if (!o)
         return 0;
@@ -311,6 +323,58 @@ static int run_batch(struct session *s, struct gen_place at, const struct prompt
     return rc || stopped(s) ? rc : run_batch(s, at, p + half, n - half, e);
 }
 
+/* A record of an earlier process stands where this batch would put one for p: 0, or -1. */
+static int take_over(struct session *s, const struct prompt *p, struct err *e)
+{
+    const json_t *kept = rec_kept(&s->out), *r = rec_kept_of(&s->out, "generation", p->record);
+    const char *where = kept && !strcmp(rec_kind(kept), "error") ? rec_text(kept, "where") : NULL;
+    if (r && rec_int(r, "seq", -1) == s->seq) {
+        const char *status = rec_text(r, "status");
+        worse(s, status && !strcmp(status, "ok") ? EXIT_OK : EXIT_FAILED_RECORDS);
+        if (rec_int(r, "batch_id", -1) >= s->batch_id)
+            s->batch_id = rec_int(r, "batch_id", 0) + 1;
+        s->seq++;
+    } else if (where && !strcmp(where, p->where)) {
+        worse(s, EXIT_INTERNAL); /* NaN is all that a batch has errors for */
+    } else {
+        return err_set(e, EXIT_BAD_DATA, "%s: its work file has another record where prompt "
+                       "'%.200s' is due (--fresh starts anew)", s->job->args->common.output, p->id);
+    }
+    return rec_keep(&s->out, e);
+}
+
+/* A batch whose records an earlier process wrote, all of them: 1. Else 0, and those there are of it
+ * are dropped; or -1. */
+static int batch_kept(struct session *s, const struct prompt *const *p, size_t n, struct err *e)
+{
+    int64_t batch_id = s->batch_id;
+    if (rec_kept_left(&s->out) < (int64_t)n)
+        return rec_drop_kept(&s->out, e);
+    for (size_t i = 0; i < n; i++)
+        if (take_over(s, p[i], e))
+            return -1;
+    if (s->batch_id == batch_id) /* errors only */
+        s->batch_id++;
+    progress_at(&s->progress, s->seq, NULL);
+    return 1;
+}
+
+/* run_batch, unless it was done; then what must be seen to between batches. */
+static int do_batch(struct session *s, struct gen_place at, const struct prompt *const *p,
+                    size_t n, struct err *e)
+{
+    int kept = batch_kept(s, p, n, e);
+    if (kept)
+        return kept < 0 ? -1 : 0;
+    if (s->loaded)
+        canary_before(&s->canary, s->job, &s->network, at.point, p[0], &s->out);
+    if (run_batch(s, at, p, n, e) || rec_sync(&s->out, e))
+        return -1;
+    if (s->loaded && !stopped(s))
+        canary_after(&s->canary, s->job, &s->network, &s->out);
+    return 0;
+}
+
 /* Batches that let caches, clocks and page tables settle; prompts from the first on, again and
  * again. */
 static int warm_up(struct session *s, const struct gen_point *point,
@@ -363,7 +427,7 @@ static int run_point(struct session *s, const struct gen_point *point, size_t ro
     for (size_t i = 0, n; i < (size_t)fit && fit > 0 && !rc && !stopped(s); i += n) {
         n = (size_t)fit - i < point->batch ? (size_t)fit - i : point->batch;
         struct gen_place at = {.point = point, .phase = "timed", .round = (int64_t)round};
-        rc = run_batch(s, at, p + i, n, e);
+        rc = do_batch(s, at, p + i, n, e);
     }
     free(p);
     return rc;
@@ -392,7 +456,11 @@ static int64_t planned(const struct session *s)
 
 static int session_close(struct session *s, int bad, struct err *e)
 {
-    if (s->writing && !bad) {
+    if (s->writing && !bad && stopped(s) && rec_lasts(&s->out)) {
+        log_note(&s->log, "stopped; the same command goes on after %lld records",
+                 (long long)(s->out.records + rec_kept_left(&s->out)));
+        rec_abandon(&s->out);
+    } else if (s->writing && !bad) {
         const char *status = stopped(s)                  ? "interrupted"
                              : s->worst == EXIT_INTERNAL ? "failed"
                                                          : "ok";
@@ -400,6 +468,7 @@ static int session_close(struct session *s, int bad, struct err *e)
     } else if (s->writing) {
         rec_abandon(&s->out);
     }
+    canary_free(&s->canary);
     if (s->loaded)
         network_free(&s->network);
     gauge_close(&s->gauge);
@@ -419,9 +488,10 @@ int gen_run(const struct gen_job *job, struct err *e)
     int bad = session_open(&s, e);
     if (!bad) {
         progress_start(&s.progress, &s.log, c->progress, "generations", planned(&s));
-        bad = write_idle(&s, "before", e) || run_plan(&s, e) || write_idle(&s, "after", e)
-                  ? -1
-                  : 0;
+        bad = write_idle(&s, "before", e) || run_plan(&s, e) ? -1 : 0;
+        if (!bad && s.loaded && !stopped(&s))
+            canary_last(&s.canary, job, &s.network, &s.out);
+        bad = bad || write_idle(&s, "after", e) ? -1 : 0;
         progress_end(&s.progress);
     }
     return session_close(&s, bad, e);

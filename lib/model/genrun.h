@@ -20,6 +20,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/opt.h"
+#include "lib/io/resume.h"
 #include "lib/model/engine.h"
 #include "lib/model/generation.h"
 #include "lib/model/genplan.h"
@@ -28,12 +29,12 @@ struct gen_args {
     struct common common;
     struct engine engine;
     const char *batch, *chat, *schedule;
-    int64_t warmup, repeat, launch, idle_ms;
-    int parse_special, halve;
+    int64_t warmup, repeat, launch, idle_ms, canary;
+    int parse_special, halve, fresh;
 };
 #define GEN_DEFAULTS                                                                            \
     {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .batch = "1", .chat = "auto",        \
-     .repeat = 1, .idle_ms = 500}
+     .repeat = 1, .idle_ms = 500, .canary = -1}
 #define GEN_OPTIONS(g)                                                                          \
     ENGINE_OPTIONS((g).engine),                                                                 \
     {.type = OPT_HEADING, .name = "", .help = "Prompts:"},                                      \
@@ -53,9 +54,12 @@ struct gen_args {
     {"schedule", 0, OPT_TEXT, &(g).schedule, .arg = "FILE",                                     \
      .help = "settings and rounds from a launch record instead"},                               \
     {"launch", 0, OPT_INT, &(g).launch, 0, 1000000000, .arg = "K",                              \
-     .help = "which launch record of --schedule (0)"},                                         \
+     .help = "which launch record of --schedule (0)"},                                          \
     {"idle-ms", 0, OPT_INT, &(g).idle_ms, 0, 600000, .arg = "N",                                \
-     .help = "watch an idle GPU so long before and after all batches (500)"}
+     .help = "watch an idle GPU so long before and after all batches (500)"},                   \
+    {"canary", 0, OPT_INT, &(g).canary, 0, 1000000000, .arg = "N",                              \
+     .help = "look whether the device still says the same each N batches (64; host 0)"},        \
+    RESUME_OPTION((g).fresh)
 
 /* Definitions for --help, the same in both tools. */
 #define GEN_NOTES                                                                               \
@@ -75,8 +79,13 @@ struct gen_args {
     "--help and the schema define them.\n"                                                     \
     "Random draws depend on (seed, prompt id, step, position), not on batch or threads.\n"      \
     "synth: models have no tokenizer: words of a prompt are hashed to ids, text is null.\n"     \
+    RESUME_NOTES                                                                                \
+    "What is timed (--warmup, --schedule or --repeat) is one process, so it always starts anew.\n" \
+    "Canary: a short generation of the first prompt, outside the clock, alone, before the 2nd\n"    \
+    "timed batch, after each N and at the end; other ids than the first time: exit 70.\n"      \
     "Exit: 0 done; 1 with error or oom records; 64 usage; 65 bad data; 66 no input; 69 no\n"    \
-    "device; 70 NaN in the logits; 73, 74 output; 129, 130, 143 interrupted.\n"
+    "device; 70 NaN in the logits, a lost device, a canary; 73, 74 output; 129, 130, 143\n"     \
+    "interrupted.\n"
 
 struct gen_method {
     const char *tool;

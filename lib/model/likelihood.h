@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "lib/base/err.h"
+#include "lib/io/resume.h"
 #include "lib/model/pass.h"
 
 struct likelihood {
@@ -35,5 +36,9 @@ int likelihood_elbo(const struct network *n, const int32_t *ids, size_t count, s
 int likelihood_kstep(const struct network *n, const int32_t *ids, size_t count, size_t first,
                      size_t steps, size_t orders, uint64_t seed, uint64_t key,
                      struct likelihood *out, struct err *e);
+
+/* What an earlier process found for the record `of`, when its quality record is the next one that
+ * was kept (lib/io/resume.h): 1, else 0. */
+int likelihood_kept(struct rec_writer *w, const json_t *of, struct likelihood *out);
 
 #endif

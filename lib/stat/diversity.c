@@ -52,3 +52,15 @@ double diversity_distinct(const int32_t *ids, size_t n, size_t gram, int32_t *wo
         different += compare(work + i * gram, work + (i - 1) * gram, gram) != 0;
     return (double)different / (double)grams;
 }
+
+const char *const diversity_names[DIVERSITY_FIGURES] = {"entropy_nats", "distinct_1_ratio",
+                                                        "distinct_2_ratio", "repetition_ratio"};
+
+void diversity_figures(const int32_t *ids, size_t n, double figure[DIVERSITY_FIGURES],
+                       int32_t *work)
+{
+    figure[0] = diversity_entropy(ids, n, work);
+    figure[1] = diversity_distinct(ids, n, 1, work);
+    figure[2] = diversity_distinct(ids, n, 2, work);
+    figure[3] = 1 - diversity_distinct(ids, n, 3, work);
+}

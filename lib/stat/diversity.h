@@ -11,4 +11,11 @@ double diversity_entropy(const int32_t *ids, size_t n, int32_t *work); /* unigra
 /* Different n-grams / n-grams, gram = 1..4. work: gram * (n - gram + 1) ids. */
 double diversity_distinct(const int32_t *ids, size_t n, size_t gram, int32_t *work);
 
+/* All of these, in this order: entropy, distinct 1-grams, distinct 2-grams, and the share of
+ * 3-grams that were there before. work: 3 n ids. */
+enum { DIVERSITY_FIGURES = 4 };
+extern const char *const diversity_names[DIVERSITY_FIGURES]; /* as in records */
+void diversity_figures(const int32_t *ids, size_t n, double figure[DIVERSITY_FIGURES],
+                       int32_t *work);
+
 #endif

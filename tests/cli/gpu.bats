@@ -180,6 +180,7 @@ EOF
             [ "$status" -eq 70 ]
             [ "${#stderr_lines[@]}" -eq 1 ]
             [ ! -e "$T/out.ndjson" ]
+            rm -f "$T/.out.ndjson.tmp" # resume.bats goes on from it
         done
     done
 }
