@@ -66,43 +66,6 @@ struct run {
     struct plan plan;
 };
 
-int diffuse_check(const struct diffuse *how, struct err *e)
-{
-    size_t gen = how->gen_length, block = how->block_length;
-    if (gen == 0 || block == 0 || how->steps == 0)
-        return err_set(e, EXIT_BAD_USAGE,
-                       "gen-length, block-length and steps: expected at least 1, got %zu, %zu, %zu",
-                       gen, block, how->steps);
-    if (gen % block)
-        return err_set(e, EXIT_BAD_USAGE,
-                       "gen-length %zu must be a multiple of block-length %zu", gen, block);
-    if (how->steps % (gen / block))
-        return err_set(e, EXIT_BAD_USAGE,
-                       "steps %zu must be a multiple of the number of blocks, "
-                       "gen-length / block-length = %zu", how->steps, gen / block);
-    return 0;
-}
-
-/* The official options act at two places. logits_eos_inf removes eos before anything is chosen.
- * confidence_eos_eot_inf acts after the choice, on the softmax that gives the confidence; in the
- * official code it reaches eos only at temperature 0, where noised and plain logits are one tensor,
- * and end-of-turn always. A removed answer has confidence 0: it comes last. */
-static void suppressions(struct run *r)
-{
-    const struct config *c = &r->n->config;
-    const struct index *x = &r->work->host;
-    if (r->how->logits_eos_inf)
-        for (size_t i = 0; i < c->n_eos; i++)
-            x->ban[r->n_ban++] = (int32_t)c->eos[i];
-    if (!r->how->confidence_eos_eot_inf)
-        return;
-    if (!(r->how->temperature > 0))
-        for (size_t i = 0; i < c->n_eos; i++)
-            x->quiet[r->n_quiet++] = (int32_t)c->eos[i];
-    if (c->eot >= 0)
-        x->quiet[r->n_quiet++] = (int32_t)c->eot;
-}
-
 static struct canvases canvases_in(const struct run *r, unsigned char *extra)
 {
     struct canvas_state *state = (struct canvas_state *)(void *)extra;
@@ -208,7 +171,9 @@ static int run_make(struct run *r, struct paper *paper)
     r->there = canvases_in(r, r->work->there.extra);
     canvases_make(r);
     budget_make(r);
-    suppressions(r);
+    const struct index *x = &r->work->host;
+    r->n_ban = diffuse_banned(r->how, &r->n->config, x->ban);
+    r->n_quiet = diffuse_quiet(r->how, &r->n->config, x->quiet);
     loop_make(r);
     pass_write(r->n, r->work); /* describe() begins with what is there */
     return 0;

@@ -27,6 +27,10 @@ struct diffuse {
 
 /* 0, or -1 with EXIT_BAD_USAGE naming the constraint that gen_length, block_length, steps break. */
 int diffuse_check(const struct diffuse *how, struct err *e);
+/* Ids that are no answer at all, and ids whose confidence counts as 0; returns how many. ids: room
+ * for all of the model's eos, and one. */
+size_t diffuse_banned(const struct diffuse *how, const struct config *c, int32_t *ids);
+size_t diffuse_quiet(const struct diffuse *how, const struct config *c, int32_t *ids);
 
 /* Fills the canvases of `batch` prompts together. Prompts may differ in length: each sequence
  * has positions from 0 and attends to itself alone, so there are no padding rows and nobody's

@@ -80,8 +80,8 @@ struct gen_args {
     "Random draws depend on (seed, prompt id, step, position), not on batch or threads.\n"      \
     "synth: models have no tokenizer: words of a prompt are hashed to ids, text is null.\n"     \
     RESUME_NOTES                                                                                \
-    "What is timed (--warmup, --schedule or --repeat) is one process, so it always starts anew.\n" \
-    "Canary: a short generation of the first prompt, outside the clock, alone, before the 2nd\n"    \
+    "What is timed (--warmup, --schedule, --repeat) is one process, so it always starts anew.\n" \
+    "Canary: a short generation of the first prompt, outside the clock, alone, before the 2nd\n" \
     "timed batch, after each N and at the end; other ids than the first time: exit 70.\n"      \
     "Exit: 0 done; 1 with error or oom records; 64 usage; 65 bad data; 66 no input; 69 no\n"    \
     "device; 70 NaN in the logits, a lost device, a canary; 73, 74 output; 129, 130, 143\n"     \
