@@ -254,10 +254,11 @@ static int stopped(const struct session *s)
     return s->job->stop && *s->job->stop;
 }
 
-/* What the card takes with the model loaded and nothing to do, where something is timed. */
+/* What the card takes with the model loaded and nothing to do. Joules are of one process, so where
+ * another may go on there is none. */
 static int write_idle(struct session *s, const char *when, struct err *e)
 {
-    int wanted = s->loaded && !stopped(s) && one_process(s->job);
+    int wanted = s->loaded && !stopped(s) && !rec_lasts(&s->out);
     json_t *o = wanted ? gauge_idle(&s->gauge, when, s->job->args->idle_ms) : NULL;
     if (!o)
         return 0;

@@ -171,7 +171,7 @@ END
         "$T/prompts"
     [ "$status" -eq 1 ]
     jq -s -e 'map(.status) | index("oom") != null and length == 3' <<< "$output"
-    [[ $stderr == *W102*" need "*" bytes ("*" of weights, "*"--mem-cap has "* ]]
+    [[ $stderr == *W105*" need "*" bytes ("*" of weights, "*"--mem-cap has "* ]]
 }
 
 @test "SIGTERM: whole records, an end record that says so, 143" {

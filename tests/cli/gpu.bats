@@ -204,6 +204,6 @@ EOF
         --no-meta --dtype f32 --gen-length 500 --steps 500 --cfg-scale 1 "$F/prompts"
     [ "$status" -eq 1 ]
     [ "${#stderr_lines[@]}" -eq 1 ]
-    [[ "$stderr" == *"W102: "*"a prompt of 11 tokens and 500 to come need "*" of weights, "*" of \
+    [[ "$stderr" == *"W105: "*"a prompt of 11 tokens and 500 to come need "*" of weights, "*" of \
 cache, "*" of activations) and emulated device (host) has "*" free of 2200000"* ]]
 }

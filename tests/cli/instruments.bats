@@ -36,7 +36,7 @@ setup() {
 driver() {
     local said=()
     while [ "${1---}" != -- ]; do said+=("$1"); shift; done
-    env LD_LIBRARY_PATH="$F/driver" "${said[@]}" "${GEN[@]}" --max-new 3 --idle-ms 160 "${@:2}" \
+    env LD_LIBRARY_PATH="$F/driver" "${said[@]}" "${GEN[@]}" --max-new 10 --idle-ms 160 "${@:2}" \
         "$F/prompts" > "$T/all" 2> "$T/err"
     jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/all"
     jq -c 'select(.kind == "generation")' "$T/all" > "$T/out"

@@ -25,14 +25,22 @@ static int check(const void *settings, const struct gen_point *p, struct err *e)
     return 0;
 }
 
+static struct paper paper(const struct network *n, const void *settings, const struct gen_point *p,
+                          const struct generation_input *in, size_t batch)
+{
+    struct autoregress how = {.max_new = p->max_new, .cache = 1};
+    (void)settings;
+    return autoregress_paper(n, &how, in, batch);
+}
+
 static void run(const struct network *n, const void *settings, const struct gen_point *p,
-                uint64_t seed, const volatile sig_atomic_t *stop,
+                int prepare, uint64_t seed, const volatile sig_atomic_t *stop,
                 const struct generation_input *in, size_t batch, struct generation *out,
                 struct batch_trace *trace)
 {
     struct autoregress how = {.max_new = p->max_new, .cache = 1, .ignore_eos = 1, .seed = seed,
                               .stop = stop};
-    (void)settings;
+    (void)settings, (void)prepare;
     autoregress(n, &how, in, batch, out, trace);
     calls++;
     if (odd_from && calls >= odd_from)
@@ -51,7 +59,8 @@ static void describe(const void *settings, const struct gen_point *p, json_t *re
     (void)settings, (void)p, (void)record;
 }
 
-static const struct gen_method method = {"odd", ARCH_LLAMA, extent, check, run, label, describe};
+static const struct gen_method method = {"odd", ARCH_LLAMA, extent, check,
+                                         paper, run, label, describe};
 
 /* gen_run in a process of its own; its exit code. */
 static int generate(const char *output, int64_t every, int from)
