@@ -65,13 +65,15 @@ all() { # FILTER: true of every generation
 }
 
 @test "a card slowed in the middle of one batch: that one is marked, and no other" {
-    driver NVML_BURST=2 NVML_REASONS=0x44
+    # the cold batch: before others the card is busy with what they prepare
+    driver NVML_BURST=2 NVML_REASONS=0x44 -- --warmup 1
     jq -se '(.[0] | .tainted == ["hw_thermal"] and .memory.device_peak_bytes == 537919488 and
         (.gpu | .clock_reasons == 68 and .sm_min_mhz == 1500 and .sm_max_mhz == 1980 and
          .sm_mean_mhz > 1500 and .sm_mean_mhz < 1980 and .power_capped_samples == 1)) and
-        (.[1:] | length == 3 and all(.tainted == [] and .gpu.clock_reasons == 0))' "$T/out"
-    "$BIN/measure" --no-meta "$T/all" |
-        jq -se 'map(select(.metric == "e2e_ns"))[0] | .tainted == 1 and .timed == 3'
+        (.[1:] | length == 4 and all(.tainted == [] and .gpu.clock_reasons == 0))' "$T/out"
+    jq -c 'if .phase == "cold" then .phase = "timed" else . end' "$T/all" |
+        "$BIN/measure" --no-meta |
+        jq -se 'map(select(.metric == "e2e_ns"))[0] | .tainted == 1 and .timed == 4'
 }
 
 @test "a batch that is over before the next look: null with the reason, and heat is still seen" {
