@@ -6,6 +6,7 @@ set ylabel 'GFLOP/s'
 set key bottom right Left reverse samplen 1
 stats $points using 1 nooutput name 'x'
 stats $points using 2 nooutput name 'y'
+stats $points using 3 nooutput name 'k'
 roof_most = 0; knee_lo = x_min; knee_hi = x_max
 do for [i=1:roof_count] {
     knee = roof_flops[i] / roof_bytes[i]
@@ -34,6 +35,6 @@ plot for [i=1:roof_count] roof(i, x) with lines linecolor rgb grey linewidth 1.4
         textcolor rgb variable notitle, \
     $points using 1:2:4:(rgb($3)) every 2::(x_records > 1) with labels left offset 1, 0.6 \
         textcolor rgb variable notitle, \
-    for [k=0:2] keyentry with points pointtype point(k) pointsize 0.9 linecolor rgb rgb(k) \
+    for [k=0:(k_max > 1 ? 2 : 1)] keyentry with points pointtype point(k) pointsize 0.9 linecolor rgb rgb(k) \
         title word('LLaDA LLaMA kernel', k + 1)
 unset output

@@ -276,20 +276,24 @@ static int config_point(const struct runset *s, const char *config, double *x, d
     return !isnan(*x) && gnuplot_drawable(*x, 1) && gnuplot_drawable(*y, 1);
 }
 
-/* Configurations that differ in steps alone lie close together: the first has the name. */
+/* Configurations of one batch lie close together: the first of each model has its name. */
+static int is_first(const struct cells *all, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (all->v[k].kind == all->v[i].kind && all->v[k].batch == all->v[i].batch)
+            return 0;
+    return 1;
+}
+
 static void put_configs(struct script *out, const struct cells *all, const struct runset *s)
 {
-    const struct cell *named = NULL;
     for (size_t i = 0; i < all->n; i++) {
         const struct cell *c = &all->v[i];
         double x, y;
         if (!config_point(s, c->config, &x, &y))
             continue;
-        int same = named && !strcmp(named->name, c->name) && named->batch == c->batch;
-        char *name = c->batch > 1 ? mem_format("%s, batch %.0f", c->name, c->batch)
-                                  : mem_text(c->name);
-        script_row(out, "nnnt", x, y / 1e9, (double)c->kind, same ? "" : name);
-        named = same ? named : c;
+        char *name = is_first(all, i) ? mem_format("batch %.0f", c->batch) : mem_text("");
+        script_row(out, "nnnt", x, y / 1e9, (double)c->kind, name);
         free(name);
     }
 }
