@@ -45,7 +45,7 @@ COMMIT := $(shell git describe --always --dirty=+ --abbrev=12 2>/dev/null || ech
 PEAK_x86_64 := x86
 PEAK_aarch64 := arm
 PEAK := $(wildcard kernels/peak-$(or $(PEAK_$(shell uname -m)),other).c)
-LIB_SRC := $(filter-out lib/base/version.c kernels/peak-%,$(wildcard lib/*/*.c kernels/*.c)) \
+LIB_SRC := $(filter-out lib/base/version.c kernels/peak-%,$(wildcard lib/*/*.c lib/*/*/*.c kernels/*.c)) \
            $(PEAK) $(wildcard kernels/ref/*.c kernels/cuda/memory.c)
 CPU_SRC := $(wildcard kernels/cpu/*.c)
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) \
@@ -78,7 +78,7 @@ $(foreach l,portable $(CPU_LEVELS),$(eval $(call cpu_level,$(l))))
 $(foreach l,portable $(CPU_LEVELS),$(BUILD)/obj/kernels/$(l)/cpu/format_int8.o): \
     private CPU_FLAGS += -ffp-contract=off
 # The loops that find the ceilings must not be what limits them.
-$(BUILD)/obj/lib/model/ceiling.o $(BUILD)/obj/kernels/peak-%.o: private ALL_CFLAGS += -O3
+$(BUILD)/obj/lib/run/ceiling.o $(BUILD)/obj/kernels/peak-%.o: private ALL_CFLAGS += -O3
 $(BUILD)/obj/kernels/peak-arm.o: private ALL_CFLAGS += -march=armv8.2-a+dotprod+bf16
 $(BUILD)/obj/kernels/backend.o: private ALL_CFLAGS += $(CPU_LEVELS:%=-DHAVE_CPU_%)
 

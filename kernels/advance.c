@@ -37,7 +37,7 @@ static void ask_row(const struct canvas_loop *l, const struct canvas_state *c, s
 void canvas_ask(const struct canvas_loop *l, size_t i)
 {
     struct canvas_state *c = canvas_of(l, i);
-    size_t w = i * l->quota, end = w + l->quota;
+    size_t w = i * l->capacity, end = w + l->capacity;
     c->wanted = 0;
     for (int32_t s = c->prompt; c->live && s < canvas_block_end(l, c); s++)
         if (l->token[c->first + s] == l->mask) {
@@ -45,7 +45,7 @@ void canvas_ask(const struct canvas_loop *l, size_t i)
             if (w < end)
                 ask_row(l, c, w++, s);
         }
-    c->crowded = (size_t)c->wanted > l->quota;
+    c->overflow = (size_t)c->wanted > l->capacity;
     while (w < end)
         ask_row(l, c, w++, -1);
 }
@@ -102,9 +102,9 @@ static int32_t masks_left(const struct canvas_loop *l, const struct canvas_state
 static void advance(const struct canvas_loop *l, size_t i, struct offer *offers, double *best)
 {
     struct canvas_state *c = canvas_of(l, i);
-    size_t w0 = i * l->quota;
+    size_t w0 = i * l->capacity;
     c->written = 0;
-    if (!c->live || c->crowded)
+    if (!c->live || c->overflow)
         return;
     if (any_bad(l->answer + w0, (size_t)c->wanted)) {
         c->live = 0;
@@ -118,8 +118,8 @@ static void advance(const struct canvas_loop *l, size_t i, struct offer *offers,
 void host_advance_canvases(struct backend *b, const struct canvas_loop *l)
 {
     (void)b;
-    struct offer *offers = mem_alloc(l->quota * sizeof *offers);
-    double *best = mem_alloc(l->quota * sizeof *best);
+    struct offer *offers = mem_alloc(l->capacity * sizeof *offers);
+    double *best = mem_alloc(l->capacity * sizeof *best);
     for (size_t i = 0; i < l->parts; i++) {
         advance(l, i, offers, best);
         canvas_ask(l, i);

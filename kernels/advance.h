@@ -97,12 +97,12 @@ struct canvas_state {
     int32_t met_stop;           /* a stop id is readable */
     int32_t written;            /* by the last pass: slots that got an id other than the mask */
     int32_t wanted;             /* slots that the next pass is asked about */
-    int32_t crowded;            /* 1: more of them than `quota`: the next pass counts for nothing */
+    int32_t overflow;            /* 1: more of them than `capacity`: the next pass counts for nothing */
     int32_t unused;             /* so that no padding is left undefined */
 };
 /* All arrays are memory of the back end. Part i of the pass is the canvas member[i]. */
 struct canvas_loop {
-    size_t parts, quota;           /* R = parts * quota: rows quota i .. of part i are asked about;
+    size_t parts, capacity;           /* R = parts * capacity: rows capacity i .. of part i are asked about;
                                     * those beyond canvas.wanted are there for nothing */
     const int32_t *member;         /* [parts] */
     struct canvas_state *canvas;   /* [B] */
@@ -190,7 +190,7 @@ HOST_DEVICE void canvas_settle(const struct canvas_loop *l, struct canvas_state 
 extern "C" {
 #endif
 /* On the host: writes wanted, uncond and key of part i for the next pass, and canvas.wanted and
- * crowded. The host's first pass is described by this too, on its own copies of the arrays. */
+ * overflow. The host's first pass is described by this too, on its own copies of the arrays. */
 void canvas_ask(const struct canvas_loop *l, size_t i);
 /* On the host: the operations of ops.h for memory that the host can read. */
 void host_advance_texts(struct backend *b, const struct text_loop *l);

@@ -132,13 +132,13 @@ void host_run(struct backend *b, const void *key, size_t key_bytes, void (*step)
     step(ctx);
 }
 
-int64_t host_mark(struct backend *b)
+int64_t host_event_record(struct backend *b)
 {
     (void)b;
     return clock_ns();
 }
 
-int64_t host_reached(struct backend *b, int64_t mark)
+int64_t host_event_wait(struct backend *b, int64_t mark)
 {
     (void)b;
     return mark;

@@ -230,8 +230,8 @@ struct ops {
     /* A mark stands behind all operations so far. reached() waits until they are done and returns
      * when that was, on the clock of clock_ns(): on cuda by events of the device. A mark can be
      * asked for once, and not after a later one. */
-    int64_t (*mark)(struct backend *b);
-    int64_t (*reached)(struct backend *b, int64_t mark);
+    int64_t (*event_record)(struct backend *b);
+    int64_t (*event_wait)(struct backend *b, int64_t mark);
 
     /* ---- matrices ---- */
 

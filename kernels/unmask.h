@@ -2,7 +2,7 @@
  *
  * A rule sees the confidences of the masked positions, best first (of equals the lowest position),
  * and says how many of them to take. So a rule is one function here and one row of unmask_rules in
- * lib/model/unmask.c, and runs on host and device alike.
+ * lib/decode/unmask.c, and runs on host and device alike.
  */
 #ifndef KERNELS_UNMASK_H
 #define KERNELS_UNMASK_H

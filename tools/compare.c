@@ -13,9 +13,9 @@
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
 #include "lib/base/rng.h"
-#include "lib/io/points.h"
-#include "lib/io/rec.h"
-#include "lib/io/take.h"
+#include "lib/analysis/points.h"
+#include "lib/record/rec.h"
+#include "lib/record/take.h"
 #include "lib/stat/bootstrap.h"
 #include "lib/stat/pooled.h"
 

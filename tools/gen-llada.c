@@ -3,9 +3,9 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
-#include "lib/model/diffuse.h"
-#include "lib/model/genrun.h"
-#include "lib/io/rec.h"
+#include "lib/decode/diffuse.h"
+#include "lib/run/genrun.h"
+#include "lib/record/rec.h"
 
 struct args {
     struct gen_args gen;
@@ -61,11 +61,11 @@ static int check(const void *settings, const struct gen_point *p, struct err *e)
     return diffuse_check(&d, e);
 }
 
-static struct paper paper(const struct network *n, const void *settings, const struct gen_point *p,
+static struct memory_estimate estimate(const struct network *n, const void *settings, const struct gen_point *p,
                           const struct generation_input *in, size_t batch)
 {
     const struct diffuse how = settings_of(settings, p);
-    return diffuse_paper(n, &how, in, batch);
+    return diffuse_estimate(n, &how, in, batch);
 }
 
 static void run(const struct network *n, const void *settings, const struct gen_point *p,
@@ -123,7 +123,7 @@ static void describe(const void *settings, const struct gen_point *p, json_t *r)
 }
 
 static const struct gen_method method = {"gen-llada", ARCH_LLADA, extent,  check,
-                                         paper,       run,        label,   describe};
+                                         estimate,       run,        label,   describe};
 
 static int parse(struct args *a, int argc, char **argv)
 {

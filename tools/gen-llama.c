@@ -3,9 +3,9 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
-#include "lib/io/rec.h"
-#include "lib/model/autoregress.h"
-#include "lib/model/genrun.h"
+#include "lib/record/rec.h"
+#include "lib/decode/autoregress.h"
+#include "lib/run/genrun.h"
 
 struct args {
     struct gen_args gen;
@@ -52,11 +52,11 @@ static struct autoregress settings_of(const struct args *a, const struct gen_poi
                                 .cache = !strcmp(a->cache, "on"), .ignore_eos = a->ignore_eos};
 }
 
-static struct paper paper(const struct network *n, const void *settings, const struct gen_point *p,
+static struct memory_estimate estimate(const struct network *n, const void *settings, const struct gen_point *p,
                           const struct generation_input *in, size_t batch)
 {
     const struct autoregress how = settings_of(settings, p);
-    return autoregress_paper(n, &how, in, batch);
+    return autoregress_estimate(n, &how, in, batch);
 }
 
 static void run(const struct network *n, const void *settings, const struct gen_point *p,
@@ -100,7 +100,7 @@ static void describe(const void *settings, const struct gen_point *p, json_t *r)
 }
 
 static const struct gen_method method = {"gen-llama", ARCH_LLAMA, extent,  check,
-                                         paper,       run,        label,   describe};
+                                         estimate,       run,        label,   describe};
 
 static int parse(struct args *a, int argc, char **argv)
 {

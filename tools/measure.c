@@ -10,28 +10,28 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
-#include "lib/io/idle.h"
-#include "lib/io/rec.h"
-#include "lib/io/roof.h"
-#include "lib/io/settings.h"
-#include "lib/io/take.h"
-#include "lib/io/timing.h"
+#include "lib/analysis/idle.h"
+#include "lib/record/rec.h"
+#include "lib/analysis/roof.h"
+#include "lib/record/settings.h"
+#include "lib/record/take.h"
+#include "lib/analysis/timing.h"
 #include "lib/stat/energy.h"
 #include "lib/stat/events.h"
-#include "lib/stat/figures.h"
+#include "lib/analysis/metrics.h"
 #include "lib/stat/launch.h"
 
 static const double LEVEL = 0.95;
 enum { SAMPLES_KEPT = 1024 };
 
-_Static_assert((int)MEMORY_FIGURES == (int)TIMING_MEMORY, "as the records have it");
+_Static_assert((int)MEMORY_METRICS == (int)TIMING_MEMORY, "as the records have it");
 
 struct series { struct launch_sample *s; size_t n, cap; };
 struct config {
     const char *name;   /* borrowed from `settings` */
     json_t *settings;   /* what all its records share; owned */
     json_t *outputs;    /* --verify: "seed id" -> hash of its tokens; owned */
-    struct series of[FIGURES];
+    struct series of[METRICS];
     struct launch_turn *turns;
     size_t n_turns, cap_turns;
     struct launch_batch *batches;
@@ -40,7 +40,7 @@ struct config {
     struct roof_limit roof;
     int repeated, differs; /* --verify: some id came twice; two outputs of one id differ */
     struct energy_basis basis;
-    const char *no_energy[ENERGY_FIGURES]; /* why there is none; static */
+    const char *no_energy[ENERGY_METRICS]; /* why there is none; static */
 };
 
 struct args { struct common common; int64_t max_failed; int human, verify; };
@@ -206,9 +206,9 @@ static void put_percentiles(struct measure *m, json_t *j, enum launch_kind kind,
     }
 }
 
-static void put_values(struct measure *m, struct config *c, enum figure f, json_t *j)
+static void put_values(struct measure *m, struct config *c, enum metric f, json_t *j)
 {
-    const struct figure_row *row = &figures[f];
+    const struct metric_row *row = &metrics[f];
     struct series *x = &c->of[f];
     size_t requests = x->n < (size_t)c->timed ? x->n : (size_t)c->timed, room = x->n;
     struct launch_value *launch = mem_zero(x->n, sizeof *launch);
@@ -240,14 +240,14 @@ static void put_values(struct measure *m, struct config *c, enum figure f, json_
     json_decref(samples);
 }
 
-static const char *why_missing(const struct config *c, enum figure f)
+static const char *why_missing(const struct config *c, enum metric f)
 {
     int share = f >= MFU && f <= DECODE_MBU, energy = f >= ENERGY && f < MEMORY;
     return !c->timed && c->oom       ? "oom"
            : !c->timed               ? "no timed records"
            : share && c->roof.why    ? c->roof.why
            : energy                  ? c->no_energy[f - ENERGY]
-                                     : figures[f].missing;
+                                     : metrics[f].missing;
 }
 
 /* On what joules rest. */
@@ -263,10 +263,10 @@ static void describe_energy(const struct config *c, json_t *j)
 }
 
 /* One metric record; the caller's reference. */
-static json_t *metric_of(struct measure *m, struct config *c, enum figure f, int is_steady)
+static json_t *metric_of(struct measure *m, struct config *c, enum metric f, int is_steady)
 {
-    const struct figure_row *row = &figures[f];
-    int is_energy = f >= ENERGY && f < ENERGY + ENERGY_FIGURES;
+    const struct metric_row *row = &metrics[f];
+    int is_energy = f >= ENERGY && f < ENERGY + ENERGY_METRICS;
     json_t *j = json_copy(c->settings);
     json_object_set_new(j, "metric", json_string(row->name));
     json_object_set_new(j, "unit", json_string(row->unit));
@@ -323,7 +323,7 @@ static void fill_shares(struct config *c, const struct roof *roof, size_t n)
 {
     c->roof = roof_find(roof, c->settings);
     const struct {
-        enum figure f;
+        enum metric f;
         enum launch_share share;
         double most;
     } rows[] = {
@@ -346,17 +346,17 @@ static void put_energy(const struct measure *m, struct config *c, size_t n)
     const char *model = rec_text(c->settings, "model");
     for (size_t i = 0; i < n; i++)
         c->batches[i].energy.idle_w = idle_watts(&m->idle, model, c->batches[i].launch);
-    for (int f = 0; f < ENERGY_FIGURES; f++) {
+    for (int f = 0; f < ENERGY_METRICS; f++) {
         struct series *x = &c->of[ENERGY + f];
         x->s = mem_zero(n, sizeof *x->s);
-        x->n = energy_samples((enum energy_figure)f, c->batches, n, x->s, &c->no_energy[f]);
+        x->n = energy_samples((enum energy_metric)f, c->batches, n, x->s, &c->no_energy[f]);
     }
     c->basis = energy_basis(c->batches, n);
 }
 
 static int write_config(struct measure *m, struct config *c, struct err *e)
 {
-    json_t *j[FIGURES];
+    json_t *j[METRICS];
     int bad = 0;
     size_t n = launch_batches(c->batches, c->n_batches);
     put_energy(m, c, n);
@@ -370,11 +370,11 @@ static int write_config(struct measure *m, struct config *c, struct err *e)
     }
     make_room(m, 2 * c->n_turns);
     int is_steady = launch_turns_steady(c->turns, c->n_turns, LEVEL, m->work);
-    for (int f = 0; f < FIGURES; f++)
-        j[f] = metric_of(m, c, (enum figure)f, is_steady);
+    for (int f = 0; f < METRICS; f++)
+        j[f] = metric_of(m, c, (enum metric)f, is_steady);
     if (m->a.human)
         say(c, j[E2E], j[TTFT], j[OUTPUT_RATE]);
-    for (int f = 0; f < FIGURES; f++)
+    for (int f = 0; f < METRICS; f++)
         bad |= rec_write(&m->out, "metric", j[f], e);
     if (is_steady == 0)
         log_warn(&m->log, "W021", "%s: latency drifts in a launch; give more --warmup", c->name);
@@ -396,7 +396,7 @@ static void free_measure(struct measure *m)
 {
     for (size_t i = 0; i < m->n; i++) {
         struct config *c = &m->configs[i];
-        for (int f = 0; f < FIGURES; f++)
+        for (int f = 0; f < METRICS; f++)
             free(c->of[f].s);
         free(c->turns);
         free(c->batches);

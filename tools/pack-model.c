@@ -12,9 +12,9 @@
 
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
-#include "lib/io/rec.h"
-#include "lib/model/engine.h"
-#include "lib/model/pack.h"
+#include "lib/record/rec.h"
+#include "lib/run/engine.h"
+#include "lib/checkpoint/pack.h"
 
 enum { SMALL_FILE_MAX = 128 << 20 };
 /* What goes along from the source, as far as it is there. */

@@ -1,5 +1,5 @@
 /* prep-prompts - data sets in, prompt records out; or the schedule of a run.
- * Formats are defined in lib/io/dataset.h, the choice of prompts in choice.h, the schedule
+ * Formats are defined in lib/text/dataset.h, the choice of prompts in choice.h, the schedule
  * in runplan.h. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,12 +12,12 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
-#include "lib/io/choice.h"
-#include "lib/io/dataset.h"
-#include "lib/io/hub.h"
-#include "lib/io/runplan.h"
-#include "lib/io/rec.h"
-#include "lib/model/tokenizer.h"
+#include "lib/text/choice.h"
+#include "lib/text/dataset.h"
+#include "lib/checkpoint/hub.h"
+#include "lib/run/runplan.h"
+#include "lib/record/rec.h"
+#include "lib/text/tokenizer.h"
 
 struct args {
     struct common common;

@@ -4,9 +4,9 @@
 
 #include "lib/base/log.h"
 #include "lib/base/opt.h"
-#include "lib/io/rec.h"
-#include "lib/model/ceiling.h"
-#include "lib/model/engine.h"
+#include "lib/record/rec.h"
+#include "lib/run/ceiling.h"
+#include "lib/run/engine.h"
 
 static const char tool_name[] = "probe-roof";
 

@@ -8,11 +8,11 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
-#include "lib/io/figure.h"
-#include "lib/io/page.h"
-#include "lib/io/rec.h"
-#include "lib/io/runset.h"
-#include "lib/io/story.h"
+#include "lib/figure/figure.h"
+#include "lib/report/page.h"
+#include "lib/record/rec.h"
+#include "lib/analysis/runset.h"
+#include "lib/report/sections.h"
 
 enum { SVG_MAX = 16 << 20 };
 
@@ -55,7 +55,7 @@ static void put_one_figure(struct page *p, const struct args *a, const char *nam
     char *path = mem_format("%s/%s", a->figures, name);
     char *caption_path = mem_format("%.*stxt", (int)strlen(path) - 3, path);
     char *id = mem_format("%.*s", (int)strlen(name) - 4, name);
-    char *link = story_link(a->common.output, path);
+    char *link = section_link(a->common.output, path);
     struct buf svg = {0}, caption = {0};
     struct err ignored = {0};
     int got = !file_read(path, SVG_MAX, &svg, &ignored);
@@ -187,23 +187,23 @@ static int tell(struct page *p, const struct args *a, const struct runset *s, st
     page_text(p, "The question: at how many denoising steps does the masked diffusion model "
                  "LLaDA write as well as the autoregressive model LLaMA, and is it then faster "
                  "or slower, and in how much memory?");
-    story_answers(p, s);
-    story_crossovers(p, s);
+    section_answers(p, s);
+    section_crossovers(p, s);
     page_heading(p, "Machine and models");
-    story_machines(p, s);
-    story_models(p, s);
-    story_checks(p, s);
+    section_machines(p, s);
+    section_models(p, s);
+    section_checks(p, s);
     put_reading(p);
     if (put_figures(p, a, e))
         return -1;
-    story_tables(p, s);
-    story_comparisons(p, s);
-    story_texts(p, s);
+    section_tables(p, s);
+    section_comparisons(p, s);
+    section_texts(p, s);
     put_caveats(p, s);
     page_heading(p, "What went wrong");
-    story_outcomes(p, s);
+    section_outcomes(p, s);
     page_heading(p, "Where the numbers come from");
-    story_origin(p, s, a->common.output);
+    section_origin(p, s, a->common.output);
     put_data(p, s);
     page_end(p);
     return 0;

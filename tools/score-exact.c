@@ -12,8 +12,8 @@
 #include "lib/base/buf.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
-#include "lib/io/rec.h"
-#include "lib/io/take.h"
+#include "lib/record/rec.h"
+#include "lib/record/take.h"
 #include "lib/stat/bootstrap.h"
 
 struct args { struct common common; const char *match; int64_t max_failed; };

@@ -12,13 +12,13 @@
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
 #include "lib/base/rng.h"
-#include "lib/io/resume.h"
-#include "lib/io/take.h"
-#include "lib/model/engine.h"
-#include "lib/model/given.h"
-#include "lib/model/likelihood.h"
-#include "lib/model/quantization.h"
-#include "lib/model/tokenizer.h"
+#include "lib/record/resume.h"
+#include "lib/record/take.h"
+#include "lib/run/engine.h"
+#include "lib/decode/scored_text.h"
+#include "lib/decode/likelihood.h"
+#include "lib/checkpoint/quantization.h"
+#include "lib/text/tokenizer.h"
 #include "lib/stat/bootstrap.h"
 #include "lib/stat/diversity.h"
 #include "lib/stat/pooled.h"
@@ -35,7 +35,7 @@ struct args {
 
 /* What is kept of one scored text for the summary: nats, tokens, bytes, and the variety figures. */
 struct score {
-    double nats, tokens, bytes, figure[DIVERSITY_FIGURES];
+    double nats, tokens, bytes, figure[DIVERSITY_METRICS];
 };
 
 struct group { /* one configuration */
@@ -140,7 +140,7 @@ static void measure_variety(const struct ids *ids, size_t first, struct score *v
 {
     size_t n = ids->n > first ? ids->n - first : 0;
     int32_t *work = mem_alloc((3 * n + 1) * sizeof *work);
-    diversity_figures(ids->v + (n ? first : 0), n, v->figure, work);
+    diversity_metrics(ids->v + (n ? first : 0), n, v->figure, work);
     free(work);
 }
 
@@ -151,7 +151,7 @@ static int judge_text(struct scorer *s, const json_t *r, struct group *g, const 
     size_t first;
     const char *prompt = rec_text(r, "prompt");
     struct score v = {.nats = NAN, .bytes = (double)strlen(text)};
-    int bad = given_pair(s->tokenizer, prompt ? prompt : "", text, &ids, &first, e);
+    int bad = scored_text_pair(s->tokenizer, prompt ? prompt : "", text, &ids, &first, e);
     int empty = !bad && ids.n <= first;
     struct likelihood l = {0};
     if (!bad && !empty && !likelihood_kept(&s->out, r, &l))
@@ -164,7 +164,7 @@ static int judge_text(struct scorer *s, const json_t *r, struct group *g, const 
         set_rates(q, &v);
         bad = rec_write(&s->out, "quality", q, e);
     }
-    for (int i = 0; i < DIVERSITY_FIGURES && !bad; i++)
+    for (int i = 0; i < DIVERSITY_METRICS && !bad; i++)
         bad = rec_write(&s->out, "quality",
                         quality(g, r, diversity_names[i], v.figure[i], "text too short",
                                 i == 3 ? "lower" : "higher"),
@@ -203,7 +203,7 @@ static int judge(struct scorer *s, const json_t *r, struct err *e)
 /* ---- nll, elbo, kstep ---- */
 
 /* The estimator of --mode, for one text. */
-static int estimate(struct scorer *s, const json_t *r, const struct given *g, int64_t steps,
+static int estimate(struct scorer *s, const json_t *r, const struct scored_text *g, int64_t steps,
                     struct likelihood *l, struct err *e)
 {
     const char *id = rec_text(r, "id");
@@ -220,7 +220,7 @@ static int estimate(struct scorer *s, const json_t *r, const struct given *g, in
                             seed, key, l, e);
 }
 
-static json_t *given_about(const struct scorer *s, int64_t steps, struct buf *config)
+static json_t *scored_text_about(const struct scorer *s, int64_t steps, struct buf *config)
 {
     const char *mode = s->a.mode;
     buf_format(config, "%s %s", s->checkpoint.config.name, mode);
@@ -242,11 +242,11 @@ static json_t *given_about(const struct scorer *s, int64_t steps, struct buf *co
 }
 
 /* One estimate of one text: the record, and its share of the summary. */
-static int score_given(struct scorer *s, const json_t *r, const struct given *t, int64_t steps,
+static int score_given(struct scorer *s, const json_t *r, const struct scored_text *t, int64_t steps,
                        struct err *e)
 {
     struct buf config = {0};
-    json_t *about = given_about(s, steps, &config);
+    json_t *about = scored_text_about(s, steps, &config);
     struct group *g = find_group(s, config.data, about);
     buf_free(&config);
     char metric[32];
@@ -273,8 +273,8 @@ static int score_text(struct scorer *s, const json_t *r, struct err *e)
 {
     if (*rec_kind(r) && strcmp(rec_kind(r), "prompt"))
         return 0;
-    struct given t = {0};
-    int bad = !random_weights(s, r) && given_read(&t, r, &s->checkpoint.config, s->tokenizer,
+    struct scored_text t = {0};
+    int bad = !random_weights(s, r) && scored_text_read(&t, r, &s->checkpoint.config, s->tokenizer,
                                                   strcmp(s->a.mode, "nll") != 0,
                                                   !strcmp(s->a.target, "reference"), e);
     int passes = strcmp(s->a.mode, "kstep") ? 1 : s->a.steps_n;
@@ -334,7 +334,7 @@ static int summarize(struct scorer *s, const struct group *g, struct err *e)
     snprintf(name, sizeof name, "%s_bits_per_byte", s->a.mode);
     if (!bad && bytes)
         bad = write_summary(s, g, name, num, den, POOLED_BITS, "lower", e);
-    for (int f = 0; judged && f < DIVERSITY_FIGURES && !bad; f++) {
+    for (int f = 0; judged && f < DIVERSITY_METRICS && !bad; f++) {
         for (size_t i = 0; i < g->n; i++) {
             den[i] = isfinite(g->v[i].figure[f]);
             num[i] = den[i] > 0 ? g->v[i].figure[f] : 0;

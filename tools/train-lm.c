@@ -12,11 +12,11 @@
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
 #include "lib/base/rng.h"
-#include "lib/io/json.h"
-#include "lib/io/rec.h"
-#include "lib/model/engine.h"
-#include "lib/model/lesson.h"
-#include "lib/model/roles.h"
+#include "lib/record/json.h"
+#include "lib/record/rec.h"
+#include "lib/run/engine.h"
+#include "lib/train/training_batch.h"
+#include "lib/checkpoint/roles.h"
 
 struct args {
     struct common common;
@@ -91,7 +91,7 @@ struct run {
     struct log log;
     struct config config;
     struct tokenizer *tokenizer;
-    struct lesson corpus, valid;
+    struct training_batch corpus, valid;
     struct backend *backend;
     struct trainer *trainer;
     struct rec_writer records;
@@ -125,7 +125,7 @@ static int read_lessons(struct run *r, const char *corpus, struct err *e)
     char **texts;
     size_t n;
     size_t unique;
-    if (lesson_texts(corpus, r->a->common.limit, r->a->oversample, r->a->times, &texts, &n,
+    if (training_batch_texts(corpus, r->a->common.limit, r->a->oversample, r->a->times, &texts, &n,
                      &unique, e))
         return -1;
     log_note(&r->log, "%zu documents in %s, %zu with repeats", unique, corpus, n);
@@ -133,13 +133,13 @@ static int read_lessons(struct run *r, const char *corpus, struct err *e)
     uint64_t seed = rng_derive((uint64_t)r->a->common.seed, "batches");
     int bad = make_tokenizer(r, texts, unique, e);
     int64_t bos = c->arch == ARCH_LLADA ? -1 : c->bos;
-    bad = bad || lesson_make(&r->corpus, r->tokenizer, texts, n, bos, c->eos[0], c->mask, seed, e);
-    lesson_texts_free(texts, n);
+    bad = bad || training_batch_make(&r->corpus, r->tokenizer, texts, n, bos, c->eos[0], c->mask, seed, e);
+    training_batch_texts_free(texts, n);
     if (!bad && r->a->valid) {
-        bad = lesson_texts(r->a->valid, 0, NULL, 1, &texts, &n, &unique, e);
+        bad = training_batch_texts(r->a->valid, 0, NULL, 1, &texts, &n, &unique, e);
         if (!bad) {
-            bad = lesson_make(&r->valid, r->tokenizer, texts, n, bos, c->eos[0], c->mask, 1, e);
-            lesson_texts_free(texts, n);
+            bad = training_batch_make(&r->valid, r->tokenizer, texts, n, bos, c->eos[0], c->mask, 1, e);
+            training_batch_texts_free(texts, n);
         }
     }
     r->corpus.whole = r->valid.whole = r->a->whole;
@@ -224,7 +224,7 @@ static json_t *note_of(const struct run *r)
             json_object_set_new(note, name, value_of(o));
         free(name);
     }
-    lesson_hash(&r->corpus, hex);
+    training_batch_hash(&r->corpus, hex);
     json_object_set_new(note, "corpus", json_string(hex));
     json_object_set_new(note, "tokenizer", json_string(tokenizer_hash(r->tokenizer)));
     hash_weights(r, hex);
@@ -305,13 +305,13 @@ static int resume(struct run *r, struct err *e)
     return bad;
 }
 
-static void fill(const struct run *r, const struct lesson *l, int64_t step, struct train_batch *b)
+static void fill(const struct run *r, const struct training_batch *l, int64_t step, struct train_batch *b)
 {
     const struct args *a = r->a;
     if (r->config.arch == ARCH_LLAMA)
-        lesson_next_token(l, step, (size_t)a->rows, (size_t)a->max_len, b);
+        training_batch_next_token(l, step, (size_t)a->rows, (size_t)a->max_len, b);
     else
-        lesson_diffusion(l, step, (size_t)a->rows, (size_t)a->min_len, (size_t)a->max_len, b);
+        training_batch_diffusion(l, step, (size_t)a->rows, (size_t)a->min_len, (size_t)a->max_len, b);
 }
 
 /* Loss over eight fixed batches of the held-out records; NaN without them. */
@@ -409,8 +409,8 @@ static void close_run(struct run *r)
 {
     trainer_free(r->trainer);
     backend_close(r->backend);
-    lesson_free(&r->corpus);
-    lesson_free(&r->valid);
+    training_batch_free(&r->corpus);
+    training_batch_free(&r->valid);
     tokenizer_free(r->tokenizer);
     json_decref(r->note);
     free(r->batch.token);

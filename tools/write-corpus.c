@@ -1,6 +1,6 @@
 /* write-corpus - a seed in, prompt records with references out: stories and worded sums.
  *
- * All text is written by this project: templates and word lists in lib/model/corpus-*.c, and
+ * All text is written by this project: templates and word lists in lib/train/corpus-*.c, and
  * nothing from anywhere else. Record i depends on (seed, part, i) alone, so a longer corpus begins
  * with the shorter one. */
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "lib/base/err.h"
 #include "lib/base/file.h"
 #include "lib/base/opt.h"
-#include "lib/model/corpus.h"
+#include "lib/train/corpus.h"
 
 struct args {
     const char *part;

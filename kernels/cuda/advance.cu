@@ -136,32 +136,32 @@ DEVICE int place_among(bool yes, int *all, struct sheet s)
 DEVICE int ask(const struct canvas_loop *l, const struct canvas_state *c, size_t w0, struct sheet s)
 {
     int end = c->live ? canvas_block_end(l, c) : c->prompt, asked = 0, all;
-    int quota = (int)l->quota;
+    int capacity = (int)l->capacity;
     for (int first = c->prompt; first < end; first += CANVAS_THREADS, asked += all) {
         int slot = first + (int)threadIdx.x;
         bool yes = slot < end && l->token[c->first + slot] == l->mask;
         int at = asked + place_among(yes, &all, s);
-        if (yes && at < quota)
+        if (yes && at < capacity)
             ask_row(l, c, w0 + (size_t)at, slot);
     }
-    for (int at = asked + (int)threadIdx.x; at < quota; at += CANVAS_THREADS)
+    for (int at = asked + (int)threadIdx.x; at < capacity; at += CANVAS_THREADS)
         ask_row(l, c, w0 + (size_t)at, -1);
     return asked;
 }
 
-/* A block owns part i: its canvas, and rows quota i .. of the next pass. */
+/* A block owns part i: its canvas, and rows capacity i .. of the next pass. */
 static __global__ void __launch_bounds__(CANVAS_THREADS) advance_canvas(struct canvas_loop l)
 {
     SHARED(unsigned char, shared);
     let_next_start();
     wait_for_inputs();
-    struct sheet s = sheet_of(shared, l.quota);
+    struct sheet s = sheet_of(shared, l.capacity);
     struct canvas_state *kept = &l.canvas[l.member[blockIdx.x]], c = *kept;
-    size_t w0 = blockIdx.x * l.quota, n = (size_t)c.wanted;
+    size_t w0 = blockIdx.x * l.capacity, n = (size_t)c.wanted;
     if (threadIdx.x < SUMS)
         s.sum[threadIdx.x] = 0;
     __syncthreads();
-    bool counts = c.live && !c.crowded;
+    bool counts = c.live && !c.overflow;
     if (counts && any_bad(l.answer + w0, n, s)) {
         c.live = 0;
         c.bad = 1;
@@ -177,7 +177,7 @@ static __global__ void __launch_bounds__(CANVAS_THREADS) advance_canvas(struct c
     }
     c.written = s.sum[SUM_WRITTEN];
     c.wanted = ask(&l, &c, w0, s);
-    c.crowded = (size_t)c.wanted > l.quota;
+    c.overflow = (size_t)c.wanted > l.capacity;
     if (threadIdx.x == 0)
         *kept = c;
 }
@@ -195,7 +195,7 @@ static __global__ void __launch_bounds__(ROW_THREADS) renew_tokens(struct canvas
 void cuda_advance_canvases(struct backend *b, const struct canvas_loop *l)
 {
     struct range here("advance_canvases");
-    size_t shared = sheet_bytes(l->quota);
+    size_t shared = sheet_bytes(l->capacity);
     assert(shared <= device_of(b)->shared_max);
     launch(b, advance_canvas, dim3((unsigned)l->parts), dim3(CANVAS_THREADS), shared, *l);
     launch(b, renew_tokens, dim3(blocks_of(l->T, ROW_THREADS)), dim3(ROW_THREADS), 0, *l);

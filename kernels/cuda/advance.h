@@ -8,29 +8,29 @@ enum { CANVAS_THREADS = 512 };
 enum { SUM_BAD, SUM_TAKES, SUM_WRITTEN, SUM_MASKS, SUMS };
 
 struct sheet {
-    uint64_t *bits;             /* [quota] confidences, as bits */
-    double *best;               /* [quota] the same in order */
-    int32_t *order;             /* [quota] whose they are */
+    uint64_t *bits;             /* [capacity] confidences, as bits */
+    double *best;               /* [capacity] the same in order */
+    int32_t *order;             /* [capacity] whose they are */
     struct canvas_state *state; /* after thread 0 changed it */
     int *sum;                   /* [SUMS] */
     int *votes;                 /* [CANVAS_THREADS / 32] */
 };
 
-HOST_DEVICE size_t sheet_bytes(size_t quota)
+HOST_DEVICE size_t sheet_bytes(size_t capacity)
 {
     size_t each = sizeof(uint64_t) + sizeof(double) + sizeof(int32_t);
-    return sizeof(struct canvas_state) + (SUMS + CANVAS_THREADS / 32) * sizeof(int) + quota * each;
+    return sizeof(struct canvas_state) + (SUMS + CANVAS_THREADS / 32) * sizeof(int) + capacity * each;
 }
 
 /* The pieces of `shared`, the widest values first, so that each is aligned. */
-HOST_DEVICE struct sheet sheet_of(unsigned char *shared, size_t quota)
+HOST_DEVICE struct sheet sheet_of(unsigned char *shared, size_t capacity)
 {
     struct sheet s;
     s.state = (struct canvas_state *)(void *)shared;
     s.bits = (uint64_t *)(void *)(s.state + 1);
-    s.best = (double *)(void *)(s.bits + quota);
-    s.order = (int32_t *)(void *)(s.best + quota);
-    s.sum = (int *)(void *)(s.order + quota);
+    s.best = (double *)(void *)(s.bits + capacity);
+    s.order = (int32_t *)(void *)(s.best + capacity);
+    s.sum = (int *)(void *)(s.order + capacity);
     s.votes = s.sum + SUMS;
     return s;
 }

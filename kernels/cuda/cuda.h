@@ -18,7 +18,7 @@ extern "C" {
 int crossover_cuda_open(struct backend *b, int index, struct err *e);
 extern const struct ops cuda_ops;
 
-/* runtime.cu, transfer.cu, graph.cu, mark.cu */
+/* runtime.cu, transfer.cu, graph.cu, event.cu */
 void cuda_close(struct backend *b);
 void *cuda_alloc(struct backend *b, size_t bytes, enum memory_kind kind);
 void cuda_free(struct backend *b, void *p);
@@ -33,8 +33,8 @@ void cuda_run(struct backend *b, const void *key, size_t key_bytes, void (*step)
               void *ctx);
 void cuda_prepare(struct backend *b, const void *key, size_t key_bytes, void (*step)(void *ctx),
                   void *ctx);
-int64_t cuda_mark(struct backend *b);
-int64_t cuda_reached(struct backend *b, int64_t mark);
+int64_t cuda_event_record(struct backend *b);
+int64_t cuda_event_wait(struct backend *b, int64_t mark);
 
 /* mat.cu */
 enum dtype cuda_act_dtype(enum dtype dtype);

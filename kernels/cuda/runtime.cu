@@ -319,7 +319,7 @@ static void open_parts(struct backend *b, int patience)
     d->segments = segments_new(&b->memory, source);
     staging_open(b);
     graphs_open(b);
-    marks_open(b);
+    events_open(b);
     gemm_open(b);
 }
 
@@ -351,7 +351,7 @@ void cuda_close(struct backend *b)
     struct device *d = device_of(b);
     device_wait(b, "close");
     gemm_close(b);
-    marks_close(b);
+    events_close(b);
     graphs_close(b);
     staging_close(b);
     segments_delete(d->segments);

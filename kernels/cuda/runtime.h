@@ -23,7 +23,7 @@ struct device {
     struct watch *watch;            /* NULL: nobody watches */
     struct segments *segments;
     struct graphs *graphs;          /* graph.cu */
-    struct marks *marks;            /* mark.cu */
+    struct events *marks;            /* event.cu */
     struct staging *staging;        /* transfer.cu */
     struct gemm *gemm;              /* gemm.cu */
 };
@@ -85,8 +85,8 @@ void staging_open(struct backend *b);
 void staging_close(struct backend *b);
 void graphs_open(struct backend *b);
 void graphs_close(struct backend *b);
-void marks_open(struct backend *b);
-void marks_close(struct backend *b);
+void events_open(struct backend *b);
+void events_close(struct backend *b);
 
 /* 1 while operations are being recorded: nothing may be allocated, written or waited for. */
 int graphs_recording(const struct backend *b);

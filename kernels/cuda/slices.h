@@ -35,7 +35,7 @@ HOST_DEVICE uint32_t widened_value(enum dtype dtype)
     return dtype == DTYPE_BF16_F32 ? 4 : 2;
 }
 
-/* More rows of x than this go to the library. On paper, for an H200 (4.3 TB/s of memory, 5 TB/s
+/* More rows of x than this go to the library. On estimate, for an H200 (4.3 TB/s of memory, 5 TB/s
  * from the second cache, shared memory 29 TB/s in all, 700 TFLOP/s of bf16 by the library), in ps a
  * value of W:
  *     skinny.cu     for each 64 rows: 64 rows of x meet 16 of W in shared memory, 8 bytes a value,

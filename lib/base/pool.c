@@ -43,7 +43,7 @@ struct pool {
     _Alignas(LINE) atomic_size_t sleepers; /* workers that wait for `wake` */
     atomic_int caller_sleeps;              /* the caller waits for `done` */
     atomic_int busy;                       /* a loop runs */
-    int crowded;                           /* more threads than processors: never spin */
+    int oversubscribed;                           /* more threads than processors: never spin */
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
     pthread_t *handles; /* [threads - 1] */
@@ -121,7 +121,7 @@ static inline int spin(struct pool *p, int (*ready)(struct pool *, uint_fast64_t
 {
     if (ready(p, seen))
         return 1;
-    if (p->crowded)
+    if (p->oversubscribed)
         return 0;
     int64_t end = clock_ns() + SPIN_NS;
     do
@@ -200,7 +200,7 @@ static void move_to(const cpu_set_t *core)
 static void start_workers(struct pool *p, const struct cpus *c, size_t quota)
 {
     int bind = c->core && p->threads > 1 && p->threads == c->cores && (!quota || quota >= c->cores);
-    p->crowded = p->threads > c->n;
+    p->oversubscribed = p->threads > c->n;
     for (size_t i = 1; i < p->threads; i++)
         start_worker(p, i, bind ? &c->core[i] : NULL);
     if (bind)

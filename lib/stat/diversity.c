@@ -53,10 +53,10 @@ double diversity_distinct(const int32_t *ids, size_t n, size_t gram, int32_t *wo
     return (double)different / (double)grams;
 }
 
-const char *const diversity_names[DIVERSITY_FIGURES] = {"entropy_nats", "distinct_1_ratio",
+const char *const diversity_names[DIVERSITY_METRICS] = {"entropy_nats", "distinct_1_ratio",
                                                         "distinct_2_ratio", "repetition_ratio"};
 
-void diversity_figures(const int32_t *ids, size_t n, double figure[DIVERSITY_FIGURES],
+void diversity_metrics(const int32_t *ids, size_t n, double figure[DIVERSITY_METRICS],
                        int32_t *work)
 {
     figure[0] = diversity_entropy(ids, n, work);

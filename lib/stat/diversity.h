@@ -13,9 +13,9 @@ double diversity_distinct(const int32_t *ids, size_t n, size_t gram, int32_t *wo
 
 /* All of these, in this order: entropy, distinct 1-grams, distinct 2-grams, and the share of
  * 3-grams that were there before. work: 3 n ids. */
-enum { DIVERSITY_FIGURES = 4 };
-extern const char *const diversity_names[DIVERSITY_FIGURES]; /* as in records */
-void diversity_figures(const int32_t *ids, size_t n, double figure[DIVERSITY_FIGURES],
+enum { DIVERSITY_METRICS = 4 };
+extern const char *const diversity_names[DIVERSITY_METRICS]; /* as in records */
+void diversity_metrics(const int32_t *ids, size_t n, double figure[DIVERSITY_METRICS],
                        int32_t *work);
 
 #endif

@@ -24,7 +24,7 @@ static size_t launch_at(const struct launch_batch *b, size_t n, size_t i, const 
     return end;
 }
 
-static struct launch_sample sample_of(enum energy_figure f, const struct launch_batch *b)
+static struct launch_sample sample_of(enum energy_metric f, const struct launch_batch *b)
 {
     double s = b->ns * 1e-9;
     switch (f) {
@@ -35,13 +35,13 @@ static struct launch_sample sample_of(enum energy_figure f, const struct launch_
     case ENERGY_POWER:
         return (struct launch_sample){b->launch, b->energy.j, s};
     case ENERGY_TOKEN:
-    case ENERGY_FIGURES:
+    case ENERGY_METRICS:
         break;
     }
     return (struct launch_sample){b->launch, b->energy.j, b->to_eos};
 }
 
-size_t energy_samples(enum energy_figure f, const struct launch_batch *b, size_t n,
+size_t energy_samples(enum energy_metric f, const struct launch_batch *b, size_t n,
                       struct launch_sample *samples, const char **why)
 {
     size_t m = 0;

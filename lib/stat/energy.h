@@ -11,15 +11,15 @@
 
 #include "lib/stat/launch.h"
 
-enum energy_figure { ENERGY_TOKEN, ENERGY_NET_TOKEN, ENERGY_REQUEST, ENERGY_POWER,
-                     ENERGY_FIGURES };
+enum energy_metric { ENERGY_TOKEN, ENERGY_NET_TOKEN, ENERGY_REQUEST, ENERGY_POWER,
+                     ENERGY_METRICS };
 
 /* Samples for LAUNCH_RATIO from merged batches, in samples[n]; returns how many. 0: *why (static).
  *   ENERGY_TOKEN       joules / tokens up to the stop id
  *   ENERGY_NET_TOKEN   joules less idle power times time / the same; launches that know idle_w
  *   ENERGY_REQUEST     joules / requests
  *   ENERGY_POWER       joules / seconds */
-size_t energy_samples(enum energy_figure f, const struct launch_batch *b, size_t n,
+size_t energy_samples(enum energy_metric f, const struct launch_batch *b, size_t n,
                       struct launch_sample *samples, const char **why);
 
 /* What the joules rest on, over the launches that count. */

@@ -17,8 +17,8 @@
 #include <string.h>
 
 #include "lib/base/opt.h"
-#include "lib/model/engine.h"
-#include "lib/model/synth.h"
+#include "lib/run/engine.h"
+#include "lib/checkpoint/synth.h"
 #include "tests/bench/card.h"
 
 static const char tool_name[] = "bench";
@@ -103,18 +103,18 @@ int bench_stopped(const struct bench *b, struct err *e)
 
 /* Where the back end has no library of the vendor's, its own kernels would make a low ceiling under
  * which everything looks good: a bf16 ceiling below half of what the card does on paper says so. */
-static void set_paper(const struct bench *b, json_t *r, double reached)
+static void set_estimate(const struct bench *b, json_t *r, double reached)
 {
     struct card card;
     const char *why;
     char remark[160];
     int unknown = card_read(b->backend, &card, &why);
     double paper = unknown ? (double)NAN : card_flops_per_s(&card);
-    rec_set_number(r, "paper_flops_per_s", paper, why);
+    rec_set_number(r, "paper_flops_per_s", estimate, why);
     if (unknown || reached >= paper / 2)
         return;
     snprintf(remark, sizeof remark, "%.0f %% of %d multiprocessors x %.0f MHz x %.0f flop: a low "
-             "ceiling flatters (are the vendor's products missing?)", 100 * reached / paper,
+             "ceiling flatters (are the vendor's products missing?)", 100 * reached / estimate,
              card.multiprocessors, card.clock_hz / 1e6, card.flops_per_cycle);
     json_object_set_new(r, "remark", json_string(remark));
     fprintf(stderr, "bench: bf16 ceiling: %s\n", remark);
@@ -124,7 +124,7 @@ static void set_paper(const struct bench *b, json_t *r, double reached)
 static void set_remark(const struct bench *b, json_t *r, int unit, double reached)
 {
     if (bench_on_device(b) && unit == UNIT_BF16)
-        set_paper(b, r, reached);
+        set_estimate(b, r, reached);
     if (bench_on_device(b) && unit == UNIT_INT8)
         json_object_set_new(r, "remark", json_string("LLM.int8() as a whole, with coding and "
                                                      "outliers: not what the int8 units can do"));

@@ -4,10 +4,10 @@
 
 #include <signal.h>
 
-#include "lib/io/rec.h"
-#include "lib/model/ceiling.h"
-#include "lib/model/cost.h"
-#include "lib/model/network.h"
+#include "lib/record/rec.h"
+#include "lib/run/ceiling.h"
+#include "lib/network/cost.h"
+#include "lib/network/network.h"
 
 struct bench {
     const char *only, *shapes, *dtypes, *jobs, *device, *isa, *model, *peer, *peer_command;
@@ -37,7 +37,7 @@ void ceilings_refresh(struct bench *b, enum unit u);
 
 /* ---- data in memory of the back end; NULL: no memory ---- */
 
-/* See lib/model/drawn.h. */
+/* See lib/run/random_values.h. */
 void *data_random(struct bench *b, size_t n, enum dtype dtype, enum memory_kind kind);
 void *data_sent(struct bench *b, const void *from, size_t bytes);
 void data_fill(struct bench *b, void *to, size_t n, enum dtype dtype);
@@ -122,7 +122,7 @@ struct models {
     const struct kind *kind;
     enum arch arch;       /* how it is read */
     struct network net;
-    struct tariff tariff;
+    struct cost_model cost_model;
 };
 /* A pass of `rows` rows that see `pairs` keys in all, of `keys` keys that are read, with `wanted`
  * answers. */

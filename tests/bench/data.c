@@ -1,22 +1,22 @@
 /* data.c - drawn values in the memory of the back end that is measured. */
-#include "lib/model/drawn.h"
+#include "lib/run/random_values.h"
 #include "tests/bench/bench.h"
 
-static struct drawn drawn(const struct bench *b)
+static struct random_values drawn(const struct bench *b)
 {
-    return (struct drawn){b->backend, b->normal, (uint64_t)b->common.seed};
+    return (struct random_values){b->backend, b->normal, (uint64_t)b->common.seed};
 }
 
 void data_fill(struct bench *b, void *to, size_t n, enum dtype dtype)
 {
-    const struct drawn d = drawn(b);
-    drawn_fill(&d, to, n, dtype);
+    const struct random_values d = drawn(b);
+    random_values_fill(&d, to, n, dtype);
 }
 
 void *data_random(struct bench *b, size_t n, enum dtype dtype, enum memory_kind kind)
 {
-    const struct drawn d = drawn(b);
-    return drawn_values(&d, n, dtype, kind);
+    const struct random_values d = drawn(b);
+    return random_values_values(&d, n, dtype, kind);
 }
 
 void *data_sent(struct bench *b, const void *from, size_t bytes)
@@ -30,6 +30,6 @@ void *data_sent(struct bench *b, const void *from, size_t bytes)
 int data_mat(struct bench *b, struct mat *m, size_t rows, size_t cols, enum dtype dtype,
              size_t number)
 {
-    const struct drawn d = drawn(b);
-    return drawn_mat(&d, m, rows, cols, dtype, number);
+    const struct random_values d = drawn(b);
+    return random_values_mat(&d, m, rows, cols, dtype, number);
 }

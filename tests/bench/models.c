@@ -1,4 +1,4 @@
-/* models.c - the two ways of generating, timed through the generators of lib/model on networks with
+/* models.c - the two ways of generating, timed through the generators of lib/decode on networks with
  * drawn weights, and beside each the same work done by the peer, run in turn with ours.
  *
  *     prefill N     one pass over N tokens, one answer wanted
@@ -16,10 +16,10 @@
 
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
-#include "lib/model/autoregress.h"
-#include "lib/model/diffuse.h"
-#include "lib/model/quantization.h"
-#include "lib/model/unmask.h"
+#include "lib/decode/autoregress.h"
+#include "lib/decode/diffuse.h"
+#include "lib/checkpoint/quantization.h"
+#include "lib/decode/unmask.h"
 #include "lib/stat/stat.h"
 #include "tests/bench/bench.h"
 
@@ -48,7 +48,7 @@ void add_pass(struct task *t, const struct models *m, double rows, double pairs,
               double wanted)
 {
     const struct extent x = {rows, pairs, wanted, keys, 0};
-    const struct cost least = cost_of(&m->tariff, &x);
+    const struct cost least = cost_of(&m->cost_model, &x);
     task_add(t, &m->bench->roof, least.flops, least.bytes);
 }
 
@@ -255,7 +255,7 @@ int bench_network(struct bench *b, const char *shape, const struct kind *k, stru
 static int run_jobs(struct models *m, struct err *e)
 {
     int bad = 0;
-    m->tariff = tariff_of(&m->net);
+    m->cost_model = cost_model_of(&m->net);
     for (size_t i = 0; !bad && i < sizeof jobs / sizeof *jobs; i++) {
         struct job j = jobs[i];
         struct err why = {0};

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
-#include "lib/model/pass.h"
+#include "lib/network/pass.h"
 #include "tests/bench/bench.h"
 
 enum { BLOCK = 32, AFTER = 128, REPEAT_MAX = 1000 };

@@ -32,11 +32,11 @@ static void take(void *ctx)
 static double seconds_of(struct bench *b, const struct walk *w)
 {
     const struct ops *ops = b->backend->ops;
-    int64_t begin = ops->mark(b->backend);
+    int64_t begin = ops->event_record(b->backend);
     take((void *)w);
-    int64_t end = ops->mark(b->backend);
-    begin = ops->reached(b->backend, begin);
-    return (double)(ops->reached(b->backend, end) - begin) / 1e9;
+    int64_t end = ops->event_record(b->backend);
+    begin = ops->event_wait(b->backend, begin);
+    return (double)(ops->event_wait(b->backend, end) - begin) / 1e9;
 }
 
 double walk_once_s(struct bench *b, void (*call)(void *ctx, size_t copy), void *ctx)
@@ -53,11 +53,11 @@ static void time_walks(struct bench *b, const struct walk *w, uint64_t key, size
     int64_t mark[AHEAD + 1];
     for (size_t i = 0; i <= n; i++) {
         ops->run(b->backend, &key, sizeof key, take, (void *)w);
-        mark[i] = ops->mark(b->backend);
+        mark[i] = ops->event_record(b->backend);
     }
-    int64_t before = ops->reached(b->backend, mark[0]);
+    int64_t before = ops->event_wait(b->backend, mark[0]);
     for (size_t i = 0; i < n; i++) {
-        int64_t now = ops->reached(b->backend, mark[i + 1]);
+        int64_t now = ops->event_wait(b->backend, mark[i + 1]);
         took[i] = (double)(now - before) / 1e9;
         before = now;
     }

@@ -6,7 +6,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
-#include "lib/model/diffuse.h"
+#include "lib/decode/diffuse.h"
 #include "tests/bench/bench.h"
 
 enum { LENGTH = 1024 };
@@ -70,7 +70,7 @@ static int load_once(struct bench *b, const struct kind *k, struct load *l, stru
         return 1;
     }
     int bad = network_load(&n, b->backend, &c, &k->precision, e);
-    int64_t end = b->backend->ops->reached(b->backend, b->backend->ops->mark(b->backend));
+    int64_t end = b->backend->ops->event_wait(b->backend, b->backend->ops->event_record(b->backend));
     checkpoint_close(&c);
     if (bad)
         return -1;

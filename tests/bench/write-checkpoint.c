@@ -10,8 +10,8 @@
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
-#include "lib/io/safetensors.h"
-#include "lib/model/roles.h"
+#include "lib/checkpoint/safetensors.h"
+#include "lib/checkpoint/roles.h"
 
 struct writing {
     const struct checkpoint *from;

@@ -13,8 +13,8 @@
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
-#include "lib/model/checkpoint.h"
-#include "lib/model/roles.h"
+#include "lib/checkpoint/checkpoint.h"
+#include "lib/checkpoint/roles.h"
 #include "tests/bench/ggml-blocks.h"
 
 enum { VERSION = 3, ALIGNMENT = 32, ROPE_FREQS = ROLE_COUNT };

@@ -327,10 +327,10 @@ EOF
     [ "$lost" -ge 9 ] && [ "$fell" -ge 6 ]
 }
 
-@test "a canary that is well changes nothing" {
+@test "a self-check that is well changes nothing" {
     "${LLAMA_GEN[@]}" --no-meta -o - "$F/prompts" > whole
     for every in 0 1 3 1000; do
-        "${LLAMA_GEN[@]}" --no-meta -o out --canary $every "$F/prompts"
+        "${LLAMA_GEN[@]}" --no-meta -o out --self-check $every "$F/prompts"
         cmp <(plain out) <(plain whole)
     done
 }

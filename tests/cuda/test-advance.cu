@@ -104,7 +104,7 @@ static void texts(struct fixture *f, size_t parts, int32_t n_stop)
 /* ---- canvases ---- */
 
 struct setting {
-    size_t parts, quota;
+    size_t parts, capacity;
     int32_t gen, block, steps; /* steps of a block */
     enum unmask rule;
     int guided, random, stops;
@@ -150,7 +150,7 @@ static size_t lay_out(struct fixture *f, struct game *g, const struct setting *s
 
 static void plan(struct game *g, const struct setting *s, size_t rows)
 {
-    size_t T = s->guided ? 2 * rows : rows, R = s->parts * s->quota;
+    size_t T = s->guided ? 2 * rows : rows, R = s->parts * s->capacity;
     size(&g->origin, T, -1), size(&g->row_token, T, -3), size(&g->budget, (size_t)s->steps, 0);
     size(&g->wanted, R, 0), size(&g->uncond, R, 0), size(&g->key, R, uint64_t(0));
     size(&g->answers, R, head_row());
@@ -164,7 +164,7 @@ static void plan(struct game *g, const struct setting *s, size_t rows)
         g->budget.host[(size_t)k] = s->block / s->steps + (k < s->block % s->steps);
     struct canvas_loop *l = &g->l;
     memset(l, 0, sizeof *l);
-    l->parts = s->parts, l->quota = s->quota, l->T = T;
+    l->parts = s->parts, l->capacity = s->capacity, l->T = T;
     l->twin = s->guided ? (int32_t)rows : 0;
     l->gen_length = s->gen, l->block_length = s->block, l->block_steps = s->steps;
     l->mask = MASK_ID, l->rule = s->rule;
@@ -199,7 +199,7 @@ static void canvases(struct fixture *f, struct setting s)
     struct game g;
     plan(&g, &s, lay_out(f, &g, &s));
     share(f, &g);
-    int all = 1, live = 1, passes = 0, crowded = 0, bad = 0;
+    int all = 1, live = 1, passes = 0, overflow = 0, bad = 0;
     for (; live && passes < 200; passes++) {
         for (size_t r = 0; r < g.answers.host.size(); r++)
             g.answers.host[r] =
@@ -213,15 +213,15 @@ static void canvases(struct fixture *f, struct setting s)
         live = 0;
         for (size_t i = 0; i < s.parts; i++) {
             const struct canvas_state *c = &g.canvas.host[(size_t)g.member.host[i]];
-            live += c->live && !c->crowded;
-            crowded += c->crowded;
+            live += c->live && !c->overflow;
+            overflow += c->overflow;
             bad += c->bad;
         }
     }
-    ok(all && !live, "%zu canvases, quota %zu, %d by %d in %d, rule %d%s%s%s: %d passes%s%s",
-       s.parts, s.quota, s.gen, s.block, s.steps, (int)s.rule, s.guided ? ", guided" : "",
+    ok(all && !live, "%zu canvases, capacity %zu, %d by %d in %d, rule %d%s%s%s: %d passes%s%s",
+       s.parts, s.capacity, s.gen, s.block, s.steps, (int)s.rule, s.guided ? ", guided" : "",
        s.random ? ", random" : "", s.stops ? ", stop ids" : "", passes,
-       crowded ? ", crowded" : "", bad ? ", bad" : "");
+       overflow ? ", overflow" : "", bad ? ", bad" : "");
     cuda_free(f->cuda, g.member.device), cuda_free(f->cuda, g.token.device);
     cuda_free(f->cuda, g.row_of.device), cuda_free(f->cuda, g.origin.device);
     cuda_free(f->cuda, g.budget.device), cuda_free(f->cuda, g.row_token.device);
@@ -243,7 +243,7 @@ static void every_setting(struct fixture *f)
     for (size_t r = 0; r < 3; r++) {
         canvases(f, {4, 40, 40, 40, 40, rules[r], 1, 0, 1, 5, 0});
         canvases(f, {5, 9, 27, 9, 4, rules[r], 0, 0, 1, 30, 60}); /* bad answers */
-        canvases(f, {3, 10, 36, 12, 3, rules[r], 1, 0, 0, 50, 0}); /* crowded from the start */
+        canvases(f, {3, 10, 36, 12, 3, rules[r], 1, 0, 0, 50, 0}); /* overflow from the start */
         canvases(f, {2, 1100, 1100, 1100, 7, rules[r], 0, r == 2, 0, 3000, 0}); /* many tiles */
     }
     /* masks that stay behind crowd a later block */
@@ -252,13 +252,13 @@ static void every_setting(struct fixture *f)
 
 static void sheets(void)
 {
-    for (size_t quota = 1; quota < 5000; quota += 617) {
+    for (size_t capacity = 1; capacity < 5000; capacity += 617) {
         alignas(128) static unsigned char room[1 << 17];
-        struct sheet s = sheet_of(room, quota);
+        struct sheet s = sheet_of(room, capacity);
         ok((uintptr_t)s.bits % 8 == 0 && (uintptr_t)s.best % 8 == 0 &&
                (size_t)((unsigned char *)(s.votes + CANVAS_THREADS / 32) - room) ==
-                   sheet_bytes(quota) && sheet_bytes(4096) < 99 << 10,
-           "the pieces of shared memory for %zu answers", quota);
+                   sheet_bytes(capacity) && sheet_bytes(4096) < 99 << 10,
+           "the pieces of shared memory for %zu answers", capacity);
     }
 }
 

@@ -10,8 +10,8 @@
 #include "kernels/cuda/library.h"
 #include "lib/base/mem.h"
 extern "C" { /* the library above the back end is C alone */
-#include "lib/model/autoregress.h"
-#include "lib/model/diffuse.h"
+#include "lib/decode/autoregress.h"
+#include "lib/decode/diffuse.h"
 }
 #include "tests/tap.h"
 
@@ -21,11 +21,11 @@ static emulate::deeds at_start;
 
 /* The first mark of a batch is the beginning of its clock. */
 static int marks;
-static int64_t count_mark(struct backend *b)
+static int64_t count_event(struct backend *b)
 {
     if (!marks++)
         at_start = emulate::done;
-    return cuda_mark(b);
+    return cuda_event_record(b);
 }
 
 /* What was done in the clock of the last batch. */
@@ -249,7 +249,7 @@ int main(void)
         return e.code;
     }
     struct ops ops = cuda_ops;
-    ops.mark = count_mark;
+    ops.event_record = count_event;
     b.ops = &ops;
     for (int i = 0; i < LONG; i++)
         ids[i] = (i * 37 + 11) % 500;

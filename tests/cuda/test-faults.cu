@@ -54,7 +54,7 @@ static int use_everything(struct backend *b)
     for (int i = 0; i < 4; i++)
         cuda_run(b, "key", 3, run_step, &s);
     cuda_fetch(b, mirror, s.value, sizeof start);
-    cuda_reached(b, cuda_mark(b));
+    cuda_event_wait(b, cuda_event_record(b));
     cuda_read(b, back, s.value, sizeof back);
     int wrong = 0;
     for (int i = 0; i < N; i++)

@@ -190,7 +190,7 @@ static void test_fetch(struct backend *b)
         add_to(b, p, N, 1);
         cuda_fetch(b, mirror[i], p, N * sizeof *p);
     }
-    cuda_reached(b, cuda_mark(b));
+    cuda_event_wait(b, cuda_event_record(b));
     for (int i = 0; i < 3; i++) {
         for (int j = 0; j < N; j++)
             good &= mirror[i][j] == i + 1;
@@ -291,23 +291,23 @@ static void test_marks(struct backend *b)
     int64_t start = clock_ns(), last = start - 50000, ahead = -1;
     for (int i = 0; i < PASSES; i++) {
         add_to(b, p, N, 1);
-        int64_t mark = cuda_mark(b);
+        int64_t mark = cuda_event_record(b);
         int64_t ask = i % 3 ? mark : ahead; /* now and then the one before, or none */
         if (ask >= 0) {
-            int64_t at = cuda_reached(b, ask);
+            int64_t at = cuda_event_wait(b, ask);
             good &= at >= last && at <= clock_ns();
             last = at;
         }
-        ahead = i % 3 == 2 ? cuda_mark(b) : -1;
+        ahead = i % 3 == 2 ? cuda_event_record(b) : -1;
     }
     ok(good, "marks are reached in their order, and not in the future");
     for (int i = 0; i < 2; i++) {
         int64_t before = clock_ns();
-        int64_t at = cuda_reached(b, cuda_mark(b));
+        int64_t at = cuda_event_wait(b, cuda_event_record(b));
         ok(at >= last && at > before - 10000000 && at <= clock_ns(), "their clock is the host's%s",
            i ? " after a rest, too" : "");
         usleep(1100000); /* then the two are compared again */
-        last = cuda_reached(b, cuda_mark(b));
+        last = cuda_event_wait(b, cuda_event_record(b));
     }
     cuda_free(b, p);
 }

@@ -107,9 +107,9 @@ static void by_read(struct state *s)
     cuda_read(&s->b, &value, s->stop, sizeof value);
 }
 
-static void by_reached(struct state *s)
+static void by_event_wait(struct state *s)
 {
-    cuda_reached(&s->b, cuda_mark(&s->b));
+    cuda_event_wait(&s->b, cuda_event_record(&s->b));
 }
 
 static void by_close(struct state *s)
@@ -170,7 +170,7 @@ int main(void)
     test_nested();
     setenv("CROSSOVER_WATCHDOG_S", "2", 1); /* a first launch may take a second */
     test_hang("read: ", by_read);
-    test_hang("mark: ", by_reached);
+    test_hang("mark: ", by_event_wait);
     test_hang("close: ", by_close);
     return tap_done();
 }

@@ -92,7 +92,7 @@ static int use(void (*work)(struct backend *b))
         return e.code;
     }
     work(&b);
-    cuda_reached(&b, cuda_mark(&b));
+    cuda_event_wait(&b, cuda_event_record(&b));
     cuda_close(&b);
     return 0;
 }

@@ -213,8 +213,8 @@ static void describe(struct together *t, const struct way *y)
     for (int32_t i = CANVASES - 1; i >= 0; i--) /* members need not be in order */
         if (t->canvas[i].live) {
             t->member[t->l.parts++] = i;
-            if ((size_t)t->canvas[i].wanted > t->l.quota)
-                t->l.quota = (size_t)t->canvas[i].wanted;
+            if ((size_t)t->canvas[i].wanted > t->l.capacity)
+                t->l.capacity = (size_t)t->canvas[i].wanted;
         }
     lay_rows(t, y);
 }
@@ -223,7 +223,7 @@ static void begin(struct together *t, struct alone *alone, const struct way *y)
 {
     int32_t first = 0;
     *t = (struct together){0};
-    t->l = (struct canvas_loop){.quota = (size_t)y->block, .member = t->member,
+    t->l = (struct canvas_loop){.capacity = (size_t)y->block, .member = t->member,
         .canvas = t->canvas, .token = t->token, .row_of = t->row_of, .origin = t->origin,
         .answer = t->answer, .rows = {.token = t->row_token, .wanted = t->wanted,
         .uncond = t->uncond, .key = t->key}, .gen_length = y->gen, .block_length = y->block,
@@ -250,8 +250,8 @@ static void answer_all(struct together *t, const struct way *y)
 {
     for (size_t i = 0; i < t->l.parts; i++) {
         const struct canvas_state *c = &t->canvas[t->member[i]];
-        for (size_t k = 0; k < t->l.quota; k++) {
-            size_t w = i * t->l.quota + k;
+        for (size_t k = 0; k < t->l.capacity; k++) {
+            size_t w = i * t->l.capacity + k;
             int32_t slot = t->origin[t->wanted[w]] - c->first - c->prompt;
             t->answer[w] = (struct head_row){.id = 11, .bad = 1, .log_prob = 1};
             if (c->live && k < (size_t)c->wanted)
@@ -274,11 +274,11 @@ static int same_question(const struct together *t, const struct alone *a, size_t
                          const struct way *y)
 {
     const struct canvas_state *c = &t->canvas[t->member[i]];
-    size_t w = i * t->l.quota, end = w + t->l.quota;
+    size_t w = i * t->l.capacity, end = w + t->l.capacity;
     int32_t n = 0;
     int same = 1;
     for (int32_t s = 0; a->live && s < (a->block + 1) * y->block; s++)
-        if (a->token[a->prompt + s] == MASK && n++ < (int32_t)t->l.quota) {
+        if (a->token[a->prompt + s] == MASK && n++ < (int32_t)t->l.capacity) {
             same &= t->wanted[w] == t->row_of[c->first + c->prompt + s] &&
                     t->key[w] == rng_at(a->key, (uint64_t)a->passes, (uint64_t)s) &&
                     (!y->guided || t->uncond[w] == t->wanted[w] + t->l.twin);
@@ -287,7 +287,7 @@ static int same_question(const struct together *t, const struct alone *a, size_t
     for (; w < end; w++) /* rows for nothing are rows all the same */
         same &= t->wanted[w] >= 0 && (size_t)t->wanted[w] < t->l.T &&
                 (!y->guided || (size_t)t->uncond[w] < t->l.T);
-    return same && c->wanted == n && c->crowded == (n > (int32_t)t->l.quota);
+    return same && c->wanted == n && c->overflow == (n > (int32_t)t->l.capacity);
 }
 
 static int same_rows(const struct together *t)
@@ -303,13 +303,13 @@ static void canvas_case(const struct way *y)
 {
     static struct together t;
     struct alone alone[CANVASES];
-    int same = 1, passes = 0, crowded = 0, ended = 0, live = CANVASES, reused = 0;
+    int same = 1, passes = 0, overflow = 0, ended = 0, live = CANVASES, reused = 0;
     begin(&t, alone, y);
     while (live && passes < 500) {
-        crowded = 0;
+        overflow = 0;
         for (size_t i = 0; i < t.l.parts; i++)
-            crowded |= t.canvas[t.member[i]].crowded;
-        if (crowded || ended > 1) { /* an ended canvas may stay a while */
+            overflow |= t.canvas[t.member[i]].overflow;
+        if (overflow || ended > 1) { /* an ended canvas may stay a while */
             describe(&t, y);
             ended = 0;
             reused++;
@@ -337,22 +337,22 @@ static void canvas_case(const struct way *y)
 }
 
 /* A pass with more questions than room counts for nothing. */
-static void crowded_case(void)
+static void overflow_case(void)
 {
     static struct together t;
     const struct way y = {.name = "", .gen = 8, .block = 8, .steps = 8};
     struct alone alone[CANVASES];
     begin(&t, alone, &y);
-    t.l.quota = 3;
+    t.l.capacity = 3;
     lay_rows(&t, &y);
     struct canvas_state was = t.canvas[2];
     int32_t ids[256];
     memcpy(ids, t.token, sizeof ids);
-    ok(was.crowded && was.wanted == 8, "more questions than room are counted, and told");
+    ok(was.overflow && was.wanted == 8, "more questions than room are counted, and told");
     answer_all(&t, &y);
     host_advance_canvases(NULL, &t.l);
     ok(!memcmp(&was, &t.canvas[2], sizeof was) && !memcmp(ids, t.token, sizeof ids),
-       "a crowded pass changes nothing");
+       "a overflow pass changes nothing");
 }
 
 /* Five masks, three a step: best first, of equals the lowest; by hand. */
@@ -405,6 +405,6 @@ int main(void)
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
         canvas_case(&ways[i]);
     known_case();
-    crowded_case();
+    overflow_case();
     return tap_done();
 }

@@ -339,9 +339,9 @@ static void host_cases(const char *level)
     ok(!strcmp(back, text) && !strcmp(mirror, text), "%s write, copy, read, fetch", b->ops->name);
     b->ops->run(b, "key", 3, count, &steps);
     b->ops->run(b, "key", 3, count, &steps);
-    int64_t first = b->ops->mark(b), second = b->ops->mark(b);
-    first = b->ops->reached(b, first);
-    second = b->ops->reached(b, second);
+    int64_t first = b->ops->event_record(b), second = b->ops->event_record(b);
+    first = b->ops->event_wait(b, first);
+    second = b->ops->event_wait(b, second);
     ok(steps == 2 && b->ops->depth == 1 && first > 0 && second >= first && second <= clock_ns(),
        "%s runs every step, and marks follow each other", b->ops->name);
     b->ops->room(b, &available, &total);

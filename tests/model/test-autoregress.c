@@ -1,7 +1,7 @@
 /* Left-to-right generation against a naive loop that computes the whole text for every token. */
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
-#include "lib/model/autoregress.h"
+#include "lib/decode/autoregress.h"
 #include "tests/tap.h"
 
 enum { LEN = 64, PROMPTS = 3, NEW = 12 };

@@ -1,5 +1,5 @@
 /* test-chat.c - the three chat templates, byte for byte, and which one is chosen when. */
-#include "lib/model/chat.h"
+#include "lib/text/chat.h"
 
 #include "tests/model/tokenizer-fixture.h"
 
@@ -73,13 +73,12 @@ static struct tokenizer *with(const char *bos, int headers)
     return fixture_load(file, NULL);
 }
 
-static void choose(const char *name, enum arch arch, int llama31, const struct tokenizer *t,
-                   int want_bad, enum chat want)
+static void choose(const char *name, enum chat own, const struct tokenizer *t, int want_bad,
+                   enum chat want)
 {
-    struct config c = {.arch = arch, .name = "m", .rope_llama3 = llama31};
     struct err e = {0};
     enum chat got = CHAT_NONE;
-    int bad = chat_choose(name, &c, t, &got, &e);
+    int bad = chat_choose(name, own, "m", t, &got, &e);
     ok(bad ? e.code == want_bad : !want_bad && got == want, "--chat %s: %d %s", name, (int)got,
        e.text);
 }
@@ -88,17 +87,17 @@ static void test_choose(void)
 {
     struct tokenizer *llada = with("<|startoftext|>", 1), *base = with("<|startoftext|>", 0);
     struct tokenizer *llama = with("<|begin_of_text|>", 1);
-    choose("auto", ARCH_LLADA, 0, llada, 0, CHAT_LLADA);
-    choose("auto", ARCH_LLADA, 0, base, 0, CHAT_NONE);
-    choose("auto", ARCH_LLAMA, 0, llama, 0, CHAT_LLAMA3);
-    choose("auto", ARCH_LLAMA, 1, llama, 0, CHAT_LLAMA31);
-    choose("llama3", ARCH_LLAMA, 1, llama, 0, CHAT_LLAMA3);
-    choose("llama3.1", ARCH_LLAMA, 0, llama, 0, CHAT_LLAMA31);
-    choose("llada", ARCH_LLADA, 0, llada, 0, CHAT_LLADA);
-    choose("none", ARCH_LLADA, 0, llada, 0, CHAT_NONE);
-    choose("llada", ARCH_LLADA, 0, base, EXIT_BAD_DATA, CHAT_NONE);
-    choose("llama3", ARCH_LLAMA, 0, llada, EXIT_BAD_DATA, CHAT_NONE);
-    choose("chatml", ARCH_LLAMA, 0, llama, EXIT_BAD_USAGE, CHAT_NONE);
+    choose("auto", CHAT_LLADA, llada, 0, CHAT_LLADA);
+    choose("auto", CHAT_LLADA, base, 0, CHAT_NONE);
+    choose("auto", CHAT_LLAMA3, llama, 0, CHAT_LLAMA3);
+    choose("auto", CHAT_LLAMA31, llama, 0, CHAT_LLAMA31);
+    choose("llama3", CHAT_LLAMA31, llama, 0, CHAT_LLAMA3);
+    choose("llama3.1", CHAT_LLAMA3, llama, 0, CHAT_LLAMA31);
+    choose("llada", CHAT_LLADA, llada, 0, CHAT_LLADA);
+    choose("none", CHAT_LLADA, llada, 0, CHAT_NONE);
+    choose("llada", CHAT_LLADA, base, EXIT_BAD_DATA, CHAT_NONE);
+    choose("llama3", CHAT_LLAMA3, llada, EXIT_BAD_DATA, CHAT_NONE);
+    choose("chatml", CHAT_LLAMA3, llama, EXIT_BAD_USAGE, CHAT_NONE);
     ok(fixture_ids(llada, "<|startoftext|>" HEADER("assistant") "Yes" EOT HEADER("assistant"), 0,
                    IDS(256, 258, 64, 82, 82, 72, 82, 83, 64, 77, 83, 259, 198, 198, 56, 68, 82,
                        257, 258, 64, 82, 82, 72, 82, 83, 64, 77, 83, 259, 198, 198)),

@@ -5,7 +5,7 @@
 
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
-#include "lib/model/checkpoint.h"
+#include "lib/checkpoint/checkpoint.h"
 #include "tests/tap.h"
 
 static char root[] = "/tmp/test-checkpoint-XXXXXX";

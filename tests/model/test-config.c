@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/model/config.h"
+#include "lib/checkpoint/config.h"
 #include "tests/tap.h"
 
 static char folder[] = "/tmp/test-config-XXXXXX";

@@ -6,9 +6,9 @@
  * are 344064 bytes, the head 131072, a slot 2 x 2 x 32 x 4 = 512. tiny-llada has K 4: a row is
  * 188416 flops, the matrices 376832 bytes, a slot 1024.
  */
-#include "lib/model/autoregress.h"
-#include "lib/model/diffuse.h"
-#include "lib/model/unmask.h"
+#include "lib/decode/autoregress.h"
+#include "lib/decode/diffuse.h"
+#include "lib/decode/unmask.h"
 #include "tests/tap.h"
 
 static const int32_t five[] = {11, 42, 300, 7, 99}, single[] = {5};
@@ -117,7 +117,7 @@ static void test_canvases(const struct network *n)
 
 static void test_parts(const struct network *n)
 {
-    const struct tariff t = tariff_of(n);
+    const struct cost_model t = cost_model_of(n);
     struct extent x = {.wanted = 4, .read = 13, .written = 4};
     extent_full(&x, 4, 13);
     ok(is(cost_of(&t, &x), 1042432, 525312), "a block of 4 beside a cache of 13");

@@ -2,8 +2,8 @@
  * every step, also at steps that commit nothing. Source: models.md 2. */
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
-#include "lib/model/diffuse.h"
-#include "lib/model/schedule.h"
+#include "lib/decode/diffuse.h"
+#include "lib/decode/schedule.h"
 #include "tests/tap.h"
 
 enum { LEN = 80, PROMPTS = 3 };

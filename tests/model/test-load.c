@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include "lib/base/mem.h"
-#include "lib/model/checkpoint.h"
-#include "lib/model/network.h"
-#include "lib/model/paper.h"
+#include "lib/checkpoint/checkpoint.h"
+#include "lib/network/network.h"
+#include "lib/network/estimate.h"
 #include "tests/tap.h"
 
 static char root[] = "/tmp/test-load-XXXXXX";
@@ -238,8 +238,8 @@ static void test_device(struct backend *b)
     checkpoint_close(&c);
 }
 
-/* What is allocated is what paper.h says, byte for byte. */
-static void test_paper(struct backend *b, const char *model, const char *dtype, const char *kv,
+/* What is allocated is what estimate.h says, byte for byte. */
+static void test_estimate(struct backend *b, const char *model, const char *dtype, const char *kv,
                        const char *quant)
 {
     static const struct {
@@ -256,12 +256,12 @@ static void test_paper(struct backend *b, const char *model, const char *dtype, 
     must(checkpoint_open(&c, model, 5, &e) ||
              network_load(&n, b, &c, &(struct precision){dtype, kv, quant}, &e), &e);
     const size_t *kind = b->memory.kind;
-    size_t weights = paper_weights(&n);
+    size_t weights = estimate_weights(&n);
     ok(kind[MEMORY_WEIGHTS] == weights, "%s %s %s %s: weights %zu, on paper %zu", model,
        b->ops->name, dtype, quant, kind[MEMORY_WEIGHTS], weights);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const struct work_size *s = &shapes[i].size;
-        struct paper p = paper_of(&n, s, shapes[i].kv_slots);
+        struct memory_estimate p = estimate_of(&n, s, shapes[i].kv_slots);
         struct work *w = work_make(&n, s);
         struct kv cache;
         int bad = kv_make(&cache, &n, shapes[i].kv_slots);
@@ -323,11 +323,11 @@ int main(void)
     test_precision(cpu, "BF16");
     test_precision(ref, "BF16");
     test_device(ref);
-    test_paper(cpu, "synth:tiny-llama", "f32", "f32", "none");
-    test_paper(cpu, "synth:tiny-llama", "bf16", "auto", "none");
-    test_paper(cpu, "synth:tiny-llada", "bf16-f32", "bf16", "none");
-    test_paper(cpu, "synth:tiny-llama", "f32", "auto", "int8");
-    test_paper(ref, "synth:tiny-llada", "f32", "auto", "none");
+    test_estimate(cpu, "synth:tiny-llama", "f32", "f32", "none");
+    test_estimate(cpu, "synth:tiny-llama", "bf16", "auto", "none");
+    test_estimate(cpu, "synth:tiny-llada", "bf16-f32", "bf16", "none");
+    test_estimate(cpu, "synth:tiny-llama", "f32", "auto", "int8");
+    test_estimate(ref, "synth:tiny-llada", "f32", "auto", "none");
     test_blocks(cpu);
     test_blocks(ref);
     ok(!backend_open("cpu", "nonsense", 1, 0, NULL) &&

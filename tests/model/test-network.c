@@ -2,8 +2,8 @@
  * likelihoods agree with sums made by hand. */
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
-#include "lib/model/likelihood.h"
-#include "lib/model/network.h"
+#include "lib/decode/likelihood.h"
+#include "lib/network/network.h"
 #include "tests/tap.h"
 
 enum { T = 21 };

@@ -4,9 +4,9 @@
 
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
-#include "lib/model/pass.h"
-#include "lib/model/pack.h"
-#include "lib/model/roles.h"
+#include "lib/network/pass.h"
+#include "lib/checkpoint/pack.h"
+#include "lib/checkpoint/roles.h"
 #include "tests/tap.h"
 
 static char root[] = "/tmp/test-pack-XXXXXX";

@@ -1,5 +1,5 @@
 /* Drawing a token: filters in Hugging Face's order, ties, and the distribution itself. */
-#include "lib/model/sample.h"
+#include "lib/decode/sample.h"
 #include "tests/tap.h"
 
 enum { V = 6, DRAWS = 20000 };

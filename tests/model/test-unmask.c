@@ -1,6 +1,6 @@
 /* The unmasking rules and the schedule, on confidences made by hand. */
-#include "lib/model/schedule.h"
-#include "lib/model/unmask.h"
+#include "lib/decode/schedule.h"
+#include "lib/decode/unmask.h"
 #include "tests/tap.h"
 
 /* How many of the best a rule takes, found by its name. -1: there is none of that name. */

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "lib/base/mem.h"
-#include "lib/model/tokenizer-parts.h"
-#include "lib/model/tokenizer.h"
+#include "lib/text/tokenizer-parts.h"
+#include "lib/text/tokenizer.h"
 #include "tests/tap.h"
 
 #define LLAMA3                                                                                  \

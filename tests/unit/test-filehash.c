@@ -7,7 +7,7 @@
 
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
-#include "lib/io/filehash.h"
+#include "lib/record/filehash.h"
 #include "tests/tap.h"
 
 static char root[] = "/tmp/test-filehash-XXXXXX";

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "lib/base/file.h"
-#include "lib/io/hub.h"
+#include "lib/checkpoint/hub.h"
 #include "tests/tap.h"
 
 #define HASH "0123456789abcdef0123456789abcdef01234567"

@@ -1,7 +1,7 @@
 /* test-json.c - strict parsing, and look-ups that name file, key, range and value. */
 #include <unistd.h>
 
-#include "lib/io/json.h"
+#include "lib/record/json.h"
 #include "tests/tap.h"
 
 /* The text without the bytes that would break a line of TAP. */

@@ -131,7 +131,7 @@ static void test_chain(size_t threads, size_t loops)
 }
 
 /* More threads than processors: the same, and nobody burns the time that the others need. */
-static void test_crowded(void)
+static void test_oversubscribed(void)
 {
     cpu_set_t all, one;
     CPU_ZERO(&one);
@@ -288,7 +288,7 @@ int main(void)
         test_parts(counts[i]);
     test_chain(2, 3000);
     test_chain(5, 100);
-    test_crowded();
+    test_oversubscribed();
     test_nested();
     test_mask();
     test_quota();

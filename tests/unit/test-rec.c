@@ -1,5 +1,5 @@
 /* Records: what is written can be read and verified; what was cut or edited is found. */
-#include "lib/io/rec.h"
+#include "lib/record/rec.h"
 
 #include <signal.h>
 #include <sys/wait.h>

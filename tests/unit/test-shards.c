@@ -4,7 +4,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
-#include "lib/io/safetensors.h"
+#include "lib/checkpoint/safetensors.h"
 #include "tests/tap.h"
 
 static char root[] = "/tmp/test-shards-XXXXXX";

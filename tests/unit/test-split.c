@@ -1,6 +1,6 @@
 /* Splitting: arrays, lines and concatenated objects give the same objects; a broken one is lost
  * alone. */
-#include "lib/io/split.h"
+#include "lib/text/split.h"
 
 #include "lib/base/mem.h"
 #include "tests/tap.h"

@@ -234,7 +234,7 @@ static size_t energy_case(struct launch_batch *b)
     return n;
 }
 
-static double energy_value(enum energy_figure f, const struct launch_batch *b, size_t n)
+static double energy_value(enum energy_metric f, const struct launch_batch *b, size_t n)
 {
     struct launch_sample s[9];
     const char *why;

@@ -1,0 +1,187 @@
+/* format.c - see format.h. One table gives each metric its English name; units follow from the
+ * suffix of the name, which is the rule of the records. */
+#include "lib/analysis/format.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *english;
+} names[] = {
+    {"e2e_ns", "end-to-end latency"},
+    {"ttft_ns", "time to first readable token"},
+    {"ttft_commit_ns", "time to first committed token"},
+    {"ttf_block_ns", "time to first block"},
+    {"tpot_ns", "time per output token"},
+    {"itl_ns", "inter-token latency"},
+    {"norm_latency_ns_per_token", "latency per token"},
+    {"output_tokens_per_s", "output tokens per second, to EOS"},
+    {"slot_tokens_per_s", "tokens per second, all slots"},
+    {"tokens_to_eos", "tokens to EOS"},
+    {"position_efficiency_ratio", "committed / computed positions"},
+    {"energy_j_per_token", "joules of the board per token"},
+    {"energy_net_j_per_token", "joules per token, less the idle card's"},
+    {"energy_j_per_request", "joules of the board per answer"},
+    {"power_mean_w", "mean power of the board (W)"},
+    {"power_cap_ratio", "time under the power cap"},
+    {"tokens_per_step", "tokens per step"},
+    {"mfu_ratio", "share of peak arithmetic"},
+    {"mbu_ratio", "share of bandwidth"},
+    {"prefill_mfu_ratio", "share of peak arithmetic, prompts"},
+    {"decode_mbu_ratio", "share of bandwidth, after the prompts"},
+    {"model_flops_per_s", "operations per second"},
+    {"model_bytes_per_s", "bytes per second"},
+    {"memory_weights_bytes", "weights"},
+    {"memory_kv_bytes", "K/V cache"},
+    {"memory_activations_bytes", "activations"},
+    {"memory_requested_peak_bytes", "peak memory, requested"},
+    {"memory_allocated_peak_bytes", "peak memory, allocated"},
+    {"memory_reserved_peak_bytes", "peak memory, reserved"},
+    {"memory_device_peak_bytes", "peak memory, device"},
+    {"memory_process_peak_bytes", "peak memory, process"},
+    {"judge_ppl", "judge perplexity"},
+    {"judge_nll_nats", "judge NLL (nats)"},
+    {"judge_bits_per_byte", "judge bits per byte"},
+    {"entropy_nats", "token entropy (nats)"},
+    {"distinct_1_ratio", "distinct 1-grams"},
+    {"distinct_2_ratio", "distinct 2-grams"},
+    {"repetition_ratio", "repetition"},
+    {"accuracy", "accuracy (exact match)"},
+    {"ppl", "perplexity"},
+    {"bits_per_byte", "bits per byte"},
+};
+
+const char *format_metric_name(const char *metric)
+{
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i].name, metric))
+            return names[i].english;
+    return metric;
+}
+
+int format_lower_is_better(const char *metric, const char *direction)
+{
+    if (direction)
+        return !strcmp(direction, "lower");
+    static const char *const lower[] = {"ppl", "nll", "elbo", "kstep", "bits", "repetition",
+                                        "_ns", "_bytes", "loss"};
+    for (size_t i = 0; i < sizeof lower / sizeof *lower; i++)
+        if (strstr(metric, lower[i]))
+            return 1;
+    return 0;
+}
+
+/* One UTF-8 character at s: its length and code point; length 0 when it is not well formed. */
+static size_t character(const unsigned char *s, uint32_t *code)
+{
+    size_t n = *s < 0x80 ? 1 : *s >> 5 == 6 ? 2 : *s >> 4 == 14 ? 3 : *s >> 3 == 30 ? 4 : 0;
+    *code = n == 1 ? *s : n ? *s & (0xFFu >> (n + 1)) : 0;
+    for (size_t i = 1; i < n; i++) {
+        if (s[i] >> 6 != 2)
+            return 0;
+        *code = *code << 6 | (s[i] & 63u);
+    }
+    return n;
+}
+
+static int drawable(uint32_t c)
+{
+    int control = c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x2028 || c == 0x2029;
+    int direction = (c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069) || c == 0x200E ||
+                    c == 0x200F;
+    int outside = (c >= 0xD800 && c <= 0xDFFF) || c == 0xFFFE || c == 0xFFFF || c > 0x10FFFF;
+    return !control && !direction && !outside;
+}
+
+void format_clean(struct buf *b, const char *s, size_t max)
+{
+    for (size_t chars = 0; s && *s; chars++) {
+        if (chars == max) {
+            buf_text(b, "…");
+            return;
+        }
+        uint32_t code;
+        size_t n = character((const unsigned char *)s, &code);
+        if (n && drawable(code))
+            buf_put(b, s, n);
+        else
+            buf_text(b, "\xEF\xBF\xBD");
+        s += n ? n : 1;
+    }
+}
+
+char *format_cleaned(const char *s, size_t max)
+{
+    struct buf b = {0};
+    buf_reserve(&b, 1);
+    b.data[b.len] = 0;
+    format_clean(&b, s, max);
+    return b.data;
+}
+
+static int ends_with(const char *s, const char *end)
+{
+    size_t n = strlen(s), m = strlen(end);
+    return n >= m && !strcmp(s + n - m, end);
+}
+
+struct scale format_scale(const char *metric, double typical)
+{
+    double v = fabs(typical);
+    if (strstr(metric, "_ns"))
+        return v >= 1e9   ? (struct scale){1e9, "s"}
+               : v >= 1e6 ? (struct scale){1e6, "ms"}
+               : v >= 1e3 ? (struct scale){1e3, "µs"}
+                          : (struct scale){1, "ns"};
+    if (ends_with(metric, "_bytes"))
+        return v >= 1024.0 * 1024 * 1024 ? (struct scale){1024.0 * 1024 * 1024, "GiB"}
+               : v >= 1024.0 * 1024      ? (struct scale){1024.0 * 1024, "MiB"}
+                                         : (struct scale){1024, "KiB"};
+    if (ends_with(metric, "_flops_per_s"))
+        return (struct scale){1e9, "GFLOP/s"};
+    if (ends_with(metric, "_bytes_per_s"))
+        return (struct scale){1e9, "GB/s"};
+    if (ends_with(metric, "_per_s"))
+        return (struct scale){1, "/s"};
+    if (!strcmp(metric, "accuracy") || ends_with(metric, "mfu_ratio") ||
+        ends_with(metric, "mbu_ratio"))
+        return (struct scale){0.01, "%"};
+    return (struct scale){1, ""};
+}
+
+void format_digits(struct buf *b, double v)
+{
+    double a = fabs(v);
+    if (!isfinite(v))
+        buf_text(b, "–");
+    else if (a != 0 && (a < 1e-3 || a >= 1e7)) /* exact: zero has no magnitude */
+        buf_format(b, "%.3g", v);
+    else if (v >= rint(v) && v <= rint(v)) /* a whole number */
+        buf_format(b, "%.0f", v);
+    else
+        buf_format(b, "%.*f", a >= 100 ? 0 : a >= 10 ? 1 : a >= 1 ? 2 : 3, v);
+}
+
+void format_value(struct buf *b, const char *metric, double value)
+{
+    format_interval(b, metric, value, NAN, NAN);
+}
+
+void format_interval(struct buf *b, const char *metric, double value, double lo, double hi)
+{
+    struct scale s = format_scale(metric, value);
+    format_digits(b, value / s.divide);
+    if (!isfinite(value))
+        return;
+    if (isfinite(lo) && isfinite(hi)) {
+        buf_text(b, " [");
+        format_digits(b, lo / s.divide);
+        buf_text(b, ", ");
+        format_digits(b, hi / s.divide);
+        buf_text(b, "]");
+    }
+    if (*s.unit)
+        buf_format(b, " %s", s.unit);
+}

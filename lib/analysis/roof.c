@@ -1,0 +1,61 @@
+/* roof.c - see roof.h. Of several ceilings of one kind the largest counts: a smaller one was
+ * disturbed. */
+#include "lib/analysis/roof.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "lib/record/rec.h"
+
+int roof_take(struct roof *r, const json_t *record)
+{
+    if (strcmp(rec_kind(record), "roofline") || !json_is_true(json_object_get(record, "ceiling")))
+        return 0;
+    if (!r->list)
+        r->list = json_array();
+    json_array_append_new(r->list, json_deep_copy(record));
+    return 1;
+}
+
+/* On a GPU its name says where; on the host the number of threads. */
+static int same_place(const json_t *ceiling, const json_t *about)
+{
+    const char *a = rec_text(ceiling, "device_name"), *b = rec_text(about, "device_name");
+    if (a || b)
+        return a && b && !strcmp(a, b);
+    return rec_int(ceiling, "threads", -1) == rec_int(about, "threads", -2);
+}
+
+/* NaN: no ceiling; unit NULL: of any. */
+static double most(const struct roof *r, const json_t *about, const char *key, const char *unit)
+{
+    double best = NAN;
+    size_t i;
+    const json_t *c;
+    json_array_foreach(r->list, i, c) {
+        const char *its = rec_text(c, "unit");
+        if (same_place(c, about) && (!unit || (its && !strcmp(its, unit))))
+            best = fmax(best, rec_number(c, key)); /* fmax passes over NaN */
+    }
+    return best;
+}
+
+struct roof_limit roof_find(const struct roof *r, const json_t *about)
+{
+    const char *unit = rec_text(about, "flops_unit");
+    struct roof_limit limit = {NAN, NAN, NULL};
+    if (!unit)
+        limit.why = "the work was not counted";
+    else if (!r->list)
+        limit.why = "no ceilings in the input";
+    else if (isnan(limit.bytes_per_s = most(r, about, "bytes_per_s", NULL)))
+        limit.why = "no ceilings of this device and number of threads";
+    else if (isnan(limit.flops_per_s = most(r, about, "flops_per_s", unit)))
+        limit.flops_per_s = most(r, about, "flops_per_s", "f32");
+    return limit;
+}
+
+void roof_free(struct roof *r)
+{
+    json_decref(r->list);
+}

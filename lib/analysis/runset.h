@@ -1,0 +1,63 @@
+/* runset.h - the records of one run in memory, by kind, for the tools that draw and tell.
+ *
+ * Metrics, summaries of quality, fronts, crossovers, meta and training records are kept whole; of a
+ * generation only its point in time and the outcome are kept, so a million of them fit.
+ */
+#ifndef ANALYSIS_RUNSET_H
+#define ANALYSIS_RUNSET_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+
+struct run_point {      /* one generation */
+    const json_t *about; /* entry of `configs`; borrowed */
+    double wall_s;       /* Unix time of its start; NaN without a meta record */
+    double start_s, e2e_s;
+    int64_t launch;
+    int timed; /* phase timed and status ok */
+};
+
+struct run_source {
+    char *path;
+    char sha256[65]; /* "" for standard input */
+    int64_t records;
+};
+
+struct runset {
+    json_t *kinds;   /* kind -> array of records */
+    json_t *configs; /* config -> {config, model, arch, steps, batch, length, ok, oom, timeout,
+                        interrupted, prompt, text} */
+    struct run_point *points;
+    size_t n_points, cap_points;
+    struct run_source *sources;
+    size_t n_sources;
+    int64_t records, bad; /* bad: lines that could not be read */
+    char first_bad[1024];
+    double wall_s; /* while reading: start of the process that wrote what follows */
+};
+
+/* Reads every path ("-": standard input; n = 0 the same). A broken line is counted in s->bad and
+ * passed over. -1: a file is missing (EXIT_NO_INPUT) or the medium failed. `limit` 0: all. */
+int runset_load(struct runset *s, const char *const *paths, size_t n, int64_t limit,
+                struct err *e);
+void runset_free(struct runset *s);
+
+/* Array of the records of a kind, perhaps empty; borrowed. */
+const json_t *runset_kind(const struct runset *s, const char *kind);
+/* The record of `kind` ("metric", or "quality": a summary) for this configuration and metric;
+ * NULL. */
+const json_t *runset_find(const struct runset *s, const char *kind, const char *config,
+                          const char *metric);
+/* What is known about a configuration; NULL when it was never named. Borrowed. */
+const json_t *runset_config(const struct runset *s, const char *config);
+/* The configuration without its step count: what a sweep over steps shares. Caller frees. */
+char *runset_series(const char *config);
+/* Length of the answer in tokens: gen_length, or max_new; NaN. */
+double runset_length(const json_t *record);
+/* First non-null member of that name in the meta records, or in the `machine` object of one.
+ * NULL. */
+const json_t *runset_meta(const struct runset *s, const char *key);
+
+#endif

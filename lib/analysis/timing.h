@@ -1,0 +1,51 @@
+/* timing.h - what one generation record says, as checked numbers. A number that is absent or null
+ * is NaN; one that is out of range makes the record bad.
+ */
+#ifndef ANALYSIS_TIMING_H
+#define ANALYSIS_TIMING_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+
+enum { TIMING_MEMORY = 8 };
+enum timing_class {
+    TIMING_BAD = -1,
+    TIMING_TIMED,   /* ok, timed, not tainted: the only class with numbers */
+    TIMING_COLD, TIMING_WARMUP, TIMING_TAINTED,
+    TIMING_OOM,     /* memory short for the batch, in any phase: a result; halved or not */
+    TIMING_FAILED   /* timeout, interrupted */
+};
+
+/* weights, kv, activations, requested_peak, allocated_peak, reserved_peak, device_peak,
+ * process_peak. */
+extern const char *const timing_memory_names[TIMING_MEMORY];
+
+struct timing {
+    int64_t launch, round, seq, batch_id; /* batch_id -1: none */
+    double e2e_ns, batch_ns, ttft_ns, ttft_commit_ns, ttf_block_ns; /* batch_ns: e2e_ns if absent */
+    double new_tokens, tokens_to_eos;     /* all slots; before the first stop id */
+    double canvas_positions, denoise_steps, committed_tokens;
+    double memory[TIMING_MEMORY];
+    double energy_j, energy_ticks;        /* of the device over the batch, by its counter */
+    double power_integral_j;              /* the same by power readings */
+    double looks, capped;                 /* at the clocks; those of them under the power cap */
+    /* What the batch had to do at least, and its first pass, which holds the prompts. */
+    double model_flops, model_bytes, prefill_flops, prefill_bytes, prefill_ns;
+    double *emit_ns, *emit_tokens;        /* [n_emits]; owned, kept from one record to the next */
+    size_t n_emits, cap_emits;
+};
+
+/* Reads a generation record; for TIMING_TIMED fills *t. TIMING_BAD: *e filled. */
+enum timing_class timing_read(struct timing *t, const json_t *record, struct err *e);
+/* Integrity: token counts equal the ids, emissions do not exceed them, tokens to the stop id do not
+ * exceed the slots, requested <= allocated <= reserved, layers_hold. -1: EXIT_BAD_DATA. */
+int timing_verify(const struct timing *t, const json_t *record, struct err *e);
+/* Compares the tokens of a record with those of an earlier one of the same id and seed. `outputs`:
+ * an object that belongs to the configuration. -1: there was none; 0 the same, 1 others. */
+int timing_repeats(json_t *outputs, const json_t *record);
+void timing_free(struct timing *t);
+
+#endif

@@ -1,0 +1,28 @@
+/* input.h - a readable FILE for anything a data set comes in: plain, .gz, .bz2, .xz, .zst, or one
+ * member of a .zip, .tar, .tar.gz...
+ *
+ * The magic is sniffed here and exactly one filter is appended: libarchive's automatic mode unpacks
+ * nested gzip without end (reliability.md 0.1). Nothing is ever extracted by name.
+ */
+#ifndef BASE_INPUT_H
+#define BASE_INPUT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "lib/base/err.h"
+
+struct input; /* owns the FILE */
+
+/* path "-" is standard input. `member`: glob of the wanted archive member, NULL: the only regular
+ * file. `max_bytes`: cap on unpacked bytes (0: 8 GiB). NULL with *e: 66 missing; 65 not readable,
+ * member absent / twice / encrypted / not a regular file; parquet is named with the command that
+ * converts it. */
+struct input *input_open(const char *path, const char *member, int64_t max_bytes, struct err *e);
+FILE *input_file(struct input *in);
+/* After reading to the end: -1 when the data were cut, broken, or larger than the cap. */
+int input_check(const struct input *in, struct err *e);
+const char *input_name(const struct input *in); /* path, or path:member; borrowed */
+void input_close(struct input *in);
+
+#endif

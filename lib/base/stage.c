@@ -1,0 +1,337 @@
+/* stage.c - file, gzip, other filters, and one member of an archive; see stage.h.
+ *
+ * gzip goes through zlib, because libarchive checks neither the CRC nor what follows the data. The
+ * other filters are libarchive's, exactly one appended and none guessed. An error stays in the
+ * input and every later read fails, so nothing after it can look like data.
+ */
+#include "lib/base/stage.h"
+
+#include <archive_entry.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/mem.h"
+
+enum { BLOCK = 1 << 16, MAX_MEMBERS = 100000, MAX_NAME = 4096 };
+
+/* ---- reading from a stage ---- */
+
+ssize_t stage_read(struct input *in, struct stage *s, unsigned char *to, size_t n)
+{
+    if (in->err.code)
+        return -1;
+    if (s->head_at < s->head_n) {
+        size_t got = s->head_n - s->head_at;
+        got = got < n ? got : n;
+        memcpy(to, s->head + s->head_at, got);
+        s->head_at += got;
+        return (ssize_t)got;
+    }
+    return s->pull(in, s, to, n);
+}
+
+/* Reads ahead what the sniffing needs. JSON is known by its first byte, so a live stream of records
+ * is not held up until there are 512 bytes of it. */
+void stage_peek(struct input *in, struct stage *s)
+{
+    s->head_at = s->head_n = 0;
+    while (s->head_n < STAGE_PEEK) {
+        ssize_t n = s->pull(in, s, s->head + s->head_n, STAGE_PEEK - s->head_n);
+        if (n <= 0)
+            break;
+        s->head_n += (size_t)n;
+        if (s->head[0] == '{' || s->head[0] == '[')
+            break;
+    }
+}
+
+static ssize_t file_pull(struct input *in, struct stage *s, unsigned char *to, size_t n)
+{
+    ssize_t got;
+    do
+        got = read(in->fd, to, n);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return err_set(&in->err, errno == EISDIR ? EXIT_NO_INPUT : EXIT_IO,
+                       "%s: read error at byte %lld: %s", in->path, (long long)s->total,
+                       strerror(errno));
+    s->total += got;
+    return got;
+}
+
+int stage_over_cap(struct input *in, int64_t total)
+{
+    if (in->cap == 0 || total <= in->cap)
+        return 0;
+    return err_set(&in->err, EXIT_BAD_DATA, "%s: unpacks to more than the limit of %lld bytes",
+                   in->name, (long long)in->cap);
+}
+
+static ssize_t gzip_pull(struct input *in, struct stage *s, unsigned char *to, size_t n)
+{
+    s->z.next_out = to;
+    s->z.avail_out = (uInt)n;
+    while (s->z.avail_out == n) {
+        if (s->z.avail_in == 0) {
+            ssize_t got = stage_read(in, s->below, s->block, BLOCK);
+            if (got < 0)
+                return -1;
+            if (got == 0)
+                return s->after ? 0
+                                  : err_set(&in->err, EXIT_BAD_DATA, "%s: the gzip data are cut",
+                                            in->path);
+            s->z.next_in = s->block;
+            s->z.avail_in = (uInt)got;
+        }
+        int again = s->after;
+        s->after = 0;
+        int r = inflate(&s->z, Z_NO_FLUSH);
+        if (r == Z_STREAM_END) {
+            s->after = 1;
+            inflateReset(&s->z);
+        } else if (r == Z_MEM_ERROR) {
+            err_machine(__FILE__, __LINE__, "out of memory");
+        } else if (r != Z_OK && r != Z_BUF_ERROR) {
+            const char *what = s->z.msg ? s->z.msg : "bad gzip data";
+            return err_set(&in->err, EXIT_BAD_DATA, "%s: gzip: %s%s", in->path,
+                           again ? "bytes after the end: " : "", what);
+        }
+    }
+    size_t got = n - s->z.avail_out;
+    s->total += (int64_t)got;
+    return stage_over_cap(in, s->total) ? -1 : (ssize_t)got;
+}
+
+/* ---- libarchive on top of a stage ---- */
+
+struct below {
+    struct input *in;
+    struct stage *s;
+};
+
+static la_ssize_t below_read(struct archive *a, void *ctx, const void **bytes)
+{
+    struct below *b = ctx;
+    (void)a;
+    *bytes = b->s->block;
+    ssize_t n = stage_read(b->in, b->s->below, b->s->block, BLOCK);
+    return n < 0 ? ARCHIVE_FATAL : n;
+}
+
+static la_int64_t below_seek(struct archive *a, void *ctx, la_int64_t offset, int whence)
+{
+    struct below *b = ctx;
+    (void)a;
+    b->s->below->head_at = b->s->below->head_n = 0;
+    off_t at = lseek(b->in->fd, offset, whence);
+    return at < 0 ? ARCHIVE_FATAL : at;
+}
+
+static int below_close(struct archive *a, void *ctx)
+{
+    (void)a;
+    free(ctx);
+    return ARCHIVE_OK;
+}
+
+static int archive_bad(struct input *in, struct stage *s)
+{
+    const char *why = archive_error_string(s->a);
+    return err_set(&in->err, EXIT_BAD_DATA, "%s: %s", in->name, why ? why : "broken archive");
+}
+
+static ssize_t archive_pull(struct input *in, struct stage *s, unsigned char *to, size_t n)
+{
+    la_ssize_t got = 0;
+    if (s->after)
+        return 0;
+    do
+        got = archive_read_data(s->a, to, n);
+    while (got == ARCHIVE_RETRY);
+    if (got < 0)
+        return archive_bad(in, s);
+    s->total += got;
+    return stage_over_cap(in, s->total) ? -1 : (ssize_t)got;
+}
+
+static int archive_start(struct input *in, struct stage *s)
+{
+    struct below *b = mem_alloc(sizeof *b);
+    *b = (struct below){in, s};
+    archive_read_set_read_callback(s->a, below_read);
+    archive_read_set_close_callback(s->a, below_close);
+    if (s->below == &in->stage[0] && in->seekable)
+        archive_read_set_seek_callback(s->a, below_seek);
+    archive_read_set_callback_data(s->a, b);
+    return archive_read_open1(s->a) == ARCHIVE_OK ? 0 : archive_bad(in, s);
+}
+
+static struct stage *add(struct input *in)
+{
+    struct stage *s = &in->stage[in->stages];
+    *s = (struct stage){.below = in->stages ? s - 1 : NULL};
+    in->stages++;
+    if (s->below)
+        s->block = mem_alloc(BLOCK);
+    return s;
+}
+
+void stage_add_file(struct input *in)
+{
+    add(in)->pull = file_pull;
+}
+
+void stage_add_gzip(struct input *in)
+{
+    struct stage *s = add(in);
+    s->pull = gzip_pull;
+    if (inflateInit2(&s->z, 15 + 16) != Z_OK) /* 16: gzip wrapper, with its CRC */
+        err_machine(__FILE__, __LINE__, "zlib refused to start");
+}
+
+/* bzip2, xz, zstd: exactly one filter is appended, none is guessed. */
+int stage_add_filter(struct input *in, int filter)
+{
+    struct stage *s = add(in);
+    struct archive_entry *entry;
+    s->pull = archive_pull;
+    s->a = archive_read_new();
+    if (!s->a)
+        err_machine(__FILE__, __LINE__, "out of memory");
+    archive_read_support_format_raw(s->a);
+    archive_read_support_format_empty(s->a);
+    if (archive_read_append_filter(s->a, filter) != ARCHIVE_OK || archive_start(in, s))
+        return archive_bad(in, s);
+    int r = archive_read_next_header(s->a, &entry);
+    if (r == ARCHIVE_EOF) /* libarchive says the same of a stream that is cut at its start */
+        return err_set(&in->err, EXIT_BAD_DATA, "%s: unpacks to nothing: empty, or cut", in->path);
+    return r == ARCHIVE_OK ? 0 : archive_bad(in, s);
+}
+
+/* ---- members ---- */
+
+/* Reads what is left below the archive, so that a broken end of a packed tar is seen. */
+static int drain(struct input *in, struct stage *s)
+{
+    ssize_t n = 1;
+    while (s->below != &in->stage[0] && n > 0)
+        n = stage_read(in, s->below, s->block, BLOCK);
+    return n < 0 ? -1 : 0;
+}
+
+/* Goes to the next wanted regular file. 1: there; 0: no more; -1. *seen counts all entries. */
+static int next_member(struct input *in, struct stage *s, int64_t *seen, const char **name)
+{
+    struct archive_entry *entry;
+    for (;;) {
+        int r = archive_read_next_header(s->a, &entry);
+        if (r == ARCHIVE_EOF)
+            return drain(in, s);
+        if (r < ARCHIVE_WARN)
+            return in->err.code ? -1 : archive_bad(in, s);
+        if (++*seen > MAX_MEMBERS)
+            return err_set(&in->err, EXIT_BAD_DATA, "%s: more than %d members", in->path,
+                           (int)MAX_MEMBERS);
+        *name = archive_entry_pathname_utf8(entry);
+        if (!*name)
+            *name = archive_entry_pathname(entry);
+        if (!*name || strlen(*name) > MAX_NAME)
+            return err_set(&in->err, EXIT_BAD_DATA,
+                           "%s: member %lld: name is missing or longer than %d bytes", in->path,
+                           (long long)*seen, (int)MAX_NAME);
+        mode_t type = archive_entry_filetype(entry);
+        if (type == AE_IFDIR || (in->member && fnmatch(in->member, *name, 0)))
+            continue;
+        int plain = type == AE_IFREG && !archive_entry_hardlink(entry);
+        if (!plain && !in->member)
+            continue;
+        if (!plain)
+            return err_set(&in->err, EXIT_BAD_DATA, "%s: member '%s' is a link or a device; "
+                           "expected a regular file", in->path, *name);
+        if (archive_entry_is_encrypted(entry))
+            return err_set(&in->err, EXIT_BAD_DATA, "%s: member '%s' is encrypted", in->path,
+                           *name);
+        return 1;
+    }
+}
+
+static int too_many(struct input *in, const char *first, const char *second)
+{
+    return err_set(&in->err, EXIT_BAD_DATA, "%s: %s: '%s', '%s'; choose one with --member",
+                   in->path, in->member ? "more than one member matches" : "several members",
+                   first, second);
+}
+
+/* Stands on the wanted member. scan: looks at all that follow, and is then at the end. */
+static int choose_member(struct input *in, struct stage *s, int scan)
+{
+    int64_t seen = 0;
+    const char *name = NULL;
+    int r = next_member(in, s, &seen, &name);
+    if (r == 0)
+        return in->member ? err_set(&in->err, EXIT_BAD_DATA,
+                                    "%s: none of the %lld members matches '%s'", in->path,
+                                    (long long)seen, in->member)
+                          : err_set(&in->err, EXIT_BAD_DATA, "%s: no regular file in the archive",
+                                    in->path);
+    if (r < 0)
+        return -1;
+    free(in->name);
+    in->name = mem_format("%s:%s", in->path, name);
+    if (!scan)
+        return 0;
+    char *first = mem_text(name);
+    r = next_member(in, s, &seen, &name);
+    if (r > 0)
+        r = too_many(in, first, name);
+    free(first);
+    return r;
+}
+
+/* The member's bytes; at its end, where the input cannot be read twice, what follows is checked. */
+static ssize_t member_pull(struct input *in, struct stage *s, unsigned char *to, size_t n)
+{
+    ssize_t got = archive_pull(in, s, to, n);
+    if (got != 0 || s->after)
+        return got;
+    s->after = 1;
+    if (in->seekable)
+        return 0;
+    int64_t seen = 0;
+    const char *name = NULL;
+    int r = next_member(in, s, &seen, &name);
+    if (r == 0)
+        return 0;
+    return r < 0 ? -1 : too_many(in, in->name, name);
+}
+
+int stage_add_archive(struct input *in, int zip, int scan)
+{
+    struct stage *s = add(in);
+    s->pull = member_pull;
+    s->a = archive_read_new();
+    if (!s->a)
+        err_machine(__FILE__, __LINE__, "out of memory");
+    if (zip)
+        archive_read_support_format_zip(s->a);
+    else
+        archive_read_support_format_tar(s->a);
+    archive_read_support_format_empty(s->a);
+    return archive_start(in, s) || choose_member(in, s, scan) ? -1 : 0;
+}
+
+void stage_tear_down(struct input *in)
+{
+    while (in->stages > 0) {
+        struct stage *s = &in->stage[--in->stages];
+        if (s->pull == gzip_pull)
+            inflateEnd(&s->z);
+        if (s->a)
+            archive_read_free(s->a);
+        free(s->block);
+    }
+}
+

@@ -1,0 +1,83 @@
+/* checkpoint-describe.c - what a checkpoint is, for meta records: shapes, and the SHA-256 of each
+ * file. The Hugging Face cache names its large blobs by their SHA-256, and others are remembered
+ * (lib/record/filehash.h), so 16 GB need not be read at every start; the record says where each hash
+ * comes from. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/mem.h"
+#include "lib/record/filehash.h"
+#include "lib/checkpoint/quantization.h"
+
+/* The SHA-256 that the blob behind a link is named by. 0: it is not. */
+static int hash_in_name(const char *path, char hex[65])
+{
+    char *real = realpath(path, NULL);
+    const char *name = real ? strrchr(real, '/') : NULL;
+    int yes = name && name - real >= 6 && !memcmp(name - 6, "/blobs", 6) &&
+              strlen(name + 1) == 64 && strspn(name + 1, "0123456789abcdef") == 64;
+    if (yes)
+        memcpy(hex, name + 1, 65);
+    free(real);
+    return yes;
+}
+
+static int add_file(json_t *files, const char *path, struct err *e)
+{
+    struct stat st;
+    char hex[65];
+    if (stat(path, &st))
+        return err_set(e, err_reason(EXIT_IO), "%s: %s", path, strerror(errno));
+    int named = hash_in_name(path, hex), known = named ? 1 : filehash(path, FILEHASH_LARGE, hex, e);
+    if (known < 0)
+        return -1;
+    json_array_append_new(files, json_pack("{s:s, s:I, s:s, s:s}", "name", strrchr(path, '/') + 1,
+                                           "bytes", (json_int_t)st.st_size, "sha256", hex,
+                                           "sha256_from",
+                                           named   ? "cache name"
+                                           : known ? "remembered"
+                                                   : "bytes"));
+    return 0;
+}
+
+static int add_files(const struct checkpoint *c, json_t *files, struct err *e)
+{
+    static const char *const small[] = {"config.json", "generation_config.json", "tokenizer.json",
+                                        "model.safetensors.index.json"};
+    int bad = 0;
+    for (size_t i = 0; !bad && c->folder && i < sizeof small / sizeof *small; i++) {
+        char *path = mem_format("%s/%s", c->folder, small[i]);
+        int none = access(path, F_OK) && errno == ENOENT;
+        bad = none ? 0 : add_file(files, path, e);
+        free(path);
+    }
+    for (size_t i = 0; !bad && c->tensors && i < tensors_files(c->tensors); i++)
+        bad = add_file(files, tensors_file(c->tensors, i), e);
+    return bad;
+}
+
+json_t *checkpoint_describe(const struct checkpoint *c, struct err *e)
+{
+    const struct config *f = &c->config;
+    json_t *files = json_array();
+    if (add_files(c, files, e)) {
+        json_decref(files);
+        return NULL;
+    }
+    json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}",
+                          "model", f->name, "arch", f->arch == ARCH_LLADA ? "llada" : "llama",
+                          "dtype", checkpoint_dtype(c), "parameters",
+                          (json_int_t)config_parameters(f), "weights_random", f->synth, "width",
+                          (json_int_t)f->width, "layers", (json_int_t)f->layers, "heads",
+                          (json_int_t)f->heads, "kv_heads", (json_int_t)f->kv_heads, "head_dim",
+                          (json_int_t)f->head_dim, "ffn", (json_int_t)f->ffn, "vocab",
+                          (json_int_t)f->vocab, "context", (json_int_t)f->context, "tied", f->tied);
+    if (f->synth)
+        json_object_set_new(o, "synth_seed", json_integer((json_int_t)f->synth_seed));
+    json_object_set_new(o, "quant", json_string(quant_names[f->quant]));
+    json_object_set_new(o, "files", files);
+    return o;
+}

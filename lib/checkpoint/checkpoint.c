@@ -1,0 +1,389 @@
+/* checkpoint.c - see checkpoint.h.
+ *
+ * config.json says which tensors there must be and of what shape; the safetensors headers say what
+ * there is. Both must say the same, in both directions, before a byte of weights is used: nothing
+ * is ever sized by one and filled by the other.
+ */
+#include "lib/checkpoint/checkpoint.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "lib/base/mem.h"
+#include "lib/checkpoint/hub.h"
+#include "lib/record/json.h"
+#include "lib/checkpoint/quantization.h"
+#include "lib/checkpoint/roles.h"
+#include "lib/checkpoint/synth.h"
+
+enum { TOKENIZER_MAX_BYTES = 128 << 20 };
+
+static size_t place(const struct checkpoint *c, enum role r, size_t layer)
+{
+    return (size_t)r * c->config.layers + (role_per_layer(r) ? layer : 0);
+}
+
+/* "[4096, 1024]" */
+static void shape_text(char text[160], const size_t *shape, size_t rank)
+{
+    size_t n = 0;
+    text[n++] = '[';
+    for (size_t i = 0; i < rank; i++)
+        n += (size_t)snprintf(text + n, 160 - n, "%s%zu", i ? ", " : "", shape[i]);
+    snprintf(text + n, 160 - n, "]");
+}
+
+int role_check_shape(const char *folder, const struct tensor *t, const size_t *want, size_t rank,
+                     struct err *e)
+{
+    char expected[160], got[160];
+    if (t->rank == rank && !memcmp(t->shape, want, rank * sizeof *want))
+        return 0;
+    shape_text(expected, want, rank);
+    shape_text(got, t->shape, t->rank);
+    return err_set(e, EXIT_BAD_DATA, "%s: tensor %.200s: shape expected %s by config.json, got %s",
+                   folder, t->name, expected, got);
+}
+
+/* Shape and dtype of one tensor against its role. */
+static int check_tensor(const struct checkpoint *c, enum role r, const struct tensor *t,
+                        struct err *e)
+{
+    size_t want[2];
+    role_shape(&c->config, r, &want[0], &want[1]);
+    if (role_check_shape(c->folder, t, want, role_is_norm(r) ? 1 : 2, e))
+        return -1;
+    if (strcmp(t->dtype, "F32") && strcmp(t->dtype, "F16") && strcmp(t->dtype, "BF16"))
+        return err_set(e, EXIT_BAD_DATA,
+                       "%s: tensor %.200s: dtype expected F32, F16 or BF16, got %s", c->folder,
+                       t->name, t->dtype);
+    return 0;
+}
+
+/* The codes of a quantized role; a tied head is the embedding and is not stored again. */
+static int find_codes(struct checkpoint *c, const char *name, enum dtype d, enum role r,
+                      size_t layer, unsigned char *used, struct err *e)
+{
+    struct tensor want[QUANT_PARTS];
+    size_t rows, cols, at = place(c, r, layer), embed = place(c, ROLE_EMBED, 0);
+    if (r == ROLE_HEAD && c->config.tied) {
+        c->role[at] = c->role[embed];
+        return 0;
+    }
+    role_shape(&c->config, r, &rows, &cols);
+    size_t n = quant_parts(want, name, d, rows, cols);
+    int bad = quant_open(&c->codes[at], c->tensors, c->folder, want, n, used, e);
+    c->role[at] = bad ? NULL : tensors_find(c->tensors, name);
+    for (size_t i = 0; i < n; i++)
+        free(want[i].name);
+    return bad;
+}
+
+/* The tensor of a role; a tied head is the embedding, stored twice or not. */
+static int find_role(struct checkpoint *c, enum scheme scheme, enum role r, size_t layer,
+                     unsigned char *used, struct err *e)
+{
+    char name[ROLE_NAME_MAX];
+    role_tensor_name(name, scheme, r, layer);
+    enum dtype d = quant_dtype(c->config.quant, &c->config, r, DTYPE_F32);
+    if (d != DTYPE_F32)
+        return find_codes(c, name, d, r, layer, used, e);
+    const struct tensor *t = tensors_find(c->tensors, name);
+    const struct tensor *embed = c->role[place(c, ROLE_EMBED, 0)];
+    int tied = r == ROLE_HEAD && c->config.tied;
+    if (!t && !tied)
+        return err_set(e, EXIT_BAD_DATA, "%s: tensor %s is missing%s", c->folder, name,
+                       r == ROLE_HEAD ? " (and config.json does not tie it to the embedding)" : "");
+    if (t && check_tensor(c, r, t, e))
+        return -1;
+    if (t && tied && (t->bytes != embed->bytes || memcmp(t->data, embed->data, t->bytes)))
+        return err_set(e, EXIT_BAD_DATA, "%s: tensor %s differs from the embedding, to which "
+                       "config.json ties it", c->folder, name);
+    if (t)
+        used[t - tensors_at(c->tensors, 0)] = 1;
+    c->role[place(c, r, layer)] = tied ? embed : t;
+    return 0;
+}
+
+/* A buffer of older exports that the config already says. */
+static int is_buffer(const char *name)
+{
+    static const char tail[] = "rotary_emb.inv_freq";
+    size_t n = strlen(name), m = sizeof tail - 1;
+    return n >= m && !strcmp(name + n - m, tail);
+}
+
+/* Fills c->role; every tensor has a role, every role a tensor. */
+static int find_roles(struct checkpoint *c, struct err *e)
+{
+    char name[ROLE_NAME_MAX];
+    role_tensor_name(name, SCHEME_LLADA, ROLE_EMBED, 0);
+    enum scheme scheme = c->config.arch == ARCH_LLADA && tensors_find(c->tensors, name)
+                             ? SCHEME_LLADA : SCHEME_LLAMA;
+    size_t n = tensors_count(c->tensors);
+    unsigned char *used = mem_zero(n, 1);
+    int bad = 0;
+    c->role = mem_zero((size_t)ROLE_COUNT * c->config.layers, sizeof *c->role);
+    if (c->config.quant != QUANT_NONE)
+        c->codes = mem_zero((size_t)ROLE_COUNT * c->config.layers, sizeof *c->codes);
+    for (int r = 0; r < ROLE_COUNT; r++)
+        for (size_t l = 0; !bad && l < role_layers(&c->config, (enum role)r); l++)
+            bad = find_role(c, scheme, (enum role)r, l, used, e);
+    for (size_t i = 0; !bad && i < n; i++)
+        if (!used[i] && !is_buffer(tensors_at(c->tensors, i)->name))
+            bad = err_set(e, EXIT_BAD_DATA,
+                          "%s: tensor \"%.200s\" has no place in a %s of %zu layers", c->folder,
+                          tensors_at(c->tensors, i)->name,
+                          c->config.arch == ARCH_LLADA ? "llada" : "llama", c->config.layers);
+    free(used);
+    return bad;
+}
+
+/* Chat header tokens and the end-of-turn id, from the added tokens of tokenizer.json, if it is
+ * there. */
+static int read_chat_tokens(struct config *c, const char *folder, struct err *e)
+{
+    char *path = mem_format("%s/tokenizer.json", folder);
+    int none = access(path, F_OK) && errno == ENOENT; /* what else is wrong, reading will tell */
+    json_t *j = none ? NULL : json_file(path, TOKENIZER_MAX_BYTES, e), *token;
+    int bad = none || j ? 0 : -1;
+    size_t i;
+    json_array_foreach(json_object_get(j, "added_tokens"), i, token) {
+        const char *text = json_string_value(json_object_get(token, "content"));
+        json_int_t id = json_integer_value(json_object_get(token, "id"));
+        if (text && !strcmp(text, "<|start_header_id|>"))
+            c->instruct = 1;
+        if (text && !strcmp(text, "<|eot_id|>") && id >= 0 && (size_t)id < c->vocab)
+            c->eot = id;
+    }
+    json_decref(j);
+    free(path);
+    return bad;
+}
+
+/* Folder, config, tensors, roles, in this order: what is cheap to refuse is refused first. */
+static int open_files(struct checkpoint *c, const char *name, struct err *e)
+{
+    c->folder = hub_folder(name, e);
+    if (!c->folder || config_load(&c->config, c->folder, e))
+        return -1;
+    c->tensors = tensors_open_folder(c->folder, e);
+    return !c->tensors || find_roles(c, e) ? -1 : read_chat_tokens(&c->config, c->folder, e);
+}
+
+/* How the matrices of a synth: checkpoint are drawn; a tied head as the embedding. */
+static void draw_all(struct checkpoint *c, uint64_t seed)
+{
+    c->config.synth_seed = seed;
+    c->normal = synth_table();
+    c->draw = mem_zero((size_t)ROLE_COUNT * c->config.layers, sizeof *c->draw);
+    for (int r = 0; r < ROLE_COUNT; r++)
+        for (size_t l = 0; l < role_layers(&c->config, (enum role)r); l++) {
+            enum role drawn = r == ROLE_HEAD && c->config.tied ? ROLE_EMBED : (enum role)r;
+            c->draw[place(c, (enum role)r, l)] =
+                (struct draw){c->normal, seed, (uint32_t)drawn, (uint32_t)l};
+        }
+}
+
+int checkpoint_open(struct checkpoint *c, const char *name, uint64_t synth_seed, struct err *e)
+{
+    static const char synth[] = "synth:";
+    *c = (struct checkpoint){0};
+    if (!strncmp(name, synth, sizeof synth - 1)) {
+        if (config_synth(&c->config, name + sizeof synth - 1, e))
+            return -1;
+        draw_all(c, synth_seed);
+        return 0;
+    }
+    if (!open_files(c, name, e))
+        return 0;
+    checkpoint_close(c);
+    return -1;
+}
+
+static float from_bits(uint32_t bits)
+{
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+/* IEEE half to float, exactly. */
+static float from_half(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, mantissa = h & 1023;
+    if (exponent == 31)
+        return from_bits(sign | 0x7f800000 | mantissa << 13);
+    if (exponent == 0) {
+        float f = (float)mantissa * 0x1p-24f;
+        return sign ? -f : f;
+    }
+    return from_bits(sign | (exponent + 112) << 23 | mantissa << 13);
+}
+
+/* n values of a tensor, from value `first` on. Its data have any alignment. */
+static void widen(const struct tensor *t, size_t first, size_t n, float *out)
+{
+    if (!strcmp(t->dtype, "F32")) {
+        memcpy(out, t->data + 4 * first, 4 * n);
+        return;
+    }
+    int half = !strcmp(t->dtype, "F16");
+    for (size_t i = 0; i < n; i++) {
+        uint16_t v;
+        memcpy(&v, t->data + 2 * (first + i), 2);
+        out[i] = half ? from_half(v) : from_bits((uint32_t)v << 16);
+    }
+}
+
+/* The codes of a packed matrix, or NULL. */
+static const struct codes *codes_of(const struct checkpoint *c, enum role r, size_t layer)
+{
+    enum role stored = r == ROLE_HEAD && c->config.tied ? ROLE_EMBED : r;
+    const struct codes *q = c->codes ? &c->codes[place(c, stored, layer)] : NULL;
+    return q && q->scale ? q : NULL;
+}
+
+/* Rows first..first+count of a role. */
+static void read_rows(const struct checkpoint *c, enum role r, size_t layer, size_t first,
+                      size_t count, float *out)
+{
+    size_t rows, cols;
+    const struct codes *q = codes_of(c, r, layer);
+    role_shape(&c->config, r, &rows, &cols);
+    if (q) {
+        codes_floats(q, cols, first, count, out);
+    } else if (c->role) {
+        widen(c->role[place(c, r, layer)], first * cols, count * cols, out);
+    } else if (role_is_norm(r)) {
+        for (size_t i = 0; i < count; i++)
+            out[i] = 1;
+    } else {
+        synth_floats(&c->draw[place(c, r, layer)], first * cols, count * cols, out);
+    }
+}
+
+void checkpoint_floats(const struct checkpoint *c, enum role r, size_t layer, float *out)
+{
+    size_t rows, cols;
+    role_shape(&c->config, r, &rows, &cols);
+    read_rows(c, r, layer, 0, rows, out);
+}
+
+static void source_floats(const struct mat_source *s, size_t first, size_t count, float *out)
+{
+    const struct weight *w = s->ctx;
+    read_rows(w->checkpoint, w->role, w->layer, first, count, out);
+}
+
+const struct tensor *checkpoint_tensor(const struct checkpoint *c, enum role r, size_t layer)
+{
+    return c->role ? c->role[place(c, r, layer)] : NULL;
+}
+
+/* The stored values when they can be read in place. A file may put them at an odd address. */
+static const uint16_t *in_place(const struct tensor *t)
+{
+    if (!t || strcmp(t->dtype, "BF16") || (uintptr_t)t->data % _Alignof(uint16_t))
+        return NULL;
+    return (const uint16_t *)(const void *)t->data;
+}
+
+struct mat_source checkpoint_source(const struct weight *w)
+{
+    struct mat_source s = {.floats = source_floats, .ctx = w};
+    role_shape(&w->checkpoint->config, w->role, &s.rows, &s.cols);
+    s.bf16 = in_place(checkpoint_tensor(w->checkpoint, w->role, w->layer));
+    s.q = codes_of(w->checkpoint, w->role, w->layer);
+    if (w->checkpoint->draw)
+        s.draw = &w->checkpoint->draw[place(w->checkpoint, w->role, w->layer)];
+    return s;
+}
+
+/* A chunk of values, the first of them number `at` of its tensor. */
+static int check_chunk(const struct checkpoint *c, const struct tensor *t, const float *v,
+                       size_t n, size_t at, int *zero, struct err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(v[i]))
+            return err_set(e, EXIT_BAD_DATA, "%s: tensor %s: value %zu expected finite, got %f",
+                           c->folder, t->name, at + i, (double)v[i]);
+        *zero &= v[i] == 0;
+    }
+    return 0;
+}
+
+void checkpoint_advise(const struct weight *w, int need)
+{
+    const struct tensor *t = checkpoint_tensor(w->checkpoint, w->role, w->layer);
+    if (!t)
+        return;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)t->data / page * page;
+    madvise((void *)begin, (uintptr_t)t->data + t->bytes - begin,
+            need ? MADV_WILLNEED : MADV_DONTNEED);
+}
+
+static int check_values(const struct checkpoint *c, enum role r, size_t layer, struct err *e)
+{
+    const struct tensor *t = checkpoint_tensor(c, r, layer);
+    size_t rows, cols, n;
+    role_shape(&c->config, r, &rows, &cols);
+    size_t most = cols < 4096 ? 4096 / cols : 1; /* rows at a time */
+    float *v = mem_alloc(most * cols * sizeof *v);
+    int zero = 1, bad = 0;
+    for (size_t i = 0; i < rows && !bad; i += n) {
+        n = rows - i < most ? rows - i : most;
+        read_rows(c, r, layer, i, n, v);
+        bad = check_chunk(c, t, v, n * cols, i * cols, &zero, e);
+    }
+    free(v);
+    if (!bad && zero)
+        bad = err_set(e, EXIT_BAD_DATA, "%s: tensor %s: every value is zero", c->folder, t->name);
+    return bad;
+}
+
+int checkpoint_check_values(const struct checkpoint *c, struct err *e)
+{
+    for (int r = 0; c->role && r < ROLE_COUNT; r++)
+        for (size_t l = 0; l < role_layers(&c->config, (enum role)r); l++)
+            if (check_values(c, (enum role)r, l, e))
+                return -1;
+    return c->tensors ? tensors_unchanged(c->tensors, e) : 0;
+}
+
+const char *checkpoint_dtype(const struct checkpoint *c)
+{
+    if (!c->role)
+        return "BF16";
+    if (c->config.quant != QUANT_NONE)
+        return c->config.source_dtype;
+    const char *dtype = c->role[place(c, ROLE_EMBED, 0)]->dtype;
+    for (int r = 0; r < ROLE_COUNT; r++)
+        for (size_t l = 0; l < role_layers(&c->config, (enum role)r); l++)
+            if (!role_is_norm((enum role)r) &&
+                strcmp(dtype, c->role[place(c, (enum role)r, l)]->dtype))
+                return "F32";
+    return dtype;
+}
+
+void checkpoint_close(struct checkpoint *c)
+{
+    for (size_t i = 0; c->codes && i < (size_t)ROLE_COUNT * c->config.layers; i++)
+        quant_close(&c->codes[i]);
+    free(c->codes);
+    c->codes = NULL;
+    tensors_close(c->tensors);
+    free(c->role);
+    free(c->normal);
+    free(c->draw);
+    free(c->folder);
+    c->tensors = NULL;
+    c->role = NULL;
+    c->normal = NULL;
+    c->draw = NULL;
+    c->folder = NULL;
+}

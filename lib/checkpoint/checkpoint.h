@@ -1,0 +1,89 @@
+/* checkpoint.h - a model on disk: config, proved tensors in their roles, tokenizer folder.
+ *
+ * The roles hide the three naming schemes (llada, llama, llada re-exported under llama names).
+ * At open every expected tensor is there with the exact shape, and none is left over
+ * (`rotary_emb.inv_freq` buffers are ignored).
+ */
+#ifndef CHECKPOINT_CHECKPOINT_H
+#define CHECKPOINT_CHECKPOINT_H
+
+#include <jansson.h>
+
+#include "kernels/draw.h"
+#include "kernels/ops.h"
+#include "lib/checkpoint/safetensors.h"
+#include "lib/checkpoint/config.h"
+#include "lib/text/tokenizer.h"
+
+enum role {
+    ROLE_EMBED,     /* [V, D] */
+    ROLE_ATTN_NORM, /* [D] */
+    ROLE_Q,         /* [H*E, D] */
+    ROLE_K,         /* [K*E, D] */
+    ROLE_V,         /* [K*E, D] */
+    ROLE_O,         /* [D, H*E] */
+    ROLE_FFN_NORM,  /* [D] */
+    ROLE_GATE,      /* [F, D] */
+    ROLE_UP,        /* [F, D] */
+    ROLE_DOWN,      /* [D, F] */
+    ROLE_NORM,      /* [D] */
+    ROLE_HEAD,      /* [V, D]; the embedding when tied */
+    ROLE_COUNT
+};
+extern const char *const role_names[ROLE_COUNT]; /* "embed", "q", ... for messages */
+
+/* Rows and columns (columns = 1 for a norm) of a role under a config. */
+void role_shape(const struct config *c, enum role r, size_t *rows, size_t *cols);
+int role_per_layer(enum role r); /* 1: one per layer */
+
+struct checkpoint {
+    struct config config;
+    char *folder;            /* NULL for synth: */
+    struct tensors *tensors; /* NULL for synth: */
+    const struct tensor **role; /* [ROLE_COUNT * L], internal; NULL for synth: */
+    struct codes *codes;     /* [ROLE_COUNT * L] when packed, else NULL; scale NULL: not codes */
+    float *normal;           /* of synth_table, for synth:, else NULL */
+    struct draw *draw;       /* [ROLE_COUNT * L] how each matrix of synth: is drawn, else NULL */
+};
+
+/* name: folder, org/name[@rev] in the cache, or synth:SHAPE. */
+int checkpoint_open(struct checkpoint *c, const char *name, uint64_t synth_seed, struct err *e);
+/* The stored tensor in a role; layer is ignored where there are none. NULL for synth. */
+const struct tensor *checkpoint_tensor(const struct checkpoint *c, enum role r, size_t layer);
+/* Widens rows x cols values of any stored dtype (F32, F16, BF16, codes) to float. For synth
+ * checkpoints the values are drawn: normal, std 0.02 (norms: ones), a function of (seed, role,
+ * layer, index). */
+void checkpoint_floats(const struct checkpoint *c, enum role r, size_t layer, float *out);
+/* One matrix of an open checkpoint, and it as the source of mat_make, which reads *w and the
+ * checkpoint as long as it is used: bf16 values straight from the mapped file where they are
+ * aligned, the codes of a packed matrix, any rows as floats on demand, from several threads at
+ * once. */
+struct weight {
+    const struct checkpoint *checkpoint;
+    enum role role;
+    size_t layer;
+};
+struct mat_source checkpoint_source(const struct weight *w);
+/* Tells the system that the file's part that holds a matrix will be read soon, in whole, or (need
+ * 0) is done with: then it leaves our address space but stays in the page cache. */
+void checkpoint_advise(const struct weight *w, int need);
+/* -1 (EXIT_BAD_DATA) at the first NaN, infinity or matrix of zeros, named: reads every weight. */
+int checkpoint_check_values(const struct checkpoint *c, struct err *e);
+/* "F32", "F16" or "BF16": the dtype of the matrices ("F32" when they differ, "BF16" for synth), for
+ * a packed checkpoint that of the matrices that were packed. */
+const char *checkpoint_dtype(const struct checkpoint *c);
+/* *out = the tokenizer of tokenizer.json, the caller's; NULL when there is none, as for synth:.
+ * -1: it is broken, or has ids that the embedding lacks (EXIT_BAD_DATA). */
+int checkpoint_tokenizer(const struct checkpoint *c, struct tokenizer **out, struct err *e);
+/* Names and SHA-256 of the files, shapes, parameters: for meta records. The caller's reference.
+ * NULL: a file cannot be read (EXIT_NO_INPUT, EXIT_IO). */
+json_t *checkpoint_describe(const struct checkpoint *c, struct err *e);
+void checkpoint_close(struct checkpoint *c);
+
+/* Writes config.json and model.safetensors (dtype "F32" or "BF16") in the family's own names.
+ * weights(ctx, role, layer) returns rows*cols floats, borrowed until the next call. */
+int checkpoint_save(const struct config *c, const char *folder, const char *dtype,
+                    const float *(*weights)(void *ctx, enum role r, size_t layer), void *ctx,
+                    struct err *e);
+
+#endif

@@ -1,0 +1,140 @@
+/* hub.c - see hub.h. The cache of huggingface_hub holds, per repository, refs/NAME (a commit hash)
+ * and snapshots/HASH/ (links into blobs/). This file resolves names in it and never talks to a
+ * network. Source: libraries.md 6.3. */
+#include "lib/checkpoint/hub.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/file.h"
+#include "lib/base/mem.h"
+
+#define NAME_BYTES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+
+static char *from_env(const char *variable, const char *below)
+{
+    const char *v = getenv(variable);
+    return v && *v ? mem_format("%s%s", v, below) : NULL;
+}
+
+/* The cache's folder, or NULL. The caller frees. */
+static char *cache_root(void)
+{
+    char *root = from_env("HF_HUB_CACHE", "");
+    if (!root)
+        root = from_env("HUGGINGFACE_HUB_CACHE", "");
+    if (!root)
+        root = from_env("HF_HOME", "/hub");
+    if (!root)
+        root = from_env("XDG_CACHE_HOME", "/huggingface/hub");
+    if (!root)
+        root = from_env("HOME", "/.cache/huggingface/hub");
+    return root;
+}
+
+/* "org/name" or "name", no part empty or made of dots. */
+static int repository_good(const char *s)
+{
+    const char *slash = strchr(s, '/');
+    size_t n = strlen(s), first = slash ? (size_t)(slash - s) : n;
+    if (n > 200 || strspn(s, NAME_BYTES "/") != n || strstr(s, "..") || strstr(s, "--"))
+        return 0;
+    if (first == 0 || *s == '.' || (slash && (!slash[1] || slash[1] == '.')))
+        return 0;
+    return !slash || !strchr(slash + 1, '/');
+}
+
+static int revision_good(const char *s)
+{
+    size_t n = strlen(s);
+    return n > 0 && n < 200 && strspn(s, NAME_BYTES "/") == n && !strstr(s, "..") && *s != '/';
+}
+
+/* What refs/REV says, when it is a commit hash; else REV itself. The caller frees. */
+static char *commit_of(const char *repository, const char *revision)
+{
+    struct buf b = {0};
+    char *path = mem_format("%s/refs/%s", repository, revision), *commit = NULL;
+    if (file_exists(path) && !file_read(path, 256, &b, NULL)) {
+        b.data[strspn(b.data, "0123456789abcdef")] = 0;
+        if (strlen(b.data) == 40)
+            commit = mem_text(b.data);
+    }
+    free(path);
+    buf_free(&b);
+    return commit ? commit : mem_text(revision);
+}
+
+/* -1 with the first file of a snapshot whose link leads nowhere. */
+static int check_complete(const char *folder, const char *repository, struct err *e)
+{
+    DIR *d = opendir(folder);
+    int bad = 0;
+    for (struct dirent *x; d && !bad && (x = readdir(d));) {
+        char *path = mem_format("%s/%s", folder, x->d_name);
+        if (!file_exists(path))
+            bad = err_set(e, EXIT_NO_INPUT,
+                          "%s: %s is not there: the download is not complete; run: hf download %s",
+                          folder, x->d_name, repository);
+        free(path);
+    }
+    if (d)
+        closedir(d);
+    return bad;
+}
+
+/* The snapshot of a repository in the cache; NULL with *e. */
+static char *snapshot(const char *root, const char *repository, const char *revision,
+                      struct err *e)
+{
+    const char *slash = strchr(repository, '/');
+    char *home = slash ? mem_format("%s/models--%.*s--%s", root, (int)(slash - repository),
+                                    repository, slash + 1)
+                       : mem_format("%s/models--%s", root, repository);
+    char *commit = commit_of(home, revision ? revision : "main");
+    char *folder = mem_format("%s/snapshots/%s", home, commit);
+    int gated = !strncmp(repository, "meta-llama/", 11), bad = 0;
+    if (!file_is_folder(folder))
+        bad = err_set(e, EXIT_NO_INPUT,
+                      "%s%s%s: no such folder, and not in the cache %s; try: hf "
+                      "download %s%s%s%s",
+                      repository, revision ? "@" : "", revision ? revision : "", root, repository,
+                      revision ? " --revision " : "", revision ? revision : "",
+                      gated ? " (after asking for access on its page, and: hf auth login)" : "");
+    bad = bad || check_complete(folder, repository, e);
+    free(home);
+    free(commit);
+    if (bad) {
+        free(folder);
+        folder = NULL;
+    }
+    return folder;
+}
+
+char *hub_folder(const char *name, struct err *e)
+{
+    if (file_is_folder(name))
+        return mem_text(name);
+    if (file_exists(name)) {
+        err_set(e, EXIT_NO_INPUT, "%s: expected a folder with config.json and *.safetensors, got a "
+                "file", name);
+        return NULL;
+    }
+    char *repository = mem_text(name), *at = strchr(repository, '@'), *folder = NULL;
+    char *root = cache_root();
+    if (at)
+        *at++ = 0;
+    if (!repository_good(repository) || (at && !revision_good(at)))
+        err_set(e, EXIT_NO_INPUT,
+                "%s: no such folder, and not a name of the form org/name[@revision]", name);
+    else if (!root)
+        err_set(e, EXIT_NO_INPUT, "%s: no such folder, and no cache: set HF_HOME", name);
+    else
+        folder = snapshot(root, repository, at, e);
+    free(root);
+    free(repository);
+    return folder;
+}

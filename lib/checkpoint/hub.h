@@ -1,0 +1,13 @@
+/* hub.h - where checkpoints lie: a folder, or a name in the local Hugging Face cache. */
+#ifndef CHECKPOINT_HUB_H
+#define CHECKPOINT_HUB_H
+
+#include "lib/base/err.h"
+
+/* "dir" (wins when it exists) or "org/name[@rev]" -> folder with config.json. Root: $HF_HUB_CACHE,
+ * else $HUGGINGFACE_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub, or
+ * ~/.cache/huggingface/hub. NULL: EXIT_NO_INPUT with the `hf download` line to run. The caller
+ * frees. Never downloads. */
+char *hub_folder(const char *name, struct err *e);
+
+#endif

@@ -1,0 +1,220 @@
+/* pack.c - see pack.h. The header of the new file follows from the shapes alone, so it is written
+ * first, and then one matrix after the other: read, turned into codes, compared with what the codes
+ * say, written, forgotten. What is not quantized goes from file to file as it lies there. */
+#include "lib/checkpoint/pack.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/record/json.h"
+#include "lib/checkpoint/roles.h"
+
+enum { CONFIG_MAX_BYTES = 4 << 20 };
+
+struct packing {
+    const struct checkpoint *c;
+    enum quant quant;
+    struct pool *pool;
+    struct pack_role *role;
+    struct out out;
+    struct tensor *list; /* of the new file, in its order */
+    size_t n;
+};
+
+/* A tied head is the embedding: it has no tensor of its own. */
+static int is_stored(const struct checkpoint *c, enum role r)
+{
+    return !(r == ROLE_HEAD && c->config.tied);
+}
+
+/* ---- the list ---- */
+
+/* Lists what the tensor of a role becomes, and counts it. */
+static void list_role(struct packing *p, enum role r, size_t layer)
+{
+    const struct tensor *t = checkpoint_tensor(p->c, r, layer);
+    struct pack_role *sum = &p->role[r];
+    size_t rows, cols, parts = 1;
+    role_shape(&p->c->config, r, &rows, &cols);
+    sum->dtype = quant_dtype(p->quant, &p->c->config, r, DTYPE_F32);
+    if (sum->dtype != DTYPE_F32) {
+        parts = quant_parts(p->list + p->n, t->name, sum->dtype, rows, cols);
+    } else {
+        p->list[p->n] = *t;
+        p->list[p->n].name = mem_text(t->name);
+    }
+    for (size_t i = 0; i < parts; i++)
+        sum->packed_bytes += p->list[p->n + i].bytes;
+    sum->source_bytes += t->bytes;
+    sum->tensors++;
+    sum->values += rows * cols;
+    p->n += parts;
+}
+
+static void list_all(struct packing *p)
+{
+    const struct config *c = &p->c->config;
+    p->list = mem_zero((size_t)QUANT_PARTS * ROLE_COUNT * c->layers, sizeof *p->list);
+    for (int r = 0; r < ROLE_COUNT; r++)
+        for (size_t l = 0; l < role_layers(c, (enum role)r) && is_stored(p->c, (enum role)r); l++)
+            list_role(p, (enum role)r, l);
+}
+
+/* ---- one matrix ---- */
+
+struct comparison {
+    const struct mat_source *s;
+    const struct codes *q;
+    double *error, *power; /* [rows] */
+};
+
+static void compare_rows(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    const struct comparison *c = ctx;
+    size_t K = c->s->cols;
+    float *w = mem_alloc(2 * K * sizeof *w), *v = w + K;
+    (void)worker;
+    for (size_t r = begin; r < end; r++) {
+        c->s->floats(c->s, r, 1, w);
+        codes_floats(c->q, K, r, 1, v);
+        for (size_t k = 0; k < K; k++) {
+            double d = (double)w[k] - v[k];
+            c->error[r] += d * d;
+            c->power[r] += (double)w[k] * w[k];
+        }
+    }
+    free(w);
+}
+
+/* Adds the matrix to the sums of its role, rows in order, so that threads do not matter. */
+static void compare_matrix(const struct packing *p, const struct mat_source *s,
+                           const struct codes *q, struct pack_role *sum)
+{
+    double *error = mem_zero(2 * s->rows, sizeof *error);
+    struct comparison c = {s, q, error, error + s->rows};
+    pool_run(p->pool, s->rows, 1, compare_rows, &c);
+    for (size_t r = 0; r < s->rows; r++) {
+        sum->error += c.error[r];
+        sum->power += c.power[r];
+    }
+    free(error);
+}
+
+static void write_bytes(struct packing *p, const void *bytes, size_t n)
+{
+    if (n)
+        fwrite(bytes, 1, n, p->out.f);
+}
+
+static void write_codes(struct packing *p, const struct codes *q, const struct mat_source *s)
+{
+    size_t n = s->rows * s->cols, blocks = n / NF4_BLOCK;
+    int nf4 = q->dtype == DTYPE_NF4;
+    size_t scales = nf4 ? (blocks + NF4_SUPER - 1) / NF4_SUPER : s->rows;
+    write_bytes(p, q->code, nf4 ? n / 2 : n);
+    if (nf4)
+        write_bytes(p, q->absmax, blocks);
+    write_bytes(p, q->scale, scales * sizeof *q->scale);
+    if (nf4)
+        write_bytes(p, &q->offset, sizeof q->offset);
+}
+
+static int write_role(struct packing *p, enum role r, size_t layer, struct err *e)
+{
+    const struct tensor *t = checkpoint_tensor(p->c, r, layer);
+    struct pack_role *sum = &p->role[r];
+    if (sum->dtype == DTYPE_F32) {
+        write_bytes(p, t->data, t->bytes);
+        return 0;
+    }
+    struct weight w = {p->c, r, layer};
+    struct mat_source s = checkpoint_source(&w);
+    struct codes q;
+    void *memory = codes_make(&q, &s, sum->dtype, p->pool);
+    compare_matrix(p, &s, &q, sum);
+    write_codes(p, &q, &s);
+    free(memory);
+    return isfinite(sum->power) ? 0
+                                : err_set(e, EXIT_BAD_DATA,
+                                          "%s: tensor %s: expected finite values, got a NaN or an "
+                                          "infinity", p->c->folder, t->name);
+}
+
+/* Every tensor. A write that fails ends it, for out_commit to report. */
+static int write_data(struct packing *p, struct err *e)
+{
+    const struct config *c = &p->c->config;
+    for (int r = 0; r < ROLE_COUNT; r++)
+        for (size_t l = 0; l < role_layers(c, (enum role)r) && is_stored(p->c, (enum role)r); l++)
+            if (!ferror(p->out.f) && write_role(p, (enum role)r, l, e))
+                return -1;
+    return tensors_unchanged(p->c->tensors, e);
+}
+
+static int write_tensors(struct packing *p, const char *folder, struct err *e)
+{
+    json_t *metadata = json_pack("{s:s}", "quantization", quant_names[p->quant]);
+    char *path = mem_format("%s/model.safetensors", folder);
+    int bad = tensors_begin(&p->out, path, p->list, p->n, metadata, e);
+    free(path);
+    json_decref(metadata);
+    if (bad)
+        return -1;
+    if (!write_data(p, e))
+        return out_commit(&p->out, e);
+    out_abandon(&p->out);
+    return -1;
+}
+
+/* ---- config.json ---- */
+
+static int write_config(const struct packing *p, const char *folder, struct err *e)
+{
+    struct config packed = p->c->config;
+    struct out out;
+    char *from = mem_format("%s/config.json", p->c->folder);
+    char *to = mem_format("%s/config.json", folder);
+    json_t *j = json_file(from, CONFIG_MAX_BYTES, e);
+    int bad = !j || out_open(&out, to, e);
+    packed.quant = p->quant;
+    snprintf(packed.source_dtype, sizeof packed.source_dtype, "%s", checkpoint_dtype(p->c));
+    if (!bad) {
+        json_object_set_new(j, "quantization", quant_json(&packed));
+        bad = json_dumpf(j, out.f, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) ||
+              fputc('\n', out.f) == EOF;
+        if (bad) {
+            out_abandon(&out);
+            err_set(e, EXIT_IO, "%s: cannot write", to);
+        } else {
+            bad = out_commit(&out, e);
+        }
+    }
+    json_decref(j);
+    free(from);
+    free(to);
+    return bad ? -1 : 0;
+}
+
+int pack_checkpoint(const struct checkpoint *c, enum quant q, const char *folder,
+                    struct pool *pool, struct pack_role role[ROLE_COUNT], struct err *e)
+{
+    struct packing p = {.c = c, .quant = q, .pool = pool, .role = role};
+    if (!c->tensors)
+        return err_set(e, EXIT_BAD_DATA, "%s: weights that are drawn cannot be packed",
+                       c->config.name);
+    if (c->config.quant != QUANT_NONE)
+        return err_set(e, EXIT_BAD_DATA,
+                       "%s: is packed already (%s): take the checkpoint it was packed from",
+                       c->folder, quant_names[c->config.quant]);
+    if (quant_check(q, &c->config, e))
+        return -1;
+    memset(role, 0, ROLE_COUNT * sizeof *role);
+    list_all(&p);
+    int bad = write_tensors(&p, folder, e) || write_config(&p, folder, e);
+    for (size_t i = 0; i < p.n; i++)
+        free(p.list[i].name);
+    free(p.list);
+    return bad ? -1 : 0;
+}

@@ -1,0 +1,22 @@
+/* pack.h - a checkpoint written again with its matrices quantized. */
+#ifndef CHECKPOINT_PACK_H
+#define CHECKPOINT_PACK_H
+
+#include "lib/base/pool.h"
+#include "lib/checkpoint/quantization.h"
+
+/* What became of the tensors of one role. */
+struct pack_role {
+    enum dtype dtype;       /* INT8, NF4 or FP8; F32: stored as it was, in whatever dtype */
+    size_t tensors, values; /* a tied head has none of its own */
+    size_t source_bytes, packed_bytes;
+    double error, power; /* sums over the quantized values: (w - w')^2 and w^2 */
+};
+
+/* Writes folder/model.safetensors, one matrix in memory at a time, and then folder/config.json, the
+ * source's with the member `quantization`. The folder exists. -1: a file error; EXIT_BAD_DATA when
+ * the source is packed already, drawn (synth:), does not fit the format or holds a NaN. */
+int pack_checkpoint(const struct checkpoint *c, enum quant q, const char *folder,
+                    struct pool *pool, struct pack_role role[ROLE_COUNT], struct err *e);
+
+#endif

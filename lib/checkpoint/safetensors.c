@@ -1,0 +1,493 @@
+/* safetensors.c - see safetensors.h.
+ *
+ * A file is opened once, measured with fstat, its header read and proved, its data mapped. A
+ * mapping of a file that was cut short reads as zeros or kills the process, so the exact size is
+ * proved here and again by tensors_unchanged, on the same descriptor.
+ */
+#include "lib/checkpoint/safetensors.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/mem.h"
+#include "lib/record/json.h"
+#include "lib/checkpoint/safetensors-header.h"
+
+enum { INDEX_MAX_BYTES = 64 << 20, SHARD_NAME_MAX = 255 };
+
+struct file {
+    char *path;
+    int fd;
+    unsigned char *map;
+    size_t size;
+    struct timespec mtime;
+};
+
+struct tensors {
+    struct file *files;
+    size_t n_files, cap_files;
+    struct tensor *list;          /* files in order of opening, each in order of its data */
+    size_t *file_of;              /* [count] index into files */
+    size_t count;
+    const struct tensor **sorted; /* [count] by name */
+};
+
+static uint64_t little_endian(const unsigned char b[8])
+{
+    uint64_t v = 0;
+    for (int i = 8; i-- > 0;)
+        v = v << 8 | b[i];
+    return v;
+}
+
+static int read_all(int fd, void *to, size_t n, off_t at)
+{
+    for (char *p = to; n > 0;) {
+        ssize_t got = pread(fd, p, n, at);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0) {
+            errno = got ? errno : ESTALE; /* shorter than fstat said: it changed since */
+            return -1;
+        }
+        p += got;
+        at += got;
+        n -= (size_t)got;
+    }
+    return 0;
+}
+
+/* What a file that is not safetensors probably is. */
+static const char *guess(const unsigned char b[8])
+{
+    return !memcmp(b, "GGUF", 4)       ? " (this is a GGUF file; use the original checkpoint)"
+           : !memcmp(b, "PK\3\4", 4)   ? " (this is a PyTorch or zip file; use *.safetensors)"
+           : !memcmp(b, "version ", 8) ? " (this is a git-lfs pointer; run git lfs pull)"
+                                       : "";
+}
+
+/* Reads the 8 bytes of length and the header. The caller frees *text. */
+static int read_header(const struct file *f, char **text, size_t *n, struct err *e)
+{
+    unsigned char first[8];
+    if (f->size < 8)
+        return err_set(e, EXIT_BAD_DATA, "%s: file is %zu bytes, expected at least 8 + 2", f->path,
+                       f->size);
+    if (read_all(f->fd, first, 8, 0))
+        return err_set(e, EXIT_IO, "%s: read error: %s", f->path, strerror(errno));
+    uint64_t length = little_endian(first);
+    if (length > HEADER_MAX_BYTES)
+        return err_set(e, EXIT_BAD_DATA, "%s: header length %llu is above the limit of %d%s",
+                       f->path, (unsigned long long)length, HEADER_MAX_BYTES, guess(first));
+    if (length > f->size - 8)
+        return err_set(e, EXIT_BAD_DATA, "%s: file is %zu bytes, header needs %llu", f->path,
+                       f->size, (unsigned long long)length + 8);
+    *n = (size_t)length;
+    *text = mem_alloc(*n);
+    if (read_all(f->fd, *text, *n, 8)) {
+        free(*text);
+        return err_set(e, EXIT_IO, "%s: read error: %s", f->path, strerror(errno));
+    }
+    return 0;
+}
+
+/* Size, time and mapping of an open descriptor. */
+static int map_file(struct file *f, struct err *e)
+{
+    struct stat st;
+    if (fstat(f->fd, &st))
+        return err_set(e, EXIT_NO_INPUT, "%s: %s", f->path, strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return err_set(e, EXIT_NO_INPUT, "%s: expected a regular file", f->path);
+    f->size = (size_t)st.st_size;
+    f->mtime = st.st_mtim;
+    if (f->size == 0)
+        return err_set(e, EXIT_BAD_DATA, "%s: file is 0 bytes, expected at least 8 + 2", f->path);
+    void *map = mmap(NULL, f->size, PROT_READ, MAP_PRIVATE, f->fd, 0);
+    if (map == MAP_FAILED)
+        return err_set(e, err_reason(EXIT_IO), "%s: cannot map %zu bytes: %s",
+                       f->path, f->size, strerror(errno));
+    f->map = map;
+    return 0;
+}
+
+/* Takes over fd. Adds the file and its tensors. */
+static int add_file(struct tensors *t, int fd, const char *path, struct err *e)
+{
+    MEM_GROW(t->files, t->n_files, t->cap_files);
+    struct file *f = &t->files[t->n_files++];
+    *f = (struct file){.path = mem_text(path), .fd = fd};
+    char *text = NULL;
+    size_t n = 0, count;
+    struct tensor *list;
+    if (map_file(f, e) || read_header(f, &text, &n, e))
+        return -1;
+    int bad = header_parse(text, n, path, f->map + 8 + n, f->size - 8 - n, &list, &count, e);
+    free(text);
+    if (bad)
+        return -1;
+    t->list = mem_resize(t->list, t->count + count, sizeof *t->list);
+    t->file_of = mem_resize(t->file_of, t->count + count, sizeof *t->file_of);
+    for (size_t i = 0; i < count; i++) {
+        t->list[t->count] = list[i];
+        t->file_of[t->count++] = t->n_files - 1;
+    }
+    free(list);
+    return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct tensor *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
+}
+
+/* The file that holds a tensor of the set. */
+static const struct file *home(const struct tensors *t, const struct tensor *x)
+{
+    return &t->files[t->file_of[x - t->list]];
+}
+
+/* Makes names findable; a name in two files is an error. */
+static int sort_names(struct tensors *t, struct err *e)
+{
+    t->sorted = mem_alloc(t->count * sizeof *t->sorted);
+    for (size_t i = 0; i < t->count; i++)
+        t->sorted[i] = &t->list[i];
+    if (t->count)
+        qsort(t->sorted, t->count, sizeof *t->sorted, by_name);
+    for (size_t i = 1; i < t->count; i++)
+        if (!strcmp(t->sorted[i - 1]->name, t->sorted[i]->name))
+            return err_set(e, EXIT_BAD_DATA, "tensor \"%.200s\" is in two files: %s and %s",
+                           t->sorted[i]->name, home(t, t->sorted[i - 1])->path,
+                           home(t, t->sorted[i])->path);
+    return 0;
+}
+
+static int open_path(const char *path, struct err *e)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        err_set(e, EXIT_NO_INPUT, "%s: %s", path, strerror(errno));
+    return fd;
+}
+
+struct tensors *tensors_open_file(const char *path, struct err *e)
+{
+    int fd = open_path(path, e);
+    if (fd < 0)
+        return NULL;
+    struct tensors *t = mem_zero(1, sizeof *t);
+    if (!add_file(t, fd, path, e) && !sort_names(t, e))
+        return t;
+    tensors_close(t);
+    return NULL;
+}
+
+/* A name that cannot leave its folder. */
+static int shard_name_good(const char *s, size_t n)
+{
+    static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    return n > 0 && n <= SHARD_NAME_MAX && strspn(s, good) == n && strcmp(s, ".") &&
+           strcmp(s, "..");
+}
+
+/* Is `path` (resolved) below `root` (which gets resolved)? */
+static int below(const char *path, const char *root)
+{
+    char *r = realpath(root, NULL);
+    size_t n = r ? strlen(r) : 0;
+    int yes = r && !strncmp(path, r, n) && path[n] == '/';
+    free(r);
+    return yes;
+}
+
+/* A link may lead within its folder, or from a snapshot of the Hugging Face cache into its blobs.
+ */
+static int link_contained(const char *folder, const char *path)
+{
+    char *to = realpath(path, NULL), *real = realpath(folder, NULL), *up = NULL;
+    if ((!to || !real) && errno == ENOMEM)
+        err_machine(__FILE__, __LINE__, "out of host memory");
+    int yes = to && real && below(to, real);
+    char *slash = real ? strrchr(real, '/') : NULL;
+    if (to && slash && !yes) {
+        *slash = 0;
+        char *parent = strrchr(real, '/');
+        if (parent && !strcmp(parent, "/snapshots")) {
+            *parent = 0;
+            up = mem_format("%s/blobs", real);
+            yes = below(to, up);
+            free(up);
+            up = mem_format("%s/../blobs", real);
+            yes = yes || below(to, up);
+            free(up);
+        }
+    }
+    free(to);
+    free(real);
+    return yes;
+}
+
+/* Opens one shard and adds its tensors. */
+static int add_shard(struct tensors *t, const char *folder, const char *name, struct err *e)
+{
+    char *path = mem_format("%s/%s", folder, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW), bad = 0;
+    if (fd < 0 && errno == ELOOP) {
+        if (access(path, F_OK))
+            bad = err_set(e, EXIT_BAD_DATA, "%s: link leads nowhere: the download is not complete",
+                          path);
+        else if (!link_contained(folder, path))
+            bad = err_set(e, EXIT_BAD_DATA, "%s: link leads out of the folder", path);
+        else
+            fd = open_path(path, e);
+    } else if (fd < 0) {
+        bad = err_set(e, errno == ENOENT ? EXIT_BAD_DATA : EXIT_NO_INPUT,
+                      "%s: shard named by the index: %s", path, strerror(errno));
+    }
+    bad = bad || fd < 0 || add_file(t, fd, path, e);
+    free(path);
+    return bad ? -1 : 0;
+}
+
+/* Splits "model-00001-of-00004.safetensors"; 0: not of that form. *prefix is the length before the
+ * first number. */
+static int series_parse(const char *name, size_t *prefix, unsigned *part, unsigned *parts)
+{
+    static const char tail[] = "-00000-of-00000.safetensors";
+    size_t n = strlen(name), m = sizeof tail - 1;
+    if (n < m)
+        return 0;
+    const char *p = name + n - m;
+    for (size_t i = 0; i < m; i++)
+        if (tail[i] == '0' ? p[i] < '0' || p[i] > '9' : p[i] != tail[i])
+            return 0;
+    *prefix = n - m;
+    *part = (unsigned)strtoul(p + 1, NULL, 10);
+    *parts = (unsigned)strtoul(p + 10, NULL, 10);
+    return 1;
+}
+
+/* The shards are a whole series N-of-M, and the folder holds no other member of it. */
+static int check_series(const json_t *shards, const char *folder, const char *index, struct err *e)
+{
+    const char *first = json_object_iter_key(json_object_iter((json_t *)shards)), *name;
+    size_t prefix, other, count = json_object_size(shards);
+    unsigned part, parts, of;
+    json_t *unused;
+    if (!series_parse(first, &prefix, &part, &parts))
+        return 0;
+    json_object_foreach((json_t *)shards, name, unused) {
+        if (!series_parse(name, &other, &part, &of) || other != prefix || of != parts ||
+            memcmp(name, first, prefix) || part < 1 || part > parts)
+            return err_set(e, EXIT_BAD_DATA, "%s: shard %s does not belong to the series of %s",
+                           index, name, first);
+    }
+    if (count != parts)
+        return err_set(e, EXIT_BAD_DATA, "%s: names %zu shards, %s says %u", index, count, first,
+                       parts);
+    DIR *d = opendir(folder);
+    int bad = 0;
+    for (struct dirent *x; d && !bad && (x = readdir(d));)
+        if (series_parse(x->d_name, &other, &part, &of) && other == prefix &&
+            !memcmp(x->d_name, first, prefix) && !json_object_get(shards, x->d_name))
+            bad = err_set(e, EXIT_BAD_DATA, "%s: shard %s is in the folder but not in the index",
+                          index, x->d_name);
+    if (d)
+        closedir(d);
+    return bad;
+}
+
+/* The set of shard names, as an object {name: null} in order of first mention. */
+static json_t *shard_names(const json_t *map, const char *index, struct err *e)
+{
+    json_t *names = json_object(), *v;
+    const char *tensor;
+    json_object_foreach((json_t *)map, tensor, v) {
+        const char *s = json_string_value(v);
+        if (!s || !shard_name_good(s, json_string_length(v))) {
+            err_set(e, EXIT_BAD_DATA,
+                    "%s: tensor \"%.200s\": expected a shard name of letters, digits, . _ -, got "
+                    "\"%.100s\"", index, tensor, s ? s : "not a string");
+            json_decref(names);
+            return NULL;
+        }
+        if (!json_object_get(names, s))
+            json_object_set_new(names, s, json_null());
+    }
+    return names;
+}
+
+/* Index and files say the same: every tensor in exactly the shard named. */
+static int check_map(const struct tensors *t, const json_t *map, const char *index, struct err *e)
+{
+    const char *name;
+    json_t *v;
+    for (size_t i = 0; i < t->count; i++) {
+        const char *path = home(t, &t->list[i])->path, *file = strrchr(path, '/') + 1;
+        const char *said = json_string_value(json_object_get(map, t->list[i].name));
+        if (!said || strcmp(said, file))
+            return err_set(e, EXIT_BAD_DATA, "%s: tensor \"%.200s\" is in %s, the index says %s",
+                           index, t->list[i].name, file, said ? said : "nothing of it");
+    }
+    json_object_foreach((json_t *)map, name, v) {
+        if (!tensors_find(t, name))
+            return err_set(e, EXIT_BAD_DATA, "%s: tensor \"%.200s\" is not in its shard %s", index,
+                           name, json_string_value(v));
+    }
+    return 0;
+}
+
+static int check_total(const struct tensors *t, const json_t *index, const char *path,
+                       struct err *e)
+{
+    const json_t *meta = json_object_get(index, "metadata");
+    int64_t said;
+    size_t sum = 0;
+    if (!json_has(meta, "total_size"))
+        return 0;
+    if (json_int(meta, path, "total_size", 0, INT64_MAX, &said, e))
+        return -1;
+    for (size_t i = 0; i < t->count; i++)
+        sum += t->list[i].bytes; /* each is inside a mapped file: cannot wrap */
+    if ((uint64_t)said != sum)
+        return err_set(e, EXIT_BAD_DATA, "%s: total_size is %lld, the tensors have %zu bytes", path,
+                       (long long)said, sum);
+    return 0;
+}
+
+static int load_index(struct tensors *t, const char *folder, const char *path, struct err *e)
+{
+    json_t *index = json_file(path, INDEX_MAX_BYTES, e), *v;
+    const json_t *map = json_object_get(index, "weight_map");
+    const char *name;
+    if (!index)
+        return -1;
+    json_t *names = NULL;
+    int bad = 0;
+    if (!json_is_object(map) || json_object_size(map) == 0)
+        bad =
+            err_set(e, EXIT_BAD_DATA, "%s: weight_map: expected an object, tensor to shard", path);
+    bad = bad || !(names = shard_names(map, path, e)) || check_series(names, folder, path, e);
+    if (!bad)
+        json_object_foreach(names, name, v)
+            bad = bad || add_shard(t, folder, name, e);
+    bad = bad || sort_names(t, e) || check_map(t, map, path, e) || check_total(t, index, path, e);
+    json_decref(names);
+    json_decref(index);
+    return bad ? -1 : 0;
+}
+
+/* Why a folder holds no checkpoint. */
+static void say_none(const char *folder, struct err *e)
+{
+    const char *found = "";
+    DIR *d = opendir(folder);
+    for (struct dirent *x; d && (x = readdir(d));) {
+        size_t n = strlen(x->d_name);
+        unsigned part, parts;
+        size_t prefix;
+        if (n > 5 && !strcmp(x->d_name + n - 5, ".gguf"))
+            found = " (GGUF is not read; use the original checkpoint)";
+        else if (series_parse(x->d_name, &prefix, &part, &parts))
+            found = " (there are shards without their index: download it too)";
+        else if (!*found && !strcmp(x->d_name, "pytorch_model.bin"))
+            found = " (pytorch_model.bin is not read; use *.safetensors)";
+    }
+    err_set(e, EXIT_NO_INPUT, "%s: no model.safetensors and no model.safetensors.index.json%s%s",
+            folder, found, d ? "" : " (no such folder)");
+    if (d)
+        closedir(d);
+}
+
+struct tensors *tensors_open_folder(const char *folder, struct err *e)
+{
+    char *single = mem_format("%s/model.safetensors", folder);
+    char *index = mem_format("%s/model.safetensors.index.json", folder);
+    struct stat st;
+    int has_single = !lstat(single, &st), has_index = !lstat(index, &st);
+    struct tensors *t = NULL;
+    if (has_single && has_index) {
+        err_set(e, EXIT_BAD_DATA, "%s: holds model.safetensors and an index of shards: remove one",
+                folder);
+    } else if (has_single) {
+        t = tensors_open_file(single, e);
+    } else if (has_index) {
+        t = mem_zero(1, sizeof *t);
+        if (load_index(t, folder, index, e)) {
+            tensors_close(t);
+            t = NULL;
+        }
+    } else {
+        say_none(folder, e);
+    }
+    free(single);
+    free(index);
+    return t;
+}
+
+size_t tensors_count(const struct tensors *t)
+{
+    return t->count;
+}
+
+const struct tensor *tensors_at(const struct tensors *t, size_t i)
+{
+    return &t->list[i];
+}
+
+const struct tensor *tensors_find(const struct tensors *t, const char *name)
+{
+    struct tensor key = {.name = (char *)name};
+    const struct tensor *k = &key;
+    if (!t->count)
+        return NULL;
+    const struct tensor **hit = bsearch(&k, t->sorted, t->count, sizeof *t->sorted, by_name);
+    return hit ? *hit : NULL;
+}
+
+size_t tensors_files(const struct tensors *t)
+{
+    return t->n_files;
+}
+
+const char *tensors_file(const struct tensors *t, size_t i)
+{
+    return t->files[i].path;
+}
+
+int tensors_unchanged(const struct tensors *t, struct err *e)
+{
+    for (size_t i = 0; i < t->n_files; i++) {
+        const struct file *f = &t->files[i];
+        struct stat st;
+        if (fstat(f->fd, &st) || (size_t)st.st_size != f->size ||
+            st.st_mtim.tv_sec != f->mtime.tv_sec || st.st_mtim.tv_nsec != f->mtime.tv_nsec)
+            return err_set(e, EXIT_IO, "%s: changed while reading", f->path);
+    }
+    return 0;
+}
+
+void tensors_close(struct tensors *t)
+{
+    if (!t)
+        return;
+    for (size_t i = 0; i < t->n_files; i++) {
+        if (t->files[i].map)
+            munmap(t->files[i].map, t->files[i].size);
+        close(t->files[i].fd);
+        free(t->files[i].path);
+    }
+    free(t->files);
+    header_free(t->list, t->count);
+    free(t->file_of);
+    free(t->sorted);
+    free(t);
+}

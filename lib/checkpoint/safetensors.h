@@ -1,0 +1,53 @@
+/* safetensors.h - tensors in files, proved before they are used.
+ *
+ * Format: u64 little-endian header length N, JSON header, data. Every rule of the format and the
+ * stricter ones of this project (README, "Checkpoints") hold after a successful open: offsets cover
+ * the data without hole or overlap, shape x dtype = byte range, file size = 8 + N + last end, no
+ * duplicate names. A folder may hold one model.safetensors or the shards named by
+ * model.safetensors.index.json.
+ */
+#ifndef CHECKPOINT_SAFETENSORS_H
+#define CHECKPOINT_SAFETENSORS_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+#include "lib/base/file.h"
+
+enum { TENSOR_MAX_RANK = 8 };
+
+struct tensor {
+    char *name;          /* owned by the set */
+    char dtype[16];      /* "F32", "BF16", "F16", ... as in the file */
+    size_t rank, shape[TENSOR_MAX_RANK];
+    size_t bytes;
+    const unsigned char *data; /* into the mapping, any alignment: copy with memcpy */
+};
+
+struct tensors; /* every tensor of a file or a sharded folder; the files stay mapped */
+
+struct tensors *tensors_open_file(const char *path, struct err *e);
+/* model.safetensors, or the index and its shards. */
+struct tensors *tensors_open_folder(const char *folder, struct err *e);
+size_t tensors_count(const struct tensors *t);
+const struct tensor *tensors_at(const struct tensors *t, size_t i);
+const struct tensor *tensors_find(const struct tensors *t, const char *name); /* NULL: none */
+/* The files, for provenance. */
+size_t tensors_files(const struct tensors *t);
+const char *tensors_file(const struct tensors *t, size_t i);
+/* -1 (EXIT_IO, "changed while reading") when a file's size or time is no longer as it was. */
+int tensors_unchanged(const struct tensors *t, struct err *e);
+void tensors_close(struct tensors *t);
+
+/* Writing, into one file: rows in the order given. `metadata` string -> string, borrowed, or NULL.
+ */
+int tensors_write(const char *path, const struct tensor *list, size_t n, const json_t *metadata,
+                  struct err *e);
+/* The same for data that do not lie in memory together: opens the file and writes its header; then
+ * the caller writes the bytes of every tensor to o->f, in order, and commits. */
+int tensors_begin(struct out *o, const char *path, const struct tensor *list, size_t n,
+                  const json_t *metadata, struct err *e);
+
+#endif

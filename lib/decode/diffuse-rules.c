@@ -1,0 +1,44 @@
+/* diffuse-rules.c - what the settings of a diffusion demand of each other, and the ids that they
+ * suppress. */
+#include "lib/decode/diffuse.h"
+
+int diffuse_check(const struct diffuse *how, struct err *e)
+{
+    size_t gen = how->gen_length, block = how->block_length;
+    if (gen == 0 || block == 0 || how->steps == 0)
+        return err_set(e, EXIT_BAD_USAGE,
+                       "gen-length, block-length and steps: expected at least 1, got %zu, %zu, %zu",
+                       gen, block, how->steps);
+    if (gen % block)
+        return err_set(e, EXIT_BAD_USAGE,
+                       "gen-length %zu must be a multiple of block-length %zu", gen, block);
+    if (how->steps % (gen / block))
+        return err_set(e, EXIT_BAD_USAGE,
+                       "steps %zu must be a multiple of the number of blocks, "
+                       "gen-length / block-length = %zu", how->steps, gen / block);
+    return 0;
+}
+
+/* The official options act at two places. logits_eos_inf removes eos before anything is chosen.
+ * confidence_eos_eot_inf acts after the choice, on the softmax that gives the confidence; in the
+ * official code it reaches eos only at temperature 0, where noised and plain logits are one tensor,
+ * and end-of-turn always. A removed answer has confidence 0: it comes last. */
+size_t diffuse_banned(const struct diffuse *how, const struct config *c, int32_t *ids)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->n_eos && how->logits_eos_inf; i++)
+        ids[n++] = (int32_t)c->eos[i];
+    return n;
+}
+
+size_t diffuse_quiet(const struct diffuse *how, const struct config *c, int32_t *ids)
+{
+    size_t n = 0;
+    if (!how->confidence_eos_eot_inf)
+        return 0;
+    for (size_t i = 0; i < c->n_eos && !(how->temperature > 0); i++)
+        ids[n++] = (int32_t)c->eos[i];
+    if (c->eot >= 0)
+        ids[n++] = (int32_t)c->eot;
+    return n;
+}

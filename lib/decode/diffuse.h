@@ -1,0 +1,52 @@
+/* diffuse.h - masked diffusion: how LLaDA writes. The official sampler, and the rules of
+ * unmask.h in its place. Source: Nie et al. 2025, "Large Language Diffusion Models", algorithms
+ * 4 and 5, and the authors' generate.py as described in models.md 2. */
+#ifndef DECODE_DIFFUSE_H
+#define DECODE_DIFFUSE_H
+
+#include "lib/decode/generation.h"
+#include "lib/network/network.h"
+#include "lib/decode/unmask.h"
+
+struct diffuse {
+    size_t gen_length;    /* slots of the canvas; a multiple of block_length */
+    size_t block_length;
+    size_t steps;         /* over all blocks; a multiple of the number of blocks */
+    double temperature;   /* 0: argmax; else Gumbel noise in double */
+    double cfg_scale;     /* 0: off; else logits = u + (1 + w) (c - u), u: the prompt masked too */
+    int random_remasking; /* 1: confidence is a uniform draw, not the token's probability */
+    enum unmask rule;     /* UNMASK_SCHEDULE obeys `steps`; others end a block when it is full */
+    struct unmask_params unmask;
+    int logits_eos_inf;   /* eos can never be chosen */
+    int confidence_eos_eot_inf; /* eos and end-of-turn are committed last (see diffuse.c, quiet) */
+    int stop_at_eos;      /* 1: stop when the readable prefix holds a stop id */
+    int prepare;          /* 1: its kinds of passes are prepared before the clock begins */
+    uint64_t seed;
+    const volatile sig_atomic_t *stop; /* non-zero: leave after this pass; may be NULL */
+};
+
+/* 0, or -1 with EXIT_BAD_USAGE naming the constraint that gen_length, block_length, steps break. */
+int diffuse_check(const struct diffuse *how, struct err *e);
+/* Ids that are no answer at all, and ids whose confidence counts as 0; returns how many. ids: room
+ * for all of the model's eos, and one. */
+size_t diffuse_banned(const struct diffuse *how, const struct config *c, int32_t *ids);
+size_t diffuse_quiet(const struct diffuse *how, const struct config *c, int32_t *ids);
+
+/* Fills the canvases of `batch` prompts together. Prompts may differ in length: each sequence
+ * has positions from 0 and attends to itself alone, so there are no padding rows and nobody's
+ * result depends on the others. out[i] (zero on entry) belongs to in[i]; the caller frees it. No
+ * prompt holds the mask id, and in[i].n + gen_length fits the context.
+ *
+ * The clock begins when ids and activations are in memory and, with `prepare`, each kind of pass
+ * that the whole batch can come to has been run once, which changes nothing in what is written.
+ * Where some canvases may end before others, those that are left make a pass of a kind of its own:
+ * of these the kernels and choices that they share are settled, not the records. The clock ends
+ * with the pass that makes the last slot final. Memory short: out[i].oom for all. */
+void diffuse(const struct network *n, const struct diffuse *how,
+             const struct generation_input *in, size_t batch, struct generation *out,
+             struct batch_trace *trace);
+/* The memory that such a batch needs, on paper; of the prompts only their lengths count. */
+struct memory_estimate diffuse_estimate(const struct network *n, const struct diffuse *how,
+                           const struct generation_input *in, size_t batch);
+
+#endif

@@ -1,0 +1,79 @@
+/* generation.c - see generation.h. Event lists grow by doubling at powers of two, so that the
+ * struct needs no capacities. */
+#include "lib/decode/generation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+
+enum { FIRST_ROOM = 16 };
+
+/* The array with room for element n. */
+static void *room_for(void *p, size_t n, size_t size)
+{
+    if (n == 0)
+        return mem_resize(p, FIRST_ROOM, size);
+    return n >= FIRST_ROOM && !(n & (n - 1)) ? mem_resize(p, 2 * n, size) : p;
+}
+
+void generation_emit(struct generation *g, int64_t ns, int32_t tokens)
+{
+    g->emit_ns = room_for(g->emit_ns, g->n_emits, sizeof *g->emit_ns);
+    g->emit_tokens = room_for(g->emit_tokens, g->n_emits, sizeof *g->emit_tokens);
+    g->emit_ns[g->n_emits] = ns;
+    g->emit_tokens[g->n_emits++] = tokens;
+}
+
+void generation_step(struct generation *g, int64_t ns)
+{
+    g->step_ns = room_for(g->step_ns, g->n_steps, sizeof *g->step_ns);
+    g->step_ns[g->n_steps++] = ns;
+}
+
+int32_t generation_stops(const struct config *c, int32_t stop[ADVANCE_STOPS])
+{
+    int32_t n = 0;
+    for (size_t i = 0; i < c->n_eos; i++)
+        stop[n++] = (int32_t)c->eos[i];
+    if (c->arch == ARCH_LLADA && c->eot >= 0)
+        stop[n++] = (int32_t)c->eot;
+    return n;
+}
+
+void generation_close(struct generation *g, const struct config *c, int met)
+{
+    int32_t stop[ADVANCE_STOPS], n = generation_stops(c, stop);
+    g->to_eos = 0;
+    while (g->to_eos < g->n && !is_stop(stop, n, g->ids[g->to_eos]))
+        g->to_eos++;
+    g->stop = met || g->to_eos < g->n ? "eos" : "length";
+}
+
+void generation_take(struct generation *g, const int32_t *ids, size_t n)
+{
+    g->n = n;
+    g->ids = mem_alloc(n * sizeof *ids);
+    if (n)
+        memcpy(g->ids, ids, n * sizeof *ids);
+}
+
+void batch_end(const struct backend *b, int short_of_memory, struct generation *out, size_t batch,
+               struct batch_trace *trace)
+{
+    for (size_t i = 0; i < batch; i++) {
+        out[i].oom = short_of_memory;
+        if (out[i].e2e_ns > trace->makespan_ns)
+            trace->makespan_ns = out[i].e2e_ns;
+    }
+    trace->memory = b->memory;
+}
+
+void generation_free(struct generation *g)
+{
+    free(g->ids);
+    free(g->emit_ns);
+    free(g->emit_tokens);
+    free(g->step_ns);
+    *g = (struct generation){0};
+}

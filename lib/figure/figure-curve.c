@@ -1,0 +1,466 @@
+/* figure-curve.c - figures with step counts on a curve: pareto, steps, throughput.
+ *
+ * A series is a configuration without its step count, so LLaDA is a curve and LLaMA a point. Every
+ * series is one index of the datablock, in the order of config_table.h, and has one entry in each of the
+ * arrays series_*: the script loops over those. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/figure/figure.h"
+#include "lib/analysis/format.h"
+#include "lib/record/rec.h"
+#include "lib/analysis/verdict.h"
+
+enum { MAX_SERIES = 48, MAX_PANELS = 6 };
+
+struct series {
+    const char *name[MAX_SERIES];
+    double kind[MAX_SERIES], panel[MAX_SERIES];
+    double variant[MAX_SERIES]; /* 1 for the first series of its kind in a panel, 2, ... */
+    int n;
+};
+
+static void put_series(struct script *s, const struct series *l)
+{
+    script_texts(s, "series_name", l->name, l->n);
+    script_numbers(s, "series_kind", l->kind, l->n);
+    script_numbers(s, "series_panel", l->panel, l->n);
+    script_numbers(s, "series_variant", l->variant, l->n);
+    script_number(s, "series_count", l->n);
+}
+
+/* Opens a series when c does not continue that of `before`. 0: no room for it. */
+static int next_series(struct script *s, struct series *l, const struct config_row *c,
+                       const struct config_row *before, double panel, int columns)
+{
+    if (before && !strcmp(before->series, c->series))
+        return 1;
+    if (l->n == MAX_SERIES)
+        return 0;
+    if (l->n)
+        script_next(s, columns);
+    l->name[l->n] = c->name;
+    l->kind[l->n] = (double)c->kind;
+    l->panel[l->n] = panel;
+    int again = l->n && l->panel[l->n - 1] >= panel && l->kind[l->n - 1] >= l->kind[l->n];
+    l->variant[l->n] = again ? l->variant[l->n - 1] + 1 : 1;
+    l->n++;
+    return 1;
+}
+
+/* ---- pareto ---- */
+
+static int panel_of(const double *batches, int n, double batch)
+{
+    for (int i = 0; i < n; i++)
+        if (batches[i] >= batch)
+            return i + 1;
+    return n;
+}
+
+/* The front of each panel is one index: its members by cost, then the last level out to the
+ * right. */
+static void put_front(struct script *s, const struct config_table *c, const double *batches, int n)
+{
+    script_table(s, "front", "cost quality");
+    for (int p = 0; p < n; p++) {
+        double done = -HUGE_VAL, widest = -HUGE_VAL, level = (double)NAN;
+        if (p)
+            script_next(s, 2);
+        for (;;) { /* next member in order of cost */
+            const struct config_row *next = NULL;
+            for (size_t i = 0; i < c->n; i++) {
+                const struct config_row *k = &c->v[i];
+                if (panel_of(batches, n, k->batch) != p + 1)
+                    continue;
+                widest = fmax(widest, k->x.hi);
+                if (k->on_front && k->x.at > done && (!next || k->x.at < next->x.at))
+                    next = k;
+            }
+            if (!next)
+                break;
+            script_row(s, "nn", next->x.at, next->y.at);
+            done = next->x.at;
+            level = next->y.at;
+        }
+        if (isfinite(level))
+            script_row(s, "nn", widest, level);
+    }
+    script_next(s, 2);
+    script_table_end(s);
+}
+
+/* Cost at a step count on the measured curve of a LLaDA series, linear between neighbours. */
+static double cost_at(const struct config_table *c, double batch, const char *series, double steps)
+{
+    const struct config_row *below = NULL, *above = NULL;
+    for (size_t i = 0; i < c->n; i++) {
+        const struct config_row *k = &c->v[i];
+        int mine = k->kind == CONFIG_LLADA && k->batch >= batch && k->batch <= batch &&
+                   (!series || !strcmp(k->series, series));
+        if (mine && k->steps <= steps && (!below || k->steps > below->steps))
+            below = k;
+        if (mine && k->steps >= steps && (!above || k->steps < above->steps))
+            above = k;
+    }
+    if (!below || !above)
+        return (double)NAN;
+    double width = above->steps - below->steps;
+    double t = width > 0 ? (steps - below->steps) / width : 0;
+    return below->x.at + t * (above->x.at - below->x.at);
+}
+
+/* "as good from 24.5 [17.2, 34.0] steps", or what else the record says. The caller frees. */
+static char *crossover_note(const struct runset *s, const json_t *r, const char *before)
+{
+    struct buf b = {0};
+    if (r && json_is_true(json_object_get(r, "exists"))) {
+        buf_text(&b, before);
+        verdict_steps(&b, s, r);
+        buf_text(&b, " steps");
+    } else if (rec_text(r, "reason")) {
+        format_clean(&b, rec_text(r, "reason"), 60);
+    }
+    return b.data ? b.data : mem_text("");
+}
+
+static void put_crossovers(struct figure *f, const struct runset *s, const struct config_table *c,
+                           const double *batches, int n, const char *quality)
+{
+    double at[MAX_PANELS], lo[MAX_PANELS], hi[MAX_PANELS];
+    char *good[MAX_PANELS], *fast[MAX_PANELS];
+    for (int p = 0; p < n; p++) {
+        at[p] = lo[p] = hi[p] = (double)NAN;
+        const json_t *q = verdict_find(s, "X_q", batches[p], quality, NULL);
+        const json_t *lat = verdict_find(s, "X_lat", batches[p], quality, NULL);
+        if (q && json_is_true(json_object_get(q, "exists"))) {
+            const char *series = rec_text(q, "llada_series");
+            at[p] = cost_at(c, batches[p], series, rec_number(q, "steps"));
+            lo[p] = cost_at(c, batches[p], series, rec_number(q, "lo"));
+            hi[p] = cost_at(c, batches[p], series, rec_number(q, "hi"));
+        }
+        good[p] = crossover_note(s, q, "as good from ");
+        fast[p] = crossover_note(s, lat, "as fast up to ");
+    }
+    struct script *out = &f->script;
+    script_numbers(out, "cross_at", at, n);
+    script_numbers(out, "cross_lo", lo, n);
+    script_numbers(out, "cross_hi", hi, n);
+    script_texts(out, "note_good", (const char *const *)good, n);
+    script_texts(out, "note_fast", (const char *const *)fast, n);
+    for (int p = 0; p < n; p++) {
+        free(good[p]);
+        free(fast[p]);
+    }
+}
+
+/* Where LLaMA stands in each panel: the figure's reference lines and bands. */
+static void put_guides(struct script *s, const struct config_table *c, const double *batches, int n)
+{
+    double v[6][MAX_PANELS];
+    static const char *const names[] = {"guide_cost",    "guide_cost_lo",    "guide_cost_hi",
+                                        "guide_quality", "guide_quality_lo", "guide_quality_hi"};
+    for (int p = 0; p < n; p++) {
+        const struct config_row *llama = NULL;
+        for (size_t i = 0; i < c->n && !llama; i++)
+            if (c->v[i].kind == CONFIG_LLAMA && panel_of(batches, n, c->v[i].batch) == p + 1)
+                llama = &c->v[i];
+        const struct value none = {(double)NAN, (double)NAN, (double)NAN, NULL};
+        const struct value x = llama ? llama->x : none, y = llama ? llama->y : none;
+        const double row[] = {x.at, x.lo, x.hi, y.at, y.lo, y.hi};
+        for (int i = 0; i < 6; i++)
+            v[i][p] = row[i];
+    }
+    for (int i = 0; i < 6; i++)
+        script_numbers(s, names[i], v[i], n);
+}
+
+static void put_ranges(struct script *s, const struct config_table *c, const double *batches, int n)
+{
+    double lo[MAX_PANELS], hi[MAX_PANELS];
+    for (int p = 0; p < n; p++) {
+        lo[p] = hi[p] = (double)NAN;
+        for (size_t i = 0; i < c->n; i++)
+            if (panel_of(batches, n, c->v[i].batch) == p + 1) {
+                const struct value *x = &c->v[i].x;
+                lo[p] = fmin(lo[p], x->lo * FIGURE_FAR > 2 * x->at ? x->lo : x->at / 2);
+                hi[p] = fmax(hi[p], c->v[i].x.hi);
+            }
+    }
+    script_numbers(s, "panel_lo", lo, n);
+    script_numbers(s, "panel_hi", hi, n);
+}
+
+/* The step count beside each point, one index a panel. gnuplot 5.4 crashes on labels that are all
+ * holes, so LLaMA has a blank one. */
+static void put_labels(struct script *s, const struct config_table *c, const double *batches, int n)
+{
+    script_table(s, "labels", "cost quality kind text");
+    for (int p = 1; p <= n; p++) {
+        if (p > 1)
+            script_next(s, 4);
+        for (size_t i = 0; i < c->n; i++) {
+            const struct config_row *k = &c->v[i];
+            char *text = isnan(k->steps) ? mem_text("") : mem_format("%.4g", k->steps);
+            if (panel_of(batches, n, k->batch) == p)
+                script_row(s, "nnnt", k->x.at, k->y.at, (double)k->kind, text);
+            free(text);
+        }
+    }
+    script_table_end(s);
+}
+
+/* Scales both axes; cells that cannot be drawn are dropped. */
+struct axes {
+    struct figure *f;
+    double divide_x, divide_y;
+    int log_y, cost_alone; /* cost_alone: a cell may lack its quality */
+};
+
+static int scale_cell(const struct config_row *c, const void *ctx)
+{
+    const struct axes *a = ctx;
+    struct config_row *k = (struct config_row *)(uintptr_t)c;
+    if (!figure_scale(a->f, &k->x, a->divide_x, 1))
+        return 0;
+    if (figure_scale(a->f, &k->y, a->divide_y, a->log_y))
+        return 1;
+    k->y = (struct value){(double)NAN, (double)NAN, (double)NAN, k->y.record};
+    return a->cost_alone;
+}
+
+static void put_axes(struct script *s, const char *cost, struct scale cs, const char *quality,
+                     struct scale qs, int lower, int log_y)
+{
+    struct buf b = {0};
+    buf_format(&b, "%s%s%s%s", format_metric_name(cost), *cs.unit ? " (" : "", cs.unit,
+               *cs.unit ? ")" : "");
+    script_text(s, "cost_label", b.data);
+    buf_clear(&b);
+    buf_format(&b, "%s%s%s%s", format_metric_name(quality), *qs.unit ? " (" : "", qs.unit,
+               *qs.unit ? ")" : "");
+    script_text(s, "quality_label", b.data);
+    script_number(s, "quality_lower", lower);
+    script_number(s, "quality_log", log_y);
+    buf_free(&b);
+}
+
+/* Fills c with the drawable cells of cost and quality, in the units of the axes. */
+static void load_axes(struct figure *f, const struct runset *s, const struct figure_request *q,
+                      struct config_table *c, int cost_alone)
+{
+    const char *quality = figure_quality(s, q), *cost = q->cost ? q->cost : "e2e_ns";
+    config_table_pareto(c, s, cost, quality);
+    double typical = (double)NAN; /* the smallest, so that no tick is a long fraction */
+    for (size_t i = 0; i < c->n; i++)
+        typical = fmin(typical, c->v[i].x.at);
+    struct scale cs = format_scale(cost, typical), qs = format_scale(quality, 1);
+    const char *direction = NULL;
+    for (size_t i = 0; i < c->n && !direction; i++) {
+        direction = rec_text(c->v[i].y.record, "quality_direction");
+        direction = direction ? direction : rec_text(c->v[i].y.record, "direction");
+    }
+    for (size_t i = 0; i < c->n && !f->why; i++)
+        f->why = rec_text(c->v[i].y.record, "value_reason");
+    int log_y = strstr(quality, "ppl") != NULL;
+    const struct axes axes = {f, cs.divide, qs.divide, log_y, cost_alone};
+    config_table_keep(c, scale_cell, &axes);
+    put_axes(&f->script, cost, cs, quality, qs, format_lower_is_better(quality, direction), log_y);
+}
+
+void figure_pareto(struct figure *f, const struct runset *s, const struct figure_request *q)
+{
+    struct config_table c = {0};
+    struct script *out = &f->script;
+    double batches[MAX_PANELS];
+    load_axes(f, s, q, &c, 0);
+    int n = config_table_values(&c, CONFIG_BATCH, batches, MAX_PANELS);
+    struct series l = {0};
+    script_table(out, "points", "cost cost_lo cost_hi quality quality_lo quality_hi steps config");
+    for (size_t i = 0; i < c.n; i++) {
+        const struct config_row *k = &c.v[i];
+        if (k->batch > batches[n - 1] ||
+            !next_series(out, &l, k, i ? k - 1 : NULL, panel_of(batches, n, k->batch), 8)) {
+            out->skipped++;
+            continue;
+        }
+        script_row(out, "nnnnnnnt", k->x.at, k->x.lo, k->x.hi, k->y.at, k->y.lo, k->y.hi,
+                   k->steps, k->config);
+    }
+    script_table_end(out);
+    if (out->points) {
+        put_front(out, &c, batches, n);
+        put_guides(out, &c, batches, n);
+        put_labels(out, &c, batches, n);
+        put_ranges(out, &c, batches, n);
+        put_crossovers(f, s, &c, batches, n, figure_quality(s, q));
+        put_series(out, &l);
+        script_numbers(out, "panel_batch", batches, n);
+        script_number(out, "panel_count", n);
+    }
+    figure_say(f, "Quality against latency; up and to the left is better. The numbers beside the "
+                  "points are denoising steps; only points of one step sweep are joined. The faint "
+                  "lines cross at LLaMA. Grey steps: the best quality within each latency budget, "
+                  "without interpolation. Shaded: where LLaDA's quality equals LLaMA's, with the "
+                  "interval of that step count.");
+    config_table_free(&c);
+}
+
+/* ---- steps ---- */
+
+static int keep_batch(const struct config_row *c, const void *ctx)
+{
+    const double *batch = ctx;
+    return c->batch >= *batch && c->batch <= *batch;
+}
+
+/* The value of each launch, behind the summary: a reader sees the spread, not only its interval. */
+static void put_launches(struct script *s, const struct config_table *c, double divide)
+{
+    script_table(s, "launches", "steps cost kind");
+    for (size_t i = 0; i < c->n; i++) {
+        size_t k;
+        const json_t *v;
+        json_array_foreach(json_object_get(c->v[i].x.record, "launch_values"), k, v) {
+            double at = rec_number(v, "value") / divide;
+            if (c->v[i].kind == CONFIG_LLADA && gnuplot_drawable(at, 1))
+                script_row(s, "nnn", c->v[i].steps, at, (double)c->v[i].kind);
+        }
+    }
+    script_next(s, 3);
+    script_table_end(s);
+}
+
+void figure_steps(struct figure *f, const struct runset *s, const struct figure_request *q)
+{
+    struct config_table c = {0};
+    struct script *out = &f->script;
+    load_axes(f, s, q, &c, 1);
+    double smallest[1];
+    double batch = config_table_values(&c, CONFIG_BATCH, smallest, 1) ? smallest[0] : 1;
+    for (size_t i = 0; i < c.n; i++)
+        batch = fmin(batch, c.v[i].batch);
+    if (!isnan(q->batch))
+        batch = q->batch;
+    config_table_keep(&c, keep_batch, &batch);
+    struct series l = {0};
+    int judged = 0;
+    script_table(out, "points", "steps cost cost_lo cost_hi quality quality_lo quality_hi config");
+    for (size_t i = 0; i < c.n; i++) {
+        const struct config_row *k = &c.v[i];
+        judged |= k->kind != CONFIG_LLAMA && !isnan(k->y.at);
+        if (!next_series(out, &l, k, i ? k - 1 : NULL, 1, 8)) {
+            out->skipped++;
+            continue;
+        }
+        script_row(out, "nnnnnnnt", k->steps, k->x.at, k->x.lo, k->x.hi, k->y.at, k->y.lo,
+                   k->y.hi, k->config);
+    }
+    script_table_end(out);
+    double divide = c.n && c.v[0].x.at > 0
+                        ? rec_number(c.v[0].x.record, "value") / c.v[0].x.at
+                        : (double)NAN;
+    put_launches(out, &c, divide);
+    put_series(out, &l);
+    put_guides(out, &c, &batch, 1);
+    put_ranges(out, &c, &batch, 1);
+    script_number(out, "batch", batch);
+    script_number(out, "judged", judged);
+    figure_say(f, "Latency%s against the number of denoising steps, batch %.0f. The horizontal "
+                  "line and band are LLaMA and its interval. Small grey points: the single "
+                  "launches.",
+               judged ? " and quality" : "", batch);
+    if (!judged)
+        figure_say(f, "There is no quality%s%s.", f->why ? ": " : "", f->why ? f->why : "");
+    config_table_free(&c);
+}
+
+/* ---- throughput ---- */
+
+/* Bars of one configuration family are one series over the batch sizes: model, settings, steps. */
+static char *bar_name(const struct config_row *c)
+{
+    if (isnan(c->steps))
+        return mem_text(c->name);
+    return mem_format("%s, %.0f step%s", c->name, c->steps, figure_plural(c->steps));
+}
+
+static int keep_length(const struct config_row *c, const void *ctx)
+{
+    const double *length = ctx;
+    return isnan(*length) || (c->length >= *length && c->length <= *length);
+}
+
+static int compare_bars(const void *pa, const void *pb)
+{
+    const struct config_row *a = pa, *b = pb;
+    if (a->kind != b->kind)
+        return a->kind == CONFIG_LLAMA ? -1 : b->kind == CONFIG_LLAMA ? 1 : (int)a->kind - (int)b->kind;
+    int d = strcmp(a->name, b->name);
+    double sa = isnan(a->steps) ? 0 : a->steps, sb = isnan(b->steps) ? 0 : b->steps;
+    d = d ? d : (sa > sb) - (sa < sb);
+    return d ? d : (a->batch > b->batch) - (a->batch < b->batch);
+}
+
+static void put_bars(struct figure *f, const struct config_table *c, const struct runset *s,
+                     const double *batches, int n)
+{
+    struct script *out = &f->script;
+    char *names[MAX_SERIES];
+    double kinds[MAX_SERIES], steps[MAX_SERIES];
+    int series = 0;
+    script_table(out, "points", "batch_index to_eos to_eos_lo to_eos_hi slots slots_lo slots_hi");
+    for (size_t i = 0; i < c->n; i++) {
+        struct config_row *k = &c->v[i];
+        char *name = figure_scale(f, &k->y, 1, 0) ? bar_name(k) : NULL;
+        int same = name && series && !strcmp(names[series - 1], name);
+        if (!name || (!same && series == MAX_SERIES)) {
+            free(name);
+            continue;
+        }
+        if (same) {
+            free(name);
+        } else {
+            if (series)
+                script_next(out, 7);
+            names[series] = name;
+            kinds[series] = (double)k->kind;
+            steps[series++] = isnan(k->steps) ? 0 : k->steps;
+        }
+        const json_t *r = runset_find(s, "metric", k->config, "slot_tokens_per_s");
+        struct value slots = {rec_number(r, "value"), rec_number(r, "lo"), rec_number(r, "hi"), r};
+        if (!r || !figure_scale(f, &slots, 1, 0))
+            slots = k->y;
+        script_row(out, "nnnnnnn", (double)panel_of(batches, n, k->batch), k->y.at, k->y.lo,
+                   k->y.hi, slots.at, slots.lo, slots.hi);
+    }
+    script_table_end(out);
+    script_texts(out, "series_name", (const char *const *)names, series);
+    script_numbers(out, "series_kind", kinds, series);
+    script_numbers(out, "series_steps", steps, series);
+    script_number(out, "series_count", series);
+    for (int i = 0; i < series; i++)
+        free(names[i]);
+}
+
+void figure_throughput(struct figure *f, const struct runset *s, const struct figure_request *q)
+{
+    struct config_table c = {0};
+    config_table_metric(&c, s, "output_tokens_per_s");
+    double length = isnan(q->length) ? config_table_usual(&c, CONFIG_LENGTH) : q->length;
+    config_table_keep(&c, keep_length, &length);
+    if (c.n)
+        qsort(c.v, c.n, sizeof *c.v, compare_bars);
+    double batches[32];
+    int n = config_table_values(&c, CONFIG_BATCH, batches, 32);
+    put_bars(f, &c, s, batches, n);
+    script_numbers(&f->script, "batches", batches, n);
+    script_number(&f->script, "batch_count", n);
+    figure_say(f, "Tokens per second by batch size, answers of at most %.0f tokens. Above: "
+                  "tokens up to the end-of-text token, which is what a reader gets. Below: every "
+                  "slot that the model filled, also those after the end. Bars start at zero.",
+               length);
+    config_table_free(&c);
+}

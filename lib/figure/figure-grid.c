@@ -1,0 +1,339 @@
+/* figure-grid.c - heat maps: memory over sizes, and the latency of LLaDA relative to LLaMA.
+ *
+ * The cells' text and its colour are decided here, because gnuplot's string expressions treat holes
+ * differently in matrix and in column input; plots/heat.gp only places them. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/figure/figure.h"
+#include "lib/analysis/format.h"
+#include "lib/record/rec.h"
+
+enum { MAX_SIDE = 16, MAX_MODELS = 8, WHITE = 0xFFFFFF, DARK = 0x202020 };
+enum mark { PLAIN, OOM, PARITY };
+
+/* One heat map, or several that share both axes and the colour scale. */
+struct grid {
+    double value[MAX_MODELS][MAX_SIDE][MAX_SIDE]; /* panel, row, column; NaN: nothing there */
+    char text[MAX_MODELS][MAX_SIDE][MAX_SIDE][24];
+    unsigned char mark[MAX_MODELS][MAX_SIDE][MAX_SIDE];
+    int panels, rows, columns;
+    char *title[MAX_MODELS], *row[MAX_SIDE], *column[MAX_SIDE]; /* owned */
+    const char *x_label, *y_label;
+    int diverging;
+};
+
+static struct grid *grid_new(void)
+{
+    struct grid *g = mem_zero(1, sizeof *g);
+    for (int p = 0; p < MAX_MODELS; p++)
+        for (int r = 0; r < MAX_SIDE; r++)
+            for (int k = 0; k < MAX_SIDE; k++)
+                g->value[p][r][k] = (double)NAN;
+    return g;
+}
+
+static void grid_free(struct grid *g)
+{
+    for (int i = 0; i < MAX_MODELS; i++)
+        free(g->title[i]);
+    for (int i = 0; i < MAX_SIDE; i++) {
+        free(g->row[i]);
+        free(g->column[i]);
+    }
+    free(g);
+}
+
+static void grid_range(const struct grid *g, double *lo, double *hi)
+{
+    *lo = HUGE_VAL;
+    *hi = -HUGE_VAL;
+    for (int p = 0; p < g->panels; p++)
+        for (int r = 0; r < g->rows; r++)
+            for (int k = 0; k < g->columns; k++) {
+                *lo = fmin(*lo, g->value[p][r][k]);
+                *hi = fmax(*hi, g->value[p][r][k]);
+            }
+    if (*lo > *hi) /* nothing but out-of-memory */
+        *lo = *hi = 0;
+    double far = fmax(fmax(fabs(*lo), fabs(*hi)), 1);
+    if (g->diverging) {
+        *hi = far;
+        *lo = -far;
+    } else if (*hi - *lo < 1) { /* at least a factor of two: small differences shall look small */
+        double middle = (*hi + *lo) / 2;
+        *lo = middle - 0.5;
+        *hi = middle + 0.5;
+    }
+}
+
+static double text_colour(const struct grid *g, double v, double lo, double hi)
+{
+    double t = (v - lo) / (hi - lo);
+    int light = g->diverging ? fabs(t - 0.5) > 0.34 : t < 0.6;
+    return light ? WHITE : DARK;
+}
+
+static void put_grid(struct script *s, const struct grid *g)
+{
+    double lo, hi;
+    grid_range(g, &lo, &hi);
+    script_table(s, "cells", "column row value colour mark text");
+    for (int p = 0; p < g->panels; p++) {
+        if (p)
+            script_next(s, 6);
+        for (int r = 0; r < g->rows; r++)
+            for (int k = 0; k < g->columns; k++) {
+                double v = g->value[p][r][k];
+                int mark = g->mark[p][r][k];
+                if (isnan(v) && mark != OOM)
+                    continue;
+                script_row(s, "nnnnnt", (double)k + 1, (double)r + 1, v,
+                           mark == OOM ? DARK : text_colour(g, v, lo, hi), (double)mark,
+                           g->text[p][r][k]);
+            }
+    }
+    script_next(s, 6);
+    script_table_end(s);
+    script_texts(s, "panel_title", (const char *const *)g->title, g->panels);
+    script_texts(s, "row_label", (const char *const *)g->row, g->rows);
+    script_texts(s, "column_label", (const char *const *)g->column, g->columns);
+    script_text(s, "x_label", g->x_label);
+    script_text(s, "y_label", g->y_label);
+    script_number(s, "panel_count", g->panels);
+    script_number(s, "row_count", g->rows);
+    script_number(s, "column_count", g->columns);
+    script_number(s, "value_lo", lo);
+    script_number(s, "value_hi", hi);
+}
+
+static int index_of(const double *v, int n, double x)
+{
+    for (int i = 0; i < n; i++)
+        if (v[i] >= x && v[i] <= x)
+            return i;
+    return -1;
+}
+
+static void label_numbers(char **labels, const double *v, int n)
+{
+    for (int i = 0; i < n; i++)
+        labels[i] = mem_format("%.4g", v[i]);
+}
+
+/* ---- memory ---- */
+
+static int index_of_model(char **names, int *n, int max, const char *model)
+{
+    for (int i = 0; i < *n; i++)
+        if (!strcmp(names[i], model))
+            return i;
+    if (*n == max)
+        return -1;
+    names[*n] = mem_text(model);
+    return (*n)++;
+}
+
+static const char *memory_metric(const struct runset *s, const struct figure_request *q)
+{
+    static const char *const names[] = {"memory_allocated_peak_bytes", "memory_reserved_peak_bytes",
+                                        "memory_device_peak_bytes",
+                                        "memory_requested_peak_bytes"};
+    if (q->metric)
+        return q->metric;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t k;
+        const json_t *r;
+        json_array_foreach(runset_kind(s, "metric"), k, r) {
+            const char *m = rec_text(r, "metric");
+            if (m && !strcmp(m, names[i]) && !isnan(rec_number(r, "value")))
+                return names[i];
+        }
+    }
+    return names[0];
+}
+
+/* The largest value that any step count needed; out of memory is worse than any value. */
+static void put_memory_cell(struct figure *f, struct grid *g, int p, int r, int k, struct config_row *c,
+                            const char *metric)
+{
+    if (p < 0 || r < 0 || k < 0) {
+        f->script.skipped++;
+        return;
+    }
+    if (c->oom) {
+        g->mark[p][r][k] = OOM;
+        g->value[p][r][k] = (double)NAN;
+        strcpy(g->text[p][r][k], "OOM");
+        return;
+    }
+    double v = c->y.at;
+    double log_v = log2(v);
+    if (g->mark[p][r][k] == OOM || !figure_scale(f, &c->y, 1, 1) || log_v <= g->value[p][r][k])
+        return;
+    struct buf b = {0};
+    format_value(&b, metric, v);
+    g->value[p][r][k] = log_v;
+    snprintf(g->text[p][r][k], sizeof g->text[p][r][k], "%s", b.data);
+    buf_free(&b);
+}
+
+void figure_memory(struct figure *f, const struct runset *s, const struct figure_request *q)
+{
+    struct config_table c = {0};
+    const char *metric = memory_metric(s, q);
+    config_table_metric(&c, s, metric);
+    double lengths[MAX_SIDE], batches[MAX_SIDE];
+    int n_lengths = config_table_values(&c, CONFIG_LENGTH, lengths, MAX_SIDE);
+    int n_batches = config_table_values(&c, CONFIG_BATCH, batches, MAX_SIDE);
+    int by_model = n_lengths < 2 || n_batches < 2; /* one size varies: models are the rows */
+    int by_batch = n_batches > 1 && by_model;
+    struct grid *g = grid_new();
+    g->columns = by_batch ? n_batches : n_lengths;
+    for (size_t i = 0; i < c.n; i++) {
+        struct config_row *k = &c.v[i];
+        int m = by_model ? index_of_model(g->row, &g->rows, MAX_SIDE, k->name)
+                         : index_of_model(g->title, &g->panels, MAX_MODELS, k->name);
+        int column = by_batch ? index_of(batches, n_batches, k->batch)
+                              : index_of(lengths, n_lengths, k->length);
+        int row = by_model ? m : index_of(batches, n_batches, k->batch);
+        put_memory_cell(f, g, by_model ? 0 : m, row, column, k, metric);
+    }
+    label_numbers(g->column, by_batch ? batches : lengths, g->columns);
+    g->x_label = by_batch ? "batch size" : "answer length (tokens)";
+    g->y_label = by_model ? "" : "batch size";
+    if (by_model) {
+        g->panels = 1;
+        g->title[0] = by_batch ? mem_format("answer of %.0f tokens", n_lengths ? lengths[0] : NAN)
+                               : mem_format("batch %.0f", n_batches ? batches[0] : NAN);
+    } else {
+        label_numbers(g->row, batches, n_batches);
+        g->rows = n_batches;
+    }
+    put_grid(&f->script, g);
+    script_text(&f->script, "value_label", format_metric_name(metric));
+    f->level = (double)NAN; /* no interval is shown */
+    figure_say(f, "In each cell: %s, of the step count that needed most; the colour is its "
+                  "logarithm. Hatched (OOM): out of memory.",
+               format_metric_name(metric));
+    grid_free(g);
+    config_table_free(&c);
+}
+
+/* ---- ratio ---- */
+
+static const struct config_row *llama_for(const struct config_table *c, const struct config_row *llada)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        const struct config_row *k = &c->v[i];
+        int same_length = isnan(k->length) || isnan(llada->length) ||
+                          (k->length >= llada->length && k->length <= llada->length);
+        if (k->kind == CONFIG_LLAMA && same_length && k->batch >= llada->batch &&
+            k->batch <= llada->batch && !k->oom)
+            return k;
+    }
+    return NULL;
+}
+
+static void put_ratio_cell(struct figure *f, struct grid *g, int p, int r, int k, struct config_row *c,
+                           const struct config_row *llama)
+{
+    if (p < 0 || r < 0 || k < 0 || (!c->oom && !llama)) {
+        f->script.skipped++;
+        return;
+    }
+    if (c->oom) {
+        g->mark[p][r][k] = OOM;
+        strcpy(g->text[p][r][k], "OOM");
+        return;
+    }
+    double divide = llama->y.at;
+    double lo = c->y.lo / llama->y.hi, hi = c->y.hi / llama->y.lo;
+    if (!figure_scale(f, &c->y, divide, 1))
+        return;
+    int parity = lo <= 1 && hi >= 1;
+    struct buf b = {0};
+    format_digits(&b, c->y.at);
+    g->value[p][r][k] = log2(c->y.at);
+    g->mark[p][r][k] = parity ? PARITY : PLAIN;
+    snprintf(g->text[p][r][k], sizeof g->text[p][r][k], "%s%s×", parity ? "~" : "", b.data);
+    buf_free(&b);
+}
+
+static int is_llada(const struct config_row *c, const void *ctx)
+{
+    (void)ctx;
+    return c->kind == CONFIG_LLADA;
+}
+
+/* How many panels: one when batch or length is single, else one a step count. */
+static void ratio_layout(struct grid *g, const double *steps, int n_steps, const double *batches,
+                         int n_batches, const double *lengths, int n_lengths, int *by_steps)
+{
+    *by_steps = n_lengths < 2 || n_batches < 2;
+    if (*by_steps) {
+        int rows_are_batches = n_lengths < 2;
+        label_numbers(g->column, steps, n_steps);
+        label_numbers(g->row, rows_are_batches ? batches : lengths,
+                      rows_are_batches ? n_batches : n_lengths);
+        g->rows = rows_are_batches ? n_batches : n_lengths;
+        g->columns = n_steps;
+        g->panels = 1;
+        g->title[0] = rows_are_batches
+                          ? mem_format("answer of %.0f tokens", n_lengths ? *lengths : NAN)
+                          : mem_format("batch %.0f", n_batches ? *batches : NAN);
+        g->x_label = "denoising steps";
+        g->y_label = rows_are_batches ? "batch size" : "answer length (tokens)";
+        return;
+    }
+    label_numbers(g->column, lengths, n_lengths);
+    label_numbers(g->row, batches, n_batches);
+    g->columns = n_lengths;
+    g->rows = n_batches;
+    g->panels = n_steps < MAX_MODELS ? n_steps : MAX_MODELS;
+    for (int p = 0; p < g->panels; p++)
+        g->title[p] = mem_format("%.0f step%s", steps[p], figure_plural(steps[p]));
+    g->x_label = "answer length (tokens)";
+    g->y_label = "batch size";
+}
+
+void figure_ratio(struct figure *f, const struct runset *s, const struct figure_request *q)
+{
+    struct config_table c = {0}, llada = {0};
+    const char *cost = q->cost ? q->cost : "e2e_ns";
+    config_table_metric(&c, s, cost);
+    config_table_metric(&llada, s, cost);
+    config_table_keep(&llada, is_llada, NULL);
+    double steps[MAX_SIDE], batches[MAX_SIDE], lengths[MAX_SIDE];
+    int n_steps = config_table_values(&llada, CONFIG_STEPS, steps, MAX_SIDE);
+    int n_batches = config_table_values(&llada, CONFIG_BATCH, batches, MAX_SIDE);
+    int n_lengths = config_table_values(&llada, CONFIG_LENGTH, lengths, MAX_SIDE);
+    struct grid *g = grid_new();
+    int by_steps;
+    g->diverging = 1;
+    ratio_layout(g, steps, n_steps, batches, n_batches, lengths, n_lengths, &by_steps);
+    const char *first = llada.n ? llada.v[0].name : "";
+    for (size_t i = 0; i < llada.n; i++) {
+        struct config_row *k = &llada.v[i];
+        if (strcmp(k->name, first)) /* other decoding methods have figures of their own */
+            continue;
+        int step = index_of(steps, n_steps, k->steps);
+        int batch = index_of(batches, n_batches, k->batch);
+        int length = index_of(lengths, n_lengths, k->length);
+        put_ratio_cell(f, g, by_steps ? 0 : step < MAX_MODELS ? step : -1,
+                       by_steps && n_lengths > 1 ? length : batch, by_steps ? step : length, k,
+                       llama_for(&c, k));
+    }
+    put_grid(&f->script, g);
+    script_text(&f->script, "value_label", format_metric_name(cost));
+    figure_say(f, "In each cell: %s of %s divided by that of LLaMA for the same batch and answer "
+                  "length. Blue: LLaDA is faster, orange: LLaMA is; white is parity, and the "
+                  "colour is linear in the logarithm. ~ marks cells whose interval holds 1. "
+                  "Hatched (OOM): out of memory.",
+               format_metric_name(cost), *first ? first : "LLaDA");
+    grid_free(g);
+    config_table_free(&c);
+    config_table_free(&llada);
+}

@@ -1,0 +1,352 @@
+/* figure-time.c - figures over time or work: training loss, drift of the machine, roofline.
+ *
+ * Streams may hold a million points: what is drawn is thinned here, evenly and by rule, so that the
+ * figure stays small and the same input gives the same figure. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/figure/figure.h"
+#include "lib/record/rec.h"
+
+enum { MAX_MODELS = 8, BINS = 400, MAX_POINTS = 4000, DRIFT_BINS = 24 };
+
+/* ---- loss ---- */
+
+struct curve {
+    const char *model;
+    double kind;
+    double sum[BINS], count[BINS], tokens[BINS], held_sum[BINS], held_count[BINS];
+};
+
+static double train_tokens(const json_t *r)
+{
+    double tokens = rec_number(r, "tokens");
+    return isnan(tokens) ? rec_number(r, "step") : tokens;
+}
+
+static struct curve *curve_of(struct curve *list, int *n, const json_t *r)
+{
+    const char *model = rec_text(r, "model");
+    model = model ? model : "model";
+    for (int i = 0; i < *n; i++)
+        if (!strcmp(list[i].model, model))
+            return &list[i];
+    if (*n == MAX_MODELS)
+        return NULL;
+    list[*n] = (struct curve){.model = model, .kind = (double)config_row_kind(r)};
+    return &list[(*n)++];
+}
+
+static int fill_curves(struct figure *f, const json_t *records, struct curve *list)
+{
+    size_t i;
+    const json_t *r;
+    double most = 0;
+    int n = 0;
+    json_array_foreach(records, i, r)
+        most = fmax(most, train_tokens(r));
+    json_array_foreach(records, i, r) {
+        double at = train_tokens(r), loss = rec_number(r, "loss");
+        double held = rec_number(r, "valid_loss");
+        struct curve *c = gnuplot_drawable(at, 0) && at >= 0 ? curve_of(list, &n, r) : NULL;
+        if (!c || (!gnuplot_drawable(loss, 0) && !gnuplot_drawable(held, 0))) {
+            f->script.skipped++;
+            continue;
+        }
+        int bin = most > 0 ? (int)(at / most * (BINS - 1)) : 0;
+        if (gnuplot_drawable(loss, 0)) {
+            c->sum[bin] += loss;
+            c->tokens[bin] += at;
+            c->count[bin]++;
+        }
+        if (gnuplot_drawable(held, 0)) {
+            c->held_sum[bin] += held;
+            c->held_count[bin]++;
+        }
+    }
+    return n;
+}
+
+void figure_loss(struct figure *f, const struct runset *s, const struct figure_request *q)
+{
+    (void)q;
+    struct curve *list = mem_zero(MAX_MODELS, sizeof *list);
+    const json_t *records = runset_kind(s, "train");
+    int n = fill_curves(f, records, list);
+    const char *names[MAX_MODELS];
+    double kinds[MAX_MODELS];
+    struct script *out = &f->script;
+    script_table(out, "points", "tokens loss valid_loss");
+    for (int i = 0; i < n; i++) {
+        names[i] = list[i].model;
+        kinds[i] = list[i].kind;
+        if (i)
+            script_next(out, 3);
+        for (int b = 0; b < BINS; b++)
+            if (list[i].count[b] > 0)
+                script_row(out, "nnn", list[i].tokens[b] / list[i].count[b],
+                           list[i].sum[b] / list[i].count[b],
+                           list[i].held_sum[b] / list[i].held_count[b]);
+    }
+    script_table_end(out);
+    script_texts(out, "series_name", names, n);
+    script_numbers(out, "series_kind", kinds, n);
+    script_number(out, "series_count", n);
+    int tokens = !isnan(rec_number(json_array_get(records, 0), "tokens"));
+    script_text(out, "x_label", tokens ? "tokens seen" : "optimiser steps");
+    figure_say(f, "Training loss, in nats per predicted token, means over %d equal stretches. "
+                  "LLaDA's loss is a bound and is not comparable with the others'. Open points: "
+                  "held-out documents, where they were scored.",
+               BINS);
+    free(list);
+}
+
+/* ---- drift ---- */
+
+struct sample {
+    double minutes, percent;
+    int kind;
+};
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *v, size_t n)
+{
+    if (!n)
+        return (double)NAN;
+    qsort(v, n, sizeof *v, compare_doubles);
+    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+static int compare_points(const void *a, const void *b)
+{
+    const struct run_point *x = *(const struct run_point *const *)a;
+    const struct run_point *y = *(const struct run_point *const *)b;
+    const char *cx = rec_text(x->about, "config"), *cy = rec_text(y->about, "config");
+    int d = strcmp(cx, cy);
+    d = d ? d : (x->wall_s > y->wall_s) - (x->wall_s < y->wall_s);
+    return d ? d : (x > y) - (x < y);
+}
+
+/* Timed generations, grouped by configuration, as percent of their configuration's median. */
+static struct sample *drift_samples(struct figure *f, const struct runset *s, size_t *count,
+                                    int *clock)
+{
+    size_t n = 0;
+    const struct run_point **list = mem_alloc((s->n_points + 1) * sizeof(struct run_point *));
+    double first = HUGE_VAL;
+    *clock = 1;
+    for (size_t i = 0; i < s->n_points; i++) {
+        const struct run_point *p = &s->points[i];
+        if (!p->timed || !gnuplot_drawable(p->e2e_s, 1)) {
+            f->script.skipped += p->timed;
+            continue;
+        }
+        *clock = *clock && isfinite(p->wall_s);
+        first = fmin(first, p->wall_s);
+        list[n++] = p;
+    }
+    if (n)
+        qsort(list, n, sizeof(struct run_point *), compare_points);
+    struct sample *out = mem_alloc((n + 1) * sizeof *out);
+    double *values = mem_alloc((n + 1) * sizeof *values);
+    for (size_t from = 0, to; from < n; from = to) {
+        for (to = from; to < n && list[to]->about == list[from]->about; to++)
+            values[to - from] = list[to]->e2e_s;
+        double middle = median(values, to - from);
+        for (size_t i = from; i < to; i++)
+            out[i] = (struct sample){*clock ? (list[i]->wall_s - first) / 60
+                                            : (double)(list[i] - s->points),
+                                     100 * list[i]->e2e_s / middle,
+                                     (int)config_row_kind(list[i]->about)};
+    }
+    free(values);
+    free(list);
+    *count = n;
+    return out;
+}
+
+/* Medians of equal stretches of the run, one line a kind. */
+static void put_trend(struct script *out, const struct sample *v, size_t n, double span)
+{
+    double *bin = mem_alloc((n + 1) * sizeof *bin);
+    script_table(out, "trend", "minutes percent");
+    for (int kind = CONFIG_LLADA; kind <= CONFIG_OTHER; kind++) {
+        if (kind)
+            script_next(out, 2);
+        for (int b = 0; b < DRIFT_BINS; b++) {
+            size_t k = 0;
+            double lo = span * b / DRIFT_BINS, hi = span * (b + 1) / DRIFT_BINS;
+            for (size_t i = 0; i < n; i++)
+                if (v[i].kind == kind && v[i].minutes >= lo &&
+                    (v[i].minutes < hi || b == DRIFT_BINS - 1))
+                    bin[k++] = v[i].percent;
+            script_row(out, "nn", (lo + hi) / 2, median(bin, k)); /* a hole breaks the line */
+        }
+    }
+    script_next(out, 2);
+    script_table_end(out);
+    free(bin);
+}
+
+void figure_drift(struct figure *f, const struct runset *s, const struct figure_request *q)
+{
+    (void)q;
+    size_t n;
+    int clock;
+    struct sample *v = drift_samples(f, s, &n, &clock);
+    struct script *out = &f->script;
+    size_t every = n / MAX_POINTS + 1;
+    double span = 0, counts[CONFIG_OTHER + 1] = {0};
+    for (size_t i = 0; i < n; i++)
+        span = fmax(span, v[i].minutes);
+    script_table(out, "points", "minutes percent");
+    for (int kind = CONFIG_LLADA; kind <= CONFIG_OTHER; kind++) {
+        if (kind)
+            script_next(out, 2);
+        for (size_t i = 0; i < n; i++)
+            if (v[i].kind == kind) {
+                counts[kind]++;
+                if (i % every == 0)
+                    script_row(out, "nn", v[i].minutes, v[i].percent);
+            }
+    }
+    script_next(out, 2);
+    script_table_end(out);
+    if (n)
+        put_trend(out, v, n, span);
+    script_numbers(out, "kind_count", counts, CONFIG_OTHER + 1);
+    script_text(out, "x_label", clock ? "minutes since the first timed answer"
+                                      : "order of measurement");
+    figure_say(f, "Latency of each timed answer in percent of the median of its configuration, "
+                  "over the run: a flat line means that the machine did not drift. Lines: "
+                  "medians of %d equal stretches of time. %zu answers.",
+               DRIFT_BINS, n);
+    if (every > 1)
+        figure_say(f, "One answer in %zu is drawn.", every);
+    free(v);
+}
+
+/* ---- roofline ---- */
+
+enum { MAX_ROOFS = 8, MAX_NAMES = 12 /* more would cover each other */ };
+
+/* The ceilings at the most threads that any was measured with: one for each unit of arithmetic. */
+struct roofs {
+    double flops[MAX_ROOFS], bytes[MAX_ROOFS];
+    const char *unit[MAX_ROOFS];
+    int n;
+};
+
+static void find_roofs(struct roofs *roofs, const json_t *records)
+{
+    int64_t most = 0;
+    size_t i;
+    const json_t *r;
+    json_array_foreach(records, i, r) {
+        int64_t threads = rec_int(r, "threads", 0);
+        if (!json_is_true(json_object_get(r, "ceiling")) || threads < most)
+            continue;
+        double flops = rec_number(r, "flops_per_s"), bytes = rec_number(r, "bytes_per_s");
+        const char *unit = rec_text(r, "unit");
+        if (threads > most)
+            roofs->n = 0;
+        most = threads;
+        if (roofs->n == MAX_ROOFS || !gnuplot_drawable(flops, 1) || !gnuplot_drawable(bytes, 1))
+            continue;
+        roofs->flops[roofs->n] = flops / 1e9;
+        roofs->bytes[roofs->n] = bytes / 1e9;
+        roofs->unit[roofs->n++] = unit ? unit : "";
+    }
+}
+
+/* A configuration's point: what its metrics say that it computed and read a second. */
+static int config_point(const struct runset *s, const char *config, double *x, double *y)
+{
+    double flops = rec_number(runset_find(s, "metric", config, "model_flops_per_s"), "value");
+    double bytes = rec_number(runset_find(s, "metric", config, "model_bytes_per_s"), "value");
+    *x = flops / bytes;
+    *y = flops;
+    return !isnan(*x) && gnuplot_drawable(*x, 1) && gnuplot_drawable(*y, 1);
+}
+
+/* Configurations of one batch lie close together: the first of each model has its name. */
+static int is_first(const struct config_table *all, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (all->v[k].kind == all->v[i].kind && all->v[k].batch == all->v[i].batch)
+            return 0;
+    return 1;
+}
+
+static void put_configs(struct script *out, const struct config_table *all, const struct runset *s)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        const struct config_row *c = &all->v[i];
+        double x, y;
+        if (!config_point(s, c->config, &x, &y))
+            continue;
+        char *name = is_first(all, i) ? mem_format("batch %.0f", c->batch) : mem_text("");
+        script_row(out, "nnnt", x, y / 1e9, (double)c->kind, name);
+        free(name);
+    }
+}
+
+/* What is written at a point: nothing at kernels, the name at models while they are few. */
+static const char *point_name(const json_t *r, int named)
+{
+    const char *name = rec_text(r, "name");
+    return name && named <= MAX_NAMES && !rec_text(r, "kernel") ? name : "";
+}
+
+static int count_named(const json_t *records)
+{
+    int n = 0;
+    size_t i;
+    const json_t *r;
+    json_array_foreach(records, i, r)
+        n += !json_is_true(json_object_get(r, "ceiling")) && !rec_text(r, "kernel");
+    return n;
+}
+
+void figure_roofline(struct figure *f, const struct runset *s, const struct figure_request *q)
+{
+    (void)q;
+    struct script *out = &f->script;
+    struct roofs roofs = {0};
+    size_t i;
+    const json_t *r, *records = runset_kind(s, "roofline");
+    struct config_table all = {0};
+    config_table_all(&all, s);
+    int named = count_named(records);
+    find_roofs(&roofs, records);
+    script_table(out, "points", "flops_per_byte flops_per_s kind name");
+    json_array_foreach(records, i, r) {
+        if (json_is_true(json_object_get(r, "ceiling")))
+            continue;
+        double x = rec_number(r, "flops_per_byte"), y = rec_number(r, "flops_per_s");
+        if (gnuplot_drawable(x, 1) && gnuplot_drawable(y, 1))
+            script_row(out, "nnnt", x, y / 1e9, (double)config_row_kind(r),
+                       point_name(r, named));
+        else
+            out->skipped++;
+    }
+    put_configs(out, &all, s);
+    config_table_free(&all);
+    script_table_end(out);
+    script_numbers(out, "roof_flops", roofs.flops, roofs.n);
+    script_numbers(out, "roof_bytes", roofs.bytes, roofs.n);
+    script_texts(out, "roof_unit", roofs.unit, roofs.n);
+    script_number(out, "roof_count", roofs.n);
+    figure_say(f, "Arithmetic reached against arithmetic done per byte read. The roofs are this "
+                  "machine's own: memory bandwidth to the left, peak arithmetic to the right, for "
+                  "each format that it multiplies. A point on its roof cannot be made faster "
+                  "without changing the work; one above it has its weights in a cache. Squares are "
+                  "single kernels.");
+}

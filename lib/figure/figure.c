@@ -1,0 +1,205 @@
+/* figure.c - see figure.h: the table of figures, and what all captions share. */
+#include "lib/figure/figure.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/analysis/format.h"
+#include "lib/record/rec.h"
+
+const struct figure_type figure_types[] = {
+    {"pareto", "pareto", figure_pareto},
+    {"steps", "steps", figure_steps},
+    {"throughput", "throughput", figure_throughput},
+    {"memory", "memory heat", figure_memory},
+    {"ratio", "ratio heat", figure_ratio},
+    {"roofline", "roofline", figure_roofline},
+    {"drift", "drift", figure_drift},
+    {"loss", "loss", figure_loss},
+    {0}};
+
+const struct figure_type *figure_find(const char *name)
+{
+    for (const struct figure_type *t = figure_types; t->name; t++)
+        if (!strcmp(t->name, name))
+            return t;
+    return NULL;
+}
+
+void figure_say(struct figure *f, const char *format, ...)
+{
+    char text[2048];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    if (f->caption.len)
+        buf_char(&f->caption, ' ');
+    buf_text(&f->caption, text);
+}
+
+const char *figure_plural(double n)
+{
+    return n >= 0.999 && n <= 1.001 ? "" : "s";
+}
+
+static void widen(double *lo, double *hi, double v)
+{
+    *lo = fmin(*lo, v);
+    *hi = fmax(*hi, v);
+}
+
+void figure_used(struct figure *f, const struct value *v)
+{
+    if (!v->record)
+        return;
+    double n = rec_number(v->record, "n");
+    n = isnan(n) ? rec_number(v->record, "prompts") : n;
+    widen(&f->n_lo, &f->n_hi, n);
+    widen(&f->launches_lo, &f->launches_hi, rec_number(v->record, "launches"));
+    f->level = fmin(f->level, rec_number(v->record, "level"));
+    const char *method = rec_text(v->record, "method");
+    if (!method || strstr(f->method, method))
+        return;
+    size_t len = strlen(f->method);
+    snprintf(f->method + len, sizeof f->method - len, "%s%s", len ? ", " : "", method);
+}
+
+int figure_scale(struct figure *f, struct value *v, double divide, int log_axis)
+{
+    v->at /= divide;
+    v->lo /= divide;
+    v->hi /= divide;
+    if (!gnuplot_drawable(v->at, log_axis)) {
+        f->script.skipped++;
+        return 0;
+    }
+    if (log_axis && v->lo <= 0) {
+        v->lo = v->at / FIGURE_FAR;
+        f->leaves = 1;
+    }
+    if (!gnuplot_drawable(v->lo, log_axis))
+        v->lo = v->at;
+    if (!gnuplot_drawable(v->hi, log_axis))
+        v->hi = v->at;
+    figure_used(f, v);
+    return 1;
+}
+
+const char *figure_quality(const struct runset *s, const struct figure_request *q)
+{
+    if (q->quality)
+        return q->quality;
+    size_t i;
+    const json_t *r;
+    json_array_foreach(runset_kind(s, "front"), i, r) {
+        if (rec_text(r, "quality_metric"))
+            return rec_text(r, "quality_metric");
+    }
+    const char *first = NULL;
+    json_array_foreach(runset_kind(s, "quality"), i, r) {
+        const char *m = rec_text(r, "metric");
+        if (m && !strcmp(m, "judge_ppl"))
+            return m;
+        first = first ? first : m;
+    }
+    return first ? first : "judge_ppl";
+}
+
+static void say_range(struct figure *f, const char *what, double lo, double hi)
+{
+    if (isfinite(lo) && hi > lo)
+        figure_say(f, "%s: %.0f to %.0f.", what, lo, hi);
+    else if (isfinite(lo))
+        figure_say(f, "%s: %.0f.", what, lo);
+}
+
+static const char *meta_text(const struct runset *s, const char *key)
+{
+    return json_string_value(runset_meta(s, key));
+}
+
+/* Into `on`: the GPU, or "" for the processor, that a record or a configuration names. */
+static void note_device(json_t *on, const json_t *r)
+{
+    const char *device = rec_text(r, "device"), *name = rec_text(r, "device_name");
+    if (name)
+        json_object_set_new(on, name, json_true());
+    else if (device && strcmp(device, "cuda"))
+        json_object_set_new(on, "", json_true());
+}
+
+/* What computed, by the records; where none says it, what the machine has. */
+static void say_machine(struct figure *f, const struct runset *s)
+{
+    json_t *on = json_object(), *v;
+    const char *key;
+    size_t i;
+    json_object_foreach(s->configs, key, v)
+        note_device(on, v);
+    json_array_foreach(runset_kind(s, "roofline"), i, v)
+        note_device(on, v);
+    const char *gpu = meta_text(s, "gpu"), *cpu = meta_text(s, "cpu");
+    int any = json_object_size(on) > 0, host = any ? json_object_get(on, "") != NULL : !gpu;
+    if (!any && gpu)
+        json_object_set_new(on, gpu, json_true());
+    struct buf names = {0};
+    json_object_foreach(on, key, v)
+        if (*key)
+            buf_format(&names, "%s%s", names.len ? ", " : "", key);
+    double cores = json_number_value(runset_meta(s, "cores"));
+    if (host && cpu)
+        buf_format(&names, "%s%s, %.0f core%s", names.len ? "; " : "", cpu, cores,
+                   figure_plural(cores));
+    if (names.len)
+        figure_say(f, "Machine: %s.", names.data);
+    buf_free(&names);
+    json_decref(on);
+}
+
+/* What every caption ends with: how much data, on what machine, when, by which version. */
+static void say_facts(struct figure *f, const struct runset *s)
+{
+    if (isfinite(f->level))
+        figure_say(f, "Error bars and brackets: %.0f %% intervals%s%s%s.", 100 * f->level,
+                   *f->method ? " (" : "", f->method, *f->method ? ")" : "");
+    if (f->leaves && isfinite(f->level))
+        figure_say(f, "A bar that leaves the frame reaches zero: there are too few launches.");
+    say_range(f, "Values per point", f->n_lo, f->n_hi);
+    say_range(f, "Launches", f->launches_lo, f->launches_hi);
+    say_machine(f, s);
+    if (meta_text(s, "start"))
+        figure_say(f, "Date: %.10s.", meta_text(s, "start"));
+    if (meta_text(s, "commit"))
+        figure_say(f, "Commit: %s.", meta_text(s, "commit"));
+    if (f->script.skipped)
+        figure_say(f, "Left out: %lld value(s) that are missing or cannot stand on the axis.",
+                   (long long)f->script.skipped);
+}
+
+void figure_build(struct figure *f, const struct figure_type *t, const struct runset *s,
+                  const struct figure_request *q)
+{
+    *f = (struct figure){.n_lo = (double)NAN, .n_hi = (double)NAN, .launches_lo = (double)NAN,
+                         .launches_hi = (double)NAN, .level = (double)NAN};
+    t->build(f, s, q);
+    if (!f->script.points) {
+        buf_clear(&f->caption);
+        figure_say(f, "No data: the records hold nothing that a %s figure can show%s%s.", t->name,
+                   f->why ? ": " : "", f->why ? f->why : "");
+        int64_t skipped = f->script.skipped;
+        script_free(&f->script);
+        f->script = (struct script){.skipped = skipped};
+        script_text(&f->script, "figure_type", t->name);
+        script_text(&f->script, "why", f->why ? f->why : "");
+    }
+    say_facts(f, s);
+}
+
+void figure_free(struct figure *f)
+{
+    script_free(&f->script);
+    buf_free(&f->caption);
+}

@@ -1,0 +1,63 @@
+/* figure.h - the kinds of figure: each turns the records of a run into a gnuplot script's
+ * settings and data, and into a caption. Adding a figure is adding one builder, one row of the
+ * table, one .gp. */
+#ifndef FIGURE_FIGURE_H
+#define FIGURE_FIGURE_H
+
+#include "lib/base/buf.h"
+#include "lib/analysis/config_table.h"
+#include "lib/figure/gnuplot.h"
+#include "lib/analysis/runset.h"
+
+struct figure_request {
+    const char *cost, *quality, *metric; /* NULL: chosen from the records */
+    double batch, length;                /* NaN: chosen from the records */
+};
+
+struct figure {
+    struct script script;
+    struct buf caption;
+    /* What the drawn values rest on, gathered while they are drawn. */
+    double n_lo, n_hi, launches_lo, launches_hi, level;
+    char method[128];
+    int leaves; /* an interval leaves the axis */
+    const char *why; /* why there is nothing to draw, when the records say so; borrowed; or NULL */
+};
+
+struct figure_type {
+    const char *name;
+    const char *parts; /* the files of plots/ that draw it, after style.gp */
+    void (*build)(struct figure *f, const struct runset *s, const struct figure_request *q);
+};
+extern const struct figure_type figure_types[]; /* in the order of the story; zeros end it */
+const struct figure_type *figure_find(const char *name); /* NULL: none */
+
+/* Builds; with nothing to draw the script says "no data" (type "empty") and script.points is 0. */
+void figure_build(struct figure *f, const struct figure_type *t, const struct runset *s,
+                  const struct figure_request *q);
+void figure_free(struct figure *f);
+
+/* For builders: a sentence of the caption; the record behind a drawn value. */
+void figure_say(struct figure *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void figure_used(struct figure *f, const struct value *v);
+/* An interval that reaches zero leaves a logarithmic axis: its low end is value / FIGURE_FAR. */
+enum { FIGURE_FAR = 1 << 20 };
+/* Scales a value in place and replaces missing ends by the value itself. 0 when it cannot be drawn
+ * (it is then counted as skipped). */
+int figure_scale(struct figure *f, struct value *v, double divide, int log_axis);
+/* "at 16 steps", "in 1 step". */
+const char *figure_plural(double n);
+
+/* The quality metric to show: asked for, else that of the front, else of the first summary. */
+const char *figure_quality(const struct runset *s, const struct figure_request *q);
+
+void figure_pareto(struct figure *f, const struct runset *s, const struct figure_request *q);
+void figure_steps(struct figure *f, const struct runset *s, const struct figure_request *q);
+void figure_throughput(struct figure *f, const struct runset *s, const struct figure_request *q);
+void figure_memory(struct figure *f, const struct runset *s, const struct figure_request *q);
+void figure_ratio(struct figure *f, const struct runset *s, const struct figure_request *q);
+void figure_loss(struct figure *f, const struct runset *s, const struct figure_request *q);
+void figure_drift(struct figure *f, const struct runset *s, const struct figure_request *q);
+void figure_roofline(struct figure *f, const struct runset *s, const struct figure_request *q);
+
+#endif

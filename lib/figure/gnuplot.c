@@ -1,0 +1,349 @@
+/* gnuplot.c - see gnuplot.h. The C side lays out numbers and never draws; the .gp side draws and
+ * never decides. Columns are separated by tabs, so a label may hold spaces; double quotes become
+ * single ones, because gnuplot's data reader has no escape for them. */
+#include "lib/figure/gnuplot.h"
+
+#include <errno.h>
+#include <math.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/file.h"
+#include "lib/base/mem.h"
+#include "lib/base/opt.h"
+#include "lib/analysis/format.h"
+
+enum { LABEL_CHARS = 60, SCRIPT_MAX = 1 << 20 };
+
+extern char **environ;
+
+/* ---- settings and data ---- */
+
+static void put_number(struct buf *b, double v)
+{
+    if (isfinite(v))
+        buf_format(b, "%.10g", v);
+    else
+        buf_text(b, "NaN");
+}
+
+/* 'text' in which nothing is expanded by gnuplot. An apostrophe is a string of its own, joined by
+ * dots: doubled, as the manual has it, two in a row or one in front break the script. */
+static void put_exact(struct buf *b, const char *text)
+{
+    buf_char(b, '\'');
+    for (const char *p = text; *p; p++) {
+        if (*p == '\'')
+            buf_text(b, "' . \"'\" . '");
+        else
+            buf_char(b, *p);
+    }
+    buf_char(b, '\'');
+}
+
+/* A text to be drawn, at most `max` characters. gnuplot writes "]]>" into SVG as it stands,
+ * which XML forbids. The caller frees. */
+static char *drawn_text(const char *s, size_t max)
+{
+    char *clean = format_cleaned(s, max);
+    for (char *p = clean; (p = strstr(p, "]]>")) != NULL;)
+        p[1] = ' ';
+    return clean;
+}
+
+static void put_quoted(struct buf *b, const char *s)
+{
+    char *text = drawn_text(s, 4096);
+    put_exact(b, text);
+    free(text);
+}
+
+void script_number(struct script *s, const char *name, double value)
+{
+    buf_format(&s->settings, "%s = ", name);
+    put_number(&s->settings, value);
+    buf_char(&s->settings, '\n');
+}
+
+void script_text(struct script *s, const char *name, const char *value)
+{
+    buf_format(&s->settings, "%s = ", name);
+    put_quoted(&s->settings, value);
+    buf_char(&s->settings, '\n');
+}
+
+void script_numbers(struct script *s, const char *name, const double *v, int n)
+{
+    buf_format(&s->settings, "array %s[%d] = [", name, n > 0 ? n : 1);
+    for (int i = 0; i < n || i < 1; i++) {
+        buf_text(&s->settings, i ? ", " : "");
+        put_number(&s->settings, i < n ? v[i] : (double)NAN);
+    }
+    buf_text(&s->settings, "]\n");
+}
+
+/* One by one: a list of initial values is cut at a semicolon, even inside quotes. */
+void script_texts(struct script *s, const char *name, const char *const *v, int n)
+{
+    buf_format(&s->settings, "array %s[%d]\n", name, n > 0 ? n : 1);
+    for (int i = 0; i < n; i++) {
+        buf_format(&s->settings, "%s[%d] = ", name, i + 1);
+        put_quoted(&s->settings, v[i]);
+        buf_char(&s->settings, '\n');
+    }
+}
+
+void script_table(struct script *s, const char *name, const char *columns)
+{
+    buf_format(&s->data, "\n# %s\n$%s << EOD\n", columns, name);
+    buf_format(&s->table, "# %s\n", name);
+    for (const char *p = columns; *p; p++)
+        buf_char(&s->table, *p == ' ' ? '\t' : *p);
+    buf_char(&s->table, '\n');
+    s->rows = s->block = 0;
+}
+
+static void put_cell(struct buf *b, const char *text)
+{
+    char *clean = drawn_text(text, LABEL_CHARS);
+    for (char *p = clean; *p; p++)
+        if (*p == '"')
+            *p = '\'';
+    /* An empty cell would be a missing column, and # would start a comment. */
+    buf_text(b, !*clean ? " " : *clean == '#' ? " " : "");
+    buf_text(b, clean);
+    free(clean);
+}
+
+void script_row(struct script *s, const char *types, ...)
+{
+    struct buf row = {0};
+    va_list ap;
+    va_start(ap, types);
+    for (const char *t = types; *t; t++) {
+        buf_text(&row, t == types ? "" : "\t");
+        if (*t == 'n')
+            put_number(&row, va_arg(ap, double));
+        else
+            put_cell(&row, va_arg(ap, const char *));
+    }
+    va_end(ap);
+    buf_char(&row, '\n');
+    if (s->block)
+        buf_text(&s->data, "\n\n");
+    s->block = 0;
+    buf_put(&s->data, row.data, row.len);
+    buf_put(&s->table, row.data, row.len);
+    buf_free(&row);
+    s->rows++;
+    s->points++;
+}
+
+void script_next(struct script *s, int columns)
+{
+    if (!s->rows) {
+        if (s->block)
+            buf_text(&s->data, "\n\n");
+        for (int i = 0; i < columns; i++)
+            buf_text(&s->data, i ? "\tNaN" : "NaN");
+        buf_char(&s->data, '\n');
+    }
+    s->rows = 0;
+    s->block = 1;
+}
+
+void script_table_end(struct script *s)
+{
+    buf_text(&s->data, "EOD\n");
+    buf_char(&s->table, '\n');
+    s->rows = s->block = 0;
+}
+
+void script_free(struct script *s)
+{
+    buf_free(&s->settings);
+    buf_free(&s->data);
+    buf_free(&s->table);
+}
+
+int gnuplot_drawable(double v, int log_axis)
+{
+    enum { MAGNITUDE = 30 };
+    return isfinite(v) && fabs(v) < pow(10, MAGNITUDE) &&
+           (!log_axis || v > pow(10, -MAGNITUDE));
+}
+
+/* ---- the script ---- */
+
+/* plots/NAME.gp: $CROSSOVER_SHARE, then beside the executable (a checkout, an installation), then
+ * where `make install` was told to put it. The caller frees; NULL. */
+static char *find_gp(const char *name)
+{
+    char self[4096];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[n > 0 ? n : 0] = 0;
+    char *slash = strrchr(self, '/');
+    if (slash)
+        *slash = 0;
+    const char *share = getenv("CROSSOVER_SHARE");
+#ifdef DATADIR
+    const char *installed = DATADIR;
+#else
+    const char *installed = NULL;
+#endif
+    const struct {
+        const char *folder, *rest;
+    } places[] = {{share, ""},
+                  {self, "/../.."},
+                  {self, "/../share/crossover"},
+                  {installed, ""}};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        if (!places[i].folder || !*places[i].folder)
+            continue;
+        char *path = mem_format("%s%s/plots/%s.gp", places[i].folder, places[i].rest, name);
+        if (file_exists(path))
+            return path;
+        free(path);
+    }
+    return NULL;
+}
+
+static int append_gp(struct buf *out, const char *name, struct err *e)
+{
+    char *path = find_gp(name);
+    if (!path)
+        return err_set(e, EXIT_NO_INPUT,
+                       "plots/%s.gp: not found beside the executable; set CROSSOVER_SHARE to the "
+                       "folder that holds plots/",
+                       name);
+    buf_format(out, "\n# ---- plots/%s.gp ----\n", name);
+    int bad = file_read(path, SCRIPT_MAX, out, e);
+    free(path);
+    return bad;
+}
+
+int gnuplot_script(struct buf *out, const struct script *s, const char *type, const char *output,
+                   double width_cm, struct err *e)
+{
+    const char *slash = output ? strrchr(output, '/') : NULL;
+    const char *name = slash ? slash + 1 : output ? output : "";
+    const char *dot = strrchr(name, '.');
+    int stem = (int)(dot ? (size_t)(dot - name) : strlen(name));
+    char *svg = mem_format("%.*s.svg", stem, name);
+    buf_format(out, "# A figure of type %s, made by plot %s (commit %s).\n", type,
+               version_text,
+               version_commit);
+    buf_text(out, "# This file holds its data: to draw it again, run gnuplot -d on it; for\n"
+                  "# another format, gnuplot -d -e \"format='pdf'; out='figure.pdf'\" on it.\n");
+    buf_text(out, "if (!exists('out')) out = ");
+    put_exact(out, svg);
+    free(svg);
+    buf_format(out, "\nif (!exists('format')) format = '%s'", output ? "svg" : "dumb");
+    buf_format(out, "\nwidth_cm = %.10g\n", width_cm);
+    if (s->settings.len)
+        buf_text(out, s->settings.data);
+    if (s->data.len)
+        buf_text(out, s->data.data);
+    char *names = mem_format("style %s", type), *rest = names;
+    int bad = 0;
+    for (char *part; !bad && (part = strsep(&rest, " ")) != NULL;)
+        bad = append_gp(out, part, e);
+    free(names);
+    return bad;
+}
+
+/* ---- running ---- */
+
+/* All of a pipe, at most 64 KiB of it kept, on one line. */
+static void read_all(int fd, struct buf *b)
+{
+    char chunk[4096];
+    ssize_t n;
+    while ((n = read(fd, chunk, sizeof chunk)) > 0 || (n < 0 && errno == EINTR))
+        for (ssize_t i = 0; i < n && b->len < 65536; i++)
+            if (chunk[i] != '\n' || (b->len && b->data[b->len - 1] != ' '))
+                buf_char(b, chunk[i] == '\n' ? ' ' : chunk[i]);
+}
+
+int gnuplot_run(const char *script_path, const char *output, const char *format, struct err *e)
+{
+    struct buf say = {0}, set = {0};
+    if (output) {
+        buf_format(&set, "format = '%s'; out = ", format);
+        put_exact(&set, output);
+    }
+    /* -d: no user start-up file. A path that begins with '-' is not taken for an option. */
+    char *path = mem_format("%s%s", *script_path == '-' ? "./" : "", script_path);
+    char *with[] = {"gnuplot", "-d", "-e", set.data, path, NULL};
+    char *without[] = {"gnuplot", "-d", path, NULL};
+    int fd[2];
+    if (pipe(fd))
+        err_machine(__FILE__, __LINE__, "pipe failed");
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, fd[1], STDERR_FILENO);
+    posix_spawn_file_actions_addclose(&actions, fd[0]);
+    pid_t child;
+    int failed = posix_spawnp(&child, "gnuplot", &actions, NULL, output ? with : without, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(fd[1]);
+    int status = 0;
+    if (failed) {
+        err_set(e, EXIT_INTERNAL, "cannot run gnuplot: %s (install gnuplot-nox 5.4 or later)",
+                strerror(failed));
+    } else {
+        read_all(fd[0], &say);
+        while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+            continue;
+        if (status)
+            err_set(e, EXIT_INTERNAL, "gnuplot failed on %s: %s", script_path,
+                    say.len ? say.data : "no message");
+    }
+    close(fd[0]);
+    free(path);
+    buf_free(&say);
+    buf_free(&set);
+    return failed || status ? -1 : 0;
+}
+
+/* cairo writes the time of day into a PDF; the same data shall give the same bytes. From 1.18 on it
+ * packs the date away, and only then two PDFs of the same data differ. */
+static int fix_pdf_date(const char *path, struct err *e)
+{
+    struct buf b = {0};
+    int bad = file_read(path, 1 << 28, &b, e);
+    static const char key[] = "/CreationDate (D:";
+    char *at = bad ? NULL : memmem(b.data, b.len, key, sizeof key - 1);
+    FILE *f = at ? fopen(path, "r+b") : NULL;
+    if (f) {
+        long where = (long)(at - b.data) + (long)sizeof key - 1;
+        bad = fseek(f, where, SEEK_SET) || fwrite("20000101000000", 1, 14, f) != 14;
+        bad |= fclose(f);
+        if (bad)
+            err_set(e, EXIT_IO, "%s: %s", path, strerror(errno));
+    }
+    buf_free(&b);
+    return bad ? -1 : 0;
+}
+
+int gnuplot_draw(const char *script_path, const char *output, struct err *e)
+{
+    struct out o;
+    if (out_open(&o, output, e))
+        return -1;
+    struct stat st = {0};
+    const char *dot = strrchr(output, '.');
+    if (gnuplot_run(script_path, o.temp, dot ? dot + 1 : "svg", e) ||
+        (dot && !strcmp(dot, ".pdf") && fix_pdf_date(o.temp, e)) ||
+        ((stat(o.temp, &st) || st.st_size == 0) &&
+         err_set(e, EXIT_INTERNAL, "gnuplot drew nothing for %s", output))) {
+        out_abandon(&o);
+        return -1;
+    }
+    return out_commit(&o, e);
+}

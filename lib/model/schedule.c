@@ -1,9 +1,0 @@
-/* schedule.c - see schedule.h. The remainder goes to the earliest steps, as in LLaDA's
- * get_num_transfer_tokens: early steps see the fewest tokens, and still they commit the most. */
-#include "lib/model/schedule.h"
-
-void schedule_uniform(size_t m, size_t steps, size_t *budget)
-{
-    for (size_t i = 0; i < steps; i++)
-        budget[i] = m / steps + (i < m % steps);
-}

@@ -1,0 +1,63 @@
+/* cost.c - see cost.h. The matrices are asked what they are: a quantized network has several
+ * formats. */
+#include "lib/network/cost.h"
+
+double dtype_bytes(enum dtype d, size_t rows, size_t cols)
+{
+    double n = (double)rows * (double)cols;
+    switch (d) {
+    case DTYPE_F32: return 4 * n;
+    case DTYPE_BF16:
+    case DTYPE_BF16_F32: return 2 * n;
+    case DTYPE_INT8:
+    case DTYPE_FP8: return n + 4 * (double)rows;
+    case DTYPE_NF4: return n / 2 + n / 64;
+    }
+    return 0;
+}
+
+struct cost_model cost_model_of(const struct network *n)
+{
+    const struct config *c = &n->config;
+    double layers = (double)c->layers, E = (double)c->head_dim;
+    struct cost_model t = {.pair_flops = 4 * layers * (double)c->heads * E,
+                       .answer_flops = 2 * (double)c->vocab * (double)c->width,
+                       .head_bytes = dtype_bytes(n->head.dtype, n->head.rows, n->head.cols),
+                       .slot_bytes = 2 * layers * (double)c->kv_heads * E *
+                                     (double)value_bytes(n->kv_dtype)};
+    for (size_t l = 0; l < c->layers; l++) {
+        const struct layer *y = &n->layer[l];
+        const struct mat *mats[] = {&y->q, &y->k, &y->v, &y->o, &y->gate, &y->up, &y->down};
+        for (size_t i = 0; i < sizeof mats / sizeof *mats; i++) {
+            t.row_flops += 2 * (double)mats[i]->rows * (double)mats[i]->cols;
+            t.block_bytes += dtype_bytes(mats[i]->dtype, mats[i]->rows, mats[i]->cols);
+        }
+    }
+    return t;
+}
+
+struct cost cost_of(const struct cost_model *t, const struct extent *x)
+{
+    return (struct cost){
+        x->rows * t->row_flops + x->pairs * t->pair_flops + x->wanted * t->answer_flops,
+        t->block_bytes + (x->wanted > 0 ? t->head_bytes : 0) +
+            (x->read + x->written) * t->slot_bytes};
+}
+
+void cost_add(struct cost *sum, struct cost more)
+{
+    sum->flops += more.flops;
+    sum->bytes += more.bytes;
+}
+
+void extent_causal(struct extent *x, double rows, double keys)
+{
+    x->rows += rows;
+    x->pairs += rows * keys - rows * (rows - 1) / 2;
+}
+
+void extent_full(struct extent *x, double rows, double keys)
+{
+    x->rows += rows;
+    x->pairs += rows * keys;
+}

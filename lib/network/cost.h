@@ -1,0 +1,45 @@
+/* cost.h - what passes must do at least, on paper: what a roofline holds against their time.
+ *
+ *     flops = 2 T P + 4 L H E pairs + 2 R V D
+ *     bytes = P in its format, with scales + the head in its own when R > 0
+ *             + 2 L K E (read + written) values of the cache
+ *
+ * P: values of the blocks' matrices. A multiplication and an addition are two flops, integer ones
+ * too. Each matrix is read once a pass, each key and value of the cache once by every sequence that
+ * sees it. Left out: rows of the embedding, norms, activations, and the keys and values of a pass
+ * without a cache, which need never leave the chip.
+ * Source: measuring.md 3.2.
+ */
+#ifndef NETWORK_COST_H
+#define NETWORK_COST_H
+
+#include "lib/network/network.h"
+
+struct cost {
+    double flops, bytes; /* whole numbers, exact to 2^53 */
+};
+/* A pass in numbers. */
+struct extent {
+    double rows;          /* computed, whether anybody reads them or not */
+    double pairs;         /* of a row and a key that it sees */
+    double wanted;        /* rows that the head answers; with CFG both twins */
+    double read, written; /* slots of the cache; 0 without one */
+};
+/* What a row, a pair, an answer, a slot and the reading of the matrices cost in a network. */
+struct cost_model {
+    double row_flops, pair_flops, answer_flops;
+    double block_bytes, head_bytes, slot_bytes;
+};
+struct cost_model cost_model_of(const struct network *n);
+struct cost cost_of(const struct cost_model *t, const struct extent *x);
+void cost_add(struct cost *sum, struct cost more);
+
+/* `rows` rows at the end of `keys` keys join a pass: a row sees the keys up to its own (causal) or
+ * all of them (full). */
+void extent_causal(struct extent *x, double rows, double keys);
+void extent_full(struct extent *x, double rows, double keys);
+
+/* Bytes of a matrix in its format, with its scales, read once. */
+double dtype_bytes(enum dtype d, size_t rows, size_t cols);
+
+#endif

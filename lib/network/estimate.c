@@ -1,0 +1,79 @@
+/* estimate.c - see estimate.h. The operations' own scratch is asked of the back end; everything else is
+ * counted here, apart from the code that allocates it, so that a test can compare the two. */
+#include "lib/network/estimate.h"
+
+#include "lib/checkpoint/quantization.h"
+#include "lib/checkpoint/roles.h"
+
+size_t estimate_weights(const struct network *n)
+{
+    const struct config *c = &n->config;
+    size_t sum = memory_rounded(c->head_dim / 2 * sizeof(float));
+    for (int i = 0; i < ROLE_COUNT; i++) {
+        enum role r = (enum role)i;
+        size_t rows, cols;
+        role_shape(c, r, &rows, &cols);
+        if (r == ROLE_HEAD && c->tied)
+            continue;
+        enum dtype d = quant_dtype(n->quant, c, r, n->dtype);
+        size_t bytes = role_is_norm(r) ? rows * cols * sizeof(float)
+                                       : n->backend->ops->mat_bytes(rows, cols, d);
+        sum += role_layers(c, r) * memory_rounded(bytes);
+    }
+    return sum;
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The scratch that operations use by turns. */
+static size_t scratch(const struct network *n, const struct work_size *s)
+{
+    const struct config *c = &n->config;
+    struct backend *b = n->backend;
+    const struct ops *ops = b->ops;
+    size_t T = s->rows, D = c->width, F = c->ffn, HE = c->heads * c->head_dim;
+    size_t KE = c->kv_heads * c->head_dim;
+    size_t most = larger(ops->attention_work(b, T, s->seqs, s->slots, c->heads, c->kv_heads,
+                                             c->head_dim),
+                         ops->head_work(b, s->wanted, D, c->vocab));
+    most = larger(most, ops->matmul_work(b, T, D, HE + 2 * KE));
+    most = larger(most, ops->matmul_work(b, T, HE, D));
+    most = larger(most, ops->matmul_work(b, T, D, 2 * F));
+    return larger(most, ops->matmul_work(b, T, F, D));
+}
+
+static size_t array(size_t bytes)
+{
+    return (bytes + 255) / 256 * 256;
+}
+
+/* Index arrays, four bytes an entry but for the keys (8), the sequences (16), what is `extra`. */
+static size_t index_arrays(const struct work_size *s)
+{
+    return array(s->extra) + 3 * array(4 * s->rows) + 2 * array(4 * s->listed) +
+           2 * array(4 * s->wanted) + array(4 * s->guided * s->wanted) + array(8 * s->wanted) +
+           array(16 * s->seqs) + array(4 * s->seqs) + 2 * array(4 * ADVANCE_STOPS);
+}
+
+static size_t activations(const struct network *n, const struct work_size *s)
+{
+    const struct config *c = &n->config;
+    size_t A = value_bytes(n->backend->act), T = s->rows, R = s->wanted, D = c->width;
+    size_t HE = c->heads * c->head_dim, KE = c->kv_heads * c->head_dim;
+    size_t stream = array(A * T * D) + 2 * array(A * T * HE) + array(A * T * c->ffn) +
+                    (s->cached ? 0 : 2 * array(A * T * KE)) + array(4 * T * c->head_dim);
+    size_t head = array(A * R * D) + array(A * s->guided * R * D) +
+                  array(R * sizeof(struct head_row)) + array(4 * s->logits * R * c->vocab);
+    return index_arrays(s) + stream + head + array(scratch(n, s));
+}
+
+struct memory_estimate estimate_of(const struct network *n, const struct work_size *size, size_t kv_slots)
+{
+    const struct config *c = &n->config;
+    size_t values = c->layers * kv_slots * c->kv_heads * c->head_dim;
+    return (struct memory_estimate){estimate_weights(n), 2 * memory_rounded(values * value_bytes(n->kv_dtype)),
+                          memory_rounded(activations(n, size))};
+}

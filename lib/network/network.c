@@ -1,0 +1,283 @@
+/* network.c - loading a network into a back end, and its cache; see network.h.
+ *
+ * How precisely it will run is settled before the first weight is read: matrices, cache and
+ * activations follow from what was asked, what the checkpoint holds and what the back end has.
+ */
+#include "lib/network/network.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/network/estimate.h"
+#include "lib/checkpoint/quantization.h"
+#include "lib/checkpoint/roles.h"
+
+/* ---- weights ---- */
+
+static int short_of_memory(const struct network *n, enum role r, struct err *e)
+{
+    size_t rows, cols;
+    role_shape(&n->config, r, &rows, &cols);
+    return err_set(
+        e, EXIT_FAILED_RECORDS,
+        "%s: out of memory for %s [%zu, %zu] (%zu bytes are taken; try --quant, a smaller "
+        "--dtype or a larger --mem-cap)",
+        n->config.name, role_names[r], rows, cols, n->backend->memory.reserved);
+}
+
+static int load_mat(struct network *n, const struct checkpoint *c, enum role r, size_t layer,
+                    struct mat *m, struct err *e)
+{
+    struct weight w = {c, r, layer};
+    struct mat_source s = checkpoint_source(&w);
+    enum dtype dtype = quant_dtype(n->quant, &n->config, r, n->dtype);
+    checkpoint_advise(&w, 1);
+    int bad = n->backend->ops->mat_make(n->backend, m, &s, dtype);
+    checkpoint_advise(&w, 0);
+    return bad ? short_of_memory(n, r, e) : 0;
+}
+
+/* NULL: no memory. */
+static float *put_floats(struct network *n, const float *from, size_t count)
+{
+    const struct ops *ops = n->backend->ops;
+    float *to = ops->alloc(n->backend, count * sizeof *to, MEMORY_WEIGHTS);
+    if (to)
+        ops->write(n->backend, to, from, count * sizeof *to);
+    return to;
+}
+
+static int load_norm(struct network *n, const struct checkpoint *c, enum role r, size_t layer,
+                     float **out, struct err *e)
+{
+    size_t rows, cols;
+    role_shape(&n->config, r, &rows, &cols);
+    float *gain = mem_alloc(rows * sizeof *gain);
+    checkpoint_floats(c, r, layer, gain);
+    *out = put_floats(n, gain, rows);
+    free(gain);
+    return *out ? 0 : short_of_memory(n, r, e);
+}
+
+static int load_rope(struct network *n, struct err *e)
+{
+    size_t half = n->config.head_dim / 2;
+    float *inv_freq = mem_alloc(half * sizeof *inv_freq);
+    config_rope(&n->config, inv_freq);
+    n->inv_freq = put_floats(n, inv_freq, half);
+    free(inv_freq);
+    return n->inv_freq ? 0 : short_of_memory(n, ROLE_Q, e);
+}
+
+static int load_layer(struct network *n, const struct checkpoint *c, size_t l, struct err *e)
+{
+    struct layer *y = &n->layer[l];
+    return load_norm(n, c, ROLE_ATTN_NORM, l, &y->attn_norm, e) ||
+                   load_norm(n, c, ROLE_FFN_NORM, l, &y->ffn_norm, e) ||
+                   load_mat(n, c, ROLE_Q, l, &y->q, e) ||
+                   load_mat(n, c, ROLE_K, l, &y->k, e) ||
+                   load_mat(n, c, ROLE_V, l, &y->v, e) ||
+                   load_mat(n, c, ROLE_O, l, &y->o, e) ||
+                   load_mat(n, c, ROLE_GATE, l, &y->gate, e) ||
+                   load_mat(n, c, ROLE_UP, l, &y->up, e) ||
+                   load_mat(n, c, ROLE_DOWN, l, &y->down, e)
+               ? -1
+               : 0;
+}
+
+/* ---- precision ---- */
+
+static const char *const dtype_names[] = {"f32", "bf16", "bf16-f32", "int8", "nf4", "fp8"};
+
+const char *dtype_name(enum dtype d)
+{
+    return dtype_names[d];
+}
+
+/* *out = the dtype of that name, one of F32..last; `otherwise` for auto. */
+static int dtype_named(const char *flag, const char *name, enum dtype last, enum dtype otherwise,
+                       enum dtype *out, struct err *e)
+{
+    *out = otherwise;
+    if (!name || !strcmp(name, "auto"))
+        return 0;
+    for (int d = DTYPE_F32; d <= (int)last; d++)
+        if (!strcmp(name, dtype_names[d])) {
+            *out = (enum dtype)d;
+            return 0;
+        }
+    return err_set(e, EXIT_BAD_USAGE, "%s: expected auto, f32%s or %s, got '%s'", flag,
+                   last == DTYPE_BF16 ? "" : ", bf16", dtype_names[last], name);
+}
+
+/* What auto means for the matrices. */
+static enum dtype auto_dtype(const struct ops *ops, const struct checkpoint *c)
+{
+    if (ops->act_dtype(DTYPE_BF16) == DTYPE_BF16)
+        return DTYPE_BF16;
+    return strcmp(checkpoint_dtype(c), "BF16") ? DTYPE_F32 : DTYPE_BF16_F32;
+}
+
+/* -1: the back end has no matrices of a kind that is wanted. */
+static int check_matrices(const struct network *n, struct err *e)
+{
+    for (int i = 0; i < ROLE_COUNT; i++) {
+        enum role r = (enum role)i;
+        enum dtype d = quant_dtype(n->quant, &n->config, r, n->dtype);
+        size_t rows, cols;
+        role_shape(&n->config, r, &rows, &cols);
+        const char *why = role_is_norm(r) ? NULL : n->backend->ops->refuses(n->backend, d, cols);
+        if (why)
+            return err_set(e, EXIT_BAD_USAGE, "%s: %s as %s [%zu, %zu] on %s: %s", n->config.name,
+                           role_names[r], dtype_names[d], rows, cols, n->backend->ops->name, why);
+    }
+    return 0;
+}
+
+static int choose_precision(struct network *n, const struct checkpoint *c,
+                            const struct precision *p, struct err *e)
+{
+    const struct ops *ops = n->backend->ops;
+    enum quant asked = QUANT_NONE;
+    if (p->quant && quant_named(p->quant, &asked))
+        return err_set(e, EXIT_BAD_USAGE, "--quant: expected none, int8, nf4 or fp8, got '%s'",
+                       p->quant);
+    if (dtype_named("--dtype", p->dtype, DTYPE_BF16_F32, auto_dtype(ops, c), &n->dtype, e) ||
+        quant_resolve(&c->config, asked, &n->quant, e))
+        return -1;
+    enum dtype half = network_half(n) ? DTYPE_BF16 : DTYPE_F32;
+    if (dtype_named("--kv-dtype", p->kv, DTYPE_BF16, half, &n->kv_dtype, e) || check_matrices(n, e))
+        return -1;
+    n->backend->act = ops->act_dtype(quant_dtype(n->quant, &n->config, ROLE_Q, n->dtype));
+    return 0;
+}
+
+int network_half(const struct network *n)
+{
+    return n->dtype == DTYPE_BF16 || n->quant != QUANT_NONE;
+}
+
+/* ---- loading ---- */
+
+/* -1 (EXIT_BUSY): the weights would fit the device if others were not using it. The host is not
+ * asked: what its memory holds of files gives way. */
+static int check_room(const struct network *n, struct err *e)
+{
+    struct backend *b = n->backend;
+    size_t need = estimate_weights(n), available, total, cap = b->memory.cap;
+    if (!b->name[0] || (cap && need > cap))
+        return 0;
+    b->ops->room(b, &available, &total);
+    if (need <= available || need > total)
+        return 0;
+    return err_set(e, EXIT_BUSY,
+                   "%s: %zu bytes of weights, and %s has %zu free of %zu: others are using it",
+                   n->config.name, need, b->name, available, total);
+}
+
+static int load_all(struct network *n, const struct checkpoint *c, struct err *e)
+{
+    int bad = load_rope(n, e) || load_mat(n, c, ROLE_EMBED, 0, &n->embed, e);
+    if (!bad && n->config.tied)
+        n->head = n->embed;
+    else if (!bad)
+        bad = load_mat(n, c, ROLE_HEAD, 0, &n->head, e);
+    bad = bad || load_norm(n, c, ROLE_NORM, 0, &n->norm, e);
+    for (size_t l = 0; !bad && l < n->config.layers; l++)
+        bad = load_layer(n, c, l, e);
+    return bad || (c->tensors && tensors_unchanged(c->tensors, e)) ? -1 : 0;
+}
+
+static uint64_t mixed(uint64_t h, const void *p, size_t bytes)
+{
+    for (const unsigned char *c = p; bytes--; c++)
+        h = (h ^ *c) * 0x100000001b3u; /* FNV-1a */
+    return h;
+}
+
+static uint64_t identity_of(const struct network *n)
+{
+    uint64_t h = mixed(0xcbf29ce484222325u, &n->config, sizeof n->config);
+    h = mixed(h, n->layer, n->config.layers * sizeof *n->layer);
+    const void *const others[] = {n->embed.data, n->head.data, n->norm, n->inv_freq};
+    const enum dtype dtypes[] = {n->embed.dtype, n->head.dtype, n->kv_dtype, n->backend->act};
+    return mixed(mixed(h, others, sizeof others), dtypes, sizeof dtypes);
+}
+
+int network_settle(struct network *n, struct backend *b, const struct checkpoint *c,
+                   const struct precision *p, struct err *e)
+{
+    *n = (struct network){.config = c->config, .backend = b};
+    return choose_precision(n, c, p, e);
+}
+
+int network_load(struct network *n, struct backend *b, const struct checkpoint *c,
+                 const struct precision *p, struct err *e)
+{
+    if (network_settle(n, b, c, p, e) || check_room(n, e))
+        return -1;
+    n->layer = mem_zero(n->config.layers, sizeof *n->layer);
+    if (!load_all(n, c, e)) {
+        n->identity = identity_of(n);
+        return 0;
+    }
+    struct network what = {.config = n->config, .backend = b, .dtype = n->dtype,
+                           .kv_dtype = n->kv_dtype, .quant = n->quant};
+    network_free(n);
+    *n = what;
+    return -1;
+}
+
+void network_free(struct network *n)
+{
+    if (!n->layer)
+        return;
+    const struct ops *ops = n->backend->ops;
+    for (size_t l = 0; l < n->config.layers; l++) {
+        struct layer *y = &n->layer[l];
+        struct mat *mats[] = {&y->q, &y->k, &y->v, &y->o, &y->gate, &y->up, &y->down};
+        for (size_t i = 0; i < sizeof mats / sizeof *mats; i++)
+            ops->mat_free(n->backend, mats[i]);
+        ops->free(n->backend, y->attn_norm);
+        ops->free(n->backend, y->ffn_norm);
+    }
+    if (!n->config.tied)
+        ops->mat_free(n->backend, &n->head);
+    ops->mat_free(n->backend, &n->embed);
+    ops->free(n->backend, n->norm);
+    ops->free(n->backend, n->inv_freq);
+    free(n->layer);
+    *n = (struct network){0};
+}
+
+size_t network_weight_bytes(const struct network *n)
+{
+    return n->backend->memory.kind[MEMORY_WEIGHTS];
+}
+
+/* ---- cache ---- */
+
+int kv_make(struct kv *kv, const struct network *n, size_t slots)
+{
+    const struct config *c = &n->config;
+    size_t bytes = c->layers * slots * c->kv_heads * c->head_dim * value_bytes(n->kv_dtype);
+    const struct ops *ops = n->backend->ops;
+    *kv = (struct kv){.slots = slots, .dtype = n->kv_dtype};
+    kv->k = ops->alloc(n->backend, bytes, MEMORY_KV);
+    kv->v = kv->k ? ops->alloc(n->backend, bytes, MEMORY_KV) : NULL;
+    if (!kv->v) {
+        kv_free(kv, n);
+        return -1;
+    }
+    kv->pos = mem_zero(slots, sizeof *kv->pos);
+    return 0;
+}
+
+void kv_free(struct kv *kv, const struct network *n)
+{
+    n->backend->ops->free(n->backend, kv->k);
+    n->backend->ops->free(n->backend, kv->v);
+    free(kv->pos);
+    *kv = (struct kv){0};
+}

@@ -1,0 +1,79 @@
+/* network.h - the one network of this project: its weights in the memory of a back end, and its
+ * cache. pass.h runs it.
+ *
+ * LLaMA and LLaDA are the same block (RMSNorm, RoPE, attention, SwiGLU) under other tensor names
+ * and another mask.
+ *
+ *     x = embed(token)
+ *     per layer: x += Wo attention(rope(Wq n), rope(Wk n), Wv n),  n = rmsnorm(x)
+ *                x += Wdown (silu(Wgate m) * Wup m),               m = rmsnorm(x)
+ *     wanted rows: head(rmsnorm(x))
+ * Source: models.md 1.3 and 4.2.
+ */
+#ifndef NETWORK_NETWORK_H
+#define NETWORK_NETWORK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/ops.h"
+#include "lib/base/err.h"
+#include "lib/checkpoint/checkpoint.h"
+
+struct layer {
+    float *attn_norm, *ffn_norm; /* [D], memory of the back end */
+    struct mat q, k, v, o, gate, up, down;
+};
+/* How precisely a network runs; a name that is NULL is the first of its list.
+ *   dtype  auto | f32 | bf16 | bf16-f32   matrices and products (kernels/ops.h). auto: bf16 on a
+ *          device that computes in it; elsewhere what loses nothing of the checkpoint, bf16-f32
+ *          when it is BF16, else f32
+ *   kv     auto | f32 | bf16   the cache. auto: bf16 with dtype bf16 or a quantization, else f32
+ *   quant  none | int8 | nf4 | fp8   lib/checkpoint/quantization.h; the other matrices go by dtype */
+struct precision {
+    const char *dtype, *kv, *quant;
+};
+
+struct network {
+    struct config config;
+    struct backend *backend; /* borrowed */
+    enum dtype dtype;        /* of the matrices that are not quantized */
+    enum dtype kv_dtype;     /* of caches made for it: F32 or BF16 */
+    enum quant quant;
+    struct mat embed, head;  /* head.data == embed.data when tied */
+    float *norm;             /* [D], memory of the back end */
+    float *inv_freq;         /* [E/2], the same */
+    struct layer *layer;     /* [L] */
+    uint64_t identity;       /* of what is above: networks that differ there differ here */
+};
+
+/* Settles config, precision and the back end's `act`, all that estimate.h asks for, and loads nothing.
+ * -1: EXIT_BAD_USAGE, EXIT_BAD_DATA. */
+int network_settle(struct network *n, struct backend *b, const struct checkpoint *c,
+                   const struct precision *p, struct err *e);
+/* Loads weights into the back end, and sets its `act`. -1: EXIT_BAD_USAGE, EXIT_BAD_DATA, EXIT_BUSY
+ * (others use the memory of the device), or EXIT_FAILED_RECORDS when memory is short: then *n still
+ * says what was wanted, for a record of it. */
+int network_load(struct network *n, struct backend *b, const struct checkpoint *c,
+                 const struct precision *p, struct err *e);
+void network_free(struct network *n);
+size_t network_weight_bytes(const struct network *n);
+const char *dtype_name(enum dtype d); /* "f32", "bf16", "bf16-f32", "int8", "nf4", "fp8" */
+int network_half(const struct network *n); /* 1: keys, values, attention may be rounded to bf16 */
+/* Bytes of one activation, key or value: F32 or BF16. */
+static inline size_t value_bytes(enum dtype d)
+{
+    return d == DTYPE_F32 ? sizeof(float) : sizeof(uint16_t);
+}
+
+/* Named key/value slots for every layer. */
+struct kv {
+    void *k, *v;  /* [L, S, K*E] of dtype */
+    enum dtype dtype; /* F32 or BF16 */
+    int32_t *pos; /* [S], host: forward() keeps here the position of each slot's token */
+    size_t slots; /* S */
+};
+int kv_make(struct kv *kv, const struct network *n, size_t slots); /* -1: no memory */
+void kv_free(struct kv *kv, const struct network *n);
+
+#endif

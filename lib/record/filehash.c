@@ -1,0 +1,99 @@
+/* filehash.c - see filehash.h. One file of 64 digits for each hash; that it is missing, broken or
+ * cannot be written is never an error. */
+#include "lib/record/filehash.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/file.h"
+#include "lib/base/hash.h"
+#include "lib/base/mem.h"
+
+/* Where hashes are kept, the caller's; NULL: nowhere. */
+static char *store_folder(void)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (cache && *cache == '/')
+        return mem_format("%s/crossover/sha256", cache);
+    return home && *home == '/' ? mem_format("%s/.cache/crossover/sha256", home) : NULL;
+}
+
+/* Everything that tells this state of this file from all others. */
+static char *identity(const char *path, const struct stat *s)
+{
+    char *real = realpath(path, NULL);
+    if (!real && errno == ENOMEM)
+        err_machine(__FILE__, __LINE__, "out of host memory");
+    char *text = mem_format("%s\n%llu %llu %lld %lld.%09ld %lld.%09ld", real ? real : path,
+                            (unsigned long long)s->st_dev, (unsigned long long)s->st_ino,
+                            (long long)s->st_size, (long long)s->st_mtim.tv_sec,
+                            s->st_mtim.tv_nsec, (long long)s->st_ctim.tv_sec, s->st_ctim.tv_nsec);
+    free(real);
+    return text;
+}
+
+/* The file that holds the hash, the caller's; NULL: none can. */
+static char *store_path(const char *id)
+{
+    char key[65], *folder = store_folder();
+    hash_bytes(id, strlen(id), key);
+    char *path = folder ? mem_format("%s/%s", folder, key) : NULL;
+    free(folder);
+    return path;
+}
+
+static int recall(const char *from, char hex[65])
+{
+    struct buf b = {0};
+    int known = from && !file_read(from, 256, &b, NULL) && b.len == 64 &&
+                strspn(b.data, "0123456789abcdef") == 64;
+    if (known)
+        memcpy(hex, b.data, 65);
+    buf_free(&b);
+    return known;
+}
+
+static void remember(const char *to, const char hex[65])
+{
+    char *folder = mem_text(to);
+    struct out o;
+    *strrchr(folder, '/') = 0;
+    if (!file_make_folder(folder, NULL) && !out_open(&o, to, NULL)) {
+        fputs(hex, o.f);
+        if (out_commit(&o, NULL))
+            out_abandon(&o);
+    }
+    free(folder);
+}
+
+static int is_settled(const struct stat *s, time_t now)
+{
+    return now - s->st_ctim.tv_sec > FILEHASH_AGE_S && now - s->st_mtim.tv_sec > FILEHASH_AGE_S;
+}
+
+int filehash(const char *path, size_t large, char hex[65], struct err *e)
+{
+    struct stat before, after;
+    time_t now = time(NULL);
+    if (stat(path, &before))
+        return err_set(e, err_reason(EXIT_NO_INPUT), "%s: %s", path, strerror(errno));
+    int keep = S_ISREG(before.st_mode) && before.st_size >= 0 && (size_t)before.st_size >= large;
+    char *id = identity(path, &before), *store = keep ? store_path(id) : NULL;
+    int known = recall(store, hex), bad = 0;
+    if (!known) {
+        bad = hash_file(path, hex, e);
+        char *now_id = bad || stat(path, &after) ? NULL : identity(path, &after);
+        if (!bad && (!now_id || strcmp(id, now_id)))
+            bad = err_set(e, EXIT_IO, "%s: changed while reading", path);
+        if (!bad && store && is_settled(&before, now))
+            remember(store, hex);
+        free(now_id);
+    }
+    free(id);
+    free(store);
+    return bad ? -1 : known;
+}

@@ -1,0 +1,159 @@
+/* json.c - see json.h. jansson does the parsing; this file adds what Hugging Face files need
+ * (integers too big for 64 bits become reals, every other integer stays exact) and look-ups whose
+ * messages name file, key, range and value. */
+#include "lib/record/json.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/file.h"
+
+enum { PARSE_FLAGS = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL };
+
+/* Length of the JSON number that begins at p; *whole: it has neither fraction nor exponent. */
+static size_t number_length(const char *p, const char *end, int *whole)
+{
+    const char *q = p;
+    *whole = 1;
+    for (; q < end && (isdigit((unsigned char)*q) || (*q && strchr("+-.eE", *q))); q++)
+        *whole &= isdigit((unsigned char)*q) || *q == '-';
+    return (size_t)(q - p);
+}
+
+/* Copies a JSON text, and writes ".0" after each integer of 19 digits or more (2^63 has 19): those
+ * are the only ones that can be too big, and none of them is a size or an id. */
+static void big_integers_to_reals(const char *bytes, size_t n, struct buf *out)
+{
+    const char *p = bytes, *end = bytes + n;
+    int in_string = 0;
+    while (p < end) {
+        int whole;
+        size_t len = in_string || !isdigit((unsigned char)*p) ? 0 : number_length(p, end, &whole);
+        if (len) {
+            buf_put(out, p, len);
+            if (whole && len >= 19)
+                buf_text(out, ".0");
+            p += len;
+            continue;
+        }
+        if (in_string && *p == '\\' && p + 1 < end)
+            buf_char(out, *p++);
+        else if (*p == '"')
+            in_string = !in_string;
+        buf_char(out, *p++);
+    }
+}
+
+json_t *json_bytes(const char *bytes, size_t n, const char *where, struct err *e)
+{
+    json_error_t je;
+    json_t *j = json_loadb(bytes, n, PARSE_FLAGS, &je);
+    if (!j && json_error_code(&je) == json_error_numeric_overflow) {
+        struct buf b = {0};
+        big_integers_to_reals(bytes, n, &b);
+        j = json_loadb(b.data, b.len, PARSE_FLAGS, &je);
+        buf_free(&b);
+    }
+    if (!j)
+        err_set(e, EXIT_BAD_DATA, "%s: line %d, column %d: %s", where, je.line, je.column, je.text);
+    return j;
+}
+
+json_t *json_file(const char *path, size_t limit, struct err *e)
+{
+    struct buf b = {0};
+    json_t *j = NULL;
+    if (!file_read(path, limit, &b, e)) {
+        if (b.len == 0)
+            err_set(e, EXIT_BAD_DATA, "%s: empty file, expected JSON", path);
+        else if (b.len >= 3 && !memcmp(b.data, "\xef\xbb\xbf", 3))
+            err_set(e, EXIT_BAD_DATA, "%s: begins with a byte order mark, expected JSON", path);
+        else
+            j = json_bytes(b.data, b.len, path, e);
+    }
+    buf_free(&b);
+    return j;
+}
+
+/* The member as short JSON text for a message. */
+static void shown(const json_t *v, char text[80])
+{
+    char *s = v ? json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+    if (!v)
+        snprintf(text, 80, "nothing (the key is missing)");
+    else if (!s)
+        snprintf(text, 80, "a value that cannot be shown");
+    else if (strlen(s) < 60)
+        snprintf(text, 80, "%s", s);
+    else
+        snprintf(text, 80, "%.56s...", s);
+    free(s);
+}
+
+static int unexpected(const json_t *o, const char *where, const char *key, const char *expected,
+                      struct err *e)
+{
+    char got[80];
+    shown(json_object_get(o, key), got);
+    if (!json_is_object(o))
+        return err_set(e, EXIT_BAD_DATA, "%s: expected a JSON object with \"%s\"", where, key);
+    return err_set(e, EXIT_BAD_DATA, "%s: %s: expected %s, got %s", where, key, expected, got);
+}
+
+int json_int(const json_t *o, const char *where, const char *key, int64_t lo, int64_t hi,
+             int64_t *out, struct err *e)
+{
+    const json_t *v = json_object_get(o, key);
+    if (!json_is_integer(v) || json_integer_value(v) < lo || json_integer_value(v) > hi) {
+        char expected[80];
+        snprintf(expected, sizeof expected, "integer from %lld to %lld", (long long)lo,
+                 (long long)hi);
+        return unexpected(o, where, key, expected, e);
+    }
+    *out = json_integer_value(v);
+    return 0;
+}
+
+int json_number(const json_t *o, const char *where, const char *key, double lo, double hi,
+                double *out, struct err *e)
+{
+    const json_t *v = json_object_get(o, key);
+    double x = json_number_value(v);
+    if (!json_is_number(v) || !isfinite(x) || x < lo || x > hi) {
+        char expected[80];
+        snprintf(expected, sizeof expected, "number from %.15g to %.15g", lo, hi);
+        return unexpected(o, where, key, expected, e);
+    }
+    *out = x;
+    return 0;
+}
+
+int json_flag(const json_t *o, const char *where, const char *key, int *out, struct err *e)
+{
+    const json_t *v = json_object_get(o, key);
+    if (!json_is_boolean(v))
+        return unexpected(o, where, key, "true or false", e);
+    *out = json_is_true(v);
+    return 0;
+}
+
+int json_text(const json_t *o, const char *where, const char *key, const char **out,
+              struct err *e)
+{
+    const json_t *v = json_object_get(o, key);
+    if (!json_is_string(v))
+        return unexpected(o, where, key, "a string", e);
+    if (strlen(json_string_value(v)) != json_string_length(v))
+        return unexpected(o, where, key, "a string without NUL", e);
+    *out = json_string_value(v);
+    return 0;
+}
+
+int json_has(const json_t *o, const char *key)
+{
+    const json_t *v = json_object_get(o, key);
+    return v && !json_is_null(v);
+}

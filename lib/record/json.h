@@ -1,0 +1,37 @@
+/* json.h - strict JSON files and typed, range-checked look-ups with messages that name the place.
+ *
+ * jansson parses; duplicate keys, NaN, bad UTF-8 and trailing text are errors. Integers
+ * beyond 64 bits (the 31-digit model_max_length of Hugging Face files) become reals; all others are
+ * exact.
+ *
+ *     json_t *j = json_file(path, 1 << 20, &e);
+ *     int64_t n;
+ *     if (!j || json_int(j, path, "hidden_size", 1, 1 << 20, &n, &e)) ...
+ */
+#ifndef RECORD_JSON_H
+#define RECORD_JSON_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+
+/* Whole file of at most `limit` bytes. NULL: *e filled (65 with line and column, 66, 74).
+ * The result is the caller's reference (json_decref). */
+json_t *json_file(const char *path, size_t limit, struct err *e);
+/* The same from memory; `where` names it in messages. */
+json_t *json_bytes(const char *bytes, size_t n, const char *where, struct err *e);
+
+/* Required members. -1 with "where: KEY: expected integer from LO to HI, got ...". */
+int json_int(const json_t *o, const char *where, const char *key, int64_t lo, int64_t hi,
+             int64_t *out, struct err *e);
+int json_number(const json_t *o, const char *where, const char *key, double lo, double hi,
+                double *out, struct err *e);
+int json_flag(const json_t *o, const char *where, const char *key, int *out, struct err *e);
+/* *out is borrowed from o. */
+int json_text(const json_t *o, const char *where, const char *key, const char **out,
+              struct err *e);
+/* 1 when the member is there and not null. */
+int json_has(const json_t *o, const char *key);
+
+#endif

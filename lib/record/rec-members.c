@@ -1,0 +1,60 @@
+/* rec-members.c - members of a record: one at a time in and out; see rec.h. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "lib/base/mem.h"
+#include "lib/record/rec.h"
+
+const char *rec_text(const json_t *record, const char *key)
+{
+    return json_string_value(json_object_get(record, key));
+}
+
+const char *rec_kind(const json_t *record)
+{
+    const char *kind = rec_text(record, "kind");
+    return kind ? kind : "";
+}
+
+double rec_number(const json_t *record, const char *key)
+{
+    const json_t *v = json_object_get(record, key);
+    return json_is_number(v) ? json_number_value(v) : (double)NAN;
+}
+
+int64_t rec_int(const json_t *record, const char *key, int64_t otherwise)
+{
+    const json_t *v = json_object_get(record, key);
+    return json_is_integer(v) ? (int64_t)json_integer_value(v) : otherwise;
+}
+
+static void must(int bad)
+{
+    if (bad)
+        err_machine(__FILE__, __LINE__, "cannot build a record (out of memory, or not UTF-8)");
+}
+
+void rec_set_number(json_t *record, const char *key, double value, const char *reason)
+{
+    if (isfinite(value)) {
+        must(json_object_set_new(record, key, json_real(value)));
+        return;
+    }
+    char *reason_key = mem_format("%s_reason", key);
+    must(json_object_set_new(record, key, json_null()));
+    must(json_object_set_new(record, reason_key, json_string(reason ? reason : "not finite")));
+    free(reason_key);
+}
+
+void rec_set_int(json_t *record, const char *key, int64_t value)
+{
+    must(json_object_set_new(record, key, json_integer(value)));
+}
+
+void rec_set_flag(json_t *record, const char *key, int flag, const char *reason)
+{
+    if (flag < 0)
+        rec_set_number(record, key, (double)NAN, reason);
+    else
+        must(json_object_set_new(record, key, json_boolean(flag)));
+}

@@ -1,0 +1,435 @@
+/* resume.c - see resume.h. The file is read through its stream and written, behind what is there,
+ * through its descriptor: closing any other descriptor of it would give up the lock. */
+#include "lib/record/resume.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+
+struct resume {
+    struct err_witness witness; /* first: hear() comes from it to the rest */
+    FILE *f;           /* of the output */
+    char *path;        /* of the output, for messages */
+    const char *run;
+    int lasting;       /* 1: another process may go on */
+    int64_t left, at;  /* kept records not taken over, and where the first of them begins */
+    int64_t number;    /* its line in the file */
+    int loaded;        /* `line` is that one */
+    struct buf line, meta; /* without line feed */
+    json_t *next;      /* `line` parsed, or NULL: not asked for yet */
+    int64_t marked, synced_ns;
+};
+
+/* The next line without its line feed: 1. 0: the end. -1: what is left has no line feed. */
+static int get_line(FILE *f, struct buf *b)
+{
+    int c;
+    buf_clear(b);
+    buf_reserve(b, 256);
+    while ((c = getc_unlocked(f)) != EOF && c != '\n') {
+        if (b->len + 1 >= b->cap)
+            buf_reserve(b, b->len + 256);
+        b->data[b->len++] = (char)c;
+    }
+    b->data[b->len] = 0;
+    return c == '\n' ? 1 : b->len ? -1 : 0;
+}
+
+static json_t *parse(const struct buf *b)
+{
+    json_t *j = json_loadb(b->data, b->len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+    if (json_is_object(j))
+        return j;
+    json_decref(j);
+    return NULL;
+}
+
+/* ---- is it the same work? ---- */
+
+/* Words that change what is said, not what is done. */
+static int is_talk(const char *word)
+{
+    static const char *const talk[] = {"--fresh", "-q", "--quiet", "-v", "--verbose",
+                                       "--progress=auto", "--progress=always", "--progress=never"};
+    for (size_t i = 0; i < sizeof talk / sizeof *talk; i++)
+        if (!strcmp(word, talk[i]))
+            return 1;
+    return 0;
+}
+
+/* What a meta record says of the work. The caller's. */
+static json_t *work_of(const json_t *meta)
+{
+    json_t *m = json_copy((json_t *)(uintptr_t)meta), *words = json_array();
+    const json_t *argv = json_object_get(meta, "argv");
+    for (size_t i = 1; i < json_array_size(argv); i++) { /* 0: where the program lies */
+        json_t *word = json_array_get(argv, i);
+        if (!json_is_string(word) || !is_talk(json_string_value(word)))
+            json_array_append(words, word);
+    }
+    json_object_set_new(m, "argv", words);
+    json_object_del(m, "start");
+    return m;
+}
+
+/* Appends the members in which they differ, "argv, commit". */
+static void add_differing(const json_t *a, const json_t *b, struct buf *names)
+{
+    const char *key;
+    json_t *x = work_of(a), *y = work_of(b), *value;
+    json_object_foreach(x, key, value)
+        if (!json_equal(value, json_object_get(y, key)))
+            buf_format(names, "%s%s", names->len ? ", " : "", key);
+    json_object_foreach(y, key, value)
+        if (!json_object_get(x, key))
+            buf_format(names, "%s%s", names->len ? ", " : "", key);
+    json_decref(x);
+    json_decref(y);
+}
+
+/* ---- what is there ---- */
+
+struct finding {
+    int64_t records, first, end; /* whole records; where the first begins, where the last ends */
+    size_t torn;                 /* bytes behind them without a line feed */
+    char *fatal;                 /* what the process died of, or NULL */
+};
+
+/* Reads the record in r->line. 1: there may be more; 0: it and all behind it goes; -1: damaged. */
+static int look_at(struct resume *r, struct finding *f, struct err *e)
+{
+    json_t *j = parse(&r->line);
+    const char *kind = j ? rec_kind(j) : "meta";
+    int more = 1;
+    if (!strcmp(kind, "meta"))
+        more = err_set(e, EXIT_BAD_DATA, "%s: line %lld of its work file is damaged: expected a "
+                       "record, got %.40s (--fresh starts anew)", r->path,
+                       (long long)f->records + 2, r->line.data);
+    else if (!strcmp(kind, "end"))
+        more = 0;
+    else if (json_is_true(json_object_get(j, "fatal"))) {
+        const char *message = rec_text(j, "message");
+        f->fatal = mem_text(message ? message : "?");
+        more = 0;
+    }
+    json_decref(j);
+    return more;
+}
+
+/* Finds the records behind the meta record, which was read. */
+static int look(struct resume *r, struct finding *f, struct err *e)
+{
+    int more = 1;
+    f->first = f->end = ftello(r->f);
+    while (more > 0 && (more = get_line(r->f, &r->line)) > 0 && (more = look_at(r, f, e)) > 0) {
+        f->records++;
+        f->end = ftello(r->f);
+    }
+    if (ferror(r->f))
+        return err_set(e, EXIT_IO, "%s: cannot read its work file: %s", r->path, strerror(errno));
+    if (e->code)
+        return -1;
+    f->torn = more < 0 ? r->line.len : 0;
+    return 0;
+}
+
+static void say(const struct resume *r, const struct log *log, const struct finding *f)
+{
+    char torn[64] = "";
+    if (f->torn)
+        snprintf(torn, sizeof torn, ", dropped a torn one of %zu bytes", f->torn);
+    log_note(log, "%s: goes on after %lld records of an earlier process%s%s%s", r->path,
+             (long long)f->records, torn, f->fatal ? ", which ended with: " : "",
+             f->fatal ? f->fatal : "");
+}
+
+/* Why nothing is kept, to be freed; NULL: the work is the same, and *f is filled, or *e. */
+static char *compare(struct resume *r, const json_t *meta, const struct rec_wish *wish,
+                     struct finding *f, struct err *e)
+{
+    if (wish->fresh || wish->whole || !meta)
+        return mem_text(wish->fresh ? "--fresh" : wish->whole ? wish->whole : "--no-meta");
+    json_t *old = get_line(r->f, &r->meta) > 0 ? parse(&r->meta) : NULL;
+    struct buf names = {0};
+    char *why = NULL;
+    if (!old || strcmp(rec_kind(old), "meta"))
+        why = mem_text("it does not begin with a meta record");
+    else
+        add_differing(old, meta, &names);
+    json_decref(old);
+    if (names.len)
+        why = mem_format("it is of other work (%s)", names.data);
+    buf_free(&names);
+    if (!why)
+        look(r, f, e);
+    return why;
+}
+
+/* ---- the last words ---- */
+
+struct words {
+    char text[4096];
+    size_t n;
+};
+
+static void put(struct words *w, const char *s)
+{
+    while (*s && w->n < sizeof w->text)
+        w->text[w->n++] = *s++;
+}
+
+/* s as a JSON string, as far as there is room for it and what comes behind it. */
+static void put_string(struct words *w, const char *s)
+{
+    static const char hex[] = "0123456789abcdef";
+    put(w, "\"");
+    for (; *s && w->n + 512 < sizeof w->text; s++) {
+        unsigned char c = (unsigned char)*s;
+        char code[7] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15], 0};
+        char plain[2] = {c < 128 ? *s : '?', 0};
+        put(w, c < 32 || c == '"' || c == '\\' ? code : plain);
+    }
+    put(w, "\"");
+}
+
+static void hear(struct err_witness *self, const char *where, const char *what)
+{
+    struct resume *r = (struct resume *)(void *)self;
+    struct words w;
+    w.n = 0;
+    put(&w, "{\"schema\":\"" REC_SCHEMA "\",\"kind\":\"error\",\"run\":");
+    put_string(&w, strlen(r->run) < 1024 ? r->run : "");
+    put(&w, ",\"code\":\"internal\",\"message\":");
+    put_string(&w, what);
+    put(&w, ",\"where\":");
+    put_string(&w, where);
+    put(&w, ",\"fatal\":true}\n");
+    if (write(fileno(r->f), w.text, w.n) > 0) /* torn or not at all: the next process copes */
+        (void)fsync(fileno(r->f));
+}
+
+/* ---- opening ---- */
+
+static int cut(struct resume *r, int64_t at, struct err *e)
+{
+    r->left = 0;
+    if (!ftruncate(fileno(r->f), at))
+        return 0;
+    return err_set(e, EXIT_IO, "%s: cannot cut its work file: %s", r->path, strerror(errno));
+}
+
+static int64_t size_of(const struct resume *r)
+{
+    struct stat s;
+    return fstat(fileno(r->f), &s) ? 0 : (int64_t)s.st_size;
+}
+
+static int find(struct resume *r, const json_t *meta, const struct rec_wish *wish, struct err *e)
+{
+    struct finding f = {0};
+    struct err bad = {0};
+    char *why = size_of(r) ? compare(r, meta, wish, &f, &bad) : NULL;
+    if (bad.code)
+        return err_set(e, bad.code, "%s", bad.text);
+    if (why)
+        log_note(wish->log, "%s: starts anew, the work file of an earlier process is not used: %s",
+                 r->path, why);
+    if (f.records)
+        say(r, wish->log, &f);
+    free(why);
+    free(f.fatal);
+    if (cut(r, f.records ? f.end : 0, e))
+        return -1;
+    r->left = f.records;
+    r->at = f.first;
+    return fseeko(r->f, (off_t)f.first, SEEK_SET);
+}
+
+int resume_open(struct resume **to, struct out *o, const struct common *c, const json_t *meta,
+                const struct rec_wish *wish, struct err *e)
+{
+    *to = NULL;
+    if (out_open_kept(o, c->output, e))
+        return -1;
+    if (!o->temp)
+        return 0;
+    struct resume *r = mem_zero(1, sizeof *r);
+    *r = (struct resume){.witness = {hear}, .f = o->f, .path = mem_text(o->path), .run = c->run,
+                         .lasting = meta && !wish->whole, .number = 2, .synced_ns = clock_ns()};
+    int64_t before = size_of(r);
+    if (find(r, meta, wish, e)) {
+        resume_free(r);
+        if (before)
+            out_leave(o);
+        else
+            out_abandon(o);
+        return -1;
+    }
+    *err_witness() = &r->witness;
+    *to = r;
+    return 0;
+}
+
+int resume_goes_on(const struct resume *r)
+{
+    return r && r->left > 0;
+}
+
+int resume_went_on(const struct resume *r)
+{
+    return r && r->number > 2;
+}
+
+void resume_add_meta(const struct resume *r, struct hash *h)
+{
+    hash_add(h, r->meta.data, r->meta.len);
+    hash_add(h, "\n", 1);
+}
+
+void resume_free(struct resume *r)
+{
+    if (!r)
+        return;
+    if (*err_witness() == &r->witness)
+        *err_witness() = NULL;
+    json_decref(r->next);
+    buf_free(&r->line);
+    buf_free(&r->meta);
+    free(r->path);
+    free(r);
+}
+
+/* ---- taking over ---- */
+
+static int load(struct resume *r, struct err *e)
+{
+    if (r->loaded || get_line(r->f, &r->line) > 0) {
+        r->loaded = 1;
+        return 0;
+    }
+    return err_set(e, EXIT_IO, "%s: its work file changed while it was read", r->path);
+}
+
+static void step(struct resume *r)
+{
+    json_decref(r->next);
+    r->next = NULL;
+    r->loaded = 0;
+    r->left--;
+    r->number++;
+    r->at += (int64_t)r->line.len + 1;
+}
+
+int resume_match(struct resume *r, const struct buf *line, struct err *e)
+{
+    if (load(r, e))
+        return -1;
+    if (r->line.len + 1 != line->len || memcmp(r->line.data, line->data, r->line.len))
+        return err_set(e, EXIT_BAD_DATA, "%s: line %lld of its work file is not the record that "
+                       "belongs there (--fresh starts anew)", r->path, (long long)r->number);
+    step(r);
+    return 0;
+}
+
+int64_t rec_kept_left(const struct rec_writer *w)
+{
+    return w->work ? w->work->left : 0;
+}
+
+const json_t *rec_kept(struct rec_writer *w)
+{
+    struct resume *r = w->work;
+    if (!resume_goes_on(r) || load(r, NULL))
+        return NULL;
+    if (!r->next)
+        r->next = parse(&r->line);
+    return r->next;
+}
+
+const json_t *rec_kept_of(struct rec_writer *w, const char *kind, const json_t *of)
+{
+    const json_t *r = rec_kept(w);
+    int same = r && !strcmp(rec_kind(r), kind) &&
+               json_equal(json_object_get(r, "id"), json_object_get(of, "id"));
+    return same ? r : NULL;
+}
+
+int rec_keep(struct rec_writer *w, struct err *e)
+{
+    const json_t *record = rec_kept(w);
+    if (!record)
+        return err_set(e, EXIT_IO, "%s: its work file changed while it was read", w->work->path);
+    rec_count(w, record);
+    hash_add(w->hash, w->work->line.data, w->work->line.len);
+    hash_add(w->hash, "\n", 1);
+    step(w->work);
+    return 0;
+}
+
+int rec_drop_kept(struct rec_writer *w, struct err *e)
+{
+    return rec_kept_left(w) ? cut(w->work, w->work->at, e) : 0;
+}
+
+int rec_lasts(const struct rec_writer *w)
+{
+    return w->work && w->work->lasting && (w->records > w->broken || w->work->left);
+}
+
+int rec_sync(struct rec_writer *w, struct err *e)
+{
+    enum { SECOND = 1000000000 };
+    if (!w->work || !w->work->lasting || clock_ns() - w->work->synced_ns < SECOND)
+        return 0;
+    w->work->synced_ns = clock_ns();
+    if (!fdatasync(fileno(w->work->f)))
+        return 0;
+    return err_set(e, EXIT_IO, "%s: cannot write: %s", w->work->path, strerror(errno));
+}
+
+void rec_mark(struct rec_writer *w)
+{
+    if (w->work)
+        w->work->marked = size_of(w->work);
+}
+
+void rec_revert(struct rec_writer *w)
+{
+    if (w->work && w->work->marked)
+        (void)cut(w->work, w->work->marked, NULL);
+}
+
+double rec_as_written(double value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.15g", value);
+    return strtod(text, NULL);
+}
+
+int rec_inputs(const char *const *paths, size_t n, json_t **list, struct err *e)
+{
+    json_t *all = n ? json_array() : NULL;
+    for (size_t i = 0; i < n && all; i++) {
+        char hex[65];
+        if (!file_is_regular(paths[i])) {
+            json_decref(all);
+            all = NULL;
+        } else if (hash_file(paths[i], hex, e)) {
+            json_decref(all);
+            return -1;
+        } else {
+            json_t *path = json_string(paths[i]);
+            json_array_append_new(all, json_pack("{s:o, s:s}", "path",
+                                                 path ? path : json_string("(not UTF-8)"),
+                                                 "sha256", hex));
+        }
+    }
+    *list = all;
+    return 0;
+}

@@ -1,0 +1,16 @@
+/* settings.h - what the records of one configuration share, and metric records repeat. */
+#ifndef RECORD_SETTINGS_H
+#define RECORD_SETTINGS_H
+
+#include <jansson.h>
+
+#include "lib/base/err.h"
+
+/* `config` and the settings that a generation record has; the caller's reference. */
+json_t *settings_of(const json_t *record);
+/* -1 (EXIT_BAD_DATA): a setting has another value in the record. */
+int settings_check(const json_t *settings, const json_t *record, struct err *e);
+/* Order of a report: model, batch, length, steps, then the text of `config`. */
+int settings_order(const json_t *a, const json_t *b);
+
+#endif

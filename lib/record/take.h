@@ -1,0 +1,26 @@
+/* take.h - the reading loop of the tools that reduce records: bad lines become error records and
+ * the stream goes on, kinds that nobody knows pass through, failures are counted.
+ */
+#ifndef RECORD_TAKE_H
+#define RECORD_TAKE_H
+
+#include "lib/base/log.h"
+#include "lib/record/rec.h"
+
+struct take {
+    int64_t taken;  /* records that the tool used */
+    int64_t failed; /* error records met, malformed lines and records */
+    int64_t bad;    /* the malformed ones among them */
+};
+/* One record (borrowed): 1 used, 0 not of interest, -1 malformed (*e filled, EXIT_BAD_DATA). */
+typedef int take_fn(void *ctx, const json_t *record, struct err *e);
+
+/* Reads to the end or until `limit` records (0: all) were used. A malformed one is written to `out`
+ * as an error record and noted in `log`. -1: nothing more can be read or written. */
+int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, const struct log *log,
+             int64_t limit, take_fn *fn, void *ctx, struct err *e);
+
+/* Exit code after --max-failed: 0, 1 (failed records) or 65 (malformed ones among them). */
+int take_verdict(const struct take *t, const struct log *log, int64_t max_failed);
+
+#endif

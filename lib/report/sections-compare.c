@@ -1,0 +1,117 @@
+/* sections-compare.c - see sections.h: what one setting costs, from the comparison records: one row for
+ * each model and setting, put together from its memory, its perplexity and its accuracy. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/analysis/format.h"
+#include "lib/record/rec.h"
+#include "lib/report/sections.h"
+
+static int is_text(const json_t *r, const char *key, const char *wanted)
+{
+    const char *got = rec_text(r, key);
+    return got && !strcmp(got, wanted);
+}
+
+/* The first comparison of this model and setting in one of the metrics a, b. */
+static const json_t *find(const json_t *list, const json_t *like, const char *a, const char *b)
+{
+    const char *model = rec_text(like, "model"), *setting = rec_text(like, "setting");
+    size_t i;
+    const json_t *r;
+    json_array_foreach(list, i, r) {
+        if (is_text(r, "model", model) && is_text(r, "setting", setting) &&
+            (is_text(r, "metric", a) || is_text(r, "metric", b)))
+            return r;
+    }
+    return NULL;
+}
+
+/* "7.48 MB → 2.45 MB" */
+static void put_change(struct page *p, const json_t *r, const char *metric)
+{
+    struct buf b = {0};
+    if (r) {
+        format_value(&b, metric, rec_number(r, "base_value"));
+        buf_text(&b, " → ");
+        format_value(&b, metric, rec_number(r, "config_value"));
+    }
+    page_cell(p, b.len ? b.data : "–");
+    buf_free(&b);
+}
+
+static void put_signed(struct buf *b, double v)
+{
+    buf_text(b, v > 0 ? "+" : "");
+    format_digits(b, v);
+}
+
+/* A ratio as "+1.2 [+0.4, +2.0] %", a difference of shares as "-1.6 [-4.7, +1.6] points". */
+static void put_effect(struct page *p, const json_t *r)
+{
+    struct buf b = {0};
+    int ratio = is_text(r, "effect", "ratio");
+    double lo = rec_number(r, "lo"), hi = rec_number(r, "hi"), none = ratio ? 1 : 0;
+    if (r)
+        put_signed(&b, 100 * (rec_number(r, "value") - none));
+    if (r && !isnan(lo) && !isnan(hi)) {
+        buf_text(&b, " [");
+        put_signed(&b, 100 * (lo - none));
+        buf_text(&b, ", ");
+        put_signed(&b, 100 * (hi - none));
+        buf_text(&b, "]");
+    }
+    if (r)
+        buf_text(&b, ratio ? " %" : " points");
+    page_cell(p, b.len ? b.data : "–");
+    buf_free(&b);
+}
+
+static void put_row(struct page *p, const json_t *list, const json_t *like)
+{
+    const json_t *bytes = find(list, like, "memory_weights_bytes", "memory_weights_bytes");
+    const json_t *ppl = find(list, like, "ppl", "elbo_ppl");
+    const json_t *accuracy = find(list, like, "accuracy", "accuracy");
+    const char *setting = rec_text(like, "setting"), *model = rec_text(like, "model");
+    page_cell(p, model ? model : "–");
+    page_cell(p, setting ? setting : "–");
+    put_change(p, bytes, "memory_weights_bytes");
+    put_change(p, ppl, "ppl");
+    put_effect(p, ppl);
+    put_change(p, accuracy, "accuracy");
+    put_effect(p, accuracy);
+    char *n = mem_format("%lld / %lld", (long long)rec_int(ppl, "n", 0),
+                         (long long)rec_int(accuracy, "n", 0));
+    page_cell(p, n);
+    free(n);
+}
+
+void section_comparisons(struct page *p, const struct runset *s)
+{
+    static const char *const headers[] = {"Model", "Setting", "Weights", "Perplexity",
+                                          "Change [95 %]", "Accuracy", "Change [95 %]",
+                                          "Prompts"};
+    const json_t *list = runset_kind(s, "comparison"), *r;
+    size_t i;
+    if (!json_array_size(list))
+        return;
+    json_t *seen = json_object();
+    page_heading(p, "What quantization costs and saves");
+    page_table(p, "Each model as it is and with its matrices quantized, on the same prompts. "
+                  "Perplexity is the model's own of the reference texts: exact for LLaMA, from the "
+                  "bound for LLaDA. Intervals resample the prompts of both in pairs; a change "
+                  "whose interval holds 0 is no finding. Prompts: texts scored / answers matched.",
+               8, headers);
+    json_array_foreach(list, i, r) {
+        const char *model = rec_text(r, "model"), *setting = rec_text(r, "setting");
+        char *key = mem_format("%s\n%s", model ? model : "", setting ? setting : "");
+        if (model && setting && is_text(r, "by", "quant") && !json_object_get(seen, key))
+            put_row(p, list, r);
+        json_object_set_new(seen, key, json_true());
+        free(key);
+    }
+    page_table_end(p);
+    json_decref(seen);
+}

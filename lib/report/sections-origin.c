@@ -1,0 +1,223 @@
+/* sections-origin.c - see sections.h: machines, models, checks, failures, files and commands: what a
+ * reader needs to trust the numbers or to make them again. */
+#include "lib/report/sections.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/analysis/config_table.h"
+#include "lib/analysis/format.h"
+#include "lib/record/rec.h"
+
+enum { MAX_COMMANDS = 60, MAX_ERRORS = 12 };
+
+static const char *or_dash(const char *s)
+{
+    return s && *s ? s : "–";
+}
+
+/* ---- machine and models ---- */
+
+void section_machines(struct page *p, const struct runset *s)
+{
+    static const char *const kinds[] = {"meta", "parent"};
+    json_t *seen = json_object();
+    for (size_t k = 0; k < 2; k++) {
+        size_t i;
+        const json_t *r;
+        json_array_foreach(runset_kind(s, kinds[k]), i, r) {
+            const json_t *m = json_object_get(r, "machine");
+            const char *print = rec_text(m, "fingerprint");
+            if (!print || json_object_get(seen, print))
+                continue;
+            json_object_set_new(seen, print, json_true());
+            const char *gpu = rec_text(m, "gpu");
+            page_item(p, "Machine %s: %s%s%s, %lld cores, %.1f GiB memory, %s, compiler %s.", print,
+                      or_dash(rec_text(m, "cpu")), gpu ? ", " : "", gpu ? gpu : "",
+                      (long long)rec_int(m, "cores", 0),
+                      rec_number(m, "memory_bytes") / (1024.0 * 1024 * 1024),
+                      or_dash(rec_text(m, "kernel")), or_dash(rec_text(m, "compiler")));
+        }
+    }
+    if (json_object_size(seen) > 1)
+        page_item(p, "The records come from %zu machines: latencies of different machines must not "
+                     "be compared.",
+                  json_object_size(seen));
+    json_decref(seen);
+}
+
+/* 1: another configuration of that model says where it ran; this one, of a scorer, does not. */
+static int told_better(const struct runset *s, const json_t *about)
+{
+    const char *config, *model = or_dash(rec_text(about, "model"));
+    json_t *other;
+    if (rec_text(about, "device"))
+        return 0;
+    json_object_foreach(s->configs, config, other)
+        if (rec_text(other, "device") && !strcmp(or_dash(rec_text(other, "model")), model))
+            return 1;
+    return 0;
+}
+
+void section_models(struct page *p, const struct runset *s)
+{
+    json_t *seen = json_object();
+    const char *config;
+    json_t *about;
+    json_object_foreach(s->configs, config, about) {
+        static const char *const keys[] = {"arch", "device", "dtype", "quant"};
+        const char *name = rec_text(about, "device_name");
+        struct buf b = {0};
+        buf_format(&b, "Model %s", or_dash(rec_text(about, "model")));
+        for (size_t i = 0; i < 4; i++)
+            if (rec_text(about, keys[i]))
+                buf_format(&b, ", %s %s", keys[i], rec_text(about, keys[i]));
+        if (name)
+            buf_format(&b, ", on %s", name);
+        if (json_is_true(json_object_get(about, "weights_random")))
+            buf_text(&b, ", random weights (speed and memory only)");
+        if (!json_object_get(seen, b.data) && !told_better(s, about))
+            page_item(p, "%s.", b.data);
+        json_object_set_new(seen, b.data, json_true());
+        buf_free(&b);
+    }
+    json_decref(seen);
+}
+
+/* ---- self-tests ---- */
+
+void section_checks(struct page *p, const struct runset *s)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(runset_kind(s, "check"), i, r) {
+        const json_t *pass = json_object_get(r, "pass");
+        page_item(p, "Check %s: %s%s%s", or_dash(rec_text(r, "check")),
+                  json_is_true(pass) ? "passed" : json_is_false(pass) ? "FAILED" : "done",
+                  rec_text(r, "text") ? ": " : ".", rec_text(r, "text") ? rec_text(r, "text") : "");
+    }
+}
+
+/* ---- what went wrong, and where it all comes from ---- */
+
+void section_outcomes(struct page *p, const struct runset *s)
+{
+    static const char *const headers[] = {"Configuration", "Ok", "Out of memory", "Timeout",
+                                          "Interrupted"};
+    static const char *const keys[] = {"ok", "oom", "timeout", "interrupted"};
+    int64_t sum[4] = {0}, errors = (int64_t)json_array_size(runset_kind(s, "error"));
+    const char *config;
+    json_t *about;
+    json_object_foreach(s->configs, config, about) {
+        const json_t *m = runset_find(s, "metric", config, "e2e_ns");
+        static const char *const counted[] = {"timed", "oom", "timeout", "interrupted"};
+        for (size_t k = 0; k < 4; k++) /* measure counted them when generations are not here */
+            if (!json_object_get(about, keys[k]) && m)
+                json_object_set_new(about, keys[k], json_integer(rec_int(m, counted[k], 0)));
+        for (size_t k = 0; k < 4; k++)
+            sum[k] += rec_int(about, keys[k], 0);
+    }
+    page_text(p, "%lld answers are behind these figures; %lld ran out of memory, %lld timed out, "
+                 "%lld were interrupted; %lld error records; %lld lines could not be read.",
+              (long long)sum[0], (long long)sum[1], (long long)sum[2], (long long)sum[3],
+              (long long)errors, (long long)s->bad);
+    if (sum[1] + sum[2] + sum[3]) {
+        page_table(p, "Configurations with answers that did not end well.", 5, headers);
+        json_object_foreach(s->configs, config, about) {
+            if (rec_int(about, "oom", 0) + rec_int(about, "timeout", 0) +
+                    rec_int(about, "interrupted", 0) == 0)
+                continue;
+            page_cell(p, config);
+            for (size_t k = 0; k < 4; k++) {
+                char *count = mem_format("%lld", (long long)rec_int(about, keys[k], 0));
+                page_cell(p, count);
+                free(count);
+            }
+        }
+        page_table_end(p);
+    }
+    size_t i;
+    const json_t *r;
+    json_array_foreach(runset_kind(s, "error"), i, r) {
+        if (i < MAX_ERRORS)
+            page_item(p, "Error %s: %s (%s)", or_dash(rec_text(r, "code")),
+                      or_dash(rec_text(r, "message")), or_dash(rec_text(r, "where")));
+    }
+    if (s->bad)
+        page_item(p, "Unreadable: %s", s->first_bad);
+}
+
+static void put_commands(struct page *p, const struct runset *s)
+{
+    static const char *const kinds[] = {"parent", "meta"};
+    json_t *seen = json_object();
+    for (size_t k = 0; k < 2; k++) {
+        size_t i, w;
+        const json_t *r, *word;
+        json_array_foreach(runset_kind(s, kinds[k]), i, r) {
+            struct buf b = {0};
+            json_array_foreach(json_object_get(r, "argv"), w, word)
+                buf_format(&b, "%s%s", w ? " " : "", or_dash(json_string_value(word)));
+            if (b.len && !json_object_get(seen, b.data) && json_object_size(seen) < MAX_COMMANDS)
+                page_code(p, b.data);
+            if (b.len)
+                json_object_set_new(seen, b.data, json_true());
+            buf_free(&b);
+        }
+    }
+    if (json_object_size(seen) > MAX_COMMANDS)
+        page_text(p, "%zu more commands are in the meta records.",
+                  json_object_size(seen) - MAX_COMMANDS);
+    json_decref(seen);
+}
+
+void section_origin(struct page *p, const struct runset *s, const char *output)
+{
+    static const char *const headers[] = {"File", "Records", "SHA-256"};
+    const char *commit = json_string_value(runset_meta(s, "commit"));
+    page_table(p, "The files of records this page was made from.", 3, headers);
+    for (size_t i = 0; i < s->n_sources; i++) {
+        char *count = mem_format("%lld", (long long)s->sources[i].records);
+        char *path = section_link(output, s->sources[i].path);
+        page_cell(p, strcmp(s->sources[i].path, "-") ? path : "standard input");
+        page_cell(p, count);
+        page_cell(p, or_dash(s->sources[i].sha256));
+        free(path);
+        free(count);
+    }
+    page_table_end(p);
+    if (commit)
+        page_text(p, "The records were written by crossover %s, commit %s, from %s on.",
+                  or_dash(json_string_value(runset_meta(s, "version"))), commit,
+                  or_dash(json_string_value(runset_meta(s, "start"))));
+    put_commands(p, s);
+}
+
+/* ---- the way to a file ---- */
+
+char *section_link(const char *from, const char *to)
+{
+    const char *slash = strrchr(from, '/');
+    char *folder = slash ? mem_format("%.*s", (int)(slash - from + (slash == from)), from)
+                         : mem_text(".");
+    char *a = realpath(folder, NULL), *b = realpath(to, NULL);
+    free(folder);
+    struct buf out = {0};
+    size_t same = 0; /* end of the last folder that both are in */
+    for (size_t i = 0; a && b; i++) {
+        if ((a[i] == '/' || !a[i]) && (b[i] == '/' || !b[i]))
+            same = i;
+        if (a[i] != b[i] || !a[i])
+            break;
+    }
+    for (const char *c = a && b ? a + same : ""; *c; c++)
+        if (*c == '/')
+            buf_text(&out, "../");
+    if (a && b)
+        buf_text(&out, b + same + (b[same] == '/'));
+    free(a);
+    free(b);
+    return out.data ? out.data : mem_text(to);
+}

@@ -1,0 +1,174 @@
+/* ceiling.c - see ceiling.h: the loops of the host, and the records of both. */
+#include "lib/run/ceiling.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/record/rec.h"
+
+enum { PASSES = 60, PASSES_AGAIN = 4, READ_PASSES = 10, READ_AGAIN = 8 };
+enum { ROUNDS = 200000, THREADS_MAX = 1024 };
+/* Read: beyond most last-level caches, and 16 KiB ahead of what the sums need. */
+enum { READ_BYTES = 256 << 20, AHEAD = 256, HUGE_PAGE = 2 << 20 };
+
+typedef uint64_t line __attribute__((vector_size(64)));
+
+struct spin {
+    const struct peak *peak;
+    unsigned char (*seed)[PEAK_SEED]; /* [threads] */
+};
+
+static void spin_part(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    const struct spin *s = ctx;
+    for (size_t i = begin; i < end; i++)
+        s->peak->loop(ROUNDS, s->seed[worker]);
+}
+
+struct reader {
+    void *block;
+    const line *lines;
+    unsigned char seed[THREADS_MAX][PEAK_SEED]; /* the sums: that they are made is all */
+};
+
+static void scan_part(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    struct reader *s = ctx;
+    line a = {0}, b = a, c = a, d = a;
+    for (const line *p = s->lines + begin; p + 4 <= s->lines + end; p += 4) {
+        for (int i = 0; i < 4; i++)
+            __builtin_prefetch((const char *)(p + i) + 64 * AHEAD);
+        a ^= p[0];
+        b ^= p[1];
+        c ^= p[2];
+        d ^= p[3];
+    }
+    a ^= b ^ c ^ d;
+    memcpy(s->seed[worker], &a, sizeof a);
+}
+
+/* The quickest of several passes, in seconds. */
+static double best_pass(int passes, struct pool *pool, size_t n, pool_task *task, void *ctx)
+{
+    int64_t best = INT64_MAX;
+    for (int pass = 0; pass < passes; pass++) {
+        int64_t begin = clock_ns();
+        pool_run(pool, n, 1, task, ctx);
+        int64_t took = clock_ns() - begin;
+        best = took < best ? took : best;
+    }
+    return (double)best / 1e9;
+}
+
+struct reader *reader_open(struct err *e)
+{
+    void *block = mmap(NULL, READ_BYTES + HUGE_PAGE, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED) {
+        err_set(e, EXIT_INTERNAL, "no memory: %d bytes expected, to measure how fast they are read",
+                READ_BYTES + HUGE_PAGE);
+        return NULL;
+    }
+    line *lines = (line *)(((uintptr_t)block + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
+    madvise(lines, READ_BYTES, MADV_HUGEPAGE); /* where there are none, small ones do */
+    memset(lines, 1, READ_BYTES);
+    struct reader *r = mem_zero(1, sizeof *r);
+    r->block = block;
+    r->lines = lines;
+    return r;
+}
+
+double reader_bytes_per_s(struct reader *r, struct pool *pool)
+{
+    return READ_BYTES / best_pass(READ_PASSES, pool, READ_BYTES / sizeof *r->lines, scan_part, r);
+}
+
+void reader_close(struct reader *r)
+{
+    if (r)
+        munmap(r->block, READ_BYTES + HUGE_PAGE);
+    free(r);
+}
+
+/* Operations a second of a unit's own loop; 0: there is none. */
+static double spin_rate(enum unit u, struct pool *pool, int passes)
+{
+    const struct peak *p = peak_best(u);
+    if (!p)
+        return 0;
+    size_t threads = pool_threads(pool);
+    unsigned char (*seed)[PEAK_SEED] = mem_alloc(THREADS_MAX * sizeof *seed);
+    memset(seed, 0x3c, THREADS_MAX * sizeof *seed); /* small numbers, whatever they are read as */
+    struct spin s = {p, seed};
+    double took = best_pass(passes, pool, threads, spin_part, &s);
+    free(seed);
+    return p->operations * ROUNDS * (double)threads / took;
+}
+
+void ceilings_host(struct ceilings *c, struct pool *pool, struct reader *r)
+{
+    *c = (struct ceilings){.threads = pool_threads(pool)};
+    for (int u = 0; u < UNITS; u++) {
+        c->operations_per_s[u] = spin_rate((enum unit)u, pool, PASSES);
+        c->isa[u] = c->operations_per_s[u] > 0 ? peak_best((enum unit)u)->isa : NULL;
+    }
+    c->bytes_per_s = reader_bytes_per_s(r, pool);
+}
+
+void ceilings_again(struct ceilings *c, struct pool *pool, struct reader *r, enum unit u)
+{
+    c->operations_per_s[u] = fmax(c->operations_per_s[u], spin_rate(u, pool, PASSES_AGAIN));
+    c->bytes_per_s = reader_bytes_per_s(r, pool);
+}
+
+int ceilings_measure(struct ceilings *c, struct backend *b, struct err *e)
+{
+    if (*b->name)
+        return ceilings_device(c, b, e);
+    struct reader *r = reader_open(e);
+    if (!r)
+        return -1;
+    ceilings_host(c, b->pool, r);
+    for (int i = 0; i < READ_AGAIN; i++) /* the quietest moment of a second or so */
+        c->bytes_per_s = fmax(c->bytes_per_s, reader_bytes_per_s(r, b->pool));
+    reader_close(r);
+    return 0;
+}
+
+enum unit dtype_unit(enum dtype d)
+{
+    return d == DTYPE_INT8                         ? UNIT_INT8
+           : d == DTYPE_F32 || d == DTYPE_BF16_F32 ? UNIT_F32 : UNIT_BF16;
+}
+
+const char *unit_name(enum unit u)
+{
+    static const char *const names[UNITS] = {"f32", "bf16", "int8"};
+    return names[u];
+}
+
+json_t *ceiling_record(const struct ceilings *c, const struct backend *b, enum unit u)
+{
+    char name[96];
+    int device = *b->name != 0;
+    if (device) /* the int8 product of a back end is more than its units do: it is named for that */
+        snprintf(name, sizeof name, "%s products, %zu x %zu x %zu",
+                 u == UNIT_INT8 ? "LLM.int8()" : unit_name(u), c->side[u], c->side[u], c->side[u]);
+    else
+        snprintf(name, sizeof name, "%s products, %zu thread%s", unit_name(u), c->threads,
+                 c->threads > 1 ? "s" : "");
+    json_t *r = json_pack("{s:s, s:b, s:s, s:s, s:s?, s:s, s:s?}", "name", name, "ceiling", 1,
+                          "unit", unit_name(u), "device", b->ops->name, "device_name",
+                          device ? b->name : NULL, "isa", device ? b->level : c->isa[u],
+                          "library", *b->library ? b->library : NULL);
+    if (!device)
+        rec_set_int(r, "threads", (int64_t)c->threads);
+    rec_set_number(r, "flops_per_s", c->operations_per_s[u], NULL);
+    rec_set_number(r, "bytes_per_s", c->bytes_per_s, NULL);
+    return r;
+}

@@ -1,0 +1,50 @@
+/* ceiling.h - the most that the host's threads can do, each figure from a loop that does nothing
+ * else, or a device by its own copy and products; the best of some passes.
+ *
+ * Passes of the host are a few milliseconds long: on a machine that does other things too, some run
+ * undisturbed. On virtual machines read bandwidth follows what the neighbours do (between 48 and
+ * 78 GB/s were seen within seconds on one of two processors).
+ */
+#ifndef RUN_CEILING_H
+#define RUN_CEILING_H
+
+#include <jansson.h>
+
+#include "kernels/ops.h"
+#include "kernels/peak.h"
+#include "lib/base/err.h"
+#include "lib/base/pool.h"
+
+struct ceilings {
+    size_t threads;                 /* of the host */
+    double operations_per_s[UNITS]; /* 0: there is no instruction for the unit */
+    const char *isa[UNITS];         /* of the host */
+    size_t side[UNITS];             /* of a device: the products were side x side x side */
+    double bytes_per_s;             /* read from memory; of a device: read and written, copying */
+};
+/* The unit that a dtype's products multiply with, and its name. */
+enum unit dtype_unit(enum dtype d);
+const char *unit_name(enum unit u); /* "f32", "bf16", "int8" */
+
+/* What the back end runs on, whichever it is. -1 (EXIT_NO_DEVICE, EXIT_INTERNAL): no memory. */
+int ceilings_measure(struct ceilings *c, struct backend *b, struct err *e);
+/* The fields of a roofline record of one unit that is there; the caller's reference. */
+json_t *ceiling_record(const struct ceilings *c, const struct backend *b, enum unit u);
+
+/* ---- the parts ---- */
+
+struct reader; /* memory to be read, larger than most caches */
+struct reader *reader_open(struct err *e); /* NULL: no memory */
+double reader_bytes_per_s(struct reader *r, struct pool *pool);
+void reader_close(struct reader *r); /* NULL is fine */
+
+void ceilings_host(struct ceilings *c, struct pool *pool, struct reader *r);
+/* Measures again, shortly: bandwidth as it is now, and the arithmetic of one unit, which only ever
+ * raises its ceiling: what was reached once is possible. */
+void ceilings_again(struct ceilings *c, struct pool *pool, struct reader *r, enum unit u);
+
+/* Products are the back end's own, which leaves large ones to the vendor's library; the int8 one is
+ * LLM.int8(), with all that belongs to it. Changes b->act. -1: EXIT_NO_DEVICE. */
+int ceilings_device(struct ceilings *c, struct backend *b, struct err *e);
+
+#endif

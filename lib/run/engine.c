@@ -1,0 +1,76 @@
+/* engine.c - see engine.h. */
+#include "lib/run/engine.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/record/rec.h"
+#include "lib/checkpoint/quantization.h"
+
+int engine_check_device(const struct engine *g, struct err *e)
+{
+    static const char *const names[] = {"auto", "ref", "cpu", "cuda"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(g->device, names[i]))
+            return 0;
+    if (!strncmp(g->device, "cuda:", 5) && g->device[5] &&
+        strspn(g->device + 5, "0123456789") == strlen(g->device + 5))
+        return 0;
+    return err_set(e, EXIT_BAD_USAGE, "--device: expected auto, ref, cpu or cuda[:N], got '%s'",
+                   g->device);
+}
+
+/* "avx512, avx2, portable" */
+static void list_isas(char *text, size_t room)
+{
+    size_t n = 0;
+    const struct ops *ops;
+    *text = 0;
+    for (size_t i = 0; (ops = ops_cpu_at(i)) && n < room; i++)
+        n += (size_t)snprintf(text + n, room - n, "%s%s", i ? ", " : "", ops->level);
+}
+
+int engine_open(const struct engine *g, struct backend **b, struct err *e)
+{
+    const char *isa = strcmp(g->isa, "auto") ? g->isa : NULL;
+    char have[128];
+    struct err why = {0};
+    if (engine_check_device(g, e))
+        return -1;
+    *b = backend_open(g->device, isa, (size_t)g->threads, (size_t)g->mem_cap, &why);
+    if (*b)
+        return 0;
+    if (*why.text)
+        return err_set(e, why.code, "--device %s: %s", g->device, why.text);
+    list_isas(have, sizeof have);
+    return err_set(e, EXIT_NO_DEVICE,
+                   "--isa %.40s: the CPU back end has %s here (--device auto or cpu), got --device "
+                   "%s", isa, have, g->device);
+}
+
+int engine_settle(const struct engine *g, struct network *n, struct backend *b,
+                  const struct checkpoint *c, struct err *e)
+{
+    const struct precision p = {.dtype = g->dtype, .kv = g->kv_dtype, .quant = g->quant};
+    return network_settle(n, b, c, &p, e);
+}
+
+int engine_load(const struct engine *g, struct network *n, struct backend *b,
+                const struct checkpoint *c, struct err *e)
+{
+    const struct precision p = {.dtype = g->dtype, .kv = g->kv_dtype, .quant = g->quant};
+    return network_load(n, b, c, &p, e);
+}
+
+void engine_describe(json_t *r, const struct network *n)
+{
+    const struct backend *b = n->backend;
+    json_object_set_new(r, "device", json_string(b->ops->name));
+    json_object_set_new(r, "device_name", *b->name ? json_string(b->name) : json_null());
+    json_object_set_new(r, "isa", json_string(b->level));
+    json_object_set_new(r, "library", *b->library ? json_string(b->library) : json_null());
+    json_object_set_new(r, "dtype", json_string(dtype_name(n->dtype)));
+    json_object_set_new(r, "kv_dtype", json_string(dtype_name(n->kv_dtype)));
+    json_object_set_new(r, "quant", json_string(quant_names[n->quant]));
+    rec_set_int(r, "threads", (int64_t)pool_threads(n->backend->pool));
+}

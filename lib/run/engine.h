@@ -1,0 +1,64 @@
+/* engine.h - the flags that say which model runs where and how precisely, the same in every tool
+ * that runs one.
+ *
+ *     struct args { struct common common; struct engine engine; ... };
+ *     struct args a = {.engine = ENGINE_DEFAULTS};
+ *     const struct opt options[] = {ENGINE_OPTIONS(a.engine), OPT_COMMON(a.common), {0}};
+ */
+#ifndef RUN_ENGINE_H
+#define RUN_ENGINE_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "lib/base/opt.h"
+#include "lib/network/network.h"
+
+struct engine {
+    const char *model, *device, *isa, *dtype, *kv_dtype, *quant;
+    int64_t threads, mem_cap;
+    int check_finite;
+};
+#define ENGINE_DEFAULTS                                                                         \
+    {.device = "auto", .isa = "auto", .dtype = "auto", .kv_dtype = "auto", .quant = "none"}
+#define ISA_OPTION(to)                                                                          \
+    {"isa", 0, OPT_TEXT, &(to), .arg = "auto|avx512bf16|avx512|avx2|neon|portable",             \
+     .help = "instruction set of the CPU back end (auto: the best that it has)"}
+#define THREADS_OPTION(to)                                                                      \
+    {"threads", 0, OPT_INT, &(to), 0, 1024, .arg = "N",                                         \
+     .help = "threads (0: one for each physical core that we may use)"}
+#define ENGINE_OPTIONS(g)                                                                       \
+    {.type = OPT_HEADING, .name = "", .help = "Model and machine:"},                            \
+    {"model", 'm', OPT_TEXT, &(g).model, .arg = "MODEL",                                        \
+     .help = "folder, org/name in the local Hugging Face cache, or synth:SHAPE"},               \
+    {"device", 0, OPT_TEXT, &(g).device, .arg = "auto|ref|cpu|cuda[:N]",                        \
+     .help = "back end (auto: a usable GPU, else the CPU)"},                                    \
+    ISA_OPTION((g).isa),                                                                        \
+    {"dtype", 0, OPT_CHOICE, &(g).dtype, .choices = "auto|f32|bf16|bf16-f32",                   \
+     .help = "matrices and products (auto: as exact as the checkpoint; on a GPU bf16)"},          \
+    {"kv-dtype", 0, OPT_CHOICE, &(g).kv_dtype, .choices = "auto|f32|bf16",                      \
+     .help = "key/value cache (auto: bf16 with dtype bf16 or a quantization, else f32)"},       \
+    {"quant", 0, OPT_CHOICE, &(g).quant, .choices = "none|int8|nf4|fp8",                        \
+     .help = "quantize the matrices (none; a packed checkpoint stays as it is)"},               \
+    THREADS_OPTION((g).threads),                                                                \
+    {"mem-cap", 0, OPT_BYTES, &(g).mem_cap, 0, 9007199254740991.0, .arg = "BYTES",              \
+     .help = "memory of the model at most, K/M/G (0: no cap)"},                                 \
+    {"check-finite", 0, OPT_FLAG, &(g).check_finite,                                            \
+     .help = "first read all weights: refuse NaN, infinities and layers of zeros"}
+
+/* Opens --device with --isa on --threads threads; the caller's (backend_close). -1: EXIT_BAD_USAGE
+ * when there can be no such device, EXIT_NO_DEVICE when there is none here, saying what is. */
+int engine_open(const struct engine *g, struct backend **b, struct err *e);
+int engine_check_device(const struct engine *g, struct err *e); /* the first of these alone */
+/* network_settle as --dtype, --kv-dtype and --quant say. */
+int engine_settle(const struct engine *g, struct network *n, struct backend *b,
+                  const struct checkpoint *c, struct err *e);
+/* network_load as --dtype, --kv-dtype and --quant say. */
+int engine_load(const struct engine *g, struct network *n, struct backend *b,
+                const struct checkpoint *c, struct err *e);
+
+/* For records: sets device, device_name (null on the host), isa, dtype, kv_dtype, quant and
+ * threads: what ran, not what was asked. */
+void engine_describe(json_t *record, const struct network *n);
+
+#endif

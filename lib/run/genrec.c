@@ -1,0 +1,190 @@
+/* genrec.c - see genrec.h. Fields stand in the order in which a reader wants them: who, with which
+ * settings, what came out, when, in how much memory. What was not measured is null. */
+#include "lib/run/genrec.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/record/rec.h"
+#include "lib/run/ceiling.h"
+#include "lib/checkpoint/quantization.h"
+
+static void set_text(json_t *r, const char *key, const char *value)
+{
+    json_object_set_new(r, key, value ? json_string(value) : json_null());
+}
+
+static void set_size(json_t *r, const char *key, size_t value)
+{
+    rec_set_int(r, key, (int64_t)value);
+}
+
+static void set_ns(json_t *r, const char *key, int64_t ns, int known)
+{
+    json_object_set_new(r, key, known ? json_integer(ns) : json_null());
+}
+
+static json_t *list32(const int32_t *v, size_t n)
+{
+    json_t *a = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(a, json_integer(v[i]));
+    return a;
+}
+
+static json_t *list64(const int64_t *v, size_t n)
+{
+    json_t *a = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(a, json_integer(v[i]));
+    return a;
+}
+
+/* The canonical text of all that makes two records comparable. */
+static void set_config(json_t *r, const struct gen_job *job, const struct network *n,
+                       const struct gen_point *p)
+{
+    const struct engine *g = &job->args->engine;
+    struct buf b = {0};
+    buf_text(&b, n->config.name);
+    job->method->label(job->settings, p, &b);
+    if (strcmp(g->quant, "none"))
+        buf_format(&b, " quant=%s", g->quant);
+    if (strcmp(g->dtype, "auto"))
+        buf_format(&b, " dtype=%s", g->dtype);
+    if (strcmp(g->kv_dtype, "auto"))
+        buf_format(&b, " kv=%s", g->kv_dtype);
+    if (strcmp(g->device, "auto"))
+        buf_format(&b, " device=%s", g->device);
+    if (strcmp(g->isa, "auto"))
+        buf_format(&b, " isa=%s", g->isa);
+    set_text(r, "config", b.data);
+    buf_free(&b);
+}
+
+static void set_machine(json_t *r, const struct gen_job *job, const struct network *n)
+{
+    set_text(r, "model", n->config.name);
+    set_text(r, "arch", job->method->arch == ARCH_LLADA ? "llada" : "llama");
+    engine_describe(r, n);
+    json_object_set_new(r, "weights_random", json_boolean(n->config.synth));
+}
+
+static void set_prompt(json_t *r, const struct prompt *p)
+{
+    static const char *const copied[] = {"reference", "answer", "task", "source"};
+    set_text(r, "prompt", p->text);
+    for (size_t i = 0; i < sizeof copied / sizeof *copied; i++) {
+        json_t *v = json_object_get(p->record, copied[i]);
+        if (v)
+            json_object_set(r, copied[i], v);
+    }
+    set_size(r, "prompt_tokens", p->input.n);
+}
+
+static void set_output(json_t *r, const struct tokenizer *tokenizer, const struct generation *g)
+{
+    int none = g->oom;
+    json_object_set_new(r, "token_ids", list32(g->ids, g->n));
+    if (tokenizer && !none) {
+        struct buf text = {0};
+        tokenizer_decode(tokenizer, g->ids, g->n, 1, &text);
+        set_text(r, "text", text.data ? text.data : "");
+        buf_clear(&text);
+        tokenizer_decode(tokenizer, g->ids, g->to_eos, 1, &text);
+        set_text(r, "text_to_eos", text.data ? text.data : "");
+        buf_free(&text);
+    } else {
+        set_text(r, "text", NULL);
+        set_text(r, "text_reason", none ? "out of memory" : "no tokenizer");
+    }
+    set_size(r, "new_tokens", g->n);
+    set_size(r, "tokens_to_eos", g->to_eos);
+    set_text(r, "stop", none ? NULL : g->stop);
+}
+
+static void set_place(json_t *r, const struct gen_job *job, const struct gen_place *at)
+{
+    set_text(r, "phase", at->phase);
+    rec_set_int(r, "launch", job->plan->launch);
+    rec_set_int(r, "round", at->round);
+    rec_set_int(r, "seq", at->seq);
+    rec_set_int(r, "batch_id", at->batch_id);
+    set_size(r, "batch_filled", at->filled);
+    json_object_set_new(r, "batch_halved", json_boolean(at->halved));
+}
+
+static void set_times(json_t *r, const struct gen_job *job, const struct generation *g,
+                      const struct batch_trace *trace)
+{
+    int ran = !g->oom;
+    rec_set_int(r, "start_ns", trace->start_ns - job->process_ns);
+    set_ns(r, "e2e_ns", g->e2e_ns, ran);
+    set_ns(r, "ttft_ns", g->n_emits ? g->emit_ns[0] : 0, g->n_emits > 0);
+    set_ns(r, "ttft_commit_ns", g->first_commit_ns, ran && g->first_commit_ns > 0);
+    set_ns(r, "ttf_block_ns", g->first_block_ns, ran && g->first_block_ns > 0);
+    set_ns(r, "batch_ns", trace->makespan_ns, ran);
+    json_object_set_new(r, "emit_ns", list64(g->emit_ns, g->n_emits));
+    json_object_set_new(r, "emit_tokens", list32(g->emit_tokens, g->n_emits));
+    json_object_set_new(r, "step_ns", list64(g->step_ns, g->n_steps));
+    rec_set_int(r, "denoise_steps", g->denoise_steps);
+    rec_set_int(r, "canvas_positions", g->canvas_positions);
+    rec_set_int(r, "rows", g->rows);
+    rec_set_int(r, "committed_tokens", g->committed_tokens);
+}
+
+/* What the passes of the batch had to do at least. Counts of a long run exceed 2^53, so they are no
+ * integers. */
+static void set_cost(json_t *r, const struct network *n, const struct batch_trace *trace)
+{
+    int ran = trace->cost.flops > 0, split = ran && trace->prefill_ns > 0;
+    const char *why = ran ? "every pass holds the prompt" : "nothing ran";
+    enum dtype blocks = quant_dtype(n->quant, &n->config, ROLE_GATE, n->dtype);
+    set_text(r, "flops_unit", unit_name(dtype_unit(blocks)));
+    rec_set_number(r, "model_flops", ran ? trace->cost.flops : (double)NAN, why);
+    rec_set_number(r, "model_bytes", ran ? trace->cost.bytes : (double)NAN, why);
+    rec_set_number(r, "prefill_flops", split ? trace->prefill.flops : (double)NAN, why);
+    rec_set_number(r, "prefill_bytes", split ? trace->prefill.bytes : (double)NAN, why);
+    set_ns(r, "prefill_ns", trace->prefill_ns, split);
+}
+
+static void set_memory(json_t *r, const struct memory *m, const struct gpu_monitor *monitor)
+{
+    json_t *o = json_object();
+    set_size(o, "weights_bytes", m->kind[MEMORY_WEIGHTS]);
+    set_size(o, "kv_bytes", m->kind[MEMORY_KV]);
+    set_size(o, "activations_bytes", m->kind[MEMORY_ACTIVATIONS]);
+    set_size(o, "requested_bytes", m->requested);
+    set_size(o, "allocated_bytes", m->allocated);
+    set_size(o, "reserved_bytes", m->reserved);
+    set_size(o, "requested_peak_bytes", m->requested_peak);
+    set_size(o, "allocated_peak_bytes", m->allocated_peak);
+    set_size(o, "reserved_peak_bytes", m->reserved_peak);
+    gpu_monitor_put_memory(monitor, m, o);
+    json_object_set_new(r, "memory", o);
+}
+
+json_t *gen_record(const struct gen_job *job, const struct network *n,
+                   const struct tokenizer *tokenizer, const struct prompt *p,
+                   const struct gen_place *at, const struct generation *g,
+                   const struct batch_trace *trace, const struct gpu_monitor *monitor)
+{
+    json_t *r = json_object();
+    set_text(r, "id", p->id);
+    set_config(r, job, n, at->point);
+    set_machine(r, job, n);
+    set_size(r, "batch", at->point->batch);
+    rec_set_int(r, "seed", (int64_t)job->plan->seed);
+    job->method->describe(job->settings, at->point, r);
+    set_prompt(r, p);
+    set_output(r, tokenizer, g);
+    set_place(r, job, at);
+    set_times(r, job, g, trace);
+    set_cost(r, n, trace);
+    set_memory(r, &trace->memory, monitor);
+    gpu_monitor_put(monitor, r);
+    set_text(r, "status", g->oom ? "oom" : "ok");
+    return r;
+}

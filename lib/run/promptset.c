@@ -1,0 +1,118 @@
+/* promptset.c - see promptset.h. A bad prompt costs itself only: the others are read on. */
+#include "lib/run/promptset.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/hash.h"
+#include "lib/base/mem.h"
+#include "lib/record/rec.h"
+
+enum { MAX_ID_BYTES = 4096 };
+
+static void add_fault(struct promptset *s, const char *where, const struct err *err)
+{
+    MEM_GROW(s->fault, s->faults, s->fault_cap);
+    s->fault[s->faults++] = (struct prompt_fault){mem_text(where), *err};
+}
+
+static int check_id(json_t *seen, const char *id, struct err *e)
+{
+    if (strlen(id) > MAX_ID_BYTES)
+        return err_set(e, EXIT_BAD_DATA, "id: expected at most %d bytes, got %zu", MAX_ID_BYTES,
+                       strlen(id));
+    if (json_object_get(seen, id))
+        return err_set(e, EXIT_BAD_DATA, "id '%.200s' again: expected every id once", id);
+    json_object_set_new(seen, id, json_true());
+    return 0;
+}
+
+static void hash_record(struct hash *h, const json_t *record)
+{
+    char *line = json_dumps(record, JSON_COMPACT | JSON_SORT_KEYS);
+    if (line)
+        hash_add(h, line, strlen(line));
+    hash_add(h, "\n", 1);
+    free(line);
+}
+
+/* Takes the record. */
+static void add_record(struct promptset *s, json_t *record, const char *where,
+                       const struct prompt_encoder *encoder, json_t *seen)
+{
+    struct err e = {0};
+    struct prompt p;
+    const char *id = rec_text(record, "id");
+    char name[64] = "without an id";
+    if (id)
+        snprintf(name, sizeof name, "'%.50s'", id);
+    if (id && check_id(seen, id, &e)) {
+        json_decref(record);
+    } else if (!prompt_make(&p, record, where, encoder, &e)) {
+        MEM_GROW(s->v, s->n, s->cap);
+        s->v[s->n++] = p;
+        return;
+    }
+    err_prefix(&e, "prompt %s", name);
+    add_fault(s, where, &e);
+}
+
+static int read_all(struct promptset *s, struct rec_reader *r, int64_t limit,
+                    const struct prompt_encoder *encoder, struct hash *h, struct err *e)
+{
+    json_t *seen = json_object(), *record = NULL;
+    int got = 1;
+    for (int64_t count = 0; got && !(limit && count == limit);) {
+        struct err line = {0};
+        got = rec_read(r, &record, &line);
+        if (got < 0 && line.code != EXIT_BAD_DATA) {
+            *e = line;
+            break;
+        }
+        const char *kind = got > 0 ? rec_kind(record) : "";
+        if (got < 0) {
+            add_fault(s, rec_where(r), &line);
+            count++;
+        } else if (got && *kind && strcmp(kind, "prompt")) {
+            json_decref(record);
+        } else if (got) {
+            hash_record(h, record);
+            add_record(s, record, rec_where(r), encoder, seen);
+            count++;
+        }
+    }
+    json_decref(seen);
+    return e->code ? -1 : 0;
+}
+
+int promptset_read(struct promptset *s, const char *const *files, size_t n_files, int64_t limit,
+                   const struct prompt_encoder *encoder, struct err *e)
+{
+    *s = (struct promptset){0};
+    struct rec_reader *r = rec_read_open(files, n_files, e);
+    if (!r)
+        return -1;
+    struct hash *h = hash_new();
+    int bad = read_all(s, r, limit, encoder, h, e);
+    hash_hex(h, s->sha256);
+    hash_free(h);
+    rec_read_close(r);
+    if (!bad && !s->n && !s->faults)
+        bad = err_set(e, EXIT_BAD_DATA,
+                      "%s: no prompt records: expected lines {\"id\":\"p1\",\"text\":\"...\"}",
+                      n_files ? files[0] : "standard input");
+    if (bad)
+        promptset_free(s);
+    return bad;
+}
+
+void promptset_free(struct promptset *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        prompt_free(&s->v[i]);
+    for (size_t i = 0; i < s->faults; i++)
+        free(s->fault[i].where);
+    free(s->v);
+    free(s->fault);
+    *s = (struct promptset){0};
+}

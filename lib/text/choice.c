@@ -1,0 +1,111 @@
+/* choice.c - see choice.h. A group collects up to twice its count, is then sorted and cut: that
+ * is O(log count) a record, and memory for 2 x count. The largest key left is the bound that
+ * later records must stay under. */
+#include "lib/text/choice.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/rng.h"
+
+struct choice_group {
+    char *task;
+    struct choice_item *v;
+    size_t n, cap;
+    uint64_t bound;
+};
+
+static int by_order(const void *a, const void *b)
+{
+    const struct choice_item *x = a, *y = b;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct choice_item *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return by_order(a, b);
+}
+
+static void keep_smallest(struct choice_group *g, size_t count)
+{
+    if (g->n == 0)
+        return;
+    qsort(g->v, g->n, sizeof *g->v, by_key);
+    while (g->n > count)
+        json_decref(g->v[--g->n].record);
+    if (g->n == count)
+        g->bound = g->v[g->n - 1].key;
+}
+
+static struct choice_group *find(const struct choice *c, const char *task)
+{
+    for (size_t i = 0; i < c->n_groups; i++)
+        if (!strcmp(c->groups[i].task, task))
+            return &c->groups[i];
+    return NULL;
+}
+
+int choice_open(const struct choice *c, const char *task, const char *id)
+{
+    const struct choice_group *g = find(c, task);
+    return !g || rng_derive(c->seed, id) <= g->bound;
+}
+
+void choice_add(struct choice *c, const char *task, json_t *record)
+{
+    struct choice_group *g = find(c, task);
+    if (!g) {
+        MEM_GROW(c->groups, c->n_groups, c->cap_groups);
+        g = &c->groups[c->n_groups++];
+        *g = (struct choice_group){.task = mem_text(task), .bound = UINT64_MAX};
+    }
+    MEM_GROW(g->v, g->n, g->cap);
+    const char *id = json_string_value(json_object_get(record, "id"));
+    g->v[g->n++] = (struct choice_item){rng_derive(c->seed, id), c->added++, record};
+    if (g->n / 2 >= (size_t)c->count && g->n >= 64)
+        keep_smallest(g, (size_t)c->count);
+}
+
+int choice_finish(struct choice *c, int allow_fewer, struct err *e)
+{
+    size_t cap = 0;
+    int bad = c->n_groups == 0 && !allow_fewer &&
+              err_set(e, EXIT_BAD_DATA, "asked for %lld prompts, found none that fits",
+                      (long long)c->count);
+    for (size_t i = 0; i < c->n_groups; i++) {
+        struct choice_group *g = &c->groups[i];
+        keep_smallest(g, (size_t)c->count);
+        if ((int64_t)g->n < c->count && !allow_fewer)
+            bad = err_set(e, EXIT_BAD_DATA, "asked for %lld prompts%s%s, found %zu that fit "
+                          "(--allow-fewer takes what there is)", (long long)c->count,
+                          g->task[0] ? " of task " : "", g->task, g->n) != 0;
+        for (size_t k = 0; k < g->n; k++) {
+            MEM_GROW(c->v, c->n, cap);
+            c->v[c->n++] = g->v[k];
+        }
+        g->n = 0;
+    }
+    if (c->n)
+        qsort(c->v, c->n, sizeof *c->v, by_order);
+    return bad ? -1 : 0;
+}
+
+void choice_free(struct choice *c)
+{
+    for (size_t i = 0; i < c->n_groups; i++) {
+        struct choice_group *g = &c->groups[i];
+        while (g->n > 0)
+            json_decref(g->v[--g->n].record);
+        free(g->v);
+        free(g->task);
+    }
+    while (c->n > 0)
+        json_decref(c->v[--c->n].record);
+    free(c->groups);
+    free(c->v);
+    *c = (struct choice){0};
+}

@@ -1,0 +1,47 @@
+/* choice.h - N records out of many, by a keyed hash of their id.
+ *
+ * The records with the smallest hash of (seed, id) are chosen. Whether one is chosen depends on its
+ * own id alone, and on others only as rivals: appending to a data set replaces few of them, and
+ * reordering it none. With tasks, N are chosen of each.
+ *
+ *     struct choice c = {.count = 64, .seed = 7};
+ *     if (choice_open(&c, "sum", id)) choice_add(&c, "sum", record);
+ *     choice_finish(&c, 0, &e);   // c.v[0..n-1] in the order they were added
+ *     choice_free(&c);
+ */
+#ifndef TEXT_CHOICE_H
+#define TEXT_CHOICE_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+
+struct choice_item {
+    uint64_t key;
+    int64_t order;
+    json_t *record; /* owned */
+};
+
+struct choice_group; /* one task's candidates */
+
+struct choice {
+    int64_t count; /* of each task; set by the caller, > 0 */
+    uint64_t seed;
+    int64_t added;
+    struct choice_group *groups;
+    size_t n_groups, cap_groups;
+    struct choice_item *v; /* the result */
+    size_t n;
+};
+
+/* 0 when a record with this id can no longer be chosen, so that its costly checks may be spared. */
+int choice_open(const struct choice *c, const char *task, const char *id);
+/* Takes the record (stolen); its `id` is a text. task: "" for one group. */
+void choice_add(struct choice *c, const char *task, json_t *record);
+/* Fills v. -1 (EXIT_BAD_DATA): a task, or the whole, has fewer than count, unless allow_fewer. */
+int choice_finish(struct choice *c, int allow_fewer, struct err *e);
+void choice_free(struct choice *c);
+
+#endif

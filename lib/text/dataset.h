@@ -1,0 +1,63 @@
+/* dataset.h - data sets as prompts: ShareGPT, WikiText, JSON lines, plain text, prompt records.
+ *
+ *     struct dataset *d = dataset_open("wiki.zip", &options, &e);
+ *     while ((r = dataset_next(d, &prompt, &e)) != 0) ...   // prompt: {id, text, reference, ...}
+ *     dataset_close(d);
+ *
+ * What becomes a prompt:
+ *   sharegpt  array or NDJSON of {id, conversations: [{from, value}]}: at least min_turns turns,
+ *             the first by human or user; turn 1 is the text, turn 2 the reference.
+ *   wikitext  a line that is neither blank nor a "= heading =" is a paragraph; its first words
+ *             are the text, the rest, from the space on, the reference.
+ *   text      a run of lines without a blank one is a paragraph, and the text.
+ *   jsonl     one object each; named fields. An answer "... #### 42" (GSM8K) becomes reference and
+ *             answer.
+ *   prompts   records that are prompts already: all their fields are kept.
+ * A byte order mark at the start is skipped; line ends may be \r\n; any other byte of a text stays
+ * as it is. U+0000 and invalid UTF-8 break the record they stand in, and no other.
+ */
+#ifndef TEXT_DATASET_H
+#define TEXT_DATASET_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+
+enum { DATASET_NO_SPLIT = -1, DATASET_HALF = 0 };
+
+struct dataset_options {
+    const char *format;    /* auto | sharegpt | wikitext | jsonl | text | prompts */
+    const char *member;    /* glob of the archive member, or NULL */
+    /* jsonl: names of fields; NULL: text = text, prompt, question or instruction; reference =
+     * reference, canonical_solution, response or output; id = id or task_id; answer, task. */
+    const char *text_field, *reference_field, *answer_field, *id_field, *task_field;
+    int64_t max_bytes;     /* of unpacked data; 0: 8 GiB when packed */
+    int64_t max_line;      /* bytes of one object, line or paragraph */
+    int64_t min_turns;     /* sharegpt */
+    int64_t split_words;   /* words of the text when a paragraph is cut; DATASET_HALF: half of them;
+                            * DATASET_NO_SPLIT: not cut */
+    int split_set;         /* 0: half for wikitext, not cut for text */
+    int renumber;          /* ids from the position, whatever the data say */
+};
+
+struct dataset; /* one open file */
+
+/* NULL: as input_open. */
+struct dataset *dataset_open(const char *path, const struct dataset_options *o, struct err *e);
+/* 1: *prompt is {id, text | prompt_ids | messages, reference?, answer?, task?, source} (the
+ * caller's reference); 0: end. -1 with EXIT_BAD_DATA: one record is broken ("NAME:LINE: ..."), go
+ * on; after any other code, or when dataset_broken, stop. Conversations without the wanted turns
+ * are passed over. */
+int dataset_next(struct dataset *d, json_t **prompt, struct err *e);
+int dataset_broken(const struct dataset *d);       /* 1: the input itself is cut or over a limit */
+const char *dataset_name(const struct dataset *d); /* path or path:member; borrowed */
+int64_t dataset_line(const struct dataset *d);     /* of the last record */
+int64_t dataset_passed_over(const struct dataset *d);
+void dataset_close(struct dataset *d);
+
+/* Length in bytes of the first `words` words of s[0..n-1] (DATASET_HALF: half of them, rounded up),
+ * without the white space after them. n when there are no more words. */
+size_t dataset_cut(const char *s, size_t n, int64_t words);
+
+#endif

@@ -1,0 +1,16 @@
+/* ids.h - a growing list of token ids. */
+#ifndef TEXT_IDS_H
+#define TEXT_IDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct ids { /* all zero: empty */
+    int32_t *v; /* owned */
+    size_t n, cap;
+};
+void ids_push(struct ids *ids, int32_t id);
+void ids_append(struct ids *ids, const struct ids *more);
+void ids_free(struct ids *ids);
+
+#endif

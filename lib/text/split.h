@@ -1,0 +1,24 @@
+/* split.h - cuts a stream into JSON texts without parsing: an array of objects, NDJSON and
+ * concatenated objects all give one object at a time, in constant memory, and a broken object costs
+ * that object only. */
+#ifndef TEXT_SPLIT_H
+#define TEXT_SPLIT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+struct split {
+    FILE *f;
+    size_t limit;    /* bytes of one object */
+    int64_t line;    /* line where the last object began, from 1 */
+    int64_t at;      /* line where reading stands */
+    int started, depth_array;
+};
+void split_start(struct split *s, FILE *f, size_t limit);
+/* 1: *b holds the next object's text; 0: end; -1: over the limit or cut at the end (65). */
+int split_next(struct split *s, struct buf *b, struct err *e);
+
+#endif

@@ -1,0 +1,445 @@
+/* tokenizer-load.c - tokenizer.json into a struct tokenizer.
+ *
+ * A setting that would change the ids and is unknown here is refused, and printed. Ids: the
+ * vocabulary and the added tokens together fill 0..largest id of the vocabulary without a gap or a
+ * clash; above that only added tokens stand, and may leave gaps, as published files do. truncation
+ * and padding are not read: they belong to a caller, and Hugging Face sets them anew per call. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/file.h"
+#include "lib/base/hash.h"
+#include "lib/base/mem.h"
+#include "lib/record/json.h"
+#include "lib/text/tokenizer-parts.h"
+#include "lib/text/tokenizer.h"
+
+enum { FILE_LIMIT = 128 << 20, ADDED_LIMIT = 4096 };
+
+struct load {
+    struct tokenizer *t;
+    const char *path;
+    const json_t *vocab;
+    json_t *added; /* text -> id */
+    struct err *e;
+};
+
+/* "path: what: not supported: {...}" */
+static int refuse(const struct load *l, const char *what, const json_t *j)
+{
+    char *text = j ? json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
+    err_set(l->e, EXIT_BAD_DATA, "%s: %s: not supported: %.300s", l->path, what,
+            text ? text : "nothing there");
+    free(text);
+    return -1;
+}
+
+static int bad_id(const struct load *l, const char *piece, const json_t *id)
+{
+    char *got = json_dumps(id, JSON_COMPACT | JSON_ENCODE_ANY);
+    err_set(l->e, EXIT_BAD_DATA, "%s: id of \"%.60s\": expected integer from 0 to %d, got %.60s",
+            l->path, piece, TOKEN_ID_LIMIT - 1, got ? got : "nothing");
+    free(got);
+    return -1;
+}
+
+static int is_id(const json_t *j)
+{
+    return json_is_integer(j) && json_integer_value(j) >= 0 &&
+           json_integer_value(j) < TOKEN_ID_LIMIT;
+}
+
+/* "type" of a part, "" when it has none. */
+static const char *type_of(const json_t *j)
+{
+    const char *type = json_string_value(json_object_get(j, "type"));
+    return type ? type : "";
+}
+
+/* A member that is there and neither null, false, 0 nor "". */
+static int is_set(const json_t *j, const char *key)
+{
+    const json_t *v = json_object_get(j, key);
+    return v && !json_is_null(v) && !json_is_false(v) &&
+           !(json_is_number(v) && json_number_value(v) == 0) &&
+           !(json_is_string(v) && json_string_length(v) == 0);
+}
+
+/* ---- added tokens and vocabulary -> pieces ---- */
+
+static int read_added(const struct load *l, const json_t *j, struct added *a)
+{
+    const json_t *text = json_object_get(j, "content"), *id = json_object_get(j, "id");
+    size_t n = json_string_length(text);
+    if (!json_is_string(text) || n == 0 || n > ADDED_LIMIT)
+        return refuse(l, "added_tokens: \"content\" that is not text of 1 to 4096 bytes", j);
+    if (!is_id(id))
+        return bad_id(l, json_string_value(text), id);
+    a->special = is_set(j, "special");
+    a->normalized = json_object_get(j, "normalized") ? is_set(j, "normalized") : !a->special;
+    a->single_word = is_set(j, "single_word");
+    a->lstrip = is_set(j, "lstrip");
+    a->rstrip = is_set(j, "rstrip");
+    a->text = mem_text(json_string_value(text));
+    a->len = n;
+    a->id = (int32_t)json_integer_value(id);
+    if (json_object_get(l->added, a->text))
+        return refuse(l, "added_tokens: the same \"content\" twice", j);
+    json_object_set(l->added, a->text, (json_t *)id);
+    return 0;
+}
+
+static int load_added(const struct load *l, const json_t *list)
+{
+    struct tokenizer *t = l->t;
+    if (!list || json_is_null(list))
+        return 0;
+    if (!json_is_array(list))
+        return refuse(l, "added_tokens", list);
+    t->added = mem_zero(json_array_size(list), sizeof *t->added);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (read_added(l, json_array_get(list, i), &t->added[t->n_added++]))
+            return -1;
+    return 0;
+}
+
+/* Size of the id table and of the text of all pieces; checks every id of the vocabulary. */
+static int measure_pieces(const struct load *l, size_t *n_vocab)
+{
+    struct pieces *p = &l->t->pieces;
+    const char *piece;
+    const json_t *id;
+    *n_vocab = 0;
+    json_object_foreach((json_t *)l->vocab, piece, id) {
+        if (!is_id(id))
+            return bad_id(l, piece, id);
+        if ((size_t)json_integer_value(id) >= *n_vocab)
+            *n_vocab = (size_t)json_integer_value(id) + 1;
+    }
+    p->n = *n_vocab;
+    for (size_t i = 0; i < l->t->n_added; i++)
+        if ((size_t)l->t->added[i].id >= p->n)
+            p->n = (size_t)l->t->added[i].id + 1;
+    if (p->n == 0)
+        return err_set(l->e, EXIT_BAD_DATA, "%s: model: vocab: expected pieces, got none",
+                       l->path);
+    p->v = mem_zero(p->n, sizeof *p->v);
+    return 0;
+}
+
+static int place_vocab(const struct load *l)
+{
+    struct pieces *p = &l->t->pieces;
+    const char *piece;
+    const json_t *j;
+    json_object_foreach((json_t *)l->vocab, piece, j) {
+        struct piece *to = &p->v[json_integer_value(j)];
+        size_t at = p->bytes.len;
+        if (to->flags)
+            return err_set(l->e, EXIT_BAD_DATA, "%s: model: vocab: id %lld of \"%.60s\" twice",
+                           l->path, (long long)json_integer_value(j), piece);
+        if (!*piece)
+            return err_set(l->e, EXIT_BAD_DATA, "%s: model: vocab: empty piece", l->path);
+        if (!alphabet_bytes(piece, strlen(piece), &p->bytes))
+            *to = (struct piece){(uint32_t)at, (uint32_t)(p->bytes.len - at), PIECE_VOCAB};
+        else if (!json_equal(json_object_get(l->added, piece), j))
+            return err_set(l->e, EXIT_BAD_DATA,
+                           "%s: model: vocab: expected the byte-level alphabet, got \"%.60s\"",
+                           l->path, piece);
+    }
+    return 0;
+}
+
+static int place_added(const struct load *l)
+{
+    struct pieces *p = &l->t->pieces;
+    for (size_t i = 0; i < l->t->n_added; i++) {
+        const struct added *a = &l->t->added[i];
+        struct piece *to = &p->v[a->id];
+        const json_t *known = json_object_get(l->vocab, a->text);
+        if (known ? json_integer_value(known) != a->id || to->flags & PIECE_ADDED : to->flags)
+            return err_set(l->e, EXIT_BAD_DATA,
+                           "%s: added_tokens: id %d of \"%.60s\" clashes with another token",
+                           l->path, (int)a->id, a->text);
+        if (!to->flags) {
+            to->at = (uint32_t)p->bytes.len;
+            to->len = (uint32_t)a->len;
+            buf_put(&p->bytes, a->text, a->len);
+        }
+        to->flags |= PIECE_ADDED;
+        if (a->special)
+            to->flags |= PIECE_SPECIAL;
+    }
+    return 0;
+}
+
+static int load_pieces(const struct load *l)
+{
+    size_t n_vocab;
+    if (measure_pieces(l, &n_vocab) || place_vocab(l) || place_added(l))
+        return -1;
+    for (size_t id = 0; id < n_vocab; id++)
+        if (!l->t->pieces.v[id].flags)
+            return err_set(l->e, EXIT_BAD_DATA, "%s: model: vocab: no piece has id %zu of %zu",
+                           l->path, id, n_vocab);
+    return 0;
+}
+
+/* ---- merges ---- */
+
+static int32_t vocab_id(const struct load *l, const char *piece)
+{
+    const json_t *id = json_object_get(l->vocab, piece);
+    return id ? (int32_t)json_integer_value(id) : -1;
+}
+
+/* The two parts of a merge, NUL-ended one after the other in b. -1: not two. */
+static int merge_parts(const json_t *j, struct buf *b, const char **right)
+{
+    buf_clear(b);
+    if (json_is_string(j)) {
+        buf_put(b, json_string_value(j), json_string_length(j));
+        char *space = b->len ? strchr(b->data, ' ') : NULL;
+        if (!space || strchr(space + 1, ' '))
+            return -1;
+        *space = 0;
+        *right = space + 1;
+    } else {
+        const json_t *x = json_array_get(j, 0), *y = json_array_get(j, 1);
+        if (json_array_size(j) != 2 || !json_is_string(x) || !json_is_string(y))
+            return -1;
+        buf_put(b, json_string_value(x), json_string_length(x) + 1);
+        size_t at = b->len;
+        buf_text(b, json_string_value(y));
+        *right = b->data + at;
+    }
+    return *b->data && **right ? 0 : -1;
+}
+
+static int load_merge(const struct load *l, size_t i, const json_t *j, struct buf *b,
+                      struct buf *both)
+{
+    const char *right;
+    if (merge_parts(j, b, &right))
+        return refuse(l, "model: merges: a rule that is not two pieces", j);
+    buf_clear(both);
+    buf_text(both, b->data);
+    buf_text(both, right);
+    int32_t x = vocab_id(l, b->data), y = vocab_id(l, right), z = vocab_id(l, both->data);
+    if (x < 0 || y < 0 || z < 0)
+        return err_set(l->e, EXIT_BAD_DATA, "%s: model: merges[%zu]: \"%.60s\" is not in the vocab",
+                       l->path, i, x < 0 ? b->data : y < 0 ? right : both->data);
+    if (bpe_add(&l->t->bpe, x, y, z))
+        return err_set(l->e, EXIT_BAD_DATA, "%s: model: merges[%zu]: \"%.60s %.60s\" twice",
+                       l->path, i, b->data, right);
+    return 0;
+}
+
+static int load_merges(const struct load *l, const json_t *list)
+{
+    if (!json_is_array(list))
+        return refuse(l, "model: merges", list);
+    if (json_array_size(list) >= TOKEN_RANK_LIMIT - 1)
+        return err_set(l->e, EXIT_BAD_DATA, "%s: model: merges: expected fewer than %d, got %zu",
+                       l->path, TOKEN_RANK_LIMIT - 1, json_array_size(list));
+    struct buf b = {0}, both = {0};
+    int bad = 0;
+    bpe_init(&l->t->bpe, &l->t->pieces, json_array_size(list));
+    for (size_t i = 0; !bad && i < json_array_size(list); i++) {
+        const json_t *j = json_array_get(list, i);
+        const char *text = json_string_value(j);
+        if (i > 0 || !text || strncmp(text, "#version", 8) != 0)
+            bad = load_merge(l, i, j, &b, &both);
+    }
+    buf_free(&b);
+    buf_free(&both);
+    return bad;
+}
+
+static int load_model(struct load *l, const json_t *model, const json_t *added)
+{
+    const char *type = type_of(model);
+    l->vocab = json_object_get(model, "vocab");
+    if (*type ? strcmp(type, "BPE") != 0 : !json_object_get(model, "merges"))
+        return err_set(l->e, EXIT_BAD_DATA, "%s: model: expected type BPE, got \"%.60s\"", l->path,
+                       type);
+    if (!json_is_object(l->vocab))
+        return refuse(l, "model: vocab", l->vocab);
+    static const char *const foreign[] = {"dropout", "continuing_subword_prefix",
+                                          "end_of_word_suffix", "byte_fallback"};
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+        if (is_set(model, foreign[i]))
+            return refuse(l, foreign[i], json_object_get(model, foreign[i]));
+    if (load_added(l, added) || load_pieces(l) ||
+        load_merges(l, json_object_get(model, "merges")))
+        return -1;
+    bpe_finish(&l->t->bpe, l->t->pieces.v, is_set(model, "ignore_merges"));
+    return 0;
+}
+
+/* ---- the other parts; each may be a Sequence of such ---- */
+
+static int load_normalizer(const struct load *l, const json_t *j)
+{
+    if (!j || json_is_null(j))
+        return 0;
+    const json_t *list = json_object_get(j, "normalizers");
+    if (!strcmp(type_of(j), "NFC"))
+        l->t->nfc = 1;
+    else if (strcmp(type_of(j), "Sequence") != 0 || !json_is_array(list))
+        return refuse(l, "normalizer", j);
+    for (size_t i = 0; i < json_array_size(list); i++) /* NFC twice is NFC */
+        if (strcmp(type_of(json_array_get(list, i)), "NFC") != 0)
+            return refuse(l, "normalizer", json_array_get(list, i));
+        else
+            l->t->nfc = 1;
+    return 0;
+}
+
+static int load_split(const struct load *l, const json_t *j)
+{
+    const json_t *p = json_object_get(json_object_get(j, "pattern"), "Regex");
+    const char *behavior = json_string_value(json_object_get(j, "behavior"));
+    if (!json_is_string(p) || !behavior || strcmp(behavior, "Isolated") != 0 ||
+        is_set(j, "invert"))
+        return refuse(l, "pre_tokenizer", j);
+    return split_add(&l->t->split, json_string_value(p), 0, l->path, l->e);
+}
+
+static int load_byte_level(const struct load *l, const json_t *j)
+{
+    int prefix = !json_object_get(j, "add_prefix_space") || is_set(j, "add_prefix_space");
+    int pattern = !json_object_get(j, "use_regex") || is_set(j, "use_regex");
+    if (!prefix && !pattern)
+        return 0;
+    return split_add(&l->t->split, pattern ? split_gpt2 : NULL, prefix, l->path, l->e);
+}
+
+static int load_pre_tokenizer(const struct load *l, const json_t *j)
+{
+    if (!strcmp(type_of(j), "ByteLevel"))
+        return load_byte_level(l, j);
+    const json_t *list = json_object_get(j, "pretokenizers");
+    size_t n = json_array_size(list);
+    if (strcmp(type_of(j), "Sequence") != 0 || n == 0)
+        return refuse(l, "pre_tokenizer", j);
+    for (size_t i = 0; i + 1 < n; i++) {
+        const json_t *step = json_array_get(list, i);
+        if (strcmp(type_of(step), "Split") != 0)
+            return refuse(l, "pre_tokenizer", step);
+        if (load_split(l, step))
+            return -1;
+    }
+    const json_t *last = json_array_get(list, n - 1);
+    if (strcmp(type_of(last), "ByteLevel") != 0)
+        return refuse(l, "pre_tokenizer that does not end in ByteLevel", last);
+    return load_byte_level(l, last);
+}
+
+/* Pushes the ids of one special token of a template. */
+static int template_token(const struct load *l, const json_t *special, const json_t *j,
+                          struct ids *to)
+{
+    const char *name = json_string_value(json_object_get(json_object_get(j, "SpecialToken"), "id"));
+    const json_t *ids = name ? json_object_get(json_object_get(special, name), "ids") : NULL;
+    if (json_array_size(ids) == 0)
+        return refuse(l, "post_processor: a template part", j);
+    for (size_t i = 0; i < json_array_size(ids); i++) {
+        const json_t *id = json_array_get(ids, i);
+        if (!is_id(id) || (size_t)json_integer_value(id) >= l->t->pieces.n ||
+            !l->t->pieces.v[json_integer_value(id)].flags)
+            return bad_id(l, name, id);
+        ids_push(to, (int32_t)json_integer_value(id));
+    }
+    return 0;
+}
+
+/* "single": ids before and after the one Sequence A. What an earlier template put stays inside. */
+static int load_template(const struct load *l, const json_t *j)
+{
+    const json_t *single = json_object_get(j, "single");
+    const json_t *special = json_object_get(j, "special_tokens");
+    struct ids side[2] = {{0}, {0}};
+    int seen = 0, bad = 0;
+    for (size_t i = 0; !bad && i < json_array_size(single); i++) {
+        const json_t *part = json_array_get(single, i);
+        const json_t *text = json_object_get(part, "Sequence");
+        const char *which = json_string_value(json_object_get(text, "id"));
+        if (!text)
+            bad = template_token(l, special, part, &side[seen]);
+        else if (!which || strcmp(which, "A") != 0 || seen++)
+            bad = refuse(l, "post_processor: a template part", part);
+    }
+    if (!bad && !seen)
+        bad = refuse(l, "post_processor: a template without Sequence A", single);
+    ids_append(&side[0], &l->t->front);
+    ids_append(&l->t->back, &side[1]);
+    ids_free(&l->t->front);
+    ids_free(&side[1]);
+    l->t->front = side[0];
+    return bad;
+}
+
+static int load_post_processor(const struct load *l, const json_t *j)
+{
+    const char *type = type_of(j);
+    if (!j || json_is_null(j) || !strcmp(type, "ByteLevel"))
+        return 0;
+    if (!strcmp(type, "TemplateProcessing"))
+        return load_template(l, j);
+    const json_t *list = json_object_get(j, "processors");
+    if (strcmp(type, "Sequence") != 0 || !json_is_array(list))
+        return refuse(l, "post_processor", j);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *step = json_array_get(list, i);
+        if (!strcmp(type_of(step), "TemplateProcessing")) {
+            if (load_template(l, step))
+                return -1;
+        } else if (strcmp(type_of(step), "ByteLevel") != 0) {
+            return refuse(l, "post_processor", step);
+        }
+    }
+    return 0;
+}
+
+static int load_all(struct load *l, const json_t *j)
+{
+    const json_t *decoder = json_object_get(j, "decoder");
+    if (!json_is_object(json_object_get(j, "model")))
+        return err_set(l->e, EXIT_BAD_DATA, "%s: expected an object with \"model\"", l->path);
+    if (load_model(l, json_object_get(j, "model"), json_object_get(j, "added_tokens")) ||
+        load_normalizer(l, json_object_get(j, "normalizer")) ||
+        load_pre_tokenizer(l, json_object_get(j, "pre_tokenizer")) ||
+        load_post_processor(l, json_object_get(j, "post_processor")))
+        return -1;
+    if (strcmp(type_of(decoder), "ByteLevel") != 0)
+        return refuse(l, "decoder", decoder);
+    tokenizer_cutters(l->t);
+    return 0;
+}
+
+struct tokenizer *tokenizer_load(const char *folder, struct err *e)
+{
+    char *path = mem_format("%s/tokenizer.json", folder);
+    struct buf file = {0};
+    struct tokenizer *t = mem_zero(1, sizeof *t);
+    json_t *j = NULL;
+    int bad = file_read(path, FILE_LIMIT, &file, e);
+    if (!bad) {
+        hash_bytes(file.data, file.len, t->hash);
+        j = json_bytes(file.data, file.len, path, e);
+        buf_free(&file);
+        struct load l = {.t = t, .path = path, .added = json_object(), .e = e};
+        bad = !j || load_all(&l, j);
+        json_decref(l.added);
+    }
+    buf_free(&file);
+    json_decref(j);
+    free(path);
+    if (bad) {
+        tokenizer_free(t);
+        return NULL;
+    }
+    return t;
+}

@@ -1,0 +1,182 @@
+/* tokenizer.c - see tokenizer.h: the way of a text through the rooms of tokenizer-parts.h.
+ *
+ * Order, as Hugging Face's: tokens with normalized=false are cut out of the raw text; what lies
+ * between is normalized, and tokens with normalized=true are cut out of that; what is still between
+ * is split into words; words become ids. A tokenizer does not change after loading, so any number
+ * of threads may use one. */
+#include "lib/text/tokenizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/text/tokenizer-parts.h"
+
+void tokenizer_cutters(struct tokenizer *t)
+{
+    struct buf b = {0};
+    t->raw.tokens = t->normal.tokens = t->added;
+    for (size_t i = 0; i < t->n_added; i++) {
+        const struct added *a = &t->added[i];
+        buf_clear(&b);
+        if (a->normalized && t->nfc)
+            nfc_put(a->text, a->len, &b);
+        else
+            buf_put(&b, a->text, a->len);
+        cutter_add(a->normalized ? &t->normal : &t->raw, b.data, b.len, (int32_t)i);
+    }
+    buf_free(&b);
+}
+
+void tokenizer_free(struct tokenizer *t)
+{
+    if (!t)
+        return;
+    for (size_t i = 0; i < t->n_added; i++)
+        free(t->added[i].text);
+    free(t->added);
+    cutter_free(&t->raw);
+    cutter_free(&t->normal);
+    ids_free(&t->front);
+    ids_free(&t->back);
+    split_free(&t->split);
+    bpe_free(&t->bpe);
+    buf_free(&t->pieces.bytes);
+    free(t->pieces.v);
+    free(t);
+}
+
+size_t tokenizer_size(const struct tokenizer *t)
+{
+    return t->pieces.n;
+}
+
+/* One walk over a text. */
+struct walk {
+    const struct tokenizer *t;
+    int plain;
+    struct ids *out;
+    struct split_work split;
+    struct bpe_work bpe;
+    struct buf normal;
+};
+
+static int add_words(struct walk *k, const char *s, size_t n, struct err *e)
+{
+    return split_run(&k->t->split, &k->split, s, n, e);
+}
+
+/* Tokens that c finds are pushed, between() gets the rest. */
+static int cut_up(struct walk *k, const struct cutter *c, const char *s, size_t n,
+                  int (*between)(struct walk *, const char *, size_t, struct err *),
+                  struct err *e)
+{
+    size_t done = 0;
+    struct cut m;
+    while (cutter_next(c, s, n, done, k->plain, &m)) {
+        if (m.begin > done && between(k, s + done, m.begin - done, e))
+            return -1;
+        ids_push(k->out, m.id);
+        done = m.end;
+    }
+    return n > done ? between(k, s + done, n - done, e) : 0;
+}
+
+static int normalize(struct walk *k, const char *s, size_t n, struct err *e)
+{
+    if (k->t->nfc && nfc_may_change(s, n)) {
+        buf_clear(&k->normal);
+        nfc_put(s, n, &k->normal);
+        s = k->normal.data;
+        n = k->normal.len;
+    }
+    return cut_up(k, &k->t->normal, s, n, add_words, e);
+}
+
+static int walk(struct walk *k, const char *text, size_t n, split_word *word, void *ctx,
+                struct err *e)
+{
+    size_t good = n ? utf8_valid(text, n) : 0;
+    if (good < n)
+        return err_set(e, EXIT_BAD_DATA, "text: byte %zu: expected UTF-8, got 0x%02X", good,
+                       (unsigned char)text[good]);
+    split_work_init(&k->split, word, ctx);
+    int bad = n ? cut_up(k, &k->t->raw, text, n, normalize, e) : 0;
+    split_work_free(&k->split);
+    bpe_work_free(&k->bpe);
+    buf_free(&k->normal);
+    return bad;
+}
+
+int tokenizer_words(const struct tokenizer *t, const char *text, size_t n, split_word *word,
+                    void *ctx, struct err *e)
+{
+    struct ids dropped = {0};
+    struct walk k = {.t = t, .out = &dropped};
+    int bad = walk(&k, text, n, word, ctx, e);
+    ids_free(&dropped);
+    return bad;
+}
+
+static int add_word(void *ctx, const char *s, size_t n, struct err *e)
+{
+    struct walk *k = ctx;
+    return bpe_word(&k->t->bpe, &k->bpe, s, n, k->out, e);
+}
+
+int tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, int flags,
+                     struct ids *out, struct err *e)
+{
+    size_t before = out->n;
+    struct walk k = {.t = t, .plain = (flags & ENCODE_PLAIN) != 0, .out = out};
+    if (flags & ENCODE_SPECIAL)
+        ids_append(out, &t->front);
+    if (walk(&k, text, n, add_word, &k, e)) {
+        out->n = before;
+        return -1;
+    }
+    if (flags & ENCODE_SPECIAL)
+        ids_append(out, &t->back);
+    return 0;
+}
+
+void tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, int skip_special,
+                      struct buf *out)
+{
+    struct buf bytes = {0};
+    for (size_t i = 0; i < n; i++) {
+        if (ids[i] < 0 || (size_t)ids[i] >= t->pieces.n)
+            continue;
+        const struct piece *p = &t->pieces.v[ids[i]];
+        if (!(skip_special && p->flags & PIECE_SPECIAL))
+            buf_put(&bytes, t->pieces.bytes.data + p->at, p->len);
+    }
+    utf8_put_lossy(out, bytes.data, bytes.len);
+    buf_free(&bytes);
+}
+
+/* Added tokens by their text; vocabulary by the file's spelling ("\u0120the") or by plain bytes. */
+int32_t tokenizer_id(const struct tokenizer *t, const char *piece)
+{
+    size_t n = strlen(piece);
+    for (size_t i = 0; i < t->n_added; i++)
+        if (t->added[i].len == n && !memcmp(t->added[i].text, piece, n))
+            return t->added[i].id;
+    struct buf b = {0};
+    int32_t id = -1;
+    if (n > 0 && utf8_valid(piece, n) == n && !alphabet_bytes(piece, n, &b))
+        id = bpe_find(&t->bpe, b.data, b.len);
+    if (id < 0 && n > 0)
+        id = bpe_find(&t->bpe, piece, n);
+    buf_free(&b);
+    return id;
+}
+
+int tokenizer_is_special(const struct tokenizer *t, int32_t id)
+{
+    return id >= 0 && (size_t)id < t->pieces.n && t->pieces.v[id].flags & PIECE_SPECIAL ? 1 : 0;
+}
+
+const char *tokenizer_hash(const struct tokenizer *t)
+{
+    return t->hash;
+}

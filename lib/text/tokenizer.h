@@ -1,0 +1,55 @@
+/* tokenizer.h - text to ids and back, as tokenizer.json says.
+ *
+ * Supported, because the two families and plain GPT-2-type files need it: model BPE (byte-level;
+ * merges as "a b" or ["a","b"]; ignore_merges), normalizer null or NFC (or a Sequence of such),
+ * pre_tokenizer ByteLevel (use_regex true or false, add_prefix_space) or Sequence[Split(Regex,
+ * Isolated), ByteLevel], any pattern that PCRE2 compiles; added tokens; post_processor null,
+ * ByteLevel, TemplateProcessing, or a Sequence of them; decoder ByteLevel. Anything else is refused
+ * and printed. Encoding is O(n log n) for any input.
+ *
+ * What a letter, a digit or a mark is comes from the tables of PCRE2 and utf8proc. A character that
+ * an older Unicode does not have (Hugging Face's own tables differ by release, too) is no letter
+ * there, so its word may be cut elsewhere.
+ */
+#ifndef TEXT_TOKENIZER_H
+#define TEXT_TOKENIZER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+#include "lib/text/ids.h"
+
+struct tokenizer;
+
+/* folder/tokenizer.json. NULL: 65 / 66. */
+struct tokenizer *tokenizer_load(const char *folder, struct err *e);
+void tokenizer_free(struct tokenizer *t);
+size_t tokenizer_size(const struct tokenizer *t); /* largest id + 1 */
+
+enum { ENCODE_SPECIAL = 1, /* apply the post-processor (BOS...) */
+       ENCODE_PLAIN = 2    /* special-token texts inside the input are ordinary text */ };
+/* Appends to *out. text: n bytes of valid UTF-8 (else EXIT_BAD_DATA with the byte offset). */
+int tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, int flags,
+                     struct ids *out, struct err *e);
+/* Appends the text; half characters become U+FFFD. Special tokens are dropped when skip_special.
+ * Ids without a piece give nothing. */
+void tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, int skip_special,
+                      struct buf *out);
+/* Id of an exact piece or added token; -1: none. */
+int32_t tokenizer_id(const struct tokenizer *t, const char *piece);
+int tokenizer_is_special(const struct tokenizer *t, int32_t id);
+/* SHA-256 of tokenizer.json, 64 hex digits, borrowed. */
+const char *tokenizer_hash(const struct tokenizer *t);
+
+/* Learns a byte-level BPE tokenizer from texts and writes folder/tokenizer.json with LLaDA's
+ * pre-tokenizer pattern (one digit a piece), NFC, and the given special tokens after the merges.
+ * bos: the special token that the post-processor puts in front, or NULL. Ties: the pair that is
+ * first in byte order. vocab counts everything. -1: 64 (vocab, names), 65 (texts too short or not
+ * UTF-8), 73, 74. */
+int tokenizer_learn(const char *folder, const char *const *texts, size_t n_texts, size_t vocab,
+                    const char *const *special, size_t n_special, const char *bos,
+                    struct err *e);
+
+#endif

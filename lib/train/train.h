@@ -1,0 +1,53 @@
+/* train.h - training of small networks: parameters, gradients, AdamW, all on the CPU back end.
+ *
+ *     struct trainer *t = trainer_make(&config, backend, seed, rows, &e);
+ *     double loss = trainer_loss(t, &batch, 1);
+ *     trainer_update(t, rate, 0.1, 1.0);
+ *
+ * Losses: next token (weight 1/count on every scored row, causal mask) and masked diffusion (weight
+ * 2u/(p L B) on masked rows, see training_batch.h; full mask).
+ * Source: seeds.md 4.1, LLaDA (arXiv 2502.09992) eq. 3.
+ */
+#ifndef TRAIN_TRAIN_H
+#define TRAIN_TRAIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/ops.h"
+#include "lib/base/err.h"
+#include "lib/checkpoint/checkpoint.h"
+
+/* seqs sequences of len rows. A row of weight 0 has no target. loss = sum of weight * CE. */
+struct train_batch {
+    size_t seqs, len;
+    int32_t *token, *target; /* [seqs * len] */
+    float *weight;           /* [seqs * len] */
+};
+
+struct trainer;
+
+/* Weights drawn: normal, std 1/sqrt(inputs), projections into the stream divided by sqrt(2L);
+ * norms 1. `rows`: most seqs*len of a batch. NULL: the back end cannot train, or memory is short.
+ */
+struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t seed, size_t rows,
+                             struct err *e);
+void trainer_free(struct trainer *t);
+
+/* The loss; with `gradients`, also d loss / d parameters (replacing the former ones). */
+double trainer_loss(struct trainer *t, const struct train_batch *batch, int gradients);
+/* One AdamW step (beta 0.9, 0.95; eps 1e-8), gradients clipped to global norm `clip`; decay on
+ * matrices only. Returns the norm before clipping. */
+double trainer_update(struct trainer *t, double rate, double decay, double clip);
+int64_t trainer_step(const struct trainer *t); /* updates done */
+
+/* The values or gradients of a role, rows*cols floats; borrowed, writable. */
+float *trainer_values(struct trainer *t, enum role r, size_t layer);
+float *trainer_gradients(struct trainer *t, enum role r, size_t layer);
+
+/* Weights, moments and step as one safetensors file with `note` (string members) as metadata.
+ * Loading: -1 with 65 when it belongs to another shape; *note is the caller's reference. */
+int trainer_save(const struct trainer *t, const char *path, const json_t *note, struct err *e);
+int trainer_restore(struct trainer *t, const char *path, json_t **note, struct err *e);
+
+#endif

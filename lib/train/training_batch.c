@@ -1,0 +1,183 @@
+/* training_batch.c - see training_batch.h. All draws are rng_at(seed, step, place): no state is carried. */
+#include "lib/train/training_batch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/hash.h"
+#include "lib/base/mem.h"
+#include "lib/base/rng.h"
+#include "lib/record/rec.h"
+
+struct texts {
+    char **v;
+    size_t n, cap; /* n: strings */
+};
+
+static void keep_pair(struct texts *t, const char *prompt, const char *answer)
+{
+    if (t->n + 2 > t->cap) {
+        t->cap = t->cap ? 2 * t->cap : 1024;
+        t->v = mem_resize(t->v, t->cap, sizeof *t->v);
+    }
+    t->v[t->n++] = mem_text(prompt);
+    t->v[t->n++] = mem_text(answer);
+}
+
+int training_batch_texts(const char *path, int64_t limit, const char *task, int64_t times, char ***texts,
+                 size_t *n, size_t *unique, struct err *e)
+{
+    struct rec_reader *r = rec_read_open(&path, 1, e);
+    if (!r)
+        return -1;
+    struct texts first = {0}, again = {0};
+    json_t *record;
+    int got = 0;
+    while ((!limit || first.n / 2 < (size_t)limit) && (got = rec_read(r, &record, e)) == 1) {
+        const char *prompt = rec_text(record, "text"), *answer = rec_text(record, "reference");
+        const char *own = rec_text(record, "task");
+        if (prompt && answer) {
+            keep_pair(&first, prompt, answer);
+            for (int64_t i = 1; task && own && !strcmp(task, own) && i < times; i++)
+                keep_pair(&again, prompt, answer);
+        }
+        json_decref(record);
+    }
+    rec_read_close(r);
+    if (got >= 0 && !first.n)
+        got = err_set(e, EXIT_BAD_DATA, "%s: no record with 'text' and 'reference'", path);
+    *unique = first.n / 2;
+    for (size_t i = 0; i < again.n; i += 2)
+        keep_pair(&first, again.v[i], again.v[i + 1]);
+    training_batch_texts_free(again.v, again.n / 2);
+    *texts = first.v;
+    *n = first.n / 2;
+    if (got < 0)
+        training_batch_texts_free(*texts, *n);
+    return got < 0 ? -1 : 0;
+}
+
+void training_batch_texts_free(char **texts, size_t n)
+{
+    for (size_t i = 0; i < 2 * n; i++)
+        free(texts[i]);
+    free(texts);
+}
+
+int training_batch_make(struct training_batch *l, const struct tokenizer *t, char *const *texts, size_t n,
+                int64_t bos, int64_t eos, int64_t mask, uint64_t seed, struct err *e)
+{
+    *l = (struct training_batch){.n = n, .bos = bos, .eos = eos, .mask = mask, .seed = seed};
+    l->begin = mem_alloc((n + 1) * sizeof *l->begin);
+    l->answer = mem_alloc(n * sizeof *l->answer);
+    uint32_t *order = mem_alloc(n * sizeof *order);
+    for (size_t i = 0; i < n; i++)
+        order[i] = (uint32_t)i;
+    struct rng rng = {.seed = rng_derive(seed, "order")};
+    rng_shuffle(&rng, order, n);
+    int bad = 0;
+    for (size_t i = 0; i < n && !bad; i++) {
+        const char *prompt = texts[2 * order[i]], *answer = texts[2 * order[i] + 1];
+        l->begin[i] = l->all.n;
+        if (bos >= 0)
+            ids_push(&l->all, (int32_t)bos);
+        bad = tokenizer_encode(t, prompt, strlen(prompt), ENCODE_PLAIN, &l->all, e);
+        l->answer[i] = l->all.n;
+        bad = bad || tokenizer_encode(t, answer, strlen(answer), ENCODE_PLAIN, &l->all, e);
+        ids_push(&l->all, (int32_t)eos);
+    }
+    l->begin[n] = l->all.n;
+    free(order);
+    if (bad)
+        training_batch_free(l);
+    return bad ? -1 : 0;
+}
+
+void training_batch_free(struct training_batch *l)
+{
+    ids_free(&l->all);
+    free(l->begin);
+    free(l->answer);
+    *l = (struct training_batch){0};
+}
+
+void training_batch_hash(const struct training_batch *l, char hex[65])
+{
+    struct hash *h = hash_new();
+    hash_add(h, l->all.v, l->all.n * sizeof *l->all.v);
+    hash_add(h, l->begin, (l->n + 1) * sizeof *l->begin);
+    hash_add(h, l->answer, l->n * sizeof *l->answer);
+    hash_hex(h, hex);
+    hash_free(h);
+}
+
+/* A number in 0..n-1 for a place of a step; the bias of the remainder is below 1e-13. */
+static size_t below(const struct training_batch *l, int64_t step, uint64_t place, size_t n)
+{
+    return (size_t)(rng_at(l->seed, (uint64_t)step, place) % n);
+}
+
+void training_batch_next_token(const struct training_batch *l, int64_t step, size_t rows, size_t len,
+                       struct train_batch *b)
+{
+    b->len = len;
+    b->seqs = rows / len;
+    float weight = 1 / (float)(b->seqs * len);
+    for (size_t s = 0; s < b->seqs; s++) {
+        size_t at = l->begin[below(l, step, s, l->n)];
+        for (size_t i = 0; i < len; i++) {
+            b->token[s * len + i] = l->all.v[(at + i) % l->all.n];
+            b->target[s * len + i] = l->all.v[(at + i + 1) % l->all.n];
+            b->weight[s * len + i] = weight;
+        }
+    }
+}
+
+/* What of a row can be masked, see training_batch.h. */
+enum row_kind { ROW_WHOLE, ROW_CUT, ROW_RESPONSE };
+
+static enum row_kind row_kind(const struct training_batch *l, int64_t step, uint64_t place)
+{
+    double lot = rng_unit(rng_at(l->seed, (uint64_t)step, place));
+    return lot < l->whole ? ROW_WHOLE : lot < l->whole + l->cut ? ROW_CUT : ROW_RESPONSE;
+}
+
+/* One document as a row of len tokens: prompt, response, EOS to the end. Returns the first token
+ * that may be masked; the last eight always may. */
+static size_t fill_row(const struct training_batch *l, size_t doc, enum row_kind kind, size_t place,
+                       size_t len, int32_t *out)
+{
+    size_t n = l->begin[doc + 1] - l->begin[doc], first = l->answer[doc] - l->begin[doc];
+    for (size_t i = 0; i < len; i++)
+        out[i] = i < n ? l->all.v[l->begin[doc] + i] : (int32_t)l->eos;
+    if (kind == ROW_WHOLE)
+        return 0;
+    if (kind == ROW_CUT)
+        first += place % (n - first);
+    return first < len - 8 ? first : len - 8;
+}
+
+void training_batch_diffusion(const struct training_batch *l, int64_t step, size_t rows, size_t min_len,
+                      size_t max_len, struct train_batch *b)
+{
+    enum { LENGTH = 1 << 20, SHIFT, DOC = 1 << 21, KIND = 1 << 22, CUT = 3 << 21, MASKS = 1 << 23 };
+    size_t len = min_len + 8 * below(l, step, LENGTH, (max_len - min_len) / 8 + 1);
+    b->len = len;
+    b->seqs = rows / len;
+    double shift = rng_unit(rng_at(l->seed, (uint64_t)step, SHIFT));
+    for (size_t s = 0; s < b->seqs; s++) {
+        int32_t *target = b->target + s * len, *token = b->token + s * len;
+        float *weight = b->weight + s * len;
+        size_t place = below(l, step, CUT + s, SIZE_MAX);
+        size_t first = fill_row(l, below(l, step, DOC + s, l->n), row_kind(l, step, KIND + s),
+                                place, len, target);
+        double u = ((double)s + shift) / (double)b->seqs, p = (1 - 1e-3) * u * u + 1e-3;
+        float scale = (float)(2 * u / (p * (double)(len - first) * (double)b->seqs));
+        for (size_t i = 0; i < len; i++) {
+            double coin = rng_unit(rng_at(l->seed, (uint64_t)step, MASKS + s * len + i));
+            int hide = i >= first && coin < p;
+            token[i] = hide ? (int32_t)l->mask : target[i];
+            weight[i] = hide ? scale : 0;
+        }
+    }
+}

@@ -1,0 +1,60 @@
+/* training_batch.h - training batches: documents of prompt and response, drawn by (seed, step).
+ *
+ * A batch is a function of the step alone, so an interrupted training resumes with the same
+ * numbers.
+ *
+ * Next token: windows of the shuffled corpus, BOS + prompt + response + EOS one after the other,
+ * each window beginning at a document.
+ *
+ * Masked diffusion: one document a row, the rest of the row filled with EOS as LLaDA's canvas is.
+ * In a share `whole` of the rows, by lot, everything can be masked (pre-training; guidance and the
+ * ELBO need it); in a share `cut`, only what follows a random place in the response, as when text
+ * is written in blocks; in the others only the response (fine-tuning). The loss is the mean over
+ * t ~ U(0,1) of 1/p sum_masked CE / length, p = (1 - 1e-3) t + 1e-3. It is estimated with t = u^2,
+ * u stratified over the batch, and weight 2u/p in place of 1/p: the same expectation, while the sum
+ * of squared weights, which goes with E[1/(t q(t))] for a density q of t, falls from ln 1000 to its
+ * minimum, 4.
+ * Source: LLaDA (arXiv 2502.09992) algorithms 1 and 2; seeds.md 4.1.
+ */
+#ifndef TRAIN_TRAINING_BATCH_H
+#define TRAIN_TRAINING_BATCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+#include "lib/text/tokenizer.h"
+#include "lib/train/train.h"
+
+struct training_batch {
+    struct ids all;         /* tokens of all documents, in shuffled order */
+    size_t *begin, *answer; /* [n + 1] first token of each document; [n] first of its response */
+    size_t n;
+    int64_t bos, eos, mask; /* -1: none */
+    double whole, cut;      /* shares of rows masked everywhere, or behind a random place */
+    uint64_t seed;
+};
+
+/* Reads corpus records {text, reference} from any input that records can come from (plain or
+ * packed), the first `limit` of them (0: all), and keeps their texts: 2n strings (prompt, response,
+ * ...), owned by the caller. Documents of `task` (NULL: none) come `times` times: after the first
+ * `unique` ones the repeats follow. */
+int training_batch_texts(const char *path, int64_t limit, const char *task, int64_t times, char ***texts,
+                 size_t *n, size_t *unique, struct err *e);
+void training_batch_texts_free(char **texts, size_t n);
+
+/* Encodes n documents (2n texts) and shuffles them by seed. */
+int training_batch_make(struct training_batch *l, const struct tokenizer *t, char *const *texts, size_t n,
+                int64_t bos, int64_t eos, int64_t mask, uint64_t seed, struct err *e);
+void training_batch_free(struct training_batch *l);
+/* SHA-256 of the tokens, their order and the documents' bounds. */
+void training_batch_hash(const struct training_batch *l, char hex[65]);
+
+/* Fills b (its arrays hold `rows` entries) for a step; sets b->seqs and b->len. */
+void training_batch_next_token(const struct training_batch *l, int64_t step, size_t rows, size_t len,
+                       struct train_batch *b);
+/* Row length is drawn from min_len..max_len (multiples of 8) for each step. */
+void training_batch_diffusion(const struct training_batch *l, int64_t step, size_t rows, size_t min_len,
+                      size_t max_len, struct train_batch *b);
+
+#endif

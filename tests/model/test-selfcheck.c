@@ -1,0 +1,176 @@
+/* The selfcheck: a device that begins to say other things ends the run with 70 and an error record,
+ * what it said since it was last heard well is not kept, and the next process ends the work. */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/mem.h"
+#include "lib/record/resume.h"
+#include "lib/decode/autoregress.h"
+#include "lib/run/selfcheck.h"
+#include "tests/tap.h"
+
+enum { PROMPTS = 12, BATCH = 2 };
+
+static char folder[] = "/tmp/test-selfcheck.XXXXXX";
+static int calls, odd_from; /* of run(); from that call on it lies, 0: never */
+
+static size_t extent(const struct gen_point *p)
+{
+    return p->max_new;
+}
+
+static int check(const void *settings, const struct gen_point *p, struct err *e)
+{
+    (void)settings, (void)p, (void)e;
+    return 0;
+}
+
+static struct memory_estimate estimate(const struct network *n, const void *settings, const struct gen_point *p,
+                          const struct generation_input *in, size_t batch)
+{
+    struct autoregress how = {.max_new = p->max_new, .cache = 1};
+    (void)settings;
+    return autoregress_estimate(n, &how, in, batch);
+}
+
+static void run(const struct network *n, const void *settings, const struct gen_point *p,
+                int prepare, uint64_t seed, const volatile sig_atomic_t *stop,
+                const struct generation_input *in, size_t batch, struct generation *out,
+                struct batch_trace *trace)
+{
+    struct autoregress how = {.max_new = p->max_new, .cache = 1, .ignore_eos = 1, .seed = seed,
+                              .stop = stop};
+    (void)settings, (void)prepare;
+    autoregress(n, &how, in, batch, out, trace);
+    calls++;
+    if (odd_from && calls >= odd_from)
+        for (size_t i = 0; i < batch; i++)
+            out[i].ids[p->max_new - 1] ^= 1;
+}
+
+static void label(const void *settings, const struct gen_point *p, struct buf *out)
+{
+    (void)settings, (void)p;
+    buf_text(out, " odd");
+}
+
+static void describe(const void *settings, const struct gen_point *p, json_t *record)
+{
+    (void)settings, (void)p, (void)record;
+}
+
+static const struct gen_method method = {"odd", ARCH_LLAMA, extent, check,
+                                         estimate, run, label, describe};
+
+/* gen_run in a process of its own; its exit code. */
+static int generate(const char *output, int64_t every, int from)
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char *argv[] = {mem_text("odd")};
+        char *prompts = mem_format("%s/prompts", folder);
+        const char *files[] = {prompts};
+        struct gen_args a = GEN_DEFAULTS;
+        struct gen_point point = {.batch = BATCH, .max_new = 20};
+        struct gen_plan plan = {.point = &point, .points = 1, .rounds = 1};
+        struct err e = {0};
+        a.common.output = output;
+        a.common.quiet = 1;
+        a.engine.model = "synth:tiny-llama";
+        a.engine.device = "cpu";
+        a.engine.threads = 1;
+        a.selfcheck = every;
+        odd_from = from;
+        struct gen_job job = {.method = &method, .args = &a, .plan = &plan, .files = files,
+                              .n_files = 1, .argc = 1, .argv = argv};
+        if (!freopen("/dev/null", "w", stderr))
+            _exit(99);
+        int code = gen_run(&job, &e);
+        free(argv[0]);
+        free(prompts);
+        _exit(code);
+    }
+    int status = -1;
+    waitpid(pid, &status, 0);
+    return WEXITSTATUS(status);
+}
+
+/* Generations in a file; *fatal: the message of its fatal record, else "". */
+static int count(const char *path, char *fatal, size_t room)
+{
+    struct buf b = {0};
+    int n = 0;
+    *fatal = 0;
+    if (file_read(path, 1 << 24, &b, NULL))
+        return -1;
+    for (char *line = strtok(b.data, "\n"); line; line = strtok(NULL, "\n")) {
+        json_t *r = json_loads(line, 0, NULL);
+        n += !strcmp(rec_kind(r), "generation");
+        if (json_is_true(json_object_get(r, "fatal")))
+            snprintf(fatal, room, "%s", rec_text(r, "message"));
+        json_decref(r);
+    }
+    buf_free(&b);
+    return n;
+}
+
+/* Calls of run() by a healthy process with a selfcheck each 2 batches: 1 batch, 2 selfcheck, 3 4 batches,
+ * 5 selfcheck, 6 7 batches, 8 selfcheck, 9 batch, 10 selfcheck, the last. */
+static void test_fall(void)
+{
+    static const struct {
+        int from, kept; /* the first odd call; records that are left */
+    } row[] = {{2, 12}, {3, 2}, {5, 2}, {6, 6}, {8, 6}, {9, 10}, {10, 10}};
+    char *out = mem_format("%s/out", folder), *work = mem_format("%s/.out.tmp", folder);
+    char fatal[512];
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        int lies = row[i].from > 2; /* odd from its first time on, a selfcheck learns what is odd */
+        int code = generate(out, 2, row[i].from);
+        int n = count(lies ? work : out, fatal, sizeof fatal);
+        ok(code == (lies ? EXIT_INTERNAL : 0), "odd from call %d on: %d", row[i].from, code);
+        ok(n == row[i].kept, "%d records are kept", n);
+        ok(!lies == !strstr(fatal, "selfcheck: prompt 'p1', generated again"), "says: %s", fatal);
+        ok(!lies || strstr(fatal, "other ids from token 15 on"), "and from where");
+        ok(!generate(out, 2, 0) && count(out, fatal, sizeof fatal) == PROMPTS && !*fatal,
+           "the next process ends the work");
+        ok(access(work, F_OK), "and nothing else is left");
+    }
+    ok(!generate(out, 0, 4), "without a selfcheck nobody notices");
+    free(out);
+    free(work);
+}
+
+static void test_default(void)
+{
+    struct selfcheck c;
+    struct backend host = {0}, device = {.address = "0000:18:00.0"};
+    selfcheck_start(&c, -1, &host);
+    ok(c.every == 0, "none on the host");
+    selfcheck_start(&c, -1, &device);
+    ok(c.every == SELFCHECK_EVERY, "on a device each %d batches", SELFCHECK_EVERY);
+    selfcheck_start(&c, 0, &device);
+    ok(c.every == 0, "none when none is wanted");
+    selfcheck_start(&c, 3, &host);
+    ok(c.every == 3, "on the host when asked for");
+}
+
+int main(void)
+{
+    if (!mkdtemp(folder))
+        err_machine(__FILE__, __LINE__, "no temporary folder");
+    char *prompts = mem_format("%s/prompts", folder), *out = mem_format("%s/out", folder);
+    FILE *f = fopen(prompts, "w");
+    for (int i = 1; f && i <= PROMPTS; i++)
+        fprintf(f, "{\"id\":\"p%d\",\"prompt_ids\":[5,6,%d]}\n", i, i);
+    if (!f || fclose(f))
+        err_machine(__FILE__, __LINE__, "cannot write prompts");
+    test_default();
+    test_fall();
+    unlink(prompts);
+    unlink(out);
+    rmdir(folder);
+    free(prompts);
+    free(out);
+    return tap_done();
+}
