@@ -102,19 +102,19 @@ int bench_stopped(const struct bench *b, struct err *e)
 }
 
 /* Where the back end has no library of the vendor's, its own kernels would make a low ceiling under
- * which everything looks good: a bf16 ceiling below half of what the card does on paper says so. */
+ * which everything looks good: a bf16 ceiling below half of what the card does on nominal says so. */
 static void set_estimate(const struct bench *b, json_t *r, double reached)
 {
     struct card card;
     const char *why;
     char remark[160];
     int unknown = card_read(b->backend, &card, &why);
-    double paper = unknown ? (double)NAN : card_flops_per_s(&card);
-    rec_set_number(r, "paper_flops_per_s", estimate, why);
-    if (unknown || reached >= paper / 2)
+    double nominal = unknown ? (double)NAN : card_flops_per_s(&card);
+    rec_set_number(r, "nominal_flops_per_s", nominal, why);
+    if (unknown || reached >= nominal / 2)
         return;
     snprintf(remark, sizeof remark, "%.0f %% of %d multiprocessors x %.0f MHz x %.0f flop: a low "
-             "ceiling flatters (are the vendor's products missing?)", 100 * reached / estimate,
+             "ceiling flatters (are the vendor's products missing?)", 100 * reached / nominal,
              card.multiprocessors, card.clock_hz / 1e6, card.flops_per_cycle);
     json_object_set_new(r, "remark", json_string(remark));
     fprintf(stderr, "bench: bf16 ceiling: %s\n", remark);

@@ -161,8 +161,8 @@ JOBS=after,full,block,gap,memory,load
         .device_name == "emulated device (host)" and .isa == "sm_90" and (has("threads") | not))' \
         bench.ndjson
     jq -se 'map(select(.ceiling)) | map(.unit) == ["f32", "bf16", "int8"] and
-        all(.flops_per_s > 0 and .bytes_per_s > 0) and (.[1] | .paper_flops_per_s == null and
-        (.paper_flops_per_s_reason | contains("driver")) and (has("remark") | not)) and
+        all(.flops_per_s > 0 and .bytes_per_s > 0) and (.[1] | .nominal_flops_per_s == null and
+        (.nominal_flops_per_s_reason | contains("driver")) and (has("remark") | not)) and
         (.[2] | .name + .remark | test("^LLM.int8.*outliers"))' bench.ndjson
     [ "$(jq -s 'map(.kernel // empty) | unique | join(" ")' bench.ndjson)" = \
         '"attention gated head matmul"' ]
@@ -202,14 +202,14 @@ JOBS=after,full,block,gap,memory,load
         jq -s 'map(select(.unit == "bf16"))[0] | del(.name)' card.ndjson > bf16
     }
     card CUDA_SMS=132 CUDA_KHZ=1830000
-    jq -e '(.paper_flops_per_s / 989.43e12 - 1 | fabs) < 1e-5 and
+    jq -e '(.nominal_flops_per_s / 989.43e12 - 1 | fabs) < 1e-5 and
         (.remark | startswith("0 % of 132 multiprocessors x 1830 MHz x 4096 flop"))' bf16
     grep -q '^bench: bf16 ceiling: 0 % of 132' said
     card CUDA_SMS=1 CUDA_KHZ=1
-    jq -e '.paper_flops_per_s == 4096e3 and (has("remark") | not)' bf16
+    jq -e '.nominal_flops_per_s == 4096e3 and (has("remark") | not)' bf16
     for lacks in Id Attribute; do
         card CUDA_SMS=132 CUDA_KHZ=1830000 CUDA_LACKS=$lacks
-        jq -e '.paper_flops_per_s == null and (has("remark") | not)' bf16
+        jq -e '.nominal_flops_per_s == null and (has("remark") | not)' bf16
     done
 }
 
