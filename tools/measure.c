@@ -13,7 +13,7 @@
 #include "lib/analysis/idle.h"
 #include "lib/record/rec.h"
 #include "lib/analysis/roof.h"
-#include "lib/record/settings.h"
+#include "lib/analysis/about.h"
 #include "lib/record/take.h"
 #include "lib/analysis/timing.h"
 #include "lib/stat/energy.h"
@@ -99,11 +99,11 @@ static struct config *find_config(struct measure *m, const json_t *r, struct err
     const json_t *at = json_object_get(m->index, name);
     if (at) {
         struct config *c = &m->configs[json_integer_value(at)];
-        return settings_check(c->settings, r, e) ? NULL : c;
+        return about_check(c->settings, r, e) ? NULL : c;
     }
     MEM_GROW(m->configs, m->n, m->cap);
     struct config *c = &m->configs[m->n];
-    *c = (struct config){.settings = settings_of(r), .outputs = json_object()};
+    *c = (struct config){.settings = about_of(r), .outputs = json_object()};
     c->name = rec_text(c->settings, "config");
     json_object_set_new(m->index, name, json_integer((json_int_t)m->n++));
     return c;
@@ -389,7 +389,7 @@ static int write_config(struct measure *m, struct config *c, struct err *e)
 static int by_config(const void *a, const void *b)
 {
     const struct config *x = a, *y = b;
-    return settings_order(x->settings, y->settings);
+    return about_order(x->settings, y->settings);
 }
 
 static void free_measure(struct measure *m)

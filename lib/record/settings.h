@@ -1,16 +1,105 @@
-/* settings.h - what the records of one configuration share, and metric records repeat. */
+/* settings.h - the settings of a generator as data: one table gives its options and their help, the
+ * members of a schedule's points, the fields of records, the label that people see, and the identity
+ * of a point.
+ *
+ * A *point* is a value for every row of a table. Values are doubles whatever the type: integers
+ * below 2^53 are exact, a choice is the place of its word in `choices`, a flag is 0 or 1.
+ *
+ * A row counts only where its `only` holds ("unmask=threshold", "a=x|y"): elsewhere it is null in
+ * records, absent from labels, and no part of the identity, since it changes nothing there.
+ *
+ *     const char *given[SETTINGS_MAX] = {0};                  what the command line said
+ *     struct opt *o = ...; o += settings_options(&table, given, o);
+ *     struct settings *point; size_t n;
+ *     settings_cross(&table, given, &point, &n, &e);          every combination of the lists
+ *     settings_put(&point[0], record);                        one field a row
+ */
 #ifndef RECORD_SETTINGS_H
 #define RECORD_SETTINGS_H
 
 #include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
+#include "lib/base/opt.h"
 
-/* `config` and the settings that a generation record has; the caller's reference. */
-json_t *settings_of(const json_t *record);
-/* -1 (EXIT_BAD_DATA): a setting has another value in the record. */
-int settings_check(const json_t *settings, const json_t *record, struct err *e);
-/* Order of a report: model, batch, length, steps, then the text of `config`. */
-int settings_order(const json_t *a, const json_t *b);
+enum setting_type { SETTING_HEADING, SETTING_INT, SETTING_REAL, SETTING_CHOICE, SETTING_FLAG };
+enum setting_traits {
+    SETTING_SWEPT = 1, /* its option takes a list, whose values are crossed with all others */
+    SETTING_TEXT = 2,  /* changes what comes out */
+    SETTING_SPEED = 4, /* changes what is computed, and so time and memory */
+    SETTING_SHOWN = 8, /* labels name it at its default too */
+    SETTING_AXIS = 16  /* the axis of a point is the first row with this trait that counts there */
+};
+struct setting {
+    const char *name;     /* of the field, "gen_length"; its option is --gen-length */
+    char letter;          /* of the short option, or 0 */
+    enum setting_type type;
+    double lo, hi;        /* numbers, inclusive */
+    const char *choices;  /* "a|b|c" */
+    const char *standard; /* the default as an option would say it, or the name of an earlier or
+                           * later row, whose value it then is */
+    const char *unit;     /* "tokens", "steps"; NULL: a pure number */
+    const char *label;    /* in labels, "gen" in "gen=64"; a flag's is all there is */
+    const char *only;     /* NULL: counts everywhere */
+    unsigned traits;
+    const char *help;     /* without the default, which is added */
+};
+/* The rows of a generator, the first one outermost when lists are crossed. */
+struct settings_table {
+    const char *system; /* in schedules: "llada", "llama" */
+    const struct setting *row;
+    size_t n;           /* <= SETTINGS_MAX */
+};
+enum { SETTINGS_MAX = 64, SETTINGS_POINTS = 4096, SETTINGS_ID = 13 /* 12 hex digits and NUL */ };
+
+struct settings { /* a point */
+    const struct settings_table *table;
+    double v[SETTINGS_MAX];
+};
+
+/* ---- rows ---- */
+
+/* Place of a name (of a record's field, or of an option with '-' for '_'); table->n: none. */
+size_t settings_find(const struct settings_table *t, const char *name);
+/* Appends one option for each row, its help with default and unit; `given`[i] becomes the text that
+ * the command line gives row i, else stays. Returns how many. The helps are the caller's to free
+ * only at the end of the process; options must have room for n rows. */
+size_t settings_options(const struct settings_table *t, const char **given, struct opt *options);
+
+/* ---- points ---- */
+
+/* The value of a row that the table has. */
+double settings_number(const struct settings *s, const char *name);
+size_t settings_count(const struct settings *s, const char *name);      /* of an integer row */
+const char *settings_word(const struct settings *s, const char *name);  /* of a choice row: owned
+                                                                         * by settings_free_words */
+int settings_is(const struct settings *s, const char *name, const char *word);
+/* 1: the row counts at this point. */
+int settings_counts(const struct settings *s, size_t row);
+
+/* *point = every combination of the lists in given[] (NULL: the default), the last row innermost,
+ * each point once: combinations that differ only in rows that do not count are one. The caller's to
+ * free. -1: EXIT_BAD_USAGE naming the option, what was expected and what it got. */
+int settings_cross(const struct settings_table *t, const char *const *given,
+                   struct settings **point, size_t *n, struct err *e);
+/* The members of o that are rows overwrite those of *s ("steps": 16; words and booleans as in
+ * records; null: the default). Rows that follow another one follow it anew. -1: EXIT_BAD_DATA with
+ * `where` and the member. Members that are no rows are the caller's business. */
+int settings_read(struct settings *s, const json_t *o, const char *where, struct err *e);
+
+/* ---- what records and people see ---- */
+
+/* Sets the field of every row: number, word, boolean; null where it does not count. */
+void settings_put(const struct settings *s, json_t *record);
+/* Appends " steps=16 gen=64": rows that are shown, and those that are not at their default. */
+void settings_label(const struct settings *s, struct buf *out);
+/* Name of the point's axis, or NULL. */
+const char *settings_axis(const struct settings *s);
+/* id = the first 12 hex digits of the SHA-256 of the object `about`, its members in the order of
+ * their names, without the member `without` (NULL: none). Members that are null do not count. */
+void settings_id(const json_t *about, const char *without, char id[SETTINGS_ID]);
 
 #endif

@@ -1,5 +1,5 @@
-/* settings.c - see settings.h. */
-#include "lib/record/settings.h"
+/* about.c - see about.h. */
+#include "lib/analysis/about.h"
 
 #include <string.h>
 
@@ -12,7 +12,7 @@ static const char *const names[] = {
     "ignore_eos"};
 enum { NAMES = sizeof names / sizeof *names };
 
-json_t *settings_of(const json_t *r)
+json_t *about_of(const json_t *r)
 {
     json_t *s = json_object();
     json_object_set(s, "config", json_object_get(r, "config"));
@@ -22,7 +22,7 @@ json_t *settings_of(const json_t *r)
     return s;
 }
 
-int settings_check(const json_t *settings, const json_t *r, struct err *e)
+int about_check(const json_t *settings, const json_t *r, struct err *e)
 {
     for (size_t i = 0; i < NAMES; i++) {
         const json_t *had = json_object_get(settings, names[i]);
@@ -35,7 +35,7 @@ int settings_check(const json_t *settings, const json_t *r, struct err *e)
     return 0;
 }
 
-int settings_order(const json_t *x, const json_t *y)
+int about_order(const json_t *x, const json_t *y)
 {
     static const char *const key[] = {"batch", "gen_length", "max_new", "steps"};
     const char *mx = rec_text(x, "model"), *my = rec_text(y, "model");

@@ -1,0 +1,45 @@
+/* decoder.h - a way of generating, as the runner (lib/run) sees it. One row a decoder: what its
+ * settings are, what they demand of each other, what a batch takes, how a batch is generated.
+ */
+#ifndef DECODE_DECODER_H
+#define DECODE_DECODER_H
+
+#include "lib/decode/generation.h"
+#include "lib/network/network.h"
+#include "lib/record/settings.h"
+
+/* What a batch is given beside its point. */
+struct decode_env {
+    int prepare;  /* 1: each kind of pass that can come is prepared before the clock begins */
+    uint64_t seed;
+    const volatile sig_atomic_t *stop; /* non-zero: leave after this pass; may be NULL */
+};
+
+struct decoder {
+    const char *tool;                    /* "gen-llada" */
+    unsigned paradigms;                  /* bit 1 << enum paradigm: the models that it runs */
+    const struct settings_table *table;  /* table->system: its name in schedules */
+    /* Tokens that a point adds to a prompt at most. */
+    size_t (*extent)(const struct settings *s);
+    /* 0, or -1 with EXIT_BAD_USAGE naming the constraint that the point breaks. */
+    int (*check)(const struct settings *s, struct err *e);
+    /* What a batch takes; of the prompts only their lengths count. */
+    struct memory_estimate (*estimate)(const struct network *n, const struct settings *s,
+                                       const struct generation_input *in, size_t batch);
+    /* Generates one batch: out[batch] zero on entry, each the caller's (generation_free). */
+    void (*run)(const struct network *n, const struct settings *s, const struct decode_env *env,
+                const struct generation_input *in, size_t batch, struct generation *out,
+                struct batch_trace *trace);
+    /* Shortens a point for the self-check: one prompt a batch, and few tokens where the method
+     * allows it. */
+    void (*shorten)(struct settings *s);
+};
+extern const struct decoder decoder_autoregress, decoder_diffuse;
+extern const struct decoder *const decoders[]; /* all of them, NULL last */
+
+/* The row that every table has, the innermost one. */
+#define DECODER_BATCH_ROW                                                                       \
+    {"batch", 0, SETTING_INT, 1, 1 << 20, NULL, "1", "prompts", "batch", NULL,                 \
+     SETTING_SWEPT | SETTING_SPEED | SETTING_SHOWN, "prompts generated together"}
+
+#endif
