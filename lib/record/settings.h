@@ -53,7 +53,8 @@ struct settings_table {
     const struct setting *row;
     size_t n;           /* <= SETTINGS_MAX */
 };
-enum { SETTINGS_MAX = 64, SETTINGS_POINTS = 4096, SETTINGS_ID = 13 /* 12 hex digits and NUL */ };
+enum { SETTINGS_MAX = 64, SETTINGS_POINTS = 4096, SETTINGS_ID = 13 /* 12 hex digits and NUL */,
+       SETTINGS_WORD = 40 };
 
 struct settings { /* a point */
     const struct settings_table *table;
@@ -74,8 +75,8 @@ size_t settings_options(const struct settings_table *t, const char **given, stru
 /* The value of a row that the table has. */
 double settings_number(const struct settings *s, const char *name);
 size_t settings_count(const struct settings *s, const char *name);      /* of an integer row */
-const char *settings_word(const struct settings *s, const char *name);  /* of a choice row: owned
-                                                                         * by settings_free_words */
+/* The word of a choice row, NUL-ended and cut to the room. */
+void settings_word(const struct settings *s, size_t row, char word[SETTINGS_WORD]);
 int settings_is(const struct settings *s, const char *name, const char *word);
 /* 1: the row counts at this point. */
 int settings_counts(const struct settings *s, size_t row);
