@@ -38,7 +38,9 @@ static void print_option(const struct opt *o)
     int n = o->letter ? snprintf(left, sizeof left, "  -%c, --%s", o->letter, o->name)
                       : snprintf(left, sizeof left, "      --%s", o->name);
     const char *value = o->type == OPT_CHOICE ? o->choices : o->arg;
-    if (o->type != OPT_FLAG && value)
+    if (o->type == OPT_SWITCH)
+        snprintf(left + n, sizeof left - (size_t)n, "[=%s]", value);
+    else if (o->type != OPT_FLAG && value)
         snprintf(left + n, sizeof left - (size_t)n, "=%s", value);
     if (strlen(left) > 30)
         printf("%s\n%32s%s\n", left, "", o->help);
@@ -133,6 +135,9 @@ static void set_value(const struct tool *t, const struct opt *o, const char *s)
     case OPT_FLAG:
         *(int *)o->to = 1;
         break;
+    case OPT_SWITCH:
+        *(const char **)o->to = s ? s : "on";
+        break;
     case OPT_TEXT:
         *(const char **)o->to = s;
         break;
@@ -162,11 +167,13 @@ static int build(const struct tool *t, struct option *lo, char *so, const struct
         if (n >= MAX_OPTIONS - 3)
             err_machine(__FILE__, __LINE__, "too many options in the table");
         by_code[n] = o;
-        lo[n] = (struct option){o->name, o->type == OPT_FLAG ? no_argument : required_argument,
-                                NULL, FIRST_CODE + n};
+        int argument = o->type == OPT_FLAG     ? no_argument
+                       : o->type == OPT_SWITCH ? optional_argument
+                                               : required_argument;
+        lo[n] = (struct option){o->name, argument, NULL, FIRST_CODE + n};
         if (o->letter) {
             so[s++] = (char)o->letter;
-            if (o->type != OPT_FLAG)
+            if (argument == required_argument)
                 so[s++] = ':';
         }
         n++;

@@ -31,7 +31,8 @@ enum setting_traits {
     SETTING_TEXT = 2,  /* changes what comes out */
     SETTING_SPEED = 4, /* changes what is computed, and so time and memory */
     SETTING_SHOWN = 8, /* labels name it at its default too */
-    SETTING_AXIS = 16  /* the axis of a point is the first row with this trait that counts there */
+    SETTING_AXIS = 16, /* the axis of a point is the first row with this trait that counts there */
+    SETTING_LENGTH = 32 /* the tokens that come, at most; one row of a table has it */
 };
 struct setting {
     const char *name;     /* of the field, "gen_length"; its option is --gen-length */
@@ -59,6 +60,7 @@ enum { SETTINGS_MAX = 64, SETTINGS_POINTS = 4096, SETTINGS_ID = 13 /* 12 hex dig
 struct settings { /* a point */
     const struct settings_table *table;
     double v[SETTINGS_MAX];
+    uint64_t said; /* bit i: row i has a value of its own, not its default */
 };
 
 /* ---- rows ---- */
@@ -93,6 +95,10 @@ int settings_read(struct settings *s, const json_t *o, const char *where, struct
 
 /* ---- what records and people see ---- */
 
+/* The rows that were said and count, as the members of a schedule's point. The caller's reference. */
+json_t *settings_said(const struct settings *s);
+/* Says a value of a row that the table has. */
+void settings_say(struct settings *s, const char *name, double v);
 /* Sets the field of every row: number, word, boolean; null where it does not count. */
 void settings_put(const struct settings *s, json_t *record);
 /* Appends " steps=16 gen=64": rows that are shown, and those that are not at their default. */
