@@ -62,6 +62,9 @@ int engine_load(const struct engine *g, struct network *n, struct backend *b,
     return network_load(n, b, c, &p, e);
 }
 
+const char *const engine_facts[] = {"device", "device_name", "isa", "library", "dtype",
+                                    "kv_dtype", "quant", "threads", NULL};
+
 void engine_describe(json_t *r, const struct network *n)
 {
     const struct backend *b = n->backend;

@@ -57,8 +57,9 @@ int engine_settle(const struct engine *g, struct network *n, struct backend *b,
 int engine_load(const struct engine *g, struct network *n, struct backend *b,
                 const struct checkpoint *c, struct err *e);
 
-/* For records: sets device, device_name (null on the host), isa, dtype, kv_dtype, quant and
- * threads: what ran, not what was asked. */
+/* For records: sets all engine_facts: what ran, not what was asked. device_name and library are
+ * null on a host. */
+extern const char *const engine_facts[]; /* names, NULL last */
 void engine_describe(json_t *record, const struct network *n);
 
 #endif

@@ -52,9 +52,9 @@ static void test_cross(void)
     size_t n = 0;
     ok(!settings_cross(&table, given, &p, &n, &e) && n == 4,
        "2 steps by schedule and 2 thresholds are 4 points, not 8: %zu %s", n, e.text);
-    labelled(&p[0], " steps=8 gen=64 block=64 batch=2");
-    labelled(&p[1], " gen=64 block=64 rule=threshold threshold=0.5 batch=2");
-    labelled(&p[3], " steps=16 gen=64 block=64 batch=2");
+    labelled(&p[0], " steps=8 gen=64 batch=2");
+    labelled(&p[1], " gen=64 rule=threshold threshold=0.5 batch=2");
+    labelled(&p[3], " steps=16 gen=64 batch=2");
     ok(!strcmp(settings_axis(&p[0]), "steps") && !strcmp(settings_axis(&p[1]), "threshold"),
        "the axis is that of the rule");
     ok(settings_count(&p[0], "block-length") == 64 && settings_is(&p[1], "rule", "threshold"),

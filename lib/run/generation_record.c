@@ -1,6 +1,6 @@
-/* genrec.c - see genrec.h. Fields stand in the order in which a reader wants them: who, with which
+/* generation_record.c - see generation_record.h. Fields stand in the order in which a reader wants them: who, with which
  * settings, what came out, when, in how much memory. What was not measured is null. */
-#include "lib/run/genrec.h"
+#include "lib/run/generation_record.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -42,14 +42,14 @@ static json_t *list64(const int64_t *v, size_t n)
     return a;
 }
 
-/* The canonical text of all that makes two records comparable. */
-static void set_config(json_t *r, const struct gen_job *job, const struct network *n,
-                       const struct gen_point *p)
+/* The label that people see. What the engine was asked for stands in it where it was asked. */
+static void set_config(json_t *r, const struct job *job, const struct network *n,
+                       const struct settings *p)
 {
     const struct engine *g = &job->args->engine;
     struct buf b = {0};
     buf_text(&b, n->config.name);
-    job->method->label(job->settings, p, &b);
+    settings_label(p, &b);
     if (strcmp(g->quant, "none"))
         buf_format(&b, " quant=%s", g->quant);
     if (strcmp(g->dtype, "auto"))
@@ -64,11 +64,23 @@ static void set_config(json_t *r, const struct gen_job *job, const struct networ
     buf_free(&b);
 }
 
-static void set_machine(json_t *r, const struct gen_job *job, const struct network *n)
+/* What ran with which settings, and the identity of that: all but the seed and the prompts. */
+static void set_point(json_t *r, const struct network *n, const struct settings *p)
 {
-    set_text(r, "model", n->config.name);
-    set_text(r, "arch", job->method->arch == ARCH_LLADA ? "llada" : "llama");
-    engine_describe(r, n);
+    json_t *about = json_object();
+    char id[SETTINGS_ID], series[SETTINGS_ID];
+    const char *axis = settings_axis(p);
+    set_text(about, "model", n->config.name);
+    set_text(about, "arch", n->config.arch == ARCH_LLADA ? "llada" : "llama");
+    engine_describe(about, n);
+    settings_put(p, about);
+    settings_id(about, NULL, id);
+    settings_id(about, axis, series);
+    set_text(r, "point", id);
+    set_text(r, "series", series);
+    set_text(r, "axis", axis);
+    json_object_update(r, about);
+    json_decref(about);
     json_object_set_new(r, "weights_random", json_boolean(n->config.synth));
 }
 
@@ -105,7 +117,7 @@ static void set_output(json_t *r, const struct tokenizer *tokenizer, const struc
     set_text(r, "stop", none ? NULL : g->stop);
 }
 
-static void set_place(json_t *r, const struct gen_job *job, const struct gen_place *at)
+static void set_place(json_t *r, const struct job *job, const struct generation_place *at)
 {
     set_text(r, "phase", at->phase);
     rec_set_int(r, "launch", job->plan->launch);
@@ -116,7 +128,7 @@ static void set_place(json_t *r, const struct gen_job *job, const struct gen_pla
     json_object_set_new(r, "batch_halved", json_boolean(at->halved));
 }
 
-static void set_times(json_t *r, const struct gen_job *job, const struct generation *g,
+static void set_times(json_t *r, const struct job *job, const struct generation *g,
                       const struct batch_trace *trace)
 {
     int ran = !g->oom;
@@ -166,18 +178,18 @@ static void set_memory(json_t *r, const struct memory *m, const struct gpu_monit
     json_object_set_new(r, "memory", o);
 }
 
-json_t *gen_record(const struct gen_job *job, const struct network *n,
-                   const struct tokenizer *tokenizer, const struct prompt *p,
-                   const struct gen_place *at, const struct generation *g,
-                   const struct batch_trace *trace, const struct gpu_monitor *monitor)
+json_t *generation_record(const struct job *job, const struct network *n,
+                          const struct tokenizer *tokenizer, const struct prompt *p,
+                          const struct generation_place *at, const struct generation *g,
+                          const struct batch_trace *trace, const struct gpu_monitor *monitor)
 {
     json_t *r = json_object();
     set_text(r, "id", p->id);
     set_config(r, job, n, at->point);
-    set_machine(r, job, n);
-    set_size(r, "batch", at->point->batch);
+    set_point(r, n, at->point);
+    set_text(r, "workload", at->workload);
+    set_size(r, "prompts", at->prompts);
     rec_set_int(r, "seed", (int64_t)job->plan->seed);
-    job->method->describe(job->settings, at->point, r);
     set_prompt(r, p);
     set_output(r, tokenizer, g);
     set_place(r, job, at);

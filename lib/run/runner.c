@@ -1,9 +1,9 @@
-/* genrun.c - see genrun.h.
+/* runner.c - see runner.h.
  *
  * Everything that can be refused is refused before the first record: settings, files,
  * checkpoint, prompts, device. After that a failure belongs to one prompt (an error record) or
- * to one batch (oom records), and the run goes on; the worst of them is the exit code. / */
-#include "lib/run/genrun.h"
+ * to one batch (oom records), and the run goes on; the worst of them is the exit code. */
+#include "lib/run/runner.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,16 +14,17 @@
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 #include "lib/run/selfcheck.h"
-#include "lib/run/genrec.h"
-#include "lib/run/genroom.h"
+#include "lib/run/fit.h"
+#include "lib/run/generation_record.h"
 #include "lib/run/promptset.h"
 
 struct session {
-    const struct gen_job *job;
+    const struct job *job;
     struct log log;
     struct checkpoint checkpoint;
     struct tokenizer *tokenizer; /* NULL: none */
     struct promptset prompts;
+    char workload[SETTINGS_ID];  /* of the prompts: the beginning of their hash */
     struct backend *backend;
     struct gpu_monitor monitor;
     struct network network;
@@ -43,16 +44,16 @@ static void worse(struct session *s, int code)
 }
 
 /* What the flags alone can tell. */
-static int check_flags(const struct gen_job *job, struct err *e)
+static int check_flags(const struct job *job, struct err *e)
 {
-    const struct gen_args *a = job->args;
+    const struct job_args *a = job->args;
     if (!a->engine.model)
         return err_set(e, EXIT_BAD_USAGE, "-m MODEL is needed (try '%s --help')",
-                       job->method->tool);
+                       job->decoder->tool);
     if (engine_check_device(&a->engine, e))
         return -1;
     for (size_t i = 0; i < job->plan->points; i++)
-        if (job->method->check(job->settings, &job->plan->point[i], e))
+        if (job->decoder->check(&job->plan->point[i], e))
             return -1;
     for (size_t i = 0; i < job->n_files; i++)
         if (strcmp(a->common.output, "-") && file_same(job->files[i], a->common.output))
@@ -60,18 +61,26 @@ static int check_flags(const struct gen_job *job, struct err *e)
     return 0;
 }
 
+/* A model that this decoder does not run, and which one does. */
+static int other_decoder(const struct job *job, const struct checkpoint *c, struct err *e)
+{
+    const char *other = "another tool";
+    for (size_t i = 0; decoders[i]; i++)
+        if (decoders[i]->paradigms >> c->config.arch & 1)
+            other = decoders[i]->tool;
+    return err_set(e, EXIT_BAD_DATA, "%s: %s does not run %s models (try %s)",
+                   job->args->engine.model, job->decoder->tool,
+                   c->config.arch == ARCH_LLADA ? "masked diffusion" : "autoregressive", other);
+}
+
 static int open_model(struct session *s, struct err *e)
 {
-    const struct gen_job *job = s->job;
+    const struct job *job = s->job;
     struct checkpoint *c = &s->checkpoint;
     if (checkpoint_open(c, job->args->engine.model, (uint64_t)job->args->common.seed, e))
         return -1;
-    if (c->config.arch != job->method->arch) {
-        int llada = c->config.arch == ARCH_LLADA;
-        return err_set(e, EXIT_BAD_DATA, "%s: expected a %s checkpoint, got %s (try %s)",
-                       job->args->engine.model, llada ? "llama" : "llada",
-                       llada ? "llada" : "llama", llada ? "gen-llada" : "gen-llama");
-    }
+    if (!(job->decoder->paradigms >> c->config.arch & 1))
+        return other_decoder(job, c, e);
     if (job->args->engine.check_finite && checkpoint_check_values(c, e))
         return -1;
     return checkpoint_tokenizer(c, &s->tokenizer, e);
@@ -84,7 +93,7 @@ static enum chat own_chat(const struct config *c)
 
 static int read_prompts(struct session *s, struct err *e)
 {
-    const struct gen_job *job = s->job;
+    const struct job *job = s->job;
     struct prompt_encoder encoder = {.config = &s->checkpoint.config, .tokenizer = s->tokenizer,
                                      .parse_special = job->args->parse_special};
     if (s->tokenizer &&
@@ -94,8 +103,10 @@ static int read_prompts(struct session *s, struct err *e)
     if (!s->tokenizer && strcmp(job->args->chat, "auto") && strcmp(job->args->chat, "none"))
         return err_set(e, EXIT_BAD_DATA, "--chat %s: the checkpoint has no tokenizer",
                        job->args->chat);
-    return promptset_read(&s->prompts, job->files, job->n_files, job->args->common.limit,
-                          &encoder, e);
+    if (promptset_read(&s->prompts, job->files, job->n_files, job->args->common.limit, &encoder, e))
+        return -1;
+    memcpy(s->workload, s->prompts.sha256, SETTINGS_ID - 1);
+    return 0;
 }
 
 /* NULL: a file of the checkpoint cannot be read. */
@@ -134,7 +145,7 @@ static void foresee(struct session *s)
     struct network n;
     if (engine_settle(&s->job->args->engine, &n, s->backend, &s->checkpoint, NULL))
         return;
-    char *lacks = gen_room_lacks(s->job, &n, s->prompts.v, s->prompts.n);
+    char *lacks = fit_lacks(s->job, &n, s->prompts.v, s->prompts.n);
     if (lacks)
         log_warn(&s->log, "W105", "%s: %s; try a smaller --dtype, --quant or shorter texts",
                  n.config.name, lacks);
@@ -209,23 +220,23 @@ static void catch_signals(void (*note)(int))
 }
 
 /* Why its records must be of one process: a launch is the unit of time. NULL: nothing is timed. */
-static const char *one_process(const struct gen_job *job)
+static const char *one_process(const struct job *job)
 {
-    const struct gen_args *a = job->args;
+    const struct job_args *a = job->args;
     int timed = a->schedule || a->warmup || a->repeat > 1;
     return timed ? "a launch that is timed is one process" : NULL;
 }
 
 static int session_open(struct session *s, struct err *e)
 {
-    const struct gen_job *job = s->job;
+    const struct job *job = s->job;
     const struct common *c = &job->args->common;
     json_t *extra;
     struct rec_wish wish = {&s->log, job->args->fresh, one_process(job)};
     if (check_flags(job, e) || open_model(s, e) || read_prompts(s, e) ||
         engine_open(&job->args->engine, &s->backend, e) ||
         !(extra = meta_extra(s, e)) ||
-        rec_open_work(&s->out, c, &wish, job->method->tool, job->argc, job->argv, extra, e))
+        rec_open_work(&s->out, c, &wish, job->decoder->tool, job->argc, job->argv, extra, e))
         return -1;
     s->writing = 1;
     warn_library(s);
@@ -236,7 +247,7 @@ static int session_open(struct session *s, struct err *e)
     return write_faults(s, e) || load_weights(s, e) ? -1 : 0;
 }
 
-static int write_generation(struct session *s, const struct prompt *p, struct gen_place *at,
+static int write_generation(struct session *s, const struct prompt *p, struct generation_place *at,
                             const struct generation *g, const struct batch_trace *trace,
                             struct err *e)
 {
@@ -250,8 +261,10 @@ static int write_generation(struct session *s, const struct prompt *p, struct ge
     if (g->oom)
         worse(s, EXIT_FAILED_RECORDS);
     at->seq = s->seq++;
+    at->workload = s->workload;
+    at->prompts = s->prompts.n;
     return rec_write(&s->out, "generation",
-                     gen_record(s->job, &s->network, s->tokenizer, p, at, g, trace, &s->monitor),
+                     generation_record(s->job, &s->network, s->tokenizer, p, at, g, trace, &s->monitor),
                      e);
 }
 
@@ -275,10 +288,10 @@ static int write_idle(struct session *s, const char *when, struct err *e)
 }
 
 /* Generates n prompts together: out[n], *trace. */
-static void generate(struct session *s, const struct gen_place *at, const struct prompt *const *p,
+static void generate(struct session *s, const struct generation_place *at, const struct prompt *const *p,
                      size_t n, struct generation *out, struct batch_trace *trace)
 {
-    const struct gen_job *job = s->job;
+    const struct job *job = s->job;
     struct generation_input *in = mem_zero(n, sizeof *in);
     for (size_t i = 0; i < n; i++)
         in[i] = p[i]->input;
@@ -286,8 +299,8 @@ static void generate(struct session *s, const struct gen_place *at, const struct
     gpu_monitor_begin(&s->monitor);
     *trace = (struct batch_trace){0};
     if (s->loaded) {
-        job->method->run(&s->network, job->settings, at->point, !!strcmp(at->phase, "cold"),
-                         job->plan->seed, job->stop, in, n, out, trace);
+        const struct decode_env env = {!!strcmp(at->phase, "cold"), job->plan->seed, job->stop};
+        job->decoder->run(&s->network, at->point, &env, in, n, out, trace);
         note_memory(s, trace);
     } else {
         trace->start_ns = clock_ns();
@@ -304,7 +317,7 @@ static void generate(struct session *s, const struct gen_place *at, const struct
 
 /* Generates n prompts together and writes their records; with --halve as two batches, one after the
  * other, where memory is short. */
-static int run_batch(struct session *s, struct gen_place at, const struct prompt *const *p,
+static int run_batch(struct session *s, struct generation_place at, const struct prompt *const *p,
                      size_t n, struct err *e)
 {
     struct generation *out = mem_zero(n, sizeof *out);
@@ -366,8 +379,16 @@ static int batch_kept(struct session *s, const struct prompt *const *p, size_t n
     return 1;
 }
 
+/* The self-check failed: its error record is the last that the run leaves. */
+static int fall(struct session *s, const struct err *what)
+{
+    struct err ignored = {0};
+    rec_error(&s->out, what, "self-check", &ignored);
+    return -1;
+}
+
 /* run_batch, unless it was done; then what must be seen to between batches. */
-static int do_batch(struct session *s, struct gen_place at, const struct prompt *const *p,
+static int do_batch(struct session *s, struct generation_place at, const struct prompt *const *p,
                     size_t n, struct err *e)
 {
     int kept = batch_kept(s, p, n, e);
@@ -377,23 +398,23 @@ static int do_batch(struct session *s, struct gen_place at, const struct prompt 
         selfcheck_before(&s->selfcheck, s->job, &s->network, at.point, p[0], &s->out);
     if (run_batch(s, at, p, n, e) || rec_sync(&s->out, e))
         return -1;
-    if (s->loaded && !stopped(s))
-        selfcheck_after(&s->selfcheck, s->job, &s->network, &s->out);
+    if (s->loaded && !stopped(s) && selfcheck_after(&s->selfcheck, s->job, &s->network, &s->out, e))
+        return fall(s, e);
     return 0;
 }
 
 /* Batches that let caches, clocks and page tables settle; prompts from the first on, again and
  * again. */
-static int warm_up(struct session *s, const struct gen_point *point,
+static int warm_up(struct session *s, const struct settings *point,
                    const struct prompt *const *p, size_t n, struct err *e)
 {
-    size_t take = point->batch < n ? point->batch : n;
+    size_t size = settings_count(point, "batch"), take = size < n ? size : n;
     const struct prompt **batch = mem_zero(take, sizeof *batch);
     int rc = 0;
     for (int64_t w = 0; w < s->job->args->warmup && !rc && !stopped(s); w++) {
         for (size_t i = 0; i < take; i++)
             batch[i] = p[((size_t)w * take + i) % n];
-        struct gen_place at = {.point = point, .phase = s->batch_id ? "warmup" : "cold"};
+        struct generation_place at = {.point = point, .phase = s->batch_id ? "warmup" : "cold"};
         rc = run_batch(s, at, batch, take, e);
     }
     free(batch);
@@ -402,10 +423,10 @@ static int warm_up(struct session *s, const struct gen_point *point,
 
 /* The prompts that fit the context with what the point adds; the others get an error record in the
  * first round. Returns how many fit, or -1. */
-static int64_t fitting(struct session *s, const struct gen_point *point, size_t round,
+static int64_t fitting(struct session *s, const struct settings *point, size_t round,
                        const struct prompt **p, struct err *e)
 {
-    size_t extent = s->job->method->extent(point), context = s->checkpoint.config.context;
+    size_t extent = s->job->decoder->extent(point), context = s->checkpoint.config.context;
     int64_t n = 0;
     for (size_t i = 0; i < s->prompts.n; i++) {
         const struct prompt *one = &s->prompts.v[i];
@@ -423,7 +444,7 @@ static int64_t fitting(struct session *s, const struct gen_point *point, size_t 
     return n;
 }
 
-static int run_point(struct session *s, const struct gen_point *point, size_t round,
+static int run_point(struct session *s, const struct settings *point, size_t round,
                      struct err *e)
 {
     const struct prompt **p = mem_zero(s->prompts.n, sizeof *p);
@@ -431,9 +452,10 @@ static int run_point(struct session *s, const struct gen_point *point, size_t ro
     int rc = fit < 0 ? -1 : 0;
     if (fit > 0 && round == 0)
         rc = warm_up(s, point, p, (size_t)fit, e);
+    size_t size = settings_count(point, "batch");
     for (size_t i = 0, n; i < (size_t)fit && fit > 0 && !rc && !stopped(s); i += n) {
-        n = (size_t)fit - i < point->batch ? (size_t)fit - i : point->batch;
-        struct gen_place at = {.point = point, .phase = "timed", .round = (int64_t)round};
+        n = (size_t)fit - i < size ? (size_t)fit - i : size;
+        struct generation_place at = {.point = point, .phase = "timed", .round = (int64_t)round};
         rc = do_batch(s, at, p + i, n, e);
     }
     free(p);
@@ -443,7 +465,7 @@ static int run_point(struct session *s, const struct gen_point *point, size_t ro
 /* Rounds outside, points inside: a slow drift of the machine meets every setting alike. */
 static int run_plan(struct session *s, struct err *e)
 {
-    const struct gen_plan *plan = s->job->plan;
+    const struct plan *plan = s->job->plan;
     for (size_t round = 0; round < plan->rounds; round++)
         for (size_t i = 0; i < plan->points; i++)
             if (stopped(s) || run_point(s, &plan->point[i], round, e))
@@ -453,11 +475,11 @@ static int run_plan(struct session *s, struct err *e)
 
 static int64_t planned(const struct session *s)
 {
-    const struct gen_plan *plan = s->job->plan;
+    const struct plan *plan = s->job->plan;
     int64_t n = 0;
     for (size_t i = 0; i < plan->points; i++)
         n += (int64_t)(plan->rounds * s->prompts.n) +
-             s->job->args->warmup * (int64_t)plan->point[i].batch;
+             s->job->args->warmup * (int64_t)settings_count(&plan->point[i], "batch");
     return n;
 }
 
@@ -487,17 +509,18 @@ static int session_close(struct session *s, int bad, struct err *e)
     return bad ? e->code : stopped(s) ? 128 + (int)*s->job->stop : s->worst;
 }
 
-int gen_run(const struct gen_job *job, struct err *e)
+int runner_run(const struct job *job, struct err *e)
 {
     const struct common *c = &job->args->common;
     struct session s = {.job = job,
-                        .log = {job->method->tool, c->quiet ? 0 : c->verbose ? 2 : 1}};
+                        .log = {job->decoder->tool, c->quiet ? 0 : c->verbose ? 2 : 1}};
     int bad = session_open(&s, e);
     if (!bad) {
         progress_start(&s.progress, &s.log, c->progress, "generations", planned(&s));
         bad = write_idle(&s, "before", e) || run_plan(&s, e) ? -1 : 0;
-        if (!bad && s.loaded && !stopped(&s))
-            selfcheck_last(&s.selfcheck, job, &s.network, &s.out);
+        if (!bad && s.loaded && !stopped(&s) &&
+            selfcheck_last(&s.selfcheck, job, &s.network, &s.out, e))
+            bad = fall(&s, e);
         bad = bad || write_idle(&s, "after", e) ? -1 : 0;
         progress_end(&s.progress);
     }

@@ -1,6 +1,7 @@
-/* genroom.c - see genroom.h. What libraries may take besides, where there is memory for it, is left
- * out: what is said not to fit does not fit. */
-#include "lib/run/genroom.h"
+/* fit.c - see fit.h. The estimate of the neediest point against what is free. What libraries may
+ * take besides, where there is memory for it, is left out: what is said not to fit does not fit.
+ */
+#include "lib/run/fit.h"
 
 #include "lib/base/mem.h"
 
@@ -24,26 +25,25 @@ static const struct prompt *longest(const struct prompt *p, size_t n, size_t mos
     return best;
 }
 
-static struct need neediest(const struct gen_job *job, const struct network *n,
+static struct need neediest(const struct job *job, const struct network *n,
                             const struct prompt *prompts, size_t n_prompts)
 {
     struct need most = {0};
     for (size_t i = 0; i < job->plan->points; i++) {
-        const struct gen_point *at = &job->plan->point[i];
-        size_t extent = job->method->extent(at), context = n->config.context;
+        const struct settings *at = &job->plan->point[i];
+        size_t extent = job->decoder->extent(at), context = n->config.context;
         const struct prompt *p =
             extent > context ? NULL : longest(prompts, n_prompts, context - extent);
         if (!p)
             continue;
-        struct need one = {p->input.n, extent,
-                           job->method->estimate(n, job->settings, at, &p->input, 1)};
+        struct need one = {p->input.n, extent, job->decoder->estimate(n, at, &p->input, 1)};
         if (bytes_of(&one.estimate) > bytes_of(&most.estimate))
             most = one;
     }
     return most;
 }
 
-char *gen_room_lacks(const struct gen_job *job, const struct network *n,
+char *fit_lacks(const struct job *job, const struct network *n,
                      const struct prompt *prompts, size_t n_prompts)
 {
     struct backend *b = n->backend;

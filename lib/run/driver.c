@@ -1,0 +1,100 @@
+/* driver.c - see driver.h. The option table is put together here: first the rows of the decoder's
+ * settings, each of which may take a list, then the flags of the runner. A generator has no option
+ * of its own besides.
+ */
+#include "lib/run/driver.h"
+
+#include <stdlib.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/record/resume.h"
+#include "lib/run/runner.h"
+
+static const char notes[] =
+    "Inside the clock (t0 of every *_ns field but start_ns): from the moment when the ids of the\n"
+    "batch are in memory and its cache and activations are allocated, to the end of the pass\n"
+    "that makes the last token final. Outside: reading, tokenizing, loading, decoding text,\n"
+    "writing. Phases: cold = first batch of the process when --warmup is given, warmup = the\n"
+    "other warm-up batches, timed = the rounds. start_ns counts from the start of the process.\n"
+    "On a GPU each kind of pass that a warmup or timed batch can come to is tried before its\n"
+    "clock: choosing kernels and recording graphs is inside the clock of the cold batch alone.\n"
+    "--halve: for texts, not for times. Halves say batch_halved, and measure counts them as oom\n"
+    "of the batch asked for; batch_filled is what ran together.\n"
+    "Memory: bytes in use, and at most in the batch. device_peak_bytes, process_peak_bytes: of\n"
+    "a host the peak resident set, on a GPU what the driver told during the batch. gpu: what a\n"
+    "thread saw of the card every 20 ms of it; records of kind idle: the card at rest.\n"
+    "model_flops, model_bytes: the least that the passes of a batch need, as measure --help and\n"
+    "the schema define them.\n"
+    "Random draws depend on (seed, prompt id, step, position), not on batch or threads.\n"
+    "synth: models have no tokenizer: words of a prompt are hashed to ids, text is null.\n"
+    RESUME_NOTES
+    "What is timed (--warmup, --schedule, --repeat) is one process, so it always starts anew.\n"
+    "Self-check: a short generation of the first prompt, outside the clock, alone, before the\n"
+    "2nd timed batch, after each N and at the end; other ids than the first time: exit 70.\n"
+    "Exit: 0 done; 1 with error or oom records; 64 usage; 65 bad data; 66 no input; 69 no\n"
+    "device; 70 NaN in the logits, a lost device, a failed self-check; 73, 74 output; 129, 130,\n"
+    "143 interrupted.\n";
+
+#define DRIVER_OPTIONS(g)                                                                        \
+    ENGINE_OPTIONS((g).engine),                                                                 \
+    {.type = OPT_HEADING, .name = "", .help = "Prompts:"},                                      \
+    {"chat", 0, OPT_CHOICE, &(g).chat, .choices = "auto|none|llama3|llama3.1|llada",            \
+     .help = "chat template (auto: the model's own, when its tokenizer has one)"},              \
+    {"parse-special", 0, OPT_FLAG, &(g).parse_special,                                          \
+     .help = "special-token texts inside prompts mean the tokens"},                             \
+    {.type = OPT_HEADING, .name = "", .help = "What is run:"},                                  \
+    {"halve", 0, OPT_FLAG, &(g).halve,                                                          \
+     .help = "run a batch that memory is short for as two halves, down to one prompt"},         \
+    {"warmup", 0, OPT_INT, &(g).warmup, 0, 1000000, .arg = "N",                                 \
+     .help = "warm-up batches before each setting (0)"},                                        \
+    {"repeat", 0, OPT_INT, &(g).repeat, 1, 1000000, .arg = "N",                                 \
+     .help = "rounds over all prompts (1)"},                                                    \
+    {"schedule", 0, OPT_TEXT, &(g).schedule, .arg = "FILE",                                     \
+     .help = "settings and rounds from a launch record instead"},                               \
+    {"launch", 0, OPT_INT, &(g).launch, 0, 1000000000, .arg = "K",                              \
+     .help = "which launch record of --schedule (0)"},                                          \
+    {"idle-ms", 0, OPT_INT, &(g).idle_ms, 0, 600000, .arg = "N",                                \
+     .help = "watch an idle GPU so long before and after all batches (500)"},                   \
+    {"self-check", 0, OPT_INT, &(g).selfcheck, 0, 1000000000, .arg = "N",                      \
+     .help = "look whether the device still says the same each N batches (64; host 0)"},        \
+    RESUME_OPTION((g).fresh)
+
+/* Reads the command line into *a and given[]. Returns the index of the first operand. */
+static int parse(const struct driver *d, struct job_args *a, const char **given, int argc,
+                 char **argv)
+{
+    const struct opt shared[] = {DRIVER_OPTIONS(*a), OPT_COMMON(a->common), {0}};
+    const size_t n = sizeof shared / sizeof *shared;
+    struct opt *options = mem_zero(1 + d->decoder->table->n + n, sizeof *options);
+    options[0] = (struct opt){.type = OPT_HEADING, .name = "", .help = "Decoding:"};
+    size_t at = 1 + settings_options(d->decoder->table, given, options + 1);
+    for (size_t i = 0; i < n; i++)
+        options[at + i] = shared[i];
+    char *all = mem_format("%s%s", d->notes, notes);
+    const struct tool tool = {d->decoder->tool, d->about, d->examples, all, options};
+    int first = opt_parse(&tool, argc, argv);
+    free(all);
+    free(options);
+    return first;
+}
+
+int driver_run(const struct driver *d, int argc, char **argv, struct err *e)
+{
+    int64_t begin = clock_ns();
+    struct job_args a = JOB_DEFAULTS;
+    const char *given[SETTINGS_MAX] = {0};
+    const struct settings_table *t = d->decoder->table;
+    int first = parse(d, &a, given, argc, argv);
+    struct plan plan = {0};
+    int bad = a.schedule ? plan_read(&plan, t, given, a.schedule, a.launch, e)
+                         : plan_cross(&plan, t, given, (size_t)a.repeat,
+                                      (uint64_t)a.common.seed, e);
+    const struct job job = {.decoder = d->decoder, .args = &a, .plan = &plan,
+                            .files = (const char *const *)argv + first,
+                            .n_files = (size_t)(argc - first), .argc = argc, .argv = argv,
+                            .process_ns = begin, .stop = d->stop, .note_signal = d->note_signal};
+    int code = bad ? e->code : runner_run(&job, e);
+    plan_free(&plan);
+    return code;
+}

@@ -1,0 +1,26 @@
+/* generation_record.h - a generation as a record. */
+#ifndef RUN_GENERATION_RECORD_H
+#define RUN_GENERATION_RECORD_H
+
+#include "lib/run/gpu_monitor.h"
+#include "lib/run/job.h"
+#include "lib/run/prompt.h"
+
+/* Where in the run a generation belongs. */
+struct generation_place {
+    const struct settings *point;
+    const char *phase;        /* cold | warmup | timed */
+    int64_t round, seq, batch_id;
+    size_t filled;            /* prompts in this batch: less than the batch in the last one */
+    const char *workload;     /* identity of the prompts of the run */
+    size_t prompts;           /* how many they are */
+    int halved;               /* 1: memory was short for a larger one, of which this is a part */
+};
+
+/* The generation record (caller's reference). tokenizer NULL: text is null with the reason. */
+json_t *generation_record(const struct job *job, const struct network *n,
+                          const struct tokenizer *tokenizer, const struct prompt *p,
+                          const struct generation_place *at, const struct generation *g,
+                          const struct batch_trace *trace, const struct gpu_monitor *monitor);
+
+#endif

@@ -1,0 +1,40 @@
+/* job.h - what a generator process was asked to do: its flags, its plan, its prompts. Shared by the
+ * parts of the runner (runner.h), which include nothing of each other for it.
+ */
+#ifndef RUN_JOB_H
+#define RUN_JOB_H
+
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/opt.h"
+#include "lib/decode/decoder.h"
+#include "lib/run/engine.h"
+#include "lib/run/plan.h"
+
+struct job_args {
+    struct common common;
+    struct engine engine;
+    const char *chat, *schedule;
+    int64_t warmup, repeat, launch, idle_ms, selfcheck;
+    int parse_special, halve, fresh;
+};
+#define JOB_DEFAULTS                                                                            \
+    {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .chat = "auto", .repeat = 1,         \
+     .idle_ms = 500, .selfcheck = -1}
+
+struct job {
+    const struct decoder *decoder;
+    const struct job_args *args;
+    const struct plan *plan;
+    const char *const *files; /* prompts; n_files 0: standard input */
+    size_t n_files;
+    int argc;
+    char **argv;
+    int64_t process_ns;                /* clock_ns() when the process began */
+    const volatile sig_atomic_t *stop; /* the signal that came, or 0 */
+    void (*note_signal)(int);          /* the tool's handler: stores its argument in *stop */
+};
+
+#endif

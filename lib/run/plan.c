@@ -1,0 +1,119 @@
+/* plan.c - see plan.h. A plan from options and a plan from a file are the same list of points, so
+ * that one loop runs both. A launch record names the members of a point that the schedule settles;
+ * each point begins as what the command line says.
+ */
+#include "lib/run/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/record/json.h"
+#include "lib/record/rec.h"
+
+enum { MAX_ROUNDS = 1 << 20 };
+
+int plan_cross(struct plan *p, const struct settings_table *t, const char *const *given,
+               size_t rounds, uint64_t seed, struct err *e)
+{
+    *p = (struct plan){.rounds = rounds, .seed = seed};
+    return settings_cross(t, given, &p->point, &p->points, e);
+}
+
+/* A member of a point that is neither a setting nor its place in the launch. */
+static const char *stranger(const struct settings_table *t, const json_t *o)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)o, key, value)
+        if (settings_find(t, key) == t->n && strcmp(key, "round") && strcmp(key, "bridge"))
+            return key;
+    return NULL;
+}
+
+static int read_point(struct settings *p, const json_t *o, const char *where, struct err *e)
+{
+    if (!json_is_object(o))
+        return err_set(e, EXIT_BAD_DATA, "%s: points: expected objects", where);
+    const char *key = stranger(p->table, o);
+    if (key)
+        return err_set(e, EXIT_BAD_DATA, "%s: points: '%.100s' is no setting of %s", where, key,
+                       p->table->system);
+    return settings_read(p, o, where, e);
+}
+
+static int read_launch(struct plan *p, const struct settings *base, const json_t *o,
+                       const char *where, struct err *e)
+{
+    int64_t rounds, seed = 0;
+    const json_t *points = json_object_get(o, "points");
+    size_t n = json_array_size(points);
+    if (json_int(o, where, "rounds", 1, MAX_ROUNDS, &rounds, e) ||
+        (json_has(o, "seed") && json_int(o, where, "seed", 0, INT64_C(1) << 53, &seed, e)))
+        return -1;
+    if (n < 1 || n > SETTINGS_POINTS)
+        return err_set(e, EXIT_BAD_DATA, "%s: points: expected 1 to %d objects, got %zu", where,
+                       SETTINGS_POINTS, n);
+    p->point = mem_zero(n, sizeof *p->point);
+    p->points = n;
+    p->rounds = (size_t)rounds;
+    p->seed = (uint64_t)seed;
+    for (size_t i = 0; i < n; i++) {
+        p->point[i] = *base;
+        if (read_point(&p->point[i], json_array_get(points, i), where, e))
+            return -1;
+    }
+    return 0;
+}
+
+static int is_wanted(const json_t *o, int64_t launch, const char *system)
+{
+    const char *its = rec_text(o, "system");
+    return !strcmp(rec_kind(o), "launch") && rec_int(o, "launch", -1) == launch &&
+           (!its || !strcmp(its, system));
+}
+
+/* 1: found, 0: the file has no such launch, -1. */
+static int find_launch(struct plan *p, const struct settings *base, struct rec_reader *r,
+                       struct err *e)
+{
+    json_t *o = NULL;
+    int got, found = 0;
+    while (!found && (got = rec_read(r, &o, e)) > 0) {
+        found = is_wanted(o, p->launch, base->table->system);
+        int bad = found && read_launch(p, base, o, rec_where(r), e);
+        json_decref(o);
+        if (bad)
+            return -1;
+    }
+    return found ? 1 : got;
+}
+
+int plan_read(struct plan *p, const struct settings_table *t, const char *const *given,
+              const char *path, int64_t launch, struct err *e)
+{
+    struct settings *base;
+    size_t n;
+    *p = (struct plan){.launch = launch};
+    if (settings_cross(t, given, &base, &n, e))
+        return -1;
+    struct rec_reader *r = NULL;
+    int got = n > 1 ? err_set(e, EXIT_BAD_USAGE,
+                              "--schedule says what is run: expected one value of each setting on "
+                              "the command line, got %zu combinations", n)
+                    : (r = rec_read_open(&path, 1, e)) ? find_launch(p, base, r, e) : -1;
+    rec_read_close(r);
+    free(base);
+    if (got > 0)
+        return 0;
+    plan_free(p);
+    return got < 0 ? -1
+                   : err_set(e, EXIT_BAD_DATA, "%s: no launch record %lld for system %s", path,
+                             (long long)launch, t->system);
+}
+
+void plan_free(struct plan *p)
+{
+    free(p->point);
+    *p = (struct plan){0};
+}
