@@ -12,7 +12,9 @@ int diffuse_check(const struct diffuse *how, struct err *e)
     if (gen % block)
         return err_set(e, EXIT_BAD_USAGE,
                        "gen-length %zu must be a multiple of block-length %zu", gen, block);
-    if (how->steps % (gen / block))
+    if (how->random_remasking && how->rule != UNMASK_SCHEDULE)
+        return err_set(e, EXIT_BAD_USAGE, "remasking random goes with unmask schedule only");
+    if (how->rule == UNMASK_SCHEDULE && how->steps % (gen / block))
         return err_set(e, EXIT_BAD_USAGE,
                        "steps %zu must be a multiple of the number of blocks, "
                        "gen-length / block-length = %zu", how->steps, gen / block);

@@ -1,0 +1,112 @@
+/* diffuse-settings.c - masked diffusion as the runner sees it: the settings as data, and a point of
+ * them as a struct diffuse. What changes the text may change how many passes are made, and so counts
+ * for the speed too. */
+#include "lib/decode/decoder.h"
+#include "lib/decode/diffuse.h"
+
+enum { BOTH = SETTING_TEXT | SETTING_SPEED };
+
+static const struct setting rows[] = {
+    {"", 0, SETTING_HEADING, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, "Decoding:"},
+    {"steps", 's', SETTING_INT, 1, 1 << 20, NULL, "gen_length", "steps", "steps",
+     "unmask=schedule", SETTING_SWEPT | BOTH | SETTING_SHOWN | SETTING_AXIS,
+     "denoising steps over all blocks"},
+    {"gen_length", 0, SETTING_INT, 1, 1 << 20, NULL, "128", "tokens", "gen", NULL,
+     SETTING_SWEPT | BOTH | SETTING_SHOWN, "slots of the canvas"},
+    {"block_length", 0, SETTING_INT, 1, 1 << 20, NULL, "gen_length", "tokens", "block", NULL,
+     SETTING_SWEPT | BOTH | SETTING_SHOWN, "slots of a block"},
+    {"cfg_scale", 0, SETTING_REAL, 0, 1000, NULL, "0", NULL, "cfg", NULL, SETTING_SWEPT | BOTH,
+     "classifier-free guidance; doubles the work; 0: off"},
+    {"temperature", 0, SETTING_REAL, 0, 1000, NULL, "0", NULL, "temp", NULL,
+     SETTING_SWEPT | BOTH, "0: argmax; else Gumbel noise"},
+    {"remasking", 0, SETTING_CHOICE, 0, 0, "low_confidence|random", "low_confidence", NULL,
+     "remask", NULL, SETTING_SWEPT | BOTH, "what stays masked"},
+    {"unmask", 0, SETTING_CHOICE, 0, 0, "schedule|threshold|factor", "schedule", NULL, "unmask",
+     NULL, SETTING_SWEPT | BOTH, "which rule commits"},
+    {"threshold", 0, SETTING_REAL, 0, 1, NULL, "0.9", NULL, "threshold", "unmask=threshold",
+     SETTING_SWEPT | BOTH | SETTING_AXIS, "commit from this confidence on"},
+    {"factor", 0, SETTING_REAL, 0, 1000, NULL, "1", NULL, "factor", "unmask=factor",
+     SETTING_SWEPT | BOTH | SETTING_AXIS, "commit j when (j + 1)(1 - c_j) <= factor"},
+    {"cache", 0, SETTING_CHOICE, 0, 0, "none", "none", NULL, "cache", NULL, SETTING_SWEPT | BOTH,
+     "which rows a pass computes"},
+    {"logits_eos_inf", 0, SETTING_FLAG, 0, 1, NULL, "0", NULL, "logits-eos-inf", NULL, BOTH,
+     "eos can never be chosen"},
+    {"confidence_eos_eot_inf", 0, SETTING_FLAG, 0, 1, NULL, "0", NULL, "confidence-eos-eot-inf",
+     NULL, BOTH, "eos and end of turn are committed last"},
+    {"stop_at_eos", 0, SETTING_FLAG, 0, 1, NULL, "0", NULL, "stop-at-eos", NULL, BOTH,
+     "stop when the readable prefix holds a stop id"},
+    DECODER_BATCH_ROW};
+static const struct settings_table table = {"llada", rows, sizeof rows / sizeof *rows};
+
+static double *value_of(struct settings *s, const char *name)
+{
+    return &s->v[settings_find(s->table, name)];
+}
+
+static int flag(const struct settings *s, const char *name)
+{
+    return settings_number(s, name) != 0;
+}
+
+static struct diffuse how_of(const struct settings *s)
+{
+    return (struct diffuse){
+        .gen_length = settings_count(s, "gen_length"),
+        .block_length = settings_count(s, "block_length"),
+        .steps = settings_count(s, "steps"),
+        .temperature = settings_number(s, "temperature"),
+        .cfg_scale = settings_number(s, "cfg_scale"),
+        .random_remasking = settings_is(s, "remasking", "random"),
+        .rule = (enum unmask)settings_number(s, "unmask"),
+        .unmask = {settings_number(s, "threshold"), settings_number(s, "factor")},
+        .logits_eos_inf = flag(s, "logits_eos_inf"),
+        .confidence_eos_eot_inf = flag(s, "confidence_eos_eot_inf"),
+        .stop_at_eos = flag(s, "stop_at_eos")};
+}
+
+static size_t extent(const struct settings *s)
+{
+    return settings_count(s, "gen_length");
+}
+
+static int check(const struct settings *s, struct err *e)
+{
+    const struct diffuse how = how_of(s);
+    return diffuse_check(&how, e);
+}
+
+static struct memory_estimate estimate(const struct network *n, const struct settings *s,
+                                       const struct generation_input *in, size_t batch)
+{
+    const struct diffuse how = how_of(s);
+    return diffuse_estimate(n, &how, in, batch);
+}
+
+static void run(const struct network *n, const struct settings *s, const struct decode_env *env,
+                const struct generation_input *in, size_t batch, struct generation *out,
+                struct batch_trace *trace)
+{
+    struct diffuse how = how_of(s);
+    how.prepare = env->prepare;
+    how.seed = env->seed;
+    how.stop = env->stop;
+    diffuse(n, &how, in, batch, out, trace);
+}
+
+/* One block, and its share of the steps. */
+static void shorten(struct settings *s)
+{
+    struct settings whole;
+    double *gen = value_of(s, "gen_length"), block = settings_number(s, "block_length");
+    *value_of(s, "batch") = 1;
+    whole = *s;
+    if ((size_t)*gen % (size_t)block == 0) {
+        *value_of(s, "steps") = (double)(settings_count(s, "steps") / (size_t)(*gen / block));
+        *gen = block;
+    }
+    if (check(s, NULL))
+        *s = whole;
+}
+
+const struct decoder decoder_diffuse = {"gen-llada", 1u << ARCH_LLADA, &table, extent, check,
+                                        estimate,    run,              shorten};
