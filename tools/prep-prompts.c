@@ -1,6 +1,6 @@
 /* prep-prompts - data sets in, prompt records out; or the schedule of a run.
  * Formats are defined in lib/text/dataset.h, the choice of prompts in choice.h, the schedule
- * in runplan.h. */
+ * in launches.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "lib/text/choice.h"
 #include "lib/text/dataset.h"
 #include "lib/checkpoint/hub.h"
-#include "lib/run/runplan.h"
+#include "lib/run/launches.h"
 #include "lib/record/rec.h"
 #include "lib/text/tokenizer.h"
 
@@ -26,11 +26,12 @@ struct args {
     int64_t count, per_task, token_range[2];
     int allow_fewer, skip_broken;
     int schedule;
-    const char *systems, *steps, *gen_length, *block_length, *batch, *previous;
-    struct runplan plan;
+    const char *systems, *previous;
+    struct launches_given given;
+    struct launches plan;
 };
 
-struct work {
+struct prep {
     const struct args *args;
     struct log log;
     struct rec_writer out;
@@ -47,7 +48,7 @@ static const char TOOL[] = "prep-prompts";
 /* ---- choosing ---- */
 
 /* 1: within --tokens (or no such wish), 0: not; -1. */
-static int has_length(const struct work *w, const json_t *prompt, struct err *e)
+static int has_length(const struct prep *w, const json_t *prompt, struct err *e)
 {
     if (!w->tokenizer)
         return 1;
@@ -69,7 +70,7 @@ static int has_length(const struct work *w, const json_t *prompt, struct err *e)
 }
 
 /* Takes a prompt (stolen): writes it, or keeps it as a candidate. -1: fatal, or a broken prompt. */
-static int take(struct work *w, json_t *prompt, struct err *e)
+static int take(struct prep *w, json_t *prompt, struct err *e)
 {
     const struct args *a = w->args;
     const char *task = a->per_task ? rec_text(prompt, "task") : NULL;
@@ -88,7 +89,7 @@ static int take(struct work *w, json_t *prompt, struct err *e)
 }
 
 /* Writes the chosen ones in the order of the input. */
-static int write_chosen(struct work *w, struct err *e)
+static int write_chosen(struct prep *w, struct err *e)
 {
     struct choice *c = &w->choice;
     int bad = c->count > 0 && choice_finish(c, w->args->allow_fewer, e);
@@ -101,7 +102,7 @@ static int write_chosen(struct work *w, struct err *e)
 /* ---- reading ---- */
 
 /* The id is new? -1: it clashes. */
-static int remember(struct work *w, const struct dataset *d, const json_t *prompt, struct err *e)
+static int remember(struct prep *w, const struct dataset *d, const json_t *prompt, struct err *e)
 {
     const char *id = rec_text(prompt, "id");
     if (json_object_get(w->ids, id))
@@ -114,7 +115,7 @@ static int remember(struct work *w, const struct dataset *d, const json_t *promp
 }
 
 /* A broken record costs that record. -1: the error record cannot be written. */
-static int broken(struct work *w, const struct dataset *d, const struct err *what, struct err *e)
+static int broken(struct prep *w, const struct dataset *d, const struct err *what, struct err *e)
 {
     char where[1200];
     w->broken++;
@@ -125,7 +126,7 @@ static int broken(struct work *w, const struct dataset *d, const struct err *wha
     return rec_error(&w->out, what, where, e);
 }
 
-static int read_set(struct work *w, struct dataset *d, struct progress *p, struct err *e)
+static int read_set(struct prep *w, struct dataset *d, struct progress *p, struct err *e)
 {
     const struct common *c = &w->args->common;
     for (;;) {
@@ -172,7 +173,7 @@ static json_t *provenance(const struct args *a, char **files, int n, struct err 
     return json_pack("{s:o}", "inputs", list);
 }
 
-static void open_all(struct work *w, int argc, char **argv, int first, struct err *e)
+static void open_all(struct prep *w, int argc, char **argv, int first, struct err *e)
 {
     static char standard[] = "-";
     static char *only[] = {standard};
@@ -196,7 +197,7 @@ static void open_all(struct work *w, int argc, char **argv, int first, struct er
 static int run_prompts(const struct args *a, int argc, char **argv, int first)
 {
     struct err e = {0};
-    struct work w = {.args = a, .ids = json_object()};
+    struct prep w = {.args = a, .ids = json_object()};
     w.choice = (struct choice){.count = a->per_task ? a->per_task : a->count,
                                .seed = (uint64_t)a->common.seed};
     w.log = (struct log){TOOL, a->common.quiet ? 0 : a->common.verbose ? 2 : 1};
@@ -261,7 +262,7 @@ static int run_schedule(const struct args *a, int argc, char **argv)
     struct err e = {0};
     struct rec_writer out;
     json_t *previous = a->previous ? read_previous(a->previous, &e) : json_array();
-    json_t *fresh = previous ? runplan_schedule(&a->plan, previous, &e) : NULL;
+    json_t *fresh = previous ? launches_schedule(&a->plan, previous, &e) : NULL;
     if (!fresh && a->previous)
         err_prefix(&e, "--previous");
     if (!fresh || rec_open(&out, &a->common, TOOL, argc, argv, NULL, &e))
@@ -317,31 +318,18 @@ static const char NOTES[] =
 
 #define HUGE_INT 9007199254740991.0
 
-static int parse_list(const char *text, struct runplan_list *list)
-{
-    int n = opt_list(text, list->v, RUNPLAN_LIST, 1, 1 << 30);
-    list->n = n > 0 ? (size_t)n : 0;
-    return n > 0 ? 0 : -1;
-}
-
 static void check_schedule(const struct tool *t, struct args *a)
 {
-    static const char *const names[] = {"steps", "gen-length", "block-length", "batch"};
-    const char *texts[] = {a->steps, a->gen_length, a->block_length, a->batch};
-    struct runplan *p = &a->plan;
-    struct runplan_list *lists[] = {&p->steps, &p->gen_length, &p->block_length, &p->batch};
-    for (size_t i = 0; i < 4; i++)
-        if (parse_list(texts[i], lists[i]))
-            opt_usage(t, "--%s: expected positive integers with commas between, got '%s'",
-                      names[i], texts[i]);
+    char first[16];
     const char *comma = strchr(a->systems, ',');
-    p->systems[0] = !strncmp(a->systems, "llada", 5) ? "llada" : "llama";
-    p->systems[1] = !strcmp(p->systems[0], "llada") ? "llama" : "llada";
+    struct launches *p = &a->plan;
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(a->systems, ","), a->systems);
+    p->decoder[0] = launches_system(first);
+    p->decoder[1] = comma ? launches_system(comma + 1) : NULL;
     p->n_systems = comma ? 2 : 1;
     p->seed = (uint64_t)a->common.seed;
     struct err e = {0};
-    int diffusion = comma || !strcmp(p->systems[0], "llada");
-    if (diffusion && runplan_check(p, &e))
+    if (launches_points(p, &a->given, &e))
         opt_usage(t, "%s", e.text);
 }
 
@@ -387,16 +375,36 @@ static void check_prompts(const struct tool *t, struct args *a, int argc, char *
     {name, letter, OPT_INT, to, 1, HUGE_INT, .arg = "N", .help = text}
 #define FLAG(name, to, text) {name, 0, OPT_FLAG, to, .help = text}
 
+/* The tool's own options, then those of the settings, then the common ones. */
+static struct opt *join(const struct opt *own, size_t n_own, struct launches_given *given,
+                        const struct opt *last, size_t n_last)
+{
+    struct opt *settings;
+    size_t n = launches_options(given, &settings);
+    struct opt *all = mem_zero(n_own + 1 + n + n_last, sizeof *all);
+    memcpy(all, own, n_own * sizeof *all);
+    all[n_own] = (struct opt){.type = OPT_HEADING, .name = "",
+                              .help = "Settings of the points; a list runs each, crosswise (--steps "
+                                      "2,4,8,16,32,64, --gen-length\n64, --block-length 32):"};
+    memcpy(all + n_own + 1, settings, n * sizeof *all);
+    memcpy(all + n_own + 1 + n, last, n_last * sizeof *all);
+    free(settings);
+    return all;
+}
+
 int main(int argc, char **argv)
 {
     struct args a = {
         .common = COMMON_DEFAULTS,
         .data = {.format = "auto", .max_line = 64 << 20, .min_turns = 2},
-        .systems = "llada,llama", .steps = "2,4,8,16,32,64", .gen_length = "64",
-        .block_length = "32", .batch = "1", .plan = {.launches = 5, .rounds = 1},
+        .systems = "llada,llama", .plan = {.launches = 5, .rounds = 1},
     };
+    launches_say(&a.given, "steps", "2,4,8,16,32,64");
+    launches_say(&a.given, "gen_length", "64");
+    launches_say(&a.given, "block_length", "32");
+    launches_say(&a.given, "batch", "1");
     struct dataset_options *d = &a.data;
-    const struct opt options[] = {
+    const struct opt own[] = {
         {"format", 'f', OPT_CHOICE, &d->format, .choices = FORMATS, .help = "of the files (auto)"},
         TEXT("member", 'e', &d->member, "GLOB", "member of an archive"),
         COUNT("count", 'n', &a.count, "choose N prompts (all)"),
@@ -426,14 +434,11 @@ int main(int argc, char **argv)
         COUNT("rounds", 0, &a.plan.rounds, "rounds over the points inside a launch (1)"),
         {"systems", 0, OPT_CHOICE, &a.systems, .choices = "llada,llama|llama,llada|llada|llama",
          .help = "first A, then B (llada,llama)"},
-        TEXT("steps", 0, &a.steps, "LIST", "llada: denoising steps (2,4,8,16,32,64)"),
-        TEXT("gen-length", 0, &a.gen_length, "LIST", "tokens; max_new of llama (64)"),
-        TEXT("block-length", 0, &a.block_length, "LIST", "llada: tokens of a block (32)"),
-        TEXT("batch", 0, &a.batch, "LIST", "prompts at a time (1)"),
         TEXT("previous", 0, &a.previous, "FILE", "a schedule to extend"),
-        OPT_COMMON(a.common),
-        {0},
     };
+    const struct opt last[] = {OPT_COMMON(a.common), {0}};
+    struct opt *options = join(own, sizeof own / sizeof *own, &a.given, last,
+                               sizeof last / sizeof *last);
     const struct tool t = {TOOL, "data sets in, prompt records out; or the schedule of a run",
                            EXAMPLES, NOTES, options};
     int first = opt_parse(&t, argc, argv);

@@ -7,12 +7,11 @@
 enum { BOTH = SETTING_TEXT | SETTING_SPEED };
 
 static const struct setting rows[] = {
-    {"", 0, SETTING_HEADING, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, "Decoding:"},
     {"steps", 's', SETTING_INT, 1, 1 << 20, NULL, "gen_length", "steps", "steps",
      "unmask=schedule", SETTING_SWEPT | BOTH | SETTING_SHOWN | SETTING_AXIS,
      "denoising steps over all blocks"},
     {"gen_length", 0, SETTING_INT, 1, 1 << 20, NULL, "128", "tokens", "gen", NULL,
-     SETTING_SWEPT | BOTH | SETTING_SHOWN, "slots of the canvas"},
+     SETTING_SWEPT | BOTH | SETTING_SHOWN | SETTING_LENGTH, "slots of the canvas"},
     {"block_length", 0, SETTING_INT, 1, 1 << 20, NULL, "gen_length", "tokens", "block", NULL,
      SETTING_SWEPT | BOTH | SETTING_SHOWN, "slots of a block"},
     {"cfg_scale", 0, SETTING_REAL, 0, 1000, NULL, "0", NULL, "cfg", NULL, SETTING_SWEPT | BOTH,
@@ -29,11 +28,13 @@ static const struct setting rows[] = {
      SETTING_SWEPT | BOTH | SETTING_AXIS, "commit j when (j + 1)(1 - c_j) <= factor"},
     {"cache", 0, SETTING_CHOICE, 0, 0, "none", "none", NULL, "cache", NULL, SETTING_SWEPT | BOTH,
      "which rows a pass computes"},
-    {"logits_eos_inf", 0, SETTING_FLAG, 0, 1, NULL, "0", NULL, "logits-eos-inf", NULL, BOTH,
+    {"logits_eos_inf", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "logits-eos-inf", NULL,
+     SETTING_SWEPT | BOTH,
      "eos can never be chosen"},
-    {"confidence_eos_eot_inf", 0, SETTING_FLAG, 0, 1, NULL, "0", NULL, "confidence-eos-eot-inf",
-     NULL, BOTH, "eos and end of turn are committed last"},
-    {"stop_at_eos", 0, SETTING_FLAG, 0, 1, NULL, "0", NULL, "stop-at-eos", NULL, BOTH,
+    {"confidence_eos_eot_inf", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "confidence-eos-eot-inf", NULL,
+     SETTING_SWEPT | BOTH, "eos and end of turn are committed last"},
+    {"stop_at_eos", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "stop-at-eos", NULL,
+     SETTING_SWEPT | BOTH,
      "stop when the readable prefix holds a stop id"},
     DECODER_BATCH_ROW};
 static const struct settings_table table = {"llada", rows, sizeof rows / sizeof *rows};

@@ -116,10 +116,9 @@ static char *help_of(const struct settings_table *t, const struct setting *r)
     if (follows < t->n)
         option_of(&t->row[follows], other);
     const char *standard = follows < t->n ? other : r->standard;
-    const char *lists = r->traits & SETTING_SWEPT ? "; a list runs each" : "";
     if (r->only)
-        return mem_format("with --%s: %s (%s)%s", r->only, r->help, standard, lists);
-    return mem_format("%s (%s)%s", r->help, standard, lists);
+        return mem_format("%s (%s); for --%s", r->help, standard, r->only);
+    return mem_format("%s (%s)", r->help, standard);
 }
 
 static const char *value_name(const struct setting *r)
@@ -384,7 +383,7 @@ void settings_label(const struct settings *s, struct buf *out)
         double standard = standard_of(s->table, i);
         int follows = followed(s->table, i) < s->table->n;
         int usual = follows ? !is_said(s, i) : s->v[i] >= standard && s->v[i] <= standard;
-        if (!settings_counts(s, i) || (usual && !(r->traits & SETTING_SHOWN)))
+        if (!settings_counts(s, i) || (usual && !(r->traits & (SETTING_SHOWN | SETTING_AXIS))))
             continue;
         char word[SETTINGS_WORD];
         if (r->type == SETTING_FLAG)

@@ -1,6 +1,6 @@
-/* runplan.c - see runplan.h. Every random choice is a function of (seed, launch number, round), so
+/* launches.c - see launches.h. Every random choice is a function of (seed, launch number, round), so
  * an extended schedule and the one it extends never share or disturb each other's numbers. */
-#include "lib/run/runplan.h"
+#include "lib/run/launches.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -18,48 +18,139 @@ static void must(int bad)
         err_machine(__FILE__, __LINE__, "cannot build a schedule (out of memory)");
 }
 
-int runplan_check(const struct runplan *p, struct err *e)
+/* ---- what the systems are given ---- */
+
+void launches_say(struct launches_given *g, const char *name, const char *list)
 {
-    for (size_t g = 0; g < p->gen_length.n; g++)
-        for (size_t b = 0; b < p->block_length.n; b++) {
-            int64_t gen = p->gen_length.v[g], block = p->block_length.v[b];
-            if (gen % block)
-                return err_set(e, EXIT_BAD_USAGE, "--block-length %lld does not divide "
-                               "--gen-length %lld", (long long)block, (long long)gen);
-            for (size_t s = 0; s < p->steps.n; s++)
-                if (p->steps.v[s] < gen / block)
-                    return err_set(e, EXIT_BAD_USAGE, "--steps %lld: expected at least one step "
-                                   "for each of the %lld blocks of --gen-length %lld",
-                                   (long long)p->steps.v[s], (long long)(gen / block),
-                                   (long long)gen);
-        }
+    for (size_t d = 0; decoders[d]; d++) {
+        size_t row = settings_find(decoders[d]->table, name);
+        if (row < decoders[d]->table->n)
+            g->text[d][row] = list;
+    }
+}
+
+const struct decoder *launches_system(const char *name)
+{
+    size_t d = 0;
+    while (decoders[d] && strcmp(decoders[d]->table->system, name))
+        d++;
+    return decoders[d];
+}
+
+static int same_words(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+/* Two tables mean the same by a name. */
+static int alike(const struct setting *a, const struct setting *b)
+{
+    return a->type == b->type && same_words(a->choices, b->choices) &&
+           same_words(a->standard, b->standard);
+}
+
+/* 1: every table with a row of this name means the same by it. */
+static int is_shared(const struct setting *r)
+{
+    int shared = 1;
+    for (size_t d = 0; decoders[d]; d++) {
+        const struct settings_table *t = decoders[d]->table;
+        size_t row = settings_find(t, r->name);
+        shared &= row == t->n || alike(r, &t->row[row]);
+    }
+    return shared;
+}
+
+/* 1: an earlier table has had the row's option. */
+static int was_said(size_t d, const struct setting *r)
+{
+    for (size_t i = 0; i < d; i++)
+        if (settings_find(decoders[i]->table, r->name) < decoders[i]->table->n)
+            return is_shared(r);
     return 0;
 }
 
-static void add_diffusion(const struct runplan *p, int64_t gen, int64_t batch, json_t *points)
+size_t launches_options(struct launches_given *g, struct opt **options)
 {
-    for (size_t b = 0; b < p->block_length.n; b++)
-        for (size_t s = 0; s < p->steps.n; s++)
-            must(json_array_append_new(
-                points, json_pack("{s:I, s:I, s:I, s:I}", "steps", (json_int_t)p->steps.v[s],
-                                  "gen_length", (json_int_t)gen, "block_length",
-                                  (json_int_t)p->block_length.v[b], "batch", (json_int_t)batch)));
+    size_t n = 0;
+    *options = NULL;
+    for (size_t d = 0; decoders[d]; d++) {
+        const struct settings_table *t = decoders[d]->table;
+        *options = mem_resize(*options, n + t->n, sizeof **options);
+        struct opt *to = *options + n, *end = to + settings_options(t, g->text[d], to);
+        for (size_t i = 0; to < end; to++, i++) {
+            struct opt *kept = *options + n;
+            if (t->row[i].type == SETTING_HEADING || was_said(d, &t->row[i]))
+                continue;
+            *kept = *to;
+            kept->letter = 0;
+            if (!is_shared(&t->row[i]))
+                kept->name = mem_format("%s-%s", t->system, to->name);
+            n++;
+        }
+    }
+    return n;
 }
 
-/* The points of a system, each once. */
-static json_t *points_of(const struct runplan *p, const char *system)
+/* What the table of decoders[d] was given: an option that several share was parsed into the first.
+ */
+static void gather(const struct launches_given *g, size_t d, const char **given)
+{
+    const struct settings_table *t = decoders[d]->table;
+    for (size_t i = 0; i < t->n; i++) {
+        given[i] = g->text[d][i];
+        for (size_t k = 0; k < d && t->row[i].type != SETTING_HEADING && is_shared(&t->row[i]); k++) {
+            size_t row = settings_find(decoders[k]->table, t->row[i].name);
+            if (row < decoders[k]->table->n)
+                given[i] = g->text[k][row];
+        }
+    }
+}
+
+/* The list that some system's length was given. */
+static const char *length_of(const struct launches_given *g)
+{
+    for (size_t d = 0; decoders[d]; d++)
+        for (size_t i = 0; i < decoders[d]->table->n; i++)
+            if (decoders[d]->table->row[i].traits & SETTING_LENGTH && g->text[d][i])
+                return g->text[d][i];
+    return NULL;
+}
+
+int launches_points(struct launches *p, const struct launches_given *g, struct err *e)
+{
+    for (size_t s = 0; s < p->n_systems; s++) {
+        const struct settings_table *t = p->decoder[s]->table;
+        const char *given[SETTINGS_MAX] = {0};
+        size_t d = 0;
+        while (decoders[d] != p->decoder[s])
+            d++;
+        gather(g, d, given);
+        for (size_t i = 0; i < t->n; i++)
+            if (t->row[i].traits & SETTING_LENGTH && !given[i])
+                given[i] = length_of(g);
+        if (settings_cross(t, given, &p->point[s], &p->points[s], e))
+            return -1;
+        for (size_t i = 0; i < p->points[s]; i++)
+            if (p->decoder[s]->check(&p->point[s][i], e))
+                return -1;
+    }
+    return 0;
+}
+
+void launches_free(struct launches *p)
+{
+    free(p->point[0]);
+    free(p->point[1]);
+    *p = (struct launches){0};
+}
+
+/* The points of a system, as a schedule says them. */
+static json_t *points_of(const struct launches *p, size_t system)
 {
     json_t *points = json_array();
-    for (size_t g = 0; g < p->gen_length.n; g++)
-        for (size_t b = 0; b < p->batch.n; b++) {
-            int64_t gen = p->gen_length.v[g], batch = p->batch.v[b];
-            if (!strcmp(system, "llada"))
-                add_diffusion(p, gen, batch, points);
-            else
-                must(json_array_append_new(points, json_pack("{s:I, s:I}", "max_new",
-                                                             (json_int_t)gen, "batch",
-                                                             (json_int_t)batch)));
-        }
+    for (size_t i = 0; i < p->points[system]; i++)
+        must(json_array_append_new(points, settings_said(&p->point[system][i])));
     return points;
 }
 
@@ -125,10 +216,10 @@ static int check_previous(const json_t *previous, json_int_t *last, struct err *
 
 /* The points that new launches of a system run: the new ones, and a bridge of old ones when there
  * are both. NULL: nothing new. */
-static json_t *points_to_run(const struct runplan *p, const json_t *previous, size_t system)
+static json_t *points_to_run(const struct launches *p, const json_t *previous, size_t system)
 {
-    json_t *wanted = points_of(p, p->systems[system]);
-    json_t *old = old_points(previous, p->systems[system]), *run = json_array();
+    json_t *wanted = points_of(p, system);
+    json_t *old = old_points(previous, p->decoder[system]->table->system), *run = json_array();
     for (size_t i = 0; i < json_array_size(wanted); i++) {
         json_t *point = json_array_get(wanted, i);
         if (!holds(old, point) && !holds(run, point))
@@ -158,7 +249,7 @@ static json_t *points_to_run(const struct runplan *p, const json_t *previous, si
 
 /* ---- launches ---- */
 
-static json_t *one_launch(const struct runplan *p, json_int_t number, size_t system,
+static json_t *one_launch(const struct launches *p, json_int_t number, size_t system,
                           const json_t *points)
 {
     char name[48];
@@ -180,13 +271,13 @@ static json_t *one_launch(const struct runplan *p, json_int_t number, size_t sys
     }
     free(order);
     json_t *launch = json_pack("{s:I, s:s, s:I, s:I, s:o}", "launch", number, "system",
-                               p->systems[system], "seed", (json_int_t)seed, "rounds",
+                               p->decoder[system]->table->system, "seed", (json_int_t)seed, "rounds",
                                (json_int_t)p->rounds, "points", list);
     must(!launch);
     return launch;
 }
 
-json_t *runplan_schedule(const struct runplan *p, const json_t *previous, struct err *e)
+json_t *launches_schedule(const struct launches *p, const json_t *previous, struct err *e)
 {
     assert(p->n_systems == 1 || p->n_systems == 2);
     json_int_t number;

@@ -1,46 +1,64 @@
-/* runplan.h - the schedule of a timing run as data: which process measures which points, in which
+/* launches.h - the schedule of a timing run as data: which process measures which points, in which
  * order.
  *
  * A launch is one fresh process of one system. Launches go A B B A A B B A ..., so that a machine
  * that warms up or is disturbed for a while touches both systems alike; inside a launch every round
  * holds each point once, in a fresh random order (randomised complete blocks).
+ *
+ *     struct launches_given g = {0};
+ *     launches_say(&g, "steps", "2,4,8");           a default of the tool
+ *     n = launches_options(&g, options);            one option for each setting of any system
+ *     ... opt_parse ...
+ *     launches_points(&plan, &g, &e);               the points of each system, checked
+ *     list = launches_schedule(&plan, previous, &e);
  */
-#ifndef RUN_RUNPLAN_H
-#define RUN_RUNPLAN_H
+#ifndef RUN_LAUNCHES_H
+#define RUN_LAUNCHES_H
 
 #include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "lib/base/err.h"
+#include "lib/base/opt.h"
+#include "lib/decode/decoder.h"
 
-enum { RUNPLAN_LIST = 64 };
+enum { LAUNCHES_SYSTEMS = 4 }; /* room for decoders[] */
 
-struct runplan_list {
-    int64_t v[RUNPLAN_LIST];
-    size_t n;
+/* What the command line gives the rows of each decoder, by the places in decoders[]. */
+struct launches_given {
+    const char *text[LAUNCHES_SYSTEMS][SETTINGS_MAX];
 };
+/* Gives a list to the row of that name in every table that has it. */
+void launches_say(struct launches_given *g, const char *name, const char *list);
+/* The decoder whose table has this system; decoders[] ends: NULL. */
+const struct decoder *launches_system(const char *name);
+/* Appends an option for each setting: one for all tables that mean the same by a name, else one for
+ * each system, as --llama-cache. Returns how many; *options are the caller's to free at the end of
+ * the process. */
+size_t launches_options(struct launches_given *g, struct opt **options);
 
-struct runplan {
-    const char *systems[2];  /* "llada", "llama": the order of the first pair */
+struct launches {
+    const struct decoder *decoder[2]; /* the order of the first pair */
     size_t n_systems;
-    struct runplan_list steps, gen_length, block_length, batch;
-    int64_t launches, rounds; /* launches: of each system */
+    struct settings *point[2];        /* owned: launches_free */
+    size_t points[2];
+    int64_t launches, rounds;         /* launches: of each system */
     uint64_t seed;
 };
-
-/* -1 (EXIT_BAD_USAGE): a block length that does not divide the generation length, or fewer steps
- * than blocks. */
-int runplan_check(const struct runplan *p, struct err *e);
+/* point[i] = all combinations of what the table of decoder[i] was given. Where the length of one
+ * system (SETTING_LENGTH) was not given, it is that of another. -1 (EXIT_BAD_USAGE): a list is
+ * malformed, or settings contradict each other. */
+int launches_points(struct launches *p, const struct launches_given *g, struct err *e);
+void launches_free(struct launches *p);
 
 /* Array of {launch, system, seed, rounds, points: [{round, ...point}, ...]} in the order to run. A
- * point is {steps, gen_length, block_length, batch} for llada, {max_new, batch} with max_new from
- * gen_length for llama.
+ * point holds the settings that were given.
  * previous: array of launch records that ran or are planned, borrowed, or NULL: then only points
  * that are not in it get launches, whose numbers go on, and each of these launches repeats two old
  * points of its system (one when there is one), marked "bridge": true, so that a shift of the
  * machine between the two sessions can be seen and taken out. NULL (EXIT_BAD_DATA): previous is no
  * schedule. The caller's reference. */
-json_t *runplan_schedule(const struct runplan *p, const json_t *previous, struct err *e);
+json_t *launches_schedule(const struct launches *p, const json_t *previous, struct err *e);
 
 #endif

@@ -13,6 +13,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
+#include "lib/record/resume.h"
 #include "lib/run/selfcheck.h"
 #include "lib/run/fit.h"
 #include "lib/run/generation_record.h"

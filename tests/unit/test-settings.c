@@ -132,7 +132,7 @@ static void test_options(void)
     const char *given[ROWS] = {0};
     struct opt o[ROWS + 1] = {0};
     ok(settings_options(&table, given, o) == ROWS && !strcmp(o[GEN].name, "gen-length") &&
-           strstr(o[THRESHOLD].help, "rule=threshold") && strstr(o[BLOCK].help, "gen-length"),
+           strstr(o[THRESHOLD].help, "for --rule=threshold") && strstr(o[BLOCK].help, "gen-length"),
        "options: %s", o[THRESHOLD].help);
     char word[] = "test", list[] = "--steps=4,8", flag[] = "--stop-at-eos",
          off[] = "--stop-at-eos=off,on";
