@@ -376,24 +376,38 @@ void settings_put(const struct settings *s, json_t *record)
             json_object_set_new(record, s->table->row[i].name, value_json(s, i));
 }
 
+static void label_row(const struct settings *s, size_t i, struct buf *out)
+{
+    const struct setting *r = &s->table->row[i];
+    char word[SETTINGS_WORD];
+    if (r->type == SETTING_FLAG) {
+        buf_format(out, " %s%s", r->label, s->v[i] > 0 ? "" : "=off");
+    } else if (r->type == SETTING_CHOICE) {
+        settings_word(s, i, word);
+        buf_format(out, " %s=%s", r->label, word);
+    } else {
+        buf_format(out, " %s=%.15g", r->label, s->v[i]);
+    }
+}
+
+static int is_usual(const struct settings *s, size_t i)
+{
+    double standard = standard_of(s->table, i);
+    if (followed(s->table, i) < s->table->n)
+        return !is_said(s, i);
+    return s->v[i] >= standard && s->v[i] <= standard;
+}
+
 void settings_label(const struct settings *s, struct buf *out)
 {
-    for (size_t i = 0; i < s->table->n; i++) {
-        const struct setting *r = &s->table->row[i];
-        double standard = standard_of(s->table, i);
-        int follows = followed(s->table, i) < s->table->n;
-        int usual = follows ? !is_said(s, i) : s->v[i] >= standard && s->v[i] <= standard;
-        if (!settings_counts(s, i) || (usual && !(r->traits & (SETTING_SHOWN | SETTING_AXIS))))
-            continue;
-        char word[SETTINGS_WORD];
-        if (r->type == SETTING_FLAG)
-            buf_format(out, " %s%s", r->label, s->v[i] > 0 ? "" : "=off");
-        else if (r->type == SETTING_CHOICE) {
-            settings_word(s, i, word);
-            buf_format(out, " %s=%s", r->label, word);
-        } else
-            buf_format(out, " %s=%.15g", r->label, s->v[i]);
-    }
+    for (int first = 1; first >= 0; first--)
+        for (size_t i = 0; i < s->table->n; i++) {
+            unsigned traits = s->table->row[i].traits;
+            int shown = !!(traits & SETTING_SHOWN);
+            if (settings_counts(s, i) && shown == first &&
+                (shown || traits & SETTING_AXIS || !is_usual(s, i)))
+                label_row(s, i, out);
+        }
 }
 
 const char *settings_axis(const struct settings *s)

@@ -101,7 +101,8 @@ json_t *settings_said(const struct settings *s);
 void settings_say(struct settings *s, const char *name, double v);
 /* Sets the field of every row: number, word, boolean; null where it does not count. */
 void settings_put(const struct settings *s, json_t *record);
-/* Appends " steps=16 gen=64": rows that are shown, axes, and those that are not at their default. */
+/* Appends " steps=16 gen=64": first the rows that are always shown, then axes and what is not at its
+ * default. */
 void settings_label(const struct settings *s, struct buf *out);
 /* Name of the point's axis, or NULL. */
 const char *settings_axis(const struct settings *s);

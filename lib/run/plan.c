@@ -20,13 +20,14 @@ int plan_cross(struct plan *p, const struct settings_table *t, const char *const
     return settings_cross(t, given, &p->point, &p->points, e);
 }
 
-/* A member of a point that is neither a setting nor its place in the launch. */
+/* A member of a point that says something and is neither a setting nor its place in the launch. */
 static const char *stranger(const struct settings_table *t, const json_t *o)
 {
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)o, key, value)
-        if (settings_find(t, key) == t->n && strcmp(key, "round") && strcmp(key, "bridge"))
+        if (settings_find(t, key) == t->n && !json_is_null(value) && strcmp(key, "round") &&
+            strcmp(key, "bridge"))
             return key;
     return NULL;
 }

@@ -53,7 +53,7 @@ static void test_cross(void)
     ok(!settings_cross(&table, given, &p, &n, &e) && n == 4,
        "2 steps by schedule and 2 thresholds are 4 points, not 8: %zu %s", n, e.text);
     labelled(&p[0], " steps=8 gen=64 batch=2");
-    labelled(&p[1], " gen=64 rule=threshold threshold=0.5 batch=2");
+    labelled(&p[1], " gen=64 threshold=0.5 batch=2 rule=threshold");
     labelled(&p[3], " steps=16 gen=64 batch=2");
     ok(!strcmp(settings_axis(&p[0]), "steps") && !strcmp(settings_axis(&p[1]), "threshold"),
        "the axis is that of the rule");
@@ -84,7 +84,7 @@ static void test_read(void)
     json_t *o = json_pack("{s:i, s:s, s:f, s:b, s:i}", "gen_length", 128, "rule", "threshold",
                           "threshold", 0.25, "stop_at_eos", 1, "round", 3);
     ok(!settings_read(p, o, "f", &e), "a point of a schedule is read %s", e.text);
-    labelled(p, " gen=128 block=32 rule=threshold threshold=0.25 stop-at-eos batch=1");
+    labelled(p, " gen=128 threshold=0.25 batch=1 block=32 rule=threshold stop-at-eos");
     json_object_set_new(o, "gen_length", json_string("128"));
     ok(settings_read(p, o, "f:1", &e) && e.code == EXIT_BAD_DATA && strstr(e.text, "gen_length"),
        "a text for a number: %s", e.text);
