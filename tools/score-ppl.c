@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
+#include "lib/base/progress.h"
 #include "lib/base/rng.h"
 #include "lib/record/resume.h"
 #include "lib/record/take.h"

@@ -9,6 +9,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/mem.h"
 #include "lib/record/nvml.h"
 #include "lib/record/rec.h"

@@ -19,6 +19,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/input.h"
+#include "lib/base/out.h"
 #include "lib/record/resume.h"
 
 enum { LINE_MAX_BYTES = 64 << 20 };

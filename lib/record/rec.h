@@ -19,9 +19,9 @@
 #include <stdio.h>
 
 #include "lib/base/err.h"
-#include "lib/base/file.h"
 #include "lib/base/hash.h"
 #include "lib/base/opt.h"
+#include "lib/base/out.h"
 
 #define REC_SCHEMA "crossover/1"
 

@@ -10,7 +10,9 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/clock.h"
+#include "lib/base/file.h"
 #include "lib/base/mem.h"
+#include "lib/base/out.h"
 
 struct resume {
     struct err_witness witness; /* first: hear() comes from it to the rest */

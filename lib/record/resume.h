@@ -15,7 +15,9 @@
 #ifndef RECORD_RESUME_H
 #define RECORD_RESUME_H
 
+#include "lib/base/buf.h"
 #include "lib/base/log.h"
+#include "lib/base/out.h"
 #include "lib/record/rec.h"
 
 #define RESUME_OPTION(to)                                                                       \

@@ -12,6 +12,7 @@
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/progress.h"
 #include "lib/record/rec.h"
 #include "lib/run/selfcheck.h"
 #include "lib/run/genrec.h"

@@ -12,6 +12,7 @@
 
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
+#include "lib/base/out.h"
 #include "lib/text/tokenizer-parts.h"
 #include "lib/text/tokenizer.h"
 

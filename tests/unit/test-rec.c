@@ -1,4 +1,6 @@
 /* Records: what is written can be read and verified; what was cut or edited is found. */
+#include "lib/base/buf.h"
+#include "lib/base/file.h"
 #include "lib/record/rec.h"
 
 #include <signal.h>
