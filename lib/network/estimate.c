@@ -70,7 +70,8 @@ static size_t activations(const struct network *n, const struct work_size *s)
     return index_arrays(s) + stream + head + array(scratch(n, s));
 }
 
-struct memory_estimate estimate_of(const struct network *n, const struct work_size *size, size_t kv_slots)
+struct memory_estimate estimate_of(const struct network *n, const struct work_size *size,
+                                   size_t kv_slots)
 {
     const struct config *c = &n->config;
     size_t values = c->layers * kv_slots * c->kv_heads * c->head_dim;

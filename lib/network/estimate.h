@@ -20,7 +20,8 @@ struct memory_estimate {
 };
 /* For passes of that size, with a cache of `kv_slots` (0: none): the arguments of work_make and
  * kv_make. */
-struct memory_estimate estimate_of(const struct network *n, const struct work_size *size, size_t kv_slots);
+struct memory_estimate estimate_of(const struct network *n, const struct work_size *size,
+                                   size_t kv_slots);
 size_t estimate_weights(const struct network *n); /* from config, dtype and quant alone */
 
 #endif
