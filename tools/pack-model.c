@@ -10,8 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/out.h"
 #include "lib/record/rec.h"
 #include "lib/run/engine.h"
 #include "lib/checkpoint/pack.h"

@@ -9,6 +9,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
+#include "lib/base/out.h"
 #include "lib/figure/figure.h"
 
 enum { TERMINAL_MAX = 1 << 22 };

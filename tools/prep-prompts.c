@@ -12,6 +12,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
+#include "lib/base/progress.h"
 #include "lib/text/choice.h"
 #include "lib/text/dataset.h"
 #include "lib/checkpoint/hub.h"

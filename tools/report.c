@@ -8,6 +8,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
+#include "lib/base/out.h"
 #include "lib/figure/figure.h"
 #include "lib/report/page.h"
 #include "lib/record/rec.h"

@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
+#include "lib/base/progress.h"
 #include "lib/base/rng.h"
 #include "lib/record/resume.h"
 #include "lib/record/take.h"
@@ -474,7 +475,7 @@ int main(int argc, char **argv)
     const char *const *files = (const char *const *)argv + first;
     struct rec_reader *in = rec_read_open(files, (size_t)(argc - first), &e);
     json_t *about = in && !load(&s, &e) ? about_run(&s, files, (size_t)(argc - first), &e) : NULL;
-    struct rec_wish wish = {&s.log, s.a.fresh, about && !json_object_get(about, "inputs")
+    struct resume_wish wish = {&s.log, s.a.fresh, about && !json_object_get(about, "inputs")
                                                    ? "an input is no regular file" : NULL};
     check(&s, !about || rec_open_work(&s.out, &s.a.common, &wish, tool.name, argc, argv, about,
                                       &e), &e);

@@ -7,10 +7,12 @@
 
 #include "kernels/train.h"
 #include "lib/base/clock.h"
+#include "lib/base/file.h"
 #include "lib/base/hash.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
+#include "lib/base/progress.h"
 #include "lib/base/rng.h"
 #include "lib/record/json.h"
 #include "lib/record/rec.h"

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "lib/base/err.h"
-#include "lib/base/file.h"
 #include "lib/base/opt.h"
+#include "lib/base/out.h"
 #include "lib/train/corpus.h"
 
 struct args {

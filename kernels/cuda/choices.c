@@ -9,6 +9,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
+#include "lib/base/out.h"
 
 enum { FILE_MOST = 1 << 20 };
 

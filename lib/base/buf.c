@@ -12,7 +12,7 @@
 void buf_reserve(struct buf *b, size_t more)
 {
     size_t need;
-    if (size_add(b->len, more, &need) || size_add(need, 1, &need))
+    if (mem_size_add(b->len, more, &need) || mem_size_add(need, 1, &need))
         err_machine(__FILE__, __LINE__, "size overflow");
     if (need > b->cap) {
         size_t cap = b->cap ? b->cap : 64;

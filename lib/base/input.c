@@ -2,8 +2,6 @@
  *
  *     file -> [gzip | bzip2 | xz | zstd] -> [member of a tar | zip] -> FILE (fopencookie)
  *
- * Each source may be peeked at; what its first bytes are decides what is put on top, at most one
- * unpacker and one archive. gzip goes through zlib, because libarchive checks neither the CRC nor
  * Each source is peeked at; what its first bytes are decides what is put on top, at most one
  * unpacker and one archive. The error of a source is kept and handed out by input_check, because a
  * reader of a FILE sees only a short read.
@@ -14,12 +12,20 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/mem.h"
 #include "lib/base/stage.h"
 
 static const int64_t DEFAULT_CAP = (int64_t)8 << 30;
+
+struct input {
+    struct chain chain;
+    struct stat before; /* of the file, when it was opened */
+    int64_t total;      /* bytes handed out */
+    FILE *f;
+};
 
 /* ---- what the first bytes say ---- */
 
@@ -55,56 +61,56 @@ static enum form sniff(const struct stage *s)
     return FORM_PLAIN;
 }
 
-static int refuse_form(struct input *in, enum form form)
+static int refuse_form(struct chain *c, enum form form)
 {
     if (form == FORM_PARQUET)
-        return err_set(&in->err, EXIT_BAD_DATA, "%s: a parquet file; convert it first: duckdb -c "
-                       "\"COPY (FROM '%s') TO 'out.jsonl'\"", in->path, in->path);
+        return err_set(&c->err, EXIT_BAD_DATA, "%s: a parquet file; convert it first: duckdb -c "
+                       "\"COPY (FROM '%s') TO 'out.jsonl'\"", c->path, c->path);
     if (form == FORM_GGUF)
-        return err_set(&in->err, EXIT_BAD_DATA, "%s: a GGUF model; expected data (JSON, NDJSON, "
-                       "text, or one of them packed)", in->path);
+        return err_set(&c->err, EXIT_BAD_DATA, "%s: a GGUF model; expected data (JSON, NDJSON, "
+                       "text, or one of them packed)", c->path);
     if (form == FORM_OTHER)
-        return err_set(&in->err, EXIT_BAD_DATA, "%s: packed as 7z, rar or lz4; expected .gz, .bz2, "
-                       ".xz, .zst, .zip or .tar: unpack it first", in->path);
-    return err_set(&in->err, EXIT_BAD_DATA, "%s: packed twice; unpack it once first", in->path);
+        return err_set(&c->err, EXIT_BAD_DATA, "%s: packed as 7z, rar or lz4; expected .gz, .bz2, "
+                       ".xz, .zst, .zip or .tar: unpack it first", c->path);
+    return err_set(&c->err, EXIT_BAD_DATA, "%s: packed twice; unpack it once first", c->path);
 }
 
-static int add_unpacker(struct input *in, enum form form)
+static int add_unpacker(struct chain *c, enum form form)
 {
     switch (form) {
-    case FORM_GZIP: stage_add_gzip(in); return 0;
-    case FORM_BZIP2: return stage_add_filter(in, ARCHIVE_FILTER_BZIP2);
-    case FORM_XZ: return stage_add_filter(in, ARCHIVE_FILTER_XZ);
-    default: return stage_add_filter(in, ARCHIVE_FILTER_ZSTD);
+    case FORM_GZIP: stage_add_gzip(c); return 0;
+    case FORM_BZIP2: return stage_add_filter(c, ARCHIVE_FILTER_BZIP2);
+    case FORM_XZ: return stage_add_filter(c, ARCHIVE_FILTER_XZ);
+    default: return stage_add_filter(c, ARCHIVE_FILTER_ZSTD);
     }
 }
 
 /* Builds the chain. 1: with an archive on top; 0: without; -1. */
-static int build(struct input *in, int64_t max_bytes, int scan)
+static int build(struct chain *c, int64_t max_bytes, int scan)
 {
-    struct stage *top = &in->stage[0];
-    stage_add_file(in);
-    stage_peek(in, top);
+    struct stage *top = &c->stage[0];
+    stage_add_file(c);
+    stage_peek(c, top);
     enum form form = sniff(top);
-    if (!in->err.code && form >= FORM_GZIP && form <= FORM_ZSTD) {
-        in->cap = max_bytes ? max_bytes : DEFAULT_CAP;
-        if (add_unpacker(in, form))
+    if (!c->err.code && form >= FORM_GZIP && form <= FORM_ZSTD) {
+        c->cap = max_bytes ? max_bytes : DEFAULT_CAP;
+        if (add_unpacker(c, form))
             return -1;
         top++;
-        stage_peek(in, top);
+        stage_peek(c, top);
         form = sniff(top);
         if (form == FORM_ZIP || (form >= FORM_GZIP && form <= FORM_ZSTD))
-            return refuse_form(in, form);
+            return refuse_form(c, form);
     }
-    if (in->err.code)
+    if (c->err.code)
         return -1;
     if (form >= FORM_PARQUET)
-        return refuse_form(in, form);
+        return refuse_form(c, form);
     if (form == FORM_PLAIN)
-        return in->member ? err_set(&in->err, EXIT_BAD_DATA, "%s: not an archive, so it has no "
-                                    "member '%s'", in->path, in->member) : 0;
-    in->cap = max_bytes ? max_bytes : DEFAULT_CAP;
-    return stage_add_archive(in, form == FORM_ZIP, scan) ? -1 : 1;
+        return c->member ? err_set(&c->err, EXIT_BAD_DATA, "%s: not an archive, so it has no "
+                                    "member '%s'", c->path, c->member) : 0;
+    c->cap = max_bytes ? max_bytes : DEFAULT_CAP;
+    return stage_add_archive(c, form == FORM_ZIP, scan) ? -1 : 1;
 }
 
 /* ---- the FILE ---- */
@@ -112,10 +118,11 @@ static int build(struct input *in, int64_t max_bytes, int scan)
 static ssize_t cookie_read(void *cookie, char *to, size_t n)
 {
     struct input *in = cookie;
-    ssize_t got = stage_read(in, &in->stage[in->stages - 1], (unsigned char *)to, n);
+    struct chain *c = &in->chain;
+    ssize_t got = stage_read(c, &c->stage[c->stages - 1], (unsigned char *)to, n);
     if (got > 0) {
         in->total += got;
-        if (stage_over_cap(in, in->total))
+        if (stage_over_cap(c, in->total))
             got = -1;
     }
     if (got < 0)
@@ -125,46 +132,49 @@ static ssize_t cookie_read(void *cookie, char *to, size_t n)
 
 static int open_path(struct input *in)
 {
-    in->fd = strcmp(in->path, "-") ? open(in->path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
-    if (in->fd < 0)
-        return err_set(&in->err, EXIT_NO_INPUT, "%s: %s", in->path, strerror(errno));
-    if (fstat(in->fd, &in->before))
-        return err_set(&in->err, EXIT_IO, "%s: %s", in->path, strerror(errno));
+    struct chain *c = &in->chain;
+    c->fd = strcmp(c->path, "-") ? open(c->path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+    if (c->fd < 0)
+        return err_set(&c->err, EXIT_NO_INPUT, "%s: %s", c->path, strerror(errno));
+    if (fstat(c->fd, &in->before))
+        return err_set(&c->err, EXIT_IO, "%s: %s", c->path, strerror(errno));
     if (S_ISDIR(in->before.st_mode))
-        return err_set(&in->err, EXIT_NO_INPUT, "%s: is a folder; expected a file", in->path);
-    in->seekable = S_ISREG(in->before.st_mode) && lseek(in->fd, 0, SEEK_CUR) == 0;
+        return err_set(&c->err, EXIT_NO_INPUT, "%s: is a folder; expected a file", c->path);
+    c->seekable = S_ISREG(in->before.st_mode) && lseek(c->fd, 0, SEEK_CUR) == 0;
     return 0;
 }
 
 /* An archive that can be read twice is first scanned, so that a wrong --member shows at once. */
 static int open_chain(struct input *in, int64_t max_bytes)
 {
-    in->cap = max_bytes;
+    struct chain *c = &in->chain;
+    c->cap = max_bytes;
     int r = open_path(in);
     if (r == 0)
-        r = build(in, max_bytes, in->seekable);
-    if (r != 1 || !in->seekable)
+        r = build(c, max_bytes, c->seekable);
+    if (r != 1 || !c->seekable)
         return r < 0 ? -1 : 0;
-    stage_tear_down(in);
-    if (lseek(in->fd, 0, SEEK_SET) < 0)
-        return err_set(&in->err, EXIT_IO, "%s: %s", in->path, strerror(errno));
-    return build(in, max_bytes, 0) < 0 ? -1 : 0;
+    stage_tear_down(c);
+    if (lseek(c->fd, 0, SEEK_SET) < 0)
+        return err_set(&c->err, EXIT_IO, "%s: %s", c->path, strerror(errno));
+    return build(c, max_bytes, 0) < 0 ? -1 : 0;
 }
 
 struct input *input_open(const char *path, const char *member, int64_t max_bytes, struct err *e)
 {
     struct input *in = mem_zero(1, sizeof *in);
-    in->path = mem_text(path);
-    in->name = mem_text(path);
-    in->member = member ? mem_text(member) : NULL;
-    in->fd = -1;
+    struct chain *c = &in->chain;
+    c->path = mem_text(path);
+    c->name = mem_text(path);
+    c->member = member ? mem_text(member) : NULL;
+    c->fd = -1;
     if (!open_chain(in, max_bytes)) {
         in->f = fopencookie(in, "r", (cookie_io_functions_t){.read = cookie_read});
         if (in->f)
             return in;
-        err_set(&in->err, EXIT_INTERNAL, "%s: cannot make a stream", path);
+        err_set(&c->err, EXIT_INTERNAL, "%s: cannot make a stream", path);
     }
-    err_set(e, in->err.code, "%s", in->err.text);
+    err_set(e, c->err.code, "%s", c->err.text);
     input_close(in);
     return NULL;
 }
@@ -176,18 +186,18 @@ FILE *input_file(struct input *in)
 
 const char *input_name(const struct input *in)
 {
-    return in->name;
+    return in->chain.name;
 }
 
 int input_check(const struct input *in, struct err *e)
 {
     struct stat now;
-    if (in->err.code)
-        return err_set(e, in->err.code, "%s", in->err.text);
-    if (S_ISREG(in->before.st_mode) && !fstat(in->fd, &now) &&
+    if (in->chain.err.code)
+        return err_set(e, in->chain.err.code, "%s", in->chain.err.text);
+    if (S_ISREG(in->before.st_mode) && !fstat(in->chain.fd, &now) &&
         (now.st_size != in->before.st_size || now.st_mtim.tv_sec != in->before.st_mtim.tv_sec ||
          now.st_mtim.tv_nsec != in->before.st_mtim.tv_nsec))
-        return err_set(e, EXIT_IO, "%s: changed while it was read", in->path);
+        return err_set(e, EXIT_IO, "%s: changed while it was read", in->chain.path);
     return 0;
 }
 
@@ -197,11 +207,11 @@ void input_close(struct input *in)
         return;
     if (in->f)
         fclose(in->f);
-    stage_tear_down(in);
-    if (in->fd > STDIN_FILENO)
-        close(in->fd);
-    free(in->path);
-    free(in->name);
-    free(in->member);
+    stage_tear_down(&in->chain);
+    if (in->chain.fd > STDIN_FILENO)
+        close(in->chain.fd);
+    free(in->chain.path);
+    free(in->chain.name);
+    free(in->chain.member);
     free(in);
 }

@@ -28,7 +28,7 @@ void *mem_zero(size_t count, size_t size)
 void *mem_resize(void *p, size_t count, size_t size)
 {
     size_t bytes;
-    if (size_mul(count, size, &bytes))
+    if (mem_size_mul(count, size, &bytes))
         err_machine(__FILE__, __LINE__, "size overflow");
     return checked(realloc(p, bytes ? bytes : 1));
 }
@@ -51,18 +51,18 @@ char *mem_format(const char *format, ...)
 void *mem_aligned(size_t bytes)
 {
     size_t padded;
-    if (size_add(bytes, 63, &padded))
+    if (mem_size_add(bytes, 63, &padded))
         err_machine(__FILE__, __LINE__, "size overflow");
     padded &= ~(size_t)63;
     return checked(aligned_alloc(64, padded ? padded : 64));
 }
 
-int size_mul(size_t a, size_t b, size_t *out)
+int mem_size_mul(size_t a, size_t b, size_t *out)
 {
     return __builtin_mul_overflow(a, b, out) ? -1 : 0;
 }
 
-int size_add(size_t a, size_t b, size_t *out)
+int mem_size_add(size_t a, size_t b, size_t *out)
 {
     return __builtin_add_overflow(a, b, out) ? -1 : 0;
 }

@@ -20,8 +20,8 @@ char *mem_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void *mem_aligned(size_t bytes);
 
 /* *out = a*b or a+b; -1 when it would wrap. For sizes that come from a file. */
-int size_mul(size_t a, size_t b, size_t *out);
-int size_add(size_t a, size_t b, size_t *out);
+int mem_size_mul(size_t a, size_t b, size_t *out);
+int mem_size_add(size_t a, size_t b, size_t *out);
 
 /* Growable array of any element: makes room for one more. `p`, `n`, `cap` as usual. */
 #define MEM_GROW(p, n, cap)                                                                     \

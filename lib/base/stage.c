@@ -2,7 +2,7 @@
  *
  * gzip goes through zlib, because libarchive checks neither the CRC nor what follows the data. The
  * other filters are libarchive's, exactly one appended and none guessed. An error stays in the
- * input and every later read fails, so nothing after it can look like data.
+ * chain and every later read fails, so nothing after it can look like data.
  */
 #include "lib/base/stage.h"
 
@@ -19,9 +19,9 @@ enum { BLOCK = 1 << 16, MAX_MEMBERS = 100000, MAX_NAME = 4096 };
 
 /* ---- reading from a stage ---- */
 
-ssize_t stage_read(struct input *in, struct stage *s, unsigned char *to, size_t n)
+ssize_t stage_read(struct chain *c, struct stage *s, unsigned char *to, size_t n)
 {
-    if (in->err.code)
+    if (c->err.code)
         return -1;
     if (s->head_at < s->head_n) {
         size_t got = s->head_n - s->head_at;
@@ -30,16 +30,16 @@ ssize_t stage_read(struct input *in, struct stage *s, unsigned char *to, size_t 
         s->head_at += got;
         return (ssize_t)got;
     }
-    return s->pull(in, s, to, n);
+    return s->pull(c, s, to, n);
 }
 
 /* Reads ahead what the sniffing needs. JSON is known by its first byte, so a live stream of records
  * is not held up until there are 512 bytes of it. */
-void stage_peek(struct input *in, struct stage *s)
+void stage_peek(struct chain *c, struct stage *s)
 {
     s->head_at = s->head_n = 0;
     while (s->head_n < STAGE_PEEK) {
-        ssize_t n = s->pull(in, s, s->head + s->head_n, STAGE_PEEK - s->head_n);
+        ssize_t n = s->pull(c, s, s->head + s->head_n, STAGE_PEEK - s->head_n);
         if (n <= 0)
             break;
         s->head_n += (size_t)n;
@@ -48,41 +48,41 @@ void stage_peek(struct input *in, struct stage *s)
     }
 }
 
-static ssize_t file_pull(struct input *in, struct stage *s, unsigned char *to, size_t n)
+static ssize_t file_pull(struct chain *c, struct stage *s, unsigned char *to, size_t n)
 {
     ssize_t got;
     do
-        got = read(in->fd, to, n);
+        got = read(c->fd, to, n);
     while (got < 0 && errno == EINTR);
     if (got < 0)
-        return err_set(&in->err, errno == EISDIR ? EXIT_NO_INPUT : EXIT_IO,
-                       "%s: read error at byte %lld: %s", in->path, (long long)s->total,
+        return err_set(&c->err, errno == EISDIR ? EXIT_NO_INPUT : EXIT_IO,
+                       "%s: read error at byte %lld: %s", c->path, (long long)s->total,
                        strerror(errno));
     s->total += got;
     return got;
 }
 
-int stage_over_cap(struct input *in, int64_t total)
+int stage_over_cap(struct chain *c, int64_t total)
 {
-    if (in->cap == 0 || total <= in->cap)
+    if (c->cap == 0 || total <= c->cap)
         return 0;
-    return err_set(&in->err, EXIT_BAD_DATA, "%s: unpacks to more than the limit of %lld bytes",
-                   in->name, (long long)in->cap);
+    return err_set(&c->err, EXIT_BAD_DATA, "%s: unpacks to more than the limit of %lld bytes",
+                   c->name, (long long)c->cap);
 }
 
-static ssize_t gzip_pull(struct input *in, struct stage *s, unsigned char *to, size_t n)
+static ssize_t gzip_pull(struct chain *c, struct stage *s, unsigned char *to, size_t n)
 {
     s->z.next_out = to;
     s->z.avail_out = (uInt)n;
     while (s->z.avail_out == n) {
         if (s->z.avail_in == 0) {
-            ssize_t got = stage_read(in, s->below, s->block, BLOCK);
+            ssize_t got = stage_read(c, s->below, s->block, BLOCK);
             if (got < 0)
                 return -1;
             if (got == 0)
                 return s->after ? 0
-                                  : err_set(&in->err, EXIT_BAD_DATA, "%s: the gzip data are cut",
-                                            in->path);
+                                  : err_set(&c->err, EXIT_BAD_DATA, "%s: the gzip data are cut",
+                                            c->path);
             s->z.next_in = s->block;
             s->z.avail_in = (uInt)got;
         }
@@ -96,19 +96,19 @@ static ssize_t gzip_pull(struct input *in, struct stage *s, unsigned char *to, s
             err_machine(__FILE__, __LINE__, "out of memory");
         } else if (r != Z_OK && r != Z_BUF_ERROR) {
             const char *what = s->z.msg ? s->z.msg : "bad gzip data";
-            return err_set(&in->err, EXIT_BAD_DATA, "%s: gzip: %s%s", in->path,
+            return err_set(&c->err, EXIT_BAD_DATA, "%s: gzip: %s%s", c->path,
                            again ? "bytes after the end: " : "", what);
         }
     }
     size_t got = n - s->z.avail_out;
     s->total += (int64_t)got;
-    return stage_over_cap(in, s->total) ? -1 : (ssize_t)got;
+    return stage_over_cap(c, s->total) ? -1 : (ssize_t)got;
 }
 
 /* ---- libarchive on top of a stage ---- */
 
 struct below {
-    struct input *in;
+    struct chain *c;
     struct stage *s;
 };
 
@@ -117,7 +117,7 @@ static la_ssize_t below_read(struct archive *a, void *ctx, const void **bytes)
     struct below *b = ctx;
     (void)a;
     *bytes = b->s->block;
-    ssize_t n = stage_read(b->in, b->s->below, b->s->block, BLOCK);
+    ssize_t n = stage_read(b->c, b->s->below, b->s->block, BLOCK);
     return n < 0 ? ARCHIVE_FATAL : n;
 }
 
@@ -126,7 +126,7 @@ static la_int64_t below_seek(struct archive *a, void *ctx, la_int64_t offset, in
     struct below *b = ctx;
     (void)a;
     b->s->below->head_at = b->s->below->head_n = 0;
-    off_t at = lseek(b->in->fd, offset, whence);
+    off_t at = lseek(b->c->fd, offset, whence);
     return at < 0 ? ARCHIVE_FATAL : at;
 }
 
@@ -137,13 +137,13 @@ static int below_close(struct archive *a, void *ctx)
     return ARCHIVE_OK;
 }
 
-static int archive_bad(struct input *in, struct stage *s)
+static int archive_bad(struct chain *c, struct stage *s)
 {
     const char *why = archive_error_string(s->a);
-    return err_set(&in->err, EXIT_BAD_DATA, "%s: %s", in->name, why ? why : "broken archive");
+    return err_set(&c->err, EXIT_BAD_DATA, "%s: %s", c->name, why ? why : "broken archive");
 }
 
-static ssize_t archive_pull(struct input *in, struct stage *s, unsigned char *to, size_t n)
+static ssize_t archive_pull(struct chain *c, struct stage *s, unsigned char *to, size_t n)
 {
     la_ssize_t got = 0;
     if (s->after)
@@ -152,50 +152,50 @@ static ssize_t archive_pull(struct input *in, struct stage *s, unsigned char *to
         got = archive_read_data(s->a, to, n);
     while (got == ARCHIVE_RETRY);
     if (got < 0)
-        return archive_bad(in, s);
+        return archive_bad(c, s);
     s->total += got;
-    return stage_over_cap(in, s->total) ? -1 : (ssize_t)got;
+    return stage_over_cap(c, s->total) ? -1 : (ssize_t)got;
 }
 
-static int archive_start(struct input *in, struct stage *s)
+static int archive_start(struct chain *c, struct stage *s)
 {
     struct below *b = mem_alloc(sizeof *b);
-    *b = (struct below){in, s};
+    *b = (struct below){c, s};
     archive_read_set_read_callback(s->a, below_read);
     archive_read_set_close_callback(s->a, below_close);
-    if (s->below == &in->stage[0] && in->seekable)
+    if (s->below == &c->stage[0] && c->seekable)
         archive_read_set_seek_callback(s->a, below_seek);
     archive_read_set_callback_data(s->a, b);
-    return archive_read_open1(s->a) == ARCHIVE_OK ? 0 : archive_bad(in, s);
+    return archive_read_open1(s->a) == ARCHIVE_OK ? 0 : archive_bad(c, s);
 }
 
-static struct stage *add(struct input *in)
+static struct stage *add(struct chain *c)
 {
-    struct stage *s = &in->stage[in->stages];
-    *s = (struct stage){.below = in->stages ? s - 1 : NULL};
-    in->stages++;
+    struct stage *s = &c->stage[c->stages];
+    *s = (struct stage){.below = c->stages ? s - 1 : NULL};
+    c->stages++;
     if (s->below)
         s->block = mem_alloc(BLOCK);
     return s;
 }
 
-void stage_add_file(struct input *in)
+void stage_add_file(struct chain *c)
 {
-    add(in)->pull = file_pull;
+    add(c)->pull = file_pull;
 }
 
-void stage_add_gzip(struct input *in)
+void stage_add_gzip(struct chain *c)
 {
-    struct stage *s = add(in);
+    struct stage *s = add(c);
     s->pull = gzip_pull;
     if (inflateInit2(&s->z, 15 + 16) != Z_OK) /* 16: gzip wrapper, with its CRC */
         err_machine(__FILE__, __LINE__, "zlib refused to start");
 }
 
 /* bzip2, xz, zstd: exactly one filter is appended, none is guessed. */
-int stage_add_filter(struct input *in, int filter)
+int stage_add_filter(struct chain *c, int filter)
 {
-    struct stage *s = add(in);
+    struct stage *s = add(c);
     struct archive_entry *entry;
     s->pull = archive_pull;
     s->a = archive_read_new();
@@ -203,114 +203,114 @@ int stage_add_filter(struct input *in, int filter)
         err_machine(__FILE__, __LINE__, "out of memory");
     archive_read_support_format_raw(s->a);
     archive_read_support_format_empty(s->a);
-    if (archive_read_append_filter(s->a, filter) != ARCHIVE_OK || archive_start(in, s))
-        return archive_bad(in, s);
+    if (archive_read_append_filter(s->a, filter) != ARCHIVE_OK || archive_start(c, s))
+        return archive_bad(c, s);
     int r = archive_read_next_header(s->a, &entry);
     if (r == ARCHIVE_EOF) /* libarchive says the same of a stream that is cut at its start */
-        return err_set(&in->err, EXIT_BAD_DATA, "%s: unpacks to nothing: empty, or cut", in->path);
-    return r == ARCHIVE_OK ? 0 : archive_bad(in, s);
+        return err_set(&c->err, EXIT_BAD_DATA, "%s: unpacks to nothing: empty, or cut", c->path);
+    return r == ARCHIVE_OK ? 0 : archive_bad(c, s);
 }
 
 /* ---- members ---- */
 
 /* Reads what is left below the archive, so that a broken end of a packed tar is seen. */
-static int drain(struct input *in, struct stage *s)
+static int drain(struct chain *c, struct stage *s)
 {
     ssize_t n = 1;
-    while (s->below != &in->stage[0] && n > 0)
-        n = stage_read(in, s->below, s->block, BLOCK);
+    while (s->below != &c->stage[0] && n > 0)
+        n = stage_read(c, s->below, s->block, BLOCK);
     return n < 0 ? -1 : 0;
 }
 
 /* Goes to the next wanted regular file. 1: there; 0: no more; -1. *seen counts all entries. */
-static int next_member(struct input *in, struct stage *s, int64_t *seen, const char **name)
+static int next_member(struct chain *c, struct stage *s, int64_t *seen, const char **name)
 {
     struct archive_entry *entry;
     for (;;) {
         int r = archive_read_next_header(s->a, &entry);
         if (r == ARCHIVE_EOF)
-            return drain(in, s);
+            return drain(c, s);
         if (r < ARCHIVE_WARN)
-            return in->err.code ? -1 : archive_bad(in, s);
+            return c->err.code ? -1 : archive_bad(c, s);
         if (++*seen > MAX_MEMBERS)
-            return err_set(&in->err, EXIT_BAD_DATA, "%s: more than %d members", in->path,
+            return err_set(&c->err, EXIT_BAD_DATA, "%s: more than %d members", c->path,
                            (int)MAX_MEMBERS);
         *name = archive_entry_pathname_utf8(entry);
         if (!*name)
             *name = archive_entry_pathname(entry);
         if (!*name || strlen(*name) > MAX_NAME)
-            return err_set(&in->err, EXIT_BAD_DATA,
-                           "%s: member %lld: name is missing or longer than %d bytes", in->path,
+            return err_set(&c->err, EXIT_BAD_DATA,
+                           "%s: member %lld: name is missing or longer than %d bytes", c->path,
                            (long long)*seen, (int)MAX_NAME);
         mode_t type = archive_entry_filetype(entry);
-        if (type == AE_IFDIR || (in->member && fnmatch(in->member, *name, 0)))
+        if (type == AE_IFDIR || (c->member && fnmatch(c->member, *name, 0)))
             continue;
         int plain = type == AE_IFREG && !archive_entry_hardlink(entry);
-        if (!plain && !in->member)
+        if (!plain && !c->member)
             continue;
         if (!plain)
-            return err_set(&in->err, EXIT_BAD_DATA, "%s: member '%s' is a link or a device; "
-                           "expected a regular file", in->path, *name);
+            return err_set(&c->err, EXIT_BAD_DATA, "%s: member '%s' is a link or a device; "
+                           "expected a regular file", c->path, *name);
         if (archive_entry_is_encrypted(entry))
-            return err_set(&in->err, EXIT_BAD_DATA, "%s: member '%s' is encrypted", in->path,
+            return err_set(&c->err, EXIT_BAD_DATA, "%s: member '%s' is encrypted", c->path,
                            *name);
         return 1;
     }
 }
 
-static int too_many(struct input *in, const char *first, const char *second)
+static int too_many(struct chain *c, const char *first, const char *second)
 {
-    return err_set(&in->err, EXIT_BAD_DATA, "%s: %s: '%s', '%s'; choose one with --member",
-                   in->path, in->member ? "more than one member matches" : "several members",
+    return err_set(&c->err, EXIT_BAD_DATA, "%s: %s: '%s', '%s'; choose one with --member",
+                   c->path, c->member ? "more than one member matches" : "several members",
                    first, second);
 }
 
 /* Stands on the wanted member. scan: looks at all that follow, and is then at the end. */
-static int choose_member(struct input *in, struct stage *s, int scan)
+static int choose_member(struct chain *c, struct stage *s, int scan)
 {
     int64_t seen = 0;
     const char *name = NULL;
-    int r = next_member(in, s, &seen, &name);
+    int r = next_member(c, s, &seen, &name);
     if (r == 0)
-        return in->member ? err_set(&in->err, EXIT_BAD_DATA,
-                                    "%s: none of the %lld members matches '%s'", in->path,
-                                    (long long)seen, in->member)
-                          : err_set(&in->err, EXIT_BAD_DATA, "%s: no regular file in the archive",
-                                    in->path);
+        return c->member ? err_set(&c->err, EXIT_BAD_DATA,
+                                    "%s: none of the %lld members matches '%s'", c->path,
+                                    (long long)seen, c->member)
+                          : err_set(&c->err, EXIT_BAD_DATA, "%s: no regular file in the archive",
+                                    c->path);
     if (r < 0)
         return -1;
-    free(in->name);
-    in->name = mem_format("%s:%s", in->path, name);
+    free(c->name);
+    c->name = mem_format("%s:%s", c->path, name);
     if (!scan)
         return 0;
     char *first = mem_text(name);
-    r = next_member(in, s, &seen, &name);
+    r = next_member(c, s, &seen, &name);
     if (r > 0)
-        r = too_many(in, first, name);
+        r = too_many(c, first, name);
     free(first);
     return r;
 }
 
 /* The member's bytes; at its end, where the input cannot be read twice, what follows is checked. */
-static ssize_t member_pull(struct input *in, struct stage *s, unsigned char *to, size_t n)
+static ssize_t member_pull(struct chain *c, struct stage *s, unsigned char *to, size_t n)
 {
-    ssize_t got = archive_pull(in, s, to, n);
+    ssize_t got = archive_pull(c, s, to, n);
     if (got != 0 || s->after)
         return got;
     s->after = 1;
-    if (in->seekable)
+    if (c->seekable)
         return 0;
     int64_t seen = 0;
     const char *name = NULL;
-    int r = next_member(in, s, &seen, &name);
+    int r = next_member(c, s, &seen, &name);
     if (r == 0)
         return 0;
-    return r < 0 ? -1 : too_many(in, in->name, name);
+    return r < 0 ? -1 : too_many(c, c->name, name);
 }
 
-int stage_add_archive(struct input *in, int zip, int scan)
+int stage_add_archive(struct chain *c, int zip, int scan)
 {
-    struct stage *s = add(in);
+    struct stage *s = add(c);
     s->pull = member_pull;
     s->a = archive_read_new();
     if (!s->a)
@@ -320,13 +320,13 @@ int stage_add_archive(struct input *in, int zip, int scan)
     else
         archive_read_support_format_tar(s->a);
     archive_read_support_format_empty(s->a);
-    return archive_start(in, s) || choose_member(in, s, scan) ? -1 : 0;
+    return archive_start(c, s) || choose_member(c, s, scan) ? -1 : 0;
 }
 
-void stage_tear_down(struct input *in)
+void stage_tear_down(struct chain *c)
 {
-    while (in->stages > 0) {
-        struct stage *s = &in->stage[--in->stages];
+    while (c->stages > 0) {
+        struct stage *s = &c->stage[--c->stages];
         if (s->pull == gzip_pull)
             inflateEnd(&s->z);
         if (s->a)

@@ -1,22 +1,23 @@
-/* stage.h - the inside of input.h: byte sources that stand on one another. Only input.c uses it. */
+/* stage.h - byte sources that stand on one another: a file, an unpacker, a member of an archive.
+ * input.h puts a FILE on top. */
 #ifndef BASE_STAGE_H
 #define BASE_STAGE_H
 
 #include <archive.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <sys/stat.h>
+#include <sys/types.h>
 #include <zlib.h>
 
 #include "lib/base/err.h"
-#include "lib/base/input.h"
 
 enum { STAGE_PEEK = 512, STAGE_MAX = 3 };
 
+struct chain;
 struct stage {
     struct stage *below;
-    /* Bytes read, 0 at the end, -1 with the input's error filled. */
-    ssize_t (*pull)(struct input *in, struct stage *s, unsigned char *to, size_t n);
+    /* Bytes read, 0 at the end, -1 with the chain's error filled. */
+    ssize_t (*pull)(struct chain *c, struct stage *s, unsigned char *to, size_t n);
     unsigned char head[STAGE_PEEK]; /* peeked, not yet handed on */
     size_t head_at, head_n;
     int64_t total;
@@ -26,29 +27,28 @@ struct stage {
     int after; /* gzip: after one part, maybe before another; archive: all is read */
 };
 
-struct input {
-    char *path, *name, *member; /* owned; member NULL: not asked for */
+/* A file and what stands on it, and what is known of the whole. */
+struct chain {
+    char *path, *name, *member; /* owned by whoever fills it; member NULL: not asked for */
     int fd, seekable;
-    struct stat before;
-    int64_t cap, total; /* cap 0: none */
+    int64_t cap; /* of unpacked bytes; 0: none */
     struct stage stage[STAGE_MAX];
     size_t stages;
-    FILE *f;
     struct err err;
 };
 
-/* Each adds a source on top of the last. -1: in->err. */
-void stage_add_file(struct input *in);
-void stage_add_gzip(struct input *in);
-int stage_add_filter(struct input *in, int filter); /* an ARCHIVE_FILTER_ number */
+/* Each adds a source on top of the last. -1: c->err. */
+void stage_add_file(struct chain *c);
+void stage_add_gzip(struct chain *c);
+int stage_add_filter(struct chain *c, int filter); /* an ARCHIVE_FILTER_ number */
 /* Stands on the wanted member. scan: looks at all members first, and is then at the end. */
-int stage_add_archive(struct input *in, int zip, int scan);
-void stage_tear_down(struct input *in);
+int stage_add_archive(struct chain *c, int zip, int scan);
+void stage_tear_down(struct chain *c);
 
-ssize_t stage_read(struct input *in, struct stage *s, unsigned char *to, size_t n);
+ssize_t stage_read(struct chain *c, struct stage *s, unsigned char *to, size_t n);
 /* Fills head with what is needed to know the form of the data. */
-void stage_peek(struct input *in, struct stage *s);
+void stage_peek(struct chain *c, struct stage *s);
 /* -1 when `total` unpacked bytes are more than the cap. */
-int stage_over_cap(struct input *in, int64_t total);
+int stage_over_cap(struct chain *c, int64_t total);
 
 #endif

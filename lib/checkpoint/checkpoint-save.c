@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/checkpoint/roles.h"
 

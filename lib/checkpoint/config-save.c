@@ -6,6 +6,7 @@
 
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
+#include "lib/base/out.h"
 #include "lib/checkpoint/config.h"
 
 static void set_int(json_t *o, const char *key, size_t v)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/out.h"
 #include "lib/record/json.h"
 #include "lib/checkpoint/roles.h"
 

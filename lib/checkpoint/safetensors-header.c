@@ -60,10 +60,10 @@ int header_bytes(const char *dtype, const size_t *shape, size_t rank, size_t *by
         if (shape[i] > DIMENSION_MAX)
             return -1;
         *why = "product of the shape overflows";
-        if (size_mul(n, shape[i], &n))
+        if (mem_size_mul(n, shape[i], &n))
             return -1;
     }
-    if (size_mul(n, header_dtype_bits(dtype), &n))
+    if (mem_size_mul(n, header_dtype_bits(dtype), &n))
         return -1;
     *why = "not a whole number of bytes";
     *bytes = n / 8;

@@ -5,6 +5,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
+#include "lib/base/out.h"
 #include "lib/checkpoint/safetensors-header.h"
 #include "lib/checkpoint/safetensors.h"
 
@@ -54,7 +55,7 @@ static int make_header(struct buf *b, const struct tensor *list, size_t n, const
             buf_char(b, ',');
         if (put_tensor(b, &list[i], at, path, e))
             return -1;
-        if (size_add(at, list[i].bytes, &at))
+        if (mem_size_add(at, list[i].bytes, &at))
             return err_set(e, EXIT_INTERNAL, "%s: size overflow", path);
     }
     buf_char(b, '}');

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "lib/base/err.h"
-#include "lib/base/file.h"
+#include "lib/base/out.h"
 
 enum { TENSOR_MAX_RANK = 8 };
 

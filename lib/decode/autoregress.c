@@ -18,6 +18,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/decode/loop.h"
+#include "lib/network/pass.h"
 
 /* What advances from pass to pass. */
 struct texts {
@@ -359,7 +360,7 @@ static void count(const struct run *r, int64_t ns)
         const struct text_state *t = &r->host.state[r->work->host.member[i]];
         int32_t rows = t->live ? t->len - held(r, t) : 1;
         live |= t->live;
-        extent_causal(&x, rows, t->len);
+        cost_causal(&x, rows, t->len);
         x.read += r->kv ? t->len : 0;
         x.written += r->kv ? rows : 0;
     }

@@ -32,6 +32,7 @@
 #include "lib/base/rng.h"
 #include "lib/decode/loop.h"
 #include "lib/decode/schedule.h"
+#include "lib/network/pass.h"
 
 enum { CAPACITY_STEP = 32 };
 
@@ -414,7 +415,7 @@ static void count(const struct run *r)
     for (size_t i = 0; i < r->plan.loop.parts; i++) {
         const struct canvas_state *c = &r->host.state[r->work->host.member[i]];
         for (size_t k = 0; k < twins; k++)
-            extent_full(&x, c->len, c->len);
+            cost_full(&x, c->len, c->len);
         live |= c->live;
         if (c->live)
             x.wanted += (double)(twins * (c->overflow ? capacity : (size_t)c->wanted));

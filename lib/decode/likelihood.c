@@ -10,6 +10,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/decode/schedule.h"
+#include "lib/network/forward.h"
 
 enum { BATCH_ROWS = 1024 };
 

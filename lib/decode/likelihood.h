@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "lib/base/err.h"
-#include "lib/record/resume.h"
+#include "lib/record/rec.h"
 #include "lib/network/pass.h"
 
 struct likelihood {

@@ -17,6 +17,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
 #include "lib/analysis/format.h"
+#include "lib/base/out.h"
 
 enum { LABEL_CHARS = 60, SCRIPT_MAX = 1 << 20 };
 

@@ -50,13 +50,13 @@ void cost_add(struct cost *sum, struct cost more)
     sum->bytes += more.bytes;
 }
 
-void extent_causal(struct extent *x, double rows, double keys)
+void cost_causal(struct extent *x, double rows, double keys)
 {
     x->rows += rows;
     x->pairs += rows * keys - rows * (rows - 1) / 2;
 }
 
-void extent_full(struct extent *x, double rows, double keys)
+void cost_full(struct extent *x, double rows, double keys)
 {
     x->rows += rows;
     x->pairs += rows * keys;

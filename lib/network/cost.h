@@ -36,8 +36,8 @@ void cost_add(struct cost *sum, struct cost more);
 
 /* `rows` rows at the end of `keys` keys join a pass: a row sees the keys up to its own (causal) or
  * all of them (full). */
-void extent_causal(struct extent *x, double rows, double keys);
-void extent_full(struct extent *x, double rows, double keys);
+void cost_causal(struct extent *x, double rows, double keys);
+void cost_full(struct extent *x, double rows, double keys);
 
 /* Bytes of a matrix in its format, with its scales, read once. */
 double dtype_bytes(enum dtype d, size_t rows, size_t cols);

@@ -1,27 +1,9 @@
-/* estimate.c - see estimate.h. The operations' own scratch is asked of the back end; everything else is
- * counted here, apart from the code that allocates it, so that a test can compare the two. */
+/* estimate.c - memory counted by formula; see estimate.h.
+ *
+ * The operations' own scratch is asked of the back end; everything else is counted here, apart from
+ * the code that allocates it (work.c, kv.c), so that a test can hold the two against each other.
+ */
 #include "lib/network/estimate.h"
-
-#include "lib/checkpoint/quantization.h"
-#include "lib/checkpoint/roles.h"
-
-size_t estimate_weights(const struct network *n)
-{
-    const struct config *c = &n->config;
-    size_t sum = memory_rounded(c->head_dim / 2 * sizeof(float));
-    for (int i = 0; i < ROLE_COUNT; i++) {
-        enum role r = (enum role)i;
-        size_t rows, cols;
-        role_shape(c, r, &rows, &cols);
-        if (r == ROLE_HEAD && c->tied)
-            continue;
-        enum dtype d = quant_dtype(n->quant, c, r, n->dtype);
-        size_t bytes = role_is_norm(r) ? rows * cols * sizeof(float)
-                                       : n->backend->ops->mat_bytes(rows, cols, d);
-        sum += role_layers(c, r) * memory_rounded(bytes);
-    }
-    return sum;
-}
 
 static size_t larger(size_t a, size_t b)
 {
@@ -70,10 +52,12 @@ static size_t activations(const struct network *n, const struct work_size *s)
     return index_arrays(s) + stream + head + array(scratch(n, s));
 }
 
-struct memory_estimate estimate_of(const struct network *n, const struct work_size *size, size_t kv_slots)
+struct memory_estimate estimate_of(const struct network *n, const struct work_size *size,
+                                   size_t kv_slots)
 {
     const struct config *c = &n->config;
     size_t values = c->layers * kv_slots * c->kv_heads * c->head_dim;
-    return (struct memory_estimate){estimate_weights(n), 2 * memory_rounded(values * value_bytes(n->kv_dtype)),
-                          memory_rounded(activations(n, size))};
+    size_t half = memory_rounded(values * value_bytes(n->kv_dtype));
+    return (struct memory_estimate){network_expected_bytes(n), 2 * half,
+                                    memory_rounded(activations(n, size))};
 }

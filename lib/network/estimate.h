@@ -1,7 +1,6 @@
 /* estimate.h - the memory that a network needs, computed from its config and precision alone.
  *
- *     weights      mat_bytes of every matrix (values in the back end's layout, with their scales
- *                  when quantized), 4 bytes a value of a norm and of the rotation's frequencies
+ *     weights      network_expected_bytes
  *     kv           2 L S K E values of the cache's dtype
  *     activations  A [T (D + 2HE + F) + R D], 4 T E of the rotation, answers, index arrays, and the
  *                  scratch of the neediest operation; without a cache A 2 T K E too, with CFG
@@ -13,14 +12,14 @@
 #ifndef NETWORK_ESTIMATE_H
 #define NETWORK_ESTIMATE_H
 
-#include "lib/network/pass.h"
+#include "lib/network/work.h"
 
 struct memory_estimate {
     size_t weights, kv, activations; /* bytes */
 };
 /* For passes of that size, with a cache of `kv_slots` (0: none): the arguments of work_make and
  * kv_make. */
-struct memory_estimate estimate_of(const struct network *n, const struct work_size *size, size_t kv_slots);
-size_t estimate_weights(const struct network *n); /* from config, dtype and quant alone */
+struct memory_estimate estimate_of(const struct network *n, const struct work_size *size,
+                                   size_t kv_slots);
 
 #endif

@@ -1,4 +1,4 @@
-/* network.c - loading a network into a back end, and its cache; see network.h.
+/* network.c - loading a network into a back end; see network.h.
  *
  * How precisely it will run is settled before the first weight is read: matrices, cache and
  * activations follow from what was asked, what the checkpoint holds and what the back end has.
@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
-#include "lib/network/estimate.h"
 #include "lib/checkpoint/quantization.h"
 #include "lib/checkpoint/roles.h"
 
@@ -160,12 +159,30 @@ int network_half(const struct network *n)
 
 /* ---- loading ---- */
 
+size_t network_expected_bytes(const struct network *n)
+{
+    const struct config *c = &n->config;
+    size_t sum = memory_rounded(c->head_dim / 2 * sizeof(float));
+    for (int i = 0; i < ROLE_COUNT; i++) {
+        enum role r = (enum role)i;
+        size_t rows, cols;
+        role_shape(c, r, &rows, &cols);
+        if (r == ROLE_HEAD && c->tied)
+            continue;
+        enum dtype d = quant_dtype(n->quant, c, r, n->dtype);
+        size_t bytes = role_is_norm(r) ? rows * cols * sizeof(float)
+                                       : n->backend->ops->mat_bytes(rows, cols, d);
+        sum += role_layers(c, r) * memory_rounded(bytes);
+    }
+    return sum;
+}
+
 /* -1 (EXIT_BUSY): the weights would fit the device if others were not using it. The host is not
  * asked: what its memory holds of files gives way. */
 static int check_room(const struct network *n, struct err *e)
 {
     struct backend *b = n->backend;
-    size_t need = estimate_weights(n), available, total, cap = b->memory.cap;
+    size_t need = network_expected_bytes(n), available, total, cap = b->memory.cap;
     if (!b->name[0] || (cap && need > cap))
         return 0;
     b->ops->room(b, &available, &total);
@@ -254,30 +271,4 @@ void network_free(struct network *n)
 size_t network_weight_bytes(const struct network *n)
 {
     return n->backend->memory.kind[MEMORY_WEIGHTS];
-}
-
-/* ---- cache ---- */
-
-int kv_make(struct kv *kv, const struct network *n, size_t slots)
-{
-    const struct config *c = &n->config;
-    size_t bytes = c->layers * slots * c->kv_heads * c->head_dim * value_bytes(n->kv_dtype);
-    const struct ops *ops = n->backend->ops;
-    *kv = (struct kv){.slots = slots, .dtype = n->kv_dtype};
-    kv->k = ops->alloc(n->backend, bytes, MEMORY_KV);
-    kv->v = kv->k ? ops->alloc(n->backend, bytes, MEMORY_KV) : NULL;
-    if (!kv->v) {
-        kv_free(kv, n);
-        return -1;
-    }
-    kv->pos = mem_zero(slots, sizeof *kv->pos);
-    return 0;
-}
-
-void kv_free(struct kv *kv, const struct network *n)
-{
-    n->backend->ops->free(n->backend, kv->k);
-    n->backend->ops->free(n->backend, kv->v);
-    free(kv->pos);
-    *kv = (struct kv){0};
 }

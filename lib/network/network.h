@@ -1,5 +1,5 @@
-/* network.h - the one network of this project: its weights in the memory of a back end, and its
- * cache. pass.h runs it.
+/* network.h - the one network of this project: its weights in the memory of a back end.
+ * kv.h is its cache, pass.h runs it.
  *
  * LLaMA and LLaDA are the same block (RMSNorm, RoPE, attention, SwiGLU) under other tensor names
  * and another mask.
@@ -29,7 +29,8 @@ struct layer {
  *          device that computes in it; elsewhere what loses nothing of the checkpoint, bf16-f32
  *          when it is BF16, else f32
  *   kv     auto | f32 | bf16   the cache. auto: bf16 with dtype bf16 or a quantization, else f32
- *   quant  none | int8 | nf4 | fp8   lib/checkpoint/quantization.h; the other matrices go by dtype */
+ *   quant  none | int8 | nf4 | fp8   lib/checkpoint/quantization.h; matrices that it leaves out go
+ *          by dtype */
 struct precision {
     const char *dtype, *kv, *quant;
 };
@@ -47,8 +48,8 @@ struct network {
     uint64_t identity;       /* of what is above: networks that differ there differ here */
 };
 
-/* Settles config, precision and the back end's `act`, all that estimate.h asks for, and loads nothing.
- * -1: EXIT_BAD_USAGE, EXIT_BAD_DATA. */
+/* Settles config, precision and the back end's `act`, all that estimate.h asks for, and loads
+ * nothing. -1: EXIT_BAD_USAGE, EXIT_BAD_DATA. */
 int network_settle(struct network *n, struct backend *b, const struct checkpoint *c,
                    const struct precision *p, struct err *e);
 /* Loads weights into the back end, and sets its `act`. -1: EXIT_BAD_USAGE, EXIT_BAD_DATA, EXIT_BUSY
@@ -57,7 +58,11 @@ int network_settle(struct network *n, struct backend *b, const struct checkpoint
 int network_load(struct network *n, struct backend *b, const struct checkpoint *c,
                  const struct precision *p, struct err *e);
 void network_free(struct network *n);
-size_t network_weight_bytes(const struct network *n);
+size_t network_weight_bytes(const struct network *n); /* taken */
+/* What the weights will take, from config, dtype and quant alone: mat_bytes of every matrix (values
+ * in the back end's layout, with their scales when quantized), 4 bytes a value of a norm and of the
+ * rotation's frequencies. For a network that is settled. */
+size_t network_expected_bytes(const struct network *n);
 const char *dtype_name(enum dtype d); /* "f32", "bf16", "bf16-f32", "int8", "nf4", "fp8" */
 int network_half(const struct network *n); /* 1: keys, values, attention may be rounded to bf16 */
 /* Bytes of one activation, key or value: F32 or BF16. */
@@ -65,15 +70,5 @@ static inline size_t value_bytes(enum dtype d)
 {
     return d == DTYPE_F32 ? sizeof(float) : sizeof(uint16_t);
 }
-
-/* Named key/value slots for every layer. */
-struct kv {
-    void *k, *v;  /* [L, S, K*E] of dtype */
-    enum dtype dtype; /* F32 or BF16 */
-    int32_t *pos; /* [S], host: forward() keeps here the position of each slot's token */
-    size_t slots; /* S */
-};
-int kv_make(struct kv *kv, const struct network *n, size_t slots); /* -1: no memory */
-void kv_free(struct kv *kv, const struct network *n);
 
 #endif

@@ -12,6 +12,7 @@
 #include "lib/base/file.h"
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
+#include "lib/base/out.h"
 
 /* Where hashes are kept, the caller's; NULL: nowhere. */
 static char *store_folder(void)

@@ -1,6 +1,11 @@
-/* machine.c - what this computer is, as a record member; see rec_machine in rec.h. Read from the
- * system's own files; what is not there is null. The fingerprint names result folders, so nothing
- * goes into it that changes between two runs on the same machine (load, clocks, free memory). */
+/* machine.c - what this computer is; see machine.h.
+ *
+ * Read from the system's own files (/proc, /sys, uname); what is not there is null. The fingerprint
+ * names result folders and keeps records of two machines apart, so nothing goes into it that
+ * changes between two runs on the same machine (load, clocks, free memory).
+ */
+#include "lib/record/machine.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -9,9 +14,11 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+#include "lib/base/hash.h"
 #include "lib/base/mem.h"
 #include "lib/record/nvml.h"
-#include "lib/record/rec.h"
 
 /* The value of the first "key : value" line of a file as JSON text, or JSON null. */
 static json_t *value_of(const char *path, const char *key)
@@ -93,7 +100,7 @@ static json_t *driver(void)
     return out ? out : json_null();
 }
 
-json_t *rec_machine(void)
+json_t *machine_describe(void)
 {
     struct utsname u = {0};
     (void)uname(&u);

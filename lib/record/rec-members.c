@@ -1,9 +1,16 @@
-/* rec-members.c - members of a record: one at a time in and out; see rec.h. */
+/* rec-members.c - members of a record, one at a time in and out; see rec.h.
+ *
+ * Reading never fails: a member that is absent or of another type is NULL, NaN or the caller's
+ * value. Writing a number that is not finite writes null and, beside it, the reason.
+ */
+#include "lib/record/rec.h"
+
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "lib/base/file.h"
 #include "lib/base/mem.h"
-#include "lib/record/rec.h"
 
 const char *rec_text(const json_t *record, const char *key)
 {
@@ -57,4 +64,33 @@ void rec_set_flag(json_t *record, const char *key, int flag, const char *reason)
         rec_set_number(record, key, (double)NAN, reason);
     else
         must(json_object_set_new(record, key, json_boolean(flag)));
+}
+
+double rec_as_written(double value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.15g", value);
+    return strtod(text, NULL);
+}
+
+int rec_inputs(const char *const *paths, size_t n, json_t **list, struct err *e)
+{
+    json_t *all = n ? json_array() : NULL;
+    for (size_t i = 0; i < n && all; i++) {
+        char hex[65];
+        if (!file_is_regular(paths[i])) {
+            json_decref(all);
+            all = NULL;
+        } else if (hash_file(paths[i], hex, e)) {
+            json_decref(all);
+            return -1;
+        } else {
+            json_t *path = json_string(paths[i]);
+            json_array_append_new(all, json_pack("{s:o, s:s}", "path",
+                                                 path ? path : json_string("(not UTF-8)"),
+                                                 "sha256", hex));
+        }
+    }
+    *list = all;
+    return 0;
 }

@@ -1,11 +1,8 @@
-/* rec.c - records out and in; see rec.h.
+/* rec.c - records out; see rec.h. Reading is rec-read.c, members are rec-members.c.
  *
- * Out: a record is serialised into one buffer and leaves in one write(2), so that `tail -f` sees
- * whole lines and a killed tool leaves at most one torn line. In: a line is cut by hand with a
- * limit (a parser that pulls from the stream would lose its place after an error), then parsed.
- *
- * Both sides keep a SHA-256 of the lines between `meta` and `end`. A line counts as its bytes
- * without line end and one '\n', so that a file whose line ends were converted still verifies.
+ * A record is serialised into one buffer and leaves in one write(2), so that `tail -f` sees whole
+ * lines and a killed tool leaves at most one torn line. The SHA-256 in the `end` record is of the
+ * lines from `meta` on, each as its bytes and one line feed.
  */
 #include "lib/record/rec.h"
 
@@ -18,12 +15,8 @@
 #include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
-#include "lib/base/input.h"
-#include "lib/record/resume.h"
-
-enum { LINE_MAX_BYTES = 64 << 20 };
-
-/* ---- writing ---- */
+#include "lib/record/machine.h"
+#include "lib/record/schema.h"
 
 static void must(int bad)
 {
@@ -87,7 +80,7 @@ static json_t *envelope(const struct rec_writer *w, const char *kind, json_t *fi
     if (!fields)
         return NULL;
     const char *run = rec_text(fields, "run");
-    json_t *r = json_pack("{s:s, s:s, s:s}", "schema", REC_SCHEMA, "kind", kind, "run",
+    json_t *r = json_pack("{s:s, s:s, s:s}", "schema", RECORD_SCHEMA, "kind", kind, "run",
                           run ? run : w->run);
     must(!r || json_object_update_missing(r, fields));
     json_decref(fields);
@@ -119,7 +112,7 @@ static json_t *meta_fields(const struct common *c, const char *tool, int argc, c
         must(json_array_append_new(words, text_member(argv[i])));
     json_t *m = json_pack("{s:s, s:s, s:s, s:o, s:I, s:s, s:o}", "tool", tool, "version",
                           version_text, "commit", version_commit, "argv", words, "seed",
-                          (json_int_t)c->seed, "start", start, "machine", rec_machine());
+                          (json_int_t)c->seed, "start", start, "machine", machine_describe());
     must(!m);
     return m;
 }
@@ -130,7 +123,7 @@ int rec_open(struct rec_writer *w, const struct common *c, const char *tool, int
     return rec_open_work(w, c, NULL, tool, argc, argv, extra, e);
 }
 
-int rec_open_work(struct rec_writer *w, const struct common *c, const struct rec_wish *wish,
+int rec_open_work(struct rec_writer *w, const struct common *c, const struct resume_wish *wish,
                   const char *tool, int argc, char **argv, json_t *extra, struct err *e)
 {
     *w = (struct rec_writer){.run = c->run, .no_meta = c->no_meta};
@@ -156,7 +149,7 @@ int rec_open_work(struct rec_writer *w, const struct common *c, const struct rec
     return bad;
 }
 
-void rec_count(struct rec_writer *w, const json_t *record)
+static void count(struct rec_writer *w, const json_t *record)
 {
     const char *status = rec_text(record, "status");
     w->records++;
@@ -166,7 +159,7 @@ void rec_count(struct rec_writer *w, const json_t *record)
 /* Counts and writes a record that is neither `meta` nor `end`. */
 static int write_counted(struct rec_writer *w, const json_t *record, struct err *e)
 {
-    rec_count(w, record);
+    count(w, record);
     return write_record(w, record, e);
 }
 
@@ -255,216 +248,56 @@ void rec_abandon(struct rec_writer *w)
     w->hash = NULL;
 }
 
-/* ---- reading ---- */
+/* ---- what an earlier process left ---- */
 
-struct rec_reader {
-    struct input **in; /* opened in order; NULL once read */
-    size_t n, at;
-    int64_t line;
-    struct buf text;   /* the line */
-    char *where;
-    /* The span from `meta` (or the start of the file) on. */
-    struct hash *hash;
-    int64_t records;
-    int open; /* a `meta` was seen and no `end` yet */
-};
-
-static void span_start(struct rec_reader *r, int open)
+int64_t rec_kept_left(const struct rec_writer *w)
 {
-    hash_free(r->hash);
-    r->hash = hash_new();
-    r->records = 0;
-    r->open = open;
+    return resume_left(w->work);
 }
 
-struct rec_reader *rec_read_open(const char *const *paths, size_t n, struct err *e)
+const json_t *rec_kept(struct rec_writer *w)
 {
-    static const char *const standard[] = {"-"};
-    struct rec_reader *r = mem_zero(1, sizeof *r);
-    if (n == 0) {
-        paths = standard;
-        n = 1;
-    }
-    r->in = mem_zero(n, sizeof *r->in);
-    span_start(r, 0);
-    for (; r->n < n; r->n++)
-        if (!(r->in[r->n] = input_open(paths[r->n], NULL, 0, e))) {
-            rec_read_close(r);
-            return NULL;
-        }
-    return r;
+    return resume_next(w->work);
 }
 
-void rec_read_close(struct rec_reader *r)
+const json_t *rec_kept_of(struct rec_writer *w, const char *kind, const json_t *of)
 {
-    if (!r)
-        return;
-    for (size_t i = 0; i < r->n; i++)
-        if (r->in[i])
-            input_close(r->in[i]);
-    free(r->in);
-    free(r->where);
-    buf_free(&r->text);
-    hash_free(r->hash);
-    free(r);
+    const json_t *r = rec_kept(w);
+    int same = r && !strcmp(rec_kind(r), kind) &&
+               json_equal(json_object_get(r, "id"), json_object_get(of, "id"));
+    return same ? r : NULL;
 }
 
-const char *rec_where(const struct rec_reader *r)
+int rec_keep(struct rec_writer *w, struct err *e)
 {
-    return r->where ? r->where : "";
+    const json_t *record = rec_kept(w);
+    if (!record)
+        return err_set(e, EXIT_IO, "%s: its work file changed while it was read", w->out.path);
+    count(w, record);
+    return resume_take(w->work, w->hash, e);
 }
 
-static void set_where(struct rec_reader *r, const char *name)
+int rec_drop_kept(struct rec_writer *w, struct err *e)
 {
-    free(r->where);
-    r->where = mem_format("%s:%lld", strcmp(name, "-") ? name : "standard input",
-                          (long long)r->line);
+    return resume_drop(w->work, e);
 }
 
-/* The next line without its end into r->text. 1: a line; 0: end of file; -1: longer than the limit
- * (it is read to its end and dropped). */
-static int next_line(struct rec_reader *r, FILE *f)
+int rec_lasts(const struct rec_writer *w)
 {
-    int c, any = 0, too_long = 0;
-    buf_clear(&r->text);
-    while ((c = getc_unlocked(f)) != EOF) {
-        any = 1;
-        if (c == '\n')
-            break;
-        if (r->text.len >= LINE_MAX_BYTES) {
-            too_long = 1;
-            continue;
-        }
-        if (r->text.len + 1 >= r->text.cap)
-            buf_reserve(&r->text, r->text.len + 256);
-        r->text.data[r->text.len++] = (char)c;
-    }
-    if (!any || (c == EOF && ferror(f))) /* a line that an error cut is no line */
-        return 0;
-    buf_reserve(&r->text, 0);
-    if (r->text.len && r->text.data[r->text.len - 1] == '\r')
-        r->text.data[--r->text.len] = 0;
-    return too_long ? -1 : 1;
+    return resume_is_lasting(w->work) && (w->records > w->broken || resume_left(w->work));
 }
 
-static int is_blank(const struct buf *b)
+int rec_sync(struct rec_writer *w, struct err *e)
 {
-    for (size_t i = 0; i < b->len; i++)
-        if (b->data[i] != ' ' && b->data[i] != '\t' && b->data[i] != '\r')
-            return 0;
-    return 1;
+    return resume_sync(w->work, e);
 }
 
-/* The line as an object of a schema that we know. NULL: *e filled. */
-static json_t *parse_line(const struct rec_reader *r, struct err *e)
+void rec_mark(struct rec_writer *w)
 {
-    const struct buf *t = &r->text;
-    json_error_t je;
-    if (t->len >= 3 && !memcmp(t->data, "\xef\xbb\xbf", 3))
-        err_set(e, EXIT_BAD_DATA, "starts with a byte order mark; expected UTF-8 without one");
-    else if (memchr(t->data, 0, t->len))
-        err_set(e, EXIT_BAD_DATA, "a NUL byte in the line; expected one JSON object a line");
-    if (e->code)
-        return NULL;
-    json_t *j = json_loadb(t->data, t->len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &je);
-    if (!j) {
-        err_set(e, EXIT_BAD_DATA, "not a JSON object: %s (byte %d)", je.text, je.position);
-        return NULL;
-    }
-    const json_t *schema = json_object_get(j, "schema");
-    const char *s = json_string_value(schema);
-    size_t n = strlen(REC_SCHEMA);
-    if (!json_is_object(j))
-        err_set(e, EXIT_BAD_DATA, "expected a JSON object, got another JSON value");
-    else if (schema && (!s || strncmp(s, REC_SCHEMA, n) || (s[n] && s[n] != '.')))
-        err_set(e, EXIT_BAD_DATA, "schema: expected \"%s\", got \"%s\"", REC_SCHEMA,
-                s ? s : "(not a text)");
-    if (!e->code)
-        return j;
-    json_decref(j);
-    return NULL;
+    resume_mark(w->work);
 }
 
-static int check_end(const struct rec_reader *r, const json_t *end, struct err *e)
+void rec_revert(struct rec_writer *w)
 {
-    char hex[65];
-    const char *sha = rec_text(end, "sha256");
-    int64_t records = rec_int(end, "records", -1);
-    hash_hex(r->hash, hex);
-    if (records != r->records)
-        return err_set(e, EXIT_BAD_DATA,
-                       "end record: expected %lld records since meta, got %lld: "
-                       "the stream was cut or edited", (long long)records, (long long)r->records);
-    if (!sha || strcmp(sha, hex))
-        return err_set(e, EXIT_BAD_DATA, "end record: expected sha256 %.64s, got %s: "
-                       "the stream was edited", sha ? sha : "(a text)", hex);
-    return 0;
-}
-
-/* Keeps the books of meta .. end. -1: an `end` that does not match. */
-static int account(struct rec_reader *r, const json_t *record, struct err *e)
-{
-    const char *kind = rec_kind(record);
-    int bad = 0;
-    if (!strcmp(kind, "end")) {
-        bad = check_end(r, record, e);
-        span_start(r, 0);
-        return bad;
-    }
-    if (!strcmp(kind, "meta")) {
-        if (r->open)
-            bad = err_set(e, EXIT_BAD_DATA, "a new meta record, but the stream before it has no "
-                          "end record: it was cut after %lld records", (long long)r->records);
-        span_start(r, 1);
-    } else {
-        r->records++;
-    }
-    hash_add(r->hash, r->text.data, r->text.len);
-    hash_add(r->hash, "\n", 1);
-    return bad;
-}
-
-/* Ends the current file. -1: it was broken, or its stream has no `end`. */
-static int finish_file(struct rec_reader *r, struct err *e)
-{
-    struct input *in = r->in[r->at];
-    int bad = input_check(in, e);
-    if (!bad && r->open)
-        bad = err_set(e, EXIT_BAD_DATA, "%s: no end record after %lld records: the stream was cut",
-                      rec_where(r), (long long)r->records);
-    input_close(in);
-    r->in[r->at++] = NULL;
-    r->line = 0;
-    span_start(r, 0);
-    return bad;
-}
-
-int rec_read(struct rec_reader *r, json_t **record, struct err *e)
-{
-    struct err why = {0};
-    *record = NULL;
-    while (r->at < r->n) {
-        struct input *in = r->in[r->at];
-        int got = next_line(r, input_file(in));
-        if (got == 0) {
-            if (finish_file(r, &why))
-                return err_set(e, why.code, "%s", why.text);
-            continue;
-        }
-        r->line++;
-        if (got > 0 && is_blank(&r->text))
-            continue;
-        set_where(r, input_name(in));
-        if (got < 0)
-            return err_set(e, EXIT_BAD_DATA, "%s: line longer than %d bytes", r->where,
-                           (int)LINE_MAX_BYTES);
-        *record = parse_line(r, &why);
-        if (!*record || account(r, *record, &why)) {
-            json_decref(*record);
-            *record = NULL;
-            return err_set(e, why.code, "%s: %s", r->where, why.text);
-        }
-        return 1;
-    }
-    return 0;
+    resume_revert(w->work);
 }

@@ -19,13 +19,10 @@
 #include <stdio.h>
 
 #include "lib/base/err.h"
-#include "lib/base/file.h"
 #include "lib/base/hash.h"
 #include "lib/base/opt.h"
-
-#define REC_SCHEMA "crossover/1"
-
-struct resume; /* resume.h */
+#include "lib/base/out.h"
+#include "lib/record/resume.h"
 
 struct rec_writer {
     struct out out;
@@ -52,10 +49,38 @@ int rec_error(struct rec_writer *w, const struct err *what, const char *where, s
 /* Writes `end` {records, failed, sha256, status "ok"|"interrupted"|"failed", and resumed: true when
  * an earlier process wrote some of it}, then commits. */
 int rec_close(struct rec_writer *w, const char *status, struct err *e);
-/* Drops an unfinished output file, or leaves it to the next process (rec_lasts in resume.h). */
+/* Drops an unfinished output file, or leaves it to the next process (rec_lasts). */
 void rec_abandon(struct rec_writer *w);
-/* For resume.c: counts a record that is neither `meta` nor `end`. */
-void rec_count(struct rec_writer *w, const json_t *record);
+
+/* ---- a stream that an interrupted process may have begun (resume.h) ----
+ *
+ * Work that is done again from the start takes over the records that are there already:
+ *
+ *     rec_kept(&w), rec_keep(&w, &e)     one that cannot be made again (it has times)
+ *     rec_write, rec_error, rec_pass     one that can: it must be the same, byte for byte, and is
+ *                                        not written twice
+ */
+
+/* rec_open with a work file. Without one (standard output, a device) it is rec_open. A process that
+ * dies in err_machine leaves {"kind":"error", ..., "fatal":true} in the file, synced. */
+int rec_open_work(struct rec_writer *w, const struct common *c, const struct resume_wish *wish,
+                  const char *tool, int argc, char **argv, json_t *extra, struct err *e);
+
+int64_t rec_kept_left(const struct rec_writer *w);  /* records that were kept and not taken over */
+const json_t *rec_kept(struct rec_writer *w);       /* the next of them, borrowed; NULL: none */
+/* rec_kept, if that is of this kind and has the id of the record `of`; else NULL. */
+const json_t *rec_kept_of(struct rec_writer *w, const char *kind, const json_t *of);
+int rec_keep(struct rec_writer *w, struct err *e);  /* takes it over */
+int rec_drop_kept(struct rec_writer *w, struct err *e); /* cuts off those that are left */
+/* 1: what rec_abandon leaves can be resumed. */
+int rec_lasts(const struct rec_writer *w);
+/* After a batch: what was written is on the medium, if the last time is a second ago. */
+int rec_sync(struct rec_writer *w, struct err *e);
+/* What was written up to here is known to be good / what came since is not, and is cut off. */
+void rec_mark(struct rec_writer *w);
+void rec_revert(struct rec_writer *w);
+
+/* ---- reading ---- */
 
 struct rec_reader; /* one or more inputs, read in order */
 
@@ -71,7 +96,8 @@ int rec_read(struct rec_reader *r, json_t **record, struct err *e);
 const char *rec_where(const struct rec_reader *r); /* "FILE:LINE" of the last record; borrowed */
 void rec_read_close(struct rec_reader *r);
 
-/* Members of a record. */
+/* ---- members of a record ---- */
+
 const char *rec_kind(const json_t *record);                   /* "" when absent; borrowed */
 const char *rec_text(const json_t *record, const char *key);  /* NULL when absent or not a string */
 double rec_number(const json_t *record, const char *key); /* NaN when absent, null, no number */
@@ -81,9 +107,9 @@ void rec_set_number(json_t *record, const char *key, double value, const char *r
 void rec_set_int(json_t *record, const char *key, int64_t value);
 /* 0 or 1; below 0: {key: null, key_reason: reason}. */
 void rec_set_flag(json_t *record, const char *key, int flag, const char *reason);
-
-/* The machine: cpu model, cores, memory, kernel, compiler, gpu and its driver (null without), and
- * `fingerprint`, the first 12 hex digits of the SHA-256 of those. The caller's reference. */
-json_t *rec_machine(void);
+/* A number as it is read back from a record. */
+double rec_as_written(double value);
+/* [{path, sha256}], or NULL: one is no regular file (or there is none: standard input). -1: *e. */
+int rec_inputs(const char *const *paths, size_t n, json_t **list, struct err *e);
 
 #endif

@@ -1,5 +1,9 @@
-/* resume.c - see resume.h. The file is read through its stream and written, behind what is there,
- * through its descriptor: closing any other descriptor of it would give up the lock. */
+/* resume.c - the records that an earlier process left; see resume.h.
+ *
+ * The file is read through its stream and written, behind what is there, through its descriptor:
+ * closing any other descriptor of it would give up the lock. A record counts once its line feed is
+ * there; everything from the first line without one is cut off before anything is written.
+ */
 #include "lib/record/resume.h"
 
 #include <errno.h>
@@ -8,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/record/schema.h"
 
 struct resume {
     struct err_witness witness; /* first: hear() comes from it to the rest */
@@ -48,6 +52,12 @@ static json_t *parse(const struct buf *b)
         return j;
     json_decref(j);
     return NULL;
+}
+
+static const char *kind_of(const json_t *record)
+{
+    const char *kind = json_string_value(json_object_get(record, "kind"));
+    return kind ? kind : "";
 }
 
 /* ---- is it the same work? ---- */
@@ -105,7 +115,7 @@ struct finding {
 static int look_at(struct resume *r, struct finding *f, struct err *e)
 {
     json_t *j = parse(&r->line);
-    const char *kind = j ? rec_kind(j) : "meta";
+    const char *kind = j ? kind_of(j) : "meta";
     int more = 1;
     if (!strcmp(kind, "meta"))
         more = err_set(e, EXIT_BAD_DATA, "%s: line %lld of its work file is damaged: expected a "
@@ -114,7 +124,7 @@ static int look_at(struct resume *r, struct finding *f, struct err *e)
     else if (!strcmp(kind, "end"))
         more = 0;
     else if (json_is_true(json_object_get(j, "fatal"))) {
-        const char *message = rec_text(j, "message");
+        const char *message = json_string_value(json_object_get(j, "message"));
         f->fatal = mem_text(message ? message : "?");
         more = 0;
     }
@@ -150,7 +160,7 @@ static void say(const struct resume *r, const struct log *log, const struct find
 }
 
 /* Why nothing is kept, to be freed; NULL: the work is the same, and *f is filled, or *e. */
-static char *compare(struct resume *r, const json_t *meta, const struct rec_wish *wish,
+static char *compare(struct resume *r, const json_t *meta, const struct resume_wish *wish,
                      struct finding *f, struct err *e)
 {
     if (wish->fresh || wish->whole || !meta)
@@ -158,7 +168,7 @@ static char *compare(struct resume *r, const json_t *meta, const struct rec_wish
     json_t *old = get_line(r->f, &r->meta) > 0 ? parse(&r->meta) : NULL;
     struct buf names = {0};
     char *why = NULL;
-    if (!old || strcmp(rec_kind(old), "meta"))
+    if (!old || strcmp(kind_of(old), "meta"))
         why = mem_text("it does not begin with a meta record");
     else
         add_differing(old, meta, &names);
@@ -203,7 +213,7 @@ static void hear(struct err_witness *self, const char *where, const char *what)
     struct resume *r = (struct resume *)(void *)self;
     struct words w;
     w.n = 0;
-    put(&w, "{\"schema\":\"" REC_SCHEMA "\",\"kind\":\"error\",\"run\":");
+    put(&w, "{\"schema\":\"" RECORD_SCHEMA "\",\"kind\":\"error\",\"run\":");
     put_string(&w, strlen(r->run) < 1024 ? r->run : "");
     put(&w, ",\"code\":\"internal\",\"message\":");
     put_string(&w, what);
@@ -230,7 +240,7 @@ static int64_t size_of(const struct resume *r)
     return fstat(fileno(r->f), &s) ? 0 : (int64_t)s.st_size;
 }
 
-static int find(struct resume *r, const json_t *meta, const struct rec_wish *wish, struct err *e)
+static int find(struct resume *r, const json_t *meta, const struct resume_wish *wish, struct err *e)
 {
     struct finding f = {0};
     struct err bad = {0};
@@ -252,7 +262,7 @@ static int find(struct resume *r, const json_t *meta, const struct rec_wish *wis
 }
 
 int resume_open(struct resume **to, struct out *o, const struct common *c, const json_t *meta,
-                const struct rec_wish *wish, struct err *e)
+                const struct resume_wish *wish, struct err *e)
 {
     *to = NULL;
     if (out_open_kept(o, c->output, e))
@@ -337,14 +347,13 @@ int resume_match(struct resume *r, const struct buf *line, struct err *e)
     return 0;
 }
 
-int64_t rec_kept_left(const struct rec_writer *w)
+int64_t resume_left(const struct resume *r)
 {
-    return w->work ? w->work->left : 0;
+    return r ? r->left : 0;
 }
 
-const json_t *rec_kept(struct rec_writer *w)
+const json_t *resume_next(struct resume *r)
 {
-    struct resume *r = w->work;
     if (!resume_goes_on(r) || load(r, NULL))
         return NULL;
     if (!r->next)
@@ -352,84 +361,45 @@ const json_t *rec_kept(struct rec_writer *w)
     return r->next;
 }
 
-const json_t *rec_kept_of(struct rec_writer *w, const char *kind, const json_t *of)
+int resume_take(struct resume *r, struct hash *h, struct err *e)
 {
-    const json_t *r = rec_kept(w);
-    int same = r && !strcmp(rec_kind(r), kind) &&
-               json_equal(json_object_get(r, "id"), json_object_get(of, "id"));
-    return same ? r : NULL;
-}
-
-int rec_keep(struct rec_writer *w, struct err *e)
-{
-    const json_t *record = rec_kept(w);
-    if (!record)
-        return err_set(e, EXIT_IO, "%s: its work file changed while it was read", w->work->path);
-    rec_count(w, record);
-    hash_add(w->hash, w->work->line.data, w->work->line.len);
-    hash_add(w->hash, "\n", 1);
-    step(w->work);
+    if (load(r, e))
+        return -1;
+    hash_add(h, r->line.data, r->line.len);
+    hash_add(h, "\n", 1);
+    step(r);
     return 0;
 }
 
-int rec_drop_kept(struct rec_writer *w, struct err *e)
+int resume_drop(struct resume *r, struct err *e)
 {
-    return rec_kept_left(w) ? cut(w->work, w->work->at, e) : 0;
+    return resume_left(r) ? cut(r, r->at, e) : 0;
 }
 
-int rec_lasts(const struct rec_writer *w)
+int resume_is_lasting(const struct resume *r)
 {
-    return w->work && w->work->lasting && (w->records > w->broken || w->work->left);
+    return r && r->lasting;
 }
 
-int rec_sync(struct rec_writer *w, struct err *e)
+int resume_sync(struct resume *r, struct err *e)
 {
     enum { SECOND = 1000000000 };
-    if (!w->work || !w->work->lasting || clock_ns() - w->work->synced_ns < SECOND)
+    if (!r || !r->lasting || clock_ns() - r->synced_ns < SECOND)
         return 0;
-    w->work->synced_ns = clock_ns();
-    if (!fdatasync(fileno(w->work->f)))
+    r->synced_ns = clock_ns();
+    if (!fdatasync(fileno(r->f)))
         return 0;
-    return err_set(e, EXIT_IO, "%s: cannot write: %s", w->work->path, strerror(errno));
+    return err_set(e, EXIT_IO, "%s: cannot write: %s", r->path, strerror(errno));
 }
 
-void rec_mark(struct rec_writer *w)
+void resume_mark(struct resume *r)
 {
-    if (w->work)
-        w->work->marked = size_of(w->work);
+    if (r)
+        r->marked = size_of(r);
 }
 
-void rec_revert(struct rec_writer *w)
+void resume_revert(struct resume *r)
 {
-    if (w->work && w->work->marked)
-        (void)cut(w->work, w->work->marked, NULL);
-}
-
-double rec_as_written(double value)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%.15g", value);
-    return strtod(text, NULL);
-}
-
-int rec_inputs(const char *const *paths, size_t n, json_t **list, struct err *e)
-{
-    json_t *all = n ? json_array() : NULL;
-    for (size_t i = 0; i < n && all; i++) {
-        char hex[65];
-        if (!file_is_regular(paths[i])) {
-            json_decref(all);
-            all = NULL;
-        } else if (hash_file(paths[i], hex, e)) {
-            json_decref(all);
-            return -1;
-        } else {
-            json_t *path = json_string(paths[i]);
-            json_array_append_new(all, json_pack("{s:o, s:s}", "path",
-                                                 path ? path : json_string("(not UTF-8)"),
-                                                 "sha256", hex));
-        }
-    }
-    *list = all;
-    return 0;
+    if (r && r->marked)
+        (void)cut(r, r->marked, NULL);
 }

@@ -12,6 +12,7 @@
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/progress.h"
 #include "lib/record/rec.h"
 #include "lib/record/resume.h"
 #include "lib/run/selfcheck.h"
@@ -174,7 +175,7 @@ static int load_weights(struct session *s, struct err *e)
     }
     log_more(&s->log, "%s: %zu bytes of weights in %.2f s (%zu on estimate)", s->network.config.name,
              network_weight_bytes(&s->network), (double)(clock_ns() - begin) * 1e-9,
-             estimate_weights(&s->network));
+             network_expected_bytes(&s->network));
     return 0;
 }
 
@@ -233,7 +234,7 @@ static int session_open(struct session *s, struct err *e)
     const struct job *job = s->job;
     const struct common *c = &job->args->common;
     json_t *extra;
-    struct rec_wish wish = {&s->log, job->args->fresh, one_process(job)};
+    struct resume_wish wish = {&s->log, job->args->fresh, one_process(job)};
     if (check_flags(job, e) || open_model(s, e) || read_prompts(s, e) ||
         engine_open(&job->args->engine, &s->backend, e) ||
         !(extra = meta_extra(s, e)) ||

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "lib/text/tokenizer-parts.h"
+#include "lib/text/utf8.h"
 
 static const char *bos_of(enum chat kind)
 {

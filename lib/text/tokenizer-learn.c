@@ -12,8 +12,11 @@
 
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
+#include "lib/base/out.h"
+#include "lib/text/alphabet.h"
 #include "lib/text/tokenizer-parts.h"
 #include "lib/text/tokenizer.h"
+#include "lib/text/utf8.h"
 
 struct word {
     size_t at, n; /* its bytes, later its symbols, in the pools */
@@ -116,7 +119,7 @@ static int count_words(struct learn *l, const char *const *texts, size_t n,
         t.added[i] = (struct added){.text = mem_text(special[i]), .len = strlen(special[i]),
                                     .id = (int32_t)i, .special = 1};
     tokenizer_cutters(&t);
-    int bad = split_add(&t.split, split_llada, 0, "learn", e);
+    int bad = pretokenize_add(&t.split, pretokenize_llada, 0, "learn", e);
     for (size_t i = 0; !bad && i < n; i++)
         if ((bad = tokenizer_words(&t, texts[i], strlen(texts[i]), count_word, l, e)) != 0)
             err_prefix(e, "text %zu of %zu", i + 1, n);
@@ -125,7 +128,7 @@ static int count_words(struct learn *l, const char *const *texts, size_t n,
     free(t.added);
     cutter_free(&t.raw);
     cutter_free(&t.normal);
-    split_free(&t.split);
+    pretokenize_free(&t.split);
     return bad;
 }
 
@@ -427,7 +430,7 @@ static json_t *file_json(const struct learn *l, const char *const *special, size
                                                "normalized", 0, "special", 1));
     }
     json_t *split = json_pack("{s:s,s:{s:s},s:s,s:b}", "type", "Split", "pattern", "Regex",
-                              split_llada, "behavior", "Isolated", "invert", 0);
+                              pretokenize_llada, "behavior", "Isolated", "invert", 0);
     json_t *pre = json_pack("{s:s,s:[o,o]}", "type", "Sequence", "pretokenizers", split,
                             byte_level_json());
     return json_pack("{s:s,s:n,s:n,s:o,s:{s:s},s:o,s:o,s:o,s:o}", "version", "1.0", "truncation",

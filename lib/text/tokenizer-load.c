@@ -12,6 +12,7 @@
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
 #include "lib/record/json.h"
+#include "lib/text/alphabet.h"
 #include "lib/text/tokenizer-parts.h"
 #include "lib/text/tokenizer.h"
 
@@ -304,7 +305,7 @@ static int load_split(const struct load *l, const json_t *j)
     if (!json_is_string(p) || !behavior || strcmp(behavior, "Isolated") != 0 ||
         is_set(j, "invert"))
         return refuse(l, "pre_tokenizer", j);
-    return split_add(&l->t->split, json_string_value(p), 0, l->path, l->e);
+    return pretokenize_add(&l->t->split, json_string_value(p), 0, l->path, l->e);
 }
 
 static int load_byte_level(const struct load *l, const json_t *j)
@@ -313,7 +314,7 @@ static int load_byte_level(const struct load *l, const json_t *j)
     int pattern = !json_object_get(j, "use_regex") || is_set(j, "use_regex");
     if (!prefix && !pattern)
         return 0;
-    return split_add(&l->t->split, pattern ? split_gpt2 : NULL, prefix, l->path, l->e);
+    return pretokenize_add(&l->t->split, pattern ? pretokenize_gpt2 : NULL, prefix, l->path, l->e);
 }
 
 static int load_pre_tokenizer(const struct load *l, const json_t *j)

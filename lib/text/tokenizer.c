@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/text/alphabet.h"
+#include "lib/text/nfc.h"
 #include "lib/text/tokenizer-parts.h"
+#include "lib/text/utf8.h"
 
 void tokenizer_cutters(struct tokenizer *t)
 {
@@ -38,7 +41,7 @@ void tokenizer_free(struct tokenizer *t)
     cutter_free(&t->normal);
     ids_free(&t->front);
     ids_free(&t->back);
-    split_free(&t->split);
+    pretokenize_free(&t->split);
     bpe_free(&t->bpe);
     buf_free(&t->pieces.bytes);
     free(t->pieces.v);
@@ -55,14 +58,14 @@ struct walk {
     const struct tokenizer *t;
     int plain;
     struct ids *out;
-    struct split_work split;
+    struct pretokenize_work split;
     struct bpe_work bpe;
     struct buf normal;
 };
 
 static int add_words(struct walk *k, const char *s, size_t n, struct err *e)
 {
-    return split_run(&k->t->split, &k->split, s, n, e);
+    return pretokenize_run(&k->t->split, &k->split, s, n, e);
 }
 
 /* Tokens that c finds are pushed, between() gets the rest. */
@@ -92,22 +95,22 @@ static int normalize(struct walk *k, const char *s, size_t n, struct err *e)
     return cut_up(k, &k->t->normal, s, n, add_words, e);
 }
 
-static int walk(struct walk *k, const char *text, size_t n, split_word *word, void *ctx,
+static int walk(struct walk *k, const char *text, size_t n, pretokenize_word *word, void *ctx,
                 struct err *e)
 {
     size_t good = n ? utf8_valid(text, n) : 0;
     if (good < n)
         return err_set(e, EXIT_BAD_DATA, "text: byte %zu: expected UTF-8, got 0x%02X", good,
                        (unsigned char)text[good]);
-    split_work_init(&k->split, word, ctx);
+    pretokenize_work_init(&k->split, word, ctx);
     int bad = n ? cut_up(k, &k->t->raw, text, n, normalize, e) : 0;
-    split_work_free(&k->split);
+    pretokenize_work_free(&k->split);
     bpe_work_free(&k->bpe);
     buf_free(&k->normal);
     return bad;
 }
 
-int tokenizer_words(const struct tokenizer *t, const char *text, size_t n, split_word *word,
+int tokenizer_words(const struct tokenizer *t, const char *text, size_t n, pretokenize_word *word,
                     void *ctx, struct err *e)
 {
     struct ids dropped = {0};

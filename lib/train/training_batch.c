@@ -24,8 +24,8 @@ static void keep_pair(struct texts *t, const char *prompt, const char *answer)
     t->v[t->n++] = mem_text(answer);
 }
 
-int training_batch_texts(const char *path, int64_t limit, const char *task, int64_t times, char ***texts,
-                 size_t *n, size_t *unique, struct err *e)
+int training_batch_texts(const char *path, int64_t limit, const char *task, int64_t times,
+                         char ***texts, size_t *n, size_t *unique, struct err *e)
 {
     struct rec_reader *r = rec_read_open(&path, 1, e);
     if (!r)
@@ -64,8 +64,9 @@ void training_batch_texts_free(char **texts, size_t n)
     free(texts);
 }
 
-int training_batch_make(struct training_batch *l, const struct tokenizer *t, char *const *texts, size_t n,
-                int64_t bos, int64_t eos, int64_t mask, uint64_t seed, struct err *e)
+int training_batch_make(struct training_batch *l, const struct tokenizer *t, char *const *texts,
+                        size_t n, int64_t bos, int64_t eos, int64_t mask, uint64_t seed,
+                        struct err *e)
 {
     *l = (struct training_batch){.n = n, .bos = bos, .eos = eos, .mask = mask, .seed = seed};
     l->begin = mem_alloc((n + 1) * sizeof *l->begin);
@@ -117,8 +118,8 @@ static size_t below(const struct training_batch *l, int64_t step, uint64_t place
     return (size_t)(rng_at(l->seed, (uint64_t)step, place) % n);
 }
 
-void training_batch_next_token(const struct training_batch *l, int64_t step, size_t rows, size_t len,
-                       struct train_batch *b)
+void training_batch_next_token(const struct training_batch *l, int64_t step, size_t rows,
+                               size_t len, struct train_batch *b)
 {
     b->len = len;
     b->seqs = rows / len;
@@ -157,8 +158,8 @@ static size_t fill_row(const struct training_batch *l, size_t doc, enum row_kind
     return first < len - 8 ? first : len - 8;
 }
 
-void training_batch_diffusion(const struct training_batch *l, int64_t step, size_t rows, size_t min_len,
-                      size_t max_len, struct train_batch *b)
+void training_batch_diffusion(const struct training_batch *l, int64_t step, size_t rows,
+                              size_t min_len, size_t max_len, struct train_batch *b)
 {
     enum { LENGTH = 1 << 20, SHIFT, DOC = 1 << 21, KIND = 1 << 22, CUT = 3 << 21, MASKS = 1 << 23 };
     size_t len = min_len + 8 * below(l, step, LENGTH, (max_len - min_len) / 8 + 1);

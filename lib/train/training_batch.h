@@ -39,22 +39,23 @@ struct training_batch {
  * packed), the first `limit` of them (0: all), and keeps their texts: 2n strings (prompt, response,
  * ...), owned by the caller. Documents of `task` (NULL: none) come `times` times: after the first
  * `unique` ones the repeats follow. */
-int training_batch_texts(const char *path, int64_t limit, const char *task, int64_t times, char ***texts,
-                 size_t *n, size_t *unique, struct err *e);
+int training_batch_texts(const char *path, int64_t limit, const char *task, int64_t times,
+                         char ***texts, size_t *n, size_t *unique, struct err *e);
 void training_batch_texts_free(char **texts, size_t n);
 
 /* Encodes n documents (2n texts) and shuffles them by seed. */
-int training_batch_make(struct training_batch *l, const struct tokenizer *t, char *const *texts, size_t n,
-                int64_t bos, int64_t eos, int64_t mask, uint64_t seed, struct err *e);
+int training_batch_make(struct training_batch *l, const struct tokenizer *t, char *const *texts,
+                        size_t n, int64_t bos, int64_t eos, int64_t mask, uint64_t seed,
+                        struct err *e);
 void training_batch_free(struct training_batch *l);
 /* SHA-256 of the tokens, their order and the documents' bounds. */
 void training_batch_hash(const struct training_batch *l, char hex[65]);
 
 /* Fills b (its arrays hold `rows` entries) for a step; sets b->seqs and b->len. */
-void training_batch_next_token(const struct training_batch *l, int64_t step, size_t rows, size_t len,
-                       struct train_batch *b);
+void training_batch_next_token(const struct training_batch *l, int64_t step, size_t rows,
+                               size_t len, struct train_batch *b);
 /* Row length is drawn from min_len..max_len (multiples of 8) for each step. */
-void training_batch_diffusion(const struct training_batch *l, int64_t step, size_t rows, size_t min_len,
-                      size_t max_len, struct train_batch *b);
+void training_batch_diffusion(const struct training_batch *l, int64_t step, size_t rows,
+                              size_t min_len, size_t max_len, struct train_batch *b);
 
 #endif

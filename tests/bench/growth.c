@@ -12,7 +12,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
-#include "lib/network/pass.h"
+#include "lib/network/forward.h"
 #include "tests/bench/bench.h"
 
 enum { POINTS_MAX = 8, BATCH_KEYS = 64, RUNS = 3 };

@@ -10,6 +10,7 @@
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
+#include "lib/base/out.h"
 #include "lib/checkpoint/safetensors.h"
 #include "lib/checkpoint/roles.h"
 

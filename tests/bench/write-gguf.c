@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
+#include "lib/base/out.h"
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/roles.h"
 #include "tests/bench/ggml-blocks.h"

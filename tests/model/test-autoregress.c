@@ -2,6 +2,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/decode/autoregress.h"
+#include "lib/network/forward.h"
 #include "tests/tap.h"
 
 enum { LEN = 64, PROMPTS = 3, NEW = 12 };

@@ -119,10 +119,10 @@ static void test_parts(const struct network *n)
 {
     const struct cost_model t = cost_model_of(n);
     struct extent x = {.wanted = 4, .read = 13, .written = 4};
-    extent_full(&x, 4, 13);
+    cost_full(&x, 4, 13);
     ok(is(cost_of(&t, &x), 1042432, 525312), "a block of 4 beside a cache of 13");
     x = (struct extent){0};
-    extent_causal(&x, 3, 5);
+    cost_causal(&x, 3, 5);
     ok(is(cost_of(&t, &x), 3 * 188416 + 12 * 512, 376832), "no answer, no head: 3 + 4 + 5 pairs");
     ok(dtype_bytes(DTYPE_INT8, 64, 160) <= 10496 && dtype_bytes(DTYPE_INT8, 64, 160) >= 10496 &&
            dtype_bytes(DTYPE_NF4, 64, 160) <= 5280 && dtype_bytes(DTYPE_NF4, 64, 160) >= 5280 &&

@@ -4,6 +4,7 @@
 #include "lib/base/rng.h"
 #include "lib/decode/diffuse.h"
 #include "lib/decode/schedule.h"
+#include "lib/network/forward.h"
 #include "tests/tap.h"
 
 enum { LEN = 80, PROMPTS = 3 };

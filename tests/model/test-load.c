@@ -4,6 +4,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/checkpoint/checkpoint.h"
+#include "lib/network/kv.h"
 #include "lib/network/network.h"
 #include "lib/network/estimate.h"
 #include "tests/tap.h"
@@ -256,7 +257,7 @@ static void test_estimate(struct backend *b, const char *model, const char *dtyp
     must(checkpoint_open(&c, model, 5, &e) ||
              network_load(&n, b, &c, &(struct precision){dtype, kv, quant}, &e), &e);
     const size_t *kind = b->memory.kind;
-    size_t weights = estimate_weights(&n);
+    size_t weights = network_expected_bytes(&n);
     ok(kind[MEMORY_WEIGHTS] == weights, "%s %s %s %s: weights %zu, on paper %zu", model,
        b->ops->name, dtype, quant, kind[MEMORY_WEIGHTS], weights);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {

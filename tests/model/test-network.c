@@ -3,6 +3,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/decode/likelihood.h"
+#include "lib/network/forward.h"
 #include "lib/network/network.h"
 #include "tests/tap.h"
 

@@ -4,7 +4,7 @@
 
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
-#include "lib/network/pass.h"
+#include "lib/network/forward.h"
 #include "lib/checkpoint/pack.h"
 #include "lib/checkpoint/roles.h"
 #include "tests/tap.h"

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/record/resume.h"
 #include "lib/decode/autoregress.h"

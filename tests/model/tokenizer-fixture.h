@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "lib/base/mem.h"
+#include "lib/text/alphabet.h"
 #include "lib/text/tokenizer-parts.h"
 #include "lib/text/tokenizer.h"
+#include "lib/text/utf8.h"
 #include "tests/tap.h"
 
 #define LLAMA3                                                                                  \

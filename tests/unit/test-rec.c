@@ -1,4 +1,7 @@
 /* Records: what is written can be read and verified; what was cut or edited is found. */
+#include "lib/base/buf.h"
+#include "lib/base/file.h"
+#include "lib/record/machine.h"
 #include "lib/record/rec.h"
 
 #include <signal.h>
@@ -252,7 +255,7 @@ static void test_broken_outputs(void)
 
 static void test_machine(void)
 {
-    json_t *a = rec_machine(), *b = rec_machine();
+    json_t *a = machine_describe(), *b = machine_describe();
     const char *print = rec_text(a, "fingerprint");
     ok(print && strlen(print) == 12 && strspn(print, "0123456789abcdef") == 12,
        "the fingerprint has 12 hex digits");

@@ -1,158 +1,19 @@
-/* tokenizer-utf8.c - see tokenizer-parts.h: UTF-8, GPT-2's byte alphabet and NFC.
+/* nfc.c - composition to NFC in linear time; see nfc.h.
  *
  * utf8proc knows the tables. Its own reordering of combining marks is a bubble sort, quadratic on a
- * long run of them, so the runs are sorted here and only composition is left to it. */
+ * long run of them, so the runs are sorted here and only composition is left to it. Most of a text
+ * cannot change: only the spans around characters from U+0300 on are worked on.
+ */
+#include "lib/text/nfc.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
 
 #include "lib/base/mem.h"
-#include "lib/text/tokenizer-parts.h"
+#include "lib/text/utf8.h"
 
 #define NFC ((utf8proc_option_t)(UTF8PROC_STABLE | UTF8PROC_COMPOSE))
-
-int utf8_char(const char *text, size_t n)
-{
-    const unsigned char *s = (const unsigned char *)text;
-    unsigned c = s[0], lo = 0x80, hi = 0xBF;
-    if (c < 0x80)
-        return 1;
-    int more = c >= 0xC2 && c <= 0xDF ? 1 : (c & 0xF0) == 0xE0 ? 2 : c >= 0xF0 && c <= 0xF4 ? 3 : 0;
-    if (!more)
-        return -1;
-    if (c == 0xE0)
-        lo = 0xA0; /* shorter forms exist */
-    if (c == 0xED)
-        hi = 0x9F; /* surrogates */
-    if (c == 0xF0)
-        lo = 0x90;
-    if (c == 0xF4)
-        hi = 0x8F; /* above U+10FFFF */
-    for (int i = 1; i <= more; i++) {
-        if ((size_t)i >= n || s[i] < lo || s[i] > hi)
-            return -i;
-        lo = 0x80;
-        hi = 0xBF;
-    }
-    return more + 1;
-}
-
-size_t utf8_valid(const char *s, size_t n)
-{
-    size_t i = 0;
-    while (i < n) {
-        uint64_t eight;
-        while (i + 8 <= n && (memcpy(&eight, s + i, 8), !(eight & 0x8080808080808080u)))
-            i += 8;
-        if (i >= n)
-            break;
-        int k = utf8_char(s + i, n - i);
-        if (k < 0)
-            return i;
-        i += (size_t)k;
-    }
-    return n;
-}
-
-uint32_t utf8_read(const char *text, size_t *len)
-{
-    const unsigned char *s = (const unsigned char *)text;
-    uint32_t c = s[0];
-    *len = c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
-    if (*len > 1)
-        c &= 0x7Fu >> *len;
-    for (size_t i = 1; i < *len; i++)
-        c = c << 6 | (s[i] & 0x3Fu);
-    return c;
-}
-
-void utf8_put(struct buf *b, uint32_t code)
-{
-    utf8proc_uint8_t s[4];
-    buf_put(b, s, (size_t)utf8proc_encode_char((utf8proc_int32_t)code, s));
-}
-
-void utf8_put_lossy(struct buf *b, const char *s, size_t n)
-{
-    while (n > 0) {
-        size_t good = utf8_valid(s, n);
-        buf_put(b, s, good);
-        s += good;
-        n -= good;
-        if (n > 0) {
-            size_t bad = (size_t)-utf8_char(s, n);
-            utf8_put(b, 0xFFFD);
-            s += bad;
-            n -= bad;
-        }
-    }
-}
-
-int utf8_is_space(uint32_t code)
-{
-    if (code < 0x80)
-        return code == ' ' || (code >= 9 && code <= 13);
-    utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)code);
-    return code == 0x85 || c == UTF8PROC_CATEGORY_ZS || c == UTF8PROC_CATEGORY_ZL ||
-           c == UTF8PROC_CATEGORY_ZP;
-}
-
-int utf8_is_word(uint32_t code)
-{
-    if ((code >= 0x24B6 && code <= 0x24E9) || (code >= 0x1F130 && code <= 0x1F149) ||
-        (code >= 0x1F150 && code <= 0x1F169) || (code >= 0x1F170 && code <= 0x1F189))
-        return 1; /* circled letters are symbols, but alphabetic */
-    switch (utf8proc_category((utf8proc_int32_t)code)) {
-    case UTF8PROC_CATEGORY_LU: case UTF8PROC_CATEGORY_LL: case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM: case UTF8PROC_CATEGORY_LO: case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_MC: case UTF8PROC_CATEGORY_ME: case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL: case UTF8PROC_CATEGORY_PC:
-        return 1;
-    default:
-        return code == 0x200C || code == 0x200D;
-    }
-}
-
-uint32_t alphabet_code(unsigned b)
-{
-    if (b <= 32)
-        return 256 + b;
-    if (b >= 127 && b <= 160)
-        return 289 + (b - 127);
-    return b == 173 ? 323 : b;
-}
-
-int alphabet_byte(uint32_t c)
-{
-    if ((c >= 33 && c <= 126) || (c >= 161 && c <= 255 && c != 173))
-        return (int)c;
-    if (c >= 256 && c <= 288)
-        return (int)c - 256;
-    if (c >= 289 && c <= 322)
-        return (int)c - 289 + 127;
-    return c == 323 ? 173 : -1;
-}
-
-int alphabet_bytes(const char *piece, size_t n, struct buf *out)
-{
-    size_t len, before = out->len;
-    buf_reserve(out, n);
-    for (size_t i = 0; i < n; i += len) {
-        int b = alphabet_byte(utf8_read(piece + i, &len));
-        if (b < 0) {
-            out->len = before;
-            return -1;
-        }
-        buf_char(out, (char)b);
-    }
-    return 0;
-}
-
-void alphabet_piece(const char *bytes, size_t n, struct buf *out)
-{
-    for (size_t i = 0; i < n; i++)
-        utf8_put(out, alphabet_code((unsigned char)bytes[i]));
-}
 
 int nfc_may_change(const char *s, size_t n)
 {

@@ -1,19 +1,23 @@
-/* tokenizer-split.c - see tokenizer-parts.h: text cut into words by the patterns of the file.
+/* pretokenize.c - text cut into words by the patterns of the file; see pretokenize.h.
  *
  * PCRE2 with its just-in-time compiler matches; where that is not to be had, or its stack does not
  * suffice, its interpreter does, with the same result. The patterns were written for Oniguruma, so
  * what means something else there is rewritten (\s has no U+180E, ^ and $ work on lines) or refused
- * (sets inside sets, \h). Each piece is its own subject: look-ahead sees nothing beyond it. */
+ * (sets inside sets, \h). Each piece is its own subject: look-ahead sees nothing beyond it.
+ */
+#include "lib/text/pretokenize.h"
+
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <string.h>
 
-#include "lib/text/tokenizer-parts.h"
+#include "lib/text/utf8.h"
 
-/* Source: models.md 1.4 and the GPT-2 release. */
-const char split_llada[] = "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}|"
+/* Source: tokenizer.json of https://huggingface.co/GSAI-ML/LLaDA-8B-Instruct, and the pattern of
+ * https://github.com/openai/gpt-2, src/encoder.py. */
+const char pretokenize_llada[] = "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}|"
                            " ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+";
-const char split_gpt2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|"
+const char pretokenize_gpt2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|"
                           "\\s+(?!\\S)|\\s+";
 
 #define SPACES "\\t-\\r\\x{85}\\p{Z}" /* Unicode White_Space */
@@ -54,13 +58,13 @@ static int rewrite(const char *pattern, struct buf *out)
     return 0;
 }
 
-int split_add(struct split *p, const char *pattern, int prefix_space, const char *where,
-              struct err *e)
+int pretokenize_add(struct pretokenizer *p, const char *pattern, int prefix_space,
+                    const char *where, struct err *e)
 {
-    if (p->n == SPLIT_MAX_STEPS)
+    if (p->n == PRETOKENIZE_MAX_STEPS)
         return err_set(e, EXIT_BAD_DATA, "%s: pre_tokenizer: more than %d steps", where,
-                       SPLIT_MAX_STEPS);
-    struct split_step step = {.prefix_space = prefix_space};
+                       PRETOKENIZE_MAX_STEPS);
+    struct pretokenize_step step = {.prefix_space = prefix_space};
     if (pattern) {
         struct buf b = {0};
         int code = 0;
@@ -88,16 +92,16 @@ int split_add(struct split *p, const char *pattern, int prefix_space, const char
     return 0;
 }
 
-void split_free(struct split *p)
+void pretokenize_free(struct pretokenizer *p)
 {
     for (size_t i = 0; i < p->n; i++)
         pcre2_code_free(p->steps[i].code);
     p->n = 0;
 }
 
-void split_work_init(struct split_work *w, split_word *word, void *ctx)
+void pretokenize_work_init(struct pretokenize_work *w, pretokenize_word *word, void *ctx)
 {
-    *w = (struct split_work){.word = word, .ctx = ctx};
+    *w = (struct pretokenize_work){.word = word, .ctx = ctx};
     w->match = pcre2_match_data_create(1, NULL);
     w->limits = pcre2_match_context_create(NULL);
     if (!w->match || !w->limits)
@@ -105,17 +109,17 @@ void split_work_init(struct split_work *w, split_word *word, void *ctx)
     pcre2_set_match_limit(w->limits, UINT32_MAX); /* a run of spaces is as long as it is */
 }
 
-void split_work_free(struct split_work *w)
+void pretokenize_work_free(struct pretokenize_work *w)
 {
     pcre2_match_data_free(w->match);
     pcre2_match_context_free(w->limits);
-    for (size_t i = 0; i < SPLIT_MAX_STEPS; i++)
+    for (size_t i = 0; i < PRETOKENIZE_MAX_STEPS; i++)
         buf_free(&w->prefixed[i]);
 }
 
 /* Next match at or after `at`: 1 and begin, end; 0 none; -1 the engine gave up. */
-static int find(const struct split_step *t, struct split_work *w, const char *s, size_t n,
-                size_t at, size_t range[2], struct err *e)
+static int find(const struct pretokenize_step *t, struct pretokenize_work *w, const char *s,
+                size_t n, size_t at, size_t range[2], struct err *e)
 {
     int r = PCRE2_ERROR_JIT_STACKLIMIT;
     if (t->jit)
@@ -137,14 +141,14 @@ static int find(const struct split_step *t, struct split_work *w, const char *s,
 
 /* Matches and what lies between them are pieces ("Isolated"); empty ones vanish. Recursion is as
  * deep as there are steps. */
-static int run(const struct split *p, size_t step, struct split_work *w, const char *s, size_t n,
-               struct err *e)
+static int run(const struct pretokenizer *p, size_t step, struct pretokenize_work *w, const char *s,
+               size_t n, struct err *e)
 {
     if (n == 0)
         return 0;
     if (step == p->n)
         return w->word(w->ctx, s, n, e);
-    const struct split_step *t = &p->steps[step];
+    const struct pretokenize_step *t = &p->steps[step];
     if (t->prefix_space && s[0] != ' ') {
         struct buf *b = &w->prefixed[step];
         buf_clear(b);
@@ -168,7 +172,8 @@ static int run(const struct split *p, size_t step, struct split_work *w, const c
     return found < 0 ? -1 : run(p, step + 1, w, s + done, n - done, e);
 }
 
-int split_run(const struct split *p, struct split_work *w, const char *s, size_t n, struct err *e)
+int pretokenize_run(const struct pretokenizer *p, struct pretokenize_work *w, const char *s,
+                    size_t n, struct err *e)
 {
     return run(p, 0, w, s, n, e);
 }

@@ -1,14 +1,16 @@
-/* tokenizer-bpe.c - see tokenizer-parts.h: words to ids by byte-pair merges.
+/* bpe.c - words to ids by byte-pair merges; see bpe.h.
  *
  * Rule: of all neighbouring pairs that have a merge, the one of lowest rank, leftmost among equals,
  * is joined; again until none is left. Most words are pieces themselves: one look-up tells, because
  * bpe_finish has merged every piece once. Short words are scanned for their best pair; long ones
- * keep a linked list and a heap of (rank, place), so a million equal letters cost n log n. */
+ * keep a linked list and a heap of (rank, place), so a million equal letters cost n log n.
+ */
+#include "lib/text/bpe.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/mem.h"
-#include "lib/text/tokenizer-parts.h"
 
 enum { SHORT_WORD = 40 };
 #define NO_RANK UINT32_MAX

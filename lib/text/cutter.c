@@ -1,12 +1,15 @@
-/* tokenizer-added.c - see tokenizer-parts.h: the texts that are tokens by themselves.
+/* cutter.c - the texts that are tokens by themselves; see cutter.h.
  *
  * A trie of bytes; at each place where some token can begin, the longest one that is there wins.
  * Rules of Hugging Face's AddedVocabulary: single_word wants no word character on either side,
- * lstrip and rstrip swallow the white space next to the token. */
+ * lstrip and rstrip swallow the white space next to the token.
+ */
+#include "lib/text/cutter.h"
+
 #include <stdlib.h>
 
 #include "lib/base/mem.h"
-#include "lib/text/tokenizer-parts.h"
+#include "lib/text/utf8.h"
 
 static int32_t new_node(struct cutter *c, unsigned char byte)
 {

@@ -1,0 +1,31 @@
+/* forward.h - a whole pass in one call: described, run, and answered. */
+#ifndef NETWORK_FORWARD_H
+#define NETWORK_FORWARD_H
+
+#include "lib/network/pass.h"
+
+/* One sequence's part of a pass. Its rows are consecutive in token[] and pos[]. */
+struct forward_seq {
+    size_t rows;
+    const int32_t *slots; /* cache slots that these rows read (their own included) */
+    size_t n_slots;
+};
+/* Host memory throughout. */
+struct forward {
+    const int32_t *token, *pos; /* [T] */
+    const int32_t *slot;        /* [T] where each row's K and V go; NULL with kv NULL */
+    const struct forward_seq *seqs;
+    size_t n_seqs; /* T = sum of rows */
+    enum mask mask;
+    size_t mask_block;
+    const int32_t *wanted; /* [R] rows whose answer is wanted, in any order */
+    size_t n_wanted;
+    const int32_t *uncond;   /* [R] for CFG: the unconditional twin of each wanted row, or NULL */
+    struct head_query query; /* how the head answers */
+};
+/* kv NULL: every row reads all rows of its own sequence (vanilla LLaDA), and nothing is kept.
+ * out: [R]. logits: NULL or [R, V]. */
+void forward(const struct network *n, struct kv *kv, struct work *w, const struct forward *f,
+             struct head_row *out, float *logits);
+
+#endif

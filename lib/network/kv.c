@@ -1,0 +1,34 @@
+/* kv.c - memory for a cache; see kv.h.
+ *
+ * Keys and values of all layers lie in one array each, [L, S, K*E], in the memory of the back end.
+ * Which position a slot holds is known on the host alone: attention is told with every pass.
+ */
+#include "lib/network/kv.h"
+
+#include <stdlib.h>
+
+#include "lib/base/mem.h"
+
+int kv_make(struct kv *kv, const struct network *n, size_t slots)
+{
+    const struct config *c = &n->config;
+    size_t bytes = c->layers * slots * c->kv_heads * c->head_dim * value_bytes(n->kv_dtype);
+    const struct ops *ops = n->backend->ops;
+    *kv = (struct kv){.slots = slots, .dtype = n->kv_dtype};
+    kv->k = ops->alloc(n->backend, bytes, MEMORY_KV);
+    kv->v = kv->k ? ops->alloc(n->backend, bytes, MEMORY_KV) : NULL;
+    if (!kv->v) {
+        kv_free(kv, n);
+        return -1;
+    }
+    kv->pos = mem_zero(slots, sizeof *kv->pos);
+    return 0;
+}
+
+void kv_free(struct kv *kv, const struct network *n)
+{
+    n->backend->ops->free(n->backend, kv->k);
+    n->backend->ops->free(n->backend, kv->v);
+    free(kv->pos);
+    *kv = (struct kv){0};
+}

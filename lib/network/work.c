@@ -1,0 +1,117 @@
+/* work.c - one block cut into named shapes; see work.h.
+ *
+ * The index arrays come first. They have a twin on the host with the same offsets, so that all of
+ * them travel in one copy. The same function measures the block and cuts it, so that both agree.
+ */
+#include "lib/network/work.h"
+
+#include <stdlib.h>
+
+#include "lib/base/mem.h"
+
+enum { ALIGN = 256 };
+
+struct arena {
+    unsigned char *block; /* NULL: only measures */
+    size_t at;
+};
+
+static void *arena_take(struct arena *k, size_t count, size_t bytes)
+{
+    void *p = k->block ? k->block + k->at : NULL;
+    k->at += (count * bytes + ALIGN - 1) / ALIGN * ALIGN;
+    return p;
+}
+
+static int32_t *arena_ids(struct arena *k, size_t count)
+{
+    return arena_take(k, count, sizeof(int32_t));
+}
+
+static void arena_index(struct arena *k, struct index *x, const struct work_size *s)
+{
+    struct rows *r = &x->rows;
+    x->extra = arena_take(k, s->extra, 1);
+    r->key = arena_take(k, s->wanted, sizeof *r->key);
+    r->seqs = arena_take(k, s->seqs, sizeof *r->seqs);
+    r->token = arena_ids(k, s->rows);
+    r->pos = arena_ids(k, s->rows);
+    r->slot = arena_ids(k, s->rows);
+    r->slots = arena_ids(k, s->listed);
+    r->slot_pos = arena_ids(k, s->listed);
+    r->wanted = arena_ids(k, s->wanted);
+    r->uncond = arena_ids(k, s->guided * s->wanted);
+    x->member = arena_ids(k, s->seqs);
+    x->target = arena_ids(k, s->wanted);
+    x->ban = arena_ids(k, ADVANCE_STOPS);
+    x->quiet = arena_ids(k, ADVANCE_STOPS);
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Bytes of work that the neediest operation asks for. */
+static size_t scratch_bytes(const struct network *n, const struct work_size *s)
+{
+    const struct config *c = &n->config;
+    struct backend *b = n->backend;
+    const struct ops *ops = b->ops;
+    size_t T = s->rows, D = c->width, HE = c->heads * c->head_dim, KE = c->kv_heads * c->head_dim;
+    size_t most = ops->attention_work(b, T, s->seqs, s->slots, c->heads, c->kv_heads, c->head_dim);
+    most = larger(most, ops->matmul_work(b, T, D, HE + 2 * KE));
+    most = larger(most, ops->matmul_work(b, T, HE, D));
+    most = larger(most, ops->matmul_work(b, T, D, 2 * c->ffn));
+    most = larger(most, ops->matmul_work(b, T, c->ffn, D));
+    return larger(most, ops->head_work(b, s->wanted, D, c->vocab));
+}
+
+/* Names the shapes inside `block`; NULL: only measures. Returns the bytes needed. */
+static size_t cut_all(struct work *w, const struct network *n, unsigned char *block)
+{
+    const struct config *c = &n->config;
+    const struct work_size *s = &w->size;
+    const size_t A = value_bytes(n->backend->act), D = c->width, E = c->head_dim;
+    const size_t T = s->rows, R = s->wanted, fresh = s->cached ? 0 : T * c->kv_heads * E;
+    struct arena k = {block, 0};
+    arena_index(&k, &w->device, s);
+    w->index_bytes = k.at;
+    w->answer = arena_take(&k, R, sizeof *w->answer);
+    w->logits = arena_take(&k, s->logits * R * c->vocab, sizeof *w->logits);
+    w->x = arena_take(&k, T * D, A);
+    w->q = arena_take(&k, T * c->heads * E, A);
+    w->y = arena_take(&k, T * c->heads * E, A);
+    w->fresh = (struct cache){arena_take(&k, fresh, A), NULL, n->backend->act};
+    w->fresh.v = arena_take(&k, fresh, A);
+    w->gate = arena_take(&k, T * c->ffn, A);
+    w->table = arena_take(&k, T * E, sizeof *w->table);
+    w->wanted = arena_take(&k, R * D, A);
+    w->uncond = arena_take(&k, s->guided * R * D, A);
+    w->scratch = arena_take(&k, scratch_bytes(n, s), 1);
+    return k.at;
+}
+
+struct work *work_make(const struct network *n, const struct work_size *size)
+{
+    struct work *w = mem_zero(1, sizeof *w);
+    w->size = *size;
+    w->block = n->backend->ops->alloc(n->backend, cut_all(w, n, NULL), MEMORY_ACTIVATIONS);
+    if (!w->block) {
+        free(w);
+        return NULL;
+    }
+    cut_all(w, n, w->block);
+    struct arena k = {mem_zero(w->index_bytes, 1), 0};
+    arena_index(&k, &w->host, size);
+    return w;
+}
+
+void work_free(struct work *w, const struct network *n)
+{
+    if (!w)
+        return;
+    n->backend->ops->free(n->backend, w->block);
+    free(w->host.extra); /* where the index arrays begin */
+    free(w);
+}

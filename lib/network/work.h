@@ -1,0 +1,50 @@
+/* work.h - the memory that passes work in: what a pass is told (index arrays), the shapes between
+ * its operations, and their scratch, in one block of the back end. */
+#ifndef NETWORK_WORK_H
+#define NETWORK_WORK_H
+
+#include "kernels/advance.h"
+#include "lib/network/network.h"
+
+/* How much the passes may hold that a work area serves. No member has padding behind it, so that
+ * equal sizes are equal bytes. */
+struct work_size {
+    size_t rows, seqs; /* of a pass */
+    size_t slots;      /* keys that a sequence may read: at most */
+    size_t listed;     /* slots in the lists of all sequences; rows when there is no cache */
+    size_t wanted;     /* rows with an answer */
+    size_t extra;      /* bytes that the caller keeps and sends beside the index arrays */
+    size_t cached;     /* 1: passes have a cache; 0: they keep their keys and values themselves */
+    size_t guided;     /* 1: rows with an answer may have unconditional twins (CFG) */
+    size_t logits;     /* 1: logits may be asked for */
+};
+
+/* The index arrays of a pass, and what the caller keeps beside them. */
+struct index {
+    struct rows rows;
+    int32_t *member;       /* [seqs] for the caller: what each part of a pass is */
+    int32_t *target;       /* [wanted] see struct head_query */
+    int32_t *ban, *quiet;  /* [ADVANCE_STOPS] */
+    unsigned char *extra;  /* [extra] 256-byte aligned */
+};
+
+struct work {
+    struct work_size size;
+    struct index host, device; /* where a pass is described; where operations read it */
+    struct head_row *answer;  /* [wanted], from here on memory of the back end */
+    float *logits;            /* [wanted, V] */
+    act *x;                   /* [T, D] the stream */
+    act *q, *y;               /* [T, H*E] queries, attention output */
+    struct cache fresh;       /* [T, K*E] keys and values of a pass without a cache */
+    act *gate;                /* [T, F] */
+    float *table;             /* [T, E] cosines and sines */
+    act *wanted, *uncond;     /* [R, D] */
+    void *scratch;            /* of operations, by turns */
+    unsigned char *block;     /* all of it; begins with the index arrays */
+    size_t index_bytes;
+};
+/* NULL: no memory. The caller's. */
+struct work *work_make(const struct network *n, const struct work_size *size);
+void work_free(struct work *w, const struct network *n); /* NULL is fine */
+
+#endif

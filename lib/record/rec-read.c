@@ -1,0 +1,230 @@
+/* rec-read.c - records in; see rec.h.
+ *
+ * A line is cut by hand with a limit (a parser that pulls from the stream would lose its place
+ * after an error), then parsed. The lines between `meta` and `end` are hashed as the writer did: a
+ * line counts as its bytes without line end and one line feed, so that a file whose line ends were
+ * converted still verifies.
+ */
+#include "lib/record/rec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/input.h"
+#include "lib/base/mem.h"
+#include "lib/record/schema.h"
+
+enum { LINE_MAX_BYTES = 64 << 20 };
+
+struct rec_reader {
+    struct input **in; /* opened in order; NULL once read */
+    size_t n, at;
+    int64_t line;
+    struct buf text;   /* the line */
+    char *where;
+    /* The span from `meta` (or the start of the file) on. */
+    struct hash *hash;
+    int64_t records;
+    int open; /* a `meta` was seen and no `end` yet */
+};
+
+static void span_start(struct rec_reader *r, int open)
+{
+    hash_free(r->hash);
+    r->hash = hash_new();
+    r->records = 0;
+    r->open = open;
+}
+
+struct rec_reader *rec_read_open(const char *const *paths, size_t n, struct err *e)
+{
+    static const char *const standard[] = {"-"};
+    struct rec_reader *r = mem_zero(1, sizeof *r);
+    if (n == 0) {
+        paths = standard;
+        n = 1;
+    }
+    r->in = mem_zero(n, sizeof *r->in);
+    span_start(r, 0);
+    for (; r->n < n; r->n++)
+        if (!(r->in[r->n] = input_open(paths[r->n], NULL, 0, e))) {
+            rec_read_close(r);
+            return NULL;
+        }
+    return r;
+}
+
+void rec_read_close(struct rec_reader *r)
+{
+    if (!r)
+        return;
+    for (size_t i = 0; i < r->n; i++)
+        if (r->in[i])
+            input_close(r->in[i]);
+    free(r->in);
+    free(r->where);
+    buf_free(&r->text);
+    hash_free(r->hash);
+    free(r);
+}
+
+const char *rec_where(const struct rec_reader *r)
+{
+    return r->where ? r->where : "";
+}
+
+static void set_where(struct rec_reader *r, const char *name)
+{
+    free(r->where);
+    r->where = mem_format("%s:%lld", strcmp(name, "-") ? name : "standard input",
+                          (long long)r->line);
+}
+
+/* The next line without its end into r->text. 1: a line; 0: end of file; -1: longer than the limit
+ * (it is read to its end and dropped). */
+static int next_line(struct rec_reader *r, FILE *f)
+{
+    int c, any = 0, too_long = 0;
+    buf_clear(&r->text);
+    while ((c = getc_unlocked(f)) != EOF) {
+        any = 1;
+        if (c == '\n')
+            break;
+        if (r->text.len >= LINE_MAX_BYTES) {
+            too_long = 1;
+            continue;
+        }
+        if (r->text.len + 1 >= r->text.cap)
+            buf_reserve(&r->text, r->text.len + 256);
+        r->text.data[r->text.len++] = (char)c;
+    }
+    if (!any || (c == EOF && ferror(f))) /* a line that an error cut is no line */
+        return 0;
+    buf_reserve(&r->text, 0);
+    if (r->text.len && r->text.data[r->text.len - 1] == '\r')
+        r->text.data[--r->text.len] = 0;
+    return too_long ? -1 : 1;
+}
+
+static int is_blank(const struct buf *b)
+{
+    for (size_t i = 0; i < b->len; i++)
+        if (b->data[i] != ' ' && b->data[i] != '\t' && b->data[i] != '\r')
+            return 0;
+    return 1;
+}
+
+/* The line as an object of a schema that we know. NULL: *e filled. */
+static json_t *parse_line(const struct rec_reader *r, struct err *e)
+{
+    const struct buf *t = &r->text;
+    json_error_t je;
+    if (t->len >= 3 && !memcmp(t->data, "\xef\xbb\xbf", 3))
+        err_set(e, EXIT_BAD_DATA, "starts with a byte order mark; expected UTF-8 without one");
+    else if (memchr(t->data, 0, t->len))
+        err_set(e, EXIT_BAD_DATA, "a NUL byte in the line; expected one JSON object a line");
+    if (e->code)
+        return NULL;
+    json_t *j = json_loadb(t->data, t->len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &je);
+    if (!j) {
+        err_set(e, EXIT_BAD_DATA, "not a JSON object: %s (byte %d)", je.text, je.position);
+        return NULL;
+    }
+    const json_t *schema = json_object_get(j, "schema");
+    const char *s = json_string_value(schema);
+    size_t n = strlen(RECORD_SCHEMA);
+    if (!json_is_object(j))
+        err_set(e, EXIT_BAD_DATA, "expected a JSON object, got another JSON value");
+    else if (schema && (!s || strncmp(s, RECORD_SCHEMA, n) || (s[n] && s[n] != '.')))
+        err_set(e, EXIT_BAD_DATA, "schema: expected \"%s\", got \"%s\"", RECORD_SCHEMA,
+                s ? s : "(not a text)");
+    if (!e->code)
+        return j;
+    json_decref(j);
+    return NULL;
+}
+
+static int check_end(const struct rec_reader *r, const json_t *end, struct err *e)
+{
+    char hex[65];
+    const char *sha = rec_text(end, "sha256");
+    int64_t records = rec_int(end, "records", -1);
+    hash_hex(r->hash, hex);
+    if (records != r->records)
+        return err_set(e, EXIT_BAD_DATA,
+                       "end record: expected %lld records since meta, got %lld: "
+                       "the stream was cut or edited", (long long)records, (long long)r->records);
+    if (!sha || strcmp(sha, hex))
+        return err_set(e, EXIT_BAD_DATA, "end record: expected sha256 %.64s, got %s: "
+                       "the stream was edited", sha ? sha : "(a text)", hex);
+    return 0;
+}
+
+/* Keeps the books of meta .. end. -1: an `end` that does not match. */
+static int account(struct rec_reader *r, const json_t *record, struct err *e)
+{
+    const char *kind = rec_kind(record);
+    int bad = 0;
+    if (!strcmp(kind, "end")) {
+        bad = check_end(r, record, e);
+        span_start(r, 0);
+        return bad;
+    }
+    if (!strcmp(kind, "meta")) {
+        if (r->open)
+            bad = err_set(e, EXIT_BAD_DATA, "a new meta record, but the stream before it has no "
+                          "end record: it was cut after %lld records", (long long)r->records);
+        span_start(r, 1);
+    } else {
+        r->records++;
+    }
+    hash_add(r->hash, r->text.data, r->text.len);
+    hash_add(r->hash, "\n", 1);
+    return bad;
+}
+
+/* Ends the current file. -1: it was broken, or its stream has no `end`. */
+static int finish_file(struct rec_reader *r, struct err *e)
+{
+    struct input *in = r->in[r->at];
+    int bad = input_check(in, e);
+    if (!bad && r->open)
+        bad = err_set(e, EXIT_BAD_DATA, "%s: no end record after %lld records: the stream was cut",
+                      rec_where(r), (long long)r->records);
+    input_close(in);
+    r->in[r->at++] = NULL;
+    r->line = 0;
+    span_start(r, 0);
+    return bad;
+}
+
+int rec_read(struct rec_reader *r, json_t **record, struct err *e)
+{
+    struct err why = {0};
+    *record = NULL;
+    while (r->at < r->n) {
+        struct input *in = r->in[r->at];
+        int got = next_line(r, input_file(in));
+        if (got == 0) {
+            if (finish_file(r, &why))
+                return err_set(e, why.code, "%s", why.text);
+            continue;
+        }
+        r->line++;
+        if (got > 0 && is_blank(&r->text))
+            continue;
+        set_where(r, input_name(in));
+        if (got < 0)
+            return err_set(e, EXIT_BAD_DATA, "%s: line longer than %d bytes", r->where,
+                           (int)LINE_MAX_BYTES);
+        *record = parse_line(r, &why);
+        if (!*record || account(r, *record, &why)) {
+            json_decref(*record);
+            *record = NULL;
+            return err_set(e, why.code, "%s: %s", r->where, why.text);
+        }
+        return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,14 @@
+/* nfc.h - Unicode normalization form C (UAX #15). */
+#ifndef TEXT_NFC_H
+#define TEXT_NFC_H
+
+#include <stddef.h>
+
+#include "lib/base/buf.h"
+
+/* 0 when the text cannot change under NFC (no byte >= 0xCC). */
+int nfc_may_change(const char *s, size_t n);
+/* Appends NFC(s); linear for any input. */
+void nfc_put(const char *s, size_t n, struct buf *out);
+
+#endif

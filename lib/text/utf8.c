@@ -1,0 +1,111 @@
+/* utf8.c - characters of UTF-8 texts; see utf8.h.
+ *
+ * Validity is decided by the ranges of Unicode's table 3-7 (no overlong form, no surrogate, nothing
+ * above U+10FFFF); the classes of characters are utf8proc's.
+ */
+#include "lib/text/utf8.h"
+
+#include <string.h>
+#include <utf8proc.h>
+
+int utf8_char(const char *text, size_t n)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    unsigned c = s[0], lo = 0x80, hi = 0xBF;
+    if (c < 0x80)
+        return 1;
+    int more = c >= 0xC2 && c <= 0xDF ? 1 : (c & 0xF0) == 0xE0 ? 2 : c >= 0xF0 && c <= 0xF4 ? 3 : 0;
+    if (!more)
+        return -1;
+    if (c == 0xE0)
+        lo = 0xA0; /* shorter forms exist */
+    if (c == 0xED)
+        hi = 0x9F; /* surrogates */
+    if (c == 0xF0)
+        lo = 0x90;
+    if (c == 0xF4)
+        hi = 0x8F; /* above U+10FFFF */
+    for (int i = 1; i <= more; i++) {
+        if ((size_t)i >= n || s[i] < lo || s[i] > hi)
+            return -i;
+        lo = 0x80;
+        hi = 0xBF;
+    }
+    return more + 1;
+}
+
+size_t utf8_valid(const char *s, size_t n)
+{
+    size_t i = 0;
+    while (i < n) {
+        uint64_t eight;
+        while (i + 8 <= n && (memcpy(&eight, s + i, 8), !(eight & 0x8080808080808080u)))
+            i += 8;
+        if (i >= n)
+            break;
+        int k = utf8_char(s + i, n - i);
+        if (k < 0)
+            return i;
+        i += (size_t)k;
+    }
+    return n;
+}
+
+uint32_t utf8_read(const char *text, size_t *len)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    uint32_t c = s[0];
+    *len = c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+    if (*len > 1)
+        c &= 0x7Fu >> *len;
+    for (size_t i = 1; i < *len; i++)
+        c = c << 6 | (s[i] & 0x3Fu);
+    return c;
+}
+
+void utf8_put(struct buf *b, uint32_t code)
+{
+    utf8proc_uint8_t s[4];
+    buf_put(b, s, (size_t)utf8proc_encode_char((utf8proc_int32_t)code, s));
+}
+
+void utf8_put_lossy(struct buf *b, const char *s, size_t n)
+{
+    while (n > 0) {
+        size_t good = utf8_valid(s, n);
+        buf_put(b, s, good);
+        s += good;
+        n -= good;
+        if (n > 0) {
+            size_t bad = (size_t)-utf8_char(s, n);
+            utf8_put(b, 0xFFFD);
+            s += bad;
+            n -= bad;
+        }
+    }
+}
+
+int utf8_is_space(uint32_t code)
+{
+    if (code < 0x80)
+        return code == ' ' || (code >= 9 && code <= 13);
+    utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)code);
+    return code == 0x85 || c == UTF8PROC_CATEGORY_ZS || c == UTF8PROC_CATEGORY_ZL ||
+           c == UTF8PROC_CATEGORY_ZP;
+}
+
+int utf8_is_word(uint32_t code)
+{
+    if ((code >= 0x24B6 && code <= 0x24E9) || (code >= 0x1F130 && code <= 0x1F149) ||
+        (code >= 0x1F150 && code <= 0x1F169) || (code >= 0x1F170 && code <= 0x1F189))
+        return 1; /* circled letters are symbols, but alphabetic */
+    switch (utf8proc_category((utf8proc_int32_t)code)) {
+    case UTF8PROC_CATEGORY_LU: case UTF8PROC_CATEGORY_LL: case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM: case UTF8PROC_CATEGORY_LO: case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC: case UTF8PROC_CATEGORY_ME: case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL: case UTF8PROC_CATEGORY_PC:
+        return 1;
+    default:
+        return code == 0x200C || code == 0x200D;
+    }
+}
