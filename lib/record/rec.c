@@ -201,10 +201,21 @@ static const char *code_name(int code)
     }
 }
 
+static json_t *error_fields(const struct err *what, const char *where)
+{
+    return json_pack("{s:s, s:o, s:o}", "code", code_name(what->code), "message",
+                     text_member(what->text), "where", text_member(where ? where : ""));
+}
+
 int rec_error(struct rec_writer *w, const struct err *what, const char *where, struct err *e)
 {
-    json_t *fields = json_pack("{s:s, s:o, s:o}", "code", code_name(what->code), "message",
-                               text_member(what->text), "where", text_member(where ? where : ""));
+    return rec_write(w, "error", error_fields(what, where), e);
+}
+
+int rec_fatal(struct rec_writer *w, const struct err *what, const char *where, struct err *e)
+{
+    json_t *fields = error_fields(what, where);
+    must(!fields || json_object_set_new(fields, "fatal", json_true()));
     return rec_write(w, "error", fields, e);
 }
 

@@ -46,6 +46,8 @@ int rec_write(struct rec_writer *w, const char *kind, json_t *fields, struct err
 int rec_pass(struct rec_writer *w, const json_t *record, struct err *e);
 /* Writes {"kind":"error", code, message, where}; counts it as failed. `where` e.g. "line 12". */
 int rec_error(struct rec_writer *w, const struct err *what, const char *where, struct err *e);
+/* rec_error of what ends the process, marked "fatal": a process that goes on drops it. */
+int rec_fatal(struct rec_writer *w, const struct err *what, const char *where, struct err *e);
 /* Writes `end` {records, failed, sha256, status "ok"|"interrupted"|"failed", and resumed: true when
  * an earlier process wrote some of it}, then commits. */
 int rec_close(struct rec_writer *w, const char *status, struct err *e);

@@ -385,7 +385,7 @@ static int batch_kept(struct session *s, const struct prompt *const *p, size_t n
 static int fall(struct session *s, const struct err *what)
 {
     struct err ignored = {0};
-    rec_error(&s->out, what, "self-check", &ignored);
+    rec_fatal(&s->out, what, "self-check", &ignored);
     return -1;
 }
 

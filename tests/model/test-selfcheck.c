@@ -1,4 +1,4 @@
-/* The selfcheck: a device that begins to say other things ends the run with 70 and an error record,
+/* The self-check: a device that begins to say other things ends the run with 70 and an error record,
  * what it said since it was last heard well is not kept, and the next process ends the work. */
 #include <sys/wait.h>
 #include <unistd.h>
@@ -6,64 +6,28 @@
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/record/resume.h"
-#include "lib/decode/autoregress.h"
+#include "lib/run/runner.h"
 #include "lib/run/selfcheck.h"
 #include "tests/tap.h"
 
-enum { PROMPTS = 12, BATCH = 2 };
+enum { PROMPTS = 12 };
 
 static char folder[] = "/tmp/test-selfcheck.XXXXXX";
 static int calls, odd_from; /* of run(); from that call on it lies, 0: never */
 
-static size_t extent(const struct gen_point *p)
-{
-    return p->max_new;
-}
-
-static int check(const void *settings, const struct gen_point *p, struct err *e)
-{
-    (void)settings, (void)p, (void)e;
-    return 0;
-}
-
-static struct memory_estimate estimate(const struct network *n, const void *settings, const struct gen_point *p,
-                          const struct generation_input *in, size_t batch)
-{
-    struct autoregress how = {.max_new = p->max_new, .cache = 1};
-    (void)settings;
-    return autoregress_estimate(n, &how, in, batch);
-}
-
-static void run(const struct network *n, const void *settings, const struct gen_point *p,
-                int prepare, uint64_t seed, const volatile sig_atomic_t *stop,
+/* decoder_autoregress, but for what it says from a call on. */
+static void run(const struct network *n, const struct settings *p, const struct decode_env *env,
                 const struct generation_input *in, size_t batch, struct generation *out,
                 struct batch_trace *trace)
 {
-    struct autoregress how = {.max_new = p->max_new, .cache = 1, .ignore_eos = 1, .seed = seed,
-                              .stop = stop};
-    (void)settings, (void)prepare;
-    autoregress(n, &how, in, batch, out, trace);
+    decoder_autoregress.run(n, p, env, in, batch, out, trace);
     calls++;
     if (odd_from && calls >= odd_from)
         for (size_t i = 0; i < batch; i++)
-            out[i].ids[p->max_new - 1] ^= 1;
+            out[i].ids[out[i].n - 1] ^= 1;
 }
 
-static void label(const void *settings, const struct gen_point *p, struct buf *out)
-{
-    (void)settings, (void)p;
-    buf_text(out, " odd");
-}
-
-static void describe(const void *settings, const struct gen_point *p, json_t *record)
-{
-    (void)settings, (void)p, (void)record;
-}
-
-static const struct gen_method method = {"odd", ARCH_LLAMA, extent, check,
-                                         estimate, run, label, describe};
-
-/* gen_run in a process of its own; its exit code. */
+/* runner_run in a process of its own; its exit code. */
 static int generate(const char *output, int64_t every, int from)
 {
     fflush(stdout);
@@ -72,10 +36,18 @@ static int generate(const char *output, int64_t every, int from)
         char *argv[] = {mem_text("odd")};
         char *prompts = mem_format("%s/prompts", folder);
         const char *files[] = {prompts};
-        struct gen_args a = GEN_DEFAULTS;
-        struct gen_point point = {.batch = BATCH, .max_new = 20};
-        struct gen_plan plan = {.point = &point, .points = 1, .rounds = 1};
+        struct job_args a = JOB_DEFAULTS;
+        const char *given[SETTINGS_MAX] = {0};
+        struct decoder odd = decoder_autoregress;
+        struct plan plan = {0};
         struct err e = {0};
+        odd.tool = "odd";
+        odd.run = run;
+        given[settings_find(odd.table, "max_new")] = "20";
+        given[settings_find(odd.table, "batch")] = "2";
+        given[settings_find(odd.table, "ignore_eos")] = "on";
+        if (plan_cross(&plan, odd.table, given, 1, 0, &e))
+            _exit(98);
         a.common.output = output;
         a.common.quiet = 1;
         a.engine.model = "synth:tiny-llama";
@@ -83,11 +55,12 @@ static int generate(const char *output, int64_t every, int from)
         a.engine.threads = 1;
         a.selfcheck = every;
         odd_from = from;
-        struct gen_job job = {.method = &method, .args = &a, .plan = &plan, .files = files,
-                              .n_files = 1, .argc = 1, .argv = argv};
+        struct job job = {.decoder = &odd, .args = &a, .plan = &plan, .files = files,
+                          .n_files = 1, .argc = 1, .argv = argv};
         if (!freopen("/dev/null", "w", stderr))
             _exit(99);
-        int code = gen_run(&job, &e);
+        int code = runner_run(&job, &e);
+        plan_free(&plan);
         free(argv[0]);
         free(prompts);
         _exit(code);
@@ -116,8 +89,8 @@ static int count(const char *path, char *fatal, size_t room)
     return n;
 }
 
-/* Calls of run() by a healthy process with a selfcheck each 2 batches: 1 batch, 2 selfcheck, 3 4 batches,
- * 5 selfcheck, 6 7 batches, 8 selfcheck, 9 batch, 10 selfcheck, the last. */
+/* Calls of run() by a healthy process with a self-check each 2 batches: 1 batch, 2 self-check, 3 4
+ * batches, 5 self-check, 6 7 batches, 8 self-check, 9 batch, 10 self-check, the last. */
 static void test_fall(void)
 {
     static const struct {
@@ -126,18 +99,18 @@ static void test_fall(void)
     char *out = mem_format("%s/out", folder), *work = mem_format("%s/.out.tmp", folder);
     char fatal[512];
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-        int lies = row[i].from > 2; /* odd from its first time on, a selfcheck learns what is odd */
+        int lies = row[i].from > 2; /* odd from its first time on, a self-check learns what is odd */
         int code = generate(out, 2, row[i].from);
         int n = count(lies ? work : out, fatal, sizeof fatal);
         ok(code == (lies ? EXIT_INTERNAL : 0), "odd from call %d on: %d", row[i].from, code);
         ok(n == row[i].kept, "%d records are kept", n);
-        ok(!lies == !strstr(fatal, "selfcheck: prompt 'p1', generated again"), "says: %s", fatal);
+        ok(!lies == !strstr(fatal, "self-check: prompt 'p1', generated again"), "says: %s", fatal);
         ok(!lies || strstr(fatal, "other ids from token 15 on"), "and from where");
         ok(!generate(out, 2, 0) && count(out, fatal, sizeof fatal) == PROMPTS && !*fatal,
            "the next process ends the work");
         ok(access(work, F_OK), "and nothing else is left");
     }
-    ok(!generate(out, 0, 4), "without a selfcheck nobody notices");
+    ok(!generate(out, 0, 4), "without a self-check nobody notices");
     free(out);
     free(work);
 }
