@@ -125,14 +125,18 @@ style: ## budgets of the source: lengths of functions, files and lines
 
 bindir  := $(DESTDIR)$(PREFIX)/bin
 datadir := $(DESTDIR)$(PREFIX)/share/crossover
+mandir  := $(DESTDIR)$(PREFIX)/share/man/man1
+compdir := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 SHARED   = $(wildcard plots/*.gp data/*.json)
-install: tools ## install the tools below PREFIX (DESTDIR is honoured)
-	install -d '$(bindir)' '$(datadir)/plots' '$(datadir)/data'
+install: tools ## install tools, manual pages and completion below PREFIX (DESTDIR is honoured)
+	install -d '$(bindir)' '$(datadir)/plots' '$(datadir)/data' '$(mandir)' '$(compdir)'
 	install -m 755 $(TOOLS:%=$(BIN)/%) '$(bindir)'
+	for t in $(TOOLS); do $(BIN)/$$t --help-man > "$(mandir)/$$t.1"; \
+	    $(BIN)/$$t --help-completion > "$(compdir)/$$t"; done
 	for f in $(SHARED) README.md LICENSE; do install -D -m 644 "$$f" "$(datadir)/$$f"; done
 
 uninstall: ## remove what install put there
-	rm -f $(TOOLS:%='$(bindir)'/%)
+	rm -f $(TOOLS:%='$(bindir)'/%) $(TOOLS:%='$(mandir)'/%.1) $(TOOLS:%='$(compdir)'/%)
 	rm -rf '$(datadir)' '$(DESTDIR)$(PREFIX)/lib/crossover'
 
 clean: ## remove everything built (results stay)

@@ -26,6 +26,8 @@ SEED            ?= 1
 STEPS           ?= 16,32,64,128,256
 GEN_LENGTH      ?= 256
 BLOCK_LENGTH    ?= 32
+# other settings to sweep beside STEPS, crosswise: "--unmask schedule,threshold --threshold 0.7,0.9"
+SWEEP           ?=
 LAUNCHES        ?= 5
 ROUNDS          ?= 1
 WARMUP          ?= 1
@@ -73,16 +75,12 @@ split = $(subst $(,), ,$(1))
 stamp = @mkdir -p $(@D); printf '%s\n' '$(1)' | cmp -s - $@ || printf '%s\n' '$(1)' > $@
 
 # $(alone) is put before what is timed, $(beside) before what would disturb it. With RUN, another
-# machine does the work and its scheduler keeps order.
+# machine does the work and its scheduler keeps order. Records that failed do not stop the phases.
 QUIET  := $(RESULTS)/.quiet
-alone   = $(if $(RUN),$(RUN),flock -x $(QUIET))
-beside  = flock -s $(QUIET)
+alone   = pipelines/lenient $(if $(RUN),$(RUN),flock -x $(QUIET))
+beside  = pipelines/lenient flock -s $(QUIET)
 $(QUIET):
 	@mkdir -p $(@D) && touch $@
-
-# A generator that ends with 1 has records that failed. Memory that was short is a result, an error
-# is not.
-short_of_memory = { [ $$$$? -eq 1 ] && ! grep -q '"kind": *"error"' $$@; }
 
 # The tools of a pipeline are all built before anything is timed.
 PIPE_TOOLS := prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact pareto \
@@ -90,7 +88,7 @@ PIPE_TOOLS := prep-prompts gen-llada gen-llama probe-roof measure score-ppl scor
 PIPE       := $(PIPE_TOOLS:%=$(BIN)/%) $(QUIET)
 
 # The code inside an expensive tool: its object and all that it may link, without the commit.
-ENGINE_OBJ := $(filter-out $(BUILD)/obj/lib/stat/%,$(LIB_OBJ))
+ENGINE_OBJ := $(filter-out $(foreach r,stat analysis figure report,$(BUILD)/obj/lib/$(r)/%),$(LIB_OBJ))
 $(R)/stamp/tool-%: $(BUILD)/obj/tools/%.o $(ENGINE_OBJ)
 	@mkdir -p $(@D)
 	@sha256sum $^ | sha256sum > $@.tmp; cmp -s $@.tmp $@ && rm $@.tmp || mv $@.tmp $@
@@ -104,15 +102,19 @@ $(R)/stamp/model-%: FORCE
 	   else find -L '$($*)' -type f -printf '%P %s %T@\n' | sort; fi; } > $@.tmp
 	@cmp -s $@.tmp $@ && rm $@.tmp || mv $@.tmp $@
 
+# Only prompts that both contestants can take with the longest answer to come.
+PROMPT_FITS = --fits $(LLADA),$(LLAMA) --room $(GEN_LENGTH)
 $(R)/stamp/prompts: FORCE
-	$(call stamp,$(PROMPT_FILE) $(PROMPT_CHOICE) $(PROMPT_FLAGS) $(SEED))
+	$(call stamp,$(PROMPT_FILE) $(PROMPT_CHOICE) $(PROMPT_FLAGS) $(PROMPT_FITS) $(SEED))
 
 $(R)/prompts.ndjson: $(PROMPT_FILE) $(R)/stamp/prompts $(R)/stamp/tool-prep-prompts | $(PIPE)
 	$(call say,prompts)\
-	    $(BIN)/prep-prompts --seed $(SEED) $(PROMPT_CHOICE) $(PROMPT_FLAGS) $(PROMPT_FILE) -o $@
+	    pipelines/lenient $(BIN)/prep-prompts --seed $(SEED) $(PROMPT_CHOICE) $(PROMPT_FITS) \
+	    $(PROMPT_FLAGS) $(PROMPT_FILE) -o $@
 
 # A sweep is a set of points for one or both systems, cut into launches: fresh processes over
 # shuffled points. Its settings are the variables NAME_SYSTEMS, _STEPS, _BATCH, _LENGTH, _BLOCK,
+# _SWEEP (any settings of prep-prompts --schedule, as "--unmask threshold --threshold 0.7,0.9"),
 # _LAUNCHES, _PROMPTS, _LLADA_FLAGS, _LLAMA_FLAGS. prep-prompts writes the schedule. While only the
 # points change, what an earlier schedule held stays as it was: a new point adds launches and
 # repeats none. With other settings it is written afresh, and launches that come out the same stay.
@@ -125,14 +127,14 @@ $(R)/$(1)/settings: FORCE
 	    $$(SEED))
 
 $(R)/$(1)/points: FORCE
-	$$(call stamp,$$($(1)_STEPS) $$($(1)_BATCH))
+	$$(call stamp,$$($(1)_STEPS) $$($(1)_BATCH) $$($(1)_SWEEP))
 
 $(R)/$(1)/schedule.ndjson: $(R)/$(1)/settings $(R)/$(1)/points | $(BIN)/prep-prompts
 	@if [ -f $$@ ]; then cp -p $$@ $$@.before; fi
 	$$(call say,schedule of $(1))\
 	    $(BIN)/prep-prompts --schedule --launches $($(1)_LAUNCHES) --systems $($(1)_SYSTEMS) \
 	    --steps $($(1)_STEPS) --batch $($(1)_BATCH) --gen-length $($(1)_LENGTH) \
-	    --block-length $($(1)_BLOCK) --rounds $(ROUNDS) --seed $(SEED) \
+	    --block-length $($(1)_BLOCK) $($(1)_SWEEP) --rounds $(ROUNDS) --seed $(SEED) \
 	    $$$$([ ! $$@ -nt $$< ] || echo --previous $$@.before) -o $$@
 
 $(R)/$(1)/launches.mk: $(R)/$(1)/schedule.ndjson
@@ -165,14 +167,14 @@ $(R)/$(1)/launch/llada-%.ndjson: $(R)/$(1)/launch/llada-%.plan $(R)/$(1)/flags \
 	$$(call say,gen-llada $(1) $$*)\
 	    $(alone) $(BIN)/gen-llada -m $(LLADA) --schedule $$< --launch $$$$((10#$$*)) \
 	    --warmup $(WARMUP) --seed $(SEED) $(GEN_FLAGS) $(LLADA_FLAGS) $($(1)_LLADA_FLAGS) \
-	    $($(1)_PROMPTS) -o $$@ || $(short_of_memory)
+	    $($(1)_PROMPTS) -o $$@
 
 $(R)/$(1)/launch/llama-%.ndjson: $(R)/$(1)/launch/llama-%.plan $(R)/$(1)/flags \
     $($(1)_PROMPTS) $(R)/stamp/model-LLAMA $(R)/stamp/tool-gen-llama | $(PIPE)
 	$$(call say,gen-llama $(1) $$*)\
 	    $(alone) $(BIN)/gen-llama -m $(LLAMA) --schedule $$< --launch $$$$((10#$$*)) \
 	    --warmup $(WARMUP) --seed $(SEED) $(GEN_FLAGS) $(LLAMA_FLAGS) $($(1)_LLAMA_FLAGS) \
-	    $($(1)_PROMPTS) -o $$@ || $(short_of_memory)
+	    $($(1)_PROMPTS) -o $$@
 
 $(1)_FILES = $$($(1)_NAMES:%=$(R)/$(1)/launch/%.ndjson)
 endef

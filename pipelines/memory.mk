@@ -36,15 +36,13 @@ $(R)/quant/llada-$(1).ndjson: $(R)/quant/questions.ndjson $(R)/stamp/model-LLADA
 	$$(call say,gen-llada $(1))\
 	    $(alone) $(BIN)/gen-llada -m $(LLADA) --quant $(1) --steps $(QUANT_STEPS) \
 	    --gen-length $(QUANT_LENGTH) --block-length $(BLOCK_LENGTH) --batch $(QUANT_BATCH) \
-	    --seed $(SEED) $(GEN_FLAGS) $(LLADA_FLAGS) $$< -o $$@ \
-	    || $(short_of_memory)
+	    --seed $(SEED) $(GEN_FLAGS) $(LLADA_FLAGS) $$< -o $$@
 
 $(R)/quant/llama-$(1).ndjson: $(R)/quant/questions.ndjson $(R)/stamp/model-LLAMA \
     $(R)/stamp/tool-gen-llama | $(PIPE)
 	$$(call say,gen-llama $(1))\
 	    $(alone) $(BIN)/gen-llama -m $(LLAMA) --quant $(1) --max-new $(QUANT_LENGTH) \
-	    --batch $(QUANT_BATCH) --seed $(SEED) $(GEN_FLAGS) $(LLAMA_FLAGS) $$< -o $$@ \
-	    || $(short_of_memory)
+	    --batch $(QUANT_BATCH) --seed $(SEED) $(GEN_FLAGS) $(LLAMA_FLAGS) $$< -o $$@
 
 $(R)/quant/likelihood-llada-$(1).ndjson: $(R)/quant/references.ndjson $(R)/stamp/model-LLADA \
     $(R)/stamp/tool-score-ppl | $(PIPE)

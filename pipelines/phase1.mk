@@ -11,6 +11,7 @@ aa_LLAMA_FLAGS := --ignore-eos
 
 steps_SYSTEMS  := llada,llama
 steps_STEPS    := $(STEPS)
+steps_SWEEP     = $(SWEEP)
 steps_BATCH    := 1
 steps_LENGTH   := $(GEN_LENGTH)
 steps_BLOCK    := $(BLOCK_LENGTH)

@@ -53,8 +53,7 @@ $(R)/baseline/share-$(1).ndjson: $(R)/baseline/prompts.ndjson $(R)/baseline/shar
     $(R)/stamp/model-$(2) $(R)/stamp/tool-gen-$(1) | $(PIPE)
 	$$(call say,gen-$(1) share of the limits)\
 	    $(alone) $(BIN)/gen-$(1) -m $($(2)) $($(2)_SHARE) --warmup $(WARMUP) \
-	    --repeat $(SHARE_ROUNDS) --seed $(SEED) $(GEN_FLAGS) $($(2)_FLAGS) $$< -o $$@ \
-	    || $(short_of_memory)
+	    --repeat $(SHARE_ROUNDS) --seed $(SEED) $(GEN_FLAGS) $($(2)_FLAGS) $$< -o $$@
 endef
 $(eval $(call share,llada,LLADA))
 $(eval $(call share,llama,LLAMA))

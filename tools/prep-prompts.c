@@ -16,6 +16,7 @@
 #include "lib/text/choice.h"
 #include "lib/text/dataset.h"
 #include "lib/checkpoint/hub.h"
+#include "lib/run/contexts.h"
 #include "lib/run/launches.h"
 #include "lib/record/rec.h"
 #include "lib/text/tokenizer.h"
@@ -24,7 +25,8 @@ struct args {
     struct common common;
     struct dataset_options data;
     const char *split, *tokens, *tokenizer;
-    int64_t count, per_task, token_range[2];
+    const char *fits; /* models whose context a prompt must fit, with `room` tokens to come */
+    int64_t count, per_task, room, token_range[2];
     int allow_fewer, skip_broken;
     int schedule;
     const char *systems, *previous;
@@ -34,6 +36,8 @@ struct args {
 
 struct prep {
     const struct args *args;
+    struct contexts contexts; /* of --fits */
+    int64_t too_long;
     struct log log;
     struct rec_writer out;
     struct tokenizer *tokenizer;
@@ -80,6 +84,10 @@ static int take(struct prep *w, json_t *prompt, struct err *e)
     int fits = !choosing || choice_open(&w->choice, task, rec_text(prompt, "id"));
     if (fits)
         fits = has_length(w, prompt, e);
+    if (fits > 0 && !contexts_fit(&w->contexts, prompt, (size_t)w->args->room)) {
+        w->too_long++;
+        fits = 0;
+    }
     if (fits <= 0)
         json_decref(prompt);
     else if (choosing)
@@ -190,6 +198,8 @@ static void open_all(struct prep *w, int argc, char **argv, int first, struct er
             err_die(TOOL, e);
         free(folder);
     }
+    if (w->args->fits && contexts_open(&w->contexts, w->args->fits, e))
+        err_die(TOOL, e);
     json_t *extra = provenance(w->args, files, (int)w->n_sets, e);
     if (!extra || rec_open(&w->out, &w->args->common, TOOL, argc, argv, extra, e))
         err_die(TOOL, e);
@@ -216,6 +226,7 @@ static int run_prompts(const struct args *a, int argc, char **argv, int first)
     free(w.sets);
     json_decref(w.ids);
     tokenizer_free(w.tokenizer);
+    contexts_close(&w.contexts);
     bad = bad || write_chosen(&w, &e);
     int64_t written = w.out.records - w.out.failed;
     if (!bad && written == 0)
@@ -229,6 +240,9 @@ static int run_prompts(const struct args *a, int argc, char **argv, int first)
         err_die(TOOL, &e);
     log_more(&w.log, "%lld prompts written of %lld read, %lld passed over", (long long)written,
              (long long)w.read, (long long)passed_over);
+    if (w.too_long)
+        log_note(&w.log, "%lld prompts left out: with %lld tokens to come they do not fit %s",
+                 (long long)w.too_long, (long long)a->room, a->fits);
     if (w.broken)
         log_warn(&w.log, "W101", "%lld broken records%s", (long long)w.broken,
                  a->skip_broken ? " left out"
@@ -309,7 +323,8 @@ static const char NOTES[] =
     "  same prompts whatever the order of the data. Ids come from the data, else from the file\n"
     "  name and the position; an id that is there twice is an error. A broken record (not JSON,\n"
     "  not UTF-8, a NUL byte, a missing field) becomes an error record and the exit status 1.\n"
-    "  --tokens counts the text alone, without what a chat template or a BOS adds.\n"
+    "  --tokens counts the text alone, without what a chat template or a BOS adds; --fits counts\n"
+    "  what each model is given, its chat template included.\n"
     "\n"
     "Schedule\n"
     "  One record a launch: {launch, system, seed, rounds, points: [{round, ...}]}. Launches go\n"
@@ -350,6 +365,8 @@ static void check_prompts(const struct tool *t, struct args *a, int argc, char *
     check_split(t, a);
     if (!a->tokens != !a->tokenizer)
         opt_usage(t, "--tokens and --tokenizer need each other");
+    if (a->room && !a->fits)
+        opt_usage(t, "--room needs --fits");
     if (a->count && a->per_task)
         opt_usage(t, "--count and --per-task exclude each other");
     if (a->tokens) {
@@ -413,6 +430,10 @@ int main(int argc, char **argv)
         FLAG("allow-fewer", &a.allow_fewer, "fewer than --count are no error"),
         TEXT("tokens", 't', &a.tokens, "LO:HI", "only prompts of LO to HI tokens, inclusive"),
         TEXT("tokenizer", 'm', &a.tokenizer, "MODEL", "whose tokens: folder or hub name"),
+        TEXT("fits", 0, &a.fits, "MODEL[,MODEL...]",
+             "only prompts that, with --room, fit the context of these models"),
+        {"room", 0, OPT_INT, &a.room, 0, HUGE_INT, .arg = "N",
+         .help = "--fits: tokens to come, at most (0)"},
         TEXT("split", 0, &a.split, "none|half|N", "words of a paragraph that are the text; the "
              "rest is the reference (wikitext: half, text: none)"),
         COUNT("min-turns", 0, &d->min_turns, "sharegpt: turns of a conversation, at least (2)"),

@@ -28,44 +28,6 @@ _Noreturn void opt_usage(const struct tool *t, const char *format, ...)
     err_die(t->name, &e);
 }
 
-static void print_option(const struct opt *o)
-{
-    if (o->type == OPT_HEADING) {
-        printf("\n%s\n", o->help);
-        return;
-    }
-    char left[80];
-    int n = o->letter ? snprintf(left, sizeof left, "  -%c, --%s", o->letter, o->name)
-                      : snprintf(left, sizeof left, "      --%s", o->name);
-    const char *value = o->type == OPT_CHOICE ? o->choices : o->arg;
-    if (o->type == OPT_SWITCH)
-        snprintf(left + n, sizeof left - (size_t)n, "[=%s]", value);
-    else if (o->type != OPT_FLAG && value)
-        snprintf(left + n, sizeof left - (size_t)n, "=%s", value);
-    if (strlen(left) > 30)
-        printf("%s\n%32s%s\n", left, "", o->help);
-    else
-        printf("%-32s%s\n", left, o->help);
-}
-
-static void print_help(const struct tool *t)
-{
-    printf("%s - %s\n\nExamples:\n", t->name, t->about);
-    const char *line = t->examples;
-    while (line && *line) {
-        size_t n = strcspn(line, "\n");
-        printf("  %.*s\n", (int)n, line);
-        line += n + (line[n] == '\n');
-    }
-    printf("\nOptions:\n");
-    for (const struct opt *o = t->options; o->name; o++)
-        print_option(o);
-    printf("      --help                    this text\n");
-    printf("      --version                 version and commit\n");
-    if (t->notes)
-        printf("\n%s", t->notes);
-}
-
 /* Whole-text integer with an optional K/M/G suffix. -1 when malformed or out of int64. */
 static int parse_int(const char *s, int suffix, int64_t *out)
 {
@@ -164,7 +126,7 @@ static int build(const struct tool *t, struct option *lo, char *so, const struct
     for (const struct opt *o = t->options; o->name; o++) {
         if (o->type == OPT_HEADING)
             continue;
-        if (n >= MAX_OPTIONS - 3)
+        if (n >= MAX_OPTIONS - 5)
             err_machine(__FILE__, __LINE__, "too many options in the table");
         by_code[n] = o;
         int argument = o->type == OPT_FLAG     ? no_argument
@@ -180,8 +142,10 @@ static int build(const struct tool *t, struct option *lo, char *so, const struct
     }
     so[s] = 0;
     lo[n] = (struct option){"help", no_argument, NULL, 'h'};
-    lo[n + 1] = (struct option){"version", no_argument, NULL, 'V'};
-    lo[n + 2] = (struct option){0};
+    lo[n + 1] = (struct option){"help-man", no_argument, NULL, 'h'};
+    lo[n + 2] = (struct option){"help-completion", no_argument, NULL, 'h'};
+    lo[n + 3] = (struct option){"version", no_argument, NULL, 'V'};
+    lo[n + 4] = (struct option){0};
     return n;
 }
 
@@ -234,7 +198,7 @@ int opt_parse(const struct tool *t, int argc, char **argv)
             opt_usage(t, "unknown option '%s'", word && word[0] == '-' && word[1] ? word : at);
         }
         if (c == 'h' && word && !strncmp(word, "--h", 3)) {
-            print_help(t);
+            opt_print(t, word);
             exit(fflush(stdout) ? EXIT_IO : EXIT_OK);
         }
         if (c == 'V') {

@@ -87,10 +87,15 @@ struct common {
         "verbose", 'v', OPT_FLAG, &(c).verbose, .help = "more on standard error"                   \
     }
 
-/* Parses; prints and exits 0 on --help and --version, exits 64 with one line on bad usage (name of
+/* Parses; prints and exits 0 on --help, --help-man, --help-completion and --version, exits 64 with one line on bad usage (name of
  * the option, what was expected, what it got; an operand that is also the file of --output).
  * Returns the index of the first operand. */
 int opt_parse(const struct tool *t, int argc, char **argv);
+
+/* The page that `option` names: "--help", "--help-man" (the same as a manual page, for man), or
+ * "--help-completion" (a bash script that completes the tool's options and their values). All come
+ * from the table of options. */
+void opt_print(const struct tool *t, const char *option);
 
 /* "tool: message (try 'tool --help')" and exit 64: for constraints between options. */
 _Noreturn void opt_usage(const struct tool *t, const char *format, ...)

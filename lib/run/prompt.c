@@ -163,6 +163,22 @@ static int encode(struct prompt *p, const struct prompt_encoder *c, struct ids *
                                : from_messages(p, json_object_get(o, "messages"), c, out, e);
 }
 
+static enum chat own_chat(const struct config *c)
+{
+    return c->arch == ARCH_LLADA ? CHAT_LLADA : c->rope_llama3 ? CHAT_LLAMA31 : CHAT_LLAMA3;
+}
+
+int prompt_encoder_make(struct prompt_encoder *to, const struct config *c,
+                        const struct tokenizer *tokenizer, const char *chat, struct err *e)
+{
+    *to = (struct prompt_encoder){.config = c, .tokenizer = tokenizer};
+    if (tokenizer)
+        return chat_choose(chat, own_chat(c), c->name, tokenizer, &to->chat, e);
+    if (strcmp(chat, "auto") && strcmp(chat, "none"))
+        return err_set(e, EXIT_BAD_DATA, "--chat %s: the checkpoint has no tokenizer", chat);
+    return 0;
+}
+
 int prompt_make(struct prompt *p, json_t *record, const char *where,
                 const struct prompt_encoder *encoder, struct err *e)
 {

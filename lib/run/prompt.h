@@ -2,7 +2,7 @@
  *
  * {"id":"p1","text":"..."} or "messages":[{"role","content"}] or "prompt_ids":[...]. The text
  * that stands for a special token ("<|eot_id|>") inside a prompt is ordinary text; only the chat
- * template and the tokenizer's post-processor make special tokens (unless `parse_special`). / */
+ * template and the tokenizer's post-processor make special tokens (unless `parse_special`). */
 #ifndef RUN_PROMPT_H
 #define RUN_PROMPT_H
 
@@ -23,6 +23,11 @@ struct prompt_encoder {
     enum chat chat;    /* CHAT_NONE: text as it is; else text is one user message */
     int parse_special; /* 1: special-token texts in prompts mean the tokens */
 };
+
+/* *to encodes for a model: with the chat template that `chat` names (chat_choose). tokenizer NULL:
+ * there is none, and only auto and none are possible. -1: EXIT_BAD_USAGE, EXIT_BAD_DATA. */
+int prompt_encoder_make(struct prompt_encoder *to, const struct config *c,
+                        const struct tokenizer *tokenizer, const char *chat, struct err *e);
 
 struct prompt {
     json_t *record;    /* owned */

@@ -88,23 +88,13 @@ static int open_model(struct session *s, struct err *e)
     return checkpoint_tokenizer(c, &s->tokenizer, e);
 }
 
-static enum chat own_chat(const struct config *c)
-{
-    return c->arch == ARCH_LLADA ? CHAT_LLADA : c->rope_llama3 ? CHAT_LLAMA31 : CHAT_LLAMA3;
-}
-
 static int read_prompts(struct session *s, struct err *e)
 {
     const struct job *job = s->job;
-    struct prompt_encoder encoder = {.config = &s->checkpoint.config, .tokenizer = s->tokenizer,
-                                     .parse_special = job->args->parse_special};
-    if (s->tokenizer &&
-        chat_choose(job->args->chat, own_chat(&s->checkpoint.config), s->checkpoint.config.name,
-                    s->tokenizer, &encoder.chat, e))
+    struct prompt_encoder encoder;
+    if (prompt_encoder_make(&encoder, &s->checkpoint.config, s->tokenizer, job->args->chat, e))
         return -1;
-    if (!s->tokenizer && strcmp(job->args->chat, "auto") && strcmp(job->args->chat, "none"))
-        return err_set(e, EXIT_BAD_DATA, "--chat %s: the checkpoint has no tokenizer",
-                       job->args->chat);
+    encoder.parse_special = job->args->parse_special;
     if (promptset_read(&s->prompts, job->files, job->n_files, job->args->common.limit, &encoder, e))
         return -1;
     memcpy(s->workload, s->prompts.sha256, SETTINGS_ID - 1);

@@ -179,8 +179,8 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
     fails 73 "cannot create" prep same -o no/such/folder/x
     [ "$(cat same)" = '{"id":"a","text":"x"}' ]
     fails 64 "takes no files" prep --schedule same
-    fails 64 "does not divide" prep --schedule --gen-length 48 --block-length 32
-    fails 64 "--steps 1" prep --schedule --steps 1,8
+    fails 64 "must be a multiple of block-length 32" prep --schedule --gen-length 48
+    fails 64 "steps 1 must be a multiple" prep --schedule --steps 1,8
     fails 64 "--batch" prep --schedule --batch 1,,2
 }
 
@@ -241,4 +241,15 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
         printf "{\"id\":\"p%d\",\"text\":\"some text %d\"}\n", i, i }' > many
     bash -c "ulimit -v 262144; '$BIN/prep-prompts' --no-meta --count 100 many" > got
     [ "$(wc -l < got)" -eq 100 ]
+}
+
+@test "prompts that a model cannot take with what is to come are left out and counted" {
+    { jq -nc '{id: "long", text: ("word " * 500)}'; echo '{"id":"short","text":"one two"}'; } > in
+    "$BIN/prep-prompts" --fits synth:tiny-llada,synth:tiny-llama --room 64 --no-meta in \
+        > got 2> said
+    [ "$(jq -r .id got)" = short ]
+    grep -q "1 prompts left out: with 64 tokens to come" said
+    "$BIN/prep-prompts" --fits synth:tiny-llama --room 3 --no-meta in > got
+    [ "$(jq -r .id got | xargs)" = "long short" ]
+    fails 64 "--room needs --fits" prep --room 3 in
 }
