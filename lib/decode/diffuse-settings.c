@@ -7,6 +7,7 @@
 enum { BOTH = SETTING_TEXT | SETTING_SPEED };
 
 static const struct setting rows[] = {
+    {"", 0, SETTING_HEADING, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, "Decoding:"},
     {"steps", 's', SETTING_INT, 1, 1 << 20, NULL, "gen_length", "steps", "steps",
      "unmask=schedule", SETTING_SWEPT | BOTH | SETTING_SHOWN | SETTING_AXIS,
      "denoising steps over all blocks"},
@@ -28,21 +29,14 @@ static const struct setting rows[] = {
      SETTING_SWEPT | BOTH | SETTING_AXIS, "commit j when (j + 1)(1 - c_j) <= factor"},
     {"cache", 0, SETTING_CHOICE, 0, 0, "none", "none", NULL, "cache", NULL, SETTING_SWEPT | BOTH,
      "which rows a pass computes"},
-    {"logits_eos_inf", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "logits-eos-inf", NULL,
-     SETTING_SWEPT | BOTH,
-     "eos can never be chosen"},
-    {"confidence_eos_eot_inf", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "confidence-eos-eot-inf", NULL,
-     SETTING_SWEPT | BOTH, "eos and end of turn are committed last"},
-    {"stop_at_eos", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "stop-at-eos", NULL,
-     SETTING_SWEPT | BOTH,
-     "stop when the readable prefix holds a stop id"},
+    {"logits_eos_inf", 0, SETTING_FLAG, 0, 1, NULL, "off", NULL, "logits-eos-inf", NULL,
+     SETTING_SWEPT | BOTH, "eos can never be chosen"},
+    {"confidence_eos_eot_inf", 0, SETTING_FLAG, 0, 1, NULL, "off", NULL, "confidence-eos-eot-inf",
+     NULL, SETTING_SWEPT | BOTH, "eos and end of turn are committed last"},
+    {"stop_at_eos", 0, SETTING_FLAG, 0, 1, NULL, "off", NULL, "stop-at-eos", NULL,
+     SETTING_SWEPT | BOTH, "stop when the readable prefix holds a stop id"},
     DECODER_BATCH_ROW};
 static const struct settings_table table = {"llada", rows, sizeof rows / sizeof *rows};
-
-static double *value_of(struct settings *s, const char *name)
-{
-    return &s->v[settings_find(s->table, name)];
-}
 
 static int flag(const struct settings *s, const char *name)
 {
@@ -97,13 +91,13 @@ static void run(const struct network *n, const struct settings *s, const struct 
 /* One block, and its share of the steps. */
 static void shorten(struct settings *s)
 {
-    struct settings whole;
-    double *gen = value_of(s, "gen_length"), block = settings_number(s, "block_length");
-    *value_of(s, "batch") = 1;
-    whole = *s;
-    if ((size_t)*gen % (size_t)block == 0) {
-        *value_of(s, "steps") = (double)(settings_count(s, "steps") / (size_t)(*gen / block));
-        *gen = block;
+    size_t gen = settings_count(s, "gen_length"), block = settings_count(s, "block_length");
+    settings_say(s, "batch", 1);
+    struct settings whole = *s;
+    if (gen % block == 0) {
+        settings_say(s, "steps", (double)(settings_count(s, "steps") / (gen / block)));
+        settings_say(s, "gen_length", (double)block);
+        settings_say(s, "block_length", (double)block);
     }
     if (check(s, NULL))
         *s = whole;
