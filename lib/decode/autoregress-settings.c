@@ -7,7 +7,6 @@ enum { SHORT_TOKENS = 16 }; /* of a self-check */
 enum { BOTH = SETTING_TEXT | SETTING_SPEED };
 
 static const struct setting rows[] = {
-    {"", 0, SETTING_HEADING, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, "Decoding:"},
     {"max_new", 'n', SETTING_INT, 1, 1 << 20, NULL, "128", "tokens", "max_new", NULL,
      SETTING_SWEPT | BOTH | SETTING_SHOWN | SETTING_LENGTH, "tokens at most"},
     {"temperature", 0, SETTING_REAL, 0, 1000, NULL, "0", NULL, "temp", NULL,
@@ -16,7 +15,7 @@ static const struct setting rows[] = {
      SETTING_SWEPT | BOTH, "only the K most likely, and ties; 0: off"},
     {"top_p", 0, SETTING_REAL, 1e-9, 1, NULL, "1", NULL, "top_p", NULL,
      SETTING_SWEPT | BOTH, "only the most likely that hold this mass; 1: off"},
-    {"ignore_eos", 0, SETTING_FLAG, 0, 1, NULL, "off", NULL, "ignore-eos", NULL,
+    {"ignore_eos", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "ignore-eos", NULL,
      SETTING_SWEPT | BOTH, "a stop id is a token like any other: always max-new tokens"},
     {"cache", 0, SETTING_CHOICE, 0, 0, "on|off", "on", NULL, "cache", NULL,
      SETTING_SWEPT | SETTING_SPEED, "keep K and V, or compute everything at each token"},
