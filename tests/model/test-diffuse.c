@@ -1,5 +1,6 @@
 /* The sampler against the official algorithm written out naively: all logits of all positions at
- * every step, also at steps that commit nothing. Source: models.md 2. */
+ * every step, also at steps that commit nothing. Source: the authors' generate.py
+ * (github.com/ML-GSAI/LLaDA). */
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/decode/diffuse.h"
@@ -75,7 +76,7 @@ static int32_t decide(const struct network *n, const struct diffuse *d, float *l
     for (size_t v = 0; v < V; v++)
         sum += exp(l[v] - max);
     *confidence = exp(l[x0] - max) / sum;
-    if (d->random_remasking)
+    if (d->order == ORDER_RANDOM)
         *confidence = rng_unit(rng_at(rng_derive(d->seed, "random remasking"), key, 0));
     return x0;
 }
@@ -165,7 +166,7 @@ static void test_official(struct network *n)
     d = settings(8, 4, 4);
     d.temperature = 0.7;
     ok(same_as_official(n, &d), "temperature");
-    d.random_remasking = 1;
+    d.order = ORDER_RANDOM;
     ok(same_as_official(n, &d), "temperature and random remasking");
     d.cfg_scale = 0.5;
     ok(same_as_official(n, &d), "temperature, random remasking and guidance");
