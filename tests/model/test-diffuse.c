@@ -270,6 +270,26 @@ static void test_rules(struct network *n)
     generation_free(&g);
 }
 
+/* Whatever the order, a canvas is filled; with one slot left there is nothing to order. */
+static void test_orders(struct network *n)
+{
+    struct diffuse d = settings(16, 16, 16);
+    struct generation g = one(n, &d, 0);
+    for (int i = 0; i < ORDER_COUNT; i++) {
+        d.order = (enum order)i;
+        d.rule = UNMASK_SCHEDULE;
+        struct generation h = one(n, &d, 0);
+        ok(h.n == 16 && h.denoise_steps == 16 && h.committed_tokens == 16, "order %d ends", i);
+        generation_free(&h);
+        d.rule = UNMASK_THRESHOLD;
+        d.unmask.threshold = 0;
+        struct generation all = one(n, &d, 0);
+        ok(all.denoise_steps == 1 && all.n == 16, "order %d: at once it does not matter", i);
+        generation_free(&all);
+    }
+    generation_free(&g);
+}
+
 static void test_events(struct network *n)
 {
     struct diffuse d = settings(16, 8, 12);
@@ -371,6 +391,7 @@ int main(void)
         const struct config was = n.config;
         test_official(&n);
         test_rules(&n);
+        test_orders(&n);
         test_events(&n);
         test_mask_generated(&n);
         test_eos_options(&n);

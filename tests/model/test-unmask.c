@@ -139,12 +139,10 @@ static void test_words(void)
 {
     const char *const rules[] = {[UNMASK_SCHEDULE] = "schedule", [UNMASK_THRESHOLD] = "threshold",
                                  [UNMASK_FACTOR] = "factor"};
-    const char *const orders[] = {[ORDER_CONFIDENCE] = "confidence"};
     const char *policies[CACHE_COUNT];
     for (size_t k = 0; k < CACHE_COUNT; k++)
         policies[k] = cache_policies[k]->name;
     words("unmask", rules, UNMASK_COUNT);
-    words("order", orders, ORDER_RANDOM);
     words("cache", policies, CACHE_COUNT);
 }
 
