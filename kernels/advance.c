@@ -38,30 +38,36 @@ void canvas_ask(const struct canvas_loop *l, size_t i)
 {
     struct canvas_state *c = canvas_of(l, i);
     size_t w = i * l->capacity, end = w + l->capacity;
+    int behind = canvas_behind(l, c);
+    int32_t last = c->live && !behind ? canvas_block_end(l, c) : c->prompt;
     c->wanted = 0;
-    for (int32_t s = c->prompt; c->live && s < canvas_block_end(l, c); s++)
-        if (l->token[c->first + s] == l->mask) {
+    for (int32_t s = c->prompt; s < last; s++)
+        if (canvas_open(l, c, s)) {
             c->wanted++;
             if (w < end)
                 ask_row(l, c, w++, s);
         }
-    c->overflow = (size_t)c->wanted > l->capacity;
+    c->stalled = behind || (size_t)c->wanted > l->capacity;
     while (w < end)
         ask_row(l, c, w++, -1);
 }
 
-/* An answer among those of a canvas. */
-struct offer {
-    double confidence;
-    size_t at;
+/* Room for the answers of a canvas. */
+struct ranking {
+    struct rank {
+        double score;
+        int32_t at;
+    } *rank;            /* [capacity] */
+    double *confidence; /* [capacity] in the order of slots */
+    int32_t *pick;      /* [capacity] */
 };
 
 /* Best first; of equals the lowest position. */
 static int better(const void *x, const void *y)
 {
-    const struct offer *a = x, *b = y;
-    if (a->confidence != b->confidence)
-        return a->confidence > b->confidence ? -1 : 1;
+    const struct rank *a = x, *b = y;
+    if (a->score != b->score)
+        return a->score > b->score ? -1 : 1;
     return a->at < b->at ? -1 : a->at > b->at;
 }
 
@@ -73,19 +79,21 @@ static int any_bad(const struct head_row *answer, size_t n)
     return bad;
 }
 
-/* The answers to rows w0..w0+n that the rule takes become ids of the canvas. offers[n], best[n]:
- * scratch. */
+/* The answers to rows w0..w0+n that the rule takes become ids of the canvas. */
 static void commit(const struct canvas_loop *l, struct canvas_state *c, size_t w0, size_t n,
-                   struct offer *offers, double *best)
+                   const struct ranking *r)
 {
+    for (size_t k = 0; k < n; k++) {
+        const struct head_row *a = &l->answer[w0 + k];
+        r->confidence[k] = exp(a->log_prob);
+        r->rank[k].score = canvas_score(l, a, r->confidence[k], l->rows.key[w0 + k]);
+        r->rank[k].at = (int32_t)k;
+    }
+    qsort(r->rank, n, sizeof *r->rank, better);
     for (size_t k = 0; k < n; k++)
-        offers[k] = (struct offer){
-            canvas_confidence(l, &l->answer[w0 + k], l->rows.key[w0 + k]), k};
-    qsort(offers, n, sizeof *offers, better);
-    for (size_t k = 0; k < n; k++)
-        best[k] = offers[k].confidence;
-    for (size_t k = 0, takes = canvas_takes(l, c, best, n); k < takes; k++) {
-        size_t w = w0 + offers[k].at;
+        r->pick[k] = r->rank[k].at;
+    for (size_t k = 0, takes = canvas_takes(l, c, w0, n, r->confidence, r->pick); k < takes; k++) {
+        size_t w = w0 + (size_t)r->pick[k];
         l->token[l->origin[l->rows.wanted[w]]] = l->answer[w].id;
         c->written += l->answer[w].id != l->mask;
     }
@@ -95,38 +103,40 @@ static int32_t masks_left(const struct canvas_loop *l, const struct canvas_state
 {
     int32_t n = 0;
     for (int32_t s = c->prompt; s < canvas_block_end(l, c); s++)
-        n += l->token[c->first + s] == l->mask;
+        n += canvas_open(l, c, s);
     return n;
 }
 
-static void advance(const struct canvas_loop *l, size_t i, struct offer *offers, double *best)
+static void advance(const struct canvas_loop *l, size_t i, const struct ranking *r)
 {
     struct canvas_state *c = canvas_of(l, i);
     size_t w0 = i * l->capacity;
     c->written = 0;
-    if (!c->live || c->overflow)
+    if (!c->live || c->stalled)
         return;
     if (any_bad(l->answer + w0, (size_t)c->wanted)) {
         c->live = 0;
         c->bad = 1;
         return;
     }
-    commit(l, c, w0, (size_t)c->wanted, offers, best);
+    commit(l, c, w0, (size_t)c->wanted, r);
     canvas_settle(l, c, masks_left(l, c));
 }
 
 void host_advance_canvases(struct backend *b, const struct canvas_loop *l)
 {
     (void)b;
-    struct offer *offers = mem_alloc(l->capacity * sizeof *offers);
-    double *best = mem_alloc(l->capacity * sizeof *best);
+    const struct ranking r = {mem_alloc(l->capacity * sizeof *r.rank),
+                              mem_alloc(l->capacity * sizeof *r.confidence),
+                              mem_alloc(l->capacity * sizeof *r.pick)};
     for (size_t i = 0; i < l->parts; i++) {
-        advance(l, i, offers, best);
+        advance(l, i, &r);
         canvas_ask(l, i);
     }
     for (size_t t = 0; t < l->T; t++)
         if (l->origin[t] >= 0)
             l->rows.token[t] = l->token[l->origin[t]];
-    free(best);
-    free(offers);
+    free(r.pick);
+    free(r.confidence);
+    free(r.rank);
 }

@@ -14,7 +14,8 @@
 #include <math.h>
 
 #include "kernels/ops.h"
-#include "kernels/unmask.h"
+#include "kernels/order/table.h"
+#include "kernels/unmask/table.h"
 #include "lib/base/philox.h"
 
 enum { ADVANCE_STOPS = 9 }; /* ids that end a text: CONFIG_MAX_EOS and end-of-turn */
@@ -97,13 +98,15 @@ struct canvas_state {
     int32_t met_stop;           /* a stop id is readable */
     int32_t written;            /* by the last pass: slots that got an id other than the mask */
     int32_t wanted;             /* slots that the next pass is asked about */
-    int32_t overflow;            /* 1: more of them than `capacity`: the next pass counts for nothing */
-    int32_t unused;             /* so that no padding is left undefined */
+    int32_t rows_block;         /* the block for which its rows were described */
+    int32_t stalled;            /* 1: the passes under way do not serve it (more slots than
+                                 * `capacity`, rows of another block): the next counts for nothing */
+    double kept[UNMASK_KEPT];   /* of the rule, see struct offers */
 };
 /* All arrays are memory of the back end. Part i of the pass is the canvas member[i]. */
 struct canvas_loop {
-    size_t parts, capacity;           /* R = parts * capacity: rows capacity i .. of part i are asked about;
-                                    * those beyond canvas.wanted are there for nothing */
+    size_t parts, capacity;        /* R = parts * capacity: rows capacity i .. of part i are asked
+                                    * about; those beyond canvas.wanted are there for nothing */
     const int32_t *member;         /* [parts] */
     struct canvas_state *canvas;   /* [B] */
     int32_t *token;                /* [sum of len] ids of all canvases */
@@ -116,10 +119,12 @@ struct canvas_loop {
     int32_t gen_length, block_length, block_steps;
     const int32_t *budget;         /* [block_steps] */
     int32_t mask;                  /* the mask id */
+    enum order order;
     enum unmask rule;
     struct unmask_params params;
-    int32_t random_remasking, stop_at_eos;
-    uint64_t remask_seed;
+    uint64_t order_seed;           /* of the draws that an order makes */
+    int32_t per_block;             /* 1: rows serve the block that they were described for only */
+    int32_t stop_at_eos;
     int32_t stop[ADVANCE_STOPS], n_stop;
 };
 
@@ -135,29 +140,50 @@ HOST_DEVICE uint64_t canvas_key(const struct canvas_state *c, int32_t i)
     return philox_at(c->key, (uint64_t)c->passes, (uint64_t)(i - c->prompt));
 }
 
-/* Confidence of an answer whose draw was `key`. In double: near 1 floats tie where doubles do not.
- */
-HOST_DEVICE double canvas_confidence(const struct canvas_loop *l, const struct head_row *a,
-                                     uint64_t key)
+/* 1: slot i (from the canvas's first id) is masked, and the pass has a row for it. */
+HOST_DEVICE int canvas_open(const struct canvas_loop *l, const struct canvas_state *c, int32_t i)
 {
-    if (l->random_remasking)
-        return philox_unit(philox_at(l->remask_seed, key, 0));
-    return exp(a->log_prob);
+    return l->token[c->first + i] == l->mask && l->row_of[c->first + i] >= 0;
 }
 
-/* How many of the n best-first confidences this step commits. */
-HOST_DEVICE size_t canvas_takes(const struct canvas_loop *l, const struct canvas_state *c,
-                                const double *best, size_t n)
+/* 1: the next pass has no rows for the block that the canvas is at. */
+HOST_DEVICE int canvas_behind(const struct canvas_loop *l, const struct canvas_state *c)
 {
-    size_t budget = c->step < l->block_steps ? (size_t)l->budget[c->step] : 0;
-    return unmask_count(l->rule, best, n, budget, &l->params);
+    return c->live && l->per_block && c->block != c->rows_block;
 }
 
-/* 1 when the block has had its last step; masks: the masked slots left up to its end. */
+/* Where the order puts an answer of that confidence, whose draw was `key`. */
+HOST_DEVICE double canvas_score(const struct canvas_loop *l, const struct head_row *answer,
+                                double confidence, uint64_t key)
+{
+    const struct candidate c = {answer, confidence, l->order_seed, key};
+    return order_score(l->order, &c);
+}
+
+/* How many of pick[], best first, this step makes final: of the answers from w0 on, n in number. */
+HOST_DEVICE size_t canvas_takes(const struct canvas_loop *l, struct canvas_state *c, size_t w0,
+                                size_t n, const double *confidence, int32_t *pick)
+{
+    struct offers o;
+    o.n = n;
+    o.answer = l->answer + w0;
+    o.confidence = confidence;
+    o.pick = pick;
+    o.row = l->rows.wanted + w0;
+    o.origin = l->origin;
+    o.first = c->first + c->prompt;
+    o.block = c->block;
+    o.step = c->step;
+    o.budget = c->step < l->block_steps ? (size_t)l->budget[c->step] : 0;
+    o.kept = c->kept;
+    return unmask_count(l->rule, &l->params, &o);
+}
+
+/* 1 when the block has had its last step; masks: the open slots left up to its end. */
 HOST_DEVICE int canvas_block_done(const struct canvas_loop *l, const struct canvas_state *c,
                                   int32_t masks)
 {
-    if (l->rule == UNMASK_SCHEDULE)
+    if (unmask_paced(l->rule))
         return c->step == l->block_steps || l->budget[c->step] == 0;
     return masks == 0 || c->step == l->block_length; /* mask ids were committed: no endless loop */
 }
@@ -190,7 +216,7 @@ HOST_DEVICE void canvas_settle(const struct canvas_loop *l, struct canvas_state 
 extern "C" {
 #endif
 /* On the host: writes wanted, uncond and key of part i for the next pass, and canvas.wanted and
- * overflow. The host's first pass is described by this too, on its own copies of the arrays. */
+ * stalled. The host's first pass is described by this too, on its own copies of the arrays. */
 void canvas_ask(const struct canvas_loop *l, size_t i);
 /* On the host: the operations of ops.h for memory that the host can read. */
 void host_advance_texts(struct backend *b, const struct text_loop *l);

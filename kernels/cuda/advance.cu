@@ -5,8 +5,8 @@
  * slots) while thread 0 does what is one after another, by the functions of advance.h. The tokens
  * of the rows follow in a kernel of their own, since a row may read any canvas.
  *
- * Confidences are at least 0, so their bits order as whole numbers do: that is what is compared n^2
- * times, on GPUs that have few units for doubles.
+ * Scores are compared n^2 times, on GPUs that have few units for doubles: so they are mapped onto
+ * whole numbers of the same order before.
  */
 #include <assert.h>
 #include <string.h>
@@ -38,11 +38,13 @@ void cuda_advance_texts(struct backend *b, const struct text_loop *l)
 
 /* ---- canvases: what the block of a canvas does together ---- */
 
-DEVICE uint64_t size_bits(double x)
+/* Whole numbers that order as doubles do; both zeros are one. */
+DEVICE uint64_t ordered_bits(double x)
 {
     uint64_t bits;
+    x += 0.0;
     memcpy(&bits, &x, sizeof bits);
-    return bits;
+    return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
 }
 
 /* 1 for every thread when some answer of the n is bad. */
@@ -57,34 +59,36 @@ DEVICE bool any_bad(const struct head_row *answer, size_t n, struct sheet s)
     return s.sum[SUM_BAD];
 }
 
-/* best[n], order[n]: the confidences of answers w0..w0+n, best first, of equals the lowest. */
+/* confidence[n] of the answers w0..w0+n; pick[n]: their places, best first, of equals the lowest. */
 DEVICE void sort_answers(const struct canvas_loop *l, size_t w0, size_t n, struct sheet s)
 {
-    for (size_t k = threadIdx.x; k < n; k += CANVAS_THREADS)
-        s.bits[k] = size_bits(canvas_confidence(l, &l->answer[w0 + k], l->rows.key[w0 + k]));
+    for (size_t k = threadIdx.x; k < n; k += CANVAS_THREADS) {
+        const struct head_row *a = &l->answer[w0 + k];
+        s.confidence[k] = exp(a->log_prob);
+        s.bits[k] = ordered_bits(canvas_score(l, a, s.confidence[k], l->rows.key[w0 + k]));
+    }
     __syncthreads();
     for (size_t k = threadIdx.x; k < n; k += CANVAS_THREADS) {
         uint64_t mine = s.bits[k];
         size_t rank = 0;
         for (size_t j = 0; j < n; j++)
             rank += s.bits[j] > mine || (s.bits[j] == mine && j < k);
-        memcpy(&s.best[rank], &mine, sizeof mine);
-        s.order[rank] = (int32_t)k;
+        s.pick[rank] = (int32_t)k;
     }
     __syncthreads();
 }
 
 /* Writes the ids that the rule takes; thread 0 asks the rule. */
-DEVICE void commit(const struct canvas_loop *l, const struct canvas_state *c, size_t w0, size_t n,
+DEVICE void commit(const struct canvas_loop *l, struct canvas_state *c, size_t w0, size_t n,
                    struct sheet s)
 {
     int written = 0;
     sort_answers(l, w0, n, s);
     if (threadIdx.x == 0)
-        s.sum[SUM_TAKES] = (int)canvas_takes(l, c, s.best, n);
+        s.sum[SUM_TAKES] = (int)canvas_takes(l, c, w0, n, s.confidence, s.pick);
     __syncthreads();
     for (int k = (int)threadIdx.x; k < s.sum[SUM_TAKES]; k += CANVAS_THREADS) {
-        size_t w = w0 + (size_t)s.order[k];
+        size_t w = w0 + (size_t)s.pick[k];
         l->token[l->origin[l->rows.wanted[w]]] = l->answer[w].id;
         written += l->answer[w].id != l->mask;
     }
@@ -93,12 +97,12 @@ DEVICE void commit(const struct canvas_loop *l, const struct canvas_state *c, si
     __syncthreads();
 }
 
-/* Counts the masked slots up to the end of the block, into s.sum. */
+/* Counts the open slots up to the end of the block, into s.sum. */
 DEVICE void count_masks(const struct canvas_loop *l, const struct canvas_state *c, struct sheet s)
 {
     int masks = 0, end = canvas_block_end(l, c);
     for (int i = c->prompt + (int)threadIdx.x; i < end; i += CANVAS_THREADS)
-        masks += l->token[c->first + i] == l->mask;
+        masks += canvas_open(l, c, i);
     if (masks)
         atomicAdd(&s.sum[SUM_MASKS], masks);
     __syncthreads();
@@ -131,15 +135,16 @@ DEVICE int place_among(bool yes, int *all, struct sheet s)
     return below;
 }
 
-/* canvas_ask: the masked slots up to the end of the block, in their order, get rows from w0 on.
+/* canvas_ask: the open slots up to the end of the block, in their order, get rows from w0 on.
  * Returns how many there are. */
 DEVICE int ask(const struct canvas_loop *l, const struct canvas_state *c, size_t w0, struct sheet s)
 {
-    int end = c->live ? canvas_block_end(l, c) : c->prompt, asked = 0, all;
+    int asked = 0, all;
+    int end = c->live && !canvas_behind(l, c) ? canvas_block_end(l, c) : c->prompt;
     int capacity = (int)l->capacity;
     for (int first = c->prompt; first < end; first += CANVAS_THREADS, asked += all) {
         int slot = first + (int)threadIdx.x;
-        bool yes = slot < end && l->token[c->first + slot] == l->mask;
+        bool yes = slot < end && canvas_open(l, c, slot);
         int at = asked + place_among(yes, &all, s);
         if (yes && at < capacity)
             ask_row(l, c, w0 + (size_t)at, slot);
@@ -161,7 +166,7 @@ static __global__ void __launch_bounds__(CANVAS_THREADS) advance_canvas(struct c
     if (threadIdx.x < SUMS)
         s.sum[threadIdx.x] = 0;
     __syncthreads();
-    bool counts = c.live && !c.overflow;
+    bool counts = c.live && !c.stalled;
     if (counts && any_bad(l.answer + w0, n, s)) {
         c.live = 0;
         c.bad = 1;
@@ -177,7 +182,7 @@ static __global__ void __launch_bounds__(CANVAS_THREADS) advance_canvas(struct c
     }
     c.written = s.sum[SUM_WRITTEN];
     c.wanted = ask(&l, &c, w0, s);
-    c.overflow = (size_t)c.wanted > l.capacity;
+    c.stalled = canvas_behind(&l, &c) || (size_t)c.wanted > l.capacity;
     if (threadIdx.x == 0)
         *kept = c;
 }

@@ -8,9 +8,9 @@ enum { CANVAS_THREADS = 512 };
 enum { SUM_BAD, SUM_TAKES, SUM_WRITTEN, SUM_MASKS, SUMS };
 
 struct sheet {
-    uint64_t *bits;             /* [capacity] confidences, as bits */
-    double *best;               /* [capacity] the same in order */
-    int32_t *order;             /* [capacity] whose they are */
+    uint64_t *bits;             /* [capacity] scores of the answers, as whole numbers */
+    double *confidence;         /* [capacity] of the answers */
+    int32_t *pick;              /* [capacity] their places, best first */
     struct canvas_state *state; /* after thread 0 changed it */
     int *sum;                   /* [SUMS] */
     int *votes;                 /* [CANVAS_THREADS / 32] */
@@ -28,9 +28,9 @@ HOST_DEVICE struct sheet sheet_of(unsigned char *shared, size_t capacity)
     struct sheet s;
     s.state = (struct canvas_state *)(void *)shared;
     s.bits = (uint64_t *)(void *)(s.state + 1);
-    s.best = (double *)(void *)(s.bits + capacity);
-    s.order = (int32_t *)(void *)(s.best + capacity);
-    s.sum = (int *)(void *)(s.order + capacity);
+    s.confidence = (double *)(void *)(s.bits + capacity);
+    s.pick = (int32_t *)(void *)(s.confidence + capacity);
+    s.sum = (int *)(void *)(s.pick + capacity);
     s.votes = s.sum + SUMS;
     return s;
 }

@@ -16,8 +16,7 @@ static const struct setting rows[] = {
     {"top_p", 0, SETTING_REAL, 1e-9, 1, NULL, "1", NULL, "top_p", NULL,
      SETTING_SWEPT | BOTH, "only the most likely that hold this mass; 1: off"},
     {"ignore_eos", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "ignore-eos", NULL,
-     SETTING_SWEPT | BOTH,
-     "a stop id is a token like any other: always max-new tokens"},
+     SETTING_SWEPT | BOTH, "a stop id is a token like any other: always max-new tokens"},
     {"cache", 0, SETTING_CHOICE, 0, 0, "on|off", "on", NULL, "cache", NULL,
      SETTING_SWEPT | SETTING_SPEED, "keep K and V, or compute everything at each token"},
     DECODER_BATCH_ROW};
@@ -64,9 +63,9 @@ static void run(const struct network *n, const struct settings *s, const struct 
 
 static void shorten(struct settings *s)
 {
-    double *most = &s->v[settings_find(s->table, "max_new")];
-    *most = *most < SHORT_TOKENS ? *most : SHORT_TOKENS;
-    s->v[settings_find(s->table, "batch")] = 1;
+    size_t most = settings_count(s, "max_new");
+    settings_say(s, "max_new", most < SHORT_TOKENS ? (double)most : SHORT_TOKENS);
+    settings_say(s, "batch", 1);
 }
 
 const struct decoder decoder_autoregress = {"gen-llama", 1u << ARCH_LLAMA, &table, extent, check,

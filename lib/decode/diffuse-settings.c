@@ -1,10 +1,23 @@
 /* diffuse-settings.c - masked diffusion as the runner sees it: the settings as data, and a point of
- * them as a struct diffuse. What changes the text may change how many passes are made, and so counts
- * for the speed too. */
+ * them as a struct diffuse.
+ *
+ * The words of order, unmask and cache, and the rows of the rules' parameters, come from the tables
+ * of the orders, the rules and the policies: the place of a word is its enumerator. What changes the
+ * text may change how many passes are made, and so counts for the speed too. */
 #include "lib/decode/decoder.h"
 #include "lib/decode/diffuse.h"
 
 enum { BOTH = SETTING_TEXT | SETTING_SPEED };
+
+/* "|a|b|c", of which the first character is skipped. */
+#define WORD(ENUM, name) "|" #name
+#define RULE_WORD(ENUM, name, paced, taken) "|" #name
+#define CHOICES(list) (&list[1])
+static const char orders[] = ORDERS_OF_ANSWERS(WORD), rules[] = UNMASK_RULES(RULE_WORD),
+                  policies[] = CACHE_POLICIES(WORD);
+#define PARAMETER(name, rule, least, most, standard, meaning)                                   \
+    {#name, 0, SETTING_REAL, least, most, NULL, standard, NULL, #name, "unmask=" #rule,         \
+     SETTING_SWEPT | BOTH | SETTING_AXIS, meaning},
 
 static const struct setting rows[] = {
     {"steps", 's', SETTING_INT, 1, 1 << 20, NULL, "gen_length", "steps", "steps",
@@ -20,29 +33,21 @@ static const struct setting rows[] = {
      SETTING_SWEPT | BOTH, "0: argmax; else Gumbel noise"},
     {"remasking", 0, SETTING_CHOICE, 0, 0, "low_confidence|random", "low_confidence", NULL,
      "remask", NULL, SETTING_SWEPT | BOTH, "what stays masked"},
-    {"unmask", 0, SETTING_CHOICE, 0, 0, "schedule|threshold|factor", "schedule", NULL, "unmask",
-     NULL, SETTING_SWEPT | BOTH, "which rule commits"},
-    {"threshold", 0, SETTING_REAL, 0, 1, NULL, "0.9", NULL, "threshold", "unmask=threshold",
-     SETTING_SWEPT | BOTH | SETTING_AXIS, "commit from this confidence on"},
-    {"factor", 0, SETTING_REAL, 0, 1000, NULL, "1", NULL, "factor", "unmask=factor",
-     SETTING_SWEPT | BOTH | SETTING_AXIS, "commit j when (j + 1)(1 - c_j) <= factor"},
-    {"cache", 0, SETTING_CHOICE, 0, 0, "none", "none", NULL, "cache", NULL, SETTING_SWEPT | BOTH,
-     "which rows a pass computes"},
+    {"order", 0, SETTING_CHOICE, 0, 0, CHOICES(orders), "confidence", NULL, "order",
+     "remasking=low_confidence", SETTING_SWEPT | BOTH, "which answers come first"},
+    {"unmask", 0, SETTING_CHOICE, 0, 0, CHOICES(rules), "schedule", NULL, "unmask", NULL,
+     SETTING_SWEPT | BOTH, "which rule commits"},
+    UNMASK_PARAMETERS(PARAMETER)
+    {"cache", 0, SETTING_CHOICE, 0, 0, CHOICES(policies), "none", NULL, "cache", NULL,
+     SETTING_SWEPT | BOTH, "which rows a pass computes, and what it keeps"},
     {"logits_eos_inf", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "logits-eos-inf", NULL,
-     SETTING_SWEPT | BOTH,
-     "eos can never be chosen"},
-    {"confidence_eos_eot_inf", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "confidence-eos-eot-inf", NULL,
-     SETTING_SWEPT | BOTH, "eos and end of turn are committed last"},
+     SETTING_SWEPT | BOTH, "eos can never be chosen"},
+    {"confidence_eos_eot_inf", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "confidence-eos-eot-inf",
+     NULL, SETTING_SWEPT | BOTH, "eos and end of turn are committed last"},
     {"stop_at_eos", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "stop-at-eos", NULL,
-     SETTING_SWEPT | BOTH,
-     "stop when the readable prefix holds a stop id"},
+     SETTING_SWEPT | BOTH, "stop when the readable prefix holds a stop id"},
     DECODER_BATCH_ROW};
 static const struct settings_table table = {"llada", rows, sizeof rows / sizeof *rows};
-
-static double *value_of(struct settings *s, const char *name)
-{
-    return &s->v[settings_find(s->table, name)];
-}
 
 static int flag(const struct settings *s, const char *name)
 {
@@ -51,18 +56,23 @@ static int flag(const struct settings *s, const char *name)
 
 static struct diffuse how_of(const struct settings *s)
 {
+#define GIVEN(name, ...) .name = settings_number(s, #name),
     return (struct diffuse){
         .gen_length = settings_count(s, "gen_length"),
         .block_length = settings_count(s, "block_length"),
         .steps = settings_count(s, "steps"),
         .temperature = settings_number(s, "temperature"),
         .cfg_scale = settings_number(s, "cfg_scale"),
-        .random_remasking = settings_is(s, "remasking", "random"),
+        .order = settings_is(s, "remasking", "random")
+                     ? ORDER_RANDOM
+                     : (enum order)settings_number(s, "order"),
         .rule = (enum unmask)settings_number(s, "unmask"),
-        .unmask = {settings_number(s, "threshold"), settings_number(s, "factor")},
+        .unmask = {UNMASK_PARAMETERS(GIVEN)},
+        .cache = (enum caching)settings_number(s, "cache"),
         .logits_eos_inf = flag(s, "logits_eos_inf"),
         .confidence_eos_eot_inf = flag(s, "confidence_eos_eot_inf"),
         .stop_at_eos = flag(s, "stop_at_eos")};
+#undef GIVEN
 }
 
 static size_t extent(const struct settings *s)
@@ -97,13 +107,13 @@ static void run(const struct network *n, const struct settings *s, const struct 
 /* One block, and its share of the steps. */
 static void shorten(struct settings *s)
 {
-    struct settings whole;
-    double *gen = value_of(s, "gen_length"), block = settings_number(s, "block_length");
-    *value_of(s, "batch") = 1;
-    whole = *s;
-    if ((size_t)*gen % (size_t)block == 0) {
-        *value_of(s, "steps") = (double)(settings_count(s, "steps") / (size_t)(*gen / block));
-        *gen = block;
+    size_t gen = settings_count(s, "gen_length"), block = settings_count(s, "block_length");
+    settings_say(s, "batch", 1);
+    struct settings whole = *s;
+    if (gen % block == 0) {
+        settings_say(s, "steps", (double)(settings_count(s, "steps") / (gen / block)));
+        settings_say(s, "gen_length", (double)block);
+        settings_say(s, "block_length", (double)block);
     }
     if (check(s, NULL))
         *s = whole;

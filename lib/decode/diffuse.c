@@ -2,22 +2,20 @@
  *
  *     canvas = prompt, then gen_length masks
  *     for each block, for each of its steps:
- *         answers = a pass over the whole canvas (full mask), wanted: the masked slots up to the
- *                   end of the block
- *         confidence of an answer = its probability (or a random number)
+ *         answers = a pass over the rows that the cache policy names, wanted: the masked slots up
+ *                   to the end of the block
+ *         score of an answer = what the order says of it (its probability, a random number...)
  *         commit the answers that the unmask rule picks; a committed slot never changes
  *
  * What follows the answers is kernels/advance.h, which also makes the rows of the next pass; here
  * stands what goes into the passes, and what their counters and clocks say. Each canvas walks
  * through its blocks at its own pace, and a finished one leaves the batch at the next description.
  * A step that would commit nothing (more steps than masks) is not run: it would change nothing.
- * Which rows are computed, from which slots, under which mask is decided in gather() alone; that is
- * where a block cache belongs.
  *
- * Each part of a pass has room for the same number of answers, the capacity. Where passes are recorded
- * it comes in steps of CAPACITY_STEP, and as long as a canvas has further blocks it has room for a
- * whole one; elsewhere it is what the neediest canvas wants. Beyond the capacity (mask ids that were
- * committed compete again) a canvas waits, and is described anew.
+ * Each part of a pass has room for the same number of answers, the capacity. Where passes are
+ * recorded it comes in steps of CAPACITY_STEP, and as long as a canvas has further blocks it has
+ * room for a whole one; elsewhere it is what the neediest canvas wants. Beyond the capacity (mask
+ * ids that were committed compete again) a canvas stalls, and is described anew.
  *
  * Faithful to the official code: an answer may be the mask id itself. Its slot then counts as
  * masked and competes again, also in later blocks.
@@ -51,6 +49,11 @@ struct plan {
     struct canvas_loop loop;
 };
 
+/* A canvas in the passes that are described: rows computed, keys read. */
+struct span {
+    int32_t rows, keys;
+};
+
 struct run {
     const struct network *n;
     const struct diffuse *how;
@@ -61,6 +64,11 @@ struct run {
     size_t blocks, block_steps; /* blocks; steps of each by the schedule */
     size_t n_ban, n_quiet;
     int guided;
+    const struct cache_policy *policy;
+    struct kv cache, *kv;       /* kv: the cache, or NULL when the policy keeps nothing */
+    struct cache_part part;     /* what the policy says of one canvas after the other */
+    struct span *span;          /* [batch] */
+    size_t serves;              /* passes that the description serves */
     struct work *work;
     struct canvases host, device; /* the states as they were when the last pass was settled */
     struct cost_model cost_model;
@@ -82,6 +90,7 @@ static struct work_size size_of(const struct run *r)
                           .seqs = r->guided ? 2 * r->batch : r->batch,
                           .listed = rows,
                           .wanted = r->batch * r->how->gen_length,
+                          .cached = (size_t)r->policy->kept,
                           .guided = (size_t)r->guided};
     for (size_t i = 0; i < r->batch; i++) {
         size_t len = r->in[i].n + r->how->gen_length;
@@ -142,29 +151,44 @@ static void loop_make(struct run *r)
     l->block_length = (int32_t)how->block_length;
     l->block_steps = (int32_t)r->block_steps;
     l->mask = (int32_t)r->n->config.mask;
+    l->order = how->order;
     l->rule = how->rule;
     l->params = how->unmask;
-    l->random_remasking = how->random_remasking;
+    l->order_seed = rng_derive(how->seed, "random remasking");
+    l->per_block = r->policy->per_block;
     l->stop_at_eos = how->stop_at_eos;
-    l->remask_seed = rng_derive(how->seed, "random remasking");
     l->n_stop = generation_stops(&r->n->config, l->stop);
 }
 
 static struct work_size run_count(struct run *r)
 {
+    r->policy = cache_policies[r->how->cache];
     r->guided = r->how->cfg_scale > 0;
     r->blocks = r->how->gen_length / r->how->block_length;
-    r->block_steps = r->how->steps / r->blocks;
+    r->block_steps = unmask_paced(r->how->rule) ? r->how->steps / r->blocks
+                                                : r->how->block_length;
     for (size_t i = 0; i < r->batch; i++)
         r->ids += r->in[i].n + r->how->gen_length;
     return size_of(r);
+}
+
+/* Slots of the cache: one an id, and one an id of the twins. */
+static size_t slots_of(const struct run *r)
+{
+    return !r->policy->kept ? 0 : r->guided ? 2 * r->ids : r->ids;
 }
 
 /* -1: memory of the back end short. */
 static int run_make(struct run *r, struct memory_estimate *estimate)
 {
     const struct work_size size = run_count(r);
-    *estimate = estimate_of(r->n, &size, 0);
+    *estimate = estimate_of(r->n, &size, slots_of(r));
+    r->kv = r->policy->kept ? &r->cache : NULL;
+    r->part.row = mem_alloc(size.slots * sizeof *r->part.row);
+    r->part.key = mem_alloc(size.slots * sizeof *r->part.key);
+    r->span = mem_zero(r->batch, sizeof *r->span);
+    if (r->kv && kv_make(r->kv, r->n, slots_of(r)))
+        return -1;
     r->work = work_make(r->n, &size);
     if (!r->work)
         return -1;
@@ -178,6 +202,16 @@ static int run_make(struct run *r, struct memory_estimate *estimate)
     loop_make(r);
     pass_write(r->n, r->work); /* describe() begins with what is there */
     return 0;
+}
+
+static void run_free(struct run *r)
+{
+    free(r->part.row);
+    free(r->part.key);
+    free(r->span);
+    work_free(r->work, r->n);
+    if (r->kv)
+        kv_free(r->kv, r->n);
 }
 
 /* ---- the first pass of several ---- */
@@ -202,54 +236,93 @@ static size_t capacity_for(const struct run *r, size_t most)
     return capacity < r->how->gen_length ? capacity : r->how->gen_length;
 }
 
-static size_t count_masks(const struct run *r, const struct canvas_state *c)
-{
-    size_t n = 0;
-    for (int32_t k = c->prompt; k < canvas_block_end(&r->plan.loop, c); k++)
-        n += r->host.token[c->first + k] == r->n->config.mask;
-    return n;
-}
-
-/* A sequence of the pass: every id of a canvas. Its twin has the prompt masked. */
-static void add_rows(struct run *r, const struct canvas_state *c, int twin)
+/* A sequence of the pass: what the policy named of a canvas. Its twin has the prompt masked. Returns
+ * the slots that it lists. */
+static size_t add_rows(struct run *r, const struct canvas_state *c, int twin, size_t listed)
 {
     struct pass *p = &r->plan.pass;
     const struct rows *w = &r->work->host.rows;
-    int32_t row = (int32_t)p->T;
-    w->seqs[p->n_seqs++] = (struct attn_seq){row, c->len, row, c->len};
-    for (int32_t k = 0; k < c->len; k++, p->T++) {
-        int32_t id = c->first + k, prompt = k < c->prompt;
+    const struct cache_part *a = &r->part;
+    int32_t row = (int32_t)p->T, slot = c->first + (twin ? (int32_t)r->ids : 0);
+    for (size_t j = 0; j < a->n_rows; j++, p->T++) {
+        int32_t k = a->row[j], id = c->first + k, prompt = k < c->prompt;
         w->token[p->T] = twin && prompt ? (int32_t)r->n->config.mask : r->host.token[id];
         w->pos[p->T] = k;
+        w->slot[p->T] = slot + k;
         r->host.origin[p->T] = prompt ? -1 : id;
         if (!twin)
-            r->host.row_of[id] = row + k;
+            r->host.row_of[id] = (int32_t)p->T;
     }
-    p->max_rows = (size_t)c->len > p->max_rows ? (size_t)c->len : p->max_rows;
+    for (size_t j = 0; r->kv && j < a->n_keys; j++) {
+        w->slots[listed + j] = slot + a->key[j];
+        w->slot_pos[listed + j] = a->key[j];
+    }
+    size_t keys = r->kv ? a->n_keys : a->n_rows;
+    w->seqs[p->n_seqs++] = (struct attn_seq){row, (int32_t)a->n_rows,
+                                             r->kv ? (int32_t)listed : row, (int32_t)keys};
+    p->max_rows = a->n_rows > p->max_rows ? a->n_rows : p->max_rows;
+    p->max_slots = keys > p->max_slots ? keys : p->max_slots;
+    return keys;
 }
 
-/* The rows of the passes to come: every position of every live canvas, and for CFG the same again
- * with the prompts masked. */
+/* What the policy says of canvas i now goes into r->part. */
+static void ask_policy(struct run *r, size_t i)
+{
+    struct canvas_state *c = &r->host.state[i];
+    const struct cache_view v = {c, r->host.token + c->first, (int32_t)r->n->config.mask,
+                                 (int32_t)r->how->block_length};
+    struct cache_part *a = &r->part;
+    r->policy->describe(&v, a);
+    r->span[i] = (struct span){(int32_t)a->n_rows, (int32_t)(r->kv ? a->n_keys : a->n_rows)};
+    r->serves = a->passes < r->serves ? a->passes : r->serves;
+    c->rows_block = c->block;
+}
+
+/* The rows of the passes to come: of every live canvas what the policy names, and for CFG the same
+ * again with the prompts masked. */
 static void gather(struct run *r)
 {
     struct canvas_loop *l = &r->plan.loop;
     struct pass *p = &r->plan.pass;
     int32_t *member = r->work->host.member;
+    size_t listed = 0;
     for (size_t i = 0; i < r->ids; i++)
         r->host.row_of[i] = -1;
     l->parts = 0;
+    r->serves = SIZE_MAX;
     for (size_t i = 0; i < r->batch; i++)
         if (r->host.state[i].live) {
             member[l->parts++] = (int32_t)i;
-            add_rows(r, &r->host.state[i], 0);
+            ask_policy(r, i);
+            listed += add_rows(r, &r->host.state[i], 0, listed);
         }
     l->twin = r->guided ? (int32_t)p->T : 0;
-    for (size_t i = 0; i < l->parts && r->guided; i++)
-        add_rows(r, &r->host.state[member[i]], 1);
+    for (size_t i = 0; i < l->parts && r->guided; i++) {
+        ask_policy(r, (size_t)member[i]);
+        listed += add_rows(r, &r->host.state[member[i]], 1, listed);
+    }
     l->T = p->T;
-    pass_list_rows(r->work, p->T);
-    p->mask = MASK_FULL;
-    p->max_slots = pass_slots(r->work, p->max_rows);
+    if (!r->kv)
+        pass_list_rows(r->work, p->T);
+    p->mask = r->policy->mask;
+    p->max_slots = pass_slots(r->work, p->max_slots);
+}
+
+/* The arrays of the host in place of the back end's. */
+static struct canvas_loop loop_here(const struct run *r)
+{
+    struct canvas_loop here = r->plan.loop;
+    loop_on(&here, &r->work->host, &r->host);
+    return here;
+}
+
+static size_t count_open(const struct run *r, const struct canvas_state *c)
+{
+    const struct canvas_loop here = loop_here(r);
+    size_t n = 0;
+    for (int32_t k = c->prompt; k < canvas_block_end(&here, c); k++)
+        n += (size_t)canvas_open(&here, c, k);
+    return n;
 }
 
 /* What the neediest part needs. */
@@ -259,7 +332,7 @@ static size_t capacity_now(const struct run *r)
     size_t most = 0;
     for (size_t i = 0; i < l->parts; i++) {
         const struct canvas_state *c = &r->host.state[r->work->host.member[i]];
-        size_t needed = needs(r, c, count_masks(r, c));
+        size_t needed = needs(r, c, count_open(r, c));
         most = needed > most ? needed : most;
     }
     return capacity_for(r, most);
@@ -268,27 +341,26 @@ static size_t capacity_now(const struct run *r)
 /* The rows that are asked about, `capacity` for each part. */
 static void ask(struct run *r, size_t capacity)
 {
-    struct canvas_loop *l = &r->plan.loop, here;
-    l->capacity = capacity;
-    here = *l;
-    loop_on(&here, &r->work->host, &r->host);
-    for (size_t i = 0; i < l->parts; i++)
+    r->plan.loop.capacity = capacity;
+    const struct canvas_loop here = loop_here(r);
+    for (size_t i = 0; i < here.parts; i++)
         canvas_ask(&here, i);
-    r->plan.pass.R = l->parts * l->capacity;
+    r->plan.pass.R = here.parts * capacity;
 }
 
-/* Passes until the slowest canvas is full, if it does not end before. */
+/* Passes until the slowest canvas is full, if it does not end before, or until the policy is to be
+ * asked again. */
 static size_t passes_left(const struct run *r)
 {
     size_t block = r->how->block_length, left = 0;
-    if (r->how->rule == UNMASK_SCHEDULE && r->block_steps < block)
+    if (r->block_steps < block)
         block = r->block_steps;
     for (size_t i = 0; i < r->batch; i++) {
         const struct canvas_state *c = &r->host.state[i];
         size_t its = c->live ? r->blocks * block - (size_t)c->passes : 0;
         left = its > left ? its : left;
     }
-    return left;
+    return left < r->serves ? left : r->serves;
 }
 
 /* A pass of the live canvases, but for the rows that it is asked about. */
@@ -296,7 +368,7 @@ static void describe_pass(struct run *r)
 {
     struct pass *p = &r->plan.pass;
     const struct index *t = &r->work->device;
-    pass_begin(p, r->n, NULL, r->work);
+    pass_begin(p, r->n, r->kv, r->work);
     p->guided = r->guided;
     p->query = (struct head_query){.temperature = r->how->temperature, .seed = r->how->seed,
                                    .keys = t->rows.key, .cfg_scale = r->how->cfg_scale,
@@ -321,7 +393,7 @@ static void run_and_advance(void *ctx)
 {
     const struct run *r = ctx;
     struct backend *b = r->n->backend;
-    pass_run(r->n, NULL, r->work, &r->plan.pass);
+    pass_run(r->n, r->kv, r->work, &r->plan.pass);
     b->ops->advance_canvases(b, &r->plan.loop);
 }
 
@@ -363,36 +435,61 @@ static void prepare_fewer(struct run *r, size_t capacity)
     describe_pass(r);
 }
 
-/* For the masks that a block may still have: by the schedule, or by other rules any number. */
-static void prepare(void *ctx)
+/* The passes of a description, for the masks that a block may still have: by the schedule, or by
+ * other rules any number. */
+static void prepare_described(struct run *r, size_t first)
 {
-    struct run *r = ctx;
-    int scheduled = r->how->rule == UNMASK_SCHEDULE;
-    size_t first = r->plan.loop.capacity, last = 0, left = r->how->block_length;
+    int paced = unmask_paced(r->how->rule);
+    size_t last = 0, left = r->how->block_length;
     for (size_t k = 0; left > 0; k++) {
-        size_t takes = !scheduled ? 1 : k < r->block_steps ? (size_t)r->host.budget[k] : 0;
+        size_t takes = !paced ? 1 : k < r->block_steps ? (size_t)r->host.budget[k] : 0;
         size_t capacity = k ? capacity_for(r, left) : first;
         if (capacity != last)
             prepare_pass(r, last = capacity, 1);
         left = takes && takes < left ? left - takes : 0;
     }
-    if (r->batch > 1 && (!scheduled || r->how->stop_at_eos))
+    if (r->batch > 1 && (!paced || r->how->stop_at_eos))
         prepare_fewer(r, first);
+}
+
+static void describe_at(struct run *r, size_t block, size_t step)
+{
+    for (size_t i = 0; i < r->batch; i++) {
+        r->host.state[i].block = (int32_t)block;
+        r->host.state[i].step = (int32_t)step;
+    }
+    describe_pass(r);
+}
+
+/* Every description that canvases side by side come to. */
+static void prepare(void *ctx)
+{
+    struct run *r = ctx;
+    size_t first = r->plan.loop.capacity, blocks = r->policy->per_block ? r->blocks : 1;
+    for (size_t block = 0; block < blocks; block++)
+        for (size_t step = 0; step < r->block_steps;) {
+            describe_at(r, block, step);
+            prepare_described(r, first);
+            step = r->serves < r->block_steps ? step + r->serves : r->block_steps;
+        }
+    describe_at(r, 0, 0);
     ask(r, first);
     pass_write(r->n, r->work);
 }
 
 /* ---- what a pass left ---- */
 
-/* A pass has taken the canvas of g from *was to *now. */
-static void account(const struct run *r, struct generation *g, const struct canvas_state *was,
-                    const struct canvas_state *now, int64_t ns)
+/* A pass has taken canvas i to *now. */
+static void account(const struct run *r, size_t i, const struct canvas_state *now, int64_t ns)
 {
+    const struct canvas_state *was = &r->host.state[i];
+    struct generation *g = &r->out[i];
+    int32_t rows = r->span[i].rows;
     generation_step(g, ns);
     g->e2e_ns = ns;
     g->denoise_steps++;
-    g->canvas_positions += was->len;
-    g->rows += r->guided ? 2 * was->len : was->len;
+    g->canvas_positions += rows;
+    g->rows += r->guided ? 2 * rows : rows;
     g->bad = now->bad;
     if (g->bad)
         return;
@@ -413,12 +510,17 @@ static void count(const struct run *r)
     int live = 0;
     size_t capacity = r->plan.loop.capacity, twins = r->guided ? 2 : 1;
     for (size_t i = 0; i < r->plan.loop.parts; i++) {
-        const struct canvas_state *c = &r->host.state[r->work->host.member[i]];
-        for (size_t k = 0; k < twins; k++)
-            cost_full(&x, c->len, c->len);
+        size_t part = (size_t)r->work->host.member[i];
+        const struct canvas_state *c = &r->host.state[part];
+        const struct span *s = &r->span[part];
+        for (size_t k = 0; k < twins; k++) {
+            cost_full(&x, s->rows, s->keys);
+            x.read += r->kv ? s->keys : 0;
+            x.written += r->kv ? s->rows : 0;
+        }
         live |= c->live;
         if (c->live)
-            x.wanted += (double)(twins * (c->overflow ? capacity : (size_t)c->wanted));
+            x.wanted += (double)(twins * (c->stalled ? capacity : (size_t)c->wanted));
     }
     if (live)
         cost_add(&r->trace->cost, cost_of(&r->cost_model, &x));
@@ -435,9 +537,9 @@ static int settle(void *ctx, const void *state, int64_t ns)
         const struct canvas_state *was = &r->host.state[i];
         if (!was->live)
             continue;
-        if (!was->overflow) /* then the pass counted for nothing */
-            account(r, &r->out[i], was, &now[i], ns);
-        stale |= !now[i].live || now[i].overflow;
+        if (!was->stalled) /* else the pass counted for nothing */
+            account(r, i, &now[i], ns);
+        stale |= !now[i].live || now[i].stalled;
         size_t needed = now[i].live ? needs(r, &now[i], (size_t)now[i].wanted) : 0;
         most = needed > most ? needed : most;
     }
@@ -464,7 +566,7 @@ struct memory_estimate diffuse_estimate(const struct network *n, const struct di
 {
     struct run r = {.n = n, .how = how, .in = in, .batch = batch};
     const struct work_size size = run_count(&r);
-    return estimate_of(n, &size, 0);
+    return estimate_of(n, &size, slots_of(&r));
 }
 
 void diffuse(const struct network *n, const struct diffuse *how,
@@ -485,5 +587,5 @@ void diffuse(const struct network *n, const struct diffuse *how,
     if (!short_of_memory)
         finish(&r);
     batch_end(n->backend, short_of_memory, out, batch, trace);
-    work_free(r.work, n);
+    run_free(&r);
 }

@@ -1,12 +1,14 @@
-/* diffuse.h - masked diffusion: how LLaDA writes. The official sampler, and the rules of
- * unmask.h in its place. Source: Nie et al. 2025, "Large Language Diffusion Models", algorithms
- * 4 and 5, and the authors' generate.py as described in models.md 2. */
+/* diffuse.h - masked diffusion: how LLaDA writes. What is committed is said by an order and a rule
+ * (kernels/order, kernels/unmask), what is computed by a cache policy (lib/decode/cache), how long
+ * by a schedule. The first of each make the official sampler.
+ * Source: Nie et al. 2025, "Large Language Diffusion Models", algorithms 4 and 5, and the authors'
+ * generate.py (github.com/ML-GSAI/LLaDA). */
 #ifndef DECODE_DIFFUSE_H
 #define DECODE_DIFFUSE_H
 
+#include "lib/decode/cache/cache.h"
 #include "lib/decode/generation.h"
 #include "lib/network/network.h"
-#include "lib/decode/unmask.h"
 
 struct diffuse {
     size_t gen_length;    /* slots of the canvas; a multiple of block_length */
@@ -14,9 +16,11 @@ struct diffuse {
     size_t steps;         /* over all blocks; a multiple of the number of blocks */
     double temperature;   /* 0: argmax; else Gumbel noise in double */
     double cfg_scale;     /* 0: off; else logits = u + (1 + w) (c - u), u: the prompt masked too */
-    int random_remasking; /* 1: confidence is a uniform draw, not the token's probability */
-    enum unmask rule;     /* UNMASK_SCHEDULE obeys `steps`; others end a block when it is full */
+    enum order order;     /* which answers come first */
+    enum unmask rule;     /* how many become final; unmask_paced rules obey `steps`, the others end
+                           * a block when it is full */
     struct unmask_params unmask;
+    enum caching cache;
     int logits_eos_inf;   /* eos can never be chosen */
     int confidence_eos_eot_inf; /* eos and end-of-turn are committed last (see diffuse.c, quiet) */
     int stop_at_eos;      /* 1: stop when the readable prefix holds a stop id */
@@ -25,7 +29,7 @@ struct diffuse {
     const volatile sig_atomic_t *stop; /* non-zero: leave after this pass; may be NULL */
 };
 
-/* 0, or -1 with EXIT_BAD_USAGE naming the constraint that gen_length, block_length, steps break. */
+/* 0, or -1 with EXIT_BAD_USAGE naming the constraint that *how breaks. */
 int diffuse_check(const struct diffuse *how, struct err *e);
 /* Ids that are no answer at all, and ids whose confidence counts as 0; returns how many. ids: room
  * for all of the model's eos, and one. */
@@ -45,7 +49,7 @@ size_t diffuse_quiet(const struct diffuse *how, const struct config *c, int32_t 
 void diffuse(const struct network *n, const struct diffuse *how,
              const struct generation_input *in, size_t batch, struct generation *out,
              struct batch_trace *trace);
-/* The memory that such a batch needs, on paper; of the prompts only their lengths count. */
+/* The memory that such a batch needs, by its shapes; of the prompts only their lengths count. */
 struct memory_estimate diffuse_estimate(const struct network *n, const struct diffuse *how,
                            const struct generation_input *in, size_t batch);
 

@@ -36,6 +36,10 @@ static struct head_row answer(struct fixture *f, int32_t ids, int bad)
     a.id = (int32_t)rng_below(&f->rng, (uint64_t)ids);
     a.log_prob = -(double)rng_below(&f->rng, 12) / 8; /* many ties */
     a.prob = (float)exp(a.log_prob);
+    a.runner_up_prob = (float)rng_below(&f->rng, 8) / 16;
+    a.entropy = (float)rng_below(&f->rng, 8) / 4;
+    if (rng_below(&f->rng, 10) == 0)
+        a.log_prob = -HUGE_VAL, a.prob = 0; /* suppressed */
     a.bad = bad;
     return a;
 }
@@ -107,9 +111,11 @@ struct setting {
     size_t parts, capacity;
     int32_t gen, block, steps; /* steps of a block */
     enum unmask rule;
-    int guided, random, stops;
+    enum order order;
+    int guided, stops;
     int32_t ids; /* answers are 0..ids-1; the mask is 4 */
     int bad;     /* one answer in so many is bad; 0: none */
+    int per_block;
 };
 enum { MASK_ID = 4 };
 
@@ -134,6 +140,7 @@ static size_t lay_out(struct fixture *f, struct game *g, const struct setting *s
         c->prompt = (int32_t)(i * 3 % 7);
         c->len = c->prompt + s->gen;
         c->live = 1;
+        c->kept[0] = (double)i + 0.5; /* of the rule: it must come back */
         ids += (size_t)c->len;
     }
     size(&g->token, ids, 0), size(&g->row_of, ids, -1);
@@ -169,8 +176,8 @@ static void plan(struct game *g, const struct setting *s, size_t rows)
     l->gen_length = s->gen, l->block_length = s->block, l->block_steps = s->steps;
     l->mask = MASK_ID, l->rule = s->rule;
     l->params.threshold = 0.6, l->params.factor = 1;
-    l->random_remasking = s->random, l->stop_at_eos = s->stops > 0;
-    l->remask_seed = 99;
+    l->order = s->order, l->stop_at_eos = s->stops > 0;
+    l->order_seed = 99, l->per_block = s->per_block;
     l->stop[0] = 11, l->stop[1] = 7, l->n_stop = s->stops;
 }
 
@@ -199,7 +206,7 @@ static void canvases(struct fixture *f, struct setting s)
     struct game g;
     plan(&g, &s, lay_out(f, &g, &s));
     share(f, &g);
-    int all = 1, live = 1, passes = 0, overflow = 0, bad = 0;
+    int all = 1, live = 1, passes = 0, stalled = 0, bad = 0;
     for (; live && passes < 200; passes++) {
         for (size_t r = 0; r < g.answers.host.size(); r++)
             g.answers.host[r] =
@@ -213,15 +220,15 @@ static void canvases(struct fixture *f, struct setting s)
         live = 0;
         for (size_t i = 0; i < s.parts; i++) {
             const struct canvas_state *c = &g.canvas.host[(size_t)g.member.host[i]];
-            live += c->live && !c->overflow;
-            overflow += c->overflow;
+            live += c->live && !c->stalled;
+            stalled += c->stalled;
             bad += c->bad;
         }
     }
-    ok(all && !live, "%zu canvases, capacity %zu, %d by %d in %d, rule %d%s%s%s: %d passes%s%s",
-       s.parts, s.capacity, s.gen, s.block, s.steps, (int)s.rule, s.guided ? ", guided" : "",
-       s.random ? ", random" : "", s.stops ? ", stop ids" : "", passes,
-       overflow ? ", overflow" : "", bad ? ", bad" : "");
+    ok(all && !live, "%zu canvases, capacity %zu, %d by %d in %d, rule %d, order %d%s%s: %d passes%s%s",
+       s.parts, s.capacity, s.gen, s.block, s.steps, (int)s.rule, (int)s.order,
+       s.guided ? ", guided" : "", s.stops ? ", stop ids" : "", passes,
+       stalled ? ", stalled" : "", bad ? ", bad" : "");
     cuda_free(f->cuda, g.member.device), cuda_free(f->cuda, g.token.device);
     cuda_free(f->cuda, g.row_of.device), cuda_free(f->cuda, g.origin.device);
     cuda_free(f->cuda, g.budget.device), cuda_free(f->cuda, g.row_token.device);
@@ -232,22 +239,26 @@ static void canvases(struct fixture *f, struct setting s)
 
 static void every_setting(struct fixture *f)
 {
-    static const enum unmask rules[] = {UNMASK_SCHEDULE, UNMASK_THRESHOLD, UNMASK_FACTOR};
-    for (size_t r = 0; r < 3; r++)
-        for (int way = 0; way < 8; way++) {
-            int guided = way & 1, random = way >> 1 & 1, stops = way >> 2 ? 2 : 0;
+    for (int i = 0; i < (int)UNMASK_COUNT * (int)ORDER_COUNT; i++)
+        for (int way = 0; way < 4; way++) {
+            enum unmask rule = (enum unmask)(i % UNMASK_COUNT);
+            enum order order = (enum order)(i / UNMASK_COUNT);
+            int guided = way & 1, stops = way >> 1 ? 2 : 0;
             /* ids 0..39 hold the mask: it is committed now and then */
-            canvases(f, {3, 16, 32, 16, 5, rules[r], guided, random, stops, 40, 0});
-            canvases(f, {1, 1, 3, 1, 1, rules[r], guided, random, stops, 6, 0});
+            canvases(f, {3, 16, 32, 16, 5, rule, order, guided, stops, 40, 0, 0});
+            canvases(f, {1, 1, 3, 1, 1, rule, order, guided, stops, 6, 0, 0});
         }
-    for (size_t r = 0; r < 3; r++) {
-        canvases(f, {4, 40, 40, 40, 40, rules[r], 1, 0, 1, 5, 0});
-        canvases(f, {5, 9, 27, 9, 4, rules[r], 0, 0, 1, 30, 60}); /* bad answers */
-        canvases(f, {3, 10, 36, 12, 3, rules[r], 1, 0, 0, 50, 0}); /* overflow from the start */
-        canvases(f, {2, 1100, 1100, 1100, 7, rules[r], 0, r == 2, 0, 3000, 0}); /* many tiles */
+    for (int i = 0; i < (int)UNMASK_COUNT; i++) {
+        enum unmask rule = (enum unmask)i;
+        enum order order = i == UNMASK_SCHEDULE ? ORDER_RANDOM : ORDER_CONFIDENCE;
+        canvases(f, {4, 40, 40, 40, 40, rule, order, 1, 1, 5, 0, 0});
+        canvases(f, {5, 9, 27, 9, 4, rule, order, 0, 1, 30, 60, 0}); /* bad answers */
+        canvases(f, {3, 10, 36, 12, 3, rule, order, 1, 0, 50, 0, 0}); /* too many from the start */
+        canvases(f, {2, 1100, 1100, 1100, 7, rule, order, 0, 0, 3000, 0, 0}); /* many tiles */
+        canvases(f, {3, 16, 32, 16, 5, rule, order, 1, 0, 40, 0, 1}); /* rows of the first block */
     }
     /* masks that stay behind crowd a later block */
-    canvases(f, {6, 8, 32, 8, 2, UNMASK_SCHEDULE, 0, 0, 0, 5, 0});
+    canvases(f, {6, 8, 32, 8, 2, UNMASK_SCHEDULE, ORDER_CONFIDENCE, 0, 0, 5, 0, 0});
 }
 
 static void sheets(void)
@@ -255,7 +266,7 @@ static void sheets(void)
     for (size_t capacity = 1; capacity < 5000; capacity += 617) {
         alignas(128) static unsigned char room[1 << 17];
         struct sheet s = sheet_of(room, capacity);
-        ok((uintptr_t)s.bits % 8 == 0 && (uintptr_t)s.best % 8 == 0 &&
+        ok((uintptr_t)s.bits % 8 == 0 && (uintptr_t)s.confidence % 8 == 0 &&
                (size_t)((unsigned char *)(s.votes + CANVAS_THREADS / 32) - room) ==
                    sheet_bytes(capacity) && sheet_bytes(4096) < 99 << 10,
            "the pieces of shared memory for %zu answers", capacity);

@@ -1,5 +1,5 @@
 /* From pass to pass on the host: known answers by hand, and canvases of every kind side by side
- * against a plain account of one canvas alone. */
+ * against a plain account of one canvas alone, by every order and every rule. */
 #include "kernels/advance.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
@@ -58,7 +58,8 @@ struct way {
     enum unmask rule;
     struct unmask_params params;
     int32_t gen, block, steps; /* steps of a block */
-    int random, stop, guided, bad;
+    enum order order;
+    int stop, guided, bad;
 };
 
 /* What a head says about slot s (from the prompt's end) of canvas i in its pass: made up, with many
@@ -71,6 +72,9 @@ static struct head_row answer_of(const struct way *y, int32_t i, int32_t pass, i
     a.log_prob = log(steps[h >> 20 & 3 ? (h >> 24) % 5 : 5]);
     if (y->rule == UNMASK_SCHEDULE && a.id == MASK)
         a.id = h >> 40 & 3 ? 3 : MASK;
+    a.prob = (float)exp(a.log_prob);
+    a.runner_up_prob = (float)(h >> 50 & 7) / 16;
+    a.entropy = (float)(h >> 53 & 7) / 4;
     a.bad = y->bad && pass == 2 && i == 1 && s % 3 == 1;
     return a;
 }
@@ -93,18 +97,30 @@ static size_t best_left(const double *score, size_t n, const unsigned char *take
     return best;
 }
 
-static void pick(const struct way *y, const double *score, size_t n, size_t budget,
-                 unsigned char *taken)
+/* By every order: what the plain account knows of it. */
+static double score_of(const struct way *y, const struct head_row *a, uint64_t seed, uint64_t key)
 {
+    if (y->order == ORDER_RANDOM)
+        return rng_unit(rng_at(seed, key, 0));
+    return exp(a->log_prob);
+}
+
+/* By every rule: `sure` are the confidences. A threshold takes all that reach it, and the best. */
+static void pick(const struct way *y, const double *score, const double *sure, size_t n,
+                 size_t budget, unsigned char *taken)
+{
+    if (y->rule == UNMASK_THRESHOLD) {
+        int any = 0;
+        for (size_t i = 0; i < n; i++)
+            any |= taken[i] = sure[i] >= y->params.threshold;
+        if (!any && n)
+            taken[best_left(score, n, taken)] = 1;
+        return;
+    }
     for (size_t j = 0; j < n; j++) {
         size_t best = best_left(score, n, taken);
         double least = 1 - y->params.factor / (double)(j + 2);
-        int more = j == 0;
-        if (y->rule == UNMASK_SCHEDULE)
-            more = j < budget;
-        else if (j > 0)
-            more = score[best] >= (y->rule == UNMASK_FACTOR ? least : y->params.threshold);
-        if (!more)
+        if (y->rule == UNMASK_SCHEDULE ? j >= budget : j > 0 && sure[best] < least)
             return;
         taken[best] = 1;
     }
@@ -115,7 +131,7 @@ static int alone_commit(const struct way *y, struct alone *c, int32_t i, int32_t
                         const int32_t *budget, uint64_t seed)
 {
     int32_t slot[64];
-    double score[64];
+    double score[64], sure[64];
     unsigned char taken[64] = {0};
     size_t n = 0;
     for (int32_t s = 0; s < end; s++) {
@@ -125,10 +141,11 @@ static int alone_commit(const struct way *y, struct alone *c, int32_t i, int32_t
         if (a.bad)
             return -1;
         uint64_t key = rng_at(c->key, (uint64_t)c->passes, (uint64_t)s);
-        score[n] = y->random ? rng_unit(rng_at(seed, key, 0)) : exp(a.log_prob);
+        score[n] = score_of(y, &a, seed, key);
+        sure[n] = exp(a.log_prob);
         slot[n++] = s;
     }
-    pick(y, score, n, c->step < y->steps ? (size_t)budget[c->step] : 0, taken);
+    pick(y, score, sure, n, c->step < y->steps ? (size_t)budget[c->step] : 0, taken);
     for (size_t k = 0; k < n; k++)
         if (taken[k]) {
             int32_t id = answer_of(y, i, c->passes, slot[k]).id;
@@ -228,8 +245,8 @@ static void begin(struct together *t, struct alone *alone, const struct way *y)
         .answer = t->answer, .rows = {.token = t->row_token, .wanted = t->wanted,
         .uncond = t->uncond, .key = t->key}, .gen_length = y->gen, .block_length = y->block,
         .block_steps = y->steps, .budget = t->budget, .mask = MASK, .rule = y->rule,
-        .params = y->params, .random_remasking = y->random, .stop_at_eos = y->stop,
-        .remask_seed = 5, .stop = {EOS}, .n_stop = 1};
+        .params = y->params, .order = y->order, .stop_at_eos = y->stop,
+        .order_seed = 5, .stop = {EOS}, .n_stop = 1};
     for (int32_t s = 0; s < y->steps; s++)
         t->budget[s] = y->block / y->steps + (s < y->block % y->steps);
     for (int32_t i = 0; i < CANVASES; i++) {
@@ -287,7 +304,7 @@ static int same_question(const struct together *t, const struct alone *a, size_t
     for (; w < end; w++) /* rows for nothing are rows all the same */
         same &= t->wanted[w] >= 0 && (size_t)t->wanted[w] < t->l.T &&
                 (!y->guided || (size_t)t->uncond[w] < t->l.T);
-    return same && c->wanted == n && c->overflow == (n > (int32_t)t->l.capacity);
+    return same && c->wanted == n && c->stalled == (n > (int32_t)t->l.capacity);
 }
 
 static int same_rows(const struct together *t)
@@ -303,13 +320,13 @@ static void canvas_case(const struct way *y)
 {
     static struct together t;
     struct alone alone[CANVASES];
-    int same = 1, passes = 0, overflow = 0, ended = 0, live = CANVASES, reused = 0;
+    int same = 1, passes = 0, stalled = 0, ended = 0, live = CANVASES, reused = 0;
     begin(&t, alone, y);
     while (live && passes < 500) {
-        overflow = 0;
+        stalled = 0;
         for (size_t i = 0; i < t.l.parts; i++)
-            overflow |= t.canvas[t.member[i]].overflow;
-        if (overflow || ended > 1) { /* an ended canvas may stay a while */
+            stalled |= t.canvas[t.member[i]].stalled;
+        if (stalled || ended > 1) { /* an ended canvas may stay a while */
             describe(&t, y);
             ended = 0;
             reused++;
@@ -348,11 +365,68 @@ static void overflow_case(void)
     struct canvas_state was = t.canvas[2];
     int32_t ids[256];
     memcpy(ids, t.token, sizeof ids);
-    ok(was.overflow && was.wanted == 8, "more questions than room are counted, and told");
+    ok(was.stalled && was.wanted == 8, "more questions than room are counted, and told");
     answer_all(&t, &y);
     host_advance_canvases(NULL, &t.l);
     ok(!memcmp(&was, &t.canvas[2], sizeof was) && !memcmp(ids, t.token, sizeof ids),
-       "a overflow pass changes nothing");
+       "such a pass changes nothing");
+}
+
+/* Rows that serve one block only, those of the block: who leaves it waits for others. */
+static void per_block_case(void)
+{
+    static struct together t;
+    const struct way y = {.name = "", .gen = 6, .block = 3, .steps = 1};
+    struct alone alone[CANVASES];
+    begin(&t, alone, &y);
+    t.l.per_block = 1;
+    t.l.parts = 1;
+    t.member[0] = 1;
+    struct canvas_state *c = &t.canvas[1];
+    for (int block = 0; block < 2; block++) {
+        c->rows_block = block;
+        for (int32_t k = 0; k < 256; k++) /* the rows of the block alone */
+            t.row_of[k] = -1;
+        for (int32_t k = 0; k < 3; k++) {
+            int32_t id = c->first + c->prompt + 3 * block + k;
+            t.row_of[id] = k;
+            t.origin[k] = id;
+        }
+        t.l.T = 3;
+        canvas_ask(&t.l, 0);
+        ok(c->wanted == 3 && !c->stalled && t.wanted[2] == 2, "block %d: its rows are asked", block);
+        for (int i = 0; i < 3; i++)
+            t.answer[i] = (struct head_row){.id = 20 + 3 * block + i, .log_prob = -1};
+        if (block == 1) { /* a mask id left behind has no row, and is not asked about */
+            t.token[c->first + c->prompt] = MASK;
+            canvas_ask(&t.l, 0);
+            ok(c->wanted == 3, "slots without a row are not asked about");
+        }
+        host_advance_canvases(NULL, &t.l);
+        ok(block ? !c->live : c->live && c->stalled && c->block == 1 && c->wanted == 0,
+           "block %d: whoever leaves it is %s", block, block ? "done" : "stalled");
+        struct canvas_state was = *c;
+        host_advance_canvases(NULL, &t.l);
+        was.written = 0;
+        ok(!memcmp(&was, c, sizeof was), "block %d: passes after that count for nothing", block);
+    }
+}
+
+/* What a rule keeps is the canvas's: it comes back as it was left. */
+static void kept_case(void)
+{
+    static struct together t;
+    const struct way y = {.name = "", .gen = 8, .block = 8, .steps = 4};
+    struct alone alone[CANVASES];
+    begin(&t, alone, &y);
+    for (int k = 0; k < UNMASK_KEPT; k++)
+        ok(!(t.canvas[1].kept[k] < 0 || t.canvas[1].kept[k] > 0), "word %d begins at 0", k);
+    for (int k = 0; k < UNMASK_KEPT; k++)
+        t.canvas[1].kept[k] = 1.5 + k;
+    answer_all(&t, &y);
+    host_advance_canvases(NULL, &t.l);
+    ok(t.canvas[1].passes == 1 && fabs(t.canvas[1].kept[UNMASK_KEPT - 1] - 0.5 - UNMASK_KEPT) < 1e-9,
+       "and stays over a pass");
 }
 
 /* Five masks, three a step: best first, of equals the lowest; by hand. */
@@ -389,11 +463,11 @@ static void known_case(void)
 int main(void)
 {
     static const struct way ways[] = {
-        {"schedule", UNMASK_SCHEDULE, {0, 0}, 24, 8, 3, .random = 0},
+        {"schedule", UNMASK_SCHEDULE, {0, 0}, 24, 8, 3, .stop = 0},
         {"schedule, a step a slot", UNMASK_SCHEDULE, {0, 0}, 24, 8, 8, .guided = 1},
-        {"schedule, more steps than slots", UNMASK_SCHEDULE, {0, 0}, 12, 4, 6, .random = 0},
+        {"schedule, more steps than slots", UNMASK_SCHEDULE, {0, 0}, 12, 4, 6, .stop = 0},
         {"schedule, one block", UNMASK_SCHEDULE, {0, 0}, 24, 24, 5, .stop = 1},
-        {"random remasking", UNMASK_SCHEDULE, {0, 0}, 24, 12, 5, .random = 1, .guided = 1},
+        {"random remasking", UNMASK_SCHEDULE, {0, 0}, 24, 12, 5, .order = ORDER_RANDOM, .guided = 1},
         {"threshold", UNMASK_THRESHOLD, {0.9, 0}, 24, 8, 2, .stop = 0},
         {"threshold that few reach", UNMASK_THRESHOLD, {0.99, 0}, 24, 6, 2, .stop = 1},
         {"threshold 0", UNMASK_THRESHOLD, {0, 0}, 24, 24, 2, .guided = 1},
@@ -406,5 +480,7 @@ int main(void)
         canvas_case(&ways[i]);
     known_case();
     overflow_case();
+    per_block_case();
+    kept_case();
     return tap_done();
 }

@@ -1,5 +1,6 @@
 /* The sampler against the official algorithm written out naively: all logits of all positions at
- * every step, also at steps that commit nothing. Source: models.md 2. */
+ * every step, also at steps that commit nothing. Source: the authors' generate.py
+ * (github.com/ML-GSAI/LLaDA). */
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/decode/diffuse.h"
@@ -75,7 +76,7 @@ static int32_t decide(const struct network *n, const struct diffuse *d, float *l
     for (size_t v = 0; v < V; v++)
         sum += exp(l[v] - max);
     *confidence = exp(l[x0] - max) / sum;
-    if (d->random_remasking)
+    if (d->order == ORDER_RANDOM)
         *confidence = rng_unit(rng_at(rng_derive(d->seed, "random remasking"), key, 0));
     return x0;
 }
@@ -165,7 +166,7 @@ static void test_official(struct network *n)
     d = settings(8, 4, 4);
     d.temperature = 0.7;
     ok(same_as_official(n, &d), "temperature");
-    d.random_remasking = 1;
+    d.order = ORDER_RANDOM;
     ok(same_as_official(n, &d), "temperature and random remasking");
     d.cfg_scale = 0.5;
     ok(same_as_official(n, &d), "temperature, random remasking and guidance");
@@ -266,6 +267,26 @@ static void test_rules(struct network *n)
     h = one(n, &t, 0);
     ok(h.n == 16 && h.denoise_steps >= 2 && h.denoise_steps <= 16, "factor ends");
     generation_free(&h);
+    generation_free(&g);
+}
+
+/* Whatever the order, a canvas is filled; with one slot left there is nothing to order. */
+static void test_orders(struct network *n)
+{
+    struct diffuse d = settings(16, 16, 16);
+    struct generation g = one(n, &d, 0);
+    for (int i = 0; i < ORDER_COUNT; i++) {
+        d.order = (enum order)i;
+        d.rule = UNMASK_SCHEDULE;
+        struct generation h = one(n, &d, 0);
+        ok(h.n == 16 && h.denoise_steps == 16 && h.committed_tokens == 16, "order %d ends", i);
+        generation_free(&h);
+        d.rule = UNMASK_THRESHOLD;
+        d.unmask.threshold = 0;
+        struct generation all = one(n, &d, 0);
+        ok(all.denoise_steps == 1 && all.n == 16, "order %d: at once it does not matter", i);
+        generation_free(&all);
+    }
     generation_free(&g);
 }
 
@@ -370,6 +391,7 @@ int main(void)
         const struct config was = n.config;
         test_official(&n);
         test_rules(&n);
+        test_orders(&n);
         test_events(&n);
         test_mask_generated(&n);
         test_eos_options(&n);

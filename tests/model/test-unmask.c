@@ -1,38 +1,65 @@
-/* The unmasking rules and the schedule, on confidences made by hand. */
+/* The rules of unmasking and the schedule, on confidences made by hand; the words that people choose
+ * them by. */
+#include "kernels/advance.h"
+#include "lib/decode/cache/cache.h"
+#include "lib/decode/decoder.h"
 #include "lib/decode/schedule.h"
-#include "lib/decode/unmask.h"
 #include "tests/tap.h"
 
-/* How many of the best a rule takes, found by its name. -1: there is none of that name. */
-static int taken(const char *rule, const double *best, size_t n, size_t budget,
-                 struct unmask_params p)
+enum { MOST = 8 };
+
+/* How many of the confidences, which are best first, a rule takes. */
+static size_t taken(enum unmask rule, const double *best, size_t n, size_t budget,
+                    struct unmask_params p)
 {
-    enum unmask u;
-    return unmask_find(rule, &u) ? -1 : (int)unmask_count(u, best, n, budget, &p);
+    int32_t pick[MOST];
+    for (size_t k = 0; k < n; k++)
+        pick[k] = (int32_t)k;
+    const struct offers o = {.n = n, .confidence = best, .pick = pick, .budget = budget};
+    return unmask_count(rule, &p, &o);
 }
 
 static void test_schedule_rule(void)
 {
     const double s[] = {0.9, 0.9, 0.5, 0.2, 0.1};
     struct unmask_params none = {0, 0};
-    ok(taken("schedule", s, 5, 3, none) == 3, "schedule: the three best");
-    ok(taken("schedule", s, 5, 0, none) == 0, "schedule: a budget of 0 commits nothing");
-    ok(taken("schedule", s, 5, 9, none) == 5, "schedule: never more than n");
-    ok(taken("schedule", s, 0, 2, none) == 0, "schedule: no positions, no commits");
+    ok(taken(UNMASK_SCHEDULE, s, 5, 3, none) == 3, "schedule: the three best");
+    ok(taken(UNMASK_SCHEDULE, s, 5, 0, none) == 0, "schedule: a budget of 0 commits nothing");
+    ok(taken(UNMASK_SCHEDULE, s, 5, 9, none) == 5, "schedule: never more than n");
+    ok(taken(UNMASK_SCHEDULE, s, 0, 2, none) == 0, "schedule: no positions, no commits");
     const double zeros[] = {0, 0, 0};
-    ok(taken("schedule", zeros, 3, 2, none) == 2, "schedule: confidence 0 counts");
+    ok(taken(UNMASK_SCHEDULE, zeros, 3, 2, none) == 2, "schedule: confidence 0 counts");
+    ok(unmask_paced(UNMASK_SCHEDULE) && !unmask_paced(UNMASK_THRESHOLD) &&
+           !unmask_paced(UNMASK_FACTOR), "only the schedule has steps");
 }
 
 static void test_threshold_rule(void)
 {
     const double s[] = {0.95, 0.9, 0.89, 0.2};
     struct unmask_params p = {.threshold = 0.9};
-    ok(taken("threshold", s, 4, 1, p) == 2, "threshold: all that reach it, equal too");
+    ok(taken(UNMASK_THRESHOLD, s, 4, 1, p) == 2, "threshold: all that reach it, equal too");
     p.threshold = 0.99;
-    ok(taken("threshold", s, 4, 0, p) == 1, "threshold: at least the best one");
+    ok(taken(UNMASK_THRESHOLD, s, 4, 0, p) == 1, "threshold: at least the best one");
     p.threshold = 0;
-    ok(taken("threshold", s, 4, 0, p) == 4, "threshold 0: all");
-    ok(taken("threshold", s, 0, 1, p) == 0, "threshold: no positions, no commits");
+    ok(taken(UNMASK_THRESHOLD, s, 4, 0, p) == 4, "threshold 0: all");
+    ok(taken(UNMASK_THRESHOLD, s, 0, 1, p) == 0, "threshold: no positions, no commits");
+}
+
+/* Where the order is not that of confidence, those that reach the threshold are not the first. */
+static void test_threshold_picks(void)
+{
+    const double confidence[] = {0.5, 0.95, 0.2, 0.91};
+    int32_t pick[] = {2, 3, 0, 1};
+    struct unmask_params p = {.threshold = 0.9};
+    const struct offers o = {.n = 4, .confidence = confidence, .pick = pick};
+    ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 2 && pick[0] == 3 && pick[1] == 1 &&
+           pick[0] + pick[1] + pick[2] + pick[3] == 6,
+       "threshold: picks all that reach it, wherever the order put them");
+    int32_t again[] = {2, 3, 0, 1};
+    const struct offers none = {.n = 4, .confidence = confidence, .pick = again};
+    p.threshold = 0.99;
+    ok(unmask_count(UNMASK_THRESHOLD, &p, &none) == 1 && again[0] == 2,
+       "threshold: when none does, the first by the order");
 }
 
 /* Thresholds of factor f for the 2nd, 3rd, 4th best: 1 - f/3, 1 - f/4, 1 - f/5. */
@@ -40,16 +67,31 @@ static void test_factor_rule(void)
 {
     struct unmask_params f = {.factor = 1};
     const double low[] = {0.2, 0.15, 0.1};
-    ok(taken("factor", low, 3, 0, f) == 1, "factor: the best is always taken");
+    ok(taken(UNMASK_FACTOR, low, 3, 0, f) == 1, "factor: the best is always taken");
     const double two[] = {0.99, 0.70, 0.1};
-    ok(taken("factor", two, 3, 0, f) == 2, "factor: 2nd best 0.70 >= 2/3");
+    ok(taken(UNMASK_FACTOR, two, 3, 0, f) == 2, "factor: 2nd best 0.70 >= 2/3");
     const double third[] = {0.99, 0.74, 0.70};
-    ok(taken("factor", third, 3, 0, f) == 2, "factor: 3rd best 0.70 < 3/4");
+    ok(taken(UNMASK_FACTOR, third, 3, 0, f) == 2, "factor: 3rd best 0.70 < 3/4");
     const double all[] = {0.99, 0.90, 0.80, 0.75};
-    ok(taken("factor", all, 4, 0, f) == 3, "factor: 4th best 0.75 < 4/5");
+    ok(taken(UNMASK_FACTOR, all, 4, 0, f) == 3, "factor: 4th best 0.75 < 4/5");
     f.factor = 2;
-    ok(taken("factor", all, 4, 0, f) == 4, "factor 2 takes more");
-    ok(taken("factor", all, 0, 1, f) == 0, "factor: no positions, no commits");
+    ok(taken(UNMASK_FACTOR, all, 4, 0, f) == 4, "factor 2 takes more");
+    ok(taken(UNMASK_FACTOR, all, 0, 1, f) == 0, "factor: no positions, no commits");
+}
+
+/* What a rule may ask of an answer: everything the head says, and its slot. */
+static void test_offers(void)
+{
+    const struct head_row answer[] = {{.id = 7, .entropy = 0.5f}, {.id = 9, .entropy = 1.5f}};
+    const double confidence[] = {0.25, 0.75};
+    const int32_t row[] = {4, 2}, origin[] = {-1, -1, 31, 32, 33};
+    int32_t pick[] = {1, 0};
+    const struct offers o = {.n = 2, .answer = answer, .confidence = confidence, .pick = pick,
+                             .row = row, .origin = origin, .first = 30};
+    ok(offers_slot(&o, 0) == 3 && offers_slot(&o, 1) == 1 && o.answer[o.pick[0]].id == 9 &&
+           offers_confidence(&o, 0) > 0.7, "the answers of a rule, their slots, their rank");
+    offers_swap(&o, 0, 1);
+    ok(pick[0] == 0 && pick[1] == 1, "and a rule may rank them anew");
 }
 
 static void test_schedule(void)
@@ -73,13 +115,45 @@ static void test_schedule(void)
     ok(sums, "a schedule always sums to the masks");
 }
 
+/* The words of a row of settings, by the table that numbers them. */
+static void words(const char *row, const char *const *name, size_t n)
+{
+    const struct settings_table *t = decoder_diffuse.table;
+    struct settings s = {.table = t};
+    size_t i = settings_find(t, row);
+    int same = i < t->n;
+    for (size_t k = 0; same && k < n; k++) {
+        char word[SETTINGS_WORD];
+        s.v[i] = (double)k;
+        settings_word(&s, i, word);
+        same &= !strcmp(word, name[k]);
+    }
+    const char *choices = t->row[i].choices;
+    size_t bars = 0;
+    for (const char *c = choices; *c; c++)
+        bars += *c == '|';
+    ok(same && bars + 1 == n, "--%s: %s", row, choices);
+}
+
+static void test_words(void)
+{
+    const char *const rules[] = {[UNMASK_SCHEDULE] = "schedule", [UNMASK_THRESHOLD] = "threshold",
+                                 [UNMASK_FACTOR] = "factor"};
+    const char *policies[CACHE_COUNT];
+    for (size_t k = 0; k < CACHE_COUNT; k++)
+        policies[k] = cache_policies[k]->name;
+    words("unmask", rules, UNMASK_COUNT);
+    words("cache", policies, CACHE_COUNT);
+}
+
 int main(void)
 {
-    const struct unmask_params none = {0, 0};
     test_schedule_rule();
     test_threshold_rule();
+    test_threshold_picks();
     test_factor_rule();
+    test_offers();
     test_schedule();
-    ok(taken("nonsense", NULL, 0, 0, none) == -1, "an unknown rule is not found");
+    test_words();
     return tap_done();
 }

@@ -1,0 +1,13 @@
+/* confidence.h - the most probable answers first. Source: Nie et al. 2025, "Large Language Diffusion
+ * Models", low-confidence remasking; Chang et al. 2022 (MaskGIT). */
+#ifndef KERNELS_ORDER_CONFIDENCE_H
+#define KERNELS_ORDER_CONFIDENCE_H
+
+#include "kernels/order/candidate.h"
+
+HOST_DEVICE double order_confidence(const struct candidate *c)
+{
+    return c->confidence;
+}
+
+#endif

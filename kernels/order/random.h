@@ -1,0 +1,12 @@
+/* random.h - any answer as soon as any other. Source: Nie et al. 2025, random remasking. */
+#ifndef KERNELS_ORDER_RANDOM_H
+#define KERNELS_ORDER_RANDOM_H
+
+#include "kernels/order/candidate.h"
+
+HOST_DEVICE double order_random(const struct candidate *c)
+{
+    return philox_unit(philox_at(c->seed, c->key, 0));
+}
+
+#endif

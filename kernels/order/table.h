@@ -1,0 +1,35 @@
+/* table.h - the orders in which the answers of a denoising step come into question. One order = one
+ * file here, and one row.
+ *
+ * All names and choices above are made from these rows (lib/decode/diffuse-settings.c); host and
+ * device compile the same source.
+ */
+#ifndef KERNELS_ORDER_TABLE_H
+#define KERNELS_ORDER_TABLE_H
+
+#include "kernels/order/confidence.h"
+#include "kernels/order/random.h"
+
+/* ORDER(enumerator, name): by what the network says. */
+#define ORDERS_OF_ANSWERS(ORDER) \
+    ORDER(CONFIDENCE, confidence)
+/* And by chance: the official option --remasking random. */
+#define ORDERS(ORDER) ORDERS_OF_ANSWERS(ORDER) ORDER(RANDOM, random)
+
+#define ORDER_ENUMERATOR(ENUM, name) ORDER_##ENUM,
+enum order { ORDERS(ORDER_ENUMERATOR) ORDER_COUNT };
+#undef ORDER_ENUMERATOR
+
+#define ORDER_CASE(ENUM, name) \
+    case ORDER_##ENUM: return order_##name(c);
+HOST_DEVICE double order_score(enum order o, const struct candidate *c)
+{
+    switch (o) {
+        ORDERS(ORDER_CASE)
+    case ORDER_COUNT: break;
+    }
+    return 0;
+}
+#undef ORDER_CASE
+
+#endif

@@ -1,0 +1,18 @@
+/* factor.h - with confidences c_1, c_2, ... in order: the j best, where j is the longest run whose
+ * c_j >= 1 - factor / (j + 1); the first is always taken. factor 1 is the bound under which
+ * committing j tokens at once equals committing them one by one.
+ * Source: Wu et al. 2025, "Fast-dLLM", arXiv 2505.22618, theorem 1 and its factor decoding. */
+#ifndef KERNELS_UNMASK_FACTOR_H
+#define KERNELS_UNMASK_FACTOR_H
+
+#include "kernels/unmask/offers.h"
+
+HOST_DEVICE size_t unmask_factor(const struct offers *o, double factor)
+{
+    size_t j = o->n > 0;
+    while (j < o->n && !(offers_confidence(o, j) < 1 - factor / (double)(j + 2)))
+        j++;
+    return j;
+}
+
+#endif

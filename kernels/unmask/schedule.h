@@ -1,0 +1,13 @@
+/* schedule.h - as many as the schedule says, the best first. Source: Nie et al. 2025, "Large Language
+ * Diffusion Models", algorithm 5. */
+#ifndef KERNELS_UNMASK_SCHEDULE_H
+#define KERNELS_UNMASK_SCHEDULE_H
+
+#include "kernels/unmask/offers.h"
+
+HOST_DEVICE size_t unmask_schedule(const struct offers *o)
+{
+    return o->budget < o->n ? o->budget : o->n;
+}
+
+#endif

@@ -1,0 +1,12 @@
+/* cache.c - the table of the policies, from the rows of cache.h, and what they share. */
+#include "lib/decode/cache/cache.h"
+
+#define CACHE_ADDRESS(ENUM, name) &cache_##name,
+const struct cache_policy *const cache_policies[] = {CACHE_POLICIES(CACHE_ADDRESS)};
+
+size_t cache_list(int32_t *list, int32_t first, int32_t end)
+{
+    for (int32_t p = first; p < end; p++)
+        list[p - first] = p;
+    return (size_t)(end - first);
+}

@@ -1,0 +1,11 @@
+/* none.c - every pass computes the whole canvas, and nothing is kept: the official sampler.
+ * Source: Nie et al. 2025, "Large Language Diffusion Models", algorithms 4 and 5. */
+#include "lib/decode/cache/cache.h"
+
+static void describe(const struct cache_view *v, struct cache_part *part)
+{
+    part->n_rows = cache_list(part->row, 0, v->canvas->len);
+    part->passes = SIZE_MAX;
+}
+
+const struct cache_policy cache_none = {"none", 0, 0, MASK_FULL, describe};
