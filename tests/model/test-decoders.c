@@ -1,0 +1,135 @@
+/* test-decoders.c - the tables of settings of all decoders: each row is sound, its default is one
+ * that the decoder accepts, and data/record.schema.json describes the field that it becomes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/decode/decoder.h"
+#include "lib/record/json.h"
+#include "tests/tap.h"
+
+/* The row that `only` names, and its words: 1 when it is a choice that has them all. */
+static int only_holds(const struct settings_table *t, const char *only)
+{
+    char name[SETTINGS_WORD];
+    const char *words = strchr(only, '=');
+    if (!words)
+        return 0;
+    snprintf(name, sizeof name, "%.*s", (int)(words - only), only);
+    size_t row = settings_find(t, name);
+    if (row == t->n || t->row[row].type != SETTING_CHOICE)
+        return 0;
+    for (const char *w = words + 1; *w; w += strcspn(w, "|"), w += *w == '|') {
+        char choices[256], word[SETTINGS_WORD];
+        snprintf(choices, sizeof choices, "|%s|", t->row[row].choices);
+        snprintf(word, sizeof word, "|%.*s|", (int)strcspn(w, "|"), w);
+        if (!strstr(choices, word))
+            return 0;
+    }
+    return 1;
+}
+
+static void test_rows(const struct decoder *d)
+{
+    const struct settings_table *t = d->table;
+    size_t lengths = 0, unique = 1, labelled = 1, only = 1, explained = 1;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct setting *r = &t->row[i];
+        if (r->type == SETTING_HEADING)
+            continue;
+        lengths += !!(r->traits & SETTING_LENGTH);
+        only &= !r->only || only_holds(t, r->only);
+        explained &= r->help && *r->help && r->standard;
+        labelled &= r->label && *r->label && r->traits & (SETTING_TEXT | SETTING_SPEED);
+        for (size_t k = 0; k < i; k++)
+            if (t->row[k].type != SETTING_HEADING)
+                unique &= strcmp(r->name, t->row[k].name) && strcmp(r->label, t->row[k].label);
+    }
+    ok(t->n <= SETTINGS_MAX && unique, "%s: names and labels are there once", t->system);
+    ok(lengths == 1, "%s: one row says how many tokens come", t->system);
+    ok(only, "%s: what a row counts for exists", t->system);
+    ok(explained && labelled, "%s: every row has a default, a help, a label, and changes something",
+       t->system);
+}
+
+static void test_defaults(const struct decoder *d)
+{
+    const char *given[SETTINGS_MAX] = {0};
+    struct settings *p = NULL;
+    struct err e = {0};
+    size_t n = 0;
+    int bad = settings_cross(d->table, given, &p, &n, &e) || n != 1 || d->check(p, &e);
+    ok(!bad, "%s: the defaults are a point that can be run %s", d->table->system, e.text);
+    if (!bad) {
+        d->shorten(p);
+        ok(!d->check(p, &e) && settings_count(p, "batch") == 1 && d->extent(p) <= 128,
+           "%s: so is the short point of a self-check", d->table->system);
+    }
+    free(p);
+}
+
+static int has_type(const json_t *type, const char *name)
+{
+    for (size_t i = 0; i < json_array_size(type); i++)
+        if (!strcmp(json_string_value(json_array_get(type, i)), name))
+            return 1;
+    return 0;
+}
+
+/* What the schema lacks for a row, or NULL. */
+static const char *lacks(const json_t *properties, const struct setting *r)
+{
+    static const char *const types[] = {[SETTING_INT] = "integer", [SETTING_REAL] = "number",
+                                        [SETTING_CHOICE] = "string", [SETTING_FLAG] = "boolean"};
+    const json_t *p = json_object_get(properties, r->name), *type = json_object_get(p, "type");
+    if (!p)
+        return "no such field";
+    if (!has_type(type, types[r->type]) || !has_type(type, "null"))
+        return "another type";
+    if (!json_is_string(json_object_get(p, "description")))
+        return "no description";
+    return NULL;
+}
+
+static void test_schema(const json_t *properties, const struct settings_table *t)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->row[i].type == SETTING_HEADING)
+            continue;
+        const char *what = lacks(properties, &t->row[i]);
+        ok(!what, "%s: data/record.schema.json describes %s%s%s", t->system, t->row[i].name,
+           what ? ": " : "", what ? what : "");
+    }
+}
+
+/* The check finds what it is for. */
+static void test_planted(const json_t *properties)
+{
+    struct setting r = {"steps", .type = SETTING_INT};
+    ok(!lacks(properties, &r), "a field as it is");
+    r.type = SETTING_CHOICE;
+    ok(lacks(properties, &r) != NULL, "planted: another type is found");
+    r.name = "stepps";
+    ok(lacks(properties, &r) != NULL, "planted: a field that nobody described is found");
+    const struct setting rows[] = {{"unmask", .type = SETTING_CHOICE, .choices = "a|b"},
+                                   {"x", .type = SETTING_INT}};
+    const struct settings_table t = {"planted", rows, 2};
+    ok(only_holds(&t, "unmask=a|b") && !only_holds(&t, "unmask=c") && !only_holds(&t, "x=1"),
+       "planted: what a row counts for must be a word of a choice");
+}
+
+int main(void)
+{
+    struct err e = {0};
+    json_t *schema = json_file("data/record.schema.json", 1 << 22, &e);
+    const json_t *properties = json_object_get(
+        json_object_get(json_object_get(schema, "definitions"), "generation"), "properties");
+    ok(properties != NULL, "the schema is there %s", e.text);
+    for (size_t d = 0; decoders[d]; d++) {
+        test_rows(decoders[d]);
+        test_defaults(decoders[d]);
+        test_schema(properties, decoders[d]->table);
+    }
+    test_planted(properties);
+    json_decref(schema);
+    return tap_done();
+}
