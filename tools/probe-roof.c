@@ -29,7 +29,7 @@ static void say(const struct ceilings *c, const struct backend *b)
     fprintf(stderr, "%s: %.4g GB/s", where, c->bytes_per_s / 1e9);
     for (int u = 0; u < UNITS; u++)
         if (c->operations_per_s[u] > 0)
-            fprintf(stderr, ", %s %.4g GOP/s", unit_name((enum unit)u),
+            fprintf(stderr, ", %s %.4g GOP/s", ceiling_unit_name((enum unit)u),
                     c->operations_per_s[u] / 1e9);
     fputc('\n', stderr);
 }
@@ -77,7 +77,7 @@ int main(int argc, char **argv)
     if (engine_open(&a.engine, &b, &e) ||
         rec_open(&out, &a.common, tool_name, argc, argv, NULL, &e))
         err_die(tool_name, &e);
-    int bad = ceilings_measure(&c, b, &e) || write_all(&out, &c, b, &e);
+    int bad = ceiling_measure(&c, b, &e) || write_all(&out, &c, b, &e);
     warn_library(&log, b);
     if (!bad && !a.common.quiet)
         say(&c, b);

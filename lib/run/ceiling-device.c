@@ -64,7 +64,7 @@ static double time_copy(const struct random_values *d, size_t bytes)
 {
     struct backend *b = d->backend;
     const struct copying c = {b, b->ops->alloc(b, bytes, MEMORY_ACTIVATIONS),
-                              random_values_values(d, bytes / 2, DTYPE_BF16, MEMORY_ACTIVATIONS), bytes};
+                              random_values_make(d, bytes / 2, DTYPE_BF16, MEMORY_ACTIVATIONS), bytes};
     double took = c.to && c.from ? time_call(b, call_copy, &c, bytes == copy_most) : 0;
     b->ops->free(b, c.from);
     b->ops->free(b, c.to);
@@ -104,7 +104,7 @@ static int prepare(struct multiplying *m, const struct random_values *d, enum dt
     const struct ops *ops = b->ops;
     *m = (struct multiplying){.backend = b, .side = side};
     b->act = ops->act_dtype(dtype);
-    m->x = random_values_values(d, side * side, b->act, MEMORY_ACTIVATIONS);
+    m->x = random_values_make(d, side * side, b->act, MEMORY_ACTIVATIONS);
     m->y = ops->alloc(b, side * side * value_bytes(b->act), MEMORY_ACTIVATIONS);
     m->work = ops->alloc(b, ops->matmul_work(b, side, side, side), MEMORY_ACTIVATIONS);
     return !m->x || !m->y || !m->work || random_values_mat(d, &m->w, side, side, dtype, 0) ? -1 : 0;
@@ -136,7 +136,7 @@ static void measure_products(struct ceilings *c, const struct random_values *d, 
     }
 }
 
-int ceilings_device(struct ceilings *c, struct backend *b, struct err *e)
+int ceiling_device(struct ceilings *c, struct backend *b, struct err *e)
 {
     static const enum dtype dtypes[UNITS] = {DTYPE_F32, DTYPE_BF16, DTYPE_INT8};
     float *normal = synth_table();

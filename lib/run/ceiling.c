@@ -1,4 +1,7 @@
-/* ceiling.c - see ceiling.h: the loops of the host, and the records of both. */
+/* ceiling.c - see ceiling.h: the loops of the host, and the records of both. Each thread multiplies
+ * in registers, or reads its own part of an array larger than the caches, for a few milliseconds;
+ * the best pass counts, because a ceiling is what was possible once.
+ */
 #include "lib/run/ceiling.h"
 
 #include <math.h>
@@ -30,7 +33,7 @@ static void spin_part(void *ctx, size_t begin, size_t end, size_t worker)
         s->peak->loop(ROUNDS, s->seed[worker]);
 }
 
-struct reader {
+struct ceiling_reader {
     void *block;
     const line *lines;
     unsigned char seed[THREADS_MAX][PEAK_SEED]; /* the sums: that they are made is all */
@@ -38,7 +41,7 @@ struct reader {
 
 static void scan_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
-    struct reader *s = ctx;
+    struct ceiling_reader *s = ctx;
     line a = {0}, b = a, c = a, d = a;
     for (const line *p = s->lines + begin; p + 4 <= s->lines + end; p += 4) {
         for (int i = 0; i < 4; i++)
@@ -65,7 +68,7 @@ static double best_pass(int passes, struct pool *pool, size_t n, pool_task *task
     return (double)best / 1e9;
 }
 
-struct reader *reader_open(struct err *e)
+struct ceiling_reader *ceiling_reader_open(struct err *e)
 {
     void *block = mmap(NULL, READ_BYTES + HUGE_PAGE, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -77,18 +80,18 @@ struct reader *reader_open(struct err *e)
     line *lines = (line *)(((uintptr_t)block + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
     madvise(lines, READ_BYTES, MADV_HUGEPAGE); /* where there are none, small ones do */
     memset(lines, 1, READ_BYTES);
-    struct reader *r = mem_zero(1, sizeof *r);
+    struct ceiling_reader *r = mem_zero(1, sizeof *r);
     r->block = block;
     r->lines = lines;
     return r;
 }
 
-double reader_bytes_per_s(struct reader *r, struct pool *pool)
+double ceiling_reader_bytes_per_s(struct ceiling_reader *r, struct pool *pool)
 {
     return READ_BYTES / best_pass(READ_PASSES, pool, READ_BYTES / sizeof *r->lines, scan_part, r);
 }
 
-void reader_close(struct reader *r)
+void ceiling_reader_close(struct ceiling_reader *r)
 {
     if (r)
         munmap(r->block, READ_BYTES + HUGE_PAGE);
@@ -110,33 +113,33 @@ static double spin_rate(enum unit u, struct pool *pool, int passes)
     return p->operations * ROUNDS * (double)threads / took;
 }
 
-void ceilings_host(struct ceilings *c, struct pool *pool, struct reader *r)
+void ceiling_host(struct ceilings *c, struct pool *pool, struct ceiling_reader *r)
 {
     *c = (struct ceilings){.threads = pool_threads(pool)};
     for (int u = 0; u < UNITS; u++) {
         c->operations_per_s[u] = spin_rate((enum unit)u, pool, PASSES);
         c->isa[u] = c->operations_per_s[u] > 0 ? peak_best((enum unit)u)->isa : NULL;
     }
-    c->bytes_per_s = reader_bytes_per_s(r, pool);
+    c->bytes_per_s = ceiling_reader_bytes_per_s(r, pool);
 }
 
-void ceilings_again(struct ceilings *c, struct pool *pool, struct reader *r, enum unit u)
+void ceiling_again(struct ceilings *c, struct pool *pool, struct ceiling_reader *r, enum unit u)
 {
     c->operations_per_s[u] = fmax(c->operations_per_s[u], spin_rate(u, pool, PASSES_AGAIN));
-    c->bytes_per_s = reader_bytes_per_s(r, pool);
+    c->bytes_per_s = ceiling_reader_bytes_per_s(r, pool);
 }
 
-int ceilings_measure(struct ceilings *c, struct backend *b, struct err *e)
+int ceiling_measure(struct ceilings *c, struct backend *b, struct err *e)
 {
     if (*b->name)
-        return ceilings_device(c, b, e);
-    struct reader *r = reader_open(e);
+        return ceiling_device(c, b, e);
+    struct ceiling_reader *r = ceiling_reader_open(e);
     if (!r)
         return -1;
-    ceilings_host(c, b->pool, r);
+    ceiling_host(c, b->pool, r);
     for (int i = 0; i < READ_AGAIN; i++) /* the quietest moment of a second or so */
-        c->bytes_per_s = fmax(c->bytes_per_s, reader_bytes_per_s(r, b->pool));
-    reader_close(r);
+        c->bytes_per_s = fmax(c->bytes_per_s, ceiling_reader_bytes_per_s(r, b->pool));
+    ceiling_reader_close(r);
     return 0;
 }
 
@@ -146,7 +149,7 @@ enum unit dtype_unit(enum dtype d)
            : d == DTYPE_F32 || d == DTYPE_BF16_F32 ? UNIT_F32 : UNIT_BF16;
 }
 
-const char *unit_name(enum unit u)
+const char *ceiling_unit_name(enum unit u)
 {
     static const char *const names[UNITS] = {"f32", "bf16", "int8"};
     return names[u];
@@ -158,12 +161,12 @@ json_t *ceiling_record(const struct ceilings *c, const struct backend *b, enum u
     int device = *b->name != 0;
     if (device) /* the int8 product of a back end is more than its units do: it is named for that */
         snprintf(name, sizeof name, "%s products, %zu x %zu x %zu",
-                 u == UNIT_INT8 ? "LLM.int8()" : unit_name(u), c->side[u], c->side[u], c->side[u]);
+                 u == UNIT_INT8 ? "LLM.int8()" : ceiling_unit_name(u), c->side[u], c->side[u], c->side[u]);
     else
-        snprintf(name, sizeof name, "%s products, %zu thread%s", unit_name(u), c->threads,
+        snprintf(name, sizeof name, "%s products, %zu thread%s", ceiling_unit_name(u), c->threads,
                  c->threads > 1 ? "s" : "");
     json_t *r = json_pack("{s:s, s:b, s:s, s:s, s:s?, s:s, s:s?}", "name", name, "ceiling", 1,
-                          "unit", unit_name(u), "device", b->ops->name, "device_name",
+                          "unit", ceiling_unit_name(u), "device", b->ops->name, "device_name",
                           device ? b->name : NULL, "isa", device ? b->level : c->isa[u],
                           "library", *b->library ? b->library : NULL);
     if (!device)

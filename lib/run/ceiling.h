@@ -24,27 +24,27 @@ struct ceilings {
 };
 /* The unit that a dtype's products multiply with, and its name. */
 enum unit dtype_unit(enum dtype d);
-const char *unit_name(enum unit u); /* "f32", "bf16", "int8" */
+const char *ceiling_unit_name(enum unit u); /* "f32", "bf16", "int8" */
 
 /* What the back end runs on, whichever it is. -1 (EXIT_NO_DEVICE, EXIT_INTERNAL): no memory. */
-int ceilings_measure(struct ceilings *c, struct backend *b, struct err *e);
+int ceiling_measure(struct ceilings *c, struct backend *b, struct err *e);
 /* The fields of a roofline record of one unit that is there; the caller's reference. */
 json_t *ceiling_record(const struct ceilings *c, const struct backend *b, enum unit u);
 
 /* ---- the parts ---- */
 
-struct reader; /* memory to be read, larger than most caches */
-struct reader *reader_open(struct err *e); /* NULL: no memory */
-double reader_bytes_per_s(struct reader *r, struct pool *pool);
-void reader_close(struct reader *r); /* NULL is fine */
+struct ceiling_reader; /* memory to be read, larger than most caches */
+struct ceiling_reader *ceiling_reader_open(struct err *e); /* NULL: no memory */
+double ceiling_reader_bytes_per_s(struct ceiling_reader *r, struct pool *pool);
+void ceiling_reader_close(struct ceiling_reader *r); /* NULL is fine */
 
-void ceilings_host(struct ceilings *c, struct pool *pool, struct reader *r);
+void ceiling_host(struct ceilings *c, struct pool *pool, struct ceiling_reader *r);
 /* Measures again, shortly: bandwidth as it is now, and the arithmetic of one unit, which only ever
  * raises its ceiling: what was reached once is possible. */
-void ceilings_again(struct ceilings *c, struct pool *pool, struct reader *r, enum unit u);
+void ceiling_again(struct ceilings *c, struct pool *pool, struct ceiling_reader *r, enum unit u);
 
 /* Products are the back end's own, which leaves large ones to the vendor's library; the int8 one is
  * LLM.int8(), with all that belongs to it. Changes b->act. -1: EXIT_NO_DEVICE. */
-int ceilings_device(struct ceilings *c, struct backend *b, struct err *e);
+int ceiling_device(struct ceilings *c, struct backend *b, struct err *e);
 
 #endif

@@ -1,4 +1,6 @@
-/* engine.c - see engine.h. */
+/* engine.c - see engine.h. What was asked for (flags) and what runs (a network on a back end) are
+ * kept apart: records say the second, so that `auto` means the same as the name of what it chose.
+ */
 #include "lib/run/engine.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* gpu_monitor.c - see gpu_monitor.h. What stands in a record was seen by the sampler while the batch ran; only
+/* gpu_monitor.c - see gpu_monitor.h. What stands in a record was seen by the poll while the batch ran; only
  * what no batch changes (processes, errors, memory held) is also asked before and after. */
 #include "lib/run/gpu_monitor.h"
 
@@ -17,12 +17,12 @@ void gpu_monitor_open(struct gpu_monitor *g, const char *address, uint64_t seed)
     *g = (struct gpu_monitor){.gpu = address[0] != 0};
     g->pause.seed = rng_derive(seed, "pause");
     g->nvml = g->gpu ? nvml_open(address) : NULL;
-    g->sampler = gpu_poll_start(g->nvml, GPU_MONITOR_PERIOD_NS);
+    g->poll = gpu_poll_start(g->nvml, GPU_MONITOR_PERIOD_NS);
 }
 
 void gpu_monitor_close(struct gpu_monitor *g)
 {
-    gpu_poll_stop(g->sampler);
+    gpu_poll_stop(g->poll);
     nvml_close(g->nvml);
     *g = (struct gpu_monitor){0};
 }
@@ -37,7 +37,7 @@ static void rest(int64_t ns)
 void gpu_monitor_begin(struct gpu_monitor *g)
 {
     int64_t most = g->batch_ns / 10 < PAUSE_NS ? g->batch_ns / 10 : PAUSE_NS;
-    if (g->sampler && most > 0)
+    if (g->poll && most > 0)
         rest((int64_t)rng_below(&g->pause, (uint64_t)most));
     nvml_read(g->nvml, &g->begin);
 }
@@ -47,7 +47,7 @@ void gpu_monitor_end(struct gpu_monitor *g, const struct batch_trace *trace)
     int64_t end = trace->makespan_ns ? trace->start_ns + trace->makespan_ns : clock_ns();
     nvml_read(g->nvml, &g->end);
     g->batch_ns = trace->makespan_ns;
-    gpu_poll_take(g->sampler, trace->start_ns, end, &g->seen);
+    gpu_poll_take(g->poll, trace->start_ns, end, &g->seen);
 }
 
 /* ---- records ---- */
@@ -93,7 +93,7 @@ static void put_energy(const struct gpu_monitor *g, json_t *o)
                    few_ticks ? (double)NAN : s->energy_end_j - s->energy_begin_j, why);
 }
 
-/* Why the times of a batch say more about the moment than about the model. The looks just before
+/* Why the times of a batch say more about the moment than about the model. The readings just before
  * and after count when none fell into it. */
 static json_t *taints(const struct gpu_monitor *g)
 {
@@ -138,7 +138,7 @@ void gpu_monitor_put(const struct gpu_monitor *g, json_t *record)
     json_t *o = json_object();
     put_clocks(s, o);
     if (s->samples <= 0)
-        set_reason(o, "samples_reason", g->nvml ? "the batch was over before the next look"
+        set_reason(o, "samples_reason", g->nvml ? "the batch was over before the next reading"
                                                 : "the driver does not tell");
     set_real(o, "power_mean_w", s->power_mean_w);
     set_real(o, "power_integral_j", s->power_j);
@@ -202,14 +202,14 @@ static void put_idle(const struct gpu_poll_seen *s, int64_t ns, json_t *o)
 
 json_t *gpu_monitor_idle(struct gpu_monitor *g, const char *when, int64_t ms)
 {
-    if (!g->sampler || ms <= 0)
+    if (!g->poll || ms <= 0)
         return NULL;
-    gpu_poll_settle(g->sampler);
+    gpu_poll_settle(g->poll);
     struct gpu_poll_seen seen;
     int64_t begin = clock_ns();
     rest(ms * 1000000);
     int64_t end = clock_ns();
-    gpu_poll_take(g->sampler, begin, end, &seen);
+    gpu_poll_take(g->poll, begin, end, &seen);
     json_t *o = json_object();
     json_object_set_new(o, "when", json_string(when));
     rec_set_int(o, "window_ns", end - begin);

@@ -11,14 +11,14 @@
 #include "lib/run/gpu_poll.h"
 #include "lib/decode/generation.h"
 
-enum { GPU_MONITOR_PERIOD_NS = 20000000 }; /* from one look to the next */
+enum { GPU_MONITOR_PERIOD_NS = 20000000 }; /* from one reading to the next */
 /* Fewer ticks of the energy counter than this are no measurement: a tick more or less is 1 %. */
 enum { GPU_MONITOR_TICKS = 100 };
 
 struct gpu_monitor {
     int gpu;                        /* 0: the run is on the host */
     struct nvml *nvml;              /* NULL: the driver does not tell */
-    struct gpu_poll *sampler;
+    struct gpu_poll *poll;
     struct rng pause;
     struct nvml_state begin, end;   /* just before and after the batch at hand */
     struct gpu_poll_seen seen;       /* during it */
@@ -30,7 +30,7 @@ void gpu_monitor_close(struct gpu_monitor *g);
 
 /* Around a batch. gpu_monitor_begin pauses for up to 100 ms and up to a tenth of the batch before, at
  * random, so that batches of one length do not march in step with the driver's sensor; gpu_monitor_end
- * looks at exactly the time that batch_ns spans, and may wait for the tick of the counter. */
+ * reads exactly the time that batch_ns spans, and may wait for the tick of the counter. */
 void gpu_monitor_begin(struct gpu_monitor *g);
 void gpu_monitor_end(struct gpu_monitor *g, const struct batch_trace *trace);
 /* Watches the GPU do nothing for ms milliseconds. The fields of an `idle` record but for launch,

@@ -1,5 +1,5 @@
-/* gpu_poll.c - see gpu_poll.h. The looks are a list in order of time, guarded by one lock that is
- * never held over a call of the driver. A look whose energy is not that of the one
+/* gpu_poll.c - see gpu_poll.h. The readings are a list in order of time, guarded by one lock that is
+ * never held over a call of the driver. A reading whose energy is not that of the one
  * before is a tick. */
 #include "lib/run/gpu_poll.h"
 
@@ -19,7 +19,7 @@ enum { READ_EVERY = 50 }; /* lists of processes take up to 11 ms */
 static const int64_t TICK_WAIT_NS = 150000000; /* longer than any driver's tick */
 static const int64_t LOOK_WAIT_NS = 2000000000; /* a driver that is stuck must not stop the run */
 
-struct look {
+struct reading {
     int64_t ns;
     int tick;
     struct nvml_state at;
@@ -30,9 +30,9 @@ struct gpu_poll {
     int64_t period_ns;
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t news, wake; /* a look was added; the thread shall end */
+    pthread_cond_t news, wake; /* a reading was added; the thread shall end */
     int stop, ticks;           /* ticks: the counter is known to tick */
-    struct look *v;
+    struct reading *v;
     size_t n, cap;
 };
 
@@ -52,7 +52,7 @@ static int64_t monotonic_ns(void)
 
 /* ---- the thread ---- */
 
-static void add(struct gpu_poll *s, struct look x)
+static void add(struct gpu_poll *s, struct reading x)
 {
     const struct nvml_state *last = s->n ? &s->v[s->n - 1].at : NULL;
     x.tick = last && last->energy_mj >= 0 && x.at.energy_mj > last->energy_mj;
@@ -68,7 +68,7 @@ static void *watch(void *ctx)
     pthread_mutex_lock(&s->lock);
     for (int64_t i = 0, next = monotonic_ns(); !s->stop; i++) {
         pthread_mutex_unlock(&s->lock);
-        struct look x = {.ns = clock_ns()};
+        struct reading x = {.ns = clock_ns()};
         if (i % READ_EVERY)
             nvml_glance(s->nvml, &x.at);
         else
@@ -136,8 +136,8 @@ static void widen(int64_t *least, int64_t *most, int64_t v)
         *most = v;
 }
 
-/* One look inside. */
-static void take_look(struct gpu_poll_seen *out, const struct nvml_state *at)
+/* One reading inside. */
+static void take_reading(struct gpu_poll_seen *out, const struct nvml_state *at)
 {
     out->samples++;
     if (at->reasons >= 0) {
@@ -155,7 +155,7 @@ static void take_look(struct gpu_poll_seen *out, const struct nvml_state *at)
 
 /* Mean clock, and power: a reading stands for the time since the one before. NaN when they do not
  * cover all of it. */
-static void take_means(struct gpu_poll_seen *out, const struct look *v, size_t n, int64_t begin,
+static void take_means(struct gpu_poll_seen *out, const struct reading *v, size_t n, int64_t begin,
                        int64_t end)
 {
     double mhz = 0, joule = 0;
@@ -180,9 +180,9 @@ static void take_means(struct gpu_poll_seen *out, const struct look *v, size_t n
 }
 
 /* Joules of the counter at a moment, on the line between the ticks around it. */
-static double energy_at(const struct look *v, size_t n, int64_t ns)
+static double energy_at(const struct reading *v, size_t n, int64_t ns)
 {
-    const struct look *before = NULL, *after = NULL;
+    const struct reading *before = NULL, *after = NULL;
     for (size_t i = 0; i < n && !after; i++)
         if (v[i].tick && v[i].ns <= ns)
             before = &v[i];
@@ -195,7 +195,7 @@ static double energy_at(const struct look *v, size_t n, int64_t ns)
     return ((double)before->at.energy_mj + part * gain) * 1e-3;
 }
 
-static void summarize(const struct look *v, size_t n, int64_t begin, int64_t end,
+static void summarize(const struct reading *v, size_t n, int64_t begin, int64_t end,
                       struct gpu_poll_seen *out)
 {
     int64_t around = -1;
@@ -205,7 +205,7 @@ static void summarize(const struct look *v, size_t n, int64_t begin, int64_t end
         int next_to = i + 1 < n && v[i].ns < begin && v[i + 1].ns >= begin;
         next_to |= i > 0 && v[i].ns > end && v[i - 1].ns <= end;
         if (inside)
-            take_look(out, &v[i].at);
+            take_reading(out, &v[i].at);
         if ((inside || next_to) && v[i].at.reasons >= 0)
             around = (around < 0 ? 0 : around) | v[i].at.reasons;
     }
@@ -238,7 +238,7 @@ static int is_after(const struct gpu_poll *s, int64_t ns, int tick)
     return 0;
 }
 
-/* Waits for a look, or a tick, after `ns`; the lock is held. */
+/* Waits for a reading, or a tick, after `ns`; the lock is held. */
 static void await(struct gpu_poll *s, int64_t ns, int tick, int64_t most_ns)
 {
     int64_t deadline = monotonic_ns() + most_ns;

@@ -1,7 +1,7 @@
-/* gpu_poll.h - a thread that looks at a GPU every few milliseconds, so that what is said of a piece
+/* gpu_poll.h - a thread that reads a GPU every few milliseconds, so that what is said of a piece
  * of work was seen while it ran, not before or after on an idle card.
  *
- * The thread sleeps between its looks, is bound to no processor and takes no signals. A look is
+ * The thread sleeps between its readings, is bound to no processor and takes no signals. A reading is
  * six calls of the driver's library; every READ_EVERY-th one also asks for processes.
  *
  * Energy. The driver's counter ticks every 20 to 100 ms. Its value at a moment is read off the line
@@ -19,13 +19,13 @@ struct gpu_poll;
 struct gpu_poll *gpu_poll_start(struct nvml *n, int64_t period_ns);
 void gpu_poll_stop(struct gpu_poll *s); /* NULL is fine */
 
-/* What was seen between two moments. -1 and NaN: no look fell between them, or the driver does not
+/* What was seen between two moments. -1 and NaN: no reading fell between them, or the driver does not
  * say. */
 struct gpu_poll_seen {
-    int64_t samples;                 /* looks; -1: there is no sampler */
-    int64_t reasons;                 /* bits of all looks together (nvml.h) */
-    int64_t around;                  /* the same with the looks just before and just after */
-    int64_t capped;                  /* looks under the power cap */
+    int64_t samples;                 /* readings; -1: there is no poll */
+    int64_t reasons;                 /* bits of all readings together (nvml.h) */
+    int64_t around;                  /* the same with the readings just before and just after */
+    int64_t capped;                  /* readings under the power cap */
     int64_t sm_min_mhz, sm_max_mhz, memory_min_mhz, temperature_max_c;
     double sm_mean_mhz;
     double power_mean_w, power_j;    /* mean over the time; its integral */

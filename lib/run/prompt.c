@@ -1,4 +1,7 @@
-/* prompt.c - see prompt.h. Which of the three forms a record has, and what is wrong with it. */
+/* prompt.c - see prompt.h. A record has one of three forms, and all of them end as ids that are
+ * checked in one place: inside the vocabulary, no mask id, not empty where a model needs a token to
+ * begin with. Text of special tokens is taken literally unless the caller says otherwise.
+ */
 #include "lib/run/prompt.h"
 
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* promptset.c - see promptset.h. A bad prompt costs itself only: the others are read on. */
+/* promptset.c - see promptset.h. A bad prompt costs itself only: it is kept as a fault, which the
+ * runner writes as an error record, and the others are read on. The hash covers every prompt record
+ * in its canonical form, bad ones too: it names what was asked, not what could be answered.
+ */
 #include "lib/run/promptset.h"
 
 #include <stdlib.h>

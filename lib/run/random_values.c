@@ -1,4 +1,6 @@
-/* random_values.c - see random_values.h. */
+/* random_values.c - see random_values.h. Values are made once on the host, a few million of them, and
+ * repeated over the array: what is measured with them depends on their spread, not on their number.
+ */
 #include "lib/run/random_values.h"
 
 #include <stdlib.h>
@@ -46,7 +48,7 @@ void random_values_fill(const struct random_values *d, void *to, size_t n, enum 
     }
 }
 
-void *random_values_values(const struct random_values *d, size_t n, enum dtype dtype, enum memory_kind kind)
+void *random_values_make(const struct random_values *d, size_t n, enum dtype dtype, enum memory_kind kind)
 {
     void *p = d->backend->ops->alloc(d->backend, n * value_bytes(dtype), kind);
     if (p)

@@ -15,7 +15,7 @@ struct random_values {
     uint64_t seed;
 };
 /* n values as F32 or BF16, the caller's; NULL: no memory. */
-void *random_values_values(const struct random_values *d, size_t n, enum dtype dtype, enum memory_kind kind);
+void *random_values_make(const struct random_values *d, size_t n, enum dtype dtype, enum memory_kind kind);
 /* Overwrites n values. */
 void random_values_fill(const struct random_values *d, void *to, size_t n, enum dtype dtype);
 /* Matrix `number` of a shape. -1: no memory. */

@@ -161,7 +161,7 @@ int bench_point(struct bench *b, json_t *fields, const struct task *t, double se
     const char *peer = rec_text(fields, "peer");
     double rate = rec_number(fields, "tokens_per_s"), ratio = rec_number(fields, "peer_ratio");
     describe(b, fields);
-    json_object_set_new(fields, "unit", json_string(unit_name(t->unit)));
+    json_object_set_new(fields, "unit", json_string(ceiling_unit_name(t->unit)));
     json_object_set_new(fields, "bound", json_string(bound));
     rec_set_number(fields, "took_ns", seconds * 1e9, NULL);
     rec_set_number(fields, "flops_per_s", t->operations / seconds, NULL);
@@ -212,14 +212,14 @@ static int run_ceilings(struct bench *b, struct err *e)
 {
     int bad = 0;
     if (bench_on_device(b))
-        return ceilings_device(&b->roof, b->backend, e) || put_ceilings(b, &b->roof, e);
+        return ceiling_device(&b->roof, b->backend, e) || put_ceilings(b, &b->roof, e);
     if (pool_threads(b->backend->pool) > 1 && bench_chosen(b->only, "ceilings")) {
         struct pool *single = pool_new(1);
-        ceilings_host(&b->roof, single, b->reader);
+        ceiling_host(&b->roof, single, b->reader);
         pool_free(single);
         bad = put_ceilings(b, &b->roof, e);
     }
-    ceilings_host(&b->roof, b->backend->pool, b->reader);
+    ceiling_host(&b->roof, b->backend->pool, b->reader);
     return bad || put_ceilings(b, &b->roof, e);
 }
 
@@ -320,7 +320,7 @@ static int open_all(struct bench *b, struct err *e)
 {
     if (bench_backend(b, e))
         return -1;
-    if (!bench_on_device(b) && !(b->reader = reader_open(e)))
+    if (!bench_on_device(b) && !(b->reader = ceiling_reader_open(e)))
         return -1;
     return b->peer_command ? peer_told(b->peer_command, &b->told, e) : 0;
 }
@@ -355,7 +355,7 @@ int main(int argc, char **argv)
     int bad = finish(&b, run(&b, &e), &e);
     free(b.normal);
     json_decref(b.told);
-    reader_close(b.reader);
+    ceiling_reader_close(b.reader);
     backend_close(b.backend);
     if (bad)
         err_die(tool_name, &e);

@@ -15,7 +15,7 @@ struct bench {
     double point_s; /* about as long is spent on each kernel, and on each pass */
     struct common common;
     struct backend *backend;
-    struct reader *reader; /* NULL when a device is measured */
+    struct ceiling_reader *reader; /* NULL when a device is measured */
     struct ceilings roof;  /* at the threads of the back end; a device's are measured once */
     float *normal;         /* synth_table: all values are drawn from it */
     uint64_t walks;        /* so far */

@@ -16,7 +16,7 @@ void data_fill(struct bench *b, void *to, size_t n, enum dtype dtype)
 void *data_random(struct bench *b, size_t n, enum dtype dtype, enum memory_kind kind)
 {
     const struct random_values d = drawn(b);
-    return random_values_values(&d, n, dtype, kind);
+    return random_values_make(&d, n, dtype, kind);
 }
 
 void *data_sent(struct bench *b, const void *from, size_t bytes)

@@ -6,14 +6,14 @@
 void ceilings_refresh(struct bench *b, enum unit u)
 {
     if (!bench_on_device(b))
-        ceilings_again(&b->roof, b->backend->pool, b->reader, u);
+        ceiling_again(&b->roof, b->backend->pool, b->reader, u);
 }
 
 void ceilings_bracket(struct bench *b)
 {
     if (!bench_on_device(b))
         b->roof.bytes_per_s =
-            fmax(b->roof.bytes_per_s, reader_bytes_per_s(b->reader, b->backend->pool));
+            fmax(b->roof.bytes_per_s, ceiling_reader_bytes_per_s(b->reader, b->backend->pool));
 }
 
 struct task task_begin(struct bench *b, enum unit u)
