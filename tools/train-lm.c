@@ -17,6 +17,7 @@
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
 #include "lib/run/engine.h"
+#include "lib/train/trainer.h"
 #include "lib/train/training_batch.h"
 #include "lib/checkpoint/roles.h"
 
