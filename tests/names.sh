@@ -50,7 +50,7 @@ faulty number "a field in json_pack" <<'END'
     json_pack("{s:i, s:i}", "n", 1, "number", 2);
 END
 faulty deep "a field of an object within json_pack" \
-    <<<'    json_t *j = json_pack("{s:s, s:{s:[i,i], s:b}}", "kind", "x", "value", "n", 1, 2, "deep", 0);'
+    <<<'    return json_pack("{s:s, s:{s:[i], s:b}}", "kind", "x", "value", "n", 1, "deep", 0);'
 faulty own "a field of a helper of the file itself" <<'END'
 static void set_size(json_t *r, const char *key, size_t n)
 {
@@ -68,5 +68,6 @@ plant tools/faulty.c <<'END'
     static const char *const names[] = {"value", "listed"};
     for (i = 0; i < 2; i++) json_object_set(r, names[i], v);
 END
-caught '^tools/faulty.c:1: field "listed"' "planted: an array of names" tests/house/fields "$scratch"
+caught '^tools/faulty.c:1: field "listed"' "planted: an array of names" \
+    tests/house/fields "$scratch"
 finish
