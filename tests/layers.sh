@@ -1,28 +1,126 @@
-# layers.sh - a file includes only its own layer and those below it (README, "The rooms").
+# layers.sh - the rooms of the house: a file includes only its own room and those below it, no
+# modules include each other in a circle, and a global function bears the name of its module.
 . tests/house/tap.sh
 
-clean "every include keeps to its layer" tests/house/layers .
+clean "every include points down, and no modules form a cycle" tests/house/layers .
+clean "every global function bears the name of its module" tests/house/prefixes .
 [ "$(find lib kernels -name '*.[ch]' | wc -l)" -gt 20 ]
 ok $? "there was something to look at"
 
-plant lib/base/a.c <<<'#include "lib/record/json.h"'
-plant lib/io/b.c <<<'#include "lib/stat/stat.h"'
-plant lib/model/c.h <<<'#  include "tools/d.h"'
-plant kernels/ref/e.c <<<'#include "lib/network/network.h"'
+order='tools lib/report lib/figure lib/analysis lib/run lib/decode lib/train lib/network
+    lib/checkpoint lib/text lib/record lib/stat kernels lib/base'
+mkdir -p "$scratch"/{tools,lib,kernels,tests}
+above=
+for room in $order; do
+    if [ -n "$above" ]; then
+        plant "$room/up.c" <<<"#include \"$above/thing.h\""
+        caught "^$room/up.c:1: $room must not include $above/thing.h" \
+            "planted: $room includes $above" tests/house/layers "$scratch"
+    fi
+    above=$room
+done
+rm -rf "$scratch"/*
+mkdir -p "$scratch"/{tools,lib,kernels,tests}
+plant lib/decode/unmask/a.c <<<'#include "lib/run/point.h"'
+plant lib/checkpoint/families/b.h <<<'#  include "lib/network/network.h"'
 plant lib/stat/f.c <<<'#include "stat.h"'
 plant lib/extra/g.c <<<'#include "lib/base/err.h"'
+plant lib/base/e.h <<<'#include "lib/extra/g.h"'
 plant tools/h.c <<<'#include "tests/tap.h"'
-mkdir -p "$scratch/tests"
 plant kernels/cuda/i.cu <<<'#include "tests/emulate/emulate.cuh"'
 plant kernels/cuda/j.cuh <<<'#include "lib/record/json.h"'
 plant kernels/cuda/k.cc <<<'#include "lib/network/network.h"'
-for fault in lib/base/a.c lib/io/b.c lib/model/c.h kernels/ref/e.c lib/stat/f.c lib/extra/g.c \
-    tools/h.c kernels/cuda/i.cu kernels/cuda/j.cuh kernels/cuda/k.cc; do
+for fault in lib/decode/unmask/a.c lib/checkpoint/families/b.h lib/stat/f.c lib/extra/g.c \
+    lib/base/e.h tools/h.c kernels/cuda/i.cu kernels/cuda/j.cuh kernels/cuda/k.cc; do
     caught "^$fault:1: " "planted: $fault" tests/house/layers "$scratch"
 done
+
 rm -rf "$scratch"/*
-plant tools/good.c <<<'#include "lib/network/network.h"'
-plant lib/model/good.c <<<'#include "kernels/ops.h"'
-mkdir -p "$scratch/kernels" "$scratch/tests"
-clean "what is allowed passes" tests/house/layers "$scratch"
+mkdir -p "$scratch"/{tools,lib,kernels,tests}
+above=
+for room in $order; do
+    [ -z "$above" ] || plant "$above/good.c" <<<"#include \"$room/good.h\""
+    above=$room
+done
+plant lib/decode/unmask/rule.c <<<'#include "lib/decode/unmask.h"'
+plant lib/decode/unmask.c <<<'#include "lib/decode/rules.h"'
+plant lib/text/one.c <<<'#include "lib/text/one-part.h"'
+plant lib/text/one-part.h <<<'#include "lib/text/one.h"'
+plant lib/text/two.h <<<'#include "lib/text/one.h"'
+plant kernels/cuda/three.cu <<<'#include "kernels/cuda/three.cuh"'
+plant kernels/cuda/three.cuh <<<'#include "kernels/cuda/three.h"'
+plant tests/unit/test-two.c <<<'#include "lib/text/two.h"'
+clean "what is allowed passes, parts of one module among it" tests/house/layers "$scratch"
+
+plant lib/text/one-other.c <<<'#include "lib/text/two.h"'
+caught 'cycle of modules: \(lib/text/one \)\?lib/text/two lib/text/one\( lib/text/two\)\?$' \
+    "planted: a cycle of two modules" tests/house/layers "$scratch"
+rm "$scratch/lib/text/one-other.c"
+plant lib/stat/a.h <<<'#include "lib/stat/b.h"'
+plant lib/stat/b.c <<<'#include "lib/stat/c.h"'
+plant lib/stat/c.h <<<'#include "lib/stat/a.h"'
+caught 'cycle of modules: lib/stat/a lib/stat/b lib/stat/c lib/stat/a$' \
+    "planted: a cycle of three modules" tests/house/layers "$scratch"
+rm -r "$scratch/lib/stat"
+plant kernels/cuda/three.h <<<'#include "kernels/cuda/four.cuh"'
+plant kernels/cuda/four.cuh <<<'#include "kernels/cuda/three.cuh"'
+caught 'cycle of modules: kernels/cuda/' "planted: a cycle of .cuh and .h" \
+    tests/house/layers "$scratch"
+
+rm -rf "$scratch"/*
+mkdir -p "$scratch"/{lib,kernels}
+plant lib/stat/good.h <<'END'
+/* good.h - good( is a word of this comment, and so is
+ * other( here. */
+int good(int x);
+const struct thing *good_thing(const char *text,
+                               int (*call)(void *ctx));
+void good_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+typedef int callback(void *ctx);
+static inline int twice(int x) { return 2 * x; }
+extern const char texts[];
+#define GOOD(x) other(x)
+END
+plant lib/stat/good-part.c <<'END'
+static int helper(int x)
+{
+    return other(x);
+}
+static const int table[] = {1, 2};
+int good_part(int x)
+{
+    return helper(x);
+}
+END
+plant lib/decode/unmask/margin.c <<<'int unmask_margin(int x)'
+plant lib/decode/unmask/entropy.c <<<'int entropy_settle(int x)'
+plant kernels/ops.h <<<'int backend_open(int x);'
+plant kernels/backend.c <<<'int backend_open(int x)'
+plant kernels/compose.c <<<'void host_qkv(int x)'
+plant kernels/cpu/rows.c <<<'void CPU(rope)(int x)'
+plant kernels/ref/mat.c <<<'void ref_embed(int x)'
+plant kernels/cuda/gemv.cu <<'END'
+template <class A>
+static __global__ void __launch_bounds__(64)
+gemv_rows(A *y)
+DEVICE int lane(void)
+extern "C" int gemv(int x)
+END
+plant kernels/cuda/product.h <<<'int gemv(int x);'
+clean "names that bear their module's pass" tests/house/prefixes "$scratch"
+plant lib/stat/bad.h <<<'int good_other(int x);'
+plant lib/stat/badly.h <<<'int badlyer(int x);'
+plant lib/stat/bad-part.c <<<'struct thing *thing_make(int x)'
+plant lib/decode/unmask/order.c <<<'int settle(int x)'
+plant lib/base/odd.c <<<'__attribute__((noinline)) int strange(int x)'
+plant kernels/some.c <<<'size_t other_thing(int x)'
+plant kernels/ops.h <<<'int nowhere_open(int x);'
+plant kernels/cuda/rows.cu <<<'void norm_rows(int x)'
+plant kernels/cuda/many.cu <<<'extern "C" int single(int x)'
+for fault in lib/stat/bad.h:1:.good_other lib/stat/badly.h:1:.badlyer \
+    lib/stat/bad-part.c:1:.thing_make lib/decode/unmask/order.c:1:.settle \
+    kernels/some.c:1:.other_thing kernels/ops.h:1:.nowhere_open kernels/cuda/rows.cu:1:.norm_rows \
+    lib/base/odd.c:1:.strange kernels/cuda/many.cu:1:.single; do
+    caught "^$fault does not" "planted: $fault" tests/house/prefixes "$scratch"
+done
 finish

@@ -9,11 +9,22 @@ mkdir -p "$scratch"/{tools,lib,kernels,tests}
 body() { seq "$1" | sed 's/.*/    x += &;/'; }
 { printf 'int kernel(int x)\n{\n'; body 100; printf '}\n'; } | plant kernels/ref/fine.c
 clean "a kernel may have 100 lines" tests/house/budgets "$scratch" over
+{ printf '/* whole.c - a thing.\n *\n * One file because its parts mean nothing alone.\n */\n'
+  seq 501; } | plant lib/base/whole.c
+{ printf '# whole - a script.\n#\n# One file because it is read in one go.\nset -e\n'
+  seq 501; } | plant tests/gpu/whole
+clean "a file with a reason may be long" tests/house/budgets "$scratch" over
+{ printf '/* late.c - a thing. */\nint a;\n/* One file because I say so. */\n'; seq 501; } |
+    plant lib/base/late.c
+{ printf '/* mute.c - a thing.\n * One file because\n */\n'; seq 501; } | plant lib/base/mute.c
 { printf 'int lib_long(int x)\n{\n'; body 81; printf '}\n'; } | plant lib/base/long.c
 seq 501 | plant lib/base/tall.c
 printf '/* %099d */\n' 0 | plant tools/wide.c
 caught 'long.c: lib_long: 81 lines' "planted: a long function" tests/house/budgets "$scratch"
 caught 'tall.c: 501 lines' "planted: a long file" tests/house/budgets "$scratch"
+caught 'late.c: 504 lines' "planted: a reason that is not in the first comment" \
+    tests/house/budgets "$scratch"
+caught 'mute.c: 504 lines' "planted: a reason that says nothing" tests/house/budgets "$scratch"
 caught 'wide.c:1: 105 columns' "planted: a long line" tests/house/budgets "$scratch"
 caught '2 functions' "functions are counted" tests/house/budgets "$scratch"
 { printf 'static __global__ void __launch_bounds__(64) long_kernel(int x)\n{\n'; body 121
@@ -36,6 +47,10 @@ extern const char good_text[];
 #endif
 END
 plant lib/base/good.c <<'END'
+/* good.c - what is good; see good.h and README.md.
+ *
+ * Nothing bad is ever done.
+ */
 #include "lib/base/good.h"
 static const int good_table[] = {1, 2};
 static int good_one(struct good *g);
@@ -111,6 +126,20 @@ plant kernels/cuda/state.cu <<'END'
 static int counter;
 static __device__ int box;
 END
+plant lib/base/mute.c <<<'int a;'
+plant tools/brief.c <<<'/* brief.c - see brief.h. */'
+plant kernels/short.c <<'END'
+/* short.c - two lines
+ * are too few. */
+END
+printf ' * Source: measuring%s 3.2.\n' .md | plant lib/base/cites.h
+printf '# as reliability%s says\n' .md | plant pipelines/cites.mk
+printf '/* two ends / %s\n' '*/' | plant lib/base/twice.h
+for fault in 'lib/base/mute.c: opens with no comment' 'tools/brief.c: opens with 1 lines' \
+    'kernels/short.c: opens with 2 lines' 'lib/base/cites.h:1: cites' \
+    'pipelines/cites.mk:1: cites' 'lib/base/twice.h:1: a comment that ends twice'; do
+    caught "$fault" "planted: $fault" tests/house/source "$scratch"
+done
 for fault in 'tab.c:1: tab' 'cuda/tab.cu:1: tab' 'emulate/blank.cc:1: blank' \
     'gpu/later:1: unfinished' 'bare.cuh: no guard KERNELS_CUDA_BARE_CUH' \
     'cuda/wrong.h: no guard KERNELS_CUDA_WRONG_H' 'kernels/switch.h:1: back-end' \

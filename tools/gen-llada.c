@@ -1,4 +1,8 @@
-/* gen-llada - prompt records in, generation records out, by masked diffusion (LLaDA). */
+/* gen-llada - prompt records in, generation records out, by masked diffusion (LLaDA).
+ *
+ * All that is particular to diffusion is the decoder that is named here; options, points, batches
+ * and records are those of every generator (lib/run/driver.h).
+ */
 #include "lib/run/driver.h"
 
 static volatile sig_atomic_t stop_signal;

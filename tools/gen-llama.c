@@ -1,4 +1,8 @@
-/* gen-llama - prompt records in, generation records out, left to right with a KV cache (LLaMA). */
+/* gen-llama - prompt records in, generation records out, left to right with a KV cache (LLaMA).
+ *
+ * All that is particular to autoregression is the decoder that is named here; options, points,
+ * batches and records are those of every generator (lib/run/driver.h).
+ */
 #include "lib/run/driver.h"
 
 static volatile sig_atomic_t stop_signal;

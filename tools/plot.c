@@ -1,4 +1,8 @@
-/* plot - records in, a figure out (and its script, its data and its caption beside it). */
+/* plot - records in, a picture out (and its script, its data and its caption beside it).
+ *
+ * What a picture shows is chosen by its name (lib/figure); how it looks is plots/NAME.gp. The
+ * script that gnuplot gets is kept, so that a picture can be made again, and changed, by hand.
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,9 @@
 /* probe-roof - the most that a processor or a device can do, as roofline records: bytes read, and
- * operations in each number format. */
+ * operations in each number format.
+ *
+ * These are ceilings that this program's own loops and kernels reach on this machine, not figures
+ * from a data sheet: a share of them can be 1.
+ */
 #include <stdio.h>
 
 #include "lib/base/log.h"

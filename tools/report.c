@@ -1,5 +1,9 @@
-/* report - all records of a run and its figures in, one self-contained page and its Markdown
- * twin out. */
+/* report - all records of a run and its pictures in, one self-contained page and its Markdown twin
+ * out.
+ *
+ * The page is written by sections (lib/report/sections.h), each out of the same set of records; what
+ * a section has no records for is left out, and no number is made here that is not in a record.
+ */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>

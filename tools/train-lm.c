@@ -1,5 +1,10 @@
 /* train-lm - corpus records in, a small checkpoint in the Hugging Face layout and its loss curve
- * out. */
+ * out.
+ *
+ * The state (values, moments, step, and a note of every option that matters) is saved as it goes
+ * on, and a training that was interrupted resumes with the numbers it would have had: batches are a
+ * function of seed and step (lib/train/training_batch.h).
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +22,7 @@
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
 #include "lib/run/engine.h"
+#include "lib/train/trainer.h"
 #include "lib/train/training_batch.h"
 #include "lib/checkpoint/roles.h"
 

@@ -1,4 +1,8 @@
-/* buf.c - see buf.h. Capacity doubles, so n appends cost O(n). */
+/* buf.c - growable bytes; see buf.h.
+ *
+ * Capacity doubles, so n appends cost O(n). A NUL stands behind the last byte after every call that
+ * appends, so that `data` can be read as a C string.
+ */
 #include "lib/base/buf.h"
 
 #include <stdarg.h>

@@ -1,4 +1,8 @@
-/* clock.c - see clock.h. RAW is not slewed by NTP, so a ratio of two durations is a ratio. */
+/* clock.c - the time; see clock.h.
+ *
+ * CLOCK_MONOTONIC_RAW is not slewed by NTP, so two durations are in the same unit, whatever the
+ * network said of the time between them.
+ */
 #include "lib/base/clock.h"
 
 #include <time.h>

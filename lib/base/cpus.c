@@ -1,5 +1,9 @@
-/* cpus.c - see cpus.h. What cannot be read counts as absent: a system without /sys or control
- * groups has cores = processors and no quota. */
+/* cpus.c - processors, cores and quotas of this process; see cpus.h.
+ *
+ * What cannot be read counts as absent: a system without /sys has as many cores as processors, one
+ * without control groups has no quota. Quotas are asked of our group and of every group above it,
+ * because the smallest of them binds.
+ */
 #include "lib/base/cpus.h"
 
 #include <math.h>

@@ -1,5 +1,9 @@
-/* err.c - error texts. Every byte below space, and DEL, is written as \xNN, so that a hostile file
- * name or tensor name cannot paint the terminal or break a line. */
+/* err.c - error texts; see err.h.
+ *
+ * Every byte below space, and DEL, is written as \xNN, so that a hostile name of a file or a tensor
+ * cannot paint the terminal or break a line. The first error that is set stays: what fails after it
+ * is a consequence.
+ */
 #include "lib/base/err.h"
 
 #include <errno.h>

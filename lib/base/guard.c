@@ -1,5 +1,8 @@
-/* guard.c - see guard.h. Each of these is a way in which a process dies without a word, or writes
- * into a file that nobody named; none can be mended at the place where it strikes. */
+/* guard.c - ways of dying that a process rules out at its start; see guard.h.
+ *
+ * In each of them a process would end without a word, or write into a file that nobody named. None
+ * can be mended at the place where it strikes: a signal, or a library's own allocation.
+ */
 #include "lib/base/guard.h"
 
 #include <fcntl.h>

@@ -1,5 +1,8 @@
-/* hash.c - SHA-256 through libcrypto's EVP interface, which uses the processor's SHA instructions
- * when there are any: hashing 16 GB of weights then costs seconds. */
+/* hash.c - SHA-256; see hash.h.
+ *
+ * libcrypto's EVP interface uses the processor's SHA instructions when there are any: hashing 16 GB
+ * of weights then costs seconds. Reading out a hash works on a copy, so the running one goes on.
+ */
 #include "lib/base/hash.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
  * member of a .zip, .tar, .tar.gz...
  *
  * The magic is sniffed here and exactly one filter is appended: libarchive's automatic mode unpacks
- * nested gzip without end (reliability.md 0.1). Nothing is ever extracted by name.
+ * nested gzip without end. Nothing is ever extracted by name.
  */
 #ifndef BASE_INPUT_H
 #define BASE_INPUT_H

@@ -1,4 +1,9 @@
-/* mem.c - see mem.h. A benchmark that has lost an allocation has no honest answer, hence exit. */
+/* mem.c - allocation that succeeds or ends the process; see mem.h.
+ *
+ * A program that has lost an allocation in the middle of a measurement has no honest result to
+ * give, and error paths that nobody can test would be everywhere: so host memory is never "short".
+ * (Device memory is: that is an ordinary answer of the back end.)
+ */
 #include "lib/base/mem.h"
 
 #include <stdarg.h>

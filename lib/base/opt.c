@@ -1,5 +1,9 @@
-/* opt.c - options from one table; see opt.h. Every number is parsed whole and range-checked here,
- * so that no tool can meet "--seed 1e9x" or a value that wrapped. */
+/* opt.c - options from one table; see opt.h.
+ *
+ * Every number is parsed whole and range-checked here, so that no tool can meet "--seed 1e9x" or a
+ * value that wrapped. The help text is made from the same rows that are parsed, so an option cannot
+ * be there without being described.
+ */
 #include "lib/base/opt.h"
 
 #include <errno.h>

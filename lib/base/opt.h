@@ -87,8 +87,9 @@ struct common {
         "verbose", 'v', OPT_FLAG, &(c).verbose, .help = "more on standard error"                   \
     }
 
-/* Parses; prints and exits 0 on --help, --help-man, --help-completion and --version, exits 64 with one line on bad usage (name of
- * the option, what was expected, what it got; an operand that is also the file of --output).
+/* Parses; prints and exits 0 on --help, --help-man, --help-completion and --version, exits 64 with
+ * one line on bad usage (name of the option, what was expected, what it got; an operand that is
+ * also the file of --output).
  * Returns the index of the first operand. */
 int opt_parse(const struct tool *t, int argc, char **argv);
 

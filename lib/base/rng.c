@@ -1,4 +1,8 @@
-/* rng.c - Philox4x32-10 and what is drawn from it; see rng.h. */
+/* rng.c - what is drawn from Philox; see rng.h.
+ *
+ * A number depends on (seed, place) alone; the sequences of struct rng only count the places up.
+ * Uniform integers reject the uneven tail of 2^64, so they are exact for every n.
+ */
 #include "lib/base/rng.h"
 
 #include <math.h>

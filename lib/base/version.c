@@ -1,5 +1,8 @@
-/* version.c - the only object that changes with every commit, so that the others stay the same
- * bytes and results are not thrown away for a new commit message. */
+/* version.c - which version and which commit this is.
+ *
+ * The only object that changes with every commit, so that the others stay the same bytes and
+ * results are not thrown away for a new commit message.
+ */
 #include "lib/base/opt.h"
 
 const char version_text[] = "1.0.0";

@@ -1,5 +1,8 @@
-/* cost.c - see cost.h. The matrices are asked what they are: a quantized network has several
- * formats. */
+/* cost.c - flops and bytes of passes; see cost.h.
+ *
+ * The matrices are asked what they are, one by one: a quantized network has several formats. All
+ * results are whole numbers held in doubles, exact to 2^53, so costs may be added in any order.
+ */
 #include "lib/network/cost.h"
 
 double dtype_bytes(enum dtype d, size_t rows, size_t cols)

@@ -1,4 +1,4 @@
-/* cost.h - what passes must do at least, on paper: what a roofline holds against their time.
+/* cost.h - what passes must do at least: the work that a roofline divides by their time.
  *
  *     flops = 2 T P + 4 L H E pairs + 2 R V D
  *     bytes = P in its format, with scales + the head in its own when R > 0
@@ -8,7 +8,8 @@
  * too. Each matrix is read once a pass, each key and value of the cache once by every sequence that
  * sees it. Left out: rows of the embedding, norms, activations, and the keys and values of a pass
  * without a cache, which need never leave the chip.
- * Source: measuring.md 3.2.
+ * Source: Williams, Waterman, Patterson, "Roofline", CACM 52 (2009); 2 P flops a row: Kaplan et al.
+ * 2020 (arXiv 2001.08361), 2.1.
  */
 #ifndef NETWORK_COST_H
 #define NETWORK_COST_H

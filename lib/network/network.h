@@ -8,7 +8,8 @@
  *     per layer: x += Wo attention(rope(Wq n), rope(Wk n), Wv n),  n = rmsnorm(x)
  *                x += Wdown (silu(Wgate m) * Wup m),               m = rmsnorm(x)
  *     wanted rows: head(rmsnorm(x))
- * Source: models.md 1.3 and 4.2.
+ * Source: Touvron et al. 2023 (arXiv 2302.13971), 2.2; Nie et al. 2025 (arXiv 2502.09992), 2.2;
+ * modeling_llama.py of https://github.com/huggingface/transformers.
  */
 #ifndef NETWORK_NETWORK_H
 #define NETWORK_NETWORK_H

@@ -1,5 +1,8 @@
-/* filehash.c - see filehash.h. One file of 64 digits for each hash; that it is missing, broken or
- * cannot be written is never an error. */
+/* filehash.c - hashes of large files, remembered; see filehash.h.
+ *
+ * One small file for each hash, named by path and identity of what was hashed, holds its 64 digits.
+ * That it is missing, broken or cannot be written is never an error: then the file is read again.
+ */
 #include "lib/record/filehash.h"
 
 #include <errno.h>

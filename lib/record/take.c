@@ -1,4 +1,9 @@
-/* take.c - see take.h. */
+/* take.c - the loop over records that every reducing tool has; see take.h.
+ *
+ * A record that is bad costs itself alone: it becomes an error record in the output, is counted,
+ * and the next one is read. Only an input that ends before its end, or an output that cannot be
+ * written, stops the loop.
+ */
 #include "lib/record/take.h"
 
 #include <string.h>

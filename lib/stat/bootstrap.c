@@ -1,5 +1,9 @@
-/* bootstrap.c - draws and their percentiles; see bootstrap.h. Ends are order statistics and never
- * mixed from two draws, because one of the two may be infinite. */
+/* bootstrap.c - draws and their percentiles; see bootstrap.h.
+ *
+ * Draw d starts a random stream of its own, named by d, so draws may be made in any order. The ends
+ * of an interval are order statistics and never mixed from two draws, because one of the two may be
+ * infinite.
+ */
 #include "lib/stat/bootstrap.h"
 
 #include <math.h>

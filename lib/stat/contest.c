@@ -1,5 +1,9 @@
-/* contest.c - see contest.h. The same code reads the measured curves and those of a draw; "draw
- * number `draws`" means the measured ones. */
+/* contest.c - fronts and crossovers, measured and in every draw; see contest.h.
+ *
+ * The same code reads the measured curves and those of a draw ("draw number `draws`" means the
+ * measured ones), so that an interval is about exactly the number beside it. A draw in which a
+ * crossing lies outside the measured steps counts as infinite, not as missing.
+ */
 #include "lib/stat/contest.h"
 
 #include <math.h>

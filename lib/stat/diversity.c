@@ -1,4 +1,8 @@
-/* diversity.c - counting by sorting: no hash, no collisions, O(n log n). */
+/* diversity.c - how varied token ids are; see diversity.h.
+ *
+ * N-grams are counted by sorting them: no hash, so no collisions and the same sum in the same order
+ * whatever the input, at O(n log n).
+ */
 #include "lib/stat/diversity.h"
 
 #include <math.h>

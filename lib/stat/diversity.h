@@ -1,5 +1,6 @@
 /* diversity.h - what keeps a low perplexity honest: how varied a text is, over its token ids.
- * Source: models.md 6.2 (generative perplexity without entropy rewards repetition). */
+ * Source: Zheng et al. 2024 (arXiv 2409.02908): perplexity alone rewards repetition, so entropy
+ * stands beside it; distinct n-grams: Li et al. 2016 (arXiv 1510.03055). */
 #ifndef STAT_DIVERSITY_H
 #define STAT_DIVERSITY_H
 

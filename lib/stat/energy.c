@@ -1,5 +1,8 @@
-/* energy.c - see energy.h. One walk over the launches decides which of them count; every figure
- * uses that same choice. */
+/* energy.c - joules over launches; see energy.h.
+ *
+ * One walk over the launches decides which of them count (launch_at), and every number uses that
+ * same choice: so tokens, joules and seconds of one metric are always those of the same batches.
+ */
 #include "lib/stat/energy.h"
 
 #include <math.h>

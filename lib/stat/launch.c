@@ -1,5 +1,9 @@
-/* launch.c - see launch.h. Every function sorts by value inside a launch before it adds, so that a
- * permuted stream of records gives the same bits. */
+/* launch.c - values of answers to values of launches to one number; see launch.h.
+ *
+ * Every function sorts by value inside a launch before it adds, so that a permuted stream of
+ * records gives the same bits. With one launch the interval is that of its own values, and
+ * `method` says so; with more it is Student's over the launches' values.
+ */
 #include "lib/stat/launch.h"
 
 #include <assert.h>

@@ -1,5 +1,8 @@
-/* parity.c - see parity.h. Quality is read linear in log2 steps, cost linear in steps: the first
- * grows by octaves of computation, the second by passes. */
+/* parity.c - X_lat, X_q and X_par of one sweep; see parity.h.
+ *
+ * Quality is read linear in log2 steps, cost linear in steps: the first grows by octaves of
+ * computation, the second by passes.
+ */
 #include "lib/stat/parity.h"
 
 #include <math.h>

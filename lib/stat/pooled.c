@@ -1,4 +1,9 @@
-/* pooled.c - see pooled.h. */
+/* pooled.c - qualities of a whole set of prompts; see pooled.h.
+ *
+ * A perplexity is exp(sum of nats / sum of tokens) over all prompts, not a mean of perplexities, so
+ * sums are kept apart until the end. All points are drawn with the same prompts: what is compared
+ * are differences on the same texts.
+ */
 #include "lib/stat/pooled.h"
 
 #include <math.h>

@@ -15,7 +15,8 @@ double stat_mean(const double *x, size_t n);
 double stat_sd(const double *x, size_t n);    /* n - 1 in the denominator; NaN below 2 */
 double stat_median(double *x, size_t n);      /* sorts x */
 /* Quantile q with the distribution-free order-statistic interval (binomial ranks). NaN ends when n
- * is too small: median n < 6, p90 n < 29, p95 n < 59, p99 n < 299. Sorts x. measuring.md 2.3. */
+ * is too small: median n < 6, p90 n < 29, p95 n < 59, p99 n < 299. Sorts x.
+ * Source: Conover, Practical Nonparametric Statistics, 3rd ed., 3.2. */
 struct interval stat_quantile(double *x, size_t n, double q, double level);
 /* Mean with Student's t interval; NaN ends below 2. For launch means. */
 struct interval stat_t(const double *x, size_t n, double level);

@@ -1,4 +1,7 @@
-/* ids.c - see ids.h. */
+/* ids.c - token ids that grow; see ids.h.
+ *
+ * Capacity doubles, so n pushes cost O(n); an empty list owns nothing, so that {0} is one.
+ */
 #include "lib/text/ids.h"
 
 #include <stdlib.h>

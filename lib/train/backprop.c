@@ -1,49 +1,199 @@
 /* backprop.c - the loss of a batch and its gradient, written by hand.
  *
- * Forward is network.c's pass that keeps what the way back needs; backward mirrors it line by line.
- * For y = x W^T: dW += dy^T x and dx = dy W, both through the strided gemm, so nothing is
+ * Forward is the pass of lib/network that keeps what the way back needs; backward mirrors it line
+ * by line. For y = x W^T: dW += dy^T x and dx = dy W, both through the strided gemm, so nothing is
  * transposed. Proven against finite differences in tests/model/test-train.c.
  */
+#include "lib/train/backprop.h"
+
+#include <stdlib.h>
 #include <string.h>
 
-#include "lib/train/train_parts.h"
+#include "lib/base/mem.h"
+#include "lib/checkpoint/roles.h"
 
-static void linear(struct trainer *t, float *y, const float *x, enum role r, size_t l, size_t T,
+enum { LOGIT_ROWS = 512 }; /* logits of this many rows exist at a time */
+
+/* What a layer's forward pass leaves for its backward pass. */
+struct layer_tape {
+    float *x, *n1, *q, *k, *v, *y; /* input [T,D], its norm, rotated q and k, v, attention out */
+    float *mid, *n2, *gate, *up, *act; /* after attention [T,D], its norm, [T,F] each */
+};
+
+struct backprop {
+    struct config c;
+    struct backend *b;
+    const struct train_ops *train;
+    struct parameters *parameters; /* borrowed */
+    size_t rows;                 /* capacity */
+    int lacks;                   /* 1: the back end had no memory for all of it */
+    struct layer_tape *tape;     /* [L] */
+    float *inv_freq, *table;     /* [E/2], [T, E] */
+    float *top, *final, *pick;   /* [T,D] last stream; norm and stream of the scored rows */
+    float *logits;               /* [LOGIT_ROWS, V] */
+    float *dx, *dn, *dq, *dk, *dv, *dy, *dgate, *dup, *scratch;
+    double *row_loss;
+    int32_t *pos, *slots, *scored; /* [T] */
+    int32_t *target;               /* [T] of the scored rows */
+    float *weight;                 /* [T] of the scored rows */
+    struct attn_seq *seqs;
+};
+
+/* ---- room ---- */
+
+static float *room(struct backprop *t, size_t n)
+{
+    float *p = t->b->ops->alloc(t->b, n * sizeof(float), MEMORY_ACTIVATIONS);
+    t->lacks |= !p;
+    return p;
+}
+
+static void make_tape(struct backprop *t)
+{
+    const struct config *c = &t->c;
+    size_t T = t->rows, D = c->width, HE = c->heads * c->head_dim, KE = c->kv_heads * c->head_dim;
+    for (size_t l = 0; l < c->layers; l++) {
+        struct layer_tape *y = &t->tape[l];
+        float **wide[] = {&y->x, &y->n1, &y->mid, &y->n2};
+        for (int i = 0; i < 4; i++)
+            *wide[i] = room(t, T * D);
+        y->q = room(t, T * HE);
+        y->y = room(t, T * HE);
+        y->k = room(t, T * KE);
+        y->v = room(t, T * KE);
+        y->gate = room(t, T * c->ffn);
+        y->up = room(t, T * c->ffn);
+        y->act = room(t, T * c->ffn);
+    }
+}
+
+/* Bytes of work that the largest product needs. */
+static size_t products_work(const struct backprop *t)
+{
+    size_t most = 0;
+    for (int r = 0; r < ROLE_COUNT; r++) {
+        size_t N, K;
+        role_shape(&t->c, (enum role)r, &N, &K);
+        size_t bytes = role_is_norm((enum role)r) ? 0 : t->b->ops->matmul_work(t->b, t->rows, K, N);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+static void make_room(struct backprop *t)
+{
+    const struct config *c = &t->c;
+    size_t T = t->rows, D = c->width, E = c->head_dim, HE = c->heads * E, KE = c->kv_heads * E;
+    size_t forward = t->b->ops->attention_work(t->b, T, T, T, c->heads, c->kv_heads, E);
+    size_t product = products_work(t), back = t->train->attention_back_work(t->b, T, E);
+    forward = (forward > product ? forward : product) / sizeof(float) + 1;
+    float **wide[] = {&t->top, &t->final, &t->pick, &t->dx, &t->dn};
+    for (int i = 0; i < 5; i++)
+        *wide[i] = room(t, T * D);
+    t->dq = room(t, T * HE);
+    t->dy = room(t, T * HE);
+    t->dk = room(t, T * KE);
+    t->dv = room(t, T * KE);
+    t->dgate = room(t, T * c->ffn);
+    t->dup = room(t, T * c->ffn);
+    t->table = room(t, T * E);
+    t->logits = room(t, LOGIT_ROWS * c->vocab);
+    t->scratch = room(t, (forward > back ? forward : back) + 2 * T);
+    t->inv_freq = mem_alloc(E / 2 * sizeof(float));
+    t->row_loss = mem_zero(T, sizeof *t->row_loss);
+    t->pos = mem_zero(T, sizeof *t->pos);
+    t->slots = mem_zero(T, sizeof *t->slots);
+    t->scored = mem_zero(T, sizeof *t->scored);
+    t->target = mem_zero(T, sizeof *t->target);
+    t->weight = mem_zero(T, sizeof *t->weight);
+    t->seqs = mem_zero(T, sizeof *t->seqs);
+    make_tape(t);
+}
+
+struct backprop *backprop_make(struct parameters *p, size_t rows)
+{
+    struct backprop *t = mem_zero(1, sizeof *t);
+    *t = (struct backprop){.c = p->c, .b = p->b, .train = p->ops, .parameters = p, .rows = rows};
+    t->tape = mem_zero(p->c.layers, sizeof *t->tape);
+    make_room(t);
+    config_rope(&p->c, t->inv_freq);
+    if (!t->lacks)
+        return t;
+    backprop_free(t);
+    return NULL;
+}
+
+void backprop_free(struct backprop *t)
+{
+    if (!t)
+        return;
+    const struct ops *ops = t->b->ops;
+    for (size_t l = 0; l < t->c.layers; l++) {
+        struct layer_tape *y = &t->tape[l];
+        float *tape[] = {y->x,   y->n1, y->q,    y->k,  y->v,  y->y,
+                         y->mid, y->n2, y->gate, y->up, y->act};
+        for (size_t i = 0; i < sizeof tape / sizeof *tape; i++)
+            ops->free(t->b, tape[i]);
+    }
+    float *blocks[] = {t->top, t->final, t->pick, t->logits, t->dx,  t->dn,      t->dq,
+                       t->dk,  t->dv,    t->dy,   t->dgate,  t->dup, t->scratch, t->table};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        ops->free(t->b, blocks[i]);
+    void *host[] = {t->tape,   t->inv_freq, t->row_loss, t->pos, t->slots,
+                    t->scored, t->target,   t->weight,   t->seqs};
+    for (size_t i = 0; i < sizeof host / sizeof *host; i++)
+        free(host[i]);
+    free(t);
+}
+
+/* ---- forward and back ---- */
+
+static float *values_of(struct backprop *t, enum role r, size_t l)
+{
+    return parameters_values(t->parameters, r, l);
+}
+
+static float *gradients_of(struct backprop *t, enum role r, size_t l)
+{
+    return parameters_gradients(t->parameters, r, l);
+}
+
+static void linear(struct backprop *t, float *y, const float *x, enum role r, size_t l, size_t T,
                    int add)
 {
-    struct product p = {trainer_mat(t, r, l), y, add};
+    struct product p = {parameters_mat(t->parameters, r, l), y, add};
     t->b->ops->matmul(t->b, &p, 1, (struct input){.x = x}, T, t->scratch);
 }
 
 /* dW += dy^T x; dx = dy W (or += with `add`; dx may be NULL). */
-static void linear_back(struct trainer *t, float *dx, const float *dy, const float *x, enum role r,
+static void linear_back(struct backprop *t, float *dx, const float *dy, const float *x, enum role r,
                         size_t l, size_t T, int add)
 {
     size_t N, K;
     role_shape(&t->c, r, &N, &K);
     const struct ops *ops = t->b->ops;
-    ops->gemm(t->b, N, K, T, dy, 1, N, x, K, trainer_gradients(t, r, l), K, 1);
+    ops->gemm(t->b, N, K, T, dy, 1, N, x, K, gradients_of(t, r, l), K, 1);
     if (dx)
-        ops->gemm(t->b, T, K, N, dy, N, 1, trainer_values(t, r, l), K, dx, K, add);
+        ops->gemm(t->b, T, K, N, dy, N, 1, values_of(t, r, l), K, dx, K, add);
 }
 
-static void norm(struct trainer *t, float *y, const float *x, enum role r, size_t l, size_t T)
+static void norm(struct backprop *t, float *y, const float *x, enum role r, size_t l, size_t T)
 {
-    t->b->ops->rmsnorm(t->b, y, x, NULL, trainer_values(t, r, l), T, t->c.width, t->c.norm_eps);
+    t->b->ops->rmsnorm(t->b, y, x, NULL, values_of(t, r, l), T, t->c.width, t->c.norm_eps);
 }
 
 /* dx += gradient through the norm of x, given dy (dy is overwritten). */
-static void norm_back(struct trainer *t, float *dx, float *dy, const float *x, enum role r,
+static void norm_back(struct backprop *t, float *dx, float *dy, const float *x, enum role r,
                       size_t l, size_t T)
 {
     size_t D = t->c.width;
-    t->train->rmsnorm_back(t->b, dy, trainer_gradients(t, r, l), dy, x, trainer_values(t, r, l), T,
+    t->train->rmsnorm_back(t->b, dy, gradients_of(t, r, l), dy, x, values_of(t, r, l), T,
                            D, t->c.norm_eps, t->scratch);
     for (size_t i = 0; i < T * D; i++)
         dx[i] += dy[i];
 }
 
-static void prepare(struct trainer *t, const struct train_batch *in)
+static void prepare(struct backprop *t, const struct train_batch *in)
 {
     size_t T = in->seqs * in->len;
     int32_t len = (int32_t)in->len;
@@ -56,7 +206,7 @@ static void prepare(struct trainer *t, const struct train_batch *in)
     t->b->ops->rope_table(t->b, t->table, t->pos, t->inv_freq, T, t->c.head_dim);
 }
 
-static void attend(struct trainer *t, struct layer_tape *y, size_t l, const struct train_batch *in)
+static void attend(struct backprop *t, struct layer_tape *y, size_t l, const struct train_batch *in)
 {
     const struct config *c = &t->c;
     const struct ops *ops = t->b->ops;
@@ -88,7 +238,7 @@ static void attend(struct trainer *t, struct layer_tape *y, size_t l, const stru
 }
 
 /* x + FFN(x) of layer l into `out`. */
-static void feed(struct trainer *t, struct layer_tape *y, size_t l, size_t T, float *out)
+static void feed(struct backprop *t, struct layer_tape *y, size_t l, size_t T, float *out)
 {
     norm(t, y->n2, y->mid, ROLE_FFN_NORM, l, T);
     linear(t, y->gate, y->n2, ROLE_GATE, l, T, 0);
@@ -98,10 +248,10 @@ static void feed(struct trainer *t, struct layer_tape *y, size_t l, size_t T, fl
     linear(t, out, y->act, ROLE_DOWN, l, T, 1);
 }
 
-static void run_layers(struct trainer *t, const struct train_batch *in)
+static void run_layers(struct backprop *t, const struct train_batch *in)
 {
     size_t T = in->seqs * in->len, D = t->c.width;
-    const float *embed = trainer_values(t, ROLE_EMBED, 0);
+    const float *embed = values_of(t, ROLE_EMBED, 0);
     for (size_t i = 0; i < T; i++)
         memcpy(t->tape[0].x + i * D, embed + (size_t)in->token[i] * D, D * sizeof *embed);
     for (size_t l = 0; l < t->c.layers; l++) {
@@ -112,7 +262,7 @@ static void run_layers(struct trainer *t, const struct train_batch *in)
 
 /* Loss over the scored rows, LOGIT_ROWS at a time. With `gradients`, t->dx receives the gradient of
  * the last stream (zero on rows without a target). */
-static double head_loss(struct trainer *t, const struct train_batch *in, int gradients)
+static double head_loss(struct backprop *t, const struct train_batch *in, int gradients)
 {
     size_t T = in->seqs * in->len, R = 0, D = t->c.width, V = t->c.vocab;
     for (size_t i = 0; i < T; i++)
@@ -143,7 +293,7 @@ static double head_loss(struct trainer *t, const struct train_batch *in, int gra
     return loss;
 }
 
-static void feed_back(struct trainer *t, const struct layer_tape *y, size_t l, size_t T)
+static void feed_back(struct backprop *t, const struct layer_tape *y, size_t l, size_t T)
 {
     linear_back(t, t->dup, t->dx, y->act, ROLE_DOWN, l, T, 0);
     t->train->swiglu_back(t->b, t->dgate, t->dup, t->dup, y->gate, y->up, T * t->c.ffn);
@@ -152,7 +302,7 @@ static void feed_back(struct trainer *t, const struct layer_tape *y, size_t l, s
     norm_back(t, t->dx, t->dn, y->mid, ROLE_FFN_NORM, l, T);
 }
 
-static void attend_back(struct trainer *t, const struct layer_tape *y, size_t l,
+static void attend_back(struct backprop *t, const struct layer_tape *y, size_t l,
                         const struct train_batch *in)
 {
     const struct config *c = &t->c;
@@ -181,12 +331,12 @@ static void attend_back(struct trainer *t, const struct layer_tape *y, size_t l,
     norm_back(t, t->dx, t->dn, y->x, ROLE_ATTN_NORM, l, T);
 }
 
-double trainer_loss(struct trainer *t, const struct train_batch *in, int gradients)
+double backprop_loss(struct backprop *t, const struct train_batch *in, int gradients)
 {
     size_t T = in->seqs * in->len, D = t->c.width;
-    trainer_pack(t);
+    parameters_pack(t->parameters);
     if (gradients)
-        memset(t->g, 0, t->n * sizeof *t->g);
+        parameters_clear_gradients(t->parameters);
     prepare(t, in);
     run_layers(t, in);
     double loss = head_loss(t, in, gradients);
@@ -196,7 +346,7 @@ double trainer_loss(struct trainer *t, const struct train_batch *in, int gradien
         feed_back(t, &t->tape[l], l, T);
         attend_back(t, &t->tape[l], l, in);
     }
-    float *dembed = trainer_gradients(t, ROLE_EMBED, 0);
+    float *dembed = gradients_of(t, ROLE_EMBED, 0);
     for (size_t i = 0; i < T; i++)
         for (size_t d = 0; d < D; d++)
             dembed[(size_t)in->token[i] * D + d] += t->dx[i * D + d];

@@ -1,5 +1,8 @@
-/* corpus-grammar.c - one recursive walk over a template: text is copied, brackets choose, braces
- * look up. The article is settled last, when the letter after it is known. */
+/* corpus-grammar.c - one recursive walk over a template; see corpus.h.
+ *
+ * Text is copied, brackets choose, braces look up. The article ("a" or "an") is settled last, when
+ * the letter after it is known. What is drawn depends on the numbers of *r in order, nothing else.
+ */
 #include "lib/train/corpus.h"
 
 #include <assert.h>

@@ -1,4 +1,8 @@
-/* training_batch.c - see training_batch.h. All draws are rng_at(seed, step, place): no state is carried. */
+/* training_batch.c - which document stands where in the batch of a step; see training_batch.h.
+ *
+ * All draws are rng_at(seed, step, place): no state is carried from one step to the next, so a
+ * training that was interrupted goes on with the batches that it would have had.
+ */
 #include "lib/train/training_batch.h"
 
 #include <stdlib.h>

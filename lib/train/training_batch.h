@@ -14,7 +14,7 @@
  * u stratified over the batch, and weight 2u/p in place of 1/p: the same expectation, while the sum
  * of squared weights, which goes with E[1/(t q(t))] for a density q of t, falls from ln 1000 to its
  * minimum, 4.
- * Source: LLaDA (arXiv 2502.09992) algorithms 1 and 2; seeds.md 4.1.
+ * Source: LLaDA (arXiv 2502.09992) algorithms 1 and 2.
  */
 #ifndef TRAIN_TRAINING_BATCH_H
 #define TRAIN_TRAINING_BATCH_H
@@ -24,7 +24,7 @@
 
 #include "lib/base/err.h"
 #include "lib/text/tokenizer.h"
-#include "lib/train/train.h"
+#include "lib/train/backprop.h"
 
 struct training_batch {
     struct ids all;         /* tokens of all documents, in shuffled order */

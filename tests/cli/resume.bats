@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
 # Interrupted work goes on: what is under the final name is what an uninterrupted run writes, but
-# for times (reliability.md 4.2, rows A13, A14, F3, G9, G13).
+# for times.
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1

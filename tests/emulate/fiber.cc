@@ -4,12 +4,19 @@
 #include "tests/emulate/fiber.h"
 
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tests/emulate/block.h"
 #include "tests/emulate/sanitizers.h"
+
+[[noreturn]] static void fail(const char *what)
+{
+    fprintf(stderr, "emulate: %s\n", what);
+    abort();
+}
 
 /* swap_stacks(&mine, other): FRAME words are what it pushes; word ENTRY of them is where it returns
  * to. */
@@ -92,7 +99,7 @@ static void first_steps()
 {
     arrive();
     coming->run();
-    emulate::fail("a fiber has returned");
+    fail("a fiber has returned");
 }
 
 void fiber_make(struct fiber *f, void (*run)(void))
@@ -101,7 +108,7 @@ void fiber_make(struct fiber *f, void (*run)(void))
     void *all = mmap(nullptr, guard + STACK, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (all == MAP_FAILED || mprotect(all, guard, PROT_NONE))
-        emulate::fail("no memory for the stack of a thread");
+        fail("no memory for the stack of a thread");
     *f = {};
     f->stack = static_cast<char *>(all) + guard;
     f->bytes = STACK;

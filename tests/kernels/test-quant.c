@@ -73,7 +73,7 @@ static double rms(const float *x, const float *y, size_t n)
     return sqrt(far / size);
 }
 
-/* Relative error of Gaussian values in rows of 64; seeds.md 5.1 has the figures. */
+/* Relative error of Gaussian values in rows of 64. */
 static void errors(struct pool *pool)
 {
     enum { ROWS = 4000, K = 64 };

@@ -11,7 +11,7 @@
 static char folder[] = "/tmp/test-config-XXXXXX";
 static char config_path[64], generation_path[64];
 
-/* LLaMA 3.2 1B and LLaDA 8B, as published (models.md 1.1 and 4.1). */
+/* LLaMA 3.2 1B and LLaDA 8B, as published on huggingface.co. */
 static const char llama[] =
     "{\"architectures\":[\"LlamaForCausalLM\"],\"attention_bias\":false,\"attention_dropout\":0.0,"
     "\"bos_token_id\":128000,\"eos_token_id\":128001,\"head_dim\":64,\"hidden_act\":\"silu\","
@@ -380,8 +380,8 @@ static void test_shapes(void)
        "an unknown shape: %s", e.text);
 }
 
-/* models.md 4.3: with E = 128, theta 5e5 and factor 8, 29 frequencies stay, 6 blend, 29 are
- * divided. */
+/* rope_type llama3 (modeling_rope_utils.py of transformers): with E = 128, theta 5e5 and factor 8,
+ * 29 frequencies stay, 6 blend, 29 are divided. */
 static void test_rope(void)
 {
     struct config c;

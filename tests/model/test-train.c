@@ -4,7 +4,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
-#include "lib/train/train.h"
+#include "lib/train/trainer.h"
 #include "tests/tap.h"
 
 static struct config tiny(enum arch arch, int tied)

@@ -1,4 +1,4 @@
-/* train.h - training of small networks: parameters, gradients, AdamW, all on the CPU back end.
+/* trainer.h - training of small networks: parameters, gradients, AdamW, all on the CPU back end.
  *
  *     struct trainer *t = trainer_make(&config, backend, seed, rows, &e);
  *     double loss = trainer_loss(t, &batch, 1);
@@ -6,24 +6,15 @@
  *
  * Losses: next token (weight 1/count on every scored row, causal mask) and masked diffusion (weight
  * 2u/(p L B) on masked rows, see training_batch.h; full mask).
- * Source: seeds.md 4.1, LLaDA (arXiv 2502.09992) eq. 3.
+ * Source: LLaDA (arXiv 2502.09992) eq. 3.
  */
-#ifndef TRAIN_TRAIN_H
-#define TRAIN_TRAIN_H
+#ifndef TRAIN_TRAINER_H
+#define TRAIN_TRAINER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/ops.h"
-#include "lib/base/err.h"
-#include "lib/checkpoint/checkpoint.h"
-
-/* seqs sequences of len rows. A row of weight 0 has no target. loss = sum of weight * CE. */
-struct train_batch {
-    size_t seqs, len;
-    int32_t *token, *target; /* [seqs * len] */
-    float *weight;           /* [seqs * len] */
-};
+#include "lib/train/backprop.h"
 
 struct trainer;
 

@@ -1,0 +1,241 @@
+/* parameters.c - the parameters of a network in training and AdamW; see parameters.h.
+ *
+ * One flat array per kind (values, gradients, two moments), cut by role and layer, so that
+ * clipping, updating and saving are single loops. A tied head has no part of its own: its offset is
+ * the embedding's, and both gradients add up there.
+ */
+#include "lib/train/parameters.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/rng.h"
+#include "lib/checkpoint/roles.h"
+#include "lib/record/json.h"
+
+static size_t role_count(const struct config *c, enum role r)
+{
+    size_t rows, cols;
+    role_shape(c, r, &rows, &cols);
+    return rows * cols;
+}
+
+/* Offsets of every role; a tied head shares the embedding's. Returns the number of parameters. */
+static size_t lay_out(struct parameters *p)
+{
+    size_t n = 0;
+    for (size_t l = 0; l < p->c.layers; l++)
+        for (int r = 0; r < ROLE_COUNT; r++) {
+            enum role role = (enum role)r;
+            if (l && !role_per_layer(role)) {
+                p->at[l][r] = p->at[0][r];
+                continue;
+            }
+            int shared = role == ROLE_HEAD && p->c.tied;
+            p->at[l][r] = shared ? p->at[0][ROLE_EMBED] : n;
+            n += shared ? 0 : role_count(&p->c, role);
+        }
+    return n;
+}
+
+/* Standard deviation of a role at the start: 1/sqrt(inputs) keeps the size of what flows through,
+ * so that attention can tell keys apart from the first step on; the two projections into the stream
+ * are smaller, or 2L of them would outgrow the embedding; the head begins with nearly equal logits.
+ */
+static double start_std(const struct config *c, enum role r)
+{
+    size_t rows, cols;
+    role_shape(c, r, &rows, &cols);
+    double even = 1 / sqrt((double)cols);
+    if (r == ROLE_EMBED)
+        return c->tied ? 0.1 : 0.5;
+    if (r == ROLE_HEAD)
+        return 0.02;
+    return r == ROLE_O || r == ROLE_DOWN ? even / sqrt(2.0 * (double)c->layers) : even;
+}
+
+static void draw(struct parameters *p, uint64_t seed)
+{
+    for (size_t l = 0; l < p->c.layers; l++)
+        for (int r = 0; r < ROLE_COUNT; r++) {
+            enum role role = (enum role)r;
+            if ((l && !role_per_layer(role)) || (role == ROLE_HEAD && p->c.tied))
+                continue;
+            float *w = parameters_values(p, role, l);
+            struct rng rng = {seed, (uint64_t)r << 32 | l, 0};
+            double std = start_std(&p->c, role);
+            for (size_t i = 0; i < role_count(&p->c, role); i++)
+                w[i] = role_is_norm(role) ? 1.0f : (float)(std * rng_normal(&rng));
+        }
+}
+
+static int make_mats(struct parameters *p)
+{
+    for (size_t l = 0; l < p->c.layers; l++)
+        for (int r = 0; r < ROLE_COUNT; r++) {
+            enum role role = (enum role)r;
+            size_t rows, cols;
+            if (role_is_norm(role) || role == ROLE_EMBED || (l && !role_per_layer(role)))
+                continue;
+            role_shape(&p->c, role, &rows, &cols);
+            struct mat_source s = mat_floats(parameters_values(p, role, l), rows, cols);
+            if (p->b->ops->mat_make(p->b, parameters_mat(p, role, l), &s, DTYPE_F32))
+                return -1;
+        }
+    return 0;
+}
+
+struct parameters *parameters_make(const struct config *c, struct backend *b,
+                                   const struct train_ops *ops, uint64_t seed)
+{
+    struct parameters *p = mem_zero(1, sizeof *p);
+    *p = (struct parameters){.c = *c, .b = b, .ops = ops};
+    p->at = mem_zero(c->layers, sizeof *p->at);
+    p->mats = mem_zero(c->layers * ROLE_COUNT, sizeof *p->mats);
+    p->n = lay_out(p);
+    float **flat[] = {&p->w, &p->g, &p->m1, &p->m2};
+    for (int i = 0; i < 4; i++)
+        *flat[i] = mem_zero(p->n, sizeof(float));
+    draw(p, seed);
+    if (!make_mats(p))
+        return p;
+    parameters_free(p);
+    return NULL;
+}
+
+void parameters_free(struct parameters *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->c.layers * ROLE_COUNT; i++)
+        p->b->ops->mat_free(p->b, &p->mats[i]);
+    void *host[] = {p->w, p->g, p->m1, p->m2, p->at, p->mats};
+    for (size_t i = 0; i < sizeof host / sizeof *host; i++)
+        free(host[i]);
+    free(p);
+}
+
+float *parameters_values(struct parameters *p, enum role r, size_t layer)
+{
+    return p->w + p->at[layer][r];
+}
+
+float *parameters_gradients(struct parameters *p, enum role r, size_t layer)
+{
+    return p->g + p->at[layer][r];
+}
+
+void parameters_clear_gradients(struct parameters *p)
+{
+    memset(p->g, 0, p->n * sizeof *p->g);
+}
+
+struct mat *parameters_mat(struct parameters *p, enum role r, size_t layer)
+{
+    return &p->mats[(role_per_layer(r) ? layer : 0) * ROLE_COUNT + (size_t)r];
+}
+
+void parameters_pack(struct parameters *p)
+{
+    for (size_t l = 0; l < p->c.layers; l++)
+        for (int r = 0; r < ROLE_COUNT; r++) {
+            struct mat *m = &p->mats[l * ROLE_COUNT + (size_t)r];
+            if (m->data)
+                p->ops->mat_refill(p->b, m, parameters_values(p, (enum role)r, l));
+        }
+}
+
+double parameters_update(struct parameters *p, double rate, double decay, double clip)
+{
+    double squares = 0;
+    for (size_t i = 0; i < p->n; i++)
+        squares += (double)p->g[i] * p->g[i];
+    double norm = sqrt(squares);
+    struct adamw a = {.rate = rate,
+                      .beta1 = 0.9,
+                      .beta2 = 0.95,
+                      .eps = 1e-8,
+                      .step = ++p->step,
+                      .grad_scale = norm > clip ? clip / norm : 1};
+    for (size_t l = 0; l < p->c.layers; l++)
+        for (int r = 0; r < ROLE_COUNT; r++) {
+            enum role role = (enum role)r;
+            if ((l && !role_per_layer(role)) || (role == ROLE_HEAD && p->c.tied))
+                continue;
+            size_t at = p->at[l][r];
+            a.decay = role_is_norm(role) ? 0 : decay;
+            p->ops->adamw(p->b, p->w + at, p->m1 + at, p->m2 + at, p->g + at,
+                            role_count(&p->c, role), &a);
+        }
+    return norm;
+}
+
+/* ---- resuming ---- */
+
+static struct tensor flat(const char *name, const float *x, size_t n)
+{
+    struct tensor v = {.name = (char *)(uintptr_t)name,
+                       .dtype = "F32",
+                       .rank = 1,
+                       .shape = {n},
+                       .bytes = n * sizeof *x,
+                       .data = (const unsigned char *)x};
+    return v;
+}
+
+int parameters_save(const struct parameters *p, const char *path, const json_t *note, struct err *e)
+{
+    json_t *all = note ? json_copy((json_t *)(uintptr_t)note) : json_object();
+    json_object_set_new(all, "step", json_integer(p->step));
+    char *text = json_dumps(all, JSON_COMPACT);
+    struct tensor list[4] = {flat("values", p->w, p->n),
+                             flat("moment_1", p->m1, p->n),
+                             flat("moment_2", p->m2, p->n),
+                             {0}};
+    size_t n = strlen(text);
+    list[3] = (struct tensor){.name = (char *)(uintptr_t) "note",
+                              .dtype = "U8",
+                              .rank = 1,
+                              .shape = {n},
+                              .bytes = n,
+                              .data = (const unsigned char *)text};
+    int bad = tensors_write(path, list, 4, NULL, e);
+    free(text);
+    json_decref(all);
+    return bad;
+}
+
+static int take(const struct tensors *f, const char *path, const char *name, float *out, size_t n,
+                struct err *e)
+{
+    const struct tensor *v = tensors_find(f, name);
+    if (!v || strcmp(v->dtype, "F32") || v->bytes != n * sizeof *out)
+        return err_set(e, EXIT_BAD_DATA,
+                       "%s: '%s': expected F32 [%zu]: not a state of this network", path, name, n);
+    memcpy(out, v->data, v->bytes);
+    return 0;
+}
+
+int parameters_restore(struct parameters *p, const char *path, json_t **note, struct err *e)
+{
+    struct tensors *f = tensors_open_file(path, e);
+    if (!f)
+        return -1;
+    int bad = take(f, path, "values", p->w, p->n, e) || take(f, path, "moment_1", p->m1, p->n, e) ||
+              take(f, path, "moment_2", p->m2, p->n, e);
+    const struct tensor *v = tensors_find(f, "note");
+    json_t *all = v ? json_bytes((const char *)v->data, v->bytes, path, e) : NULL;
+    int64_t step = 0;
+    if (!v)
+        bad = err_set(e, EXIT_BAD_DATA, "%s: no 'note': not a state of a training run", path);
+    bad = bad || !all || json_int(all, path, "step", 0, INT64_MAX, &step, e);
+    p->step = step;
+    tensors_close(f);
+    if (bad)
+        json_decref(all);
+    else
+        *note = all;
+    return bad ? -1 : 0;
+}

@@ -1,0 +1,78 @@
+/* trainer.c - parameters and their way back, as one thing; see trainer.h.
+ *
+ * What a trainer knows of itself lies in parameters.c (values, moments, step); backprop.c only has
+ * room for one batch. So saving the parameters saves the training.
+ */
+#include "lib/train/trainer.h"
+
+#include <stdlib.h>
+
+#include "lib/base/mem.h"
+
+struct trainer {
+    struct parameters *parameters;
+    struct backprop *backprop;
+};
+
+struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t seed, size_t rows,
+                             struct err *e)
+{
+    const struct train_ops *ops = train_ops_of(b);
+    if (!ops) {
+        err_set(e, EXIT_NO_DEVICE, "the '%s' back end cannot train: use --device cpu",
+                b->ops->name);
+        return NULL;
+    }
+    struct trainer *t = mem_zero(1, sizeof *t);
+    t->parameters = parameters_make(c, b, ops, seed);
+    t->backprop = t->parameters ? backprop_make(t->parameters, rows) : NULL;
+    if (t->backprop)
+        return t;
+    err_set(e, EXIT_INTERNAL, "%s: out of memory for training it", c->name);
+    trainer_free(t);
+    return NULL;
+}
+
+void trainer_free(struct trainer *t)
+{
+    if (!t)
+        return;
+    backprop_free(t->backprop);
+    parameters_free(t->parameters);
+    free(t);
+}
+
+double trainer_loss(struct trainer *t, const struct train_batch *batch, int gradients)
+{
+    return backprop_loss(t->backprop, batch, gradients);
+}
+
+double trainer_update(struct trainer *t, double rate, double decay, double clip)
+{
+    return parameters_update(t->parameters, rate, decay, clip);
+}
+
+int64_t trainer_step(const struct trainer *t)
+{
+    return t->parameters->step;
+}
+
+float *trainer_values(struct trainer *t, enum role r, size_t layer)
+{
+    return parameters_values(t->parameters, r, layer);
+}
+
+float *trainer_gradients(struct trainer *t, enum role r, size_t layer)
+{
+    return parameters_gradients(t->parameters, r, layer);
+}
+
+int trainer_save(const struct trainer *t, const char *path, const json_t *note, struct err *e)
+{
+    return parameters_save(t->parameters, path, note, e);
+}
+
+int trainer_restore(struct trainer *t, const char *path, json_t **note, struct err *e)
+{
+    return parameters_restore(t->parameters, path, note, e);
+}
