@@ -1,6 +1,6 @@
 /* entropy.h - the answers first whose distribution over the vocabulary has the least entropy.
- * Source: Ben-Hamu et al. 2025, "Accelerated Sampling from Masked Diffusion Models via Entropy Bounded
- * Unmasking", arXiv 2505.24857. */
+ * Source: Ben-Hamu et al. 2025, "Accelerated Sampling from Masked Diffusion Models via Entropy
+ * Bounded Unmasking", arXiv 2505.24857. */
 #ifndef KERNELS_ORDER_ENTROPY_H
 #define KERNELS_ORDER_ENTROPY_H
 

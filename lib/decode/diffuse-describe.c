@@ -1,6 +1,6 @@
-/* diffuse-describe.c - what goes into the passes of a batch of canvases: the rows that the cache policy
- * names, the slots that are read, the answers that are wanted, and what is prepared of all that
- * before the clock begins.
+/* diffuse-describe.c - what goes into the passes of a batch of canvases: the rows that the cache
+ * policy names, the slots that are read, the answers that are wanted, and what is prepared of all
+ * that before the clock begins.
  *
  * Each part of a pass has room for the same number of answers, the capacity. Where passes are
  * recorded it comes in steps of CAPACITY_STEP, and as long as a canvas has further blocks it has
@@ -43,8 +43,8 @@ size_t diffuse_capacity(const struct run *r, size_t most)
     return capacity < r->how->gen_length ? capacity : r->how->gen_length;
 }
 
-/* A sequence of the pass: what the policy named of a canvas. Its twin has the prompt masked. Returns
- * the slots that it lists. */
+/* A sequence of the pass: what the policy named of a canvas. Its twin has the prompt masked.
+ * Returns the slots that it lists. */
 static size_t add_rows(struct run *r, const struct canvas_state *c, int twin, size_t listed)
 {
     struct pass *p = &r->plan.pass;
@@ -151,7 +151,7 @@ static void ask(struct run *r, size_t capacity)
     r->plan.loop.capacity = capacity;
     const struct canvas_loop here = loop_here(r);
     for (size_t i = 0; i < here.parts; i++)
-        canvas_ask(&here, i);
+        advance_ask(&here, i);
     r->plan.pass.R = here.parts * capacity;
 }
 

@@ -1,5 +1,5 @@
-/* diffuse-run.h - a batch of canvases at work: what diffuse.c (its memory, its clock, what its passes
- * left) and diffuse-describe.c (what goes into its passes) share. */
+/* diffuse-run.h - a batch of canvases at work: what diffuse.c (its memory, its clock, what its
+ * passes left) and diffuse-describe.c (what goes into its passes) share. */
 #ifndef DECODE_DIFFUSE_RUN_H
 #define DECODE_DIFFUSE_RUN_H
 

@@ -8,10 +8,10 @@
  *         commit the answers that the unmask rule picks; a committed slot never changes
  *
  * What follows the answers is kernels/advance.h, which also makes the rows of the next pass;
- * diffuse-describe.c says what goes into the passes; here stands what their counters and clocks say.
- * Each canvas walks through its blocks at its own pace, and a finished one leaves the batch at the
- * next description. A step that would commit nothing (more steps than masks) is not run: it would
- * change nothing.
+ * diffuse-describe.c says what goes into the passes; here stands what their counters and clocks
+ * say. Each canvas walks through its blocks at its own pace, and a finished one leaves the batch
+ * at the next description. A step that would commit nothing (more steps than masks) is not run: it
+ * would change nothing.
  *
  * Faithful to the official code: an answer may be the mask id itself. Its slot then counts as
  * masked and competes again, also in later blocks.
@@ -264,13 +264,14 @@ void diffuse(const struct network *n, const struct diffuse *how,
     int short_of_memory = run_make(&r, &trace->estimate);
     if (!short_of_memory) {
         const struct loop loop = {.backend = n->backend, .stop = how->stop, .state = r.device.state,
-                                  .bytes = batch * sizeof *r.device.state, .describe = diffuse_describe,
+                                  .bytes = batch * sizeof *r.device.state,
+                                  .describe = diffuse_describe,
                                   .prepare = how->prepare ? diffuse_prepare : NULL,
                                   .enqueue = enqueue, .settle = settle, .ctx = &r};
         short_of_memory = loop_run(&loop, trace);
     }
     if (!short_of_memory)
         finish(&r);
-    batch_end(n->backend, short_of_memory, out, batch, trace);
+    generation_batch_end(n->backend, short_of_memory, out, batch, trace);
     run_free(&r);
 }

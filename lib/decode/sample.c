@@ -2,7 +2,8 @@
  *
  * The ids lie in a max-heap (larger logit first, then lower id). Popping moves the best to the
  * end of the array, so the j-th most likely id is work[V - 1 - j]. Top-k and top-p only decide
- * how many are popped; a peaked distribution pops a handful of 128 thousand. / */
+ * how many are popped; a peaked distribution pops a handful of 128 thousand.
+ */
 #include "lib/decode/sample.h"
 
 #include <math.h>

@@ -19,8 +19,8 @@ int sample_needs_logits(const struct sample *s, size_t V);
  * noise of id v being a function of (seed, key, v) alone. It is the noise that ops.head uses, so a
  * filter that removes nothing changes nothing. Ties go to the lowest id.
  * logits [V], borrowed; work [V] scratch. Cost O(V + kept log V).
- * Source: models.md 4.6 (order and ties of the Hugging Face filters); Gumbel-max: Maddison et al.
- * 2014. */
+ * Source: generation/logits_process.py of https://github.com/huggingface/transformers (order and
+ * ties of the filters); Gumbel-max: Maddison, Tarlow, Minka 2014 (arXiv 1411.0030). */
 int32_t sample_draw(const float *logits, size_t V, const struct sample *s, uint64_t seed,
                     uint64_t key, int32_t *work);
 

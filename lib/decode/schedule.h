@@ -1,5 +1,6 @@
 /* schedule.h - how many positions are committed at each step of a block.
- * Source: models.md 2.2: n[i] = floor(m/S), plus 1 for the first (m mod S) steps. */
+ * n[i] = floor(m/S), plus 1 for the first (m mod S) steps.
+ * Source: get_num_transfer_tokens in generate.py of https://github.com/ML-GSAI/LLaDA. */
 #ifndef DECODE_SCHEDULE_H
 #define DECODE_SCHEDULE_H
 
