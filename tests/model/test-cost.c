@@ -8,7 +8,6 @@
  */
 #include "lib/decode/autoregress.h"
 #include "lib/decode/diffuse.h"
-#include "lib/decode/unmask.h"
 #include "tests/tap.h"
 
 static const int32_t five[] = {11, 42, 300, 7, 99}, single[] = {5};
