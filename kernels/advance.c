@@ -1,5 +1,6 @@
 /* advance.c - from pass to pass where the host can read everything; see advance.h. A part needs
- * nothing of its neighbours, so parts go one after another.
+ * nothing of its neighbours, so parts go one after another. What must be equal on a device, in
+ * arithmetic and in ties, are the functions of advance.h; here stand only the loops around them.
  */
 #include "kernels/advance.h"
 
@@ -34,7 +35,7 @@ static void ask_row(const struct canvas_loop *l, const struct canvas_state *c, s
     l->rows.key[w] = slot < 0 ? 0 : canvas_key(c, slot);
 }
 
-void canvas_ask(const struct canvas_loop *l, size_t i)
+void advance_ask(const struct canvas_loop *l, size_t i)
 {
     struct canvas_state *c = canvas_of(l, i);
     size_t w = i * l->capacity, end = w + l->capacity;
@@ -131,7 +132,7 @@ void host_advance_canvases(struct backend *b, const struct canvas_loop *l)
                               mem_alloc(l->capacity * sizeof *r.pick)};
     for (size_t i = 0; i < l->parts; i++) {
         advance(l, i, &r);
-        canvas_ask(l, i);
+        advance_ask(l, i);
     }
     for (size_t t = 0; t < l->T; t++)
         if (l->origin[t] >= 0)

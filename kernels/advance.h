@@ -99,8 +99,8 @@ struct canvas_state {
     int32_t written;            /* by the last pass: slots that got an id other than the mask */
     int32_t wanted;             /* slots that the next pass is asked about */
     int32_t rows_block;         /* the block for which its rows were described */
-    int32_t stalled;            /* 1: the passes under way do not serve it (more slots than
-                                 * `capacity`, rows of another block): the next counts for nothing */
+    int32_t stalled;            /* 1: the passes in flight do not serve it (more slots than
+                                 * `capacity`, rows of another block) and count for nothing */
     double kept[UNMASK_KEPT];   /* of the rule, see struct offers */
 };
 /* All arrays are memory of the back end. Part i of the pass is the canvas member[i]. */
@@ -217,7 +217,7 @@ extern "C" {
 #endif
 /* On the host: writes wanted, uncond and key of part i for the next pass, and canvas.wanted and
  * stalled. The host's first pass is described by this too, on its own copies of the arrays. */
-void canvas_ask(const struct canvas_loop *l, size_t i);
+void advance_ask(const struct canvas_loop *l, size_t i);
 /* On the host: the operations of ops.h for memory that the host can read. */
 void host_advance_texts(struct backend *b, const struct text_loop *l);
 void host_advance_canvases(struct backend *b, const struct canvas_loop *l);

@@ -59,7 +59,8 @@ DEVICE bool any_bad(const struct head_row *answer, size_t n, struct sheet s)
     return s.sum[SUM_BAD];
 }
 
-/* confidence[n] of the answers w0..w0+n; pick[n]: their places, best first, of equals the lowest. */
+/* confidence[n] of the answers w0..w0+n; pick[n]: their places, best first, of equals
+ * the lowest. */
 DEVICE void sort_answers(const struct canvas_loop *l, size_t w0, size_t n, struct sheet s)
 {
     for (size_t k = threadIdx.x; k < n; k += CANVAS_THREADS) {
@@ -135,7 +136,7 @@ DEVICE int place_among(bool yes, int *all, struct sheet s)
     return below;
 }
 
-/* canvas_ask: the open slots up to the end of the block, in their order, get rows from w0 on.
+/* advance_ask: the open slots up to the end of the block, in their order, get rows from w0 on.
  * Returns how many there are. */
 DEVICE int ask(const struct canvas_loop *l, const struct canvas_state *c, size_t w0, struct sheet s)
 {

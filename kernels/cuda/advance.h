@@ -19,7 +19,8 @@ struct sheet {
 HOST_DEVICE size_t sheet_bytes(size_t capacity)
 {
     size_t each = sizeof(uint64_t) + sizeof(double) + sizeof(int32_t);
-    return sizeof(struct canvas_state) + (SUMS + CANVAS_THREADS / 32) * sizeof(int) + capacity * each;
+    size_t shared = (SUMS + CANVAS_THREADS / 32) * sizeof(int);
+    return sizeof(struct canvas_state) + shared + capacity * each;
 }
 
 /* The pieces of `shared`, the widest values first, so that each is aligned. */

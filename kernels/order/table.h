@@ -8,11 +8,15 @@
 #define KERNELS_ORDER_TABLE_H
 
 #include "kernels/order/confidence.h"
+#include "kernels/order/entropy.h"
+#include "kernels/order/margin.h"
 #include "kernels/order/random.h"
 
 /* ORDER(enumerator, name): by what the network says. */
 #define ORDERS_OF_ANSWERS(ORDER) \
-    ORDER(CONFIDENCE, confidence)
+    ORDER(CONFIDENCE, confidence) \
+    ORDER(MARGIN, margin) \
+    ORDER(ENTROPY, entropy)
 /* And by chance: the official option --remasking random. */
 #define ORDERS(ORDER) ORDERS_OF_ANSWERS(ORDER) ORDER(RANDOM, random)
 

@@ -1,8 +1,8 @@
 /* offers.h - what a rule of unmasking sees: the answers to the masked slots of a canvas, ranked.
  *
  * A rule says how many of the first in pick[] become final. It may change the order of pick[]
- * before, so any set of answers can be chosen. It is asked once a pass that counts, and runs on host
- * and device alike, there on one thread: all that is many was computed before.
+ * before, so any set of answers can be chosen. It is asked once a pass that counts, and runs on
+ * host and device alike, there on one thread: all that is many was computed before.
  */
 #ifndef KERNELS_UNMASK_OFFERS_H
 #define KERNELS_UNMASK_OFFERS_H

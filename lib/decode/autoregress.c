@@ -427,6 +427,6 @@ void autoregress(const struct network *n, const struct autoregress *how,
     }
     if (!short_of_memory)
         finish(&r);
-    batch_end(n->backend, short_of_memory, out, batch, trace);
+    generation_batch_end(n->backend, short_of_memory, out, batch, trace);
     run_free(&r);
 }

@@ -30,7 +30,7 @@ struct autoregress {
 void autoregress(const struct network *n, const struct autoregress *how,
                  const struct generation_input *in, size_t batch, struct generation *out,
                  struct batch_trace *trace);
-/* The memory that such a batch needs, on paper; of the prompts only their lengths count. */
+/* The memory that such a batch needs, by its shapes; of the prompts only their lengths count. */
 struct memory_estimate autoregress_estimate(const struct network *n, const struct autoregress *how,
                                const struct generation_input *in, size_t batch);
 

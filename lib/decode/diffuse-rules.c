@@ -1,5 +1,6 @@
 /* diffuse-rules.c - what the settings of a diffusion demand of each other, and the ids that they
- * suppress. */
+ * suppress. Both are pure: tests ask them without a network, and a schedule is refused before any
+ * model is loaded. */
 #include "lib/decode/diffuse.h"
 
 int diffuse_check(const struct diffuse *how, struct err *e)

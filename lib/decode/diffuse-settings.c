@@ -1,9 +1,9 @@
-/* diffuse-settings.c - masked diffusion as the runner sees it: the settings as data, and a point of
- * them as a struct diffuse.
+/* diffuse-settings.c - masked diffusion as the runner sees it: the settings as data, and a point
+ * of them as a struct diffuse.
  *
- * The words of order, unmask and cache, and the rows of the rules' parameters, come from the tables
- * of the orders, the rules and the policies: the place of a word is its enumerator. What changes the
- * text may change how many passes are made, and so counts for the speed too. */
+ * The words of order, unmask and cache, and the rows of the rules' parameters, come from the
+ * tables of the orders, the rules and the policies: the place of a word is its enumerator. What
+ * changes the text may change how many passes are made, and so counts for the speed too. */
 #include "lib/decode/decoder.h"
 #include "lib/decode/diffuse.h"
 

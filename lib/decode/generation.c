@@ -1,5 +1,6 @@
-/* generation.c - see generation.h. Event lists grow by doubling at powers of two, so that the
- * struct needs no capacities. */
+/* generation.c - see generation.h. A generation is filled event by event while its batch runs, and
+ * closed once when it is over. Event lists grow by doubling at powers of two, so that the struct
+ * needs no capacities. */
 #include "lib/decode/generation.h"
 
 #include <stdlib.h>
@@ -58,8 +59,8 @@ void generation_take(struct generation *g, const int32_t *ids, size_t n)
         memcpy(g->ids, ids, n * sizeof *ids);
 }
 
-void batch_end(const struct backend *b, int short_of_memory, struct generation *out, size_t batch,
-               struct batch_trace *trace)
+void generation_batch_end(const struct backend *b, int short_of_memory, struct generation *out,
+                          size_t batch, struct batch_trace *trace)
 {
     for (size_t i = 0; i < batch; i++) {
         out[i].oom = short_of_memory;

@@ -63,7 +63,7 @@ void generation_take(struct generation *g, const int32_t *ids, size_t n);
 void generation_close(struct generation *g, const struct config *c, int met);
 /* What is the same for every batch that is over, its memory still there: makespan, memory, and oom
  * for all when it was short. */
-void batch_end(const struct backend *b, int short_of_memory, struct generation *out, size_t batch,
-               struct batch_trace *trace);
+void generation_batch_end(const struct backend *b, int short_of_memory, struct generation *out,
+                          size_t batch, struct batch_trace *trace);
 
 #endif

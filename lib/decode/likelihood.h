@@ -3,10 +3,13 @@
  * ids[0..n) is prompt and text together; ids[first..n) is what is scored, given the rest.
  *   nll    exact, autoregressive: sum over i of -ln p(ids[i] | ids[<i]).
  *   elbo   masked diffusion: E over l ~ U{1..L} and l masked positions of (L/l) sum_masked -ln p;
- * an upper bound of -ln p(text), independent of any step count. models.md 2.8. kstep  masked
- * diffusion: -ln of the text under the sampler that reveals a random permutation in K groups; an
- * upper bound for that sampler, lower for larger K. seeds.md 4.1. An nll and a bound must never
- * stand in one column without saying so.
+ *          an upper bound of -ln p(text), independent of any step count.
+ *          Source: Nie et al. 2025, "Large Language Diffusion Models", equation 6 and the authors'
+ *          get_log_likelihood.py (github.com/ML-GSAI/LLaDA).
+ *   kstep  masked diffusion: -ln of the text under the sampler that reveals a random permutation in
+ *          K groups; an upper bound for that sampler, lower for larger K.
+ *
+ * An nll and a bound must never stand in one column without saying so.
  */
 #ifndef DECODE_LIKELIHOOD_H
 #define DECODE_LIKELIHOOD_H

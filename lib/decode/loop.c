@@ -1,4 +1,6 @@
-/* loop.c - see loop.h. Passes under way form a ring: `first` is the oldest of `n`. */
+/* loop.c - see loop.h. Passes in flight form a ring: `first` is the oldest of `n`. A slot of the
+ * ring owns the host memory into which the states behind its pass are copied, so a copy is looked
+ * at while later passes run, and is never written before it was. */
 #include "lib/decode/loop.h"
 
 #include <stdlib.h>
@@ -7,7 +9,7 @@
 
 struct in_flight {
     void *copy;   /* of the states, a mirror */
-    int64_t mark; /* reached when the copy is there */
+    int64_t event; /* over when the copy is there */
 };
 struct ring {
     struct in_flight *pass;
@@ -42,7 +44,7 @@ static void submit(const struct loop *l, struct ring *r)
     struct in_flight *f = &r->pass[(r->first + r->n++) % r->depth];
     l->enqueue(l->ctx);
     ops->fetch(l->backend, f->copy, l->state, l->bytes);
-    f->mark = ops->event_record(l->backend);
+    f->event = ops->event_record(l->backend);
 }
 
 /* Waits for the oldest pass. Returns when it was done. */
@@ -52,7 +54,7 @@ static int64_t retire(const struct loop *l, struct ring *r, const void **copy)
     r->first = (r->first + 1) % r->depth;
     r->n--;
     *copy = f->copy;
-    return l->backend->ops->event_wait(l->backend, f->mark);
+    return l->backend->ops->event_wait(l->backend, f->event);
 }
 
 /* Up to `most` passes from one description. */

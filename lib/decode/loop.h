@@ -1,4 +1,4 @@
-/* loop.h - a generator's passes, several of them under way.
+/* loop.h - a generator's passes, several of them in flight.
  *
  *     describe(), then prepare(), if there is one; then the clock begins
  *     until describe() says that nobody is left:

@@ -1,12 +1,14 @@
-/* scored_text.c - see scored_text.h. */
+/* scored_text.c - see scored_text.h. Prompt and text are encoded apart and joined, so that the
+ * border between them is a border of tokens: a text's likelihood never depends on how its first
+ * letters would merge with the prompt's last. */
 #include "lib/decode/scored_text.h"
 
 #include <string.h>
 
 #include "lib/record/rec.h"
 
-int scored_text_pair(const struct tokenizer *t, const char *prompt, const char *text, struct ids *ids,
-               size_t *first, struct err *e)
+int scored_text_pair(const struct tokenizer *t, const char *prompt, const char *text,
+                     struct ids *ids, size_t *first, struct err *e)
 {
     if (tokenizer_encode(t, prompt, strlen(prompt), ENCODE_SPECIAL | ENCODE_PLAIN, ids, e))
         return -1;

@@ -1,4 +1,5 @@
-/* scored_text.h - a text whose likelihood is asked: the ids of a record, and which of them are scored. */
+/* scored_text.h - a text whose likelihood is asked: the ids of a record, and which of them are
+ * scored. */
 #ifndef DECODE_SCORED_TEXT_H
 #define DECODE_SCORED_TEXT_H
 
@@ -16,8 +17,8 @@ struct scored_text {
 
 /* prompt with the post-processor, then text without it; *first is where the text begins, at
  * least 1. */
-int scored_text_pair(const struct tokenizer *t, const char *prompt, const char *text, struct ids *ids,
-               size_t *first, struct err *e);
+int scored_text_pair(const struct tokenizer *t, const char *prompt, const char *text,
+                     struct ids *ids, size_t *first, struct err *e);
 
 /* {prompt_ids}, or {text} with the tokenizer's own post-processor: scored from the second id on, or
  * from the first when `all` (a diffusion model needs no start). With `reference`: {text,

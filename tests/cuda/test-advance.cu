@@ -191,7 +191,7 @@ static void share(struct fixture *f, struct game *g)
     l->rows.wanted = g->wanted.host.data(), l->rows.uncond = g->uncond.host.data();
     l->rows.key = g->key.host.data();
     for (size_t i = 0; i < l->parts; i++)
-        canvas_ask(l, i);
+        advance_ask(l, i);
     *d = *l;
     d->member = send(f, &g->member), d->canvas = send(f, &g->canvas);
     d->token = send(f, &g->token), d->row_of = send(f, &g->row_of);
@@ -225,7 +225,8 @@ static void canvases(struct fixture *f, struct setting s)
             bad += c->bad;
         }
     }
-    ok(all && !live, "%zu canvases, capacity %zu, %d by %d in %d, rule %d, order %d%s%s: %d passes%s%s",
+    ok(all && !live,
+       "%zu canvases, capacity %zu, %d by %d in %d, rule %d, order %d%s%s: %d passes%s%s",
        s.parts, s.capacity, s.gen, s.block, s.steps, (int)s.rule, (int)s.order,
        s.guided ? ", guided" : "", s.stops ? ", stop ids" : "", passes,
        stalled ? ", stalled" : "", bad ? ", bad" : "");

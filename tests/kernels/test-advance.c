@@ -220,7 +220,7 @@ static void lay_rows(struct together *t, const struct way *y)
     t->l.twin = y->guided ? rows : 0;
     t->l.T = (size_t)(y->guided ? 2 * rows : rows);
     for (size_t i = 0; i < t->l.parts; i++)
-        canvas_ask(&t->l, i);
+        advance_ask(&t->l, i);
 }
 
 /* The first pass of the canvases that live, with room for all that they ask. */
@@ -393,13 +393,14 @@ static void per_block_case(void)
             t.origin[k] = id;
         }
         t.l.T = 3;
-        canvas_ask(&t.l, 0);
-        ok(c->wanted == 3 && !c->stalled && t.wanted[2] == 2, "block %d: its rows are asked", block);
+        advance_ask(&t.l, 0);
+        ok(c->wanted == 3 && !c->stalled && t.wanted[2] == 2,
+           "block %d: its rows are asked", block);
         for (int i = 0; i < 3; i++)
             t.answer[i] = (struct head_row){.id = 20 + 3 * block + i, .log_prob = -1};
         if (block == 1) { /* a mask id left behind has no row, and is not asked about */
             t.token[c->first + c->prompt] = MASK;
-            canvas_ask(&t.l, 0);
+            advance_ask(&t.l, 0);
             ok(c->wanted == 3, "slots without a row are not asked about");
         }
         host_advance_canvases(NULL, &t.l);
@@ -425,7 +426,8 @@ static void kept_case(void)
         t.canvas[1].kept[k] = 1.5 + k;
     answer_all(&t, &y);
     host_advance_canvases(NULL, &t.l);
-    ok(t.canvas[1].passes == 1 && fabs(t.canvas[1].kept[UNMASK_KEPT - 1] - 0.5 - UNMASK_KEPT) < 1e-9,
+    ok(t.canvas[1].passes == 1 &&
+           fabs(t.canvas[1].kept[UNMASK_KEPT - 1] - 0.5 - UNMASK_KEPT) < 1e-9,
        "and stays over a pass");
 }
 
@@ -467,7 +469,8 @@ int main(void)
         {"schedule, a step a slot", UNMASK_SCHEDULE, {0, 0}, 24, 8, 8, .guided = 1},
         {"schedule, more steps than slots", UNMASK_SCHEDULE, {0, 0}, 12, 4, 6, .stop = 0},
         {"schedule, one block", UNMASK_SCHEDULE, {0, 0}, 24, 24, 5, .stop = 1},
-        {"random remasking", UNMASK_SCHEDULE, {0, 0}, 24, 12, 5, .order = ORDER_RANDOM, .guided = 1},
+        {"random remasking", UNMASK_SCHEDULE, {0, 0}, 24, 12, 5, .order = ORDER_RANDOM,
+         .guided = 1},
         {"threshold", UNMASK_THRESHOLD, {0.9, 0}, 24, 8, 2, .stop = 0},
         {"threshold that few reach", UNMASK_THRESHOLD, {0.99, 0}, 24, 6, 2, .stop = 1},
         {"threshold 0", UNMASK_THRESHOLD, {0, 0}, 24, 24, 2, .guided = 1},

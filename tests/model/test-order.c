@@ -41,6 +41,24 @@ static void test_confidence(void)
     is_ranked(ORDER_CONFIDENCE, answer, "2031", "confidence: probable ones first, ties by place");
 }
 
+static void test_margin(void)
+{
+    const struct head_row answer[N] = {{.log_prob = -0.1, .prob = 0.6f, .runner_up_prob = 0.4f},
+                                       {.log_prob = -0.9, .prob = 0.4f, .runner_up_prob = 0.0625f},
+                                       {.log_prob = -HUGE_VAL, .prob = 0},
+                                       {.log_prob = -2, .prob = 0.125f, .runner_up_prob = 0.5f}};
+    is_ranked(ORDER_MARGIN, answer, "1032", "margin: far ahead first, suppressed ones last");
+}
+
+static void test_entropy(void)
+{
+    const struct head_row answer[N] = {{.log_prob = -0.1, .entropy = 0.5f},
+                                       {.log_prob = -0.9, .entropy = 0.25f},
+                                       {.log_prob = -HUGE_VAL, .entropy = 0},
+                                       {.log_prob = -2, .entropy = 0.25f}};
+    is_ranked(ORDER_ENTROPY, answer, "1302", "entropy: the least first, suppressed ones last");
+}
+
 static void test_random(void)
 {
     const struct head_row sure = {.log_prob = -0.1}, unsure = {.log_prob = -9};
@@ -58,6 +76,8 @@ static void test_words(void)
 {
     const char *const word[ORDER_RANDOM] = {
         [ORDER_CONFIDENCE] = "confidence",
+        [ORDER_MARGIN] = "margin",
+        [ORDER_ENTROPY] = "entropy",
     };
     struct settings s = {.table = decoder_diffuse.table};
     size_t row = settings_find(s.table, "order"), bars = 0;
@@ -75,6 +95,8 @@ static void test_words(void)
 int main(void)
 {
     test_confidence();
+    test_margin();
+    test_entropy();
     test_random();
     test_words();
     return tap_done();

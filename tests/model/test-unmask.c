@@ -1,5 +1,5 @@
-/* The rules of unmasking and the schedule, on confidences made by hand; the words that people choose
- * them by. */
+/* The rules of unmasking and the schedule, on confidences made by hand; the words that people
+ * choose them by. */
 #include "kernels/advance.h"
 #include "lib/decode/cache/cache.h"
 #include "lib/decode/decoder.h"

@@ -1,4 +1,6 @@
-/* cache.c - the table of the policies, from the rows of cache.h, and what they share. */
+/* cache.c - the table of the policies, from the rows of cache.h, and what they share. A policy is
+ * asked on the host, once a description and canvas, so it may be plain C over lists: nothing of it
+ * runs between two passes. */
 #include "lib/decode/cache/cache.h"
 
 #define CACHE_ADDRESS(ENUM, name) &cache_##name,

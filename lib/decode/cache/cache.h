@@ -1,5 +1,5 @@
-/* cache.h - which rows of a canvas a pass computes, and which keys and values it reads: the policies
- * of --cache. One policy = one file here, and one row.
+/* cache.h - which rows of a canvas a pass computes, and which keys and values it reads: the
+ * policies of --cache. One policy = one file here, and one row.
  *
  * The host describes passes; several in a row may run from one description. A policy is asked at
  * each description, for each live canvas by itself, and says how many passes what it describes

@@ -1,0 +1,14 @@
+/* entropy.h - the answers first whose distribution over the vocabulary has the least entropy.
+ * Source: Ben-Hamu et al. 2025, "Accelerated Sampling from Masked Diffusion Models via Entropy
+ * Bounded Unmasking", arXiv 2505.24857. */
+#ifndef KERNELS_ORDER_ENTROPY_H
+#define KERNELS_ORDER_ENTROPY_H
+
+#include "kernels/order/candidate.h"
+
+HOST_DEVICE double order_entropy(const struct candidate *c)
+{
+    return c->confidence > 0 ? -(double)c->answer->entropy : -HUGE_VAL;
+}
+
+#endif

@@ -1,0 +1,15 @@
+/* margin.h - the answers first whose token is ahead of the second best by most probability: a slot
+ * torn between two tokens waits. Source: Kim et al. 2025, "Train for the Worst, Plan for the Best",
+ * arXiv 2502.06768 (top probability margin). */
+#ifndef KERNELS_ORDER_MARGIN_H
+#define KERNELS_ORDER_MARGIN_H
+
+#include "kernels/order/candidate.h"
+
+HOST_DEVICE double order_margin(const struct candidate *c)
+{
+    const struct head_row *a = c->answer;
+    return c->confidence > 0 ? (double)a->prob - (double)a->runner_up_prob : -HUGE_VAL;
+}
+
+#endif
