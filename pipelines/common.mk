@@ -88,7 +88,8 @@ PIPE_TOOLS := prep-prompts gen-llada gen-llama probe-roof measure score-ppl scor
 PIPE       := $(PIPE_TOOLS:%=$(BIN)/%) $(QUIET)
 
 # The code inside an expensive tool: its object and all that it may link, without the commit.
-ENGINE_OBJ := $(filter-out $(foreach r,stat analysis figure report,$(BUILD)/obj/lib/$(r)/%),$(LIB_OBJ))
+ENGINE_OBJ := $(filter-out $(foreach r,stat analysis figure report,$(BUILD)/obj/lib/$(r)/%), \
+                $(LIB_OBJ))
 $(R)/stamp/tool-%: $(BUILD)/obj/tools/%.o $(ENGINE_OBJ)
 	@mkdir -p $(@D)
 	@sha256sum $^ | sha256sum > $@.tmp; cmp -s $@.tmp $@ && rm $@.tmp || mv $@.tmp $@

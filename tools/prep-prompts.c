@@ -402,8 +402,9 @@ static struct opt *join(const struct opt *own, size_t n_own, struct launches_giv
     struct opt *all = mem_zero(n_own + 1 + n + n_last, sizeof *all);
     memcpy(all, own, n_own * sizeof *all);
     all[n_own] = (struct opt){.type = OPT_HEADING, .name = "",
-                              .help = "Settings of the points; a list runs each, crosswise (--steps "
-                                      "2,4,8,16,32,64, --gen-length\n64, --block-length 32):"};
+                              .help = "Settings of the points; a list runs each, crosswise (here "
+                                      "--steps 2,4,8,16,32,64,\n--gen-length 64 and "
+                                      "--block-length 32 unless said):"};
     memcpy(all + n_own + 1, settings, n * sizeof *all);
     memcpy(all + n_own + 1 + n, last, n_last * sizeof *all);
     free(settings);

@@ -141,12 +141,14 @@ static int read_lessons(struct run *r, const char *corpus, struct err *e)
     uint64_t seed = rng_derive((uint64_t)r->a->common.seed, "batches");
     int bad = make_tokenizer(r, texts, unique, e);
     int64_t bos = c->arch == ARCH_LLADA ? -1 : c->bos;
-    bad = bad || training_batch_make(&r->corpus, r->tokenizer, texts, n, bos, c->eos[0], c->mask, seed, e);
+    bad = bad || training_batch_make(&r->corpus, r->tokenizer, texts, n, bos, c->eos[0], c->mask,
+                                     seed, e);
     training_batch_texts_free(texts, n);
     if (!bad && r->a->valid) {
         bad = training_batch_texts(r->a->valid, 0, NULL, 1, &texts, &n, &unique, e);
         if (!bad) {
-            bad = training_batch_make(&r->valid, r->tokenizer, texts, n, bos, c->eos[0], c->mask, 1, e);
+            bad = training_batch_make(&r->valid, r->tokenizer, texts, n, bos, c->eos[0], c->mask,
+                                      1, e);
             training_batch_texts_free(texts, n);
         }
     }
@@ -313,13 +315,15 @@ static int resume(struct run *r, struct err *e)
     return bad;
 }
 
-static void fill(const struct run *r, const struct training_batch *l, int64_t step, struct train_batch *b)
+static void fill(const struct run *r, const struct training_batch *l, int64_t step,
+                 struct train_batch *b)
 {
     const struct args *a = r->a;
     if (r->config.arch == ARCH_LLAMA)
         training_batch_next_token(l, step, (size_t)a->rows, (size_t)a->max_len, b);
     else
-        training_batch_diffusion(l, step, (size_t)a->rows, (size_t)a->min_len, (size_t)a->max_len, b);
+        training_batch_diffusion(l, step, (size_t)a->rows, (size_t)a->min_len, (size_t)a->max_len,
+                                 b);
 }
 
 /* Loss over eight fixed batches of the held-out records; NaN without them. */

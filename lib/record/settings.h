@@ -1,6 +1,6 @@
 /* settings.h - the settings of a generator as data: one table gives its options and their help, the
- * members of a schedule's points, the fields of records, the label that people see, and the identity
- * of a point.
+ * members of a schedule's points, the fields of records, the label that people see, and the
+ * identity of a point.
  *
  * A *point* is a value for every row of a table. Values are doubles whatever the type: integers
  * below 2^53 are exact, a choice is the place of its word in `choices`, a flag is 0 or 1.
@@ -95,14 +95,15 @@ int settings_read(struct settings *s, const json_t *o, const char *where, struct
 
 /* ---- what records and people see ---- */
 
-/* The rows that were said and count, as the members of a schedule's point. The caller's reference. */
+/* The rows that were said and count, as the members of a schedule's point. The caller's reference.
+ */
 json_t *settings_said(const struct settings *s);
 /* Says a value of a row that the table has. */
 void settings_say(struct settings *s, const char *name, double v);
 /* Sets the field of every row: number, word, boolean; null where it does not count. */
 void settings_put(const struct settings *s, json_t *record);
-/* Appends " steps=16 gen=64": first the rows that are always shown, then axes and what is not at its
- * default. */
+/* Appends " steps=16 gen=64": first the rows that are always shown, then axes and what is not at
+ * its default. */
 void settings_label(const struct settings *s, struct buf *out);
 /* Name of the point's axis, or NULL. */
 const char *settings_axis(const struct settings *s);

@@ -64,7 +64,8 @@ static double time_copy(const struct random_values *d, size_t bytes)
 {
     struct backend *b = d->backend;
     const struct copying c = {b, b->ops->alloc(b, bytes, MEMORY_ACTIVATIONS),
-                              random_values_make(d, bytes / 2, DTYPE_BF16, MEMORY_ACTIVATIONS), bytes};
+                              random_values_make(d, bytes / 2, DTYPE_BF16,
+                                                 MEMORY_ACTIVATIONS), bytes};
     double took = c.to && c.from ? time_call(b, call_copy, &c, bytes == copy_most) : 0;
     b->ops->free(b, c.from);
     b->ops->free(b, c.to);
@@ -98,7 +99,8 @@ static void call_product(const void *ctx)
 }
 
 /* -1: no memory. */
-static int prepare(struct multiplying *m, const struct random_values *d, enum dtype dtype, size_t side)
+static int prepare(struct multiplying *m, const struct random_values *d, enum dtype dtype,
+                   size_t side)
 {
     struct backend *b = d->backend;
     const struct ops *ops = b->ops;

@@ -161,7 +161,8 @@ json_t *ceiling_record(const struct ceilings *c, const struct backend *b, enum u
     int device = *b->name != 0;
     if (device) /* the int8 product of a back end is more than its units do: it is named for that */
         snprintf(name, sizeof name, "%s products, %zu x %zu x %zu",
-                 u == UNIT_INT8 ? "LLM.int8()" : ceiling_unit_name(u), c->side[u], c->side[u], c->side[u]);
+                 u == UNIT_INT8 ? "LLM.int8()" : ceiling_unit_name(u), c->side[u], c->side[u],
+                 c->side[u]);
     else
         snprintf(name, sizeof name, "%s products, %zu thread%s", ceiling_unit_name(u), c->threads,
                  c->threads > 1 ? "s" : "");

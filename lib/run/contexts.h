@@ -1,5 +1,5 @@
-/* contexts.h - models whose context prompts must fit, so that none is chosen which a generator would
- * have to refuse.
+/* contexts.h - models whose context prompts must fit, so that none is chosen which a generator
+ * would have to refuse.
  */
 #ifndef RUN_CONTEXTS_H
 #define RUN_CONTEXTS_H
@@ -19,8 +19,8 @@ struct contexts { /* all zero: no model, everything fits */
     } model[CONTEXTS_MAX];
     size_t n;
 };
-/* names: models as -m takes them, separated by commas. Weights are not read. -1: a model that is not
- * there or broken, or too many (EXIT_BAD_USAGE). contexts_close is due all the same. */
+/* names: models as -m takes them, separated by commas. Weights are not read. -1: a model that is
+ * not there or broken, or too many (EXIT_BAD_USAGE). contexts_close is due all the same. */
 int contexts_open(struct contexts *c, const char *names, struct err *e);
 /* 1: every model can take the prompt record (borrowed), its chat template included, with `room`
  * tokens to come. What is no prompt to a model does not fit it. */

@@ -1,5 +1,5 @@
-/* driver.h - a generator as a tool: its options, from the settings of its decoder and the flags that
- * all generators share, and the run that they ask for.
+/* driver.h - a generator as a tool: its options, from the settings of its decoder and the flags
+ * that all generators share, and the run that they ask for.
  */
 #ifndef RUN_DRIVER_H
 #define RUN_DRIVER_H

@@ -1,5 +1,6 @@
-/* generation_record.c - see generation_record.h. Fields stand in the order in which a reader wants them: who, with which
- * settings, what came out, when, in how much memory. What was not measured is null. */
+/* generation_record.c - see generation_record.h. Fields stand in the order in which a reader wants
+ * them: who, with which settings, what came out, when, in how much memory. What was not measured is
+ * null. */
 #include "lib/run/generation_record.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
-/* gpu_monitor.h - the GPU of a run as its instruments show it: over each batch, and idle before the first
- * batch and after the last one. Without a GPU, or without its driver's library, nothing is shown
- * and nothing costs anything.
+/* gpu_monitor.h - the GPU of a run as its instruments show it: over each batch, and idle before the
+ * first batch and after the last one. Without a GPU, or without its driver's library, nothing is
+ * shown and nothing costs anything.
  */
 #ifndef RUN_GPU_MONITOR_H
 #define RUN_GPU_MONITOR_H
@@ -28,9 +28,10 @@ struct gpu_monitor {
 void gpu_monitor_open(struct gpu_monitor *g, const char *address, uint64_t seed);
 void gpu_monitor_close(struct gpu_monitor *g);
 
-/* Around a batch. gpu_monitor_begin pauses for up to 100 ms and up to a tenth of the batch before, at
- * random, so that batches of one length do not march in step with the driver's sensor; gpu_monitor_end
- * reads exactly the time that batch_ns spans, and may wait for the tick of the counter. */
+/* Around a batch. gpu_monitor_begin pauses for up to 100 ms and up to a tenth of the batch before,
+ * at random, so that batches of one length do not march in step with the driver's sensor;
+ * gpu_monitor_end reads exactly the time that batch_ns spans, and may wait for the tick of the
+ * counter. */
 void gpu_monitor_begin(struct gpu_monitor *g);
 void gpu_monitor_end(struct gpu_monitor *g, const struct batch_trace *trace);
 /* Watches the GPU do nothing for ms milliseconds. The fields of an `idle` record but for launch,

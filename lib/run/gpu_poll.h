@@ -1,8 +1,8 @@
 /* gpu_poll.h - a thread that reads a GPU every few milliseconds, so that what is said of a piece
  * of work was seen while it ran, not before or after on an idle card.
  *
- * The thread sleeps between its readings, is bound to no processor and takes no signals. A reading is
- * six calls of the driver's library; every READ_EVERY-th one also asks for processes.
+ * The thread sleeps between its readings, is bound to no processor and takes no signals. A reading
+ * is six calls of the driver's library; every READ_EVERY-th one also asks for processes.
  *
  * Energy. The driver's counter ticks every 20 to 100 ms. Its value at a moment is read off the line
  * between the tick before and the tick after it, so gpu_poll_take waits for the tick that follows.
@@ -19,8 +19,8 @@ struct gpu_poll;
 struct gpu_poll *gpu_poll_start(struct nvml *n, int64_t period_ns);
 void gpu_poll_stop(struct gpu_poll *s); /* NULL is fine */
 
-/* What was seen between two moments. -1 and NaN: no reading fell between them, or the driver does not
- * say. */
+/* What was seen between two moments. -1 and NaN: no reading fell between them, or the driver does
+ * not say. */
 struct gpu_poll_seen {
     int64_t samples;                 /* readings; -1: there is no poll */
     int64_t reasons;                 /* bits of all readings together (nvml.h) */

@@ -1,5 +1,5 @@
-/* launches.c - see launches.h. Every random choice is a function of (seed, launch number, round), so
- * an extended schedule and the one it extends never share or disturb each other's numbers. */
+/* launches.c - see launches.h. Every random choice is a function of (seed, launch number, round),
+ * so an extended schedule and the one it extends never share or disturb each other's numbers. */
 #include "lib/run/launches.h"
 
 #include <assert.h>
@@ -99,7 +99,8 @@ static void gather(const struct launches_given *g, size_t d, const char **given)
     const struct settings_table *t = decoders[d]->table;
     for (size_t i = 0; i < t->n; i++) {
         given[i] = g->text[d][i];
-        for (size_t k = 0; k < d && t->row[i].type != SETTING_HEADING && is_shared(&t->row[i]); k++) {
+        for (size_t k = 0; k < d && t->row[i].type != SETTING_HEADING &&
+             is_shared(&t->row[i]); k++) {
             size_t row = settings_find(decoders[k]->table, t->row[i].name);
             if (row < decoders[k]->table->n)
                 given[i] = g->text[k][row];
@@ -270,9 +271,10 @@ static json_t *one_launch(const struct launches *p, json_int_t number, size_t sy
         }
     }
     free(order);
-    json_t *launch = json_pack("{s:I, s:s, s:I, s:I, s:o}", "launch", number, "system",
-                               p->decoder[system]->table->system, "seed", (json_int_t)seed, "rounds",
-                               (json_int_t)p->rounds, "points", list);
+    const char *name_of = p->decoder[system]->table->system;
+    json_t *launch = json_pack("{s:I, s:s, s:I, s:I, s:o}", "launch", number, "system", name_of,
+                               "seed", (json_int_t)seed, "rounds", (json_int_t)p->rounds,
+                               "points", list);
     must(!launch);
     return launch;
 }

@@ -1,5 +1,6 @@
-/* random_values.c - see random_values.h. Values are made once on the host, a few million of them, and
- * repeated over the array: what is measured with them depends on their spread, not on their number.
+/* random_values.c - see random_values.h. Values are made once on the host, a few million of them,
+ * and repeated over the array: what is measured with them depends on their spread, not on their
+ * number.
  */
 #include "lib/run/random_values.h"
 
@@ -48,7 +49,8 @@ void random_values_fill(const struct random_values *d, void *to, size_t n, enum 
     }
 }
 
-void *random_values_make(const struct random_values *d, size_t n, enum dtype dtype, enum memory_kind kind)
+void *random_values_make(const struct random_values *d, size_t n, enum dtype dtype,
+                         enum memory_kind kind)
 {
     void *p = d->backend->ops->alloc(d->backend, n * value_bytes(dtype), kind);
     if (p)
@@ -61,7 +63,8 @@ static void draw_floats(const struct mat_source *s, size_t first, size_t count, 
     synth_floats(s->draw, first * s->cols, count * s->cols, out);
 }
 
-int random_values_mat(const struct random_values *d, struct mat *m, size_t rows, size_t cols, enum dtype dtype,
+int random_values_mat(const struct random_values *d, struct mat *m, size_t rows, size_t cols,
+                      enum dtype dtype,
               size_t number)
 {
     const struct draw draw = {d->normal, d->seed, 1, (uint32_t)number};

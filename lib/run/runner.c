@@ -1,242 +1,25 @@
-/* runner.c - see runner.h.
- *
- * Everything that can be refused is refused before the first record: settings, files,
- * checkpoint, prompts, device. After that a failure belongs to one prompt (an error record) or
- * to one batch (oom records), and the run goes on; the worst of them is the exit code. */
+/* runner.c - see runner.h. The loops over rounds, points and batches. A failure belongs to one
+ * prompt (an error record) or to one batch (oom records), and the run goes on; the worst of them is
+ * the exit code. Records that an earlier process left are taken over batch by batch, in the same
+ * order.
+ */
 #include "lib/run/runner.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/file.h"
-#include "lib/base/log.h"
 #include "lib/base/mem.h"
-#include "lib/base/progress.h"
-#include "lib/record/rec.h"
-#include "lib/record/resume.h"
-#include "lib/run/selfcheck.h"
-#include "lib/run/fit.h"
 #include "lib/run/generation_record.h"
-#include "lib/run/promptset.h"
-
-struct session {
-    const struct job *job;
-    struct log log;
-    struct checkpoint checkpoint;
-    struct tokenizer *tokenizer; /* NULL: none */
-    struct promptset prompts;
-    char workload[SETTINGS_ID];  /* of the prompts: the beginning of their hash */
-    struct backend *backend;
-    struct gpu_monitor monitor;
-    struct network network;
-    int loaded;                  /* 0: the weights did not fit, every record is oom */
-    struct rec_writer out;
-    int writing;
-    struct selfcheck selfcheck;
-    struct progress progress;
-    int64_t seq, batch_id;
-    int worst;                   /* exit code so far */
-};
-
-static void worse(struct session *s, int code)
-{
-    if (code > s->worst) /* 0 < failed records < bad data < internal */
-        s->worst = code;
-}
-
-/* What the flags alone can tell. */
-static int check_flags(const struct job *job, struct err *e)
-{
-    const struct job_args *a = job->args;
-    if (!a->engine.model)
-        return err_set(e, EXIT_BAD_USAGE, "-m MODEL is needed (try '%s --help')",
-                       job->decoder->tool);
-    if (engine_check_device(&a->engine, e))
-        return -1;
-    for (size_t i = 0; i < job->plan->points; i++)
-        if (job->decoder->check(&job->plan->point[i], e))
-            return -1;
-    for (size_t i = 0; i < job->n_files; i++)
-        if (strcmp(a->common.output, "-") && file_same(job->files[i], a->common.output))
-            return err_set(e, EXIT_BAD_USAGE, "%s is input and output", job->files[i]);
-    return 0;
-}
-
-/* A model that this decoder does not run, and which one does. */
-static int other_decoder(const struct job *job, const struct checkpoint *c, struct err *e)
-{
-    const char *other = "another tool";
-    for (size_t i = 0; decoders[i]; i++)
-        if (decoders[i]->paradigms >> c->config.arch & 1)
-            other = decoders[i]->tool;
-    return err_set(e, EXIT_BAD_DATA, "%s: %s does not run %s models (try %s)",
-                   job->args->engine.model, job->decoder->tool,
-                   c->config.arch == ARCH_LLADA ? "masked diffusion" : "autoregressive", other);
-}
-
-static int open_model(struct session *s, struct err *e)
-{
-    const struct job *job = s->job;
-    struct checkpoint *c = &s->checkpoint;
-    if (checkpoint_open(c, job->args->engine.model, (uint64_t)job->args->common.seed, e))
-        return -1;
-    if (!(job->decoder->paradigms >> c->config.arch & 1))
-        return other_decoder(job, c, e);
-    if (job->args->engine.check_finite && checkpoint_check_values(c, e))
-        return -1;
-    return checkpoint_tokenizer(c, &s->tokenizer, e);
-}
-
-static int read_prompts(struct session *s, struct err *e)
-{
-    const struct job *job = s->job;
-    struct prompt_encoder encoder;
-    if (prompt_encoder_make(&encoder, &s->checkpoint.config, s->tokenizer, job->args->chat, e))
-        return -1;
-    encoder.parse_special = job->args->parse_special;
-    if (promptset_read(&s->prompts, job->files, job->n_files, job->args->common.limit, &encoder, e))
-        return -1;
-    memcpy(s->workload, s->prompts.sha256, SETTINGS_ID - 1);
-    return 0;
-}
-
-/* NULL: a file of the checkpoint cannot be read. */
-static json_t *meta_extra(const struct session *s, struct err *e)
-{
-    json_t *about = checkpoint_describe(&s->checkpoint, e);
-    if (!about)
-        return NULL;
-    json_t *m = json_object(), *b = json_object();
-    json_object_set_new(m, "checkpoint", about);
-    json_object_set_new(m, "tokenizer_sha256",
-                        s->tokenizer ? json_string(tokenizer_hash(s->tokenizer)) : json_null());
-    json_object_set_new(m, "prompts_sha256", json_string(s->prompts.sha256));
-    rec_set_int(m, "prompts", (int64_t)s->prompts.n);
-    json_object_set_new(b, "name", json_string(s->backend->ops->name));
-    json_object_set_new(b, "isa", json_string(s->backend->level));
-    json_object_set_new(b, "library",
-                        *s->backend->library ? json_string(s->backend->library) : json_null());
-    rec_set_int(b, "threads", (int64_t)pool_threads(s->backend->pool));
-    json_object_set_new(m, "backend", b);
-    rec_set_int(m, "launch", s->job->plan->launch);
-    return m;
-}
-
-/* Numbers of a device without its library would accuse the device. */
-static void warn_library(const struct session *s)
-{
-    if (!strncmp(s->backend->ops->name, "cuda", 4) && !*s->backend->library)
-        log_warn(&s->log, "W104", "no cuBLASLt was found: products of many rows run on kernels "
-                 "that are several times slower; put libcublasLt.so on LD_LIBRARY_PATH");
-}
-
-/* One line before hours are spent on records that will say oom. To refuse is up to the loading. */
-static void foresee(struct session *s)
-{
-    struct network n;
-    if (engine_settle(&s->job->args->engine, &n, s->backend, &s->checkpoint, NULL))
-        return;
-    char *lacks = fit_lacks(s->job, &n, s->prompts.v, s->prompts.n);
-    if (lacks)
-        log_warn(&s->log, "W105", "%s: %s; try a smaller --dtype, --quant or shorter texts",
-                 n.config.name, lacks);
-    free(lacks);
-}
-
-/* Memory too short for the weights is a result, not a failure: the records say oom. */
-static int load_weights(struct session *s, struct err *e)
-{
-    struct err load = {0};
-    int64_t begin = clock_ns();
-    foresee(s);
-    s->network.config = s->checkpoint.config;
-    s->network.backend = s->backend;
-    s->loaded = !engine_load(&s->job->args->engine, &s->network, s->backend, &s->checkpoint,
-                             &load);
-    if (!s->loaded && load.code != EXIT_FAILED_RECORDS) {
-        *e = load;
-        return -1;
-    }
-    if (!s->loaded) {
-        log_warn(&s->log, "W101", "the weights do not fit: %s; every record will say oom",
-                 load.text);
-        return 0;
-    }
-    log_more(&s->log, "%s: %zu bytes of weights in %.2f s (%zu on estimate)", s->network.config.name,
-             network_weight_bytes(&s->network), (double)(clock_ns() - begin) * 1e-9,
-             network_expected_bytes(&s->network));
-    return 0;
-}
+#include "lib/run/session.h"
 
 /* What a batch took beside the weights, and should have taken. */
 static void note_memory(const struct session *s, const struct batch_trace *t)
 {
     const size_t *kind = t->memory.kind;
-    log_more(&s->log, "batch %lld: %zu bytes of cache (%zu on estimate), %zu of activations (%zu)",
+    log_more(&s->log, "batch %lld: %zu bytes of cache (%zu estimated), %zu of activations (%zu)",
              (long long)s->batch_id, kind[MEMORY_KV], t->estimate.kv, kind[MEMORY_ACTIVATIONS],
              t->estimate.activations);
-}
-
-/* An error record. A sound prompt that this model cannot answer (exit 1) is bad data to it. */
-static int write_error(struct session *s, const struct err *what, const char *where,
-                       struct err *e)
-{
-    struct err shown = *what;
-    worse(s, what->code);
-    if (shown.code == EXIT_FAILED_RECORDS)
-        shown.code = EXIT_BAD_DATA;
-    return rec_error(&s->out, &shown, where, e);
-}
-
-static int write_faults(struct session *s, struct err *e)
-{
-    for (size_t i = 0; i < s->prompts.faults; i++) {
-        const struct prompt_fault *f = &s->prompts.fault[i];
-        if (write_error(s, &f->err, f->where, e))
-            return -1;
-        int says_where = !strncmp(f->err.text, f->where, strlen(f->where));
-        log_note(&s->log, "%s%s%s", says_where ? "" : f->where, says_where ? "" : ": ",
-                 f->err.text);
-    }
-    return 0;
-}
-
-static void catch_signals(void (*note)(int))
-{
-    struct sigaction once = {.sa_flags = (int)SA_RESETHAND}; /* a second signal ends at once */
-    once.sa_handler = note;
-    sigaction(SIGINT, &once, NULL);
-    sigaction(SIGTERM, &once, NULL);
-    sigaction(SIGHUP, &once, NULL);
-}
-
-/* Why its records must be of one process: a launch is the unit of time. NULL: nothing is timed. */
-static const char *one_process(const struct job *job)
-{
-    const struct job_args *a = job->args;
-    int timed = a->schedule || a->warmup || a->repeat > 1;
-    return timed ? "a launch that is timed is one process" : NULL;
-}
-
-static int session_open(struct session *s, struct err *e)
-{
-    const struct job *job = s->job;
-    const struct common *c = &job->args->common;
-    json_t *extra;
-    struct resume_wish wish = {&s->log, job->args->fresh, one_process(job)};
-    if (check_flags(job, e) || open_model(s, e) || read_prompts(s, e) ||
-        engine_open(&job->args->engine, &s->backend, e) ||
-        !(extra = meta_extra(s, e)) ||
-        rec_open_work(&s->out, c, &wish, job->decoder->tool, job->argc, job->argv, extra, e))
-        return -1;
-    s->writing = 1;
-    warn_library(s);
-    selfcheck_start(&s->selfcheck, job->args->selfcheck, s->backend);
-    gpu_monitor_open(&s->monitor, s->backend->address, (uint64_t)c->seed);
-    if (job->note_signal)
-        catch_signals(job->note_signal);
-    return write_faults(s, e) || load_weights(s, e) ? -1 : 0;
 }
 
 static int write_generation(struct session *s, const struct prompt *p, struct generation_place *at,
@@ -248,28 +31,24 @@ static int write_generation(struct session *s, const struct prompt *p, struct ge
         err_set(&bad, EXIT_INTERNAL,
                 "prompt '%.200s': the logits hold a NaN or an infinity: expected numbers", p->id);
         log_note(&s->log, "%s", bad.text);
-        return write_error(s, &bad, p->where, e);
+        return session_error(s, &bad, p->where, e);
     }
     if (g->oom)
-        worse(s, EXIT_FAILED_RECORDS);
+        session_worse(s, EXIT_FAILED_RECORDS);
     at->seq = s->seq++;
     at->workload = s->workload;
     at->prompts = s->prompts.n;
     return rec_write(&s->out, "generation",
-                     generation_record(s->job, &s->network, s->tokenizer, p, at, g, trace, &s->monitor),
+                     generation_record(s->job, &s->network, s->tokenizer, p, at, g, trace,
+                                       &s->monitor),
                      e);
-}
-
-static int stopped(const struct session *s)
-{
-    return s->job->stop && *s->job->stop;
 }
 
 /* What the card takes with the model loaded and nothing to do. Joules are of one process, so where
  * another may go on there is none. */
 static int write_idle(struct session *s, const char *when, struct err *e)
 {
-    int wanted = s->loaded && !stopped(s) && !rec_lasts(&s->out);
+    int wanted = s->loaded && !session_stopped(s) && !rec_lasts(&s->out);
     json_t *o = wanted ? gpu_monitor_idle(&s->monitor, when, s->job->args->idle_ms) : NULL;
     if (!o)
         return 0;
@@ -280,7 +59,8 @@ static int write_idle(struct session *s, const char *when, struct err *e)
 }
 
 /* Generates n prompts together: out[n], *trace. */
-static void generate(struct session *s, const struct generation_place *at, const struct prompt *const *p,
+static void generate(struct session *s, const struct generation_place *at,
+                     const struct prompt *const *p,
                      size_t n, struct generation *out, struct batch_trace *trace)
 {
     const struct job *job = s->job;
@@ -332,7 +112,7 @@ static int run_batch(struct session *s, struct generation_place at, const struct
     at.halved = 1;
     rc = run_batch(s, at, p, half, e);
     at.phase = strcmp(at.phase, "cold") ? at.phase : "warmup"; /* one batch is the first */
-    return rc || stopped(s) ? rc : run_batch(s, at, p + half, n - half, e);
+    return rc || session_stopped(s) ? rc : run_batch(s, at, p + half, n - half, e);
 }
 
 /* A record of an earlier process stands where this batch would put one for p: 0, or -1. */
@@ -342,12 +122,12 @@ static int take_over(struct session *s, const struct prompt *p, struct err *e)
     const char *where = kept && !strcmp(rec_kind(kept), "error") ? rec_text(kept, "where") : NULL;
     if (r && rec_int(r, "seq", -1) == s->seq) {
         const char *status = rec_text(r, "status");
-        worse(s, status && !strcmp(status, "ok") ? EXIT_OK : EXIT_FAILED_RECORDS);
+        session_worse(s, status && !strcmp(status, "ok") ? EXIT_OK : EXIT_FAILED_RECORDS);
         if (rec_int(r, "batch_id", -1) >= s->batch_id)
             s->batch_id = rec_int(r, "batch_id", 0) + 1;
         s->seq++;
     } else if (where && !strcmp(where, p->where)) {
-        worse(s, EXIT_INTERNAL); /* NaN is all that a batch has errors for */
+        session_worse(s, EXIT_INTERNAL); /* NaN is all that a batch has errors for */
     } else {
         return err_set(e, EXIT_BAD_DATA, "%s: its work file has another record where prompt "
                        "'%.200s' is due (--fresh starts anew)", s->job->args->common.output, p->id);
@@ -390,7 +170,8 @@ static int do_batch(struct session *s, struct generation_place at, const struct 
         selfcheck_before(&s->selfcheck, s->job, &s->network, at.point, p[0], &s->out);
     if (run_batch(s, at, p, n, e) || rec_sync(&s->out, e))
         return -1;
-    if (s->loaded && !stopped(s) && selfcheck_after(&s->selfcheck, s->job, &s->network, &s->out, e))
+    if (s->loaded && !session_stopped(s) &&
+        selfcheck_after(&s->selfcheck, s->job, &s->network, &s->out, e))
         return fall(s, e);
     return 0;
 }
@@ -403,7 +184,7 @@ static int warm_up(struct session *s, const struct settings *point,
     size_t size = settings_count(point, "batch"), take = size < n ? size : n;
     const struct prompt **batch = mem_zero(take, sizeof *batch);
     int rc = 0;
-    for (int64_t w = 0; w < s->job->args->warmup && !rc && !stopped(s); w++) {
+    for (int64_t w = 0; w < s->job->args->warmup && !rc && !session_stopped(s); w++) {
         for (size_t i = 0; i < take; i++)
             batch[i] = p[((size_t)w * take + i) % n];
         struct generation_place at = {.point = point, .phase = s->batch_id ? "warmup" : "cold"};
@@ -430,7 +211,7 @@ static int64_t fitting(struct session *s, const struct settings *point, size_t r
         err_set(&over, EXIT_FAILED_RECORDS,
                 "prompt '%.200s': %zu tokens and %zu to come: expected at most %zu, the context",
                 one->id, one->input.n, extent, context);
-        if (round == 0 && write_error(s, &over, one->where, e))
+        if (round == 0 && session_error(s, &over, one->where, e))
             return -1;
     }
     return n;
@@ -445,7 +226,7 @@ static int run_point(struct session *s, const struct settings *point, size_t rou
     if (fit > 0 && round == 0)
         rc = warm_up(s, point, p, (size_t)fit, e);
     size_t size = settings_count(point, "batch");
-    for (size_t i = 0, n; i < (size_t)fit && fit > 0 && !rc && !stopped(s); i += n) {
+    for (size_t i = 0, n; i < (size_t)fit && fit > 0 && !rc && !session_stopped(s); i += n) {
         n = (size_t)fit - i < size ? (size_t)fit - i : size;
         struct generation_place at = {.point = point, .phase = "timed", .round = (int64_t)round};
         rc = do_batch(s, at, p + i, n, e);
@@ -460,8 +241,8 @@ static int run_plan(struct session *s, struct err *e)
     const struct plan *plan = s->job->plan;
     for (size_t round = 0; round < plan->rounds; round++)
         for (size_t i = 0; i < plan->points; i++)
-            if (stopped(s) || run_point(s, &plan->point[i], round, e))
-                return stopped(s) ? 0 : -1;
+            if (session_stopped(s) || run_point(s, &plan->point[i], round, e))
+                return session_stopped(s) ? 0 : -1;
     return 0;
 }
 
@@ -475,32 +256,6 @@ static int64_t planned(const struct session *s)
     return n;
 }
 
-static int session_close(struct session *s, int bad, struct err *e)
-{
-    if (s->writing && !bad && stopped(s) && rec_lasts(&s->out)) {
-        log_note(&s->log, "stopped; the same command goes on after %lld records",
-                 (long long)(s->out.records + rec_kept_left(&s->out)));
-        rec_abandon(&s->out);
-    } else if (s->writing && !bad) {
-        const char *status = stopped(s)                  ? "interrupted"
-                             : s->worst == EXIT_INTERNAL ? "failed"
-                                                         : "ok";
-        bad = rec_close(&s->out, status, e);
-    } else if (s->writing) {
-        rec_abandon(&s->out);
-    }
-    selfcheck_free(&s->selfcheck);
-    if (s->loaded)
-        network_free(&s->network);
-    gpu_monitor_close(&s->monitor);
-    if (s->backend)
-        backend_close(s->backend);
-    promptset_free(&s->prompts);
-    tokenizer_free(s->tokenizer);
-    checkpoint_close(&s->checkpoint);
-    return bad ? e->code : stopped(s) ? 128 + (int)*s->job->stop : s->worst;
-}
-
 int runner_run(const struct job *job, struct err *e)
 {
     const struct common *c = &job->args->common;
@@ -510,7 +265,7 @@ int runner_run(const struct job *job, struct err *e)
     if (!bad) {
         progress_start(&s.progress, &s.log, c->progress, "generations", planned(&s));
         bad = write_idle(&s, "before", e) || run_plan(&s, e) ? -1 : 0;
-        if (!bad && s.loaded && !stopped(&s) &&
+        if (!bad && s.loaded && !session_stopped(&s) &&
             selfcheck_last(&s.selfcheck, job, &s.network, &s.out, e))
             bad = fall(&s, e);
         bad = bad || write_idle(&s, "after", e) ? -1 : 0;

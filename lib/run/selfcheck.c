@@ -1,6 +1,7 @@
-/* selfcheck.c - see selfcheck.h. The first batch of a run only names the prompt; the generation that
- * later ones are held against is made before the second, so that a run of one batch pays nothing. A
- * work file is marked at each good look, and goes back to the last mark when one fails. */
+/* selfcheck.c - see selfcheck.h. The first batch of a run only names the prompt; the generation
+ * that later ones are held against is made before the second, so that a run of one batch pays
+ * nothing. A work file is marked at each good look, and goes back to the last mark when one fails.
+ */
 #include "lib/run/selfcheck.h"
 
 #include <stdlib.h>

@@ -102,7 +102,8 @@ int bench_stopped(const struct bench *b, struct err *e)
 }
 
 /* Where the back end has no library of the vendor's, its own kernels would make a low ceiling under
- * which everything looks good: a bf16 ceiling below half of what the card does on nominal says so. */
+ * which everything looks good: a bf16 ceiling below half of what the card does on nominal says so.
+ */
 static void set_estimate(const struct bench *b, json_t *r, double reached)
 {
     struct card card;

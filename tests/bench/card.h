@@ -1,4 +1,4 @@
-/* card.h - what a card could multiply on estimate, to hold against what it was measured to do. */
+/* card.h - what a card could multiply as estimated, to hold against what it was measured to do. */
 #ifndef TESTS_BENCH_CARD_H
 #define TESTS_BENCH_CARD_H
 

@@ -1,5 +1,5 @@
-/* models.c - the two ways of generating, timed through the generators of lib/decode on networks with
- * drawn weights, and beside each the same work done by the peer, run in turn with ours.
+/* models.c - the two ways of generating, timed through the generators of lib/decode on networks
+ * with drawn weights, and beside each the same work done by the peer, run in turn with ours.
  *
  *     prefill N     one pass over N tokens, one answer wanted
  *     decode N      N passes of one token from an empty cache

@@ -70,7 +70,8 @@ static int load_once(struct bench *b, const struct kind *k, struct load *l, stru
         return 1;
     }
     int bad = network_load(&n, b->backend, &c, &k->precision, e);
-    int64_t end = b->backend->ops->event_wait(b->backend, b->backend->ops->event_record(b->backend));
+    int64_t end = b->backend->ops->event_wait(b->backend,
+                                              b->backend->ops->event_record(b->backend));
     checkpoint_close(&c);
     if (bad)
         return -1;

@@ -1,5 +1,6 @@
-/* The self-check: a device that begins to say other things ends the run with 70 and an error record,
- * what it said since it was last heard well is not kept, and the next process ends the work. */
+/* The self-check: a device that begins to say other things ends the run with 70 and an error
+ * record, what it said since it was last heard well is not kept, and the next process ends the
+ * work. */
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,7 +100,7 @@ static void test_fall(void)
     char *out = mem_format("%s/out", folder), *work = mem_format("%s/.out.tmp", folder);
     char fatal[512];
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-        int lies = row[i].from > 2; /* odd from its first time on, a self-check learns what is odd */
+        int lies = row[i].from > 2; /* odd from its first time on, it learns what is odd */
         int code = generate(out, 2, row[i].from);
         int n = count(lies ? work : out, fatal, sizeof fatal);
         ok(code == (lies ? EXIT_INTERNAL : 0), "odd from call %d on: %d", row[i].from, code);

@@ -69,7 +69,8 @@ static void refused(size_t row, const char *text)
     struct err e = {0};
     size_t n;
     given[row] = text;
-    ok(settings_cross(&table, given, &p, &n, &e) && e.code == EXIT_BAD_USAGE && strstr(e.text, text),
+    ok(settings_cross(&table, given, &p, &n, &e) && e.code == EXIT_BAD_USAGE && strstr(e.text,
+                                                                                       text),
        "refused: %s", e.text);
     free(p);
 }

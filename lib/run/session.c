@@ -1,0 +1,233 @@
+/* session.c - see session.h. Settings are checked first, because they cost nothing; then what must
+ * be read (checkpoint, prompts), then what must be had (device, output, memory for the weights).
+ * Memory too short for the weights is a result, not a refusal: the run goes on without them.
+ */
+#include "lib/run/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/file.h"
+#include "lib/record/resume.h"
+#include "lib/run/fit.h"
+
+void session_worse(struct session *s, int code)
+{
+    if (code > s->worst) /* 0 < failed records < bad data < internal */
+        s->worst = code;
+}
+
+int session_stopped(const struct session *s)
+{
+    return s->job->stop && *s->job->stop;
+}
+
+/* What the flags alone can tell. */
+static int check_flags(const struct job *job, struct err *e)
+{
+    const struct job_args *a = job->args;
+    if (!a->engine.model)
+        return err_set(e, EXIT_BAD_USAGE, "-m MODEL is needed (try '%s --help')",
+                       job->decoder->tool);
+    if (engine_check_device(&a->engine, e))
+        return -1;
+    for (size_t i = 0; i < job->plan->points; i++)
+        if (job->decoder->check(&job->plan->point[i], e))
+            return -1;
+    for (size_t i = 0; i < job->n_files; i++)
+        if (strcmp(a->common.output, "-") && file_same(job->files[i], a->common.output))
+            return err_set(e, EXIT_BAD_USAGE, "%s is input and output", job->files[i]);
+    return 0;
+}
+
+/* A model that this decoder does not run, and which one does. */
+static int other_decoder(const struct job *job, const struct checkpoint *c, struct err *e)
+{
+    const char *other = "another tool";
+    for (size_t i = 0; decoders[i]; i++)
+        if (decoders[i]->paradigms >> c->config.arch & 1)
+            other = decoders[i]->tool;
+    return err_set(e, EXIT_BAD_DATA, "%s: %s does not run %s models (try %s)",
+                   job->args->engine.model, job->decoder->tool,
+                   c->config.arch == ARCH_LLADA ? "masked diffusion" : "autoregressive", other);
+}
+
+static int open_model(struct session *s, struct err *e)
+{
+    const struct job *job = s->job;
+    struct checkpoint *c = &s->checkpoint;
+    if (checkpoint_open(c, job->args->engine.model, (uint64_t)job->args->common.seed, e))
+        return -1;
+    if (!(job->decoder->paradigms >> c->config.arch & 1))
+        return other_decoder(job, c, e);
+    if (job->args->engine.check_finite && checkpoint_check_values(c, e))
+        return -1;
+    return checkpoint_tokenizer(c, &s->tokenizer, e);
+}
+
+static int read_prompts(struct session *s, struct err *e)
+{
+    const struct job *job = s->job;
+    struct prompt_encoder encoder;
+    if (prompt_encoder_make(&encoder, &s->checkpoint.config, s->tokenizer, job->args->chat, e))
+        return -1;
+    encoder.parse_special = job->args->parse_special;
+    if (promptset_read(&s->prompts, job->files, job->n_files, job->args->common.limit, &encoder, e))
+        return -1;
+    memcpy(s->workload, s->prompts.sha256, SETTINGS_ID - 1);
+    return 0;
+}
+
+/* NULL: a file of the checkpoint cannot be read. */
+static json_t *meta_extra(const struct session *s, struct err *e)
+{
+    json_t *about = checkpoint_describe(&s->checkpoint, e);
+    if (!about)
+        return NULL;
+    json_t *m = json_object(), *b = json_object();
+    json_object_set_new(m, "checkpoint", about);
+    json_object_set_new(m, "tokenizer_sha256",
+                        s->tokenizer ? json_string(tokenizer_hash(s->tokenizer)) : json_null());
+    json_object_set_new(m, "prompts_sha256", json_string(s->prompts.sha256));
+    rec_set_int(m, "prompts", (int64_t)s->prompts.n);
+    json_object_set_new(b, "name", json_string(s->backend->ops->name));
+    json_object_set_new(b, "isa", json_string(s->backend->level));
+    json_object_set_new(b, "library",
+                        *s->backend->library ? json_string(s->backend->library) : json_null());
+    rec_set_int(b, "threads", (int64_t)pool_threads(s->backend->pool));
+    json_object_set_new(m, "backend", b);
+    rec_set_int(m, "launch", s->job->plan->launch);
+    return m;
+}
+
+/* Numbers of a device without its library would accuse the device. */
+static void warn_library(const struct session *s)
+{
+    if (!strncmp(s->backend->ops->name, "cuda", 4) && !*s->backend->library)
+        log_warn(&s->log, "W104", "no cuBLASLt was found: products of many rows run on kernels "
+                 "that are several times slower; put libcublasLt.so on LD_LIBRARY_PATH");
+}
+
+/* One line before hours are spent on records that will say oom. To refuse is up to the loading. */
+static void foresee(struct session *s)
+{
+    struct network n;
+    if (engine_settle(&s->job->args->engine, &n, s->backend, &s->checkpoint, NULL))
+        return;
+    char *lacks = fit_lacks(s->job, &n, s->prompts.v, s->prompts.n);
+    if (lacks)
+        log_warn(&s->log, "W105", "%s: %s; try a smaller --dtype, --quant or shorter texts",
+                 n.config.name, lacks);
+    free(lacks);
+}
+
+/* Memory too short for the weights is a result, not a failure: the records say oom. */
+static int load_weights(struct session *s, struct err *e)
+{
+    struct err load = {0};
+    int64_t begin = clock_ns();
+    foresee(s);
+    s->network.config = s->checkpoint.config;
+    s->network.backend = s->backend;
+    s->loaded = !engine_load(&s->job->args->engine, &s->network, s->backend, &s->checkpoint,
+                             &load);
+    if (!s->loaded && load.code != EXIT_FAILED_RECORDS) {
+        *e = load;
+        return -1;
+    }
+    if (!s->loaded) {
+        log_warn(&s->log, "W101", "the weights do not fit: %s; every record will say oom",
+                 load.text);
+        return 0;
+    }
+    log_more(&s->log, "%s: %zu bytes of weights in %.2f s (%zu estimated)", s->network.config.name,
+             network_weight_bytes(&s->network), (double)(clock_ns() - begin) * 1e-9,
+             network_expected_bytes(&s->network));
+    return 0;
+}
+
+int session_error(struct session *s, const struct err *what, const char *where, struct err *e)
+{
+    struct err shown = *what;
+    session_worse(s, what->code);
+    if (shown.code == EXIT_FAILED_RECORDS)
+        shown.code = EXIT_BAD_DATA;
+    return rec_error(&s->out, &shown, where, e);
+}
+
+static int write_faults(struct session *s, struct err *e)
+{
+    for (size_t i = 0; i < s->prompts.faults; i++) {
+        const struct prompt_fault *f = &s->prompts.fault[i];
+        if (session_error(s, &f->err, f->where, e))
+            return -1;
+        int says_where = !strncmp(f->err.text, f->where, strlen(f->where));
+        log_note(&s->log, "%s%s%s", says_where ? "" : f->where, says_where ? "" : ": ",
+                 f->err.text);
+    }
+    return 0;
+}
+
+static void catch_signals(void (*note)(int))
+{
+    struct sigaction once = {.sa_flags = (int)SA_RESETHAND}; /* a second signal ends at once */
+    once.sa_handler = note;
+    sigaction(SIGINT, &once, NULL);
+    sigaction(SIGTERM, &once, NULL);
+    sigaction(SIGHUP, &once, NULL);
+}
+
+/* Why its records must be of one process: a launch is the unit of time. NULL: nothing is timed. */
+static const char *one_process(const struct job *job)
+{
+    const struct job_args *a = job->args;
+    int timed = a->schedule || a->warmup || a->repeat > 1;
+    return timed ? "a launch that is timed is one process" : NULL;
+}
+
+int session_open(struct session *s, struct err *e)
+{
+    const struct job *job = s->job;
+    const struct common *c = &job->args->common;
+    json_t *extra;
+    struct resume_wish wish = {&s->log, job->args->fresh, one_process(job)};
+    if (check_flags(job, e) || open_model(s, e) || read_prompts(s, e) ||
+        engine_open(&job->args->engine, &s->backend, e) ||
+        !(extra = meta_extra(s, e)) ||
+        rec_open_work(&s->out, c, &wish, job->decoder->tool, job->argc, job->argv, extra, e))
+        return -1;
+    s->writing = 1;
+    warn_library(s);
+    selfcheck_start(&s->selfcheck, job->args->selfcheck, s->backend);
+    gpu_monitor_open(&s->monitor, s->backend->address, (uint64_t)c->seed);
+    if (job->note_signal)
+        catch_signals(job->note_signal);
+    return write_faults(s, e) || load_weights(s, e) ? -1 : 0;
+}
+
+int session_close(struct session *s, int bad, struct err *e)
+{
+    if (s->writing && !bad && session_stopped(s) && rec_lasts(&s->out)) {
+        log_note(&s->log, "stopped; the same command goes on after %lld records",
+                 (long long)(s->out.records + rec_kept_left(&s->out)));
+        rec_abandon(&s->out);
+    } else if (s->writing && !bad) {
+        const char *status = session_stopped(s)                  ? "interrupted"
+                             : s->worst == EXIT_INTERNAL ? "failed"
+                                                         : "ok";
+        bad = rec_close(&s->out, status, e);
+    } else if (s->writing) {
+        rec_abandon(&s->out);
+    }
+    selfcheck_free(&s->selfcheck);
+    if (s->loaded)
+        network_free(&s->network);
+    gpu_monitor_close(&s->monitor);
+    if (s->backend)
+        backend_close(s->backend);
+    promptset_free(&s->prompts);
+    tokenizer_free(s->tokenizer);
+    checkpoint_close(&s->checkpoint);
+    return bad ? e->code : session_stopped(s) ? 128 + (int)*s->job->stop : s->worst;
+}

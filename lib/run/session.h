@@ -1,0 +1,47 @@
+/* session.h - what a generator process holds while it runs: model, prompts, back end, output.
+ *
+ * Everything that can be refused is refused in session_open, before the first record: settings,
+ * files, checkpoint, prompts, device.
+ */
+#ifndef RUN_SESSION_H
+#define RUN_SESSION_H
+
+#include "lib/base/log.h"
+#include "lib/base/progress.h"
+#include "lib/record/rec.h"
+#include "lib/run/gpu_monitor.h"
+#include "lib/run/job.h"
+#include "lib/run/promptset.h"
+#include "lib/run/selfcheck.h"
+
+struct session {
+    const struct job *job;
+    struct log log;
+    struct checkpoint checkpoint;
+    struct tokenizer *tokenizer; /* NULL: none */
+    struct promptset prompts;
+    char workload[SETTINGS_ID];  /* of the prompts: the beginning of their hash */
+    struct backend *backend;
+    struct gpu_monitor monitor;
+    struct network network;
+    int loaded;                  /* 0: the weights did not fit, every record is oom */
+    struct rec_writer out;
+    int writing;
+    struct selfcheck selfcheck;
+    struct progress progress;
+    int64_t seq, batch_id;
+    int worst;                   /* exit code so far */
+};
+
+/* Opens all, writes `meta` and the error records of bad prompts, loads the weights. -1: what is
+ * open is closed by session_close all the same. */
+int session_open(struct session *s, struct err *e);
+/* Writes `end` unless `bad`, closes all. The exit code. */
+int session_close(struct session *s, int bad, struct err *e);
+
+void session_worse(struct session *s, int code); /* keeps the worst exit code */
+int session_stopped(const struct session *s);    /* 1: a signal came */
+/* An error record. A sound prompt that this model cannot answer (exit 1) is bad data to it. */
+int session_error(struct session *s, const struct err *what, const char *where, struct err *e);
+
+#endif
