@@ -105,6 +105,9 @@ static __global__ void __launch_bounds__(64)
 gemv_rows(A *y)
 DEVICE int lane(void)
 extern "C" int gemv(int x)
+template <class A>
+void launch_rows(A *y)
+extern "C" int crossover_cuda_open(int x)
 END
 plant kernels/cuda/product.h <<<'int gemv(int x);'
 clean "names that bear their module's pass" tests/house/prefixes "$scratch"
@@ -117,10 +120,12 @@ plant kernels/some.c <<<'size_t other_thing(int x)'
 plant kernels/ops.h <<<'int nowhere_open(int x);'
 plant kernels/cuda/rows.cu <<<'void norm_rows(int x)'
 plant kernels/cuda/many.cu <<<'extern "C" int single(int x)'
+plant kernels/cuda/dlsym.cu <<<'extern "C" int crossover_other(int x)'
 for fault in lib/stat/bad.h:1:.good_other lib/stat/badly.h:1:.badlyer \
     lib/stat/bad-part.c:1:.thing_make lib/decode/unmask/order.c:1:.settle \
     kernels/some.c:1:.other_thing kernels/ops.h:1:.nowhere_open kernels/cuda/rows.cu:1:.norm_rows \
-    lib/base/odd.c:1:.strange kernels/cuda/many.cu:1:.single; do
+    lib/base/odd.c:1:.strange kernels/cuda/many.cu:1:.single \
+    kernels/cuda/dlsym.cu:1:.other; do
     caught "^$fault does not" "planted: $fault" tests/house/prefixes "$scratch"
 done
 finish

@@ -1,7 +1,7 @@
 /* report - all records of a run and its pictures in, one self-contained page and its Markdown twin
  * out.
  *
- * The page is written by sections (lib/report/sections.h), each out of the same set of records; what
+ * The page is written by sections (lib/report/sections.h), each out of the same records; what
  * a section has no records for is left out, and no number is made here that is not in a record.
  */
 #include <dirent.h>

@@ -186,11 +186,9 @@ static void read_memory(struct nvml *n, struct nvml_state *out)
     struct memory_info2 two = {.version = (unsigned)sizeof two | 2u << 24};
     if (n->memory2 && !n->memory2(n->gpu, &two)) {
         out->used_bytes = (int64_t)two.used;
-        out->total_bytes = (int64_t)two.total;
         out->reserved_bytes = (int64_t)two.reserved;
     } else if (n->memory && !n->memory(n->gpu, &m)) {
         out->used_bytes = (int64_t)m.used;
-        out->total_bytes = (int64_t)m.total;
     }
 }
 
@@ -212,7 +210,7 @@ void nvml_glance(struct nvml *n, struct nvml_state *out)
 {
     unsigned u;
     unsigned long long v;
-    *out = (struct nvml_state){-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+    *out = (struct nvml_state){-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
     if (!n)
         return;
     if (n->energy && !n->energy(n->gpu, &v)) /* first: whoever asks has just looked at the clock */

@@ -14,9 +14,7 @@ enum {
     NVML_HW_SLOWDOWN = 0x8,
     NVML_SW_THERMAL = 0x20,
     NVML_HW_THERMAL = 0x40,
-    NVML_POWER_BRAKE = 0x80,
-    /* those that make a time worthless */
-    NVML_SPOILS = NVML_HW_SLOWDOWN | NVML_SW_THERMAL | NVML_HW_THERMAL | NVML_POWER_BRAKE
+    NVML_POWER_BRAKE = 0x80
 };
 
 /* -1: the driver does not say. */
@@ -28,7 +26,7 @@ struct nvml_state {
     int64_t reasons;       /* bits above and others of the driver */
     int64_t process_bytes; /* device memory of this process, by whatever means it was taken; -1 in
                             * a container whose pids are not the host's */
-    int64_t used_bytes, total_bytes; /* of the device, by everyone */
+    int64_t used_bytes;    /* of the device, by everyone */
     int64_t reserved_bytes; /* by driver and firmware; not in used_bytes. -1: the driver tells them
                              * together (before 510), used_bytes holds both */
     int64_t foreign;       /* processes that compute on it, but for one: this */

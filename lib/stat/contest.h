@@ -8,7 +8,7 @@
 
 #include "lib/stat/parity.h"
 
-/* All borrowed. NaN: the point has no such figure. */
+/* All borrowed. NaN: the point has none. */
 struct contest {
     size_t n, draws;
     const double *steps;            /* [n] */

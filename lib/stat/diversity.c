@@ -60,11 +60,11 @@ double diversity_distinct(const int32_t *ids, size_t n, size_t gram, int32_t *wo
 const char *const diversity_names[DIVERSITY_METRICS] = {"entropy_nats", "distinct_1_ratio",
                                                         "distinct_2_ratio", "repetition_ratio"};
 
-void diversity_metrics(const int32_t *ids, size_t n, double figure[DIVERSITY_METRICS],
+void diversity_metrics(const int32_t *ids, size_t n, double value[DIVERSITY_METRICS],
                        int32_t *work)
 {
-    figure[0] = diversity_entropy(ids, n, work);
-    figure[1] = diversity_distinct(ids, n, 1, work);
-    figure[2] = diversity_distinct(ids, n, 2, work);
-    figure[3] = 1 - diversity_distinct(ids, n, 3, work);
+    value[0] = diversity_entropy(ids, n, work);
+    value[1] = diversity_distinct(ids, n, 1, work);
+    value[2] = diversity_distinct(ids, n, 2, work);
+    value[3] = 1 - diversity_distinct(ids, n, 3, work);
 }

@@ -16,7 +16,7 @@ double diversity_distinct(const int32_t *ids, size_t n, size_t gram, int32_t *wo
  * 3-grams that were there before. work: 3 n ids. */
 enum { DIVERSITY_METRICS = 4 };
 extern const char *const diversity_names[DIVERSITY_METRICS]; /* as in records */
-void diversity_metrics(const int32_t *ids, size_t n, double figure[DIVERSITY_METRICS],
+void diversity_metrics(const int32_t *ids, size_t n, double value[DIVERSITY_METRICS],
                        int32_t *work);
 
 #endif

@@ -56,7 +56,8 @@ static void sums(const struct launch_sample *s, size_t n, double *work, double *
     *weight = stat_sum(work, n);
 }
 
-static double figure(enum launch_kind kind, const struct launch_sample *s, size_t n, double *work)
+static double launch_value_of(enum launch_kind kind, const struct launch_sample *s, size_t n,
+                              double *work)
 {
     double value, weight;
     switch (kind) {
@@ -122,7 +123,7 @@ static void extremes(struct launch_summary *v, const struct launch_sample *s, si
 static void one_launch(struct launch_summary *v, enum launch_kind kind,
                        const struct launch_sample *s, size_t n, double *work)
 {
-    v->at = (struct interval){figure(kind, s, n, work), NAN, NAN};
+    v->at = (struct interval){launch_value_of(kind, s, n, work), NAN, NAN};
     if (kind == LAUNCH_WEIGHTED) {
         v->method = "token-weighted median of one launch";
         v->reason = "one launch: the tokens of a request are not independent";
@@ -151,7 +152,7 @@ struct launch_summary launch_summarize(enum launch_kind kind, struct launch_samp
         for (j = i; j < n && s[j].launch == s[i].launch; j++)
             continue;
         values[v.launches].launch = s[i].launch;
-        values[v.launches++].value = figure(kind, s + i, j - i, work);
+        values[v.launches++].value = launch_value_of(kind, s + i, j - i, work);
     }
     if (kind != LAUNCH_RATIO)
         extremes(&v, s, n);

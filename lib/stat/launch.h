@@ -1,7 +1,7 @@
 /* launch.h - summaries that respect the launch. A launch is one fresh process; repetitions in it
  * share its luck (addresses, clocks, heat), so the launch is the independent unit: with two or more
  * the headline is the mean over launches with Student's interval, with one it is that launch's own
- * figure with an interval that says nothing about the next process.
+ * value with an interval that says nothing about the next process.
  *
  * Source: Georges et al. OOPSLA'07; Kalibera and Jones ISMM'13.
  */

@@ -62,11 +62,6 @@ float *trainer_values(struct trainer *t, enum role r, size_t layer)
     return parameters_values(t->parameters, r, layer);
 }
 
-float *trainer_gradients(struct trainer *t, enum role r, size_t layer)
-{
-    return parameters_gradients(t->parameters, r, layer);
-}
-
 int trainer_save(const struct trainer *t, const char *path, const json_t *note, struct err *e)
 {
     return parameters_save(t->parameters, path, note, e);

@@ -32,9 +32,8 @@ double trainer_loss(struct trainer *t, const struct train_batch *batch, int grad
 double trainer_update(struct trainer *t, double rate, double decay, double clip);
 int64_t trainer_step(const struct trainer *t); /* updates done */
 
-/* The values or gradients of a role, rows*cols floats; borrowed, writable. */
+/* The values of a role, rows*cols floats; borrowed, writable. */
 float *trainer_values(struct trainer *t, enum role r, size_t layer);
-float *trainer_gradients(struct trainer *t, enum role r, size_t layer);
 
 /* Weights, moments and step as one safetensors file with `note` (string members) as metadata.
  * Loading: -1 with 65 when it belongs to another shape; *note is the caller's reference. */

@@ -50,14 +50,14 @@ static void free_batch(struct train_batch *b)
 }
 
 /* Larger weights than at the start of training, so that every path carries signal. */
-static void enlarge(struct trainer *t, const struct config *c)
+static void enlarge(struct parameters *p, const struct config *c)
 {
     struct rng r = {.seed = 11};
     for (size_t l = 0; l < c->layers; l++)
         for (int k = 0; k < ROLE_COUNT; k++) {
             size_t rows, cols;
             role_shape(c, (enum role)k, &rows, &cols);
-            float *w = trainer_values(t, (enum role)k, l);
+            float *w = parameters_values(p, (enum role)k, l);
             for (size_t i = 0; i < rows * cols; i++)
                 w[i] = (float)((cols == 1 ? 1.0 : 0.0) + 0.25 * rng_normal(&r));
         }
@@ -65,14 +65,14 @@ static void enlarge(struct trainer *t, const struct config *c)
 
 /* Directional derivative of each role's gradient: (f(w + h u) - f(w - h u)) / 2h against g.u with
  * u = g / |g|, where the quotient is best conditioned. */
-static void check_role(struct trainer *t, const struct train_batch *b, const struct config *c,
+static void check_role(struct backprop *t, struct parameters *p, const struct train_batch *b,
                        enum role r, size_t l)
 {
     size_t rows, cols;
-    role_shape(c, r, &rows, &cols);
+    role_shape(&p->c, r, &rows, &cols);
     size_t n = rows * cols;
-    trainer_loss(t, b, 1);
-    float *w = trainer_values(t, r, l), *g = trainer_gradients(t, r, l);
+    backprop_loss(t, b, 1);
+    float *w = parameters_values(p, r, l), *g = parameters_gradients(p, r, l);
     float *old = mem_alloc(n * sizeof *old), *u = mem_alloc(n * sizeof *u);
     double norm = 0;
     for (size_t i = 0; i < n; i++)
@@ -86,34 +86,35 @@ static void check_role(struct trainer *t, const struct train_batch *b, const str
     for (int side = 0; side < 2; side++) {
         for (size_t i = 0; i < n; i++)
             w[i] = old[i] + (float)((side ? -h : h) * u[i]);
-        f[side] = trainer_loss(t, b, 0);
+        f[side] = backprop_loss(t, b, 0);
     }
     for (size_t i = 0; i < n; i++)
         w[i] = old[i];
     double slope = (f[0] - f[1]) / (2 * h);
     ok(norm > 1e-4 && fabs(slope - norm) < 0.01 * norm + 1e-4,
        "%s %s layer %zu: gradient %.6g, finite difference %.6g",
-       c->arch == ARCH_LLAMA ? "causal" : "full", role_names[r], l, norm, slope);
+       p->c.arch == ARCH_LLAMA ? "causal" : "full", role_names[r], l, norm, slope);
     free(old);
     free(u);
 }
 
 static void gradients(enum arch arch, int tied)
 {
-    struct err e = {0};
     struct backend *be = backend_open("cpu", NULL, 2, 0, NULL);
     struct config c = tiny(arch, tied);
-    struct trainer *t = trainer_make(&c, be, 5, 3 * 11, &e);
-    if (!ok(t != NULL, "trainer made: %s", e.text))
+    struct parameters *p = parameters_make(&c, be, train_ops_of(be), 5);
+    struct backprop *t = p ? backprop_make(p, 3 * 11) : NULL;
+    if (!ok(t != NULL, "room for parameters and their gradients"))
         return;
-    enlarge(t, &c);
+    enlarge(p, &c);
     struct train_batch b = make_batch(3, 11, c.vocab);
     for (size_t l = 0; l < c.layers; l++)
         for (int r = 0; r < ROLE_COUNT; r++)
             if (!l || role_per_layer((enum role)r))
-                check_role(t, &b, &c, (enum role)r, l);
+                check_role(t, p, &b, (enum role)r, l);
     free_batch(&b);
-    trainer_free(t);
+    backprop_free(t);
+    parameters_free(p);
     backend_close(be);
 }
 
