@@ -19,7 +19,6 @@
 #include "lib/decode/autoregress.h"
 #include "lib/decode/diffuse.h"
 #include "lib/checkpoint/quantization.h"
-#include "lib/decode/unmask.h"
 #include "lib/stat/stat.h"
 #include "tests/bench/bench.h"
 
