@@ -107,8 +107,7 @@ static int masks(const struct naive *v, size_t from, size_t end)
 /* The rows of a pass by the definition of the policy; s, e: the block. */
 static void rows_of(const struct naive *v, size_t s, size_t first_pass, size_t *from, size_t *to)
 {
-    (void)s, (void)first_pass;
-    *from = 0;
+    *from = v->how->cache == CACHE_NONE || first_pass ? 0 : s;
     *to = v->len;
 }
 
