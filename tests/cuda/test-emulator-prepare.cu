@@ -207,7 +207,10 @@ static void test_canvases(struct backend *b, const char *dtype)
         return;
     }
     check("two blocks", &n, canvases(40, 20, 4), PROMPTS, fill, 0);
-    struct diffuse how = canvases(16, 8, 4);
+    struct diffuse how = canvases(40, 20, 4);
+    how.cache = CACHE_PREFIX;
+    check("two blocks, the prefix kept", &n, how, PROMPTS, fill, 0);
+    how = canvases(16, 8, 4);
     how.cfg_scale = 1;
     check("guided", &n, how, 2, fill, 0);
     how = canvases(48, 48, 4);
