@@ -31,6 +31,14 @@ int good(void)
                                             "name", f("(", odd)), e);
 }
 END
+plant tools/other.c <<'END'
+static void set_text(struct page *p, const char *text)
+{
+}
+int other(void)
+{
+    set_text(p, "no_field_in_this_file");
+END
 plant lib/checkpoint/config-save.c <<<'    json_object_set_new(o, "hidden_size", v);'
 plant lib/text/dataset.c <<<'    json_object_get(o, "conversations");'
 plant lib/report/page.c <<<'    json_object_set_new(o, "crossovers", v);'
