@@ -39,6 +39,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/dtype.h"
 #include "lib/base/err.h"
 #include "lib/base/pool.h"
 
@@ -46,7 +47,6 @@
 extern "C" {
 #endif
 
-enum dtype { DTYPE_F32, DTYPE_BF16, DTYPE_BF16_F32, DTYPE_INT8, DTYPE_NF4, DTYPE_FP8 };
 enum memory_kind { MEMORY_WEIGHTS, MEMORY_KV, MEMORY_ACTIVATIONS, MEMORY_KINDS };
 typedef void act; /* activations, in the format that backend.act names */
 

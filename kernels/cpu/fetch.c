@@ -8,7 +8,7 @@
 static const void *cache_row(const struct side *d, const void *cache, int32_t slot)
 {
     size_t at = ((size_t)slot * d->a->kv_heads + d->kh) * d->a->head_dim;
-    return (const char *)cache + at * (d->a->kv.dtype == DTYPE_F32 ? sizeof(float) : 2);
+    return (const char *)cache + at * dtype_value_bytes(d->a->kv.dtype);
 }
 
 /* LANES values from e on of a cached row, as floats; zeros beyond the head. */

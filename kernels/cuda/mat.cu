@@ -36,7 +36,7 @@ const char *cuda_refuses(const struct backend *b, enum dtype dtype, size_t cols)
     const struct device *d = device_of(b);
     if (dtype == DTYPE_FP8 && d->major * 10 + d->minor < 89)
         return "fp8 needs a GPU of compute capability 8.9 or later: use --quant int8";
-    return quant_refuses(dtype, cols);
+    return dtype_refuses(dtype, cols);
 }
 
 size_t cuda_mat_bytes(size_t rows, size_t cols, enum dtype dtype)
@@ -119,7 +119,7 @@ static void quantize_absmax(const struct making *m)
     size_t blocks = m->s->rows * (m->s->cols / NF4_BLOCK);
     float *absmax = (float *)mem_alloc(blocks * sizeof *absmax);
     cuda_read(m->b, absmax, m->absmax, blocks * sizeof *absmax);
-    encode_absmax(m->b, m->data, &m->at, m->absmax, blocks, nf4_mean(absmax, blocks));
+    encode_absmax(m->b, m->data, &m->at, m->absmax, blocks, quant_nf4_mean(absmax, blocks));
     free(absmax);
 }
 

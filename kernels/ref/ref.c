@@ -13,7 +13,7 @@
 static const char *refuses(const struct backend *b, enum dtype dtype, size_t cols)
 {
     (void)b;
-    return quant_refuses(dtype, cols);
+    return dtype_refuses(dtype, cols);
 }
 
 static void norm_row(float *y, const float *x, const float *gain, size_t D, double eps)

@@ -184,9 +184,9 @@ static void widened_floats(struct fixture *f, enum dtype dtype, const struct mat
 {
     struct codes q;
     size_t cols = s->cols, n = rows * cols;
-    void *block = dtype == DTYPE_BF16_F32 ? NULL : codes_make(&q, s, dtype, f->ref->pool);
+    void *block = dtype == DTYPE_BF16_F32 ? NULL : quant_make(&q, s, dtype, f->ref->pool);
     if (dtype == DTYPE_NF4)
-        codes_floats(&q, cols, first, rows, out);
+        quant_floats(&q, cols, first, rows, out);
     for (size_t i = 0; i < n; i++)
         out[i] = dtype == DTYPE_FP8   ? e4m3_value(((const uint8_t *)q.code)[first * cols + i])
                  : dtype == DTYPE_NF4 ? kept(DTYPE_BF16, out[i])

@@ -131,7 +131,7 @@ static void make_from(struct fixture *f, struct values *v, enum dtype dtype, enu
     struct mat m;
     struct codes q;
     int coded = dtype >= DTYPE_INT8;
-    void *block = coded ? codes_make(&q, &plain, dtype, f->ref->pool) : NULL;
+    void *block = coded ? quant_make(&q, &plain, dtype, f->ref->pool) : NULL;
     struct mat_source s = source_of(v, way, &q);
     int bad = cuda_mat_make(f->cuda, &m, &s, dtype);
     ok(!bad && as_expected(f, &m, v, coded ? &q : NULL), "%s %zu x %zu from %s", names[dtype],
@@ -148,7 +148,7 @@ static void every_source(struct fixture *f)
         for (int way = 0; way < WAYS; way++) {
             struct values v = values_make(f, shapes[i][0], shapes[i][1], (enum way)way);
             for (int d = DTYPE_F32; d <= DTYPE_FP8; d++)
-                if (!quant_refuses((enum dtype)d, v.cols) && (d >= DTYPE_INT8 || way != FROM_CODES))
+                if (!dtype_refuses((enum dtype)d, v.cols) && (d >= DTYPE_INT8 || way != FROM_CODES))
                     make_from(f, &v, (enum dtype)d, (enum way)way);
             values_free(&v);
         }

@@ -103,7 +103,7 @@ static void lay(uint8_t *to, const struct mat_source *s, enum dtype dtype, struc
     void *block = NULL;
     const float *w = s->f32;
     if (dtype == DTYPE_INT8 || dtype == DTYPE_NF4 || dtype == DTYPE_FP8)
-        block = codes_make(&q, s, dtype, pool);
+        block = quant_make(&q, s, dtype, pool);
     for (size_t r = 0; r < s->rows; r++)
         if (dtype == DTYPE_F32)
             memcpy(to + r * row, w + r * s->cols, row);
