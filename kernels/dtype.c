@@ -15,19 +15,19 @@ const struct dtype_info dtype_info[DTYPES] = {
                     .head = DTYPE_INT8,
                     .cols_most = INT8_COLS_MAX,
                     .limit = "int8 needs 131072 columns or fewer",
-                    .part = {[PART_CODE] = {EACH_VALUE, "I8", ""},
-                             [PART_SCALE] = {EACH_ROW, "F32", ".scale"}}},
+                    .part = {[PART_CODE] = {PER_VALUE, "I8", ""},
+                             [PART_SCALE] = {PER_ROW, "F32", ".scale"}}},
     [DTYPE_NF4] = {.name = "nf4", .unit = UNIT_BF16, .bits = 4, .quantized = 1, .head = DTYPE_INT8,
                    .cols_multiple = NF4_BLOCK, /* no block spans two rows */
                    .limit = "nf4 needs a number of columns that is a multiple of 64",
                    .block = NF4_BLOCK, .super = NF4_SUPER,
-                   .part = {[PART_CODE] = {EACH_VALUE, "U8", ""},
-                            [PART_ABSMAX] = {EACH_BLOCK, "U8", ".absmax"},
-                            [PART_SCALE] = {EACH_SUPER, "F32", ".absmax.scale"},
-                            [PART_OFFSET] = {EACH_MATRIX, "F32", ".absmax.offset"}}},
+                   .part = {[PART_CODE] = {PER_VALUE, "U8", ""},
+                            [PART_ABSMAX] = {PER_BLOCK, "U8", ".absmax"},
+                            [PART_SCALE] = {PER_SUPER, "F32", ".absmax.scale"},
+                            [PART_OFFSET] = {PER_MATRIX, "F32", ".absmax.offset"}}},
     [DTYPE_FP8] = {.name = "fp8", .unit = UNIT_BF16, .bits = 8, .quantized = 1, .head = DTYPE_FP8,
-                   .part = {[PART_CODE] = {EACH_VALUE, "F8_E4M3", ""},
-                            [PART_SCALE] = {EACH_ROW, "F32", ".scale"}}},
+                   .part = {[PART_CODE] = {PER_VALUE, "F8_E4M3", ""},
+                            [PART_SCALE] = {PER_ROW, "F32", ".scale"}}},
 };
 
 const char *dtype_unit_name(enum unit u)
@@ -64,13 +64,13 @@ size_t dtype_part_shape(enum dtype d, enum codes_part p, size_t rows, size_t col
     size_t scales = dtype_scales(d, rows, cols);
     shape[0] = rows;
     shape[1] = 1;
-    switch (i->part[p].each) {
-    case EACH_VALUE: shape[1] = cols * i->bits / 8; return 2;
-    case EACH_ROW: return 1;
-    case EACH_BLOCK: shape[1] = cols / i->block; return 2;
-    case EACH_SUPER: shape[0] = (scales + i->super - 1) / i->super; return 1;
-    case EACH_MATRIX: shape[0] = 1; return 1;
-    case EACH_NONE: break;
+    switch (i->part[p].per) {
+    case PER_VALUE: shape[1] = cols * i->bits / 8; return 2;
+    case PER_ROW: return 1;
+    case PER_BLOCK: shape[1] = cols / i->block; return 2;
+    case PER_SUPER: shape[0] = (scales + i->super - 1) / i->super; return 1;
+    case PER_MATRIX: shape[0] = 1; return 1;
+    case PER_NONE: break;
     }
     return 0;
 }
@@ -93,9 +93,9 @@ double dtype_bytes(enum dtype d, size_t rows, size_t cols)
     double n = (double)rows * (double)cols, bytes = n * (double)i->bits / 8;
     for (int p = 0; p < PARTS; p++) {
         const struct dtype_part *part = &i->part[p];
-        if (part->each == EACH_ROW)
+        if (part->per == PER_ROW)
             bytes += (double)rows * (double)element_bytes(part);
-        if (part->each == EACH_BLOCK)
+        if (part->per == PER_BLOCK)
             bytes += n / (double)i->block * (double)element_bytes(part);
     }
     return bytes;

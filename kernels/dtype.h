@@ -29,11 +29,11 @@ enum codes_part { PART_CODE, PART_ABSMAX, PART_SCALE, PART_OFFSET, PARTS };
  * columns still fit an int32 sum. */
 enum { NF4_BLOCK = 64, NF4_SUPER = 256, INT8_COLS_MAX = 131072 };
 
-/* What has an element of an array: of EACH_VALUE its elements are `bits` of dtype_info. */
-enum each { EACH_NONE, EACH_VALUE, EACH_ROW, EACH_BLOCK, EACH_SUPER, EACH_MATRIX };
+/* What has an element of an array: of PER_VALUE its elements are `bits` of dtype_info. */
+enum part_per { PER_NONE, PER_VALUE, PER_ROW, PER_BLOCK, PER_SUPER, PER_MATRIX };
 
 struct dtype_part {
-    enum each each;     /* EACH_NONE: the format has no such array */
+    enum part_per per;  /* PER_NONE: the format has no such array */
     const char *stored; /* its dtype in a packed checkpoint, as safetensors spells it */
     const char *tail;   /* of its tensor's name there, after that of the matrix */
 };

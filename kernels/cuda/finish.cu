@@ -51,9 +51,9 @@ static void start(const struct backend *b, const struct job *j, const struct cod
 void finish(const struct backend *b, const struct job *j, const struct coded_rows *rows,
             const void *sums, uint32_t splits)
 {
-    if (j->dtype == DTYPE_INT8)
+    if (x_coded(j->dtype))
         start<uint16_t, int32_t>(b, j, rows, sums, splits);
-    else if (j->dtype == DTYPE_BF16_F32 || j->dtype == DTYPE_F32)
+    else if (dtype_info[j->dtype].unit == UNIT_F32)
         start<float, float>(b, j, rows, sums, splits);
     else
         start<uint16_t, float>(b, j, rows, sums, splits);

@@ -5,7 +5,6 @@
 #define KERNELS_CUDA_PRODUCT_H
 
 #include "kernels/cuda/encode_row.cuh"
-#include "kernels/cuda/fragments.cuh"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/stage.cuh"
@@ -45,19 +44,5 @@ struct coding coding_at(void *work, size_t T, size_t K);
 /* Encodes x[T, K] there. */
 struct coded_rows coding_make(const struct backend *b, const struct coding *c, const void *x,
                               size_t T, size_t K);
-
-/* NF4's tables for a launch. */
-static inline void tables_fill(struct nf4_tables *t)
-{
-    for (int i = 0; i < 256; i++)
-        t->dynamic[i] = nf4_dynamic[i];
-    for (int i = 0; i < 16; i++)
-        t->level[i] = nf4_level_bf16[i];
-}
-
-static inline void tables_fill(struct no_tables *t)
-{
-    t->unused = 0;
-}
 
 #endif
