@@ -53,7 +53,7 @@ typedef void act; /* activations, in the format that backend.act names */
 /* Bytes, now and at most since the last reset. Same words as torch: requested = asked for,
  * allocated = handed out after rounding, reserved = obtained from the system. On ref and cpu each
  * block comes straight from the system, with a header, so reserved is allocated and 64 rounded up
- * to pages; on cuda blocks are cut from segments that stay reserved (kernels/cuda/memory.h).
+ * to pages; on cuda blocks are cut from segments that stay reserved (kernels/cuda/segments.h).
  * requested <= allocated <= reserved. */
 struct memory {
     size_t requested, allocated, reserved;
@@ -101,6 +101,7 @@ struct product {
 enum { PRODUCTS_MAX = 3 };
 
 struct ops;
+struct train_ops;
 struct backend {
     const struct ops *ops;
     enum dtype act;      /* F32 or BF16: set by network_load from act_dtype() before any work */
@@ -202,6 +203,9 @@ struct ops {
      * machine says no: an ordinary answer, recorded as `oom`. */
     void *(*alloc)(struct backend *b, size_t bytes, enum memory_kind kind);
     void (*free)(struct backend *b, void *p); /* NULL is fine */
+    /* Gives what is reserved and not in use back to the system, so that memory_reset_peak starts
+     * from what is needed; waits. NULL: nothing is ever kept. */
+    void (*trim)(struct backend *b);
     /* Bytes that alloc could still get from the system, and all that the device has. */
     void (*room)(struct backend *b, size_t *available, size_t *total);
     /* Host to back end; `from` may be reused at once. Back end to host; waits. */
@@ -289,6 +293,7 @@ struct ops {
 
     /* ---- for training: host back ends only, NULL on cuda ---- */
 
+    const struct train_ops *train; /* kernels/train.h; cpu alone */
     /* c[M, N] = a[M, K] m[K, N], or c += with `add`. Element (i, k) of a lies at a[i*a_row +
      * k*a_k], so that a transpose costs nothing; m and c are row-major with strides ldm, ldc. */
     void (*gemm)(struct backend *b, size_t M, size_t N, size_t K, const float *a, size_t a_row,

@@ -6,6 +6,16 @@
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
 
+static const struct train_ops train = {
+    .mat_refill = CPU(mat_refill),
+    .rmsnorm_back = CPU(rmsnorm_back),
+    .swiglu_back = CPU(swiglu_back),
+    .attention_back = CPU(attention_back),
+    .attention_back_work = CPU(attention_back_work),
+    .cross_entropy = CPU(cross_entropy),
+    .adamw = CPU(adamw),
+};
+
 const struct ops CPU(ops) = {
     .name = "cpu",
     .level = TEXT(LEVEL),
@@ -40,17 +50,8 @@ const struct ops CPU(ops) = {
     .head_work = CPU(head_work),
     .advance_texts = host_advance_texts,
     .advance_canvases = host_advance_canvases,
+    .train = &train,
     .gemm = CPU(gemm),
     .rope = CPU(rope),
     .swiglu = CPU(swiglu),
-};
-
-const struct train_ops CPU(train) = {
-    .mat_refill = CPU(mat_refill),
-    .rmsnorm_back = CPU(rmsnorm_back),
-    .swiglu_back = CPU(swiglu_back),
-    .attention_back = CPU(attention_back),
-    .attention_back_work = CPU(attention_back_work),
-    .cross_entropy = CPU(cross_entropy),
-    .adamw = CPU(adamw),
 };

@@ -8,7 +8,7 @@
 #include "kernels/cuda/encode.h"
 
 #include "kernels/cuda/device.cuh"
-#include "kernels/cuda/formats.cuh"
+#include "kernels/cuda/streamed.cuh"
 #include "kernels/cuda/runtime.h"
 
 enum { ENCODE_THREADS = 256 };

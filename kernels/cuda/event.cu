@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/event.h"
 #include "kernels/cuda/runtime.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -47,12 +48,12 @@ static void swap(cudaEvent_t *a, cudaEvent_t *b)
  * closest two looks at the clock. */
 static void tie(struct backend *b)
 {
-    struct events *m = device_of(b)->marks;
+    struct events *m = device_of(b)->events;
     int64_t closest = INT64_MAX, begin = 0;
     for (int i = 0; i < TIES; i++) {
         int64_t before = clock_ns();
         CHECK(cudaEventRecord(m->spare, device_of(b)->stream));
-        device_wait_event(b, m->spare, "mark");
+        runtime_wait_event(b, m->spare, "event");
         int64_t apart = clock_ns() - before;
         if (apart < closest) {
             closest = apart;
@@ -68,7 +69,7 @@ static void tie(struct backend *b)
     m->apart_ns = closest;
 }
 
-void events_open(struct backend *b)
+void event_open(struct backend *b)
 {
     struct events *m = (struct events *)mem_zero(1, sizeof *m);
     for (size_t i = 0; i < EVENTS; i++)
@@ -77,13 +78,13 @@ void events_open(struct backend *b)
     CHECK(cudaEventCreate(&m->spare));
     CHECK(cudaEventCreate(&m->best));
     m->apart_ns = INT64_MAX / 2; /* nothing is known yet: any tie is better */
-    device_of(b)->marks = m;
+    device_of(b)->events = m;
     tie(b);
 }
 
-void events_close(struct backend *b)
+void event_close(struct backend *b)
 {
-    struct events *m = device_of(b)->marks;
+    struct events *m = device_of(b)->events;
     for (size_t i = 0; i < EVENTS; i++)
         CHECK(cudaEventDestroy(m->event[i]));
     CHECK(cudaEventDestroy(m->base));
@@ -94,7 +95,7 @@ void events_close(struct backend *b)
 
 int64_t cuda_event_record(struct backend *b)
 {
-    struct events *m = device_of(b)->marks;
+    struct events *m = device_of(b)->events;
     CHECK(cudaEventRecord(m->event[m->next % EVENTS], device_of(b)->stream));
     return m->next++;
 }
@@ -107,17 +108,17 @@ static int is_idle(struct backend *b)
         (void)cudaGetLastError(); /* an answer, not an error that somebody should find */
         return 0;
     }
-    device_check(status, "cudaStreamQuery", __FILE__, __LINE__);
+    runtime_check(status, "cudaStreamQuery", __FILE__, __LINE__);
     return 1;
 }
 
 int64_t cuda_event_wait(struct backend *b, int64_t mark)
 {
-    struct events *m = device_of(b)->marks;
+    struct events *m = device_of(b)->events;
     cudaEvent_t *event = &m->event[mark % EVENTS];
     float ms = 0;
     assert(mark >= m->asked && mark < m->next && m->next - mark <= EVENTS);
-    device_wait_event(b, *event, "mark");
+    runtime_wait_event(b, *event, "event");
     CHECK(cudaEventElapsedTime(&ms, m->base, *event));
     int64_t now = clock_ns(), at = m->base_ns + (int64_t)((double)ms * 1e6);
     at = at > now ? now : at < m->base_ns ? m->base_ns : at;

@@ -6,7 +6,7 @@
  * much again on its way to the second cache.
  */
 #include "kernels/cuda/finish.cuh"
-#include "kernels/cuda/formats.cuh"
+#include "kernels/cuda/streamed.cuh"
 #include "kernels/cuda/product.h"
 #include "kernels/cuda/stream.cuh"
 

@@ -68,7 +68,7 @@ static void settle_aside(struct backend *b, const struct job *j, void *const out
         rotate_store(b, j, stored(j) ? nullptr : out[1], stored(j) ? nullptr : out[2]);
     for (uint32_t i = 0; j->kind == JOB_ROWS && i < j->n; i++)
         if (out[i] != j->y[i])
-            add_product(b, j->y[i], out[i], (size_t)j->T * j->w[i].rows);
+            finish_add(b, j->y[i], out[i], (size_t)j->T * j->w[i].rows);
 }
 
 /* 1: product i goes to `work` first. */

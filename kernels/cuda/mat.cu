@@ -64,12 +64,12 @@ static void send_codes(const struct making *m)
     } parts[] = {{PART_ABSMAX, m->at.absmax, q->absmax},
                  {PART_SCALE, m->at.scale, q->scale},
                  {PART_OFFSET, m->at.offset, &q->offset}};
-    device_upload_rows(m->b, m->data, m->at.stride, q->code,
+    transfer_upload_rows(m->b, m->data, m->at.stride, q->code,
                        dtype_part_bytes(m->dtype, PART_CODE, 1, cols), rows);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         size_t bytes = dtype_part_bytes(m->dtype, parts[i].part, rows, cols);
         if (bytes)
-            device_upload(m->b, m->data + parts[i].at, parts[i].from, bytes);
+            transfer_upload(m->b, m->data + parts[i].at, parts[i].from, bytes);
     }
 }
 
@@ -83,7 +83,7 @@ static const void *same_format(const struct making *m, size_t *value)
     return bits == 16 ? (const void *)m->s->bf16 : bits == 32 ? m->s->f32 : NULL;
 }
 
-/* The rows that device_upload_made wants, counted from row `first` of the source. */
+/* The rows that transfer_upload_made wants, counted from row `first` of the source. */
 struct piece {
     const struct mat_source *s;
     size_t first;
@@ -102,13 +102,13 @@ static void fetch_rows(const struct making *m, void *to, size_t first, size_t co
     size_t begin = first * s->cols, n = count * s->cols;
     struct piece piece = {s, first};
     if (s->bf16)
-        device_upload(m->b, to, s->bf16 + begin, n * sizeof *s->bf16);
+        transfer_upload(m->b, to, s->bf16 + begin, n * sizeof *s->bf16);
     else if (s->draw)
         encode_draw(m->b, (float *)to, s->draw, m->table, begin, n);
     else if (s->f32)
-        device_upload(m->b, to, s->f32 + begin, n * sizeof *s->f32);
+        transfer_upload(m->b, to, s->f32 + begin, n * sizeof *s->f32);
     else
-        device_upload_made(m->b, to, s->cols * sizeof(float), count, make_rows, &piece);
+        transfer_upload_made(m->b, to, s->cols * sizeof(float), count, make_rows, &piece);
 }
 
 /* Rows of such a width in a chunk; at least one. */
@@ -162,7 +162,7 @@ static int take_scratch(struct making *m)
         !(m->absmax = (float *)cuda_alloc(m->b, blocks * sizeof(float), MEMORY_ACTIVATIONS)))
         return -1;
     if (draws)
-        device_upload(m->b, m->table, s->draw->table, table * sizeof(float));
+        transfer_upload(m->b, m->table, s->draw->table, table * sizeof(float));
     return 0;
 }
 
@@ -171,7 +171,7 @@ static int make_values(struct making *m)
     size_t value, cols = m->s->cols;
     const void *same = same_format(m, &value);
     if (same) {
-        device_upload_rows(m->b, m->data, m->at.stride * value, same, cols * value, m->s->rows);
+        transfer_upload_rows(m->b, m->data, m->at.stride * value, same, cols * value, m->s->rows);
         return 0;
     }
     int bad = take_scratch(m);

@@ -7,6 +7,7 @@ const struct ops cuda_ops = {
     .depth = 2,
     .alloc = cuda_alloc,
     .free = cuda_free,
+    .trim = cuda_trim,
     .room = cuda_room,
     .write = cuda_write,
     .read = cuda_read,

@@ -21,7 +21,7 @@ void skinny(const struct backend *b, const struct job *j, const struct skinny_pl
 void finish(const struct backend *b, const struct job *j, const struct coded_rows *rows,
             const void *sums, uint32_t splits);
 /* y[n] = bf16(y + product), both bf16. */
-void add_product(const struct backend *b, void *y, const void *product, size_t n);
+void finish_add(const struct backend *b, void *y, const void *product, size_t n);
 
 /* exact.cu: any number of rows of fp32 with F32 or BF16_F32 weights. */
 void exact(const struct backend *b, const struct job *j, const float *x);
@@ -32,7 +32,7 @@ int large(struct backend *b, const struct job *j, const void *x, void *work);
 /* Bytes that it wants for so many rows. */
 size_t large_work(enum dtype dtype, size_t T, size_t K, size_t N);
 
-/* The coded rows of INT8 in `work`: where, and how many bytes. */
+/* coding.cu: the coded rows of INT8 in `work`: where, and how many bytes. */
 struct coding {
     int8_t *code;
     float *step;

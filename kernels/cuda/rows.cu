@@ -6,7 +6,7 @@
  * order, then block_sum.
  */
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/formats.cuh"
+#include "kernels/cuda/streamed.cuh"
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/values.cuh"

@@ -9,7 +9,7 @@
 #include <assert.h>
 
 #include "kernels/cuda/finish.cuh"
-#include "kernels/cuda/formats.cuh"
+#include "kernels/cuda/streamed.cuh"
 #include "kernels/cuda/product.h"
 #include "kernels/cuda/stream.cuh"
 

@@ -144,7 +144,7 @@ static int made_arrives(struct backend *b, size_t stride, size_t rows)
     size_t bytes = stride * rows, guard = 64;
     unsigned char *back = (unsigned char *)mem_alloc(bytes + 2 * guard);
     unsigned char *p = (unsigned char *)cuda_alloc(b, bytes + 2 * guard, MEMORY_WEIGHTS);
-    device_upload_made(b, p + guard, stride, rows, make_rows, &stride);
+    transfer_upload_made(b, p + guard, stride, rows, make_rows, &stride);
     cuda_read(b, back, p, bytes + 2 * guard);
     int good = 1;
     for (size_t i = 0; i < guard; i++)
@@ -165,7 +165,7 @@ static void test_rows(struct backend *b)
     memset(back, 0xff, sizeof back);
     cuda_write(b, p, back, sizeof back);
     fill(from, sizeof from, 5);
-    device_upload_rows(b, p, STRIDE, from, BYTES, ROWS);
+    transfer_upload_rows(b, p, STRIDE, from, BYTES, ROWS);
     cuda_read(b, back, p, sizeof back);
     int good = 1;
     for (size_t i = 0; i < ROWS; i++) {

@@ -1,4 +1,4 @@
-/* compose.c - queries, keys and values on the host: three products in one call, two rotations, and
+/* host-qkv.c - queries, keys and values on the host: three products in one call, two rotations, and
  * a copy into the cache where the products cannot write there themselves. Rows that must be copied
  * wait in `work`, COPY_ROWS of them at a time, so that it never takes much: enough for products at
  * full speed. That changes no bits: a row's do not depend on the rows beside it.
