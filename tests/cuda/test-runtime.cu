@@ -71,6 +71,12 @@ static void test_memory(struct backend *b)
     ok(room <= MIB + m->reserved && !cuda_alloc(b, 60 * MIB, MEMORY_KV), "the cap is kept");
     m->cap = 0;
     cuda_free(b, p);
+    b->ops->trim(b);
+    memory_reset_peak(m);
+    ok(m->reserved == base && m->reserved_peak == base, "trimmed, nothing of it stays reserved");
+    p = cuda_alloc(b, 12 * MIB, MEMORY_KV);
+    ok(m->reserved_peak == base + 12 * MIB, "a peak is that of what came after");
+    cuda_free(b, p);
     ok(!cuda_alloc(b, SIZE_MAX / 2, MEMORY_KV) && !m->requested,
        "more than a machine can have is refused");
     free(dirt);
