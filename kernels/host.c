@@ -138,10 +138,10 @@ int64_t host_event_record(struct backend *b)
     return clock_ns();
 }
 
-int64_t host_event_wait(struct backend *b, int64_t mark)
+int64_t host_event_wait(struct backend *b, int64_t event)
 {
     (void)b;
-    return mark;
+    return event;
 }
 
 enum dtype host_act_dtype(enum dtype dtype)

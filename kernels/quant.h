@@ -5,7 +5,7 @@
  * INT8, LLM.int8() (Dettmers et al. 2022, arXiv 2208.07339): a row of weights has one scale,
  *     scale = max |w|,  code = round(w * (127 / scale)) in -127..127,  w' = code * (scale / 127),
  * in fp32, ties to even. In a product a row of activations is quantized the same way, after its
- * outliers, the elements that are not |x| < 6 (so NaN is one), are set to zero there:
+ * outliers, the elements that are not |x| < 6 (so NaN is one), count as zero in the codes:
  *     y = sum_k xcode_k code_k * ((xscale / 127) * (scale / 127)) + sum_outliers x_k w'_k.
  * The first sum is an exact integer, rounded once to fp32; the outliers' products are added to the
  * scaled sum one by one, k ascending, every operation rounded to fp32: so y is the same bits on

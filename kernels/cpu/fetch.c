@@ -1,5 +1,8 @@
-/* fetch.c - keys are turned by squares of LANES x LANES words, so that the scores of LANES keys are
- * one register; values stay as they are, but for pairs. */
+/* fetch.c - rows of keys and values out of the cache, as attention.c multiplies them. Keys are
+ * transposed by squares of LANES x LANES words, so that the scores of LANES keys are one register
+ * and a score is a sum in one lane; values stay row by row, but for pairs of bf16. A row is found
+ * by its slot: neighbours in the list need not be neighbours in the cache.
+ */
 #include "kernels/cpu/fetch.h"
 
 #include "kernels/cpu/transpose.h"

@@ -1,4 +1,7 @@
-/* ops.c - this level's table of operations. */
+/* ops.c - this level's table of operations. All functions of a level are named by CPU(), so that
+ * the tables of several levels are in one program; what a level does not do itself, since memory
+ * and order are the same for all, is host.h's.
+ */
 #include "kernels/advance.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/host.h"

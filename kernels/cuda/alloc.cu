@@ -1,7 +1,7 @@
-/* alloc.cu - memory of the device: segments (segments.h) of cudaMalloc, counted, cleared in the order
- * of the stream. Invariant: a block that is given back goes to whoever asks next, who comes later
- * on the same stream, so nothing has to be waited for; records of passes that worked on it are
- * forgotten (graph.h).
+/* alloc.cu - memory of the device: segments (segments.h) of cudaMalloc, counted, cleared in the
+ * order of the stream. Invariant: a block that is given back goes to whoever asks next, who comes
+ * later on the same stream, so nothing has to be waited for; records of passes that worked on it
+ * are forgotten (graph.h).
  */
 #include "kernels/cuda/alloc.h"
 

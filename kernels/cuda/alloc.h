@@ -1,4 +1,5 @@
-/* alloc.h - the device's memory as segments (segments.h), for open.cu; the operations are in cuda.h.
+/* alloc.h - the device's memory as segments (segments.h), for open.cu; the operations are in
+ * cuda.h.
  */
 #ifndef KERNELS_CUDA_ALLOC_H
 #define KERNELS_CUDA_ALLOC_H

@@ -1,6 +1,6 @@
 /* attention.cu - y = softmax(q k^T / sqrt(E) + mask) v: chooses the kernel. bf16 throughout goes to
- * the matrix units (attention_tile.cuh): few queries a sequence by attention_few.cu, many from here. fp32
- * activations, fp32 caches and odd head dims go to attention_exact.cu.
+ * the matrix units (attention_tile.cuh): few queries a sequence by attention_few.cu, many by
+ * attention_many(). fp32 activations, fp32 caches and odd head dims go to attention_exact.cu.
  *
  * Everything that a launch is shaped by comes from the bounds in struct attn; rows, lengths and
  * slots are read on the device.

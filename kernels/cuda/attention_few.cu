@@ -1,8 +1,8 @@
-/* attention_few.cu - attention of few queries: a row or a block of rows against a long list of slots. What
- * counts is how fast keys and values come in, so the list is split over blocks until the device is
- * full, and each warp of a block has copies of its own under way (attention_tile.cuh). The parts
- * of the splits are combined by a second small kernel, in their order: nothing is counted in
- * memory, so `work` may hold anything before and is anyone's after.
+/* attention_few.cu - attention of few queries: a row or a block of rows against a long list of
+ * slots. What counts is how fast keys and values come in, so the list is split over blocks until
+ * the device is full, and each warp of a block has copies of its own under way
+ * (attention_tile.cuh). The parts of the splits are combined by a second small kernel, in their
+ * order: nothing is counted in memory, so `work` may hold anything before and is anyone's after.
  */
 #include <assert.h>
 

@@ -1,4 +1,5 @@
-/* attention_tile.cuh - attention on the matrix units: one block, one tile of queries (attention_plan.h).
+/* attention_tile.cuh - attention on the matrix units: one block, one tile of queries
+ * (attention_plan.h).
  *
  *     for each key tile that a query of the block may see:
  *         s = q k^T               16 queries x 8 keys an instruction

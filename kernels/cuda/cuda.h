@@ -35,7 +35,7 @@ void cuda_run(struct backend *b, const void *key, size_t key_bytes, void (*step)
 void cuda_prepare(struct backend *b, const void *key, size_t key_bytes, void (*step)(void *ctx),
                   void *ctx);
 int64_t cuda_event_record(struct backend *b);
-int64_t cuda_event_wait(struct backend *b, int64_t mark);
+int64_t cuda_event_wait(struct backend *b, int64_t event);
 
 /* mat.cu */
 enum dtype cuda_act_dtype(enum dtype dtype);

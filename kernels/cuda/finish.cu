@@ -1,5 +1,6 @@
-/* finish.cu - what stands between products of several kernels: sums become outputs, rows become
- * int8 codes, products are added to what was there.
+/* finish.cu - what remains to be done when a product's sums were made by another kernel, in parts
+ * or by the library: the parts are added in their order, and sums become outputs (finish.cuh);
+ * rounded products are added to y.
  */
 #include "kernels/cuda/finish.cuh"
 

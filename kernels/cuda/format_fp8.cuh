@@ -1,5 +1,5 @@
-/* format_fp8.cuh - e4m3 weights (kernels/quant.h), unpacked to bf16 in registers; the scale of a row
- * waits for the whole sum.
+/* format_fp8.cuh - e4m3 weights (kernels/quant.h), unpacked to bf16 in registers; the scale of a
+ * row waits for the whole sum.
  */
 #ifndef KERNELS_CUDA_FORMAT_FP8_CUH
 #define KERNELS_CUDA_FORMAT_FP8_CUH

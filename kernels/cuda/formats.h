@@ -29,7 +29,7 @@ struct format_row {
     uint32_t capability; /* compute capability that is needed, times 10; 0: any */
 };
 
-/*      format    chunk  x  order       tables      resident  widened  above            capability */
+/* format    chunk  x  order       tables      resident  widened  above            capability */
 #define EXACT_FORMATS(ROW)                                                                          \
     ROW(F32,      0,     4, X_STRAIGHT, 0,          0,        0,       8,               0)          \
     ROW(BF16_F32, 0,     4, X_STRAIGHT, 0,          0,        4,       32,              0)

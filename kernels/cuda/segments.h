@@ -1,6 +1,6 @@
-/* segments.h - a caching allocator: blocks are cut from segments, and a segment stays reserved until
- * the system or the cap says no to another one. It has torch's meaning of requested, allocated and
- * reserved (CUDACachingAllocator), so the figures can be compared:
+/* segments.h - a caching allocator: blocks are cut from segments, and a segment stays reserved
+ * until the system or the cap says no to another one. It has torch's meaning of requested,
+ * allocated and reserved (CUDACachingAllocator), so the figures can be compared:
  *
  *   sizes are rounded up to 512 bytes;
  *   requests up to 1 MiB come from segments of 2 MiB, those below 10 MiB from segments of 20 MiB,

@@ -1,5 +1,7 @@
 /* ref.c - the definition of truth: plain loops over row-major matrices, double sums, one thread.
- * Everything else in kernels/ is tested against this file. */
+ * All other back ends are tested against this file, so it is written to be read beside the formulas
+ * of ops.h, and nothing in it is made faster at the price of a line.
+ */
 #include <math.h>
 #include <stdlib.h>
 
@@ -212,7 +214,7 @@ static void gated(struct backend *b, act *y, struct input in, const struct mat *
     swiglu(b, y, y, second, T * gate->rows);
 }
 
-/* ---- the head, in the order in which the official sampler does it (models.md 2.2-2.6) ---- */
+/* ---- the head, in the order of the published sampler, github.com/ML-GSAI/LLaDA, generate.py ---- */
 
 static int listed(const int32_t *ids, size_t n, int32_t id)
 {

@@ -1,4 +1,4 @@
-/* test-runtime.cu - memory, transfers, records and marks of the CUDA back end, on a device or the
+/* test-runtime.cu - memory, transfers, records and events of the CUDA back end, on a device or the
  * emulated one. */
 #include "kernels/cuda/runtime.h"
 
@@ -288,7 +288,7 @@ static void test_prepare(struct backend *b)
     cuda_free(b, s.value);
 }
 
-/* ---- marks ---- */
+/* ---- events ---- */
 
 static void test_marks(struct backend *b)
 {
@@ -297,8 +297,8 @@ static void test_marks(struct backend *b)
     int64_t start = clock_ns(), last = start - 50000, ahead = -1;
     for (int i = 0; i < PASSES; i++) {
         add_to(b, p, N, 1);
-        int64_t mark = cuda_event_record(b);
-        int64_t ask = i % 3 ? mark : ahead; /* now and then the one before, or none */
+        int64_t event = cuda_event_record(b);
+        int64_t ask = i % 3 ? event : ahead; /* now and then the one before, or none */
         if (ask >= 0) {
             int64_t at = cuda_event_wait(b, ask);
             good &= at >= last && at <= clock_ns();
@@ -306,7 +306,7 @@ static void test_marks(struct backend *b)
         }
         ahead = i % 3 == 2 ? cuda_event_record(b) : -1;
     }
-    ok(good, "marks are reached in their order, and not in the future");
+    ok(good, "events are done in their order, and not in the future");
     for (int i = 0; i < 2; i++) {
         int64_t before = clock_ns();
         int64_t at = cuda_event_wait(b, cuda_event_record(b));

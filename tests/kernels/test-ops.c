@@ -343,7 +343,7 @@ static void host_cases(const char *level)
     first = b->ops->event_wait(b, first);
     second = b->ops->event_wait(b, second);
     ok(steps == 2 && b->ops->depth == 1 && first > 0 && second >= first && second <= clock_ns(),
-       "%s runs every step, and marks follow each other", b->ops->name);
+       "%s runs every step, and events follow each other", b->ops->name);
     b->ops->room(b, &available, &total);
     ok(available > 0 && available <= total, "%s has room", b->ops->name);
     b->ops->mirror_free(b, mirror);
