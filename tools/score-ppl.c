@@ -236,7 +236,7 @@ static json_t *scored_text_about(const struct scorer *s, int64_t steps, struct b
     int llada = s->checkpoint.config.arch == ARCH_LLADA;
     json_t *o = json_pack("{s:s, s:s, s:s, s:s}", "config", config->data, "model",
                           s->checkpoint.config.name, "arch", llada ? "llada" : "llama", "quant",
-                          quant_names[s->network.quant]);
+                          quant_name(s->network.quant));
     if (!strcmp(mode, "kstep"))
         rec_set_int(o, "steps", steps);
     return o;

@@ -11,10 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/dtype.h"
 #include "lib/base/err.h"
 
 enum arch { ARCH_LLAMA, ARCH_LLADA };
-enum quant { QUANT_NONE, QUANT_INT8, QUANT_NF4, QUANT_FP8 }; /* quantization.h */
+/* A quantization is named by the format of the blocks' matrices (quantization.h). */
+#define QUANT_NONE DTYPE_F32
 enum { CONFIG_MAX_EOS = 8 };
 
 struct config {
@@ -36,7 +38,7 @@ struct config {
     int64_t bos, pad, mask, eot; /* -1: none. mask >= 0 for llada */
     int64_t eos[CONFIG_MAX_EOS];
     size_t n_eos;
-    enum quant quant;     /* of the stored matrices: not none when pack-model wrote them */
+    enum dtype quant;     /* of the stored matrices: not none when pack-model wrote them */
     char source_dtype[8]; /* and then: of the matrices it packed, "F32", "F16" or "BF16" */
     int instruct;         /* 1: the tokenizer has chat header tokens (set by checkpoint_open) */
     uint64_t synth_seed;
