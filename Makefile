@@ -45,7 +45,8 @@ COMMIT := $(shell git describe --always --dirty=+ --abbrev=12 2>/dev/null || ech
 PEAK_x86_64 := x86
 PEAK_aarch64 := arm
 PEAK := $(wildcard kernels/peak-$(or $(PEAK_$(shell uname -m)),other).c)
-LIB_SRC := $(filter-out lib/base/version.c kernels/peak-%,$(wildcard lib/*/*.c lib/*/*/*.c kernels/*.c)) \
+LIB_SRC := $(filter-out lib/base/version.c kernels/peak-%, \
+               $(wildcard lib/*/*.c lib/*/*/*.c kernels/*.c)) \
            $(PEAK) $(wildcard kernels/ref/*.c kernels/cuda/segments.c)
 CPU_SRC := $(wildcard kernels/cpu/*.c)
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) \

@@ -220,7 +220,7 @@ END
         else .axis == "factor" and .steps == null and .factor != null end)' "$T/out"
 }
 
-@test "a point is the same however it was said; another seed or batch of prompts is no other point" {
+@test "a point is the same however it was said, whatever the seed and the prompts" {
     "${GEN[@]}" --no-meta "$T/prompts" > "$T/a"
     "${GEN[@]}" --no-meta --steps 8 --unmask schedule --cfg-scale 0 --seed 9 --limit 1 \
         "$T/prompts" > "$T/b"
