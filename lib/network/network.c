@@ -137,7 +137,8 @@ static int check_matrices(const struct network *n, struct err *e)
         const char *why = role_is_norm(r) ? NULL : n->backend->ops->refuses(n->backend, d, cols);
         if (why)
             return err_set(e, EXIT_BAD_USAGE, "%s: %s as %s [%zu, %zu] on %s: %s", n->config.name,
-                           role_names[r], dtype_info[d].name, rows, cols, n->backend->ops->name, why);
+                           role_names[r], dtype_info[d].name, rows, cols, n->backend->ops->name,
+                           why);
     }
     return 0;
 }
