@@ -10,7 +10,8 @@
 #include "lib/checkpoint/roles.h"
 
 /* Part p of a matrix, whose name is the caller's; rank 0: there is none. */
-static struct tensor part(const char *name, enum dtype d, enum codes_part p, size_t rows, size_t cols)
+static struct tensor part(const char *name, enum dtype d, enum codes_part p, size_t rows,
+                          size_t cols)
 {
     const struct dtype_part *of = &dtype_info[d].part[p];
     size_t shape[2], rank = dtype_part_shape(d, p, rows, cols, shape);
