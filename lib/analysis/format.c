@@ -27,6 +27,8 @@ static const struct {
     {"power_mean_w", "mean power of the board (W)"},
     {"power_cap_ratio", "time under the power cap"},
     {"tokens_per_step", "tokens per step"},
+    {"passes", "denoising passes"},
+    {"rows", "positions computed"},
     {"mfu_ratio", "share of peak arithmetic"},
     {"mbu_ratio", "share of bandwidth"},
     {"prefill_mfu_ratio", "share of peak arithmetic, prompts"},
@@ -51,6 +53,15 @@ static const struct {
     {"accuracy", "accuracy (exact match)"},
     {"ppl", "perplexity"},
     {"bits_per_byte", "bits per byte"},
+    {"nll_ppl", "perplexity, exact"},
+    {"nll_nats", "NLL (nats)"},
+    {"nll_bits_per_byte", "bits per byte, exact"},
+    {"elbo_ppl", "perplexity, at most (ELBO)"},
+    {"elbo_nats", "NLL bound (nats, ELBO)"},
+    {"elbo_bits_per_byte", "bits per byte, at most (ELBO)"},
+    {"kstep_ppl", "perplexity, at most (K steps)"},
+    {"kstep_nats", "NLL bound (nats, K steps)"},
+    {"kstep_bits_per_byte", "bits per byte, at most (K steps)"},
 };
 
 const char *format_metric_name(const char *metric)

@@ -88,7 +88,7 @@ static void put_row(struct page *p, const json_t *list, const json_t *like)
     free(n);
 }
 
-void section_comparisons(struct page *p, const struct runset *s)
+void sections_comparisons(struct page *p, const struct runset *s)
 {
     static const char *const headers[] = {"Model", "Setting", "Weights", "Perplexity",
                                           "Change [95 %]", "Accuracy", "Change [95 %]",
