@@ -15,7 +15,8 @@ $(R)/steps/generations.ndjson: $(steps_FILES)
 
 # A judge has to be a third one, and no smaller than those it judges: said aloud where it is not.
 # The stamp of a checkpoint is its name and the hashes of its files.
-small_judge = $(if $(filter %/judge-demo,$(JUDGE)),$(filter-out data/models/%-demo,$(LLADA) $(LLAMA)))
+small_judge = $(if $(filter %/judge-demo,$(JUDGE)),\
+                  $(filter-out data/models/%-demo,$(LLADA) $(LLAMA)))
 $(R)/judge.words: $(foreach m,JUDGE LLADA LLAMA,$(R)/stamp/model-$(m))
 	@judge=$$(tail -n +2 $(R)/stamp/model-JUDGE); for m in LLADA LLAMA; do \
 	    files=$$(tail -n +2 $(R)/stamp/model-$$m); \

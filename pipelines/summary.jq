@@ -1,6 +1,6 @@
 # summary.jq - what the sweeps found: a line for each point (latency, passes where these are no step
-# count, peak memory, quality or why there is none), then the crossovers. Inputs are the records of metrics, quality and pareto;
-# run with -sr.
+# count, peak memory, quality or why there is none), then the crossovers. Inputs are the records of
+# metrics, quality and pareto; run with -sr.
 def tenth: if type == "number" then . * 10 | round / 10 else . end;
 def end_of($side): .[$side] | tenth // (if $side == "lo" then "below" else "beyond" end);
 def three: if . == 0 then . else (fabs | log10 | floor) as $e
@@ -28,6 +28,6 @@ def of($kind; $metric): map(select(.kind == $kind and .metric == $metric))[0];
  | "\(.name)\(if .quality_metric then " by \(.quality_metric)" else "" end): " +
    if .exists then "\(.at // .steps | tenth) \(.over // "steps") [\(end_of("lo")), \(end_of("hi"))]"
        + (if .axis == null or .axis == .over then ""
-          else " (\(.axis) \([.bracket_values[]? | select(. != null) | tostring] | unique | join(" to ")))"
-          end)
+          else " (\(.axis) \([.bracket_values[]? | select(. != null) | tostring] | unique
+                            | join(" to ")))" end)
    else "none, \(.reason // "no reason given")" end)

@@ -2,8 +2,8 @@
  * setting costs out: paired differences with intervals.
  *
  * Points whose settings agree in all but BY belong together, and the one at which BY is as usual is
- * the base of the others. Both sides are pooled over the prompts that both have, and an interval resamples
- * these prompts, the same draw for both sides: what prompts have in common cancels.
+ * the base of the others. Both sides are pooled over the prompts that both have, and an interval
+ * resamples these prompts, the same draw for both sides: what prompts have in common cancels.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -68,7 +68,8 @@ static const char *const follows[] = {"dtype", "kv_dtype", "library"};
 enum { FOLLOWS = sizeof follows / sizeof *follows };
 
 /* Identity of all but BY, and if `lenient` but what may follow from it. */
-static void rest_of(const struct compare *c, const struct point *p, int lenient, char id[SETTINGS_ID])
+static void rest_of(const struct compare *c, const struct point *p, int lenient,
+                    char id[SETTINGS_ID])
 {
     json_t *settings = about_of(p->about);
     for (size_t i = 0; lenient && i < FOLLOWS; i++)
@@ -239,8 +240,8 @@ static int write_all(struct compare *c, struct err *e)
             return -1;
     }
     return couples ? 0
-                   : err_set(e, EXIT_BAD_DATA, "no two points differ in '%s' alone, one of them with "
-                             "%s", c->a.by, c->usual ? c->usual : "none");
+                   : err_set(e, EXIT_BAD_DATA, "no two points differ in '%s' alone, one of them "
+                             "with %s", c->a.by, c->usual ? c->usual : "none");
 }
 
 /* ---- the tool ---- */
@@ -254,11 +255,11 @@ static const char examples[] =
     "compare --by quant metrics.ndjson quality.ndjson > comparison.ndjson\n"
     "cat quality-*.ndjson | compare --by dtype --base f32\n";
 static const char notes[] =
-    "A point is compared with its base: the one that has the same settings but BY, which is --base\n"
-    "there, or as it is by default, or not said. Number formats that the engine then chose are\n"
-    "let differ where no base has the same, and named in `also`. effect ratio: value / base, for perplexities and the cost; difference:\n"
-    "value - base, for everything else. Only prompts that both sides have count; the interval\n"
-    "resamples prompts, the same draw for both sides.\n";
+    "A point is compared with its base: the one that has the same settings but BY, which there is\n"
+    "--base, or as by default, or not said. Number formats that the engine then chose may differ\n"
+    "where no base has the same, and are named in `also`. effect ratio: value / base, for\n"
+    "perplexities and the cost; difference: value - base, for everything else. Only prompts that\n"
+    "both sides have count; the interval resamples prompts, the same draw for both sides.\n";
 
 static void check(struct compare *c, int bad, const struct err *e)
 {

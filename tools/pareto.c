@@ -1,8 +1,8 @@
 /* pareto - metric and quality records in; the front, the crossovers and what to run next out.
  *
- * Points of one device, batch size and length compete with each other (field.h), and every statement
- * with an uncertainty is a share or a percentile of one set of draws. A sweep is the series along
- * each point's own axis, or along --axis.
+ * Points of one device, batch size and length compete with each other (field.h), and every
+ * statement with an uncertainty is a share or a percentile of one set of draws. A sweep is the
+ * series along each point's own axis, or along --axis.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -304,7 +304,8 @@ static int write_all(struct pareto *p, struct err *e)
     return bad;
 }
 
-/* Points compete at one batch size and length, so these are no axes; and some point must have it. */
+/* Points compete at one batch size and length, so these are no axes; and some point must have it.
+ * */
 static int check_axis(const struct pareto *p, struct err *e)
 {
     static const char *const sizes[] = {"batch", "gen_length", "max_new"};
@@ -353,10 +354,10 @@ static const char examples[] =
     "pareto metrics.ndjson quality.ndjson > front.ndjson\n"
     "cat *.ndjson | pareto --quality=accuracy --margin=0.01 --suggest\n";
 static const char notes[] =
-    "A sweep is the points of a model that differ in one setting, their axis: --axis, or what each\n"
-    "record says. Along it they are ordered by their computation: by steps where these are the\n"
-    "axis, else by the passes (or rows) that were measured, in which `over`, `at`, `lo`, `hi` and\n"
-    "`bracket` then count. Of a point measured on several sets of prompts the largest one counts.\n"
+    "A sweep is the points of a model that differ in one setting, their axis: --axis, or what\n"
+    "each record says. Along it they are ordered by their computation: by steps where these are\n"
+    "the axis, else by the passes (or rows) that were measured, in which `over`, `at`, `lo`, `hi`\n"
+    "and `bracket` then count. Of a point measured on several sets of prompts the largest counts.\n"
     "front      p_front is the share of draws in which the point is on the front: on from 0.95,\n"
     "           off to 0.05, else possible. No tolerance; equal points stay.\n"
     "X_lat      where LLaDA costs as much as LLaMA (with less work: cheaper).\n"

@@ -115,8 +115,8 @@ static void put_reading(struct page *p)
     page_item(p, "Latency runs from the moment a prompt is accepted to its last token. Tokenising, "
                  "loading and warm-up are outside.");
     page_item(p, "A sweep is a set of points that differ in one setting, its axis. A crossover is "
-                 "a place between its measured points, counted in denoising steps or, along another "
-                 "axis than steps, in the passes that were measured; its bracket is the pair of "
+                 "a place between its measured points, counted in denoising steps or, along "
+                 "another axis than steps, in the passes that were measured; its bracket is the pair of "
                  "measured points around it. A count written as >64 lies beyond what was measured "
                  "of that sweep.");
 }

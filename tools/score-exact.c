@@ -281,8 +281,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < s.n; i++)
         check(&s, write_summary(&s, &s.tally[i], &e), &e);
     if (s.no_answer + s.repeats + s.not_ok)
-        log_note(&s.log, "skipped: %lld without an answer, %lld further rounds, %lld not timed or not ok",
-                 (long long)s.no_answer, (long long)s.repeats, (long long)s.not_ok);
+        log_note(&s.log, "skipped: %lld without an answer, %lld further rounds, %lld not timed or "
+                 "not ok", (long long)s.no_answer, (long long)s.repeats, (long long)s.not_ok);
     int code = take_verdict(&s.seen, &s.log, s.a.max_failed);
     check(&s, rec_close(&s.out, code ? "failed" : "ok", &e), &e);
     free_scorer(&s);

@@ -265,8 +265,8 @@ static json_t *scored_text_about(const struct scorer *s, int64_t steps, struct b
 }
 
 /* One estimate of one text: the record, and its share of the summary. */
-static int score_given(struct scorer *s, const json_t *r, const struct scored_text *t, int64_t steps,
-                       struct err *e)
+static int score_given(struct scorer *s, const json_t *r, const struct scored_text *t,
+                       int64_t steps, struct err *e)
 {
     struct buf config = {0};
     json_t *about = scored_text_about(s, steps, &config);

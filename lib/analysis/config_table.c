@@ -1,6 +1,7 @@
 /* config_table.c - see config_table.h. The key of everything is the identity of the point; whatever
  * else is known about a configuration comes from the records that carry it. A name says no more
- * than it takes to tell series apart: which settings these are follows from the rows that are there.
+ * than it takes to tell series apart: which settings these are follows from the rows that are
+ * there.
  */
 #include "lib/analysis/config_table.h"
 
@@ -81,7 +82,8 @@ static int is_beside(const struct config_row *a, const struct config_row *b)
     return same_size && !strcmp(a->model, b->model) && !config_table_together(a, b);
 }
 
-/* 1: this setting of row i has another value in some row beside it, and is no axis of one of them. */
+/* 1: this setting of row i has another value in some row beside it, and is no axis of
+ * either. */
 static int tells_apart(const struct config_table *c, const struct runset *s, size_t i,
                        const char *key, const json_t *value)
 {

@@ -1,4 +1,4 @@
-/* config_table.h - the configurations of a run as a list of points, ready to be drawn or tabulated. */
+/* config_table.h - the configurations of a run as a list of points, to be drawn or tabulated. */
 #ifndef ANALYSIS_CONFIG_TABLE_H
 #define ANALYSIS_CONFIG_TABLE_H
 
@@ -16,8 +16,8 @@ struct config_row {
     const char *config, *model; /* what people call it; whose it is */
     const char *series;         /* identity of the sweep it belongs to */
     const char *axis;           /* the setting that this runs along; NULL: none */
-    char *name;                 /* model, and the settings in which its series differs from others of
-                                   that model at one batch size and length: "llada-demo cache=dual" */
+    char *name;                 /* model, and the settings in which its series differs from others
+                                   of it at one batch size and length: "llada-demo cache=dual" */
     char *along;                /* value along the axis: "16", "0.9"; "" */
     enum config_kind kind;
     double batch, length;       /* NaN: not known */
@@ -55,8 +55,8 @@ enum config_field { CONFIG_BATCH, CONFIG_LENGTH, CONFIG_VALUE };
 int config_table_values(const struct config_table *c, enum config_field f, double *out, int max);
 /* The value that most rows have, the smallest of equals; NaN. */
 double config_table_usual(const struct config_table *c, enum config_field f);
-/* The row's computation in the unit that a crossover counts `over`: "steps", "passes", "rows"; NULL:
- * steps where they are the axis, else passes. NaN: not known. */
+/* The row's computation in the unit that a crossover counts `over`: "steps", "passes", "rows";
+ * NULL: steps where they are the axis, else passes. NaN: not known. */
 double config_table_work(const struct config_row *c, const char *over);
 /* The name of a series as in the rows, or NULL. Borrowed from the table. */
 const char *config_table_name(const struct config_table *c, const char *series);

@@ -1,5 +1,6 @@
 /* crossing.c - see crossing.h. Every record says along which axis its series runs and in what its
- * numbers count, so that no reader has to know how a series was made. */
+ * numbers count, so that no reader has to know how a series was made. A number that does not exist
+ * is null with a reason or a side, never a value that stands for it. */
 #include "lib/analysis/crossing.h"
 
 #include <math.h>

@@ -32,8 +32,9 @@ struct crossing crossing_of(const char *name, const struct contest_verdict *v, c
  * do the same work. NULL: nothing. */
 const char *crossing_obstacle(const struct crossing_series *s);
 
-/* {name, llada, llama, axis, series, over, ..., exists, at, steps, lo, hi, level, bracket, censored,
- * probability, ..., method, reason}; the caller's reference. llama NULL: there is no rival. */
+/* {name, llada, llama, axis, series, over, ..., exists, at, steps, lo, hi, level, bracket,
+ * censored, probability, ..., method, reason}; the caller's reference. llama NULL: there is no
+ * rival. */
 json_t *crossing_record(const struct crossing *c, const struct crossing_series *s,
                         const struct point *llama, double level);
 

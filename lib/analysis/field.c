@@ -1,5 +1,6 @@
-/* field.c - see field.h. Streams of random numbers are named after what is drawn, so that neither the
- * number of points nor their order changes a draw. */
+/* field.c - see field.h. Streams of random numbers are named after what is drawn, so that neither
+ * the number of points nor their order changes a draw. Everything lies as [draw][point]: a draw is
+ * one row, and code that reads the measured values reads a draw in the same way. */
 #include "lib/analysis/field.h"
 
 #include <math.h>

@@ -51,8 +51,8 @@ struct contest field_contest(const struct field *f, const struct field_board *b)
 /* Percentile interval of point i from draw[draws][n]; work[draws]. */
 struct interval field_interval(const struct field *f, double value, const double *draw, size_t i,
                                double *work);
-/* level[0..draws]: what a point must reach to be as good as point `rival`, less the margin, in every
- * draw and, last, as measured. */
+/* level[0..draws]: what a point must reach to be as good as point `rival`, less the margin, in
+ * every draw and, last, as measured. */
 void field_level(const struct field *f, const struct field_board *b, size_t rival, double *level);
 /* The place behind the last point of the series of point i. */
 size_t field_series_end(const struct field *f, size_t i);

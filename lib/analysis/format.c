@@ -1,5 +1,6 @@
 /* format.c - see format.h. One table gives each metric its English name; units follow from the
- * suffix of the name, which is the rule of the records. */
+ * suffix of the name, which is the rule of the records. What comes from records is never printed
+ * as it stands: it may hold what a terminal or a page would obey. */
 #include "lib/analysis/format.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* measurement.c - see measurement.h. A sample is kept with its launch, because launches are what is
- * averaged; batches are merged from their requests when all are there. */
+ * averaged; batches are merged from their requests when all are there. What is null says why: the
+ * reason of the records goes before that of the registry. */
 #include "lib/analysis/measurement.h"
 
 #include <math.h>
@@ -188,8 +189,8 @@ void measurement_finish(struct measurement *c, const struct roof *roof, const st
 /* ---- metric records out ---- */
 
 /* Percentiles with the sample size each one needs. Sorts the series. */
-static void put_percentiles(struct measurement_work *w, json_t *j, enum launch_kind kind, struct measurement_series *x,
-                            size_t requests)
+static void put_percentiles(struct measurement_work *w, json_t *j, enum launch_kind kind,
+                            struct measurement_series *x, size_t requests)
 {
     static const struct { const char *key; double q; } tail[] = {
         {"p90", 0.90}, {"p95", 0.95}, {"p99", 0.99}};

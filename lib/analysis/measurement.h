@@ -1,6 +1,6 @@
-/* measurement.h - the generation records of one point over one set of prompts, reduced to numbers as
- * they come, and the metric records that these come to. Nothing is summed before it is sorted, so
- * the order of the records leaves no trace.
+/* measurement.h - the generation records of one point over one set of prompts, reduced to numbers
+ * as they come, and the metric records that these come to. Nothing is summed before it is sorted,
+ * so the order of the records leaves no trace.
  *
  * Only full batches count for times and rates: one that holds fewer prompts than its point asks for
  * is work of another size, and its answers are counted as `partial`.

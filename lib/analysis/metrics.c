@@ -1,5 +1,6 @@
-/* metrics.c - see metrics.h. A metric that is null says why; "not recorded" is for what a generation
- * record may always lack. */
+/* metrics.c - see metrics.h. A metric that is null says why; "not recorded" is for what a
+ * generation record may always lack. A new metric is a row here, its enumerator, and the line in
+ * measurement.c that feeds it. */
 #include "lib/analysis/metrics.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* points.c - see points.h. While reading, places are given in order of arrival, and each workload of
- * a point is a point of its own; points_finish joins them, sorts points, ids and metrics, and
+/* points.c - see points.h. While reading, places are given in order of arrival, and each workload
+ * of a point is a point of its own; points_finish joins them, sorts points, ids and metrics, and
  * rewrites the places in the rows. A row of a point that was set aside has no place any more. */
 #include "lib/analysis/points.h"
 
@@ -175,8 +175,8 @@ static const char *text_or_empty(const json_t *r, const char *key)
     return s ? s : "";
 }
 
-/* Identity of the sweep along `axis`: what the records say, or made of the settings; a point that is
- * known by its label alone is a series of its own. */
+/* Identity of the sweep along `axis`: what the records say, or made of the settings; a point that
+ * is known by its label alone is a series of its own. */
 static char *series_of(const struct point *p, const char *axis)
 {
     const char *said = rec_text(p->about, "series"), *own = rec_text(p->about, "axis");
@@ -337,8 +337,8 @@ static double work_of(const struct point *p, enum points_work work)
     return work == POINTS_STEPS ? p->steps : work == POINTS_PASSES ? p->passes : p->rows;
 }
 
-/* What orders the series of p[i]: the first kind of work that is known of all its points and not the
- * same for all. */
+/* What orders the series of p[i]: the first kind of work that is known of all its points and not
+ * the same for all. */
 static enum points_work order_of(const struct points *p, const struct point *of)
 {
     int steps = of->axis && !strcmp(of->axis, "steps");

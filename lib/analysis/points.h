@@ -20,7 +20,7 @@
 
 #include "lib/base/err.h"
 
-enum points_work { POINTS_STEPS, POINTS_PASSES, POINTS_ROWS, POINTS_NONE /* nothing orders them */ };
+enum points_work { POINTS_STEPS, POINTS_PASSES, POINTS_ROWS, POINTS_NONE /* none orders them */ };
 extern const char *const points_work_names[]; /* "steps", "passes", "rows" */
 
 struct point {

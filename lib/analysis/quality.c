@@ -1,5 +1,6 @@
 /* quality.c - see quality.h. A quality carries the identity of its point and workload, so that it
- * meets the metrics of the same measurement and no others. */
+ * meets the metrics of the same measurement and no others. An interval that a single text cannot
+ * give is null with the reason. */
 #include "lib/analysis/quality.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* runset.c - see runset.h. One pass over the files; what a record means is decided by its kind, and
- * kinds that nobody here needs are counted and dropped. */
+ * kinds that nobody here needs are counted and dropped. Which of several measurements of a point is
+ * shown is decided when all are there, so the order of the files leaves no trace. */
 #include "lib/analysis/runset.h"
 
 #include <errno.h>

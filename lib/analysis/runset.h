@@ -42,7 +42,8 @@ struct runset {
 
 /* Reads every path ("-": standard input; n = 0 the same). A broken line is counted in s->bad and
  * passed over. Of several records of one point and metric the one of most prompts is kept, of these
- * the one of most answers, of these the first by workload. -1: a file is missing (EXIT_NO_INPUT) or the medium failed. `limit` 0: all. */
+ * the one of most answers, of these the first by workload. -1: a file is missing (EXIT_NO_INPUT)
+ * or the medium failed. `limit` 0: all. */
 int runset_load(struct runset *s, const char *const *paths, size_t n, int64_t limit,
                 struct err *e);
 void runset_free(struct runset *s);

@@ -1,5 +1,6 @@
-/* scores.c - see scores.h. A perplexity is exp(sum of nats / sum of tokens): the same numbers, divided
- * otherwise, are bits per byte. */
+/* scores.c - see scores.h. A perplexity is exp(sum of nats / sum of tokens): the same numbers,
+ * divided otherwise, are bits per byte. Every draw of texts serves all metrics, so that they move
+ * together. */
 #include "lib/analysis/scores.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* scores.h - scored texts of one configuration, kept for its summary. Sums are pooled over tokens and
- * bytes, never averaged over texts; intervals resample texts. */
+/* scores.h - scored texts of one configuration, kept for its summary. Sums are pooled over tokens
+ * and bytes, never averaged over texts; intervals resample texts. */
 #ifndef ANALYSIS_SCORES_H
 #define ANALYSIS_SCORES_H
 

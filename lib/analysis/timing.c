@@ -1,5 +1,6 @@
 /* timing.c - see timing.h. Every number is checked here, once, so that no time of 0, below 0, or of
- * 1e308 can reach a division. */
+ * 1e308 can reach a division. Nothing is computed: what a record does not say is NaN, and stays so
+ * until a metric says why. */
 #include "lib/analysis/timing.h"
 
 #include <math.h>

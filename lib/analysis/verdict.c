@@ -1,6 +1,6 @@
 /* verdict.c - see verdict.h. A crossover that does not exist is an answer like any other, and a
- * bound is never written as if it were a value. A crossover speaks of its own series alone: what was
- * measured of others says nothing about where it ends. */
+ * bound is never written as if it were a value. A crossover speaks of its own series alone: what
+ * was measured of others says nothing about where it ends. */
 #include "lib/analysis/verdict.h"
 
 #include <math.h>
@@ -195,8 +195,9 @@ void verdict_answer(struct buf *b, const struct runset *s, const json_t *x_par)
         put_probability(b, x_par);
         buf_text(b, ".");
     } else {
+        int steps = !strcmp(over_of(x_par), "steps");
         buf_format(b, "there is no %s at which %s is both as good as LLaMA and as fast",
-                   strcmp(over_of(x_par), "steps") ? "measured amount of work" : "step count", name);
+                   steps ? "step count" : "measured amount of work", name);
         put_probability(b, x_par);
         buf_text(b, ".");
     }

@@ -157,8 +157,8 @@ static const char *memory_metric(const struct runset *s, const struct figure_req
 }
 
 /* The largest value that any point of a sweep needed; out of memory is worse than any value. */
-static void put_memory_cell(struct figure *f, struct grid *g, int p, int r, int k, struct config_row *c,
-                            const char *metric)
+static void put_memory_cell(struct figure *f, struct grid *g, int p, int r, int k,
+                            struct config_row *c, const char *metric)
 {
     if (p < 0 || r < 0 || k < 0) {
         f->script.skipped++;
@@ -225,7 +225,8 @@ void figure_memory(struct figure *f, const struct runset *s, const struct figure
 
 /* ---- ratio ---- */
 
-static const struct config_row *llama_for(const struct config_table *c, const struct config_row *llada)
+static const struct config_row *llama_for(const struct config_table *c,
+                                          const struct config_row *llada)
 {
     for (size_t i = 0; i < c->n; i++) {
         const struct config_row *k = &c->v[i];
@@ -238,8 +239,8 @@ static const struct config_row *llama_for(const struct config_table *c, const st
     return NULL;
 }
 
-static void put_ratio_cell(struct figure *f, struct grid *g, int p, int r, int k, struct config_row *c,
-                           const struct config_row *llama)
+static void put_ratio_cell(struct figure *f, struct grid *g, int p, int r, int k,
+                           struct config_row *c, const struct config_row *llama)
 {
     if (p < 0 || r < 0 || k < 0 || (!c->oom && !llama)) {
         f->script.skipped++;

@@ -1,4 +1,6 @@
-/* figure.c - see figure.h: the table of figures, and what all captions share. */
+/* figure.c - see figure.h: the table of figures, and what all captions share. A caption is made of
+ * what was drawn: every value that reaches an axis passes through figure_scale(), which notes how
+ * many answers and launches it rests on and by which method its interval came. */
 #include "lib/figure/figure.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* script.c - see script.h. Columns are separated by tabs, so a label may hold spaces; double quotes
- * become single ones, because gnuplot's data reader has no escape for them. */
+ * become single ones, because gnuplot's data reader has no escape for them. What is written for
+ * gnuplot is written into the table too, so the two cannot disagree. */
 #include "lib/figure/script.h"
 
 #include <math.h>

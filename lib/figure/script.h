@@ -1,4 +1,5 @@
-/* script.h - settings and data of a figure as gnuplot reads them, and the data once more as a table.
+/* script.h - settings and data of a figure as gnuplot reads them, and the data once more as a
+ * table.
  *
  * gnuplot executes backticks and $(...) in double quotes: text of records goes through here only,
  * in single quotes, cleaned (format.h).

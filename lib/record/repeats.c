@@ -1,5 +1,6 @@
 /* repeats.c - see repeats.h. Of each record only two hashes are kept, so a million fit; `run` is no
- * part of what is compared, because it names the stream and not what was measured. */
+ * part of what is compared, because it names the stream and not what was measured. Which members
+ * are the place of a record is one list for each kind. */
 #include "lib/record/repeats.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* sections-origin.c - see sections.h: machines, models, checks, failures, files and commands: what a
- * reader needs to trust the numbers or to make them again. */
+/* sections-origin.c - see sections.h: machines, models, checks, failures, files and commands: what
+ * a reader needs to trust the numbers or to make them again. Nothing is summed up in words that the
+ * records do not hold. */
 #include "lib/report/sections.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* sections.h - the parts of a report: what the records of a run say, written to a page. A part without
- * records writes nothing, or says that there are none. */
+/* sections.h - the parts of a report: what the records of a run say, written to a page. A part
+ * without records writes nothing, or says that there are none. */
 #ifndef REPORT_SECTIONS_H
 #define REPORT_SECTIONS_H
 

@@ -14,7 +14,8 @@ compare() { "$BIN/compare" --no-meta "$@"; }
 quality() {
     jq -cn --arg c "$1" --arg id "$2" --arg m "$3" --argjson v "$4" --argjson t "${5:-null}" \
         '{schema: "crossover/1", kind: "quality", run: "r", config: $c, model: "m", arch: "llama",
-          quant: (if $c | test("quant=") then $c | sub(".*="; "") else "none" end), id: $id, metric: $m, value: $v, scored_tokens: $t, direction: "lower"}'
+          quant: (if $c | test("quant=") then $c | sub(".*="; "") else "none" end), id: $id,
+          metric: $m, value: $v, scored_tokens: $t, direction: "lower"}'
 }
 
 # texts N: N prompts, each of its own difficulty, the same 0.02 nats a token dearer with int8

@@ -25,7 +25,8 @@ value() {
 one() {
     place=$((place + 1))
     jq -cn "{schema: \"crossover/1\", kind: \"generation\", run: \"r\", id: \"p\", config: \"c\",
-             model: \"m\", arch: \"llama\", batch: 1, launch: 1, round: 0, seq: $place, phase: \"timed\",
+             model: \"m\", arch: \"llama\", batch: 1, launch: 1, round: 0, seq: $place,
+             phase: \"timed\",
              status: \"ok\", e2e_ns: 1000, new_tokens: 4, tokens_to_eos: 4} + $1"
 }
 
@@ -201,8 +202,8 @@ one() {
 }
 
 @test "metric records carry all settings of their point, and the work that was measured" {
-    one '{point: "000000000001", series: "000000000002", axis: "threshold", workload: "00000000000a",
-          prompts: 1, paradigm: "masked_diffusion", arch: "llada", steps: null, threshold: 0.9,
+    one '{point: "000000000001", series: "000000000002", axis: "threshold",
+          workload: "00000000000a", prompts: 1, paradigm: "masked_diffusion", arch: "llada", steps: null, threshold: 0.9,
           factor: null, unmask: "threshold", stop_at_eos: true, logits_eos_inf: false,
           confidence_eos_eot_inf: true, denoise_steps: 9, rows: 360, canvas_positions: 360}' |
         measure > "$T/m"

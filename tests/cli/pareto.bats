@@ -98,7 +98,8 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
 
 @test "the front: classes, and a dominated point" {
     { sweep 300 100 8 64 256
-      sweep 5000 100 8 | grep '"llama"' | sed 's/"llama"/"slow"/; s/llama max/slow max/; s/"point":"a"/"point":"b"/'; } |
+      sweep 5000 100 8 | grep '"llama"' |
+          sed 's/"llama"/"slow"/; s/llama max/slow max/; s/"point":"a"/"point":"b"/'; } |
         pareto > "$T/p"
     [ "$(jq -c 'select(.model == "slow") | [.p_front + 0, .class, .on_front]' "$T/p")" = \
       '[0,"off",false]' ]

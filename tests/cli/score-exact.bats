@@ -66,7 +66,8 @@ verdict() {
 }
 
 @test "what is not scored is counted" {
-    { one '{text: "7", seq: 1}'; one '{answer: "7", text: "7"}'; one '{answer: "7", text: "8", round: 1}'
+    { one '{text: "7", seq: 1}'; one '{answer: "7", text: "7"}'
+      one '{answer: "7", text: "8", round: 1}'
       one '{id: "q", answer: 7, text: "7", phase: "cold"}'
       one '{id: "q", answer: 7, text: "7"}'; } > "$T/in"
     "$BIN/score-exact" --no-meta "$T/in" > "$T/q" 2> "$T/err"
