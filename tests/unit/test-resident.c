@@ -10,7 +10,8 @@
 /* Fills so many bytes, a page at a time, and gives them back. */
 static void fill(size_t bytes)
 {
-    unsigned char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const int how = PROT_READ | PROT_WRITE, what = MAP_PRIVATE | MAP_ANONYMOUS;
+    unsigned char *p = mmap(NULL, bytes, how, what, -1, 0);
     if (p == MAP_FAILED)
         abort();
     memset(p, 1, bytes);
