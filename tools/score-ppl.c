@@ -16,6 +16,7 @@
 #include "lib/record/resume.h"
 #include "lib/record/take.h"
 #include "lib/run/engine.h"
+#include "lib/decode/generation.h"
 #include "lib/decode/scored_text.h"
 #include "lib/decode/likelihood.h"
 #include "lib/checkpoint/quantization.h"
@@ -115,7 +116,7 @@ static void set_rates(json_t *q, const struct score *v)
 
 static json_t *generation_about(const json_t *r)
 {
-    static const char *const kept[] = {"config",     "model",   "arch",  "steps",
+    static const char *const kept[] = {"config",     "model",   "arch", "paradigm", "steps",
                                        "gen_length", "max_new", "batch", "device", "quant"};
     json_t *o = json_object();
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
@@ -233,10 +234,10 @@ static json_t *scored_text_about(const struct scorer *s, int64_t steps, struct b
         buf_text(config, " target=reference");
     if (strcmp(s->a.engine.quant, "none"))
         buf_format(config, " quant=%s", s->a.engine.quant);
-    int llada = s->checkpoint.config.arch == ARCH_LLADA;
-    json_t *o = json_pack("{s:s, s:s, s:s, s:s}", "config", config->data, "model",
-                          s->checkpoint.config.name, "arch", llada ? "llada" : "llama", "quant",
-                          quant_names[s->network.quant]);
+    const struct config *c = &s->checkpoint.config;
+    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s}", "config", config->data, "model", c->name,
+                          "arch", c->family->name, "paradigm", config_paradigm_name(c->paradigm),
+                          "quant", quantization_names[s->network.quant]);
     if (!strcmp(mode, "kstep"))
         rec_set_int(o, "steps", steps);
     return o;
@@ -366,10 +367,14 @@ static int load(struct scorer *s, struct err *e)
         return -1;
     const struct config *c = &s->checkpoint.config;
     int ar = !strcmp(a->mode, "judge") || !strcmp(a->mode, "nll");
-    if (ar != (c->arch == ARCH_LLAMA))
-        return err_set(e, EXIT_BAD_DATA, "%s: --mode %s needs a %s checkpoint, this is %s (%s)",
-                       a->engine.model, a->mode, ar ? "llama" : "llada", ar ? "llada" : "llama",
+    if (ar != (c->paradigm == PARADIGM_AUTOREGRESSIVE))
+        return err_set(e, EXIT_BAD_DATA, "%s: --mode %s does not go with a %s checkpoint (%s)",
+                       a->engine.model, a->mode, config_paradigm_name(c->paradigm),
                        ar ? "try --mode elbo" : "try --mode nll");
+    if (generation_refuses(c, e))
+        return -1;
+    if (s->checkpoint.note)
+        log_warn(&s->log, "W106", "%s", s->checkpoint.note);
     if (a->engine.check_finite && checkpoint_check_values(&s->checkpoint, e))
         return -1;
     if (checkpoint_tokenizer(&s->checkpoint, &s->tokenizer, e))

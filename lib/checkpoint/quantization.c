@@ -1,4 +1,4 @@
-/* quantization.c - see quantization.h. The member of config.json names all that a reader must agree
+/* quantization.c - which roles a quantization takes, and what config.json says of it. The member of config.json names all that a reader must agree
  * on, block sizes included; a file that says anything else is not ours and is refused. */
 #include "lib/checkpoint/quantization.h"
 
@@ -7,58 +7,57 @@
 
 #include "lib/base/mem.h"
 #include "lib/record/json.h"
-#include "lib/checkpoint/roles.h"
 
-const char *const quant_names[] = {"none", "int8", "nf4", "fp8"};
+const char *const quantization_names[] = {"none", "int8", "nf4", "fp8"};
 
-int quant_named(const char *name, enum quant *q)
+int quantization_named(const char *name, enum quant *q)
 {
     for (int i = QUANT_NONE; i <= QUANT_FP8; i++)
-        if (!strcmp(name, quant_names[i])) {
+        if (!strcmp(name, quantization_names[i])) {
             *q = (enum quant)i;
             return 0;
         }
     return -1;
 }
 
-enum dtype quant_dtype(enum quant q, const struct config *c, enum role r, enum dtype dense)
+enum dtype quantization_dtype(enum quant q, const struct config *c, enum role r, enum dtype dense)
 {
-    if (q == QUANT_NONE || role_is_norm(r) || (r == ROLE_EMBED && !c->tied))
+    if (q == QUANT_NONE || role_is_vector(r) || (r == ROLE_EMBED && !c->tied))
         return dense;
     if (q == QUANT_FP8)
         return DTYPE_FP8;
     return q == QUANT_INT8 || r == ROLE_HEAD || r == ROLE_EMBED ? DTYPE_INT8 : DTYPE_NF4;
 }
 
-int quant_check(enum quant q, const struct config *c, struct err *e)
+int quantization_check(enum quant q, const struct config *c, struct err *e)
 {
     for (int r = 0; r < ROLE_COUNT; r++) {
         size_t rows, cols;
-        enum dtype d = quant_dtype(q, c, (enum role)r, DTYPE_F32);
+        enum dtype d = quantization_dtype(q, c, (enum role)r, DTYPE_F32);
         role_shape(c, (enum role)r, &rows, &cols);
         const char *why = d == DTYPE_F32 ? NULL : quant_refuses(d, cols);
         if (why)
-            return err_set(e, EXIT_BAD_DATA, "%s: %s: %s [%zu, %zu]: %s", c->name, quant_names[q],
-                           role_names[r], rows, cols, why);
+            return err_set(e, EXIT_BAD_DATA, "%s: %s: %s [%zu, %zu]: %s", c->name, quantization_names[q],
+                           role_name(r), rows, cols, why);
     }
     return 0;
 }
 
-int quant_resolve(const struct config *c, enum quant asked, enum quant *q, struct err *e)
+int quantization_resolve(const struct config *c, enum quant asked, enum quant *q, struct err *e)
 {
     *q = c->quant == QUANT_NONE ? asked : c->quant;
     if (asked != QUANT_NONE && asked != *q)
         return err_set(e, EXIT_BAD_USAGE,
                        "--quant %s: %s is packed as %s: leave --quant out, or take the checkpoint "
-                       "it was packed from", quant_names[asked], c->name, quant_names[c->quant]);
-    return quant_check(*q, c, e);
+                       "it was packed from", quantization_names[asked], c->name, quantization_names[c->quant]);
+    return quantization_check(*q, c, e);
 }
 
-json_t *quant_json(const struct config *c)
+json_t *quantization_json(const struct config *c)
 {
     if (c->quant == QUANT_NONE)
         return NULL;
-    json_t *o = json_pack("{s:s, s:s}", "method", quant_names[c->quant], "source_dtype",
+    json_t *o = json_pack("{s:s, s:s}", "method", quantization_names[c->quant], "source_dtype",
                           c->source_dtype);
     if (c->quant == QUANT_NF4) {
         json_object_set_new(o, "block", json_integer(NF4_BLOCK));
@@ -74,7 +73,7 @@ static int read_texts(struct config *c, const json_t *o, const char *where, stru
     const char *method, *dtype;
     if (json_text(o, where, "method", &method, e) || json_text(o, where, "source_dtype", &dtype, e))
         return -1;
-    if (quant_named(method, &c->quant) || c->quant == QUANT_NONE)
+    if (quantization_named(method, &c->quant) || c->quant == QUANT_NONE)
         return err_set(e, EXIT_BAD_DATA,
                        "%s: method: expected \"int8\", \"nf4\" or \"fp8\", got \"%.40s\"", where,
                        method);
@@ -87,7 +86,7 @@ static int read_texts(struct config *c, const json_t *o, const char *where, stru
                    where, dtype);
 }
 
-int quant_read(struct config *c, const json_t *config, const char *path, struct err *e)
+int quantization_read(struct config *c, const json_t *config, const char *path, struct err *e)
 {
     const json_t *o = json_object_get(config, "quantization");
     if (!json_has(config, "quantization"))
@@ -97,7 +96,7 @@ int quant_read(struct config *c, const json_t *config, const char *path, struct 
     char *where = mem_format("%s: quantization", path);
     int bad = read_texts(c, o, where, e);
     if (!bad) {
-        json_t *want = quant_json(c);
+        json_t *want = quantization_json(c);
         char *text = json_dumps(want, JSON_COMPACT);
         if (!json_equal(o, want))
             bad = err_set(e, EXIT_BAD_DATA, "%s: expected %s, got other members or values", where,
@@ -106,5 +105,5 @@ int quant_read(struct config *c, const json_t *config, const char *path, struct 
         json_decref(want);
     }
     free(where);
-    return bad ? -1 : quant_check(c->quant, c, e);
+    return bad ? -1 : quantization_check(c->quant, c, e);
 }

@@ -5,7 +5,7 @@
  *     fp8   the same matrices
  *     nf4   the matrices of the blocks in nf4; the head, and the embedding when tied, in int8
  *
- * Norms and an untied embedding, of which a pass reads single rows, stay as they are. The formats
+ * Norms, biases and an untied embedding, of which a pass reads single rows, stay as they are. The formats
  * themselves: kernels/quant.h.
  */
 #ifndef CHECKPOINT_QUANTIZATION_H
@@ -14,19 +14,20 @@
 #include <jansson.h>
 
 #include "kernels/quant.h"
-#include "lib/checkpoint/checkpoint.h"
+#include "lib/checkpoint/role.h"
+#include "lib/checkpoint/safetensors.h"
 
-extern const char *const quant_names[]; /* "none", "int8", "nf4", "fp8", by enum quant */
+extern const char *const quantization_names[]; /* "none", "int8", "nf4", "fp8", by enum quant */
 /* -1: no such name. */
-int quant_named(const char *name, enum quant *q);
+int quantization_named(const char *name, enum quant *q);
 
 /* How the matrix in a role is kept: DTYPE_INT8, _NF4, _FP8, or `dense` when it stays. */
-enum dtype quant_dtype(enum quant q, const struct config *c, enum role r, enum dtype dense);
+enum dtype quantization_dtype(enum quant q, const struct config *c, enum role r, enum dtype dense);
 /* -1 (EXIT_BAD_DATA, named): a matrix does not fit the format: nf4 takes rows of whole blocks. */
-int quant_check(enum quant q, const struct config *c, struct err *e);
+int quantization_check(enum quant q, const struct config *c, struct err *e);
 /* What a model is loaded as: `asked` of a command line for a checkpoint of any kind. A packed one
  * stays as it is packed, which "none" or its own name ask for. -1 (EXIT_BAD_USAGE): another. */
-int quant_resolve(const struct config *c, enum quant asked, enum quant *q, struct err *e);
+int quantization_resolve(const struct config *c, enum quant asked, enum quant *q, struct err *e);
 
 /* The tensors that keep the matrix `name` [N, K] as codes, in the order of the file:
  *     INT8  NAME I8 [N, K]; NAME.scale F32 [N]
@@ -35,17 +36,17 @@ int quant_resolve(const struct config *c, enum quant asked, enum quant *q, struc
  *           NAME.absmax.offset F32 [1]
  * with the members of struct codes. Returns how many; their names are the caller's, data NULL. */
 enum { QUANT_PARTS = 4 };
-size_t quant_parts(struct tensor list[QUANT_PARTS], const char *name, enum dtype d, size_t rows,
+size_t quantization_parts(struct tensor list[QUANT_PARTS], const char *name, enum dtype d, size_t rows,
                    size_t cols);
 /* *q = the matrix whose n parts are wanted, from the tensors of a folder, each part marked in
  * used[]. Codes stay in the mapped file, scales are q's. -1 (EXIT_BAD_DATA): a part is missing, of
- * another dtype or shape, or a scale is no number; quant_close(q) is due all the same. */
-int quant_open(struct codes *q, const struct tensors *set, const char *folder,
+ * another dtype or shape, or a scale is no number; quantization_close(q) is due all the same. */
+int quantization_open(struct codes *q, const struct tensors *set, const char *folder,
                const struct tensor *want, size_t n, unsigned char *used, struct err *e);
-void quant_close(struct codes *q);
+void quantization_close(struct codes *q);
 
 /* The member `quantization` of config.json. -1: EXIT_BAD_DATA naming the member. */
-int quant_read(struct config *c, const json_t *config, const char *path, struct err *e);
-json_t *quant_json(const struct config *c); /* the caller's; NULL when c->quant is none */
+int quantization_read(struct config *c, const json_t *config, const char *path, struct err *e);
+json_t *quantization_json(const struct config *c); /* the caller's; NULL when c->quant is none */
 
 #endif

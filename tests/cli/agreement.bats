@@ -150,6 +150,69 @@ likelihood() {
     ! likelihood 1e-6 --dtype bf16 || false
 }
 
+# on_cuda COMMAND...: COMMAND with --device cuda, the emulated one
+on_cuda() {
+    CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so" "$@" --device cuda
+}
+
+# another_block FAMILY: what is not in LLaMA's block, in every dtype and layout and back end
+another_block() {
+    local dtype=F32
+    for dtype in F32 F16 BF16; do
+        make_model --arch "$1" --dtype $dtype --kv-heads 2
+        greedy --device cpu
+        likelihood 1e-4
+    done
+    local isa ran=0
+    for isa in avx512bf16 avx512 avx2 neon portable; do
+        "$BIN/gen-llama" -m "$T/model" --isa $isa --max-new 1 --no-meta "$T/prompts" \
+            > "$T/probe" 2> "$T/err" || [ $? -eq 69 ] || return 1
+        [ -s "$T/probe" ] || continue # this processor does not have it
+        greedy --isa $isa
+        ran=$((ran + 1))
+    done
+    [ $ran -gt 0 ]
+    make_model --arch "$1" --dtype BF16 --shards 3 --head-dim 20 --kv-heads 1 --theta 1000000
+    greedy --device ref
+    greedy --batch 4
+    greedy --batch 3 --cache off
+    likelihood 1e-4 --device ref
+    make_model --arch "$1" --tied --rope-parameters --seed 3 --layers 3
+    greedy
+}
+
+# coarse FAMILY: rounded and quantized, it stays near
+coarse() {
+    make_model --arch "$1" --dtype BF16 --width 64 --ffn 128 --kv-heads 2 --gain 1
+    likelihood 0.01 --dtype bf16
+    likelihood 0.02 --quant int8
+    likelihood 0.1 --quant nf4
+    ! likelihood 1e-6 --quant nf4 || false
+}
+
+@test "qwen2: biases on q, k and v" {
+    another_block qwen2
+}
+
+@test "qwen2: bf16, int8, nf4" {
+    coarse qwen2
+}
+
+@test "qwen2: on the emulated CUDA device" {
+    [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
+        skip "no C++ compiler, so no emulated device"
+    for family in qwen2; do
+        make_model --arch $family --kv-heads 2 --head-dim 12
+        on_cuda greedy --dtype f32 --batch 4
+        make_model --arch $family --dtype BF16 --width 64 --ffn 128 --kv-heads 2 --gain 1
+        on_cuda likelihood 1e-4 --dtype f32
+        for format in "--dtype bf16" "--quant int8" "--quant fp8" "--quant nf4"; do
+            # shellcheck disable=SC2086
+            on_cuda likelihood 0.1 $format
+        done
+    done
+}
+
 @test "llada: blocks and steps, with remainders" {
     make_model --arch llada
     diffusion 16 16 16 0 --device cpu

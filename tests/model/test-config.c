@@ -5,7 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/checkpoint/config.h"
+#include "lib/checkpoint/synth.h"
+#include "lib/checkpoint/family.h"
 #include "tests/tap.h"
 
 static char folder[] = "/tmp/test-config-XXXXXX";
@@ -60,7 +61,7 @@ static int load_with(const char *base, const char *key, const char *value, struc
     json_dump_file(o, config_path, 0);
     json_decref(o);
     *e = (struct err){0};
-    return config_load(c, folder, e);
+    return family_load(c, folder, e);
 }
 
 struct change {
@@ -180,7 +181,7 @@ static void test_llama(void)
     struct config c;
     struct err e;
     ok(!load_with(llama, NULL, NULL, &c, &e), "LLaMA 3.2 1B loads %s", e.text);
-    ok(c.arch == ARCH_LLAMA && c.width == 2048 && c.layers == 16 && c.heads == 32 &&
+    ok(c.family == &llama_family && c.paradigm == PARADIGM_AUTOREGRESSIVE && c.width == 2048 && c.layers == 16 && c.heads == 32 &&
            c.kv_heads == 8 && c.head_dim == 64 && c.ffn == 8192 && c.vocab == 128256 &&
            c.context == 131072 && c.tied == 1, "its shape");
     ok(c.norm_eps == 1e-5 && c.rope_theta == 5e5 && c.rope_llama3 && c.rope_factor == 32 &&
@@ -275,7 +276,7 @@ static void test_llada(void)
     struct config c;
     struct err e;
     ok(!load_with(llada, NULL, NULL, &c, &e), "LLaDA 8B loads %s", e.text);
-    ok(c.arch == ARCH_LLADA && c.width == 4096 && c.layers == 32 && c.heads == 32 &&
+    ok(c.family == &llada_family && c.paradigm == PARADIGM_MASKED_DIFFUSION && c.width == 4096 && c.layers == 32 && c.heads == 32 &&
            c.kv_heads == 32 && c.head_dim == 128 && c.ffn == 12288 && c.vocab == 126464 &&
            c.context == 4096 && !c.tied && c.mask == 126336 && c.pad == 126081 &&
            c.eos[0] == 126081 && c.bos == -1, "its shape and ids");
@@ -311,16 +312,16 @@ static void test_files(void)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct err e = {0};
         put_text(config_path, bad[i].text);
-        ok(config_load(&c, folder, &e) == -1 && e.code == EXIT_BAD_DATA &&
+        ok(family_load(&c, folder, &e) == -1 && e.code == EXIT_BAD_DATA &&
                strstr(e.text, bad[i].says),
            "config.json: %s", e.text);
     }
     struct err e = {0};
-    ok(!truncate(config_path, 1 << 30) && config_load(&c, folder, &e) == -1 &&
+    ok(!truncate(config_path, 1 << 30) && family_load(&c, folder, &e) == -1 &&
            e.code == EXIT_BAD_DATA && strstr(e.text, "limit"), "1 GB: %s", e.text);
     unlink(config_path);
     e = (struct err){0};
-    ok(config_load(&c, folder, &e) == -1 && e.code == EXIT_NO_INPUT, "absent: %s", e.text);
+    ok(family_load(&c, folder, &e) == -1 && e.code == EXIT_NO_INPUT, "absent: %s", e.text);
 
     put_text(generation_path, "{\"bos_token_id\":126080,\"eos_token_id\":[126081,126348]}");
     ok(!load_with(llada, NULL, NULL, &c, &e) && c.bos == 126080 && c.n_eos == 2 &&
@@ -336,17 +337,19 @@ static void test_files(void)
     unlink(generation_path);
 }
 
-/* config_save then config_load gives the same struct. */
+/* family_save then family_load gives the same struct. */
 static void round_trip(const char *shape)
 {
     struct config a, b;
     struct err e = {0};
-    config_synth(&a, shape, &e);
-    int r = config_save(&a, folder, &e) || config_load(&b, folder, &e);
+    synth_config(&a, shape, &e);
+    int r = family_save(&a, folder, &e) || family_load(&b, folder, &e);
     a.synth = 0;
     a.eot = b.eot; /* of the tokenizer, not of config.json */
     memcpy(a.name, b.name, sizeof a.name);
-    ok(!r && a.arch == b.arch && a.width == b.width && a.layers == b.layers && a.heads == b.heads &&
+    ok(!r && a.family == b.family && a.paradigm == b.paradigm && a.qkv_bias == b.qkv_bias &&
+           a.qk_norm == b.qk_norm && a.attends == b.attends && a.logit_shift == b.logit_shift &&
+           a.rope_dims == b.rope_dims && a.width == b.width && a.layers == b.layers && a.heads == b.heads &&
            a.kv_heads == b.kv_heads && a.head_dim == b.head_dim && a.ffn == b.ffn &&
            a.vocab == b.vocab && a.context == b.context && a.tied == b.tied, "%s: shape %s", shape,
        e.text);
@@ -357,7 +360,7 @@ static void round_trip(const char *shape)
            a.n_eos == b.n_eos && a.eos[0] == b.eos[0], "%s: numbers and ids", shape);
     a.n_eos = 0;
     e = (struct err){0};
-    ok(config_save(&a, folder, &e) == -1 && e.code, "without eos it is not written: %s", e.text);
+    ok(family_save(&a, folder, &e) == -1 && e.code, "without eos it is not written: %s", e.text);
 }
 
 static void test_shapes(void)
@@ -369,13 +372,13 @@ static void test_shapes(void)
     struct err e = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         round_trip(names[i]);
-    ok(!config_synth(&c, "llada-8b", &e) && config_parameters(&c) == 8015581184u, "LLaDA 8B");
-    ok(!config_synth(&c, "llama3-8b", &e) && config_parameters(&c) == 8030261248u, "LLaMA 3 8B");
-    ok(!config_synth(&c, "llama3.2-1b", &e) && config_parameters(&c) == 1235814400u,
+    ok(!synth_config(&c, "llada-8b", &e) && config_parameters(&c) == 8015581184u, "LLaDA 8B");
+    ok(!synth_config(&c, "llama3-8b", &e) && config_parameters(&c) == 8030261248u, "LLaMA 3 8B");
+    ok(!synth_config(&c, "llama3.2-1b", &e) && config_parameters(&c) == 1235814400u,
        "LLaMA 3.2 1B");
-    ok(!config_synth(&c, "llama3.2-3b", &e) && config_parameters(&c) == 3212749824u,
+    ok(!synth_config(&c, "llama3.2-3b", &e) && config_parameters(&c) == 3212749824u,
        "LLaMA 3.2 3B");
-    ok(config_synth(&c, "llama4", &e) == -1 && e.code == EXIT_BAD_USAGE &&
+    ok(synth_config(&c, "llama4", &e) == -1 && e.code == EXIT_BAD_USAGE &&
            strstr(e.text, "tiny-llada"),
        "an unknown shape: %s", e.text);
 }
@@ -388,7 +391,7 @@ static void test_rope(void)
     struct err e = {0};
     float plain[64], scaled[64];
     int same = 0, divided = 0, between = 0, near = 1;
-    config_synth(&c, "llama3-8b", &e);
+    synth_config(&c, "llama3-8b", &e);
     config_rope(&c, plain);
     for (int j = 0; j < 64; j++)
         near &= fabs(plain[j] * pow(5e5, j / 64.0) - 1) < 1e-5;

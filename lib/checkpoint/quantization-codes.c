@@ -1,4 +1,4 @@
-/* checkpoint-quant.c - how a packed checkpoint stores a quantized matrix, and the way back: each of
+/* quantization-codes.c - how a packed checkpoint stores a quantized matrix, and the way back: each of
  * its tensors is proved like any other before a code is used. Scales are copied, for they lie at
  * any address in the file, and looked at: all of them are numbers. */
 #include <math.h>
@@ -7,7 +7,6 @@
 
 #include "lib/base/mem.h"
 #include "lib/checkpoint/quantization.h"
-#include "lib/checkpoint/roles.h"
 
 static struct tensor part(const char *name, const char *tail, const char *dtype, size_t rank,
                           size_t rows, size_t cols)
@@ -18,7 +17,7 @@ static struct tensor part(const char *name, const char *tail, const char *dtype,
     return t;
 }
 
-size_t quant_parts(struct tensor list[QUANT_PARTS], const char *name, enum dtype d, size_t rows,
+size_t quantization_parts(struct tensor list[QUANT_PARTS], const char *name, enum dtype d, size_t rows,
                    size_t cols)
 {
     size_t blocks = rows * (cols / NF4_BLOCK);
@@ -39,7 +38,7 @@ static const struct tensor *take_part(const struct tensors *set, const char *fol
                                       const struct tensor *want, unsigned char *used,
                                       struct err *e)
 {
-    const struct tensor *t = tensors_find(set, want->name);
+    const struct tensor *t = safetensors_find(set, want->name);
     if (!t) {
         err_set(e, EXIT_BAD_DATA, "%s: tensor %s is missing, which the quantization of config.json "
                 "calls for", folder, want->name);
@@ -51,9 +50,9 @@ static const struct tensor *take_part(const struct tensors *set, const char *fol
                 folder, want->name, want->dtype, t->dtype);
         return NULL;
     }
-    if (role_check_shape(folder, t, want->shape, want->rank, e))
+    if (safetensors_check_shape(folder, t, want->shape, want->rank, e))
         return NULL;
-    used[t - tensors_at(set, 0)] = 1;
+    used[t - safetensors_at(set, 0)] = 1;
     return t;
 }
 
@@ -73,7 +72,7 @@ static float *take_floats(const struct tensor *t, const char *folder, float leas
     return v;
 }
 
-int quant_open(struct codes *q, const struct tensors *set, const char *folder,
+int quantization_open(struct codes *q, const struct tensors *set, const char *folder,
                const struct tensor *want, size_t n, unsigned char *used, struct err *e)
 {
     const struct tensor *got[QUANT_PARTS] = {NULL};
@@ -97,7 +96,7 @@ int quant_open(struct codes *q, const struct tensors *set, const char *folder,
     return 0;
 }
 
-void quant_close(struct codes *q)
+void quantization_close(struct codes *q)
 {
     free((void *)(uintptr_t)q->scale);
     *q = (struct codes){0};
