@@ -194,14 +194,19 @@ coarse() {
     another_block qwen2
 }
 
-@test "qwen2: bf16, int8, nf4" {
-    coarse qwen2
+@test "qwen3: norms of the heads of q and k, heads of any width" {
+    another_block qwen3
 }
 
-@test "qwen2: on the emulated CUDA device" {
+@test "qwen2, qwen3: bf16, int8, nf4" {
+    coarse qwen2
+    coarse qwen3
+}
+
+@test "qwen2, qwen3: on the emulated CUDA device" {
     [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
         skip "no C++ compiler, so no emulated device"
-    for family in qwen2; do
+    for family in qwen2 qwen3; do
         make_model --arch $family --kv-heads 2 --head-dim 12
         on_cuda greedy --dtype f32 --batch 4
         make_model --arch $family --dtype BF16 --width 64 --ffn 128 --kv-heads 2 --gain 1

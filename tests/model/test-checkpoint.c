@@ -198,6 +198,10 @@ static void test_misfits(void)
            "no place in a qwen2");
     edited("tiny-qwen2", 1, (struct edit){.extra = LAYER "self_attn.q_norm.weight"},
            "q_norm.weight", "no place in a qwen2");
+    edited("tiny-qwen3", 0, (struct edit){.drop = LAYER "self_attn.k_norm.weight"},
+           LAYER "self_attn.k_norm.weight", "missing");
+    edited("tiny-qwen3", 0, (struct edit){.extra = LAYER "self_attn.q_proj.bias"}, "q_proj.bias",
+           "no place in a qwen3");
     edited("tiny-llama", 0, (struct edit){.rename = "model.norm.weight", .to = "norm.weight"},
            "model.norm.weight", "missing");
 }
@@ -413,7 +417,7 @@ static void test_chat_tokens(void)
     fputs("{\"added_tokens\":[{\"id\":502,\"content\":\"<|im_end|>\"},"
           "{\"id\":501,\"content\":\"<|im_start|>\"},{\"id\":500,\"content\":\"<|eot_id|>\"}]}", t);
     fclose(t);
-    synth_config(&f, "tiny-qwen2", &e);
+    synth_config(&f, "tiny-qwen3", &e);
     save(&f, "BF16", 0, 0);
     ok(!checkpoint_open(&c, folder, 0, &e) && c.config.instruct && c.config.eot == 502,
        "those of the family's own template %s", e.text);
@@ -484,6 +488,8 @@ int main(void)
     test_round_trip("tiny-llada", "F32", 1, "model.transformer.blocks.1.attn_out.weight");
     test_round_trip("tiny-qwen2", "BF16", 1, "model.layers.1.self_attn.k_proj.bias");
     test_round_trip("tiny-qwen2", "F32", 0, "model.layers.0.self_attn.q_proj.bias");
+    test_round_trip("tiny-qwen3", "BF16", 0, "model.layers.1.self_attn.q_norm.weight");
+    test_round_trip("tiny-qwen3", "F32", 1, "model.layers.0.self_attn.k_norm.weight");
     test_misfits();
     test_tied_twice();
     test_config_against_files();
