@@ -1,4 +1,4 @@
-/* test-config.c - both families' config.json, one changed key at a time: what is read, what is
+/* test-config.c - every family's config.json, one changed key at a time: what is read, what is
  * refused by name, what is ignored; what is saved is loaded; RoPE against a double-precision
  * definition. */
 #include <jansson.h>
@@ -41,6 +41,26 @@ static const char llada[] =
     "\"residual_dropout\":0.0,\"rms_norm_eps\":1e-05,\"rope\":true,\"rope_full_precision\":true,"
     "\"rope_theta\":500000.0,\"scale_logits\":false,\"transformers_version\":\"4.46.3\","
     "\"use_cache\":false,\"vocab_size\":126464,\"weight_tying\":false}";
+
+/* Qwen2.5 0.5B and Qwen3 0.6B, as published. */
+static const char qwen2[] =
+    "{\"architectures\":[\"Qwen2ForCausalLM\"],\"attention_dropout\":0.0,\"bos_token_id\":151643,"
+    "\"eos_token_id\":151643,\"hidden_act\":\"silu\",\"hidden_size\":896,\"initializer_range\":"
+    "0.02,\"intermediate_size\":4864,\"max_position_embeddings\":32768,\"max_window_layers\":24,"
+    "\"model_type\":\"qwen2\",\"num_attention_heads\":14,\"num_hidden_layers\":24,"
+    "\"num_key_value_heads\":2,\"rms_norm_eps\":1e-06,\"rope_theta\":1000000.0,"
+    "\"sliding_window\":32768,\"tie_word_embeddings\":true,\"torch_dtype\":\"bfloat16\","
+    "\"transformers_version\":\"4.40.1\",\"use_cache\":true,\"use_mrope\":false,"
+    "\"use_sliding_window\":false,\"vocab_size\":151936}";
+static const char qwen3[] =
+    "{\"architectures\":[\"Qwen3ForCausalLM\"],\"attention_bias\":false,\"attention_dropout\":0.0,"
+    "\"bos_token_id\":151643,\"eos_token_id\":151645,\"head_dim\":128,\"hidden_act\":\"silu\","
+    "\"hidden_size\":1024,\"initializer_range\":0.02,\"intermediate_size\":3072,"
+    "\"max_position_embeddings\":40960,\"max_window_layers\":28,\"model_type\":\"qwen3\","
+    "\"num_attention_heads\":16,\"num_hidden_layers\":28,\"num_key_value_heads\":8,"
+    "\"rms_norm_eps\":1e-06,\"rope_scaling\":null,\"rope_theta\":1000000,\"sliding_window\":null,"
+    "\"tie_word_embeddings\":true,\"torch_dtype\":\"bfloat16\",\"transformers_version\":\"4.51.0\","
+    "\"use_cache\":true,\"use_sliding_window\":false,\"vocab_size\":151936}";
 
 static void put_text(const char *to, const char *text)
 {
@@ -296,6 +316,77 @@ static void test_llada(void)
     try_changes("llada", llada, llada_changes);
 }
 
+static const struct change qwen_changes[] = {
+    {"hidden_size", NULL, "missing"},
+    {"head_dim", "63", "even"},
+    {"head_dim", "64", NULL},
+    {"use_sliding_window", "true", "false"},
+    {"use_sliding_window", NULL, NULL},
+    {"sliding_window", "4096", NULL},
+    {"layer_types", "[\"full_attention\",\"sliding_attention\"]", "full_attention"},
+    {"layer_types", "[\"full_attention\"]", NULL},
+    {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":4}", "not supported"},
+    {"hidden_act", "\"gelu\"", "silu"},
+    {"tie_word_embeddings", NULL, NULL},
+    {"rope_theta", NULL, NULL},
+    {"mlp_bias", "false", "not supported"},
+    {"mask_token_id", "5", "not supported"},
+    {"model_type", "\"llama\"", "architectures"},
+    {"architectures", "[\"Qwen2MoeForCausalLM\"]", "Qwen3ForCausalLM"},
+    {"architectures", NULL, NULL},
+    {"eos_token_id", "[151645,151643]", NULL},
+    {0},
+};
+
+static void test_qwen(void)
+{
+    struct config c;
+    struct err e;
+    ok(!load_with(qwen2, NULL, NULL, &c, &e), "Qwen2.5 0.5B loads %s", e.text);
+    ok(c.family == &qwen2_family && c.paradigm == PARADIGM_AUTOREGRESSIVE && c.qkv_bias &&
+           !c.qk_norm && c.attends == MASK_CAUSAL && c.logit_shift && c.head_dim == 64 &&
+           c.rope_dims == 64 && c.tied && c.chat == CHAT_CHATML && c.rope_theta == 1e6 &&
+           c.norm_eps == 1e-6, "its switches");
+    ok(config_parameters(&c) == 494032768u, "its 494,032,768 parameters: %zu",
+       config_parameters(&c));
+    try_changes("qwen2", qwen2, qwen_changes);
+    ok(load_with(qwen2, "use_mrope", "true", &c, &e) == -1 && strstr(e.text, "use_mrope") &&
+           load_with(qwen2, "attention_bias", "false", &c, &e) == -1, "what its class has not");
+    ok(!load_with(qwen3, NULL, NULL, &c, &e), "Qwen3 0.6B loads %s", e.text);
+    ok(c.family == &qwen3_family && c.qk_norm && !c.qkv_bias && c.head_dim == 128 &&
+           c.rope_dims == 128 && c.width == 1024 && c.heads == 16 && c.tied &&
+           c.chat == CHAT_CHATML, "its switches");
+    ok(config_parameters(&c) == 596049920u, "its 596,049,920 parameters: %zu",
+       config_parameters(&c));
+    try_changes("qwen3", qwen3, qwen_changes);
+    ok(load_with(qwen3, "attention_bias", "true", &c, &e) == -1 && strstr(e.text, "attention_bias"),
+       "biases in a qwen3: %s", e.text);
+    ok(!load_with(qwen3, "head_dim", NULL, &c, &e) && c.head_dim == 128,
+       "heads of 128 when not said");
+}
+
+/* Every row of the table is whole: a name for each tensor that its block has, a shape to try. */
+static void test_rows(void)
+{
+    for (size_t i = 0; family_at(i); i++) {
+        const struct family *f = family_at(i);
+        int whole = f->name && f->architecture && f->model_type && f->numbers && f->fixed &&
+                    f->tied_key && f->naming[0] && f->shapes[0].name && family_named(f->name) == f;
+        for (int k = 0; whole && k < FAMILY_NAMINGS && f->naming[k]; k++)
+            for (int r = 0; r < ROLE_COUNT; r++) {
+                struct config c = f->start;
+                c.layers = 1;
+                whole &= !role_layers(&c, (enum role)r) || f->naming[k]->role[r];
+            }
+        ok(whole, "family %s is whole", f->name);
+        for (size_t j = 0; family_at(j); j++)
+            ok(i == j || (strcmp(f->name, family_at(j)->name) &&
+                          strcmp(f->architecture, family_at(j)->architecture)),
+               "%s and %s are told apart", f->name, family_at(j)->name);
+    }
+    ok(!family_named("mamba"), "no other");
+}
+
 static void test_files(void)
 {
     struct config c;
@@ -367,7 +458,8 @@ static void test_shapes(void)
 {
     static const char *const names[] = {"llada-8b", "llama3-8b", "llama3.2-1b", "llama3.2-3b",
                                         "llada-1b", "llada3.2-1b", "small-llama", "small-llada",
-                                        "tiny-llama", "tiny-llada"};
+                                        "tiny-llama", "tiny-llada", "tiny-qwen2", "tiny-qwen3",
+                                        "qwen2.5-0.5b", "qwen3-0.6b"};
     struct config c;
     struct err e = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -378,6 +470,9 @@ static void test_shapes(void)
        "LLaMA 3.2 1B");
     ok(!synth_config(&c, "llama3.2-3b", &e) && config_parameters(&c) == 3212749824u,
        "LLaMA 3.2 3B");
+    ok(!synth_config(&c, "qwen2.5-0.5b", &e) && config_parameters(&c) == 494032768u,
+       "Qwen2.5 0.5B");
+    ok(!synth_config(&c, "qwen3-0.6b", &e) && config_parameters(&c) == 596049920u, "Qwen3 0.6B");
     ok(synth_config(&c, "llama4", &e) == -1 && e.code == EXIT_BAD_USAGE &&
            strstr(e.text, "tiny-llada"),
        "an unknown shape: %s", e.text);
@@ -419,6 +514,8 @@ int main(void)
     snprintf(generation_path, sizeof generation_path, "%s/generation_config.json", folder);
     test_llama();
     test_llada();
+    test_qwen();
+    test_rows();
     test_files();
     test_shapes();
     test_rope();
