@@ -57,8 +57,8 @@ void cuda_rotate_store(struct backend *b, const struct qkv *a, act *k, const act
 void cuda_swiglu_rows(struct backend *b, act *y, const act *gate, const act *up, size_t ld,
                       size_t T, size_t F);
 
-/* heads.cu: what is left of qkv behind three products when there are biases or norms of heads. k, v:
- * [T, K*E] of `act`, apart from the cache. */
+/* heads.cu: what is left of qkv behind three products when there are biases or norms of heads.
+ * k, v: [T, K*E] of `act`, apart from the cache. */
 void cuda_head_rows(struct backend *b, const struct qkv *a, const act *k, const act *v, size_t T);
 
 /* product.cu; the kernels that it chooses from are in product.h */

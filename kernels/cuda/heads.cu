@@ -1,6 +1,6 @@
-/* heads.cu - what some networks do to each head between the products of q, k and v and the rotation:
- * a bias is added, and the head is normed by itself. Then it is rotated and put where attention
- * reads it.
+/* heads.cu - what some networks do to each head between the products of q, k, v and the rotation: a
+ * bias is added, and the head is normed by itself. Then it is rotated and put where attention reads
+ * it.
  *
  * A warp owns one head of one row, its lane l the pairs l, l + 32 .. of it, which RoPE turns into
  * each other; so heads lie where they are while they are worked on, and only the norm adds anything

@@ -1,7 +1,10 @@
-/* checkpoint-describe.c - what a checkpoint is, for meta records: shapes, and the SHA-256 of each
- * file. The Hugging Face cache names its large blobs by their SHA-256, and others are remembered
- * (lib/record/filehash.h), so 16 GB need not be read at every start; the record says where each hash
- * comes from. */
+/* checkpoint-describe.c - what a checkpoint is, for meta records: family, shapes, and the SHA-256 of
+ * each file.
+ *
+ * The Hugging Face cache names its large blobs by their SHA-256, and others are remembered
+ * (lib/record/filehash.h), so 16 GB need not be read at every start; the record says where each
+ * hash comes from.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,8 +70,8 @@ json_t *checkpoint_describe(const struct checkpoint *c, struct err *e)
         json_decref(files);
         return NULL;
     }
-    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}",
-                          "model", f->name, "arch", f->family->name, "paradigm",
+    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+                          "s:b}", "model", f->name, "arch", f->family->name, "paradigm",
                           config_paradigm_name(f->paradigm), "dtype", checkpoint_dtype(c),
                           "parameters",
                           (json_int_t)config_parameters(f), "weights_random", f->synth, "width",

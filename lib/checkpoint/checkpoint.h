@@ -32,8 +32,8 @@ int checkpoint_open(struct checkpoint *c, const char *name, uint64_t synth_seed,
 /* The stored tensor in a role; layer is ignored where there are none. NULL for synth. */
 const struct tensor *checkpoint_tensor(const struct checkpoint *c, enum role r, size_t layer);
 /* Widens rows x cols values of any stored dtype (F32, F16, BF16, codes) to float. For synth
- * checkpoints the values are drawn: normal, std 0.02 (gains of norms: ones), a function of (seed, role,
- * layer, index). */
+ * checkpoints the values are drawn: normal, std 0.02 (gains of norms: ones), a function of (seed,
+ * role, layer, index). */
 void checkpoint_floats(const struct checkpoint *c, enum role r, size_t layer, float *out);
 /* One matrix of an open checkpoint, and it as the source of mat_make, which reads *w and the
  * checkpoint as long as it is used: bf16 values straight from the mapped file where they are

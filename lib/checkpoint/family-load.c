@@ -82,7 +82,8 @@ static int refuse_unknown(const struct family_source *s, const struct family *f)
     json_t *v;
     json_object_foreach((json_t *)s->json, key, v) {
         if (!json_is_null(v) && !known(f, key))
-            return family_refuse(s, key, "no such key: it is not supported and may change the result");
+            return family_refuse(s, key,
+                                 "no such key: it is not supported and may change the result");
     }
     return 0;
 }
@@ -136,7 +137,8 @@ static int check_fixed(const struct family_source *s, const struct family_fixed 
     return 0;
 }
 
-static int read_id(const struct config *c, const struct family_source *s, const char *key, int64_t *id)
+static int read_id(const struct config *c, const struct family_source *s, const char *key,
+                   int64_t *id)
 {
     return json_has(s->json, key)
                ? json_int(s->json, s->path, key, 0, (int64_t)c->vocab - 1, id, s->e)

@@ -1,6 +1,9 @@
-/* pack.c - a checkpoint written again in codes. The header of the new file follows from the shapes alone, so it is written
- * first, and then one matrix after the other: read, turned into codes, compared with what the codes
- * say, written, forgotten. What is not quantized goes from file to file as it lies there. */
+/* pack.c - a checkpoint written again with its matrices as codes.
+ *
+ * The header of the new file follows from the shapes alone, so it is written first, and then one
+ * matrix after the other: read, turned into codes, compared with what the codes say, written,
+ * forgotten. What is not quantized goes from file to file as it lies there.
+ */
 #include "lib/checkpoint/pack.h"
 
 #include <math.h>

@@ -1,6 +1,8 @@
-/* quantization-codes.c - how a packed checkpoint stores a quantized matrix, and the way back: each of
- * its tensors is proved like any other before a code is used. Scales are copied, for they lie at
- * any address in the file, and looked at: all of them are numbers. */
+/* quantization-codes.c - how a packed checkpoint stores a quantized matrix, and the way back.
+ *
+ * Each of its tensors is proved like any other before a code is used. Scales are copied, for they
+ * lie at any address in the file, and looked at: all of them are numbers.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +19,8 @@ static struct tensor part(const char *name, const char *tail, const char *dtype,
     return t;
 }
 
-size_t quantization_parts(struct tensor list[QUANT_PARTS], const char *name, enum dtype d, size_t rows,
-                   size_t cols)
+size_t quantization_parts(struct tensor list[QUANT_PARTS], const char *name, enum dtype d,
+                          size_t rows, size_t cols)
 {
     size_t blocks = rows * (cols / NF4_BLOCK);
     if (d != DTYPE_NF4) {
@@ -73,7 +75,7 @@ static float *take_floats(const struct tensor *t, const char *folder, float leas
 }
 
 int quantization_open(struct codes *q, const struct tensors *set, const char *folder,
-               const struct tensor *want, size_t n, unsigned char *used, struct err *e)
+                      const struct tensor *want, size_t n, unsigned char *used, struct err *e)
 {
     const struct tensor *got[QUANT_PARTS] = {NULL};
     float *offset;

@@ -1,5 +1,8 @@
-/* quantization.c - which roles a quantization takes, and what config.json says of it. The member of config.json names all that a reader must agree
- * on, block sizes included; a file that says anything else is not ours and is refused. */
+/* quantization.c - which roles a quantization takes, and what config.json says of it.
+ *
+ * The member of config.json names all that a reader must agree on, block sizes included; a file
+ * that says anything else is not ours and is refused.
+ */
 #include "lib/checkpoint/quantization.h"
 
 #include <stdlib.h>
@@ -37,8 +40,8 @@ int quantization_check(enum quant q, const struct config *c, struct err *e)
         role_shape(c, (enum role)r, &rows, &cols);
         const char *why = d == DTYPE_F32 ? NULL : quant_refuses(d, cols);
         if (why)
-            return err_set(e, EXIT_BAD_DATA, "%s: %s: %s [%zu, %zu]: %s", c->name, quantization_names[q],
-                           role_name(r), rows, cols, why);
+            return err_set(e, EXIT_BAD_DATA, "%s: %s: %s [%zu, %zu]: %s", c->name,
+                           quantization_names[q], role_name(r), rows, cols, why);
     }
     return 0;
 }
@@ -49,7 +52,8 @@ int quantization_resolve(const struct config *c, enum quant asked, enum quant *q
     if (asked != QUANT_NONE && asked != *q)
         return err_set(e, EXIT_BAD_USAGE,
                        "--quant %s: %s is packed as %s: leave --quant out, or take the checkpoint "
-                       "it was packed from", quantization_names[asked], c->name, quantization_names[c->quant]);
+                       "it was packed from", quantization_names[asked], c->name,
+                       quantization_names[c->quant]);
     return quantization_check(*q, c, e);
 }
 

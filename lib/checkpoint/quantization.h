@@ -5,8 +5,8 @@
  *     fp8   the same matrices
  *     nf4   the matrices of the blocks in nf4; the head, and the embedding when tied, in int8
  *
- * Norms, biases and an untied embedding, of which a pass reads single rows, stay as they are. The formats
- * themselves: kernels/quant.h.
+ * Norms, biases and an untied embedding, of which a pass reads single rows, stay as they are. The
+ * formats themselves: kernels/quant.h.
  */
 #ifndef CHECKPOINT_QUANTIZATION_H
 #define CHECKPOINT_QUANTIZATION_H
@@ -36,13 +36,13 @@ int quantization_resolve(const struct config *c, enum quant asked, enum quant *q
  *           NAME.absmax.offset F32 [1]
  * with the members of struct codes. Returns how many; their names are the caller's, data NULL. */
 enum { QUANT_PARTS = 4 };
-size_t quantization_parts(struct tensor list[QUANT_PARTS], const char *name, enum dtype d, size_t rows,
-                   size_t cols);
+size_t quantization_parts(struct tensor list[QUANT_PARTS], const char *name, enum dtype d,
+                          size_t rows, size_t cols);
 /* *q = the matrix whose n parts are wanted, from the tensors of a folder, each part marked in
  * used[]. Codes stay in the mapped file, scales are q's. -1 (EXIT_BAD_DATA): a part is missing, of
  * another dtype or shape, or a scale is no number; quantization_close(q) is due all the same. */
 int quantization_open(struct codes *q, const struct tensors *set, const char *folder,
-               const struct tensor *want, size_t n, unsigned char *used, struct err *e);
+                      const struct tensor *want, size_t n, unsigned char *used, struct err *e);
 void quantization_close(struct codes *q);
 
 /* The member `quantization` of config.json. -1: EXIT_BAD_DATA naming the member. */

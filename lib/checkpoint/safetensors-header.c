@@ -1,4 +1,4 @@
-/* safetensors-header.c - see safetensors-header.h.
+/* safetensors-header.c - the header of a file, parsed and proved in one go.
  *
  * The grammar is three levels deep and fixed: { name: {dtype, shape, data_offsets}, ... } and one
  * map of strings called __metadata__. A scanner made for it needs no tree, no recursion and no
@@ -49,7 +49,7 @@ unsigned safetensors_header_dtype_bits(const char *dtype)
 }
 
 int safetensors_header_bytes(const char *dtype, const size_t *shape, size_t rank, size_t *bytes,
-                 const char **why)
+                             const char **why)
 {
     size_t n = 1;
     *why = "rank above 8";
@@ -468,8 +468,9 @@ static int prove_cover(struct scan *s)
     return 0;
 }
 
-int safetensors_header_parse(const char *text, size_t n, const char *where, const unsigned char *data,
-                 size_t data_bytes, struct tensor **list, size_t *count, struct err *e)
+int safetensors_header_parse(const char *text, size_t n, const char *where,
+                             const unsigned char *data, size_t data_bytes, struct tensor **list,
+                             size_t *count, struct err *e)
 {
     struct scan s = {.begin = text, .p = text, .end = text + n, .where = where, .e = e,
                      .data = data, .data_bytes = data_bytes};

@@ -1,5 +1,8 @@
-/* safetensors-write.c - the writing half of safetensors.h: what it writes, the strict reader
- * accepts. The header is padded with spaces to a multiple of 8, as other writers do. */
+/* safetensors-write.c - the writing half: what it writes, the strict reader accepts.
+ *
+ * The header follows from names, shapes and dtypes alone and is padded with spaces to a multiple of
+ * 8, as other writers do, so that data lie aligned.
+ */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* safetensors.c - see safetensors.h.
+/* safetensors.c - files and folders of tensors, opened and proved. One file because an index and its
+ * shards are proved against each other, tensor by tensor.
  *
  * A file is opened once, measured with fstat, its header read and proved, its data mapped. A
  * mapping of a file that was cut short reads as zeros or kills the process, so the exact size is
@@ -129,7 +130,8 @@ static int add_file(struct tensors *t, int fd, const char *path, struct err *e)
     struct tensor *list;
     if (map_file(f, e) || read_header(f, &text, &n, e))
         return -1;
-    int bad = safetensors_header_parse(text, n, path, f->map + 8 + n, f->size - 8 - n, &list, &count, e);
+    int bad = safetensors_header_parse(text, n, path, f->map + 8 + n, f->size - 8 - n, &list,
+                                       &count, e);
     free(text);
     if (bad)
         return -1;
@@ -465,8 +467,8 @@ static void shape_text(char text[160], const size_t *shape, size_t rank)
     snprintf(text + n, 160 - n, "]");
 }
 
-int safetensors_check_shape(const char *folder, const struct tensor *t, const size_t *want, size_t rank,
-                     struct err *e)
+int safetensors_check_shape(const char *folder, const struct tensor *t, const size_t *want,
+                            size_t rank, struct err *e)
 {
     char expected[160], got[160];
     if (t->rank == rank && !memcmp(t->shape, want, rank * sizeof *want))

@@ -1,4 +1,4 @@
-/* synth.c - shapes from the tables of the families, and the numbers that their weights are drawn as:
+/* synth.c - shapes from the tables of the families, and what their weights are drawn from: the
  * quantiles of one normal, so that a weight is a table's entry picked by kernels/draw.h, a function
  * of (seed, role, layer, index) alone.
  */

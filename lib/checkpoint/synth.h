@@ -1,5 +1,5 @@
-/* synth.h - models without files, for -m synth:NAME: a shape of a family, and weights that are drawn
- * instead of read. Speed and memory are those of such a model, and its texts mean nothing.
+/* synth.h - models without files, for -m synth:NAME: a shape of a family, and weights that are
+ * drawn instead of read. Speed and memory are those of such a model, and its texts mean nothing.
  */
 #ifndef CHECKPOINT_SYNTH_H
 #define CHECKPOINT_SYNTH_H

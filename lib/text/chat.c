@@ -1,5 +1,5 @@
-/* chat.c - the templates as rows of one table: which special tokens stand where, what text is between
- * them, and whether white space goes off the ends of roles and contents.
+/* chat.c - the templates as rows of one table: which special tokens stand where, what text is
+ * between them, and whether white space goes off the ends of roles and contents.
  *
  * A prompt is written down piece by piece: special tokens as ids, and the text between two of them
  * encoded at once, as a tokenizer does that cuts special tokens out first. The date in the system

@@ -34,8 +34,8 @@ static void test_text(void)
 {
     json_t *file = fixture_file(fixture_model(NULL, 0, 0, 0), LLADA, 0);
     static const char *const special[] = {"<|startoftext|>", "<|begin_of_text|>", "<|eot_id|>",
-                                          "<|start_header_id|>", "<|end_header_id|>", "<|im_start|>",
-                                          "<|im_end|>"};
+                                          "<|start_header_id|>", "<|end_header_id|>",
+                                          "<|im_start|>", "<|im_end|>"};
     for (int i = 0; i < 7; i++)
         fixture_added(file, 256 + i, special[i], "s");
     struct tokenizer *t = fixture_load(file, NULL);

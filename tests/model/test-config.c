@@ -1,6 +1,6 @@
 /* test-config.c - every family's config.json, one changed key at a time: what is read, what is
  * refused by name, what is ignored; what is saved is loaded; RoPE against a double-precision
- * definition. */
+ * definition. One file because all families go through the same tables. */
 #include <jansson.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -201,8 +201,8 @@ static void test_llama(void)
     struct config c;
     struct err e;
     ok(!load_with(llama, NULL, NULL, &c, &e), "LLaMA 3.2 1B loads %s", e.text);
-    ok(c.family == &llama_family && c.paradigm == PARADIGM_AUTOREGRESSIVE && c.width == 2048 && c.layers == 16 && c.heads == 32 &&
-           c.kv_heads == 8 && c.head_dim == 64 && c.ffn == 8192 && c.vocab == 128256 &&
+    ok(c.family == &llama_family && c.paradigm == PARADIGM_AUTOREGRESSIVE && c.width == 2048 &&
+           c.layers == 16 && c.heads == 32 && c.kv_heads == 8 && c.head_dim == 64 && c.ffn == 8192 && c.vocab == 128256 &&
            c.context == 131072 && c.tied == 1, "its shape");
     ok(c.norm_eps == 1e-5 && c.rope_theta == 5e5 && c.rope_llama3 && c.rope_factor == 32 &&
            c.rope_low_freq == 1 && c.rope_high_freq == 4 && c.rope_original_context == 8192,
@@ -296,8 +296,8 @@ static void test_llada(void)
     struct config c;
     struct err e;
     ok(!load_with(llada, NULL, NULL, &c, &e), "LLaDA 8B loads %s", e.text);
-    ok(c.family == &llada_family && c.paradigm == PARADIGM_MASKED_DIFFUSION && c.width == 4096 && c.layers == 32 && c.heads == 32 &&
-           c.kv_heads == 32 && c.head_dim == 128 && c.ffn == 12288 && c.vocab == 126464 &&
+    ok(c.family == &llada_family && c.paradigm == PARADIGM_MASKED_DIFFUSION && c.width == 4096 &&
+           c.layers == 32 && c.heads == 32 && c.kv_heads == 32 && c.head_dim == 128 && c.ffn == 12288 && c.vocab == 126464 &&
            c.context == 4096 && !c.tied && c.mask == 126336 && c.pad == 126081 &&
            c.eos[0] == 126081 && c.bos == -1, "its shape and ids");
     ok(config_parameters(&c) == 8015581184u, "its 8,015,581,184 parameters");
@@ -440,7 +440,8 @@ static void round_trip(const char *shape)
     memcpy(a.name, b.name, sizeof a.name);
     ok(!r && a.family == b.family && a.paradigm == b.paradigm && a.qkv_bias == b.qkv_bias &&
            a.qk_norm == b.qk_norm && a.attends == b.attends && a.logit_shift == b.logit_shift &&
-           a.rope_dims == b.rope_dims && a.width == b.width && a.layers == b.layers && a.heads == b.heads &&
+           a.rope_dims == b.rope_dims && a.width == b.width && a.layers == b.layers &&
+           a.heads == b.heads &&
            a.kv_heads == b.kv_heads && a.head_dim == b.head_dim && a.ffn == b.ffn &&
            a.vocab == b.vocab && a.context == b.context && a.tied == b.tied, "%s: shape %s", shape,
        e.text);

@@ -1,4 +1,5 @@
-/* model.h - a LLaMA-, LLaDA- or Qwen-type network in double precision, written apart from the engine.
+/* model.h - a LLaMA-, LLaDA- or Qwen-type network in double precision, written apart from the
+ * engine.
  *
  * Nothing here includes or resembles lib/ or kernels/: plain loops over whole sequences, every
  * number a double, no cache. It is slow and for tiny checkpoints only; it is what the engine is

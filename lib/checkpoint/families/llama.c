@@ -1,4 +1,4 @@
-/* llama.c - LLaMA 3, 3.1, 3.2 and whatever else says LlamaForCausalLM: the block without any switch,
+/* llama.c - LLaMA 3, 3.1, 3.2 and whatever else says LlamaForCausalLM: the block without a switch,
  * read from left to right.
  *
  * Shapes: Grattafiori et al. 2024 (Llama 3) and the published config.json files; small-llama and
