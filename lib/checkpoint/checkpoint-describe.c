@@ -1,5 +1,5 @@
-/* checkpoint-describe.c - what a checkpoint is, for meta records: family, shapes, and the SHA-256 of
- * each file.
+/* checkpoint-describe.c - what a checkpoint is, for meta records: family, shapes, and the SHA-256
+ * of each file.
  *
  * The Hugging Face cache names its large blobs by their SHA-256, and others are remembered
  * (lib/record/filehash.h), so 16 GB need not be read at every start; the record says where each

@@ -1,6 +1,7 @@
 /* checkpoint-save.c - writes a checkpoint in its family's own names.
  *
- * The weights come first and config.json last, so that a folder with a config is a whole checkpoint.
+ * The weights come first and config.json last, so that a folder with a config is a whole
+ * checkpoint.
  */
 #include <stdlib.h>
 #include <string.h>

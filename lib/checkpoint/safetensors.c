@@ -1,5 +1,5 @@
-/* safetensors.c - files and folders of tensors, opened and proved. One file because an index and its
- * shards are proved against each other, tensor by tensor.
+/* safetensors.c - files and folders of tensors, opened and proved. One file because an index and
+ * its shards are proved against each other, tensor by tensor.
  *
  * A file is opened once, measured with fstat, its header read and proved, its data mapped. A
  * mapping of a file that was cut short reads as zeros or kills the process, so the exact size is

@@ -111,6 +111,20 @@ likelihood() {
     greedy
 }
 
+@test "a total_size that is wrong or missing is one warning" {
+    make_model --shards 2
+    greedy 2> "$T/err"
+    ! grep W106 "$T/err" || false
+    for change in '.metadata.total_size += 2' 'del(.metadata)'; do
+        jq "$change" "$T/model/model.safetensors.index.json" > "$T/new"
+        mv "$T/new" "$T/model/model.safetensors.index.json"
+        greedy 2> "$T/err"
+        [ "$(grep -c 'W106.*total_size is .*only a hint' "$T/err")" -eq 1 ]
+    done
+    likelihood 1e-4 2> "$T/err"
+    grep -q W106 "$T/err"
+}
+
 @test "llama: greedy ids of odd shapes" {
     make_model --width 30 --heads 3 --kv-heads 3 --ffn 37 --vocab 271 --layers 3
     greedy --threads 2

@@ -1,6 +1,6 @@
 /* test-checkpoint.c - checkpoints written here and opened again: names, shapes and dtypes of all
- * families, what does not fit is refused by name, and drawn weights are what they say. One file
- * because all of it goes through one folder that is written again and again. */
+ * families, what does not fit is refused by name, and drawn weights are what they say.
+ * One file because all of it goes through one folder that is written again and again. */
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -7,6 +7,7 @@
 
 #include "lib/checkpoint/synth.h"
 #include "lib/checkpoint/family.h"
+#include "lib/decode/generation.h"
 #include "tests/tap.h"
 
 static char folder[] = "/tmp/test-config-XXXXXX";
@@ -202,7 +203,8 @@ static void test_llama(void)
     struct err e;
     ok(!load_with(llama, NULL, NULL, &c, &e), "LLaMA 3.2 1B loads %s", e.text);
     ok(c.family == &llama_family && c.paradigm == PARADIGM_AUTOREGRESSIVE && c.width == 2048 &&
-           c.layers == 16 && c.heads == 32 && c.kv_heads == 8 && c.head_dim == 64 && c.ffn == 8192 && c.vocab == 128256 &&
+           c.layers == 16 && c.heads == 32 && c.kv_heads == 8 &&
+           c.head_dim == 64 && c.ffn == 8192 && c.vocab == 128256 &&
            c.context == 131072 && c.tied == 1, "its shape");
     ok(c.norm_eps == 1e-5 && c.rope_theta == 5e5 && c.rope_llama3 && c.rope_factor == 32 &&
            c.rope_low_freq == 1 && c.rope_high_freq == 4 && c.rope_original_context == 8192,
@@ -297,7 +299,8 @@ static void test_llada(void)
     struct err e;
     ok(!load_with(llada, NULL, NULL, &c, &e), "LLaDA 8B loads %s", e.text);
     ok(c.family == &llada_family && c.paradigm == PARADIGM_MASKED_DIFFUSION && c.width == 4096 &&
-           c.layers == 32 && c.heads == 32 && c.kv_heads == 32 && c.head_dim == 128 && c.ffn == 12288 && c.vocab == 126464 &&
+           c.layers == 32 && c.heads == 32 && c.kv_heads == 32 &&
+           c.head_dim == 128 && c.ffn == 12288 && c.vocab == 126464 &&
            c.context == 4096 && !c.tied && c.mask == 126336 && c.pad == 126081 &&
            c.eos[0] == 126081 && c.bos == -1, "its shape and ids");
     ok(config_parameters(&c) == 8015581184u, "its 8,015,581,184 parameters");
@@ -479,6 +482,42 @@ static void test_shapes(void)
        "an unknown shape: %s", e.text);
 }
 
+/* What the fields can say and no decoder, or no kernel, knows yet is refused with the reason. */
+static void test_switches(void)
+{
+    static const struct {
+        const char *shape;
+        int shift;
+        enum mask attends;
+        const char *says;
+    } list[] = {{"tiny-llada", 0, MASK_FULL, NULL},
+                {"tiny-llada", 1, MASK_FULL, "shifted by one"},
+                {"tiny-llada", 0, MASK_CAUSAL, "attend in another way"},
+                {"tiny-qwen3", 1, MASK_CAUSAL, NULL},
+                {"tiny-qwen3", 0, MASK_CAUSAL, "not shifted"},
+                {"tiny-qwen2", 1, MASK_BLOCK_CAUSAL, "attend in another way"}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        struct config c;
+        struct err e = {0};
+        synth_config(&c, list[i].shape, &e);
+        c.logit_shift = list[i].shift;
+        c.attends = list[i].attends;
+        int r = generation_refuses(&c, &e);
+        ok(list[i].says ? r == -1 && e.code == EXIT_BAD_DATA && strstr(e.text, list[i].says) : !r,
+           "%s: %s", list[i].shape, r ? e.text : "is decoded");
+    }
+    struct checkpoint c;
+    struct network n;
+    struct err e = {0};
+    struct backend *b = backend_open("ref", NULL, 1, 0, &e);
+    int r = checkpoint_open(&c, "synth:tiny-qwen3", 0, &e);
+    c.config.rope_dims = c.config.head_dim / 2;
+    ok(!r && network_settle(&n, b, &c, &(struct precision){0}, &e) == -1 &&
+           strstr(e.text, "16 of 32 values"), "partial rotation: %s", e.text);
+    checkpoint_close(&c);
+    backend_close(b);
+}
+
 /* rope_type llama3 (modeling_rope_utils.py of transformers): with E = 128, theta 5e5 and factor 8,
  * 29 frequencies stay, 6 blend, 29 are divided. */
 static void test_rope(void)
@@ -519,6 +558,7 @@ int main(void)
     test_rows();
     test_files();
     test_shapes();
+    test_switches();
     test_rope();
     unlink(config_path);
     rmdir(folder);

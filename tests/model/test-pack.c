@@ -329,6 +329,8 @@ int main(void)
     test_same("tiny-llada", "BF16", 0, QUANT_NF4);
     test_same("tiny-llada", "BF16", 0, QUANT_FP8);
     test_same("tiny-llama", "F32", 1, QUANT_FP8);
+    test_same("tiny-qwen2", "BF16", 1, QUANT_NF4);
+    test_same("tiny-qwen3", "F32", 0, QUANT_INT8);
     test_other_quant();
     test_hostile();
     test_config();

@@ -11,7 +11,8 @@ static char folder[] = "/tmp/test-prompt-XXXXXX";
 
 static struct config config_of(const struct tokenizer *t)
 {
-    struct config c = {.paradigm = PARADIGM_MASKED_DIFFUSION, .vocab = tokenizer_size(t), .context = 512,
+    struct config c = {.paradigm = PARADIGM_MASKED_DIFFUSION,
+                       .vocab = tokenizer_size(t), .context = 512,
                        .bos = tokenizer_id(t, "<|startoftext|>"), .pad = -1,
                        .mask = tokenizer_id(t, "<|mdm_mask|>"),
                        .eot = tokenizer_id(t, "<|eot_id|>"), .n_eos = 1};

@@ -1,5 +1,5 @@
-/* qwen3.c - Qwen3 (Yang et al. 2025, arXiv 2505.09388): LLaMA's block with an RMSNorm on the q and k
- * of each head before the rotation, and heads of 128 whatever the width.
+/* qwen3.c - Qwen3 (Yang et al. 2025, arXiv 2505.09388): LLaMA's block with an RMSNorm on the q and
+ * k of each head before the rotation, and heads of 128 whatever the width.
  *
  * Shapes: the published config.json; tiny-qwen3 is ours.
  */
