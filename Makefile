@@ -45,8 +45,9 @@ COMMIT := $(shell git describe --always --dirty=+ --abbrev=12 2>/dev/null || ech
 PEAK_x86_64 := x86
 PEAK_aarch64 := arm
 PEAK := $(wildcard kernels/peak-$(or $(PEAK_$(shell uname -m)),other).c)
-LIB_SRC := $(filter-out lib/base/version.c kernels/peak-%,$(wildcard lib/*/*.c lib/*/*/*.c kernels/*.c)) \
-           $(PEAK) $(wildcard kernels/ref/*.c kernels/cuda/memory.c)
+LIB_SRC := $(filter-out lib/base/version.c kernels/peak-%, \
+               $(wildcard lib/*/*.c lib/*/*/*.c kernels/*.c)) \
+           $(PEAK) $(wildcard kernels/ref/*.c kernels/cuda/segments.c)
 CPU_SRC := $(wildcard kernels/cpu/*.c)
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) \
            $(foreach l,portable $(CPU_LEVELS),$(CPU_SRC:kernels/%.c=$(BUILD)/obj/kernels/$(l)/%.o))
@@ -80,7 +81,7 @@ $(foreach l,portable $(CPU_LEVELS),$(BUILD)/obj/kernels/$(l)/cpu/format_int8.o):
 # The loops that find the ceilings must not be what limits them.
 $(BUILD)/obj/lib/run/ceiling.o $(BUILD)/obj/kernels/peak-%.o: private ALL_CFLAGS += -O3
 $(BUILD)/obj/kernels/peak-arm.o: private ALL_CFLAGS += -march=armv8.2-a+dotprod+bf16
-$(BUILD)/obj/kernels/backend.o: private ALL_CFLAGS += $(CPU_LEVELS:%=-DHAVE_CPU_%)
+$(BUILD)/obj/kernels/ops.o: private ALL_CFLAGS += $(CPU_LEVELS:%=-DHAVE_CPU_%)
 
 # Stamps, rewritten only when what they hold changes.
 $(BUILD)/obj/commit.txt: STAMP = $(COMMIT)

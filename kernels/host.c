@@ -138,24 +138,14 @@ int64_t host_event_record(struct backend *b)
     return clock_ns();
 }
 
-int64_t host_event_wait(struct backend *b, int64_t mark)
+int64_t host_event_wait(struct backend *b, int64_t event)
 {
     (void)b;
-    return mark;
+    return event;
 }
 
 enum dtype host_act_dtype(enum dtype dtype)
 {
     (void)dtype;
     return DTYPE_F32;
-}
-
-static void copy_rows(const struct mat_source *s, size_t first, size_t count, float *out)
-{
-    memcpy(out, (const float *)s->ctx + first * s->cols, count * s->cols * sizeof *out);
-}
-
-struct mat_source mat_floats(const float *w, size_t rows, size_t cols)
-{
-    return (struct mat_source){.rows = rows, .cols = cols, .floats = copy_rows, .ctx = w, .f32 = w};
 }

@@ -21,11 +21,11 @@ void host_room(struct backend *b, size_t *available, size_t *total);
 void host_copy(struct backend *b, void *to, const void *from, size_t bytes);
 void *host_mirror(struct backend *b, size_t bytes);
 void host_mirror_free(struct backend *b, void *p);
-/* What is called is done when it returns: run calls step, and a mark is the time. */
+/* What is called is done when it returns: run calls step, and an event is the time. */
 void host_run(struct backend *b, const void *key, size_t key_bytes, void (*step)(void *ctx),
               void *ctx);
 int64_t host_event_record(struct backend *b);
-int64_t host_event_wait(struct backend *b, int64_t mark);
+int64_t host_event_wait(struct backend *b, int64_t event);
 enum dtype host_act_dtype(enum dtype dtype);
 
 /* cache[slot[t], :] = x[t, :], rows of n values of `dtype` (F32 or BF16); slot NULL: slot t. */

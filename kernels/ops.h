@@ -12,7 +12,7 @@
  * arrays included; a structure that is passed by address (struct product, struct attn...) is host
  * memory. Whoever is above kernels/ puts data there by `write` and gets them by `read` or `fetch`.
  * Operations take effect in the order of the calls, but a device may run them later: only `read`
- * and `reached` wait for it.
+ * and `event_wait` wait for it.
  *
  * Activations (`act`) are values of backend.act: F32, or on cuda BF16 when the matrices are not F32
  * or BF16_F32, as bf16 models compute: every operation then computes in fp32 and rounds what it
@@ -39,6 +39,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/dtype.h"
 #include "lib/base/err.h"
 #include "lib/base/pool.h"
 
@@ -46,14 +47,13 @@
 extern "C" {
 #endif
 
-enum dtype { DTYPE_F32, DTYPE_BF16, DTYPE_BF16_F32, DTYPE_INT8, DTYPE_NF4, DTYPE_FP8 };
 enum memory_kind { MEMORY_WEIGHTS, MEMORY_KV, MEMORY_ACTIVATIONS, MEMORY_KINDS };
 typedef void act; /* activations, in the format that backend.act names */
 
 /* Bytes, now and at most since the last reset. Same words as torch: requested = asked for,
  * allocated = handed out after rounding, reserved = obtained from the system. On ref and cpu each
  * block comes straight from the system, with a header, so reserved is allocated and 64 rounded up
- * to pages; on cuda blocks are cut from segments that stay reserved (kernels/cuda/memory.h).
+ * to pages; on cuda blocks are cut from segments that stay reserved (kernels/cuda/segments.h).
  * requested <= allocated <= reserved. */
 struct memory {
     size_t requested, allocated, reserved;
@@ -101,6 +101,7 @@ struct product {
 enum { PRODUCTS_MAX = 3 };
 
 struct ops;
+struct train_ops;
 struct backend {
     const struct ops *ops;
     enum dtype act;      /* F32 or BF16: set by network_load from act_dtype() before any work */
@@ -207,6 +208,9 @@ struct ops {
      * machine says no: an ordinary answer, recorded as `oom`. */
     void *(*alloc)(struct backend *b, size_t bytes, enum memory_kind kind);
     void (*free)(struct backend *b, void *p); /* NULL is fine */
+    /* Gives what is reserved and not in use back to the system, so that memory_reset_peak starts
+     * from what is needed; waits. NULL: nothing is ever kept. */
+    void (*trim)(struct backend *b);
     /* Bytes that alloc could still get from the system, and all that the device has. */
     void (*room)(struct backend *b, size_t *available, size_t *total);
     /* Host to back end; `from` may be reused at once. Back end to host; waits. */
@@ -217,7 +221,8 @@ struct ops {
     /* Host memory that `fetch` can fill while the host does other things. NULL: none left. */
     void *(*mirror)(struct backend *b, size_t bytes);
     void (*mirror_free)(struct backend *b, void *p);
-    /* As read, into a mirror, without waiting: the data are there once a later mark is reached. */
+    /* As read, into a mirror, without waiting: the data are complete when an event that is recorded
+     * later is done. */
     void (*fetch)(struct backend *b, void *mirror, const void *from, size_t bytes);
 
     /* ---- order and time ---- */
@@ -232,11 +237,11 @@ struct ops {
      * settled goes when memory of the back end is freed. NULL: nothing is ever done once only. */
     void (*prepare)(struct backend *b, const void *key, size_t key_bytes, void (*step)(void *ctx),
                     void *ctx);
-    /* A mark stands behind all operations so far. reached() waits until they are done and returns
-     * when that was, on the clock of clock_ns(): on cuda by events of the device. A mark can be
-     * asked for once, and not after a later one. */
+    /* event_record: an event behind all operations so far. event_wait: waits until they are done
+     * and returns when that was, on the clock of clock_ns(); on cuda by the device's own events. An
+     * event is waited for at most once, and not after a later one. */
     int64_t (*event_record)(struct backend *b);
-    int64_t (*event_wait)(struct backend *b, int64_t mark);
+    int64_t (*event_wait)(struct backend *b, int64_t event);
 
     /* ---- matrices ---- */
 
@@ -255,7 +260,7 @@ struct ops {
     /* y[T, D] = rows `token` of W. */
     void (*embed)(struct backend *b, act *y, const struct mat *w, const int32_t *token, size_t T);
     /* table[t, 0..E/2) = cos, [E/2..E) = sin of pos[t] * inv_freq[j]: angle in fp32, as the models
-     * were trained; floats on every back end. Source: Su et al. 2021 (RoFormer), models.md 1.3. */
+     * were trained; floats on every back end. Source: Su et al. 2021 (RoFormer, arXiv 2104.09864). */
     void (*rope_table)(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
                        size_t T, size_t E);
     /* See struct qkv. work: qkv_work(T, D, H, K, E), `steps` being 1 with a bias or a gain. */
@@ -265,7 +270,7 @@ struct ops {
     /* y = softmax(q k^T / sqrt(E) + mask) v. Query head h reads key head h / (H/K). A row that sees
      * no key gives zeros. work: attention_work(...) bytes for at least these numbers of rows in
      * all, of sequences, and of slots a sequence. Source: Milakov & Gimelshein 2018 (online
-     * softmax), models.md 1.3 and 4.2. */
+     * softmax, arXiv 1805.02867); Ainslie et al. 2023 (grouped queries, arXiv 2305.13245). */
     void (*attention)(struct backend *b, const struct attn *a, void *work);
     size_t (*attention_work)(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
                              size_t heads, size_t kv_heads, size_t head_dim);
@@ -296,6 +301,7 @@ struct ops {
 
     /* ---- for training: host back ends only, NULL on cuda ---- */
 
+    const struct train_ops *train; /* kernels/train.h; cpu alone */
     /* c[M, N] = a[M, K] m[K, N], or c += with `add`. Element (i, k) of a lies at a[i*a_row +
      * k*a_k], so that a transpose costs nothing; m and c are row-major with strides ldm, ldc. */
     void (*gemm)(struct backend *b, size_t M, size_t N, size_t K, const float *a, size_t a_row,

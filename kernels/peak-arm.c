@@ -1,4 +1,7 @@
-/* peak-arm.c - see peak.h. */
+/* peak-arm.c - the instructions of arm64 that multiply and add: NEON's fused multiply-add, which
+ * every processor has, and the products of bf16 pairs and of int8 quadruples where the kernel's
+ * hardware capabilities (HWCAP) name them.
+ */
 #include <arm_neon.h>
 #include <string.h>
 #include <sys/auxv.h>

@@ -1,4 +1,7 @@
-/* peak-x86.c - see peak.h. */
+/* peak-x86.c - the instructions of x86-64 that multiply and add, the widest first. A loop is built
+ * for its own instruction set by attribute, whatever the rest of the program is built for, and
+ * chosen when the processor says that it has that set; so one program measures every machine.
+ */
 #include <immintrin.h>
 #include <string.h>
 

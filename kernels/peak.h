@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-enum unit { UNIT_F32, UNIT_BF16, UNIT_INT8, UNITS }; /* what is multiplied */
+#include "kernels/dtype.h"
 
 struct peak {
     enum unit unit;

@@ -1,10 +1,11 @@
 /* quant.h - what int8, nf4 and fp8 mean: how values become codes and codes become values again.
- * Here is the definition, in plain C: other back ends have kernels of their own for the same bits.
+ * Here is the definition, in plain C: back ends have kernels of their own for the same bits. Sizes
+ * and limits of the formats: kernels/dtype.h.
  *
  * INT8, LLM.int8() (Dettmers et al. 2022, arXiv 2208.07339): a row of weights has one scale,
  *     scale = max |w|,  code = round(w * (127 / scale)) in -127..127,  w' = code * (scale / 127),
  * in fp32, ties to even. In a product a row of activations is quantized the same way, after its
- * outliers, the elements that are not |x| < 6 (so NaN is one), are set to zero there:
+ * outliers, the elements that are not |x| < 6 (so NaN is one), count as zero in the codes:
  *     y = sum_k xcode_k code_k * ((xscale / 127) * (scale / 127)) + sum_outliers x_k w'_k.
  * The first sum is an exact integer, rounded once to fp32; the outliers' products are added to the
  * scaled sum one by one, k ascending, every operation rounded to fp32: so y is the same bits on
@@ -32,7 +33,8 @@
  * NaN, so that products with it are NaN (for NF4 with double quantization: the whole matrix) and
  * the head reports them. A scale below QUANT_TINY, whose reciprocal would overflow, counts as zero.
  *
- * Source: seeds.md 5.1; the dynamic map is bitsandbytes' create_dynamic_map(signed), bit for bit.
+ * Source: github.com/bitsandbytes-foundation/bitsandbytes; the dynamic map is its
+ * create_dynamic_map(signed), bit for bit.
  */
 #ifndef KERNELS_QUANT_H
 #define KERNELS_QUANT_H
@@ -47,17 +49,15 @@
 extern "C" {
 #endif
 
-enum { NF4_BLOCK = 64, NF4_SUPER = 256 };
 #define INT8_OUTLIER 6.0f
 #define INT8_TOP 127.0f
 #define FP8_TOP 448.0f
 #define QUANT_TINY 0x1p-119f
-/* 127 * 128 * INT8_COLS_MAX still fits an int32 sum. */
-enum { INT8_COLS_MAX = 131072 };
 
-/* A quantized matrix as the checkpoint keeps it. INT8: code [rows, cols] int8, scale [rows].
- * NF4: code [rows * cols / 2]; absmax [rows * cols / 64] dynamic-map codes; scale
- * [ceil(rows * cols / 64 / 256)] their maxima; offset m. FP8: as INT8, e4m3 codes. */
+/* A quantized matrix as the checkpoint keeps it: the arrays of its row in dtype_info[]. INT8: code
+ * [rows, cols] int8, scale [rows]. NF4: code [rows * cols / 2]; absmax [rows * cols / 64]
+ * dynamic-map codes; scale [ceil(rows * cols / 64 / 256)] their maxima; offset m. FP8: as INT8,
+ * e4m3 codes. */
 struct codes {
     enum dtype dtype;
     const void *code;
@@ -76,10 +76,6 @@ extern const float nf4_level[16];
 extern const uint16_t nf4_level_bf16[16]; /* the same, rounded */
 extern const float nf4_dynamic[256];      /* ascending */
 
-/* Why a matrix with so many columns cannot be kept as `dtype`, or NULL: it can. mat_make may only
- * be called when it can. */
-const char *quant_refuses(enum dtype dtype, size_t cols);
-
 /* The scale of a row whose largest |w| is `top` (NaN when one is not finite), and what w is
  * multiplied by before it is coded, `most` being the largest code; 0: all codes are 0. */
 HOST_DEVICE float quant_scale(float top)
@@ -92,29 +88,53 @@ HOST_DEVICE float quant_up(float top, float most)
     return top >= QUANT_TINY ? most / top : 0;
 }
 
+/* max |x|, NaN if one is not finite. */
+float quant_largest(const float *x, size_t n);
+
 /* code[n] and the scale of one row; a row of zeros has scale 0 and codes 0. */
-float int8_encode(const float *w, size_t n, int8_t *code);
-float fp8_encode(const float *w, size_t n, uint8_t *code);
+float quant_int8(const float *w, size_t n, int8_t *code);
+float quant_fp8(const float *w, size_t n, uint8_t *code);
 /* The same for activations: outliers are left out (code 0) and reported in ascending order:
  * outlier[*n_outliers] are their indices (room for n). */
-float int8_encode_row(const float *x, size_t n, int8_t *code, uint32_t *outlier,
-                      size_t *n_outliers);
+float quant_int8_row(const float *x, size_t n, int8_t *code, uint32_t *outlier,
+                     size_t *n_outliers);
 /* codes of n values (a multiple of 64), code[n / 2], and absmax[n / 64] of the blocks, in fp32. */
-void nf4_encode(const float *w, size_t n, uint8_t *code, float *absmax);
-/* Double quantization of the absmax of a whole matrix: code[n], scale[ceil(n / 256)]; returns m. */
-float nf4_encode_absmax(const float *absmax, size_t n, uint8_t *code, float *scale);
-/* m alone: a sum in double, in order. */
-float nf4_mean(const float *absmax, size_t n);
+void quant_nf4(const float *w, size_t n, uint8_t *code, float *absmax);
+/* m of a whole matrix: a sum in double, in order. */
+float quant_nf4_mean(const float *absmax, size_t n);
 /* The absmax that a code stands for: offset + nf4_dynamic[code] * scale. */
-float nf4_unfold(uint8_t code, float scale, float offset);
+float quant_nf4_unfold(uint8_t code, float scale, float offset);
 /* absmax of block i of a matrix, back from its codes. */
-float nf4_absmax(const struct codes *q, size_t i);
-/* out[count * cols]: the values of rows first.. of a quantized matrix (w' above). */
-void codes_floats(const struct codes *q, size_t cols, size_t first, size_t count, float *out);
+float quant_nf4_absmax_at(const struct codes *q, size_t i);
 
-/* Quantizes a whole matrix by the functions above, on all threads. q's arrays lie in one block,
- * which is returned and the caller's to free. */
-void *codes_make(struct codes *q, const struct mat_source *s, enum dtype dtype, struct pool *pool);
+/* ---- whole matrices ---- */
+
+/* A matrix under quantization: the arrays of struct codes and, of a format whose scales are
+ * quantized in their turn, those scales in fp32. */
+struct quant_target {
+    size_t cols;
+    void *code;
+    float *scale;
+    float *block_scale; /* [dtype_scales()], or NULL */
+    uint8_t *absmax;
+};
+/* A format as it is applied to matrices, in quant-NAME.c; quant.c lists them. */
+struct quant_format {
+    /* Codes and scales of row `row` from its values w[cols]. */
+    void (*encode)(const struct quant_target *t, size_t row, const float *w);
+    /* When all rows are encoded: quantizes n block_scale, on all threads; returns the offset. NULL:
+     * scales stay as they are. */
+    float (*fold)(const struct quant_target *t, size_t n, struct pool *pool);
+    /* out[cols] = the values of a row (w' above). */
+    void (*floats)(const struct codes *q, size_t cols, size_t row, float *out);
+};
+extern const struct quant_format quant_int8_format, quant_nf4_format, quant_fp8_format;
+
+/* out[count * cols]: the values of rows first.. of a quantized matrix. */
+void quant_floats(const struct codes *q, size_t cols, size_t first, size_t count, float *out);
+/* Quantizes a whole matrix on all threads. q's arrays lie in one block, which is returned and the
+ * caller's to free. */
+void *quant_make(struct codes *q, const struct mat_source *s, enum dtype dtype, struct pool *pool);
 
 #ifdef __cplusplus
 }

@@ -46,6 +46,5 @@ struct train_ops {
 };
 
 /* The table that belongs to a back end made by ops_cpu(). */
-const struct train_ops *train_ops_of(const struct backend *b); /* NULL: the back end cannot train */
 
 #endif

@@ -81,6 +81,7 @@ static inline int twice(int x) { return 2 * x; }
 extern const char texts[];
 #define GOOD(x) other(x)
 END
+plant lib/stat/crossover.h <<<'double crossover_rise(int x);'
 plant lib/stat/good-part.c <<'END'
 static int helper(int x)
 {

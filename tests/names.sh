@@ -1,4 +1,5 @@
-# names.sh - the fields that the code writes and reads are those that data/record.schema.json has.
+# names.sh - the fields that the code writes and reads are those that data/record.schema.json has,
+# and what README.md and lib/README.md name is there.
 . tests/house/tap.sh
 
 clean "every field of the code is in data/record.schema.json" tests/house/fields .
@@ -29,6 +30,14 @@ int good(void)
                                             "value", "name", "other_text", "n", "also_text", 3,
                                             "name", f("(", odd)), e);
 }
+END
+plant tools/other.c <<'END'
+static void set_text(struct page *p, const char *text)
+{
+}
+int other(void)
+{
+    set_text(p, "no_field_in_this_file");
 END
 plant lib/checkpoint/config-save.c <<<'    json_object_set_new(o, "hidden_size", v);'
 plant lib/text/dataset.c <<<'    json_object_get(o, "conversations");'
@@ -70,4 +79,20 @@ plant tools/faulty.c <<'END'
 END
 caught '^tools/faulty.c:1: field "listed"' "planted: an array of names" \
     tests/house/fields "$scratch"
+
+clean "the maps name what is there" tests/house/map .
+rm -rf "$scratch"/*
+mkdir -p "$scratch"/{lib/stat,kernels,tools}
+echo 'in `lib/stat/`, `lib/stat/NAME.c`, `make test`, `good()`, `stat.h`' | plant README.md
+echo '`lib/stat/front.h`, `static_one()`' | plant lib/README.md
+plant lib/stat/front.h <<<'int good(int x);'
+plant lib/stat/front.c <<<'static int static_one(int x)'
+clean "a map that is true passes" tests/house/map "$scratch"
+echo 'see `lib/stat/gone.h` and `bad()`' | plant README.md
+caught '^README.md: no file lib/stat/gone.h' "planted: a file that is gone" \
+    tests/house/map "$scratch"
+caught '^README.md: no function bad()' "planted: a function that is gone" \
+    tests/house/map "$scratch"
+rm "$scratch/lib/README.md"
+caught '^lib/README.md: is not there' "planted: no map" tests/house/map "$scratch"
 finish

@@ -115,7 +115,7 @@ static int copy_file(const struct packer *p, const char *name, struct err *e)
 }
 
 /* The folder under its other name, everything in it. */
-static int fill(struct packer *p, enum quant q, struct err *e)
+static int fill(struct packer *p, enum dtype q, struct err *e)
 {
     struct pool *pool = pool_new((size_t)p->a.threads);
     int bad = 0;
@@ -127,7 +127,7 @@ static int fill(struct packer *p, enum quant q, struct err *e)
     return bad ? -1 : 0;
 }
 
-static int make_folder(struct packer *p, enum quant q, struct err *e)
+static int make_folder(struct packer *p, enum dtype q, struct err *e)
 {
     int lock = -1;
     p->temp = temp_name(p->a.out);
@@ -153,7 +153,7 @@ static const char *role_dtype(const struct packer *p, int r)
     static const char *const names[][2] = {{"F32", "f32"}, {"F16", "f16"}, {"BF16", "bf16"}};
     const char *stored = checkpoint_tensor(&p->checkpoint, (enum role)r, 0)->dtype;
     if (p->role[r].dtype != DTYPE_F32)
-        return dtype_name(p->role[r].dtype);
+        return dtype_info[p->role[r].dtype].name;
     for (size_t i = 0; i < 3; i++)
         if (!strcmp(stored, names[i][0]))
             return names[i][1];
@@ -222,7 +222,7 @@ int main(int argc, char **argv)
     const struct opt options[] = {
         {"model", 'm', OPT_TEXT, &p.a.model, .arg = "MODEL",
          .help = "folder, or org/name in the local Hugging Face cache (needed)"},
-        {"quant", 0, OPT_CHOICE, &p.a.quant, .choices = "int8|nf4|fp8",
+        {"quant", 0, OPT_CHOICE, &p.a.quant, .choices = DTYPE_QUANTIZED,
          .help = "format of the matrices (needed)"},
         {"out", 0, OPT_TEXT, &p.a.out, .arg = "DIR", .help = "new folder (needed)"},
         THREADS_OPTION(p.a.threads),
@@ -234,7 +234,7 @@ int main(int argc, char **argv)
     if (first < argc || !p.a.model || !p.a.quant || !p.a.out || !*p.a.out)
         opt_usage(&tool, first < argc ? "takes no operands" : "-m, --quant and --out are needed");
     struct err e = {0};
-    enum quant q;
+    enum dtype q;
     p.log = (struct log){tool.name, p.a.common.quiet ? 0 : 1 + p.a.common.verbose};
     json_t *about = NULL;
     if (!quantization_named(p.a.quant, &q) && !checkpoint_open(&p.checkpoint, p.a.model, 0, &e) &&

@@ -33,7 +33,7 @@ static void say(const struct ceilings *c, const struct backend *b)
     fprintf(stderr, "%s: %.4g GB/s", where, c->bytes_per_s / 1e9);
     for (int u = 0; u < UNITS; u++)
         if (c->operations_per_s[u] > 0)
-            fprintf(stderr, ", %s %.4g GOP/s", ceiling_unit_name((enum unit)u),
+            fprintf(stderr, ", %s %.4g GOP/s", dtype_unit_name((enum unit)u),
                     c->operations_per_s[u] / 1e9);
     fputc('\n', stderr);
 }

@@ -237,7 +237,7 @@ static json_t *scored_text_about(const struct scorer *s, int64_t steps, struct b
     const struct config *c = &s->checkpoint.config;
     json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s}", "config", config->data, "model", c->name,
                           "arch", c->family->name, "paradigm", config_paradigm_name(c->paradigm),
-                          "quant", quantization_names[s->network.quant]);
+                          "quant", quantization_name(s->network.quant));
     if (!strcmp(mode, "kstep"))
         rec_set_int(o, "steps", steps);
     return o;

@@ -54,7 +54,6 @@ void CPU(head)(struct backend *b, const struct mat *w, const act *x, const act *
 size_t CPU(head_work)(const struct backend *b, size_t R, size_t D, size_t V);
 
 extern const struct ops CPU(ops);
-extern const struct train_ops CPU(train);
 
 /* kernels/train.h */
 void CPU(rmsnorm_back)(struct backend *b, float *dx, float *dg, const float *dy, const float *x,

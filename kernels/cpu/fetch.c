@@ -1,5 +1,8 @@
-/* fetch.c - keys are turned by squares of LANES x LANES words, so that the scores of LANES keys are
- * one register; values stay as they are, but for pairs. */
+/* fetch.c - rows of keys and values out of the cache, as attention.c multiplies them. Keys are
+ * transposed by squares of LANES x LANES words, so that the scores of LANES keys are one register
+ * and a score is a sum in one lane; values stay row by row, but for pairs of bf16. A row is found
+ * by its slot: neighbours in the list need not be neighbours in the cache.
+ */
 #include "kernels/cpu/fetch.h"
 
 #include "kernels/cpu/transpose.h"
@@ -8,7 +11,7 @@
 static const void *cache_row(const struct side *d, const void *cache, int32_t slot)
 {
     size_t at = ((size_t)slot * d->a->kv_heads + d->kh) * d->a->head_dim;
-    return (const char *)cache + at * (d->a->kv.dtype == DTYPE_F32 ? sizeof(float) : 2);
+    return (const char *)cache + at * dtype_value_bytes(d->a->kv.dtype);
 }
 
 /* LANES values from e on of a cached row, as floats; zeros beyond the head. */

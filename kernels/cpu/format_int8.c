@@ -89,7 +89,7 @@ static void pack_panel(void *panel, const struct mat_source *s, size_t first, si
     int8_t *code = (int8_t *)(scratch + K);
     for (size_t j = 0; j < count; j++) {
         s->floats(s, first + j, 1, scratch);
-        float scale = int8_encode(scratch, K, code);
+        float scale = quant_int8(scratch, K, code);
         pack_output(panel, j, code, scale, K);
     }
 }
@@ -147,7 +147,7 @@ static void list_outliers(struct block *b, size_t K)
 
 typedef int8_t bytes __attribute__((vector_size(LANES)));
 
-/* int8_encode_row() of quant.h for LANES values, into n words `next` apart. */
+/* quant_int8_row() of quant.h for LANES values, into n words `next` apart. */
 INLINE void pack_lanes(uint32_t *words, size_t next, vec v, vec up, size_t n)
 {
     v = pick(magnitude(v) < INT8_OUTLIER, v, (vec){0});

@@ -65,7 +65,7 @@ static void pack_output(void *panel, size_t j, const struct codes *q, size_t row
         words[g * PANEL + j] = interleave(code + g * GROUP / 2);
 }
 
-/* Only from codes: absmax is a matter of the whole matrix (codes_make). */
+/* Only from codes: absmax is a matter of the whole matrix (quant_make). */
 static void pack_panel(void *panel, const struct mat_source *s, size_t first, size_t count,
                        float *scratch)
 {
@@ -188,7 +188,7 @@ static void row(float *out, const void *panel, size_t j, size_t K)
     const uint32_t *words = (const uint32_t *)(const void *)((const char *)panel + codes_at(K));
     for (size_t k = 0; k < K; k++) {
         size_t b = k / NF4_BLOCK, s = (b + (size_t)h->past[j]) / NF4_SUPER;
-        float a = nf4_unfold(absmax[b * PANEL + j], scale[s * PANEL + j], h->offset);
+        float a = quant_nf4_unfold(absmax[b * PANEL + j], scale[s * PANEL + j], h->offset);
         size_t nibble = k % GROUP / 2 + k % 2 * 4;
         out[k] = nf4_level[words[k / GROUP * PANEL + j] >> 4 * nibble & 15] * a;
     }

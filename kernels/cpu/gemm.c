@@ -1,4 +1,8 @@
-/* gemm.c - products of strided float operands, for training; see tile.h. */
+/* gemm.c - products of float matrices with any strides, for training: the same tile as the forward
+ * product (tile.h), fed from the matrices where they lie, so that a transpose is a pair of strides
+ * and nothing is copied. Threads own whole tiles of the result, and each output is one sum over k
+ * in ascending order.
+ */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/tile.h"
 

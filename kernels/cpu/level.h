@@ -2,7 +2,7 @@
  *
  * Each file of this folder is compiled once per instruction set (Makefile, CPU_LEVELS) with
  * -DLEVEL=x and -DISA="kernels/cpu/isa_x.h"; CPU(name) gives every function the level's own name,
- * and kernels/backend.c picks the best table at run time. Vectors are the compiler's: LANES floats
+ * and kernels/ops.c picks the best table at run time. Vectors are the compiler's: LANES floats
  * fill one register, and a matrix tile is TILE_ROWS x 2 registers of sums, which just fits the
  * register file.
  */

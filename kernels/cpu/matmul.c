@@ -167,8 +167,9 @@ size_t CPU(matmul_work)(const struct backend *b, size_t T, size_t K, size_t N)
 size_t CPU(packed_most)(size_t T, size_t K)
 {
     size_t most = 0;
-    for (int d = DTYPE_F32; d <= DTYPE_NF4; d++) {
-        size_t bytes = CPU(format_of)((enum dtype)d)->block_bytes(K);
+    for (int d = 0; d < DTYPES; d++) {
+        const struct format *f = CPU(format_of)((enum dtype)d);
+        size_t bytes = f ? f->block_bytes(K) : 0;
         most = bytes > most ? bytes : most;
     }
     return (T + TILE_ROWS - 1) / TILE_ROWS * most;

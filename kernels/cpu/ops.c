@@ -1,10 +1,23 @@
-/* ops.c - this level's table of operations. */
+/* ops.c - this level's table of operations. All functions of a level are named by CPU(), so that
+ * the tables of several levels are in one program; what a level does not do itself, since memory
+ * and order are the same for all, is host.h's.
+ */
 #include "kernels/advance.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/host.h"
 
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
+
+static const struct train_ops train = {
+    .mat_refill = CPU(mat_refill),
+    .rmsnorm_back = CPU(rmsnorm_back),
+    .swiglu_back = CPU(swiglu_back),
+    .attention_back = CPU(attention_back),
+    .attention_back_work = CPU(attention_back_work),
+    .cross_entropy = CPU(cross_entropy),
+    .adamw = CPU(adamw),
+};
 
 const struct ops CPU(ops) = {
     .name = "cpu",
@@ -41,17 +54,8 @@ const struct ops CPU(ops) = {
     .head_work = CPU(head_work),
     .advance_texts = host_advance_texts,
     .advance_canvases = host_advance_canvases,
+    .train = &train,
     .gemm = CPU(gemm),
     .rope = CPU(rope),
     .swiglu = CPU(swiglu),
-};
-
-const struct train_ops CPU(train) = {
-    .mat_refill = CPU(mat_refill),
-    .rmsnorm_back = CPU(rmsnorm_back),
-    .swiglu_back = CPU(swiglu_back),
-    .attention_back = CPU(attention_back),
-    .attention_back_work = CPU(attention_back_work),
-    .cross_entropy = CPU(cross_entropy),
-    .adamw = CPU(adamw),
 };

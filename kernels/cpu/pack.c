@@ -12,31 +12,20 @@
 #include "kernels/quant.h"
 #include "lib/base/mem.h"
 
-const struct format *CPU(format_of)(enum dtype dtype)
-{
-    switch (dtype) {
-    case DTYPE_F32:
-        return &CPU(format_f32);
-    case DTYPE_BF16:
-        return &CPU(format_bf16);
-    case DTYPE_BF16_F32:
-        return &CPU(format_bf16_f32);
-    case DTYPE_INT8:
-        return &CPU(format_int8);
-    case DTYPE_NF4:
-        return &CPU(format_nf4);
-    case DTYPE_FP8:
-        break;
-    }
-    return NULL;
-}
+static const struct format *const formats[DTYPES] = {
+    [DTYPE_F32] = &CPU(format_f32),           [DTYPE_BF16] = &CPU(format_bf16),
+    [DTYPE_BF16_F32] = &CPU(format_bf16_f32), [DTYPE_INT8] = &CPU(format_int8),
+    [DTYPE_NF4] = &CPU(format_nf4),
+};
+
+const struct format *CPU(format_of)(enum dtype dtype) { return formats[dtype]; }
 
 const char *CPU(refuses)(const struct backend *b, enum dtype dtype, size_t cols)
 {
     (void)b;
-    if (!CPU(format_of)(dtype))
-        return "fp8 is for a GPU: use --device cuda, or --quant int8";
-    return quant_refuses(dtype, cols);
+    if (!formats[dtype])
+        return "that format is for a GPU: use --device cuda, or --quant int8";
+    return dtype_refuses(dtype, cols);
 }
 
 struct pack {
@@ -79,8 +68,8 @@ int CPU(mat_make)(struct backend *b, struct mat *m, const struct mat_source *s, 
     struct mat_source source = *s;
     struct codes q;
     void *made = NULL;
-    if (dtype == DTYPE_NF4 && !(s->q && s->q->dtype == dtype)) {
-        made = codes_make(&q, s, dtype, b->pool); /* its scales are those of the whole matrix */
+    if (dtype_info[dtype].super && !(s->q && s->q->dtype == dtype)) {
+        made = quant_make(&q, s, dtype, b->pool); /* scales of scales are the whole matrix's */
         source.q = &q;
     }
     pack(b, m, &source);

@@ -1,5 +1,7 @@
 /* rows.c - the operations that go over activations row by row: norms, rotations, gates, and copies
- * into a cache. */
+ * into a cache. A row belongs to one thread, and sums over a row have an order that depends on its
+ * width alone, so no result depends on the number of threads.
+ */
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"

@@ -1,5 +1,7 @@
-/* train.c - gradients on the CPU; see kernels/train.h. Sums over rows that several threads share
- * are split by column, so each sum has one owner and one order. */
+/* train.c - gradients on the CPU (kernels/train.h says of what). Where the gradient of a parameter
+ * is a sum over rows, threads divide it by column: each sum has one owner and one order, and a
+ * training run repeats bit for bit at any number of threads.
+ */
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"

@@ -1,6 +1,6 @@
 /* attention.cu - y = softmax(q k^T / sqrt(E) + mask) v: chooses the kernel. bf16 throughout goes to
- * the matrix units (attention_tile.cuh): few queries a sequence by decode.cu, many from here. fp32
- * activations, fp32 caches and odd head dims go to attention_exact.cu.
+ * the matrix units (attention_tile.cuh): few queries a sequence by attention_few.cu, many by
+ * attention_many(). fp32 activations, fp32 caches and odd head dims go to attention_exact.cu.
  *
  * Everything that a launch is shaped by comes from the bounds in struct attn; rows, lengths and
  * slots are read on the device.
@@ -8,10 +8,12 @@
 #include <assert.h>
 #include <math.h>
 
+#include "kernels/cuda/attention.h"
 #include "kernels/cuda/attention_tile.cuh"
 #include "kernels/cuda/cuda.h"
 
-void attention_many(struct backend *b, const struct tile_job *j, const struct attention_plan *p)
+static void attention_many(struct backend *b, const struct tile_job *j,
+                           const struct attention_plan *p)
 {
     if (p->padded == 64)
         p->queries == 64 ? tile_launch<tile_shape<64, 1, 4, 2>>(b, j, p)
@@ -52,7 +54,7 @@ void cuda_attention(struct backend *b, const struct attn *a, void *work)
     else
         attention_many(b, &j, &p);
     if (p.splits > 1)
-        attention_combine(b, &j, &p);
+        attention_few_combine(b, &j, &p);
 }
 
 size_t cuda_attention_work(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,

@@ -10,7 +10,8 @@
  */
 #include <assert.h>
 
-#include "kernels/cuda/attention_tile.cuh"
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/runtime.h"
 
 enum { EXACT_WARPS = 4, EXACT_QUERIES = 4, EXACT_BLOCK = EXACT_WARPS * EXACT_QUERIES };
 

@@ -6,7 +6,7 @@
 #ifndef KERNELS_CUDA_ATTENTION_STEP_CUH
 #define KERNELS_CUDA_ATTENTION_STEP_CUH
 
-#include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention_plan.h"
 #include "kernels/cuda/device.cuh"
 
 enum { TILE_THREADS = TILE_WARPS * WARP, COPY_ROWS = TILE_KEYS / TILE_WARPS };
@@ -16,7 +16,7 @@ struct tile_job {
     struct attn a;
     float scale; /* c */
     int tiles, splits;
-    float *part; /* attention.h, "parts" */
+    float *part; /* attention_plan.h, "parts" */
 };
 
 /* Head dim; row tiles of a warp; warps over the queries (the others share the keys). */

@@ -1,4 +1,5 @@
-/* attention_tile.cuh - attention on the matrix units: one block, one tile of queries (attention.h).
+/* attention_tile.cuh - attention on the matrix units: one block, one tile of queries
+ * (attention_plan.h).
  *
  *     for each key tile that a query of the block may see:
  *         s = q k^T               16 queries x 8 keys an instruction
@@ -29,12 +30,6 @@
 
 #include "kernels/cuda/attention_step.cuh"
 #include "kernels/cuda/runtime.h"
-
-void attention_few(struct backend *b, const struct tile_job *j, const struct attention_plan *p);
-void attention_many(struct backend *b, const struct tile_job *j, const struct attention_plan *p);
-void attention_combine(struct backend *b, const struct tile_job *j,
-                       const struct attention_plan *p);
-void attention_exact(struct backend *b, const struct attn *a);
 
 /* ---- the result ---- */
 

@@ -1,5 +1,7 @@
-/* choices.c - the table is short and looked through from the front; a file is read as a whole and
- * taken only when all of it is good. */
+/* choices.c - which algorithm of the library was fastest for a shape, in memory and in a file. The
+ * table is short and searched from the front. A file is read as a whole and taken only when all of
+ * it is valid: half of one could make two processes choose differently, and then differ in bits.
+ */
 #include "kernels/cuda/choices.h"
 
 #include <inttypes.h>

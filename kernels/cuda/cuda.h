@@ -18,10 +18,11 @@ extern "C" {
 int crossover_cuda_open(struct backend *b, int index, struct err *e);
 extern const struct ops cuda_ops;
 
-/* runtime.cu, transfer.cu, graph.cu, event.cu */
+/* open.cu, alloc.cu, transfer.cu, graph.cu, event.cu */
 void cuda_close(struct backend *b);
 void *cuda_alloc(struct backend *b, size_t bytes, enum memory_kind kind);
 void cuda_free(struct backend *b, void *p);
+void cuda_trim(struct backend *b);
 void cuda_room(struct backend *b, size_t *available, size_t *total);
 void cuda_write(struct backend *b, void *to, const void *from, size_t bytes);
 void cuda_read(struct backend *b, void *to, const void *from, size_t bytes);
@@ -34,7 +35,7 @@ void cuda_run(struct backend *b, const void *key, size_t key_bytes, void (*step)
 void cuda_prepare(struct backend *b, const void *key, size_t key_bytes, void (*step)(void *ctx),
                   void *ctx);
 int64_t cuda_event_record(struct backend *b);
-int64_t cuda_event_wait(struct backend *b, int64_t mark);
+int64_t cuda_event_wait(struct backend *b, int64_t event);
 
 /* mat.cu */
 enum dtype cuda_act_dtype(enum dtype dtype);

@@ -8,6 +8,7 @@
 #include "kernels/cuda/encode.h"
 
 #include "kernels/cuda/device.cuh"
+#include "kernels/cuda/streamed.cuh"
 #include "kernels/cuda/runtime.h"
 
 enum { ENCODE_THREADS = 256 };
@@ -59,7 +60,7 @@ convert(O *o, const V *v, size_t n, size_t cols, size_t stride)
 }
 
 /* A block owns a row: its scale and its codes of one byte. */
-template <class V, int DTYPE>
+template <class V, enum dtype D>
 static __global__ void __launch_bounds__(ENCODE_THREADS)
 encode_bytes(uint8_t *code, float *scale, const V *v, size_t cols, size_t stride)
 {
@@ -72,10 +73,10 @@ encode_bytes(uint8_t *code, float *scale, const V *v, size_t cols, size_t stride
     for (size_t k = threadIdx.x; k < cols; k += ENCODE_THREADS)
         most = max(most, size_bits(act_float(v[k])));
     float top = size_of(block_most(most, shared));
-    float up = quant_up(top, DTYPE == DTYPE_INT8 ? INT8_TOP : FP8_TOP);
+    float up = quant_up(top, format<D>::TOP);
     for (size_t k = threadIdx.x; k < cols; k += ENCODE_THREADS) {
         float x = up > 0 ? __fmul_rn(act_float(v[k]), up) : 0;
-        code[k] = up > 0 ? DTYPE == DTYPE_INT8 ? (uint8_t)(int8_t)level_round(x) : e4m3_of(x) : 0;
+        code[k] = up > 0 ? format<D>::code(x) : (uint8_t)0;
     }
     if (threadIdx.x == 0)
         scale[blockIdx.x] = quant_scale(top);
@@ -148,38 +149,39 @@ draw_values(float *out, struct draw d, const float *table, size_t first, size_t 
 
 /* ---- launches ---- */
 
+/* Codes of a byte with one scale a row. */
+template <class V, enum dtype D>
+static void start_bytes(struct backend *b, unsigned char *code, float *scale, const V *v,
+                        const struct chunk *c, size_t stride)
+{
+    if constexpr (format<D>::TOP > 0)
+        launch(b, encode_bytes<V, D>, dim3((unsigned)c->count), dim3(ENCODE_THREADS),
+               ENCODE_THREADS / WARP * sizeof(uint32_t), code, scale, v, c->cols, stride);
+}
+
 template <class V>
 static void encode_values(struct backend *b, unsigned char *data, const struct layout *at,
                           enum dtype dtype, const struct chunk *c, float *absmax)
 {
     const V *v = (const V *)c->values;
+    const struct dtype_info *info = &dtype_info[dtype];
     size_t n = c->count * c->cols, begin = c->first * at->stride, blocks = n / NF4_BLOCK;
     float *scale = (float *)(data + at->scale) + c->first;
-    dim3 each(blocks_of(n, ENCODE_THREADS)), rows((unsigned)c->count), threads(ENCODE_THREADS);
-    size_t shared = ENCODE_THREADS / WARP * sizeof(uint32_t);
-    switch (dtype) {
-    case DTYPE_F32:
+    dim3 each(blocks_of(n, ENCODE_THREADS)), threads(ENCODE_THREADS);
+    if (info->bits == 32)
         launch(b, convert<V, float>, each, threads, 0, (float *)data + begin, v, n, c->cols,
                at->stride);
-        break;
-    case DTYPE_BF16:
-    case DTYPE_BF16_F32:
+    else if (!info->quantized)
         launch(b, convert<V, uint16_t>, each, threads, 0, (uint16_t *)data + begin, v, n, c->cols,
                at->stride);
-        break;
-    case DTYPE_INT8:
-        launch(b, encode_bytes<V, DTYPE_INT8>, rows, threads, shared, data + begin, scale, v,
-               c->cols, at->stride);
-        break;
-    case DTYPE_FP8:
-        launch(b, encode_bytes<V, DTYPE_FP8>, rows, threads, shared, data + begin, scale, v,
-               c->cols, at->stride);
-        break;
-    case DTYPE_NF4:
+    else if (info->super)
         launch(b, encode_nf4<V>, dim3(blocks_of(blocks, ENCODE_THREADS / WARP)), threads, 0,
                data + begin, absmax + c->first * (c->cols / NF4_BLOCK), v, blocks);
-        break;
-    }
+#define START(id, ...)                                                                             \
+    else if (dtype == DTYPE_##id)                                                                  \
+        start_bytes<V, DTYPE_##id>(b, data + begin, scale, v, c, at->stride);
+    STREAMED_FORMATS(START)
+#undef START
 }
 
 void encode_chunk(struct backend *b, unsigned char *data, const struct layout *at,

@@ -1,19 +1,20 @@
-/* event.cu - points in time on the device, told on the clock of the host.
+/* event.cu - events of the device, timed on the clock of the host.
  *
- * A mark is an event. The time between two events comes from the device's own clock, as a float of
- * milliseconds, which is exact to nanoseconds only over short times: so each mark is measured from
- * the one reached before it, the base. What the base is on the host's clock is settled at open and
- * again now and then when the device has nothing to do and no mark is left to ask for (it would
- * stand before the new base): an event is then recorded at once, so it lies between two looks at
- * the host's clock, and the two clocks cannot run apart for long. Where a busy machine lets those
- * looks lie further apart than the clocks can be by now, nothing is changed.
+ * The time between two CUDA events comes from the device's own clock, as a float of milliseconds,
+ * which is exact to nanoseconds only over short times: so each event is measured from the one that
+ * was waited for before it, the base. The base's time on the host's clock is measured at open, and
+ * again from time to time while the device is idle and no event is pending (it would lie before the
+ * new base): an event recorded on an idle device is done between two readings of the host's clock.
+ * So the two clocks cannot drift apart. A reading that took longer than the drift can be by then is
+ * not used.
  *
- * Times never go back, and no mark is later than the moment it was found reached.
+ * Times never go back, and no event is later than the moment when the wait for it ended.
  */
 #include <assert.h>
 #include <stdlib.h>
 
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/event.h"
 #include "kernels/cuda/runtime.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -26,10 +27,10 @@ enum {
 };
 
 struct events {
-    cudaEvent_t event[EVENTS]; /* mark i has event i % EVENTS */
-    int64_t next;             /* the next mark's number */
-    int64_t asked;            /* the first one that may still be asked for */
-    cudaEvent_t base;         /* reached before all those that may still be asked for */
+    cudaEvent_t event[EVENTS]; /* event i is number i % EVENTS of these */
+    int64_t next;             /* the next event's number */
+    int64_t asked;            /* the first one that may still be waited for */
+    cudaEvent_t base;         /* done before all those that may still be waited for */
     int64_t base_ns;          /* when that was */
     int64_t tied_ns;          /* when base_ns was last settled by the host's clock */
     int64_t apart_ns;         /* between the two looks at it then */
@@ -47,12 +48,12 @@ static void swap(cudaEvent_t *a, cudaEvent_t *b)
  * closest two looks at the clock. */
 static void tie(struct backend *b)
 {
-    struct events *m = device_of(b)->marks;
+    struct events *m = device_of(b)->events;
     int64_t closest = INT64_MAX, begin = 0;
     for (int i = 0; i < TIES; i++) {
         int64_t before = clock_ns();
         CHECK(cudaEventRecord(m->spare, device_of(b)->stream));
-        device_wait_event(b, m->spare, "mark");
+        runtime_wait_event(b, m->spare, "event");
         int64_t apart = clock_ns() - before;
         if (apart < closest) {
             closest = apart;
@@ -68,7 +69,7 @@ static void tie(struct backend *b)
     m->apart_ns = closest;
 }
 
-void events_open(struct backend *b)
+void event_open(struct backend *b)
 {
     struct events *m = (struct events *)mem_zero(1, sizeof *m);
     for (size_t i = 0; i < EVENTS; i++)
@@ -77,13 +78,13 @@ void events_open(struct backend *b)
     CHECK(cudaEventCreate(&m->spare));
     CHECK(cudaEventCreate(&m->best));
     m->apart_ns = INT64_MAX / 2; /* nothing is known yet: any tie is better */
-    device_of(b)->marks = m;
+    device_of(b)->events = m;
     tie(b);
 }
 
-void events_close(struct backend *b)
+void event_close(struct backend *b)
 {
-    struct events *m = device_of(b)->marks;
+    struct events *m = device_of(b)->events;
     for (size_t i = 0; i < EVENTS; i++)
         CHECK(cudaEventDestroy(m->event[i]));
     CHECK(cudaEventDestroy(m->base));
@@ -94,7 +95,7 @@ void events_close(struct backend *b)
 
 int64_t cuda_event_record(struct backend *b)
 {
-    struct events *m = device_of(b)->marks;
+    struct events *m = device_of(b)->events;
     CHECK(cudaEventRecord(m->event[m->next % EVENTS], device_of(b)->stream));
     return m->next++;
 }
@@ -107,23 +108,23 @@ static int is_idle(struct backend *b)
         (void)cudaGetLastError(); /* an answer, not an error that somebody should find */
         return 0;
     }
-    device_check(status, "cudaStreamQuery", __FILE__, __LINE__);
+    runtime_check(status, "cudaStreamQuery", __FILE__, __LINE__);
     return 1;
 }
 
-int64_t cuda_event_wait(struct backend *b, int64_t mark)
+int64_t cuda_event_wait(struct backend *b, int64_t number)
 {
-    struct events *m = device_of(b)->marks;
-    cudaEvent_t *event = &m->event[mark % EVENTS];
+    struct events *m = device_of(b)->events;
+    cudaEvent_t *event = &m->event[number % EVENTS];
     float ms = 0;
-    assert(mark >= m->asked && mark < m->next && m->next - mark <= EVENTS);
-    device_wait_event(b, *event, "mark");
+    assert(number >= m->asked && number < m->next && m->next - number <= EVENTS);
+    runtime_wait_event(b, *event, "event");
     CHECK(cudaEventElapsedTime(&ms, m->base, *event));
     int64_t now = clock_ns(), at = m->base_ns + (int64_t)((double)ms * 1e6);
     at = at > now ? now : at < m->base_ns ? m->base_ns : at;
     swap(&m->base, event);
     m->base_ns = at;
-    m->asked = mark + 1;
+    m->asked = number + 1;
     if (m->asked == m->next && now - m->tied_ns > TIE_AGAIN_NS && is_idle(b))
         tie(b);
     return at;

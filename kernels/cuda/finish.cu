@@ -1,5 +1,6 @@
-/* finish.cu - what stands between products of several kernels: sums become outputs, rows become
- * int8 codes, products are added to what was there.
+/* finish.cu - what remains to be done when a product's sums were made by another kernel, in parts
+ * or by the library: the parts are added in their order, and sums become outputs (finish.cuh);
+ * rounded products are added to y.
  */
 #include "kernels/cuda/finish.cuh"
 
@@ -51,46 +52,12 @@ static void start(const struct backend *b, const struct job *j, const struct cod
 void finish(const struct backend *b, const struct job *j, const struct coded_rows *rows,
             const void *sums, uint32_t splits)
 {
-    if (j->dtype == DTYPE_INT8)
+    if (x_coded(j->dtype))
         start<uint16_t, int32_t>(b, j, rows, sums, splits);
-    else if (j->dtype == DTYPE_BF16_F32 || j->dtype == DTYPE_F32)
+    else if (dtype_info[j->dtype].unit == UNIT_F32)
         start<float, float>(b, j, rows, sums, splits);
     else
         start<uint16_t, float>(b, j, rows, sums, splits);
-}
-
-/* Block t encodes row t. */
-static __global__ void __launch_bounds__(THREADS)
-encode_all(const uint16_t *x, uint32_t K, int8_t *code, uint32_t codes, float *step,
-           uint32_t *marks)
-{
-    SHARED(float, shared);
-    let_next_start();
-    wait_for_inputs();
-    size_t t = blockIdx.x;
-    encode_row(x + t * K, K, code + t * codes, codes, step + t, marks + t * marks_words(K), shared);
-}
-
-struct coding coding_at(void *work, size_t T, size_t K)
-{
-    struct coding c;
-    uint8_t *at = static_cast<uint8_t *>(work);
-    c.codes = (uint32_t)layout_up(K, 16);
-    size_t step = layout_up(T * c.codes, 256), marks = step + layout_up(T * sizeof(float), 256);
-    c.code = static_cast<int8_t *>(work);
-    c.step = reinterpret_cast<float *>(at + step);
-    c.marks = reinterpret_cast<uint32_t *>(at + marks);
-    c.bytes = marks + layout_up(T * marks_words((uint32_t)K) * sizeof(uint32_t), 256);
-    return c;
-}
-
-struct coded_rows coding_make(const struct backend *b, const struct coding *c, const void *x,
-                              size_t T, size_t K)
-{
-    const uint16_t *rows = static_cast<const uint16_t *>(x);
-    launch(b, encode_all, dim3((unsigned)T), dim3(THREADS), THREADS / WARP * sizeof(float), rows,
-           (uint32_t)K, c->code, c->codes, c->step, c->marks);
-    return {rows, c->step, c->marks, (uint32_t)K};
 }
 
 /* Thread i adds values N i .. of a product, which is rounded already, to y. */
@@ -111,7 +78,7 @@ add_values(uint16_t *y, const uint16_t *product, size_t n)
     values_store<N>(y + i, sum);
 }
 
-void add_product(const struct backend *b, void *y, const void *product, size_t n)
+void finish_add(const struct backend *b, void *y, const void *product, size_t n)
 {
     uint16_t *to = static_cast<uint16_t *>(y);
     const uint16_t *from = static_cast<const uint16_t *>(product);

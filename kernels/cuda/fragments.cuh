@@ -13,14 +13,15 @@
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/plan.h"
 
-/* The tables of NF4 (kernels/quant.h), for kernels. */
-struct nf4_tables {
-    float dynamic[256];
-    uint16_t level[16];
-};
 struct no_tables {
     char unused;
 };
+
+/* What a launch of a format's kernels needs besides the job. */
+static inline void tables_fill(struct no_tables *t)
+{
+    t->unused = 0;
+}
 
 /* Rows of x in shared memory, from where a lane reads: word 0 of row g of this chunk. */
 struct x_view {
@@ -40,11 +41,16 @@ DEVICE uint4 x_word(const struct x_view &x, uint32_t i, uint32_t byte)
  *     prepare(), State, start()    tables in shared memory, what a lane keeps
  *     Row, row()                   what a lane knows of a tile, beside where its rows lie
  *     More, more(), begin()        what else it reads for a group, ahead of using it
- *     multiply(s, sum, a, b, u, x) chunk u of a group: a of row g, b of row g + 8. */
+ *     multiply(s, sum, a, b, u, x) chunk u of a group: a of row g, b of row g + 8
+ *     element(data, at, row, k)    one value of a matrix, for embeddings: sums and products are
+ *                                  rounded one by one, as kernels/quant.h has it for the host
+ *     TOP, code(x)                 codes of a byte with one scale a row: the largest, and that of
+ *                                  x in -TOP..TOP; TOP 0: they are made otherwise (encode.cu). */
 template <enum dtype D> struct format;
 
 /* A format that has nothing beside its codes. */
 template <class S> struct plain_format {
+    static constexpr float TOP = 0;
     typedef S Sum;
     typedef no_tables Tables;
     struct State {
@@ -69,38 +75,6 @@ template <class S> struct plain_format {
     DEVICE void begin(State &, const More &) {}
 };
 
-template <> struct format<DTYPE_BF16> : plain_format<float> {
-    template <int NT>
-    DEVICE void multiply(const State &, float (*sum)[4], uint4 a, uint4 b, int,
-                         const struct x_view &x)
-    {
-        const uint32_t w[2][4] = {{a.x, b.x, a.y, b.y}, {a.z, b.z, a.w, b.w}};
-#pragma unroll
-        for (int i = 0; i < NT; i++) {
-            uint4 v = x_word(x, i, 0);
-            const uint32_t k[2][2] = {{v.x, v.y}, {v.z, v.w}};
-            multiply_bf16(sum[i], w[0], k[0]);
-            multiply_bf16(sum[i], w[1], k[1]);
-        }
-    }
-};
-
-template <> struct format<DTYPE_INT8> : plain_format<int32_t> {
-    template <int NT>
-    DEVICE void multiply(const State &, int32_t (*sum)[4], uint4 a, uint4 b, int,
-                         const struct x_view &x)
-    {
-        const uint32_t w[2][4] = {{a.x, b.x, a.y, b.y}, {a.z, b.z, a.w, b.w}};
-#pragma unroll
-        for (int i = 0; i < NT; i++) {
-            uint4 v = x_word(x, i, 0);
-            const uint32_t k[2][2] = {{v.x, v.y}, {v.z, v.w}};
-            multiply_s8(sum[i], w[0], k[0]);
-            multiply_s8(sum[i], w[1], k[1]);
-        }
-    }
-};
-
 /* d += 16 rows of 16 values a lane (8 pairs a row, in order of k) times the words v, u of x. */
 DEVICE void multiply_pairs(float d[4], const uint32_t *a, const uint32_t *b, uint4 v, uint4 u)
 {
@@ -111,175 +85,5 @@ DEVICE void multiply_pairs(float d[4], const uint32_t *a, const uint32_t *b, uin
         multiply_bf16(d, w, k);
     }
 }
-
-template <> struct format<DTYPE_FP8> : plain_format<float> {
-
-    /* e4m3 to bf16, exactly: exponent and mantissa moved into place make value * 2^-120, also
-     * below the normal numbers. `which`: bytes 0, 1 or 2, 3 of four, to bytes 1 and 3. */
-    DEVICE uint32_t pair(uint32_t four, uint32_t which)
-    {
-        uint32_t w = pick_bytes(four, 0, which);
-        return bf16_times((w & 0x80008000u) | (w >> 4 & 0x07f007f0u), 0x7b807b80u);
-    }
-
-    DEVICE void pairs(uint32_t p[8], uint4 codes)
-    {
-        const uint32_t four[4] = {codes.x, codes.y, codes.z, codes.w};
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            p[2 * i] = pair(four[i], 0x1404);
-            p[2 * i + 1] = pair(four[i], 0x3424);
-        }
-    }
-
-    template <int NT>
-    DEVICE void multiply(const State &, float (*sum)[4], uint4 a, uint4 b, int,
-                         const struct x_view &x)
-    {
-        uint32_t pa[8], pb[8];
-        pairs(pa, a);
-        pairs(pb, b);
-#pragma unroll
-        for (int i = 0; i < NT; i++)
-            multiply_pairs(sum[i], pa, pb, x_word(x, i, 0), x_word(x, i, CHUNK));
-    }
-};
-
-/* A byte, two codes, becomes a pair of levels by one look into a table that each lane has for
- * itself: 256 words a lane, a bank a lane. The sums of 64 values are multiplied by their absmax in
- * fp32. */
-template <> struct format<DTYPE_NF4> {
-    typedef float Sum;
-    typedef nf4_tables Tables;
-    enum { LANES_END = 256 * WARP * 4, AHEAD = 4 }; /* absmax that a lane reads for a group */
-    struct More {
-        uint32_t codes, first; /* AHEAD codes; index of the first in the matrix */
-        float scale, next_scale, offset;
-    };
-    struct Row {
-        uint32_t first;  /* index of the first absmax of row g + 8 (q / 2), which this lane reads */
-        uint32_t matrix; /* MATRICES: there is no such row */
-    };
-    struct State {
-        const uint8_t *shared; /* uint32_t pairs[256][WARP], float dynamic[256] */
-        float absmax[AHEAD];   /* of this lane's Row, blocks 4 (q % 2) .. of the group */
-    };
-
-    /* By all threads; a barrier follows. */
-    DEVICE void prepare(uint8_t *shared, const Tables &t)
-    {
-        uint32_t *to = reinterpret_cast<uint32_t *>(shared);
-        float *dynamic = reinterpret_cast<float *>(shared + LANES_END);
-        for (uint32_t i = threadIdx.x; i < 256 * WARP; i += blockDim.x) {
-            uint32_t c = i / WARP / 2 + i / WARP % 2 * 128; /* see pairs_of */
-            to[i] = (uint32_t)t.level[c & 15] << 16 | t.level[c >> 4];
-        }
-        for (uint32_t i = threadIdx.x; i < 256; i += blockDim.x)
-            dynamic[i] = t.dynamic[i];
-    }
-
-    DEVICE State start(const uint8_t *shared)
-    {
-        return {shared, {0, 0, 0, 0}};
-    }
-
-    DEVICE Row row(const struct job &j, const struct tile &t)
-    {
-        uint32_t g = threadIdx.x % WARP / 4, h = threadIdx.x % 4 / 2;
-        if (g >= (h ? t.count[1] : t.count[0]))
-            return {0, MATRICES};
-        uint32_t matrix = h ? t.matrix[1] : t.matrix[0], at = h ? t.row[1] : t.row[0];
-        return {(j.w[matrix].begin + at + g) * (j.K / NF4_BLOCK), matrix};
-    }
-
-    DEVICE More more(const struct job &j, const Row &row, uint32_t group)
-    {
-        More m = {0, 0, 0, 0, 0};
-        uint32_t blocks = j.K / NF4_BLOCK, block = group * 8 + threadIdx.x % 2 * AHEAD;
-        if (row.matrix == MATRICES || block >= blocks)
-            return m;
-        const struct operand &w = j.w[row.matrix];
-        uint32_t n = min(blocks - block, (uint32_t)AHEAD); /* those beyond meet zeros of x */
-        m.first = row.first + block;
-        if (blocks % AHEAD == 0)
-            m.codes = *reinterpret_cast<const uint32_t *>(w.absmax + m.first);
-        else
-#pragma unroll 1
-            for (uint32_t i = 0; i < n; i++)
-                m.codes |= (uint32_t)w.absmax[m.first + i] << 8 * i;
-        m.scale = w.scale[m.first / NF4_SUPER];
-        m.next_scale = w.scale[(m.first + n - 1) / NF4_SUPER];
-        m.offset = *w.offset;
-        return m;
-    }
-
-    DEVICE void begin(State &s, const More &m)
-    {
-        const float *dynamic = reinterpret_cast<const float *>(s.shared + LANES_END);
-#pragma unroll
-        for (int i = 0; i < AHEAD; i++) {
-            bool next = (m.first + (uint32_t)i) / NF4_SUPER != m.first / NF4_SUPER;
-            float scale = next ? m.next_scale : m.scale;
-            float unfolded = __fmul_rn(dynamic[m.codes >> 8 * i & 0xff], scale);
-            s.absmax[i] = __fadd_rn(m.offset, unfolded);
-        }
-    }
-
-    /* Lane q read codes of block q / 2 of both rows. With lane q ^ 2 it swaps halves, so that it
-     * has 16 codes of either block: of piece 0, 2, 1, 3 for q = 0..3. */
-    DEVICE void swap(uint4 &v)
-    {
-        bool upper = threadIdx.x & 2;
-        uint32_t x = __shfl_xor_sync(EVERY_LANE, upper ? v.x : v.z, 2);
-        uint32_t y = __shfl_xor_sync(EVERY_LANE, upper ? v.y : v.w, 2);
-        v = upper ? make_uint4(x, y, v.z, v.w) : make_uint4(v.x, v.y, x, y);
-    }
-
-    /* The levels of four bytes of codes: most of what a product does. Where a lane's word lies is
-     * two bytes: c % 128, and above 4 lane the upper bit of c. Both are there for all four after
-     * two operations, so that a look is one more and its load. */
-    DEVICE void pairs_of(const State &s, uint32_t p[4], uint32_t codes)
-    {
-        uint32_t row = codes & 0x7f7f7f7fu;
-        uint32_t in_row = (codes & 0x80808080u) | threadIdx.x % WARP * 0x04040404u;
-#pragma unroll
-        for (uint32_t i = 0; i < 4; i++) /* bytes i of both, and twice the sign of a row: 0 */
-            p[i] = *reinterpret_cast<const uint32_t *>(
-                s.shared + pick_bytes(in_row, row, 0xcc40 + 0x1111 * i));
-    }
-
-    DEVICE void pairs(const State &s, uint32_t p[8], uint32_t first, uint32_t second)
-    {
-        pairs_of(s, p, first);
-        pairs_of(s, p + 4, second);
-    }
-
-    template <int NT>
-    DEVICE void multiply(const State &s, float (*sum)[4], uint4 a, uint4 b, int u,
-                         const struct x_view &x)
-    {
-        swap(a);
-        swap(b);
-#pragma unroll
-        for (int block = 0; block < 2; block++) {
-            uint32_t pa[8], pb[8];
-            pairs(s, pa, block ? a.z : a.x, block ? a.w : a.y);
-            pairs(s, pb, block ? b.z : b.x, block ? b.w : b.y);
-            int at = 2 * u + block, from = (int)(threadIdx.x % WARP & ~3u) + at / AHEAD;
-            float ma = __shfl_sync(EVERY_LANE, s.absmax[at % AHEAD], from);
-            float mb = __shfl_sync(EVERY_LANE, s.absmax[at % AHEAD], from + 2);
-#pragma unroll
-            for (int i = 0; i < NT; i++) {
-                float d[4] = {0, 0, 0, 0};
-                uint32_t byte = (uint32_t)block * 2 * CHUNK;
-                multiply_pairs(d, pa, pb, x_word(x, i, byte), x_word(x, i, byte + CHUNK));
-                sum[i][0] = __fmaf_rn(ma, d[0], sum[i][0]);
-                sum[i][1] = __fmaf_rn(ma, d[1], sum[i][1]);
-                sum[i][2] = __fmaf_rn(mb, d[2], sum[i][2]);
-                sum[i][3] = __fmaf_rn(mb, d[3], sum[i][3]);
-            }
-        }
-    }
-};
 
 #endif

@@ -21,6 +21,7 @@
 #include "kernels/cuda/choices.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/gemm.h"
+#include "kernels/cuda/graph.h"
 #include "kernels/cuda/library.h"
 #include "lib/base/mem.h"
 
@@ -43,7 +44,7 @@ static void library_check(cublasStatus_t status, const char *call, const char *f
     char text[256];
     if (status == CUBLAS_STATUS_SUCCESS)
         return;
-    device_check(cudaGetLastError(), call, file, line);
+    runtime_check(cudaGetLastError(), call, file, line);
     snprintf(text, sizeof text, "cuBLASLt: %.200s: status %d", call, static_cast<int>(status));
     err_machine(file, line, text);
 }
@@ -232,7 +233,7 @@ static float time_one(const struct backend *b, const struct problem *p, const st
     for (int i = 0; i < TIMED_RUNS; i++)
         LIBRARY(problem_run(b, p, j, y, algo));
     CHECK(cudaEventRecord(event[1], stream));
-    device_wait_event(b, event[1], "matmul");
+    runtime_wait_event(b, event[1], "matmul");
     CHECK(cudaEventElapsedTime(&ms, event[0], event[1]));
     return ms;
 }
@@ -294,7 +295,7 @@ static struct choice *choice_of(const struct backend *b, const struct gemm_job *
         c = choices_add(&g->choices, key);
     if (c->state == 0)
         guess(g, c, j);
-    if (c->state == 1 && !graphs_recording(b)) {
+    if (c->state == 1 && !graph_recording(b)) {
         tune(b, c, j);
         keep_choices(g);
         c = choices_find(&g->choices, key); /* the table may have moved */
@@ -308,7 +309,7 @@ static struct choice *choice_of(const struct backend *b, const struct gemm_job *
 static void take_workspace(struct backend *b)
 {
     struct gemm *g = device_of(b)->gemm;
-    if (g->workspace || g->refused || graphs_recording(b))
+    if (g->workspace || g->refused || graph_recording(b))
         return;
     g->workspace = cuda_alloc(b, workspace_bytes, MEMORY_ACTIVATIONS);
     g->refused = !g->workspace;

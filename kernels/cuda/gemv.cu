@@ -6,6 +6,7 @@
  * much again on its way to the second cache.
  */
 #include "kernels/cuda/finish.cuh"
+#include "kernels/cuda/streamed.cuh"
 #include "kernels/cuda/product.h"
 #include "kernels/cuda/stream.cuh"
 
@@ -20,9 +21,9 @@ DEVICE struct coded_rows stage_all(uint8_t *shared, const struct gemv_room &room
     uint16_t *coded = reinterpret_cast<uint16_t *>(shared + room.coded);
     float *step = reinterpret_cast<float *>(shared + room.step);
     uint32_t *marks = reinterpret_cast<uint32_t *>(shared + room.marks);
-    const uint32_t at = D == DTYPE_INT8 ? room.coded : room.x;
-    const uint32_t row_bytes = D == DTYPE_INT8 ? ldx * 2 : stride;
-    const uint32_t units = D == DTYPE_INT8 ? ldx / 8 : bytes / 16;
+    const uint32_t at = x_coded(D) ? room.coded : room.x;
+    const uint32_t row_bytes = x_coded(D) ? ldx * 2 : stride;
+    const uint32_t units = x_coded(D) ? ldx / 8 : bytes / 16;
     for (uint32_t t = 0; t < j.T; t++)
         stage_row<D>(shared + at + t * row_bytes, in.x + (size_t)t * j.K, j.K, units);
     copy_async_close();
@@ -32,7 +33,7 @@ DEVICE struct coded_rows stage_all(uint8_t *shared, const struct gemv_room &room
         norm_row<D>(shared + at + t * row_bytes, j.K, units, in, scratch);
     }
     __syncthreads();
-    for (uint32_t t = 0; D == DTYPE_INT8 && t < j.T; t++) {
+    for (uint32_t t = 0; x_coded(D) && t < j.T; t++) {
         float *scratch = reinterpret_cast<float *>(shared + room.scratch) + t % 2 * GEMV_WARPS;
         encode_row(coded + t * ldx, j.K, reinterpret_cast<int8_t *>(shared + room.x + t * stride),
                    bytes, step + t, marks + t * words, scratch);
@@ -68,7 +69,7 @@ DEVICE void finish_tile(const struct job &j, const struct tile &tile, const stru
 
 /* Block i makes tiles i, i + gridDim.x ..; warp w of it adds groups w, w + warps .. of K. */
 template <enum dtype D>
-__global__ void __launch_bounds__(GEMV_WARPS *WARP, D == DTYPE_NF4 ? GEMV_BLOCKS_NF4 : GEMV_BLOCKS)
+__global__ void __launch_bounds__(GEMV_WARPS *WARP, format_row(D).resident)
 gemv_tiles(struct job j, struct bf16_input in, struct gemv_room room, uint32_t groups,
            typename format<D>::Tables tables)
 {
@@ -119,10 +120,11 @@ int gemv(const struct backend *b, const struct job *j, const struct bf16_input *
     if (!p.fits)
         return 0;
     switch (j->dtype) {
-    case DTYPE_BF16: start<DTYPE_BF16>(b, j, in, &p); break;
-    case DTYPE_INT8: start<DTYPE_INT8>(b, j, in, &p); break;
-    case DTYPE_FP8: start<DTYPE_FP8>(b, j, in, &p); break;
-    default: start<DTYPE_NF4>(b, j, in, &p); break;
+#define START(id, ...)                                                                             \
+    case DTYPE_##id: start<DTYPE_##id>(b, j, in, &p); break;
+        STREAMED_FORMATS(START)
+#undef START
+    default: return 0;
     }
     return 1;
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/graph.h"
 #include "kernels/cuda/runtime.h"
 #include "lib/base/mem.h"
 
@@ -31,17 +32,17 @@ struct graphs {
     int recording;
 };
 
-void graphs_open(struct backend *b)
+void graph_open(struct backend *b)
 {
     device_of(b)->graphs = (struct graphs *)mem_zero(1, sizeof(struct graphs));
 }
 
 /* The device may still be at a record that goes, so it is waited for. */
-void graphs_drop(struct backend *b)
+void graph_drop(struct backend *b)
 {
     struct graphs *g = device_of(b)->graphs;
     if (g->n)
-        device_wait(b, "run");
+        runtime_wait(b, "run");
     for (; g->n; g->n--) {
         struct record *r = &g->record[g->n - 1];
         if (r->run)
@@ -50,14 +51,14 @@ void graphs_drop(struct backend *b)
     }
 }
 
-void graphs_close(struct backend *b)
+void graph_close(struct backend *b)
 {
-    graphs_drop(b);
+    graph_drop(b);
     free(device_of(b)->graphs->record);
     free(device_of(b)->graphs);
 }
 
-int graphs_recording(const struct backend *b)
+int graph_recording(const struct backend *b)
 {
     return device_of(b)->graphs->recording;
 }

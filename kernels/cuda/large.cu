@@ -68,7 +68,7 @@ static void settle_aside(struct backend *b, const struct job *j, void *const out
         rotate_store(b, j, stored(j) ? nullptr : out[1], stored(j) ? nullptr : out[2]);
     for (uint32_t i = 0; j->kind == JOB_ROWS && i < j->n; i++)
         if (out[i] != j->y[i])
-            add_product(b, j->y[i], out[i], (size_t)j->T * j->w[i].rows);
+            finish_add(b, j->y[i], out[i], (size_t)j->T * j->w[i].rows);
 }
 
 /* 1: product i goes to `work` first. */
@@ -202,21 +202,17 @@ static int large_sliced(struct backend *b, const struct job *j, const void *x, v
 
 int large(struct backend *b, const struct job *j, const void *x, void *work)
 {
-    switch (j->dtype) {
-    case DTYPE_F32:
-    case DTYPE_BF16: return large_straight(b, j, x, work);
-    case DTYPE_INT8: return large_int8(b, j, x, work);
-    default: return large_sliced(b, j, x, work);
-    }
+    if (widens(j->dtype))
+        return large_sliced(b, j, x, work);
+    return x_coded(j->dtype) ? large_int8(b, j, x, work) : large_straight(b, j, x, work);
 }
 
 size_t large_work(enum dtype dtype, size_t T, size_t K, size_t N)
 {
     size_t tails = 4 * 256;
-    switch (dtype) {
-    case DTYPE_F32: return T * N * 4 + tails;
-    case DTYPE_BF16: return T * N * 2 + tails;
-    case DTYPE_INT8: return coding_at(nullptr, T, K).bytes + T * N * 4;
-    default: return slice_work(dtype, T, K, N);
-    }
+    if (widens(dtype))
+        return slice_work(dtype, T, K, N);
+    if (x_coded(dtype))
+        return coding_at(nullptr, T, K).bytes + T * N * 4;
+    return T * N * dtype_value_bytes(dtype) + tails;
 }

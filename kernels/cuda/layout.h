@@ -22,22 +22,21 @@ HOST_DEVICE size_t layout_up(size_t n, size_t to)
     return (n + to - 1) / to * to;
 }
 
-/* Values between the beginnings of two rows of codes (NF4: bytes). */
-HOST_DEVICE size_t layout_stride(enum dtype dtype, size_t cols)
+/* Values between the beginnings of two rows of codes (NF4: bytes): rows begin at multiples of 16
+ * bytes, but for F32 and for whole blocks of values, whose bytes are consecutive. */
+static inline size_t layout_stride(enum dtype dtype, size_t cols)
 {
-    switch (dtype) {
-    case DTYPE_F32: return cols;
-    case DTYPE_BF16:
-    case DTYPE_BF16_F32: return layout_up(cols, 8);
-    case DTYPE_NF4: return cols / 2;
-    default: return layout_up(cols, 16);
-    }
+    const struct dtype_info *i = &dtype_info[dtype];
+    if (i->bits == 32 || i->block)
+        return i->bits < 8 ? cols * i->bits / 8 : cols;
+    return layout_up(cols, 16 * 8 / i->bits);
 }
 
 /* Bytes of such a value. */
-HOST_DEVICE size_t layout_value(enum dtype dtype)
+static inline size_t layout_value(enum dtype dtype)
 {
-    return dtype == DTYPE_F32 ? 4 : dtype == DTYPE_BF16 || dtype == DTYPE_BF16_F32 ? 2 : 1;
+    size_t bits = dtype_info[dtype].bits;
+    return bits < 8 ? 1 : bits / 8;
 }
 
 /* Where the parts begin, in bytes, and where the block ends. A part that a format lacks is empty.
@@ -46,20 +45,18 @@ struct layout {
     size_t stride; /* layout_stride */
     size_t absmax, scale, offset, bytes;
 };
-HOST_DEVICE struct layout layout_of(enum dtype dtype, size_t rows, size_t cols)
+static inline struct layout layout_of(enum dtype dtype, size_t rows, size_t cols)
 {
-    size_t value = layout_value(dtype);
-    size_t blocks = dtype == DTYPE_NF4 ? rows * (cols / NF4_BLOCK) : 0;
-    size_t scales = dtype == DTYPE_NF4 ? nf4_supers(blocks)
-                    : dtype == DTYPE_INT8 || dtype == DTYPE_FP8 ? rows : 0;
+    size_t absmax = dtype_part_bytes(dtype, PART_ABSMAX, rows, cols);
+    size_t scale = dtype_part_bytes(dtype, PART_SCALE, rows, cols);
+    size_t offset = dtype_part_bytes(dtype, PART_OFFSET, rows, cols), values;
     struct layout l;
     l.stride = layout_stride(dtype, cols);
-    l.absmax = layout_up(rows * l.stride * value, 256);
-    l.scale = layout_up(l.absmax + blocks, 256);
-    l.offset = layout_up(l.scale + scales * 4, 256);
-    l.bytes = dtype == DTYPE_NF4 ? l.offset + 4
-              : scales          ? l.scale + scales * 4
-                                : rows * l.stride * value;
+    values = rows * l.stride * layout_value(dtype);
+    l.absmax = layout_up(values, 256);
+    l.scale = layout_up(l.absmax + absmax, 256);
+    l.offset = layout_up(l.scale + scale, 256);
+    l.bytes = offset ? l.offset + offset : scale ? l.scale + scale : values;
     return l;
 }
 

@@ -1,4 +1,7 @@
-/* library.cu - kernels/cuda/library.h by dlopen: without the library the tools run all the same. */
+/* library.cu - the functions of cuBLASLt by dlopen, the newest version that the machine has. Where
+ * there is none, or one that lacks a function, the tools run all the same on the kernels of this
+ * folder: nothing of the library is needed to load the back end.
+ */
 #include <dlfcn.h>
 
 #include "kernels/cuda/library.h"

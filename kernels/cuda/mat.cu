@@ -9,6 +9,7 @@
 
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/encode.h"
+#include "kernels/cuda/formats.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/transfer.h"
 #include "lib/base/mem.h"
@@ -28,15 +29,15 @@ struct making {
 
 enum dtype cuda_act_dtype(enum dtype dtype)
 {
-    return dtype == DTYPE_F32 || dtype == DTYPE_BF16_F32 ? DTYPE_F32 : DTYPE_BF16;
+    return dtype_info[dtype].unit == UNIT_F32 ? DTYPE_F32 : DTYPE_BF16;
 }
 
 const char *cuda_refuses(const struct backend *b, enum dtype dtype, size_t cols)
 {
     const struct device *d = device_of(b);
-    if (dtype == DTYPE_FP8 && d->major * 10 + d->minor < 89)
+    if ((uint32_t)(d->major * 10 + d->minor) < format_row(dtype).capability)
         return "fp8 needs a GPU of compute capability 8.9 or later: use --quant int8";
-    return quant_refuses(dtype, cols);
+    return dtype_refuses(dtype, cols);
 }
 
 size_t cuda_mat_bytes(size_t rows, size_t cols, enum dtype dtype)
@@ -55,14 +56,20 @@ void cuda_mat_free(struct backend *b, struct mat *m)
 static void send_codes(const struct making *m)
 {
     const struct codes *q = m->s->q;
-    size_t rows = m->s->rows, cols = m->s->cols, blocks = rows * (cols / NF4_BLOCK);
-    int nf4 = m->dtype == DTYPE_NF4;
-    size_t scales = nf4 ? nf4_supers(blocks) : rows;
-    device_upload_rows(m->b, m->data, m->at.stride, q->code, nf4 ? cols / 2 : cols, rows);
-    device_upload(m->b, m->data + m->at.scale, q->scale, scales * sizeof *q->scale);
-    if (nf4) {
-        device_upload(m->b, m->data + m->at.absmax, q->absmax, blocks);
-        device_upload(m->b, m->data + m->at.offset, &q->offset, sizeof q->offset);
+    size_t rows = m->s->rows, cols = m->s->cols;
+    const struct {
+        enum codes_part part;
+        size_t at;
+        const void *from;
+    } parts[] = {{PART_ABSMAX, m->at.absmax, q->absmax},
+                 {PART_SCALE, m->at.scale, q->scale},
+                 {PART_OFFSET, m->at.offset, &q->offset}};
+    transfer_upload_rows(m->b, m->data, m->at.stride, q->code,
+                       dtype_part_bytes(m->dtype, PART_CODE, 1, cols), rows);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        size_t bytes = dtype_part_bytes(m->dtype, parts[i].part, rows, cols);
+        if (bytes)
+            transfer_upload(m->b, m->data + parts[i].at, parts[i].from, bytes);
     }
 }
 
@@ -71,12 +78,12 @@ static void send_codes(const struct making *m)
 /* The stored values when they are in the format of the matrix, and how large one is; or NULL. */
 static const void *same_format(const struct making *m, size_t *value)
 {
-    int half = m->dtype == DTYPE_BF16 || m->dtype == DTYPE_BF16_F32;
-    *value = half ? sizeof(uint16_t) : sizeof(float);
-    return half ? (const void *)m->s->bf16 : m->dtype == DTYPE_F32 ? m->s->f32 : NULL;
+    size_t bits = dtype_info[m->dtype].bits;
+    *value = layout_value(m->dtype);
+    return bits == 16 ? (const void *)m->s->bf16 : bits == 32 ? m->s->f32 : NULL;
 }
 
-/* The rows that device_upload_made wants, counted from row `first` of the source. */
+/* The rows that transfer_upload_made wants, counted from row `first` of the source. */
 struct piece {
     const struct mat_source *s;
     size_t first;
@@ -95,13 +102,13 @@ static void fetch_rows(const struct making *m, void *to, size_t first, size_t co
     size_t begin = first * s->cols, n = count * s->cols;
     struct piece piece = {s, first};
     if (s->bf16)
-        device_upload(m->b, to, s->bf16 + begin, n * sizeof *s->bf16);
+        transfer_upload(m->b, to, s->bf16 + begin, n * sizeof *s->bf16);
     else if (s->draw)
         encode_draw(m->b, (float *)to, s->draw, m->table, begin, n);
     else if (s->f32)
-        device_upload(m->b, to, s->f32 + begin, n * sizeof *s->f32);
+        transfer_upload(m->b, to, s->f32 + begin, n * sizeof *s->f32);
     else
-        device_upload_made(m->b, to, s->cols * sizeof(float), count, make_rows, &piece);
+        transfer_upload_made(m->b, to, s->cols * sizeof(float), count, make_rows, &piece);
 }
 
 /* Rows of such a width in a chunk; at least one. */
@@ -116,10 +123,10 @@ static size_t chunk_rows(const struct mat_source *s)
  * sum in order; the rest is done where they are. */
 static void quantize_absmax(const struct making *m)
 {
-    size_t blocks = m->s->rows * (m->s->cols / NF4_BLOCK);
+    size_t blocks = dtype_scales(m->dtype, m->s->rows, m->s->cols);
     float *absmax = (float *)mem_alloc(blocks * sizeof *absmax);
     cuda_read(m->b, absmax, m->absmax, blocks * sizeof *absmax);
-    encode_absmax(m->b, m->data, &m->at, m->absmax, blocks, nf4_mean(absmax, blocks));
+    encode_absmax(m->b, m->data, &m->at, m->absmax, blocks, quant_nf4_mean(absmax, blocks));
     free(absmax);
 }
 
@@ -150,12 +157,12 @@ static int take_scratch(struct making *m)
     if (draws &&
         !(m->table = (float *)cuda_alloc(m->b, table * sizeof(float), MEMORY_ACTIVATIONS)))
         return -1;
-    size_t blocks = m->dtype == DTYPE_NF4 ? s->rows * (s->cols / NF4_BLOCK) : 0;
+    size_t blocks = dtype_info[m->dtype].super ? dtype_scales(m->dtype, s->rows, s->cols) : 0;
     if (blocks &&
         !(m->absmax = (float *)cuda_alloc(m->b, blocks * sizeof(float), MEMORY_ACTIVATIONS)))
         return -1;
     if (draws)
-        device_upload(m->b, m->table, s->draw->table, table * sizeof(float));
+        transfer_upload(m->b, m->table, s->draw->table, table * sizeof(float));
     return 0;
 }
 
@@ -164,7 +171,7 @@ static int make_values(struct making *m)
     size_t value, cols = m->s->cols;
     const void *same = same_format(m, &value);
     if (same) {
-        device_upload_rows(m->b, m->data, m->at.stride * value, same, cols * value, m->s->rows);
+        transfer_upload_rows(m->b, m->data, m->at.stride * value, same, cols * value, m->s->rows);
         return 0;
     }
     int bad = take_scratch(m);

@@ -1,4 +1,6 @@
-/* ops.c - the table of the CUDA back end. Training is the host's. */
+/* ops.c - the table of the CUDA back end. Two passes may be in flight (depth), so that the device
+ * never waits for the host between them. Training is the CPU's: its operations stay NULL.
+ */
 #include "kernels/cuda/cuda.h"
 
 const struct ops cuda_ops = {
@@ -7,6 +9,7 @@ const struct ops cuda_ops = {
     .depth = 2,
     .alloc = cuda_alloc,
     .free = cuda_free,
+    .trim = cuda_trim,
     .room = cuda_room,
     .write = cuda_write,
     .read = cuda_read,

@@ -10,6 +10,7 @@
 #ifndef KERNELS_CUDA_PLAN_H
 #define KERNELS_CUDA_PLAN_H
 
+#include "kernels/cuda/formats.h"
 #include "kernels/cuda/layout.h"
 
 enum { HALF = 8, TILE_ROWS = 16, MATRICES = PRODUCTS_MAX };
@@ -133,7 +134,7 @@ enum { CHUNK = 64, RING = 4, GROUP = CHUNK * RING };
 /* Values in a chunk. */
 HOST_DEVICE uint32_t chunk_values(enum dtype dtype)
 {
-    return dtype == DTYPE_BF16 ? 32 : dtype == DTYPE_NF4 ? 128 : 64;
+    return format_row(dtype).chunk;
 }
 
 /* Where x lies in shared memory so that a lane finds what meets its weights in 16-byte words, and
@@ -141,9 +142,9 @@ HOST_DEVICE uint32_t chunk_values(enum dtype dtype)
  * INT8 16 codes) of a row of x. */
 HOST_DEVICE uint32_t x_place(enum dtype dtype, uint32_t u)
 {
-    if (dtype == DTYPE_FP8) /* lane q has words 2q, 2q + 1 of 8 */
+    if (format_row(dtype).order == X_PAIRS) /* lane q has words 2q, 2q + 1 of 8 */
         return (u & ~7u) + (u & 1) * 4 + (u & 7) / 2;
-    if (dtype == DTYPE_NF4) { /* of each 8: lanes 0, 2, 1, 3 have words 2i, 2i + 1 */
+    if (format_row(dtype).order == X_HALVES) { /* of each 8: lanes 0, 2, 1, 3 have words 2i, 2i + 1 */
         uint32_t piece = (u & 7) / 2;
         return (u & ~7u) + (u & 1) * 4 + (piece & 1) * 2 + piece / 2;
     }
@@ -153,7 +154,7 @@ HOST_DEVICE uint32_t x_place(enum dtype dtype, uint32_t u)
 /* Bytes of x that meet one group of weights. */
 HOST_DEVICE uint32_t group_x_bytes(enum dtype dtype)
 {
-    return RING * chunk_values(dtype) * (dtype == DTYPE_INT8 ? 1 : 2);
+    return RING * chunk_values(dtype) * format_row(dtype).x_bytes;
 }
 
 /* Groups of a row. */
@@ -179,12 +180,6 @@ HOST_DEVICE uint32_t marks_words(uint32_t K)
 /* ---- few rows: a block makes whole tiles, its warps share K ---- */
 
 enum { GEMV_ROWS = 8, GEMV_WARPS = 8 };
-/* The tables of NF4 in shared memory (fragments.cuh): 256 words for each lane and 256 for all. */
-enum { NF4_SHARED = 256 * 33 * 4 };
-
-/* Blocks of gemv.cu on an SM at most: as many as there are registers for. (With those of three, NF4
- * would keep some of its values in memory.) */
-enum { GEMV_BLOCKS = 3, GEMV_BLOCKS_NF4 = 2 };
 
 /* Shared memory of gemv.cu, in bytes from its beginning. */
 struct gemv_room {
@@ -193,13 +188,13 @@ struct gemv_room {
 HOST_DEVICE struct gemv_room gemv_room(enum dtype dtype, uint32_t T, uint32_t K, uint32_t warps)
 {
     struct gemv_room r;
-    uint32_t stride = x_stride(dtype, job_groups(dtype, K)), int8 = dtype == DTYPE_INT8;
+    uint32_t stride = x_stride(dtype, job_groups(dtype, K)), coded = (uint32_t)x_coded(dtype);
     r.table = 0;
-    r.x = dtype == DTYPE_NF4 ? NF4_SHARED : 0;
+    r.x = format_row(dtype).tables;
     r.coded = r.x + T * stride; /* INT8: x as it was, bf16 */
-    r.step = r.coded + (int8 ? T * plan_up(K, 8) * 16 : 0);
-    r.marks = r.step + (int8 ? GEMV_ROWS * 4 : 0);
-    r.sums = (uint32_t)layout_up(r.marks + (int8 ? T * marks_words(K) * 4 : 0), 16);
+    r.step = r.coded + (coded ? T * plan_up(K, 8) * 16 : 0);
+    r.marks = r.step + (coded ? GEMV_ROWS * 4 : 0);
+    r.sums = (uint32_t)layout_up(r.marks + (coded ? T * marks_words(K) * 4 : 0), 16);
     r.scratch = r.sums + 2 * warps * TILE_ROWS * GEMV_ROWS * 4; /* two, used in turn */
     r.bytes = r.scratch + 2 * GEMV_WARPS * 4;
     return r;
@@ -240,7 +235,7 @@ HOST_DEVICE struct gemv_plan gemv_plan(const struct job *j, uint32_t sms, size_t
                          : 1u << 24;
     uint32_t most = (uint32_t)((shared_max + 1024) / (bytes + 1024)); /* blocks on one SM */
     uint32_t tiles = job_tiles(j), best = 2;
-    uint32_t limit = j->dtype == DTYPE_NF4 ? GEMV_BLOCKS_NF4 : GEMV_BLOCKS;
+    uint32_t limit = format_row(j->dtype).resident;
     p.fits = most >= 2;
     for (uint32_t per = 3; per <= plan_least(most, limit); per++)
         if (plan_rounds(tiles, per * sms) * (float)per <
@@ -252,7 +247,7 @@ HOST_DEVICE struct gemv_plan gemv_plan(const struct job *j, uint32_t sms, size_t
 
 /* ---- some rows: a warp makes a tile over a part of K, a second kernel adds the parts ---- */
 
-enum { SKINNY_ROWS = 64, SKINNY_WARPS = 16, SPLITS_MOST = 16, SLAB_MOST = 136 << 10 };
+enum { SKINNY_WARPS = 16, SPLITS_MOST = 16, SLAB_MOST = 136 << 10 };
 #define SUMS_MOST ((size_t)32 << 20)
 
 struct skinny_plan {
@@ -263,15 +258,10 @@ struct skinny_plan {
     uint32_t shared;
 };
 
-HOST_DEVICE uint32_t skinny_table(enum dtype dtype)
-{
-    return dtype == DTYPE_NF4 ? NF4_SHARED : 0;
-}
-
 /* Groups of a part that fit in shared memory beside `rows` rows of x; 0: none. */
 HOST_DEVICE uint32_t skinny_slab(enum dtype dtype, uint32_t rows, size_t shared_max)
 {
-    size_t room = shared_max - skinny_table(dtype);
+    size_t room = shared_max - format_row(dtype).tables;
     room = (room < SLAB_MOST ? room : (size_t)SLAB_MOST) / rows;
     return room < CHUNK ? 0 : (uint32_t)((room - CHUNK) / group_x_bytes(dtype));
 }
@@ -321,7 +311,7 @@ HOST_DEVICE struct skinny_plan skinny_plan(const struct job *j, uint32_t sms, si
     }
     p.crews = sms / p.splits ? sms / p.splits : 1;
     p.crews = plan_least(p.crews, tiles);
-    p.shared = skinny_table(j->dtype) + p.rows * x_stride(j->dtype, p.groups);
+    p.shared = format_row(j->dtype).tables + p.rows * x_stride(j->dtype, p.groups);
     return p;
 }
 

@@ -23,7 +23,7 @@ static struct operand operand_of(const struct mat *m, size_t begin, size_t rows)
 /* 1: such weights meet fp32 rows of x; 0: bf16 ones. */
 static int exact_rows(enum dtype dtype)
 {
-    return dtype == DTYPE_F32 || dtype == DTYPE_BF16_F32;
+    return dtype_info[dtype].unit == UNIT_F32;
 }
 
 static struct job job_of(enum job_kind kind, const struct mat *w, size_t T)
@@ -55,7 +55,7 @@ static void skinny_all(struct backend *b, const struct job *j, const void *x, vo
     uint8_t *at = static_cast<uint8_t *>(work);
     const void *read = x;
     size_t ldx = j->K;
-    if (j->dtype == DTYPE_INT8) {
+    if (x_coded(j->dtype)) {
         struct coding c = coding_at(at, j->T, j->K);
         rows = coding_make(b, &c, x, j->T, j->K);
         read = c.code;
@@ -107,21 +107,19 @@ static size_t rest_bytes(const struct backend *b, enum dtype dtype, size_t T, si
     size_t library = large_work(dtype, T, K, N);
     if (!exact_rows(dtype))
         own = skinny_sums(dtype, some, K, N, device_of(b)->shared_max) +
-              (dtype == DTYPE_INT8 ? coding_at(nullptr, some, K).bytes : 0);
+              (x_coded(dtype) ? coding_at(nullptr, some, K).bytes : 0);
     return own > library ? own : library;
 }
 
 /* Rows at a time that are normalized, or lie in work some other way, so that it stays modest. */
 static size_t rows_at_once(enum dtype dtype, size_t T, size_t K, size_t N)
 {
-    size_t row = K * (exact_rows(dtype) ? 4 : 2) + (dtype == DTYPE_INT8 ? K + K / 8 + 64 : 0);
-    if (dtype == DTYPE_F32 || dtype == DTYPE_INT8)
-        row += N * 4;
-    if (dtype == DTYPE_BF16)
-        row += N * 2;
+    size_t row = K * (exact_rows(dtype) ? 4 : 2) + (x_coded(dtype) ? K + K / 8 + 64 : 0);
+    if (!widens(dtype))
+        row += N * (dtype == DTYPE_BF16 ? 2 : 4);
     size_t room = widens(dtype) ? (size_t)NORMED_MOST : (size_t)WORK_MOST;
     size_t most = room / row / SKINNY_ROWS * SKINNY_ROWS;
-    if (dtype == DTYPE_INT8 && most > ROWS_MOST)
+    if (x_coded(dtype) && most > ROWS_MOST)
         most = ROWS_MOST;
     if (widens(dtype) && most > RUN_LIMIT)
         most = RUN_LIMIT;
@@ -239,14 +237,13 @@ void cuda_logits(struct backend *b, float *y, const struct mat *w, size_t first,
 
 size_t cuda_matmul_work(const struct backend *b, size_t T, size_t K, size_t N)
 {
-    static const enum dtype floats[] = {DTYPE_F32, DTYPE_BF16_F32};
-    static const enum dtype halves[] = {DTYPE_BF16, DTYPE_INT8, DTYPE_FP8, DTYPE_NF4};
-    const enum dtype *dtype = b->act == DTYPE_F32 ? floats : halves;
     size_t most = 0;
-    for (int i = 0; i < (b->act == DTYPE_F32 ? 2 : 4); i++) {
-        size_t rows = rows_at_once(dtype[i], T, K, N);
-        size_t rest = rest_bytes(b, dtype[i], widens(dtype[i]) ? T : rows, K, N);
-        size_t bytes = normed_bytes(dtype[i], rows, K) + rest;
+    for (int i = 0; i < DTYPES; i++) {
+        enum dtype d = static_cast<enum dtype>(i);
+        if (cuda_act_dtype(d) != b->act)
+            continue;
+        size_t rows = rows_at_once(d, T, K, N);
+        size_t bytes = normed_bytes(d, rows, K) + rest_bytes(b, d, widens(d) ? T : rows, K, N);
         most = bytes > most ? bytes : most;
     }
     return most;

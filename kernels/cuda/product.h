@@ -5,7 +5,6 @@
 #define KERNELS_CUDA_PRODUCT_H
 
 #include "kernels/cuda/encode_row.cuh"
-#include "kernels/cuda/fragments.cuh"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/stage.cuh"
@@ -22,7 +21,7 @@ void skinny(const struct backend *b, const struct job *j, const struct skinny_pl
 void finish(const struct backend *b, const struct job *j, const struct coded_rows *rows,
             const void *sums, uint32_t splits);
 /* y[n] = bf16(y + product), both bf16. */
-void add_product(const struct backend *b, void *y, const void *product, size_t n);
+void finish_add(const struct backend *b, void *y, const void *product, size_t n);
 
 /* exact.cu: any number of rows of fp32 with F32 or BF16_F32 weights. */
 void exact(const struct backend *b, const struct job *j, const float *x);
@@ -33,7 +32,7 @@ int large(struct backend *b, const struct job *j, const void *x, void *work);
 /* Bytes that it wants for so many rows. */
 size_t large_work(enum dtype dtype, size_t T, size_t K, size_t N);
 
-/* The coded rows of INT8 in `work`: where, and how many bytes. */
+/* coding.cu: the coded rows of INT8 in `work`: where, and how many bytes. */
 struct coding {
     int8_t *code;
     float *step;
@@ -45,19 +44,5 @@ struct coding coding_at(void *work, size_t T, size_t K);
 /* Encodes x[T, K] there. */
 struct coded_rows coding_make(const struct backend *b, const struct coding *c, const void *x,
                               size_t T, size_t K);
-
-/* NF4's tables for a launch. */
-static inline void tables_fill(struct nf4_tables *t)
-{
-    for (int i = 0; i < 256; i++)
-        t->dynamic[i] = nf4_dynamic[i];
-    for (int i = 0; i < 16; i++)
-        t->level[i] = nf4_level_bf16[i];
-}
-
-static inline void tables_fill(struct no_tables *t)
-{
-    t->unused = 0;
-}
 
 #endif

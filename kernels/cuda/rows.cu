@@ -6,6 +6,7 @@
  * order, then block_sum.
  */
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/streamed.cuh"
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/values.cuh"
@@ -49,32 +50,18 @@ static void copy(struct backend *b, void *y, const void *from, size_t stride, co
 
 /* ---- the embedding ---- */
 
-/* Value k of a row. Sums and products are rounded one by one, as quant.c does it on the host. */
-template <int DTYPE>
+/* Value k of a row. */
+template <enum dtype D>
 DEVICE float element(const unsigned char *data, const struct layout *at, size_t row, size_t k)
 {
-    size_t i = row * at->stride + k;
-    const float *scale = reinterpret_cast<const float *>(data + at->scale);
-    if constexpr (DTYPE == DTYPE_F32)
-        return reinterpret_cast<const float *>(data)[i];
-    if constexpr (DTYPE == DTYPE_BF16)
-        return bf16_float(reinterpret_cast<const uint16_t *>(data)[i]);
-    if constexpr (DTYPE == DTYPE_INT8)
-        return (float)(int8_t)data[i] * (scale[row] / INT8_TOP);
-    if constexpr (DTYPE == DTYPE_FP8)
-        return e4m3_value(data[i]) * (scale[row] / FP8_TOP);
-    if constexpr (DTYPE == DTYPE_NF4) {
-        unsigned pair = data[row * at->stride + k / 2];
-        size_t block = (row * at->stride * 2 + k) / NF4_BLOCK;
-        float offset = *reinterpret_cast<const float *>(data + at->offset);
-        float step = __fmul_rn(dynamic_level_of(data[at->absmax + block]),
-                               scale[block / NF4_SUPER]);
-        return level_of(k % 2 ? pair & 15 : pair >> 4) * __fadd_rn(offset, step);
-    }
+    if constexpr (D == DTYPE_F32)
+        return reinterpret_cast<const float *>(data)[row * at->stride + k];
+    else
+        return format<D>::element(data, at, row, k);
 }
 
 /* Thread (t, k) writes y[t, k]. */
-template <class A, int DTYPE>
+template <class A, enum dtype D>
 static __global__ void __launch_bounds__(ROW_THREADS)
 embed_rows(A *y, const unsigned char *data, struct layout at, const int32_t *token, size_t cols)
 {
@@ -82,14 +69,14 @@ embed_rows(A *y, const unsigned char *data, struct layout at, const int32_t *tok
     wait_for_inputs();
     size_t t = blockIdx.x, k = (size_t)blockIdx.y * ROW_THREADS + threadIdx.x;
     if (k < cols)
-        act_put(&y[t * cols + k], element<DTYPE>(data, &at, (size_t)token[t], k));
+        act_put(&y[t * cols + k], element<D>(data, &at, (size_t)token[t], k));
 }
 
-template <class A, int DTYPE>
+template <class A, enum dtype D>
 static void launch_embed(struct backend *b, act *y, const struct mat *w, const int32_t *token,
                          size_t T)
 {
-    launch(b, embed_rows<A, DTYPE>, dim3((unsigned)T, blocks_of(w->cols, ROW_THREADS)),
+    launch(b, embed_rows<A, D>, dim3((unsigned)T, blocks_of(w->cols, ROW_THREADS)),
            dim3(ROW_THREADS), 0, (A *)y, (const unsigned char *)w->data,
            layout_of(w->dtype, w->rows, w->cols), token, w->cols);
 }
@@ -99,17 +86,18 @@ static void embed_as(struct backend *b, act *y, const struct mat *w, const int32
 {
     switch (w->dtype) {
     case DTYPE_F32: launch_embed<A, DTYPE_F32>(b, y, w, token, T); break;
-    case DTYPE_BF16:
     case DTYPE_BF16_F32: launch_embed<A, DTYPE_BF16>(b, y, w, token, T); break;
-    case DTYPE_INT8: launch_embed<A, DTYPE_INT8>(b, y, w, token, T); break;
-    case DTYPE_NF4: launch_embed<A, DTYPE_NF4>(b, y, w, token, T); break;
-    case DTYPE_FP8: launch_embed<A, DTYPE_FP8>(b, y, w, token, T); break;
+#define EMBED(id, ...)                                                                             \
+    case DTYPE_##id: launch_embed<A, DTYPE_##id>(b, y, w, token, T); break;
+        STREAMED_FORMATS(EMBED)
+#undef EMBED
+    case DTYPES: break;
     }
 }
 
 void cuda_embed(struct backend *b, act *y, const struct mat *w, const int32_t *token, size_t T)
 {
-    int half = w->dtype == DTYPE_BF16 || w->dtype == DTYPE_BF16_F32;
+    int half = dtype_info[w->dtype].bits == 16;
     size_t stride = layout_stride(w->dtype, w->cols);
     if (b->act == DTYPE_F32 && w->dtype == DTYPE_F32)
         copy(b, y, w->data, stride, token, T, w->cols, sizeof(float));

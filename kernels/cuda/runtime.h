@@ -1,7 +1,9 @@
-/* runtime.h - the device behind a back end: one stream, its memory, recorded passes, and errors.
+/* runtime.h - the device behind a back end: one stream, calls that fail, waits, launches. The parts
+ * that work on it (alloc, transfer, graph, event, gemm) have headers of their own.
  *
  * Whatever goes wrong on the device but a want of memory ends the process with exit code 70 (after
- * such an error nothing on the device can be trusted: reliability.md 4.6); CHECK says where.
+ * such an error nothing on the device can be trusted); CHECK says where. Source: CUDA Runtime API,
+ * error types: after a sticky error every call fails until the process ends.
  */
 #ifndef KERNELS_CUDA_RUNTIME_H
 #define KERNELS_CUDA_RUNTIME_H
@@ -11,7 +13,7 @@
 #include "kernels/cuda/watch.h"
 #include "kernels/ops.h"
 
-struct segments; /* kernels/cuda/memory.h */
+struct segments; /* kernels/cuda/segments.h */
 struct device {
     int major, minor;               /* compute capability */
     int sms;                        /* multiprocessors */
@@ -23,7 +25,7 @@ struct device {
     struct watch *watch;            /* NULL: nobody watches */
     struct segments *segments;
     struct graphs *graphs;          /* graph.cu */
-    struct events *marks;            /* event.cu */
+    struct events *events;          /* event.cu */
     struct staging *staging;        /* transfer.cu */
     struct gemm *gemm;              /* gemm.cu */
 };
@@ -34,11 +36,11 @@ static inline struct device *device_of(const struct backend *b)
 }
 
 /* Ends the process when a call fails: exit 70, with file, line, call and the driver's words. */
-void device_check(cudaError_t status, const char *call, const char *file, int line);
-#define CHECK(call) device_check(call, #call, __FILE__, __LINE__)
+void runtime_check(cudaError_t status, const char *call, const char *file, int line);
+#define CHECK(call) runtime_check(call, #call, __FILE__, __LINE__)
 /* The same but for a want of memory, which is an answer: 1 done, 0 there is not enough. */
-int device_check_memory(cudaError_t status, const char *call, const char *file, int line);
-#define CHECK_MEMORY(call) device_check_memory(call, #call, __FILE__, __LINE__)
+int runtime_check_memory(cudaError_t status, const char *call, const char *file, int line);
+#define CHECK_MEMORY(call) runtime_check_memory(call, #call, __FILE__, __LINE__)
 
 /* While one of these lives the host waits for the device, and that is watched (watch.h). */
 struct waiting {
@@ -58,8 +60,8 @@ struct waiting {
 };
 
 /* Wait until all that was given to the device, or all before the event, is done. */
-void device_wait(const struct backend *b, const char *what);
-void device_wait_event(const struct backend *b, cudaEvent_t event, const char *what);
+void runtime_wait(const struct backend *b, const char *what);
+void runtime_wait_event(const struct backend *b, cudaEvent_t event, const char *what);
 
 /* Blocks that n things take when a block takes `each` of them. */
 static inline unsigned blocks_of(size_t n, size_t each)
@@ -79,18 +81,5 @@ void launch(const struct backend *b, void (*kernel)(P...), dim3 grid, dim3 block
     CHECK(start_kernel(kernel, grid, block, shared, d->stream, overlap, args...));
     d->in_turn = 0;
 }
-
-/* The parts, made at open and given back at close. */
-void staging_open(struct backend *b);
-void staging_close(struct backend *b);
-void graphs_open(struct backend *b);
-void graphs_close(struct backend *b);
-void events_open(struct backend *b);
-void events_close(struct backend *b);
-
-/* 1 while operations are being recorded: nothing may be allocated, written or waited for. */
-int graphs_recording(const struct backend *b);
-/* Forgets all records: what they work on is gone. */
-void graphs_drop(struct backend *b);
 
 #endif

@@ -6,7 +6,10 @@
  * `work` and are added in order by finish.cu: few bytes beside the weights, and through the second
  * cache. 16 warps on an SM have 64 KB under way (stream.cuh).
  */
+#include <assert.h>
+
 #include "kernels/cuda/finish.cuh"
+#include "kernels/cuda/streamed.cuh"
 #include "kernels/cuda/product.h"
 #include "kernels/cuda/stream.cuh"
 
@@ -19,7 +22,7 @@ DEVICE void stage_slab(uint8_t *to, uint32_t stride, const void *rows, uint32_t 
     for (uint32_t i = threadIdx.x; i < T * n; i += blockDim.x) {
         uint32_t t = i / n, u = i % n, word = first + u;
         uint8_t *at = to + t * stride + 16 * x_place(D, u);
-        if (D == DTYPE_INT8)
+        if (x_coded(D))
             copy_async(at, static_cast<const int8_t *>(rows) + (size_t)t * ldx + 16 * word,
                        16 * word < ldx);
         else if (K % 8 == 0)
@@ -71,7 +74,7 @@ skinny_tiles(struct job j, const void *rows, uint32_t ldx, typename format<D>::S
     stream_start<D>(&s, j, walk, tile);
     format<D>::prepare(shared, tables);
     wait_for_inputs();
-    uint8_t *slab = shared + skinny_table(D);
+    uint8_t *slab = shared + format_row(D).tables;
     const uint32_t stride = x_stride(D, part), unit = group_x_bytes(D) / 16;
     stage_slab<D>(slab, stride, rows, ldx, j.T, j.K, from * unit, (to - from) * unit);
     typename format<D>::State state = format<D>::start(shared);
@@ -113,9 +116,10 @@ void skinny(const struct backend *b, const struct job *j, const struct skinny_pl
             const void *rows, size_t ldx, void *sums)
 {
     switch (j->dtype) {
-    case DTYPE_BF16: start<DTYPE_BF16>(b, j, p, rows, ldx, sums); break;
-    case DTYPE_INT8: start<DTYPE_INT8>(b, j, p, rows, ldx, sums); break;
-    case DTYPE_FP8: start<DTYPE_FP8>(b, j, p, rows, ldx, sums); break;
-    default: start<DTYPE_NF4>(b, j, p, rows, ldx, sums); break;
+#define START(id, ...)                                                                             \
+    case DTYPE_##id: start<DTYPE_##id>(b, j, p, rows, ldx, sums); break;
+        STREAMED_FORMATS(START)
+#undef START
+    default: assert(!"streamed");
     }
 }

@@ -23,7 +23,7 @@ enum { RUN_ROWS = 8192, RUN_LIMIT = 32768, PIECE_GRAIN = 128 };
 /* 1: such weights are widened for the library. */
 HOST_DEVICE int widens(enum dtype dtype)
 {
-    return dtype == DTYPE_FP8 || dtype == DTYPE_NF4 || dtype == DTYPE_BF16_F32;
+    return format_row(dtype).widened != 0;
 }
 
 /* widen.cu: to[rows, K] = the rows of w, widened. K: a multiple of 8. */
@@ -32,7 +32,7 @@ void widen(const struct backend *b, void *to, const struct job *j, const struct 
 /* Bytes of a widened value, and of a value of x beside it. */
 HOST_DEVICE uint32_t widened_value(enum dtype dtype)
 {
-    return dtype == DTYPE_BF16_F32 ? 4 : 2;
+    return format_row(dtype).widened;
 }
 
 /* More rows of x than this go to the library. On estimate, for an H200 (4.3 TB/s of memory, 5 TB/s
@@ -48,13 +48,7 @@ HOST_DEVICE uint32_t widened_value(enum dtype dtype)
  * BF16_F32 exact.cu reads W for every four rows; F32 has nothing to widen. */
 HOST_DEVICE uint32_t library_above(enum dtype dtype)
 {
-    switch (dtype) {
-    case DTYPE_F32: return 8;
-    case DTYPE_BF16_F32: return 32;
-    case DTYPE_FP8:
-    case DTYPE_NF4: return 2 * SKINNY_ROWS;
-    default: return SKINNY_ROWS;
-    }
+    return format_row(dtype).above;
 }
 
 /* n things in pieces of at most `most`: of one size, so that none is small, and of whole grains. */

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/graph.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 
@@ -60,7 +61,7 @@ static int get_chunks(struct staging *s, size_t bytes)
     return 1;
 }
 
-void staging_open(struct backend *b)
+void transfer_open(struct backend *b)
 {
     struct staging *s = (struct staging *)mem_zero(1, sizeof *s);
     size_t bytes = CHUNK_MOST;
@@ -72,7 +73,7 @@ void staging_open(struct backend *b)
     device_of(b)->staging = s;
 }
 
-void staging_close(struct backend *b)
+void transfer_close(struct backend *b)
 {
     struct staging *s = device_of(b)->staging;
     give_chunks(s);
@@ -88,7 +89,7 @@ static void turn(struct backend *b)
     CHECK(cudaEventRecord(s->copied[s->current], device_of(b)->stream));
     s->current = (s->current + 1) % CHUNKS;
     s->used = 0;
-    device_wait_event(b, s->copied[s->current], "write"); /* at once where none was recorded */
+    runtime_wait_event(b, s->copied[s->current], "write"); /* at once where none was recorded */
 }
 
 /* Room for at least `least` bytes in the current chunk, a new one where that has less; *room: how
@@ -132,12 +133,12 @@ static void upload_long_rows(struct backend *b, unsigned char *to, size_t stride
     void *row = mem_alloc(stride);
     for (size_t i = 0; i < rows; i++) {
         make(ctx, i, 1, row);
-        device_upload(b, to + i * stride, row, stride);
+        transfer_upload(b, to + i * stride, row, stride);
     }
     free(row);
 }
 
-void device_upload_made(struct backend *b, void *to, size_t stride, size_t rows, row_maker *make,
+void transfer_upload_made(struct backend *b, void *to, size_t stride, size_t rows, row_maker *make,
                         void *ctx)
 {
     unsigned char *out = (unsigned char *)to;
@@ -163,9 +164,9 @@ static void make_bytes(void *ctx, size_t first, size_t count, void *out)
     memcpy(out, (const unsigned char *)ctx + first, count);
 }
 
-void device_upload(struct backend *b, void *to, const void *from, size_t bytes)
+void transfer_upload(struct backend *b, void *to, const void *from, size_t bytes)
 {
-    device_upload_made(b, to, 1, bytes, make_bytes, (void *)from);
+    transfer_upload_made(b, to, 1, bytes, make_bytes, (void *)from);
 }
 
 struct padded {
@@ -183,20 +184,20 @@ static void make_padded(void *ctx, size_t first, size_t count, void *out)
     }
 }
 
-void device_upload_rows(struct backend *b, void *to, size_t stride, const void *from,
+void transfer_upload_rows(struct backend *b, void *to, size_t stride, const void *from,
                         size_t row_bytes, size_t rows)
 {
     assert(row_bytes <= stride);
     struct padded p = {(const unsigned char *)from, row_bytes, stride};
     if (row_bytes == stride)
-        device_upload(b, to, from, stride * rows);
+        transfer_upload(b, to, from, stride * rows);
     else
-        device_upload_made(b, to, stride, rows, make_padded, &p);
+        transfer_upload_made(b, to, stride, rows, make_padded, &p);
 }
 
 void cuda_write(struct backend *b, void *to, const void *from, size_t bytes)
 {
-    device_upload(b, to, from, bytes);
+    transfer_upload(b, to, from, bytes);
 }
 
 void cuda_read(struct backend *b, void *to, const void *from, size_t bytes)
@@ -221,7 +222,7 @@ void cuda_mirror_free(struct backend *b, void *p)
 {
     if (!p)
         return;
-    device_wait(b, "fetch"); /* one may still be under way */
+    runtime_wait(b, "fetch"); /* one may still be under way */
     CHECK(cudaFreeHost(p));
 }
 

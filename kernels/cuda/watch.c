@@ -1,4 +1,5 @@
-/* watch.c - see watch.h. A wait costs its thread a few plain operations on memory at either end.
+/* watch.c - the thread that looks whether the wait at hand is still the one of a second ago. A wait
+ * costs its thread a few plain operations on memory at either end.
  *
  * `changes` grows before `what` changes, and is read after it: whoever sees a new `what` sees new
  * `changes` too. So two looks that find something waited for and no change between them have seen

@@ -1,4 +1,5 @@
-/* watch.h - a process whose device has stopped answering comes to an end (reliability.md 4.6).
+/* watch.h - a process whose device has stopped answering comes to an end: a wait for
+ * it would otherwise never end.
  *
  * Whoever waits for the device says so; a thread that wakes once a second counts the seconds of
  * that wait. When they are more than there is patience for, it says what was waited for and ends

@@ -1,6 +1,7 @@
 /* widen.cu - rows of weights as values that the library reads (slices.h), at the speed of memory:
  * a thread makes eight values at a time, in stores of 16 bytes that a warp writes side by side.
  */
+#include "kernels/cuda/format_fp8.cuh"
 #include "kernels/cuda/product.h"
 #include "kernels/cuda/slices.h"
 #include "kernels/cuda/values.cuh"
@@ -15,13 +16,9 @@ DEVICE void widen_eight(float *to, const uint8_t *from)
     values_store<WIDE>(to, v);
 }
 
-/* FP8: exactly. */
 DEVICE void widen_eight(uint16_t *to, const uint8_t *from)
 {
-    uint2 codes = *reinterpret_cast<const uint2 *>(from);
-    *reinterpret_cast<uint4 *>(to) = make_uint4(
-        format<DTYPE_FP8>::pair(codes.x, 0x1404), format<DTYPE_FP8>::pair(codes.x, 0x3424),
-        format<DTYPE_FP8>::pair(codes.y, 0x1404), format<DTYPE_FP8>::pair(codes.y, 0x3424));
+    format<DTYPE_FP8>::widen(to, from);
 }
 
 /* Thread (r, k) widens values k .. k+7 of row r; rows of `to` are K values, a multiple of 8. */

@@ -1,6 +1,8 @@
 /* mat.c - matrices of the reference, kept so that a product can be read off the definition: floats
  * [rows, cols], rounded to bf16 where that is the dtype; or the codes as floats, followed by the
- * scales: INT8 and FP8 scale [rows], NF4 absmax [rows, cols / 64]. */
+ * scales, fp32: one a row, of NF4 the absmax [rows, cols / 64]. A quantized format is the three
+ * functions of its row in formats[].
+ */
 #include "kernels/ref/mat.h"
 
 #include <assert.h>
@@ -10,98 +12,51 @@
 #include "kernels/quant.h"
 #include "lib/base/mem.h"
 
-static int coded(enum dtype dtype)
+/* How a quantized format is read: */
+struct ref_format {
+    /* code i of a matrix as a float */
+    float (*code)(const void *codes, size_t i);
+    /* what a code stands for under its scale */
+    float (*value)(float code, float scale);
+    /* y[N] = the products of x[K], as it is, with w */
+    void (*outputs)(double *y, const float *x, const struct mat *w);
+};
+
+static const float *scales_of(const struct mat *w)
 {
-    return dtype == DTYPE_INT8 || dtype == DTYPE_NF4 || dtype == DTYPE_FP8;
+    return (const float *)w->data + w->rows * w->cols;
 }
 
-static int rounds_x(enum dtype dtype)
+/* x[n] rounded to bf16; to be freed. */
+static float *rounded(const float *x, size_t n)
 {
-    return dtype == DTYPE_BF16 || dtype == DTYPE_NF4 || dtype == DTYPE_FP8;
+    float *near = mem_alloc(n * sizeof *near);
+    for (size_t k = 0; k < n; k++)
+        near[k] = bf16_float(bf16_of(x[k]));
+    return near;
 }
 
-static size_t scales(enum dtype dtype, size_t rows, size_t cols)
+static double dot(const float *x, const float *y, size_t n)
 {
-    return dtype == DTYPE_NF4 ? rows * (cols / NF4_BLOCK) : coded(dtype) ? rows : 0;
-}
-
-static void from_codes(float *data, const struct codes *q, size_t rows, size_t cols)
-{
-    const uint8_t *code = q->code;
-    size_t n = rows * cols;
+    double sum = 0;
     for (size_t i = 0; i < n; i++)
-        data[i] = q->dtype == DTYPE_INT8  ? (int8_t)code[i]
-                  : q->dtype == DTYPE_FP8 ? e4m3_value(code[i])
-                  : i % 2                 ? code[i / 2] & 15
-                                          : code[i / 2] >> 4;
-    for (size_t i = 0; i < scales(q->dtype, rows, cols); i++)
-        data[n + i] = q->dtype == DTYPE_NF4 ? nf4_absmax(q, i) : q->scale[i];
+        sum += (double)x[i] * y[i];
+    return sum;
 }
 
-static void from_floats(float *data, const struct mat_source *s, enum dtype dtype)
-{
-    size_t n = s->rows * s->cols;
-    s->floats(s, 0, s->rows, data);
-    for (size_t i = 0; dtype != DTYPE_F32 && i < n; i++)
-        data[i] = bf16_float(bf16_of(data[i]));
-}
+/* ---- int8 ---- */
 
-size_t ref_mat_bytes(size_t rows, size_t cols, enum dtype dtype)
-{
-    return (rows * cols + scales(dtype, rows, cols)) * sizeof(float);
-}
+static float int8_code(const void *codes, size_t i) { return ((const int8_t *)codes)[i]; }
 
-int ref_mat_make(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype)
-{
-    assert(!quant_refuses(dtype, s->cols));
-    float *data = host_alloc(b, ref_mat_bytes(s->rows, s->cols, dtype), MEMORY_WEIGHTS);
-    if (!data)
-        return -1;
-    *m = (struct mat){data, dtype, s->rows, s->cols};
-    if (!coded(dtype)) {
-        from_floats(data, s, dtype);
-        return 0;
-    }
-    struct codes made;
-    int ready = s->q && s->q->dtype == dtype;
-    void *block = ready ? NULL : codes_make(&made, s, dtype, b->pool);
-    from_codes(data, ready ? s->q : &made, s->rows, s->cols);
-    free(block);
-    return 0;
-}
-
-void ref_mat_free(struct backend *b, struct mat *m)
-{
-    host_free(b, m->data);
-    m->data = NULL;
-}
-
-void ref_embed(struct backend *b, act *y, const struct mat *w, const int32_t *token, size_t T)
-{
-    (void)b;
-    size_t K = w->cols;
-    const float *value = w->data, *scale = value + w->rows * K;
-    for (size_t t = 0; t < T; t++)
-        for (size_t k = 0; k < K; k++) {
-            size_t i = (size_t)token[t] * K + k;
-            float *out = (float *)y + t * K + k;
-            *out = value[i];
-            if (w->dtype == DTYPE_INT8)
-                *out = value[i] * (scale[token[t]] / INT8_TOP);
-            if (w->dtype == DTYPE_FP8)
-                *out = value[i] * (scale[token[t]] / FP8_TOP);
-            if (w->dtype == DTYPE_NF4)
-                *out = nf4_level[(int)value[i]] * scale[i / NF4_BLOCK];
-        }
-}
+static float int8_value(float code, float scale) { return code * (scale / INT8_TOP); }
 
 static void int8_outputs(double *y, const float *x, const struct mat *w)
 {
     size_t K = w->cols, n_outliers;
-    const float *value = w->data, *scale = value + w->rows * K;
+    const float *value = w->data, *scale = scales_of(w);
     int8_t *code = mem_alloc(K);
     uint32_t *outlier = mem_alloc(K * sizeof *outlier);
-    float step = int8_encode_row(x, K, code, outlier, &n_outliers) / INT8_TOP;
+    float step = quant_int8_row(x, K, code, outlier, &n_outliers) / INT8_TOP;
     for (size_t n = 0; n < w->rows; n++) {
         const float *row = value + n * K;
         float wstep = scale[n] / INT8_TOP;
@@ -116,6 +71,16 @@ static void int8_outputs(double *y, const float *x, const struct mat *w)
     free(code), free(outlier);
 }
 
+/* ---- nf4 ---- */
+
+static float nf4_code(const void *codes, size_t i)
+{
+    uint8_t pair = ((const uint8_t *)codes)[i / 2];
+    return i % 2 ? pair & 15 : pair >> 4;
+}
+
+static float nf4_value(float code, float scale) { return nf4_level[(int)code] * scale; }
+
 static double nf4_output(const float *x, const float *code, const float *absmax, size_t K)
 {
     double y = 0;
@@ -128,28 +93,112 @@ static double nf4_output(const float *x, const float *code, const float *absmax,
     return y;
 }
 
-static double dot(const float *x, const float *y, size_t n)
+static void nf4_outputs(double *y, const float *x, const struct mat *w)
 {
-    double sum = 0;
+    size_t K = w->cols;
+    float *near = rounded(x, K);
+    for (size_t n = 0; n < w->rows; n++)
+        y[n] = nf4_output(near, (const float *)w->data + n * K,
+                          scales_of(w) + n * (K / NF4_BLOCK), K);
+    free(near);
+}
+
+/* ---- fp8 ---- */
+
+static float fp8_code(const void *codes, size_t i)
+{
+    return e4m3_value(((const uint8_t *)codes)[i]);
+}
+
+static float fp8_value(float code, float scale) { return code * (scale / FP8_TOP); }
+
+static void fp8_outputs(double *y, const float *x, const struct mat *w)
+{
+    size_t K = w->cols;
+    float *near = rounded(x, K);
+    for (size_t n = 0; n < w->rows; n++)
+        y[n] = dot(near, (const float *)w->data + n * K, K) * (scales_of(w)[n] / FP8_TOP);
+    free(near);
+}
+
+static const struct ref_format formats[DTYPES] = {
+    [DTYPE_INT8] = {int8_code, int8_value, int8_outputs},
+    [DTYPE_NF4] = {nf4_code, nf4_value, nf4_outputs},
+    [DTYPE_FP8] = {fp8_code, fp8_value, fp8_outputs},
+};
+
+/* ---- any format ---- */
+
+static void from_codes(float *data, const struct codes *q, size_t rows, size_t cols)
+{
+    size_t n = rows * cols, scales = dtype_scales(q->dtype, rows, cols);
     for (size_t i = 0; i < n; i++)
-        sum += (double)x[i] * y[i];
-    return sum;
+        data[i] = formats[q->dtype].code(q->code, i);
+    for (size_t i = 0; i < scales; i++)
+        data[n + i] = dtype_info[q->dtype].super ? quant_nf4_absmax_at(q, i) : q->scale[i];
+}
+
+static void from_floats(float *data, const struct mat_source *s, enum dtype dtype)
+{
+    size_t n = s->rows * s->cols;
+    s->floats(s, 0, s->rows, data);
+    for (size_t i = 0; dtype != DTYPE_F32 && i < n; i++)
+        data[i] = bf16_float(bf16_of(data[i]));
+}
+
+size_t ref_mat_bytes(size_t rows, size_t cols, enum dtype dtype)
+{
+    return (rows * cols + dtype_scales(dtype, rows, cols)) * sizeof(float);
+}
+
+int ref_mat_make(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype)
+{
+    assert(!dtype_refuses(dtype, s->cols));
+    float *data = host_alloc(b, ref_mat_bytes(s->rows, s->cols, dtype), MEMORY_WEIGHTS);
+    if (!data)
+        return -1;
+    *m = (struct mat){data, dtype, s->rows, s->cols};
+    if (!dtype_info[dtype].quantized) {
+        from_floats(data, s, dtype);
+        return 0;
+    }
+    struct codes made;
+    int ready = s->q && s->q->dtype == dtype;
+    void *block = ready ? NULL : quant_make(&made, s, dtype, b->pool);
+    from_codes(data, ready ? s->q : &made, s->rows, s->cols);
+    free(block);
+    return 0;
+}
+
+void ref_mat_free(struct backend *b, struct mat *m)
+{
+    host_free(b, m->data);
+    m->data = NULL;
+}
+
+void ref_embed(struct backend *b, act *y, const struct mat *w, const int32_t *token, size_t T)
+{
+    (void)b;
+    size_t K = w->cols, N = w->rows, all = dtype_scales(w->dtype, N, K);
+    const struct ref_format *f = &formats[w->dtype];
+    for (size_t t = 0; t < T; t++)
+        for (size_t k = 0; k < K; k++) {
+            size_t i = (size_t)token[t] * K + k;
+            float value = ((const float *)w->data)[i];
+            ((float *)y)[t * K + k] =
+                all ? f->value(value, scales_of(w)[i / (N * K / all)]) : value;
+        }
 }
 
 void ref_outputs(double *y, const float *x, const struct mat *w)
 {
-    size_t K = w->cols, blocks = K / NF4_BLOCK;
-    const float *value = w->data, *scale = value + w->rows * K;
-    if (w->dtype == DTYPE_INT8) {
-        int8_outputs(y, x, w);
+    size_t K = w->cols;
+    if (formats[w->dtype].outputs) {
+        formats[w->dtype].outputs(y, x, w);
         return;
     }
-    int fp8 = w->dtype == DTYPE_FP8;
-    float *near = mem_alloc(K * sizeof *near);
-    for (size_t k = 0; k < K; k++)
-        near[k] = rounds_x(w->dtype) ? bf16_float(bf16_of(x[k])) : x[k];
+    float *near = dtype_info[w->dtype].unit == UNIT_BF16 ? rounded(x, K) : NULL;
     for (size_t n = 0; n < w->rows; n++)
-        y[n] = w->dtype == DTYPE_NF4 ? nf4_output(near, value + n * K, scale + n * blocks, K)
-                                     : dot(near, value + n * K, K) * (fp8 ? scale[n] / FP8_TOP : 1);
+        y[n] = dot(near ? near : x, (const float *)w->data + n * K, K);
     free(near);
 }

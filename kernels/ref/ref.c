@@ -1,5 +1,7 @@
 /* ref.c - the definition of truth: plain loops over row-major matrices, double sums, one thread.
- * Everything else in kernels/ is tested against this file. */
+ * All other back ends are tested against this file, so it is written to be read beside the formulas
+ * of ops.h, and nothing in it is made faster at the price of a line.
+ */
 #include <math.h>
 #include <stdlib.h>
 
@@ -13,7 +15,7 @@
 static const char *refuses(const struct backend *b, enum dtype dtype, size_t cols)
 {
     (void)b;
-    return quant_refuses(dtype, cols);
+    return dtype_refuses(dtype, cols);
 }
 
 static void norm_row(float *y, const float *x, const float *gain, size_t D, double eps)
@@ -212,7 +214,7 @@ static void gated(struct backend *b, act *y, struct input in, const struct mat *
     swiglu(b, y, y, second, T * gate->rows);
 }
 
-/* ---- the head, in the order in which the official sampler does it (models.md 2.2-2.6) ---- */
+/* ---- the head, in the order of the published sampler, github.com/ML-GSAI/LLaDA, generate.py ---- */
 
 static int listed(const int32_t *ids, size_t n, int32_t id)
 {

@@ -81,7 +81,7 @@ json_t *checkpoint_describe(const struct checkpoint *c, struct err *e)
                           (json_int_t)f->vocab, "context", (json_int_t)f->context, "tied", f->tied);
     if (f->synth)
         json_object_set_new(o, "synth_seed", json_integer((json_int_t)f->synth_seed));
-    json_object_set_new(o, "quant", json_string(quantization_names[f->quant]));
+    json_object_set_new(o, "quant", json_string(quantization_name(f->quant)));
     json_object_set_new(o, "files", files);
     return o;
 }

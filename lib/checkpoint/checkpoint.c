@@ -44,18 +44,14 @@ static int check_tensor(const struct checkpoint *c, enum role r, const struct te
 static int find_codes(struct checkpoint *c, const char *name, enum dtype d, enum role r,
                       size_t layer, unsigned char *used, struct err *e)
 {
-    struct tensor want[QUANT_PARTS];
     size_t rows, cols, at = place(c, r, layer), embed = place(c, ROLE_EMBED, 0);
     if (r == ROLE_HEAD && c->config.tied) {
         c->role[at] = c->role[embed];
         return 0;
     }
     role_shape(&c->config, r, &rows, &cols);
-    size_t n = quantization_parts(want, name, d, rows, cols);
-    int bad = quantization_open(&c->codes[at], c->tensors, c->folder, want, n, used, e);
+    int bad = quantization_open(&c->codes[at], c->tensors, c->folder, name, d, rows, cols, used, e);
     c->role[at] = bad ? NULL : safetensors_find(c->tensors, name);
-    for (size_t i = 0; i < n; i++)
-        free(want[i].name);
     return bad;
 }
 
@@ -246,7 +242,7 @@ static void read_rows(const struct checkpoint *c, enum role r, size_t layer, siz
     const struct codes *q = codes_of(c, r, layer);
     role_shape(&c->config, r, &rows, &cols);
     if (q) {
-        codes_floats(q, cols, first, count, out);
+        quant_floats(q, cols, first, count, out);
     } else if (c->role) {
         widen(c->role[place(c, r, layer)], first * cols, count * cols, out);
     } else if (role_is_norm(r)) {

@@ -18,7 +18,8 @@ enum paradigm { PARADIGM_AUTOREGRESSIVE, PARADIGM_MASKED_DIFFUSION, PARADIGM_BLO
 /* "autoregressive", "masked_diffusion", "block_diffusion": what records call it. */
 const char *config_paradigm_name(enum paradigm p);
 
-enum quant { QUANT_NONE, QUANT_INT8, QUANT_NF4, QUANT_FP8 }; /* quantization.h */
+/* A quantization is named by the format of the blocks' matrices (quantization.h). */
+#define QUANT_NONE DTYPE_F32
 enum { CONFIG_MAX_EOS = 8 };
 
 struct family; /* family.h */
@@ -49,7 +50,7 @@ struct config {
     int64_t bos, pad, mask, eot; /* -1: none. mask >= 0 unless autoregressive */
     int64_t eos[CONFIG_MAX_EOS];
     size_t n_eos;
-    enum quant quant;     /* of the stored matrices: not none when pack-model wrote them */
+    enum dtype quant;     /* of the stored matrices: not none when pack-model wrote them */
     char source_dtype[8]; /* and then: of the matrices it packed, "F32", "F16" or "BF16" */
     int instruct;         /* 1: the tokenizer has chat header tokens (set by checkpoint_open) */
     uint64_t synth_seed;

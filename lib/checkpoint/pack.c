@@ -18,7 +18,7 @@ enum { CONFIG_MAX_BYTES = 4 << 20 };
 
 struct packing {
     const struct checkpoint *c;
-    enum quant quant;
+    enum dtype quant;
     struct pool *pool;
     struct pack_role *role;
     struct out out;
@@ -59,7 +59,7 @@ static void list_role(struct packing *p, enum role r, size_t layer)
 static void list_all(struct packing *p)
 {
     const struct config *c = &p->c->config;
-    p->list = mem_zero((size_t)QUANT_PARTS * ROLE_COUNT * c->layers, sizeof *p->list);
+    p->list = mem_zero((size_t)PARTS * ROLE_COUNT * c->layers, sizeof *p->list);
     for (int r = 0; r < ROLE_COUNT; r++)
         for (size_t l = 0; l < role_layers(c, (enum role)r) && is_stored(p->c, (enum role)r); l++)
             list_role(p, (enum role)r, l);
@@ -81,7 +81,7 @@ static void compare_rows(void *ctx, size_t begin, size_t end, size_t worker)
     (void)worker;
     for (size_t r = begin; r < end; r++) {
         c->s->floats(c->s, r, 1, w);
-        codes_floats(c->q, K, r, 1, v);
+        quant_floats(c->q, K, r, 1, v);
         for (size_t k = 0; k < K; k++) {
             double d = (double)w[k] - v[k];
             c->error[r] += d * d;
@@ -113,15 +113,9 @@ static void write_bytes(struct packing *p, const void *bytes, size_t n)
 
 static void write_codes(struct packing *p, const struct codes *q, const struct mat_source *s)
 {
-    size_t n = s->rows * s->cols, blocks = n / NF4_BLOCK;
-    int nf4 = q->dtype == DTYPE_NF4;
-    size_t scales = nf4 ? (blocks + NF4_SUPER - 1) / NF4_SUPER : s->rows;
-    write_bytes(p, q->code, nf4 ? n / 2 : n);
-    if (nf4)
-        write_bytes(p, q->absmax, blocks);
-    write_bytes(p, q->scale, scales * sizeof *q->scale);
-    if (nf4)
-        write_bytes(p, &q->offset, sizeof q->offset);
+    const void *const part[PARTS] = {q->code, q->absmax, q->scale, &q->offset};
+    for (int i = 0; i < PARTS; i++)
+        write_bytes(p, part[i], dtype_part_bytes(q->dtype, (enum codes_part)i, s->rows, s->cols));
 }
 
 static int write_role(struct packing *p, enum role r, size_t layer, struct err *e)
@@ -135,7 +129,7 @@ static int write_role(struct packing *p, enum role r, size_t layer, struct err *
     struct weight w = {p->c, r, layer};
     struct mat_source s = checkpoint_source(&w);
     struct codes q;
-    void *memory = codes_make(&q, &s, sum->dtype, p->pool);
+    void *memory = quant_make(&q, &s, sum->dtype, p->pool);
     compare_matrix(p, &s, &q, sum);
     write_codes(p, &q, &s);
     free(memory);
@@ -158,7 +152,7 @@ static int write_data(struct packing *p, struct err *e)
 
 static int write_tensors(struct packing *p, const char *folder, struct err *e)
 {
-    json_t *metadata = json_pack("{s:s}", "quantization", quantization_names[p->quant]);
+    json_t *metadata = json_pack("{s:s}", "quantization", quantization_name(p->quant));
     char *path = mem_format("%s/model.safetensors", folder);
     int bad = safetensors_begin(&p->out, path, p->list, p->n, metadata, e);
     free(path);
@@ -200,7 +194,7 @@ static int write_config(const struct packing *p, const char *folder, struct err 
     return bad ? -1 : 0;
 }
 
-int pack_checkpoint(const struct checkpoint *c, enum quant q, const char *folder,
+int pack_checkpoint(const struct checkpoint *c, enum dtype q, const char *folder,
                     struct pool *pool, struct pack_role role[ROLE_COUNT], struct err *e)
 {
     struct packing p = {.c = c, .quant = q, .pool = pool, .role = role};
@@ -210,7 +204,7 @@ int pack_checkpoint(const struct checkpoint *c, enum quant q, const char *folder
     if (c->config.quant != QUANT_NONE)
         return err_set(e, EXIT_BAD_DATA,
                        "%s: is packed already (%s): take the checkpoint it was packed from",
-                       c->folder, quantization_names[c->config.quant]);
+                       c->folder, quantization_name(c->config.quant));
     if (quantization_check(q, &c->config, e))
         return -1;
     memset(role, 0, ROLE_COUNT * sizeof *role);

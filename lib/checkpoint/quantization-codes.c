@@ -9,30 +9,33 @@
 
 #include "lib/base/mem.h"
 #include "lib/checkpoint/quantization.h"
+#include "lib/checkpoint/role.h"
 
-static struct tensor part(const char *name, const char *tail, const char *dtype, size_t rank,
-                          size_t rows, size_t cols)
+/* Part p of a matrix, whose name is the caller's; rank 0: there is none. */
+static struct tensor part(const char *name, enum dtype d, enum codes_part p, size_t rows,
+                          size_t cols)
 {
-    struct tensor t = {.name = mem_format("%s%s", name, tail), .rank = rank, .shape = {rows, cols}};
-    t.bytes = rows * (rank > 1 ? cols : 1) * (strcmp(dtype, "F32") ? 1 : sizeof(float));
-    memcpy(t.dtype, dtype, strlen(dtype) + 1);
+    const struct dtype_part *of = &dtype_info[d].part[p];
+    size_t shape[2], rank = dtype_part_shape(d, p, rows, cols, shape);
+    struct tensor t = {.rank = rank, .shape = {shape[0], shape[1]}};
+    if (rank) {
+        t.name = mem_format("%s%s", name, of->tail);
+        t.bytes = dtype_part_bytes(d, p, rows, cols);
+        memcpy(t.dtype, of->stored, strlen(of->stored) + 1);
+    }
     return t;
 }
 
-size_t quantization_parts(struct tensor list[QUANT_PARTS], const char *name, enum dtype d,
-                          size_t rows, size_t cols)
+size_t quantization_parts(struct tensor list[PARTS], const char *name, enum dtype d, size_t rows,
+                          size_t cols)
 {
-    size_t blocks = rows * (cols / NF4_BLOCK);
-    if (d != DTYPE_NF4) {
-        list[0] = part(name, "", d == DTYPE_FP8 ? "F8_E4M3" : "I8", 2, rows, cols);
-        list[1] = part(name, ".scale", "F32", 1, rows, 1);
-        return 2;
+    size_t n = 0;
+    for (int p = 0; p < PARTS; p++) {
+        struct tensor t = part(name, d, (enum codes_part)p, rows, cols);
+        if (t.rank)
+            list[n++] = t;
     }
-    list[0] = part(name, "", "U8", 2, rows, cols / 2);
-    list[1] = part(name, ".absmax", "U8", 2, rows, cols / NF4_BLOCK);
-    list[2] = part(name, ".absmax.scale", "F32", 1, (blocks + NF4_SUPER - 1) / NF4_SUPER, 1);
-    list[3] = part(name, ".absmax.offset", "F32", 1, 1, 1);
-    return 4;
+    return n;
 }
 
 /* The stored tensor that is as expected, marked as used. NULL: *e filled. */
@@ -74,27 +77,43 @@ static float *take_floats(const struct tensor *t, const char *folder, float leas
     return v;
 }
 
-int quantization_open(struct codes *q, const struct tensors *set, const char *folder,
-                      const struct tensor *want, size_t n, unsigned char *used, struct err *e)
+/* Puts one part, which is in the file, where it belongs in q. */
+static int open_part(struct codes *q, enum codes_part p, const struct tensor *t, const char *folder,
+                     struct err *e)
 {
-    const struct tensor *got[QUANT_PARTS] = {NULL};
     float *offset;
-    for (size_t i = 0; i < n; i++)
-        if (!(got[i] = take_part(set, folder, &want[i], used, e)))
+    switch (p) {
+    case PART_CODE: q->code = t->data; return 0;
+    case PART_ABSMAX: q->absmax = t->data; return 0;
+    case PART_SCALE: return (q->scale = take_floats(t, folder, 0, e)) ? 0 : -1;
+    case PART_OFFSET:
+        if (!(offset = take_floats(t, folder, -INFINITY, e)))
             return -1;
-    *q = (struct codes){.dtype = n > 2                        ? DTYPE_NF4
-                                : strcmp(want[0].dtype, "I8") ? DTYPE_FP8
-                                                              : DTYPE_INT8,
-                        .code = got[0]->data};
-    if (!(q->scale = take_floats(got[n == 2 ? 1 : 2], folder, 0, e)))
-        return -1;
-    if (n == 2)
+        q->offset = *offset;
+        free(offset);
         return 0;
-    if (!(offset = take_floats(got[3], folder, -INFINITY, e)))
-        return -1;
-    q->absmax = got[1]->data;
-    q->offset = *offset;
-    free(offset);
+    case PARTS: break;
+    }
+    return -1;
+}
+
+int quantization_open(struct codes *q, const struct tensors *set, const char *folder,
+                      const char *name, enum dtype d, size_t rows, size_t cols,
+                      unsigned char *used, struct err *e)
+{
+    const struct tensor *got[PARTS] = {NULL};
+    *q = (struct codes){.dtype = d};
+    for (int p = 0; p < PARTS; p++) {
+        struct tensor want = part(name, d, (enum codes_part)p, rows, cols);
+        if (want.rank)
+            got[p] = take_part(set, folder, &want, used, e);
+        free(want.name);
+        if (want.rank && !got[p])
+            return -1;
+    }
+    for (int p = 0; p < PARTS; p++)
+        if (got[p] && open_part(q, (enum codes_part)p, got[p], folder, e))
+            return -1;
     return 0;
 }
 

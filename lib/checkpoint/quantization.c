@@ -10,50 +10,49 @@
 
 #include "lib/base/mem.h"
 #include "lib/record/json.h"
+#include "lib/checkpoint/role.h"
 
-const char *const quantization_names[] = {"none", "int8", "nf4", "fp8"};
-
-int quantization_named(const char *name, enum quant *q)
+const char *quantization_name(enum dtype q)
 {
-    for (int i = QUANT_NONE; i <= QUANT_FP8; i++)
-        if (!strcmp(name, quantization_names[i])) {
-            *q = (enum quant)i;
-            return 0;
-        }
-    return -1;
+    return dtype_info[q].quantized ? dtype_info[q].name : "none";
 }
 
-enum dtype quantization_dtype(enum quant q, const struct config *c, enum role r, enum dtype dense)
+int quantization_named(const char *name, enum dtype *q)
+{
+    enum dtype d = dtype_named(name);
+    *q = strcmp(name, "none") ? d : QUANT_NONE;
+    return *q == QUANT_NONE || (d != DTYPES && dtype_info[d].quantized) ? 0 : -1;
+}
+
+enum dtype quantization_dtype(enum dtype q, const struct config *c, enum role r, enum dtype dense)
 {
     if (q == QUANT_NONE || role_is_vector(r) || (r == ROLE_EMBED && !c->tied))
         return dense;
-    if (q == QUANT_FP8)
-        return DTYPE_FP8;
-    return q == QUANT_INT8 || r == ROLE_HEAD || r == ROLE_EMBED ? DTYPE_INT8 : DTYPE_NF4;
+    return r == ROLE_HEAD || r == ROLE_EMBED ? dtype_info[q].head : q;
 }
 
-int quantization_check(enum quant q, const struct config *c, struct err *e)
+int quantization_check(enum dtype q, const struct config *c, struct err *e)
 {
     for (int r = 0; r < ROLE_COUNT; r++) {
         size_t rows, cols;
         enum dtype d = quantization_dtype(q, c, (enum role)r, DTYPE_F32);
         role_shape(c, (enum role)r, &rows, &cols);
-        const char *why = d == DTYPE_F32 ? NULL : quant_refuses(d, cols);
+        const char *why = dtype_refuses(d, cols);
         if (why)
             return err_set(e, EXIT_BAD_DATA, "%s: %s: %s [%zu, %zu]: %s", c->name,
-                           quantization_names[q], role_name(r), rows, cols, why);
+                           quantization_name(q), role_name(r), rows, cols, why);
     }
     return 0;
 }
 
-int quantization_resolve(const struct config *c, enum quant asked, enum quant *q, struct err *e)
+int quantization_resolve(const struct config *c, enum dtype asked, enum dtype *q, struct err *e)
 {
     *q = c->quant == QUANT_NONE ? asked : c->quant;
     if (asked != QUANT_NONE && asked != *q)
         return err_set(e, EXIT_BAD_USAGE,
                        "--quant %s: %s is packed as %s: leave --quant out, or take the checkpoint "
-                       "it was packed from", quantization_names[asked], c->name,
-                       quantization_names[c->quant]);
+                       "it was packed from", quantization_name(asked), c->name,
+                       quantization_name(c->quant));
     return quantization_check(*q, c, e);
 }
 
@@ -61,12 +60,13 @@ json_t *quantization_json(const struct config *c)
 {
     if (c->quant == QUANT_NONE)
         return NULL;
-    json_t *o = json_pack("{s:s, s:s}", "method", quantization_names[c->quant], "source_dtype",
+    json_t *o = json_pack("{s:s, s:s}", "method", quantization_name(c->quant), "source_dtype",
                           c->source_dtype);
-    if (c->quant == QUANT_NF4) {
-        json_object_set_new(o, "block", json_integer(NF4_BLOCK));
-        json_object_set_new(o, "absmax_block", json_integer(NF4_SUPER));
-    }
+    const struct dtype_info *i = &dtype_info[c->quant];
+    if (i->block)
+        json_object_set_new(o, "block", json_integer((json_int_t)i->block));
+    if (i->super)
+        json_object_set_new(o, "absmax_block", json_integer((json_int_t)i->super));
     return o;
 }
 
@@ -79,8 +79,7 @@ static int read_texts(struct config *c, const json_t *o, const char *where, stru
         return -1;
     if (quantization_named(method, &c->quant) || c->quant == QUANT_NONE)
         return err_set(e, EXIT_BAD_DATA,
-                       "%s: method: expected \"int8\", \"nf4\" or \"fp8\", got \"%.40s\"", where,
-                       method);
+                       "%s: method: expected " DTYPE_QUANTIZED ", got \"%.40s\"", where, method);
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
         if (!strcmp(dtype, dtypes[i])) {
             memcpy(c->source_dtype, dtypes[i], strlen(dtypes[i]) + 1);

@@ -1,5 +1,8 @@
 /* autoregress-settings.c - autoregressive decoding as the runner sees it: the settings as data, and
- * a point of them as a struct autoregress. Every row counts at every point. */
+ * a point of them as a struct autoregress.
+ *
+ * Every row counts at every point.
+ */
 #include "lib/decode/autoregress.h"
 #include "lib/decode/decoder.h"
 

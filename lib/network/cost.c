@@ -5,20 +5,6 @@
  */
 #include "lib/network/cost.h"
 
-double dtype_bytes(enum dtype d, size_t rows, size_t cols)
-{
-    double n = (double)rows * (double)cols;
-    switch (d) {
-    case DTYPE_F32: return 4 * n;
-    case DTYPE_BF16:
-    case DTYPE_BF16_F32: return 2 * n;
-    case DTYPE_INT8:
-    case DTYPE_FP8: return n + 4 * (double)rows;
-    case DTYPE_NF4: return n / 2 + n / 64;
-    }
-    return 0;
-}
-
 struct cost_model cost_model_of(const struct network *n)
 {
     const struct config *c = &n->config;
@@ -27,7 +13,7 @@ struct cost_model cost_model_of(const struct network *n)
                        .answer_flops = 2 * (double)c->vocab * (double)c->width,
                        .head_bytes = dtype_bytes(n->head.dtype, n->head.rows, n->head.cols),
                        .slot_bytes = 2 * layers * (double)c->kv_heads * E *
-                                     (double)value_bytes(n->kv_dtype)};
+                                     (double)dtype_value_bytes(n->kv_dtype)};
     for (size_t l = 0; l < c->layers; l++) {
         const struct layer *y = &n->layer[l];
         const struct mat *mats[] = {&y->q, &y->k, &y->v, &y->o, &y->gate, &y->up, &y->down};

@@ -41,7 +41,4 @@ void cost_add(struct cost *sum, struct cost more);
 void cost_causal(struct extent *x, double rows, double keys);
 void cost_full(struct extent *x, double rows, double keys);
 
-/* Bytes of a matrix in its format, with its scales, read once. */
-double dtype_bytes(enum dtype d, size_t rows, size_t cols);
-
 #endif

@@ -43,7 +43,7 @@ static size_t index_arrays(const struct work_size *s)
 static size_t activations(const struct network *n, const struct work_size *s)
 {
     const struct config *c = &n->config;
-    size_t A = value_bytes(n->backend->act), T = s->rows, R = s->wanted, D = c->width;
+    size_t A = dtype_value_bytes(n->backend->act), T = s->rows, R = s->wanted, D = c->width;
     size_t HE = c->heads * c->head_dim, KE = c->kv_heads * c->head_dim;
     size_t stream = array(A * T * D) + 2 * array(A * T * HE) + array(A * T * c->ffn) +
                     (s->cached ? 0 : 2 * array(A * T * KE)) + array(4 * T * c->head_dim);
@@ -57,7 +57,7 @@ struct memory_estimate estimate_of(const struct network *n, const struct work_si
 {
     const struct config *c = &n->config;
     size_t values = c->layers * kv_slots * c->kv_heads * c->head_dim;
-    size_t half = memory_rounded(values * value_bytes(n->kv_dtype));
+    size_t half = memory_rounded(values * dtype_value_bytes(n->kv_dtype));
     return (struct memory_estimate){network_expected_bytes(n), 2 * half,
                                     memory_rounded(activations(n, size))};
 }

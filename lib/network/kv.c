@@ -12,7 +12,7 @@
 int kv_make(struct kv *kv, const struct network *n, size_t slots)
 {
     const struct config *c = &n->config;
-    size_t bytes = c->layers * slots * c->kv_heads * c->head_dim * value_bytes(n->kv_dtype);
+    size_t bytes = c->layers * slots * c->kv_heads * c->head_dim * dtype_value_bytes(n->kv_dtype);
     const struct ops *ops = n->backend->ops;
     *kv = (struct kv){.slots = slots, .dtype = n->kv_dtype};
     kv->k = ops->alloc(n->backend, bytes, MEMORY_KV);

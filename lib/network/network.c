@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/mem.h"
 
 /* ---- weights ---- */
@@ -93,27 +94,34 @@ static int load_layer(struct network *n, const struct checkpoint *c, size_t l, s
 
 /* ---- precision ---- */
 
-static const char *const dtype_names[] = {"f32", "bf16", "bf16-f32", "int8", "nf4", "fp8"};
-
-const char *dtype_name(enum dtype d)
+static int is_dense(enum dtype d)
 {
-    return dtype_names[d];
+    return !dtype_info[d].quantized;
 }
 
-/* *out = the dtype of that name, one of F32..last; `otherwise` for auto. */
-static int dtype_named(const char *flag, const char *name, enum dtype last, enum dtype otherwise,
-                       enum dtype *out, struct err *e)
+static int is_cache(enum dtype d)
 {
+    return dtype_info[d].cache;
+}
+
+/* *out = the format of that name, one that `takes` says yes to; `otherwise` for auto. */
+static int read_dtype(const char *flag, const char *name, int (*takes)(enum dtype d),
+                      enum dtype otherwise, enum dtype *out, struct err *e)
+{
+    struct buf some = {0};
+    int found = !name || !strcmp(name, "auto");
     *out = otherwise;
-    if (!name || !strcmp(name, "auto"))
-        return 0;
-    for (int d = DTYPE_F32; d <= (int)last; d++)
-        if (!strcmp(name, dtype_names[d])) {
-            *out = (enum dtype)d;
-            return 0;
-        }
-    return err_set(e, EXIT_BAD_USAGE, "%s: expected auto, f32%s or %s, got '%s'", flag,
-                   last == DTYPE_BF16 ? "" : ", bf16", dtype_names[last], name);
+    for (int d = 0; d < DTYPES && !found; d++) {
+        if (!takes((enum dtype)d))
+            continue;
+        buf_format(&some, "|%s", dtype_info[d].name);
+        found = !strcmp(name, dtype_info[d].name);
+        *out = found ? (enum dtype)d : otherwise;
+    }
+    if (!found)
+        err_set(e, EXIT_BAD_USAGE, "%s: expected auto%s, got '%s'", flag, some.data, name);
+    buf_free(&some);
+    return found ? 0 : -1;
 }
 
 /* What auto means for the matrices. */
@@ -135,7 +143,8 @@ static int check_matrices(const struct network *n, struct err *e)
         const char *why = role_is_vector(r) ? NULL : n->backend->ops->refuses(n->backend, d, cols);
         if (why)
             return err_set(e, EXIT_BAD_USAGE, "%s: %s as %s [%zu, %zu] on %s: %s", n->config.name,
-                           role_name(r), dtype_names[d], rows, cols, n->backend->ops->name, why);
+                           role_name(r), dtype_info[d].name, rows, cols, n->backend->ops->name,
+                           why);
     }
     return 0;
 }
@@ -144,15 +153,15 @@ static int choose_precision(struct network *n, const struct checkpoint *c,
                             const struct precision *p, struct err *e)
 {
     const struct ops *ops = n->backend->ops;
-    enum quant asked = QUANT_NONE;
+    enum dtype asked = QUANT_NONE;
     if (p->quant && quantization_named(p->quant, &asked))
-        return err_set(e, EXIT_BAD_USAGE, "--quant: expected none, int8, nf4 or fp8, got '%s'",
+        return err_set(e, EXIT_BAD_USAGE, "--quant: expected none|" DTYPE_QUANTIZED ", got '%s'",
                        p->quant);
-    if (dtype_named("--dtype", p->dtype, DTYPE_BF16_F32, auto_dtype(ops, c), &n->dtype, e) ||
+    if (read_dtype("--dtype", p->dtype, is_dense, auto_dtype(ops, c), &n->dtype, e) ||
         quantization_resolve(&c->config, asked, &n->quant, e))
         return -1;
     enum dtype half = network_half(n) ? DTYPE_BF16 : DTYPE_F32;
-    if (dtype_named("--kv-dtype", p->kv, DTYPE_BF16, half, &n->kv_dtype, e) || check_matrices(n, e))
+    if (read_dtype("--kv-dtype", p->kv, is_cache, half, &n->kv_dtype, e) || check_matrices(n, e))
         return -1;
     n->backend->act = ops->act_dtype(quantization_dtype(n->quant, &n->config, ROLE_Q, n->dtype));
     return 0;

@@ -44,7 +44,7 @@ struct network {
     struct backend *backend; /* borrowed */
     enum dtype dtype;        /* of the matrices that are not quantized */
     enum dtype kv_dtype;     /* of caches made for it: F32 or BF16 */
-    enum quant quant;
+    enum dtype quant;
     struct mat embed, head;  /* head.data == embed.data when tied */
     float *norm;             /* [D], memory of the back end */
     float *inv_freq;         /* [E/2], the same */
@@ -67,12 +67,6 @@ size_t network_weight_bytes(const struct network *n); /* taken */
  * in the back end's layout, with their scales when quantized), 4 bytes a value of a norm and of the
  * rotation's frequencies. For a network that is settled. */
 size_t network_expected_bytes(const struct network *n);
-const char *dtype_name(enum dtype d); /* "f32", "bf16", "bf16-f32", "int8", "nf4", "fp8" */
 int network_half(const struct network *n); /* 1: keys, values, attention may be rounded to bf16 */
-/* Bytes of one activation, key or value: F32 or BF16. */
-static inline size_t value_bytes(enum dtype d)
-{
-    return d == DTYPE_F32 ? sizeof(float) : sizeof(uint16_t);
-}
 
 #endif

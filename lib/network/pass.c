@@ -54,7 +54,7 @@ void pass_write(const struct network *n, struct work *w)
 static struct cache layer_cache(const struct network *n, const struct kv *kv, size_t l)
 {
     const struct config *c = &n->config;
-    size_t at = l * kv->slots * c->kv_heads * c->head_dim * value_bytes(kv->dtype);
+    size_t at = l * kv->slots * c->kv_heads * c->head_dim * dtype_value_bytes(kv->dtype);
     return (struct cache){(char *)kv->k + at, (char *)kv->v + at, kv->dtype};
 }
 

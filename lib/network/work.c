@@ -73,7 +73,7 @@ static size_t cut_all(struct work *w, const struct network *n, unsigned char *bl
 {
     const struct config *c = &n->config;
     const struct work_size *s = &w->size;
-    const size_t A = value_bytes(n->backend->act), D = c->width, E = c->head_dim;
+    const size_t A = dtype_value_bytes(n->backend->act), D = c->width, E = c->head_dim;
     const size_t T = s->rows, R = s->wanted, fresh = s->cached ? 0 : T * c->kv_heads * E;
     struct arena k = {block, 0};
     arena_index(&k, &w->device, s);

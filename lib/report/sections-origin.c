@@ -112,8 +112,8 @@ void section_outcomes(struct page *p, const struct runset *s)
     json_t *about;
     json_object_foreach(s->configs, config, about) {
         const json_t *m = runset_find(s, "metric", config, "e2e_ns");
-        static const char *const counted[] = {"timed", "oom", "timeout", "interrupted"};
-        for (size_t k = 0; k < 4; k++) /* measure counted them when generations are not here */
+        static const char *const counted[] = {"timed", "oom"};
+        for (size_t k = 0; k < 2; k++) /* measure counted them when generations are not here */
             if (!json_object_get(about, keys[k]) && m)
                 json_object_set_new(about, keys[k], json_integer(rec_int(m, counted[k], 0)));
         for (size_t k = 0; k < 4; k++)

@@ -107,7 +107,7 @@ static int prepare(struct multiplying *m, const struct random_values *d, enum dt
     *m = (struct multiplying){.backend = b, .side = side};
     b->act = ops->act_dtype(dtype);
     m->x = random_values_make(d, side * side, b->act, MEMORY_ACTIVATIONS);
-    m->y = ops->alloc(b, side * side * value_bytes(b->act), MEMORY_ACTIVATIONS);
+    m->y = ops->alloc(b, side * side * dtype_value_bytes(b->act), MEMORY_ACTIVATIONS);
     m->work = ops->alloc(b, ops->matmul_work(b, side, side, side), MEMORY_ACTIVATIONS);
     return !m->x || !m->y || !m->work || random_values_mat(d, &m->w, side, side, dtype, 0) ? -1 : 0;
 }

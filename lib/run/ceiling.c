@@ -143,31 +143,19 @@ int ceiling_measure(struct ceilings *c, struct backend *b, struct err *e)
     return 0;
 }
 
-enum unit dtype_unit(enum dtype d)
-{
-    return d == DTYPE_INT8                         ? UNIT_INT8
-           : d == DTYPE_F32 || d == DTYPE_BF16_F32 ? UNIT_F32 : UNIT_BF16;
-}
-
-const char *ceiling_unit_name(enum unit u)
-{
-    static const char *const names[UNITS] = {"f32", "bf16", "int8"};
-    return names[u];
-}
-
 json_t *ceiling_record(const struct ceilings *c, const struct backend *b, enum unit u)
 {
     char name[96];
     int device = *b->name != 0;
     if (device) /* the int8 product of a back end is more than its units do: it is named for that */
         snprintf(name, sizeof name, "%s products, %zu x %zu x %zu",
-                 u == UNIT_INT8 ? "LLM.int8()" : ceiling_unit_name(u), c->side[u], c->side[u],
+                 u == UNIT_INT8 ? "LLM.int8()" : dtype_unit_name(u), c->side[u], c->side[u],
                  c->side[u]);
     else
-        snprintf(name, sizeof name, "%s products, %zu thread%s", ceiling_unit_name(u), c->threads,
+        snprintf(name, sizeof name, "%s products, %zu thread%s", dtype_unit_name(u), c->threads,
                  c->threads > 1 ? "s" : "");
     json_t *r = json_pack("{s:s, s:b, s:s, s:s, s:s?, s:s, s:s?}", "name", name, "ceiling", 1,
-                          "unit", ceiling_unit_name(u), "device", b->ops->name, "device_name",
+                          "unit", dtype_unit_name(u), "device", b->ops->name, "device_name",
                           device ? b->name : NULL, "isa", device ? b->level : c->isa[u],
                           "library", *b->library ? b->library : NULL);
     if (!device)

@@ -22,10 +22,6 @@ struct ceilings {
     size_t side[UNITS];             /* of a device: the products were side x side x side */
     double bytes_per_s;             /* read from memory; of a device: read and written, copying */
 };
-/* The unit that a dtype's products multiply with, and its name. */
-enum unit dtype_unit(enum dtype d);
-const char *ceiling_unit_name(enum unit u); /* "f32", "bf16", "int8" */
-
 /* What the back end runs on, whichever it is. -1 (EXIT_NO_DEVICE, EXIT_INTERNAL): no memory. */
 int ceiling_measure(struct ceilings *c, struct backend *b, struct err *e);
 /* The fields of a roofline record of one unit that is there; the caller's reference. */

@@ -35,10 +35,10 @@ struct engine {
      .help = "back end (auto: a usable GPU, else the CPU)"},                                    \
     ISA_OPTION((g).isa),                                                                        \
     {"dtype", 0, OPT_CHOICE, &(g).dtype, .choices = "auto|f32|bf16|bf16-f32",                   \
-     .help = "matrices and products (auto: as exact as the checkpoint; on a GPU bf16)"},          \
+     .help = "matrices and products (auto: as exact as the checkpoint; on a GPU bf16)"},        \
     {"kv-dtype", 0, OPT_CHOICE, &(g).kv_dtype, .choices = "auto|f32|bf16",                      \
      .help = "key/value cache (auto: bf16 with dtype bf16 or a quantization, else f32)"},       \
-    {"quant", 0, OPT_CHOICE, &(g).quant, .choices = "none|int8|nf4|fp8",                        \
+    {"quant", 0, OPT_CHOICE, &(g).quant, .choices = "none|" DTYPE_QUANTIZED,                    \
      .help = "quantize the matrices (none; a packed checkpoint stays as it is)"},               \
     THREADS_OPTION((g).threads),                                                                \
     {"mem-cap", 0, OPT_BYTES, &(g).mem_cap, 0, 9007199254740991.0, .arg = "BYTES",              \

@@ -5,10 +5,10 @@
 
 #include <errno.h>
 #include <math.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/resident.h"
 #include "lib/record/rec.h"
 
 static const int64_t PAUSE_NS = 100000000;
@@ -41,11 +41,13 @@ void gpu_monitor_begin(struct gpu_monitor *g)
     if (g->poll && most > 0)
         rest((int64_t)rng_below(&g->pause, (uint64_t)most));
     nvml_read(g->nvml, &g->begin);
+    g->resident_reset = resident_reset();
 }
 
 void gpu_monitor_end(struct gpu_monitor *g, const struct batch_trace *trace)
 {
     int64_t end = trace->makespan_ns ? trace->start_ns + trace->makespan_ns : clock_ns();
+    g->resident_peak = g->resident_reset ? -1 : resident_peak();
     nvml_read(g->nvml, &g->end);
     g->batch_ns = trace->makespan_ns;
     gpu_poll_take(g->poll, trace->start_ns, end, &g->seen);
@@ -154,13 +156,11 @@ void gpu_monitor_put(const struct gpu_monitor *g, json_t *record)
     json_object_set_new(record, "tainted", taints(g));
 }
 
-/* What the system says this process holds: of a host, its peak resident set. */
+/* What the system says this process held in the batch: of a host, its peak resident set. */
 static int64_t process_peak(const struct gpu_monitor *g)
 {
-    struct rusage usage = {0};
-    getrusage(RUSAGE_SELF, &usage);
     return g->gpu ? most(g->begin.process_bytes, g->end.process_bytes, g->seen.process_peak_bytes)
-                  : (int64_t)usage.ru_maxrss * 1024;
+                  : g->resident_peak;
 }
 
 int gpu_monitor_layers(const struct gpu_monitor *g, const struct memory *m)
@@ -183,7 +183,9 @@ void gpu_monitor_put_memory(const struct gpu_monitor *g, const struct memory *m,
                      : process);
     set_known(memory, "process_peak_bytes", process);
     if (process < 0)
-        set_reason(memory, "process_peak_bytes_reason", "the driver does not tell");
+        set_reason(memory, "process_peak_bytes_reason",
+                   g->gpu ? "the driver does not tell"
+                          : "the system does not count a process's peak anew for each batch");
     rec_set_flag(memory, "layers_hold", holds, "the driver does not tell what a process holds");
 }
 

@@ -23,6 +23,8 @@ struct gpu_monitor {
     struct nvml_state begin, end;   /* just before and after the batch at hand */
     struct gpu_poll_seen seen;       /* during it */
     int64_t batch_ns;               /* its makespan; 0: memory was short */
+    int resident_reset;             /* 0: the system counts the resident set from the batch on */
+    int64_t resident_peak;          /* of a host, in the batch; -1: the system does not tell */
 };
 /* address: of the GPU; "": none. seed: of the pauses between batches. */
 void gpu_monitor_open(struct gpu_monitor *g, const char *address, uint64_t seed);

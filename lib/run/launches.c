@@ -1,5 +1,8 @@
-/* launches.c - see launches.h. Every random choice is a function of (seed, launch number, round),
- * so an extended schedule and the one it extends never share or disturb each other's numbers. */
+/* launches.c - the schedule of a run; see launches.h.
+ *
+ * Every random choice is a function of (seed, launch number, round), so an extended schedule and
+ * the one that it extends never share or disturb each other's numbers.
+ */
 #include "lib/run/launches.h"
 
 #include <assert.h>

@@ -39,7 +39,7 @@ static void *stretch(const struct random_values *d, size_t n, enum dtype dtype)
 void random_values_fill(const struct random_values *d, void *to, size_t n, enum dtype dtype)
 {
     const struct ops *ops = d->backend->ops;
-    size_t value = value_bytes(dtype), done = smaller(n, STRETCH);
+    size_t value = dtype_value_bytes(dtype), done = smaller(n, STRETCH);
     void *first = stretch(d, done, dtype);
     ops->write(d->backend, to, first, done * value);
     free(first);
@@ -52,7 +52,7 @@ void random_values_fill(const struct random_values *d, void *to, size_t n, enum 
 void *random_values_make(const struct random_values *d, size_t n, enum dtype dtype,
                          enum memory_kind kind)
 {
-    void *p = d->backend->ops->alloc(d->backend, n * value_bytes(dtype), kind);
+    void *p = d->backend->ops->alloc(d->backend, n * dtype_value_bytes(dtype), kind);
     if (p)
         random_values_fill(d, p, n, dtype);
     return p;

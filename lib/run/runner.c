@@ -67,6 +67,8 @@ static void generate(struct session *s, const struct generation_place *at,
     struct generation_input *in = mem_zero(n, sizeof *in);
     for (size_t i = 0; i < n; i++)
         in[i] = p[i]->input;
+    if (s->backend->ops->trim) /* what an earlier batch needed is not of this one */
+        s->backend->ops->trim(s->backend);
     memory_reset_peak(&s->backend->memory);
     gpu_monitor_begin(&s->monitor);
     *trace = (struct batch_trace){0};

@@ -17,7 +17,7 @@ struct trainer {
 struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t seed, size_t rows,
                              struct err *e)
 {
-    const struct train_ops *ops = train_ops_of(b);
+    const struct train_ops *ops = b->ops->train;
     if (!ops) {
         err_set(e, EXIT_NO_DEVICE, "the '%s' back end cannot train: use --device cpu",
                 b->ops->name);

@@ -70,7 +70,7 @@ static int time_case(struct run *r, const struct kase *c, const struct pair *pai
 {
     const struct attn *a = &r->attn;
     char text[96];
-    struct task task = task_begin(r->bench, dtype_unit(a->kv.dtype));
+    struct task task = task_begin(r->bench, dtype_info[a->kv.dtype].unit);
     double operations = 4.0 * (double)(a->heads * a->head_dim) * visible_keys(c);
     double took = walk_s(r->bench, call_attention, r, copies, QUICKEST);
     ceilings_bracket(r->bench);
@@ -88,7 +88,7 @@ static int run_case(struct bench *b, const struct config *f, const struct kase *
     const struct ops *ops = b->backend->ops;
     size_t T = c->seqs * c->rows, keys = c->seqs * c->keys, width = f->heads * f->head_dim;
     size_t values = keys * f->kv_heads * f->head_dim;
-    struct run r = {.bench = b, .copy_bytes = values * value_bytes(dtype)};
+    struct run r = {.bench = b, .copy_bytes = values * dtype_value_bytes(dtype)};
     size_t copies = walk_copies(b, pair, 2 * (double)r.copy_bytes);
     act *q = data_random(b, T * width, b->backend->act, MEMORY_ACTIVATIONS);
     act *y = data_random(b, T * width, b->backend->act, MEMORY_ACTIVATIONS);

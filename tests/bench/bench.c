@@ -162,7 +162,7 @@ int bench_point(struct bench *b, json_t *fields, const struct task *t, double se
     const char *peer = rec_text(fields, "peer");
     double rate = rec_number(fields, "tokens_per_s"), ratio = rec_number(fields, "peer_ratio");
     describe(b, fields);
-    json_object_set_new(fields, "unit", json_string(ceiling_unit_name(t->unit)));
+    json_object_set_new(fields, "unit", json_string(dtype_unit_name(t->unit)));
     json_object_set_new(fields, "bound", json_string(bound));
     rec_set_number(fields, "took_ns", seconds * 1e9, NULL);
     rec_set_number(fields, "flops_per_s", t->operations / seconds, NULL);

@@ -80,7 +80,7 @@ static int time_product(struct product_run *r, const char *kernel, const struct 
         r->rows = row_counts[i];
         double operations = 2.0 * (double)(r->rows * m->rows * m->cols * mats);
         double bytes = (double)mats * dtype_bytes(m->dtype, m->rows, m->cols);
-        struct task task = task_begin(r->bench, dtype_unit(m->dtype));
+        struct task task = task_begin(r->bench, dtype_info[m->dtype].unit);
         double took = walk_s(r->bench, call_product, r, r->copies, QUICKEST);
         ceilings_bracket(r->bench);
         task_add(&task, &r->bench->roof, operations, bytes);
@@ -146,7 +146,7 @@ static int time_head(struct head_run *r, const struct pair *pair, const struct k
     for (int i = 0; row_counts[i] < ROWS_MAX; i++) {
         char text[64];
         r->rows = row_counts[i];
-        struct task task = task_begin(r->bench, dtype_unit(m->dtype));
+        struct task task = task_begin(r->bench, dtype_info[m->dtype].unit);
         double took = walk_s(r->bench, call_head, r, r->copies, QUICKEST);
         ceilings_bracket(r->bench);
         task_add(&task, &r->bench->roof, 2.0 * (double)(r->rows * m->rows * m->cols),

@@ -59,7 +59,7 @@ static int after_prompts(const struct job *j)
 
 static struct task job_task(const struct models *m, const struct job *j, double bytes_per_s)
 {
-    struct task t = {.unit = dtype_unit(m->kind->dtype)};
+    struct task t = {.unit = dtype_info[m->kind->dtype].unit};
     if (!bench_on_device(m->bench))
         m->bench->roof.bytes_per_s = bytes_per_s;
     double B = (double)j->batch, P = (double)j->prompt;
@@ -209,7 +209,7 @@ static int bench_job(struct models *m, const struct job *j, struct err *e)
     if (n < 3)
         run_ours(m, j); /* warm-up; a median of three or more leaves a cold run out anyway */
     for (size_t i = 0; i < n && !*m->bench->stop; i++) {
-        ceilings_refresh(m->bench, dtype_unit(m->kind->dtype));
+        ceilings_refresh(m->bench, dtype_info[m->kind->dtype].unit);
         read[i] = m->bench->roof.bytes_per_s;
         took[i] = run_ours(m, j);
         peer[i] = run_peer(m, j, file);
@@ -237,7 +237,7 @@ int bench_network(struct bench *b, const char *shape, const struct kind *k, stru
 {
     struct checkpoint c = {0};
     struct config f;
-    enum quant q = QUANT_NONE;
+    enum dtype q = QUANT_NONE;
     if (bench_stopped(b, e) || synth_config(&f, shape, e) || bench_backend(b, e))
         return -1;
     if (bench_refuses(b->backend, &f, k) ||

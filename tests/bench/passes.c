@@ -98,7 +98,7 @@ static double pass_s(struct models *m, const struct shape *s)
 static int bench_pass(struct models *m, const struct shape *s, const char *work, struct err *e)
 {
     double rows = (double)(s->seqs * s->rows), keys = (double)s->keys;
-    struct task task = task_begin(m->bench, dtype_unit(m->kind->dtype));
+    struct task task = task_begin(m->bench, dtype_info[m->kind->dtype].unit);
     double took = bench_stopped(m->bench, e) ? -1 : pass_s(m, s);
     if (took < 0)
         return -1;
@@ -167,7 +167,7 @@ static int bench_gap(struct models *m, struct err *e)
     size_t prompt = shrunk(m->pair, AFTER);
     const struct shape s = {1, 1, prompt + prompt / 2 + 1, 2 * prompt + 1, 1, MASK_CAUSAL, 1};
     double step = step_s(m, prompt), keys = (double)s.keys;
-    struct task task = task_begin(m->bench, dtype_unit(m->kind->dtype));
+    struct task task = task_begin(m->bench, dtype_info[m->kind->dtype].unit);
     double pass = pass_s(m, &s);
     if (bench_stopped(m->bench, e))
         return -1;

@@ -206,3 +206,42 @@ END
     [ "$(sed -n 3p "$T/help")" = "Examples:" ]
     grep -q "Inside the clock" "$T/help"
 }
+
+@test "any setting is swept by a list, crosswise, in one process; what does not count is no point" {
+    "${GEN[@]}" --unmask schedule,threshold,factor --threshold 0.3,0.9 --factor 1,2 --steps 4,8 \
+        --block-length 4,8 --temperature 0,1 --no-meta "$T/prompts" > "$T/out"
+    # 2 schedules, 2 thresholds, 2 factors; each with 2 blocks and 2 temperatures; 3 prompts
+    jq -s -e 'length == 6 * 2 * 2 * 3 and (map(.point) | unique | length) == 24
+        and (map(.config) | unique | length) == 24' "$T/out"
+    jq -s -e 'group_by(.series) | length == 12 and all(.[]; (map(.axis) | unique | length) == 1
+        and (map(.point) | unique | length) == 2)' "$T/out"
+    jq -s -e 'all(.[]; if .unmask == "schedule" then .axis == "steps" and .threshold == null
+        elif .unmask == "threshold" then .axis == "threshold" and .steps == null
+        else .axis == "factor" and .steps == null and .factor != null end)' "$T/out"
+}
+
+@test "a point is the same however it was said, whatever the seed and the prompts" {
+    "${GEN[@]}" --no-meta "$T/prompts" > "$T/a"
+    "${GEN[@]}" --no-meta --steps 8 --unmask schedule --cfg-scale 0 --seed 9 --limit 1 \
+        "$T/prompts" > "$T/b"
+    "${GEN[@]}" --no-meta --stop-at-eos --limit 1 "$T/prompts" > "$T/c"
+    [ "$(jq -r .point "$T/a" "$T/b" | sort -u | wc -l)" -eq 1 ]
+    [ "$(jq -r .workload "$T/a" "$T/b" | sort -u | wc -l)" -eq 2 ]
+    [ "$(jq -r .prompts "$T/b")" = 1 ]
+    [ "$(jq -r .point "$T/a" "$T/c" | sort -u | wc -l)" -eq 2 ]
+}
+
+@test "a schedule names any setting, and refuses what is none" {
+    "$BIN/prep-prompts" --schedule --systems llada --launches 1 --gen-length 8 --block-length 8 \
+        --unmask threshold,factor --threshold 0.5,0.9 --no-meta > "$T/schedule"
+    jq -s -e '.[0].points | length == 3 and all(.[]; has("steps") | not)' "$T/schedule"
+    "${GEN[@]}" --schedule "$T/schedule" --no-meta "$T/prompts" > "$T/out"
+    [ "$(jq -r '"\(.unmask) \(.threshold)"' "$T/out" | sort -u | xargs)" = \
+        "factor null threshold 0.5 threshold 0.9" ]
+    sed 's/"unmask"/"unmsk"/' "$T/schedule" > "$T/odd"
+    run "${GEN[@]}" --schedule "$T/odd" "$T/prompts"
+    [ "$status" -eq 65 ]
+    [[ $output == *"'unmsk' is no setting of llada"* ]]
+    run "${GEN[@]}" --schedule "$T/schedule" --steps 2,4 "$T/prompts"
+    [ "$status" -eq 64 ]
+}

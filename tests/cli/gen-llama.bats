@@ -44,6 +44,21 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
     jq -s -e '.[0].rows == 52 and (.[0].config | endswith("cache=off"))' "$T/c"
 }
 
+@test "a peak belongs to the batch that made it" {
+    for i in {1..64}; do echo "{\"id\":\"p$i\",\"prompt_ids\":[$i,5,7]}"; done > "$T/many"
+    "$BIN/gen-llama" -m synth:tiny-llama --device cpu --ignore-eos --no-meta -q --max-new 300 \
+        --batch 64,1 "$T/many" > "$T/out"
+    if [ -w /proc/self/clear_refs ]; then
+        jq -se '(map(select(.batch_id == 0))[0] | .batch == 64 and
+            .memory.process_peak_bytes > .memory.reserved_peak_bytes) and
+            (map(select(.batch == 1).memory.process_peak_bytes) | max) + 8000000 <
+            (map(select(.batch == 64).memory.process_peak_bytes) | max)' "$T/out"
+    else
+        jq -se 'all(.memory | .process_peak_bytes == null and
+            (.process_peak_bytes_reason | length > 0))' "$T/out"
+    fi
+}
+
 @test "filters: top-k 1 and a tiny top-p are greedy" {
     "${GEN[@]}" "$T/prompts" > "$T/a"
     "${GEN[@]}" --temperature 2 --top-k 1 "$T/prompts" > "$T/b"

@@ -207,3 +207,12 @@ EOF
     [[ "$stderr" == *"W105: "*"a prompt of 11 tokens and 500 to come need "*" of weights, "*" of \
 cache, "*" of activations) and emulated device (host) has "*" free of 2200000"* ]]
 }
+
+@test "memory that an earlier, larger batch reserved is not a later one's" {
+    jq -nc 'range(4) | {id: "p\(.)", prompt_ids: [range(300) | . % 200]}' > "$T/long"
+    "$BIN/gen-llama" -m synth:tiny-llama --device cuda --ignore-eos --no-meta -q --max-new 1 \
+        --batch 4,1 "$T/long" > "$T/out"
+    jq -se '(map(select(.batch_id == 0))[0] | .batch == 4 and
+        .memory.reserved_peak_bytes > 50000000) and
+        all(.batch == 4 or .memory.reserved_peak_bytes < 40000000)' "$T/out"
+}

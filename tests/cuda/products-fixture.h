@@ -74,8 +74,8 @@ static struct pair pair_make(struct call *c, size_t rows)
         abort();
     if (widened) {
         struct codes q;
-        void *block = codes_make(&q, &s, DTYPE_NF4, c->f->ref->pool);
-        codes_floats(&q, c->K, 0, rows, w);
+        void *block = quant_make(&q, &s, DTYPE_NF4, c->f->ref->pool);
+        quant_floats(&q, c->K, 0, rows, w);
         free(block);
     }
     if (ref_mat_make(c->f->ref, &p.ref, &s, widened ? DTYPE_BF16 : c->dtype))

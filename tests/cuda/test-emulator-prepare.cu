@@ -19,11 +19,11 @@ enum { PROMPTS = 3, LONG = 251 };
 
 static emulate::deeds at_start;
 
-/* The first mark of a batch is the beginning of its clock. */
-static int marks;
+/* The first event of a batch is the beginning of its clock. */
+static int events;
 static int64_t count_event(struct backend *b)
 {
-    if (!marks++)
+    if (!events++)
         at_start = emulate::done;
     return cuda_event_record(b);
 }
@@ -85,7 +85,7 @@ static struct made write(const struct network *n, struct autoregress how, size_t
     struct made m = {};
     struct batch_trace t = {};
     how.prepare = prepare;
-    marks = 0;
+    events = 0;
     memory_reset_peak(&n->backend->memory);
     autoregress(n, &how, prompts, batch, m.g, &t);
     m.done = in_clock();
@@ -98,7 +98,7 @@ static struct made fill(const struct network *n, struct diffuse how, size_t batc
     struct made m = {};
     struct batch_trace t = {};
     how.prepare = prepare;
-    marks = 0;
+    events = 0;
     memory_reset_peak(&n->backend->memory);
     diffuse(n, &how, prompts, batch, m.g, &t);
     m.done = in_clock();

@@ -55,7 +55,7 @@ static void multiply(struct world *w)
 {
     if (gemm_takes(&w->b, &w->job))
         gemm(&w->b, &w->job);
-    device_wait(&w->b, "test");
+    runtime_wait(&w->b, "test");
 }
 
 /* Runs of each since the last question. */
@@ -159,11 +159,11 @@ static void test_recording(void)
     world_open(&w);
     w.job.N = N / 2;
     cuda_run(&w.b, "pass", 4, run_job, &w);
-    device_wait(&w.b, "test");
+    runtime_wait(&w.b, "test");
     ok(ran(TRIES, TRIES + 1, TRIES), "the first run of a pass is a direct one, and times");
     w.job.N = N / 4; /* as no caller does: a shape first met while recording */
     cuda_run(&w.b, "pass", 4, run_job, &w);
-    device_wait(&w.b, "test");
+    runtime_wait(&w.b, "test");
     ok(ran(1, 0, 0), "while operations are recorded nothing is timed: the first guess");
     multiply(&w);
     ok(ran(TRIES, TRIES + 1, TRIES), "it is timed when it is run directly");

@@ -3,8 +3,6 @@
  * many, heads of odd sizes. */
 #include "tests/cuda/rows-fixture.h"
 
-static const char *const names[] = {"f32", "bf16", "bf16-f32", "int8", "nf4", "fp8"};
-
 struct shape {
     size_t T, H, K, E, D;
 };
@@ -59,8 +57,8 @@ static void run(struct fixture *f, struct shape s, struct how h)
 {
     const size_t HE = s.H * s.E, KE = s.K * s.E, S = 2 * s.T, T = s.T;
     const size_t N[3] = {HE, KE, KE};
-    const int exact = h.dtype == DTYPE_F32 || h.dtype == DTYPE_BF16_F32;
-    const enum dtype act = exact ? DTYPE_F32 : DTYPE_BF16;
+    const enum dtype act = cuda_act_dtype(h.dtype);
+    const int exact = act == DTYPE_F32;
     struct qkv d = {}, r = {};
     struct sides m[3];
     void *blocks[16];
@@ -113,7 +111,8 @@ static void run(struct fixture *f, struct shape s, struct how h)
     double slack = exact ? 2e-5 : h.dtype == DTYPE_INT8 ? 0.06 : 0.04;
     double stored = h.cache == DTYPE_F32 || !exact ? slack : 0.006;
     ok(far[0] < slack && far[1] < stored && far[2] < stored,
-       "%s in %s, %zu rows of %zu/%zu x %zu%s%s%s: %.1e %.1e %.1e", names[h.dtype], names[h.cache],
+       "%s in %s, %zu rows of %zu/%zu x %zu%s%s%s: %.1e %.1e %.1e", dtype_info[h.dtype].name,
+       dtype_info[h.cache].name,
        T, s.H, s.K, s.E, h.listed ? ", slots" : "", h.biases ? ", biases" : "",
        h.norms ? ", norms" : "", far[0], far[1], far[2]);
     while (n > 0)
@@ -135,7 +134,7 @@ int main(void)
                                           {70, 8, 1, 10, 64}, {2, 2, 2, 128, 192}};
     struct fixture f = fixture_open();
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (int dtype = DTYPE_F32; dtype <= DTYPE_FP8; dtype++)
+        for (int dtype = 0; dtype < DTYPES; dtype++)
             for (int which = 1; which < 4; which++) {
                 enum dtype cache = (i + (size_t)which) % 2 ? DTYPE_F32 : DTYPE_BF16;
                 run(&f, shapes[i], {(enum dtype)dtype, cache, dtype % 2 ^ (int)i % 2, which & 1,

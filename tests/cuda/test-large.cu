@@ -184,9 +184,9 @@ static void widened_floats(struct fixture *f, enum dtype dtype, const struct mat
 {
     struct codes q;
     size_t cols = s->cols, n = rows * cols;
-    void *block = dtype == DTYPE_BF16_F32 ? NULL : codes_make(&q, s, dtype, f->ref->pool);
+    void *block = dtype == DTYPE_BF16_F32 ? NULL : quant_make(&q, s, dtype, f->ref->pool);
     if (dtype == DTYPE_NF4)
-        codes_floats(&q, cols, first, rows, out);
+        quant_floats(&q, cols, first, rows, out);
     for (size_t i = 0; i < n; i++)
         out[i] = dtype == DTYPE_FP8   ? e4m3_value(((const uint8_t *)q.code)[first * cols + i])
                  : dtype == DTYPE_NF4 ? kept(DTYPE_BF16, out[i])
@@ -244,7 +244,7 @@ static void try_shape(struct fixture *f, enum dtype dtype, size_t T, size_t K, i
 
 static void every_format(struct fixture *f, const size_t *rows, size_t n)
 {
-    for (int d = DTYPE_F32; d <= DTYPE_FP8; d++)
+    for (int d = DTYPE_F32; d < DTYPES; d++)
         for (size_t i = 0; i < n; i++)
             try_shape(f, (enum dtype)d, rows[i], rows[i] > 1000 ? 64 : i % 2 ? 64 : 192,
                       i % 2 == 0);

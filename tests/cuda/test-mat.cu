@@ -130,8 +130,8 @@ static void make_from(struct fixture *f, struct values *v, enum dtype dtype, enu
     struct mat_source plain = source_of(v, FROM_FLOATS, NULL);
     struct mat m;
     struct codes q;
-    int coded = dtype >= DTYPE_INT8;
-    void *block = coded ? codes_make(&q, &plain, dtype, f->ref->pool) : NULL;
+    int coded = dtype_info[dtype].quantized;
+    void *block = coded ? quant_make(&q, &plain, dtype, f->ref->pool) : NULL;
     struct mat_source s = source_of(v, way, &q);
     int bad = cuda_mat_make(f->cuda, &m, &s, dtype);
     ok(!bad && as_expected(f, &m, v, coded ? &q : NULL), "%s %zu x %zu from %s", names[dtype],
@@ -147,8 +147,9 @@ static void every_source(struct fixture *f)
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int way = 0; way < WAYS; way++) {
             struct values v = values_make(f, shapes[i][0], shapes[i][1], (enum way)way);
-            for (int d = DTYPE_F32; d <= DTYPE_FP8; d++)
-                if (!quant_refuses((enum dtype)d, v.cols) && (d >= DTYPE_INT8 || way != FROM_CODES))
+            for (int d = DTYPE_F32; d < DTYPES; d++)
+                if (!dtype_refuses((enum dtype)d, v.cols) &&
+                    (dtype_info[d].quantized || way != FROM_CODES))
                     make_from(f, &v, (enum dtype)d, (enum way)way);
             values_free(&v);
         }
@@ -160,7 +161,7 @@ static void odd_values(struct fixture *f)
     static const float odd[] = {0, 0x1p-130f, 0x1p-121f, 0x1p-119f, 3e38f, NAN, INFINITY, -INFINITY,
                                 -0.0f};
     enum { ROWS = sizeof odd / sizeof *odd, COLS = 64 };
-    for (int d = DTYPE_F32; d <= DTYPE_FP8; d++) {
+    for (int d = DTYPE_F32; d < DTYPES; d++) {
         struct values v = values_make(f, ROWS, COLS, FROM_F32);
         memset(v.w, 0, ROWS * COLS * sizeof *v.w);
         for (size_t r = 0; r < ROWS; r++)

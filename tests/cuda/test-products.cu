@@ -15,8 +15,6 @@ extern const struct ops ops_ref;
 
 enum { GUARD = 64 }; /* values behind an output that must stay as they are */
 
-static const char *const dtype_name[] = {"f32", "bf16", "bf16_f32", "int8", "nf4", "fp8"};
-
 struct world {
     struct backend b, ref;
     struct device *device; /* of b */
@@ -103,7 +101,7 @@ static void lay(uint8_t *to, const struct mat_source *s, enum dtype dtype, struc
     void *block = NULL;
     const float *w = s->f32;
     if (dtype == DTYPE_INT8 || dtype == DTYPE_NF4 || dtype == DTYPE_FP8)
-        block = codes_make(&q, s, dtype, pool);
+        block = quant_make(&q, s, dtype, pool);
     for (size_t r = 0; r < s->rows; r++)
         if (dtype == DTYPE_F32)
             memcpy(to + r * row, w + r * s->cols, row);
@@ -442,7 +440,7 @@ static void try_shape(struct world *w, enum dtype dtype, size_t T, size_t K)
                        wrong_gated(w, dtype, T, K, gain),
                        wrong_qkv(w, dtype, T, K, gain, cache, T % 4 != 0)};
     ok(!wrong[0] && !wrong[1] && !wrong[2] && !wrong[3],
-       "%s, T %zu, K %zu, shared memory %zu: matmul, logits, gated, qkv", dtype_name[dtype], T, K,
+       "%s, T %zu, K %zu, shared memory %zu: matmul, logits, gated, qkv", dtype_info[dtype].name, T, K,
        w->device->shared_max);
     if (wrong[0] || wrong[1] || wrong[2] || wrong[3])
         printf("# wrong values: matmul %zu, logits %zu, gated %zu, qkv %zu\n", wrong[0], wrong[1],
@@ -461,7 +459,7 @@ static void try_dtype(struct world *w, enum dtype dtype, const size_t K[3])
     w->device->shared_max = shared_here(232448);
     w->device->sms = 1;
     ok(wrong_batch(w, dtype, 7, dtype == DTYPE_NF4 ? 192 : 104) == 0,
-       "%s: a row alone gives the bits that it gives among others", dtype_name[dtype]);
+       "%s: a row alone gives the bits that it gives among others", dtype_info[dtype].name);
     /* So little shared memory that few rows take the way of many. */
     w->device->shared_max = dtype == DTYPE_NF4 ? 49152 : 12288;
     try_shape(w, dtype, 3, K[2]);

@@ -1,4 +1,4 @@
-/* test-runtime.cu - memory, transfers, records and marks of the CUDA back end, on a device or the
+/* test-runtime.cu - memory, transfers, records and events of the CUDA back end, on a device or the
  * emulated one. */
 #include "kernels/cuda/runtime.h"
 
@@ -70,6 +70,12 @@ static void test_memory(struct backend *b)
     cuda_room(b, &room, &total);
     ok(room <= MIB + m->reserved && !cuda_alloc(b, 60 * MIB, MEMORY_KV), "the cap is kept");
     m->cap = 0;
+    cuda_free(b, p);
+    b->ops->trim(b);
+    memory_reset_peak(m);
+    ok(m->reserved == base && m->reserved_peak == base, "trimmed, nothing of it stays reserved");
+    p = cuda_alloc(b, 12 * MIB, MEMORY_KV);
+    ok(m->reserved_peak == base + 12 * MIB, "a peak is that of what came after");
     cuda_free(b, p);
     ok(!cuda_alloc(b, SIZE_MAX / 2, MEMORY_KV) && !m->requested,
        "more than a machine can have is refused");
@@ -144,7 +150,7 @@ static int made_arrives(struct backend *b, size_t stride, size_t rows)
     size_t bytes = stride * rows, guard = 64;
     unsigned char *back = (unsigned char *)mem_alloc(bytes + 2 * guard);
     unsigned char *p = (unsigned char *)cuda_alloc(b, bytes + 2 * guard, MEMORY_WEIGHTS);
-    device_upload_made(b, p + guard, stride, rows, make_rows, &stride);
+    transfer_upload_made(b, p + guard, stride, rows, make_rows, &stride);
     cuda_read(b, back, p, bytes + 2 * guard);
     int good = 1;
     for (size_t i = 0; i < guard; i++)
@@ -165,7 +171,7 @@ static void test_rows(struct backend *b)
     memset(back, 0xff, sizeof back);
     cuda_write(b, p, back, sizeof back);
     fill(from, sizeof from, 5);
-    device_upload_rows(b, p, STRIDE, from, BYTES, ROWS);
+    transfer_upload_rows(b, p, STRIDE, from, BYTES, ROWS);
     cuda_read(b, back, p, sizeof back);
     int good = 1;
     for (size_t i = 0; i < ROWS; i++) {
@@ -282,7 +288,7 @@ static void test_prepare(struct backend *b)
     cuda_free(b, s.value);
 }
 
-/* ---- marks ---- */
+/* ---- events ---- */
 
 static void test_marks(struct backend *b)
 {
@@ -291,8 +297,8 @@ static void test_marks(struct backend *b)
     int64_t start = clock_ns(), last = start - 50000, ahead = -1;
     for (int i = 0; i < PASSES; i++) {
         add_to(b, p, N, 1);
-        int64_t mark = cuda_event_record(b);
-        int64_t ask = i % 3 ? mark : ahead; /* now and then the one before, or none */
+        int64_t event = cuda_event_record(b);
+        int64_t ask = i % 3 ? event : ahead; /* now and then the one before, or none */
         if (ask >= 0) {
             int64_t at = cuda_event_wait(b, ask);
             good &= at >= last && at <= clock_ns();
@@ -300,7 +306,7 @@ static void test_marks(struct backend *b)
         }
         ahead = i % 3 == 2 ? cuda_event_record(b) : -1;
     }
-    ok(good, "marks are reached in their order, and not in the future");
+    ok(good, "events are done in their order, and not in the future");
     for (int i = 0; i < 2; i++) {
         int64_t before = clock_ns();
         int64_t at = cuda_event_wait(b, cuda_event_record(b));

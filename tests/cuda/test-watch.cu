@@ -170,7 +170,7 @@ int main(void)
     test_nested();
     setenv("CROSSOVER_WATCHDOG_S", "2", 1); /* a first launch may take a second */
     test_hang("read: ", by_read);
-    test_hang("mark: ", by_event_wait);
+    test_hang("event: ", by_event_wait);
     test_hang("close: ", by_close);
     return tap_done();
 }

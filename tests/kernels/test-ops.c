@@ -343,7 +343,7 @@ static void host_cases(const char *level)
     first = b->ops->event_wait(b, first);
     second = b->ops->event_wait(b, second);
     ok(steps == 2 && b->ops->depth == 1 && first > 0 && second >= first && second <= clock_ns(),
-       "%s runs every step, and marks follow each other", b->ops->name);
+       "%s runs every step, and events follow each other", b->ops->name);
     b->ops->room(b, &available, &total);
     ok(available > 0 && available <= total, "%s has room", b->ops->name);
     b->ops->mirror_free(b, mirror);
@@ -356,7 +356,7 @@ static void host_cases(const char *level)
 static void dtype_cases(const struct ops *ops)
 {
     int floats = 1;
-    for (int d = DTYPE_F32; d <= DTYPE_FP8; d++)
+    for (int d = DTYPE_F32; d < DTYPES; d++)
         floats &= ops->act_dtype((enum dtype)d) == DTYPE_F32;
     ok(floats, "%s activations are floats", ops->name);
     ok(ops->refuses(NULL, DTYPE_NF4, 100) && !ops->refuses(NULL, DTYPE_NF4, 192) &&

@@ -9,7 +9,7 @@
 
 static struct rng rng = {.seed = 11};
 static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_BF16_F32};
-enum { DTYPES = sizeof dtypes / sizeof *dtypes, MATRICES = PRODUCTS_MAX };
+enum { OWN = sizeof dtypes / sizeof *dtypes, MATRICES = PRODUCTS_MAX };
 
 static float *draw(size_t n)
 {
@@ -164,8 +164,8 @@ static void norm_case(struct backend *b, struct shape s, enum dtype dtype)
 
 static void norm_cases(struct backend *b)
 {
-    for (int d = DTYPE_F32; d <= DTYPE_NF4; d++)
-        for (size_t T = 1; T < 40; T += 12)
+    for (int d = 0; d < DTYPES; d++)
+        for (size_t T = 1; T < 40 && !b->ops->refuses(b, (enum dtype)d, 128); T += 12)
             norm_case(b, (struct shape){T, 70, 128}, (enum dtype)d);
     norm_case(b, (struct shape){5, 3, 33}, DTYPE_F32);
 }
@@ -260,7 +260,7 @@ int main(void)
     size_t ran = 0;
     for (const struct ops *ops; (ops = ops_cpu_at(ran)); ran++) {
         struct backend *b = open_table(ops, 2);
-        for (int d = 0; d < DTYPES; d++) {
+        for (int d = 0; d < OWN; d++) {
             for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
                 matmul_case(b, ref, shapes[i], dtypes[d]);
                 gated_case(b, ref, shapes[i], dtypes[d]);

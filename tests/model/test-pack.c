@@ -55,7 +55,7 @@ static void save(const char *shape, const char *dtype, int tied, float odd)
     free(name);
 }
 
-static int pack(enum quant q, struct pack_role role[ROLE_COUNT], struct err *e)
+static int pack(enum dtype q, struct pack_role role[ROLE_COUNT], struct err *e)
 {
     struct checkpoint c;
     if (checkpoint_open(&c, source, 0, e))
@@ -95,7 +95,7 @@ static int run(const char *device, const char *folder, const char *quant, float 
 }
 
 /* The codes that are stored are those of the source's floats. */
-static int same_codes(enum quant q)
+static int same_codes(enum dtype q)
 {
     struct checkpoint a, b;
     struct err e = {0};
@@ -106,7 +106,7 @@ static int same_codes(enum quant q)
             struct weight wa = {&a, (enum role)r, l}, wb = {&b, (enum role)r, l};
             struct mat_source sa = checkpoint_source(&wa), sb = checkpoint_source(&wb);
             struct codes want;
-            void *memory = codes_make(&want, &sa, d, pool);
+            void *memory = quant_make(&want, &sa, d, pool);
             size_t n = sa.rows * sa.cols / (d == DTYPE_NF4 ? 2 : 1);
             same &= sb.q && sb.q->dtype == d && !memcmp(sb.q->code, want.code, n);
             if (same && d == DTYPE_NF4)
@@ -120,19 +120,19 @@ static int same_codes(enum quant q)
     return same;
 }
 
-static void test_same(const char *shape, const char *dtype, int tied, enum quant q)
+static void test_same(const char *shape, const char *dtype, int tied, enum dtype q)
 {
     enum { N = 5 * 512 };
     static float x[N], y[N];
     static const char *const devices[] = {"ref", "cpu"};
     struct pack_role role[ROLE_COUNT];
     struct err e = {0};
-    const char *name = quantization_names[q];
+    const char *name = quantization_name(q);
     save(shape, dtype, tied, 0);
     ok(!pack(q, role, &e), "%s %s%s packs as %s %s", shape, dtype, tied ? " tied" : "", name,
        e.text);
     ok(same_codes(q), "its codes are those of the source");
-    for (size_t i = 0; i < (q == QUANT_FP8 ? 1 : 2); i++) { /* which the CPU has not */
+    for (size_t i = 0; i < (q == DTYPE_FP8 ? 1 : 2); i++) { /* which the CPU has not */
         e = (struct err){0};
         memset(x, 1, sizeof x);
         int bad = run(devices[i], source, name, x, &e) || run(devices[i], packed, NULL, y, &e);
@@ -145,12 +145,12 @@ static void test_same(const char *shape, const char *dtype, int tied, enum quant
     }
     double error = sqrt(role[ROLE_UP].error / role[ROLE_UP].power);
     /* of Gaussian rows of 64 */
-    double expected = q == QUANT_INT8 ? 0.0062 : q == QUANT_FP8 ? 0.0245 : 0.092;
+    double expected = q == DTYPE_INT8 ? 0.0062 : q == DTYPE_FP8 ? 0.0245 : 0.092;
     ok(error > 0.85 * expected && error < 1.15 * expected, "relative error %.4f", error);
     ok(role[ROLE_NORM].packed_bytes == role[ROLE_NORM].source_bytes &&
            role[ROLE_HEAD].tensors == (tied ? 0 : 1) &&
            role[ROLE_EMBED].dtype ==
-               (!tied ? DTYPE_F32 : q == QUANT_FP8 ? DTYPE_FP8 : DTYPE_INT8),
+               (!tied ? DTYPE_F32 : q == DTYPE_FP8 ? DTYPE_FP8 : DTYPE_INT8),
        "what stays as it was");
 }
 
@@ -161,22 +161,22 @@ static void test_other_quant(void)
     struct err e = {0};
     float x[5 * 512];
     save("tiny-llama", "BF16", 0, 0);
-    ok(!pack(QUANT_NF4, role, &e) && run("ref", packed, "int8", x, &e) == -1 &&
+    ok(!pack(DTYPE_NF4, role, &e) && run("ref", packed, "int8", x, &e) == -1 &&
            e.code == EXIT_BAD_USAGE && strstr(e.text, "packed as nf4"), "%s", e.text);
     e = (struct err){0};
     ok(!checkpoint_open(&c, packed, 0, &e) && !checkpoint_check_values(&c, &e) &&
            !strcmp(checkpoint_dtype(&c), "BF16"), "its values are finite %s", e.text);
-    ok(pack_checkpoint(&c, QUANT_INT8, packed, pool, role, &e) == -1 &&
+    ok(pack_checkpoint(&c, DTYPE_INT8, packed, pool, role, &e) == -1 &&
            e.code == EXIT_BAD_DATA && strstr(e.text, "packed already"), "%s", e.text);
     checkpoint_close(&c);
     e = (struct err){0};
     ok(!checkpoint_open(&c, "synth:tiny-llama", 0, &e) &&
-           pack_checkpoint(&c, QUANT_INT8, packed, pool, role, &e) == -1 &&
+           pack_checkpoint(&c, DTYPE_INT8, packed, pool, role, &e) == -1 &&
            e.code == EXIT_BAD_DATA, "%s", e.text);
     checkpoint_close(&c);
     e = (struct err){0};
     save("tiny-llama", "F32", 0, NAN);
-    ok(pack(QUANT_NF4, role, &e) == -1 && e.code == EXIT_BAD_DATA && strstr(e.text, "up_proj"),
+    ok(pack(DTYPE_NF4, role, &e) == -1 && e.code == EXIT_BAD_DATA && strstr(e.text, "up_proj"),
        "%s", e.text);
 }
 
@@ -228,7 +228,7 @@ static void rewrite(const struct edit *x)
     free(room);
 }
 
-static void edited(enum quant q, struct edit x, const char *says)
+static void edited(enum dtype q, struct edit x, const char *says)
 {
     struct pack_role role[ROLE_COUNT];
     struct checkpoint c;
@@ -237,7 +237,7 @@ static void edited(enum quant q, struct edit x, const char *says)
     rewrite(&x);
     int r = checkpoint_open(&c, packed, 0, &e);
     ok(!bad && r == -1 && e.code == EXIT_BAD_DATA && strstr(e.text, x.name) &&
-           strstr(e.text, says), "%s: %s", quantization_names[q], e.text);
+           strstr(e.text, says), "%s: %s", quantization_name(q), e.text);
     if (!r)
         checkpoint_close(&c);
 }
@@ -247,26 +247,26 @@ static void test_hostile(void)
 {
     static const float nan = NAN, infinity = INFINITY, below = -1;
     save("tiny-llama", "BF16", 0, 0);
-    edited(QUANT_INT8, (struct edit){UP ".scale", .drop = 1}, "missing");
-    edited(QUANT_INT8, (struct edit){UP, .drop = 1}, "missing");
-    edited(QUANT_INT8, (struct edit){UP ".scale", .shape0 = 191}, "[191]");
-    edited(QUANT_INT8, (struct edit){UP, .shape0 = 191}, "[191, 64]");
-    edited(QUANT_INT8, (struct edit){UP, .dtype = "U8"}, "expected I8");
-    edited(QUANT_INT8, (struct edit){UP ".scale", .dtype = "BF16"}, "expected F32");
-    edited(QUANT_INT8, (struct edit){UP ".scale", .value = &nan}, "expected finite");
-    edited(QUANT_INT8, (struct edit){UP ".scale", .value = &infinity}, "expected finite");
-    edited(QUANT_INT8, (struct edit){UP ".scale", .value = &below}, "not below 0");
-    edited(QUANT_FP8, (struct edit){UP, .dtype = "I8"}, "expected F8_E4M3");
-    edited(QUANT_FP8, (struct edit){UP ".scale", .value = &nan}, "expected finite");
-    edited(QUANT_NF4, (struct edit){UP ".absmax", .drop = 1}, "missing");
-    edited(QUANT_NF4, (struct edit){UP ".absmax.scale", .drop = 1}, "missing");
-    edited(QUANT_NF4, (struct edit){UP ".absmax.offset", .drop = 1}, "missing");
-    edited(QUANT_NF4, (struct edit){UP, .dtype = "I8"}, "expected U8");
-    edited(QUANT_NF4, (struct edit){UP, .shape0 = 193}, "[193, 32]");
-    edited(QUANT_NF4, (struct edit){UP ".absmax", .shape0 = 1}, "[1, 1]");
-    edited(QUANT_NF4, (struct edit){UP ".absmax.scale", .shape0 = 2}, "[2]");
-    edited(QUANT_NF4, (struct edit){UP ".absmax.offset", .value = &nan}, "expected finite");
-    edited(QUANT_NF4, (struct edit){UP ".absmax.scale", .value = &infinity}, "expected finite");
+    edited(DTYPE_INT8, (struct edit){UP ".scale", .drop = 1}, "missing");
+    edited(DTYPE_INT8, (struct edit){UP, .drop = 1}, "missing");
+    edited(DTYPE_INT8, (struct edit){UP ".scale", .shape0 = 191}, "[191]");
+    edited(DTYPE_INT8, (struct edit){UP, .shape0 = 191}, "[191, 64]");
+    edited(DTYPE_INT8, (struct edit){UP, .dtype = "U8"}, "expected I8");
+    edited(DTYPE_INT8, (struct edit){UP ".scale", .dtype = "BF16"}, "expected F32");
+    edited(DTYPE_INT8, (struct edit){UP ".scale", .value = &nan}, "expected finite");
+    edited(DTYPE_INT8, (struct edit){UP ".scale", .value = &infinity}, "expected finite");
+    edited(DTYPE_INT8, (struct edit){UP ".scale", .value = &below}, "not below 0");
+    edited(DTYPE_FP8, (struct edit){UP, .dtype = "I8"}, "expected F8_E4M3");
+    edited(DTYPE_FP8, (struct edit){UP ".scale", .value = &nan}, "expected finite");
+    edited(DTYPE_NF4, (struct edit){UP ".absmax", .drop = 1}, "missing");
+    edited(DTYPE_NF4, (struct edit){UP ".absmax.scale", .drop = 1}, "missing");
+    edited(DTYPE_NF4, (struct edit){UP ".absmax.offset", .drop = 1}, "missing");
+    edited(DTYPE_NF4, (struct edit){UP, .dtype = "I8"}, "expected U8");
+    edited(DTYPE_NF4, (struct edit){UP, .shape0 = 193}, "[193, 32]");
+    edited(DTYPE_NF4, (struct edit){UP ".absmax", .shape0 = 1}, "[1, 1]");
+    edited(DTYPE_NF4, (struct edit){UP ".absmax.scale", .shape0 = 2}, "[2]");
+    edited(DTYPE_NF4, (struct edit){UP ".absmax.offset", .value = &nan}, "expected finite");
+    edited(DTYPE_NF4, (struct edit){UP ".absmax.scale", .value = &infinity}, "expected finite");
 }
 
 /* Members of `quantization` that are not what pack-model writes. says NULL: opens. */
@@ -297,7 +297,7 @@ static void test_config(void)
     struct pack_role role[ROLE_COUNT];
     struct err e = {0};
     save("tiny-llada", "F32", 0, 0);
-    ok(!pack(QUANT_NF4, role, &e), "a llada packs %s", e.text);
+    ok(!pack(DTYPE_NF4, role, &e), "a llada packs %s", e.text);
     configured("{\"method\":\"nf4\",\"source_dtype\":\"F32\",\"block\":64,\"absmax_block\":256}",
                NULL);
     configured("{\"method\":\"nf4\",\"source_dtype\":\"F32\",\"block\":32,\"absmax_block\":256}",
@@ -305,8 +305,8 @@ static void test_config(void)
     configured("{\"method\":\"nf4\",\"source_dtype\":\"F32\",\"block\":64,\"absmax_block\":256,"
                "\"x\":1}", "other members");
     configured("{\"method\":\"int8\",\"source_dtype\":\"F32\"}", "expected I8");
-    configured("{\"method\":\"gptq\",\"source_dtype\":\"F32\"}", "\"nf4\" or \"fp8\"");
-    configured("{\"method\":\"none\",\"source_dtype\":\"F32\"}", "\"nf4\" or \"fp8\"");
+    configured("{\"method\":\"gptq\",\"source_dtype\":\"F32\"}", "int8|nf4|fp8");
+    configured("{\"method\":\"none\",\"source_dtype\":\"F32\"}", "int8|nf4|fp8");
     configured("{\"method\":\"nf4\",\"source_dtype\":\"I8\"}", "source_dtype");
     configured("{\"source_dtype\":\"F32\"}", "method");
     configured("\"nf4\"", "expected an object");
@@ -323,14 +323,14 @@ int main(void)
     snprintf(weights_path, sizeof weights_path, "%s/model.safetensors", packed);
     snprintf(config_path, sizeof config_path, "%s/config.json", packed);
     pool = pool_new(2);
-    test_same("tiny-llama", "BF16", 0, QUANT_INT8);
-    test_same("tiny-llama", "F32", 1, QUANT_NF4);
-    test_same("tiny-llada", "F32", 1, QUANT_INT8);
-    test_same("tiny-llada", "BF16", 0, QUANT_NF4);
-    test_same("tiny-llada", "BF16", 0, QUANT_FP8);
-    test_same("tiny-llama", "F32", 1, QUANT_FP8);
-    test_same("tiny-qwen2", "BF16", 1, QUANT_NF4);
-    test_same("tiny-qwen3", "F32", 0, QUANT_INT8);
+    test_same("tiny-llama", "BF16", 0, DTYPE_INT8);
+    test_same("tiny-llama", "F32", 1, DTYPE_NF4);
+    test_same("tiny-llada", "F32", 1, DTYPE_INT8);
+    test_same("tiny-llada", "BF16", 0, DTYPE_NF4);
+    test_same("tiny-llada", "BF16", 0, DTYPE_FP8);
+    test_same("tiny-llama", "F32", 1, DTYPE_FP8);
+    test_same("tiny-qwen2", "BF16", 1, DTYPE_NF4);
+    test_same("tiny-qwen3", "F32", 0, DTYPE_INT8);
     test_other_quant();
     test_hostile();
     test_config();

@@ -107,7 +107,7 @@ static void gradients(const struct family *f, int tied)
 {
     struct backend *be = backend_open("cpu", NULL, 2, 0, NULL);
     struct config c = tiny(f, tied);
-    struct parameters *p = parameters_make(&c, be, train_ops_of(be), 5);
+    struct parameters *p = parameters_make(&c, be, be->ops->train, 5);
     struct backprop *t = p ? backprop_make(p, 3 * 11) : NULL;
     if (!ok(t != NULL, "room for parameters and their gradients"))
         return;

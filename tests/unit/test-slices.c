@@ -113,14 +113,14 @@ static void test_nf4(void)
     struct mat_source s = mat_floats(w, ROWS, COLS);
     struct codes q;
     struct pool *pool = pool_new(1);
-    void *block = codes_make(&q, &s, DTYPE_NF4, pool);
-    codes_floats(&q, COLS, 0, ROWS, want);
+    void *block = quant_make(&q, &s, DTYPE_NF4, pool);
+    quant_floats(&q, COLS, 0, ROWS, want);
     size_t wrong = 0, first = FROM * COLS;
     for (size_t u = 0; u < (ROWS - FROM) * COLS / NF4_UNIT; u++) {
         struct nf4_place at = nf4_place(first, u);
         uint32_t word;
         memcpy(&word, (const uint8_t *)q.code + at.code, sizeof word);
-        float a = nf4_unfold(q.absmax[at.block], q.scale[at.super], q.offset);
+        float a = quant_nf4_unfold(q.absmax[at.block], q.scale[at.super], q.offset);
         for (uint32_t k = 0; k < NF4_UNIT; k++)
             wrong += nf4_level[nf4_code(word, k)] * a != want[first + u * NF4_UNIT + k];
     }

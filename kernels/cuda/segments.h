@@ -1,6 +1,6 @@
-/* memory.h - a caching allocator: blocks are cut from segments, and a segment stays reserved until
- * the system or the cap says no to another one. It has torch's meaning of requested, allocated and
- * reserved (CUDACachingAllocator), so the figures can be compared:
+/* segments.h - a caching allocator: blocks are cut from segments, and a segment stays reserved
+ * until the system or the cap says no to another one. It has torch's meaning of requested,
+ * allocated and reserved (CUDACachingAllocator), so the figures can be compared:
  *
  *   sizes are rounded up to 512 bytes;
  *   requests up to 1 MiB come from segments of 2 MiB, those below 10 MiB from segments of 20 MiB,
@@ -12,8 +12,8 @@
  * Where segments come from is the caller's: two callbacks, cudaMalloc and cudaFree on a device.
  * Memory of a segment is never touched here, so an address may be a device's.
  */
-#ifndef KERNELS_CUDA_MEMORY_H
-#define KERNELS_CUDA_MEMORY_H
+#ifndef KERNELS_CUDA_SEGMENTS_H
+#define KERNELS_CUDA_SEGMENTS_H
 
 #include "kernels/ops.h"
 

@@ -1,7 +1,8 @@
-/* compose.c - queries, keys and values on the host: three products in one call, what a network adds
- * to them (biases, norms of single heads), two rotations, and a copy into the cache where the products cannot write there themselves. Rows that must be copied
- * wait in `work`, COPY_ROWS of them at a time, so that it never takes much: enough for products at
- * full speed. That changes no bits: a row's do not depend on the rows beside it.
+/* host-qkv.c - queries, keys and values on the host: three products in one call, what a network
+ * adds to them (biases, norms of single heads), two rotations, and a copy into the cache where the
+ * products cannot write there themselves. Rows that must be copied wait in `work`, COPY_ROWS of
+ * them at a time, so that it never takes much: enough for products at full speed. That changes no
+ * bits: a row's do not depend on the rows beside it.
  */
 #include <assert.h>
 
@@ -67,7 +68,7 @@ static void project(struct backend *b, const struct qkv *a, size_t first, size_t
 /* Where row `first` goes when slots are rows. */
 static void *row_of(const struct qkv *a, void *cache, size_t first)
 {
-    size_t value = a->to.dtype == DTYPE_F32 ? sizeof(float) : sizeof(uint16_t);
+    size_t value = dtype_value_bytes(a->to.dtype);
     return (char *)cache + (a->slot ? 0 : first * a->kv_heads * a->head_dim * value);
 }
 

@@ -1,18 +1,20 @@
-/* decode.cu - attention of few queries: a row or a block of rows against a long list of slots. What
- * counts is how fast keys and values come in, so the list is split over blocks until the device is
- * full, and each warp of a block has copies of its own under way (attention_tile.cuh). The parts
- * of the splits are combined by a second small kernel, in their order: nothing is counted in
- * memory, so `work` may hold anything before and is anyone's after.
+/* attention_few.cu - attention of few queries: a row or a block of rows against a long list of
+ * slots. What counts is how fast keys and values come in, so the list is split over blocks until
+ * the device is full, and each warp of a block has copies of its own under way
+ * (attention_tile.cuh). The parts of the splits are combined by a second small kernel, in their
+ * order: nothing is counted in memory, so `work` may hold anything before and is anyone's after.
  */
 #include <assert.h>
 
+#include "kernels/cuda/attention.h"
 #include "kernels/cuda/attention_tile.cuh"
 
 enum { COMBINE_WARPS = 4 };
 
 /* Warp w of block (i, sequence) owns y of one row and head of the sequence, lane l columns 4 l. A
  * lane also weighs every 32nd split: parts need only be read once then, and not in turns. */
-__global__ void __launch_bounds__(COMBINE_WARPS *WARP) combine_parts(struct tile_job j, int queries)
+static __global__ void __launch_bounds__(COMBINE_WARPS *WARP)
+combine_parts(struct tile_job j, int queries)
 {
     let_next_start();
     wait_for_inputs();
@@ -59,7 +61,8 @@ __global__ void __launch_bounds__(COMBINE_WARPS *WARP) combine_parts(struct tile
         *(uint2 *)((uint16_t *)j.a.y + query * E + (size_t)column) = make_uint2(low, high);
 }
 
-void attention_combine(struct backend *b, const struct tile_job *j, const struct attention_plan *p)
+void attention_few_combine(struct backend *b, const struct tile_job *j,
+                           const struct attention_plan *p)
 {
     dim3 grid((unsigned)ceil_div(j->a.max_rows * j->a.heads, COMBINE_WARPS),
               (unsigned)j->a.n_seqs);

@@ -1,4 +1,4 @@
-/* memory.c - see memory.h.
+/* segments.c - the blocks of a caching allocator and the segments that they are cut from.
  *
  * All blocks, free ones too, stand in one array in the order of their addresses, so the neighbours
  * of a block are those beside it, and a block is found by halving. A block that begins a segment
@@ -9,7 +9,7 @@
  * There are some hundreds of blocks (the matrices of a model and the arrays of a pass), and none is
  * taken or given in a pass: looking at each of them for the best fit costs nothing that counts.
  */
-#include "kernels/cuda/memory.h"
+#include "kernels/cuda/segments.h"
 
 #include <assert.h>
 #include <stdlib.h>

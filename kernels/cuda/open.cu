@@ -1,0 +1,263 @@
+/* open.cu - which device, whether it can be used, what it can do, and the parts of the back end on
+ * it, made at open and given back in the opposite order at close.
+ *
+ * Until a device has done something, its absence, its age or another process on it are ordinary
+ * answers (69, the CPU may do instead). Afterwards every failure but a want of memory ends the
+ * process (runtime.h).
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/alloc.h"
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/event.h"
+#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/graph.h"
+#include "kernels/cuda/segments.h"
+#include "kernels/cuda/transfer.h"
+#include "lib/base/err.h"
+#include "lib/base/mem.h"
+
+/* ---- which device ---- */
+
+/* Never started, only asked about: where this has code for a device, every kernel has, for all
+ * files are compiled for the same list. */
+static __global__ void probe(void)
+{
+    wait_for_inputs();
+    let_next_start();
+}
+
+/* Errors that say only that a device cannot be used by us, here, now. */
+static int is_refusal(cudaError_t status)
+{
+    switch (status) {
+    case cudaErrorMemoryAllocation:
+    case cudaErrorInitializationError:
+    case cudaErrorInsufficientDriver:
+    case cudaErrorStubLibrary:
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorInvalidDeviceFunction:
+    case cudaErrorNoDevice:
+    case cudaErrorInvalidDevice:
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorOperatingSystem: /* no right to /dev/nvidia* */
+    case cudaErrorSystemNotReady:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorCompatNotSupportedOnDevice: return 1;
+    default: return 0;
+    }
+}
+
+static int attribute(enum cudaDeviceAttr name, int index)
+{
+    int value = 0;
+    CHECK(cudaDeviceGetAttribute(&value, name, index));
+    return value;
+}
+
+/* Why device `index` cannot be used. */
+static int refuse(cudaError_t status, const char *call, int index, struct err *e)
+{
+    (void)cudaGetLastError();
+    switch (status) {
+    case cudaErrorDevicesUnavailable:
+        return err_set(e, EXIT_NO_DEVICE, "CUDA device %d is taken by another process (exclusive "
+                       "mode): wait for it or choose another", index);
+    case cudaErrorMemoryAllocation:
+        return err_set(e, EXIT_NO_DEVICE, "CUDA device %d has no memory left: wait for the other "
+                       "processes on it or choose another", index);
+    case cudaErrorInvalidDeviceFunction:
+    case cudaErrorNoKernelImageForDevice: {
+        int major = attribute(cudaDevAttrComputeCapabilityMajor, index);
+        int minor = attribute(cudaDevAttrComputeCapabilityMinor, index);
+        return err_set(e, EXIT_NO_DEVICE, "this build has no code for CUDA device %d, which has "
+                       "compute capability %d.%d: build with CUDA_ARCH=%d%d",
+                       index, major, minor, major, minor);
+    }
+    default:
+        return err_set(e, EXIT_NO_DEVICE, "CUDA device %d: %s: %s (%d): %s", index, call,
+                       cudaGetErrorName(status), (int)status, cudaGetErrorString(status));
+    }
+}
+
+static int refuse_all(cudaError_t status, struct err *e)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    int driver = 0;
+    (void)cudaGetLastError();
+    if (cudaDriverGetVersion(&driver) != cudaSuccess)
+        driver = 0;
+    if (!driver && status != cudaErrorStubLibrary)
+        return err_set(e, EXIT_NO_DEVICE, "no NVIDIA driver is installed (libcuda.so.1): install "
+                       "one, or run on the CPU");
+    if (status == cudaErrorInsufficientDriver)
+        return err_set(e, EXIT_NO_DEVICE, "the NVIDIA driver is for CUDA %d.%d, this build needs "
+                       "%d.%d: update the driver, or build with an older toolkit",
+                       driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
+                       CUDART_VERSION % 1000 / 10);
+    if ((status == cudaSuccess || status == cudaErrorNoDevice) && visible)
+        return err_set(e, EXIT_NO_DEVICE, "no CUDA device: CUDA_VISIBLE_DEVICES is '%.100s'",
+                       visible);
+    if (status == cudaSuccess || status == cudaErrorNoDevice)
+        return err_set(e, EXIT_NO_DEVICE, "there is an NVIDIA driver but no CUDA device");
+    return err_set(e, EXIT_NO_DEVICE, "no usable CUDA device: %s (%d): %s",
+                   cudaGetErrorName(status), (int)status, cudaGetErrorString(status));
+}
+
+static int count_devices(int *n, struct err *e)
+{
+    *n = 0;
+    cudaError_t status = cudaGetDeviceCount(n);
+    if (status == cudaSuccess && *n)
+        return 0;
+    if (!is_refusal(status))
+        runtime_check(status, "cudaGetDeviceCount", __FILE__, __LINE__);
+    return refuse_all(status, e);
+}
+
+/* Makes `index` the device of this thread, and sees whether it can be worked with. -1: no, *e. */
+static int try_device(int index, struct err *e)
+{
+    struct cudaFuncAttributes unused;
+    const char *call = "cudaSetDevice";
+    cudaError_t status = cudaSetDevice(index);
+    if (status == cudaSuccess) {
+        call = "cudaFree"; /* of nothing: before CUDA 12 this is what brings the device up */
+        status = cudaFree(NULL);
+    }
+    if (status == cudaSuccess) {
+        call = "cudaFuncGetAttributes";
+        status = cudaFuncGetAttributes(&unused, (const void *)probe);
+    }
+    if (status == cudaSuccess)
+        return 0;
+    if (!is_refusal(status))
+        runtime_check(status, call, __FILE__, __LINE__);
+    return refuse(status, call, index, e);
+}
+
+static struct cudaDeviceProp properties(int index)
+{
+    struct cudaDeviceProp p;
+    CHECK(cudaGetDeviceProperties(&p, index));
+    return p;
+}
+
+/* 1 when others hold more than a tenth of the memory of this thread's device. */
+static int is_busy(void)
+{
+    size_t available, total;
+    CHECK(cudaMemGetInfo(&available, &total));
+    return available < total / 10 * 9;
+}
+
+/* The device with the most memory, of equals the first, that is not among those `passed`. */
+static int largest(int n, const unsigned char *passed)
+{
+    int best = -1;
+    size_t most = 0;
+    for (int i = 0; i < n; i++) {
+        size_t bytes = passed[i] ? 0 : properties(i).totalGlobalMem;
+        if (bytes > most) {
+            most = bytes;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* Makes the largest idle device that can be used the one of this thread, or the largest busy one
+ * where all are. Its index, or -1: *e has the reason of the largest. */
+static int choose_device(int n, struct err *e)
+{
+    unsigned char passed[256];
+    struct err why = {};
+    int busy = -1;
+    memset(passed, 0, sizeof passed);
+    n = n < (int)sizeof passed ? n : (int)sizeof passed;
+    for (int i; (i = largest(n, passed)) >= 0; passed[i] = 1) {
+        if (try_device(i, &why))
+            continue;
+        if (n == 1 || !is_busy())
+            return i;
+        busy = busy < 0 ? i : busy;
+    }
+    if (busy >= 0)
+        return try_device(busy, e) ? -1 : busy;
+    return err_set(e, why.code, "%s", why.text);
+}
+
+/* ---- open and close ---- */
+
+static void describe(struct backend *b, int index)
+{
+    struct device *d = device_of(b);
+    int driver = 0;
+    CHECK(cudaDriverGetVersion(&driver));
+    d->major = attribute(cudaDevAttrComputeCapabilityMajor, index);
+    d->minor = attribute(cudaDevAttrComputeCapabilityMinor, index);
+    d->sms = attribute(cudaDevAttrMultiProcessorCount, index);
+    d->shared_max = (size_t)attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, index);
+    /* Records learned to hold such launches in 12.3. */
+    d->overlap = d->major >= 9 && CUDART_VERSION >= 12030 && driver >= 12030;
+    snprintf(b->name, sizeof b->name, "%.63s", properties(index).name);
+    snprintf(b->level, sizeof b->level, "sm_%d%d", d->major, d->minor);
+    CHECK(cudaDeviceGetPCIBusId(b->address, sizeof b->address, index));
+    for (char *c = b->address; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+}
+
+/* Watched from here on: before, a driver may have had code to compile, which can take minutes. */
+static void open_parts(struct backend *b, int patience)
+{
+    struct device *d = device_of(b);
+    d->watch = watch_new(patience);
+    watch_start(d->watch);
+    CHECK(cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking));
+    d->segments = alloc_open(b);
+    transfer_open(b);
+    graph_open(b);
+    event_open(b);
+    gemm_open(b);
+}
+
+/* The linker keeps all other symbols of the object to itself. */
+__attribute__((visibility("default"))) int crossover_cuda_open(struct backend *b, int index,
+                                                               struct err *e)
+{
+    int n, patience = watch_seconds(getenv("CROSSOVER_WATCHDOG_S"));
+    err_share(b->witness);
+    if (patience < 0)
+        return err_set(e, EXIT_BAD_USAGE, "CROSSOVER_WATCHDOG_S: expected seconds (0: never), got "
+                       "'%.100s'", getenv("CROSSOVER_WATCHDOG_S"));
+    if (count_devices(&n, e))
+        return -1;
+    if (index >= n)
+        return err_set(e, EXIT_NO_DEVICE, "there is no CUDA device %d, the last is %d", index,
+                       n - 1);
+    if (index >= 0 ? try_device(index, e) : (index = choose_device(n, e)) < 0)
+        return -1;
+    b->ops = &cuda_ops;
+    b->device = mem_zero(1, sizeof(struct device));
+    describe(b, index);
+    open_parts(b, patience);
+    return 0;
+}
+
+void cuda_close(struct backend *b)
+{
+    struct device *d = device_of(b);
+    runtime_wait(b, "close");
+    gemm_close(b);
+    event_close(b);
+    graph_close(b);
+    transfer_close(b);
+    segments_delete(d->segments);
+    CHECK(cudaStreamDestroy(d->stream));
+    watch_free(d->watch);
+    free(d);
+    b->device = NULL;
+}

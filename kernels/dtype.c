@@ -1,0 +1,102 @@
+/* dtype.c - the table of formats, and what follows from a row: sizes and shapes of its arrays. All
+ * sizes in bytes of a matrix, in checkpoints, on devices and in the cost model, come from here, so
+ * that they cannot disagree. Invariant: a format has a code for every value exactly when it is
+ * quantized, and its arrays stand in the order of enum codes_part.
+ */
+#include "kernels/dtype.h"
+
+#include <string.h>
+
+const struct dtype_info dtype_info[DTYPES] = {
+    [DTYPE_F32] = {.name = "f32", .unit = UNIT_F32, .bits = 32, .cache = 1},
+    [DTYPE_BF16] = {.name = "bf16", .unit = UNIT_BF16, .bits = 16, .cache = 1},
+    [DTYPE_BF16_F32] = {.name = "bf16-f32", .unit = UNIT_F32, .bits = 16},
+    [DTYPE_INT8] = {.name = "int8", .unit = UNIT_INT8, .bits = 8, .quantized = 1,
+                    .head = DTYPE_INT8,
+                    .cols_most = INT8_COLS_MAX,
+                    .limit = "int8 needs 131072 columns or fewer",
+                    .part = {[PART_CODE] = {PER_VALUE, "I8", ""},
+                             [PART_SCALE] = {PER_ROW, "F32", ".scale"}}},
+    [DTYPE_NF4] = {.name = "nf4", .unit = UNIT_BF16, .bits = 4, .quantized = 1, .head = DTYPE_INT8,
+                   .cols_multiple = NF4_BLOCK, /* no block spans two rows */
+                   .limit = "nf4 needs a number of columns that is a multiple of 64",
+                   .block = NF4_BLOCK, .super = NF4_SUPER,
+                   .part = {[PART_CODE] = {PER_VALUE, "U8", ""},
+                            [PART_ABSMAX] = {PER_BLOCK, "U8", ".absmax"},
+                            [PART_SCALE] = {PER_SUPER, "F32", ".absmax.scale"},
+                            [PART_OFFSET] = {PER_MATRIX, "F32", ".absmax.offset"}}},
+    [DTYPE_FP8] = {.name = "fp8", .unit = UNIT_BF16, .bits = 8, .quantized = 1, .head = DTYPE_FP8,
+                   .part = {[PART_CODE] = {PER_VALUE, "F8_E4M3", ""},
+                            [PART_SCALE] = {PER_ROW, "F32", ".scale"}}},
+};
+
+const char *dtype_unit_name(enum unit u)
+{
+    static const char *const names[UNITS] = {"f32", "bf16", "int8"};
+    return names[u];
+}
+
+enum dtype dtype_named(const char *name)
+{
+    int d = 0;
+    while (d < DTYPES && strcmp(name, dtype_info[d].name))
+        d++;
+    return (enum dtype)d;
+}
+
+const char *dtype_refuses(enum dtype d, size_t cols)
+{
+    const struct dtype_info *i = &dtype_info[d];
+    int fits = (!i->cols_multiple || cols % i->cols_multiple == 0) &&
+               (!i->cols_most || cols <= i->cols_most);
+    return fits ? NULL : i->limit;
+}
+
+size_t dtype_scales(enum dtype d, size_t rows, size_t cols)
+{
+    const struct dtype_info *i = &dtype_info[d];
+    return !i->quantized ? 0 : i->block ? rows * (cols / i->block) : rows;
+}
+
+size_t dtype_part_shape(enum dtype d, enum codes_part p, size_t rows, size_t cols, size_t shape[2])
+{
+    const struct dtype_info *i = &dtype_info[d];
+    size_t scales = dtype_scales(d, rows, cols);
+    shape[0] = rows;
+    shape[1] = 1;
+    switch (i->part[p].per) {
+    case PER_VALUE: shape[1] = cols * i->bits / 8; return 2;
+    case PER_ROW: return 1;
+    case PER_BLOCK: shape[1] = cols / i->block; return 2;
+    case PER_SUPER: shape[0] = (scales + i->super - 1) / i->super; return 1;
+    case PER_MATRIX: shape[0] = 1; return 1;
+    case PER_NONE: break;
+    }
+    return 0;
+}
+
+/* Bytes of an element of a part; of codes and absmax 1. */
+static size_t element_bytes(const struct dtype_part *part)
+{
+    return strcmp(part->stored, "F32") ? 1 : sizeof(float);
+}
+
+size_t dtype_part_bytes(enum dtype d, enum codes_part p, size_t rows, size_t cols)
+{
+    size_t shape[2], rank = dtype_part_shape(d, p, rows, cols, shape);
+    return rank ? shape[0] * shape[1] * element_bytes(&dtype_info[d].part[p]) : 0;
+}
+
+double dtype_bytes(enum dtype d, size_t rows, size_t cols)
+{
+    const struct dtype_info *i = &dtype_info[d];
+    double n = (double)rows * (double)cols, bytes = n * (double)i->bits / 8;
+    for (int p = 0; p < PARTS; p++) {
+        const struct dtype_part *part = &i->part[p];
+        if (part->per == PER_ROW)
+            bytes += (double)rows * (double)element_bytes(part);
+        if (part->per == PER_BLOCK)
+            bytes += n / (double)i->block * (double)element_bytes(part);
+    }
+    return bytes;
+}

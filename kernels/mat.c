@@ -1,0 +1,16 @@
+/* mat.c - a matrix that lies in memory as row-major floats, as the source that back ends make their
+ * own from (struct mat_source in ops.h): copied on demand, or read where it lies.
+ */
+#include <string.h>
+
+#include "kernels/ops.h"
+
+static void copy_rows(const struct mat_source *s, size_t first, size_t count, float *out)
+{
+    memcpy(out, (const float *)s->ctx + first * s->cols, count * s->cols * sizeof *out);
+}
+
+struct mat_source mat_floats(const float *w, size_t rows, size_t cols)
+{
+    return (struct mat_source){.rows = rows, .cols = cols, .floats = copy_rows, .ctx = w, .f32 = w};
+}

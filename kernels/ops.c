@@ -1,0 +1,72 @@
+/* ops.c - the tables of kernels/cpu that this processor can run. Each instruction set is a table of
+ * its own, compiled from the same sources (kernels/cpu/level.h); which of them were built, the
+ * Makefile says (HAVE_CPU_x), and which can run, the processor. The best comes first.
+ */
+#include <string.h>
+
+#include "kernels/ops.h"
+
+/* Tables of kernels/cpu, one per instruction set; the Makefile says which were built. */
+extern const struct ops cpu_avx512bf16_ops, cpu_avx512_ops, cpu_avx2_ops, cpu_neon_ops,
+    cpu_portable_ops;
+
+struct level {
+    const struct ops *ops;
+    int usable;
+};
+
+enum { LEVELS_MAX = 6 };
+
+#if defined HAVE_CPU_avx512 || defined HAVE_CPU_avx512bf16
+static int has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512cd");
+}
+#endif
+
+/* Best first; ended by an empty row. */
+static void levels(struct level out[LEVELS_MAX])
+{
+    int n = 0;
+#ifdef HAVE_CPU_avx512bf16
+    out[n++] = (struct level){&cpu_avx512bf16_ops,
+                              has_avx512() && __builtin_cpu_supports("avx512bf16") &&
+                                  __builtin_cpu_supports("avx512vnni") &&
+                                  __builtin_cpu_supports("avx512vbmi")};
+#endif
+#ifdef HAVE_CPU_avx512
+    out[n++] = (struct level){&cpu_avx512_ops, has_avx512()};
+#endif
+#ifdef HAVE_CPU_avx2
+    out[n++] = (struct level){&cpu_avx2_ops,
+                              __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                                  __builtin_cpu_supports("bmi2")};
+#endif
+#ifdef HAVE_CPU_neon
+    out[n++] = (struct level){&cpu_neon_ops, 1};
+#endif
+    out[n++] = (struct level){&cpu_portable_ops, 1};
+    out[n] = (struct level){0};
+}
+
+const struct ops *ops_cpu(const char *level)
+{
+    struct level all[LEVELS_MAX];
+    levels(all);
+    for (struct level *l = all; l->ops; l++)
+        if (l->usable && (!level || !strcmp(level, l->ops->level)))
+            return l->ops;
+    return NULL;
+}
+
+const struct ops *ops_cpu_at(size_t i)
+{
+    struct level all[LEVELS_MAX];
+    levels(all);
+    for (struct level *l = all; l->ops; l++)
+        if (l->usable && !i--)
+            return l->ops;
+    return NULL;
+}

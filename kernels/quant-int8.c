@@ -1,0 +1,47 @@
+/* quant-int8.c - LLM.int8() by its definition in quant.h, in plain fp32: rows of weights, and rows
+ * of activations without their outliers. Every operation is rounded by itself, so that each back
+ * end can make the same codes.
+ */
+#include <math.h>
+
+#include "kernels/quant.h"
+
+float quant_int8(const float *w, size_t n, int8_t *code)
+{
+    float top = quant_largest(w, n), up = quant_up(top, INT8_TOP);
+    for (size_t i = 0; i < n; i++)
+        code[i] = up > 0 ? (int8_t)level_round(w[i] * up) : 0;
+    return quant_scale(top);
+}
+
+float quant_int8_row(const float *x, size_t n, int8_t *code, uint32_t *outlier, size_t *n_outliers)
+{
+    float scale = 0;
+    *n_outliers = 0;
+    for (size_t i = 0; i < n; i++) {
+        float a = fabsf(x[i]);
+        if (!(a < INT8_OUTLIER))
+            outlier[(*n_outliers)++] = (uint32_t)i;
+        else if (a > scale)
+            scale = a;
+    }
+    float up = quant_up(scale, INT8_TOP);
+    for (size_t i = 0; i < n; i++)
+        code[i] = fabsf(x[i]) < INT8_OUTLIER ? (int8_t)level_round(x[i] * up) : 0;
+    return quant_scale(scale);
+}
+
+static void encode(const struct quant_target *t, size_t row, const float *w)
+{
+    t->scale[row] = quant_int8(w, t->cols, (int8_t *)t->code + row * t->cols);
+}
+
+static void floats(const struct codes *q, size_t cols, size_t row, float *out)
+{
+    const int8_t *code = (const int8_t *)q->code + row * cols;
+    float step = q->scale[row] / INT8_TOP;
+    for (size_t k = 0; k < cols; k++)
+        out[k] = code[k] * step;
+}
+
+const struct quant_format quant_int8_format = {.encode = encode, .floats = floats};

@@ -1,0 +1,15 @@
+/* resident.h - the memory of this process that is in main memory (its resident set), as the system
+ * counts it: the most since a moment of our choice, which getrusage() cannot tell.
+ */
+#ifndef BASE_RESIDENT_H
+#define BASE_RESIDENT_H
+
+#include <stdint.h>
+
+/* Gives back what the allocator keeps of freed memory, and lets the peak begin anew with what is
+ * resident now. -1: this system cannot (Linux can: proc(5), /proc/PID/clear_refs). */
+int resident_reset(void);
+/* The peak since, in bytes; -1: the system does not tell. */
+int64_t resident_peak(void);
+
+#endif
