@@ -64,7 +64,7 @@ int network_load(struct network *n, struct backend *b, const struct checkpoint *
 void network_free(struct network *n);
 size_t network_weight_bytes(const struct network *n); /* taken */
 /* What the weights will take, from config, dtype and quant alone: mat_bytes of every matrix (values
- * in the back end's layout, with their scales when quantized), 4 bytes a value of a norm and of the
+ * in the back end's layout, with their scales when quantized), 4 bytes a value of a norm, of a bias and of the
  * rotation's frequencies. For a network that is settled. */
 size_t network_expected_bytes(const struct network *n);
 int network_half(const struct network *n); /* 1: keys, values, attention may be rounded to bf16 */
