@@ -260,7 +260,8 @@ struct ops {
     /* y[T, D] = rows `token` of W. */
     void (*embed)(struct backend *b, act *y, const struct mat *w, const int32_t *token, size_t T);
     /* table[t, 0..E/2) = cos, [E/2..E) = sin of pos[t] * inv_freq[j]: angle in fp32, as the models
-     * were trained; floats on every back end. Source: Su et al. 2021 (RoFormer, arXiv 2104.09864). */
+     * were trained; floats on every back end. Source: Su et al. 2021 (RoFormer, arXiv 2104.09864).
+     */
     void (*rope_table)(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
                        size_t T, size_t E);
     /* See struct qkv. work: qkv_work(T, D, H, K, E), `steps` being 1 with a bias or a gain. */

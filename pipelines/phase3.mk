@@ -4,7 +4,8 @@ SLOWED := 1.25
 
 AA_EVEN = $(filter $(foreach d,0 2 4 6 8,%$(d).ndjson),$(aa_FILES))
 AA_ODD  = $(filter-out $(AA_EVEN),$(aa_FILES))
-rename  = jq -c 'select(.kind == "generation") | .model += "-$(1)" | .config += " as=$(1)"'
+rename  = jq -c 'select(.kind == "generation") | \
+    .model += "-$(1)" | .config += " as=$(1)" | .point = (.point // .config) + "-$(1)"'
 
 $(R)/aa/self.ndjson: $(aa_FILES)
 	@cat $(AA_EVEN) | jq -c 'select(.kind == "generation")' > $@.tmp && mv $@.tmp $@

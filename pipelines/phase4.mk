@@ -13,8 +13,24 @@ $(R)/stamp/pareto: FORCE
 $(R)/steps/generations.ndjson: $(steps_FILES)
 	@jq -cn -f pipelines/distinct.jq $(steps_FILES) > $@.tmp && mv $@.tmp $@
 
+# A judge has to be a third one, and no smaller than those it judges: said aloud where it is not.
+# The stamp of a checkpoint is its name and the hashes of its files.
+small_judge = $(if $(filter %/judge-demo,$(JUDGE)),\
+                  $(filter-out data/models/%-demo,$(LLADA) $(LLAMA)))
+$(R)/judge.words: $(foreach m,JUDGE LLADA LLAMA,$(R)/stamp/model-$(m))
+	@judge=$$(tail -n +2 $(R)/stamp/model-JUDGE); for m in LLADA LLAMA; do \
+	    files=$$(tail -n +2 $(R)/stamp/model-$$m); \
+	    if cmp -s $(R)/stamp/model-JUDGE $(R)/stamp/model-$$m || \
+	        { [ -n "$$files" ] && [ "$$files" = "$$judge" ]; }; \
+	    then echo "the judge is $$m itself: its verdict on its own texts is no third opinion"; fi; \
+	done > $@.tmp
+	@small='$(strip $(small_judge))'; [ -z "$$small" ] || echo "JUDGE is the embedded demonstration" \
+	    "model and cannot judge $$small: name one with JUDGE=" >> $@.tmp
+	@mv $@.tmp $@
+	@sed 's/^/WARNING: /' $@ >&2
+
 $(R)/steps/judge.ndjson: $(R)/steps/generations.ndjson $(R)/stamp/model-JUDGE \
-    $(R)/stamp/score $(R)/stamp/tool-score-ppl | $(PIPE)
+    $(R)/stamp/score $(R)/stamp/tool-score-ppl | $(PIPE) $(R)/judge.words
 	$(call say,score-ppl judge)\
 	    $(beside) $(BIN)/score-ppl --mode judge -m $(JUDGE) $(SCORE_FLAGS) $< -o $@
 
@@ -53,3 +69,4 @@ PHASE4 := $(R)/pareto.ndjson $(LIKELIHOOD) $(R)/figures/pareto.svg $(R)/figures/
 phase4: $(PHASE4) ## quality against computation: steps, front, crossover
 	@jq -sr -f pipelines/summary.jq $(R)/steps/metrics.ndjson $(R)/steps/judge.ndjson \
 	    $(R)/pareto.ndjson
+	@sed 's/^/WARNING: /' $(R)/judge.words

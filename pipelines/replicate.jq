@@ -3,7 +3,8 @@
 # the stored ones only.
 def wanted: select(.value != null)
     | select(.kind == "metric" or (.kind == "quality" and .summary == true));
-def key: "\(.config) / \(.metric)";
+# A label names a point on any machine, its identity on one.
+def key: "\(.config)\(if .workload then " on \(.workload)" else "" end) / \(.metric)";
 def machine: [.[] | select(.kind == "meta") | .machine.fingerprint? // empty][0];
 def is_time: .metric | test("_ns$|_per_s$|_per_token$|m[fb]u_ratio$");
 (machine != null and machine == ($stored | machine)) as $here

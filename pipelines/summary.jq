@@ -1,6 +1,6 @@
-# told.jq - what a step sweep found: a line for each configuration (latency, peak memory, quality or
-# why there is none), then the crossovers. Inputs are the records of metrics, quality and pareto;
-# run with -sr.
+# summary.jq - what the sweeps found: a line for each point (latency, passes where these are no step
+# count, peak memory, quality or why there is none), then the crossovers. Inputs are the records of
+# metrics, quality and pareto; run with -sr.
 def tenth: if type == "number" then . * 10 | round / 10 else . end;
 def end_of($side): .[$side] | tenth // (if $side == "lo" then "below" else "beyond" end);
 def three: if . == 0 then . else (fabs | log10 | floor) as $e
@@ -12,16 +12,22 @@ def value(f):
 def of($kind; $metric): map(select(.kind == $kind and .metric == $metric))[0];
 
 (map(select(.kind == "metric" or (.kind == "quality" and .summary)))
- | group_by([.model, .steps // 0, .config])[]
+ | group_by(.point // .config)
+ | map(select(of("metric"; "e2e_ns")))
+ | sort_by(of("metric"; "e2e_ns") | [.model, .axis, .steps // .passes // 0, .config])[]
  | of("metric"; "e2e_ns") as $time | of("metric"; "memory_allocated_peak_bytes") as $memory
  | of("metric"; "memory_reserved_peak_bytes") as $reserved
  | of("quality"; "judge_ppl") as $quality
- | select($time)
  | "\($time.config): \($time | value(seconds))"
+   + (if $time.axis != null and $time.axis != "steps" and $time.passes != null
+      then ", \($time.passes | tenth) passes" else "" end)
    + (if $memory then ", peak memory \($memory | value(bytes))" else "" end)
    + (if $reserved then " (reserved \($reserved | value(bytes)))" else "" end)
    + (if $quality then ", judge perplexity \($quality | value(three))" else "" end)),
 (.[] | select(.kind == "crossover")
  | "\(.name)\(if .quality_metric then " by \(.quality_metric)" else "" end): " +
-   if .exists then "\(.steps | tenth) steps [\(end_of("lo")), \(end_of("hi"))]"
+   if .exists then "\(.at // .steps | tenth) \(.over // "steps") [\(end_of("lo")), \(end_of("hi"))]"
+       + (if .axis == null or .axis == .over then ""
+          else " (\(.axis) \([.bracket_values[]? | select(. != null) | tostring] | unique
+                            | join(" to ")))" end)
    else "none, \(.reason // "no reason given")" end)

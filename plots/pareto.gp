@@ -1,5 +1,5 @@
 # pareto.gp - quality against latency, one panel a batch size; better is up and to the left.
-# LLaDA is a curve over steps, LLaMA a crossed point with faint guides.
+# A sweep of LLaDA is a curve, LLaMA a crossed point with faint guides.
 columns = narrow ? 1 : (panel_count < 3 ? panel_count : (panel_count == 4 ? 2 : 3))
 rows = int(ceil(panel_count / (1.0 * columns)))
 eval begin(rows * (narrow || columns > 1 ? 8 : 10))
@@ -14,7 +14,11 @@ if (quality_log) {set logscale y; eval log_tics('y', lo, hi)}
 set logscale x 2
 set bars small
 # The key is made of labels below the panels: a key of gnuplot's is no wider than one panel.
-key_columns = narrow ? 2 : 4
+longest = 22
+do for [k = 1:series_count] {
+    longest = strlen(series_name[k]) > longest ? strlen(series_name[k]) : longest
+}
+key_columns = narrow ? (longest > 24 ? 1 : 2) : (longest > 24 ? (longest > 34 ? 2 : 3) : 4)
 names = 1
 do for [k = 1:series_count] {if (series_panel[k] == 1) {names = names + 1}}
 key_rows = int(ceil(names / (1.0 * key_columns)))

@@ -1,9 +1,9 @@
-# steps.gp - latency (left) and quality (right, if there is any) against the number of denoising
-# steps.
+# steps.gp - latency (left) and quality (right, if there is any) against the denoising steps, or,
+# where a sweep runs along another axis, against the passes that were measured.
 panels = judged ? 2 : 1
 eval begin(narrow && judged ? 13 : 7.4)
 set logscale x 2
-set xlabel 'denoising steps'
+set xlabel work_label
 set bars small
 unset key
 stats $points using 1 nooutput name 'x'
@@ -48,7 +48,9 @@ do for [p = 1:panels] {
             using (series_kind[k] == 1 ? NaN : $1):c:1:1:c + 1:c + 2 with xyerrorbars \
             linecolor rgb colour(series_kind[k]) linewidth 0.9 \
             pointtype variant(series_kind[k], series_variant[k]) \
-            pointsize 0.45
+            pointsize 0.45, \
+        $labels using (labelled ? $1 : NaN):(p == 1 ? $2 : $3):5:(rgb($4)) with labels \
+            offset character 0.8, -0.7 textcolor rgb variable
 }
 unset multiplot
 unset output

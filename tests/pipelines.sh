@@ -90,6 +90,15 @@ echo '{"changed":1}' >data/models/judge-demo/config.json
 again results/here/demo/steps/judge.ndjson STEPS=2,4,8,16
 grep -q '^score-ppl --mode judge' ran
 ok $? "another judge scores again"
+again phase4 STEPS=2,4,8,16 JUDGE=data/models/llama-demo
+grep -q 'WARNING: the judge is LLAMA itself' log
+ok $? "a judge that is a contestant is said aloud"
+again phase4 STEPS=2,4,8,16 LLADA=org/large
+grep -q 'WARNING: JUDGE is the embedded demonstration model' log
+ok $? "the embedded judge beside other contestants is said aloud"
+again phase4 STEPS=2,4,8,16
+[ "$status" -eq 0 ] && ! grep -q WARNING log
+ok $? "a third judge is not"
 again -n phase5 STEPS=2,4,8,16
 [ "$status" -eq 0 ] && [ ! -s ran ]
 ok $? "make -n runs no tool"

@@ -83,6 +83,11 @@ plant kernels/cuda/good.cuh <<'END'
 #endif
 #endif
 END
+plant kernels/cuda/good_bf16.cuh <<'END'
+#ifndef KERNELS_CUDA_GOOD_BF16_CUH
+#define KERNELS_CUDA_GOOD_BF16_CUH
+#endif
+END
 plant kernels/cuda/good.cu <<'END'
 static __device__ float twice(float x) { return 2 * x; }
 static __global__ void good(float *y)

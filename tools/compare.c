@@ -1,20 +1,22 @@
 /* compare - quality and metric records of configurations that differ in one setting in, what the
  * setting costs out: paired differences with intervals.
  *
- * `config` of a record names its settings; the one without the word " BY=..." is the base of all
- * that have it. Both sides are pooled over the prompts that both have, and an interval resamples
- * these prompts, the same draw for both sides: what prompts have in common cancels.
+ * Points whose settings agree in all but BY belong together, and the one at which BY is as usual is
+ * the base of the others. Both sides are pooled over the prompts that both have, and an interval
+ * resamples these prompts, the same draw for both sides: what prompts have in common cancels.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/analysis/about.h"
+#include "lib/analysis/points.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
 #include "lib/base/rng.h"
-#include "lib/analysis/points.h"
 #include "lib/record/rec.h"
+#include "lib/record/settings.h"
 #include "lib/record/take.h"
 #include "lib/stat/bootstrap.h"
 #include "lib/stat/pooled.h"
@@ -23,7 +25,7 @@ static const double LEVEL = 0.95;
 
 struct args {
     struct common common;
-    const char *by, *cost;
+    const char *by, *base, *cost;
     int64_t draws, max_failed;
 };
 
@@ -33,6 +35,7 @@ struct compare {
     struct rec_writer out;
     struct take seen;
     struct points points;
+    char *usual; /* value of BY at a base; NULL: only where there is none */
 };
 
 /* One configuration and its base. */
@@ -43,27 +46,77 @@ struct couple {
 
 /* ---- couples ---- */
 
-/* The text of `config` without the word "BY=VALUE", whose value goes to *setting. Both are the
- * caller's; NULL: it has no such word. */
-static char *without(const char *config, const char *by, char **setting)
+/* The value of BY at a point as text; "" when it has none. */
+static char *setting_of(const struct compare *c, const struct point *p)
 {
-    char *word = mem_format(" %s=", by), *rest = NULL;
-    const char *at = strstr(config, word);
-    if (at) {
-        const char *value = at + strlen(word), *end = value + strcspn(value, " ");
-        *setting = mem_format("%.*s", (int)(end - value), value);
-        rest = mem_format("%.*s%s", (int)(at - config), config, end);
-    }
-    free(word);
-    return rest;
+    struct buf b = {0};
+    about_value(&b, json_object_get(p->about, c->a.by));
+    return b.data ? b.data : mem_text("");
 }
 
-static const struct point *find_point(const struct points *p, const char *config)
+/* 1: BY is as usual at this point. */
+static int is_base(const struct compare *c, const struct point *p)
 {
-    for (size_t i = 0; i < p->n; i++)
-        if (!strcmp(p->v[i].config, config))
-            return &p->v[i];
+    char *setting = setting_of(c, p);
+    int is = !*setting || (c->usual && !strcmp(setting, c->usual));
+    free(setting);
+    return is;
+}
+
+/* What an engine chooses by itself when another setting changes: a quantization brings formats. */
+static const char *const follows[] = {"dtype", "kv_dtype", "library"};
+enum { FOLLOWS = sizeof follows / sizeof *follows };
+
+/* Identity of all but BY, and if `lenient` but what may follow from it. */
+static void rest_of(const struct compare *c, const struct point *p, int lenient,
+                    char id[SETTINGS_ID])
+{
+    json_t *settings = about_of(p->about);
+    for (size_t i = 0; lenient && i < FOLLOWS; i++)
+        json_object_del(settings, follows[i]);
+    settings_id(settings, c->a.by, id);
+    json_decref(settings);
+}
+
+static const struct point *find_base(const struct compare *c, const struct point *of)
+{
+    char wanted[SETTINGS_ID], id[SETTINGS_ID];
+    for (int lenient = 0; lenient < 2; lenient++) {
+        rest_of(c, of, lenient, wanted);
+        for (size_t i = 0; i < c->points.n; i++) {
+            rest_of(c, &c->points.v[i], lenient, id);
+            if (!strcmp(id, wanted) && is_base(c, &c->points.v[i]))
+                return &c->points.v[i];
+        }
+    }
     return NULL;
+}
+
+/* Names of what followed. */
+static json_t *also_of(const struct compare *c, const struct couple *k)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < FOLLOWS; i++) {
+        json_t *a = json_object_get(k->point->about, follows[i]);
+        json_t *b = json_object_get(k->base->about, follows[i]);
+        int same = (!a || json_is_null(a)) ? !b || json_is_null(b) : json_equal(a, b);
+        if (!same && strcmp(follows[i], c->a.by))
+            json_array_append_new(list, json_string(follows[i]));
+    }
+    return list;
+}
+
+/* What BY usually is: --base, or its default. The caller's; NULL: nobody knows. */
+static char *usual_of(const struct args *a)
+{
+    struct buf b = {0};
+    json_t *standard = about_default(a->by);
+    if (a->base)
+        buf_text(&b, a->base);
+    else
+        about_value(&b, standard);
+    json_decref(standard);
+    return b.data;
 }
 
 /* ---- records ---- */
@@ -72,9 +125,11 @@ static const struct point *find_point(const struct points *p, const char *config
 static json_t *about(const struct compare *c, const struct couple *k, const char *metric,
                      const char *effect)
 {
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "config", k->point->config,
-                          "base_config", k->base->config, "model", k->point->model, "by", c->a.by,
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "config",
+                          k->point->config, "base_config", k->base->config, "point", k->point->id,
+                          "base_point", k->base->id, "model", k->point->model, "by", c->a.by,
                           "setting", k->setting, "metric", metric, "effect", effect);
+    json_object_set_new(j, "also", also_of(c, k));
     const char *arch = rec_text(k->point->about, "arch");
     if (arch)
         json_object_set_new(j, "arch", json_string(arch));
@@ -170,26 +225,23 @@ static int write_all(struct compare *c, struct err *e)
     struct points *p = &c->points;
     size_t couples = 0;
     for (size_t i = 0; i < p->n; i++) {
-        struct couple k = {.point = &p->v[i]};
-        char *config = without(k.point->config, c->a.by, &k.setting);
-        int bad = 0;
-        k.base = config ? find_point(p, config) : NULL;
-        if (config && !k.base)
-            log_warn(&c->log, "W301", "'%s' has no base: expected records of '%s'",
-                     k.point->config, config);
+        if (is_base(c, &p->v[i]))
+            continue;
+        struct couple k = {&p->v[i], find_base(c, &p->v[i]), setting_of(c, &p->v[i])};
+        if (!k.base)
+            log_warn(&c->log, "W301", "'%s' has no base: expected records of the same with %s %s",
+                     k.point->config, c->a.by, c->usual ? c->usual : "not set");
         couples += k.base != NULL;
-        if (k.base)
-            bad = write_cost(c, &k, e);
+        int bad = k.base && write_cost(c, &k, e);
         for (size_t m = 0; k.base && !bad && m < p->n_metrics; m++)
             bad = compare_quality(c, &k, p->metrics[m], e);
-        free(config);
         free(k.setting);
         if (bad)
             return -1;
     }
     return couples ? 0
-                   : err_set(e, EXIT_BAD_DATA, "no two configurations differ by a word %s=VALUE",
-                             c->a.by);
+                   : err_set(e, EXIT_BAD_DATA, "no two points differ in '%s' alone, one of them "
+                             "with %s", c->a.by, c->usual ? c->usual : "none");
 }
 
 /* ---- the tool ---- */
@@ -201,12 +253,13 @@ static int take(void *ctx, const json_t *r, struct err *e)
 
 static const char examples[] =
     "compare --by quant metrics.ndjson quality.ndjson > comparison.ndjson\n"
-    "cat quality-*.ndjson | compare --by dtype\n";
+    "cat quality-*.ndjson | compare --by dtype --base f32\n";
 static const char notes[] =
-    "A configuration whose `config` holds the word BY=VALUE is compared with the one that is the\n"
-    "same without it. effect ratio: value / base, for perplexities and the cost; difference:\n"
-    "value - base, for everything else. Only prompts that both sides have count; the interval\n"
-    "resamples prompts, the same draw for both sides.\n";
+    "A point is compared with its base: the one that has the same settings but BY, which there is\n"
+    "--base, or as by default, or not said. Number formats that the engine then chose may differ\n"
+    "where no base has the same, and are named in `also`. effect ratio: value / base, for\n"
+    "perplexities and the cost; difference: value - base, for everything else. Only prompts that\n"
+    "both sides have count; the interval resamples prompts, the same draw for both sides.\n";
 
 static void check(struct compare *c, int bad, const struct err *e)
 {
@@ -221,8 +274,10 @@ int main(int argc, char **argv)
     struct compare c = {.a = {.common = COMMON_DEFAULTS, .by = "quant", .draws = 2000,
                               .cost = "memory_weights_bytes"}};
     const struct opt options[] = {
-        {"by", 0, OPT_TEXT, &c.a.by, .arg = "WORD",
+        {"by", 0, OPT_TEXT, &c.a.by, .arg = "SETTING",
          .help = "setting that makes the difference (quant)"},
+        {"base", 0, OPT_TEXT, &c.a.base, .arg = "VALUE",
+         .help = "its value at the base (its default)"},
         {"cost", 0, OPT_TEXT, &c.a.cost, .arg = "METRIC",
          .help = "metric to compare too (memory_weights_bytes)"},
         {"draws", 0, OPT_INT, &c.a.draws, 100, 100000, .arg = "N", .help = "resamples (2000)"},
@@ -242,9 +297,11 @@ int main(int argc, char **argv)
     check(&c, take_all(&c.seen, in, &c.out, &c.log, c.a.common.limit, take, &c, &e), &e);
     rec_read_close(in);
     points_finish(&c.points);
+    c.usual = usual_of(&c.a);
     check(&c, write_all(&c, &e), &e);
     int code = take_verdict(&c.seen, &c.log, c.a.max_failed);
     check(&c, rec_close(&c.out, code ? "failed" : "ok", &e), &e);
     points_free(&c.points);
+    free(c.usual);
     return code;
 }

@@ -469,7 +469,9 @@ int main(int argc, char **argv)
         opt_usage(&t, "--schedule takes no files, got '%s'", argv[first]);
     if (a.schedule) {
         check_schedule(&t, &a);
-        return run_schedule(&a, argc, argv);
+        int code = run_schedule(&a, argc, argv);
+        launches_free(&a.plan);
+        return code;
     }
     check_prompts(&t, &a, argc, argv, first);
     return run_prompts(&a, argc, argv, first);

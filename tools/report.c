@@ -29,7 +29,7 @@ struct args {
 static const char notes[] =
     "-o X.html writes X.html and its twin X.md; --format html or markdown writes that one alone.\n"
     "The page loads nothing: style and figures are inside. FIG.txt beside a figure is its\n"
-    "caption. What the records do not hold is not told: a section without data is left out.\n";
+    "caption. A section without data is left out.\n";
 
 /* ---- figures ---- */
 
@@ -39,8 +39,8 @@ static int is_svg(const struct dirent *d)
     return d->d_name[0] != '.' && n > 4 && !strcmp(d->d_name + n - 4, ".svg");
 }
 
-/* Place in the story: that of its type, then the others. */
-static size_t story(const char *name)
+/* Place in the report: that of its type, then the others. */
+static size_t place_of(const char *name)
 {
     size_t i = 0;
     for (; figure_types[i].name; i++)
@@ -49,9 +49,9 @@ static size_t story(const char *name)
     return i;
 }
 
-static int by_story(const struct dirent **a, const struct dirent **b)
+static int by_place(const struct dirent **a, const struct dirent **b)
 {
-    size_t x = story((*a)->d_name), y = story((*b)->d_name);
+    size_t x = place_of((*a)->d_name), y = place_of((*b)->d_name);
     return x != y ? (x < y ? -1 : 1) : strcmp((*a)->d_name, (*b)->d_name);
 }
 
@@ -60,7 +60,7 @@ static void put_one_figure(struct page *p, const struct args *a, const char *nam
     char *path = mem_format("%s/%s", a->figures, name);
     char *caption_path = mem_format("%.*stxt", (int)strlen(path) - 3, path);
     char *id = mem_format("%.*s", (int)strlen(name) - 4, name);
-    char *link = section_link(a->common.output, path);
+    char *link = sections_link(a->common.output, path);
     struct buf svg = {0}, caption = {0};
     struct err ignored = {0};
     int got = !file_read(path, SVG_MAX, &svg, &ignored);
@@ -85,7 +85,7 @@ static int put_figures(struct page *p, const struct args *a, struct err *e)
     struct dirent **list = NULL;
     if (!a->figures)
         return 0;
-    int n = scandir(a->figures, &list, is_svg, by_story);
+    int n = scandir(a->figures, &list, is_svg, by_place);
     if (n < 0)
         return err_set(e, EXIT_NO_INPUT, "--figures %s: cannot be read", a->figures);
     if (n)
@@ -101,7 +101,7 @@ static int put_figures(struct page *p, const struct args *a, struct err *e)
     return 0;
 }
 
-/* ---- the story ---- */
+/* ---- the page ---- */
 
 static void put_reading(struct page *p)
 {
@@ -114,9 +114,11 @@ static void put_reading(struct page *p)
                  "bootstrap over prompts, the same draw for every configuration.");
     page_item(p, "Latency runs from the moment a prompt is accepted to its last token. Tokenising, "
                  "loading and warm-up are outside.");
-    page_item(p, "A crossover is a step count read between measured ones; its bracket is the "
-                 "pair of measured counts around it. A count written as >64 lies beyond what "
-                 "was measured.");
+    page_item(p, "A sweep is a set of points that differ in one setting, its axis. A crossover is "
+                 "a place between its measured points, counted in denoising steps or, along "
+                 "another axis than steps, in the passes that were measured; its bracket is the pair of "
+                 "measured points around it. A count written as >64 lies beyond what was measured "
+                 "of that sweep.");
 }
 
 /* 1 when a contestant is an embedded model. */
@@ -186,29 +188,29 @@ static void put_data(struct page *p, const struct runset *s)
     json_decref(all);
 }
 
-static int tell(struct page *p, const struct args *a, const struct runset *s, struct err *e)
+static int fill(struct page *p, const struct args *a, const struct runset *s, struct err *e)
 {
     page_begin(p, a->title);
     page_text(p, "The question: at how many denoising steps does the masked diffusion model "
                  "LLaDA write as well as the autoregressive model LLaMA, and is it then faster "
                  "or slower, and in how much memory?");
-    section_answers(p, s);
-    section_crossovers(p, s);
+    sections_answers(p, s);
+    sections_crossovers(p, s);
     page_heading(p, "Machine and models");
-    section_machines(p, s);
-    section_models(p, s);
-    section_checks(p, s);
+    sections_machines(p, s);
+    sections_models(p, s);
+    sections_checks(p, s);
     put_reading(p);
     if (put_figures(p, a, e))
         return -1;
-    section_tables(p, s);
-    section_comparisons(p, s);
-    section_texts(p, s);
+    sections_tables(p, s);
+    sections_comparisons(p, s);
+    sections_texts(p, s);
     put_caveats(p, s);
     page_heading(p, "What went wrong");
-    section_outcomes(p, s);
+    sections_outcomes(p, s);
     page_heading(p, "Where the numbers come from");
-    section_origin(p, s, a->common.output);
+    sections_origin(p, s, a->common.output);
     put_data(p, s);
     page_end(p);
     return 0;
@@ -272,7 +274,7 @@ int main(int argc, char **argv)
     if (runset_load(&set, (const char *const *)argv + first, (size_t)(argc - first),
                     a.common.limit, &e) ||
         (!set.records && !set.bad && err_set(&e, EXIT_BAD_DATA, "no records in the input")) ||
-        tell(&page, &a, &set, &e) || write_pages(&a, &page, &e))
+        fill(&page, &a, &set, &e) || write_pages(&a, &page, &e))
         err_die("report", &e);
     int code = set.bad ? EXIT_FAILED_RECORDS : EXIT_OK;
     if (set.bad)

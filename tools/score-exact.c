@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/analysis/quality.h"
 #include "lib/base/buf.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -18,8 +19,8 @@
 
 struct args { struct common common; const char *match; int64_t max_failed; };
 
-struct tally { /* one configuration */
-    json_t *about; /* config, model, arch, steps, ...; owned */
+struct tally { /* one configuration and workload */
+    json_t *about; /* what its records carry; owned */
     int64_t hits, n, unscored; /* unscored: random weights */
 };
 
@@ -30,8 +31,8 @@ struct scorer {
     struct take seen;
     struct tally *tally;
     size_t n, cap;
-    json_t *index;  /* config -> place in tally */
-    json_t *scored; /* config, id, seed -> true */
+    json_t *index;  /* point and workload -> place in tally */
+    json_t *scored; /* point, workload, id, seed -> true */
     struct buf answer, found;
     int64_t no_answer, repeats, not_ok;
 };
@@ -130,27 +131,23 @@ static int judge(struct scorer *s, const char *answer, const char *text, struct 
 
 static struct tally *find_tally(struct scorer *s, const json_t *r)
 {
-    static const char *const keep[] = {"config", "model", "arch", "steps", "gen_length", "max_new",
-                                       "batch", "device", "quant"};
-    const char *config = rec_text(r, "config");
-    const json_t *at = json_object_get(s->index, config);
-    if (at)
-        return &s->tally[json_integer_value(at)];
-    json_object_set_new(s->index, config, json_integer((json_int_t)s->n));
-    MEM_GROW(s->tally, s->n, s->cap);
-    struct tally *t = &s->tally[s->n++];
-    *t = (struct tally){.about = json_object()};
-    for (size_t i = 0; i < sizeof keep / sizeof *keep; i++)
-        if (json_object_get(r, keep[i]))
-            json_object_set(t->about, keep[i], json_object_get(r, keep[i]));
-    return t;
+    char *key = mem_format("%s\n%s", about_point(r), about_workload(r));
+    const json_t *at = json_object_get(s->index, key);
+    size_t place = at ? (size_t)json_integer_value(at) : s->n;
+    if (!at) {
+        json_object_set_new(s->index, key, json_integer((json_int_t)place));
+        MEM_GROW(s->tally, s->n, s->cap);
+        s->tally[s->n++] = (struct tally){.about = about_carried(r)};
+    }
+    free(key);
+    return &s->tally[place];
 }
 
-/* 1 when this configuration, id and seed were scored before. */
+/* 1 when this point, workload, id and seed were scored before: another round of the same prompt. */
 static int is_repeat(struct scorer *s, const json_t *r)
 {
-    json_t *place = json_pack("[O, O, O?]", json_object_get(r, "config"), json_object_get(r, "id"),
-                              json_object_get(r, "seed"));
+    json_t *place = json_pack("[s, s, O, O?]", about_point(r), about_workload(r),
+                              json_object_get(r, "id"), json_object_get(r, "seed"));
     char *key = json_dumps(place, JSON_COMPACT | JSON_ENCODE_ANY);
     json_decref(place);
     if (!key)
@@ -163,23 +160,18 @@ static int is_repeat(struct scorer *s, const json_t *r)
 
 static int score(struct scorer *s, const json_t *r, const char *answer, struct err *e)
 {
-    const char *text = rec_text(r, "text_to_eos"), *task = rec_text(r, "task");
+    const char *text = rec_text(r, "text_to_eos");
     text = text ? text : rec_text(r, "text");
     int random = json_is_true(json_object_get(r, "weights_random"));
     struct tally *t = find_tally(s, r);
     int right = random ? 0 : text ? judge(s, answer, text, e) : -1;
     if (right < 0)
         return err_set(e, EXIT_BAD_DATA, "text: expected a text, got none");
-    json_t *q = json_copy(t->about);
-    json_object_set(q, "id", json_object_get(r, "id"));
-    if (task)
-        json_object_set_new(q, "task", json_string(task));
-    json_object_set_new(q, "metric", json_string("accuracy"));
+    json_t *q = quality_of(t->about, r, "accuracy", "higher");
     if (random)
         rec_set_number(q, "value", (double)NAN, "random weights");
     else
         rec_set_int(q, "value", right);
-    json_object_set_new(q, "direction", json_string("higher"));
     t->unscored += random;
     t->n += !random;
     t->hits += right;
@@ -193,7 +185,7 @@ static int take(void *ctx, const json_t *r, struct err *e)
     const json_t *id = json_object_get(r, "id"), *answer = json_object_get(r, "answer");
     if (strcmp(rec_kind(r), "generation"))
         return 0;
-    if (!rec_text(r, "config") || (!json_is_string(id) && !json_is_integer(id)))
+    if (!about_point(r) || (!json_is_string(id) && !json_is_integer(id)))
         return err_set(e, EXIT_BAD_DATA, "config, id: expected texts, got none");
     if ((status && strcmp(status, "ok")) || (phase && strcmp(phase, "timed"))) {
         s->not_ok++;
@@ -214,26 +206,18 @@ static int take(void *ctx, const json_t *r, struct err *e)
     return bad ? -1 : 1;
 }
 
-static int by_config(const void *a, const void *b)
+static int by_about(const void *a, const void *b)
 {
-    return strcmp(rec_text(((const struct tally *)a)->about, "config"),
-                  rec_text(((const struct tally *)b)->about, "config"));
+    return about_order(((const struct tally *)a)->about, ((const struct tally *)b)->about);
 }
 
 static int write_summary(struct scorer *s, const struct tally *t, struct err *e)
 {
     const char *why = t->unscored ? "random weights" : "n<1";
     struct interval v = bootstrap_wilson((double)t->hits, (double)t->n, 0.95);
-    json_t *q = json_copy(t->about);
-    json_object_set_new(q, "metric", json_string("accuracy"));
-    json_object_set_new(q, "summary", json_true());
-    rec_set_number(q, "value", v.value, why);
-    rec_set_number(q, "lo", v.lo, why);
-    rec_set_number(q, "hi", v.hi, why);
-    json_object_set_new(q, "level", json_real(0.95));
-    rec_set_int(q, "n", t->n);
-    json_object_set_new(q, "method", json_sprintf("%s, Wilson interval", s->a.match));
-    json_object_set_new(q, "direction", json_string("higher"));
+    char *method = mem_format("%s, Wilson interval", s->a.match);
+    json_t *q = quality_summary(t->about, "accuracy", "higher", v, t->n, 1, why, method);
+    free(method);
     return rec_write(&s->out, "quality", q, e);
 }
 
@@ -252,7 +236,7 @@ static const char examples[] =
     "score-exact generations.ndjson > quality.ndjson\n"
     "gen-llama -m llama-demo < sums.ndjson | score-exact --match=last-number\n";
 static const char notes[] =
-    "Scored: timed records with status ok and an `answer`, each configuration, id and seed once.\n"
+    "Scored: timed records with status ok and an `answer`, each point, id and seed once.\n"
     "  last-number   the last number in the response equals the last number in the answer\n"
     "  first-number  the first number in the response does\n"
     "  contains      the response contains the answer, letter by letter\n"
@@ -293,12 +277,12 @@ int main(int argc, char **argv)
     if (!s.seen.taken && !s.seen.bad)
         check(&s, err_set(&e, EXIT_BAD_DATA, "no generation records in the input"), &e);
     if (s.n)
-        qsort(s.tally, s.n, sizeof *s.tally, by_config);
+        qsort(s.tally, s.n, sizeof *s.tally, by_about);
     for (size_t i = 0; i < s.n; i++)
         check(&s, write_summary(&s, &s.tally[i], &e), &e);
     if (s.no_answer + s.repeats + s.not_ok)
-        log_note(&s.log, "skipped: %lld without an answer, %lld repeats, %lld not timed or not ok",
-                 (long long)s.no_answer, (long long)s.repeats, (long long)s.not_ok);
+        log_note(&s.log, "skipped: %lld without an answer, %lld further rounds, %lld not timed or "
+                 "not ok", (long long)s.no_answer, (long long)s.repeats, (long long)s.not_ok);
     int code = take_verdict(&s.seen, &s.log, s.a.max_failed);
     check(&s, rec_close(&s.out, code ? "failed" : "ok", &e), &e);
     free_scorer(&s);

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/analysis/quality.h"
+#include "lib/analysis/scores.h"
+#include "lib/base/hash.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
@@ -21,11 +24,9 @@
 #include "lib/decode/likelihood.h"
 #include "lib/checkpoint/quantization.h"
 #include "lib/text/tokenizer.h"
-#include "lib/stat/bootstrap.h"
 #include "lib/stat/diversity.h"
-#include "lib/stat/pooled.h"
 
-enum { MAX_STEPS = 16, DRAWS = 2000 };
+enum { MAX_STEPS = 16 };
 
 struct args {
     struct common common;
@@ -33,19 +34,6 @@ struct args {
     const char *mode, *target, *steps;
     int64_t samples, orders, max_failed, step[MAX_STEPS];
     int steps_n, fresh;
-};
-
-/* What is kept of one scored text for the summary: nats, tokens, bytes, and the variety figures. */
-struct score {
-    double nats, tokens, bytes, figure[DIVERSITY_METRICS];
-};
-
-struct group { /* one configuration */
-    json_t *about;
-    struct score *v;
-    size_t n, cap;
-    int64_t left_out; /* texts without a value */
-    int random;
 };
 
 struct scorer {
@@ -57,9 +45,11 @@ struct scorer {
     struct tokenizer *tokenizer;
     struct backend *backend;
     struct network network;
-    struct group *group;
+    struct scores *group;
     size_t n, cap;
-    json_t *index, *scored; /* config -> group; config and id -> token ids */
+    json_t *index, *scored; /* point and workload -> group; these and id -> token ids */
+    char judge[65];    /* hash of the judge's weights; "": random ones */
+    int64_t contested; /* records of a contestant that is the judge */
     struct progress progress;
     int64_t changed; /* repeats whose tokens differ */
 };
@@ -69,36 +59,25 @@ static int random_weights(const struct scorer *s, const json_t *r)
     return s->checkpoint.config.synth || json_is_true(json_object_get(r, "weights_random"));
 }
 
-static struct group *find_group(struct scorer *s, const char *config, json_t *about)
+static struct scores *find_group(struct scorer *s, const char *key, json_t *about)
 {
-    const json_t *at = json_object_get(s->index, config);
+    const json_t *at = json_object_get(s->index, key);
     if (at) {
         json_decref(about);
         return &s->group[json_integer_value(at)];
     }
-    json_object_set_new(s->index, config, json_integer((json_int_t)s->n));
+    json_object_set_new(s->index, key, json_integer((json_int_t)s->n));
     MEM_GROW(s->group, s->n, s->cap);
-    s->group[s->n] = (struct group){.about = about};
+    s->group[s->n] = (struct scores){.about = about};
     return &s->group[s->n++];
 }
 
-static void keep(struct group *g, struct score v)
-{
-    MEM_GROW(g->v, g->n, g->cap);
-    g->v[g->n++] = v;
-}
-
 /* A per-text quality record with one value. */
-static json_t *quality(const struct group *g, const json_t *r, const char *metric, double value,
+static json_t *quality(const struct scores *g, const json_t *r, const char *metric, double value,
                        const char *reason, const char *direction)
 {
-    json_t *q = json_copy(g->about);
-    json_object_set(q, "id", json_object_get(r, "id"));
-    if (rec_text(r, "task"))
-        json_object_set(q, "task", json_object_get(r, "task"));
-    json_object_set_new(q, "metric", json_string(metric));
+    json_t *q = quality_of(g->about, r, metric, direction);
     rec_set_number(q, "value", value, reason);
-    json_object_set_new(q, "direction", json_string(direction));
     return q;
 }
 
@@ -114,21 +93,53 @@ static void set_rates(json_t *q, const struct score *v)
 
 /* ---- judge ---- */
 
-static json_t *generation_about(const json_t *r)
+/* What a response is part of, and who judged it. */
+static json_t *generation_about(const struct scorer *s, const json_t *r)
 {
-    static const char *const kept[] = {"config",     "model",   "arch", "paradigm", "steps",
-                                       "gen_length", "max_new", "batch", "device", "quant"};
-    json_t *o = json_object();
-    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
-        if (json_object_get(r, kept[i]))
-            json_object_set(o, kept[i], json_object_get(r, kept[i]));
+    json_t *o = about_carried(r);
+    json_object_set_new(o, "judge", json_string(s->checkpoint.config.name));
+    json_object_set_new(o, "judge_sha256", *s->judge ? json_string(s->judge) : json_null());
     return o;
 }
 
-/* 1 when this configuration and id were judged before; repeats that differ are counted. */
+/* Identity of the weights of a described checkpoint: the SHA-256 of those of its files, "" when it
+ * has none. */
+static void weights_hash(const json_t *checkpoint, char hex[65])
+{
+    struct buf all = {0};
+    size_t i;
+    json_t *file;
+    json_array_foreach(json_object_get(checkpoint, "files"), i, file) {
+        const char *name = rec_text(file, "name"), *sum = rec_text(file, "sha256");
+        size_t n = name ? strlen(name) : 0;
+        if (sum && n > 12 && !strcmp(name + n - 12, ".safetensors"))
+            buf_format(&all, "%s\n", sum);
+    }
+    *hex = 0;
+    if (all.len)
+        hash_bytes(all.data, all.len, hex);
+    buf_free(&all);
+}
+
+/* A judge that is one of those it judges finds its own text probable. */
+static void note_contestant(struct scorer *s, const json_t *r)
+{
+    char hex[65] = "";
+    const json_t *checkpoint = json_object_get(r, "checkpoint");
+    const char *model = rec_text(checkpoint ? checkpoint : r, "model");
+    if (checkpoint)
+        weights_hash(checkpoint, hex);
+    int same = (*hex && !strcmp(hex, s->judge)) ||
+               (model && !strcmp(model, s->checkpoint.config.name));
+    if (same && !s->contested++)
+        log_warn(&s->log, "W202", "the judge %s is a contestant too: its verdict on itself is no "
+                 "third opinion; name another model", s->checkpoint.config.name);
+}
+
+/* 1 when this point and id were judged before; repeats that differ are counted. */
 static int is_repeat(struct scorer *s, const json_t *r)
 {
-    char *key = mem_format("%s\n%s", rec_text(r, "config"), rec_text(r, "id"));
+    char *key = mem_format("%s\n%s\n%s", about_point(r), about_workload(r), rec_text(r, "id"));
     json_t *ids = json_object_get(r, "token_ids"), *old = json_object_get(s->scored, key);
     if (old)
         s->changed += ids && !json_equal(old, ids);
@@ -142,11 +153,11 @@ static void measure_variety(const struct ids *ids, size_t first, struct score *v
 {
     size_t n = ids->n > first ? ids->n - first : 0;
     int32_t *work = mem_alloc((3 * n + 1) * sizeof *work);
-    diversity_metrics(ids->v + (n ? first : 0), n, v->figure, work);
+    diversity_metrics(ids->v + (n ? first : 0), n, v->variety, work);
     free(work);
 }
 
-static int judge_text(struct scorer *s, const json_t *r, struct group *g, const char *text,
+static int judge_text(struct scorer *s, const json_t *r, struct scores *g, const char *text,
                       struct err *e)
 {
     struct ids ids = {0};
@@ -168,11 +179,11 @@ static int judge_text(struct scorer *s, const json_t *r, struct group *g, const 
     }
     for (int i = 0; i < DIVERSITY_METRICS && !bad; i++)
         bad = rec_write(&s->out, "quality",
-                        quality(g, r, diversity_names[i], v.figure[i], "text too short",
+                        quality(g, r, diversity_names[i], v.variety[i], "text too short",
                                 i == 3 ? "lower" : "higher"),
                         e);
     if (!bad && !empty)
-        keep(g, v);
+        scores_keep(g, v);
     g->left_out += empty;
     ids_free(&ids);
     return bad;
@@ -181,13 +192,18 @@ static int judge_text(struct scorer *s, const json_t *r, struct group *g, const 
 static int judge(struct scorer *s, const json_t *r, struct err *e)
 {
     const char *status = rec_text(r, "status"), *phase = rec_text(r, "phase");
+    if (!strcmp(rec_kind(r), "meta"))
+        note_contestant(s, r);
     if (strcmp(rec_kind(r), "generation"))
         return 0;
-    if (!rec_text(r, "config") || !rec_text(r, "id"))
+    note_contestant(s, r);
+    if (!about_point(r) || !rec_text(r, "id"))
         return err_set(e, EXIT_BAD_DATA, "config, id: expected texts, got none");
     if ((status && strcmp(status, "ok")) || (phase && strcmp(phase, "timed")) || is_repeat(s, r))
         return 1;
-    struct group *g = find_group(s, rec_text(r, "config"), generation_about(r));
+    char *key = mem_format("%s\n%s", about_point(r), about_workload(r));
+    struct scores *g = find_group(s, key, generation_about(s, r));
+    free(key);
     const char *text = rec_text(r, "text_to_eos");
     text = text ? text : rec_text(r, "text");
     if (random_weights(s, r)) {
@@ -222,34 +238,42 @@ static int estimate(struct scorer *s, const json_t *r, const struct scored_text 
                             seed, key, l, e);
 }
 
+/* What is scored, how, by which model: the settings of a point of likelihoods. */
 static json_t *scored_text_about(const struct scorer *s, int64_t steps, struct buf *config)
 {
     const char *mode = s->a.mode;
+    int kstep = !strcmp(mode, "kstep");
+    const struct config *c = &s->checkpoint.config;
+    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s}", "model", c->name, "arch", c->family->name,
+                          "paradigm", config_paradigm_name(c->paradigm), "mode", mode, "target",
+                          s->a.target);
     buf_format(config, "%s %s", s->checkpoint.config.name, mode);
-    if (!strcmp(mode, "kstep"))
+    if (kstep) {
         buf_format(config, " steps=%lld orders=%lld", (long long)steps, (long long)s->a.orders);
-    if (!strcmp(mode, "elbo"))
+        rec_set_int(o, "steps", steps);
+        rec_set_int(o, "kstep_orders", s->a.orders);
+    }
+    if (!strcmp(mode, "elbo")) {
         buf_format(config, " samples=%lld", (long long)s->a.samples);
+        rec_set_int(o, "elbo_samples", s->a.samples);
+    }
     if (!strcmp(s->a.target, "reference"))
         buf_text(config, " target=reference");
     if (strcmp(s->a.engine.quant, "none"))
         buf_format(config, " quant=%s", s->a.engine.quant);
-    const struct config *c = &s->checkpoint.config;
-    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s}", "config", config->data, "model", c->name,
-                          "arch", c->family->name, "paradigm", config_paradigm_name(c->paradigm),
-                          "quant", quantization_name(s->network.quant));
-    if (!strcmp(mode, "kstep"))
-        rec_set_int(o, "steps", steps);
+    engine_describe(o, &s->network);
+    about_identify(o, kstep ? "steps" : NULL);
+    json_object_set_new(o, "config", json_string(config->data));
     return o;
 }
 
 /* One estimate of one text: the record, and its share of the summary. */
-static int score_given(struct scorer *s, const json_t *r, const struct scored_text *t, int64_t steps,
-                       struct err *e)
+static int score_given(struct scorer *s, const json_t *r, const struct scored_text *t,
+                       int64_t steps, struct err *e)
 {
     struct buf config = {0};
     json_t *about = scored_text_about(s, steps, &config);
-    struct group *g = find_group(s, config.data, about);
+    struct scores *g = find_group(s, config.data, about);
     buf_free(&config);
     char metric[32];
     snprintf(metric, sizeof metric, "%s_nats", s->a.mode);
@@ -267,7 +291,7 @@ static int score_given(struct scorer *s, const json_t *r, const struct scored_te
     if (strcmp(s->a.mode, "nll"))
         rec_set_number(q, "value_se", g->random ? (double)NAN : l.se, "one sample");
     if (!g->random)
-        keep(g, v);
+        scores_keep(g, v);
     return rec_write(&s->out, "quality", q, e);
 }
 
@@ -284,69 +308,6 @@ static int score_text(struct scorer *s, const json_t *r, struct err *e)
         bad = score_given(s, r, &t, s->a.step[i], e);
     ids_free(&t.ids);
     return bad ? -1 : 1;
-}
-
-/* ---- summaries ---- */
-
-static int write_summary(struct scorer *s, const struct group *g, const char *metric,
-                         const double *num, const double *den, enum pooled_transform transform,
-                         const char *direction, struct err *e)
-{
-    uint32_t *index = mem_alloc((g->n + 1) * sizeof *index);
-    double *draws = mem_alloc(DRAWS * sizeof *draws);
-    double value = g->n ? pooled_value(num, den, g->n, NULL, transform) : (double)NAN;
-    for (size_t d = 0; d < DRAWS; d++) {
-        if (g->n)
-            bootstrap_draw((uint64_t)s->a.common.seed, d, g->n, index);
-        draws[d] = g->n ? pooled_value(num, den, g->n, index, transform) : (double)NAN;
-    }
-    struct interval v = bootstrap_interval(value, draws, DRAWS, 0.95);
-    const char *why = g->random ? "random weights" : "no text was scored";
-    int wide = g->n > 1;
-    json_t *q = json_copy(g->about);
-    json_object_set_new(q, "metric", json_string(metric));
-    json_object_set_new(q, "summary", json_true());
-    rec_set_number(q, "value", value, why);
-    rec_set_number(q, "lo", wide ? v.lo : (double)NAN, g->n ? "n<2" : why);
-    rec_set_number(q, "hi", wide ? v.hi : (double)NAN, g->n ? "n<2" : why);
-    json_object_set_new(q, "level", json_real(0.95));
-    rec_set_int(q, "n", (int64_t)g->n);
-    rec_set_int(q, "left_out", g->left_out);
-    json_object_set_new(q, "method", json_string("pooled, percentile bootstrap of texts"));
-    json_object_set_new(q, "direction", json_string(direction));
-    free(index);
-    free(draws);
-    return rec_write(&s->out, "quality", q, e);
-}
-
-static int summarize(struct scorer *s, const struct group *g, struct err *e)
-{
-    double *num = mem_alloc((g->n + 1) * sizeof *num), *den = mem_alloc((g->n + 1) * sizeof *den);
-    int judged = !strcmp(s->a.mode, "judge"), bad = 0, bytes = 1;
-    char name[48];
-    for (size_t i = 0; i < g->n; i++) {
-        num[i] = g->v[i].nats;
-        den[i] = g->v[i].tokens;
-        bytes = bytes && g->v[i].bytes > 0;
-    }
-    snprintf(name, sizeof name, "%s_ppl", s->a.mode);
-    bad = write_summary(s, g, name, num, den, POOLED_EXPONENTIAL, "lower", e);
-    for (size_t i = 0; i < g->n; i++)
-        den[i] = g->v[i].bytes;
-    snprintf(name, sizeof name, "%s_bits_per_byte", s->a.mode);
-    if (!bad && bytes)
-        bad = write_summary(s, g, name, num, den, POOLED_BITS, "lower", e);
-    for (int f = 0; judged && f < DIVERSITY_METRICS && !bad; f++) {
-        for (size_t i = 0; i < g->n; i++) {
-            den[i] = isfinite(g->v[i].figure[f]);
-            num[i] = den[i] > 0 ? g->v[i].figure[f] : 0;
-        }
-        bad = write_summary(s, g, diversity_names[f], num, den, POOLED_PLAIN,
-                            f == 3 ? "lower" : "higher", e);
-    }
-    free(num);
-    free(den);
-    return bad;
 }
 
 /* ---- the tool ---- */
@@ -387,13 +348,14 @@ static int load(struct scorer *s, struct err *e)
 }
 
 /* NULL: a file is unreadable. */
-static json_t *about_run(const struct scorer *s, const char *const *files, size_t n, struct err *e)
+static json_t *about_run(struct scorer *s, const char *const *files, size_t n, struct err *e)
 {
     json_t *inputs, *checkpoint = checkpoint_describe(&s->checkpoint, e);
     if (!checkpoint || rec_inputs(files, n, &inputs, e))
         return NULL;
     json_t *engine = json_object();
     engine_describe(engine, &s->network);
+    weights_hash(checkpoint, s->judge);
     return json_pack("{s:s, s:o, s:s?, s:o, s:o*}", "mode", s->a.mode, "checkpoint", checkpoint,
                      "tokenizer_sha256", s->tokenizer ? tokenizer_hash(s->tokenizer) : NULL,
                      "backend", engine, "inputs", inputs);
@@ -401,10 +363,8 @@ static json_t *about_run(const struct scorer *s, const char *const *files, size_
 
 static void close_all(struct scorer *s)
 {
-    for (size_t i = 0; i < s->n; i++) {
-        json_decref(s->group[i].about);
-        free(s->group[i].v);
-    }
+    for (size_t i = 0; i < s->n; i++)
+        scores_free(&s->group[i]);
     free(s->group);
     json_decref(s->index);
     json_decref(s->scored);
@@ -492,7 +452,7 @@ int main(int argc, char **argv)
         check(&s, err_set(&e, EXIT_BAD_DATA, "no %s records in the input",
                           strcmp(s.a.mode, "judge") ? "text" : "generation"), &e);
     for (size_t i = 0; i < s.n; i++)
-        check(&s, summarize(&s, &s.group[i], &e), &e);
+        check(&s, scores_write(&s.group[i], s.a.mode, (uint64_t)s.a.common.seed, &s.out, &e), &e);
     if (s.changed)
         log_warn(&s.log, "W201", "%lld repeats of a prompt gave other tokens; the first is scored",
                  (long long)s.changed);

@@ -29,15 +29,15 @@ struct format_row {
     uint32_t capability; /* compute capability that is needed, times 10; 0: any */
 };
 
-/* format    chunk  x  order       tables      resident  widened  above            capability */
-#define EXACT_FORMATS(ROW)                                                                          \
-    ROW(F32,      0,     4, X_STRAIGHT, 0,          0,        0,       8,               0)          \
-    ROW(BF16_F32, 0,     4, X_STRAIGHT, 0,          0,        4,       32,              0)
-#define STREAMED_FORMATS(ROW)                                                                       \
-    ROW(BF16,     32,    2, X_STRAIGHT, 0,          3,        0,       SKINNY_ROWS,     0)          \
-    ROW(INT8,     64,    1, X_STRAIGHT, 0,          3,        0,       SKINNY_ROWS,     0)          \
-    ROW(FP8,      64,    2, X_PAIRS,    0,          3,        2,       2 * SKINNY_ROWS, 89)         \
-    ROW(NF4,      128,   2, X_HALVES,   NF4_SHARED, 2,        2,       2 * SKINNY_ROWS, 0)
+/*      format    chunk x  order       tables      resident widened above            capability */
+#define EXACT_FORMATS(ROW)                                                                         \
+    ROW(F32,      0,    4, X_STRAIGHT, 0,          0,       0,      8,               0)            \
+    ROW(BF16_F32, 0,    4, X_STRAIGHT, 0,          0,       4,      32,              0)
+#define STREAMED_FORMATS(ROW)                                                                      \
+    ROW(BF16,     32,   2, X_STRAIGHT, 0,          3,       0,      SKINNY_ROWS,     0)            \
+    ROW(INT8,     64,   1, X_STRAIGHT, 0,          3,       0,      SKINNY_ROWS,     0)            \
+    ROW(FP8,      64,   2, X_PAIRS,    0,          3,       2,      2 * SKINNY_ROWS, 89)           \
+    ROW(NF4,      128,  2, X_HALVES,   NF4_SHARED, 2,       2,      2 * SKINNY_ROWS, 0)
 /* (With three blocks on an SM NF4 would keep some of its values in memory.) */
 
 #ifdef __cplusplus

@@ -144,7 +144,7 @@ HOST_DEVICE uint32_t x_place(enum dtype dtype, uint32_t u)
 {
     if (format_row(dtype).order == X_PAIRS) /* lane q has words 2q, 2q + 1 of 8 */
         return (u & ~7u) + (u & 1) * 4 + (u & 7) / 2;
-    if (format_row(dtype).order == X_HALVES) { /* of each 8: lanes 0, 2, 1, 3 have words 2i, 2i + 1 */
+    if (format_row(dtype).order == X_HALVES) { /* of 8: lanes 0, 2, 1, 3 have words 2i, 2i + 1 */
         uint32_t piece = (u & 7) / 2;
         return (u & ~7u) + (u & 1) * 4 + (piece & 1) * 2 + piece / 2;
     }

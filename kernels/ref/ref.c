@@ -214,7 +214,7 @@ static void gated(struct backend *b, act *y, struct input in, const struct mat *
     swiglu(b, y, y, second, T * gate->rows);
 }
 
-/* ---- the head, in the order of the published sampler, github.com/ML-GSAI/LLaDA, generate.py ---- */
+/* ---- the head, in the order of the published sampler (github.com/ML-GSAI/LLaDA) ---- */
 
 static int listed(const int32_t *ids, size_t n, int32_t id)
 {

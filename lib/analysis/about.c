@@ -1,48 +1,190 @@
-/* about.c - see about.h. */
+/* about.c - see about.h. The identity of a point is made of all settings that count there, so two
+ * records are of one point exactly when these agree; what else a record carries (its label, its
+ * workload) describes the point and is no part of it. */
 #include "lib/analysis/about.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "lib/decode/decoder.h"
 #include "lib/record/rec.h"
+#include "lib/run/engine.h"
 
-static const char *const names[] = {
-    "model", "arch", "device", "device_name", "isa", "library", "dtype", "kv_dtype", "quant",
-    "flops_unit", "threads", "batch", "temperature", "weights_random", "steps", "gen_length",
-    "block_length", "cfg_scale", "remasking", "unmask", "cache", "max_new", "top_k", "top_p",
-    "ignore_eos"};
-enum { NAMES = sizeof names / sizeof *names };
+static const char *const models[] = {"model", "arch", "paradigm", NULL};
+
+/* Of score-ppl where it scores given texts: there these are what makes a point. */
+static const char *const scoring[] = {"mode", "target", "elbo_samples", "kstep_orders", NULL};
+
+/* Beside the settings: how a point is called and drawn, and what its numbers are of. */
+static const char *const labels[] = {"config", "point", "axis", "series", "workload", "prompts",
+                                     "weights_random", "flops_unit", NULL};
+
+static void copy(json_t *to, const json_t *from, const char *key, int nulls)
+{
+    json_t *v = json_object_get(from, key), *had = json_object_get(to, key);
+    if (v && (nulls || !json_is_null(v)) && (!had || json_is_null(had)))
+        json_object_set(to, key, v);
+}
+
+static void copy_all(json_t *to, const json_t *from, const char *const *keys, int nulls)
+{
+    for (; *keys; keys++)
+        copy(to, from, *keys, nulls);
+}
+
+static void copy_settings(json_t *to, const json_t *from, int nulls)
+{
+    copy_all(to, from, models, nulls);
+    copy_all(to, from, engine_facts, nulls);
+    copy_all(to, from, scoring, 0);
+    for (size_t d = 0; decoders[d]; d++)
+        for (size_t i = 0; i < decoders[d]->table->n; i++)
+            if (decoders[d]->table->row[i].type != SETTING_HEADING)
+                copy(to, from, decoders[d]->table->row[i].name, nulls);
+}
 
 json_t *about_of(const json_t *r)
 {
     json_t *s = json_object();
-    json_object_set(s, "config", json_object_get(r, "config"));
-    for (size_t i = 0; i < NAMES; i++)
-        if (json_object_get(r, names[i]))
-            json_object_set(s, names[i], json_object_get(r, names[i]));
+    copy_settings(s, r, 0);
     return s;
 }
 
-int about_check(const json_t *settings, const json_t *r, struct err *e)
+void about_add(json_t *about, const json_t *r)
 {
-    for (size_t i = 0; i < NAMES; i++) {
-        const json_t *had = json_object_get(settings, names[i]);
-        const json_t *got = json_object_get(r, names[i]);
-        int none = (!had || json_is_null(had)) && (!got || json_is_null(got));
-        if (!none && !json_equal(had, got))
-            return err_set(e, EXIT_BAD_DATA, "%s: config '%s' has two values of it", names[i],
-                           rec_text(settings, "config"));
+    copy_all(about, r, labels, 1);
+    copy_settings(about, r, 1);
+}
+
+json_t *about_carried(const json_t *r)
+{
+    json_t *s = json_object();
+    about_add(s, r);
+    return s;
+}
+
+void about_identify(json_t *r, const char *axis)
+{
+    char point[SETTINGS_ID], series[SETTINGS_ID];
+    json_t *settings = about_of(r);
+    settings_id(settings, NULL, point);
+    settings_id(settings, axis, series);
+    json_decref(settings);
+    json_object_set_new(r, "point", json_string(point));
+    json_object_set_new(r, "axis", axis ? json_string(axis) : json_null());
+    json_object_set_new(r, "series", json_string(series));
+}
+
+int about_check(const json_t *about, const json_t *r, struct err *e)
+{
+    json_t *mine = about_of(r), *all = about_of(about);
+    const char *key;
+    json_t *got;
+    int bad = 0;
+    json_object_update_missing(all, mine); /* the names of both */
+    json_object_foreach(all, key, got) {
+        if (!bad && (!json_equal(got, json_object_get(mine, key)) ||
+                     !json_equal(got, json_object_get(about, key))))
+            bad = err_set(e, EXIT_BAD_DATA, "%s: config '%s' has two values of it", key,
+                          rec_text(about, "config"));
     }
-    return 0;
+    json_decref(mine);
+    json_decref(all);
+    return bad;
+}
+
+static int by_number(double p, double q)
+{
+    return isnan(p) || isnan(q) ? isnan(q) - isnan(p) : (p > q) - (p < q);
+}
+
+static double along(const json_t *r)
+{
+    const char *axis = rec_text(r, "axis");
+    return axis ? rec_number(r, axis) : rec_number(r, "steps");
 }
 
 int about_order(const json_t *x, const json_t *y)
 {
-    static const char *const key[] = {"batch", "gen_length", "max_new", "steps"};
-    const char *mx = rec_text(x, "model"), *my = rec_text(y, "model");
-    int order = strcmp(mx ? mx : "", my ? my : "");
-    for (size_t i = 0; !order && i < sizeof key / sizeof *key; i++) {
-        int64_t p = rec_int(x, key[i], -1), q = rec_int(y, key[i], -1);
-        order = (p > q) - (p < q);
+    static const char *const texts[] = {"model", "config", "point", "workload"};
+    int order = 0;
+    for (size_t i = 0; !order && i < sizeof texts / sizeof *texts; i++) {
+        const char *p = rec_text(x, texts[i]), *q = rec_text(y, texts[i]);
+        order = strcmp(p ? p : "", q ? q : "");
+        if (i == 0 && !order)
+            order = by_number(rec_number(x, "batch"), rec_number(y, "batch"));
+        if (i == 0 && !order)
+            order = by_number(about_length(x), about_length(y));
+        if (i == 0 && !order)
+            order = by_number(along(x), along(y));
     }
-    return order ? order : strcmp(rec_text(x, "config"), rec_text(y, "config"));
+    return order;
+}
+
+const char *about_point(const json_t *r)
+{
+    const char *point = rec_text(r, "point"), *config = rec_text(r, "config");
+    return point && *point ? point : config && *config ? config : NULL;
+}
+
+const char *about_workload(const json_t *r)
+{
+    const char *workload = rec_text(r, "workload");
+    return workload ? workload : "";
+}
+
+int about_is_diffusion(const json_t *r)
+{
+    const char *paradigm = rec_text(r, "paradigm"), *arch = rec_text(r, "arch");
+    if (paradigm)
+        return strcmp(paradigm, "autoregressive") != 0;
+    return !arch ? -1 : !strcmp(arch, "llada") ? 1 : !strcmp(arch, "llama") ? 0 : -1;
+}
+
+double about_length(const json_t *r)
+{
+    double v = NAN;
+    for (size_t d = 0; decoders[d]; d++)
+        for (size_t i = 0; i < decoders[d]->table->n; i++)
+            if (isnan(v) && decoders[d]->table->row[i].traits & SETTING_LENGTH)
+                v = rec_number(r, decoders[d]->table->row[i].name);
+    return v;
+}
+
+void about_value(struct buf *b, const json_t *v)
+{
+    if (json_is_string(v))
+        buf_text(b, json_string_value(v));
+    else if (json_is_boolean(v))
+        buf_text(b, json_is_true(v) ? "on" : "off");
+    else if (json_is_number(v))
+        buf_format(b, "%.6g", json_number_value(v));
+}
+
+const char *about_axis_name(const char *axis)
+{
+    return axis && strcmp(axis, "steps") ? axis : "denoising steps";
+}
+
+json_t *about_default(const char *setting)
+{
+    for (size_t d = 0; decoders[d]; d++) {
+        const struct settings_table *t = decoders[d]->table;
+        if (settings_find(t, setting) == t->n)
+            continue;
+        const char *given[SETTINGS_MAX] = {0};
+        struct settings *point = NULL;
+        struct err e = {0};
+        size_t n;
+        json_t *o = json_object(), *v = NULL;
+        if (!settings_cross(t, given, &point, &n, &e)) {
+            settings_put(point, o);
+            v = json_incref(json_object_get(o, setting));
+        }
+        free(point);
+        json_decref(o);
+        return v;
+    }
+    return strcmp(setting, "quant") ? NULL : json_string("none");
 }

@@ -1,10 +1,10 @@
-/* config_table.h - the configurations of a run as a list of points, ready to be drawn or tabulated. */
+/* config_table.h - the configurations of a run as a list of points, to be drawn or tabulated. */
 #ifndef ANALYSIS_CONFIG_TABLE_H
 #define ANALYSIS_CONFIG_TABLE_H
 
 #include "lib/analysis/runset.h"
 
-enum config_row_kind { CONFIG_LLADA, CONFIG_LLAMA, CONFIG_OTHER };
+enum config_kind { CONFIG_DIFFUSION, CONFIG_AUTOREGRESSIVE, CONFIG_OTHER };
 
 struct value { /* NaN: not known */
     double at, lo, hi;
@@ -12,12 +12,17 @@ struct value { /* NaN: not known */
 };
 
 struct config_row {
-    const char *config, *model; /* borrowed from the runset */
-    char *series;               /* the configuration without its step count */
-    char *name;                 /* and without its sizes, and the device and dtype that all share:
-                                   "llada-demo cache=prefix" */
-    enum config_row_kind kind;
-    double batch, length, steps; /* NaN: not known, or LLaMA's steps */
+    const char *point;          /* its identity; borrowed from the runset, as all texts but two */
+    const char *config, *model; /* what people call it; whose it is */
+    const char *series;         /* identity of the sweep it belongs to */
+    const char *axis;           /* the setting that this runs along; NULL: none */
+    char *name;                 /* model, and the settings in which its series differs from others
+                                   of it at one batch size and length: "llada-demo cache=dual" */
+    char *along;                /* value along the axis: "16", "0.9"; "" */
+    enum config_kind kind;
+    double batch, length;       /* NaN: not known */
+    double value;               /* along the axis, when that is a number; NaN */
+    double steps, passes, rows; /* allowed; measured; NaN: not known, or an autoregressive model */
     struct value x, y;
     int oom;      /* ran out of memory and has no value */
     int on_front; /* says its front record; 0 without one */
@@ -28,31 +33,36 @@ struct config_table {
     size_t n, cap;
 };
 
-/* Every configuration with its value of one metric in y; configurations that ran out of memory have
- * oom set. Sorted by batch, kind, length, series, steps. */
+/* Of records that say the axis and the series of their point, as those of a front do, these count.
+ *
+ * Every configuration with its value of one metric in y; configurations that ran out of memory have
+ * oom set. Sorted by batch, kind, length, name, series, work. */
 void config_table_metric(struct config_table *c, const struct runset *s, const char *metric);
 /* x = metric `cost`, y = summary of quality `quality`; configurations with both. Front records,
  * when there are any for this pair, say which are on it. Sorted likewise. */
 void config_table_pareto(struct config_table *c, const struct runset *s, const char *cost,
-                  const char *quality);
+                         const char *quality);
 /* Every configuration, without values. Sorted likewise. */
 void config_table_all(struct config_table *c, const struct runset *s);
 void config_table_free(struct config_table *c);
 
-/* Removes the cells of which keep() is 0. */
-void config_table_keep(struct config_table *c, int (*keep)(const struct config_row *, const void *), const void *ctx);
+/* Removes the rows of which keep() is 0. */
+void config_table_keep(struct config_table *c, int (*keep)(const struct config_row *, const void *),
+                       const void *ctx);
 
-enum cell_field { CONFIG_BATCH, CONFIG_LENGTH, CONFIG_STEPS };
-double cell_field(const struct config_row *c, enum cell_field f);
+enum config_field { CONFIG_BATCH, CONFIG_LENGTH, CONFIG_VALUE };
 /* Distinct finite values, ascending, into out[max]. Returns how many there are (at most max). */
-int config_table_values(const struct config_table *c, enum cell_field f, double *out, int max);
-/* The value that most cells have, the smallest of equals; NaN. */
-double config_table_usual(const struct config_table *c, enum cell_field f);
+int config_table_values(const struct config_table *c, enum config_field f, double *out, int max);
+/* The value that most rows have, the smallest of equals; NaN. */
+double config_table_usual(const struct config_table *c, enum config_field f);
+/* The row's computation in the unit that a crossover counts `over`: "steps", "passes", "rows";
+ * NULL: steps where they are the axis, else passes. NaN: not known. */
+double config_table_work(const struct config_row *c, const char *over);
+/* The name of a series as in the rows, or NULL. Borrowed from the table. */
+const char *config_table_name(const struct config_table *c, const char *series);
+/* 1: both are of one series. */
+int config_table_together(const struct config_row *a, const struct config_row *b);
 
-/* Kind from `arch`, else from the model's name. */
-enum config_row_kind config_row_kind(const json_t *record);
-/* A series without its sizes: "llada-demo gen=64 block=32 batch=1 cache=prefix" -> "llada-demo
- * cache=prefix". The caller frees. */
-char *cell_short_name(const char *series);
+enum config_kind config_table_kind(const json_t *record);
 
 #endif

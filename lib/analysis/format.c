@@ -1,5 +1,6 @@
 /* format.c - see format.h. One table gives each metric its English name; units follow from the
- * suffix of the name, which is the rule of the records. */
+ * suffix of the name, which is the rule of the records. What comes from records is never printed
+ * as it stands: it may hold what a terminal or a page would obey. */
 #include "lib/analysis/format.h"
 
 #include <math.h>
@@ -27,6 +28,8 @@ static const struct {
     {"power_mean_w", "mean power of the board (W)"},
     {"power_cap_ratio", "time under the power cap"},
     {"tokens_per_step", "tokens per step"},
+    {"passes", "denoising passes"},
+    {"rows", "positions computed"},
     {"mfu_ratio", "share of peak arithmetic"},
     {"mbu_ratio", "share of bandwidth"},
     {"prefill_mfu_ratio", "share of peak arithmetic, prompts"},
@@ -51,6 +54,15 @@ static const struct {
     {"accuracy", "accuracy (exact match)"},
     {"ppl", "perplexity"},
     {"bits_per_byte", "bits per byte"},
+    {"nll_ppl", "perplexity, exact"},
+    {"nll_nats", "NLL (nats)"},
+    {"nll_bits_per_byte", "bits per byte, exact"},
+    {"elbo_ppl", "perplexity, at most (ELBO)"},
+    {"elbo_nats", "NLL bound (nats, ELBO)"},
+    {"elbo_bits_per_byte", "bits per byte, at most (ELBO)"},
+    {"kstep_ppl", "perplexity, at most (K steps)"},
+    {"kstep_nats", "NLL bound (nats, K steps)"},
+    {"kstep_bits_per_byte", "bits per byte, at most (K steps)"},
 };
 
 const char *format_metric_name(const char *metric)

@@ -1,5 +1,6 @@
 /* idle.c - see idle.h. The list is kept in order of watts, so that the sums are the same in
- * whatever order the records came. */
+ * whatever order the records came. A device that others used while it was idle says nothing about
+ * its idle power, and is left out. */
 #include "lib/analysis/idle.h"
 
 #include <math.h>

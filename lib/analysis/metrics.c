@@ -1,4 +1,6 @@
-/* metrics.c - see metrics.h. */
+/* metrics.c - see metrics.h. A metric that is null says why; "not recorded" is for what a
+ * generation record may always lack. A new metric is a row here, its enumerator, and the line in
+ * measurement.c that feeds it. */
 #include "lib/analysis/metrics.h"
 
 #include <stddef.h>
@@ -16,6 +18,8 @@ const struct metric_row metrics[METRICS] = {
     [TO_EOS] = {"tokens_to_eos", "tokens", "higher", LAUNCH_MEDIAN, "not recorded"},
     [EFFICIENCY] = {"position_efficiency_ratio", "ratio", "higher", LAUNCH_MEDIAN,
                     "no denoising steps"},
+    [PASSES] = {"passes", "passes", "lower", LAUNCH_MEDIAN, "no denoising passes"},
+    [ROWS] = {"rows", "rows", "lower", LAUNCH_MEDIAN, "not recorded"},
     [PER_STEP] = {"tokens_per_step", "tokens", "higher", LAUNCH_MEDIAN, "no denoising steps"},
     [FLOPS_RATE] = {"model_flops_per_s", "per_s", "higher", LAUNCH_RATIO, "not recorded"},
     [BYTES_RATE] = {"model_bytes_per_s", "per_s", "higher", LAUNCH_RATIO, "not recorded"},
@@ -31,7 +35,7 @@ const struct metric_row metrics[METRICS] = {
     [ENERGY + 1] = {"energy_net_j_per_token", "j", "lower", LAUNCH_RATIO, NULL},
     [ENERGY + 2] = {"energy_j_per_request", "j", "lower", LAUNCH_RATIO, NULL},
     [ENERGY + 3] = {"power_mean_w", "w", "lower", LAUNCH_RATIO, NULL},
-    [MEMORY] = {"memory_weights_bytes", "bytes", "lower", LAUNCH_MAX, "not recorded"},
+    [MEMORY] = {"memory_weights_bytes", "bytes", "lower", LAUNCH_MAX, "not recorded", 1},
     [MEMORY + 1] = {"memory_kv_bytes", "bytes", "lower", LAUNCH_MAX, "not recorded"},
     [MEMORY + 2] = {"memory_activations_bytes", "bytes", "lower", LAUNCH_MAX, "not recorded"},
     [MEMORY + 3] = {"memory_requested_peak_bytes", "bytes", "lower", LAUNCH_MAX, "not recorded"},

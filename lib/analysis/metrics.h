@@ -8,7 +8,8 @@
 enum { MEMORY_METRICS = 8 }; /* weights .. of the process, in the order of the table */
 enum metric {
     E2E, TTFT, TTFT_COMMIT, TTF_BLOCK, TPOT, ITL, NORM, OUTPUT_RATE, SLOT_RATE, TO_EOS, EFFICIENCY,
-    PER_STEP, FLOPS_RATE, BYTES_RATE, MFU, MBU, PREFILL_MFU, DECODE_MBU, POWER_CAP, ENERGY,
+    PASSES, ROWS, PER_STEP, FLOPS_RATE, BYTES_RATE, MFU, MBU, PREFILL_MFU, DECODE_MBU, POWER_CAP,
+    ENERGY,
     MEMORY = ENERGY + ENERGY_METRICS,
     METRICS = MEMORY + MEMORY_METRICS
 };
@@ -17,6 +18,7 @@ struct metric_row {
     const char *name, *unit, *direction; /* "lower" or "higher" is better */
     enum launch_kind kind;
     const char *missing; /* why there may be none; NULL: lib/stat/energy.h says */
+    int any_batch;       /* 1: the same in a batch that is not full */
 };
 extern const struct metric_row metrics[METRICS];
 

@@ -1,37 +1,35 @@
-/* points.c - see points.h. While reading, places are given in order of arrival; points_finish sorts
- * points, ids and metrics and rewrites the places in the rows. */
+/* points.c - see points.h. While reading, places are given in order of arrival, and each workload
+ * of a point is a point of its own; points_finish joins them, sorts points, ids and metrics, and
+ * rewrites the places in the rows. A row of a point that was set aside has no place any more. */
 #include "lib/analysis/points.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/analysis/about.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
+#include "lib/record/settings.h"
 
-static const char *const facts[] = {"config", "model", "arch", "steps", "gen_length", "max_new",
-                                    "batch", "device", "dtype", "quant", "weights_random"};
-enum { FACTS = sizeof facts / sizeof *facts };
+const char *const points_work_names[] = {"steps", "passes", "rows"};
 
-/* The point of this record's configuration. */
+/* The point of this record's configuration and workload. */
 static size_t find_point(struct points *p, const json_t *r)
 {
-    const char *config = rec_text(r, "config");
-    const json_t *at = json_object_get(p->index, config);
+    char *key = mem_format("%s\n%s", about_point(r), about_workload(r));
+    const json_t *at = json_object_get(p->index, key);
     size_t i = at ? (size_t)json_integer_value(at) : p->n;
     if (!at) {
         if (!p->index)
             p->index = json_object();
         MEM_GROW(p->v, p->n, p->cap);
-        p->v[p->n++] = (struct point){.about = json_object(), .cost = NAN, .cost_lo = NAN,
-                                      .cost_hi = NAN};
-        json_object_set_new(p->index, config, json_integer((json_int_t)i));
+        p->v[p->n++] = (struct point){.about = json_object(), .passes = NAN, .rows = NAN,
+                                      .cost = NAN, .cost_lo = NAN, .cost_hi = NAN};
+        json_object_set_new(p->index, key, json_integer((json_int_t)i));
     }
-    for (size_t k = 0; k < FACTS; k++) {
-        json_t *fact = json_object_get(r, facts[k]);
-        if (fact && !json_is_null(fact) && !json_object_get(p->v[i].about, facts[k]))
-            json_object_set(p->v[i].about, facts[k], fact);
-    }
+    free(key);
+    about_add(p->v[i].about, r);
     return i;
 }
 
@@ -125,12 +123,14 @@ static int take_cost(struct points *all, const json_t *r, struct err *e)
     size_t place = find_point(all, r); /* first: it may move all->v */
     struct point *p = &all->v[place];
     if (p->launch)
-        return err_set(e, EXIT_BAD_DATA, "config: a second '%s' record of '%s'", all->cost_metric,
-                       rec_text(r, "config"));
+        return err_set(e, EXIT_BAD_DATA, "a second '%s' record of '%s'", all->cost_metric,
+                       about_point(r));
     all->cost_higher = higher;
     p->cost = rec_number(r, "value");
     p->cost_lo = rec_number(r, "lo");
     p->cost_hi = rec_number(r, "hi");
+    p->passes = rec_number(r, "passes");
+    p->rows = rec_number(r, "rows");
     all->dropped += isnan(p->cost);
     take_launches(p, json_object_get(r, "launch_values"));
     take_samples(p, json_object_get(r, "samples"));
@@ -164,29 +164,9 @@ int points_take(struct points *p, const json_t *r, struct err *e)
                      !json_is_true(json_object_get(r, "summary"));
     if (!is_cost && !is_quality)
         return 0;
-    const char *config = rec_text(r, "config");
-    if (!config || !*config)
-        return err_set(e, EXIT_BAD_DATA, "config: expected a text, got none");
+    if (!about_point(r))
+        return err_set(e, EXIT_BAD_DATA, "point, config: expected a text, got none");
     return is_cost ? take_cost(p, r, e) : take_quality(p, r, metric, e);
-}
-
-/* The number behind `word` ("steps=") in the text of a configuration; NaN. */
-static double config_number(const char *config, const char *word)
-{
-    for (const char *s = config; (s = strstr(s, word)); s++)
-        if (s == config || s[-1] == ' ')
-            return strtod(s + strlen(word), NULL);
-    return NAN;
-}
-
-static char *series_of(const char *config)
-{
-    char *s = mem_text(config), *at = strstr(s, " steps=");
-    if (at) {
-        size_t n = 1 + strcspn(at + 1, " ");
-        memmove(at, at + n, strlen(at + n) + 1);
-    }
-    return s;
 }
 
 static const char *text_or_empty(const json_t *r, const char *key)
@@ -195,27 +175,38 @@ static const char *text_or_empty(const json_t *r, const char *key)
     return s ? s : "";
 }
 
-static double either(double a, double b)
+/* Identity of the sweep along `axis`: what the records say, or made of the settings; a point that
+ * is known by its label alone is a series of its own. */
+static char *series_of(const struct point *p, const char *axis)
 {
-    return isnan(a) ? b : a;
+    const char *said = rec_text(p->about, "series"), *own = rec_text(p->about, "axis");
+    if (said && (!axis || (own && !strcmp(axis, own))))
+        return mem_text(said);
+    if (!axis || !json_object_get(p->about, axis))
+        return mem_text(p->id);
+    char id[SETTINGS_ID];
+    json_t *settings = about_of(p->about);
+    settings_id(settings, axis, id);
+    json_decref(settings);
+    return mem_text(id);
 }
 
-static void describe(struct point *p)
+static void describe(struct point *p, const char *axis)
 {
-    const char *arch = rec_text(p->about, "arch");
-    p->config = rec_text(p->about, "config");
-    p->series = series_of(p->config);
+    p->id = about_point(p->about);
+    p->config = text_or_empty(p->about, "config");
+    p->workload = about_workload(p->about);
     p->model = text_or_empty(p->about, "model");
     p->device = text_or_empty(p->about, "device");
     p->dtype = text_or_empty(p->about, "dtype");
     p->quant = text_or_empty(p->about, "quant");
     p->random = json_is_true(json_object_get(p->about, "weights_random"));
-    p->steps = either(rec_number(p->about, "steps"), config_number(p->config, "steps="));
-    p->batch = either(rec_number(p->about, "batch"), config_number(p->config, "batch="));
-    p->length = either(either(rec_number(p->about, "gen_length"), rec_number(p->about, "max_new")),
-                       either(config_number(p->config, "gen="),
-                              config_number(p->config, "max_new=")));
-    p->is_llada = arch ? !strcmp(arch, "llada") : !isnan(p->steps);
+    p->steps = rec_number(p->about, "steps");
+    p->batch = rec_number(p->about, "batch");
+    p->length = about_length(p->about);
+    p->is_diffusion = about_is_diffusion(p->about) == 1;
+    p->axis = p->is_diffusion && axis ? axis : rec_text(p->about, "axis");
+    p->series = series_of(p, p->axis);
 }
 
 static int by_value(double a, double b) /* NaN first */
@@ -229,9 +220,11 @@ static int by_point(const void *a, const void *b)
     int o = strcmp(x->device, y->device);
     o = o ? o : by_value(x->batch, y->batch);
     o = o ? o : by_value(x->length, y->length);
+    o = o ? o : strcmp(x->model, y->model);
+    o = o ? o : strcmp(x->axis ? x->axis : "", y->axis ? y->axis : "");
     o = o ? o : strcmp(x->series, y->series);
-    o = o ? o : by_value(x->steps, y->steps);
-    return o ? o : strcmp(x->config, y->config);
+    o = o ? o : by_value(x->at, y->at);
+    return o ? o : strcmp(x->id, y->id);
 }
 
 static int by_text(const void *a, const void *b)
@@ -272,31 +265,148 @@ static size_t *sort_places(void *base, size_t n, size_t size,
     return place;
 }
 
+/* 1: the measurement a of a point is shown before b. */
+static int is_shown_before(const struct point *a, const struct point *b)
+{
+    int64_t n = rec_int(a->about, "prompts", 0), m = rec_int(b->about, "prompts", 0);
+    return n != m ? n > m : strcmp(a->workload, b->workload) < 0;
+}
+
+/* What records without a workload said of a point goes to the measurement that is shown. */
+static void join(struct point *to, struct point *from)
+{
+    about_add(to->about, from->about);
+    if (!to->launch) {
+        to->launch = from->launch;
+        to->sample = from->sample;
+        to->n_launch = from->n_launch;
+        to->n_sample = from->n_sample;
+        to->cost = from->cost;
+        to->cost_lo = from->cost_lo;
+        to->cost_hi = from->cost_hi;
+        to->passes = from->passes;
+        to->rows = from->rows;
+        from->launch = from->sample = NULL;
+    }
+    to->dropped += from->dropped;
+}
+
+static void free_point(struct point *p)
+{
+    json_decref(p->about);
+    free(p->series);
+    free(p->launch);
+    free(p->sample);
+}
+
+/* place[i] = the point, among those kept, that the rows of point i belong to; n: none. */
+static void join_workloads(struct points *p, size_t *place)
+{
+    size_t *shown = mem_zero(p->n, sizeof *shown), kept = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        shown[i] = i;
+        for (size_t k = 0; k < p->n; k++) {
+            const struct point *best = &p->v[shown[i]];
+            if (!strcmp(p->v[k].id, p->v[i].id) && *p->v[k].workload &&
+                (!*best->workload || is_shown_before(&p->v[k], best)))
+                shown[i] = k;
+        }
+    }
+    for (size_t i = 0; i < p->n; i++) {
+        if (shown[i] != i && !*p->v[i].workload)
+            join(&p->v[shown[i]], &p->v[i]);
+        p->set_aside += shown[i] != i && *p->v[i].workload;
+    }
+    for (size_t i = 0; i < p->n; i++)
+        place[i] = shown[i] == i ? kept++ : p->n;
+    for (size_t i = 0; i < p->n; i++)
+        if (shown[i] != i && !*p->v[i].workload)
+            place[i] = place[shown[i]];
+    for (size_t i = 0; i < p->n; i++) {
+        if (shown[i] != i)
+            free_point(&p->v[i]);
+        else
+            p->v[place[i]] = p->v[i];
+    }
+    p->n = kept;
+    free(shown);
+}
+
+static double work_of(const struct point *p, enum points_work work)
+{
+    return work == POINTS_STEPS ? p->steps : work == POINTS_PASSES ? p->passes : p->rows;
+}
+
+/* What orders the series of p[i]: the first kind of work that is known of all its points and not
+ * the same for all. */
+static enum points_work order_of(const struct points *p, const struct point *of)
+{
+    int steps = of->axis && !strcmp(of->axis, "steps");
+    for (enum points_work w = steps ? POINTS_STEPS : POINTS_PASSES; w < POINTS_NONE; w++) {
+        size_t n = 0, known = 0;
+        double lo = INFINITY, hi = -INFINITY;
+        for (size_t i = 0; i < p->n; i++) {
+            if (!points_same_group(of, &p->v[i]) || !points_same_series(of, &p->v[i]))
+                continue;
+            double v = work_of(&p->v[i], w);
+            n++;
+            known += v > 0;
+            lo = fmin(lo, v);
+            hi = fmax(hi, v);
+        }
+        if (known == n && (n == 1 || lo < hi))
+            return w;
+    }
+    return POINTS_NONE;
+}
+
 void points_finish(struct points *p)
 {
+    size_t *first = mem_zero(p->n, sizeof *first);
     for (size_t i = 0; i < p->n; i++)
-        describe(&p->v[i]);
-    if (!p->n)
-        return;
-    size_t *point = sort_places(p->v, p->n, sizeof *p->v, by_point);
-    size_t *id = p->n_ids ? sort_places(p->ids, p->n_ids, sizeof *p->ids, by_text) : NULL;
-    for (size_t i = 0; i < p->n_rows; i++) {
-        p->rows[i].point = point[p->rows[i].point];
-        p->rows[i].id = id[p->rows[i].id];
+        describe(&p->v[i], p->axis);
+    join_workloads(p, first);
+    for (size_t i = 0; i < p->n; i++) {
+        p->v[i].work = order_of(p, &p->v[i]);
+        p->v[i].at = p->v[i].work == POINTS_NONE ? NAN : work_of(&p->v[i], p->v[i].work);
     }
+    size_t *point = p->n ? sort_places(p->v, p->n, sizeof *p->v, by_point) : NULL;
+    size_t *id = p->n_ids ? sort_places(p->ids, p->n_ids, sizeof *p->ids, by_text) : NULL;
+    size_t rows = 0;
+    for (size_t i = 0; i < p->n_rows; i++) {
+        size_t at = first[p->rows[i].point];
+        if (at >= p->n)
+            continue;
+        p->rows[rows] = p->rows[i];
+        p->rows[rows].point = point[at];
+        p->rows[rows++].id = id[p->rows[i].id];
+    }
+    p->n_rows = rows;
     if (p->n_rows)
         qsort(p->rows, p->n_rows, sizeof *p->rows, by_row);
+    free(first);
     free(point);
     free(id);
 }
 
-int point_same_group(const struct point *a, const struct point *b)
+int points_same_group(const struct point *a, const struct point *b)
 {
     return !by_value(a->batch, b->batch) && !by_value(a->length, b->length) &&
            !strcmp(a->device, b->device);
 }
 
-int point_is_resampled(const struct point *p)
+int points_same_series(const struct point *a, const struct point *b)
+{
+    return !strcmp(a->series, b->series);
+}
+
+const json_t *points_value(const struct point *p)
+{
+    const json_t *v = p->axis ? json_object_get(p->about, p->axis) : NULL;
+    return v && !json_is_null(v) ? v : NULL;
+}
+
+int points_is_resampled(const struct point *p)
 {
     return p->n_launch > 1 || p->n_sample > 1;
 }
@@ -330,12 +440,8 @@ void points_pool(const struct points *p, const char *metric, enum points_weight 
 
 void points_free(struct points *p)
 {
-    for (size_t i = 0; i < p->n; i++) {
-        json_decref(p->v[i].about);
-        free(p->v[i].series);
-        free(p->v[i].launch);
-        free(p->v[i].sample);
-    }
+    for (size_t i = 0; i < p->n; i++)
+        free_point(&p->v[i]);
     for (size_t i = 0; i < p->n_ids; i++)
         free((char *)(uintptr_t)p->ids[i]);
     for (size_t i = 0; i < p->n_metrics; i++)

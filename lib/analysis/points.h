@@ -1,5 +1,15 @@
-/* points.h - metric and quality records as a table: one point a configuration, with its cost, the
- * figures behind it, and its quality prompt by prompt. The order of the records leaves no trace.
+/* points.h - metric and quality records as a table: one point a configuration, with its cost, what
+ * was measured of it, and its quality prompt by prompt. The order of the records leaves no trace.
+ *
+ * Points that differ in one setting, the axis, are a series. Along a series points are ordered by
+ * the computation that they cost, `at`, so that curves can be read between them:
+ *
+ *     steps     the denoising steps, where these are the axis
+ *     passes    else the denoising passes that an answer took, as measured
+ *     rows      where passes are the same for all: the positions that an answer took, as measured
+ *
+ * A point of another axis says nothing about how much it computes until it has run: a threshold of
+ * 0.9 with 64 steps allowed that made 9 passes is a point of 9 passes.
  */
 #ifndef ANALYSIS_POINTS_H
 #define ANALYSIS_POINTS_H
@@ -10,27 +20,35 @@
 
 #include "lib/base/err.h"
 
+enum points_work { POINTS_STEPS, POINTS_PASSES, POINTS_ROWS, POINTS_NONE /* none orders them */ };
+extern const char *const points_work_names[]; /* "steps", "passes", "rows" */
+
 struct point {
-    const char *config; /* borrowed from `about` */
-    json_t *about;      /* config, model, arch, steps, gen_length, max_new, batch, device, dtype,
-                           quant, weights_random: what either kind of record said of it */
-    char *series;       /* config without its step count: the sweep it belongs to */
-    const char *model, *device, *dtype, *quant; /* "" when not said; borrowed from `about` */
-    int is_llada, random; /* masked diffusion; weights are random, so no quality counts */
-    double batch, length, steps; /* NaN: not said */
+    const char *id;     /* about_point; borrowed from `about`, as all texts below */
+    const char *config; /* what people call it */
+    json_t *about;      /* what its records carry (about.h) */
+    const char *workload;
+    char *series;       /* identity of the sweep; owned */
+    const char *axis;   /* NULL: none */
+    const char *model, *device, *dtype, *quant; /* "" when not said */
+    int is_diffusion, random; /* random: weights are, so no quality counts */
+    double batch, length, steps, passes, rows; /* NaN: not said */
+    enum points_work work; /* what `at` is, the same in a series */
+    double at;             /* NaN: not known */
     double cost, cost_lo, cost_hi; /* NaN: none */
     double *launch, *sample; /* of the cost, ascending by launch and by value; owned */
     size_t n_launch, n_sample;
     int64_t dropped;    /* its quality rows without a number */
 };
 
-struct point_row { /* one prompt's figure */
+struct point_row { /* one prompt's value */
     size_t point, metric, id; /* places in v, metrics, ids */
     double value, tokens, bytes; /* bytes, tokens NaN: not said */
 };
 
 struct points {
     const char *cost_metric; /* set by the caller before the first record */
+    const char *axis;        /* set likewise: the axis of all series; NULL: each point's own */
     int cost_higher;         /* from the records: 1 when more is better */
     struct point *v;
     size_t n, cap;
@@ -43,17 +61,24 @@ struct points {
     size_t n_metrics, cap_metrics, cap_higher;
     json_t *index, *id_index; /* text -> place */
     int64_t dropped;          /* rows whose value is null */
+    size_t set_aside;         /* measurements of a point on fewer prompts than another of it */
 };
 
 /* Takes a `metric` record of cost_metric or a per-prompt `quality` record. 1 taken, 0 another, -1
  * malformed (EXIT_BAD_DATA). */
 int points_take(struct points *p, const json_t *record, struct err *e);
-/* Puts everything into an order of its own: points by device, batch, length, series, steps. */
+/* Of several workloads of a point keeps the one of most prompts (of equals the first by identity),
+ * joins points to series and orders these, then puts everything into an order of its own: points by
+ * device, batch, length, model, axis, series, work. */
 void points_finish(struct points *p);
 /* 1 when the points have one device, batch size and length. */
-int point_same_group(const struct point *a, const struct point *b);
+int points_same_group(const struct point *a, const struct point *b);
+/* 1 when both are of one series; its points stand together. */
+int points_same_series(const struct point *a, const struct point *b);
+/* The value along its axis; NULL: it has none. Borrowed. */
+const json_t *points_value(const struct point *p);
 /* 1 when draws of its cost differ: several launches, or samples of one. */
-int point_is_resampled(const struct point *p);
+int points_is_resampled(const struct point *p);
 
 /* Place of a metric in `metrics`, n_metrics when it was not met. */
 size_t points_metric(const struct points *p, const char *name);

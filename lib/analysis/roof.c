@@ -1,5 +1,6 @@
 /* roof.c - see roof.h. Of several ceilings of one kind the largest counts: a smaller one was
- * disturbed. */
+ * disturbed. A share without its ceiling does not exist, and the reason says which one was looked
+ * for. */
 #include "lib/analysis/roof.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* runset.c - see runset.h. One pass over the files; what a record means is decided by its kind, and
- * kinds that nobody here needs are counted and dropped. */
+ * kinds that nobody here needs are counted and dropped. Which of several measurements of a point is
+ * shown is decided when all are there, so the order of the files leaves no trace. */
 #include "lib/analysis/runset.h"
 
 #include <errno.h>
@@ -9,19 +10,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/analysis/about.h"
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
+#include "lib/record/repeats.h"
 
 static const char *const kept[] = {"metric", "quality", "front",    "crossover", "suggest",
                                    "meta",   "parent",  "error",    "train",     "roofline",
                                    "check",  "comparison"};
-
-double runset_length(const json_t *record)
-{
-    double v = rec_number(record, "gen_length");
-    return isnan(v) ? rec_number(record, "max_new") : v;
-}
 
 static void copy_known(json_t *to, const json_t *from, const char *key)
 {
@@ -32,20 +29,19 @@ static void copy_known(json_t *to, const json_t *from, const char *key)
 
 static json_t *about_config(struct runset *s, const json_t *r)
 {
-    const char *config = rec_text(r, "config");
-    if (!config)
+    const char *point = about_point(r);
+    if (!point)
         return NULL;
-    json_t *about = json_object_get(s->configs, config);
+    json_t *about = json_object_get(s->configs, point);
     if (!about) {
-        about = json_pack("{s:s}", "config", config);
-        json_object_set_new(s->configs, config, about);
+        about = json_object();
+        json_object_set_new(s->configs, point, about);
     }
-    static const char *const keys[] = {"model", "arch", "steps", "batch", "device", "device_name",
-                                       "dtype", "quant", "threads", "weights_random"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        copy_known(about, r, keys[i]);
-    if (!json_object_get(about, "length") && !isnan(runset_length(r)))
-        json_object_set_new(about, "length", json_real(runset_length(r)));
+    about_add(about, r);
+    if (!strcmp(rec_kind(r), "metric") || !strcmp(rec_kind(r), "front")) {
+        copy_known(about, r, "passes");
+        copy_known(about, r, "rows");
+    }
     return about;
 }
 
@@ -63,9 +59,10 @@ static void add_generation(struct runset *s, const json_t *r)
     const char *status = rec_text(r, "status"), *phase = rec_text(r, "phase");
     if (!about)
         return;
-    status = status ? status : "ok";
-    rec_set_int(about, status, rec_int(about, status, 0) + 1);
-    if (!strcmp(status, "ok") && !json_object_get(about, "text")) {
+    int ok = !status || !strcmp(status, "ok");
+    const char *count = ok ? "timed" : !strcmp(status, "oom") ? "oom" : "failed";
+    rec_set_int(about, count, rec_int(about, count, 0) + 1);
+    if (ok && !json_object_get(about, "text")) {
         copy_known(about, r, "prompt");
         copy_known(about, r, "text");
         copy_known(about, r, "id");
@@ -75,7 +72,7 @@ static void add_generation(struct runset *s, const json_t *r)
     s->points[s->n_points++] = (struct run_point){
         .about = about, .wall_s = s->wall_s + start, .start_s = start,
         .e2e_s = rec_number(r, "e2e_ns") / 1e9, .launch = rec_int(r, "launch", 0),
-        .timed = !strcmp(status, "ok") && (!phase || !strcmp(phase, "timed"))};
+        .timed = ok && (!phase || !strcmp(phase, "timed"))};
 }
 
 static void add_record(struct runset *s, json_t *r)
@@ -103,7 +100,18 @@ static void add_record(struct runset *s, json_t *r)
         }
 }
 
-static int load_source(struct runset *s, const char *path, int64_t limit, struct err *e)
+/* Whether a record counts. Generations in the place of others cannot; of metrics and qualities the
+ * better one will be chosen when all are there. */
+static int is_new(struct runset *s, struct repeats *seen, const json_t *r, struct err *line)
+{
+    int64_t before = seen->dropped;
+    int repeats = repeats_take(seen, r, line);
+    s->repeats += seen->dropped - before;
+    return repeats == 0 || (repeats < 0 && strcmp(rec_kind(r), "generation"));
+}
+
+static int load_source(struct runset *s, struct repeats *seen, const char *path, int64_t limit,
+                       struct err *e)
 {
     struct run_source *src = &s->sources[s->n_sources++];
     *src = (struct run_source){.path = mem_text(path)};
@@ -125,13 +133,15 @@ static int load_source(struct runset *s, const char *path, int64_t limit, struct
             *e = line;
             break;
         }
-        if (got < 0) {
+        int counts = got > 0 && is_new(s, seen, r, &line);
+        if (got < 0 || (!counts && line.code)) {
             if (!s->bad++)
                 memcpy(s->first_bad, line.text, sizeof s->first_bad);
-            continue;
+        } else {
+            src->records++;
         }
-        src->records++;
-        add_record(s, r);
+        if (counts)
+            add_record(s, r);
         json_decref(r);
         got = 0;
     }
@@ -139,10 +149,52 @@ static int load_source(struct runset *s, const char *path, int64_t limit, struct
     return got < 0 && e->code ? -1 : 0;
 }
 
+/* Prompts, answers, workload: 1 when a is shown before b. */
+static int is_shown_before(const json_t *a, const json_t *b)
+{
+    static const char *const counts[] = {"prompts", "timed", "n"};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        int64_t n = rec_int(a, counts[i], 0), m = rec_int(b, counts[i], 0);
+        if (n != m)
+            return n > m;
+    }
+    return strcmp(about_workload(a), about_workload(b)) < 0;
+}
+
+/* Leaves one record of each point and metric of a kind, and counts the points that had more. */
+static void choose(struct runset *s, const char *kind)
+{
+    json_t *shown = json_object(), *several = json_object(), *list = json_array(), *r;
+    size_t i;
+    json_array_foreach(runset_kind(s, kind), i, r) {
+        const char *point = about_point(r), *metric = rec_text(r, "metric");
+        char *key = mem_format("%s\n%s", point ? point : "", metric ? metric : "");
+        json_t *at = json_object_get(shown, key);
+        size_t place = at ? (size_t)json_integer_value(at) : 0;
+        if (!at) {
+            json_object_set_new(shown, key, json_integer((json_int_t)json_array_size(list)));
+            json_array_append(list, r);
+        } else {
+            json_object_set_new(several, point ? point : "", json_true());
+            if (is_shown_before(r, json_array_get(list, place)))
+                json_array_set(list, place, r);
+        }
+        free(key);
+    }
+    s->set_aside += (int64_t)json_object_size(several);
+    if (json_array_size(list))
+        json_object_set(s->kinds, kind, list);
+    json_decref(list);
+    json_decref(shown);
+    json_decref(several);
+}
+
 int runset_load(struct runset *s, const char *const *paths, size_t n, int64_t limit,
                 struct err *e)
 {
     static const char *const standard[] = {"-"};
+    struct repeats seen = {0};
+    int bad = 0;
     if (!n) {
         paths = standard;
         n = 1;
@@ -152,10 +204,12 @@ int runset_load(struct runset *s, const char *const *paths, size_t n, int64_t li
     for (size_t i = 0; i < n; i++)
         if (strcmp(paths[i], "-") && access(paths[i], R_OK))
             return err_set(e, EXIT_NO_INPUT, "%s: %s", paths[i], strerror(errno));
-    for (size_t i = 0; i < n; i++)
-        if (load_source(s, paths[i], limit, e))
-            return -1;
-    return 0;
+    for (size_t i = 0; i < n && !bad; i++)
+        bad = load_source(s, &seen, paths[i], limit, e);
+    repeats_free(&seen);
+    choose(s, "metric");
+    choose(s, "quality");
+    return bad;
 }
 
 void runset_free(struct runset *s)
@@ -174,33 +228,22 @@ const json_t *runset_kind(const struct runset *s, const char *kind)
     return json_object_get(s->kinds, kind);
 }
 
-const json_t *runset_find(const struct runset *s, const char *kind, const char *config,
+const json_t *runset_find(const struct runset *s, const char *kind, const char *point,
                           const char *metric)
 {
     size_t i;
     const json_t *r;
     json_array_foreach(runset_kind(s, kind), i, r) {
-        const char *c = rec_text(r, "config"), *m = rec_text(r, "metric");
-        if (c && m && !strcmp(c, config) && !strcmp(m, metric))
+        const char *p = about_point(r), *m = rec_text(r, "metric");
+        if (p && m && !strcmp(p, point) && !strcmp(m, metric))
             return r;
     }
     return NULL;
 }
 
-const json_t *runset_config(const struct runset *s, const char *config)
+const json_t *runset_config(const struct runset *s, const char *point)
 {
-    return config ? json_object_get(s->configs, config) : NULL;
-}
-
-char *runset_series(const char *config)
-{
-    char *copy = mem_text(config);
-    char *at = strstr(copy, " steps=");
-    if (at) {
-        size_t n = 1 + strcspn(at + 1, " ");
-        memmove(at, at + n, strlen(at + n) + 1);
-    }
-    return copy;
+    return point ? json_object_get(s->configs, point) : NULL;
 }
 
 const json_t *runset_meta(const struct runset *s, const char *key)

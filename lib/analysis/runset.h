@@ -27,35 +27,34 @@ struct run_source {
 
 struct runset {
     json_t *kinds;   /* kind -> array of records */
-    json_t *configs; /* config -> {config, model, arch, steps, batch, length, ok, oom, timeout,
-                        interrupted, prompt, text} */
+    json_t *configs; /* point (about.h) -> what its records carry, and passes, rows, prompt, text,
+                        and how many answers were timed, oom, failed (timed out, interrupted) */
     struct run_point *points;
     size_t n_points, cap_points;
     struct run_source *sources;
     size_t n_sources;
     int64_t records, bad; /* bad: lines that could not be read */
+    int64_t repeats;      /* identical records that came again and were left out */
+    int64_t set_aside;    /* points that were also measured on fewer prompts, which is not shown */
     char first_bad[1024];
     double wall_s; /* while reading: start of the process that wrote what follows */
 };
 
 /* Reads every path ("-": standard input; n = 0 the same). A broken line is counted in s->bad and
- * passed over. -1: a file is missing (EXIT_NO_INPUT) or the medium failed. `limit` 0: all. */
+ * passed over. Of several records of one point and metric the one of most prompts is kept, of these
+ * the one of most answers, of these the first by workload. -1: a file is missing (EXIT_NO_INPUT)
+ * or the medium failed. `limit` 0: all. */
 int runset_load(struct runset *s, const char *const *paths, size_t n, int64_t limit,
                 struct err *e);
 void runset_free(struct runset *s);
 
 /* Array of the records of a kind, perhaps empty; borrowed. */
 const json_t *runset_kind(const struct runset *s, const char *kind);
-/* The record of `kind` ("metric", or "quality": a summary) for this configuration and metric;
- * NULL. */
-const json_t *runset_find(const struct runset *s, const char *kind, const char *config,
+/* The record of `kind` ("metric", or "quality": a summary) for this point and metric; NULL. */
+const json_t *runset_find(const struct runset *s, const char *kind, const char *point,
                           const char *metric);
-/* What is known about a configuration; NULL when it was never named. Borrowed. */
-const json_t *runset_config(const struct runset *s, const char *config);
-/* The configuration without its step count: what a sweep over steps shares. Caller frees. */
-char *runset_series(const char *config);
-/* Length of the answer in tokens: gen_length, or max_new; NaN. */
-double runset_length(const json_t *record);
+/* What is known about a point; NULL when it was never named. Borrowed. */
+const json_t *runset_config(const struct runset *s, const char *point);
 /* First non-null member of that name in the meta records, or in the `machine` object of one.
  * NULL. */
 const json_t *runset_meta(const struct runset *s, const char *key);

@@ -1,5 +1,6 @@
 /* timing.c - see timing.h. Every number is checked here, once, so that no time of 0, below 0, or of
- * 1e308 can reach a division. */
+ * 1e308 can reach a division. Nothing is computed: what a record does not say is NaN, and stays so
+ * until a metric says why. */
 #include "lib/analysis/timing.h"
 
 #include <math.h>
@@ -80,6 +81,18 @@ static int read_gpu(struct timing *t, const json_t *gpu, struct err *e)
     return 0;
 }
 
+static int read_memory(struct timing *t, const json_t *m, struct err *e)
+{
+    for (int i = 0; i < TIMING_MEMORY; i++) {
+        char *reason = mem_format("%s_reason", timing_memory_names[i]);
+        t->memory_reason[i] = rec_text(m, reason);
+        free(reason);
+        if (number(m, timing_memory_names[i], 0, TIME_LIMIT, &t->memory[i], e))
+            return -1;
+    }
+    return 0;
+}
+
 static int read_numbers(struct timing *t, const json_t *r, struct err *e)
 {
     t->launch = rec_int(r, "launch", 0);
@@ -97,12 +110,13 @@ static int read_numbers(struct timing *t, const json_t *r, struct err *e)
         number(r, "denoise_steps", 0, TIME_LIMIT, &t->denoise_steps, e) ||
         number(r, "committed_tokens", 0, TIME_LIMIT, &t->committed_tokens, e))
         return -1;
-    const json_t *m = json_object_get(r, "memory");
+    if (number(r, "rows", 0, TIME_LIMIT, &t->rows, e))
+        return -1;
+    t->partial = rec_number(r, "batch_filled") < rec_number(r, "batch");
     if (read_gpu(t, json_object_get(r, "gpu"), e))
         return -1;
-    for (int i = 0; i < TIMING_MEMORY; i++)
-        if (number(m, timing_memory_names[i], 0, TIME_LIMIT, &t->memory[i], e))
-            return err_prefix(e, "memory");
+    if (read_memory(t, json_object_get(r, "memory"), e))
+        return err_prefix(e, "memory");
     if (isnan(t->e2e_ns) || isnan(t->new_tokens))
         return err_set(e, EXIT_BAD_DATA, "%s: expected a number, got none",
                        isnan(t->e2e_ns) ? "e2e_ns" : "new_tokens");

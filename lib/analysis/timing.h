@@ -27,8 +27,10 @@ struct timing {
     int64_t launch, round, seq, batch_id; /* batch_id -1: none */
     double e2e_ns, batch_ns, ttft_ns, ttft_commit_ns, ttf_block_ns; /* batch_ns: e2e_ns if absent */
     double new_tokens, tokens_to_eos;     /* all slots; before the first stop id */
-    double canvas_positions, denoise_steps, committed_tokens;
+    double canvas_positions, denoise_steps, committed_tokens, rows;
+    int partial; /* of a batch with fewer prompts in it than its point asks for */
     double memory[TIMING_MEMORY];
+    const char *memory_reason[TIMING_MEMORY]; /* why one is null; borrowed from the record; NULL */
     double energy_j, energy_ticks;        /* of the device over the batch, by its counter */
     double power_integral_j;              /* the same by power readings */
     double looks, capped;                 /* at the clocks; those of them under the power cap */

@@ -1,14 +1,16 @@
 /* verdict.c - see verdict.h. A crossover that does not exist is an answer like any other, and a
- * bound is never written as if it were a value. */
+ * bound is never written as if it were a value. A crossover speaks of its own series alone: what
+ * was measured of others says nothing about where it ends. */
 #include "lib/analysis/verdict.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/mem.h"
+#include "lib/analysis/about.h"
 #include "lib/analysis/config_table.h"
 #include "lib/analysis/format.h"
+#include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
 static int is_same(const json_t *r, const char *key, const char *expected)
@@ -32,7 +34,7 @@ const json_t *verdict_find(const struct runset *s, const char *name, double batc
         const char *got = rec_text(r, "name");
         double b = batch_of(r);
         if (got && !strcmp(got, name) && b >= batch && b <= batch &&
-            is_same(r, "quality_metric", quality) && is_same(r, "llada_series", series))
+            is_same(r, "quality_metric", quality) && is_same(r, "series", series))
             return r;
     }
     return NULL;
@@ -43,49 +45,113 @@ static int exists(const json_t *r)
     return json_is_true(json_object_get(r, "exists"));
 }
 
-/* Fewest and most step counts of the run. */
-static void step_range(const struct runset *s, double *fewest, double *most)
+static const char *over_of(const json_t *r)
 {
-    const char *config;
-    json_t *about;
-    *fewest = *most = (double)NAN;
-    json_object_foreach(s->configs, config, about) {
-        *fewest = fmin(*fewest, rec_number(about, "steps"));
-        *most = fmax(*most, rec_number(about, "steps"));
+    const char *over = rec_text(r, "over");
+    return over ? over : "steps";
+}
+
+double verdict_at(const json_t *r)
+{
+    double at = rec_number(r, "at");
+    return isnan(at) ? rec_number(r, "steps") : at;
+}
+
+const char *verdict_unit(const json_t *r, int is_long)
+{
+    const char *over = over_of(r);
+    return !is_long                 ? over
+           : !strcmp(over, "steps")  ? "denoising steps"
+           : !strcmp(over, "passes") ? "denoising passes"
+                                     : "rows computed";
+}
+
+/* Least and most work measured of the series. */
+static void range_of(const struct runset *s, const json_t *r, double *least, double *most)
+{
+    const char *series = rec_text(r, "series"), *point;
+    size_t i;
+    json_t *p;
+    *least = *most = (double)NAN;
+    json_array_foreach(json_object_get(r, "points"), i, p) {
+        *least = fmin(*least, rec_number(p, "at"));
+        *most = fmax(*most, rec_number(p, "at"));
     }
+    if (!isnan(*least) || !series)
+        return;
+    json_object_foreach(s->configs, point, p) {
+        const char *of = rec_text(p, "series");
+        if (!of || strcmp(of, series))
+            continue;
+        *least = fmin(*least, rec_number(p, over_of(r)));
+        *most = fmax(*most, rec_number(p, over_of(r)));
+    }
+}
+
+static void put_bound(struct buf *b, char sign, double v)
+{
+    if (isfinite(v))
+        buf_format(b, "%c%.4g", sign, v);
+    else
+        buf_text(b, sign == '<' ? "less" : "more");
 }
 
 static int put_end(struct buf *b, const struct runset *s, const json_t *r, const char *key,
                    const char *censored)
 {
-    double fewest, most;
-    step_range(s, &fewest, &most);
+    double least, most;
+    range_of(s, r, &least, &most);
     const char *side = rec_text(r, censored);
     double v = rec_number(r, key);
     if (isfinite(v))
         format_digits(b, v);
     else if (side && !strcmp(side, "below"))
-        buf_format(b, "<%.4g", fewest);
+        put_bound(b, '<', least);
     else if (side)
-        buf_format(b, ">%.4g", most);
+        put_bound(b, '>', most);
     else
         return 0;
     return 1;
 }
 
-void verdict_steps(struct buf *b, const struct runset *s, const json_t *crossover)
+void verdict_place(struct buf *b, const struct runset *s, const json_t *crossover)
 {
     if (!exists(crossover)) {
         buf_text(b, "none");
         return;
     }
-    format_digits(b, rec_number(crossover, "steps"));
+    format_digits(b, verdict_at(crossover));
     struct buf lo = {0}, hi = {0};
     if (put_end(&lo, s, crossover, "lo", "lo_censored") &&
         put_end(&hi, s, crossover, "hi", "hi_censored"))
         buf_format(b, " [%s, %s]", lo.data, hi.data);
     buf_free(&lo);
     buf_free(&hi);
+}
+
+void verdict_values(struct buf *b, const json_t *r)
+{
+    const char *axis = rec_text(r, "axis");
+    const json_t *pair = json_object_get(r, "bracket_values");
+    struct buf v[2] = {{0}, {0}};
+    for (size_t i = 0; i < 2; i++)
+        about_value(&v[i], json_array_get(pair, i));
+    if (axis && strcmp(axis, over_of(r)) && (v[0].len || v[1].len)) {
+        if (v[0].len && v[1].len && strcmp(v[0].data, v[1].data))
+            buf_format(b, " (%s %s to %s)", axis, v[0].data, v[1].data);
+        else
+            buf_format(b, " (%s %s)", axis, v[1].len ? v[1].data : v[0].data);
+    }
+    buf_free(&v[0]);
+    buf_free(&v[1]);
+}
+
+/* "24.5 [17.2, 34] denoising steps", with the values along another axis behind it. */
+static void put_place(struct buf *b, const struct runset *s, const json_t *r, int is_long)
+{
+    verdict_place(b, s, r);
+    buf_format(b, " %s", verdict_unit(r, is_long));
+    verdict_values(b, r);
 }
 
 static void put_probability(struct buf *b, const json_t *r)
@@ -109,39 +175,42 @@ void verdict_answer(struct buf *b, const struct runset *s, const json_t *x_par)
 {
     double batch = batch_of(x_par);
     const char *quality = rec_text(x_par, "quality_metric");
-    const char *series = rec_text(x_par, "llada_series");
+    const char *series = rec_text(x_par, "series");
     const json_t *q = verdict_find(s, "X_q", batch, quality, series);
     const json_t *lat = verdict_find(s, "X_lat", batch, NULL, series);
-    char *name = series ? cell_short_name(series) : mem_text("LLaDA");
+    struct config_table all = {0};
+    config_table_all(&all, s);
+    const char *name = config_table_name(&all, series), *model = rec_text(x_par, "llada");
+    name = name ? name : model ? model : "LLaDA";
     buf_format(b, "At batch %.0f, by %s, ", batch,
                format_metric_name(quality ? quality : "quality"));
     if (exists(x_par)) {
         buf_format(b, "%s is as good as LLaMA and no slower from ", name);
-        verdict_steps(b, s, x_par);
-        buf_text(b, " denoising steps on");
-        double end = rec_number(x_par, "steps_end");
+        put_place(b, s, x_par, 1);
+        buf_text(b, " on");
+        double end = rec_number(x_par, "at_end");
+        end = isnan(end) ? rec_number(x_par, "steps_end") : end;
         if (!isnan(end))
             buf_format(b, " up to %.3g", end);
         put_probability(b, x_par);
         buf_text(b, ".");
     } else {
-        buf_format(b, "there is no step count at which %s is both as good as LLaMA and as fast",
-                   name);
+        int steps = !strcmp(over_of(x_par), "steps");
+        buf_format(b, "there is no %s at which %s is both as good as LLaMA and as fast",
+                   steps ? "step count" : "measured amount of work", name);
         put_probability(b, x_par);
         buf_text(b, ".");
     }
-    free(name);
+    config_table_free(&all);
     if (exists(q)) {
         buf_text(b, " Equal quality takes ");
-        verdict_steps(b, s, q);
-        buf_text(b, " steps");
+        put_place(b, s, q, 0);
     } else if (q) {
         put_reason(b, " Quality: ", q);
     }
     if (exists(lat)) {
         buf_text(b, exists(q) ? "; equal latency allows " : ". Equal latency allows ");
-        verdict_steps(b, s, lat);
-        buf_text(b, " steps");
+        put_place(b, s, lat, 0);
     } else if (lat) {
         put_reason(b, exists(q) ? "; latency: " : ". Latency: ", lat);
     }
@@ -149,28 +218,40 @@ void verdict_answer(struct buf *b, const struct runset *s, const json_t *x_par)
         buf_text(b, ".");
 }
 
-/* The measured LLaDA cell of fewest steps at or above `steps`, and the LLaMA cell it was compared
- * with: the one named, else that of the same length. */
-static void pick(const struct config_table *c, const json_t *x, double steps, const struct config_row **llada,
+/* The measured point of least work at or above that of the crossover q, and the rival that its
+ * series was compared with: the one named, else that of the same size. */
+static void pick(const struct config_table *c, const json_t *q, const struct config_row **llada,
                  const struct config_row **llama)
 {
-    const char *series = rec_text(x, "llada_series"), *rival = rec_text(x, "llama_config");
-    double batch = batch_of(x);
+    const char *series = rec_text(q, "series"), *rival = rec_text(q, "llama_point"), *over;
+    double batch = batch_of(q), least = verdict_at(q), work;
+    over = over_of(q);
     *llada = *llama = NULL;
     for (size_t i = 0; i < c->n; i++) {
         const struct config_row *k = &c->v[i];
-        int fits = series ? !strcmp(k->series, series) : k->batch >= batch && k->batch <= batch;
-        if (fits && k->kind == CONFIG_LLADA && !isnan(k->y.at) && k->steps >= steps &&
-            (!*llada || k->steps < (*llada)->steps))
+        work = config_table_work(k, over);
+        if (series && !strcmp(k->series, series) && !isnan(k->y.at) && work >= least &&
+            (!*llada || work < config_table_work(*llada, over)))
             *llada = k;
     }
     for (size_t i = 0; *llada && i < c->n; i++) {
         const struct config_row *k = &c->v[i];
-        int same = k->kind == CONFIG_LLAMA && k->batch >= batch && k->batch <= batch &&
+        int same = k->kind == CONFIG_AUTOREGRESSIVE && k->batch >= batch && k->batch <= batch &&
                    k->length >= (*llada)->length && k->length <= (*llada)->length;
-        if (!*llama && !isnan(k->y.at) && (rival ? !strcmp(k->config, rival) : same))
+        if (!*llama && !isnan(k->y.at) && (rival ? !strcmp(k->point, rival) : same))
             *llama = k;
     }
+}
+
+/* " At 32 steps, the first measured count that is as good", " At 9 passes (threshold 0.9), ..." */
+static void put_first(struct buf *b, const json_t *q, const struct config_row *at)
+{
+    const char *over = over_of(q);
+    buf_format(b, " At %.4g %s", config_table_work(at, over), over);
+    if (at->axis && strcmp(at->axis, over))
+        buf_format(b, " (%s %s)", at->axis, at->along);
+    buf_format(b, ", the first measured %s that is as good, LLaDA takes",
+               strcmp(over, "steps") ? "point" : "count");
 }
 
 void verdict_price(struct buf *b, const struct runset *s, const json_t *x_par)
@@ -181,7 +262,7 @@ void verdict_price(struct buf *b, const struct runset *s, const json_t *x_par)
                   {"memory_allocated_peak_bytes", "memory"},
                   {"energy_j_per_token", "energy a token"}};
     const json_t *q = verdict_find(s, "X_q", batch_of(x_par), rec_text(x_par, "quality_metric"),
-                                   rec_text(x_par, "llada_series"));
+                                   rec_text(x_par, "series"));
     if (!exists(q))
         return;
     int said = 0;
@@ -189,12 +270,10 @@ void verdict_price(struct buf *b, const struct runset *s, const json_t *x_par)
         struct config_table c = {0};
         const struct config_row *llada, *llama;
         config_table_metric(&c, s, prices[i].metric);
-        pick(&c, x_par, rec_number(q, "steps"), &llada, &llama);
+        pick(&c, q, &llada, &llama);
         if (llada && llama && llama->y.at > 0) {
             if (!said++)
-                buf_format(b, " At %.0f steps, the first measured count that is as good, LLaDA "
-                              "takes",
-                           llada->steps);
+                put_first(b, q, llada);
             else
                 buf_text(b, " and");
             buf_char(b, ' ');

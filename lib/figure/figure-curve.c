@@ -1,8 +1,8 @@
-/* figure-curve.c - figures with step counts on a curve: pareto, steps, throughput.
+/* figure-curve.c - figures with the points of sweeps on curves: pareto, steps.
  *
- * A series is a configuration without its step count, so LLaDA is a curve and LLaMA a point. Every
- * series is one index of the datablock, in the order of config_table.h, and has one entry in each of the
- * arrays series_*: the script loops over those. */
+ * A series is what differs in one setting, so a diffusion model is a curve and an autoregressive
+ * one a point. Every series is one index of the datablock, in the order of config_table.h, and has
+ * one entry in each of the arrays series_*: the script loops over those. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static void put_series(struct script *s, const struct series *l)
 static int next_series(struct script *s, struct series *l, const struct config_row *c,
                        const struct config_row *before, double panel, int columns)
 {
-    if (before && !strcmp(before->series, c->series))
+    if (before && config_table_together(before, c))
         return 1;
     if (l->n == MAX_SERIES)
         return 0;
@@ -92,34 +92,75 @@ static void put_front(struct script *s, const struct config_table *c, const doub
     script_table_end(s);
 }
 
-/* Cost at a step count on the measured curve of a LLaDA series, linear between neighbours. */
-static double cost_at(const struct config_table *c, double batch, const char *series, double steps)
+/* Cost at a place of a measured curve, linear between neighbours. `over`: what the place counts. */
+static double cost_at(const struct config_table *c, const char *series, const char *over, double at)
 {
     const struct config_row *below = NULL, *above = NULL;
+    double lo = -HUGE_VAL, hi = HUGE_VAL;
     for (size_t i = 0; i < c->n; i++) {
         const struct config_row *k = &c->v[i];
-        int mine = k->kind == CONFIG_LLADA && k->batch >= batch && k->batch <= batch &&
-                   (!series || !strcmp(k->series, series));
-        if (mine && k->steps <= steps && (!below || k->steps > below->steps))
+        double work = config_table_work(k, over);
+        if (!series || strcmp(k->series, series))
+            continue;
+        if (work <= at && work > lo) {
             below = k;
-        if (mine && k->steps >= steps && (!above || k->steps < above->steps))
+            lo = work;
+        }
+        if (work >= at && work < hi) {
             above = k;
+            hi = work;
+        }
     }
     if (!below || !above)
         return (double)NAN;
-    double width = above->steps - below->steps;
-    double t = width > 0 ? (steps - below->steps) / width : 0;
+    double t = hi > lo ? (at - lo) / (hi - lo) : 0;
     return below->x.at + t * (above->x.at - below->x.at);
 }
 
+/* The series that a panel tells of: the first that reaches LLaMA's quality, else the first;
+ * NULL: there is none. */
+static const char *told_series(const struct runset *s, double batch, const char *quality)
+{
+    const json_t *first = verdict_find(s, "X_q", batch, quality, NULL), *r;
+    size_t i;
+    json_array_foreach(runset_kind(s, "crossover"), i, r) {
+        const char *series = rec_text(r, "series");
+        const json_t *q = series ? verdict_find(s, "X_q", batch, quality, series) : NULL;
+        if (q && json_is_true(json_object_get(q, "exists")))
+            return series;
+    }
+    return rec_text(first, "series");
+}
+
+/* Its name, where a panel has several; "". */
+static const char *told_name(const struct config_table *c, double batch, const char *series)
+{
+    const struct config_row *first = NULL;
+    for (size_t i = 0; i < c->n; i++) {
+        const struct config_row *k = &c->v[i];
+        if (k->kind != CONFIG_DIFFUSION || k->batch < batch || k->batch > batch)
+            continue;
+        if (first && !config_table_together(first, k)) {
+            const char *name = config_table_name(c, series);
+            return name ? name : "";
+        }
+        first = first ? first : k;
+    }
+    return "";
+}
+
 /* "as good from 24.5 [17.2, 34.0] steps", or what else the record says. The caller frees. */
-static char *crossover_note(const struct runset *s, const json_t *r, const char *before)
+static char *crossover_note(const struct runset *s, const json_t *r, const char *name,
+                            const char *before)
 {
     struct buf b = {0};
+    if (r && *name)
+        buf_format(&b, "%s: ", name);
     if (r && json_is_true(json_object_get(r, "exists"))) {
         buf_text(&b, before);
-        verdict_steps(&b, s, r);
-        buf_text(&b, " steps");
+        verdict_place(&b, s, r);
+        buf_format(&b, " %s", verdict_unit(r, 0));
+        verdict_values(&b, r);
     } else if (rec_text(r, "reason")) {
         format_clean(&b, rec_text(r, "reason"), 60);
     }
@@ -133,16 +174,18 @@ static void put_crossovers(struct figure *f, const struct runset *s, const struc
     char *good[MAX_PANELS], *fast[MAX_PANELS];
     for (int p = 0; p < n; p++) {
         at[p] = lo[p] = hi[p] = (double)NAN;
-        const json_t *q = verdict_find(s, "X_q", batches[p], quality, NULL);
-        const json_t *lat = verdict_find(s, "X_lat", batches[p], quality, NULL);
+        const char *series = told_series(s, batches[p], quality);
+        const char *name = told_name(c, batches[p], series);
+        const json_t *q = verdict_find(s, "X_q", batches[p], quality, series);
+        const json_t *lat = verdict_find(s, "X_lat", batches[p], quality, series);
         if (q && json_is_true(json_object_get(q, "exists"))) {
-            const char *series = rec_text(q, "llada_series");
-            at[p] = cost_at(c, batches[p], series, rec_number(q, "steps"));
-            lo[p] = cost_at(c, batches[p], series, rec_number(q, "lo"));
-            hi[p] = cost_at(c, batches[p], series, rec_number(q, "hi"));
+            const char *over = rec_text(q, "over");
+            at[p] = cost_at(c, series, over, verdict_at(q));
+            lo[p] = cost_at(c, series, over, rec_number(q, "lo"));
+            hi[p] = cost_at(c, series, over, rec_number(q, "hi"));
         }
-        good[p] = crossover_note(s, q, "as good from ");
-        fast[p] = crossover_note(s, lat, "as fast up to ");
+        good[p] = crossover_note(s, q, name, "as good from ");
+        fast[p] = crossover_note(s, lat, "", "as fast up to ");
     }
     struct script *out = &f->script;
     script_numbers(out, "cross_at", at, n);
@@ -164,9 +207,11 @@ static void put_guides(struct script *s, const struct config_table *c, const dou
                                         "guide_quality", "guide_quality_lo", "guide_quality_hi"};
     for (int p = 0; p < n; p++) {
         const struct config_row *llama = NULL;
-        for (size_t i = 0; i < c->n && !llama; i++)
-            if (c->v[i].kind == CONFIG_LLAMA && panel_of(batches, n, c->v[i].batch) == p + 1)
+        for (size_t i = 0; i < c->n && !llama; i++) {
+            int here = panel_of(batches, n, c->v[i].batch) == p + 1;
+            if (here && c->v[i].kind == CONFIG_AUTOREGRESSIVE)
                 llama = &c->v[i];
+        }
         const struct value none = {(double)NAN, (double)NAN, (double)NAN, NULL};
         const struct value x = llama ? llama->x : none, y = llama ? llama->y : none;
         const double row[] = {x.at, x.lo, x.hi, y.at, y.lo, y.hi};
@@ -193,8 +238,8 @@ static void put_ranges(struct script *s, const struct config_table *c, const dou
     script_numbers(s, "panel_hi", hi, n);
 }
 
-/* The step count beside each point, one index a panel. gnuplot 5.4 crashes on labels that are all
- * holes, so LLaMA has a blank one. */
+/* The value along the axis beside each point, one index a panel. gnuplot 5.4 crashes on labels that
+ * are all holes, so points without an axis have a blank one. */
 static void put_labels(struct script *s, const struct config_table *c, const double *batches, int n)
 {
     script_table(s, "labels", "cost quality kind text");
@@ -203,10 +248,8 @@ static void put_labels(struct script *s, const struct config_table *c, const dou
             script_next(s, 4);
         for (size_t i = 0; i < c->n; i++) {
             const struct config_row *k = &c->v[i];
-            char *text = isnan(k->steps) ? mem_text("") : mem_format("%.4g", k->steps);
             if (panel_of(batches, n, k->batch) == p)
-                script_row(s, "nnnt", k->x.at, k->y.at, (double)k->kind, text);
-            free(text);
+                script_row(s, "nnnt", k->x.at, k->y.at, (double)k->kind, k->along);
         }
     }
     script_table_end(s);
@@ -278,7 +321,7 @@ void figure_pareto(struct figure *f, const struct runset *s, const struct figure
     load_axes(f, s, q, &c, 0);
     int n = config_table_values(&c, CONFIG_BATCH, batches, MAX_PANELS);
     struct series l = {0};
-    script_table(out, "points", "cost cost_lo cost_hi quality quality_lo quality_hi steps config");
+    script_table(out, "points", "cost cost_lo cost_hi quality quality_lo quality_hi value config");
     for (size_t i = 0; i < c.n; i++) {
         const struct config_row *k = &c.v[i];
         if (k->batch > batches[n - 1] ||
@@ -287,9 +330,10 @@ void figure_pareto(struct figure *f, const struct runset *s, const struct figure
             continue;
         }
         script_row(out, "nnnnnnnt", k->x.at, k->x.lo, k->x.hi, k->y.at, k->y.lo, k->y.hi,
-                   k->steps, k->config);
+                   k->value, k->config);
     }
     script_table_end(out);
+    char *axes = figure_axes(&c);
     if (out->points) {
         put_front(out, &c, batches, n);
         put_guides(out, &c, batches, n);
@@ -300,11 +344,12 @@ void figure_pareto(struct figure *f, const struct runset *s, const struct figure
         script_numbers(out, "panel_batch", batches, n);
         script_number(out, "panel_count", n);
     }
-    figure_say(f, "Quality against latency; up and to the left is better. The numbers beside the "
-                  "points are denoising steps; only points of one step sweep are joined. The faint "
-                  "lines cross at LLaMA. Grey steps: the best quality within each latency budget, "
-                  "without interpolation. Shaded: where LLaDA's quality equals LLaMA's, with the "
-                  "interval of that step count.");
+    figure_say(f, "Quality against latency; up and to the left is better. What stands beside "
+                  "the points: %s; only points of one sweep are joined. The faint lines cross at "
+                  "LLaMA. Grey steps: the best quality within each latency budget, without "
+                  "interpolation. Shaded: where LLaDA's quality equals LLaMA's, with the interval "
+                  "of that point.", axes);
+    free(axes);
     config_table_free(&c);
 }
 
@@ -319,17 +364,34 @@ static int keep_batch(const struct config_row *c, const void *ctx)
 /* The value of each launch, behind the summary: a reader sees the spread, not only its interval. */
 static void put_launches(struct script *s, const struct config_table *c, double divide)
 {
-    script_table(s, "launches", "steps cost kind");
+    script_table(s, "launches", "work cost kind");
     for (size_t i = 0; i < c->n; i++) {
         size_t k;
         const json_t *v;
         json_array_foreach(json_object_get(c->v[i].x.record, "launch_values"), k, v) {
             double at = rec_number(v, "value") / divide;
-            if (c->v[i].kind == CONFIG_LLADA && gnuplot_drawable(at, 1))
-                script_row(s, "nnn", c->v[i].steps, at, (double)c->v[i].kind);
+            if (c->v[i].kind == CONFIG_DIFFUSION && gnuplot_drawable(at, 1))
+                script_row(s, "nnn", config_table_work(&c->v[i], NULL), at,
+                           (double)c->v[i].kind);
         }
     }
     script_next(s, 3);
+    script_table_end(s);
+}
+
+/* The value beside each point of a sweep whose axis is not what the figure runs over. */
+static void put_values(struct script *s, const struct config_table *c)
+{
+    script_table(s, "labels", "work cost quality kind text");
+    for (size_t i = 0; i < c->n; i++) {
+        const struct config_row *k = &c->v[i];
+        int other = k->axis && strcmp(k->axis, "steps");
+        if (k->kind == CONFIG_DIFFUSION)
+            script_row(s, "nnnnt", config_table_work(k, NULL), k->x.at, k->y.at, (double)k->kind,
+                       other ? k->along : "");
+    }
+    if (!s->points)
+        script_next(s, 5);
     script_table_end(s);
 }
 
@@ -346,17 +408,18 @@ void figure_steps(struct figure *f, const struct runset *s, const struct figure_
         batch = q->batch;
     config_table_keep(&c, keep_batch, &batch);
     struct series l = {0};
-    int judged = 0;
-    script_table(out, "points", "steps cost cost_lo cost_hi quality quality_lo quality_hi config");
+    int judged = 0, measured = 0; /* measured: some sweep runs along another axis than steps */
+    script_table(out, "points", "work cost cost_lo cost_hi quality quality_lo quality_hi config");
     for (size_t i = 0; i < c.n; i++) {
         const struct config_row *k = &c.v[i];
-        judged |= k->kind != CONFIG_LLAMA && !isnan(k->y.at);
+        judged |= k->kind != CONFIG_AUTOREGRESSIVE && !isnan(k->y.at);
+        measured |= k->axis && strcmp(k->axis, "steps");
         if (!next_series(out, &l, k, i ? k - 1 : NULL, 1, 8)) {
             out->skipped++;
             continue;
         }
-        script_row(out, "nnnnnnnt", k->steps, k->x.at, k->x.lo, k->x.hi, k->y.at, k->y.lo,
-                   k->y.hi, k->config);
+        script_row(out, "nnnnnnnt", config_table_work(k, NULL), k->x.at, k->x.lo, k->x.hi,
+                   k->y.at, k->y.lo, k->y.hi, k->config);
     }
     script_table_end(out);
     double divide = c.n && c.v[0].x.at > 0
@@ -368,99 +431,20 @@ void figure_steps(struct figure *f, const struct runset *s, const struct figure_
     put_ranges(out, &c, &batch, 1);
     script_number(out, "batch", batch);
     script_number(out, "judged", judged);
-    figure_say(f, "Latency%s against the number of denoising steps, batch %.0f. The horizontal "
+    script_number(out, "labelled", measured);
+    script_text(out, "work_label", measured ? "denoising passes" : "denoising steps");
+    put_values(out, &c);
+    figure_say(f, "Latency%s against the number of denoising %s, batch %.0f. The horizontal "
                   "line and band are LLaMA and its interval. Small grey points: the single "
                   "launches.",
-               judged ? " and quality" : "", batch);
+               judged ? " and quality" : "", measured ? "passes" : "steps", batch);
+    if (measured) {
+        char *axes = figure_axes(&c);
+        figure_say(f, "Passes are those that an answer took, as measured. Beside the points: %s.",
+                   axes);
+        free(axes);
+    }
     if (!judged)
         figure_say(f, "There is no quality%s%s.", f->why ? ": " : "", f->why ? f->why : "");
-    config_table_free(&c);
-}
-
-/* ---- throughput ---- */
-
-/* Bars of one configuration family are one series over the batch sizes: model, settings, steps. */
-static char *bar_name(const struct config_row *c)
-{
-    if (isnan(c->steps))
-        return mem_text(c->name);
-    return mem_format("%s, %.0f step%s", c->name, c->steps, figure_plural(c->steps));
-}
-
-static int keep_length(const struct config_row *c, const void *ctx)
-{
-    const double *length = ctx;
-    return isnan(*length) || (c->length >= *length && c->length <= *length);
-}
-
-static int compare_bars(const void *pa, const void *pb)
-{
-    const struct config_row *a = pa, *b = pb;
-    if (a->kind != b->kind)
-        return a->kind == CONFIG_LLAMA ? -1 : b->kind == CONFIG_LLAMA ? 1 : (int)a->kind - (int)b->kind;
-    int d = strcmp(a->name, b->name);
-    double sa = isnan(a->steps) ? 0 : a->steps, sb = isnan(b->steps) ? 0 : b->steps;
-    d = d ? d : (sa > sb) - (sa < sb);
-    return d ? d : (a->batch > b->batch) - (a->batch < b->batch);
-}
-
-static void put_bars(struct figure *f, const struct config_table *c, const struct runset *s,
-                     const double *batches, int n)
-{
-    struct script *out = &f->script;
-    char *names[MAX_SERIES];
-    double kinds[MAX_SERIES], steps[MAX_SERIES];
-    int series = 0;
-    script_table(out, "points", "batch_index to_eos to_eos_lo to_eos_hi slots slots_lo slots_hi");
-    for (size_t i = 0; i < c->n; i++) {
-        struct config_row *k = &c->v[i];
-        char *name = figure_scale(f, &k->y, 1, 0) ? bar_name(k) : NULL;
-        int same = name && series && !strcmp(names[series - 1], name);
-        if (!name || (!same && series == MAX_SERIES)) {
-            free(name);
-            continue;
-        }
-        if (same) {
-            free(name);
-        } else {
-            if (series)
-                script_next(out, 7);
-            names[series] = name;
-            kinds[series] = (double)k->kind;
-            steps[series++] = isnan(k->steps) ? 0 : k->steps;
-        }
-        const json_t *r = runset_find(s, "metric", k->config, "slot_tokens_per_s");
-        struct value slots = {rec_number(r, "value"), rec_number(r, "lo"), rec_number(r, "hi"), r};
-        if (!r || !figure_scale(f, &slots, 1, 0))
-            slots = k->y;
-        script_row(out, "nnnnnnn", (double)panel_of(batches, n, k->batch), k->y.at, k->y.lo,
-                   k->y.hi, slots.at, slots.lo, slots.hi);
-    }
-    script_table_end(out);
-    script_texts(out, "series_name", (const char *const *)names, series);
-    script_numbers(out, "series_kind", kinds, series);
-    script_numbers(out, "series_steps", steps, series);
-    script_number(out, "series_count", series);
-    for (int i = 0; i < series; i++)
-        free(names[i]);
-}
-
-void figure_throughput(struct figure *f, const struct runset *s, const struct figure_request *q)
-{
-    struct config_table c = {0};
-    config_table_metric(&c, s, "output_tokens_per_s");
-    double length = isnan(q->length) ? config_table_usual(&c, CONFIG_LENGTH) : q->length;
-    config_table_keep(&c, keep_length, &length);
-    if (c.n)
-        qsort(c.v, c.n, sizeof *c.v, compare_bars);
-    double batches[32];
-    int n = config_table_values(&c, CONFIG_BATCH, batches, 32);
-    put_bars(f, &c, s, batches, n);
-    script_numbers(&f->script, "batches", batches, n);
-    script_number(&f->script, "batch_count", n);
-    figure_say(f, "Tokens per second by batch size, answers of at most %.0f tokens. Above: "
-                  "tokens up to the end-of-text token, which is what a reader gets. Below: every "
-                  "slot that the model filled, also those after the end. Bars start at zero.",
-               length);
     config_table_free(&c);
 }

@@ -8,6 +8,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/figure/figure.h"
+#include "lib/analysis/about.h"
 #include "lib/analysis/format.h"
 #include "lib/record/rec.h"
 
@@ -155,9 +156,9 @@ static const char *memory_metric(const struct runset *s, const struct figure_req
     return names[0];
 }
 
-/* The largest value that any step count needed; out of memory is worse than any value. */
-static void put_memory_cell(struct figure *f, struct grid *g, int p, int r, int k, struct config_row *c,
-                            const char *metric)
+/* The largest value that any point of a sweep needed; out of memory is worse than any value. */
+static void put_memory_cell(struct figure *f, struct grid *g, int p, int r, int k,
+                            struct config_row *c, const char *metric)
 {
     if (p < 0 || r < 0 || k < 0) {
         f->script.skipped++;
@@ -215,7 +216,7 @@ void figure_memory(struct figure *f, const struct runset *s, const struct figure
     put_grid(&f->script, g);
     script_text(&f->script, "value_label", format_metric_name(metric));
     f->level = (double)NAN; /* no interval is shown */
-    figure_say(f, "In each cell: %s, of the step count that needed most; the colour is its "
+    figure_say(f, "In each cell: %s, of the point of a sweep that needed most; the colour is its "
                   "logarithm. Hatched (OOM): out of memory.",
                format_metric_name(metric));
     grid_free(g);
@@ -224,21 +225,22 @@ void figure_memory(struct figure *f, const struct runset *s, const struct figure
 
 /* ---- ratio ---- */
 
-static const struct config_row *llama_for(const struct config_table *c, const struct config_row *llada)
+static const struct config_row *llama_for(const struct config_table *c,
+                                          const struct config_row *llada)
 {
     for (size_t i = 0; i < c->n; i++) {
         const struct config_row *k = &c->v[i];
         int same_length = isnan(k->length) || isnan(llada->length) ||
                           (k->length >= llada->length && k->length <= llada->length);
-        if (k->kind == CONFIG_LLAMA && same_length && k->batch >= llada->batch &&
+        if (k->kind == CONFIG_AUTOREGRESSIVE && same_length && k->batch >= llada->batch &&
             k->batch <= llada->batch && !k->oom)
             return k;
     }
     return NULL;
 }
 
-static void put_ratio_cell(struct figure *f, struct grid *g, int p, int r, int k, struct config_row *c,
-                           const struct config_row *llama)
+static void put_ratio_cell(struct figure *f, struct grid *g, int p, int r, int k,
+                           struct config_row *c, const struct config_row *llama)
 {
     if (p < 0 || r < 0 || k < 0 || (!c->oom && !llama)) {
         f->script.skipped++;
@@ -262,15 +264,21 @@ static void put_ratio_cell(struct figure *f, struct grid *g, int p, int r, int k
     buf_free(&b);
 }
 
-static int is_llada(const struct config_row *c, const void *ctx)
+static int is_diffusion(const struct config_row *c, const void *ctx)
 {
     (void)ctx;
-    return c->kind == CONFIG_LLADA;
+    return c->kind == CONFIG_DIFFUSION;
 }
 
-/* How many panels: one when batch or length is single, else one a step count. */
-static void ratio_layout(struct grid *g, const double *steps, int n_steps, const double *batches,
-                         int n_batches, const double *lengths, int n_lengths, int *by_steps)
+static int is_named(const struct config_row *c, const void *name)
+{
+    return !strcmp(c->name, name);
+}
+
+/* How many panels: one when batch or length is single, else one for each value along the axis. */
+static void ratio_layout(struct grid *g, const char *axis, const double *steps, int n_steps,
+                         const double *batches, int n_batches, const double *lengths, int n_lengths,
+                         int *by_steps)
 {
     *by_steps = n_lengths < 2 || n_batches < 2;
     if (*by_steps) {
@@ -284,7 +292,7 @@ static void ratio_layout(struct grid *g, const double *steps, int n_steps, const
         g->title[0] = rows_are_batches
                           ? mem_format("answer of %.0f tokens", n_lengths ? *lengths : NAN)
                           : mem_format("batch %.0f", n_batches ? *batches : NAN);
-        g->x_label = "denoising steps";
+        g->x_label = about_axis_name(axis);
         g->y_label = rows_are_batches ? "batch size" : "answer length (tokens)";
         return;
     }
@@ -294,7 +302,9 @@ static void ratio_layout(struct grid *g, const double *steps, int n_steps, const
     g->rows = n_batches;
     g->panels = n_steps < MAX_MODELS ? n_steps : MAX_MODELS;
     for (int p = 0; p < g->panels; p++)
-        g->title[p] = mem_format("%.0f step%s", steps[p], figure_plural(steps[p]));
+        g->title[p] = axis && strcmp(axis, "steps")
+                          ? mem_format("%s %.4g", axis, steps[p])
+                          : mem_format("%.0f step%s", steps[p], figure_plural(steps[p]));
     g->x_label = "answer length (tokens)";
     g->y_label = "batch size";
 }
@@ -305,21 +315,21 @@ void figure_ratio(struct figure *f, const struct runset *s, const struct figure_
     const char *cost = q->cost ? q->cost : "e2e_ns";
     config_table_metric(&c, s, cost);
     config_table_metric(&llada, s, cost);
-    config_table_keep(&llada, is_llada, NULL);
+    config_table_keep(&llada, is_diffusion, NULL);
+    char *first = mem_text(llada.n ? llada.v[0].name : "");
+    config_table_keep(&llada, is_named, first); /* other methods have figures of their own */
+    const char *axis = llada.n ? llada.v[0].axis : NULL;
     double steps[MAX_SIDE], batches[MAX_SIDE], lengths[MAX_SIDE];
-    int n_steps = config_table_values(&llada, CONFIG_STEPS, steps, MAX_SIDE);
+    int n_steps = config_table_values(&llada, CONFIG_VALUE, steps, MAX_SIDE);
     int n_batches = config_table_values(&llada, CONFIG_BATCH, batches, MAX_SIDE);
     int n_lengths = config_table_values(&llada, CONFIG_LENGTH, lengths, MAX_SIDE);
     struct grid *g = grid_new();
     int by_steps;
     g->diverging = 1;
-    ratio_layout(g, steps, n_steps, batches, n_batches, lengths, n_lengths, &by_steps);
-    const char *first = llada.n ? llada.v[0].name : "";
+    ratio_layout(g, axis, steps, n_steps, batches, n_batches, lengths, n_lengths, &by_steps);
     for (size_t i = 0; i < llada.n; i++) {
         struct config_row *k = &llada.v[i];
-        if (strcmp(k->name, first)) /* other decoding methods have figures of their own */
-            continue;
-        int step = index_of(steps, n_steps, k->steps);
+        int step = index_of(steps, n_steps, k->value);
         int batch = index_of(batches, n_batches, k->batch);
         int length = index_of(lengths, n_lengths, k->length);
         put_ratio_cell(f, g, by_steps ? 0 : step < MAX_MODELS ? step : -1,
@@ -333,6 +343,7 @@ void figure_ratio(struct figure *f, const struct runset *s, const struct figure_
                   "colour is linear in the logarithm. ~ marks cells whose interval holds 1. "
                   "Hatched (OOM): out of memory.",
                format_metric_name(cost), *first ? first : "LLaDA");
+    free(first);
     grid_free(g);
     config_table_free(&c);
     config_table_free(&llada);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/analysis/about.h"
 #include "lib/base/mem.h"
 #include "lib/figure/figure.h"
 #include "lib/record/rec.h"
@@ -35,7 +36,7 @@ static struct curve *curve_of(struct curve *list, int *n, const json_t *r)
             return &list[i];
     if (*n == MAX_MODELS)
         return NULL;
-    list[*n] = (struct curve){.model = model, .kind = (double)config_row_kind(r)};
+    list[*n] = (struct curve){.model = model, .kind = (double)config_table_kind(r)};
     return &list[(*n)++];
 }
 
@@ -128,8 +129,7 @@ static int compare_points(const void *a, const void *b)
 {
     const struct run_point *x = *(const struct run_point *const *)a;
     const struct run_point *y = *(const struct run_point *const *)b;
-    const char *cx = rec_text(x->about, "config"), *cy = rec_text(y->about, "config");
-    int d = strcmp(cx, cy);
+    int d = strcmp(about_point(x->about), about_point(y->about));
     d = d ? d : (x->wall_s > y->wall_s) - (x->wall_s < y->wall_s);
     return d ? d : (x > y) - (x < y);
 }
@@ -164,7 +164,7 @@ static struct sample *drift_samples(struct figure *f, const struct runset *s, si
             out[i] = (struct sample){*clock ? (list[i]->wall_s - first) / 60
                                             : (double)(list[i] - s->points),
                                      100 * list[i]->e2e_s / middle,
-                                     (int)config_row_kind(list[i]->about)};
+                                     (int)config_table_kind(list[i]->about)};
     }
     free(values);
     free(list);
@@ -177,7 +177,7 @@ static void put_trend(struct script *out, const struct sample *v, size_t n, doub
 {
     double *bin = mem_alloc((n + 1) * sizeof *bin);
     script_table(out, "trend", "minutes percent");
-    for (int kind = CONFIG_LLADA; kind <= CONFIG_OTHER; kind++) {
+    for (int kind = CONFIG_DIFFUSION; kind <= CONFIG_OTHER; kind++) {
         if (kind)
             script_next(out, 2);
         for (int b = 0; b < DRIFT_BINS; b++) {
@@ -207,7 +207,7 @@ void figure_drift(struct figure *f, const struct runset *s, const struct figure_
     for (size_t i = 0; i < n; i++)
         span = fmax(span, v[i].minutes);
     script_table(out, "points", "minutes percent");
-    for (int kind = CONFIG_LLADA; kind <= CONFIG_OTHER; kind++) {
+    for (int kind = CONFIG_DIFFUSION; kind <= CONFIG_OTHER; kind++) {
         if (kind)
             script_next(out, 2);
         for (size_t i = 0; i < n; i++)
@@ -267,10 +267,10 @@ static void find_roofs(struct roofs *roofs, const json_t *records)
 }
 
 /* A configuration's point: what its metrics say that it computed and read a second. */
-static int config_point(const struct runset *s, const char *config, double *x, double *y)
+static int config_point(const struct runset *s, const char *point, double *x, double *y)
 {
-    double flops = rec_number(runset_find(s, "metric", config, "model_flops_per_s"), "value");
-    double bytes = rec_number(runset_find(s, "metric", config, "model_bytes_per_s"), "value");
+    double flops = rec_number(runset_find(s, "metric", point, "model_flops_per_s"), "value");
+    double bytes = rec_number(runset_find(s, "metric", point, "model_bytes_per_s"), "value");
     *x = flops / bytes;
     *y = flops;
     return !isnan(*x) && gnuplot_drawable(*x, 1) && gnuplot_drawable(*y, 1);
@@ -290,7 +290,7 @@ static void put_configs(struct script *out, const struct config_table *all, cons
     for (size_t i = 0; i < all->n; i++) {
         const struct config_row *c = &all->v[i];
         double x, y;
-        if (!config_point(s, c->config, &x, &y))
+        if (!config_point(s, c->point, &x, &y))
             continue;
         char *name = is_first(all, i) ? mem_format("batch %.0f", c->batch) : mem_text("");
         script_row(out, "nnnt", x, y / 1e9, (double)c->kind, name);
@@ -332,7 +332,7 @@ void figure_roofline(struct figure *f, const struct runset *s, const struct figu
             continue;
         double x = rec_number(r, "flops_per_byte"), y = rec_number(r, "flops_per_s");
         if (gnuplot_drawable(x, 1) && gnuplot_drawable(y, 1))
-            script_row(out, "nnnt", x, y / 1e9, (double)config_row_kind(r),
+            script_row(out, "nnnt", x, y / 1e9, (double)config_table_kind(r),
                        point_name(r, named));
         else
             out->skipped++;

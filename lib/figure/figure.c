@@ -1,4 +1,6 @@
-/* figure.c - see figure.h: the table of figures, and what all captions share. */
+/* figure.c - see figure.h: the table of figures, and what all captions share. A caption is made of
+ * what was drawn: every value that reaches an axis passes through figure_scale(), which notes how
+ * many answers and launches it rests on and by which method its interval came. */
 #include "lib/figure/figure.h"
 
 #include <math.h>
@@ -6,7 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/analysis/about.h"
 #include "lib/analysis/format.h"
+#include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
 const struct figure_type figure_types[] = {
@@ -43,6 +47,27 @@ void figure_say(struct figure *f, const char *format, ...)
 const char *figure_plural(double n)
 {
     return n >= 0.999 && n <= 1.001 ? "" : "s";
+}
+
+char *figure_point_name(const struct config_row *c)
+{
+    int steps = c->axis && !strcmp(c->axis, "steps");
+    return steps ? mem_format("%s step%s", c->along, figure_plural(c->value))
+                 : mem_format("%s %s", c->axis ? c->axis : "", c->along);
+}
+
+char *figure_axes(const struct config_table *c)
+{
+    struct buf b = {0};
+    for (size_t i = 0; i < c->n; i++) {
+        const char *axis = c->v[i].axis;
+        int seen = !axis;
+        for (size_t k = 0; k < i && !seen; k++)
+            seen = c->v[k].axis && !strcmp(c->v[k].axis, axis);
+        if (!seen)
+            buf_format(&b, "%s%s", b.len ? ", " : "", about_axis_name(axis));
+    }
+    return b.data ? b.data : mem_text("nothing");
 }
 
 static void widen(double *lo, double *hi, double v)
@@ -174,6 +199,10 @@ static void say_facts(struct figure *f, const struct runset *s)
         figure_say(f, "Date: %.10s.", meta_text(s, "start"));
     if (meta_text(s, "commit"))
         figure_say(f, "Commit: %s.", meta_text(s, "commit"));
+    if (s->set_aside)
+        figure_say(f, "Configurations measured on several sets of prompts: %lld; shown is the one "
+                      "of most prompts.",
+                   (long long)s->set_aside);
     if (f->script.skipped)
         figure_say(f, "Left out: %lld value(s) that are missing or cannot stand on the axis.",
                    (long long)f->script.skipped);

@@ -29,7 +29,7 @@ struct figure_type {
     const char *parts; /* the files of plots/ that draw it, after style.gp */
     void (*build)(struct figure *f, const struct runset *s, const struct figure_request *q);
 };
-extern const struct figure_type figure_types[]; /* in the order of the story; zeros end it */
+extern const struct figure_type figure_types[]; /* in the order of the report; zeros end it */
 const struct figure_type *figure_find(const char *name); /* NULL: none */
 
 /* Builds; with nothing to draw the script says "no data" (type "empty") and script.points is 0. */
@@ -45,7 +45,11 @@ enum { FIGURE_FAR = 1 << 20 };
 /* Scales a value in place and replaces missing ends by the value itself. 0 when it cannot be drawn
  * (it is then counted as skipped). */
 int figure_scale(struct figure *f, struct value *v, double divide, int log_axis);
-/* "at 16 steps", "in 1 step". */
+/* "16 steps", "1 step", "threshold 0.9": a point of a sweep. The caller frees. */
+char *figure_point_name(const struct config_row *c);
+/* The axes of the sweeps in a table in words: "denoising steps, threshold". The caller frees. */
+char *figure_axes(const struct config_table *c);
+/* "s" but for 1. */
 const char *figure_plural(double n);
 
 /* The quality metric to show: asked for, else that of the front, else of the first summary. */

@@ -1,12 +1,11 @@
 /* gnuplot.c - see gnuplot.h. The C side lays out numbers and never draws; the .gp side draws and
- * never decides. Columns are separated by tabs, so a label may hold spaces; double quotes become
- * single ones, because gnuplot's data reader has no escape for them. */
+ * never decides. What gnuplot wrote is looked at before it takes its place, because it does not
+ * always say when it failed. */
 #include "lib/figure/gnuplot.h"
 
 #include <errno.h>
 #include <math.h>
 #include <spawn.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,161 +15,11 @@
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
-#include "lib/analysis/format.h"
 #include "lib/base/out.h"
 
-enum { LABEL_CHARS = 60, SCRIPT_MAX = 1 << 20 };
+enum { SCRIPT_MAX = 1 << 20 };
 
 extern char **environ;
-
-/* ---- settings and data ---- */
-
-static void put_number(struct buf *b, double v)
-{
-    if (isfinite(v))
-        buf_format(b, "%.10g", v);
-    else
-        buf_text(b, "NaN");
-}
-
-/* 'text' in which nothing is expanded by gnuplot. An apostrophe is a string of its own, joined by
- * dots: doubled, as the manual has it, two in a row or one in front break the script. */
-static void put_exact(struct buf *b, const char *text)
-{
-    buf_char(b, '\'');
-    for (const char *p = text; *p; p++) {
-        if (*p == '\'')
-            buf_text(b, "' . \"'\" . '");
-        else
-            buf_char(b, *p);
-    }
-    buf_char(b, '\'');
-}
-
-/* A text to be drawn, at most `max` characters. gnuplot writes "]]>" into SVG as it stands,
- * which XML forbids. The caller frees. */
-static char *drawn_text(const char *s, size_t max)
-{
-    char *clean = format_cleaned(s, max);
-    for (char *p = clean; (p = strstr(p, "]]>")) != NULL;)
-        p[1] = ' ';
-    return clean;
-}
-
-static void put_quoted(struct buf *b, const char *s)
-{
-    char *text = drawn_text(s, 4096);
-    put_exact(b, text);
-    free(text);
-}
-
-void script_number(struct script *s, const char *name, double value)
-{
-    buf_format(&s->settings, "%s = ", name);
-    put_number(&s->settings, value);
-    buf_char(&s->settings, '\n');
-}
-
-void script_text(struct script *s, const char *name, const char *value)
-{
-    buf_format(&s->settings, "%s = ", name);
-    put_quoted(&s->settings, value);
-    buf_char(&s->settings, '\n');
-}
-
-void script_numbers(struct script *s, const char *name, const double *v, int n)
-{
-    buf_format(&s->settings, "array %s[%d] = [", name, n > 0 ? n : 1);
-    for (int i = 0; i < n || i < 1; i++) {
-        buf_text(&s->settings, i ? ", " : "");
-        put_number(&s->settings, i < n ? v[i] : (double)NAN);
-    }
-    buf_text(&s->settings, "]\n");
-}
-
-/* One by one: a list of initial values is cut at a semicolon, even inside quotes. */
-void script_texts(struct script *s, const char *name, const char *const *v, int n)
-{
-    buf_format(&s->settings, "array %s[%d]\n", name, n > 0 ? n : 1);
-    for (int i = 0; i < n; i++) {
-        buf_format(&s->settings, "%s[%d] = ", name, i + 1);
-        put_quoted(&s->settings, v[i]);
-        buf_char(&s->settings, '\n');
-    }
-}
-
-void script_table(struct script *s, const char *name, const char *columns)
-{
-    buf_format(&s->data, "\n# %s\n$%s << EOD\n", columns, name);
-    buf_format(&s->table, "# %s\n", name);
-    for (const char *p = columns; *p; p++)
-        buf_char(&s->table, *p == ' ' ? '\t' : *p);
-    buf_char(&s->table, '\n');
-    s->rows = s->block = 0;
-}
-
-static void put_cell(struct buf *b, const char *text)
-{
-    char *clean = drawn_text(text, LABEL_CHARS);
-    for (char *p = clean; *p; p++)
-        if (*p == '"')
-            *p = '\'';
-    /* An empty cell would be a missing column, and # would start a comment. */
-    buf_text(b, !*clean ? " " : *clean == '#' ? " " : "");
-    buf_text(b, clean);
-    free(clean);
-}
-
-void script_row(struct script *s, const char *types, ...)
-{
-    struct buf row = {0};
-    va_list ap;
-    va_start(ap, types);
-    for (const char *t = types; *t; t++) {
-        buf_text(&row, t == types ? "" : "\t");
-        if (*t == 'n')
-            put_number(&row, va_arg(ap, double));
-        else
-            put_cell(&row, va_arg(ap, const char *));
-    }
-    va_end(ap);
-    buf_char(&row, '\n');
-    if (s->block)
-        buf_text(&s->data, "\n\n");
-    s->block = 0;
-    buf_put(&s->data, row.data, row.len);
-    buf_put(&s->table, row.data, row.len);
-    buf_free(&row);
-    s->rows++;
-    s->points++;
-}
-
-void script_next(struct script *s, int columns)
-{
-    if (!s->rows) {
-        if (s->block)
-            buf_text(&s->data, "\n\n");
-        for (int i = 0; i < columns; i++)
-            buf_text(&s->data, i ? "\tNaN" : "NaN");
-        buf_char(&s->data, '\n');
-    }
-    s->rows = 0;
-    s->block = 1;
-}
-
-void script_table_end(struct script *s)
-{
-    buf_text(&s->data, "EOD\n");
-    buf_char(&s->table, '\n');
-    s->rows = s->block = 0;
-}
-
-void script_free(struct script *s)
-{
-    buf_free(&s->settings);
-    buf_free(&s->data);
-    buf_free(&s->table);
-}
 
 int gnuplot_drawable(double v, int log_axis)
 {
@@ -242,7 +91,7 @@ int gnuplot_script(struct buf *out, const struct script *s, const char *type, co
     buf_text(out, "# This file holds its data: to draw it again, run gnuplot -d on it; for\n"
                   "# another format, gnuplot -d -e \"format='pdf'; out='figure.pdf'\" on it.\n");
     buf_text(out, "if (!exists('out')) out = ");
-    put_exact(out, svg);
+    script_exact(out, svg);
     free(svg);
     buf_format(out, "\nif (!exists('format')) format = '%s'", output ? "svg" : "dumb");
     buf_format(out, "\nwidth_cm = %.10g\n", width_cm);
@@ -276,7 +125,7 @@ int gnuplot_run(const char *script_path, const char *output, const char *format,
     struct buf say = {0}, set = {0};
     if (output) {
         buf_format(&set, "format = '%s'; out = ", format);
-        put_exact(&set, output);
+        script_exact(&set, output);
     }
     /* -d: no user start-up file. A path that begins with '-' is not taken for an option. */
     char *path = mem_format("%s%s", *script_path == '-' ? "./" : "", script_path);

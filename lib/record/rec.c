@@ -232,6 +232,8 @@ int rec_close(struct rec_writer *w, const char *status, struct err *e)
         must(!r);
         if (resume_went_on(w->work))
             must(json_object_set_new(r, "resumed", json_true()));
+        if (w->repeats)
+            rec_set_int(r, "repeats", w->repeats);
         bad = write_record(w, r, e);
         json_decref(r);
     }

@@ -29,6 +29,7 @@ struct rec_writer {
     const char *run;
     struct hash *hash;
     int64_t records, failed; /* failed: error records and records whose status is not ok */
+    int64_t repeats; /* records of the input that came again and were left out; for `end` */
     int no_meta;
     int broken; /* a write failed: nothing is written after it */
     struct resume *work; /* of rec_open_work, when it has a work file; else NULL */
@@ -49,7 +50,7 @@ int rec_error(struct rec_writer *w, const struct err *what, const char *where, s
 /* rec_error of what ends the process, marked "fatal": a process that goes on drops it. */
 int rec_fatal(struct rec_writer *w, const struct err *what, const char *where, struct err *e);
 /* Writes `end` {records, failed, sha256, status "ok"|"interrupted"|"failed", and resumed: true when
- * an earlier process wrote some of it}, then commits. */
+ * an earlier process wrote some of it, and repeats when there were any}, then commits. */
 int rec_close(struct rec_writer *w, const char *status, struct err *e);
 /* Drops an unfinished output file, or leaves it to the next process (rec_lasts). */
 void rec_abandon(struct rec_writer *w);

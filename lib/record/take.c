@@ -2,11 +2,13 @@
  *
  * A record that is bad costs itself alone: it becomes an error record in the output, is counted,
  * and the next one is read. Only an input that ends before its end, or an output that cannot be
- * written, stops the loop.
+ * written, stops the loop. Of a record that comes again the repeat is left out (repeats.h).
  */
 #include "lib/record/take.h"
 
 #include <string.h>
+
+#include "lib/record/repeats.h"
 
 static int is_known(const char *kind)
 {
@@ -20,8 +22,8 @@ static int is_known(const char *kind)
 }
 
 /* Steals the record. -1 with bad->code: malformed; -1 without: *e filled. */
-static int one(struct take *t, struct rec_writer *out, take_fn *fn, void *ctx, json_t *record,
-               struct err *bad, struct err *e)
+static int one(struct take *t, struct repeats *seen, struct rec_writer *out, take_fn *fn, void *ctx,
+               json_t *record, struct err *bad, struct err *e)
 {
     const char *kind = rec_kind(record);
     int got = 0;
@@ -29,40 +31,51 @@ static int one(struct take *t, struct rec_writer *out, take_fn *fn, void *ctx, j
         t->failed++;
     else if (!is_known(kind))
         got = rec_pass(out, record, e);
-    else if ((got = fn(ctx, record, bad)) > 0)
+    else if ((got = repeats_take(seen, record, bad)) == 0 && (got = fn(ctx, record, bad)) > 0)
         t->taken++;
     json_decref(record);
     return got < 0 ? -1 : 0;
 }
 
+/* A malformed line or record: an error record of ours. */
+static int note_bad(struct take *t, struct rec_reader *in, struct rec_writer *out,
+                    const struct log *log, const struct err *bad, struct err *e)
+{
+    const char *where = rec_where(in);
+    int says = !strncmp(bad->text, where, strlen(where));
+    t->bad++;
+    t->failed++;
+    log_note(log, "%s%s%s", says ? "" : where, says ? "" : ": ", bad->text);
+    return rec_error(out, bad, where, e);
+}
+
 int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, const struct log *log,
              int64_t limit, take_fn *fn, void *ctx, struct err *e)
 {
-    while (!limit || t->taken < limit) {
+    struct repeats seen = {0};
+    int rc = 0;
+    while (!rc && (!limit || t->taken < limit)) {
         struct err bad = {0};
         json_t *record;
         int got = rec_read(in, &record, &bad);
         if (got == 0)
             break;
-        if (got > 0 && !one(t, out, fn, ctx, record, &bad, e))
+        if (got > 0 && !one(t, &seen, out, fn, ctx, record, &bad, e))
             continue;
-        if (!bad.code)
-            return -1;
-        if (bad.code != EXIT_BAD_DATA)
-            return err_set(e, bad.code, "%s", bad.text);
-        t->bad++;
-        t->failed++;
-        const char *where = rec_where(in);
-        int says = !strncmp(bad.text, where, strlen(where));
-        log_note(log, "%s%s%s", says ? "" : where, says ? "" : ": ", bad.text);
-        if (rec_error(out, &bad, rec_where(in), e))
-            return -1;
+        rc = !bad.code                   ? -1
+             : bad.code != EXIT_BAD_DATA ? err_set(e, bad.code, "%s", bad.text)
+                                         : note_bad(t, in, out, log, &bad, e);
     }
-    return 0;
+    t->repeats = out->repeats = seen.dropped;
+    repeats_free(&seen);
+    return rc;
 }
 
 int take_verdict(const struct take *t, const struct log *log, int64_t max_failed)
 {
+    if (t->repeats)
+        log_note(log, "%lld identical records came again and were left out",
+                 (long long)t->repeats);
     if (t->failed <= max_failed)
         return EXIT_OK;
     log_note(log, "%lld failed records, %lld allowed by --max-failed", (long long)t->failed,

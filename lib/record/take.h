@@ -1,5 +1,6 @@
 /* take.h - the reading loop of the tools that reduce records: bad lines become error records and
- * the stream goes on, kinds that nobody knows pass through, failures are counted.
+ * the stream goes on, kinds that nobody knows pass through, failures are counted, and no record
+ * counts twice (repeats.h).
  */
 #ifndef RECORD_TAKE_H
 #define RECORD_TAKE_H
@@ -11,6 +12,7 @@ struct take {
     int64_t taken;  /* records that the tool used */
     int64_t failed; /* error records met, malformed lines and records */
     int64_t bad;    /* the malformed ones among them */
+    int64_t repeats; /* identical records that came again and were left out */
 };
 /* One record (borrowed): 1 used, 0 not of interest, -1 malformed (*e filled, EXIT_BAD_DATA). */
 typedef int take_fn(void *ctx, const json_t *record, struct err *e);
@@ -20,7 +22,8 @@ typedef int take_fn(void *ctx, const json_t *record, struct err *e);
 int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, const struct log *log,
              int64_t limit, take_fn *fn, void *ctx, struct err *e);
 
-/* Exit code after --max-failed: 0, 1 (failed records) or 65 (malformed ones among them). */
+/* Notes the repeats. Exit code after --max-failed: 0, 1 (failed records) or 65 (malformed ones
+ * among them). */
 int take_verdict(const struct take *t, const struct log *log, int64_t max_failed);
 
 #endif

@@ -1,5 +1,6 @@
 /* page.c - see page.h. Nothing is loaded from anywhere: style is inline, figures are inline, and
- * there is no script except a block of data that is not run. */
+ * there is no script except a block of data that is not run. Both forms are written side by side,
+ * so that neither can say what the other does not. */
 #include "lib/report/page.h"
 
 #include <ctype.h>

@@ -1,5 +1,6 @@
-/* sections-compare.c - see sections.h: what one setting costs, from the comparison records: one row for
- * each model and setting, put together from its memory, its perplexity and its accuracy. */
+/* sections-compare.c - see sections.h: what one setting costs, from the comparison records: one row
+ * for each model and setting, put together from its memory, its perplexity and its accuracy. A
+ * change stands with its interval, so that a reader sees whether it is a finding. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,7 +89,7 @@ static void put_row(struct page *p, const json_t *list, const json_t *like)
     free(n);
 }
 
-void section_comparisons(struct page *p, const struct runset *s)
+void sections_comparisons(struct page *p, const struct runset *s)
 {
     static const char *const headers[] = {"Model", "Setting", "Weights", "Perplexity",
                                           "Change [95 %]", "Accuracy", "Change [95 %]",

@@ -1,5 +1,6 @@
-/* sections-origin.c - see sections.h: machines, models, checks, failures, files and commands: what a
- * reader needs to trust the numbers or to make them again. */
+/* sections-origin.c - see sections.h: machines, models, checks, failures, files and commands: what
+ * a reader needs to trust the numbers or to make them again. Nothing is summed up in words that the
+ * records do not hold. */
 #include "lib/report/sections.h"
 
 #include <math.h>
@@ -20,7 +21,7 @@ static const char *or_dash(const char *s)
 
 /* ---- machine and models ---- */
 
-void section_machines(struct page *p, const struct runset *s)
+void sections_machines(struct page *p, const struct runset *s)
 {
     static const char *const kinds[] = {"meta", "parent"};
     json_t *seen = json_object();
@@ -49,7 +50,7 @@ void section_machines(struct page *p, const struct runset *s)
 }
 
 /* 1: another configuration of that model says where it ran; this one, of a scorer, does not. */
-static int told_better(const struct runset *s, const json_t *about)
+static int is_said_elsewhere(const struct runset *s, const json_t *about)
 {
     const char *config, *model = or_dash(rec_text(about, "model"));
     json_t *other;
@@ -61,7 +62,7 @@ static int told_better(const struct runset *s, const json_t *about)
     return 0;
 }
 
-void section_models(struct page *p, const struct runset *s)
+void sections_models(struct page *p, const struct runset *s)
 {
     json_t *seen = json_object();
     const char *config;
@@ -78,7 +79,7 @@ void section_models(struct page *p, const struct runset *s)
             buf_format(&b, ", on %s", name);
         if (json_is_true(json_object_get(about, "weights_random")))
             buf_text(&b, ", random weights (speed and memory only)");
-        if (!json_object_get(seen, b.data) && !told_better(s, about))
+        if (!json_object_get(seen, b.data) && !is_said_elsewhere(s, about))
             page_item(p, "%s.", b.data);
         json_object_set_new(seen, b.data, json_true());
         buf_free(&b);
@@ -88,7 +89,7 @@ void section_models(struct page *p, const struct runset *s)
 
 /* ---- self-tests ---- */
 
-void section_checks(struct page *p, const struct runset *s)
+void sections_checks(struct page *p, const struct runset *s)
 {
     size_t i;
     const json_t *r;
@@ -102,35 +103,39 @@ void section_checks(struct page *p, const struct runset *s)
 
 /* ---- what went wrong, and where it all comes from ---- */
 
-void section_outcomes(struct page *p, const struct runset *s)
+void sections_outcomes(struct page *p, const struct runset *s)
 {
-    static const char *const headers[] = {"Configuration", "Ok", "Out of memory", "Timeout",
-                                          "Interrupted"};
-    static const char *const keys[] = {"ok", "oom", "timeout", "interrupted"};
-    int64_t sum[4] = {0}, errors = (int64_t)json_array_size(runset_kind(s, "error"));
-    const char *config;
+    static const char *const headers[] = {"Configuration", "Ok", "Out of memory",
+                                          "Timed out or interrupted"};
+    static const char *const keys[] = {"timed", "oom", "failed"};
+    int64_t sum[3] = {0}, errors = (int64_t)json_array_size(runset_kind(s, "error"));
+    const char *point;
     json_t *about;
-    json_object_foreach(s->configs, config, about) {
-        const json_t *m = runset_find(s, "metric", config, "e2e_ns");
-        static const char *const counted[] = {"timed", "oom"};
-        for (size_t k = 0; k < 2; k++) /* measure counted them when generations are not here */
-            if (!json_object_get(about, keys[k]) && m)
-                json_object_set_new(about, keys[k], json_integer(rec_int(m, counted[k], 0)));
-        for (size_t k = 0; k < 4; k++)
+    json_object_foreach(s->configs, point, about) {
+        const json_t *m = runset_find(s, "metric", point, "e2e_ns");
+        int counted = json_object_get(about, keys[0]) || json_object_get(about, keys[1]) ||
+                      json_object_get(about, keys[2]);
+        for (size_t k = 0; k < 3; k++) { /* measure counted them when generations are not here */
+            if (!counted && m)
+                json_object_set_new(about, keys[k], json_integer(rec_int(m, keys[k], 0)));
             sum[k] += rec_int(about, keys[k], 0);
+        }
     }
-    page_text(p, "%lld answers are behind these figures; %lld ran out of memory, %lld timed out, "
-                 "%lld were interrupted; %lld error records; %lld lines could not be read.",
-              (long long)sum[0], (long long)sum[1], (long long)sum[2], (long long)sum[3],
-              (long long)errors, (long long)s->bad);
-    if (sum[1] + sum[2] + sum[3]) {
-        page_table(p, "Configurations with answers that did not end well.", 5, headers);
-        json_object_foreach(s->configs, config, about) {
-            if (rec_int(about, "oom", 0) + rec_int(about, "timeout", 0) +
-                    rec_int(about, "interrupted", 0) == 0)
+    page_text(p, "%lld answers are behind these numbers; %lld ran out of memory, %lld timed out or "
+                 "were interrupted; %lld error records; %lld lines could not be read.",
+              (long long)sum[0], (long long)sum[1], (long long)sum[2], (long long)errors,
+              (long long)s->bad);
+    if (s->repeats + s->set_aside)
+        page_text(p, "%lld records came again and count once; %lld points were also measured on "
+                     "fewer prompts, which is not shown.",
+                  (long long)s->repeats, (long long)s->set_aside);
+    if (sum[1] + sum[2]) {
+        page_table(p, "Configurations with answers that did not end well.", 4, headers);
+        json_object_foreach(s->configs, point, about) {
+            if (rec_int(about, keys[1], 0) + rec_int(about, keys[2], 0) == 0)
                 continue;
-            page_cell(p, config);
-            for (size_t k = 0; k < 4; k++) {
+            page_cell(p, or_dash(rec_text(about, "config")));
+            for (size_t k = 0; k < 3; k++) {
                 char *count = mem_format("%lld", (long long)rec_int(about, keys[k], 0));
                 page_cell(p, count);
                 free(count);
@@ -173,14 +178,14 @@ static void put_commands(struct page *p, const struct runset *s)
     json_decref(seen);
 }
 
-void section_origin(struct page *p, const struct runset *s, const char *output)
+void sections_origin(struct page *p, const struct runset *s, const char *output)
 {
     static const char *const headers[] = {"File", "Records", "SHA-256"};
     const char *commit = json_string_value(runset_meta(s, "commit"));
     page_table(p, "The files of records this page was made from.", 3, headers);
     for (size_t i = 0; i < s->n_sources; i++) {
         char *count = mem_format("%lld", (long long)s->sources[i].records);
-        char *path = section_link(output, s->sources[i].path);
+        char *path = sections_link(output, s->sources[i].path);
         page_cell(p, strcmp(s->sources[i].path, "-") ? path : "standard input");
         page_cell(p, count);
         page_cell(p, or_dash(s->sources[i].sha256));
@@ -197,7 +202,7 @@ void section_origin(struct page *p, const struct runset *s, const char *output)
 
 /* ---- the way to a file ---- */
 
-char *section_link(const char *from, const char *to)
+char *sections_link(const char *from, const char *to)
 {
     const char *slash = strrchr(from, '/');
     char *folder = slash ? mem_format("%.*s", (int)(slash - from + (slash == from)), from)

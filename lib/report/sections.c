@@ -1,16 +1,18 @@
 /* sections.c - see sections.h: the answer, the tables, the texts. Numbers are printed with their
- * interval and their unit or not at all; a value that is null says why. */
+ * interval and their unit or not at all; a value that is null says why; a table that would be too
+ * wide goes on in another one. */
 #include "lib/report/sections.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/mem.h"
+#include "lib/analysis/about.h"
 #include "lib/analysis/config_table.h"
 #include "lib/analysis/format.h"
-#include "lib/record/rec.h"
 #include "lib/analysis/verdict.h"
+#include "lib/base/mem.h"
+#include "lib/record/rec.h"
 
 enum { MAX_COLUMNS = 12, MAX_TEXTS = 12 };
 
@@ -21,7 +23,29 @@ static const char *or_dash(const char *s)
 
 /* ---- the answer ---- */
 
-void section_answers(struct page *p, const struct runset *s)
+/* What to measure next, when there is anything. */
+static void put_suggestion(struct page *p, const json_t *r)
+{
+    const json_t *values = json_object_get(r, "values");
+    const char *axis = rec_text(r, "axis");
+    double prompts = rec_number(r, "prompts");
+    struct buf b = {0};
+    values = values ? values : json_object_get(r, "steps");
+    for (size_t i = 0; i < json_array_size(values); i++) {
+        buf_format(&b, "%s", i ? ", " : " ");
+        about_value(&b, json_array_get(values, i));
+    }
+    if (b.len)
+        page_text(p, "To narrow the answer, measure %s%s: %s.",
+                  about_axis_name(axis ? axis : "steps"), b.data, or_dash(rec_text(r, "reason")));
+    else if (rec_number(r, "octaves") > 1 && !isnan(prompts))
+        page_text(p, "To narrow the answer, measure with %.0f prompts%s: %s.", prompts,
+                  json_is_true(json_object_get(r, "prompts_at_least")) ? " or more" : "",
+                  or_dash(rec_text(r, "reason")));
+    buf_free(&b);
+}
+
+void sections_answers(struct page *p, const struct runset *s)
 {
     size_t i;
     const json_t *r;
@@ -44,16 +68,13 @@ void section_answers(struct page *p, const struct runset *s)
                      "it takes the latency and the quality of LLaDA at several step counts and of "
                      "LLaMA, and then pareto.");
     json_array_foreach(runset_kind(s, "suggest"), i, r) {
-        char *steps = json_dumps(json_object_get(r, "steps"), JSON_COMPACT);
-        page_text(p, "To narrow the answer, measure step counts %s with %lld prompts: %s.",
-                  steps ? steps : "[]", (long long)rec_int(r, "prompts", 0),
-                  or_dash(rec_text(r, "reason")));
-        free(steps);
+        put_suggestion(p, r);
     }
 }
 
-static void put_bracket(struct page *p, const json_t *bracket)
+static void put_bracket(struct page *p, const json_t *r)
 {
+    const json_t *bracket = json_object_get(r, "bracket");
     struct buf b = {0};
     for (size_t i = 0; i < 2; i++) {
         const json_t *v = json_array_get(bracket, i);
@@ -61,20 +82,21 @@ static void put_bracket(struct page *p, const json_t *bracket)
         format_digits(&b, json_is_number(v) ? json_number_value(v) : (double)NAN);
     }
     buf_text(&b, "]");
+    verdict_values(&b, r);
     page_cell(p, json_array_size(bracket) ? b.data : "–");
     buf_free(&b);
 }
 
-void section_crossovers(struct page *p, const struct runset *s)
+void sections_crossovers(struct page *p, const struct runset *s)
 {
     static const char *const headers[] = {"Crossover",  "Quality",     "Batch", "Exists",
-                                          "Steps [95 %]", "Bracket", "Probability"};
+                                          "Place [95 %]", "Bracket", "Probability"};
     const json_t *list = runset_kind(s, "crossover"), *r;
     size_t i;
     if (!json_array_size(list))
         return;
     page_table(p, "The three crossovers. X_lat: as fast as LLaMA; X_q: as good; X_par: both. "
-                  "Bracket: the measured step counts on either side, which need no interpolation.",
+                  "Bracket: the measured points on either side, which need no interpolation.",
                7, headers);
     json_array_foreach(list, i, r) {
         struct buf b = {0};
@@ -88,9 +110,11 @@ void section_crossovers(struct page *p, const struct runset *s)
         free(batch);
         page_cell(p, exists ? "yes" : "no");
         buf_clear(&b);
-        verdict_steps(&b, s, r);
+        verdict_place(&b, s, r);
+        if (exists)
+            buf_format(&b, " %s", verdict_unit(r, 0));
         page_cell(p, b.data);
-        put_bracket(p, json_object_get(r, "bracket"));
+        put_bracket(p, r);
         buf_clear(&b);
         format_digits(&b, rec_number(r, "probability"));
         page_cell(p, b.data);
@@ -99,41 +123,29 @@ void section_crossovers(struct page *p, const struct runset *s)
     page_table_end(p);
 }
 
-/* ---- tables of figures ---- */
+/* ---- tables of metrics ---- */
 
-/* One row a configuration, one column a metric; rows and columns without any value are left out. */
-static void put_metrics(struct page *p, const struct runset *s, const struct config_table *all,
-                        const char *kind, const char *heading, const char *caption,
-                        const char *const *metrics, int n)
+/* One table of some columns. Rows without any value are left out. */
+static void put_columns(struct page *p, const struct runset *s, const struct config_table *all,
+                        const char *kind, const char *caption, const char *const *metrics,
+                        int columns)
 {
     const char *headers[MAX_COLUMNS + 1] = {"Configuration"};
-    const char *used[MAX_COLUMNS];
-    int columns = 0;
-    for (int m = 0; m < n && columns < MAX_COLUMNS; m++) {
-        int any = 0;
-        for (size_t i = 0; i < all->n && !any; i++)
-            any = !isnan(rec_number(runset_find(s, kind, all->v[i].config, metrics[m]), "value"));
-        if (any) {
-            used[columns++] = metrics[m];
-            headers[columns] = format_metric_name(metrics[m]);
-        }
-    }
-    if (!columns)
-        return;
-    page_heading(p, heading);
+    for (int k = 0; k < columns; k++)
+        headers[k + 1] = format_metric_name(metrics[k]);
     page_table(p, caption, columns + 1, headers);
     for (size_t i = 0; i < all->n; i++) {
         int any = 0;
         for (int k = 0; k < columns; k++)
-            any |= runset_find(s, kind, all->v[i].config, used[k]) != NULL;
+            any |= runset_find(s, kind, all->v[i].point, metrics[k]) != NULL;
         for (int k = -1; any && k < columns; k++) {
-            const json_t *r = k < 0 ? NULL : runset_find(s, kind, all->v[i].config, used[k]);
+            const json_t *r = k < 0 ? NULL : runset_find(s, kind, all->v[i].point, metrics[k]);
             const char *why = rec_text(r, "value_reason");
             struct buf b = {0};
             if (k >= 0 && isnan(rec_number(r, "value")) && why)
                 format_clean(&b, why, 40);
             else if (k >= 0)
-                format_interval(&b, used[k], rec_number(r, "value"), rec_number(r, "lo"),
+                format_interval(&b, metrics[k], rec_number(r, "value"), rec_number(r, "lo"),
                                 rec_number(r, "hi"));
             page_cell(p, k < 0 ? all->v[i].config : b.data);
             buf_free(&b);
@@ -142,24 +154,50 @@ static void put_metrics(struct page *p, const struct runset *s, const struct con
     page_table_end(p);
 }
 
+/* One row a configuration, one column a metric; rows and columns without any value are left out.
+ * More columns than a table holds go on in the next one. */
+static void put_metrics(struct page *p, const struct runset *s, const struct config_table *all,
+                        const char *kind, const char *heading, const char *caption,
+                        const char *const *metrics, size_t n)
+{
+    const char **used = mem_zero(n, sizeof *used);
+    size_t columns = 0;
+    for (size_t m = 0; m < n; m++) {
+        int any = 0;
+        for (size_t i = 0; i < all->n && !any; i++)
+            any = !isnan(rec_number(runset_find(s, kind, all->v[i].point, metrics[m]), "value"));
+        if (any)
+            used[columns++] = metrics[m];
+    }
+    if (columns)
+        page_heading(p, heading);
+    for (size_t from = 0; from < columns; from += MAX_COLUMNS)
+        put_columns(p, s, all, kind, from ? "Further columns of the table above." : caption,
+                    used + from,
+                    columns - from < MAX_COLUMNS ? (int)(columns - from) : (int)MAX_COLUMNS);
+    free(used);
+}
+
 static void put_quality(struct page *p, const struct runset *s, const struct config_table *all)
 {
-    const char *metrics[MAX_COLUMNS];
-    int n = 0;
-    size_t i;
+    const char **metrics = NULL;
+    size_t n = 0, cap = 0, i;
     const json_t *r;
     json_array_foreach(runset_kind(s, "quality"), i, r) {
         const char *m = rec_text(r, "metric");
-        int at = 0;
+        size_t at = 0;
         while (m && at < n && strcmp(metrics[at], m))
             at++;
-        if (m && at == n && n < MAX_COLUMNS)
-            metrics[n++] = m;
+        if (!m || at < n)
+            continue;
+        MEM_GROW(metrics, n, cap);
+        metrics[n++] = m;
     }
     put_metrics(p, s, all, "quality", "Quality",
                 "Quality with 95 % intervals over prompts. Perplexity alone rewards repetition, so "
                 "diversity stands beside it.",
                 metrics, n);
+    free(metrics);
 }
 
 /* ---- the machine's limits ---- */
@@ -195,14 +233,14 @@ static void put_ceilings(struct page *p, const struct runset *s)
         page_table_end(p);
 }
 
-#define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
+#define COUNT(list) (sizeof(list) / sizeof *(list))
 
-void section_tables(struct page *p, const struct runset *s)
+void sections_tables(struct page *p, const struct runset *s)
 {
     static const char *const latency[] = {"e2e_ns", "ttft_ns", "ttft_commit_ns", "ttf_block_ns",
                                           "tpot_ns", "norm_latency_ns_per_token"};
     static const char *const rate[] = {"output_tokens_per_s", "slot_tokens_per_s",
-                                       "tokens_to_eos", "tokens_per_step",
+                                       "tokens_to_eos", "passes", "rows", "tokens_per_step",
                                        "position_efficiency_ratio"};
     static const char *const share[] = {"mbu_ratio", "mfu_ratio", "decode_mbu_ratio",
                                         "prefill_mfu_ratio", "model_bytes_per_s",
@@ -243,13 +281,13 @@ void section_tables(struct page *p, const struct runset *s)
 
 /* ---- texts ---- */
 
-void section_texts(struct page *p, const struct runset *s)
+void sections_texts(struct page *p, const struct runset *s)
 {
     struct config_table all = {0};
     int said = 0;
     config_table_all(&all, s);
     for (size_t i = 0; i < all.n && said < MAX_TEXTS; i++) {
-        const json_t *about = runset_config(s, all.v[i].config);
+        const json_t *about = runset_config(s, all.v[i].point);
         const char *prompt = rec_text(about, "prompt"), *text = rec_text(about, "text");
         if (!text)
             continue;

@@ -54,7 +54,7 @@ static const char notes[] =
     {"schedule", 0, OPT_TEXT, &(g).schedule, .arg = "FILE",                                     \
      .help = "settings and rounds from a launch record instead"},                               \
     {"launch", 0, OPT_INT, &(g).launch, 0, 1000000000, .arg = "K",                              \
-     .help = "which launch record of --schedule (0)"},                                          \
+     .help = "number of this process in its run; of its record in --schedule (0)"},             \
     {"idle-ms", 0, OPT_INT, &(g).idle_ms, 0, 600000, .arg = "N",                                \
      .help = "watch an idle GPU so long before and after all batches (500)"},                   \
     {"self-check", 0, OPT_INT, &(g).selfcheck, 0, 1000000000, .arg = "N",                      \
@@ -93,6 +93,7 @@ int driver_run(const struct driver *d, int argc, char **argv, struct err *e)
     int bad = a.schedule ? plan_read(&plan, t, given, a.schedule, a.launch, e)
                          : plan_cross(&plan, t, given, (size_t)a.repeat,
                                       (uint64_t)a.common.seed, e);
+    plan.launch = a.launch;
     const struct job job = {.decoder = d->decoder, .args = &a, .plan = &plan,
                             .files = (const char *const *)argv + first,
                             .n_files = (size_t)(argc - first), .argc = argc, .argv = argv,

@@ -73,6 +73,7 @@ static void set_point(json_t *r, const struct network *n, const struct settings 
     const char *axis = settings_axis(p);
     set_text(about, "model", n->config.name);
     set_text(about, "arch", n->config.family->name);
+    set_text(about, "paradigm", config_paradigm_name(n->config.paradigm));
     engine_describe(about, n);
     settings_put(p, about);
     settings_id(about, NULL, id);
@@ -81,7 +82,6 @@ static void set_point(json_t *r, const struct network *n, const struct settings 
     set_text(r, "series", series);
     set_text(r, "axis", axis);
     json_object_update(r, about);
-    set_text(r, "paradigm", config_paradigm_name(n->config.paradigm));
     json_decref(about);
     json_object_set_new(r, "weights_random", json_boolean(n->config.synth));
 }

@@ -35,6 +35,21 @@ void contest_front(const struct contest *c, size_t *draws_on, unsigned char *on,
     front_mark(c->cost, c->good, c->n, on, order);
 }
 
+/* Adds a point to a curve of n; one that stands where the last one does makes that their mean, so
+ * that a curve has one value at each place. `same`: how many stand at the last place. */
+static size_t add_point(double *x, double *y, size_t n, double at, double value, double *same)
+{
+    if (n && !(at > x[n - 1])) {
+        y[n - 1] = (y[n - 1] * *same + value) / (*same + 1);
+        ++*same;
+        return n;
+    }
+    x[n] = at;
+    y[n] = value;
+    *same = 1;
+    return n + 1;
+}
+
 static void build(const struct contest *c, const struct contest_pair *x, size_t d,
                   struct parity_sweep *s)
 {
@@ -42,15 +57,13 @@ static void build(const struct contest *c, const struct contest_pair *x, size_t 
     s->n_cost = s->n_quality = 0;
     s->rival_cost = cost[x->rival];
     s->rival_quality = good ? x->level[d] : NAN;
+    double costs = 0, goods = 0;
     for (size_t i = x->from; i < x->to; i++) {
-        if (!isnan(cost[i])) {
-            s->cost_steps[s->n_cost] = c->steps[i];
-            s->cost[s->n_cost++] = cost[i];
-        }
-        if (good && !isnan(good[i])) {
-            s->quality_steps[s->n_quality] = c->steps[i];
-            s->quality[s->n_quality++] = good[i];
-        }
+        if (!isnan(cost[i]))
+            s->n_cost = add_point(s->cost_steps, s->cost, s->n_cost, c->steps[i], cost[i], &costs);
+        if (good && !isnan(good[i]))
+            s->n_quality = add_point(s->quality_steps, s->quality, s->n_quality, c->steps[i],
+                                     good[i], &goods);
     }
 }
 

@@ -1,5 +1,6 @@
 /* contest.h - points that compete in cost and quality, as measured and in every bootstrap draw: who
- * is on the front, and where a sweep over steps meets a rival, each with its uncertainty.
+ * is on the front, and where a sweep meets a rival, each with its uncertainty. `steps` is whatever
+ * computation orders the points of a sweep: denoising steps, measured passes, rows.
  */
 #ifndef STAT_CONTEST_H
 #define STAT_CONTEST_H
@@ -20,7 +21,8 @@ struct contest {
  * is work. */
 void contest_front(const struct contest *c, size_t *draws_on, unsigned char *on, size_t *order);
 
-/* The sweep from..to-1 (steps ascending) against the point `rival`, whose quality counts as
+/* The sweep from..to-1 (steps not descending; points of the same steps count as one, their mean)
+ * against the point `rival`, whose quality counts as
  * level[draws] (as measured) and level[d] (in draw d). */
 struct contest_pair { size_t from, to, rival; const double *level; };
 

@@ -14,7 +14,8 @@ compare() { "$BIN/compare" --no-meta "$@"; }
 quality() {
     jq -cn --arg c "$1" --arg id "$2" --arg m "$3" --argjson v "$4" --argjson t "${5:-null}" \
         '{schema: "crossover/1", kind: "quality", run: "r", config: $c, model: "m", arch: "llama",
-          id: $id, metric: $m, value: $v, scored_tokens: $t, direction: "lower"}'
+          quant: (if $c | test("quant=") then $c | sub(".*="; "") else "none" end), id: $id,
+          metric: $m, value: $v, scored_tokens: $t, direction: "lower"}'
 }
 
 # texts N: N prompts, each of its own difficulty, the same 0.02 nats a token dearer with int8
@@ -62,22 +63,48 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }
 }
 
 @test "memory, and another setting" {
-    for c in "m:4000" "m dtype=f32:8000" "m dtype=f32 batch=2:8100" "m batch=2:4100"; do
-        jq -cn --arg c "${c%:*}" --argjson v "${c#*:}" '{schema: "crossover/1", kind: "metric",
-            run: "r", config: $c, model: "m", arch: "llama", batch: 1, value: $v, lo: null,
+    for c in "m:bf16:1:4000" "m f32:f32:1:8000" "m f32 2:f32:2:8100" "m 2:bf16:2:4100"; do
+        IFS=: read -r config dtype batch bytes <<< "$c"
+        jq -cn --arg c "$config" --arg d "$dtype" --argjson b "$batch" --argjson v "$bytes" '{
+            schema: "crossover/1", kind: "metric", run: "r", config: $c, model: "m", arch: "llama",
+            dtype: $d, batch: $b, value: $v, lo: null,
             hi: null, metric: "memory_weights_bytes", n: 1, launches: 1, unit: "bytes",
             direction: "lower"}'
-    done | compare --by dtype > "$T/out"
+    done | compare --by dtype --base bf16 > "$T/out"
     [ "$(jq -c '[.setting, .base_config, (.config_value, .base_value | floor)]' "$T/out" | sort |
-        paste -sd ' ')" = '["f32","m batch=2",8100,4100] ["f32","m",8000,4000]' ]
+        paste -sd ' ')" = '["f32","m 2",8100,4100] ["f32","m",8000,4000]' ]
 }
 
 @test "nothing to compare" {
     run compare < <(quality "m nll" p nll_nats 5 10)
     echo "$output"
     [ "$status" -eq 65 ]
-    [[ "$output" == *"quant=VALUE"* ]]
+    [[ "$output" == *"no two points differ in 'quant' alone"* ]]
     run compare < <(quality "m nll quant=int8" p nll_nats 5 10)
     [ "$status" -eq 65 ]
     [[ "$output" == *"has no base"* ]]
+}
+
+@test "a label says nothing: what differs is the setting" {
+    # labels that an old reader would have taken apart wrongly
+    for q in none int8; do
+        for i in 1 2 3; do
+            quality "the same label" "p$i" nll_nats $((10 + i)) 10 |
+                jq -c --arg q $q '.quant = $q | .point = "p-" + $q'
+        done
+    done | compare > "$T/out"
+    [ "$(jq -c '[.setting, .base_point, .point, .n]' "$T/out")" = '["int8","p-none","p-int8",3]' ]
+}
+
+@test "formats that follow from the setting do not part it from its base, and are named" {
+    { quality m p1 nll_nats 10 10 | jq -c '.kv_dtype = "f32"'
+      quality "m quant=int8" p1 nll_nats 11 10 | jq -c '.kv_dtype = "bf16"'; } > "$T/in"
+    [ "$(compare "$T/in" | jq -c '[.setting, .also]')" = '["int8",["kv_dtype"]]' ]
+    # a base of the same formats is the better one
+    { cat "$T/in"; quality "m other" p1 nll_nats 12 10 | jq -c '.kv_dtype = "bf16" | .point = "b"'
+    } | compare > "$T/out"
+    [ "$(jq -c '[.base_point, .also]' "$T/out")" = '["b",[]]' ]
+    # but another machine or method is no base
+    run compare < <(sed '1s/"quant"/"device":"cuda","quant"/' "$T/in")
+    [ "$status" -eq 65 ]
 }

@@ -21,10 +21,12 @@ value() {
         'select(.metric == $m) | .[$f] | if type == "number" then . + 0 else . end'
 }
 
-# one FIELDS: a timed record with these members over the usual ones
+# one FIELDS: a timed record with these members over the usual ones, in a place of its own
 one() {
+    place=$((place + 1))
     jq -cn "{schema: \"crossover/1\", kind: \"generation\", run: \"r\", id: \"p\", config: \"c\",
-             model: \"m\", arch: \"llama\", batch: 1, launch: 1, round: 0, seq: 0, phase: \"timed\",
+             model: \"m\", arch: \"llama\", batch: 1, launch: 1, round: 0, seq: $place,
+             phase: \"timed\",
              status: \"ok\", e2e_ns: 1000, new_tokens: 4, tokens_to_eos: 4} + $1"
 }
 
@@ -154,7 +156,94 @@ one() {
     [ "$(value e2e_ns failed < "$T/m")" = 1 ]
 }
 
-@test "one configuration cannot have two machines" {
+@test "a record that comes again counts once; another one in its place is refused" {
+    { for n in 1 2 3 4 5 6; do one "{e2e_ns: (1000 + $n)}"; done; } > "$T/a"
+    cat "$T/a" "$T/a" > "$T/twice"
+    measure "$T/a" > "$T/x"
+    "$BIN/measure" "$T/twice" > "$T/y" 2> "$T/err"
+    diff "$T/x" <(grep '"kind":"metric"' "$T/y")
+    [ "$(tail -n 1 "$T/y" | jq .repeats)" = 6 ]
+    grep -q '6 identical records' "$T/err"
+    run measure "$T/a" <(jq -c '.e2e_ns += 1' "$T/a")
+    [ "$status" -eq 65 ]
+    [[ "$output" == *"another answer in the same place"*"--launch"* ]]
+    # another launch is another place
+    [ "$(measure "$T/a" <(jq -c '.e2e_ns += 1 | .launch = 2' "$T/a") | value e2e_ns launches)" = 2 ]
+}
+
+@test "answers of a batch that is not full are counted aside" {
+    # five prompts in batches of four: four together, one alone and fast
+    { for id in a b c d; do
+          one "{id: \"$id\", batch: 4, batch_filled: 4, batch_id: 1, batch_ns: 2000, e2e_ns: 2000,
+                memory: {weights_bytes: 7, activations_bytes: 40}}"
+      done
+      one '{id: "e", batch: 4, batch_filled: 1, batch_id: 2, batch_ns: 100, e2e_ns: 100,
+            memory: {weights_bytes: 7, activations_bytes: 90}}'; } > "$T/in"
+    "$BIN/measure" --no-meta "$T/in" > "$T/m" 2> "$T/err"
+    [ "$(value e2e_ns min < "$T/m")" = 2000 ]
+    [ "$(value output_tokens_per_s value < "$T/m")" = 8000000 ]
+    [ "$(jq -c 'select(.metric == "e2e_ns") | [.n, .timed, .partial]' "$T/m")" = "[4,4,1]" ]
+    [ "$(value memory_activations_bytes value < "$T/m")" = 40 ]
+    grep -q "1 answers of batches that were not full" "$T/err"
+    # none is full: no time of that batch, but its weights
+    tail -n 1 "$T/in" | measure -q > "$T/m"
+    [ "$(value e2e_ns value_reason < "$T/m")" = "no full batch" ]
+    [ "$(value memory_weights_bytes value < "$T/m")" = 7 ]
+}
+
+@test "one point on two sets of prompts is two measurements" {
+    { for w in aaaaaaaaaaaa bbbbbbbbbbbb; do
+          one "{point: \"000000000001\", workload: \"$w\", prompts: 9,
+                e2e_ns: (if \"$w\" < \"b\" then 1000 else 3000 end)}"
+      done; } | measure > "$T/m"
+    [ "$(jq -c 'select(.metric == "e2e_ns") | [.workload, .value, .n, .prompts]' "$T/m" |
+        sed 's/\.0//' | paste -sd ' ')" = \
+        '["aaaaaaaaaaaa",1000,1,9] ["bbbbbbbbbbbb",3000,1,9]' ]
+}
+
+@test "metric records carry all settings of their point, and the work that was measured" {
+    one '{point: "000000000001", series: "000000000002", axis: "threshold",
+          workload: "00000000000a", prompts: 1, paradigm: "masked_diffusion", arch: "llada", steps: null, threshold: 0.9,
+          factor: null, unmask: "threshold", stop_at_eos: true, logits_eos_inf: false,
+          confidence_eos_eot_inf: true, denoise_steps: 9, rows: 360, canvas_positions: 360}' |
+        measure > "$T/m"
+    jq -se 'all(.threshold == 0.9 and .factor == null and has("factor") and .stop_at_eos and
+        .logits_eos_inf == false and .confidence_eos_eot_inf and .unmask == "threshold" and
+        .axis == "threshold" and .series == "000000000002" and .paradigm == "masked_diffusion" and
+        .passes == 9 and .rows == 360)' "$T/m"
+    [ "$(value passes value < "$T/m")" = 9 ]
+    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/m"
+}
+
+@test "memory that is null says why" {
+    one '{memory: {weights_bytes: 7, process_peak_bytes: null,
+          process_peak_bytes_reason: "of a larger batch before"}}' | measure > "$T/m"
+    [ "$(value memory_process_peak_bytes value_reason < "$T/m")" = "of a larger batch before" ]
+    [ "$(value memory_weights_bytes value < "$T/m")" = 7 ]
+}
+
+# stream FINGERPRINT FIELDS: a whole stream of that machine with one record
+stream() {
+    { jq -cn "{schema: \"crossover/1\", kind: \"meta\", run: \"r\", tool: \"gen-llama\",
+               machine: {fingerprint: \"$1\"}}"
+      one "$2"; } > "$T/lines"
+    cat "$T/lines"
+    jq -cn --arg sum "$(sha256sum < "$T/lines" | cut -c 1-64)" '{schema: "crossover/1", kind: "end",
+        run: "r", records: 1, failed: 0, sha256: $sum, status: "ok"}'
+}
+
+@test "records of two machines are never merged" {
+    stream aaaaaaaaaaaa '{}' > "$T/a"
+    stream bbbbbbbbbbbb '{launch: 2}' > "$T/b"
+    stream aaaaaaaaaaaa '{launch: 3}' > "$T/c"
+    run measure "$T/a" "$T/b"
+    echo "$output"
+    [ "$status" -eq 65 ]
+    [[ "$output" == *"two machines, aaaaaaaaaaaa and bbbbbbbbbbbb"* ]]
+    [ "$(measure "$T/a" "$T/c" | value e2e_ns launches)" = 2 ]
+}
+
+@test "one configuration cannot have two devices" {
     run measure < <(one '{device: "cpu"}'; one '{device: "cuda"}')
     [ "$status" -eq 65 ]
     [[ "$output" == *"device: config 'c' has two values"* ]]

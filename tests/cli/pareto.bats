@@ -20,9 +20,10 @@ sweep() {
     jq -cn --argjson rival "$1" --argjson prompts "$2" --args '
         def about($s): {schema: "crossover/1", run: "r", batch: 1} + (
             if $s > 0 then {config: "llada steps=\($s) gen=512 batch=1", model: "llada",
-                            arch: "llada", gen_length: 512, steps: $s}
+                            arch: "llada", gen_length: 512, steps: $s, point: "s\($s)",
+                            axis: "steps", series: "s", paradigm: "masked_diffusion"}
             else {config: "llama max_new=512 batch=1", model: "llama", arch: "llama", max_new: 512,
-                  steps: null} end);
+                  steps: null, point: "a", axis: null, paradigm: "autoregressive"} end);
         ($ARGS.positional | map(tonumber)) + [0] | .[] as $s |
         (if $s > 0 then 10 + 4 * $s else $rival end) as $cost |
         about($s) + {kind: "metric", metric: "e2e_ns", direction: "lower", value: $cost, lo: null,
@@ -97,7 +98,8 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
 
 @test "the front: classes, and a dominated point" {
     { sweep 300 100 8 64 256
-      sweep 5000 100 8 | grep '"llama"' | sed 's/"llama"/"slow"/; s/llama max/slow max/'; } |
+      sweep 5000 100 8 | grep '"llama"' |
+          sed 's/"llama"/"slow"/; s/llama max/slow max/; s/"point":"a"/"point":"b"/'; } |
         pareto > "$T/p"
     [ "$(jq -c 'select(.model == "slow") | [.p_front + 0, .class, .on_front]' "$T/p")" = \
       '[0,"off",false]' ]
@@ -157,12 +159,91 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     run pareto "$T/none"
     [ "$status" -eq 66 ]
     sweep 300 5 8 16 > "$T/in"
-    run pareto "$T/in" "$T/in"
+    pareto "$T/in" > "$T/once"
+    pareto "$T/in" "$T/in" | cmp - "$T/once"
+    run pareto "$T/in" <(jq -c 'select(.metric == "e2e_ns") | .value += 1' "$T/in")
     [ "$status" -eq 65 ]
-    [[ "$output" == *"a second 'e2e_ns' record"* ]]
+    [[ "$output" == *"a second, different 'e2e_ns' record"* ]]
     run pareto < <(sed '1s/"value":42,/"value":0,/' "$T/in")
     [ "$status" -eq 65 ]
     run pareto --quality=charm "$T/in"
     [ "$status" -eq 0 ]
     [ "$(crossover X_q .reason <<< "$output")" = '"no quality on one side"' ]
+}
+
+# The same sweep along a threshold: 64 steps allowed, \$s passes made.
+along_threshold() {
+    jq -c 'if .arch == "llada" then .threshold = (1 - 1 / .steps) | .passes = .steps | .rows = 9
+               | .steps = null | .unmask = "threshold" | .axis = "threshold"
+               | .config = "llada threshold=\(.threshold)" else . end'
+}
+
+@test "along another axis the measured passes order a sweep, and say where it meets its rival" {
+    sweep 300 200 8 16 32 64 128 256 > "$T/in"
+    pareto "$T/in" > "$T/s"
+    along_threshold < "$T/in" | pareto > "$T/t"
+    [ "$(crossover X_lat '[.axis, .over, .steps, .bracket_values]' < "$T/t")" = \
+      '["threshold","passes",null,[0.984375,0.9921875]]' ]
+    # the same numbers, whatever they are called
+    [ "$(crossover X_lat '[.at, .lo, .hi, .bracket, .probability]' < "$T/t")" = \
+      "$(crossover X_lat '[.steps, .lo, .hi, .bracket, .probability]' < "$T/s")" ]
+    [ "$(crossover X_q '[.at, .lo, .hi, .noninferior_at]' < "$T/t")" = \
+      "$(crossover X_q '[.steps, .lo, .hi, .noninferior_steps]' < "$T/s")" ]
+    [ "$(crossover X_lat '.points | length' < "$T/t")" = 6 ]
+    # 64 steps were allowed at every threshold: what was asked for is not what was done
+    along_threshold < "$T/in" | jq -c 'if .arch == "llada" then .steps = 64 else . end' |
+        pareto | crossover X_lat '[.at, .over]' > "$T/a"
+    cmp "$T/a" <(crossover X_lat '[.at, .over]' < "$T/t")
+}
+
+@test "points of one amount of work have no crossover, and say so; unmeasured work too" {
+    sweep 300 20 8 64 | along_threshold > "$T/in"
+    jq -c 'if .arch == "llada" then .passes = 9 else . end' "$T/in" | pareto > "$T/p"
+    [ "$(crossover X_lat '[.exists, .over]' < "$T/p")" = '[false,null]' ]
+    [[ "$(crossover X_q .reason < "$T/p")" == *"the same work"* ]]
+    [ "$(jq -s 'map(select(.kind == "front")) | length' "$T/p")" = 3 ]
+    jq -c 'del(.passes, .rows)' "$T/in" | pareto > "$T/p"
+    [[ "$(crossover X_lat .reason < "$T/p")" == *"were not measured"* ]]
+    # the same passes, other rows: these order it
+    jq -c 'if .arch == "llada" then .rows = 100 * .passes | .passes = 9 else . end' "$T/in" |
+        pareto > "$T/p"
+    [ "$(crossover X_lat '[.over, .bracket]' < "$T/p" | sed 's/\.0//g')" = '["rows",[6400,null]]' ]
+}
+
+@test "points of equal work count as one, their mean" {
+    sweep 300 20 8 32 64 128 | along_threshold > "$T/in"
+    jq -c 'if .passes == 64 then .passes = 32 else . end' "$T/in" | pareto > "$T/p"
+    # 10 + 4 * (32 + 64) / 2 at 32, 522 at 128: they meet 300 in between
+    [ "$(crossover X_lat '[.exists, .bracket, .at > 32 and .at < 128]' < "$T/p" |
+        sed 's/\.0//g')" = '[true,[32,128],true]' ]
+}
+
+@test "--axis joins points along another setting" {
+    { for c in 0 1 2; do
+          sweep 300 10 8 64 | jq -c --argjson c $c 'if .arch == "llada" then .cfg_scale = $c
+              | .point += "c\($c)" | .series += "c\($c)" | .passes = .steps | .rows = 100 * (1 + $c)
+              | .value *= (1 + $c) | .launch_values[]?.value *= (1 + $c) else select($c == 0) end'
+      done; } > "$T/in"
+    [ "$(pareto "$T/in" | crossover X_lat .axis | sort | uniq -c | tr -s ' ')" = ' 3 "steps"' ]
+    pareto --axis cfg_scale "$T/in" > "$T/p"
+    [ "$(crossover X_lat '[.axis, .over, [.points[].value]]' < "$T/p" | sort -u)" = \
+      '["cfg_scale","rows",[0,1,2]]' ]
+    [ "$(crossover X_lat .series < "$T/p" | sort -u | wc -l)" -eq 2 ]
+    # along their own axis the records' series stay
+    [ "$(pareto --axis steps "$T/in" | crossover X_lat .series | sort | paste -sd ' ')" = \
+      '"sc0" "sc1" "sc2"' ]
+    run pareto --axis batch "$T/in"
+    [ "$status" -eq 64 ]
+    run pareto --axis factor "$T/in"
+    [ "$status" -eq 65 ]
+}
+
+@test "of a point measured on two sets of prompts the larger counts" {
+    sweep 300 20 8 64 | jq -c '.workload = "large" | .prompts = 20' > "$T/in"
+    jq -c 'select(.metric == "e2e_ns") | .workload = "few" | .prompts = 2 | .value *= 9' "$T/in" \
+        > "$T/few"
+    pareto "$T/in" > "$T/a"
+    "$BIN/pareto" --no-meta "$T/few" "$T/in" > "$T/b" 2> "$T/err"
+    cmp "$T/a" "$T/b"
+    grep -q '3 measurements of points on fewer prompts' "$T/err"
 }

@@ -110,6 +110,48 @@ twice() {
     [ "$got" -eq $((want + 2)) ] # two panels, each with a last level
 }
 
+@test "along another axis points stand at the passes that were measured, named by their values" {
+    jq -c 'if .arch == "llada" then .passes = .steps | .threshold = (1 - 1 / .steps)
+               | .axis = "threshold" | .unmask = "threshold" | .steps = null
+           else . end | select(.kind != "meta" and .kind != "end")' \
+        "$F"/plot-{metric,quality,front}.ndjson > t.ndjson
+    draw steps s.svg t.ndjson
+    grep -q 'denoising passes' s.svg
+    lacks -q 'denoising steps' s.svg
+    grep -q '>0.96875\|0.96875' s.svg
+    grep -q 'Beside the points: threshold' s.txt
+    draw pareto p.svg t.ndjson
+    grep -q '0.96875' p.svg
+    grep -q 'beside the points: threshold' p.txt
+    draw throughput t.svg t.ndjson
+    grep -q 'threshold 0.5' t.svg
+    draw ratio r.svg t.ndjson
+    grep -q 'threshold' r.svg
+}
+
+@test "a value is drawn once, whatever it was measured on" {
+    jq -c 'select(.kind == "metric") | .prompts = 3 | .workload = "few" | .value = 1 | .lo = null |
+        .hi = null' "$F/plot-metric.ndjson" > few
+    jq -c 'select(.kind == "metric") | .prompts = 30 | .workload = "many"' "$F/plot-metric.ndjson" \
+        > many
+    draw throughput a.svg many
+    draw throughput b.svg few many
+    cmp a.tsv b.tsv
+    grep -q 'measured on several sets of prompts: 14; shown is the one of most prompts' b.txt
+    lacks -q 'several sets' a.txt
+}
+
+@test "a name says what tells series apart, and no more" {
+    for c in none dual; do
+        jq -c --arg c $c 'select(.kind == "metric") | if .arch == "llada" then .cache = $c
+            | .point += $c | .series += $c else select($c == "none") end' "$F/plot-metric.ndjson"
+    done > m.ndjson
+    draw throughput t.svg m.ndjson
+    grep -q 'llada-demo cache=dual, 16 steps' t.svg
+    grep -q 'llada-demo cache=none, 16 steps' t.svg
+    grep -q '>llama-demo<' t.svg
+}
+
 @test "memory that ran out is a hatched cell" {
     draw memory m.svg "$F/plot-scale.ndjson"
     grep -q '>OOM<\|OOM' m.svg
@@ -176,7 +218,8 @@ twice() {
 @test "a hundred thousand points make a small figure" {
     awk 'BEGIN { for (i = 0; i < 100000; i++) printf "{\"schema\":\"crossover/1\",\"kind\":" \
         "\"generation\",\"run\":\"r\",\"config\":\"c%d\",\"arch\":\"llada\",\"phase\":\"timed\"," \
-        "\"status\":\"ok\",\"start_ns\":%d,\"e2e_ns\":%d}\n", i % 7, i * 1e6, 5e6 + i % 1000 }' > g
+        "\"status\":\"ok\",\"seq\":%d,\"start_ns\":%d,\"e2e_ns\":%d}\n", i % 7, i, i * 1e6, \
+        5e6 + i % 1000 }' > g
     draw drift d.svg g
     valid_svg d.svg
     [ "$(stat -c %s d.svg)" -lt 2000000 ]

@@ -46,6 +46,63 @@ says() {
     grep -q '1.02 times LLaMA.s time' report.md
 }
 
+@test "what lies beyond the measured is told of the sweep itself, not of others" {
+    # a sweep that went to 1024 steps in the same run
+    jq -c 'select(.metric == "e2e_ns" and .steps == 64) | .steps = 1024 | .point = "0000000000ff"
+        | .series = "0000000000fe" | .config = "other steps=1024"' "$F/plot-metric.ndjson" > other
+    report "${ALL[@]}" other
+    says 'Equal quality takes 24.5 \[17.2, &gt;64\] steps'
+    # records of before, without their points: the series tells
+    jq -c 'select(.kind == "crossover") | del(.points)' "$F/plot-front.ndjson" > older
+    report "$F/plot-metric.ndjson" "$F/plot-quality.ndjson" older other
+    says 'Equal quality takes 24.5 \[17.2, &gt;64\] steps'
+}
+
+@test "along another axis the answer counts measured passes and names the values" {
+    jq -c 'if .arch == "llada" then .passes = .steps | .threshold = (1 - 1 / .steps)
+               | .axis = "threshold" | .unmask = "threshold" | .steps = null
+           elif .kind == "crossover" then .axis = "threshold" | .over = "passes"
+               | del(.steps, .steps_end) | .bracket_values = [0.9, 0.95] else . end
+           | select(.kind != "meta" and .kind != "end")' \
+        "$F"/plot-{metric,quality,front}.ndjson > t.ndjson
+    report t.ndjson
+    says 'no slower from 24.5 \[17.2, 34\] denoising passes (threshold 0.9 to 0.95) on'
+    says 'At 32 passes (threshold 0.96875), the first measured point that is as good'
+    says 'there is no measured amount of work at which'
+    lacks -q 'step count at which' report.md
+}
+
+@test "no column is dropped, and every metric has a name for people" {
+    q='schema: "crossover/1", kind: "quality", run: "r", config: "c", model: "m", summary: true,
+       lo: null, hi: null, n: 3, direction: "lower"'
+    for m in $(seq 14); do jq -cn "{$q, metric: \"made_$m\", value: $m}"; done > many
+    for m in nll elbo kstep; do jq -cn "{$q, metric: \"${m}_ppl\", value: 8}"; done >> many
+    report many
+    for m in $(seq 14); do grep -q "| made.\?_$m |" report.md; done
+    grep -q 'perplexity, exact' report.md
+    lacks -E 'nll.?_ppl|elbo.?_ppl|kstep.?_ppl' report.md
+    [ "$(grep -c '^| c |' report.md)" -eq 2 ]
+}
+
+@test "of a point measured on two sets of prompts the larger is shown, and that is told" {
+    jq -c 'select(.metric == "e2e_ns" and .batch == 1) | .prompts = 3 | .workload = "few" |
+        .value = 1e6 | .lo = null | .hi = null' "$F/plot-metric.ndjson" > few
+    jq -c 'if .kind == "metric" then .prompts = 30 | .workload = "many" else . end
+        | select(.kind != "end" and .kind != "meta")' "$F/plot-metric.ndjson" > many
+    for order in "few many" "many few"; do
+        # shellcheck disable=SC2086
+        report $order
+        says '7 points were also measured on fewer prompts'
+        lacks -q '| 1 ms |' report.md
+    done
+}
+
+@test "identical records count once" {
+    report "${ALL[@]}" "${ALL[@]}"
+    says '180 answers are behind these numbers; 2 ran out of memory'
+    says '[0-9]* records came again and count once'
+}
+
 @test "a crossover that does not exist gives its reason" {
     jq -c 'select(.kind == "crossover" and .batch == 1) | .steps = null | .lo = null | .hi = null
         | .exists = false | .reason = "as good as LLaMA at no step count measured"' \
@@ -88,7 +145,7 @@ says() {
 
 @test "failures are counted" {
     report "${ALL[@]}"
-    says '180 answers are behind these figures; 2 ran out of memory'
+    says '180 answers are behind these numbers; 2 ran out of memory'
     says '1 error records'
     says 'prompt has no text'
 }
@@ -99,7 +156,7 @@ says() {
     says 'gen-llada -m data/models/llada-demo --steps 16'
 }
 
-@test "figures are inside the page with their captions, in the order of the story" {
+@test "figures are inside the page with their captions, in the order of the report" {
     command -v gnuplot > /dev/null || skip "no gnuplot here"
     mkdir figures
     "$BIN/plot" --type steps -o figures/steps.svg "${ALL[@]}"
@@ -132,7 +189,7 @@ says() {
         | ({kind: "metric", metric: "e2e_ns", config: $e, model: $e, arch: $e, device: $e,
             value: 1, lo: 1, hi: 1, n: 1, launches: 1},
         {kind: "crossover", name: "X_par", exists: false, reason: $e, quality_metric: $e,
-         llada_series: $e, batch: 1},
+         series: $e, batch: 1},
         {kind: "meta", tool: $e, argv: [$e], version: $e, start: $e,
          machine: {fingerprint: $e, cpu: $e, kernel: $e}},
         {kind: "error", code: $e, message: $e, where: $e},

@@ -66,11 +66,12 @@ verdict() {
 }
 
 @test "what is not scored is counted" {
-    { one '{text: "7"}'; one '{answer: "7", text: "7"}'; one '{answer: "7", text: "8"}'
+    { one '{text: "7", seq: 1}'; one '{answer: "7", text: "7"}'
+      one '{answer: "7", text: "8", round: 1}'
       one '{id: "q", answer: 7, text: "7", phase: "cold"}'
       one '{id: "q", answer: 7, text: "7"}'; } > "$T/in"
     "$BIN/score-exact" --no-meta "$T/in" > "$T/q" 2> "$T/err"
-    grep -q 'skipped: 1 without an answer, 1 repeats, 1 not timed or not ok' "$T/err"
+    grep -q 'skipped: 1 without an answer, 1 further rounds, 1 not timed or not ok' "$T/err"
     [ "$(jq -c 'select(.summary) | [.value, .n]' "$T/q" | sed 's/\.0//')" = "[1,2]" ]
 }
 
@@ -87,4 +88,14 @@ verdict() {
     [ "$status" -eq 65 ]
     run score < /dev/null
     [ "$status" -eq 65 ]
+}
+
+@test "a point on two sets of prompts has two summaries; each carries its identity" {
+    for w in aa bb; do
+        one "{point: \"000000000001\", workload: \"$w\", threshold: 0.9, axis: \"threshold\",
+              series: \"000000000002\", answer: \"7\", text: \"7\"}"
+    done | score > "$T/q"
+    [ "$(jq -c 'select(.summary) | [.point, .workload, .n, .axis, .series, .threshold]' "$T/q" |
+        paste -sd ' ')" = '["000000000001","aa",1,"threshold","000000000002",0.9] '\
+'["000000000001","bb",1,"threshold","000000000002",0.9]' ]
 }

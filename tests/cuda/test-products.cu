@@ -440,7 +440,8 @@ static void try_shape(struct world *w, enum dtype dtype, size_t T, size_t K)
                        wrong_gated(w, dtype, T, K, gain),
                        wrong_qkv(w, dtype, T, K, gain, cache, T % 4 != 0)};
     ok(!wrong[0] && !wrong[1] && !wrong[2] && !wrong[3],
-       "%s, T %zu, K %zu, shared memory %zu: matmul, logits, gated, qkv", dtype_info[dtype].name, T, K,
+       "%s, T %zu, K %zu, shared memory %zu: matmul, logits, gated, qkv", dtype_info[dtype].name, T,
+       K,
        w->device->shared_max);
     if (wrong[0] || wrong[1] || wrong[2] || wrong[3])
         printf("# wrong values: matmul %zu, logits %zu, gated %zu, qkv %zu\n", wrong[0], wrong[1],

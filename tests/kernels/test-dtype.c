@@ -34,7 +34,8 @@ static void limits(void)
     ok(dtype_refuses(DTYPE_INT8, 131073) && strstr(dtype_refuses(DTYPE_INT8, 131073), "131072") &&
            !dtype_refuses(DTYPE_INT8, 131072),
        "int8 takes what fits its sums: %s", dtype_refuses(DTYPE_INT8, 131073));
-    ok(!dtype_refuses(DTYPE_FP8, 3) && !dtype_refuses(DTYPE_BF16, 3) && !dtype_refuses(DTYPE_F32, 1),
+    ok(!dtype_refuses(DTYPE_FP8, 3) && !dtype_refuses(DTYPE_BF16, 3) &&
+           !dtype_refuses(DTYPE_F32, 1),
        "the others take any width");
 }
 

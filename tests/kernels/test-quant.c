@@ -113,7 +113,8 @@ static void double_quantization(void)
     float m = fold(a, N, code, scale);
     struct codes q = {.dtype = DTYPE_NF4, .absmax = code, .scale = scale, .offset = m};
     for (int i = 0; i < N; i++)
-        worst = fmax(worst, fabs((double)quant_nf4_absmax_at(&q, (size_t)i) - a[i]) / scale[i / 256]);
+        worst = fmax(worst, fabs((double)quant_nf4_absmax_at(&q, (size_t)i) - a[i]) /
+                                scale[i / 256]);
     /* half the widest step of the map: 0.9 / 64 / 2 */
     ok(worst > 0.003 && worst < 0.00704, "absmax comes back within %.5f of its scale", worst);
     for (int i = 0; i < N; i++)

@@ -1,0 +1,145 @@
+/* field.c - see field.h. Streams of random numbers are named after what is drawn, so that neither
+ * the number of points nor their order changes a draw. Everything lies as [draw][point]: a draw is
+ * one row, and code that reads the measured values reads a draw in the same way. */
+#include "lib/analysis/field.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/rng.h"
+#include "lib/stat/bootstrap.h"
+
+static const double LEVEL = 0.95;
+
+const struct point *field_point(const struct field *f, size_t i)
+{
+    return &f->points->v[f->from + i];
+}
+
+/* One point's cost and its draws. Launches of one model move together: they share the stream. */
+static void draw_cost(struct field *f, size_t i)
+{
+    const struct point *pt = field_point(f, i);
+    size_t most = pt->n_launch > pt->n_sample ? pt->n_launch : pt->n_sample;
+    uint32_t *work = mem_zero(2 * most, sizeof *work);
+    char *stream = pt->n_launch > 1 ? mem_format("launch %s", pt->model)
+                                    : mem_format("sample %s", pt->id);
+    bootstrap_cost(pt->cost, pt->launch, pt->n_launch, pt->sample, pt->n_sample,
+                   rng_derive(f->seed, stream), f->draws, f->cost_draw + i, f->n, work);
+    f->at[i] = pt->at;
+    f->cost[i] = f->points->cost_higher ? 1 / pt->cost : pt->cost;
+    for (size_t d = 0; f->points->cost_higher && d < f->draws; d++)
+        f->cost_draw[d * f->n + i] = 1 / f->cost_draw[d * f->n + i];
+    free(stream);
+    free(work);
+}
+
+/* Sums by prompt, over the prompts that all points with any have. */
+static void fill_board(const struct field *f, struct field_board *b)
+{
+    const struct pooled_kind *k = &b->quality->is;
+    enum points_weight weight = k->weight == POOLED_BY_TOKEN  ? POINTS_BY_TOKEN
+                                : k->weight == POOLED_BY_BYTE ? POINTS_BY_BYTE
+                                                              : POINTS_BY_PROMPT;
+    size_t ids = f->points->n_ids;
+    unsigned char *there = mem_zero(f->n * ids, 1);
+    b->num = mem_zero(f->n * ids, sizeof *b->num);
+    b->den = mem_zero(f->n * ids, sizeof *b->den);
+    b->has = mem_zero(f->n, 1);
+    points_pool(f->points, k->source, weight, f->from, f->n, b->num, b->den, there, b->has);
+    b->n = pooled_common(b->num, b->den, there, b->has, f->n, ids, &b->left_out);
+    free(there);
+}
+
+static void make_board(const struct field *f, struct field_board *b, const struct field_quality *q)
+{
+    *b = (struct field_board){.quality = q};
+    fill_board(f, b);
+    b->value = mem_zero(f->n, sizeof *b->value);
+    b->draw = mem_zero(f->draws * f->n, sizeof *b->draw);
+    uint32_t *index = mem_zero(b->n, sizeof *index);
+    pooled_draws(b->num, b->den, b->has, f->n, b->n, q->is.transform,
+                 rng_derive(f->seed, "prompts"), f->draws, b->value, b->draw, index);
+    free(index);
+    b->good = mem_zero(f->n, sizeof *b->good);
+    b->good_draw = mem_zero(f->draws * f->n, sizeof *b->good_draw);
+    for (size_t i = 0; i < f->n; i++)
+        b->good[i] = pooled_scale(b->value[i], q->is.transform, q->is.higher);
+    for (size_t i = 0; i < f->n * f->draws; i++)
+        b->good_draw[i] = pooled_scale(b->draw[i], q->is.transform, q->is.higher);
+}
+
+void field_open(struct field *f, const struct points *points, size_t from, size_t draws,
+                uint64_t seed, const struct field_quality *qualities, size_t n)
+{
+    *f = (struct field){.points = points, .from = from, .n = 1, .draws = draws, .seed = seed,
+                        .n_boards = n};
+    while (from + f->n < points->n &&
+           points_same_group(&points->v[from], &points->v[from + f->n]))
+        f->n++;
+    f->at = mem_zero(f->n, sizeof *f->at);
+    f->cost = mem_zero(f->n, sizeof *f->cost);
+    f->cost_draw = mem_zero(draws * f->n, sizeof *f->cost_draw);
+    for (size_t i = 0; i < f->n; i++)
+        draw_cost(f, i);
+    for (size_t k = 0; k < n; k++)
+        make_board(f, &f->board[k], &qualities[k]);
+}
+
+void field_free(struct field *f)
+{
+    for (size_t k = 0; k < f->n_boards; k++) {
+        struct field_board *b = &f->board[k];
+        free(b->num);
+        free(b->den);
+        free(b->has);
+        free(b->value);
+        free(b->draw);
+        free(b->good);
+        free(b->good_draw);
+    }
+    free(f->at);
+    free(f->cost);
+    free(f->cost_draw);
+}
+
+struct contest field_contest(const struct field *f, const struct field_board *b)
+{
+    return (struct contest){f->n, f->draws, f->at, f->cost, f->cost_draw, b ? b->good : NULL,
+                            b ? b->good_draw : NULL};
+}
+
+struct interval field_interval(const struct field *f, double value, const double *draw, size_t i,
+                               double *work)
+{
+    for (size_t d = 0; d < f->draws; d++)
+        work[d] = draw[d * f->n + i];
+    return bootstrap_interval(value, work, f->draws, LEVEL);
+}
+
+void field_level(const struct field *f, const struct field_board *b, size_t rival, double *level)
+{
+    const struct field_quality *q = b->quality;
+    for (size_t d = 0; d <= f->draws; d++) {
+        const double *value = d < f->draws ? b->draw + d * f->n : b->value;
+        level[d] = pooled_scale(pooled_worsened(value[rival], &q->margin, q->is.higher),
+                                q->is.transform, q->is.higher);
+    }
+}
+
+size_t field_series_end(const struct field *f, size_t i)
+{
+    size_t end = i + 1;
+    while (end < f->n && points_same_series(field_point(f, i), field_point(f, end)))
+        end++;
+    return end;
+}
+
+int field_is_rival(const struct field *f, size_t i, size_t rival, int strict)
+{
+    const struct point *a = field_point(f, i), *b = field_point(f, rival);
+    int alike = !strcmp(a->dtype, b->dtype) && !strcmp(a->quant, b->quant);
+    return !b->is_diffusion && (!strict || alike);
+}

@@ -1,0 +1,340 @@
+/* measurement.c - see measurement.h. A sample is kept with its launch, because launches are what is
+ * averaged; batches are merged from their requests when all are there. What is null says why: the
+ * reason of the records goes before that of the registry. */
+#include "lib/analysis/measurement.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/analysis/about.h"
+#include "lib/base/mem.h"
+#include "lib/record/rec.h"
+#include "lib/stat/events.h"
+
+static const double LEVEL = 0.95;
+enum { SAMPLES_KEPT = 1024 };
+
+_Static_assert((int)MEMORY_METRICS == (int)TIMING_MEMORY, "as the records have it");
+
+/* ---- records in ---- */
+
+void measurement_open(struct measurement *m, const json_t *record)
+{
+    *m = (struct measurement){.about = about_carried(record), .outputs = json_object()};
+}
+
+static void push(struct measurement_series *x, int64_t launch, double value, double weight)
+{
+    if (isnan(value))
+        return;
+    MEM_GROW(x->s, x->n, x->cap);
+    x->s[x->n++] = (struct launch_sample){launch, value, weight};
+}
+
+/* Memory keeps one sample a launch: its maximum. */
+static void push_peak(struct measurement_series *x, int64_t launch, double value)
+{
+    for (size_t i = 0; i < x->n; i++)
+        if (x->s[i].launch == launch && !isnan(value)) {
+            x->s[i].value = fmax(x->s[i].value, value);
+            return;
+        }
+    push(x, launch, value, 1);
+}
+
+static void make_room(struct measurement_work *w, size_t n)
+{
+    if (n <= w->room)
+        return;
+    w->room = 2 * n;
+    w->gap = mem_resize(w->gap, w->room, sizeof *w->gap);
+    w->work = mem_resize(w->work, w->room, sizeof *w->work);
+}
+
+static void push_events(struct measurement *c, struct measurement_work *w)
+{
+    struct timing *t = &w->timing;
+    size_t n = events_cut(t->emit_ns, t->emit_tokens, t->n_emits, t->tokens_to_eos);
+    make_room(w, n);
+    push(&c->of[TPOT], t->launch, events_tpot(t->emit_ns, t->emit_tokens, n), 1);
+    size_t gaps = events_gaps(t->emit_ns, t->emit_tokens, n, w->gap, w->work);
+    for (size_t i = 0; i < gaps; i++)
+        push(&c->of[ITL], t->launch, w->gap[i], w->work[i]);
+}
+
+static void push_memory(struct measurement *c, const struct timing *t)
+{
+    for (int i = 0; i < TIMING_MEMORY; i++) {
+        if (!t->partial || metrics[MEMORY + i].any_batch)
+            push_peak(&c->of[MEMORY + i], t->launch, t->memory[i]);
+        if (!c->memory_reason[i] && t->memory_reason[i])
+            c->memory_reason[i] = mem_text(t->memory_reason[i]);
+    }
+}
+
+/* Takes the timed record in w->timing. */
+static void take_timed(struct measurement *c, struct measurement_work *w)
+{
+    const struct timing *t = &w->timing;
+    double steps = t->denoise_steps > 0 ? t->denoise_steps : NAN;
+    push_memory(c, t);
+    if (t->partial) {
+        c->partial++;
+        return;
+    }
+    c->timed++;
+    MEM_GROW(c->turns, c->n_turns, c->cap_turns);
+    c->turns[c->n_turns++] = (struct launch_turn){t->launch, t->round, t->seq, t->e2e_ns};
+    MEM_GROW(c->batches, c->n_batches, c->cap_batches);
+    c->batches[c->n_batches++] = (struct launch_batch){
+        t->launch, t->round, t->batch_id, t->batch_ns, t->tokens_to_eos, t->new_tokens, 1,
+        {t->energy_j, t->energy_ticks, t->power_integral_j, NAN, t->looks, t->capped},
+        {t->model_flops, t->model_bytes, t->prefill_flops, t->prefill_bytes, t->prefill_ns}};
+    push(&c->of[E2E], t->launch, t->e2e_ns, 1);
+    push(&c->of[TTFT], t->launch, t->ttft_ns, 1);
+    push(&c->of[TTFT_COMMIT], t->launch, t->ttft_commit_ns, 1);
+    push(&c->of[TTF_BLOCK], t->launch, t->ttf_block_ns, 1);
+    push(&c->of[NORM], t->launch, t->tokens_to_eos > 0 ? t->e2e_ns / t->tokens_to_eos : NAN, 1);
+    push(&c->of[TO_EOS], t->launch, t->tokens_to_eos, 1);
+    push(&c->of[EFFICIENCY], t->launch,
+         steps > 0 && t->canvas_positions > 0 ? t->committed_tokens / t->canvas_positions : NAN, 1);
+    push(&c->of[PASSES], t->launch, steps, 1);
+    push(&c->of[ROWS], t->launch, t->rows > 0 ? t->rows : NAN, 1);
+    push(&c->of[PER_STEP], t->launch, t->committed_tokens / steps, 1);
+    push_events(c, w); /* last: it cuts the events */
+}
+
+static void note_repeat(struct measurement *c, int differs)
+{
+    c->repeated |= differs >= 0;
+    c->differs |= differs > 0;
+}
+
+enum timing_class measurement_take(struct measurement *c, const json_t *r, int verify,
+                                   struct measurement_work *w, struct err *e)
+{
+    enum timing_class class = about_check(c->about, r, e) ? TIMING_BAD
+                                                          : timing_read(&w->timing, r, e);
+    if (class == TIMING_TIMED && verify && timing_verify(&w->timing, r, e))
+        class = TIMING_BAD;
+    c->cold += class == TIMING_COLD;
+    c->warmup += class == TIMING_WARMUP;
+    c->tainted += class == TIMING_TAINTED;
+    c->oom += class == TIMING_OOM;
+    c->failed += class == TIMING_FAILED;
+    if (class == TIMING_TIMED && verify)
+        note_repeat(c, timing_repeats(c->outputs, r));
+    if (class == TIMING_TIMED)
+        take_timed(c, w);
+    return class;
+}
+
+/* ---- the numbers ---- */
+
+/* Of n merged batches. */
+static void fill_shares(struct measurement *c, const struct roof *roof, size_t n)
+{
+    c->roof = roof_find(roof, c->about);
+    const struct {
+        enum metric f;
+        enum launch_share share;
+        double most;
+    } rows[] = {
+        {FLOPS_RATE, LAUNCH_FLOPS, 1},
+        {BYTES_RATE, LAUNCH_BYTES, 1},
+        {MFU, LAUNCH_FLOPS, c->roof.flops_per_s},
+        {MBU, LAUNCH_BYTES, c->roof.bytes_per_s},
+        {PREFILL_MFU, LAUNCH_PREFILL_FLOPS, c->roof.flops_per_s},
+        {DECODE_MBU, LAUNCH_DECODE_BYTES, c->roof.bytes_per_s}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct measurement_series *x = &c->of[rows[i].f];
+        x->s = mem_zero(n, sizeof *x->s);
+        x->n = launch_shares(c->batches, n, rows[i].share, rows[i].most, x->s);
+    }
+}
+
+/* The joules of the n merged batches. */
+static void fill_energy(struct measurement *c, const struct idle *idle, size_t n)
+{
+    const char *model = rec_text(c->about, "model");
+    for (size_t i = 0; i < n; i++)
+        c->batches[i].energy.idle_w = idle_watts(idle, model, c->batches[i].launch);
+    for (int f = 0; f < ENERGY_METRICS; f++) {
+        struct measurement_series *x = &c->of[ENERGY + f];
+        x->s = mem_zero(n, sizeof *x->s);
+        x->n = energy_samples((enum energy_metric)f, c->batches, n, x->s, &c->no_energy[f]);
+    }
+    c->basis = energy_basis(c->batches, n);
+}
+
+void measurement_finish(struct measurement *c, const struct roof *roof, const struct idle *idle,
+                        struct measurement_work *w)
+{
+    size_t n = launch_batches(c->batches, c->n_batches);
+    fill_energy(c, idle, n);
+    fill_shares(c, roof, n);
+    for (size_t i = 0; i < n; i++) {
+        const struct launch_batch *b = &c->batches[i];
+        push(&c->of[OUTPUT_RATE], b->launch, b->to_eos, b->ns / 1e9);
+        push(&c->of[SLOT_RATE], b->launch, b->slots, b->ns / 1e9);
+        if (b->energy.looks > 0)
+            push(&c->of[POWER_CAP], b->launch, b->energy.capped, b->energy.looks);
+    }
+    make_room(w, 2 * c->n_turns);
+    c->is_steady = launch_turns_steady(c->turns, c->n_turns, LEVEL, w->work);
+}
+
+/* ---- metric records out ---- */
+
+/* Percentiles with the sample size each one needs. Sorts the series. */
+static void put_percentiles(struct measurement_work *w, json_t *j, enum launch_kind kind,
+                            struct measurement_series *x, size_t requests)
+{
+    static const struct { const char *key; double q; } tail[] = {
+        {"p90", 0.90}, {"p95", 0.95}, {"p99", 0.99}};
+    for (size_t i = 0; i < 3; i++) {
+        char reason[32];
+        snprintf(reason, sizeof reason, "n<%zu", launch_needed(tail[i].q, LEVEL));
+        rec_set_number(j, tail[i].key,
+                       launch_percentile(kind, x->s, x->n, requests, tail[i].q, w->work), reason);
+    }
+}
+
+static void put_values(struct measurement_work *w, struct measurement *c, enum metric f, json_t *j)
+{
+    const struct metric_row *row = &metrics[f];
+    struct measurement_series *x = &c->of[f];
+    size_t requests = x->n < (size_t)c->timed ? x->n : (size_t)c->timed, room = x->n;
+    struct launch_value *launch = mem_zero(x->n, sizeof *launch);
+    make_room(w, x->n);
+    struct launch_summary s = launch_summarize(row->kind, x->s, x->n, launch, w->work);
+    json_object_set_new(j, "value", json_real(s.at.value));
+    rec_set_number(j, "lo", s.at.lo, s.reason);
+    rec_set_number(j, "hi", s.at.hi, s.reason);
+    json_object_set_new(j, "level", json_real(LEVEL));
+    rec_set_int(j, "n", (int64_t)s.n);
+    rec_set_int(j, "launches", (int64_t)s.launches);
+    json_object_set_new(j, "method", json_string(s.method));
+    json_t *list = json_array(), *samples = json_array();
+    for (size_t i = 0; i < s.launches; i++)
+        json_array_append_new(list, json_pack("{s:I, s:f}", "launch", (json_int_t)launch[i].launch,
+                                              "value", launch[i].value));
+    free(launch);
+    if (row->kind != LAUNCH_RATIO && row->kind != LAUNCH_MAX) {
+        rec_set_number(j, "min", s.min, "none");
+        rec_set_number(j, "max", s.max, "none");
+        put_percentiles(w, j, row->kind, x, requests);
+    }
+    json_object_set_new(j, "launch_values", list);
+    int keep = row->kind == LAUNCH_MEDIAN && s.launches == 1 && room <= SAMPLES_KEPT;
+    for (size_t i = 0; keep && i < room; i++)
+        json_array_append_new(samples, json_real(x->s[i].value));
+    if (keep)
+        json_object_set(j, "samples", samples);
+    json_decref(samples);
+}
+
+static const char *why_missing(const struct measurement *c, enum metric f)
+{
+    int share = f >= MFU && f <= DECODE_MBU, energy = f >= ENERGY && f < MEMORY;
+    int memory = f >= MEMORY && f < MEMORY + MEMORY_METRICS;
+    return memory && c->memory_reason[f - MEMORY] ? c->memory_reason[f - MEMORY]
+           : !c->timed && c->oom                  ? "oom"
+           : !c->timed && c->partial              ? "no full batch"
+           : !c->timed                            ? "no timed records"
+           : share && c->roof.why                 ? c->roof.why
+           : energy                               ? c->no_energy[f - ENERGY]
+                                                  : metrics[f].missing;
+}
+
+/* On what joules rest. */
+static void describe_energy(const struct measurement *c, json_t *j)
+{
+    const struct energy_basis *b = &c->basis;
+    json_object_set_new(j, "label", json_string("GPU board energy, NVML, excludes host"));
+    rec_set_int(j, "energy_windows", (int64_t)b->windows);
+    rec_set_number(j, "energy_ticks", b->ticks, "none");
+    rec_set_number(j, "idle_power_w", b->idle_w, "no idle baseline");
+    rec_set_number(j, "power_integral_ratio", b->integral, "no power readings");
+    rec_set_flag(j, "power_agrees", energy_agrees(b), "no power readings");
+}
+
+/* The work of an answer, beside every metric: what orders the points of a sweep. */
+static void set_work(struct measurement *c, json_t *j, struct measurement_work *w)
+{
+    const enum metric work[] = {PASSES, ROWS};
+    for (size_t i = 0; i < 2; i++) {
+        struct measurement_series *x = &c->of[work[i]];
+        struct launch_value *launch = mem_zero(x->n, sizeof *launch);
+        make_room(w, x->n);
+        double v = x->n ? launch_summarize(metrics[work[i]].kind, x->s, x->n, launch, w->work)
+                              .at.value
+                        : NAN;
+        rec_set_number(j, metrics[work[i]].name, v, why_missing(c, work[i]));
+        free(launch);
+    }
+}
+
+static void set_counts(const struct measurement *c, json_t *j)
+{
+    rec_set_int(j, "cold", c->cold);
+    rec_set_int(j, "warmup", c->warmup);
+    rec_set_int(j, "timed", c->timed);
+    rec_set_int(j, "partial", c->partial);
+    rec_set_int(j, "failed", c->failed);
+    rec_set_int(j, "oom", c->oom);
+    rec_set_int(j, "tainted", c->tainted);
+}
+
+json_t *measurement_metric(struct measurement *c, enum metric f, int verify,
+                           struct measurement_work *w)
+{
+    const struct metric_row *row = &metrics[f];
+    int is_energy = f >= ENERGY && f < ENERGY + ENERGY_METRICS;
+    json_t *j = json_copy(c->about);
+    json_object_set_new(j, "metric", json_string(row->name));
+    json_object_set_new(j, "unit", json_string(row->unit));
+    json_object_set_new(j, "direction", json_string(row->direction));
+    if (c->of[f].n) {
+        put_values(w, c, f, j);
+        if (is_energy)
+            describe_energy(c, j);
+    } else {
+        json_object_set_new(j, "value", json_null());
+        json_object_set_new(j, "value_reason", json_string(why_missing(c, f)));
+        json_object_set_new(j, "lo", json_null());
+        json_object_set_new(j, "hi", json_null());
+        rec_set_int(j, "n", 0);
+        rec_set_int(j, "launches", 0);
+    }
+    set_work(c, j, w);
+    rec_set_flag(j, "steady", c->is_steady, "n<8");
+    if (verify)
+        rec_set_flag(j, "deterministic", c->repeated ? !c->differs : -1, "no repeats");
+    set_counts(c, j);
+    json_object_set_new(j, "stop_reason", json_null());
+    json_object_set_new(j, "status", json_string(c->oom && !c->timed ? "oom" : "ok"));
+    return j;
+}
+
+void measurement_free(struct measurement *c)
+{
+    for (int f = 0; f < METRICS; f++)
+        free(c->of[f].s);
+    for (int i = 0; i < MEMORY_METRICS; i++)
+        free(c->memory_reason[i]);
+    free(c->turns);
+    free(c->batches);
+    json_decref(c->about);
+    json_decref(c->outputs);
+}
+
+void measurement_work_free(struct measurement_work *w)
+{
+    timing_free(&w->timing);
+    free(w->gap);
+    free(w->work);
+    *w = (struct measurement_work){0};
+}

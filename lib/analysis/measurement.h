@@ -1,0 +1,56 @@
+/* measurement.h - the generation records of one point over one set of prompts, reduced to numbers
+ * as they come, and the metric records that these come to. Nothing is summed before it is sorted,
+ * so the order of the records leaves no trace.
+ *
+ * Only full batches count for times and rates: one that holds fewer prompts than its point asks for
+ * is work of another size, and its answers are counted as `partial`.
+ */
+#ifndef ANALYSIS_MEASUREMENT_H
+#define ANALYSIS_MEASUREMENT_H
+
+#include <jansson.h>
+
+#include "lib/analysis/idle.h"
+#include "lib/analysis/metrics.h"
+#include "lib/analysis/roof.h"
+#include "lib/analysis/timing.h"
+#include "lib/base/err.h"
+
+struct measurement_series { struct launch_sample *s; size_t n, cap; };
+struct measurement {
+    json_t *about;   /* what its records carry (about.h); owned */
+    json_t *outputs; /* of measurement_verify: "seed id" -> hash of its tokens; owned */
+    struct measurement_series of[METRICS];
+    struct launch_turn *turns;
+    size_t n_turns, cap_turns;
+    struct launch_batch *batches;
+    size_t n_batches, cap_batches;
+    int64_t cold, warmup, timed, partial, failed, oom, tainted;
+    char *memory_reason[MEMORY_METRICS]; /* why one is null; NULL: not said */
+    struct roof_limit roof;
+    int repeated, differs; /* measurement_verify: an id came twice; two outputs of one id differ */
+    struct energy_basis basis;
+    const char *no_energy[ENERGY_METRICS]; /* why there is none; static */
+    int is_steady;         /* after measurement_finish: 1, 0, -1 undecided */
+};
+struct measurement_work { /* scratch for any number of measurements; begins as zeroes */
+    struct timing timing; /* the record at hand */
+    double *work, *gap;   /* `room` doubles each */
+    size_t room;
+};
+
+void measurement_open(struct measurement *m, const json_t *record);
+/* Takes a generation record of its point. TIMING_BAD: *e filled (EXIT_BAD_DATA). verify: also
+ * refuses a record that does not agree with itself, and compares repeats. */
+enum timing_class measurement_take(struct measurement *m, const json_t *record, int verify,
+                                   struct measurement_work *w, struct err *e);
+/* After the last record: shares of the roof, joules, rates. */
+void measurement_finish(struct measurement *m, const struct roof *roof, const struct idle *idle,
+                        struct measurement_work *w);
+/* One metric record; the caller's reference. */
+json_t *measurement_metric(struct measurement *m, enum metric f, int verify,
+                           struct measurement_work *w);
+void measurement_free(struct measurement *m);
+void measurement_work_free(struct measurement_work *w);
+
+#endif

@@ -1,0 +1,41 @@
+/* quality.c - see quality.h. A quality carries the identity of its point and workload, so that it
+ * meets the metrics of the same measurement and no others. An interval that a single text cannot
+ * give is null with the reason. */
+#include "lib/analysis/quality.h"
+
+#include <math.h>
+
+#include "lib/record/rec.h"
+
+json_t *quality_of(const json_t *about, const json_t *r, const char *metric, const char *direction)
+{
+    static const char *const copied[] = {"id", "seed", "task"};
+    json_t *q = json_copy((json_t *)(uintptr_t)about);
+    for (size_t i = 0; i < sizeof copied / sizeof *copied; i++) {
+        json_t *v = json_object_get(r, copied[i]);
+        if (v && !json_is_null(v))
+            json_object_set(q, copied[i], v);
+    }
+    json_object_set_new(q, "metric", json_string(metric));
+    json_object_set_new(q, "direction", json_string(direction));
+    return q;
+}
+
+json_t *quality_summary(const json_t *about, const char *metric, const char *direction,
+                        struct interval v, int64_t n, int single, const char *why,
+                        const char *method)
+{
+    int wide = n > !single;
+    const char *narrow = n ? "n<2" : why;
+    json_t *q = json_copy((json_t *)(uintptr_t)about);
+    json_object_set_new(q, "metric", json_string(metric));
+    json_object_set_new(q, "summary", json_true());
+    rec_set_number(q, "value", v.value, why);
+    rec_set_number(q, "lo", wide ? v.lo : (double)NAN, narrow);
+    rec_set_number(q, "hi", wide ? v.hi : (double)NAN, narrow);
+    json_object_set_new(q, "level", json_real(0.95));
+    rec_set_int(q, "n", n);
+    json_object_set_new(q, "method", json_string(method));
+    json_object_set_new(q, "direction", json_string(direction));
+    return q;
+}

@@ -1,0 +1,20 @@
+/* quality.h - quality records: one value of one response, and one summary of a configuration. What
+ * both say beside the value is said here, once. */
+#ifndef ANALYSIS_QUALITY_H
+#define ANALYSIS_QUALITY_H
+
+#include <jansson.h>
+
+#include "lib/analysis/about.h"
+#include "lib/stat/stat.h"
+
+/* A metric of responses, without its value: what `about` carries, then id, seed and task of the
+ * record that was scored. The caller's reference. */
+json_t *quality_of(const json_t *about, const json_t *record, const char *metric,
+                   const char *direction);
+/* A summary: value with its 95 % interval over n prompts. why: the reason for what is NaN; from two
+ * prompts on, or with a single one if `single`, there is an interval. The caller's reference. */
+json_t *quality_summary(const json_t *about, const char *metric, const char *direction,
+                        struct interval v, int64_t n, int single, const char *why,
+                        const char *method);
+#endif

@@ -1,0 +1,26 @@
+/* repeats.h - one rule for records that come more than once, for all tools that reduce records: a
+ * record that is the same as an earlier one is left out and counted; one that claims the place of
+ * an earlier one and says something else is refused.
+ *
+ * The place of a `generation` is its point, workload, phase, launch, round, seq and id; that of a
+ * `metric` its point, workload and metric; that of a `quality` these and its id and seed. Other
+ * kinds have no place. The point is `point`, or in records without it `config`.
+ */
+#ifndef RECORD_REPEATS_H
+#define RECORD_REPEATS_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+
+struct repeats { /* begins as zeroes */
+    json_t *seen;    /* place -> hash of the record that has it */
+    int64_t dropped; /* repeats met */
+};
+/* 0: new, or of no place; 1: the same as an earlier one; -1: another one has its place
+ * (EXIT_BAD_DATA). */
+int repeats_take(struct repeats *r, const json_t *record, struct err *e);
+void repeats_free(struct repeats *r);
+
+#endif

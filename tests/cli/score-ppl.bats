@@ -1,0 +1,57 @@
+#!/usr/bin/env bats
+# score-ppl: who judged stands in every record, and a judge that judges itself is said aloud.
+
+setup_file() {
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    export BIN="${BIN:-build/bin}" D="$BATS_FILE_TMPDIR"
+    "$BIN/prep-prompts" -q --count 2 --seed 1 data/corpus/heldout.ndjson.gz -o "$D/prompts"
+    "$BIN/gen-llama" -q -m data/models/llama-demo --max-new 8 --threads 1 "$D/prompts" -o "$D/llama"
+}
+
+setup() {
+    set -o pipefail
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    T=$BATS_TEST_TMPDIR
+}
+
+# judged MODEL FILE: quality records on standard output, talk in $T/err
+judged() { "$BIN/score-ppl" --threads 1 --no-meta -m "$1" "$2" 2> "$T/err"; }
+
+@test "each record names the judge and the hash of its weights" {
+    judged data/models/judge-demo "$D/llama" > "$T/q"
+    jq -se 'length > 4 and all(.judge == "judge-demo" and (.judge_sha256 | test("^[0-9a-f]{64}$")))
+        and ([.[].judge_sha256] | unique | length == 1)' "$T/q"
+    judged data/models/llama-demo "$D/llama" > "$T/other"
+    [ "$(jq -r .judge_sha256 "$T/q" | sort -u)" != "$(jq -r .judge_sha256 "$T/other" | sort -u)" ]
+    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/q"
+}
+
+@test "a judge that is a contestant is said aloud, by name and by weights" {
+    judged data/models/llama-demo "$D/llama" > /dev/null
+    grep -q 'W202.*llama-demo is a contestant' "$T/err"
+    [ "$(grep -c W202 "$T/err")" -eq 1 ]
+    judged data/models/judge-demo "$D/llama" > /dev/null
+    ! grep -q W202 "$T/err" || false
+    # the same weights under another name
+    cp -r data/models/llama-demo "$T/another-name"
+    judged "$T/another-name" "$D/llama" > /dev/null
+    grep -q 'W202' "$T/err"
+}
+
+@test "qualities carry the point, the workload and all settings" {
+    judged data/models/judge-demo "$D/llama" > "$T/q"
+    wanted=$(jq -c 'select(.kind == "generation") | [.point, .workload, .series, .dtype, .top_k]' \
+        "$D/llama" | sort -u)
+    [ "$(jq -c '[.point, .workload, .series, .dtype, .top_k]' "$T/q" | sort -u)" = "$wanted" ]
+}
+
+@test "likelihoods of one text with and without quantization are two points of one rest" {
+    jq -c 'select(.id) | {id, text: "Once upon a time there was a boat."}' "$D/prompts" > "$T/texts"
+    for q in none int8; do
+        "$BIN/score-ppl" -q --threads 1 --no-meta --mode nll -m data/models/llama-demo --quant $q \
+            "$T/texts"
+    done > "$T/q"
+    [ "$(jq -r .point "$T/q" | sort -u | wc -l)" -eq 2 ]
+    "$BIN/compare" --no-meta --by quant "$T/q" > "$T/c"
+    [ "$(jq -c '[.metric, .setting, .n]' "$T/c")" = '["ppl","int8",2]' ]
+}
