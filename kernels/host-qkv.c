@@ -1,7 +1,8 @@
-/* host-qkv.c - queries, keys and values on the host: three products in one call, two rotations, and
- * a copy into the cache where the products cannot write there themselves. Rows that must be copied
- * wait in `work`, COPY_ROWS of them at a time, so that it never takes much: enough for products at
- * full speed. That changes no bits: a row's do not depend on the rows beside it.
+/* host-qkv.c - queries, keys and values on the host: three products in one call, what a network
+ * adds to them (biases, norms of single heads), two rotations, and a copy into the cache where the
+ * products cannot write there themselves. Rows that must be copied wait in `work`, COPY_ROWS of
+ * them at a time, so that it never takes much: enough for products at full speed. That changes no
+ * bits: a row's do not depend on the rows beside it.
  */
 #include <assert.h>
 
@@ -15,6 +16,34 @@ size_t host_qkv_bytes(size_t T, size_t N)
     return 2 * memory_rounded(rows * (N / 3) * sizeof(float)); /* K E of N = (H + 2K) E */
 }
 
+size_t host_qkv_work(const struct backend *b, size_t T, size_t D, size_t heads, size_t kv_heads,
+                     size_t head_dim, int steps)
+{
+    (void)steps;
+    return b->ops->matmul_work(b, T, D, (heads + 2 * kv_heads) * head_dim);
+}
+
+struct addition {
+    float *y;
+    const float *bias;
+    size_t n;
+};
+
+static void add_rows(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    const struct addition *a = ctx;
+    (void)worker;
+    for (size_t t = begin; t < end; t++)
+        for (size_t i = 0; i < a->n; i++)
+            a->y[t * a->n + i] += a->bias[i];
+}
+
+static void add_bias(struct backend *b, float *y, const float *bias, size_t rows, size_t n)
+{
+    struct addition a = {y, bias, n};
+    pool_run(b->pool, rows, 65536 / n + 1, add_rows, &a);
+}
+
 /* q, k and v of rows first..first+rows, rotated. */
 static void project(struct backend *b, const struct qkv *a, size_t first, size_t rows, float *k,
                     float *v, void *work)
@@ -26,6 +55,12 @@ static void project(struct backend *b, const struct qkv *a, size_t first, size_t
     struct input in = a->in;
     in.x = (const float *)in.x + first * a->wq->cols;
     b->ops->matmul(b, p, 3, in, rows, work);
+    for (int i = 0; i < 3 && a->bias[0]; i++)
+        add_bias(b, p[i].y, a->bias[i], rows, p[i].w->rows);
+    if (a->head_gain[0]) { /* a head is a row of E values */
+        b->ops->rmsnorm(b, q, q, NULL, a->head_gain[0], rows * a->heads, E, in.eps);
+        b->ops->rmsnorm(b, k, k, NULL, a->head_gain[1], rows * a->kv_heads, E, in.eps);
+    }
     b->ops->rope(b, q, table, rows, a->heads, E, 1);
     b->ops->rope(b, k, table, rows, a->kv_heads, E, 1);
 }

@@ -35,6 +35,9 @@ typedef void host_store(struct backend *b, void *cache, enum dtype dtype, const 
  * host_qkv_bytes(T, N) are for itself and the others for the products. */
 void host_qkv(struct backend *b, const struct qkv *a, size_t T, void *work, host_store *store);
 size_t host_qkv_bytes(size_t T, size_t N);
+/* ops.qkv_work: what the products want, in place of which nothing more is needed. */
+size_t host_qkv_work(const struct backend *b, size_t T, size_t D, size_t heads, size_t kv_heads,
+                     size_t head_dim, int steps);
 
 /* bf16 is the upper half of a float; rounding is to nearest, ties to even, NaN stays NaN. */
 static inline uint16_t bf16_of(float x)

@@ -122,10 +122,15 @@ struct cache {
     enum dtype dtype; /* F32 or BF16 */
 };
 
-/* What attention reads, made from the rows of a pass: q = rope(x Wq), k = rope(x Wk), v = x Wv. */
+/* What attention reads, made from the rows of a pass:
+ *     q = rope(n(x Wq^T + bq)), k = rope(n(x Wk^T + bk)), v = x Wv^T + bv
+ * with n the rmsnorm of each head by itself (struct input, K = E). Products and sums with a bias
+ * are rounded to `act`, and so is what goes into a rotation. */
 struct qkv {
     struct input in;               /* [T, D] */
     const struct mat *wq, *wk, *wv;
+    const float *bias[3];          /* of q, k, v: [H*E], [K*E], [K*E]; all of them or NULL */
+    const float *head_gain[2];     /* of q, k: [E]; both or NULL; eps is that of `in` */
     const float *table;            /* [T, E] of rope_table */
     act *q;                        /* [T, H*E] */
     struct cache to;               /* row t's key and value go to slot[t] */
@@ -259,8 +264,10 @@ struct ops {
      */
     void (*rope_table)(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
                        size_t T, size_t E);
-    /* See struct qkv. work: matmul_work(T, D, (H + 2K) E). */
+    /* See struct qkv. work: qkv_work(T, D, H, K, E), `steps` being 1 with a bias or a gain. */
     void (*qkv)(struct backend *b, const struct qkv *a, size_t T, void *work);
+    size_t (*qkv_work)(const struct backend *b, size_t T, size_t D, size_t heads, size_t kv_heads,
+                       size_t head_dim, int steps);
     /* y = softmax(q k^T / sqrt(E) + mask) v. Query head h reads key head h / (H/K). A row that sees
      * no key gives zeros. work: attention_work(...) bytes for at least these numbers of rows in
      * all, of sequences, and of slots a sequence. Source: Milakov & Gimelshein 2018 (online

@@ -184,7 +184,7 @@ static int write_records(struct packer *p, struct err *e)
         all.packed_bytes += s->packed_bytes;
         all.error += s->error;
         all.power += s->power;
-        if (s->tensors && write_role(p, s, role_names[r], role_dtype(p, r), e))
+        if (s->tensors && write_role(p, s, role_name(r), role_dtype(p, r), e))
             return -1;
     }
     log_note(&p->log, "%s: %.4g MB of weights -> %.4g MB in %s (%s, error %.2g %% of their size)",
@@ -237,9 +237,11 @@ int main(int argc, char **argv)
     enum dtype q;
     p.log = (struct log){tool.name, p.a.common.quiet ? 0 : 1 + p.a.common.verbose};
     json_t *about = NULL;
-    if (!quant_named(p.a.quant, &q) && !checkpoint_open(&p.checkpoint, p.a.model, 0, &e) &&
+    if (!quantization_named(p.a.quant, &q) && !checkpoint_open(&p.checkpoint, p.a.model, 0, &e) &&
         !check_absent(&p, &e))
         about = checkpoint_describe(&p.checkpoint, &e);
+    if (p.checkpoint.note)
+        log_warn(&p.log, "W106", "%s", p.checkpoint.note);
     check(&p, !about || rec_open(&p.out, &p.a.common, tool.name, argc, argv,
                                  json_pack("{s:o}", "checkpoint", about), &e), &e);
     check(&p, make_folder(&p, q, &e) || write_records(&p, &e), &e);

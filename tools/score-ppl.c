@@ -19,6 +19,7 @@
 #include "lib/record/resume.h"
 #include "lib/record/take.h"
 #include "lib/run/engine.h"
+#include "lib/decode/generation.h"
 #include "lib/decode/scored_text.h"
 #include "lib/decode/likelihood.h"
 #include "lib/checkpoint/quantization.h"
@@ -241,9 +242,11 @@ static int estimate(struct scorer *s, const json_t *r, const struct scored_text 
 static json_t *scored_text_about(const struct scorer *s, int64_t steps, struct buf *config)
 {
     const char *mode = s->a.mode;
-    int kstep = !strcmp(mode, "kstep"), llada = s->checkpoint.config.arch == ARCH_LLADA;
-    json_t *o = json_pack("{s:s, s:s, s:s, s:s}", "model", s->checkpoint.config.name, "arch",
-                          llada ? "llada" : "llama", "mode", mode, "target", s->a.target);
+    int kstep = !strcmp(mode, "kstep");
+    const struct config *c = &s->checkpoint.config;
+    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s}", "model", c->name, "arch", c->family->name,
+                          "paradigm", config_paradigm_name(c->paradigm), "mode", mode, "target",
+                          s->a.target);
     buf_format(config, "%s %s", s->checkpoint.config.name, mode);
     if (kstep) {
         buf_format(config, " steps=%lld orders=%lld", (long long)steps, (long long)s->a.orders);
@@ -325,10 +328,14 @@ static int load(struct scorer *s, struct err *e)
         return -1;
     const struct config *c = &s->checkpoint.config;
     int ar = !strcmp(a->mode, "judge") || !strcmp(a->mode, "nll");
-    if (ar != (c->arch == ARCH_LLAMA))
-        return err_set(e, EXIT_BAD_DATA, "%s: --mode %s needs a %s checkpoint, this is %s (%s)",
-                       a->engine.model, a->mode, ar ? "llama" : "llada", ar ? "llada" : "llama",
+    if (ar != (c->paradigm == PARADIGM_AUTOREGRESSIVE))
+        return err_set(e, EXIT_BAD_DATA, "%s: --mode %s does not go with a %s checkpoint (%s)",
+                       a->engine.model, a->mode, config_paradigm_name(c->paradigm),
                        ar ? "try --mode elbo" : "try --mode nll");
+    if (generation_refuses(c, e))
+        return -1;
+    if (s->checkpoint.note)
+        log_warn(&s->log, "W106", "%s", s->checkpoint.note);
     if (a->engine.check_finite && checkpoint_check_values(&s->checkpoint, e))
         return -1;
     if (checkpoint_tokenizer(&s->checkpoint, &s->tokenizer, e))

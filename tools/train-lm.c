@@ -24,7 +24,7 @@
 #include "lib/run/engine.h"
 #include "lib/train/trainer.h"
 #include "lib/train/training_batch.h"
-#include "lib/checkpoint/roles.h"
+#include "lib/checkpoint/checkpoint.h"
 
 struct args {
     struct common common;
@@ -112,9 +112,9 @@ struct run {
 static int make_tokenizer(struct run *r, char **texts, size_t n, struct err *e)
 {
     static const char *const special[] = {"<|startoftext|>", "<|endoftext|>", "<|mdm_mask|>"};
-    int llada = r->config.arch == ARCH_LLADA;
+    int masks = r->config.paradigm != PARADIGM_AUTOREGRESSIVE;
     if (tokenizer_learn(r->a->out, (const char *const *)texts, 2 * n, (size_t)r->a->vocab, special,
-                        3, llada ? NULL : special[0], e))
+                        3, masks ? NULL : special[0], e))
         return -1;
     r->tokenizer = tokenizer_load(r->a->out, e);
     if (!r->tokenizer)
@@ -123,7 +123,7 @@ static int make_tokenizer(struct run *r, char **texts, size_t n, struct err *e)
     c->bos = tokenizer_id(r->tokenizer, special[0]);
     c->eos[0] = c->pad = tokenizer_id(r->tokenizer, special[1]);
     c->n_eos = 1;
-    c->mask = llada ? tokenizer_id(r->tokenizer, special[2]) : -1;
+    c->mask = masks ? tokenizer_id(r->tokenizer, special[2]) : -1;
     c->vocab = tokenizer_size(r->tokenizer);
     return 0;
 }
@@ -140,7 +140,7 @@ static int read_lessons(struct run *r, const char *corpus, struct err *e)
     const struct config *c = &r->config;
     uint64_t seed = rng_derive((uint64_t)r->a->common.seed, "batches");
     int bad = make_tokenizer(r, texts, unique, e);
-    int64_t bos = c->arch == ARCH_LLADA ? -1 : c->bos;
+    int64_t bos = c->paradigm == PARADIGM_AUTOREGRESSIVE ? c->bos : -1;
     bad = bad || training_batch_make(&r->corpus, r->tokenizer, texts, n, bos, c->eos[0], c->mask,
                                      seed, e);
     training_batch_texts_free(texts, n);
@@ -173,7 +173,7 @@ static int take_weights(struct run *r, struct err *e)
     d = &from.config;
     int same = c->width == d->width && c->layers == d->layers && c->heads == d->heads &&
                c->kv_heads == d->kv_heads && c->ffn == d->ffn && c->vocab == d->vocab &&
-               c->head_dim == d->head_dim && c->tied == d->tied;
+               c->head_dim == d->head_dim && c->tied == d->tied && !d->qkv_bias && !d->qk_norm;
     for (int k = 0; same && k < ROLE_COUNT; k++)
         for (size_t l = 0; l < role_layers(c, (enum role)k); l++)
             checkpoint_floats(&from, (enum role)k, l, trainer_values(r->trainer, (enum role)k, l));
@@ -192,6 +192,8 @@ static void hash_weights(const struct run *r, char hex[65])
         for (int k = 0; k < ROLE_COUNT; k++) {
             size_t rows, cols;
             role_shape(&r->config, (enum role)k, &rows, &cols);
+            if (!role_layers(&r->config, (enum role)k))
+                continue;
             hash_add(h, trainer_values(r->trainer, (enum role)k, l), rows * cols * sizeof(float));
         }
     hash_hex(h, hex);
@@ -242,24 +244,25 @@ static json_t *note_of(const struct run *r)
     return note;
 }
 
+static void set_shape(struct config *c, const struct args *a)
+{
+    family_start(c, family_named(a->arch));
+    c->width = (size_t)a->width;
+    c->layers = (size_t)a->layers;
+    c->heads = (size_t)a->heads;
+    c->kv_heads = (size_t)a->kv_heads;
+    c->head_dim = c->rope_dims = (size_t)(a->width / a->heads);
+    c->ffn = (size_t)a->ffn;
+    c->context = (size_t)a->context;
+    c->tied = a->tied;
+    c->norm_eps = 1e-5;
+    c->rope_theta = 10000;
+}
+
 static int start(struct run *r, const char *corpus, struct err *e)
 {
     const struct args *a = r->a;
-    r->config = (struct config){.arch = strcmp(a->arch, "llama") ? ARCH_LLADA : ARCH_LLAMA,
-                                .width = (size_t)a->width,
-                                .layers = (size_t)a->layers,
-                                .heads = (size_t)a->heads,
-                                .kv_heads = (size_t)a->kv_heads,
-                                .head_dim = (size_t)(a->width / a->heads),
-                                .ffn = (size_t)a->ffn,
-                                .context = (size_t)a->context,
-                                .tied = a->tied,
-                                .norm_eps = 1e-5,
-                                .rope_theta = 10000,
-                                .bos = -1,
-                                .pad = -1,
-                                .mask = -1,
-                                .eot = -1};
+    set_shape(&r->config, a);
     const struct engine engine = {.device = "cpu", .isa = a->isa, .threads = a->threads};
     if (engine_open(&engine, &r->backend, e) || file_make_folder(a->out, e) ||
         file_lock_folder(a->out, e) < 0 || read_lessons(r, corpus, e))
@@ -319,7 +322,7 @@ static void fill(const struct run *r, const struct training_batch *l, int64_t st
                  struct train_batch *b)
 {
     const struct args *a = r->a;
-    if (r->config.arch == ARCH_LLAMA)
+    if (r->config.paradigm == PARADIGM_AUTOREGRESSIVE)
         training_batch_next_token(l, step, (size_t)a->rows, (size_t)a->max_len, b);
     else
         training_batch_diffusion(l, step, (size_t)a->rows, (size_t)a->min_len, (size_t)a->max_len,
@@ -356,8 +359,9 @@ static int write_record(struct run *r, int64_t step, struct sums *s, double rate
 {
     int last = step == r->a->steps;
     double seconds = (double)(clock_ns() - s->begin_ns) * 1e-9;
-    json_t *j = json_pack("{s:s, s:s, s:I, s:I}", "model", r->config.name, "arch", r->a->arch,
-                          "step", (json_int_t)step, "tokens", (json_int_t)(step * r->a->rows));
+    json_t *j = json_pack("{s:s, s:s, s:s, s:I, s:I}", "model", r->config.name, "arch", r->a->arch,
+                          "paradigm", config_paradigm_name(r->config.paradigm), "step",
+                          (json_int_t)step, "tokens", (json_int_t)(step * r->a->rows));
     rec_set_number(j, "loss", s->loss / (double)s->n, "not finite");
     if (last || step / r->a->report % 10 == 0)
         rec_set_number(j, "valid_loss", valid_loss(r), "no held-out records");

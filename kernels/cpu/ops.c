@@ -43,6 +43,7 @@ const struct ops CPU(ops) = {
     .embed = CPU(embed),
     .rope_table = CPU(rope_table),
     .qkv = CPU(qkv),
+    .qkv_work = host_qkv_work,
     .attention = CPU(attention),
     .attention_work = CPU(attention_work),
     .matmul = CPU(matmul),

@@ -58,8 +58,14 @@ void cuda_rotate_store(struct backend *b, const struct qkv *a, act *k, const act
 void cuda_swiglu_rows(struct backend *b, act *y, const act *gate, const act *up, size_t ld,
                       size_t T, size_t F);
 
+/* heads.cu: what is left of qkv behind three products when there are biases or norms of heads.
+ * k, v: [T, K*E] of `act`, apart from the cache. */
+void cuda_head_rows(struct backend *b, const struct qkv *a, const act *k, const act *v, size_t T);
+
 /* product.cu; the kernels that it chooses from are in product.h */
 void cuda_qkv(struct backend *b, const struct qkv *a, size_t T, void *work);
+size_t cuda_qkv_work(const struct backend *b, size_t T, size_t D, size_t heads, size_t kv_heads,
+                     size_t head_dim, int steps);
 void cuda_matmul(struct backend *b, const struct product *p, size_t n, struct input in, size_t T,
                  void *work);
 void cuda_gated(struct backend *b, act *y, struct input in, const struct mat *gate,

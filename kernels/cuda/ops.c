@@ -29,6 +29,7 @@ const struct ops cuda_ops = {
     .embed = cuda_embed,
     .rope_table = cuda_rope_table,
     .qkv = cuda_qkv,
+    .qkv_work = cuda_qkv_work,
     .attention = cuda_attention,
     .attention_work = cuda_attention_work,
     .matmul = cuda_matmul,

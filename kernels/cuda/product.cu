@@ -185,9 +185,35 @@ void cuda_gated(struct backend *b, act *y, struct input in, const struct mat *ga
     product(b, &j, in, work);
 }
 
+/* Bytes of k or v of T rows, in the format of the activations. */
+static size_t aside_bytes(const struct backend *b, size_t T, size_t values)
+{
+    return layout_up(T * values * (b->act == DTYPE_F32 ? 4 : 2), 256);
+}
+
+/* With steps between product and rotation the products come first, k and v aside: then heads.cu. */
+static void qkv_in_steps(struct backend *b, const struct qkv *a, size_t T, void *work)
+{
+    uint8_t *k = static_cast<uint8_t *>(work), *v = k + aside_bytes(b, T, a->wk->rows);
+    const struct product p[] = {{a->wq, a->q, 0}, {a->wk, k, 0}, {a->wv, v, 0}};
+    cuda_matmul(b, p, 3, a->in, T, v + aside_bytes(b, T, a->wv->rows));
+    cuda_head_rows(b, a, k, v, T);
+}
+
+size_t cuda_qkv_work(const struct backend *b, size_t T, size_t D, size_t heads, size_t kv_heads,
+                     size_t head_dim, int steps)
+{
+    return cuda_matmul_work(b, T, D, (heads + 2 * kv_heads) * head_dim) +
+           (steps ? 2 * aside_bytes(b, T, kv_heads * head_dim) : 0);
+}
+
 void cuda_qkv(struct backend *b, const struct qkv *a, size_t T, void *work)
 {
     struct range here("qkv");
+    if (a->bias[0] || a->head_gain[0]) {
+        qkv_in_steps(b, a, T, work);
+        return;
+    }
     struct job j = job_of(JOB_QKV, a->wq, T);
     job_put(&j, a->wq, a->q, a->wq->rows, 0);
     job_put(&j, a->wk, a->to.k, a->wk->rows, 0);

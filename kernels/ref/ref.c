@@ -346,6 +346,7 @@ const struct ops ops_ref = {
     .embed = ref_embed,
     .rope_table = rope_table,
     .qkv = qkv,
+    .qkv_work = host_qkv_work,
     .attention = attention,
     .attention_work = attention_work,
     .matmul = matmul,

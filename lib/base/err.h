@@ -4,7 +4,7 @@
  * Libraries never print and never exit; a tool prints `text` and leaves with `code`.
  *
  *     struct err e = {0};
- *     if (config_load(&cfg, path, &e)) err_die("gen-llada", &e);
+ *     if (family_load(&cfg, path, &e)) err_die("gen-llada", &e);
  */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H

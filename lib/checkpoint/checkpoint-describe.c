@@ -1,7 +1,10 @@
-/* checkpoint-describe.c - what a checkpoint is, for meta records: shapes, and the SHA-256 of each
- * file. The Hugging Face cache names its large blobs by their SHA-256, and others are remembered
- * (lib/record/filehash.h), so 16 GB need not be read at every start; the record says where each hash
- * comes from. */
+/* checkpoint-describe.c - what a checkpoint is, for meta records: family, shapes, and the SHA-256
+ * of each file.
+ *
+ * The Hugging Face cache names its large blobs by their SHA-256, and others are remembered
+ * (lib/record/filehash.h), so 16 GB need not be read at every start; the record says where each
+ * hash comes from.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +13,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/record/filehash.h"
-#include "lib/checkpoint/quantization.h"
+#include "lib/checkpoint/checkpoint.h"
 
 /* The SHA-256 that the blob behind a link is named by. 0: it is not. */
 static int hash_in_name(const char *path, char hex[65])
@@ -54,8 +57,8 @@ static int add_files(const struct checkpoint *c, json_t *files, struct err *e)
         bad = none ? 0 : add_file(files, path, e);
         free(path);
     }
-    for (size_t i = 0; !bad && c->tensors && i < tensors_files(c->tensors); i++)
-        bad = add_file(files, tensors_file(c->tensors, i), e);
+    for (size_t i = 0; !bad && c->tensors && i < safetensors_files(c->tensors); i++)
+        bad = add_file(files, safetensors_file(c->tensors, i), e);
     return bad;
 }
 
@@ -67,9 +70,10 @@ json_t *checkpoint_describe(const struct checkpoint *c, struct err *e)
         json_decref(files);
         return NULL;
     }
-    json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}",
-                          "model", f->name, "arch", f->arch == ARCH_LLADA ? "llada" : "llama",
-                          "dtype", checkpoint_dtype(c), "parameters",
+    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+                          "s:b}", "model", f->name, "arch", f->family->name, "paradigm",
+                          config_paradigm_name(f->paradigm), "dtype", checkpoint_dtype(c),
+                          "parameters",
                           (json_int_t)config_parameters(f), "weights_random", f->synth, "width",
                           (json_int_t)f->width, "layers", (json_int_t)f->layers, "heads",
                           (json_int_t)f->heads, "kv_heads", (json_int_t)f->kv_heads, "head_dim",
@@ -77,7 +81,7 @@ json_t *checkpoint_describe(const struct checkpoint *c, struct err *e)
                           (json_int_t)f->vocab, "context", (json_int_t)f->context, "tied", f->tied);
     if (f->synth)
         json_object_set_new(o, "synth_seed", json_integer((json_int_t)f->synth_seed));
-    json_object_set_new(o, "quant", json_string(quant_name(f->quant)));
+    json_object_set_new(o, "quant", json_string(quantization_name(f->quant)));
     json_object_set_new(o, "files", files);
     return o;
 }

@@ -1,11 +1,14 @@
-/* checkpoint-save.c - writes a checkpoint in its family's own names. The weights come first and
- * config.json last, so that a folder with a config is a whole checkpoint. */
+/* checkpoint-save.c - writes a checkpoint in its family's own names.
+ *
+ * The weights come first and config.json last, so that a folder with a config is a whole
+ * checkpoint.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
-#include "lib/checkpoint/roles.h"
+#include "lib/checkpoint/checkpoint.h"
 
 /* Nearest bf16, ties to even; a NaN stays one. */
 static uint16_t to_bf16(float f)
@@ -33,12 +36,12 @@ static void narrow(unsigned char *to, const float *from, size_t n, int bf16)
 static void add_tensor(struct tensor *t, const struct config *c, enum role r, size_t layer,
                        const char *dtype, const float *values)
 {
-    char name[ROLE_NAME_MAX];
+    char name[FAMILY_NAME_MAX];
     size_t rows, cols;
     int bf16 = !strcmp(dtype, "BF16");
-    role_tensor_name(name, c->arch == ARCH_LLADA ? SCHEME_LLADA : SCHEME_LLAMA, r, layer);
+    family_tensor_name(name, c->family->naming[0], r, layer);
     role_shape(c, r, &rows, &cols);
-    *t = (struct tensor){.name = mem_text(name), .rank = role_is_norm(r) ? 1 : 2,
+    *t = (struct tensor){.name = mem_text(name), .rank = role_is_vector(r) ? 1 : 2,
                          .shape = {rows, cols}, .bytes = rows * cols * (bf16 ? 2 : 4)};
     memcpy(t->dtype, dtype, strlen(dtype) + 1);
     unsigned char *copy = mem_alloc(t->bytes);
@@ -62,7 +65,7 @@ int checkpoint_save(const struct config *c, const char *folder, const char *dtyp
             add_tensor(&list[n++], c, (enum role)r, l, dtype, weights(ctx, (enum role)r, l));
     json_t *metadata = json_pack("{s:s}", "format", "pt"); /* what transformers looks for */
     char *path = mem_format("%s/model.safetensors", folder);
-    int bad = tensors_write(path, list, n, metadata, e) || config_save(c, folder, e);
+    int bad = safetensors_write(path, list, n, metadata, e) || family_save(c, folder, e);
     json_decref(metadata);
     free(path);
     for (size_t i = 0; i < n; i++) {

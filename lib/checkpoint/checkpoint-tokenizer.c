@@ -1,4 +1,8 @@
-/* checkpoint-tokenizer.c - the tokenizer beside the weights, and whether both belong together. */
+/* checkpoint-tokenizer.c - the tokenizer beside the weights, and whether both belong together.
+ *
+ * A folder without tokenizer.json is a checkpoint all the same; one whose ids go beyond the
+ * embedding is not, since such a prompt would read outside of it.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>

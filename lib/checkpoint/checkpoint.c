@@ -1,4 +1,4 @@
-/* checkpoint.c - see checkpoint.h.
+/* checkpoint.c - from a name to proved tensors, and from a role to its values.
  *
  * config.json says which tensors there must be and of what shape; the safetensors headers say what
  * there is. Both must say the same, in both directions, before a byte of weights is used: nothing
@@ -15,10 +15,8 @@
 
 #include "lib/base/mem.h"
 #include "lib/checkpoint/hub.h"
-#include "lib/record/json.h"
-#include "lib/checkpoint/quantization.h"
-#include "lib/checkpoint/roles.h"
 #include "lib/checkpoint/synth.h"
+#include "lib/record/json.h"
 
 enum { TOKENIZER_MAX_BYTES = 128 << 20 };
 
@@ -27,35 +25,13 @@ static size_t place(const struct checkpoint *c, enum role r, size_t layer)
     return (size_t)r * c->config.layers + (role_per_layer(r) ? layer : 0);
 }
 
-/* "[4096, 1024]" */
-static void shape_text(char text[160], const size_t *shape, size_t rank)
-{
-    size_t n = 0;
-    text[n++] = '[';
-    for (size_t i = 0; i < rank; i++)
-        n += (size_t)snprintf(text + n, 160 - n, "%s%zu", i ? ", " : "", shape[i]);
-    snprintf(text + n, 160 - n, "]");
-}
-
-int role_check_shape(const char *folder, const struct tensor *t, const size_t *want, size_t rank,
-                     struct err *e)
-{
-    char expected[160], got[160];
-    if (t->rank == rank && !memcmp(t->shape, want, rank * sizeof *want))
-        return 0;
-    shape_text(expected, want, rank);
-    shape_text(got, t->shape, t->rank);
-    return err_set(e, EXIT_BAD_DATA, "%s: tensor %.200s: shape expected %s by config.json, got %s",
-                   folder, t->name, expected, got);
-}
-
 /* Shape and dtype of one tensor against its role. */
 static int check_tensor(const struct checkpoint *c, enum role r, const struct tensor *t,
                         struct err *e)
 {
     size_t want[2];
     role_shape(&c->config, r, &want[0], &want[1]);
-    if (role_check_shape(c->folder, t, want, role_is_norm(r) ? 1 : 2, e))
+    if (safetensors_check_shape(c->folder, t, want, role_is_vector(r) ? 1 : 2, e))
         return -1;
     if (strcmp(t->dtype, "F32") && strcmp(t->dtype, "F16") && strcmp(t->dtype, "BF16"))
         return err_set(e, EXIT_BAD_DATA,
@@ -74,21 +50,21 @@ static int find_codes(struct checkpoint *c, const char *name, enum dtype d, enum
         return 0;
     }
     role_shape(&c->config, r, &rows, &cols);
-    int bad = quant_open(&c->codes[at], c->tensors, c->folder, name, d, rows, cols, used, e);
-    c->role[at] = bad ? NULL : tensors_find(c->tensors, name);
+    int bad = quantization_open(&c->codes[at], c->tensors, c->folder, name, d, rows, cols, used, e);
+    c->role[at] = bad ? NULL : safetensors_find(c->tensors, name);
     return bad;
 }
 
 /* The tensor of a role; a tied head is the embedding, stored twice or not. */
-static int find_role(struct checkpoint *c, enum scheme scheme, enum role r, size_t layer,
-                     unsigned char *used, struct err *e)
+static int find_role(struct checkpoint *c, const struct family_naming *names, enum role r,
+                     size_t layer, unsigned char *used, struct err *e)
 {
-    char name[ROLE_NAME_MAX];
-    role_tensor_name(name, scheme, r, layer);
-    enum dtype d = quant_dtype(c->config.quant, &c->config, r, DTYPE_F32);
+    char name[FAMILY_NAME_MAX];
+    family_tensor_name(name, names, r, layer);
+    enum dtype d = quantization_dtype(c->config.quant, &c->config, r, DTYPE_F32);
     if (d != DTYPE_F32)
         return find_codes(c, name, d, r, layer, used, e);
-    const struct tensor *t = tensors_find(c->tensors, name);
+    const struct tensor *t = safetensors_find(c->tensors, name);
     const struct tensor *embed = c->role[place(c, ROLE_EMBED, 0)];
     int tied = r == ROLE_HEAD && c->config.tied;
     if (!t && !tied)
@@ -100,7 +76,7 @@ static int find_role(struct checkpoint *c, enum scheme scheme, enum role r, size
         return err_set(e, EXIT_BAD_DATA, "%s: tensor %s differs from the embedding, to which "
                        "config.json ties it", c->folder, name);
     if (t)
-        used[t - tensors_at(c->tensors, 0)] = 1;
+        used[t - safetensors_at(c->tensors, 0)] = 1;
     c->role[place(c, r, layer)] = tied ? embed : t;
     return 0;
 }
@@ -113,14 +89,26 @@ static int is_buffer(const char *name)
     return n >= m && !strcmp(name + n - m, tail);
 }
 
+/* Which of the family's namings the files follow: the first whose embedding is there, or the last.
+ */
+static const struct family_naming *find_naming(const struct checkpoint *c)
+{
+    const struct family_naming *const *n = c->config.family->naming;
+    char name[FAMILY_NAME_MAX];
+    size_t i = 0;
+    for (; i + 1 < FAMILY_NAMINGS && n[i + 1]; i++) {
+        family_tensor_name(name, n[i], ROLE_EMBED, 0);
+        if (safetensors_find(c->tensors, name))
+            break;
+    }
+    return n[i];
+}
+
 /* Fills c->role; every tensor has a role, every role a tensor. */
 static int find_roles(struct checkpoint *c, struct err *e)
 {
-    char name[ROLE_NAME_MAX];
-    role_tensor_name(name, SCHEME_LLADA, ROLE_EMBED, 0);
-    enum scheme scheme = c->config.arch == ARCH_LLADA && tensors_find(c->tensors, name)
-                             ? SCHEME_LLADA : SCHEME_LLAMA;
-    size_t n = tensors_count(c->tensors);
+    const struct family_naming *names = find_naming(c);
+    size_t n = safetensors_count(c->tensors);
     unsigned char *used = mem_zero(n, 1);
     int bad = 0;
     c->role = mem_zero((size_t)ROLE_COUNT * c->config.layers, sizeof *c->role);
@@ -128,32 +116,33 @@ static int find_roles(struct checkpoint *c, struct err *e)
         c->codes = mem_zero((size_t)ROLE_COUNT * c->config.layers, sizeof *c->codes);
     for (int r = 0; r < ROLE_COUNT; r++)
         for (size_t l = 0; !bad && l < role_layers(&c->config, (enum role)r); l++)
-            bad = find_role(c, scheme, (enum role)r, l, used, e);
+            bad = find_role(c, names, (enum role)r, l, used, e);
     for (size_t i = 0; !bad && i < n; i++)
-        if (!used[i] && !is_buffer(tensors_at(c->tensors, i)->name))
+        if (!used[i] && !is_buffer(safetensors_at(c->tensors, i)->name))
             bad = err_set(e, EXIT_BAD_DATA,
                           "%s: tensor \"%.200s\" has no place in a %s of %zu layers", c->folder,
-                          tensors_at(c->tensors, i)->name,
-                          c->config.arch == ARCH_LLADA ? "llada" : "llama", c->config.layers);
+                          safetensors_at(c->tensors, i)->name,
+                          c->config.family->name, c->config.layers);
     free(used);
     return bad;
 }
 
-/* Chat header tokens and the end-of-turn id, from the added tokens of tokenizer.json, if it is
- * there. */
+/* The header token of the family's chat template and its end-of-turn id, from the added tokens of
+ * tokenizer.json, if it is there. */
 static int read_chat_tokens(struct config *c, const char *folder, struct err *e)
 {
     char *path = mem_format("%s/tokenizer.json", folder);
-    int none = access(path, F_OK) && errno == ENOENT; /* what else is wrong, reading will tell */
+    int none = c->chat == CHAT_NONE || /* what else is wrong, reading will tell */
+               (access(path, F_OK) && errno == ENOENT);
     json_t *j = none ? NULL : json_file(path, TOKENIZER_MAX_BYTES, e), *token;
     int bad = none || j ? 0 : -1;
     size_t i;
     json_array_foreach(json_object_get(j, "added_tokens"), i, token) {
         const char *text = json_string_value(json_object_get(token, "content"));
         json_int_t id = json_integer_value(json_object_get(token, "id"));
-        if (text && !strcmp(text, "<|start_header_id|>"))
+        if (text && !strcmp(text, chat_header(c->chat)))
             c->instruct = 1;
-        if (text && !strcmp(text, "<|eot_id|>") && id >= 0 && (size_t)id < c->vocab)
+        if (text && !strcmp(text, chat_end(c->chat)) && id >= 0 && (size_t)id < c->vocab)
             c->eot = id;
     }
     json_decref(j);
@@ -165,9 +154,10 @@ static int read_chat_tokens(struct config *c, const char *folder, struct err *e)
 static int open_files(struct checkpoint *c, const char *name, struct err *e)
 {
     c->folder = hub_folder(name, e);
-    if (!c->folder || config_load(&c->config, c->folder, e))
+    if (!c->folder || family_load(&c->config, c->folder, e))
         return -1;
-    c->tensors = tensors_open_folder(c->folder, e);
+    c->tensors = safetensors_open_folder(c->folder, e);
+    c->note = c->tensors ? safetensors_note(c->tensors) : NULL;
     return !c->tensors || find_roles(c, e) ? -1 : read_chat_tokens(&c->config, c->folder, e);
 }
 
@@ -190,7 +180,7 @@ int checkpoint_open(struct checkpoint *c, const char *name, uint64_t synth_seed,
     static const char synth[] = "synth:";
     *c = (struct checkpoint){0};
     if (!strncmp(name, synth, sizeof synth - 1)) {
-        if (config_synth(&c->config, name + sizeof synth - 1, e))
+        if (synth_config(&c->config, name + sizeof synth - 1, e))
             return -1;
         draw_all(c, synth_seed);
         return 0;
@@ -337,7 +327,7 @@ static int check_values(const struct checkpoint *c, enum role r, size_t layer, s
         bad = check_chunk(c, t, v, n * cols, i * cols, &zero, e);
     }
     free(v);
-    if (!bad && zero)
+    if (!bad && zero && (role_is_norm(r) || !role_is_vector(r))) /* a bias may be none */
         bad = err_set(e, EXIT_BAD_DATA, "%s: tensor %s: every value is zero", c->folder, t->name);
     return bad;
 }
@@ -348,7 +338,7 @@ int checkpoint_check_values(const struct checkpoint *c, struct err *e)
         for (size_t l = 0; l < role_layers(&c->config, (enum role)r); l++)
             if (check_values(c, (enum role)r, l, e))
                 return -1;
-    return c->tensors ? tensors_unchanged(c->tensors, e) : 0;
+    return c->tensors ? safetensors_unchanged(c->tensors, e) : 0;
 }
 
 const char *checkpoint_dtype(const struct checkpoint *c)
@@ -360,7 +350,7 @@ const char *checkpoint_dtype(const struct checkpoint *c)
     const char *dtype = c->role[place(c, ROLE_EMBED, 0)]->dtype;
     for (int r = 0; r < ROLE_COUNT; r++)
         for (size_t l = 0; l < role_layers(&c->config, (enum role)r); l++)
-            if (!role_is_norm((enum role)r) &&
+            if (!role_is_vector((enum role)r) &&
                 strcmp(dtype, c->role[place(c, (enum role)r, l)]->dtype))
                 return "F32";
     return dtype;
@@ -369,10 +359,10 @@ const char *checkpoint_dtype(const struct checkpoint *c)
 void checkpoint_close(struct checkpoint *c)
 {
     for (size_t i = 0; c->codes && i < (size_t)ROLE_COUNT * c->config.layers; i++)
-        quant_close(&c->codes[i]);
+        quantization_close(&c->codes[i]);
     free(c->codes);
     c->codes = NULL;
-    tensors_close(c->tensors);
+    safetensors_close(c->tensors);
     free(c->role);
     free(c->normal);
     free(c->draw);

@@ -1,6 +1,6 @@
 /* checkpoint.h - a model on disk: config, proved tensors in their roles, tokenizer folder.
  *
- * The roles hide the three naming schemes (llada, llama, llada re-exported under llama names).
+ * The roles (role.h) hide what each family calls its tensors.
  * At open every expected tensor is there with the exact shape, and none is left over
  * (`rotary_emb.inv_freq` buffers are ignored).
  */
@@ -11,35 +11,16 @@
 
 #include "kernels/draw.h"
 #include "kernels/ops.h"
+#include "lib/checkpoint/family.h"
+#include "lib/checkpoint/quantization.h"
 #include "lib/checkpoint/safetensors.h"
-#include "lib/checkpoint/config.h"
 #include "lib/text/tokenizer.h"
-
-enum role {
-    ROLE_EMBED,     /* [V, D] */
-    ROLE_ATTN_NORM, /* [D] */
-    ROLE_Q,         /* [H*E, D] */
-    ROLE_K,         /* [K*E, D] */
-    ROLE_V,         /* [K*E, D] */
-    ROLE_O,         /* [D, H*E] */
-    ROLE_FFN_NORM,  /* [D] */
-    ROLE_GATE,      /* [F, D] */
-    ROLE_UP,        /* [F, D] */
-    ROLE_DOWN,      /* [D, F] */
-    ROLE_NORM,      /* [D] */
-    ROLE_HEAD,      /* [V, D]; the embedding when tied */
-    ROLE_COUNT
-};
-extern const char *const role_names[ROLE_COUNT]; /* "embed", "q", ... for messages */
-
-/* Rows and columns (columns = 1 for a norm) of a role under a config. */
-void role_shape(const struct config *c, enum role r, size_t *rows, size_t *cols);
-int role_per_layer(enum role r); /* 1: one per layer */
 
 struct checkpoint {
     struct config config;
     char *folder;            /* NULL for synth: */
     struct tensors *tensors; /* NULL for synth: */
+    const char *note;        /* what is odd and does no harm, for a warning; NULL: nothing */
     const struct tensor **role; /* [ROLE_COUNT * L], internal; NULL for synth: */
     struct codes *codes;     /* [ROLE_COUNT * L] when packed, else NULL; scale NULL: not codes */
     float *normal;           /* of synth_table, for synth:, else NULL */
@@ -51,8 +32,8 @@ int checkpoint_open(struct checkpoint *c, const char *name, uint64_t synth_seed,
 /* The stored tensor in a role; layer is ignored where there are none. NULL for synth. */
 const struct tensor *checkpoint_tensor(const struct checkpoint *c, enum role r, size_t layer);
 /* Widens rows x cols values of any stored dtype (F32, F16, BF16, codes) to float. For synth
- * checkpoints the values are drawn: normal, std 0.02 (norms: ones), a function of (seed, role,
- * layer, index). */
+ * checkpoints the values are drawn: normal, std 0.02 (gains of norms: ones), a function of (seed,
+ * role, layer, index). */
 void checkpoint_floats(const struct checkpoint *c, enum role r, size_t layer, float *out);
 /* One matrix of an open checkpoint, and it as the source of mat_make, which reads *w and the
  * checkpoint as long as it is used: bf16 values straight from the mapped file where they are

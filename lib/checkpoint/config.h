@@ -1,9 +1,7 @@
-/* config.h - the shape of a network, read from config.json (and generation_config.json).
+/* config.h - the shape of a network and the switches of its block, whatever file they come from.
  *
- * Two families, one block: "llama" (LLaMA 3, 3.1, 3.2: Hugging Face keys) and "llada" (LLaDA 8B
- * Base, Instruct, 1.5: OLMo-style keys). A key that would change the result and is not supported is
- * refused by name; keys known to be harmless are ignored.
- * Source: models.md sections 1.1 and 4.1 describe the published files.
+ * One block serves every family (lib/network/network.h); what a family does otherwise is a member
+ * here. Who fills it: family_load from config.json, synth_config for -m synth:NAME.
  */
 #ifndef CHECKPOINT_CONFIG_H
 #define CHECKPOINT_CONFIG_H
@@ -11,31 +9,45 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/dtype.h"
-#include "lib/base/err.h"
+#include "kernels/ops.h"
+#include "lib/text/chat.h"
 
-enum arch { ARCH_LLAMA, ARCH_LLADA };
+/* How a model writes: from left to right; all masks of a canvas by and by; or a block of masks
+ * after the other, each seeing the blocks before it. */
+enum paradigm { PARADIGM_AUTOREGRESSIVE, PARADIGM_MASKED_DIFFUSION, PARADIGM_BLOCK_DIFFUSION };
+/* "autoregressive", "masked_diffusion", "block_diffusion": what records call it. */
+const char *config_paradigm_name(enum paradigm p);
+
 /* A quantization is named by the format of the blocks' matrices (quantization.h). */
 #define QUANT_NONE DTYPE_F32
 enum { CONFIG_MAX_EOS = 8 };
 
+struct family; /* family.h */
 struct config {
-    enum arch arch;
+    const struct family *family; /* which layout, for its name and for saving; borrowed */
+    enum paradigm paradigm;
+    enum chat chat;       /* the family's own template */
     char name[64];        /* last part of the folder or cache name, or "synth:..." */
     size_t width;         /* D */
     size_t layers;        /* L */
     size_t heads;         /* H */
     size_t kv_heads;      /* K, divides H */
-    size_t head_dim;      /* E, even */
+    size_t head_dim;      /* E, even; H E need not be D */
     size_t ffn;           /* F */
     size_t vocab;         /* V: rows of the embedding and of the head */
     size_t context;       /* longest sequence the model was made for */
     int tied;             /* the head is the embedding */
+    int qkv_bias;         /* 1: q, k and v have a bias (o has none) */
+    int qk_norm;          /* 1: each head's q and k go through an RMSNorm before the rotation */
+    int logit_shift;      /* 1: the answer for position i is the output at i-1; 0: at i */
+    enum mask attends;    /* which keys a row sees */
+    size_t attends_block; /* B of MASK_BLOCK_CAUSAL, else 0 */
     double norm_eps;
     double rope_theta;
+    size_t rope_dims;     /* of a head, the first ones, are rotated: E, or fewer (partial rotary) */
     int rope_llama3;      /* 1: the four numbers below apply (rope_type llama3) */
     double rope_factor, rope_low_freq, rope_high_freq, rope_original_context;
-    int64_t bos, pad, mask, eot; /* -1: none. mask >= 0 for llada */
+    int64_t bos, pad, mask, eot; /* -1: none. mask >= 0 unless autoregressive */
     int64_t eos[CONFIG_MAX_EOS];
     size_t n_eos;
     enum dtype quant;     /* of the stored matrices: not none when pack-model wrote them */
@@ -45,23 +57,11 @@ struct config {
     int synth;            /* 1: weights are drawn, not read; every quality field is null */
 };
 
-/* folder/config.json and, when there, folder/generation_config.json (eos list). -1: 65 with key,
- * value and range, or 66. */
-int config_load(struct config *c, const char *folder, struct err *e);
-
-/* The shapes behind -m synth:NAME: llada-8b, llama3-8b, llama3.2-1b, llama3.2-3b, llada-1b (the
- * llada family at 1B size), llada3.2-1b (llama3.2-1b as a LLaDA), small-llama, small-llada (768
- * wide), tiny-llama, tiny-llada (for tests). -1: 64, and the message lists the names. */
-int config_synth(struct config *c, const char *name, struct err *e);
-
-/* Writes the family's own config.json (train-lm). -1: 73/74. */
-int config_save(const struct config *c, const char *folder, struct err *e);
-
 /* Parameters that a forward pass reads (embedding counted once when tied), and all of them. */
 size_t config_parameters(const struct config *c);
 
 /* inv_freq[j], j = 0 .. E/2-1, fp32: theta^(-2j/E), rescaled when rope_llama3.
- * Source: models.md 1.3 and 4.3 (LLaMA 3.1 frequency blending). */
+ * Source: Su et al. 2021 (RoFormer); Grattafiori et al. 2024 (Llama 3) for long contexts. */
 void config_rope(const struct config *c, float *inv_freq);
 
 #endif

@@ -1,6 +1,9 @@
-/* hub.c - see hub.h. The cache of huggingface_hub holds, per repository, refs/NAME (a commit hash)
- * and snapshots/HASH/ (links into blobs/). This file resolves names in it and never talks to a
- * network. Source: libraries.md 6.3. */
+/* hub.c - names of checkpoints resolved in the local cache.
+ *
+ * The cache of huggingface_hub holds, per repository, refs/NAME (a commit hash) and snapshots/HASH/
+ * (links into blobs/). This file looks names up in it and never talks to a network.
+ * Source: huggingface_hub, "Manage your cache" (huggingface.co/docs/huggingface_hub).
+ */
 #include "lib/checkpoint/hub.h"
 
 #include <dirent.h>

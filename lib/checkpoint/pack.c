@@ -1,6 +1,9 @@
-/* pack.c - see pack.h. The header of the new file follows from the shapes alone, so it is written
- * first, and then one matrix after the other: read, turned into codes, compared with what the codes
- * say, written, forgotten. What is not quantized goes from file to file as it lies there. */
+/* pack.c - a checkpoint written again with its matrices as codes.
+ *
+ * The header of the new file follows from the shapes alone, so it is written first, and then one
+ * matrix after the other: read, turned into codes, compared with what the codes say, written,
+ * forgotten. What is not quantized goes from file to file as it lies there.
+ */
 #include "lib/checkpoint/pack.h"
 
 #include <math.h>
@@ -10,7 +13,6 @@
 #include "lib/base/mem.h"
 #include "lib/base/out.h"
 #include "lib/record/json.h"
-#include "lib/checkpoint/roles.h"
 
 enum { CONFIG_MAX_BYTES = 4 << 20 };
 
@@ -39,9 +41,9 @@ static void list_role(struct packing *p, enum role r, size_t layer)
     struct pack_role *sum = &p->role[r];
     size_t rows, cols, parts = 1;
     role_shape(&p->c->config, r, &rows, &cols);
-    sum->dtype = quant_dtype(p->quant, &p->c->config, r, DTYPE_F32);
+    sum->dtype = quantization_dtype(p->quant, &p->c->config, r, DTYPE_F32);
     if (sum->dtype != DTYPE_F32) {
-        parts = quant_parts(p->list + p->n, t->name, sum->dtype, rows, cols);
+        parts = quantization_parts(p->list + p->n, t->name, sum->dtype, rows, cols);
     } else {
         p->list[p->n] = *t;
         p->list[p->n].name = mem_text(t->name);
@@ -145,14 +147,14 @@ static int write_data(struct packing *p, struct err *e)
         for (size_t l = 0; l < role_layers(c, (enum role)r) && is_stored(p->c, (enum role)r); l++)
             if (!ferror(p->out.f) && write_role(p, (enum role)r, l, e))
                 return -1;
-    return tensors_unchanged(p->c->tensors, e);
+    return safetensors_unchanged(p->c->tensors, e);
 }
 
 static int write_tensors(struct packing *p, const char *folder, struct err *e)
 {
-    json_t *metadata = json_pack("{s:s}", "quantization", quant_name(p->quant));
+    json_t *metadata = json_pack("{s:s}", "quantization", quantization_name(p->quant));
     char *path = mem_format("%s/model.safetensors", folder);
-    int bad = tensors_begin(&p->out, path, p->list, p->n, metadata, e);
+    int bad = safetensors_begin(&p->out, path, p->list, p->n, metadata, e);
     free(path);
     json_decref(metadata);
     if (bad)
@@ -176,7 +178,7 @@ static int write_config(const struct packing *p, const char *folder, struct err 
     packed.quant = p->quant;
     snprintf(packed.source_dtype, sizeof packed.source_dtype, "%s", checkpoint_dtype(p->c));
     if (!bad) {
-        json_object_set_new(j, "quantization", quant_json(&packed));
+        json_object_set_new(j, "quantization", quantization_json(&packed));
         bad = json_dumpf(j, out.f, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) ||
               fputc('\n', out.f) == EOF;
         if (bad) {
@@ -202,8 +204,8 @@ int pack_checkpoint(const struct checkpoint *c, enum dtype q, const char *folder
     if (c->config.quant != QUANT_NONE)
         return err_set(e, EXIT_BAD_DATA,
                        "%s: is packed already (%s): take the checkpoint it was packed from",
-                       c->folder, quant_name(c->config.quant));
-    if (quant_check(q, &c->config, e))
+                       c->folder, quantization_name(c->config.quant));
+    if (quantization_check(q, &c->config, e))
         return -1;
     memset(role, 0, ROLE_COUNT * sizeof *role);
     list_all(&p);

@@ -3,7 +3,7 @@
 #define CHECKPOINT_PACK_H
 
 #include "lib/base/pool.h"
-#include "lib/checkpoint/quantization.h"
+#include "lib/checkpoint/checkpoint.h"
 
 /* What became of the tensors of one role. */
 struct pack_role {

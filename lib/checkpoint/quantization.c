@@ -1,5 +1,8 @@
-/* quantization.c - see quantization.h. The member of config.json names all that a reader must agree
- * on, block sizes included; a file that says anything else is not ours and is refused. */
+/* quantization.c - which roles a quantization takes, and what config.json says of it.
+ *
+ * The member of config.json names all that a reader must agree on, block sizes included; a file
+ * that says anything else is not ours and is refused.
+ */
 #include "lib/checkpoint/quantization.h"
 
 #include <stdlib.h>
@@ -7,56 +10,57 @@
 
 #include "lib/base/mem.h"
 #include "lib/record/json.h"
-#include "lib/checkpoint/roles.h"
+#include "lib/checkpoint/role.h"
 
-const char *quant_name(enum dtype q)
+const char *quantization_name(enum dtype q)
 {
     return dtype_info[q].quantized ? dtype_info[q].name : "none";
 }
 
-int quant_named(const char *name, enum dtype *q)
+int quantization_named(const char *name, enum dtype *q)
 {
     enum dtype d = dtype_named(name);
     *q = strcmp(name, "none") ? d : QUANT_NONE;
     return *q == QUANT_NONE || (d != DTYPES && dtype_info[d].quantized) ? 0 : -1;
 }
 
-enum dtype quant_dtype(enum dtype q, const struct config *c, enum role r, enum dtype dense)
+enum dtype quantization_dtype(enum dtype q, const struct config *c, enum role r, enum dtype dense)
 {
-    if (q == QUANT_NONE || role_is_norm(r) || (r == ROLE_EMBED && !c->tied))
+    if (q == QUANT_NONE || role_is_vector(r) || (r == ROLE_EMBED && !c->tied))
         return dense;
     return r == ROLE_HEAD || r == ROLE_EMBED ? dtype_info[q].head : q;
 }
 
-int quant_check(enum dtype q, const struct config *c, struct err *e)
+int quantization_check(enum dtype q, const struct config *c, struct err *e)
 {
     for (int r = 0; r < ROLE_COUNT; r++) {
         size_t rows, cols;
-        enum dtype d = quant_dtype(q, c, (enum role)r, DTYPE_F32);
+        enum dtype d = quantization_dtype(q, c, (enum role)r, DTYPE_F32);
         role_shape(c, (enum role)r, &rows, &cols);
         const char *why = dtype_refuses(d, cols);
         if (why)
-            return err_set(e, EXIT_BAD_DATA, "%s: %s: %s [%zu, %zu]: %s", c->name, quant_name(q),
-                           role_names[r], rows, cols, why);
+            return err_set(e, EXIT_BAD_DATA, "%s: %s: %s [%zu, %zu]: %s", c->name,
+                           quantization_name(q), role_name(r), rows, cols, why);
     }
     return 0;
 }
 
-int quant_resolve(const struct config *c, enum dtype asked, enum dtype *q, struct err *e)
+int quantization_resolve(const struct config *c, enum dtype asked, enum dtype *q, struct err *e)
 {
     *q = c->quant == QUANT_NONE ? asked : c->quant;
     if (asked != QUANT_NONE && asked != *q)
         return err_set(e, EXIT_BAD_USAGE,
                        "--quant %s: %s is packed as %s: leave --quant out, or take the checkpoint "
-                       "it was packed from", quant_name(asked), c->name, quant_name(c->quant));
-    return quant_check(*q, c, e);
+                       "it was packed from", quantization_name(asked), c->name,
+                       quantization_name(c->quant));
+    return quantization_check(*q, c, e);
 }
 
-json_t *quant_json(const struct config *c)
+json_t *quantization_json(const struct config *c)
 {
     if (c->quant == QUANT_NONE)
         return NULL;
-    json_t *o = json_pack("{s:s, s:s}", "method", quant_name(c->quant), "source_dtype",
+    json_t *o = json_pack("{s:s, s:s}", "method", quantization_name(c->quant), "source_dtype",
                           c->source_dtype);
     const struct dtype_info *i = &dtype_info[c->quant];
     if (i->block)
@@ -73,7 +77,7 @@ static int read_texts(struct config *c, const json_t *o, const char *where, stru
     const char *method, *dtype;
     if (json_text(o, where, "method", &method, e) || json_text(o, where, "source_dtype", &dtype, e))
         return -1;
-    if (quant_named(method, &c->quant) || c->quant == QUANT_NONE)
+    if (quantization_named(method, &c->quant) || c->quant == QUANT_NONE)
         return err_set(e, EXIT_BAD_DATA,
                        "%s: method: expected " DTYPE_QUANTIZED ", got \"%.40s\"", where, method);
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
@@ -85,7 +89,7 @@ static int read_texts(struct config *c, const json_t *o, const char *where, stru
                    where, dtype);
 }
 
-int quant_read(struct config *c, const json_t *config, const char *path, struct err *e)
+int quantization_read(struct config *c, const json_t *config, const char *path, struct err *e)
 {
     const json_t *o = json_object_get(config, "quantization");
     if (!json_has(config, "quantization"))
@@ -95,7 +99,7 @@ int quant_read(struct config *c, const json_t *config, const char *path, struct 
     char *where = mem_format("%s: quantization", path);
     int bad = read_texts(c, o, where, e);
     if (!bad) {
-        json_t *want = quant_json(c);
+        json_t *want = quantization_json(c);
         char *text = json_dumps(want, JSON_COMPACT);
         if (!json_equal(o, want))
             bad = err_set(e, EXIT_BAD_DATA, "%s: expected %s, got other members or values", where,
@@ -104,5 +108,5 @@ int quant_read(struct config *c, const json_t *config, const char *path, struct 
         json_decref(want);
     }
     free(where);
-    return bad ? -1 : quant_check(c->quant, c, e);
+    return bad ? -1 : quantization_check(c->quant, c, e);
 }

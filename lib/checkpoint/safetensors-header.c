@@ -1,4 +1,4 @@
-/* safetensors-header.c - see safetensors-header.h.
+/* safetensors-header.c - the header of a file, parsed and proved in one go.
  *
  * The grammar is three levels deep and fixed: { name: {dtype, shape, data_offsets}, ... } and one
  * map of strings called __metadata__. A scanner made for it needs no tree, no recursion and no
@@ -40,7 +40,7 @@ static const struct { const char *name; unsigned bits; } dtypes[] = {
     {"F32", 32},        {"C64", 64},  {"F64", 64},        {"I64", 64},    {"U64", 64},
 };
 
-unsigned header_dtype_bits(const char *dtype)
+unsigned safetensors_header_dtype_bits(const char *dtype)
 {
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
         if (!strcmp(dtype, dtypes[i].name))
@@ -48,8 +48,8 @@ unsigned header_dtype_bits(const char *dtype)
     return 0;
 }
 
-int header_bytes(const char *dtype, const size_t *shape, size_t rank, size_t *bytes,
-                 const char **why)
+int safetensors_header_bytes(const char *dtype, const size_t *shape, size_t rank, size_t *bytes,
+                             const char **why)
 {
     size_t n = 1;
     *why = "rank above 8";
@@ -63,7 +63,7 @@ int header_bytes(const char *dtype, const size_t *shape, size_t rank, size_t *by
         if (mem_size_mul(n, shape[i], &n))
             return -1;
     }
-    if (mem_size_mul(n, header_dtype_bits(dtype), &n))
+    if (mem_size_mul(n, safetensors_header_dtype_bits(dtype), &n))
         return -1;
     *why = "not a whole number of bytes";
     *bytes = n / 8;
@@ -297,7 +297,7 @@ static int take_field(struct scan *s, struct tensor *t, size_t offsets[2], int *
         return take_integers(s, offsets, 2, &n) ? -1 : n == 2 ? 0 : fail(s, "two data_offsets");
     if (take_string(s))
         return -1;
-    if (!header_dtype_bits(s->text.data) || strlen(s->text.data) != s->text.len)
+    if (!safetensors_header_dtype_bits(s->text.data) || strlen(s->text.data) != s->text.len)
         return err_set(s->e, EXIT_BAD_DATA,
                        "%s: tensor \"%.200s\": dtype \"%.40s\" is none of the format's (F32, F16, "
                        "BF16, ...)", s->where, t->name, s->text.data);
@@ -309,7 +309,7 @@ static int take_field(struct scan *s, struct tensor *t, size_t offsets[2], int *
 static int prove_range(struct scan *s, struct tensor *t, const size_t offsets[2])
 {
     const char *why;
-    if (header_bytes(t->dtype, t->shape, t->rank, &t->bytes, &why))
+    if (safetensors_header_bytes(t->dtype, t->shape, t->rank, &t->bytes, &why))
         return err_set(s->e, EXIT_BAD_DATA, "%s: tensor \"%.200s\": %s", s->where, t->name, why);
     if (offsets[1] < offsets[0] || offsets[1] - offsets[0] != t->bytes)
         return err_set(s->e, EXIT_BAD_DATA,
@@ -468,15 +468,16 @@ static int prove_cover(struct scan *s)
     return 0;
 }
 
-int header_parse(const char *text, size_t n, const char *where, const unsigned char *data,
-                 size_t data_bytes, struct tensor **list, size_t *count, struct err *e)
+int safetensors_header_parse(const char *text, size_t n, const char *where,
+                             const unsigned char *data, size_t data_bytes, struct tensor **list,
+                             size_t *count, struct err *e)
 {
     struct scan s = {.begin = text, .p = text, .end = text + n, .where = where, .e = e,
                      .data = data, .data_bytes = data_bytes};
     int bad = check_utf8(&s) || take_header(&s) || prove_names(&s) || prove_cover(&s);
     buf_free(&s.text);
     if (bad) {
-        header_free(s.list, s.count);
+        safetensors_header_free(s.list, s.count);
         s.list = NULL;
         s.count = 0;
     }
@@ -485,7 +486,7 @@ int header_parse(const char *text, size_t n, const char *where, const unsigned c
     return bad ? -1 : 0;
 }
 
-void header_free(struct tensor *list, size_t count)
+void safetensors_header_free(struct tensor *list, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         free(list[i].name);

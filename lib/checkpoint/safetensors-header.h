@@ -8,19 +8,20 @@
 enum { HEADER_MAX_BYTES = 100000000, HEADER_MAX_NAME = 1024 };
 
 /* Bits of one element of a dtype, 0: no such dtype. Source: safetensors tensor.rs, `Dtype`. */
-unsigned header_dtype_bits(const char *dtype);
+unsigned safetensors_header_dtype_bits(const char *dtype);
 
 /* Elements of `shape` times the dtype's width, in whole bytes. -1: overflow, rank or dimension too
  * large, or a fraction of a byte; *why says which. */
-int header_bytes(const char *dtype, const size_t *shape, size_t rank, size_t *bytes,
-                 const char **why);
+int safetensors_header_bytes(const char *dtype, const size_t *shape, size_t rank, size_t *bytes,
+                             const char **why);
 
 /* Parses text[0..n-1] of the file `where` whose data part is data[0..data_bytes-1]. On success
  * *list holds *count tensors (caller frees names and list) in the order of their data, which they
  * cover without hole or overlap. -1: EXIT_BAD_DATA, and *list is NULL. */
-int header_parse(const char *text, size_t n, const char *where, const unsigned char *data,
-                 size_t data_bytes, struct tensor **list, size_t *count, struct err *e);
-/* Frees what header_parse made. */
-void header_free(struct tensor *list, size_t count);
+int safetensors_header_parse(const char *text, size_t n, const char *where,
+                             const unsigned char *data, size_t data_bytes, struct tensor **list,
+                             size_t *count, struct err *e);
+/* Frees what safetensors_header_parse made. */
+void safetensors_header_free(struct tensor *list, size_t count);
 
 #endif

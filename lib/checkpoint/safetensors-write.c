@@ -1,5 +1,8 @@
-/* safetensors-write.c - the writing half of safetensors.h: what it writes, the strict reader
- * accepts. The header is padded with spaces to a multiple of 8, as other writers do. */
+/* safetensors-write.c - the writing half: what it writes, the strict reader accepts.
+ *
+ * The header follows from names, shapes and dtypes alone and is padded with spaces to a multiple of
+ * 8, as other writers do, so that data lie aligned.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,8 +28,8 @@ static int put_tensor(struct buf *b, const struct tensor *t, size_t at, const ch
     size_t bytes;
     json_t *name = json_string(t->name); /* NULL when not UTF-8 */
     if (!name || !*t->name || strlen(t->name) > HEADER_MAX_NAME ||
-        !strcmp(t->name, "__metadata__") || !header_dtype_bits(t->dtype) ||
-        header_bytes(t->dtype, t->shape, t->rank, &bytes, &why) || bytes != t->bytes) {
+        !strcmp(t->name, "__metadata__") || !safetensors_header_dtype_bits(t->dtype) ||
+        safetensors_header_bytes(t->dtype, t->shape, t->rank, &bytes, &why) || bytes != t->bytes) {
         json_decref(name);
         return err_set(e, EXIT_INTERNAL, "%s: tensor \"%.200s\" (%s, %zu bytes) cannot be written",
                        path, t->name, t->dtype, t->bytes);
@@ -64,7 +67,7 @@ static int make_header(struct buf *b, const struct tensor *list, size_t n, const
     return b->len > HEADER_MAX_BYTES ? err_set(e, EXIT_INTERNAL, "%s: header too large", path) : 0;
 }
 
-int tensors_begin(struct out *o, const char *path, const struct tensor *list, size_t n,
+int safetensors_begin(struct out *o, const char *path, const struct tensor *list, size_t n,
                   const json_t *metadata, struct err *e)
 {
     struct buf header = {0};
@@ -81,11 +84,11 @@ int tensors_begin(struct out *o, const char *path, const struct tensor *list, si
     return 0;
 }
 
-int tensors_write(const char *path, const struct tensor *list, size_t n, const json_t *metadata,
+int safetensors_write(const char *path, const struct tensor *list, size_t n, const json_t *metadata,
                   struct err *e)
 {
     struct out o;
-    if (tensors_begin(&o, path, list, n, metadata, e))
+    if (safetensors_begin(&o, path, list, n, metadata, e))
         return -1;
     for (size_t i = 0; i < n && !ferror(o.f); i++)
         if (list[i].bytes)

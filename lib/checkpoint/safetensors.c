@@ -1,8 +1,9 @@
-/* safetensors.c - see safetensors.h.
+/* safetensors.c - files and folders of tensors, opened and proved. One file because an index and
+ * its shards are proved against each other, tensor by tensor.
  *
  * A file is opened once, measured with fstat, its header read and proved, its data mapped. A
  * mapping of a file that was cut short reads as zeros or kills the process, so the exact size is
- * proved here and again by tensors_unchanged, on the same descriptor.
+ * proved here and again by safetensors_unchanged, on the same descriptor.
  */
 #include "lib/checkpoint/safetensors.h"
 
@@ -36,6 +37,7 @@ struct tensors {
     size_t *file_of;              /* [count] index into files */
     size_t count;
     const struct tensor **sorted; /* [count] by name */
+    char *note;                   /* what is odd and does no harm, or NULL */
 };
 
 static uint64_t little_endian(const unsigned char b[8])
@@ -128,7 +130,8 @@ static int add_file(struct tensors *t, int fd, const char *path, struct err *e)
     struct tensor *list;
     if (map_file(f, e) || read_header(f, &text, &n, e))
         return -1;
-    int bad = header_parse(text, n, path, f->map + 8 + n, f->size - 8 - n, &list, &count, e);
+    int bad = safetensors_header_parse(text, n, path, f->map + 8 + n, f->size - 8 - n, &list,
+                                       &count, e);
     free(text);
     if (bad)
         return -1;
@@ -178,7 +181,7 @@ static int open_path(const char *path, struct err *e)
     return fd;
 }
 
-struct tensors *tensors_open_file(const char *path, struct err *e)
+struct tensors *safetensors_open_file(const char *path, struct err *e)
 {
     int fd = open_path(path, e);
     if (fd < 0)
@@ -186,7 +189,7 @@ struct tensors *tensors_open_file(const char *path, struct err *e)
     struct tensors *t = mem_zero(1, sizeof *t);
     if (!add_file(t, fd, path, e) && !sort_names(t, e))
         return t;
-    tensors_close(t);
+    safetensors_close(t);
     return NULL;
 }
 
@@ -338,29 +341,28 @@ static int check_map(const struct tensors *t, const json_t *map, const char *ind
                            index, t->list[i].name, file, said ? said : "nothing of it");
     }
     json_object_foreach((json_t *)map, name, v) {
-        if (!tensors_find(t, name))
+        if (!safetensors_find(t, name))
             return err_set(e, EXIT_BAD_DATA, "%s: tensor \"%.200s\" is not in its shard %s", index,
                            name, json_string_value(v));
     }
     return 0;
 }
 
-static int check_total(const struct tensors *t, const json_t *index, const char *path,
-                       struct err *e)
+/* total_size is a hint for who downloads, and exporters get it wrong: what it says is compared, and
+ * what is wrong is only noted. */
+static void note_total(struct tensors *t, const json_t *index, const char *path)
 {
-    const json_t *meta = json_object_get(index, "metadata");
-    int64_t said;
+    const json_t *said = json_object_get(json_object_get(index, "metadata"), "total_size");
     size_t sum = 0;
-    if (!json_has(meta, "total_size"))
-        return 0;
-    if (json_int(meta, path, "total_size", 0, INT64_MAX, &said, e))
-        return -1;
     for (size_t i = 0; i < t->count; i++)
         sum += t->list[i].bytes; /* each is inside a mapped file: cannot wrap */
-    if ((uint64_t)said != sum)
-        return err_set(e, EXIT_BAD_DATA, "%s: total_size is %lld, the tensors have %zu bytes", path,
-                       (long long)said, sum);
-    return 0;
+    if (json_is_number(said) && json_number_value(said) == (double)sum)
+        return;
+    char *got = said ? json_dumps(said, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    t->note = mem_format("%s: metadata: total_size is %.40s, the tensors have %zu bytes; it is "
+                         "only a hint, the tensors are used as they are", path,
+                         got ? got : "missing", sum);
+    free(got);
 }
 
 static int load_index(struct tensors *t, const char *folder, const char *path, struct err *e)
@@ -379,7 +381,9 @@ static int load_index(struct tensors *t, const char *folder, const char *path, s
     if (!bad)
         json_object_foreach(names, name, v)
             bad = bad || add_shard(t, folder, name, e);
-    bad = bad || sort_names(t, e) || check_map(t, map, path, e) || check_total(t, index, path, e);
+    bad = bad || sort_names(t, e) || check_map(t, map, path, e);
+    if (!bad)
+        note_total(t, index, path);
     json_decref(names);
     json_decref(index);
     return bad ? -1 : 0;
@@ -407,7 +411,7 @@ static void say_none(const char *folder, struct err *e)
         closedir(d);
 }
 
-struct tensors *tensors_open_folder(const char *folder, struct err *e)
+struct tensors *safetensors_open_folder(const char *folder, struct err *e)
 {
     char *single = mem_format("%s/model.safetensors", folder);
     char *index = mem_format("%s/model.safetensors.index.json", folder);
@@ -418,11 +422,11 @@ struct tensors *tensors_open_folder(const char *folder, struct err *e)
         err_set(e, EXIT_BAD_DATA, "%s: holds model.safetensors and an index of shards: remove one",
                 folder);
     } else if (has_single) {
-        t = tensors_open_file(single, e);
+        t = safetensors_open_file(single, e);
     } else if (has_index) {
         t = mem_zero(1, sizeof *t);
         if (load_index(t, folder, index, e)) {
-            tensors_close(t);
+            safetensors_close(t);
             t = NULL;
         }
     } else {
@@ -433,17 +437,17 @@ struct tensors *tensors_open_folder(const char *folder, struct err *e)
     return t;
 }
 
-size_t tensors_count(const struct tensors *t)
+size_t safetensors_count(const struct tensors *t)
 {
     return t->count;
 }
 
-const struct tensor *tensors_at(const struct tensors *t, size_t i)
+const struct tensor *safetensors_at(const struct tensors *t, size_t i)
 {
     return &t->list[i];
 }
 
-const struct tensor *tensors_find(const struct tensors *t, const char *name)
+const struct tensor *safetensors_find(const struct tensors *t, const char *name)
 {
     struct tensor key = {.name = (char *)name};
     const struct tensor *k = &key;
@@ -453,17 +457,44 @@ const struct tensor *tensors_find(const struct tensors *t, const char *name)
     return hit ? *hit : NULL;
 }
 
-size_t tensors_files(const struct tensors *t)
+/* "[4096, 1024]" */
+static void shape_text(char text[160], const size_t *shape, size_t rank)
+{
+    size_t n = 0;
+    text[n++] = '[';
+    for (size_t i = 0; i < rank; i++)
+        n += (size_t)snprintf(text + n, 160 - n, "%s%zu", i ? ", " : "", shape[i]);
+    snprintf(text + n, 160 - n, "]");
+}
+
+int safetensors_check_shape(const char *folder, const struct tensor *t, const size_t *want,
+                            size_t rank, struct err *e)
+{
+    char expected[160], got[160];
+    if (t->rank == rank && !memcmp(t->shape, want, rank * sizeof *want))
+        return 0;
+    shape_text(expected, want, rank);
+    shape_text(got, t->shape, t->rank);
+    return err_set(e, EXIT_BAD_DATA, "%s: tensor %.200s: shape expected %s by config.json, got %s",
+                   folder, t->name, expected, got);
+}
+
+const char *safetensors_note(const struct tensors *t)
+{
+    return t->note;
+}
+
+size_t safetensors_files(const struct tensors *t)
 {
     return t->n_files;
 }
 
-const char *tensors_file(const struct tensors *t, size_t i)
+const char *safetensors_file(const struct tensors *t, size_t i)
 {
     return t->files[i].path;
 }
 
-int tensors_unchanged(const struct tensors *t, struct err *e)
+int safetensors_unchanged(const struct tensors *t, struct err *e)
 {
     for (size_t i = 0; i < t->n_files; i++) {
         const struct file *f = &t->files[i];
@@ -475,7 +506,7 @@ int tensors_unchanged(const struct tensors *t, struct err *e)
     return 0;
 }
 
-void tensors_close(struct tensors *t)
+void safetensors_close(struct tensors *t)
 {
     if (!t)
         return;
@@ -486,8 +517,9 @@ void tensors_close(struct tensors *t)
         free(t->files[i].path);
     }
     free(t->files);
-    header_free(t->list, t->count);
+    safetensors_header_free(t->list, t->count);
     free(t->file_of);
     free(t->sorted);
+    free(t->note);
     free(t);
 }

@@ -28,26 +28,31 @@ struct tensor {
 
 struct tensors; /* every tensor of a file or a sharded folder; the files stay mapped */
 
-struct tensors *tensors_open_file(const char *path, struct err *e);
+struct tensors *safetensors_open_file(const char *path, struct err *e);
 /* model.safetensors, or the index and its shards. */
-struct tensors *tensors_open_folder(const char *folder, struct err *e);
-size_t tensors_count(const struct tensors *t);
-const struct tensor *tensors_at(const struct tensors *t, size_t i);
-const struct tensor *tensors_find(const struct tensors *t, const char *name); /* NULL: none */
+struct tensors *safetensors_open_folder(const char *folder, struct err *e);
+size_t safetensors_count(const struct tensors *t);
+const struct tensor *safetensors_at(const struct tensors *t, size_t i);
+const struct tensor *safetensors_find(const struct tensors *t, const char *name); /* NULL: none */
+/* What is odd in the index and does no harm (its total_size), or NULL; the set's. */
+const char *safetensors_note(const struct tensors *t);
+/* -1 (EXIT_BAD_DATA): a tensor of the folder has another shape than config.json makes expect. */
+int safetensors_check_shape(const char *folder, const struct tensor *t, const size_t *want,
+                            size_t rank, struct err *e);
 /* The files, for provenance. */
-size_t tensors_files(const struct tensors *t);
-const char *tensors_file(const struct tensors *t, size_t i);
+size_t safetensors_files(const struct tensors *t);
+const char *safetensors_file(const struct tensors *t, size_t i);
 /* -1 (EXIT_IO, "changed while reading") when a file's size or time is no longer as it was. */
-int tensors_unchanged(const struct tensors *t, struct err *e);
-void tensors_close(struct tensors *t);
+int safetensors_unchanged(const struct tensors *t, struct err *e);
+void safetensors_close(struct tensors *t);
 
 /* Writing, into one file: rows in the order given. `metadata` string -> string, borrowed, or NULL.
  */
-int tensors_write(const char *path, const struct tensor *list, size_t n, const json_t *metadata,
+int safetensors_write(const char *path, const struct tensor *list, size_t n, const json_t *metadata,
                   struct err *e);
 /* The same for data that do not lie in memory together: opens the file and writes its header; then
  * the caller writes the bytes of every tensor to o->f, in order, and commits. */
-int tensors_begin(struct out *o, const char *path, const struct tensor *list, size_t n,
+int safetensors_begin(struct out *o, const char *path, const struct tensor *list, size_t n,
                   const json_t *metadata, struct err *e);
 
 #endif

@@ -1,5 +1,7 @@
-/* synth.c - shapes without checkpoints (-m synth:NAME), and weights drawn for them by
- * kernels/draw.h. */
+/* synth.c - shapes from the tables of the families, and what their weights are drawn from: the
+ * quantiles of one normal, so that a weight is a table's entry picked by kernels/draw.h, a function
+ * of (seed, role, layer, index) alone.
+ */
 #include "lib/checkpoint/synth.h"
 
 #include <math.h>
@@ -7,50 +9,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/mem.h"
+#include "lib/checkpoint/family.h"
 
-static const double weight_std = 0.02; /* the usual initialisation of both families */
+static const double weight_std = 0.02; /* the usual initialisation of these networks */
 
-struct shape {
-    const char *name;
-    enum arch arch;
-    size_t width, layers, heads, kv_heads, head_dim, ffn, vocab, context;
-    int tied;
-    double rope_factor; /* 0: plain RoPE */
-    int64_t bos, eos, mask, eot;
-};
-/* The published shapes: models.md sections 0, 1.1 and 4.1; llada-1b: appendix of Nie et al. 2025.
- * The others are ours. llada3.2-1b is llama3.2-1b and small-llada is small-llama, read the other
- * way: what differs in speed is then the way of generating and not the network. */
-static const struct shape shapes[] = {
-    {"llada-8b", ARCH_LLADA, 4096, 32, 32, 32, 128, 12288, 126464, 4096, 0, 0,
-     126080, 126081, 126336, 126348},
-    {"llama3-8b", ARCH_LLAMA, 4096, 32, 32, 8, 128, 14336, 128256, 8192, 0, 0,
-     128000, 128001, -1, 128009},
-    {"llama3.2-3b", ARCH_LLAMA, 3072, 28, 24, 8, 128, 8192, 128256, 131072, 1, 32,
-     128000, 128001, -1, 128009},
-    {"llama3.2-1b", ARCH_LLAMA, 2048, 16, 32, 8, 64, 8192, 128256, 131072, 1, 32,
-     128000, 128001, -1, 128009},
-    {"llada-1b", ARCH_LLADA, 2048, 22, 32, 4, 64, 5634, 126464, 4096, 0, 0,
-     126080, 126081, 126336, 126348},
-    {"llada3.2-1b", ARCH_LLADA, 2048, 16, 32, 8, 64, 8192, 128256, 4096, 1, 0,
-     128000, 128001, 128002, 128009},
-    {"small-llama", ARCH_LLAMA, 768, 12, 12, 4, 64, 2048, 32000, 2048, 0, 0, 31990, 31991, -1, -1},
-    {"small-llada", ARCH_LLADA, 768, 12, 12, 4, 64, 2048, 32000, 2048, 0, 0,
-     31990, 31991, 31992, -1},
-    {"tiny-llama", ARCH_LLAMA, 64, 2, 4, 2, 16, 160, 512, 512, 0, 0, 508, 509, -1, -1},
-    {"tiny-llada", ARCH_LLADA, 64, 2, 4, 4, 16, 160, 512, 512, 0, 0, 508, 509, 510, -1},
-};
-enum { SHAPES = sizeof shapes / sizeof *shapes };
-
-static void fill(struct config *c, const struct shape *s)
+static void fill(struct config *c, const struct family *f, const struct family_shape *s)
 {
-    *c = (struct config){.arch = s->arch, .width = s->width, .layers = s->layers, .heads = s->heads,
-                         .kv_heads = s->kv_heads, .head_dim = s->head_dim, .ffn = s->ffn,
-                         .vocab = s->vocab, .context = s->context, .tied = s->tied,
-                         .norm_eps = 1e-5, .rope_theta = 500000, .bos = s->bos, .pad = -1,
-                         .mask = s->mask, .eot = s->eot, .eos = {s->eos}, .n_eos = 1, .synth = 1};
-    if (s->arch == ARCH_LLADA)
+    family_start(c, f);
+    c->width = s->width;
+    c->layers = s->layers;
+    c->heads = s->heads;
+    c->kv_heads = s->kv_heads;
+    c->head_dim = c->rope_dims = s->head_dim;
+    c->ffn = s->ffn;
+    c->vocab = s->vocab;
+    c->context = s->context;
+    c->tied = s->tied;
+    c->norm_eps = s->norm_eps;
+    c->rope_theta = s->rope_theta;
+    c->bos = s->bos;
+    c->mask = s->mask;
+    c->eot = s->eot;
+    c->eos[0] = s->eos;
+    c->n_eos = 1;
+    c->synth = 1;
+    if (c->paradigm != PARADIGM_AUTOREGRESSIVE)
         c->pad = s->eos;
     if (s->rope_factor > 0) {
         c->rope_llama3 = 1;
@@ -62,18 +47,21 @@ static void fill(struct config *c, const struct shape *s)
     snprintf(c->name, sizeof c->name, "synth:%s", s->name);
 }
 
-int config_synth(struct config *c, const char *name, struct err *e)
+int synth_config(struct config *c, const char *name, struct err *e)
 {
-    char list[256] = "";
-    for (size_t i = 0; i < SHAPES; i++) {
-        if (!strcmp(name, shapes[i].name)) {
-            fill(c, &shapes[i]);
-            return 0;
+    struct buf list = {0};
+    for (size_t i = 0; family_at(i); i++)
+        for (const struct family_shape *s = family_at(i)->shapes; s->name; s++) {
+            if (!strcmp(name, s->name)) {
+                fill(c, family_at(i), s);
+                buf_free(&list);
+                return 0;
+            }
+            buf_format(&list, "%s%s", list.len ? ", " : "", s->name);
         }
-        size_t n = strlen(list);
-        snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", shapes[i].name);
-    }
-    return err_set(e, EXIT_BAD_USAGE, "synth:%s: expected one of %s", name, list);
+    err_set(e, EXIT_BAD_USAGE, "synth:%s: expected one of %s", name, list.data);
+    buf_free(&list);
+    return -1;
 }
 
 /* x with P(X <= x) = p for p > 1/2, by Newton's method from x0 below it: the distribution function

@@ -1,5 +1,6 @@
-/* synth.h - weights drawn instead of read, for -m synth:NAME; used by checkpoint.c alone. The
- * shapes are config_synth of config.h. */
+/* synth.h - models without files, for -m synth:NAME: a shape of a family, and weights that are
+ * drawn instead of read. Speed and memory are those of such a model, and its texts mean nothing.
+ */
 #ifndef CHECKPOINT_SYNTH_H
 #define CHECKPOINT_SYNTH_H
 
@@ -7,7 +8,12 @@
 #include <stdint.h>
 
 #include "kernels/draw.h"
+#include "lib/base/err.h"
 #include "lib/checkpoint/config.h"
+
+/* *c = the shape of that name in the families' tables (family.h), for example "llada-8b",
+ * "llama3.2-1b", "tiny-qwen3". -1: EXIT_BAD_USAGE, and the message lists the names. */
+int synth_config(struct config *c, const char *name, struct err *e);
 
 /* [DRAW_QUANTILES] values of a normal with standard deviation 0.02: its quantiles at
  * (i + 1/2) / 65536. The caller's to free(). */

@@ -32,12 +32,28 @@ void generation_step(struct generation *g, int64_t ns)
     g->step_ns[g->n_steps++] = ns;
 }
 
+int generation_refuses(const struct config *c, struct err *e)
+{
+    const int forward = c->paradigm == PARADIGM_AUTOREGRESSIVE;
+    const enum mask wants = forward                                  ? MASK_CAUSAL
+                            : c->paradigm == PARADIGM_BLOCK_DIFFUSION ? MASK_BLOCK_CAUSAL
+                                                                      : MASK_FULL;
+    if (c->attends != wants)
+        return err_set(e, EXIT_BAD_DATA, "%s: a %s model whose rows attend in another way: not "
+                       "supported", c->name, config_paradigm_name(c->paradigm));
+    if (c->logit_shift != forward)
+        return err_set(e, EXIT_BAD_DATA, "%s: a %s model whose answers are%s shifted by one "
+                       "position: not supported yet", c->name, config_paradigm_name(c->paradigm),
+                       forward ? " not" : "");
+    return 0;
+}
+
 int32_t generation_stops(const struct config *c, int32_t stop[ADVANCE_STOPS])
 {
     int32_t n = 0;
     for (size_t i = 0; i < c->n_eos; i++)
         stop[n++] = (int32_t)c->eos[i];
-    if (c->arch == ARCH_LLADA && c->eot >= 0)
+    if (c->paradigm != PARADIGM_AUTOREGRESSIVE && c->eot >= 0)
         stop[n++] = (int32_t)c->eot;
     return n;
 }

@@ -55,7 +55,11 @@ struct batch_trace {
 /* Appends an event; ns since the batch began. */
 void generation_emit(struct generation *g, int64_t ns, int32_t tokens);
 void generation_step(struct generation *g, int64_t ns);
-/* The ids that end a text: the eos ids, and for LLaDA the end-of-turn id too. Returns how many. */
+/* -1 (EXIT_BAD_DATA): switches of the model that no decoder of its paradigm knows: answers shifted
+ * by one while masks are denoised, or a mask kind that the paradigm does not go with. */
+int generation_refuses(const struct config *c, struct err *e);
+/* The ids that end a text: the eos ids, and in a canvas the end-of-turn id too. Returns how many.
+ */
 int32_t generation_stops(const struct config *c, int32_t stop[ADVANCE_STOPS]);
 /* g->ids, n = a copy. */
 void generation_take(struct generation *g, const int32_t *ids, size_t n);

@@ -21,6 +21,10 @@ struct cost_model cost_model_of(const struct network *n)
             t.row_flops += 2 * (double)mats[i]->rows * (double)mats[i]->cols;
             t.block_bytes += dtype_bytes(mats[i]->dtype, mats[i]->rows, mats[i]->cols);
         }
+        for (size_t i = 0; y->q_bias && i < 3; i++) { /* q, k, v */
+            t.row_flops += (double)mats[i]->rows;
+            t.block_bytes += dtype_bytes(DTYPE_F32, mats[i]->rows, 1);
+        }
     }
     return t;
 }

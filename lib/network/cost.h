@@ -1,13 +1,14 @@
 /* cost.h - what passes must do at least: the work that a roofline divides by their time.
  *
- *     flops = 2 T P + 4 L H E pairs + 2 R V D
- *     bytes = P in its format, with scales + the head in its own when R > 0
+ *     flops = T (2 P + B) + 4 L H E pairs + 2 R V D
+ *     bytes = P in its format, with scales + 4 B + the head in its own when R > 0
  *             + 2 L K E (read + written) values of the cache
  *
- * P: values of the blocks' matrices. A multiplication and an addition are two flops, integer ones
- * too. Each matrix is read once a pass, each key and value of the cache once by every sequence that
- * sees it. Left out: rows of the embedding, norms, activations, and the keys and values of a pass
- * without a cache, which need never leave the chip.
+ * P: values of the blocks' matrices; B: of the biases of q, k and v, where there are such. A
+ * multiplication and an addition are two flops, integer ones too. Each matrix is read once a pass,
+ * each key and value of the cache once by every sequence that sees it. Left out: rows of the
+ * embedding, norms, activations, and the keys and values of a pass without a cache, which need
+ * never leave the chip.
  * Source: Williams, Waterman, Patterson, "Roofline", CACM 52 (2009); 2 P flops a row: Kaplan et al.
  * 2020 (arXiv 2001.08361), 2.1.
  */

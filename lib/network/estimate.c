@@ -17,11 +17,11 @@ static size_t scratch(const struct network *n, const struct work_size *s)
     struct backend *b = n->backend;
     const struct ops *ops = b->ops;
     size_t T = s->rows, D = c->width, F = c->ffn, HE = c->heads * c->head_dim;
-    size_t KE = c->kv_heads * c->head_dim;
     size_t most = larger(ops->attention_work(b, T, s->seqs, s->slots, c->heads, c->kv_heads,
                                              c->head_dim),
                          ops->head_work(b, s->wanted, D, c->vocab));
-    most = larger(most, ops->matmul_work(b, T, D, HE + 2 * KE));
+    most = larger(most, ops->qkv_work(b, T, D, c->heads, c->kv_heads, c->head_dim,
+                                      c->qkv_bias || c->qk_norm));
     most = larger(most, ops->matmul_work(b, T, HE, D));
     most = larger(most, ops->matmul_work(b, T, D, 2 * F));
     return larger(most, ops->matmul_work(b, T, F, D));

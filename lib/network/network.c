@@ -10,8 +10,6 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
-#include "lib/checkpoint/quantization.h"
-#include "lib/checkpoint/roles.h"
 
 /* ---- weights ---- */
 
@@ -23,7 +21,7 @@ static int short_of_memory(const struct network *n, enum role r, struct err *e)
         e, EXIT_FAILED_RECORDS,
         "%s: out of memory for %s [%zu, %zu] (%zu bytes are taken; try --quant, a smaller "
         "--dtype or a larger --mem-cap)",
-        n->config.name, role_names[r], rows, cols, n->backend->memory.reserved);
+        n->config.name, role_name(r), rows, cols, n->backend->memory.reserved);
 }
 
 static int load_mat(struct network *n, const struct checkpoint *c, enum role r, size_t layer,
@@ -31,7 +29,7 @@ static int load_mat(struct network *n, const struct checkpoint *c, enum role r, 
 {
     struct weight w = {c, r, layer};
     struct mat_source s = checkpoint_source(&w);
-    enum dtype dtype = quant_dtype(n->quant, &n->config, r, n->dtype);
+    enum dtype dtype = quantization_dtype(n->quant, &n->config, r, n->dtype);
     checkpoint_advise(&w, 1);
     int bad = n->backend->ops->mat_make(n->backend, m, &s, dtype);
     checkpoint_advise(&w, 0);
@@ -48,15 +46,18 @@ static float *put_floats(struct network *n, const float *from, size_t count)
     return to;
 }
 
-static int load_norm(struct network *n, const struct checkpoint *c, enum role r, size_t layer,
-                     float **out, struct err *e)
+/* A gain or a bias; NULL stays where the network has none. */
+static int load_vector(struct network *n, const struct checkpoint *c, enum role r, size_t layer,
+                       float **out, struct err *e)
 {
     size_t rows, cols;
+    if (!role_layers(&n->config, r))
+        return 0;
     role_shape(&n->config, r, &rows, &cols);
-    float *gain = mem_alloc(rows * sizeof *gain);
-    checkpoint_floats(c, r, layer, gain);
-    *out = put_floats(n, gain, rows);
-    free(gain);
+    float *v = mem_alloc(rows * sizeof *v);
+    checkpoint_floats(c, r, layer, v);
+    *out = put_floats(n, v, rows);
+    free(v);
     return *out ? 0 : short_of_memory(n, r, e);
 }
 
@@ -73,8 +74,13 @@ static int load_rope(struct network *n, struct err *e)
 static int load_layer(struct network *n, const struct checkpoint *c, size_t l, struct err *e)
 {
     struct layer *y = &n->layer[l];
-    return load_norm(n, c, ROLE_ATTN_NORM, l, &y->attn_norm, e) ||
-                   load_norm(n, c, ROLE_FFN_NORM, l, &y->ffn_norm, e) ||
+    return load_vector(n, c, ROLE_ATTN_NORM, l, &y->attn_norm, e) ||
+                   load_vector(n, c, ROLE_FFN_NORM, l, &y->ffn_norm, e) ||
+                   load_vector(n, c, ROLE_Q_BIAS, l, &y->q_bias, e) ||
+                   load_vector(n, c, ROLE_K_BIAS, l, &y->k_bias, e) ||
+                   load_vector(n, c, ROLE_V_BIAS, l, &y->v_bias, e) ||
+                   load_vector(n, c, ROLE_Q_NORM, l, &y->q_norm, e) ||
+                   load_vector(n, c, ROLE_K_NORM, l, &y->k_norm, e) ||
                    load_mat(n, c, ROLE_Q, l, &y->q, e) ||
                    load_mat(n, c, ROLE_K, l, &y->k, e) ||
                    load_mat(n, c, ROLE_V, l, &y->v, e) ||
@@ -131,13 +137,13 @@ static int check_matrices(const struct network *n, struct err *e)
 {
     for (int i = 0; i < ROLE_COUNT; i++) {
         enum role r = (enum role)i;
-        enum dtype d = quant_dtype(n->quant, &n->config, r, n->dtype);
+        enum dtype d = quantization_dtype(n->quant, &n->config, r, n->dtype);
         size_t rows, cols;
         role_shape(&n->config, r, &rows, &cols);
-        const char *why = role_is_norm(r) ? NULL : n->backend->ops->refuses(n->backend, d, cols);
+        const char *why = role_is_vector(r) ? NULL : n->backend->ops->refuses(n->backend, d, cols);
         if (why)
             return err_set(e, EXIT_BAD_USAGE, "%s: %s as %s [%zu, %zu] on %s: %s", n->config.name,
-                           role_names[r], dtype_info[d].name, rows, cols, n->backend->ops->name,
+                           role_name(r), dtype_info[d].name, rows, cols, n->backend->ops->name,
                            why);
     }
     return 0;
@@ -148,16 +154,16 @@ static int choose_precision(struct network *n, const struct checkpoint *c,
 {
     const struct ops *ops = n->backend->ops;
     enum dtype asked = QUANT_NONE;
-    if (p->quant && quant_named(p->quant, &asked))
+    if (p->quant && quantization_named(p->quant, &asked))
         return err_set(e, EXIT_BAD_USAGE, "--quant: expected none|" DTYPE_QUANTIZED ", got '%s'",
                        p->quant);
     if (read_dtype("--dtype", p->dtype, is_dense, auto_dtype(ops, c), &n->dtype, e) ||
-        quant_resolve(&c->config, asked, &n->quant, e))
+        quantization_resolve(&c->config, asked, &n->quant, e))
         return -1;
     enum dtype half = network_half(n) ? DTYPE_BF16 : DTYPE_F32;
     if (read_dtype("--kv-dtype", p->kv, is_cache, half, &n->kv_dtype, e) || check_matrices(n, e))
         return -1;
-    n->backend->act = ops->act_dtype(quant_dtype(n->quant, &n->config, ROLE_Q, n->dtype));
+    n->backend->act = ops->act_dtype(quantization_dtype(n->quant, &n->config, ROLE_Q, n->dtype));
     return 0;
 }
 
@@ -178,8 +184,8 @@ size_t network_expected_bytes(const struct network *n)
         role_shape(c, r, &rows, &cols);
         if (r == ROLE_HEAD && c->tied)
             continue;
-        enum dtype d = quant_dtype(n->quant, c, r, n->dtype);
-        size_t bytes = role_is_norm(r) ? rows * cols * sizeof(float)
+        enum dtype d = quantization_dtype(n->quant, c, r, n->dtype);
+        size_t bytes = role_is_vector(r) ? rows * cols * sizeof(float)
                                        : n->backend->ops->mat_bytes(rows, cols, d);
         sum += role_layers(c, r) * memory_rounded(bytes);
     }
@@ -209,10 +215,10 @@ static int load_all(struct network *n, const struct checkpoint *c, struct err *e
         n->head = n->embed;
     else if (!bad)
         bad = load_mat(n, c, ROLE_HEAD, 0, &n->head, e);
-    bad = bad || load_norm(n, c, ROLE_NORM, 0, &n->norm, e);
+    bad = bad || load_vector(n, c, ROLE_NORM, 0, &n->norm, e);
     for (size_t l = 0; !bad && l < n->config.layers; l++)
         bad = load_layer(n, c, l, e);
-    return bad || (c->tensors && tensors_unchanged(c->tensors, e)) ? -1 : 0;
+    return bad || (c->tensors && safetensors_unchanged(c->tensors, e)) ? -1 : 0;
 }
 
 static uint64_t mixed(uint64_t h, const void *p, size_t bytes)
@@ -235,6 +241,10 @@ int network_settle(struct network *n, struct backend *b, const struct checkpoint
                    const struct precision *p, struct err *e)
 {
     *n = (struct network){.config = c->config, .backend = b};
+    if (c->config.rope_dims != c->config.head_dim)
+        return err_set(e, EXIT_BAD_DATA, "%s: %zu of %zu values of a head are rotated: partial "
+                       "rotation is not supported yet", c->config.name, c->config.rope_dims,
+                       c->config.head_dim);
     return choose_precision(n, c, p, e);
 }
 
@@ -265,8 +275,10 @@ void network_free(struct network *n)
         struct mat *mats[] = {&y->q, &y->k, &y->v, &y->o, &y->gate, &y->up, &y->down};
         for (size_t i = 0; i < sizeof mats / sizeof *mats; i++)
             ops->mat_free(n->backend, mats[i]);
-        ops->free(n->backend, y->attn_norm);
-        ops->free(n->backend, y->ffn_norm);
+        float *vectors[] = {y->attn_norm, y->ffn_norm, y->q_bias, y->k_bias,
+                            y->v_bias,    y->q_norm,   y->k_norm};
+        for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
+            ops->free(n->backend, vectors[i]);
     }
     if (!n->config.tied)
         ops->mat_free(n->backend, &n->head);

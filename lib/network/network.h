@@ -1,12 +1,12 @@
 /* network.h - the one network of this project: its weights in the memory of a back end.
  * kv.h is its cache, pass.h runs it.
  *
- * LLaMA and LLaDA are the same block (RMSNorm, RoPE, attention, SwiGLU) under other tensor names
- * and another mask.
+ * Every family is the same block (RMSNorm, RoPE, attention, SwiGLU) under other tensor names, another
+ * mask and a few switches of its config (lib/checkpoint/config.h): biases b, norms h of single heads.
  *
  *     x = embed(token)
- *     per layer: x += Wo attention(rope(Wq n), rope(Wk n), Wv n),  n = rmsnorm(x)
- *                x += Wdown (silu(Wgate m) * Wup m),               m = rmsnorm(x)
+ *     per layer: x += Wo attention(rope(h(Wq n + b)), rope(h(Wk n + b)), Wv n + b),  n = rmsnorm(x)
+ *                x += Wdown (silu(Wgate m) * Wup m),                                 m = rmsnorm(x)
  *     wanted rows: head(rmsnorm(x))
  * Source: Touvron et al. 2023 (arXiv 2302.13971), 2.2; Nie et al. 2025 (arXiv 2502.09992), 2.2;
  * modeling_llama.py of https://github.com/huggingface/transformers.
@@ -21,8 +21,11 @@
 #include "lib/base/err.h"
 #include "lib/checkpoint/checkpoint.h"
 
+/* Vectors are memory of the back end. */
 struct layer {
-    float *attn_norm, *ffn_norm; /* [D], memory of the back end */
+    float *attn_norm, *ffn_norm;      /* [D] */
+    float *q_bias, *k_bias, *v_bias;  /* [H*E], [K*E], [K*E], or NULL */
+    float *q_norm, *k_norm;           /* [E], or NULL */
     struct mat q, k, v, o, gate, up, down;
 };
 /* How precisely a network runs; a name that is NULL is the first of its list.
@@ -61,7 +64,7 @@ int network_load(struct network *n, struct backend *b, const struct checkpoint *
 void network_free(struct network *n);
 size_t network_weight_bytes(const struct network *n); /* taken */
 /* What the weights will take, from config, dtype and quant alone: mat_bytes of every matrix (values
- * in the back end's layout, with their scales when quantized), 4 bytes a value of a norm and of the
+ * in the back end's layout, with their scales when quantized), 4 bytes a value of a norm, of a bias and of the
  * rotation's frequencies. For a network that is settled. */
 size_t network_expected_bytes(const struct network *n);
 int network_half(const struct network *n); /* 1: keys, values, attention may be rounded to bf16 */

@@ -69,6 +69,8 @@ static void attention_block(const struct network *n, size_t l, const struct kv *
                             .wq = &y->q,
                             .wk = &y->k,
                             .wv = &y->v,
+                            .bias = {y->q_bias, y->k_bias, y->v_bias},
+                            .head_gain = {y->q_norm, y->k_norm},
                             .table = w->table,
                             .q = w->q,
                             .to = kv ? layer_cache(n, kv, l) : w->fresh,

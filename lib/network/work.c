@@ -58,9 +58,10 @@ static size_t scratch_bytes(const struct network *n, const struct work_size *s)
     const struct config *c = &n->config;
     struct backend *b = n->backend;
     const struct ops *ops = b->ops;
-    size_t T = s->rows, D = c->width, HE = c->heads * c->head_dim, KE = c->kv_heads * c->head_dim;
+    size_t T = s->rows, D = c->width, HE = c->heads * c->head_dim;
     size_t most = ops->attention_work(b, T, s->seqs, s->slots, c->heads, c->kv_heads, c->head_dim);
-    most = larger(most, ops->matmul_work(b, T, D, HE + 2 * KE));
+    most = larger(most, ops->qkv_work(b, T, D, c->heads, c->kv_heads, c->head_dim,
+                                      c->qkv_bias || c->qk_norm));
     most = larger(most, ops->matmul_work(b, T, HE, D));
     most = larger(most, ops->matmul_work(b, T, D, 2 * c->ffn));
     most = larger(most, ops->matmul_work(b, T, c->ffn, D));

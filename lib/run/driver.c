@@ -40,7 +40,7 @@ static const char notes[] =
 #define DRIVER_OPTIONS(g)                                                                        \
     ENGINE_OPTIONS((g).engine),                                                                 \
     {.type = OPT_HEADING, .name = "", .help = "Prompts:"},                                      \
-    {"chat", 0, OPT_CHOICE, &(g).chat, .choices = "auto|none|llama3|llama3.1|llada",            \
+    {"chat", 0, OPT_CHOICE, &(g).chat, .choices = CHAT_CHOICES,                                  \
      .help = "chat template (auto: the model's own, when its tokenizer has one)"},              \
     {"parse-special", 0, OPT_FLAG, &(g).parse_special,                                          \
      .help = "special-token texts inside prompts mean the tokens"},                             \

@@ -76,6 +76,6 @@ void engine_describe(json_t *r, const struct network *n)
     json_object_set_new(r, "library", *b->library ? json_string(b->library) : json_null());
     json_object_set_new(r, "dtype", json_string(dtype_info[n->dtype].name));
     json_object_set_new(r, "kv_dtype", json_string(dtype_info[n->kv_dtype].name));
-    json_object_set_new(r, "quant", json_string(quant_name(n->quant)));
+    json_object_set_new(r, "quant", json_string(quantization_name(n->quant)));
     rec_set_int(r, "threads", (int64_t)pool_threads(n->backend->pool));
 }

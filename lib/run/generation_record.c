@@ -72,7 +72,8 @@ static void set_point(json_t *r, const struct network *n, const struct settings 
     char id[SETTINGS_ID], series[SETTINGS_ID];
     const char *axis = settings_axis(p);
     set_text(about, "model", n->config.name);
-    set_text(about, "arch", n->config.arch == ARCH_LLADA ? "llada" : "llama");
+    set_text(about, "arch", n->config.family->name);
+    set_text(about, "paradigm", config_paradigm_name(n->config.paradigm));
     engine_describe(about, n);
     settings_put(p, about);
     settings_id(about, NULL, id);
@@ -154,7 +155,7 @@ static void set_cost(json_t *r, const struct network *n, const struct batch_trac
 {
     int ran = trace->cost.flops > 0, split = ran && trace->prefill_ns > 0;
     const char *why = ran ? "every pass holds the prompt" : "nothing ran";
-    enum dtype blocks = quant_dtype(n->quant, &n->config, ROLE_GATE, n->dtype);
+    enum dtype blocks = quantization_dtype(n->quant, &n->config, ROLE_GATE, n->dtype);
     set_text(r, "flops_unit", dtype_unit_name(dtype_info[blocks].unit));
     rec_set_number(r, "model_flops", ran ? trace->cost.flops : (double)NAN, why);
     rec_set_number(r, "model_bytes", ran ? trace->cost.bytes : (double)NAN, why);

@@ -136,9 +136,9 @@ static int from_ids(struct prompt *p, const json_t *list, const struct prompt_en
 
 static int check_ids(const struct config *c, struct ids *ids, struct err *e)
 {
-    if (c->arch == ARCH_LLAMA && !ids->n && c->bos >= 0)
+    if (c->paradigm == PARADIGM_AUTOREGRESSIVE && !ids->n && c->bos >= 0)
         ids_push(ids, (int32_t)c->bos);
-    if (c->arch == ARCH_LLAMA && !ids->n)
+    if (c->paradigm == PARADIGM_AUTOREGRESSIVE && !ids->n)
         return err_set(e, EXIT_FAILED_RECORDS, "empty prompt: no token to begin with");
     for (size_t i = 0; i < ids->n; i++) {
         if (ids->v[i] < 0 || (size_t)ids->v[i] >= c->vocab)
@@ -166,17 +166,12 @@ static int encode(struct prompt *p, const struct prompt_encoder *c, struct ids *
                                : from_messages(p, json_object_get(o, "messages"), c, out, e);
 }
 
-static enum chat own_chat(const struct config *c)
-{
-    return c->arch == ARCH_LLADA ? CHAT_LLADA : c->rope_llama3 ? CHAT_LLAMA31 : CHAT_LLAMA3;
-}
-
 int prompt_encoder_make(struct prompt_encoder *to, const struct config *c,
                         const struct tokenizer *tokenizer, const char *chat, struct err *e)
 {
     *to = (struct prompt_encoder){.config = c, .tokenizer = tokenizer};
     if (tokenizer)
-        return chat_choose(chat, own_chat(c), c->name, tokenizer, &to->chat, e);
+        return chat_choose(chat, c->chat, c->name, tokenizer, &to->chat, e);
     if (strcmp(chat, "auto") && strcmp(chat, "none"))
         return err_set(e, EXIT_BAD_DATA, "--chat %s: the checkpoint has no tokenizer", chat);
     return 0;

@@ -46,11 +46,11 @@ static int other_decoder(const struct job *job, const struct checkpoint *c, stru
 {
     const char *other = "another tool";
     for (size_t i = 0; decoders[i]; i++)
-        if (decoders[i]->paradigms >> c->config.arch & 1)
+        if (decoders[i]->paradigms >> c->config.paradigm & 1)
             other = decoders[i]->tool;
     return err_set(e, EXIT_BAD_DATA, "%s: %s does not run %s models (try %s)",
                    job->args->engine.model, job->decoder->tool,
-                   c->config.arch == ARCH_LLADA ? "masked diffusion" : "autoregressive", other);
+                   config_paradigm_name(c->config.paradigm), other);
 }
 
 static int open_model(struct session *s, struct err *e)
@@ -59,8 +59,12 @@ static int open_model(struct session *s, struct err *e)
     struct checkpoint *c = &s->checkpoint;
     if (checkpoint_open(c, job->args->engine.model, (uint64_t)job->args->common.seed, e))
         return -1;
-    if (!(job->decoder->paradigms >> c->config.arch & 1))
+    if (!(job->decoder->paradigms >> c->config.paradigm & 1))
         return other_decoder(job, c, e);
+    if (c->note)
+        log_warn(&s->log, "W106", "%s", c->note);
+    if (generation_refuses(&c->config, e))
+        return -1;
     if (job->args->engine.check_finite && checkpoint_check_values(c, e))
         return -1;
     return checkpoint_tokenizer(c, &s->tokenizer, e);

@@ -1,16 +1,31 @@
-/* chat.h - chat templates. Source: models.md 1.4 (LLaDA Instruct) and 4.5 (LLaMA 3, 3.1). A
- * template holds its own BOS, so the post-processor has no part in it. */
+/* chat.h - chat templates: how messages become one prompt. A template holds its own BOS, so the
+ * post-processor has no part in it.
+ *
+ *     LLaMA 3, LLaDA   BOS, then for each message
+ *                      <|start_header_id|>ROLE<|end_header_id|>\n\nCONTENT<|eot_id|>
+ *     LLaMA 3.1        the same behind a system block that is always there
+ *     ChatML           <|im_start|>ROLE\nCONTENT<|im_end|>\n, without BOS (Qwen)
+ *
+ * Source: the templates in the publishers' tokenizer_config.json. Qwen2.5 Instruct puts a default
+ * system message in front of conversations without one; here a system message is there when the
+ * caller gives one.
+ */
 #ifndef TEXT_CHAT_H
 #define TEXT_CHAT_H
 
 #include "lib/base/err.h"
 #include "lib/text/tokenizer.h"
 
-enum chat { CHAT_NONE, CHAT_LLAMA3, CHAT_LLAMA31, CHAT_LLADA };
+enum chat { CHAT_NONE, CHAT_LLAMA3, CHAT_LLAMA31, CHAT_LLADA, CHAT_CHATML, CHAT_COUNT };
+#define CHAT_CHOICES "auto|none|llama3|llama3.1|llada|chatml" /* of --chat */
 
-/* --chat auto|none|llama3|llama3.1|llada -> template. auto: the family's `own`, none when the
- * tokenizer lacks its tokens. `model` names the checkpoint in messages. -1: unknown name
- * (EXIT_BAD_USAGE), or the tokenizer lacks the template's tokens (EXIT_BAD_DATA). */
+/* The special tokens before a role and behind a content. NULL for CHAT_NONE. */
+const char *chat_header(enum chat kind);
+const char *chat_end(enum chat kind);
+
+/* --chat NAME -> template. auto: the family's `own`, none when the tokenizer lacks its tokens.
+ * `model` names the checkpoint in messages. -1: unknown name (EXIT_BAD_USAGE), or the tokenizer
+ * lacks the template's tokens (EXIT_BAD_DATA). */
 int chat_choose(const char *name, enum chat own, const char *model, const struct tokenizer *t,
                 enum chat *out, struct err *e);
 

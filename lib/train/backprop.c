@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
-#include "lib/checkpoint/roles.h"
+#include "lib/checkpoint/role.h"
 
 enum { LOGIT_ROWS = 512 }; /* logits of this many rows exist at a time */
 
@@ -74,7 +74,7 @@ static size_t products_work(const struct backprop *t)
     for (int r = 0; r < ROLE_COUNT; r++) {
         size_t N, K;
         role_shape(&t->c, (enum role)r, &N, &K);
-        size_t bytes = role_is_norm((enum role)r) ? 0 : t->b->ops->matmul_work(t->b, t->rows, K, N);
+        size_t bytes = role_is_vector((enum role)r) ? 0 : t->b->ops->matmul_work(t->b, t->rows, K, N);
         most = bytes > most ? bytes : most;
     }
     return most;
@@ -231,7 +231,7 @@ static void attend(struct backprop *t, struct layer_tape *y, size_t l, const str
                      .heads = c->heads,
                      .kv_heads = c->kv_heads,
                      .head_dim = c->head_dim,
-                     .mask = c->arch == ARCH_LLAMA ? MASK_CAUSAL : MASK_FULL};
+                     .mask = c->attends};
     ops->attention(t->b, &a, t->scratch);
     memcpy(y->mid, y->x, T * c->width * sizeof *y->mid);
     linear(t, y->mid, y->y, ROLE_O, l, T, 1);
@@ -321,7 +321,7 @@ static void attend_back(struct backprop *t, const struct layer_tape *y, size_t l
                           .heads = c->heads,
                           .kv_heads = c->kv_heads,
                           .head_dim = c->head_dim,
-                          .causal = c->arch == ARCH_LLAMA};
+                          .causal = c->attends == MASK_CAUSAL};
     t->train->attention_back(t->b, &a, t->scratch);
     ops->rope(t->b, t->dq, t->table, T, c->heads, c->head_dim, -1);
     ops->rope(t->b, t->dk, t->table, T, c->kv_heads, c->head_dim, -1);

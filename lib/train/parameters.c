@@ -12,14 +12,15 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
-#include "lib/checkpoint/roles.h"
+#include "lib/checkpoint/role.h"
 #include "lib/record/json.h"
 
-static size_t role_count(const struct config *c, enum role r)
+/* Values of a role in one layer; 0 when the network has none. */
+static size_t value_count(const struct config *c, enum role r)
 {
     size_t rows, cols;
     role_shape(c, r, &rows, &cols);
-    return rows * cols;
+    return role_layers(c, r) ? rows * cols : 0;
 }
 
 /* Offsets of every role; a tied head shares the embedding's. Returns the number of parameters. */
@@ -35,7 +36,7 @@ static size_t lay_out(struct parameters *p)
             }
             int shared = role == ROLE_HEAD && p->c.tied;
             p->at[l][r] = shared ? p->at[0][ROLE_EMBED] : n;
-            n += shared ? 0 : role_count(&p->c, role);
+            n += shared ? 0 : value_count(&p->c, role);
         }
     return n;
 }
@@ -66,7 +67,7 @@ static void draw(struct parameters *p, uint64_t seed)
             float *w = parameters_values(p, role, l);
             struct rng rng = {seed, (uint64_t)r << 32 | l, 0};
             double std = start_std(&p->c, role);
-            for (size_t i = 0; i < role_count(&p->c, role); i++)
+            for (size_t i = 0; i < value_count(&p->c, role); i++)
                 w[i] = role_is_norm(role) ? 1.0f : (float)(std * rng_normal(&rng));
         }
 }
@@ -77,7 +78,7 @@ static int make_mats(struct parameters *p)
         for (int r = 0; r < ROLE_COUNT; r++) {
             enum role role = (enum role)r;
             size_t rows, cols;
-            if (role_is_norm(role) || role == ROLE_EMBED || (l && !role_per_layer(role)))
+            if (role_is_vector(role) || role == ROLE_EMBED || (l && !role_per_layer(role)))
                 continue;
             role_shape(&p->c, role, &rows, &cols);
             struct mat_source s = mat_floats(parameters_values(p, role, l), rows, cols);
@@ -167,7 +168,7 @@ double parameters_update(struct parameters *p, double rate, double decay, double
             size_t at = p->at[l][r];
             a.decay = role_is_norm(role) ? 0 : decay;
             p->ops->adamw(p->b, p->w + at, p->m1 + at, p->m2 + at, p->g + at,
-                            role_count(&p->c, role), &a);
+                            value_count(&p->c, role), &a);
         }
     return norm;
 }
@@ -201,7 +202,7 @@ int parameters_save(const struct parameters *p, const char *path, const json_t *
                               .shape = {n},
                               .bytes = n,
                               .data = (const unsigned char *)text};
-    int bad = tensors_write(path, list, 4, NULL, e);
+    int bad = safetensors_write(path, list, 4, NULL, e);
     free(text);
     json_decref(all);
     return bad;
@@ -210,7 +211,7 @@ int parameters_save(const struct parameters *p, const char *path, const json_t *
 static int take(const struct tensors *f, const char *path, const char *name, float *out, size_t n,
                 struct err *e)
 {
-    const struct tensor *v = tensors_find(f, name);
+    const struct tensor *v = safetensors_find(f, name);
     if (!v || strcmp(v->dtype, "F32") || v->bytes != n * sizeof *out)
         return err_set(e, EXIT_BAD_DATA,
                        "%s: '%s': expected F32 [%zu]: not a state of this network", path, name, n);
@@ -220,19 +221,19 @@ static int take(const struct tensors *f, const char *path, const char *name, flo
 
 int parameters_restore(struct parameters *p, const char *path, json_t **note, struct err *e)
 {
-    struct tensors *f = tensors_open_file(path, e);
+    struct tensors *f = safetensors_open_file(path, e);
     if (!f)
         return -1;
     int bad = take(f, path, "values", p->w, p->n, e) || take(f, path, "moment_1", p->m1, p->n, e) ||
               take(f, path, "moment_2", p->m2, p->n, e);
-    const struct tensor *v = tensors_find(f, "note");
+    const struct tensor *v = safetensors_find(f, "note");
     json_t *all = v ? json_bytes((const char *)v->data, v->bytes, path, e) : NULL;
     int64_t step = 0;
     if (!v)
         bad = err_set(e, EXIT_BAD_DATA, "%s: no 'note': not a state of a training run", path);
     bad = bad || !all || json_int(all, path, "step", 0, INT64_MAX, &step, e);
     p->step = step;
-    tensors_close(f);
+    safetensors_close(f);
     if (bad)
         json_decref(all);
     else

@@ -23,6 +23,11 @@ struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t
                 b->ops->name);
         return NULL;
     }
+    if (c->qkv_bias || c->qk_norm || c->rope_dims != c->head_dim) {
+        err_set(e, EXIT_BAD_USAGE, "%s: a block with biases, norms of heads or partial rotation "
+                "cannot be trained", c->name);
+        return NULL;
+    }
     struct trainer *t = mem_zero(1, sizeof *t);
     t->parameters = parameters_make(c, b, ops, seed);
     t->backprop = t->parameters ? backprop_make(t->parameters, rows) : NULL;

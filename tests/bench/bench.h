@@ -120,7 +120,7 @@ struct models {
     struct bench *bench;
     const struct pair *pair;
     const struct kind *kind;
-    enum arch arch;       /* how it is read */
+    enum paradigm paradigm; /* how it is read */
     struct network net;
     struct cost_model cost_model;
 };
@@ -139,7 +139,7 @@ void set_rates(const struct models *m, json_t *fields, double rate, const char *
  * logits. */
 double run_texts(const struct models *m, size_t batch, size_t prompt, size_t tokens,
                  int after_first);
-/* The jobs of passes.c and whole.c. `arch` of m says whose turn it is. */
+/* The jobs of passes.c and whole.c. `paradigm` of m says whose turn it is. */
 int bench_passes(struct models *m, struct err *e);
 int bench_whole(struct models *m, struct err *e);
 /* --model in the precision of a kind, loaded twice. */

@@ -211,7 +211,7 @@ static int bench_kind(struct bench *b, const struct config *f, const struct pair
 int bench_kernels(struct bench *b, const struct pair *p, struct err *e)
 {
     struct config f;
-    int bad = bench_backend(b, e) || config_synth(&f, p->llama, e);
+    int bad = bench_backend(b, e) || synth_config(&f, p->llama, e);
     for (const struct kind *k = bench_kinds; !bad && k->name; k++) {
         struct err why = {0};
         if (bench_chosen(b->dtypes, k->name) && !bench_refuses(b->backend, &f, k) &&

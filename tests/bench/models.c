@@ -166,7 +166,7 @@ static double run_peer(const struct models *m, const struct job *j, const char *
 
 json_t *model_fields(const struct models *m, const char *work)
 {
-    int llada = m->arch == ARCH_LLADA;
+    int llada = m->paradigm != PARADIGM_AUTOREGRESSIVE;
     const char *model = llada ? m->pair->llada : m->pair->llama;
     char name[128];
     snprintf(name, sizeof name, "%s %s, %s", model, m->kind->name, work);
@@ -238,11 +238,11 @@ int bench_network(struct bench *b, const char *shape, const struct kind *k, stru
     struct checkpoint c = {0};
     struct config f;
     enum dtype q = QUANT_NONE;
-    if (bench_stopped(b, e) || config_synth(&f, shape, e) || bench_backend(b, e))
+    if (bench_stopped(b, e) || synth_config(&f, shape, e) || bench_backend(b, e))
         return -1;
     if (bench_refuses(b->backend, &f, k) ||
         (k->precision.quant &&
-         (quant_named(k->precision.quant, &q) || quant_check(q, &f, NULL))))
+         (quantization_named(k->precision.quant, &q) || quantization_check(q, &f, NULL))))
         return 1;
     char *name = mem_format("synth:%s", shape);
     int bad = checkpoint_open(&c, name, 0, e) || network_load(n, b->backend, &c, &k->precision, e);
@@ -262,7 +262,7 @@ static int run_jobs(struct models *m, struct err *e)
             j.prompt = shrunk(m->pair, j.prompt);
             j.tokens = shrunk(m->pair, j.tokens);
         }
-        if ((j.kind == DIFFUSE) == (m->arch == ARCH_LLADA) &&
+        if ((j.kind == DIFFUSE) == (m->paradigm != PARADIGM_AUTOREGRESSIVE) &&
             j.prompt + j.tokens <= m->net.config.context &&
             bench_chosen(m->bench->jobs, job_kinds[j.kind]) && bench_job(m, &j, &why))
             bad = bench_forgive(m->bench, &why, j.name, e);
@@ -298,8 +298,8 @@ int bench_models(struct bench *b, const struct pair *p, struct err *e)
 {
     int bad = 0;
     for (const struct kind *k = bench_kinds; !bad && k->name; k++) {
-        struct models llama = {.bench = b, .pair = p, .kind = k, .arch = ARCH_LLAMA};
-        struct models llada = {.bench = b, .pair = p, .kind = k, .arch = ARCH_LLADA};
+        struct models llama = {.bench = b, .pair = p, .kind = k, .paradigm = PARADIGM_AUTOREGRESSIVE};
+        struct models llada = {.bench = b, .pair = p, .kind = k, .paradigm = PARADIGM_MASKED_DIFFUSION};
         if (!bench_chosen(b->dtypes, k->name))
             continue;
         bad = (any_chosen(b, llama_jobs) && bench_arch(&llama, p->llama, e)) ||

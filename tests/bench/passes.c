@@ -192,7 +192,7 @@ static int bench_gap(struct models *m, struct err *e)
 int bench_passes(struct models *m, struct err *e)
 {
     const char *jobs = m->bench->jobs;
-    if (m->arch == ARCH_LLAMA)
+    if (m->paradigm == PARADIGM_AUTOREGRESSIVE)
         return bench_chosen(jobs, "gap") ? bench_gap(m, e) : 0;
     if (bench_chosen(jobs, "full") && bench_full(m, e))
         return -1;

@@ -44,7 +44,7 @@ static int bench_memory(struct models *m, struct err *e)
 
 int bench_whole(struct models *m, struct err *e)
 {
-    int chosen = m->arch == ARCH_LLADA && bench_chosen(m->bench->jobs, "memory");
+    int chosen = m->paradigm != PARADIGM_AUTOREGRESSIVE && bench_chosen(m->bench->jobs, "memory");
     return chosen ? bench_memory(m, e) : 0;
 }
 

@@ -12,7 +12,7 @@
 #include "lib/base/opt.h"
 #include "lib/base/out.h"
 #include "lib/checkpoint/safetensors.h"
-#include "lib/checkpoint/roles.h"
+#include "lib/checkpoint/role.h"
 
 struct writing {
     const struct checkpoint *from;
@@ -25,11 +25,11 @@ static void add(struct writing *w, enum role r, size_t layer)
 {
     const struct config *c = &w->from->config;
     struct tensor *t = &w->list[w->n++];
-    char name[ROLE_NAME_MAX];
+    char name[FAMILY_NAME_MAX];
     size_t rows, cols;
-    role_tensor_name(name, c->arch == ARCH_LLADA ? SCHEME_LLADA : SCHEME_LLAMA, r, layer);
+    family_tensor_name(name, c->family->naming[0], r, layer);
     role_shape(c, r, &rows, &cols);
-    *t = (struct tensor){.name = mem_text(name), .dtype = "BF16", .rank = role_is_norm(r) ? 1 : 2,
+    *t = (struct tensor){.name = mem_text(name), .dtype = "BF16", .rank = role_is_vector(r) ? 1 : 2,
                          .shape = {rows, cols}, .bytes = 2 * rows * cols};
 }
 
@@ -64,10 +64,10 @@ static int write_folder(struct writing *w, const char *folder, struct err *e)
     char *path = mem_format("%s/model.safetensors", folder);
     json_t *metadata = json_pack("{s:s}", "format", "pt");
     int bad = file_make_folder(folder, e) ||
-              tensors_begin(&w->out, path, w->list, w->n, metadata, e);
+              safetensors_begin(&w->out, path, w->list, w->n, metadata, e);
     if (!bad) {
         each(w, write_values);
-        bad = out_commit(&w->out, e) || config_save(&w->from->config, folder, e);
+        bad = out_commit(&w->out, e) || family_save(&w->from->config, folder, e);
     }
     json_decref(metadata);
     free(path);

@@ -14,7 +14,7 @@
 #include "lib/base/opt.h"
 #include "lib/base/out.h"
 #include "lib/checkpoint/checkpoint.h"
-#include "lib/checkpoint/roles.h"
+#include "lib/checkpoint/role.h"
 #include "tests/bench/ggml-blocks.h"
 
 enum { VERSION = 3, ALIGNMENT = 32, ROPE_FREQS = ROLE_COUNT };
@@ -169,7 +169,7 @@ static void describe(struct header *h, const struct config *c, enum ggml_type t)
     entry_f32(h, ".attention.layer_norm_rms_epsilon", c->norm_eps);
     entry_u32(h, ".rope.dimension_count", c->head_dim);
     entry_f32(h, ".rope.freq_base", c->rope_theta);
-    if (c->arch == ARCH_LLADA)
+    if (c->paradigm != PARADIGM_AUTOREGRESSIVE)
         entry_bool(h, "diffusion.shift_logits", 0);
 }
 
@@ -297,7 +297,7 @@ static void write_tensor(const struct gguf *g, const struct entry *t)
 static void write_file(struct gguf *g)
 {
     const struct config *c = &g->checkpoint->config;
-    struct header h = {.arch = c->arch == ARCH_LLADA ? "llada" : "llama"};
+    struct header h = {.arch = c->family->name};
     struct buf b = {0};
     describe(&h, c, g->type);
     tokenizer(&h, c);

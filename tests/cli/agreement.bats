@@ -111,6 +111,20 @@ likelihood() {
     greedy
 }
 
+@test "a total_size that is wrong or missing is one warning" {
+    make_model --shards 2
+    greedy 2> "$T/err"
+    ! grep W106 "$T/err" || false
+    for change in '.metadata.total_size += 2' 'del(.metadata)'; do
+        jq "$change" "$T/model/model.safetensors.index.json" > "$T/new"
+        mv "$T/new" "$T/model/model.safetensors.index.json"
+        greedy 2> "$T/err"
+        [ "$(grep -c 'W106.*total_size is .*only a hint' "$T/err")" -eq 1 ]
+    done
+    likelihood 1e-4 2> "$T/err"
+    grep -q W106 "$T/err"
+}
+
 @test "llama: greedy ids of odd shapes" {
     make_model --width 30 --heads 3 --kv-heads 3 --ffn 37 --vocab 271 --layers 3
     greedy --threads 2
@@ -148,6 +162,74 @@ likelihood() {
     make_model --dtype BF16 --kv-heads 2
     likelihood 0.01 --dtype bf16
     ! likelihood 1e-6 --dtype bf16 || false
+}
+
+# on_cuda COMMAND...: COMMAND with --device cuda, the emulated one
+on_cuda() {
+    CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so" "$@" --device cuda
+}
+
+# another_block FAMILY: what is not in LLaMA's block, in every dtype and layout and back end
+another_block() {
+    local dtype=F32
+    for dtype in F32 F16 BF16; do
+        make_model --arch "$1" --dtype $dtype --kv-heads 2
+        greedy --device cpu
+        likelihood 1e-4
+    done
+    local isa ran=0
+    for isa in avx512bf16 avx512 avx2 neon portable; do
+        "$BIN/gen-llama" -m "$T/model" --isa $isa --max-new 1 --no-meta "$T/prompts" \
+            > "$T/probe" 2> "$T/err" || [ $? -eq 69 ] || return 1
+        [ -s "$T/probe" ] || continue # this processor does not have it
+        greedy --isa $isa
+        ran=$((ran + 1))
+    done
+    [ $ran -gt 0 ]
+    make_model --arch "$1" --dtype BF16 --shards 3 --head-dim 20 --kv-heads 1 --theta 1000000
+    greedy --device ref
+    greedy --batch 4
+    greedy --batch 3 --cache off
+    likelihood 1e-4 --device ref
+    make_model --arch "$1" --tied --rope-parameters --seed 3 --layers 3
+    greedy
+}
+
+# coarse FAMILY: rounded and quantized, it stays near
+coarse() {
+    make_model --arch "$1" --dtype BF16 --width 64 --ffn 128 --kv-heads 2 --gain 1
+    likelihood 0.01 --dtype bf16
+    likelihood 0.02 --quant int8
+    likelihood 0.1 --quant nf4
+    ! likelihood 1e-6 --quant nf4 || false
+}
+
+@test "qwen2: biases on q, k and v" {
+    another_block qwen2
+}
+
+@test "qwen3: norms of the heads of q and k, heads of any width" {
+    another_block qwen3
+}
+
+@test "qwen2, qwen3: bf16, int8, nf4" {
+    coarse qwen2
+    coarse qwen3
+}
+
+@test "qwen2, qwen3: on the emulated CUDA device" {
+    [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
+        skip "no C++ compiler, so no emulated device"
+    for family in qwen2 qwen3; do
+        make_model --arch $family --kv-heads 2 --head-dim 12
+        on_cuda greedy --dtype f32 --batch 4
+        make_model --arch $family --dtype BF16 --width 64 --ffn 128 --kv-heads 2 --gain 1
+        on_cuda likelihood 1e-4 --dtype f32
+        for format in "--dtype bf16" "--quant int8" "--quant fp8" "--quant nf4"; do
+            # shellcheck disable=SC2086
+            on_cuda likelihood 0.1 $format
+        done
+    done
 }
 
 @test "llada: blocks and steps, with remainders" {

@@ -200,6 +200,13 @@ static struct made by_parts(struct backend *b, const struct qkv *a, size_t T, vo
     b->ops->matmul(b, &(struct product){a->wq, m.q, 0}, 1, (struct input){.x = n}, T, work);
     b->ops->matmul(b, &(struct product){a->wk, m.k, 0}, 1, (struct input){.x = n}, T, work);
     b->ops->matmul(b, &(struct product){a->wv, m.v, 0}, 1, (struct input){.x = n}, T, work);
+    float *const made[] = {m.q, m.k, m.v};
+    for (int i = 0; i < 3 && a->bias[0]; i++)
+        for (size_t wide = i ? QKV_KE : QKV_HE, j = 0; j < T * wide; j++)
+            made[i][j] += a->bias[i][j % wide];
+    for (int i = 0; i < 2 && a->head_gain[0]; i++)
+        b->ops->rmsnorm(b, made[i], made[i], NULL, a->head_gain[i], T * (i ? QKV_K : QKV_H), QKV_E,
+                        a->in.eps);
     b->ops->rope(b, m.q, a->table, T, QKV_H, QKV_E, 1);
     b->ops->rope(b, m.k, a->table, T, QKV_K, QKV_E, 1);
     free(n);
@@ -228,7 +235,7 @@ static void qkv_case(struct backend *b, struct qkv a, size_t T, enum dtype dtype
 {
     enum { APART = 3 };
     size_t S = APART * T, bytes = S * QKV_KE * (dtype == DTYPE_F32 ? 4 : 2);
-    size_t need = b->ops->matmul_work(b, T, QKV_D, QKV_HE + 2 * QKV_KE);
+    size_t need = b->ops->qkv_work(b, T, QKV_D, QKV_H, QKV_K, QKV_E, a.bias[0] || a.head_gain[0]);
     int32_t *slot = mem_alloc(T * sizeof *slot);
     void *work = mem_aligned(need);
     for (size_t t = 0; t < T; t++)
@@ -241,8 +248,9 @@ static void qkv_case(struct backend *b, struct qkv a, size_t T, enum dtype dtype
     b->ops->qkv(b, &a, T, work);
     ok(!memcmp(a.q, m.q, T * QKV_HE * sizeof(float)) && kept(&a, a.to.k, m.k, T, S) &&
            kept(&a, a.to.v, m.v, T, S),
-       "%s %s qkv of %zu rows to %s slots as %s is made of its parts", b->ops->name, b->ops->level,
-       T, listed ? "listed" : "their own", dtype == DTYPE_F32 ? "f32" : "bf16");
+       "%s %s qkv of %zu rows to %s slots as %s%s%s is made of its parts", b->ops->name,
+       b->ops->level, T, listed ? "listed" : "their own", dtype == DTYPE_F32 ? "f32" : "bf16",
+       a.bias[0] ? ", with biases" : "", a.head_gain[0] ? ", with norms" : "");
     free(a.q), free(a.to.k), free(a.to.v), free(m.q), free(m.k), free(m.v);
     free(slot), free(work);
 }
@@ -268,6 +276,17 @@ static void qkv_cases(const char *level)
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         for (int kind = 0; kind < 4; kind++)
             qkv_case(b, a, counts[i], kind % 2 ? DTYPE_BF16 : DTYPE_F32, kind / 2);
+    float *more = draw(QKV_HE + 2 * QKV_KE + 2 * QKV_E);
+    for (int which = 1; which < 4; which++) {
+        struct qkv c = a;
+        for (int i = 0; i < 3 && which & 1; i++)
+            c.bias[i] = more + (i ? QKV_HE + (i - 1) * QKV_KE : 0);
+        for (int i = 0; i < 2 && which & 2; i++)
+            c.head_gain[i] = more + QKV_HE + 2 * QKV_KE + i * QKV_E;
+        for (int kind = 0; kind < 4; kind++)
+            qkv_case(b, c, kind < 2 ? 3 : 257, kind % 2 ? DTYPE_BF16 : DTYPE_F32, kind / 2);
+    }
+    free(more);
     for (int i = 0; i < 3; i++)
         b->ops->mat_free(b, &m[i]);
     backend_close(b);

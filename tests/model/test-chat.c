@@ -1,4 +1,4 @@
-/* test-chat.c - the three chat templates, byte for byte, and which one is chosen when. */
+/* test-chat.c - the chat templates, byte for byte, and which one is chosen when. */
 #include "lib/text/chat.h"
 
 #include "tests/model/tokenizer-fixture.h"
@@ -11,7 +11,7 @@ static const struct chat_message talk[] = {
     {"system", " Be brief.\n"}, {"user", "\u00a0Hi <b>\n\nyou \t"}, {"assistant", "Yes"},
     {"user", ""}};
 
-static const struct tokenizer *all; /* has the special tokens of every template */
+static struct tokenizer *all; /* has the special tokens of every template */
 
 /* The ids of the messages, as text. */
 static void check(enum chat kind, const struct chat_message *m, size_t n, const char *want,
@@ -34,8 +34,9 @@ static void test_text(void)
 {
     json_t *file = fixture_file(fixture_model(NULL, 0, 0, 0), LLADA, 0);
     static const char *const special[] = {"<|startoftext|>", "<|begin_of_text|>", "<|eot_id|>",
-                                          "<|start_header_id|>", "<|end_header_id|>"};
-    for (int i = 0; i < 5; i++)
+                                          "<|start_header_id|>", "<|end_header_id|>",
+                                          "<|im_start|>", "<|im_end|>"};
+    for (int i = 0; i < 7; i++)
         fixture_added(file, 256 + i, special[i], "s");
     struct tokenizer *t = fixture_load(file, NULL);
     all = t;
@@ -51,6 +52,11 @@ static void test_text(void)
     check(CHAT_LLAMA31, talk + 1, 1, "<|begin_of_text|>" HEADER("system") DATES EOT HEADER("user")
           "Hi <b>\n\nyou" EOT HEADER("assistant"), "llama3.1 always has a system block");
     check(CHAT_LLAMA3, talk, 0, "<|begin_of_text|>" HEADER("assistant"), "no message at all");
+    check(CHAT_CHATML, talk, 3, "<|im_start|>system\n Be brief.\n<|im_end|>\n<|im_start|>user\n"
+          "\u00a0Hi <b>\n\nyou \t<|im_end|>\n<|im_start|>assistant\nYes<|im_end|>\n"
+          "<|im_start|>assistant\n", "chatml: nothing in front, contents as they are");
+    check(CHAT_CHATML, talk + 3, 1, "<|im_start|>user\n<|im_end|>\n<|im_start|>assistant\n",
+          "chatml, an empty content, no system block");
     check(CHAT_NONE, talk + 2, 2, "Yes\n", "none: the contents");
     const struct chat_message broken = {"user", " \xFF "};
     struct ids ids = {0};
@@ -58,7 +64,6 @@ static void test_text(void)
     ok(chat_encode(CHAT_LLAMA3, t, &broken, 1, 0, &ids, &e) == -1 && e.code == EXIT_BAD_DATA,
        "text that is not UTF-8 is refused: %s", e.text);
     ids_free(&ids);
-    tokenizer_free(t);
 }
 
 static struct tokenizer *with(const char *bos, int headers)
@@ -97,7 +102,11 @@ static void test_choose(void)
     choose("none", CHAT_LLADA, llada, 0, CHAT_NONE);
     choose("llada", CHAT_LLADA, base, EXIT_BAD_DATA, CHAT_NONE);
     choose("llama3", CHAT_LLAMA3, llada, EXIT_BAD_DATA, CHAT_NONE);
-    choose("chatml", CHAT_LLAMA3, llama, EXIT_BAD_USAGE, CHAT_NONE);
+    choose("chatml", CHAT_LLAMA3, llama, EXIT_BAD_DATA, CHAT_NONE);
+    choose("auto", CHAT_CHATML, llama, 0, CHAT_NONE);
+    choose("auto", CHAT_CHATML, all, 0, CHAT_CHATML);
+    choose("auto", CHAT_NONE, all, 0, CHAT_NONE);
+    choose("vicuna", CHAT_LLAMA3, llama, EXIT_BAD_USAGE, CHAT_NONE);
     ok(fixture_ids(llada, "<|startoftext|>" HEADER("assistant") "Yes" EOT HEADER("assistant"), 0,
                    IDS(256, 258, 64, 82, 82, 72, 82, 83, 64, 77, 83, 259, 198, 198, 56, 68, 82,
                        257, 258, 64, 82, 82, 72, 82, 83, 64, 77, 83, 259, 198, 198)),
@@ -105,6 +114,7 @@ static void test_choose(void)
     tokenizer_free(llada);
     tokenizer_free(base);
     tokenizer_free(llama);
+    tokenizer_free(all);
 }
 
 /* Ids of LLaDA's template against ids of its text, pieced together here: the same, unless a content

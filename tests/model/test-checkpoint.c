@@ -1,11 +1,13 @@
-/* test-checkpoint.c - checkpoints written here and opened again: names, shapes and dtypes of both
- * families, what does not fit is refused by name, and drawn weights are what they say. */
+/* test-checkpoint.c - checkpoints written here and opened again: names, shapes and dtypes of all
+ * families, what does not fit is refused by name, and drawn weights are what they say.
+ * One file because all of it goes through one folder that is written again and again. */
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/checkpoint/checkpoint.h"
+#include "lib/checkpoint/synth.h"
 #include "tests/tap.h"
 
 static char root[] = "/tmp/test-checkpoint-XXXXXX";
@@ -58,7 +60,7 @@ static int all_equal(const struct checkpoint *c)
                   given = role == ROLE_HEAD && c->config.tied ? ROLE_EMBED : role;
         role_shape(&c->config, role, &rows, &cols);
         float *v = mem_alloc(rows * cols * sizeof *v);
-        for (size_t l = 0; l < (role_per_layer(role) ? c->config.layers : 1); l++) {
+        for (size_t l = 0; l < role_layers(&c->config, role); l++) {
             checkpoint_floats(c, role, l, v);
             for (size_t i = 0; i < rows * cols; i++)
                 same &= v[i] == value(given, l, i);
@@ -73,7 +75,7 @@ static void test_round_trip(const char *shape, const char *dtype, int tied, cons
     struct config f;
     struct checkpoint c;
     struct err e = {0};
-    config_synth(&f, shape, &e);
+    synth_config(&f, shape, &e);
     f.tied = tied;
     save(&f, dtype, 0, 0);
     int r = checkpoint_open(&c, folder, 0, &e);
@@ -81,8 +83,9 @@ static void test_round_trip(const char *shape, const char *dtype, int tied, cons
     if (r)
         return;
     ok(all_equal(&c) && !strcmp(checkpoint_dtype(&c), dtype), "its values are those written");
-    ok(tensors_find(c.tensors, one_name) && tensors_count(c.tensors) ==
-           9 * f.layers + (tied ? 2 : 3), "its names are the family's: %s", one_name);
+    size_t in_layer = 9u + (f.qkv_bias ? 3u : 0) + (f.qk_norm ? 2u : 0);
+    ok(safetensors_find(c.tensors, one_name) && safetensors_count(c.tensors) ==
+           in_layer * f.layers + (tied ? 2 : 3), "its names are the family's: %s", one_name);
     ok(!checkpoint_check_values(&c, &e), "its values are finite %s", e.text);
     json_t *d = checkpoint_describe(&c, &e), *files = json_object_get(d, "files");
     ok(json_integer_value(json_object_get(d, "parameters")) == (json_int_t)config_parameters(&f) &&
@@ -105,12 +108,12 @@ struct edit {
 static void rewrite(const struct edit *x)
 {
     struct err e = {0};
-    struct tensors *t = tensors_open_file(weights_path, &e);
+    struct tensors *t = safetensors_open_file(weights_path, &e);
     size_t n = 0;
     struct tensor list[64];
     unsigned char *zeros = mem_zero(1 << 20, 1);
-    for (size_t i = 0; i < tensors_count(t); i++) {
-        struct tensor a = *tensors_at(t, i);
+    for (size_t i = 0; i < safetensors_count(t); i++) {
+        struct tensor a = *safetensors_at(t, i);
         if (x->drop && !strcmp(a.name, x->drop))
             continue;
         if (x->shape_of && !strcmp(a.name, x->shape_of)) {
@@ -136,9 +139,9 @@ static void rewrite(const struct edit *x)
                                     .bytes = 16,
                                     .data = zeros};
     char *other = mem_format("%s.new", weights_path);
-    if (tensors_write(other, list, n, NULL, &e) || rename(other, weights_path))
+    if (safetensors_write(other, list, n, NULL, &e) || rename(other, weights_path))
         exit(1);
-    tensors_close(t);
+    safetensors_close(t);
     free(other);
     free(zeros);
 }
@@ -149,7 +152,7 @@ static void edited(const char *shape, int tied, struct edit x, const char *says,
     struct config f;
     struct checkpoint c;
     struct err e = {0};
-    config_synth(&f, shape, &e);
+    synth_config(&f, shape, &e);
     f.tied = tied;
     save(&f, "F32", 0, 0);
     rewrite(&x);
@@ -190,6 +193,16 @@ static void test_misfits(void)
            "q_proj.weight", "got I16");
     edited("tiny-llama", 0, (struct edit){.cast = LAYER "self_attn.q_proj.weight", .dtype = "F16"},
            NULL, "");
+    edited("tiny-qwen2", 1, (struct edit){.drop = LAYER "self_attn.v_proj.bias"},
+           LAYER "self_attn.v_proj.bias", "missing");
+    edited("tiny-qwen2", 1, (struct edit){.extra = LAYER "self_attn.o_proj.bias"}, "o_proj.bias",
+           "no place in a qwen2");
+    edited("tiny-qwen2", 1, (struct edit){.extra = LAYER "self_attn.q_norm.weight"},
+           "q_norm.weight", "no place in a qwen2");
+    edited("tiny-qwen3", 0, (struct edit){.drop = LAYER "self_attn.k_norm.weight"},
+           LAYER "self_attn.k_norm.weight", "missing");
+    edited("tiny-qwen3", 0, (struct edit){.extra = LAYER "self_attn.q_proj.bias"}, "q_proj.bias",
+           "no place in a qwen3");
     edited("tiny-llama", 0, (struct edit){.rename = "model.norm.weight", .to = "norm.weight"},
            "model.norm.weight", "missing");
 }
@@ -200,10 +213,10 @@ static void test_tied_twice(void)
     struct config f;
     struct checkpoint c;
     struct err e = {0};
-    config_synth(&f, "tiny-llama", &e);
+    synth_config(&f, "tiny-llama", &e);
     save(&f, "F32", 0, 0); /* untied: head and embedding differ */
     f.tied = 1;
-    config_save(&f, folder, &e);
+    family_save(&f, folder, &e);
     ok(checkpoint_open(&c, folder, 0, &e) == -1 && strstr(e.text, "differs from the embedding"),
        "a tied head with values of its own: %s", e.text);
 }
@@ -214,31 +227,31 @@ static void test_config_against_files(void)
     struct config f;
     struct checkpoint c;
     struct err e = {0};
-    config_synth(&f, "tiny-llada", &e);
+    synth_config(&f, "tiny-llada", &e);
     save(&f, "BF16", 0, 0);
     f.vocab = 520;
-    config_save(&f, folder, &e);
+    family_save(&f, folder, &e);
     ok(checkpoint_open(&c, folder, 0, &e) == -1 && e.code == EXIT_BAD_DATA &&
            strstr(e.text, "[520, 64]") && strstr(e.text, "[512, 64]"),
        "another vocabulary: %s", e.text);
     e = (struct err){0};
     f.vocab = 512;
     f.layers = 1;
-    config_save(&f, folder, &e);
+    family_save(&f, folder, &e);
     ok(checkpoint_open(&c, folder, 0, &e) == -1 && strstr(e.text, "no place"),
        "a layer too many: %s", e.text);
     e = (struct err){0};
-    config_synth(&f, "tiny-llama", &e);
-    config_save(&f, folder, &e);
+    synth_config(&f, "tiny-llama", &e);
+    family_save(&f, folder, &e);
     ok(checkpoint_open(&c, folder, 0, &e) == -1 && strstr(e.text, "model.embed_tokens.weight"),
        "names of the other family: %s", e.text);
     /* LLaDA re-exported under LLaMA's names */
     f.kv_heads = 4;
     save(&f, "BF16", 0, 0);
-    config_synth(&f, "tiny-llada", &e);
+    synth_config(&f, "tiny-llada", &e);
     e = (struct err){0};
-    config_save(&f, folder, &e);
-    ok(!checkpoint_open(&c, folder, 0, &e) && c.config.arch == ARCH_LLADA && all_equal(&c),
+    family_save(&f, folder, &e);
+    ok(!checkpoint_open(&c, folder, 0, &e) && c.config.family == &llada_family && all_equal(&c),
        "llada under llama names opens %s", e.text);
     checkpoint_close(&c);
 }
@@ -250,7 +263,7 @@ static void test_values(void)
     static const float odd[] = {NAN, INFINITY, -INFINITY};
     for (size_t i = 0; i < 4; i++) {
         struct err e = {0};
-        config_synth(&f, "tiny-llama", &e);
+        synth_config(&f, "tiny-llama", &e);
         save(&f, i == 1 ? "BF16" : "F32", i < 3 ? odd[i] : 0, i == 3);
         int opens = !checkpoint_open(&c, folder, 0, &e);
         ok(opens && checkpoint_check_values(&c, &e) == -1 && e.code == EXIT_BAD_DATA &&
@@ -266,25 +279,25 @@ static void test_half(void)
     struct config f;
     struct checkpoint c;
     struct err e = {0};
-    config_synth(&f, "tiny-llama", &e);
+    synth_config(&f, "tiny-llama", &e);
     f.vocab = 1024; /* 1024 x 64 = every 16-bit pattern once */
     save(&f, "BF16", 0, 0);
-    struct tensors *t = tensors_open_file(weights_path, &e);
+    struct tensors *t = safetensors_open_file(weights_path, &e);
     struct tensor list[32];
     uint16_t *bits = mem_alloc(65536 * sizeof *bits);
     for (size_t i = 0; i < 65536; i++)
         bits[i] = (uint16_t)i;
-    size_t n = tensors_count(t), wrong = 0;
+    size_t n = safetensors_count(t), wrong = 0;
     for (size_t i = 0; i < n; i++) {
-        list[i] = *tensors_at(t, i);
+        list[i] = *safetensors_at(t, i);
         if (strcmp(list[i].name, "lm_head.weight"))
             continue;
         memcpy(list[i].dtype, "F16", 4);
         list[i].data = (unsigned char *)bits;
     }
     char *other = mem_format("%s.new", weights_path);
-    int r = tensors_write(other, list, n, NULL, &e) || rename(other, weights_path);
-    tensors_close(t);
+    int r = safetensors_write(other, list, n, NULL, &e) || rename(other, weights_path);
+    safetensors_close(t);
     r = r || checkpoint_open(&c, folder, 0, &e);
     float *v = mem_zero(65536, sizeof *v);
     if (!r)
@@ -327,7 +340,7 @@ static void test_bf16(void)
     struct checkpoint c;
     struct err e = {0};
     float v[64];
-    config_synth(&f, "tiny-llada", &e);
+    synth_config(&f, "tiny-llada", &e);
     struct source s = {.config = &f};
     int r = checkpoint_save(&f, folder, "BF16", one_value, &s, &e) ||
             checkpoint_open(&c, folder, 0, &e);
@@ -391,7 +404,7 @@ static void test_chat_tokens(void)
     struct checkpoint c;
     struct err e = {0};
     char path[96];
-    config_synth(&f, "tiny-llada", &e);
+    synth_config(&f, "tiny-llada", &e);
     save(&f, "BF16", 0, 0);
     snprintf(path, sizeof path, "%s/tokenizer.json", folder);
     FILE *t = fopen(path, "w");
@@ -401,6 +414,17 @@ static void test_chat_tokens(void)
     ok(!checkpoint_open(&c, folder, 0, &e) && c.config.instruct && c.config.eot == 501,
        "chat tokens are found %s", e.text);
     checkpoint_close(&c);
+    t = fopen(path, "w");
+    fputs("{\"added_tokens\":[{\"id\":502,\"content\":\"<|im_end|>\"},"
+          "{\"id\":501,\"content\":\"<|im_start|>\"},{\"id\":500,\"content\":\"<|eot_id|>\"}]}", t);
+    fclose(t);
+    synth_config(&f, "tiny-qwen3", &e);
+    save(&f, "BF16", 0, 0);
+    ok(!checkpoint_open(&c, folder, 0, &e) && c.config.instruct && c.config.eot == 502,
+       "those of the family's own template %s", e.text);
+    checkpoint_close(&c);
+    synth_config(&f, "tiny-llada", &e);
+    save(&f, "BF16", 0, 0);
     unlink(path);
     ok(!checkpoint_open(&c, folder, 0, &e) && !c.config.instruct && c.config.eot == -1,
        "or not, without tokenizer.json");
@@ -432,14 +456,14 @@ static void test_cache_hash(void)
     file_make_folder(blob, &e);
     file_make_folder(snapshot, &e);
     struct config f;
-    config_synth(&f, "tiny-llama", &e);
+    synth_config(&f, "tiny-llama", &e);
     save(&f, "BF16", 0, 0);
     snprintf(blob, sizeof blob, "%s/models--org--some-model/blobs/%s", root, hash);
     snprintf(link, sizeof link, "%s/model.safetensors", snapshot);
     int r = rename(weights_path, blob) ||
             symlink("../../blobs/00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff",
                     link) ||
-            config_save(&f, snapshot, &e) || checkpoint_open(&c, snapshot, 0, &e);
+            family_save(&f, snapshot, &e) || checkpoint_open(&c, snapshot, 0, &e);
     ok(!r && !strcmp(c.config.name, "some-model"), "a snapshot has its repository's name %s",
        e.text);
     if (r)
@@ -463,6 +487,10 @@ int main(void)
     test_round_trip("tiny-llama", "BF16", 1, "model.layers.1.post_attention_layernorm.weight");
     test_round_trip("tiny-llada", "BF16", 0, "model.transformer.blocks.0.ff_proj.weight");
     test_round_trip("tiny-llada", "F32", 1, "model.transformer.blocks.1.attn_out.weight");
+    test_round_trip("tiny-qwen2", "BF16", 1, "model.layers.1.self_attn.k_proj.bias");
+    test_round_trip("tiny-qwen2", "F32", 0, "model.layers.0.self_attn.q_proj.bias");
+    test_round_trip("tiny-qwen3", "BF16", 0, "model.layers.1.self_attn.q_norm.weight");
+    test_round_trip("tiny-qwen3", "F32", 1, "model.layers.0.self_attn.k_norm.weight");
     test_misfits();
     test_tied_twice();
     test_config_against_files();

@@ -1,11 +1,13 @@
-/* test-config.c - both families' config.json, one changed key at a time: what is read, what is
+/* test-config.c - every family's config.json, one changed key at a time: what is read, what is
  * refused by name, what is ignored; what is saved is loaded; RoPE against a double-precision
- * definition. */
+ * definition. One file because all families go through the same tables. */
 #include <jansson.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/checkpoint/config.h"
+#include "lib/checkpoint/synth.h"
+#include "lib/checkpoint/family.h"
+#include "lib/decode/generation.h"
 #include "tests/tap.h"
 
 static char folder[] = "/tmp/test-config-XXXXXX";
@@ -41,6 +43,26 @@ static const char llada[] =
     "\"rope_theta\":500000.0,\"scale_logits\":false,\"transformers_version\":\"4.46.3\","
     "\"use_cache\":false,\"vocab_size\":126464,\"weight_tying\":false}";
 
+/* Qwen2.5 0.5B and Qwen3 0.6B, as published. */
+static const char qwen2[] =
+    "{\"architectures\":[\"Qwen2ForCausalLM\"],\"attention_dropout\":0.0,\"bos_token_id\":151643,"
+    "\"eos_token_id\":151643,\"hidden_act\":\"silu\",\"hidden_size\":896,\"initializer_range\":"
+    "0.02,\"intermediate_size\":4864,\"max_position_embeddings\":32768,\"max_window_layers\":24,"
+    "\"model_type\":\"qwen2\",\"num_attention_heads\":14,\"num_hidden_layers\":24,"
+    "\"num_key_value_heads\":2,\"rms_norm_eps\":1e-06,\"rope_theta\":1000000.0,"
+    "\"sliding_window\":32768,\"tie_word_embeddings\":true,\"torch_dtype\":\"bfloat16\","
+    "\"transformers_version\":\"4.40.1\",\"use_cache\":true,\"use_mrope\":false,"
+    "\"use_sliding_window\":false,\"vocab_size\":151936}";
+static const char qwen3[] =
+    "{\"architectures\":[\"Qwen3ForCausalLM\"],\"attention_bias\":false,\"attention_dropout\":0.0,"
+    "\"bos_token_id\":151643,\"eos_token_id\":151645,\"head_dim\":128,\"hidden_act\":\"silu\","
+    "\"hidden_size\":1024,\"initializer_range\":0.02,\"intermediate_size\":3072,"
+    "\"max_position_embeddings\":40960,\"max_window_layers\":28,\"model_type\":\"qwen3\","
+    "\"num_attention_heads\":16,\"num_hidden_layers\":28,\"num_key_value_heads\":8,"
+    "\"rms_norm_eps\":1e-06,\"rope_scaling\":null,\"rope_theta\":1000000,\"sliding_window\":null,"
+    "\"tie_word_embeddings\":true,\"torch_dtype\":\"bfloat16\",\"transformers_version\":\"4.51.0\","
+    "\"use_cache\":true,\"use_sliding_window\":false,\"vocab_size\":151936}";
+
 static void put_text(const char *to, const char *text)
 {
     FILE *f = fopen(to, "wb");
@@ -60,7 +82,7 @@ static int load_with(const char *base, const char *key, const char *value, struc
     json_dump_file(o, config_path, 0);
     json_decref(o);
     *e = (struct err){0};
-    return config_load(c, folder, e);
+    return family_load(c, folder, e);
 }
 
 struct change {
@@ -180,8 +202,9 @@ static void test_llama(void)
     struct config c;
     struct err e;
     ok(!load_with(llama, NULL, NULL, &c, &e), "LLaMA 3.2 1B loads %s", e.text);
-    ok(c.arch == ARCH_LLAMA && c.width == 2048 && c.layers == 16 && c.heads == 32 &&
-           c.kv_heads == 8 && c.head_dim == 64 && c.ffn == 8192 && c.vocab == 128256 &&
+    ok(c.family == &llama_family && c.paradigm == PARADIGM_AUTOREGRESSIVE && c.width == 2048 &&
+           c.layers == 16 && c.heads == 32 && c.kv_heads == 8 &&
+           c.head_dim == 64 && c.ffn == 8192 && c.vocab == 128256 &&
            c.context == 131072 && c.tied == 1, "its shape");
     ok(c.norm_eps == 1e-5 && c.rope_theta == 5e5 && c.rope_llama3 && c.rope_factor == 32 &&
            c.rope_low_freq == 1 && c.rope_high_freq == 4 && c.rope_original_context == 8192,
@@ -275,8 +298,9 @@ static void test_llada(void)
     struct config c;
     struct err e;
     ok(!load_with(llada, NULL, NULL, &c, &e), "LLaDA 8B loads %s", e.text);
-    ok(c.arch == ARCH_LLADA && c.width == 4096 && c.layers == 32 && c.heads == 32 &&
-           c.kv_heads == 32 && c.head_dim == 128 && c.ffn == 12288 && c.vocab == 126464 &&
+    ok(c.family == &llada_family && c.paradigm == PARADIGM_MASKED_DIFFUSION && c.width == 4096 &&
+           c.layers == 32 && c.heads == 32 && c.kv_heads == 32 &&
+           c.head_dim == 128 && c.ffn == 12288 && c.vocab == 126464 &&
            c.context == 4096 && !c.tied && c.mask == 126336 && c.pad == 126081 &&
            c.eos[0] == 126081 && c.bos == -1, "its shape and ids");
     ok(config_parameters(&c) == 8015581184u, "its 8,015,581,184 parameters");
@@ -295,6 +319,77 @@ static void test_llada(void)
     try_changes("llada", llada, llada_changes);
 }
 
+static const struct change qwen_changes[] = {
+    {"hidden_size", NULL, "missing"},
+    {"head_dim", "63", "even"},
+    {"head_dim", "64", NULL},
+    {"use_sliding_window", "true", "false"},
+    {"use_sliding_window", NULL, NULL},
+    {"sliding_window", "4096", NULL},
+    {"layer_types", "[\"full_attention\",\"sliding_attention\"]", "full_attention"},
+    {"layer_types", "[\"full_attention\"]", NULL},
+    {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":4}", "not supported"},
+    {"hidden_act", "\"gelu\"", "silu"},
+    {"tie_word_embeddings", NULL, NULL},
+    {"rope_theta", NULL, NULL},
+    {"mlp_bias", "false", "not supported"},
+    {"mask_token_id", "5", "not supported"},
+    {"model_type", "\"llama\"", "architectures"},
+    {"architectures", "[\"Qwen2MoeForCausalLM\"]", "Qwen3ForCausalLM"},
+    {"architectures", NULL, NULL},
+    {"eos_token_id", "[151645,151643]", NULL},
+    {0},
+};
+
+static void test_qwen(void)
+{
+    struct config c;
+    struct err e;
+    ok(!load_with(qwen2, NULL, NULL, &c, &e), "Qwen2.5 0.5B loads %s", e.text);
+    ok(c.family == &qwen2_family && c.paradigm == PARADIGM_AUTOREGRESSIVE && c.qkv_bias &&
+           !c.qk_norm && c.attends == MASK_CAUSAL && c.logit_shift && c.head_dim == 64 &&
+           c.rope_dims == 64 && c.tied && c.chat == CHAT_CHATML && c.rope_theta == 1e6 &&
+           c.norm_eps == 1e-6, "its switches");
+    ok(config_parameters(&c) == 494032768u, "its 494,032,768 parameters: %zu",
+       config_parameters(&c));
+    try_changes("qwen2", qwen2, qwen_changes);
+    ok(load_with(qwen2, "use_mrope", "true", &c, &e) == -1 && strstr(e.text, "use_mrope") &&
+           load_with(qwen2, "attention_bias", "false", &c, &e) == -1, "what its class has not");
+    ok(!load_with(qwen3, NULL, NULL, &c, &e), "Qwen3 0.6B loads %s", e.text);
+    ok(c.family == &qwen3_family && c.qk_norm && !c.qkv_bias && c.head_dim == 128 &&
+           c.rope_dims == 128 && c.width == 1024 && c.heads == 16 && c.tied &&
+           c.chat == CHAT_CHATML, "its switches");
+    ok(config_parameters(&c) == 596049920u, "its 596,049,920 parameters: %zu",
+       config_parameters(&c));
+    try_changes("qwen3", qwen3, qwen_changes);
+    ok(load_with(qwen3, "attention_bias", "true", &c, &e) == -1 && strstr(e.text, "attention_bias"),
+       "biases in a qwen3: %s", e.text);
+    ok(!load_with(qwen3, "head_dim", NULL, &c, &e) && c.head_dim == 128,
+       "heads of 128 when not said");
+}
+
+/* Every row of the table is whole: a name for each tensor that its block has, a shape to try. */
+static void test_rows(void)
+{
+    for (size_t i = 0; family_at(i); i++) {
+        const struct family *f = family_at(i);
+        int whole = f->name && f->architecture && f->model_type && f->numbers && f->fixed &&
+                    f->tied_key && f->naming[0] && f->shapes[0].name && family_named(f->name) == f;
+        for (int k = 0; whole && k < FAMILY_NAMINGS && f->naming[k]; k++)
+            for (int r = 0; r < ROLE_COUNT; r++) {
+                struct config c = f->start;
+                c.layers = 1;
+                whole &= !role_layers(&c, (enum role)r) || f->naming[k]->role[r];
+            }
+        ok(whole, "family %s is whole", f->name);
+        for (size_t j = 0; family_at(j); j++)
+            ok(i == j || (strcmp(f->name, family_at(j)->name) &&
+                          strcmp(f->architecture, family_at(j)->architecture)),
+               "%s and %s are told apart", f->name, family_at(j)->name);
+    }
+    ok(!family_named("mamba"), "no other");
+}
+
 static void test_files(void)
 {
     struct config c;
@@ -311,16 +406,16 @@ static void test_files(void)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct err e = {0};
         put_text(config_path, bad[i].text);
-        ok(config_load(&c, folder, &e) == -1 && e.code == EXIT_BAD_DATA &&
+        ok(family_load(&c, folder, &e) == -1 && e.code == EXIT_BAD_DATA &&
                strstr(e.text, bad[i].says),
            "config.json: %s", e.text);
     }
     struct err e = {0};
-    ok(!truncate(config_path, 1 << 30) && config_load(&c, folder, &e) == -1 &&
+    ok(!truncate(config_path, 1 << 30) && family_load(&c, folder, &e) == -1 &&
            e.code == EXIT_BAD_DATA && strstr(e.text, "limit"), "1 GB: %s", e.text);
     unlink(config_path);
     e = (struct err){0};
-    ok(config_load(&c, folder, &e) == -1 && e.code == EXIT_NO_INPUT, "absent: %s", e.text);
+    ok(family_load(&c, folder, &e) == -1 && e.code == EXIT_NO_INPUT, "absent: %s", e.text);
 
     put_text(generation_path, "{\"bos_token_id\":126080,\"eos_token_id\":[126081,126348]}");
     ok(!load_with(llada, NULL, NULL, &c, &e) && c.bos == 126080 && c.n_eos == 2 &&
@@ -336,17 +431,20 @@ static void test_files(void)
     unlink(generation_path);
 }
 
-/* config_save then config_load gives the same struct. */
+/* family_save then family_load gives the same struct. */
 static void round_trip(const char *shape)
 {
     struct config a, b;
     struct err e = {0};
-    config_synth(&a, shape, &e);
-    int r = config_save(&a, folder, &e) || config_load(&b, folder, &e);
+    synth_config(&a, shape, &e);
+    int r = family_save(&a, folder, &e) || family_load(&b, folder, &e);
     a.synth = 0;
     a.eot = b.eot; /* of the tokenizer, not of config.json */
     memcpy(a.name, b.name, sizeof a.name);
-    ok(!r && a.arch == b.arch && a.width == b.width && a.layers == b.layers && a.heads == b.heads &&
+    ok(!r && a.family == b.family && a.paradigm == b.paradigm && a.qkv_bias == b.qkv_bias &&
+           a.qk_norm == b.qk_norm && a.attends == b.attends && a.logit_shift == b.logit_shift &&
+           a.rope_dims == b.rope_dims && a.width == b.width && a.layers == b.layers &&
+           a.heads == b.heads &&
            a.kv_heads == b.kv_heads && a.head_dim == b.head_dim && a.ffn == b.ffn &&
            a.vocab == b.vocab && a.context == b.context && a.tied == b.tied, "%s: shape %s", shape,
        e.text);
@@ -357,27 +455,67 @@ static void round_trip(const char *shape)
            a.n_eos == b.n_eos && a.eos[0] == b.eos[0], "%s: numbers and ids", shape);
     a.n_eos = 0;
     e = (struct err){0};
-    ok(config_save(&a, folder, &e) == -1 && e.code, "without eos it is not written: %s", e.text);
+    ok(family_save(&a, folder, &e) == -1 && e.code, "without eos it is not written: %s", e.text);
 }
 
 static void test_shapes(void)
 {
     static const char *const names[] = {"llada-8b", "llama3-8b", "llama3.2-1b", "llama3.2-3b",
                                         "llada-1b", "llada3.2-1b", "small-llama", "small-llada",
-                                        "tiny-llama", "tiny-llada"};
+                                        "tiny-llama", "tiny-llada", "tiny-qwen2", "tiny-qwen3",
+                                        "qwen2.5-0.5b", "qwen3-0.6b"};
     struct config c;
     struct err e = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         round_trip(names[i]);
-    ok(!config_synth(&c, "llada-8b", &e) && config_parameters(&c) == 8015581184u, "LLaDA 8B");
-    ok(!config_synth(&c, "llama3-8b", &e) && config_parameters(&c) == 8030261248u, "LLaMA 3 8B");
-    ok(!config_synth(&c, "llama3.2-1b", &e) && config_parameters(&c) == 1235814400u,
+    ok(!synth_config(&c, "llada-8b", &e) && config_parameters(&c) == 8015581184u, "LLaDA 8B");
+    ok(!synth_config(&c, "llama3-8b", &e) && config_parameters(&c) == 8030261248u, "LLaMA 3 8B");
+    ok(!synth_config(&c, "llama3.2-1b", &e) && config_parameters(&c) == 1235814400u,
        "LLaMA 3.2 1B");
-    ok(!config_synth(&c, "llama3.2-3b", &e) && config_parameters(&c) == 3212749824u,
+    ok(!synth_config(&c, "llama3.2-3b", &e) && config_parameters(&c) == 3212749824u,
        "LLaMA 3.2 3B");
-    ok(config_synth(&c, "llama4", &e) == -1 && e.code == EXIT_BAD_USAGE &&
+    ok(!synth_config(&c, "qwen2.5-0.5b", &e) && config_parameters(&c) == 494032768u,
+       "Qwen2.5 0.5B");
+    ok(!synth_config(&c, "qwen3-0.6b", &e) && config_parameters(&c) == 596049920u, "Qwen3 0.6B");
+    ok(synth_config(&c, "llama4", &e) == -1 && e.code == EXIT_BAD_USAGE &&
            strstr(e.text, "tiny-llada"),
        "an unknown shape: %s", e.text);
+}
+
+/* What the fields can say and no decoder, or no kernel, knows yet is refused with the reason. */
+static void test_switches(void)
+{
+    static const struct {
+        const char *shape;
+        int shift;
+        enum mask attends;
+        const char *says;
+    } list[] = {{"tiny-llada", 0, MASK_FULL, NULL},
+                {"tiny-llada", 1, MASK_FULL, "shifted by one"},
+                {"tiny-llada", 0, MASK_CAUSAL, "attend in another way"},
+                {"tiny-qwen3", 1, MASK_CAUSAL, NULL},
+                {"tiny-qwen3", 0, MASK_CAUSAL, "not shifted"},
+                {"tiny-qwen2", 1, MASK_BLOCK_CAUSAL, "attend in another way"}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        struct config c;
+        struct err e = {0};
+        synth_config(&c, list[i].shape, &e);
+        c.logit_shift = list[i].shift;
+        c.attends = list[i].attends;
+        int r = generation_refuses(&c, &e);
+        ok(list[i].says ? r == -1 && e.code == EXIT_BAD_DATA && strstr(e.text, list[i].says) : !r,
+           "%s: %s", list[i].shape, r ? e.text : "is decoded");
+    }
+    struct checkpoint c;
+    struct network n;
+    struct err e = {0};
+    struct backend *b = backend_open("ref", NULL, 1, 0, &e);
+    int r = checkpoint_open(&c, "synth:tiny-qwen3", 0, &e);
+    c.config.rope_dims = c.config.head_dim / 2;
+    ok(!r && network_settle(&n, b, &c, &(struct precision){0}, &e) == -1 &&
+           strstr(e.text, "16 of 32 values"), "partial rotation: %s", e.text);
+    checkpoint_close(&c);
+    backend_close(b);
 }
 
 /* rope_type llama3 (modeling_rope_utils.py of transformers): with E = 128, theta 5e5 and factor 8,
@@ -388,7 +526,7 @@ static void test_rope(void)
     struct err e = {0};
     float plain[64], scaled[64];
     int same = 0, divided = 0, between = 0, near = 1;
-    config_synth(&c, "llama3-8b", &e);
+    synth_config(&c, "llama3-8b", &e);
     config_rope(&c, plain);
     for (int j = 0; j < 64; j++)
         near &= fabs(plain[j] * pow(5e5, j / 64.0) - 1) < 1e-5;
@@ -416,8 +554,11 @@ int main(void)
     snprintf(generation_path, sizeof generation_path, "%s/generation_config.json", folder);
     test_llama();
     test_llada();
+    test_qwen();
+    test_rows();
     test_files();
     test_shapes();
+    test_switches();
     test_rope();
     unlink(config_path);
     rmdir(folder);

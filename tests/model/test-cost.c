@@ -134,6 +134,27 @@ static int load(struct network *n, struct backend *b, const char *name, struct c
     return ok(loaded, "%s loads %s", name, e.text);
 }
 
+/* tiny-qwen2: values of the blocks' matrices 2 (2 x 64 x 64 + 2 x 64 x 32 + 3 x 64 x 128) = 73728,
+ * of the biases 2 (64 + 2 x 32) = 256. tiny-qwen3: 2 (2 x 64 x 128 + 2 x 64 x 64 + 3 x 64 x 128) =
+ * 98304, and norms of heads do not count. */
+static void test_biases(struct backend *b)
+{
+    static const struct { const char *name; double flops, bytes; } rows[] = {
+        {"synth:tiny-qwen2", 2 * 73728 + 256, 4 * (73728 + 256)},
+        {"synth:tiny-qwen3", 2 * 98304, 4 * 98304}};
+    for (size_t i = 0; i < 2; i++) {
+        struct checkpoint c;
+        struct network n;
+        if (!load(&n, b, rows[i].name, &c))
+            return;
+        const struct cost_model t = cost_model_of(&n);
+        const struct extent x = {.rows = 1};
+        ok(is(cost_of(&t, &x), rows[i].flops, rows[i].bytes), "%s: a row", rows[i].name);
+        network_free(&n);
+        checkpoint_close(&c);
+    }
+}
+
 int main(void)
 {
     struct checkpoint c, d;
@@ -150,6 +171,7 @@ int main(void)
         test_canvases(&llada);
     }
     test_parts(&llada);
+    test_biases(b);
     network_free(&llama);
     network_free(&llada);
     checkpoint_close(&c);

@@ -107,7 +107,7 @@ static void test_paths(struct backend *b)
         int same = 1;
         for (int d = 0; d < 3; d++)
             for (int r = 0; r < ROLE_COUNT; r++)
-                if (r != ROLE_ATTN_NORM && r != ROLE_FFN_NORM && r != ROLE_NORM)
+                if (!role_is_vector((enum role)r))
                     same &= same_both_ways(b, &c, (enum role)r, dtypes[d]);
         ok(same, "%s %s: every matrix is the same both ways", b->ops->name, b->ops->level);
         checkpoint_close(&c);
@@ -329,6 +329,11 @@ int main(void)
     test_estimate(cpu, "synth:tiny-llada", "bf16-f32", "bf16", "none");
     test_estimate(cpu, "synth:tiny-llama", "f32", "auto", "int8");
     test_estimate(ref, "synth:tiny-llada", "f32", "auto", "none");
+    test_estimate(cpu, "synth:tiny-qwen2", "bf16-f32", "bf16", "none");
+    test_estimate(cpu, "synth:tiny-qwen2", "f32", "auto", "nf4");
+    test_estimate(cpu, "synth:tiny-qwen3", "bf16", "auto", "int8");
+    test_estimate(ref, "synth:tiny-qwen3", "f32", "auto", "fp8");
+    test_estimate(ref, "synth:tiny-qwen3", "f32", "f32", "none");
     test_blocks(cpu);
     test_blocks(ref);
     ok(!backend_open("cpu", "nonsense", 1, 0, NULL) &&

@@ -6,7 +6,7 @@
 #include "lib/base/mem.h"
 #include "lib/network/forward.h"
 #include "lib/checkpoint/pack.h"
-#include "lib/checkpoint/roles.h"
+#include "lib/checkpoint/role.h"
 #include "tests/tap.h"
 
 static char root[] = "/tmp/test-pack-XXXXXX";
@@ -101,7 +101,7 @@ static int same_codes(enum dtype q)
     struct err e = {0};
     int same = !checkpoint_open(&a, source, 0, &e) && !checkpoint_open(&b, packed, 0, &e);
     for (int r = 0; same && r < ROLE_COUNT; r++) {
-        enum dtype d = quant_dtype(q, &a.config, (enum role)r, DTYPE_F32);
+        enum dtype d = quantization_dtype(q, &a.config, (enum role)r, DTYPE_F32);
         for (size_t l = 0; d != DTYPE_F32 && l < role_layers(&a.config, (enum role)r); l++) {
             struct weight wa = {&a, (enum role)r, l}, wb = {&b, (enum role)r, l};
             struct mat_source sa = checkpoint_source(&wa), sb = checkpoint_source(&wb);
@@ -127,7 +127,7 @@ static void test_same(const char *shape, const char *dtype, int tied, enum dtype
     static const char *const devices[] = {"ref", "cpu"};
     struct pack_role role[ROLE_COUNT];
     struct err e = {0};
-    const char *name = quant_name(q);
+    const char *name = quantization_name(q);
     save(shape, dtype, tied, 0);
     ok(!pack(q, role, &e), "%s %s%s packs as %s %s", shape, dtype, tied ? " tied" : "", name,
        e.text);
@@ -194,12 +194,12 @@ struct edit {
 static void rewrite(const struct edit *x)
 {
     struct err e = {0};
-    struct tensors *t = tensors_open_file(weights_path, &e);
+    struct tensors *t = safetensors_open_file(weights_path, &e);
     struct tensor list[128];
     size_t n = 0;
     unsigned char *room = mem_zero(1 << 20, 1);
-    for (size_t i = 0; i < tensors_count(t); i++) {
-        struct tensor a = *tensors_at(t, i);
+    for (size_t i = 0; i < safetensors_count(t); i++) {
+        struct tensor a = *safetensors_at(t, i);
         if (strcmp(a.name, x->name)) {
             list[n++] = a;
             continue;
@@ -221,9 +221,9 @@ static void rewrite(const struct edit *x)
             list[n++] = a;
     }
     char *other = mem_format("%s.new", weights_path);
-    if (tensors_write(other, list, n, NULL, &e) || rename(other, weights_path))
+    if (safetensors_write(other, list, n, NULL, &e) || rename(other, weights_path))
         exit(1);
-    tensors_close(t);
+    safetensors_close(t);
     free(other);
     free(room);
 }
@@ -237,7 +237,7 @@ static void edited(enum dtype q, struct edit x, const char *says)
     rewrite(&x);
     int r = checkpoint_open(&c, packed, 0, &e);
     ok(!bad && r == -1 && e.code == EXIT_BAD_DATA && strstr(e.text, x.name) &&
-           strstr(e.text, says), "%s: %s", quant_name(q), e.text);
+           strstr(e.text, says), "%s: %s", quantization_name(q), e.text);
     if (!r)
         checkpoint_close(&c);
 }
@@ -329,6 +329,8 @@ int main(void)
     test_same("tiny-llada", "BF16", 0, DTYPE_NF4);
     test_same("tiny-llada", "BF16", 0, DTYPE_FP8);
     test_same("tiny-llama", "F32", 1, DTYPE_FP8);
+    test_same("tiny-qwen2", "BF16", 1, DTYPE_NF4);
+    test_same("tiny-qwen3", "F32", 0, DTYPE_INT8);
     test_other_quant();
     test_hostile();
     test_config();

@@ -11,7 +11,8 @@ static char folder[] = "/tmp/test-prompt-XXXXXX";
 
 static struct config config_of(const struct tokenizer *t)
 {
-    struct config c = {.arch = ARCH_LLADA, .vocab = tokenizer_size(t), .context = 512,
+    struct config c = {.paradigm = PARADIGM_MASKED_DIFFUSION,
+                       .vocab = tokenizer_size(t), .context = 512,
                        .bos = tokenizer_id(t, "<|startoftext|>"), .pad = -1,
                        .mask = tokenizer_id(t, "<|mdm_mask|>"),
                        .eot = tokenizer_id(t, "<|eot_id|>"), .n_eos = 1};
@@ -94,7 +95,7 @@ static void test_refusals(const struct prompt_encoder *c)
        "prompt_ids need no tokenizer");
     prompt_free(&p);
     struct config llama = *c->config;
-    llama.arch = ARCH_LLAMA;
+    llama.paradigm = PARADIGM_AUTOREGRESSIVE;
     struct prompt_encoder ar = *c;
     ar.config = &llama;
     ok(!make(&p, "{\"id\":\"a\",\"text\":\"\"}", &ar) && p.input.n == 1 &&

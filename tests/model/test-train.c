@@ -7,15 +7,18 @@
 #include "lib/train/trainer.h"
 #include "tests/tap.h"
 
-static struct config tiny(enum arch arch, int tied)
+static struct config tiny(const struct family *f, int tied)
 {
-    struct config c = {.arch = arch,
+    struct config c = {.family = f,
+                       .paradigm = f->start.paradigm,
+                       .attends = f->start.attends,
                        .name = "tiny",
                        .width = 24,
                        .layers = 2,
                        .heads = 4,
                        .kv_heads = 2,
                        .head_dim = 6,
+                       .rope_dims = 6,
                        .ffn = 40,
                        .vocab = 50,
                        .context = 64,
@@ -24,7 +27,7 @@ static struct config tiny(enum arch arch, int tied)
                        .rope_theta = 10000,
                        .bos = -1,
                        .pad = -1,
-                       .mask = arch == ARCH_LLADA ? 49 : -1,
+                       .mask = f == &llada_family ? 49 : -1,
                        .eot = -1};
     return c;
 }
@@ -57,6 +60,8 @@ static void enlarge(struct parameters *p, const struct config *c)
         for (int k = 0; k < ROLE_COUNT; k++) {
             size_t rows, cols;
             role_shape(c, (enum role)k, &rows, &cols);
+            if (!role_layers(c, (enum role)k))
+                continue;
             float *w = parameters_values(p, (enum role)k, l);
             for (size_t i = 0; i < rows * cols; i++)
                 w[i] = (float)((cols == 1 ? 1.0 : 0.0) + 0.25 * rng_normal(&r));
@@ -93,15 +98,15 @@ static void check_role(struct backprop *t, struct parameters *p, const struct tr
     double slope = (f[0] - f[1]) / (2 * h);
     ok(norm > 1e-4 && fabs(slope - norm) < 0.01 * norm + 1e-4,
        "%s %s layer %zu: gradient %.6g, finite difference %.6g",
-       p->c.arch == ARCH_LLAMA ? "causal" : "full", role_names[r], l, norm, slope);
+       p->c.attends == MASK_CAUSAL ? "causal" : "full", role_name(r), l, norm, slope);
     free(old);
     free(u);
 }
 
-static void gradients(enum arch arch, int tied)
+static void gradients(const struct family *f, int tied)
 {
     struct backend *be = backend_open("cpu", NULL, 2, 0, NULL);
-    struct config c = tiny(arch, tied);
+    struct config c = tiny(f, tied);
     struct parameters *p = parameters_make(&c, be, be->ops->train, 5);
     struct backprop *t = p ? backprop_make(p, 3 * 11) : NULL;
     if (!ok(t != NULL, "room for parameters and their gradients"))
@@ -110,7 +115,7 @@ static void gradients(enum arch arch, int tied)
     struct train_batch b = make_batch(3, 11, c.vocab);
     for (size_t l = 0; l < c.layers; l++)
         for (int r = 0; r < ROLE_COUNT; r++)
-            if (!l || role_per_layer((enum role)r))
+            if (role_layers(&c, (enum role)r) > l)
                 check_role(t, p, &b, (enum role)r, l);
     free_batch(&b);
     backprop_free(t);
@@ -118,11 +123,27 @@ static void gradients(enum arch arch, int tied)
     backend_close(be);
 }
 
+/* What the way back does not know is refused before anything is made. */
+static void refused(void)
+{
+    struct backend *be = backend_open("cpu", NULL, 1, 0, NULL);
+    for (int which = 0; which < 3; which++) {
+        struct err e = {0};
+        struct config c = tiny(&llama_family, 0);
+        c.qkv_bias = which == 0;
+        c.qk_norm = which == 1;
+        c.rope_dims = which == 2 ? 4 : 6;
+        ok(!trainer_make(&c, be, 5, 33, &e) && e.code == EXIT_BAD_USAGE &&
+               strstr(e.text, "cannot be trained"), "a block that cannot be trained: %s", e.text);
+    }
+    backend_close(be);
+}
+
 static void resume(void)
 {
     struct err e = {0};
     struct backend *be = backend_open("cpu", NULL, 2, 0, NULL);
-    struct config c = tiny(ARCH_LLADA, 1);
+    struct config c = tiny(&llada_family, 1);
     struct train_batch b = make_batch(3, 11, c.vocab);
     struct trainer *t = trainer_make(&c, be, 5, 33, &e), *s = trainer_make(&c, be, 6, 33, &e);
     char path[] = "/tmp/crossover-state-XXXXXX";
@@ -142,7 +163,7 @@ static void resume(void)
     trainer_update(s, 1e-2, 0.1, 1);
     ok(x == y && trainer_loss(t, &b, 0) == trainer_loss(s, &b, 0),
        "and goes on with the same bits");
-    struct config other = tiny(ARCH_LLADA, 0);
+    struct config other = tiny(&llada_family, 0);
     struct trainer *o = trainer_make(&other, be, 5, 33, &e);
     json_t *none = NULL;
     ok(trainer_restore(o, path, &none, &e) == -1 && e.code == EXIT_BAD_DATA,
@@ -159,8 +180,9 @@ static void resume(void)
 
 int main(void)
 {
-    gradients(ARCH_LLAMA, 0);
-    gradients(ARCH_LLADA, 1);
+    gradients(&llama_family, 0);
+    gradients(&llada_family, 1);
+    refused();
     resume();
     return tap_done();
 }

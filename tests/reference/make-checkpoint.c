@@ -1,5 +1,6 @@
 /* make-checkpoint - options in, a tiny checkpoint folder out: random weights in the Hugging Face
- * layout of either family, with a byte-level tokenizer, written apart from the engine.
+ * layout of a family (llama, llada, qwen2, qwen3), with a byte-level tokenizer, written apart from
+ * the engine.
  *
  * Every matrix is normal with deviation gain / sqrt(columns); a gain above 1 makes decisions clear
  * (logits a few units apart). --values gives tensors their numbers by name, for hand-made cases. */
@@ -17,7 +18,7 @@ enum { BOS = 256, EOS, MASK, EOT, PIECES };
 
 struct options {
     const char *arch, *dtype, *values, *folder;
-    long width, layers, heads, kv_heads, ffn, vocab, shards, context;
+    long width, layers, heads, kv_heads, head_dim, ffn, vocab, shards, context;
     int tied, hf_names, rope_llama3, rope_parameters;
     double theta, factor, low, high, gain, eps;
     long original;
@@ -124,6 +125,7 @@ static void add(struct list *l, const struct options *o, const char *name, long 
     const int embedding = strstr(name, "wte") || strstr(name, "embed");
     for (size_t i = 0; i < count; i++)
         t->v[i] = given  ? json_number_value(json_array_get(given, i))
+                  : strstr(name, ".bias") ? normal(&state)
                   : !cols ? 1 + 0.1 * normal(&state)
                           : normal(&state) * (embedding ? 1 : o->gain / sqrt((double)cols));
 }
@@ -137,14 +139,23 @@ static void add_layer(struct list *l, const struct options *o, int llada, long i
          "mlp.down_proj"},
         {"attn_norm", "q_proj", "k_proj", "v_proj", "attn_out", "ff_norm", "ff_proj", "up_proj",
          "ff_out"}};
-    const long d = o->width, k = d / o->heads * o->kv_heads;
-    const long shape[9][2] = {{d, 0}, {d, d}, {k, d}, {k, d}, {d, d}, {d, 0}, {o->ffn, d},
+    const long d = o->width, e = o->head_dim, q = e * o->heads, k = e * o->kv_heads;
+    const long shape[9][2] = {{d, 0}, {q, d}, {k, d}, {k, d}, {d, q}, {d, 0}, {o->ffn, d},
                               {o->ffn, d}, {d, o->ffn}};
     for (int j = 0; j < 9; j++) {
         char name[96];
         snprintf(name, sizeof name, "model.%s.%ld.%s.weight",
                  llada ? "transformer.blocks" : "layers", i, names[llada][j]);
         add(l, o, name, shape[j][0], shape[j][1], values);
+    }
+    static const char *const more[2][3] = {{"q_proj.bias", "k_proj.bias", "v_proj.bias"},
+                                           {"q_norm.weight", "k_norm.weight", NULL}};
+    const long sizes[2][3] = {{q, k, k}, {e, e, 0}};
+    const int which = !strcmp(o->arch, "qwen2") ? 0 : !strcmp(o->arch, "qwen3") ? 1 : -1;
+    for (int j = 0; which >= 0 && j < 3 && more[which][j]; j++) {
+        char name[96];
+        snprintf(name, sizeof name, "model.layers.%ld.self_attn.%s", i, more[which][j]);
+        add(l, o, name, sizes[which][j], 0, values);
     }
 }
 
@@ -269,6 +280,23 @@ static json_t *llada_config(const struct options *o)
     return c;
 }
 
+/* The file of a Qwen is LLaMA's but for the class and what the class can do. */
+static json_t *qwen_config(const struct options *o)
+{
+    const int three = !strcmp(o->arch, "qwen3");
+    json_t *c = llama_config(o);
+    json_object_set_new(c, "architectures",
+                        json_pack("[s]", three ? "Qwen3ForCausalLM" : "Qwen2ForCausalLM"));
+    json_object_set_new(c, "model_type", json_string(o->arch));
+    json_object_set_new(c, "sliding_window", json_null());
+    json_object_set_new(c, "use_sliding_window", json_false());
+    json_object_set_new(c, "max_window_layers", json_integer(o->layers));
+    json_object_del(c, "mlp_bias");
+    json_object_set_new(c, "head_dim", json_integer(o->head_dim));
+    if (!three) json_object_del(c, "attention_bias");
+    return c;
+}
+
 /* ---- tokenizer.json ---- */
 
 static void append_utf8(char *to, unsigned code)
@@ -280,11 +308,12 @@ static void append_utf8(char *to, unsigned code)
 }
 
 /* Pieces 0..255 are the bytes in their printable spelling, then the special tokens; no merges. */
-static json_t *tokenizer(int llada)
+static json_t *tokenizer(int which)
 {
-    static const char *const special[2][PIECES - BOS] = {
+    static const char *const special[3][PIECES - BOS] = {
         {"<|begin_of_text|>", "<|end_of_text|>", "<|reserved|>", "<|eot_id|>"},
-        {"<|startoftext|>", "<|endoftext|>", "<|mdm_mask|>", "<|eot_id|>"}};
+        {"<|startoftext|>", "<|endoftext|>", "<|mdm_mask|>", "<|eot_id|>"},
+        {"<|object_ref_start|>", "<|endoftext|>", "<|im_start|>", "<|im_end|>"}};
     json_t *vocab = json_object(), *added = json_array();
     unsigned next = 256;
     for (unsigned b = 0; b < 256; b++) {
@@ -296,7 +325,7 @@ static json_t *tokenizer(int llada)
     for (int i = 0; i < PIECES - BOS; i++)
         json_array_append_new(
             added, json_pack("{s:i,s:s,s:b,s:b,s:b,s:b,s:b}", "id", BOS + i, "content",
-                             special[llada][i], "single_word", 0, "lstrip", 0, "rstrip", 0,
+                             special[which][i], "single_word", 0, "lstrip", 0, "rstrip", 0,
                              "normalized", 0, "special", 1));
     json_t *bytes = json_pack("{s:s,s:b,s:b,s:b}", "type", "ByteLevel", "add_prefix_space", 0,
                               "trim_offsets", 1, "use_regex", 1);
@@ -313,6 +342,7 @@ static void parse(struct options *o, int argc, char **argv)
     static const struct option table[] = {
         {"arch", 1, 0, 'a'}, {"dtype", 1, 0, 'd'}, {"values", 1, 0, 'v'}, {"seed", 1, 0, 's'},
         {"width", 1, 0, 'w'}, {"layers", 1, 0, 'l'}, {"heads", 1, 0, 'h'}, {"kv-heads", 1, 0, 'k'},
+        {"head-dim", 1, 0, 'e'},
         {"ffn", 1, 0, 'f'}, {"vocab", 1, 0, 'V'}, {"shards", 1, 0, 'S'}, {"tied", 0, 0, 't'},
         {"hf-names", 0, 0, 'n'}, {"rope-llama3", 1, 0, 'r'}, {"rope-parameters", 0, 0, 'p'},
         {"gain", 1, 0, 'g'}, {"theta", 1, 0, 'T'}, {0, 0, 0, 0}};
@@ -325,6 +355,7 @@ static void parse(struct options *o, int argc, char **argv)
         else if (c == 'l') o->layers = atol(optarg);
         else if (c == 'h') o->heads = atol(optarg);
         else if (c == 'k') o->kv_heads = atol(optarg);
+        else if (c == 'e') o->head_dim = atol(optarg);
         else if (c == 'f') o->ffn = atol(optarg);
         else if (c == 'V') o->vocab = atol(optarg);
         else if (c == 'S') o->shards = atol(optarg);
@@ -340,6 +371,7 @@ static void parse(struct options *o, int argc, char **argv)
     if (optind != argc - 1) stop("usage", "make-checkpoint [options] FOLDER");
     o->folder = argv[optind];
     if (!o->kv_heads) o->kv_heads = o->heads;
+    if (!o->head_dim) o->head_dim = o->width / o->heads;
 }
 
 int main(int argc, char **argv)
@@ -349,16 +381,18 @@ int main(int argc, char **argv)
                         .gain = 1.5, .eps = 1e-5, .seed = 1};
     static struct list l;
     parse(&o, argc, argv);
-    const int llada = !strcmp(o.arch, "llada");
+    const int llada = !strcmp(o.arch, "llada"), qwen = !strncmp(o.arch, "qwen", 4);
     json_t *values = o.values ? json_load_file(o.values, 0, NULL) : NULL;
     if (o.values && !values) stop("--values: not JSON", o.values);
     if (mkdir(o.folder, 0777) && errno != EEXIST) stop("cannot create", o.folder);
     make_tensors(&l, &o, values);
     write_tensors(&l, &o);
-    write_json(o.folder, "config.json", llada ? llada_config(&o) : llama_config(&o));
+    write_json(o.folder, "config.json", llada  ? llada_config(&o)
+                                        : qwen ? qwen_config(&o)
+                                               : llama_config(&o));
     write_json(o.folder, "generation_config.json",
                json_pack("{s:i,s:i}", "bos_token_id", BOS, "eos_token_id", EOS));
-    write_json(o.folder, "tokenizer.json", tokenizer(llada));
+    write_json(o.folder, "tokenizer.json", tokenizer(llada ? 1 : qwen ? 2 : 0));
     for (size_t i = 0; i < l.n; i++)
         free(l.t[i].v);
     json_decref(values);

@@ -1,6 +1,7 @@
 /* model.c - the network as its definition reads. One block is
  *     x += O attention(R(Q n1(x)), R(K n1(x)), V n1(x));   x += D (silu(G n2(x)) * U n2(x))
  * with n the root-mean-square norm and R the rotation of pairs (j, j + E/2) by position * f_j.
+ * Qwen2 adds a bias to what Q, K and V give; Qwen3 norms each head of Q and K before R.
  * The files are read without mapping or proof: they are the test's own. */
 #include "tests/reference/model.h"
 
@@ -211,7 +212,9 @@ static int read_config(struct model *m, const char *folder)
     if (!c) fail("%s: no config.json", folder);
     const char *type = json_string_value(json_object_get(c, "model_type"));
     const int llada = type && !strcmp(type, "llada");
-    if (!llada && (!type || strcmp(type, "llama"))) fail("model_type %s", type ? type : "missing");
+    m->qwen = !type ? 0 : !strcmp(type, "qwen2") ? 2 : !strcmp(type, "qwen3") ? 3 : 0;
+    if (!llada && !m->qwen && (!type || strcmp(type, "llama")))
+        fail("model_type %s", type ? type : "missing");
     const int hf = !json_object_get(c, "d_model"); /* keys as in LLaMA's file */
     m->causal = !llada;
     m->width = count_of(c, hf ? "hidden_size" : "d_model", 0);
@@ -249,6 +252,15 @@ static void load_layer(struct model *m, struct files *f, size_t i)
     y->gate = tensor_either(f, B "ff_proj.weight", L "mlp.gate_proj.weight", i, m->ffn, d);
     y->up = tensor_either(f, B "up_proj.weight", L "mlp.up_proj.weight", i, m->ffn, d);
     y->down = tensor_either(f, B "ff_out.weight", L "mlp.down_proj.weight", i, d, m->ffn);
+    if (m->qwen == 2) {
+        y->q_bias = tensor_either(f, L "self_attn.q_proj.bias", "-", i, q, 0);
+        y->k_bias = tensor_either(f, L "self_attn.k_proj.bias", "-", i, k, 0);
+        y->v_bias = tensor_either(f, L "self_attn.v_proj.bias", "-", i, k, 0);
+    }
+    if (m->qwen == 3) {
+        y->q_norm = tensor_either(f, L "self_attn.q_norm.weight", "-", i, m->head_dim, 0);
+        y->k_norm = tensor_either(f, L "self_attn.k_norm.weight", "-", i, m->head_dim, 0);
+    }
 #undef B
 #undef L
 }
@@ -282,8 +294,9 @@ void model_free(struct model *m)
 {
     for (size_t i = 0; i < m->layers; i++) {
         struct layer *y = &m->layer[i];
-        double *const all[] = {y->attn_norm, y->q,    y->k,  y->v,   y->o,
-                               y->ffn_norm,  y->gate, y->up, y->down};
+        double *const all[] = {y->attn_norm, y->q,      y->k,      y->v,      y->o,
+                               y->ffn_norm,  y->gate,   y->up,     y->down,   y->q_bias,
+                               y->k_bias,    y->v_bias, y->q_norm, y->k_norm};
         for (size_t j = 0; j < sizeof all / sizeof *all; j++)
             free(all[j]);
     }
@@ -308,17 +321,34 @@ static void product(const double *x, const double *w, size_t n, size_t rows, siz
         }
 }
 
-static void normalize(const struct model *m, const double *x, const double *weight, size_t n,
-                      double *y)
+/* n rows of `width` values each; y may be x. */
+static void normalize_rows(const double *x, const double *weight, size_t n, size_t width,
+                           double eps, double *y)
 {
     for (size_t t = 0; t < n; t++) {
         double sum = 0;
-        for (size_t i = 0; i < m->width; i++)
-            sum += x[t * m->width + i] * x[t * m->width + i];
-        const double scale = 1 / sqrt(sum / (double)m->width + m->eps);
-        for (size_t i = 0; i < m->width; i++)
-            y[t * m->width + i] = x[t * m->width + i] * scale * weight[i];
+        for (size_t i = 0; i < width; i++)
+            sum += x[t * width + i] * x[t * width + i];
+        const double scale = 1 / sqrt(sum / (double)width + eps);
+        for (size_t i = 0; i < width; i++)
+            y[t * width + i] = x[t * width + i] * scale * weight[i];
     }
+}
+
+static void normalize(const struct model *m, const double *x, const double *weight, size_t n,
+                      double *y)
+{
+    normalize_rows(x, weight, n, m->width, m->eps, y);
+}
+
+/* What a projection to `heads` heads goes through before it is rotated. */
+static void finish_heads(const struct model *m, double *x, const double *bias, const double *norm,
+                         size_t n, size_t heads)
+{
+    const size_t width = heads * m->head_dim;
+    for (size_t i = 0; bias && i < n * width; i++)
+        x[i] += bias[i % width];
+    if (norm) normalize_rows(x, norm, n * heads, m->head_dim, m->eps, x);
 }
 
 static void rotate(const struct model *m, double *x, size_t n, size_t heads)
@@ -380,6 +410,9 @@ static void block(const struct model *m, const struct layer *y, double *x, size_
     product(h, y->q, n, wq, d, q);
     product(h, y->k, n, wk, d, k);
     product(h, y->v, n, wk, d, v);
+    finish_heads(m, q, y->q_bias, y->q_norm, n, m->heads);
+    finish_heads(m, k, y->k_bias, y->k_norm, n, m->kv_heads);
+    finish_heads(m, v, y->v_bias, NULL, n, m->kv_heads);
     rotate(m, q, n, m->heads);
     rotate(m, k, n, m->kv_heads);
     attend(m, q, k, v, n, mix);

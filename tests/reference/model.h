@@ -1,4 +1,5 @@
-/* model.h - a LLaMA- or LLaDA-type network in double precision, written apart from the engine.
+/* model.h - a LLaMA-, LLaDA- or Qwen-type network in double precision, written apart from the
+ * engine.
  *
  * Nothing here includes or resembles lib/ or kernels/: plain loops over whole sequences, every
  * number a double, no cache. It is slow and for tiny checkpoints only; it is what the engine is
@@ -11,10 +12,13 @@
 
 struct layer {
     double *attn_norm, *q, *k, *v, *o, *ffn_norm, *gate, *up, *down;
+    double *q_bias, *k_bias, *v_bias; /* qwen2, else NULL */
+    double *q_norm, *k_norm;          /* qwen3, else NULL */
 };
 
 struct model {
-    int causal; /* 1 llama: attends to itself and before; 0 llada: to everything */
+    int causal; /* 1: attends to itself and before; 0 llada: to everything */
+    int qwen;   /* 2, 3, or 0: the family is another one */
     size_t width, layers, heads, kv_heads, head_dim, ffn, vocab;
     double eps;
     double *frequency; /* [head_dim / 2], radians a position */

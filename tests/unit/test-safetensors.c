@@ -36,11 +36,11 @@ static void make(struct buf *b, const void *header, size_t n, size_t data)
 static int judge(const char *says, struct err *e)
 {
     *e = (struct err){0};
-    struct tensors *t = tensors_open_file(path, e);
+    struct tensors *t = safetensors_open_file(path, e);
     int as_said = says ? !t && e->code == EXIT_BAD_DATA && strstr(e->text, says) &&
                              strstr(e->text, path) && !strchr(e->text, '\n')
                        : t && !e->code;
-    tensors_close(t);
+    safetensors_close(t);
     return as_said;
 }
 
@@ -352,13 +352,13 @@ static void test_flips(struct buf *b)
         b->data[i / 8] = (char)(b->data[i / 8] ^ 1 << i % 8);
         put_file(path, b->data, b->len);
         struct err e = {0};
-        struct tensors *t = tensors_open_file(path, &e);
+        struct tensors *t = safetensors_open_file(path, &e);
         size_t bytes = 0;
-        for (size_t j = 0; t && j < tensors_count(t); j++)
-            bytes += tensors_at(t, j)->bytes;
+        for (size_t j = 0; t && j < safetensors_count(t); j++)
+            bytes += safetensors_at(t, j)->bytes;
         taken += t && bytes == 28;
         refused += !t && e.code == EXIT_BAD_DATA;
-        tensors_close(t);
+        safetensors_close(t);
         b->data[i / 8] = (char)(b->data[i / 8] ^ 1 << i % 8);
     }
     ok(taken + refused == bits && refused > bits / 2,
@@ -380,16 +380,16 @@ static void test_volume(struct buf *b)
     make(b, h.data, h.len, 4 * n);
     put_file(path, b->data, b->len);
     clock_t start = clock();
-    struct tensors *t = tensors_open_file(path, &e);
+    struct tensors *t = safetensors_open_file(path, &e);
     size_t found = 0;
     for (size_t i = 0; t && i < n; i++) {
         char name[16];
         snprintf(name, sizeof name, "t%zu", i);
-        found += tensors_find(t, name) != NULL;
+        found += safetensors_find(t, name) != NULL;
     }
     double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
     ok(found == n && seconds < 5, "100,000 tensors in %.2f s", seconds);
-    tensors_close(t);
+    safetensors_close(t);
 
     const size_t spaces = 99999999;
     buf_clear(b);
@@ -431,36 +431,36 @@ static void test_write(void)
     json_t *metadata = json_pack("{s:s}", "format", "pt");
     struct err e = {0};
     struct stat st;
-    ok(!tensors_write(path, list, 3, metadata, &e), "written: %s", e.text);
-    struct tensors *t = tensors_open_file(path, &e);
-    ok(t && tensors_count(t) == 3 && tensors_files(t) == 1 && !strcmp(tensors_file(t, 0), path),
+    ok(!safetensors_write(path, list, 3, metadata, &e), "written: %s", e.text);
+    struct tensors *t = safetensors_open_file(path, &e);
+    ok(t && safetensors_count(t) == 3 && safetensors_files(t) == 1 && !strcmp(safetensors_file(t, 0), path),
        "and read: %s", e.text);
     for (size_t i = 0; t && i < 3; i++) {
-        const struct tensor *r = tensors_find(t, list[i].name);
+        const struct tensor *r = safetensors_find(t, list[i].name);
         ok(r && !strcmp(r->dtype, list[i].dtype) && r->rank == list[i].rank &&
                !memcmp(r->shape, list[i].shape, r->rank * sizeof *r->shape) &&
                r->bytes == list[i].bytes && !memcmp(r->data, list[i].data, r->bytes),
            "tensor %s is as it was", list[i].name);
     }
-    ok(t && !tensors_find(t, "none") && !tensors_find(t, ""), "a name that is not there");
-    ok(t && !stat(path, &st) && st.st_size % 2 == 0 && !tensors_unchanged(t, &e), "unchanged");
-    ok(!tensors_write(path, list, 1, NULL, &e) && t && !tensors_unchanged(t, &e),
+    ok(t && !safetensors_find(t, "none") && !safetensors_find(t, ""), "a name that is not there");
+    ok(t && !stat(path, &st) && st.st_size % 2 == 0 && !safetensors_unchanged(t, &e), "unchanged");
+    ok(!safetensors_write(path, list, 1, NULL, &e) && t && !safetensors_unchanged(t, &e),
        "a file replaced by rename leaves the open one as it was");
-    tensors_close(t);
-    t = tensors_open_file(path, &e);
+    safetensors_close(t);
+    t = safetensors_open_file(path, &e);
     int fd = open(path, O_WRONLY | O_APPEND);
     if (write(fd, "x", 1) != 1)
         exit(1);
     close(fd);
-    ok(t && tensors_unchanged(t, &e) == -1 && e.code == EXIT_IO && strstr(e.text, "changed"),
+    ok(t && safetensors_unchanged(t, &e) == -1 && e.code == EXIT_IO && strstr(e.text, "changed"),
        "a file that grows is noticed: %s", e.text);
-    tensors_close(t);
+    safetensors_close(t);
     e = (struct err){0};
     list[0].bytes = 23;
-    ok(tensors_write(path, list, 3, NULL, &e) == -1 && e.code, "a wrong size is not written: %s",
+    ok(safetensors_write(path, list, 3, NULL, &e) == -1 && e.code, "a wrong size is not written: %s",
        e.text);
     e = (struct err){0};
-    ok(tensors_write("/nonexistent/x", list + 1, 1, NULL, &e) == -1 &&
+    ok(safetensors_write("/nonexistent/x", list + 1, 1, NULL, &e) == -1 &&
            e.code == EXIT_CANNOT_CREATE, "no folder: %s", e.text);
     json_decref(metadata);
 }
@@ -468,12 +468,12 @@ static void test_write(void)
 static void test_open(void)
 {
     struct err e = {0};
-    ok(!tensors_open_file("/nonexistent/x", &e) && e.code == EXIT_NO_INPUT, "missing: %s", e.text);
+    ok(!safetensors_open_file("/nonexistent/x", &e) && e.code == EXIT_NO_INPUT, "missing: %s", e.text);
     e = (struct err){0};
-    ok(!tensors_open_file(folder, &e) && e.code == EXIT_NO_INPUT, "a folder: %s", e.text);
+    ok(!safetensors_open_file(folder, &e) && e.code == EXIT_NO_INPUT, "a folder: %s", e.text);
     e = (struct err){0};
     unlink(path);
-    ok(!mkfifo(path, 0600) && !tensors_open_file(path, &e) && e.code == EXIT_NO_INPUT,
+    ok(!mkfifo(path, 0600) && !safetensors_open_file(path, &e) && e.code == EXIT_NO_INPUT,
        "a FIFO does not hang: %s", e.text);
     unlink(path);
 }

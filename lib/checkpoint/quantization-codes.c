@@ -1,13 +1,15 @@
-/* checkpoint-quant.c - how a packed checkpoint stores a quantized matrix, and the way back: each of
- * its tensors is proved like any other before a code is used. Scales are copied, for they lie at
- * any address in the file, and looked at: all of them are numbers. */
+/* quantization-codes.c - how a packed checkpoint stores a quantized matrix, and the way back.
+ *
+ * Each of its tensors is proved like any other before a code is used. Scales are copied, for they
+ * lie at any address in the file, and looked at: all of them are numbers.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/checkpoint/quantization.h"
-#include "lib/checkpoint/roles.h"
+#include "lib/checkpoint/role.h"
 
 /* Part p of a matrix, whose name is the caller's; rank 0: there is none. */
 static struct tensor part(const char *name, enum dtype d, enum codes_part p, size_t rows,
@@ -24,8 +26,8 @@ static struct tensor part(const char *name, enum dtype d, enum codes_part p, siz
     return t;
 }
 
-size_t quant_parts(struct tensor list[PARTS], const char *name, enum dtype d, size_t rows,
-                   size_t cols)
+size_t quantization_parts(struct tensor list[PARTS], const char *name, enum dtype d, size_t rows,
+                          size_t cols)
 {
     size_t n = 0;
     for (int p = 0; p < PARTS; p++) {
@@ -41,7 +43,7 @@ static const struct tensor *take_part(const struct tensors *set, const char *fol
                                       const struct tensor *want, unsigned char *used,
                                       struct err *e)
 {
-    const struct tensor *t = tensors_find(set, want->name);
+    const struct tensor *t = safetensors_find(set, want->name);
     if (!t) {
         err_set(e, EXIT_BAD_DATA, "%s: tensor %s is missing, which the quantization of config.json "
                 "calls for", folder, want->name);
@@ -53,9 +55,9 @@ static const struct tensor *take_part(const struct tensors *set, const char *fol
                 folder, want->name, want->dtype, t->dtype);
         return NULL;
     }
-    if (role_check_shape(folder, t, want->shape, want->rank, e))
+    if (safetensors_check_shape(folder, t, want->shape, want->rank, e))
         return NULL;
-    used[t - tensors_at(set, 0)] = 1;
+    used[t - safetensors_at(set, 0)] = 1;
     return t;
 }
 
@@ -95,8 +97,9 @@ static int open_part(struct codes *q, enum codes_part p, const struct tensor *t,
     return -1;
 }
 
-int quant_open(struct codes *q, const struct tensors *set, const char *folder, const char *name,
-               enum dtype d, size_t rows, size_t cols, unsigned char *used, struct err *e)
+int quantization_open(struct codes *q, const struct tensors *set, const char *folder,
+                      const char *name, enum dtype d, size_t rows, size_t cols,
+                      unsigned char *used, struct err *e)
 {
     const struct tensor *got[PARTS] = {NULL};
     *q = (struct codes){.dtype = d};
@@ -114,7 +117,7 @@ int quant_open(struct codes *q, const struct tensors *set, const char *folder, c
     return 0;
 }
 
-void quant_close(struct codes *q)
+void quantization_close(struct codes *q)
 {
     free((void *)(uintptr_t)q->scale);
     *q = (struct codes){0};

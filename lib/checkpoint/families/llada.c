@@ -1,0 +1,115 @@
+/* llada.c - LLaDA 8B Base, Instruct and 1.5 (Nie et al. 2025, arXiv 2502.09992): the block of LLaMA
+ * under the keys and names of OLMo, each row seeing all others, answers at their own positions.
+ *
+ * Re-exports give the tensors LLaMA's names; both are read. Shapes: the published config.json, and
+ * the paper's appendix for llada-1b. llada3.2-1b is llama3.2-1b and small-llada is small-llama,
+ * read the other way: what differs in speed is then the way of generating and not the network.
+ */
+#include "lib/checkpoint/family.h"
+
+#include "lib/record/json.h"
+
+static const struct family_naming names = {
+    "model.transformer.blocks",
+    {
+        [ROLE_EMBED] = "model.transformer.wte.weight",
+        [ROLE_ATTN_NORM] = "attn_norm.weight",
+        [ROLE_Q] = "q_proj.weight",
+        [ROLE_K] = "k_proj.weight",
+        [ROLE_V] = "v_proj.weight",
+        [ROLE_O] = "attn_out.weight",
+        [ROLE_FFN_NORM] = "ff_norm.weight",
+        [ROLE_GATE] = "ff_proj.weight",
+        [ROLE_UP] = "up_proj.weight",
+        [ROLE_DOWN] = "ff_out.weight",
+        [ROLE_NORM] = "model.transformer.ln_f.weight",
+        [ROLE_HEAD] = "model.transformer.ff_out.weight",
+    },
+};
+
+/* A longer embedding would give ids that the vocabulary does not have. */
+static const struct family_number numbers[] = {
+    {"d_model", FAMILY_AT(width), 1, FAMILY_WIDTH_MAX, KEY_REQUIRED},
+    {"n_layers", FAMILY_AT(layers), 1, 1024, KEY_REQUIRED},
+    {"n_heads", FAMILY_AT(heads), 1, 4096, KEY_REQUIRED},
+    {"n_kv_heads", FAMILY_AT(kv_heads), 1, 4096, KEY_WRITTEN},
+    {"mlp_hidden_size", FAMILY_AT(ffn), 1, FAMILY_WIDTH_MAX, KEY_WRITTEN},
+    {"vocab_size", FAMILY_AT(vocab), 1, FAMILY_VOCAB_MAX, KEY_REQUIRED},
+    {"embedding_size", FAMILY_AT(vocab), 1, FAMILY_VOCAB_MAX, KEY_SAME},
+    {"max_sequence_length", FAMILY_AT(context), 1, FAMILY_CONTEXT_MAX, KEY_REQUIRED},
+    {0},
+};
+
+static const struct family_fixed fixed[] = {
+    {"activation_type", "\"silu\"", KEY_REQUIRED},
+    {"block_type", "\"llama\"", KEY_REQUIRED},
+    {"block_group_size", "1", KEY_WRITTEN},
+    {"layer_norm_type", "\"rms\"", KEY_REQUIRED},
+    {"layer_norm_with_affine", "true", KEY_WRITTEN},
+    {"include_bias", "false", KEY_REQUIRED},
+    {"include_qkv_bias", "false", KEY_WRITTEN},
+    {"bias_for_layer_norm", "false", KEY_WRITTEN},
+    {"attention_layer_norm", "false", KEY_WRITTEN},
+    {"multi_query_attention", "false", KEY_READ},
+    {"alibi", "false", KEY_WRITTEN},
+    {"rope", "true", KEY_REQUIRED},
+    {"rope_full_precision", "true", KEY_WRITTEN},
+    {"input_emb_norm", "false", KEY_WRITTEN},
+    {"scale_logits", "false", KEY_WRITTEN},
+    {0},
+};
+
+/* How it was trained and started. */
+static const char *const ignored[] = {
+    "residual_dropout", "embedding_dropout", "flash_attention", "precision", "init_device",
+    "init_fn", "init_std", "init_cutoff_factor", "alibi_bias_max",
+    "attention_layer_norm_with_affine", NULL,
+};
+static const char *const finished[] = {"mlp_ratio", "tie_word_embeddings", NULL};
+
+static const struct family_shape shapes[] = {
+    {"llada-8b", 4096, 32, 32, 32, 128, 12288, 126464, 4096, 0, 1e-5, 5e5, 0,
+     126080, 126081, 126336, 126348},
+    {"llada-1b", 2048, 22, 32, 4, 64, 5634, 126464, 4096, 0, 1e-5, 5e5, 0,
+     126080, 126081, 126336, 126348},
+    {"llada3.2-1b", 2048, 16, 32, 8, 64, 8192, 128256, 4096, 1, 1e-5, 5e5, 0,
+     128000, 128001, 128002, 128009},
+    {"small-llada", 768, 12, 12, 4, 64, 2048, 32000, 2048, 0, 1e-5, 5e5, 0,
+     31990, 31991, 31992, -1},
+    {"tiny-llada", 64, 2, 4, 4, 16, 160, 512, 512, 0, 1e-5, 5e5, 0, 508, 509, 510, -1},
+    {0},
+};
+
+static int finish(struct config *c, const struct family_source *s)
+{
+    int64_t ratio;
+    int tied = 0;
+    if (!c->ffn) {
+        if (json_int(s->json, s->path, "mlp_ratio", 1, 64, &ratio, s->e))
+            return -1;
+        c->ffn = c->width * (size_t)ratio;
+    }
+    /* The Hugging Face wrapper's own key; the network obeys weight_tying. */
+    if (json_has(s->json, "tie_word_embeddings") &&
+        json_flag(s->json, s->path, "tie_word_embeddings", &tied, s->e))
+        return -1;
+    return tied && !c->tied ? family_refuse(s, "tie_word_embeddings",
+                                            "the same as weight_tying (false)")
+                            : 0;
+}
+
+const struct family llada_family = {
+    .name = "llada",
+    .architecture = "LLaDAModelLM",
+    .model_type = "llada",
+    .naming = {&names, &family_hugging_face},
+    .start = {.paradigm = PARADIGM_MASKED_DIFFUSION, .attends = MASK_FULL, .chat = CHAT_LLADA,
+              .tied = -1},
+    .numbers = numbers,
+    .fixed = fixed,
+    .tied_key = "weight_tying",
+    .ignored = ignored,
+    .finished = finished,
+    .finish = finish,
+    .shapes = shapes,
+};

@@ -1,0 +1,52 @@
+/* llama.c - LLaMA 3, 3.1, 3.2 and whatever else says LlamaForCausalLM: the block without a switch,
+ * read from left to right.
+ *
+ * Shapes: Grattafiori et al. 2024 (Llama 3) and the published config.json files; small-llama and
+ * tiny-llama are ours.
+ */
+#include "lib/checkpoint/family.h"
+
+static const struct family_fixed fixed[] = {
+    {"hidden_act", "\"silu\"", KEY_WRITTEN},   {"attention_bias", "false", KEY_WRITTEN},
+    {"mlp_bias", "false", KEY_WRITTEN},        {"is_decoder", "false", KEY_READ},
+    {"is_encoder_decoder", "false", KEY_READ}, {"add_cross_attention", "false", KEY_READ},
+    {"partial_rotary_factor", "1.0", KEY_READ}, {"embedding_multiplier", "1.0", KEY_READ},
+    {0},
+};
+
+static const struct family_shape shapes[] = {
+    {"llama3-8b", 4096, 32, 32, 8, 128, 14336, 128256, 8192, 0, 1e-5, 5e5, 0,
+     128000, 128001, -1, 128009},
+    {"llama3.2-3b", 3072, 28, 24, 8, 128, 8192, 128256, 131072, 1, 1e-5, 5e5, 32,
+     128000, 128001, -1, 128009},
+    {"llama3.2-1b", 2048, 16, 32, 8, 64, 8192, 128256, 131072, 1, 1e-5, 5e5, 32,
+     128000, 128001, -1, 128009},
+    {"small-llama", 768, 12, 12, 4, 64, 2048, 32000, 2048, 0, 1e-5, 5e5, 0,
+     31990, 31991, -1, -1},
+    {"tiny-llama", 64, 2, 4, 2, 16, 160, 512, 512, 0, 1e-5, 5e5, 0, 508, 509, -1, -1},
+    {0},
+};
+
+/* Rescaled frequencies came with 3.1, and so did its template. */
+static int finish(struct config *c, const struct family_source *s)
+{
+    (void)s;
+    if (c->rope_llama3)
+        c->chat = CHAT_LLAMA31;
+    return 0;
+}
+
+const struct family llama_family = {
+    .name = "llama",
+    .architecture = "LlamaForCausalLM",
+    .model_type = "llama",
+    .naming = {&family_hugging_face},
+    .start = {.paradigm = PARADIGM_AUTOREGRESSIVE, .attends = MASK_CAUSAL, .logit_shift = 1,
+              .chat = CHAT_LLAMA3, .rope_theta = 10000},
+    .numbers = family_hugging_face_numbers,
+    .fixed = fixed,
+    .tied_key = "tie_word_embeddings",
+    .rope_scaling = 1,
+    .finish = finish,
+    .shapes = shapes,
+};

@@ -1,0 +1,403 @@
+/* family-load.c - config.json by the tables of its family.
+ *
+ * The family is found by architectures[0], since types are shared by layouts that differ, and by
+ * model_type where no architecture is named. Then every key is looked at once: it is a row of
+ * `numbers`, a row of `fixed`, read by the code below or by the family itself, known to change no
+ * result, or null; what is left is refused.
+ */
+#include "lib/checkpoint/family.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/file.h"
+#include "lib/base/mem.h"
+#include "lib/checkpoint/quantization.h"
+#include "lib/record/json.h"
+
+enum { CONFIG_MAX_BYTES = 4 << 20 };
+
+/* Keys that change no result of a forward pass in any family, ended by NULL. */
+static const char *const harmless[] = {
+    "architectures", "model_type", "auto_map", "transformers_version", "torch_dtype", "dtype",
+    "_name_or_path", "_commit_hash", "_attn_implementation_autoset", "attn_implementation",
+    "use_cache", "initializer_range", "initializer_factor", "pretraining_tp", "tokenizer_class",
+    "attention_dropout", "attention_probs_dropout_prob", "hidden_dropout", "task_specific_params",
+    "problem_type", "finetuning_task", "id2label", "label2id", "num_labels", "return_dict",
+    "return_dict_in_generate", "output_attentions", "output_hidden_states", "output_scores",
+    "torchscript", "use_bfloat16", "tf_legacy_loss", "gradient_checkpointing", "prefix",
+    "chunk_size_feed_forward", "pruned_heads", "cross_attention_hidden_size",
+    "tie_encoder_decoder", "decoder_start_token_id", "sep_token_id",
+    /* how to generate: flags of the generators say it here */
+    "max_length", "min_length", "max_new_tokens", "do_sample", "early_stopping", "num_beams",
+    "num_beam_groups", "diversity_penalty", "temperature", "top_k", "top_p", "typical_p",
+    "repetition_penalty", "length_penalty", "no_repeat_ngram_size",
+    "encoder_no_repeat_ngram_size", "bad_words_ids", "num_return_sequences",
+    "forced_bos_token_id", "forced_eos_token_id", "remove_invalid_values",
+    "exponential_decay_length_penalty", "suppress_tokens", "begin_suppress_tokens", NULL,
+};
+/* Keys that the code below reads for every family, and where rope_scaling is allowed. */
+static const char *const read_always[] = {
+    "rms_norm_eps", "rope_theta",  "bos_token_id", "eos_token_id",
+    "pad_token_id", "layer_types", "quantization", NULL,
+};
+static const char *const read_scaled[] = {"rope_scaling", "rope_parameters", NULL};
+
+static int listed(const char *const *list, const char *key)
+{
+    for (; list && *list; list++)
+        if (!strcmp(*list, key))
+            return 1;
+    return 0;
+}
+
+static int known(const struct family *f, const char *key)
+{
+    for (const struct family_number *n = f->numbers; n->key; n++)
+        if (!strcmp(n->key, key))
+            return 1;
+    for (const struct family_fixed *x = f->fixed; x->key; x++)
+        if (!strcmp(x->key, key))
+            return 1;
+    return !strcmp(key, f->tied_key) || listed(harmless, key) || listed(read_always, key) ||
+           (f->rope_scaling && listed(read_scaled, key)) || listed(f->ignored, key) ||
+           listed(f->finished, key) ||
+           (f->start.paradigm != PARADIGM_AUTOREGRESSIVE && !strcmp(key, "mask_token_id"));
+}
+
+int family_refuse(const struct family_source *s, const char *key, const char *expected)
+{
+    const json_t *v = json_object_get(s->json, key);
+    char *got = v ? json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+    err_set(s->e, EXIT_BAD_DATA, "%s: %.100s: expected %s, got %.200s", s->path, key, expected,
+            got ? got : "nothing (the key is missing)");
+    free(got);
+    return -1;
+}
+
+static int refuse_unknown(const struct family_source *s, const struct family *f)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)s->json, key, v) {
+        if (!json_is_null(v) && !known(f, key))
+            return family_refuse(s, key,
+                                 "no such key: it is not supported and may change the result");
+    }
+    return 0;
+}
+
+static int read_number(struct config *c, const struct family_source *s,
+                       const struct family_number *k)
+{
+    size_t now, got;
+    int64_t v;
+    memcpy(&now, (const char *)c + k->offset, sizeof now);
+    int same = k->use == KEY_SAME;
+    if (json_int(s->json, s->path, k->key, same ? (int64_t)now : k->lo,
+                 same ? (int64_t)now : k->hi, &v, s->e))
+        return -1;
+    got = (size_t)v;
+    memcpy((char *)c + k->offset, &got, sizeof got);
+    return 0;
+}
+
+static int read_numbers(struct config *c, const struct family_source *s,
+                        const struct family_number *k)
+{
+    for (; k->key; k++)
+        if ((k->use == KEY_REQUIRED || json_has(s->json, k->key)) && read_number(c, s, k))
+            return -1;
+    return 0;
+}
+
+/* 1 when two JSON values are the same, a number being one whether written 1 or 1.0. */
+static int same_value(const json_t *a, const json_t *b)
+{
+    if (json_is_number(a) && json_is_number(b))
+        return json_number_value(a) == json_number_value(b);
+    return json_equal(a, b);
+}
+
+static int check_fixed(const struct family_source *s, const struct family_fixed *k)
+{
+    for (; k->key; k++) {
+        if (!json_has(s->json, k->key)) {
+            if (k->use == KEY_REQUIRED)
+                return family_refuse(s, k->key, k->value);
+            continue;
+        }
+        json_t *want = json_loads(k->value, JSON_DECODE_ANY, NULL);
+        int same = same_value(want, json_object_get(s->json, k->key));
+        json_decref(want);
+        if (!same)
+            return family_refuse(s, k->key, k->value);
+    }
+    return 0;
+}
+
+static int read_id(const struct config *c, const struct family_source *s, const char *key,
+                   int64_t *id)
+{
+    return json_has(s->json, key)
+               ? json_int(s->json, s->path, key, 0, (int64_t)c->vocab - 1, id, s->e)
+               : 0;
+}
+
+/* One id, or a list of them; replaces what was read before. */
+static int read_eos(struct config *c, const struct family_source *s)
+{
+    const json_t *v = json_object_get(s->json, "eos_token_id");
+    if (!json_has(s->json, "eos_token_id"))
+        return 0;
+    size_t n = json_is_array(v) ? json_array_size(v) : 1;
+    if (n < 1 || n > CONFIG_MAX_EOS)
+        return family_refuse(s, "eos_token_id", "an id, or a list of 1 to 8");
+    for (size_t i = 0; i < n; i++) {
+        const json_t *id = json_is_array(v) ? json_array_get(v, i) : v;
+        if (!json_is_integer(id) || json_integer_value(id) < 0 ||
+            (size_t)json_integer_value(id) >= c->vocab)
+            return family_refuse(s, "eos_token_id", "ids from 0 to vocab_size - 1");
+        c->eos[i] = json_integer_value(id);
+    }
+    c->n_eos = n;
+    return 0;
+}
+
+static int read_ids(struct config *c, const struct family_source *s)
+{
+    return read_id(c, s, "bos_token_id", &c->bos) || read_id(c, s, "pad_token_id", &c->pad) ||
+                   read_eos(c, s)
+               ? -1
+               : 0;
+}
+
+/* Members of rope_scaling or rope_parameters: nothing, type "default", or type "llama3". */
+static int read_rope(struct config *c, const struct family_source *s, const char *key)
+{
+    static const char *const members[] = {
+        "rope_type", "type", "rope_theta", "factor", "low_freq_factor", "high_freq_factor",
+        "original_max_position_embeddings", "partial_rotary_factor", NULL};
+    static const struct family_fixed fixed[] = {{"partial_rotary_factor", "1.0", KEY_READ}, {0}};
+    if (!json_has(s->json, key))
+        return 0;
+    char *where = mem_format("%s: %s", s->path, key);
+    const struct family_source in = {json_object_get(s->json, key), where, s->e};
+    const char *type = "default", *member;
+    json_t *v;
+    int bad = 0;
+    if (!json_is_object(in.json))
+        bad = family_refuse(s, key, "null or an object");
+    else
+        json_object_foreach((json_t *)in.json, member, v)
+            if (!bad && !json_is_null(v) && !listed(members, member))
+                bad = family_refuse(&in, member, "no such key: it is not supported");
+    const char *type_key = json_has(in.json, "rope_type") ? "rope_type" : "type";
+    if (!bad && json_has(in.json, type_key))
+        bad = json_text(in.json, where, type_key, &type, s->e);
+    if (!bad && json_has(in.json, "rope_theta"))
+        bad = json_number(in.json, where, "rope_theta", 1, 1e12, &c->rope_theta, s->e);
+    bad = bad || check_fixed(&in, fixed);
+    if (!bad && !strcmp(type, "llama3")) {
+        const char *const o = "original_max_position_embeddings";
+        c->rope_llama3 = 1;
+        bad =
+            json_number(in.json, where, "factor", 1, 1e6, &c->rope_factor, s->e) ||
+            json_number(in.json, where, "low_freq_factor", 1e-6, 1e6, &c->rope_low_freq, s->e) ||
+            json_number(in.json, where, "high_freq_factor", 1e-6, 1e6, &c->rope_high_freq, s->e) ||
+            json_number(in.json, where, o, 1, 1e9, &c->rope_original_context, s->e);
+        if (!bad && c->rope_high_freq <= c->rope_low_freq)
+            bad = family_refuse(&in, "high_freq_factor", "more than low_freq_factor");
+    } else if (!bad && strcmp(type, "default")) {
+        bad = family_refuse(&in, type_key, "\"default\" or \"llama3\": others are not supported");
+    }
+    free(where);
+    return bad;
+}
+
+static const char *key_of(const struct family *f, size_t offset)
+{
+    const struct family_number *k = f->numbers;
+    while (k->offset != offset)
+        k++;
+    return k->key;
+}
+
+/* Head counts and sizes that follow from others, and how they must fit. */
+static int settle_shape(struct config *c, const struct family_source *s)
+{
+    const char *heads_key = key_of(c->family, FAMILY_AT(heads));
+    char expected[96];
+    if (!c->kv_heads)
+        c->kv_heads = c->heads;
+    if (c->kv_heads > c->heads || c->heads % c->kv_heads) {
+        snprintf(expected, sizeof expected, "a divisor of %s %zu", heads_key, c->heads);
+        return family_refuse(s, key_of(c->family, FAMILY_AT(kv_heads)), expected);
+    }
+    if (!c->head_dim && c->width % c->heads) {
+        snprintf(expected, sizeof expected, "a divisor of the width %zu", c->width);
+        return family_refuse(s, heads_key, expected);
+    }
+    if (!c->head_dim)
+        c->head_dim = c->width / c->heads;
+    if (c->head_dim % 2 || c->head_dim > 4096)
+        return err_set(s->e, EXIT_BAD_DATA,
+                       "%s: head_dim: expected an even number up to 4096, got %zu", s->path,
+                       c->head_dim);
+    if (c->heads * c->head_dim > (size_t)FAMILY_WIDTH_MAX)
+        return err_set(s->e, EXIT_BAD_DATA, "%s: heads x head_dim: expected at most %lld, got %zu",
+                       s->path, (long long)FAMILY_WIDTH_MAX, c->heads * c->head_dim);
+    c->rope_dims = c->head_dim;
+    return 0;
+}
+
+/* Norm, rotation, tied head: required where the family has no default. */
+static int read_block(struct config *c, const struct family_source *s)
+{
+    const char *tied = c->family->tied_key;
+    if (json_number(s->json, s->path, "rms_norm_eps", 1e-12, 0.1, &c->norm_eps, s->e))
+        return -1;
+    if ((c->rope_theta <= 0 || json_has(s->json, "rope_theta")) &&
+        json_number(s->json, s->path, "rope_theta", 1, 1e12, &c->rope_theta, s->e))
+        return -1;
+    if ((c->tied < 0 || json_has(s->json, tied)) &&
+        json_flag(s->json, s->path, tied, &c->tied, s->e))
+        return -1;
+    if (c->family->rope_scaling && (read_rope(c, s, "rope_scaling") ||
+                                    read_rope(c, s, "rope_parameters")))
+        return -1;
+    return settle_shape(c, s);
+}
+
+/* One kind of attention for all layers is all there is. */
+static int check_layer_types(const struct family_source *s)
+{
+    size_t i;
+    json_t *type;
+    json_array_foreach(json_object_get(s->json, "layer_types"), i, type) {
+        const char *name = json_string_value(type);
+        if (!name || strcmp(name, "full_attention"))
+            return family_refuse(s, "layer_types", "\"full_attention\" for every layer");
+    }
+    return 0;
+}
+
+/* "\"llama\", \"llada\"": one member of every family. */
+static void list_families(char *text, size_t bytes, int types)
+{
+    size_t n = 0;
+    *text = 0;
+    for (size_t i = 0; family_at(i) && n < bytes; i++) {
+        const struct family *f = family_at(i);
+        n += (size_t)snprintf(text + n, bytes - n, "%s\"%s\"", i ? ", " : "one of ",
+                              types ? f->model_type : f->architecture);
+    }
+}
+
+/* The family that the file names. NULL: refused. */
+static const struct family *find_family(const struct family_source *s)
+{
+    const json_t *list = json_object_get(s->json, "architectures");
+    const int has = json_has(s->json, "architectures");
+    const char *named = json_string_value(json_array_get(list, 0)), *type;
+    char expected[512];
+    if (json_text(s->json, s->path, "model_type", &type, s->e))
+        return NULL;
+    for (size_t i = 0; family_at(i); i++) {
+        const struct family *f = family_at(i);
+        if (has ? !named || strcmp(named, f->architecture) : strcmp(type, f->model_type) != 0)
+            continue;
+        if (!strcmp(type, f->model_type) && (!has || json_array_size(list) == 1))
+            return f;
+        snprintf(expected, sizeof expected,
+                 "\"%s\", which goes with the architectures: others are not supported",
+                 f->model_type);
+        family_refuse(s, "model_type", expected);
+        return NULL;
+    }
+    list_families(expected, sizeof expected - 40, !has);
+    strcat(expected, ": others are not supported");
+    family_refuse(s, has ? "architectures" : "model_type", expected);
+    return NULL;
+}
+
+static int load_family(struct config *c, const struct family_source *s)
+{
+    const struct family *f = find_family(s);
+    if (!f)
+        return -1;
+    char name[sizeof c->name];
+    memcpy(name, c->name, sizeof name);
+    family_start(c, f);
+    memcpy(c->name, name, sizeof name);
+    if (refuse_unknown(s, f) || read_numbers(c, s, f->numbers) || check_fixed(s, f->fixed) ||
+        read_block(c, s) || check_layer_types(s) || (f->finish && f->finish(c, s)) ||
+        read_ids(c, s))
+        return -1;
+    if (c->paradigm != PARADIGM_AUTOREGRESSIVE &&
+        json_int(s->json, s->path, "mask_token_id", 0, (int64_t)c->vocab - 1, &c->mask, s->e))
+        return -1;
+    return quantization_read(c, s->json, s->path, s->e);
+}
+
+/* generation_config.json: its eos list is the one that generation obeys. */
+static int load_generation(struct config *c, const char *folder, struct err *e)
+{
+    char *path = mem_format("%s/generation_config.json", folder);
+    json_t *j = NULL;
+    int bad = 0;
+    if (file_exists(path)) {
+        j = json_file(path, CONFIG_MAX_BYTES, e);
+        const struct family_source s = {j, path, e};
+        if (j && !json_is_object(j))
+            bad = err_set(e, EXIT_BAD_DATA, "%s: expected a JSON object", path);
+        bad = bad || !j || read_ids(c, &s);
+    }
+    json_decref(j);
+    free(path);
+    return bad ? -1 : 0;
+}
+
+/* "a/llada-demo/" -> "llada-demo"; a snapshot of the cache -> the name of its repository. Bytes
+ * that would need quoting become '_': the name is part of the records' `config`. */
+static void name_from(char name[64], const char *folder)
+{
+    char *real = realpath(folder, NULL), *base = real ? strrchr(real, '/') : NULL;
+    if (!real && errno == ENOMEM)
+        err_machine(__FILE__, __LINE__, "out of host memory");
+    if (base && base > real) {
+        *base = 0;
+        char *parent = strrchr(real, '/');
+        if (parent && parent > real && !strcmp(parent, "/snapshots")) {
+            *parent = 0;
+            char *cache = strrchr(real, '/'), *dashes = NULL;
+            for (char *p = cache; p && (p = strstr(p, "--")); p += 2)
+                dashes = p + 1;
+            base = dashes ? dashes : base;
+        }
+    }
+    snprintf(name, 64, "%s", base && base[1] ? base + 1 : "model");
+    for (char *p = name; *p; p++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-", *p))
+            *p = '_';
+    free(real);
+}
+
+int family_load(struct config *c, const char *folder, struct err *e)
+{
+    *c = (struct config){0};
+    name_from(c->name, folder);
+    char *path = mem_format("%s/config.json", folder);
+    json_t *j = json_file(path, CONFIG_MAX_BYTES, e);
+    const struct family_source s = {j, path, e};
+    int bad = !j;
+    if (j && !json_is_object(j))
+        bad = err_set(e, EXIT_BAD_DATA, "%s: expected a JSON object", path);
+    bad = bad || load_family(c, &s) || load_generation(c, folder, e);
+    if (!bad && !c->n_eos)
+        bad = family_refuse(&s, "eos_token_id", "an id, here or in generation_config.json");
+    json_decref(j);
+    free(path);
+    return bad ? -1 : 0;
+}

@@ -1,0 +1,76 @@
+/* family.c - the table of families, and what several of them have in common: the names and keys of
+ * the Hugging Face layout. Who reads and writes config.json by these tables: family-load.c and
+ * family-save.c.
+ */
+#include "lib/checkpoint/family.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define FAMILY_ROW(name) &name##_family,
+static const struct family *const families[] = {FAMILIES(FAMILY_ROW)};
+#undef FAMILY_ROW
+
+const struct family_naming family_hugging_face = {
+    "model.layers",
+    {
+        [ROLE_EMBED] = "model.embed_tokens.weight",
+        [ROLE_ATTN_NORM] = "input_layernorm.weight",
+        [ROLE_Q] = "self_attn.q_proj.weight",
+        [ROLE_K] = "self_attn.k_proj.weight",
+        [ROLE_V] = "self_attn.v_proj.weight",
+        [ROLE_O] = "self_attn.o_proj.weight",
+        [ROLE_FFN_NORM] = "post_attention_layernorm.weight",
+        [ROLE_GATE] = "mlp.gate_proj.weight",
+        [ROLE_UP] = "mlp.up_proj.weight",
+        [ROLE_DOWN] = "mlp.down_proj.weight",
+        [ROLE_NORM] = "model.norm.weight",
+        [ROLE_HEAD] = "lm_head.weight",
+        [ROLE_Q_BIAS] = "self_attn.q_proj.bias",
+        [ROLE_K_BIAS] = "self_attn.k_proj.bias",
+        [ROLE_V_BIAS] = "self_attn.v_proj.bias",
+        [ROLE_Q_NORM] = "self_attn.q_norm.weight",
+        [ROLE_K_NORM] = "self_attn.k_norm.weight",
+    },
+};
+
+const struct family_number family_hugging_face_numbers[] = {
+    {"hidden_size", FAMILY_AT(width), 1, FAMILY_WIDTH_MAX, KEY_REQUIRED},
+    {"num_hidden_layers", FAMILY_AT(layers), 1, 1024, KEY_REQUIRED},
+    {"num_attention_heads", FAMILY_AT(heads), 1, 4096, KEY_REQUIRED},
+    {"num_key_value_heads", FAMILY_AT(kv_heads), 1, 4096, KEY_WRITTEN},
+    {"head_dim", FAMILY_AT(head_dim), 2, 4096, KEY_WRITTEN},
+    {"intermediate_size", FAMILY_AT(ffn), 1, FAMILY_WIDTH_MAX, KEY_REQUIRED},
+    {"vocab_size", FAMILY_AT(vocab), 1, FAMILY_VOCAB_MAX, KEY_REQUIRED},
+    {"max_position_embeddings", FAMILY_AT(context), 1, FAMILY_CONTEXT_MAX, KEY_REQUIRED},
+    {0},
+};
+
+const struct family *family_at(size_t i)
+{
+    return i < sizeof families / sizeof *families ? families[i] : NULL;
+}
+
+const struct family *family_named(const char *name)
+{
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        if (!strcmp(families[i]->name, name))
+            return families[i];
+    return NULL;
+}
+
+void family_start(struct config *c, const struct family *f)
+{
+    *c = f->start;
+    c->family = f;
+    c->bos = c->pad = c->mask = c->eot = -1;
+}
+
+void family_tensor_name(char name[FAMILY_NAME_MAX], const struct family_naming *n, enum role r,
+                        size_t layer)
+{
+    if (role_per_layer(r))
+        snprintf(name, FAMILY_NAME_MAX, "%s.%zu.%s", n->layers, layer, n->role[r]);
+    else
+        snprintf(name, FAMILY_NAME_MAX, "%s", n->role[r]);
+}
