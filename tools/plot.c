@@ -29,10 +29,10 @@ static const char notes[] =
     "FIG.svg is drawn by gnuplot; the suffix (svg, png, pdf) is the format. Beside it:\n"
     "  FIG.gp   the whole figure as one script: gnuplot -d FIG.gp draws it again\n"
     "  FIG.tsv  its data        FIG.txt  its caption, from the records\n"
-    "Types: pareto (metric + quality, or front records), throughput, memory, ratio, steps (metric\n"
-    "and quality), loss (train), drift (generation), roofline. Records of other kinds are passed\n"
-    "over. Values that cannot stand on an axis are left out and counted in the caption. Without\n"
-    "data the figure says so, and the exit code is 0. CROSSOVER_SHARE: folder that holds plots/.\n";
+    "pareto wants metric and quality or front records, steps metric and quality, loss train,\n"
+    "drift generation, roofline roofline, all others metric records; other kinds are passed over.\n"
+    "Values that cannot stand on an axis are left out and counted in the caption. Without data the\n"
+    "figure says so, and the exit code is 0. CROSSOVER_SHARE: folder that holds plots/.\n";
 
 static const char *suffix_of(const char *path)
 {
@@ -130,12 +130,11 @@ static int draw_terminal(const struct args *a, struct figure *f, struct err *e)
     return bad;
 }
 
-static void check_args(const struct tool *t, const struct args *a)
+static void check_args(const struct tool *t, const struct args *a, const char *types)
 {
     const char *s = suffix_of(a->common.output);
     if (!a->type)
-        opt_usage(t, "--type: missing; one of pareto, throughput, memory, ratio, steps, loss, "
-                     "drift, roofline");
+        opt_usage(t, "--type: missing; one of %s", types);
     if (!a->terminal && strcmp(s, "svg") && strcmp(s, "png") && strcmp(s, "pdf"))
         opt_usage(t, "-o: expected a name that ends in .svg, .png or .pdf, got '%s' (or use "
                      "--terminal)",
@@ -169,13 +168,22 @@ static int run(const struct args *a, const struct log *log, const char *const *p
     return code;
 }
 
+/* "pareto|steps|...": the names of the table. The caller frees. */
+static char *join_types(void)
+{
+    struct buf b = {0};
+    for (const struct figure_type *t = figure_types; t->name; t++)
+        buf_format(&b, "%s%s", b.len ? "|" : "", t->name);
+    return b.data;
+}
+
 int main(int argc, char **argv)
 {
+    char *types = join_types();
     struct args a = {.common = COMMON_DEFAULTS, .width = "17.5"};
     const struct opt options[] = {
         {"type", 't', OPT_CHOICE, &a.type,
-         .choices = "pareto|throughput|memory|ratio|steps|loss|drift|roofline", .arg = "TYPE",
-         .help = "which figure"},
+         .choices = types, .arg = "TYPE", .help = "which figure"},
         {"terminal", 0, OPT_FLAG, &a.terminal, .help = "print the figure as text, write no file"},
         {"width", 0, OPT_CHOICE, &a.width, .choices = "8.4|17.5", .arg = "CM",
          .help = "one column or two (17.5)"},
@@ -194,7 +202,9 @@ int main(int argc, char **argv)
                            "plot --type steps --terminal < all.ndjson\n",
                            notes, options};
     int first = opt_parse(&t, argc, argv);
-    check_args(&t, &a);
+    check_args(&t, &a, types);
     const struct log log = {"plot", a.common.quiet ? 0 : a.common.verbose ? 2 : 1};
-    return run(&a, &log, (const char *const *)argv + first, (size_t)(argc - first));
+    int code = run(&a, &log, (const char *const *)argv + first, (size_t)(argc - first));
+    free(types);
+    return code;
 }

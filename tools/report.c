@@ -116,9 +116,9 @@ static void put_reading(struct page *p)
                  "loading and warm-up are outside.");
     page_item(p, "A sweep is a set of points that differ in one setting, its axis. A crossover is "
                  "a place between its measured points, counted in denoising steps or, along "
-                 "another axis than steps, in the passes that were measured; its bracket is the pair of "
-                 "measured points around it. A count written as >64 lies beyond what was measured "
-                 "of that sweep.");
+                 "another axis than steps, in the passes that were measured; its bracket is the "
+                 "pair of measured points around it. A count written as >64 lies beyond what was "
+                 "measured of that sweep.");
 }
 
 /* 1 when a contestant is an embedded model. */
@@ -144,6 +144,28 @@ static int has_random_weights(const struct runset *s)
     return 0;
 }
 
+/* Who judged, and that it judged itself. */
+static void put_judge(struct page *p, const struct runset *s)
+{
+    const char *judge = NULL, *sum = NULL;
+    size_t i;
+    const json_t *r;
+    int contests = 0;
+    json_array_foreach(runset_kind(s, "quality"), i, r) {
+        const char *name = rec_text(r, "judge"), *model = rec_text(r, "model");
+        judge = judge ? judge : name;
+        sum = sum ? sum : rec_text(r, "judge_sha256");
+        contests |= name && model && !strcmp(name, model);
+    }
+    page_item(p, "Judge perplexity is the opinion of one language model%s%s%s%.12s%s; look at "
+                 "accuracy and diversity beside it.",
+              judge ? ", " : "", judge ? judge : "", sum ? " (SHA-256 " : "", sum ? sum : "",
+              sum ? "...)" : "");
+    if (contests)
+        page_item(p, "The judge, %s, is one of the contestants: what it thinks of its own texts is "
+                     "no third opinion.", judge);
+}
+
 static void put_caveats(struct page *p, const struct runset *s)
 {
     double prompts = 0, launches = 0;
@@ -165,8 +187,7 @@ static void put_caveats(struct page *p, const struct runset *s)
     page_item(p, "They hold for the machine named above and for these builds; another machine "
                  "moves the two models by different factors.");
     if (prompts > 0)
-        page_item(p, "Judge perplexity is the opinion of one language model; look at accuracy and "
-                     "diversity beside it.");
+        put_judge(p, s);
     if (has_random_weights(s))
         page_item(p, "Weights were drawn at random: times and memory are those of the shapes, and "
                      "there is no quality to speak of.");

@@ -37,7 +37,7 @@ commands()
     cat << 'END'
 prep-prompts prompts
 gen-llama -m llama --max-new 2 --threads 1 prompts
-score-ppl -m llama --threads 1 generations
+score-ppl -q -m llama --threads 1 generations
 measure generations
 write-corpus --count 3
 END

@@ -203,7 +203,8 @@ one() {
 
 @test "metric records carry all settings of their point, and the work that was measured" {
     one '{point: "000000000001", series: "000000000002", axis: "threshold",
-          workload: "00000000000a", prompts: 1, paradigm: "masked_diffusion", arch: "llada", steps: null, threshold: 0.9,
+          workload: "00000000000a", prompts: 1, paradigm: "masked_diffusion", arch: "llada",
+          steps: null, threshold: 0.9,
           factor: null, unmask: "threshold", stop_at_eos: true, logits_eos_inf: false,
           confidence_eos_eot_inf: true, denoise_steps: 9, rows: 360, canvas_positions: 360}' |
         measure > "$T/m"

@@ -97,6 +97,18 @@ says() {
     done
 }
 
+@test "the judge is named, and that it judged itself" {
+    for j in other llada-demo; do
+        count=0
+        [ $j = other ] || count=1
+        jq -c --arg j $j 'select(.kind == "quality") | .judge = $j
+            | .judge_sha256 = ("0123456789abcdef" * 4)' "$F/plot-quality.ndjson" > judged
+        report judged
+        says "one language model, $j (SHA-256 0123456789ab...)"
+        [ "$(grep -c 'is one of the contestants' report.md)" -eq $count ]
+    done
+}
+
 @test "identical records count once" {
     report "${ALL[@]}" "${ALL[@]}"
     says '180 answers are behind these numbers; 2 ran out of memory'
