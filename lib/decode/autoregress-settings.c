@@ -71,5 +71,5 @@ static void shorten(struct settings *s)
     settings_say(s, "batch", 1);
 }
 
-const struct decoder decoder_autoregress = {"gen-llama", 1u << PARADIGM_AUTOREGRESSIVE, &table, extent, check,
-                                            estimate,    run,              shorten};
+const struct decoder decoder_autoregress = {"gen-llama", 1u << PARADIGM_AUTOREGRESSIVE, &table,
+                                            extent, check, estimate, run, shorten};

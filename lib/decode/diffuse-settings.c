@@ -119,5 +119,5 @@ static void shorten(struct settings *s)
         *s = whole;
 }
 
-const struct decoder decoder_diffuse = {"gen-llada", 1u << PARADIGM_MASKED_DIFFUSION, &table, extent, check,
-                                        estimate,    run,              shorten};
+const struct decoder decoder_diffuse = {"gen-llada", 1u << PARADIGM_MASKED_DIFFUSION, &table,
+                                        extent, check, estimate, run, shorten};

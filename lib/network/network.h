@@ -1,8 +1,9 @@
 /* network.h - the one network of this project: its weights in the memory of a back end.
  * kv.h is its cache, pass.h runs it.
  *
- * Every family is the same block (RMSNorm, RoPE, attention, SwiGLU) under other tensor names, another
- * mask and a few switches of its config (lib/checkpoint/config.h): biases b, norms h of single heads.
+ * Every family is the same block (RMSNorm, RoPE, attention, SwiGLU) under other tensor names,
+ * another mask and a few switches of its config (lib/checkpoint/config.h): biases b, norms h of
+ * single heads.
  *
  *     x = embed(token)
  *     per layer: x += Wo attention(rope(h(Wq n + b)), rope(h(Wk n + b)), Wv n + b),  n = rmsnorm(x)
@@ -64,8 +65,8 @@ int network_load(struct network *n, struct backend *b, const struct checkpoint *
 void network_free(struct network *n);
 size_t network_weight_bytes(const struct network *n); /* taken */
 /* What the weights will take, from config, dtype and quant alone: mat_bytes of every matrix (values
- * in the back end's layout, with their scales when quantized), 4 bytes a value of a norm, of a bias and of the
- * rotation's frequencies. For a network that is settled. */
+ * in the back end's layout, with their scales when quantized), 4 bytes a value of a norm, of a bias
+ * and of the rotation's frequencies. For a network that is settled. */
 size_t network_expected_bytes(const struct network *n);
 int network_half(const struct network *n); /* 1: keys, values, attention may be rounded to bf16 */
 

@@ -74,7 +74,9 @@ static size_t products_work(const struct backprop *t)
     for (int r = 0; r < ROLE_COUNT; r++) {
         size_t N, K;
         role_shape(&t->c, (enum role)r, &N, &K);
-        size_t bytes = role_is_vector((enum role)r) ? 0 : t->b->ops->matmul_work(t->b, t->rows, K, N);
+        size_t bytes = role_is_vector((enum role)r)
+                           ? 0
+                           : t->b->ops->matmul_work(t->b, t->rows, K, N);
         most = bytes > most ? bytes : most;
     }
     return most;

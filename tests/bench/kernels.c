@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "lib/checkpoint/synth.h"
 #include "lib/base/mem.h"
 #include "tests/bench/bench.h"
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/checkpoint/synth.h"
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/decode/autoregress.h"
@@ -298,8 +299,10 @@ int bench_models(struct bench *b, const struct pair *p, struct err *e)
 {
     int bad = 0;
     for (const struct kind *k = bench_kinds; !bad && k->name; k++) {
-        struct models llama = {.bench = b, .pair = p, .kind = k, .paradigm = PARADIGM_AUTOREGRESSIVE};
-        struct models llada = {.bench = b, .pair = p, .kind = k, .paradigm = PARADIGM_MASKED_DIFFUSION};
+        struct models llama = {.bench = b, .pair = p, .kind = k,
+                               .paradigm = PARADIGM_AUTOREGRESSIVE};
+        struct models llada = {.bench = b, .pair = p, .kind = k,
+                               .paradigm = PARADIGM_MASKED_DIFFUSION};
         if (!bench_chosen(b->dtypes, k->name))
             continue;
         bad = (any_chosen(b, llama_jobs) && bench_arch(&llama, p->llama, e)) ||

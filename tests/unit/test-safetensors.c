@@ -433,8 +433,8 @@ static void test_write(void)
     struct stat st;
     ok(!safetensors_write(path, list, 3, metadata, &e), "written: %s", e.text);
     struct tensors *t = safetensors_open_file(path, &e);
-    ok(t && safetensors_count(t) == 3 && safetensors_files(t) == 1 && !strcmp(safetensors_file(t, 0), path),
-       "and read: %s", e.text);
+    ok(t && safetensors_count(t) == 3 && safetensors_files(t) == 1 &&
+           !strcmp(safetensors_file(t, 0), path), "and read: %s", e.text);
     for (size_t i = 0; t && i < 3; i++) {
         const struct tensor *r = safetensors_find(t, list[i].name);
         ok(r && !strcmp(r->dtype, list[i].dtype) && r->rank == list[i].rank &&
@@ -457,7 +457,8 @@ static void test_write(void)
     safetensors_close(t);
     e = (struct err){0};
     list[0].bytes = 23;
-    ok(safetensors_write(path, list, 3, NULL, &e) == -1 && e.code, "a wrong size is not written: %s",
+    ok(safetensors_write(path, list, 3, NULL, &e) == -1 && e.code,
+       "a wrong size is not written: %s",
        e.text);
     e = (struct err){0};
     ok(safetensors_write("/nonexistent/x", list + 1, 1, NULL, &e) == -1 &&
@@ -468,7 +469,8 @@ static void test_write(void)
 static void test_open(void)
 {
     struct err e = {0};
-    ok(!safetensors_open_file("/nonexistent/x", &e) && e.code == EXIT_NO_INPUT, "missing: %s", e.text);
+    ok(!safetensors_open_file("/nonexistent/x", &e) && e.code == EXIT_NO_INPUT, "missing: %s",
+       e.text);
     e = (struct err){0};
     ok(!safetensors_open_file(folder, &e) && e.code == EXIT_NO_INPUT, "a folder: %s", e.text);
     e = (struct err){0};

@@ -94,7 +94,8 @@ static void test_good(void)
     fresh();
     judge("two shards", 0, NULL);
     struct tensors *t = safetensors_open_folder(at("f"), &e);
-    ok(t && safetensors_files(t) == 2 && safetensors_find(t, "c") && !safetensors_find(t, "d"), "all found");
+    ok(t && safetensors_files(t) == 2 && safetensors_find(t, "c") && !safetensors_find(t, "d"),
+       "all found");
     ok(t && !safetensors_unchanged(t, &e) && truncate(at("f/" TWO), 9) == 0 &&
            safetensors_unchanged(t, &e) == -1 && strstr(e.text, TWO),
        "a cut shard is noticed: %s", e.text);
