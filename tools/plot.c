@@ -31,8 +31,8 @@ static const char notes[] =
     "  FIG.tsv  its data        FIG.txt  its caption, from the records\n"
     "pareto wants metric and quality or front records, steps metric and quality, loss train,\n"
     "drift generation, roofline roofline, all others metric records; other kinds pass by.\n"
-    "Values that cannot stand on an axis are left out and counted in the caption. Without data the\n"
-    "figure says so, and the exit code is 0. CROSSOVER_SHARE: folder that holds plots/.\n";
+    "Values that cannot stand on an axis are left out, and counted in the caption. Without data\n"
+    "the figure says so, and the exit code is 0. CROSSOVER_SHARE: folder that holds plots/.\n";
 
 static const char *suffix_of(const char *path)
 {
