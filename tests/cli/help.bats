@@ -49,3 +49,30 @@ options() { "$BIN/$1" --help | grep -oE '^ +(-[a-z], )?--[a-z0-9-]+' | grep -oE 
     grep -q "$PWD/to/usr/share/bash-completion/completions" said
     grep -q "rm -f .*gen-llada.1" said
 }
+
+# The settings that a generator's help lists, and those that a record has: between what ran and what
+# the run was.
+in_help() { sed -n '/^Decoding/,/^Model and machine/p' "$1" | grep -oE -- '--[a-z0-9-]+(=|[[]=)' |
+    tr -d '=[' | sed 's/^--//' | tr - _ | sort; }
+in_record() { jq -r 'keys_unsorted | .[index("threads") + 1:index("weights_random")][]' "$1" | sort; }
+
+agree() { # HELP RECORD
+    local one
+    one=$(comm -3 <(in_help "$1") <(in_record "$2"))
+    [ -z "$one" ] || { echo "only on one side: $one"; return 1; }
+}
+
+@test "settings in help and in records are the same ones; a planted difference is found" {
+    echo '{"id":"p","prompt_ids":[5,6,7]}' > prompt
+    for t in gen-llama:tiny-llama gen-llada:tiny-llada; do
+        tool=${t%:*}
+        "$BIN/$tool" --help > help
+        "$BIN/$tool" -m "synth:${t#*:}" --no-meta prompt > record
+        [ "$(in_record record | wc -l)" -ge 7 ]
+        agree help record
+        sed 's/--batch=/--batsh=/' help > planted
+        run agree planted record
+        [ "$status" -eq 1 ]
+        [[ $output == *batsh* ]]
+    done
+}
