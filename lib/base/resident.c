@@ -4,8 +4,10 @@
  */
 #include "lib/base/resident.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -15,11 +17,11 @@ int resident_reset(void)
 #ifdef __GLIBC__
     malloc_trim(0);
 #endif
-    FILE *f = fopen("/proc/self/clear_refs", "w");
-    if (!f)
+    int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
         return -1;
-    int bad = fputs("5", f) < 0;
-    return fclose(f) || bad ? -1 : 0;
+    int bad = pwrite(fd, "5", 1, 0) != 1;
+    return close(fd) || bad ? -1 : 0;
 }
 
 int64_t resident_peak(void)

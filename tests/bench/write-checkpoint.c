@@ -12,7 +12,8 @@
 #include "lib/base/opt.h"
 #include "lib/base/out.h"
 #include "lib/checkpoint/safetensors.h"
-#include "lib/checkpoint/role.h"
+#include "lib/checkpoint/checkpoint.h"
+#include "lib/checkpoint/family.h"
 
 struct writing {
     const struct checkpoint *from;
