@@ -4,8 +4,8 @@
  *     until describe() says that nobody is left:
  *         up to ops.depth passes are enqueued, each followed by a copy of the states of all parts
  *         the oldest one's copy arrives: settle() takes it in
- *         when that changes who or what is in the passes: those under way arrive, nothing is
- *         enqueued, and describe() describes anew
+ *         when that changes who or what is in the passes: those in flight are retired, nothing is
+ *         submitted, and describe() describes anew
  *
  * On a back end of depth 1 this is: describe when needed, run a pass, look.
  */

@@ -54,7 +54,10 @@ options() { "$BIN/$1" --help | grep -oE '^ +(-[a-z], )?--[a-z0-9-]+' | grep -oE 
 # the run was.
 in_help() { sed -n '/^Decoding/,/^Model and machine/p' "$1" |
     sed -nE 's/^ +(-[a-z], )?--([a-z0-9-]+)(=|\[=).*/\2/p' | tr - _ | sort; }
-in_record() { jq -r 'keys_unsorted | .[index("threads") + 1:index("weights_random")][]' "$1" | sort; }
+in_record()
+{
+    jq -r 'keys_unsorted | .[index("threads") + 1:index("weights_random")][]' "$1" | sort
+}
 
 agree() { # HELP RECORD
     local one
