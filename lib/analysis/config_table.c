@@ -98,15 +98,39 @@ static int tells_apart(const struct config_table *c, const struct runset *s, siz
     return 0;
 }
 
+/* {model: {setting: true}}: the settings that tell apart rows of a model anywhere in the table. A
+ * model's rows are then named alike at every size. */
+static json_t *telling(const struct config_table *c, const struct runset *s)
+{
+    json_t *models = json_object();
+    for (size_t i = 0; i < c->n; i++) {
+        json_t *settings = about_of(runset_config(s, c->v[i].point)), *value;
+        json_t *keys = json_object_get(models, c->v[i].model);
+        const char *key;
+        if (!keys) {
+            keys = json_object();
+            json_object_set_new(models, c->v[i].model, keys);
+        }
+        json_object_foreach(settings, key, value)
+            if (!json_object_get(keys, key) && tells_apart(c, s, i, key, value))
+                json_object_set_new(keys, key, json_true());
+        json_decref(settings);
+    }
+    return models;
+}
+
 static void name_rows(struct config_table *c, const struct runset *s)
 {
+    json_t *models = telling(c, s);
     for (size_t i = 0; i < c->n; i++) {
         struct buf b = {0};
         json_t *settings = about_of(runset_config(s, c->v[i].point)), *value;
+        const json_t *keys = json_object_get(models, c->v[i].model);
         const char *key;
         buf_text(&b, c->v[i].model);
         json_object_foreach(settings, key, value) {
-            if (!tells_apart(c, s, i, key, value))
+            int own = c->v[i].axis && !strcmp(c->v[i].axis, key);
+            if (own || json_is_null(value) || !json_object_get(keys, key))
                 continue;
             buf_format(&b, " %s=", key);
             about_value(&b, value);
@@ -114,6 +138,7 @@ static void name_rows(struct config_table *c, const struct runset *s)
         json_decref(settings);
         c->v[i].name = b.data;
     }
+    json_decref(models);
 }
 
 /* ---- order ---- */
