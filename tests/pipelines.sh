@@ -105,4 +105,12 @@ ok $? "make -n runs no tool"
 again plan STEPS=2,4,8,16
 grep -q 'steps: 9 launches, 9 done' log
 ok $? "make plan counts launches"
+echo 1 >status
+again phase4 STEPS=2,4,8,16,32
+[ "$status" -eq 0 ] && grep -q '^gen-llada' ran && grep -q '^pareto' ran
+ok $? "records that failed (exit 1) stop no phase"
+echo 65 >status
+again phase4 STEPS=2,4,8,16,32,64
+[ "$status" -ne 0 ]
+ok $? "bad data do"
 finish
