@@ -144,9 +144,11 @@ clean: ## remove everything built (results stay)
 	rm -rf build build-san build-santhread
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z0-9%-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' \
-	    Makefile pipelines/*.mk | sort -u
+	@sed -e ':a' -e '/\\$$/N; s/\\\n//; ta' Makefile pipelines/*.mk | \
+	    awk -F ':.*## ' '/^[a-z0-9% -]+:.*## / { n = split($$1, target, " "); \
+	        for (i = 1; i <= n; i++) printf "  %-14s %s\n", target[i], $$2 }' | sort -u
 	@echo '  print-NAME     the value of a make variable'
+	@echo 'Profiles (pipelines/profiles): $(PROFILES)'
 	@echo 'Settings (config.mk): PROFILE=$(PROFILE) LLADA=$(LLADA)'
 	@echo '  LLAMA=$(LLAMA) JUDGE=$(JUDGE) SAN= T= RUN='
 

@@ -14,6 +14,10 @@ endif
 RESULTS := results/$(FP)
 R       := $(RESULTS)/$(PROFILE)
 
+PROFILES := $(basename $(notdir $(wildcard pipelines/profiles/*.mk)))
+ifeq ($(filter $(PROFILE),$(PROFILES)),)
+$(error PROFILE=$(PROFILE): expected one of $(PROFILES) (files of pipelines/profiles))
+endif
 include pipelines/profiles/$(PROFILE).mk
 
 # What a profile may leave out.

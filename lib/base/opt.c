@@ -170,13 +170,15 @@ static void refuse_abbreviation(const struct tool *t, const char *word, const ch
         opt_usage(t, "unknown option '%s' (did you mean --%s?)", word, name);
 }
 
-/* No operand is the file that --output will replace. */
-static void refuse_same(const struct tool *t, char **operands)
+/* --output names a file, and no operand is the one that it will replace. */
+static void check_output(const struct tool *t, char **operands)
 {
     const struct opt *o = t->options;
     while (o->name && strcmp(o->name, "output"))
         o++;
     const char *output = o->name ? *(const char **)o->to : "-";
+    if (!*output)
+        opt_usage(t, "--output: expected the name of a file, or -, got ''");
     for (; strcmp(output, "-") && *operands; operands++)
         if (file_is_regular(output) && file_same(output, *operands))
             opt_usage(t, "%s is both input and output", output);
@@ -215,7 +217,7 @@ int opt_parse(const struct tool *t, int argc, char **argv)
             refuse_abbreviation(t, word, o->name);
         set_value(t, o, optarg);
     }
-    refuse_same(t, argv + optind);
+    check_output(t, argv + optind);
     return optind;
 }
 

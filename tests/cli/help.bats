@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+bats_require_minimum_version 1.5.0
 # What a tool says of itself: --help, the manual page and the completion all come from one table of
 # options, and `make install` puts them where man and bash look.
 
@@ -78,4 +79,19 @@ agree() { # HELP RECORD
         [ "$status" -eq 1 ]
         [[ $output == *batsh* ]]
     done
+}
+
+@test "an output without a name is found before any work" {
+    echo '{"id":"p","prompt_ids":[5,6,7]}' > prompt
+    run -64 "$BIN/gen-llama" -m no/such/model -o '' prompt
+    [[ $output == *"--output: expected the name of a file"* ]]
+}
+
+@test "make help lists the seven phases and the profiles; an unknown profile lists them too" {
+    make -s -C "$ROOT" CUDA=0 help > said
+    for n in 1 2 3 4 5 6 7; do grep -q "^  phase$n " said; done
+    grep -q "^Profiles.* demo " said
+    run make -C "$ROOT" CUDA=0 phase1 PROFILE=nope
+    [ "$status" -ne 0 ]
+    [[ $output == *"PROFILE=nope: expected one of"*quick* ]]
 }
