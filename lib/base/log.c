@@ -16,6 +16,14 @@ static void say(const struct log *l, const char *mark, const char *format, va_li
     fprintf(stderr, "%s\n", text);
 }
 
+void log_error(const struct log *l, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    say(l, "", format, ap);
+    va_end(ap);
+}
+
 void log_note(const struct log *l, const char *format, ...)
 {
     if (l->level < 1)

@@ -7,6 +7,8 @@ struct log {
     const char *tool;
     int level;
 };
+/* What failed: said at every level. */
+void log_error(const struct log *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void log_note(const struct log *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void log_more(const struct log *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A warning says what was seen and what to try; `code` like "W012" is stable. */

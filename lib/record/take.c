@@ -45,7 +45,8 @@ static int note_bad(struct take *t, struct rec_reader *in, struct rec_writer *ou
     int says = !strncmp(bad->text, where, strlen(where));
     t->bad++;
     t->failed++;
-    log_note(log, "%s%s%s", says ? "" : where, says ? "" : ": ", bad->text);
+    if (t->bad <= TAKE_SAID)
+        log_error(log, "%s%s%s", says ? "" : where, says ? "" : ": ", bad->text);
     return rec_error(out, bad, where, e);
 }
 
@@ -76,9 +77,11 @@ int take_verdict(const struct take *t, const struct log *log, int64_t max_failed
     if (t->repeats)
         log_note(log, "%lld identical records came again and were left out",
                  (long long)t->repeats);
+    if (t->bad > TAKE_SAID)
+        log_error(log, "and %lld more bad records like these", (long long)(t->bad - TAKE_SAID));
     if (t->failed <= max_failed)
         return EXIT_OK;
-    log_note(log, "%lld failed records, %lld allowed by --max-failed", (long long)t->failed,
+    log_error(log, "%lld failed records, %lld allowed by --max-failed", (long long)t->failed,
              (long long)max_failed);
     return t->bad ? EXIT_BAD_DATA : EXIT_FAILED_RECORDS;
 }

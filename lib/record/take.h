@@ -8,6 +8,7 @@
 #include "lib/base/log.h"
 #include "lib/record/rec.h"
 
+enum { TAKE_SAID = 5 }; /* malformed records that standard error names; the others are counted */
 struct take {
     int64_t taken;  /* records that the tool used */
     int64_t failed; /* error records met, malformed lines and records */
@@ -18,7 +19,8 @@ struct take {
 typedef int take_fn(void *ctx, const json_t *record, struct err *e);
 
 /* Reads to the end or until `limit` records (0: all) were used. A malformed one is written to `out`
- * as an error record and noted in `log`. -1: nothing more can be read or written. */
+ * as an error record, and the first TAKE_SAID of them are said in `log`, whatever its level. -1:
+ * nothing more can be read or written. */
 int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, const struct log *log,
              int64_t limit, take_fn *fn, void *ctx, struct err *e);
 

@@ -30,7 +30,7 @@ static int write_generation(struct session *s, const struct prompt *p, struct ge
         struct err bad = {0};
         err_set(&bad, EXIT_INTERNAL,
                 "prompt '%.200s': the logits hold a NaN or an infinity: expected numbers", p->id);
-        log_note(&s->log, "%s", bad.text);
+        log_error(&s->log, "%s", bad.text);
         return session_error(s, &bad, p->where, e);
     }
     if (g->oom)

@@ -167,8 +167,8 @@ static int write_faults(struct session *s, struct err *e)
         if (session_error(s, &f->err, f->where, e))
             return -1;
         int says_where = !strncmp(f->err.text, f->where, strlen(f->where));
-        log_note(&s->log, "%s%s%s", says_where ? "" : f->where, says_where ? "" : ": ",
-                 f->err.text);
+        log_error(&s->log, "%s%s%s", says_where ? "" : f->where, says_where ? "" : ": ",
+                  f->err.text);
     }
     return 0;
 }

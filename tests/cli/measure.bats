@@ -358,3 +358,11 @@ WORK='flops_unit: "f32", threads: 2, model_flops: 4000, model_bytes: 3000, prefi
     [ "$(value prefill_mfu_ratio value_reason < "$T/m")" = "no pass of the prompts alone" ]
     [ "$(value decode_mbu_ratio value < "$T/m")" = null ]
 }
+
+@test "bad records are said with -q too, the first five of them, and then counted" {
+    { for i in 1 2 3 4 5 6 7 8; do echo "{broken $i"; done; } > "$BATS_TEST_TMPDIR/bad"
+    run -65 --separate-stderr "$BIN/measure" -q --no-meta "$BATS_TEST_TMPDIR/bad"
+    [ "$(grep -c 'bad:[0-9]' <<< "$stderr")" -eq 5 ]
+    [[ $stderr == *"and 3 more bad records"* ]]
+    [ "$(jq -r .kind <<< "$output" | grep -c error)" -eq 8 ]
+}
