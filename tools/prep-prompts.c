@@ -395,10 +395,10 @@ static void check_prompts(const struct tool *t, struct args *a, int argc, char *
 
 /* The tool's own options, then those of the settings, then the common ones. */
 static struct opt *join(const struct opt *own, size_t n_own, struct launches_given *given,
-                        const struct opt *last, size_t n_last)
+                        const struct opt *last, size_t n_last, struct settings_texts *texts)
 {
     struct opt *settings;
-    size_t n = launches_options(given, &settings);
+    size_t n = launches_options(given, &settings, texts);
     struct opt *all = mem_zero(n_own + 1 + n + n_last, sizeof *all);
     memcpy(all, own, n_own * sizeof *all);
     all[n_own] = (struct opt){.type = OPT_HEADING, .name = "",
@@ -460,19 +460,21 @@ int main(int argc, char **argv)
         TEXT("previous", 0, &a.previous, "FILE", "a schedule to extend"),
     };
     const struct opt last[] = {OPT_COMMON(a.common), {0}};
+    struct settings_texts texts = {0};
     struct opt *options = join(own, sizeof own / sizeof *own, &a.given, last,
-                               sizeof last / sizeof *last);
+                               sizeof last / sizeof *last, &texts);
     const struct tool t = {TOOL, "data sets in, prompt records out; or the schedule of a run",
                            EXAMPLES, NOTES, options};
     int first = opt_parse(&t, argc, argv);
     if (a.schedule && first < argc)
         opt_usage(&t, "--schedule takes no files, got '%s'", argv[first]);
-    if (a.schedule) {
+    if (a.schedule)
         check_schedule(&t, &a);
-        int code = run_schedule(&a, argc, argv);
-        launches_free(&a.plan);
-        return code;
-    }
-    check_prompts(&t, &a, argc, argv, first);
-    return run_prompts(&a, argc, argv, first);
+    else
+        check_prompts(&t, &a, argc, argv, first);
+    settings_texts_free(&texts);
+    free(options);
+    int code = a.schedule ? run_schedule(&a, argc, argv) : run_prompts(&a, argc, argv, first);
+    launches_free(&a.plan);
+    return code;
 }

@@ -121,11 +121,25 @@ static char *help_of(const struct settings_table *t, const struct setting *r)
     return mem_format("%s (%s)", r->help, standard);
 }
 
-static const char *value_name(const struct setting *r)
+void settings_texts_free(struct settings_texts *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        free(t->v[i]);
+    free(t->v);
+    *t = (struct settings_texts){0};
+}
+
+char *settings_texts_keep(struct settings_texts *t, char *text)
+{
+    MEM_GROW(t->v, t->n, t->cap);
+    return t->v[t->n++] = text;
+}
+
+static const char *value_name(const struct setting *r, struct settings_texts *texts)
 {
     int swept = !!(r->traits & SETTING_SWEPT);
     if (r->type == SETTING_CHOICE)
-        return swept ? mem_format("%s[,...]", r->choices) : r->choices;
+        return swept ? settings_texts_keep(texts, mem_format("%s[,...]", r->choices)) : r->choices;
     if (r->type == SETTING_FLAG)
         return swept ? "on|off[,...]" : "on|off";
     if (r->type == SETTING_INT)
@@ -133,7 +147,8 @@ static const char *value_name(const struct setting *r)
     return swept ? "X[,X...]" : "X";
 }
 
-size_t settings_options(const struct settings_table *t, const char **given, struct opt *options)
+size_t settings_options(const struct settings_table *t, const char **given, struct opt *options,
+                        struct settings_texts *texts)
 {
     for (size_t i = 0; i < t->n; i++) {
         const struct setting *r = &t->row[i];
@@ -141,11 +156,12 @@ size_t settings_options(const struct settings_table *t, const char **given, stru
             options[i] = (struct opt){.type = OPT_HEADING, .name = "", .help = r->help};
             continue;
         }
-        char *name = mem_alloc(SETTINGS_WORD);
+        char *name = settings_texts_keep(texts, mem_alloc(SETTINGS_WORD));
         option_of(r, name);
         options[i] = (struct opt){.name = name, .letter = r->letter,
                                   .type = r->type == SETTING_FLAG ? OPT_SWITCH : OPT_TEXT,
-                                  .to = &given[i], .arg = value_name(r), .help = help_of(t, r)};
+                                  .to = &given[i], .arg = value_name(r, texts),
+                                  .help = settings_texts_keep(texts, help_of(t, r))};
     }
     return t->n;
 }

@@ -9,7 +9,7 @@
  * records, absent from labels, and no part of the identity, since it changes nothing there.
  *
  *     const char *given[SETTINGS_MAX] = {0};                  what the command line said
- *     struct opt *o = ...; o += settings_options(&table, given, o);
+ *     n = settings_options(&table, given, options, &texts);
  *     struct settings *point; size_t n;
  *     settings_cross(&table, given, &point, &n, &e);          every combination of the lists
  *     settings_put(&point[0], record);                        one field a row
@@ -67,10 +67,18 @@ struct settings { /* a point */
 
 /* Place of a name (of a record's field, or of an option with '-' for '_'); table->n: none. */
 size_t settings_find(const struct settings_table *t, const char *name);
-/* Appends one option for each row, its help with default and unit; `given`[i] becomes the text that
- * the command line gives row i, else stays. Returns how many. The helps are the caller's to free
- * only at the end of the process; options must have room for n rows. */
-size_t settings_options(const struct settings_table *t, const char **given, struct opt *options);
+/* The texts that options made here point to: all zero at first, kept until they are parsed. */
+struct settings_texts {
+    char **v;
+    size_t n, cap;
+};
+void settings_texts_free(struct settings_texts *t);
+/* Keeps a text (stolen) and returns it. */
+char *settings_texts_keep(struct settings_texts *t, char *text);
+/* Appends one option for each row, its help with the default; `given`[i] becomes the text that the
+ * command line gives row i, else stays. Returns how many; options must have room for n rows. */
+size_t settings_options(const struct settings_table *t, const char **given, struct opt *options,
+                        struct settings_texts *texts);
 
 /* ---- points ---- */
 

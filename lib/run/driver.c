@@ -71,12 +71,14 @@ static int parse(const struct driver *d, struct job_args *a, const char **given,
     options[0] = (struct opt){.type = OPT_HEADING, .name = "",
                               .help = "Decoding (a list, as in --batch 1,4, runs each; several "
                                       "lists are crossed):"};
-    size_t at = 1 + settings_options(d->decoder->table, given, options + 1);
+    struct settings_texts texts = {0};
+    size_t at = 1 + settings_options(d->decoder->table, given, options + 1, &texts);
     for (size_t i = 0; i < n; i++)
         options[at + i] = shared[i];
     char *all = mem_format("%s%s", d->notes, notes);
     const struct tool tool = {d->decoder->tool, d->about, d->examples, all, options};
     int first = opt_parse(&tool, argc, argv);
+    settings_texts_free(&texts);
     free(all);
     free(options);
     return first;

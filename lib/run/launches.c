@@ -73,14 +73,15 @@ static int was_said(size_t d, const struct setting *r)
     return 0;
 }
 
-size_t launches_options(struct launches_given *g, struct opt **options)
+size_t launches_options(struct launches_given *g, struct opt **options,
+                        struct settings_texts *texts)
 {
     size_t n = 0;
     *options = NULL;
     for (size_t d = 0; decoders[d]; d++) {
         const struct settings_table *t = decoders[d]->table;
         *options = mem_resize(*options, n + t->n, sizeof **options);
-        struct opt *to = *options + n, *end = to + settings_options(t, g->text[d], to);
+        struct opt *to = *options + n, *end = to + settings_options(t, g->text[d], to, texts);
         for (size_t i = 0; to < end; to++, i++) {
             struct opt *kept = *options + n;
             if (t->row[i].type == SETTING_HEADING || was_said(d, &t->row[i]))
@@ -88,7 +89,8 @@ size_t launches_options(struct launches_given *g, struct opt **options)
             *kept = *to;
             kept->letter = 0;
             if (!is_shared(&t->row[i]))
-                kept->name = mem_format("%s-%s", t->system, to->name);
+                kept->name = settings_texts_keep(texts,
+                                                 mem_format("%s-%s", t->system, to->name));
             n++;
         }
     }

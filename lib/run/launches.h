@@ -7,7 +7,7 @@
  *
  *     struct launches_given g = {0};
  *     launches_say(&g, "steps", "2,4,8");           a default of the tool
- *     n = launches_options(&g, options);            one option for each setting of any system
+ *     n = launches_options(&g, &options, &texts);   one option for each setting of any system
  *     ... opt_parse ...
  *     launches_points(&plan, &g, &e);               the points of each system, checked
  *     list = launches_schedule(&plan, previous, &e);
@@ -34,9 +34,10 @@ void launches_say(struct launches_given *g, const char *name, const char *list);
 /* The decoder whose table has this system; decoders[] ends: NULL. */
 const struct decoder *launches_system(const char *name);
 /* Appends an option for each setting: one for all tables that mean the same by a name, else one for
- * each system, as --llama-cache. Returns how many; *options are the caller's to free at the end of
- * the process. */
-size_t launches_options(struct launches_given *g, struct opt **options);
+ * each system, as --llama-cache. Returns how many; *options and the texts are the caller's to
+ * free. */
+size_t launches_options(struct launches_given *g, struct opt **options,
+                        struct settings_texts *texts);
 
 struct launches {
     const struct decoder *decoder[2]; /* the order of the first pair */

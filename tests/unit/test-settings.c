@@ -132,7 +132,8 @@ static void test_options(void)
 {
     const char *given[ROWS] = {0};
     struct opt o[ROWS + 1] = {0};
-    ok(settings_options(&table, given, o) == ROWS && !strcmp(o[GEN].name, "gen-length") &&
+    struct settings_texts texts = {0};
+    ok(settings_options(&table, given, o, &texts) == ROWS && !strcmp(o[GEN].name, "gen-length") &&
            strstr(o[THRESHOLD].help, "for --rule=threshold") && strstr(o[BLOCK].help, "gen-length"),
        "options: %s", o[THRESHOLD].help);
     char word[] = "test", list[] = "--steps=4,8", flag[] = "--stop-at-eos",
@@ -143,6 +144,7 @@ static void test_options(void)
     ok(!strcmp(given[STEPS], "4,8") && !strcmp(given[FLAG], "on"), "a flag alone is on");
     opt_parse(&tool, 2, more);
     ok(!strcmp(given[FLAG], "off,on"), "a flag takes a list");
+    settings_texts_free(&texts);
 }
 
 int main(void)
