@@ -39,6 +39,7 @@ struct args {
 struct scorer {
     struct args a;
     struct log log;
+    struct rec_reader *in;
     struct rec_writer out;
     struct take seen;
     struct checkpoint checkpoint;
@@ -395,6 +396,7 @@ static void check(struct scorer *s, int bad, const struct err *e)
 {
     if (!bad)
         return;
+    rec_read_close(s->in);
     rec_abandon(&s->out);
     err_die("score-ppl", e);
 }
@@ -438,16 +440,17 @@ int main(int argc, char **argv)
     s.index = json_object();
     s.scored = json_object();
     const char *const *files = (const char *const *)argv + first;
-    struct rec_reader *in = rec_read_open(files, (size_t)(argc - first), &e);
-    json_t *about = in && !load(&s, &e) ? about_run(&s, files, (size_t)(argc - first), &e) : NULL;
+    s.in = rec_read_open(files, (size_t)(argc - first), &e);
+    json_t *about = s.in && !load(&s, &e) ? about_run(&s, files, (size_t)(argc - first), &e) : NULL;
     struct resume_wish wish = {&s.log, s.a.fresh, about && !json_object_get(about, "inputs")
                                                    ? "an input is no regular file" : NULL};
     check(&s, !about || rec_open_work(&s.out, &s.a.common, &wish, tool.name, argc, argv, about,
                                       &e), &e);
     progress_start(&s.progress, &s.log, s.a.common.progress, "texts", s.a.common.limit);
-    check(&s, take_all(&s.seen, in, &s.out, &s.log, s.a.common.limit, take, &s, &e), &e);
+    check(&s, take_all(&s.seen, s.in, &s.out, &s.log, s.a.common.limit, take, &s, &e), &e);
     progress_end(&s.progress);
-    rec_read_close(in);
+    rec_read_close(s.in);
+    s.in = NULL;
     if (!s.seen.taken && !s.seen.bad)
         check(&s, err_set(&e, EXIT_BAD_DATA, "no %s records in the input",
                           strcmp(s.a.mode, "judge") ? "text" : "generation"), &e);
