@@ -416,6 +416,12 @@ static void test_files(void)
     unlink(config_path);
     e = (struct err){0};
     ok(family_load(&c, folder, &e) == -1 && e.code == EXIT_NO_INPUT, "absent: %s", e.text);
+    alarm(20); /* ends this test if a pipe without a writer is waited for */
+    e = (struct err){0};
+    ok(!mkfifo(config_path, 0600) && family_load(&c, folder, &e) == -1 &&
+           e.code == EXIT_NO_INPUT && strstr(e.text, "regular file"), "a pipe: %s", e.text);
+    unlink(config_path);
+    alarm(0);
 
     put_text(generation_path, "{\"bos_token_id\":126080,\"eos_token_id\":[126081,126348]}");
     ok(!load_with(llada, NULL, NULL, &c, &e) && c.bos == 126080 && c.n_eos == 2 &&
