@@ -145,6 +145,16 @@ static int read_id(const struct config *c, const struct family_source *s, const 
                : 0;
 }
 
+/* The first conversions of LLaMA write -1 for none. */
+static int read_pad(struct config *c, const struct family_source *s)
+{
+    const json_t *v = json_object_get(s->json, "pad_token_id");
+    if (!json_is_integer(v) || json_integer_value(v) != -1)
+        return read_id(c, s, "pad_token_id", &c->pad);
+    c->pad = -1;
+    return 0;
+}
+
 /* One id, or a list of them; replaces what was read before. */
 static int read_eos(struct config *c, const struct family_source *s)
 {
@@ -153,7 +163,7 @@ static int read_eos(struct config *c, const struct family_source *s)
         return 0;
     size_t n = json_is_array(v) ? json_array_size(v) : 1;
     if (n < 1 || n > CONFIG_MAX_EOS)
-        return family_refuse(s, "eos_token_id", "an id, or a list of 1 to 8");
+        return family_refuse(s, "eos_token_id", "an id, or a list of 1 to 32");
     for (size_t i = 0; i < n; i++) {
         const json_t *id = json_is_array(v) ? json_array_get(v, i) : v;
         if (!json_is_integer(id) || json_integer_value(id) < 0 ||
@@ -167,10 +177,7 @@ static int read_eos(struct config *c, const struct family_source *s)
 
 static int read_ids(struct config *c, const struct family_source *s)
 {
-    return read_id(c, s, "bos_token_id", &c->bos) || read_id(c, s, "pad_token_id", &c->pad) ||
-                   read_eos(c, s)
-               ? -1
-               : 0;
+    return read_id(c, s, "bos_token_id", &c->bos) || read_pad(c, s) || read_eos(c, s) ? -1 : 0;
 }
 
 /* Members of rope_scaling or rope_parameters: nothing, type "default", or type "llama3". */

@@ -105,6 +105,7 @@ static void try_changes(const char *family, const char *base, const struct chang
     }
 }
 
+#define EIGHT "1,2,3,4,5,6,7,8"
 #define NUMBERS(key, top)                                                                       \
     {key, "0", "integer from"}, {key, "-1", "got -1"}, {key, "1.5", "got 1.5"},                 \
         {key, "\"4096\"", "got \"4096\""}, {key, "2147483648", "got 2147483648"},               \
@@ -183,7 +184,9 @@ static const struct change llama_changes[] = {
     {"eos_token_id", NULL, "missing"},
     {"eos_token_id", "[128001,128009]", NULL},
     {"eos_token_id", "[]", "list"},
-    {"eos_token_id", "[1,2,3,4,5,6,7,8,9]", "list"},
+    {"eos_token_id", "[1,2,3,4,5,6,7,8,9]", NULL},
+    {"eos_token_id", "[" EIGHT "," EIGHT "," EIGHT "," EIGHT "]", NULL},
+    {"eos_token_id", "[" EIGHT "," EIGHT "," EIGHT "," EIGHT ",1]", "1 to 32"},
     {"eos_token_id", "128256", "vocab_size"},
     {"eos_token_id", "-1", "vocab_size"},
     {"eos_token_id", "[1,1.5]", "vocab_size"},
@@ -192,7 +195,8 @@ static const struct change llama_changes[] = {
     {"bos_token_id", "-1", "got -1"},
     {"bos_token_id", "[1]", "got [1]"},
     {"bos_token_id", NULL, NULL},
-    {"pad_token_id", "-1", "got -1"},
+    {"pad_token_id", "-1", NULL},
+    {"pad_token_id", "-2", "got -2"},
     {"pad_token_id", "null", NULL},
     {0},
 };
