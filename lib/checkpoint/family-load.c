@@ -263,7 +263,8 @@ static int settle_shape(struct config *c, const struct family_source *s)
 static int read_block(struct config *c, const struct family_source *s)
 {
     const char *tied = c->family->tied_key;
-    if (json_number(s->json, s->path, "rms_norm_eps", 1e-12, 0.1, &c->norm_eps, s->e))
+    if ((c->norm_eps <= 0 || json_has(s->json, "rms_norm_eps")) &&
+        json_number(s->json, s->path, "rms_norm_eps", 1e-12, 0.1, &c->norm_eps, s->e))
         return -1;
     if ((c->rope_theta <= 0 || json_has(s->json, "rope_theta")) &&
         json_number(s->json, s->path, "rope_theta", 1, 1e12, &c->rope_theta, s->e))
@@ -302,6 +303,12 @@ static void list_families(char *text, size_t bytes, int types)
     }
 }
 
+static int answers(const struct family *f, const char *architecture)
+{
+    return architecture && (!strcmp(architecture, f->architecture) ||
+                            listed(f->aliases, architecture));
+}
+
 /* The family that the file names. NULL: refused. */
 static const struct family *find_family(const struct family_source *s)
 {
@@ -313,7 +320,7 @@ static const struct family *find_family(const struct family_source *s)
         return NULL;
     for (size_t i = 0; family_at(i); i++) {
         const struct family *f = family_at(i);
-        if (has ? !named || strcmp(named, f->architecture) : strcmp(type, f->model_type) != 0)
+        if (has ? !answers(f, named) : strcmp(type, f->model_type) != 0)
             continue;
         if (!strcmp(type, f->model_type) && (!has || json_array_size(list) == 1))
             return f;

@@ -141,12 +141,13 @@ static const struct change llama_changes[] = {
     {"rms_norm_eps", "0", "got 0"},
     {"rms_norm_eps", "-1e-5", "number"},
     {"rms_norm_eps", "1", "number"},
-    {"rms_norm_eps", NULL, "missing"},
+    {"rms_norm_eps", NULL, NULL},
     {"tie_word_embeddings", "1", "true or false"},
     {"tie_word_embeddings", NULL, NULL},
     {"model_type", "\"mistral\"", "not supported"},
     {"model_type", NULL, "missing"},
     {"architectures", "[\"MistralForCausalLM\"]", "LlamaForCausalLM"},
+    {"architectures", "[\"LLaMAForCausalLM\"]", NULL},
     {"architectures", "[]", "LlamaForCausalLM"},
     {"architectures", "\"LlamaForCausalLM\"", "Llama"},
     {"architectures", NULL, NULL},
@@ -223,6 +224,9 @@ static void test_llama(void)
     ok(!load_with(llama, "num_key_value_heads", NULL, &c, &e) && c.kv_heads == 32,
        "kv heads = heads");
     ok(!load_with(llama, "tie_word_embeddings", NULL, &c, &e) && !c.tied, "untied when not said");
+    ok(!load_with(llama, "rms_norm_eps", NULL, &c, &e) && c.norm_eps == 1e-6 &&
+           !load_with(llama, "max_position_embeddings", NULL, &c, &e) && c.context == 2048,
+       "the published defaults of what is absent %s", e.text);
     try_changes("llama", llama, llama_changes);
 }
 
