@@ -119,7 +119,7 @@ static void test_stop(struct network *n)
         n->config.eos[i] = i == CONFIG_MAX_EOS - 1 ? id : -2; /* no id */
     n->config.n_eos = CONFIG_MAX_EOS;
     h = one(n, &how, 0);
-    ok(CONFIG_MAX_EOS == 32 && h.n == at && !strcmp(h.stop, "eos"), "the last of 32 eos ids ends it");
+    ok(CONFIG_MAX_EOS == 32 && h.n == at && !strcmp(h.stop, "eos"), "the last of 32 ids ends it");
     generation_free(&h);
     n->config.eos[0] = id;
     n->config.n_eos = 1;
