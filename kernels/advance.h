@@ -18,7 +18,7 @@
 #include "kernels/unmask/table.h"
 #include "lib/base/philox.h"
 
-enum { ADVANCE_STOPS = 9 }; /* ids that end a text: CONFIG_MAX_EOS and end-of-turn */
+enum { ADVANCE_STOPS = 33 }; /* ids that end a text: CONFIG_MAX_EOS and end-of-turn */
 
 /* ---- texts: one token a pass (autoregression) ---- */
 

@@ -2,6 +2,7 @@
  *
  * A file that is read is a snapshot or an error: its size and time of modification are compared
  * before and after. Files of /proc say that they hold 0 bytes, so a size of 0 is not believed.
+ * A pipe under a file's name is refused at once: to open it would wait for a writer for ever.
  */
 #include "lib/base/file.h"
 
@@ -43,13 +44,20 @@ static int unchanged(FILE *f, const struct stat *before, size_t n)
 
 int file_read(const char *path, size_t limit, struct buf *b, struct err *e)
 {
-    FILE *f = fopen(path, "rbe");
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "rb");
     struct stat before = {0};
-    if (!f)
-        return err_set(e, err_reason(EXIT_NO_INPUT), "%s: %s", path, strerror(errno));
+    if (!f) {
+        err_set(e, err_reason(EXIT_NO_INPUT), "%s: %s", path, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
     size_t already = b->len;
-    int bad = 0;
-    if (fstat(fileno(f), &before) || read_stream(f, limit, b))
+    int bad = fstat(fd, &before);
+    if (!bad && S_ISFIFO(before.st_mode))
+        bad = err_set(e, EXIT_NO_INPUT, "%s: expected a regular file, got a pipe", path);
+    else if (bad || read_stream(f, limit, b))
         bad = err_set(e, errno == EISDIR ? EXIT_NO_INPUT : EXIT_IO, "%s: at byte %zu: %s", path,
                       b->len - already, strerror(errno));
     else if (b->len > limit)

@@ -20,7 +20,7 @@ const char *config_paradigm_name(enum paradigm p);
 
 /* A quantization is named by the format of the blocks' matrices (quantization.h). */
 #define QUANT_NONE DTYPE_F32
-enum { CONFIG_MAX_EOS = 8 };
+enum { CONFIG_MAX_EOS = 32 };
 
 struct family; /* family.h */
 struct config {

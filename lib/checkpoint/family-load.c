@@ -145,6 +145,16 @@ static int read_id(const struct config *c, const struct family_source *s, const 
                : 0;
 }
 
+/* The first conversions of LLaMA write -1 for none. */
+static int read_pad(struct config *c, const struct family_source *s)
+{
+    const json_t *v = json_object_get(s->json, "pad_token_id");
+    if (!json_is_integer(v) || json_integer_value(v) != -1)
+        return read_id(c, s, "pad_token_id", &c->pad);
+    c->pad = -1;
+    return 0;
+}
+
 /* One id, or a list of them; replaces what was read before. */
 static int read_eos(struct config *c, const struct family_source *s)
 {
@@ -153,7 +163,7 @@ static int read_eos(struct config *c, const struct family_source *s)
         return 0;
     size_t n = json_is_array(v) ? json_array_size(v) : 1;
     if (n < 1 || n > CONFIG_MAX_EOS)
-        return family_refuse(s, "eos_token_id", "an id, or a list of 1 to 8");
+        return family_refuse(s, "eos_token_id", "an id, or a list of 1 to 32");
     for (size_t i = 0; i < n; i++) {
         const json_t *id = json_is_array(v) ? json_array_get(v, i) : v;
         if (!json_is_integer(id) || json_integer_value(id) < 0 ||
@@ -167,10 +177,7 @@ static int read_eos(struct config *c, const struct family_source *s)
 
 static int read_ids(struct config *c, const struct family_source *s)
 {
-    return read_id(c, s, "bos_token_id", &c->bos) || read_id(c, s, "pad_token_id", &c->pad) ||
-                   read_eos(c, s)
-               ? -1
-               : 0;
+    return read_id(c, s, "bos_token_id", &c->bos) || read_pad(c, s) || read_eos(c, s) ? -1 : 0;
 }
 
 /* Members of rope_scaling or rope_parameters: nothing, type "default", or type "llama3". */
@@ -256,7 +263,8 @@ static int settle_shape(struct config *c, const struct family_source *s)
 static int read_block(struct config *c, const struct family_source *s)
 {
     const char *tied = c->family->tied_key;
-    if (json_number(s->json, s->path, "rms_norm_eps", 1e-12, 0.1, &c->norm_eps, s->e))
+    if ((c->norm_eps <= 0 || json_has(s->json, "rms_norm_eps")) &&
+        json_number(s->json, s->path, "rms_norm_eps", 1e-12, 0.1, &c->norm_eps, s->e))
         return -1;
     if ((c->rope_theta <= 0 || json_has(s->json, "rope_theta")) &&
         json_number(s->json, s->path, "rope_theta", 1, 1e12, &c->rope_theta, s->e))
@@ -295,6 +303,12 @@ static void list_families(char *text, size_t bytes, int types)
     }
 }
 
+static int answers(const struct family *f, const char *architecture)
+{
+    return architecture && (!strcmp(architecture, f->architecture) ||
+                            listed(f->aliases, architecture));
+}
+
 /* The family that the file names. NULL: refused. */
 static const struct family *find_family(const struct family_source *s)
 {
@@ -306,7 +320,7 @@ static const struct family *find_family(const struct family_source *s)
         return NULL;
     for (size_t i = 0; family_at(i); i++) {
         const struct family *f = family_at(i);
-        if (has ? !named || strcmp(named, f->architecture) : strcmp(type, f->model_type) != 0)
+        if (has ? !answers(f, named) : strcmp(type, f->model_type) != 0)
             continue;
         if (!strcmp(type, f->model_type) && (!has || json_array_size(list) == 1))
             return f;

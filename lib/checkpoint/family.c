@@ -42,7 +42,7 @@ const struct family_number family_hugging_face_numbers[] = {
     {"head_dim", FAMILY_AT(head_dim), 2, 4096, KEY_WRITTEN},
     {"intermediate_size", FAMILY_AT(ffn), 1, FAMILY_WIDTH_MAX, KEY_REQUIRED},
     {"vocab_size", FAMILY_AT(vocab), 1, FAMILY_VOCAB_MAX, KEY_REQUIRED},
-    {"max_position_embeddings", FAMILY_AT(context), 1, FAMILY_CONTEXT_MAX, KEY_REQUIRED},
+    {"max_position_embeddings", FAMILY_AT(context), 1, FAMILY_CONTEXT_MAX, KEY_WRITTEN},
     {0},
 };
 

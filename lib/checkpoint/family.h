@@ -79,7 +79,8 @@ struct family_shape {
 
 struct family {
     const char *name;         /* what records call `arch` */
-    const char *architecture; /* architectures[0] that it answers to */
+    const char *architecture; /* architectures[0] that it answers to, and writes */
+    const char *const *aliases; /* others that it answers to; NULL last, may be NULL */
     const char *model_type;   /* and, where a file names no architecture, its model_type */
     const struct family_naming *naming[FAMILY_NAMINGS]; /* its own, and one more that it reads */
     /* What an empty config.json would mean: paradigm, switches, template, defaults. Members that

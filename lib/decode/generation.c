@@ -48,6 +48,8 @@ int generation_refuses(const struct config *c, struct err *e)
     return 0;
 }
 
+_Static_assert(ADVANCE_STOPS == CONFIG_MAX_EOS + 1, "all eos ids and end-of-turn");
+
 int32_t generation_stops(const struct config *c, int32_t stop[ADVANCE_STOPS])
 {
     int32_t n = 0;

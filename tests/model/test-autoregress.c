@@ -114,6 +114,15 @@ static void test_stop(struct network *n)
            h.e2e_ns > h.emit_ns[at - 1],
        "the pass that found it counts");
     generation_free(&h);
+    int64_t id = n->config.eos[0];
+    for (size_t i = 0; i < CONFIG_MAX_EOS; i++)
+        n->config.eos[i] = i == CONFIG_MAX_EOS - 1 ? id : -2; /* no id */
+    n->config.n_eos = CONFIG_MAX_EOS;
+    h = one(n, &how, 0);
+    ok(CONFIG_MAX_EOS == 32 && h.n == at && !strcmp(h.stop, "eos"), "the last of 32 ids ends it");
+    generation_free(&h);
+    n->config.eos[0] = id;
+    n->config.n_eos = 1;
     how.ignore_eos = 1;
     h = one(n, &how, 0);
     ok(h.n == NEW && h.to_eos == at && h.n_emits == NEW, "ignore_eos goes on, and says where");

@@ -442,6 +442,13 @@ static void test_chat_tokens(void)
            strstr(e.text, "tokenizer.json"),
        "a tokenizer.json that cannot be read is an error: %s", e.text);
     rmdir(path);
+    alarm(20); /* ends this test if a pipe without a writer is waited for */
+    e = (struct err){0};
+    ok(!mkfifo(path, 0600) && checkpoint_open(&c, folder, 0, &e) == -1 &&
+           e.code == EXIT_NO_INPUT && strstr(e.text, "regular file"),
+       "a pipe as tokenizer.json: %s", e.text);
+    alarm(0);
+    unlink(path);
 }
 
 /* In the cache a blob is named by its SHA-256, which is then not computed. */

@@ -105,6 +105,7 @@ static void try_changes(const char *family, const char *base, const struct chang
     }
 }
 
+#define EIGHT "1,2,3,4,5,6,7,8"
 #define NUMBERS(key, top)                                                                       \
     {key, "0", "integer from"}, {key, "-1", "got -1"}, {key, "1.5", "got 1.5"},                 \
         {key, "\"4096\"", "got \"4096\""}, {key, "2147483648", "got 2147483648"},               \
@@ -140,12 +141,13 @@ static const struct change llama_changes[] = {
     {"rms_norm_eps", "0", "got 0"},
     {"rms_norm_eps", "-1e-5", "number"},
     {"rms_norm_eps", "1", "number"},
-    {"rms_norm_eps", NULL, "missing"},
+    {"rms_norm_eps", NULL, NULL},
     {"tie_word_embeddings", "1", "true or false"},
     {"tie_word_embeddings", NULL, NULL},
     {"model_type", "\"mistral\"", "not supported"},
     {"model_type", NULL, "missing"},
     {"architectures", "[\"MistralForCausalLM\"]", "LlamaForCausalLM"},
+    {"architectures", "[\"LLaMAForCausalLM\"]", NULL},
     {"architectures", "[]", "LlamaForCausalLM"},
     {"architectures", "\"LlamaForCausalLM\"", "Llama"},
     {"architectures", NULL, NULL},
@@ -183,7 +185,9 @@ static const struct change llama_changes[] = {
     {"eos_token_id", NULL, "missing"},
     {"eos_token_id", "[128001,128009]", NULL},
     {"eos_token_id", "[]", "list"},
-    {"eos_token_id", "[1,2,3,4,5,6,7,8,9]", "list"},
+    {"eos_token_id", "[1,2,3,4,5,6,7,8,9]", NULL},
+    {"eos_token_id", "[" EIGHT "," EIGHT "," EIGHT "," EIGHT "]", NULL},
+    {"eos_token_id", "[" EIGHT "," EIGHT "," EIGHT "," EIGHT ",1]", "1 to 32"},
     {"eos_token_id", "128256", "vocab_size"},
     {"eos_token_id", "-1", "vocab_size"},
     {"eos_token_id", "[1,1.5]", "vocab_size"},
@@ -192,7 +196,8 @@ static const struct change llama_changes[] = {
     {"bos_token_id", "-1", "got -1"},
     {"bos_token_id", "[1]", "got [1]"},
     {"bos_token_id", NULL, NULL},
-    {"pad_token_id", "-1", "got -1"},
+    {"pad_token_id", "-1", NULL},
+    {"pad_token_id", "-2", "got -2"},
     {"pad_token_id", "null", NULL},
     {0},
 };
@@ -219,6 +224,9 @@ static void test_llama(void)
     ok(!load_with(llama, "num_key_value_heads", NULL, &c, &e) && c.kv_heads == 32,
        "kv heads = heads");
     ok(!load_with(llama, "tie_word_embeddings", NULL, &c, &e) && !c.tied, "untied when not said");
+    ok(!load_with(llama, "rms_norm_eps", NULL, &c, &e) && c.norm_eps == 1e-6 &&
+           !load_with(llama, "max_position_embeddings", NULL, &c, &e) && c.context == 2048,
+       "the published defaults of what is absent %s", e.text);
     try_changes("llama", llama, llama_changes);
 }
 
@@ -416,6 +424,12 @@ static void test_files(void)
     unlink(config_path);
     e = (struct err){0};
     ok(family_load(&c, folder, &e) == -1 && e.code == EXIT_NO_INPUT, "absent: %s", e.text);
+    alarm(20); /* ends this test if a pipe without a writer is waited for */
+    e = (struct err){0};
+    ok(!mkfifo(config_path, 0600) && family_load(&c, folder, &e) == -1 &&
+           e.code == EXIT_NO_INPUT && strstr(e.text, "regular file"), "a pipe: %s", e.text);
+    unlink(config_path);
+    alarm(0);
 
     put_text(generation_path, "{\"bos_token_id\":126080,\"eos_token_id\":[126081,126348]}");
     ok(!load_with(llada, NULL, NULL, &c, &e) && c.bos == 126080 && c.n_eos == 2 &&

@@ -27,6 +27,9 @@ static const struct family_shape shapes[] = {
     {0},
 };
 
+/* How the first conversions spelled it. */
+static const char *const aliases[] = {"LLaMAForCausalLM", NULL};
+
 /* Rescaled frequencies came with 3.1, and so did its template. */
 static int finish(struct config *c, const struct family_source *s)
 {
@@ -39,10 +42,11 @@ static int finish(struct config *c, const struct family_source *s)
 const struct family llama_family = {
     .name = "llama",
     .architecture = "LlamaForCausalLM",
+    .aliases = aliases,
     .model_type = "llama",
     .naming = {&family_hugging_face},
     .start = {.paradigm = PARADIGM_AUTOREGRESSIVE, .attends = MASK_CAUSAL, .logit_shift = 1,
-              .chat = CHAT_LLAMA3, .rope_theta = 10000},
+              .chat = CHAT_LLAMA3, .rope_theta = 10000, .context = 2048, .norm_eps = 1e-6},
     .numbers = family_hugging_face_numbers,
     .fixed = fixed,
     .tied_key = "tie_word_embeddings",
