@@ -29,13 +29,18 @@ figures: $(FIGURE_FILES) ## only the figures (no models needed when records are 
 
 TOLD = $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY) $(SCALE) $(QUANT) $(LIKELIHOOD) \
        $(R)/aa/verdict.ndjson $(BASELINE) $(R)/ceilings.ndjson
+# The page says of the embedded models what they can show.
+EMBEDDED = $(if $(filter data/models/%,$(LLADA) $(LLAMA)),--embedded)
+
 $(R)/report.html: $(TOLD) $(FIGURE_FILES) $(BIN)/report | $(QUIET)
 	$(call say,report $(@F))\
-	    $(beside) $(BIN)/report -q --format html --figures $(R)/figures $(TOLD) -o $@
+	    $(beside) $(BIN)/report -q --format html --figures $(R)/figures $(EMBEDDED) \
+	    $(TOLD) -o $@
 
 $(R)/report.md: $(TOLD) $(FIGURE_FILES) $(BIN)/report | $(QUIET)
 	$(call say,report $(@F))\
-	    $(beside) $(BIN)/report -q --format markdown --figures $(R)/figures $(TOLD) -o $@
+	    $(beside) $(BIN)/report -q --format markdown --figures $(R)/figures $(EMBEDDED) \
+	    $(TOLD) -o $@
 
 report phase6: $(R)/report.html $(R)/report.md ## report: figures and the page
 	@echo 'report: $(CURDIR)/$(R)/report.html'

@@ -24,6 +24,7 @@ enum { SVG_MAX = 16 << 20 };
 struct args {
     struct common common;
     const char *figures, *title, *format;
+    int embedded; /* 1: the contestants are the embedded models, and the page says what they are */
 };
 
 static const char notes[] =
@@ -121,19 +122,6 @@ static void put_reading(struct page *p)
                  "measured of that sweep.");
 }
 
-/* 1 when a contestant is an embedded model. */
-static int is_demo(const struct runset *s)
-{
-    const char *config;
-    json_t *about;
-    json_object_foreach(s->configs, config, about) {
-        const char *model = rec_text(about, "model");
-        if (model && strstr(model, "-demo"))
-            return 1;
-    }
-    return 0;
-}
-
 static int has_random_weights(const struct runset *s)
 {
     const char *config;
@@ -166,7 +154,7 @@ static void put_judge(struct page *p, const struct runset *s)
                      "no third opinion.", judge);
 }
 
-static void put_caveats(struct page *p, const struct runset *s)
+static void put_caveats(struct page *p, const struct args *a, const struct runset *s)
 {
     double prompts = 0, launches = 0;
     size_t i;
@@ -191,7 +179,7 @@ static void put_caveats(struct page *p, const struct runset *s)
     if (has_random_weights(s))
         page_item(p, "Weights were drawn at random: times and memory are those of the shapes, and "
                      "there is no quality to speak of.");
-    if (is_demo(s))
+    if (a->embedded)
         page_item(p, "The models are the embedded demonstration models, a few million parameters "
                      "trained on simple stories and sums. They show the method; they say nothing "
                      "about LLaDA 8B and LLaMA 3 8B.");
@@ -227,7 +215,7 @@ static int fill(struct page *p, const struct args *a, const struct runset *s, st
     sections_tables(p, s);
     sections_comparisons(p, s);
     sections_texts(p, s);
-    put_caveats(p, s);
+    put_caveats(p, a, s);
     page_heading(p, "What went wrong");
     sections_outcomes(p, s);
     page_heading(p, "Where the numbers come from");
@@ -281,6 +269,8 @@ int main(int argc, char **argv)
         {"title", 0, OPT_TEXT, &a.title, .arg = "TEXT", .help = "title of the page"},
         {"format", 0, OPT_CHOICE, &a.format, .choices = "both|html|markdown", .arg = "FORMAT",
          .help = "what to write (both)"},
+        {"embedded", 0, OPT_FLAG, &a.embedded,
+         .help = "the models are the embedded ones: say what they can show"},
         OPT_COMMON(a.common),
         {0}};
     const struct tool t = {"report", "all records of a run -> one self-contained page and its twin",

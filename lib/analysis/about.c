@@ -40,8 +40,7 @@ static void copy_settings(json_t *to, const json_t *from, int nulls)
     copy_all(to, from, scoring, 0);
     for (size_t d = 0; decoders[d]; d++)
         for (size_t i = 0; i < decoders[d]->table->n; i++)
-            if (decoders[d]->table->row[i].type != SETTING_HEADING)
-                copy(to, from, decoders[d]->table->row[i].name, nulls);
+            copy(to, from, decoders[d]->table->row[i].name, nulls);
 }
 
 json_t *about_of(const json_t *r)

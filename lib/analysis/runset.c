@@ -70,7 +70,7 @@ static void add_generation(struct runset *s, const json_t *r)
     MEM_GROW(s->points, s->n_points, s->cap_points);
     double start = rec_number(r, "start_ns") / 1e9;
     s->points[s->n_points++] = (struct run_point){
-        .about = about, .wall_s = s->wall_s + start, .start_s = start,
+        .about = about, .wall_s = s->wall_s + start,
         .e2e_s = rec_number(r, "e2e_ns") / 1e9, .launch = rec_int(r, "launch", 0),
         .timed = ok && (!phase || !strcmp(phase, "timed"))};
 }

@@ -14,7 +14,7 @@
 struct run_point {      /* one generation */
     const json_t *about; /* entry of `configs`; borrowed */
     double wall_s;       /* Unix time of its start; NaN without a meta record */
-    double start_s, e2e_s;
+    double e2e_s;
     int64_t launch;
     int timed; /* phase timed and status ok */
 };

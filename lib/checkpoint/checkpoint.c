@@ -140,8 +140,6 @@ static int read_chat_tokens(struct config *c, const char *folder, struct err *e)
     json_array_foreach(json_object_get(j, "added_tokens"), i, token) {
         const char *text = json_string_value(json_object_get(token, "content"));
         json_int_t id = json_integer_value(json_object_get(token, "id"));
-        if (text && !strcmp(text, chat_header(c->chat)))
-            c->instruct = 1;
         if (text && !strcmp(text, chat_end(c->chat)) && id >= 0 && (size_t)id < c->vocab)
             c->eot = id;
     }

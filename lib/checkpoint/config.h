@@ -52,7 +52,6 @@ struct config {
     size_t n_eos;
     enum dtype quant;     /* of the stored matrices: not none when pack-model wrote them */
     char source_dtype[8]; /* and then: of the matrices it packed, "F32", "F16" or "BF16" */
-    int instruct;         /* 1: the tokenizer has chat header tokens (set by checkpoint_open) */
     uint64_t synth_seed;
     int synth;            /* 1: weights are drawn, not read; every quality field is null */
 };

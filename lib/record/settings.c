@@ -48,7 +48,7 @@ size_t settings_find(const struct settings_table *t, const char *name)
         const char *a = t->row[i].name, *b = name;
         while (*a && (*a == *b || (*a == '_' && *b == '-')))
             a++, b++;
-        if (!*a && !*b && t->row[i].type != SETTING_HEADING)
+        if (!*a && !*b)
             return i;
     }
     return t->n;
@@ -99,7 +99,7 @@ static double standard_of(const struct settings_table *t, size_t i)
 {
     double v = 0;
     const struct setting *r = &t->row[i];
-    if (r->type != SETTING_HEADING && followed(t, i) == t->n) {
+    if (followed(t, i) == t->n) {
         int bad = parse_value(r, r->standard, strlen(r->standard), &v);
         assert(!bad);
         (void)bad;
@@ -152,10 +152,6 @@ size_t settings_options(const struct settings_table *t, const char **given, stru
 {
     for (size_t i = 0; i < t->n; i++) {
         const struct setting *r = &t->row[i];
-        if (r->type == SETTING_HEADING) {
-            options[i] = (struct opt){.type = OPT_HEADING, .name = "", .help = r->help};
-            continue;
-        }
         char *name = settings_texts_keep(texts, mem_alloc(SETTINGS_WORD));
         option_of(r, name);
         options[i] = (struct opt){.name = name, .letter = r->letter,
@@ -194,8 +190,6 @@ int settings_is(const struct settings *s, const char *name, const char *word)
 int settings_counts(const struct settings *s, size_t row)
 {
     const char *only = s->table->row[row].only;
-    if (s->table->row[row].type == SETTING_HEADING)
-        return 0;
     if (!only)
         return 1;
     char name[SETTINGS_WORD], word[SETTINGS_WORD];
@@ -245,8 +239,9 @@ static int bad_option(const struct setting *r, const char *given, struct err *e)
     if (r->type == SETTING_CHOICE || r->type == SETTING_FLAG)
         snprintf(what, sizeof what, "one of %s", r->type == SETTING_FLAG ? "on|off" : r->choices);
     else
-        snprintf(what, sizeof what, "%s from %.15g to %.15g",
-                 r->type == SETTING_INT ? "an integer" : "a number", r->lo, r->hi);
+        snprintf(what, sizeof what, "%s from %.15g to %.15g%s%s",
+                 r->type == SETTING_INT ? "an integer" : "a number", r->lo, r->hi,
+                 r->unit ? " " : "", r->unit ? r->unit : "");
     return err_set(e, EXIT_BAD_USAGE, "--%s: expected %s%s, got '%.100s'", name, what,
                    r->traits & SETTING_SWEPT ? ", or a list of them with commas" : "", given);
 }
@@ -331,7 +326,7 @@ int settings_read(struct settings *s, const json_t *o, const char *where, struct
     const struct settings_table *t = s->table;
     for (size_t i = 0; i < t->n; i++) {
         const json_t *value = json_object_get(o, t->row[i].name);
-        if (t->row[i].type == SETTING_HEADING || !value)
+        if (!value)
             continue;
         s->said &= ~((uint64_t)1 << i);
         if (json_is_null(value)) {
@@ -388,8 +383,7 @@ json_t *settings_said(const struct settings *s)
 void settings_put(const struct settings *s, json_t *record)
 {
     for (size_t i = 0; i < s->table->n; i++)
-        if (s->table->row[i].type != SETTING_HEADING)
-            json_object_set_new(record, s->table->row[i].name, value_json(s, i));
+        json_object_set_new(record, s->table->row[i].name, value_json(s, i));
 }
 
 static void label_row(const struct settings *s, size_t i, struct buf *out)

@@ -25,7 +25,7 @@
 #include "lib/base/err.h"
 #include "lib/base/opt.h"
 
-enum setting_type { SETTING_HEADING, SETTING_INT, SETTING_REAL, SETTING_CHOICE, SETTING_FLAG };
+enum setting_type { SETTING_INT, SETTING_REAL, SETTING_CHOICE, SETTING_FLAG };
 enum setting_traits {
     SETTING_SWEPT = 1, /* its option takes a list, whose values are crossed with all others */
     SETTING_TEXT = 2,  /* changes what comes out */

@@ -80,11 +80,12 @@ size_t launches_options(struct launches_given *g, struct opt **options,
     *options = NULL;
     for (size_t d = 0; decoders[d]; d++) {
         const struct settings_table *t = decoders[d]->table;
+        assert(d < LAUNCHES_SYSTEMS);
         *options = mem_resize(*options, n + t->n, sizeof **options);
         struct opt *to = *options + n, *end = to + settings_options(t, g->text[d], to, texts);
         for (size_t i = 0; to < end; to++, i++) {
             struct opt *kept = *options + n;
-            if (t->row[i].type == SETTING_HEADING || was_said(d, &t->row[i]))
+            if (was_said(d, &t->row[i]))
                 continue;
             *kept = *to;
             kept->letter = 0;
@@ -104,8 +105,7 @@ static void gather(const struct launches_given *g, size_t d, const char **given)
     const struct settings_table *t = decoders[d]->table;
     for (size_t i = 0; i < t->n; i++) {
         given[i] = g->text[d][i];
-        for (size_t k = 0; k < d && t->row[i].type != SETTING_HEADING &&
-             is_shared(&t->row[i]); k++) {
+        for (size_t k = 0; k < d && is_shared(&t->row[i]); k++) {
             size_t row = settings_find(decoders[k]->table, t->row[i].name);
             if (row < decoders[k]->table->n)
                 given[i] = g->text[k][row];

@@ -32,11 +32,6 @@ static const struct template templates[CHAT_COUNT] = {
     [CHAT_CHATML] = {"chatml", NULL, "<|im_start|>", NULL, "\n", "<|im_end|>", "\n", NULL, 0},
 };
 
-const char *chat_header(enum chat kind)
-{
-    return templates[kind].header;
-}
-
 const char *chat_end(enum chat kind)
 {
     return templates[kind].end;

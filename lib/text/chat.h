@@ -19,8 +19,7 @@
 enum chat { CHAT_NONE, CHAT_LLAMA3, CHAT_LLAMA31, CHAT_LLADA, CHAT_CHATML, CHAT_COUNT };
 #define CHAT_CHOICES "auto|none|llama3|llama3.1|llada|chatml" /* of --chat */
 
-/* The special tokens before a role and behind a content. NULL for CHAT_NONE. */
-const char *chat_header(enum chat kind);
+/* The special token behind a content. NULL for CHAT_NONE. */
 const char *chat_end(enum chat kind);
 
 /* --chat NAME -> template. auto: the family's `own`, none when the tokenizer lacks its tokens.

@@ -277,3 +277,12 @@ says() {
     report run
     lacks -q 'What the machine can do at most' report.md
 }
+
+@test "what embedded models can show is said when they are named, not by their names" {
+    jq -nc '{schema: "crossover/1", kind: "metric", run: "r", config: "llama-demo", batch: 1,
+        model: "llama-demo", arch: "llama", metric: "e2e_ns", value: 1, direction: "lower"}' > one
+    "$BIN/report" -q --format markdown --no-meta one -o plain.md
+    ! grep -q "embedded demonstration models" plain.md
+    "$BIN/report" -q --format markdown --no-meta --embedded one -o named.md
+    grep -q "embedded demonstration models" named.md
+}

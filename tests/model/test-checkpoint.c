@@ -411,7 +411,7 @@ static void test_chat_tokens(void)
     fputs("{\"added_tokens\":[{\"id\":500,\"content\":\"<|start_header_id|>\"},"
           "{\"id\":501,\"content\":\"<|eot_id|>\"}]}", t);
     fclose(t);
-    ok(!checkpoint_open(&c, folder, 0, &e) && c.config.instruct && c.config.eot == 501,
+    ok(!checkpoint_open(&c, folder, 0, &e) && c.config.eot == 501,
        "chat tokens are found %s", e.text);
     checkpoint_close(&c);
     t = fopen(path, "w");
@@ -420,13 +420,13 @@ static void test_chat_tokens(void)
     fclose(t);
     synth_config(&f, "tiny-qwen3", &e);
     save(&f, "BF16", 0, 0);
-    ok(!checkpoint_open(&c, folder, 0, &e) && c.config.instruct && c.config.eot == 502,
+    ok(!checkpoint_open(&c, folder, 0, &e) && c.config.eot == 502,
        "those of the family's own template %s", e.text);
     checkpoint_close(&c);
     synth_config(&f, "tiny-llada", &e);
     save(&f, "BF16", 0, 0);
     unlink(path);
-    ok(!checkpoint_open(&c, folder, 0, &e) && !c.config.instruct && c.config.eot == -1,
+    ok(!checkpoint_open(&c, folder, 0, &e) && c.config.eot == -1,
        "or not, without tokenizer.json");
     json_t *d = checkpoint_describe(&c, &e);
     ok(d != NULL, "its files can be described %s", e.text);

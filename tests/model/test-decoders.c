@@ -34,15 +34,12 @@ static void test_rows(const struct decoder *d)
     size_t lengths = 0, unique = 1, labelled = 1, only = 1, explained = 1;
     for (size_t i = 0; i < t->n; i++) {
         const struct setting *r = &t->row[i];
-        if (r->type == SETTING_HEADING)
-            continue;
         lengths += !!(r->traits & SETTING_LENGTH);
         only &= !r->only || only_holds(t, r->only);
         explained &= r->help && *r->help && r->standard;
         labelled &= r->label && *r->label && r->traits & (SETTING_TEXT | SETTING_SPEED);
         for (size_t k = 0; k < i; k++)
-            if (t->row[k].type != SETTING_HEADING)
-                unique &= strcmp(r->name, t->row[k].name) && strcmp(r->label, t->row[k].label);
+            unique &= strcmp(r->name, t->row[k].name) && strcmp(r->label, t->row[k].label);
     }
     ok(t->n <= SETTINGS_MAX && unique, "%s: names and labels are there once", t->system);
     ok(lengths == 1, "%s: one row says how many tokens come", t->system);
@@ -93,8 +90,6 @@ static const char *lacks(const json_t *properties, const struct setting *r)
 static void test_schema(const json_t *properties, const struct settings_table *t)
 {
     for (size_t i = 0; i < t->n; i++) {
-        if (t->row[i].type == SETTING_HEADING)
-            continue;
         const char *what = lacks(properties, &t->row[i]);
         ok(!what, "%s: data/record.schema.json describes %s%s%s", t->system, t->row[i].name,
            what ? ": " : "", what ? what : "");
