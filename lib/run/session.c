@@ -205,6 +205,10 @@ int session_open(struct session *s, struct err *e)
     warn_library(s);
     selfcheck_start(&s->selfcheck, job->args->selfcheck, s->backend);
     gpu_monitor_open(&s->monitor, s->backend->address, (uint64_t)c->seed);
+    s->timed = one_process(job) != NULL;
+    if (s->timed && !job->args->force && gpu_monitor_foreign(&s->monitor) > 0)
+        return err_set(e, EXIT_BUSY, "%s: other processes compute on this GPU: expected it for the "
+                       "timing alone; end them, or say --force", s->backend->name);
     if (job->note_signal)
         catch_signals(job->note_signal);
     return write_faults(s, e) || load_weights(s, e) ? -1 : 0;
