@@ -57,12 +57,10 @@ static int open_model(struct session *s, struct err *e)
 {
     const struct job *job = s->job;
     struct checkpoint *c = &s->checkpoint;
-    if (checkpoint_open(c, job->args->engine.model, (uint64_t)job->args->common.seed, e))
+    if (engine_checkpoint(&job->args->engine, (uint64_t)job->args->common.seed, c, &s->log, e))
         return -1;
     if (!(job->decoder->paradigms >> c->config.paradigm & 1))
         return other_decoder(job, c, e);
-    if (c->note)
-        log_warn(&s->log, "W106", "%s", c->note);
     if (generation_refuses(&c->config, e))
         return -1;
     if (job->args->engine.check_finite && checkpoint_check_values(c, e))
