@@ -22,8 +22,8 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
     "${GEN[@]}" "$T/prompts" > "$T/out"
     jq -s -e 'length == 3 and (.[0] | .id == "p1" and .answer == "17" and .prompt_tokens == 3
         and .config == "synth:tiny-llama max_new=8 contract=fixed batch=1"
-        and .arch == "llama"
-        and .steps == null and .max_new == 8 and .cache == "on" and .contract == "fixed" and .top_k == 0
+        and .arch == "llama" and .contract == "fixed"
+        and .steps == null and .max_new == 8 and .cache == "on" and .top_k == 0
         and .denoise_steps == 0 and .rows == 10 and .committed_tokens == 8 and .stop == "length"
         and .memory.kv_bytes > 0)' "$T/out"
     jq -s -e 'all(.emit_tokens == [1,1,1,1,1,1,1,1] and .emit_ns == .step_ns

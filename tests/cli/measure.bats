@@ -236,7 +236,8 @@ one() {
           confidence_eos_eot_inf: true, denoise_steps: 9, rows: 360, canvas_positions: 360}' |
         measure > "$T/m"
     jq -se 'all(.threshold == 0.9 and .factor == null and has("factor") and
-        .contract == "answer" and .logits_eos_inf == false and .confidence_eos_eot_inf and .unmask == "threshold" and
+        .contract == "answer" and .logits_eos_inf == false and .confidence_eos_eot_inf and
+        .unmask == "threshold" and
         .axis == "threshold" and .series == "000000000002" and .paradigm == "masked_diffusion" and
         .passes == 9 and .rows == 360)' "$T/m"
     [ "$(value passes value < "$T/m")" = 9 ]
