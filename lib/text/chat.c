@@ -171,9 +171,10 @@ static const char *missing(const struct template *w, const struct match *m, int 
 static void tell(const char *what, const char *s, struct err *why)
 {
     enum { MOST = 60 };
-    while (s[0] == JINJA_VALUE && s[1])
+    const char *value = s;
+    while (*s == JINJA_VALUE)
         s++;
-    if (*s == JINJA_VALUE) {
+    if (s > value && (!*s || !strncmp(s, "<|", 2))) {
         err_set(why, EXIT_BAD_DATA, "it %s a text outside of a turn", what);
         return;
     }

@@ -31,7 +31,7 @@ struct chat_source {
     size_t n;
     const char *bos, *eos; /* what its bos_token and eos_token mean, NULL: nothing */
     const char *where;     /* the file, for messages */
-    const char *fault;     /* why what is there is no template; "": it is one, or nothing is there */
+    const char *fault;     /* why what is there is no template; "": it is one, or none is there */
 };
 struct chat_choice {
     enum chat kind;

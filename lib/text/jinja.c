@@ -5,6 +5,7 @@
  * perhaps (Kleene's three values), and the branch of a perhaps is read like that of a yes. What the
  * scanner does not know (filters, functions, macros) is named and refused: a template is followed
  * to its end or not at all. Nothing here recurses deeper than NESTED_MAX.
+ * One file because every part of it works on the one state of a scan.
  */
 #include "lib/text/jinja.h"
 
@@ -34,8 +35,9 @@ struct scan {
     struct branch open[NESTED_MAX];
     size_t depth;
     int live;                  /* 1: what is read can be written */
-    struct token set[SET_MAX], made[SET_MAX]; /* names that the template gives a value of its own; */
-    size_t n_set, n_made;                     /* those whose value has text, which is read there */
+    struct token set[SET_MAX];  /* names that the template gives a value of its own */
+    struct token made[SET_MAX]; /* those whose value has text, which is read there */
+    size_t n_set, n_made;
     struct jinja_written *to;
     struct err *why;
 };
@@ -411,8 +413,8 @@ static int next_branch(struct scan *s)
 
 static int do_statement(struct scan *s)
 {
-    static const char *const begin[] = {"if", "for", NULL}, *const end[] = {"endif", "endfor", NULL};
-    static const char *const next[] = {"elif", "else", NULL};
+    static const char *const begin[] = {"if", "for", NULL}, *const next[] = {"elif", "else", NULL};
+    static const char *const end[] = {"endif", "endfor", NULL};
     static const char *const idle[] = {"endset", "break", "continue", "generation",
                                        "endgeneration", NULL};
     const struct token none = {0}, *t = s->words ? &s->tag[0] : &none;
