@@ -64,6 +64,8 @@ static void push_events(struct measurement *c, struct measurement_work *w)
     make_room(w, n);
     push(&c->of[TPOT], t->launch, events_tpot(t->emit_ns, t->emit_tokens, n), 1);
     size_t gaps = events_gaps(t->emit_ns, t->emit_tokens, n, w->gap, w->work);
+    if (c->speaks)
+        dialect_take(&c->dialect, t, n);
     double longest = NAN;
     for (size_t i = 0; i < gaps; i++) {
         double visible = w->gap[i] * w->work[i];
@@ -131,6 +133,7 @@ static struct measurement *disturbed_of(struct measurement *c, const json_t *rec
     if (!c->disturbed) {
         c->disturbed = mem_zero(1, sizeof *c->disturbed);
         measurement_open(c->disturbed, record);
+        c->disturbed->speaks = c->speaks;
     }
     return c->disturbed;
 }
@@ -365,12 +368,39 @@ json_t *measurement_metric(struct measurement *c, enum metric f, int verify,
     return j;
 }
 
+/* After measurement_finish the batches are merged, those of one first. */
+static double seconds_of(const struct measurement *c)
+{
+    double ns = 0;
+    for (size_t i = 0; i < c->of[SLOT_RATE].n; i++)
+        ns += c->of[SLOT_RATE].s[i].weight * 1e9;
+    return ns / 1e9;
+}
+
+json_t *measurement_dialects(const struct measurement *c)
+{
+    json_t *all = json_array();
+    if (!c->speaks || !c->dialect.n)
+        return all;
+    json_t *said = dialect_records(&c->dialect, seconds_of(c)), *r;
+    json_array_append_new(said, dialect_audit(&c->dialect, seconds_of(c)));
+    size_t i;
+    json_array_foreach(said, i, r) {
+        json_t *o = json_copy(c->about);
+        json_object_update(o, r);
+        json_array_append_new(all, o);
+    }
+    json_decref(said);
+    return all;
+}
+
 void measurement_free(struct measurement *c)
 {
     for (int f = 0; f < METRICS; f++)
         free(c->of[f].s);
     for (int i = 0; i < MEMORY_METRICS; i++)
         free(c->memory_reason[i]);
+    dialect_free(&c->dialect);
     if (c->disturbed) {
         measurement_free(c->disturbed);
         free(c->disturbed);

@@ -112,8 +112,13 @@ static int read_numbers(struct timing *t, const json_t *r, struct err *e)
         return -1;
     if (number(r, "rows", 0, TIME_LIMIT, &t->rows, e) ||
         number(r, "tokenize_ns", 0, TIME_LIMIT, &t->tokenize_ns, e) ||
-        number(r, "prepare_ns", 0, TIME_LIMIT, &t->prepare_ns, e))
+        number(r, "prepare_ns", 0, TIME_LIMIT, &t->prepare_ns, e) ||
+        number(r, "prompt_tokens", 0, 1e9, &t->prompt_tokens, e) ||
+        number(r, "stop_tokens", 0, 1e9, &t->stop_tokens, e) ||
+        number(r, "retokenized_tokens", 0, 1e9, &t->retokenized, e))
         return -1;
+    const char *stop = rec_text(r, "stop");
+    t->stopped = stop && !strcmp(stop, "eos");
     const json_t *steady = json_object_get(r, "warmup_steady");
     t->warmup_steady = json_is_boolean(steady) ? json_is_true(steady) : -1;
     t->partial = rec_number(r, "batch_filled") < rec_number(r, "batch");

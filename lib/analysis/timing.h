@@ -29,6 +29,9 @@ struct timing {
     double e2e_ns, batch_ns, ttft_ns, ttft_commit_ns, ttf_block_ns; /* batch_ns: e2e_ns if absent */
     double tokenize_ns, prepare_ns;       /* before the clock: of the prompt, of the batch */
     double new_tokens, tokens_to_eos;     /* all slots; before the first stop id */
+    double prompt_tokens, stop_tokens, retokenized; /* ids of the prompt; slots that hold a stop id;
+                                                     * ids of the text when encoded again */
+    double stopped;                       /* 1: it ended at a stop id */
     double canvas_positions, denoise_steps, committed_tokens, rows;
     int warmup_steady; /* 1, 0; -1: not said */
     int partial; /* of a batch with fewer prompts in it than its point asks for */
