@@ -8,24 +8,25 @@
 #include "lib/base/log.h"
 #include "lib/record/rec.h"
 
-enum { TAKE_SAID = 5 }; /* malformed records that standard error names; the others are counted */
 struct take {
     int64_t taken;  /* records that the tool used */
     int64_t failed; /* error records met, malformed lines and records */
     int64_t bad;    /* the malformed ones among them */
+    int unsound;    /* the input as a whole is: cut, edited, or two answers in one place */
     int64_t repeats; /* identical records that came again and were left out */
 };
-/* One record (borrowed): 1 used, 0 not of interest, -1 malformed (*e filled, EXIT_BAD_DATA). */
+/* One record (borrowed): 1 used, 0 not of interest, -1 malformed (*e filled, EXIT_BAD_DATA) or too
+ * much for this tool (EXIT_FAILED_RECORDS); after any other code the tool ends. */
 typedef int take_fn(void *ctx, const json_t *record, struct err *e);
 
 /* Reads to the end or until `limit` records (0: all) were used. A malformed one is written to `out`
- * as an error record, and the first TAKE_SAID of them are said in `log`, whatever its level. -1:
- * nothing more can be read or written. */
+ * as an error record (rec_bad), and the first REC_BAD_SAID of them are said in `log`, whatever its
+ * level. -1: nothing more can be read or written. */
 int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, const struct log *log,
              int64_t limit, take_fn *fn, void *ctx, struct err *e);
 
-/* Notes the repeats. Exit code after --max-failed: 0, 1 (failed records) or 65 (malformed ones
- * among them). */
+/* Notes the repeats. Exit code after --max-failed: 0; 1, some records failed; 65, there was no good
+ * one, or the input is unsound. */
 int take_verdict(const struct take *t, const struct log *log, int64_t max_failed);
 
 #endif
