@@ -212,8 +212,7 @@ int main(int argc, char **argv)
 {
     struct measure m = {.a.common = COMMON_DEFAULTS};
     const struct opt options[] = {
-        {"max-failed", 0, OPT_INT, &m.a.max_failed, 0, 1e15, .arg = "N",
-         .help = "exit 0 with up to N failed records (0)"},
+        TAKE_OPTION(m.a.max_failed),
         {"verify", 0, OPT_FLAG, &m.a.verify,
          .help = "check also that memory adds up, and that repeats gave the same tokens"},
         {"human", 0, OPT_FLAG, &m.a.human, .help = "one line per configuration on standard error"},

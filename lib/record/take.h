@@ -8,6 +8,12 @@
 #include "lib/base/log.h"
 #include "lib/record/rec.h"
 
+/* The option that they all have, for their tables. */
+#define TAKE_OPTION(to)                                                                         \
+    {"max-failed", 0, OPT_INT, &(to), 0, 1e15, .arg = "N",                                      \
+     .help = "exit 0 with up to N failed records (0); with more 1, or 65 when none is good or " \
+             "the input was cut"}
+
 struct take {
     int64_t taken;  /* records that the tool used */
     int64_t failed; /* error records met, malformed lines and records */
