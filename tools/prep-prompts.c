@@ -243,8 +243,8 @@ static int run_prompts(const struct args *a, int argc, char **argv, int first)
         err_die(TOOL, &e);
     log_more(&w.log, "%lld prompts written of %lld read", (long long)written, (long long)w.read);
     if (passed_over)
-        log_note(&w.log, "%lld rows skipped: no text, too few turns (--min-turns), not begun by the "
-                 "user, or nothing left for a reference", (long long)passed_over);
+        log_note(&w.log, "%lld rows skipped: no text, too few turns (--min-turns), not begun by "
+                 "the user, or nothing left for a reference", (long long)passed_over);
     if (w.too_long)
         log_note(&w.log, "%lld prompts left out: with %lld tokens to come they do not fit %s",
                  (long long)w.too_long, (long long)a->room, a->fits);
@@ -322,8 +322,8 @@ static const char NOTES[] =
     "  prompts   {\"id\", \"text\" or \"prompt_ids\" or \"messages\", ...}: all fields are kept;\n"
     "            messages that end with the assistant's answer are cut before it, and the answer\n"
     "            is the reference; messages need no id\n"
-    "  An answer \"... #### 42\" gives reference and answer 42. Tables (.csv, .tsv, parquet, Arrow)\n"
-    "  and UTF-16 are refused with the command that converts them.\n"
+    "  An answer \"... #### 42\" gives reference and answer 42. CSV, TSV, parquet, Arrow and\n"
+    "  UTF-16 are refused with the command that converts them.\n"
     "  Packed as .gz .bz2 .xz .zst, or in a .zip or .tar.* with one member, or the one that\n"
     "  --member names. A byte order mark at the start is skipped, \\r\\n ends a line; the other\n"
     "  bytes of a text stay as they are.\n"
@@ -451,7 +451,8 @@ int main(int argc, char **argv)
         TEXT("field", 0, &d->text_field, "NAME",
              "jsonl: the prompt (text, prompt, question or instruction)"),
         TEXT("reference-field", 0, &d->reference_field, "NAME",
-             "jsonl: a good response (reference, canonical_solution, completion, response, output)"),
+             "jsonl: a good response (reference, canonical_solution, completion, response or "
+             "output)"),
         TEXT("answer-field", 0, &d->answer_field, "NAME", "jsonl: the exact answer (answer)"),
         TEXT("id-field", 0, &d->id_field, "NAME", "jsonl: the id (id or task_id)"),
         TEXT("task-field", 0, &d->task_field, "NAME", "jsonl: the kind of task (task)"),

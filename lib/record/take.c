@@ -46,6 +46,7 @@ static int note_bad(struct take *t, struct rec_reader *in, struct rec_writer *ou
     const char *where = rec_where(in);
     int says = !strncmp(bad->text, where, strlen(where));
     t->bad++;
+    t->unable += bad->code == EXIT_FAILED_RECORDS;
     t->failed++;
     if (t->bad <= REC_BAD_SAID)
         log_error(log, "%s%s%s", says ? "" : where, says ? "" : ": ", bad->text);
@@ -87,5 +88,5 @@ int take_verdict(const struct take *t, const struct log *log, int64_t max_failed
         return EXIT_OK;
     log_error(log, "%lld failed records, %lld allowed by --max-failed", (long long)t->failed,
              (long long)max_failed);
-    return t->unsound || !t->taken ? EXIT_BAD_DATA : EXIT_FAILED_RECORDS;
+    return t->unsound || !(t->taken || t->unable) ? EXIT_BAD_DATA : EXIT_FAILED_RECORDS;
 }

@@ -11,13 +11,13 @@
 /* The option that they all have, for their tables. */
 #define TAKE_OPTION(to)                                                                         \
     {"max-failed", 0, OPT_INT, &(to), 0, 1e15, .arg = "N",                                      \
-     .help = "exit 0 with up to N failed records (0); with more 1, or 65 when none is good or " \
-             "the input was cut"}
+     .help = "exit 0 with up to N failed records (0), else 1; 65: none is good, or it is cut"}
 
 struct take {
     int64_t taken;  /* records that the tool used */
     int64_t failed; /* error records met, malformed lines and records */
     int64_t bad;    /* the malformed ones among them */
+    int64_t unable; /* among them too: sound, but too much for this tool or its memory */
     int unsound;    /* the input as a whole is: cut, edited, or two answers in one place */
     int64_t repeats; /* identical records that came again and were left out */
 };
@@ -31,8 +31,8 @@ typedef int take_fn(void *ctx, const json_t *record, struct err *e);
 int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, const struct log *log,
              int64_t limit, take_fn *fn, void *ctx, struct err *e);
 
-/* Notes the repeats. Exit code after --max-failed: 0; 1, some records failed; 65, there was no good
- * one, or the input is unsound. */
+/* Notes the repeats. Exit code after --max-failed: 0; 1, some records failed; 65, there was no sound
+ * one, or the input as a whole is not. */
 int take_verdict(const struct take *t, const struct log *log, int64_t max_failed);
 
 #endif

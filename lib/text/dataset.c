@@ -270,8 +270,9 @@ static enum dataset_piece refuse_table(struct dataset *d, const char *kind, stru
     const char *name = strchr(d->base, ':') ? after_slash(d->base) : input_name(d->in);
     d->broken = d->done = 1;
     d->line = 1;
-    err_set(e, EXIT_BAD_DATA, "a table of %s-separated values; convert it first: mlr --i%s --ojsonl "
-            "cat '%s' > out.jsonl (or say --format text)", *kind == 'c' ? "comma" : "tab", kind,
+    err_set(e, EXIT_BAD_DATA, "a table of %s-separated values; convert it first: mlr --i%s "
+            "--ojsonl cat '%s' > out.jsonl (or say --format text)",
+            *kind == 'c' ? "comma" : "tab", kind,
             strcmp(name, "-") ? name : "FILE");
     return DATASET_BROKEN;
 }

@@ -32,7 +32,8 @@ struct dataset_options {
     const char *format;    /* auto | sharegpt | wikitext | jsonl | text | prompts */
     const char *member;    /* glob of the archive member, or NULL */
     /* jsonl: names of fields; NULL: text = text, prompt, question or instruction; reference =
-     * reference, canonical_solution, completion, response or output; id = id or task_id; answer, task. */
+     * reference, canonical_solution, completion, response or output; id = id or task_id; answer,
+     * task. */
     const char *text_field, *reference_field, *answer_field, *id_field, *task_field;
     int64_t max_bytes;     /* of unpacked data; 0: 8 GiB when packed */
     int64_t max_line;      /* bytes of one object, line or paragraph */
@@ -52,7 +53,7 @@ struct dataset *dataset_open(const char *path, const struct dataset_options *o, 
  * on; after any other code, or when dataset_broken, stop. Rows without text, or without the wanted
  * turns, are passed over. */
 int dataset_next(struct dataset *d, json_t **prompt, struct err *e);
-int dataset_broken(const struct dataset *d);       /* 1: the input itself: cut, a table, too large */
+int dataset_broken(const struct dataset *d);       /* 1: the input: cut, a table, too large */
 const json_t *dataset_id(const struct dataset *d); /* of the last broken record; NULL; borrowed */
 const char *dataset_name(const struct dataset *d); /* path or path:member; borrowed */
 int64_t dataset_line(const struct dataset *d);     /* of the last record */
