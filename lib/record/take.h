@@ -31,8 +31,8 @@ typedef int take_fn(void *ctx, const json_t *record, struct err *e);
 int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, const struct log *log,
              int64_t limit, take_fn *fn, void *ctx, struct err *e);
 
-/* Notes the repeats. Exit code after --max-failed: 0; 1, some records failed; 65, there was no sound
- * one, or the input as a whole is not. */
+/* Notes the repeats. Exit code after --max-failed: 0; 1, some records failed; 65, none is sound, or
+ * the input as a whole is not. */
 int take_verdict(const struct take *t, const struct log *log, int64_t max_failed);
 
 #endif

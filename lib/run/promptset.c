@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
@@ -53,12 +54,14 @@ static void add_record(struct promptset *s, json_t *record, const char *where,
     struct prompt p;
     const char *id = rec_text(record, "id");
     json_t *given = json_incref(json_object_get(record, "id"));
+    int64_t begin = clock_ns();
     char name[64] = "without an id";
     if (id)
         snprintf(name, sizeof name, "'%.50s'", id);
     if (id && check_id(seen, id, &e)) {
         json_decref(record);
     } else if (!prompt_make(&p, record, where, encoder, &e)) {
+        p.tokenize_ns = clock_ns() - begin;
         MEM_GROW(s->v, s->n, s->cap);
         s->v[s->n++] = p;
         json_decref(given);
