@@ -31,7 +31,8 @@ struct measure {
     struct take seen;
 };
 
-/* The measurement that a record belongs to, made when new. NULL: *e filled. */
+/* The measurement that a record belongs to, made when new. NULL: *e filled; another device or model
+ * under one name makes the whole input unsound. */
 static struct measurement *find(struct measure *m, const json_t *r, struct err *e)
 {
     const char *point = about_point(r);
@@ -49,7 +50,10 @@ static struct measurement *find(struct measure *m, const json_t *r, struct err *
         json_object_set_new(m->index, key, json_integer((json_int_t)place));
     }
     free(key);
-    return &m->v[place];
+    if (!about_check(m->v[place].about, r, e))
+        return &m->v[place];
+    m->seen.unsound = 1;
+    return NULL;
 }
 
 static void note_machine(struct measure *m, const json_t *meta)
@@ -232,10 +236,9 @@ int main(int argc, char **argv)
 {
     struct measure m = {.a.common = COMMON_DEFAULTS};
     const struct opt options[] = {
-        {"max-failed", 0, OPT_INT, &m.a.max_failed, 0, 1e15, .arg = "N",
-         .help = "exit 0 with up to N failed records (0)"},
+        TAKE_OPTION(m.a.max_failed),
         {"verify", 0, OPT_FLAG, &m.a.verify,
-         .help = "check that each record agrees with itself, and repeats with each other"},
+         .help = "check also that memory adds up, and that repeats gave the same tokens"},
         {"dialects", 0, OPT_FLAG, &m.a.dialects,
          .help = "also what other benchmarks would print, and other rules would count"},
         {"human", 0, OPT_FLAG, &m.a.human, .help = "one line per configuration on standard error"},

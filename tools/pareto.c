@@ -407,8 +407,7 @@ int main(int argc, char **argv)
         {"axis", 0, OPT_TEXT, &p.a.axis, .arg = "SETTING",
          .help = "what all sweeps run along (what each record says)"},
         {"suggest", 0, OPT_FLAG, &p.a.suggest, .help = "also say which points and prompts to add"},
-        {"max-failed", 0, OPT_INT, &p.a.max_failed, 0, 1e15, .arg = "N",
-         .help = "exit 0 with up to N failed records (0)"},
+        TAKE_OPTION(p.a.max_failed),
         OPT_COMMON(p.a.common),
         {0}};
     const struct tool tool = {"pareto", "metric and quality records in, front and crossovers out",

@@ -17,7 +17,8 @@ void dialect_take(struct dialect *d, const struct timing *t, size_t n)
     d->v[d->n++] = (struct dialect_request){
         .e2e = n ? t->emit_ns[n - 1] : NAN, .ttft = n ? t->emit_ns[0] : NAN,
         .n = t->tokens_to_eos, .prompt = t->prompt_tokens, .first = n ? t->emit_tokens[0] : NAN,
-        .slots = t->new_tokens, .stops = t->stop_tokens, .stopped = t->stopped, .again = t->retokenized};
+        .slots = t->new_tokens, .stops = t->stop_tokens, .stopped = t->stopped,
+        .again = t->retokenized};
     for (size_t i = 1; i < n; i++) {
         MEM_GROW(d->gap, d->n_gaps, d->cap_gaps);
         d->gap[d->n_gaps++] = (struct dialect_gap){t->emit_ns[i] - t->emit_ns[i - 1],

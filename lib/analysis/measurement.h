@@ -47,8 +47,8 @@ struct measurement_work { /* scratch for any number of measurements; begins as z
 };
 
 void measurement_open(struct measurement *m, const json_t *record);
-/* Takes a generation record of its point. TIMING_BAD: *e filled (EXIT_BAD_DATA). verify: also
- * refuses a record that does not agree with itself, and compares repeats. */
+/* Takes a generation record of its point (about_check). TIMING_BAD: *e filled (EXIT_BAD_DATA).
+ * verify: also refuses memory that does not add up, and compares repeats. */
 enum timing_class measurement_take(struct measurement *m, const json_t *record, int verify,
                                    struct measurement_work *w, struct err *e);
 /* After the last record: shares of the roof, joules, rates. */

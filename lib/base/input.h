@@ -16,8 +16,8 @@ struct input; /* owns the FILE */
 
 /* path "-" is standard input. `member`: glob of the wanted archive member, NULL: the only regular
  * file. `max_bytes`: cap on unpacked bytes (0: 8 GiB). NULL with *e: 66 missing; 65 not readable,
- * member absent / twice / encrypted / not a regular file; parquet is named with the command that
- * converts it. */
+ * member absent / twice / encrypted / not a regular file; parquet, Arrow and UTF-16 are named with
+ * the command that converts them. */
 struct input *input_open(const char *path, const char *member, int64_t max_bytes, struct err *e);
 FILE *input_file(struct input *in);
 /* After reading to the end: -1 when the data were cut, broken, or larger than the cap. */

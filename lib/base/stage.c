@@ -258,11 +258,25 @@ static int next_member(struct chain *c, struct stage *s, int64_t *seen, const ch
     }
 }
 
-static int too_many(struct chain *c, const char *first, const char *second)
+/* How much a name looks like that of data: 0 not, 1 any text, 2. */
+static int looks_data(const char *name)
 {
-    return err_set(&c->err, EXIT_BAD_DATA, "%s: %s: '%s', '%s'; choose one with --member",
-                   c->path, c->member ? "more than one member matches" : "several members",
-                   first, second);
+    static const char *const ends[] = {".txt", ".json", ".jsonl", ".ndjson", ".raw", ".tokens"};
+    const char *slash = strrchr(name, '/'), *file = slash ? slash + 1 : name;
+    const char *end = strrchr(file, '.');
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (end && *file != '.' && !strcmp(end, ends[i]))
+            return i ? 2 : 1;
+    return 0;
+}
+
+/* More than one member is wanted, `first` and `second` and maybe others: `best` is proposed. */
+static int too_many(struct chain *c, const char *first, const char *second, const char *best)
+{
+    return err_set(&c->err, EXIT_BAD_DATA, "%s: %s: '%s', '%s'; choose one with --member, such as "
+                   "prep-prompts --member '%s'", c->path,
+                   c->member ? "more than one member matches" : "several members", first, second,
+                   best);
 }
 
 /* Stands on the wanted member. scan: looks at all that follow, and is then at the end. */
@@ -283,11 +297,20 @@ static int choose_member(struct chain *c, struct stage *s, int scan)
     c->name = mem_format("%s:%s", c->path, name);
     if (!scan)
         return 0;
-    char *first = mem_text(name);
-    r = next_member(c, s, &seen, &name);
-    if (r > 0)
-        r = too_many(c, first, name);
+    char *first = mem_text(name), *second = NULL, *best = mem_text(name);
+    while ((r = next_member(c, s, &seen, &name)) > 0) {
+        if (!second)
+            second = mem_text(name);
+        if (looks_data(name) > looks_data(best)) {
+            free(best);
+            best = mem_text(name);
+        }
+    }
+    if (r == 0 && second)
+        r = too_many(c, first, second, best);
     free(first);
+    free(second);
+    free(best);
     return r;
 }
 
@@ -305,7 +328,9 @@ static ssize_t member_pull(struct chain *c, struct stage *s, unsigned char *to, 
     int r = next_member(c, s, &seen, &name);
     if (r == 0)
         return 0;
-    return r < 0 ? -1 : too_many(c, c->name, name);
+    const char *first = c->name + strlen(c->path) + 1; /* after "PATH:" */
+    return r < 0 ? -1
+                 : too_many(c, first, name, looks_data(name) > looks_data(first) ? name : first);
 }
 
 int stage_add_archive(struct chain *c, int zip, int scan)
