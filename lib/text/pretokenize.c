@@ -181,8 +181,13 @@ struct cutting {
 static int run(const struct pretokenizer *p, size_t step, struct pretokenize_work *w, struct span x,
                struct err *e);
 
+/* To the next step, or out; empty spans vanish. */
 static int give(const struct cutting *c, size_t begin, size_t end, struct err *e)
 {
+    if (begin == end)
+        return 0;
+    if (c->step + 1 == c->p->n && !c->p->as_bytes)
+        return c->w->word(c->w->ctx, c->x.s + begin, end - begin, e);
     const struct span x = {c->x.s + begin, c->x.shadow + begin, end - begin};
     return run(c->p, c->step + 1, c->w, x, e);
 }
@@ -245,12 +250,10 @@ static int put_word(const struct pretokenizer *p, struct pretokenize_work *w, st
     return w->word(w->ctx, w->bytes.data, w->bytes.len, e);
 }
 
-/* Empty pieces vanish. Recursion is as deep as there are steps. */
+/* x is not empty. Recursion is as deep as there are steps. */
 static int run(const struct pretokenizer *p, size_t step, struct pretokenize_work *w, struct span x,
                struct err *e)
 {
-    if (x.n == 0)
-        return 0;
     if (step == p->n)
         return put_word(p, w, x, e);
     const struct pretokenize_step *t = &p->steps[step];
@@ -277,10 +280,13 @@ static int run(const struct pretokenizer *p, size_t step, struct pretokenize_wor
 static const char *shadow_of(const char *s, size_t n, struct buf *b)
 {
     size_t done = 0, len;
+    uint64_t eight;
     buf_clear(b);
     for (size_t i = 0; i < n; i += len) {
+        while (i + 8 <= n && (memcpy(&eight, s + i, 8), !(eight & 0x8080808080808080u)))
+            i += 8;
         len = 1;
-        if ((unsigned char)s[i] < 0xE0)
+        if (i == n || (unsigned char)s[i] < 0xE0)
             continue;
         uint32_t code = utf8_read(s + i, &len), known = utf8_stand_in(code);
         if (known == code)
@@ -298,5 +304,5 @@ static const char *shadow_of(const char *s, size_t n, struct buf *b)
 int pretokenize_run(const struct pretokenizer *p, struct pretokenize_work *w, const char *s,
                     size_t n, struct err *e)
 {
-    return run(p, 0, w, (struct span){s, shadow_of(s, n, &w->shadow), n}, e);
+    return n ? run(p, 0, w, (struct span){s, shadow_of(s, n, &w->shadow), n}, e) : 0;
 }

@@ -7,8 +7,6 @@
  * (Oniguruma 6.9.10). With newer tables nothing changes. Invariant: rows ascend and do not overlap.
  * Source: Unicode character database, DerivedAge.txt and UnicodeData.txt through utf8-newer.awk.
  */
-#include <stdlib.h>
-
 #include "lib/text/utf8.h"
 
 static const struct row {
@@ -142,15 +140,19 @@ static const struct row {
     {0x31350, 0x323AF, 0x3134A}, /* Lo */
 };
 
-static int order(const void *key, const void *element)
-{
-    const uint32_t *code = key;
-    const struct row *row = element;
-    return *code < row->first ? -1 : *code > row->last;
-}
-
 uint32_t utf8_stand_in(uint32_t code)
 {
-    const struct row *row = bsearch(&code, rows, sizeof rows / sizeof *rows, sizeof *rows, order);
-    return row ? row->stand_in : code;
+    size_t low = 0, high = sizeof rows / sizeof *rows;
+    if (code > 0x31EF && code < 0x105C0 && (code < 0xA7CB || code > 0xA7DC))
+        return code; /* Han and Hangul, quickly: no row is there */
+    while (low < high) { /* rows before low end before code, those from high on begin after it */
+        size_t middle = (low + high) / 2;
+        if (code > rows[middle].last)
+            low = middle + 1;
+        else if (code < rows[middle].first)
+            high = middle;
+        else
+            return rows[middle].stand_in;
+    }
+    return code;
 }
