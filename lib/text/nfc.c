@@ -3,8 +3,8 @@
  * utf8proc knows the tables. Its own reordering of combining marks is a bubble sort, quadratic on a
  * long run of them, so the runs are sorted here and only composition is left to it. Most of a text
  * cannot change: only the spans around characters from U+0300 on are worked on. What is newer than
- * Unicode 9 stays as it is, as in Hugging Face's tokenizers, whose tables end there; by the rules of
- * Unicode's stability the rest is the same in every version, so nothing depends on utf8proc's.
+ * Unicode 9 stays as it is, as in Hugging Face's tokenizers, whose tables end there; by Unicode's
+ * stability policy the rest is the same in every version, so nothing depends on utf8proc's.
  */
 #include "lib/text/nfc.h"
 

@@ -268,7 +268,7 @@ static int load_model(struct load *l, const json_t *model, const json_t *added)
     if (!json_is_object(l->vocab))
         return refuse(l, "model: vocab", l->vocab);
     static const char *const foreign[] = {"dropout", "continuing_subword_prefix",
-                                          "end_of_word_suffix", "byte_fallback"};
+                                          "end_of_word_suffix"};
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
         if (is_set(model, foreign[i]))
             return refuse(l, foreign[i], json_object_get(model, foreign[i]));
@@ -327,21 +327,6 @@ static int load_split(const struct load *l, const json_t *j)
     return pretokenize_add(&l->t->split, rule, l->path, l->e);
 }
 
-static int load_digits(const struct load *l, const json_t *j)
-{
-    struct pretokenize_rule rule = {.pattern = pretokenize_digit};
-    rule.how = is_set(j, "individual_digits") ? PRETOKENIZE_ISOLATED : PRETOKENIZE_CONTIGUOUS;
-    return pretokenize_add(&l->t->split, rule, l->path, l->e);
-}
-
-static int load_punctuation(const struct load *l, const json_t *j)
-{
-    struct pretokenize_rule rule = {.pattern = pretokenize_punctuation};
-    if (behavior_of(j, "Isolated", &rule.how))
-        return refuse(l, "pre_tokenizer", j);
-    return pretokenize_add(&l->t->split, rule, l->path, l->e);
-}
-
 /* last: nothing looks at the bytes' alphabet after it. */
 static int load_byte_level(const struct load *l, const json_t *j, int last)
 {
@@ -357,15 +342,20 @@ static int load_byte_level(const struct load *l, const json_t *j, int last)
 
 static int load_step(const struct load *l, const json_t *j, int last, int *n_byte_levels)
 {
+    struct pretokenize_rule rule = {.pattern = NULL};
     if (!strcmp(type_of(j), "Split"))
         return load_split(l, j);
-    if (!strcmp(type_of(j), "Digits"))
-        return load_digits(l, j);
-    if (!strcmp(type_of(j), "Punctuation"))
-        return load_punctuation(l, j);
-    if (strcmp(type_of(j), "ByteLevel") != 0 || (*n_byte_levels)++)
+    if (!strcmp(type_of(j), "ByteLevel") && (*n_byte_levels)++ == 0)
+        return load_byte_level(l, j, last);
+    if (!strcmp(type_of(j), "Digits")) {
+        rule.pattern = pretokenize_digit;
+        rule.how = is_set(j, "individual_digits") ? PRETOKENIZE_ISOLATED : PRETOKENIZE_CONTIGUOUS;
+    } else if (!strcmp(type_of(j), "Punctuation") && !behavior_of(j, "Isolated", &rule.how)) {
+        rule.pattern = pretokenize_punctuation;
+    } else {
         return refuse(l, "pre_tokenizer", j);
-    return load_byte_level(l, j, last);
+    }
+    return pretokenize_add(&l->t->split, rule, l->path, l->e);
 }
 
 static int load_pre_tokenizer(const struct load *l, const json_t *j)
@@ -449,12 +439,27 @@ static int load_post_processor(const struct load *l, const json_t *j)
     return 0;
 }
 
+/* Its pieces are characters with U+2581 for the space, not bytes. */
+static int refuse_sentencepiece(const struct load *l, const json_t *j)
+{
+    const json_t *pre = json_object_get(j, "pre_tokenizer");
+    const json_t *first = json_array_get(json_object_get(pre, "pretokenizers"), 0);
+    int metaspace = !strcmp(type_of(pre), "Metaspace") || !strcmp(type_of(first), "Metaspace");
+    if (!metaspace && !is_set(json_object_get(j, "model"), "byte_fallback"))
+        return 0;
+    return err_set(l->e, EXIT_BAD_DATA,
+                   "%s: %s: a SentencePiece tokenizer, as of LLaMA 2 and TinyLlama: not supported; "
+                   "expected byte-level BPE (pre_tokenizer ByteLevel), as of LLaMA 3 and SmolLM2",
+                   l->path, metaspace ? "pre_tokenizer: Metaspace" : "model: byte_fallback");
+}
+
 static int load_all(struct load *l, const json_t *j)
 {
     const json_t *decoder = json_object_get(j, "decoder");
     if (!json_is_object(json_object_get(j, "model")))
         return err_set(l->e, EXIT_BAD_DATA, "%s: expected an object with \"model\"", l->path);
-    if (load_model(l, json_object_get(j, "model"), json_object_get(j, "added_tokens")) ||
+    if (refuse_sentencepiece(l, j) ||
+        load_model(l, json_object_get(j, "model"), json_object_get(j, "added_tokens")) ||
         load_normalizer(l, json_object_get(j, "normalizer")) ||
         load_pre_tokenizer(l, json_object_get(j, "pre_tokenizer")) ||
         load_post_processor(l, json_object_get(j, "post_processor")))

@@ -2,9 +2,9 @@
  * tables take for unassigned.
  *
  * A stand-in has the general category and the length in UTF-8 of what it stands for, was there in
- * Unicode 14 and is the nearest such, so that a pattern matches a text with stand-ins where it would
- * match the text itself with tables of Unicode 16, those of Hugging Face's tokenizers 0.23
- * (Oniguruma 6.9.10). With newer tables nothing changes. Invariant: rows ascend and do not overlap.
+ * Unicode 14 and is the nearest such, so that a pattern matches a text with stand-ins where it
+ * would match the text itself with tables of Unicode 16, those of Oniguruma in Hugging Face's
+ * tokenizers 0.23. With newer tables nothing changes. Invariant: rows ascend and do not overlap.
  * Source: Unicode character database, DerivedAge.txt and UnicodeData.txt through utf8-newer.awk.
  */
 #include "lib/text/utf8.h"

@@ -21,8 +21,7 @@ void utf8_put_lossy(struct buf *b, const char *s, size_t n);
 int utf8_is_space(uint32_t code);
 int utf8_is_word(uint32_t code);
 /* An old character of the same class and length for one that only newer libraries know; else code
- * itself. UTF8_UNICODE: the Unicode version whose classes follow, whatever the libraries have. */
-#define UTF8_UNICODE "16.0"
+ * itself. With it classes are those of version_unicode, whatever the libraries' tables. */
 uint32_t utf8_stand_in(uint32_t code);
 
 #endif

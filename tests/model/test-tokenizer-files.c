@@ -96,8 +96,6 @@ static const struct change bad[] = {
     {"pre_tokenizer", "null", "pre_tokenizer"},
     {"pre_tokenizer", "{\"type\":\"Whitespace\"}", "Whitespace"},
     {"pre_tokenizer", "{\"type\":\"Sequence\",\"pretokenizers\":[]}", "Sequence"},
-    {"pre_tokenizer", "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\"},"
-                      "{\"type\":\"ByteLevel\"}]}", "Digits"},
     {"decoder", NULL, "decoder"},
     {"decoder", "{\"type\":\"Metaspace\"}", "Metaspace"},
     {"post_processor", "{\"type\":\"BertProcessing\"}", "BertProcessing"},
