@@ -1,6 +1,6 @@
 /* pareto - metric and quality records in; the front, the crossovers and what to run next out.
  *
- * Points of one device, batch size, length and contract compete with each other (field.h), and every
+ * Points of one device, batch size, length and contract compete with each other (field.h); every
  * statement with an uncertainty is a share or a percentile of one set of draws. A sweep is the
  * series along each point's own axis, or along --axis.
  */

@@ -334,9 +334,8 @@ static int load_byte_level(const struct load *l, const json_t *j, int last)
     int pattern = !json_object_get(j, "use_regex") || is_set(j, "use_regex");
     if (!prefix && !pattern && last)
         return 0;
-    struct pretokenize_rule rule = {.pattern = pattern ? pretokenize_gpt2 : NULL,
-                                    .prefix_space = prefix,
-                                    .as_bytes = !last};
+    struct pretokenize_rule rule = {.prefix_space = prefix, .as_bytes = !last};
+    rule.pattern = pattern ? pretokenize_gpt2 : NULL;
     return pretokenize_add(&l->t->split, rule, l->path, l->e);
 }
 
@@ -442,30 +441,35 @@ static int load_post_processor(const struct load *l, const json_t *j)
 /* Its pieces are characters with U+2581 for the space, not bytes. */
 static int refuse_sentencepiece(const struct load *l, const json_t *j)
 {
-    const json_t *pre = json_object_get(j, "pre_tokenizer");
-    const json_t *first = json_array_get(json_object_get(pre, "pretokenizers"), 0);
-    int metaspace = !strcmp(type_of(pre), "Metaspace") || !strcmp(type_of(first), "Metaspace");
-    if (!metaspace && !is_set(json_object_get(j, "model"), "byte_fallback"))
+    int fallback = is_set(json_object_get(j, "model"), "byte_fallback");
+    if (!fallback && strcmp(type_of(json_object_get(j, "pre_tokenizer")), "Metaspace") != 0)
         return 0;
     return err_set(l->e, EXIT_BAD_DATA,
                    "%s: %s: a SentencePiece tokenizer, as of LLaMA 2 and TinyLlama: not supported; "
                    "expected byte-level BPE (pre_tokenizer ByteLevel), as of LLaMA 3 and SmolLM2",
-                   l->path, metaspace ? "pre_tokenizer: Metaspace" : "model: byte_fallback");
+                   l->path, fallback ? "model: byte_fallback" : "pre_tokenizer: Metaspace");
+}
+
+/* ByteLevel, alone or as the one member of a Sequence. */
+static int load_decoder(const struct load *l, const json_t *j)
+{
+    const json_t *list = json_object_get(j, "decoders"), *one = j;
+    if (!strcmp(type_of(j), "Sequence") && json_array_size(list) == 1)
+        one = json_array_get(list, 0);
+    return strcmp(type_of(one), "ByteLevel") ? refuse(l, "decoder", j) : 0;
 }
 
 static int load_all(struct load *l, const json_t *j)
 {
-    const json_t *decoder = json_object_get(j, "decoder");
     if (!json_is_object(json_object_get(j, "model")))
         return err_set(l->e, EXIT_BAD_DATA, "%s: expected an object with \"model\"", l->path);
     if (refuse_sentencepiece(l, j) ||
         load_model(l, json_object_get(j, "model"), json_object_get(j, "added_tokens")) ||
         load_normalizer(l, json_object_get(j, "normalizer")) ||
         load_pre_tokenizer(l, json_object_get(j, "pre_tokenizer")) ||
-        load_post_processor(l, json_object_get(j, "post_processor")))
+        load_post_processor(l, json_object_get(j, "post_processor")) ||
+        load_decoder(l, json_object_get(j, "decoder")))
         return -1;
-    if (strcmp(type_of(decoder), "ByteLevel") != 0)
-        return refuse(l, "decoder", decoder);
     tokenizer_cutters(l->t);
     return 0;
 }

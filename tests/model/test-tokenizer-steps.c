@@ -129,7 +129,7 @@ static void test_refused(void)
     }
 }
 
-/* ---- layouts of whole files ---- */
+/* ---- a whole file ---- */
 
 /* The published file: 17 special tokens that are the first pieces of the vocabulary too. */
 static void test_smollm2(void)
@@ -166,37 +166,6 @@ static void test_smollm2(void)
                    IDS(1, US, NEWLINE, SP_A, SPACE, BYTE + '1', BYTE + '2', 2)),
        "SmolLM2's layout: digits are never merged");
     tokenizer_free(t);
-}
-
-#define LOW_LINE "\u2581"
-/* TinyLlama's file, and the later way to say the same. */
-static void test_sentencepiece(void)
-{
-    static const char *const parts[][2] = {
-        {"null", "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\""
-         LOW_LINE "\"},{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\""
-         LOW_LINE "\"}]}"},
-        {"{\"type\":\"Metaspace\",\"replacement\":\"" LOW_LINE "\",\"prepend_scheme\":\"first\","
-         "\"split\":false}", "null"},
-        {SEQUENCE("{\"type\":\"Metaspace\",\"replacement\":\"" LOW_LINE "\"}"), "null"}};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        json_t *model = json_loads("{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"fuse_unk\":true,"
-                                   "\"vocab\":{\"<unk>\":0,\"<s>\":1,\"</s>\":2,\"<0x00>\":3,\""
-                                   LOW_LINE "\":4,\"a\":5,\"" LOW_LINE "a\":6},\"merges\":[\""
-                                   LOW_LINE " a\"]}", 0, NULL);
-        json_object_set_new(model, "byte_fallback", json_boolean(i == 0));
-        json_t *file = with_steps(model, gpt2);
-        for (int k = 0; k < 3; k++)
-            fixture_added(file, k, (const char *const[]){"<unk>", "<s>", "</s>"}[k], "sn");
-        json_object_set_new(file, "pre_tokenizer", json_loads(parts[i][0], JSON_DECODE_ANY, NULL));
-        json_object_set_new(file, "normalizer", json_loads(parts[i][1], JSON_DECODE_ANY, NULL));
-        struct err e = {0};
-        struct tokenizer *t = fixture_load(file, &e);
-        ok(!t && e.code == EXIT_BAD_DATA && strstr(e.text, "SentencePiece") &&
-               strstr(e.text, i ? "Metaspace" : "byte_fallback") && strstr(e.text, "ByteLevel"),
-           "refused by name: %s", e.text);
-        tokenizer_free(t);
-    }
 }
 
 /* ---- new characters ---- */
@@ -255,7 +224,6 @@ int main(void)
     test_cases();
     test_refused();
     test_smollm2();
-    test_sentencepiece();
     test_stand_ins();
     test_newer_nfc();
     fixture_end();
