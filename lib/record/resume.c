@@ -3,10 +3,16 @@
  * The file is read through its stream and written, behind what is there, through its descriptor:
  * closing any other descriptor of it would give up the lock. A record counts once its line feed is
  * there; everything from the first line without one is cut off before anything is written.
+ *
+ * Beside the work file lies a file of sums, one line of 64 digits for each of its lines: the SHA-256
+ * of everything up to there. A sum is written before its line, so a process that is killed leaves a
+ * sum for every whole line. A line that its sum does not fit was changed by somebody else; one that
+ * has none, because the power failed before the sum was on the medium, is made again.
  */
 #include "lib/record/resume.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,6 +21,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/record/schema.h"
+
+enum { SUM = 65 }; /* bytes of a sum: its digits and a line feed */
 
 struct resume {
     struct err_witness witness; /* first: hear() comes from it to the rest */
@@ -27,7 +35,10 @@ struct resume {
     int loaded;        /* `line` is that one */
     struct buf line, meta; /* without line feed */
     json_t *next;      /* `line` parsed, or NULL: not asked for yet */
-    int64_t marked, synced_ns;
+    int64_t marked, marked_lines, synced_ns;
+    char *sums_path;
+    int sums;          /* descriptor of the sums, -1: nobody goes on, so there are none */
+    int64_t sealed;    /* lines that have a sum */
 };
 
 /* The next line without its line feed: 1. 0: the end. -1: what is left has no line feed. */
@@ -111,6 +122,32 @@ struct finding {
     char *fatal;                 /* what the process died of, or NULL */
 };
 
+/* Adds a line to the sum of those before it. 1: it is what was written; 0: it has no sum; -1: it is
+ * something else. */
+static int prove(const struct resume *r, struct hash *h, const struct buf *line, int64_t number)
+{
+    char was[SUM], is[SUM];
+    hash_add(h, line->data, line->len);
+    hash_add(h, "\n", 1);
+    if (pread(r->sums, was, SUM, (off_t)(number - 1) * SUM) != SUM || was[SUM - 1] != '\n')
+        return 0;
+    was[SUM - 1] = 0;
+    hash_hex(h, is);
+    return strspn(was, "0123456789abcdef") != SUM - 1 ? 0 : strcmp(was, is) ? -1 : 1;
+}
+
+/* The line in r->line, which is a record: 1, as it was written; 0: it goes; -1. */
+static int look_twice(const struct resume *r, struct hash *h, const struct finding *f,
+                      struct err *e)
+{
+    int same = prove(r, h, &r->line, f->records + 2);
+    if (same < 0)
+        err_set(e, EXIT_BAD_DATA, "%s: line %lld of its work file was changed: the SHA-256 up to "
+                "there is not the one that was written (--fresh starts anew)", r->path,
+                (long long)f->records + 2);
+    return same;
+}
+
 /* Reads the record in r->line. 1: there may be more; 0: it and all behind it goes; -1: damaged. */
 static int look_at(struct resume *r, struct finding *f, struct err *e)
 {
@@ -132,16 +169,17 @@ static int look_at(struct resume *r, struct finding *f, struct err *e)
     return more;
 }
 
-/* Finds the records behind the meta record, which was read. */
-static int look(struct resume *r, struct finding *f, struct err *e)
+/* Finds the records behind the meta record, which was read and is in the sum. */
+static int look(struct resume *r, struct hash *h, struct finding *f, struct err *e)
 {
     int more = 1;
     f->first = f->end = ftello(r->f);
-    while (more > 0 && (more = get_line(r->f, &r->line)) > 0 && (more = look_at(r, f, e)) > 0) {
+    while (more > 0 && (more = get_line(r->f, &r->line)) > 0 && (more = look_at(r, f, e)) > 0 &&
+           (more = look_twice(r, h, f, e)) > 0) {
         f->records++;
         f->end = ftello(r->f);
     }
-    if (ferror(r->f))
+    if (!e->code && (ferror(r->f) || f->first < 0 || f->end < 0))
         return err_set(e, EXIT_IO, "%s: cannot read its work file: %s", r->path, strerror(errno));
     if (e->code)
         return -1;
@@ -176,8 +214,12 @@ static char *compare(struct resume *r, const json_t *meta, const struct resume_w
     if (names.len)
         why = mem_format("it is of other work (%s)", names.data);
     buf_free(&names);
+    struct hash *h = hash_new();
+    if (!why && prove(r, h, &r->meta, 1) <= 0)
+        why = mem_format("%s does not vouch for it", r->sums_path);
     if (!why)
-        look(r, f, e);
+        look(r, h, f, e);
+    hash_free(h);
     return why;
 }
 
@@ -226,25 +268,27 @@ static void hear(struct err_witness *self, const char *where, const char *what)
 
 /* ---- opening ---- */
 
-static int cut(struct resume *r, int64_t at, struct err *e)
-{
-    r->left = 0;
-    if (!ftruncate(fileno(r->f), at))
-        return 0;
-    return err_set(e, EXIT_IO, "%s: cannot cut its work file: %s", r->path, strerror(errno));
-}
-
-static int64_t size_of(const struct resume *r)
+static int64_t size_of(int fd)
 {
     struct stat s;
-    return fstat(fileno(r->f), &s) ? 0 : (int64_t)s.st_size;
+    return fstat(fd, &s) ? 0 : (int64_t)s.st_size;
+}
+
+/* Keeps so many lines, which end at byte `at`. */
+static int cut(struct resume *r, int64_t at, int64_t lines, struct err *e)
+{
+    r->left = 0;
+    r->sealed = lines;
+    if (!ftruncate(fileno(r->f), at) && (r->sums < 0 || !ftruncate(r->sums, lines * SUM)))
+        return 0;
+    return err_set(e, EXIT_IO, "%s: cannot cut its work file: %s", r->path, strerror(errno));
 }
 
 static int find(struct resume *r, const json_t *meta, const struct resume_wish *wish, struct err *e)
 {
     struct finding f = {0};
     struct err bad = {0};
-    char *why = size_of(r) ? compare(r, meta, wish, &f, &bad) : NULL;
+    char *why = size_of(fileno(r->f)) ? compare(r, meta, wish, &f, &bad) : NULL;
     if (bad.code)
         return err_set(e, bad.code, "%s", bad.text);
     if (why)
@@ -254,11 +298,29 @@ static int find(struct resume *r, const json_t *meta, const struct resume_wish *
         say(r, wish->log, &f);
     free(why);
     free(f.fatal);
-    if (cut(r, f.records ? f.end : 0, e))
+    if (cut(r, f.records ? f.end : 0, f.records ? f.records + 1 : 0, e))
         return -1;
     r->left = f.records;
     r->at = f.first;
-    return fseeko(r->f, (off_t)f.first, SEEK_SET);
+    if (!fseeko(r->f, (off_t)f.first, SEEK_SET))
+        return 0;
+    return err_set(e, EXIT_IO, "%s: cannot read its work file: %s", r->path, strerror(errno));
+}
+
+/* The sums go with the temporary file, or are left by an earlier process and of no use. */
+static int open_sums(struct resume *r, const char *temp, struct err *e)
+{
+    r->sums_path = mem_format("%s.sha256", temp);
+    r->sums = -1;
+    if (!r->lasting) {
+        unlink(r->sums_path);
+        return 0;
+    }
+    r->sums = open(r->sums_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    if (r->sums >= 0)
+        return 0;
+    return err_set(e, err_reason(EXIT_CANNOT_CREATE), "%s: cannot create %s: %s", r->path,
+                   r->sums_path, strerror(errno));
 }
 
 int resume_open(struct resume **to, struct out *o, const struct common *c, const json_t *meta,
@@ -272,8 +334,10 @@ int resume_open(struct resume **to, struct out *o, const struct common *c, const
     struct resume *r = mem_zero(1, sizeof *r);
     *r = (struct resume){.witness = {hear}, .f = o->f, .path = mem_text(o->path), .run = c->run,
                          .lasting = meta && !wish->whole, .number = 2, .synced_ns = clock_ns()};
-    int64_t before = size_of(r);
-    if (find(r, meta, wish, e)) {
+    int64_t before = size_of(fileno(r->f));
+    if (open_sums(r, o->temp, e) || find(r, meta, wish, e)) {
+        if (!before)
+            unlink(r->sums_path);
         resume_free(r);
         if (before)
             out_leave(o);
@@ -311,8 +375,33 @@ void resume_free(struct resume *r)
     json_decref(r->next);
     buf_free(&r->line);
     buf_free(&r->meta);
+    if (r->sums >= 0)
+        close(r->sums);
+    free(r->sums_path);
     free(r->path);
     free(r);
+}
+
+char *resume_end(struct resume *r)
+{
+    char *left = r && r->sums >= 0 ? mem_text(r->sums_path) : NULL;
+    resume_free(r);
+    return left;
+}
+
+/* ---- writing ---- */
+
+int resume_seal(struct resume *r, const struct hash *h, struct err *e)
+{
+    char sum[SUM];
+    if (!r || r->sums < 0)
+        return 0;
+    hash_hex(h, sum);
+    sum[SUM - 1] = '\n';
+    errno = EIO; /* for less than the whole of it */
+    if (pwrite(r->sums, sum, SUM, (off_t)r->sealed++ * SUM) == SUM)
+        return 0;
+    return err_set(e, EXIT_IO, "%s: cannot write: %s", r->path, strerror(errno));
 }
 
 /* ---- taking over ---- */
@@ -373,7 +462,7 @@ int resume_take(struct resume *r, struct hash *h, struct err *e)
 
 int resume_drop(struct resume *r, struct err *e)
 {
-    return resume_left(r) ? cut(r, r->at, e) : 0;
+    return resume_left(r) ? cut(r, r->at, r->number - 1, e) : 0;
 }
 
 int resume_is_lasting(const struct resume *r)
@@ -387,19 +476,21 @@ int resume_sync(struct resume *r, struct err *e)
     if (!r || !r->lasting || clock_ns() - r->synced_ns < SECOND)
         return 0;
     r->synced_ns = clock_ns();
-    if (!fdatasync(fileno(r->f)))
+    if (!fdatasync(fileno(r->f)) && (r->sums < 0 || !fdatasync(r->sums)))
         return 0;
     return err_set(e, EXIT_IO, "%s: cannot write: %s", r->path, strerror(errno));
 }
 
 void resume_mark(struct resume *r)
 {
-    if (r)
-        r->marked = size_of(r);
+    if (!r)
+        return;
+    r->marked = size_of(fileno(r->f));
+    r->marked_lines = r->sealed;
 }
 
 void resume_revert(struct resume *r)
 {
     if (r && r->marked)
-        (void)cut(r, r->marked, NULL);
+        (void)cut(r, r->marked, r->marked_lines, NULL);
 }
