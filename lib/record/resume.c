@@ -3,16 +3,12 @@
  * The file is read through its stream and written, behind what is there, through its descriptor:
  * closing any other descriptor of it would give up the lock. A record counts once its line feed is
  * there; everything from the first line without one is cut off before anything is written.
- *
- * Beside the work file lies a file of sums, one line of 64 digits for each of its lines: the SHA-256
- * of everything up to there. A sum is written before its line, so a process that is killed leaves a
- * sum for every whole line. A line that its sum does not fit was changed by somebody else; one that
- * has none, because the power failed before the sum was on the medium, is made again.
+ * A line that its sum (sums.h) does not fit was changed by somebody else; one that has none,
+ * because the power failed before the sum was on the medium, is made again.
  */
 #include "lib/record/resume.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,8 +17,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/record/schema.h"
-
-enum { SUM = 65 }; /* bytes of a sum: its digits and a line feed */
+#include "lib/record/sums.h"
 
 struct resume {
     struct err_witness witness; /* first: hear() comes from it to the rest */
@@ -36,9 +31,7 @@ struct resume {
     struct buf line, meta; /* without line feed */
     json_t *next;      /* `line` parsed, or NULL: not asked for yet */
     int64_t marked, marked_lines, synced_ns;
-    char *sums_path;
-    int sums;          /* descriptor of the sums, -1: nobody goes on, so there are none */
-    int64_t sealed;    /* lines that have a sum */
+    struct sums sums;  /* none when nobody goes on */
 };
 
 /* The next line without its line feed: 1. 0: the end. -1: what is left has no line feed. */
@@ -122,25 +115,11 @@ struct finding {
     char *fatal;                 /* what the process died of, or NULL */
 };
 
-/* Adds a line to the sum of those before it. 1: it is what was written; 0: it has no sum; -1: it is
- * something else. */
-static int prove(const struct resume *r, struct hash *h, const struct buf *line, int64_t number)
-{
-    char was[SUM], is[SUM];
-    hash_add(h, line->data, line->len);
-    hash_add(h, "\n", 1);
-    if (pread(r->sums, was, SUM, (off_t)(number - 1) * SUM) != SUM || was[SUM - 1] != '\n')
-        return 0;
-    was[SUM - 1] = 0;
-    hash_hex(h, is);
-    return strspn(was, "0123456789abcdef") != SUM - 1 ? 0 : strcmp(was, is) ? -1 : 1;
-}
-
 /* The line in r->line, which is a record: 1, as it was written; 0: it goes; -1. */
 static int look_twice(const struct resume *r, struct hash *h, const struct finding *f,
                       struct err *e)
 {
-    int same = prove(r, h, &r->line, f->records + 2);
+    int same = sums_prove(&r->sums, h, &r->line, f->records + 2);
     if (same < 0)
         err_set(e, EXIT_BAD_DATA, "%s: line %lld of its work file was changed: the SHA-256 up to "
                 "there is not the one that was written (--fresh starts anew)", r->path,
@@ -169,20 +148,27 @@ static int look_at(struct resume *r, struct finding *f, struct err *e)
     return more;
 }
 
+static int unreadable(const struct resume *r, struct err *e)
+{
+    return err_set(e, EXIT_IO, "%s: cannot read its work file: %s", r->path, strerror(errno));
+}
+
 /* Finds the records behind the meta record, which was read and is in the sum. */
 static int look(struct resume *r, struct hash *h, struct finding *f, struct err *e)
 {
     int more = 1;
     f->first = f->end = ftello(r->f);
+    if (f->first < 0)
+        return unreadable(r, e);
     while (more > 0 && (more = get_line(r->f, &r->line)) > 0 && (more = look_at(r, f, e)) > 0 &&
            (more = look_twice(r, h, f, e)) > 0) {
         f->records++;
         f->end = ftello(r->f);
     }
-    if (!e->code && (ferror(r->f) || f->first < 0 || f->end < 0))
-        return err_set(e, EXIT_IO, "%s: cannot read its work file: %s", r->path, strerror(errno));
     if (e->code)
         return -1;
+    if (ferror(r->f) || f->end < 0)
+        return unreadable(r, e);
     f->torn = more < 0 ? r->line.len : 0;
     return 0;
 }
@@ -215,8 +201,8 @@ static char *compare(struct resume *r, const json_t *meta, const struct resume_w
         why = mem_format("it is of other work (%s)", names.data);
     buf_free(&names);
     struct hash *h = hash_new();
-    if (!why && prove(r, h, &r->meta, 1) <= 0)
-        why = mem_format("%s does not vouch for it", r->sums_path);
+    if (!why && sums_prove(&r->sums, h, &r->meta, 1) <= 0)
+        why = mem_format("%s does not vouch for it", r->sums.path);
     if (!why)
         look(r, h, f, e);
     hash_free(h);
@@ -278,8 +264,7 @@ static int64_t size_of(int fd)
 static int cut(struct resume *r, int64_t at, int64_t lines, struct err *e)
 {
     r->left = 0;
-    r->sealed = lines;
-    if (!ftruncate(fileno(r->f), at) && (r->sums < 0 || !ftruncate(r->sums, lines * SUM)))
+    if (!ftruncate(fileno(r->f), at) && !sums_cut(&r->sums, lines))
         return 0;
     return err_set(e, EXIT_IO, "%s: cannot cut its work file: %s", r->path, strerror(errno));
 }
@@ -294,33 +279,16 @@ static int find(struct resume *r, const json_t *meta, const struct resume_wish *
     if (why)
         log_note(wish->log, "%s: starts anew, the work file of an earlier process is not used: %s",
                  r->path, why);
-    if (f.records)
+    int cannot = cut(r, f.records ? f.end : 0, f.records ? f.records + 1 : 0, e);
+    if (!cannot && fseeko(r->f, (off_t)f.first, SEEK_SET))
+        cannot = unreadable(r, e);
+    if (!cannot && f.records)
         say(r, wish->log, &f);
-    free(why);
-    free(f.fatal);
-    if (cut(r, f.records ? f.end : 0, f.records ? f.records + 1 : 0, e))
-        return -1;
     r->left = f.records;
     r->at = f.first;
-    if (!fseeko(r->f, (off_t)f.first, SEEK_SET))
-        return 0;
-    return err_set(e, EXIT_IO, "%s: cannot read its work file: %s", r->path, strerror(errno));
-}
-
-/* The sums go with the temporary file, or are left by an earlier process and of no use. */
-static int open_sums(struct resume *r, const char *temp, struct err *e)
-{
-    r->sums_path = mem_format("%s.sha256", temp);
-    r->sums = -1;
-    if (!r->lasting) {
-        unlink(r->sums_path);
-        return 0;
-    }
-    r->sums = open(r->sums_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-    if (r->sums >= 0)
-        return 0;
-    return err_set(e, err_reason(EXIT_CANNOT_CREATE), "%s: cannot create %s: %s", r->path,
-                   r->sums_path, strerror(errno));
+    free(why);
+    free(f.fatal);
+    return cannot;
 }
 
 int resume_open(struct resume **to, struct out *o, const struct common *c, const json_t *meta,
@@ -335,9 +303,9 @@ int resume_open(struct resume **to, struct out *o, const struct common *c, const
     *r = (struct resume){.witness = {hear}, .f = o->f, .path = mem_text(o->path), .run = c->run,
                          .lasting = meta && !wish->whole, .number = 2, .synced_ns = clock_ns()};
     int64_t before = size_of(fileno(r->f));
-    if (open_sums(r, o->temp, e) || find(r, meta, wish, e)) {
+    if (sums_open(&r->sums, o->temp, !r->lasting, e) || find(r, meta, wish, e)) {
         if (!before)
-            unlink(r->sums_path);
+            unlink(r->sums.path);
         resume_free(r);
         if (before)
             out_leave(o);
@@ -375,33 +343,21 @@ void resume_free(struct resume *r)
     json_decref(r->next);
     buf_free(&r->line);
     buf_free(&r->meta);
-    if (r->sums >= 0)
-        close(r->sums);
-    free(r->sums_path);
+    sums_close(&r->sums);
     free(r->path);
     free(r);
 }
 
 char *resume_end(struct resume *r)
 {
-    char *left = r && r->sums >= 0 ? mem_text(r->sums_path) : NULL;
+    char *left = r && r->sums.fd >= 0 ? mem_text(r->sums.path) : NULL;
     resume_free(r);
     return left;
 }
 
-/* ---- writing ---- */
-
 int resume_seal(struct resume *r, const struct hash *h, struct err *e)
 {
-    char sum[SUM];
-    if (!r || r->sums < 0)
-        return 0;
-    hash_hex(h, sum);
-    sum[SUM - 1] = '\n';
-    errno = EIO; /* for less than the whole of it */
-    if (pwrite(r->sums, sum, SUM, (off_t)r->sealed++ * SUM) == SUM)
-        return 0;
-    return err_set(e, EXIT_IO, "%s: cannot write: %s", r->path, strerror(errno));
+    return r ? sums_add(&r->sums, h, e) : 0;
 }
 
 /* ---- taking over ---- */
@@ -476,7 +432,7 @@ int resume_sync(struct resume *r, struct err *e)
     if (!r || !r->lasting || clock_ns() - r->synced_ns < SECOND)
         return 0;
     r->synced_ns = clock_ns();
-    if (!fdatasync(fileno(r->f)) && (r->sums < 0 || !fdatasync(r->sums)))
+    if (!fdatasync(fileno(r->f)) && !sums_sync(&r->sums))
         return 0;
     return err_set(e, EXIT_IO, "%s: cannot write: %s", r->path, strerror(errno));
 }
@@ -486,7 +442,7 @@ void resume_mark(struct resume *r)
     if (!r)
         return;
     r->marked = size_of(fileno(r->f));
-    r->marked_lines = r->sealed;
+    r->marked_lines = r->sums.lines;
 }
 
 void resume_revert(struct resume *r)
