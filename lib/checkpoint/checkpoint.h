@@ -50,6 +50,7 @@ struct mat_source checkpoint_source(const struct weight *w);
 void checkpoint_advise(const struct weight *w, int need);
 /* -1 (EXIT_BAD_DATA) at the first NaN, infinity or matrix of zeros, named: reads every weight. */
 int checkpoint_check_values(const struct checkpoint *c, struct err *e);
+int checkpoint_check_tensor(const struct checkpoint *c, enum role r, size_t layer, struct err *e);
 /* "F32", "F16" or "BF16": the dtype of the matrices ("F32" when they differ, "BF16" for synth), for
  * a packed checkpoint that of the matrices that were packed. */
 const char *checkpoint_dtype(const struct checkpoint *c);
