@@ -1,8 +1,8 @@
 /* checkpoint.h - a model on disk: config, proved tensors in their roles, tokenizer folder.
  *
  * The roles (role.h) hide what each family calls its tensors.
- * At open every expected tensor is there with the exact shape, and none is left over
- * (`rotary_emb.inv_freq` buffers are ignored).
+ * At open every expected tensor is there with the exact shape, and none is left over that could
+ * change a result: ignored are buffers that the config already says, and biases of zeros.
  */
 #ifndef CHECKPOINT_CHECKPOINT_H
 #define CHECKPOINT_CHECKPOINT_H
@@ -11,6 +11,7 @@
 
 #include "kernels/draw.h"
 #include "kernels/ops.h"
+#include "lib/base/log.h"
 #include "lib/checkpoint/family.h"
 #include "lib/checkpoint/quantization.h"
 #include "lib/checkpoint/safetensors.h"
@@ -20,7 +21,7 @@ struct checkpoint {
     struct config config;
     char *folder;            /* NULL for synth: */
     struct tensors *tensors; /* NULL for synth: */
-    const char *note;        /* what is odd and does no harm, for a warning; NULL: nothing */
+    struct family_extras extras; /* keys of config.json that were passed over */
     const struct tensor **role; /* [ROLE_COUNT * L], internal; NULL for synth: */
     struct codes *codes;     /* [ROLE_COUNT * L] when packed, else NULL; scale NULL: not codes */
     float *normal;           /* of synth_table, for synth:, else NULL */
@@ -29,6 +30,11 @@ struct checkpoint {
 
 /* name: folder, org/name[@rev] in the cache, or synth:SHAPE. */
 int checkpoint_open(struct checkpoint *c, const char *name, uint64_t synth_seed, struct err *e);
+/* The same, with keys "KEY,KEY" of config.json that it does not know passed over (family.h). */
+int checkpoint_open_ignoring(struct checkpoint *c, const char *name, uint64_t synth_seed,
+                             const char *keys, struct err *e);
+/* What is odd and does no harm: a warning or a note each. */
+void checkpoint_say(const struct checkpoint *c, const struct log *log);
 /* The stored tensor in a role; layer is ignored where there are none. NULL for synth. */
 const struct tensor *checkpoint_tensor(const struct checkpoint *c, enum role r, size_t layer);
 /* Widens rows x cols values of any stored dtype (F32, F16, BF16, codes) to float. For synth

@@ -8,7 +8,8 @@
 
 #include "lib/base/mem.h"
 
-int contexts_open(struct contexts *c, const char *names, struct err *e)
+int contexts_open(struct contexts *c, const char *names, const char *ignore,
+                  struct err *e)
 {
     for (const char *at = names; *at; at += strcspn(at, ",")) {
         at += *at == ',';
@@ -18,7 +19,7 @@ int contexts_open(struct contexts *c, const char *names, struct err *e)
         struct checkpoint *k = &c->model[c->n].checkpoint;
         struct tokenizer **t = &c->model[c->n].tokenizer;
         char *name = mem_format("%.*s", (int)strcspn(at, ","), at);
-        int bad = checkpoint_open(k, name, 0, e);
+        int bad = checkpoint_open_ignoring(k, name, 0, ignore, e);
         free(name);
         if (bad)
             return -1;

@@ -35,6 +35,7 @@ struct prompt {
     const char *id;    /* inside record */
     char *text;        /* what a reader sees of the prompt; NULL when there is no text; owned */
     struct generation_input input; /* ids owned by the prompt; key from the id */
+    int64_t tokenize_ns; /* what making its ids took, chat template included */
 };
 
 /* Takes the record (stolen, also on error). -1: EXIT_BAD_DATA for a record that is no prompt (no

@@ -57,12 +57,10 @@ static int open_model(struct session *s, struct err *e)
 {
     const struct job *job = s->job;
     struct checkpoint *c = &s->checkpoint;
-    if (checkpoint_open(c, job->args->engine.model, (uint64_t)job->args->common.seed, e))
+    if (engine_checkpoint(&job->args->engine, (uint64_t)job->args->common.seed, c, &s->log, e))
         return -1;
     if (!(job->decoder->paradigms >> c->config.paradigm & 1))
         return other_decoder(job, c, e);
-    if (c->note)
-        log_warn(&s->log, "W106", "%s", c->note);
     if (generation_refuses(&c->config, e))
         return -1;
     if (job->args->engine.check_finite && checkpoint_check_values(c, e))
@@ -205,6 +203,10 @@ int session_open(struct session *s, struct err *e)
     warn_library(s);
     selfcheck_start(&s->selfcheck, job->args->selfcheck, s->backend);
     gpu_monitor_open(&s->monitor, s->backend->address, (uint64_t)c->seed);
+    s->timed = one_process(job) != NULL;
+    if (s->timed && !job->args->force && gpu_monitor_foreign(&s->monitor) > 0)
+        return err_set(e, EXIT_BUSY, "%s: other processes compute on this GPU: expected it for the "
+                       "timing alone; end them, or say --force", s->backend->name);
     if (job->note_signal)
         catch_signals(job->note_signal);
     return write_faults(s, e) || load_weights(s, e) ? -1 : 0;
