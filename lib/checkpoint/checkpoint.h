@@ -63,6 +63,8 @@ const char *checkpoint_dtype(const struct checkpoint *c);
 /* *out = the tokenizer of tokenizer.json, the caller's; NULL when there is none, as for synth:.
  * -1: it is broken, or has ids that the embedding lacks (EXIT_BAD_DATA). */
 int checkpoint_tokenizer(const struct checkpoint *c, struct tokenizer **out, struct err *e);
+/* The path of the i-th file that the model is read from, the caller's; NULL: there are no more. */
+char *checkpoint_file(const struct checkpoint *c, size_t i);
 /* Names and SHA-256 of the files, shapes, parameters: for meta records. The caller's reference.
  * NULL: a file cannot be read (EXIT_NO_INPUT, EXIT_IO). */
 json_t *checkpoint_describe(const struct checkpoint *c, struct err *e);

@@ -254,12 +254,14 @@ weight()
         fails 65 "model.norm.weight: value 0 expected finite" "$BIN/score-ppl" -m "$T/odd" \
             --mode nll --check-finite prompts
         # without asking, too, in gains and in matrices
-        for name in model.norm.weight model.layers.0.mlp.up_proj.weight model.embed_tokens.weight; do
+        for name in model.norm.weight model.layers.0.mlp.up_proj.weight \
+            model.embed_tokens.weight; do
             rm -rf "$T/odd"
             cp -r llama "$T/odd"
             weight "$name" "$value"
             fails 65 "$name: value 0 expected finite" "$BIN/gen-llama" -m "$T/odd" prompts
-            fails 65 "$name: value 0 expected finite" "$BIN/score-ppl" -m "$T/odd" --mode nll prompts
+            fails 65 "$name: value 0 expected finite" "$BIN/score-ppl" -m "$T/odd" \
+                --mode nll prompts
         done
     done
     # finite weights may still overflow on the way

@@ -155,8 +155,8 @@ static int loads(struct backend *b, const struct precision *p, enum role r, size
     size_t rows, cols;
     must(checkpoint_open(&c, root, 0, &e), &e);
     role_shape(&c.config, r, &rows, &cols);
-    char *want = mem_format("tensor %s: value %zu expected finite", checkpoint_tensor(&c, r, 1)->name,
-                            at % (rows * cols));
+    char *want = mem_format("tensor %s: value %zu expected finite",
+                            checkpoint_tensor(&c, r, 1)->name, at % (rows * cols));
     int bad = network_load(&n, b, &c, p, &e);
     int good = finite ? !bad : bad && e.code == EXIT_BAD_DATA && strstr(e.text, want);
     if (!good)
