@@ -24,7 +24,7 @@ enum { SMALL_FILE_MAX = 128 << 20 };
 /* What goes along from the source, as far as it is there. */
 static const char *const copied[] = {"tokenizer.json", "tokenizer_config.json",
                                      "special_tokens_map.json", "generation_config.json",
-                                     "chat_template.jinja", "LICENSE", NULL};
+                                     "chat_template.jinja", "chat_template.json", "LICENSE", NULL};
 
 struct args {
     struct common common;

@@ -15,6 +15,7 @@
 #include "lib/checkpoint/family.h"
 #include "lib/checkpoint/quantization.h"
 #include "lib/checkpoint/safetensors.h"
+#include "lib/text/chat.h"
 #include "lib/text/tokenizer.h"
 
 struct checkpoint {
@@ -65,6 +66,16 @@ const char *checkpoint_dtype(const struct checkpoint *c);
 int checkpoint_tokenizer(const struct checkpoint *c, struct tokenizer **out, struct err *e);
 /* The path of the i-th file that the model is read from, the caller's; NULL: there are no more. */
 char *checkpoint_file(const struct checkpoint *c, size_t i);
+/* The chat template that the checkpoint comes with, for chat_choose; none for synth:. Sets all of
+ * *out; checkpoint_chat_free is due, also after -1: a file that cannot be read or is not JSON. */
+struct checkpoint_chat {
+    struct chat_source source; /* borrows from what follows */
+    char *path;
+    struct buf text;           /* of chat_template.jinja */
+    json_t *config, *processor; /* tokenizer_config.json, chat_template.json */
+};
+int checkpoint_chat(const struct checkpoint *c, struct checkpoint_chat *out, struct err *e);
+void checkpoint_chat_free(struct checkpoint_chat *c);
 /* Names and SHA-256 of the files, shapes, parameters: for meta records. The caller's reference.
  * NULL: a file cannot be read (EXIT_NO_INPUT, EXIT_IO). */
 json_t *checkpoint_describe(const struct checkpoint *c, struct err *e);

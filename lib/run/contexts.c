@@ -25,7 +25,7 @@ int contexts_open(struct contexts *c, const char *names, const char *ignore,
             return -1;
         c->n++;
         if (checkpoint_tokenizer(k, t, e) ||
-            prompt_encoder_make(&c->model[c->n - 1].encoder, &k->config, *t, "auto", e))
+            prompt_encoder_make(&c->model[c->n - 1].encoder, k, *t, "auto", NULL, e))
             return -1;
     }
     return 0;

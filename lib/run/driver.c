@@ -48,7 +48,7 @@ static const char notes[] =
     ENGINE_OPTIONS((g).engine),                                                                 \
     {.type = OPT_HEADING, .name = "", .help = "Prompts:"},                                      \
     {"chat", 0, OPT_CHOICE, &(g).chat, .choices = CHAT_CHOICES,                                  \
-     .help = "chat template (auto: the model's own, when its tokenizer has one)"},              \
+     .help = "chat template (auto: what the model's own chat_template says, or none)"},          \
     {"parse-special", 0, OPT_FLAG, &(g).parse_special,                                          \
      .help = "special-token texts inside prompts mean the tokens"},                             \
     {.type = OPT_HEADING, .name = "", .help = "What is run:"},                                  \

@@ -95,6 +95,7 @@ static void set_prompt(json_t *r, const struct prompt *p)
         if (v)
             json_object_set(r, copied[i], v);
     }
+    set_text(r, "chat", p->chat);
     set_size(r, "prompt_tokens", p->input.n);
 }
 

@@ -72,8 +72,14 @@ static int read_prompts(struct session *s, struct err *e)
 {
     const struct job *job = s->job;
     struct prompt_encoder encoder;
-    if (prompt_encoder_make(&encoder, &s->checkpoint.config, s->tokenizer, job->args->chat, e))
+    struct chat_choice chat;
+    if (prompt_encoder_make(&encoder, &s->checkpoint, s->tokenizer, job->args->chat, &chat, e))
         return -1;
+    s->chat = chat_name(encoder.chat);
+    if (chat.unknown)
+        log_warn(&s->log, "W109", "%s", chat.said.text);
+    else if (*chat.said.text)
+        log_note(&s->log, "%s", chat.said.text);
     encoder.parse_special = job->args->parse_special;
     if (promptset_read(&s->prompts, job->files, job->n_files, job->args->common.limit, &encoder, e))
         return -1;
@@ -93,6 +99,7 @@ static json_t *meta_extra(const struct session *s, struct err *e)
                         s->tokenizer ? json_string(tokenizer_hash(s->tokenizer)) : json_null());
     json_object_set_new(m, "prompts_sha256", json_string(s->prompts.sha256));
     rec_set_int(m, "prompts", (int64_t)s->prompts.n);
+    json_object_set_new(m, "chat", json_string(s->chat));
     json_object_set_new(b, "name", json_string(s->backend->ops->name));
     json_object_set_new(b, "isa", json_string(s->backend->level));
     json_object_set_new(b, "library",

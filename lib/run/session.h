@@ -20,6 +20,7 @@ struct session {
     struct log log;
     struct checkpoint checkpoint;
     struct tokenizer *tokenizer; /* NULL: none */
+    const char *chat;            /* the chat template in use, or "none" */
     struct promptset prompts;
     char workload[SETTINGS_ID];  /* of the prompts: the beginning of their hash */
     struct backend *backend;
