@@ -2,7 +2,9 @@
  * member of a .zip, .tar, .tar.gz...
  *
  * The magic is sniffed here and exactly one filter is appended: libarchive's automatic mode unpacks
- * nested gzip without end. Nothing is ever extracted by name.
+ * nested gzip without end. Nothing is ever extracted by name. A zip whose central directory says
+ * something else than its members (zip.h) is refused; through a pipe, where that directory comes
+ * last, only the members themselves are believed.
  */
 #ifndef BASE_INPUT_H
 #define BASE_INPUT_H
@@ -22,6 +24,8 @@ struct input *input_open(const char *path, const char *member, int64_t max_bytes
 FILE *input_file(struct input *in);
 /* After reading to the end: -1 when the data were cut, broken, or larger than the cap. */
 int input_check(const struct input *in, struct err *e);
+/* What is odd and does no harm, for a warning, once all is read; borrowed, NULL: nothing. */
+const char *input_note(const struct input *in);
 const char *input_name(const struct input *in); /* path, or path:member; borrowed */
 void input_close(struct input *in);
 

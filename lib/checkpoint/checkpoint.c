@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "kernels/finite.h"
 #include "lib/base/mem.h"
 #include "lib/checkpoint/hub.h"
 #include "lib/checkpoint/synth.h"
@@ -290,6 +291,8 @@ static void source_floats(const struct mat_source *s, size_t first, size_t count
 {
     const struct weight *w = s->ctx;
     read_rows(w->checkpoint, w->role, w->layer, first, count, out);
+    if (s->odd && !finite_floats(out, count * s->cols))
+        finite_mark(s);
 }
 
 const struct tensor *checkpoint_tensor(const struct checkpoint *c, enum role r, size_t layer)
@@ -339,7 +342,7 @@ void checkpoint_advise(const struct weight *w, int need)
             need ? MADV_WILLNEED : MADV_DONTNEED);
 }
 
-static int check_values(const struct checkpoint *c, enum role r, size_t layer, struct err *e)
+int checkpoint_check_tensor(const struct checkpoint *c, enum role r, size_t layer, struct err *e)
 {
     const struct tensor *t = checkpoint_tensor(c, r, layer);
     size_t rows, cols, n;
@@ -362,7 +365,7 @@ int checkpoint_check_values(const struct checkpoint *c, struct err *e)
 {
     for (int r = 0; c->role && r < ROLE_COUNT; r++)
         for (size_t l = 0; l < role_layers(&c->config, (enum role)r); l++)
-            if (check_values(c, (enum role)r, l, e))
+            if (checkpoint_check_tensor(c, (enum role)r, l, e))
                 return -1;
     return c->tensors ? safetensors_unchanged(c->tensors, e) : 0;
 }

@@ -65,6 +65,10 @@ static int write_record(struct rec_writer *w, const json_t *record, struct err *
         buf_free(&line);
         return bad;
     }
+    if (!w->broken && resume_seal(w->work, w->hash, e)) {
+        buf_free(&line);
+        return -1;
+    }
     errno = EIO; /* for a stream that is broken already */
     w->broken = w->broken || write_all(fileno(w->out.f), line.data, line.len);
     buf_free(&line);
@@ -244,6 +248,14 @@ int rec_fatal(struct rec_writer *w, const struct err *what, const char *where, s
     return rec_write(w, "error", fields, e);
 }
 
+/* What proved a work file that is none any more. */
+static void remove_sums(char *path)
+{
+    if (path)
+        unlink(path);
+    free(path);
+}
+
 int rec_close(struct rec_writer *w, const char *status, struct err *e)
 {
     int bad = write_more(w, e);
@@ -266,9 +278,10 @@ int rec_close(struct rec_writer *w, const char *status, struct err *e)
         rec_abandon(w);
         return bad;
     }
-    resume_free(w->work);
+    char *sums = resume_end(w->work);
     w->work = NULL;
     bad = out_commit(&w->out, e);
+    remove_sums(sums);
     hash_free(w->hash);
     w->hash = NULL;
     return bad;
@@ -276,11 +289,13 @@ int rec_close(struct rec_writer *w, const char *status, struct err *e)
 
 void rec_abandon(struct rec_writer *w)
 {
-    if (rec_lasts(w))
+    if (rec_lasts(w)) {
         out_leave(&w->out);
-    else
+        resume_free(w->work);
+    } else {
         out_abandon(&w->out);
-    resume_free(w->work);
+        remove_sums(resume_end(w->work));
+    }
     w->work = NULL;
     hash_free(w->hash);
     w->hash = NULL;

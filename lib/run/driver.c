@@ -114,7 +114,7 @@ int driver_run(const struct driver *d, int argc, char **argv, struct err *e)
                             .files = (const char *const *)argv + first,
                             .n_files = (size_t)(argc - first), .argc = argc, .argv = argv,
                             .process_ns = begin, .stop = d->stop, .note_signal = d->note_signal};
-    int code = bad ? e->code : runner_run(&job, e);
+    int code = bad ? err_code(e) : runner_run(&job, e);
     plan_free(&plan);
     return code;
 }

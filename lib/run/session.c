@@ -257,5 +257,5 @@ int session_close(struct session *s, int bad, struct err *e)
     promptset_free(&s->prompts);
     tokenizer_free(s->tokenizer);
     checkpoint_close(&s->checkpoint);
-    return bad ? e->code : session_stopped(s) ? 128 + (int)*s->job->stop : s->worst;
+    return bad ? err_code(e) : session_stopped(s) ? 128 + (int)*s->job->stop : s->worst;
 }

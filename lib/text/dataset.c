@@ -98,6 +98,11 @@ const char *dataset_name(const struct dataset *d)
     return input_name(d->in);
 }
 
+const char *dataset_note(const struct dataset *d)
+{
+    return input_note(d->in);
+}
+
 int64_t dataset_line(const struct dataset *d)
 {
     return d->line;

@@ -56,6 +56,7 @@ int dataset_next(struct dataset *d, json_t **prompt, struct err *e);
 int dataset_broken(const struct dataset *d);       /* 1: the input: cut, a table, too large */
 const json_t *dataset_id(const struct dataset *d); /* of the last broken record; NULL; borrowed */
 const char *dataset_name(const struct dataset *d); /* path or path:member; borrowed */
+const char *dataset_note(const struct dataset *d); /* as input_note */
 int64_t dataset_line(const struct dataset *d);     /* of the last record */
 int64_t dataset_passed_over(const struct dataset *d);
 void dataset_close(struct dataset *d);

@@ -253,9 +253,24 @@ weight()
             --check-finite prompts
         fails 65 "model.norm.weight: value 0 expected finite" "$BIN/score-ppl" -m "$T/odd" \
             --mode nll --check-finite prompts
-        run -70 --separate-stderr "$BIN/gen-llama" -m "$T/odd" --max-new 2 --limit 1 prompts
-        [[ $stderr == *"NaN or an infinity"* ]]
+        # without asking, too, in gains and in matrices
+        for name in model.norm.weight model.layers.0.mlp.up_proj.weight \
+            model.embed_tokens.weight; do
+            rm -rf "$T/odd"
+            cp -r llama "$T/odd"
+            weight "$name" "$value"
+            fails 65 "$name: value 0 expected finite" "$BIN/gen-llama" -m "$T/odd" prompts
+            fails 65 "$name: value 0 expected finite" "$BIN/score-ppl" -m "$T/odd" \
+                --mode nll prompts
+        done
     done
+    # finite weights may still overflow on the way
+    rm -rf "$T/odd"
+    cp -r llama "$T/odd"
+    weight model.layers.0.post_attention_layernorm.weight '\xff\xff\x7f\x7f'
+    weight model.norm.weight '\xff\xff\x7f\x7f'
+    run -70 --separate-stderr "$BIN/gen-llama" -m "$T/odd" --max-new 2 --limit 1 prompts
+    [[ $stderr == *"NaN or an infinity"* ]]
     "${llama[@]}" --check-finite prompts > "$T/out"
 }
 
