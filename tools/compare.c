@@ -20,6 +20,7 @@
 #include "lib/record/take.h"
 #include "lib/stat/bootstrap.h"
 #include "lib/stat/pooled.h"
+#include "lib/stat/proportion.h"
 
 static const double LEVEL = 0.95;
 
@@ -172,21 +173,33 @@ static struct interval resample(const struct compare *c, const double *num, cons
     return v;
 }
 
+/* What was right at one side only, and how probable that is between equals. */
+static void set_test(json_t *j, const struct proportion_pairs *p)
+{
+    rec_set_int(j, "only_base", (int64_t)p->first);
+    rec_set_int(j, "only_config", (int64_t)p->second);
+    rec_set_number(j, "p_value", proportion_mcnemar(p), "undefined");
+    json_object_set_new(j, "method", json_string("Tango's score interval, exact McNemar test"));
+}
+
+/* The quality of base and point over n prompts; pairs NULL: it is not one of right and wrong. */
 static int write_effect(struct compare *c, const struct couple *k, const struct pooled_kind *kind,
                         const double value[2], struct interval v, size_t n, size_t left_out,
-                        struct err *e)
+                        const struct proportion_pairs *pairs, struct err *e)
 {
     int ratio = kind->transform == POOLED_EXPONENTIAL;
     json_t *j = about(c, k, kind->name, ratio ? "ratio" : "difference");
     rec_set_number(j, "value", v.value, "undefined");
-    rec_set_number(j, "lo", n > 1 ? v.lo : (double)NAN, "n<2");
-    rec_set_number(j, "hi", n > 1 ? v.hi : (double)NAN, "n<2");
+    rec_set_number(j, "lo", n > 1 || pairs ? v.lo : (double)NAN, "n<2");
+    rec_set_number(j, "hi", n > 1 || pairs ? v.hi : (double)NAN, "n<2");
     json_object_set_new(j, "level", json_real(LEVEL));
     rec_set_number(j, "base_value", value[0], "undefined");
     rec_set_number(j, "config_value", value[1], "undefined");
     rec_set_int(j, "n", (int64_t)n);
     rec_set_int(j, "left_out", (int64_t)left_out);
     json_object_set_new(j, "method", json_string("prompts resampled in pairs"));
+    if (pairs)
+        set_test(j, pairs);
     return rec_write(&c->out, "comparison", j, e);
 }
 
@@ -212,7 +225,11 @@ static int compare_quality(struct compare *c, const struct couple *k, const char
     if (n) {
         double value[2];
         struct interval v = resample(c, num, den, has, n, kind.transform, value);
-        bad = write_effect(c, k, &kind, value, v, n, left_out, e);
+        struct proportion_pairs pairs = proportion_count(num, num + n, n);
+        int is = kind.transform == POOLED_PLAIN && proportion_is(num, den, 2 * n);
+        if (is)
+            v = proportion_difference(&pairs, LEVEL);
+        bad = write_effect(c, k, &kind, value, v, n, left_out, is ? &pairs : NULL, e);
     }
     free(num);
     free(den);
@@ -259,7 +276,9 @@ static const char notes[] =
     "--base, or as by default, or not said. Number formats that the engine then chose may differ\n"
     "where no base has the same, and are named in `also`. effect ratio: value / base, for\n"
     "perplexities and the cost; difference: value - base, for everything else. Only prompts that\n"
-    "both sides have count; the interval resamples prompts, the same draw for both sides.\n";
+    "both sides have count; the interval resamples prompts, the same draw for both sides. Where\n"
+    "answers are right or wrong it is Tango's score interval instead, and p_value is that of the\n"
+    "exact McNemar test over the prompts that one side alone gets right.\n";
 
 static void check(struct compare *c, int bad, const struct err *e)
 {

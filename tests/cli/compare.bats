@@ -54,6 +54,27 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }
     jq -es 'any(.setting == "int8" and .lo < 0 and .hi > 0 and .value == 0)' "$T/out"
 }
 
+@test "right and wrong: Tango's interval and the exact McNemar test" {
+    # 2 right with f16 alone, 8 with int8 alone, of 50: figures of scipy's binomtest, and of the
+    # score statistic maximized and solved numerically
+    for i in $(seq 50); do
+        quality "m" "p$i" accuracy $((i <= 20))
+        quality "m quant=int8" "p$i" accuracy $((i > 2 && i <= 28))
+    done | compare > "$T/out"
+    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/out"
+    [ "$(jq -r '[.only_base, .only_config, .p_value * 1e6, .lo * 1e6, .hi * 1e6] |
+        map(round) | join(" ")' "$T/out")" = "2 8 109375 -4660 254803" ]
+}
+
+@test "no answer differs: the interval says how little that proves" {
+    for i in $(seq 20); do
+        quality "m" "p$i" accuracy 1
+        quality "m quant=int8" "p$i" accuracy 1
+    done | compare > "$T/out"
+    [ "$(jq -r '[.value, .p_value, .lo * 1e6, .hi * 1e6] | map(round) | join(" ")' "$T/out")" = \
+        "0 1 -161125 161125" ]
+}
+
 @test "only prompts of both count" {
     { texts 10
       quality "m nll" only-base nll_nats 500 10
