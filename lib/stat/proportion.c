@@ -42,7 +42,8 @@ static double score(const struct proportion_pairs *p, double d)
     double a = 2 * p->n, b = (2 * p->n - p->second + p->first) * d - p->second - p->first;
     double c = -p->first * d * (1 - d);
     double only_first = (sqrt(fmax(0, b * b - 4 * a * c)) - b) / (2 * a);
-    double variance = p->n * (2 * only_first + d * (1 - d)), above = p->second - p->first - p->n * d;
+    double variance = p->n * (2 * only_first + d * (1 - d));
+    double above = p->second - p->first - p->n * d;
     return variance > 0 ? above / sqrt(variance) : above > 0 ? INFINITY : -INFINITY;
 }
 
