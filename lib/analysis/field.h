@@ -1,4 +1,5 @@
-/* field.h - the points that compete with each other (one device, batch size and length) as numbers:
+/* field.h - the points that compete with each other (one device, batch size, length
+ * and contract) as numbers:
  * their cost and each of their qualities, as measured and in every bootstrap draw. Launches are
  * resampled for the cost and prompts for the quality, the same prompts for all points, so that
  * models are compared in pairs.
