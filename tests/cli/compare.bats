@@ -129,3 +129,47 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }
     run compare < <(sed '1s/"quant"/"device":"cuda","quant"/' "$T/in")
     [ "$status" -eq 65 ]
 }
+
+# answer BATCH ID IDS [FIELDS]: a generation
+answer() {
+    jq -cn --argjson b "$1" --arg id "$2" --argjson ids "$3" "{schema: \"crossover/1\",
+        kind: \"generation\", run: \"r\", config: (\"m batch=\" + (\$b | tostring)), model: \"m\",
+        arch: \"llama\", batch: \$b, phase: \"timed\", status: \"ok\", id: \$id,
+        point: (\"b\" + (\$b | tostring)), token_ids: \$ids} + ${4:-{\}}"
+}
+
+@test "how far answers disagree, and where they part" {
+    { for i in 1 2 3 4 5 6 7 8; do
+        answer 1 "p$i" '[1,2,3,4,5,6]'
+      done
+      answer 8 p1 '[1,2,3,4,5,6]'
+      answer 8 p2 '[9,2,3,4,5,6]'
+      answer 8 p3 '[1,2,3,9,5,9]'
+      answer 8 p4 '[1,2,3,4]'
+      answer 8 p5 '[1,2,3,4,5,6,7,8]'
+      answer 8 p6 '[1,2,3,4,5,6]'
+      answer 8 p6 '[9,9,9,9,9,9]' '{round: 1}'
+      answer 8 p7 '[9]' '{phase: "cold"}'
+      answer 8 p8 '[]' '{status: "oom"}'
+      answer 8 only '[1]'; } > "$T/in"
+    compare --by batch "$T/in" > "$T/out"
+    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/out"
+    # ids: 0 1 2 2 2 0 of 6 6 6 6 8 6
+    [ "$(jq -r '[.metric, .n, .value * 1e4 | strings // round] | join(" ")' "$T/out" |
+        paste -sd ,)" = "differing_answers_ratio 6 6667,differing_ids_ratio 6 1842,\
+first_difference_tokens 4 45000" ]
+    [ "$(jq -c 'select(.metric == "differing_answers_ratio") | [.lo, .hi | . * 1e3 | round]' \
+        "$T/out")" = "[300,903]" ]
+    compare --by batch <(tac "$T/in" | jq -c 'select(.round == null)') | diff - "$T/out"
+}
+
+@test "answers that agree, random weights, and ids that are none" {
+    { answer 1 p '[1,2]'; answer 8 p '[1,2]'; } | compare --by batch > "$T/out"
+    [ "$(jq -c '.value' "$T/out" | paste -sd ' ' | sed 's/\.0//g')" = "0 0 null" ]
+    [ "$(jq -r 'select(.value == null).value_reason' "$T/out")" = "no answer differs" ]
+    [ -z "$({ answer 1 p '[1,2]' '{weights_random: true}'
+              answer 8 p '[3,2]' '{weights_random: true}'; } | compare --by batch)" ]
+    run compare --by batch < <(answer 1 p '[1,"2"]')
+    [ "$status" -eq 65 ]
+    [[ "$output" == *"token_ids: expected integers"* ]]
+}
