@@ -258,7 +258,8 @@ static int write_disagreement(struct compare *c, const struct couple *k, const c
     return rec_write(&c->out, "comparison", j, e);
 }
 
-/* Share of ids that differ: sum over sum, prompts resampled. work: num, den [n] each. */
+/* Share of ids that differ: sum over sum, prompts resampled. No interval where none does: resampled
+ * agreement is agreement. */
 static struct interval differing_ids(const struct compare *c, const double *num, const double *den,
                                      size_t n)
 {
@@ -271,7 +272,7 @@ static struct interval differing_ids(const struct compare *c, const double *num,
     struct interval v = bootstrap_interval(value, draw, draws, LEVEL);
     free(draw);
     free(index);
-    return n > 1 ? v : (struct interval){value, NAN, NAN};
+    return n > 1 && value > 0 ? v : (struct interval){value, NAN, NAN};
 }
 
 static int compare_answers(struct compare *c, const struct couple *k, struct err *e)
