@@ -247,7 +247,7 @@ static int write_disagreement(struct compare *c, const struct couple *k, const c
 {
     static const char why[] = "a number of both together";
     json_t *j = about(c, k, metric, "disagreement");
-    rec_set_number(j, "value", v.value, "no answer differs");
+    rec_set_number(j, "value", v.value, "no answer differs, or no passes are told");
     rec_set_number(j, "lo", v.lo, "too few answers");
     rec_set_number(j, "hi", v.hi, "too few answers");
     json_object_set_new(j, "level", json_real(LEVEL));
@@ -275,29 +275,37 @@ static struct interval differing_ids(const struct compare *c, const double *num,
     return n > 1 && value > 0 ? v : (struct interval){value, NAN, NAN};
 }
 
+static struct interval middle(double *x, size_t n)
+{
+    return n ? stat_quantile(x, n, 0.5, LEVEL) : (struct interval){NAN, NAN, NAN};
+}
+
 static int compare_answers(struct compare *c, const struct couple *k, struct err *e)
 {
-    size_t n, differ = 0;
+    static const char median[] = "median of answers that differ, binomial ranks";
+    size_t n, differ = 0, told = 0;
     struct answers_pair *p = answers_pairs(&c->answers, k->base, k->point, &n);
     double *num = mem_zero(n, sizeof *num), *den = mem_zero(n, sizeof *den);
-    double *first = mem_zero(n, sizeof *first);
+    double *first = mem_zero(n, sizeof *first), *step = mem_zero(n, sizeof *step);
     for (size_t i = 0; i < n; i++) {
         num[i] = p[i].differing;
         den[i] = p[i].ids;
+        if (!isnan(p[i].step))
+            step[told++] = p[i].step;
         if (!isnan(p[i].first))
             first[differ++] = p[i].first;
     }
-    struct interval none = {NAN, NAN, NAN};
     int bad = n && (write_disagreement(c, k, "differing_answers_ratio",
                                        bootstrap_wilson((double)differ, (double)n, LEVEL), n,
                                        "Wilson interval", e) ||
                     write_disagreement(c, k, "differing_ids_ratio", differing_ids(c, num, den, n),
                                        n, "pooled, prompts resampled", e) ||
-                    write_disagreement(c, k, "first_difference_tokens",
-                                       differ ? stat_quantile(first, differ, 0.5, LEVEL) : none,
-                                       differ, "median of answers that differ, binomial ranks",
-                                       e));
+                    write_disagreement(c, k, "first_difference_tokens", middle(first, differ),
+                                       differ, median, e) ||
+                    write_disagreement(c, k, "first_difference_steps", middle(step, told), told,
+                                       median, e));
     free(p);
+    free(step);
     free(num);
     free(den);
     free(first);
@@ -355,7 +363,8 @@ static const char notes[] =
     "  differing_answers_ratio   the share of answers that differ in any id\n"
     "  differing_ids_ratio       the share of ids that differ, of the longer answer\n"
     "  first_difference_tokens   where they part: the place of the first such id, from 1, the\n"
-    "                            median of the answers that differ\n";
+    "                            median of the answers that differ\n"
+    "  first_difference_steps    the pass by which a reader of either has it, likewise\n";
 
 static void check(struct compare *c, int bad, const struct err *e)
 {

@@ -39,8 +39,25 @@ static int read_ids(struct answer *to, const json_t *list, struct err *e)
         }
         v[i] = (int32_t)value;
     }
-    *to = (struct answer){v, n};
+    *to = (struct answer){v, mem_zero(n, sizeof *to->step), n};
     return 0;
+}
+
+/* When each id could be read: what is emitted is emitted at the end of a pass. */
+static void read_steps(struct answer *to, const json_t *r)
+{
+    const json_t *when = json_object_get(r, "emit_ns"), *tokens = json_object_get(r, "emit_tokens");
+    const json_t *end = json_object_get(r, "step_ns");
+    size_t pass = 0, at = 0;
+    for (size_t i = 0; i < json_array_size(when); i++) {
+        json_int_t ns = json_integer_value(json_array_get(when, i));
+        json_int_t n = json_integer_value(json_array_get(tokens, i));
+        while (pass < json_array_size(end) &&
+               json_integer_value(json_array_get(end, pass)) < ns)
+            pass++;
+        for (; pass < json_array_size(end) && n > 0 && at < to->n; n--)
+            to->step[at++] = (int32_t)pass + 1;
+    }
 }
 
 int answers_take(struct answers *a, const json_t *r, struct err *e)
@@ -63,8 +80,10 @@ int answers_take(struct answers *a, const json_t *r, struct err *e)
     if (!json_object_get(list, key)) {
         MEM_GROW(a->v, a->n, a->cap);
         bad = read_ids(&a->v[a->n], ids, e);
-        if (!bad)
+        if (!bad) {
+            read_steps(&a->v[a->n], r);
             json_object_set_new(list, key, json_integer((json_int_t)a->n++));
+        }
     }
     free(key);
     return bad ? -1 : 1;
@@ -72,17 +91,24 @@ int answers_take(struct answers *a, const json_t *r, struct err *e)
 
 void answers_free(struct answers *a)
 {
-    for (size_t i = 0; i < a->n; i++)
+    for (size_t i = 0; i < a->n; i++) {
         free(a->v[i].ids);
+        free(a->v[i].step);
+    }
     free(a->v);
     json_decref(a->index);
+}
+
+static double step_at(const struct answer *a, size_t i)
+{
+    return i < a->n && a->step[i] ? (double)a->step[i] : (double)NAN;
 }
 
 static struct answers_pair pair_of(const char *prompt, const struct answer *x,
                                    const struct answer *y)
 {
     size_t both = x->n < y->n ? x->n : y->n, all = x->n < y->n ? y->n : x->n;
-    struct answers_pair p = {prompt, (double)all, (double)(all - both), NAN};
+    struct answers_pair p = {prompt, (double)all, (double)(all - both), NAN, NAN};
     if (all > both)
         p.first = (double)both + 1;
     for (size_t i = both; i-- > 0;)
@@ -90,6 +116,8 @@ static struct answers_pair pair_of(const char *prompt, const struct answer *x,
             p.differing++;
             p.first = (double)i + 1;
         }
+    if (!isnan(p.first))
+        p.step = fmin(step_at(x, (size_t)p.first - 1), step_at(y, (size_t)p.first - 1));
     return p;
 }
 

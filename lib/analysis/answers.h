@@ -14,7 +14,11 @@
 
 #include "lib/analysis/points.h"
 
-struct answer { int32_t *ids; size_t n; };
+struct answer {
+    int32_t *ids;  /* [n] */
+    int32_t *step; /* [n] the pass, from 1, by which a reader has each; 0: not told */
+    size_t n;
+};
 struct answers {
     json_t *index; /* point and workload -> {id and seed: place in v} */
     struct answer *v;
@@ -31,6 +35,7 @@ struct answers_pair {
     double ids;         /* of the longer one */
     double differing;   /* places at which they differ, or only one has an id */
     double first;       /* place of the first of them, from 1; NaN: none */
+    double step;        /* the pass by which a reader of either can have it; NaN: none, not told */
 };
 /* The prompts that both points answered, in an order of their own; *n of them, the caller's. */
 struct answers_pair *answers_pairs(const struct answers *a, const struct point *x,
