@@ -15,7 +15,7 @@
 #include "lib/record/take.h"
 #include "lib/stat/bertscore.h"
 
-enum { METRICS = 3 };
+enum { METRICS = 3, KNOWN_BYTES = 512 << 20 };
 static const char *const names[METRICS] = {"bertscore_f1", "bertscore_precision",
                                            "bertscore_recall"};
 
@@ -32,6 +32,9 @@ struct scorer {
     struct backend *backend;
     struct encoder encoder;
     struct vectors text, wanted;
+    struct vectors *known; /* of references, which every configuration is held against */
+    size_t n_known, cap_known, known_bytes;
+    json_t *index;         /* reference -> place in known */
     struct progress progress;
     int64_t cut; /* texts longer than the encoder's positions */
 };
@@ -52,6 +55,25 @@ static int encode(struct scorer *s, const char *text, struct vectors *to, struct
     return 0;
 }
 
+/* The vectors of a reference, remembered while there is room. NULL: *e. */
+static const struct vectors *reference(struct scorer *s, const char *text, struct err *e)
+{
+    const json_t *at = json_object_get(s->index, text);
+    if (at)
+        return &s->known[json_integer_value(at)];
+    if (encode(s, text, &s->wanted, e))
+        return NULL;
+    size_t bytes = s->wanted.n * s->encoder.width * sizeof *s->wanted.v;
+    if (s->known_bytes + bytes > KNOWN_BYTES)
+        return &s->wanted;
+    json_object_set_new(s->index, text, json_integer((json_int_t)s->n_known));
+    MEM_GROW(s->known, s->n_known, s->cap_known);
+    s->known_bytes += bytes;
+    s->known[s->n_known] = s->wanted;
+    s->wanted = (struct vectors){0};
+    return &s->known[s->n_known++];
+}
+
 /* Of several references the best for each metric. */
 static int score(struct scorer *s, const struct response *of, double v[METRICS], struct err *e)
 {
@@ -61,11 +83,12 @@ static int score(struct scorer *s, const struct response *of, double v[METRICS],
     for (int k = 0; k < METRICS; k++)
         v[k] = -INFINITY;
     for (int64_t i = 0; i < n; i++) {
-        if (encode(s, responses_wanted_at(of, (size_t)i), &s->wanted, e))
+        const struct vectors *y = reference(s, responses_wanted_at(of, (size_t)i), e);
+        if (!y)
             return -1;
-        double *work = mem_zero(s->wanted.n, sizeof *work);
-        struct bertscore b = bertscore_of(s->text.v, s->text.n, s->wanted.v, s->wanted.n,
-                                          s->encoder.width, work);
+        double *work = mem_zero(y->n, sizeof *work);
+        struct bertscore b = bertscore_of(s->text.v, s->text.n, y->v, y->n, s->encoder.width,
+                                          work);
         v[0] = fmax(v[0], b.f1);
         v[1] = fmax(v[1], b.precision);
         v[2] = fmax(v[2], b.recall);
@@ -118,15 +141,23 @@ static int write_summaries(struct scorer *s, const struct response_group *g, str
     return 0;
 }
 
+static void vectors_free(struct vectors *v)
+{
+    ids_free(&v->ids);
+    free(v->v);
+}
+
 static void close_all(struct scorer *s)
 {
     responses_free(&s->responses);
     encoder_close(&s->encoder);
     backend_close(s->backend);
-    ids_free(&s->text.ids);
-    ids_free(&s->wanted.ids);
-    free(s->text.v);
-    free(s->wanted.v);
+    json_decref(s->index);
+    vectors_free(&s->text);
+    vectors_free(&s->wanted);
+    for (size_t i = 0; i < s->n_known; i++)
+        vectors_free(&s->known[i]);
+    free(s->known);
 }
 
 static const char examples[] =
@@ -183,6 +214,7 @@ int main(int argc, char **argv)
                               examples, notes, options};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
+    s.index = json_object();
     s.log = (struct log){tool.name, s.common.quiet ? 0 : 1 + s.common.verbose};
     struct rec_reader *in = rec_read_open((const char *const *)argv + first,
                                           (size_t)(argc - first), &e);

@@ -74,7 +74,9 @@ static int read_json(struct wordpiece *w, const char *path, const json_t *j, str
 {
     const json_t *model = json_object_get(j, "model"), *n = json_object_get(j, "normalizer");
     const json_t *most = json_object_get(model, "max_input_chars_per_word");
-    if (!is_text(model, "type", "WordPiece") || !is_text(n, "type", "BertNormalizer") ||
+    /* old files name no type */
+    int other = json_object_get(model, "type") && !is_text(model, "type", "WordPiece");
+    if (other || !is_text(n, "type", "BertNormalizer") ||
         !is_text(json_object_get(j, "pre_tokenizer"), "type", "BertPreTokenizer"))
         return err_set(e, EXIT_BAD_DATA, "%s: expected model WordPiece, normalizer BertNormalizer "
                        "and pre_tokenizer BertPreTokenizer", path);

@@ -61,8 +61,8 @@ ends() { # CODE PID: how a process that runs beside ends
 }
 
 @test "A1: unknown options, values that are missing or out of range" {
-    for tool in prep-prompts gen-llama gen-llada score-ppl score-exact score-text measure \
-        pareto plot report train-lm write-corpus; do
+    for tool in prep-prompts gen-llama gen-llada score-ppl score-exact score-text score-bert \
+        measure pareto plot report train-lm write-corpus; do
         fails 64 "'--bogus'" "$BIN/$tool" --bogus
         fails 64 "'--seed' needs a value" "$BIN/$tool" --seed
         for value in 1e9x -1 99999999999999999999 ' 1' ''; do
