@@ -105,6 +105,12 @@ static void warn(const struct measure *m, const struct measurement *c)
     name = name ? name : about_point(c->about);
     if (c->is_steady == 0)
         log_warn(&m->log, "W021", "%s: latency drifts in a launch; give more --warmup", name);
+    if (c->warmed == 0)
+        log_warn(&m->log, "W024", "%s: a warm-up ended before its times were steady; give more "
+                 "--warmup-most", name);
+    if (c->is_disturbed)
+        log_warn(&m->log, "W025", "%s: the machine was disturbed in every timed batch: values "
+                 "without intervals; end what else runs here, and measure again", name);
     if (c->of[ENERGY].n && energy_agrees(&c->basis) == 0)
         log_warn(&m->log, "W023", "%s: power readings and energy counter are %.1f %% apart; trust "
                  "neither", name, fabs(c->basis.integral - 1) * 100);
@@ -165,16 +171,24 @@ static const char examples[] =
     "gen-llada -m llada-demo --steps 8,16 < prompts.ndjson | measure --human -o metrics.ndjson\n";
 
 static const char notes[] =
-    "Definitions. Only records of phase `timed` and status `ok` count; records of one\n"
+    "Definitions. Only records of phase `timed` and status `ok` count, and tainted ones (the\n"
+    "machine was disturbed) only where a point has no others: then without intervals, as\n"
+    "`disturbed`. Records of one\n"
     "point and one set of prompts are one measurement, and records of two machines are refused. A\n"
     "record that comes again counts once. Answers of a batch that is not full are counted as\n"
     "`partial` and left out. A token is output up to the first stop id; what follows is padding.\n"
     "  e2e_ns           request accepted to its last token final, padding included\n"
-    "  ttft_ns          to the first readable token;  ttft_commit_ns: to the first position final\n"
-    "                   anywhere;  ttf_block_ns: to the first block complete\n"
+    "                   (accepted: its ids are in memory, and the work area of its batch)\n"
+    "  tokenize_ns, prepare_ns     what comes before: making the ids of a prompt; from the ids of\n"
+    "                   a batch to its clock\n"
+    "  ttft_ns          to the first readable token (null for an empty answer);\n"
+    "                   ttft_commit_ns: to the first position final anywhere;  ttf_block_ns:\n"
+    "                   to the first block complete\n"
     "  tpot_ns          (t_last - t_first) / (n - k_first) over emissions of k tokens; null when\n"
     "                   all tokens came at once\n"
     "  itl_ns           gap before an emission / its tokens, counted once for each of them\n"
+    "  visible_gap_ns   from one change of the readable text to the next, as a reader sees it;\n"
+    "                   longest_gap_ns: the longest of an answer\n"
     "  norm_latency_ns_per_token   e2e_ns / n\n"
     "  output_tokens_per_s         sum of n / sum of batch makespans, each batch once\n"
     "  slot_tokens_per_s           the same over all slots of the canvas\n"

@@ -22,11 +22,11 @@ enum { SMALL_FILE_MAX = 128 << 20 };
 /* What goes along from the source, as far as it is there. */
 static const char *const copied[] = {"tokenizer.json", "tokenizer_config.json",
                                      "special_tokens_map.json", "generation_config.json",
-                                     "chat_template.jinja", "LICENSE", NULL};
+                                     "chat_template.jinja", "chat_template.json", "LICENSE", NULL};
 
 struct args {
     struct common common;
-    const char *model, *quant, *out;
+    const char *model, *ignore_config, *quant, *out;
     int64_t threads;
 };
 
@@ -222,6 +222,7 @@ int main(int argc, char **argv)
     const struct opt options[] = {
         {"model", 'm', OPT_TEXT, &p.a.model, .arg = "MODEL",
          .help = "folder, or org/name in the local Hugging Face cache (needed)"},
+        IGNORE_CONFIG_OPTION(p.a.ignore_config),
         {"quant", 0, OPT_CHOICE, &p.a.quant, .choices = DTYPE_QUANTIZED,
          .help = "format of the matrices (needed)"},
         {"out", 0, OPT_TEXT, &p.a.out, .arg = "DIR", .help = "new folder (needed)"},
@@ -237,11 +238,12 @@ int main(int argc, char **argv)
     enum dtype q;
     p.log = (struct log){tool.name, p.a.common.quiet ? 0 : 1 + p.a.common.verbose};
     json_t *about = NULL;
-    if (!quantization_named(p.a.quant, &q) && !checkpoint_open(&p.checkpoint, p.a.model, 0, &e) &&
+    if (!quantization_named(p.a.quant, &q) &&
+        !checkpoint_open_ignoring(&p.checkpoint, p.a.model, 0, p.a.ignore_config, &e) &&
         !check_absent(&p, &e))
         about = checkpoint_describe(&p.checkpoint, &e);
-    if (p.checkpoint.note)
-        log_warn(&p.log, "W106", "%s", p.checkpoint.note);
+    if (about)
+        checkpoint_say(&p.checkpoint, &p.log);
     check(&p, !about || rec_open(&p.out, &p.a.common, tool.name, argc, argv,
                                  json_pack("{s:o}", "checkpoint", about), &e), &e);
     check(&p, make_folder(&p, q, &e) || write_records(&p, &e), &e);

@@ -17,6 +17,7 @@
 #include "lib/text/dataset.h"
 #include "lib/checkpoint/hub.h"
 #include "lib/run/contexts.h"
+#include "lib/run/engine.h"
 #include "lib/run/launches.h"
 #include "lib/record/rec.h"
 #include "lib/text/tokenizer.h"
@@ -26,6 +27,7 @@ struct args {
     struct dataset_options data;
     const char *split, *tokens, *tokenizer;
     const char *fits; /* models whose context a prompt must fit, with `room` tokens to come */
+    const char *ignore_config;
     int64_t count, per_task, room, token_range[2];
     int allow_fewer, skip_broken;
     int schedule;
@@ -198,7 +200,7 @@ static void open_all(struct prep *w, int argc, char **argv, int first, struct er
             err_die(TOOL, e);
         free(folder);
     }
-    if (w->args->fits && contexts_open(&w->contexts, w->args->fits, e))
+    if (w->args->fits && contexts_open(&w->contexts, w->args->fits, w->args->ignore_config, e))
         err_die(TOOL, e);
     json_t *extra = provenance(w->args, files, (int)w->n_sets, e);
     if (!extra || rec_open(&w->out, &w->args->common, TOOL, argc, argv, extra, e))
@@ -433,6 +435,7 @@ int main(int argc, char **argv)
         TEXT("tokenizer", 'm', &a.tokenizer, "MODEL", "whose tokens: folder or hub name"),
         TEXT("fits", 0, &a.fits, "MODEL[,MODEL...]",
              "only prompts that, with --room, fit the context of these models"),
+        IGNORE_CONFIG_OPTION(a.ignore_config),
         {"room", 0, OPT_INT, &a.room, 0, HUGE_INT, .arg = "N",
          .help = "--fits: tokens to come, at most (0)"},
         TEXT("split", 0, &a.split, "none|half|N", "words of a paragraph that are the text; the "

@@ -32,6 +32,10 @@ struct measurement {
     struct energy_basis basis;
     const char *no_energy[ENERGY_METRICS]; /* why there is none; static */
     int is_steady;         /* after measurement_finish: 1, 0, -1 undecided */
+    int warmed;            /* 0: some launch was never warm; 1; -1: not said */
+    struct measurement *disturbed; /* what tainted records come to; NULL: there are none. Where no
+                                    * record is clean its numbers stand in, without intervals */
+    int is_disturbed;      /* after measurement_finish: they do */
 };
 struct measurement_work { /* scratch for any number of measurements; begins as zeroes */
     struct timing timing; /* the record at hand */

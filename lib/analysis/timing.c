@@ -110,8 +110,12 @@ static int read_numbers(struct timing *t, const json_t *r, struct err *e)
         number(r, "denoise_steps", 0, TIME_LIMIT, &t->denoise_steps, e) ||
         number(r, "committed_tokens", 0, TIME_LIMIT, &t->committed_tokens, e))
         return -1;
-    if (number(r, "rows", 0, TIME_LIMIT, &t->rows, e))
+    if (number(r, "rows", 0, TIME_LIMIT, &t->rows, e) ||
+        number(r, "tokenize_ns", 0, TIME_LIMIT, &t->tokenize_ns, e) ||
+        number(r, "prepare_ns", 0, TIME_LIMIT, &t->prepare_ns, e))
         return -1;
+    const json_t *steady = json_object_get(r, "warmup_steady");
+    t->warmup_steady = json_is_boolean(steady) ? json_is_true(steady) : -1;
     t->partial = rec_number(r, "batch_filled") < rec_number(r, "batch");
     if (read_gpu(t, json_object_get(r, "gpu"), e))
         return -1;
@@ -145,9 +149,9 @@ enum timing_class timing_read(struct timing *t, const json_t *r, struct err *e)
         err_set(e, EXIT_BAD_DATA, "phase: expected cold, warmup or timed, got '%s'", phase);
         return TIMING_BAD;
     }
-    if (json_is_true(taint) || json_array_size(taint) > 0 || json_integer_value(taint) > 0)
-        return TIMING_TAINTED;
-    return read_numbers(t, r, e) ? TIMING_BAD : TIMING_TIMED;
+    int tainted = json_is_true(taint) || json_array_size(taint) > 0 ||
+                  json_integer_value(taint) > 0;
+    return read_numbers(t, r, e) ? TIMING_BAD : tainted ? TIMING_TAINTED : TIMING_TIMED;
 }
 
 int timing_verify(const struct timing *t, const json_t *r, struct err *e)

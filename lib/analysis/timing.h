@@ -13,8 +13,9 @@
 enum { TIMING_MEMORY = 8 };
 enum timing_class {
     TIMING_BAD = -1,
-    TIMING_TIMED,   /* ok, timed, not tainted: the only class with numbers */
-    TIMING_COLD, TIMING_WARMUP, TIMING_TAINTED,
+    TIMING_TIMED,   /* ok, timed, not tainted */
+    TIMING_TAINTED, /* ok, timed, but the machine was disturbed; these two have numbers */
+    TIMING_COLD, TIMING_WARMUP,
     TIMING_OOM,     /* memory short for the batch, in any phase: a result; halved or not */
     TIMING_FAILED   /* timeout, interrupted */
 };
@@ -26,8 +27,10 @@ extern const char *const timing_memory_names[TIMING_MEMORY];
 struct timing {
     int64_t launch, round, seq, batch_id; /* batch_id -1: none */
     double e2e_ns, batch_ns, ttft_ns, ttft_commit_ns, ttf_block_ns; /* batch_ns: e2e_ns if absent */
+    double tokenize_ns, prepare_ns;       /* before the clock: of the prompt, of the batch */
     double new_tokens, tokens_to_eos;     /* all slots; before the first stop id */
     double canvas_positions, denoise_steps, committed_tokens, rows;
+    int warmup_steady; /* 1, 0; -1: not said */
     int partial; /* of a batch with fewer prompts in it than its point asks for */
     double memory[TIMING_MEMORY];
     const char *memory_reason[TIMING_MEMORY]; /* why one is null; borrowed from the record; NULL */
@@ -40,7 +43,7 @@ struct timing {
     size_t n_emits, cap_emits;
 };
 
-/* Reads a generation record; for TIMING_TIMED fills *t. TIMING_BAD: *e filled. */
+/* Reads a generation record; fills *t for the classes with numbers. TIMING_BAD: *e filled. */
 enum timing_class timing_read(struct timing *t, const json_t *record, struct err *e);
 /* Integrity: token counts equal the ids, emissions do not exceed them, tokens to the stop id do not
  * exceed the slots, requested <= allocated <= reserved, layers_hold. -1: EXIT_BAD_DATA. */

@@ -1,5 +1,5 @@
-/* checkpoint-describe.c - what a checkpoint is, for meta records: family, shapes, and the SHA-256
- * of each file.
+/* checkpoint-describe.c - what a checkpoint is: for meta records its family, its shapes, and the
+ * SHA-256 of each file; for standard error what is odd about it.
  *
  * The Hugging Face cache names its large blobs by their SHA-256, and others are remembered
  * (lib/record/filehash.h), so 16 GB need not be read at every start; the record says where each
@@ -82,6 +82,24 @@ json_t *checkpoint_describe(const struct checkpoint *c, struct err *e)
     if (f->synth)
         json_object_set_new(o, "synth_seed", json_integer((json_int_t)f->synth_seed));
     json_object_set_new(o, "quant", json_string(quantization_name(f->quant)));
+    if (c->extras.ignored)
+        json_object_set_new(o, "config_ignored", json_string(c->extras.ignored));
     json_object_set_new(o, "files", files);
     return o;
+}
+
+void checkpoint_say(const struct checkpoint *c, const struct log *log)
+{
+    const char *note = c->tensors ? safetensors_note(c->tensors) : NULL;
+    if (note)
+        log_warn(log, "W106", "%s", note);
+    if (!c->config.n_eos)
+        log_warn(log, "W107", "%s: no eos_token_id in config.json or generation_config.json: "
+                 "answers end at their length alone; write it there if the model has one",
+                 c->folder);
+    if (c->extras.ignored)
+        log_note(log, "%s/config.json: ignored as asked: %s", c->folder, c->extras.ignored);
+    if (c->extras.harmless)
+        log_more(log, "%s/config.json: these keys change no result: %s", c->folder,
+                 c->extras.harmless);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
@@ -46,12 +47,14 @@ static void add_record(struct promptset *s, json_t *record, const char *where,
     struct err e = {0};
     struct prompt p;
     const char *id = rec_text(record, "id");
+    int64_t begin = clock_ns();
     char name[64] = "without an id";
     if (id)
         snprintf(name, sizeof name, "'%.50s'", id);
     if (id && check_id(seen, id, &e)) {
         json_decref(record);
     } else if (!prompt_make(&p, record, where, encoder, &e)) {
+        p.tokenize_ns = clock_ns() - begin;
         MEM_GROW(s->v, s->n, s->cap);
         s->v[s->n++] = p;
         return;

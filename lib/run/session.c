@@ -57,12 +57,10 @@ static int open_model(struct session *s, struct err *e)
 {
     const struct job *job = s->job;
     struct checkpoint *c = &s->checkpoint;
-    if (checkpoint_open(c, job->args->engine.model, (uint64_t)job->args->common.seed, e))
+    if (engine_checkpoint(&job->args->engine, (uint64_t)job->args->common.seed, c, &s->log, e))
         return -1;
     if (!(job->decoder->paradigms >> c->config.paradigm & 1))
         return other_decoder(job, c, e);
-    if (c->note)
-        log_warn(&s->log, "W106", "%s", c->note);
     if (generation_refuses(&c->config, e))
         return -1;
     if (job->args->engine.check_finite && checkpoint_check_values(c, e))
@@ -74,8 +72,14 @@ static int read_prompts(struct session *s, struct err *e)
 {
     const struct job *job = s->job;
     struct prompt_encoder encoder;
-    if (prompt_encoder_make(&encoder, &s->checkpoint.config, s->tokenizer, job->args->chat, e))
+    struct chat_choice chat;
+    if (prompt_encoder_make(&encoder, &s->checkpoint, s->tokenizer, job->args->chat, &chat, e))
         return -1;
+    s->chat = chat_name(encoder.chat);
+    if (chat.unknown)
+        log_warn(&s->log, "W109", "%s", chat.said.text);
+    else if (*chat.said.text)
+        log_note(&s->log, "%s", chat.said.text);
     encoder.parse_special = job->args->parse_special;
     if (promptset_read(&s->prompts, job->files, job->n_files, job->args->common.limit, &encoder, e))
         return -1;
@@ -95,6 +99,7 @@ static json_t *meta_extra(const struct session *s, struct err *e)
                         s->tokenizer ? json_string(tokenizer_hash(s->tokenizer)) : json_null());
     json_object_set_new(m, "prompts_sha256", json_string(s->prompts.sha256));
     rec_set_int(m, "prompts", (int64_t)s->prompts.n);
+    json_object_set_new(m, "chat", json_string(s->chat));
     json_object_set_new(b, "name", json_string(s->backend->ops->name));
     json_object_set_new(b, "isa", json_string(s->backend->level));
     json_object_set_new(b, "library",
@@ -205,6 +210,10 @@ int session_open(struct session *s, struct err *e)
     warn_library(s);
     selfcheck_start(&s->selfcheck, job->args->selfcheck, s->backend);
     gpu_monitor_open(&s->monitor, s->backend->address, (uint64_t)c->seed);
+    s->timed = one_process(job) != NULL;
+    if (s->timed && !job->args->force && gpu_monitor_foreign(&s->monitor) > 0)
+        return err_set(e, EXIT_BUSY, "%s: other processes compute on this GPU: expected it for the "
+                       "timing alone; end them, or say --force", s->backend->name);
     if (job->note_signal)
         catch_signals(job->note_signal);
     return write_faults(s, e) || load_weights(s, e) ? -1 : 0;

@@ -10,6 +10,7 @@
 #include "lib/base/progress.h"
 #include "lib/record/rec.h"
 #include "lib/run/gpu_monitor.h"
+#include "lib/run/host_monitor.h"
 #include "lib/run/job.h"
 #include "lib/run/promptset.h"
 #include "lib/run/selfcheck.h"
@@ -19,10 +20,14 @@ struct session {
     struct log log;
     struct checkpoint checkpoint;
     struct tokenizer *tokenizer; /* NULL: none */
+    const char *chat;            /* the chat template in use, or "none" */
     struct promptset prompts;
     char workload[SETTINGS_ID];  /* of the prompts: the beginning of their hash */
     struct backend *backend;
     struct gpu_monitor monitor;
+    struct host_monitor host;
+    int timed;                   /* 1: its batches are watched, and run again when disturbed */
+    int64_t batches, again;      /* timed ones so far; of these run again */
     struct network network;
     int loaded;                  /* 0: the weights did not fit, every record is oom */
     struct rec_writer out;

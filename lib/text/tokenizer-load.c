@@ -419,18 +419,25 @@ static int load_post_processor(const struct load *l, const json_t *j)
     return 0;
 }
 
+/* ByteLevel, alone or as the one member of a Sequence. */
+static int load_decoder(const struct load *l, const json_t *j)
+{
+    const json_t *list = json_object_get(j, "decoders"), *one = j;
+    if (!strcmp(type_of(j), "Sequence") && json_array_size(list) == 1)
+        one = json_array_get(list, 0);
+    return strcmp(type_of(one), "ByteLevel") ? refuse(l, "decoder", j) : 0;
+}
+
 static int load_all(struct load *l, const json_t *j)
 {
-    const json_t *decoder = json_object_get(j, "decoder");
     if (!json_is_object(json_object_get(j, "model")))
         return err_set(l->e, EXIT_BAD_DATA, "%s: expected an object with \"model\"", l->path);
     if (load_model(l, json_object_get(j, "model"), json_object_get(j, "added_tokens")) ||
         load_normalizer(l, json_object_get(j, "normalizer")) ||
         load_pre_tokenizer(l, json_object_get(j, "pre_tokenizer")) ||
-        load_post_processor(l, json_object_get(j, "post_processor")))
+        load_post_processor(l, json_object_get(j, "post_processor")) ||
+        load_decoder(l, json_object_get(j, "decoder")))
         return -1;
-    if (strcmp(type_of(decoder), "ByteLevel") != 0)
-        return refuse(l, "decoder", decoder);
     tokenizer_cutters(l->t);
     return 0;
 }

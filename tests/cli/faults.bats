@@ -285,6 +285,54 @@ END
     done
 }
 
+@test "C: a key that nobody knows is passed over when it is named, and the record says so" {
+    edit odd config.json '.clip_qkv=8 | .unsloth_fixed=true | .x=null |
+        .layer_types=["full_attention"]'
+    words="clip_qkv = 8: unknown key, not supported: if it does not change the network, remove it \
+or pass --ignore-config clip_qkv"
+    score=("$BIN/score-ppl" -m "$T/odd" --threads 1 --mode nll prompts)
+    pack=("$BIN/pack-model" -m "$T/odd" --quant int8 --threads 1 --out "$T/int8")
+    init=("${train[@]}" --arch llama --steps 1 --init "$T/odd" --out "$T/new" corpus)
+    fits=("$BIN/prep-prompts" --fits "$T/odd" --room 4 prompts)
+    gen=("$BIN/gen-llama" -m "$T/odd" --max-new 6 --threads 1 prompts)
+    for tool in score pack init fits gen; do
+        local -n line=$tool
+        fails 65 "$words" "${line[@]}"
+        "${line[@]}" --ignore-config clip_qkv,none > "$T/$tool" 2> "$T/$tool.err"
+    done
+    for tool in score pack gen; do
+        jq -e -n 'input | .kind == "meta" and .checkpoint.config_ignored == "clip_qkv"' "$T/$tool"
+        [ "$(grep -c 'config.json: ignored as asked: clip_qkv$' "$T/$tool.err")" -eq 1 ]
+    done
+    jq -e -n 'input | .kind == "meta" and (.checkpoint | has("config_ignored") | not)' generations
+    diff <(jq -c 'select(.kind == "generation").token_ids' generations) \
+        <(jq -c 'select(.kind == "generation").token_ids' "$T/gen")
+    "${gen[@]}" --ignore-config clip_qkv -v > "$T/gen" 2> "$T/gen.err"
+    grep -q 'config.json: these keys change no result: .*unsloth_fixed' "$T/gen.err"
+    ! grep 'change no result' "$T/score.err" || false
+    for key in hidden_size layer_types; do
+        fails 64 "does not know, got $key, which it reads" "${gen[@]}" --ignore-config $key
+    done
+    fails 65 "clip_qkv" "${gen[@]}" --ignore-config clip
+}
+
+@test "C: without a stop token answers end by length, with a warning; diffusion needs one" {
+    rm -rf "$T/mute"
+    cp -r llama "$T/mute"
+    jq 'del(.eos_token_id)' llama/config.json > "$T/mute/config.json"
+    [ ! -e llama/generation_config.json ]
+    "$BIN/gen-llama" -m "$T/mute" --max-new 30 --threads 1 --no-meta prompts > "$T/out" 2> "$T/err"
+    jq -s -e 'length == 3 and all(.stop == "length" and .new_tokens == 30)' "$T/out"
+    [ "$(grep -c 'W107: .*no eos_token_id' "$T/err")" -eq 1 ]
+    ! grep W107 <("${llama[@]}" prompts 2>&1) || false
+    "$BIN/pack-model" -q -m "$T/mute" --quant int8 --threads 1 --out "$T/packed" > "$T/out"
+    jq -e 'has("eos_token_id") | not' "$T/packed/config.json"
+    cp -r llada "$T/still"
+    jq 'del(.eos_token_id)' llada/config.json > "$T/still/config.json"
+    fails 65 "eos_token_id: expected an id, here or in generation_config.json" \
+        "$BIN/gen-llada" -m "$T/still" --gen-length 8 --steps 2 --threads 1 prompts
+}
+
 @test "D: tokenizers that are refused" {
     while IFS='|' read -r words change; do
         edit odd tokenizer.json "$change"

@@ -25,7 +25,8 @@ ids() { jq -c 'select(.kind == "generation") | [.id, .steps, .token_ids]' "$1" |
     jq -s -e '.[0] | .checkpoint.model and (.prompts_sha256 | length == 64) and .prompts == 3
         and .tokenizer_sha256 == null and .backend.threads >= 1' "$T/out"
     jq -s -e '.[1] | .id == "p1" and .answer == "17" and .task == "sum" and .prompt_tokens == 3
-        and .config == "synth:tiny-llada steps=4 gen=8 block=4 contract=fixed batch=1" and .arch == "llada"
+        and .config == "synth:tiny-llada steps=4 gen=8 block=4 contract=fixed batch=1"
+        and .arch == "llada"
         and .weights_random and .steps == 4 and .gen_length == 8 and .block_length == 4
         and .phase == "timed" and .launch == 0 and .round == 0 and .seq == 0 and .status == "ok"
         and .text == null and .text_reason == "no tokenizer" and .new_tokens == 8

@@ -53,6 +53,33 @@ one() {
     [ "$(value slot_tokens_per_s value < "$T/m")" = 8000000 ]
 }
 
+@test "what a reader sees: gaps between changes, and no first token of an empty answer" {
+    { one '{tokens_to_eos: 6, new_tokens: 8, emit_ns: [10, 30, 60, 90], emit_tokens: [1, 4, 1, 2]}'
+      one '{tokens_to_eos: 0, new_tokens: 8, emit_ns: [7], emit_tokens: [8], ttft_ns: 7}'
+      one '{tokens_to_eos: 6, new_tokens: 6, emit_ns: [10, 50], emit_tokens: [3, 3], ttft_ns: 10,
+            tokenize_ns: 5, prepare_ns: 6}'; } | measure > "$T/m"
+    [ "$(value visible_gap_ns value < "$T/m")" = 30 ]
+    [ "$(value visible_gap_ns max < "$T/m")" = 40 ]
+    [ "$(value longest_gap_ns value < "$T/m")" = 35 ]
+    [ "$(value ttft_ns value < "$T/m")" = 10 ]
+    [ "$(value tokenize_ns value < "$T/m") $(value prepare_ns value < "$T/m")" = "5 6" ]
+}
+
+@test "tainted records count where there is nothing else, and never make an interval" {
+    tainted='tainted: ["other_load"], e2e_ns: 5000'
+    { for l in 1 2 3 4 5 6; do one "{launch: $l, $tainted}"; done; } > "$T/in"
+    measure "$T/in" > "$T/m" 2> "$T/log"
+    grep -q 'W025.*disturbed' "$T/log"
+    [ "$(value e2e_ns value < "$T/m") $(value e2e_ns lo < "$T/m")" = "5000 null" ]
+    [ "$(value e2e_ns lo_reason < "$T/m")" = "the machine was disturbed" ]
+    [ "$(value e2e_ns disturbed < "$T/m") $(value e2e_ns tainted < "$T/m")" = "true 6" ]
+    { cat "$T/in"; for l in 1 2 3 4 5 6; do one "{launch: $l}"; done; } | measure > "$T/m"
+    [ "$(value e2e_ns value < "$T/m") $(value e2e_ns disturbed < "$T/m")" = "1000 false" ]
+    [ "$(value e2e_ns n < "$T/m") $(value e2e_ns tainted < "$T/m")" = "6 6" ]
+    one '{warmup_steady: false}' | measure 2>&1 > "$T/m" | grep -q W024
+    [ "$(value e2e_ns warmup_steady < "$T/m")" = false ]
+}
+
 @test "all at once is null, never nought" {
     one '{emit_ns: [900], emit_tokens: [4]}' | measure > "$T/m"
     [ "$(value tpot_ns value < "$T/m")" = null ]
@@ -208,8 +235,9 @@ one() {
           factor: null, unmask: "threshold", contract: "answer", logits_eos_inf: false,
           confidence_eos_eot_inf: true, denoise_steps: 9, rows: 360, canvas_positions: 360}' |
         measure > "$T/m"
-    jq -se 'all(.threshold == 0.9 and .factor == null and has("factor") and .contract == "answer" and
-        .logits_eos_inf == false and .confidence_eos_eot_inf and .unmask == "threshold" and
+    jq -se 'all(.threshold == 0.9 and .factor == null and has("factor") and
+        .contract == "answer" and .logits_eos_inf == false and .confidence_eos_eot_inf and
+        .unmask == "threshold" and
         .axis == "threshold" and .series == "000000000002" and .paradigm == "masked_diffusion" and
         .passes == 9 and .rows == 360)' "$T/m"
     [ "$(value passes value < "$T/m")" = 9 ]

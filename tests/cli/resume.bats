@@ -34,7 +34,8 @@ setup() {
 # A stream without what differs from run to run: times, peak memory, the sum over them.
 plain() {
     jq -c 'walk(if type == "object" then with_entries(select(.key | endswith("_ns") | not))
-        else . end) | del(.start, .argv, .memory, .sha256, .resumed)' "$1"
+        else . end) | del(.start, .argv, .memory, .sha256, .resumed, .host, .tainted,
+            .warmup_steady) | select(.kind != "fitness")' "$1"
 }
 
 ends() { # CODE PID: a process that was started with & ends with the code
@@ -176,7 +177,7 @@ same_as_whole() {
         mv out whole
         from 8 0
         run -0 --separate-stderr "${LLAMA_GEN[@]}" $flags "$F/prompts"
-        [[ $stderr == *"starts anew"*"a launch that is timed is one process" ]]
+        [[ $stderr == *"starts anew"*"a launch that is timed is one process"* ]]
         same_as_whole
         jq -se '[.[] | select(.kind == "generation").start_ns] | . == sort' out
     done
