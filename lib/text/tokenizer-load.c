@@ -3,7 +3,9 @@
  * A setting that would change the ids and is unknown here is refused, and printed. Ids: the
  * vocabulary and the added tokens together fill 0..largest id of the vocabulary without a gap or a
  * clash; above that only added tokens stand, and may leave gaps, as published files do. truncation
- * and padding are not read: they belong to a caller, and Hugging Face sets them anew per call. */
+ * and padding are not read: they belong to a caller, and Hugging Face sets them anew per call.
+ *
+ * One file because it reads one document, whose parts are checked against each other. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
