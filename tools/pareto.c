@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/analysis/attain.h"
 #include "lib/analysis/crossing.h"
 #include "lib/analysis/field.h"
 #include "lib/analysis/points.h"
@@ -22,7 +23,7 @@ static const double LEVEL = 0.95;
 
 struct args {
     struct common common;
-    const char *cost, *quality, *margin, *axis;
+    const char *cost, *quality, *margin, *axis, *octaves;
     int64_t draws, max_failed;
     int suggest;
 };
@@ -83,6 +84,18 @@ static int write_front(struct pareto *p, const struct field_board *b, struct err
     free(draws_on);
     free(on);
     return bad;
+}
+
+/* What the points of the field achieve together. */
+static int write_attained(struct pareto *p, const struct field_board *b, struct err *e)
+{
+    json_t *curve = attain_curve(&p->field, b, LEVEL);
+    json_t *volume = attain_volume(&p->field, b, LEVEL);
+    if (curve && rec_write(&p->out, "attainment", curve, e)) {
+        json_decref(volume);
+        return -1;
+    }
+    return volume ? rec_write(&p->out, "hypervolume", volume, e) : 0;
 }
 
 /* ---- the crossovers ---- */
@@ -146,6 +159,7 @@ static int write_lat(struct pareto *p, const struct contest_pair *x,
                                   "cheaper than LLaMA at every point measured"));
     json_t *more = json_object();
     rec_set_number(more, "residual_ratio", r->residual, "fewer than 3 points");
+    crossing_predict(more, &s, field_point(&p->field, x->rival), p->points.cost_metric);
     return write_crossing(p, x, NULL, &c, more, e);
 }
 
@@ -207,7 +221,8 @@ static int write_suggest(struct pareto *p, const struct contest_pair *x,
 {
     const struct crossing_series s = series_of(p, x);
     struct contest_advice a;
-    contest_advise(r, b ? b->n : 0, s.v[0].at, s.v[s.n - 1].at, s.v->length, &a);
+    contest_advise(r, b ? b->n : 0, s.v[0].at, s.v[s.n - 1].at, s.v->length,
+                   strtod(p->a.octaves, NULL), &a);
     json_t *j = crossing_suggest(&s, field_point(&p->field, x->rival),
                                  b ? b->quality->is.name : NULL, r, &a);
     return rec_write(&p->out, "suggest", j, e);
@@ -281,7 +296,7 @@ static int write_field(struct pareto *p, struct err *e)
                      "out, %zu remain; score every configuration", f->board[k].quality->is.name,
                      f->board[k].left_out, f->board[k].n);
     for (size_t k = 0; !bad && k < f->n_boards; k++)
-        bad = write_front(p, &f->board[k], e);
+        bad = write_front(p, &f->board[k], e) || write_attained(p, &f->board[k], e);
     for (size_t i = 0, end; !bad && i < f->n; i = end) {
         const struct point *first = field_point(f, i);
         end = field_series_end(f, i);
@@ -376,12 +391,17 @@ static const char notes[] =
     "front      p_front is the share of draws in which the point is on the front: on from 0.95,\n"
     "           off to 0.05, else possible. No tolerance; equal points stay. Qualities have\n"
     "           Wilson's interval where answers are right or wrong, else that of the draws.\n"
+    "attainment the best quality of LLaDA's points within each budget: median and 95 % band.\n"
+    "hypervolume  share of the box between the worst and the best point (reference, ideal; cost\n"
+    "           by its logarithm) that each model's points dominate, and the difference.\n"
     "X_lat      where LLaDA costs as much as LLaMA (with less work: cheaper).\n"
     "X_q        the least work at which its quality is worse by no more than --margin.\n"
     "X_par      the least work at which both hold, with the speedup there.\n"
     "X_batch    the batch size, X_length the length, at which a LLaDA setting costs as much as\n"
     "           LLaMA: along batch sizes with all else equal, along lengths with the same number\n"
     "           of tokens a step. direction: cheaper_up_to it, or cheaper_from it on.\n"
+    "predicted_at  of latencies: the same place if every point ran at its roofline, from\n"
+    "           mfu_ratio and mbu_ratio records. Measured apart from it, one side wastes more.\n"
     "Nothing is extrapolated: outside what was measured exists is false and `censored` tells the\n"
     "side. `bracket` needs no model: the last point below, the first above. `probability`\n"
     "is the share of draws in which the crossover exists. Fewer than 300 prompts seldom place X_q\n"
@@ -397,7 +417,7 @@ static void check(struct pareto *p, int bad, const struct err *e)
 
 int main(int argc, char **argv)
 {
-    struct pareto p = {.a = {.common = COMMON_DEFAULTS, .cost = "e2e_ns", .draws = 2000}};
+    struct pareto p = {.a = {.common = COMMON_DEFAULTS, .cost = "e2e_ns", .octaves = "1", .draws = 2000}};
     const struct opt options[] = {
         {"cost", 0, OPT_TEXT, &p.a.cost, .arg = "METRIC", .help = "what is paid (e2e_ns)"},
         {"quality", 0, OPT_TEXT, &p.a.quality, .arg = "LIST",
@@ -408,6 +428,8 @@ int main(int argc, char **argv)
         {"axis", 0, OPT_TEXT, &p.a.axis, .arg = "SETTING",
          .help = "what all sweeps run along (what each record says)"},
         {"suggest", 0, OPT_FLAG, &p.a.suggest, .help = "also say which points and prompts to add"},
+        {"octaves", 0, OPT_CHOICE, &p.a.octaves, .choices = "2|1|0.5|0.25", .arg = "N",
+         .help = "bracket that --suggest calls narrow, factors of two (1)"},
         TAKE_OPTION(p.a.max_failed),
         OPT_COMMON(p.a.common),
         {0}};

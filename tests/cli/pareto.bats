@@ -159,6 +159,52 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
       '[true,true]' ]
 }
 
+@test "--octaves: how narrow a bracket the suggestions aim for" {
+    sweep 300 20 8 16 32 64 128 256 | pareto --suggest --octaves 0.5 > "$T/p"
+    [ "$(jq -c 'select(.kind == "suggest").steps' "$T/p")" = '[45,91]' ]
+    sweep 300 20 8 16 32 64 128 256 | pareto --suggest > "$T/p"
+    [ "$(jq -c 'select(.kind == "suggest").steps' "$T/p")" = '[]' ]
+}
+
+@test "the band of the best quality within a budget, and the hypervolumes" {
+    sweep 300 60 8 16 32 64 128 256 | pareto > "$T/p"
+    # every end is in order, better quality costs more, and the band holds what was measured
+    [ "$(jq -c 'select(.kind == "attainment") | [.level, .draws, (.curve | length),
+        (.curve | all(.lo == null or .hi == null or .lo <= .mid and .mid <= .hi)),
+        ([.curve[].mid | values] | . == (sort | reverse))]' "$T/p")" = '[0.95,2000,60,true,true]' ]
+    [ "$(jq -sc '(map(select(.kind == "attainment"))[0].curve | last) as $b |
+        map(select(.kind == "front" and .steps == 256))[0].quality |
+        $b.lo <= . and . <= $b.hi' "$T/p")" = true ]
+    # LLaMA alone: from 300 of [42, 1034] ms on, at its own quality between best and worst
+    [ "$(jq -sc 'map(select(.kind == "front")) as $f |
+        ($f | map(.quality | log) | [min, max]) as [$best, $worst] |
+        ($f[] | select(.steps == null).quality | log) as $own |
+        ((1034 / 300 | log) / (1034 / 42 | log) * ($worst - $own) / ($worst - $best)) as $want |
+        map(select(.kind == "hypervolume"))[0] | [
+        (.llama.value - $want | fabs) < 1e-9, .llada.lo <= .llada.value,
+        .llada.value <= .llada.hi,
+        (.difference.value - (.llada.value - .llama.value) | fabs) < 1e-12,
+        .difference.lo < .difference.value, .reference.cost == 1034, .ideal.cost == 42]' "$T/p")" \
+        = '[true,true,true,true,true,true,true]' ]
+    sweep 300 60 8 16 | sed '/llama/d' | pareto > "$T/p"
+    [ "$(jq -c 'select(.kind == "hypervolume")' "$T/p")" = '' ]
+}
+
+@test "beside the measured break-even stands the one that the machine's limits predict" {
+    # LLaDA at 80 % of its limit, LLaMA at 40 %: at their limits LLaMA takes 120 ms, LLaDA 8 + 3.2 s
+    roof() { jq -c 'select(.kind == "metric") | (.paradigm == "autoregressive") as $a |
+        (.metric = "mfu_ratio" | .value = (if $a then 0.1 else 0.8 end)),
+        (.metric = "mbu_ratio" | .value = (if $a then 0.4 else 0.3 end)) |
+        del(.launch_values) | .direction = "higher"'; }
+    sweep 300 20 8 16 32 64 128 > "$T/s"
+    { cat "$T/s"; roof < "$T/s"; } | pareto > "$T/p"
+    [ "$(crossover X_lat '[.predicted_at * 100, .at * 100] | map(round)' < "$T/p")" = '[3500,7250]' ]
+    pareto < "$T/s" > "$T/q"
+    [ "$(crossover X_lat '[.predicted_at, has("predicted_at_reason")]' < "$T/q")" = '[null,true]' ]
+    cmp <(jq -c 'del(.predicted_at)' "$T/p") \
+        <(jq -c 'del(.predicted_at, .predicted_at_reason)' "$T/q")
+}
+
 @test "a cost of which more is better" {
     sweep 300 30 8 32 128 | sed '/e2e_ns/s/lower/higher/; s/e2e_ns/output_tokens_per_s/' |
         pareto --cost=output_tokens_per_s > "$T/p"
