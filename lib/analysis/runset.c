@@ -18,7 +18,7 @@
 
 static const char *const kept[] = {"metric", "quality", "front",    "crossover", "suggest",
                                    "meta",   "parent",  "error",    "train",     "roofline",
-                                   "check",  "comparison"};
+                                   "check",  "comparison", "attainment", "hypervolume"};
 
 static void copy_known(json_t *to, const json_t *from, const char *key)
 {
@@ -53,6 +53,16 @@ static double wall_time(const char *text)
     return end ? (double)timegm(&tm) : (double)NAN;
 }
 
+/* One copy of each text, however many generations have it. */
+static const char *text_once(struct runset *s, const char *text)
+{
+    if (!text)
+        return "";
+    if (!json_object_get(s->texts, text))
+        json_object_set_new(s->texts, text, json_string(text));
+    return json_string_value(json_object_get(s->texts, text));
+}
+
 static void add_generation(struct runset *s, const json_t *r)
 {
     json_t *about = about_config(s, r);
@@ -71,6 +81,8 @@ static void add_generation(struct runset *s, const json_t *r)
     double start = rec_number(r, "start_ns") / 1e9;
     s->points[s->n_points++] = (struct run_point){
         .about = about, .wall_s = s->wall_s + start,
+        .prompt_kind = text_once(s, rec_text(r, "task") ? rec_text(r, "task")
+                                                        : rec_text(r, "source")),
         .e2e_s = rec_number(r, "e2e_ns") / 1e9, .launch = rec_int(r, "launch", 0),
         .timed = ok && (!phase || !strcmp(phase, "timed"))};
 }
@@ -199,7 +211,8 @@ int runset_load(struct runset *s, const char *const *paths, size_t n, int64_t li
         paths = standard;
         n = 1;
     }
-    *s = (struct runset){.kinds = json_object(), .configs = json_object()};
+    *s = (struct runset){.kinds = json_object(), .configs = json_object(),
+                         .texts = json_object()};
     s->sources = mem_zero(n, sizeof *s->sources);
     for (size_t i = 0; i < n; i++)
         if (strcmp(paths[i], "-") && access(paths[i], R_OK))
@@ -220,6 +233,7 @@ void runset_free(struct runset *s)
     free(s->points);
     json_decref(s->kinds);
     json_decref(s->configs);
+    json_decref(s->texts);
     *s = (struct runset){0};
 }
 

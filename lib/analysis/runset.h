@@ -15,6 +15,7 @@ struct run_point {      /* one generation */
     const json_t *about; /* entry of `configs`; borrowed */
     double wall_s;       /* Unix time of its start; NaN without a meta record */
     double e2e_s;
+    const char *prompt_kind; /* `task` of its prompt, else its `source`; "": not said; borrowed */
     int64_t launch;
     int timed; /* phase timed and status ok */
 };
@@ -31,6 +32,7 @@ struct runset {
                         and how many answers were timed, oom, failed (timed out, interrupted) */
     struct run_point *points;
     size_t n_points, cap_points;
+    json_t *texts;   /* the texts that points borrow */
     struct run_source *sources;
     size_t n_sources;
     int64_t records, bad; /* bad: lines that could not be read */

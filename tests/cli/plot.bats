@@ -236,8 +236,8 @@ twice() {
     lacks -q 'no data' t.svg
 }
 
-@test "--terminal prints the figure and writes nothing" {
-    "$BIN/plot" --type pareto --terminal $(records pareto) > out
+@test "--term prints the figure and writes nothing" {
+    "$BIN/plot" --type pareto --term $(records pareto) > out
     grep -q 'end-to-end latency' out
     grep -q 'Quality against latency' out
     [ "$(ls)" = out ]
