@@ -15,7 +15,7 @@
 #include "lib/record/rec.h"
 #include "lib/record/take.h"
 
-struct args { struct common common; int64_t max_failed; int human, verify; };
+struct args { struct common common; const char *stopped; int64_t max_failed; int human, verify; };
 
 struct measure {
     struct args a;
@@ -120,8 +120,11 @@ static int write_one(struct measure *m, struct measurement *c, struct err *e)
     json_t *j[METRICS];
     int bad = 0;
     measurement_finish(c, &m->roof, &m->idle, &m->work);
-    for (int f = 0; f < METRICS; f++)
+    for (int f = 0; f < METRICS; f++) {
         j[f] = measurement_metric(c, (enum metric)f, m->a.verify, &m->work);
+        if (m->a.stopped)
+            json_object_set_new(j[f], "stop_reason", json_string(m->a.stopped));
+    }
     if (m->a.human)
         say(c, j[E2E], j[TTFT], j[OUTPUT_RATE]);
     for (int f = 0; f < METRICS; f++)
@@ -192,9 +195,10 @@ static const char notes[] =
     "                   ticks in a launch and below 5 batches; power_agrees: the sum of\n"
     "                   power readings comes within 5 %\n"
     "  power_cap_ratio  looks at the card under its power cap / looks; such records do count\n"
-    "Headline: mean of launch medians with Student's interval from two launches on; with one the\n"
-    "median with its order-statistic interval (null below 6). Percentiles need n = 29 (p90),\n"
-    "59 (p95), 299 (p99). steady: no launch drifts by 1 % or more beyond its slope's interval.\n";
+    "Headline: geometric mean of launch medians (of rates: sum over sum), with Student's interval of\n"
+    "the logarithms; null below 5 launches, because the answers of one process share its luck.\n"
+    "Percentiles need n = 29 (p90), 59 (p95), 299 (p99). steady: no launch drifts, or jumps at some\n"
+    "place, by 1 % or more beyond noise.\n";
 
 static void check(struct measure *m, int bad, const struct err *e)
 {
@@ -212,6 +216,8 @@ int main(int argc, char **argv)
          .help = "exit 0 with up to N failed records (0)"},
         {"verify", 0, OPT_FLAG, &m.a.verify,
          .help = "check that each record agrees with itself, and repeats with each other"},
+        {"stopped", 0, OPT_TEXT, &m.a.stopped, .arg = "WHY",
+         .help = "stop_reason of the records: precision, budget, launches, ... (null)"},
         {"human", 0, OPT_FLAG, &m.a.human, .help = "one line per configuration on standard error"},
         OPT_COMMON(m.a.common),
         {0}};

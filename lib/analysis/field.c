@@ -22,12 +22,10 @@ const struct point *field_point(const struct field *f, size_t i)
 static void draw_cost(struct field *f, size_t i)
 {
     const struct point *pt = field_point(f, i);
-    size_t most = pt->n_launch > pt->n_sample ? pt->n_launch : pt->n_sample;
-    uint32_t *work = mem_zero(2 * most, sizeof *work);
-    char *stream = pt->n_launch > 1 ? mem_format("launch %s", pt->model)
-                                    : mem_format("sample %s", pt->id);
-    bootstrap_cost(pt->cost, pt->launch, pt->n_launch, pt->sample, pt->n_sample,
-                   rng_derive(f->seed, stream), f->draws, f->cost_draw + i, f->n, work);
+    double *work = mem_zero(pt->n_launch, sizeof *work);
+    char *stream = mem_format("launch %s", pt->model);
+    bootstrap_cost(pt->cost, pt->launch, pt->n_launch, rng_derive(f->seed, stream), f->draws,
+                   f->cost_draw + i, f->n, work);
     f->at[i] = pt->at;
     f->cost[i] = f->points->cost_higher ? 1 / pt->cost : pt->cost;
     for (size_t d = 0; f->points->cost_higher && d < f->draws; d++)

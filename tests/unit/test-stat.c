@@ -165,9 +165,6 @@ static void test_bootstrap(void)
        "Wilson's interval, 15 of 20");
     v = bootstrap_wilson(0, 10, 0.95);
     ok(near(v.lo, 0, 0) && near(v.hi, 0.2775328, 1e-6), "Wilson's interval, 0 of 10");
-    double s[] = {1, 2, 3, 10};
-    uint32_t index[] = {3, 0, 3, 1}, count[4];
-    ok(near(bootstrap_median(s, index, count, 4), 6, 0), "median of a resample");
 }
 
 static void test_events(void)
