@@ -30,6 +30,8 @@ SEED            ?= 1
 STEPS           ?= 16,32,64,128,256
 GEN_LENGTH      ?= 256
 BLOCK_LENGTH    ?= 32
+# what both systems deliver: answer (each its text, to its end), fixed (all of GEN_LENGTH), or both
+CONTRACT        ?= answer,fixed
 # other settings to sweep beside STEPS, crosswise: "--unmask schedule,threshold --threshold 0.7,0.9"
 SWEEP           ?=
 LAUNCHES        ?= 5
@@ -119,7 +121,7 @@ $(R)/prompts.ndjson: $(PROMPT_FILE) $(R)/stamp/prompts $(R)/stamp/tool-prep-prom
 
 # A sweep is a set of points for one or both systems, cut into launches: fresh processes over
 # shuffled points. Its settings are the variables NAME_SYSTEMS, _STEPS, _BATCH, _LENGTH, _BLOCK,
-# _SWEEP (any settings of prep-prompts --schedule, as "--unmask threshold --threshold 0.7,0.9"),
+# _CONTRACT, _SWEEP (any settings of prep-prompts --schedule, as "--unmask threshold --threshold 0.7,0.9"),
 # _LAUNCHES, _PROMPTS, _LLADA_FLAGS, _LLAMA_FLAGS. prep-prompts writes the schedule. While only the
 # points change, what an earlier schedule held stays as it was: a new point adds launches and
 # repeats none. With other settings it is written afresh, and launches that come out the same stay.
@@ -132,14 +134,14 @@ $(R)/$(1)/settings: FORCE
 	    $$(SEED))
 
 $(R)/$(1)/points: FORCE
-	$$(call stamp,$$($(1)_STEPS) $$($(1)_BATCH) $$($(1)_SWEEP))
+	$$(call stamp,$$($(1)_STEPS) $$($(1)_BATCH) $$($(1)_CONTRACT) $$($(1)_SWEEP))
 
 $(R)/$(1)/schedule.ndjson: $(R)/$(1)/settings $(R)/$(1)/points | $(BIN)/prep-prompts
 	@if [ -f $$@ ]; then cp -p $$@ $$@.before; fi
 	$$(call say,schedule of $(1))\
 	    $(BIN)/prep-prompts --schedule --launches $($(1)_LAUNCHES) --systems $($(1)_SYSTEMS) \
 	    --steps $($(1)_STEPS) --batch $($(1)_BATCH) --gen-length $($(1)_LENGTH) \
-	    --block-length $($(1)_BLOCK) $($(1)_SWEEP) --rounds $(ROUNDS) --seed $(SEED) \
+	    --block-length $($(1)_BLOCK) --contract $($(1)_CONTRACT) $($(1)_SWEEP) --rounds $(ROUNDS) --seed $(SEED) \
 	    $$$$([ ! $$@ -nt $$< ] || echo --previous $$@.before) -o $$@
 
 $(R)/$(1)/launches.mk: $(R)/$(1)/schedule.ndjson

@@ -7,11 +7,12 @@ aa_LENGTH   := $(AA_LENGTH)
 aa_BLOCK    := $(AA_LENGTH)
 aa_LAUNCHES := $(AA_LAUNCHES)
 aa_PROMPTS  := $(R)/prompts.ndjson
-aa_LLAMA_FLAGS := --ignore-eos
+aa_CONTRACT := fixed
 
 steps_SYSTEMS  := llada,llama
 steps_STEPS    := $(STEPS)
 steps_SWEEP     = $(SWEEP)
+steps_CONTRACT := $(CONTRACT)
 steps_BATCH    := 1
 steps_LENGTH   := $(GEN_LENGTH)
 steps_BLOCK    := $(BLOCK_LENGTH)
@@ -27,7 +28,7 @@ length-$(1)_LENGTH   := $(1)
 length-$(1)_BLOCK    := $(shell echo $$(( $(1) % $(BLOCK_LENGTH) ? $(1) : $(BLOCK_LENGTH) )))
 length-$(1)_LAUNCHES := $(SCALE_LAUNCHES)
 length-$(1)_PROMPTS  := $(R)/scale-prompts.ndjson
-length-$(1)_LLAMA_FLAGS := --ignore-eos
+length-$(1)_CONTRACT := fixed
 endef
 $(foreach l,$(LENGTHS),$(eval $(call scale_settings,$(l))))
 $(foreach s,aa steps $(SCALES),$(eval $(call sweep,$(s))))

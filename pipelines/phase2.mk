@@ -47,7 +47,7 @@ $(R)/baseline/share-flags: FORCE
 
 SHARE_STEPS = $(firstword $(call split,$(STEPS)))
 LLADA_SHARE = --steps $(SHARE_STEPS) --gen-length $(GEN_LENGTH) --block-length $(BLOCK_LENGTH)
-LLAMA_SHARE = --max-new $(GEN_LENGTH) --ignore-eos
+LLAMA_SHARE = --max-new $(GEN_LENGTH) --contract fixed
 define share
 $(R)/baseline/share-$(1).ndjson: $(R)/baseline/prompts.ndjson $(R)/baseline/share-flags \
     $(R)/stamp/model-$(2) $(R)/stamp/tool-gen-$(1) | $(PIPE)

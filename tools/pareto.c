@@ -1,6 +1,6 @@
 /* pareto - metric and quality records in; the front, the crossovers and what to run next out.
  *
- * Points of one device, batch size and length compete with each other (field.h), and every
+ * Points of one device, batch size, length and contract compete with each other (field.h), and every
  * statement with an uncertainty is a share or a percentile of one set of draws. A sweep is the
  * series along each point's own axis, or along --axis.
  */
@@ -269,7 +269,8 @@ static int write_sweep(struct pareto *p, struct contest_pair *x, struct err *e)
         }
     x->rival = f->n;
     return any ? 0
-               : write_none(p, x, "no LLaMA configuration of this device, batch and length", e);
+               : write_none(p, x, "no LLaMA configuration of this device, batch, length and "
+                            "contract", e);
 }
 
 static int write_field(struct pareto *p, struct err *e)

@@ -104,6 +104,9 @@ static void set_value(const struct tool *t, const struct opt *o, const char *s)
     case OPT_SWITCH:
         *(const char **)o->to = s ? s : "on";
         break;
+    case OPT_WORD:
+        *(const char **)o->to = o->choices;
+        break;
     case OPT_TEXT:
         *(const char **)o->to = s;
         break;
@@ -133,7 +136,8 @@ static int build(const struct tool *t, struct option *lo, char *so, const struct
         if (n >= MAX_OPTIONS - 5)
             err_machine(__FILE__, __LINE__, "too many options in the table");
         by_code[n] = o;
-        int argument = o->type == OPT_FLAG     ? no_argument
+        int bare = o->type == OPT_FLAG || o->type == OPT_WORD;
+        int argument = bare                    ? no_argument
                        : o->type == OPT_SWITCH ? optional_argument
                                                : required_argument;
         lo[n] = (struct option){o->name, argument, NULL, FIRST_CODE + n};

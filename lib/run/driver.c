@@ -67,12 +67,13 @@ static int parse(const struct driver *d, struct job_args *a, const char **given,
 {
     const struct opt shared[] = {DRIVER_OPTIONS(*a), OPT_COMMON(a->common), {0}};
     const size_t n = sizeof shared / sizeof *shared;
-    struct opt *options = mem_zero(1 + d->decoder->table->n + n, sizeof *options);
+    struct opt *options = mem_zero(2 + d->decoder->table->n + n, sizeof *options);
     options[0] = (struct opt){.type = OPT_HEADING, .name = "",
                               .help = "Decoding (a list, as in --batch 1,4, runs each; several "
                                       "lists are crossed):"};
     struct settings_texts texts = {0};
     size_t at = 1 + settings_options(d->decoder->table, given, options + 1, &texts);
+    at += settings_alias_option(d->decoder->table, given, options + at, &texts);
     for (size_t i = 0; i < n; i++)
         options[at + i] = shared[i];
     char *all = mem_format("%s%s", d->notes, notes);

@@ -21,8 +21,8 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
 @test "a generation holds settings, result, an event a token, memory" {
     "${GEN[@]}" "$T/prompts" > "$T/out"
     jq -s -e 'length == 3 and (.[0] | .id == "p1" and .answer == "17" and .prompt_tokens == 3
-        and .config == "synth:tiny-llama max_new=8 batch=1 ignore-eos" and .arch == "llama"
-        and .steps == null and .max_new == 8 and .cache == "on" and .ignore_eos and .top_k == 0
+        and .config == "synth:tiny-llama max_new=8 contract=fixed batch=1" and .arch == "llama"
+        and .steps == null and .max_new == 8 and .cache == "on" and .contract == "fixed" and .top_k == 0
         and .denoise_steps == 0 and .rows == 10 and .committed_tokens == 8 and .stop == "length"
         and .memory.kv_bytes > 0)' "$T/out"
     jq -s -e 'all(.emit_tokens == [1,1,1,1,1,1,1,1] and .emit_ns == .step_ns
@@ -66,7 +66,7 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
     "${GEN[@]}" --temperature 2 --top-p 0.000001 "$T/prompts" > "$T/c"
     cmp <(ids "$T/a") <(ids "$T/b")
     cmp <(ids "$T/a") <(ids "$T/c")
-    jq -s -e '.[0].config | endswith("temp=2 top_p=1e-06 ignore-eos")' "$T/c"
+    jq -s -e '.[0].config | endswith("temp=2 top_p=1e-06")' "$T/c"
 }
 
 @test "batches, warm-up, rounds" {

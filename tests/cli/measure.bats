@@ -205,10 +205,10 @@ one() {
     one '{point: "000000000001", series: "000000000002", axis: "threshold",
           workload: "00000000000a", prompts: 1, paradigm: "masked_diffusion", arch: "llada",
           steps: null, threshold: 0.9,
-          factor: null, unmask: "threshold", stop_at_eos: true, logits_eos_inf: false,
+          factor: null, unmask: "threshold", contract: "answer", logits_eos_inf: false,
           confidence_eos_eot_inf: true, denoise_steps: 9, rows: 360, canvas_positions: 360}' |
         measure > "$T/m"
-    jq -se 'all(.threshold == 0.9 and .factor == null and has("factor") and .stop_at_eos and
+    jq -se 'all(.threshold == 0.9 and .factor == null and has("factor") and .contract == "answer" and
         .logits_eos_inf == false and .confidence_eos_eot_inf and .unmask == "threshold" and
         .axis == "threshold" and .series == "000000000002" and .paradigm == "masked_diffusion" and
         .passes == 9 and .rows == 360)' "$T/m"

@@ -57,6 +57,19 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     [ "$(crossover X_par '(.steps_end * 10 | round) == 725' < "$T/p")" = true ]
 }
 
+@test "a system that stops at its end meets none that runs on" {
+    sweep 300 30 8 32 128 |
+        jq -c '.contract = (if .model == "llama" then "answer" else "fixed" end)' > "$T/in"
+    pareto "$T/in" > "$T/p"
+    [ "$(crossover X_lat '.exists' < "$T/p")" = false ]
+    crossover X_lat '.reason' < "$T/p" | grep -q 'no LLaMA configuration'
+    jq -c 'if .model == "llama" then ., (.contract = "fixed" | .point = "b" | .value *= 2 |
+        .launch_values[]?.value *= 2) else . end' "$T/in" | pareto > "$T/p"
+    [ "$(crossover X_lat '.contract' < "$T/p")" = '"fixed"' ]
+    [ "$(crossover X_lat '.llama_point' < "$T/p")" = '"b"' ]
+    [ "$(jq -s '[.[] | select(.kind == "front") | .contract] | unique | length' "$T/p")" = 2 ]
+}
+
 @test "order and files leave no trace; the seed does" {
     sweep 300 30 8 32 128 > "$T/in"
     grep metric "$T/in" | sort -r > "$T/m"
@@ -135,7 +148,7 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
 @test "a sweep without a rival is told" {
     sweep 300 20 8 64 | sed 's/max_new":512/max_new":64/' | pareto > "$T/p"
     [ "$(crossover X_lat '[.exists, .llama, .reason]' < "$T/p")" = \
-      '[false,null,"no LLaMA configuration of this device, batch and length"]' ]
+      '[false,null,"no LLaMA configuration of this device, batch, length and contract"]' ]
 }
 
 @test "--suggest: steps inside a wide bracket, prompts for half an octave" {
