@@ -34,14 +34,18 @@ BLOCK_LENGTH    ?= 32
 CONTRACT        ?= answer,fixed
 # other settings to sweep beside STEPS, crosswise: "--unmask schedule,threshold --threshold 0.7,0.9"
 SWEEP           ?=
+# Launches of each system to begin with: fewer than 5 give no interval. make refine adds more until
+# the ratio of the two systems is known within PRECISION (0.02: +-2 %) or its minutes are over.
 LAUNCHES        ?= 5
+PRECISION       ?= 0.02
+BUDGET_MINUTES  ?= 30
 ROUNDS          ?= 1
 WARMUP          ?= 1
-AA_LAUNCHES     ?= 6
+AA_LAUNCHES     ?= 12
 AA_LENGTH       ?= $(GEN_LENGTH)
 SCALE_LENGTHS   ?= 128,512,1024,2048
 SCALE_BATCH     ?= 1,4,8,16,32
-SCALE_LAUNCHES  ?= 3
+SCALE_LAUNCHES  ?= 5
 SCALE_PROMPTS   ?= 32
 # Tokens that one denoising step commits in the scale sweep.
 SCALE_PER_STEP  ?= 2
@@ -186,19 +190,35 @@ $(R)/$(1)/launch/llama-%.ndjson: $(R)/$(1)/launch/llama-%.plan $(R)/$(1)/flags \
 $(1)_FILES = $$($(1)_NAMES:%=$(R)/$(1)/launch/%.ndjson)
 endef
 
-# $(call metrics,NAME): metric records of a sweep, once its launches are known.
+# $(call metrics,NAME): metric records of a sweep, once its launches are known; why there are no
+# more launches (the schedule was carried out, or what refine found); ratios of the two systems.
 define metrics
-$(R)/$(1)/metrics.ndjson: $($(1)_FILES) $(R)/ceilings.ndjson $(BIN)/measure | $(QUIET)
+$(R)/$(1)/stopped: $(R)/$(1)/schedule.ndjson
+	@echo launches > $$@
+
+$(R)/$(1)/metrics.ndjson: $($(1)_FILES) $(R)/ceilings.ndjson $(R)/$(1)/stopped $(BIN)/measure \
+    | $(QUIET)
 	@[ -n '$$($(1)_FILES)' ] || { echo 'no launches in $(R)/$(1)/schedule.ndjson' >&2; exit 65; }
 	$$(call say,measure $(1))\
-	    $(beside) $(BIN)/measure $$($(1)_FILES) $(R)/ceilings.ndjson -o $$@
+	    $(beside) $(BIN)/measure --stopped "$$$$(cat $(R)/$(1)/stopped)" $$($(1)_FILES) \
+	    $(R)/ceilings.ndjson -o $$@
+
+ifneq ($(1),aa)
+$(R)/$(1)/ratios.ndjson: $(R)/$(1)/metrics.ndjson $(R)/stamp/precision $(BIN)/compare | $(QUIET)
+	$$(call say,compare $(1))\
+	    $(beside) $(BIN)/compare $(ratio_flags) --stopped "$$$$(cat $(R)/$(1)/stopped)" $$< -o $$@
+endif
 endef
+
+ratio_flags = --by paradigm --cost e2e_ns --precision $(PRECISION)
+$(R)/stamp/precision: FORCE
+	$(call stamp,$(PRECISION))
 
 # Which schedules this call of make must know before it can name its targets.
 GOALS   := $(or $(MAKECMDGOALS),tools)
 LENGTHS := $(call split,$(SCALE_LENGTHS))
 SCALES  := $(LENGTHS:%=length-%)
-whole   := all phase1 phase6 phase7 figures report plan bundle replicate results/%
+whole   := phase1 phase6 phase7 figures report plan bundle replicate results/%
 SWEEPS  := $(sort $(if $(filter $(whole) phase3,$(GOALS)),aa) \
                   $(if $(filter $(whole) phase4,$(GOALS)),steps) \
                   $(if $(filter $(whole) phase5,$(GOALS)),$(SCALES)))

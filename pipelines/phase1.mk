@@ -1,11 +1,16 @@
 # phase1.mk - design: what this machine is and can do at most, whether it is fit to measure, and the
 # schedules as data.
+
+# Launches of each system: what the profile begins with, or what refine has come to.
+launches_of = $(shell n=$$(cat $(R)/$(1)/refined 2>/dev/null || echo 0); \
+                  echo $$((n > $(2) ? n : $(2))))
+
 aa_SYSTEMS  := llama
 aa_STEPS    := 1
 aa_BATCH    := 1
 aa_LENGTH   := $(AA_LENGTH)
 aa_BLOCK    := $(AA_LENGTH)
-aa_LAUNCHES := $(AA_LAUNCHES)
+aa_LAUNCHES := $(call launches_of,aa,$(AA_LAUNCHES))
 aa_PROMPTS  := $(R)/prompts.ndjson
 aa_CONTRACT := fixed
 
@@ -16,7 +21,7 @@ steps_CONTRACT := $(CONTRACT)
 steps_BATCH    := 1
 steps_LENGTH   := $(GEN_LENGTH)
 steps_BLOCK    := $(BLOCK_LENGTH)
-steps_LAUNCHES := $(LAUNCHES)
+steps_LAUNCHES := $(call launches_of,steps,$(LAUNCHES))
 steps_PROMPTS  := $(R)/prompts.ndjson
 
 # One sweep a length: every batch size, equal work for both systems, the first prompts only.
@@ -26,7 +31,7 @@ length-$(1)_STEPS    := $(shell echo $$(( ($(1) + $(SCALE_PER_STEP) - 1) / $(SCA
 length-$(1)_BATCH    := $(SCALE_BATCH)
 length-$(1)_LENGTH   := $(1)
 length-$(1)_BLOCK    := $(shell echo $$(( $(1) % $(BLOCK_LENGTH) ? $(1) : $(BLOCK_LENGTH) )))
-length-$(1)_LAUNCHES := $(SCALE_LAUNCHES)
+length-$(1)_LAUNCHES := $(call launches_of,length-$(1),$(SCALE_LAUNCHES))
 length-$(1)_PROMPTS  := $(R)/scale-prompts.ndjson
 length-$(1)_CONTRACT := fixed
 endef

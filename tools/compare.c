@@ -363,14 +363,14 @@ static const char notes[] =
     "where no base has the same, and are named in `also`. effect ratio: value / base, for\n"
     "perplexities and the cost; difference: value - base, for everything else. Only prompts that\n"
     "both sides have count; the interval resamples prompts, the same draw for both sides.\n"
-    "--by paradigm: every denoised point against the autoregressive one of its device, batch size,\n"
-    "length and prompts.\n"
+    "--by paradigm: every denoised point against the autoregressive one of its device, batch\n"
+    "size, length, contract and prompts.\n"
     "The cost: exp(difference of the mean logs of launches), in pairs where launches stand beside\n"
     "each other in the schedule, with Student's interval; null below 5 launches of each. verdict:\n"
-    "SAME when the whole interval lies within a factor of 1.02, else SLOWER or FASTER (MORE, LESS)\n"
-    "when it excludes 1, else UNDECIDED with launches_to_decide. p is two-sided against 1, p_holm\n"
-    "adjusted for all ratios of the call. launches_more: still to run until half_width, that of\n"
-    "the log ratio, is under --precision; stop_reason is then \"precision\".\n";
+    "SAME when the whole interval lies within a factor of 1.02, else SLOWER or FASTER (MORE,\n"
+    "LESS) when it excludes 1, else UNDECIDED with launches_to_decide. p is two-sided against 1,\n"
+    "p_holm adjusted for all ratios of the call. launches_more: still to run until half_width,\n"
+    "that of the log ratio, is under --precision; stop_reason is then \"precision\".\n";
 
 static void check(struct compare *c, int bad, const struct err *e)
 {

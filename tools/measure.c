@@ -195,10 +195,10 @@ static const char notes[] =
     "                   ticks in a launch and below 5 batches; power_agrees: the sum of\n"
     "                   power readings comes within 5 %\n"
     "  power_cap_ratio  looks at the card under its power cap / looks; such records do count\n"
-    "Headline: geometric mean of launch medians (of rates: sum over sum), with Student's interval of\n"
-    "the logarithms; null below 5 launches, because the answers of one process share its luck.\n"
-    "Percentiles need n = 29 (p90), 59 (p95), 299 (p99). steady: no launch drifts, or jumps at some\n"
-    "place, by 1 % or more beyond noise.\n";
+    "Headline: geometric mean of launch medians (of rates: sum over sum), with Student's interval\n"
+    "of the logarithms; null below 5 launches, because the answers of a process share its luck.\n"
+    "Percentiles need n = 29 (p90), 59 (p95), 299 (p99). steady: no launch drifts, or jumps at\n"
+    "some place, by 1 % or more beyond noise.\n";
 
 static void check(struct measure *m, int bad, const struct err *e)
 {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/analysis/about.h"
+#include "lib/analysis/contrast.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 #include "lib/record/settings.h"
@@ -72,29 +73,6 @@ static size_t find_metric(struct points *p, const json_t *r, const char *name)
     return i;
 }
 
-static int by_launch(const void *a, const void *b)
-{
-    const struct launch_value *x = a, *y = b;
-    return x->launch != y->launch ? (x->launch < y->launch ? -1 : 1)
-                                  : (x->value > y->value) - (x->value < y->value);
-}
-
-size_t points_launches(const json_t *record, struct launch_value **values)
-{
-    const json_t *list = json_object_get(record, "launch_values");
-    size_t n = json_array_size(list), m = 0;
-    struct launch_value *v = mem_zero(n, sizeof *v);
-    for (size_t i = 0; i < n; i++) {
-        const json_t *entry = json_array_get(list, i);
-        v[m] = (struct launch_value){rec_int(entry, "launch", 0), rec_number(entry, "value")};
-        m += isnan(v[m].value) ? 0 : 1;
-    }
-    if (m)
-        qsort(v, m, sizeof *v, by_launch);
-    *values = v;
-    return m;
-}
-
 static int take_cost(struct points *all, const json_t *r, struct err *e)
 {
     const json_t *value = json_object_get(r, "value");
@@ -116,7 +94,7 @@ static int take_cost(struct points *all, const json_t *r, struct err *e)
     p->passes = rec_number(r, "passes");
     p->rows = rec_number(r, "rows");
     all->dropped += isnan(p->cost);
-    p->n_launch = points_launches(r, &p->launch);
+    p->n_launch = contrast_launches(r, &p->launch);
     return 1;
 }
 

@@ -81,9 +81,6 @@ const json_t *points_value(const struct point *p);
 /* Why its cost has no interval: too few launches; NULL: it has one. */
 const char *points_no_interval(const struct point *p);
 
-/* The launch values of a metric record, ascending by launch; the caller frees. Returns how many. */
-size_t points_launches(const json_t *record, struct launch_value **values);
-
 /* Place of a metric in `metrics`, n_metrics when it was not met. */
 size_t points_metric(const struct points *p, const char *name);
 

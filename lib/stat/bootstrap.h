@@ -17,11 +17,11 @@ void bootstrap_draw(uint64_t seed, uint64_t draw, size_t n, uint32_t *index);
  * over launches[n] (two or more, all above 0); else `value` itself. Costs that were measured in the
  * same launches and draw from one `seed` keep what these launches have in common.
  *
- * Launches resampled with replacement would give intervals too narrow: 87 of 100 hold the true value
- * at 5 launches. Here the residuals of the log values get normal weights (less their mean) over
- * the root of a chi-square, so that the spread of one cost is exactly Student's with n - 1 degrees of
- * freedom. Source: Kalibera and Jones ISMM'13 for the unit; Gelman et al., Bayesian Data Analysis,
- * 3rd ed., 3.2 and 3.6 for the distribution. work[n]. */
+ * Launches resampled with replacement would give intervals too narrow: 87 of 100 hold the true
+ * value at 5 launches. Here the residuals of the log values get normal weights (less their mean)
+ * over the root of a chi-square, so that the spread of one cost is exactly Student's with n - 1
+ * degrees of freedom. work[n]. Source: Kalibera and Jones ISMM'13 (the unit); Gelman et al.,
+ * Bayesian Data Analysis, 3rd ed., 3.2 and 3.6 (the distribution). */
 void bootstrap_cost(double value, const struct launch_value *launches, size_t n, uint64_t seed,
                     size_t draws, double *out, size_t stride, double *work);
 

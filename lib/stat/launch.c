@@ -122,7 +122,8 @@ static void extremes(struct launch_summary *v, const struct launch_sample *s, si
 }
 
 static const char *const methods[][2] = { /* of one launch, of more */
-    [LAUNCH_MEDIAN] = {"median of one launch", "geometric mean of launch medians, t interval of logs"},
+    [LAUNCH_MEDIAN] = {"median of one launch",
+                       "geometric mean of launch medians, t interval of logs"},
     [LAUNCH_WEIGHTED] = {"token-weighted median of one launch",
                          "geometric mean of token-weighted launch medians, t interval of logs"},
     [LAUNCH_RATIO] = {"ratio of sums of one launch",

@@ -81,9 +81,9 @@ struct launch_turn { int64_t launch, round, seq; double value; };
  * else 1 when one could be judged, else -1. Sorts. work[2 n]. */
 int launch_turns_steady(struct launch_turn *t, size_t n, double level, double *work);
 
-/* 1 steady, 0 not, -1 undecided (n < 8). x: one launch in the order it ran. Not steady: it drifts (a
- * line through it moves by 1 % or more over the window) or jumps (at some place, from one mean to
- * another that far away), beyond noise at `level` for both questions together. work[n]. */
+/* 1 steady, 0 not, -1 undecided (n < 8). x: one launch in the order it ran. Not steady: it drifts
+ * (a line through it moves by 1 % or more over the window) or jumps (at some place, from one mean
+ * to another that far away), beyond noise at `level` for both questions together. work[n]. */
 int launch_steady(const double *x, size_t n, double level, double *work);
 
 #endif

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdint.h>
 
+static const double AIM = 0.8; /* of the goal: whoever aims at the goal itself stops by luck */
+
 static int are_pairs(const struct launch_value *a, size_t n_a, const struct launch_value *b,
                      size_t n_b)
 {
@@ -125,11 +127,13 @@ size_t ratio_deciding(const struct ratio *r, double zone)
 
 size_t ratio_more(const struct ratio *r, double goal)
 {
-    size_t n = r->launches, needed = ratio_needed(r, goal);
+    size_t n = r->launches;
     if (n < LAUNCH_LEAST)
         return LAUNCH_LEAST - n;
-    if (isnan(r->lo) || ratio_half(r) <= goal)
+    if (isnan(r->lo) || ratio_half(r) <= (n < RATIO_SURE ? goal / 2 : goal))
         return 0; /* a value that has no logarithm gets none by more launches */
+    size_t needed = ratio_needed(r, AIM * goal);
+    needed = needed < RATIO_SURE ? RATIO_SURE : needed;
     size_t more = needed > n ? needed - n : 1;
     return more < n ? more : n;
 }
