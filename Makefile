@@ -6,7 +6,6 @@
 SHELL       := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.SECONDARY:
 .DEFAULT_GOAL := tools
 MAKEFLAGS   += --no-builtin-rules
 export LC_ALL := C
@@ -56,6 +55,9 @@ TOOLS   := $(patsubst tools/%.c,%,$(wildcard tools/*.c))
 .PHONY: tools
 tools: $(TOOLS:%=$(BIN)/%) ## build the tools (build/bin)
 
+# What only rules with patterns make stays; .SECONDARY would do it too, but then a file that is
+# there and new enough is made again whenever something that it depends on was looked at before.
+.PRECIOUS: $(BUILD)/obj/%.o $(BIN)/% $(BUILD)/tests/%
 $(BUILD)/obj/%.o: %.c $(BUILD)/obj/flags.txt
 	@mkdir -p $(@D)
 	$(call say,cc $<)$(CC) $(ALL_CFLAGS) -c $< -o $@

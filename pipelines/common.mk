@@ -166,6 +166,7 @@ ifneq ($(filter $(1),$(SWEEPS)),)
 -include $(R)/$(1)/launches.mk
 endif
 
+.PRECIOUS: $(R)/$(1)/launch/%.plan
 $(R)/$(1)/launch/%.plan: | $(R)/$(1)/launches.mk
 	@test -f $$@
 

@@ -19,6 +19,7 @@ CUDA_BASE := $(wildcard kernels/cuda/*.c kernels/quant*.c) kernels/dtype.c lib/b
              lib/base/out.c lib/base/pool.c
 
 PIC = $(BUILD)/obj/pic
+.PRECIOUS: $(PIC)/%.o
 $(PIC)/%.o: %.c $(BUILD)/obj/flags.txt
 	@mkdir -p $(@D)
 	$(call say,cc $< (shared))$(CC) $(ALL_CFLAGS) -fPIC -fvisibility=hidden -c $< -o $@

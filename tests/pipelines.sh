@@ -36,7 +36,7 @@ again()
     rm -f ran
     touch ran
     env -i PATH="$PATH" make --no-print-directory CPU_LEVELS= CFLAGS=-O0 HARDEN= FP=here \
-        LAUNCHES=3 STEPS=2,4,8 "$@" >log 2>&1
+        LAUNCHES=3 AA_LAUNCHES=6 SCALE_LAUNCHES=2 STEPS=2,4,8 "$@" >log 2>&1
     status=$?
     ran=$(cut -d ' ' -f 1 ran | sort | uniq -c | awk '{ print $2 ":" $1 }' | paste -sd ' ')
 }
@@ -63,13 +63,16 @@ ok $? "the sealed bundle agrees with its manifest"
 again all
 did "a second run does nothing" ""
 launches=$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)
+rm results/here/demo/stamp/model-JUDGE
+again -j4 phase2 phase3
+did "what was looked at for another phase makes no launch again" ""
 again phase4 STEPS=2,4,8,16
 did "one more step count adds its launches only" \
     "gen-llada:3 measure:1 pareto:1 plot:4 prep-prompts:1 score-exact:1 score-ppl:2"
 [ "$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)" -eq $((launches + 3)) ]
 ok $? "the launches of before are still there"
 again phase3 STEPS=2,4,8,16 AA_LAUNCHES=8
-did "more launches are added to those that are there" "gen-llama:2 measure:2 prep-prompts:1"
+did "more launches are added to those that are there" "compare:1 gen-llama:2 measure:2 prep-prompts:1"
 again all STEPS=2,4,8,16 AA_LAUNCHES=6
 touch tools/pareto.c
 again all STEPS=2,4,8,16
@@ -86,6 +89,23 @@ echo 'int more(void); int more(void) { return 1; }' >>tools/gen-llada.c
 again phase2 STEPS=2,4,8,16
 did "other code in gen-llada repeats its generations, not those of gen-llama" \
     "gen-llada:3 measure:1"
+planned() { jq -s 'map(select(.system == "llada")) | length' results/here/demo/steps/schedule.ndjson; }
+echo 2 >more
+again refine STEPS=2,4,8,16 BUDGET_MINUTES=0.08
+[ "$status" -eq 0 ] && [ "$(planned)" -gt 3 ] && grep -q 'refined steps: .* ended by budget' log &&
+    [ "$(cat results/here/demo/steps/stopped)" = budget ] && grep -q -- '--stopped budget' ran
+ok $? "refine adds launches until its minutes are over, and the records say so"
+[ "$status" -eq 0 ] || tail -n 20 log | sed 's/^/# /'
+rm more results/here/demo/*/ratios.ndjson
+refined=$(planned)
+again refine STEPS=2,4,8,16
+[ "$(planned)" = "$refined" ] && [ "$(cat results/here/demo/steps/stopped)" = precision ]
+ok $? "what is precise gets no more, and keeps what it has"
+again -n refine STEPS=2,4,8,16
+[ "$status" -eq 0 ] && [ ! -s ran ]
+ok $? "make -n refine runs no tool"
+rm -rf results/here/demo/*/refined
+again all STEPS=2,4,8,16
 echo '{"changed":1}' >data/models/judge-demo/config.json
 again results/here/demo/steps/judge.ndjson STEPS=2,4,8,16
 grep -q '^score-ppl --mode judge' ran
