@@ -72,7 +72,8 @@ did "one more step count adds its launches only" \
 [ "$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)" -eq $((launches + 3)) ]
 ok $? "the launches of before are still there"
 again phase3 STEPS=2,4,8,16 AA_LAUNCHES=8
-did "more launches are added to those that are there" "compare:1 gen-llama:2 measure:2 prep-prompts:1"
+did "more launches are added to those that are there" \
+    "compare:1 gen-llama:2 measure:2 prep-prompts:1"
 again all STEPS=2,4,8,16 AA_LAUNCHES=6
 touch tools/pareto.c
 again all STEPS=2,4,8,16
@@ -89,7 +90,10 @@ echo 'int more(void); int more(void) { return 1; }' >>tools/gen-llada.c
 again phase2 STEPS=2,4,8,16
 did "other code in gen-llada repeats its generations, not those of gen-llama" \
     "gen-llada:3 measure:1"
-planned() { jq -s 'map(select(.system == "llada")) | length' results/here/demo/steps/schedule.ndjson; }
+planned()
+{
+    jq -s 'map(select(.system == "llada")) | length' results/here/demo/steps/schedule.ndjson
+}
 echo 2 >more
 again refine STEPS=2,4,8,16 BUDGET_MINUTES=0.08
 [ "$status" -eq 0 ] && [ "$(planned)" -gt 3 ] && grep -q 'refined steps: .* ended by budget' log &&

@@ -110,9 +110,9 @@ static void put_reading(struct page *p)
     page_item(p, "A step is one pass of LLaDA over its whole canvas; more steps cost more time "
                  "and give better text. LLaMA writes one token a pass and has no such dial.");
     page_item(p, "Written a [b, c]: a value and its 95 %% interval, which would hold the true "
-                 "value in 95 of 100 such experiments. Times: Student's t over launches of the "
-                 "program, because a launch is the independent unit; quality and crossovers: "
-                 "bootstrap over prompts, the same draw for every configuration.");
+                 "value in 95 of 100 such experiments. Times: Student's t over the logs of "
+                 "launches, because a launch is the independent unit, and from five on; quality "
+                 "and crossovers: bootstrap over prompts, the same draw for every configuration.");
     page_item(p, "Latency runs from the moment a prompt is accepted to its last token. Tokenising, "
                  "loading and warm-up are outside.");
     page_item(p, "A sweep is a set of points that differ in one setting, its axis. A crossover is "

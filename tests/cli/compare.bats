@@ -109,7 +109,7 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }
     [ "$status" -eq 65 ]
 }
 
-# metric CONFIG PARADIGM BATCH VALUES...: launches of e2e_ns; those of the two paradigms stand in turn
+# metric CONFIG PARADIGM BATCH VALUES...: launches of e2e_ns, those of the two paradigms in turn
 metric() {
     local config=$1 paradigm=$2 batch=$3
     shift 3

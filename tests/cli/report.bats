@@ -46,15 +46,25 @@ says() {
     says 'takes 1.03 \[1.01, 1.04\] times LLaMA'
 }
 
+@test "ratios of the two systems are a table, with verdict and adjusted p" {
+    jq -cn '{schema: "crossover/1", kind: "comparison", run: "r", config: "llada 4",
+        base_config: "llama", model: "m", by: "paradigm", setting: "masked_diffusion", metric: "e2e_ns", effect: "ratio",
+        value: 1.25, lo: 1.125, hi: 1.5, p: 0.001, p_holm: 0.004, verdict: "SLOWER", launches: 5,
+        base_value: 1, config_value: 1.25}' > ratio
+    report "${ALL[@]}" ratio
+    says 'llada 4 *llama *1.25 \[1.12, 1.50\] *SLOWER *0.004 *5'
+    lacks -q 'What quantization costs' report.html
+}
+
 # check FIELDS: a check record of the harness
 check() {
     jq -cn "{schema: \"crossover/1\", kind: \"check\", run: \"r\", check: \"same\"} + $1"
 }
 
-@test "what the harness could not show stands above the headline, in its box, and that is not bold" {
+@test "what the harness could not show stands above the headline, in its box; that is not bold" {
     check '{pass: false, verdict: "UNDECIDED", text: "one model under two names is UNDECIDED"}' > c
     report "${ALL[@]}" c
-    grep -q '<div class="lead doubt"><p><strong>Harness check same: UNDECIDED: one model' report.html
+    grep -q '<div class="lead doubt"><p><strong>Harness check same: UNDECIDED: one' report.html
     grep -q '^<p>At batch 1, by judge perplexity.*</p></div>$' report.html
     grep -q '^> \*\*Harness check same: UNDECIDED' report.md
     lacks -q '\*\*At batch 1' report.md
