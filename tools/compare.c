@@ -396,8 +396,7 @@ int main(int argc, char **argv)
         {"stopped", 0, OPT_TEXT, &c.a.stopped, .arg = "WHY",
          .help = "stop_reason where the goal is not reached: budget, launches, ..."},
         {"draws", 0, OPT_INT, &c.a.draws, 100, 100000, .arg = "N", .help = "resamples (2000)"},
-        {"max-failed", 0, OPT_INT, &c.a.max_failed, 0, 1e15, .arg = "N",
-         .help = "exit 0 with up to N failed records (0)"},
+        TAKE_OPTION(c.a.max_failed),
         OPT_COMMON(c.a.common),
         {0}};
     const struct tool tool = {"compare", "records that differ in one setting in, its cost out",

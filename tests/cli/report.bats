@@ -47,10 +47,10 @@ says() {
 }
 
 @test "ratios of the two systems are a table, with verdict and adjusted p" {
-    jq -cn '{schema: "crossover/1", kind: "comparison", run: "r", config: "llada 4",
-        base_config: "llama", model: "m", by: "paradigm", setting: "masked_diffusion", metric: "e2e_ns", effect: "ratio",
-        value: 1.25, lo: 1.125, hi: 1.5, p: 0.001, p_holm: 0.004, verdict: "SLOWER", launches: 5,
-        base_value: 1, config_value: 1.25}' > ratio
+    jq -cn '{schema: "crossover/1", kind: "comparison", run: "r", config: "llada 4", model: "m",
+        base_config: "llama", by: "paradigm", setting: "masked_diffusion", metric: "e2e_ns",
+        effect: "ratio", value: 1.25, lo: 1.125, hi: 1.5, p: 0.001, p_holm: 0.004,
+        verdict: "SLOWER", launches: 5, base_value: 1, config_value: 1.25}' > ratio
     report "${ALL[@]}" ratio
     says 'llada 4 *llama *1.25 \[1.12, 1.50\] *SLOWER *0.004 *5'
     lacks -q 'What quantization costs' report.html
@@ -250,6 +250,9 @@ check() {
 @test "empty input is no run: 65, and no page" {
     run report < /dev/null
     [ "$status" -eq 65 ] && [ "$output" = "report: no records in the input" ]
+    echo nonsense > nonsense
+    run report nonsense
+    [ "$status" -eq 65 ] && [[ $output == *"no records in the input: "*"not a JSON object"* ]]
     [ ! -e report.html ] && [ ! -e report.md ]
     "$BIN/report" --format markdown "$F/plot-metric.ndjson" > page 2> err    # one that has some
     grep -q 'do not answer the question yet' page
