@@ -20,7 +20,7 @@ $(R)/aa/twin.ndjson: $(aa_FILES)
 
 $(R)/aa/slow.ndjson: $(aa_FILES)
 	@cat $(AA_TWIN:%=$(R)/aa/launch/%.ndjson) | $(call named,slow) | \
-	    jq -c '.e2e_ns *= $(SLOWED)' > $@.tmp && mv $@.tmp $@
+	    jq -c '(.e2e_ns, .batch_ns | numbers) *= $(SLOWED)' > $@.tmp && mv $@.tmp $@
 
 $(R)/aa/both.ndjson: $(foreach n,self twin slow,$(R)/aa/$(n).ndjson) $(BIN)/measure | $(QUIET)
 	$(call say,measure A/A)$(beside) $(BIN)/measure $(filter %.ndjson,$^) -o $@
