@@ -211,7 +211,7 @@ $(R)/$(1)/metrics.ndjson: $($(1)_FILES) $(R)/ceilings.ndjson $(R)/$(1)/stopped $
     | $(QUIET)
 	@[ -n '$$($(1)_FILES)' ] || { echo 'no launches in $(R)/$(1)/schedule.ndjson' >&2; exit 65; }
 	$$(call say,measure $(1))\
-	    $(beside) $(BIN)/measure --stopped "$$$$(cat $(R)/$(1)/stopped)" $$($(1)_FILES) \
+	    $(beside) $(BIN)/measure --verify --stopped "$$$$(cat $(R)/$(1)/stopped)" $$($(1)_FILES) \
 	    $(R)/ceilings.ndjson -o $$@
 
 ifneq ($(1),aa)

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
@@ -45,4 +46,47 @@ struct ratio contrast_ratio(const json_t *base, const json_t *record)
     free(a);
     free(b);
     return r;
+}
+
+/* FASTER and SLOWER speak of time; of joules the ratio itself does. */
+static const char *verdict_of(const char *metric, const struct ratio *r)
+{
+    int rate = strstr(metric, "_per_s") != NULL, time = strstr(metric, "_ns") != NULL;
+    switch (ratio_verdict(r, RATIO_ZONE)) {
+    case RATIO_SAME: return "SAME";
+    case RATIO_ABOVE: return rate ? "FASTER" : time ? "SLOWER" : "MORE";
+    case RATIO_BELOW: return rate ? "SLOWER" : time ? "FASTER" : "LESS";
+    case RATIO_UNDECIDED: break;
+    }
+    return "UNDECIDED";
+}
+
+/* How many launches would say more: to decide, and to come under the goal. */
+static void put_launches(json_t *j, const struct ratio *r, const struct contrast_goal *goal)
+{
+    size_t decide = ratio_deciding(r, RATIO_ZONE);
+    int open = ratio_verdict(r, RATIO_ZONE) == RATIO_UNDECIDED;
+    const char *why = ratio_half(r) <= goal->precision ? "precision" : goal->stopped;
+    rec_set_int(j, "launches", (int64_t)r->launches);
+    rec_set_number(j, "launches_to_decide", open && decide ? (double)decide : (double)NAN,
+                   open ? "the spread is not known" : "decided");
+    rec_set_number(j, "precision", goal->precision, "none");
+    rec_set_number(j, "half_width", ratio_half(r), r->reason);
+    rec_set_int(j, "launches_more", (int64_t)ratio_more(r, goal->precision));
+    json_object_set_new(j, "stop_reason", why ? json_string(why) : json_null());
+}
+
+void contrast_put(json_t *j, const struct ratio *r, double holm, const struct contrast_goal *goal)
+{
+    const char *metric = rec_text(j, "metric");
+    rec_set_number(j, "value", r->value, r->reason);
+    rec_set_number(j, "lo", r->lo, r->reason);
+    rec_set_number(j, "hi", r->hi, r->reason);
+    json_object_set_new(j, "level", json_real(r->level));
+    json_object_set_new(j, "method", json_string(r->method));
+    json_object_set_new(j, "verdict", json_string(verdict_of(metric ? metric : "", r)));
+    json_object_set_new(j, "zone", json_real(RATIO_ZONE));
+    rec_set_number(j, "p", r->p, r->reason);
+    rec_set_number(j, "p_holm", holm, r->reason);
+    put_launches(j, r, goal);
 }
