@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/plain.h"
+#include "lib/record/json.h"
 #include "lib/record/rec.h"
 
 static const double TIME_LIMIT = 9007199254740992.0; /* 2^53: what a record holds exactly */
@@ -18,6 +20,13 @@ const char *const timing_memory_names[TIMING_MEMORY] = {
     "allocated_peak_bytes", "reserved_peak_bytes", "device_peak_bytes",
     "process_peak_bytes"};
 
+static int bad_number(const json_t *v, const char *key, double lo, double hi, struct err *e)
+{
+    char got[JSON_SHOWN], from[PLAIN_NUMBER], to[PLAIN_NUMBER];
+    return err_set(e, EXIT_BAD_DATA, "%s: expected a number from %s to %s, got %s", key,
+                   plain_number(from, lo), plain_number(to, hi), json_shown(v, got));
+}
+
 static int number(const json_t *r, const char *key, double lo, double hi, double *out,
                   struct err *e)
 {
@@ -27,8 +36,7 @@ static int number(const json_t *r, const char *key, double lo, double hi, double
         return 0;
     *out = json_number_value(v);
     if (!json_is_number(v) || !(*out >= lo && *out <= hi))
-        return err_set(e, EXIT_BAD_DATA, "%s: expected a number from %.15g to %.15g, got %s%.15g",
-                       key, lo, hi, json_is_number(v) ? "" : "another type than ", *out);
+        return bad_number(v, key, lo, hi, e);
     return 0;
 }
 
@@ -130,7 +138,8 @@ enum timing_class timing_read(struct timing *t, const json_t *r, struct err *e)
     const json_t *id = json_object_get(r, "id"), *taint = json_object_get(r, "tainted");
     const char *status = rec_text(r, "status"), *phase = rec_text(r, "phase");
     if (!json_is_string(id) && !json_is_integer(id)) {
-        err_set(e, EXIT_BAD_DATA, "id: expected a text, got %s", id ? "another type" : "none");
+        char got[JSON_SHOWN];
+        err_set(e, EXIT_BAD_DATA, "id: expected a text, got %s", json_shown(id, got));
         return TIMING_BAD;
     }
     if ((status && !strcmp(status, "oom")) || json_is_true(json_object_get(r, "batch_halved")))

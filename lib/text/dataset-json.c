@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/record/json.h"
+
 int dataset_is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -135,10 +137,11 @@ static int from_jsonl(const struct dataset_options *p, json_t *o, json_t *out, s
                               "reference|canonical_solution|response|output");
     json_t *answer = dataset_as_text(field(o, p->answer_field, "answer"));
     json_t *task = field(o, p->task_field, "task");
+    char got[JSON_SHOWN];
     int bad = 0;
     if (!json_is_string(text))
         bad = err_set(e, EXIT_BAD_DATA, "field \"%s\": expected a text, got %s (--field)",
-                      p->text_field ? p->text_field : "text", text ? "another type" : "nothing");
+                      p->text_field ? p->text_field : "text", json_shown(text, got));
     if (bad || need_text(reference, "reference", e) || need_text(task, "task", e)) {
         json_decref(answer);
         return -1;
