@@ -36,7 +36,7 @@ refused() {
 
 @test "the object is found beside the program, and in lib/crossover once installed" {
     mkdir -p "$T/bin" "$T/lib/crossover" "$T/driver"
-    "${CC:-cc}" -shared -fPIC -o "$T/driver/libcuda.so.1" tests/fixtures/preload/cuda.c ||
+    ${CC:-cc} -shared -fPIC -o "$T/driver/libcuda.so.1" tests/fixtures/preload/cuda.c ||
         skip "no compiler"
     export LD_LIBRARY_PATH=$T/driver
     cp "$BIN/gen-llama" "$T/bin/"
@@ -57,7 +57,7 @@ refused() {
 #include <unistd.h>
 __attribute__((constructor)) static void start(void) { (void)!write(2, "loaded", 6); }
 END
-    "${CC:-cc}" -shared -fPIC -o "$T/bin/libcrossover-cuda.so" "$T/loud.c" || skip "no compiler"
+    ${CC:-cc} -shared -fPIC -o "$T/bin/libcrossover-cuda.so" "$T/loud.c" || skip "no compiler"
     cp "$BIN/gen-llama" "$T/bin/"
     export LD_LIBRARY_PATH=$T/driver
     refused 69 "--device cuda: no driver of an NVIDIA GPU here" \
