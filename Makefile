@@ -25,7 +25,13 @@ SANITIZE_1      := -fsanitize=address$(,)undefined -fno-sanitize-recover=all
 SANITIZE_thread := -fsanitize=thread
 SANITIZE := $(SANITIZE_$(SAN))
 WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
-HARDEN  := $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2) -fstack-protector-strong -fPIE
+# What of it the compiler and the C library have: what they say of an empty program, if anything.
+refuses = $(shell printf '\043include <stdio.h>\n' | \
+              $(CC) -Werror -O2 -fPIE $(1) -x c -c -o /dev/null - 2>&1 || echo no)
+known   = $(foreach f,$(1),$(if $(call refuses,$(f)),,$(f)))
+FORTIFY = -U_FORTIFY_SOURCE $(firstword $(call known,-D_FORTIFY_SOURCE=3) -D_FORTIFY_SOURCE=2)
+HARDEN  := $(if $(SAN),,$(FORTIFY)) -fstack-protector-strong -fPIE \
+           $(call known,-fstack-clash-protection -fcf-protection -mbranch-protection=standard)
 CFLAGS  ?= -O2 -g
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) $(WARN) $(HARDEN) $(SANITIZE) -MMD -MP
 LIBS    := jansson libpcre2-8 libutf8proc libarchive zlib libcrypto
@@ -61,7 +67,9 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/obj/flags.txt
 	$(call say,cc $<)$(CC) $(ALL_CFLAGS) -c $< -o $@
 
 # -O3 and contraction into fused multiply-adds: the kernels' numbers are defined with FMA.
-CPU_FLAGS      := -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math -Wno-psabi
+# Level 3 of FORTIFY asks how large things are while the program runs: not between these loops.
+CPU_FLAGS      := -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math -Wno-psabi \
+    $(if $(findstring SOURCE=3,$(HARDEN)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 CPU_FLAGS_portable   :=
 CPU_FLAGS_neon       :=
 CPU_FLAGS_avx2       := -march=x86-64-v3 -mtune=generic
