@@ -8,6 +8,7 @@ SHELL       := /bin/bash
 .DELETE_ON_ERROR:
 .SECONDARY:
 .DEFAULT_GOAL := tools
+DRY         := $(findstring n,$(firstword -$(MAKEFLAGS)))
 MAKEFLAGS   += --no-builtin-rules
 export LC_ALL := C
 export TZ := UTC
@@ -39,6 +40,29 @@ PKG     := pkg-config $(if $(STATIC),--static)
 LDLIBS  := $(if $(STATIC),-Wl$(,)-Bstatic) $(shell $(PKG) --libs $(LIBS) 2>/dev/null) \
            $(if $(STATIC),-Wl$(,)-Bdynamic) -lm -lpthread -ldl
 LDFLAGS += -pie -Wl,-z,relro,-z,now
+
+# Names that the shell or make would take apart are refused. $(call plain,WHAT,TEXT,MORE): TEXT has
+# none of their signs.
+hash   := \#
+quote  := '
+SIGNS  := $(quote) " ` \ ; & | < > * ? ! $(hash) $$ ( ) [ ] { }
+signs   = $(foreach c,$(SIGNS),$(findstring $(c),$(1))) $(if $(word 2,$(1)),spaces)
+plain   = $(if $(strip $(call signs,$(2))),$(error $(1)$(2): a name with $(strip $(call \
+              signs,$(2))) in it would be taken apart by the shell or make: $(or $(3),rename or link it)))
+quoted  = '$(subst $(quote),$(quote)\$(quote)$(quote),$(1))'
+$(foreach v,LLADA LLAMA JUDGE STORED PREFIX DESTDIR,$(call plain,$(v)=,$($(v))))
+
+# One make at a time works in a folder; those that it calls itself belong to it.
+READERS := help style print-%
+WORK    := $(filter-out $(READERS),$(or $(MAKECMDGOALS),tools))
+ifneq ($(filter-out tools install uninstall clean,$(WORK)),)
+$(call plain,,$(CURDIR),move this folder)
+endif
+ifneq ($(if $(DRY),,$(filter-out $(CROSSOVER_HELD),$(firstword $(WORK:%=$(CURDIR))))),)
+HOLDER := $(shell pipelines/holder '.$(subst /,-,$(BUILD)).tmp' $$PPID)
+$(if $(HOLDER),$(error $(BUILD): busy (75): make is at work here, process $(HOLDER); wait for it))
+endif
+export CROSSOVER_HELD := $(CURDIR)
 
 # One line a file; V=1 shows the commands.
 V :=
@@ -156,12 +180,15 @@ help: ## this list
 	    awk -F ':.*## ' '/^[a-z0-9% -]+:.*## / { n = split($$1, target, " "); \
 	        for (i = 1; i <= n; i++) printf "  %-14s %s\n", target[i], $$2 }' | sort -u
 	@echo '  print-NAME     the value of a make variable'
-	@echo 'Profiles (pipelines/profiles): $(PROFILES)'
+	@echo 'Profiles (PROFILE=, files of pipelines/profiles):'
+	@sed -sn '1s/^# \([^ ]*\) - \([^.]*\).*/\1 \2/p' pipelines/profiles/*.mk | \
+	    while read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
+	@echo '  Those of GPUs want LLADA=, LLAMA= and JUDGE=; make plan says how long the rest takes.'
 	@echo 'Settings (config.mk): PROFILE=$(PROFILE) LLADA=$(LLADA)'
 	@echo '  LLAMA=$(LLAMA) JUDGE=$(JUDGE) SAN= T= RUN='
 
 print-%:
-	@echo '$($*)'
+	@echo $(call quoted,$($*))
 
 .PHONY: FORCE
 FORCE:

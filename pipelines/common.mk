@@ -73,10 +73,16 @@ AGREE           ?= 0.75
 # STRICT=1: a machine unfit to measure, or an A/A test that does not come out SAME, is an error
 STRICT          ?=
 
+$(foreach v,PROMPT_FILE BASELINE_LLADA BASELINE_LLAMA,$(call plain,$(v)=,$($(v))))
+
+# What lines that quote records pass on their way to a terminal.
+PLAIN = jq -Rr -f pipelines/plain.jq
+
 split = $(subst $(,), ,$(1))
 
 # $(call stamp,TEXT): writes it to $@ unless it is there already.
-stamp = @mkdir -p $(@D); printf '%s\n' '$(1)' | cmp -s - $@ || printf '%s\n' '$(1)' > $@
+stamp = @mkdir -p $(@D); printf '%s\n' $(call quoted,$(1)) | cmp -s - $@ || \
+    printf '%s\n' $(call quoted,$(1)) > $@
 
 # $(alone) is put before what is timed, $(beside) before what would disturb it. With RUN, another
 # machine does the work and its scheduler keeps order. Records that failed do not stop the phases.

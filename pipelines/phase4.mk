@@ -68,5 +68,5 @@ $(R)/pareto.ndjson: $(R)/steps/metrics.ndjson $(QUALITY) $(R)/stamp/pareto $(BIN
 PHASE4 := $(R)/pareto.ndjson $(LIKELIHOOD) $(R)/figures/pareto.svg $(R)/figures/steps.svg
 phase4: $(PHASE4) ## quality against computation: steps, front, crossover
 	@jq -sr -f pipelines/summary.jq $(R)/steps/metrics.ndjson $(R)/steps/judge.ndjson \
-	    $(R)/pareto.ndjson
+	    $(R)/pareto.ndjson | $(PLAIN)
 	@sed 's/^/WARNING: /' $(R)/judge.words
