@@ -46,9 +46,9 @@ LDFLAGS += -pie -Wl,-z,relro,-z,now
 hash   := \#
 quote  := '
 SIGNS  := $(quote) " ` \ ; & | < > * ? ! $(hash) $$ ( ) [ ] { }
-signs   = $(foreach c,$(SIGNS),$(findstring $(c),$(1))) $(if $(word 2,$(1)),spaces)
-plain   = $(if $(strip $(call signs,$(2))),$(error $(1)$(2): a name with $(strip $(call \
-              signs,$(2))) in it would be taken apart by the shell or make: $(or $(3),rename or link it)))
+signs   = $(strip $(foreach c,$(SIGNS),$(findstring $(c),$(1))) $(if $(word 2,$(1)),spaces))
+plain   = $(if $(call signs,$(2)),$(error $(1)$(2): a name with $(call signs,$(2)) in it would be \
+              taken apart by the shell or make: $(or $(3),rename or link it)))
 quoted  = '$(subst $(quote),$(quote)\$(quote)$(quote),$(1))'
 $(foreach v,LLADA LLAMA JUDGE STORED PREFIX DESTDIR,$(call plain,$(v)=,$($(v))))
 

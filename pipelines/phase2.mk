@@ -65,5 +65,5 @@ $(R)/baseline/shares.ndjson: $(foreach s,llada llama,$(R)/baseline/share-$(s).nd
 
 PHASE2 := $(R)/baseline/checkpoints.sha256 $(BASELINE) $(R)/baseline/shares.ndjson
 .PHONY: phase2
-phase2: $(PHASE2) ## baselines: checkpoints, back ends agree, share of the limits
+phase2: $(PHASE2) ## baselines: checkpoints, back ends agree, limits; few prompts
 	@jq -sr -f pipelines/roof.jq $(R)/baseline/shares.ndjson | $(PLAIN)

@@ -4,4 +4,5 @@ SCALE := $(SCALES:%=$(R)/%/metrics.ndjson)
 
 .PHONY: phase5
 phase5: $(SCALE) $(QUANT) \
-    $(foreach f,throughput memory ratio,$(R)/figures/$(f).svg) ## scale: batch, length, memory
+    $(foreach f,throughput memory ratio,$(R)/figures/$(f).svg) \
+    ## scale: SCALE_BATCH= SCALE_LENGTHS= QUANTS=

@@ -16,7 +16,7 @@ $(R)/crossover-$(PROFILE).tar.gz: $(R)/MANIFEST.sha256
 # Records of an earlier run: a file, or the published ones.
 STORED ?= data/$(PROFILE)/metrics.ndjson
 .PHONY: bundle replicate phase7
-bundle phase7: $(R)/crossover-$(PROFILE).tar.gz ## a sealed bundle of the run
+bundle phase7: $(R)/crossover-$(PROFILE).tar.gz ## a sealed bundle of the run; seconds
 	@echo 'bundle: $(CURDIR)/$<'
 
 replicate: $(R)/steps/metrics.ndjson $(QUALITY) ## this run against stored records (STORED=FILE)

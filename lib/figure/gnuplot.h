@@ -20,7 +20,8 @@ int gnuplot_drawable(double v, int log_axis);
  * plots/TYPE.gp is missing (EXIT_NO_INPUT). */
 int gnuplot_script(struct buf *out, const struct script *s, const char *type, const char *output,
                    double width_cm, struct err *e);
-/* Appends what a script of the terminal draws to *text. -1 with gnuplot's message: EXIT_INTERNAL. */
+/* Appends what a script of the terminal draws to *text. -1 with gnuplot's message:
+ * EXIT_INTERNAL. */
 int gnuplot_text(const struct buf *script, struct buf *text, struct err *e);
 /* Writes `output` by running a script file, in the format of the suffix (svg, png, pdf). Only a
  * whole figure gets the name: -1 also when it was cut short (EXIT_IO). */
