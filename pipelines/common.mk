@@ -30,19 +30,26 @@ SEED            ?= 1
 STEPS           ?= 16,32,64,128,256
 GEN_LENGTH      ?= 256
 BLOCK_LENGTH    ?= 32
+# what both systems deliver in phase 4: answer (each its text, to its end), fixed (all of
+# GEN_LENGTH), or both; phase 5 is fixed
+CONTRACT        ?= answer
 # other settings to sweep beside STEPS, crosswise: "--unmask schedule,threshold --threshold 0.7,0.9"
 SWEEP           ?=
 LAUNCHES        ?= 5
 ROUNDS          ?= 1
-WARMUP          ?= 1
+# warm-up batches of each point: at least, and at most until their times are steady
+WARMUP          ?= 2
+WARMUP_MOST     ?= 8
+# how often a timed batch that the machine disturbed is run again
+AGAIN           ?= 3
 AA_LAUNCHES     ?= 6
 AA_LENGTH       ?= $(GEN_LENGTH)
 SCALE_LENGTHS   ?= 128,512,1024,2048
 SCALE_BATCH     ?= 1,4,8,16,32
-SCALE_LAUNCHES  ?= 3
+SCALE_LAUNCHES  ?= 5
 SCALE_PROMPTS   ?= 32
-# Tokens that one denoising step commits in the scale sweep.
-SCALE_PER_STEP  ?= 2
+# tokens that one denoising step commits in the scale sweep
+SCALE_PER_STEP  ?= 1,2,4,8
 BASELINE_PROMPTS ?= 4
 BASELINE_LENGTH ?= 32
 BASELINE_DEVICES ?= ref cpu
@@ -72,6 +79,8 @@ PARETO_FLAGS    ?=
 AGREE           ?= 0.75
 # STRICT=1: a machine unfit to measure, or an A/A test that does not come out SAME, is an error
 STRICT          ?=
+# FORCE=1: time on a GPU that other processes compute on, too
+FORCE           ?=
 
 $(foreach v,PROMPT_FILE BASELINE_LLADA BASELINE_LLAMA,$(call plain,$(v)=,$($(v))))
 
@@ -79,6 +88,7 @@ $(foreach v,PROMPT_FILE BASELINE_LLADA BASELINE_LLAMA,$(call plain,$(v)=,$($(v))
 PLAIN = jq -Rr -f pipelines/plain.jq
 
 split = $(subst $(,), ,$(1))
+TIMING = --warmup $(WARMUP) --warmup-most $(WARMUP_MOST) --again $(AGAIN) $(if $(FORCE),--force)
 
 # $(call stamp,TEXT): writes it to $@ unless it is there already.
 stamp = @mkdir -p $(@D); printf '%s\n' $(call quoted,$(1)) | cmp -s - $@ || \
@@ -125,7 +135,8 @@ $(R)/prompts.ndjson: $(PROMPT_FILE) $(R)/stamp/prompts $(R)/stamp/tool-prep-prom
 
 # A sweep is a set of points for one or both systems, cut into launches: fresh processes over
 # shuffled points. Its settings are the variables NAME_SYSTEMS, _STEPS, _BATCH, _LENGTH, _BLOCK,
-# _SWEEP (any settings of prep-prompts --schedule, as "--unmask threshold --threshold 0.7,0.9"),
+# _CONTRACT, _SWEEP (any settings of prep-prompts --schedule, as
+# "--unmask threshold --threshold 0.7,0.9"),
 # _LAUNCHES, _PROMPTS, _LLADA_FLAGS, _LLAMA_FLAGS. prep-prompts writes the schedule. While only the
 # points change, what an earlier schedule held stays as it was: a new point adds launches and
 # repeats none. With other settings it is written afresh, and launches that come out the same stay.
@@ -138,14 +149,15 @@ $(R)/$(1)/settings: FORCE
 	    $$(SEED))
 
 $(R)/$(1)/points: FORCE
-	$$(call stamp,$$($(1)_STEPS) $$($(1)_BATCH) $$($(1)_SWEEP))
+	$$(call stamp,$$($(1)_STEPS) $$($(1)_BATCH) $$($(1)_CONTRACT) $$($(1)_SWEEP))
 
 $(R)/$(1)/schedule.ndjson: $(R)/$(1)/settings $(R)/$(1)/points | $(BIN)/prep-prompts
 	@if [ -f $$@ ]; then cp -p $$@ $$@.before; fi
 	$$(call say,schedule of $(1))\
 	    $(BIN)/prep-prompts --schedule --launches $($(1)_LAUNCHES) --systems $($(1)_SYSTEMS) \
 	    --steps $($(1)_STEPS) --batch $($(1)_BATCH) --gen-length $($(1)_LENGTH) \
-	    --block-length $($(1)_BLOCK) $($(1)_SWEEP) --rounds $(ROUNDS) --seed $(SEED) \
+	    --block-length $($(1)_BLOCK) --contract $($(1)_CONTRACT) $($(1)_SWEEP) \
+	    --rounds $(ROUNDS) --seed $(SEED) \
 	    $$$$([ ! $$@ -nt $$< ] || echo --previous $$@.before) -o $$@
 
 $(R)/$(1)/launches.mk: $(R)/$(1)/schedule.ndjson
@@ -170,21 +182,21 @@ $(R)/$(1)/launch/%.plan: | $(R)/$(1)/launches.mk
 	@test -f $$@
 
 $(R)/$(1)/flags: FORCE
-	$$(call stamp,$$(WARMUP) $$(GEN_FLAGS) / $$(LLADA_FLAGS) $$($(1)_LLADA_FLAGS) / \
+	$$(call stamp,$$(TIMING) $$(GEN_FLAGS) / $$(LLADA_FLAGS) $$($(1)_LLADA_FLAGS) / \
 	    $$(LLAMA_FLAGS) $$($(1)_LLAMA_FLAGS))
 
 $(R)/$(1)/launch/llada-%.ndjson: $(R)/$(1)/launch/llada-%.plan $(R)/$(1)/flags \
     $($(1)_PROMPTS) $(R)/stamp/model-LLADA $(R)/stamp/tool-gen-llada | $(PIPE)
 	$$(call say,gen-llada $(1) $$*)\
 	    $(alone) $(BIN)/gen-llada -m $(LLADA) --schedule $$< --launch $$$$((10#$$*)) \
-	    --warmup $(WARMUP) --seed $(SEED) $(GEN_FLAGS) $(LLADA_FLAGS) $($(1)_LLADA_FLAGS) \
+	    $(TIMING) --seed $(SEED) $(GEN_FLAGS) $(LLADA_FLAGS) $($(1)_LLADA_FLAGS) \
 	    $($(1)_PROMPTS) -o $$@
 
 $(R)/$(1)/launch/llama-%.ndjson: $(R)/$(1)/launch/llama-%.plan $(R)/$(1)/flags \
     $($(1)_PROMPTS) $(R)/stamp/model-LLAMA $(R)/stamp/tool-gen-llama | $(PIPE)
 	$$(call say,gen-llama $(1) $$*)\
 	    $(alone) $(BIN)/gen-llama -m $(LLAMA) --schedule $$< --launch $$$$((10#$$*)) \
-	    --warmup $(WARMUP) --seed $(SEED) $(GEN_FLAGS) $(LLAMA_FLAGS) $($(1)_LLAMA_FLAGS) \
+	    $(TIMING) --seed $(SEED) $(GEN_FLAGS) $(LLAMA_FLAGS) $($(1)_LLAMA_FLAGS) \
 	    $($(1)_PROMPTS) -o $$@
 
 $(1)_FILES = $$($(1)_NAMES:%=$(R)/$(1)/launch/%.ndjson)

@@ -21,8 +21,8 @@ def state: if $gpu == "" then null else ($gpu | split("\n")[0] | split(", ")) as
 | ($others | split("\n") | map(select(test("^[0-9]")))) as $pids
 | state as $card
 | [
-    (if $busy > 0.5 * $n + 0.5
-     then "load \($busy) on \($n) cores: something else is running" else empty end),
+    (if $busy > 0.05
+     then "\($busy) of \($n) cores in use: something else is running" else empty end),
     (if $governor != "" and $governor != "performance"
      then "cpu governor is \($governor)" else empty end),
     (if $pids != [] then "other processes on the GPU: \($pids | join(" "))" else empty end),
@@ -34,6 +34,6 @@ def state: if $gpu == "" then null else ($gpu | split("\n")[0] | split(", ")) as
 | {schema: "crossover/1", kind: "fitness", run: "local", machine_fingerprint: $fp, cores: $n,
    load: $busy, governor: (if $governor == "" then null else $governor end), gpu: $card,
    fit: ($reasons | length == 0), reasons: $reasons,
-   text: "machine \($fp): \($n) cores, load \($busy)\(
+   text: "machine \($fp): \($n) cores, \($busy) in use\(
        if $card then ", \($card.name) at \($card.temperature_c) °C" else "" end), \(
        if $reasons == [] then "fit to measure" else "NOT FIT: " + ($reasons | join("; ")) end)"}

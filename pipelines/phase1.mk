@@ -7,27 +7,31 @@ aa_LENGTH   := $(AA_LENGTH)
 aa_BLOCK    := $(AA_LENGTH)
 aa_LAUNCHES := $(AA_LAUNCHES)
 aa_PROMPTS  := $(R)/prompts.ndjson
-aa_LLAMA_FLAGS := --ignore-eos
+aa_CONTRACT := fixed
 
 steps_SYSTEMS  := llada,llama
 steps_STEPS    := $(STEPS)
 steps_SWEEP     = $(SWEEP)
+steps_CONTRACT := $(CONTRACT)
 steps_BATCH    := 1
 steps_LENGTH   := $(GEN_LENGTH)
 steps_BLOCK    := $(BLOCK_LENGTH)
 steps_LAUNCHES := $(LAUNCHES)
 steps_PROMPTS  := $(R)/prompts.ndjson
 
-# One sweep a length: every batch size, equal work for both systems, the first prompts only.
+# One sweep a length: every batch size, the first prompts only, exactly that many tokens from both.
+comma := ,
+steps_for = $(shell for k in $(call split,$(SCALE_PER_STEP)); do echo $$(( ($(1) + k - 1) / k )); \
+    done | sort -nu | paste -sd $(comma))
 define scale_settings
 length-$(1)_SYSTEMS  := llada,llama
-length-$(1)_STEPS    := $(shell echo $$(( ($(1) + $(SCALE_PER_STEP) - 1) / $(SCALE_PER_STEP) )))
+length-$(1)_STEPS    := $(call steps_for,$(1))
 length-$(1)_BATCH    := $(SCALE_BATCH)
 length-$(1)_LENGTH   := $(1)
 length-$(1)_BLOCK    := $(shell echo $$(( $(1) % $(BLOCK_LENGTH) ? $(1) : $(BLOCK_LENGTH) )))
 length-$(1)_LAUNCHES := $(SCALE_LAUNCHES)
 length-$(1)_PROMPTS  := $(R)/scale-prompts.ndjson
-length-$(1)_LLAMA_FLAGS := --ignore-eos
+length-$(1)_CONTRACT := fixed
 endef
 $(foreach l,$(LENGTHS),$(eval $(call scale_settings,$(l))))
 $(foreach s,aa steps $(SCALES),$(eval $(call sweep,$(s))))
@@ -38,8 +42,14 @@ $(R)/scale-prompts.ndjson: $(R)/prompts.ndjson
 	    sed -n '1,$(SCALE_PROMPTS)p' > $@.tmp
 	@mv $@.tmp $@
 
-# Taken anew by every phase1, not a prerequisite of anything: load and clocks change by the minute.
-# Of several GPUs the first that programs here may see.
+# Taken anew by every phase1, not a prerequisite of anything: load and clocks change by the minute,
+# so every launch begins with a look of its own and watches each of its batches (driver --help).
+# Here the processors are watched for a second. Of several GPUs the first that programs here may
+# see.
+# Processors in use between two first lines of /proc/stat a second apart.
+in_use   := awk -v hz="$$(getconf CLK_TCK)" \
+    '{ now = $$2 + $$3 + $$4 + $$7 + $$8 + $$9 } NR == 2 { printf "%.2f", (now - old) / hz } \
+    { old = now }'
 GOVERNOR := /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor
 smi      := nvidia-smi -i "$${gpu%%,*}" --format=csv,noheader,nounits
 smi_asks := name,driver_version,temperature.gpu,memory.used,memory.total,clocks.sm,clocks.max.sm
@@ -51,7 +61,7 @@ $(R)/fitness.ndjson: FORCE | $(QUIET)
 	state=; \
 	others=$$($(smi) --query-compute-apps=pid 2>/dev/null) || others=; \
 	jq -nc -f pipelines/fitness.jq --arg fp '$(FP)' --arg cores "$$(nproc)" \
-	    --arg load "$$(cut -d ' ' -f 1 /proc/loadavg)" \
+	    --arg load "$$({ head -n 1 /proc/stat; sleep 1; head -n 1 /proc/stat; } | $(in_use))" \
 	    --arg governor "$$(cat $(GOVERNOR) 2>/dev/null)" \
 	    --arg gpu "$$state" --arg others "$$others" > $@.tmp
 	@mv $@.tmp $@

@@ -41,18 +41,18 @@ $(foreach d,$(BASELINE_DEVICES),$(eval $(call baseline,$(d))))
 BASELINE := $(foreach d,$(wordlist 2,9,$(BASELINE_DEVICES)),$(R)/baseline/agree-llada-$(d).ndjson \
                                                             $(R)/baseline/agree-llama-$(d).ndjson)
 
-share_FLAGS = $(WARMUP) $(SHARE_ROUNDS) $(GEN_LENGTH) $(BLOCK_LENGTH) $(SHARE_STEPS) $(GEN_FLAGS)
+share_FLAGS = $(TIMING) $(SHARE_ROUNDS) $(GEN_LENGTH) $(BLOCK_LENGTH) $(SHARE_STEPS) $(GEN_FLAGS)
 $(R)/baseline/share-flags: FORCE
 	$(call stamp,$(share_FLAGS) / $(LLADA_FLAGS) / $(LLAMA_FLAGS))
 
 SHARE_STEPS = $(firstword $(call split,$(STEPS)))
 LLADA_SHARE = --steps $(SHARE_STEPS) --gen-length $(GEN_LENGTH) --block-length $(BLOCK_LENGTH)
-LLAMA_SHARE = --max-new $(GEN_LENGTH) --ignore-eos
+LLAMA_SHARE = --max-new $(GEN_LENGTH) --contract fixed
 define share
 $(R)/baseline/share-$(1).ndjson: $(R)/baseline/prompts.ndjson $(R)/baseline/share-flags \
     $(R)/stamp/model-$(2) $(R)/stamp/tool-gen-$(1) | $(PIPE)
 	$$(call say,gen-$(1) share of the limits)\
-	    $(alone) $(BIN)/gen-$(1) -m $($(2)) $($(2)_SHARE) --warmup $(WARMUP) \
+	    $(alone) $(BIN)/gen-$(1) -m $($(2)) $($(2)_SHARE) $(TIMING) \
 	    --repeat $(SHARE_ROUNDS) --seed $(SEED) $(GEN_FLAGS) $($(2)_FLAGS) $$< -o $$@
 endef
 $(eval $(call share,llada,LLADA))

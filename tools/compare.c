@@ -281,8 +281,7 @@ int main(int argc, char **argv)
         {"cost", 0, OPT_TEXT, &c.a.cost, .arg = "METRIC",
          .help = "metric to compare too (memory_weights_bytes)"},
         {"draws", 0, OPT_INT, &c.a.draws, 100, 100000, .arg = "N", .help = "resamples (2000)"},
-        {"max-failed", 0, OPT_INT, &c.a.max_failed, 0, 1e15, .arg = "N",
-         .help = "exit 0 with up to N failed records (0)"},
+        TAKE_OPTION(c.a.max_failed),
         OPT_COMMON(c.a.common),
         {0}};
     const struct tool tool = {"compare", "records that differ in one setting in, its cost out",

@@ -16,7 +16,7 @@
 #include "lib/record/rec.h"
 #include "lib/record/take.h"
 
-struct args { struct common common; int64_t max_failed; int human, verify; };
+struct args { struct common common; int64_t max_failed; int human, verify, dialects; };
 
 struct measure {
     struct args a;
@@ -32,7 +32,8 @@ struct measure {
     struct take seen;
 };
 
-/* The measurement that a record belongs to, made when new. NULL: *e filled. */
+/* The measurement that a record belongs to, made when new. NULL: *e filled; another device or model
+ * under one name makes the whole input unsound. */
 static struct measurement *find(struct measure *m, const json_t *r, struct err *e)
 {
     const char *point = about_point(r);
@@ -45,11 +46,15 @@ static struct measurement *find(struct measure *m, const json_t *r, struct err *
     size_t place = at ? (size_t)json_integer_value(at) : m->n;
     if (!at) {
         MEM_GROW(m->v, m->n, m->cap);
-        measurement_open(&m->v[m->n++], r);
+        measurement_open(&m->v[m->n], r);
+        m->v[m->n++].speaks = m->a.dialects;
         json_object_set_new(m->index, key, json_integer((json_int_t)place));
     }
     free(key);
-    return &m->v[place];
+    if (!about_check(m->v[place].about, r, e))
+        return &m->v[place];
+    m->seen.unsound = 1;
+    return NULL;
 }
 
 static void note_machine(struct measure *m, const json_t *meta)
@@ -107,6 +112,12 @@ static void warn(const struct measure *m, const struct measurement *c)
     name = name ? name : about_point(c->about);
     if (c->is_steady == 0)
         log_warn(&m->log, "W021", "%s: latency drifts in a launch; give more --warmup", name);
+    if (c->warmed == 0)
+        log_warn(&m->log, "W024", "%s: a warm-up ended before its times were steady; give more "
+                 "--warmup-most", name);
+    if (c->is_disturbed)
+        log_warn(&m->log, "W025", "%s: the machine was disturbed in every timed batch: values "
+                 "without intervals; end what else runs here, and measure again", name);
     if (c->of[ENERGY].n && energy_agrees(&c->basis) == 0)
         log_warn(&m->log, "W023", "%s: power readings and energy counter are %.1f %% apart; trust "
                  "neither", name, fabs(c->basis.integral - 1) * 100);
@@ -128,6 +139,12 @@ static int write_one(struct measure *m, struct measurement *c, struct err *e)
         say(c, j[E2E], j[TTFT], j[OUTPUT_RATE]);
     for (int f = 0; f < METRICS; f++)
         bad |= rec_write(&m->out, "metric", j[f], e);
+    json_t *said = measurement_dialects(c), *r;
+    size_t i;
+    json_array_foreach(said, i, r)
+        bad |= rec_write(&m->out, json_object_get(r, "tool") ? "dialect" : "audit", json_incref(r),
+                         e);
+    json_decref(said);
     warn(m, c);
     return bad;
 }
@@ -167,16 +184,24 @@ static const char examples[] =
     "gen-llada -m llada-demo --steps 8,16 < prompts.ndjson | measure --human -o metrics.ndjson\n";
 
 static const char notes[] =
-    "Definitions. Only records of phase `timed` and status `ok` count; records of one\n"
+    "Definitions. Only records of phase `timed` and status `ok` count, and tainted ones (the\n"
+    "machine was disturbed) only where a point has no others: then without intervals, as\n"
+    "`disturbed`. Records of one\n"
     "point and one set of prompts are one measurement, and records of two machines are refused. A\n"
     "record that comes again counts once. Answers of a batch that is not full are counted as\n"
     "`partial` and left out. A token is output up to the first stop id; what follows is padding.\n"
     "  e2e_ns           request accepted to its last token final, padding included\n"
-    "  ttft_ns          to the first readable token;  ttft_commit_ns: to the first position final\n"
-    "                   anywhere;  ttf_block_ns: to the first block complete\n"
+    "                   (accepted: its ids are in memory, and the work area of its batch)\n"
+    "  tokenize_ns, prepare_ns     what comes before: making the ids of a prompt; from the ids of\n"
+    "                   a batch to its clock\n"
+    "  ttft_ns          to the first readable token (null for an empty answer);\n"
+    "                   ttft_commit_ns: to the first position final anywhere;  ttf_block_ns:\n"
+    "                   to the first block complete\n"
     "  tpot_ns          (t_last - t_first) / (n - k_first) over emissions of k tokens; null when\n"
     "                   all tokens came at once\n"
     "  itl_ns           gap before an emission / its tokens, counted once for each of them\n"
+    "  visible_gap_ns   from one change of the readable text to the next, as a reader sees it;\n"
+    "                   longest_gap_ns: the longest of an answer\n"
     "  norm_latency_ns_per_token   e2e_ns / n\n"
     "  output_tokens_per_s         sum of n / sum of batch makespans, each batch once\n"
     "  slot_tokens_per_s           the same over all slots of the canvas\n"
@@ -194,6 +219,9 @@ static const char notes[] =
     "                   ticks in a launch and below 5 batches; power_agrees: the sum of\n"
     "                   power readings comes within 5 %\n"
     "  power_cap_ratio  looks at the card under its power cap / looks; such records do count\n"
+    "--dialects: the same events in the definitions of vLLM, AIPerf, genai-perf, GuideLLM and\n"
+    "MLPerf (kind dialect), and the same answers by published rules of counting tokens (kind\n"
+    "audit), which differ several-fold; lib/analysis/dialect.h has the formulas and sources.\n"
     "Headline: mean of launch medians with Student's interval from two launches on; with one the\n"
     "median with its order-statistic interval (null below 6). Percentiles need n = 29 (p90),\n"
     "59 (p95), 299 (p99). steady: no launch drifts by 1 % or more beyond its slope's interval.\n";
@@ -210,10 +238,11 @@ int main(int argc, char **argv)
 {
     struct measure m = {.a.common = COMMON_DEFAULTS};
     const struct opt options[] = {
-        {"max-failed", 0, OPT_INT, &m.a.max_failed, 0, 1e15, .arg = "N",
-         .help = "exit 0 with up to N failed records (0)"},
+        TAKE_OPTION(m.a.max_failed),
         {"verify", 0, OPT_FLAG, &m.a.verify,
-         .help = "check that each record agrees with itself, and repeats with each other"},
+         .help = "check also that memory adds up, and that repeats gave the same tokens"},
+        {"dialects", 0, OPT_FLAG, &m.a.dialects,
+         .help = "also what other benchmarks would print, and other rules would count"},
         {"human", 0, OPT_FLAG, &m.a.human, .help = "one line per configuration on standard error"},
         OPT_COMMON(m.a.common),
         {0}};

@@ -1,6 +1,6 @@
 /* pareto - metric and quality records in; the front, the crossovers and what to run next out.
  *
- * Points of one device, batch size and length compete with each other (field.h), and every
+ * Points of one device, batch size, length and contract compete with each other (field.h); every
  * statement with an uncertainty is a share or a percentile of one set of draws. A sweep is the
  * series along each point's own axis, or along --axis.
  */
@@ -11,6 +11,7 @@
 #include "lib/analysis/crossing.h"
 #include "lib/analysis/field.h"
 #include "lib/analysis/points.h"
+#include "lib/analysis/scaling.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
@@ -266,7 +267,8 @@ static int write_sweep(struct pareto *p, struct contest_pair *x, struct err *e)
         }
     x->rival = f->n;
     return any ? 0
-               : write_none(p, x, "no LLaMA configuration of this device, batch and length", e);
+               : write_none(p, x, "no LLaMA configuration of this device, batch, length and "
+                            "contract", e);
 }
 
 static int write_field(struct pareto *p, struct err *e)
@@ -302,6 +304,19 @@ static int write_all(struct pareto *p, struct err *e)
         field_free(&p->field);
     }
     return bad;
+}
+
+/* What happens from one batch size, and one length, to the next. */
+static int write_scaling(struct pareto *p, struct err *e)
+{
+    json_t *list = scaling_records(&p->points, (size_t)p->a.draws, (uint64_t)p->a.common.seed,
+                                   LEVEL), *r;
+    size_t i;
+    int bad = 0;
+    json_array_foreach(list, i, r)
+        bad = bad || rec_write(&p->out, "crossover", json_incref(r), e);
+    json_decref(list);
+    return bad ? -1 : 0;
 }
 
 /* Points compete at one batch size and length, so these are no axes; and some point must have it.
@@ -363,6 +378,9 @@ static const char notes[] =
     "X_lat      where LLaDA costs as much as LLaMA (with less work: cheaper).\n"
     "X_q        the least work at which its quality is worse by no more than --margin.\n"
     "X_par      the least work at which both hold, with the speedup there.\n"
+    "X_batch    the batch size, X_length the length, at which a LLaDA setting costs as much as\n"
+    "           LLaMA: along batch sizes with all else equal, along lengths with the same number\n"
+    "           of tokens a step. direction: cheaper_up_to it, or cheaper_from it on.\n"
     "Nothing is extrapolated: outside what was measured exists is false and `censored` tells the\n"
     "side. `bracket` needs no model: the last point below, the first above. `probability`\n"
     "is the share of draws in which the crossover exists. Fewer than 300 prompts seldom place X_q\n"
@@ -389,8 +407,7 @@ int main(int argc, char **argv)
         {"axis", 0, OPT_TEXT, &p.a.axis, .arg = "SETTING",
          .help = "what all sweeps run along (what each record says)"},
         {"suggest", 0, OPT_FLAG, &p.a.suggest, .help = "also say which points and prompts to add"},
-        {"max-failed", 0, OPT_INT, &p.a.max_failed, 0, 1e15, .arg = "N",
-         .help = "exit 0 with up to N failed records (0)"},
+        TAKE_OPTION(p.a.max_failed),
         OPT_COMMON(p.a.common),
         {0}};
     const struct tool tool = {"pareto", "metric and quality records in, front and crossovers out",
@@ -411,7 +428,8 @@ int main(int argc, char **argv)
                           "records in the input", p.a.cost), &e);
     points_finish(&p.points);
     char *list = mem_text(p.a.quality ? p.a.quality : "judge_ppl,accuracy");
-    check(&p, check_axis(&p, &e) || choose_qualities(&p, list, &e) || write_all(&p, &e), &e);
+    check(&p, check_axis(&p, &e) || choose_qualities(&p, list, &e) || write_all(&p, &e) ||
+                  write_scaling(&p, &e), &e);
     if (p.points.set_aside)
         log_note(&p.log, "%zu measurements of points on fewer prompts than others of them left out",
                  p.points.set_aside);

@@ -257,8 +257,7 @@ int main(int argc, char **argv)
     const struct opt options[] = {
         {"match", 0, OPT_CHOICE, &s.a.match, .choices = "last-number|first-number|contains|exact",
          .help = "what counts as right (last-number)"},
-        {"max-failed", 0, OPT_INT, &s.a.max_failed, 0, 1e15, .arg = "N",
-         .help = "exit 0 with up to N failed records (0)"},
+        TAKE_OPTION(s.a.max_failed),
         OPT_COMMON(s.a.common),
         {0}};
     const struct tool tool = {"score-exact", "generation records with answers in, accuracy out",

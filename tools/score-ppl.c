@@ -325,7 +325,7 @@ static int take(void *ctx, const json_t *r, struct err *e)
 static int load(struct scorer *s, struct err *e)
 {
     struct args *a = &s->a;
-    if (checkpoint_open(&s->checkpoint, a->engine.model, (uint64_t)a->common.seed, e))
+    if (engine_checkpoint(&a->engine, (uint64_t)a->common.seed, &s->checkpoint, &s->log, e))
         return -1;
     const struct config *c = &s->checkpoint.config;
     int ar = !strcmp(a->mode, "judge") || !strcmp(a->mode, "nll");
@@ -335,8 +335,6 @@ static int load(struct scorer *s, struct err *e)
                        ar ? "try --mode elbo" : "try --mode nll");
     if (generation_refuses(c, e))
         return -1;
-    if (s->checkpoint.note)
-        log_warn(&s->log, "W106", "%s", s->checkpoint.note);
     if (a->engine.check_finite && checkpoint_check_values(&s->checkpoint, e))
         return -1;
     if (checkpoint_tokenizer(&s->checkpoint, &s->tokenizer, e))
@@ -414,8 +412,7 @@ static void options(struct opt *o, struct args *a)
         {"orders", 0, OPT_INT, &a->orders, 1, 100000, .arg = "N",
          .help = "kstep: permutations a text (4)"},
         RESUME_OPTION(a->fresh),
-        {"max-failed", 0, OPT_INT, &a->max_failed, 0, 1e15, .arg = "N",
-         .help = "exit 0 with up to N failed records (0)"},
+        TAKE_OPTION(a->max_failed),
         ENGINE_OPTIONS(a->engine),
         OPT_COMMON(a->common),
         {0}};

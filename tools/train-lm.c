@@ -25,10 +25,11 @@
 #include "lib/train/trainer.h"
 #include "lib/train/training_batch.h"
 #include "lib/checkpoint/checkpoint.h"
+#include "lib/checkpoint/manifest.h"
 
 struct args {
     struct common common;
-    const char *arch, *out, *valid, *dtype, *init, *oversample, *isa;
+    const char *arch, *out, *valid, *dtype, *init, *ignore_config, *oversample, *isa;
     int64_t vocab, width, layers, heads, kv_heads, ffn, context;
     int64_t steps, rows, min_len, max_len, threads, report, save, times;
     double rate, decay, clip, warmup, whole, cut;
@@ -59,6 +60,7 @@ static void options(struct opt *o, struct args *a)
          .help = "held-out records: validation loss"},
         {"init", 0, OPT_TEXT, &a->init, .arg = "MODEL",
          .help = "begin with the weights of this checkpoint (of either family)"},
+        IGNORE_CONFIG_OPTION(a->ignore_config),
         {"oversample", 0, OPT_TEXT, &a->oversample, .arg = "TASK",
          .help = "documents of this task come --times times as often"},
         {"times", 0, OPT_INT, &a->times, 1, 1000, .arg = "N", .help = "see --oversample (4)"},
@@ -168,8 +170,9 @@ static int take_weights(struct run *r, struct err *e)
     struct checkpoint from;
     if (!r->a->init)
         return 0;
-    if (checkpoint_open(&from, r->a->init, 0, e))
+    if (checkpoint_open_ignoring(&from, r->a->init, 0, r->a->ignore_config, e))
         return -1;
+    checkpoint_say(&from, &r->log);
     d = &from.config;
     int same = c->width == d->width && c->layers == d->layers && c->heads == d->heads &&
                c->kv_heads == d->kv_heads && c->ffn == d->ffn && c->vocab == d->vocab &&
@@ -205,7 +208,8 @@ static int is_harmless(const struct opt *o)
 {
     static const char *const names[] = {"out", "valid", "dtype", "threads", "report", "save",
                                         "output", "run", "no-meta", "progress", "quiet", "verbose",
-                                        "init", "limit"}; /* the last two: the hashes tell */
+                                        /* the hashes tell: */
+                                        "init", "ignore-config", "limit"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(o->name, names[i]))
             return 1;
@@ -414,7 +418,11 @@ static const float *values(void *ctx, enum role role, size_t layer)
 
 static int finish(struct run *r, struct err *e)
 {
-    if (checkpoint_save(&r->config, r->a->out, r->a->dtype, values, r->trainer, e))
+    char *manifest = mem_format("%s/" MANIFEST, r->a->out); /* of weights that go now */
+    unlink(manifest);
+    free(manifest);
+    if (checkpoint_save(&r->config, r->a->out, r->a->dtype, values, r->trainer, e) ||
+        manifest_make(r->a->out, NULL, e))
         return -1;
     unlink(r->state);
     log_note(&r->log, "%s: %zu parameters written", r->a->out, config_parameters(&r->config));

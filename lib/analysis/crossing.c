@@ -81,7 +81,7 @@ static json_t *points_of(const struct crossing_series *s)
 /* Which two meet. */
 static void set_pair(json_t *j, const struct crossing_series *s, const struct point *llama)
 {
-    static const char *const copy[] = {"device", "batch", "gen_length"};
+    static const char *const copy[] = {"device", "batch", "gen_length", "contract"};
     const struct point *llada = s->v;
     json_object_set_new(j, "llada", json_string(llada->model));
     json_object_set_new(j, "llama", text_or_null(llama ? llama->model : NULL));

@@ -1,4 +1,5 @@
-/* field.h - the points that compete with each other (one device, batch size and length) as numbers:
+/* field.h - the points that compete with each other (one device, batch size, length
+ * and contract) as numbers:
  * their cost and each of their qualities, as measured and in every bootstrap draw. Launches are
  * resampled for the cost and prompts for the quality, the same prompts for all points, so that
  * models are compared in pairs.
@@ -45,6 +46,9 @@ void field_open(struct field *f, const struct points *points, size_t from, size_
                 uint64_t seed, const struct field_quality *qualities, size_t n);
 void field_free(struct field *f);
 
+/* out[d * stride] = the cost of a point in draw d. Launches of one model move together, in every
+ * field. */
+void field_draws(const struct point *p, uint64_t seed, size_t draws, double *out, size_t stride);
 const struct point *field_point(const struct field *f, size_t i);
 /* The contest over the cost and, unless b is NULL, a quality. Borrowed. */
 struct contest field_contest(const struct field *f, const struct field_board *b);

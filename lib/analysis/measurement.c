@@ -1,6 +1,9 @@
 /* measurement.c - see measurement.h. A sample is kept with its launch, because launches are what is
  * averaged; batches are merged from their requests when all are there. What is null says why: the
- * reason of the records goes before that of the registry. */
+ * reason of the records goes before that of the registry.
+ *
+ * Tainted records, of batches that others on the machine disturbed, are kept apart. They count
+ * where a point has nothing else: then its values are shown, and never an interval. */
 #include "lib/analysis/measurement.h"
 
 #include <math.h>
@@ -22,7 +25,8 @@ _Static_assert((int)MEMORY_METRICS == (int)TIMING_MEMORY, "as the records have i
 
 void measurement_open(struct measurement *m, const json_t *record)
 {
-    *m = (struct measurement){.about = about_carried(record), .outputs = json_object()};
+    *m = (struct measurement){.about = about_carried(record), .outputs = json_object(),
+                              .warmed = -1};
 }
 
 static void push(struct measurement_series *x, int64_t launch, double value, double weight)
@@ -60,8 +64,16 @@ static void push_events(struct measurement *c, struct measurement_work *w)
     make_room(w, n);
     push(&c->of[TPOT], t->launch, events_tpot(t->emit_ns, t->emit_tokens, n), 1);
     size_t gaps = events_gaps(t->emit_ns, t->emit_tokens, n, w->gap, w->work);
-    for (size_t i = 0; i < gaps; i++)
+    if (c->speaks)
+        dialect_take(&c->dialect, t, n);
+    double longest = NAN;
+    for (size_t i = 0; i < gaps; i++) {
+        double visible = w->gap[i] * w->work[i];
         push(&c->of[ITL], t->launch, w->gap[i], w->work[i]);
+        push(&c->of[VISIBLE_GAP], t->launch, visible, 1);
+        longest = fmax(longest, visible);
+    }
+    push(&c->of[LONGEST_GAP], t->launch, longest, 1);
 }
 
 static void push_memory(struct measurement *c, const struct timing *t)
@@ -85,6 +97,8 @@ static void take_timed(struct measurement *c, struct measurement_work *w)
         return;
     }
     c->timed++;
+    if (t->warmup_steady >= 0)
+        c->warmed = t->warmup_steady && c->warmed;
     MEM_GROW(c->turns, c->n_turns, c->cap_turns);
     c->turns[c->n_turns++] = (struct launch_turn){t->launch, t->round, t->seq, t->e2e_ns};
     MEM_GROW(c->batches, c->n_batches, c->cap_batches);
@@ -93,7 +107,9 @@ static void take_timed(struct measurement *c, struct measurement_work *w)
         {t->energy_j, t->energy_ticks, t->power_integral_j, NAN, t->looks, t->capped},
         {t->model_flops, t->model_bytes, t->prefill_flops, t->prefill_bytes, t->prefill_ns}};
     push(&c->of[E2E], t->launch, t->e2e_ns, 1);
-    push(&c->of[TTFT], t->launch, t->ttft_ns, 1);
+    push(&c->of[TTFT], t->launch, t->tokens_to_eos > 0 ? t->ttft_ns : NAN, 1);
+    push(&c->of[TOKENIZE], t->launch, t->tokenize_ns, 1);
+    push(&c->of[PREPARE], t->launch, t->prepare_ns, 1);
     push(&c->of[TTFT_COMMIT], t->launch, t->ttft_commit_ns, 1);
     push(&c->of[TTF_BLOCK], t->launch, t->ttf_block_ns, 1);
     push(&c->of[NORM], t->launch, t->tokens_to_eos > 0 ? t->e2e_ns / t->tokens_to_eos : NAN, 1);
@@ -112,22 +128,34 @@ static void note_repeat(struct measurement *c, int differs)
     c->differs |= differs > 0;
 }
 
+static struct measurement *disturbed_of(struct measurement *c, const json_t *record)
+{
+    if (!c->disturbed) {
+        c->disturbed = mem_zero(1, sizeof *c->disturbed);
+        measurement_open(c->disturbed, record);
+        c->disturbed->speaks = c->speaks;
+    }
+    return c->disturbed;
+}
+
 enum timing_class measurement_take(struct measurement *c, const json_t *r, int verify,
                                    struct measurement_work *w, struct err *e)
 {
-    enum timing_class class = about_check(c->about, r, e) ? TIMING_BAD
-                                                          : timing_read(&w->timing, r, e);
-    if (class == TIMING_TIMED && verify && timing_verify(&w->timing, r, e))
+    enum timing_class class = timing_read(&w->timing, r, e);
+    int has_numbers = class == TIMING_TIMED || class == TIMING_TAINTED;
+    if (has_numbers && verify && timing_verify(&w->timing, r, e))
         class = TIMING_BAD;
     c->cold += class == TIMING_COLD;
     c->warmup += class == TIMING_WARMUP;
     c->tainted += class == TIMING_TAINTED;
     c->oom += class == TIMING_OOM;
     c->failed += class == TIMING_FAILED;
-    if (class == TIMING_TIMED && verify)
+    if (has_numbers && class != TIMING_BAD && verify)
         note_repeat(c, timing_repeats(c->outputs, r));
     if (class == TIMING_TIMED)
         take_timed(c, w);
+    if (class == TIMING_TAINTED)
+        take_timed(disturbed_of(c, r), w);
     return class;
 }
 
@@ -169,9 +197,26 @@ static void fill_energy(struct measurement *c, const struct idle *idle, size_t n
     c->basis = energy_basis(c->batches, n);
 }
 
+/* Without a clean record the disturbed ones stand in. */
+static void take_disturbed(struct measurement *c)
+{
+    struct measurement *d = c->disturbed, had = *c;
+    if (!d || c->timed)
+        return;
+    *c = *d;
+    *d = had;
+    d->disturbed = NULL;
+    c->disturbed = d;
+    c->is_disturbed = 1;
+    c->cold = d->cold, c->warmup = d->warmup, c->failed = d->failed, c->oom = d->oom;
+    c->tainted = d->tainted;
+    c->repeated = d->repeated, c->differs = d->differs;
+}
+
 void measurement_finish(struct measurement *c, const struct roof *roof, const struct idle *idle,
                         struct measurement_work *w)
 {
+    take_disturbed(c);
     size_t n = launch_batches(c->batches, c->n_batches);
     fill_energy(c, idle, n);
     fill_shares(c, roof, n);
@@ -211,8 +256,9 @@ static void put_values(struct measurement_work *w, struct measurement *c, enum m
     make_room(w, x->n);
     struct launch_summary s = launch_summarize(row->kind, x->s, x->n, launch, w->work);
     json_object_set_new(j, "value", json_real(s.at.value));
-    rec_set_number(j, "lo", s.at.lo, s.reason);
-    rec_set_number(j, "hi", s.at.hi, s.reason);
+    const char *why = c->is_disturbed ? "the machine was disturbed" : s.reason;
+    rec_set_number(j, "lo", c->is_disturbed ? (double)NAN : s.at.lo, why);
+    rec_set_number(j, "hi", c->is_disturbed ? (double)NAN : s.at.hi, why);
     json_object_set_new(j, "level", json_real(LEVEL));
     rec_set_int(j, "n", (int64_t)s.n);
     rec_set_int(j, "launches", (int64_t)s.launches);
@@ -311,6 +357,8 @@ json_t *measurement_metric(struct measurement *c, enum metric f, int verify,
     }
     set_work(c, j, w);
     rec_set_flag(j, "steady", c->is_steady, "n<8");
+    rec_set_flag(j, "warmup_steady", c->warmed, "no warm-up");
+    json_object_set_new(j, "disturbed", json_boolean(c->is_disturbed));
     if (verify)
         rec_set_flag(j, "deterministic", c->repeated ? !c->differs : -1, "no repeats");
     set_counts(c, j);
@@ -319,12 +367,43 @@ json_t *measurement_metric(struct measurement *c, enum metric f, int verify,
     return j;
 }
 
+/* After measurement_finish the batches are merged, those of one first. */
+static double seconds_of(const struct measurement *c)
+{
+    double ns = 0;
+    for (size_t i = 0; i < c->of[SLOT_RATE].n; i++)
+        ns += c->of[SLOT_RATE].s[i].weight * 1e9;
+    return ns / 1e9;
+}
+
+json_t *measurement_dialects(const struct measurement *c)
+{
+    json_t *all = json_array();
+    if (!c->speaks || !c->dialect.n)
+        return all;
+    json_t *said = dialect_records(&c->dialect, seconds_of(c)), *r;
+    json_array_append_new(said, dialect_audit(&c->dialect, seconds_of(c)));
+    size_t i;
+    json_array_foreach(said, i, r) {
+        json_t *o = json_copy(c->about);
+        json_object_update(o, r);
+        json_array_append_new(all, o);
+    }
+    json_decref(said);
+    return all;
+}
+
 void measurement_free(struct measurement *c)
 {
     for (int f = 0; f < METRICS; f++)
         free(c->of[f].s);
     for (int i = 0; i < MEMORY_METRICS; i++)
         free(c->memory_reason[i]);
+    dialect_free(&c->dialect);
+    if (c->disturbed) {
+        measurement_free(c->disturbed);
+        free(c->disturbed);
+    }
     free(c->turns);
     free(c->batches);
     json_decref(c->about);

@@ -7,11 +7,17 @@
 
 const struct metric_row metrics[METRICS] = {
     [E2E] = {"e2e_ns", "ns", "lower", LAUNCH_MEDIAN, "not recorded"},
-    [TTFT] = {"ttft_ns", "ns", "lower", LAUNCH_MEDIAN, "not recorded"},
+    [TTFT] = {"ttft_ns", "ns", "lower", LAUNCH_MEDIAN, "no tokens"},
     [TTFT_COMMIT] = {"ttft_commit_ns", "ns", "lower", LAUNCH_MEDIAN, "not recorded"},
     [TTF_BLOCK] = {"ttf_block_ns", "ns", "lower", LAUNCH_MEDIAN, "not recorded"},
     [TPOT] = {"tpot_ns", "ns", "lower", LAUNCH_MEDIAN, "all tokens at once, or no emissions"},
     [ITL] = {"itl_ns", "ns", "lower", LAUNCH_WEIGHTED, "all tokens at once, or no emissions"},
+    [VISIBLE_GAP] = {"visible_gap_ns", "ns", "lower", LAUNCH_MEDIAN,
+                     "all tokens at once, or no emissions"},
+    [LONGEST_GAP] = {"longest_gap_ns", "ns", "lower", LAUNCH_MEDIAN,
+                     "all tokens at once, or no emissions"},
+    [TOKENIZE] = {"tokenize_ns", "ns", "lower", LAUNCH_MEDIAN, "not recorded"},
+    [PREPARE] = {"prepare_ns", "ns", "lower", LAUNCH_MEDIAN, "not recorded"},
     [NORM] = {"norm_latency_ns_per_token", "ns", "lower", LAUNCH_MEDIAN, "no tokens"},
     [OUTPUT_RATE] = {"output_tokens_per_s", "per_s", "higher", LAUNCH_RATIO, "not recorded"},
     [SLOT_RATE] = {"slot_tokens_per_s", "per_s", "higher", LAUNCH_RATIO, "not recorded"},

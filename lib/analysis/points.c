@@ -200,6 +200,7 @@ static void describe(struct point *p, const char *axis)
     p->device = text_or_empty(p->about, "device");
     p->dtype = text_or_empty(p->about, "dtype");
     p->quant = text_or_empty(p->about, "quant");
+    p->contract = text_or_empty(p->about, "contract");
     p->random = json_is_true(json_object_get(p->about, "weights_random"));
     p->steps = rec_number(p->about, "steps");
     p->batch = rec_number(p->about, "batch");
@@ -220,6 +221,7 @@ static int by_point(const void *a, const void *b)
     int o = strcmp(x->device, y->device);
     o = o ? o : by_value(x->batch, y->batch);
     o = o ? o : by_value(x->length, y->length);
+    o = o ? o : strcmp(x->contract, y->contract);
     o = o ? o : strcmp(x->model, y->model);
     o = o ? o : strcmp(x->axis ? x->axis : "", y->axis ? y->axis : "");
     o = o ? o : strcmp(x->series, y->series);
@@ -392,7 +394,7 @@ void points_finish(struct points *p)
 int points_same_group(const struct point *a, const struct point *b)
 {
     return !by_value(a->batch, b->batch) && !by_value(a->length, b->length) &&
-           !strcmp(a->device, b->device);
+           !strcmp(a->device, b->device) && !strcmp(a->contract, b->contract);
 }
 
 int points_same_series(const struct point *a, const struct point *b)

@@ -30,7 +30,7 @@ struct point {
     const char *workload;
     char *series;       /* identity of the sweep; owned */
     const char *axis;   /* NULL: none */
-    const char *model, *device, *dtype, *quant; /* "" when not said */
+    const char *model, *device, *dtype, *quant, *contract; /* "" when not said */
     int is_diffusion, random; /* random: weights are, so no quality counts */
     double batch, length, steps, passes, rows; /* NaN: not said */
     enum points_work work; /* what `at` is, the same in a series */
@@ -71,7 +71,7 @@ int points_take(struct points *p, const json_t *record, struct err *e);
  * joins points to series and orders these, then puts everything into an order of its own: points by
  * device, batch, length, model, axis, series, work. */
 void points_finish(struct points *p);
-/* 1 when the points have one device, batch size and length. */
+/* 1 when the points have one device, batch size, length and contract. */
 int points_same_group(const struct point *a, const struct point *b);
 /* 1 when both are of one series; its points stand together. */
 int points_same_series(const struct point *a, const struct point *b);

@@ -118,6 +118,9 @@ static void set_value(const struct tool *t, const struct opt *o, const char *s)
     case OPT_SWITCH:
         *(const char **)o->to = s ? s : "on";
         break;
+    case OPT_WORD:
+        *(const char **)o->to = o->choices;
+        break;
     case OPT_TEXT:
         *(const char **)o->to = s;
         break;
@@ -146,7 +149,8 @@ static int build(const struct tool *t, struct option *lo, char *so, const struct
         if (n >= MAX_OPTIONS - 5)
             err_machine(__FILE__, __LINE__, "too many options in the table");
         by_code[n] = o;
-        int argument = o->type == OPT_FLAG     ? no_argument
+        int bare = o->type == OPT_FLAG || o->type == OPT_WORD;
+        int argument = bare                    ? no_argument
                        : o->type == OPT_SWITCH ? optional_argument
                                                : required_argument;
         lo[n] = (struct option){o->name, argument, NULL, FIRST_CODE + n};
@@ -235,7 +239,8 @@ int opt_parse(const struct tool *t, int argc, char **argv)
             exit(fflush(stdout) ? EXIT_IO : EXIT_OK);
         }
         if (c == 'V') {
-            printf("%s (crossover) %s, commit %s\n", t->name, version_text, version_commit);
+            printf("%s (crossover) %s, Unicode %s, commit %s\n", t->name, version_text,
+                   version_unicode, version_commit);
             exit(fflush(stdout) ? EXIT_IO : EXIT_OK);
         }
         const struct opt *o = c >= FIRST_CODE && c < FIRST_CODE + n ? by_code[c - FIRST_CODE]

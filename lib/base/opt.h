@@ -21,6 +21,7 @@ enum opt_type {
     OPT_INT,    /* int64_t *: decimal, lo..hi */
     OPT_REAL,   /* double *: finite, lo..hi */
     OPT_SWITCH, /* const char **: "on", or what --NAME=TEXT says */
+    OPT_WORD,   /* const char **: `choices`, which is one word; takes no value */
     OPT_TEXT,   /* const char ** */
     OPT_CHOICE, /* const char **: one of `choices` "a|b|c" */
     OPT_BYTES,  /* int64_t *: with suffix K, M, G (powers of 1024), lo..hi */
@@ -107,6 +108,7 @@ _Noreturn void opt_usage(const struct tool *t, const char *format, ...)
 int opt_list(const char *text, int64_t *v, int max, int64_t lo, int64_t hi);
 
 extern const char version_text[];   /* "1.0.0" */
+extern const char version_unicode[]; /* whose classes of characters tokenizers split by */
 extern const char version_commit[]; /* git commit, "+" when dirty, "unknown" without git */
 
 #endif

@@ -1,5 +1,5 @@
-/* checkpoint-describe.c - what a checkpoint is, for meta records: family, shapes, and the SHA-256
- * of each file.
+/* checkpoint-describe.c - what a checkpoint is: for meta records its family, its shapes, and the
+ * SHA-256 of each file; for standard error what is odd about it.
  *
  * The Hugging Face cache names its large blobs by their SHA-256, and others are remembered
  * (lib/record/filehash.h), so 16 GB need not be read at every start; the record says where each
@@ -46,19 +46,31 @@ static int add_file(json_t *files, const char *path, struct err *e)
     return 0;
 }
 
-static int add_files(const struct checkpoint *c, json_t *files, struct err *e)
+char *checkpoint_file(const struct checkpoint *c, size_t i)
 {
     static const char *const small[] = {"config.json", "generation_config.json", "tokenizer.json",
-                                        "model.safetensors.index.json"};
-    int bad = 0;
-    for (size_t i = 0; !bad && c->folder && i < sizeof small / sizeof *small; i++) {
-        char *path = mem_format("%s/%s", c->folder, small[i]);
-        int none = access(path, F_OK) && errno == ENOENT;
-        bad = none ? 0 : add_file(files, path, e);
+                                        "tokenizer_config.json", "chat_template.jinja",
+                                        "chat_template.json", "model.safetensors.index.json"};
+    for (size_t k = 0; c->folder && k < sizeof small / sizeof *small; k++) {
+        char *path = mem_format("%s/%s", c->folder, small[k]);
+        int there = !(access(path, F_OK) && errno == ENOENT);
+        if (there && i-- == 0)
+            return path;
         free(path);
     }
-    for (size_t i = 0; !bad && c->tensors && i < safetensors_files(c->tensors); i++)
-        bad = add_file(files, safetensors_file(c->tensors, i), e);
+    if (!c->tensors || i >= safetensors_files(c->tensors))
+        return NULL;
+    return mem_text(safetensors_file(c->tensors, i));
+}
+
+static int add_files(const struct checkpoint *c, json_t *files, struct err *e)
+{
+    char *path;
+    int bad = 0;
+    for (size_t i = 0; !bad && (path = checkpoint_file(c, i)); i++) {
+        bad = add_file(files, path, e);
+        free(path);
+    }
     return bad;
 }
 
@@ -82,6 +94,24 @@ json_t *checkpoint_describe(const struct checkpoint *c, struct err *e)
     if (f->synth)
         json_object_set_new(o, "synth_seed", json_integer((json_int_t)f->synth_seed));
     json_object_set_new(o, "quant", json_string(quantization_name(f->quant)));
+    if (c->extras.ignored)
+        json_object_set_new(o, "config_ignored", json_string(c->extras.ignored));
     json_object_set_new(o, "files", files);
     return o;
+}
+
+void checkpoint_say(const struct checkpoint *c, const struct log *log)
+{
+    const char *note = c->tensors ? safetensors_note(c->tensors) : NULL;
+    if (note)
+        log_warn(log, "W106", "%s", note);
+    if (!c->config.n_eos)
+        log_warn(log, "W107", "%s: no eos_token_id in config.json or generation_config.json: "
+                 "answers end at their length alone; write it there if the model has one",
+                 c->folder);
+    if (c->extras.ignored)
+        log_note(log, "%s/config.json: ignored as asked: %s", c->folder, c->extras.ignored);
+    if (c->extras.harmless)
+        log_more(log, "%s/config.json: these keys change no result: %s", c->folder,
+                 c->extras.harmless);
 }

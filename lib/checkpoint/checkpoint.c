@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "kernels/finite.h"
 #include "lib/base/mem.h"
 #include "lib/checkpoint/hub.h"
 #include "lib/checkpoint/synth.h"
@@ -69,7 +70,8 @@ static int find_role(struct checkpoint *c, const struct family_naming *names, en
     int tied = r == ROLE_HEAD && c->config.tied;
     if (!t && !tied)
         return err_set(e, EXIT_BAD_DATA, "%s: tensor %s is missing%s", c->folder, name,
-                       r == ROLE_HEAD ? " (and config.json does not tie it to the embedding)" : "");
+                       r == ROLE_HEAD ? " (and config.json does not tie it to the embedding: was "
+                                        "the model saved without its head?)" : "");
     if (t && check_tensor(c, r, t, e))
         return -1;
     if (t && tied && (t->bytes != embed->bytes || memcmp(t->data, embed->data, t->bytes)))
@@ -81,27 +83,48 @@ static int find_role(struct checkpoint *c, const struct family_naming *names, en
     return 0;
 }
 
-/* A buffer of older exports that the config already says. */
+/* A buffer that the config already says: of the rotation, of the causal mask. */
 static int is_buffer(const char *name)
 {
-    static const char tail[] = "rotary_emb.inv_freq";
-    size_t n = strlen(name), m = sizeof tail - 1;
-    return n >= m && !strcmp(name + n - m, tail);
+    static const char *const tails[] = {"rotary_emb.inv_freq", "rotary_emb.original_inv_freq",
+                                        "cos_cached", "sin_cached", "masked_bias", "causal_mask",
+                                        "position_ids"};
+    size_t n = strlen(name);
+    for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
+        size_t m = strlen(tails[i]);
+        if (n >= m && !strcmp(name + n - m, tails[i]) && (n == m || name[n - m - 1] == '.'))
+            return 1;
+    }
+    return 0;
 }
 
-/* Which of the family's namings the files follow: the first whose embedding is there, or the last.
- */
+/* 1 when `t` is the bias of a weight that has a role, and nothing but zeros. */
+static int is_zero_bias(const struct checkpoint *c, const struct tensor *t,
+                        const unsigned char *used)
+{
+    static const char tail[] = ".bias";
+    size_t n = strlen(t->name), m = sizeof tail - 1, zeros = 0;
+    if (n < m || strcmp(t->name + n - m, tail))
+        return 0;
+    char *name = mem_format("%.*s.weight", (int)(n - m), t->name);
+    const struct tensor *weight = safetensors_find(c->tensors, name);
+    free(name);
+    while (zeros < t->bytes && !t->data[zeros])
+        zeros++;
+    return zeros == t->bytes && weight && used[weight - safetensors_at(c->tensors, 0)];
+}
+
+/* Which of the family's namings the files follow: whose embedding is there, or else its own. */
 static const struct family_naming *find_naming(const struct checkpoint *c)
 {
     const struct family_naming *const *n = c->config.family->naming;
     char name[FAMILY_NAME_MAX];
-    size_t i = 0;
-    for (; i + 1 < FAMILY_NAMINGS && n[i + 1]; i++) {
+    for (size_t i = 0; i < FAMILY_NAMINGS && n[i]; i++) {
         family_tensor_name(name, n[i], ROLE_EMBED, 0);
         if (safetensors_find(c->tensors, name))
-            break;
+            return n[i];
     }
-    return n[i];
+    return n[0];
 }
 
 /* Fills c->role; every tensor has a role, every role a tensor. */
@@ -117,12 +140,13 @@ static int find_roles(struct checkpoint *c, struct err *e)
     for (int r = 0; r < ROLE_COUNT; r++)
         for (size_t l = 0; !bad && l < role_layers(&c->config, (enum role)r); l++)
             bad = find_role(c, names, (enum role)r, l, used, e);
-    for (size_t i = 0; !bad && i < n; i++)
-        if (!used[i] && !is_buffer(safetensors_at(c->tensors, i)->name))
+    for (size_t i = 0; !bad && i < n; i++) {
+        const struct tensor *t = safetensors_at(c->tensors, i);
+        if (!used[i] && !is_buffer(t->name) && !is_zero_bias(c, t, used))
             bad = err_set(e, EXIT_BAD_DATA,
                           "%s: tensor \"%.200s\" has no place in a %s of %zu layers", c->folder,
-                          safetensors_at(c->tensors, i)->name,
-                          c->config.family->name, c->config.layers);
+                          t->name, c->config.family->name, c->config.layers);
+    }
     free(used);
     return bad;
 }
@@ -152,10 +176,9 @@ static int read_chat_tokens(struct config *c, const char *folder, struct err *e)
 static int open_files(struct checkpoint *c, const char *name, struct err *e)
 {
     c->folder = hub_folder(name, e);
-    if (!c->folder || family_load(&c->config, c->folder, e))
+    if (!c->folder || family_load(&c->config, c->folder, &c->extras, e))
         return -1;
     c->tensors = safetensors_open_folder(c->folder, e);
-    c->note = c->tensors ? safetensors_note(c->tensors) : NULL;
     return !c->tensors || find_roles(c, e) ? -1 : read_chat_tokens(&c->config, c->folder, e);
 }
 
@@ -175,8 +198,14 @@ static void draw_all(struct checkpoint *c, uint64_t seed)
 
 int checkpoint_open(struct checkpoint *c, const char *name, uint64_t synth_seed, struct err *e)
 {
+    return checkpoint_open_ignoring(c, name, synth_seed, NULL, e);
+}
+
+int checkpoint_open_ignoring(struct checkpoint *c, const char *name, uint64_t synth_seed,
+                             const char *keys, struct err *e)
+{
     static const char synth[] = "synth:";
-    *c = (struct checkpoint){0};
+    *c = (struct checkpoint){.extras.ignore = keys};
     if (!strncmp(name, synth, sizeof synth - 1)) {
         if (synth_config(&c->config, name + sizeof synth - 1, e))
             return -1;
@@ -262,6 +291,8 @@ static void source_floats(const struct mat_source *s, size_t first, size_t count
 {
     const struct weight *w = s->ctx;
     read_rows(w->checkpoint, w->role, w->layer, first, count, out);
+    if (s->odd && !finite_floats(out, count * s->cols))
+        finite_mark(s);
 }
 
 const struct tensor *checkpoint_tensor(const struct checkpoint *c, enum role r, size_t layer)
@@ -311,7 +342,7 @@ void checkpoint_advise(const struct weight *w, int need)
             need ? MADV_WILLNEED : MADV_DONTNEED);
 }
 
-static int check_values(const struct checkpoint *c, enum role r, size_t layer, struct err *e)
+int checkpoint_check_tensor(const struct checkpoint *c, enum role r, size_t layer, struct err *e)
 {
     const struct tensor *t = checkpoint_tensor(c, r, layer);
     size_t rows, cols, n;
@@ -334,7 +365,7 @@ int checkpoint_check_values(const struct checkpoint *c, struct err *e)
 {
     for (int r = 0; c->role && r < ROLE_COUNT; r++)
         for (size_t l = 0; l < role_layers(&c->config, (enum role)r); l++)
-            if (check_values(c, (enum role)r, l, e))
+            if (checkpoint_check_tensor(c, (enum role)r, l, e))
                 return -1;
     return c->tensors ? safetensors_unchanged(c->tensors, e) : 0;
 }
@@ -365,6 +396,7 @@ void checkpoint_close(struct checkpoint *c)
     free(c->normal);
     free(c->draw);
     free(c->folder);
+    family_extras_free(&c->extras);
     c->tensors = NULL;
     c->role = NULL;
     c->normal = NULL;

@@ -26,7 +26,7 @@ struct family; /* family.h */
 struct config {
     const struct family *family; /* which layout, for its name and for saving; borrowed */
     enum paradigm paradigm;
-    enum chat chat;       /* the family's own template */
+    enum chat chat;       /* the usual template of the family; its end of a turn is eot */
     char name[64];        /* last part of the folder or cache name, or "synth:..." */
     size_t width;         /* D */
     size_t layers;        /* L */

@@ -3,7 +3,7 @@
  * The family is found by architectures[0], since types are shared by layouts that differ, and by
  * model_type where no architecture is named. Then every key is looked at once: it is a row of
  * `numbers`, a row of `fixed`, read by the code below or by the family itself, known to change no
- * result, or null; what is left is refused.
+ * result, or null; what is left is refused, unless the caller answers for it by name.
  */
 #include "lib/checkpoint/family.h"
 
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/checkpoint/quantization.h"
@@ -20,8 +21,11 @@ enum { CONFIG_MAX_BYTES = 4 << 20 };
 
 /* Keys that change no result of a forward pass in any family, ended by NULL. */
 static const char *const harmless[] = {
-    "architectures", "model_type", "auto_map", "transformers_version", "torch_dtype", "dtype",
-    "_name_or_path", "_commit_hash", "_attn_implementation_autoset", "attn_implementation",
+    "auto_map", "transformers_version", "torch_dtype", "dtype", "_name_or_path",
+    "_model_name_or_path", "_commit_hash", "_attn_implementation", "attn_implementation",
+    "_attn_implementation_autoset", "is_llama_config", "max_sequence_length",
+    "neftune_noise_alpha", "transformers.js_config", "transformers_weights", "unk_token_id",
+    "unsloth_fixed", "unsloth_version",
     "use_cache", "initializer_range", "initializer_factor", "pretraining_tp", "tokenizer_class",
     "attention_dropout", "attention_probs_dropout_prob", "hidden_dropout", "task_specific_params",
     "problem_type", "finetuning_task", "id2label", "label2id", "num_labels", "return_dict",
@@ -37,12 +41,12 @@ static const char *const harmless[] = {
     "forced_bos_token_id", "forced_eos_token_id", "remove_invalid_values",
     "exponential_decay_length_penalty", "suppress_tokens", "begin_suppress_tokens", NULL,
 };
-/* Keys that the code below reads for every family, and where rope_scaling is allowed. */
+/* Keys that the code below reads for every family. */
 static const char *const read_always[] = {
-    "rms_norm_eps", "rope_theta",  "bos_token_id", "eos_token_id",
-    "pad_token_id", "layer_types", "quantization", NULL,
+    "architectures", "model_type",  "rms_norm_eps", "rope_theta",      "rope_scaling",
+    "bos_token_id",  "layer_types", "eos_token_id", "rope_parameters", "pad_token_id",
+    "quantization",  "quantization_config", NULL,
 };
-static const char *const read_scaled[] = {"rope_scaling", "rope_parameters", NULL};
 
 static int listed(const char *const *list, const char *key)
 {
@@ -52,7 +56,8 @@ static int listed(const char *const *list, const char *key)
     return 0;
 }
 
-static int known(const struct family *f, const char *key)
+/* Is the key's value looked at? */
+static int is_read(const struct family *f, const char *key)
 {
     for (const struct family_number *n = f->numbers; n->key; n++)
         if (!strcmp(n->key, key))
@@ -60,9 +65,7 @@ static int known(const struct family *f, const char *key)
     for (const struct family_fixed *x = f->fixed; x->key; x++)
         if (!strcmp(x->key, key))
             return 1;
-    return !strcmp(key, f->tied_key) || listed(harmless, key) || listed(read_always, key) ||
-           (f->rope_scaling && listed(read_scaled, key)) || listed(f->ignored, key) ||
-           listed(f->finished, key) ||
+    return !strcmp(key, f->tied_key) || listed(read_always, key) || listed(f->finished, key) ||
            (f->start.paradigm != PARADIGM_AUTOREGRESSIVE && !strcmp(key, "mask_token_id"));
 }
 
@@ -76,16 +79,76 @@ int family_refuse(const struct family_source *s, const char *key, const char *ex
     return -1;
 }
 
-static int refuse_unknown(const struct family_source *s, const struct family *f)
+/* Is the key one of "KEY,KEY"? */
+static int named_in(const char *list, const char *key)
 {
+    size_t n = strlen(key);
+    for (; list; list = (list = strchr(list, ',')) ? list + 1 : NULL)
+        if (n && !strncmp(list, key, n) && (!list[n] || list[n] == ','))
+            return 1;
+    return 0;
+}
+
+static void add_name(struct buf *list, const char *between, const char *key)
+{
+    buf_format(list, "%s%s", list->len ? between : "", key);
+}
+
+/* Keys that nobody knows, all of them in one message: each may be what makes the network another.
+ */
+static int refuse_unknown(const struct family_source *s, const struct buf *keys)
+{
+    struct buf values = {0};
     const char *key;
     json_t *v;
     json_object_foreach((json_t *)s->json, key, v) {
-        if (!json_is_null(v) && !known(f, key))
-            return family_refuse(s, key,
-                                 "no such key: it is not supported and may change the result");
+        if (!named_in(keys->data, key) || json_is_null(v))
+            continue;
+        char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII |
+                                       JSON_REAL_PRECISION(15));
+        add_name(&values, ", ", key);
+        buf_format(&values, " = %.60s", text ? text : "");
+        free(text);
     }
-    return 0;
+    err_set(s->e, EXIT_BAD_DATA, "%s: %.300s: unknown key, not supported: if it does not change "
+            "the network, remove it or pass --ignore-config %.300s", s->path,
+            values.len ? values.data : "", keys->data);
+    buf_free(&values);
+    return -1;
+}
+
+/* Who is to be ignored must be a key that nobody reads. */
+static int refuse_ignoring(const struct family_source *s, const char *key)
+{
+    return err_set(s->e, EXIT_BAD_USAGE, "--ignore-config: expected a key of %s that this program "
+                   "does not know, got %.100s, which it reads", s->path, key);
+}
+
+/* Each key to its kind. */
+static int sort_keys(const struct family_source *s, const struct family *f,
+                     struct family_extras *x)
+{
+    struct buf harmless_keys = {0}, ignored = {0}, unknown = {0};
+    const char *key;
+    json_t *v;
+    int bad = 0;
+    json_object_foreach((json_t *)s->json, key, v) {
+        int asked = named_in(x->ignore, key);
+        if (json_is_null(v) || bad)
+            continue;
+        if (is_read(f, key))
+            bad = asked ? refuse_ignoring(s, key) : 0;
+        else if (listed(harmless, key) || listed(f->ignored, key))
+            add_name(&harmless_keys, ", ", key);
+        else
+            add_name(asked ? &ignored : &unknown, ",", *key ? key : "\"\"");
+    }
+    if (!bad && unknown.len)
+        bad = refuse_unknown(s, &unknown);
+    buf_free(&unknown);
+    x->harmless = harmless_keys.data;
+    x->ignored = ignored.data;
+    return bad;
 }
 
 static int read_number(struct config *c, const struct family_source *s,
@@ -189,6 +252,8 @@ static int read_rope(struct config *c, const struct family_source *s, const char
     static const struct family_fixed fixed[] = {{"partial_rotary_factor", "1.0", KEY_READ}, {0}};
     if (!json_has(s->json, key))
         return 0;
+    if (!c->family->rope_scaling)
+        return family_refuse(s, key, "no such key: another rotation is not supported here");
     char *where = mem_format("%s: %s", s->path, key);
     const struct family_source in = {json_object_get(s->json, key), where, s->e};
     const char *type = "default", *member;
@@ -272,8 +337,7 @@ static int read_block(struct config *c, const struct family_source *s)
     if ((c->tied < 0 || json_has(s->json, tied)) &&
         json_flag(s->json, s->path, tied, &c->tied, s->e))
         return -1;
-    if (c->family->rope_scaling && (read_rope(c, s, "rope_scaling") ||
-                                    read_rope(c, s, "rope_parameters")))
+    if (read_rope(c, s, "rope_scaling") || read_rope(c, s, "rope_parameters"))
         return -1;
     return settle_shape(c, s);
 }
@@ -281,14 +345,19 @@ static int read_block(struct config *c, const struct family_source *s)
 /* One kind of attention for all layers is all there is. */
 static int check_layer_types(const struct family_source *s)
 {
+    static const char expected[] =
+        "a list with \"full_attention\" for every layer: others are not supported";
+    const json_t *list = json_object_get(s->json, "layer_types");
     size_t i;
     json_t *type;
-    json_array_foreach(json_object_get(s->json, "layer_types"), i, type) {
+    json_array_foreach((json_t *)list, i, type) {
         const char *name = json_string_value(type);
         if (!name || strcmp(name, "full_attention"))
-            return family_refuse(s, "layer_types", "\"full_attention\" for every layer");
+            return family_refuse(s, "layer_types", expected);
     }
-    return 0;
+    return json_has(s->json, "layer_types") && !json_is_array(list)
+               ? family_refuse(s, "layer_types", expected)
+               : 0;
 }
 
 /* "\"llama\", \"llada\"": one member of every family. */
@@ -336,7 +405,7 @@ static const struct family *find_family(const struct family_source *s)
     return NULL;
 }
 
-static int load_family(struct config *c, const struct family_source *s)
+static int load_family(struct config *c, const struct family_source *s, struct family_extras *x)
 {
     const struct family *f = find_family(s);
     if (!f)
@@ -345,7 +414,7 @@ static int load_family(struct config *c, const struct family_source *s)
     memcpy(name, c->name, sizeof name);
     family_start(c, f);
     memcpy(c->name, name, sizeof name);
-    if (refuse_unknown(s, f) || read_numbers(c, s, f->numbers) || check_fixed(s, f->fixed) ||
+    if (sort_keys(s, f, x) || read_numbers(c, s, f->numbers) || check_fixed(s, f->fixed) ||
         read_block(c, s) || check_layer_types(s) || (f->finish && f->finish(c, s)) ||
         read_ids(c, s))
         return -1;
@@ -398,8 +467,16 @@ static void name_from(char name[64], const char *folder)
     free(real);
 }
 
-int family_load(struct config *c, const char *folder, struct err *e)
+void family_extras_free(struct family_extras *x)
 {
+    free(x->harmless);
+    free(x->ignored);
+    x->harmless = x->ignored = NULL;
+}
+
+int family_load(struct config *c, const char *folder, struct family_extras *extras, struct err *e)
+{
+    struct family_extras none = {0}, *x = extras ? extras : &none;
     *c = (struct config){0};
     name_from(c->name, folder);
     char *path = mem_format("%s/config.json", folder);
@@ -408,9 +485,10 @@ int family_load(struct config *c, const char *folder, struct err *e)
     int bad = !j;
     if (j && !json_is_object(j))
         bad = err_set(e, EXIT_BAD_DATA, "%s: expected a JSON object", path);
-    bad = bad || load_family(c, &s) || load_generation(c, folder, e);
-    if (!bad && !c->n_eos)
+    bad = bad || load_family(c, &s, x) || load_generation(c, folder, e);
+    if (!bad && !c->n_eos && c->paradigm != PARADIGM_AUTOREGRESSIVE)
         bad = family_refuse(&s, "eos_token_id", "an id, here or in generation_config.json");
+    family_extras_free(&none);
     json_decref(j);
     free(path);
     return bad ? -1 : 0;

@@ -38,7 +38,7 @@ static void set_ids(json_t *o, const struct config *c)
     set_id(o, "bos_token_id", c->bos);
     if (c->n_eos == 1)
         json_object_set(o, "eos_token_id", json_array_get(eos, 0));
-    else
+    else if (c->n_eos)
         json_object_set(o, "eos_token_id", eos);
     json_decref(eos);
     set_id(o, "pad_token_id", c->pad);
@@ -101,7 +101,9 @@ static int can_say(const struct config *c, struct err *e)
         return err_set(e, EXIT_INTERNAL, "%s config: rescaled RoPE has no key", f->name);
     if (c->paradigm != PARADIGM_AUTOREGRESSIVE && c->mask < 0)
         return err_set(e, EXIT_INTERNAL, "%s config: no mask token", f->name);
-    return c->n_eos ? 0 : err_set(e, EXIT_INTERNAL, "config: no eos token");
+    if (c->paradigm != PARADIGM_AUTOREGRESSIVE && !c->n_eos)
+        return err_set(e, EXIT_INTERNAL, "%s config: no eos token", f->name);
+    return 0;
 }
 
 int family_save(const struct config *c, const char *folder, struct err *e)

@@ -11,28 +11,31 @@
 static const struct family *const families[] = {FAMILIES(FAMILY_ROW)};
 #undef FAMILY_ROW
 
-const struct family_naming family_hugging_face = {
-    "model.layers",
-    {
-        [ROLE_EMBED] = "model.embed_tokens.weight",
-        [ROLE_ATTN_NORM] = "input_layernorm.weight",
-        [ROLE_Q] = "self_attn.q_proj.weight",
-        [ROLE_K] = "self_attn.k_proj.weight",
-        [ROLE_V] = "self_attn.v_proj.weight",
-        [ROLE_O] = "self_attn.o_proj.weight",
-        [ROLE_FFN_NORM] = "post_attention_layernorm.weight",
-        [ROLE_GATE] = "mlp.gate_proj.weight",
-        [ROLE_UP] = "mlp.up_proj.weight",
-        [ROLE_DOWN] = "mlp.down_proj.weight",
-        [ROLE_NORM] = "model.norm.weight",
-        [ROLE_HEAD] = "lm_head.weight",
-        [ROLE_Q_BIAS] = "self_attn.q_proj.bias",
-        [ROLE_K_BIAS] = "self_attn.k_proj.bias",
-        [ROLE_V_BIAS] = "self_attn.v_proj.bias",
-        [ROLE_Q_NORM] = "self_attn.q_norm.weight",
-        [ROLE_K_NORM] = "self_attn.k_norm.weight",
-    },
-};
+#define HUGGING_FACE(prefix)                                                                    \
+    {                                                                                           \
+        prefix "layers", {                                                                      \
+            [ROLE_EMBED] = prefix "embed_tokens.weight",                                        \
+            [ROLE_ATTN_NORM] = "input_layernorm.weight",                                        \
+            [ROLE_Q] = "self_attn.q_proj.weight",                                               \
+            [ROLE_K] = "self_attn.k_proj.weight",                                               \
+            [ROLE_V] = "self_attn.v_proj.weight",                                               \
+            [ROLE_O] = "self_attn.o_proj.weight",                                               \
+            [ROLE_FFN_NORM] = "post_attention_layernorm.weight",                                \
+            [ROLE_GATE] = "mlp.gate_proj.weight",                                               \
+            [ROLE_UP] = "mlp.up_proj.weight",                                                   \
+            [ROLE_DOWN] = "mlp.down_proj.weight",                                               \
+            [ROLE_NORM] = prefix "norm.weight",                                                 \
+            [ROLE_HEAD] = "lm_head.weight",                                                     \
+            [ROLE_Q_BIAS] = "self_attn.q_proj.bias",                                            \
+            [ROLE_K_BIAS] = "self_attn.k_proj.bias",                                            \
+            [ROLE_V_BIAS] = "self_attn.v_proj.bias",                                            \
+            [ROLE_Q_NORM] = "self_attn.q_norm.weight",                                          \
+            [ROLE_K_NORM] = "self_attn.k_norm.weight",                                          \
+        }                                                                                       \
+    }
+const struct family_naming family_hugging_face = HUGGING_FACE("model.");
+const struct family_naming family_hugging_face_bare = HUGGING_FACE("");
+#undef HUGGING_FACE
 
 const struct family_number family_hugging_face_numbers[] = {
     {"hidden_size", FAMILY_AT(width), 1, FAMILY_WIDTH_MAX, KEY_REQUIRED},

@@ -5,8 +5,9 @@
  * says, in data: the architecture that it answers to, the switches of its block and its defaults
  * (`start`), which key of config.json is which member of struct config, which keys must have a
  * certain value and which change no result, what its tensors are called, and the shapes that
- * -m synth:NAME knows of it. A key that no row knows is refused by name, unless it is null: a
- * checkpoint that asks for something unknown would otherwise run, and be wrong.
+ * -m synth:NAME knows of it. A key that no row knows is refused by name, unless it is null or the
+ * caller answers for it: a checkpoint that asks for something unknown would otherwise run, and be
+ * wrong.
  */
 #ifndef CHECKPOINT_FAMILY_H
 #define CHECKPOINT_FAMILY_H
@@ -26,6 +27,8 @@ struct family_naming {
     const char *role[ROLE_COUNT];
 };
 extern const struct family_naming family_hugging_face; /* "model.layers.N.self_attn.q_proj..." */
+/* The same without "model.": a model that was saved without the class of its head. */
+extern const struct family_naming family_hugging_face_bare;
 
 /* The tensor's name, for example "model.layers.3.mlp.up_proj.weight". */
 void family_tensor_name(char name[FAMILY_NAME_MAX], const struct family_naming *n, enum role r,
@@ -89,7 +92,7 @@ struct family {
     const struct family_number *numbers; /* both end with a row without a key */
     const struct family_fixed *fixed;
     const char *tied_key;       /* of the flag whether the head is the embedding */
-    int rope_scaling;           /* 1: rope_scaling and rope_parameters are read */
+    int rope_scaling;           /* 1: rope_scaling and rope_parameters are read; 0: refused */
     const char *const *ignored; /* keys beside those of all families that change no result */
     const char *const *finished; /* keys that `finish` reads; both end with NULL and may be NULL */
     /* What the tables cannot say, once they are read. NULL: nothing. -1: refused. */
@@ -108,9 +111,17 @@ const struct family *family_named(const char *name); /* NULL: none */
 /* *c = what the family starts from: ids -1, no shape yet. */
 void family_start(struct config *c, const struct family *f);
 
-/* folder/config.json and, when there, folder/generation_config.json (eos list). -1: 65 with key,
- * value and range, or 66. */
-int family_load(struct config *c, const char *folder, struct err *e);
+/* What config.json has beside the network. */
+struct family_extras {
+    const char *ignore; /* the caller's: "KEY,KEY", unknown keys that are passed over; or NULL */
+    char *harmless;     /* "KEY, KEY": those there that change no result; NULL: none */
+    char *ignored;      /* "KEY,KEY": those of `ignore` that are there; NULL: none */
+};
+void family_extras_free(struct family_extras *x);
+/* folder/config.json and, when there, folder/generation_config.json (eos list). extras may be
+ * NULL. -1: 65 with key, value and range, or 66; 64: `ignore` names a key that is read. An
+ * autoregressive model may have no eos. */
+int family_load(struct config *c, const char *folder, struct family_extras *extras, struct err *e);
 /* Writes the family's own config.json. -1: 73/74; EXIT_INTERNAL: its keys cannot say this shape. */
 int family_save(const struct config *c, const char *folder, struct err *e);
 

@@ -89,9 +89,28 @@ static int read_texts(struct config *c, const json_t *o, const char *where, stru
                    where, dtype);
 }
 
+/* What others write, by name. */
+static int refuse_foreign(const json_t *config, const char *path, struct err *e)
+{
+    const json_t *mlx = json_object_get(config, "quantization");
+    const json_t *other = json_object_get(config, "quantization_config");
+    const char *method = json_string_value(json_object_get(other, "quant_method"));
+    if (json_has(mlx, "bits") && !json_has(mlx, "method"))
+        return err_set(e, EXIT_BAD_DATA, "%s: quantization: MLX quantized weights are not "
+                       "supported: use the original checkpoint, or convert it back with "
+                       "mlx_lm.convert --dequantize", path);
+    if (json_has(config, "quantization_config"))
+        return err_set(e, EXIT_BAD_DATA, "%s: quantization_config: %.40s quantized weights are "
+                       "not supported: use the original checkpoint, and --quant or pack-model",
+                       path, method ? method : "otherwise");
+    return 0;
+}
+
 int quantization_read(struct config *c, const json_t *config, const char *path, struct err *e)
 {
     const json_t *o = json_object_get(config, "quantization");
+    if (refuse_foreign(config, path, e))
+        return -1;
     if (!json_has(config, "quantization"))
         return 0;
     if (!json_is_object(o))

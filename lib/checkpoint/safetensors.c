@@ -328,10 +328,21 @@ static json_t *shard_names(const json_t *map, const char *index, struct err *e)
     return names;
 }
 
-/* Index and files say the same: every tensor in exactly the shard named. */
-static int check_map(const struct tensors *t, const json_t *map, const char *index, struct err *e)
+/* One more thing that is odd and does no harm. */
+static void add_note(struct tensors *t, char *text)
 {
-    const char *name;
+    char *before = t->note;
+    t->note = before ? mem_format("%s; %s", before, text) : mem_text(text);
+    free(before);
+    free(text);
+}
+
+/* Index and files say the same: every tensor in exactly the shard named. What only the index has is
+ * noted: were it needed, it would be missed by its role. */
+static int check_map(struct tensors *t, const json_t *map, const char *index, struct err *e)
+{
+    const char *name, *first = NULL;
+    size_t lost = 0;
     json_t *v;
     for (size_t i = 0; i < t->count; i++) {
         const char *path = home(t, &t->list[i])->path, *file = strrchr(path, '/') + 1;
@@ -341,10 +352,15 @@ static int check_map(const struct tensors *t, const json_t *map, const char *ind
                            index, t->list[i].name, file, said ? said : "nothing of it");
     }
     json_object_foreach((json_t *)map, name, v) {
-        if (!safetensors_find(t, name))
-            return err_set(e, EXIT_BAD_DATA, "%s: tensor \"%.200s\" is not in its shard %s", index,
-                           name, json_string_value(v));
+        if (!safetensors_find(t, name)) {
+            first = first ? first : name;
+            lost++;
+        }
     }
+    if (lost)
+        add_note(t, mem_format("%s: %zu named there %s in no shard, the first \"%.200s\" not in "
+                               "%s", index, lost, lost == 1 ? "is" : "are", first,
+                               json_string_value(json_object_get(map, first))));
     return 0;
 }
 
@@ -359,9 +375,9 @@ static void note_total(struct tensors *t, const json_t *index, const char *path)
     if (json_is_number(said) && json_number_value(said) == (double)sum)
         return;
     char *got = said ? json_dumps(said, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
-    t->note = mem_format("%s: metadata: total_size is %.40s, the tensors have %zu bytes; it is "
-                         "only a hint, the tensors are used as they are", path,
-                         got ? got : "missing", sum);
+    add_note(t, mem_format("%s: metadata: total_size is %.40s, the tensors have %zu bytes; it is "
+                           "only a hint, the tensors are used as they are", path,
+                           got ? got : "missing", sum));
     free(got);
 }
 

@@ -34,7 +34,8 @@ struct tensors *safetensors_open_folder(const char *folder, struct err *e);
 size_t safetensors_count(const struct tensors *t);
 const struct tensor *safetensors_at(const struct tensors *t, size_t i);
 const struct tensor *safetensors_find(const struct tensors *t, const char *name); /* NULL: none */
-/* What is odd in the index and does no harm (its total_size), or NULL; the set's. */
+/* What is odd in the index and does no harm (total_size, a name without a tensor), or NULL; the
+ * set's. */
 const char *safetensors_note(const struct tensors *t);
 /* -1 (EXIT_BAD_DATA): a tensor of the folder has another shape than config.json makes expect. */
 int safetensors_check_shape(const char *folder, const struct tensor *t, const size_t *want,

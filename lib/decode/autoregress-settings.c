@@ -18,12 +18,12 @@ static const struct setting rows[] = {
      SETTING_SWEPT | BOTH, "only the K most likely, and ties; 0: off"},
     {"top_p", 0, SETTING_REAL, 1e-9, 1, NULL, "1", NULL, "top_p", NULL,
      SETTING_SWEPT | BOTH, "only the most likely that hold this mass; 1: off"},
-    {"ignore_eos", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "ignore-eos", NULL,
-     SETTING_SWEPT | BOTH, "a stop id is a token like any other: always max-new tokens"},
+    DECODER_CONTRACT_ROW("answer"),
     {"cache", 0, SETTING_CHOICE, 0, 0, "on|off", "on", NULL, "cache", NULL,
      SETTING_SWEPT | SETTING_SPEED, "keep K and V, or compute everything at each token"},
     DECODER_BATCH_ROW};
-static const struct settings_table table = {"llama", rows, sizeof rows / sizeof *rows};
+static const struct settings_table table = {"llama", rows, sizeof rows / sizeof *rows,
+                                            {"ignore-eos", "contract", "fixed"}};
 
 static struct autoregress how_of(const struct settings *s)
 {
@@ -32,7 +32,7 @@ static struct autoregress how_of(const struct settings *s)
         .sample = {settings_number(s, "temperature"), settings_count(s, "top_k"),
                    settings_number(s, "top_p")},
         .cache = settings_is(s, "cache", "on"),
-        .ignore_eos = settings_number(s, "ignore_eos") != 0};
+        .ignore_eos = settings_is(s, "contract", "fixed")};
 }
 
 static size_t extent(const struct settings *s)

@@ -37,6 +37,14 @@ struct decoder {
 extern const struct decoder decoder_autoregress, decoder_diffuse;
 extern const struct decoder *const decoders[]; /* all of them, NULL last */
 
+/* What a generator must deliver, in every table: `answer`, the text up to its end, where its clock
+ * ends and it leaves the batch; or `fixed`, exactly so many tokens, whatever they say. Systems are
+ * compared under one contract: an early end is an advantage of the text, not of the system. */
+#define DECODER_CONTRACT_ROW(standard)                                                          \
+    {"contract", 0, SETTING_CHOICE, 0, 0, "answer|fixed", standard, NULL, "contract", NULL,     \
+     SETTING_SWEPT | SETTING_TEXT | SETTING_SPEED | SETTING_SHOWN,                              \
+     "answer: to the end of the text; fixed: always the whole length"}
+
 /* The row that every table has, the innermost one. */
 #define DECODER_BATCH_ROW                                                                       \
     {"batch", 0, SETTING_INT, 1, 1 << 20, NULL, "1", "prompts", "batch", NULL,                 \

@@ -44,10 +44,10 @@ static const struct setting rows[] = {
      SETTING_SWEPT | BOTH, "eos can never be chosen"},
     {"confidence_eos_eot_inf", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "confidence-eos-eot-inf",
      NULL, SETTING_SWEPT | BOTH, "eos and end of turn are committed last"},
-    {"stop_at_eos", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "stop-at-eos", NULL,
-     SETTING_SWEPT | BOTH, "stop when the readable prefix holds a stop id"},
+    DECODER_CONTRACT_ROW("fixed"),
     DECODER_BATCH_ROW};
-static const struct settings_table table = {"llada", rows, sizeof rows / sizeof *rows};
+static const struct settings_table table = {"llada", rows, sizeof rows / sizeof *rows,
+                                            {"stop-at-eos", "contract", "answer"}};
 
 static int flag(const struct settings *s, const char *name)
 {
@@ -71,7 +71,7 @@ static struct diffuse how_of(const struct settings *s)
         .cache = (enum caching)settings_number(s, "cache"),
         .logits_eos_inf = flag(s, "logits_eos_inf"),
         .confidence_eos_eot_inf = flag(s, "confidence_eos_eot_inf"),
-        .stop_at_eos = flag(s, "stop_at_eos")};
+        .stop_at_eos = settings_is(s, "contract", "answer")};
 #undef GIVEN
 }
 

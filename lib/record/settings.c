@@ -165,6 +165,19 @@ size_t settings_options(const struct settings_table *t, const char **given, stru
     return t->n;
 }
 
+size_t settings_alias_option(const struct settings_table *t, const char **given,
+                             struct opt *options, struct settings_texts *texts)
+{
+    const struct settings_alias *a = &t->alias;
+    if (!a->option)
+        return 0;
+    options[0] = (struct opt){.name = a->option, .type = OPT_WORD,
+                              .to = &given[settings_find(t, a->row)], .choices = a->word,
+                              .help = settings_texts_keep(texts, mem_format("--%s %s", a->row,
+                                                                            a->word))};
+    return 1;
+}
+
 /* ---- points ---- */
 
 double settings_number(const struct settings *s, const char *name)

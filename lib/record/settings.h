@@ -48,11 +48,16 @@ struct setting {
     unsigned traits;
     const char *help;     /* without the default, which is added */
 };
+/* An option without a value that says one word of a choice row: --stop-at-eos, contract answer. */
+struct settings_alias {
+    const char *option, *row, *word;
+};
 /* The rows of a generator, the first one outermost when lists are crossed. */
 struct settings_table {
     const char *system; /* in schedules: "llada", "llama" */
     const struct setting *row;
     size_t n;           /* <= SETTINGS_MAX */
+    struct settings_alias alias; /* option NULL: none */
 };
 enum { SETTINGS_MAX = 64, SETTINGS_POINTS = 4096, SETTINGS_ID = 13 /* 12 hex digits and NUL */,
        SETTINGS_WORD = 40 };
@@ -79,6 +84,9 @@ char *settings_texts_keep(struct settings_texts *t, char *text);
  * command line gives row i, else stays. Returns how many; options must have room for n rows. */
 size_t settings_options(const struct settings_table *t, const char **given, struct opt *options,
                         struct settings_texts *texts);
+/* Appends the option of the table's alias, if it has one. Returns how many. */
+size_t settings_alias_option(const struct settings_table *t, const char **given,
+                             struct opt *options, struct settings_texts *texts);
 
 /* ---- points ---- */
 

@@ -8,7 +8,8 @@
 
 #include "lib/base/mem.h"
 
-int contexts_open(struct contexts *c, const char *names, struct err *e)
+int contexts_open(struct contexts *c, const char *names, const char *ignore,
+                  struct err *e)
 {
     for (const char *at = names; *at; at += strcspn(at, ",")) {
         at += *at == ',';
@@ -18,13 +19,13 @@ int contexts_open(struct contexts *c, const char *names, struct err *e)
         struct checkpoint *k = &c->model[c->n].checkpoint;
         struct tokenizer **t = &c->model[c->n].tokenizer;
         char *name = mem_format("%.*s", (int)strcspn(at, ","), at);
-        int bad = checkpoint_open(k, name, 0, e);
+        int bad = checkpoint_open_ignoring(k, name, 0, ignore, e);
         free(name);
         if (bad)
             return -1;
         c->n++;
         if (checkpoint_tokenizer(k, t, e) ||
-            prompt_encoder_make(&c->model[c->n - 1].encoder, &k->config, *t, "auto", e))
+            prompt_encoder_make(&c->model[c->n - 1].encoder, k, *t, "auto", NULL, e))
             return -1;
     }
     return 0;

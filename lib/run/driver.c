@@ -17,6 +17,13 @@ static const char notes[] =
     "that makes the last token final. Outside: reading, tokenizing, loading, decoding text,\n"
     "writing. Phases: cold = first batch of the process when --warmup is given, warmup = the\n"
     "other warm-up batches, timed = the rounds. start_ns counts from the start of the process.\n"
+    "tokenize_ns: making a prompt's ids; prepare_ns: from the ids of a batch to its clock.\n"
+    "Warm-up: one batch of prompts again and again. It is steady when the better of the last two\n"
+    "times is at most 2 % below the best before, and 5 % above it: warmup_steady.\n"
+    "Where anything is timed the host is watched too: a batch in which tasks waited for a\n"
+    "processor for 5 % of the time, others took 5 % of a processor or 2 % was stolen by other\n"
+    "guests, in which this process was preempted 50 times a second, or the processor was slowed\n"
+    "by heat, is `tainted`. --again runs it again at once; in all, 8 batches and a quarter.\n"
     "On a GPU each kind of pass that a warmup or timed batch can come to is tried before its\n"
     "clock: choosing kernels and recording graphs is inside the clock of the cold batch alone.\n"
     "--halve: for texts, not for times. Halves say batch_halved, and measure counts them as oom\n"
@@ -33,24 +40,28 @@ static const char notes[] =
     "What is timed (--warmup, --schedule, --repeat) is one process, so it always starts anew.\n"
     "Self-check: a short generation of the first prompt, outside the clock, alone, before the\n"
     "2nd timed batch, after each N and at the end; other ids than the first time: exit 70.\n"
-    "Exit: 0 done; 1 with error or oom records; 64 usage; 65 bad data; 66 no input; 69 no\n"
-    "device; 70 NaN in the logits, a lost device, a failed self-check; 73, 74 output; 129, 130,\n"
-    "143 interrupted.\n";
+    "Exit: 0 done; 1 with error or oom records; 64 usage; 65 bad data: none of the prompts is\n"
+    "good, or they were cut; 66 no input; 69 no device; 70 NaN in the logits, a lost device, a\n"
+    "failed self-check; 73, 74 output; 129, 130, 143 interrupted.\n";
 
 #define DRIVER_OPTIONS(g)                                                                        \
     ENGINE_OPTIONS((g).engine),                                                                 \
     {.type = OPT_HEADING, .name = "", .help = "Prompts:"},                                      \
     {"chat", 0, OPT_CHOICE, &(g).chat, .choices = CHAT_CHOICES,                                  \
-     .help = "chat template (auto: the model's own, when its tokenizer has one)"},              \
+     .help = "chat template (auto: what the model's own chat_template says, or none)"},          \
     {"parse-special", 0, OPT_FLAG, &(g).parse_special,                                          \
      .help = "special-token texts inside prompts mean the tokens"},                             \
     {.type = OPT_HEADING, .name = "", .help = "What is run:"},                                  \
     {"halve", 0, OPT_FLAG, &(g).halve,                                                          \
      .help = "run a batch that memory is short for as two halves, down to one prompt"},         \
     {"warmup", 0, OPT_INT, &(g).warmup, 0, 1000000, .arg = "N",                                 \
-     .help = "warm-up batches before each setting (0)"},                                        \
+     .help = "warm-up batches before each setting, at least (0)"},                              \
+    {"warmup-most", 0, OPT_INT, &(g).warmup_most, 0, 1000000, .arg = "N",                       \
+     .help = "and further ones, up to N, until their times are steady (as --warmup)"},          \
     {"repeat", 0, OPT_INT, &(g).repeat, 1, 1000000, .arg = "N",                                 \
      .help = "rounds over all prompts (1)"},                                                    \
+    {"again", 0, OPT_INT, &(g).again, 0, 1000, .arg = "N",                                      \
+     .help = "run a timed batch that the host disturbed again, up to N times (0)"},             \
     {"schedule", 0, OPT_TEXT, &(g).schedule, .arg = "FILE",                                     \
      .help = "settings and rounds from a launch record instead"},                               \
     {"launch", 0, OPT_INT, &(g).launch, 0, 1000000000, .arg = "K",                              \
@@ -59,6 +70,8 @@ static const char notes[] =
      .help = "watch an idle GPU so long before and after all batches (500)"},                   \
     {"self-check", 0, OPT_INT, &(g).selfcheck, 0, 1000000000, .arg = "N",                      \
      .help = "look whether the device still says the same each N batches (64; host 0)"},        \
+    {"force", 0, OPT_FLAG, &(g).force,                                                          \
+     .help = "time on a GPU that other processes compute on, too"},                             \
     RESUME_OPTION((g).fresh)
 
 /* Reads the command line into *a and given[]. Returns the index of the first operand. */
@@ -67,12 +80,13 @@ static int parse(const struct driver *d, struct job_args *a, const char **given,
 {
     const struct opt shared[] = {DRIVER_OPTIONS(*a), OPT_COMMON(a->common), {0}};
     const size_t n = sizeof shared / sizeof *shared;
-    struct opt *options = mem_zero(1 + d->decoder->table->n + n, sizeof *options);
+    struct opt *options = mem_zero(2 + d->decoder->table->n + n, sizeof *options);
     options[0] = (struct opt){.type = OPT_HEADING, .name = "",
                               .help = "Decoding (a list, as in --batch 1,4, runs each; several "
                                       "lists are crossed):"};
     struct settings_texts texts = {0};
     size_t at = 1 + settings_options(d->decoder->table, given, options + 1, &texts);
+    at += settings_alias_option(d->decoder->table, given, options + at, &texts);
     for (size_t i = 0; i < n; i++)
         options[at + i] = shared[i];
     char *all = mem_format("%s%s", d->notes, notes);
@@ -100,7 +114,7 @@ int driver_run(const struct driver *d, int argc, char **argv, struct err *e)
                             .files = (const char *const *)argv + first,
                             .n_files = (size_t)(argc - first), .argc = argc, .argv = argv,
                             .process_ns = begin, .stop = d->stop, .note_signal = d->note_signal};
-    int code = bad ? e->code : runner_run(&job, e);
+    int code = bad ? err_code(e) : runner_run(&job, e);
     plan_free(&plan);
     return code;
 }

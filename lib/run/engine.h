@@ -15,9 +15,9 @@
 #include "lib/network/network.h"
 
 struct engine {
-    const char *model, *device, *isa, *dtype, *kv_dtype, *quant;
+    const char *model, *ignore_config, *device, *isa, *dtype, *kv_dtype, *quant;
     int64_t threads, mem_cap;
-    int check_finite;
+    int check_finite, verify;
 };
 #define ENGINE_DEFAULTS                                                                         \
     {.device = "auto", .isa = "auto", .dtype = "auto", .kv_dtype = "auto", .quant = "none"}
@@ -27,10 +27,14 @@ struct engine {
 #define THREADS_OPTION(to)                                                                      \
     {"threads", 0, OPT_INT, &(to), 0, 1024, .arg = "N",                                         \
      .help = "threads (0: one for each physical core that we may use)"}
+#define IGNORE_CONFIG_OPTION(to)                                                                \
+    {"ignore-config", 0, OPT_TEXT, &(to), .arg = "KEY[,KEY...]",                                \
+     .help = "unknown keys of config.json that do not change the network"}
 #define ENGINE_OPTIONS(g)                                                                       \
     {.type = OPT_HEADING, .name = "", .help = "Model and machine:"},                            \
     {"model", 'm', OPT_TEXT, &(g).model, .arg = "MODEL",                                        \
      .help = "folder, org/name in the local Hugging Face cache, or synth:SHAPE"},               \
+    IGNORE_CONFIG_OPTION((g).ignore_config),                                                    \
     {"device", 0, OPT_TEXT, &(g).device, .arg = "auto|ref|cpu|cuda[:N]",                        \
      .help = "back end (auto: a usable GPU, else the CPU)"},                                    \
     ISA_OPTION((g).isa),                                                                        \
@@ -43,9 +47,15 @@ struct engine {
     THREADS_OPTION((g).threads),                                                                \
     {"mem-cap", 0, OPT_BYTES, &(g).mem_cap, 0, 9007199254740991.0, .arg = "BYTES",              \
      .help = "memory of the model at most, K/M/G (0: no cap)"},                                 \
+    {"verify", 0, OPT_FLAG, &(g).verify,                                                        \
+     .help = "first hold the model's files against its SHA256SUMS (pack-model --manifest)"},    \
     {"check-finite", 0, OPT_FLAG, &(g).check_finite,                                            \
-     .help = "first read all weights: refuse NaN, infinities and layers of zeros"}
+     .help = "first read all weights: refuse layers of zeros, and name NaN before loading"}
 
+/* Opens -m, passing over --ignore-config, says on standard error what is odd about it, and obeys
+ * --verify. */
+int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkpoint *c,
+                      const struct log *log, struct err *e);
 /* Opens --device with --isa on --threads threads; the caller's (backend_close). -1: EXIT_BAD_USAGE
  * when there can be no such device, EXIT_NO_DEVICE when there is none here, saying what is. */
 int engine_open(const struct engine *g, struct backend **b, struct err *e);

@@ -95,7 +95,19 @@ static void set_prompt(json_t *r, const struct prompt *p)
         if (v)
             json_object_set(r, copied[i], v);
     }
+    set_text(r, "chat", p->chat);
     set_size(r, "prompt_tokens", p->input.n);
+}
+
+/* Ids of the text when it is encoded again, as some count tokens. */
+static void set_again(json_t *r, const struct tokenizer *tokenizer, const struct buf *text)
+{
+    struct ids ids = {0};
+    struct err ignored = {0};
+    int bad = text->len && tokenizer_encode(tokenizer, text->data, text->len, ENCODE_PLAIN, &ids,
+                                            &ignored);
+    rec_set_number(r, "retokenized_tokens", bad ? (double)NAN : (double)ids.n, "no UTF-8");
+    ids_free(&ids);
 }
 
 static void set_output(json_t *r, const struct tokenizer *tokenizer, const struct generation *g)
@@ -109,12 +121,14 @@ static void set_output(json_t *r, const struct tokenizer *tokenizer, const struc
         buf_clear(&text);
         tokenizer_decode(tokenizer, g->ids, g->to_eos, 1, &text);
         set_text(r, "text_to_eos", text.data ? text.data : "");
+        set_again(r, tokenizer, &text);
         buf_free(&text);
     } else {
         set_text(r, "text", NULL);
         set_text(r, "text_reason", none ? "out of memory" : "no tokenizer");
     }
     set_size(r, "new_tokens", g->n);
+    set_size(r, "stop_tokens", g->stop_tokens);
     set_size(r, "tokens_to_eos", g->to_eos);
     set_text(r, "stop", none ? NULL : g->stop);
 }
@@ -128,13 +142,19 @@ static void set_place(json_t *r, const struct job *job, const struct generation_
     rec_set_int(r, "batch_id", at->batch_id);
     set_size(r, "batch_filled", at->filled);
     json_object_set_new(r, "batch_halved", json_boolean(at->halved));
+    rec_set_int(r, "attempt", at->attempt);
+    rec_set_int(r, "warmup_batches", at->warmups);
+    rec_set_flag(r, "warmup_steady", (int)at->steady, "no warm-up");
 }
 
-static void set_times(json_t *r, const struct job *job, const struct generation *g,
+static void set_times(json_t *r, const struct job *job, const struct prompt *p,
+                      const struct generation_place *at, const struct generation *g,
                       const struct batch_trace *trace)
 {
     int ran = !g->oom;
     rec_set_int(r, "start_ns", trace->start_ns - job->process_ns);
+    rec_set_int(r, "tokenize_ns", p->tokenize_ns);
+    rec_set_int(r, "prepare_ns", at->prepare_ns);
     set_ns(r, "e2e_ns", g->e2e_ns, ran);
     set_ns(r, "ttft_ns", g->n_emits ? g->emit_ns[0] : 0, g->n_emits > 0);
     set_ns(r, "ttft_commit_ns", g->first_commit_ns, ran && g->first_commit_ns > 0);
@@ -195,10 +215,12 @@ json_t *generation_record(const struct job *job, const struct network *n,
     set_prompt(r, p);
     set_output(r, tokenizer, g);
     set_place(r, job, at);
-    set_times(r, job, g, trace);
+    set_times(r, job, p, at, g, trace);
     set_cost(r, n, trace);
     set_memory(r, &trace->memory, monitor);
     gpu_monitor_put(monitor, r);
+    if (at->host)
+        host_monitor_put(at->host, r);
     set_text(r, "status", g->oom ? "oom" : "ok");
     return r;
 }

@@ -3,6 +3,7 @@
 #define RUN_GENERATION_RECORD_H
 
 #include "lib/run/gpu_monitor.h"
+#include "lib/run/host_monitor.h"
 #include "lib/run/job.h"
 #include "lib/run/prompt.h"
 
@@ -15,6 +16,10 @@ struct generation_place {
     const char *workload;     /* identity of the prompts of the run */
     size_t prompts;           /* how many they are */
     int halved;               /* 1: memory was short for a larger one, of which this is a part */
+    int64_t attempt;          /* times that the batch was run before, and was disturbed */
+    int64_t warmups, steady;  /* warm-up batches of the point; 1 steady, 0 not, -1: no warm-up */
+    int64_t prepare_ns;       /* from the ids of the batch to the begin of its clock */
+    const struct host_monitor *host; /* NULL: nothing is timed */
 };
 
 /* The generation record (caller's reference). tokenizer NULL: text is null with the reason. */

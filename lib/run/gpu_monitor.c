@@ -28,6 +28,14 @@ void gpu_monitor_close(struct gpu_monitor *g)
     *g = (struct gpu_monitor){0};
 }
 
+int64_t gpu_monitor_foreign(const struct gpu_monitor *g)
+{
+    struct nvml_state now = {.foreign = -1};
+    if (g->nvml)
+        nvml_read(g->nvml, &now);
+    return now.foreign;
+}
+
 static void rest(int64_t ns)
 {
     struct timespec t = {ns / 1000000000, ns % 1000000000};

@@ -30,6 +30,9 @@ struct gpu_monitor {
 void gpu_monitor_open(struct gpu_monitor *g, const char *address, uint64_t seed);
 void gpu_monitor_close(struct gpu_monitor *g);
 
+/* Other processes that compute on the GPU now; -1: none is watched, or the driver does not tell. */
+int64_t gpu_monitor_foreign(const struct gpu_monitor *g);
+
 /* Around a batch. gpu_monitor_begin pauses for up to 100 ms and up to a tenth of the batch before,
  * at random, so that batches of one length do not march in step with the driver's sensor;
  * gpu_monitor_end reads exactly the time that batch_ns spans, and may wait for the tick of the

@@ -17,8 +17,8 @@ struct job_args {
     struct common common;
     struct engine engine;
     const char *chat, *schedule;
-    int64_t warmup, repeat, launch, idle_ms, selfcheck;
-    int parse_special, halve, fresh;
+    int64_t warmup, warmup_most, again, repeat, launch, idle_ms, selfcheck;
+    int parse_special, halve, fresh, force;
 };
 #define JOB_DEFAULTS                                                                            \
     {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .chat = "auto", .repeat = 1,         \

@@ -45,11 +45,10 @@ static int same_words(const char *a, const char *b)
     return a == b || (a && b && !strcmp(a, b));
 }
 
-/* Two tables mean the same by a name. */
+/* Two tables mean the same by a name; where it is not said, each has its own default. */
 static int alike(const struct setting *a, const struct setting *b)
 {
-    return a->type == b->type && same_words(a->choices, b->choices) &&
-           same_words(a->standard, b->standard);
+    return a->type == b->type && same_words(a->choices, b->choices);
 }
 
 /* 1: every table with a row of this name means the same by it. */

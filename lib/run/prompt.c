@@ -166,21 +166,31 @@ static int encode(struct prompt *p, const struct prompt_encoder *c, struct ids *
                                : from_messages(p, json_object_get(o, "messages"), c, out, e);
 }
 
-int prompt_encoder_make(struct prompt_encoder *to, const struct config *c,
-                        const struct tokenizer *tokenizer, const char *chat, struct err *e)
+int prompt_encoder_make(struct prompt_encoder *to, const struct checkpoint *c,
+                        const struct tokenizer *tokenizer, const char *chat,
+                        struct chat_choice *choice, struct err *e)
 {
-    *to = (struct prompt_encoder){.config = c, .tokenizer = tokenizer};
-    if (tokenizer)
-        return chat_choose(chat, c->chat, c->name, tokenizer, &to->chat, e);
-    if (strcmp(chat, "auto") && strcmp(chat, "none"))
+    struct checkpoint_chat own = {0};
+    struct chat_choice ours = {0};
+    int is_auto = !strcmp(chat, "auto"), bad = 0;
+    *to = (struct prompt_encoder){.config = &c->config, .tokenizer = tokenizer};
+    if (!tokenizer && !is_auto && strcmp(chat, "none"))
         return err_set(e, EXIT_BAD_DATA, "--chat %s: the checkpoint has no tokenizer", chat);
-    return 0;
+    if (tokenizer)
+        bad = (is_auto && checkpoint_chat(c, &own, e)) ||
+              chat_choose(chat, &own.source, c->config.chat, c->config.name, tokenizer, &ours, e);
+    checkpoint_chat_free(&own);
+    to->chat = ours.kind;
+    if (choice)
+        *choice = ours;
+    return bad ? -1 : 0;
 }
 
 int prompt_make(struct prompt *p, json_t *record, const char *where,
                 const struct prompt_encoder *encoder, struct err *e)
 {
-    *p = (struct prompt){.record = record, .where = mem_text(where)};
+    *p = (struct prompt){.record = record, .where = mem_text(where),
+                         .chat = json_has(record, "prompt_ids") ? NULL : chat_name(encoder->chat)};
     struct ids ids = {0};
     if (json_text(record, where, "id", &p->id, e) || encode(p, encoder, &ids, e) ||
         check_ids(encoder->config, &ids, e)) {

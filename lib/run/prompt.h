@@ -12,7 +12,7 @@
 
 #include "lib/base/err.h"
 #include "lib/text/chat.h"
-#include "lib/checkpoint/config.h"
+#include "lib/checkpoint/checkpoint.h"
 #include "lib/decode/generation.h"
 #include "lib/text/tokenizer.h"
 
@@ -24,17 +24,21 @@ struct prompt_encoder {
     int parse_special; /* 1: special-token texts in prompts mean the tokens */
 };
 
-/* *to encodes for a model: with the chat template that `chat` names (chat_choose). tokenizer NULL:
- * there is none, and only auto and none are possible. -1: EXIT_BAD_USAGE, EXIT_BAD_DATA. */
-int prompt_encoder_make(struct prompt_encoder *to, const struct config *c,
-                        const struct tokenizer *tokenizer, const char *chat, struct err *e);
+/* *to encodes for a model: with the chat template that `chat` names (chat_choose); *choice (NULL:
+ * nobody asks) is what to say of it. tokenizer NULL: there is none, and only auto and none are
+ * possible. -1: EXIT_BAD_USAGE, EXIT_BAD_DATA, or a file of the checkpoint cannot be read. */
+int prompt_encoder_make(struct prompt_encoder *to, const struct checkpoint *c,
+                        const struct tokenizer *tokenizer, const char *chat,
+                        struct chat_choice *choice, struct err *e);
 
 struct prompt {
     json_t *record;    /* owned */
     char *where;       /* "FILE:LINE", for messages; owned */
     const char *id;    /* inside record */
+    const char *chat;  /* the template that its text went through, "none", NULL for prompt_ids */
     char *text;        /* what a reader sees of the prompt; NULL when there is no text; owned */
     struct generation_input input; /* ids owned by the prompt; key from the id */
+    int64_t tokenize_ns; /* what making its ids took, chat template included */
 };
 
 /* Takes the record (stolen, also on error). -1: EXIT_BAD_DATA for a record that is no prompt (no

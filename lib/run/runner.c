@@ -12,6 +12,7 @@
 #include "lib/base/mem.h"
 #include "lib/run/generation_record.h"
 #include "lib/run/session.h"
+#include "lib/run/steady.h"
 
 /* What a batch took beside the weights, and should have taken. */
 static void note_memory(const struct session *s, const struct batch_trace *t)
@@ -30,11 +31,11 @@ static int write_generation(struct session *s, const struct prompt *p, struct ge
         struct err bad = {0};
         err_set(&bad, EXIT_INTERNAL,
                 "prompt '%.200s': the logits hold a NaN or an infinity: expected numbers", p->id);
-        log_error(&s->log, "%s", bad.text);
-        return session_error(s, &bad, p->where, e);
+        return session_error(s, &bad, p, e);
     }
     if (g->oom)
         session_worse(s, EXIT_FAILED_RECORDS);
+    at->host = s->timed ? &s->host : NULL;
     at->seq = s->seq++;
     at->workload = s->workload;
     at->prompts = s->prompts.n;
@@ -58,6 +59,20 @@ static int write_idle(struct session *s, const char *when, struct err *e)
     return rec_write(&s->out, "idle", o, e);
 }
 
+/* Is the host quiet while this process does nothing? */
+static int write_fitness(struct session *s, struct err *e)
+{
+    enum { LOOK_MS = 300 };
+    if (!s->timed || session_stopped(s) || s->job->args->common.no_meta)
+        return 0;
+    json_t *o = host_monitor_look(&s->host, LOOK_MS);
+    rec_set_int(o, "launch", s->job->plan->launch);
+    if (!json_is_true(json_object_get(o, "fit")))
+        log_warn(&s->log, "W108", "something else runs on this machine: batches that it disturbs "
+                 "are `tainted`");
+    return rec_write(&s->out, "fitness", o, e);
+}
+
 /* Generates n prompts together: out[n], *trace. */
 static void generate(struct session *s, const struct generation_place *at,
                      const struct prompt *const *p,
@@ -71,6 +86,8 @@ static void generate(struct session *s, const struct generation_place *at,
         s->backend->ops->trim(s->backend);
     memory_reset_peak(&s->backend->memory);
     gpu_monitor_begin(&s->monitor);
+    if (s->timed)
+        host_monitor_begin(&s->host);
     *trace = (struct batch_trace){0};
     if (s->loaded) {
         const struct decode_env env = {!!strcmp(at->phase, "cold"), job->plan->seed, job->stop};
@@ -80,6 +97,8 @@ static void generate(struct session *s, const struct generation_place *at,
         trace->start_ns = clock_ns();
         trace->memory = s->backend->memory;
     }
+    if (s->timed)
+        host_monitor_end(&s->host);
     gpu_monitor_end(&s->monitor, trace);
     if (gpu_monitor_layers(&s->monitor, &trace->memory) == 0)
         log_warn(&s->log, "W102", "batch %lld: memory breaks requested <= allocated <= reserved "
@@ -90,13 +109,16 @@ static void generate(struct session *s, const struct generation_place *at,
 }
 
 /* Generates n prompts together and writes their records; with --halve as two batches, one after the
- * other, where memory is short. */
+ * other, where memory is short. *ns: its makespan. */
 static int run_batch(struct session *s, struct generation_place at, const struct prompt *const *p,
-                     size_t n, struct err *e)
+                     size_t n, int64_t *ns, struct err *e)
 {
     struct generation *out = mem_zero(n, sizeof *out);
     struct batch_trace trace;
+    int64_t begin = clock_ns();
     generate(s, &at, p, n, out, &trace);
+    at.prepare_ns = trace.start_ns - begin;
+    *ns = trace.makespan_ns;
     int rc = 0, halve = s->loaded && s->job->args->halve && n > 1 && out[0].oom;
     at.batch_id = halve ? s->batch_id : s->batch_id++;
     at.filled = n;
@@ -112,9 +134,26 @@ static int run_batch(struct session *s, struct generation_place at, const struct
     size_t half = n - n / 2;
     log_more(&s->log, "%zu prompts do not fit together: %zu and %zu", n, half, n - half);
     at.halved = 1;
-    rc = run_batch(s, at, p, half, e);
+    rc = run_batch(s, at, p, half, ns, e);
     at.phase = strcmp(at.phase, "cold") ? at.phase : "warmup"; /* one batch is the first */
-    return rc || session_stopped(s) ? rc : run_batch(s, at, p + half, n - half, e);
+    return rc || session_stopped(s) ? rc : run_batch(s, at, p + half, n - half, ns, e);
+}
+
+/* run_batch, and again while the host disturbs it: its records are tainted, those of the last time
+ * may be. A machine that is never quiet must not keep a run from its end. */
+static int run_undisturbed(struct session *s, struct generation_place at,
+                           const struct prompt *const *p, size_t n, struct err *e)
+{
+    enum { SPARE = 8, SHARE = 4 };
+    int64_t ns;
+    int rc = run_batch(s, at, p, n, &ns, e);
+    for (s->batches++; !rc && s->timed && !session_stopped(s) && at.attempt < s->job->args->again &&
+                       s->again < SPARE + s->batches / SHARE &&
+                       host_monitor_taints(&s->host.seen); s->again++) {
+        at.attempt++;
+        rc = run_batch(s, at, p, n, &ns, e);
+    }
+    return rc;
 }
 
 /* A record of an earlier process stands where this batch would put one for p: 0, or -1. */
@@ -170,7 +209,7 @@ static int do_batch(struct session *s, struct generation_place at, const struct 
         return kept < 0 ? -1 : 0;
     if (s->loaded)
         selfcheck_before(&s->selfcheck, s->job, &s->network, at.point, p[0], &s->out);
-    if (run_batch(s, at, p, n, e) || rec_sync(&s->out, e))
+    if (run_undisturbed(s, at, p, n, e) || rec_sync(&s->out, e))
         return -1;
     if (s->loaded && !session_stopped(s) &&
         selfcheck_after(&s->selfcheck, s->job, &s->network, &s->out, e))
@@ -178,21 +217,28 @@ static int do_batch(struct session *s, struct generation_place at, const struct 
     return 0;
 }
 
-/* Batches that let caches, clocks and page tables settle; prompts from the first on, again and
- * again. */
-static int warm_up(struct session *s, const struct settings *point,
-                   const struct prompt *const *p, size_t n, struct err *e)
+/* Batches that let caches, clocks and page tables settle: the first one of the prompts, again and
+ * again, so that its times can be compared. What a cold batch took says nothing of the others. */
+static int warm_up(struct session *s, struct generation_place *at, const struct prompt *const *p,
+                   size_t n, struct err *e)
 {
-    size_t size = settings_count(point, "batch"), take = size < n ? size : n;
-    const struct prompt **batch = mem_zero(take, sizeof *batch);
+    const struct job_args *a = s->job->args;
+    int64_t most = a->warmup_most > a->warmup ? a->warmup_most : a->warmup;
+    size_t size = settings_count(at->point, "batch"), warm = 0;
+    int64_t *ns = mem_zero((size_t)most, sizeof *ns);
     int rc = 0;
-    for (int64_t w = 0; w < s->job->args->warmup && !rc && !session_stopped(s); w++) {
-        for (size_t i = 0; i < take; i++)
-            batch[i] = p[((size_t)w * take + i) % n];
-        struct generation_place at = {.point = point, .phase = s->batch_id ? "warmup" : "cold"};
-        rc = run_batch(s, at, batch, take, e);
+    at->steady = most ? 0 : -1;
+    while (at->warmups < most && (at->warmups < a->warmup || !at->steady) && !rc &&
+           !session_stopped(s)) {
+        int cold = !s->batch_id;
+        struct generation_place here = *at;
+        here.phase = cold ? "cold" : "warmup";
+        rc = run_batch(s, here, p, size < n ? size : n, &ns[warm], e);
+        warm += !cold;
+        at->warmups++;
+        at->steady = steady_reached(ns, warm);
     }
-    free(batch);
+    free(ns);
     return rc;
 }
 
@@ -213,7 +259,7 @@ static int64_t fitting(struct session *s, const struct settings *point, size_t r
         err_set(&over, EXIT_FAILED_RECORDS,
                 "prompt '%.200s': %zu tokens and %zu to come: expected at most %zu, the context",
                 one->id, one->input.n, extent, context);
-        if (round == 0 && session_error(s, &over, one->where, e))
+        if (round == 0 && session_error(s, &over, one, e))
             return -1;
     }
     return n;
@@ -225,12 +271,13 @@ static int run_point(struct session *s, const struct settings *point, size_t rou
     const struct prompt **p = mem_zero(s->prompts.n, sizeof *p);
     int64_t fit = fitting(s, point, round, p, e);
     int rc = fit < 0 ? -1 : 0;
+    struct generation_place at = {.point = point, .phase = "timed", .round = (int64_t)round,
+                                  .steady = -1};
     if (fit > 0 && round == 0)
-        rc = warm_up(s, point, p, (size_t)fit, e);
+        rc = warm_up(s, &at, p, (size_t)fit, e);
     size_t size = settings_count(point, "batch");
     for (size_t i = 0, n; i < (size_t)fit && fit > 0 && !rc && !session_stopped(s); i += n) {
         n = (size_t)fit - i < size ? (size_t)fit - i : size;
-        struct generation_place at = {.point = point, .phase = "timed", .round = (int64_t)round};
         rc = do_batch(s, at, p + i, n, e);
     }
     free(p);
@@ -266,7 +313,7 @@ int runner_run(const struct job *job, struct err *e)
     int bad = session_open(&s, e);
     if (!bad) {
         progress_start(&s.progress, &s.log, c->progress, "generations", planned(&s));
-        bad = write_idle(&s, "before", e) || run_plan(&s, e) ? -1 : 0;
+        bad = write_fitness(&s, e) || write_idle(&s, "before", e) || run_plan(&s, e) ? -1 : 0;
         if (!bad && s.loaded && !session_stopped(&s) &&
             selfcheck_last(&s.selfcheck, job, &s.network, &s.out, e))
             bad = fall(&s, e);

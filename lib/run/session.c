@@ -14,7 +14,7 @@
 
 void session_worse(struct session *s, int code)
 {
-    if (code > s->worst) /* 0 < failed records < bad data < internal */
+    if (code > s->worst) /* 0 < failed records < no good prompt < internal */
         s->worst = code;
 }
 
@@ -57,12 +57,10 @@ static int open_model(struct session *s, struct err *e)
 {
     const struct job *job = s->job;
     struct checkpoint *c = &s->checkpoint;
-    if (checkpoint_open(c, job->args->engine.model, (uint64_t)job->args->common.seed, e))
+    if (engine_checkpoint(&job->args->engine, (uint64_t)job->args->common.seed, c, &s->log, e))
         return -1;
     if (!(job->decoder->paradigms >> c->config.paradigm & 1))
         return other_decoder(job, c, e);
-    if (c->note)
-        log_warn(&s->log, "W106", "%s", c->note);
     if (generation_refuses(&c->config, e))
         return -1;
     if (job->args->engine.check_finite && checkpoint_check_values(c, e))
@@ -74,8 +72,14 @@ static int read_prompts(struct session *s, struct err *e)
 {
     const struct job *job = s->job;
     struct prompt_encoder encoder;
-    if (prompt_encoder_make(&encoder, &s->checkpoint.config, s->tokenizer, job->args->chat, e))
+    struct chat_choice chat;
+    if (prompt_encoder_make(&encoder, &s->checkpoint, s->tokenizer, job->args->chat, &chat, e))
         return -1;
+    s->chat = chat_name(encoder.chat);
+    if (chat.unknown)
+        log_warn(&s->log, "W109", "%s", chat.said.text);
+    else if (*chat.said.text)
+        log_note(&s->log, "%s", chat.said.text);
     encoder.parse_special = job->args->parse_special;
     if (promptset_read(&s->prompts, job->files, job->n_files, job->args->common.limit, &encoder, e))
         return -1;
@@ -95,6 +99,7 @@ static json_t *meta_extra(const struct session *s, struct err *e)
                         s->tokenizer ? json_string(tokenizer_hash(s->tokenizer)) : json_null());
     json_object_set_new(m, "prompts_sha256", json_string(s->prompts.sha256));
     rec_set_int(m, "prompts", (int64_t)s->prompts.n);
+    json_object_set_new(m, "chat", json_string(s->chat));
     json_object_set_new(b, "name", json_string(s->backend->ops->name));
     json_object_set_new(b, "isa", json_string(s->backend->level));
     json_object_set_new(b, "library",
@@ -151,25 +156,38 @@ static int load_weights(struct session *s, struct err *e)
     return 0;
 }
 
-int session_error(struct session *s, const struct err *what, const char *where, struct err *e)
+/* What failed is an error record; here it is said. */
+static struct err note_failure(struct session *s, const struct err *what, const char *where)
 {
     struct err shown = *what;
-    session_worse(s, what->code);
+    int says_where = !strncmp(what->text, where, strlen(where));
+    if (s->said++ < REC_BAD_SAID)
+        log_error(&s->log, "%s%s%s", says_where ? "" : where, says_where ? "" : ": ", what->text);
     if (shown.code == EXIT_FAILED_RECORDS)
         shown.code = EXIT_BAD_DATA;
-    return rec_error(&s->out, &shown, where, e);
+    session_worse(s, shown.code == EXIT_BAD_DATA ? EXIT_FAILED_RECORDS : shown.code);
+    return shown;
+}
+
+int session_error(struct session *s, const struct err *what, const struct prompt *p, struct err *e)
+{
+    struct err shown = note_failure(s, what, p->where);
+    return rec_error(&s->out, &shown, p->where, json_object_get(p->record, "id"), e);
 }
 
 static int write_faults(struct session *s, struct err *e)
 {
-    for (size_t i = 0; i < s->prompts.faults; i++) {
-        const struct prompt_fault *f = &s->prompts.fault[i];
-        if (session_error(s, &f->err, f->where, e))
+    const struct promptset *set = &s->prompts;
+    for (size_t i = 0; i < set->faults; i++) {
+        const struct prompt_fault *f = &set->fault[i];
+        struct err shown = note_failure(s, &f->err, f->where);
+        if (rec_bad(&s->out, &shown, f->where, f->id, e))
             return -1;
-        int says_where = !strncmp(f->err.text, f->where, strlen(f->where));
-        log_error(&s->log, "%s%s%s", says_where ? "" : f->where, says_where ? "" : ": ",
-                  f->err.text);
     }
+    s->out.bad += set->more;
+    s->said += set->more;
+    if (!set->n || set->unsound)
+        session_worse(s, EXIT_BAD_DATA);
     return 0;
 }
 
@@ -205,6 +223,10 @@ int session_open(struct session *s, struct err *e)
     warn_library(s);
     selfcheck_start(&s->selfcheck, job->args->selfcheck, s->backend);
     gpu_monitor_open(&s->monitor, s->backend->address, (uint64_t)c->seed);
+    s->timed = one_process(job) != NULL;
+    if (s->timed && !job->args->force && gpu_monitor_foreign(&s->monitor) > 0)
+        return err_set(e, EXIT_BUSY, "%s: other processes compute on this GPU: expected it for the "
+                       "timing alone; end them, or say --force", s->backend->name);
     if (job->note_signal)
         catch_signals(job->note_signal);
     return write_faults(s, e) || load_weights(s, e) ? -1 : 0;
@@ -212,6 +234,8 @@ int session_open(struct session *s, struct err *e)
 
 int session_close(struct session *s, int bad, struct err *e)
 {
+    if (s->said > REC_BAD_SAID)
+        log_error(&s->log, "and %lld more errors like these", (long long)(s->said - REC_BAD_SAID));
     if (s->writing && !bad && session_stopped(s) && rec_lasts(&s->out)) {
         log_note(&s->log, "stopped; the same command goes on after %lld records",
                  (long long)(s->out.records + rec_kept_left(&s->out)));
@@ -233,5 +257,5 @@ int session_close(struct session *s, int bad, struct err *e)
     promptset_free(&s->prompts);
     tokenizer_free(s->tokenizer);
     checkpoint_close(&s->checkpoint);
-    return bad ? e->code : session_stopped(s) ? 128 + (int)*s->job->stop : s->worst;
+    return bad ? err_code(e) : session_stopped(s) ? 128 + (int)*s->job->stop : s->worst;
 }

@@ -10,6 +10,7 @@
 #include "lib/base/progress.h"
 #include "lib/record/rec.h"
 #include "lib/run/gpu_monitor.h"
+#include "lib/run/host_monitor.h"
 #include "lib/run/job.h"
 #include "lib/run/promptset.h"
 #include "lib/run/selfcheck.h"
@@ -19,10 +20,14 @@ struct session {
     struct log log;
     struct checkpoint checkpoint;
     struct tokenizer *tokenizer; /* NULL: none */
+    const char *chat;            /* the chat template in use, or "none" */
     struct promptset prompts;
     char workload[SETTINGS_ID];  /* of the prompts: the beginning of their hash */
     struct backend *backend;
     struct gpu_monitor monitor;
+    struct host_monitor host;
+    int timed;                   /* 1: its batches are watched, and run again when disturbed */
+    int64_t batches, again;      /* timed ones so far; of these run again */
     struct network network;
     int loaded;                  /* 0: the weights did not fit, every record is oom */
     struct rec_writer out;
@@ -31,6 +36,7 @@ struct session {
     struct progress progress;
     int64_t seq, batch_id;
     int worst;                   /* exit code so far */
+    int64_t said;                /* prompts that failed: the first are named on standard error */
 };
 
 /* Opens all, writes `meta` and the error records of bad prompts, loads the weights. -1: what is
@@ -41,7 +47,8 @@ int session_close(struct session *s, int bad, struct err *e);
 
 void session_worse(struct session *s, int code); /* keeps the worst exit code */
 int session_stopped(const struct session *s);    /* 1: a signal came */
-/* An error record. A sound prompt that this model cannot answer (exit 1) is bad data to it. */
-int session_error(struct session *s, const struct err *what, const char *where, struct err *e);
+/* An error record, and for the first ones a line. A sound prompt that this model cannot answer
+ * (exit 1) is bad data to it. */
+int session_error(struct session *s, const struct err *what, const struct prompt *p, struct err *e);
 
 #endif

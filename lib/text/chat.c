@@ -5,12 +5,16 @@
  * encoded at once, as a tokenizer does that cuts special tokens out first. The date in the system
  * block of LLaMA 3.1 is the constant of the published template, because a prompt that changes
  * overnight cannot be compared.
+ *
+ * A published template says the same as a row when all that it can write (jinja.h) is the row's, in
+ * pieces that may come in any order, and when nothing of the row is missing.
  */
 #include "lib/text/chat.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/text/jinja.h"
 #include "lib/text/utf8.h"
 
 struct template {
@@ -19,18 +23,37 @@ struct template {
     const char *header, *role_end;  /* tokens around a role; role_end NULL: text alone follows it */
     const char *gap;                /* text between role and content */
     const char *end, *after;        /* token behind a content, and text behind that */
-    const char *system;             /* how a system block begins that is always there, or NULL */
     int trims;
+    const char *system;             /* how a system block begins that is always there, or NULL */
+    const char *otherwise;          /* the system text when the caller gives none, or NULL */
+    const char *words[2];           /* of those two, as a published template has them */
 };
 #define HEADERS "<|start_header_id|>", "<|end_header_id|>", "\n\n", "<|eot_id|>", ""
+#define IM "<|im_start|>", NULL, "\n", "<|im_end|>", "\n"
+#define OTHERWISE(text) .otherwise = text, .words = {text}
+#define KNOWLEDGE "Cutting Knowledge Date: December 2023\nToday Date: "
 static const struct template templates[CHAT_COUNT] = {
     [CHAT_NONE] = {.name = "none"},
-    [CHAT_LLAMA3] = {"llama3", "<|begin_of_text|>", HEADERS, NULL, 1},
-    [CHAT_LLAMA31] = {"llama3.1", "<|begin_of_text|>", HEADERS,
-                      "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n", 1},
-    [CHAT_LLADA] = {"llada", "<|startoftext|>", HEADERS, NULL, 1},
-    [CHAT_CHATML] = {"chatml", NULL, "<|im_start|>", NULL, "\n", "<|im_end|>", "\n", NULL, 0},
+    [CHAT_LLAMA3] = {"llama3", "<|begin_of_text|>", HEADERS, 1},
+    [CHAT_LLAMA31] = {"llama3.1", "<|begin_of_text|>", HEADERS, 1,
+                      .system = KNOWLEDGE "26 Jul 2024\n\n",
+                      .words = {KNOWLEDGE "\n\n", "26 Jul 2024"}},
+    [CHAT_LLADA] = {"llada", "<|startoftext|>", HEADERS, 1},
+    [CHAT_CHATML] = {"chatml", NULL, IM, 0},
+    [CHAT_CHATML_BOS] = {"chatml-bos", "<|begin_of_text|>", IM, 0},
+    [CHAT_QWEN2] = {"qwen2", NULL, IM, 0, OTHERWISE("You are a helpful assistant.")},
+    [CHAT_QWEN25] = {"qwen2.5", NULL, IM, 0,
+                     OTHERWISE("You are Qwen, created by Alibaba Cloud. "
+                               "You are a helpful assistant.")},
+    [CHAT_SMOLLM2] = {"smollm2", NULL, IM, 0,
+                      OTHERWISE("You are a helpful AI assistant named SmolLM, trained by "
+                                "Hugging Face")},
 };
+
+const char *chat_name(enum chat kind)
+{
+    return templates[kind].name;
+}
 
 const char *chat_end(enum chat kind)
 {
@@ -51,7 +74,7 @@ static const char *lacking(enum chat kind, const struct tokenizer *t)
 /* EXIT_BAD_USAGE, with all names. */
 static int refuse_name(const char *name, struct err *e)
 {
-    char list[128] = "auto";
+    char list[160] = "auto";
     for (int k = 0; k < CHAT_COUNT; k++) {
         size_t n = strlen(list);
         snprintf(list + n, sizeof list - n, "%s%s", k + 1 < CHAT_COUNT ? ", " : " or ",
@@ -60,18 +83,182 @@ static int refuse_name(const char *name, struct err *e)
     return err_set(e, EXIT_BAD_USAGE, "--chat: expected %s, got \"%s\"", list, name);
 }
 
-int chat_choose(const char *name, enum chat own, const char *model, const struct tokenizer *t,
-                enum chat *out, struct err *e)
+/* ---- which row a published template is ---- */
+
+/* What of a row was met in a template. */
+enum { MET_BOS = 1, MET_TURN = 2, MET_ANSWER = 4, MET_END = 8, MET_WORDS = 16 /* and 32 */ };
+struct match {
+    size_t len;  /* of the text that is the row's; all of it, or what follows is foreign */
+    int in_turn; /* 1: behind a header, where a value is a content */
+    unsigned met;
+};
+
+static size_t begins(const char *s, const char *with)
 {
+    size_t n = with ? strlen(with) : 0;
+    return n && !strncmp(s, with, n) ? n : 0;
+}
+
+/* Length of a header at s, 0: none. */
+static size_t header_at(const struct template *w, const char *s, unsigned *met)
+{
+    static const char *const roles[] = {"assistant", "user", "system"};
+    size_t n = begins(s, w->header), role = s[n] == JINJA_VALUE, gap;
+    unsigned what = role ? MET_TURN : 0;
+    for (unsigned k = 0; n && !role && k < sizeof roles / sizeof *roles; k++) {
+        role = begins(s + n, roles[k]);
+        what = role && k == 0 ? MET_ANSWER : role && k == 1 ? MET_TURN : 0;
+    }
+    size_t end = role && w->role_end ? begins(s + n + role, w->role_end) : 0;
+    if (!n || !role || (w->role_end && !end) || !(gap = begins(s + n + role + end, w->gap)))
+        return 0;
+    *met |= what;
+    return n + role + end + gap;
+}
+
+/* Length of the piece of the row that s begins with, which is noted; 0: none. */
+static size_t piece_at(const struct template *w, const char *s, struct match *m)
+{
+    size_t n = header_at(w, s, &m->met);
+    if (n) {
+        m->in_turn = 1;
+        return n;
+    }
+    for (unsigned k = 0; k < 2; k++)
+        if ((n = begins(s, w->words[k]))) {
+            m->met |= MET_WORDS << k;
+            return n;
+        }
+    if ((n = begins(s, w->bos))) {
+        m->met |= MET_BOS;
+        return n;
+    }
+    n = begins(s, w->end);
+    if (n && (!*w->after || begins(s + n, w->after))) {
+        m->met |= MET_END;
+        m->in_turn = 0;
+        return n + strlen(w->after);
+    }
+    return m->in_turn && *s == JINJA_VALUE;
+}
+
+static struct match match(const struct template *w, const char *text)
+{
+    struct match m = {0};
+    for (size_t n; (n = piece_at(w, text + m.len, &m));)
+        m.len += n;
+    return m;
+}
+
+/* What of the row the template lacks, in words; NULL: nothing. */
+static const char *missing(const struct template *w, const struct match *m, int trims)
+{
+    if (!(m->met & MET_TURN))
+        return w->header;
+    if (!(m->met & MET_END))
+        return w->end;
+    if (w->bos && !(m->met & MET_BOS))
+        return w->bos;
+    if (!(m->met & MET_ANSWER))
+        return "the header of an answer";
+    for (unsigned k = 0; k < 2; k++)
+        if (w->words[k] && !(m->met & MET_WORDS << k))
+            return w->words[k];
+    return trims == w->trims ? NULL : w->trims ? "trim" : "contents that are not trimmed";
+}
+
+/* "it WHAT" and the text at s, up to the next value or token. */
+static void tell(const char *what, const char *s, struct err *why)
+{
+    enum { MOST = 60 };
+    const char *value = s;
+    while (*s == JINJA_VALUE)
+        s++;
+    if (s > value && (!*s || !strncmp(s, "<|", 2))) {
+        err_set(why, EXIT_BAD_DATA, "it %s a text outside of a turn", what);
+        return;
+    }
+    int n = *s != 0;
+    while (n && n < MOST && s[n] && s[n] != JINJA_VALUE && strncmp(s + n, "<|", 2) != 0)
+        n++;
+    while (n > 1 && ((unsigned char)s[n] & 0xc0) == 0x80) /* not within a character */
+        n--;
+    err_set(why, EXIT_BAD_DATA, "it %s \"%.*s\"", what, n, s);
+}
+
+/* Which row a template says. CHAT_NONE: none; *why tells the difference from the row that goes
+ * along furthest, which is *nearest if the template has its tokens at all. */
+static enum chat recognize(const struct chat_source *own, enum chat *nearest, struct err *why)
+{
+    struct jinja_written w;
+    struct match best = {0};
+    enum chat found = CHAT_NONE, far = CHAT_NONE;
+    int bad = jinja_read(&w, own->text, own->n, own->bos, own->eos, why);
+    const char *text = w.text.data ? w.text.data : "";
+    for (int k = CHAT_NONE + 1; !bad && !found && k < CHAT_COUNT; k++) {
+        struct match m = match(&templates[k], text);
+        if (!text[m.len] && !missing(&templates[k], &m, w.trims))
+            found = (enum chat)k;
+        if (far == CHAT_NONE || m.len > best.len)
+            best = m, far = (enum chat)k;
+        if (far == (enum chat)k || (*nearest == CHAT_NONE && m.len == best.len))
+            *nearest = strstr(text, templates[k].header) ? (enum chat)k : CHAT_NONE;
+    }
+    if (!bad && !found && text[best.len])
+        tell("writes", text + best.len, why);
+    else if (!bad && !found)
+        tell("lacks", missing(&templates[far], &best, w.trims), why);
+    jinja_free(&w);
+    return found;
+}
+
+/* ---- which row is applied ---- */
+
+/* --chat auto, with what is to be said about it. */
+static void choose_own(const struct chat_source *own, enum chat family, const char *model,
+                       const struct tokenizer *t, struct chat_choice *to)
+{
+    struct err why = {0};
+    enum chat nearest = CHAT_NONE;
+    if (!own->text && !*own->fault) {
+        if (family && !lacking(family, t))
+            err_set(&to->said, EXIT_OK, "%s: no chat template: the checkpoint has none (a "
+                     "base model?); --chat %s applies one", model, chat_name(family));
+        return;
+    }
+    if (*own->fault)
+        err_set(&why, EXIT_BAD_DATA, "%s", own->fault);
+    enum chat kind = *own->fault ? CHAT_NONE : recognize(own, &nearest, &why);
+    const char *none = kind ? lacking(kind, t) : NULL;
+    to->unknown = !kind;
+    if (!kind)
+        err_set(&to->said, EXIT_OK, "%s: a chat template that is not known here: %s; "
+                 "prompts go without one: pass --chat none, or --chat %s if that is near enough",
+                 own->where, why.text, !nearest ? "NAME" : chat_name(nearest));
+    else if (none)
+        err_set(&to->said, EXIT_OK, "%s: no chat template: %s is there, but tokenizer.json "
+                 "has no special token %s (a base model?)", own->where, chat_name(kind), none);
+    else
+        err_set(&to->said, EXIT_OK, "%s: chat template %s", own->where, chat_name(kind));
+    to->kind = none ? CHAT_NONE : kind;
+}
+
+int chat_choose(const char *name, const struct chat_source *own, enum chat family,
+                const char *model, const struct tokenizer *t, struct chat_choice *out,
+                struct err *e)
+{
+    *out = (struct chat_choice){0};
     if (!strcmp(name, "auto")) {
-        *out = lacking(own, t) ? CHAT_NONE : own;
+        choose_own(own, family, model, t, out);
         return 0;
     }
     for (int k = 0; k < CHAT_COUNT; k++) {
         if (strcmp(name, templates[k].name) != 0)
             continue;
-        *out = (enum chat)k;
-        const char *none = lacking(*out, t);
+        out->kind = (enum chat)k;
+        if (k != CHAT_NONE)
+            err_set(&out->said, EXIT_OK, "%s: chat template %s (--chat)", model, name);
+        const char *none = lacking(out->kind, t);
         return none ? err_set(e, EXIT_BAD_DATA,
                               "%s: chat template %s: expected special token %s in tokenizer.json,"
                               " got none (a base model? try --chat none)", model, name, none)
@@ -157,6 +344,10 @@ static void put_all(struct pen *p, const struct chat_message *m, size_t n)
         buf_text(&p->text, p->w->system);
         if (n > 0 && !strcmp(m[0].role, "system"))
             put_words(p, m[i++].content);
+        put_end(p);
+    } else if (p->w->otherwise && !(n > 0 && !strcmp(m[0].role, "system"))) {
+        put_header(p, "system");
+        buf_text(&p->text, p->w->otherwise);
         put_end(p);
     }
     for (; i < n; i++) {

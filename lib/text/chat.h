@@ -3,12 +3,12 @@
  *
  *     LLaMA 3, LLaDA   BOS, then for each message
  *                      <|start_header_id|>ROLE<|end_header_id|>\n\nCONTENT<|eot_id|>
- *     LLaMA 3.1        the same behind a system block that is always there
- *     ChatML           <|im_start|>ROLE\nCONTENT<|im_end|>\n, without BOS (Qwen)
+ *     LLaMA 3.1, 3.2   the same behind a system block that is always there, with a fixed date
+ *     ChatML           <|im_start|>ROLE\nCONTENT<|im_end|>\n; chatml-bos: behind LLaMA 3's BOS
+ *     Qwen 2, 2.5, SmolLM2   ChatML, and a system message of their own where none is given
  *
- * Source: the templates in the publishers' tokenizer_config.json. Qwen2.5 Instruct puts a default
- * system message in front of conversations without one; here a system message is there when the
- * caller gives one.
+ * Source: the templates in the publishers' tokenizer_config.json. They are programs; one that comes
+ * with a checkpoint is not run, but held against those above.
  */
 #ifndef TEXT_CHAT_H
 #define TEXT_CHAT_H
@@ -16,17 +16,35 @@
 #include "lib/base/err.h"
 #include "lib/text/tokenizer.h"
 
-enum chat { CHAT_NONE, CHAT_LLAMA3, CHAT_LLAMA31, CHAT_LLADA, CHAT_CHATML, CHAT_COUNT };
-#define CHAT_CHOICES "auto|none|llama3|llama3.1|llada|chatml" /* of --chat */
+enum chat { CHAT_NONE, CHAT_LLAMA3, CHAT_LLAMA31, CHAT_LLADA, CHAT_CHATML, CHAT_CHATML_BOS,
+            CHAT_QWEN2, CHAT_QWEN25, CHAT_SMOLLM2, CHAT_COUNT };
+#define CHAT_CHOICES /* of --chat */                                                            \
+    "auto|none|llama3|llama3.1|llada|chatml|chatml-bos|qwen2|qwen2.5|smollm2"
+const char *chat_name(enum chat kind); /* "llama3"; "none" */
 
 /* The special token behind a content. NULL for CHAT_NONE. */
 const char *chat_end(enum chat kind);
 
-/* --chat NAME -> template. auto: the family's `own`, none when the tokenizer lacks its tokens.
- * `model` names the checkpoint in messages. -1: unknown name (EXIT_BAD_USAGE), or the tokenizer
- * lacks the template's tokens (EXIT_BAD_DATA). */
-int chat_choose(const char *name, enum chat own, const char *model, const struct tokenizer *t,
-                enum chat *out, struct err *e);
+/* The template that a checkpoint comes with: Jinja, n bytes; NULL: none. All borrowed. */
+struct chat_source {
+    const char *text;
+    size_t n;
+    const char *bos, *eos; /* what its bos_token and eos_token mean, NULL: nothing */
+    const char *where;     /* the file, for messages */
+    const char *fault;     /* why what is there is no template; "": it is one, or none is there */
+};
+struct chat_choice {
+    enum chat kind;
+    int unknown;     /* 1: the checkpoint has a template, which is none of ours: a warning */
+    struct err said; /* its text: what to say about it on standard error; "": nothing */
+};
+/* --chat NAME -> template. auto: the one that the checkpoint's own says; none when it has no
+ * template, or one that we do not know, or whose tokens its tokenizer lacks. family: the one to
+ * name when there is no own; `model` names the checkpoint in messages. -1: unknown name
+ * (EXIT_BAD_USAGE), or the tokenizer lacks the named template's tokens (EXIT_BAD_DATA). */
+int chat_choose(const char *name, const struct chat_source *own, enum chat family,
+                const char *model, const struct tokenizer *t, struct chat_choice *out,
+                struct err *e);
 
 struct chat_message { const char *role, *content; };
 /* Appends the ids of the template for these messages, ending with the assistant's header: special

@@ -253,9 +253,24 @@ weight()
             --check-finite prompts
         fails 65 "model.norm.weight: value 0 expected finite" "$BIN/score-ppl" -m "$T/odd" \
             --mode nll --check-finite prompts
-        run -70 --separate-stderr "$BIN/gen-llama" -m "$T/odd" --max-new 2 --limit 1 prompts
-        [[ $stderr == *"NaN or an infinity"* ]]
+        # without asking, too, in gains and in matrices
+        for name in model.norm.weight model.layers.0.mlp.up_proj.weight \
+            model.embed_tokens.weight; do
+            rm -rf "$T/odd"
+            cp -r llama "$T/odd"
+            weight "$name" "$value"
+            fails 65 "$name: value 0 expected finite" "$BIN/gen-llama" -m "$T/odd" prompts
+            fails 65 "$name: value 0 expected finite" "$BIN/score-ppl" -m "$T/odd" \
+                --mode nll prompts
+        done
     done
+    # finite weights may still overflow on the way
+    rm -rf "$T/odd"
+    cp -r llama "$T/odd"
+    weight model.layers.0.post_attention_layernorm.weight '\xff\xff\x7f\x7f'
+    weight model.norm.weight '\xff\xff\x7f\x7f'
+    run -70 --separate-stderr "$BIN/gen-llama" -m "$T/odd" --max-new 2 --limit 1 prompts
+    [[ $stderr == *"NaN or an infinity"* ]]
     "${llama[@]}" --check-finite prompts > "$T/out"
 }
 
@@ -282,6 +297,54 @@ END
         printf '%s' "$text" > "$T/odd/config.json"
         fails 65 "config.json" "$BIN/gen-llama" -m "$T/odd" prompts
     done
+}
+
+@test "C: a key that nobody knows is passed over when it is named, and the record says so" {
+    edit odd config.json '.clip_qkv=8 | .unsloth_fixed=true | .x=null |
+        .layer_types=["full_attention"]'
+    words="clip_qkv = 8: unknown key, not supported: if it does not change the network, remove it \
+or pass --ignore-config clip_qkv"
+    score=("$BIN/score-ppl" -m "$T/odd" --threads 1 --mode nll prompts)
+    pack=("$BIN/pack-model" -m "$T/odd" --quant int8 --threads 1 --out "$T/int8")
+    init=("${train[@]}" --arch llama --steps 1 --init "$T/odd" --out "$T/new" corpus)
+    fits=("$BIN/prep-prompts" --fits "$T/odd" --room 4 prompts)
+    gen=("$BIN/gen-llama" -m "$T/odd" --max-new 6 --threads 1 prompts)
+    for tool in score pack init fits gen; do
+        local -n line=$tool
+        fails 65 "$words" "${line[@]}"
+        "${line[@]}" --ignore-config clip_qkv,none > "$T/$tool" 2> "$T/$tool.err"
+    done
+    for tool in score pack gen; do
+        jq -e -n 'input | .kind == "meta" and .checkpoint.config_ignored == "clip_qkv"' "$T/$tool"
+        [ "$(grep -c 'config.json: ignored as asked: clip_qkv$' "$T/$tool.err")" -eq 1 ]
+    done
+    jq -e -n 'input | .kind == "meta" and (.checkpoint | has("config_ignored") | not)' generations
+    diff <(jq -c 'select(.kind == "generation").token_ids' generations) \
+        <(jq -c 'select(.kind == "generation").token_ids' "$T/gen")
+    "${gen[@]}" --ignore-config clip_qkv -v > "$T/gen" 2> "$T/gen.err"
+    grep -q 'config.json: these keys change no result: .*unsloth_fixed' "$T/gen.err"
+    ! grep 'change no result' "$T/score.err" || false
+    for key in hidden_size layer_types; do
+        fails 64 "does not know, got $key, which it reads" "${gen[@]}" --ignore-config $key
+    done
+    fails 65 "clip_qkv" "${gen[@]}" --ignore-config clip
+}
+
+@test "C: without a stop token answers end by length, with a warning; diffusion needs one" {
+    rm -rf "$T/mute"
+    cp -r llama "$T/mute"
+    jq 'del(.eos_token_id)' llama/config.json > "$T/mute/config.json"
+    [ ! -e llama/generation_config.json ]
+    "$BIN/gen-llama" -m "$T/mute" --max-new 30 --threads 1 --no-meta prompts > "$T/out" 2> "$T/err"
+    jq -s -e 'length == 3 and all(.stop == "length" and .new_tokens == 30)' "$T/out"
+    [ "$(grep -c 'W107: .*no eos_token_id' "$T/err")" -eq 1 ]
+    ! grep W107 <("${llama[@]}" prompts 2>&1) || false
+    "$BIN/pack-model" -q -m "$T/mute" --quant int8 --threads 1 --out "$T/packed" > "$T/out"
+    jq -e 'has("eos_token_id") | not' "$T/packed/config.json"
+    cp -r llada "$T/still"
+    jq 'del(.eos_token_id)' llada/config.json > "$T/still/config.json"
+    fails 65 "eos_token_id: expected an id, here or in generation_config.json" \
+        "$BIN/gen-llada" -m "$T/still" --gen-length 8 --steps 2 --threads 1 prompts
 }
 
 @test "D: tokenizers that are refused" {
@@ -343,7 +406,8 @@ END
     [ "$(jq .prompt_tokens <<< "$output")" -eq 2 ]
     printf '{"id":"a","text":"%0300d"}\n{"id":"b","text":""}\n' 0 > "$T/in"
     run -1 --separate-stderr "${llama[@]}" --no-meta "$T/in"
-    [ "$(jq -r '.id // .code' <<< "$output" | sort | paste -sd' ')" = "b bad_data" ]
+    [ "$(jq -r '[.id, .code // "good"] | join(" ")' <<< "$output" | sort | paste -sd' ')" = \
+        "a bad_data b good" ]
 }
 
 @test "G2: long runs of one character" {
@@ -371,7 +435,8 @@ END
 @test "G16: texts of no or one token" {
     printf '%s\n' '{"id":"a","prompt_ids":[]}' '{"id":"b","prompt_ids":[5]}' \
         '{"id":"c","prompt_ids":[5,6]}' > "$T/in"
-    run -65 --separate-stderr "$BIN/score-ppl" --mode nll -m llama --no-meta "$T/in"
+    run -1 --separate-stderr "$BIN/score-ppl" --mode nll -m llama --no-meta "$T/in"
+    [ "$(jq -r 'select(.kind == "error").id' <<< "$output" | xargs)" = "a b" ]
     [ "$(jq -r 'select(.id == "c" and .metric == "nll_nats").scored_tokens' <<< "$output")" = 1 ]
     run ! grep -iE ':-?(inf|nan)' <<< "$output"
 }

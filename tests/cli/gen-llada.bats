@@ -25,7 +25,8 @@ ids() { jq -c 'select(.kind == "generation") | [.id, .steps, .token_ids]' "$1" |
     jq -s -e '.[0] | .checkpoint.model and (.prompts_sha256 | length == 64) and .prompts == 3
         and .tokenizer_sha256 == null and .backend.threads >= 1' "$T/out"
     jq -s -e '.[1] | .id == "p1" and .answer == "17" and .task == "sum" and .prompt_tokens == 3
-        and .config == "synth:tiny-llada steps=4 gen=8 block=4 batch=1" and .arch == "llada"
+        and .config == "synth:tiny-llada steps=4 gen=8 block=4 contract=fixed batch=1"
+        and .arch == "llada"
         and .weights_random and .steps == 4 and .gen_length == 8 and .block_length == 4
         and .phase == "timed" and .launch == 0 and .round == 0 and .seq == 0 and .status == "ok"
         and .text == null and .text_reason == "no tokenizer" and .new_tokens == 8
@@ -111,18 +112,26 @@ END
     [ "$(jq -c .token_ids "$T/out" | sort -u | wc -l)" -le 3 ]
 }
 
-@test "a bad prompt is an error record, the stream goes on, exit 1 or 65" {
+@test "a bad prompt is an error record, the stream goes on, exit 1; 65 when none is good" {
     jq -n -c '{id: "long", prompt_ids: [range(505) | 7]}' | cat - "$T/prompts" > "$T/odd"
     run --separate-stderr "${GEN[@]}" "$T/odd"
     [ "$status" -eq 1 ]
     [ "$(jq -r .kind <<< "$output" | tr '\n' ' ')" = \
         "meta error generation generation generation end " ]
     [[ $(jq -r 'select(.kind == "error") | .message' <<< "$output") == *"context"* ]]
+    [ "$(jq -r 'select(.kind == "error") | .id' <<< "$output")" = long ]
+    [[ $stderr == *"$T/odd:1: prompt 'long': 505 tokens and 8 to come"*"the context" ]]
     { echo 'nonsense'; cat "$T/prompts"; } > "$T/odd"
     run --separate-stderr "${GEN[@]}" "$T/odd"
-    [ "$status" -eq 65 ]
+    [ "$status" -eq 1 ]
     [ "$(jq -r 'select(.kind == "error") | .where' <<< "$output")" = "$T/odd:1" ]
     [ "$(jq -r .kind <<< "$output" | grep -c generation)" -eq 3 ]
+    run --separate-stderr "${GEN[@]}" <(echo nonsense)
+    [ "$status" -eq 65 ]
+    { "$BIN/prep-prompts" "$T/prompts" | head -n -1; } > "$T/cut" # without its end
+    run --separate-stderr "${GEN[@]}" "$T/cut"
+    [ "$status" -eq 65 ]
+    [[ $stderr == *"the stream was cut"* ]]
     run "${GEN[@]}" /dev/null
     [ "$status" -eq 65 ]
     run "${GEN[@]}" "$T/absent"
@@ -225,6 +234,8 @@ END
     "${GEN[@]}" --no-meta --steps 8 --unmask schedule --cfg-scale 0 --seed 9 --limit 1 \
         "$T/prompts" > "$T/b"
     "${GEN[@]}" --no-meta --stop-at-eos --limit 1 "$T/prompts" > "$T/c"
+    "${GEN[@]}" --no-meta --contract answer --limit 1 "$T/prompts" > "$T/d"
+    [ "$(jq -r '"\(.point) \(.contract)"' "$T/c" "$T/d" | sort -u | cut -d ' ' -f 2)" = answer ]
     [ "$(jq -r .point "$T/a" "$T/b" | sort -u | wc -l)" -eq 1 ]
     [ "$(jq -r .workload "$T/a" "$T/b" | sort -u | wc -l)" -eq 2 ]
     [ "$(jq -r .prompts "$T/b")" = 1 ]

@@ -21,8 +21,9 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
 @test "a generation holds settings, result, an event a token, memory" {
     "${GEN[@]}" "$T/prompts" > "$T/out"
     jq -s -e 'length == 3 and (.[0] | .id == "p1" and .answer == "17" and .prompt_tokens == 3
-        and .config == "synth:tiny-llama max_new=8 batch=1 ignore-eos" and .arch == "llama"
-        and .steps == null and .max_new == 8 and .cache == "on" and .ignore_eos and .top_k == 0
+        and .config == "synth:tiny-llama max_new=8 contract=fixed batch=1"
+        and .arch == "llama" and .contract == "fixed"
+        and .steps == null and .max_new == 8 and .cache == "on" and .top_k == 0
         and .denoise_steps == 0 and .rows == 10 and .committed_tokens == 8 and .stop == "length"
         and .memory.kv_bytes > 0)' "$T/out"
     jq -s -e 'all(.emit_tokens == [1,1,1,1,1,1,1,1] and .emit_ns == .step_ns
@@ -66,7 +67,7 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
     "${GEN[@]}" --temperature 2 --top-p 0.000001 "$T/prompts" > "$T/c"
     cmp <(ids "$T/a") <(ids "$T/b")
     cmp <(ids "$T/a") <(ids "$T/c")
-    jq -s -e '.[0].config | endswith("temp=2 top_p=1e-06 ignore-eos")' "$T/c"
+    jq -s -e '.[0].config | endswith("temp=2 top_p=1e-06")' "$T/c"
 }
 
 @test "batches, warm-up, rounds" {
@@ -108,7 +109,8 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
 @test "a bad prompt costs itself only" {
     { echo '{"id":"big","prompt_ids":[999999]}'; echo '{"id":"p1"}'; cat "$T/prompts"; } > "$T/odd"
     run --separate-stderr "${GEN[@]}" "$T/odd"
-    [ "$status" -eq 65 ]
+    [ "$status" -eq 1 ]
+    [ "$(jq -r 'select(.kind == "error").id' <<< "$output" | xargs)" = "big p1 p1" ]
     # The bad p1 has taken the name.
     [ "$(jq -r .kind <<< "$output" | sort | uniq -c | tr -s ' \n' ' ')" = " 3 error 2 generation " ]
 }
@@ -117,4 +119,24 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
     run --separate-stderr "${GEN[@]}" --mem-cap 100K "$T/prompts"
     [ "$status" -eq 1 ]
     jq -s -e 'length == 3 and all(.status == "oom")' <<< "$output"
+}
+
+@test "a disturbed batch is tainted, and run again; a warm-up goes on until it is steady" {
+    GEN=("${GEN[@]/--no-meta/-q}")
+    run "${GEN[@]}" --warmup 2 --warmup-most 6 --repeat 1 "$T/prompts" -o "$T/warm"
+    [ "$status" -eq 0 ]
+    jq -se 'map(select(.kind == "generation" and .phase == "timed")) | length > 0 and
+        all(.warmup_batches >= 2 and .warmup_batches <= 6 and (.warmup_steady | type) == "boolean"
+            and .attempt == 0 and (.host | has("pressure_ratio")) and .prepare_ns >= 0)' "$T/warm"
+    jq -se 'map(select(.kind == "fitness")) | length == 1 and (.[0].fit | type) == "boolean"' \
+        "$T/warm"
+    busy=()
+    for _ in $(seq $((4 * $(nproc)))); do
+        (while :; do :; done) 3>&- & busy+=($!)
+    done
+    "${GEN[@]}" --max-new 400 --warmup 1 --again 1 "$T/prompts" -o "$T/busy" || status=$?
+    kill "${busy[@]}"
+    jq -se 'map(select(.kind == "generation" and .phase == "timed")) |
+        any(.attempt == 1) and (map(select(.tainted != [])) | length > 0)' "$T/busy"
+    jq -se 'map(select(.kind == "fitness")) | .[0].fit == false and .[0].reasons != []' "$T/busy"
 }

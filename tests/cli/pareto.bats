@@ -57,6 +57,19 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     [ "$(crossover X_par '(.steps_end * 10 | round) == 725' < "$T/p")" = true ]
 }
 
+@test "a system that stops at its end meets none that runs on" {
+    sweep 300 30 8 32 128 |
+        jq -c '.contract = (if .model == "llama" then "answer" else "fixed" end)' > "$T/in"
+    pareto "$T/in" > "$T/p"
+    [ "$(crossover X_lat '.exists' < "$T/p")" = false ]
+    crossover X_lat '.reason' < "$T/p" | grep -q 'no LLaMA configuration'
+    jq -c 'if .model == "llama" then ., (.contract = "fixed" | .point = "b" | .value *= 2 |
+        .launch_values[]?.value *= 2) else . end' "$T/in" | pareto > "$T/p"
+    [ "$(crossover X_lat '.contract' < "$T/p")" = '"fixed"' ]
+    [ "$(crossover X_lat '.llama_point' < "$T/p")" = '"b"' ]
+    [ "$(jq -s '[.[] | select(.kind == "front") | .contract] | unique | length' "$T/p")" = 2 ]
+}
+
 @test "order and files leave no trace; the seed does" {
     sweep 300 30 8 32 128 > "$T/in"
     grep metric "$T/in" | sort -r > "$T/m"
@@ -135,7 +148,7 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
 @test "a sweep without a rival is told" {
     sweep 300 20 8 64 | sed 's/max_new":512/max_new":64/' | pareto > "$T/p"
     [ "$(crossover X_lat '[.exists, .llama, .reason]' < "$T/p")" = \
-      '[false,null,"no LLaMA configuration of this device, batch and length"]' ]
+      '[false,null,"no LLaMA configuration of this device, batch, length and contract"]' ]
 }
 
 @test "--suggest: steps inside a wide bracket, prompts for half an octave" {
@@ -165,7 +178,7 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     [ "$status" -eq 65 ]
     [[ "$output" == *"a second, different 'e2e_ns' record"* ]]
     run pareto < <(sed '1s/"value":42,/"value":0,/' "$T/in")
-    [ "$status" -eq 65 ]
+    [ "$status" -eq 1 ] # the others are good
     run pareto --quality=charm "$T/in"
     [ "$status" -eq 0 ]
     [ "$(crossover X_q .reason <<< "$output")" = '"no quality on one side"' ]
@@ -246,4 +259,35 @@ along_threshold() {
     "$BIN/pareto" --no-meta "$T/few" "$T/in" > "$T/b" 2> "$T/err"
     cmp "$T/a" "$T/b"
     grep -q '3 measurements of points on fewer prompts' "$T/err"
+}
+
+# load CONTRACT: LLaDA costs 1 ms a prompt and LLaMA 4 + a quarter of one for a batch; they meet at
+# 16 / 3 prompts.
+load() {
+    jq -cn '[1, 2, 4, 8, 16][] as $b | (["llada", $b], ["llama", 4 + $b / 4])
+        | {schema: "crossover/1", kind: "metric", run: "r", metric: "e2e_ns", direction: "lower",
+           model: .[0], paradigm: (if .[0] == "llada" then "masked_diffusion"
+                                   else "autoregressive" end),
+           batch: $b, gen_length: (if .[0] == "llada" then 64 else null end),
+           max_new: (if .[0] == "llama" then 64 else null end),
+           steps: (if .[0] == "llada" then 16 else null end), axis: "steps", contract: "fixed",
+           point: "\(.[0])\($b)", series: "s\($b)", config: "\(.[0]) \($b)",
+           value: (.[1] * 1e6), lo: null, hi: null}
+        | .value as $v | .launch_values = [range(6) | {launch: ., value: ($v * (0.99 + . / 250))}]'
+}
+
+@test "the batch size at which the faster one changes" {
+    load | pareto > "$T/p"
+    [ "$(crossover X_batch '[.exists, .direction, .bracket]' < "$T/p" | sed 's/\.0//g')" = \
+      '[true,"cheaper_up_to",[4,8]]' ]
+    [ "$(crossover X_batch '.at > 4.5 and .at < 6.2 and .lo < .at and .at < .hi' \
+        < "$T/p")" = true ]
+    [ "$(crossover X_batch '[.cells[].ratio * 100 | round] == [24, 44, 80, 133, 200]' \
+        < "$T/p")" = true ]
+    jq -sr -f pipelines/scale.jq "$T/p" | grep -q '^X_batch .*: cheaper up to 5\.[0-9]'
+    load | jq -c 'if .model == "llama" then .value /= 9 | .launch_values[].value /= 9 else . end' |
+        pareto > "$T/p"
+    [ "$(crossover X_batch '[.exists, .reason]' < "$T/p")" = \
+      '[false,"dearer than LLaMA at every batch size measured"]' ]
+    [ "$(load | grep '"batch":4,' | pareto | crossover X_batch .)" = "" ]
 }

@@ -103,6 +103,8 @@ struct edit {
     const char *shape_of;     /* tensor whose two dimensions trade places */
     const char *cast, *dtype; /* tensor that says another dtype, padded or cut to its size */
     const char *extra;        /* tensor added */
+    float value;              /* its last value, of four; the others are zero */
+    const char *strip;        /* taken off the front of every name */
 };
 
 static void rewrite(const struct edit *x)
@@ -129,15 +131,18 @@ static void rewrite(const struct edit *x)
         }
         if (x->rename && !strcmp(a.name, x->rename))
             a.name = (char *)x->to;
+        if (x->strip && !strncmp(a.name, x->strip, strlen(x->strip)))
+            a.name += strlen(x->strip);
         list[n++] = a;
     }
+    const float added[4] = {0, 0, 0, x->value};
     if (x->extra)
         list[n++] = (struct tensor){.name = (char *)x->extra,
                                     .dtype = "F32",
                                     .rank = 1,
                                     .shape = {4},
                                     .bytes = 16,
-                                    .data = zeros};
+                                    .data = (const unsigned char *)added};
     char *other = mem_format("%s.new", weights_path);
     if (safetensors_write(other, list, n, NULL, &e) || rename(other, weights_path))
         exit(1);
@@ -179,10 +184,9 @@ static void test_misfits(void)
     edited("tiny-llama", 1, (struct edit){0}, NULL, "");
     edited("tiny-llama", 0, (struct edit){.extra = "model.layers.2.self_attn.q_proj.weight"},
            "model.layers.2", "no place in a llama of 2 layers");
-    edited("tiny-llama", 0, (struct edit){.extra = LAYER "self_attn.q_proj.bias"}, "q_proj.bias",
-           "no place");
-    edited("tiny-llama", 0, (struct edit){.extra = LAYER "self_attn.rotary_emb.inv_freq"}, NULL,
-           "");
+    edited("tiny-llama", 0,
+           (struct edit){.extra = LAYER "self_attn.q_proj.bias", .value = 0x1p-149f},
+           LAYER "self_attn.q_proj.bias", "no place");
     edited("tiny-llama", 0, (struct edit){.shape_of = LAYER "self_attn.k_proj.weight"}, "[32, 64]",
            "[64, 32]");
     edited("tiny-llada", 0, (struct edit){.shape_of = BLOCK "ff_proj.weight"}, "[160, 64]",
@@ -195,16 +199,69 @@ static void test_misfits(void)
            NULL, "");
     edited("tiny-qwen2", 1, (struct edit){.drop = LAYER "self_attn.v_proj.bias"},
            LAYER "self_attn.v_proj.bias", "missing");
-    edited("tiny-qwen2", 1, (struct edit){.extra = LAYER "self_attn.o_proj.bias"}, "o_proj.bias",
-           "no place in a qwen2");
+    edited("tiny-qwen2", 1, (struct edit){.extra = LAYER "self_attn.o_proj.bias", .value = 1},
+           "o_proj.bias", "no place in a qwen2");
     edited("tiny-qwen2", 1, (struct edit){.extra = LAYER "self_attn.q_norm.weight"},
            "q_norm.weight", "no place in a qwen2");
     edited("tiny-qwen3", 0, (struct edit){.drop = LAYER "self_attn.k_norm.weight"},
            LAYER "self_attn.k_norm.weight", "missing");
-    edited("tiny-qwen3", 0, (struct edit){.extra = LAYER "self_attn.q_proj.bias"}, "q_proj.bias",
-           "no place in a qwen3");
+    edited("tiny-qwen3", 0, (struct edit){.extra = LAYER "self_attn.q_proj.bias", .value = -1},
+           "q_proj.bias", "no place in a qwen3");
     edited("tiny-llama", 0, (struct edit){.rename = "model.norm.weight", .to = "norm.weight"},
            "model.norm.weight", "missing");
+}
+
+/* What exports add and the network does not need: buffers that config.json says, zero biases. */
+static void test_additions(void)
+{
+    static const char *const buffers[] = {
+        LAYER "self_attn.rotary_emb.inv_freq", "model.rotary_emb.inv_freq", "rotary_emb.inv_freq",
+        LAYER "self_attn.rotary_emb.cos_cached", LAYER "self_attn.rotary_emb.sin_cached",
+        LAYER "self_attn.masked_bias", "cos_cached", "model.causal_mask", "model.position_ids"};
+    static const char *const biases[] = {LAYER "self_attn.q_proj.bias", LAYER "mlp.up_proj.bias",
+                                         LAYER "self_attn.o_proj.bias", "lm_head.bias",
+                                         LAYER "input_layernorm.bias"};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+        edited("tiny-llama", 0, (struct edit){.extra = buffers[i], .value = 1}, NULL, "");
+    for (size_t i = 0; i < sizeof biases / sizeof *biases; i++) {
+        edited("tiny-llama", 0, (struct edit){.extra = biases[i]}, NULL, "");
+        edited("tiny-llama", 0, (struct edit){.extra = biases[i], .value = 1}, biases[i],
+               "no place");
+    }
+    edited("tiny-llada", 0, (struct edit){.extra = BLOCK "q_proj.bias"}, NULL, "");
+    edited("tiny-llama", 0, (struct edit){.extra = "xcos_cached"}, "xcos_cached", "no place");
+    edited("tiny-llama", 0, (struct edit){.extra = "model.layers.2.self_attn.q_proj.bias"},
+           "model.layers.2", "no place");
+    edited("tiny-llama", 0, (struct edit){.extra = "bias"}, "\"bias\"", "no place");
+}
+
+/* A LlamaModel: no prefix in the names, no head, unless it is the embedding. */
+static void test_bare(void)
+{
+    struct config f;
+    struct checkpoint c;
+    struct err e = {0};
+    char path[96];
+    edited("tiny-llama", 1, (struct edit){.strip = "model."}, NULL, "");
+    edited("tiny-llama", 0, (struct edit){.strip = "model."}, NULL, "");
+    edited("tiny-llama", 0, (struct edit){.strip = "model.", .drop = "lm_head.weight"},
+           "lm_head.weight is missing", "saved without its head");
+    edited("tiny-llama", 1, (struct edit){.strip = "model.", .drop = "model.norm.weight"},
+           "tensor norm.weight", "missing");
+    synth_config(&f, "tiny-llama", &e);
+    f.tied = 1;
+    save(&f, "F32", 0, 0);
+    rewrite(&(struct edit){.strip = "model."});
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    json_t *o = json_load_file(path, 0, NULL);
+    json_object_set_new(o, "architectures", json_pack("[s]", "LlamaModel"));
+    json_dump_file(o, path, 0);
+    json_decref(o);
+    int r = checkpoint_open(&c, folder, 0, &e);
+    ok(!r && all_equal(&c), "a tied LlamaModel has the values written, its head the embedding %s",
+       e.text);
+    if (!r)
+        checkpoint_close(&c);
 }
 
 /* A tied head may be stored too, but only as what it is. */
@@ -499,6 +556,8 @@ int main(void)
     test_round_trip("tiny-qwen3", "BF16", 0, "model.layers.1.self_attn.q_norm.weight");
     test_round_trip("tiny-qwen3", "F32", 1, "model.layers.0.self_attn.k_norm.weight");
     test_misfits();
+    test_additions();
+    test_bare();
     test_tied_twice();
     test_config_against_files();
     test_values();

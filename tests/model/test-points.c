@@ -134,13 +134,13 @@ static void test_diffuse(const struct network *n)
     how.unmask.threshold = 0.0031;
     how.logits_eos_inf = how.confidence_eos_eot_inf = how.stop_at_eos = 1;
     same_canvas(n, "gen_length=16 block_length=8 unmask=threshold threshold=0.0031 "
-                "logits_eos_inf=on confidence_eos_eot_inf=on stop_at_eos=on", how);
+                "logits_eos_inf=on confidence_eos_eot_inf=on contract=answer", how);
 }
 
 static void test_autoregress(const struct network *n)
 {
     const struct settings s = point(&decoder_autoregress, "max_new=7 temperature=0.8 top_k=9 "
-                                    "top_p=0.7 ignore_eos=on cache=off");
+                                    "top_p=0.7 contract=fixed cache=off");
     const struct autoregress how = {.max_new = 7, .sample = {0.8, 9, 0.7}, .ignore_eos = 1,
                                     .seed = 4};
     const struct decode_env env = {0, 4, NULL};

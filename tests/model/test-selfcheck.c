@@ -46,7 +46,7 @@ static int generate(const char *output, int64_t every, int from)
         odd.run = run;
         given[settings_find(odd.table, "max_new")] = "20";
         given[settings_find(odd.table, "batch")] = "2";
-        given[settings_find(odd.table, "ignore_eos")] = "on";
+        given[settings_find(odd.table, "contract")] = "fixed";
         if (plan_cross(&plan, odd.table, given, 1, 0, &e))
             _exit(98);
         a.common.output = output;

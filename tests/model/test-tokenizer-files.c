@@ -96,10 +96,13 @@ static const struct change bad[] = {
     {"pre_tokenizer", "null", "pre_tokenizer"},
     {"pre_tokenizer", "{\"type\":\"Whitespace\"}", "Whitespace"},
     {"pre_tokenizer", "{\"type\":\"Sequence\",\"pretokenizers\":[]}", "Sequence"},
-    {"pre_tokenizer", "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\"},"
-                      "{\"type\":\"ByteLevel\"}]}", "Digits"},
     {"decoder", NULL, "decoder"},
     {"decoder", "{\"type\":\"Metaspace\"}", "Metaspace"},
+    {"decoder", "{\"type\":\"Sequence\",\"decoders\":[]}", "Sequence"},
+    {"decoder", "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"ByteLevel\"},"
+                "{\"type\":\"ByteLevel\"}]}", "Sequence"},
+    {"decoder", "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"ByteFallback\"}]}",
+     "ByteFallback"},
     {"post_processor", "{\"type\":\"BertProcessing\"}", "BertProcessing"},
     {"post_processor", TEMPLATE("[]", "{}"), "Sequence A"},
     {"post_processor", TEMPLATE("[{\"Sequence\":{\"id\":\"B\"}}]", "{}"), "template part"},
@@ -124,6 +127,33 @@ static void test_bad(void)
                   fixture_file(fixture_model(NULL, 0, 0, 0), bad_patterns[i], 0), bad_patterns[i]);
 }
 
+/* Vocabularies of SentencePiece, as the TinyLlama and Llama 2 folders have them: in the older files
+ * a normalizer writes U+2581 for spaces, in the newer ones a pre-tokenizer. */
+static void test_sentencepiece(void)
+{
+    static const char decoder[] =
+        "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":"
+        "\"\xE2\x96\x81\"},\"content\":\" \"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}]}";
+    static const char prepend[] =
+        "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":"
+        "\"\xE2\x96\x81\"},{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":"
+        "\"\xE2\x96\x81\"}]}";
+    static const char metaspace[] =
+        "{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\",\"prepend_scheme\":\"first\"}";
+    for (int older = 0; older < 2; older++)
+        for (int fallback = 0; fallback < 2; fallback++) {
+            json_t *file = changed("model/byte_fallback", fallback ? "true" : "false");
+            json_object_set_new(file, "decoder", json_loads(decoder, 0, NULL));
+            json_object_set_new(file, "normalizer", older ? json_loads(prepend, 0, NULL)
+                                                          : json_null());
+            json_object_set_new(file, "pre_tokenizer", older ? json_null()
+                                                             : json_loads(metaspace, 0, NULL));
+            check_bad("SentencePiece", older ? "Prepend" : "Metaspace", file,
+                      fallback ? "byte_fallback: a SentencePiece tokenizer"
+                               : older ? "Prepend" : "Metaspace: a SentencePiece tokenizer");
+        }
+}
+
 static const struct change harmless[] = {
     {"truncation", "{\"max_length\":4}", ""},
     {"padding", "{\"strategy\":\"BatchLongest\"}", ""},
@@ -133,6 +163,7 @@ static const struct change harmless[] = {
     {"model/dropout", "null", ""},
     {"model/end_of_word_suffix", "\"\"", ""},
     {"model/fuse_unk", "false", ""},
+    {"decoder", "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"ByteLevel\"}]}", ""},
     {"normalizer", "{\"type\":\"Sequence\",\"normalizers\":[]}", ""},
     {"normalizer", "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"}]}", ""},
     {"normalizer", NULL, ""},
@@ -213,6 +244,7 @@ int main(void)
 {
     fixture_start();
     test_bad();
+    test_sentencepiece();
     test_harmless();
     test_missing_byte();
     test_broken_text();

@@ -25,7 +25,8 @@ static const struct setting rows[ROWS] = {
     [BATCH] = {"batch", 0, SETTING_INT, 1, 64, NULL, "1", NULL, "batch", NULL,
                SETTING_SHOWN, "prompts together"},
 };
-static const struct settings_table table = {"test", rows, ROWS};
+static const struct settings_table table = {"test", rows, ROWS,
+                                            {"by-threshold", "rule", "threshold"}};
 
 static char *label_of(const struct settings *s)
 {
@@ -131,7 +132,7 @@ static void test_id(void)
 static void test_options(void)
 {
     const char *given[ROWS] = {0};
-    struct opt o[ROWS + 1] = {0};
+    struct opt o[ROWS + 2] = {0};
     struct settings_texts texts = {0};
     ok(settings_options(&table, given, o, &texts) == ROWS && !strcmp(o[GEN].name, "gen-length") &&
            strstr(o[THRESHOLD].help, "for --rule=threshold") && strstr(o[BLOCK].help, "gen-length"),
@@ -144,6 +145,11 @@ static void test_options(void)
     ok(!strcmp(given[STEPS], "4,8") && !strcmp(given[FLAG], "on"), "a flag alone is on");
     opt_parse(&tool, 2, more);
     ok(!strcmp(given[FLAG], "off,on"), "a flag takes a list");
+    char alias[] = "--by-threshold";
+    char *word_of_rule[] = {word, alias, NULL};
+    ok(settings_alias_option(&table, given, o + ROWS, &texts) == 1, "an alias is an option");
+    opt_parse(&tool, 2, word_of_rule);
+    ok(!strcmp(given[RULE], "threshold"), "that says its word");
     settings_texts_free(&texts);
 }
 

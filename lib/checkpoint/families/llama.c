@@ -11,6 +11,7 @@ static const struct family_fixed fixed[] = {
     {"mlp_bias", "false", KEY_WRITTEN},        {"is_decoder", "false", KEY_READ},
     {"is_encoder_decoder", "false", KEY_READ}, {"add_cross_attention", "false", KEY_READ},
     {"partial_rotary_factor", "1.0", KEY_READ}, {"embedding_multiplier", "1.0", KEY_READ},
+    {"rope_interleaved", "false", KEY_READ},
     {0},
 };
 
@@ -27,8 +28,8 @@ static const struct family_shape shapes[] = {
     {0},
 };
 
-/* How the first conversions spelled it. */
-static const char *const aliases[] = {"LLaMAForCausalLM", NULL};
+/* How the first conversions spelled it; and saved without its head, which is then the embedding. */
+static const char *const aliases[] = {"LLaMAForCausalLM", "LlamaModel", NULL};
 
 /* Rescaled frequencies came with 3.1, and so did its template. */
 static int finish(struct config *c, const struct family_source *s)
@@ -44,7 +45,7 @@ const struct family llama_family = {
     .architecture = "LlamaForCausalLM",
     .aliases = aliases,
     .model_type = "llama",
-    .naming = {&family_hugging_face},
+    .naming = {&family_hugging_face, &family_hugging_face_bare},
     .start = {.paradigm = PARADIGM_AUTOREGRESSIVE, .attends = MASK_CAUSAL, .logit_shift = 1,
               .chat = CHAT_LLAMA3, .rope_theta = 10000, .context = 2048, .norm_eps = 1e-6},
     .numbers = family_hugging_face_numbers,

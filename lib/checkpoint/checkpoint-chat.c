@@ -1,0 +1,94 @@
+/* checkpoint-chat.c - the chat template beside the weights, wherever its publisher put it:
+ * chat_template.jinja, else chat_template of tokenizer_config.json, else chat_template.json.
+ *
+ * A template comes alone or as a list of named ones, of which "default" is the one for a plain
+ * conversation. Something else under that name is no reason to refuse the model: it is said.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/file.h"
+#include "lib/base/mem.h"
+#include "lib/checkpoint/checkpoint.h"
+#include "lib/record/json.h"
+
+enum { FILE_MAX_BYTES = 16 << 20, TOKEN_MAX_BYTES = 256 };
+
+/* Sets c->path. 0: there is no such file. */
+static int find(struct checkpoint_chat *c, const char *folder, const char *name)
+{
+    free(c->path);
+    c->path = mem_format("%s/%s", folder, name);
+    return file_exists(c->path);
+}
+
+static void take(struct checkpoint_chat *c, const json_t *text)
+{
+    c->source.text = json_string_value(text);
+    c->source.n = json_string_length(text);
+}
+
+/* A text, or a list of {name, template}. 0: there is neither it nor a fault. */
+static int take_member(struct checkpoint_chat *c, const json_t *o)
+{
+    const json_t *v = json_object_get(o, "chat_template"), *one, *text = NULL;
+    size_t i;
+    if (!v || json_is_null(v))
+        return 0;
+    if (json_is_string(v))
+        take(c, v);
+    json_array_foreach(v, i, one) {
+        const char *name = json_string_value(json_object_get(one, "name"));
+        if (name && !strcmp(name, "default"))
+            text = json_object_get(one, "template");
+    }
+    if (json_is_string(text))
+        take(c, text);
+    else if (json_is_array(v))
+        c->source.fault = "chat_template is a list without a text named \"default\"";
+    else if (!json_is_string(v))
+        c->source.fault = "chat_template is neither a text nor a list of named texts";
+    return 1;
+}
+
+/* The text of a special token: "TEXT" or {"content": "TEXT"}. NULL: none. */
+static const char *token_of(const json_t *o, const char *key)
+{
+    const json_t *v = json_object_get(o, key), *inner = json_object_get(v, "content");
+    const char *text = json_string_value(inner ? inner : v);
+    return text && strlen(text) <= TOKEN_MAX_BYTES ? text : NULL;
+}
+
+int checkpoint_chat(const struct checkpoint *c, struct checkpoint_chat *out, struct err *e)
+{
+    *out = (struct checkpoint_chat){.source.fault = ""};
+    if (!c->folder)
+        return 0;
+    if (find(out, c->folder, "tokenizer_config.json") &&
+        !(out->config = json_file(out->path, FILE_MAX_BYTES, e)))
+        return -1;
+    out->source.bos = token_of(out->config, "bos_token");
+    out->source.eos = token_of(out->config, "eos_token");
+    if (find(out, c->folder, "chat_template.jinja")) {
+        if (file_read(out->path, FILE_MAX_BYTES, &out->text, e))
+            return -1;
+        out->source.text = out->text.data ? out->text.data : "";
+        out->source.n = out->text.len;
+    } else if (!(find(out, c->folder, "tokenizer_config.json"), take_member(out, out->config)) &&
+               find(out, c->folder, "chat_template.json")) {
+        if (!(out->processor = json_file(out->path, FILE_MAX_BYTES, e)))
+            return -1;
+        take_member(out, out->processor);
+    }
+    out->source.where = out->path;
+    return 0;
+}
+
+void checkpoint_chat_free(struct checkpoint_chat *c)
+{
+    json_decref(c->config);
+    json_decref(c->processor);
+    buf_free(&c->text);
+    free(c->path);
+    *c = (struct checkpoint_chat){0};
+}

@@ -1,0 +1,136 @@
+#!/usr/bin/env bats
+bats_require_minimum_version 1.5.0
+# Which chat template a generator applies: the one that the checkpoint's own says, in every layout
+# in which it is published. Byte for byte they are checked in tests/model/test-chat.c.
+
+setup() {
+    set -o pipefail
+    BIN=${BIN:-build/bin}
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    T=$BATS_TEST_TMPDIR
+    M=$T/model
+    mkdir "$M"
+    cp data/models/llama-demo/{config.json,model.safetensors} "$M"
+    tokens '<|begin_of_text|>' '<|start_header_id|>' '<|end_header_id|>' '<|eot_id|>'
+    echo '{"id":"p","text":"Hi"}' > "$T/prompt"
+}
+
+tokens() { # special tokens behind the 256 bytes; the first is put in front of a text
+    jq --args '.model.vocab |= with_entries(select(.value < 256)) | .model.merges = []
+        | .added_tokens = [.added_tokens[0] as $one | $ARGS.positional | to_entries[]
+                           | $one + {id: (256 + .key), content: .value}]
+        | .post_processor = {type: "TemplateProcessing",
+              single: [{SpecialToken: {id: "x", type_id: 0}}, {Sequence: {id: "A", type_id: 0}}],
+              special_tokens: {x: {id: "x", ids: [256], tokens: ["x"]}}}' \
+        "$@" < data/models/llama-demo/tokenizer.json > "$M/tokenizer.json"
+}
+config() { # JQ [VALUE]: tokenizer_config.json
+    jq -n --arg it "${2-}" '{bos_token: {content: "<|begin_of_text|>"}, eos_token: "<|eot_id|>"}
+        | '"$1" > "$M/tokenizer_config.json"
+}
+gen() { # FLAGS...: the template and the prompt's tokens; what was said is in $T/said
+    "$BIN/gen-llama" -m "$M" --max-new 1 --device cpu --no-meta "$@" "$T/prompt" \
+        2> "$T/said" | jq -r '"\(.chat) \(.prompt_tokens)"'
+}
+
+LLAMA="{{ bos_token }}{% for m in messages %}{{ '<|start_header_id|>' + m.role +
+    '<|end_header_id|>\\n\\n' + m.content | trim + '<|eot_id|>' }}{% endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}"
+IM="{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}
+{%- endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+
+@test "a base model gets the bare prompt, an Instruct its template" {
+    [ "$(gen)" = 'none 3' ]
+    grep -q 'no chat template: the checkpoint has none .*--chat llama3 applies one' "$T/said"
+    config .
+    [ "$(gen)" = 'none 3' ]
+    config '.chat_template = $it' "$LLAMA"
+    [ "$(gen)" = 'llama3 25' ] # a byte a token: 1 + 8 + 2 + 1 + 13
+    grep -qx "gen-llama: $M/tokenizer_config.json: chat template llama3" "$T/said"
+    [ "$(wc -l < "$T/said")" -eq 1 ]
+    [ "$(gen --chat none)" = 'none 3' ]
+    [ ! -s "$T/said" ]
+    [ "$(gen --chat llama3.1)" = 'llama3.1 99' ]
+    grep -qx "gen-llama: model: chat template llama3.1 (--chat)" "$T/said"
+    gen -q > /dev/null
+    [ ! -s "$T/said" ]
+    "$BIN/gen-llama" -m "$M" --max-new 1 -q "$T/prompt" | tee "$T/out" |
+        jq -se '.[0].chat == "llama3" and .[1].chat == "llama3"'
+    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/out"
+    echo '{"id":"p","prompt_ids":[7]}' > "$T/prompt"
+    [ "$(gen)" = 'null 1' ]
+}
+
+@test "a fine-tune gets the template it was tuned to, not its family's" {
+    tokens '<|begin_of_text|>' '<|start_header_id|>' '<|end_header_id|>' '<|eot_id|>' \
+        '<|im_start|>' '<|im_end|>'
+    config '.chat_template = $it' "$IM"
+    [ "$(gen)" = 'chatml 21' ]
+    config '.chat_template = $it' "{{ bos_token }}$IM"
+    [ "$(gen)" = 'chatml-bos 22' ]
+    tokens '<|begin_of_text|>' '<|start_header_id|>' '<|end_header_id|>' '<|eot_id|>'
+    [ "$(gen)" = 'none 3' ]
+    grep -q 'chatml-bos is there, but tokenizer.json has no special token <|im_start|>' "$T/said"
+}
+
+@test "a template that is not known is named, and the run goes on without one" {
+    config '.chat_template = $it' "{{ 'Be kind. ' }}$LLAMA"
+    [ "$(gen)" = 'none 3' ]
+    grep -q "warning W109: $M/tokenizer_config.json: .* writes \"Be kind. \".*--chat llama3 if" \
+        "$T/said"
+    [ "$(gen --chat llama3)" = 'llama3 25' ]
+    run -1 grep W109 "$T/said"
+    for text in '3' '{}' '[]' '[{"name":"tool_use","template":"x"}]' '[{"name":"default"}]' '[[]]'
+    do
+        config ".chat_template = $text"
+        [ "$(gen)" = 'none 3' ]
+        grep -q 'warning W109: .*tokenizer_config.json: .*chat_template is ' "$T/said"
+    done
+    config '.chat_template = "x" * 1048576'
+    [ "$(gen)" = 'none 3' ]
+    grep -q 'expected at most 262144 bytes, got 1048576' "$T/said"
+    config '.chat_template = "{% if x %}" * 10000'
+    [ "$(gen)" = 'none 3' ]
+    grep -q 'nested too deep' "$T/said"
+    config '.chat_template = "\u001b[2J\n"'
+    [ "$(gen)" = 'none 3' ]
+    [ "$(LC_ALL=C tr -d '\n -~' < "$T/said" | wc -c)" -eq 0 ]
+}
+
+@test "a template is found in each place where it is published" {
+    config '.chat_template = [{name: "tool", template: "x"}, {name: "default", template: $it}]' \
+        "$LLAMA"
+    [ "$(gen)" = 'llama3 25' ]
+    config '.chat_template = "other"'
+    printf '%s\n' "${LLAMA//\\\\n/\\n}" > "$M/chat_template.jinja" # goes before the member
+    [ "$(gen)" = 'llama3 25' ]
+    grep -q 'chat_template.jinja: chat template llama3' "$T/said"
+    rm "$M/chat_template.jinja"
+    jq -n --arg it "$LLAMA" '{chat_template: $it}' > "$M/chat_template.json"
+    [ "$(gen)" = 'none 3' ]
+    config .
+    [ "$(gen)" = 'llama3 25' ]
+    grep -q 'chat_template.json: chat template llama3' "$T/said"
+    "$BIN/pack-model" -m "$M" --quant int8 --out "$T/packed" -q > /dev/null
+    cmp "$M/chat_template.json" "$T/packed/chat_template.json"
+    for name in tokenizer_config.json chat_template.json; do
+        head -c 20 "$M/$name" > "$T/cut" && cp "$T/cut" "$M/$name"
+        run -65 "$BIN/gen-llama" -m "$M" "$T/prompt"
+        [[ $output = *"$name: line"* ]]
+        rm "$M/$name"
+    done
+    mkfifo "$M/chat_template.jinja"
+    run -66 timeout 10 "$BIN/gen-llama" -m "$M" "$T/prompt"
+    [[ $output = *chat_template.jinja* ]]
+    [ "$(gen --chat llama3)" = 'llama3 25' ]
+}
+
+@test "prompts that must fit are counted with the template that the generator takes" {
+    config '.chat_template = $it' "$LLAMA"
+    printf '{"id":"p","text":"%0480d"}\n' 0 > "$T/prompt" # 481 tokens, 503 with the template
+    fits() { "$BIN/prep-prompts" --fits "$M" --room "$1" --no-meta -q "$T/prompt" | wc -l; }
+    [ "$(fits 9) $(fits 10)" = '1 0' ]
+    config .
+    [ "$(fits 31) $(fits 32)" = '1 0' ]
+}
