@@ -3,7 +3,9 @@
  * A setting that would change the ids and is unknown here is refused, and printed. Ids: the
  * vocabulary and the added tokens together fill 0..largest id of the vocabulary without a gap or a
  * clash; above that only added tokens stand, and may leave gaps, as published files do. truncation
- * and padding are not read: they belong to a caller, and Hugging Face sets them anew per call. */
+ * and padding are not read: they belong to a caller, and Hugging Face sets them anew per call.
+ *
+ * One file because it reads one document, whose parts are checked against each other. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -416,11 +418,26 @@ static int load_template(const struct load *l, const json_t *j)
     return bad;
 }
 
+/* RoBERTa's and BERT's: "cls": [text, id] in front, "sep" behind. */
+static int load_pair(const struct load *l, const json_t *j)
+{
+    static const char *const keys[] = {"cls", "sep"};
+    for (int i = 0; i < 2; i++) {
+        const json_t *id = json_array_get(json_object_get(j, keys[i]), 1);
+        if (!is_id(id) || (size_t)json_integer_value(id) >= l->t->pieces.n)
+            return refuse(l, "post_processor", j);
+        ids_push(i ? &l->t->back : &l->t->front, (int32_t)json_integer_value(id));
+    }
+    return 0;
+}
+
 static int load_post_processor(const struct load *l, const json_t *j)
 {
     const char *type = type_of(j);
     if (!j || json_is_null(j) || !strcmp(type, "ByteLevel"))
         return 0;
+    if (!strcmp(type, "RobertaProcessing") || !strcmp(type, "BertProcessing"))
+        return load_pair(l, j);
     if (!strcmp(type, "TemplateProcessing"))
         return load_template(l, j);
     const json_t *list = json_object_get(j, "processors");

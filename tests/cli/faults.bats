@@ -38,6 +38,7 @@ gen-llama -m llama --max-new 2 --threads 1 prompts
 gen-llada -m llada --gen-length 8 --steps 2 --threads 1 prompts
 score-ppl -m llama --threads 1 generations
 score-exact generations
+score-text generations
 measure generations
 END
 }
@@ -60,8 +61,8 @@ ends() { # CODE PID: how a process that runs beside ends
 }
 
 @test "A1: unknown options, values that are missing or out of range" {
-    for tool in prep-prompts gen-llama gen-llada score-ppl score-exact measure pareto plot report \
-        train-lm write-corpus; do
+    for tool in prep-prompts gen-llama gen-llada score-ppl score-exact score-text score-bert \
+        measure pareto plot report train-lm write-corpus; do
         fails 64 "'--bogus'" "$BIN/$tool" --bogus
         fails 64 "'--seed' needs a value" "$BIN/$tool" --seed
         for value in 1e9x -1 99999999999999999999 ' 1' ''; do
