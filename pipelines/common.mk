@@ -86,11 +86,17 @@ STRICT          ?=
 # FORCE=1: time on a GPU that other processes compute on, too
 FORCE           ?=
 
+$(foreach v,PROMPT_FILE BASELINE_LLADA BASELINE_LLAMA,$(call plain,$(v)=,$($(v))))
+
+# What lines that quote records pass on their way to a terminal.
+PLAIN = jq -Rr -f pipelines/plain.jq
+
 split = $(subst $(,), ,$(1))
 TIMING = --warmup $(WARMUP) --warmup-most $(WARMUP_MOST) --again $(AGAIN) $(if $(FORCE),--force)
 
 # $(call stamp,TEXT): writes it to $@ unless it is there already.
-stamp = @mkdir -p $(@D); printf '%s\n' '$(1)' | cmp -s - $@ || printf '%s\n' '$(1)' > $@
+stamp = @mkdir -p $(@D); printf '%s\n' $(call quoted,$(1)) | cmp -s - $@ || \
+    printf '%s\n' $(call quoted,$(1)) > $@
 
 # $(alone) is put before what is timed, $(beside) before what would disturb it. With RUN, another
 # machine does the work and its scheduler keeps order. Records that failed do not stop the phases.

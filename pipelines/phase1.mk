@@ -83,4 +83,4 @@ $(R)/ceilings.ndjson: $(R)/stamp/roof $(R)/stamp/tool-probe-roof | $(PIPE)
 
 .PHONY: phase1
 phase1: $(R)/fitness.ndjson $(R)/ceilings.ndjson $(R)/aa/launches.mk $(R)/steps/launches.mk \
-    $(SCALES:%=$(R)/%/launches.mk) ## design: machine, limits, fitness, schedules
+    $(SCALES:%=$(R)/%/launches.mk) ## design: machine, limits, fitness, schedules; seconds

@@ -37,4 +37,5 @@ $(R)/aa/verdict.ndjson: $(R)/aa/ratios.ndjson pipelines/same.jq
 	@mv $@.tmp $@
 
 .PHONY: phase3
-phase3: $(R)/prompts.ndjson $(R)/aa/metrics.ndjson $(R)/aa/verdict.ndjson ## harness: A/A self-test
+phase3: $(R)/prompts.ndjson $(R)/aa/metrics.ndjson $(R)/aa/verdict.ndjson \
+    ## harness: A/A test, AA_LAUNCHES=

@@ -31,5 +31,6 @@ $(R)/scale/pareto.ndjson: $(SCALE) $(SCALE_QUALITY) $(R)/stamp/pareto $(BIN)/par
 
 .PHONY: phase5
 phase5: $(SCALE) $(RATIOS) $(R)/scale/pareto.ndjson $(QUANT) \
-    $(foreach f,throughput memory ratio,$(R)/figures/$(f).svg) ## scale: batch, length, memory
-	@jq -sr -f pipelines/scale.jq $(R)/scale/pareto.ndjson
+    $(foreach f,throughput memory ratio,$(R)/figures/$(f).svg) \
+    ## scale: SCALE_BATCH= SCALE_LENGTHS= QUANTS=
+	@jq -sr -f pipelines/scale.jq $(R)/scale/pareto.ndjson | $(PLAIN)

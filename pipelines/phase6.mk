@@ -43,5 +43,5 @@ $(R)/report.md: $(TOLD) $(FIGURE_FILES) $(BIN)/report | $(QUIET)
 	    $(beside) $(BIN)/report -q --format markdown --figures $(R)/figures $(EMBEDDED) \
 	    $(TOLD) -o $@
 
-report phase6: $(R)/report.html $(R)/report.md ## report: figures and the page
+report phase6: $(R)/report.html $(R)/report.md ## report: figures and the page; seconds
 	@echo 'report: $(CURDIR)/$(R)/report.html'

@@ -16,13 +16,13 @@ $(R)/crossover-$(PROFILE).tar.gz: $(R)/MANIFEST.sha256
 # Records of an earlier run: a file, or the published ones.
 STORED ?= data/$(PROFILE)/metrics.ndjson
 .PHONY: bundle replicate phase7
-bundle phase7: $(R)/crossover-$(PROFILE).tar.gz ## a sealed bundle of the run
+bundle phase7: $(R)/crossover-$(PROFILE).tar.gz ## a sealed bundle of the run; seconds
 	@echo 'bundle: $(CURDIR)/$<'
 
 replicate: $(R)/steps/metrics.ndjson $(QUALITY) ## this run against stored records (STORED=FILE)
 	@jq -sc -f pipelines/replicate.jq --slurpfile stored $(STORED) $^ > $(R)/replicate.ndjson.tmp
 	@mv $(R)/replicate.ndjson.tmp $(R)/replicate.ndjson
-	@jq -r .text $(R)/replicate.ndjson
+	@jq -r .text $(R)/replicate.ndjson | $(PLAIN)
 	@[ -s $(R)/replicate.ndjson ] || echo 'nothing in $(STORED) can be compared with this run' >&2
 	@jq -se 'length > 0 and all(.pass)' $(R)/replicate.ndjson > /dev/null
 

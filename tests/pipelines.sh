@@ -129,6 +129,35 @@ ok $? "make -n runs no tool"
 again plan STEPS=2,4,8,16
 grep -q 'steps: 9 launches, 9 done' log
 ok $? "make plan counts launches"
+again phase2 LLAMA="x/q';touch X;'"
+[ "$status" -ne 0 ] && [ ! -e X ] && [ ! -s ran ] && [ "$(wc -l <log)" -eq 1 ] &&
+    grep -q "LLAMA=x/q.*a name with ' ; spaces" log
+ok $? "a name that the shell would take apart is refused with the reason, and runs nothing"
+mkdir "$scratch/it's"
+cp -r Makefile config.mk pipelines "$scratch/it's"
+make -C "$scratch/it's" --no-print-directory CUDA=0 test >log 2>&1
+grep -q "it's: a name with ' in it" log
+ok $? "and so is a folder of that kind"
+read -r _ born host <.build.tmp
+sleep 60 & # stands in for a make at work
+echo "$! $(sed 's/.*) //' /proc/$!/stat | cut -d ' ' -f 20) $host" >.build.tmp
+again all STEPS=2,4,8,16
+[ "$status" -ne 0 ] && [ ! -s ran ] && [ "$(wc -l <log)" -eq 1 ] &&
+    grep -q "busy (75): make is at work here, process $!;" log
+ok $? "a second make in one folder ends with one line"
+again -n all STEPS=2,4,8,16
+[ "$status" -eq 0 ]
+ok $? "but may say what it would do"
+kill $!
+echo "$! 1 $host" >.build.tmp
+wait $! 2>/dev/null
+again all STEPS=2,4,8,16
+[ "$status" -eq 0 ] && [ "$(cut -d ' ' -f 1 .build.tmp)" != $! ]
+ok $? "what a dead make left behind holds nothing"
+csi=$(printf '\302\233')
+again phase4 STEPS=2,4,8,16 LLADA="data/models/lla${csi}31m"
+[ "$status" -eq 0 ] && grep -q 'lla.*31m 2 1: ' log && ! grep -q "$csi" log
+ok $? "a control character in a model's name does not reach the terminal"
 echo 1 >status
 again phase4 STEPS=2,4,8,16,32
 [ "$status" -eq 0 ] && grep -q '^gen-llada' ran && grep -q '^pareto' ran

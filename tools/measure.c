@@ -12,6 +12,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
+#include "lib/base/plain.h"
 #include "lib/record/rec.h"
 #include "lib/record/take.h"
 
@@ -89,9 +90,10 @@ static int take(void *ctx, const json_t *r, struct err *e)
 static void say(const struct measurement *c, const json_t *e2e, const json_t *first,
                 const json_t *rate)
 {
-    const char *name = rec_text(c->about, "config");
+    const char *config = rec_text(c->about, "config");
     double lo = rec_number(e2e, "lo"), hi = rec_number(e2e, "hi");
-    name = name ? name : about_point(c->about);
+    char name[256];
+    plain_text(name, sizeof name, config ? config : about_point(c->about));
     if (!c->of[E2E].n) {
         fprintf(stderr, "%s: no numbers (%s)\n", name, rec_text(e2e, "value_reason"));
         return;
