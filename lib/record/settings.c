@@ -85,13 +85,15 @@ static int parse_value(const struct setting *r, const char *text, size_t n, doub
     char word[SETTINGS_WORD], *end;
     if (n == 0 || n >= sizeof word)
         return -1;
+    memcpy(word, text, n);
+    word[n] = 0;
     if (r->type == SETTING_CHOICE || r->type == SETTING_FLAG) {
-        int place = place_of(r->type == SETTING_FLAG ? "off|on" : r->choices, '|', text, n);
+        for (char *c = word; *c; c++) /* as in the names of options */
+            *c = *c == '-' ? '_' : *c;
+        int place = place_of(r->type == SETTING_FLAG ? "off|on" : r->choices, '|', word, n);
         *v = place;
         return place < 0 ? -1 : 0;
     }
-    memcpy(word, text, n);
-    word[n] = 0;
     if (strspn(word, r->type == SETTING_INT ? "0123456789" : "0123456789.eE+-") != n)
         return -1;
     *v = strtod(word, &end);
