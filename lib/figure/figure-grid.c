@@ -9,6 +9,7 @@
 #include "lib/base/mem.h"
 #include "lib/figure/figure.h"
 #include "lib/analysis/about.h"
+#include "lib/analysis/contrast.h"
 #include "lib/analysis/format.h"
 #include "lib/record/rec.h"
 
@@ -241,28 +242,8 @@ static const struct config_row *llama_for(const struct config_table *c,
     return NULL;
 }
 
-/* Of the ratio: that of the crossover record which holds it, else the widest that both intervals
- * allow. */
-static void ratio_interval(const struct runset *s, const struct config_row *llada,
-                           const struct config_row *llama, double *lo, double *hi)
-{
-    size_t i, k;
-    const json_t *r, *cell;
-    *lo = llada->y.lo / llama->y.hi;
-    *hi = llada->y.hi / llama->y.lo;
-    json_array_foreach(runset_kind(s, "crossover"), i, r)
-        json_array_foreach(json_object_get(r, "cells"), k, cell) {
-            const char *a = rec_text(cell, "llada_point"), *b = rec_text(cell, "llama_point");
-            if (a && b && !strcmp(a, llada->point) && !strcmp(b, llama->point)) {
-                *lo = rec_number(cell, "lo");
-                *hi = rec_number(cell, "hi");
-                return;
-            }
-        }
-}
-
-static void put_ratio_cell(struct figure *f, const struct runset *s, struct grid *g, int p, int r,
-                           int k, struct config_row *c, const struct config_row *llama)
+static void put_ratio_cell(struct figure *f, struct grid *g, int p, int r, int k,
+                           struct config_row *c, const struct config_row *llama)
 {
     if (p < 0 || r < 0 || k < 0 || (!c->oom && !llama)) {
         f->script.skipped++;
@@ -273,11 +254,13 @@ static void put_ratio_cell(struct figure *f, const struct runset *s, struct grid
         strcpy(g->text[p][r][k], "OOM");
         return;
     }
-    double divide = llama->y.at, lo, hi;
-    ratio_interval(s, c, llama, &lo, &hi);
-    if (!figure_scale(f, &c->y, divide, 1))
+    struct ratio ratio = contrast_ratio(llama->y.record, c->y.record);
+    c->y.at = isnan(ratio.value) ? c->y.at / llama->y.at : ratio.value;
+    c->y.lo = ratio.lo;
+    c->y.hi = ratio.hi;
+    int parity = ratio.lo <= 1 && ratio.hi >= 1;
+    if (!figure_scale(f, &c->y, 1, 1))
         return;
-    int parity = lo <= 1 && hi >= 1;
     struct buf b = {0};
     format_digits(&b, c->y.at);
     g->value[p][r][k] = log2(c->y.at);
@@ -359,7 +342,7 @@ void figure_ratio(struct figure *f, const struct runset *s, const struct figure_
         int step = index_of(steps, n_steps, k->value);
         int batch = index_of(batches, n_batches, k->batch);
         int length = index_of(lengths, n_lengths, k->length);
-        put_ratio_cell(f, s, g, by_steps ? 0 : step < MAX_MODELS ? step : -1,
+        put_ratio_cell(f, g, by_steps ? 0 : step < MAX_MODELS ? step : -1,
                        by_steps && n_lengths > 1 ? length : batch, by_steps ? step : length, k,
                        llama_for(&c, k));
     }
