@@ -235,7 +235,7 @@ $(R)/stamp/precision: FORCE
 GOALS   := $(or $(MAKECMDGOALS),tools)
 LENGTHS := $(call split,$(SCALE_LENGTHS))
 SCALES  := $(LENGTHS:%=length-%)
-whole   := phase1 phase6 phase7 figures report plan bundle replicate results/%
+whole   := phase1 phase6 phase7 figures paper report plan bundle replicate results/%
 SWEEPS  := $(sort $(if $(filter $(whole) phase3,$(GOALS)),aa) \
                   $(if $(filter $(whole) phase4,$(GOALS)),steps) \
                   $(if $(filter $(whole) phase5,$(GOALS)),$(SCALES)))

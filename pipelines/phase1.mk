@@ -15,7 +15,9 @@ aa_PROMPTS  := $(R)/prompts.ndjson
 aa_CONTRACT := fixed
 
 steps_SYSTEMS  := llada,llama
-steps_STEPS    := $(STEPS)
+# what make refine-steps found wanting
+-include $(R)/steps/added.mk
+steps_STEPS    := $(STEPS)$(STEPS_ADDED:%=,%)
 steps_SWEEP     = $(SWEEP)
 steps_CONTRACT := $(CONTRACT)
 steps_BATCH    := 1

@@ -47,32 +47,35 @@ do for [p = 1:panel_count] {
         set label i + 3 'equal, at the limits' at screen key_x(i + 2), char key_y(i + 2) \
             offset 1, -0.2 point pointtype 12 linecolor rgb '#202020'
     }
-    plot for [k = 1:series_count] $points index k - 1 \
-            using (series_panel[k] == p ? $1 : NaN):2 with lines \
+    # The series of a panel stand together; labels that are all holes would crash gnuplot 5.4.
+    from = 1; to = 0
+    do for [k = 1:series_count] {
+        if (series_panel[k] == p) {from = to < 1 ? k : from; to = k}
+    }
+    plot for [k = from:to] $points index k - 1 \
+            using 1:2 with lines \
             linecolor rgb hue(series_kind[k], series_variant[k]) linewidth 1.2 \
             dashtype dash(k), \
-        for [k = 1:series_count] $points index k - 1 \
-            using (series_panel[k] == p && $4 == 0 ? $1 : NaN):2 with points \
+        for [k = from:to] $points index k - 1 \
+            using ($4 == 0 ? $1 : NaN):2 with points \
             linecolor rgb hue(series_kind[k], series_variant[k]) \
             pointtype variant(series_kind[k], series_variant[k]) \
             pointsize (series_kind[k] == 1 ? 0.9 : 0.5), \
-        for [k = 1:series_count] $points index k - 1 \
-            using (series_panel[k] == p && $4 != 0 ? $1 : NaN):2 with points \
+        for [k = from:to] $points index k - 1 \
+            using ($4 != 0 ? $1 : NaN):2 with points \
             linecolor rgb '#ffffff' pointtype hollow(series_kind[k], series_variant[k]) + 1 \
             pointsize 0.55, \
-        for [k = 1:series_count] $points index k - 1 \
-            using (series_panel[k] == p && $4 != 0 ? $1 : NaN):2 with points \
+        for [k = from:to] $points index k - 1 \
+            using ($4 != 0 ? $1 : NaN):2 with points \
             linecolor rgb hue(series_kind[k], series_variant[k]) \
             pointtype hollow(series_kind[k], series_variant[k]) pointsize 0.55, \
-        for [k = 1:series_count] $points index k - 1 \
-            using (series_panel[k] == p && $5 != 0 ? $1 : NaN):2:(sprintf('%g', $3)) with labels \
+        for [k = from:to] $points index k - 1 \
+            using ($5 != 0 ? $1 : NaN):2:(sprintf('%g', $3)) with labels \
             left offset character 0.6, 0.5 \
             textcolor rgb hue(series_kind[k], series_variant[k]), \
-        $crossings index p - 1 using ($3 == 1 ? $1 : NaN):2 with points pointtype 13 \
-            pointsize 0.9 linecolor rgb '#202020', \
-        $crossings index p - 1 using ($3 == 0 ? $1 : NaN):2 with points pointtype 12 \
-            pointsize 0.9 linecolor rgb '#202020', \
-        $crossings index p - 1 using ($3 == 1 ? $1 : NaN):2:4 with labels right \
+        for [i = 1:(crossing_count[p] > 0)] $crossings index p - 1 using 1:2:(12 + $3) with points \
+            pointtype variable pointsize 0.9 linecolor rgb '#202020', \
+        for [i = 1:(crossing_count[p] > 0)] $crossings index p - 1 using 1:2:4 with labels right \
             offset character -0.9, -0.7 textcolor rgb '#202020'
 }
 unset multiplot

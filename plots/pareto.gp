@@ -101,7 +101,8 @@ do for [p = 1:panel_count] {
             pointtype variant(series_kind[k], series_variant[k]) \
             pointsize (series_kind[k] == 1 ? 0.9 : 0.45), \
         for [k = 1:series_count] $points index k - 1 \
-            using (series_panel[k] == p && $8 != 0 ? $1 : NaN):4 with points linecolor rgb '#ffffff' \
+            using (series_panel[k] == p && $8 != 0 ? $1 : NaN):4 with points \
+            linecolor rgb '#ffffff' \
             pointtype hollow(series_kind[k], series_variant[k]) + 1 pointsize 0.5, \
         for [k = 1:series_count] $points index k - 1 \
             using (series_panel[k] == p && $8 != 0 ? $1 : NaN):4 with points \

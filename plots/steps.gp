@@ -24,8 +24,9 @@ do for [p = 1:panels] {
         set ylabel quality_label . (quality_lower ? ', better is up' : '')
         stats $points using 6 nooutput name 'a'
         stats $points using 7 nooutput name 'b'
-        lo = quality_log ? a_min / 1.06 : a_min - 0.06 * (b_max - a_min)
-        hi = quality_log ? b_max * 1.06 : b_max + 0.06 * (b_max - a_min)
+        same = !(b_max > a_min)
+        lo = quality_log ? a_min / 1.06 : a_min - (same ? 0.5 : 0.06 * (b_max - a_min))
+        hi = quality_log ? b_max * 1.06 : b_max + (same ? 0.5 : 0.06 * (b_max - a_min))
         set yrange [lo:hi]
         if (quality_lower) {set yrange [hi:lo]}
         if (quality_log) {set logscale y; eval log_tics('y', lo, hi)}
@@ -38,10 +39,12 @@ do for [p = 1:panels] {
         set arrow 1 from graph 0, first mid[p] to graph 1, first mid[p] nohead back \
             linecolor rgb '#D55E00' linewidth 1
         # Below its line where there is no room above.
-        at = p == 1 ? log(mid[1] / cost_lo) / log(cost_hi / cost_lo) : (quality_log ? \
-            log(mid[2] / lo) / log(hi / lo) : (mid[2] - lo) / (hi - lo))
+        from = p == 1 ? cost_lo : lo; to = p == 1 ? cost_hi : hi
+        at = !(to > from) ? 0.5 : (p == 1 || quality_log ? log(mid[p] / from) / log(to / from) : \
+            (mid[p] - from) / (to - from))
         at = p == 2 && quality_lower ? 1 - at : at
-        set label 1 'LLaMA' at graph 0.02, first mid[p] offset 0, (at > 0.9 ? -0.8 : 0.6) textcolor rgb '#D55E00'
+        set label 1 'LLaMA' at graph 0.02, first mid[p] offset 0, (at > 0.9 ? -0.8 : 0.6) \
+            textcolor rgb '#D55E00'
     }
     plot $launches using (p == 1 ? $1 : NaN):2 with points linecolor rgb '#9A9A9A' pointtype 7 \
             pointsize 0.22, \

@@ -77,7 +77,7 @@ did "more launches are added to those that are there" \
 again all STEPS=2,4,8,16 AA_LAUNCHES=6
 touch tools/pareto.c
 again all STEPS=2,4,8,16
-did "touching pareto.c reruns from pareto on" "pareto:2 plot:4 report:2"
+did "touching pareto.c reruns from pareto on" "pareto:2 plot:8 report:2"
 rm results/here/demo/figures/ratio.svg
 again figures STEPS=2,4,8,16
 did "a deleted figure is drawn again, alone" "plot:1"
@@ -158,6 +158,24 @@ csi=$(printf '\302\233')
 again phase4 STEPS=2,4,8,16 LLADA="data/models/lla${csi}31m"
 [ "$status" -eq 0 ] && grep -q 'lla.*31m 2 1: ' log && ! grep -q "$csi" log
 ok $? "a control character in a model's name does not reach the terminal"
+again all STEPS=2,4,8,16
+again paper STEPS=2,4,8,16
+did "each figure as PDF" "plot:11"
+grep -q -- '--type pareto --width 8.4 .*paper/pareto-scale.pdf' ran
+ok $? "at the width of a column, by the type that its name begins with"
+echo 6 >steps-wanted
+again refine-steps STEPS=2,4,8,16 BUDGET_MINUTES=9
+did "refine-steps adds the step counts that are wanted, once" \
+    "gen-llada:3 measure:1 pareto:2 prep-prompts:1 score-exact:1 score-ppl:1"
+[ "$(cat results/here/demo/steps/added.mk)" = 'STEPS_ADDED := 6' ] &&
+    grep -q 'steps: 2,4,8,16,6, ended by precision' log
+ok $? "and keeps them for later calls"
+echo 6 12 >steps-wanted
+rm results/here/demo/steps/suggest.ndjson
+again refine-steps STEPS=2,4,8,16 BUDGET_MINUTES=0
+[ "$status" -eq 0 ] && grep -q 'steps: 2,4,8,16,6, ended by budget' log
+ok $? "none without minutes"
+rm results/here/demo/steps/added.mk
 echo 1 >status
 again phase4 STEPS=2,4,8,16,32
 [ "$status" -eq 0 ] && grep -q '^gen-llada' ran && grep -q '^pareto' ran

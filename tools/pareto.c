@@ -420,7 +420,8 @@ static void check(struct pareto *p, int bad, const struct err *e)
 
 int main(int argc, char **argv)
 {
-    struct pareto p = {.a = {.common = COMMON_DEFAULTS, .cost = "e2e_ns", .octaves = "1", .draws = 2000}};
+    struct pareto p = {.a = {.common = COMMON_DEFAULTS, .cost = "e2e_ns", .octaves = "1",
+                             .draws = 2000}};
     const struct opt options[] = {
         {"cost", 0, OPT_TEXT, &p.a.cost, .arg = "METRIC", .help = "what is paid (e2e_ns)"},
         {"quality", 0, OPT_TEXT, &p.a.quality, .arg = "LIST",

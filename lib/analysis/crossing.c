@@ -182,7 +182,8 @@ json_t *crossing_front(const struct point *p, const struct standing *s, double l
     return j;
 }
 
-/* The value halfway between those at the ends of a bracket that is too wide; null: there is none, or the axis has no numbers. */
+/* The value halfway between those at the ends of a bracket that is too wide; nothing where there is
+ * none, or the axis has no numbers. */
 static void add_between(json_t *values, const struct crossing_series *s,
                         const struct contest_verdict *v, double octaves)
 {

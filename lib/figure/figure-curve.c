@@ -10,7 +10,7 @@
 #include "lib/analysis/format.h"
 #include "lib/analysis/verdict.h"
 #include "lib/base/mem.h"
-#include "lib/figure/axes.h"
+#include "lib/figure/figure-axes.h"
 #include "lib/figure/figure.h"
 #include "lib/figure/series.h"
 #include "lib/record/rec.h"
@@ -389,8 +389,8 @@ static void put_points(struct figure *f, const struct runset *s, const struct co
     struct script *out = &f->script;
     const struct config_row *before = NULL;
     struct series l = {0};
-    script_table(out, "points", "cost cost_lo cost_hi quality quality_lo quality_hi value disturbed "
-                                "p_front config");
+    script_table(out, "points", "cost cost_lo cost_hi quality quality_lo quality_hi value "
+                                "disturbed p_front config");
     for (size_t i = 0; i < c->n; i++) {
         const struct config_row *k = &c->v[i];
         int panel = panel_of(panels, k);
@@ -411,7 +411,7 @@ void figure_pareto(struct figure *f, const struct runset *s, const struct figure
     struct script *out = &f->script;
     struct axes a;
     struct panels panels;
-    axes_load(&a, f, s, q, &c, 0);
+    figure_axes_load(&a, f, s, q, &c, 0);
     config_table_keep(&c, keep_size, q);
     find_panels(&panels, &c);
     put_points(f, s, &c, &panels, &a);

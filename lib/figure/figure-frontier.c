@@ -135,21 +135,25 @@ static void put_crossing(struct figure *f, const json_t *r, const struct place *
 static void put_crossings(struct figure *f, const struct runset *s, const struct place *v, size_t n,
                           const double *lengths, int panels, const char *contract)
 {
+    double count[MAX_PANELS];
     script_table(&f->script, "crossings", "user device measured batch");
     for (int p = 0; p < panels; p++) {
         size_t i;
         const json_t *r;
         if (p)
             script_next(&f->script, 4);
+        int64_t before = f->script.points;
         json_array_foreach(runset_kind(s, "crossover"), i, r) {
             const char *name = rec_text(r, "name"), *its = rec_text(r, "contract");
             if (name && !strcmp(name, "X_batch") && !strcmp(its ? its : "", contract) &&
                 figure_same(rec_number(r, "gen_length"), lengths[p]))
                 put_crossing(f, r, v, n);
         }
+        count[p] = (double)(f->script.points - before);
     }
     script_next(&f->script, 4);
     script_table_end(&f->script);
+    script_numbers(&f->script, "crossing_count", count, panels);
 }
 
 static void put_curves(struct figure *f, const struct place *v, size_t n, const double *lengths,

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/about.h"
 #include "lib/base/mem.h"
 #include "lib/figure/figure.h"
 #include "lib/figure/series.h"
@@ -37,11 +36,11 @@ static void put_kind(struct figure *f, const struct runset *s, const struct conf
                      const char *kind, double place, double *v, double *most)
 {
     struct value drawn = {(double)NAN, (double)NAN, (double)NAN, NULL};
+    const json_t *about = runset_config(s, c->point);
     size_t n = 0;
     for (size_t i = 0; i < s->n_points; i++) {
         const struct run_point *p = &s->points[i];
-        if (p->timed && !strcmp(p->prompt_kind, kind) && !isnan(p->e2e_s) &&
-            !strcmp(about_point(p->about), c->point))
+        if (p->about == about && p->timed && !isnan(p->e2e_s) && !strcmp(p->prompt_kind, kind))
             v[n++] = p->e2e_s * 1e3;
     }
     if (!n)
@@ -116,9 +115,9 @@ void figure_kinds(struct figure *f, const struct runset *s, const struct figure_
     script_number(&f->script, "kind_count", n);
     script_number(&f->script, "latency_hi", most);
     char *what = figure_deliver(contract, z.length);
-    figure_say(f, "End-to-end latency by kind of prompt: points are medians over the timed answers, "
-                  "bars run up to the 95th percentile where there are %zu answers or more. Batch "
-                  "%.4g, answers of %s.", launch_needed(TAIL, 0.95), z.batch, what);
+    figure_say(f, "End-to-end latency by kind of prompt: points are medians over the timed "
+                  "answers, bars run up to the 95th percentile where there are %zu answers or "
+                  "more. Batch %.4g, answers of %s.", launch_needed(TAIL, 0.95), z.batch, what);
     if (n == MAX_KINDS)
         figure_say(f, "Of the kinds at most %d are drawn.", MAX_KINDS);
     if (!n)

@@ -1,11 +1,13 @@
-/* figure-steps.c - latency and quality against the computation of a sweep, at one batch size, length
- * and contract. */
+/* figure-steps.c - latency and quality against the computation of a sweep.
+ *
+ * All that is drawn had the same to deliver: one batch size, one length, one contract. The
+ * autoregressive point has no computation to vary: it is a line across, with its interval. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/mem.h"
-#include "lib/figure/axes.h"
+#include "lib/figure/figure-axes.h"
 #include "lib/figure/figure.h"
 #include "lib/figure/series.h"
 #include "lib/record/rec.h"
@@ -15,7 +17,8 @@ struct size { double batch, length; };
 static int keep_size(const struct config_row *c, const void *ctx)
 {
     const struct size *z = ctx;
-    return figure_same(c->batch, z->batch) && (isnan(z->length) || figure_same(c->length, z->length));
+    return figure_same(c->batch, z->batch) &&
+           (isnan(z->length) || figure_same(c->length, z->length));
 }
 
 /* The value of each launch, behind the summary: a reader sees the spread, not only its interval. */
@@ -99,7 +102,7 @@ void figure_steps(struct figure *f, const struct runset *s, const struct figure_
     struct config_table c = {0};
     struct script *out = &f->script;
     struct axes a;
-    axes_load(&a, f, s, q, &c, 1);
+    figure_axes_load(&a, f, s, q, &c, 1);
     const char *contract = figure_contract(&c, q, "answer");
     const struct size z = choose_size(&c, q);
     config_table_keep(&c, keep_size, &z);

@@ -1,5 +1,6 @@
 /* series.c - see series.h. The variant of a name is its place among the names of its kind in the
- * order in which they come, so that it does not depend on the panel. */
+ * order in which they come, so that it does not depend on the panel: what a name looks like is
+ * decided once. */
 #include "lib/figure/series.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* fit.c - see fit.h. Sums are of deviations from the means, so that large offsets cancel nothing.
+/* fit.c - see fit.h. Sums are of deviations from the means, so that large offsets cancel nothing;
+ * a slope exists from two places on, what is known of it from three points on.
  */
 #include "lib/stat/fit.h"
 

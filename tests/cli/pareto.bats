@@ -198,7 +198,8 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
         del(.launch_values) | .direction = "higher"'; }
     sweep 300 20 8 16 32 64 128 > "$T/s"
     { cat "$T/s"; roof < "$T/s"; } | pareto > "$T/p"
-    [ "$(crossover X_lat '[.predicted_at * 100, .at * 100] | map(round)' < "$T/p")" = '[3500,7250]' ]
+    [ "$(crossover X_lat '[.predicted_at, .at] | map(. * 100 | round)' < "$T/p")" = \
+      '[3500,7250]' ]
     pareto < "$T/s" > "$T/q"
     [ "$(crossover X_lat '[.predicted_at, has("predicted_at_reason")]' < "$T/q")" = '[null,true]' ]
     cmp <(jq -c 'del(.predicted_at)' "$T/p") \

@@ -62,10 +62,12 @@ static void test_bracket(void)
     crossover_bracket(steps, down, N, &lo, &hi);
     ok(near(lo, 256, 0) && isnan(hi), "open above");
     ok(crossover_between(32, 64, 1, out, 8) == 0, "an octave is narrow enough");
-    ok(crossover_between(32, 128, 1, out, 8) == 1 && near(out[0], 64, 0), "two octaves: one between");
+    ok(crossover_between(32, 128, 1, out, 8) == 1 && near(out[0], 64, 0),
+       "two octaves: one between");
     ok(crossover_between(16, 256, 1, out, 8) == 3 && near(out[2], 128, 0), "four octaves: three");
     ok(crossover_between(32, 64, 0.5, out, 8) == 1 && near(out[0], 45, 0) &&
-       crossover_between(32, 33, 0.01, out, 8) == 0, "half an octave, while there is a step between");
+       crossover_between(32, 33, 0.01, out, 8) == 0,
+       "half an octave, while there is a step between");
 }
 
 static void test_parity(void)

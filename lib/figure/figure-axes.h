@@ -1,6 +1,6 @@
-/* axes.h - the two axes of the figures of cost and quality. */
-#ifndef FIGURE_AXES_H
-#define FIGURE_AXES_H
+/* figure-axes.h - the two axes of the figures of cost and quality. */
+#ifndef FIGURE_FIGURE_AXES_H
+#define FIGURE_FIGURE_AXES_H
 
 #include "lib/figure/figure.h"
 
@@ -13,7 +13,7 @@ struct axes {
 
 /* Fills c with the drawable cells of cost and quality, in the units of the axes, and sets what the
  * script knows of these. */
-void axes_load(struct axes *a, struct figure *f, const struct runset *s,
-               const struct figure_request *q, struct config_table *c, int cost_alone);
+void figure_axes_load(struct axes *a, struct figure *f, const struct runset *s,
+                      const struct figure_request *q, struct config_table *c, int cost_alone);
 
 #endif

@@ -1,5 +1,7 @@
-/* axes.c - see axes.h. Values are divided in place, and noted for the caption as they are. */
-#include "lib/figure/axes.h"
+/* figure-axes.c - see figure-axes.h. Values are divided in place, and noted for the caption as they
+ * are, so that a row that reaches a script is drawable on both axes: logarithmic ones hold no
+ * nought and nothing below it. */
+#include "lib/figure/figure-axes.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -37,8 +39,8 @@ static void put_axes(struct script *s, const char *cost, struct scale cs, const 
     buf_free(&b);
 }
 
-void axes_load(struct axes *a, struct figure *f, const struct runset *s,
-               const struct figure_request *q, struct config_table *c, int cost_alone)
+void figure_axes_load(struct axes *a, struct figure *f, const struct runset *s,
+                      const struct figure_request *q, struct config_table *c, int cost_alone)
 {
     const char *quality = figure_quality(s, q), *cost = q->cost ? q->cost : "e2e_ns";
     config_table_pareto(c, s, cost, quality);
