@@ -46,7 +46,7 @@ static json_t *front_of(struct pareto *p, const struct field_board *b, size_t i,
 {
     const struct field *f = &p->field;
     const struct point *pt = field_point(f, i);
-    struct interval q = field_interval(f, b->value[i], b->draw, i, p->work);
+    struct interval q = field_quality_interval(f, b, i, p->work);
     struct standing s = {
         .cost_metric = p->points.cost_metric, .quality_metric = b->quality->is.name,
         .cost_higher = p->points.cost_higher, .quality_higher = b->quality->is.higher,
@@ -374,7 +374,8 @@ static const char notes[] =
     "the axis, else by the passes (or rows) that were measured, in which `over`, `at`, `lo`, `hi`\n"
     "and `bracket` then count. Of a point measured on several sets of prompts the largest counts.\n"
     "front      p_front is the share of draws in which the point is on the front: on from 0.95,\n"
-    "           off to 0.05, else possible. No tolerance; equal points stay.\n"
+    "           off to 0.05, else possible. No tolerance; equal points stay. Qualities have\n"
+    "           Wilson's interval where answers are right or wrong, else that of the draws.\n"
     "X_lat      where LLaDA costs as much as LLaMA (with less work: cheaper).\n"
     "X_q        the least work at which its quality is worse by no more than --margin.\n"
     "X_par      the least work at which both hold, with the speedup there.\n"
@@ -407,8 +408,7 @@ int main(int argc, char **argv)
         {"axis", 0, OPT_TEXT, &p.a.axis, .arg = "SETTING",
          .help = "what all sweeps run along (what each record says)"},
         {"suggest", 0, OPT_FLAG, &p.a.suggest, .help = "also say which points and prompts to add"},
-        {"max-failed", 0, OPT_INT, &p.a.max_failed, 0, 1e15, .arg = "N",
-         .help = "exit 0 with up to N failed records (0)"},
+        TAKE_OPTION(p.a.max_failed),
         OPT_COMMON(p.a.common),
         {0}};
     const struct tool tool = {"pareto", "metric and quality records in, front and crossovers out",

@@ -10,6 +10,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/stat/bootstrap.h"
+#include "lib/stat/proportion.h"
 
 static const double LEVEL = 0.95;
 
@@ -121,6 +122,15 @@ struct interval field_interval(const struct field *f, double value, const double
     for (size_t d = 0; d < f->draws; d++)
         work[d] = draw[d * f->n + i];
     return bootstrap_interval(value, work, f->draws, LEVEL);
+}
+
+struct interval field_quality_interval(const struct field *f, const struct field_board *b, size_t i,
+                                       double *work)
+{
+    const double *num = b->num + i * b->n, *den = b->den + i * b->n;
+    if (b->quality->is.transform == POOLED_PLAIN && proportion_is(num, den, b->n))
+        return bootstrap_wilson(stat_sum(num, b->n), (double)b->n, LEVEL);
+    return field_interval(f, b->value[i], b->draw, i, work);
 }
 
 void field_level(const struct field *f, const struct field_board *b, size_t rival, double *level)

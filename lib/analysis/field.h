@@ -55,6 +55,9 @@ struct contest field_contest(const struct field *f, const struct field_board *b)
 /* Percentile interval of point i from draw[draws][n]; work[draws]. */
 struct interval field_interval(const struct field *f, double value, const double *draw, size_t i,
                                double *work);
+/* The same of a quality; a share of right answers has Wilson's interval. */
+struct interval field_quality_interval(const struct field *f, const struct field_board *b, size_t i,
+                                       double *work);
 /* level[0..draws]: what a point must reach to be as good as point `rival`, less the margin, in
  * every draw and, last, as measured. */
 void field_level(const struct field *f, const struct field_board *b, size_t rival, double *level);
