@@ -7,6 +7,7 @@
 #define DECODE_DIFFUSE_H
 
 #include "lib/decode/cache/cache.h"
+#include "lib/decode/commit_trace.h"
 #include "lib/decode/generation.h"
 #include "lib/network/network.h"
 
@@ -17,9 +18,10 @@ struct diffuse {
     double temperature;   /* 0: argmax; else Gumbel noise in double */
     double cfg_scale;     /* 0: off; else logits = u + (1 + w) (c - u), u: the prompt masked too */
     enum order order;     /* which answers come first */
-    enum unmask rule;     /* how many become final; unmask_paced rules obey `steps`, the others end
+    enum unmask rule;     /* how many become final; the schedule obeys `steps`, the others end
                            * a block when it is full */
     struct unmask_params unmask;
+    const struct commit_trace *replay; /* the budgets of rule UNMASK_REPLAY; else NULL */
     enum caching cache;
     int logits_eos_inf;   /* eos can never be chosen */
     int confidence_eos_eot_inf; /* eos and end-of-turn are committed last (see diffuse.c, quiet) */
