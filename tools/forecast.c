@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/analysis/along.h"
 #include "lib/analysis/forecast-record.h"
 #include "lib/analysis/roof.h"
 #include "lib/base/log.h"
@@ -27,7 +28,7 @@ struct args {
         *published;
     int64_t prompt, block;
     double mfu, mbu;
-    int check;
+    int check, along;
 };
 
 struct forecast {
@@ -38,6 +39,7 @@ struct forecast {
     struct hardware_table table;
     struct roof roof;
     struct fraction_points points;
+    struct along along;
     double stated[FRACTIONS];
     struct checkpoint model[MODELS_MOST];
     size_t n_models;
@@ -246,13 +248,33 @@ static int check_measured(struct forecast *f, struct err *e)
     return 0;
 }
 
+/* ---- along a sweep ---- */
+
+static int write_along(struct forecast *f, struct err *e)
+{
+    const struct values steps = list_of("steps", f->a.steps);
+    size_t sweeps = along_sweeps(&f->along);
+    for (size_t k = 0; k < sweeps; k++) {
+        for (size_t i = 0; i < steps.n; i++)
+            if (rec_write(&f->out, "forecast", along_point(&f->along, k, steps.v[i]), e))
+                return -1;
+        json_t *x = along_crossover(&f->along, k);
+        if (x && rec_write(&f->out, "forecast", x, e))
+            return -1;
+    }
+    return sweeps ? 0 : err_set(e, EXIT_BAD_DATA, "--along-steps: expected e2e_ns records of two "
+                                "step counts or more of one sweep (contract fixed, cache none)");
+}
+
 /* ---- the tool ---- */
 
 static int take(void *ctx, const json_t *r, struct err *e)
 {
     struct forecast *f = ctx;
     (void)e;
-    return roof_take(&f->roof, r) || fraction_take(&f->points, r);
+    int is_used = roof_take(&f->roof, r);
+    is_used |= fraction_take(&f->points, r);
+    return along_take(&f->along, r) | is_used;
 }
 
 static int read_records(struct forecast *f, struct take *seen, const char *const *paths, size_t n,
@@ -298,6 +320,10 @@ static const char notes[] =
     "of operations and what a driver takes. hardware_memory_bytes: as data sheets say, GB = 1e9.\n"
     "crossover: steps at which a canvas takes as long as the autoregressive text of the same\n"
     "length and batch, between step counts that the blocks allow; null outside, see `censored`.\n"
+    "--along-steps: instead of all that, e2e_ns at --steps out of metric records of the same\n"
+    "sweep at a few other step counts: a line through them for each launch, which is exact where\n"
+    "every pass computes the whole canvas; with the measured text beside it the crossover, too.\n"
+    "Says measured_steps and residual_ratio; lo and hi are of the launches.\n"
     "--check: ratio = forecast / reference. Measured points (of -m, contract fixed) are forecast\n"
     "by the fractions of all other points and the measured ceilings; published ones\n"
     "(data/published.ndjson) from the table of hardware. `counting` says which tokens a published\n"
@@ -317,6 +343,7 @@ static void forecast_free(struct forecast *f)
     for (size_t i = 0; i < f->n_models; i++)
         checkpoint_close(&f->model[i]);
     fraction_free(&f->points);
+    along_free(&f->along);
     roof_free(&f->roof);
     hardware_free(&f->table);
     backend_close(f->backend);
@@ -355,6 +382,8 @@ int main(int argc, char **argv)
          .help = "share of peak bandwidth that is reached (measured, else 0.8)"},
         {"check", 0, OPT_FLAG, &f.a.check,
          .help = "hold the model against what was measured and published"},
+        {"along-steps", 0, OPT_FLAG, &f.a.along,
+         .help = "--steps of sweeps in the records, from the step counts that were measured"},
         {"hardware-table", 0, OPT_TEXT, &f.a.table, .arg = "FILE",
          .help = "machines, one a line (data/hardware.ndjson)"},
         {"published", 0, OPT_TEXT, &f.a.published, .arg = "FILE",
@@ -374,8 +403,9 @@ int main(int argc, char **argv)
               rec_open(&f.out, &f.a.common, "forecast", argc, argv, NULL, &e), &e);
     check(&f, read_records(&f, &seen, (const char *const *)argv + first, (size_t)(argc - first),
                            &e), &e);
-    check(&f, f.a.check ? read_published(&f, &e) || check_measured(&f, &e) : write_grid(&f, &e),
-          &e);
+    check(&f, f.a.along ? write_along(&f, &e)
+              : f.a.check ? read_published(&f, &e) || check_measured(&f, &e)
+                          : write_grid(&f, &e), &e);
     int code = take_verdict(&seen, &f.log, 0);
     check(&f, rec_close(&f.out, code ? "failed" : "ok", &e), &e);
     forecast_free(&f);

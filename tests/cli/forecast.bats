@@ -153,3 +153,54 @@ measured() {
     echo '{"name":"x","value":-1}' > "$T/bad"
     refuses 65 "expected name, source" forecast --check --published "$T/bad"
 }
+
+# sweep STEPS...: e2e_ns of a canvas, 10 + 5 s ms in launch 1 and twice that in launch 2, and of a
+# text of 60 ms
+sweep() {
+    jq -cn --args '{schema: "crossover/1", kind: "metric", run: "r", metric: "e2e_ns", batch: 2,
+            contract: "fixed", workload: "w", dtype: "bf16", quant: "none", threads: 2} as $all |
+        ($ARGS.positional[] | tonumber | . as $s | $all + {model: "c", config: "c\($s)",
+            point: "c\($s)", series: "s", axis: "steps", steps: $s, gen_length: 64, cache: "none",
+            paradigm: "masked_diffusion", value: (15e6 + 7.5e6 * $s),
+            launch_values: [1, 2 | {launch: ., value: (. * (10e6 + 5e6 * $s))}]}),
+        $all + {model: "t", config: "t", point: "t", max_new: 64, paradigm: "autoregressive",
+            value: 60e6, launch_values: [{launch: 3, value: 60e6}]}' "$@"
+}
+
+@test "a few step counts say what many take: a line a launch, and the interval of the launches" {
+    sweep 1 2 4 > "$T/in"
+    forecast --along-steps --steps 16,128 "$T/in" > "$T/out"
+    sound "$T/out"
+    jq -s -e 'map(.what) == ["line", "line", "crossover"] and all(.[]; .modelled) and
+        (.[0].e2e_ns / (90e6 * (2 | sqrt)) - 1 | fabs) < 1e-9 and .[0].steps == 16 and
+        (.[1].e2e_ns / (650e6 * (2 | sqrt)) - 1 | fabs) < 1e-9 and
+        .[1].lo < 650e6 and .[1].hi > 1300e6 and .[1].launches == 2 and
+        .[1].measured_steps == [1, 2, 4] and .[1].residual_ratio < 1e-9 and
+        (.[1].output_tokens_per_s * .[1].e2e_ns / 128e9 - 1 | fabs) < 1e-9' "$T/out"
+    # 60 ms are 10 steps at one launch and 4 at the other
+    jq -s -e '.[2] | .llama == "t" and (.steps / (40 | sqrt) - 1 | fabs) < 1e-9' "$T/out"
+    # Off the line, with a tainted point, or one step count alone.
+    sweep 1 2 4 | jq -c 'if .steps == 4 then .launch_values[].value *= 1.5 else . end' |
+        forecast --along-steps --steps 8 - | jq -s -e '.[0].residual_ratio > 0.2'
+    sweep 1 2 4 | jq -c 'if .steps == 2 then .disturbed = true else . end' |
+        forecast --along-steps --steps 8 - |
+        jq -s -e '.[0] | .disturbed and .lo == null and .e2e_ns > 0'
+    sweep 4 > "$T/in"
+    refuses 65 "two step counts" forecast --along-steps "$T/in"
+}
+
+@test "tiny shapes, measured at 1, 2 and 4 steps and modelled at 16" {
+    jq -nc 'range(2) | {id: "p\(.)", prompt_ids: [range(16) | . + 5]}' > "$T/p"
+    for launch in 1 2; do
+        "$BIN/gen-llada" -q -m synth:tiny-llada --gen-length 16 --steps 1,2,4 --batch 2 \
+            --launch $launch "$T/p"
+        "$BIN/gen-llama" -q -m synth:tiny-llama --max-new 16 --contract fixed --batch 2 \
+            --launch $launch "$T/p"
+    done > "$T/g"
+    "$BIN/measure" -q "$T/g" > "$T/m"
+    forecast --along-steps --steps 16 "$T/m" | jq -c 'select(.kind == "forecast")' > "$T/out"
+    sound "$T/out"
+    jq -s -e '.[0].what == "line" and .[0].measured_steps == [1, 2, 4] and .[0].launches == 2 and
+        .[0].model == "synth:tiny-llada" and .[1].llama == "synth:tiny-llama"' "$T/out"
+    jq -r -f pipelines/shapes.jq "$T/out" | grep -q 'modelled from steps 1, 2, 4'
+}
