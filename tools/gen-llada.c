@@ -22,15 +22,15 @@ static const char examples[] =
 
 static const char notes[] =
     "A denoising step computes every position of prompt and canvas; steps that would commit\n"
-    "nothing (more steps than masks) are skipped. --unmask threshold and factor end a block when\n"
-    "it is full, so steps are none of their settings. token_ids are all slots of the canvas; with\n"
-    "--stop-at-eos the readable ones. The text drops special tokens and is not cut at the first\n"
-    "of them. commit_tokens is how many slots each pass made final. On drawn weights (synth:) an\n"
-    "adaptive rule would commit at a pace of its own, and times would mean nothing: --unmask\n"
-    "replay --commit-trace FILE commits as many as the passes in FILE did, records of one point\n"
-    "of a trained model, block by block; each prompt takes the curve that its id draws, and such\n"
-    "records say replayed and the hash of FILE. Lists are crossed: every combination is a point,\n"
-    "run in this process.\n";
+    "nothing (more steps than masks) are skipped. --unmask threshold and its like end a block\n"
+    "when it is full, so steps are none of their settings. token_ids are all slots of the canvas;\n"
+    "with --stop-at-eos the readable ones. The text drops special tokens and is not cut at the\n"
+    "first of them. commit_tokens is how many slots each pass made final. On drawn weights\n"
+    "(synth:) an adaptive rule would commit at a pace of its own, and times would mean nothing:\n"
+    "--unmask replay --commit-trace FILE commits as many as the passes in FILE did, records of\n"
+    "one point of a trained model, block by block; each prompt takes the curve that its id draws,\n"
+    "and such records say replayed and the hash of FILE. Lists are crossed: every combination is\n"
+    "a point, run in this process.\n";
 
 int main(int argc, char **argv)
 {

@@ -3,10 +3,15 @@
  * model is loaded. */
 #include "lib/decode/diffuse.h"
 
+int diffuse_has_steps(enum unmask rule)
+{
+    return unmask_paced(rule) && rule != UNMASK_REPLAY;
+}
+
 int diffuse_check(const struct diffuse *how, struct err *e)
 {
     size_t gen = how->gen_length, block = how->block_length;
-    int paced = unmask_paced(how->rule), scheduled = how->rule == UNMASK_SCHEDULE;
+    int paced = unmask_paced(how->rule), scheduled = diffuse_has_steps(how->rule);
     if (gen == 0 || block == 0)
         return err_set(e, EXIT_BAD_USAGE,
                        "gen-length, block-length: expected at least 1, got %zu, %zu", gen, block);

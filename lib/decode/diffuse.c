@@ -121,9 +121,9 @@ static struct work_size run_count(struct run *r)
     r->policy = cache_policies[r->how->cache];
     r->guided = r->how->cfg_scale > 0;
     r->blocks = r->how->gen_length / r->how->block_length;
-    r->block_steps = r->how->rule == UNMASK_SCHEDULE ? r->how->steps / r->blocks
-                     : r->how->replay                ? r->how->replay->steps
-                                                     : r->how->block_length;
+    r->block_steps = r->how->replay                  ? r->how->replay->steps
+                     : diffuse_has_steps(r->how->rule) ? r->how->steps / r->blocks
+                                                       : r->how->block_length;
     r->budgets = r->how->replay ? r->batch * r->blocks * r->block_steps : r->block_steps;
     for (size_t i = 0; i < r->batch; i++)
         r->ids += r->in[i].n + r->how->gen_length;

@@ -97,7 +97,7 @@ END
     [ "$status" -eq 64 ]
     [[ $output == *"steps 6 must be a multiple"* ]]
     for bad in "--gen-length 0" "--steps 0" "--steps 4,,8" "--block-length 16" "--temperature -1" \
-        "--temperature nan" "--cfg-scale -1" "--cache dual" "--batch 0" "--unmask magic" \
+        "--temperature nan" "--cfg-scale -1" "--cache magic" "--batch 0" "--unmask magic" \
         "--unmask threshold --remasking random"; do
         run "${GEN[@]}" $bad "$T/prompts" # several words on purpose
         [ "$status" -eq 64 ]
