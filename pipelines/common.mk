@@ -97,7 +97,7 @@ $(QUIET):
 
 # The tools of a pipeline are all built before anything is timed.
 PIPE_TOOLS := prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact pareto \
-              compare plot report
+              compare plot report bundle
 PIPE       := $(PIPE_TOOLS:%=$(BIN)/%) $(QUIET)
 
 # The code inside an expensive tool: its object and all that it may link, without the commit.

@@ -1,17 +1,11 @@
-# phase7.mk - reproducibility: one sealed archive, and new records against stored ones.
+# phase7.mk - reproducibility: one sealed archive (bundle --verify proves it), and new records
+# against stored ones.
 SEALED = $(sort $(R)/prompts.ndjson $(foreach s,aa steps $(SCALES),$(R)/$(s)/schedule.ndjson \
     $($(s)_FILES) $(R)/$(s)/metrics.ndjson) $(R)/steps/generations.ndjson $(TOLD) $(FIGURE_FILES) \
     $(R)/report.html $(R)/report.md $(R)/baseline/checkpoints.sha256)
 
-# The manifest names every record, figure and page with its hash: sha256sum -c verifies a bundle.
-$(R)/MANIFEST.sha256: $(SEALED)
-	@cd $(R) && sha256sum $(sort $(SEALED:$(R)/%=%)) > MANIFEST.sha256.tmp
-	@mv $@.tmp $@
-
-$(R)/crossover-$(PROFILE).tar.gz: $(R)/MANIFEST.sha256
-	@tar --sort=name --mtime=@$${SOURCE_DATE_EPOCH:-0} --owner=0 --group=0 --numeric-owner \
-	    -C $(R) -c MANIFEST.sha256 $(sort $(SEALED:$(R)/%=%)) | gzip -n > $@.tmp
-	@mv $@.tmp $@
+$(R)/crossover-$(PROFILE).tar.gz: $(SEALED) $(BIN)/bundle
+	@$(BIN)/bundle --folder $(R) $(sort $(SEALED:$(R)/%=%)) -o $@
 
 # Records of an earlier run: a file, or the published ones.
 STORED ?= data/$(PROFILE)/metrics.ndjson

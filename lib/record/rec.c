@@ -219,6 +219,16 @@ int rec_fatal(struct rec_writer *w, const struct err *what, const char *where, s
     return rec_write(w, "error", fields, e);
 }
 
+static void free_writer(struct rec_writer *w)
+{
+    resume_free(w->work);
+    w->work = NULL;
+    hash_free(w->hash);
+    w->hash = NULL;
+    json_decref(w->inputs);
+    w->inputs = NULL;
+}
+
 int rec_close(struct rec_writer *w, const char *status, struct err *e)
 {
     int bad = 0;
@@ -234,6 +244,8 @@ int rec_close(struct rec_writer *w, const char *status, struct err *e)
             must(json_object_set_new(r, "resumed", json_true()));
         if (w->repeats)
             rec_set_int(r, "repeats", w->repeats);
+        if (json_array_size(w->inputs))
+            must(json_object_set(r, "inputs", w->inputs));
         bad = write_record(w, r, e);
         json_decref(r);
     }
@@ -241,11 +253,8 @@ int rec_close(struct rec_writer *w, const char *status, struct err *e)
         rec_abandon(w);
         return bad;
     }
-    resume_free(w->work);
-    w->work = NULL;
     bad = out_commit(&w->out, e);
-    hash_free(w->hash);
-    w->hash = NULL;
+    free_writer(w);
     return bad;
 }
 
@@ -255,10 +264,7 @@ void rec_abandon(struct rec_writer *w)
         out_leave(&w->out);
     else
         out_abandon(&w->out);
-    resume_free(w->work);
-    w->work = NULL;
-    hash_free(w->hash);
-    w->hash = NULL;
+    free_writer(w);
 }
 
 /* ---- what an earlier process left ---- */

@@ -68,6 +68,8 @@ int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, cons
                                          : note_bad(t, in, out, log, &bad, e);
     }
     t->repeats = out->repeats = seen.dropped;
+    json_decref(out->inputs);
+    out->inputs = rec_read_inputs(in);
     repeats_free(&seen);
     return rc;
 }

@@ -15,6 +15,7 @@ struct promptset {
     struct prompt_fault *fault;
     size_t faults, fault_cap;
     char sha256[65];  /* of the prompt records, one compact JSON with sorted keys a line */
+    json_t *inputs;   /* rec_read_inputs: what they were read from */
 };
 
 /* Reads prompt records (kind "prompt" or none; other kinds are passed over) from the files, or from
