@@ -207,7 +207,7 @@ endef
 GOALS   := $(or $(MAKECMDGOALS),tools)
 LENGTHS := $(call split,$(SCALE_LENGTHS))
 SCALES  := $(LENGTHS:%=length-%)
-whole   := all phase1 phase6 phase7 figures report plan bundle replicate results/%
+whole   := all phase1 phase6 phase7 figures report plan bundle replicate release-run results/%
 SWEEPS  := $(sort $(if $(filter $(whole) phase3,$(GOALS)),aa) \
                   $(if $(filter $(whole) phase4,$(GOALS)),steps) \
                   $(if $(filter $(whole) phase5,$(GOALS)),$(SCALES)))

@@ -7,18 +7,30 @@ SEALED = $(sort $(R)/prompts.ndjson $(foreach s,aa steps $(SCALES),$(R)/$(s)/sch
 $(R)/crossover-$(PROFILE).tar.gz: $(SEALED) $(BIN)/bundle
 	@$(BIN)/bundle --folder $(R) $(sort $(SEALED:$(R)/%=%)) -o $@
 
-# Records of an earlier run: a file, or the published ones.
-STORED ?= data/$(PROFILE)/metrics.ndjson
-.PHONY: bundle replicate phase7
+# What a run keeps for those who repeat it, and such a file of an earlier run: the published one.
+STORED ?= data/$(PROFILE)/stored.ndjson
+$(R)/stored.ndjson: $(R)/steps/metrics.ndjson $(QUALITY) $(R)/pareto.ndjson \
+    $(R)/steps/generations.ndjson pipelines/stored.jq
+	@{ head -qn 1 $(steps_FILES); cat $(filter %.ndjson,$^); } | \
+	    jq -nc -f pipelines/stored.jq > $@.tmp
+	@mv $@.tmp $@
+
+.PHONY: bundle replicate release-run phase7
 bundle phase7: $(R)/crossover-$(PROFILE).tar.gz ## a sealed bundle of the run
 	@echo 'bundle: $(CURDIR)/$<'
 
-replicate: $(R)/steps/metrics.ndjson $(QUALITY) ## this run against stored records (STORED=FILE)
-	@jq -sc -f pipelines/replicate.jq --slurpfile stored $(STORED) $^ > $(R)/replicate.ndjson.tmp
+replicate: $(R)/stored.ndjson ## this run against a stored one (STORED=FILE)
+	@[ -f '$(STORED)' ] || { echo 'STORED=$(STORED): no such file; expected the' \
+	    'stored.ndjson of a run' >&2; exit 66; }
+	@jq -sc -f pipelines/replicate.jq --slurpfile stored $(STORED) $< > $(R)/replicate.ndjson.tmp
 	@mv $(R)/replicate.ndjson.tmp $(R)/replicate.ndjson
-	@jq -r .text $(R)/replicate.ndjson
-	@[ -s $(R)/replicate.ndjson ] || echo 'nothing in $(STORED) can be compared with this run' >&2
-	@jq -se 'length > 0 and all(.pass)' $(R)/replicate.ndjson > /dev/null
+	@jq -sr -f pipelines/agreed.jq --arg stored '$(STORED)' $(R)/replicate.ndjson
+	@jq -se 'map(.pass) | any and all(. != false)' $(R)/replicate.ndjson > /dev/null
+
+release-run: all $(R)/stored.ndjson ## all, then keep it in data/ for make replicate
+	@mkdir -p data/$(PROFILE)
+	@cp $(R)/stored.ndjson $(R)/figures/pareto.svg data/$(PROFILE)/
+	@echo 'stored: data/$(PROFILE)/stored.ndjson, data/$(PROFILE)/pareto.svg'
 
 all: phase1 phase2 phase3 phase4 phase5 phase6 phase7 ## all seven phases and the report
 	@echo '$(CURDIR)/$(R)/report.html'

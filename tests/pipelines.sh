@@ -61,6 +61,18 @@ ok $? "make -j4 all ends with the path of the report"
 ok $? "the run is sealed: page, records of every launch"
 again all
 did "a second run does nothing" ""
+again replicate
+[ "$status" -ne 0 ] && grep -q '^STORED=data/demo/stored.ndjson: no such file' log
+ok $? "make replicate without a stored run says what it wants"
+again release-run
+did "make release-run of a run that is there measures nothing" ""
+again replicate
+did "and make replicate agrees with it" "" && grep -q '^[1-9][0-9]* agree, 0 differ, ' log
+ok $? "it says how many numbers agree"
+sed -i 's/"p0":"[0-9]*-/"p0":"7-/' data/demo/stored.ndjson
+again replicate
+[ "$status" -ne 0 ] && grep -q '^DIFFERS .*token_ids' log
+ok $? "altered token ids fail make replicate"
 launches=$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)
 again phase4 STEPS=2,4,8,16
 did "one more step count adds its launches only" \
