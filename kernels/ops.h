@@ -81,6 +81,7 @@ struct mat_source {
     const uint16_t *bf16;  /* [rows, cols], or NULL */
     const struct codes *q; /* quantized values (kernels/quant.h), or NULL */
     const struct draw *draw; /* the values are drawn (kernels/draw.h), or NULL */
+    int *odd; /* becomes 1 when a value that is read is infinite or no number; NULL: not asked */
 };
 /* A matrix that lies in memory as row-major floats. */
 struct mat_source mat_floats(const float *w, size_t rows, size_t cols);

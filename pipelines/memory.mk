@@ -68,8 +68,9 @@ $(R)/quant/exact.ndjson: $(QUANT_RUNS) $(BIN)/score-exact | $(QUIET)
 	$(call say,score-exact quant)\
 	    $(beside) $(BIN)/score-exact $(QUANT_RUNS) -o $@
 
+# With the answers themselves: how many differ, and where they part.
 $(R)/quant/comparison.ndjson: $(R)/quant/metrics.ndjson $(R)/quant/exact.ndjson \
-    $(QUANT_LIKELIHOOD) $(BIN)/compare | $(QUIET)
+    $(QUANT_LIKELIHOOD) $(QUANT_RUNS) $(BIN)/compare | $(QUIET)
 	$(call say,compare)\
 	    $(beside) $(BIN)/compare --by quant --seed $(SEED) $(filter %.ndjson,$^) -o $@
 

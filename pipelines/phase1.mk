@@ -19,10 +19,13 @@ steps_BLOCK    := $(BLOCK_LENGTH)
 steps_LAUNCHES := $(LAUNCHES)
 steps_PROMPTS  := $(R)/prompts.ndjson
 
-# One sweep a length: every batch size, equal work for both systems, the first prompts only.
+# One sweep a length: every batch size, the first prompts only, exactly that many tokens from both.
+comma := ,
+steps_for = $(shell for k in $(call split,$(SCALE_PER_STEP)); do echo $$(( ($(1) + k - 1) / k )); \
+    done | sort -nu | paste -sd $(comma))
 define scale_settings
 length-$(1)_SYSTEMS  := llada,llama
-length-$(1)_STEPS    := $(shell echo $$(( ($(1) + $(SCALE_PER_STEP) - 1) / $(SCALE_PER_STEP) )))
+length-$(1)_STEPS    := $(call steps_for,$(1))
 length-$(1)_BATCH    := $(SCALE_BATCH)
 length-$(1)_LENGTH   := $(1)
 length-$(1)_BLOCK    := $(shell echo $$(( $(1) % $(BLOCK_LENGTH) ? $(1) : $(BLOCK_LENGTH) )))

@@ -1,7 +1,28 @@
-# phase5.mk - scale: batch size by output length, equal work for both; out of memory is a result.
-# With it what quantization costs and saves (memory.mk).
+# phase5.mk - scale: batch size by output length at several speeds, exactly so many tokens from
+# both, with the quality of the same answers; out of memory is a result. From these the batch size
+# and the length at which the faster of the two changes. With it what quantization costs and saves
+# (memory.mk).
 SCALE := $(SCALES:%=$(R)/%/metrics.ndjson)
 
+$(R)/scale/generations.ndjson: $(foreach s,$(SCALES),$($(s)_FILES))
+	@mkdir -p $(@D)
+	@jq -cn -f pipelines/distinct.jq $^ > $@.tmp && mv $@.tmp $@
+
+$(R)/scale/judge.ndjson: $(R)/scale/generations.ndjson $(R)/stamp/model-JUDGE \
+    $(R)/stamp/score $(R)/stamp/tool-score-ppl | $(PIPE) $(R)/judge.words
+	$(call say,score-ppl judge of scale)\
+	    $(beside) $(BIN)/score-ppl --mode judge -m $(JUDGE) $(SCORE_FLAGS) $< -o $@
+
+$(R)/scale/exact.ndjson: $(R)/scale/generations.ndjson $(BIN)/score-exact | $(QUIET)
+	$(call say,score-exact scale)\
+	    $(beside) $(BIN)/score-exact $< -o $@
+
+SCALE_QUALITY := $(R)/scale/judge.ndjson $(R)/scale/exact.ndjson
+$(R)/scale/pareto.ndjson: $(SCALE) $(SCALE_QUALITY) $(R)/stamp/pareto $(BIN)/pareto | $(QUIET)
+	$(call say,pareto scale)\
+	    $(beside) $(BIN)/pareto --seed $(SEED) $(PARETO_FLAGS) $(filter %.ndjson,$^) -o $@
+
 .PHONY: phase5
-phase5: $(SCALE) $(QUANT) \
+phase5: $(SCALE) $(R)/scale/pareto.ndjson $(QUANT) \
     $(foreach f,throughput memory ratio,$(R)/figures/$(f).svg) ## scale: batch, length, memory
+	@jq -sr -f pipelines/scale.jq $(R)/scale/pareto.ndjson

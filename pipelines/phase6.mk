@@ -3,7 +3,7 @@ FIGURES := pareto throughput memory ratio steps roofline drift loss
 
 pareto_FROM     := $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY)
 steps_FROM      := $(R)/steps/metrics.ndjson $(QUALITY) $(R)/pareto.ndjson
-throughput_FROM := $(R)/steps/metrics.ndjson $(SCALE)
+throughput_FROM := $(SCALE)
 memory_FROM     := $(SCALE)
 ratio_FROM      := $(SCALE)
 roofline_FROM   := $(R)/ceilings.ndjson $(R)/steps/metrics.ndjson $(SCALE)

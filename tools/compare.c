@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lib/analysis/about.h"
+#include "lib/analysis/answers.h"
 #include "lib/analysis/points.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -20,6 +21,7 @@
 #include "lib/record/take.h"
 #include "lib/stat/bootstrap.h"
 #include "lib/stat/pooled.h"
+#include "lib/stat/proportion.h"
 
 static const double LEVEL = 0.95;
 
@@ -35,6 +37,7 @@ struct compare {
     struct rec_writer out;
     struct take seen;
     struct points points;
+    struct answers answers;
     char *usual; /* value of BY at a base; NULL: only where there is none */
 };
 
@@ -172,21 +175,33 @@ static struct interval resample(const struct compare *c, const double *num, cons
     return v;
 }
 
+/* What was right at one side only, and how probable that is between equals. */
+static void set_test(json_t *j, const struct proportion_pairs *p)
+{
+    rec_set_int(j, "only_base", (int64_t)p->first);
+    rec_set_int(j, "only_config", (int64_t)p->second);
+    rec_set_number(j, "p_value", proportion_mcnemar(p), "undefined");
+    json_object_set_new(j, "method", json_string("Tango's score interval, exact McNemar test"));
+}
+
+/* The quality of base and point over n prompts; pairs NULL: it is not one of right and wrong. */
 static int write_effect(struct compare *c, const struct couple *k, const struct pooled_kind *kind,
                         const double value[2], struct interval v, size_t n, size_t left_out,
-                        struct err *e)
+                        const struct proportion_pairs *pairs, struct err *e)
 {
     int ratio = kind->transform == POOLED_EXPONENTIAL;
     json_t *j = about(c, k, kind->name, ratio ? "ratio" : "difference");
     rec_set_number(j, "value", v.value, "undefined");
-    rec_set_number(j, "lo", n > 1 ? v.lo : (double)NAN, "n<2");
-    rec_set_number(j, "hi", n > 1 ? v.hi : (double)NAN, "n<2");
+    rec_set_number(j, "lo", n > 1 || pairs ? v.lo : (double)NAN, "n<2");
+    rec_set_number(j, "hi", n > 1 || pairs ? v.hi : (double)NAN, "n<2");
     json_object_set_new(j, "level", json_real(LEVEL));
     rec_set_number(j, "base_value", value[0], "undefined");
     rec_set_number(j, "config_value", value[1], "undefined");
     rec_set_int(j, "n", (int64_t)n);
     rec_set_int(j, "left_out", (int64_t)left_out);
     json_object_set_new(j, "method", json_string("prompts resampled in pairs"));
+    if (pairs)
+        set_test(j, pairs);
     return rec_write(&c->out, "comparison", j, e);
 }
 
@@ -212,11 +227,88 @@ static int compare_quality(struct compare *c, const struct couple *k, const char
     if (n) {
         double value[2];
         struct interval v = resample(c, num, den, has, n, kind.transform, value);
-        bad = write_effect(c, k, &kind, value, v, n, left_out, e);
+        struct proportion_pairs pairs = proportion_count(num, num + n, n);
+        int is = kind.transform == POOLED_PLAIN && proportion_is(num, den, 2 * n);
+        if (is)
+            v = proportion_difference(&pairs, LEVEL);
+        bad = write_effect(c, k, &kind, value, v, n, left_out, is ? &pairs : NULL, e);
     }
     free(num);
     free(den);
     free(there);
+    return bad;
+}
+
+/* ---- what is written otherwise ---- */
+
+/* A number of the pair: how far the answers of both sides differ. */
+static int write_disagreement(struct compare *c, const struct couple *k, const char *metric,
+                              struct interval v, size_t n, const char *method, struct err *e)
+{
+    static const char why[] = "a number of both together";
+    json_t *j = about(c, k, metric, "disagreement");
+    rec_set_number(j, "value", v.value, "no answer differs, or no passes are told");
+    rec_set_number(j, "lo", v.lo, "too few answers");
+    rec_set_number(j, "hi", v.hi, "too few answers");
+    json_object_set_new(j, "level", json_real(LEVEL));
+    rec_set_number(j, "base_value", (double)NAN, why);
+    rec_set_number(j, "config_value", (double)NAN, why);
+    rec_set_int(j, "n", (int64_t)n);
+    json_object_set_new(j, "method", json_string(method));
+    return rec_write(&c->out, "comparison", j, e);
+}
+
+/* Share of ids that differ: sum over sum, prompts resampled. No interval where none does: resampled
+ * agreement is agreement. */
+static struct interval differing_ids(const struct compare *c, const double *num, const double *den,
+                                     size_t n)
+{
+    const unsigned char has = 1;
+    size_t draws = (size_t)c->a.draws;
+    double value, *draw = mem_zero(draws, sizeof *draw);
+    uint32_t *index = mem_zero(n, sizeof *index);
+    pooled_draws(num, den, &has, 1, n, POOLED_PLAIN,
+                 rng_derive((uint64_t)c->a.common.seed, "prompts"), draws, &value, draw, index);
+    struct interval v = bootstrap_interval(value, draw, draws, LEVEL);
+    free(draw);
+    free(index);
+    return n > 1 && value > 0 ? v : (struct interval){value, NAN, NAN};
+}
+
+static struct interval middle(double *x, size_t n)
+{
+    return n ? stat_quantile(x, n, 0.5, LEVEL) : (struct interval){NAN, NAN, NAN};
+}
+
+static int compare_answers(struct compare *c, const struct couple *k, struct err *e)
+{
+    static const char median[] = "median of answers that differ, binomial ranks";
+    size_t n, differ = 0, told = 0;
+    struct answers_pair *p = answers_pairs(&c->answers, k->base, k->point, &n);
+    double *num = mem_zero(n, sizeof *num), *den = mem_zero(n, sizeof *den);
+    double *first = mem_zero(n, sizeof *first), *step = mem_zero(n, sizeof *step);
+    for (size_t i = 0; i < n; i++) {
+        num[i] = p[i].differing;
+        den[i] = p[i].ids;
+        if (!isnan(p[i].step))
+            step[told++] = p[i].step;
+        if (!isnan(p[i].first))
+            first[differ++] = p[i].first;
+    }
+    int bad = n && (write_disagreement(c, k, "differing_answers_ratio",
+                                       bootstrap_wilson((double)differ, (double)n, LEVEL), n,
+                                       "Wilson interval", e) ||
+                    write_disagreement(c, k, "differing_ids_ratio", differing_ids(c, num, den, n),
+                                       n, "pooled, prompts resampled", e) ||
+                    write_disagreement(c, k, "first_difference_tokens", middle(first, differ),
+                                       differ, median, e) ||
+                    write_disagreement(c, k, "first_difference_steps", middle(step, told), told,
+                                       median, e));
+    free(p);
+    free(step);
+    free(num);
+    free(den);
+    free(first);
     return bad;
 }
 
@@ -232,7 +324,7 @@ static int write_all(struct compare *c, struct err *e)
             log_warn(&c->log, "W301", "'%s' has no base: expected records of the same with %s %s",
                      k.point->config, c->a.by, c->usual ? c->usual : "not set");
         couples += k.base != NULL;
-        int bad = k.base && write_cost(c, &k, e);
+        int bad = k.base && (write_cost(c, &k, e) || compare_answers(c, &k, e));
         for (size_t m = 0; k.base && !bad && m < p->n_metrics; m++)
             bad = compare_quality(c, &k, p->metrics[m], e);
         free(k.setting);
@@ -248,18 +340,31 @@ static int write_all(struct compare *c, struct err *e)
 
 static int take(void *ctx, const json_t *r, struct err *e)
 {
-    return points_take(&((struct compare *)ctx)->points, r, e);
+    struct compare *c = ctx;
+    int got = answers_take(&c->answers, r, e);
+    if (got > 0)
+        points_meet(&c->points, r);
+    return got ? got : points_take(&c->points, r, e);
 }
 
 static const char examples[] =
     "compare --by quant metrics.ndjson quality.ndjson > comparison.ndjson\n"
-    "cat quality-*.ndjson | compare --by dtype --base f32\n";
+    "cat quality-*.ndjson | compare --by dtype --base f32\n"
+    "cat generations-*.ndjson | compare --by batch\n";
 static const char notes[] =
     "A point is compared with its base: the one that has the same settings but BY, which there is\n"
     "--base, or as by default, or not said. Number formats that the engine then chose may differ\n"
     "where no base has the same, and are named in `also`. effect ratio: value / base, for\n"
     "perplexities and the cost; difference: value - base, for everything else. Only prompts that\n"
-    "both sides have count; the interval resamples prompts, the same draw for both sides.\n";
+    "both sides have count; the interval resamples prompts, the same draw for both sides. Where\n"
+    "answers are right or wrong it is Tango's score interval instead, and p_value is that of the\n"
+    "exact McNemar test over the prompts that one side alone gets right.\n"
+    "Of generation records it says how far the answers disagree, whatever their quality:\n"
+    "  differing_answers_ratio   the share of answers that differ in any id\n"
+    "  differing_ids_ratio       the share of ids that differ, of the longer answer\n"
+    "  first_difference_tokens   where they part: the place of the first such id, from 1, the\n"
+    "                            median of the answers that differ\n"
+    "  first_difference_steps    the pass by which a reader of either has it, likewise\n";
 
 static void check(struct compare *c, int bad, const struct err *e)
 {
@@ -281,8 +386,7 @@ int main(int argc, char **argv)
         {"cost", 0, OPT_TEXT, &c.a.cost, .arg = "METRIC",
          .help = "metric to compare too (memory_weights_bytes)"},
         {"draws", 0, OPT_INT, &c.a.draws, 100, 100000, .arg = "N", .help = "resamples (2000)"},
-        {"max-failed", 0, OPT_INT, &c.a.max_failed, 0, 1e15, .arg = "N",
-         .help = "exit 0 with up to N failed records (0)"},
+        TAKE_OPTION(c.a.max_failed),
         OPT_COMMON(c.a.common),
         {0}};
     const struct tool tool = {"compare", "records that differ in one setting in, its cost out",
@@ -302,6 +406,7 @@ int main(int argc, char **argv)
     int code = take_verdict(&c.seen, &c.log, c.a.max_failed);
     check(&c, rec_close(&c.out, code ? "failed" : "ok", &e), &e);
     points_free(&c.points);
+    answers_free(&c.answers);
     free(c.usual);
     return code;
 }

@@ -15,7 +15,7 @@
 #include "lib/record/rec.h"
 #include "lib/record/take.h"
 
-struct args { struct common common; int64_t max_failed; int human, verify; };
+struct args { struct common common; int64_t max_failed; int human, verify, dialects; };
 
 struct measure {
     struct args a;
@@ -31,7 +31,8 @@ struct measure {
     struct take seen;
 };
 
-/* The measurement that a record belongs to, made when new. NULL: *e filled. */
+/* The measurement that a record belongs to, made when new. NULL: *e filled; another device or model
+ * under one name makes the whole input unsound. */
 static struct measurement *find(struct measure *m, const json_t *r, struct err *e)
 {
     const char *point = about_point(r);
@@ -44,11 +45,15 @@ static struct measurement *find(struct measure *m, const json_t *r, struct err *
     size_t place = at ? (size_t)json_integer_value(at) : m->n;
     if (!at) {
         MEM_GROW(m->v, m->n, m->cap);
-        measurement_open(&m->v[m->n++], r);
+        measurement_open(&m->v[m->n], r);
+        m->v[m->n++].speaks = m->a.dialects;
         json_object_set_new(m->index, key, json_integer((json_int_t)place));
     }
     free(key);
-    return &m->v[place];
+    if (!about_check(m->v[place].about, r, e))
+        return &m->v[place];
+    m->seen.unsound = 1;
+    return NULL;
 }
 
 static void note_machine(struct measure *m, const json_t *meta)
@@ -114,6 +119,13 @@ static void warn(const struct measure *m, const struct measurement *c)
     if (c->of[ENERGY].n && energy_agrees(&c->basis) == 0)
         log_warn(&m->log, "W023", "%s: power readings and energy counter are %.1f %% apart; trust "
                  "neither", name, fabs(c->basis.integral - 1) * 100);
+    size_t ids = json_object_size(c->outputs);
+    if (m->a.verify && c->distinct_ratio * (double)ids < 1.5 && ids > 3)
+        log_warn(&m->log, "W026", "%s: all %zu prompts have the same answer: is the prompt read?",
+                 name, ids);
+    if (m->a.verify && c->repeat_ratio < 0.9)
+        log_warn(&m->log, "W027", "%s: repeats take %.2f of the time of the first answers: "
+                 "something is cached between them", name, c->repeat_ratio);
     if (c->differs)
         log_warn(&m->log, "W022", "%s: repeats of one prompt gave different tokens", name);
     if (c->partial)
@@ -132,6 +144,12 @@ static int write_one(struct measure *m, struct measurement *c, struct err *e)
         say(c, j[E2E], j[TTFT], j[OUTPUT_RATE]);
     for (int f = 0; f < METRICS; f++)
         bad |= rec_write(&m->out, "metric", j[f], e);
+    json_t *said = measurement_dialects(c), *r;
+    size_t i;
+    json_array_foreach(said, i, r)
+        bad |= rec_write(&m->out, json_object_get(r, "tool") ? "dialect" : "audit", json_incref(r),
+                         e);
+    json_decref(said);
     warn(m, c);
     return bad;
 }
@@ -206,6 +224,9 @@ static const char notes[] =
     "                   ticks in a launch and below 5 batches; power_agrees: the sum of\n"
     "                   power readings comes within 5 %\n"
     "  power_cap_ratio  looks at the card under its power cap / looks; such records do count\n"
+    "--dialects: the same events in the definitions of vLLM, AIPerf, genai-perf, GuideLLM and\n"
+    "MLPerf (kind dialect), and the same answers by published rules of counting tokens (kind\n"
+    "audit), which differ several-fold; lib/analysis/dialect.h has the formulas and sources.\n"
     "Headline: mean of launch medians with Student's interval from two launches on; with one the\n"
     "median with its order-statistic interval (null below 6). Percentiles need n = 29 (p90),\n"
     "59 (p95), 299 (p99). steady: no launch drifts by 1 % or more beyond its slope's interval.\n";
@@ -222,10 +243,11 @@ int main(int argc, char **argv)
 {
     struct measure m = {.a.common = COMMON_DEFAULTS};
     const struct opt options[] = {
-        {"max-failed", 0, OPT_INT, &m.a.max_failed, 0, 1e15, .arg = "N",
-         .help = "exit 0 with up to N failed records (0)"},
+        TAKE_OPTION(m.a.max_failed),
         {"verify", 0, OPT_FLAG, &m.a.verify,
-         .help = "check that each record agrees with itself, and repeats with each other"},
+         .help = "check also memory, lengths, stops, and that repeats are alike"},
+        {"dialects", 0, OPT_FLAG, &m.a.dialects,
+         .help = "also what other benchmarks would print, and other rules would count"},
         {"human", 0, OPT_FLAG, &m.a.human, .help = "one line per configuration on standard error"},
         OPT_COMMON(m.a.common),
         {0}};

@@ -1,7 +1,8 @@
 /* pack-model - a checkpoint in, a new folder with the same model quantized out, and a record for
  * each kind of matrix: bytes before and after, and how far the values moved.
  *
- * The folder is filled under another name and renamed: it appears whole or not at all.
+ * The folder is filled under another name and renamed: it appears whole or not at all. Its last
+ * file is SHA256SUMS, which --manifest writes for a model that is there already.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -16,6 +17,7 @@
 #include "lib/base/out.h"
 #include "lib/record/rec.h"
 #include "lib/run/engine.h"
+#include "lib/checkpoint/manifest.h"
 #include "lib/checkpoint/pack.h"
 
 enum { SMALL_FILE_MAX = 128 << 20 };
@@ -28,6 +30,7 @@ struct args {
     struct common common;
     const char *model, *ignore_config, *quant, *out;
     int64_t threads;
+    int manifest;
 };
 
 struct packer {
@@ -85,7 +88,8 @@ static void remove_file(const char *folder, const char *name)
 static void clear_temp(const struct packer *p)
 {
     static const char *const made[] = {"model.safetensors", ".model.safetensors.tmp",
-                                       "config.json", ".config.json.tmp"};
+                                       "config.json", ".config.json.tmp", MANIFEST,
+                                       "." MANIFEST ".tmp"};
     for (size_t i = 0; i < sizeof made / sizeof *made; i++)
         remove_file(p->temp, made[i]);
     for (const char *const *name = copied; *name; name++) {
@@ -122,7 +126,8 @@ static int fill(struct packer *p, enum dtype q, struct err *e)
     clear_temp(p);
     for (const char *const *name = copied; *name && !bad; name++)
         bad = copy_file(p, *name, e);
-    bad = bad || pack_checkpoint(&p->checkpoint, q, p->temp, pool, p->role, e);
+    bad = bad || pack_checkpoint(&p->checkpoint, q, p->temp, pool, p->role, e) ||
+          manifest_make(p->temp, p->a.ignore_config, e);
     pool_free(pool);
     return bad ? -1 : 0;
 }
@@ -198,7 +203,8 @@ static int write_records(struct packer *p, struct err *e)
 
 static const char examples[] =
     "pack-model --quant nf4 -m meta-llama/Llama-3.2-1B --out llama-3.2-1b-nf4 > pack.ndjson\n"
-    "gen-llama -m llama-3.2-1b-nf4 < prompts.ndjson\n";
+    "gen-llama -m llama-3.2-1b-nf4 --verify < prompts.ndjson\n"
+    "pack-model --manifest -m meta-llama/Llama-3.2-1B\n";
 static const char notes[] =
     "int8  LLM.int8(): every matrix, one scale a row; the embedding only when it is the head too.\n"
     "nf4   4-bit NormalFloat with double quantization: the matrices of the blocks; the head in\n"
@@ -206,7 +212,8 @@ static const char notes[] =
     "fp8   e4m3, one scale a row: the matrices that int8 takes. For a GPU.\n"
     "Norms and an untied embedding stay as they are. A packed model computes the same bits as its\n"
     "source loaded with --quant; it is smaller on disk and loads faster. DIR is new: nothing is\n"
-    "ever changed in place.\n";
+    "ever changed in place. SHA256SUMS in it is for --verify of the tools that run it, and for\n"
+    "sha256sum -c; --manifest writes one for a model from elsewhere, from files that you trust.\n";
 
 static void check(struct packer *p, int bad, const struct err *e)
 {
@@ -214,6 +221,36 @@ static void check(struct packer *p, int bad, const struct err *e)
         return;
     rec_abandon(&p->out);
     err_die("pack-model", e);
+}
+
+/* What is wrong with the words, or NULL. */
+static const char *usage(const struct args *a, int operands)
+{
+    int packs = a->quant && a->out && *a->out;
+    if (operands)
+        return "takes no operands";
+    if (a->manifest && (a->quant || a->out))
+        return "--manifest packs nothing: it goes without --quant and --out";
+    return a->model && (packs || a->manifest) ? NULL
+                                              : "-m, --quant and --out are needed (or -m and "
+                                                "--manifest)";
+}
+
+static int open_source(struct packer *p, enum dtype *q, struct err *e)
+{
+    return (!p->a.manifest && quantization_named(p->a.quant, q)) ||
+                   checkpoint_open_ignoring(&p->checkpoint, p->a.model, 0, p->a.ignore_config, e) ||
+                   (!p->a.manifest && check_absent(p, e))
+               ? -1
+               : 0;
+}
+
+static int write_manifest(struct packer *p, struct err *e)
+{
+    if (manifest_write(&p->checkpoint, e))
+        return -1;
+    log_note(&p->log, "%s/" MANIFEST " written", p->checkpoint.folder);
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -226,27 +263,29 @@ int main(int argc, char **argv)
         {"quant", 0, OPT_CHOICE, &p.a.quant, .choices = DTYPE_QUANTIZED,
          .help = "format of the matrices (needed)"},
         {"out", 0, OPT_TEXT, &p.a.out, .arg = "DIR", .help = "new folder (needed)"},
+        {"manifest", 0, OPT_FLAG, &p.a.manifest,
+         .help = "pack nothing: write SHA256SUMS of the model's files beside them, for --verify"},
         THREADS_OPTION(p.a.threads),
         OPT_COMMON(p.a.common),
         {0}};
     const struct tool tool = {"pack-model", "a checkpoint in, a quantized one out", examples, notes,
                               options};
     int first = opt_parse(&tool, argc, argv);
-    if (first < argc || !p.a.model || !p.a.quant || !p.a.out || !*p.a.out)
-        opt_usage(&tool, first < argc ? "takes no operands" : "-m, --quant and --out are needed");
+    const char *wrong = usage(&p.a, first < argc);
+    if (wrong)
+        opt_usage(&tool, wrong);
     struct err e = {0};
-    enum dtype q;
+    enum dtype q = QUANT_NONE;
     p.log = (struct log){tool.name, p.a.common.quiet ? 0 : 1 + p.a.common.verbose};
     json_t *about = NULL;
-    if (!quantization_named(p.a.quant, &q) &&
-        !checkpoint_open_ignoring(&p.checkpoint, p.a.model, 0, p.a.ignore_config, &e) &&
-        !check_absent(&p, &e))
+    if (!open_source(&p, &q, &e))
         about = checkpoint_describe(&p.checkpoint, &e);
     if (about)
         checkpoint_say(&p.checkpoint, &p.log);
     check(&p, !about || rec_open(&p.out, &p.a.common, tool.name, argc, argv,
                                  json_pack("{s:o}", "checkpoint", about), &e), &e);
-    check(&p, make_folder(&p, q, &e) || write_records(&p, &e), &e);
+    check(&p, p.a.manifest ? write_manifest(&p, &e)
+                           : make_folder(&p, q, &e) || write_records(&p, &e), &e);
     check(&p, rec_close(&p.out, "ok", &e), &e);
     checkpoint_close(&p.checkpoint);
     free(p.temp);

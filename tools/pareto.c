@@ -11,6 +11,7 @@
 #include "lib/analysis/crossing.h"
 #include "lib/analysis/field.h"
 #include "lib/analysis/points.h"
+#include "lib/analysis/scaling.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
@@ -45,7 +46,7 @@ static json_t *front_of(struct pareto *p, const struct field_board *b, size_t i,
 {
     const struct field *f = &p->field;
     const struct point *pt = field_point(f, i);
-    struct interval q = field_interval(f, b->value[i], b->draw, i, p->work);
+    struct interval q = field_quality_interval(f, b, i, p->work);
     struct standing s = {
         .cost_metric = p->points.cost_metric, .quality_metric = b->quality->is.name,
         .cost_higher = p->points.cost_higher, .quality_higher = b->quality->is.higher,
@@ -305,6 +306,19 @@ static int write_all(struct pareto *p, struct err *e)
     return bad;
 }
 
+/* What happens from one batch size, and one length, to the next. */
+static int write_scaling(struct pareto *p, struct err *e)
+{
+    json_t *list = scaling_records(&p->points, (size_t)p->a.draws, (uint64_t)p->a.common.seed,
+                                   LEVEL), *r;
+    size_t i;
+    int bad = 0;
+    json_array_foreach(list, i, r)
+        bad = bad || rec_write(&p->out, "crossover", json_incref(r), e);
+    json_decref(list);
+    return bad ? -1 : 0;
+}
+
 /* Points compete at one batch size and length, so these are no axes; and some point must have it.
  * */
 static int check_axis(const struct pareto *p, struct err *e)
@@ -360,10 +374,14 @@ static const char notes[] =
     "the axis, else by the passes (or rows) that were measured, in which `over`, `at`, `lo`, `hi`\n"
     "and `bracket` then count. Of a point measured on several sets of prompts the largest counts.\n"
     "front      p_front is the share of draws in which the point is on the front: on from 0.95,\n"
-    "           off to 0.05, else possible. No tolerance; equal points stay.\n"
+    "           off to 0.05, else possible. No tolerance; equal points stay. Qualities have\n"
+    "           Wilson's interval where answers are right or wrong, else that of the draws.\n"
     "X_lat      where LLaDA costs as much as LLaMA (with less work: cheaper).\n"
     "X_q        the least work at which its quality is worse by no more than --margin.\n"
     "X_par      the least work at which both hold, with the speedup there.\n"
+    "X_batch    the batch size, X_length the length, at which a LLaDA setting costs as much as\n"
+    "           LLaMA: along batch sizes with all else equal, along lengths with the same number\n"
+    "           of tokens a step. direction: cheaper_up_to it, or cheaper_from it on.\n"
     "Nothing is extrapolated: outside what was measured exists is false and `censored` tells the\n"
     "side. `bracket` needs no model: the last point below, the first above. `probability`\n"
     "is the share of draws in which the crossover exists. Fewer than 300 prompts seldom place X_q\n"
@@ -390,8 +408,7 @@ int main(int argc, char **argv)
         {"axis", 0, OPT_TEXT, &p.a.axis, .arg = "SETTING",
          .help = "what all sweeps run along (what each record says)"},
         {"suggest", 0, OPT_FLAG, &p.a.suggest, .help = "also say which points and prompts to add"},
-        {"max-failed", 0, OPT_INT, &p.a.max_failed, 0, 1e15, .arg = "N",
-         .help = "exit 0 with up to N failed records (0)"},
+        TAKE_OPTION(p.a.max_failed),
         OPT_COMMON(p.a.common),
         {0}};
     const struct tool tool = {"pareto", "metric and quality records in, front and crossovers out",
@@ -412,7 +429,8 @@ int main(int argc, char **argv)
                           "records in the input", p.a.cost), &e);
     points_finish(&p.points);
     char *list = mem_text(p.a.quality ? p.a.quality : "judge_ppl,accuracy");
-    check(&p, check_axis(&p, &e) || choose_qualities(&p, list, &e) || write_all(&p, &e), &e);
+    check(&p, check_axis(&p, &e) || choose_qualities(&p, list, &e) || write_all(&p, &e) ||
+                  write_scaling(&p, &e), &e);
     if (p.points.set_aside)
         log_note(&p.log, "%zu measurements of points on fewer prompts than others of them left out",
                  p.points.set_aside);

@@ -126,22 +126,23 @@ static int remember(struct prep *w, const struct dataset *d, const json_t *promp
 }
 
 /* A broken record costs that record. -1: the error record cannot be written. */
-static int broken(struct prep *w, const struct dataset *d, const struct err *what, struct err *e)
+static int broken(struct prep *w, const struct dataset *d, const json_t *id,
+                  const struct err *what, struct err *e)
 {
     char where[1200];
-    w->broken++;
-    log_more(&w->log, "skipped: %s", what->text);
+    if (w->broken++ < REC_BAD_SAID)
+        log_more(&w->log, "skipped: %s", what->text);
     if (w->args->skip_broken)
         return 0;
     snprintf(where, sizeof where, "%s:%lld", dataset_name(d), (long long)dataset_line(d));
-    return rec_error(&w->out, what, where, e);
+    return rec_bad(&w->out, what, where, id, e);
 }
 
 static int read_set(struct prep *w, struct dataset *d, struct progress *p, struct err *e)
 {
     const struct common *c = &w->args->common;
     for (;;) {
-        json_t *prompt;
+        json_t *prompt, *id = NULL;
         struct err why = {0};
         if (c->limit && w->read >= c->limit)
             return 0;
@@ -156,12 +157,14 @@ static int read_set(struct prep *w, struct dataset *d, struct progress *p, struc
                 json_decref(prompt);
                 return -1;
             }
+            id = json_incref(json_object_get(prompt, "id"));
             r = take(w, prompt, &why);
-            if (r < 0 && why.code != EXIT_BAD_DATA)
-                return err_set(e, why.code, "%s", why.text);
         }
-        if (r < 0 && broken(w, d, &why, e))
-            return -1;
+        int bad = r < 0 && why.code == EXIT_BAD_DATA
+                      ? broken(w, d, id ? id : dataset_id(d), &why, e) : r;
+        json_decref(id);
+        if (bad)
+            return err_set(e, why.code, "%s", why.text);
         progress_at(p, w->read, NULL);
     }
 }
@@ -222,6 +225,8 @@ static int run_prompts(const struct args *a, int argc, char **argv, int first)
     for (size_t i = 0; i < w.n_sets; i++) {
         bad = bad || read_set(&w, w.sets[i], &p, &e);
         passed_over += dataset_passed_over(w.sets[i]);
+        if (!bad && dataset_note(w.sets[i]))
+            log_warn(&w.log, "W102", "%s", dataset_note(w.sets[i]));
         dataset_close(w.sets[i]);
     }
     progress_end(&p);
@@ -232,7 +237,7 @@ static int run_prompts(const struct args *a, int argc, char **argv, int first)
     bad = bad || write_chosen(&w, &e);
     int64_t written = w.out.records - w.out.failed;
     if (!bad && written == 0)
-        bad = err_set(&e, EXIT_BAD_DATA, "no prompts: %lld read, %lld passed over, %lld broken",
+        bad = err_set(&e, EXIT_BAD_DATA, "no prompts: %lld read, %lld skipped, %lld broken",
                       (long long)w.read, (long long)passed_over, (long long)w.broken);
     if (bad) {
         rec_abandon(&w.out);
@@ -240,8 +245,10 @@ static int run_prompts(const struct args *a, int argc, char **argv, int first)
     }
     if (rec_close(&w.out, "ok", &e))
         err_die(TOOL, &e);
-    log_more(&w.log, "%lld prompts written of %lld read, %lld passed over", (long long)written,
-             (long long)w.read, (long long)passed_over);
+    log_more(&w.log, "%lld prompts written of %lld read", (long long)written, (long long)w.read);
+    if (passed_over)
+        log_note(&w.log, "%lld rows skipped: no text, too few turns (--min-turns), not begun by "
+                 "the user, or nothing left for a reference", (long long)passed_over);
     if (w.too_long)
         log_note(&w.log, "%lld prompts left out: with %lld tokens to come they do not fit %s",
                  (long long)w.too_long, (long long)a->room, a->fits);
@@ -313,9 +320,14 @@ static const char NOTES[] =
     "            more, the first by human or user; turn 1 is the text, turn 2 the reference\n"
     "  wikitext  a line that is no heading is a paragraph: the first half of its words is the\n"
     "            text, the rest the reference\n"
-    "  jsonl     an object a line; an answer \"... #### 42\" gives reference and answer 42\n"
+    "  jsonl     an object a line; an instruction with an `input` becomes the prompt that Alpaca\n"
+    "            was trained on, and `source` ends in :alpaca-input\n"
     "  text      paragraphs between blank lines\n"
-    "  prompts   {\"id\", \"text\" or \"prompt_ids\" or \"messages\", ...}: all fields are kept\n"
+    "  prompts   {\"id\", \"text\" or \"prompt_ids\" or \"messages\", ...}: all fields are kept;\n"
+    "            messages that end with the assistant's answer are cut before it, and the answer\n"
+    "            is the reference; messages need no id\n"
+    "  An answer \"... #### 42\" gives reference and answer 42. CSV, TSV, parquet, Arrow and\n"
+    "  UTF-16 are refused with the command that converts them.\n"
     "  Packed as .gz .bz2 .xz .zst, or in a .zip or .tar.* with one member, or the one that\n"
     "  --member names. A byte order mark at the start is skipped, \\r\\n ends a line; the other\n"
     "  bytes of a text stay as they are.\n"
@@ -444,7 +456,8 @@ int main(int argc, char **argv)
         TEXT("field", 0, &d->text_field, "NAME",
              "jsonl: the prompt (text, prompt, question or instruction)"),
         TEXT("reference-field", 0, &d->reference_field, "NAME",
-             "jsonl: a good response (reference, canonical_solution, response or output)"),
+             "jsonl: a good response (reference, canonical_solution, completion, response or "
+             "output)"),
         TEXT("answer-field", 0, &d->answer_field, "NAME", "jsonl: the exact answer (answer)"),
         TEXT("id-field", 0, &d->id_field, "NAME", "jsonl: the id (id or task_id)"),
         TEXT("task-field", 0, &d->task_field, "NAME", "jsonl: the kind of task (task)"),

@@ -284,7 +284,8 @@ int main(int argc, char **argv)
     struct page page = {0};
     if (runset_load(&set, (const char *const *)argv + first, (size_t)(argc - first),
                     a.common.limit, &e) ||
-        (!set.records && !set.bad && err_set(&e, EXIT_BAD_DATA, "no records in the input")) ||
+        (!set.records && err_set(&e, EXIT_BAD_DATA, "no records in the input%s%s",
+                                 set.bad ? ": " : "", set.first_bad)) ||
         fill(&page, &a, &set, &e) || write_pages(&a, &page, &e))
         err_die("report", &e);
     int code = set.bad ? EXIT_FAILED_RECORDS : EXIT_OK;

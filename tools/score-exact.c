@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lib/analysis/quality.h"
+#include "lib/analysis/responses.h"
 #include "lib/base/buf.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -19,22 +20,13 @@
 
 struct args { struct common common; const char *match; int64_t max_failed; };
 
-struct tally { /* one configuration and workload */
-    json_t *about; /* what its records carry; owned */
-    int64_t hits, n, unscored; /* unscored: random weights */
-};
-
 struct scorer {
     struct args a;
     struct log log;
     struct rec_writer out;
     struct take seen;
-    struct tally *tally;
-    size_t n, cap;
-    json_t *index;  /* point and workload -> place in tally */
-    json_t *scored; /* point, workload, id, seed -> true */
+    struct responses responses;
     struct buf answer, found;
-    int64_t no_answer, repeats, not_ok;
 };
 
 /* A number starts at s[i]: its length, 0 when there is none. Digits, commas between groups of
@@ -129,107 +121,44 @@ static int judge(struct scorer *s, const char *answer, const char *text, struct 
            !strcmp(s->answer.data, s->found.data);
 }
 
-static struct tally *find_tally(struct scorer *s, const json_t *r)
+static int score(struct scorer *s, const json_t *r, const struct response *of, const char *answer,
+                 struct err *e)
 {
-    char *key = mem_format("%s\n%s", about_point(r), about_workload(r));
-    const json_t *at = json_object_get(s->index, key);
-    size_t place = at ? (size_t)json_integer_value(at) : s->n;
-    if (!at) {
-        json_object_set_new(s->index, key, json_integer((json_int_t)place));
-        MEM_GROW(s->tally, s->n, s->cap);
-        s->tally[s->n++] = (struct tally){.about = about_carried(r)};
-    }
-    free(key);
-    return &s->tally[place];
-}
-
-/* 1 when this point, workload, id and seed were scored before: another round of the same prompt. */
-static int is_repeat(struct scorer *s, const json_t *r)
-{
-    json_t *place = json_pack("[s, s, O, O?]", about_point(r), about_workload(r),
-                              json_object_get(r, "id"), json_object_get(r, "seed"));
-    char *key = json_dumps(place, JSON_COMPACT | JSON_ENCODE_ANY);
-    json_decref(place);
-    if (!key)
-        err_machine(__FILE__, __LINE__, "no memory for a key");
-    int had = json_object_get(s->scored, key) != NULL;
-    json_object_set_new(s->scored, key, json_true());
-    free(key);
-    return had;
-}
-
-static int score(struct scorer *s, const json_t *r, const char *answer, struct err *e)
-{
-    const char *text = rec_text(r, "text_to_eos");
-    text = text ? text : rec_text(r, "text");
-    int random = json_is_true(json_object_get(r, "weights_random"));
-    struct tally *t = find_tally(s, r);
-    int right = random ? 0 : text ? judge(s, answer, text, e) : -1;
+    int right = of->random ? 0 : judge(s, answer, of->text, e);
     if (right < 0)
-        return err_set(e, EXIT_BAD_DATA, "text: expected a text, got none");
-    json_t *q = quality_of(t->about, r, "accuracy", "higher");
-    if (random)
+        return -1;
+    json_t *q = quality_of(of->group->about, r, "accuracy", "higher");
+    if (of->random)
         rec_set_number(q, "value", (double)NAN, "random weights");
     else
         rec_set_int(q, "value", right);
-    t->unscored += random;
-    t->n += !random;
-    t->hits += right;
+    if (!of->random)
+        *responses_keep(&s->responses, of->group) = right;
     return rec_write(&s->out, "quality", q, e);
 }
 
 static int take(void *ctx, const json_t *r, struct err *e)
 {
     struct scorer *s = ctx;
-    const char *status = rec_text(r, "status"), *phase = rec_text(r, "phase");
-    const json_t *id = json_object_get(r, "id"), *answer = json_object_get(r, "answer");
-    if (strcmp(rec_kind(r), "generation"))
-        return 0;
-    if (!about_point(r) || (!json_is_string(id) && !json_is_integer(id)))
-        return err_set(e, EXIT_BAD_DATA, "config, id: expected texts, got none");
-    if ((status && strcmp(status, "ok")) || (phase && strcmp(phase, "timed"))) {
-        s->not_ok++;
-        return 1;
-    }
-    if (!answer || json_is_null(answer)) {
-        s->no_answer++;
-        return 1;
-    }
-    if (is_repeat(s, r)) {
-        s->repeats++;
-        return 1;
-    }
-    char *text = json_is_string(answer) ? mem_text(json_string_value(answer))
-                                        : json_dumps(answer, JSON_ENCODE_ANY);
-    int bad = score(s, r, text ? text : "", e);
+    struct response of;
+    int got = responses_take(&s->responses, r, &of, e);
+    if (got < 2)
+        return got;
+    char *text = json_is_string(of.wanted) ? mem_text(json_string_value(of.wanted))
+                                           : json_dumps(of.wanted, JSON_ENCODE_ANY);
+    int bad = score(s, r, &of, text ? text : "", e);
     free(text);
     return bad ? -1 : 1;
 }
 
-static int by_about(const void *a, const void *b)
+static int write_summary(struct scorer *s, const struct response_group *g, struct err *e)
 {
-    return about_order(((const struct tally *)a)->about, ((const struct tally *)b)->about);
-}
-
-static int write_summary(struct scorer *s, const struct tally *t, struct err *e)
-{
-    const char *why = t->unscored ? "random weights" : "n<1";
-    struct interval v = bootstrap_wilson((double)t->hits, (double)t->n, 0.95);
+    struct interval v = bootstrap_wilson(stat_sum(g->v, g->n), (double)g->n, 0.95);
     char *method = mem_format("%s, Wilson interval", s->a.match);
-    json_t *q = quality_summary(t->about, "accuracy", "higher", v, t->n, 1, why, method);
+    json_t *q = quality_summary(g->about, "accuracy", "higher", v, (int64_t)g->n, 1,
+                                responses_why(g), method);
     free(method);
     return rec_write(&s->out, "quality", q, e);
-}
-
-static void free_scorer(struct scorer *s)
-{
-    for (size_t i = 0; i < s->n; i++)
-        json_decref(s->tally[i].about);
-    free(s->tally);
-    json_decref(s->index);
-    json_decref(s->scored);
-    buf_free(&s->answer);
-    buf_free(&s->found);
 }
 
 static const char examples[] =
@@ -253,12 +182,12 @@ static void check(struct scorer *s, int bad, const struct err *e)
 
 int main(int argc, char **argv)
 {
-    struct scorer s = {.a = {.common = COMMON_DEFAULTS, .match = "last-number"}};
+    struct scorer s = {.a = {.common = COMMON_DEFAULTS, .match = "last-number"},
+                       .responses = {.wanted = "answer", .width = 1}};
     const struct opt options[] = {
         {"match", 0, OPT_CHOICE, &s.a.match, .choices = "last-number|first-number|contains|exact",
          .help = "what counts as right (last-number)"},
-        {"max-failed", 0, OPT_INT, &s.a.max_failed, 0, 1e15, .arg = "N",
-         .help = "exit 0 with up to N failed records (0)"},
+        TAKE_OPTION(s.a.max_failed),
         OPT_COMMON(s.a.common),
         {0}};
     const struct tool tool = {"score-exact", "generation records with answers in, accuracy out",
@@ -266,8 +195,6 @@ int main(int argc, char **argv)
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
     s.log = (struct log){"score-exact", s.a.common.quiet ? 0 : 1 + s.a.common.verbose};
-    s.index = json_object();
-    s.scored = json_object();
     struct rec_reader *in = rec_read_open((const char *const *)argv + first,
                                           (size_t)(argc - first), &e);
     check(&s, !in, &e);
@@ -276,15 +203,13 @@ int main(int argc, char **argv)
     rec_read_close(in);
     if (!s.seen.taken && !s.seen.bad)
         check(&s, err_set(&e, EXIT_BAD_DATA, "no generation records in the input"), &e);
-    if (s.n)
-        qsort(s.tally, s.n, sizeof *s.tally, by_about);
-    for (size_t i = 0; i < s.n; i++)
-        check(&s, write_summary(&s, &s.tally[i], &e), &e);
-    if (s.no_answer + s.repeats + s.not_ok)
-        log_note(&s.log, "skipped: %lld without an answer, %lld further rounds, %lld not timed or "
-                 "not ok", (long long)s.no_answer, (long long)s.repeats, (long long)s.not_ok);
+    responses_finish(&s.responses, &s.log);
+    for (size_t i = 0; i < s.responses.n; i++)
+        check(&s, write_summary(&s, &s.responses.group[i], &e), &e);
     int code = take_verdict(&s.seen, &s.log, s.a.max_failed);
     check(&s, rec_close(&s.out, code ? "failed" : "ok", &e), &e);
-    free_scorer(&s);
+    responses_free(&s.responses);
+    buf_free(&s.answer);
+    buf_free(&s.found);
     return code;
 }

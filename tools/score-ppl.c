@@ -412,8 +412,7 @@ static void options(struct opt *o, struct args *a)
         {"orders", 0, OPT_INT, &a->orders, 1, 100000, .arg = "N",
          .help = "kstep: permutations a text (4)"},
         RESUME_OPTION(a->fresh),
-        {"max-failed", 0, OPT_INT, &a->max_failed, 0, 1e15, .arg = "N",
-         .help = "exit 0 with up to N failed records (0)"},
+        TAKE_OPTION(a->max_failed),
         ENGINE_OPTIONS(a->engine),
         OPT_COMMON(a->common),
         {0}};

@@ -25,6 +25,7 @@
 #include "lib/train/trainer.h"
 #include "lib/train/training_batch.h"
 #include "lib/checkpoint/checkpoint.h"
+#include "lib/checkpoint/manifest.h"
 
 struct args {
     struct common common;
@@ -417,7 +418,11 @@ static const float *values(void *ctx, enum role role, size_t layer)
 
 static int finish(struct run *r, struct err *e)
 {
-    if (checkpoint_save(&r->config, r->a->out, r->a->dtype, values, r->trainer, e))
+    char *manifest = mem_format("%s/" MANIFEST, r->a->out); /* of weights that go now */
+    unlink(manifest);
+    free(manifest);
+    if (checkpoint_save(&r->config, r->a->out, r->a->dtype, values, r->trainer, e) ||
+        manifest_make(r->a->out, NULL, e))
         return -1;
     unlink(r->state);
     log_note(&r->log, "%s: %zu parameters written", r->a->out, config_parameters(&r->config));

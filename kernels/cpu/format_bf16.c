@@ -7,6 +7,7 @@
  * pair of weights makes two floats of it.
  */
 #include "kernels/cpu/format.h"
+#include "kernels/finite.h"
 #include "kernels/host.h"
 
 enum { CHUNK = 64 }; /* columns packed at a time, so that the lines written stay in a near cache */
@@ -43,6 +44,8 @@ static void pack_panel(void *panel, const struct mat_source *s, size_t first, si
     const float *floats = s->f32 ? s->f32 + first * K : scratch;
     if (!s->bf16 && !s->f32)
         s->floats(s, first, count, scratch);
+    if (s->bf16 && s->odd && !finite_bf16(s->bf16 + first * K, count * K))
+        finite_mark(s);
     for (size_t k = 0; k < K; k += CHUNK)
         for (size_t j = 0; j < count; j++) {
             size_t n = K - k < CHUNK ? K - k : CHUNK;

@@ -12,6 +12,7 @@
 #include "kernels/cuda/formats.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/transfer.h"
+#include "kernels/finite.h"
 #include "lib/base/mem.h"
 
 enum { CHUNK_BYTES = 64 << 20 };
@@ -51,6 +52,34 @@ void cuda_mat_free(struct backend *b, struct mat *m)
     m->data = NULL;
 }
 
+/* ---- looking at what is sent as it lies in the file ---- */
+
+static void look_bf16(void *source, const void *part, size_t bytes)
+{
+    if (!finite_bf16((const uint16_t *)part, bytes / sizeof(uint16_t)))
+        finite_mark((const struct mat_source *)source);
+}
+
+static void look_floats(void *source, const void *part, size_t bytes)
+{
+    if (!finite_floats((const float *)part, bytes / sizeof(float)))
+        finite_mark((const struct mat_source *)source);
+}
+
+static void look_e4m3(void *source, const void *part, size_t bytes)
+{
+    if (!finite_e4m3(part, bytes))
+        finite_mark((const struct mat_source *)source);
+}
+
+/* Rows of stored values of the source, as transfer_upload_rows sends them. */
+static void send_rows(const struct making *m, void *to, size_t stride, const void *from,
+                      size_t row_bytes, size_t rows, row_looker *look)
+{
+    transfer_upload_rows(m->b, to, stride, from, row_bytes, rows, m->s->odd ? look : NULL,
+                         (void *)m->s);
+}
+
 /* ---- codes that a checkpoint has ---- */
 
 static void send_codes(const struct making *m)
@@ -64,8 +93,8 @@ static void send_codes(const struct making *m)
     } parts[] = {{PART_ABSMAX, m->at.absmax, q->absmax},
                  {PART_SCALE, m->at.scale, q->scale},
                  {PART_OFFSET, m->at.offset, &q->offset}};
-    transfer_upload_rows(m->b, m->data, m->at.stride, q->code,
-                       dtype_part_bytes(m->dtype, PART_CODE, 1, cols), rows);
+    send_rows(m, m->data, m->at.stride, q->code, dtype_part_bytes(m->dtype, PART_CODE, 1, cols),
+              rows, m->dtype == DTYPE_FP8 ? look_e4m3 : NULL);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         size_t bytes = dtype_part_bytes(m->dtype, parts[i].part, rows, cols);
         if (bytes)
@@ -101,8 +130,9 @@ static void fetch_rows(const struct making *m, void *to, size_t first, size_t co
     const struct mat_source *s = m->s;
     size_t begin = first * s->cols, n = count * s->cols;
     struct piece piece = {s, first};
+    size_t row_bytes = s->cols * sizeof *s->bf16;
     if (s->bf16)
-        transfer_upload(m->b, to, s->bf16 + begin, n * sizeof *s->bf16);
+        send_rows(m, to, row_bytes, s->bf16 + begin, row_bytes, count, look_bf16);
     else if (s->draw)
         encode_draw(m->b, (float *)to, s->draw, m->table, begin, n);
     else if (s->f32)
@@ -171,7 +201,8 @@ static int make_values(struct making *m)
     size_t value, cols = m->s->cols;
     const void *same = same_format(m, &value);
     if (same) {
-        transfer_upload_rows(m->b, m->data, m->at.stride * value, same, cols * value, m->s->rows);
+        send_rows(m, m->data, m->at.stride * value, same, cols * value, m->s->rows,
+                  same == m->s->bf16 ? look_bf16 : look_floats);
         return 0;
     }
     int bad = take_scratch(m);

@@ -172,6 +172,8 @@ void transfer_upload(struct backend *b, void *to, const void *from, size_t bytes
 struct padded {
     const unsigned char *from;
     size_t row_bytes, stride;
+    row_looker *look;
+    void *ctx;
 };
 
 static void make_padded(void *ctx, size_t first, size_t count, void *out)
@@ -182,14 +184,16 @@ static void make_padded(void *ctx, size_t first, size_t count, void *out)
         memcpy(row, p->from + (first + i) * p->row_bytes, p->row_bytes);
         memset(row + p->row_bytes, 0, p->stride - p->row_bytes);
     }
+    if (p->look)
+        p->look(p->ctx, p->from + first * p->row_bytes, count * p->row_bytes);
 }
 
 void transfer_upload_rows(struct backend *b, void *to, size_t stride, const void *from,
-                        size_t row_bytes, size_t rows)
+                        size_t row_bytes, size_t rows, row_looker *look, void *ctx)
 {
     assert(row_bytes <= stride);
-    struct padded p = {(const unsigned char *)from, row_bytes, stride};
-    if (row_bytes == stride)
+    struct padded p = {(const unsigned char *)from, row_bytes, stride, look, ctx};
+    if (row_bytes == stride && !look)
         transfer_upload(b, to, from, stride * rows);
     else
         transfer_upload_made(b, to, stride, rows, make_padded, &p);

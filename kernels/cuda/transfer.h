@@ -17,9 +17,11 @@ void transfer_close(struct backend *b);
 void transfer_upload(struct backend *b, void *to, const void *from, size_t bytes);
 
 /* Row i of `to` begins at i * stride bytes and gets row_bytes of `from`, where rows lie close; the
- * stride - row_bytes bytes behind it become zero. */
+ * stride - row_bytes bytes behind it become zero. look(ctx, part, bytes), unless NULL, is called
+ * with each part of `from` when it was just read, from several threads at once. */
+typedef void row_looker(void *ctx, const void *part, size_t bytes);
 void transfer_upload_rows(struct backend *b, void *to, size_t stride, const void *from,
-                        size_t row_bytes, size_t rows);
+                        size_t row_bytes, size_t rows, row_looker *look, void *ctx);
 
 /* The same with rows that are made on the way: make(ctx, first, count, out) writes all count *
  * stride bytes of rows first.. to out, padding included: what it leaves is not zero. It is called

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "kernels/finite.h"
 #include "kernels/host.h"
 #include "kernels/quant.h"
 #include "lib/base/mem.h"
@@ -166,6 +167,8 @@ int ref_mat_make(struct backend *b, struct mat *m, const struct mat_source *s, e
     int ready = s->q && s->q->dtype == dtype;
     void *block = ready ? NULL : quant_make(&made, s, dtype, b->pool);
     from_codes(data, ready ? s->q : &made, s->rows, s->cols);
+    if (s->odd && !finite_floats(data, s->rows * s->cols))
+        finite_mark(s);
     free(block);
     return 0;
 }

@@ -10,6 +10,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/stat/bootstrap.h"
+#include "lib/stat/proportion.h"
 
 static const double LEVEL = 0.95;
 
@@ -18,22 +19,26 @@ const struct point *field_point(const struct field *f, size_t i)
     return &f->points->v[f->from + i];
 }
 
-/* One point's cost and its draws. Launches of one model move together: they share the stream. */
-static void draw_cost(struct field *f, size_t i)
+void field_draws(const struct point *pt, uint64_t seed, size_t draws, double *out, size_t stride)
 {
-    const struct point *pt = field_point(f, i);
     size_t most = pt->n_launch > pt->n_sample ? pt->n_launch : pt->n_sample;
     uint32_t *work = mem_zero(2 * most, sizeof *work);
     char *stream = pt->n_launch > 1 ? mem_format("launch %s", pt->model)
                                     : mem_format("sample %s", pt->id);
     bootstrap_cost(pt->cost, pt->launch, pt->n_launch, pt->sample, pt->n_sample,
-                   rng_derive(f->seed, stream), f->draws, f->cost_draw + i, f->n, work);
+                   rng_derive(seed, stream), draws, out, stride, work);
+    free(stream);
+    free(work);
+}
+
+static void draw_cost(struct field *f, size_t i)
+{
+    const struct point *pt = field_point(f, i);
+    field_draws(pt, f->seed, f->draws, f->cost_draw + i, f->n);
     f->at[i] = pt->at;
     f->cost[i] = f->points->cost_higher ? 1 / pt->cost : pt->cost;
     for (size_t d = 0; f->points->cost_higher && d < f->draws; d++)
         f->cost_draw[d * f->n + i] = 1 / f->cost_draw[d * f->n + i];
-    free(stream);
-    free(work);
 }
 
 /* Sums by prompt, over the prompts that all points with any have. */
@@ -117,6 +122,15 @@ struct interval field_interval(const struct field *f, double value, const double
     for (size_t d = 0; d < f->draws; d++)
         work[d] = draw[d * f->n + i];
     return bootstrap_interval(value, work, f->draws, LEVEL);
+}
+
+struct interval field_quality_interval(const struct field *f, const struct field_board *b, size_t i,
+                                       double *work)
+{
+    const double *num = b->num + i * b->n, *den = b->den + i * b->n;
+    if (b->quality->is.transform == POOLED_PLAIN && proportion_is(num, den, b->n))
+        return bootstrap_wilson(stat_sum(num, b->n), (double)b->n, LEVEL);
+    return field_interval(f, b->value[i], b->draw, i, work);
 }
 
 void field_level(const struct field *f, const struct field_board *b, size_t rival, double *level)

@@ -64,6 +64,8 @@ static void push_events(struct measurement *c, struct measurement_work *w)
     make_room(w, n);
     push(&c->of[TPOT], t->launch, events_tpot(t->emit_ns, t->emit_tokens, n), 1);
     size_t gaps = events_gaps(t->emit_ns, t->emit_tokens, n, w->gap, w->work);
+    if (c->speaks)
+        dialect_take(&c->dialect, t, n);
     double longest = NAN;
     for (size_t i = 0; i < gaps; i++) {
         double visible = w->gap[i] * w->work[i];
@@ -120,10 +122,34 @@ static void take_timed(struct measurement *c, struct measurement_work *w)
     push_events(c, w); /* last: it cuts the events */
 }
 
-static void note_repeat(struct measurement *c, int differs)
+static void note_repeat(struct measurement *c, int differs, const struct timing *t)
 {
     c->repeated |= differs >= 0;
     c->differs |= differs > 0;
+    push(differs < 0 ? &c->first : &c->again, t->launch, t->e2e_ns, 1);
+}
+
+static double median_of(const struct measurement_series *x, struct measurement_work *w)
+{
+    make_room(w, x->n);
+    for (size_t i = 0; i < x->n; i++)
+        w->work[i] = x->s[i].value;
+    return x->n ? stat_median(w->work, x->n) : NAN;
+}
+
+/* Different outputs / ids. */
+static double distinct_of(const json_t *outputs)
+{
+    json_t *seen = json_object(), *hash;
+    const char *id;
+    json_object_foreach((json_t *)(uintptr_t)outputs, id, hash) {
+        char key[32];
+        snprintf(key, sizeof key, "%" JSON_INTEGER_FORMAT, json_integer_value(hash));
+        json_object_set_new(seen, key, json_true());
+    }
+    double distinct = (double)json_object_size(seen), n = (double)json_object_size(outputs);
+    json_decref(seen);
+    return n > 0 ? distinct / n : NAN;
 }
 
 static struct measurement *disturbed_of(struct measurement *c, const json_t *record)
@@ -131,6 +157,7 @@ static struct measurement *disturbed_of(struct measurement *c, const json_t *rec
     if (!c->disturbed) {
         c->disturbed = mem_zero(1, sizeof *c->disturbed);
         measurement_open(c->disturbed, record);
+        c->disturbed->speaks = c->speaks;
     }
     return c->disturbed;
 }
@@ -138,8 +165,7 @@ static struct measurement *disturbed_of(struct measurement *c, const json_t *rec
 enum timing_class measurement_take(struct measurement *c, const json_t *r, int verify,
                                    struct measurement_work *w, struct err *e)
 {
-    enum timing_class class = about_check(c->about, r, e) ? TIMING_BAD
-                                                          : timing_read(&w->timing, r, e);
+    enum timing_class class = timing_read(&w->timing, r, e);
     int has_numbers = class == TIMING_TIMED || class == TIMING_TAINTED;
     if (has_numbers && verify && timing_verify(&w->timing, r, e))
         class = TIMING_BAD;
@@ -149,7 +175,7 @@ enum timing_class measurement_take(struct measurement *c, const json_t *r, int v
     c->oom += class == TIMING_OOM;
     c->failed += class == TIMING_FAILED;
     if (has_numbers && class != TIMING_BAD && verify)
-        note_repeat(c, timing_repeats(c->outputs, r));
+        note_repeat(c, timing_repeats(c->outputs, r), &w->timing);
     if (class == TIMING_TIMED)
         take_timed(c, w);
     if (class == TIMING_TAINTED)
@@ -209,12 +235,19 @@ static void take_disturbed(struct measurement *c)
     c->cold = d->cold, c->warmup = d->warmup, c->failed = d->failed, c->oom = d->oom;
     c->tainted = d->tainted;
     c->repeated = d->repeated, c->differs = d->differs;
+    c->first = d->first, c->again = d->again;
+    d->first = d->again = (struct measurement_series){0};
+    json_t *outputs = c->outputs;
+    c->outputs = d->outputs;
+    d->outputs = outputs;
 }
 
 void measurement_finish(struct measurement *c, const struct roof *roof, const struct idle *idle,
                         struct measurement_work *w)
 {
     take_disturbed(c);
+    c->repeat_ratio = median_of(&c->again, w) / median_of(&c->first, w);
+    c->distinct_ratio = distinct_of(c->outputs);
     size_t n = launch_batches(c->batches, c->n_batches);
     fill_energy(c, idle, n);
     fill_shares(c, roof, n);
@@ -357,12 +390,41 @@ json_t *measurement_metric(struct measurement *c, enum metric f, int verify,
     rec_set_flag(j, "steady", c->is_steady, "n<8");
     rec_set_flag(j, "warmup_steady", c->warmed, "no warm-up");
     json_object_set_new(j, "disturbed", json_boolean(c->is_disturbed));
-    if (verify)
+    if (verify) {
         rec_set_flag(j, "deterministic", c->repeated ? !c->differs : -1, "no repeats");
+        rec_set_number(j, "repeat_ratio", c->repeat_ratio, "no repeats");
+        rec_set_number(j, "distinct_ratio", c->distinct_ratio, "no answers");
+    }
     set_counts(c, j);
     json_object_set_new(j, "stop_reason", json_null());
     json_object_set_new(j, "status", json_string(c->oom && !c->timed ? "oom" : "ok"));
     return j;
+}
+
+/* After measurement_finish the batches are merged, those of one first. */
+static double seconds_of(const struct measurement *c)
+{
+    double ns = 0;
+    for (size_t i = 0; i < c->of[SLOT_RATE].n; i++)
+        ns += c->of[SLOT_RATE].s[i].weight * 1e9;
+    return ns / 1e9;
+}
+
+json_t *measurement_dialects(const struct measurement *c)
+{
+    json_t *all = json_array();
+    if (!c->speaks || !c->dialect.n)
+        return all;
+    json_t *said = dialect_records(&c->dialect, seconds_of(c)), *r;
+    json_array_append_new(said, dialect_audit(&c->dialect, seconds_of(c)));
+    size_t i;
+    json_array_foreach(said, i, r) {
+        json_t *o = json_copy(c->about);
+        json_object_update(o, r);
+        json_array_append_new(all, o);
+    }
+    json_decref(said);
+    return all;
 }
 
 void measurement_free(struct measurement *c)
@@ -371,10 +433,13 @@ void measurement_free(struct measurement *c)
         free(c->of[f].s);
     for (int i = 0; i < MEMORY_METRICS; i++)
         free(c->memory_reason[i]);
+    dialect_free(&c->dialect);
     if (c->disturbed) {
         measurement_free(c->disturbed);
         free(c->disturbed);
     }
+    free(c->first.s);
+    free(c->again.s);
     free(c->turns);
     free(c->batches);
     json_decref(c->about);

@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 
+#include "lib/analysis/dialect.h"
 #include "lib/analysis/idle.h"
 #include "lib/analysis/metrics.h"
 #include "lib/analysis/roof.h"
@@ -29,8 +30,14 @@ struct measurement {
     char *memory_reason[MEMORY_METRICS]; /* why one is null; NULL: not said */
     struct roof_limit roof;
     int repeated, differs; /* measurement_verify: an id came twice; two outputs of one id differ */
+    struct measurement_series first, again; /* measurement_verify: times of ids met first, and
+                                             * again: what is cached would make these faster */
+    double repeat_ratio, distinct_ratio; /* measurement_verify, after measurement_finish: median
+                                          * time again / first; different outputs / ids; NaN */
     struct energy_basis basis;
     const char *no_energy[ENERGY_METRICS]; /* why there is none; static */
+    int speaks;            /* 1: also takes what dialect.h tells; set by the caller at the open */
+    struct dialect dialect;
     int is_steady;         /* after measurement_finish: 1, 0, -1 undecided */
     int warmed;            /* 0: some launch was never warm; 1; -1: not said */
     struct measurement *disturbed; /* what tainted records come to; NULL: there are none. Where no
@@ -44,8 +51,8 @@ struct measurement_work { /* scratch for any number of measurements; begins as z
 };
 
 void measurement_open(struct measurement *m, const json_t *record);
-/* Takes a generation record of its point. TIMING_BAD: *e filled (EXIT_BAD_DATA). verify: also
- * refuses a record that does not agree with itself, and compares repeats. */
+/* Takes a generation record of its point (about_check). TIMING_BAD: *e filled (EXIT_BAD_DATA).
+ * verify: also refuses memory that does not add up, and compares repeats. */
 enum timing_class measurement_take(struct measurement *m, const json_t *record, int verify,
                                    struct measurement_work *w, struct err *e);
 /* After the last record: shares of the roof, joules, rates. */
@@ -54,6 +61,9 @@ void measurement_finish(struct measurement *m, const struct roof *roof, const st
 /* One metric record; the caller's reference. */
 json_t *measurement_metric(struct measurement *m, enum metric f, int verify,
                            struct measurement_work *w);
+/* The members of `dialect` records and of an `audit` record, with what they are about; the caller's
+ * array. Empty unless it speaks. */
+json_t *measurement_dialects(const struct measurement *m);
 void measurement_free(struct measurement *m);
 void measurement_work_free(struct measurement_work *w);
 

@@ -169,6 +169,11 @@ int points_take(struct points *p, const json_t *r, struct err *e)
     return is_cost ? take_cost(p, r, e) : take_quality(p, r, metric, e);
 }
 
+void points_meet(struct points *p, const json_t *r)
+{
+    find_point(p, r);
+}
+
 static const char *text_or_empty(const json_t *r, const char *key)
 {
     const char *s = rec_text(r, key);

@@ -67,6 +67,8 @@ struct points {
 /* Takes a `metric` record of cost_metric or a per-prompt `quality` record. 1 taken, 0 another, -1
  * malformed (EXIT_BAD_DATA). */
 int points_take(struct points *p, const json_t *record, struct err *e);
+/* Makes a point of a record that has its settings but no number of ours: a generation. */
+void points_meet(struct points *p, const json_t *record);
 /* Of several workloads of a point keeps the one of most prompts (of equals the first by identity),
  * joins points to series and orders these, then puts everything into an order of its own: points by
  * device, batch, length, model, axis, series, work. */

@@ -4,8 +4,13 @@
 #include "lib/analysis/quality.h"
 
 #include <math.h>
+#include <stdlib.h>
 
+#include "lib/base/mem.h"
 #include "lib/record/rec.h"
+#include "lib/stat/bootstrap.h"
+
+enum { DRAWS = 2000 };
 
 json_t *quality_of(const json_t *about, const json_t *r, const char *metric, const char *direction)
 {
@@ -38,4 +43,23 @@ json_t *quality_summary(const json_t *about, const char *metric, const char *dir
     json_object_set_new(q, "method", json_string(method));
     json_object_set_new(q, "direction", json_string(direction));
     return q;
+}
+
+json_t *quality_pooled(const json_t *about, const char *metric, const char *direction,
+                       const double *num, const double *den, size_t n,
+                       enum pooled_transform transform, uint64_t seed, const char *why,
+                       const char *method)
+{
+    uint32_t *index = mem_alloc((n + 1) * sizeof *index);
+    double *draws = mem_alloc(DRAWS * sizeof *draws);
+    double value = n ? pooled_value(num, den, n, NULL, transform) : (double)NAN;
+    for (size_t d = 0; d < DRAWS; d++) {
+        if (n)
+            bootstrap_draw(seed, d, n, index);
+        draws[d] = n ? pooled_value(num, den, n, index, transform) : (double)NAN;
+    }
+    struct interval v = bootstrap_interval(value, draws, DRAWS, 0.95);
+    free(index);
+    free(draws);
+    return quality_summary(about, metric, direction, v, (int64_t)n, 0, why, method);
 }

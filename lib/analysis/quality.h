@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "lib/analysis/about.h"
+#include "lib/stat/pooled.h"
 #include "lib/stat/stat.h"
 
 /* A metric of responses, without its value: what `about` carries, then id, seed and task of the
@@ -17,4 +18,11 @@ json_t *quality_of(const json_t *about, const json_t *record, const char *metric
 json_t *quality_summary(const json_t *about, const char *metric, const char *direction,
                         struct interval v, int64_t n, int single, const char *why,
                         const char *method);
+/* A summary of n texts pooled: sum of num / sum of den, transformed, with a percentile bootstrap
+ * over texts of stream `seed`. */
+json_t *quality_pooled(const json_t *about, const char *metric, const char *direction,
+                       const double *num, const double *den, size_t n,
+                       enum pooled_transform transform, uint64_t seed, const char *why,
+                       const char *method);
+
 #endif

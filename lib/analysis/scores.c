@@ -10,10 +10,6 @@
 
 #include "lib/analysis/quality.h"
 #include "lib/base/mem.h"
-#include "lib/stat/bootstrap.h"
-#include "lib/stat/pooled.h"
-
-enum { DRAWS = 2000 };
 
 void scores_keep(struct scores *g, struct score v)
 {
@@ -25,21 +21,10 @@ static int write_one(const struct scores *g, const char *metric, const double *n
                      const double *den, enum pooled_transform transform, const char *direction,
                      uint64_t seed, struct rec_writer *out, struct err *e)
 {
-    uint32_t *index = mem_alloc((g->n + 1) * sizeof *index);
-    double *draws = mem_alloc(DRAWS * sizeof *draws);
-    double value = g->n ? pooled_value(num, den, g->n, NULL, transform) : (double)NAN;
-    for (size_t d = 0; d < DRAWS; d++) {
-        if (g->n)
-            bootstrap_draw(seed, d, g->n, index);
-        draws[d] = g->n ? pooled_value(num, den, g->n, index, transform) : (double)NAN;
-    }
-    struct interval v = bootstrap_interval(value, draws, DRAWS, 0.95);
     const char *why = g->random ? "random weights" : "no text was scored";
-    json_t *q = quality_summary(g->about, metric, direction, v, (int64_t)g->n, 0, why,
-                                "pooled, percentile bootstrap of texts");
+    json_t *q = quality_pooled(g->about, metric, direction, num, den, g->n, transform, seed, why,
+                               "pooled, percentile bootstrap of texts");
     rec_set_int(q, "left_out", g->left_out);
-    free(index);
-    free(draws);
     return rec_write(out, "quality", q, e);
 }
 

@@ -1,12 +1,14 @@
 /* timing.c - see timing.h. Every number is checked here, once, so that no time of 0, below 0, or of
- * 1e308 can reach a division. Nothing is computed: what a record does not say is NaN, and stays so
- * until a metric says why. */
+ * 1e308 can reach a division, and a record that contradicts itself (a first token after the last
+ * one) is bad as a whole: there is no telling which of its numbers is the wrong one. Nothing is
+ * computed: what a record does not say is NaN, and stays so until a metric says why. */
 #include "lib/analysis/timing.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/analysis/about.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
@@ -26,15 +28,47 @@ static int number(const json_t *r, const char *key, double lo, double hi, double
     if (!v || json_is_null(v))
         return 0;
     *out = json_number_value(v);
-    if (!json_is_number(v) || !(*out >= lo && *out <= hi))
-        return err_set(e, EXIT_BAD_DATA, "%s: expected a number from %.15g to %.15g, got %s%.15g",
-                       key, lo, hi, json_is_number(v) ? "" : "another type than ", *out);
+    if (!json_is_number(v))
+        return err_set(e, EXIT_BAD_DATA, "%s: expected a number from %.16g to %.16g, got %s", key,
+                       lo, hi, rec_type(v));
+    if (!(*out >= lo && *out <= hi))
+        return err_set(e, EXIT_BAD_DATA, "%s: expected a number from %.16g to %.16g, got %.16g",
+                       key, lo, hi, *out);
+    return 0;
+}
+
+/* A place: a whole number, `otherwise` when absent. */
+static int place(const json_t *r, const char *key, int64_t otherwise, int64_t *out, struct err *e)
+{
+    const json_t *v = json_object_get(r, key);
+    *out = rec_int(r, key, otherwise);
+    if (!v || json_is_null(v) || (json_is_integer(v) && *out >= 0))
+        return 0;
+    return err_set(e, EXIT_BAD_DATA, "%s: expected a whole number from 0, got %s", key,
+                   json_is_integer(v) ? "one below" : json_is_real(v) ? "another" : rec_type(v));
+}
+
+/* *list: an array of whole numbers from 0, or NULL when absent. */
+static int whole_list(const json_t *r, const char *key, const json_t **list, struct err *e)
+{
+    const json_t *v = json_object_get(r, key), *one;
+    size_t i;
+    *list = json_is_array(v) ? v : NULL;
+    if (v && !json_is_null(v) && !*list)
+        return err_set(e, EXIT_BAD_DATA, "%s: expected an array, got %s", key, rec_type(v));
+    json_array_foreach(*list, i, one)
+        if (!json_is_integer(one) || json_integer_value(one) < 0)
+            return err_set(e, EXIT_BAD_DATA, "%s[%zu]: expected a whole number from 0", key, i);
     return 0;
 }
 
 static int read_events(struct timing *t, const json_t *r, struct err *e)
 {
-    const json_t *at = json_object_get(r, "emit_ns"), *k = json_object_get(r, "emit_tokens");
+    const json_t *at = json_object_get(r, "emit_ns"), *k;
+    if (at && !json_is_null(at) && !json_is_array(at))
+        return err_set(e, EXIT_BAD_DATA, "emit_ns: expected an array, got %s", rec_type(at));
+    if (whole_list(r, "emit_tokens", &k, e))
+        return -1;
     size_t n = json_array_size(at);
     if (n != json_array_size(k))
         return err_set(e, EXIT_BAD_DATA, "emit_tokens: expected %zu entries like emit_ns, got %zu",
@@ -49,11 +83,10 @@ static int read_events(struct timing *t, const json_t *r, struct err *e)
         const json_t *ti = json_array_get(at, i), *ki = json_array_get(k, i);
         t->emit_ns[i] = json_number_value(ti);
         t->emit_tokens[i] = json_number_value(ki);
-        if (!json_is_number(ti) || !json_is_integer(ki) || !(t->emit_tokens[i] >= 0) ||
-            !(t->emit_ns[i] >= (i ? t->emit_ns[i - 1] : 0)) || !(t->emit_ns[i] < TIME_LIMIT))
-            return err_set(e, EXIT_BAD_DATA, "emit_ns[%zu]: expected times that do not fall and "
-                           "whole token counts, got %.15g and %.15g", i, t->emit_ns[i],
-                           t->emit_tokens[i]);
+        if (!json_is_number(ti) || !(t->emit_ns[i] >= (i ? t->emit_ns[i - 1] : 0)) ||
+            !(t->emit_ns[i] < TIME_LIMIT))
+            return err_set(e, EXIT_BAD_DATA, "emit_ns[%zu]: expected times that do not fall, got "
+                           "%.16g after %.16g", i, t->emit_ns[i], i ? t->emit_ns[i - 1] : 0);
     }
     return 0;
 }
@@ -93,13 +126,72 @@ static int read_memory(struct timing *t, const json_t *m, struct err *e)
     return 0;
 }
 
+/* Which launch, which batch, and whether that was full. */
+static int read_place(struct timing *t, const json_t *r, struct err *e)
+{
+    double batch, filled;
+    if (place(r, "launch", 0, &t->launch, e) || place(r, "round", 0, &t->round, e) ||
+        place(r, "seq", 0, &t->seq, e) || place(r, "batch_id", -1, &t->batch_id, e) ||
+        number(r, "batch", 1, 1e9, &batch, e) || number(r, "batch_filled", 1, 1e9, &filled, e))
+        return -1;
+    if (filled > batch)
+        return err_set(e, EXIT_BAD_DATA, "batch_filled: expected at most batch, %.16g, got %.16g",
+                       batch, filled);
+    t->partial = filled < batch;
+    return 0;
+}
+
+/* `key` is no later than `end`. */
+static int not_after(const char *key, double value, const char *end, double limit, struct err *e)
+{
+    if (!(value > limit))
+        return 0;
+    return err_set(e, EXIT_BAD_DATA, "%s: expected at most %s, %.16g, got %.16g", key, end, limit,
+                   value);
+}
+
+static int times_agree(const struct timing *t, const json_t *r, struct err *e)
+{
+    double last = t->n_emits ? t->emit_ns[t->n_emits - 1] : NAN;
+    const json_t *steps;
+    if (not_after("ttft_ns", t->ttft_ns, "e2e_ns", t->e2e_ns, e) ||
+        not_after("ttft_commit_ns", t->ttft_commit_ns, "e2e_ns", t->e2e_ns, e) ||
+        not_after("ttf_block_ns", t->ttf_block_ns, "e2e_ns", t->e2e_ns, e) ||
+        not_after("emit_ns", last, "e2e_ns", t->e2e_ns, e) ||
+        not_after("e2e_ns", t->e2e_ns, "batch_ns", t->batch_ns, e) ||
+        not_after("prefill_ns", t->prefill_ns, "batch_ns", t->batch_ns, e) ||
+        whole_list(r, "step_ns", &steps, e))
+        return -1;
+    for (size_t i = 1; i < json_array_size(steps); i++) {
+        int64_t a = (int64_t)json_integer_value(json_array_get(steps, i - 1));
+        int64_t b = (int64_t)json_integer_value(json_array_get(steps, i));
+        if (b < a)
+            return err_set(e, EXIT_BAD_DATA, "step_ns[%zu]: expected times that do not fall, got "
+                           "%lld after %lld", i, (long long)b, (long long)a);
+    }
+    return 0;
+}
+
+static int tokens_agree(const struct timing *t, const json_t *r, struct err *e)
+{
+    const json_t *ids;
+    if (whole_list(r, "token_ids", &ids, e))
+        return -1;
+    if (ids && t->new_tokens != (double)json_array_size(ids)) /* exact: counts */
+        return err_set(e, EXIT_BAD_DATA, "new_tokens: expected the length of token_ids, %zu, got "
+                       "%.16g", json_array_size(ids), t->new_tokens);
+    double sum = 0;
+    for (size_t i = 0; i < t->n_emits; i++)
+        sum += t->emit_tokens[i];
+    return not_after("tokens_to_eos", t->tokens_to_eos, "new_tokens", t->new_tokens, e) ||
+                   not_after("emit_tokens", sum, "new_tokens", t->new_tokens, e)
+               ? -1
+               : 0;
+}
+
 static int read_numbers(struct timing *t, const json_t *r, struct err *e)
 {
-    t->launch = rec_int(r, "launch", 0);
-    t->round = rec_int(r, "round", 0);
-    t->seq = rec_int(r, "seq", 0);
-    t->batch_id = rec_int(r, "batch_id", -1);
-    if (number(r, "e2e_ns", 1, TIME_LIMIT, &t->e2e_ns, e) ||
+    if (read_place(t, r, e) || number(r, "e2e_ns", 1, TIME_LIMIT, &t->e2e_ns, e) ||
         number(r, "new_tokens", 0, 1e9, &t->new_tokens, e) ||
         number(r, "tokens_to_eos", 0, 1e9, &t->tokens_to_eos, e) ||
         number(r, "batch_ns", 1, TIME_LIMIT, &t->batch_ns, e) ||
@@ -112,11 +204,15 @@ static int read_numbers(struct timing *t, const json_t *r, struct err *e)
         return -1;
     if (number(r, "rows", 0, TIME_LIMIT, &t->rows, e) ||
         number(r, "tokenize_ns", 0, TIME_LIMIT, &t->tokenize_ns, e) ||
-        number(r, "prepare_ns", 0, TIME_LIMIT, &t->prepare_ns, e))
+        number(r, "prepare_ns", 0, TIME_LIMIT, &t->prepare_ns, e) ||
+        number(r, "prompt_tokens", 0, 1e9, &t->prompt_tokens, e) ||
+        number(r, "stop_tokens", 0, 1e9, &t->stop_tokens, e) ||
+        number(r, "retokenized_tokens", 0, 1e9, &t->retokenized, e))
         return -1;
+    const char *stop = rec_text(r, "stop");
+    t->stopped = stop && !strcmp(stop, "eos");
     const json_t *steady = json_object_get(r, "warmup_steady");
     t->warmup_steady = json_is_boolean(steady) ? json_is_true(steady) : -1;
-    t->partial = rec_number(r, "batch_filled") < rec_number(r, "batch");
     if (read_gpu(t, json_object_get(r, "gpu"), e))
         return -1;
     if (read_memory(t, json_object_get(r, "memory"), e))
@@ -126,7 +222,10 @@ static int read_numbers(struct timing *t, const json_t *r, struct err *e)
                        isnan(t->e2e_ns) ? "e2e_ns" : "new_tokens");
     t->tokens_to_eos = isnan(t->tokens_to_eos) ? t->new_tokens : t->tokens_to_eos;
     t->batch_ns = isnan(t->batch_ns) ? t->e2e_ns : t->batch_ns;
-    return read_work(t, r, e) || read_events(t, r, e) ? -1 : 0;
+    return read_work(t, r, e) || read_events(t, r, e) || times_agree(t, r, e) ||
+                   tokens_agree(t, r, e)
+               ? -1
+               : 0;
 }
 
 enum timing_class timing_read(struct timing *t, const json_t *r, struct err *e)
@@ -154,26 +253,32 @@ enum timing_class timing_read(struct timing *t, const json_t *r, struct err *e)
     return read_numbers(t, r, e) ? TIMING_BAD : tainted ? TIMING_TAINTED : TIMING_TIMED;
 }
 
+/* What was delivered is what the contract asks for, and the stop id is where it says. */
+static int verify_contract(const struct timing *t, const json_t *r, struct err *e)
+{
+    const char *contract = rec_text(r, "contract"), *stop = rec_text(r, "stop");
+    double length = about_length(r);
+    int may_end = !contract || !strcmp(contract, "answer"), ended = stop && !strcmp(stop, "eos");
+    if (contract && !isnan(length) && !(may_end && ended) &&
+        !(t->new_tokens >= length && t->new_tokens <= length))
+        return err_set(e, EXIT_BAD_DATA, "new_tokens: expected %.16g, the whole length (contract "
+                       "%s, stop %s), got %.16g", length, contract, stop ? stop : "null",
+                       t->new_tokens);
+    if (stop && !ended && (t->stop_tokens > 0 || t->tokens_to_eos < t->new_tokens))
+        return err_set(e, EXIT_BAD_DATA, "stop: expected eos, as stop_tokens or tokens_to_eos tell "
+                       "of a stop id, got %s", stop);
+    return 0;
+}
+
 int timing_verify(const struct timing *t, const json_t *r, struct err *e)
 {
-    const json_t *ids = json_object_get(r, "token_ids");
-    if (json_is_array(ids) && t->new_tokens != (double)json_array_size(ids)) /* exact: counts */
-        return err_set(e, EXIT_BAD_DATA, "new_tokens: expected the length of token_ids, %zu, got "
-                       "%.15g", json_array_size(ids), t->new_tokens);
-    if (t->tokens_to_eos > t->new_tokens)
-        return err_set(e, EXIT_BAD_DATA, "tokens_to_eos: expected at most new_tokens, %.15g, got "
-                       "%.15g", t->new_tokens, t->tokens_to_eos);
-    double sum = 0;
-    for (size_t i = 0; i < t->n_emits; i++)
-        sum += t->emit_tokens[i];
-    if (sum > t->new_tokens)
-        return err_set(e, EXIT_BAD_DATA, "emit_tokens: expected a sum of at most %.15g, got %.15g",
-                       t->new_tokens, sum);
+    if (verify_contract(t, r, e))
+        return -1;
     const double *peak = t->memory + 3;
     const json_t *holds = json_object_get(json_object_get(r, "memory"), "layers_hold");
     if (peak[0] > peak[1] || peak[1] > peak[2])
         return err_set(e, EXIT_BAD_DATA, "memory: expected requested <= allocated <= reserved, "
-                       "got peaks %.15g, %.15g, %.15g", peak[0], peak[1], peak[2]);
+                       "got peaks %.16g, %.16g, %.16g", peak[0], peak[1], peak[2]);
     if (json_is_false(holds))
         return err_set(e, EXIT_BAD_DATA, "memory: expected requested <= allocated <= reserved <= "
                        "process, got layers_hold false");

@@ -1,5 +1,5 @@
 /* timing.h - what one generation record says, as checked numbers. A number that is absent or null
- * is NaN; one that is out of range makes the record bad.
+ * is NaN; one that is out of range, or contradicts another one, makes the record bad.
  */
 #ifndef ANALYSIS_TIMING_H
 #define ANALYSIS_TIMING_H
@@ -29,6 +29,9 @@ struct timing {
     double e2e_ns, batch_ns, ttft_ns, ttft_commit_ns, ttf_block_ns; /* batch_ns: e2e_ns if absent */
     double tokenize_ns, prepare_ns;       /* before the clock: of the prompt, of the batch */
     double new_tokens, tokens_to_eos;     /* all slots; before the first stop id */
+    double prompt_tokens, stop_tokens, retokenized; /* ids of the prompt; slots that hold a stop id;
+                                                     * ids of the text when encoded again */
+    double stopped;                       /* 1: it ended at a stop id */
     double canvas_positions, denoise_steps, committed_tokens, rows;
     int warmup_steady; /* 1, 0; -1: not said */
     int partial; /* of a batch with fewer prompts in it than its point asks for */
@@ -43,10 +46,12 @@ struct timing {
     size_t n_emits, cap_emits;
 };
 
-/* Reads a generation record; fills *t for the classes with numbers. TIMING_BAD: *e filled. */
+/* Reads a generation record; fills *t for the classes with numbers. TIMING_BAD: *e filled: a number
+ * is out of range, or one contradicts another: a time after e2e_ns, e2e_ns after batch_ns, times
+ * that fall, token counts that do not fit token_ids, a batch of none or of more than it holds. */
 enum timing_class timing_read(struct timing *t, const json_t *record, struct err *e);
-/* Integrity: token counts equal the ids, emissions do not exceed them, tokens to the stop id do not
- * exceed the slots, requested <= allocated <= reserved, layers_hold. -1: EXIT_BAD_DATA. */
+/* What instruments can get wrong without a fault of the record: requested <= allocated <= reserved,
+ * layers_hold. -1: EXIT_BAD_DATA. */
 int timing_verify(const struct timing *t, const json_t *record, struct err *e);
 /* Compares the tokens of a record with those of an earlier one of the same id and seed. `outputs`:
  * an object that belongs to the configuration. -1: there was none; 0 the same, 1 others. */

@@ -63,6 +63,8 @@ const char *verdict_unit(const json_t *r, int is_long)
     return !is_long                 ? over
            : !strcmp(over, "steps")  ? "denoising steps"
            : !strcmp(over, "passes") ? "denoising passes"
+           : !strcmp(over, "batch")  ? "prompts at once"
+           : !strcmp(over, "gen_length") ? "tokens"
                                      : "rows computed";
 }
 

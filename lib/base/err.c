@@ -59,11 +59,21 @@ int err_prefix(struct err *e, const char *format, ...)
     return -1;
 }
 
+int err_code(struct err *e)
+{
+    if (!e->code)
+        err_set(e, EXIT_INTERNAL, "failed without saying why: a fault of the program, please "
+                "report it");
+    return e->code;
+}
+
 _Noreturn void err_die(const char *tool, const struct err *e)
 {
+    struct err said = *e;
+    int code = err_code(&said);
     fflush(stdout);
-    fprintf(stderr, "%s: %s\n", tool, e->text);
-    exit(e->code ? e->code : EXIT_INTERNAL);
+    fprintf(stderr, "%s: %s\n", tool, said.text);
+    exit(code);
 }
 
 /* Of the process, as standard error is: whoever fails knows nobody to hand this through. */

@@ -39,7 +39,11 @@ int err_set(struct err *e, int code, const char *format, ...) __attribute__((for
 /* Puts "where: " in front of the text of *e. Returns -1. */
 int err_prefix(struct err *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* For tools only: prints "tool: text" and exits with e->code (EXIT_INTERNAL when 0). */
+/* The exit code of a failure, never 0: one that nobody explained is EXIT_INTERNAL, and *e says so.
+ * The one place where an error becomes an exit code. */
+int err_code(struct err *e);
+
+/* For tools only: prints "tool: text" and exits with err_code(). */
 void err_die(const char *tool, const struct err *e) __attribute__((noreturn));
 
 /* The machine failed (no host memory, a broken invariant of the system): prints and exits 70, at

@@ -30,7 +30,7 @@ struct input {
 /* ---- what the first bytes say ---- */
 
 enum form { FORM_PLAIN, FORM_GZIP, FORM_BZIP2, FORM_XZ, FORM_ZSTD, FORM_ZIP, FORM_TAR,
-            FORM_PARQUET, FORM_GGUF, FORM_OTHER };
+            FORM_PARQUET, FORM_ARROW, FORM_UTF16, FORM_GGUF, FORM_OTHER };
 
 static int begins(const struct stage *s, const char *magic, size_t n)
 {
@@ -52,6 +52,10 @@ static enum form sniff(const struct stage *s)
         return FORM_ZIP;
     if (begins(s, "PAR1", 4) && (s->head_n == 4 || s->head[4] < 0x20))
         return FORM_PARQUET;
+    if (begins(s, "ARROW1", 6) || begins(s, "\xff\xff\xff\xff", 4)) /* a file, a stream */
+        return FORM_ARROW;
+    if (begins(s, "\xff\xfe", 2) || begins(s, "\xfe\xff", 2))
+        return FORM_UTF16;
     if (begins(s, "GGUF", 4) && s->head_n > 7 && !s->head[6] && !s->head[7])
         return FORM_GGUF;
     if (begins(s, "7z\xbc\xaf", 4) || begins(s, "\x04\x22\x4d\x18", 4) || begins(s, "Rar!", 4))
@@ -66,6 +70,13 @@ static int refuse_form(struct chain *c, enum form form)
     if (form == FORM_PARQUET)
         return err_set(&c->err, EXIT_BAD_DATA, "%s: a parquet file; convert it first: duckdb -c "
                        "\"COPY (FROM '%s') TO 'out.jsonl'\"", c->path, c->path);
+    if (form == FORM_ARROW)
+        return err_set(&c->err, EXIT_BAD_DATA, "%s: an Arrow file; convert it first: duckdb -c "
+                       "\"INSTALL nanoarrow FROM community; LOAD nanoarrow; COPY (FROM "
+                       "read_arrow('%s')) TO 'out.jsonl'\"", c->path, c->path);
+    if (form == FORM_UTF16)
+        return err_set(&c->err, EXIT_BAD_DATA, "%s: UTF-16; expected UTF-8: convert it first: "
+                       "iconv -f UTF-16 -t UTF-8 '%s' > out", c->path, c->path);
     if (form == FORM_GGUF)
         return err_set(&c->err, EXIT_BAD_DATA, "%s: a GGUF model; expected data (JSON, NDJSON, "
                        "text, or one of them packed)", c->path);
@@ -184,6 +195,11 @@ FILE *input_file(struct input *in)
     return in->f;
 }
 
+const char *input_note(const struct input *in)
+{
+    return in->chain.note;
+}
+
 const char *input_name(const struct input *in)
 {
     return in->chain.name;
@@ -213,5 +229,6 @@ void input_close(struct input *in)
     free(in->chain.path);
     free(in->chain.name);
     free(in->chain.member);
+    free(in->chain.note);
     free(in);
 }

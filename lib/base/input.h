@@ -2,7 +2,9 @@
  * member of a .zip, .tar, .tar.gz...
  *
  * The magic is sniffed here and exactly one filter is appended: libarchive's automatic mode unpacks
- * nested gzip without end. Nothing is ever extracted by name.
+ * nested gzip without end. Nothing is ever extracted by name. A zip whose central directory says
+ * something else than its members (zip.h) is refused; through a pipe, where that directory comes
+ * last, only the members themselves are believed.
  */
 #ifndef BASE_INPUT_H
 #define BASE_INPUT_H
@@ -16,12 +18,14 @@ struct input; /* owns the FILE */
 
 /* path "-" is standard input. `member`: glob of the wanted archive member, NULL: the only regular
  * file. `max_bytes`: cap on unpacked bytes (0: 8 GiB). NULL with *e: 66 missing; 65 not readable,
- * member absent / twice / encrypted / not a regular file; parquet is named with the command that
- * converts it. */
+ * member absent / twice / encrypted / not a regular file; parquet, Arrow and UTF-16 are named with
+ * the command that converts them. */
 struct input *input_open(const char *path, const char *member, int64_t max_bytes, struct err *e);
 FILE *input_file(struct input *in);
 /* After reading to the end: -1 when the data were cut, broken, or larger than the cap. */
 int input_check(const struct input *in, struct err *e);
+/* What is odd and does no harm, for a warning, once all is read; borrowed, NULL: nothing. */
+const char *input_note(const struct input *in);
 const char *input_name(const struct input *in); /* path, or path:member; borrowed */
 void input_close(struct input *in);
 

@@ -40,7 +40,7 @@ static void print_help(const struct tool *t)
     for (const struct opt *o = t->options; o->name; o++)
         print_option(o);
     printf("      --help                    this text; --help-man: as a manual page\n");
-    printf("      --version                 version and commit\n");
+    printf("      --version                 version, Unicode, commit\n");
     if (t->notes)
         printf("\n%s", t->notes);
 }

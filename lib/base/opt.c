@@ -212,7 +212,8 @@ int opt_parse(const struct tool *t, int argc, char **argv)
             exit(fflush(stdout) ? EXIT_IO : EXIT_OK);
         }
         if (c == 'V') {
-            printf("%s (crossover) %s, commit %s\n", t->name, version_text, version_commit);
+            printf("%s (crossover) %s, Unicode %s, commit %s\n", t->name, version_text,
+                   version_unicode, version_commit);
             exit(fflush(stdout) ? EXIT_IO : EXIT_OK);
         }
         const struct opt *o = c >= FIRST_CODE && c < FIRST_CODE + n ? by_code[c - FIRST_CODE]

@@ -108,6 +108,7 @@ _Noreturn void opt_usage(const struct tool *t, const char *format, ...)
 int opt_list(const char *text, int64_t *v, int max, int64_t lo, int64_t hi);
 
 extern const char version_text[];   /* "1.0.0" */
+extern const char version_unicode[]; /* whose classes of characters tokenizers split by */
 extern const char version_commit[]; /* git commit, "+" when dirty, "unknown" without git */
 
 #endif

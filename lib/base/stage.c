@@ -11,9 +11,11 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/zip.h"
 
 enum { BLOCK = 1 << 16, MAX_MEMBERS = 100000, MAX_NAME = 4096 };
 
@@ -222,6 +224,30 @@ static int drain(struct chain *c, struct stage *s)
     return n < 0 ? -1 : 0;
 }
 
+/* How far the data below the archive reach, as far as it matters behind byte `at`. -1. */
+static int64_t reach(struct chain *c, struct stage *s, int64_t at, int64_t matters)
+{
+    struct stat st;
+    ssize_t n = 1;
+    if (s->below == &c->stage[0] && c->seekable)
+        return fstat(c->fd, &st) ? at + matters : (int64_t)st.st_size;
+    while (s->below->total < at + matters && n > 0)
+        n = stage_read(c, s->below, s->block, BLOCK);
+    return n < 0 ? -1 : s->below->total;
+}
+
+/* A tar ends with two blocks of zeros (POSIX.1-2017, pax, ustar Interchange Format). One that was
+ * cut between two members has none, and nothing else tells it from a whole one. */
+static int check_tar_end(struct chain *c, struct stage *s)
+{
+    enum { END = 2 * 512 };
+    int64_t at = archive_read_header_position(s->a), end = reach(c, s, at, END);
+    if (end >= 0 && end < at + END && !c->note)
+        c->note = mem_format("%s: the tar has no end mark (two blocks of zeros) behind its last "
+                             "member: it may be cut", c->path);
+    return end < 0 ? -1 : 0;
+}
+
 /* Goes to the next wanted regular file. 1: there; 0: no more; -1. *seen counts all entries. */
 static int next_member(struct chain *c, struct stage *s, int64_t *seen, const char **name)
 {
@@ -229,7 +255,7 @@ static int next_member(struct chain *c, struct stage *s, int64_t *seen, const ch
     for (;;) {
         int r = archive_read_next_header(s->a, &entry);
         if (r == ARCHIVE_EOF)
-            return drain(c, s);
+            return (s->tar && check_tar_end(c, s)) || drain(c, s) ? -1 : 0;
         if (r < ARCHIVE_WARN)
             return c->err.code ? -1 : archive_bad(c, s);
         if (++*seen > MAX_MEMBERS)
@@ -258,11 +284,25 @@ static int next_member(struct chain *c, struct stage *s, int64_t *seen, const ch
     }
 }
 
-static int too_many(struct chain *c, const char *first, const char *second)
+/* How much a name looks like that of data: 0 not, 1 any text, 2. */
+static int looks_data(const char *name)
 {
-    return err_set(&c->err, EXIT_BAD_DATA, "%s: %s: '%s', '%s'; choose one with --member",
-                   c->path, c->member ? "more than one member matches" : "several members",
-                   first, second);
+    static const char *const ends[] = {".txt", ".json", ".jsonl", ".ndjson", ".raw", ".tokens"};
+    const char *slash = strrchr(name, '/'), *file = slash ? slash + 1 : name;
+    const char *end = strrchr(file, '.');
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (end && *file != '.' && !strcmp(end, ends[i]))
+            return i ? 2 : 1;
+    return 0;
+}
+
+/* More than one member is wanted, `first` and `second` and maybe others: `best` is proposed. */
+static int too_many(struct chain *c, const char *first, const char *second, const char *best)
+{
+    return err_set(&c->err, EXIT_BAD_DATA, "%s: %s: '%s', '%s'; choose one with --member, such as "
+                   "prep-prompts --member '%s'", c->path,
+                   c->member ? "more than one member matches" : "several members", first, second,
+                   best);
 }
 
 /* Stands on the wanted member. scan: looks at all that follow, and is then at the end. */
@@ -283,11 +323,20 @@ static int choose_member(struct chain *c, struct stage *s, int scan)
     c->name = mem_format("%s:%s", c->path, name);
     if (!scan)
         return 0;
-    char *first = mem_text(name);
-    r = next_member(c, s, &seen, &name);
-    if (r > 0)
-        r = too_many(c, first, name);
+    char *first = mem_text(name), *second = NULL, *best = mem_text(name);
+    while ((r = next_member(c, s, &seen, &name)) > 0) {
+        if (!second)
+            second = mem_text(name);
+        if (looks_data(name) > looks_data(best)) {
+            free(best);
+            best = mem_text(name);
+        }
+    }
+    if (r == 0 && second)
+        r = too_many(c, first, second, best);
     free(first);
+    free(second);
+    free(best);
     return r;
 }
 
@@ -305,13 +354,18 @@ static ssize_t member_pull(struct chain *c, struct stage *s, unsigned char *to, 
     int r = next_member(c, s, &seen, &name);
     if (r == 0)
         return 0;
-    return r < 0 ? -1 : too_many(c, c->name, name);
+    const char *first = c->name + strlen(c->path) + 1; /* after "PATH:" */
+    return r < 0 ? -1
+                 : too_many(c, first, name, looks_data(name) > looks_data(first) ? name : first);
 }
 
 int stage_add_archive(struct chain *c, int zip, int scan)
 {
     struct stage *s = add(c);
     s->pull = member_pull;
+    s->tar = !zip;
+    if (zip && scan && zip_check(c->fd, c->path, &c->err))
+        return -1;
     s->a = archive_read_new();
     if (!s->a)
         err_machine(__FILE__, __LINE__, "out of memory");

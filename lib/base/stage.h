@@ -24,12 +24,14 @@ struct stage {
     unsigned char *block; /* what came from below */
     z_stream z;
     struct archive *a;
+    int tar;   /* an archive of that kind */
     int after; /* gzip: after one part, maybe before another; archive: all is read */
 };
 
 /* A file and what stands on it, and what is known of the whole. */
 struct chain {
     char *path, *name, *member; /* owned by whoever fills it; member NULL: not asked for */
+    char *note; /* what is odd and does no harm, or NULL; owned like them */
     int fd, seekable;
     int64_t cap; /* of unpacked bytes; 0: none */
     struct stage stage[STAGE_MAX];

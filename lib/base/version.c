@@ -5,5 +5,6 @@
  */
 #include "lib/base/opt.h"
 
+const char version_unicode[] = "16.0"; /* lib/text/utf8-newer.c */
 const char version_text[] = "1.0.0";
 const char version_commit[] = COMMIT;

@@ -46,19 +46,31 @@ static int add_file(json_t *files, const char *path, struct err *e)
     return 0;
 }
 
-static int add_files(const struct checkpoint *c, json_t *files, struct err *e)
+char *checkpoint_file(const struct checkpoint *c, size_t i)
 {
     static const char *const small[] = {"config.json", "generation_config.json", "tokenizer.json",
-                                        "model.safetensors.index.json"};
-    int bad = 0;
-    for (size_t i = 0; !bad && c->folder && i < sizeof small / sizeof *small; i++) {
-        char *path = mem_format("%s/%s", c->folder, small[i]);
-        int none = access(path, F_OK) && errno == ENOENT;
-        bad = none ? 0 : add_file(files, path, e);
+                                        "tokenizer_config.json", "chat_template.jinja",
+                                        "chat_template.json", "model.safetensors.index.json"};
+    for (size_t k = 0; c->folder && k < sizeof small / sizeof *small; k++) {
+        char *path = mem_format("%s/%s", c->folder, small[k]);
+        int there = !(access(path, F_OK) && errno == ENOENT);
+        if (there && i-- == 0)
+            return path;
         free(path);
     }
-    for (size_t i = 0; !bad && c->tensors && i < safetensors_files(c->tensors); i++)
-        bad = add_file(files, safetensors_file(c->tensors, i), e);
+    if (!c->tensors || i >= safetensors_files(c->tensors))
+        return NULL;
+    return mem_text(safetensors_file(c->tensors, i));
+}
+
+static int add_files(const struct checkpoint *c, json_t *files, struct err *e)
+{
+    char *path;
+    int bad = 0;
+    for (size_t i = 0; !bad && (path = checkpoint_file(c, i)); i++) {
+        bad = add_file(files, path, e);
+        free(path);
+    }
     return bad;
 }
 

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "kernels/finite.h"
 #include "lib/base/mem.h"
 #include "lib/checkpoint/hub.h"
 #include "lib/checkpoint/synth.h"
@@ -217,41 +218,6 @@ int checkpoint_open_ignoring(struct checkpoint *c, const char *name, uint64_t sy
     return -1;
 }
 
-static float from_bits(uint32_t bits)
-{
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
-/* IEEE half to float, exactly. */
-static float from_half(uint16_t h)
-{
-    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, mantissa = h & 1023;
-    if (exponent == 31)
-        return from_bits(sign | 0x7f800000 | mantissa << 13);
-    if (exponent == 0) {
-        float f = (float)mantissa * 0x1p-24f;
-        return sign ? -f : f;
-    }
-    return from_bits(sign | (exponent + 112) << 23 | mantissa << 13);
-}
-
-/* n values of a tensor, from value `first` on. Its data have any alignment. */
-static void widen(const struct tensor *t, size_t first, size_t n, float *out)
-{
-    if (!strcmp(t->dtype, "F32")) {
-        memcpy(out, t->data + 4 * first, 4 * n);
-        return;
-    }
-    int half = !strcmp(t->dtype, "F16");
-    for (size_t i = 0; i < n; i++) {
-        uint16_t v;
-        memcpy(&v, t->data + 2 * (first + i), 2);
-        out[i] = half ? from_half(v) : from_bits((uint32_t)v << 16);
-    }
-}
-
 /* The codes of a packed matrix, or NULL. */
 static const struct codes *codes_of(const struct checkpoint *c, enum role r, size_t layer)
 {
@@ -270,7 +236,7 @@ static void read_rows(const struct checkpoint *c, enum role r, size_t layer, siz
     if (q) {
         quant_floats(q, cols, first, count, out);
     } else if (c->role) {
-        widen(c->role[place(c, r, layer)], first * cols, count * cols, out);
+        safetensors_floats(c->role[place(c, r, layer)], first * cols, count * cols, out);
     } else if (role_is_norm(r)) {
         for (size_t i = 0; i < count; i++)
             out[i] = 1;
@@ -290,6 +256,8 @@ static void source_floats(const struct mat_source *s, size_t first, size_t count
 {
     const struct weight *w = s->ctx;
     read_rows(w->checkpoint, w->role, w->layer, first, count, out);
+    if (s->odd && !finite_floats(out, count * s->cols))
+        finite_mark(s);
 }
 
 const struct tensor *checkpoint_tensor(const struct checkpoint *c, enum role r, size_t layer)
@@ -339,7 +307,7 @@ void checkpoint_advise(const struct weight *w, int need)
             need ? MADV_WILLNEED : MADV_DONTNEED);
 }
 
-static int check_values(const struct checkpoint *c, enum role r, size_t layer, struct err *e)
+int checkpoint_check_tensor(const struct checkpoint *c, enum role r, size_t layer, struct err *e)
 {
     const struct tensor *t = checkpoint_tensor(c, r, layer);
     size_t rows, cols, n;
@@ -362,7 +330,7 @@ int checkpoint_check_values(const struct checkpoint *c, struct err *e)
 {
     for (int r = 0; c->role && r < ROLE_COUNT; r++)
         for (size_t l = 0; l < role_layers(&c->config, (enum role)r); l++)
-            if (check_values(c, (enum role)r, l, e))
+            if (checkpoint_check_tensor(c, (enum role)r, l, e))
                 return -1;
     return c->tensors ? safetensors_unchanged(c->tensors, e) : 0;
 }

@@ -57,12 +57,15 @@ struct mat_source checkpoint_source(const struct weight *w);
 void checkpoint_advise(const struct weight *w, int need);
 /* -1 (EXIT_BAD_DATA) at the first NaN, infinity or matrix of zeros, named: reads every weight. */
 int checkpoint_check_values(const struct checkpoint *c, struct err *e);
+int checkpoint_check_tensor(const struct checkpoint *c, enum role r, size_t layer, struct err *e);
 /* "F32", "F16" or "BF16": the dtype of the matrices ("F32" when they differ, "BF16" for synth), for
  * a packed checkpoint that of the matrices that were packed. */
 const char *checkpoint_dtype(const struct checkpoint *c);
 /* *out = the tokenizer of tokenizer.json, the caller's; NULL when there is none, as for synth:.
  * -1: it is broken, or has ids that the embedding lacks (EXIT_BAD_DATA). */
 int checkpoint_tokenizer(const struct checkpoint *c, struct tokenizer **out, struct err *e);
+/* The path of the i-th file that the model is read from, the caller's; NULL: there are no more. */
+char *checkpoint_file(const struct checkpoint *c, size_t i);
 /* The chat template that the checkpoint comes with, for chat_choose; none for synth:. Sets all of
  * *out; checkpoint_chat_free is due, also after -1: a file that cannot be read or is not JSON. */
 struct checkpoint_chat {

@@ -40,6 +40,8 @@ const char *safetensors_note(const struct tensors *t);
 /* -1 (EXIT_BAD_DATA): a tensor of the folder has another shape than config.json makes expect. */
 int safetensors_check_shape(const char *folder, const struct tensor *t, const size_t *want,
                             size_t rank, struct err *e);
+/* Widens n values of an F32, F16 or BF16 tensor, from value `first` on. */
+void safetensors_floats(const struct tensor *t, size_t first, size_t n, float *out);
 /* The files, for provenance. */
 size_t safetensors_files(const struct tensors *t);
 const char *safetensors_file(const struct tensors *t, size_t i);

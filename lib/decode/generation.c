@@ -66,6 +66,8 @@ void generation_close(struct generation *g, const struct config *c, int met)
     g->to_eos = 0;
     while (g->to_eos < g->n && !is_stop(stop, n, g->ids[g->to_eos]))
         g->to_eos++;
+    for (size_t i = 0; i < g->n; i++)
+        g->stop_tokens += (size_t)is_stop(stop, n, g->ids[i]);
     g->stop = met || g->to_eos < g->n ? "eos" : "length";
 }
 

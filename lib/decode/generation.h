@@ -23,6 +23,7 @@ struct generation {
     int32_t *ids;          /* [n]: LLaDA the whole canvas; LLaMA up to and without the stop id */
     size_t n;
     size_t to_eos;         /* tokens up to and without the first stop id */
+    size_t stop_tokens;    /* ids that are stop ids */
     const char *stop;      /* "eos" or "length" */
     int64_t *emit_ns;      /* [n_emits] since the batch began: readable prefix grew */
     int32_t *emit_tokens;  /* [n_emits] by how many tokens */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/finite.h"
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
 
@@ -30,10 +31,14 @@ static int load_mat(struct network *n, const struct checkpoint *c, enum role r, 
     struct weight w = {c, r, layer};
     struct mat_source s = checkpoint_source(&w);
     enum dtype dtype = quantization_dtype(n->quant, &n->config, r, n->dtype);
+    int odd = 0;
+    s.odd = c->role ? &odd : NULL; /* what is drawn is finite */
     checkpoint_advise(&w, 1);
     int bad = n->backend->ops->mat_make(n->backend, m, &s, dtype);
     checkpoint_advise(&w, 0);
-    return bad ? short_of_memory(n, r, e) : 0;
+    if (bad)
+        return short_of_memory(n, r, e);
+    return odd ? checkpoint_check_tensor(c, r, layer, e) : 0; /* which value */
 }
 
 /* NULL: no memory. */
@@ -56,9 +61,12 @@ static int load_vector(struct network *n, const struct checkpoint *c, enum role 
     role_shape(&n->config, r, &rows, &cols);
     float *v = mem_alloc(rows * sizeof *v);
     checkpoint_floats(c, r, layer, v);
+    int odd = !finite_floats(v, rows);
     *out = put_floats(n, v, rows);
     free(v);
-    return *out ? 0 : short_of_memory(n, r, e);
+    if (!*out)
+        return short_of_memory(n, r, e);
+    return odd ? checkpoint_check_tensor(c, r, layer, e) : 0;
 }
 
 static int load_rope(struct network *n, struct err *e)

@@ -79,7 +79,8 @@ static int is_settled(const struct stat *s, time_t now)
     return now - s->st_ctim.tv_sec > FILEHASH_AGE_S && now - s->st_mtim.tv_sec > FILEHASH_AGE_S;
 }
 
-int filehash(const char *path, size_t large, char hex[65], struct err *e)
+/* recalls: what is remembered will do. */
+static int find(const char *path, size_t large, int recalls, char hex[65], struct err *e)
 {
     struct stat before, after;
     time_t now = time(NULL);
@@ -87,7 +88,7 @@ int filehash(const char *path, size_t large, char hex[65], struct err *e)
         return err_set(e, err_reason(EXIT_NO_INPUT), "%s: %s", path, strerror(errno));
     int keep = S_ISREG(before.st_mode) && before.st_size >= 0 && (size_t)before.st_size >= large;
     char *id = identity(path, &before), *store = keep ? store_path(id) : NULL;
-    int known = recall(store, hex), bad = 0;
+    int known = recalls && recall(store, hex), bad = 0;
     if (!known) {
         bad = hash_file(path, hex, e);
         char *now_id = bad || stat(path, &after) ? NULL : identity(path, &after);
@@ -100,4 +101,14 @@ int filehash(const char *path, size_t large, char hex[65], struct err *e)
     free(id);
     free(store);
     return bad ? -1 : known;
+}
+
+int filehash(const char *path, size_t large, char hex[65], struct err *e)
+{
+    return find(path, large, 1, hex, e);
+}
+
+int filehash_anew(const char *path, size_t large, char hex[65], struct err *e)
+{
+    return find(path, large, 0, hex, e);
 }

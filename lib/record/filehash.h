@@ -19,5 +19,7 @@ enum { FILEHASH_LARGE = 64 << 20, FILEHASH_AGE_S = 2 };
  * it holds at least `large` bytes and there is a place for it; -1: EXIT_NO_INPUT, or EXIT_IO (also
  * when the file changed meanwhile). */
 int filehash(const char *path, size_t large, char hex[65], struct err *e);
+/* The same from the bytes, whatever is remembered of them: 0 or -1. */
+int filehash_anew(const char *path, size_t large, char hex[65], struct err *e);
 
 #endif

@@ -8,19 +8,45 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
+
+static const int64_t MORE_MAX = (int64_t)1 << 53;
 
 const char *rec_text(const json_t *record, const char *key)
 {
     return json_string_value(json_object_get(record, key));
 }
 
+const char *rec_type(const json_t *v)
+{
+    if (!v)
+        return "nothing";
+    switch (json_typeof(v)) {
+    case JSON_OBJECT: return "an object";
+    case JSON_ARRAY: return "an array";
+    case JSON_STRING: return "a text";
+    case JSON_INTEGER:
+    case JSON_REAL: return "a number";
+    case JSON_NULL: return "null";
+    default: return "true or false";
+    }
+}
+
 const char *rec_kind(const json_t *record)
 {
     const char *kind = rec_text(record, "kind");
     return kind ? kind : "";
+}
+
+int64_t rec_failures(const json_t *record)
+{
+    int64_t more = rec_int(record, "more", 1);
+    if (strcmp(rec_kind(record), "error"))
+        return 0;
+    return more < 1 || more > MORE_MAX ? 1 : more;
 }
 
 double rec_number(const json_t *record, const char *key)

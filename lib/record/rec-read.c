@@ -28,6 +28,7 @@ struct rec_reader {
     int64_t records;
     json_t *inputs; /* [{path, sha256}] of the spans that ended well */
     int open; /* a `meta` was seen and no `end` yet */
+    int unsound;
 };
 
 static void span_start(struct rec_reader *r, int open)
@@ -80,6 +81,11 @@ json_t *rec_read_inputs(const struct rec_reader *r)
 const char *rec_where(const struct rec_reader *r)
 {
     return r->where ? r->where : "";
+}
+
+int rec_read_unsound(const struct rec_reader *r)
+{
+    return r->unsound;
 }
 
 static void set_where(struct rec_reader *r, const char *name)
@@ -230,9 +236,10 @@ int rec_read(struct rec_reader *r, json_t **record, struct err *e)
         struct input *in = r->in[r->at];
         int got = next_line(r, input_file(in));
         if (got == 0) {
-            if (finish_file(r, &why))
-                return err_set(e, why.code, "%s", why.text);
-            continue;
+            if (!finish_file(r, &why))
+                continue;
+            r->unsound = 1;
+            return err_set(e, why.code, "%s", why.text);
         }
         r->line++;
         if (got > 0 && is_blank(&r->text))
@@ -243,6 +250,7 @@ int rec_read(struct rec_reader *r, json_t **record, struct err *e)
                            (int)LINE_MAX_BYTES);
         *record = parse_line(r, &why);
         if (!*record || account(r, *record, &why)) {
+            r->unsound |= *record != NULL;
             json_decref(*record);
             *record = NULL;
             return err_set(e, why.code, "%s: %s", r->where, why.text);

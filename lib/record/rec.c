@@ -65,6 +65,10 @@ static int write_record(struct rec_writer *w, const json_t *record, struct err *
         buf_free(&line);
         return bad;
     }
+    if (!w->broken && resume_seal(w->work, w->hash, e)) {
+        buf_free(&line);
+        return -1;
+    }
     errno = EIO; /* for a stream that is broken already */
     w->broken = w->broken || write_all(fileno(w->out.f), line.data, line.len);
     buf_free(&line);
@@ -153,7 +157,8 @@ static void count(struct rec_writer *w, const json_t *record)
 {
     const char *status = rec_text(record, "status");
     w->records++;
-    w->failed += !strcmp(rec_kind(record), "error") || (status && strcmp(status, "ok"));
+    int64_t errors = rec_failures(record);
+    w->failed += errors ? errors : status && strcmp(status, "ok");
 }
 
 /* Counts and writes a record that is neither `meta` nor `end`. */
@@ -190,6 +195,7 @@ int rec_pass(struct rec_writer *w, const json_t *record, struct err *e)
 static const char *code_name(int code)
 {
     switch (code) {
+    case EXIT_FAILED_RECORDS: return "failed";
     case EXIT_BAD_USAGE: return "usage";
     case EXIT_BAD_DATA: return "bad_data";
     case EXIT_NO_INPUT: return "no_input";
@@ -207,9 +213,32 @@ static json_t *error_fields(const struct err *what, const char *where)
                      text_member(what->text), "where", text_member(where ? where : ""));
 }
 
-int rec_error(struct rec_writer *w, const struct err *what, const char *where, struct err *e)
+int rec_error(struct rec_writer *w, const struct err *what, const char *where, const json_t *id,
+              struct err *e)
 {
-    return rec_write(w, "error", error_fields(what, where), e);
+    json_t *fields = error_fields(what, where);
+    if (json_is_string(id) || json_is_integer(id))
+        must(!fields || json_object_set(fields, "id", (json_t *)(uintptr_t)id));
+    return rec_write(w, "error", fields, e);
+}
+
+int rec_bad(struct rec_writer *w, const struct err *what, const char *where, const json_t *id,
+            struct err *e)
+{
+    return w->bad++ < REC_BAD_KEPT ? rec_error(w, what, where, id, e) : 0;
+}
+
+/* The broken records that were only counted. */
+static int write_more(struct rec_writer *w, struct err *e)
+{
+    int64_t more = w->bad - REC_BAD_KEPT;
+    struct err what = {0};
+    if (more <= 0)
+        return 0;
+    err_set(&what, EXIT_BAD_DATA, "%lld more broken records of the input", (long long)more);
+    json_t *fields = error_fields(&what, "");
+    rec_set_int(fields, "more", more);
+    return rec_write(w, "error", fields, e);
 }
 
 int rec_fatal(struct rec_writer *w, const struct err *what, const char *where, struct err *e)
@@ -219,6 +248,7 @@ int rec_fatal(struct rec_writer *w, const struct err *what, const char *where, s
     return rec_write(w, "error", fields, e);
 }
 
+<<<<<<< HEAD
 static void free_writer(struct rec_writer *w)
 {
     resume_free(w->work);
@@ -227,12 +257,20 @@ static void free_writer(struct rec_writer *w)
     w->hash = NULL;
     json_decref(w->inputs);
     w->inputs = NULL;
+=======
+/* What proved a work file that is none any more. */
+static void remove_sums(char *path)
+{
+    if (path)
+        unlink(path);
+    free(path);
+>>>>>>> 938106c51d1e94f619d1752ade1a31a6437e4e8d
 }
 
 int rec_close(struct rec_writer *w, const char *status, struct err *e)
 {
-    int bad = 0;
-    if (!w->no_meta) {
+    int bad = write_more(w, e);
+    if (!bad && !w->no_meta) {
         char hex[65];
         hash_hex(w->hash, hex);
         json_t *r = envelope(w, "end", json_pack("{s:I, s:I, s:s, s:s}", "records",
@@ -253,18 +291,36 @@ int rec_close(struct rec_writer *w, const char *status, struct err *e)
         rec_abandon(w);
         return bad;
     }
+<<<<<<< HEAD
     bad = out_commit(&w->out, e);
     free_writer(w);
+=======
+    char *sums = resume_end(w->work);
+    w->work = NULL;
+    bad = out_commit(&w->out, e);
+    remove_sums(sums);
+    hash_free(w->hash);
+    w->hash = NULL;
+>>>>>>> 938106c51d1e94f619d1752ade1a31a6437e4e8d
     return bad;
 }
 
 void rec_abandon(struct rec_writer *w)
 {
-    if (rec_lasts(w))
+    if (rec_lasts(w)) {
         out_leave(&w->out);
-    else
+        resume_free(w->work);
+    } else {
         out_abandon(&w->out);
+<<<<<<< HEAD
     free_writer(w);
+=======
+        remove_sums(resume_end(w->work));
+    }
+    w->work = NULL;
+    hash_free(w->hash);
+    w->hash = NULL;
+>>>>>>> 938106c51d1e94f619d1752ade1a31a6437e4e8d
 }
 
 /* ---- what an earlier process left ---- */

@@ -24,12 +24,17 @@
 #include "lib/base/out.h"
 #include "lib/record/resume.h"
 
+enum {
+    REC_BAD_KEPT = 100, /* broken records of an input that become error records */
+    REC_BAD_SAID = 5    /* those that tools name on standard error */
+};
 struct rec_writer {
     struct out out;
     const char *run;
     struct hash *hash;
     int64_t records, failed; /* failed: error records and records whose status is not ok */
     int64_t repeats; /* records of the input that came again and were left out; for `end` */
+    int64_t bad;     /* broken records of the input: of rec_bad, and those that a caller adds */
     int no_meta;
     int broken; /* a write failed: nothing is written after it */
     json_t *inputs;  /* rec_read_inputs of what was read, for `end`; owned; NULL: not said */
@@ -46,8 +51,14 @@ int rec_write(struct rec_writer *w, const char *kind, json_t *fields, struct err
 /* Writes a record that came in, unchanged (borrowed); but a `meta` becomes kind "parent" and an
  * `end` is left out, because every stream has one of its own. */
 int rec_pass(struct rec_writer *w, const json_t *record, struct err *e);
-/* Writes {"kind":"error", code, message, where}; counts it as failed. `where` e.g. "line 12". */
-int rec_error(struct rec_writer *w, const struct err *what, const char *where, struct err *e);
+/* Writes {"kind":"error", code, message, where, id}; counts it as failed. `where` e.g. "line 12";
+ * `id` (borrowed) of the record that failed, NULL: it has none. */
+int rec_error(struct rec_writer *w, const struct err *what, const char *where, const json_t *id,
+              struct err *e);
+/* rec_error of a broken record of the input, however many there are: after the first REC_BAD_KEPT
+ * they are only counted, and rec_close writes one error record, with `more`, for them. */
+int rec_bad(struct rec_writer *w, const struct err *what, const char *where, const json_t *id,
+            struct err *e);
 /* rec_error of what ends the process, marked "fatal": a process that goes on drops it. */
 int rec_fatal(struct rec_writer *w, const struct err *what, const char *where, struct err *e);
 /* Writes `end` {records, failed, sha256, status "ok"|"interrupted"|"failed", and resumed: true when
@@ -98,14 +109,21 @@ struct rec_reader *rec_read_open(const char *const *paths, size_t n, struct err 
  * Each meta ... end is verified on its own, so streams may be concatenated. */
 int rec_read(struct rec_reader *r, json_t **record, struct err *e);
 const char *rec_where(const struct rec_reader *r); /* "FILE:LINE" of the last record; borrowed */
+<<<<<<< HEAD
 /* [{path, sha256}] of the streams read to their end: from `meta` on the hash that their `end` has,
  * of lines without these the hash of the lines. The caller's reference. */
 json_t *rec_read_inputs(const struct rec_reader *r);
+=======
+/* 1: an input was cut or edited (an `end` that is wrong or missing, data that break off). */
+int rec_read_unsound(const struct rec_reader *r);
+>>>>>>> 938106c51d1e94f619d1752ade1a31a6437e4e8d
 void rec_read_close(struct rec_reader *r);
 
 /* ---- members of a record ---- */
 
 const char *rec_kind(const json_t *record);                   /* "" when absent; borrowed */
+int64_t rec_failures(const json_t *record); /* how many an error record stands for; others: 0 */
+const char *rec_type(const json_t *v); /* for messages: "a text", ..., "nothing"; a constant */
 const char *rec_text(const json_t *record, const char *key);  /* NULL when absent or not a string */
 double rec_number(const json_t *record, const char *key); /* NaN when absent, null, no number */
 int64_t rec_int(const json_t *record, const char *key, int64_t otherwise);

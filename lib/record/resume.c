@@ -3,6 +3,8 @@
  * The file is read through its stream and written, behind what is there, through its descriptor:
  * closing any other descriptor of it would give up the lock. A record counts once its line feed is
  * there; everything from the first line without one is cut off before anything is written.
+ * A line that its sum (sums.h) does not fit was changed by somebody else; one that has none,
+ * because the power failed before the sum was on the medium, is made again.
  */
 #include "lib/record/resume.h"
 
@@ -15,6 +17,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/record/schema.h"
+#include "lib/record/sums.h"
 
 struct resume {
     struct err_witness witness; /* first: hear() comes from it to the rest */
@@ -27,7 +30,8 @@ struct resume {
     int loaded;        /* `line` is that one */
     struct buf line, meta; /* without line feed */
     json_t *next;      /* `line` parsed, or NULL: not asked for yet */
-    int64_t marked, synced_ns;
+    int64_t marked, marked_lines, synced_ns;
+    struct sums sums;  /* none when nobody goes on */
 };
 
 /* The next line without its line feed: 1. 0: the end. -1: what is left has no line feed. */
@@ -111,6 +115,18 @@ struct finding {
     char *fatal;                 /* what the process died of, or NULL */
 };
 
+/* The line in r->line, which is a record: 1, as it was written; 0: it goes; -1. */
+static int look_twice(const struct resume *r, struct hash *h, const struct finding *f,
+                      struct err *e)
+{
+    int same = sums_prove(&r->sums, h, &r->line, f->records + 2);
+    if (same < 0)
+        err_set(e, EXIT_BAD_DATA, "%s: line %lld of its work file was changed: the SHA-256 up to "
+                "there is not the one that was written (--fresh starts anew)", r->path,
+                (long long)f->records + 2);
+    return same;
+}
+
 /* Reads the record in r->line. 1: there may be more; 0: it and all behind it goes; -1: damaged. */
 static int look_at(struct resume *r, struct finding *f, struct err *e)
 {
@@ -132,19 +148,27 @@ static int look_at(struct resume *r, struct finding *f, struct err *e)
     return more;
 }
 
-/* Finds the records behind the meta record, which was read. */
-static int look(struct resume *r, struct finding *f, struct err *e)
+static int unreadable(const struct resume *r, struct err *e)
+{
+    return err_set(e, EXIT_IO, "%s: cannot read its work file: %s", r->path, strerror(errno));
+}
+
+/* Finds the records behind the meta record, which was read and is in the sum. */
+static int look(struct resume *r, struct hash *h, struct finding *f, struct err *e)
 {
     int more = 1;
     f->first = f->end = ftello(r->f);
-    while (more > 0 && (more = get_line(r->f, &r->line)) > 0 && (more = look_at(r, f, e)) > 0) {
+    if (f->first < 0)
+        return unreadable(r, e);
+    while (more > 0 && (more = get_line(r->f, &r->line)) > 0 && (more = look_at(r, f, e)) > 0 &&
+           (more = look_twice(r, h, f, e)) > 0) {
         f->records++;
         f->end = ftello(r->f);
     }
-    if (ferror(r->f))
-        return err_set(e, EXIT_IO, "%s: cannot read its work file: %s", r->path, strerror(errno));
     if (e->code)
         return -1;
+    if (ferror(r->f) || f->end < 0)
+        return unreadable(r, e);
     f->torn = more < 0 ? r->line.len : 0;
     return 0;
 }
@@ -176,8 +200,12 @@ static char *compare(struct resume *r, const json_t *meta, const struct resume_w
     if (names.len)
         why = mem_format("it is of other work (%s)", names.data);
     buf_free(&names);
+    struct hash *h = hash_new();
+    if (!why && sums_prove(&r->sums, h, &r->meta, 1) <= 0)
+        why = mem_format("%s does not vouch for it", r->sums.path);
     if (!why)
-        look(r, f, e);
+        look(r, h, f, e);
+    hash_free(h);
     return why;
 }
 
@@ -226,39 +254,41 @@ static void hear(struct err_witness *self, const char *where, const char *what)
 
 /* ---- opening ---- */
 
-static int cut(struct resume *r, int64_t at, struct err *e)
-{
-    r->left = 0;
-    if (!ftruncate(fileno(r->f), at))
-        return 0;
-    return err_set(e, EXIT_IO, "%s: cannot cut its work file: %s", r->path, strerror(errno));
-}
-
-static int64_t size_of(const struct resume *r)
+static int64_t size_of(int fd)
 {
     struct stat s;
-    return fstat(fileno(r->f), &s) ? 0 : (int64_t)s.st_size;
+    return fstat(fd, &s) ? 0 : (int64_t)s.st_size;
+}
+
+/* Keeps so many lines, which end at byte `at`. */
+static int cut(struct resume *r, int64_t at, int64_t lines, struct err *e)
+{
+    r->left = 0;
+    if (!ftruncate(fileno(r->f), at) && !sums_cut(&r->sums, lines))
+        return 0;
+    return err_set(e, EXIT_IO, "%s: cannot cut its work file: %s", r->path, strerror(errno));
 }
 
 static int find(struct resume *r, const json_t *meta, const struct resume_wish *wish, struct err *e)
 {
     struct finding f = {0};
     struct err bad = {0};
-    char *why = size_of(r) ? compare(r, meta, wish, &f, &bad) : NULL;
+    char *why = size_of(fileno(r->f)) ? compare(r, meta, wish, &f, &bad) : NULL;
     if (bad.code)
         return err_set(e, bad.code, "%s", bad.text);
     if (why)
         log_note(wish->log, "%s: starts anew, the work file of an earlier process is not used: %s",
                  r->path, why);
-    if (f.records)
+    int cannot = cut(r, f.records ? f.end : 0, f.records ? f.records + 1 : 0, e);
+    if (!cannot && fseeko(r->f, (off_t)f.first, SEEK_SET))
+        cannot = unreadable(r, e);
+    if (!cannot && f.records)
         say(r, wish->log, &f);
-    free(why);
-    free(f.fatal);
-    if (cut(r, f.records ? f.end : 0, e))
-        return -1;
     r->left = f.records;
     r->at = f.first;
-    return fseeko(r->f, (off_t)f.first, SEEK_SET);
+    free(why);
+    free(f.fatal);
+    return cannot;
 }
 
 int resume_open(struct resume **to, struct out *o, const struct common *c, const json_t *meta,
@@ -272,8 +302,10 @@ int resume_open(struct resume **to, struct out *o, const struct common *c, const
     struct resume *r = mem_zero(1, sizeof *r);
     *r = (struct resume){.witness = {hear}, .f = o->f, .path = mem_text(o->path), .run = c->run,
                          .lasting = meta && !wish->whole, .number = 2, .synced_ns = clock_ns()};
-    int64_t before = size_of(r);
-    if (find(r, meta, wish, e)) {
+    int64_t before = size_of(fileno(r->f));
+    if (sums_open(&r->sums, o->temp, !r->lasting, e) || find(r, meta, wish, e)) {
+        if (!before)
+            unlink(r->sums.path);
         resume_free(r);
         if (before)
             out_leave(o);
@@ -311,8 +343,21 @@ void resume_free(struct resume *r)
     json_decref(r->next);
     buf_free(&r->line);
     buf_free(&r->meta);
+    sums_close(&r->sums);
     free(r->path);
     free(r);
+}
+
+char *resume_end(struct resume *r)
+{
+    char *left = r && r->sums.fd >= 0 ? mem_text(r->sums.path) : NULL;
+    resume_free(r);
+    return left;
+}
+
+int resume_seal(struct resume *r, const struct hash *h, struct err *e)
+{
+    return r ? sums_add(&r->sums, h, e) : 0;
 }
 
 /* ---- taking over ---- */
@@ -373,7 +418,7 @@ int resume_take(struct resume *r, struct hash *h, struct err *e)
 
 int resume_drop(struct resume *r, struct err *e)
 {
-    return resume_left(r) ? cut(r, r->at, e) : 0;
+    return resume_left(r) ? cut(r, r->at, r->number - 1, e) : 0;
 }
 
 int resume_is_lasting(const struct resume *r)
@@ -387,19 +432,21 @@ int resume_sync(struct resume *r, struct err *e)
     if (!r || !r->lasting || clock_ns() - r->synced_ns < SECOND)
         return 0;
     r->synced_ns = clock_ns();
-    if (!fdatasync(fileno(r->f)))
+    if (!fdatasync(fileno(r->f)) && !sums_sync(&r->sums))
         return 0;
     return err_set(e, EXIT_IO, "%s: cannot write: %s", r->path, strerror(errno));
 }
 
 void resume_mark(struct resume *r)
 {
-    if (r)
-        r->marked = size_of(r);
+    if (!r)
+        return;
+    r->marked = size_of(fileno(r->f));
+    r->marked_lines = r->sums.lines;
 }
 
 void resume_revert(struct resume *r)
 {
     if (r && r->marked)
-        (void)cut(r, r->marked, NULL);
+        (void)cut(r, r->marked, r->marked_lines, NULL);
 }

@@ -6,7 +6,9 @@
  *
  * Same work: the `meta` records agree in all but the start and how much is said on standard error.
  * A last line without line feed is cut off, and so are an `end` and the fatal error record with
- * which a process died. A damaged line before the last is EXIT_BAD_DATA: nobody knows what it was.
+ * which a process died. A damaged line before the last is EXIT_BAD_DATA, for nobody knows what it
+ * was, and so is one that was changed since it was written: .NAME.tmp.sha256 holds the running
+ * SHA-256 after each line.
  */
 #ifndef RECORD_RESUME_H
 #define RECORD_RESUME_H
@@ -27,7 +29,8 @@
 #define RESUME_NOTES                                                                            \
     "With -o FILE what is finished outlives the process in .FILE.tmp, however it ends; the same\n" \
     "command goes on behind it, with the records of a run that was not interrupted, but for\n"   \
-    "times. With other words, model, machine or input it starts anew, and says so.\n"
+    "times. With other words, model, machine or input it starts anew, and says so; a work file\n" \
+    "that was changed by hand is refused.\n"
 
 /* What a tool wants of a work file that is there. */
 struct resume_wish {
@@ -41,6 +44,9 @@ struct resume; /* one work file, open for this process alone */
 int resume_open(struct resume **r, struct out *o, const struct common *c, const json_t *meta,
                 const struct resume_wish *wish, struct err *e);
 void resume_free(struct resume *r);
+/* resume_free when nobody goes on. The file to remove once the output has its name, or is gone; the
+ * caller's, or NULL. */
+char *resume_end(struct resume *r);
 
 /* In all that follows r may be NULL: no work file, nothing kept. */
 int resume_goes_on(const struct resume *r);  /* 1: records are kept, after their meta */
@@ -54,6 +60,8 @@ int resume_take(struct resume *r, struct hash *h, struct err *e);
 int resume_match(struct resume *r, const struct buf *line, struct err *e);
 int resume_drop(struct resume *r, struct err *e); /* cuts off those that are left */
 void resume_add_meta(const struct resume *r, struct hash *h); /* the line of the kept meta */
+/* Before a line is written: the hash up to its end, so that the next process can prove it. */
+int resume_seal(struct resume *r, const struct hash *h, struct err *e);
 /* What was written is on the medium, if the last time is a second ago. */
 int resume_sync(struct resume *r, struct err *e);
 /* What was written up to here is known to be good / what came since is not, and is cut off. */

@@ -1,8 +1,8 @@
 /* take.c - the loop over records that every reducing tool has; see take.h.
  *
  * A record that is bad costs itself alone: it becomes an error record in the output, is counted,
- * and the next one is read. Only an input that ends before its end, or an output that cannot be
- * written, stops the loop. Of a record that comes again the repeat is left out (repeats.h).
+ * and the next one is read. Only a medium or an output that fails stops the loop. Of a record that
+ * comes again the repeat is left out (repeats.h).
  */
 #include "lib/record/take.h"
 
@@ -21,33 +21,36 @@ static int is_known(const char *kind)
     return 0;
 }
 
-/* Steals the record. -1 with bad->code: malformed; -1 without: *e filled. */
+/* -1 with bad->code: malformed; -1 without: *e filled. */
 static int one(struct take *t, struct repeats *seen, struct rec_writer *out, take_fn *fn, void *ctx,
-               json_t *record, struct err *bad, struct err *e)
+               const json_t *record, struct err *bad, struct err *e)
 {
     const char *kind = rec_kind(record);
-    int got = 0;
+    t->failed += rec_failures(record);
     if (!strcmp(kind, "error"))
-        t->failed++;
-    else if (!is_known(kind))
-        got = rec_pass(out, record, e);
-    else if ((got = repeats_take(seen, record, bad)) == 0 && (got = fn(ctx, record, bad)) > 0)
+        return 0;
+    if (!is_known(kind))
+        return rec_pass(out, record, e);
+    int got = repeats_take(seen, record, bad);
+    t->unsound |= got < 0;
+    if (got == 0 && (got = fn(ctx, record, bad)) > 0)
         t->taken++;
-    json_decref(record);
     return got < 0 ? -1 : 0;
 }
 
 /* A malformed line or record: an error record of ours. */
 static int note_bad(struct take *t, struct rec_reader *in, struct rec_writer *out,
-                    const struct log *log, const struct err *bad, struct err *e)
+                    const struct log *log, const json_t *record, const struct err *bad,
+                    struct err *e)
 {
     const char *where = rec_where(in);
     int says = !strncmp(bad->text, where, strlen(where));
     t->bad++;
+    t->unable += bad->code == EXIT_FAILED_RECORDS;
     t->failed++;
-    if (t->bad <= TAKE_SAID)
+    if (t->bad <= REC_BAD_SAID)
         log_error(log, "%s%s%s", says ? "" : where, says ? "" : ": ", bad->text);
-    return rec_error(out, bad, where, e);
+    return rec_bad(out, bad, where, json_object_get(record, "id"), e);
 }
 
 int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, const struct log *log,
@@ -61,12 +64,14 @@ int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, cons
         int got = rec_read(in, &record, &bad);
         if (got == 0)
             break;
-        if (got > 0 && !one(t, &seen, out, fn, ctx, record, &bad, e))
-            continue;
-        rc = !bad.code                   ? -1
-             : bad.code != EXIT_BAD_DATA ? err_set(e, bad.code, "%s", bad.text)
-                                         : note_bad(t, in, out, log, &bad, e);
+        int failed = got < 0 || one(t, &seen, out, fn, ctx, record, &bad, e);
+        if (failed && (bad.code == EXIT_BAD_DATA || bad.code == EXIT_FAILED_RECORDS))
+            rc = note_bad(t, in, out, log, record, &bad, e);
+        else if (failed)
+            rc = err_set(e, bad.code, "%s", bad.text); /* unless one() filled it */
+        json_decref(record);
     }
+    t->unsound |= rec_read_unsound(in);
     t->repeats = out->repeats = seen.dropped;
     json_decref(out->inputs);
     out->inputs = rec_read_inputs(in);
@@ -79,11 +84,11 @@ int take_verdict(const struct take *t, const struct log *log, int64_t max_failed
     if (t->repeats)
         log_note(log, "%lld identical records came again and were left out",
                  (long long)t->repeats);
-    if (t->bad > TAKE_SAID)
-        log_error(log, "and %lld more bad records like these", (long long)(t->bad - TAKE_SAID));
+    if (t->bad > REC_BAD_SAID)
+        log_error(log, "and %lld more bad records like these", (long long)(t->bad - REC_BAD_SAID));
     if (t->failed <= max_failed)
         return EXIT_OK;
     log_error(log, "%lld failed records, %lld allowed by --max-failed", (long long)t->failed,
              (long long)max_failed);
-    return t->bad ? EXIT_BAD_DATA : EXIT_FAILED_RECORDS;
+    return t->unsound || !(t->taken || t->unable) ? EXIT_BAD_DATA : EXIT_FAILED_RECORDS;
 }

@@ -8,24 +8,31 @@
 #include "lib/base/log.h"
 #include "lib/record/rec.h"
 
-enum { TAKE_SAID = 5 }; /* malformed records that standard error names; the others are counted */
+/* The option that they all have, for their tables. */
+#define TAKE_OPTION(to)                                                                         \
+    {"max-failed", 0, OPT_INT, &(to), 0, 1e15, .arg = "N",                                      \
+     .help = "exit 0 with up to N failed records (0), else 1; 65: none is good, or it is cut"}
+
 struct take {
     int64_t taken;  /* records that the tool used */
     int64_t failed; /* error records met, malformed lines and records */
     int64_t bad;    /* the malformed ones among them */
+    int64_t unable; /* among them too: sound, but too much for this tool or its memory */
+    int unsound;    /* the input as a whole is: cut, edited, or two answers in one place */
     int64_t repeats; /* identical records that came again and were left out */
 };
-/* One record (borrowed): 1 used, 0 not of interest, -1 malformed (*e filled, EXIT_BAD_DATA). */
+/* One record (borrowed): 1 used, 0 not of interest, -1 malformed (*e filled, EXIT_BAD_DATA) or too
+ * much for this tool (EXIT_FAILED_RECORDS); after any other code the tool ends. */
 typedef int take_fn(void *ctx, const json_t *record, struct err *e);
 
 /* Reads to the end or until `limit` records (0: all) were used. A malformed one is written to `out`
- * as an error record, and the first TAKE_SAID of them are said in `log`, whatever its level. -1:
- * nothing more can be read or written. */
+ * as an error record (rec_bad), and the first REC_BAD_SAID of them are said in `log`, whatever its
+ * level. -1: nothing more can be read or written. */
 int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, const struct log *log,
              int64_t limit, take_fn *fn, void *ctx, struct err *e);
 
-/* Notes the repeats. Exit code after --max-failed: 0, 1 (failed records) or 65 (malformed ones
- * among them). */
+/* Notes the repeats. Exit code after --max-failed: 0; 1, some records failed; 65, none is sound, or
+ * the input as a whole is not. */
 int take_verdict(const struct take *t, const struct log *log, int64_t max_failed);
 
 #endif

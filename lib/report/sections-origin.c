@@ -108,9 +108,13 @@ void sections_outcomes(struct page *p, const struct runset *s)
     static const char *const headers[] = {"Configuration", "Ok", "Out of memory",
                                           "Timed out or interrupted"};
     static const char *const keys[] = {"timed", "oom", "failed"};
-    int64_t sum[3] = {0}, errors = (int64_t)json_array_size(runset_kind(s, "error"));
+    int64_t sum[3] = {0}, errors = 0;
     const char *point;
+    const json_t *r;
     json_t *about;
+    size_t i;
+    json_array_foreach(runset_kind(s, "error"), i, r)
+        errors += rec_failures(r);
     json_object_foreach(s->configs, point, about) {
         const json_t *m = runset_find(s, "metric", point, "e2e_ns");
         int counted = json_object_get(about, keys[0]) || json_object_get(about, keys[1]) ||
@@ -143,8 +147,6 @@ void sections_outcomes(struct page *p, const struct runset *s)
         }
         page_table_end(p);
     }
-    size_t i;
-    const json_t *r;
     json_array_foreach(runset_kind(s, "error"), i, r) {
         if (i < MAX_ERRORS)
             page_item(p, "Error %s: %s (%s)", or_dash(rec_text(r, "code")),

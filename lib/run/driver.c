@@ -40,9 +40,9 @@ static const char notes[] =
     "What is timed (--warmup, --schedule, --repeat) is one process, so it always starts anew.\n"
     "Self-check: a short generation of the first prompt, outside the clock, alone, before the\n"
     "2nd timed batch, after each N and at the end; other ids than the first time: exit 70.\n"
-    "Exit: 0 done; 1 with error or oom records; 64 usage; 65 bad data; 66 no input; 69 no\n"
-    "device; 70 NaN in the logits, a lost device, a failed self-check; 73, 74 output; 129, 130,\n"
-    "143 interrupted.\n";
+    "Exit: 0 done; 1 with error or oom records; 64 usage; 65 bad data: none of the prompts is\n"
+    "good, or they were cut; 66 no input; 69 no device; 70 NaN in the logits, a lost device, a\n"
+    "failed self-check; 73, 74 output; 129, 130, 143 interrupted.\n";
 
 #define DRIVER_OPTIONS(g)                                                                        \
     ENGINE_OPTIONS((g).engine),                                                                 \
@@ -114,7 +114,7 @@ int driver_run(const struct driver *d, int argc, char **argv, struct err *e)
                             .files = (const char *const *)argv + first,
                             .n_files = (size_t)(argc - first), .argc = argc, .argv = argv,
                             .process_ns = begin, .stop = d->stop, .note_signal = d->note_signal};
-    int code = bad ? e->code : runner_run(&job, e);
+    int code = bad ? err_code(e) : runner_run(&job, e);
     plan_free(&plan);
     return code;
 }

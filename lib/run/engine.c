@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/record/rec.h"
+#include "lib/checkpoint/manifest.h"
 #include "lib/checkpoint/quantization.h"
 
 int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkpoint *c,
@@ -15,7 +16,7 @@ int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkp
     if (checkpoint_open_ignoring(c, g->model, synth_seed, g->ignore_config, e))
         return -1;
     checkpoint_say(c, log);
-    return 0;
+    return g->verify ? manifest_verify(c, e) : 0;
 }
 
 int engine_check_device(const struct engine *g, struct err *e)

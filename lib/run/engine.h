@@ -17,7 +17,7 @@
 struct engine {
     const char *model, *ignore_config, *device, *isa, *dtype, *kv_dtype, *quant;
     int64_t threads, mem_cap;
-    int check_finite;
+    int check_finite, verify;
 };
 #define ENGINE_DEFAULTS                                                                         \
     {.device = "auto", .isa = "auto", .dtype = "auto", .kv_dtype = "auto", .quant = "none"}
@@ -47,10 +47,13 @@ struct engine {
     THREADS_OPTION((g).threads),                                                                \
     {"mem-cap", 0, OPT_BYTES, &(g).mem_cap, 0, 9007199254740991.0, .arg = "BYTES",              \
      .help = "memory of the model at most, K/M/G (0: no cap)"},                                 \
+    {"verify", 0, OPT_FLAG, &(g).verify,                                                        \
+     .help = "first hold the model's files against its SHA256SUMS (pack-model --manifest)"},    \
     {"check-finite", 0, OPT_FLAG, &(g).check_finite,                                            \
-     .help = "first read all weights: refuse NaN, infinities and layers of zeros"}
+     .help = "first read all weights: refuse layers of zeros, and name NaN before loading"}
 
-/* Opens -m, passing over --ignore-config, and says on standard error what is odd about it. */
+/* Opens -m, passing over --ignore-config, says on standard error what is odd about it, and obeys
+ * --verify. */
 int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkpoint *c,
                       const struct log *log, struct err *e);
 /* Opens --device with --isa on --threads threads; the caller's (backend_close). -1: EXIT_BAD_USAGE

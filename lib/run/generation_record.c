@@ -99,6 +99,17 @@ static void set_prompt(json_t *r, const struct prompt *p)
     set_size(r, "prompt_tokens", p->input.n);
 }
 
+/* Ids of the text when it is encoded again, as some count tokens. */
+static void set_again(json_t *r, const struct tokenizer *tokenizer, const struct buf *text)
+{
+    struct ids ids = {0};
+    struct err ignored = {0};
+    int bad = text->len && tokenizer_encode(tokenizer, text->data, text->len, ENCODE_PLAIN, &ids,
+                                            &ignored);
+    rec_set_number(r, "retokenized_tokens", bad ? (double)NAN : (double)ids.n, "no UTF-8");
+    ids_free(&ids);
+}
+
 static void set_output(json_t *r, const struct tokenizer *tokenizer, const struct generation *g)
 {
     int none = g->oom;
@@ -110,12 +121,14 @@ static void set_output(json_t *r, const struct tokenizer *tokenizer, const struc
         buf_clear(&text);
         tokenizer_decode(tokenizer, g->ids, g->to_eos, 1, &text);
         set_text(r, "text_to_eos", text.data ? text.data : "");
+        set_again(r, tokenizer, &text);
         buf_free(&text);
     } else {
         set_text(r, "text", NULL);
         set_text(r, "text_reason", none ? "out of memory" : "no tokenizer");
     }
     set_size(r, "new_tokens", g->n);
+    set_size(r, "stop_tokens", g->stop_tokens);
     set_size(r, "tokens_to_eos", g->to_eos);
     set_text(r, "stop", none ? NULL : g->stop);
 }

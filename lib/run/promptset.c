@@ -14,10 +14,16 @@
 
 enum { MAX_ID_BYTES = 4096 };
 
-static void add_fault(struct promptset *s, const char *where, const struct err *err)
+/* Takes the id. */
+static void add_fault(struct promptset *s, const char *where, json_t *id, const struct err *err)
 {
+    if (s->faults == REC_BAD_KEPT) {
+        s->more++;
+        json_decref(id);
+        return;
+    }
     MEM_GROW(s->fault, s->faults, s->fault_cap);
-    s->fault[s->faults++] = (struct prompt_fault){mem_text(where), *err};
+    s->fault[s->faults++] = (struct prompt_fault){mem_text(where), id, *err};
 }
 
 static int check_id(json_t *seen, const char *id, struct err *e)
@@ -47,6 +53,7 @@ static void add_record(struct promptset *s, json_t *record, const char *where,
     struct err e = {0};
     struct prompt p;
     const char *id = rec_text(record, "id");
+    json_t *given = json_incref(json_object_get(record, "id"));
     int64_t begin = clock_ns();
     char name[64] = "without an id";
     if (id)
@@ -57,10 +64,11 @@ static void add_record(struct promptset *s, json_t *record, const char *where,
         p.tokenize_ns = clock_ns() - begin;
         MEM_GROW(s->v, s->n, s->cap);
         s->v[s->n++] = p;
+        json_decref(given);
         return;
     }
     err_prefix(&e, "prompt %s", name);
-    add_fault(s, where, &e);
+    add_fault(s, where, given, &e);
 }
 
 static int read_all(struct promptset *s, struct rec_reader *r, int64_t limit,
@@ -77,7 +85,7 @@ static int read_all(struct promptset *s, struct rec_reader *r, int64_t limit,
         }
         const char *kind = got > 0 ? rec_kind(record) : "";
         if (got < 0) {
-            add_fault(s, rec_where(r), &line);
+            add_fault(s, rec_where(r), NULL, &line);
             count++;
         } else if (got && *kind && strcmp(kind, "prompt")) {
             json_decref(record);
@@ -88,6 +96,7 @@ static int read_all(struct promptset *s, struct rec_reader *r, int64_t limit,
         }
     }
     json_decref(seen);
+    s->unsound = rec_read_unsound(r);
     return e->code ? -1 : 0;
 }
 
@@ -117,8 +126,10 @@ void promptset_free(struct promptset *s)
 {
     for (size_t i = 0; i < s->n; i++)
         prompt_free(&s->v[i]);
-    for (size_t i = 0; i < s->faults; i++)
+    for (size_t i = 0; i < s->faults; i++) {
         free(s->fault[i].where);
+        json_decref(s->fault[i].id);
+    }
     free(s->v);
     free(s->fault);
     json_decref(s->inputs);

@@ -7,13 +7,16 @@
 /* A record that is no usable prompt; it becomes an error record of the output. */
 struct prompt_fault {
     char *where;
+    json_t *id; /* NULL: it has none */
     struct err err;
 };
 struct promptset {
     struct prompt *v; /* in input order, ids all different */
     size_t n, cap;
     struct prompt_fault *fault;
-    size_t faults, fault_cap;
+    size_t faults, fault_cap; /* REC_BAD_KEPT of them at most */
+    int64_t more;             /* faults that were only counted */
+    int unsound;              /* the input was cut or edited */
     char sha256[65];  /* of the prompt records, one compact JSON with sorted keys a line */
     json_t *inputs;   /* rec_read_inputs: what they were read from */
 };

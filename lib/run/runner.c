@@ -31,8 +31,7 @@ static int write_generation(struct session *s, const struct prompt *p, struct ge
         struct err bad = {0};
         err_set(&bad, EXIT_INTERNAL,
                 "prompt '%.200s': the logits hold a NaN or an infinity: expected numbers", p->id);
-        log_error(&s->log, "%s", bad.text);
-        return session_error(s, &bad, p->where, e);
+        return session_error(s, &bad, p, e);
     }
     if (g->oom)
         session_worse(s, EXIT_FAILED_RECORDS);
@@ -260,7 +259,7 @@ static int64_t fitting(struct session *s, const struct settings *point, size_t r
         err_set(&over, EXIT_FAILED_RECORDS,
                 "prompt '%.200s': %zu tokens and %zu to come: expected at most %zu, the context",
                 one->id, one->input.n, extent, context);
-        if (round == 0 && session_error(s, &over, one->where, e))
+        if (round == 0 && session_error(s, &over, one, e))
             return -1;
     }
     return n;

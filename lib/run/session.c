@@ -14,7 +14,7 @@
 
 void session_worse(struct session *s, int code)
 {
-    if (code > s->worst) /* 0 < failed records < bad data < internal */
+    if (code > s->worst) /* 0 < failed records < no good prompt < internal */
         s->worst = code;
 }
 
@@ -156,25 +156,38 @@ static int load_weights(struct session *s, struct err *e)
     return 0;
 }
 
-int session_error(struct session *s, const struct err *what, const char *where, struct err *e)
+/* What failed is an error record; here it is said. */
+static struct err note_failure(struct session *s, const struct err *what, const char *where)
 {
     struct err shown = *what;
-    session_worse(s, what->code);
+    int says_where = !strncmp(what->text, where, strlen(where));
+    if (s->said++ < REC_BAD_SAID)
+        log_error(&s->log, "%s%s%s", says_where ? "" : where, says_where ? "" : ": ", what->text);
     if (shown.code == EXIT_FAILED_RECORDS)
         shown.code = EXIT_BAD_DATA;
-    return rec_error(&s->out, &shown, where, e);
+    session_worse(s, shown.code == EXIT_BAD_DATA ? EXIT_FAILED_RECORDS : shown.code);
+    return shown;
+}
+
+int session_error(struct session *s, const struct err *what, const struct prompt *p, struct err *e)
+{
+    struct err shown = note_failure(s, what, p->where);
+    return rec_error(&s->out, &shown, p->where, json_object_get(p->record, "id"), e);
 }
 
 static int write_faults(struct session *s, struct err *e)
 {
-    for (size_t i = 0; i < s->prompts.faults; i++) {
-        const struct prompt_fault *f = &s->prompts.fault[i];
-        if (session_error(s, &f->err, f->where, e))
+    const struct promptset *set = &s->prompts;
+    for (size_t i = 0; i < set->faults; i++) {
+        const struct prompt_fault *f = &set->fault[i];
+        struct err shown = note_failure(s, &f->err, f->where);
+        if (rec_bad(&s->out, &shown, f->where, f->id, e))
             return -1;
-        int says_where = !strncmp(f->err.text, f->where, strlen(f->where));
-        log_error(&s->log, "%s%s%s", says_where ? "" : f->where, says_where ? "" : ": ",
-                  f->err.text);
     }
+    s->out.bad += set->more;
+    s->said += set->more;
+    if (!set->n || set->unsound)
+        session_worse(s, EXIT_BAD_DATA);
     return 0;
 }
 
@@ -222,6 +235,8 @@ int session_open(struct session *s, struct err *e)
 
 int session_close(struct session *s, int bad, struct err *e)
 {
+    if (s->said > REC_BAD_SAID)
+        log_error(&s->log, "and %lld more errors like these", (long long)(s->said - REC_BAD_SAID));
     if (s->writing && !bad && session_stopped(s) && rec_lasts(&s->out)) {
         log_note(&s->log, "stopped; the same command goes on after %lld records",
                  (long long)(s->out.records + rec_kept_left(&s->out)));
@@ -243,5 +258,5 @@ int session_close(struct session *s, int bad, struct err *e)
     promptset_free(&s->prompts);
     tokenizer_free(s->tokenizer);
     checkpoint_close(&s->checkpoint);
-    return bad ? e->code : session_stopped(s) ? 128 + (int)*s->job->stop : s->worst;
+    return bad ? err_code(e) : session_stopped(s) ? 128 + (int)*s->job->stop : s->worst;
 }

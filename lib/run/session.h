@@ -36,6 +36,7 @@ struct session {
     struct progress progress;
     int64_t seq, batch_id;
     int worst;                   /* exit code so far */
+    int64_t said;                /* prompts that failed: the first are named on standard error */
 };
 
 /* Opens all, writes `meta` and the error records of bad prompts, loads the weights. -1: what is
@@ -46,7 +47,8 @@ int session_close(struct session *s, int bad, struct err *e);
 
 void session_worse(struct session *s, int code); /* keeps the worst exit code */
 int session_stopped(const struct session *s);    /* 1: a signal came */
-/* An error record. A sound prompt that this model cannot answer (exit 1) is bad data to it. */
-int session_error(struct session *s, const struct err *what, const char *where, struct err *e);
+/* An error record, and for the first ones a line. A sound prompt that this model cannot answer
+ * (exit 1) is bad data to it. */
+int session_error(struct session *s, const struct err *what, const struct prompt *p, struct err *e);
 
 #endif

@@ -126,7 +126,7 @@ static size_t piece_at(const struct template *w, const char *s, struct match *m)
     }
     for (unsigned k = 0; k < 2; k++)
         if ((n = begins(s, w->words[k]))) {
-            m->met |= MET_WORDS << k;
+            m->met |= (unsigned)MET_WORDS << k;
             return n;
         }
     if ((n = begins(s, w->bos))) {

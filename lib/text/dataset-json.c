@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/mem.h"
+#include "lib/record/rec.h"
+
 int dataset_is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -78,23 +81,23 @@ static json_t *turn(const json_t *turns, size_t i, const char **speaker)
     return json_is_string(text) ? text : NULL;
 }
 
-static int from_sharegpt(const struct dataset_options *p, json_t *o, json_t *out, struct err *e)
+static enum dataset_piece from_sharegpt(const struct dataset_options *p, json_t *o, json_t *out,
+                                        struct err *e)
 {
     const json_t *turns = first_of(o, "conversations|conversation|items");
     if (!json_is_array(turns))
         return err_set(e, EXIT_BAD_DATA, "conversations: expected an array of turns");
     const char *first = NULL, *second = NULL;
     if (json_array_size(turns) < (size_t)p->min_turns || json_array_size(turns) == 0)
-        return 0;
+        return DATASET_SKIPPED;
     json_t *text = turn(turns, 0, &first), *reference = turn(turns, 1, &second);
     if (!first || (strcmp(first, "human") && strcmp(first, "user")) || is_empty(text))
-        return 0;
+        return DATASET_SKIPPED;
     if (p->min_turns >= 2 && is_empty(reference))
-        return 0;
-    put(out, "id", first_of(o, "id"));
+        return DATASET_SKIPPED;
     put(out, "text", text);
     put(out, "reference", reference);
-    return 1;
+    return DATASET_KEPT;
 }
 
 static json_t *field(const json_t *o, const char *named, const char *usual)
@@ -106,7 +109,19 @@ static int need_text(const json_t *v, const char *name, struct err *e)
 {
     if (!v || json_is_null(v) || json_is_string(v))
         return 0;
-    return err_set(e, EXIT_BAD_DATA, "field \"%s\": expected a text", name);
+    return err_set(e, EXIT_BAD_DATA, "field \"%s\": expected a text, got %s", name, rec_type(v));
+}
+
+/* Source: Taori et al. 2023, Stanford Alpaca, prompts of the 52K instructions. */
+static const char ALPACA[] =
+    "Below is an instruction that describes a task, paired with an input that provides further "
+    "context. Write a response that appropriately completes the request.\n\n"
+    "### Instruction:\n%s\n\n### Input:\n%s\n\n### Response:";
+
+/* An instruction with its answer beside it: `text` of such rows, where there is one, is both. */
+static int is_instruction(const json_t *o)
+{
+    return first_of(o, "instruction") && first_of(o, "output|response");
 }
 
 /* GSM8K: the answer stands after "####" at the end of the worked solution. */
@@ -117,7 +132,7 @@ static void put_answer(json_t *out, json_t *answer)
         put(out, "answer", answer);
         return;
     }
-    if (!json_object_get(out, "reference"))
+    if (!first_of(out, "reference"))
         put(out, "reference", answer);
     const char *a = mark + 4;
     while (dataset_is_blank(*a))
@@ -128,29 +143,46 @@ static void put_answer(json_t *out, json_t *answer)
     (void)dataset_put(out, "answer", a, n);
 }
 
-static int from_jsonl(const struct dataset_options *p, json_t *o, json_t *out, struct err *e)
+/* The instruction o with its input, as Alpaca puts them to a model. */
+static void put_alpaca(json_t *out, const json_t *o, const json_t *input)
 {
-    json_t *text = field(o, p->text_field, "text|prompt|question|instruction");
+    const char *instruction = json_string_value(json_object_get(o, "instruction"));
+    char *text = mem_format(ALPACA, instruction, json_string_value(input));
+    (void)dataset_put(out, "text", text, strlen(text));
+    free(text);
+}
+
+static enum dataset_piece from_jsonl(const struct dataset_options *p, json_t *o, json_t *out,
+                                     struct err *e)
+{
+    json_t *text = field(o, p->text_field, is_instruction(o) ? "instruction"
+                                           : "text|prompt|question|instruction");
     json_t *reference = field(o, p->reference_field,
-                              "reference|canonical_solution|response|output");
+                              "reference|canonical_solution|completion|response|output");
+    int instructs = !p->text_field && text && text == json_object_get(o, "instruction");
+    const json_t *input = instructs ? json_object_get(o, "input") : NULL;
     json_t *answer = dataset_as_text(field(o, p->answer_field, "answer"));
     json_t *task = field(o, p->task_field, "task");
     int bad = 0;
     if (!json_is_string(text))
         bad = err_set(e, EXIT_BAD_DATA, "field \"%s\": expected a text, got %s (--field)",
-                      p->text_field ? p->text_field : "text", text ? "another type" : "nothing");
-    if (bad || need_text(reference, "reference", e) || need_text(task, "task", e)) {
+                      p->text_field ? p->text_field : "text", rec_type(text));
+    if (bad || need_text(reference, "reference", e) || need_text(task, "task", e) ||
+        need_text(input, "input", e)) {
         json_decref(answer);
-        return -1;
+        return DATASET_BROKEN;
     }
-    put(out, "id", field(o, p->id_field, "id|task_id"));
-    put(out, "text", text);
+    int empty = is_empty(text), joins = !is_empty(input);
+    if (joins)
+        put_alpaca(out, o, input);
+    else
+        put(out, "text", text);
     put(out, "reference", reference);
     if (answer)
         put_answer(out, answer);
     put(out, "task", task);
     json_decref(answer);
-    return is_empty(text) ? 0 : 1;
+    return empty ? DATASET_SKIPPED : joins ? DATASET_ALPACA : DATASET_KEPT;
 }
 
 /* Ids of a prompt: integers from 0 to 2^31 - 1, at most 10 million of them. */
@@ -169,11 +201,32 @@ static int check_ids(const json_t *ids, struct err *e)
     return 0;
 }
 
-static int from_prompts(json_t *o, json_t *out, struct err *e)
+/* Messages that end with the assistant's answer are cut before it: it is the reference. */
+static int cut_answer(json_t *out, struct err *e)
+{
+    json_t *messages = json_object_get(out, "messages");
+    size_t n = json_array_size(messages);
+    const json_t *last = json_array_get(messages, n - 1);
+    const char *role = n ? rec_text(last, "role") : NULL;
+    if (!role || strcmp(role, "assistant"))
+        return 0;
+    json_t *answer = json_object_get(last, "content");
+    if (n == 1)
+        return err_set(e, EXIT_BAD_DATA, "messages: expected a turn before the assistant's answer");
+    if (!json_is_string(answer))
+        return err_set(e, EXIT_BAD_DATA, "messages[%zu].content: expected a text, got %s", n - 1,
+                       rec_type(answer));
+    if (!first_of(out, "reference"))
+        put(out, "reference", answer);
+    json_array_remove(messages, n - 1);
+    return 0;
+}
+
+static enum dataset_piece from_prompts(json_t *o, json_t *out, struct err *e)
 {
     const char *kind = json_string_value(json_object_get(o, "kind"));
     if (kind && (!strcmp(kind, "meta") || !strcmp(kind, "end")))
-        return 0;
+        return DATASET_FRAME;
     if (kind && strcmp(kind, "prompt"))
         return err_set(e, EXIT_BAD_DATA, "kind: expected \"prompt\", got \"%s\"", kind);
     json_t *ids = first_of(o, "prompt_ids");
@@ -184,35 +237,42 @@ static int from_prompts(json_t *o, json_t *out, struct err *e)
         return -1;
     if (!ids && !text && !json_is_array(first_of(o, "messages")))
         return err_set(e, EXIT_BAD_DATA, "expected one of text, prompt_ids, messages");
+    json_object_del(o, "id"); /* out has it */
     if (json_object_update(out, o))
         err_machine(__FILE__, __LINE__, "out of memory");
     json_object_del(out, "schema");
     json_object_del(out, "kind");
-    return 1;
+    json_t *answer = json_object_get(o, "answer");
+    if (json_is_string(answer))
+        put_answer(out, answer);
+    return cut_answer(out, e) ? DATASET_BROKEN : DATASET_KEPT;
 }
 
-static const char *json_format(const json_t *o)
+static const char *json_format(const struct dataset_options *p, const json_t *o)
 {
     if (first_of(o, "conversations"))
         return "sharegpt";
-    if (first_of(o, "schema") || (first_of(o, "id") && first_of(o, "text|prompt_ids|messages")))
+    if (first_of(o, "schema") || (!p->text_field && first_of(o, "messages")))
         return "prompts";
-    return "jsonl";
+    if (p->text_field || is_instruction(o) || !first_of(o, "id") || !first_of(o, "text|prompt_ids"))
+        return "jsonl";
+    return "prompts";
 }
 
-int dataset_from_json(const struct dataset_options *p, const char **format, const char *bytes,
-                      size_t n, json_t *out, struct err *e)
+enum dataset_piece dataset_from_json(const struct dataset_options *p, const char **format,
+                                     const char *bytes, size_t n, json_t *out, struct err *e)
 {
     json_error_t je;
     json_t *o = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &je);
-    int r;
+    enum dataset_piece r;
     if (!json_is_object(o)) {
         json_decref(o);
         return err_set(e, EXIT_BAD_DATA, "expected a JSON object: %s",
                        o ? "got another value" : je.text);
     }
     if (!*format)
-        *format = json_format(o);
+        *format = json_format(p, o);
+    put(out, "id", field(o, p->id_field, strcmp(*format, "jsonl") ? "id" : "id|task_id"));
     if (!strcmp(*format, "sharegpt"))
         r = from_sharegpt(p, o, out, e);
     else if (!strcmp(*format, "prompts"))

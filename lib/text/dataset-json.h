@@ -8,10 +8,20 @@
 #include "lib/base/err.h"
 #include "lib/text/dataset.h"
 
-/* Fills out with {id?, text | prompt_ids | messages, reference?, answer?, task?, ...}. *format is
- * NULL until the first object showed it (borrowed constant). 1 kept, 0 passed over, -1 broken. */
-int dataset_from_json(const struct dataset_options *o, const char **format, const char *bytes,
-                      size_t n, json_t *out, struct err *e);
+/* What a piece of a data set came to. */
+enum dataset_piece {
+    DATASET_BROKEN = -1,
+    DATASET_SKIPPED, /* a row without what a prompt needs */
+    DATASET_KEPT,
+    DATASET_ALPACA,  /* kept, in the prompt form of Alpaca */
+    DATASET_FRAME,   /* the meta or end of a stream: no row */
+    DATASET_END
+};
+
+/* Fills out with {id?, text | prompt_ids | messages, reference?, answer?, task?, ...}; id also when
+ * the rest is broken. *format is NULL until the first object showed it (borrowed constant). */
+enum dataset_piece dataset_from_json(const struct dataset_options *o, const char **format,
+                                     const char *bytes, size_t n, json_t *out, struct err *e);
 /* Sets a text of n bytes. -1: not UTF-8. */
 int dataset_put(json_t *to, const char *key, const char *s, size_t n);
 /* A text or a number as a text (the caller's reference); NULL: neither. */

@@ -1,13 +1,16 @@
 /* dataset.c - prompts out of files; see dataset.h for what each format means.
  *
  * One loop: the next unit (a JSON text or a paragraph) is cut from the stream, turned into an
- * object {id?, text, ...}, and finished with id and source. A unit is 1 kept, 0 passed over, or
- * -1 broken. The number in a made-up id counts units, so it does not depend on what is chosen.
+ * object {id?, text, ...}, and finished with id and source. The number in a made-up id counts
+ * units, so it does not depend on what is chosen. A table is refused: each of its rows would be a
+ * line of some paragraph.
  */
 #include "lib/text/dataset.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
@@ -21,6 +24,8 @@ struct dataset {
     const char *format; /* NULL until the first unit showed it */
     char *base;         /* name without folders: "wiki.zip:wikitext-2-raw/wiki.test.raw" */
     char *stem;         /* for ids: "wiki.test" */
+    const char *table;  /* "csv" or "tsv", by the name; NULL: neither */
+    json_t *id;         /* of the last record that was broken, or NULL */
     struct split split;
     struct buf unit;
     int64_t line, at, units, passed_over;
@@ -49,8 +54,10 @@ static void set_names(struct dataset *d, const char *path)
             d->stem[n -= m] = 0;
     }
     char *dot = strrchr(d->stem, '.');
-    if (dot && dot != d->stem)
-        *dot = 0;
+    if (!dot || dot == d->stem)
+        return;
+    d->table = !strcasecmp(dot, ".csv") ? "csv" : !strcasecmp(dot, ".tsv") ? "tsv" : NULL;
+    *dot = 0;
 }
 
 struct dataset *dataset_open(const char *path, const struct dataset_options *o, struct err *e)
@@ -75,6 +82,7 @@ void dataset_close(struct dataset *d)
         return;
     input_close(d->in);
     buf_free(&d->unit);
+    json_decref(d->id);
     free(d->base);
     free(d->stem);
     free(d);
@@ -90,9 +98,19 @@ const char *dataset_name(const struct dataset *d)
     return input_name(d->in);
 }
 
+const char *dataset_note(const struct dataset *d)
+{
+    return input_note(d->in);
+}
+
 int64_t dataset_line(const struct dataset *d)
 {
     return d->line;
+}
+
+const json_t *dataset_id(const struct dataset *d)
+{
+    return d->id;
 }
 
 int64_t dataset_passed_over(const struct dataset *d)
@@ -202,8 +220,74 @@ static int next_paragraph(struct dataset *d, struct err *e)
     }
 }
 
-static int from_paragraph(struct dataset *d, json_t *out, struct err *e)
+/* A name of a column that data sets have. */
+static int is_usual_column(const char *s, size_t n)
 {
+    static const char *const usual[] = {"id", "text", "prompt", "question", "instruction", "input",
+                                        "context", "answer", "response", "output", "completion",
+                                        "reference", "title", "label", "category"};
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        if (strlen(usual[i]) == n && !strncasecmp(usual[i], s, n))
+            return 1;
+    return 0;
+}
+
+/* Columns of the header s[0..n-1] with this separator; 0: it is none, because one is no plain name,
+ * or none is one that data sets have. */
+static size_t columns(const char *s, size_t n, char separator)
+{
+    size_t count = 0, usual = 0;
+    for (size_t i = 0; i <= n; count++, i++) {
+        int quoted = i < n && s[i] == '"';
+        size_t start = i += (size_t)quoted;
+        while (i < n && (isalnum((unsigned char)s[i]) || strchr("_-.", s[i])))
+            i++;
+        if (i == start || (quoted && (i == n || s[i] != '"')))
+            return 0;
+        usual += (size_t)is_usual_column(s + start, i - start);
+        i += (size_t)quoted;
+        if (i < n && s[i] != separator)
+            return 0;
+    }
+    return usual ? count : 0;
+}
+
+/* "csv" or "tsv" when the paragraph is surely the beginning of such a table: a header, and a row
+ * with as many separators, or with quotes. */
+static const char *table_of(const char *s, size_t n)
+{
+    const char *row = memchr(s, '\n', n);
+    size_t header = row ? (size_t)(row - s) : n, has = 0, want;
+    if (!row)
+        return NULL;
+    char separator = memchr(s, '\t', header) ? '\t' : ',';
+    want = columns(s, header, separator);
+    for (row++; row < s + n && *row != '\n'; row++) {
+        has += *row == separator;
+        if (*row == '"' && want > 1)
+            has = want;
+    }
+    return want > 1 && has + 1 >= want ? separator == ',' ? "csv" : "tsv" : NULL;
+}
+
+static enum dataset_piece refuse_table(struct dataset *d, const char *kind, struct err *e)
+{
+    const char *name = strchr(d->base, ':') ? after_slash(d->base) : input_name(d->in);
+    d->broken = d->done = 1;
+    d->line = 1;
+    err_set(e, EXIT_BAD_DATA, "a table of %s-separated values; convert it first: mlr --i%s "
+            "--ojsonl cat '%s' > out.jsonl (or say --format text)",
+            *kind == 'c' ? "comma" : "tab", kind,
+            strcmp(name, "-") ? name : "FILE");
+    return DATASET_BROKEN;
+}
+
+static enum dataset_piece from_paragraph(struct dataset *d, json_t *out, struct err *e)
+{
+    const char *table = d->units == 1 && !strcmp(d->o.format, "auto")
+                            ? table_of(d->unit.data, d->unit.len) : NULL;
+    if (table)
+        return refuse_table(d, table, e);
     const char *s = d->unit.data;
     size_t n = d->unit.len;
     int wiki = !strcmp(d->format, "wikitext");
@@ -214,13 +298,14 @@ static int from_paragraph(struct dataset *d, json_t *out, struct err *e)
         n--;
     size_t cut = words == DATASET_NO_SPLIT ? n : dataset_cut(s, n, words);
     if (words != DATASET_NO_SPLIT && cut == n)
-        return 0; /* nothing is left for the reference */
+        return DATASET_SKIPPED; /* nothing is left for the reference */
+    int bad = 0;
     if (memchr(s, 0, n))
-        return err_set(e, EXIT_BAD_DATA, "a NUL byte in the text");
-    if (dataset_put(out, "text", s, cut) ||
-        (cut < n && dataset_put(out, "reference", s + cut, n - cut)))
-        return err_set(e, EXIT_BAD_DATA, "the text is not valid UTF-8");
-    return 1;
+        bad = err_set(e, EXIT_BAD_DATA, "a NUL byte in the text");
+    else if (dataset_put(out, "text", s, cut) ||
+             (cut < n && dataset_put(out, "reference", s + cut, n - cut)))
+        bad = err_set(e, EXIT_BAD_DATA, "the text is not valid UTF-8");
+    return bad ? DATASET_BROKEN : DATASET_KEPT;
 }
 
 /* ---- all ---- */
@@ -255,7 +340,7 @@ static int reads_json(struct dataset *d)
 }
 
 /* id and source. */
-static int finish(struct dataset *d, json_t *out, struct err *e)
+static int finish(struct dataset *d, json_t *out, enum dataset_piece how, struct err *e)
 {
     json_t *given = json_object_get(out, "id"), *id = dataset_as_text(given);
     if (given && !json_is_null(given) && !id)
@@ -272,28 +357,35 @@ static int finish(struct dataset *d, json_t *out, struct err *e)
         err_machine(__FILE__, __LINE__, "out of memory");
     if (json_string_length(id) == 0 || json_string_length(id) > 4096)
         return err_set(e, EXIT_BAD_DATA, "id: expected 1 to 4096 bytes");
-    if (!json_object_get(out, "source"))
-        (void)dataset_put(out, "source", d->base, strlen(d->base));
+    if (!json_object_get(out, "source")) {
+        char *source = mem_format("%s%s", d->base, how == DATASET_ALPACA ? ":alpaca-input" : "");
+        (void)dataset_put(out, "source", source, strlen(source));
+        free(source);
+    }
     return 0;
 }
 
-/* Cuts and converts one unit: 2 end, 1 kept, 0 passed over, -1 broken. */
-static int unit(struct dataset *d, json_t *out, struct err *e)
+/* Cuts and converts one unit. */
+static enum dataset_piece unit(struct dataset *d, json_t *out, struct err *e)
 {
     int json = reads_json(d);
+    if (!json && !d->format && d->table)
+        return refuse_table(d, d->table, e);
     int r = json ? split_next(&d->split, &d->unit, e) : next_paragraph(d, e);
     if (json)
         d->line = d->split.line;
     if (r == 0)
-        return 2;
+        return DATASET_END;
     d->units++;
     if (r < 0) {
         d->broken = json && feof(input_file(d->in)); /* cut inside an object or array */
-        return -1;
+        return DATASET_BROKEN;
     }
-    r = json ? dataset_from_json(&d->o, &d->format, d->unit.data, d->unit.len, out, e)
+    enum dataset_piece how =
+        json ? dataset_from_json(&d->o, &d->format, d->unit.data, d->unit.len, out, e)
              : from_paragraph(d, out, e);
-    return r == 1 && finish(d, out, e) ? -1 : r;
+    int kept = how == DATASET_KEPT || how == DATASET_ALPACA;
+    return !kept ? how : finish(d, out, how, e) ? DATASET_BROKEN : DATASET_KEPT;
 }
 
 int dataset_next(struct dataset *d, json_t **prompt, struct err *e)
@@ -302,21 +394,23 @@ int dataset_next(struct dataset *d, json_t **prompt, struct err *e)
     while (!d->done) {
         json_t *out = json_pack("{s:n}", "id"); /* the first member */
         struct err why = {0};
-        int r = unit(d, out, &why);
-        if (r == 1) {
+        enum dataset_piece r = unit(d, out, &why);
+        if (r == DATASET_KEPT) {
             *prompt = out;
             return 1;
         }
+        json_decref(d->id);
+        d->id = json_incref(json_object_get(out, "id"));
         json_decref(out);
-        d->passed_over += r == 0;
+        d->passed_over += r == DATASET_SKIPPED;
         struct err cut = {0};
-        if (r == 2 || ferror(input_file(d->in))) {
+        if (r == DATASET_END || ferror(input_file(d->in))) {
             d->done = 1;
             d->broken = input_check(d->in, &cut) != 0;
             if (d->broken)
                 return err_set(e, cut.code, "%s", cut.text);
         }
-        if (r < 0)
+        if (r == DATASET_BROKEN)
             return err_set(e, why.code, "%s:%lld: %s", input_name(d->in), (long long)d->line,
                            why.text);
     }

@@ -10,9 +10,11 @@
  *   wikitext  a line that is neither blank nor a "= heading =" is a paragraph; its first words
  *             are the text, the rest, from the space on, the reference.
  *   text      a run of lines without a blank one is a paragraph, and the text.
- *   jsonl     one object each; named fields. An answer "... #### 42" (GSM8K) becomes reference and
- *             answer.
- *   prompts   records that are prompts already: all their fields are kept.
+ *   jsonl     one object each; named fields. An instruction with an `input` becomes the prompt of
+ *             Alpaca (Taori et al. 2023), and "SOURCE:alpaca-input" its source.
+ *   prompts   records that are prompts already: all their fields are kept. Messages that end with
+ *             the assistant's answer are cut before it, and it is the reference.
+ * An answer "... #### 42" (GSM8K) becomes reference and answer. Tables (CSV, TSV) are refused.
  * A byte order mark at the start is skipped; line ends may be \r\n; any other byte of a text stays
  * as it is. U+0000 and invalid UTF-8 break the record they stand in, and no other.
  */
@@ -30,7 +32,8 @@ struct dataset_options {
     const char *format;    /* auto | sharegpt | wikitext | jsonl | text | prompts */
     const char *member;    /* glob of the archive member, or NULL */
     /* jsonl: names of fields; NULL: text = text, prompt, question or instruction; reference =
-     * reference, canonical_solution, response or output; id = id or task_id; answer, task. */
+     * reference, canonical_solution, completion, response or output; id = id or task_id; answer,
+     * task. */
     const char *text_field, *reference_field, *answer_field, *id_field, *task_field;
     int64_t max_bytes;     /* of unpacked data; 0: 8 GiB when packed */
     int64_t max_line;      /* bytes of one object, line or paragraph */
@@ -47,11 +50,13 @@ struct dataset; /* one open file */
 struct dataset *dataset_open(const char *path, const struct dataset_options *o, struct err *e);
 /* 1: *prompt is {id, text | prompt_ids | messages, reference?, answer?, task?, source} (the
  * caller's reference); 0: end. -1 with EXIT_BAD_DATA: one record is broken ("NAME:LINE: ..."), go
- * on; after any other code, or when dataset_broken, stop. Conversations without the wanted turns
- * are passed over. */
+ * on; after any other code, or when dataset_broken, stop. Rows without text, or without the wanted
+ * turns, are passed over. */
 int dataset_next(struct dataset *d, json_t **prompt, struct err *e);
-int dataset_broken(const struct dataset *d);       /* 1: the input itself is cut or over a limit */
+int dataset_broken(const struct dataset *d);       /* 1: the input: cut, a table, too large */
+const json_t *dataset_id(const struct dataset *d); /* of the last broken record; NULL; borrowed */
 const char *dataset_name(const struct dataset *d); /* path or path:member; borrowed */
+const char *dataset_note(const struct dataset *d); /* as input_note */
 int64_t dataset_line(const struct dataset *d);     /* of the last record */
 int64_t dataset_passed_over(const struct dataset *d);
 void dataset_close(struct dataset *d);

@@ -2,7 +2,9 @@
  *
  * utf8proc knows the tables. Its own reordering of combining marks is a bubble sort, quadratic on a
  * long run of them, so the runs are sorted here and only composition is left to it. Most of a text
- * cannot change: only the spans around characters from U+0300 on are worked on.
+ * cannot change: only the spans around characters from U+0300 on are worked on. What is newer than
+ * Unicode 9 stays as it is, as in Hugging Face's tokenizers, whose tables end there; by Unicode's
+ * stability policy the rest is the same in every version, so nothing depends on utf8proc's.
  */
 #include "lib/text/nfc.h"
 
@@ -21,6 +23,28 @@ int nfc_may_change(const char *s, size_t n)
         if ((unsigned char)s[i] >= 0xCC)
             return 1;
     return 0;
+}
+
+/* Characters newer than Unicode 9 that order, decompose or compose today (in a row, nothing older
+ * does), and U+11A7, which utf8proc 2.8 takes for a final consonant after a Hangul syllable and
+ * drops: nothing composes with it. */
+static const uint32_t still[][2] = {
+    {0x07FD, 0x07FD},   {0x0897, 0x08D3},   {0x09FE, 0x09FE},   {0x0C3C, 0x0C3C},
+    {0x0D3B, 0x0D3C},   {0x0EBA, 0x0EBA},   {0x11A7, 0x11A7},   {0x1715, 0x1715},
+    {0x1ABF, 0x1AFF},   {0x1DF6, 0x1DFA},   {0xA82C, 0xA82C},   {0x105C9, 0x105E4},
+    {0x10D24, 0x10F85}, {0x11070, 0x11070}, {0x1133B, 0x1133B}, {0x11382, 0x113D0},
+    {0x1145E, 0x1145E}, {0x11839, 0x11A99}, {0x11D42, 0x1612F}, {0x16D63, 0x16FF1},
+    {0x1E08F, 0x1E6F5},
+};
+
+int nfc_stays(uint32_t code)
+{
+    size_t i = 0;
+    if (code < still[0][0] || (code > 0xA82C && code < 0x105C9))
+        return 0;
+    while (i < sizeof still / sizeof *still && code > still[i][1])
+        i++;
+    return i < sizeof still / sizeof *still && code >= still[i][0];
 }
 
 static unsigned combining_class(utf8proc_int32_t code)
@@ -71,20 +95,20 @@ static void sort_marks(utf8proc_int32_t *v, size_t n)
         }
 }
 
-/* Composes v in place; returns what is left of n. utf8proc 2.8 takes U+11A7 after a Hangul syllable
- * for a final consonant and drops it. Nothing composes with U+11A7, so it parts the runs. */
+enum { STILL = 1 << 30 }; /* added to a code that stays: utf8proc's class of it is then 0 */
+
+/* Composes v in place; returns what is left of n. What stays parts the runs. */
 static size_t compose(utf8proc_int32_t *v, size_t n)
 {
-    enum { BEFORE_FINALS = 0x11A7 };
     size_t out = 0, begin = 0;
     for (size_t i = 0; i <= n; i++) {
-        if (i < n && v[i] != BEFORE_FINALS)
+        if (i < n && !(v[i] & STILL))
             continue;
         size_t k = (size_t)utf8proc_normalize_utf32(v + begin, (utf8proc_ssize_t)(i - begin), NFC);
         memmove(v + out, v + begin, k * sizeof *v);
         out += k;
         if (i < n)
-            v[out++] = BEFORE_FINALS;
+            v[out++] = v[i] ^ STILL;
         begin = i + 1;
     }
     return out;
@@ -103,6 +127,8 @@ static void nfc_span(const char *s, size_t n, struct buf *out)
         utf8proc_int32_t code = (utf8proc_int32_t)utf8_read(s + i, &len);
         if (code < 0xC0) /* the first that decomposes */
             v[count++] = code;
+        else if (nfc_stays((uint32_t)code))
+            v[count++] = code | STILL;
         else
             count += (size_t)utf8proc_decompose_char(code, v + count, ROOM, NFC, NULL);
     }

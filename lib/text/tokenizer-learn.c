@@ -119,7 +119,8 @@ static int count_words(struct learn *l, const char *const *texts, size_t n,
         t.added[i] = (struct added){.text = mem_text(special[i]), .len = strlen(special[i]),
                                     .id = (int32_t)i, .special = 1};
     tokenizer_cutters(&t);
-    int bad = pretokenize_add(&t.split, pretokenize_llada, 0, "learn", e);
+    int bad = pretokenize_add(&t.split, (struct pretokenize_rule){.pattern = pretokenize_llada},
+                              "learn", e);
     for (size_t i = 0; !bad && i < n; i++)
         if ((bad = tokenizer_words(&t, texts[i], strlen(texts[i]), count_word, l, e)) != 0)
             err_prefix(e, "text %zu of %zu", i + 1, n);

@@ -3,7 +3,9 @@
  * A setting that would change the ids and is unknown here is refused, and printed. Ids: the
  * vocabulary and the added tokens together fill 0..largest id of the vocabulary without a gap or a
  * clash; above that only added tokens stand, and may leave gaps, as published files do. truncation
- * and padding are not read: they belong to a caller, and Hugging Face sets them anew per call. */
+ * and padding are not read: they belong to a caller, and Hugging Face sets them anew per call.
+ *
+ * One file because it reads one document, whose parts are checked against each other. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -268,7 +270,7 @@ static int load_model(struct load *l, const json_t *model, const json_t *added)
     if (!json_is_object(l->vocab))
         return refuse(l, "model: vocab", l->vocab);
     static const char *const foreign[] = {"dropout", "continuing_subword_prefix",
-                                          "end_of_word_suffix", "byte_fallback"};
+                                          "end_of_word_suffix"};
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
         if (is_set(model, foreign[i]))
             return refuse(l, foreign[i], json_object_get(model, foreign[i]));
@@ -298,44 +300,78 @@ static int load_normalizer(const struct load *l, const json_t *j)
     return 0;
 }
 
+/* "behavior" in *how. -1: none that is known. */
+static int behavior_of(const json_t *j, const char *absent, enum pretokenize_how *how)
+{
+    static const char *const names[] = {"Isolated", "Contiguous", "MergedWithPrevious",
+                                        "MergedWithNext", "Removed"}; /* as pretokenize_how */
+    const json_t *given = json_object_get(j, "behavior");
+    const char *name = given ? json_string_value(given) : absent;
+    for (int i = 0; name && i < (int)(sizeof names / sizeof *names); i++)
+        if (!strcmp(name, names[i])) {
+            *how = (enum pretokenize_how)i;
+            return 0;
+        }
+    return -1;
+}
+
+/* "invert" swaps matches and gaps, which for pieces that are all kept apart is no change. */
 static int load_split(const struct load *l, const json_t *j)
 {
     const json_t *p = json_object_get(json_object_get(j, "pattern"), "Regex");
-    const char *behavior = json_string_value(json_object_get(j, "behavior"));
-    if (!json_is_string(p) || !behavior || strcmp(behavior, "Isolated") != 0 ||
-        is_set(j, "invert"))
+    struct pretokenize_rule rule = {.pattern = json_string_value(p)};
+    if (!rule.pattern || behavior_of(j, "", &rule.how))
         return refuse(l, "pre_tokenizer", j);
-    return pretokenize_add(&l->t->split, json_string_value(p), 0, l->path, l->e);
+    if (is_set(j, "invert") && rule.how == PRETOKENIZE_REMOVED)
+        rule.how = PRETOKENIZE_KEPT;
+    else if (is_set(j, "invert") && rule.how > PRETOKENIZE_CONTIGUOUS)
+        return refuse(l, "pre_tokenizer", j);
+    return pretokenize_add(&l->t->split, rule, l->path, l->e);
 }
 
-static int load_byte_level(const struct load *l, const json_t *j)
+/* last: nothing looks at the bytes' alphabet after it. */
+static int load_byte_level(const struct load *l, const json_t *j, int last)
 {
     int prefix = !json_object_get(j, "add_prefix_space") || is_set(j, "add_prefix_space");
     int pattern = !json_object_get(j, "use_regex") || is_set(j, "use_regex");
-    if (!prefix && !pattern)
+    if (!prefix && !pattern && last)
         return 0;
-    return pretokenize_add(&l->t->split, pattern ? pretokenize_gpt2 : NULL, prefix, l->path, l->e);
+    struct pretokenize_rule rule = {.prefix_space = prefix, .as_bytes = !last};
+    rule.pattern = pattern ? pretokenize_gpt2 : NULL;
+    return pretokenize_add(&l->t->split, rule, l->path, l->e);
+}
+
+static int load_step(const struct load *l, const json_t *j, int last, int *n_byte_levels)
+{
+    struct pretokenize_rule rule = {.pattern = NULL};
+    if (!strcmp(type_of(j), "Split"))
+        return load_split(l, j);
+    if (!strcmp(type_of(j), "ByteLevel") && (*n_byte_levels)++ == 0)
+        return load_byte_level(l, j, last);
+    if (!strcmp(type_of(j), "Digits")) {
+        rule.pattern = pretokenize_digit;
+        rule.how = is_set(j, "individual_digits") ? PRETOKENIZE_ISOLATED : PRETOKENIZE_CONTIGUOUS;
+    } else if (!strcmp(type_of(j), "Punctuation") && !behavior_of(j, "Isolated", &rule.how)) {
+        rule.pattern = pretokenize_punctuation;
+    } else {
+        return refuse(l, "pre_tokenizer", j);
+    }
+    return pretokenize_add(&l->t->split, rule, l->path, l->e);
 }
 
 static int load_pre_tokenizer(const struct load *l, const json_t *j)
 {
     if (!strcmp(type_of(j), "ByteLevel"))
-        return load_byte_level(l, j);
+        return load_byte_level(l, j, 1);
     const json_t *list = json_object_get(j, "pretokenizers");
     size_t n = json_array_size(list);
     if (strcmp(type_of(j), "Sequence") != 0 || n == 0)
         return refuse(l, "pre_tokenizer", j);
-    for (size_t i = 0; i + 1 < n; i++) {
-        const json_t *step = json_array_get(list, i);
-        if (strcmp(type_of(step), "Split") != 0)
-            return refuse(l, "pre_tokenizer", step);
-        if (load_split(l, step))
+    int n_byte_levels = 0;
+    for (size_t i = 0; i < n; i++)
+        if (load_step(l, json_array_get(list, i), i + 1 == n, &n_byte_levels))
             return -1;
-    }
-    const json_t *last = json_array_get(list, n - 1);
-    if (strcmp(type_of(last), "ByteLevel") != 0)
-        return refuse(l, "pre_tokenizer that does not end in ByteLevel", last);
-    return load_byte_level(l, last);
+    return n_byte_levels ? 0 : refuse(l, "pre_tokenizer without ByteLevel", j);
 }
 
 /* Pushes the ids of one special token of a template. */
@@ -382,11 +418,26 @@ static int load_template(const struct load *l, const json_t *j)
     return bad;
 }
 
+/* RoBERTa's and BERT's: "cls": [text, id] in front, "sep" behind. */
+static int load_pair(const struct load *l, const json_t *j)
+{
+    static const char *const keys[] = {"cls", "sep"};
+    for (int i = 0; i < 2; i++) {
+        const json_t *id = json_array_get(json_object_get(j, keys[i]), 1);
+        if (!is_id(id) || (size_t)json_integer_value(id) >= l->t->pieces.n)
+            return refuse(l, "post_processor", j);
+        ids_push(i ? &l->t->back : &l->t->front, (int32_t)json_integer_value(id));
+    }
+    return 0;
+}
+
 static int load_post_processor(const struct load *l, const json_t *j)
 {
     const char *type = type_of(j);
     if (!j || json_is_null(j) || !strcmp(type, "ByteLevel"))
         return 0;
+    if (!strcmp(type, "RobertaProcessing") || !strcmp(type, "BertProcessing"))
+        return load_pair(l, j);
     if (!strcmp(type, "TemplateProcessing"))
         return load_template(l, j);
     const json_t *list = json_object_get(j, "processors");
@@ -404,6 +455,18 @@ static int load_post_processor(const struct load *l, const json_t *j)
     return 0;
 }
 
+/* Its pieces are characters with U+2581 for the space, not bytes. */
+static int refuse_sentencepiece(const struct load *l, const json_t *j)
+{
+    int fallback = is_set(json_object_get(j, "model"), "byte_fallback");
+    if (!fallback && strcmp(type_of(json_object_get(j, "pre_tokenizer")), "Metaspace") != 0)
+        return 0;
+    return err_set(l->e, EXIT_BAD_DATA,
+                   "%s: %s: a SentencePiece tokenizer, as of LLaMA 2 and TinyLlama: not supported; "
+                   "expected byte-level BPE (pre_tokenizer ByteLevel), as of LLaMA 3 and SmolLM2",
+                   l->path, fallback ? "model: byte_fallback" : "pre_tokenizer: Metaspace");
+}
+
 /* ByteLevel, alone or as the one member of a Sequence. */
 static int load_decoder(const struct load *l, const json_t *j)
 {
@@ -417,7 +480,8 @@ static int load_all(struct load *l, const json_t *j)
 {
     if (!json_is_object(json_object_get(j, "model")))
         return err_set(l->e, EXIT_BAD_DATA, "%s: expected an object with \"model\"", l->path);
-    if (load_model(l, json_object_get(j, "model"), json_object_get(j, "added_tokens")) ||
+    if (refuse_sentencepiece(l, j) ||
+        load_model(l, json_object_get(j, "model"), json_object_get(j, "added_tokens")) ||
         load_normalizer(l, json_object_get(j, "normalizer")) ||
         load_pre_tokenizer(l, json_object_get(j, "pre_tokenizer")) ||
         load_post_processor(l, json_object_get(j, "post_processor")) ||

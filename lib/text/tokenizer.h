@@ -4,8 +4,8 @@
  * merges as "a b" or ["a","b"]; ignore_merges), normalizer null or NFC (or a Sequence of such),
  * pre_tokenizer ByteLevel (use_regex true or false, add_prefix_space) or Sequence[Split(Regex,
  * Isolated), ByteLevel], any pattern that PCRE2 compiles; added tokens; post_processor null,
- * ByteLevel, TemplateProcessing, or a Sequence of them; decoder ByteLevel. Anything else is refused
- * and printed. Encoding is O(n log n) for any input.
+ * ByteLevel, RobertaProcessing, TemplateProcessing, or a Sequence of ByteLevel and the last;
+ * decoder ByteLevel. Anything else is refused and printed. Encoding is O(n log n) for any input.
  *
  * What a letter, a digit or a mark is comes from the tables of PCRE2 and utf8proc. A character that
  * an older Unicode does not have (Hugging Face's own tables differ by release, too) is no letter

@@ -1,7 +1,7 @@
 /* utf8.c - characters of UTF-8 texts; see utf8.h.
  *
  * Validity is decided by the ranges of Unicode's table 3-7 (no overlong form, no surrogate, nothing
- * above U+10FFFF); the classes of characters are utf8proc's.
+ * above U+10FFFF); the classes of characters are utf8proc's, those of new ones their stand-ins'.
  */
 #include "lib/text/utf8.h"
 
@@ -99,7 +99,7 @@ int utf8_is_word(uint32_t code)
     if ((code >= 0x24B6 && code <= 0x24E9) || (code >= 0x1F130 && code <= 0x1F149) ||
         (code >= 0x1F150 && code <= 0x1F169) || (code >= 0x1F170 && code <= 0x1F189))
         return 1; /* circled letters are symbols, but alphabetic */
-    switch (utf8proc_category((utf8proc_int32_t)code)) {
+    switch (utf8proc_category((utf8proc_int32_t)utf8_stand_in(code))) {
     case UTF8PROC_CATEGORY_LU: case UTF8PROC_CATEGORY_LL: case UTF8PROC_CATEGORY_LT:
     case UTF8PROC_CATEGORY_LM: case UTF8PROC_CATEGORY_LO: case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_MC: case UTF8PROC_CATEGORY_ME: case UTF8PROC_CATEGORY_ND:

@@ -20,5 +20,8 @@ void utf8_put_lossy(struct buf *b, const char *s, size_t n);
 /* Unicode White_Space, and what \w means: letters, marks, digits, connectors, joiners. */
 int utf8_is_space(uint32_t code);
 int utf8_is_word(uint32_t code);
+/* An old character of the same class and length for one that only newer libraries know; else code
+ * itself. With it classes are those of version_unicode, whatever the libraries' tables. */
+uint32_t utf8_stand_in(uint32_t code);
 
 #endif

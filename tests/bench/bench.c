@@ -204,7 +204,7 @@ int bench_forgive(struct bench *b, const struct err *why, const char *where, str
     if (why->code != EXIT_FAILED_RECORDS)
         return err_set(e, why->code, "%s", why->text);
     fprintf(stderr, "%s\n", why->text);
-    return rec_error(&b->out, why, where, e);
+    return rec_error(&b->out, why, where, NULL, e);
 }
 
 /* ---- the parts ---- */

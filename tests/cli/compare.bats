@@ -54,6 +54,27 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }
     jq -es 'any(.setting == "int8" and .lo < 0 and .hi > 0 and .value == 0)' "$T/out"
 }
 
+@test "right and wrong: Tango's interval and the exact McNemar test" {
+    # 2 right with f16 alone, 8 with int8 alone, of 50: figures of scipy's binomtest, and of the
+    # score statistic maximized and solved numerically
+    for i in $(seq 50); do
+        quality "m" "p$i" accuracy $((i <= 20))
+        quality "m quant=int8" "p$i" accuracy $((i > 2 && i <= 28))
+    done | compare > "$T/out"
+    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/out"
+    [ "$(jq -r '[.only_base, .only_config, .p_value * 1e6, .lo * 1e6, .hi * 1e6] |
+        map(round) | join(" ")' "$T/out")" = "2 8 109375 -4660 254803" ]
+}
+
+@test "no answer differs: the interval says how little that proves" {
+    for i in $(seq 20); do
+        quality "m" "p$i" accuracy 1
+        quality "m quant=int8" "p$i" accuracy 1
+    done | compare > "$T/out"
+    [ "$(jq -r '[.value, .p_value, .lo * 1e6, .hi * 1e6] | map(round) | join(" ")' "$T/out")" = \
+        "0 1 -161125 161125" ]
+}
+
 @test "only prompts of both count" {
     { texts 10
       quality "m nll" only-base nll_nats 500 10
@@ -107,4 +128,51 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }
     # but another machine or method is no base
     run compare < <(sed '1s/"quant"/"device":"cuda","quant"/' "$T/in")
     [ "$status" -eq 65 ]
+}
+
+# answer BATCH ID IDS [FIELDS]: a generation
+answer() {
+    jq -cn --argjson b "$1" --arg id "$2" --argjson ids "$3" "{schema: \"crossover/1\",
+        kind: \"generation\", run: \"r\", config: (\"m batch=\" + (\$b | tostring)), model: \"m\",
+        arch: \"llama\", batch: \$b, phase: \"timed\", status: \"ok\", id: \$id,
+        point: (\"b\" + (\$b | tostring)), token_ids: \$ids} + ${4:-{\}}"
+}
+
+@test "how far answers disagree, and where they part" {
+    { for i in 1 2 3 4 5 6 7 8; do
+        answer 1 "p$i" '[1,2,3,4,5,6]'
+      done
+      answer 8 p1 '[1,2,3,4,5,6]'
+      answer 8 p2 '[9,2,3,4,5,6]'
+      answer 8 p3 '[1,2,3,9,5,9]' '{step_ns: [10, 20, 30], emit_ns: [20, 30],
+          emit_tokens: [2, 4]}'
+      answer 8 p4 '[1,2,3,4]'
+      answer 8 p5 '[1,2,3,4,5,6,7,8]'
+      answer 8 p6 '[1,2,3,4,5,6]'
+      answer 8 p6 '[9,9,9,9,9,9]' '{round: 1}'
+      answer 8 p7 '[9]' '{phase: "cold"}'
+      answer 8 p8 '[]' '{status: "oom"}'
+      answer 8 only '[1]'; } > "$T/in"
+    compare --by batch "$T/in" > "$T/out"
+    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/out"
+    # ids: 0 1 2 2 2 0 of 6 6 6 6 8 6
+    [ "$(jq -r '[.metric, .n, .value * 1e4 | strings // round] | join(" ")' "$T/out" |
+        paste -sd ,)" = "differing_answers_ratio 6 6667,differing_ids_ratio 6 1842,\
+first_difference_tokens 4 45000,first_difference_steps 1 30000" ]
+    [ "$(jq -c 'select(.metric == "differing_answers_ratio") | [.lo, .hi | . * 1e3 | round]' \
+        "$T/out")" = "[300,903]" ]
+    compare --by batch <(tac "$T/in" | jq -c 'select(.round == null)') | diff - "$T/out"
+}
+
+@test "answers that agree, random weights, and ids that are none" {
+    { answer 1 p '[1,2]'; answer 8 p '[1,2]'; } | compare --by batch > "$T/out"
+    [ "$(jq -c '.value' "$T/out" | paste -sd ' ' | sed 's/\.0//g')" = "0 0 null null" ]
+    [ "$(jq -r 'select(.value == null).value_reason' "$T/out" | sort -u)" = \
+        "no answer differs, or no passes are told" ]
+    jq -se '.[1].hi == null and .[0].hi > 0.6' "$T/out" # one agreement proves next to nothing
+    [ -z "$({ answer 1 p '[1,2]' '{weights_random: true}'
+              answer 8 p '[3,2]' '{weights_random: true}'; } | compare --by batch)" ]
+    run compare --by batch < <(answer 1 p '[1,"2"]')
+    [ "$status" -eq 65 ]
+    [[ "$output" == *"token_ids: expected integers"* ]]
 }

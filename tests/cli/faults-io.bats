@@ -130,6 +130,22 @@ of()
     fault 74 "read:error=EIO:when=$n" "$BIN/gen-llama" -m llama prompts
 }
 
+@test "a seek that fails in a work file is an error with its reason" {
+    words=("$BIN/gen-llama" -m llama --max-new 2 --threads 1 prompts)
+    inject write:error=ENOSPC:when=3 "$T/out" "${words[@]}" # leaves a record
+    cp "$T/.out.tmp" "$T/work"
+    cp "$T/.out.tmp.sha256" "$T/sums"
+    seeks=$(of '/.out.tmp>' lseek "${words[@]}" -o "$T/out")
+    [ -n "$seeks" ]
+    for n in $seeks; do
+        cp "$T/work" "$T/.out.tmp"
+        cp "$T/sums" "$T/.out.tmp.sha256"
+        kept=1
+        fault 74 "lseek:error=EIO:when=$n" "${words[@]}"
+        grep -q "out: cannot read its work file: Input/output error" "$T/stderr"
+    done
+}
+
 @test "A8: interrupted calls and a pipe of single bytes change nothing" {
     "$BIN/score-exact" --no-meta generations > "$T/want"
     n=$(of "/generations>" read "$BIN/score-exact" --no-meta generations | head -n 1)

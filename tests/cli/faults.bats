@@ -38,6 +38,7 @@ gen-llama -m llama --max-new 2 --threads 1 prompts
 gen-llada -m llada --gen-length 8 --steps 2 --threads 1 prompts
 score-ppl -m llama --threads 1 generations
 score-exact generations
+score-text generations
 measure generations
 END
 }
@@ -60,8 +61,8 @@ ends() { # CODE PID: how a process that runs beside ends
 }
 
 @test "A1: unknown options, values that are missing or out of range" {
-    for tool in prep-prompts gen-llama gen-llada score-ppl score-exact measure pareto plot report \
-        train-lm write-corpus; do
+    for tool in prep-prompts gen-llama gen-llada score-ppl score-exact score-text score-bert \
+        measure pareto plot report train-lm write-corpus; do
         fails 64 "'--bogus'" "$BIN/$tool" --bogus
         fails 64 "'--seed' needs a value" "$BIN/$tool" --seed
         for value in 1e9x -1 99999999999999999999 ' 1' ''; do
@@ -253,9 +254,24 @@ weight()
             --check-finite prompts
         fails 65 "model.norm.weight: value 0 expected finite" "$BIN/score-ppl" -m "$T/odd" \
             --mode nll --check-finite prompts
-        run -70 --separate-stderr "$BIN/gen-llama" -m "$T/odd" --max-new 2 --limit 1 prompts
-        [[ $stderr == *"NaN or an infinity"* ]]
+        # without asking, too, in gains and in matrices
+        for name in model.norm.weight model.layers.0.mlp.up_proj.weight \
+            model.embed_tokens.weight; do
+            rm -rf "$T/odd"
+            cp -r llama "$T/odd"
+            weight "$name" "$value"
+            fails 65 "$name: value 0 expected finite" "$BIN/gen-llama" -m "$T/odd" prompts
+            fails 65 "$name: value 0 expected finite" "$BIN/score-ppl" -m "$T/odd" \
+                --mode nll prompts
+        done
     done
+    # finite weights may still overflow on the way
+    rm -rf "$T/odd"
+    cp -r llama "$T/odd"
+    weight model.layers.0.post_attention_layernorm.weight '\xff\xff\x7f\x7f'
+    weight model.norm.weight '\xff\xff\x7f\x7f'
+    run -70 --separate-stderr "$BIN/gen-llama" -m "$T/odd" --max-new 2 --limit 1 prompts
+    [[ $stderr == *"NaN or an infinity"* ]]
     "${llama[@]}" --check-finite prompts > "$T/out"
 }
 
@@ -391,7 +407,8 @@ END
     [ "$(jq .prompt_tokens <<< "$output")" -eq 2 ]
     printf '{"id":"a","text":"%0300d"}\n{"id":"b","text":""}\n' 0 > "$T/in"
     run -1 --separate-stderr "${llama[@]}" --no-meta "$T/in"
-    [ "$(jq -r '.id // .code' <<< "$output" | sort | paste -sd' ')" = "b bad_data" ]
+    [ "$(jq -r '[.id, .code // "good"] | join(" ")' <<< "$output" | sort | paste -sd' ')" = \
+        "a bad_data b good" ]
 }
 
 @test "G2: long runs of one character" {
@@ -419,7 +436,8 @@ END
 @test "G16: texts of no or one token" {
     printf '%s\n' '{"id":"a","prompt_ids":[]}' '{"id":"b","prompt_ids":[5]}' \
         '{"id":"c","prompt_ids":[5,6]}' > "$T/in"
-    run -65 --separate-stderr "$BIN/score-ppl" --mode nll -m llama --no-meta "$T/in"
+    run -1 --separate-stderr "$BIN/score-ppl" --mode nll -m llama --no-meta "$T/in"
+    [ "$(jq -r 'select(.kind == "error").id' <<< "$output" | xargs)" = "a b" ]
     [ "$(jq -r 'select(.id == "c" and .metric == "nll_nats").scored_tokens' <<< "$output")" = 1 ]
     run ! grep -iE ':-?(inf|nan)' <<< "$output"
 }

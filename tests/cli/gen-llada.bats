@@ -112,18 +112,26 @@ END
     [ "$(jq -c .token_ids "$T/out" | sort -u | wc -l)" -le 3 ]
 }
 
-@test "a bad prompt is an error record, the stream goes on, exit 1 or 65" {
+@test "a bad prompt is an error record, the stream goes on, exit 1; 65 when none is good" {
     jq -n -c '{id: "long", prompt_ids: [range(505) | 7]}' | cat - "$T/prompts" > "$T/odd"
     run --separate-stderr "${GEN[@]}" "$T/odd"
     [ "$status" -eq 1 ]
     [ "$(jq -r .kind <<< "$output" | tr '\n' ' ')" = \
         "meta error generation generation generation end " ]
     [[ $(jq -r 'select(.kind == "error") | .message' <<< "$output") == *"context"* ]]
+    [ "$(jq -r 'select(.kind == "error") | .id' <<< "$output")" = long ]
+    [[ $stderr == *"$T/odd:1: prompt 'long': 505 tokens and 8 to come"*"the context" ]]
     { echo 'nonsense'; cat "$T/prompts"; } > "$T/odd"
     run --separate-stderr "${GEN[@]}" "$T/odd"
-    [ "$status" -eq 65 ]
+    [ "$status" -eq 1 ]
     [ "$(jq -r 'select(.kind == "error") | .where' <<< "$output")" = "$T/odd:1" ]
     [ "$(jq -r .kind <<< "$output" | grep -c generation)" -eq 3 ]
+    run --separate-stderr "${GEN[@]}" <(echo nonsense)
+    [ "$status" -eq 65 ]
+    { "$BIN/prep-prompts" "$T/prompts" | head -n -1; } > "$T/cut" # without its end
+    run --separate-stderr "${GEN[@]}" "$T/cut"
+    [ "$status" -eq 65 ]
+    [[ $stderr == *"the stream was cut"* ]]
     run "${GEN[@]}" /dev/null
     [ "$status" -eq 65 ]
     run "${GEN[@]}" "$T/absent"

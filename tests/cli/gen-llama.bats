@@ -109,7 +109,8 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
 @test "a bad prompt costs itself only" {
     { echo '{"id":"big","prompt_ids":[999999]}'; echo '{"id":"p1"}'; cat "$T/prompts"; } > "$T/odd"
     run --separate-stderr "${GEN[@]}" "$T/odd"
-    [ "$status" -eq 65 ]
+    [ "$status" -eq 1 ]
+    [ "$(jq -r 'select(.kind == "error").id' <<< "$output" | xargs)" = "big p1 p1" ]
     # The bad p1 has taken the name.
     [ "$(jq -r .kind <<< "$output" | sort | uniq -c | tr -s ' \n' ' ')" = " 3 error 2 generation " ]
 }

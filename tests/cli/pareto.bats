@@ -178,7 +178,7 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     [ "$status" -eq 65 ]
     [[ "$output" == *"a second, different 'e2e_ns' record"* ]]
     run pareto < <(sed '1s/"value":42,/"value":0,/' "$T/in")
-    [ "$status" -eq 65 ]
+    [ "$status" -eq 1 ] # the others are good
     run pareto --quality=charm "$T/in"
     [ "$status" -eq 0 ]
     [ "$(crossover X_q .reason <<< "$output")" = '"no quality on one side"' ]
@@ -259,4 +259,35 @@ along_threshold() {
     "$BIN/pareto" --no-meta "$T/few" "$T/in" > "$T/b" 2> "$T/err"
     cmp "$T/a" "$T/b"
     grep -q '3 measurements of points on fewer prompts' "$T/err"
+}
+
+# load CONTRACT: LLaDA costs 1 ms a prompt and LLaMA 4 + a quarter of one for a batch; they meet at
+# 16 / 3 prompts.
+load() {
+    jq -cn '[1, 2, 4, 8, 16][] as $b | (["llada", $b], ["llama", 4 + $b / 4])
+        | {schema: "crossover/1", kind: "metric", run: "r", metric: "e2e_ns", direction: "lower",
+           model: .[0], paradigm: (if .[0] == "llada" then "masked_diffusion"
+                                   else "autoregressive" end),
+           batch: $b, gen_length: (if .[0] == "llada" then 64 else null end),
+           max_new: (if .[0] == "llama" then 64 else null end),
+           steps: (if .[0] == "llada" then 16 else null end), axis: "steps", contract: "fixed",
+           point: "\(.[0])\($b)", series: "s\($b)", config: "\(.[0]) \($b)",
+           value: (.[1] * 1e6), lo: null, hi: null}
+        | .value as $v | .launch_values = [range(6) | {launch: ., value: ($v * (0.99 + . / 250))}]'
+}
+
+@test "the batch size at which the faster one changes" {
+    load | pareto > "$T/p"
+    [ "$(crossover X_batch '[.exists, .direction, .bracket]' < "$T/p" | sed 's/\.0//g')" = \
+      '[true,"cheaper_up_to",[4,8]]' ]
+    [ "$(crossover X_batch '.at > 4.5 and .at < 6.2 and .lo < .at and .at < .hi' \
+        < "$T/p")" = true ]
+    [ "$(crossover X_batch '[.cells[].ratio * 100 | round] == [24, 44, 80, 133, 200]' \
+        < "$T/p")" = true ]
+    jq -sr -f pipelines/scale.jq "$T/p" | grep -q '^X_batch .*: cheaper up to 5\.[0-9]'
+    load | jq -c 'if .model == "llama" then .value /= 9 | .launch_values[].value /= 9 else . end' |
+        pareto > "$T/p"
+    [ "$(crossover X_batch '[.exists, .reason]' < "$T/p")" = \
+      '[false,"dearer than LLaMA at every batch size measured"]' ]
+    [ "$(load | grep '"batch":4,' | pareto | crossover X_batch .)" = "" ]
 }

@@ -78,6 +78,97 @@ ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
     [ "$(echo "$output" | jq -r '.id // .where')" = "$(printf 'b-1\nb.txt:3\nb.txt:5\nb-4')" ]
 }
 
+@test "an instruction and its input are one prompt, in Alpaca's form; alone it stays as it is" {
+    printf '%s\n' \
+        '{"instruction":"Add.","input":"1 and 2","output":"3","text":"all of it: 3"}' \
+        '{"instruction":"Greet.","input":"","output":"Hi"}' \
+        '{"id":"own","instruction":"Name it.","input":"red","output":"colour"}' \
+        '{"id":"odd","instruction":"x","input":7,"output":"y"}' > a.jsonl
+    run -1 --separate-stderr prep --no-meta a.jsonl
+    echo "$output" > got
+    [ "$(jq -r '.text // empty' got | head -n 9)" = "$(printf '%s' 'Below is an instruction that ' \
+        'describes a task, paired with an input that provides further context. Write a response ' \
+        'that appropriately completes the request.'
+        printf '\n\n### Instruction:\nAdd.\n\n### Input:\n1 and 2\n\n### Response:')" ]
+    [ "$(jq -r '.reference // empty' got | xargs)" = "3 Hi colour" ]
+    [ "$(jq -r '.source // empty' got | xargs)" = \
+      "a.jsonl:alpaca-input a.jsonl a.jsonl:alpaca-input" ]
+    [ "$(jq -r 'select(.source == "a.jsonl").text' got)" = Greet. ]
+    [ "$(jq -r 'select(.kind == "error") | .id, .message' got)" = \
+      "$(printf 'odd\na.jsonl:4: field "input": expected a text, got a number')" ]
+    sound got
+    [ "$(prep --no-meta --limit 1 --field text a.jsonl | jq -r .text)" = "all of it: 3" ]
+}
+
+@test "messages: the last answer is the reference and no part of the prompt; no id is needed" {
+    printf '%s\n' \
+        '{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}' \
+        '{"messages":[{"role":"user","content":"c"}],"reference":"d"}' \
+        '{"messages":[{"role":"assistant","content":"e"}]}' > m.jsonl
+    run -1 --separate-stderr prep --no-meta m.jsonl
+    [ "$(jq -c 'select(.kind == "prompt") | [.id, .reference, .messages]' <<< "$output")" = \
+      "$(printf '%s\n' '["m-1","b",[{"role":"user","content":"a"}]]' \
+          '["m-2","d",[{"role":"user","content":"c"}]]')" ]
+    [[ $output == *"m.jsonl:3: messages: expected a turn before the assistant's answer"* ]]
+    prep --no-meta --limit 1 m.jsonl > once
+    prep --no-meta once | cmp once -
+}
+
+@test "a worked answer is split whatever else a row has; a completion is the reference" {
+    printf '%s\n' '{"id":"g","text":"q","answer":"1+1 is 2\n#### 2"}' > g.jsonl
+    [ "$(prep --no-meta g.jsonl | jq -c '[.id, .reference, .answer]')" = \
+      '["g","1+1 is 2\n#### 2","2"]' ]
+    printf '%s\n' '{"prompt":"q","completion":"c"}' > c.jsonl
+    [ "$(prep --no-meta c.jsonl | jq -c '[.text, .reference]')" = '["q","c"]' ]
+}
+
+@test "tables, UTF-16 and Arrow are named with the command that converts them" {
+    printf 'id,text\n1,"one, and two"\n' > t.csv
+    cp t.csv table
+    gzip -k t.csv
+    printf 'question\tanswer\none\ttwo\n' > table-of-tabs
+    for f in t.csv t.csv.gz table; do
+        fails 65 "mlr --icsv --ojsonl cat '$f'" prep "$f"
+    done
+    fails 65 "mlr --itsv --ojsonl cat 'table-of-tabs'" prep table-of-tabs
+    [ "$(prep --no-meta --format text t.csv | jq -r .text | head -n 1)" = "id,text" ]
+    printf 'Yes, text\nand no, id\n' > poem                     # no table
+    [ "$(prep --no-meta poem | ids)" = poem-1 ]
+    printf '{"id":"a","text":"b"}\n' > json.csv                 # nor is this
+    [ "$(prep --no-meta json.csv | ids)" = a ]
+    for bytes in '\xff\xfe{\0' '\xfe\xff\0{'; do
+        printf "$bytes" > wide.json
+        fails 65 "iconv -f UTF-16" prep wide.json
+    done
+    for bytes in 'ARROW1\0\0' '\xff\xff\xff\xff\x10\0\0\0'; do
+        printf "$bytes" > x.arrow
+        fails 65 "read_arrow('x.arrow')" prep x.arrow
+    done
+}
+
+@test "rows that are skipped are counted and said" {
+    printf '%s\n' '{"prompt":"a"}' '{"prompt":""}' '{"prompt":" "}' > s.jsonl
+    run -0 --separate-stderr prep --no-meta s.jsonl
+    [[ $stderr == "prep-prompts: 2 rows skipped: no text"* ]]
+    prep s.jsonl 2> /dev/null > records                        # meta and end are no rows
+    run -0 --separate-stderr prep --no-meta records
+    [ -z "$stderr" ]
+}
+
+@test "of many broken rows the first are error records, and one counts the others" {
+    { head -c 500000 /dev/zero | tr '\0' '\n' | sed 's/^/{"id":1}/'; echo '{"text":"good"}'; } |
+        bzip2 > many.jsonl.bz2
+    [ "$(stat -c %s many.jsonl.bz2)" -lt 2000 ]
+    run -1 --separate-stderr prep --no-meta --format jsonl many.jsonl.bz2
+    [ "$(jq -r .kind <<< "$output" | sort | uniq -c | xargs)" = "101 error 1 prompt" ]
+    [ "$(tail -n 1 <<< "$output" | jq -c '[.more, .where]')" = '[499900,""]' ]
+    jq -se 'map(select(.kind == "error" and (.more | not))) | all(.id == 1)' <<< "$output"
+    [[ $stderr == *"500000 broken records"* ]]
+    sound <(printf '%s\n' "$output")
+    prep many.jsonl.bz2 --format jsonl 2> /dev/null | tail -n 1 |
+        jq -e '.records == 102 and .failed == 500000'
+}
+
 @test "prompt records pass with all their fields" {
     printf '%s\n' '{"id":"a","text":"x","own":[1,{"y":null}],"task":"sum"}' \
         '{"id":5,"prompt_ids":[1,2]}' | prep > got
@@ -101,7 +192,12 @@ ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
     prep --no-meta -e '*.raw' wiki.tgz | jq -c '[.id, .text, .reference]' | cmp want -
     [ "$(prep --no-meta -e '*.raw' wiki.tgz | jq -r .source | sort -u)" = \
       wiki.tgz:raw/wiki.test.raw ]
-    fails 65 "choose one with --member" prep wiki.tgz
+    fails 65 "choose one with --member, such as prep-prompts --member 'raw/wiki.test.raw'" \
+        prep wiki.tgz
+    mkdir three && touch three/LICENSE three/README.md three/a.txt three/data.jsonl
+    tar cf three.tar three/LICENSE three/README.md three/a.txt three/data.jsonl
+    fails 65 "'three/LICENSE', 'three/README.md'; choose one" prep three.tar
+    grep -qF "prep-prompts --member 'three/data.jsonl'" err
     head -c 100 wiki.test.raw.gz > cut.gz
     fails 65 "gzip data are cut" prep --no-meta cut.gz
     head -c 700 "$DATA/sharegpt.json" > cut.json

@@ -220,6 +220,9 @@ says() {
 @test "empty input is no run: 65, and no page" {
     run report < /dev/null
     [ "$status" -eq 65 ] && [ "$output" = "report: no records in the input" ]
+    echo nonsense > nonsense
+    run report nonsense
+    [ "$status" -eq 65 ] && [[ $output == *"no records in the input: "*"not a JSON object"* ]]
     [ ! -e report.html ] && [ ! -e report.md ]
     "$BIN/report" --format markdown "$F/plot-metric.ndjson" > page 2> err    # one that has some
     grep -q 'do not answer the question yet' page

@@ -48,16 +48,27 @@ sound() { # FILE: the end record fits what is before it
     "$BIN/measure" "$1" > sound.out
 }
 
+# sums FILE: the SHA-256 of its first line, of its first two lines, ...
+sums() {
+    local n
+    for n in $(seq "$(wc -l < "$1")"); do
+        head -n "$n" "$1" | sha256sum | head -c 64
+        echo
+    done
+}
+
 # from N BYTES: what a process leaves that was killed after N records and BYTES of another one
 from() {
+    [ whole.sums -nt whole ] || sums whole > whole.sums
     head -n $(($1 + 1)) whole > .out.tmp
+    head -n $(($1 + 2)) whole.sums > .out.tmp.sha256
     sed -n $(($1 + 2))p whole > next
     head -c "$2" next >> .out.tmp
 }
 
 same_as_whole() {
     cmp <(plain out) <(plain whole)
-    [ ! -e .out.tmp ]
+    [ ! -e .out.tmp ] && [ ! -e .out.tmp.sha256 ]
 }
 
 @test "A13: a generator that was killed after any record goes on, also from a torn line" {
@@ -100,6 +111,8 @@ same_as_whole() {
         ends 137 $!
         [ ! -e out ]
         [ "$(wc -l < .out.tmp)" -gt $n ]
+        lines=$(wc -l < .out.tmp)
+        cmp <(sums .out.tmp) <(head -n "$lines" .out.tmp.sha256)
     done
     "${words[@]}" 2> err
     same_as_whole
@@ -110,6 +123,7 @@ same_as_whole() {
     "${LLAMA_GEN[@]}" "$F/prompts"
     mv out whole
     cp whole .out.tmp # its end is there, its name is not
+    sums whole > .out.tmp.sha256
     "${LLAMA_GEN[@]}" -q "$F/prompts"
     same_as_whole
     cmp <(head -n -1 out) <(head -n -1 whole)
@@ -145,7 +159,7 @@ same_as_whole() {
     sed -i 1d .out.tmp
     run -0 --separate-stderr "${LLAMA_GEN[@]}" prompts
     [[ $stderr == *"it does not begin with a meta record" ]]
-    cp whole .out.tmp
+    from 5 0
     run -0 --separate-stderr "${LLAMA_GEN[@]}" --no-meta prompts
     [[ $stderr == *"--no-meta" ]]
     # how much is said is no other work
@@ -200,11 +214,59 @@ same_as_whole() {
         sed -i "$edit" .out.tmp
         cp .out.tmp before
         run -65 --separate-stderr "${LLAMA_GEN[@]}" "$F/prompts"
-        [[ $stderr == *"has another record where prompt 'p"*"--fresh"* ]]
+        [[ $stderr == *"out: line "[45]" of its work file was changed"*"--fresh"* ]]
         cmp before .out.tmp
+        sums .out.tmp > .out.tmp.sha256 # sums or not
+        run -65 --separate-stderr "${LLAMA_GEN[@]}" "$F/prompts"
+        [[ $stderr == *"has another record where prompt 'p"*"--fresh"* ]]
     done
     "${LLAMA_GEN[@]}" -q --fresh "$F/prompts"
     same_as_whole
+}
+
+@test "a record whose text was altered in the work file is refused, the last one too" {
+    for gen in LLAMA_GEN LLADA_GEN; do
+        local -n words=$gen
+        "${words[@]}" "$F/prompts"
+        mv out whole
+        for line in 2 4 7; do
+            from 6 0
+            sed -i "${line}s/\"text\":\"/&forged /" .out.tmp
+            grep -q forged .out.tmp
+            cp .out.tmp before
+            run -65 --separate-stderr "${words[@]}" "$F/prompts"
+            [ "${#stderr_lines[@]}" -eq 1 ]
+            [[ $stderr == *"out: line $line of its work file was changed: the SHA-256"*"--fresh"* ]]
+            cmp before .out.tmp
+            [ ! -e out ]
+        done
+    done
+}
+
+@test "a work file whose sums are missing is no proof; records without a sum are made again" {
+    "${LLAMA_GEN[@]}" "$F/prompts"
+    mv out whole
+    from 6 0
+    rm .out.tmp.sha256
+    run -0 --separate-stderr "${LLAMA_GEN[@]}" "$F/prompts"
+    [[ $stderr == *"starts anew"*".out.tmp.sha256 does not vouch for it" ]]
+    same_as_whole
+    for cut in "head -n 5" "head -c 350" "head -c 6500"; do
+        from 6 0
+        $cut whole.sums > .out.tmp.sha256
+        kept=$(($(wc -l < .out.tmp.sha256) - 1))
+        [ $kept -le 6 ] || kept=6
+        { cat .out.tmp.sha256; head -c 130 /dev/zero; } > zeros # as after a power failure
+        mv zeros .out.tmp.sha256
+        run -0 --separate-stderr "${LLAMA_GEN[@]}" "$F/prompts"
+        [[ $stderr == *"goes on after $kept records"* ]]
+        same_as_whole
+    done
+    # a timed run is one process and needs none; what others left goes
+    from 6 0
+    run -0 --separate-stderr "${LLAMA_GEN[@]}" --warmup 1 "$F/prompts"
+    [[ $stderr == *"starts anew"* ]]
+    [ "$(find . -name '.out*' | wc -l)" -eq 0 ]
 }
 
 @test "errors and want of memory are kept like any other record, and so is the exit code" {
@@ -281,6 +343,9 @@ EOF
     mv out whole
     from 7 0
     sed -i '3s/"value":[0-9.]*/"value":77.5/' .out.tmp
+    run -65 "${words[@]}" texts
+    [[ $output == *"line 3 of its work file was changed"* ]]
+    sums .out.tmp > .out.tmp.sha256
     run -65 "${words[@]}" texts # its ppl does not fit: it was not computed anew, and is no proof
     [[ $output == *"line 3 of its work file is not the record that belongs there"* ]]
     from 7 0

@@ -86,6 +86,9 @@ verdict() {
     [[ "$output" == *"expected a number for --match=last-number, got 'Paris'"* ]]
     run score < <(one '{answer: "7", text: null}')
     [ "$status" -eq 65 ]
+    run score < <(one '{answer: "Paris", text: "7"}'; one '{id: "q", answer: "7", text: "7"}')
+    [ "$status" -eq 1 ] # the other one is scored
+    [ "$(grep -c '"summary":true' <<< "$output")" -eq 1 ]
     run score < /dev/null
     [ "$status" -eq 65 ]
 }

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+bats_require_minimum_version 1.5.0
 # score-ppl: who judged stands in every record, and a judge that judges itself is said aloud.
 
 setup_file() {
@@ -54,4 +55,20 @@ judged() { "$BIN/score-ppl" --threads 1 --no-meta -m "$1" "$2" 2> "$T/err"; }
     [ "$(jq -r .point "$T/q" | sort -u | wc -l)" -eq 2 ]
     "$BIN/compare" --no-meta --by quant "$T/q" > "$T/c"
     [ "$(jq -c '[.metric, .setting, .n]' "$T/c")" = '["ppl","int8",2]' ]
+}
+
+@test "one bad text costs itself: exit 1; so does memory that is short for each of them" {
+    { echo '{"id":"empty","prompt_ids":[]}'; grep "\"kind\":\"prompt\"" "$D/prompts"; } > "$T/in"
+    nll=("$BIN/score-ppl" --mode nll -m data/models/llama-demo --threads 1 --device cpu --no-meta)
+    run --separate-stderr "${nll[@]}" "$T/in"
+    [ "$status" -eq 1 ]
+    jq -se 'map(select(.kind == "error").id) == ["empty"] and
+        (map(select(.metric == "nll_nats" and .value > 0)) | length) >= 2' <<< "$output"
+    "${nll[@]}" --max-failed 1 "$T/in" > "$T/q"
+    run --separate-stderr "${nll[@]}" <(head -n 1 "$T/in")
+    [ "$status" -eq 65 ] # nothing to score
+    run --separate-stderr "${nll[@]}" --mem-cap 12M "$D/prompts"
+    [ "$status" -eq 1 ]
+    [[ $stderr == *"out of memory for the activations"* ]]
+    jq -se 'map(select(.kind == "error").code) == ["failed", "failed"]' <<< "$output"
 }

@@ -191,6 +191,53 @@ static void nan_in_nf4(struct fixture *f)
     values_free(&v);
 }
 
+/* 1 when making a matrix of the source says that a value is no number. */
+static int notices(struct fixture *f, struct mat_source s, enum dtype dtype)
+{
+    struct mat m;
+    int odd = 0;
+    s.odd = &odd;
+    int bad = cuda_mat_make(f->cuda, &m, &s, dtype);
+    cuda_mat_free(f->cuda, &m);
+    return !bad && odd;
+}
+
+/* What is sent as it lies in a file is looked at on the way: its first value, its last, one within,
+ * in rows that get padding and rows that do not. */
+static void not_finite(struct fixture *f)
+{
+    static const size_t shapes[][2] = {{5, 192}, {7, 66}, {301, 320}};
+    static const uint16_t odd[] = {0x7f80, 0xff80, 0x7fc1};
+    static const enum dtype from_half[] = {DTYPE_BF16, DTYPE_F32, DTYPE_INT8};
+    int found = 1, spared = 1;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        struct values v = values_make(f, shapes[i][0], shapes[i][1], FROM_BF16);
+        struct mat_source half = source_of(&v, FROM_BF16, NULL), s = source_of(&v, FROM_F32, NULL);
+        const size_t n = v.rows * v.cols, at[] = {0, n / 2 + 1, n - 1};
+        v.half[n / 3] = 0x7f7f, v.w[n / 3] = -3.4e38f;
+        for (size_t k = 0; k < 3; k++) {
+            spared &= !notices(f, half, from_half[k]) && !notices(f, s, DTYPE_F32);
+            uint16_t was = v.half[at[k]];
+            v.half[at[k]] = odd[k];
+            v.w[at[k]] = bf16_float(odd[k]);
+            found &= notices(f, half, from_half[k]) && notices(f, s, DTYPE_F32);
+            v.half[at[k]] = was;
+            v.w[at[k]] = bf16_float(was);
+        }
+        struct codes q;
+        void *block = quant_make(&q, &s, DTYPE_FP8, f->ref->pool);
+        struct mat_source codes = source_of(&v, FROM_CODES, &q);
+        ((uint8_t *)q.code)[n / 2] = 0x7e;
+        spared &= !notices(f, codes, DTYPE_FP8);
+        ((uint8_t *)q.code)[n / 2] = 0xff;
+        found &= notices(f, codes, DTYPE_FP8);
+        free(block);
+        values_free(&v);
+    }
+    ok(found, "a value that is no number is noticed while it is sent");
+    ok(spared, "and no other");
+}
+
 /* More than one chunk, of wide rows; the second of the draws begins in the midst of eight. */
 static void chunks(struct fixture *f)
 {
@@ -257,6 +304,7 @@ int main(void)
     every_source(&f);
     odd_values(&f);
     nan_in_nf4(&f);
+    not_finite(&f);
     chunks(&f);
     fixture_close(&f);
     short_of_memory(DTYPE_NF4, FROM_DRAW);

@@ -171,7 +171,7 @@ static void test_rows(struct backend *b)
     memset(back, 0xff, sizeof back);
     cuda_write(b, p, back, sizeof back);
     fill(from, sizeof from, 5);
-    transfer_upload_rows(b, p, STRIDE, from, BYTES, ROWS);
+    transfer_upload_rows(b, p, STRIDE, from, BYTES, ROWS, NULL, NULL);
     cuda_read(b, back, p, sizeof back);
     int good = 1;
     for (size_t i = 0; i < ROWS; i++) {

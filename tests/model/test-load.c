@@ -114,6 +114,94 @@ static void test_paths(struct backend *b)
     }
 }
 
+/* ---- values that are no numbers ---- */
+
+struct spoiled {
+    struct checkpoint *c;
+    enum role role;
+    size_t at;
+    float value;
+};
+
+static const float *give_spoiled(void *ctx, enum role r, size_t layer)
+{
+    static float values[512 * 64];
+    const struct spoiled *s = ctx;
+    size_t rows, cols;
+    role_shape(&s->c->config, r, &rows, &cols);
+    checkpoint_floats(s->c, r, layer, values);
+    if (r == s->role && (layer == 1 || !role_per_layer(r)))
+        values[s->at % (rows * cols)] = s->value;
+    return values;
+}
+
+/* A checkpoint whose value number `at` (of layer 1) is that. */
+static void save_spoiled(const char *dtype, enum role r, size_t at, float value)
+{
+    struct err e = {0};
+    struct checkpoint c;
+    must(checkpoint_open(&c, "synth:tiny-qwen3", 5, &e), &e);
+    struct spoiled s = {&c, r, at, value};
+    must(checkpoint_save(&c.config, root, dtype, give_spoiled, &s, &e), &e);
+    checkpoint_close(&c);
+}
+
+/* Loads what save_spoiled wrote. finite: it loads; else the message names the tensor and value. */
+static int loads(struct backend *b, const struct precision *p, enum role r, size_t at, int finite)
+{
+    struct err e = {0};
+    struct checkpoint c;
+    struct network n;
+    size_t rows, cols;
+    must(checkpoint_open(&c, root, 0, &e), &e);
+    role_shape(&c.config, r, &rows, &cols);
+    char *want = mem_format("tensor %s: value %zu expected finite",
+                            checkpoint_tensor(&c, r, 1)->name, at % (rows * cols));
+    int bad = network_load(&n, b, &c, p, &e);
+    int good = finite ? !bad : bad && e.code == EXIT_BAD_DATA && strstr(e.text, want);
+    if (!good)
+        printf("# %s, wanted %s\n", e.code ? e.text : "it loads", finite ? "none" : want);
+    if (!bad)
+        network_free(&n);
+    free(want);
+    checkpoint_close(&c);
+    return good;
+}
+
+/* Every role, the ends of a matrix and some place within, in every form that a file and a network
+ * have; and the largest values that are numbers. */
+static void test_spoiled(struct backend *b, const struct precision *p, const char *dtype, int odd)
+{
+    static const float values[] = {NAN, INFINITY, -INFINITY};
+    int found = 1, spared = 1;
+    for (int r = 0; r < ROLE_COUNT; r++) {
+        if (r == ROLE_Q_BIAS || r == ROLE_K_BIAS || r == ROLE_V_BIAS || r == ROLE_HEAD)
+            continue; /* this family has none, and ties the head */
+        size_t at = r % 3 == 0 ? 0 : r % 3 == 1 ? (size_t)-1 / 2 : (size_t)977 * (size_t)r;
+        save_spoiled(dtype, (enum role)r, at, values[r % 3]);
+        if (odd)
+            shift();
+        found &= loads(b, p, (enum role)r, at, 0);
+        save_spoiled(dtype, (enum role)r, at, r % 2 ? 3e38f : -3e38f);
+        spared &= loads(b, p, (enum role)r, at, 1);
+    }
+    ok(found && spared, "%s %s: %s%s as %s, %s: %s", b->ops->name, b->ops->level, dtype,
+       odd ? " at odd addresses" : "", p->dtype, p->quant, found ? "found" : "not found");
+}
+
+static void test_all_spoiled(struct backend *b)
+{
+    static const struct precision all[] = {{.dtype = "f32", .quant = "none"},
+                                           {.dtype = "bf16", .quant = "none"},
+                                           {.dtype = "f32", .quant = "int8"},
+                                           {.dtype = "f32", .quant = "nf4"}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        test_spoiled(b, &all[i], "BF16", 0);
+        test_spoiled(b, &all[i], "F32", 0);
+    }
+    test_spoiled(b, &all[1], "BF16", 1);
+}
+
 /* Rows drawn in parts are the rows drawn at once, whole blocks of eight or not. */
 static void test_drawn(void)
 {
@@ -324,6 +412,8 @@ int main(void)
     test_precision(cpu, "BF16");
     test_precision(ref, "BF16");
     test_device(ref);
+    test_all_spoiled(ref);
+    test_all_spoiled(cpu);
     test_estimate(cpu, "synth:tiny-llama", "f32", "f32", "none");
     test_estimate(cpu, "synth:tiny-llama", "bf16", "auto", "none");
     test_estimate(cpu, "synth:tiny-llada", "bf16-f32", "bf16", "none");

@@ -61,6 +61,13 @@ int main(void)
     ok(gives("first", 0) && gives("first", 0) && !kept(NULL), "a young file is not remembered");
     sleep(FILEHASH_AGE_S + 2);
     ok(gives("first", 0) && kept(NULL) == 1 && gives("first", 1), "an older one is");
+    char made[65], wrong[65];
+    struct err none = {0};
+    hash_bytes("second", 6, wrong);
+    kept(wrong);
+    ok(filehash(file, 4, made, &none) == 1 && !strcmp(made, wrong), "it is believed");
+    ok(!filehash_anew(file, 4, made, &none) && strcmp(made, wrong) && gives("first", 1),
+       "unless the bytes are asked for, which are remembered instead");
     kept("not a hash");
     ok(gives("first", 0) && gives("first", 1), "what is broken is made anew");
     struct stat s;

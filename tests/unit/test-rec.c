@@ -194,8 +194,8 @@ static void test_counts(void)
     struct err e = {0}, what = {EXIT_BAD_DATA, "it broke"};
     c.output = path;
     ok(!rec_open(&w, &c, "tool", 1, argv, NULL, &e), "opens");
-    ok(!rec_error(&w, &what, "line 3", &e), "an error record");
-    ok(!rec_error(&w, &what, "caf\xe9:1", &e), "an error at a name that is not UTF-8");
+    ok(!rec_error(&w, &what, "line 3", NULL, &e), "an error record");
+    ok(!rec_error(&w, &what, "caf\xe9:1", NULL, &e), "an error at a name that is not UTF-8");
     ok(!rec_write(&w, "generation", json_pack("{s:s}", "status", "oom"), &e), "an oom");
     ok(!rec_write(&w, "generation", json_pack("{s:s, s:s}", "status", "ok", "run", "r2"), &e),
        "a good one of another run");

@@ -1,0 +1,56 @@
+/* responses.h - generations that are held against what their prompts ask for: which of them count,
+ * which configuration they belong to, and their scores, kept for its summary.
+ *
+ * Scored are timed records with status ok, each point, workload, id and seed once, up to the first
+ * stop token.
+ */
+#ifndef ANALYSIS_RESPONSES_H
+#define ANALYSIS_RESPONSES_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+#include "lib/base/log.h"
+
+struct response_group { /* one configuration and workload */
+    json_t *about;      /* what its records carry; owned */
+    double *v;          /* [n][width] */
+    size_t n, cap;
+    int64_t unscored;   /* random weights */
+};
+struct responses {
+    const char *wanted; /* the field held against, "answer": set by the caller, as is width */
+    size_t width;       /* numbers a response is scored with */
+    struct response_group *group;
+    size_t n, cap;
+    json_t *index;      /* point and workload -> place in group */
+    json_t *scored;     /* point, workload, id, seed -> true */
+    int64_t none, repeats, not_ok;
+};
+struct response {
+    struct response_group *group; /* until the next responses_take */
+    const char *text;
+    const json_t *wanted;
+    int random; /* weights are: there is no score, and perhaps no text */
+};
+
+/* 2: *of is to be scored; 1: passed over and counted; 0: no generation; -1: EXIT_BAD_DATA. */
+int responses_take(struct responses *s, const json_t *record, struct response *of, struct err *e);
+/* Room for the scores of a response: [width]. */
+double *responses_keep(const struct responses *s, struct response_group *g);
+/* How many wanted texts the response has: one, or those of a list. -1: one is no text. */
+int64_t responses_wanted(const struct response *of, struct err *e);
+const char *responses_wanted_at(const struct response *of, size_t i);
+/* Puts the groups into the order of a report and says what was passed over. */
+void responses_finish(struct responses *s, const struct log *log);
+void responses_free(struct responses *s);
+
+/* The summary of column `at`, a mean over texts, with a percentile bootstrap. */
+json_t *responses_mean(const struct responses *s, const struct response_group *g, size_t at,
+                       const char *metric, uint64_t seed);
+/* Why a group has no value. */
+const char *responses_why(const struct response_group *g);
+
+#endif

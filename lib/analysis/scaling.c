@@ -1,0 +1,229 @@
+/* scaling.c - see scaling.h. A track is found by its identity: the settings of its points without
+ * those along which it runs. The direction is that of the measured ratios, from the least load to
+ * the most, and is the same in every draw, so that an interval speaks of one crossing.
+ */
+#include "lib/analysis/scaling.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/analysis/about.h"
+#include "lib/analysis/crossing.h"
+#include "lib/analysis/field.h"
+#include "lib/base/mem.h"
+#include "lib/record/rec.h"
+#include "lib/record/settings.h"
+#include "lib/stat/bootstrap.h"
+#include "lib/stat/crossover.h"
+
+enum along { ALONG_BATCH, ALONG_LENGTH };
+
+struct cell { const struct point *llada, *llama; double x; };
+struct track {
+    enum along along;
+    struct cell cell[CROSSOVER_MAX];
+    size_t n;
+    double *y;   /* [draws + 1][n] log ratios, the measured ones last */
+    double sign; /* 1: the ratio rises with the load; -1: it falls */
+};
+
+/* ---- tracks ---- */
+
+static void identity(const struct point *p, enum along along, char id[SETTINGS_ID])
+{
+    json_t *settings = about_of(p->about);
+    if (along == ALONG_LENGTH) {
+        json_object_del(settings, "gen_length");
+        json_object_del(settings, "block_length");
+        if (p->steps > 0)
+            json_object_set_new(settings, "steps", json_real(p->length / p->steps));
+    }
+    settings_id(settings, along == ALONG_BATCH ? "batch" : NULL, id);
+    json_decref(settings);
+}
+
+/* The autoregressive point that p is held against; NULL: none was measured. */
+static const struct point *rival_of(const struct points *all, const struct point *p)
+{
+    const struct point *any = NULL;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct point *r = &all->v[i];
+        if (r->is_diffusion || isnan(r->cost) || !points_same_group(p, r))
+            continue;
+        if (!strcmp(r->dtype, p->dtype) && !strcmp(r->quant, p->quant))
+            return r;
+        any = any ? any : r;
+    }
+    return any;
+}
+
+static int by_x(const void *a, const void *b)
+{
+    double x = ((const struct cell *)a)->x, y = ((const struct cell *)b)->x;
+    return (x > y) - (x < y);
+}
+
+/* The track that p begins: it is its first point. n 0: it begins none. */
+static void find_track(struct track *t, const struct points *all, size_t first)
+{
+    char id[SETTINGS_ID], other[SETTINGS_ID];
+    identity(&all->v[first], t->along, id);
+    t->n = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct point *p = &all->v[i];
+        if (!p->is_diffusion || isnan(p->cost))
+            continue;
+        identity(p, t->along, other);
+        const struct point *rival = strcmp(id, other) ? NULL : rival_of(all, p);
+        if (!rival)
+            continue;
+        if (i < first || t->n == CROSSOVER_MAX) {
+            t->n = 0;
+            return;
+        }
+        t->cell[t->n++] = (struct cell){p, rival,
+                                        t->along == ALONG_BATCH ? p->batch : p->length};
+    }
+    qsort(t->cell, t->n, sizeof *t->cell, by_x);
+}
+
+/* ---- draws ---- */
+
+static void fill_draws(struct track *t, const struct points *all, size_t draws, uint64_t seed)
+{
+    double *a = mem_zero(draws + 1, sizeof *a), *b = mem_zero(draws + 1, sizeof *b);
+    double flip = all->cost_higher ? -1 : 1;
+    t->y = mem_zero((draws + 1) * t->n, sizeof *t->y);
+    for (size_t i = 0; i < t->n; i++) {
+        field_draws(t->cell[i].llada, seed, draws, a, 1);
+        field_draws(t->cell[i].llama, seed, draws, b, 1);
+        a[draws] = t->cell[i].llada->cost;
+        b[draws] = t->cell[i].llama->cost;
+        for (size_t d = 0; d <= draws; d++)
+            t->y[d * t->n + i] = flip * log(a[d] / b[d]);
+    }
+    const double *measured = t->y + draws * t->n;
+    t->sign = measured[t->n - 1] >= measured[0] ? 1 : -1;
+    free(a);
+    free(b);
+}
+
+static double meets(const struct track *t, const double *y)
+{
+    double x[CROSSOVER_MAX], v[CROSSOVER_MAX];
+    for (size_t i = 0; i < t->n; i++) {
+        x[i] = log2(t->cell[i].x);
+        v[i] = t->sign * y[i];
+    }
+    double at = crossover_rise(x, v, t->n);
+    return isfinite(at) ? exp2(at) : at;
+}
+
+/* ---- records ---- */
+
+static json_t *cells_of(const struct track *t, size_t draws, double level, double *work)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < t->n; i++) {
+        const struct cell *c = &t->cell[i];
+        int launches = points_is_resampled(c->llada) && points_is_resampled(c->llama);
+        for (size_t d = 0; d < draws; d++)
+            work[d] = exp(t->y[d * t->n + i]);
+        double ratio = exp(t->y[draws * t->n + i]);
+        struct interval v = bootstrap_interval(ratio, work, draws, level);
+        json_t *o = json_pack("{s:f, s:f, s:s, s:s}", "at", c->x, "ratio", ratio, "llada_point",
+                              c->llada->id, "llama_point", c->llama->id);
+        rec_set_number(o, "lo", launches ? v.lo : (double)NAN, "measured once");
+        rec_set_number(o, "hi", launches ? v.hi : (double)NAN, "measured once");
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+/* Why there is no crossing among the measured ones; NULL: there is. */
+static const char *reason_of(const struct track *t, double at, size_t draws)
+{
+    int cheaper = t->y[draws * t->n] < 0;
+    static const char *const reasons[2][2] = {
+        {"dearer than LLaMA at every batch size measured", "cheaper than LLaMA at every batch "
+         "size measured"},
+        {"dearer than LLaMA at every length measured", "cheaper than LLaMA at every length "
+         "measured"}};
+    return isinf(at) ? reasons[t->along][cheaper] : NULL;
+}
+
+static void set_place(json_t *j, const struct track *t, size_t draws, double level, double *work)
+{
+    const double *measured = t->y + draws * t->n;
+    double signed_y[CROSSOVER_MAX], x[CROSSOVER_MAX], below, above;
+    double at = meets(t, measured), inside = 0;
+    const char *reason = reason_of(t, at, draws);
+    for (size_t d = 0; d < draws; d++) {
+        work[d] = meets(t, t->y + d * t->n);
+        inside += isfinite(work[d]) ? 1 : 0;
+    }
+    struct interval v = bootstrap_interval(at, work, draws, level);
+    for (size_t i = 0; i < t->n; i++) {
+        x[i] = t->cell[i].x;
+        signed_y[i] = t->sign * measured[i];
+    }
+    crossover_bracket(x, signed_y, t->n, &below, &above);
+    json_object_set_new(j, "exists", json_boolean(reason == NULL));
+    crossing_set(j, "at", at, "none");
+    crossing_set(j, "lo", v.lo, "measured once");
+    crossing_set(j, "hi", v.hi, "measured once");
+    json_object_set_new(j, "bracket", json_pack("[o, o]",
+                                                isnan(below) ? json_null() : json_real(below),
+                                                isnan(above) ? json_null() : json_real(above)));
+    json_object_set_new(j, "probability", json_real(inside / (double)draws));
+    json_object_set_new(j, "reason", reason ? json_string(reason) : json_null());
+}
+
+static json_t *record_of(const struct track *t, const struct points *all, size_t draws,
+                         double level)
+{
+    static const char *const copy[] = {"device", "contract", "dtype", "quant", "unmask", "cache"};
+    const struct point *p = t->cell[0].llada;
+    double *work = mem_zero(draws + 1, sizeof *work);
+    int batch = t->along == ALONG_BATCH;
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", batch ? "X_batch" : "X_length",
+                          "llada", p->model, "llama", t->cell[0].llama->model, "over",
+                          batch ? "batch" : "gen_length", "cost_metric", all->cost_metric);
+    for (size_t i = 0; i < sizeof copy / sizeof *copy; i++)
+        if (json_object_get(p->about, copy[i]))
+            json_object_set(j, copy[i], json_object_get(p->about, copy[i]));
+    rec_set_number(j, "batch", batch ? (double)NAN : p->batch, "what it runs along");
+    rec_set_number(j, "gen_length", batch ? p->length : (double)NAN, "what it runs along");
+    rec_set_number(j, "steps", batch ? p->steps : (double)NAN, "not the same along it");
+    rec_set_number(j, "tokens_per_step", p->length / p->steps, "no schedule of steps");
+    json_object_set_new(j, "direction", json_string(t->sign > 0 ? "cheaper_up_to"
+                                                                : "cheaper_from"));
+    set_place(j, t, draws, level, work);
+    json_object_set_new(j, "level", json_real(level));
+    json_object_set_new(j, "cells", cells_of(t, draws, level, work));
+    json_object_set_new(j, "method", json_string("monotone log ratio, linear in log2, launches "
+                                                 "resampled"));
+    rec_set_int(j, "draws", (int64_t)draws);
+    free(work);
+    return j;
+}
+
+json_t *scaling_records(const struct points *p, size_t draws, uint64_t seed, double level)
+{
+    json_t *list = json_array();
+    struct track *t = mem_zero(1, sizeof *t);
+    for (t->along = ALONG_BATCH; t->along <= ALONG_LENGTH; t->along++)
+        for (size_t i = 0; i < p->n; i++) {
+            t->n = 0;
+            if (p->v[i].is_diffusion && !isnan(p->v[i].cost))
+                find_track(t, p, i);
+            if (t->n < 2 || !(t->cell[0].x < t->cell[t->n - 1].x))
+                continue;
+            fill_draws(t, p, draws, seed);
+            json_array_append_new(list, record_of(t, p, draws, level));
+            free(t->y);
+        }
+    free(t);
+    return list;
+}

@@ -1,0 +1,52 @@
+/* bertscore.c - see bertscore.h.
+ *
+ * No weights by rarity and no rescaling: what the reference does unless told otherwise. Every
+ * product of two vectors is made once and serves both means. */
+#include "lib/stat/bertscore.h"
+
+#include <math.h>
+
+void bertscore_normalize(float *x, size_t n, size_t d)
+{
+    for (size_t i = 0; i < n; i++, x += d) {
+        double square = 0;
+        for (size_t k = 0; k < d; k++)
+            square += (double)x[k] * (double)x[k];
+        for (size_t k = 0; k < d && square > 0; k++)
+            x[k] = (float)((double)x[k] / sqrt(square));
+    }
+}
+
+static double dot(const float *x, const float *y, size_t d)
+{
+    double sum = 0;
+    for (size_t k = 0; k < d; k++)
+        sum += (double)x[k] * (double)y[k];
+    return sum;
+}
+
+struct bertscore bertscore_of(const float *x, size_t n, const float *y, size_t m, size_t d,
+                              double *work)
+{
+    struct bertscore s = {0, 0, 0};
+    if (n < 3 || m < 3)
+        return s;
+    for (size_t j = 0; j < m; j++)
+        work[j] = -INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        double best = -INFINITY;
+        for (size_t j = 0; j < m; j++) {
+            double v = dot(x + i * d, y + j * d, d);
+            best = v > best ? v : best;
+            work[j] = v > work[j] ? v : work[j];
+        }
+        s.precision += i && i + 1 < n ? best : 0;
+    }
+    for (size_t j = 1; j + 1 < m; j++)
+        s.recall += work[j];
+    s.precision /= (double)(n - 2);
+    s.recall /= (double)(m - 2);
+    double sum = s.precision + s.recall;
+    s.f1 = sum > 0 || sum < 0 ? 2 * s.precision * s.recall / sum : 0;
+    return s;
+}

@@ -1,0 +1,70 @@
+/* proportion.c - see proportion.h.
+ *
+ * A score interval holds every difference that a test at the same level would not reject. The test
+ * statistic falls as the difference that it supposes grows, so each end is found by bisection.
+ */
+#include "lib/stat/proportion.h"
+
+#include <math.h>
+
+int proportion_is(const double *num, const double *den, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if ((num[i] < 0 || num[i] > 0) && (num[i] < 1 || num[i] > 1))
+            return 0;
+        else if (den[i] < 1 || den[i] > 1)
+            return 0;
+    return n > 0;
+}
+
+struct proportion_pairs proportion_count(const double *first, const double *second, size_t n)
+{
+    struct proportion_pairs p = {0, 0, (double)n};
+    for (size_t i = 0; i < n; i++) {
+        p.first += first[i] > second[i];
+        p.second += second[i] > first[i];
+    }
+    return p;
+}
+
+double proportion_mcnemar(const struct proportion_pairs *p)
+{
+    double n = p->first + p->second, less = fmin(p->first, p->second), tail = 0;
+    for (double k = 0; k <= less; k++)
+        tail += exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) - n * log(2));
+    return fmin(1, 2 * tail);
+}
+
+/* How many standard errors what was seen lies above the difference d; the chance that only the
+ * first is right is what fits best beside d. */
+static double score(const struct proportion_pairs *p, double d)
+{
+    double a = 2 * p->n, b = (2 * p->n - p->second + p->first) * d - p->second - p->first;
+    double c = -p->first * d * (1 - d);
+    double only_first = (sqrt(fmax(0, b * b - 4 * a * c)) - b) / (2 * a);
+    double variance = p->n * (2 * only_first + d * (1 - d));
+    double above = p->second - p->first - p->n * d;
+    return variance > 0 ? above / sqrt(variance) : above > 0 ? INFINITY : -INFINITY;
+}
+
+/* Between lo and hi, where the score passes z. */
+static double solve(const struct proportion_pairs *p, double lo, double hi, double z)
+{
+    for (int i = 0; i < 60; i++) {
+        double mid = (lo + hi) / 2;
+        *(score(p, mid) > z ? &lo : &hi) = mid;
+    }
+    return (lo + hi) / 2;
+}
+
+struct interval proportion_difference(const struct proportion_pairs *p, double level)
+{
+    struct interval v = {NAN, NAN, NAN};
+    double z = stat_t_quantile(0.5 + level / 2, INFINITY);
+    if (!(p->n > 0))
+        return v;
+    v.value = (p->second - p->first) / p->n;
+    v.lo = solve(p, -1, v.value, z);
+    v.hi = solve(p, v.value, 1, -z);
+    return v;
+}

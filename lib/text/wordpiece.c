@@ -1,0 +1,269 @@
+/* wordpiece.c - see wordpiece.h.
+ *
+ * The vocabulary is an object from pieces to ids, pieces inside a word with "##" in front, as in
+ * the files. A word of more than 100 characters, or one that no pieces cover, is [UNK] as a whole.
+ */
+#include "lib/text/wordpiece.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/file.h"
+#include "lib/base/mem.h"
+#include "lib/record/json.h"
+#include "lib/text/utf8.h"
+
+enum { FILE_LIMIT = 64 << 20, WORD_CHARACTERS = 100, ID_LIMIT = 1 << 24 };
+static const char inside[] = "##"; /* in front of a piece that begins no word */
+
+struct wordpiece {
+    json_t *vocab; /* piece -> id */
+    int lower, bare; /* lower-cased; without accents */
+    int32_t begin, end, unknown;
+    size_t size;
+};
+
+/* ---- the files ---- */
+
+static int find(const struct wordpiece *w, const char *where, const char *piece, int32_t *id,
+                struct err *e)
+{
+    const json_t *j = json_object_get(w->vocab, piece);
+    if (!j)
+        return err_set(e, EXIT_BAD_DATA, "%s: expected a vocabulary with %s", where, piece);
+    *id = (int32_t)json_integer_value(j);
+    return 0;
+}
+
+/* Looks at every id of the vocabulary and finds the special ones. */
+static int check(struct wordpiece *w, const char *where, struct err *e)
+{
+    const char *piece;
+    const json_t *id;
+    json_object_foreach(w->vocab, piece, id) {
+        if (!json_is_integer(id) || json_integer_value(id) < 0 ||
+            json_integer_value(id) >= ID_LIMIT)
+            return err_set(e, EXIT_BAD_DATA, "%s: id of \"%.60s\": expected integer from 0 to %d",
+                           where, piece, ID_LIMIT - 1);
+        if ((size_t)json_integer_value(id) >= w->size)
+            w->size = (size_t)json_integer_value(id) + 1;
+    }
+    return find(w, where, "[CLS]", &w->begin, e) || find(w, where, "[SEP]", &w->end, e) ||
+                   find(w, where, "[UNK]", &w->unknown, e)
+               ? -1
+               : 0;
+}
+
+static int is_text(const json_t *o, const char *key, const char *wanted)
+{
+    const char *got = json_string_value(json_object_get(o, key));
+    return got && !strcmp(got, wanted);
+}
+
+/* strip_accents as it says, or where it says nothing as lower-casing. */
+static void set_case(struct wordpiece *w, int lower, const json_t *strip)
+{
+    w->lower = lower;
+    w->bare = json_is_boolean(strip) ? json_is_true(strip) : lower;
+}
+
+static int read_json(struct wordpiece *w, const char *path, const json_t *j, struct err *e)
+{
+    const json_t *model = json_object_get(j, "model"), *n = json_object_get(j, "normalizer");
+    const json_t *most = json_object_get(model, "max_input_chars_per_word");
+    /* old files name no type */
+    int other = json_object_get(model, "type") && !is_text(model, "type", "WordPiece");
+    if (other || !is_text(n, "type", "BertNormalizer") ||
+        !is_text(json_object_get(j, "pre_tokenizer"), "type", "BertPreTokenizer"))
+        return err_set(e, EXIT_BAD_DATA, "%s: expected model WordPiece, normalizer BertNormalizer "
+                       "and pre_tokenizer BertPreTokenizer", path);
+    if (!json_is_true(json_object_get(n, "clean_text")) ||
+        !json_is_true(json_object_get(n, "handle_chinese_chars")) ||
+        !is_text(model, "continuing_subword_prefix", inside) ||
+        !is_text(model, "unk_token", "[UNK]") ||
+        (most && json_integer_value(most) != WORD_CHARACTERS))
+        return err_set(e, EXIT_BAD_DATA, "%s: expected clean_text and handle_chinese_chars true, "
+                       "prefix \"%s\", unk_token [UNK], words of up to %d characters", path, inside,
+                       WORD_CHARACTERS);
+    if (!json_is_object(json_object_get(model, "vocab")))
+        return err_set(e, EXIT_BAD_DATA, "%s: model: vocab: expected an object", path);
+    w->vocab = json_incref(json_object_get(model, "vocab"));
+    set_case(w, json_is_true(json_object_get(n, "lowercase")),
+             json_object_get(n, "strip_accents"));
+    return check(w, path, e);
+}
+
+/* A piece a line; its number is its id. */
+static int read_lines(struct wordpiece *w, const char *path, struct err *e)
+{
+    struct buf b = {0};
+    json_int_t id = 0;
+    if (file_read(path, FILE_LIMIT, &b, e))
+        return -1;
+    w->vocab = json_object();
+    int bad = utf8_valid(b.data ? b.data : "", b.len) != b.len;
+    char *rest = NULL;
+    for (char *s = b.data; s && *s && !bad; s = rest) {
+        rest = s + strcspn(s, "\n");
+        char *end = rest > s && rest[-1] == '\r' ? rest - 1 : rest;
+        rest += *rest == '\n';
+        *end = 0;
+        bad = json_object_set_new(w->vocab, s, json_integer(id++));
+    }
+    buf_free(&b);
+    return bad ? err_set(e, EXIT_BAD_DATA, "%s: expected UTF-8, one piece a line", path)
+               : check(w, path, e);
+}
+
+static int read_folder(struct wordpiece *w, const char *folder, struct err *e)
+{
+    char *json = mem_format("%s/tokenizer.json", folder);
+    char *lines = mem_format("%s/vocab.txt", folder);
+    char *config = mem_format("%s/tokenizer_config.json", folder);
+    json_t *j = NULL;
+    int bad = 0;
+    if (file_exists(json) || !file_exists(lines)) {
+        j = json_file(json, FILE_LIMIT, e);
+        bad = !j || read_json(w, json, j, e);
+    } else {
+        if (file_exists(config))
+            bad = !(j = json_file(config, FILE_LIMIT, e));
+        set_case(w, !json_is_false(json_object_get(j, "do_lower_case")),
+                 json_object_get(j, "strip_accents"));
+        bad = bad || read_lines(w, lines, e);
+    }
+    json_decref(j);
+    free(json);
+    free(lines);
+    free(config);
+    return bad ? -1 : 0;
+}
+
+struct wordpiece *wordpiece_load(const char *folder, struct err *e)
+{
+    struct wordpiece *w = mem_zero(1, sizeof *w);
+    if (!read_folder(w, folder, e))
+        return w;
+    wordpiece_free(w);
+    return NULL;
+}
+
+void wordpiece_free(struct wordpiece *w)
+{
+    if (w)
+        json_decref(w->vocab);
+    free(w);
+}
+
+size_t wordpiece_size(const struct wordpiece *w)
+{
+    return w->size;
+}
+
+/* ---- characters ---- */
+
+static int is_punctuation(uint32_t c)
+{
+    if (c < 0x80)
+        return (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) ||
+               (c >= 123 && c <= 126);
+    utf8proc_category_t k = utf8proc_category((utf8proc_int32_t)c);
+    return k >= UTF8PROC_CATEGORY_PC && k <= UTF8PROC_CATEGORY_PO;
+}
+
+/* Control, format, private, unassigned: what is left out. */
+static int is_other(uint32_t c)
+{
+    utf8proc_category_t k = utf8proc_category((utf8proc_int32_t)c);
+    return c == 0xFFFD || k == UTF8PROC_CATEGORY_CN ||
+           (k >= UTF8PROC_CATEGORY_CC && k <= UTF8PROC_CATEGORY_CO);
+}
+
+/* CJK ideographs, written without spaces; not kana, not hangul. */
+static int is_chinese(uint32_t c)
+{
+    static const uint32_t range[][2] = {{0x4E00, 0x9FFF}, {0x3400, 0x4DBF}, {0x20000, 0x2A6DF},
+                                        {0x2A700, 0x2B73F}, {0x2B740, 0x2B81F}, {0x2B820, 0x2CEAF},
+                                        {0xF900, 0xFAFF}, {0x2F800, 0x2FA1F}};
+    for (size_t i = 0; i < sizeof range / sizeof *range; i++)
+        if (c >= range[i][0] && c <= range[i][1])
+            return 1;
+    return 0;
+}
+
+/* ---- words ---- */
+
+/* The longest piece that begins at s[0..n-1]: its length, or 0. */
+static size_t longest(const struct wordpiece *w, const char *s, size_t n, int first, int32_t *id)
+{
+    char key[4 * WORD_CHARACTERS + sizeof inside];
+    size_t front = first ? 0 : sizeof inside - 1;
+    memcpy(key, inside, front);
+    memcpy(key + front, s, n);
+    for (; n; n--) {
+        key[front + n] = 0;
+        const json_t *j = json_object_get(w->vocab, key);
+        if (j) {
+            *id = (int32_t)json_integer_value(j);
+            return n;
+        }
+    }
+    return 0;
+}
+
+static void end_word(const struct wordpiece *w, struct buf *word, struct ids *out)
+{
+    size_t characters = 0, before = out->n;
+    for (size_t i = 0; i < word->len; i++)
+        characters += (word->data[i] & 0xC0) != 0x80;
+    int covered = characters <= WORD_CHARACTERS;
+    for (size_t i = 0, n; covered && i < word->len; i += n) {
+        int32_t id = 0;
+        n = longest(w, word->data + i, word->len - i, !i, &id);
+        covered = n > 0;
+        if (covered)
+            ids_push(out, id);
+    }
+    if (!covered) {
+        out->n = before;
+        ids_push(out, w->unknown);
+    }
+    buf_clear(word);
+}
+
+static void take_character(const struct wordpiece *w, uint32_t c, struct buf *word,
+                           struct ids *out)
+{
+    int space = c == '\t' || c == '\n' || c == '\r' || utf8_is_space(c);
+    int alone = is_punctuation(c) || is_chinese(c);
+    if (!space && is_other(c))
+        return;
+    if (w->bare && utf8proc_category((utf8proc_int32_t)c) == UTF8PROC_CATEGORY_MN)
+        return;
+    if ((space || alone) && word->len)
+        end_word(w, word, out);
+    if (!space)
+        utf8_put(word, w->lower ? (uint32_t)utf8proc_tolower((utf8proc_int32_t)c) : c);
+    if (alone)
+        end_word(w, word, out);
+}
+
+void wordpiece_encode(const struct wordpiece *w, const char *text, struct ids *out)
+{
+    struct buf word = {0};
+    utf8proc_uint8_t *apart = NULL;
+    const utf8proc_uint8_t *bytes = (const utf8proc_uint8_t *)text;
+    if (w->bare && (apart = utf8proc_NFD(bytes)))
+        text = (const char *)apart;
+    ids_push(out, w->begin);
+    for (size_t len; *text; text += len)
+        take_character(w, utf8_read(text, &len), &word, out);
+    if (word.len)
+        end_word(w, &word, out);
+    ids_push(out, w->end);
+    buf_free(&word);
+    free(apart);
+}

@@ -1,0 +1,25 @@
+/* wordpiece.h - text to ids as BERT does it, from tokenizer.json or from vocab.txt.
+ *
+ * Text is cleaned of control characters, lower-cased and stripped of accents where the files say
+ * so, cut at white space, punctuation and Chinese characters, and each word is covered from the
+ * left by the longest pieces of the vocabulary. Texts of special tokens are ordinary text.
+ * Source: Devlin et al. 2019 (arXiv 1810.04805), section 3; google-research/bert, tokenization.py.
+ */
+#ifndef TEXT_WORDPIECE_H
+#define TEXT_WORDPIECE_H
+
+#include "lib/base/err.h"
+#include "lib/text/ids.h"
+
+struct wordpiece;
+
+/* folder/tokenizer.json of model type WordPiece, or folder/vocab.txt, one piece a line, with
+ * do_lower_case and strip_accents of tokenizer_config.json (lower-cased where that is not said).
+ * NULL: 65 / 66. */
+struct wordpiece *wordpiece_load(const char *folder, struct err *e);
+void wordpiece_free(struct wordpiece *w);
+size_t wordpiece_size(const struct wordpiece *w); /* largest id + 1 */
+/* Appends [CLS], the ids of the text (valid UTF-8), [SEP]. */
+void wordpiece_encode(const struct wordpiece *w, const char *text, struct ids *out);
+
+#endif

@@ -1,0 +1,13 @@
+# scale.jq - where the advantage changes hands from one batch size, or length, to the next: a line
+# for each X_batch and X_length. Input is what pareto says of the sweeps of phase 5; run with -sr.
+def tenth: . * 10 | round / 10;
+def end_of($side): .[$side] | if . == null then null else tenth end;
+.[] | select(.kind == "crossover" and (.name == "X_batch" or .name == "X_length"))
+| (if .name == "X_batch" then "batch size, \(.gen_length) tokens"
+   else "length, batch \(.batch)" end) as $what
+| "\(.name) (\($what), \(.tokens_per_step | tenth) a step): "
+  + if .exists
+    then (.direction | gsub("_"; " "))
+        + " \(.at | tenth) [\(end_of("lo") // "below"), \(end_of("hi") // "beyond")]"
+    else "none, \(.reason)" end
+  + "; ratios " + ([.cells[] | "\(.at): \(.ratio * 100 | round / 100)"] | join(", "))
