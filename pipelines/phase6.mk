@@ -28,7 +28,7 @@ FIGURE_FILES = $(foreach f,$(DRAWN),$(R)/figures/$(f).svg $(R)/figures/$(f).png)
 figures: $(FIGURE_FILES) ## only the figures (no models needed when records are there)
 
 TOLD = $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY) $(SCALE) $(QUANT) $(LIKELIHOOD) \
-       $(R)/aa/verdict.ndjson $(BASELINE) $(R)/ceilings.ndjson
+       $(R)/aa/verdict.ndjson $(BASELINE) $(R)/ceilings.ndjson $(R)/workload.ndjson
 # The page says of the embedded models what they can show.
 EMBEDDED = $(if $(filter data/models/%,$(LLADA) $(LLAMA)),--embedded)
 

@@ -2,7 +2,7 @@
 #
 #   token ids, quality   of the same checkpoints: equal to the digit on the same kind of machine
 #                        (device, instruction set, formats); on another quality by its intervals
-#   counts, memory       on the same kind: equal; page-rounded and driver's memory within 2 %;
+#   memory               on the same kind: equal; page-rounded and driver's memory within 2 %;
 #                        what the kernel holds resident for a process: not compared
 #   time                 never as such: the ratio of a LLaDA-type point to the LLaMA-type point of
 #                        the same work, by intervals widened by 1.1 on the same processor and 2 on
@@ -39,15 +39,10 @@ def three: if type == "number" then . * 1000 | round / 1000 else . end;
 def words: if . == null then "disturbed, or too few launches"
     else "\(.value | three) [\(.lo | three), \(.hi | three)]" end;
 
-# In what way a metric is compared on the same kind of machine: share by which it may differ; null.
-def tolerance($p): if .value.value == null then null
-    elif .key | test("^memory_(device|process)_peak")
+# By what share memory of that name may differ on the same kind of machine; null: not compared.
+def tolerance($p): if test("^(device|process)_peak")
     then (if $p.device == "cpu" then null else 0.02 end)
-    elif .key | test("^memory_reserved") then 0.02
-    elif .key | test("^memory_.*_bytes$|^tokens_to_eos$|^passes$|^rows$|^tokens_per_step$")
-    then 1e-6
-    else null end;
-
+    elif test("^reserved") then 0.02 else 1e-9 end;
 def disturbed: any(.[]; .what == "point" and .metrics.e2e_ns.disturbed == true);
 
 def compare_answers($was; $now; $alike):
@@ -63,12 +58,12 @@ def compare_quality($was; $now; $alike):
            elif $a.lo == null or $b.lo == null then null else overlap($a; $b) end;
            $now.config; $q; $a.value; $b.value);
 
-def compare_counts($was; $now):
-    $was.metrics | to_entries[] | tolerance($was) as $share
+def compare_memory($was; $now):
+    $was.memory // {} | to_entries[] | (.key | tolerance($was)) as $share
     | select($share != null and ($was.threads == $now.threads
-                                 or (.key | test("^memory_(act|req|all|res)") | not)))
-    | .key as $m | $now.metrics[$m].value as $b
-    | said($b != null and close(.value.value; $b; $share); $now.config; $m; .value.value; $b);
+                                 or (.key | test("^(weights|kv|device|process)"))))
+    | $now.memory[.key] as $b
+    | said($b != null and close(.value; $b; $share); $now.config; "memory_\(.key)"; .value; $b);
 
 def compare_time($was; $now; $old; $new; $here):
     ratio($now.metrics.e2e_ns; ($now | rival($new)).metrics.e2e_ns) as $r
@@ -93,7 +88,7 @@ def compare_crossover($a; $b; $here; $quiet):
    then said(false; $now.config; "checkpoint"; "other files of \($was.model)"; "these")
    else same_kind($was; $now) as $alike
         | compare_answers($was; $now; $alike), compare_quality($was; $now; $alike),
-          (select($alike) | compare_counts($was; $now)),
+          (select($alike) | compare_memory($was; $now)),
           (select($now.arch == "llada") | compare_time($was; $now; $old; $new; $here))
    end),
   (select($k == ($old | keys_unsorted[0])) | ($stored[] | select(.what == "crossover")) as $a

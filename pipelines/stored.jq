@@ -1,6 +1,8 @@
 # stored.jq - what a run keeps for those who repeat it: a line for each point, with what ran there,
-# its metrics, its quality, and a mark for the token ids of each answer; the crossovers; first who
-# measured. Inputs (-n): the first lines of the launches, metrics, quality, generations, pareto.
+# its metrics, its quality, the most memory that any of its answers took (metrics are of undisturbed
+# batches alone, which are others each time), and a mark for the token ids of each answer; the
+# crossovers; first who measured. Inputs (-n): the first lines of the launches, metrics, quality,
+# generations, pareto.
 # jq has no SHA-256: a mark is two polynomials modulo primes, 56 bits together.
 def mark: reduce .[] as $id ([1, 1]; [(.[0] * 48271 + $id + 1) % 67108859,
                                       (.[1] * 69621 + $id + 1) % 1073741789])
@@ -26,7 +28,9 @@ reduce inputs as $r ({points: {}, about: null, checkpoints: {}, crossovers: []};
     elif $r.kind == "quality" and $r.summary == true and $r.value != null
     then .points[$r | key] |= (. + {quality: ((.quality // {}) + {($r.metric): ($r | measured)})})
     elif $r.kind == "generation"
-    then .points[$r | key] |= (. + {ids: ((.ids // {}) + {($r.id): ($r.token_ids | mark)})})
+    then .points[$r | key] |= (. + {ids: ((.ids // {}) + {($r.id): ($r.token_ids | mark)}),
+             memory: (reduce ($r.memory // {} | to_entries[] | select(.value | type == "number"))
+                      as $m (.memory // {}; .[$m.key] = ([.[$m.key], $m.value] | max)))})
     elif $r.kind == "crossover"
     then .crossovers += [$r | {name, quality_metric, llada, llama_config, gen_length, contract,
                                exists, at: .at | digits, lo: .lo | digits, hi: .hi | digits}]

@@ -61,6 +61,23 @@ ok $? "make -j4 all ends with the path of the report"
 ok $? "the run is sealed: page, records of every launch"
 again all
 did "a second run does nothing" ""
+jq -e '.prompt_file == "data/corpus/heldout.ndjson.gz" and .judge == "data/models/judge-demo" and
+    (.prompt_file_sha256 | length) == 64 and .warning == null' \
+    results/here/demo/workload.ndjson >/dev/null
+ok $? "data set and judge are in a record"
+again phase4 PROFILE=h200 LLADA=org/large LLAMA=org/other PROMPT_FILE=system
+[ "$status" -ne 0 ] && [ -z "$ran" ] &&
+    grep -q 'PROFILE=h200 with org/large org/other: JUDGE would be of the demonstration' log
+ok $? "a profile for own checkpoints asks for a judge before anything runs"
+again -n phase4 PROFILE=cpu LLADA=org/large JUDGE=org/judge
+grep -q 'PROFILE=cpu with org/large: PROMPT_FILE would be' log
+ok $? "and for prompts"
+for given in "TOYS=1" "JUDGE=org/judge PROMPT_FILE=human" "LLADA=synth:llada-1b"; do
+    again -n results/here/cpu/prompts.ndjson PROFILE=cpu LLADA=org/large $given
+    grep -q 'would be of the demonstration' log
+    [ $? -eq 1 ]
+    ok $? "it does not with $given"
+done
 again replicate
 [ "$status" -ne 0 ] && grep -q '^STORED=data/demo/stored.ndjson: no such file' log
 ok $? "make replicate without a stored run says what it wants"
@@ -107,6 +124,10 @@ ok $? "a judge that is a contestant is said aloud"
 again phase4 STEPS=2,4,8,16 LLADA=org/large
 grep -q 'WARNING: JUDGE is the embedded demonstration model' log
 ok $? "the embedded judge beside other contestants is said aloud"
+again results/here/demo/workload.ndjson LLADA=org/large
+jq -e '.toys == ["PROMPT_FILE", "JUDGE"] and (.warning | test("^Toys: prompts and judge"))' \
+    results/here/demo/workload.ndjson >/dev/null
+ok $? "and is in the record that the page prints above its answers"
 again phase4 STEPS=2,4,8,16
 [ "$status" -eq 0 ] && ! grep -q WARNING log
 ok $? "a third judge is not"

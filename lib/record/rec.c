@@ -248,23 +248,22 @@ int rec_fatal(struct rec_writer *w, const struct err *what, const char *where, s
     return rec_write(w, "error", fields, e);
 }
 
-<<<<<<< HEAD
-static void free_writer(struct rec_writer *w)
-{
-    resume_free(w->work);
-    w->work = NULL;
-    hash_free(w->hash);
-    w->hash = NULL;
-    json_decref(w->inputs);
-    w->inputs = NULL;
-=======
 /* What proved a work file that is none any more. */
 static void remove_sums(char *path)
 {
     if (path)
         unlink(path);
     free(path);
->>>>>>> 938106c51d1e94f619d1752ade1a31a6437e4e8d
+}
+
+/* What is left of a writer whose output and work file are closed. */
+static void free_writer(struct rec_writer *w)
+{
+    w->work = NULL;
+    hash_free(w->hash);
+    w->hash = NULL;
+    json_decref(w->inputs);
+    w->inputs = NULL;
 }
 
 int rec_close(struct rec_writer *w, const char *status, struct err *e)
@@ -291,17 +290,10 @@ int rec_close(struct rec_writer *w, const char *status, struct err *e)
         rec_abandon(w);
         return bad;
     }
-<<<<<<< HEAD
-    bad = out_commit(&w->out, e);
-    free_writer(w);
-=======
     char *sums = resume_end(w->work);
-    w->work = NULL;
     bad = out_commit(&w->out, e);
     remove_sums(sums);
-    hash_free(w->hash);
-    w->hash = NULL;
->>>>>>> 938106c51d1e94f619d1752ade1a31a6437e4e8d
+    free_writer(w);
     return bad;
 }
 
@@ -312,15 +304,9 @@ void rec_abandon(struct rec_writer *w)
         resume_free(w->work);
     } else {
         out_abandon(&w->out);
-<<<<<<< HEAD
-    free_writer(w);
-=======
         remove_sums(resume_end(w->work));
     }
-    w->work = NULL;
-    hash_free(w->hash);
-    w->hash = NULL;
->>>>>>> 938106c51d1e94f619d1752ade1a31a6437e4e8d
+    free_writer(w);
 }
 
 /* ---- what an earlier process left ---- */

@@ -109,14 +109,11 @@ struct rec_reader *rec_read_open(const char *const *paths, size_t n, struct err 
  * Each meta ... end is verified on its own, so streams may be concatenated. */
 int rec_read(struct rec_reader *r, json_t **record, struct err *e);
 const char *rec_where(const struct rec_reader *r); /* "FILE:LINE" of the last record; borrowed */
-<<<<<<< HEAD
 /* [{path, sha256}] of the streams read to their end: from `meta` on the hash that their `end` has,
  * of lines without these the hash of the lines. The caller's reference. */
 json_t *rec_read_inputs(const struct rec_reader *r);
-=======
 /* 1: an input was cut or edited (an `end` that is wrong or missing, data that break off). */
 int rec_read_unsound(const struct rec_reader *r);
->>>>>>> 938106c51d1e94f619d1752ade1a31a6437e4e8d
 void rec_read_close(struct rec_reader *r);
 
 /* ---- members of a record ---- */
