@@ -44,3 +44,12 @@ plan: $(foreach s,aa steps $(SCALES),$(R)/$(s)/launches.mk) ## launches and time
 	        --arg sweep $$s --arg plans $$(find $(R)/$$s/launch -name '*.plan' | wc -l) \
 	        --arg done $$(find $(R)/$$s/launch -name '*.ndjson' | wc -l); \
 	done
+
+.PHONY: requirements
+requirements: ## what the comparison has to deliver: where it is, its test, its state
+	@grep -v '^#' data/requirements.tsv | awk -F '\t' '{ count[$$5]++ } \
+	    { printf "%s  %-17s  %s\n        in  %s\n", $$1, $$5, $$2, $$3 } \
+	    { n = split($$4, test, " ; "); \
+	      for (i = 1; i <= n; i++) { sub(/::/, ": ", test[i]); print "        test  " test[i] } } \
+	    $$6 { print "        lacks  " $$6 } \
+	    END { for (s in count) total = total count[s] " " s "  "; print total }'
