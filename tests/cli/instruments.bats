@@ -16,7 +16,7 @@ setup_file() {
 {"id":"p4","prompt_ids":[9,8,7,6,5,250,240,230,220,210,200]}
 END
     mkdir "$F/driver"
-    "${CC:-cc}" -shared -fPIC -o "$F/driver/libnvidia-ml.so.1" tests/fixtures/preload/nvml.c ||
+    ${CC:-cc} -shared -fPIC -o "$F/driver/libnvidia-ml.so.1" tests/fixtures/preload/nvml.c ||
         rmdir "$F/driver"
 }
 
