@@ -257,7 +257,8 @@ SWEEPS  := $(sort $(if $(filter $(whole) phase3,$(GOALS)),aa) \
 OWNED := $(filter-out data/models/% synth:%,$(LLADA) $(LLAMA))
 TOY   := $(strip $(if $(OWNED),$(if $(filter data/corpus/%,$(PROMPT_FILE)),PROMPT_FILE) \
              $(if $(filter data/models/%,$(JUDGE)),JUDGE)))
-ifneq ($(and $(OWN),$(TOY),$(if $(TOYS),,1),$(filter phase% all refine release-run $(whole),$(GOALS))),)
+runs  := $(filter phase% all refine release-run $(whole),$(GOALS))
+ifneq ($(and $(OWN),$(TOY),$(if $(TOYS),,1),$(runs)),)
 $(error PROFILE=$(PROFILE) with $(OWNED): $(TOY) would be of the demonstration. Name a data set \
 with PROMPT_FILE=FILE (or human, system) and a third, larger model with JUDGE=MODEL; TOYS=1 goes \
 on, and the page says so)
