@@ -29,7 +29,7 @@ figures: $(FIGURE_FILES) ## only the figures (no models needed when records are 
 
 TOLD = $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY) $(SCALE) $(QUANT) $(LIKELIHOOD) \
        $(R)/steps/ratios.ndjson $(RATIOS) \
-       $(R)/aa/verdict.ndjson $(BASELINE) $(R)/ceilings.ndjson
+       $(R)/aa/verdict.ndjson $(BASELINE) $(R)/ceilings.ndjson $(R)/workload.ndjson
 # The page says of the embedded models what they can show.
 EMBEDDED = $(if $(filter data/models/%,$(LLADA) $(LLAMA)),--embedded)
 

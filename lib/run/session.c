@@ -222,6 +222,7 @@ int session_open(struct session *s, struct err *e)
         rec_open_work(&s->out, c, &wish, job->decoder->tool, job->argc, job->argv, extra, e))
         return -1;
     s->writing = 1;
+    s->out.inputs = json_incref(s->prompts.inputs);
     warn_library(s);
     selfcheck_start(&s->selfcheck, job->args->selfcheck, s->backend);
     gpu_monitor_open(&s->monitor, s->backend->address, (uint64_t)c->seed);
