@@ -20,7 +20,7 @@ set logscale xy 2
 stats $points using 1 nooutput name 'x'
 stats $points using 2 nooutput name 'y'
 set xrange [x_min / 2.2 : x_max * 1.7]
-if (columns > 2) {set xtics 4}
+if (columns > 2) {set xtics 2.0**-10, 4}
 set yrange [y_min / 1.4 : y_max * 1.6]
 set format xy '%.0f'
 set multiplot layout rows, columns margins char 9, char 2, char (4 + 1.3 * key_rows), char 2 \

@@ -203,11 +203,13 @@ static int fill(struct page *p, const struct args *a, const struct runset *s, st
     page_text(p, "The question: at how many denoising steps does the masked diffusion model "
                  "LLaDA write as well as the autoregressive model LLaMA, and is it then faster "
                  "or slower, and in how much memory?");
+    sections_toys(p, s);
     sections_answers(p, s);
     sections_crossovers(p, s);
     page_heading(p, "Machine and models");
     sections_machines(p, s);
     sections_models(p, s);
+    sections_workload(p, s);
     sections_checks(p, s);
     put_reading(p);
     if (put_figures(p, a, e))

@@ -18,7 +18,8 @@
 
 static const char *const kept[] = {"metric", "quality", "front",    "crossover", "suggest",
                                    "meta",   "parent",  "error",    "train",     "roofline",
-                                   "check",  "comparison", "attainment", "hypervolume"};
+                                   "check",  "comparison", "workload", "attainment",
+                                   "hypervolume"};
 
 static void copy_known(json_t *to, const json_t *from, const char *key)
 {

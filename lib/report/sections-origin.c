@@ -87,6 +87,27 @@ void sections_models(struct page *p, const struct runset *s)
     json_decref(seen);
 }
 
+/* ---- prompts and judge ---- */
+
+static void put_workload(struct page *p, const struct runset *s, const char *key)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(runset_kind(s, "workload"), i, r)
+        if (rec_text(r, key))
+            page_item(p, "%s", rec_text(r, key));
+}
+
+void sections_workload(struct page *p, const struct runset *s)
+{
+    put_workload(p, s, "text");
+}
+
+void sections_toys(struct page *p, const struct runset *s)
+{
+    put_workload(p, s, "warning");
+}
+
 /* ---- self-tests ---- */
 
 void sections_checks(struct page *p, const struct runset *s)

@@ -21,6 +21,9 @@ void sections_texts(struct page *p, const struct runset *s);
 
 void sections_machines(struct page *p, const struct runset *s);
 void sections_models(struct page *p, const struct runset *s);
+/* Prompts and judge (kind `workload`) by name and hash; and which of them are toys. */
+void sections_workload(struct page *p, const struct runset *s);
+void sections_toys(struct page *p, const struct runset *s);
 /* Self-tests of the run (kind `check`), each by its own words. */
 void sections_checks(struct page *p, const struct runset *s);
 /* How many answers there are, and how many went wrong in which way. */
