@@ -201,6 +201,39 @@ END
     batches 1 "{}" 4 | measure | reason power_mean_w "5 batches"
     { batches 1 "{}" 3; batches 2 "{}" 3; } | measure |
         reason power_mean_w "10 s"
+    # a processor's own counter misses nothing: 100 ticks of 1 ms are enough, and it says its label
+    package() { # HOST-MEMBERS: one batch of two answers, 0.2 s and 30 J
+        for p in a b; do
+            one "{id: \"$p\", batch: 2, batch_id: 1, batch_ns: 2e8, e2e_ns: 2e8, gpu: null,
+                host: ({window_ns: 210000000, energy_begin_j: 5, energy_end_j: 35} + $1)}"
+        done
+    }
+    idle 1 20 "{device_name: null}" > "$T/idle"
+    { package "{}"; cat "$T/idle"; idle 1 900 "{device_name: \"Some GPU\"}"; } | measure > "$T/m"
+    [ "$(value energy_j_per_token value < "$T/m")" = 3.75 ]
+    [ "$(value energy_net_j_per_token value < "$T/m")" = 3.25 ]
+    [ "$(value power_mean_w value < "$T/m")" = 150 ]
+    [ "$(value energy_j_per_request label < "$T/m")" = \
+        "CPU package energy, RAPL, excludes memory, board and supply" ]
+    package '{window_ns: 90000000}' | measure | reason energy_j_per_token "100 ticks"
+    package '{energy_begin_j: null, energy_end_j: null, energy_j: null,
+        energy_j_reason: "no energy counter of the processor: x"}' |
+        measure | reason energy_j_per_token "counter of the processor: x"
+    package '{energy_end_j: 4}' > "$T/less"
+    run measure "$T/less"
+    [ "$status" -eq 65 ] && [[ "$output" = *"host.energy_end_j: expected at least 5, got 4"* ]]
+    # costs: 50 prices of a joule and one of a second, an answer 15 J and 0.1 s
+    package "{}" | measure --price-kwh 180000000 --price-hour 3600 --currency Taler > "$T/m"
+    [ "$(value cost_per_request value < "$T/m")" = 750.1 ]
+    [ "$(value cost_per_token value < "$T/m")" = 187.525 ]
+    [ "$(value cost_per_token unit < "$T/m")" = Taler ]
+    package '{energy_end_j: null}' | measure --price-hour 3600 > "$T/m"
+    [ "$(value cost_per_request value < "$T/m")" = 0.1 ]
+    [ "$(value cost_per_request price_kwh_reason < "$T/m")" = "not said" ]
+    package '{energy_end_j: null}' | measure --price-hour 3600 --price-kwh 1 |
+        reason cost_per_request "no energy counter"
+    package "{}" | measure > "$T/m"
+    [ -z "$(value cost_per_request value < "$T/m")" ]
     # readings and counter apart: said aloud, on both sides
     batches 1 "{power_integral_j: 560}" | measure 2> "$T/err" > "$T/m"
     grep -q "W023.*6.7 %" "$T/err"
