@@ -140,3 +140,51 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
         any(.attempt == 1) and (map(select(.tainted != [])) | length > 0)' "$T/busy"
     jq -se 'map(select(.kind == "fitness")) | .[0].fit == false and .[0].reasons != []' "$T/busy"
 }
+
+@test "joules of the processor's packages, from counters that begin anew, or the reason for none" {
+    GEN=("${GEN[@]/--no-meta/-q}")
+    timed() { # TREE OUTPUT: a timed run over counters like those of /sys
+        CROSSOVER_SYS=$1 "${GEN[@]}" --max-new 400 --warmup 1 --warmup-most 1 --idle-ms 150 \
+            "$T/prompts" -o "$2"
+        jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$2"
+        jq -c 'select(.kind == "generation" and .phase == "timed")' "$2" > "$2.timed"
+    }
+    domain=$T/sys/class/powercap/intel-rapl:0
+    mkdir -p "$domain"
+    echo package-0 > "$domain/name"
+    echo 1000000 > "$domain/max_energy_range_uj"
+    echo 980000 > "$domain/energy_uj"
+    # 10 mJ every 2 ms or more: not above 5 W, and around soon
+    (i=980000
+    while :; do
+        i=$(((i + 10000) % 1000000))
+        echo $i > "$T/next"
+        mv "$T/next" "$domain/energy_uj"
+        sleep 0.002
+    done) 3>&- & counter=$!
+    timed "$T/sys" "$T/out" || bad=$?
+    kill "$counter"
+    wait "$counter" || true
+    [ -z "$bad" ]
+    jq -se 'length == 3 and all(.host | .energy_source == "powercap" and .energy_begin_j >= 0 and
+        .energy_end_j >= .energy_begin_j and .energy_end_j - .energy_begin_j <= .window_ns * 5.1e-9
+        + 0.011) and ([.[].host | .energy_begin_j, .energy_end_j] | . == sort and .[0] < .[-1]) and
+        all(.[]; .host.window_ns >= .batch_ns and
+            if .host.window_ns >= 1e8
+            then (.host | .energy_j - .energy_end_j + .energy_begin_j | fabs) < 1e-9
+            else .host.energy_j == null and (.host.energy_j_reason | test("100 times")) end)' \
+        "$T/out.timed"
+    jq -se 'map(select(.kind == "idle")) | map(.when) == ["before", "after"] and
+        all(.method == "energy counter" and .window_ns >= 15e7 and
+            (.power_w == null and .power_w_reason == "something else ran on this machine" or
+             .power_w > 0.1 and .power_w < 5.2))' "$T/out"
+    # no counter: the reason, in every record and every metric
+    timed "$T/none" "$T/out"
+    jq -se 'all(.host | .energy_j == null and .energy_source == null and
+        (has("energy_begin_j") | not) and (.energy_j_reason |
+        startswith("no energy counter of the processor: ") and test("intel-rapl:.*no package")))' \
+        "$T/out.timed"
+    run ! grep '"kind":"idle"' "$T/out"
+    "$BIN/measure" -q "$T/out" | jq -se 'map(select(.metric == "energy_j_per_token"))[0] |
+        .value == null and (.value_reason | startswith("no energy counter of the processor"))'
+}
