@@ -27,7 +27,7 @@ $(R)/judge.words: $(foreach m,JUDGE LLADA LLAMA,$(R)/stamp/model-$(m))
 	@small='$(strip $(small_judge))'; [ -z "$$small" ] || echo "JUDGE is the embedded demonstration" \
 	    "model and cannot judge $$small: name one with JUDGE=" >> $@.tmp
 	@mv $@.tmp $@
-	@sed 's/^/WARNING: /' $@ >&2
+	@sed 's/^/WARNING: /' $@ | $(PLAIN) >&2
 
 $(R)/steps/judge.ndjson: $(R)/steps/generations.ndjson $(R)/stamp/model-JUDGE \
     $(R)/stamp/score $(R)/stamp/tool-score-ppl | $(PIPE) $(R)/judge.words
@@ -37,6 +37,17 @@ $(R)/steps/judge.ndjson: $(R)/steps/generations.ndjson $(R)/stamp/model-JUDGE \
 $(R)/steps/exact.ndjson: $(R)/steps/generations.ndjson $(BIN)/score-exact | $(QUIET)
 	$(call say,score-exact)\
 	    $(beside) $(BIN)/score-exact $< -o $@
+
+# How near answers come to references, where prompts have any: in n-grams and words, and with
+# BERT=NAME in the vectors of an encoder.
+$(R)/steps/text.ndjson: $(R)/steps/generations.ndjson $(BIN)/score-text | $(QUIET)
+	$(call say,score-text)\
+	    $(beside) $(BIN)/score-text $< -o $@
+
+$(R)/steps/bert.ndjson: $(R)/steps/generations.ndjson $(R)/stamp/model-BERT \
+    $(R)/stamp/tool-score-bert | $(PIPE)
+	$(call say,score-bert)\
+	    $(beside) $(BIN)/score-bert -m $(BERT) $< -o $@
 
 # What the models themselves say of the reference answers: exact for LLaMA; for LLaDA a bound over
 # all orders, and one for each step count.
@@ -59,14 +70,15 @@ $(LIKELIHOOD): $(R)/likelihood/%.ndjson: $(R)/likelihood/prompts.ndjson $(R)/sta
 	    $(beside) $(BIN)/score-ppl $(OF) --target reference --seed $(SEED) $(SCORE_FLAGS) \
 	    $< -o $@
 
-QUALITY := $(R)/steps/judge.ndjson $(R)/steps/exact.ndjson
+QUALITY := $(R)/steps/judge.ndjson $(R)/steps/exact.ndjson $(R)/steps/text.ndjson \
+           $(if $(BERT),$(R)/steps/bert.ndjson)
 $(R)/pareto.ndjson: $(R)/steps/metrics.ndjson $(QUALITY) $(R)/stamp/pareto $(BIN)/pareto | $(QUIET)
 	$(call say,pareto)\
 	    $(beside) $(BIN)/pareto --seed $(SEED) $(PARETO_FLAGS) $(filter %.ndjson,$^) -o $@
 
 .PHONY: phase4
 PHASE4 := $(R)/pareto.ndjson $(LIKELIHOOD) $(R)/figures/pareto.svg $(R)/figures/steps.svg
-phase4: $(PHASE4) ## quality against computation: steps, front, crossover
+phase4: $(PHASE4) ## quality by steps, front, crossover: STEPS= SWEEP= LAUNCHES=; most of the time
 	@jq -sr -f pipelines/summary.jq $(R)/steps/metrics.ndjson $(R)/steps/judge.ndjson \
-	    $(R)/pareto.ndjson
-	@sed 's/^/WARNING: /' $(R)/judge.words
+	    $(R)/pareto.ndjson | $(PLAIN)
+	@sed 's/^/WARNING: /' $(R)/judge.words | $(PLAIN)

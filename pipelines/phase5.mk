@@ -1,8 +1,16 @@
 # phase5.mk - scale: batch size by output length at several speeds, exactly so many tokens from
 # both, with the quality of the same answers; out of memory is a result. From these the batch size
 # and the length at which the faster of the two changes. With it what quantization costs and saves
-# (memory.mk).
+# (memory.mk),
+# and what number formats, batch sizes and instruction sets change in answers (robustness.mk).
 SCALE := $(SCALES:%=$(R)/%/metrics.ndjson)
+
+# Every size is a ratio of the two systems; p values are adjusted over all sizes together.
+RATIOS := $(R)/ratios.ndjson
+$(RATIOS): $(SCALE) $(R)/stamp/precision $(BIN)/compare | $(QUIET)
+	$(call say,compare sizes)\
+	    $(beside) $(BIN)/compare $(ratio_flags) --stopped "$$(sort -u $(SCALE:metrics.ndjson=stopped) \
+	    | paste -sd ' ')" $(SCALE) -o $@
 
 $(R)/scale/generations.ndjson: $(foreach s,$(SCALES),$($(s)_FILES))
 	@mkdir -p $(@D)
@@ -23,6 +31,7 @@ $(R)/scale/pareto.ndjson: $(SCALE) $(SCALE_QUALITY) $(R)/stamp/pareto $(BIN)/par
 	    $(beside) $(BIN)/pareto --seed $(SEED) $(PARETO_FLAGS) $(filter %.ndjson,$^) -o $@
 
 .PHONY: phase5
-phase5: $(SCALE) $(R)/scale/pareto.ndjson $(QUANT) \
-    $(foreach f,throughput memory ratio,$(R)/figures/$(f).svg) ## scale: batch, length, memory
-	@jq -sr -f pipelines/scale.jq $(R)/scale/pareto.ndjson
+phase5: $(SCALE) $(RATIOS) $(R)/scale/pareto.ndjson $(QUANT) \
+    $(foreach f,throughput memory ratio,$(R)/figures/$(f).svg) \
+    ## scale: SCALE_BATCH= SCALE_LENGTHS= QUANTS=
+	@jq -sr -f pipelines/scale.jq $(R)/scale/pareto.ndjson | $(PLAIN)

@@ -65,14 +65,15 @@ static void divide(const json_t *r, uint64_t seed, size_t draws, double *draw)
 {
     const json_t *list = json_object_get(r, "launch_values");
     size_t n = json_array_size(list);
-    double *launch = mem_zero(n, sizeof *launch), *cost = mem_zero(draws, sizeof *cost);
-    uint32_t *work = mem_zero(2 * n, sizeof *work);
+    struct launch_value *launch = mem_zero(n, sizeof *launch);
+    double *cost = mem_zero(draws, sizeof *cost), *work = mem_zero(n, sizeof *work);
     const char *model = rec_text(r, "model");
     char *stream = mem_format("launch %s", model ? model : "");
     for (size_t i = 0; i < n; i++)
-        launch[i] = rec_number(json_array_get(list, i), "value");
-    bootstrap_cost(rec_number(r, "value"), launch, n, NULL, 0, rng_derive(seed, stream), draws,
-                   cost, 1, work);
+        launch[i] = (struct launch_value){rec_int(json_array_get(list, i), "launch", 0),
+                                          rec_number(json_array_get(list, i), "value")};
+    bootstrap_cost(rec_number(r, "value"), launch, n, rng_derive(seed, stream), draws, cost, 1,
+                   work);
     for (size_t d = 0; d < draws; d++)
         draw[d] = cost[d] / draw[d];
     free(stream);

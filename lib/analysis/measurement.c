@@ -17,7 +17,6 @@
 #include "lib/stat/events.h"
 
 static const double LEVEL = 0.95;
-enum { SAMPLES_KEPT = 1024 };
 
 _Static_assert((int)MEMORY_METRICS == (int)TIMING_MEMORY, "as the records have it");
 
@@ -287,7 +286,7 @@ static void put_values(struct measurement_work *w, struct measurement *c, enum m
 {
     const struct metric_row *row = &metrics[f];
     struct measurement_series *x = &c->of[f];
-    size_t requests = x->n < (size_t)c->timed ? x->n : (size_t)c->timed, room = x->n;
+    size_t requests = x->n < (size_t)c->timed ? x->n : (size_t)c->timed;
     struct launch_value *launch = mem_zero(x->n, sizeof *launch);
     make_room(w, x->n);
     struct launch_summary s = launch_summarize(row->kind, x->s, x->n, launch, w->work);
@@ -299,7 +298,7 @@ static void put_values(struct measurement_work *w, struct measurement *c, enum m
     rec_set_int(j, "n", (int64_t)s.n);
     rec_set_int(j, "launches", (int64_t)s.launches);
     json_object_set_new(j, "method", json_string(s.method));
-    json_t *list = json_array(), *samples = json_array();
+    json_t *list = json_array();
     for (size_t i = 0; i < s.launches; i++)
         json_array_append_new(list, json_pack("{s:I, s:f}", "launch", (json_int_t)launch[i].launch,
                                               "value", launch[i].value));
@@ -310,12 +309,6 @@ static void put_values(struct measurement_work *w, struct measurement *c, enum m
         put_percentiles(w, j, row->kind, x, requests);
     }
     json_object_set_new(j, "launch_values", list);
-    int keep = row->kind == LAUNCH_MEDIAN && s.launches == 1 && room <= SAMPLES_KEPT;
-    for (size_t i = 0; keep && i < room; i++)
-        json_array_append_new(samples, json_real(x->s[i].value));
-    if (keep)
-        json_object_set(j, "samples", samples);
-    json_decref(samples);
 }
 
 static const char *why_missing(const struct measurement *c, enum metric f)
@@ -338,9 +331,9 @@ static void describe_energy(const struct measurement *c, json_t *j)
 {
     const struct energy_basis *b = &c->basis;
     int whole = c->n_batches && c->batches->energy.whole;
-    json_object_set_new(j, "label", json_string(whole ? "CPU package energy, RAPL, excludes memory, "
-                                                        "board and supply"
-                                                      : "GPU board energy, NVML, excludes host"));
+    json_object_set_new(j, "label", json_string(
+        whole ? "CPU package energy, RAPL, excludes memory, board and supply"
+              : "GPU board energy, NVML, excludes host"));
     rec_set_int(j, "energy_windows", (int64_t)b->windows);
     rec_set_number(j, "energy_ticks", b->ticks, "none");
     rec_set_number(j, "idle_power_w", b->idle_w, "no idle baseline");

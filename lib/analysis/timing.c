@@ -112,9 +112,10 @@ static int read_packages(struct timing *t, const json_t *host, struct err *e)
     t->energy_ticks = ns / 1e6;
     t->energy_whole = 1;
     t->energy_reason = isnan(t->energy_j) ? rec_text(host, "energy_j_reason") : NULL;
-    return t->energy_j < 0 ? err_set(e, EXIT_BAD_DATA, "host.energy_end_j: expected at least %.15g, "
-                                     "got %.15g", begin, end)
-                           : 0;
+    if (t->energy_j < 0)
+        return err_set(e, EXIT_BAD_DATA, "host.energy_end_j: expected at least %.15g, got %.15g",
+                       begin, end);
+    return 0;
 }
 
 static int read_gpu(struct timing *t, const json_t *gpu, struct err *e)

@@ -99,7 +99,7 @@ void host_monitor_close(struct host_monitor *h)
 void host_monitor_begin(struct host_monitor *h)
 {
     read_state(&h->begin);
-    h->begin.joule = rapl_joules(h->rapl); /* last, and first at the end: nothing of ours is in it */
+    h->begin.joule = rapl_joules(h->rapl); /* last, and first at the end */
 }
 
 void host_monitor_end(struct host_monitor *h)
@@ -159,8 +159,8 @@ static void put_energy(const struct host_monitor *h, json_t *o)
     json_object_set_new(o, "energy_source", h->rapl ? json_string(rapl_source(h->rapl))
                                                     : json_null());
     rec_set_int(o, "window_ns", (int64_t)(s->seconds * 1e9));
-    rec_set_number(o, "energy_j", known && ticks >= LEAST_TICKS ? s->end_j - s->begin_j : (double)NAN,
-                   why);
+    rec_set_number(o, "energy_j",
+                   known && ticks >= LEAST_TICKS ? s->end_j - s->begin_j : (double)NAN, why);
     if (!known)
         return;
     json_object_set_new(o, "energy_begin_j", json_real(s->begin_j));

@@ -1,9 +1,9 @@
 /* host_monitor.h - what the host did while a batch ran. What else it did: a time that others took
- * part in says more about the moment than about the model. The pressure on the processors (Linux PSI: time in
- * which some task waited for one), time stolen by other guests of the machine, processor time of
- * other processes, involuntary switches of this one, thermal events. And the joules that its
- * processors took, where we may read their counters (rapl.h); CROSSOVER_SYS names a folder to be
- * read for them in place of /sys, for tests.
+ * part in says more about the moment than about the model. The pressure on the processors (Linux
+ * PSI: time in which some task waited for one), time stolen by other guests of the machine,
+ * processor time of other processes, involuntary switches of this one, thermal events. And the
+ * joules that its processors took, where we may read their counters (rapl.h); CROSSOVER_SYS names a
+ * folder to be read for them in place of /sys, for tests.
  */
 #ifndef RUN_HOST_MONITOR_H
 #define RUN_HOST_MONITOR_H
@@ -47,8 +47,8 @@ unsigned host_monitor_taints(const struct host_seen *seen);
 /* Watches the host while this process does nothing for ms milliseconds: the members host, fit and
  * reasons of a `fitness` record. The caller's reference. */
 json_t *host_monitor_look(struct host_monitor *h, int64_t ms);
-/* The same for joules: the members of an `idle` record but for launch, model and device. The caller's
- * reference; NULL: there is no counter of energy, or ms is 0. */
+/* The same for joules: the members of an `idle` record but for launch, model and device. The
+ * caller's reference; NULL: there is no counter of energy, or ms is 0. */
 json_t *host_monitor_idle(struct host_monitor *h, const char *when, int64_t ms);
 /* Sets `host` of a generation record and appends the taints to its list `tainted`. */
 void host_monitor_put(const struct host_monitor *h, json_t *record);

@@ -45,8 +45,8 @@ static int write_generation(struct session *s, const struct prompt *p, struct ge
                      e);
 }
 
-/* What the card, or the processors that compute in its place, take with the model loaded and nothing
- * to do. Joules are of one process, so where
+/* What the card, or the processors that compute in its place, take with the model loaded and
+ * nothing to do. Joules are of one process, so where
  * another may go on there is none. */
 static int write_idle(struct session *s, const char *when, struct err *e)
 {

@@ -146,7 +146,7 @@ static void test_events(void)
     put(power, "type", "4294967295\n");
     put(power, "cpumask", "0\n");
     put("bus/event_source/devices/power/events", "energy-pkg", "event=0x02\n");
-    put("bus/event_source/devices/power/events", "energy-pkg.scale", "2.3283064365386962890625e-10\n");
+    put("bus/event_source/devices/power/events", "energy-pkg.scale", "2.3283064365386963e-10\n");
     ok(is_refused("devices/power/events/energy-pkg: "), "an event that the kernel refuses");
     put(power, "cpumask", "x\n");
     ok(is_refused("cpumask: expected processors, got 'x'"), "processors that are none");
