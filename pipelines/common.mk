@@ -115,8 +115,8 @@ $(QUIET):
 	@mkdir -p $(@D) && touch $@
 
 # The tools of a pipeline are all built before anything is timed.
-PIPE_TOOLS := prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact score-text pareto \
-              compare plot report $(if $(BERT),score-bert)
+PIPE_TOOLS := prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact score-text \
+              pareto compare plot report $(if $(BERT),score-bert)
 PIPE       := $(PIPE_TOOLS:%=$(BIN)/%) $(QUIET)
 
 # The code inside an expensive tool: its object and all that it may link, without the commit.

@@ -46,7 +46,8 @@ $(R)/robust/exact-$(1).ndjson: $$(robust_$(1)_RUNS) $(BIN)/score-exact | $(QUIET
 	$$(call say,score-exact $(1))\
 	    $(beside) $(BIN)/score-exact $$(robust_$(1)_RUNS) -o $$@
 
-$(R)/robust/$(1).ndjson: $$(robust_$(1)_RUNS) $(R)/robust/exact-$(1).ndjson $(BIN)/compare | $(QUIET)
+$(R)/robust/$(1).ndjson: $$(robust_$(1)_RUNS) $(R)/robust/exact-$(1).ndjson \
+    $(BIN)/compare | $(QUIET)
 	$$(call say,compare $(1))\
 	    if [ -z "$$$$(find $(R)/robust -name '*-$(1)-*.ndjson' -size +0)" ]; then : > $$@; else \
 	        $(beside) $(BIN)/compare --by $(1) --base "$$(call robust_base,$(1))" --seed $(SEED) \
