@@ -69,6 +69,14 @@ LIKELIHOOD_SAMPLES ?= 128
 LIKELIHOOD_ORDERS ?= 4
 # steps at which the K-step likelihood bound is taken
 KSTEPS          ?= $(STEPS)
+# what make shapes measures: number formats, batches, tokens, step counts; and the step counts that
+# are said by them
+SHAPE_FORMATS   ?= none int8
+SHAPE_BATCH     ?= 1,4
+SHAPE_PROMPT    ?= 128
+SHAPE_LENGTH    ?= 128
+SHAPE_STEPS     ?= 1,2,4
+SHAPE_TO        ?= 16,32,64,128
 # flags for both generators, for one of them, and for score-ppl
 GEN_FLAGS       ?=
 LLADA_FLAGS     ?=
@@ -116,7 +124,7 @@ $(QUIET):
 
 # The tools of a pipeline are all built before anything is timed.
 PIPE_TOOLS := prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact score-text \
-              pareto compare plot report $(if $(BERT),score-bert)
+              pareto compare plot report forecast $(if $(BERT),score-bert)
 PIPE       := $(PIPE_TOOLS:%=$(BIN)/%) $(QUIET)
 
 # The code inside an expensive tool: its object and all that it may link, without the commit.
@@ -247,6 +255,11 @@ GOALS   := $(or $(MAKECMDGOALS),tools)
 LENGTHS := $(call split,$(SCALE_LENGTHS))
 SCALES  := $(LENGTHS:%=length-%)
 whole   := phase1 phase6 phase7 figures report plan bundle replicate results/%
+SHAPES  := $(foreach q,$(SHAPE_FORMATS),$(foreach b,$(call split,$(SHAPE_BATCH)),shape-$(q)-$(b)))
+ifneq ($(filter shapes,$(GOALS)),)
+SWEEPS  := $(SHAPES)
+else
 SWEEPS  := $(sort $(if $(filter $(whole) phase3,$(GOALS)),aa) \
                   $(if $(filter $(whole) phase4,$(GOALS)),steps) \
                   $(if $(filter $(whole) phase5,$(GOALS)),$(SCALES)))
+endif

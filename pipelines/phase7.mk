@@ -26,11 +26,13 @@ replicate: $(R)/steps/metrics.ndjson $(QUALITY) ## this run against stored recor
 	@[ -s $(R)/replicate.ndjson ] || echo 'nothing in $(STORED) can be compared with this run' >&2
 	@jq -se 'length > 0 and all(.pass)' $(R)/replicate.ndjson > /dev/null
 
-# The launches that refine adds are known to make only when it reads its files again.
+# The launches that refine adds are known to make only when it reads its files again. A profile may
+# say that another target is all that makes sense, and what it leaves.
+ALL_MAKES ?= report.html
 all: ## all seven phases and the report, refined
-	@$(MAKE) --no-print-directory refine
-	@$(MAKE) --no-print-directory phase1 phase2 phase3 phase4 phase5 phase6 phase7
-	@echo '$(CURDIR)/$(R)/report.html'
+	@$(MAKE) --no-print-directory $(or $(ALL),refine)
+	@$(if $(ALL),:,$(MAKE) --no-print-directory phase1 phase2 phase3 phase4 phase5 phase6 phase7)
+	@echo '$(CURDIR)/$(R)/$(ALL_MAKES)'
 
 # What a run would do: points of every schedule, launches there and to come, and how long those take
 # at the speed of the ones that are there.

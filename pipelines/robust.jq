@@ -2,7 +2,7 @@
 # comparison records; run with -sr.
 def percent: if type == "number" then "\(. * 1000 | round / 10) %" else "-" end;
 def with_interval: "\(.value | percent) [\(.lo | percent), \(.hi | percent)]";
-map(select(.kind == "comparison"))
+map(select(.kind == "comparison" and .metric))
 | group_by([.by, .config, .base_config])[]
 | (map({key: .metric, value: .}) | from_entries) as $m
 | select($m.differing_answers_ratio)

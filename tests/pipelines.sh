@@ -10,7 +10,7 @@ cp lib/base/version.c lib/base/opt.h "$tree/lib/base"
 cp tests/house/stand-in "$tree"
 echo 'int nothing(void); int nothing(void) { return 0; }' >"$tree/lib/base/nothing.c"
 tools='prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact score-text pareto
-    compare plot report'
+    compare plot report forecast'
 for t in $tools; do
     cat >"$tree/tools/$t.c" <<'END'
 #include <unistd.h>
@@ -173,4 +173,10 @@ echo 65 >status
 again phase4 STEPS=2,4,8,16,32,64
 [ "$status" -ne 0 ]
 ok $? "bad data do"
+rm -f status
+again all PROFILE=cpu-8b
+did "drawn shapes: short sweeps of each format and batch, nothing of quality" \
+    "forecast:1 gen-llada:12 gen-llama:12 measure:4 prep-prompts:4 probe-roof:1"
+again all PROFILE=cpu-8b SHAPE_TO=256
+did "other step counts are forecast anew, nothing is measured again" "forecast:1"
 finish
