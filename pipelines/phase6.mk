@@ -27,7 +27,8 @@ FIGURE_FILES = $(foreach f,$(DRAWN),$(R)/figures/$(f).svg $(R)/figures/$(f).png)
 .PHONY: figures report phase6
 figures: $(FIGURE_FILES) ## only the figures (no models needed when records are there)
 
-TOLD = $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY) $(SCALE) $(QUANT) $(LIKELIHOOD) \
+TOLD = $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY) $(SCALE) $(QUANT) $(ROBUST) \
+       $(LIKELIHOOD) \
        $(R)/steps/ratios.ndjson $(RATIOS) \
        $(R)/aa/verdict.ndjson $(BASELINE) $(R)/ceilings.ndjson $(R)/workload.ndjson
 # The page says of the embedded models what they can show.
