@@ -44,7 +44,8 @@ figures: $(FIGURE_FILES) ## only the figures (no models needed when records are 
 paper: $(DRAWN:%=$(R)/paper/%.pdf) ## the figures as PDF, WIDTH=8.4 or 17.5 cm
 	@echo '$(CURDIR)/$(R)/paper'
 
-TOLD = $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY) $(SCALE) $(QUANT) $(LIKELIHOOD) \
+TOLD = $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY) $(SCALE) $(QUANT) $(ROBUST) \
+       $(LIKELIHOOD) \
        $(R)/steps/ratios.ndjson $(RATIOS) \
        $(R)/aa/verdict.ndjson $(BASELINE) $(R)/ceilings.ndjson $(R)/workload.ndjson
 # The page says of the embedded models what they can show.
