@@ -1,7 +1,7 @@
 # phase7.mk - reproducibility: one sealed archive, and new records against stored ones.
 SEALED = $(sort $(R)/prompts.ndjson $(foreach s,aa steps $(SCALES),$(R)/$(s)/schedule.ndjson \
     $($(s)_FILES) $(R)/$(s)/metrics.ndjson) $(R)/steps/generations.ndjson $(TOLD) $(FIGURE_FILES) \
-    $(R)/report.html $(R)/report.md $(R)/baseline/checkpoints.sha256)
+    $(PAGES) $(R)/baseline/checkpoints.sha256)
 
 # The manifest names every record, figure and page with its hash: sha256sum -c verifies a bundle.
 $(R)/MANIFEST.sha256: $(SEALED)

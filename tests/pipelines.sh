@@ -73,7 +73,7 @@ did "more launches are added to those that are there" "gen-llama:2 measure:2 pre
 again all STEPS=2,4,8,16 AA_LAUNCHES=6
 touch tools/pareto.c
 again all STEPS=2,4,8,16
-did "touching pareto.c reruns from pareto on" "pareto:2 plot:4 report:2"
+did "touching pareto.c reruns from pareto on" "pareto:2 plot:4 report:3"
 rm results/here/demo/figures/ratio.svg
 again figures STEPS=2,4,8,16
 did "a deleted figure is drawn again, alone" "plot:1"

@@ -16,9 +16,11 @@
 #include "lib/record/rec.h"
 #include "lib/record/repeats.h"
 
+enum { SOURCES_MAX = 1000 }; /* kinds of prompts told apart */
+
 static const char *const kept[] = {"metric", "quality", "front",    "crossover", "suggest",
                                    "meta",   "parent",  "error",    "train",     "roofline",
-                                   "check",  "comparison"};
+                                   "check",  "comparison", "fitness", "dialect", "audit"};
 
 static void copy_known(json_t *to, const json_t *from, const char *key)
 {
@@ -75,6 +77,34 @@ static void add_generation(struct runset *s, const json_t *r)
         .timed = ok && (!phase || !strcmp(phase, "timed"))};
 }
 
+static json_t *list_of(struct runset *s, const char *kind)
+{
+    json_t *list = json_object_get(s->kinds, kind);
+    if (!list) {
+        list = json_array();
+        json_object_set_new(s->kinds, kind, list);
+    }
+    return list;
+}
+
+/* Of prompts only where they come from and how many there are: {source, task, n}. */
+static void add_prompt(struct runset *s, const json_t *r)
+{
+    json_t *list = list_of(s, "prompt"), *of;
+    const char *source = rec_text(r, "source"), *task = rec_text(r, "task");
+    source = source ? source : "";
+    task = task ? task : "";
+    size_t i;
+    json_array_foreach(list, i, of)
+        if (!strcmp(rec_text(of, "source"), source) && !strcmp(rec_text(of, "task"), task)) {
+            rec_set_int(of, "n", rec_int(of, "n", 0) + 1);
+            return;
+        }
+    if (i < SOURCES_MAX)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:i}", "source", source, "task", task,
+                                              "n", 1));
+}
+
 static void add_record(struct runset *s, json_t *r)
 {
     const char *kind = rec_kind(r);
@@ -85,18 +115,15 @@ static void add_record(struct runset *s, json_t *r)
         add_generation(s, r);
         return;
     }
+    if (!strcmp(kind, "prompt"))
+        add_prompt(s, r);
     if (!strcmp(kind, "quality") && !json_is_true(json_object_get(r, "summary")))
         return;
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (!strcmp(kind, kept[i])) {
             if (strcmp(kind, "comparison")) /* of configurations that other records tell of */
                 about_config(s, r);
-            json_t *list = json_object_get(s->kinds, kind);
-            if (!list) {
-                list = json_array();
-                json_object_set_new(s->kinds, kind, list);
-            }
-            json_array_append(list, r);
+            json_array_append(list_of(s, kind), r);
         }
 }
 

@@ -10,6 +10,10 @@
 const json_t *verdict_find(const struct runset *s, const char *name, double batch,
                            const char *quality, const char *series);
 
+/* The X_par records that answer the question: contract answer where it was measured, the smallest
+ * batch of it, each quality and series. An array, perhaps empty; the caller's reference. */
+json_t *verdict_headlines(const struct runset *s);
+
 /* Where it lies, in the unit that verdict_unit names; NaN: nowhere. */
 double verdict_at(const json_t *crossover);
 /* Appends "24.5 [17.2, 34.0]"; an end outside what was measured of the series itself is "<2" or
@@ -21,6 +25,9 @@ const char *verdict_unit(const json_t *crossover, int is_long);
  * " (threshold 0.9)", " (threshold 0.8 to 0.9)", " (threshold up to 0.5)"; else nothing. */
 void verdict_values(struct buf *b, const json_t *crossover);
 
+/* Appends ", because ..." of a crossover that does not exist: its reason after `before`. */
+void verdict_reason(struct buf *b, const char *before, const json_t *crossover);
+
 /* Appends the answer of one X_par record as sentences that stand alone: whether LLaDA is as good
  * and as fast at some amount of work, at which, with intervals and probability. */
 void verdict_answer(struct buf *b, const struct runset *s, const json_t *x_par);
@@ -28,5 +35,13 @@ void verdict_answer(struct buf *b, const struct runset *s, const json_t *x_par);
 /* Appends the price of equal quality, from the first measured point that reaches it: time and
  * memory as multiples of LLaMA's. Nothing when it cannot be told. */
 void verdict_price(struct buf *b, const struct runset *s, const json_t *x_par);
+
+/* Appends which contract stands for what, and the ratio of both models' times under either, at one
+ * step count. headline NULL: there is none. */
+void verdict_contracts(struct buf *b, const struct runset *s, const json_t *headline);
+
+/* Appends where the advantage changes hands by batch size and by length (X_batch, X_length), for
+ * the tokens a step that equal quality takes. Nothing when neither was measured. */
+void verdict_scale(struct buf *b, const struct runset *s, const json_t *headline);
 
 #endif

@@ -1,4 +1,5 @@
-/* sections-compare.c - see sections.h: what one setting costs, from the comparison records: one row
+/* sections-compare.c - see sections.h: what one setting costs and how far it changes the answers,
+ * from the comparison records: one row
  * for each model and setting, put together from its memory, its perplexity and its accuracy. A
  * change stands with its interval, so that a reader sees whether it is a finding. */
 #include <math.h>
@@ -91,12 +92,15 @@ static void put_row(struct page *p, const json_t *list, const json_t *like)
 
 void sections_comparisons(struct page *p, const struct runset *s)
 {
-    static const char *const headers[] = {"Model", "Setting", "Weights", "Perplexity",
-                                          "Change [95 %]", "Accuracy", "Change [95 %]",
-                                          "Prompts"};
+    static const struct page_column columns[] = {
+        {"Model", NULL},         {"Setting", NULL},  {"Weights", NULL},       {"Perplexity", NULL},
+        {"Change [95 %]", NULL}, {"Accuracy", NULL}, {"Change [95 %]", NULL}, {"Prompts", NULL}};
     const json_t *list = runset_kind(s, "comparison"), *r;
     size_t i;
-    if (!json_array_size(list))
+    int any = 0;
+    json_array_foreach(list, i, r)
+        any |= !is_text(r, "effect", "disagreement");
+    if (!any)
         return;
     json_t *seen = json_object();
     page_heading(p, "What quantization costs and saves");
@@ -104,9 +108,11 @@ void sections_comparisons(struct page *p, const struct runset *s)
                   "Perplexity is the model's own of the reference texts: exact for LLaMA, from the "
                   "bound for LLaDA. Intervals resample the prompts of both in pairs; a change "
                   "whose interval holds 0 is no finding. Prompts: texts scored / answers matched.",
-               8, headers);
+               8, columns);
     json_array_foreach(list, i, r) {
         const char *model = rec_text(r, "model"), *setting = rec_text(r, "setting");
+        if (is_text(r, "effect", "disagreement"))
+            continue;
         char *key = mem_format("%s\n%s", model ? model : "", setting ? setting : "");
         if (model && setting && is_text(r, "by", "quant") && !json_object_get(seen, key))
             put_row(p, list, r);
@@ -115,4 +121,67 @@ void sections_comparisons(struct page *p, const struct runset *s)
     }
     page_table_end(p);
     json_decref(seen);
+}
+
+/* ---- robustness ---- */
+
+/* The disagreement of this pair of configurations in a metric; NULL. */
+static const json_t *find_other(const json_t *list, const json_t *like, const char *metric)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(list, i, r)
+        if (is_text(r, "effect", "disagreement") && is_text(r, "metric", metric) &&
+            json_equal(json_object_get(r, "config"), json_object_get(like, "config")) &&
+            json_equal(json_object_get(r, "base_config"), json_object_get(like, "base_config")))
+            return r;
+    return NULL;
+}
+
+static void put_pair(struct page *p, const json_t *list, const json_t *like)
+{
+    static const char *const metrics[] = {"differing_answers_ratio", "differing_ids_ratio",
+                                          "first_difference_tokens", "first_difference_steps"};
+    struct buf b = {0};
+    const char *by = rec_text(like, "by"), *setting = rec_text(like, "setting");
+    buf_format(&b, "%s %s", by ? by : "", setting ? setting : "");
+    page_cell(p, sections_dash(rec_text(like, "base_config")));
+    page_cell(p, b.data);
+    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
+        const json_t *r = find_other(list, like, metrics[i]);
+        page_value(p, rec_number(r, "value"), rec_number(r, "lo"), rec_number(r, "hi"), NULL);
+    }
+    page_count(p, rec_number(like, "n"));
+    buf_free(&b);
+}
+
+void sections_robustness(struct page *p, const struct runset *s)
+{
+    static const struct page_column columns[] = {
+        {"Configuration", NULL},
+        {"Against", NULL},
+        {"Answers that differ", "differing_answers_ratio"},
+        {"Tokens that differ", "differing_ids_ratio"},
+        {"First token that differs", "first_difference_tokens"},
+        {"Step of it", "first_difference_steps"},
+        {"Answers", ""}};
+    const json_t *list = runset_kind(s, "comparison"), *r;
+    size_t i;
+    int said = 0;
+    json_array_foreach(list, i, r) {
+        if (!is_text(r, "effect", "disagreement") ||
+            !is_text(r, "metric", "differing_answers_ratio"))
+            continue;
+        if (!said++) {
+            page_heading(p, "How far the same weights disagree");
+            page_table(p, "The same prompts and weights, with one setting changed: how many "
+                          "answers and tokens come out otherwise, and where they part "
+                          "(medians of answers that do). What differs by its number format alone is no finding about "
+                          "the models.",
+                       sizeof columns / sizeof *columns, columns);
+        }
+        put_pair(p, list, r);
+    }
+    if (said)
+        page_table_end(p);
 }

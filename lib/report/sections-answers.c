@@ -1,0 +1,153 @@
+/* sections-answers.c - see sections.h: the answer, in a box with whatever speaks against it, and
+ * all crossovers as a table. Of many crossovers only those of one batch size and contract become
+ * sentences. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/analysis/about.h"
+#include "lib/analysis/doubts.h"
+#include "lib/analysis/format.h"
+#include "lib/analysis/verdict.h"
+#include "lib/record/rec.h"
+#include "lib/report/sections.h"
+
+/* What to measure next, when there is anything. */
+static void put_suggestion(struct page *p, const json_t *r)
+{
+    const json_t *values = json_object_get(r, "values");
+    const char *axis = rec_text(r, "axis");
+    double prompts = rec_number(r, "prompts");
+    struct buf b = {0};
+    values = values ? values : json_object_get(r, "steps");
+    for (size_t i = 0; i < json_array_size(values); i++) {
+        buf_format(&b, "%s", i ? ", " : " ");
+        about_value(&b, json_array_get(values, i));
+    }
+    if (b.len)
+        page_text(p, "To narrow the answer, measure %s%s: %s.",
+                  about_axis_name(axis ? axis : "steps"), b.data,
+                  sections_dash(rec_text(r, "reason")));
+    else if (rec_number(r, "octaves") > 1 && !isnan(prompts))
+        page_text(p, "To narrow the answer, measure with %.0f prompts%s: %s.", prompts,
+                  json_is_true(json_object_get(r, "prompts_at_least")) ? " or more" : "",
+                  sections_dash(rec_text(r, "reason")));
+    buf_free(&b);
+}
+
+/* The first headline leads; those of other qualities and series follow. */
+static void put_headlines(struct page *p, const struct runset *s, const json_t *list,
+                          const char *toys)
+{
+    struct doubts doubts = {0};
+    size_t i;
+    const json_t *r;
+    doubts_find(&doubts, s, json_array_get(list, 0));
+    json_array_foreach(list, i, r) {
+        struct buf b = {0};
+        if (i == 0)
+            buf_text(&b, toys);
+        verdict_answer(&b, s, r);
+        verdict_price(&b, s, r);
+        if (i)
+            page_item(p, "%s", b.data);
+        else
+            page_lead(p, b.data, (const char *const *)doubts.v, doubts.n);
+        buf_free(&b);
+    }
+    if (!json_array_size(list))
+        page_lead(p, "These records hold no crossover, so they do not answer the question yet: "
+                     "it takes the latency and the quality of LLaDA at several step counts and of "
+                     "LLaMA, and then pareto.",
+                  (const char *const *)doubts.v, doubts.n);
+    doubts_free(&doubts);
+}
+
+void sections_answers(struct page *p, const struct runset *s, const char *toys)
+{
+    json_t *list = verdict_headlines(s);
+    const json_t *first = json_array_get(list, 0), *r;
+    struct buf contracts = {0}, scale = {0};
+    size_t i;
+    put_headlines(p, s, list, toys);
+    verdict_contracts(&contracts, s, first);
+    verdict_scale(&scale, s, first);
+    if (contracts.len)
+        page_text(p, "%s", contracts.data);
+    if (scale.len)
+        page_text(p, "%s", scale.data);
+    json_array_foreach(runset_kind(s, "suggest"), i, r) {
+        const char *series = rec_text(r, "series"), *lead = rec_text(first, "series");
+        if (!first || !series || !lead || !strcmp(series, lead))
+            put_suggestion(p, r);
+    }
+    buf_free(&contracts);
+    buf_free(&scale);
+    json_decref(list);
+}
+
+static void put_bracket(struct page *p, const json_t *r)
+{
+    const json_t *bracket = json_object_get(r, "bracket");
+    struct buf b = {0};
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *v = json_array_get(bracket, i);
+        buf_text(&b, i ? ", " : "[");
+        format_digits(&b, json_is_number(v) ? json_number_value(v) : (double)NAN);
+    }
+    buf_text(&b, "]");
+    verdict_values(&b, r);
+    page_cell(p, json_array_size(bracket) ? b.data : "–");
+    buf_free(&b);
+}
+
+/* What of it stays the same along it: "32 tokens, 4 a step". */
+static void put_where(struct page *p, const json_t *r)
+{
+    double length = rec_number(r, "gen_length"), speed = rec_number(r, "tokens_per_step");
+    struct buf b = {0};
+    if (!isnan(length))
+        buf_format(&b, "%.0f tokens", length);
+    if (speed > 0)
+        buf_format(&b, "%s%.3g a step", b.len ? ", " : "", speed);
+    page_cell(p, sections_dash(b.data));
+    buf_free(&b);
+}
+
+static void put_crossover(struct page *p, const struct runset *s, const json_t *r)
+{
+    struct buf b = {0};
+    const char *quality = rec_text(r, "quality_metric"), *name = rec_text(r, "name");
+    int exists = json_is_true(json_object_get(r, "exists"));
+    double batch = rec_number(r, "batch");
+    page_cell(p, sections_dash(name));
+    page_cell(p, sections_dash(rec_text(r, "contract")));
+    page_cell(p, quality ? format_metric_name(quality) : "–");
+    page_count(p, isnan(batch) && (!name || strcmp(name, "X_batch")) ? 1 : batch);
+    put_where(p, r);
+    verdict_place(&b, s, r);
+    if (exists)
+        buf_format(&b, " %s", verdict_unit(r, 0));
+    page_cell(p, b.data);
+    put_bracket(p, r);
+    page_count(p, rec_number(r, "probability"));
+    buf_free(&b);
+}
+
+void sections_crossovers(struct page *p, const struct runset *s)
+{
+    static const struct page_column columns[] = {
+        {"Crossover", NULL}, {"Contract", NULL},     {"Quality", NULL}, {"Batch", ""},
+        {"At", NULL},        {"Place [95 %]", NULL}, {"Bracket", NULL}, {"Probability", ""}};
+    const json_t *list = runset_kind(s, "crossover"), *r;
+    size_t i;
+    if (!json_array_size(list))
+        return;
+    page_table(p, "The crossovers. X_lat: as fast as LLaMA; X_q: as good; X_par: both; X_batch, "
+                  "X_length: where the advantage in time changes hands as batch or length grow. "
+                  "Bracket: the measured points on either side, which need no interpolation.",
+               sizeof columns / sizeof *columns, columns);
+    json_array_foreach(list, i, r)
+        put_crossover(p, s, r);
+    page_table_end(p);
+}
