@@ -221,9 +221,6 @@ void verdict_answer(struct buf *b, const struct runset *s, const json_t *x_par)
 {
     double batch = batch_of(x_par);
     const char *quality = rec_text(x_par, "quality_metric");
-    const char *series = rec_text(x_par, "series");
-    const json_t *q = verdict_find(s, "X_q", batch, quality, series);
-    const json_t *lat = verdict_find(s, "X_lat", batch, NULL, series);
     struct config_table all = {0};
     config_table_all(&all, s);
     char *name = name_of(&all, x_par);
@@ -249,6 +246,15 @@ void verdict_answer(struct buf *b, const struct runset *s, const json_t *x_par)
     }
     free(name);
     config_table_free(&all);
+}
+
+void verdict_parts(struct buf *b, const struct runset *s, const json_t *x_par)
+{
+    double batch = batch_of(x_par);
+    const char *quality = rec_text(x_par, "quality_metric");
+    const char *series = rec_text(x_par, "series");
+    const json_t *q = verdict_find(s, "X_q", batch, quality, series);
+    const json_t *lat = verdict_find(s, "X_lat", batch, NULL, series);
     if (exists(q)) {
         buf_text(b, " Equal quality takes ");
         put_place(b, s, q, 0);
@@ -256,10 +262,12 @@ void verdict_answer(struct buf *b, const struct runset *s, const json_t *x_par)
         verdict_reason(b, " Quality: ", q);
     }
     if (exists(lat)) {
-        buf_text(b, exists(q) ? "; equal latency allows " : ". Equal latency allows ");
+        buf_text(b, exists(q) ? "; equal latency allows "
+                    : q         ? ". Equal latency allows "
+                                : " Equal latency allows ");
         put_place(b, s, lat, 0);
     } else if (lat) {
-        verdict_reason(b, exists(q) ? "; latency: " : ". Latency: ", lat);
+        verdict_reason(b, exists(q) ? "; latency: " : q ? ". Latency: " : " Latency: ", lat);
     }
     if (q || lat)
         buf_text(b, ".");

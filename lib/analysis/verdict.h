@@ -28,9 +28,11 @@ void verdict_values(struct buf *b, const json_t *crossover);
 /* Appends ", because ..." of a crossover that does not exist: its reason after `before`. */
 void verdict_reason(struct buf *b, const char *before, const json_t *crossover);
 
-/* Appends the answer of one X_par record as sentences that stand alone: whether LLaDA is as good
- * and as fast at some amount of work, at which, with intervals and probability. */
+/* Appends the answer of one X_par record as a sentence that stands alone: whether LLaDA is as good
+ * and as fast at some amount of work, at which, with interval and probability. */
 void verdict_answer(struct buf *b, const struct runset *s, const json_t *x_par);
+/* Appends what it is made of: " Equal quality takes ...; equal latency allows ...". */
+void verdict_parts(struct buf *b, const struct runset *s, const json_t *x_par);
 
 /* Appends the price of equal quality, from the first measured point that reaches it: time and
  * memory as multiples of LLaMA's. Nothing when it cannot be told. */

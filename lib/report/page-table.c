@@ -13,7 +13,7 @@
 #include "lib/base/mem.h"
 #include "lib/report/escape.h"
 
-enum { LATEX_WIDE = 6 }; /* columns that fit a page as they are */
+enum { LATEX_ROWS = 40 }; /* what a page holds */
 
 static int is_number(const struct page *p, size_t i)
 {
@@ -237,20 +237,30 @@ static void latex_row(struct page *p, size_t from, int head)
     buf_text(&p->tex, " \\\\\n");
 }
 
-static void latex_table(struct page *p)
+/* Rows from..to-1 (places of cells): a float of its own, since none goes on over a page. */
+static void latex_part(struct page *p, size_t from, size_t to)
 {
-    int wide = p->n_columns > LATEX_WIDE;
     buf_text(&p->tex, "\\begin{table}\n\\centering\\small\n\\caption{");
-    escape_latex(&p->tex, p->caption);
-    buf_format(&p->tex, "}\n%s\\begin{tabular}{@{}", wide ? "\\resizebox{\\linewidth}{!}{%\n" : "");
+    escape_latex(&p->tex, from ? "The table above, continued." : p->caption);
+    buf_text(&p->tex, "}\n\\fitted{\\begin{tabular}{@{}");
     for (size_t i = 0; i < p->n_columns; i++)
         buf_char(&p->tex, is_number(p, i) ? 'r' : 'l');
     buf_text(&p->tex, "@{}}\n\\toprule\n");
     latex_row(p, 0, 1);
     buf_text(&p->tex, "\\midrule\n");
-    for (size_t i = 0; i < p->n_cells; i += p->n_columns)
+    for (size_t i = from; i < to; i += p->n_columns)
         latex_row(p, i, 0);
-    buf_format(&p->tex, "\\bottomrule\n\\end{tabular}%s\n\\end{table}\n", wide ? "}" : "");
+    buf_text(&p->tex, "\\bottomrule\n\\end{tabular}}\n\\end{table}\n");
+}
+
+static void latex_table(struct page *p)
+{
+    size_t part = LATEX_ROWS * p->n_columns, from = 0;
+    do {
+        size_t to = p->n_cells - from > part ? from + part : p->n_cells;
+        latex_part(p, from, to);
+        from = to;
+    } while (from < p->n_cells);
 }
 
 void page_table_end(struct page *p)

@@ -123,7 +123,10 @@ void page_begin(struct page *p, const char *title)
     buf_text(&p->md, "\n\n");
     buf_text(&p->tex, "% ");
     escape_latex(&p->tex, title);
-    buf_text(&p->tex, "\n% \\usepackage{booktabs,graphicx}\n");
+    buf_text(&p->tex,
+             "\n% \\usepackage[T1]{fontenc}\\usepackage{booktabs,graphicx}\n"
+             "\\providecommand{\\fitted}[1]{\\sbox0{#1}\\ifdim\\wd0>\\linewidth\n"
+             "  \\resizebox{\\linewidth}{!}{\\usebox0}\\else\\usebox0\\fi}\n");
 }
 
 void page_end(struct page *p)
@@ -210,11 +213,21 @@ void page_lead(struct page *p, const char *text, const char *const *doubts, size
     buf_text(&p->md, n ? "\n" : "**");
     escape_html(&p->html, text);
     escape_markdown(&p->md, text);
-    buf_text(&p->html, n ? "</p></div>\n" : "</strong></p></div>\n");
+    buf_text(&p->html, n ? "</p>" : "</strong></p>");
     buf_text(&p->md, n ? "\n\n" : "**\n\n");
     buf_format(&p->tex, "%% %s", n ? "UNDECIDED. " : "");
     escape_latex(&p->tex, text);
     buf_char(&p->tex, '\n');
+}
+
+void page_lead_more(struct page *p, const char *text)
+{
+    put_block(p, "<p>", text, "</p>", "", "\n\n");
+}
+
+void page_lead_end(struct page *p)
+{
+    buf_text(&p->html, "</div>\n");
 }
 
 void page_code(struct page *p, const char *text)

@@ -47,6 +47,9 @@ void page_text(struct page *p, const char *format, ...) __attribute__((format(pr
 /* The one sentence that everybody reads, bold; with doubts it is not, and they stand above it in
  * the same box. */
 void page_lead(struct page *p, const char *text, const char *const *doubts, size_t n);
+/* After it, in the same box: what it is made of. */
+void page_lead_more(struct page *p, const char *text);
+void page_lead_end(struct page *p);
 /* A list item; the list ends with the next thing that is not one. */
 void page_item(struct page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Verbatim, one line. */

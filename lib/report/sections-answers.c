@@ -35,54 +35,60 @@ static void put_suggestion(struct page *p, const json_t *r)
     buf_free(&b);
 }
 
-/* The first headline leads; those of other qualities and series follow. */
-static void put_headlines(struct page *p, const struct runset *s, const json_t *list,
-                          const char *toys)
+/* The box: what speaks against the answer, the answer, what it is made of, the contracts. */
+static void put_box(struct page *p, const struct runset *s, const json_t *r, const char *toys)
 {
     struct doubts doubts = {0};
-    size_t i;
-    const json_t *r;
-    doubts_find(&doubts, s, json_array_get(list, 0));
-    json_array_foreach(list, i, r) {
-        struct buf b = {0};
-        if (i == 0)
-            buf_text(&b, toys);
-        verdict_answer(&b, s, r);
-        verdict_price(&b, s, r);
-        if (i)
-            page_item(p, "%s", b.data);
-        else
-            page_lead(p, b.data, (const char *const *)doubts.v, doubts.n);
-        buf_free(&b);
+    struct buf lead = {0}, more = {0}, contracts = {0};
+    doubts_find(&doubts, s, r);
+    if (r) {
+        buf_text(&lead, toys);
+        verdict_answer(&lead, s, r);
+        verdict_parts(&more, s, r);
+        verdict_price(&more, s, r);
+    } else {
+        buf_text(&lead, "These records hold no crossover, so they do not answer the question yet: "
+                        "it takes the latency and the quality of LLaDA at several step counts and "
+                        "of LLaMA, and then pareto.");
     }
-    if (!json_array_size(list))
-        page_lead(p, "These records hold no crossover, so they do not answer the question yet: "
-                     "it takes the latency and the quality of LLaDA at several step counts and of "
-                     "LLaMA, and then pareto.",
-                  (const char *const *)doubts.v, doubts.n);
+    verdict_contracts(&contracts, s, r);
+    page_lead(p, lead.data, (const char *const *)doubts.v, doubts.n);
+    if (more.len)
+        page_lead_more(p, more.data + 1);
+    if (contracts.len)
+        page_lead_more(p, contracts.data);
+    page_lead_end(p);
+    buf_free(&lead);
+    buf_free(&more);
+    buf_free(&contracts);
     doubts_free(&doubts);
 }
 
+/* The first headline leads; those of other qualities and series follow. */
 void sections_answers(struct page *p, const struct runset *s, const char *toys)
 {
     json_t *list = verdict_headlines(s);
     const json_t *first = json_array_get(list, 0), *r;
-    struct buf contracts = {0}, scale = {0};
+    struct buf b = {0};
     size_t i;
-    put_headlines(p, s, list, toys);
-    verdict_contracts(&contracts, s, first);
-    verdict_scale(&scale, s, first);
-    if (contracts.len)
-        page_text(p, "%s", contracts.data);
-    if (scale.len)
-        page_text(p, "%s", scale.data);
+    put_box(p, s, first, toys);
+    for (i = 1; i < json_array_size(list); i++) {
+        buf_clear(&b);
+        verdict_answer(&b, s, json_array_get(list, i));
+        verdict_parts(&b, s, json_array_get(list, i));
+        verdict_price(&b, s, json_array_get(list, i));
+        page_item(p, "%s", b.data);
+    }
+    buf_clear(&b);
+    verdict_scale(&b, s, first);
+    if (b.len)
+        page_text(p, "%s", b.data);
     json_array_foreach(runset_kind(s, "suggest"), i, r) {
         const char *series = rec_text(r, "series"), *lead = rec_text(first, "series");
         if (!first || !series || !lead || !strcmp(series, lead))
             put_suggestion(p, r);
     }
-    buf_free(&contracts);
-    buf_free(&scale);
+    buf_free(&b);
     json_decref(list);
 }
 

@@ -176,8 +176,8 @@ void sections_robustness(struct page *p, const struct runset *s)
             page_heading(p, "How far the same weights disagree");
             page_table(p, "The same prompts and weights, with one setting changed: how many "
                           "answers and tokens come out otherwise, and where they part "
-                          "(medians of answers that do). What differs by its number format alone is no finding about "
-                          "the models.",
+                          "(medians of answers that do). What differs by its number format "
+                          "alone is no finding about the models.",
                        sizeof columns / sizeof *columns, columns);
         }
         put_pair(p, list, r);

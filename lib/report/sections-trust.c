@@ -186,7 +186,7 @@ void sections_fitness(struct page *p, const struct runset *s)
     if (f.launches)
         page_item(p, "The machine was fit to measure before %lld of %lld launches.",
                   (long long)(f.launches - f.unfit), (long long)f.launches);
-    if (f.points)
+    if (f.batches)
         page_item(p, "%lld of %lld timed answers were disturbed; %lld of %lld points have no "
                      "other; %lld were not warm; %lld drift over their batches.",
                   (long long)f.tainted, (long long)f.batches, (long long)f.disturbed,

@@ -6,9 +6,9 @@
 #include "lib/report/page.h"
 #include "lib/analysis/runset.h"
 
-/* The answer in a box, below what speaks against it; one item for each further quality metric; what
- * the contracts are and how far they differ; how the answer moves with the load; what to measure
- * next. toys: what stands before the answer, "" for nothing. */
+/* The answer in a box, below what speaks against it, with what the contracts are and how far they
+ * differ; one item for each further quality metric; how the answer moves with the load; what to
+ * measure next. toys: what stands before the answer, "" for nothing. */
 void sections_answers(struct page *p, const struct runset *s, const char *toys);
 /* All crossovers as a table. */
 void sections_crossovers(struct page *p, const struct runset *s);

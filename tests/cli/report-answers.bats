@@ -107,7 +107,7 @@ answer='At batch 1, by judge perplexity, llada-demo is as good as LLaMA'
 @test "the batch and the length where the advantage changes hands are one sentence" {
     x() { jq -cn "{schema: \"crossover/1\", kind: \"crossover\", run: \"r\",
         llada: \"l\", llama: \"a\", contract: \"fixed\", direction: \"cheaper_up_to\", exists: true,
-        reason: null,        probability: 0.9, bracket: [2, 8]} + $1"; }
+        reason: null, probability: 0.9, bracket: [2, 8]} + $1"; }
     { cat "$F/plot-metric.ndjson"
       jq -c 'select(.kind == "crossover" and .batch == 1) | .gen_length = 64' "$F/plot-front.ndjson"
       # equal quality takes 24.5 steps of 64 tokens: 2 a step is nearer than 1
@@ -152,7 +152,7 @@ answer='At batch 1, by judge perplexity, llada-demo is as good as LLaMA'
     about='schema: "crossover/1", run: "r", model: "m", batch: 1'
     g() { jq -cn "{$about, kind: \"metric\", config: \"$1\", arch: \"$2\", steps: $3,
         metric: \"$4\", value: $5, p90: 2e6, p95: 3e6, p99: null, p99_reason: \"n<299\", max: 9e6,
-        prompts: 12,        workload: \"e057\", direction: \"lower\"}"; }
+        prompts: 12, workload: \"e057\", direction: \"lower\"}"; }
     { g llama llama null itl_ns 1e6; g llama llama null visible_gap_ns 1e6
       g llama llama null longest_gap_ns 4e6; g llama llama null e2e_ns 5e7
       g llama llama null ttft_ns 5e6
@@ -218,6 +218,10 @@ answer='At batch 1, by judge perplexity, llada-demo is as good as LLaMA'
     [ "$(ls)" = t.tex ]
     [ "$(grep -c '^.begin{table}$' t.tex)" -eq "$(grep -c '^.end{table}$' t.tex)" ]
     [ "$(grep -c '^.toprule$' t.tex)" -eq "$(grep -c 'begin{tabular}' t.tex)" ]
-    grep -qF '\usepackage{booktabs,graphicx}' t.tex
+    # what a page cannot hold goes on in another float
+    grep -qF '\caption{The table above, continued.}' t.tex
+    [ "$(awk '/begin.table/ { n = 0 } { n++ } /end.table/ && n > most { most = n }
+        END { print most }' t.tex)" -lt 60 ]
+    grep -qF '\usepackage[T1]{fontenc}\usepackage{booktabs,graphicx}' t.tex
     grep -qF 'X\_par & -- & judge perplexity & 1 & -- & 24.5 {[}17.2, 34{]} steps &' t.tex
 }
