@@ -174,6 +174,7 @@ HOST_DEVICE size_t canvas_takes(const struct canvas_loop *l, struct canvas_state
     o.first = c->first + c->prompt;
     o.block = c->block;
     o.step = c->step;
+    o.steps = l->block_steps;
     o.budget = c->step < l->block_steps ? (size_t)l->budget[c->step] : 0;
     o.kept = c->kept;
     return unmask_count(l->rule, &l->params, &o);
@@ -184,7 +185,7 @@ HOST_DEVICE int canvas_block_done(const struct canvas_loop *l, const struct canv
                                   int32_t masks)
 {
     if (unmask_paced(l->rule))
-        return c->step == l->block_steps || l->budget[c->step] == 0;
+        return c->step == l->block_steps || l->budget[c->step] == 0 || masks == 0;
     return masks == 0 || c->step == l->block_length; /* mask ids were committed: no endless loop */
 }
 

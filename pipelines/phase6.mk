@@ -36,8 +36,8 @@ $(R)/quiet.ndjson: $(foreach s,aa steps $(SCALES),$($(s)_FILES))
 	@mv $@.tmp $@
 
 TOLD = $(R)/pareto.ndjson $(R)/scale/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY) $(SCALE) \
-       $(SCALE_QUALITY) $(QUANT) $(LIKELIHOOD) $(R)/aa/verdict.ndjson $(BASELINE) \
-       $(R)/ceilings.ndjson $(R)/quiet.ndjson $(R)/prompts.ndjson
+       $(SCALE_QUALITY) $(QUANT) $(LIKELIHOOD) $(R)/steps/ratios.ndjson $(RATIOS) \
+       $(R)/aa/verdict.ndjson $(BASELINE) $(R)/ceilings.ndjson $(R)/quiet.ndjson $(R)/prompts.ndjson
 # The page says of the embedded models what they can show, and of other ones when their prompts or
 # their judge are only those of the demonstration.
 EMBEDDED = $(if $(filter data/models/%,$(LLADA) $(LLAMA)),--embedded)
@@ -57,5 +57,5 @@ $(eval $(call page,report.md,markdown))
 $(eval $(call page,tables.tex,latex))
 
 PAGES := $(R)/report.html $(R)/report.md $(R)/tables.tex
-report phase6: $(PAGES) ## report: figures, the page and its tables
+report phase6: $(PAGES) ## report: figures, the page and its tables; seconds
 	@echo 'report: $(CURDIR)/$(R)/report.html'

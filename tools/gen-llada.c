@@ -21,10 +21,10 @@ static const char examples[] =
 
 static const char notes[] =
     "A denoising step computes every position of prompt and canvas; steps that would commit\n"
-    "nothing (more steps than masks) are skipped. --unmask threshold and factor end a block when\n"
-    "it is full, so steps are none of their settings. token_ids are all slots of the canvas; with\n"
-    "--stop-at-eos the readable ones. The text drops special tokens and is not cut at the first\n"
-    "of them. Lists are crossed: every combination is a point, run in this process.\n";
+    "nothing (more steps than masks) are skipped. --unmask threshold and its like end a block\n"
+    "when it is full, so steps are none of their settings. token_ids are all slots of the canvas;\n"
+    "with --stop-at-eos the readable ones. The text drops special tokens and is not cut at the\n"
+    "first of them. Lists are crossed: every combination is a point, run in this process.\n";
 
 int main(int argc, char **argv)
 {

@@ -7,7 +7,10 @@
 #ifndef KERNELS_UNMASK_TABLE_H
 #define KERNELS_UNMASK_TABLE_H
 
+#include "kernels/unmask/entropy_bound.h"
 #include "kernels/unmask/factor.h"
+#include "kernels/unmask/hierarchical.h"
+#include "kernels/unmask/prophet.h"
 #include "kernels/unmask/schedule.h"
 #include "kernels/unmask/threshold.h"
 
@@ -16,11 +19,21 @@
 #define UNMASK_RULES(RULE)                                             \
     RULE(SCHEDULE, schedule, 1, unmask_schedule(o))                    \
     RULE(THRESHOLD, threshold, 0, unmask_threshold(o, p->threshold))   \
-    RULE(FACTOR, factor, 0, unmask_factor(o, p->factor))
+    RULE(FACTOR, factor, 0, unmask_factor(o, p->factor))               \
+    RULE(ENTROPY_BOUND, entropy_bound, 0, unmask_entropy_bound(o, p->entropy_bound)) \
+    RULE(HIERARCHICAL, hierarchical, 0, unmask_hierarchical(o, p->upper, p->lower))  \
+    RULE(PROPHET, prophet, 1, unmask_prophet(o, p->gap))
 /* PARAMETER(name, rule, least, most, default, meaning) */
 #define UNMASK_PARAMETERS(PARAMETER)                                                     \
     PARAMETER(threshold, threshold, 0, 1, "0.9", "commit from this confidence on")       \
-    PARAMETER(factor, factor, 0, 1000, "1", "commit j when (j + 1)(1 - c_j) <= factor")
+    PARAMETER(factor, factor, 0, 1000, "1", "commit j when (j + 1)(1 - c_j) <= factor")  \
+    PARAMETER(entropy_bound, entropy_bound, 0, 1000, "0.1",                              \
+              "commit while the entropies but the largest sum to no more, nats")         \
+    PARAMETER(upper, hierarchical, 0, 1, "0.92", "commit all above this confidence")     \
+    PARAMETER(lower, hierarchical, 0, 1, "0.62",                                         \
+              "and above this one the best of each run of masks")                        \
+    PARAMETER(gap, prophet, 0, 1e6, "7.5",                                               \
+              "commit all when the best logits lead by this on average")
 
 #define UNMASK_ENUMERATOR(ENUM, name, paced, taken) UNMASK_##ENUM,
 enum unmask { UNMASK_RULES(UNMASK_ENUMERATOR) UNMASK_COUNT };

@@ -22,8 +22,10 @@ static int is_not(const json_t *r, const char *key, const char *wanted)
 
 int doubts_is_failed(const json_t *check)
 {
-    return json_is_false(json_object_get(check, "pass")) || is_not(check, "verdict", "SAME") ||
-           is_not(check, "handicap", "FOUND");
+    const json_t *pass = json_object_get(check, "pass");
+    return json_is_boolean(pass) ? json_is_false(pass)
+                                 : is_not(check, "verdict", "SAME") ||
+                                       is_not(check, "handicap", "FOUND");
 }
 
 /* 1: the point was measured against the others of the headline. */

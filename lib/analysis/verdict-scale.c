@@ -8,7 +8,6 @@
 
 #include "lib/analysis/about.h"
 #include "lib/analysis/config_table.h"
-#include "lib/analysis/format.h"
 #include "lib/record/rec.h"
 
 /* Steps at which the headline's quality is equal; NaN. */
@@ -37,17 +36,17 @@ static int is_equal(double a, double b)
     return !(a < b) && !(a > b);
 }
 
-/* Time of a over that of the autoregressive row beside it; NaN: there is none. */
-static double ratio_of(const struct runset *s, const struct config_table *c,
-                       const struct config_row *a, const char *contract)
+/* The autoregressive row beside a; NULL: there is none. */
+static const struct config_row *rival_of(const struct runset *s, const struct config_table *c,
+                                         const struct config_row *a, const char *contract)
 {
     for (size_t i = 0; i < c->n; i++) {
         const struct config_row *k = &c->v[i];
         if (k->kind == CONFIG_AUTOREGRESSIVE && is_equal(k->batch, a->batch) &&
             is_equal(k->length, a->length) && has_contract(s, k, contract) && k->y.at > 0)
-            return a->y.at / k->y.at;
+            return k;
     }
-    return (double)NAN;
+    return NULL;
 }
 
 /* 1: the same in all but the contract. */
@@ -68,27 +67,28 @@ static double distance(double steps, double wanted)
     return isnan(wanted) ? -steps : fabs(log(steps / wanted));
 }
 
-/* The measured pair nearest to the wanted step count: its row under `answer`, and both ratios. */
-static const struct config_row *find_pair(const struct runset *s, const struct config_table *c,
-                                          double wanted, double ratio[2])
+/* A step count measured under both contracts, with its rivals; all NULL: there is none. */
+struct pair { const struct config_row *answer, *answer_rival, *fixed, *fixed_rival; };
+
+/* The pair nearest to the wanted step count. */
+static struct pair find_pair(const struct runset *s, const struct config_table *c, double wanted)
 {
-    const struct config_row *best = NULL;
+    struct pair best = {0};
     for (size_t i = 0; i < c->n; i++) {
-        const struct config_row *a = &c->v[i];
-        if (a->kind != CONFIG_DIFFUSION || !(a->steps > 0) || !has_contract(s, a, "answer") ||
-            (best && distance(a->steps, wanted) >= distance(best->steps, wanted)))
+        struct pair k = {.answer = &c->v[i]};
+        double steps = k.answer->steps;
+        if (k.answer->kind != CONFIG_DIFFUSION || !(steps > 0) ||
+            !has_contract(s, k.answer, "answer") ||
+            (best.answer && distance(steps, wanted) >= distance(best.answer->steps, wanted)))
             continue;
-        for (size_t j = 0; j < c->n; j++) {
-            const struct config_row *f = &c->v[j];
-            if (f->kind != CONFIG_DIFFUSION || !has_contract(s, f, "fixed") || !is_twin(s, a, f))
-                continue;
-            double x = ratio_of(s, c, a, "answer"), y = ratio_of(s, c, f, "fixed");
-            if (!isnan(x) && !isnan(y)) {
-                ratio[0] = x;
-                ratio[1] = y;
-                best = a;
-            }
-        }
+        for (size_t j = 0; j < c->n; j++)
+            if (c->v[j].kind == CONFIG_DIFFUSION && has_contract(s, &c->v[j], "fixed") &&
+                is_twin(s, k.answer, &c->v[j]))
+                k.fixed = &c->v[j];
+        k.answer_rival = rival_of(s, c, k.answer, "answer");
+        k.fixed_rival = k.fixed ? rival_of(s, c, k.fixed, "fixed") : NULL;
+        if (k.answer_rival && k.fixed_rival)
+            best = k;
     }
     return best;
 }
@@ -97,7 +97,6 @@ void verdict_contracts(struct buf *b, const struct runset *s, const json_t *head
 {
     struct config_table c = {0};
     int met[2] = {0, 0};
-    double ratio[2] = {(double)NAN, (double)NAN};
     config_table_metric(&c, s, "e2e_ns");
     for (size_t i = 0; i < c.n; i++) {
         met[0] |= has_contract(s, &c.v[i], "answer");
@@ -107,13 +106,13 @@ void verdict_contracts(struct buf *b, const struct runset *s, const json_t *head
         buf_text(b, "Quality against latency is of contract answer (each model stops at the end of "
                     "its text), throughput and memory of contract fixed (both make exactly as many "
                     "tokens as asked)");
-    const struct config_row *at = find_pair(s, &c, equal_steps(s, headline), ratio);
-    if (at) {
-        buf_format(b, "; at batch %.0f, %.0f tokens and %.0f steps LLaDA takes ", at->batch,
-                   at->length, at->steps);
-        format_digits(b, ratio[0]);
+    struct pair at = find_pair(s, &c, equal_steps(s, headline));
+    if (at.answer) {
+        buf_format(b, "; at batch %.0f, %.0f tokens and %.0f steps LLaDA takes ", at.answer->batch,
+                   at.answer->length, at.answer->steps);
+        verdict_ratio(b, at.answer, at.answer_rival);
         buf_text(b, " times LLaMA's time under answer and ");
-        format_digits(b, ratio[1]);
+        verdict_ratio(b, at.fixed, at.fixed_rival);
         buf_text(b, " times under fixed.");
     } else if (met[0] && met[1]) {
         buf_text(b, "; no point was measured under both, so how far they differ is not known.");

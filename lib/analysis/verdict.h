@@ -2,6 +2,7 @@
 #ifndef ANALYSIS_VERDICT_H
 #define ANALYSIS_VERDICT_H
 
+#include "lib/analysis/config_table.h"
 #include "lib/analysis/runset.h"
 #include "lib/base/buf.h"
 
@@ -37,6 +38,9 @@ void verdict_parts(struct buf *b, const struct runset *s, const json_t *x_par);
 /* Appends the price of equal quality, from the first measured point that reaches it: time and
  * memory as multiples of LLaMA's. Nothing when it cannot be told. */
 void verdict_price(struct buf *b, const struct runset *s, const json_t *x_par);
+
+/* Appends the ratio of two rows: "10.3 [9.9, 10.7]", or without an interval where there is none. */
+void verdict_ratio(struct buf *b, const struct config_row *llada, const struct config_row *llama);
 
 /* Appends which contract stands for what, and the ratio of both models' times under either, at one
  * step count. headline NULL: there is none. */

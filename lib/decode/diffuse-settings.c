@@ -21,7 +21,7 @@ static const char orders[] = ORDERS_OF_ANSWERS(WORD), rules[] = UNMASK_RULES(RUL
 
 static const struct setting rows[] = {
     {"steps", 's', SETTING_INT, 1, 1 << 20, NULL, "gen_length", "steps", "steps",
-     "unmask=schedule", SETTING_SWEPT | BOTH | SETTING_SHOWN | SETTING_AXIS,
+     "unmask=schedule|prophet", SETTING_SWEPT | BOTH | SETTING_SHOWN | SETTING_AXIS,
      "denoising steps over all blocks"},
     {"gen_length", 0, SETTING_INT, 1, 1 << 20, NULL, "128", "tokens", "gen", NULL,
      SETTING_SWEPT | BOTH | SETTING_SHOWN | SETTING_LENGTH, "slots of the canvas"},

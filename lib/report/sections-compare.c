@@ -90,6 +90,37 @@ static void put_row(struct page *p, const json_t *list, const json_t *like)
     free(n);
 }
 
+/* The two systems at points that do the same work: the ratio over launches and what it shows. */
+static void put_ratios(struct page *p, const json_t *list)
+{
+    static const struct page_column columns[] = {
+        {"LLaDA", NULL},   {"LLaMA", NULL},     {"LLaDA / LLaMA [95 %]", "time_ratio"},
+        {"Verdict", NULL}, {"p, adjusted", ""}, {"Launches", ""}};
+    static const char *const keys[] = {"config", "base_config"};
+    size_t i, said = 0;
+    const json_t *r;
+    json_array_foreach(list, i, r) {
+        const char *metric = rec_text(r, "metric"), *verdict = rec_text(r, "verdict");
+        if (!metric || !verdict || !is_text(r, "by", "paradigm"))
+            continue;
+        if (!said++) {
+            page_heading(p, "LLaDA against LLaMA at the same work");
+            page_table(p, "Time of an answer of LLaDA over that of LLaMA, paired by launch. SAME: "
+                          "the whole interval lies within 2 % of 1; UNDECIDED: it holds 1 and "
+                          "more. p against equality, adjusted by Holm for all ratios of one sweep.",
+                       6, columns);
+        }
+        for (size_t k = 0; k < 2; k++)
+            page_cell(p, rec_text(r, keys[k]) ? rec_text(r, keys[k]) : "–");
+        page_value(p, rec_number(r, "value"), rec_number(r, "lo"), rec_number(r, "hi"), NULL);
+        page_cell(p, verdict);
+        page_count(p, rec_number(r, "p_holm"));
+        page_count(p, (double)rec_int(r, "launches", 0));
+    }
+    if (said)
+        page_table_end(p);
+}
+
 void sections_comparisons(struct page *p, const struct runset *s)
 {
     static const struct page_column columns[] = {
@@ -97,10 +128,11 @@ void sections_comparisons(struct page *p, const struct runset *s)
         {"Change [95 %]", NULL}, {"Accuracy", NULL}, {"Change [95 %]", NULL}, {"Prompts", NULL}};
     const json_t *list = runset_kind(s, "comparison"), *r;
     size_t i;
-    int any = 0;
+    int quantized = 0;
+    put_ratios(p, list);
     json_array_foreach(list, i, r)
-        any |= !is_text(r, "effect", "disagreement");
-    if (!any)
+        quantized |= is_text(r, "by", "quant") && !is_text(r, "effect", "disagreement");
+    if (!quantized)
         return;
     json_t *seen = json_object();
     page_heading(p, "What quantization costs and saves");

@@ -42,7 +42,17 @@ says() {
         report.html
     says 'no slower from 24.5 \[17.2, 34\] denoising steps on (probability 0.83)'
     says 'Equal quality takes 24.5 \[17.2, 34\] steps; equal latency allows 30.8'
-    grep -q '1.02 times LLaMA.s time' report.md
+    says 'takes 1.03 \[1.01, 1.04\] times LLaMA'
+}
+
+@test "ratios of the two systems are a table, with verdict and adjusted p" {
+    jq -cn '{schema: "crossover/1", kind: "comparison", run: "r", config: "llada 4", model: "m",
+        base_config: "llama", by: "paradigm", setting: "masked_diffusion", metric: "e2e_ns",
+        effect: "ratio", value: 1.25, lo: 1.125, hi: 1.5, p: 0.001, p_holm: 0.004,
+        verdict: "SLOWER", launches: 5, base_value: 1, config_value: 1.25}' > ratio
+    report "${ALL[@]}" ratio
+    says 'llada 4 *llama *1.25 \[1.12, 1.50\] *SLOWER *0.004 *5'
+    lacks -q 'What quantization costs' report.html
 }
 
 @test "what lies beyond the measured is told of the sweep itself, not of others" {
