@@ -47,10 +47,10 @@ TOYS     = $(if $(EMBEDDED),,--toys $(if $(word 2,$(toys)),both,$(or $(toys),non
 
 # $(call page,FILE,FORMAT)
 define page
-$(R)/$(1): $$(TOLD) $$(FIGURE_FILES) $(BIN)/report | $(QUIET)
+$(R)/$(1): $$(TOLD) $(R)/judge.words $$(FIGURE_FILES) $(BIN)/report | $(QUIET)
 	$$(call say,report $(1))\
 	    $(beside) $(BIN)/report -q --format $(2) --figures $(R)/figures $$(EMBEDDED) $$(TOYS) \
-	    $$(TOLD) -o $$@
+	    --remarks $(R)/judge.words $$(TOLD) -o $$@
 endef
 $(eval $(call page,report.html,html))
 $(eval $(call page,report.md,markdown))

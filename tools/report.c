@@ -19,11 +19,11 @@
 #include "lib/analysis/runset.h"
 #include "lib/report/sections.h"
 
-enum { SVG_MAX = 16 << 20 };
+enum { SVG_MAX = 16 << 20, REMARKS_MAX = 1 << 16 };
 
 struct args {
     struct common common;
-    const char *figures, *title, *format, *toys;
+    const char *figures, *title, *format, *toys, *remarks;
     int embedded; /* 1: the contestants are the embedded models, and the page says what they are */
 };
 
@@ -137,6 +137,23 @@ static void put_data(struct page *p, const struct runset *s)
     json_decref(all);
 }
 
+/* Sentences of a file, one a line, among what the numbers cannot say. */
+static int put_remarks(struct page *p, const char *path, struct err *e)
+{
+    struct buf text = {0};
+    if (path && file_read(path, REMARKS_MAX, &text, e))
+        return -1;
+    for (char *line = text.data, *end; line && *line; line = end) {
+        end = line + strcspn(line, "\n");
+        if (*end)
+            *end++ = 0;
+        if (*line)
+            page_item(p, "%s.", line);
+    }
+    buf_free(&text);
+    return 0;
+}
+
 /* What the answer rests on, when that is less than an answer should. */
 static const char *toys_of(const struct args *a)
 {
@@ -169,6 +186,8 @@ static int fill(struct page *p, const struct args *a, const struct runset *s, st
     sections_robustness(p, s);
     sections_texts(p, s);
     sections_threats(p, s, a->embedded);
+    if (put_remarks(p, a->remarks, e))
+        return -1;
     page_heading(p, "What went wrong");
     sections_outcomes(p, s);
     page_heading(p, "Where the numbers come from");
@@ -214,6 +233,8 @@ int main(int argc, char **argv)
          .help = "what to write (both)"},
         {"toys", 0, OPT_CHOICE, &a.toys, .choices = "none|prompts|judge|both", .arg = "WHICH",
          .help = "what is only of the demonstration: the answer says so (none)"},
+        {"remarks", 0, OPT_TEXT, &a.remarks, .arg = "FILE",
+         .help = "sentences, one a line, among what the numbers cannot say"},
         {"embedded", 0, OPT_FLAG, &a.embedded,
          .help = "the models are the embedded ones: say what they can show"},
         OPT_COMMON(a.common),

@@ -208,6 +208,12 @@ answer='At batch 1, by judge perplexity, llada-demo is as good as LLaMA'
     says 'replayed from the commits'
     says 'drawn at random'
     says 'No self-test of the harness is among these records'
+    printf 'the judge is LLAMA itself\n<b>two</b>' > words
+    report --remarks words "${ALL[@]}"
+    grep -qF '<li>the judge is LLAMA itself.</li>' report.html
+    grep -qF '<li>&lt;b&gt;two&lt;/b&gt;.</li>' report.html
+    run report --remarks absent "${ALL[@]}"
+    [ "$status" -eq 66 ]
 }
 
 @test "tables for LaTeX" {
