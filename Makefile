@@ -162,7 +162,7 @@ bindir  := $(DESTDIR)$(PREFIX)/bin
 datadir := $(DESTDIR)$(PREFIX)/share/crossover
 mandir  := $(DESTDIR)$(PREFIX)/share/man/man1
 compdir := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
-SHARED   = $(wildcard plots/*.gp data/*.json)
+SHARED   = $(wildcard plots/*.gp data/*.json data/*.ndjson)
 install: tools ## install tools, manual pages and completion below PREFIX (DESTDIR is honoured)
 	install -d '$(bindir)' '$(datadir)/plots' '$(datadir)/data' '$(mandir)' '$(compdir)'
 	install -m 755 $(TOOLS:%=$(BIN)/%) '$(bindir)'

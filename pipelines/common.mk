@@ -23,6 +23,12 @@ include pipelines/profiles/$(PROFILE).mk
 # What a profile may leave out.
 PROMPT_FILE     ?= data/corpus/heldout.ndjson.gz
 PROMPT_FLAGS    ?=
+# PROMPT_FILE=human: prompts written for this project, all of them where more are asked for;
+# PROMPT_FILE=system: paragraphs of manual pages and licences that are installed here
+PROMPTS_human   := data/prompts/human.ndjson
+PROMPTS_system  := $(RESULTS)/system.txt
+PROMPT_FEWER    := $(if $(filter human %/human.ndjson,$(PROMPT_FILE)),--allow-fewer)
+override PROMPT_FILE := $(or $(PROMPTS_$(PROMPT_FILE)),$(PROMPT_FILE))
 PROMPTS         ?= 64
 # which prompts of the file: so many in all, or --per-task N of each task
 PROMPT_CHOICE   ?= --count $(PROMPTS)
@@ -69,6 +75,14 @@ LIKELIHOOD_SAMPLES ?= 128
 LIKELIHOOD_ORDERS ?= 4
 # steps at which the K-step likelihood bound is taken
 KSTEPS          ?= $(STEPS)
+# what make shapes measures: number formats, batches, tokens, step counts; and the step counts that
+# are said by them
+SHAPE_FORMATS   ?= none int8
+SHAPE_BATCH     ?= 1,4
+SHAPE_PROMPT    ?= 128
+SHAPE_LENGTH    ?= 128
+SHAPE_STEPS     ?= 1,2,4
+SHAPE_TO        ?= 16,32,64,128
 # flags for both generators, for one of them, and for score-ppl
 GEN_FLAGS       ?=
 LLADA_FLAGS     ?=
@@ -108,7 +122,7 @@ $(QUIET):
 
 # The tools of a pipeline are all built before anything is timed.
 PIPE_TOOLS := prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact pareto \
-              compare plot report
+              compare plot report forecast bundle
 PIPE       := $(PIPE_TOOLS:%=$(BIN)/%) $(QUIET)
 
 # The code inside an expensive tool: its object and all that it may link, without the commit.
@@ -135,7 +149,13 @@ $(R)/stamp/prompts: FORCE
 $(R)/prompts.ndjson: $(PROMPT_FILE) $(R)/stamp/prompts $(R)/stamp/tool-prep-prompts | $(PIPE)
 	$(call say,prompts)\
 	    pipelines/lenient $(BIN)/prep-prompts --seed $(SEED) $(PROMPT_CHOICE) $(PROMPT_FITS) \
-	    $(PROMPT_FLAGS) $(PROMPT_FILE) -o $@
+	    $(PROMPT_FEWER) $(PROMPT_FLAGS) $(PROMPT_FILE) -o $@
+
+# Made once for a machine; remove it to read the texts again.
+$(PROMPTS_system): | pipelines/system-text
+	@mkdir -p $(@D)
+	$(call say,system-text)pipelines/system-text > $@.tmp
+	@mv $@.tmp $@
 
 # A sweep is a set of points for one or both systems, cut into launches: fresh processes over
 # shuffled points. Its settings are the variables NAME_SYSTEMS, _STEPS, _BATCH, _LENGTH, _BLOCK,
@@ -236,6 +256,23 @@ GOALS   := $(or $(MAKECMDGOALS),tools)
 LENGTHS := $(call split,$(SCALE_LENGTHS))
 SCALES  := $(LENGTHS:%=length-%)
 whole   := phase1 phase6 phase7 figures report plan bundle replicate results/%
+SHAPES  := $(foreach q,$(SHAPE_FORMATS),$(foreach b,$(call split,$(SHAPE_BATCH)),shape-$(q)-$(b)))
+ifneq ($(filter shapes,$(GOALS)),)
+SWEEPS  := $(SHAPES)
+else
 SWEEPS  := $(sort $(if $(filter $(whole) phase3,$(GOALS)),aa) \
                   $(if $(filter $(whole) phase4,$(GOALS)),steps) \
                   $(if $(filter $(whole) phase5,$(GOALS)),$(SCALES)))
+endif
+
+# Own checkpoints want data and a judge of their own. A profile that is for them (OWN := 1) asks for
+# these before anything runs; elsewhere the page says above its answers what is a toy.
+OWNED := $(filter-out data/models/% synth:%,$(LLADA) $(LLAMA))
+TOY   := $(strip $(if $(OWNED),$(if $(filter data/corpus/%,$(PROMPT_FILE)),PROMPT_FILE) \
+             $(if $(filter data/models/%,$(JUDGE)),JUDGE)))
+runs  := $(filter phase% all refine release-run $(whole),$(GOALS))
+ifneq ($(and $(OWN),$(TOY),$(if $(TOYS),,1),$(runs)),)
+$(error PROFILE=$(PROFILE) with $(OWNED): $(TOY) would be of the demonstration. Name a data set \
+with PROMPT_FILE=FILE (or human, system) and a third, larger model with JUDGE=MODEL; TOYS=1 goes \
+on, and the page says so)
+endif

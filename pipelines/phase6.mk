@@ -37,19 +37,16 @@ $(R)/quiet.ndjson: $(foreach s,aa steps $(SCALES),$($(s)_FILES))
 
 TOLD = $(R)/pareto.ndjson $(R)/scale/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY) $(SCALE) \
        $(SCALE_QUALITY) $(QUANT) $(LIKELIHOOD) $(R)/steps/ratios.ndjson $(RATIOS) \
-       $(R)/aa/verdict.ndjson $(BASELINE) $(R)/ceilings.ndjson $(R)/quiet.ndjson $(R)/prompts.ndjson
-# The page says of the embedded models what they can show, and of other ones when their prompts or
-# their judge are only those of the demonstration.
+       $(R)/aa/verdict.ndjson $(BASELINE) $(R)/ceilings.ndjson $(R)/quiet.ndjson \
+       $(R)/workload.ndjson $(R)/prompts.ndjson
+# The page says of the embedded models what they can show.
 EMBEDDED = $(if $(filter data/models/%,$(LLADA) $(LLAMA)),--embedded)
-toys     = $(strip $(if $(filter data/%,$(PROMPT_FILE)),prompts) \
-                   $(if $(filter data/models/%,$(JUDGE)),judge))
-TOYS     = $(if $(EMBEDDED),,--toys $(if $(word 2,$(toys)),both,$(or $(toys),none)))
 
 # $(call page,FILE,FORMAT)
 define page
 $(R)/$(1): $$(TOLD) $(R)/judge.words $$(FIGURE_FILES) $(BIN)/report | $(QUIET)
 	$$(call say,report $(1))\
-	    $(beside) $(BIN)/report -q --format $(2) --figures $(R)/figures $$(EMBEDDED) $$(TOYS) \
+	    $(beside) $(BIN)/report -q --format $(2) --figures $(R)/figures $$(EMBEDDED) \
 	    --remarks $(R)/judge.words $$(TOLD) -o $$@
 endef
 $(eval $(call page,report.html,html))

@@ -10,7 +10,7 @@ cp lib/base/version.c lib/base/opt.h "$tree/lib/base"
 cp tests/house/stand-in "$tree"
 echo 'int nothing(void); int nothing(void) { return 0; }' >"$tree/lib/base/nothing.c"
 tools='prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact pareto compare plot
-    report'
+    report forecast bundle'
 for t in $tools; do
     cat >"$tree/tools/$t.c" <<'END'
 #include <unistd.h>
@@ -57,11 +57,39 @@ again -j4 all
 [ "$status" -eq 0 ] && [ "$(tail -n 1 log)" = "$PWD/results/here/demo/report.html" ]
 ok $? "make -j4 all ends with the path of the report"
 [ "$status" -eq 0 ] || tail -n 20 log | sed 's/^/# /'
-[ -s results/here/demo/crossover-demo.tar.gz ] &&
-    (cd results/here/demo && sha256sum -c MANIFEST.sha256) >/dev/null
-ok $? "the sealed bundle agrees with its manifest"
+[ -s results/here/demo/crossover-demo.tar.gz ] && grep -q '^bundle .*report.html.*steps/launch' ran
+ok $? "the run is sealed: page, records of every launch"
 again all
 did "a second run does nothing" ""
+jq -e '.prompt_file == "data/corpus/heldout.ndjson.gz" and .judge == "data/models/judge-demo" and
+    (.prompt_file_sha256 | length) == 64 and .warning == null' \
+    results/here/demo/workload.ndjson >/dev/null
+ok $? "data set and judge are in a record"
+again phase4 PROFILE=h200 LLADA=org/large LLAMA=org/other PROMPT_FILE=system
+[ "$status" -ne 0 ] && [ -z "$ran" ] &&
+    grep -q 'PROFILE=h200 with org/large org/other: JUDGE would be of the demonstration' log
+ok $? "a profile for own checkpoints asks for a judge before anything runs"
+again -n phase4 PROFILE=cpu LLADA=org/large JUDGE=org/judge
+grep -q 'PROFILE=cpu with org/large: PROMPT_FILE would be' log
+ok $? "and for prompts"
+for given in "TOYS=1" "JUDGE=org/judge PROMPT_FILE=human" "LLADA=synth:llada-1b"; do
+    again -n results/here/cpu/prompts.ndjson PROFILE=cpu LLADA=org/large $given
+    grep -q 'would be of the demonstration' log
+    [ $? -eq 1 ]
+    ok $? "it does not with $given"
+done
+again replicate
+[ "$status" -ne 0 ] && grep -q '^STORED=data/demo/stored.ndjson: no such file' log
+ok $? "make replicate without a stored run says what it wants"
+again release-run
+did "make release-run of a run that is there measures nothing" ""
+again replicate
+did "and make replicate agrees with it" "" && grep -q '^[1-9][0-9]* agree, 0 differ, ' log
+ok $? "it says how many numbers agree"
+sed -i 's/"p0":"[0-9]*-/"p0":"7-/' data/demo/stored.ndjson
+again replicate
+[ "$status" -ne 0 ] && grep -q '^DIFFERS .*token_ids' log
+ok $? "altered token ids fail make replicate"
 launches=$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)
 rm results/here/demo/stamp/model-JUDGE
 again -j4 phase2 phase3
@@ -77,7 +105,7 @@ did "more launches are added to those that are there" \
 again all STEPS=2,4,8,16 AA_LAUNCHES=6
 touch tools/pareto.c
 again all STEPS=2,4,8,16
-did "touching pareto.c reruns from pareto on" "pareto:2 plot:4 report:3"
+did "touching pareto.c reruns from pareto on" "bundle:1 pareto:2 plot:4 report:3"
 rm results/here/demo/figures/ratio.svg
 again figures STEPS=2,4,8,16
 did "a deleted figure is drawn again, alone" "plot:1"
@@ -120,6 +148,10 @@ ok $? "a judge that is a contestant is said aloud"
 again phase4 STEPS=2,4,8,16 LLADA=org/large
 grep -q 'WARNING: JUDGE is the embedded demonstration model' log
 ok $? "the embedded judge beside other contestants is said aloud"
+again results/here/demo/workload.ndjson LLADA=org/large
+jq -e '.toys == ["PROMPT_FILE", "JUDGE"] and (.warning | test("^Toys: prompts and judge"))' \
+    results/here/demo/workload.ndjson >/dev/null
+ok $? "and is in the record that the page prints above its answers"
 again phase4 STEPS=2,4,8,16
 [ "$status" -eq 0 ] && ! grep -q WARNING log
 ok $? "a third judge is not"
@@ -166,4 +198,10 @@ echo 65 >status
 again phase4 STEPS=2,4,8,16,32,64
 [ "$status" -ne 0 ]
 ok $? "bad data do"
+rm -f status
+again all PROFILE=cpu-8b
+did "drawn shapes: short sweeps of each format and batch, nothing of quality" \
+    "forecast:1 gen-llada:12 gen-llama:12 measure:4 prep-prompts:4 probe-roof:1"
+again all PROFILE=cpu-8b SHAPE_TO=256
+did "other step counts are forecast anew, nothing is measured again" "forecast:1"
 finish

@@ -23,7 +23,7 @@ enum { SVG_MAX = 16 << 20, REMARKS_MAX = 1 << 16 };
 
 struct args {
     struct common common;
-    const char *figures, *title, *format, *toys, *remarks;
+    const char *figures, *title, *format, *remarks;
     int embedded; /* 1: the contestants are the embedded models, and the page says what they are */
 };
 
@@ -154,22 +154,13 @@ static int put_remarks(struct page *p, const char *path, struct err *e)
     return 0;
 }
 
-/* What the answer rests on, when that is less than an answer should. */
-static const char *toys_of(const struct args *a)
-{
-    return !strcmp(a->toys, "both")      ? "On toy prompts, by a toy judge: "
-           : !strcmp(a->toys, "prompts") ? "On toy prompts: "
-           : !strcmp(a->toys, "judge")   ? "By a toy judge: "
-                                         : "";
-}
-
 static int fill(struct page *p, const struct args *a, const struct runset *s, struct err *e)
 {
     page_begin(p, a->title);
     page_text(p, "The question: at how many denoising steps does the masked diffusion model "
                  "LLaDA write as well as the autoregressive model LLaMA, and is it then faster "
                  "or slower, and in how much memory?");
-    sections_answers(p, s, toys_of(a));
+    sections_answers(p, s);
     sections_crossovers(p, s);
     page_heading(p, "Machine and models");
     sections_machines(p, s);
@@ -223,7 +214,7 @@ static int write_pages(const struct args *a, const struct page *p, struct err *e
 
 int main(int argc, char **argv)
 {
-    struct args a = {.common = COMMON_DEFAULTS, .format = "both", .toys = "none",
+    struct args a = {.common = COMMON_DEFAULTS, .format = "both",
                      .title = "LLaDA and LLaMA: quality, speed and memory"};
     const struct opt options[] = {
         {"figures", 0, OPT_TEXT, &a.figures, .arg = "DIR",
@@ -231,8 +222,6 @@ int main(int argc, char **argv)
         {"title", 0, OPT_TEXT, &a.title, .arg = "TEXT", .help = "title of the page"},
         {"format", 0, OPT_CHOICE, &a.format, .choices = "both|html|markdown|latex", .arg = "FORMAT",
          .help = "what to write (both)"},
-        {"toys", 0, OPT_CHOICE, &a.toys, .choices = "none|prompts|judge|both", .arg = "WHICH",
-         .help = "what is only of the demonstration: the answer says so (none)"},
         {"remarks", 0, OPT_TEXT, &a.remarks, .arg = "FILE",
          .help = "sentences, one a line, among what the numbers cannot say"},
         {"embedded", 0, OPT_FLAG, &a.embedded,

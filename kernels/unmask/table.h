@@ -15,9 +15,11 @@
 #include "kernels/unmask/threshold.h"
 
 /* RULE(enumerator, name, paced, how many it takes of `o` by the parameters `p`). paced 1: a block
- * has the steps of the schedule; 0: it ends when it is full. */
+ * has the steps of its budget; 0: it ends when it is full. A replay is a schedule that was recorded
+ * instead of computed: it differs in its budget alone. */
 #define UNMASK_RULES(RULE)                                             \
     RULE(SCHEDULE, schedule, 1, unmask_schedule(o))                    \
+    RULE(REPLAY, replay, 1, unmask_schedule(o))                        \
     RULE(THRESHOLD, threshold, 0, unmask_threshold(o, p->threshold))   \
     RULE(FACTOR, factor, 0, unmask_factor(o, p->factor))               \
     RULE(ENTROPY_BOUND, entropy_bound, 0, unmask_entropy_bound(o, p->entropy_bound)) \
@@ -59,7 +61,7 @@ HOST_DEVICE size_t unmask_count(enum unmask rule, const struct unmask_params *p,
     return 0;
 }
 
-/* 1: a block has the steps of the schedule. */
+/* 1: a block has the steps of its budget. */
 HOST_DEVICE int unmask_paced(enum unmask rule)
 {
 #define UNMASK_CASE(ENUM, name, paced, taken) \

@@ -20,7 +20,7 @@ enum { SOURCES_MAX = 1000 }; /* kinds of prompts told apart */
 
 static const char *const kept[] = {"metric", "quality", "front",    "crossover", "suggest",
                                    "meta",   "parent",  "error",    "train",     "roofline",
-                                   "check",  "comparison", "dialect", "audit"};
+                                   "check",  "comparison", "dialect", "audit",     "workload"};
 
 static void copy_known(json_t *to, const json_t *from, const char *key)
 {

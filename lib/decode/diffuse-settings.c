@@ -101,6 +101,7 @@ static void run(const struct network *n, const struct settings *s, const struct 
     how.prepare = env->prepare;
     how.seed = env->seed;
     how.stop = env->stop;
+    how.replay = env->replay;
     diffuse(n, &how, in, batch, out, trace);
 }
 
@@ -120,4 +121,4 @@ static void shorten(struct settings *s)
 }
 
 const struct decoder decoder_diffuse = {"gen-llada", 1u << PARADIGM_MASKED_DIFFUSION, &table,
-                                        extent, check, estimate, run, shorten};
+                                        extent, check, estimate, run, shorten, 1};

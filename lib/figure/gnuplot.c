@@ -17,6 +17,7 @@
 
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
+#include "lib/base/share.h"
 #include "lib/base/opt.h"
 #include "lib/base/out.h"
 
@@ -33,47 +34,12 @@ int gnuplot_drawable(double v, int log_axis)
 
 /* ---- the script ---- */
 
-/* plots/NAME.gp: $CROSSOVER_SHARE, then beside the executable (a checkout, an installation), then
- * where `make install` was told to put it. The caller frees; NULL. */
-static char *find_gp(const char *name)
-{
-    char self[4096];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    self[n > 0 ? n : 0] = 0;
-    char *slash = strrchr(self, '/');
-    if (slash)
-        *slash = 0;
-    const char *share = getenv("CROSSOVER_SHARE");
-#ifdef DATADIR
-    const char *installed = DATADIR;
-#else
-    const char *installed = NULL;
-#endif
-    const struct {
-        const char *folder, *rest;
-    } places[] = {{share, ""},
-                  {self, "/../.."},
-                  {self, "/../share/crossover"},
-                  {installed, ""}};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        if (!places[i].folder || !*places[i].folder)
-            continue;
-        char *path = mem_format("%s%s/plots/%s.gp", places[i].folder, places[i].rest, name);
-        if (file_exists(path))
-            return path;
-        free(path);
-    }
-    return NULL;
-}
-
 static int append_gp(struct buf *out, const char *name, struct err *e)
 {
-    char *path = find_gp(name);
+    char *file = mem_format("plots/%s.gp", name), *path = share_find(file, e);
+    free(file);
     if (!path)
-        return err_set(e, EXIT_NO_INPUT,
-                       "plots/%s.gp: not found beside the executable; set CROSSOVER_SHARE to the "
-                       "folder that holds plots/",
-                       name);
+        return -1;
     buf_format(out, "\n# ---- plots/%s.gp ----\n", name);
     int bad = file_read(path, SCRIPT_MAX, out, e);
     free(path);

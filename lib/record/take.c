@@ -73,6 +73,8 @@ int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, cons
     }
     t->unsound |= rec_read_unsound(in);
     t->repeats = out->repeats = seen.dropped;
+    json_decref(out->inputs);
+    out->inputs = rec_read_inputs(in);
     repeats_free(&seen);
     return rc;
 }

@@ -35,14 +35,24 @@ static void put_suggestion(struct page *p, const json_t *r)
     buf_free(&b);
 }
 
+/* What the answer rests on, when that is less than an answer should. */
+static void put_toys(struct buf *b, const struct runset *s)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(runset_kind(s, "workload"), i, r)
+        if (rec_text(r, "warning"))
+            buf_format(b, "%s ", rec_text(r, "warning"));
+}
+
 /* The box: what speaks against the answer, the answer, what it is made of, the contracts. */
-static void put_box(struct page *p, const struct runset *s, const json_t *r, const char *toys)
+static void put_box(struct page *p, const struct runset *s, const json_t *r)
 {
     struct doubts doubts = {0};
     struct buf lead = {0}, more = {0}, contracts = {0};
     doubts_find(&doubts, s, r);
+    put_toys(&lead, s);
     if (r) {
-        buf_text(&lead, toys);
         verdict_answer(&lead, s, r);
         verdict_parts(&more, s, r);
         verdict_price(&more, s, r);
@@ -65,13 +75,13 @@ static void put_box(struct page *p, const struct runset *s, const json_t *r, con
 }
 
 /* The first headline leads; those of other qualities and series follow. */
-void sections_answers(struct page *p, const struct runset *s, const char *toys)
+void sections_answers(struct page *p, const struct runset *s)
 {
     json_t *list = verdict_headlines(s);
     const json_t *first = json_array_get(list, 0), *r;
     struct buf b = {0};
     size_t i;
-    put_box(p, s, first, toys);
+    put_box(p, s, first);
     for (i = 1; i < json_array_size(list); i++) {
         buf_clear(&b);
         verdict_answer(&b, s, json_array_get(list, i));

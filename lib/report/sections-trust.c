@@ -72,14 +72,18 @@ static void put_judge(struct page *p, const struct runset *s)
 
 void sections_data(struct page *p, const struct runset *s)
 {
-    const json_t *prompts = runset_kind(s, "prompt");
+    const json_t *prompts = runset_kind(s, "prompt"), *workloads = runset_kind(s, "workload"), *r;
+    size_t i;
     page_heading(p, "Prompts and judge");
+    json_array_foreach(workloads, i, r)
+        if (rec_text(r, "text"))
+            page_item(p, "%s", rec_text(r, "text"));
     put_workloads(p, s);
     if (json_array_size(runset_kind(s, "quality")))
         put_judge(p, s);
     if (json_array_size(prompts))
         put_sources(p, prompts);
-    else
+    else if (!json_array_size(workloads))
         page_item(p, "The prompts are not among these records, so where they come from is not "
                      "said.");
 }

@@ -8,8 +8,8 @@
 
 /* The answer in a box, below what speaks against it, with what the contracts are and how far they
  * differ; one item for each further quality metric; how the answer moves with the load; what to
- * measure next. toys: what stands before the answer, "" for nothing. */
-void sections_answers(struct page *p, const struct runset *s, const char *toys);
+ * measure next. Toys among prompts and judge (kind `workload`) stand before the answer. */
+void sections_answers(struct page *p, const struct runset *s);
 /* All crossovers as a table. */
 void sections_crossovers(struct page *p, const struct runset *s);
 /* Quality, latency, throughput, share of the machine's limits and memory of every configuration. */

@@ -1,4 +1,5 @@
 # cpu - checkpoints of a billion parameters or so on a processor: hours.
+OWN           := 1
 PROMPTS       := 32
 STEPS         := 16,32,64,128
 GEN_LENGTH    := 128

@@ -1,4 +1,5 @@
 # gpu - one GPU of 80 GB or more, 8B checkpoints in bf16. What the profiles of single cards share.
+OWN           := 1
 PROMPTS       := 128
 STEPS         := 16,32,64,128,256
 GEN_LENGTH    := 256

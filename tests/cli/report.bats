@@ -310,3 +310,17 @@ says() {
     "$BIN/report" -q --format markdown --no-meta --embedded one -o named.md
     grep -q "embedded demonstration models" named.md
 }
+
+@test "data set and judge are named, and toys above the answer" {
+    w='{"schema":"crossover/1","run":"r","kind":"workload"'
+    w="$w,\"text\":\"Prompts: 9 of my.json. Judge: J.\""
+    echo "$w,\"warning\":null}" > w
+    report "${ALL[@]}" w
+    says 'Prompts: 9 of my.json. Judge: J.'
+    lacks -q 'Toys' report.html
+    echo "$w,\"warning\":\"Toys: the judge is small.\"}" > w
+    report "${ALL[@]}" w
+    says 'Toys: the judge is small'
+    tr '\n' ' ' < words | grep -q 'Toys: the judge is small.*At batch 1, by judge perplexity'
+    grep -q 'Toys: the judge is small' report.md
+}

@@ -29,8 +29,9 @@ static void test_schedule_rule(void)
     ok(taken(UNMASK_SCHEDULE, s, 0, 2, none) == 0, "schedule: no positions, no commits");
     const double zeros[] = {0, 0, 0};
     ok(taken(UNMASK_SCHEDULE, zeros, 3, 2, none) == 2, "schedule: confidence 0 counts");
-    ok(unmask_paced(UNMASK_SCHEDULE) && !unmask_paced(UNMASK_THRESHOLD) &&
-           !unmask_paced(UNMASK_FACTOR), "only the schedule has steps");
+    ok(unmask_paced(UNMASK_SCHEDULE) && unmask_paced(UNMASK_REPLAY) &&
+           !unmask_paced(UNMASK_THRESHOLD) && !unmask_paced(UNMASK_FACTOR),
+       "only the schedule and a recorded one have steps");
 }
 
 static void test_threshold_rule(void)
@@ -191,7 +192,7 @@ static void words(const char *row, const char *const *name, size_t n)
         char word[SETTINGS_WORD];
         s.v[i] = (double)k;
         settings_word(&s, i, word);
-        same &= !strcmp(word, name[k]);
+        same &= name[k] && !strcmp(word, name[k]);
     }
     const char *choices = t->row[i].choices;
     size_t bars = 0;
@@ -202,11 +203,13 @@ static void words(const char *row, const char *const *name, size_t n)
 
 static void test_words(void)
 {
-    const char *const rules[] = {[UNMASK_SCHEDULE] = "schedule", [UNMASK_THRESHOLD] = "threshold",
-                                 [UNMASK_FACTOR] = "factor",
-                                 [UNMASK_ENTROPY_BOUND] = "entropy_bound",
-                                 [UNMASK_HIERARCHICAL] = "hierarchical",
-                                 [UNMASK_PROPHET] = "prophet"};
+    const char *const rules[UNMASK_COUNT] = {[UNMASK_SCHEDULE] = "schedule",
+                                             [UNMASK_REPLAY] = "replay",
+                                             [UNMASK_THRESHOLD] = "threshold",
+                                             [UNMASK_FACTOR] = "factor",
+                                             [UNMASK_ENTROPY_BOUND] = "entropy_bound",
+                                             [UNMASK_HIERARCHICAL] = "hierarchical",
+                                             [UNMASK_PROPHET] = "prophet"};
     const char *policies[CACHE_COUNT];
     for (size_t k = 0; k < CACHE_COUNT; k++)
         policies[k] = cache_policies[k]->name;
