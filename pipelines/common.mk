@@ -91,6 +91,14 @@ SCORE_FLAGS     ?=
 # what probe-roof probes: the device and the threads of the generators
 joined           = $(subst --threads ,--threads=,$(subst --device ,--device=,$(1)))
 ROOF_FLAGS      ?= $(filter --device=% --threads=%,$(call joined,$(GEN_FLAGS)))
+# what a kilowatt-hour and an hour of the machine cost, in CURRENCY: with either, cost metrics
+PRICE_KWH       ?=
+PRICE_HOUR      ?=
+CURRENCY        ?= EUR
+PRICES           = $(if $(PRICE_KWH)$(PRICE_HOUR),--currency '$(CURRENCY)' \
+                       $(PRICE_KWH:%=--price-kwh %) $(PRICE_HOUR:%=--price-hour %))
+# an encoder (BERT, RoBERTa): phase 4 scores answers with references by BERTScore, too
+BERT            ?=
 # flags of pareto: margins, the cost
 PARETO_FLAGS    ?=
 # share of baseline prompts on which two back ends must give identical ids
@@ -121,8 +129,8 @@ $(QUIET):
 	@mkdir -p $(@D) && touch $@
 
 # The tools of a pipeline are all built before anything is timed.
-PIPE_TOOLS := prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact pareto \
-              compare plot report forecast bundle
+PIPE_TOOLS := prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact score-text \
+              pareto compare plot report forecast bundle $(if $(BERT),score-bert)
 PIPE       := $(PIPE_TOOLS:%=$(BIN)/%) $(QUIET)
 
 # The code inside an expensive tool: its object and all that it may link, without the commit.
@@ -227,17 +235,20 @@ $(R)/$(1)/launch/llama-%.ndjson: $(R)/$(1)/launch/llama-%.plan $(R)/$(1)/flags \
 $(1)_FILES = $$($(1)_NAMES:%=$(R)/$(1)/launch/%.ndjson)
 endef
 
+$(R)/stamp/prices: FORCE
+	@mkdir -p $(@D); printf '%s\n' "$(PRICES)" | cmp -s - $@ || printf '%s\n' "$(PRICES)" > $@
+
 # $(call metrics,NAME): metric records of a sweep, once its launches are known; why there are no
 # more launches (the schedule was carried out, or what refine found); ratios of the two systems.
 define metrics
 $(R)/$(1)/stopped: $(R)/$(1)/schedule.ndjson
 	@echo launches > $$@
 
-$(R)/$(1)/metrics.ndjson: $($(1)_FILES) $(R)/ceilings.ndjson $(R)/$(1)/stopped $(BIN)/measure \
-    | $(QUIET)
+$(R)/$(1)/metrics.ndjson: $($(1)_FILES) $(R)/ceilings.ndjson $(R)/$(1)/stopped \
+    $(R)/stamp/prices $(BIN)/measure | $(QUIET)
 	@[ -n '$$($(1)_FILES)' ] || { echo 'no launches in $(R)/$(1)/schedule.ndjson' >&2; exit 65; }
 	$$(call say,measure $(1))\
-	    $(beside) $(BIN)/measure $($(1)_MEASURE) --verify \
+	    $(beside) $(BIN)/measure $($(1)_MEASURE) --verify $(PRICES) \
 	    --stopped "$$$$(cat $(R)/$(1)/stopped)" $$($(1)_FILES) $(R)/ceilings.ndjson -o $$@
 
 ifneq ($(1),aa)

@@ -68,7 +68,7 @@ $(R)/quant/exact.ndjson: $(QUANT_RUNS) $(BIN)/score-exact | $(QUIET)
 	$(call say,score-exact quant)\
 	    $(beside) $(BIN)/score-exact $(QUANT_RUNS) -o $@
 
-# With the answers themselves: how many differ, and where they part.
+# With the answers themselves: how many differ, and where they part (robustness.mk has the rest).
 $(R)/quant/comparison.ndjson: $(R)/quant/metrics.ndjson $(R)/quant/exact.ndjson \
     $(QUANT_LIKELIHOOD) $(QUANT_RUNS) $(BIN)/compare | $(QUIET)
 	$(call say,compare)\

@@ -36,7 +36,7 @@ $(R)/quiet.ndjson: $(foreach s,aa steps $(SCALES),$($(s)_FILES))
 	@mv $@.tmp $@
 
 TOLD = $(R)/pareto.ndjson $(R)/scale/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY) $(SCALE) \
-       $(SCALE_QUALITY) $(QUANT) $(LIKELIHOOD) $(R)/steps/ratios.ndjson $(RATIOS) \
+       $(SCALE_QUALITY) $(QUANT) $(ROBUST) $(LIKELIHOOD) $(R)/steps/ratios.ndjson $(RATIOS) \
        $(R)/aa/verdict.ndjson $(BASELINE) $(R)/ceilings.ndjson $(R)/quiet.ndjson \
        $(R)/workload.ndjson $(R)/prompts.ndjson
 # The page says of the embedded models what they can show.

@@ -9,8 +9,8 @@ rm -f "$tree"/pipelines/{corpus,reference,models}.mk
 cp lib/base/version.c lib/base/opt.h "$tree/lib/base"
 cp tests/house/stand-in "$tree"
 echo 'int nothing(void); int nothing(void) { return 0; }' >"$tree/lib/base/nothing.c"
-tools='prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact pareto compare plot
-    report forecast bundle'
+tools='prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact score-text pareto
+    compare plot report forecast bundle'
 for t in $tools; do
     cat >"$tree/tools/$t.c" <<'END'
 #include <unistd.h>
@@ -90,13 +90,20 @@ sed -i 's/"p0":"[0-9]*-/"p0":"7-/' data/demo/stored.ndjson
 again replicate
 [ "$status" -ne 0 ] && grep -q '^DIFFERS .*token_ids' log
 ok $? "altered token ids fail make replicate"
+again robustness
+did "what robustness compares was run by phase 5" ""
+again results/here/demo/steps/metrics.ndjson PRICE_HOUR=2
+[ "$(grep -c '^measure .*--currency EUR --price-hour 2 ' ran)" -eq 1 ] && [ "$(wc -l <ran)" -eq 1 ]
+ok $? "a price is measured anew, and nothing is generated for it"
+again all
 launches=$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)
 rm results/here/demo/stamp/model-JUDGE
 again -j4 phase2 phase3
 did "what was looked at for another phase makes no launch again" ""
 again phase4 STEPS=2,4,8,16
 did "one more step count adds its launches only" \
-    "gen-llada:3 measure:1 pareto:1 plot:4 prep-prompts:1 score-exact:1 score-ppl:2"
+    "gen-llada:3 measure:1 pareto:1 plot:4 prep-prompts:1 score-exact:1 score-ppl:2 \
+score-text:1"
 [ "$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)" -eq $((launches + 3)) ]
 ok $? "the launches of before are still there"
 again phase3 STEPS=2,4,8,16 AA_LAUNCHES=8
@@ -113,7 +120,7 @@ again all STEPS=2,4,8,16
 touch tools/gen-llada.c lib/base/nothing.c
 again phase4 STEPS=2,4,8,16
 did "compiling the same code again repeats no launch" \
-    "measure:1 pareto:1 plot:4 score-exact:1"
+    "measure:1 pareto:1 plot:4 score-exact:1 score-text:1"
 echo 'int more(void); int more(void) { return 1; }' >>tools/gen-llada.c
 again phase2 STEPS=2,4,8,16
 did "other code in gen-llada repeats its generations, not those of gen-llama" \

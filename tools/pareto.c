@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/analysis/correct.h"
 #include "lib/analysis/crossing.h"
 #include "lib/analysis/field.h"
 #include "lib/analysis/points.h"
@@ -19,6 +20,7 @@
 #include "lib/record/take.h"
 
 static const double LEVEL = 0.95;
+static const char default_qualities[] = "judge_ppl,accuracy,chrf,bertscore_f1";
 
 struct args {
     struct common common;
@@ -33,6 +35,7 @@ struct pareto {
     struct rec_writer out;
     struct take seen;
     struct points points;
+    struct correct correct;
     struct field_quality quality[FIELD_QUALITIES];
     size_t n_qualities;
     struct field field; /* the points at hand */
@@ -340,7 +343,7 @@ static int check_axis(const struct pareto *p, struct err *e)
                 : 0;
 }
 
-/* The qualities asked for, or of judge_ppl and accuracy those that the records have. */
+/* The qualities asked for, or by default those of a few that the records have. */
 static int choose_qualities(struct pareto *p, char *list, struct err *e)
 {
     char *rest = NULL;
@@ -363,9 +366,24 @@ static int choose_qualities(struct pareto *p, char *list, struct err *e)
     return 0;
 }
 
+/* What a right answer takes and costs. */
+static int write_correct(struct pareto *p, struct err *e)
+{
+    json_t *list = correct_records(&p->correct, &p->points, (size_t)p->a.draws,
+                                   (uint64_t)p->a.common.seed, LEVEL), *r;
+    size_t i;
+    int bad = 0;
+    json_array_foreach(list, i, r)
+        bad = bad || rec_write(&p->out, "metric", json_incref(r), e);
+    json_decref(list);
+    return bad ? -1 : 0;
+}
+
 static int take(void *ctx, const json_t *r, struct err *e)
 {
-    return points_take(&((struct pareto *)ctx)->points, r, e);
+    struct pareto *p = ctx;
+    correct_take(&p->correct, r);
+    return points_take(&p->points, r, e);
 }
 
 static const char examples[] =
@@ -385,6 +403,8 @@ static const char notes[] =
     "X_batch    the batch size, X_length the length, at which a LLaDA setting costs as much as\n"
     "           LLaMA: along batch sizes with all else equal, along lengths with the same number\n"
     "           of tokens a step. direction: cheaper_up_to it, or cheaper_from it on.\n"
+    "j_per_correct, cost_per_correct   metric records: energy_j_per_request and cost_per_request\n"
+    "           of measure over the accuracy, wherever the input has these.\n"
     "Nothing is extrapolated: outside what was measured exists is false and `censored` tells the\n"
     "side. `bracket` needs no model: the last point below, the first above. `probability`\n"
     "is the share of draws in which the crossover exists. Fewer than 300 prompts seldom place X_q\n"
@@ -404,7 +424,7 @@ int main(int argc, char **argv)
     const struct opt options[] = {
         {"cost", 0, OPT_TEXT, &p.a.cost, .arg = "METRIC", .help = "what is paid (e2e_ns)"},
         {"quality", 0, OPT_TEXT, &p.a.quality, .arg = "LIST",
-         .help = "what is bought (judge_ppl,accuracy, as far as present)"},
+         .help = "what is bought (judge_ppl,accuracy,chrf,bertscore_f1: those present)"},
         {"margin", 0, OPT_TEXT, &p.a.margin, .arg = "M",
          .help = "loss that counts as equal: 0.02, 1%, or judge_ppl=1%,accuracy=0.02 (0)"},
         {"draws", 0, OPT_INT, &p.a.draws, 100, 100000, .arg = "N", .help = "resamples (2000)"},
@@ -431,9 +451,9 @@ int main(int argc, char **argv)
         check(&p, err_set(&e, EXIT_BAD_DATA, "no metric records of '%s' and no quality "
                           "records in the input", p.a.cost), &e);
     points_finish(&p.points);
-    char *list = mem_text(p.a.quality ? p.a.quality : "judge_ppl,accuracy");
+    char *list = mem_text(p.a.quality ? p.a.quality : default_qualities);
     check(&p, check_axis(&p, &e) || choose_qualities(&p, list, &e) || write_all(&p, &e) ||
-                  write_scaling(&p, &e), &e);
+                  write_scaling(&p, &e) || write_correct(&p, &e), &e);
     if (p.points.set_aside)
         log_note(&p.log, "%zu measurements of points on fewer prompts than others of them left out",
                  p.points.set_aside);
@@ -442,6 +462,7 @@ int main(int argc, char **argv)
     int code = take_verdict(&p.seen, &p.log, p.a.max_failed);
     check(&p, rec_close(&p.out, code ? "failed" : "ok", &e), &e);
     points_free(&p.points);
+    correct_free(&p.correct);
     free(list);
     free(p.work);
     return code;

@@ -157,13 +157,14 @@ void sections_comparisons(struct page *p, const struct runset *s)
 
 /* ---- robustness ---- */
 
-/* The disagreement of this pair of configurations in a metric; NULL. */
-static const json_t *find_other(const json_t *list, const json_t *like, const char *metric)
+/* What is said of this pair of configurations in a metric; NULL. */
+static const json_t *find_other(const json_t *list, const json_t *like, const char *metric,
+                                const char *effect)
 {
     size_t i;
     const json_t *r;
     json_array_foreach(list, i, r)
-        if (is_text(r, "effect", "disagreement") && is_text(r, "metric", metric) &&
+        if (is_text(r, "effect", effect) && is_text(r, "metric", metric) &&
             json_equal(json_object_get(r, "config"), json_object_get(like, "config")) &&
             json_equal(json_object_get(r, "base_config"), json_object_get(like, "base_config")))
             return r;
@@ -180,9 +181,10 @@ static void put_pair(struct page *p, const json_t *list, const json_t *like)
     page_cell(p, sections_dash(rec_text(like, "base_config")));
     page_cell(p, b.data);
     for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
-        const json_t *r = find_other(list, like, metrics[i]);
+        const json_t *r = find_other(list, like, metrics[i], "disagreement");
         page_value(p, rec_number(r, "value"), rec_number(r, "lo"), rec_number(r, "hi"), NULL);
     }
+    put_effect(p, find_other(list, like, "accuracy", "difference"));
     page_count(p, rec_number(like, "n"));
     buf_free(&b);
 }
@@ -196,6 +198,7 @@ void sections_robustness(struct page *p, const struct runset *s)
         {"Tokens that differ", "differing_ids_ratio"},
         {"First token that differs", "first_difference_tokens"},
         {"Step of it", "first_difference_steps"},
+        {"Accuracy [95 %]", NULL},
         {"Answers", ""}};
     const json_t *list = runset_kind(s, "comparison"), *r;
     size_t i;

@@ -206,8 +206,9 @@ void sections_tables(struct page *p, const struct runset *s)
         "memory_allocated_peak_bytes", "memory_reserved_peak_bytes",
         "memory_process_peak_bytes",   "memory_device_peak_bytes"};
     static const char *const energy[] = {"energy_j_per_token", "energy_net_j_per_token",
-                                         "energy_j_per_request", "power_mean_w",
-                                         "power_cap_ratio"};
+                                         "energy_j_per_request", "j_per_correct",
+                                         "cost_per_token", "cost_per_request",
+                                         "cost_per_correct", "power_mean_w", "power_cap_ratio"};
     struct config_table all = {0};
     config_table_all(&all, s);
     put_quality(p, s, &all);
@@ -236,8 +237,9 @@ void sections_tables(struct page *p, const struct runset *s)
                 "Memory as the allocator saw it: requested <= allocated <= reserved <= process.",
                 memory, COUNT(memory));
     put_metrics(p, s, &all, "metric", "Energy",
-                "GPU board energy, NVML, excludes host: by the counter of the driver over the time "
-                "of the batches.",
+                "Joules over the time of the batches: on a GPU of its board (NVML, excludes the "
+                "host), else of the processor's packages (RAPL, excludes memory, board and supply, "
+                "includes whatever else ran).",
                 energy, COUNT(energy));
     config_table_free(&all);
 }

@@ -14,3 +14,5 @@ GEN_FLAGS     := --device cpu --dtype bf16
 QUANT_CHOICE  := --count 16
 QUANT_STEPS   := 32
 QUANT_SAMPLES := 8
+ROBUST_PROMPTS := 4
+ROBUST_isa    := $(filter avx2 neon,$(CPU_LEVELS))

@@ -12,6 +12,7 @@ SCALE_PROMPTS := 32
 GEN_FLAGS     := --device cuda --dtype bf16
 SCORE_FLAGS   := --device cuda --dtype bf16
 QUANTS        := int8 nf4 fp8
+ROBUST_isa    :=
 
 # The CPU computes a few ids too: bf16 matrices (half the memory) with f32 sums and activations on
 # both sides, where only a near tie may part them. Of drawn weights a smaller shape says as much.

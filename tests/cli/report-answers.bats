@@ -192,12 +192,15 @@ answer='At batch 1, by judge perplexity, llada-demo is as good as LLaMA'
     jq -cn "{$c, metric: \"differing_answers_ratio\", value: 0.25, lo: 0.125, hi: 0.5},
             {$c, metric: \"differing_ids_ratio\", value: 0.0625, lo: null, hi: null},
             {$c, metric: \"first_difference_tokens\", value: 7, lo: 3, hi: 9},
+            ({$c, metric: \"accuracy\", value: -0.125, lo: -0.25, hi: 0}
+                | .effect = \"difference\" | .by = \"isa\"),
             {$c, metric: \"first_difference_steps\", value: null, value_reason: \"none\"}" \
         > compared
     report compared
     grep -q '^## How far the same weights disagree$' report.md
     [ "$(grep '^| m | quant nf4' report.md | tr -d '\\')" = \
-        "| m | quant nf4 | 25 [12.5, 50] % | 6.25 % | 7 [3, 9] | – | 12 |" ]
+        "| m | quant nf4 | 25 [12.5, 50] % | 6.25 % | 7 [3, 9] | – | -12.5\
+ [-25, 0] points | 12 |" ]
     lacks 'quantization costs' report.md
 }
 
