@@ -248,8 +248,8 @@ $(R)/$(1)/metrics.ndjson: $($(1)_FILES) $(R)/ceilings.ndjson $(R)/$(1)/stopped \
     $(R)/stamp/prices $(BIN)/measure | $(QUIET)
 	@[ -n '$$($(1)_FILES)' ] || { echo 'no launches in $(R)/$(1)/schedule.ndjson' >&2; exit 65; }
 	$$(call say,measure $(1))\
-	    $(beside) $(BIN)/measure --verify --stopped "$$$$(cat $(R)/$(1)/stopped)" $(PRICES) \
-	    $$($(1)_FILES) $(R)/ceilings.ndjson -o $$@
+	    $(beside) $(BIN)/measure $($(1)_MEASURE) --verify $(PRICES) \
+	    --stopped "$$$$(cat $(R)/$(1)/stopped)" $$($(1)_FILES) $(R)/ceilings.ndjson -o $$@
 
 ifneq ($(1),aa)
 $(R)/$(1)/ratios.ndjson: $(R)/$(1)/metrics.ndjson $(R)/stamp/precision $(BIN)/compare | $(QUIET)

@@ -20,6 +20,8 @@ steps_SYSTEMS  := llada,llama
 steps_STEPS    := $(STEPS)$(STEPS_ADDED:%=,%)
 steps_SWEEP     = $(SWEEP)
 steps_CONTRACT := $(CONTRACT)
+# beside our metrics what other benchmarks would print, and the tokens by their rules
+steps_MEASURE  := --dialects
 steps_BATCH    := 1
 steps_LENGTH   := $(GEN_LENGTH)
 steps_BLOCK    := $(BLOCK_LENGTH)

@@ -44,22 +44,32 @@ figures: $(FIGURE_FILES) ## only the figures (no models needed when records are 
 paper: $(DRAWN:%=$(R)/paper/%.pdf) ## the figures as PDF, WIDTH=8.4 or 17.5 cm
 	@echo '$(CURDIR)/$(R)/paper'
 
-TOLD = $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY) $(SCALE) $(QUANT) $(ROBUST) \
-       $(LIKELIHOOD) \
-       $(R)/steps/ratios.ndjson $(RATIOS) \
-       $(R)/aa/verdict.ndjson $(BASELINE) $(R)/ceilings.ndjson $(R)/workload.ndjson
+# How quiet the machine was before each launch, and when phase 1 looked.
+$(R)/quiet.ndjson: $(foreach s,aa steps $(SCALES),$($(s)_FILES))
+	@for f in $^; do launch=$${f#$(R)/}; \
+	    sed -n "/\"kind\":\"fitness\"/s|}\$$|,\"sweep\":\"$${launch%%/*}\"}|p" $$f; \
+	 done > $@.tmp
+	@cat $(R)/fitness.ndjson >> $@.tmp 2>/dev/null || :
+	@mv $@.tmp $@
+
+TOLD = $(R)/pareto.ndjson $(R)/scale/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY) $(SCALE) \
+       $(SCALE_QUALITY) $(QUANT) $(ROBUST) $(LIKELIHOOD) $(R)/steps/ratios.ndjson $(RATIOS) \
+       $(R)/aa/verdict.ndjson $(BASELINE) $(R)/ceilings.ndjson $(R)/quiet.ndjson \
+       $(R)/workload.ndjson $(R)/prompts.ndjson
 # The page says of the embedded models what they can show.
 EMBEDDED = $(if $(filter data/models/%,$(LLADA) $(LLAMA)),--embedded)
 
-$(R)/report.html: $(TOLD) $(FIGURE_FILES) $(BIN)/report | $(QUIET)
-	$(call say,report $(@F))\
-	    $(beside) $(BIN)/report -q --format html --figures $(R)/figures $(EMBEDDED) \
-	    $(TOLD) -o $@
+# $(call page,FILE,FORMAT)
+define page
+$(R)/$(1): $$(TOLD) $(R)/judge.words $$(FIGURE_FILES) $(BIN)/report | $(QUIET)
+	$$(call say,report $(1))\
+	    $(beside) $(BIN)/report -q --format $(2) --figures $(R)/figures $$(EMBEDDED) \
+	    --remarks $(R)/judge.words $$(TOLD) -o $$@
+endef
+$(eval $(call page,report.html,html))
+$(eval $(call page,report.md,markdown))
+$(eval $(call page,tables.tex,latex))
 
-$(R)/report.md: $(TOLD) $(FIGURE_FILES) $(BIN)/report | $(QUIET)
-	$(call say,report $(@F))\
-	    $(beside) $(BIN)/report -q --format markdown --figures $(R)/figures $(EMBEDDED) \
-	    $(TOLD) -o $@
-
-report phase6: $(R)/report.html $(R)/report.md ## report: figures and the page; seconds
+PAGES := $(R)/report.html $(R)/report.md $(R)/tables.tex
+report phase6: $(PAGES) ## report: figures, the page and its tables; seconds
 	@echo 'report: $(CURDIR)/$(R)/report.html'

@@ -2,7 +2,7 @@
 # against stored ones.
 SEALED = $(sort $(R)/prompts.ndjson $(foreach s,aa steps $(SCALES),$(R)/$(s)/schedule.ndjson \
     $($(s)_FILES) $(R)/$(s)/metrics.ndjson) $(R)/steps/generations.ndjson $(TOLD) $(FIGURE_FILES) \
-    $(R)/report.html $(R)/report.md $(R)/baseline/checkpoints.sha256)
+    $(PAGES) $(R)/baseline/checkpoints.sha256)
 
 $(R)/crossover-$(PROFILE).tar.gz: $(SEALED) $(BIN)/bundle
 	@$(BIN)/bundle --folder $(R) $(sort $(SEALED:$(R)/%=%)) -o $@
