@@ -201,7 +201,7 @@ define metrics
 $(R)/$(1)/metrics.ndjson: $($(1)_FILES) $(R)/ceilings.ndjson $(BIN)/measure | $(QUIET)
 	@[ -n '$$($(1)_FILES)' ] || { echo 'no launches in $(R)/$(1)/schedule.ndjson' >&2; exit 65; }
 	$$(call say,measure $(1))\
-	    $(beside) $(BIN)/measure $$($(1)_FILES) $(R)/ceilings.ndjson -o $$@
+	    $(beside) $(BIN)/measure --verify $$($(1)_FILES) $(R)/ceilings.ndjson -o $$@
 endef
 
 # Which schedules this call of make must know before it can name its targets.

@@ -119,6 +119,13 @@ static void warn(const struct measure *m, const struct measurement *c)
     if (c->of[ENERGY].n && energy_agrees(&c->basis) == 0)
         log_warn(&m->log, "W023", "%s: power readings and energy counter are %.1f %% apart; trust "
                  "neither", name, fabs(c->basis.integral - 1) * 100);
+    size_t ids = json_object_size(c->outputs);
+    if (m->a.verify && c->distinct_ratio * (double)ids < 1.5 && ids > 3)
+        log_warn(&m->log, "W026", "%s: all %zu prompts have the same answer: is the prompt read?",
+                 name, ids);
+    if (m->a.verify && c->repeat_ratio < 0.9)
+        log_warn(&m->log, "W027", "%s: repeats take %.2f of the time of the first answers: "
+                 "something is cached between them", name, c->repeat_ratio);
     if (c->differs)
         log_warn(&m->log, "W022", "%s: repeats of one prompt gave different tokens", name);
     if (c->partial)
@@ -238,7 +245,7 @@ int main(int argc, char **argv)
     const struct opt options[] = {
         TAKE_OPTION(m.a.max_failed),
         {"verify", 0, OPT_FLAG, &m.a.verify,
-         .help = "check also that memory adds up, and that repeats gave the same tokens"},
+         .help = "check also memory, lengths, stops, and that repeats are alike"},
         {"dialects", 0, OPT_FLAG, &m.a.dialects,
          .help = "also what other benchmarks would print, and other rules would count"},
         {"human", 0, OPT_FLAG, &m.a.human, .help = "one line per configuration on standard error"},

@@ -122,10 +122,34 @@ static void take_timed(struct measurement *c, struct measurement_work *w)
     push_events(c, w); /* last: it cuts the events */
 }
 
-static void note_repeat(struct measurement *c, int differs)
+static void note_repeat(struct measurement *c, int differs, const struct timing *t)
 {
     c->repeated |= differs >= 0;
     c->differs |= differs > 0;
+    push(differs < 0 ? &c->first : &c->again, t->launch, t->e2e_ns, 1);
+}
+
+static double median_of(const struct measurement_series *x, struct measurement_work *w)
+{
+    make_room(w, x->n);
+    for (size_t i = 0; i < x->n; i++)
+        w->work[i] = x->s[i].value;
+    return x->n ? stat_median(w->work, x->n) : NAN;
+}
+
+/* Different outputs / ids. */
+static double distinct_of(const json_t *outputs)
+{
+    json_t *seen = json_object(), *hash;
+    const char *id;
+    json_object_foreach((json_t *)(uintptr_t)outputs, id, hash) {
+        char key[32];
+        snprintf(key, sizeof key, "%" JSON_INTEGER_FORMAT, json_integer_value(hash));
+        json_object_set_new(seen, key, json_true());
+    }
+    double distinct = (double)json_object_size(seen), n = (double)json_object_size(outputs);
+    json_decref(seen);
+    return n > 0 ? distinct / n : NAN;
 }
 
 static struct measurement *disturbed_of(struct measurement *c, const json_t *record)
@@ -151,7 +175,7 @@ enum timing_class measurement_take(struct measurement *c, const json_t *r, int v
     c->oom += class == TIMING_OOM;
     c->failed += class == TIMING_FAILED;
     if (has_numbers && class != TIMING_BAD && verify)
-        note_repeat(c, timing_repeats(c->outputs, r));
+        note_repeat(c, timing_repeats(c->outputs, r), &w->timing);
     if (class == TIMING_TIMED)
         take_timed(c, w);
     if (class == TIMING_TAINTED)
@@ -211,12 +235,19 @@ static void take_disturbed(struct measurement *c)
     c->cold = d->cold, c->warmup = d->warmup, c->failed = d->failed, c->oom = d->oom;
     c->tainted = d->tainted;
     c->repeated = d->repeated, c->differs = d->differs;
+    c->first = d->first, c->again = d->again;
+    d->first = d->again = (struct measurement_series){0};
+    json_t *outputs = c->outputs;
+    c->outputs = d->outputs;
+    d->outputs = outputs;
 }
 
 void measurement_finish(struct measurement *c, const struct roof *roof, const struct idle *idle,
                         struct measurement_work *w)
 {
     take_disturbed(c);
+    c->repeat_ratio = median_of(&c->again, w) / median_of(&c->first, w);
+    c->distinct_ratio = distinct_of(c->outputs);
     size_t n = launch_batches(c->batches, c->n_batches);
     fill_energy(c, idle, n);
     fill_shares(c, roof, n);
@@ -359,8 +390,11 @@ json_t *measurement_metric(struct measurement *c, enum metric f, int verify,
     rec_set_flag(j, "steady", c->is_steady, "n<8");
     rec_set_flag(j, "warmup_steady", c->warmed, "no warm-up");
     json_object_set_new(j, "disturbed", json_boolean(c->is_disturbed));
-    if (verify)
+    if (verify) {
         rec_set_flag(j, "deterministic", c->repeated ? !c->differs : -1, "no repeats");
+        rec_set_number(j, "repeat_ratio", c->repeat_ratio, "no repeats");
+        rec_set_number(j, "distinct_ratio", c->distinct_ratio, "no answers");
+    }
     set_counts(c, j);
     json_object_set_new(j, "stop_reason", json_null());
     json_object_set_new(j, "status", json_string(c->oom && !c->timed ? "oom" : "ok"));
@@ -404,6 +438,8 @@ void measurement_free(struct measurement *c)
         measurement_free(c->disturbed);
         free(c->disturbed);
     }
+    free(c->first.s);
+    free(c->again.s);
     free(c->turns);
     free(c->batches);
     json_decref(c->about);

@@ -30,6 +30,10 @@ struct measurement {
     char *memory_reason[MEMORY_METRICS]; /* why one is null; NULL: not said */
     struct roof_limit roof;
     int repeated, differs; /* measurement_verify: an id came twice; two outputs of one id differ */
+    struct measurement_series first, again; /* measurement_verify: times of ids met first, and
+                                             * again: what is cached would make these faster */
+    double repeat_ratio, distinct_ratio; /* measurement_verify, after measurement_finish: median
+                                          * time again / first; different outputs / ids; NaN */
     struct energy_basis basis;
     const char *no_energy[ENERGY_METRICS]; /* why there is none; static */
     int speaks;            /* 1: also takes what dialect.h tells; set by the caller at the open */

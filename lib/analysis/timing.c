@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/analysis/about.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
@@ -254,8 +255,27 @@ enum timing_class timing_read(struct timing *t, const json_t *r, struct err *e)
     return read_numbers(t, r, e) ? TIMING_BAD : tainted ? TIMING_TAINTED : TIMING_TIMED;
 }
 
+/* What was delivered is what the contract asks for, and the stop id is where it says. */
+static int verify_contract(const struct timing *t, const json_t *r, struct err *e)
+{
+    const char *contract = rec_text(r, "contract"), *stop = rec_text(r, "stop");
+    double length = about_length(r);
+    int may_end = !contract || !strcmp(contract, "answer"), ended = stop && !strcmp(stop, "eos");
+    if (contract && !isnan(length) && !(may_end && ended) &&
+        !(t->new_tokens >= length && t->new_tokens <= length))
+        return err_set(e, EXIT_BAD_DATA, "new_tokens: expected %.16g, the whole length (contract "
+                       "%s, stop %s), got %.16g", length, contract, stop ? stop : "null",
+                       t->new_tokens);
+    if (stop && !ended && (t->stop_tokens > 0 || t->tokens_to_eos < t->new_tokens))
+        return err_set(e, EXIT_BAD_DATA, "stop: expected eos, as stop_tokens or tokens_to_eos tell "
+                       "of a stop id, got %s", stop);
+    return 0;
+}
+
 int timing_verify(const struct timing *t, const json_t *r, struct err *e)
 {
+    if (verify_contract(t, r, e))
+        return -1;
     const double *peak = t->memory + 3;
     const json_t *holds = json_object_get(json_object_get(r, "memory"), "layers_hold");
     if (peak[0] > peak[1] || peak[1] > peak[2])

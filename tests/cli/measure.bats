@@ -315,7 +315,10 @@ stream() {
 
 @test "--verify finds what does not agree" {
     for bad in '{memory: {requested_peak_bytes: 9, allocated_peak_bytes: 8}}' \
-               '{memory: {layers_hold: false}}'; do
+               '{memory: {layers_hold: false}}' \
+               '{contract: "fixed", max_new: 9}' \
+               '{contract: "answer", max_new: 9, stop: "length"}' \
+               '{stop: "length", stop_tokens: 1}' '{stop: "length", tokens_to_eos: 3}'; do
         one "$bad" | measure > "$T/m"
         run measure --verify < <(one "$bad")
         echo "$bad: $status"
@@ -327,6 +330,20 @@ stream() {
     { one '{token_ids: [1, 2, 3, 4]}'; one '{token_ids: [1, 2, 3, 5], round: 1}'; } |
         measure --verify -q > "$T/m"
     [ "$(value e2e_ns deterministic < "$T/m")" = false ]
+    for good in '{contract: "fixed", max_new: 4, stop: "eos", stop_tokens: 1, tokens_to_eos: 3}' \
+                '{contract: "answer", max_new: 9, stop: "eos"}'; do
+        one "$good" | measure --verify > "$T/m"
+    done
+}
+
+@test "--verify tells of answers that are all the same, and of what is cached" {
+    for n in 1 2 3 4; do one "{id: \"q$n\", token_ids: [1, 2, 3, 4]}"; done > "$T/in"
+    measure --verify "$T/in" 2>&1 > "$T/m" | grep -q 'W026.*all 4 prompts'
+    [ "$(value e2e_ns distinct_ratio < "$T/m")" = 0.25 ]
+    { cat "$T/in"; for n in 1 2 3 4; do one "{id: \"q$n\", round: 1, e2e_ns: 500}"; done; } |
+        jq -c '.token_ids = [(.id[1:] | tonumber), 2, 3, 4]' > "$T/rounds"
+    measure --verify "$T/rounds" 2>&1 > "$T/m" | grep -q 'W027.*0\.50 of the time'
+    [ "$(value e2e_ns repeat_ratio < "$T/m") $(value e2e_ns distinct_ratio < "$T/m")" = "0.5 1" ]
 }
 
 @test "drift inside a launch is told" {
