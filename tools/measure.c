@@ -87,7 +87,7 @@ static void say(const struct measurement *c, const json_t *e2e, const json_t *fi
     const char *name = rec_text(c->about, "config");
     double lo = rec_number(e2e, "lo"), hi = rec_number(e2e, "hi");
     name = name ? name : about_point(c->about);
-    if (!c->of[E2E].n) {
+    if (!measurement_has(c, E2E)) {
         fprintf(stderr, "%s: no numbers (%s)\n", name, rec_text(e2e, "value_reason"));
         return;
     }
