@@ -1,13 +1,12 @@
 /* quick.c - see quick.h.
  *
- * One pass, by recursive descent, eight bytes at a time within texts. Invariant: an object comes out
- * only where jansson would make an equal one. So everything that is rare, hard or wrong ends it: an
- * escape by number, a key that is not plain ASCII, an integer of more than 18 digits, a real that
- * overflows, a key that comes twice, nesting beyond DEPTH, any byte that does not belong there.
+ * One pass, by recursive descent, eight bytes at a time within texts. Invariant: an object comes
+ * out only where jansson would make an equal one. So everything that is rare, hard or wrong ends
+ * it: an escape by number, a key that is not plain ASCII, an integer of more than 18 digits, a real
+ * that overflows, a key that comes twice, deep nesting, any byte that does not belong there.
  */
 #include "lib/record/quick.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* repeats.c - see repeats.h. Of each record only two hashes of 64 bits are kept, so ten million fit:
- * of its place, by which it is found, and of its content. They are made of values and not of bytes:
- * the order of members, white space and escapes do not count. Among a million records that two
- * places have one hash is as likely as 3 in 10^8, and would be said, for their contents differ.
+/* repeats.c - see repeats.h. Of each record only two hashes of 64 bits are kept, so ten million
+ * fit: of its place, by which it is found, and of its content. They are made of values and not of
+ * bytes: the order of members, white space and escapes do not count. Among a million records that
+ * two places have one hash is as likely as 3 in 10^8, and would be said, for their contents differ.
  * `run` is no part of what is compared, because it names the stream and not what was measured.
  * Which members are the place of a record is one list for each kind.
  */

@@ -30,13 +30,13 @@ static int by_launch(const void *a, const void *b)
 }
 
 /* qsort, but for what is in order already. */
-static void sort_samples(struct launch_sample *s, size_t n, int (*order)(const void *, const void *))
+static void sort_samples(struct launch_sample *s, size_t n, int (*by)(const void *, const void *))
 {
     size_t i = 1;
-    while (i < n && order(&s[i - 1], &s[i]) <= 0)
+    while (i < n && by(&s[i - 1], &s[i]) <= 0)
         i++;
     if (i < n)
-        qsort(s, n, sizeof *s, order);
+        qsort(s, n, sizeof *s, by);
 }
 
 /* Quantile of sorted samples in which sample i stands weight[i] times. */
