@@ -250,6 +250,54 @@ static json_t *value(struct quick *q)
     }
 }
 
+/* ---- some members alone ---- */
+
+/* Passes the text behind an opening quote. */
+static void skip_text(struct quick *q)
+{
+    for (pass_plain(q); q->p < q->end && *q->p != '"'; pass_plain(q))
+        q->p += *q->p == '\\' && q->end - q->p > 1 ? 2 : 1;
+    q->p += q->p < q->end;
+}
+
+/* Passes a value: to the comma or brace behind it. */
+static void skip_value(struct quick *q)
+{
+    for (int open = 0; q->p < q->end;) {
+        char c = *q->p;
+        if (!open && (c == ',' || c == '}'))
+            return;
+        open += (c == '{' || c == '[') - (c == '}' || c == ']');
+        q->p++;
+        if (c == '"')
+            skip_text(q);
+    }
+}
+
+static int is_one_of(const char *name, const char *const *names)
+{
+    while (*names && strcmp(*names, name))
+        names++;
+    return *names != NULL;
+}
+
+json_t *quick_members(const char *bytes, size_t n, const char *const *wanted)
+{
+    struct quick q = {.p = bytes, .end = bytes + n};
+    char name[KEY];
+    json_t *all = next_is(&q, '{') ? json_object() : NULL, *one;
+    while (all && key(&q, name)) {
+        if (!is_one_of(name, wanted))
+            skip_value(&q);
+        else if (!(one = value(&q)) || json_object_set_new_nocheck(all, name, one))
+            break;
+        if (!next_is(&q, ','))
+            break;
+    }
+    buf_free(&q.text);
+    return next_is(&q, '}') ? all : give_up(all);
+}
+
 json_t *quick_object(const char *bytes, size_t n)
 {
     struct quick q = {.p = bytes, .end = bytes + n};

@@ -1,9 +1,9 @@
 /* rec-read.c - records in; see rec.h.
  *
  * A line is cut by hand with a limit (a parser that pulls from the stream would lose its place
- * after an error), then parsed. What is there of a live stream is taken, and no more waited for. The
- * lines between `meta` and `end` are hashed as the writer did: a line counts as its bytes without
- * line end and one line feed, so that a file whose line ends were converted still verifies.
+ * after an error), then parsed. What is there of a live stream is taken, and no more waited for.
+ * The lines between `meta` and `end` are hashed as the writer did: a line counts as its bytes
+ * without line end and one line feed, so that a file whose line ends were converted still verifies.
  */
 #include "lib/record/rec.h"
 
