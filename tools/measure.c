@@ -224,6 +224,8 @@ static const char notes[] =
     "                   ticks in a launch and below 5 batches; power_agrees: the sum of\n"
     "                   power readings comes within 5 %\n"
     "  power_cap_ratio  looks at the card under its power cap / looks; such records do count\n"
+    "Memory: about 330 bytes an answer and 8 a gap between emissions, and while a metric of a point\n"
+    "is summed up 56 for each of its values.\n"
     "--dialects: the same events in the definitions of vLLM, AIPerf, genai-perf, GuideLLM and\n"
     "MLPerf (kind dialect), and the same answers by published rules of counting tokens (kind\n"
     "audit), which differ several-fold; lib/analysis/dialect.h has the formulas and sources.\n"

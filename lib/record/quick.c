@@ -260,13 +260,25 @@ static void skip_text(struct quick *q)
     q->p += q->p < q->end;
 }
 
+/* 1: nothing in a list but numbers and words. */
+static int is_flat(const char *from, const char *end)
+{
+    size_t n = (size_t)(end - from);
+    return !memchr(from, '"', n) && !memchr(from, '[', n) && !memchr(from, '{', n);
+}
+
 /* Passes a value: to the comma or brace behind it. */
 static void skip_value(struct quick *q)
 {
     for (int open = 0; q->p < q->end;) {
         char c = *q->p;
+        const char *end = c == '[' ? memchr(q->p, ']', (size_t)(q->end - q->p)) : NULL;
         if (!open && (c == ',' || c == '}'))
             return;
+        if (end && is_flat(q->p + 1, end)) {
+            q->p = end + 1;
+            continue;
+        }
         open += (c == '{' || c == '[') - (c == '}' || c == ']');
         q->p++;
         if (c == '"')
@@ -276,7 +288,7 @@ static void skip_value(struct quick *q)
 
 static int is_one_of(const char *name, const char *const *names)
 {
-    while (*names && strcmp(*names, name))
+    while (*names && (**names != *name || strcmp(*names, name)))
         names++;
     return *names != NULL;
 }
