@@ -6,8 +6,8 @@
 SHELL       := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.SECONDARY:
 .DEFAULT_GOAL := tools
+DRY         := $(findstring n,$(firstword -$(MAKEFLAGS)))
 MAKEFLAGS   += --no-builtin-rules
 export LC_ALL := C
 export TZ := UTC
@@ -25,7 +25,13 @@ SANITIZE_1      := -fsanitize=address$(,)undefined -fno-sanitize-recover=all
 SANITIZE_thread := -fsanitize=thread
 SANITIZE := $(SANITIZE_$(SAN))
 WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
-HARDEN  := $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2) -fstack-protector-strong -fPIE
+# What of it the compiler and the C library have: what they say of an empty program, if anything.
+refuses = $(shell printf '\043include <stdio.h>\n' | \
+              $(CC) -Werror -O2 -fPIE $(1) -x c -c -o /dev/null - 2>&1 || echo no)
+known   = $(foreach f,$(1),$(if $(call refuses,$(f)),,$(f)))
+FORTIFY = -U_FORTIFY_SOURCE $(firstword $(call known,-D_FORTIFY_SOURCE=3) -D_FORTIFY_SOURCE=2)
+HARDEN  := $(if $(SAN),,$(FORTIFY)) -fstack-protector-strong -fPIE \
+           $(call known,-fstack-clash-protection -fcf-protection -mbranch-protection=standard)
 CFLAGS  ?= -O2 -g
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) $(WARN) $(HARDEN) $(SANITIZE) -MMD -MP
 LIBS    := jansson libpcre2-8 libutf8proc libarchive zlib libcrypto
@@ -33,6 +39,29 @@ PKG     := pkg-config $(if $(STATIC),--static)
 LDLIBS  := $(if $(STATIC),-Wl$(,)-Bstatic) $(shell $(PKG) --libs $(LIBS) 2>/dev/null) \
            $(if $(STATIC),-Wl$(,)-Bdynamic) -lm -lpthread -ldl
 LDFLAGS += -pie -Wl,-z,relro,-z,now
+
+# Names that the shell or make would take apart are refused. $(call plain,WHAT,TEXT,MORE): TEXT has
+# none of their signs.
+hash   := \#
+quote  := '
+SIGNS  := $(quote) " ` \ ; & | < > * ? ! $(hash) $$ ( ) [ ] { }
+signs   = $(strip $(foreach c,$(SIGNS),$(findstring $(c),$(1))) $(if $(word 2,$(1)),spaces))
+plain   = $(if $(call signs,$(2)),$(error $(1)$(2): a name with $(call signs,$(2)) in it would be \
+              taken apart by the shell or make: $(or $(3),rename or link it)))
+quoted  = '$(subst $(quote),$(quote)\$(quote)$(quote),$(1))'
+$(foreach v,LLADA LLAMA JUDGE STORED PREFIX DESTDIR,$(call plain,$(v)=,$($(v))))
+
+# One make at a time works in a folder; those that it calls itself belong to it.
+READERS := help style print-%
+WORK    := $(filter-out $(READERS),$(or $(MAKECMDGOALS),tools))
+ifneq ($(filter-out tools install uninstall clean,$(WORK)),)
+$(call plain,,$(CURDIR),move this folder)
+endif
+ifneq ($(if $(DRY),,$(filter-out $(CROSSOVER_HELD),$(firstword $(WORK:%=$(CURDIR))))),)
+HOLDER := $(shell pipelines/holder '.$(subst /,-,$(BUILD)).tmp' $$PPID)
+$(if $(HOLDER),$(error $(BUILD): busy (75): make is at work here, process $(HOLDER); wait for it))
+endif
+export CROSSOVER_HELD := $(CURDIR)
 
 # One line a file; V=1 shows the commands.
 V :=
@@ -56,12 +85,17 @@ TOOLS   := $(patsubst tools/%.c,%,$(wildcard tools/*.c))
 .PHONY: tools
 tools: $(TOOLS:%=$(BIN)/%) ## build the tools (build/bin)
 
+# What only rules with patterns make stays; .SECONDARY would do it too, but then a file that is
+# there and new enough is made again whenever something that it depends on was looked at before.
+.PRECIOUS: $(BUILD)/obj/%.o $(BIN)/% $(BUILD)/tests/%
 $(BUILD)/obj/%.o: %.c $(BUILD)/obj/flags.txt
 	@mkdir -p $(@D)
 	$(call say,cc $<)$(CC) $(ALL_CFLAGS) -c $< -o $@
 
 # -O3 and contraction into fused multiply-adds: the kernels' numbers are defined with FMA.
-CPU_FLAGS      := -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math -Wno-psabi
+# Level 3 of FORTIFY asks how large things are while the program runs: not between these loops.
+CPU_FLAGS      := -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math -Wno-psabi \
+    $(if $(findstring SOURCE=3,$(HARDEN)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 CPU_FLAGS_portable   :=
 CPU_FLAGS_neon       :=
 CPU_FLAGS_avx2       := -march=x86-64-v3 -mtune=generic
@@ -128,7 +162,7 @@ bindir  := $(DESTDIR)$(PREFIX)/bin
 datadir := $(DESTDIR)$(PREFIX)/share/crossover
 mandir  := $(DESTDIR)$(PREFIX)/share/man/man1
 compdir := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
-SHARED   = $(wildcard plots/*.gp data/*.json)
+SHARED   = $(wildcard plots/*.gp data/*.json data/*.ndjson)
 install: tools ## install tools, manual pages and completion below PREFIX (DESTDIR is honoured)
 	install -d '$(bindir)' '$(datadir)/plots' '$(datadir)/data' '$(mandir)' '$(compdir)'
 	install -m 755 $(TOOLS:%=$(BIN)/%) '$(bindir)'
@@ -148,12 +182,15 @@ help: ## this list
 	    awk -F ':.*## ' '/^[a-z0-9% -]+:.*## / { n = split($$1, target, " "); \
 	        for (i = 1; i <= n; i++) printf "  %-14s %s\n", target[i], $$2 }' | sort -u
 	@echo '  print-NAME     the value of a make variable'
-	@echo 'Profiles (pipelines/profiles): $(PROFILES)'
+	@echo 'Profiles (PROFILE=, files of pipelines/profiles):'
+	@sed -sn '1s/^# \([^ ]*\) - \([^.]*\).*/\1 \2/p' pipelines/profiles/*.mk | \
+	    while read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
+	@echo '  Those of GPUs want LLADA=, LLAMA= and JUDGE=; make plan says how long the rest takes.'
 	@echo 'Settings (config.mk): PROFILE=$(PROFILE) LLADA=$(LLADA)'
 	@echo '  LLAMA=$(LLAMA) JUDGE=$(JUDGE) SAN= T= RUN='
 
 print-%:
-	@echo '$($*)'
+	@echo $(call quoted,$($*))
 
 .PHONY: FORCE
 FORCE:

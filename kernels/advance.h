@@ -91,6 +91,7 @@ struct canvas_state {
     uint64_t key;
     int32_t first, prompt, len; /* its ids are token[first .. first+len), the prompt before */
     int32_t block, step;        /* the block being filled, the steps it has had */
+    int32_t pace;               /* its budgets begin at canvas_loop.budget[pace] */
     int32_t passes;             /* of its own, so far */
     int32_t readable;           /* slots before the first one that is not final */
     int32_t live;               /* 0: ended */
@@ -117,7 +118,8 @@ struct canvas_loop {
     const struct head_row *answer; /* [R] of the pass */
     struct rows rows;              /* of the next pass; only token, wanted, uncond, key change */
     int32_t gen_length, block_length, block_steps;
-    const int32_t *budget;         /* [block_steps] */
+    const int32_t *budget;         /* [block_steps] of each step; see canvas_state.pace */
+    int32_t block_pace;            /* and those of its next block so many later; 0: all alike */
     int32_t mask;                  /* the mask id */
     enum order order;
     enum unmask rule;
@@ -160,6 +162,12 @@ HOST_DEVICE double canvas_score(const struct canvas_loop *l, const struct head_r
     return order_score(l->order, &c);
 }
 
+/* The budget of a canvas's step, which is below block_steps. */
+HOST_DEVICE int32_t canvas_budget(const struct canvas_loop *l, const struct canvas_state *c)
+{
+    return l->budget[c->pace + c->block * l->block_pace + c->step];
+}
+
 /* How many of pick[], best first, this step makes final: of the answers from w0 on, n in number. */
 HOST_DEVICE size_t canvas_takes(const struct canvas_loop *l, struct canvas_state *c, size_t w0,
                                 size_t n, const double *confidence, int32_t *pick)
@@ -174,7 +182,8 @@ HOST_DEVICE size_t canvas_takes(const struct canvas_loop *l, struct canvas_state
     o.first = c->first + c->prompt;
     o.block = c->block;
     o.step = c->step;
-    o.budget = c->step < l->block_steps ? (size_t)l->budget[c->step] : 0;
+    o.steps = l->block_steps;
+    o.budget = c->step < l->block_steps ? (size_t)canvas_budget(l, c) : 0;
     o.kept = c->kept;
     return unmask_count(l->rule, &l->params, &o);
 }
@@ -184,7 +193,7 @@ HOST_DEVICE int canvas_block_done(const struct canvas_loop *l, const struct canv
                                   int32_t masks)
 {
     if (unmask_paced(l->rule))
-        return c->step == l->block_steps || l->budget[c->step] == 0;
+        return c->step == l->block_steps || canvas_budget(l, c) == 0 || masks == 0;
     return masks == 0 || c->step == l->block_length; /* mask ids were committed: no endless loop */
 }
 

@@ -2,7 +2,9 @@
  *
  * The CUDA back end is a shared object, $CROSSOVER_CUDA or libcrossover-cuda.so: one build of the
  * tools runs on machines with a device and on those without a driver. It is looked for beside the
- * program and, once installed, in ../lib/crossover of it.
+ * program and, once installed, in ../lib/crossover of it; without a driver it could only say that
+ * there is none, so then it is not loaded: constructors of the CUDA runtime would run in a process
+ * that has no use for them.
  */
 #include <ctype.h>
 #include <dlfcn.h>
@@ -26,7 +28,16 @@ static int program_folder(char *path, size_t room)
     return 1;
 }
 
-/* Loads the object of the CUDA back end, which stays loaded. NULL: *e says why it is not there. */
+static int has_driver(struct err *e)
+{
+    if (dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL)) /* stays loaded, the object asks for it */
+        return 1;
+    err_set(e, EXIT_NO_DEVICE, "no driver of an NVIDIA GPU here (%s)", dlerror());
+    return 0;
+}
+
+/* Loads the object of the CUDA back end, which stays loaded; one that the user names may be of
+ * another device. NULL: *e says why it is not there. */
 static void *load_cuda(struct err *e)
 {
     static const char *const beside[] = {"", "../lib/crossover/"};
@@ -43,6 +54,8 @@ static void *load_cuda(struct err *e)
                 "libcrossover-cuda.so beside the program");
         return NULL;
     }
+    if (named == path && !has_driver(e))
+        return NULL;
     void *object = dlopen(named, RTLD_NOW | RTLD_LOCAL);
     if (!object)
         err_set(e, EXIT_NO_DEVICE, "%s", dlerror());

@@ -35,14 +35,18 @@ BLOCK_LENGTH    ?= 32
 CONTRACT        ?= answer
 # other settings to sweep beside STEPS, crosswise: "--unmask schedule,threshold --threshold 0.7,0.9"
 SWEEP           ?=
+# Launches of each system to begin with: fewer than 5 give no interval. make refine adds more until
+# the ratio of the two systems is known within PRECISION (0.02: +-2 %) or its minutes are over.
 LAUNCHES        ?= 5
+PRECISION       ?= 0.02
+BUDGET_MINUTES  ?= 30
 ROUNDS          ?= 1
 # warm-up batches of each point: at least, and at most until their times are steady
 WARMUP          ?= 2
 WARMUP_MOST     ?= 8
 # how often a timed batch that the machine disturbed is run again
 AGAIN           ?= 3
-AA_LAUNCHES     ?= 6
+AA_LAUNCHES     ?= 12
 AA_LENGTH       ?= $(GEN_LENGTH)
 SCALE_LENGTHS   ?= 128,512,1024,2048
 SCALE_BATCH     ?= 1,4,8,16,32
@@ -65,6 +69,14 @@ LIKELIHOOD_SAMPLES ?= 128
 LIKELIHOOD_ORDERS ?= 4
 # steps at which the K-step likelihood bound is taken
 KSTEPS          ?= $(STEPS)
+# what make shapes measures: number formats, batches, tokens, step counts; and the step counts that
+# are said by them
+SHAPE_FORMATS   ?= none int8
+SHAPE_BATCH     ?= 1,4
+SHAPE_PROMPT    ?= 128
+SHAPE_LENGTH    ?= 128
+SHAPE_STEPS     ?= 1,2,4
+SHAPE_TO        ?= 16,32,64,128
 # flags for both generators, for one of them, and for score-ppl
 GEN_FLAGS       ?=
 LLADA_FLAGS     ?=
@@ -82,11 +94,17 @@ STRICT          ?=
 # FORCE=1: time on a GPU that other processes compute on, too
 FORCE           ?=
 
+$(foreach v,PROMPT_FILE BASELINE_LLADA BASELINE_LLAMA,$(call plain,$(v)=,$($(v))))
+
+# What lines that quote records pass on their way to a terminal.
+PLAIN = jq -Rr -f pipelines/plain.jq
+
 split = $(subst $(,), ,$(1))
 TIMING = --warmup $(WARMUP) --warmup-most $(WARMUP_MOST) --again $(AGAIN) $(if $(FORCE),--force)
 
 # $(call stamp,TEXT): writes it to $@ unless it is there already.
-stamp = @mkdir -p $(@D); printf '%s\n' '$(1)' | cmp -s - $@ || printf '%s\n' '$(1)' > $@
+stamp = @mkdir -p $(@D); printf '%s\n' $(call quoted,$(1)) | cmp -s - $@ || \
+    printf '%s\n' $(call quoted,$(1)) > $@
 
 # $(alone) is put before what is timed, $(beside) before what would disturb it. With RUN, another
 # machine does the work and its scheduler keeps order. Records that failed do not stop the phases.
@@ -98,7 +116,7 @@ $(QUIET):
 
 # The tools of a pipeline are all built before anything is timed.
 PIPE_TOOLS := prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact pareto \
-              compare plot report
+              compare plot report forecast
 PIPE       := $(PIPE_TOOLS:%=$(BIN)/%) $(QUIET)
 
 # The code inside an expensive tool: its object and all that it may link, without the commit.
@@ -172,6 +190,7 @@ ifneq ($(filter $(1),$(SWEEPS)),)
 -include $(R)/$(1)/launches.mk
 endif
 
+.PRECIOUS: $(R)/$(1)/launch/%.plan
 $(R)/$(1)/launch/%.plan: | $(R)/$(1)/launches.mk
 	@test -f $$@
 
@@ -196,19 +215,40 @@ $(R)/$(1)/launch/llama-%.ndjson: $(R)/$(1)/launch/llama-%.plan $(R)/$(1)/flags \
 $(1)_FILES = $$($(1)_NAMES:%=$(R)/$(1)/launch/%.ndjson)
 endef
 
-# $(call metrics,NAME): metric records of a sweep, once its launches are known.
+# $(call metrics,NAME): metric records of a sweep, once its launches are known; why there are no
+# more launches (the schedule was carried out, or what refine found); ratios of the two systems.
 define metrics
-$(R)/$(1)/metrics.ndjson: $($(1)_FILES) $(R)/ceilings.ndjson $(BIN)/measure | $(QUIET)
+$(R)/$(1)/stopped: $(R)/$(1)/schedule.ndjson
+	@echo launches > $$@
+
+$(R)/$(1)/metrics.ndjson: $($(1)_FILES) $(R)/ceilings.ndjson $(R)/$(1)/stopped $(BIN)/measure \
+    | $(QUIET)
 	@[ -n '$$($(1)_FILES)' ] || { echo 'no launches in $(R)/$(1)/schedule.ndjson' >&2; exit 65; }
 	$$(call say,measure $(1))\
-	    $(beside) $(BIN)/measure --verify $$($(1)_FILES) $(R)/ceilings.ndjson -o $$@
+	    $(beside) $(BIN)/measure --verify --stopped "$$$$(cat $(R)/$(1)/stopped)" $$($(1)_FILES) \
+	    $(R)/ceilings.ndjson -o $$@
+
+ifneq ($(1),aa)
+$(R)/$(1)/ratios.ndjson: $(R)/$(1)/metrics.ndjson $(R)/stamp/precision $(BIN)/compare | $(QUIET)
+	$$(call say,compare $(1))\
+	    $(beside) $(BIN)/compare $(ratio_flags) --stopped "$$$$(cat $(R)/$(1)/stopped)" $$< -o $$@
+endif
 endef
+
+ratio_flags = --by paradigm --cost e2e_ns --precision $(PRECISION)
+$(R)/stamp/precision: FORCE
+	$(call stamp,$(PRECISION))
 
 # Which schedules this call of make must know before it can name its targets.
 GOALS   := $(or $(MAKECMDGOALS),tools)
 LENGTHS := $(call split,$(SCALE_LENGTHS))
 SCALES  := $(LENGTHS:%=length-%)
-whole   := all phase1 phase6 phase7 figures report plan bundle replicate results/%
+whole   := phase1 phase6 phase7 figures report plan bundle replicate results/%
+SHAPES  := $(foreach q,$(SHAPE_FORMATS),$(foreach b,$(call split,$(SHAPE_BATCH)),shape-$(q)-$(b)))
+ifneq ($(filter shapes,$(GOALS)),)
+SWEEPS  := $(SHAPES)
+else
 SWEEPS  := $(sort $(if $(filter $(whole) phase3,$(GOALS)),aa) \
                   $(if $(filter $(whole) phase4,$(GOALS)),steps) \
                   $(if $(filter $(whole) phase5,$(GOALS)),$(SCALES)))
+endif

@@ -16,9 +16,10 @@ CUDA_SO := $(BIN)/libcrossover-cuda.so
 # What of the rest of the library the object needs, compiled for a shared object.
 CUDA_BASE := $(wildcard kernels/cuda/*.c kernels/quant*.c) kernels/dtype.c lib/base/buf.c \
              lib/base/clock.c lib/base/cpus.c lib/base/err.c lib/base/file.c lib/base/mem.c \
-             lib/base/out.c lib/base/pool.c
+             lib/base/out.c lib/base/plain.c lib/base/pool.c
 
 PIC = $(BUILD)/obj/pic
+.PRECIOUS: $(PIC)/%.o
 $(PIC)/%.o: %.c $(BUILD)/obj/flags.txt
 	@mkdir -p $(@D)
 	$(call say,cc $< (shared))$(CC) $(ALL_CFLAGS) -fPIC -fvisibility=hidden -c $< -o $@

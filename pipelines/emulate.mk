@@ -49,6 +49,7 @@ $(BUILD)/libemulated.a: $(EMULATE_OBJ) $(patsubst %.c,$(PIC)/%.o,$(wildcard kern
 	@rm -f $@
 	$(call say,ar $@)ar rcs $@ $^
 
+.PRECIOUS: $(EMULATE)/%.o $(BUILD)/tests/cuda/%
 $(BUILD)/tests/cuda/%: $(EMULATE)/tests/cuda/%.o $(BUILD)/libemulated.a $(BUILD)/libcrossover.a \
     $(BUILD)/obj/lib/base/version.o
 	@mkdir -p $(@D)

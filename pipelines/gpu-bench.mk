@@ -117,6 +117,7 @@ gpu_flags_model    = --only models --shapes $(word 1,$(1)) --dtypes $(word 2,$(1
 gpu_flags = $(call gpu_flags_$(or $(filter ceilings kernels load,$(firstword $(1))),model),$(1)) \
     --device $(GPU_DEVICE) --repeat $(GPU_REPEAT) $(GPU_BENCH_FLAGS)
 
+.PRECIOUS: $(GPU_OUT)/%.key $(BUILD)/checkpoint/%
 $(GPU_OUT)/%.key: FORCE
 	$(call stamp,$(call gpu_flags,$(subst -, ,$*)))
 

@@ -28,6 +28,7 @@ $(BUILD)/obj/gpu/%.o: tests/%.cu $(BUILD)/obj/cuda-flags.txt | gpu-present
 	@mkdir -p $(@D)
 	$(call say,nvcc $<)$(NVCC) $(CUDA_FLAGS) -MMD -MF $(@:.o=.d) -c $< -o $@
 
+.PRECIOUS: $(BUILD)/obj/gpu/%.o $(BUILD)/gpu/% $(GPU_CHECK_OUT)/%.key
 $(BUILD)/gpu/%: $(BUILD)/obj/gpu/%.o $(CUDA_OBJ) \
     $(patsubst %.c,$(PIC)/%.o,$(wildcard kernels/cuda/*.c)) $(BUILD)/libcrossover.a \
     $(BUILD)/obj/lib/base/version.o

@@ -1,11 +1,16 @@
 # phase1.mk - design: what this machine is and can do at most, whether it is fit to measure, and the
 # schedules as data.
+
+# Launches of each system: what the profile begins with, or what refine has come to.
+launches_of = $(shell n=$$(cat $(R)/$(1)/refined 2>/dev/null || echo 0); \
+                  echo $$((n > $(2) ? n : $(2))))
+
 aa_SYSTEMS  := llama
 aa_STEPS    := 1
 aa_BATCH    := 1
 aa_LENGTH   := $(AA_LENGTH)
 aa_BLOCK    := $(AA_LENGTH)
-aa_LAUNCHES := $(AA_LAUNCHES)
+aa_LAUNCHES := $(call launches_of,aa,$(AA_LAUNCHES))
 aa_PROMPTS  := $(R)/prompts.ndjson
 aa_CONTRACT := fixed
 
@@ -16,7 +21,7 @@ steps_CONTRACT := $(CONTRACT)
 steps_BATCH    := 1
 steps_LENGTH   := $(GEN_LENGTH)
 steps_BLOCK    := $(BLOCK_LENGTH)
-steps_LAUNCHES := $(LAUNCHES)
+steps_LAUNCHES := $(call launches_of,steps,$(LAUNCHES))
 steps_PROMPTS  := $(R)/prompts.ndjson
 
 # One sweep a length: every batch size, the first prompts only, exactly that many tokens from both.
@@ -29,7 +34,7 @@ length-$(1)_STEPS    := $(call steps_for,$(1))
 length-$(1)_BATCH    := $(SCALE_BATCH)
 length-$(1)_LENGTH   := $(1)
 length-$(1)_BLOCK    := $(shell echo $$(( $(1) % $(BLOCK_LENGTH) ? $(1) : $(BLOCK_LENGTH) )))
-length-$(1)_LAUNCHES := $(SCALE_LAUNCHES)
+length-$(1)_LAUNCHES := $(call launches_of,length-$(1),$(SCALE_LAUNCHES))
 length-$(1)_PROMPTS  := $(R)/scale-prompts.ndjson
 length-$(1)_CONTRACT := fixed
 endef
@@ -78,4 +83,4 @@ $(R)/ceilings.ndjson: $(R)/stamp/roof $(R)/stamp/tool-probe-roof | $(PIPE)
 
 .PHONY: phase1
 phase1: $(R)/fitness.ndjson $(R)/ceilings.ndjson $(R)/aa/launches.mk $(R)/steps/launches.mk \
-    $(SCALES:%=$(R)/%/launches.mk) ## design: machine, limits, fitness, schedules
+    $(SCALES:%=$(R)/%/launches.mk) ## design: machine, limits, fitness, schedules; seconds

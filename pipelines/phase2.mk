@@ -34,7 +34,7 @@ $(R)/baseline/agree-%-$(1).ndjson: $(R)/baseline/%-$(firstword $(BASELINE_DEVICE
 	@jq -nc -f pipelines/agree.jq --slurpfile a $$(word 1,$$^) --slurpfile b $$(word 2,$$^) \
 	    --arg arch $$* --arg first $(firstword $(BASELINE_DEVICES)) --arg second $(1) \
 	    --arg least $(AGREE) > $$@.tmp
-	@jq -r .text $$@.tmp
+	@jq -r .text $$@.tmp | $(PLAIN)
 	@jq -e .pass $$@.tmp > /dev/null && mv $$@.tmp $$@
 endef
 $(foreach d,$(BASELINE_DEVICES),$(eval $(call baseline,$(d))))
@@ -65,5 +65,5 @@ $(R)/baseline/shares.ndjson: $(foreach s,llada llama,$(R)/baseline/share-$(s).nd
 
 PHASE2 := $(R)/baseline/checkpoints.sha256 $(BASELINE) $(R)/baseline/shares.ndjson
 .PHONY: phase2
-phase2: $(PHASE2) ## baselines: checkpoints, back ends agree, share of the limits
-	@jq -sr -f pipelines/roof.jq $(R)/baseline/shares.ndjson
+phase2: $(PHASE2) ## baselines: checkpoints, back ends agree, limits; few prompts
+	@jq -sr -f pipelines/roof.jq $(R)/baseline/shares.ndjson | $(PLAIN)

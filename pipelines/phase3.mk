@@ -1,29 +1,41 @@
-# phase3.mk - harness: can it tell the same from the different? One model runs under two names (its
-# launches in turn), and once more slowed by a known factor; the first two must come out SAME.
-SLOWED := 1.25
+# phase3.mk - harness: can it tell the same from the different? One model runs under two names, its
+# launches in turn as those of two systems are (A B B A ...), and once more slowed by a known
+# factor: the first two must come out SAME, the third SLOWER.
+SLOWED := 1.05
+# Half of the zone that SAME means: how far launches are added (make refine).
+AA_PRECISION ?= 0.01
 
-AA_EVEN = $(filter $(foreach d,0 2 4 6 8,%$(d).ndjson),$(aa_FILES))
-AA_ODD  = $(filter-out $(AA_EVEN),$(aa_FILES))
-rename  = jq -c 'select(.kind == "generation") | \
-    .model += "-$(1)" | .config += " as=$(1)" | .point = (.point // .config) + "-$(1)"'
+AA_TWIN = $(foreach n,$(aa_NAMES),$(if $(filter 1 2,$(call quarter,$(n))),$(n)))
+AA_SELF = $(filter-out $(AA_TWIN),$(aa_NAMES))
+# llama-007 -> 3: the launch's place among four
+quarter = $(shell echo $$((10#$(lastword $(subst -, ,$(1))) % 4)))
+named   = jq -c 'select(.kind == "generation") | .model = "$(1)" | .config += " as=$(1)" | \
+    .point = (.point // .config) + "-$(1)"'
 
 $(R)/aa/self.ndjson: $(aa_FILES)
-	@cat $(AA_EVEN) | jq -c 'select(.kind == "generation")' > $@.tmp && mv $@.tmp $@
+	@cat $(AA_SELF:%=$(R)/aa/launch/%.ndjson) | $(call named,self) > $@.tmp && mv $@.tmp $@
 
 $(R)/aa/twin.ndjson: $(aa_FILES)
-	@cat $(AA_ODD) | $(call rename,twin) > $@.tmp && mv $@.tmp $@
+	@cat $(AA_TWIN:%=$(R)/aa/launch/%.ndjson) | $(call named,twin) > $@.tmp && mv $@.tmp $@
 
 $(R)/aa/slow.ndjson: $(aa_FILES)
-	@cat $(AA_ODD) | $(call rename,slow) | jq -c '.e2e_ns *= $(SLOWED)' > $@.tmp && mv $@.tmp $@
+	@cat $(AA_TWIN:%=$(R)/aa/launch/%.ndjson) | $(call named,slow) | \
+	    jq -c '(.e2e_ns, .batch_ns | numbers) *= $(SLOWED)' > $@.tmp && mv $@.tmp $@
 
 $(R)/aa/both.ndjson: $(foreach n,self twin slow,$(R)/aa/$(n).ndjson) $(BIN)/measure | $(QUIET)
 	$(call say,measure A/A)$(beside) $(BIN)/measure $(filter %.ndjson,$^) -o $@
 
-$(R)/aa/verdict.ndjson: $(R)/aa/both.ndjson pipelines/same.jq
+$(R)/aa/ratios.ndjson: $(R)/aa/both.ndjson $(R)/aa/stopped $(BIN)/compare | $(QUIET)
+	$(call say,compare A/A)\
+	    $(beside) $(BIN)/compare --by model --base self --cost e2e_ns \
+	    --precision $(AA_PRECISION) --stopped "$$(cat $(R)/aa/stopped)" $< -o $@
+
+$(R)/aa/verdict.ndjson: $(R)/aa/ratios.ndjson pipelines/same.jq
 	@jq -sc -f pipelines/same.jq --arg factor $(SLOWED) $< > $@.tmp
 	@jq -r .text $@.tmp
 	@[ -z '$(STRICT)' ] || jq -e .pass $@.tmp > /dev/null
 	@mv $@.tmp $@
 
 .PHONY: phase3
-phase3: $(R)/prompts.ndjson $(R)/aa/metrics.ndjson $(R)/aa/verdict.ndjson ## harness: A/A self-test
+phase3: $(R)/prompts.ndjson $(R)/aa/metrics.ndjson $(R)/aa/verdict.ndjson \
+    ## harness: A/A test, AA_LAUNCHES=

@@ -27,7 +27,7 @@ $(R)/judge.words: $(foreach m,JUDGE LLADA LLAMA,$(R)/stamp/model-$(m))
 	@small='$(strip $(small_judge))'; [ -z "$$small" ] || echo "JUDGE is the embedded demonstration" \
 	    "model and cannot judge $$small: name one with JUDGE=" >> $@.tmp
 	@mv $@.tmp $@
-	@sed 's/^/WARNING: /' $@ >&2
+	@sed 's/^/WARNING: /' $@ | $(PLAIN) >&2
 
 $(R)/steps/judge.ndjson: $(R)/steps/generations.ndjson $(R)/stamp/model-JUDGE \
     $(R)/stamp/score $(R)/stamp/tool-score-ppl | $(PIPE) $(R)/judge.words
@@ -66,7 +66,7 @@ $(R)/pareto.ndjson: $(R)/steps/metrics.ndjson $(QUALITY) $(R)/stamp/pareto $(BIN
 
 .PHONY: phase4
 PHASE4 := $(R)/pareto.ndjson $(LIKELIHOOD) $(R)/figures/pareto.svg $(R)/figures/steps.svg
-phase4: $(PHASE4) ## quality against computation: steps, front, crossover
+phase4: $(PHASE4) ## quality by steps, front, crossover: STEPS= SWEEP= LAUNCHES=; most of the time
 	@jq -sr -f pipelines/summary.jq $(R)/steps/metrics.ndjson $(R)/steps/judge.ndjson \
-	    $(R)/pareto.ndjson
-	@sed 's/^/WARNING: /' $(R)/judge.words
+	    $(R)/pareto.ndjson | $(PLAIN)
+	@sed 's/^/WARNING: /' $(R)/judge.words | $(PLAIN)

@@ -4,6 +4,13 @@
 # (memory.mk).
 SCALE := $(SCALES:%=$(R)/%/metrics.ndjson)
 
+# Every size is a ratio of the two systems; p values are adjusted over all sizes together.
+RATIOS := $(R)/ratios.ndjson
+$(RATIOS): $(SCALE) $(R)/stamp/precision $(BIN)/compare | $(QUIET)
+	$(call say,compare sizes)\
+	    $(beside) $(BIN)/compare $(ratio_flags) --stopped "$$(sort -u $(SCALE:metrics.ndjson=stopped) \
+	    | paste -sd ' ')" $(SCALE) -o $@
+
 $(R)/scale/generations.ndjson: $(foreach s,$(SCALES),$($(s)_FILES))
 	@mkdir -p $(@D)
 	@jq -cn -f pipelines/distinct.jq $^ > $@.tmp && mv $@.tmp $@
@@ -23,6 +30,7 @@ $(R)/scale/pareto.ndjson: $(SCALE) $(SCALE_QUALITY) $(R)/stamp/pareto $(BIN)/par
 	    $(beside) $(BIN)/pareto --seed $(SEED) $(PARETO_FLAGS) $(filter %.ndjson,$^) -o $@
 
 .PHONY: phase5
-phase5: $(SCALE) $(R)/scale/pareto.ndjson $(QUANT) \
-    $(foreach f,throughput memory ratio,$(R)/figures/$(f).svg) ## scale: batch, length, memory
-	@jq -sr -f pipelines/scale.jq $(R)/scale/pareto.ndjson
+phase5: $(SCALE) $(RATIOS) $(R)/scale/pareto.ndjson $(QUANT) \
+    $(foreach f,throughput memory ratio,$(R)/figures/$(f).svg) \
+    ## scale: SCALE_BATCH= SCALE_LENGTHS= QUANTS=
+	@jq -sr -f pipelines/scale.jq $(R)/scale/pareto.ndjson | $(PLAIN)

@@ -28,6 +28,7 @@ FIGURE_FILES = $(foreach f,$(DRAWN),$(R)/figures/$(f).svg $(R)/figures/$(f).png)
 figures: $(FIGURE_FILES) ## only the figures (no models needed when records are there)
 
 TOLD = $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY) $(SCALE) $(QUANT) $(LIKELIHOOD) \
+       $(R)/steps/ratios.ndjson $(RATIOS) \
        $(R)/aa/verdict.ndjson $(BASELINE) $(R)/ceilings.ndjson
 # The page says of the embedded models what they can show.
 EMBEDDED = $(if $(filter data/models/%,$(LLADA) $(LLAMA)),--embedded)
@@ -42,5 +43,5 @@ $(R)/report.md: $(TOLD) $(FIGURE_FILES) $(BIN)/report | $(QUIET)
 	    $(beside) $(BIN)/report -q --format markdown --figures $(R)/figures $(EMBEDDED) \
 	    $(TOLD) -o $@
 
-report phase6: $(R)/report.html $(R)/report.md ## report: figures and the page
+report phase6: $(R)/report.html $(R)/report.md ## report: figures and the page; seconds
 	@echo 'report: $(CURDIR)/$(R)/report.html'

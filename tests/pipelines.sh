@@ -10,7 +10,7 @@ cp lib/base/version.c lib/base/opt.h "$tree/lib/base"
 cp tests/house/stand-in "$tree"
 echo 'int nothing(void); int nothing(void) { return 0; }' >"$tree/lib/base/nothing.c"
 tools='prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact pareto compare plot
-    report'
+    report forecast'
 for t in $tools; do
     cat >"$tree/tools/$t.c" <<'END'
 #include <unistd.h>
@@ -36,7 +36,7 @@ again()
     rm -f ran
     touch ran
     env -i PATH="$PATH" make --no-print-directory CPU_LEVELS= CFLAGS=-O0 HARDEN= FP=here \
-        LAUNCHES=3 STEPS=2,4,8 "$@" >log 2>&1
+        LAUNCHES=3 AA_LAUNCHES=6 SCALE_LAUNCHES=2 STEPS=2,4,8 "$@" >log 2>&1
     status=$?
     ran=$(cut -d ' ' -f 1 ran | sort | uniq -c | awk '{ print $2 ":" $1 }' | paste -sd ' ')
 }
@@ -63,13 +63,17 @@ ok $? "the sealed bundle agrees with its manifest"
 again all
 did "a second run does nothing" ""
 launches=$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)
+rm results/here/demo/stamp/model-JUDGE
+again -j4 phase2 phase3
+did "what was looked at for another phase makes no launch again" ""
 again phase4 STEPS=2,4,8,16
 did "one more step count adds its launches only" \
     "gen-llada:3 measure:1 pareto:1 plot:4 prep-prompts:1 score-exact:1 score-ppl:2"
 [ "$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)" -eq $((launches + 3)) ]
 ok $? "the launches of before are still there"
 again phase3 STEPS=2,4,8,16 AA_LAUNCHES=8
-did "more launches are added to those that are there" "gen-llama:2 measure:2 prep-prompts:1"
+did "more launches are added to those that are there" \
+    "compare:1 gen-llama:2 measure:2 prep-prompts:1"
 again all STEPS=2,4,8,16 AA_LAUNCHES=6
 touch tools/pareto.c
 again all STEPS=2,4,8,16
@@ -86,6 +90,26 @@ echo 'int more(void); int more(void) { return 1; }' >>tools/gen-llada.c
 again phase2 STEPS=2,4,8,16
 did "other code in gen-llada repeats its generations, not those of gen-llama" \
     "gen-llada:3 measure:1"
+planned()
+{
+    jq -s 'map(select(.system == "llada")) | length' results/here/demo/steps/schedule.ndjson
+}
+echo 2 >more
+again refine STEPS=2,4,8,16 BUDGET_MINUTES=0.08
+[ "$status" -eq 0 ] && [ "$(planned)" -gt 3 ] && grep -q 'refined steps: .* ended by budget' log &&
+    [ "$(cat results/here/demo/steps/stopped)" = budget ] && grep -q -- '--stopped budget' ran
+ok $? "refine adds launches until its minutes are over, and the records say so"
+[ "$status" -eq 0 ] || tail -n 20 log | sed 's/^/# /'
+rm more results/here/demo/*/ratios.ndjson
+refined=$(planned)
+again refine STEPS=2,4,8,16
+[ "$(planned)" = "$refined" ] && [ "$(cat results/here/demo/steps/stopped)" = precision ]
+ok $? "what is precise gets no more, and keeps what it has"
+again -n refine STEPS=2,4,8,16
+[ "$status" -eq 0 ] && [ ! -s ran ]
+ok $? "make -n refine runs no tool"
+rm -rf results/here/demo/*/refined
+again all STEPS=2,4,8,16
 echo '{"changed":1}' >data/models/judge-demo/config.json
 again results/here/demo/steps/judge.ndjson STEPS=2,4,8,16
 grep -q '^score-ppl --mode judge' ran
@@ -105,6 +129,35 @@ ok $? "make -n runs no tool"
 again plan STEPS=2,4,8,16
 grep -q 'steps: 9 launches, 9 done' log
 ok $? "make plan counts launches"
+again phase2 LLAMA="x/q';touch X;'"
+[ "$status" -ne 0 ] && [ ! -e X ] && [ ! -s ran ] && [ "$(wc -l <log)" -eq 1 ] &&
+    grep -q "LLAMA=x/q.*a name with ' ; spaces" log
+ok $? "a name that the shell would take apart is refused with the reason, and runs nothing"
+mkdir "$scratch/it's"
+cp -r Makefile config.mk pipelines "$scratch/it's"
+make -C "$scratch/it's" --no-print-directory CUDA=0 test >log 2>&1
+grep -q "it's: a name with ' in it" log
+ok $? "and so is a folder of that kind"
+read -r _ born host <.build.tmp
+sleep 60 & # stands in for a make at work
+echo "$! $(sed 's/.*) //' /proc/$!/stat | cut -d ' ' -f 20) $host" >.build.tmp
+again all STEPS=2,4,8,16
+[ "$status" -ne 0 ] && [ ! -s ran ] && [ "$(wc -l <log)" -eq 1 ] &&
+    grep -q "busy (75): make is at work here, process $!;" log
+ok $? "a second make in one folder ends with one line"
+again -n all STEPS=2,4,8,16
+[ "$status" -eq 0 ]
+ok $? "but may say what it would do"
+kill $!
+echo "$! 1 $host" >.build.tmp
+wait $! 2>/dev/null
+again all STEPS=2,4,8,16
+[ "$status" -eq 0 ] && [ "$(cut -d ' ' -f 1 .build.tmp)" != $! ]
+ok $? "what a dead make left behind holds nothing"
+csi=$(printf '\302\233')
+again phase4 STEPS=2,4,8,16 LLADA="data/models/lla${csi}31m"
+[ "$status" -eq 0 ] && grep -q 'lla.*31m 2 1: ' log && ! grep -q "$csi" log
+ok $? "a control character in a model's name does not reach the terminal"
 echo 1 >status
 again phase4 STEPS=2,4,8,16,32
 [ "$status" -eq 0 ] && grep -q '^gen-llada' ran && grep -q '^pareto' ran
@@ -113,4 +166,10 @@ echo 65 >status
 again phase4 STEPS=2,4,8,16,32,64
 [ "$status" -ne 0 ]
 ok $? "bad data do"
+rm -f status
+again all PROFILE=cpu-8b
+did "drawn shapes: short sweeps of each format and batch, nothing of quality" \
+    "forecast:1 gen-llada:12 gen-llama:12 measure:4 prep-prompts:4 probe-roof:1"
+again all PROFILE=cpu-8b SHAPE_TO=256
+did "other step counts are forecast anew, nothing is measured again" "forecast:1"
 finish

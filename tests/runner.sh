@@ -26,6 +26,10 @@ says "1 passed, 1 failed" 1 "no plan" planless.sh
 says "1 passed, 1 failed" 1 "too slow" slow.sh
 says "0 passed, 0 failed, 1 skipped" 1 "nothing at all was run" none.sh
 says "0 passed, 1 failed" 1 "a program that is not there" absent.sh
+for reason in 'no device' 'nothing here'; do
+    BUILD=$scratch/build tests/run "$scratch"/{good,none}.sh 2>&1 | grep -q "1 skipped: $reason$"
+    ok $? "a skip is said aloud at the end: $reason"
+done
 if printf '%s\n' 'Bats 1.5' "$(bats --version)" | sort -CV; then
     says "1 passed, 0 failed" 0 "bats" cli.bats
 else

@@ -1,9 +1,10 @@
 /* compare - quality and metric records of configurations that differ in one setting in, what the
- * setting costs out: paired differences with intervals.
+ * setting costs out: paired differences with intervals, ratios with a verdict.
  *
  * Points whose settings agree in all but BY belong together, and the one at which BY is as usual is
- * the base of the others. Both sides are pooled over the prompts that both have, and an interval
- * resamples these prompts, the same draw for both sides: what prompts have in common cancels.
+ * the base of the others. Qualities are pooled over the prompts that both have, and an interval
+ * resamples these prompts, the same draw for both sides: what prompts have in common cancels. The
+ * cost is a ratio over launches (lib/stat/ratio.h), and all ratios of a call are one grid.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 #include "lib/analysis/about.h"
 #include "lib/analysis/answers.h"
+#include "lib/analysis/contrast.h"
 #include "lib/analysis/points.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -22,12 +24,14 @@
 #include "lib/stat/bootstrap.h"
 #include "lib/stat/pooled.h"
 #include "lib/stat/proportion.h"
+#include "lib/stat/ratio.h"
 
 static const double LEVEL = 0.95;
 
 struct args {
     struct common common;
-    const char *by, *base, *cost;
+    const char *by, *base, *cost, *stopped;
+    double precision; /* goal for the half-width of a ratio */
     int64_t draws, max_failed;
 };
 
@@ -45,6 +49,7 @@ struct compare {
 struct couple {
     const struct point *point, *base;
     char *setting; /* "int8" */
+    struct ratio cost;
 };
 
 /* ---- couples ---- */
@@ -81,9 +86,26 @@ static void rest_of(const struct compare *c, const struct point *p, int lenient,
     json_decref(settings);
 }
 
+/* Another paradigm has other settings: its base is an autoregressive point that does the same work,
+ * of the same number formats where there is one. */
+static const struct point *find_rival(const struct compare *c, const struct point *of)
+{
+    for (int lenient = 0; lenient < 2; lenient++)
+        for (size_t i = 0; i < c->points.n; i++) {
+            const struct point *p = &c->points.v[i];
+            int alike = !strcmp(p->dtype, of->dtype) && !strcmp(p->quant, of->quant);
+            if (is_base(c, p) && points_same_group(p, of) && !strcmp(p->workload, of->workload) &&
+                (lenient || alike))
+                return p;
+        }
+    return NULL;
+}
+
 static const struct point *find_base(const struct compare *c, const struct point *of)
 {
     char wanted[SETTINGS_ID], id[SETTINGS_ID];
+    if (!strcmp(c->a.by, "paradigm"))
+        return find_rival(c, of);
     for (int lenient = 0; lenient < 2; lenient++) {
         rest_of(c, of, lenient, wanted);
         for (size_t i = 0; i < c->points.n; i++) {
@@ -114,8 +136,8 @@ static char *usual_of(const struct args *a)
 {
     struct buf b = {0};
     json_t *standard = about_default(a->by);
-    if (a->base)
-        buf_text(&b, a->base);
+    if (a->base || !strcmp(a->by, "paradigm"))
+        buf_text(&b, a->base ? a->base : "autoregressive");
     else
         about_value(&b, standard);
     json_decref(standard);
@@ -139,15 +161,19 @@ static json_t *about(const struct compare *c, const struct couple *k, const char
     return j;
 }
 
-static int write_cost(struct compare *c, const struct couple *k, struct err *e)
+static int write_cost(struct compare *c, const struct couple *k, double holm, struct err *e)
 {
+    const struct ratio *r = &k->cost;
     double base = k->base->cost, value = k->point->cost;
     if (isnan(base) || isnan(value))
         return 0;
     json_t *j = about(c, k, c->a.cost, "ratio");
-    rec_set_number(j, "value", value / base, "the base has none");
     rec_set_number(j, "base_value", base, "not measured");
     rec_set_number(j, "config_value", value, "not measured");
+    if (strstr(c->a.cost, "_bytes") || isnan(r->value)) /* maxima, and values without launches */
+        rec_set_number(j, "value", value / base, "the base has none");
+    else
+        contrast_put(j, r, holm, &(struct contrast_goal){c->a.precision, c->a.stopped});
     return rec_write(&c->out, "comparison", j, e);
 }
 
@@ -312,28 +338,62 @@ static int compare_answers(struct compare *c, const struct couple *k, struct err
     return bad;
 }
 
-static int write_all(struct compare *c, struct err *e)
+/* Every point that is no base, with its base if it has one; how many. */
+static size_t find_couples(struct compare *c, struct couple *v)
 {
     struct points *p = &c->points;
-    size_t couples = 0;
+    size_t n = 0, most = 0;
+    for (size_t i = 0; i < p->n; i++)
+        most = p->v[i].n_launch > most ? p->v[i].n_launch : most;
+    double *work = mem_zero(2 * most, sizeof *work);
     for (size_t i = 0; i < p->n; i++) {
         if (is_base(c, &p->v[i]))
             continue;
-        struct couple k = {&p->v[i], find_base(c, &p->v[i]), setting_of(c, &p->v[i])};
-        if (!k.base)
+        struct couple k = {.point = &p->v[i], .base = find_base(c, &p->v[i]),
+                           .setting = setting_of(c, &p->v[i])};
+        if (!k.base) {
             log_warn(&c->log, "W301", "'%s' has no base: expected records of the same with %s %s",
                      k.point->config, c->a.by, c->usual ? c->usual : "not set");
-        couples += k.base != NULL;
-        int bad = k.base && (write_cost(c, &k, e) || compare_answers(c, &k, e));
-        for (size_t m = 0; k.base && !bad && m < p->n_metrics; m++)
-            bad = compare_quality(c, &k, p->metrics[m], e);
-        free(k.setting);
-        if (bad)
-            return -1;
+            free(k.setting);
+            continue;
+        }
+        k.cost = ratio_of(k.base->launch, k.base->n_launch, k.point->launch, k.point->n_launch,
+                          LEVEL, work);
+        v[n++] = k;
     }
-    return couples ? 0
-                   : err_set(e, EXIT_BAD_DATA, "no two points differ in '%s' alone, one of them "
-                             "with %s", c->a.by, c->usual ? c->usual : "none");
+    free(work);
+    return n;
+}
+
+static int write_couples(struct compare *c, const struct couple *v, size_t n, struct err *e)
+{
+    double *p = mem_zero(2 * n, sizeof *p), *holm = p + n;
+    size_t *order = mem_zero(n, sizeof *order);
+    int bad = 0;
+    for (size_t i = 0; i < n; i++)
+        p[i] = v[i].cost.p;
+    ratio_holm(p, n, holm, order);
+    for (size_t i = 0; i < n && !bad; i++) {
+        bad = write_cost(c, &v[i], holm[i], e) || compare_answers(c, &v[i], e);
+        for (size_t m = 0; !bad && m < c->points.n_metrics; m++)
+            bad = compare_quality(c, &v[i], c->points.metrics[m], e);
+    }
+    free(order);
+    free(p);
+    return bad;
+}
+
+static int write_all(struct compare *c, struct err *e)
+{
+    struct couple *v = mem_zero(c->points.n, sizeof *v);
+    size_t n = find_couples(c, v);
+    int bad = n ? write_couples(c, v, n, e)
+                : err_set(e, EXIT_BAD_DATA, "no two points differ in '%s' alone, one of them "
+                          "with %s", c->a.by, c->usual ? c->usual : "none");
+    for (size_t i = 0; i < n; i++)
+        free(v[i].setting);
+    free(v);
+    return bad;
 }
 
 /* ---- the tool ---- */
@@ -350,6 +410,7 @@ static int take(void *ctx, const json_t *r, struct err *e)
 static const char examples[] =
     "compare --by quant metrics.ndjson quality.ndjson > comparison.ndjson\n"
     "cat quality-*.ndjson | compare --by dtype --base f32\n"
+    "compare --by paradigm --cost e2e_ns metrics.ndjson > ratios.ndjson\n"
     "cat generations-*.ndjson | compare --by batch\n";
 static const char notes[] =
     "A point is compared with its base: the one that has the same settings but BY, which there is\n"
@@ -364,7 +425,15 @@ static const char notes[] =
     "  differing_ids_ratio       the share of ids that differ, of the longer answer\n"
     "  first_difference_tokens   where they part: the place of the first such id, from 1, the\n"
     "                            median of the answers that differ\n"
-    "  first_difference_steps    the pass by which a reader of either has it, likewise\n";
+    "  first_difference_steps    the pass by which a reader of either has it, likewise\n"
+    "--by paradigm: every denoised point against the autoregressive one of its device, batch\n"
+    "size, length, contract and prompts.\n"
+    "The cost: exp(difference of the mean logs of launches), in pairs where launches stand beside\n"
+    "each other in the schedule, with Student's interval; null below 5 launches of each. verdict:\n"
+    "SAME when the whole interval lies within a factor of 1.02, else SLOWER or FASTER (MORE,\n"
+    "LESS) when it excludes 1, else UNDECIDED with launches_to_decide. p is two-sided against 1,\n"
+    "p_holm adjusted for all ratios of the call. launches_more: still to run until half_width,\n"
+    "that of the log ratio, is under --precision; stop_reason is then \"precision\".\n";
 
 static void check(struct compare *c, int bad, const struct err *e)
 {
@@ -377,7 +446,7 @@ static void check(struct compare *c, int bad, const struct err *e)
 int main(int argc, char **argv)
 {
     struct compare c = {.a = {.common = COMMON_DEFAULTS, .by = "quant", .draws = 2000,
-                              .cost = "memory_weights_bytes"}};
+                              .cost = "memory_weights_bytes", .precision = 0.02}};
     const struct opt options[] = {
         {"by", 0, OPT_TEXT, &c.a.by, .arg = "SETTING",
          .help = "setting that makes the difference (quant)"},
@@ -385,6 +454,10 @@ int main(int argc, char **argv)
          .help = "its value at the base (its default)"},
         {"cost", 0, OPT_TEXT, &c.a.cost, .arg = "METRIC",
          .help = "metric to compare too (memory_weights_bytes)"},
+        {"precision", 0, OPT_REAL, &c.a.precision, 1e-6, 10, .arg = "P",
+         .help = "goal for half the width of a log ratio (0.02)"},
+        {"stopped", 0, OPT_TEXT, &c.a.stopped, .arg = "WHY",
+         .help = "stop_reason where the goal is not reached: budget, launches, ..."},
         {"draws", 0, OPT_INT, &c.a.draws, 100, 100000, .arg = "N", .help = "resamples (2000)"},
         TAKE_OPTION(c.a.max_failed),
         OPT_COMMON(c.a.common),

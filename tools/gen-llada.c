@@ -16,15 +16,21 @@ static const char examples[] =
     "gen-llada -m GSAI-ML/LLaDA-8B-Instruct < prompts.ndjson > answers.ndjson\n"
     "gen-llada -m data/models/llada-demo --steps 4,8,16,32 --gen-length 64 prompts.ndjson\n"
     "gen-llada -m DIR --unmask threshold --threshold 0.5,0.7,0.9 --block-length 32 prompts.ndjson\n"
+    "gen-llada -m synth:llada-8b --block-length 32 --unmask replay --commit-trace real.ndjson p\n"
     "gen-llada -m synth:llada-8b --batch 1,4,8 --warmup 2 --repeat 5 prompts.ndjson\n"
     "gen-llada -m data/models/llada-demo --schedule schedule.ndjson --launch 3 prompts.ndjson\n";
 
 static const char notes[] =
     "A denoising step computes every position of prompt and canvas; steps that would commit\n"
-    "nothing (more steps than masks) are skipped. --unmask threshold and factor end a block when\n"
-    "it is full, so steps are none of their settings. token_ids are all slots of the canvas; with\n"
-    "--stop-at-eos the readable ones. The text drops special tokens and is not cut at the first\n"
-    "of them. Lists are crossed: every combination is a point, run in this process.\n";
+    "nothing (more steps than masks) are skipped. --unmask threshold and its like end a block\n"
+    "when it is full, so steps are none of their settings. token_ids are all slots of the canvas;\n"
+    "with --stop-at-eos the readable ones. The text drops special tokens and is not cut at the\n"
+    "first of them. commit_tokens is how many slots each pass made final. On drawn weights\n"
+    "(synth:) an adaptive rule would commit at a pace of its own, and times would mean nothing:\n"
+    "--unmask replay --commit-trace FILE commits as many as the passes in FILE did, records of\n"
+    "one point of a trained model, block by block; each prompt takes the curve that its id draws,\n"
+    "and such records say replayed and the hash of FILE. Lists are crossed: every combination is\n"
+    "a point, run in this process.\n";
 
 int main(int argc, char **argv)
 {

@@ -12,10 +12,16 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
+#include "lib/base/plain.h"
 #include "lib/record/rec.h"
 #include "lib/record/take.h"
 
-struct args { struct common common; int64_t max_failed; int human, verify, dialects; };
+struct args {
+    struct common common;
+    const char *stopped;
+    int64_t max_failed;
+    int human, verify, dialects;
+};
 
 struct measure {
     struct args a;
@@ -84,9 +90,10 @@ static int take(void *ctx, const json_t *r, struct err *e)
 static void say(const struct measurement *c, const json_t *e2e, const json_t *first,
                 const json_t *rate)
 {
-    const char *name = rec_text(c->about, "config");
+    const char *config = rec_text(c->about, "config");
     double lo = rec_number(e2e, "lo"), hi = rec_number(e2e, "hi");
-    name = name ? name : about_point(c->about);
+    char name[256];
+    plain_text(name, sizeof name, config ? config : about_point(c->about));
     if (!measurement_has(c, E2E)) {
         fprintf(stderr, "%s: no numbers (%s)\n", name, rec_text(e2e, "value_reason"));
         return;
@@ -138,8 +145,11 @@ static int write_one(struct measure *m, struct measurement *c, struct err *e)
     json_t *j[METRICS];
     int bad = 0;
     measurement_finish(c, &m->roof, &m->idle, &m->work);
-    for (int f = 0; f < METRICS; f++)
+    for (int f = 0; f < METRICS; f++) {
         j[f] = measurement_metric(c, (enum metric)f, m->a.verify, &m->work);
+        if (m->a.stopped)
+            json_object_set_new(j[f], "stop_reason", json_string(m->a.stopped));
+    }
     if (m->a.human)
         say(c, j[E2E], j[TTFT], j[OUTPUT_RATE]);
     for (int f = 0; f < METRICS; f++)
@@ -224,14 +234,15 @@ static const char notes[] =
     "                   ticks in a launch and below 5 batches; power_agrees: the sum of\n"
     "                   power readings comes within 5 %\n"
     "  power_cap_ratio  looks at the card under its power cap / looks; such records do count\n"
-    "Memory: about 330 bytes an answer and 8 a gap between emissions, and while a metric of a point\n"
-    "is summed up 56 for each of its values.\n"
+    "Memory: about 330 bytes an answer and 8 a gap between emissions, and while a metric of a\n"
+    "point is summed up 56 for each of its values.\n"
     "--dialects: the same events in the definitions of vLLM, AIPerf, genai-perf, GuideLLM and\n"
     "MLPerf (kind dialect), and the same answers by published rules of counting tokens (kind\n"
     "audit), which differ several-fold; lib/analysis/dialect.h has the formulas and sources.\n"
-    "Headline: mean of launch medians with Student's interval from two launches on; with one the\n"
-    "median with its order-statistic interval (null below 6). Percentiles need n = 29 (p90),\n"
-    "59 (p95), 299 (p99). steady: no launch drifts by 1 % or more beyond its slope's interval.\n";
+    "Headline: geometric mean of launch medians (of rates: sum over sum), with Student's interval\n"
+    "of the logarithms; null below 5 launches, because the answers of a process share its luck.\n"
+    "Percentiles need n = 29 (p90), 59 (p95), 299 (p99). steady: no launch drifts, or jumps at\n"
+    "some place, by 1 % or more beyond noise.\n";
 
 static void check(struct measure *m, int bad, const struct err *e)
 {
@@ -250,6 +261,8 @@ int main(int argc, char **argv)
          .help = "check also memory, lengths, stops, and that repeats are alike"},
         {"dialects", 0, OPT_FLAG, &m.a.dialects,
          .help = "also what other benchmarks would print, and other rules would count"},
+        {"stopped", 0, OPT_TEXT, &m.a.stopped, .arg = "WHY",
+         .help = "stop_reason of the records: precision, budget, launches, ... (null)"},
         {"human", 0, OPT_FLAG, &m.a.human, .help = "one line per configuration on standard error"},
         OPT_COMMON(m.a.common),
         {0}};

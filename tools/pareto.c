@@ -54,11 +54,6 @@ static json_t *front_of(struct pareto *p, const struct field_board *b, size_t i,
         .quality_lo = b->n < 2 ? (double)NAN : q.lo, .quality_hi = b->n < 2 ? (double)NAN : q.hi,
         .share = share, .on = on, .draws = f->draws, .prompts = b->n,
         .excluded_prompts = b->left_out};
-    if ((isnan(s.cost_lo) || isnan(s.cost_hi)) && points_is_resampled(pt)) {
-        struct interval c = field_interval(f, f->cost[i], f->cost_draw, i, p->work);
-        s.cost_lo = p->points.cost_higher ? 1 / c.hi : c.lo;
-        s.cost_hi = p->points.cost_higher ? 1 / c.lo : c.hi;
-    }
     for (size_t k = 0; k < f->n; k++)
         s.excluded_points += isnan(f->cost[k]) || isnan(b->value[k]) ? 1 : 0;
     return crossing_front(pt, &s, LEVEL);
@@ -130,17 +125,24 @@ static int write_crossing(struct pareto *p, const struct contest_pair *x,
     return rec_write(&p->out, "crossover", j, e);
 }
 
+/* Why nothing that rests on the costs of a pair has an interval; NULL: it has one. */
+static const char *few_launches(const struct pareto *p, const struct contest_pair *x)
+{
+    const struct crossing_series s = series_of(p, x);
+    const char *why = points_no_interval(field_point(&p->field, x->rival));
+    for (size_t i = 0; i < s.n && !why; i++)
+        why = isnan(s.v[i].cost) ? NULL : points_no_interval(&s.v[i]);
+    return why;
+}
+
 static int write_lat(struct pareto *p, const struct contest_pair *x,
                      const struct contest_result *r, struct err *e)
 {
     const struct crossing_series s = series_of(p, x);
-    int moves = points_is_resampled(field_point(&p->field, x->rival));
-    for (size_t i = 0; i < s.n; i++)
-        moves |= points_is_resampled(&s.v[i]);
-    struct crossing c = crossing_of("X_lat", &r->lat, moves ? NULL : "the cost was measured once");
-    c.method = r->line ? "least-absolute-deviations line, launches resampled"
-               : in_words(&s, "isotonic, linear in steps, launches resampled",
-                          "isotonic, linear in measured work, launches resampled");
+    struct crossing c = crossing_of("X_lat", &r->lat, few_launches(p, x));
+    c.method = r->line ? "least-absolute-deviations line, t draws over launches"
+               : in_words(&s, "isotonic, linear in steps, t draws over launches",
+                          "isotonic, linear in measured work, t draws over launches");
     c.reason = reason_of(c.at, "no cost on one side", always_dearer(&s),
                          in_words(&s, "cheaper than LLaMA at every step count measured",
                                   "cheaper than LLaMA at every point measured"));
@@ -162,7 +164,8 @@ static int write_parity(struct pareto *p, const struct contest_pair *x, const st
                         const struct contest_result *r, const struct crossing *q, struct err *e)
 {
     const struct crossing_series s = series_of(p, x);
-    struct crossing c = crossing_of("X_par", &r->par, b->n < 2 ? "n<2" : NULL);
+    const char *few = b->n < 2 ? "n<2" : few_launches(p, x);
+    struct crossing c = crossing_of("X_par", &r->par, few);
     c.method = "X_q where it is at most X_lat; bracket of X_q";
     c.reason = isfinite(c.at)              ? NULL
                : isnan(c.at)               ? (isnan(q->at) ? q->reason : "no cost on one side")
@@ -174,8 +177,8 @@ static int write_parity(struct pareto *p, const struct contest_pair *x, const st
     json_t *more = json_object();
     set_both(more, &s, "at_end", "steps_end", r->par_end, "does not exist");
     rec_set_number(more, "speedup", r->speedup.at, why);
-    crossing_set(more, "speedup_lo", b->n < 2 ? (double)NAN : r->speedup.lo, why);
-    crossing_set(more, "speedup_hi", b->n < 2 ? (double)NAN : r->speedup.hi, why);
+    crossing_set(more, "speedup_lo", few ? (double)NAN : r->speedup.lo, few ? few : why);
+    crossing_set(more, "speedup_hi", few ? (double)NAN : r->speedup.hi, few ? few : why);
     rec_set_int(more, "prompts", (int64_t)b->n);
     return write_crossing(p, x, b->quality, &c, more, e);
 }

@@ -3,20 +3,15 @@
  * What a picture shows is chosen by its name (lib/figure); how it looks is plots/NAME.gp. The
  * script that gnuplot gets is kept, so that a picture can be made again, and changed, by hand.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
 #include "lib/base/out.h"
 #include "lib/figure/figure.h"
-
-enum { TERMINAL_MAX = 1 << 22 };
 
 struct args {
     struct common common;
@@ -47,22 +42,10 @@ static char *beside(const char *path, const char *suffix)
     return mem_format("%.*s%s", (int)stem, path, suffix);
 }
 
-static int write_file(const char *path, const struct buf *b, struct err *e)
-{
-    struct out o;
-    if (out_open(&o, path, e))
-        return -1;
-    if (b->len && fwrite(b->data, 1, b->len, o.f) != b->len) {
-        out_abandon(&o);
-        return err_set(e, EXIT_IO, "%s: cannot write", path);
-    }
-    return out_commit(&o, e);
-}
-
 static int write_beside(const char *path, const char *suffix, const struct buf *b, struct err *e)
 {
     char *name = beside(path, suffix);
-    int bad = write_file(name, b, e);
+    int bad = out_whole(name, b->data, b->len, e);
     free(name);
     return bad;
 }
@@ -81,7 +64,7 @@ static int draw_file(const struct args *a, struct figure *f, struct err *e)
     struct buf script = {0}, caption = {0};
     char *gp = beside(path, "gp");
     buf_format(&caption, "%s\n", f->caption.data);
-    int bad = build_script(&script, a, f, path, e) || write_file(gp, &script, e) ||
+    int bad = build_script(&script, a, f, path, e) || out_whole(gp, script.data, script.len, e) ||
               write_beside(path, "tsv", &f->script.table, e) ||
               write_beside(path, "txt", &caption, e) || gnuplot_draw(gp, path, e);
     free(gp);
@@ -90,41 +73,14 @@ static int draw_file(const struct args *a, struct figure *f, struct err *e)
     return bad ? -1 : 0;
 }
 
-/* A new file in the folder for temporary files. *path is the caller's, also on error. */
-static int write_temporary(char **path, const struct buf *b, struct err *e)
-{
-    *path = mem_text("/tmp/crossover-plot.XXXXXX");
-    int fd = mkstemp(*path);
-    if (fd < 0)
-        return err_set(e, EXIT_CANNOT_CREATE, "%s: cannot create a temporary file: %s", *path,
-                       strerror(errno));
-    ssize_t done = b->len ? write(fd, b->data, b->len) : 0;
-    int bad = done < 0 || (size_t)done < b->len;
-    bad |= close(fd);
-    return bad ? err_set(e, EXIT_IO, "%s: cannot write: %s", *path, strerror(errno)) : 0;
-}
-
-/* gnuplot does not say when it cannot write; so it draws into a file, and we print that. */
 static int draw_terminal(const struct args *a, struct figure *f, struct err *e)
 {
     struct buf script = {0}, text = {0};
-    struct out o;
-    char *from = NULL, *to = NULL;
-    int bad = write_temporary(&to, &text, e);
-    buf_format(&script, "set output '%s'\n", to);
-    bad = bad || build_script(&script, a, f, NULL, e) || write_temporary(&from, &script, e) ||
-          gnuplot_run(from, NULL, NULL, e) || file_read(to, TERMINAL_MAX, &text, e) ||
-          out_open(&o, "-", e);
+    int bad = build_script(&script, a, f, NULL, e) || gnuplot_text(&script, &text, e);
     if (!bad) {
-        fprintf(o.f, "%s%s\n", text.len ? text.data : "", f->caption.data);
-        bad = out_commit(&o, e);
+        buf_format(&text, "%s\n", f->caption.data);
+        bad = out_whole("-", text.data, text.len, e);
     }
-    if (from)
-        unlink(from);
-    if (to)
-        unlink(to);
-    free(from);
-    free(to);
     buf_free(&script);
     buf_free(&text);
     return bad;

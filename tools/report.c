@@ -110,9 +110,9 @@ static void put_reading(struct page *p)
     page_item(p, "A step is one pass of LLaDA over its whole canvas; more steps cost more time "
                  "and give better text. LLaMA writes one token a pass and has no such dial.");
     page_item(p, "Written a [b, c]: a value and its 95 %% interval, which would hold the true "
-                 "value in 95 of 100 such experiments. Times: Student's t over launches of the "
-                 "program, because a launch is the independent unit; quality and crossovers: "
-                 "bootstrap over prompts, the same draw for every configuration.");
+                 "value in 95 of 100 such experiments. Times: Student's t over the logs of "
+                 "launches, because a launch is the independent unit, and from five on; quality "
+                 "and crossovers: bootstrap over prompts, the same draw for every configuration.");
     page_item(p, "Latency runs from the moment a prompt is accepted to its last token. Tokenising, "
                  "loading and warm-up are outside.");
     page_item(p, "A sweep is a set of points that differ in one setting, its axis. A crossover is "
@@ -227,36 +227,24 @@ static int fill(struct page *p, const struct args *a, const struct runset *s, st
 
 /* ---- files ---- */
 
-static int write_file(const char *path, const struct buf *b, struct err *e)
-{
-    struct out o;
-    if (out_open(&o, path, e))
-        return -1;
-    if (fwrite(b->data, 1, b->len, o.f) != b->len) {
-        out_abandon(&o);
-        return err_set(e, EXIT_IO, "%s: cannot write", path);
-    }
-    return out_commit(&o, e);
-}
-
 static int write_pages(const struct args *a, const struct page *p, struct err *e)
 {
     const char *path = a->common.output;
     int both = !strcmp(a->format, "both");
     if (!strcmp(a->format, "markdown"))
-        return write_file(path, &p->md, e);
+        return out_whole(path, p->md.data, p->md.len, e);
     if (both && strcmp(path, "-")) {
         const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
         int stem = (int)(dot && (!slash || dot > slash) ? (size_t)(dot - path) : strlen(path));
         char *twin = mem_format("%.*s.md", stem, path);
         int bad = file_same(twin, path) || !strcmp(twin, path)
                       ? err_set(e, EXIT_BAD_USAGE, "-o %s: expected a name ending in .html", path)
-                      : write_file(twin, &p->md, e);
+                      : out_whole(twin, p->md.data, p->md.len, e);
         free(twin);
         if (bad)
             return -1;
     }
-    return write_file(path, &p->html, e);
+    return out_whole(path, p->html.data, p->html.len, e);
 }
 
 int main(int argc, char **argv)
@@ -294,7 +282,6 @@ int main(int argc, char **argv)
                  (long long)set.bad, set.first_bad);
     page_free(&page);
     runset_free(&set);
-    if (!a.common.quiet)
-        fprintf(stderr, "report: %s\n", a.common.output);
+    log_note(&log, "%s", a.common.output);
     return code;
 }

@@ -9,6 +9,7 @@
 
 #include "kernels/order/confidence.h"
 #include "kernels/order/entropy.h"
+#include "kernels/order/left_to_right.h"
 #include "kernels/order/margin.h"
 #include "kernels/order/random.h"
 
@@ -16,7 +17,8 @@
 #define ORDERS_OF_ANSWERS(ORDER) \
     ORDER(CONFIDENCE, confidence) \
     ORDER(MARGIN, margin) \
-    ORDER(ENTROPY, entropy)
+    ORDER(ENTROPY, entropy) \
+    ORDER(LEFT_TO_RIGHT, left_to_right)
 /* And by chance: the official option --remasking random. */
 #define ORDERS(ORDER) ORDERS_OF_ANSWERS(ORDER) ORDER(RANDOM, random)
 

@@ -21,12 +21,10 @@ const struct point *field_point(const struct field *f, size_t i)
 
 void field_draws(const struct point *pt, uint64_t seed, size_t draws, double *out, size_t stride)
 {
-    size_t most = pt->n_launch > pt->n_sample ? pt->n_launch : pt->n_sample;
-    uint32_t *work = mem_zero(2 * most, sizeof *work);
-    char *stream = pt->n_launch > 1 ? mem_format("launch %s", pt->model)
-                                    : mem_format("sample %s", pt->id);
-    bootstrap_cost(pt->cost, pt->launch, pt->n_launch, pt->sample, pt->n_sample,
-                   rng_derive(seed, stream), draws, out, stride, work);
+    double *work = mem_zero(pt->n_launch, sizeof *work);
+    char *stream = mem_format("launch %s", pt->model);
+    bootstrap_cost(pt->cost, pt->launch, pt->n_launch, rng_derive(seed, stream), draws, out, stride,
+                   work);
     free(stream);
     free(work);
 }

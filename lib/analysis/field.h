@@ -1,8 +1,7 @@
-/* field.h - the points that compete with each other (one device, batch size, length
- * and contract) as numbers:
- * their cost and each of their qualities, as measured and in every bootstrap draw. Launches are
- * resampled for the cost and prompts for the quality, the same prompts for all points, so that
- * models are compared in pairs.
+/* field.h - the points that compete with each other (one device, batch size, length and contract)
+ * as numbers: their cost and each of their qualities, as measured and in every draw: of the cost
+ * over launches (bootstrap_cost), of the quality over prompts, the same prompts for all points, so
+ * that models are compared in pairs.
  */
 #ifndef ANALYSIS_FIELD_H
 #define ANALYSIS_FIELD_H

@@ -4,9 +4,10 @@
 #include "lib/analysis/format.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "lib/base/plain.h"
 
 static const struct {
     const char *name, *english;
@@ -89,28 +90,6 @@ int format_lower_is_better(const char *metric, const char *direction)
     return 0;
 }
 
-/* One UTF-8 character at s: its length and code point; length 0 when it is not well formed. */
-static size_t character(const unsigned char *s, uint32_t *code)
-{
-    size_t n = *s < 0x80 ? 1 : *s >> 5 == 6 ? 2 : *s >> 4 == 14 ? 3 : *s >> 3 == 30 ? 4 : 0;
-    *code = n == 1 ? *s : n ? *s & (0xFFu >> (n + 1)) : 0;
-    for (size_t i = 1; i < n; i++) {
-        if (s[i] >> 6 != 2)
-            return 0;
-        *code = *code << 6 | (s[i] & 63u);
-    }
-    return n;
-}
-
-static int drawable(uint32_t c)
-{
-    int control = c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x2028 || c == 0x2029;
-    int direction = (c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069) || c == 0x200E ||
-                    c == 0x200F;
-    int outside = (c >= 0xD800 && c <= 0xDFFF) || c == 0xFFFE || c == 0xFFFF || c > 0x10FFFF;
-    return !control && !direction && !outside;
-}
-
 void format_clean(struct buf *b, const char *s, size_t max)
 {
     for (size_t chars = 0; s && *s; chars++) {
@@ -118,13 +97,13 @@ void format_clean(struct buf *b, const char *s, size_t max)
             buf_text(b, "…");
             return;
         }
-        uint32_t code;
-        size_t n = character((const unsigned char *)s, &code);
-        if (n && drawable(code))
+        int shown;
+        size_t n = plain_next(s, &shown);
+        if (shown)
             buf_put(b, s, n);
         else
             buf_text(b, "\xEF\xBF\xBD");
-        s += n ? n : 1;
+        s += n;
     }
 }
 

@@ -17,7 +17,7 @@
 #include "lib/stat/events.h"
 
 static const double LEVEL = 0.95;
-enum { SAMPLES_KEPT = 1024, WORKS = 2 };
+enum { WORKS = 2 };
 
 /* The work of an answer, which stands beside every metric: what orders the points of a sweep. */
 static const enum metric works[WORKS] = {PASSES, ROWS};
@@ -341,7 +341,7 @@ static void put_values(struct measurement_work *w, struct measurement *c, enum m
 {
     const struct metric_row *row = &metrics[f];
     struct measurement_series *x = series(c, f, w);
-    size_t requests = x->n < (size_t)c->timed ? x->n : (size_t)c->timed, room = x->n;
+    size_t requests = x->n < (size_t)c->timed ? x->n : (size_t)c->timed;
     struct launch_value *launch;
     struct launch_summary s = summarize(x, f, &launch, w);
     json_object_set_new(j, "value", json_real(s.at.value));
@@ -352,7 +352,7 @@ static void put_values(struct measurement_work *w, struct measurement *c, enum m
     rec_set_int(j, "n", (int64_t)s.n);
     rec_set_int(j, "launches", (int64_t)s.launches);
     json_object_set_new(j, "method", json_string(s.method));
-    json_t *list = json_array(), *samples = json_array();
+    json_t *list = json_array();
     for (size_t i = 0; i < s.launches; i++)
         json_array_append_new(list, json_pack("{s:I, s:f}", "launch", (json_int_t)launch[i].launch,
                                               "value", launch[i].value));
@@ -363,12 +363,6 @@ static void put_values(struct measurement_work *w, struct measurement *c, enum m
         put_percentiles(w, j, row->kind, x, requests);
     }
     json_object_set_new(j, "launch_values", list);
-    int keep = row->kind == LAUNCH_MEDIAN && s.launches == 1 && room <= SAMPLES_KEPT;
-    for (size_t i = 0; keep && i < room; i++)
-        json_array_append_new(samples, json_real(x->s[i].value));
-    if (keep)
-        json_object_set(j, "samples", samples);
-    json_decref(samples);
 }
 
 static const char *why_missing(const struct measurement *c, enum metric f)

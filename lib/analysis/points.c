@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/analysis/about.h"
+#include "lib/analysis/contrast.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 #include "lib/record/settings.h"
@@ -72,45 +73,6 @@ static size_t find_metric(struct points *p, const json_t *r, const char *name)
     return i;
 }
 
-static int by_launch(const void *a, const void *b)
-{
-    const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
-    int64_t p = rec_int(x, "launch", 0), q = rec_int(y, "launch", 0);
-    double u = rec_number(x, "value"), v = rec_number(y, "value");
-    return p != q ? (p < q ? -1 : 1) : (u > v) - (u < v);
-}
-
-static int by_number(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static void take_launches(struct point *p, const json_t *list)
-{
-    size_t n = json_array_size(list), m = 0;
-    json_t **entry = mem_zero(n, sizeof *entry);
-    for (size_t i = 0; i < n; i++)
-        if (!isnan(rec_number(json_array_get(list, i), "value")))
-            entry[m++] = json_array_get(list, i);
-    qsort(entry, m, sizeof(json_t *), by_launch);
-    p->launch = mem_zero(m, sizeof *p->launch);
-    p->n_launch = m;
-    for (size_t i = 0; i < m; i++)
-        p->launch[i] = rec_number(entry[i], "value");
-    free(entry);
-}
-
-static void take_samples(struct point *p, const json_t *list)
-{
-    size_t n = json_array_size(list);
-    p->sample = mem_zero(n, sizeof *p->sample);
-    for (size_t i = 0; i < n; i++)
-        if (json_is_number(json_array_get(list, i)))
-            p->sample[p->n_sample++] = json_number_value(json_array_get(list, i));
-    qsort(p->sample, p->n_sample, sizeof *p->sample, by_number);
-}
-
 static int take_cost(struct points *all, const json_t *r, struct err *e)
 {
     const json_t *value = json_object_get(r, "value");
@@ -132,8 +94,7 @@ static int take_cost(struct points *all, const json_t *r, struct err *e)
     p->passes = rec_number(r, "passes");
     p->rows = rec_number(r, "rows");
     all->dropped += isnan(p->cost);
-    take_launches(p, json_object_get(r, "launch_values"));
-    take_samples(p, json_object_get(r, "samples"));
+    p->n_launch = contrast_launches(r, &p->launch);
     return 1;
 }
 
@@ -285,15 +246,13 @@ static void join(struct point *to, struct point *from)
     about_add(to->about, from->about);
     if (!to->launch) {
         to->launch = from->launch;
-        to->sample = from->sample;
         to->n_launch = from->n_launch;
-        to->n_sample = from->n_sample;
         to->cost = from->cost;
         to->cost_lo = from->cost_lo;
         to->cost_hi = from->cost_hi;
         to->passes = from->passes;
         to->rows = from->rows;
-        from->launch = from->sample = NULL;
+        from->launch = NULL;
     }
     to->dropped += from->dropped;
 }
@@ -303,7 +262,6 @@ static void free_point(struct point *p)
     json_decref(p->about);
     free(p->series);
     free(p->launch);
-    free(p->sample);
 }
 
 /* place[i] = the point, among those kept, that the rows of point i belong to; n: none. */
@@ -413,9 +371,9 @@ const json_t *points_value(const struct point *p)
     return v && !json_is_null(v) ? v : NULL;
 }
 
-int points_is_resampled(const struct point *p)
+const char *points_no_interval(const struct point *p)
 {
-    return p->n_launch > 1 || p->n_sample > 1;
+    return p->n_launch < LAUNCH_LEAST ? LAUNCH_FEW : NULL;
 }
 
 size_t points_metric(const struct points *p, const char *name)

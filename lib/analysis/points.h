@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "lib/base/err.h"
+#include "lib/stat/launch.h"
 
 enum points_work { POINTS_STEPS, POINTS_PASSES, POINTS_ROWS, POINTS_NONE /* none orders them */ };
 extern const char *const points_work_names[]; /* "steps", "passes", "rows" */
@@ -36,8 +37,8 @@ struct point {
     enum points_work work; /* what `at` is, the same in a series */
     double at;             /* NaN: not known */
     double cost, cost_lo, cost_hi; /* NaN: none */
-    double *launch, *sample; /* of the cost, ascending by launch and by value; owned */
-    size_t n_launch, n_sample;
+    struct launch_value *launch; /* of the cost, ascending by launch; owned */
+    size_t n_launch;
     int64_t dropped;    /* its quality rows without a number */
 };
 
@@ -79,8 +80,8 @@ int points_same_group(const struct point *a, const struct point *b);
 int points_same_series(const struct point *a, const struct point *b);
 /* The value along its axis; NULL: it has none. Borrowed. */
 const json_t *points_value(const struct point *p);
-/* 1 when draws of its cost differ: several launches, or samples of one. */
-int points_is_resampled(const struct point *p);
+/* Why its cost has no interval: too few launches; NULL: it has one. */
+const char *points_no_interval(const struct point *p);
 
 /* Place of a metric in `metrics`, n_metrics when it was not met. */
 size_t points_metric(const struct points *p, const char *name);

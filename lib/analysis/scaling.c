@@ -16,6 +16,7 @@
 #include "lib/record/settings.h"
 #include "lib/stat/bootstrap.h"
 #include "lib/stat/crossover.h"
+#include "lib/stat/ratio.h"
 
 enum along { ALONG_BATCH, ALONG_LENGTH };
 
@@ -122,23 +123,41 @@ static double meets(const struct track *t, const double *y)
 
 /* ---- records ---- */
 
-static json_t *cells_of(const struct track *t, size_t draws, double level, double *work)
+/* The ratio of one cell: what the draws spread around. */
+static struct ratio cell_ratio(const struct cell *c, int higher, double level)
+{
+    const struct point *a = higher ? c->llada : c->llama, *b = higher ? c->llama : c->llada;
+    double *work = mem_zero(a->n_launch + b->n_launch, sizeof *work);
+    struct ratio r = ratio_of(a->launch, a->n_launch, b->launch, b->n_launch, level, work);
+    free(work);
+    return r;
+}
+
+static json_t *cells_of(const struct track *t, size_t draws, int higher, double level)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < t->n; i++) {
         const struct cell *c = &t->cell[i];
-        int launches = points_is_resampled(c->llada) && points_is_resampled(c->llama);
-        for (size_t d = 0; d < draws; d++)
-            work[d] = exp(t->y[d * t->n + i]);
-        double ratio = exp(t->y[draws * t->n + i]);
-        struct interval v = bootstrap_interval(ratio, work, draws, level);
+        struct ratio r = cell_ratio(c, higher, level);
+        double ratio = isnan(r.value) ? exp(t->y[draws * t->n + i]) : r.value;
         json_t *o = json_pack("{s:f, s:f, s:s, s:s}", "at", c->x, "ratio", ratio, "llada_point",
                               c->llada->id, "llama_point", c->llama->id);
-        rec_set_number(o, "lo", launches ? v.lo : (double)NAN, "measured once");
-        rec_set_number(o, "hi", launches ? v.hi : (double)NAN, "measured once");
+        rec_set_number(o, "lo", r.lo, r.reason);
+        rec_set_number(o, "hi", r.hi, r.reason);
         json_array_append_new(list, o);
     }
     return list;
+}
+
+/* Why the place has no interval; NULL: it has one. */
+static const char *few_launches(const struct track *t)
+{
+    const char *why = NULL;
+    for (size_t i = 0; i < t->n && !why; i++) {
+        why = points_no_interval(t->cell[i].llada);
+        why = why ? why : points_no_interval(t->cell[i].llama);
+    }
+    return why;
 }
 
 /* Why there is no crossing among the measured ones; NULL: there is. */
@@ -171,8 +190,9 @@ static void set_place(json_t *j, const struct track *t, size_t draws, double lev
     crossover_bracket(x, signed_y, t->n, &below, &above);
     json_object_set_new(j, "exists", json_boolean(reason == NULL));
     crossing_set(j, "at", at, "none");
-    crossing_set(j, "lo", v.lo, "measured once");
-    crossing_set(j, "hi", v.hi, "measured once");
+    const char *few = few_launches(t);
+    crossing_set(j, "lo", few ? (double)NAN : v.lo, few ? few : "not enough draws");
+    crossing_set(j, "hi", few ? (double)NAN : v.hi, few ? few : "not enough draws");
     json_object_set_new(j, "bracket", json_pack("[o, o]",
                                                 isnan(below) ? json_null() : json_real(below),
                                                 isnan(above) ? json_null() : json_real(above)));
@@ -201,9 +221,9 @@ static json_t *record_of(const struct track *t, const struct points *all, size_t
                                                                 : "cheaper_from"));
     set_place(j, t, draws, level, work);
     json_object_set_new(j, "level", json_real(level));
-    json_object_set_new(j, "cells", cells_of(t, draws, level, work));
-    json_object_set_new(j, "method", json_string("monotone log ratio, linear in log2, launches "
-                                                 "resampled"));
+    json_object_set_new(j, "cells", cells_of(t, draws, all->cost_higher, level));
+    json_object_set_new(j, "method", json_string("monotone log ratio, linear in log2, t draws "
+                                                 "over launches"));
     rec_set_int(j, "draws", (int64_t)draws);
     free(work);
     return j;

@@ -9,6 +9,7 @@
 
 #include "lib/analysis/about.h"
 #include "lib/analysis/config_table.h"
+#include "lib/analysis/contrast.h"
 #include "lib/analysis/format.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
@@ -256,6 +257,20 @@ static void put_first(struct buf *b, const json_t *q, const struct config_row *a
                strcmp(over, "steps") ? "point" : "count");
 }
 
+/* "10.3 [9.9, 10.7]", or without an interval where there is none. */
+static void put_ratio(struct buf *b, const struct config_row *llada, const struct config_row *llama)
+{
+    struct ratio r = contrast_ratio(llama->y.record, llada->y.record);
+    format_digits(b, isnan(r.value) ? llada->y.at / llama->y.at : r.value);
+    if (isnan(r.lo))
+        return;
+    buf_text(b, " [");
+    format_digits(b, r.lo);
+    buf_text(b, ", ");
+    format_digits(b, r.hi);
+    buf_char(b, ']');
+}
+
 void verdict_price(struct buf *b, const struct runset *s, const json_t *x_par)
 {
     static const struct {
@@ -279,7 +294,7 @@ void verdict_price(struct buf *b, const struct runset *s, const json_t *x_par)
             else
                 buf_text(b, " and");
             buf_char(b, ' ');
-            format_digits(b, llada->y.at / llama->y.at);
+            put_ratio(b, llada, llama);
             buf_format(b, " times LLaMA's %s", prices[i].unit);
         }
         config_table_free(&c);

@@ -1,8 +1,8 @@
 /* err.c - error texts; see err.h.
  *
- * Every byte below space, and DEL, is written as \xNN, so that a hostile name of a file or a tensor
- * cannot paint the terminal or break a line. The first error that is set stays: what fails after it
- * is a consequence.
+ * Every text is made plain (plain.h), so that a hostile name of a file or a tensor cannot paint the
+ * terminal or break a line. The first error that is set stays: what fails after it is a
+ * consequence.
  */
 #include "lib/base/err.h"
 
@@ -13,22 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Copies src into dst[size] with control bytes escaped; cuts at the end. */
-static void escape(char *dst, size_t size, const char *src)
-{
-    size_t n = 0;
-    for (; *src; src++) {
-        unsigned char c = (unsigned char)*src;
-        int plain = c >= 32 && c != 127;
-        if (n + (plain ? 1 : 4) >= size)
-            break;
-        if (plain)
-            dst[n++] = (char)c;
-        else
-            n += (size_t)snprintf(dst + n, size - n, "\\x%02x", c);
-    }
-    dst[n] = 0;
-}
+#include "lib/base/plain.h"
 
 int err_set(struct err *e, int code, const char *format, ...)
 {
@@ -40,7 +25,7 @@ int err_set(struct err *e, int code, const char *format, ...)
     vsnprintf(raw, sizeof raw, format, ap);
     va_end(ap);
     e->code = code;
-    escape(e->text, sizeof e->text, raw);
+    plain_text(e->text, sizeof e->text, raw);
     return -1;
 }
 
@@ -55,7 +40,7 @@ int err_prefix(struct err *e, const char *format, ...)
     va_end(ap);
     memcpy(old, e->text, sizeof old);
     snprintf(both, sizeof both, "%s: %s", where, old);
-    escape(e->text, sizeof e->text, both);
+    plain_text(e->text, sizeof e->text, both);
     return -1;
 }
 
@@ -92,9 +77,10 @@ void err_share(struct err_witness **other)
 
 _Noreturn void err_machine(const char *file, int line, const char *what)
 {
-    char where[256];
+    char where[256], clean[512];
     struct err_witness *w = __atomic_exchange_n(place, NULL, __ATOMIC_ACQ_REL); /* is told once */
-    fprintf(stderr, "crossover: %s:%d: %s\n", file, line, what);
+    plain_text(clean, sizeof clean, what);
+    fprintf(stderr, "crossover: %s:%d: %s\n", file, line, clean);
     snprintf(where, sizeof where, "%s:%d", file, line);
     if (w)
         w->hear(w, where, what);

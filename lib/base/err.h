@@ -29,7 +29,7 @@ enum exit_code {
 
 struct err {
     int code;        /* an exit_code; 0 = nothing went wrong */
-    char text[1024]; /* one line: what, where, expected, got; control bytes escaped */
+    char text[1024]; /* one line, plain (plain.h): what, where, expected, got */
 };
 
 /* Fills *e (the first error wins: a later call leaves an earlier one in place) and returns -1, so

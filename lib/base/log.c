@@ -1,19 +1,22 @@
 /* log.c - messages on standard error; see log.h.
  *
  * A message is put together first and leaves in one call, so that the lines of tools that share a
- * terminal do not mix.
+ * terminal do not mix. What it quotes may come from anywhere, so the whole of it is made plain.
  */
 #include "lib/base/log.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "lib/base/plain.h"
+
 static void say(const struct log *l, const char *mark, const char *format, va_list ap)
 {
-    char text[1200];
+    char text[1200], clean[2 * sizeof text];
     int n = snprintf(text, sizeof text, "%s: %s", l->tool, mark);
     vsnprintf(text + n, sizeof text - (size_t)n, format, ap);
-    fprintf(stderr, "%s\n", text);
+    plain_text(clean, sizeof clean, text);
+    fprintf(stderr, "%s\n", clean);
 }
 
 void log_error(const struct log *l, const char *format, ...)

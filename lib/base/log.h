@@ -1,4 +1,5 @@
-/* log.h - talk on standard error: data never goes there, talk never goes to standard output. */
+/* log.h - talk on standard error: data never goes there, talk never goes to standard output. Each
+ * message is one line; what would steer a terminal is written as \xNN (plain.h). */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 

@@ -17,6 +17,8 @@
 #include "lib/base/err.h"
 #include "lib/base/file.h"
 #include "lib/base/guard.h"
+#include "lib/base/near.h"
+#include "lib/base/plain.h"
 
 enum { MAX_OPTIONS = 96, FIRST_CODE = 256 };
 
@@ -83,9 +85,10 @@ static void set_number(const struct tool *t, const struct opt *o, const char *s)
         v = (double)i;
     }
     if (bad || !in_range(o, v)) {
-        char range[96] = "";
+        char range[96] = "", lo[PLAIN_NUMBER], hi[PLAIN_NUMBER];
         if (o->lo != 0 || o->hi != 0) /* exact: see in_range */
-            snprintf(range, sizeof range, " from %.15g to %.15g", o->lo, o->hi);
+            snprintf(range, sizeof range, " from %s to %s", plain_number(lo, o->lo),
+                     plain_number(hi, o->hi));
         opt_usage(t, "--%s: expected %s%s, got '%s'", o->name,
                   o->type == OPT_REAL ? "a number" : "an integer", range, s);
     }
@@ -93,6 +96,17 @@ static void set_number(const struct tool *t, const struct opt *o, const char *s)
         *(double *)o->to = v;
     else
         *(int64_t *)o->to = i;
+}
+
+static void check_choice(const struct tool *t, const struct opt *o, const char *s)
+{
+    struct near n = {.got = s};
+    char hint[NEAR_HINT];
+    if (is_choice(o->choices, s))
+        return;
+    near_words(&n, o->choices);
+    opt_usage(t, "--%s: expected one of %s, got '%s'%s", o->name, o->choices, s,
+              near_hint(&n, "", hint));
 }
 
 static void set_value(const struct tool *t, const struct opt *o, const char *s)
@@ -111,8 +125,7 @@ static void set_value(const struct tool *t, const struct opt *o, const char *s)
         *(const char **)o->to = s;
         break;
     case OPT_CHOICE:
-        if (!is_choice(o->choices, s))
-            opt_usage(t, "--%s: expected one of %s, got '%s'", o->name, o->choices, s);
+        check_choice(t, o, s);
         *(const char **)o->to = s;
         break;
     case OPT_INT:
@@ -165,6 +178,20 @@ static const struct opt *find_letter(const struct tool *t, int letter)
     return NULL;
 }
 
+static _Noreturn void refuse_unknown(const struct tool *t, const char *word)
+{
+    char name[64], hint[NEAR_HINT] = "";
+    if (!strncmp(word, "--", 2)) {
+        struct near n = {.got = name};
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
+        for (const struct opt *o = t->options; o->name; o++)
+            near_add(&n, o->name);
+        near_words(&n, "help|version");
+        near_hint(&n, "--", hint);
+    }
+    opt_usage(t, "unknown option '%s'%s", word, hint);
+}
+
 /* getopt accepts unambiguous prefixes; this project does not, so that adding a flag never changes
  * what an old command line means. */
 static void refuse_abbreviation(const struct tool *t, const char *word, const char *name)
@@ -205,7 +232,7 @@ int opt_parse(const struct tool *t, int argc, char **argv)
             const char *at = optind > 1 && optind <= argc ? argv[optind - 1] : "";
             if (c == ':')
                 opt_usage(t, "option '%s' needs a value", word ? word : at);
-            opt_usage(t, "unknown option '%s'", word && word[0] == '-' && word[1] ? word : at);
+            refuse_unknown(t, word && word[0] == '-' && word[1] ? word : at);
         }
         if (c == 'h' && word && !strncmp(word, "--h", 3)) {
             opt_print(t, word);

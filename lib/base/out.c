@@ -161,6 +161,19 @@ int out_commit(struct out *o, struct err *e)
     return bad ? -1 : 0;
 }
 
+int out_whole(const char *path, const void *bytes, size_t n, struct err *e)
+{
+    struct out o;
+    if (out_open(&o, path, e))
+        return -1;
+    if (n && fwrite(bytes, 1, n, o.f) != n) {
+        err_set(e, EXIT_IO, "%s: cannot write: %s", path, strerror(errno));
+        out_abandon(&o);
+        return -1;
+    }
+    return out_commit(&o, e);
+}
+
 void out_abandon(struct out *o)
 {
     if (o->temp) {

@@ -20,6 +20,8 @@ int out_open(struct out *o, const char *path, struct err *e);
 int out_open_kept(struct out *o, const char *path, struct err *e);
 /* Flushes, checks, syncs, renames. -1: EXIT_IO, and the temporary file is removed. */
 int out_commit(struct out *o, struct err *e);
+/* All three for a file whose bytes are there. */
+int out_whole(const char *path, const void *bytes, size_t n, struct err *e);
 /* Removes the temporary file. Safe after a commit. */
 void out_abandon(struct out *o);
 /* Closes the temporary file and leaves it to another process. */

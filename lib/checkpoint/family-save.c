@@ -4,6 +4,7 @@
  * What the keys of a family cannot say is refused before a file is touched: a shape must not get
  * lost in silence.
  */
+#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,8 +120,9 @@ int family_save(const struct config *c, const char *folder, struct err *e)
     bad = json_dumpf(o, out.f, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
     json_decref(o);
     if (bad || fputc('\n', out.f) == EOF) {
+        err_set(e, EXIT_IO, "%s/config.json: cannot write: %s", folder, strerror(errno));
         out_abandon(&out);
-        return err_set(e, EXIT_IO, "%s/config.json: cannot write", folder);
+        return -1;
     }
     return out_commit(&out, e);
 }

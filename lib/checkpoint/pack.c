@@ -6,6 +6,7 @@
  */
 #include "lib/checkpoint/pack.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,8 +183,8 @@ static int write_config(const struct packing *p, const char *folder, struct err 
         bad = json_dumpf(j, out.f, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) ||
               fputc('\n', out.f) == EOF;
         if (bad) {
+            err_set(e, EXIT_IO, "%s: cannot write: %s", to, strerror(errno));
             out_abandon(&out);
-            err_set(e, EXIT_IO, "%s: cannot write", to);
         } else {
             bad = out_commit(&out, e);
         }

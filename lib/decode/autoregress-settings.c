@@ -72,4 +72,4 @@ static void shorten(struct settings *s)
 }
 
 const struct decoder decoder_autoregress = {"gen-llama", 1u << PARADIGM_AUTOREGRESSIVE, &table,
-                                            extent, check, estimate, run, shorten};
+                                            extent, check, estimate, run, shorten, 0};

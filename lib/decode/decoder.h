@@ -4,6 +4,7 @@
 #ifndef DECODE_DECODER_H
 #define DECODE_DECODER_H
 
+#include "lib/decode/commit_trace.h"
 #include "lib/decode/generation.h"
 #include "lib/network/network.h"
 #include "lib/record/settings.h"
@@ -13,6 +14,7 @@ struct decode_env {
     int prepare;  /* 1: each kind of pass that can come is prepared before the clock begins */
     uint64_t seed;
     const volatile sig_atomic_t *stop; /* non-zero: leave after this pass; may be NULL */
+    const struct commit_trace *replay; /* of points that replay one (commit_trace_check); or NULL */
 };
 
 struct decoder {
@@ -33,6 +35,7 @@ struct decoder {
     /* Shortens a point for the self-check: one prompt a batch, and few tokens where the method
      * allows it. */
     void (*shorten)(struct settings *s);
+    int replays; /* 1: it can replay a commit trace */
 };
 extern const struct decoder decoder_autoregress, decoder_diffuse;
 extern const struct decoder *const decoders[]; /* all of them, NULL last */

@@ -239,7 +239,7 @@ static void prepare_fewer(struct run *r, size_t capacity)
  * other rules any number. */
 static void prepare_described(struct run *r, size_t first)
 {
-    int paced = unmask_paced(r->how->rule);
+    int paced = r->how->rule == UNMASK_SCHEDULE;
     size_t last = 0, left = r->how->block_length;
     for (size_t k = 0; left > 0; k++) {
         size_t takes = !paced ? 1 : k < r->block_steps ? (size_t)r->host.budget[k] : 0;

@@ -3,22 +3,30 @@
  * model is loaded. */
 #include "lib/decode/diffuse.h"
 
+int diffuse_has_steps(enum unmask rule)
+{
+    return unmask_paced(rule) && rule != UNMASK_REPLAY;
+}
+
 int diffuse_check(const struct diffuse *how, struct err *e)
 {
     size_t gen = how->gen_length, block = how->block_length;
-    int paced = unmask_paced(how->rule);
+    int paced = unmask_paced(how->rule), scheduled = diffuse_has_steps(how->rule);
     if (gen == 0 || block == 0)
         return err_set(e, EXIT_BAD_USAGE,
                        "gen-length, block-length: expected at least 1, got %zu, %zu", gen, block);
     if (gen % block)
         return err_set(e, EXIT_BAD_USAGE,
                        "gen-length %zu must be a multiple of block-length %zu", gen, block);
-    if (paced && (how->steps == 0 || how->steps % (gen / block)))
+    if (scheduled && (how->steps == 0 || how->steps % (gen / block)))
         return err_set(e, EXIT_BAD_USAGE,
                        "steps %zu must be a multiple of the number of blocks, "
                        "gen-length / block-length = %zu", how->steps, gen / block);
     if (!paced && how->order == ORDER_RANDOM)
         return err_set(e, EXIT_BAD_USAGE, "remasking random goes with unmask schedule only");
+    if (how->rule == UNMASK_REPLAY && how->stop_at_eos)
+        return err_set(e, EXIT_BAD_USAGE, "unmask replay goes with contract fixed only: the text "
+                       "of the trace has its end, not this one");
     return 0;
 }
 

@@ -13,7 +13,7 @@ struct canvases {
     int32_t *token;             /* [ids] of all canvases, each prompt + gen_length */
     int32_t *row_of;            /* [ids] see struct canvas_loop */
     int32_t *origin;            /* [rows] the same */
-    int32_t *budget;            /* [block_steps] */
+    int32_t *budget;            /* [budgets] */
 };
 
 /* All that settles a pass and what follows it: the key of ops.run. */
@@ -35,6 +35,7 @@ struct run {
     struct batch_trace *trace;
     size_t batch, ids;          /* ids of all canvases */
     size_t blocks, block_steps; /* blocks; steps of each by the schedule */
+    size_t budgets;             /* block_steps; of a replay so many a block and canvas */
     size_t n_ban, n_quiet;
     int guided;
     const struct cache_policy *policy;

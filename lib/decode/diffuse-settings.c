@@ -21,7 +21,7 @@ static const char orders[] = ORDERS_OF_ANSWERS(WORD), rules[] = UNMASK_RULES(RUL
 
 static const struct setting rows[] = {
     {"steps", 's', SETTING_INT, 1, 1 << 20, NULL, "gen_length", "steps", "steps",
-     "unmask=schedule", SETTING_SWEPT | BOTH | SETTING_SHOWN | SETTING_AXIS,
+     "unmask=schedule|prophet", SETTING_SWEPT | BOTH | SETTING_SHOWN | SETTING_AXIS,
      "denoising steps over all blocks"},
     {"gen_length", 0, SETTING_INT, 1, 1 << 20, NULL, "128", "tokens", "gen", NULL,
      SETTING_SWEPT | BOTH | SETTING_SHOWN | SETTING_LENGTH, "slots of the canvas"},
@@ -101,6 +101,7 @@ static void run(const struct network *n, const struct settings *s, const struct 
     how.prepare = env->prepare;
     how.seed = env->seed;
     how.stop = env->stop;
+    how.replay = env->replay;
     diffuse(n, &how, in, batch, out, trace);
 }
 
@@ -120,4 +121,4 @@ static void shorten(struct settings *s)
 }
 
 const struct decoder decoder_diffuse = {"gen-llada", 1u << PARADIGM_MASKED_DIFFUSION, &table,
-                                        extent, check, estimate, run, shorten};
+                                        extent, check, estimate, run, shorten, 1};

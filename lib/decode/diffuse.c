@@ -50,7 +50,7 @@ static struct work_size size_of(const struct run *r)
         s.slots = len > s.slots ? len : s.slots;
     }
     s.extra = r->batch * sizeof *r->host.state +
-              (2 * r->ids + rows + r->block_steps) * sizeof *r->host.token;
+              (2 * r->ids + rows + r->budgets) * sizeof *r->host.token;
     return s;
 }
 
@@ -72,8 +72,22 @@ static void canvases_make(struct run *r)
     }
 }
 
+/* The passes of every canvas, from the trace. */
+static void replay_make(const struct run *r)
+{
+    size_t each = r->blocks * r->block_steps;
+    for (size_t i = 0; i < r->batch; i++) {
+        r->host.state[i].pace = (int32_t)(i * each);
+        commit_trace_budget(r->how->replay, r->in[i].key, r->blocks, r->host.budget + i * each);
+    }
+}
+
 static void budget_make(const struct run *r)
 {
+    if (r->how->replay) {
+        replay_make(r);
+        return;
+    }
     size_t *budget = mem_alloc(r->block_steps * sizeof *budget);
     schedule_uniform(r->how->block_length, r->block_steps, budget);
     for (size_t i = 0; i < r->block_steps; i++)
@@ -91,6 +105,7 @@ static void loop_make(struct run *r)
     l->gen_length = (int32_t)how->gen_length;
     l->block_length = (int32_t)how->block_length;
     l->block_steps = (int32_t)r->block_steps;
+    l->block_pace = how->replay ? (int32_t)r->block_steps : 0;
     l->mask = (int32_t)r->n->config.mask;
     l->order = how->order;
     l->rule = how->rule;
@@ -106,8 +121,10 @@ static struct work_size run_count(struct run *r)
     r->policy = cache_policies[r->how->cache];
     r->guided = r->how->cfg_scale > 0;
     r->blocks = r->how->gen_length / r->how->block_length;
-    r->block_steps = unmask_paced(r->how->rule) ? r->how->steps / r->blocks
-                                                : r->how->block_length;
+    r->block_steps = r->how->replay                  ? r->how->replay->steps
+                     : diffuse_has_steps(r->how->rule) ? r->how->steps / r->blocks
+                                                       : r->how->block_length;
+    r->budgets = r->how->replay ? r->batch * r->blocks * r->block_steps : r->block_steps;
     for (size_t i = 0; i < r->batch; i++)
         r->ids += r->in[i].n + r->how->gen_length;
     return size_of(r);
@@ -171,6 +188,7 @@ static void account(const struct run *r, size_t i, const struct canvas_state *no
     struct generation *g = &r->out[i];
     int32_t rows = r->span[i].rows;
     generation_step(g, ns);
+    generation_commit(g, now->bad ? 0 : now->written);
     g->e2e_ns = ns;
     g->denoise_steps++;
     g->canvas_positions += rows;

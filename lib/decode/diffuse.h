@@ -7,6 +7,7 @@
 #define DECODE_DIFFUSE_H
 
 #include "lib/decode/cache/cache.h"
+#include "lib/decode/commit_trace.h"
 #include "lib/decode/generation.h"
 #include "lib/network/network.h"
 
@@ -17,9 +18,10 @@ struct diffuse {
     double temperature;   /* 0: argmax; else Gumbel noise in double */
     double cfg_scale;     /* 0: off; else logits = u + (1 + w) (c - u), u: the prompt masked too */
     enum order order;     /* which answers come first */
-    enum unmask rule;     /* how many become final; unmask_paced rules obey `steps`, the others end
-                           * a block when it is full */
+    enum unmask rule;     /* how many become final; by some a block has `steps`, by others it ends
+                           * when it is full */
     struct unmask_params unmask;
+    const struct commit_trace *replay; /* the budgets of rule UNMASK_REPLAY; else NULL */
     enum caching cache;
     int logits_eos_inf;   /* eos can never be chosen */
     int confidence_eos_eot_inf; /* eos and end-of-turn are committed last (see diffuse.c, quiet) */
@@ -29,6 +31,8 @@ struct diffuse {
     const volatile sig_atomic_t *stop; /* non-zero: leave after this pass; may be NULL */
 };
 
+/* 1: `steps` is a setting of the rule; a replay has those of its trace. */
+int diffuse_has_steps(enum unmask rule);
 /* 0, or -1 with EXIT_BAD_USAGE naming the constraint that *how breaks. */
 int diffuse_check(const struct diffuse *how, struct err *e);
 /* Ids that are no answer at all, and ids whose confidence counts as 0; returns how many. ids: room

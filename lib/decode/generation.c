@@ -32,6 +32,12 @@ void generation_step(struct generation *g, int64_t ns)
     g->step_ns[g->n_steps++] = ns;
 }
 
+void generation_commit(struct generation *g, int32_t tokens)
+{
+    g->commit_tokens = room_for(g->commit_tokens, g->n_commits, sizeof *g->commit_tokens);
+    g->commit_tokens[g->n_commits++] = tokens;
+}
+
 int generation_refuses(const struct config *c, struct err *e)
 {
     const int forward = c->paradigm == PARADIGM_AUTOREGRESSIVE;
@@ -96,5 +102,6 @@ void generation_free(struct generation *g)
     free(g->emit_ns);
     free(g->emit_tokens);
     free(g->step_ns);
+    free(g->commit_tokens);
     *g = (struct generation){0};
 }

@@ -30,6 +30,8 @@ struct generation {
     size_t n_emits;
     int64_t *step_ns;      /* [n_steps] end of each forward pass, since the batch began */
     size_t n_steps;
+    int32_t *commit_tokens; /* [n_commits] canvases: slots that each pass made final */
+    size_t n_commits;
     int64_t first_commit_ns; /* first position anywhere became final */
     int64_t first_block_ns;  /* first block (LLaMA: first token) complete */
     int64_t e2e_ns;        /* the last token of this prompt became final */
@@ -56,6 +58,7 @@ struct batch_trace {
 /* Appends an event; ns since the batch began. */
 void generation_emit(struct generation *g, int64_t ns, int32_t tokens);
 void generation_step(struct generation *g, int64_t ns);
+void generation_commit(struct generation *g, int32_t tokens);
 /* -1 (EXIT_BAD_DATA): switches of the model that no decoder of its paradigm knows: answers shifted
  * by one while masks are denoised, or a mask kind that the paradigm does not go with. */
 int generation_refuses(const struct config *c, struct err *e);

@@ -9,6 +9,7 @@
 #include "lib/base/mem.h"
 #include "lib/figure/figure.h"
 #include "lib/analysis/about.h"
+#include "lib/analysis/contrast.h"
 #include "lib/analysis/format.h"
 #include "lib/record/rec.h"
 
@@ -251,11 +252,13 @@ static void put_ratio_cell(struct figure *f, struct grid *g, int p, int r, int k
         strcpy(g->text[p][r][k], "OOM");
         return;
     }
-    double divide = llama->y.at;
-    double lo = c->y.lo / llama->y.hi, hi = c->y.hi / llama->y.lo;
-    if (!figure_scale(f, &c->y, divide, 1))
+    struct ratio ratio = contrast_ratio(llama->y.record, c->y.record);
+    c->y.at = isnan(ratio.value) ? c->y.at / llama->y.at : ratio.value;
+    c->y.lo = ratio.lo;
+    c->y.hi = ratio.hi;
+    int parity = ratio.lo <= 1 && ratio.hi >= 1;
+    if (!figure_scale(f, &c->y, 1, 1))
         return;
-    int parity = lo <= 1 && hi >= 1;
     struct buf b = {0};
     format_digits(&b, c->y.at);
     g->value[p][r][k] = log2(c->y.at);

@@ -1,23 +1,27 @@
 /* gnuplot.c - see gnuplot.h. The C side lays out numbers and never draws; the .gp side draws and
- * never decides. What gnuplot wrote is looked at before it takes its place, because it does not
- * always say when it failed. */
+ * never decides. gnuplot does not say when it cannot write: a full disk leaves half a picture and
+ * exit status 0. So it writes into memory, the end of what it wrote is looked at, and the file is
+ * ours to write. */
 #include "lib/figure/gnuplot.h"
 
 #include <errno.h>
 #include <math.h>
 #include <spawn.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
+#include "lib/base/share.h"
 #include "lib/base/opt.h"
 #include "lib/base/out.h"
 
-enum { SCRIPT_MAX = 1 << 20 };
+enum { SCRIPT_MAX = 1 << 20, TEXT_MAX = 1 << 22, FIGURE_MAX = 1 << 28 };
 
 extern char **environ;
 
@@ -30,47 +34,12 @@ int gnuplot_drawable(double v, int log_axis)
 
 /* ---- the script ---- */
 
-/* plots/NAME.gp: $CROSSOVER_SHARE, then beside the executable (a checkout, an installation), then
- * where `make install` was told to put it. The caller frees; NULL. */
-static char *find_gp(const char *name)
-{
-    char self[4096];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    self[n > 0 ? n : 0] = 0;
-    char *slash = strrchr(self, '/');
-    if (slash)
-        *slash = 0;
-    const char *share = getenv("CROSSOVER_SHARE");
-#ifdef DATADIR
-    const char *installed = DATADIR;
-#else
-    const char *installed = NULL;
-#endif
-    const struct {
-        const char *folder, *rest;
-    } places[] = {{share, ""},
-                  {self, "/../.."},
-                  {self, "/../share/crossover"},
-                  {installed, ""}};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        if (!places[i].folder || !*places[i].folder)
-            continue;
-        char *path = mem_format("%s%s/plots/%s.gp", places[i].folder, places[i].rest, name);
-        if (file_exists(path))
-            return path;
-        free(path);
-    }
-    return NULL;
-}
-
 static int append_gp(struct buf *out, const char *name, struct err *e)
 {
-    char *path = find_gp(name);
+    char *file = mem_format("plots/%s.gp", name), *path = share_find(file, e);
+    free(file);
     if (!path)
-        return err_set(e, EXIT_NO_INPUT,
-                       "plots/%s.gp: not found beside the executable; set CROSSOVER_SHARE to the "
-                       "folder that holds plots/",
-                       name);
+        return -1;
     buf_format(out, "\n# ---- plots/%s.gp ----\n", name);
     int bad = file_read(path, SCRIPT_MAX, out, e);
     free(path);
@@ -120,7 +89,9 @@ static void read_all(int fd, struct buf *b)
                 buf_char(b, chunk[i] == '\n' ? ' ' : chunk[i]);
 }
 
-int gnuplot_run(const char *script_path, const char *output, const char *format, struct err *e)
+/* Runs a script file; `output` and `format` override what it writes (output NULL: as the script
+ * says). Its standard output is ours. */
+static int run(const char *script_path, const char *output, const char *format, struct err *e)
 {
     struct buf say = {0}, set = {0};
     if (output) {
@@ -161,39 +132,78 @@ int gnuplot_run(const char *script_path, const char *output, const char *format,
     return failed || status ? -1 : 0;
 }
 
+/* A file in memory, for this process and gnuplot. Returns its descriptor, which holds it. */
+static int open_memory(char path[32], const struct buf *holds)
+{
+    int fd = memfd_create("figure", 0);
+    if (fd < 0)
+        err_machine(__FILE__, __LINE__, "memfd_create failed");
+    if (holds && write(fd, holds->data, holds->len) != (ssize_t)holds->len)
+        err_machine(__FILE__, __LINE__, "cannot write a script into memory");
+    snprintf(path, 32, "/proc/self/fd/%d", fd);
+    return fd;
+}
+
+int gnuplot_text(const struct buf *script, struct buf *text, struct err *e)
+{
+    char from[32], to[32];
+    struct buf whole = {0};
+    int out = open_memory(to, NULL);
+    buf_format(&whole, "set output '%s'\n", to);
+    buf_put(&whole, script->data, script->len);
+    int in = open_memory(from, &whole);
+    int bad = run(from, NULL, NULL, e) || file_read(to, TEXT_MAX, text, e);
+    close(in);
+    close(out);
+    buf_free(&whole);
+    return bad;
+}
+
 /* cairo writes the time of day into a PDF; the same data shall give the same bytes. From 1.18 on it
  * packs the date away, and only then two PDFs of the same data differ. */
-static int fix_pdf_date(const char *path, struct err *e)
+static void fix_pdf_date(struct buf *b)
 {
-    struct buf b = {0};
-    int bad = file_read(path, 1 << 28, &b, e);
-    static const char key[] = "/CreationDate (D:";
-    char *at = bad ? NULL : memmem(b.data, b.len, key, sizeof key - 1);
-    FILE *f = at ? fopen(path, "r+b") : NULL;
-    if (f) {
-        long where = (long)(at - b.data) + (long)sizeof key - 1;
-        bad = fseek(f, where, SEEK_SET) || fwrite("20000101000000", 1, 14, f) != 14;
-        bad |= fclose(f);
-        if (bad)
-            err_set(e, EXIT_IO, "%s: %s", path, strerror(errno));
-    }
-    buf_free(&b);
-    return bad ? -1 : 0;
+    static const char key[] = "/CreationDate (D:", date[] = "20000101000000";
+    char *at = memmem(b->data, b->len, key, sizeof key - 1);
+    if (at && b->data + b->len - at > (ptrdiff_t)(sizeof key + sizeof date))
+        memcpy(at + sizeof key - 1, date, sizeof date - 1);
+}
+
+/* How a whole file of each format ends, but for newlines. */
+static const struct format {
+    const char *name, *end;
+} formats[] = {{"svg", "</svg>"}, {"png", "IEND\xae\x42\x60\x82"}, {"pdf", "%%EOF"}};
+
+static int check_whole(const char *output, const struct format *format, const struct buf *b,
+                       struct err *e)
+{
+    size_t n = strlen(format->end), len = b->len;
+    if (!len)
+        return err_set(e, EXIT_INTERNAL, "gnuplot drew nothing for %s", output);
+    while (len > 0 && b->data[len - 1] == '\n')
+        len--;
+    if (len >= n && !memcmp(b->data + len - n, format->end, n))
+        return 0;
+    return err_set(e, EXIT_IO, "%s: expected a whole %s from gnuplot, got its first %zu bytes; is "
+                   "there a limit on memory or the size of files (ulimit)?", output, format->name,
+                   b->len);
 }
 
 int gnuplot_draw(const char *script_path, const char *output, struct err *e)
 {
-    struct out o;
-    if (out_open(&o, output, e))
-        return -1;
-    struct stat st = {0};
     const char *dot = strrchr(output, '.');
-    if (gnuplot_run(script_path, o.temp, dot ? dot + 1 : "svg", e) ||
-        (dot && !strcmp(dot, ".pdf") && fix_pdf_date(o.temp, e)) ||
-        ((stat(o.temp, &st) || st.st_size == 0) &&
-         err_set(e, EXIT_INTERNAL, "gnuplot drew nothing for %s", output))) {
-        out_abandon(&o);
-        return -1;
-    }
-    return out_commit(&o, e);
+    const struct format *f = formats, *last = formats + sizeof formats / sizeof *formats - 1;
+    while (f < last && strcmp(dot ? dot + 1 : "", f->name))
+        f++;
+    char to[32];
+    struct buf figure = {0};
+    int fd = open_memory(to, NULL);
+    int bad = run(script_path, to, f->name, e) || file_read(to, FIGURE_MAX, &figure, e) ||
+              check_whole(output, f, &figure, e);
+    if (!bad && !strcmp(f->name, "pdf"))
+        fix_pdf_date(&figure);
+    bad = bad || out_whole(output, figure.data, figure.len, e);
+    close(fd);
+    buf_free(&figure);
+    return bad ? -1 : 0;
 }

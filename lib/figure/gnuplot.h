@@ -2,6 +2,8 @@
  *
  * A script is: a head that names the output, the settings and the data (script.h), plots/style.gp
  * and plots/TYPE.gp. Whoever has that one file and gnuplot can make the figure again.
+ *
+ * gnuplot does not say when it cannot write. So it writes into memory, and we write the file.
  */
 #ifndef FIGURE_GNUPLOT_H
 #define FIGURE_GNUPLOT_H
@@ -18,12 +20,11 @@ int gnuplot_drawable(double v, int log_axis);
  * plots/TYPE.gp is missing (EXIT_NO_INPUT). */
 int gnuplot_script(struct buf *out, const struct script *s, const char *type, const char *output,
                    double width_cm, struct err *e);
-/* Runs a script file. `output` and `format` (svg, png, pdf) override what it writes (output
- * NULL: as the script says); its standard output is ours. -1 with gnuplot's message:
+/* Appends what a script of the terminal draws to *text. -1 with gnuplot's message:
  * EXIT_INTERNAL. */
-int gnuplot_run(const char *script_path, const char *output, const char *format, struct err *e);
-/* Writes `output` by running the script: in the format of its suffix, drawn beside its place,
- * checked not to be empty, renamed. */
+int gnuplot_text(const struct buf *script, struct buf *text, struct err *e);
+/* Writes `output` by running a script file, in the format of the suffix (svg, png, pdf). Only a
+ * whole figure gets the name: -1 also when it was cut short (EXIT_IO). */
 int gnuplot_draw(const char *script_path, const char *output, struct err *e);
 
 #endif

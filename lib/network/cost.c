@@ -1,30 +1,34 @@
 /* cost.c - flops and bytes of passes; see cost.h.
  *
- * The matrices are asked what they are, one by one: a quantized network has several formats. All
- * results are whole numbers held in doubles, exact to 2^53, so costs may be added in any order.
+ * Shapes and formats are asked of the roles, one by one: a quantized network has several formats,
+ * and one that is settled but not loaded has no matrices yet. All results are whole numbers held in
+ * doubles, exact to 2^53, so costs may be added in any order.
  */
 #include "lib/network/cost.h"
 
 struct cost_model cost_model_of(const struct network *n)
 {
     const struct config *c = &n->config;
-    double layers = (double)c->layers, E = (double)c->head_dim;
+    double E = (double)c->head_dim, layers = (double)c->layers;
+    size_t rows, cols;
+    role_shape(c, ROLE_HEAD, &rows, &cols);
+    enum dtype head = quantization_dtype(n->quant, c, c->tied ? ROLE_EMBED : ROLE_HEAD, n->dtype);
     struct cost_model t = {.pair_flops = 4 * layers * (double)c->heads * E,
-                       .answer_flops = 2 * (double)c->vocab * (double)c->width,
-                       .head_bytes = dtype_bytes(n->head.dtype, n->head.rows, n->head.cols),
-                       .slot_bytes = 2 * layers * (double)c->kv_heads * E *
-                                     (double)dtype_value_bytes(n->kv_dtype)};
-    for (size_t l = 0; l < c->layers; l++) {
-        const struct layer *y = &n->layer[l];
-        const struct mat *mats[] = {&y->q, &y->k, &y->v, &y->o, &y->gate, &y->up, &y->down};
-        for (size_t i = 0; i < sizeof mats / sizeof *mats; i++) {
-            t.row_flops += 2 * (double)mats[i]->rows * (double)mats[i]->cols;
-            t.block_bytes += dtype_bytes(mats[i]->dtype, mats[i]->rows, mats[i]->cols);
-        }
-        for (size_t i = 0; y->q_bias && i < 3; i++) { /* q, k, v */
-            t.row_flops += (double)mats[i]->rows;
-            t.block_bytes += dtype_bytes(DTYPE_F32, mats[i]->rows, 1);
-        }
+                           .answer_flops = 2 * (double)c->vocab * (double)c->width,
+                           .head_bytes = dtype_bytes(head, rows, cols),
+                           .slot_bytes = 2 * layers * (double)c->kv_heads * E *
+                                         (double)dtype_value_bytes(n->kv_dtype)};
+    for (int i = 0; i < ROLE_COUNT; i++) {
+        enum role r = (enum role)i;
+        int is_bias = role_is_vector(r) && !role_is_norm(r);
+        if (!role_per_layer(r) || role_is_norm(r))
+            continue;
+        role_shape(c, r, &rows, &cols);
+        double times = (double)role_layers(c, r);
+        t.row_flops += times * (is_bias ? 1 : 2) * (double)rows * (double)cols;
+        t.block_bytes += times * dtype_bytes(is_bias ? DTYPE_F32
+                                                     : quantization_dtype(n->quant, c, r, n->dtype),
+                                             rows, cols);
     }
     return t;
 }

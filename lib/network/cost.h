@@ -32,6 +32,7 @@ struct cost_model {
     double row_flops, pair_flops, answer_flops;
     double block_bytes, head_bytes, slot_bytes;
 };
+/* Of a network that is settled (network.h), loaded or not. */
 struct cost_model cost_model_of(const struct network *n);
 struct cost cost_of(const struct cost_model *t, const struct extent *x);
 void cost_add(struct cost *sum, struct cost more);

@@ -10,6 +10,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/file.h"
+#include "lib/base/plain.h"
 #include "lib/record/quick.h"
 
 enum { PARSE_FLAGS = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL };
@@ -85,29 +86,29 @@ json_t *json_file(const char *path, size_t limit, struct err *e)
     return j;
 }
 
-/* The member as short JSON text for a message. */
-static void shown(const json_t *v, char text[80])
+const char *json_shown(const json_t *v, char text[JSON_SHOWN])
 {
     char *s = v ? json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
     if (!v)
-        snprintf(text, 80, "nothing (the key is missing)");
+        snprintf(text, JSON_SHOWN, "nothing (the key is missing)");
     else if (!s)
-        snprintf(text, 80, "a value that cannot be shown");
+        snprintf(text, JSON_SHOWN, "a value that cannot be shown");
     else if (strlen(s) < 60)
-        snprintf(text, 80, "%s", s);
+        snprintf(text, JSON_SHOWN, "%s", s);
     else
-        snprintf(text, 80, "%.56s...", s);
+        snprintf(text, JSON_SHOWN, "%.56s...", s);
     free(s);
+    return text;
 }
 
 static int unexpected(const json_t *o, const char *where, const char *key, const char *expected,
                       struct err *e)
 {
-    char got[80];
-    shown(json_object_get(o, key), got);
+    char got[JSON_SHOWN];
     if (!json_is_object(o))
         return err_set(e, EXIT_BAD_DATA, "%s: expected a JSON object with \"%s\"", where, key);
-    return err_set(e, EXIT_BAD_DATA, "%s: %s: expected %s, got %s", where, key, expected, got);
+    return err_set(e, EXIT_BAD_DATA, "%s: %s: expected %s, got %s", where, key, expected,
+                   json_shown(json_object_get(o, key), got));
 }
 
 int json_int(const json_t *o, const char *where, const char *key, int64_t lo, int64_t hi,
@@ -130,8 +131,9 @@ int json_number(const json_t *o, const char *where, const char *key, double lo, 
     const json_t *v = json_object_get(o, key);
     double x = json_number_value(v);
     if (!json_is_number(v) || !isfinite(x) || x < lo || x > hi) {
-        char expected[80];
-        snprintf(expected, sizeof expected, "number from %.15g to %.15g", lo, hi);
+        char expected[80], from[PLAIN_NUMBER], to[PLAIN_NUMBER];
+        snprintf(expected, sizeof expected, "number from %s to %s", plain_number(from, lo),
+                 plain_number(to, hi));
         return unexpected(o, where, key, expected, e);
     }
     *out = x;

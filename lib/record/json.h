@@ -34,6 +34,9 @@ int json_flag(const json_t *o, const char *where, const char *key, int *out, str
 /* *out is borrowed from o. */
 int json_text(const json_t *o, const char *where, const char *key, const char **out,
               struct err *e);
+/* A value, or that there is none (NULL), as short JSON text for a message. Returns text. */
+enum { JSON_SHOWN = 80 };
+const char *json_shown(const json_t *v, char text[JSON_SHOWN]);
 /* 1 when the member is there and not null. */
 int json_has(const json_t *o, const char *key);
 

@@ -5,6 +5,7 @@
  * there; everything from the first line without one is cut off before anything is written.
  * A line that its sum (sums.h) does not fit was changed by somebody else; one that has none,
  * because the power failed before the sum was on the medium, is made again.
+ * One file because every part of it moves through the one work file that it has open.
  */
 #include "lib/record/resume.h"
 

@@ -15,6 +15,9 @@
 
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
+#include "lib/base/near.h"
+#include "lib/base/plain.h"
+#include "lib/record/json.h"
 
 enum { MAX_LIST = 64 };
 
@@ -82,13 +85,15 @@ static int parse_value(const struct setting *r, const char *text, size_t n, doub
     char word[SETTINGS_WORD], *end;
     if (n == 0 || n >= sizeof word)
         return -1;
+    memcpy(word, text, n);
+    word[n] = 0;
     if (r->type == SETTING_CHOICE || r->type == SETTING_FLAG) {
-        int place = place_of(r->type == SETTING_FLAG ? "off|on" : r->choices, '|', text, n);
+        for (char *c = word; *c; c++) /* as in the names of options */
+            *c = *c == '-' ? '_' : *c;
+        int place = place_of(r->type == SETTING_FLAG ? "off|on" : r->choices, '|', word, n);
         *v = place;
         return place < 0 ? -1 : 0;
     }
-    memcpy(word, text, n);
-    word[n] = 0;
     if (strspn(word, r->type == SETTING_INT ? "0123456789" : "0123456789.eE+-") != n)
         return -1;
     *v = strtod(word, &end);
@@ -245,18 +250,39 @@ struct list {
     size_t n;
 };
 
-static int bad_option(const struct setting *r, const char *given, struct err *e)
+/* What a value of the row may be, in words. */
+static void expected_of(const struct setting *r, char what[128])
 {
-    char name[SETTINGS_WORD], what[128];
-    option_of(r, name);
+    char lo[PLAIN_NUMBER], hi[PLAIN_NUMBER];
     if (r->type == SETTING_CHOICE || r->type == SETTING_FLAG)
-        snprintf(what, sizeof what, "one of %s", r->type == SETTING_FLAG ? "on|off" : r->choices);
+        snprintf(what, 128, "one of %s", r->type == SETTING_FLAG ? "on|off" : r->choices);
     else
-        snprintf(what, sizeof what, "%s from %.15g to %.15g%s%s",
-                 r->type == SETTING_INT ? "an integer" : "a number", r->lo, r->hi,
-                 r->unit ? " " : "", r->unit ? r->unit : "");
-    return err_set(e, EXIT_BAD_USAGE, "--%s: expected %s%s, got '%.100s'", name, what,
-                   r->traits & SETTING_SWEPT ? ", or a list of them with commas" : "", given);
+        snprintf(what, 128, "%s from %s to %s%s%s",
+                 r->type == SETTING_INT ? "an integer" : "a number", plain_number(lo, r->lo),
+                 plain_number(hi, r->hi), r->unit ? " " : "", r->unit ? r->unit : "");
+}
+
+/* The choice that word[0..n) may have meant. */
+static const char *hint_of(const struct setting *r, const char *word, size_t n,
+                           char hint[NEAR_HINT])
+{
+    char got[SETTINGS_WORD];
+    struct near near = {.got = got};
+    snprintf(got, sizeof got, "%.*s", (int)(n < sizeof got ? n : 0), word);
+    near_words(&near, r->type == SETTING_CHOICE ? r->choices : NULL);
+    return near_hint(&near, "", hint);
+}
+
+/* All that was given is quoted; wrong[0..n) is the part of it that is no value. */
+static int bad_option(const struct setting *r, const char *given, const char *wrong, size_t n,
+                      struct err *e)
+{
+    char name[SETTINGS_WORD], what[128], hint[NEAR_HINT];
+    option_of(r, name);
+    expected_of(r, what);
+    return err_set(e, EXIT_BAD_USAGE, "--%s: expected %s%s, got '%.100s'%s", name, what,
+                   r->traits & SETTING_SWEPT ? ", or a list of them with commas" : "", given,
+                   hint_of(r, wrong, n, hint));
 }
 
 static int read_list(const struct settings_table *t, size_t i, const char *given,
@@ -270,13 +296,13 @@ static int read_list(const struct settings_table *t, size_t i, const char *given
     for (const char *at = given;; at++) {
         size_t n = strcspn(at, ",");
         if (list->n == MAX_LIST || parse_value(r, at, n, &list->v[list->n]))
-            return bad_option(r, given, e);
+            return bad_option(r, given, at, n, e);
         list->n++;
         at += n;
         if (!*at)
             break;
     }
-    return list->n > 1 && !(r->traits & SETTING_SWEPT) ? bad_option(r, given, e) : 0;
+    return list->n > 1 && !(r->traits & SETTING_SWEPT) ? bad_option(r, given, "", 0, e) : 0;
 }
 
 /* The k-th combination of the lists, the last row innermost. */
@@ -334,6 +360,17 @@ static int read_member(const struct setting *r, const json_t *value, double *v)
     return is_type && *v >= r->lo && *v <= r->hi ? 0 : -1;
 }
 
+static int bad_member(const struct setting *r, const json_t *value, const char *where,
+                      struct err *e)
+{
+    char what[128], got[JSON_SHOWN], hint[NEAR_HINT];
+    const char *word = json_string_value(value);
+    expected_of(r, what);
+    return err_set(e, EXIT_BAD_DATA, "%s: %s: expected %s, got %s%s", where, r->name,
+                   r->type == SETTING_FLAG ? "true or false" : what, json_shown(value, got),
+                   hint_of(r, word ? word : "", word ? strlen(word) : 0, hint));
+}
+
 int settings_read(struct settings *s, const json_t *o, const char *where, struct err *e)
 {
     const struct settings_table *t = s->table;
@@ -345,11 +382,7 @@ int settings_read(struct settings *s, const json_t *o, const char *where, struct
         if (json_is_null(value)) {
             s->v[i] = standard_of(t, i);
         } else if (read_member(&t->row[i], value, &s->v[i])) {
-            char *got = json_dumps(value, JSON_ENCODE_ANY);
-            err_set(e, EXIT_BAD_DATA, "%s: %s: expected a value as --help of its generator lists, "
-                    "got %.60s", where, t->row[i].name, got ? got : "?");
-            free(got);
-            return -1;
+            return bad_member(&t->row[i], value, where, e);
         } else {
             s->said |= (uint64_t)1 << i;
         }

@@ -21,6 +21,7 @@ static const char style[] =
     "h3{font-size:1.02rem;margin:1.6rem 0 .4rem}"
     ".lead{font-size:1.1rem;border-left:4px solid #0072b2;background:#f1f7fb;padding:.8rem 1rem;"
     "margin:1rem 0}"
+    ".doubt{border-color:#d55e00;background:#fdf3ec}.doubt p{margin:.3rem 0}"
     "nav{font-size:.9rem;color:#555}nav a{margin-right:1rem;white-space:nowrap}a{color:#005a8d}"
     ".wide{overflow-x:auto;margin:1rem 0}"
     "table{border-collapse:collapse;font-size:.84rem;font-variant-numeric:tabular-nums}"
@@ -171,9 +172,15 @@ void page_text(struct page *p, const char *format, ...)
     put_block(p, "<p>", text, "</p>\n", "", "\n\n");
 }
 
-void page_lead(struct page *p, const char *text)
+void page_lead(struct page *p, const char *warning, const char *text)
 {
-    put_block(p, "<p class=\"lead\">", text, "</p>\n", "**", "**\n\n");
+    if (!warning) {
+        put_block(p, "<p class=\"lead\">", text, "</p>\n", "**", "**\n\n");
+        return;
+    }
+    put_block(p, "<div class=\"lead doubt\"><p><strong>", warning, "</strong></p>\n", "> **",
+              "**\n>\n");
+    put_block(p, "<p>", text, "</p></div>\n", "> ", "\n\n");
 }
 
 void page_code(struct page *p, const char *text)

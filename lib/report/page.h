@@ -30,8 +30,9 @@ void page_free(struct page *p);
 
 void page_heading(struct page *p, const char *text);
 void page_text(struct page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The one sentence that everybody reads. */
-void page_lead(struct page *p, const char *text);
+/* The one sentence that everybody reads, in a box; `warning`, unless NULL, stands above it in the
+ * same box, and what is then in doubt is not set in bold. */
+void page_lead(struct page *p, const char *warning, const char *text);
 /* A list item; the list ends with the next thing that is not one. */
 void page_item(struct page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Verbatim, one line. */

@@ -89,6 +89,50 @@ static void put_row(struct page *p, const json_t *list, const json_t *like)
     free(n);
 }
 
+/* The two systems at points that do the same work: the ratio over launches and what it shows. */
+static void put_ratios(struct page *p, const json_t *list)
+{
+    static const char *const headers[] = {"LLaDA", "LLaMA", "LLaDA / LLaMA [95 %]", "Verdict",
+                                          "p, adjusted", "Launches"};
+    static const char *const keys[] = {"config", "base_config"};
+    size_t i, said = 0;
+    const json_t *r;
+    json_array_foreach(list, i, r) {
+        const char *metric = rec_text(r, "metric"), *verdict = rec_text(r, "verdict");
+        if (!metric || !verdict || !is_text(r, "by", "paradigm"))
+            continue;
+        if (!said++) {
+            page_heading(p, "LLaDA against LLaMA at the same work");
+            page_table(p, "Time of an answer of LLaDA over that of LLaMA, paired by launch. SAME: "
+                          "the whole interval lies within 2 % of 1; UNDECIDED: it holds 1 and "
+                          "more. p against equality, adjusted by Holm for all ratios of one sweep.",
+                       6, headers);
+        }
+        for (size_t k = 0; k < 2; k++)
+            page_cell(p, rec_text(r, keys[k]) ? rec_text(r, keys[k]) : "–");
+        struct buf b = {0};
+        format_digits(&b, rec_number(r, "value"));
+        if (!isnan(rec_number(r, "lo"))) {
+            buf_text(&b, " [");
+            format_digits(&b, rec_number(r, "lo"));
+            buf_text(&b, ", ");
+            format_digits(&b, rec_number(r, "hi"));
+            buf_text(&b, "]");
+        }
+        page_cell(p, b.data);
+        page_cell(p, verdict);
+        buf_clear(&b);
+        buf_format(&b, isnan(rec_number(r, "p_holm")) ? "–" : "%.2g", rec_number(r, "p_holm"));
+        page_cell(p, b.data);
+        buf_clear(&b);
+        buf_format(&b, "%lld", (long long)rec_int(r, "launches", 0));
+        page_cell(p, b.data);
+        buf_free(&b);
+    }
+    if (said)
+        page_table_end(p);
+}
+
 void sections_comparisons(struct page *p, const struct runset *s)
 {
     static const char *const headers[] = {"Model", "Setting", "Weights", "Perplexity",
@@ -96,7 +140,11 @@ void sections_comparisons(struct page *p, const struct runset *s)
                                           "Prompts"};
     const json_t *list = runset_kind(s, "comparison"), *r;
     size_t i;
-    if (!json_array_size(list))
+    int quantized = 0;
+    put_ratios(p, list);
+    json_array_foreach(list, i, r)
+        quantized |= is_text(r, "by", "quant");
+    if (!quantized)
         return;
     json_t *seen = json_object();
     page_heading(p, "What quantization costs and saves");

@@ -45,11 +45,30 @@ static void put_suggestion(struct page *p, const json_t *r)
     buf_free(&b);
 }
 
+/* What the harness could not show of itself; NULL: it passed, or was not asked. The caller's. */
+static char *doubts(const struct runset *s)
+{
+    struct buf b = {0};
+    size_t i;
+    const json_t *r;
+    json_array_foreach(runset_kind(s, "check"), i, r) {
+        const char *verdict = rec_text(r, "verdict"), *text = rec_text(r, "text");
+        if (json_is_true(json_object_get(r, "pass")))
+            continue;
+        int open = verdict && !strcmp(verdict, "UNDECIDED");
+        buf_format(&b, "%sHarness check %s: %s%s%s.", b.len ? " " : "",
+                   or_dash(rec_text(r, "check")), open ? "UNDECIDED" : "FAILED", text ? ": " : "",
+                   text ? text : "");
+    }
+    return b.data;
+}
+
 void sections_answers(struct page *p, const struct runset *s)
 {
     size_t i;
     const json_t *r;
     int said = 0;
+    char *doubt = doubts(s);
     json_array_foreach(runset_kind(s, "crossover"), i, r) {
         const char *name = rec_text(r, "name");
         if (!name || strcmp(name, "X_par"))
@@ -60,13 +79,15 @@ void sections_answers(struct page *p, const struct runset *s)
         if (said++)
             page_item(p, "%s", b.data);
         else
-            page_lead(p, b.data);
+            page_lead(p, doubt, b.data);
         buf_free(&b);
     }
     if (!said)
-        page_lead(p, "These records hold no crossover, so they do not answer the question yet: "
-                     "it takes the latency and the quality of LLaDA at several step counts and of "
-                     "LLaMA, and then pareto.");
+        page_lead(p, doubt,
+                  "These records hold no crossover, so they do not answer the question yet: "
+                  "it takes the latency and the quality of LLaDA at several step counts and of "
+                  "LLaMA, and then pareto.");
+    free(doubt);
     json_array_foreach(runset_kind(s, "suggest"), i, r) {
         put_suggestion(p, r);
     }

@@ -13,7 +13,8 @@ void sections_answers(struct page *p, const struct runset *s);
 void sections_crossovers(struct page *p, const struct runset *s);
 /* Quality, latency, throughput, share of the machine's limits and memory of every configuration. */
 void sections_tables(struct page *p, const struct runset *s);
-/* What quantization costs in quality and saves in memory (kind `comparison`). */
+/* The two systems at the same work, and what quantization costs in quality and saves in memory
+ * (kind `comparison`). */
 void sections_comparisons(struct page *p, const struct runset *s);
 /* Some of the texts themselves, when the generations are among the records. */
 void sections_texts(struct page *p, const struct runset *s);

@@ -80,15 +80,20 @@ static int parse(const struct driver *d, struct job_args *a, const char **given,
 {
     const struct opt shared[] = {DRIVER_OPTIONS(*a), OPT_COMMON(a->common), {0}};
     const size_t n = sizeof shared / sizeof *shared;
-    struct opt *options = mem_zero(2 + d->decoder->table->n + n, sizeof *options);
+    struct opt *options = mem_zero(3 + d->decoder->table->n + n, sizeof *options);
     options[0] = (struct opt){.type = OPT_HEADING, .name = "",
                               .help = "Decoding (a list, as in --batch 1,4, runs each; several "
                                       "lists are crossed):"};
     struct settings_texts texts = {0};
     size_t at = 1 + settings_options(d->decoder->table, given, options + 1, &texts);
     at += settings_alias_option(d->decoder->table, given, options + at, &texts);
-    for (size_t i = 0; i < n; i++)
-        options[at + i] = shared[i];
+    for (size_t i = 0; i < n; i++) {
+        options[at++] = shared[i];
+        if (d->decoder->replays && shared[i].to == &a->schedule)
+            options[at++] = (struct opt){
+                "commit-trace", 0, OPT_TEXT, &a->commit_trace, .arg = "FILE",
+                .help = "generation records whose commit_tokens --unmask replay goes by"};
+    }
     char *all = mem_format("%s%s", d->notes, notes);
     const struct tool tool = {d->decoder->tool, d->about, d->examples, all, options};
     int first = opt_parse(&tool, argc, argv);
@@ -96,6 +101,18 @@ static int parse(const struct driver *d, struct job_args *a, const char **given,
     free(all);
     free(options);
     return first;
+}
+
+/* *t = the trace that the points go by. -1: it cannot be read, or they do not want it. */
+static int read_trace(struct commit_trace *t, const struct job_args *a, const struct plan *plan,
+                      struct err *e)
+{
+    if (a->commit_trace && commit_trace_read(t, a->commit_trace, e))
+        return -1;
+    for (size_t i = 0; i < plan->points; i++)
+        if (commit_trace_check(a->commit_trace ? t : NULL, &plan->point[i], e))
+            return -1;
+    return 0;
 }
 
 int driver_run(const struct driver *d, int argc, char **argv, struct err *e)
@@ -110,11 +127,15 @@ int driver_run(const struct driver *d, int argc, char **argv, struct err *e)
                          : plan_cross(&plan, t, given, (size_t)a.repeat,
                                       (uint64_t)a.common.seed, e);
     plan.launch = a.launch;
+    struct commit_trace trace = {0};
+    bad = bad || read_trace(&trace, &a, &plan, e) ? -1 : 0;
     const struct job job = {.decoder = d->decoder, .args = &a, .plan = &plan,
+                            .replay = a.commit_trace ? &trace : NULL,
                             .files = (const char *const *)argv + first,
                             .n_files = (size_t)(argc - first), .argc = argc, .argv = argv,
                             .process_ns = begin, .stop = d->stop, .note_signal = d->note_signal};
     int code = bad ? err_code(e) : runner_run(&job, e);
     plan_free(&plan);
+    commit_trace_free(&trace);
     return code;
 }

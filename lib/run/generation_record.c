@@ -66,7 +66,8 @@ static void set_config(json_t *r, const struct job *job, const struct network *n
 }
 
 /* What ran with which settings, and the identity of that: all but the seed and the prompts. */
-static void set_point(json_t *r, const struct network *n, const struct settings *p)
+static void set_point(json_t *r, const struct job *job, const struct network *n,
+                      const struct settings *p)
 {
     json_t *about = json_object();
     char id[SETTINGS_ID], series[SETTINGS_ID];
@@ -76,14 +77,19 @@ static void set_point(json_t *r, const struct network *n, const struct settings 
     set_text(about, "paradigm", config_paradigm_name(n->config.paradigm));
     engine_describe(about, n);
     settings_put(p, about);
+    const char *trace = job->replay ? job->replay->sha256 : NULL;
+    set_text(about, "commit_trace", trace); /* no setting, and yet what passes depend on */
     settings_id(about, NULL, id);
     settings_id(about, axis, series);
     set_text(r, "point", id);
     set_text(r, "series", series);
     set_text(r, "axis", axis);
+    json_object_del(about, "commit_trace");
     json_object_update(r, about);
     json_decref(about);
     json_object_set_new(r, "weights_random", json_boolean(n->config.synth));
+    json_object_set_new(r, "replayed", json_boolean(trace != NULL));
+    set_text(r, "commit_trace", trace);
 }
 
 static void set_prompt(json_t *r, const struct prompt *p)
@@ -167,6 +173,8 @@ static void set_times(json_t *r, const struct job *job, const struct prompt *p,
     rec_set_int(r, "canvas_positions", g->canvas_positions);
     rec_set_int(r, "rows", g->rows);
     rec_set_int(r, "committed_tokens", g->committed_tokens);
+    json_object_set_new(r, "commit_tokens",
+                        g->n_commits ? list32(g->commit_tokens, g->n_commits) : json_null());
 }
 
 /* What the passes of the batch had to do at least. Counts of a long run exceed 2^53, so they are no
@@ -208,7 +216,7 @@ json_t *generation_record(const struct job *job, const struct network *n,
     json_t *r = json_object();
     set_text(r, "id", p->id);
     set_config(r, job, n, at->point);
-    set_point(r, n, at->point);
+    set_point(r, job, n, at->point);
     set_text(r, "workload", at->workload);
     set_size(r, "prompts", at->prompts);
     rec_set_int(r, "seed", (int64_t)job->plan->seed);

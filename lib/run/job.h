@@ -16,7 +16,7 @@
 struct job_args {
     struct common common;
     struct engine engine;
-    const char *chat, *schedule;
+    const char *chat, *schedule, *commit_trace;
     int64_t warmup, warmup_most, again, repeat, launch, idle_ms, selfcheck;
     int parse_special, halve, fresh, force;
 };
@@ -28,6 +28,7 @@ struct job {
     const struct decoder *decoder;
     const struct job_args *args;
     const struct plan *plan;
+    const struct commit_trace *replay; /* NULL: none */
     const char *const *files; /* prompts; n_files 0: standard input */
     size_t n_files;
     int argc;

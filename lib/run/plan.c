@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/near.h"
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
 
@@ -37,9 +38,14 @@ static int read_point(struct settings *p, const json_t *o, const char *where, st
     if (!json_is_object(o))
         return err_set(e, EXIT_BAD_DATA, "%s: points: expected objects", where);
     const char *key = stranger(p->table, o);
-    if (key)
-        return err_set(e, EXIT_BAD_DATA, "%s: points: '%.100s' is no setting of %s", where, key,
-                       p->table->system);
+    if (key) {
+        struct near near = {.got = key};
+        char hint[NEAR_HINT];
+        for (size_t i = 0; i < p->table->n; i++)
+            near_add(&near, p->table->row[i].name);
+        return err_set(e, EXIT_BAD_DATA, "%s: points: '%.100s' is no setting of %s%s", where, key,
+                       p->table->system, near_hint(&near, "", hint));
+    }
     return settings_read(p, o, where, e);
 }
 

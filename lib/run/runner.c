@@ -90,7 +90,8 @@ static void generate(struct session *s, const struct generation_place *at,
         host_monitor_begin(&s->host);
     *trace = (struct batch_trace){0};
     if (s->loaded) {
-        const struct decode_env env = {!!strcmp(at->phase, "cold"), job->plan->seed, job->stop};
+        const struct decode_env env = {!!strcmp(at->phase, "cold"), job->plan->seed, job->stop,
+                                       job->replay};
         job->decoder->run(&s->network, at->point, &env, in, n, out, trace);
         note_memory(s, trace);
     } else {

@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "lib/base/rng.h"
 
@@ -19,38 +18,40 @@ void bootstrap_draw(uint64_t seed, uint64_t draw, size_t n, uint32_t *index)
         index[i] = (uint32_t)rng_below(&r, n);
 }
 
-double bootstrap_median(const double *sorted, const uint32_t *index, uint32_t *count, size_t n)
+/* Residuals of the logarithms into x. 0: a value has none. */
+static int residuals(const struct launch_value *v, size_t n, double *x)
 {
-    memset(count, 0, n * sizeof *count);
+    for (size_t i = 0; i < n; i++) {
+        if (!(v[i].value > 0))
+            return 0;
+        x[i] = log(v[i].value);
+    }
+    double mean = stat_mean(x, n);
     for (size_t i = 0; i < n; i++)
-        count[index[i]]++;
-    size_t low = (n - 1) / 2, high = n / 2, seen = 0, i = 0;
-    while (seen + count[i] <= low)
-        seen += count[i++];
-    double a = sorted[i];
-    while (seen + count[i] <= high)
-        seen += count[i++];
-    return a + (sorted[i] - a) / 2;
+        x[i] -= mean;
+    return 1;
 }
 
-void bootstrap_cost(double value, const double *launches, size_t n_launch, const double *samples,
-                    size_t n_sample, uint64_t seed, size_t draws, double *out, size_t stride,
-                    uint32_t *work)
+/* A draw of Student's distribution along the residuals. */
+static double step_along(const double *x, size_t n, uint64_t seed, uint64_t draw)
 {
-    for (size_t d = 0; d < draws; d++) {
-        double cost = value;
-        if (n_launch > 1) {
-            bootstrap_draw(seed, d, n_launch, work);
-            cost = 0;
-            for (size_t i = 0; i < n_launch; i++)
-                cost += launches[work[i]];
-            cost /= (double)n_launch;
-        } else if (n_sample > 1) {
-            bootstrap_draw(seed, d, n_sample, work);
-            cost = bootstrap_median(samples, work, work + n_sample, n_sample);
-        }
-        out[d * stride] = isnan(value) ? value : cost;
+    struct rng r = {.seed = seed, .stream = draw};
+    double sum = 0, square = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += rng_normal(&r) * x[i]; /* x adds up to 0, so the mean of the weights drops out */
+    for (size_t i = 0; i + 1 < n; i++) {
+        double z = rng_normal(&r);
+        square += z * z;
     }
+    return sum / sqrt((double)n * square);
+}
+
+void bootstrap_cost(double value, const struct launch_value *launches, size_t n, uint64_t seed,
+                    size_t draws, double *out, size_t stride, double *work)
+{
+    int moves = n > 1 && residuals(launches, n, work);
+    for (size_t d = 0; d < draws; d++)
+        out[d * stride] = moves ? value * exp(step_along(work, n, seed, d)) : value;
 }
 
 static int compare(const void *a, const void *b)

@@ -7,20 +7,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/stat/launch.h"
 #include "lib/stat/stat.h"
 
 /* index[i] = a place 0..n-1, drawn with replacement: draw `draw` of stream `seed`. */
 void bootstrap_draw(uint64_t seed, uint64_t draw, size_t n, uint32_t *index);
 
-/* Median of the resample index[0..n-1] of n values in ascending order. count[n] is work. */
-double bootstrap_median(const double *sorted, const uint32_t *index, uint32_t *count, size_t n);
-
-/* Draws of a cost into out[d * stride]: means of resampled launches[n_launch] (two or more), else
- * medians of resampled samples[n_sample] (ascending, two or more), else `value` itself.
- * work[2 * max(n_launch, n_sample)]. */
-void bootstrap_cost(double value, const double *launches, size_t n_launch, const double *samples,
-                    size_t n_sample, uint64_t seed, size_t draws, double *out, size_t stride,
-                    uint32_t *work);
+/* Draws of a cost into out[d * stride]: around `value`, as Student's distribution has its logarithm
+ * over launches[n] (two or more, all above 0); else `value` itself. Costs that were measured in the
+ * same launches and draw from one `seed` keep what these launches have in common.
+ *
+ * Launches resampled with replacement would give intervals too narrow: 87 of 100 hold the true
+ * value at 5 launches. Here the residuals of the log values get normal weights (less their mean)
+ * over the root of a chi-square, so that the spread of one cost is exactly Student's with n - 1
+ * degrees of freedom. work[n]. Source: Kalibera and Jones ISMM'13 (the unit); Gelman et al.,
+ * Bayesian Data Analysis, 3rd ed., 3.2 and 3.6 (the distribution). */
+void bootstrap_cost(double value, const struct launch_value *launches, size_t n, uint64_t seed,
+                    size_t draws, double *out, size_t stride, double *work);
 
 /* Percentile interval of the draws around `value`. Draws may be -INFINITY or INFINITY (censored: a
  * crossing outside what was measured) and an end may come out so. Draws that are NaN are left

@@ -1,7 +1,8 @@
 /* launch.h - summaries that respect the launch. A launch is one fresh process; repetitions in it
  * share its luck (addresses, clocks, heat), so the launch is the independent unit: with two or more
- * the headline is the mean over launches with Student's interval, with one it is that launch's own
- * value with an interval that says nothing about the next process.
+ * the headline is the geometric mean over launches, with one it is that launch's own value. From
+ * five launches on it has an interval, Student's on the scale of logarithms: times, rates and bytes
+ * are positive, so an interval that reaches below nought would be of no such thing.
  *
  * Source: Georges et al. OOPSLA'07; Kalibera and Jones ISMM'13.
  */
@@ -12,6 +13,9 @@
 #include <stdint.h>
 
 #include "lib/stat/stat.h"
+
+enum { LAUNCH_LEAST = 5 }; /* fewer launches give no interval */
+#define LAUNCH_FEW "fewer than 5 launches"
 
 enum launch_kind {
     LAUNCH_MEDIAN,   /* median of values */
@@ -77,8 +81,9 @@ struct launch_turn { int64_t launch, round, seq; double value; };
  * else 1 when one could be judged, else -1. Sorts. work[2 n]. */
 int launch_turns_steady(struct launch_turn *t, size_t n, double level, double *work);
 
-/* 1 steady, 0 not, -1 undecided (n < 8). x: one launch in the order it ran. Not steady: the slope
- * moves the value by 1 % or more over the window and its interval excludes zero. work[n]. */
+/* 1 steady, 0 not, -1 undecided (n < 8). x: one launch in the order it ran. Not steady: it drifts
+ * (a line through it moves by 1 % or more over the window) or jumps (at some place, from one mean
+ * to another that far away), beyond noise at `level` for both questions together. work[n]. */
 int launch_steady(const double *x, size_t n, double level, double *work);
 
 #endif

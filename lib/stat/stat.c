@@ -136,6 +136,11 @@ double stat_t_quantile(double p, double df)
     return p < 0.5 ? -t : t;
 }
 
+double stat_t_outside(double t, double df)
+{
+    return fmin(1, 2 * t_tail(fabs(t), df));
+}
+
 /* P(B <= k) for B binomial(n, q). */
 static double binomial_below(double k, double n, double q)
 {
@@ -195,6 +200,25 @@ struct interval stat_t(const double *x, size_t n, double level)
     v.lo = v.value - half;
     v.hi = v.value + half;
     return v;
+}
+
+struct interval stat_log_t(double *x, size_t n, double level)
+{
+    struct interval v = {stat_mean(x, n), NAN, NAN};
+    size_t same = 0, sound = 0;
+    for (size_t i = 0; i < n; i++) {
+        sound += x[i] > 0 && !isinf(x[i]);
+        same += x[i] >= x[0] && x[i] <= x[0];
+    }
+    if (!n || sound < n)
+        return v;
+    double first = x[0];
+    for (size_t i = 0; i < n; i++)
+        x[i] = log(x[i]);
+    v = stat_t(x, n, level);
+    if (same < n)
+        return (struct interval){exp(v.value), exp(v.lo), exp(v.hi)};
+    return (struct interval){first, n < 2 ? NAN : first, n < 2 ? NAN : first};
 }
 
 void stat_slope(const double *x, size_t n, double *slope, double *se)

@@ -20,7 +20,12 @@ double stat_median(double *x, size_t n);      /* sorts x */
 struct interval stat_quantile(double *x, size_t n, double q, double level);
 /* Mean with Student's t interval; NaN ends below 2. For launch means. */
 struct interval stat_t(const double *x, size_t n, double level);
+/* The same on the scale of logarithms: the geometric mean, and an interval that stays above nought.
+ * Where a value is not above nought: the mean without an interval. Equal values are their own mean,
+ * to the last bit. x becomes its logarithms. */
+struct interval stat_log_t(double *x, size_t n, double level);
 double stat_t_quantile(double p, double df); /* df INFINITY: the normal distribution */
+double stat_t_outside(double t, double df);  /* P(|T| > |t|) */
 /* Least-squares slope of x against 0..n-1 and its standard error (steady-state test). */
 void stat_slope(const double *x, size_t n, double *slope, double *se);
 /* Least-absolute-deviations line y = a + b x (exact, by weighted medians over pairs; n <= 4096). */

@@ -1,4 +1,4 @@
-# gpu - one GPU of 80 GB or more, 8B checkpoints in bf16; what the profiles of single cards share.
+# gpu - one GPU of 80 GB or more, 8B checkpoints in bf16. What the profiles of single cards share.
 PROMPTS       := 128
 STEPS         := 16,32,64,128,256
 GEN_LENGTH    := 256

@@ -1,9 +1,10 @@
-# quick - does everything work? The embedded trio, under a minute; too few launches for intervals.
+# quick - does everything work: the embedded trio, under a minute. Too few launches for intervals.
 PROMPT_CHOICE := --per-task 6
 STEPS         := 4,16,64
 GEN_LENGTH    := 64
 BLOCK_LENGTH  := 32
 LAUNCHES      := 2
+BUDGET_MINUTES := 0
 AA_LAUNCHES   := 4
 AA_LENGTH     := 16
 SCALE_LENGTHS := 32

@@ -193,7 +193,7 @@ JOBS=after,full,block,gap,memory,load
     export CROSSOVER_CUDA=$BENCH/../libcrossover-cuda.so
     [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, no emulated device"
     mkdir driver
-    "${CC:-cc}" -shared -fPIC -o driver/libcuda.so.1 "$ROOT/tests/fixtures/preload/cuda.c" ||
+    ${CC:-cc} -shared -fPIC -o driver/libcuda.so.1 "$ROOT/tests/fixtures/preload/cuda.c" ||
         skip "no compiler"
     card() { # NAME=VALUE...
         env LD_LIBRARY_PATH=driver "$@" "$BENCH/bench" --device cuda --only ceilings \

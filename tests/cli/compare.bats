@@ -130,6 +130,65 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }
     [ "$status" -eq 65 ]
 }
 
+# metric CONFIG PARADIGM BATCH VALUES...: launches of e2e_ns, those of the two paradigms in turn
+metric() {
+    local config=$1 paradigm=$2 batch=$3
+    shift 3
+    jq -cn --arg c "$config" --arg p "$paradigm" --argjson b "$batch" --args '
+        ($ARGS.positional | map(tonumber)) as $v | ($p == "autoregressive") as $ar
+        | {schema: "crossover/1", kind: "metric", run: "r", config: $c, point: $c, model: $p,
+           paradigm: $p, arch: (if $ar then "llama" else "llada" end), device: "cpu", dtype: "f32",
+           quant: "none", contract: "fixed", batch: $b, metric: "e2e_ns", unit: "ns",
+           direction: "lower", value: $v[0], lo: null, hi: null, n: 9, launches: ($v | length),
+           launch_values: [$v | to_entries[]
+               | {launch: (2 * .key + if (.key % 2 == 0) == $ar then 0 else 1 end), value}]}
+        | if $ar then .max_new = 64 else .gen_length = 64 | .steps = 8 end' "$@"
+}
+
+@test "ratios over launches: same, slower, undecided, and too few" {
+    { metric ar autoregressive 1 100 101 99 100 102 98
+      metric same masked_diffusion 1 100.5 101 99.2 100.1 101.8 98.2
+      metric ar4 autoregressive 4 100 101 99 100 102 98
+      metric slow masked_diffusion 4 110 111 109 110 112 108
+      metric ar8 autoregressive 8 100 101 99 100 102 98
+      metric wild masked_diffusion 8 50 210 80 140 70 130
+      metric ar16 autoregressive 16 100 101 99 100
+      metric few masked_diffusion 16 150 151 149 152; } > "$T/in"
+    compare --by paradigm --cost e2e_ns --precision 0.01 --stopped budget "$T/in" > "$T/out"
+    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/out"
+    [ "$(jq -c '[.config, .base_config, .verdict, .stop_reason]' "$T/out" | paste -sd ' ')" = \
+        '["same","ar","SAME","precision"] ["slow","ar4","SLOWER","precision"] '\
+'["wild","ar8","UNDECIDED","budget"] ["few","ar16","UNDECIDED","budget"]' ]
+    jq -se 'map({key: .config, value: .}) | from_entries
+        | .same.lo > 0.98 and .same.hi < 1.02 and .same.launches_more == 0
+        and .slow.lo > 1 and .slow.p < 1e-4 and (.slow.p_holm / .slow.p - 3 | fabs) < 1e-9
+        and .wild.lo > 0 and .wild.launches_to_decide > 100 and .wild.launches_more == 6
+        and .few.lo == null and .few.lo_reason == "fewer than 5 launches" and .few.p == null
+        and .few.value > 1.4 and .few.launches_more == 1' "$T/out"
+    sort -r "$T/in" | compare --by paradigm --cost e2e_ns --precision 0.01 --stopped budget |
+        cmp - "$T/out"
+}
+
+@test "one model under two names: the verdict in words, and that it can fail" {
+    check() { # LAUNCH-VALUES-OF-THE-TWIN: the check record
+        { metric self autoregressive 1 100 101 99 100 102 98 | jq -c '.model = "self"'
+          metric twin masked_diffusion 1 "$@" |
+              jq -c '.model = "twin" | .paradigm = "autoregressive" | .arch = "llama"
+                  | .max_new = 64 | del(.gen_length, .steps)'; } > "$T/two"
+        jq -c 'select(.model == "twin") | .model = "slow" | .config = "slow" | .point = "slow"
+            | .launch_values[].value *= 1.05' "$T/two" |
+            compare --by model --base self --cost e2e_ns "$T/two" - |
+            jq -sc -f pipelines/same.jq --arg factor 1.05
+    }
+    check 100.5 101 99.2 100.1 101.8 98.2 > "$T/good"
+    jq -e '.pass and .verdict == "SAME" and .handicap == "FOUND"' "$T/good"
+    check 106 30 195 90 150 80 > "$T/wide"
+    jq -e '.pass == false and .verdict == "UNDECIDED" and .handicap == "MISSED" and
+        (.text | test("about [0-9]+ would decide"))' "$T/wide"
+    check 104 105 103 104 106 102 > "$T/other"
+    jq -e '.pass == false and .verdict == "SLOWER"' "$T/other"
+}
+
 # answer BATCH ID IDS [FIELDS]: a generation
 answer() {
     jq -cn --argjson b "$1" --arg id "$2" --argjson ids "$3" "{schema: \"crossover/1\",

@@ -35,7 +35,10 @@ refused() {
 }
 
 @test "the object is found beside the program, and in lib/crossover once installed" {
-    mkdir -p "$T/bin" "$T/lib/crossover"
+    mkdir -p "$T/bin" "$T/lib/crossover" "$T/driver"
+    ${CC:-cc} -shared -fPIC -o "$T/driver/libcuda.so.1" tests/fixtures/preload/cuda.c ||
+        skip "no compiler"
+    export LD_LIBRARY_PATH=$T/driver
     cp "$BIN/gen-llama" "$T/bin/"
     echo nothing > "$T/lib/crossover/libcrossover-cuda.so"
     refused 69 "/lib/crossover/libcrossover-cuda.so: " \
@@ -45,6 +48,26 @@ refused() {
     run --separate-stderr "$T/bin/gen-llama" "${SHORT[@]}"
     [ "$status" -eq 0 ]
     [ -z "$stderr" ]
+}
+
+@test "without a driver the object is not loaded: none of its constructors runs" {
+    mkdir -p "$T/bin" "$T/driver"
+    echo nothing > "$T/driver/libcuda.so.1" # found before one that may be here, and no library
+    cat > "$T/loud.c" << 'END'
+#include <unistd.h>
+__attribute__((constructor)) static void start(void) { (void)!write(2, "loaded", 6); }
+END
+    ${CC:-cc} -shared -fPIC -o "$T/bin/libcrossover-cuda.so" "$T/loud.c" || skip "no compiler"
+    cp "$BIN/gen-llama" "$T/bin/"
+    export LD_LIBRARY_PATH=$T/driver
+    refused 69 "--device cuda: no driver of an NVIDIA GPU here" \
+        "$T/bin/gen-llama" --device cuda "${SHORT[@]}"
+    run --separate-stderr "$T/bin/gen-llama" "${SHORT[@]}"
+    [ "$status" -eq 0 ] && [ "$(jq -r .device <<< "$output")" = cpu ] && [ -z "$stderr" ]
+    # the one that is named is
+    run --separate-stderr env CROSSOVER_CUDA="$T/bin/libcrossover-cuda.so" \
+        "$T/bin/gen-llama" --device cuda "${SHORT[@]}"
+    [ "$status" -eq 69 ] && [[ $stderr == loaded* ]]
 }
 
 @test "CROSSOVER_CUDA names the object" {

@@ -458,8 +458,8 @@ END
 
 @test "A10: an allocation that fails ends with 70 and a line, or changes nothing" {
     [ -z "${SAN-}" ] && ! nm -D "$BIN/gen-llama" | grep -q __asan || skip "sanitizers own malloc"
-    command -v "${CC:-cc}" > "$T/cc" || skip "no compiler"
-    "${CC:-cc}" -shared -fPIC -o "$T/fail.so" "$ROOT/tests/fixtures/preload/fail-malloc.c" ||
+    command -v ${CC:-cc} > "$T/cc" || skip "no compiler"
+    ${CC:-cc} -shared -fPIC -o "$T/fail.so" "$ROOT/tests/fixtures/preload/fail-malloc.c" ||
         skip "no shared objects here"
     while read -r tool args; do
         FAIL_REPORT=$T/n LD_PRELOAD=$T/fail.so "$BIN/$tool" --no-meta $args > "$T/out" \

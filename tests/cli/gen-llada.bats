@@ -97,7 +97,7 @@ END
     [ "$status" -eq 64 ]
     [[ $output == *"steps 6 must be a multiple"* ]]
     for bad in "--gen-length 0" "--steps 0" "--steps 4,,8" "--block-length 16" "--temperature -1" \
-        "--temperature nan" "--cfg-scale -1" "--cache dual" "--batch 0" "--unmask magic" \
+        "--temperature nan" "--cfg-scale -1" "--cache magic" "--batch 0" "--unmask magic" \
         "--unmask threshold --remasking random"; do
         run "${GEN[@]}" $bad "$T/prompts" # several words on purpose
         [ "$status" -eq 64 ]
@@ -255,4 +255,65 @@ END
     [[ $output == *"'unmsk' is no setting of llada"* ]]
     run "${GEN[@]}" --schedule "$T/schedule" --steps 2,4 "$T/prompts"
     [ "$status" -eq 64 ]
+}
+
+@test "commits of a trained model are recorded, and replayed on drawn weights" {
+    gzip -dc data/corpus/heldout.ndjson.gz | jq -c 'select(.id)' | sed -n '1,3p' > "$T/real"
+    LLADA=("$BIN/gen-llada" -q --no-meta -m data/models/llada-demo --gen-length 32
+           --block-length 16 --unmask threshold --threshold 0.6)
+    "${LLADA[@]}" "$T/real" > "$T/trace"
+    jq -s -e 'length == 3 and all(.[]; (.commit_tokens | length) == .denoise_steps and
+        (.commit_tokens | add) == .committed_tokens and .replayed == false) and
+        any(.[]; .denoise_steps < 32)' "$T/trace"
+    REPLAY=("$BIN/gen-llada" -q --no-meta -m synth:tiny-llada --block-length 16 --unmask replay)
+    for cache in none prefix; do
+        "${REPLAY[@]}" --cache $cache --gen-length 32 --batch 1,3 --commit-trace "$T/trace" \
+            "$T/prompts" > "$T/out"
+        jq -s -e --slurpfile t "$T/trace" --arg sha "$(sha256sum < "$T/trace" | cut -c 1-64)" '
+            length == 6 and ($t | map(.commit_tokens)) as $curves |
+            all(.[]; .replayed and .commit_trace == $sha and .steps == null and
+                (.commit_tokens | length) == .denoise_steps and
+                (.commit_tokens as $c | any($curves[]; . == $c)))' "$T/out"
+        [ "$(jq -c '[.id, .commit_tokens, .token_ids]' "$T/out" | sort | uniq | wc -l)" = 3 ]
+    done
+    # Blocks beyond those of the curve begin with its first again.
+    head -n 1 "$T/trace" > "$T/one"
+    "${REPLAY[@]}" --gen-length 64 --commit-trace "$T/one" "$T/prompts" |
+        jq -s -e --slurpfile t "$T/one" 'map(.commit_tokens) | unique ==
+            [$t[0].commit_tokens + $t[0].commit_tokens]'
+    # Another trace, another point.
+    "${REPLAY[@]}" --gen-length 32 --commit-trace "$T/one" "$T/prompts" > "$T/other"
+    [ "$(cat "$T/out" "$T/other" | jq -r 'select(.batch == 1 and .cache != "prefix") | .point' |
+        sort -u | wc -l)" = 1 ]
+    ! [ "$(jq -r .point "$T/other" | head -n 1)" = "$(jq -r .point "$T/out" | head -n 1)" ]
+}
+
+@test "a commit trace is refused where it would be an invention" {
+    real='{"kind":"generation","schema":"crossover/1","run":"r","id":"a","point":"p",
+           "status":"ok","block_length":4,"commit_tokens":[1,3,2,2],"weights_random":false}'
+    trace() { jq -c "$1" <<< "$real" > "$T/t"; }
+    replay() { "${GEN[@]}" -q --no-meta --block-length 4 --unmask replay --commit-trace "$T/t" \
+        "$@" "$T/prompts"; }
+    no() { # CODE WORDS COMMAND...
+        run --separate-stderr "${@:3}"
+        echo "$stderr"
+        [ "$status" = "$1" ] && [[ $stderr == *"$2"* ]]
+    }
+    trace . && replay > "$T/out"
+    jq -s -e 'all(.[]; .commit_tokens == [1, 3, 2, 2])' "$T/out"
+    trace '.commit_tokens = [1, 3, 2]' && replay > "$T/out" # what was not filled does not count
+    jq -s -e 'all(.[]; .commit_tokens == [1, 3, 1, 3])' "$T/out"
+    trace '.commit_tokens = [0, 4, 4]' && replay > "$T/out" # nor a pass that made nothing final
+    jq -s -e 'all(.[]; .commit_tokens == [4, 4])' "$T/out"
+    trace '.weights_random = true' && no 65 "trained model" replay
+    trace '.replayed = true' && no 65 "trained model" replay
+    trace '.commit_tokens = [1, 4]' && no 65 "commit_tokens[1]: expected" replay
+    trace '.commit_tokens = [1, -1]' && no 65 "commit_tokens[1]: expected" replay
+    trace '.commit_tokens = [3]' && no 65 "no commit curve" replay
+    trace '., (.point = "q")' && no 65 "one point" replay
+    trace . && no 64 "contract fixed" replay --contract answer
+    no 64 "--block-length 8: expected 4" replay --block-length 8
+    no 64 "both" "${GEN[@]}" --unmask replay "$T/prompts"
+    no 64 "both" "${GEN[@]}" --commit-trace "$T/t" "$T/prompts"
+    rm "$T/t" && no 66 "/t" replay
 }

@@ -90,8 +90,69 @@ agree() { # HELP RECORD
 @test "make help lists the seven phases and the profiles; an unknown profile lists them too" {
     make -s -C "$ROOT" CUDA=0 help > said
     for n in 1 2 3 4 5 6 7; do grep -q "^  phase$n " said; done
-    grep -q "^Profiles.* demo " said
+    grep -q "^Profiles" said
+    for p in "$ROOT"/pipelines/profiles/*.mk; do
+        grep -qE "^  $(basename "$p" .mk) +[^ ].*[a-z]{3}" said # and what it takes
+    done
     run make -C "$ROOT" CUDA=0 phase1 PROFILE=nope
     [ "$status" -ne 0 ]
     [[ $output == *"PROFILE=nope: expected one of"*quick* ]]
+}
+
+@test "a word that is nearly one is answered with it; numbers are written in full" {
+    said() { # WORDS COMMAND...
+        run -64 "${@:2}"
+        [ "${#lines[@]}" -eq 1 ] && [[ $output == *"$1"* ]] || { echo "$output"; return 1; }
+    }
+    said "unknown option '--sed' (did you mean --seed?)" "$BIN/gen-llama" --sed 3
+    said "'--gen-lenght=8' (did you mean --gen-length?)" "$BIN/gen-llada" --gen-lenght=8
+    said "got 'alwasy' (did you mean always?)" "$BIN/measure" --progress alwasy
+    echo '{"id":"p","prompt_ids":[5]}' > prompt
+    said "got 'schedule,treshold' (did you mean threshold?)" \
+        "$BIN/gen-llada" -m synth:tiny-llada --unmask schedule,treshold prompt
+    said "from 0 to 9007199254740991, got '-1'" "$BIN/measure" --seed -1
+    run -64 "$BIN/gen-llama" --xyzzy
+    [[ $output != *"did you mean"* ]]
+    echo '{"kind":"launch","system":"llada","launch":0,"rounds":1,
+"points":[{"unmask":"treshold"}]}' | tr -d '\n' > plan
+    run -65 "$BIN/gen-llada" -m synth:tiny-llada --schedule plan --launch 0 prompt
+    [[ $output == *'got "treshold" (did you mean threshold?)'* ]]
+}
+
+@test "messages show what was there, and quote nothing that a terminal would obey" {
+    printf '%s\n' \
+        '{"kind":"generation","id":"a","config":"m","e2e_ns":"\u009b31m\u202e","new_tokens":3}' \
+        '{"kind":"generation","id":"b","config":"m","phase":"\u001b[31m\u009b\u2066é"}' \
+        '{"kind":"generation","id":"c","config":"\u009b1m\u200fé","e2e_ns":5,"new_tokens":3}' \
+        $'\xff\xfe{' > bad
+    run --separate-stderr "$BIN/measure" --human --max-failed 3 bad
+    [[ $stderr == *'e2e_ns: expected a number from 1 to 9007199254740992, got a text'* ]]
+    [[ $stderr == *'\x1b[31m\xc2\x9b\xe2\x81\xa6é'* ]]
+    [[ $stderr == *'\xc2\x9b1m\xe2\x80\x8fé: '* ]]
+    printf '%s\n' "$stderr" > said
+    local c0='[\x00-\x08\x0b-\x1f\x7f\xff]' c1='\xc2[\x80-\x9f]'
+    local marks='\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]'
+    [ "$(LC_ALL=C grep -cP "$c0|$c1|$marks" said)" -eq 0 ]
+    LC_ALL=C grep -qP "$c1" <(printf '\302\233\n') # the check itself finds one
+}
+
+@test "bootstrap asks for what the tests need, when they are asked for" {
+    mkdir path
+    for c in sh dirname; do ln -s "$(command -v $c)" path/; done
+    printf '#!/bin/sh\n' > path/apt-get
+    chmod +x path/apt-get
+    run -1 env PATH="$PWD/path" "$ROOT/bootstrap" --check test
+    [[ $output == *" strace"* && $output == *" libxml2-utils"* ]]
+    run -1 env PATH="$PWD/path" "$ROOT/bootstrap" --check
+    [[ $output == *" jq"* && $output != *strace* ]]
+}
+
+@test "the build takes the protections that the compiler has, and no other" {
+    printf '#!/bin/sh\ncat > /dev/null\n' > cc-all
+    printf '#!/bin/sh\ncat > /dev/null\ncase $* in *SOURCE=3*|*clash*) exit 1 ;; esac\n' > cc-old
+    chmod +x cc-all cc-old
+    run make -s -C "$ROOT" CUDA=0 CC="$PWD/cc-all" SAN= print-HARDEN
+    [[ $output == *SOURCE=3*clash-protection*cf-protection* ]]
+    run make -s -C "$ROOT" CUDA=0 CC="$PWD/cc-old" SAN= print-HARDEN
+    [[ $output == *SOURCE=2*cf-protection* && $output != *clash* ]]
 }

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+bats_require_minimum_version 1.5.0
 # Figures: made from records, valid, the same every time, makeable again from their script alone,
 # and safe against what stands in a record.
 
@@ -45,6 +46,33 @@ valid_svg() {
         [ "$(grep -c '<path' "$t.svg")" -gt 5 ]
     done
     [ -z "$(find . -name '.*tmp*')" ]
+}
+
+@test "and is checked as XML" {
+    command -v xmllint > /dev/null || skip "no xmllint: what is drawn is not checked as XML"
+}
+
+@test "a disk that is full leaves no part of a figure under its name" {
+    for s in svg png pdf; do # gnuplot is silent about a file that it could not write whole
+        run -74 --separate-stderr bash -c 'ulimit -f 12; exec "$@"' - \
+            "$BIN/plot" --type pareto -o "full.$s" $(records pareto)
+        [ "${#stderr_lines[@]}" -eq 1 ] && [[ $stderr == *"full.$s: expected a whole $s"* ]]
+        [ ! -e "full.$s" ]
+        draw pareto "full.$s" $(records pareto) # one that is there stays
+        cp "full.$s" before
+        run -74 bash -c 'ulimit -f 12; exec "$@"' - \
+            "$BIN/plot" --type pareto -o "full.$s" $(records pareto)
+        cmp "full.$s" before
+    done
+    [ -z "$(find . -name '.*tmp*')" ]
+}
+
+@test "why a figure cannot be written is said" {
+    strace -o log true 2> why || skip "no strace here, or it may not trace"
+    run -74 --separate-stderr strace -o log -P "$T/.full.svg.tmp" -e inject=write:error=ENOSPC \
+        "$BIN/plot" --type pareto -o full.svg $(records pareto)
+    [[ $stderr == *"full.svg: cannot write: No space left on device"* ]]
+    [ ! -e full.svg ] && [ -z "$(find . -name '.*tmp*')" ]
 }
 
 @test "a figure is made again from its script alone" {

@@ -43,7 +43,37 @@ says() {
     says 'no slower from 24.5 \[17.2, 34\] denoising steps on (probability 0.83)'
     says 'At batch 8.* there is no step count .* (probability 0.01)'
     says 'Equal quality takes 24.5 \[17.2, &gt;64\] steps; equal latency allows 13.2'
-    grep -q '1.02 times LLaMA.s time' report.md
+    says 'takes 1.03 \[1.01, 1.04\] times LLaMA'
+}
+
+@test "ratios of the two systems are a table, with verdict and adjusted p" {
+    jq -cn '{schema: "crossover/1", kind: "comparison", run: "r", config: "llada 4", model: "m",
+        base_config: "llama", by: "paradigm", setting: "masked_diffusion", metric: "e2e_ns",
+        effect: "ratio", value: 1.25, lo: 1.125, hi: 1.5, p: 0.001, p_holm: 0.004,
+        verdict: "SLOWER", launches: 5, base_value: 1, config_value: 1.25}' > ratio
+    report "${ALL[@]}" ratio
+    says 'llada 4 *llama *1.25 \[1.12, 1.50\] *SLOWER *0.004 *5'
+    lacks -q 'What quantization costs' report.html
+}
+
+# check FIELDS: a check record of the harness
+check() {
+    jq -cn "{schema: \"crossover/1\", kind: \"check\", run: \"r\", check: \"same\"} + $1"
+}
+
+@test "what the harness could not show stands above the headline, in its box; that is not bold" {
+    check '{pass: false, verdict: "UNDECIDED", text: "one model under two names is UNDECIDED"}' > c
+    report "${ALL[@]}" c
+    grep -q '<div class="lead doubt"><p><strong>Harness check same: UNDECIDED: one' report.html
+    grep -q '^<p>At batch 1, by judge perplexity.*</p></div>$' report.html
+    grep -q '^> \*\*Harness check same: UNDECIDED' report.md
+    lacks -q '\*\*At batch 1' report.md
+    check '{pass: false, verdict: "SAME", text: "a handicap was MISSED"}' > c
+    report "${ALL[@]}" c
+    says 'Harness check same: FAILED: a handicap was MISSED'
+    check '{pass: true, verdict: "SAME", text: "well"}' > c
+    report "${ALL[@]}" c
+    grep -q 'class="lead">At batch 1' report.html
 }
 
 @test "what lies beyond the measured is told of the sweep itself, not of others" {

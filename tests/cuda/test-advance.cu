@@ -176,6 +176,8 @@ static void plan(struct game *g, const struct setting *s, size_t rows)
     l->gen_length = s->gen, l->block_length = s->block, l->block_steps = s->steps;
     l->mask = MASK_ID, l->rule = s->rule;
     l->params.threshold = 0.6, l->params.factor = 1;
+    l->params.entropy_bound = 9, l->params.upper = 0.8, l->params.lower = 0.5;
+    l->params.gap = 0.5;
     l->order = s->order, l->stop_at_eos = s->stops > 0;
     l->order_seed = 99, l->per_block = s->per_block;
     l->stop[0] = 11, l->stop[1] = 7, l->n_stop = s->stops;

@@ -465,18 +465,18 @@ static void known_case(void)
 int main(void)
 {
     static const struct way ways[] = {
-        {"schedule", UNMASK_SCHEDULE, {0, 0}, 24, 8, 3, .stop = 0},
-        {"schedule, a step a slot", UNMASK_SCHEDULE, {0, 0}, 24, 8, 8, .guided = 1},
-        {"schedule, more steps than slots", UNMASK_SCHEDULE, {0, 0}, 12, 4, 6, .stop = 0},
-        {"schedule, one block", UNMASK_SCHEDULE, {0, 0}, 24, 24, 5, .stop = 1},
-        {"random remasking", UNMASK_SCHEDULE, {0, 0}, 24, 12, 5, .order = ORDER_RANDOM,
+        {"schedule", UNMASK_SCHEDULE, {.threshold = 0}, 24, 8, 3, .stop = 0},
+        {"schedule, a step a slot", UNMASK_SCHEDULE, {.threshold = 0}, 24, 8, 8, .guided = 1},
+        {"schedule, more steps than slots", UNMASK_SCHEDULE, {.threshold = 0}, 12, 4, 6, .stop = 0},
+        {"schedule, one block", UNMASK_SCHEDULE, {.threshold = 0}, 24, 24, 5, .stop = 1},
+        {"random remasking", UNMASK_SCHEDULE, {.threshold = 0}, 24, 12, 5, .order = ORDER_RANDOM,
          .guided = 1},
-        {"threshold", UNMASK_THRESHOLD, {0.9, 0}, 24, 8, 2, .stop = 0},
-        {"threshold that few reach", UNMASK_THRESHOLD, {0.99, 0}, 24, 6, 2, .stop = 1},
-        {"threshold 0", UNMASK_THRESHOLD, {0, 0}, 24, 24, 2, .guided = 1},
-        {"factor", UNMASK_FACTOR, {0, 1}, 24, 8, 2, .stop = 0},
-        {"factor 2", UNMASK_FACTOR, {0, 2}, 24, 12, 2, .stop = 1},
-        {"a NaN", UNMASK_SCHEDULE, {0, 0}, 24, 8, 4, .bad = 1},
+        {"threshold", UNMASK_THRESHOLD, {.threshold = 0.9}, 24, 8, 2, .stop = 0},
+        {"threshold that few reach", UNMASK_THRESHOLD, {.threshold = 0.99}, 24, 6, 2, .stop = 1},
+        {"threshold 0", UNMASK_THRESHOLD, {.threshold = 0}, 24, 24, 2, .guided = 1},
+        {"factor", UNMASK_FACTOR, {.factor = 1}, 24, 8, 2, .stop = 0},
+        {"factor 2", UNMASK_FACTOR, {.factor = 2}, 24, 12, 2, .stop = 1},
+        {"a NaN", UNMASK_SCHEDULE, {.threshold = 0}, 24, 8, 4, .bad = 1},
     };
     text_case();
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)

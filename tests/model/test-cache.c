@@ -105,10 +105,11 @@ static int masks(const struct naive *v, size_t from, size_t end)
 }
 
 /* The rows of a pass by the definition of the policy; s, e: the block. */
-static void rows_of(const struct naive *v, size_t s, size_t first_pass, size_t *from, size_t *to)
+static void rows_of(const struct naive *v, size_t s, size_t e, int first_pass, size_t *from,
+                    size_t *to)
 {
     *from = v->how->cache == CACHE_NONE || first_pass ? 0 : s;
-    *to = v->len;
+    *to = v->how->cache == CACHE_DUAL && !first_pass ? e : v->len;
 }
 
 static void naive_run(struct naive *v, const struct generation_input *in)
@@ -124,7 +125,7 @@ static void naive_run(struct naive *v, const struct generation_input *in)
     for (size_t b = 0; b < blocks; b++) {
         size_t s = v->prompt + b * d->block_length, e = s + d->block_length, from, to;
         for (int pass = 0; masks(v, s, e); pass++) {
-            rows_of(v, s, pass == 0, &from, &to);
+            rows_of(v, s, e, pass == 0, &from, &to);
             look(v, from, to, logits, logits + LEN * V);
             commit(v, from > v->prompt ? from : v->prompt, e, most, logits);
         }

@@ -107,7 +107,7 @@ static void test_planted(const json_t *properties)
     ok(lacks(properties, &r) != NULL, "planted: a field that nobody described is found");
     const struct setting rows[] = {{"unmask", .type = SETTING_CHOICE, .choices = "a|b"},
                                    {"x", .type = SETTING_INT}};
-    const struct settings_table t = {"planted", rows, 2};
+    const struct settings_table t = {.system = "planted", .row = rows, .n = 2};
     ok(only_holds(&t, "unmask=a|b") && !only_holds(&t, "unmask=c") && !only_holds(&t, "x=1"),
        "planted: what a row counts for must be a word of a choice");
 }

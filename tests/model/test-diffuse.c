@@ -208,6 +208,45 @@ static void test_eos_options(struct network *n)
     generation_free(&h);
 }
 
+/* Every rule at its neutral setting is the official sampler with a step a slot. */
+static void test_neutral(const struct network *n)
+{
+    const struct {
+        const char *name;
+        enum unmask rule;
+        struct unmask_params params;
+    } way[] = {{"threshold 1", UNMASK_THRESHOLD, {.threshold = 1}},
+               {"factor 0", UNMASK_FACTOR, {.factor = 0}},
+               {"entropy bound 0", UNMASK_ENTROPY_BOUND, {.entropy_bound = 0}},
+               {"hierarchical 1", UNMASK_HIERARCHICAL, {.upper = 1, .lower = 1}},
+               {"prophet, a gap that never comes", UNMASK_PROPHET, {.gap = 1e6}}};
+    for (size_t i = 0; i < sizeof way / sizeof *way; i++) {
+        struct diffuse d = settings(24, 8, 24);
+        struct generation g = one(n, &d, 0);
+        d.rule = way[i].rule;
+        d.unmask = way[i].params;
+        struct generation h = one(n, &d, 0);
+        ok(g.n == h.n && !memcmp(g.ids, h.ids, g.n * sizeof *g.ids) &&
+               g.denoise_steps == h.denoise_steps, "%s: vanilla", way[i].name);
+        generation_free(&g);
+        generation_free(&h);
+    }
+    struct diffuse d = settings(24, 8, 12);
+    d.rule = UNMASK_PROPHET;
+    struct generation g = one(n, &d, 0); /* gap 0: settled at once */
+    ok(g.n == 24 && g.denoise_steps == 3, "prophet, gap 0: a pass a block, %d",
+       (int)g.denoise_steps);
+    generation_free(&g);
+    d = settings(24, 24, 24);
+    d.order = ORDER_LEFT_TO_RIGHT;
+    g = one(n, &d, 0);
+    int one_by_one = g.n_emits == 24;
+    for (size_t i = 0; i < g.n_emits; i++)
+        one_by_one &= g.emit_tokens[i] == 1;
+    ok(one_by_one, "left to right: a token readable with each pass");
+    generation_free(&g);
+}
+
 /* Runs with `id` as the mask. Returns how many slots still hold it at the end; *good is cleared
  * when a result is not as it should be. */
 static int stays(struct network *n, const struct diffuse *d, int64_t id, int *good)
@@ -391,6 +430,7 @@ int main(void)
         test_rules(&n);
         test_orders(&n);
         test_events(&n);
+        test_neutral(&n);
         test_mask_generated(&n);
         test_eos_options(&n);
         test_failures(&n);

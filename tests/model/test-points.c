@@ -103,7 +103,7 @@ static int same(struct generation *a, struct generation *b)
 static void same_canvas(const struct network *n, const char *options, struct diffuse how)
 {
     const struct settings s = point(&decoder_diffuse, options);
-    const struct decode_env env = {0, how.seed, NULL};
+    const struct decode_env env = {.seed = how.seed};
     struct generation a = {0}, b = {0};
     struct batch_trace t = {0}, u = {0};
     decoder_diffuse.run(n, &s, &env, &prompt, 1, &a, &t);
@@ -143,7 +143,7 @@ static void test_autoregress(const struct network *n)
                                     "top_p=0.7 contract=fixed cache=off");
     const struct autoregress how = {.max_new = 7, .sample = {0.8, 9, 0.7}, .ignore_eos = 1,
                                     .seed = 4};
-    const struct decode_env env = {0, 4, NULL};
+    const struct decode_env env = {.seed = 4};
     struct generation a = {0}, b = {0};
     struct batch_trace t = {0}, u = {0};
     decoder_autoregress.run(n, &s, &env, &prompt, 1, &a, &t);

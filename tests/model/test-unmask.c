@@ -22,15 +22,16 @@ static size_t taken(enum unmask rule, const double *best, size_t n, size_t budge
 static void test_schedule_rule(void)
 {
     const double s[] = {0.9, 0.9, 0.5, 0.2, 0.1};
-    struct unmask_params none = {0, 0};
+    struct unmask_params none = {0};
     ok(taken(UNMASK_SCHEDULE, s, 5, 3, none) == 3, "schedule: the three best");
     ok(taken(UNMASK_SCHEDULE, s, 5, 0, none) == 0, "schedule: a budget of 0 commits nothing");
     ok(taken(UNMASK_SCHEDULE, s, 5, 9, none) == 5, "schedule: never more than n");
     ok(taken(UNMASK_SCHEDULE, s, 0, 2, none) == 0, "schedule: no positions, no commits");
     const double zeros[] = {0, 0, 0};
     ok(taken(UNMASK_SCHEDULE, zeros, 3, 2, none) == 2, "schedule: confidence 0 counts");
-    ok(unmask_paced(UNMASK_SCHEDULE) && !unmask_paced(UNMASK_THRESHOLD) &&
-           !unmask_paced(UNMASK_FACTOR), "only the schedule has steps");
+    ok(unmask_paced(UNMASK_SCHEDULE) && unmask_paced(UNMASK_REPLAY) &&
+           !unmask_paced(UNMASK_THRESHOLD) && !unmask_paced(UNMASK_FACTOR),
+       "only the schedule and a recorded one have steps");
 }
 
 static void test_threshold_rule(void)
@@ -77,6 +78,71 @@ static void test_factor_rule(void)
     f.factor = 2;
     ok(taken(UNMASK_FACTOR, all, 4, 0, f) == 4, "factor 2 takes more");
     ok(taken(UNMASK_FACTOR, all, 0, 1, f) == 0, "factor: no positions, no commits");
+}
+
+/* Entropies of the best first. */
+static size_t bounded(const float *entropy, size_t n, double bound)
+{
+    struct head_row answer[MOST] = {{0}};
+    int32_t pick[MOST];
+    for (size_t k = 0; k < n; k++) {
+        answer[n - 1 - k].entropy = entropy[k];
+        pick[k] = (int32_t)(n - 1 - k);
+    }
+    const struct unmask_params p = {.entropy_bound = bound};
+    const struct offers o = {.n = n, .answer = answer, .pick = pick};
+    return unmask_count(UNMASK_ENTROPY_BOUND, &p, &o);
+}
+
+static void test_entropy_bound(void)
+{
+    const float h[] = {0.25f, 0.125f, 0.5f, 1}; /* sums less the largest: 0, 0.125, 0.375, 0.875 */
+    ok(bounded(h, 4, 0) == 1, "entropy bound 0: one at a time");
+    ok(bounded(h, 4, 0.125) == 2, "entropy bound: the bound itself is within");
+    ok(bounded(h, 4, 0.5) == 3, "the largest does not count, wherever it stands");
+    ok(bounded(h, 4, 0.875) == 4 && bounded(h, 0, 1) == 0, "up to all, and none of none");
+}
+
+/* Slots 0 1 2 . 4 5 are masked. */
+static void test_hierarchical(void)
+{
+    const double c[] = {0.7, 0.8, 0.8, 0.3, 0.65};
+    const int32_t row[] = {0, 1, 2, 3, 4}, origin[] = {10, 11, 12, 14, 15};
+    int32_t pick[] = {1, 2, 0, 4, 3};
+    struct unmask_params p = {.upper = 0.9, .lower = 0.6};
+    const struct offers o = {.n = 5, .confidence = c, .pick = pick, .row = row, .origin = origin,
+                             .first = 10};
+    ok(unmask_count(UNMASK_HIERARCHICAL, &p, &o) == 2 && pick[0] == 1 && pick[1] == 4,
+       "hierarchical: the best of each run, of equals the first");
+    int32_t again[] = {1, 2, 0, 4, 3};
+    const struct offers high = {.n = 5, .confidence = c, .pick = again, .row = row,
+                                .origin = origin, .first = 10};
+    p.upper = 0.75;
+    ok(unmask_count(UNMASK_HIERARCHICAL, &p, &high) == 3, "and all above the upper threshold");
+    p.upper = p.lower = 1;
+    int32_t alone[] = {1, 2, 0, 4, 3};
+    const struct offers none = {.n = 5, .confidence = c, .pick = alone, .row = row,
+                                .origin = origin, .first = 10};
+    ok(unmask_count(UNMASK_HIERARCHICAL, &p, &none) == 1 && alone[0] == 1,
+       "hierarchical: at least the best one");
+}
+
+static size_t foretold(float gap, int32_t step, double least)
+{
+    const struct head_row answer[] = {{.gap = gap}, {.gap = gap + 1}, {.gap = gap - 1}};
+    int32_t pick[] = {0, 1, 2};
+    const struct unmask_params p = {.gap = least};
+    const struct offers o = {.n = 3, .answer = answer, .pick = pick, .budget = 1, .step = step,
+                             .steps = 9};
+    return unmask_count(UNMASK_PROPHET, &p, &o);
+}
+
+static void test_prophet(void)
+{
+    ok(foretold(7, 0, 7.5) == 1 && foretold(7.5f, 2, 7.5) == 3, "prophet: all once they are ahead");
+    ok(foretold(5, 2, 7.5) == 1 && foretold(5, 3, 7.5) == 3, "by two thirds in the second third");
+    ok(foretold(2.5f, 5, 7.5) == 1 && foretold(2.5f, 6, 7.5) == 3, "by one third in the last");
+    ok(unmask_paced(UNMASK_PROPHET), "else the schedule's steps");
 }
 
 /* What a rule may ask of an answer: everything the head says, and its slot. */
@@ -126,7 +192,7 @@ static void words(const char *row, const char *const *name, size_t n)
         char word[SETTINGS_WORD];
         s.v[i] = (double)k;
         settings_word(&s, i, word);
-        same &= !strcmp(word, name[k]);
+        same &= name[k] && !strcmp(word, name[k]);
     }
     const char *choices = t->row[i].choices;
     size_t bars = 0;
@@ -137,8 +203,13 @@ static void words(const char *row, const char *const *name, size_t n)
 
 static void test_words(void)
 {
-    const char *const rules[] = {[UNMASK_SCHEDULE] = "schedule", [UNMASK_THRESHOLD] = "threshold",
-                                 [UNMASK_FACTOR] = "factor"};
+    const char *const rules[UNMASK_COUNT] = {[UNMASK_SCHEDULE] = "schedule",
+                                             [UNMASK_REPLAY] = "replay",
+                                             [UNMASK_THRESHOLD] = "threshold",
+                                             [UNMASK_FACTOR] = "factor",
+                                             [UNMASK_ENTROPY_BOUND] = "entropy_bound",
+                                             [UNMASK_HIERARCHICAL] = "hierarchical",
+                                             [UNMASK_PROPHET] = "prophet"};
     const char *policies[CACHE_COUNT];
     for (size_t k = 0; k < CACHE_COUNT; k++)
         policies[k] = cache_policies[k]->name;
@@ -152,6 +223,9 @@ int main(void)
     test_threshold_rule();
     test_threshold_picks();
     test_factor_rule();
+    test_entropy_bound();
+    test_hierarchical();
+    test_prophet();
     test_offers();
     test_schedule();
     test_words();

@@ -11,6 +11,7 @@
 #include "lib/stat/launch.h"
 #include "lib/stat/pooled.h"
 #include "lib/stat/proportion.h"
+#include "lib/stat/ratio.h"
 #include "tests/tap.h"
 
 #define NO_WORK {0, 0, 0, 0, 0}
@@ -166,9 +167,6 @@ static void test_bootstrap(void)
        "Wilson's interval, 15 of 20");
     v = bootstrap_wilson(0, 10, 0.95);
     ok(near(v.lo, 0, 0) && near(v.hi, 0.2775328, 1e-6), "Wilson's interval, 0 of 10");
-    double s[] = {1, 2, 3, 10};
-    uint32_t index[] = {3, 0, 3, 1}, count[4];
-    ok(near(bootstrap_median(s, index, count, 4), 6, 0), "median of a resample");
 }
 
 static void test_events(void)
@@ -197,11 +195,12 @@ static void test_launches(void)
     for (int i = 0; i < 40; i++)
         s[i] = (struct launch_sample){i % 2, 100 + i % 2 * 10 + (i / 2) % 5, 1};
     struct launch_summary r = launch_summarize(LAUNCH_MEDIAN, s, 40, v, work);
-    ok(r.launches == 2 && near(r.at.value, 107, 0) && near(v[0].value, 102, 0) &&
-       near(v[1].value, 112, 0), "headline is the mean of launch medians");
-    ok(near(r.at.hi - 107, 12.70620474 * sqrt(50) / sqrt(2), 1e-8), "with Student's interval");
-    r = launch_summarize(LAUNCH_MEDIAN, s, 3, v, work);
-    ok(isnan(r.at.lo) && r.reason && !strcmp(r.reason, "n<6"), "one launch of 3: no interval");
+    ok(r.launches == 2 && near(r.at.value, sqrt(102 * 112), 1e-15) && near(v[0].value, 102, 0) &&
+       near(v[1].value, 112, 0), "headline is the geometric mean of launch medians");
+    ok(isnan(r.at.lo) && !strcmp(r.reason, "fewer than 5 launches"), "without interval of two");
+    r = launch_summarize(LAUNCH_MEDIAN, s, 20, v, work);
+    ok(r.launches == 1 && isnan(r.at.lo) && !strcmp(r.reason, "fewer than 5 launches"),
+       "nor of the answers of one launch");
     struct launch_sample rate[] = {{1, 10, 1}, {1, 90, 3}, {2, 100, 2}};
     r = launch_summarize(LAUNCH_RATIO, rate, 3, v, work);
     ok(near(r.at.value, 200.0 / 6, 1e-15) && near(v[0].value, 25, 0) && near(v[1].value, 50, 0),
@@ -218,6 +217,109 @@ static void test_launches(void)
     ok(n == 4 && near(b[2].ns, 60, 0) && near(b[2].to_eos, 12, 0) && near(b[2].energy.j, 2, 0) &&
            near(b[2].requests, 2, 0),
        "a batch's makespan and energy count once, its requests all; no id, a batch of its own");
+}
+
+/* First-token times like these had an interval that began at -521 us. */
+static void test_positive(void)
+{
+    struct launch_sample s[10];
+    struct launch_value v[10];
+    double work[10], time[] = {400, 450, 500, 700, 2855};
+    for (int i = 0; i < 5; i++)
+        s[i] = (struct launch_sample){i, time[i], 1};
+    struct launch_summary r = launch_summarize(LAUNCH_MEDIAN, s, 5, v, work);
+    ok(r.at.lo > 0 && r.at.lo < r.at.value && r.at.value < r.at.hi && !r.reason,
+       "times have an interval above nought: %.0f [%.0f, %.0f]", r.at.value, r.at.lo, r.at.hi);
+    /* logs: mean log(100), sd log(2): half the width is t(4) log(2) / sqrt(5) */
+    double two = 2 / sqrt(2.5), t = 2.7764451051978;
+    for (int i = 0; i < 5; i++)
+        s[i] = (struct launch_sample){i, 100 * pow(two, i - 2), 1};
+    r = launch_summarize(LAUNCH_MEDIAN, s, 5, v, work);
+    double half = t * log(two) * sqrt(2.5) / sqrt(5);
+    ok(near(r.at.value, 100, 1e-12) && near(log(r.at.hi / 100), half, 1e-10) &&
+       near(log(100 / r.at.lo), half, 1e-10), "Student's, of the logarithms");
+    for (int i = 0; i < 5; i++)
+        s[i] = (struct launch_sample){i, 16, 1};
+    r = launch_summarize(LAUNCH_MEDIAN, s, 5, v, work);
+    ok(r.at.value >= 16 && r.at.value <= 16 && r.at.lo >= 16 && r.at.hi <= 16,
+       "a count that is always 16 is 16 to the last bit");
+    s[3].value = 0;
+    r = launch_summarize(LAUNCH_MEDIAN, s, 5, v, work);
+    ok(near(r.at.value, 12.8, 1e-15) && isnan(r.at.lo) && strstr(r.reason, "above 0"),
+       "nought has no logarithm");
+    for (int i = 0; i < 5; i++)
+        s[i] = (struct launch_sample){i, 64, i == 4 ? 20 : 1};
+    r = launch_summarize(LAUNCH_RATIO, s, 5, v, work);
+    ok(near(r.at.value, 320.0 / 24, 1e-15) && r.at.lo > 0 && r.at.hi > r.at.value,
+       "a throughput is sum over sum, with an interval above nought");
+}
+
+static void fill(struct launch_value *v, int64_t first, int64_t step, const double *x, int n)
+{
+    for (int i = 0; i < n; i++)
+        v[i] = (struct launch_value){first + i * step, x[i]};
+}
+
+static void test_ratio(void)
+{
+    struct launch_value a[6], b[6];
+    double work[12], x[] = {100, 110, 120, 130, 140, 150}, y[6];
+    for (int i = 0; i < 6; i++)
+        y[i] = x[i] * (i % 2 ? 1.26 : 1.24);
+    fill(a, 0, 2, x, 6);
+    fill(b, 1, 2, y, 6);
+    struct ratio r = ratio_of(a, 6, b, 6, 0.95, work);
+    ok(r.paired && near(r.value, sqrt(1.26 * 1.24), 1e-12) && r.hi - r.lo < 0.03 &&
+       ratio_verdict(&r, RATIO_ZONE) == RATIO_ABOVE && r.p < 1e-6,
+       "neighbours are pairs: %.4f [%.4f, %.4f], p %.1e", r.value, r.lo, r.hi, r.p);
+    fill(b, 100, 2, y, 6);
+    struct ratio w = ratio_of(a, 6, b, 6, 0.95, work);
+    ok(!w.paired && near(w.value, r.value, 1e-12) && w.hi - w.lo > 0.2,
+       "strangers are not: [%.3f, %.3f]", w.lo, w.hi);
+    r = ratio_of(a, 4, b, 4, 0.95, work);
+    ok(isnan(r.lo) && isnan(r.p) && !strcmp(r.reason, "fewer than 5 launches") &&
+       ratio_more(&r, 0.02) == 1 && ratio_verdict(&r, RATIO_ZONE) == RATIO_UNDECIDED,
+       "four launches decide nothing");
+    r = ratio_of(a, 6, a, 6, 0.95, work);
+    ok(ratio_verdict(&r, RATIO_ZONE) == RATIO_SAME && near(r.p, 1, 0) && !ratio_more(&r, 0.02),
+       "a thing is the same as itself");
+    r = ratio_of(NULL, 0, a, 6, 0.95, work);
+    ok(isnan(r.value) && r.reason, "nothing over something is no ratio");
+}
+
+/* The A/A test that passed with an interval from 0.09 to 1.95. */
+static void test_wide(void)
+{
+    struct launch_value a[5], b[5];
+    double work[10], x[] = {100, 95, 210, 100, 90}, y[] = {105, 180, 90, 100, 130};
+    fill(a, 0, 2, x, 5);
+    fill(b, 1, 2, y, 5);
+    struct ratio r = ratio_of(a, 5, b, 5, 0.95, work);
+    size_t n = ratio_deciding(&r, RATIO_ZONE);
+    ok(ratio_verdict(&r, RATIO_ZONE) == RATIO_UNDECIDED && r.lo > 0 && n > 50,
+       "wide is undecided: %.2f [%.2f, %.2f]; %zu launches would decide", r.value, r.lo, r.hi, n);
+    ok(ratio_more(&r, 0.02) == 5, "no more are asked for at once than there are");
+    double p[] = {0.04, NAN, 0.01, 0.03, 0.9}, holm[5];
+    size_t order[5];
+    ratio_holm(p, 5, holm, order);
+    ok(near(holm[2], 0.04, 1e-15) && near(holm[3], 0.09, 1e-15) && near(holm[0], 0.09, 1e-15) &&
+       near(holm[4], 0.9, 1e-15) && isnan(holm[1]), "Holm's p values");
+}
+
+static void test_cost_draws(void)
+{
+    static double draw[20000];
+    struct launch_value v[5];
+    double x[] = {90, 95, 100, 105, 110}, logs[5], work[5];
+    memcpy(logs, x, sizeof x);
+    fill(v, 0, 1, x, 5);
+    struct interval t = stat_log_t(logs, 5, 0.95);
+    bootstrap_cost(t.value, v, 5, 1, 20000, draw, 1, work);
+    struct interval b = bootstrap_interval(t.value, draw, 20000, 0.95);
+    ok(near(b.lo, t.lo, 0.005) && near(b.hi, t.hi, 0.005),
+       "draws of a cost have Student's interval: [%.2f, %.2f]", b.lo, b.hi);
+    bootstrap_cost(7, v, 1, 1, 2, draw, 1, work);
+    ok(near(draw[0], 7, 0) && near(draw[1], 7, 0), "one launch does not move");
 }
 
 /* Launch 1: 12 s, 2400 J, 120 ticks. Launch 2: 11 s, but 99 ticks. Launch 3: 9 s. Launch 4: a batch
@@ -303,6 +405,12 @@ static void test_steady(void)
         x[i] += i;
     ok(launch_steady(x, 20, 0.95, work) == 0, "drift is not");
     ok(launch_steady(x, 7, 0.95, work) == -1, "seven cannot say");
+    double y[80], room[80], slope, se;
+    for (int i = 0; i < 80; i++) /* up at the 20th, and slowly down to where it began */
+        y[i] = (i < 20 ? 100 : 108 - 0.1375 * (i - 20)) + 0.2 * rng_normal(&r);
+    stat_slope(y, 80, &slope, &se);
+    ok(fabs(slope) < 2 * se && launch_steady(y, 80, 0.95, room) == 0,
+       "nor is a jump that no line shows");
 }
 
 static void test_pooled(void)
@@ -358,6 +466,10 @@ int main(void)
     test_bootstrap();
     test_events();
     test_launches();
+    test_positive();
+    test_ratio();
+    test_wide();
+    test_cost_draws();
     test_energy();
     test_energy_basis();
     test_steady();

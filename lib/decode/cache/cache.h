@@ -13,7 +13,8 @@
 /* POLICY(enumerator, name) */
 #define CACHE_POLICIES(POLICY) \
     POLICY(NONE, none)         \
-    POLICY(PREFIX, prefix)
+    POLICY(PREFIX, prefix)     \
+    POLICY(DUAL, dual)
 
 #define CACHE_ENUMERATOR(ENUM, name) CACHE_##ENUM,
 enum caching { CACHE_POLICIES(CACHE_ENUMERATOR) CACHE_COUNT };

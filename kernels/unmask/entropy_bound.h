@@ -1,0 +1,26 @@
+/* entropy_bound.h - the longest run of the best answers whose entropies, less the largest of them,
+ * sum to no more than the bound: as much dependence between tokens drawn at once may be ignored.
+ * The first is always taken.
+ * Source: Ben-Hamu et al. 2025, "Accelerated Sampling from Masked Diffusion Models via Entropy
+ * Bounded Unmasking", arXiv 2505.24857, equation 8. */
+#ifndef KERNELS_UNMASK_ENTROPY_BOUND_H
+#define KERNELS_UNMASK_ENTROPY_BOUND_H
+
+#include "kernels/unmask/offers.h"
+
+HOST_DEVICE size_t unmask_entropy_bound(const struct offers *o, double bound)
+{
+    double sum = 0, most = 0;
+    size_t j = 0;
+    while (j < o->n) {
+        double h = (double)o->answer[o->pick[j]].entropy;
+        sum += h;
+        most = h > most ? h : most;
+        if (j > 0 && !(sum - most <= bound))
+            break;
+        j++;
+    }
+    return j;
+}
+
+#endif

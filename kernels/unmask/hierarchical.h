@@ -1,0 +1,35 @@
+/* hierarchical.h - of each run of neighbouring masks the most confident answer, when it exceeds the
+ * lower threshold, and every answer above the upper one: what is committed lies far apart and
+ * splits the runs, so an easy block of n slots takes about log n passes. Where not even the best
+ * one exceeds the lower threshold it is taken alone.
+ * Source: inclusionAI, dInfer, arXiv 2510.08666, hierarchical decoding. */
+#ifndef KERNELS_UNMASK_HIERARCHICAL_H
+#define KERNELS_UNMASK_HIERARCHICAL_H
+
+#include "kernels/unmask/offers.h"
+
+/* 1: no answer in the run of masks around answer k is more confident; of equals the first leads.
+ */
+HOST_DEVICE int unmask_leads_run(const struct offers *o, size_t k)
+{
+    for (size_t i = k; i > 0 && offers_slot(o, i) == offers_slot(o, i - 1) + 1; i--)
+        if (o->confidence[i - 1] >= o->confidence[k])
+            return 0;
+    for (size_t i = k + 1; i < o->n && offers_slot(o, i) == offers_slot(o, i - 1) + 1; i++)
+        if (o->confidence[i] > o->confidence[k])
+            return 0;
+    return 1;
+}
+
+HOST_DEVICE size_t unmask_hierarchical(const struct offers *o, double upper, double lower)
+{
+    size_t taken = 0;
+    for (size_t j = 0; j < o->n; j++) {
+        size_t k = (size_t)o->pick[j];
+        if (o->confidence[k] > upper || (o->confidence[k] > lower && unmask_leads_run(o, k)))
+            offers_swap(o, j, taken++);
+    }
+    return taken ? taken : o->n > 0;
+}
+
+#endif

@@ -1,0 +1,21 @@
+/* prophet.h - as many as the schedule says, until the answers are settled: once the best logit is
+ * ahead of the second best by `gap` on average over the masks, all become final. In the second
+ * third of the steps two thirds of the gap suffice, in the last one third of it.
+ * Source: Li et al. 2025, "Diffusion Language Models Know the Answer Before Decoding",
+ * arXiv 2508.19982 (Prophet; thresholds 7.5, 5.0, 2.5). */
+#ifndef KERNELS_UNMASK_PROPHET_H
+#define KERNELS_UNMASK_PROPHET_H
+
+#include "kernels/unmask/schedule.h"
+
+HOST_DEVICE size_t unmask_prophet(const struct offers *o, double gap)
+{
+    double sum = 0;
+    int32_t third = o->steps > 0 ? 3 * o->step / o->steps : 0;
+    for (size_t k = 0; k < o->n; k++)
+        sum += (double)o->answer[k].gap;
+    int settled = sum >= (double)o->n * gap * (3 - third) / 3;
+    return settled ? o->n : unmask_schedule(o);
+}
+
+#endif

@@ -1,0 +1,219 @@
+/* along.c - see along.h. A sweep is the records of one series and set of prompts; only launches
+ * that measured every step count of it have a line, so that no line rests on other points than the
+ * next. */
+#include "lib/analysis/along.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "lib/analysis/about.h"
+#include "lib/record/rec.h"
+#include "lib/stat/stat.h"
+
+enum { LAUNCHES_MOST = 1024 };
+static const double LEVEL = 0.95;
+
+static int is(const json_t *r, const char *key, const char *word)
+{
+    const char *s = rec_text(r, key);
+    return s && !strcmp(s, word);
+}
+
+int along_take(struct along *a, const json_t *r)
+{
+    if (strcmp(rec_kind(r), "metric") || !is(r, "metric", "e2e_ns") ||
+        !is(r, "contract", "fixed") ||
+        json_array_size(json_object_get(r, "launch_values")) == 0)
+        return 0;
+    int is_canvas = about_is_diffusion(r);
+    if (is_canvas < 0 || (is_canvas && !(is(r, "axis", "steps") && is(r, "cache", "none") &&
+                                         rec_int(r, "steps", 0) > 0 && rec_text(r, "series"))))
+        return 0;
+    json_t **list = is_canvas ? &a->canvas : &a->text;
+    if (!*list)
+        *list = json_array();
+    json_array_append_new(*list, json_deep_copy(r));
+    return 1;
+}
+
+void along_free(struct along *a)
+{
+    json_decref(a->canvas);
+    json_decref(a->text);
+}
+
+static int same_sweep(const json_t *x, const json_t *y)
+{
+    return !strcmp(rec_text(x, "series"), rec_text(y, "series")) &&
+           !strcmp(about_workload(x), about_workload(y));
+}
+
+/* The points of the sweep that record i begins; 0: an earlier one does. */
+static size_t members(const struct along *a, size_t i, const json_t *of[ALONG_STEPS])
+{
+    const json_t *first = json_array_get(a->canvas, i), *r;
+    size_t k, n = 0;
+    json_array_foreach(a->canvas, k, r) {
+        if (!same_sweep(first, r))
+            continue;
+        if (k < i)
+            return 0;
+        if (n < ALONG_STEPS)
+            of[n++] = r;
+    }
+    return n;
+}
+
+/* The points of sweep k; 0: there are not so many. */
+static size_t sweep(const struct along *a, size_t k, const json_t *of[ALONG_STEPS])
+{
+    for (size_t i = 0; i < json_array_size(a->canvas); i++) {
+        size_t n = members(a, i, of);
+        if (n >= 2 && k-- == 0)
+            return n;
+    }
+    return 0;
+}
+
+size_t along_sweeps(const struct along *a)
+{
+    const json_t *of[ALONG_STEPS];
+    size_t n = 0;
+    while (sweep(a, n, of))
+        n++;
+    return n;
+}
+
+static double of_launch(const json_t *r, int64_t launch)
+{
+    size_t i;
+    const json_t *v;
+    json_array_foreach(json_object_get(r, "launch_values"), i, v)
+        if (rec_int(v, "launch", -1) == launch)
+            return rec_number(v, "value");
+    return NAN;
+}
+
+/* The lines of the launches, and how far the worst of their points is from its line. */
+struct lines {
+    double a[LAUNCHES_MOST], b[LAUNCHES_MOST], residual;
+    size_t n;
+};
+
+static void draw(struct lines *l, const json_t *const *of, size_t n)
+{
+    double x[ALONG_STEPS], y[ALONG_STEPS];
+    size_t i;
+    const json_t *v;
+    l->n = 0;
+    l->residual = 0;
+    json_array_foreach(json_object_get(of[0], "launch_values"), i, v) {
+        int whole = l->n < LAUNCHES_MOST;
+        for (size_t k = 0; k < n; k++) {
+            x[k] = rec_number(of[k], "steps");
+            y[k] = of_launch(of[k], rec_int(v, "launch", -1));
+            whole &= y[k] > 0;
+        }
+        if (!whole)
+            continue;
+        stat_line(x, y, n, &l->a[l->n], &l->b[l->n]);
+        for (size_t k = 0; k < n; k++)
+            l->residual = fmax(l->residual, fabs(l->a[l->n] + l->b[l->n] * x[k] - y[k]) / y[k]);
+        l->n++;
+    }
+}
+
+static json_t *record_of(const char *what, const json_t *const *of, size_t n, const struct lines *l)
+{
+    json_t *r = about_carried(of[0]), *steps = json_array();
+    static const char *const no_more[] = {"point", "config", "steps", NULL};
+    int disturbed = 0;
+    for (size_t i = 0; no_more[i]; i++)
+        json_object_del(r, no_more[i]);
+    for (size_t k = 0; k < n; k++)
+        json_array_append(steps, json_object_get(of[k], "steps"));
+    json_object_set_new(r, "what", json_string(what));
+    json_object_set_new(r, "modelled", json_true());
+    json_object_set_new(r, "new_tokens", json_integer((json_int_t)about_length(of[0])));
+    json_object_set_new(r, "measured_steps", steps);
+    for (size_t k = 0; k < n; k++)
+        disturbed |= json_is_true(json_object_get(of[k], "disturbed"));
+    json_object_set_new(r, "disturbed", json_boolean(disturbed));
+    rec_set_int(r, "launches", (int64_t)l->n);
+    rec_set_number(r, "residual_ratio", n > 2 && l->n ? l->residual : (double)NAN,
+                   "fewer than 3 step counts");
+    return r;
+}
+
+/* exp of the mean of log v[], with Student's interval where no point is of a disturbed machine.
+ * Changes v. */
+static void set_value(json_t *r, const char *key, double *v, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (v[i] > 0)
+            v[kept++] = log(v[i]);
+    struct interval t = {NAN, NAN, NAN};
+    if (kept == n && n)
+        t = stat_t(v, n, LEVEL);
+    rec_set_number(r, key, exp(t.value), "the line of a launch does not reach it");
+    int disturbed = json_is_true(json_object_get(r, "disturbed"));
+    rec_set_number(r, "lo", disturbed ? (double)NAN : exp(t.lo), disturbed ? "disturbed" : "n<2");
+    rec_set_number(r, "hi", disturbed ? (double)NAN : exp(t.hi), disturbed ? "disturbed" : "n<2");
+}
+
+json_t *along_point(const struct along *a, size_t k, int64_t steps)
+{
+    const json_t *of[ALONG_STEPS];
+    struct lines l;
+    size_t n = sweep(a, k, of);
+    draw(&l, of, n);
+    json_t *r = record_of("line", of, n, &l);
+    double v[LAUNCHES_MOST];
+    for (size_t i = 0; i < l.n; i++)
+        v[i] = l.a[i] + l.b[i] * (double)steps;
+    rec_set_int(r, "steps", steps);
+    set_value(r, "e2e_ns", v, l.n);
+    rec_set_number(r, "output_tokens_per_s", 1e9 * rec_number(of[0], "batch") *
+                   about_length(of[0]) / rec_number(r, "e2e_ns"), "no line");
+    return r;
+}
+
+/* A text that does the same work. */
+static const json_t *rival_of(const struct along *a, const json_t *canvas)
+{
+    static const char *const alike[] = {"batch", "workload", "dtype", "quant", "device_name",
+                                        "threads"};
+    size_t i;
+    const json_t *r;
+    json_array_foreach(a->text, i, r) {
+        double mine = about_length(r), its = about_length(canvas);
+        int same = mine >= its && mine <= its;
+        for (size_t k = 0; k < sizeof alike / sizeof *alike; k++) {
+            const json_t *x = json_object_get(r, alike[k]), *y = json_object_get(canvas, alike[k]);
+            same &= x == y || (x && y && json_equal(x, y));
+        }
+        if (same)
+            return r;
+    }
+    return NULL;
+}
+
+json_t *along_crossover(const struct along *a, size_t k)
+{
+    const json_t *of[ALONG_STEPS];
+    struct lines l;
+    size_t n = sweep(a, k, of);
+    const json_t *rival = rival_of(a, of[0]);
+    if (!rival)
+        return NULL;
+    draw(&l, of, n);
+    json_t *r = record_of("crossover", of, n, &l);
+    double v[LAUNCHES_MOST], ns = rec_number(rival, "value");
+    for (size_t i = 0; i < l.n; i++)
+        v[i] = (ns - l.a[i]) / l.b[i];
+    json_object_set_new(r, "llama", json_string(rec_text(rival, "model")));
+    rec_set_number(r, "llama_e2e_ns", ns, "not measured");
+    set_value(r, "steps", v, l.n);
+    return r;
+}

@@ -1,0 +1,92 @@
+/* contrast.c - see contrast.h.
+ *
+ * A value that is not there is no launch; what is left is put in order, so that the order of a
+ * record's list leaves no trace. */
+#include "lib/analysis/contrast.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/record/rec.h"
+
+static const double LEVEL = 0.95;
+
+static int by_launch(const void *a, const void *b)
+{
+    const struct launch_value *x = a, *y = b;
+    return x->launch != y->launch ? (x->launch < y->launch ? -1 : 1)
+                                  : (x->value > y->value) - (x->value < y->value);
+}
+
+size_t contrast_launches(const json_t *record, struct launch_value **values)
+{
+    const json_t *list = json_object_get(record, "launch_values");
+    size_t n = json_array_size(list), m = 0;
+    struct launch_value *v = mem_zero(n, sizeof *v);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *entry = json_array_get(list, i);
+        v[m] = (struct launch_value){rec_int(entry, "launch", 0), rec_number(entry, "value")};
+        m += isnan(v[m].value) ? 0 : 1;
+    }
+    if (m)
+        qsort(v, m, sizeof *v, by_launch);
+    *values = v;
+    return m;
+}
+
+struct ratio contrast_ratio(const json_t *base, const json_t *record)
+{
+    struct launch_value *a, *b;
+    size_t n = contrast_launches(base, &a), m = contrast_launches(record, &b);
+    double *work = mem_zero(n + m, sizeof *work);
+    struct ratio r = ratio_of(a, n, b, m, LEVEL, work);
+    free(work);
+    free(a);
+    free(b);
+    return r;
+}
+
+/* FASTER and SLOWER speak of time; of joules the ratio itself does. */
+static const char *verdict_of(const char *metric, const struct ratio *r)
+{
+    int rate = strstr(metric, "_per_s") != NULL, time = strstr(metric, "_ns") != NULL;
+    switch (ratio_verdict(r, RATIO_ZONE)) {
+    case RATIO_SAME: return "SAME";
+    case RATIO_ABOVE: return rate ? "FASTER" : time ? "SLOWER" : "MORE";
+    case RATIO_BELOW: return rate ? "SLOWER" : time ? "FASTER" : "LESS";
+    case RATIO_UNDECIDED: break;
+    }
+    return "UNDECIDED";
+}
+
+/* How many launches would say more: to decide, and to come under the goal. */
+static void put_launches(json_t *j, const struct ratio *r, const struct contrast_goal *goal)
+{
+    size_t decide = ratio_deciding(r, RATIO_ZONE);
+    int open = ratio_verdict(r, RATIO_ZONE) == RATIO_UNDECIDED;
+    const char *why = ratio_half(r) <= goal->precision ? "precision" : goal->stopped;
+    rec_set_int(j, "launches", (int64_t)r->launches);
+    rec_set_number(j, "launches_to_decide", open && decide ? (double)decide : (double)NAN,
+                   open ? "the spread is not known" : "decided");
+    rec_set_number(j, "precision", goal->precision, "none");
+    rec_set_number(j, "half_width", ratio_half(r), r->reason);
+    rec_set_int(j, "launches_more", (int64_t)ratio_more(r, goal->precision));
+    json_object_set_new(j, "stop_reason", why ? json_string(why) : json_null());
+}
+
+void contrast_put(json_t *j, const struct ratio *r, double holm, const struct contrast_goal *goal)
+{
+    const char *metric = rec_text(j, "metric");
+    rec_set_number(j, "value", r->value, r->reason);
+    rec_set_number(j, "lo", r->lo, r->reason);
+    rec_set_number(j, "hi", r->hi, r->reason);
+    json_object_set_new(j, "level", json_real(r->level));
+    json_object_set_new(j, "method", json_string(r->method));
+    json_object_set_new(j, "verdict", json_string(verdict_of(metric ? metric : "", r)));
+    json_object_set_new(j, "zone", json_real(RATIO_ZONE));
+    rec_set_number(j, "p", r->p, r->reason);
+    rec_set_number(j, "p_holm", holm, r->reason);
+    put_launches(j, r, goal);
+}

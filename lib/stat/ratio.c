@@ -1,0 +1,159 @@
+/* ratio.c - see ratio.h. Pairs and independent launches end in the same three numbers: a mean log
+ * ratio, its standard error and the degrees of freedom; interval and p are made of these in one
+ * place. */
+#include "lib/stat/ratio.h"
+
+#include <math.h>
+#include <stdint.h>
+
+static const double AIM = 0.8; /* of the goal: whoever aims at the goal itself stops by luck */
+
+static int are_pairs(const struct launch_value *a, size_t n_a, const struct launch_value *b,
+                     size_t n_b)
+{
+    int pairs = n_a == n_b;
+    for (size_t i = 0; i < n_a && pairs; i++) {
+        int64_t from = a[i].launch < b[i].launch ? a[i].launch : b[i].launch;
+        pairs = (uint64_t)a[i].launch - (uint64_t)from + ((uint64_t)b[i].launch - (uint64_t)from)
+                <= 1;
+    }
+    return pairs;
+}
+
+/* Logarithms; 0 when one of the values has none. */
+static int logs(const struct launch_value *v, size_t n, double *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!(v[i].value > 0) || isinf(v[i].value))
+            return 0;
+        out[i] = log(v[i].value);
+    }
+    return 1;
+}
+
+/* Mean, its standard error and the degrees of freedom of what lies in x (and, unpaired, y). */
+static void welch(const double *x, size_t n, const double *y, size_t m, double *se, double *df)
+{
+    double u = pow(stat_sd(x, n), 2) / (double)n, v = pow(stat_sd(y, m), 2) / (double)m;
+    *se = sqrt(u + v);
+    *df = (u + v) * (u + v) / (u * u / (double)(n - 1) + v * v / (double)(m - 1));
+    if (!(u + v > 0))
+        *df = (double)(n + m - 2);
+}
+
+static void judge(struct ratio *r, double mean, double se, double df)
+{
+    double half = stat_t_quantile(0.5 + r->level / 2, df) * se;
+    r->lo = exp(mean - half);
+    r->hi = exp(mean + half);
+    r->p = se > 0 ? stat_t_outside(mean / se, df) : fabs(mean) > 0 ? 0 : 1;
+    r->reason = NULL;
+}
+
+struct ratio ratio_of(const struct launch_value *a, size_t n_a, const struct launch_value *b,
+                      size_t n_b, double level, double *work)
+{
+    struct ratio r = {NAN, NAN, NAN, NAN, NAN, level, n_a < n_b ? n_a : n_b, 0, NULL, NULL};
+    double *x = work, *y = work + n_a;
+    r.paired = are_pairs(a, n_a, b, n_b);
+    r.method = r.paired ? "mean log ratio of paired launches, t interval"
+                        : "difference of mean logs of launches, Welch's t interval";
+    r.reason = "no launches";
+    if (!r.launches)
+        return r;
+    r.reason = "a launch without a value above 0";
+    if (!logs(a, n_a, x) || !logs(b, n_b, y))
+        return r;
+    double mean = stat_mean(y, n_b) - stat_mean(x, n_a), se = NAN, df = NAN;
+    if (r.paired) {
+        for (size_t i = 0; i < n_a; i++)
+            x[i] = y[i] - x[i];
+        mean = stat_mean(x, n_a);
+        r.sd = stat_sd(x, n_a);
+        se = r.sd / sqrt((double)n_a);
+        df = (double)(n_a - 1);
+    } else if (r.launches > 1) {
+        r.sd = hypot(stat_sd(x, n_a), stat_sd(y, n_b));
+        welch(x, n_a, y, n_b, &se, &df);
+    }
+    r.value = exp(mean);
+    r.reason = LAUNCH_FEW;
+    if (r.launches >= LAUNCH_LEAST)
+        judge(&r, mean, se, df);
+    return r;
+}
+
+enum ratio_verdict ratio_verdict(const struct ratio *r, double zone)
+{
+    if (isnan(r->lo) || isnan(r->hi))
+        return RATIO_UNDECIDED;
+    if (r->lo * (1 + zone) >= 1 && r->hi <= 1 + zone)
+        return RATIO_SAME;
+    return r->lo > 1 ? RATIO_ABOVE : r->hi < 1 ? RATIO_BELOW : RATIO_UNDECIDED;
+}
+
+double ratio_half(const struct ratio *r)
+{
+    return log(r->hi / r->lo) / 2;
+}
+
+/* Half-width at n launches of each side if the spread is as seen. */
+static double half_at(const struct ratio *r, size_t n)
+{
+    double df = (double)(n - 1) * (r->paired ? 1 : 2);
+    return stat_t_quantile(0.5 + r->level / 2, df) * r->sd / sqrt((double)n);
+}
+
+size_t ratio_needed(const struct ratio *r, double half)
+{
+    if (isnan(r->sd) || !(half > 0))
+        return 0;
+    size_t lo = LAUNCH_LEAST, hi = RATIO_MOST;
+    while (lo < hi) { /* the half-width falls with n */
+        size_t mid = lo + (hi - lo) / 2;
+        if (half_at(r, mid) <= half)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return lo;
+}
+
+size_t ratio_deciding(const struct ratio *r, double zone)
+{
+    double away = fabs(log(r->value));
+    return ratio_needed(r, fmax(log1p(zone) - away, away));
+}
+
+size_t ratio_more(const struct ratio *r, double goal)
+{
+    size_t n = r->launches;
+    if (n < LAUNCH_LEAST)
+        return LAUNCH_LEAST - n;
+    if (isnan(r->lo) || ratio_half(r) <= (n < RATIO_SURE ? goal / 2 : goal))
+        return 0; /* a value that has no logarithm gets none by more launches */
+    size_t needed = ratio_needed(r, AIM * goal);
+    needed = needed < RATIO_SURE ? RATIO_SURE : needed;
+    size_t more = needed > n ? needed - n : 1;
+    return more < n ? more : n;
+}
+
+void ratio_holm(const double *p, size_t n, double *adjusted, size_t *order)
+{
+    size_t known = 0;
+    for (size_t i = 0; i < n; i++) {
+        adjusted[i] = NAN;
+        size_t at = known;
+        if (isnan(p[i]))
+            continue;
+        for (; at > 0 && p[order[at - 1]] > p[i]; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+        known++;
+    }
+    double most = 0;
+    for (size_t k = 0; k < known; k++) {
+        most = fmax(most, fmin(1, p[order[k]] * (double)(known - k)));
+        adjusted[order[k]] = most;
+    }
+}

@@ -1,0 +1,206 @@
+#!/usr/bin/env bats
+# forecast: shapes and data sheets in, modelled figures out. Work is held against what the
+# generators count themselves, times against machines that do one thing a nanosecond.
+
+setup() {
+    set -o pipefail
+    BIN=${BIN:-build/bin}
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    T=$BATS_TEST_TMPDIR
+    export CROSSOVER_SHARE=$PWD
+    row reader 1e15 1e9 > "$T/table"
+    row counter 1e9 1e15 >> "$T/table"
+    row both 4e9 1e9 >> "$T/table"
+    row small 1e9 1e9 '{memory_bytes: 1e5}' >> "$T/table"
+}
+
+# row NAME FLOPS BYTES [MORE]: a machine
+row() {
+    jq -cn --arg n "$1" --argjson f "$2" --argjson b "$3" \
+        "{name: \$n, form: \"gpu\", f32_flops_per_s: \$f, bytes_per_s: \$b, memory_bytes: 1e12} +
+         ${4:-{\}}"
+}
+
+forecast() { "$BIN/forecast" -q --no-meta "$@"; }
+tiny() {
+    forecast -m synth:tiny-llada,synth:tiny-llama --hardware-table "$T/table" --dtype f32 \
+        --mfu 1 --mbu 1 "$@"
+}
+
+# sound FILE: every record is as the schema says, and says that it is modelled
+sound() {
+    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$1"
+    [ "$(jq -s 'length > 0 and all(.[]; .modelled == true)' "$1")" = true ]
+}
+
+# refuses CODE WORDS COMMAND...
+refuses() {
+    run "${@:3}"
+    echo "$output"
+    [ "$status" = "$1" ] && [[ $output == *"$2"* ]]
+}
+
+@test "passes cost what the generators count, with and without a cache" {
+    echo '{"id":"p","prompt_ids":[11,42,300,7,99]}' > "$T/p"
+    fields='[.model, .cache, .model_flops, .model_bytes]'
+    for cache in none prefix; do
+        "$BIN/gen-llada" -q --no-meta -m synth:tiny-llada --dtype f32 --gen-length 8 \
+            --block-length 4 --steps 6 --cache $cache "$T/p" | jq -c "$fields"
+        tiny --hardware reader --prompt 5 --gen-length 8 --block-length 4 --steps 6 \
+            --cache $cache | jq -c "select(.what == \"point\" and .cache) | $fields" >> "$T/mine"
+    done > "$T/theirs"
+    "$BIN/gen-llama" -q --no-meta -m synth:tiny-llama --dtype f32 --max-new 8 --contract fixed \
+        "$T/p" | jq -c ".cache = null | $fields" >> "$T/theirs"
+    tiny --hardware reader --prompt 5 --gen-length 8 --block-length 4 --steps 6 |
+        jq -c "select(.what == \"point\" and .cache == null) | $fields" >> "$T/mine"
+    [ "$(wc -l < "$T/theirs")" = 3 ]
+    diff "$T/theirs" "$T/mine"
+}
+
+@test "a machine that reads a byte a nanosecond takes the bytes, one that multiplies the flops" {
+    tiny --hardware reader,counter --prompt 5 --gen-length 3 --steps 3 > "$T/out"
+    sound "$T/out"
+    [ "$(jq -s '[.[] | select(.what == "point") |
+        if .hardware == "reader" then .e2e_ns / .model_bytes, .memory_bound_ratio
+        else .e2e_ns / .model_flops, 1 - .memory_bound_ratio end |
+        . > 0.999999 and . < 1.000001] | length == 8 and all' "$T/out")" = true ]
+    tiny --hardware reader --prompt 5 --gen-length 3 --steps 3 --mbu 0.5 |
+        jq -s -e --slurpfile whole "$T/out" '.[0].e2e_ns == 2 * $whole[0].e2e_ns and
+            .[0].mbu_from == "stated"'
+}
+
+@test "at the crossover the two take the same time" {
+    tiny --hardware both --prompt 40 --gen-length 64 --steps 1,2,3,4,5,6,7,8 > "$T/out"
+    jq -s -e '.[-1].what == "crossover" and .[-1].steps > 2 and .[-1].steps < 8' "$T/out"
+    jq -s -e '(.[-1].llama_e2e_ns) as $ns | .[-1].steps as $s |
+        .[8].e2e_ns == $ns and (.[($s | floor) - 1].e2e_ns <= $ns) and
+        .[$s | floor].e2e_ns >= $ns' "$T/out"
+    # Where reading is all, a text reads its keys in every pass besides.
+    tiny --hardware reader --prompt 300 --gen-length 8 --steps 8 |
+        jq -s -e '.[-1].steps == null and .[-1].censored == "above"'
+    tiny --hardware counter --prompt 200 --gen-length 8 --block-length 1 --steps 8 |
+        jq -s -e '.[-1].steps == null and .[-1].censored == "below"'
+}
+
+@test "what does not fit has no time, and says so" {
+    tiny --hardware small --prompt 5 --gen-length 3 --steps 3 > "$T/out"
+    sound "$T/out"
+    jq -s -e '.[0].fits == false and .[0].e2e_ns == null and
+        .[0].e2e_ns_reason == "does not fit in memory"' "$T/out"
+    tiny --hardware counter --prompt 5000 --gen-length 4 --steps 4 |
+        jq -s -e '.[0].e2e_ns_reason | test("context")'
+}
+
+# measured PARADIGM POINT METRIC VALUE ROWS MORE: a metric record of a point
+measured() {
+    jq -cn --arg p "$1" --arg id "$2" --arg m "$3" --argjson v "$4" --argjson rows "$5" \
+        "{schema: \"crossover/1\", kind: \"metric\", run: \"r\", config: \$id, point: \$id,
+          paradigm: \$p, metric: \$m, value: \$v, rows: \$rows, threads: 1, flops_unit: \"f32\",
+          dtype: \"f32\", kv_dtype: \"f32\", quant: \"none\", batch: 1, contract: \"fixed\"} + $6"
+}
+
+@test "fractions are those that were measured; a point does not vouch for itself" {
+    echo '{"schema":"crossover/1","kind":"roofline","run":"r","name":"c","ceiling":true,
+           "flops_per_s":1e9,"bytes_per_s":1e15,"unit":"f32","threads":1}' | jq -c . > "$T/in"
+    tiny -m synth:tiny-llada --hardware counter --prompt 5 --gen-length 8 --steps 8,4 > "$T/model"
+    more='{model: "synth:tiny-llada", gen_length: 8, block_length: 8, cache: "none"}'
+    for steps in 8 4; do # a machine that reaches a half at one point and a quarter at the other
+        share=$(jq -n "if $steps == 8 then 0.5 else 0.25 end")
+        ns=$(jq -s "[.[] | select(.steps == $steps)][0].e2e_ns / $share" "$T/model")
+        for m in "mfu_ratio $share" "mbu_ratio 0.01" "e2e_ns $ns"; do
+            measured masked_diffusion s$steps $m $((13 * steps)) "$more + {steps: $steps}"
+        done
+    done >> "$T/in"
+    forecast --check -m synth:tiny-llada "$T/in" | jq -c 'select(.against == "measurement")' \
+        > "$T/out"
+    sound "$T/out"
+    jq -s -e 'map(.steps) == [8, 4] and map(.prompt_tokens) == [5, 5] and
+        map(.mfu_ratio) == [0.25, 0.5] and map(.ratio * 1000 | round) == [2000, 500]' "$T/out"
+    forecast -m synth:tiny-llada --dtype f32 --hardware-table "$T/table" --hardware counter \
+        --steps 8 --gen-length 8 "$T/in" |
+        jq -s -e '.[0] | .mfu_from == "measured" and .mfu_ratio == 0.375 and .mfu_witnesses == 2 and
+            .mbu_from == "assumed"'
+}
+
+@test "the tables are sound, and every published figure has its forecast or a reason" {
+    for kind in hardware published; do
+        jq -c --arg k $kind '. + {schema: "crossover/1", kind: $k, run: "r"}' data/$kind.ndjson \
+            > "$T/$kind"
+        jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/$kind"
+    done
+    jq -s -e '(map(.name) | unique | length) == length' data/published.ndjson
+    forecast --check > "$T/out"
+    sound "$T/out"
+    jq -s -e --slurpfile p data/published.ndjson 'length == ($p | length) and
+        all(.[]; (.ratio != null) != (.ratio_reason != null)) and
+        (map(select(.ratio != null)) | length > 25)' "$T/out"
+    # The figures of an engine near the limits are within 20 % of the model.
+    jq -s -e 'map(select(.source | test("calm"))) | length == 3 and
+        all(.[]; .ratio > 0.8 and .ratio < 1.2)' "$T/out"
+}
+
+@test "broken tables and lists are refused by name" {
+    refuses 64 "--hardware: expected names" forecast --hardware no-such
+    refuses 64 "--steps: expected up to" forecast --steps 4,x
+    refuses 64 "multiple" forecast --gen-length 128 --block-length 48
+    refuses 66 "no-such" forecast --hardware-table "$T/no-such"
+    row a 1 0 > "$T/bad"
+    refuses 65 "bytes_per_s: expected" forecast --hardware-table "$T/bad"
+    row a 1 1 | jq -c 'del(.form)' > "$T/bad"
+    refuses 65 "form" forecast --hardware-table "$T/bad"
+    { row a 1 1; row a 1 1; } > "$T/bad"
+    refuses 65 "each name once" forecast --hardware-table "$T/bad"
+    echo '{"name":"x","value":-1}' > "$T/bad"
+    refuses 65 "expected name, source" forecast --check --published "$T/bad"
+}
+
+# sweep STEPS...: e2e_ns of a canvas, 10 + 5 s ms in launch 1 and twice that in launch 2, and of a
+# text of 60 ms
+sweep() {
+    jq -cn --args '{schema: "crossover/1", kind: "metric", run: "r", metric: "e2e_ns", batch: 2,
+            contract: "fixed", workload: "w", dtype: "bf16", quant: "none", threads: 2} as $all |
+        ($ARGS.positional[] | tonumber | . as $s | $all + {model: "c", config: "c\($s)",
+            point: "c\($s)", series: "s", axis: "steps", steps: $s, gen_length: 64, cache: "none",
+            paradigm: "masked_diffusion", value: (15e6 + 7.5e6 * $s),
+            launch_values: [1, 2 | {launch: ., value: (. * (10e6 + 5e6 * $s))}]}),
+        $all + {model: "t", config: "t", point: "t", max_new: 64, paradigm: "autoregressive",
+            value: 60e6, launch_values: [{launch: 3, value: 60e6}]}' "$@"
+}
+
+@test "a few step counts say what many take: a line a launch, and the interval of the launches" {
+    sweep 1 2 4 > "$T/in"
+    forecast --along-steps --steps 16,128 "$T/in" > "$T/out"
+    sound "$T/out"
+    jq -s -e 'map(.what) == ["line", "line", "crossover"] and all(.[]; .modelled) and
+        (.[0].e2e_ns / (90e6 * (2 | sqrt)) - 1 | fabs) < 1e-9 and .[0].steps == 16 and
+        (.[1].e2e_ns / (650e6 * (2 | sqrt)) - 1 | fabs) < 1e-9 and
+        .[1].lo < 650e6 and .[1].hi > 1300e6 and .[1].launches == 2 and
+        .[1].measured_steps == [1, 2, 4] and .[1].residual_ratio < 1e-9 and
+        (.[1].output_tokens_per_s * .[1].e2e_ns / 128e9 - 1 | fabs) < 1e-9' "$T/out"
+    # 60 ms are 10 steps at one launch and 4 at the other
+    jq -s -e '.[2] | .llama == "t" and (.steps / (40 | sqrt) - 1 | fabs) < 1e-9' "$T/out"
+    # Off the line, with a tainted point, or one step count alone.
+    sweep 1 2 4 | jq -c 'if .steps == 4 then .launch_values[].value *= 1.5 else . end' |
+        forecast --along-steps --steps 8 - | jq -s -e '.[0].residual_ratio > 0.2'
+    sweep 1 2 4 | jq -c 'if .steps == 2 then .disturbed = true else . end' |
+        forecast --along-steps --steps 8 - |
+        jq -s -e '.[0] | .disturbed and .lo == null and .e2e_ns > 0'
+    sweep 4 > "$T/in"
+    refuses 65 "two step counts" forecast --along-steps "$T/in"
+}
+
+@test "tiny shapes, measured at 1, 2 and 4 steps and modelled at 16" {
+    jq -nc 'range(2) | {id: "p\(.)", prompt_ids: [range(16) | . + 5]}' > "$T/p"
+    for launch in 1 2; do
+        "$BIN/gen-llada" -q -m synth:tiny-llada --gen-length 16 --steps 1,2,4 --batch 2 \
+            --launch $launch "$T/p"
+        "$BIN/gen-llama" -q -m synth:tiny-llama --max-new 16 --contract fixed --batch 2 \
+            --launch $launch "$T/p"
+    done > "$T/g"
+    "$BIN/measure" -q "$T/g" > "$T/m"
+    forecast --along-steps --steps 16 "$T/m" | jq -c 'select(.kind == "forecast")' > "$T/out"
+    sound "$T/out"
+    jq -s -e '.[0].what == "line" and .[0].measured_steps == [1, 2, 4] and .[0].launches == 2 and
+        .[0].model == "synth:tiny-llada" and .[1].llama == "synth:tiny-llama"' "$T/out"
+    jq -r -f pipelines/shapes.jq "$T/out" | grep -q 'modelled from steps 1, 2, 4'
+}

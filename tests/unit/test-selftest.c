@@ -1,0 +1,398 @@
+/* test-selftest.c - the statistics on worlds whose truth is known: do intervals hold it as often as
+ * they say, are differences found as often as is claimed, is nothing found where nothing is?
+ *
+ *     test-selftest               a few repetitions of each claim, as tests; and planted faults
+ *                                 break the claims they belong to
+ *     test-selftest 2000 [FAULT]  a table; exit 1 when a claim does not hold (make selftest)
+ *
+ * A world is launches of log-normal times: what a launch adds is shared by its answers, and the
+ * machine may drift over the run. Every number is a function of the repetition, so a table repeats
+ * bit for bit.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/rng.h"
+#include "lib/stat/bootstrap.h"
+#include "lib/stat/contest.h"
+#include "lib/stat/launch.h"
+#include "lib/stat/ratio.h"
+#include "tests/tap.h"
+
+enum fault {
+    SOUND,
+    POOLED, /* answers taken for independent, as if each were a launch */
+    BLOCKED, /* all launches of A, then all of B */
+    RAW,     /* p values of a grid as if each stood alone */
+    FAULTS
+};
+static const char *const fault_names[FAULTS] = {"none", "pooled", "blocked", "raw"};
+
+enum { ANSWERS = 10, MOST = 200 };
+
+/* What happens in one repetition; the share of those in which it does is what is claimed. */
+typedef double (*event)(uint64_t seed, enum fault fault);
+
+/* ---- launches ---- */
+
+/* The log of a launch's time: its own luck, and drift (in parts of the whole run, place 0..1). */
+struct machine { double noise, drift; };
+
+static double launch_log(struct rng *r, const struct machine *m, double place)
+{
+    return log(50e6) + m->noise * rng_normal(r) + m->drift * place;
+}
+
+/* n launches of A and of B, A B B A ..., B slower by `factor`. */
+static void run_pair(struct rng *r, const struct machine *m, double factor, size_t n,
+                     enum fault fault, struct launch_value *a, struct launch_value *b)
+{
+    size_t put[2] = {0, 0};
+    for (size_t i = 0; i < 2 * n; i++) {
+        int is_b = fault == BLOCKED ? i >= n : i % 4 == 1 || i % 4 == 2;
+        double v = exp(launch_log(r, m, ((double)i + 0.5) / (2 * (double)n)));
+        struct launch_value one = {(int64_t)i, is_b ? factor * v : v};
+        (is_b ? b : a)[put[is_b]++] = one;
+    }
+}
+
+static struct ratio pair(uint64_t seed, double noise, double drift, double factor, size_t n,
+                         enum fault fault)
+{
+    struct rng r = {.seed = rng_derive(seed, "pair")};
+    struct launch_value a[MOST], b[MOST];
+    double work[2 * MOST];
+    run_pair(&r, &(struct machine){noise, drift}, factor, n, fault, a, b);
+    return ratio_of(a, n, b, n, 0.95, work);
+}
+
+static int holds(double lo, double hi, double truth)
+{
+    return lo <= truth && truth <= hi;
+}
+
+/* Five launches of ten answers, spread alike between and within. */
+static double time_covers(uint64_t seed, enum fault fault)
+{
+    struct rng r = {.seed = rng_derive(seed, "time")};
+    struct launch_sample s[5 * ANSWERS];
+    struct launch_value v[5 * ANSWERS];
+    double work[5 * ANSWERS];
+    const struct machine m = {0.03, 0};
+    for (size_t i = 0; i < 5; i++) {
+        double mean = launch_log(&r, &m, 0);
+        for (size_t k = 0; k < ANSWERS; k++) {
+            size_t at = i * ANSWERS + k;
+            s[at] = (struct launch_sample){(int64_t)(fault == POOLED ? at : i),
+                                           exp(mean + 0.03 * rng_normal(&r)), 1};
+        }
+    }
+    struct launch_summary x = launch_summarize(LAUNCH_MEDIAN, s, 5 * ANSWERS, v, work);
+    return holds(x.at.lo, x.at.hi, 50e6);
+}
+
+/* Throughput of five launches of ten batches. */
+static double rate_covers(uint64_t seed, enum fault fault)
+{
+    struct rng r = {.seed = rng_derive(seed, "rate")};
+    struct launch_sample s[5 * ANSWERS];
+    struct launch_value v[5 * ANSWERS];
+    double work[5 * ANSWERS];
+    for (size_t i = 0; i < 5 * ANSWERS; i++) {
+        int64_t launch = (int64_t)(i / ANSWERS);
+        double shared = rng_normal(&(struct rng){rng_derive(seed, "shared"), (uint64_t)launch, 0});
+        double seconds = exp(0.03 * shared + 0.03 * rng_normal(&r));
+        s[i] = (struct launch_sample){fault == POOLED ? (int64_t)i : launch, 64, seconds};
+    }
+    struct launch_summary x = launch_summarize(LAUNCH_RATIO, s, 5 * ANSWERS, v, work);
+    return holds(x.at.lo, x.at.hi, 64 / exp(0.03 * 0.03)); /* E exp(N(0, s2)) = exp(s2 / 2) */
+}
+
+static double pairs_cover(uint64_t seed, enum fault fault)
+{
+    struct ratio r = pair(seed, 0.02, 0, 1.3, 5, fault);
+    return holds(r.lo, r.hi, 1.3);
+}
+
+/* Six launches of one, nine of another that is three times as noisy. */
+static double welch_covers(uint64_t seed, enum fault fault)
+{
+    struct rng r = {.seed = rng_derive(seed, "welch")};
+    struct launch_value a[6], b[9];
+    double work[15];
+    (void)fault;
+    for (int i = 0; i < 6; i++)
+        a[i] = (struct launch_value){i, exp(0.01 * rng_normal(&r))};
+    for (int i = 0; i < 9; i++)
+        b[i] = (struct launch_value){i, 1.3 * exp(0.03 * rng_normal(&r))};
+    struct ratio x = ratio_of(a, 6, b, 9, 0.95, work);
+    return holds(x.lo, x.hi, 1.3);
+}
+
+static double drift_covers(uint64_t seed, enum fault fault)
+{
+    struct ratio r = pair(seed, 0.01, 0.03, 1.3, 8, fault);
+    return holds(r.lo, r.hi, 1.3);
+}
+
+/* In percent; the mean over repetitions is the bias. */
+static double drift_bias(uint64_t seed, enum fault fault)
+{
+    return 100 * log(pair(seed, 0.01, 0.03, 1.3, 20, fault).value / 1.3);
+}
+
+static double verdict_is(uint64_t seed, enum fault fault, double factor, size_t n,
+                         enum ratio_verdict wanted)
+{
+    struct ratio r = pair(seed, 0.01, 0, factor, n, fault);
+    return ratio_verdict(&r, RATIO_ZONE) == wanted;
+}
+
+static double same_is_same(uint64_t seed, enum fault fault)
+{
+    return verdict_is(seed, fault, 1, 12, RATIO_SAME);
+}
+
+static double same_differs(uint64_t seed, enum fault fault)
+{
+    return verdict_is(seed, fault, 1, 5, RATIO_ABOVE) || verdict_is(seed, fault, 1, 5, RATIO_BELOW);
+}
+
+static double edge_is_same(uint64_t seed, enum fault fault)
+{
+    return verdict_is(seed, fault, 1 + RATIO_ZONE, 12, RATIO_SAME);
+}
+
+static double two_found(uint64_t seed, enum fault fault)
+{
+    return verdict_is(seed, fault, 1.02, 12, RATIO_ABOVE);
+}
+
+static double five_found(uint64_t seed, enum fault fault)
+{
+    return verdict_is(seed, fault, 1.05, 5, RATIO_ABOVE);
+}
+
+/* Launches are added until the half-width is under 2 %, looking after each addition. */
+static double stopped(uint64_t seed, double noise)
+{
+    size_t n = LAUNCH_LEAST, more;
+    for (;; n += more) {
+        struct ratio r = pair(seed, noise, 0, 1.3, n, SOUND);
+        more = ratio_more(&r, 0.02);
+        if (!more || n + more > MOST)
+            return holds(r.lo, r.hi, 1.3);
+    }
+}
+
+static double soon_covers(uint64_t seed, enum fault fault)
+{
+    (void)fault;
+    return stopped(seed, 0.01);
+}
+
+static double late_covers(uint64_t seed, enum fault fault)
+{
+    (void)fault;
+    return stopped(seed, 0.03);
+}
+
+/* A grid of twelve ratios of which none differs: is anything found? */
+static double grid_finds(uint64_t seed, enum fault fault)
+{
+    double p[12], holm[12];
+    size_t order[12];
+    int found = 0;
+    for (uint64_t i = 0; i < 12; i++)
+        p[i] = pair(12 * seed + i, 0.01, 0, 1, 5, SOUND).p;
+    ratio_holm(p, 12, holm, order);
+    for (int i = 0; i < 12; i++)
+        found |= (fault == RAW ? p : holm)[i] < 0.05;
+    return found;
+}
+
+/* Forty answers of a steady launch, and of one that is 5 % slower from its 25th answer on. */
+static double steady(uint64_t seed, double jump)
+{
+    struct rng r = {.seed = rng_derive(seed, "steady")};
+    double x[40], work[40];
+    for (int i = 0; i < 40; i++)
+        x[i] = (i < 24 ? 1 : 1 + jump) * exp(0.02 * rng_normal(&r));
+    return launch_steady(x, 40, 0.95, work);
+}
+
+static double steady_alarm(uint64_t seed, enum fault fault)
+{
+    (void)fault;
+    return !(steady(seed, 0) > 0);
+}
+
+static double jump_found(uint64_t seed, enum fault fault)
+{
+    (void)fault;
+    return !(steady(seed, 0.05) > 0);
+}
+
+/* ---- crossovers ---- */
+
+enum { STEPS = 6, RIVAL = STEPS, POINTS = STEPS + 1, DRAWS = 400, PROMPTS = 200 };
+static const double steps[POINTS] = {8, 16, 32, 64, 128, 256, 0};
+
+/* Costs 4 + 2 steps, the rival's is that at 50 steps: X_lat is 50. The points of a sweep share the
+ * luck of their launches and have some of their own. */
+static double lat_covers(uint64_t seed, enum fault fault)
+{
+    static double draw[DRAWS * POINTS], work[5 * DRAWS];
+    struct launch_value v[8];
+    double cost[POINTS], scratch[8], logs[8];
+    size_t n = 8;
+    (void)fault;
+    for (size_t i = 0; i < POINTS; i++) {
+        double truth = 4 + 2 * (i == RIVAL ? 50 : steps[i]);
+        struct rng shared = {.seed = rng_derive(seed, i == RIVAL ? "rival" : "sweep")};
+        struct rng own = {.seed = rng_derive(seed, "own"), .stream = i};
+        for (size_t k = 0; k < n; k++) {
+            double luck = 0.02 * rng_normal(&shared) + 0.01 * rng_normal(&own);
+            v[k] = (struct launch_value){(int64_t)k, truth * exp(luck)};
+            logs[k] = v[k].value;
+        }
+        cost[i] = stat_log_t(logs, n, 0.95).value;
+        bootstrap_cost(cost[i], v, n, rng_derive(seed, i == RIVAL ? "launch b" : "launch a"), DRAWS,
+                       draw + i, POINTS, scratch);
+    }
+    struct contest c = {POINTS, DRAWS, steps, cost, draw, NULL, NULL};
+    struct contest_result r;
+    contest_solve(&c, &(struct contest_pair){0, STEPS, RIVAL, NULL}, &r, work);
+    return holds(r.lat.lo, r.lat.hi, 50);
+}
+
+/* Quality of prompt k at s steps: 0.5 log2 s, what the prompt adds for all, and noise; the rival's
+ * is that at 30 steps. */
+static double quality_covers(uint64_t seed, enum fault fault)
+{
+    static double value[PROMPTS][POINTS], draw[DRAWS * POINTS], cost_draw[DRAWS * POINTS];
+    static double work[5 * DRAWS];
+    double at[POINTS] = {0}, level[DRAWS + 1];
+    uint32_t index[PROMPTS];
+    struct rng r = {.seed = rng_derive(seed, "quality")};
+    (void)fault;
+    for (size_t k = 0; k < PROMPTS; k++) {
+        double shared = 2 * rng_normal(&r);
+        for (size_t i = 0; i < POINTS; i++) {
+            double good = 0.5 * log2(i == RIVAL ? 30 : steps[i]);
+            value[k][i] = good + shared + rng_normal(&r);
+            at[i] += value[k][i] / PROMPTS;
+        }
+    }
+    memset(draw, 0, sizeof draw);
+    for (size_t d = 0; d < DRAWS; d++) {
+        bootstrap_draw(seed, d, PROMPTS, index);
+        for (size_t k = 0; k < PROMPTS; k++)
+            for (size_t i = 0; i < POINTS; i++)
+                draw[d * POINTS + i] += value[index[k]][i] / PROMPTS;
+        memcpy(cost_draw + d * POINTS, steps, sizeof steps);
+        level[d] = draw[d * POINTS + RIVAL];
+    }
+    level[DRAWS] = at[RIVAL];
+    struct contest c = {POINTS, DRAWS, steps, steps, cost_draw, at, draw};
+    struct contest_result x;
+    contest_solve(&c, &(struct contest_pair){0, STEPS, RIVAL, level}, &x, work);
+    return holds(x.q.lo, x.q.hi, 30);
+}
+
+/* ---- claims ---- */
+
+static const struct claim {
+    const char *what;
+    double lo, hi;  /* where the mean of the event lies */
+    event happens;
+    double spread;  /* of one repetition, for fewer of them than 2000 */
+    enum fault fault; /* breaks it; SOUND: none does */
+} claims[] = {
+    {"interval of a time holds it, 5 launches", 0.93, 0.97, time_covers, 0.22, POOLED},
+    {"interval of a throughput holds it, 5 launches", 0.93, 0.97, rate_covers, 0.22, POOLED},
+    {"interval of a ratio holds it, 5 pairs", 0.93, 0.97, pairs_cover, 0.22, SOUND},
+    {"the same, 6 and 9 launches apart", 0.93, 0.97, welch_covers, 0.22, SOUND},
+    {"the same, 8 pairs, the machine drifts by 3 %", 0.93, 0.97, drift_covers, 0.22, BLOCKED},
+    {"the same, sampled until within 2 %, noise 1 %", 0.93, 0.97, soon_covers, 0.22, SOUND},
+    {"the same, sampled until within 2 %, noise 3 %", 0.93, 0.97, late_covers, 0.22, SOUND},
+    {"bias of a ratio in %, drift of 3 %", -0.05, 0.05, drift_bias, 0.32, BLOCKED},
+    {"A/A, 12 pairs, noise 1 %: SAME", 0.95, 1, same_is_same, 0.22, SOUND},
+    {"A/A, 5 pairs: FASTER or SLOWER", 0, 0.05, same_differs, 0.2, SOUND},
+    {"a handicap of 2 %, 12 pairs: SAME", 0, 0.04, edge_is_same, 0.16, SOUND},
+    {"a handicap of 2 %, 12 pairs: SLOWER", 0.95, 1, two_found, 0.22, SOUND},
+    {"a handicap of 5 %, 5 pairs: SLOWER", 0.95, 1, five_found, 0.22, SOUND},
+    {"12 ratios of nothing: one is found by Holm's p", 0, 0.06, grid_finds, 0.22, RAW},
+    {"a steady launch is called unsteady", 0, 0.05, steady_alarm, 0.2, SOUND},
+    {"a jump of 5 % within a launch is found", 0.95, 1, jump_found, 0.22, SOUND},
+    {"interval of X_lat holds it, 8 launches", 0.93, 0.97, lat_covers, 0.22, SOUND},
+    {"interval of X_q holds it, 200 prompts", 0.93, 0.97, quality_covers, 0.22, SOUND},
+};
+enum { CLAIMS = sizeof claims / sizeof *claims };
+
+static double mean_of(const struct claim *c, uint64_t repetitions, enum fault fault)
+{
+    double sum = 0;
+    for (uint64_t i = 0; i < repetitions; i++)
+        sum += c->happens(i + 1, fault);
+    return sum / (double)repetitions;
+}
+
+/* 1: within the bounds; with fewer repetitions than 2000 these are wider by three standard errors.
+ */
+static int is_within(const struct claim *c, double got, uint64_t repetitions)
+{
+    double slack = repetitions < 2000 ? 3 * c->spread / sqrt((double)repetitions) : 0;
+    return c->lo - slack <= got && got <= c->hi + slack;
+}
+
+static int table(uint64_t repetitions, enum fault fault)
+{
+    int bad = 0;
+    printf("%-48s %15s %8s\n", "what", "expected", "got");
+    for (size_t i = 0; i < CLAIMS; i++) {
+        const struct claim *c = &claims[i];
+        double got = mean_of(c, repetitions, fault);
+        int held = is_within(c, got, repetitions);
+        bad |= !held;
+        printf("%-48s %6.2f .. %5.2f %8.4f  %s\n", c->what, c->lo, c->hi, got,
+               held ? "ok" : "FAIL");
+        fflush(stdout);
+    }
+    return bad;
+}
+
+static void test_claims(uint64_t repetitions)
+{
+    for (size_t i = 0; i < CLAIMS; i++) {
+        const struct claim *c = &claims[i];
+        double got = mean_of(c, repetitions, SOUND);
+        ok(is_within(c, got, repetitions), "%s: %.3f", c->what, got);
+        if (c->fault == SOUND)
+            continue;
+        got = mean_of(c, repetitions, c->fault);
+        ok(!is_within(c, got, repetitions), "planted fault '%s' breaks it: %.3f",
+           fault_names[c->fault], got);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        test_claims(100);
+        return tap_done();
+    }
+    char *end;
+    unsigned long long repetitions = strtoull(argv[1], &end, 10);
+    enum fault fault = SOUND;
+    while (argc > 2 && fault < FAULTS && strcmp(argv[2], fault_names[fault]))
+        fault++;
+    if (*end || !repetitions || repetitions > 1000000 || fault == FAULTS) {
+        fprintf(stderr, "test-selftest: expected a number of repetitions and none, pooled, blocked "
+                        "or raw\n");
+        return 64;
+    }
+    return table(repetitions, fault);
+}

@@ -1,0 +1,413 @@
+/* forecast - a model's shape and a data sheet in; latency, throughput, memory and the crossover on
+ * that machine out, all of it modelled.
+ *
+ * What it multiplies data sheets by are shares of the limits that this program reached where it was
+ * measured (metric records), or stated ones. --check holds the model against what was measured and
+ * against what others have published: a forecast is worth as much as that table says.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/analysis/along.h"
+#include "lib/analysis/forecast-record.h"
+#include "lib/analysis/roof.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/opt.h"
+#include "lib/base/share.h"
+#include "lib/decode/diffuse.h"
+#include "lib/record/rec.h"
+#include "lib/record/take.h"
+
+enum { MODELS_MOST = 16, VALUES_MOST = 64, TOKENS_MOST = 1 << 20 };
+
+struct args {
+    struct common common;
+    const char *models, *hardware, *batch, *length, *steps, *cache, *dtype, *quant, *table,
+        *published;
+    int64_t prompt, block;
+    double mfu, mbu;
+    int check, along;
+};
+
+struct forecast {
+    struct args a;
+    struct log log;
+    struct rec_writer out;
+    struct backend *backend;
+    struct hardware_table table;
+    struct roof roof;
+    struct fraction_points points;
+    struct along along;
+    double stated[FRACTIONS];
+    struct checkpoint model[MODELS_MOST];
+    size_t n_models;
+};
+
+static int place_make(struct forecast *f, struct forecast_place *p, const struct checkpoint *c,
+                      const struct hardware *h, const struct precision *how,
+                      const struct fraction_point *without, struct err *e)
+{
+    return network_settle(&p->n, f->backend, c, how, e) ||
+           (forecast_place(p, h, &f->points, f->stated, without), 0);
+}
+
+/* ---- the grid ---- */
+
+struct values { int64_t v[VALUES_MOST]; size_t n; };
+
+static struct values list_of(const char *option, const char *text)
+{
+    struct values l;
+    int n = opt_list(text, l.v, VALUES_MOST, 1, TOKENS_MOST);
+    if (n < 0) {
+        struct err e = {0};
+        err_set(&e, EXIT_BAD_USAGE, "--%s: expected up to %d numbers from 1 to %d, got '%.80s'",
+                option, VALUES_MOST, TOKENS_MOST, text);
+        err_die("forecast", &e);
+    }
+    l.n = (size_t)n;
+    return l;
+}
+
+/* All that is asked of one machine, one length and one batch size. */
+static int write_cell(struct forecast *f, struct forecast_place *places, struct forecast_batch b,
+                      const struct values *steps, struct err *e)
+{
+    for (size_t i = 0; i < f->n_models; i++)
+        for (size_t k = 0; k < (forecast_is_canvas(&places[i].n) ? steps->n : 1); k++) {
+            b.steps = (size_t)steps->v[k];
+            const struct diffuse how = {.gen_length = b.length, .block_length = b.block,
+                                        .steps = b.steps};
+            if ((forecast_is_canvas(&places[i].n) && diffuse_check(&how, e)) ||
+                rec_write(&f->out, "forecast", forecast_point(&places[i], &b), e))
+                return -1;
+        }
+    for (size_t i = 0; i < f->n_models; i++)
+        for (size_t k = 0; k < f->n_models; k++)
+            if (forecast_is_canvas(&places[i].n) && !forecast_is_canvas(&places[k].n) &&
+                rec_write(&f->out, "forecast",
+                          forecast_crossover(&places[i], &places[k], &b), e))
+                return -1;
+    return 0;
+}
+
+static int write_machine(struct forecast *f, const struct hardware *h, struct err *e)
+{
+    const struct values batch = list_of("batch", f->a.batch), steps = list_of("steps", f->a.steps),
+                        length = list_of("gen-length", f->a.length);
+    const struct precision how = {f->a.dtype, NULL, f->a.quant};
+    struct forecast_place places[MODELS_MOST];
+    enum caching cache = 0;
+    while (strcmp(cache_policies[cache]->name, f->a.cache))
+        cache++;
+    for (size_t i = 0; i < f->n_models; i++)
+        if (place_make(f, &places[i], &f->model[i], h, &how, NULL, e))
+            return -1;
+    for (size_t l = 0; l < length.n; l++)
+        for (size_t k = 0; k < batch.n; k++) {
+            size_t tokens = (size_t)length.v[l];
+            struct forecast_batch b = {.batch = (size_t)batch.v[k], .prompt = (size_t)f->a.prompt,
+                                       .length = tokens, .cache = cache,
+                                       .block = f->a.block ? (size_t)f->a.block : tokens};
+            if (write_cell(f, places, b, &steps, e))
+                return -1;
+        }
+    return 0;
+}
+
+static int write_grid(struct forecast *f, struct err *e)
+{
+    char *list = mem_text(f->a.hardware), *rest = NULL;
+    int bad = 0, all = !strcmp(list, "all");
+    for (size_t i = 0; all && !bad && i < f->table.n; i++)
+        bad = write_machine(f, &f->table.v[i], e);
+    for (char *s = all ? NULL : strtok_r(list, ",", &rest); s && !bad;
+         s = strtok_r(NULL, ",", &rest)) {
+        const struct hardware *h = hardware_find(&f->table, s);
+        bad = h ? write_machine(f, h, e)
+                : err_set(e, EXIT_BAD_USAGE, "--hardware: expected names of the table "
+                          "(data/hardware.ndjson), got '%.60s'", s);
+    }
+    free(list);
+    return bad;
+}
+
+/* ---- the check ---- */
+
+/* p NULL: no forecast is possible, and why. */
+static int write_check(struct forecast *f, struct forecast_place *p, const struct forecast_batch *b,
+                       const struct forecast_held *x, const char *why, struct err *e)
+{
+    json_t *r = forecast_check(p, b, x, why);
+    double value = rec_number(r, "value");
+    if (isnan(value))
+        log_note(&f->log, "%s %s: %.4g; no forecast: %s", x->name, x->metric, x->value, why);
+    else
+        log_note(&f->log, "%s %s (%s): forecast %.4g / %.4g = %.3g", x->name, x->metric,
+                 x->counting, value, x->value, value / x->value);
+    return rec_write(&f->out, "forecast", r, e);
+}
+
+static int check_published(struct forecast *f, const json_t *r, struct err *e)
+{
+    const char *hardware = rec_text(r, "hardware"), *model = rec_text(r, "model");
+    const struct forecast_held x = {"publication", rec_text(r, "name"), rec_text(r, "source"),
+                           rec_text(r, "metric"), rec_text(r, "counting"),
+                           rec_number(r, "value"), json_object_get(r, "assumed")};
+    const struct precision how = {rec_text(r, "dtype"), NULL, rec_text(r, "quant")};
+    const struct hardware *h = hardware ? hardware_find(&f->table, hardware) : NULL;
+    struct checkpoint c;
+    struct forecast_place p;
+    struct forecast_batch b = {0};
+    if (!x.name || !x.source || !x.metric || !x.counting || !model || !(x.value > 0))
+        return err_set(e, EXIT_BAD_DATA, "expected name, source, model, metric, counting and a "
+                       "value above 0");
+    if (rec_int(r, "devices", 1) != 1)
+        return write_check(f, NULL, NULL, &x, "more than one device", e);
+    if (!h)
+        return write_check(f, NULL, NULL, &x, "its hardware is not in the table", e);
+    if (strncmp(model, "synth:", 6) || checkpoint_open(&c, model, 0, NULL))
+        return write_check(f, NULL, NULL, &x, "this program has no such shape", e);
+    int bad = place_make(f, &p, &c, h, &how, NULL, e);
+    const char *why = bad ? NULL : forecast_batch_of(r, &p.n, &b);
+    bad = bad || write_check(f, why ? NULL : &p, &b, &x, why, e) ? -1 : 0;
+    checkpoint_close(&c);
+    return bad;
+}
+
+static int read_published(struct forecast *f, struct err *e)
+{
+    char *path = f->a.published ? mem_text(f->a.published) : share_find("data/published.ndjson", e);
+    const char *const paths[] = {path};
+    struct rec_reader *in = path ? rec_read_open(paths, 1, e) : NULL;
+    json_t *r;
+    int got = in ? 1 : -1;
+    while (got > 0 && (got = rec_read(in, &r, e)) > 0) {
+        if (check_published(f, r, e))
+            got = err_prefix(e, "%s", rec_where(in));
+        json_decref(r);
+    }
+    if (in)
+        rec_read_close(in);
+    free(path);
+    return got;
+}
+
+static int check_point(struct forecast *f, const struct checkpoint *c,
+                       const struct fraction_point *m, struct err *e)
+{
+    const struct roof_limit limit = roof_find(&f->roof, m->about);
+    const struct precision how = {rec_text(m->about, "dtype"), rec_text(m->about, "kv_dtype"),
+                                  rec_text(m->about, "quant")};
+    const char *device = rec_text(m->about, "device_name");
+    const struct forecast_held x = {"measurement", rec_text(m->about, "config"),
+                           device ? device : "this program on a host", "e2e_ns", "all_slots",
+                           m->e2e_ns, NULL};
+    struct hardware h = {.name = "measured", .bytes_per_s = limit.bytes_per_s,
+                         .memory_bytes = NAN};
+    struct forecast_place p;
+    struct forecast_batch b;
+    for (int u = 0; u < UNITS; u++)
+        h.flops_per_s[u] = limit.flops_per_s;
+    if (limit.why || isnan(limit.flops_per_s))
+        return write_check(f, NULL, NULL, &x, limit.why ? limit.why : "no ceiling", e);
+    if (place_make(f, &p, c, &h, &how, m, e))
+        return -1;
+    json_t *r = json_deep_copy(m->about);
+    rec_set_int(r, "prompt_tokens", 1);
+    const char *why = forecast_batch_of(r, &p.n, &b);
+    json_decref(r);
+    if (!why)
+        forecast_prompt(&p, &b, m->rows);
+    if (!why && !b.prompt)
+        why = "its rows are not those of its settings";
+    return write_check(f, why ? NULL : &p, &b, &x, why, e);
+}
+
+/* Every measured point of these models under contract fixed, by the fractions of the others. */
+static int check_measured(struct forecast *f, struct err *e)
+{
+    size_t left_out = 0;
+    for (size_t i = 0; i < f->points.n; i++) {
+        const struct fraction_point *m = &f->points.v[i];
+        const char *contract = rec_text(m->about, "contract"), *model = rec_text(m->about, "model");
+        size_t k = 0;
+        while (k < f->n_models && (!model || strcmp(model, f->model[k].config.name)))
+            k++;
+        int fixed = contract && !strcmp(contract, "fixed");
+        if (k == f->n_models || !fixed || isnan(m->e2e_ns) || isnan(m->rows))
+            left_out++;
+        else if (check_point(f, &f->model[k], m, e))
+            return -1;
+    }
+    if (left_out)
+        log_note(&f->log, "%zu measured points left out: of other models than -m, not under "
+                 "contract fixed, or without times", left_out);
+    return 0;
+}
+
+/* ---- along a sweep ---- */
+
+static int write_along(struct forecast *f, struct err *e)
+{
+    const struct values steps = list_of("steps", f->a.steps);
+    size_t sweeps = along_sweeps(&f->along);
+    for (size_t k = 0; k < sweeps; k++) {
+        for (size_t i = 0; i < steps.n; i++)
+            if (rec_write(&f->out, "forecast", along_point(&f->along, k, steps.v[i]), e))
+                return -1;
+        json_t *x = along_crossover(&f->along, k);
+        if (x && rec_write(&f->out, "forecast", x, e))
+            return -1;
+    }
+    return sweeps ? 0 : err_set(e, EXIT_BAD_DATA, "--along-steps: expected e2e_ns records of two "
+                                "step counts or more of one sweep (contract fixed, cache none)");
+}
+
+/* ---- the tool ---- */
+
+static int take(void *ctx, const json_t *r, struct err *e)
+{
+    struct forecast *f = ctx;
+    (void)e;
+    int is_used = roof_take(&f->roof, r);
+    is_used |= fraction_take(&f->points, r);
+    return along_take(&f->along, r) | is_used;
+}
+
+static int read_records(struct forecast *f, struct take *seen, const char *const *paths, size_t n,
+                        struct err *e)
+{
+    struct rec_reader *in = n ? rec_read_open(paths, n, e) : NULL;
+    int bad = n && (!in || take_all(seen, in, &f->out, &f->log, f->a.common.limit, take, f, e));
+    if (in)
+        rec_read_close(in);
+    return bad ? -1 : 0;
+}
+
+static int open_models(struct forecast *f, struct err *e)
+{
+    char *list = mem_text(f->a.models), *rest = NULL;
+    int bad = 0;
+    for (char *s = strtok_r(list, ",", &rest); s && !bad; s = strtok_r(NULL, ",", &rest)) {
+        bad = f->n_models == MODELS_MOST
+                  ? err_set(e, EXIT_BAD_USAGE, "--model: expected up to %d names", MODELS_MOST)
+                  : checkpoint_open(&f->model[f->n_models], s, 0, e);
+        f->n_models += !bad;
+    }
+    free(list);
+    return bad || (f->n_models ? 0 : err_set(e, EXIT_BAD_USAGE, "--model: expected a name"));
+}
+
+static const char examples[] =
+    "forecast --hardware rtx-4090,h100-sxm --batch 1,8,32 --gen-length 256 --steps 64,128\n"
+    "forecast metrics.ndjson ceilings.ndjson > forecast.ndjson\n"
+    "forecast --check metrics.ndjson ceilings.ndjson > errors.ndjson\n";
+static const char notes[] =
+    "Nothing is run. Every record says modelled: true. A pass takes the longer of two times,\n"
+    "    flops / (mfu peak flops per s)   and   bytes / (mbu peak bytes per s),\n"
+    "flops and bytes as `measure --help` counts them, peaks from data/hardware.ndjson (dense, in\n"
+    "the unit that the matrices multiply in: bf16 for bf16, nf4 and fp8, int8 for int8; a unit\n"
+    "that a machine lacks is f32). A batch takes the sum of its passes, all prompts being alike\n"
+    "and every slot filled (contract fixed).\n"
+    "mfu, mbu: --mfu, --mbu; else the median of what the operands' metric records measured: each\n"
+    "point bears witness of the limit that it came nearer to, mfu of each paradigm by itself (of\n"
+    "prompts prefill_mfu_ratio), mbu by decode_mbu_ratio and canvases that memory bounds; else\n"
+    "0.6 and 0.8, assumed. mfu_from and mbu_from say which. Without operands nothing is read.\n"
+    "memory: weights as data + cache + activations of this program's passes; without the scratch\n"
+    "of operations and what a driver takes. hardware_memory_bytes: as data sheets say, GB = 1e9.\n"
+    "crossover: steps at which a canvas takes as long as the autoregressive text of the same\n"
+    "length and batch, between step counts that the blocks allow; null outside, see `censored`.\n"
+    "--along-steps: instead of all that, e2e_ns at --steps out of metric records of the same\n"
+    "sweep at a few other step counts: a line through them for each launch, which is exact where\n"
+    "every pass computes the whole canvas; with the measured text beside it the crossover, too.\n"
+    "Says measured_steps and residual_ratio; lo and hi are of the launches.\n"
+    "--check: ratio = forecast / reference. Measured points (of -m, contract fixed) are forecast\n"
+    "by the fractions of all other points and the measured ceilings; published ones\n"
+    "(data/published.ndjson) from the table of hardware. `counting` says which tokens a published\n"
+    "rate counts: to_eos leaves out slots that a forecast counts. `assumed` names settings that\n"
+    "the publication does not state. What cannot be forecast is there with its reason.\n";
+
+static void check(struct forecast *f, int bad, const struct err *e)
+{
+    if (!bad)
+        return;
+    rec_abandon(&f->out);
+    err_die("forecast", e);
+}
+
+static void forecast_free(struct forecast *f)
+{
+    for (size_t i = 0; i < f->n_models; i++)
+        checkpoint_close(&f->model[i]);
+    fraction_free(&f->points);
+    along_free(&f->along);
+    roof_free(&f->roof);
+    hardware_free(&f->table);
+    backend_close(f->backend);
+}
+
+#define CACHE_WORD(ENUM, name) "|" #name
+static const char caches[] = CACHE_POLICIES(CACHE_WORD);
+
+int main(int argc, char **argv)
+{
+    struct forecast f = {.a = {.common = COMMON_DEFAULTS, .hardware = "all", .batch = "1",
+                               .models = "synth:llada-8b,synth:llama3-8b", .length = "128",
+                               .steps = "16,32,64,128", .cache = "none", .dtype = "bf16",
+                               .quant = "none", .prompt = 128, .mfu = NAN, .mbu = NAN}};
+    const struct opt options[] = {
+        {"model", 'm', OPT_TEXT, &f.a.models, .arg = "LIST",
+         .help = "shapes: synth:NAME or checkpoints (synth:llada-8b,synth:llama3-8b)"},
+        {"hardware", 0, OPT_TEXT, &f.a.hardware, .arg = "LIST",
+         .help = "machines of the table (all)"},
+        {"batch", 0, OPT_TEXT, &f.a.batch, .arg = "LIST", .help = "prompts together (1)"},
+        {"prompt", 0, OPT_INT, &f.a.prompt, 1, TOKENS_MOST, .arg = "N",
+         .help = "tokens of a prompt (128)"},
+        {"gen-length", 0, OPT_TEXT, &f.a.length, .arg = "LIST", .help = "tokens to come (128)"},
+        {"steps", 's', OPT_TEXT, &f.a.steps, .arg = "LIST",
+         .help = "denoising steps over all blocks (16,32,64,128)"},
+        {"block-length", 0, OPT_INT, &f.a.block, 1, TOKENS_MOST, .arg = "N",
+         .help = "slots of a block (gen-length)"},
+        {"cache", 0, OPT_CHOICE, &f.a.cache, .choices = &caches[1],
+         .help = "which rows a pass computes (none)"},
+        {"dtype", 0, OPT_CHOICE, &f.a.dtype, .choices = "f32|bf16", .help = "matrices (bf16)"},
+        {"quant", 0, OPT_CHOICE, &f.a.quant, .choices = "none|" DTYPE_QUANTIZED,
+         .help = "quantized matrices (none)"},
+        {"mfu", 0, OPT_REAL, &f.a.mfu, 0.001, 1, .arg = "SHARE",
+         .help = "share of peak arithmetic that is reached (measured, else 0.6)"},
+        {"mbu", 0, OPT_REAL, &f.a.mbu, 0.001, 1, .arg = "SHARE",
+         .help = "share of peak bandwidth that is reached (measured, else 0.8)"},
+        {"check", 0, OPT_FLAG, &f.a.check,
+         .help = "hold the model against what was measured and published"},
+        {"along-steps", 0, OPT_FLAG, &f.a.along,
+         .help = "--steps of sweeps in the records, from the step counts that were measured"},
+        {"hardware-table", 0, OPT_TEXT, &f.a.table, .arg = "FILE",
+         .help = "machines, one a line (data/hardware.ndjson)"},
+        {"published", 0, OPT_TEXT, &f.a.published, .arg = "FILE",
+         .help = "published figures, one a line (data/published.ndjson)"},
+        OPT_COMMON(f.a.common),
+        {0}};
+    const struct tool tool = {"forecast", "shapes and data sheets in, modelled figures out",
+                              examples, notes, options};
+    int first = opt_parse(&tool, argc, argv);
+    struct take seen = {0};
+    struct err e = {0};
+    f.log = (struct log){"forecast", f.a.common.quiet ? 0 : 1 + f.a.common.verbose};
+    f.stated[FRACTION_MFU_TEXT] = f.stated[FRACTION_MFU_CANVAS] = f.a.mfu;
+    f.stated[FRACTION_MBU] = f.a.mbu;
+    f.backend = backend_open("ref", NULL, 1, 0, &e);
+    check(&f, !f.backend || hardware_read(&f.table, f.a.table, &e) || open_models(&f, &e) ||
+              rec_open(&f.out, &f.a.common, "forecast", argc, argv, NULL, &e), &e);
+    check(&f, read_records(&f, &seen, (const char *const *)argv + first, (size_t)(argc - first),
+                           &e), &e);
+    check(&f, f.a.along ? write_along(&f, &e)
+              : f.a.check ? read_published(&f, &e) || check_measured(&f, &e)
+                          : write_grid(&f, &e), &e);
+    int code = take_verdict(&seen, &f.log, 0);
+    check(&f, rec_close(&f.out, code ? "failed" : "ok", &e), &e);
+    forecast_free(&f);
+    return code;
+}
