@@ -96,7 +96,7 @@ static void say(const struct measurement *c, const json_t *e2e, const json_t *fi
     double lo = rec_number(e2e, "lo"), hi = rec_number(e2e, "hi");
     char name[256];
     plain_text(name, sizeof name, config ? config : about_point(c->about));
-    if (!c->of[E2E].n) {
+    if (!measurement_has(c, E2E)) {
         fprintf(stderr, "%s: no numbers (%s)\n", name, rec_text(e2e, "value_reason"));
         return;
     }
@@ -249,6 +249,8 @@ static const char notes[] =
     "  cost_per_token, cost_per_request   with --price-kwh, --price-hour: joules and hours times\n"
     "                   these; what has no price costs nothing (pareto: cost_per_correct)\n"
     "  power_cap_ratio  looks at the card under its power cap / looks; such records do count\n"
+    "Memory: about 330 bytes an answer and 8 a gap between emissions, and while a metric of a\n"
+    "point is summed up 56 for each of its values.\n"
     "--dialects: the same events in the definitions of vLLM, AIPerf, genai-perf, GuideLLM and\n"
     "MLPerf (kind dialect), and the same answers by published rules of counting tokens (kind\n"
     "audit), which differ several-fold; lib/analysis/dialect.h has the formulas and sources.\n"

@@ -75,22 +75,35 @@ void about_identify(json_t *r, const char *axis)
     json_object_set_new(r, "series", json_string(series));
 }
 
+/* 1: both have the same value, or neither has one. */
+static int agrees(const json_t *a, const json_t *b, const char *key)
+{
+    const json_t *x = json_object_get(a, key), *y = json_object_get(b, key);
+    x = json_is_null(x) ? NULL : x;
+    y = json_is_null(y) ? NULL : y;
+    return x == y || json_equal(x, y);
+}
+
+/* The first of the keys in which they do not agree, or NULL. */
+static const char *first_differing(const json_t *a, const json_t *b, const char *const *keys)
+{
+    while (*keys && agrees(a, b, *keys))
+        keys++;
+    return *keys;
+}
+
 int about_check(const json_t *about, const json_t *r, struct err *e)
 {
-    json_t *mine = about_of(r), *all = about_of(about);
-    const char *key;
-    json_t *got;
-    int bad = 0;
-    json_object_update_missing(all, mine); /* the names of both */
-    json_object_foreach(all, key, got) {
-        if (!bad && (!json_equal(got, json_object_get(mine, key)) ||
-                     !json_equal(got, json_object_get(about, key))))
-            bad = err_set(e, EXIT_BAD_DATA, "%s: config '%s' has two values of it", key,
-                          rec_text(about, "config"));
-    }
-    json_decref(mine);
-    json_decref(all);
-    return bad;
+    const char *key = first_differing(about, r, models);
+    key = key ? key : first_differing(about, r, engine_facts);
+    key = key ? key : first_differing(about, r, scoring);
+    for (size_t d = 0; !key && decoders[d]; d++)
+        for (size_t i = 0; !key && i < decoders[d]->table->n; i++)
+            if (!agrees(about, r, decoders[d]->table->row[i].name))
+                key = decoders[d]->table->row[i].name;
+    return key ? err_set(e, EXIT_BAD_DATA, "%s: config '%s' has two values of it", key,
+                         rec_text(about, "config"))
+               : 0;
 }
 
 static int by_number(double p, double q)

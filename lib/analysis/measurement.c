@@ -17,6 +17,10 @@
 #include "lib/stat/events.h"
 
 static const double LEVEL = 0.95;
+enum { WORKS = 2 };
+
+/* The work of an answer, which stands beside every metric: what orders the points of a sweep. */
+static const enum metric works[WORKS] = {PASSES, ROWS};
 
 _Static_assert((int)MEMORY_METRICS == (int)TIMING_MEMORY, "as the records have it");
 
@@ -61,18 +65,16 @@ static void push_events(struct measurement *c, struct measurement_work *w)
     struct timing *t = &w->timing;
     size_t n = events_cut(t->emit_ns, t->emit_tokens, t->n_emits, t->tokens_to_eos);
     make_room(w, n);
-    push(&c->of[TPOT], t->launch, events_tpot(t->emit_ns, t->emit_tokens, n), 1);
+    samples_set(&c->samples, TPOT, events_tpot(t->emit_ns, t->emit_tokens, n));
     size_t gaps = events_gaps(t->emit_ns, t->emit_tokens, n, w->gap, w->work);
     if (c->speaks)
         dialect_take(&c->dialect, t, n);
     double longest = NAN;
     for (size_t i = 0; i < gaps; i++) {
-        double visible = w->gap[i] * w->work[i];
-        push(&c->of[ITL], t->launch, w->gap[i], w->work[i]);
-        push(&c->of[VISIBLE_GAP], t->launch, visible, 1);
-        longest = fmax(longest, visible);
+        samples_add_gap(&c->samples, w->gap[i], w->work[i]);
+        longest = fmax(longest, w->gap[i] * w->work[i]);
     }
-    push(&c->of[LONGEST_GAP], t->launch, longest, 1);
+    samples_set(&c->samples, LONGEST_GAP, longest);
 }
 
 static void push_memory(struct measurement *c, const struct timing *t)
@@ -98,8 +100,7 @@ static void take_timed(struct measurement *c, struct measurement_work *w)
     c->timed++;
     if (t->warmup_steady >= 0)
         c->warmed = t->warmup_steady && c->warmed;
-    MEM_GROW(c->turns, c->n_turns, c->cap_turns);
-    c->turns[c->n_turns++] = (struct launch_turn){t->launch, t->round, t->seq, t->e2e_ns};
+    samples_begin(&c->samples, t->launch, t->round, t->seq);
     MEM_GROW(c->batches, c->n_batches, c->cap_batches);
     c->batches[c->n_batches++] = (struct launch_batch){
         t->launch, t->round, t->batch_id, t->batch_ns, t->tokens_to_eos, t->new_tokens, 1,
@@ -108,19 +109,24 @@ static void take_timed(struct measurement *c, struct measurement_work *w)
         {t->model_flops, t->model_bytes, t->prefill_flops, t->prefill_bytes, t->prefill_ns}};
     if (!c->energy_reason && t->energy_reason)
         c->energy_reason = mem_text(t->energy_reason);
-    push(&c->of[E2E], t->launch, t->e2e_ns, 1);
-    push(&c->of[TTFT], t->launch, t->tokens_to_eos > 0 ? t->ttft_ns : NAN, 1);
-    push(&c->of[TOKENIZE], t->launch, t->tokenize_ns, 1);
-    push(&c->of[PREPARE], t->launch, t->prepare_ns, 1);
-    push(&c->of[TTFT_COMMIT], t->launch, t->ttft_commit_ns, 1);
-    push(&c->of[TTF_BLOCK], t->launch, t->ttf_block_ns, 1);
-    push(&c->of[NORM], t->launch, t->tokens_to_eos > 0 ? t->e2e_ns / t->tokens_to_eos : NAN, 1);
-    push(&c->of[TO_EOS], t->launch, t->tokens_to_eos, 1);
-    push(&c->of[EFFICIENCY], t->launch,
-         steps > 0 && t->canvas_positions > 0 ? t->committed_tokens / t->canvas_positions : NAN, 1);
-    push(&c->of[PASSES], t->launch, steps, 1);
-    push(&c->of[ROWS], t->launch, t->rows > 0 ? t->rows : NAN, 1);
-    push(&c->of[PER_STEP], t->launch, t->committed_tokens / steps, 1);
+    if (c->n_batches > 1) /* most answers of a batch come one after another */
+        c->n_batches -= 2 - launch_batches(c->batches + c->n_batches - 2, 2);
+    const struct { enum metric f; double value; } values[] = {
+        {E2E, t->e2e_ns},
+        {TTFT, t->tokens_to_eos > 0 ? t->ttft_ns : NAN},
+        {TOKENIZE, t->tokenize_ns},
+        {PREPARE, t->prepare_ns},
+        {TTFT_COMMIT, t->ttft_commit_ns},
+        {TTF_BLOCK, t->ttf_block_ns},
+        {NORM, t->tokens_to_eos > 0 ? t->e2e_ns / t->tokens_to_eos : NAN},
+        {TO_EOS, t->tokens_to_eos},
+        {EFFICIENCY, steps > 0 && t->canvas_positions > 0
+                         ? t->committed_tokens / t->canvas_positions : NAN},
+        {PASSES, steps},
+        {ROWS, t->rows > 0 ? t->rows : NAN},
+        {PER_STEP, t->committed_tokens / steps}};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        samples_set(&c->samples, values[i].f, values[i].value);
     push_events(c, w); /* last: it cuts the events */
 }
 
@@ -187,6 +193,55 @@ enum timing_class measurement_take(struct measurement *c, const json_t *r, int v
 }
 
 /* ---- the numbers ---- */
+
+static size_t count(const struct measurement *c, enum metric f)
+{
+    return samples_has(f) ? samples_of(&c->samples, f, NULL) : c->of[f].n;
+}
+
+int measurement_has(const struct measurement *c, enum metric f)
+{
+    return count(c, f) > 0;
+}
+
+/* The samples of a metric, to be sorted: its own, or in w->series until the next call. */
+static struct measurement_series *series(struct measurement *c, enum metric f,
+                                         struct measurement_work *w)
+{
+    struct measurement_series *x = &w->series;
+    if (!samples_has(f))
+        return &c->of[f];
+    x->n = count(c, f);
+    if (x->n > x->cap) {
+        x->cap = x->n;
+        free(x->s);
+        x->s = mem_zero(x->cap, sizeof *x->s);
+    }
+    samples_of(&c->samples, f, x->s);
+    return x;
+}
+
+/* launch_summarize; *values is the caller's. */
+static struct launch_summary summarize(struct measurement_series *x, enum metric f,
+                                       struct launch_value **values, struct measurement_work *w)
+{
+    size_t most = 0; /* of launches */
+    for (size_t i = 0; i < x->n; i++)
+        most += i == 0 || x->s[i].launch != x->s[i - 1].launch;
+    *values = mem_zero(most, sizeof **values);
+    make_room(w, x->n);
+    return launch_summarize(metrics[f].kind, x->s, x->n, *values, w->work);
+}
+
+/* The value of a metric alone. */
+static double typical(struct measurement *c, enum metric f, struct measurement_work *w)
+{
+    struct measurement_series *x = series(c, f, w);
+    struct launch_value *launch = NULL;
+    double v = x->n ? summarize(x, f, &launch, w).at.value : NAN;
+    free(launch);
+    return v;
+}
 
 /* Of n merged batches. */
 static void fill_shares(struct measurement *c, const struct roof *roof, size_t n)
@@ -262,8 +317,13 @@ void measurement_finish(struct measurement *c, const struct roof *roof, const st
         if (b->energy.looks > 0)
             push(&c->of[POWER_CAP], b->launch, b->energy.capped, b->energy.looks);
     }
-    make_room(w, 2 * c->n_turns);
-    c->is_steady = launch_turns_steady(c->turns, c->n_turns, LEVEL, w->work);
+    struct launch_turn *turns = mem_zero(c->samples.n, sizeof *turns);
+    samples_turns(&c->samples, turns);
+    make_room(w, 2 * c->samples.n);
+    c->is_steady = launch_turns_steady(turns, c->samples.n, LEVEL, w->work);
+    free(turns);
+    for (size_t i = 0; i < WORKS; i++)
+        c->work[i] = typical(c, works[i], w);
 }
 
 /* ---- metric records out ---- */
@@ -285,11 +345,10 @@ static void put_percentiles(struct measurement_work *w, json_t *j, enum launch_k
 static void put_values(struct measurement_work *w, struct measurement *c, enum metric f, json_t *j)
 {
     const struct metric_row *row = &metrics[f];
-    struct measurement_series *x = &c->of[f];
+    struct measurement_series *x = series(c, f, w);
     size_t requests = x->n < (size_t)c->timed ? x->n : (size_t)c->timed;
-    struct launch_value *launch = mem_zero(x->n, sizeof *launch);
-    make_room(w, x->n);
-    struct launch_summary s = launch_summarize(row->kind, x->s, x->n, launch, w->work);
+    struct launch_value *launch;
+    struct launch_summary s = summarize(x, f, &launch, w);
     json_object_set_new(j, "value", json_real(s.at.value));
     const char *why = c->is_disturbed ? "the machine was disturbed" : s.reason;
     rec_set_number(j, "lo", c->is_disturbed ? (double)NAN : s.at.lo, why);
@@ -347,22 +406,6 @@ static void describe_price(const struct energy_price *p, json_t *j)
     rec_set_number(j, "price_hour", p->hour, "not said");
 }
 
-/* The work of an answer, beside every metric: what orders the points of a sweep. */
-static void set_work(struct measurement *c, json_t *j, struct measurement_work *w)
-{
-    const enum metric work[] = {PASSES, ROWS};
-    for (size_t i = 0; i < 2; i++) {
-        struct measurement_series *x = &c->of[work[i]];
-        struct launch_value *launch = mem_zero(x->n, sizeof *launch);
-        make_room(w, x->n);
-        double v = x->n ? launch_summarize(metrics[work[i]].kind, x->s, x->n, launch, w->work)
-                              .at.value
-                        : NAN;
-        rec_set_number(j, metrics[work[i]].name, v, why_missing(c, work[i]));
-        free(launch);
-    }
-}
-
 static void set_counts(const struct measurement *c, json_t *j)
 {
     rec_set_int(j, "cold", c->cold);
@@ -387,7 +430,7 @@ json_t *measurement_metric(struct measurement *c, enum metric f, int verify,
     json_object_set_new(j, "direction", json_string(row->direction));
     if (is_cost)
         describe_price(&c->price, j);
-    if (c->of[f].n) {
+    if (measurement_has(c, f)) {
         put_values(w, c, f, j);
         if (is_energy)
             describe_energy(c, j);
@@ -399,7 +442,8 @@ json_t *measurement_metric(struct measurement *c, enum metric f, int verify,
         rec_set_int(j, "n", 0);
         rec_set_int(j, "launches", 0);
     }
-    set_work(c, j, w);
+    for (size_t i = 0; i < WORKS; i++)
+        rec_set_number(j, metrics[works[i]].name, c->work[i], why_missing(c, works[i]));
     rec_set_flag(j, "steady", c->is_steady, "n<8");
     rec_set_flag(j, "warmup_steady", c->warmed, "no warm-up");
     json_object_set_new(j, "disturbed", json_boolean(c->is_disturbed));
@@ -454,7 +498,7 @@ void measurement_free(struct measurement *c)
     }
     free(c->first.s);
     free(c->again.s);
-    free(c->turns);
+    samples_free(&c->samples);
     free(c->batches);
     json_decref(c->about);
     json_decref(c->outputs);
@@ -465,5 +509,6 @@ void measurement_work_free(struct measurement_work *w)
     timing_free(&w->timing);
     free(w->gap);
     free(w->work);
+    free(w->series.s);
     *w = (struct measurement_work){0};
 }

@@ -14,6 +14,7 @@
 #include "lib/analysis/idle.h"
 #include "lib/analysis/metrics.h"
 #include "lib/analysis/roof.h"
+#include "lib/analysis/samples.h"
 #include "lib/analysis/timing.h"
 #include "lib/base/err.h"
 
@@ -21,9 +22,8 @@ struct measurement_series { struct launch_sample *s; size_t n, cap; };
 struct measurement {
     json_t *about;   /* what its records carry (about.h); owned */
     json_t *outputs; /* of measurement_verify: "seed id" -> hash of its tokens; owned */
-    struct measurement_series of[METRICS];
-    struct launch_turn *turns;
-    size_t n_turns, cap_turns;
+    struct samples samples;                /* of the metrics that samples_has() */
+    struct measurement_series of[METRICS]; /* of the others */
     struct launch_batch *batches;
     size_t n_batches, cap_batches;
     int64_t cold, warmup, timed, partial, failed, oom, tainted;
@@ -40,6 +40,7 @@ struct measurement {
     struct energy_price price; /* set by the caller at the open */
     int speaks;            /* 1: also takes what dialect.h tells; set by the caller at the open */
     struct dialect dialect;
+    double work[2];        /* after measurement_finish: the typical PASSES and ROWS */
     int is_steady;         /* after measurement_finish: 1, 0, -1 undecided */
     int warmed;            /* 0: some launch was never warm; 1; -1: not said */
     struct measurement *disturbed; /* what tainted records come to; NULL: there are none. Where no
@@ -49,6 +50,7 @@ struct measurement {
 struct measurement_work { /* scratch for any number of measurements; begins as zeroes */
     struct timing timing; /* the record at hand */
     double *work, *gap;   /* `room` doubles each */
+    struct measurement_series series; /* the metric at hand */
     size_t room;
 };
 
@@ -60,6 +62,7 @@ enum timing_class measurement_take(struct measurement *m, const json_t *record, 
 /* After the last record: shares of the roof, joules, rates. */
 void measurement_finish(struct measurement *m, const struct roof *roof, const struct idle *idle,
                         struct measurement_work *w);
+int measurement_has(const struct measurement *m, enum metric f); /* 1: it has values */
 /* One metric record; the caller's reference. */
 json_t *measurement_metric(struct measurement *m, enum metric f, int verify,
                            struct measurement_work *w);

@@ -240,6 +240,12 @@ static int is_shown_before(const json_t *a, const json_t *b)
     return strcmp(about_workload(a), about_workload(b)) < 0;
 }
 
+/* By what runset_find looks for a record; the caller's. */
+static char *find_key(const char *point, const char *metric)
+{
+    return mem_format("%s\n%s", point ? point : "", metric ? metric : "");
+}
+
 /* Leaves one record of each point and metric of a kind, and counts the points that had more. */
 static void choose(struct runset *s, const char *kind)
 {
@@ -247,7 +253,7 @@ static void choose(struct runset *s, const char *kind)
     size_t i;
     json_array_foreach(runset_kind(s, kind), i, r) {
         const char *point = about_point(r), *metric = rec_text(r, "metric");
-        char *key = mem_format("%s\n%s", point ? point : "", metric ? metric : "");
+        char *key = find_key(point, metric);
         json_t *at = json_object_get(shown, key);
         size_t place = at ? (size_t)json_integer_value(at) : 0;
         if (!at) {
@@ -264,7 +270,7 @@ static void choose(struct runset *s, const char *kind)
     if (json_array_size(list))
         json_object_set(s->kinds, kind, list);
     json_decref(list);
-    json_decref(shown);
+    json_object_set_new(s->places, kind, shown);
     json_decref(several);
 }
 
@@ -279,7 +285,7 @@ int runset_load(struct runset *s, const char *const *paths, size_t n, int64_t li
         n = 1;
     }
     *s = (struct runset){.kinds = json_object(), .configs = json_object(),
-                         .texts = json_object()};
+                         .texts = json_object(), .places = json_object()};
     s->sources = mem_zero(n, sizeof *s->sources);
     for (size_t i = 0; i < n; i++)
         if (strcmp(paths[i], "-") && access(paths[i], R_OK))
@@ -301,6 +307,7 @@ void runset_free(struct runset *s)
     json_decref(s->kinds);
     json_decref(s->configs);
     json_decref(s->texts);
+    json_decref(s->places);
     *s = (struct runset){0};
 }
 
@@ -312,14 +319,10 @@ const json_t *runset_kind(const struct runset *s, const char *kind)
 const json_t *runset_find(const struct runset *s, const char *kind, const char *point,
                           const char *metric)
 {
-    size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, kind), i, r) {
-        const char *p = about_point(r), *m = rec_text(r, "metric");
-        if (p && m && !strcmp(p, point) && !strcmp(m, metric))
-            return r;
-    }
-    return NULL;
+    char *key = find_key(point, metric);
+    const json_t *at = json_object_get(json_object_get(s->places, kind), key);
+    free(key);
+    return at ? json_array_get(runset_kind(s, kind), (size_t)json_integer_value(at)) : NULL;
 }
 
 const json_t *runset_config(const struct runset *s, const char *point)

@@ -31,6 +31,7 @@ struct runset {
     json_t *kinds;   /* kind -> array of records */
     json_t *configs; /* point (about.h) -> what its records carry, and passes, rows, prompt, text,
                         and how many answers were timed, oom, failed (timed out, interrupted) */
+    json_t *places;  /* "metric", "quality" -> {point and metric: place in that array} */
     struct run_point *points;
     size_t n_points, cap_points;
     json_t *texts;   /* the texts that points borrow */

@@ -19,6 +19,10 @@ const char *const timing_memory_names[TIMING_MEMORY] = {
     "weights_bytes", "kv_bytes", "activations_bytes", "requested_peak_bytes",
     "allocated_peak_bytes", "reserved_peak_bytes", "device_peak_bytes",
     "process_peak_bytes"};
+static const char *const memory_reasons[TIMING_MEMORY] = {
+    "weights_bytes_reason", "kv_bytes_reason", "activations_bytes_reason",
+    "requested_peak_bytes_reason", "allocated_peak_bytes_reason", "reserved_peak_bytes_reason",
+    "device_peak_bytes_reason", "process_peak_bytes_reason"};
 
 static int number(const json_t *r, const char *key, double lo, double hi, double *out,
                   struct err *e)
@@ -137,9 +141,7 @@ static int read_gpu(struct timing *t, const json_t *gpu, struct err *e)
 static int read_memory(struct timing *t, const json_t *m, struct err *e)
 {
     for (int i = 0; i < TIMING_MEMORY; i++) {
-        char *reason = mem_format("%s_reason", timing_memory_names[i]);
-        t->memory_reason[i] = rec_text(m, reason);
-        free(reason);
+        t->memory_reason[i] = rec_text(m, memory_reasons[i]);
         if (number(m, timing_memory_names[i], 0, TIME_LIMIT, &t->memory[i], e))
             return -1;
     }

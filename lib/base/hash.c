@@ -31,6 +31,13 @@ struct hash *hash_new(void)
     return h;
 }
 
+struct hash *hash_copy(const struct hash *h)
+{
+    struct hash *copy = hash_new();
+    must(EVP_MD_CTX_copy_ex(copy->ctx, h->ctx));
+    return copy;
+}
+
 void hash_add(struct hash *h, const void *bytes, size_t n)
 {
     must(EVP_DigestUpdate(h->ctx, bytes, n));

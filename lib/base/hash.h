@@ -10,6 +10,7 @@
 struct hash; /* a running SHA-256 */
 
 struct hash *hash_new(void);
+struct hash *hash_copy(const struct hash *h); /* goes on from there by itself */
 void hash_add(struct hash *h, const void *bytes, size_t n);
 /* Writes 64 hex digits and a NUL of what was added so far; more may be added afterwards. */
 void hash_hex(const struct hash *h, char hex[65]);

@@ -126,9 +126,8 @@ static int build(struct chain *c, int64_t max_bytes, int scan)
 
 /* ---- the FILE ---- */
 
-static ssize_t cookie_read(void *cookie, char *to, size_t n)
+ssize_t input_read(struct input *in, char *to, size_t n)
 {
-    struct input *in = cookie;
     struct chain *c = &in->chain;
     ssize_t got = stage_read(c, &c->stage[c->stages - 1], (unsigned char *)to, n);
     if (got > 0) {
@@ -139,6 +138,11 @@ static ssize_t cookie_read(void *cookie, char *to, size_t n)
     if (got < 0)
         errno = EIO;
     return got;
+}
+
+static ssize_t cookie_read(void *cookie, char *to, size_t n)
+{
+    return input_read(cookie, to, n);
 }
 
 static int open_path(struct input *in)
@@ -203,6 +207,11 @@ const char *input_note(const struct input *in)
 const char *input_name(const struct input *in)
 {
     return in->chain.name;
+}
+
+int input_failed(const struct input *in)
+{
+    return in->chain.err.code != 0;
 }
 
 int input_check(const struct input *in, struct err *e)

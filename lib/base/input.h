@@ -11,6 +11,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "lib/base/err.h"
 
@@ -22,6 +23,9 @@ struct input; /* owns the FILE */
  * the command that converts them. */
 struct input *input_open(const char *path, const char *member, int64_t max_bytes, struct err *e);
 FILE *input_file(struct input *in);
+/* As read(2), for those who never use the FILE: at most n bytes, 0 at the end; -1: broken. */
+ssize_t input_read(struct input *in, char *to, size_t n);
+int input_failed(const struct input *in); /* 1: a read failed; input_check says why */
 /* After reading to the end: -1 when the data were cut, broken, or larger than the cap. */
 int input_check(const struct input *in, struct err *e);
 /* What is odd and does no harm, for a warning, once all is read; borrowed, NULL: nothing. */

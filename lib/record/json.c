@@ -11,6 +11,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/file.h"
 #include "lib/base/plain.h"
+#include "lib/record/quick.h"
 
 enum { PARSE_FLAGS = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL };
 
@@ -48,10 +49,16 @@ static void big_integers_to_reals(const char *bytes, size_t n, struct buf *out)
     }
 }
 
+json_t *json_strict(const char *bytes, size_t n, json_error_t *why)
+{
+    json_t *j = quick_object(bytes, n);
+    return j ? j : json_loadb(bytes, n, PARSE_FLAGS, why);
+}
+
 json_t *json_bytes(const char *bytes, size_t n, const char *where, struct err *e)
 {
     json_error_t je;
-    json_t *j = json_loadb(bytes, n, PARSE_FLAGS, &je);
+    json_t *j = json_strict(bytes, n, &je);
     if (!j && json_error_code(&je) == json_error_numeric_overflow) {
         struct buf b = {0};
         big_integers_to_reals(bytes, n, &b);

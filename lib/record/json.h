@@ -22,6 +22,9 @@ json_t *json_file(const char *path, size_t limit, struct err *e);
 /* The same from memory; `where` names it in messages. */
 json_t *json_bytes(const char *bytes, size_t n, const char *where, struct err *e);
 
+/* json_loadb, strict and faster; integers beyond 64 bits are errors. */
+json_t *json_strict(const char *bytes, size_t n, json_error_t *why);
+
 /* Required members. -1 with "where: KEY: expected integer from LO to HI, got ...". */
 int json_int(const json_t *o, const char *where, const char *key, int64_t lo, int64_t hi,
              int64_t *out, struct err *e);

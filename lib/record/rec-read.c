@@ -1,9 +1,9 @@
 /* rec-read.c - records in; see rec.h.
  *
  * A line is cut by hand with a limit (a parser that pulls from the stream would lose its place
- * after an error), then parsed. The lines between `meta` and `end` are hashed as the writer did: a
- * line counts as its bytes without line end and one line feed, so that a file whose line ends were
- * converted still verifies.
+ * after an error), then parsed. What is there of a live stream is taken, and no more waited for.
+ * The lines between `meta` and `end` are hashed as the writer did: a line counts as its bytes
+ * without line end and one line feed, so that a file whose line ends were converted still verifies.
  */
 #include "lib/record/rec.h"
 
@@ -13,14 +13,17 @@
 #include "lib/base/buf.h"
 #include "lib/base/input.h"
 #include "lib/base/mem.h"
+#include "lib/record/json.h"
 #include "lib/record/schema.h"
 
-enum { LINE_MAX_BYTES = 64 << 20 };
+enum { LINE_MAX_BYTES = 64 << 20, BLOCK = 1 << 18 };
 
 struct rec_reader {
     struct input **in; /* opened in order; NULL once read */
     size_t n, at;
     int64_t line;
+    char *block;       /* [BLOCK] of the file; block_at..block_n-1 is still to be read */
+    size_t block_at, block_n;
     struct buf text;   /* the line */
     char *where;
     /* The span from `meta` (or the start of the file) on. */
@@ -48,6 +51,7 @@ struct rec_reader *rec_read_open(const char *const *paths, size_t n, struct err 
         n = 1;
     }
     r->in = mem_zero(n, sizeof *r->in);
+    r->block = mem_alloc(BLOCK);
     span_start(r, 0);
     r->inputs = json_array();
     for (; r->n < n; r->n++)
@@ -67,6 +71,7 @@ void rec_read_close(struct rec_reader *r)
             input_close(r->in[i]);
     free(r->in);
     free(r->where);
+    free(r->block);
     buf_free(&r->text);
     hash_free(r->hash);
     json_decref(r->inputs);
@@ -95,27 +100,35 @@ static void set_where(struct rec_reader *r, const char *name)
                           (long long)r->line);
 }
 
+/* More of the file into r->block. 0: its end, or an error. */
+static int refill(struct rec_reader *r, struct input *in)
+{
+    ssize_t got = input_read(in, r->block, BLOCK);
+    r->block_at = 0;
+    r->block_n = got > 0 ? (size_t)got : 0;
+    return got > 0;
+}
+
 /* The next line without its end into r->text. 1: a line; 0: end of file; -1: longer than the limit
  * (it is read to its end and dropped). */
-static int next_line(struct rec_reader *r, FILE *f)
+static int next_line(struct rec_reader *r, struct input *in)
 {
-    int c, any = 0, too_long = 0;
+    int any = 0, too_long = 0;
+    const char *end = NULL;
     buf_clear(&r->text);
-    while ((c = getc_unlocked(f)) != EOF) {
+    while (!end && (r->block_at < r->block_n || refill(r, in))) {
+        const char *from = r->block + r->block_at;
+        size_t n = r->block_n - r->block_at;
+        end = memchr(from, '\n', n);
+        n = end ? (size_t)(end - from) : n;
+        r->block_at += n + (end != NULL);
         any = 1;
-        if (c == '\n')
-            break;
-        if (r->text.len >= LINE_MAX_BYTES) {
-            too_long = 1;
-            continue;
-        }
-        if (r->text.len + 1 >= r->text.cap)
-            buf_reserve(&r->text, r->text.len + 256);
-        r->text.data[r->text.len++] = (char)c;
+        too_long |= n > LINE_MAX_BYTES - r->text.len;
+        if (!too_long)
+            buf_put(&r->text, from, n);
     }
-    if (!any || (c == EOF && ferror(f))) /* a line that an error cut is no line */
+    if (!any || (!end && input_failed(in))) /* a line that an error cut is no line */
         return 0;
-    buf_reserve(&r->text, 0);
     if (r->text.len && r->text.data[r->text.len - 1] == '\r')
         r->text.data[--r->text.len] = 0;
     return too_long ? -1 : 1;
@@ -140,7 +153,7 @@ static json_t *parse_line(const struct rec_reader *r, struct err *e)
         err_set(e, EXIT_BAD_DATA, "a NUL byte in the line; expected one JSON object a line");
     if (e->code)
         return NULL;
-    json_t *j = json_loadb(t->data, t->len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &je);
+    json_t *j = json_strict(t->data, t->len, &je);
     if (!j) {
         err_set(e, EXIT_BAD_DATA, "not a JSON object: %s (byte %d)", je.text, je.position);
         return NULL;
@@ -234,7 +247,7 @@ int rec_read(struct rec_reader *r, json_t **record, struct err *e)
     *record = NULL;
     while (r->at < r->n) {
         struct input *in = r->in[r->at];
-        int got = next_line(r, input_file(in));
+        int got = next_line(r, in);
         if (got == 0) {
             if (!finish_file(r, &why))
                 continue;

@@ -82,7 +82,8 @@ int rec_open_work(struct rec_writer *w, const struct common *c, const struct res
                   const char *tool, int argc, char **argv, json_t *extra, struct err *e);
 
 int64_t rec_kept_left(const struct rec_writer *w);  /* records that were kept and not taken over */
-const json_t *rec_kept(struct rec_writer *w);       /* the next of them, borrowed; NULL: none */
+/* The next of them, borrowed, with the members of resume_next() alone; NULL: none. */
+const json_t *rec_kept(struct rec_writer *w);
 /* rec_kept, if that is of this kind and has the id of the record `of`; else NULL. */
 const json_t *rec_kept_of(struct rec_writer *w, const char *kind, const json_t *of);
 int rec_keep(struct rec_writer *w, struct err *e);  /* takes it over */

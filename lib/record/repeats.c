@@ -1,15 +1,17 @@
-/* repeats.c - see repeats.h. Of each record only two hashes are kept, so a million fit; `run` is no
- * part of what is compared, because it names the stream and not what was measured. Which members
- * are the place of a record is one list for each kind. */
+/* repeats.c - see repeats.h. Of each record only two hashes of 64 bits are kept, so ten million
+ * fit: of its place, by which it is found, and of its content. They are made of values and not of
+ * bytes: the order of members, white space and escapes do not count. Among a million records that
+ * two places have one hash is as likely as 3 in 10^8, and would be said, for their contents differ.
+ * `run` is no part of what is compared, because it names the stream and not what was measured.
+ * Which members are the place of a record is one list for each kind.
+ */
 #include "lib/record/repeats.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/hash.h"
+#include "lib/base/mem.h"
 #include "lib/record/rec.h"
-
-enum { HALF = 33 }; /* 32 hex digits and NUL */
 
 static const char *const of_generation[] = {"phase", "launch", "round", "seq", "id", NULL};
 static const char *const of_metric[] = {"metric", NULL};
@@ -24,33 +26,99 @@ static const char *const *place_of(const char *kind)
                                        : NULL;
 }
 
-static void half_hash(const json_t *value, char hex[HALF])
+/* Every bit of h and v moves half of the bits. Source: Steele et al. OOPSLA'14 (SplitMix64). */
+static uint64_t mix(uint64_t h, uint64_t v)
 {
-    char all[65], *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
-    if (!text)
-        err_machine(__FILE__, __LINE__, "cannot write a record as text (out of memory)");
-    hash_bytes(text, strlen(text), all);
-    memcpy(hex, all, HALF - 1);
-    hex[HALF - 1] = 0;
-    free(text);
+    h = (h ^ v) + 0x9e3779b97f4a7c15u;
+    h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
+    h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
+    return h ^ (h >> 31);
 }
 
-static void add(json_t *list, const json_t *r, const char *key)
+static uint64_t hash_text(uint64_t h, const char *s, size_t n)
 {
-    json_t *v = json_object_get(r, key);
-    json_array_append_new(list, v ? json_incref(v) : json_null());
+    uint64_t x = 0;
+    for (h = mix(h, n); n >= 8; s += 8, n -= 8) {
+        memcpy(&x, s, 8);
+        h = mix(h, x);
+    }
+    x = 0;
+    memcpy(&x, s, n);
+    return mix(h, x);
 }
 
-static void hash_place(const json_t *r, const char *const *members, char hex[HALF])
+static uint64_t hash_value(const json_t *v);
+
+/* The same in any order of the members. */
+static uint64_t hash_members(const json_t *o, const char *without)
 {
-    json_t *place = json_array();
-    add(place, r, "kind");
-    add(place, r, rec_text(r, "point") ? "point" : "config");
-    add(place, r, "workload");
+    const char *key;
+    const json_t *v;
+    uint64_t sum = 0;
+    json_object_foreach((json_t *)(uintptr_t)o, key, v)
+        if (!without || strcmp(key, without))
+            sum += mix(hash_text(0, key, strlen(key)), hash_value(v));
+    return mix(JSON_OBJECT, sum);
+}
+
+static uint64_t hash_value(const json_t *v)
+{
+    uint64_t h = v ? (uint64_t)json_typeof(v) : JSON_NULL, bits;
+    double x;
+    size_t i;
+    const json_t *one;
+    switch (h) {
+    case JSON_OBJECT:
+        return hash_members(v, NULL);
+    case JSON_ARRAY:
+        json_array_foreach(v, i, one)
+            h = mix(h, hash_value(one));
+        return mix(h, json_array_size(v));
+    case JSON_STRING:
+        return hash_text(h, json_string_value(v), json_string_length(v));
+    case JSON_INTEGER:
+        return mix(h, (uint64_t)json_integer_value(v));
+    case JSON_REAL:
+        x = json_real_value(v);
+        memcpy(&bits, &x, sizeof bits);
+        return mix(h, bits);
+    default:
+        return mix(h, 0);
+    }
+}
+
+static uint64_t hash_place(const json_t *r, const char *const *members)
+{
+    uint64_t h = hash_value(json_object_get(r, "kind"));
+    h = mix(h, hash_value(json_object_get(r, rec_text(r, "point") ? "point" : "config")));
+    h = mix(h, hash_value(json_object_get(r, "workload")));
     for (; *members; members++)
-        add(place, r, *members);
-    half_hash(place, hex);
-    json_decref(place);
+        h = mix(h, hash_value(json_object_get(r, *members)));
+    return h ? h : 1;
+}
+
+/* Where a place stands in a table of `cap`, a power of two, or where it would. */
+static struct repeats_seen *find(struct repeats_seen *seen, size_t cap, uint64_t place)
+{
+    size_t i = place & (cap - 1);
+    while (seen[i].place && seen[i].place != place)
+        i = (i + 1) & (cap - 1);
+    return &seen[i];
+}
+
+/* Room for one more: at most three quarters are taken. */
+static void make_room(struct repeats *s)
+{
+    if (4 * (s->n + 1) <= 3 * s->cap)
+        return;
+    size_t cap = s->cap ? 2 * s->cap : 64;
+    struct repeats_seen *larger = mem_zero(cap, sizeof *larger);
+    for (size_t i = 0; i < s->cap; i++)
+        if (s->seen[i].place)
+            *find(larger, cap, s->seen[i].place) = s->seen[i];
+    free(s->seen);
+    s->seen = larger;
+    s->cap = cap;
 }
 
 static int refuse(const json_t *r, struct err *e)
@@ -68,20 +136,15 @@ int repeats_take(struct repeats *s, const json_t *r, struct err *e)
     const char *const *members = place_of(rec_kind(r));
     if (!members)
         return 0;
-    char place[HALF], content[HALF];
-    json_t *bare = json_copy((json_t *)(uintptr_t)r);
-    json_object_del(bare, "run");
-    half_hash(bare, content);
-    json_decref(bare);
-    hash_place(r, members, place);
-    if (!s->seen)
-        s->seen = json_object();
-    const char *had = json_string_value(json_object_get(s->seen, place));
-    if (!had) {
-        json_object_set_new(s->seen, place, json_string(content));
+    make_room(s);
+    struct repeats_seen is = {hash_place(r, members), hash_members(r, "run")};
+    struct repeats_seen *had = find(s->seen, s->cap, is.place);
+    if (!had->place) {
+        *had = is;
+        s->n++;
         return 0;
     }
-    if (strcmp(had, content))
+    if (had->content != is.content)
         return refuse(r, e);
     s->dropped++;
     return 1;
@@ -89,6 +152,6 @@ int repeats_take(struct repeats *s, const json_t *r, struct err *e)
 
 void repeats_free(struct repeats *s)
 {
-    json_decref(s->seen);
+    free(s->seen);
     *s = (struct repeats){0};
 }

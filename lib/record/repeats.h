@@ -14,9 +14,11 @@
 
 #include "lib/base/err.h"
 
+struct repeats_seen { uint64_t place, content; }; /* hashes; place 0: nothing */
 struct repeats { /* begins as zeroes */
-    json_t *seen;    /* place -> hash of the record that has it */
-    int64_t dropped; /* repeats met */
+    struct repeats_seen *seen; /* [cap], of which n are taken: 21 to 43 bytes a record */
+    size_t n, cap;
+    int64_t dropped;           /* repeats met */
 };
 /* 0: new, or of no place; 1: the same as an earlier one; -1: another one has its place
  * (EXIT_BAD_DATA). */

@@ -5,6 +5,7 @@
  * there; everything from the first line without one is cut off before anything is written.
  * A line that its sum (sums.h) does not fit was changed by somebody else; one that has none,
  * because the power failed before the sum was on the medium, is made again.
+ * One file because every part of it moves through the one work file that it has open.
  */
 #include "lib/record/resume.h"
 
@@ -16,8 +17,16 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/record/json.h"
+#include "lib/record/quick.h"
 #include "lib/record/schema.h"
 #include "lib/record/sums.h"
+
+enum { BLOCK = 1 << 20 };
+
+/* Of a record that is taken over: what can be asked of it. */
+static const char *const members[] = {"kind", "id", "where", "status", "more", "seq", "batch_id",
+                                      "value", "value_se", "scored_tokens", NULL};
 
 struct resume {
     struct err_witness witness; /* first: hear() comes from it to the rest */
@@ -37,21 +46,24 @@ struct resume {
 /* The next line without its line feed: 1. 0: the end. -1: what is left has no line feed. */
 static int get_line(FILE *f, struct buf *b)
 {
-    int c;
-    buf_clear(b);
-    buf_reserve(b, 256);
-    while ((c = getc_unlocked(f)) != EOF && c != '\n') {
-        if (b->len + 1 >= b->cap)
-            buf_reserve(b, b->len + 256);
-        b->data[b->len++] = (char)c;
+    errno = 0;
+    ssize_t n = getline(&b->data, &b->cap, f);
+    if (n < 0 && errno == ENOMEM)
+        err_machine(__FILE__, __LINE__, "out of host memory");
+    b->len = 0;
+    if (n <= 0) {
+        buf_reserve(b, 0);
+        return 0;
     }
+    int whole = b->data[n - 1] == '\n';
+    b->len = (size_t)(n - whole);
     b->data[b->len] = 0;
-    return c == '\n' ? 1 : b->len ? -1 : 0;
+    return whole ? 1 : -1;
 }
 
 static json_t *parse(const struct buf *b)
 {
-    json_t *j = json_loadb(b->data, b->len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+    json_t *j = json_strict(b->data, b->len, NULL);
     if (json_is_object(j))
         return j;
     json_decref(j);
@@ -153,12 +165,59 @@ static int unreadable(const struct resume *r, struct err *e)
     return err_set(e, EXIT_IO, "%s: cannot read its work file: %s", r->path, strerror(errno));
 }
 
+static int64_t size_of(int fd)
+{
+    struct stat s;
+    return fstat(fd, &s) ? 0 : (int64_t)s.st_size;
+}
+
+/* Hashes whole lines from f->end on, `lines` of them at most, and counts them as records. */
+static void pass_lines(struct resume *r, struct hash *h, int64_t lines, struct finding *f)
+{
+    char *block = mem_alloc(BLOCK);
+    ssize_t got = 1;
+    for (int64_t at = f->end; lines > 0 && got > 0; at += got) {
+        got = pread(fileno(r->f), block, BLOCK, (off_t)at);
+        const char *from = block, *end = block + (got > 0 ? got : 0), *lf;
+        while (lines > 0 && (lf = memchr(from, '\n', (size_t)(end - from)))) {
+            from = lf + 1;
+            lines--;
+            f->records++;
+            f->end = at + (from - block);
+        }
+        hash_add(h, block, (size_t)((lines > 0 ? end : from) - block));
+    }
+    free(block);
+}
+
+/* Proves all records but the last that has a sum, by the sum of the last of these: it is of all the
+ * bytes before. None, when it does not fit: then they are looked at one by one. */
+static void look_at_once(struct resume *r, struct hash **h, struct finding *f)
+{
+    int64_t first = f->first, lines = size_of(r->sums.fd) / SUMS_BYTES - 2;
+    struct hash *all = hash_copy(*h);
+    if (lines > 0)
+        pass_lines(r, all, lines, f);
+    if (f->records > 0 && sums_fit(&r->sums, all, f->records + 1)) {
+        hash_free(*h);
+        *h = all;
+    } else {
+        hash_free(all);
+        f->records = 0;
+        f->end = first;
+    }
+}
+
 /* Finds the records behind the meta record, which was read and is in the sum. */
-static int look(struct resume *r, struct hash *h, struct finding *f, struct err *e)
+static int look(struct resume *r, struct hash **sum, struct finding *f, struct err *e)
 {
     int more = 1;
     f->first = f->end = ftello(r->f);
     if (f->first < 0)
+        return unreadable(r, e);
+    look_at_once(r, sum, f);
+    struct hash *h = *sum;
+    if (fseeko(r->f, (off_t)f->end, SEEK_SET))
         return unreadable(r, e);
     while (more > 0 && (more = get_line(r->f, &r->line)) > 0 && (more = look_at(r, f, e)) > 0 &&
            (more = look_twice(r, h, f, e)) > 0) {
@@ -204,7 +263,7 @@ static char *compare(struct resume *r, const json_t *meta, const struct resume_w
     if (!why && sums_prove(&r->sums, h, &r->meta, 1) <= 0)
         why = mem_format("%s does not vouch for it", r->sums.path);
     if (!why)
-        look(r, h, f, e);
+        look(r, &h, f, e);
     hash_free(h);
     return why;
 }
@@ -254,12 +313,6 @@ static void hear(struct err_witness *self, const char *where, const char *what)
 
 /* ---- opening ---- */
 
-static int64_t size_of(int fd)
-{
-    struct stat s;
-    return fstat(fd, &s) ? 0 : (int64_t)s.st_size;
-}
-
 /* Keeps so many lines, which end at byte `at`. */
 static int cut(struct resume *r, int64_t at, int64_t lines, struct err *e)
 {
@@ -303,6 +356,7 @@ int resume_open(struct resume **to, struct out *o, const struct common *c, const
     *r = (struct resume){.witness = {hear}, .f = o->f, .path = mem_text(o->path), .run = c->run,
                          .lasting = meta && !wish->whole, .number = 2, .synced_ns = clock_ns()};
     int64_t before = size_of(fileno(r->f));
+    setvbuf(r->f, NULL, _IOFBF, BLOCK);
     if (sums_open(&r->sums, o->temp, !r->lasting, e) || find(r, meta, wish, e)) {
         if (!before)
             unlink(r->sums.path);
@@ -401,7 +455,7 @@ const json_t *resume_next(struct resume *r)
 {
     if (!resume_goes_on(r) || load(r, NULL))
         return NULL;
-    if (!r->next)
+    if (!r->next && !(r->next = quick_members(r->line.data, r->line.len, members)))
         r->next = parse(&r->line);
     return r->next;
 }
@@ -410,8 +464,8 @@ int resume_take(struct resume *r, struct hash *h, struct err *e)
 {
     if (load(r, e))
         return -1;
-    hash_add(h, r->line.data, r->line.len);
-    hash_add(h, "\n", 1);
+    r->line.data[r->line.len] = '\n'; /* over the NUL */
+    hash_add(h, r->line.data, r->line.len + 1);
     step(r);
     return 0;
 }

@@ -53,7 +53,9 @@ int resume_goes_on(const struct resume *r);  /* 1: records are kept, after their
 int resume_went_on(const struct resume *r);  /* 1: some were taken over */
 int resume_is_lasting(const struct resume *r); /* 1: another process may go on */
 int64_t resume_left(const struct resume *r); /* records that were kept and not taken over */
-const json_t *resume_next(struct resume *r); /* the next of them, borrowed; NULL: none */
+/* The next of them, borrowed; NULL: none. Only what can be asked of it: kind, id, where, status,
+ * more, seq, batch_id, value, value_se and scored_tokens. */
+const json_t *resume_next(struct resume *r);
 /* Takes it over; its line goes into the hash. */
 int resume_take(struct resume *r, struct hash *h, struct err *e);
 /* The next kept record must be this line (with its line feed). Takes it over. */

@@ -13,7 +13,7 @@
 
 #include "lib/base/mem.h"
 
-enum { SUM = 65 }; /* bytes: the digits and a line feed */
+enum { SUM = SUMS_BYTES };
 
 int sums_open(struct sums *s, const char *work, int unwanted, struct err *e)
 {
@@ -28,16 +28,27 @@ int sums_open(struct sums *s, const char *work, int unwanted, struct err *e)
     return err_set(e, EXIT_CANNOT_CREATE, "%s: cannot create: %s", s->path, strerror(errno));
 }
 
-int sums_prove(const struct sums *s, struct hash *h, const struct buf *line, int64_t number)
+/* 1: it is the sum of that line; 0: there is none; -1: there is another. */
+static int compare(const struct sums *s, const struct hash *h, int64_t number)
 {
     char was[SUM], is[SUM];
-    hash_add(h, line->data, line->len);
-    hash_add(h, "\n", 1);
     if (pread(s->fd, was, SUM, (off_t)(number - 1) * SUM) != SUM || was[SUM - 1] != '\n')
         return 0;
     was[SUM - 1] = 0;
     hash_hex(h, is);
     return strspn(was, "0123456789abcdef") != SUM - 1 ? 0 : strcmp(was, is) ? -1 : 1;
+}
+
+int sums_fit(const struct sums *s, const struct hash *h, int64_t number)
+{
+    return compare(s, h, number) > 0;
+}
+
+int sums_prove(const struct sums *s, struct hash *h, const struct buf *line, int64_t number)
+{
+    hash_add(h, line->data, line->len);
+    hash_add(h, "\n", 1);
+    return compare(s, h, number);
 }
 
 int sums_add(struct sums *s, const struct hash *h, struct err *e)

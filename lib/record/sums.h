@@ -12,6 +12,8 @@
 #include "lib/base/err.h"
 #include "lib/base/hash.h"
 
+enum { SUMS_BYTES = 65 }; /* of a sum: its digits and a line feed */
+
 struct sums {
     char *path;
     int fd;        /* -1: none are kept, and what follows does nothing */
@@ -24,6 +26,8 @@ int sums_open(struct sums *s, const char *work, int unwanted, struct err *e);
 /* Adds a line to the hash of those before it: 1, it is what was written as that line; 0: there is
  * no sum that could say; -1: it is something else. */
 int sums_prove(const struct sums *s, struct hash *h, const struct buf *line, int64_t number);
+/* 1: the hash is the sum of lines 1..number. */
+int sums_fit(const struct sums *s, const struct hash *h, int64_t number);
 /* The next line will end at this hash. -1: EXIT_IO. */
 int sums_add(struct sums *s, const struct hash *h, struct err *e);
 /* Keeps so many. -1: errno says why, as below. */

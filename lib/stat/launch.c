@@ -29,6 +29,16 @@ static int by_launch(const void *a, const void *b)
     return by_value(a, b);
 }
 
+/* qsort, but for what is in order already. */
+static void sort_samples(struct launch_sample *s, size_t n, int (*by)(const void *, const void *))
+{
+    size_t i = 1;
+    while (i < n && by(&s[i - 1], &s[i]) <= 0)
+        i++;
+    if (i < n)
+        qsort(s, n, sizeof *s, by);
+}
+
 /* Quantile of sorted samples in which sample i stands weight[i] times. */
 static double weighted_quantile(const struct launch_sample *s, size_t n, double q)
 {
@@ -135,7 +145,7 @@ struct launch_summary launch_summarize(enum launch_kind kind, struct launch_samp
 {
     assert(n > 0);
     struct launch_summary v = {.n = n, .min = NAN, .max = NAN};
-    qsort(s, n, sizeof *s, by_launch);
+    sort_samples(s, n, by_launch);
     for (size_t i = 0, j; i < n; i = j) {
         for (j = i; j < n && s[j].launch == s[i].launch; j++)
             continue;
@@ -178,10 +188,9 @@ double launch_percentile(enum launch_kind kind, struct launch_sample *s, size_t 
 {
     if (!n || requests < launch_needed(q, LEVEL))
         return NAN;
-    if (kind == LAUNCH_WEIGHTED) {
-        qsort(s, n, sizeof *s, by_value);
+    sort_samples(s, n, by_value); /* once for all quantiles */
+    if (kind == LAUNCH_WEIGHTED)
         return weighted_quantile(s, n, q);
-    }
     for (size_t i = 0; i < n; i++)
         work[i] = s[i].value;
     return stat_quantile(work, n, q, LEVEL).value;

@@ -55,11 +55,21 @@ static double at_quantile(const double *x, size_t n, double q)
     return x[i] + (place - (double)i) * (x[i + 1] - x[i]);
 }
 
+/* qsort, but for what is in order already. */
+static void sort(double *x, size_t n)
+{
+    size_t i = 1;
+    while (i < n && x[i - 1] <= x[i])
+        i++;
+    if (i < n)
+        qsort(x, n, sizeof *x, compare);
+}
+
 double stat_median(double *x, size_t n)
 {
     if (!n)
         return NAN;
-    qsort(x, n, sizeof *x, compare);
+    sort(x, n);
     return at_quantile(x, n, 0.5);
 }
 
@@ -159,7 +169,7 @@ struct interval stat_quantile(double *x, size_t n, double q, double level)
     if (!n)
         return v;
     assert(q > 0 && q < 1 && level > 0 && level < 1);
-    qsort(x, n, sizeof *x, compare);
+    sort(x, n);
     v.value = at_quantile(x, n, q);
     /* Ranks l..u (1-based) hold the quantile when l <= B < u: coverage P(B <= u-1) - P(B <= l-1).
      * Equal tails first; where one end is clipped by the sample, the other gives way. */

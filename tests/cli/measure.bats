@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # measure: generation records in, metric records out. The golden stream has two launches of two
 # LLaDA step counts and one LLaMA, with cold, warm-up, tainted and out-of-memory records in it.
+# One file because its tests share what makes a record.
 bats_require_minimum_version 1.5.0
 
 setup() {
@@ -455,4 +456,35 @@ WORK='flops_unit: "f32", threads: 2, model_flops: 4000, model_bytes: 3000, prefi
     { printf '%s\n' "$output"; one '{}'; } > "$T/in"
     run --separate-stderr measure "$T/in"
     [[ $stderr == *"100000 failed records"* ]]
+}
+
+@test "gaps that are no whole nanoseconds, or longer than 18 minutes, count like all others" {
+    one '{new_tokens: 6, tokens_to_eos: 6, e2e_ns: 3e12, emit_tokens: [1, 3, 2],
+          emit_ns: [0.5, 1.75, 2000000000001.75]}' | measure > "$T/out"
+    [ "$(value longest_gap_ns value < "$T/out")" = 2000000000000 ]
+    [ "$(value visible_gap_ns value < "$T/out")" = 1000000000000.62 ]
+    [ "$(value itl_ns min < "$T/out")" = 0.416666666666667 ]
+    [ "$(value itl_ns value < "$T/out")" = 0.416666666666667 ]
+}
+
+# many POINTS ANSWERS GAPS: timed records of one launch
+many() {
+    awk -v points="$1" -v answers="$2" -v gaps="$3" 'BEGIN {
+        for (k = 0; k <= gaps; k++) {
+            at = at (k ? "," : "") 1000000 * k + k * k % 7919
+            one = one (k ? ",1" : "1")
+        }
+        for (i = 0; i < points * answers; i++)
+            printf "{\"kind\":\"generation\",\"id\":\"p\",\"config\":\"c%d\",\"batch\":1," \
+                "\"launch\":1,\"round\":0,\"seq\":%d,\"phase\":\"timed\",\"status\":\"ok\"," \
+                "\"e2e_ns\":%d,\"new_tokens\":%d,\"tokens_to_eos\":%d,\"emit_ns\":[%s]," \
+                "\"emit_tokens\":[%s]}\n", i % points, i, 1000000 * gaps + 7919, gaps + 1,
+                gaps + 1, at, one
+    }'
+}
+
+@test "memory: eight bytes for each gap, however many there are" {
+    many 20 400 250 > "$T/many" # two million gaps
+    bash -c "ulimit -v 110000; '$BIN/measure' --no-meta '$T/many'" > "$T/out"
+    jq -es 'map(select(.metric == "itl_ns")) | length == 20 and all(.n == 100000)' "$T/out"
 }

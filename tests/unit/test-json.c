@@ -1,7 +1,10 @@
 /* test-json.c - strict parsing, and look-ups that name file, key, range and value. */
 #include <unistd.h>
 
+#include "lib/base/mem.h"
+#include "lib/base/rng.h"
 #include "lib/record/json.h"
+#include "lib/record/quick.h"
 #include "tests/tap.h"
 
 /* The text without the bytes that would break a line of TAP. */
@@ -148,6 +151,128 @@ static void test_members(void)
     json_decref(j);
 }
 
+/* ---- the quick parser against jansson ---- */
+
+static const char *const ordinary[] = {
+    "{}",
+    " { \"a\" : [ ] , \"b\" : { } }\t\r\n",
+    "{\"schema\":\"crossover/1\",\"id\":\"p1\",\"token_ids\":[16,341,0,-0,-7,999999999999999999],"
+    "\"emit_ns\":[883848,1079240.0,1.5e3,2E-4,0.1,-0.0,5e-324,4e+9],\"ok\":true,\"gpu\":null}",
+    "{\"text\":\"plain, with \\\"escapes\\\" \\\\ \\/ \\b\\f\\n\\r\\t, and a line that is long\"}",
+    "{\"text\":\"Gr\xc3\xbc\xc3\x9f\x65 \xe2\x82\xac \xf0\x9f\x98\x80 \x7f\",\"\":false}",
+    "{\"memory\":{\"weights_bytes\":7480384,\"layers_hold\":false},"
+    "\"a\":[[[{\"b\":[1,[2]]}]],\"\"]}"};
+
+/* What is right but not ordinary, and what is wrong: the quick parser has no opinion. */
+static const char *const other[] = {
+    "", " ", "[]", "1", "null", "{\"a\":1}x", "{\"a\":1,}", "{\"a\":1 \"b\":2}", "{\"a\":[1,]}",
+    "{,}", "{\"a\":01}", "{\"a\":-}", "{\"a\":1.}", "{\"a\":.5}", "{\"a\":1e}", "{\"a\":+1}",
+    "{\"a\":1e999}", "{\"a\":0x1}", "{\"a\":NaN}", "{\"a\":tru}", "{\"a\":truee}",
+    "{\"a\":1000000000000000000}", "{\"a\":1,\"a\":2}", "{\"a\":{\"b\":1,\"b\":1}}",
+    "{\"\\n\":1}", "{\"\xc3\xbc\":1}", "{\"a\":\"\\u0041\"}", "{\"a\":\"\\u0000\"}",
+    "{\"a\":\"\\x\"}", "{\"a\":\"\\", "{\"a\":\"b", "{\"a\":\"\n\"}", "{\"a\":\"\xc3\"}",
+    "{\"a\":\"\xed\xa0\x80\"}", "{\"a\":\"\xc0\x80\"}", "{\"a\":\"\xf4\x90\x80\x80\"}",
+    "{\"a\":\"12345678\xff\"}", "{\"a\":\"1234567\x01\"}", "{\"a\"", "{\"a\":", "{'a':1}",
+    "\xef\xbb\xbf{}"};
+
+/* 1: the quick parser has an object; 0: none. -1: one that jansson does not make of these bytes. */
+static int quick_agrees(const char *bytes, size_t n)
+{
+    char *exact = mem_alloc(n); /* so that a byte read behind the end is found */
+    memcpy(exact, bytes, n);
+    json_t *q = quick_object(exact, n);
+    json_t *j = json_loadb(exact, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+    char *x = q ? json_dumps(q, JSON_COMPACT) : NULL, *y = j ? json_dumps(j, JSON_COMPACT) : NULL;
+    int same = q ? x && y && !strcmp(x, y) && json_equal(q, j) : 0;
+    int verdict = q && !same ? -1 : same;
+    if (verdict < 0)
+        printf("# %.*s\n", (int)n, bytes);
+    free(x);
+    free(y);
+    free(exact);
+    json_decref(q);
+    json_decref(j);
+    return verdict;
+}
+
+/* The members that were wanted, of bytes that are an object for jansson: 1, as it has them; 0: left
+ * to it; -1: others. Of all other bytes nothing is asked but that none behind them is read. */
+static int members_agree(const char *bytes, size_t n)
+{
+    static const char *const wanted[] = {"a", "text", "id", "ok", "memory", "", NULL};
+    char *exact = mem_alloc(n);
+    memcpy(exact, bytes, n);
+    json_t *q = quick_members(exact, n, wanted);
+    json_t *j = json_loadb(exact, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+    size_t same = 0, there = 0;
+    for (size_t i = 0; wanted[i]; i++) {
+        const json_t *v = json_object_get(j, wanted[i]);
+        there += v != NULL;
+        same += v && json_equal(v, json_object_get(q, wanted[i]));
+    }
+    int verdict = !q || !json_is_object(j) ? 0
+                  : same == there && json_object_size(q) == there ? 1 : -1;
+    if (verdict < 0)
+        printf("# %.*s\n", (int)n, bytes);
+    json_decref(q);
+    json_decref(j);
+    free(exact);
+    return verdict;
+}
+
+/* bytes[0..n-1] with some of them changed, left out or doubled; room for 2 n + 1. */
+static size_t mutate(struct rng *r, const char *from, size_t n, char *to)
+{
+    static const char likely[] = "\"\\{}[]:,.-+eE0123456789 \t\n\x01\x7f\x80\xbf\xc3\xe2\xf0"
+                                 "truefalsn/bu";
+    size_t m = 0, rate = 1 + rng_below(r, n);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t what = rng_below(r, rate) ? 9 : rng_below(r, 4);
+        if (what == 0)
+            continue;
+        to[m++] = what == 1 ? likely[rng_below(r, sizeof likely - 1)] : from[i];
+        if (what == 2)
+            to[m++] = likely[rng_below(r, sizeof likely - 1)];
+        if (what == 3)
+            to[m++] = from[i];
+    }
+    return m;
+}
+
+static void test_quick(void)
+{
+    enum { ORDINARY = sizeof ordinary / sizeof *ordinary, CASES = 120000 };
+    struct rng r = {.seed = 1};
+    char changed[1024];
+    int alike = 0, apart = 0, wrong = 0, some = 0;
+    for (size_t i = 0; i < ORDINARY; i++) {
+        alike += quick_agrees(ordinary[i], strlen(ordinary[i])) == 1;
+        some += members_agree(ordinary[i] + strspn(ordinary[i], " "),
+                              strlen(ordinary[i]) - strspn(ordinary[i], " ")) == 1;
+    }
+    ok(alike == ORDINARY, "ordinary objects: %d of %d are as jansson makes them", alike, ORDINARY);
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        apart += quick_agrees(other[i], strlen(other[i])) == 0;
+    ok(some == ORDINARY, "some of their members alone: %d of %d", some, ORDINARY);
+    ok(apart == sizeof other / sizeof *other, "%d that are not ordinary are left to jansson",
+       apart);
+    alike = some = 0;
+    for (int i = 0; i < CASES; i++) {
+        const char *from = ordinary[rng_below(&r, ORDINARY)];
+        size_t n = mutate(&r, from, strlen(from), changed);
+        int verdict = quick_agrees(changed, n), members = members_agree(changed, n);
+        wrong += verdict < 0 || members < 0;
+        some += members > 0;
+        alike += verdict > 0;
+    }
+    ok(!wrong && alike > CASES / 50 && some > CASES / 50, "%d objects with changed bytes: %d are "
+       "read quickly, some members of %d, each as jansson reads it", (int)CASES, alike, some);
+    char deep[200];
+    memset(deep, '[', sizeof deep);
+    memcpy(deep, "{\"a\":", 5);
+    ok(!quick_agrees(deep, sizeof deep), "deep nesting is left to jansson");
+}
+
 /* Writes bytes to a file and reads it as JSON. */
 static void file_case(const char *folder, const char *bytes, size_t limit, int code,
                       const char *says)
@@ -174,6 +299,7 @@ int main(void)
     test_parse();
     test_big_integers();
     test_members();
+    test_quick();
     file_case(folder, "{\"a\":1}", 100, 0, "");
     file_case(folder, "{\"a\":1}", 7, 0, "");
     file_case(folder, "{\"a\":1}", 6, EXIT_BAD_DATA, "limit of 6");

@@ -3,6 +3,7 @@
 #include "lib/base/file.h"
 #include "lib/record/machine.h"
 #include "lib/record/rec.h"
+#include "lib/record/repeats.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -104,6 +105,54 @@ static void test_members(void)
     ok(json_is_null(json_object_get(o, "y")) &&
        !strcmp(rec_text(o, "y_reason"), "not measured"), "NaN becomes null with a reason");
     json_decref(o);
+}
+
+/* What repeats_take says of a record of a point: more members behind these. */
+static int taken(struct repeats *s, const char *more)
+{
+    struct err e = {0};
+    char *text = mem_format("{\"kind\":\"generation\",\"point\":\"p\",\"id\":\"a\"%s}", more);
+    json_t *r = json_loads(text, JSON_ALLOW_NUL, NULL);
+    int got = repeats_take(s, r, &e);
+    json_decref(r);
+    free(text);
+    return got < 0 && e.code != EXIT_BAD_DATA ? -2 : got;
+}
+
+static void test_repeats(void)
+{
+    struct repeats s = {0};
+    ok(taken(&s, ",\"seq\":1,\"x\":[1,2.5,\"t\",{\"a\":1,\"b\":[]}],\"y\":null") == 0,
+       "a new record");
+    ok(taken(&s, ",\"run\":\"r\",\"y\":null,\"x\":[1, 2.50,\"\\u0074\",{\"b\":[],\"a\":1}],"
+                 "\"seq\":1") == 1 && s.dropped == 1,
+       "the same in another order, spelling and run is a repeat");
+    static const char *const others[] = {"[1,2.5,\"t\",{\"a\":1,\"b\":[]}],\"y\":0",
+                                         "[1,2.5,\"t\",{\"a\":1,\"b\":[]}]",
+                                         "[2.5,1,\"t\",{\"a\":1,\"b\":[]}],\"y\":null",
+                                         "[1.0,2.5,\"t\",{\"a\":1,\"b\":[]}],\"y\":null",
+                                         "[1,2.5,\"t\\u0000\",{\"a\":1,\"b\":[]}],\"y\":null",
+                                         "[1,2.5,\"t\",{\"b\":1,\"a\":[]}],\"y\":null",
+                                         "[1,2.5,\"t\",[{\"a\":1,\"b\":[]}]],\"y\":null"};
+    int refused = 0, fresh = 0, again = 0;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        char *more = mem_format(",\"seq\":1,\"x\":%s", others[i]);
+        refused += taken(&s, more) == -1;
+        free(more);
+    }
+    ok(refused == sizeof others / sizeof *others, "%d that say something else are refused",
+       refused);
+    for (int i = 0; i < 40000; i++) {
+        char more[40];
+        snprintf(more, sizeof more, ",\"seq\":%d", i / 2 + 2);
+        int got = taken(&s, more);
+        fresh += got == 0;
+        again += got == 1;
+    }
+    ok(fresh == 20000 && again == 20000, "of 40,000 each is new once and then a repeat");
+    ok(s.cap * sizeof *s.seen <= 20001 * 44, "%zu bytes for %zu records", s.cap * sizeof *s.seen,
+       s.n);
+    repeats_free(&s);
 }
 
 static void test_round_trip(void)
@@ -270,6 +319,7 @@ int main(void)
     if (!mkdtemp(folder))
         err_machine(__FILE__, __LINE__, "mkdtemp failed");
     test_members();
+    test_repeats();
     test_round_trip();
     test_lines();
     test_long_line();

@@ -1,0 +1,321 @@
+/* quick.c - see quick.h.
+ *
+ * One pass, by recursive descent, eight bytes at a time within texts. Invariant: an object comes
+ * out only where jansson would make an equal one. So everything that is rare, hard or wrong ends
+ * it: an escape by number, a key that is not plain ASCII, an integer of more than 18 digits, a real
+ * that overflows, a key that comes twice, deep nesting, any byte that does not belong there.
+ */
+#include "lib/record/quick.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/buf.h"
+
+enum { DEPTH = 32, KEY = 128, DIGITS = 18, NUMBER = 64 };
+
+struct quick {
+    const char *p, *end;
+    int depth;
+    struct buf text; /* a text without its escapes */
+};
+
+static json_t *value(struct quick *q);
+
+static void skip_space(struct quick *q)
+{
+    while (q->p < q->end && (*q->p == ' ' || *q->p == '\t' || *q->p == '\n' || *q->p == '\r'))
+        q->p++;
+}
+
+/* 1: c is next, behind white space; it is passed. */
+static int next_is(struct quick *q, char c)
+{
+    skip_space(q);
+    if (q->p == q->end || *q->p != c)
+        return 0;
+    q->p++;
+    return 1;
+}
+
+/* Top bits of the bytes that are below 0x20, a quote, a backslash or no ASCII; perhaps of others
+ * behind the first such byte. */
+static uint64_t specials(uint64_t x)
+{
+    const uint64_t ones = 0x0101010101010101u;
+    return (x | (x - 0x20 * ones) | ((x ^ '"' * ones) - ones) | ((x ^ '\\' * ones) - ones)) &
+           0x80 * ones;
+}
+
+/* Passes plain text: to the first byte that is special. */
+static void pass_plain(struct quick *q)
+{
+    uint64_t x;
+    for (; q->end - q->p >= 8; q->p += 8) {
+        memcpy(&x, q->p, 8);
+        if (specials(x))
+            break;
+    }
+    for (unsigned char c; q->p < q->end; q->p++)
+        if ((c = (unsigned char)*q->p) < 0x20 || c == '"' || c == '\\' || c >= 0x80)
+            break;
+}
+
+/* The escape at the backslash goes into q->text. 0: it is by number, or wrong. */
+static int unescape(struct quick *q)
+{
+    static const char written[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
+    const char *at = q->end - q->p < 2 || !q->p[1] ? NULL : strchr(written, q->p[1]);
+    if (!at)
+        return 0;
+    buf_char(&q->text, meant[at - written]);
+    q->p += 2;
+    return 1;
+}
+
+/* The text behind an opening quote. */
+static json_t *text(struct quick *q)
+{
+    const char *from = q->p;
+    int ascii = 1, copied = 0;
+    for (;;) {
+        pass_plain(q);
+        if (q->p == q->end)
+            return NULL;
+        if (*q->p == '"')
+            break;
+        if (*q->p == '\\') {
+            if (!copied++)
+                buf_clear(&q->text);
+            buf_put(&q->text, from, (size_t)(q->p - from));
+            if (!unescape(q))
+                return NULL;
+            from = q->p;
+        } else if (*q->p & 0x80) {
+            ascii = 0;
+            q->p++;
+        } else {
+            return NULL;
+        }
+    }
+    size_t n = (size_t)(q->p++ - from);
+    if (copied) {
+        buf_put(&q->text, from, n);
+        from = q->text.data;
+        n = q->text.len;
+    }
+    return ascii ? json_stringn_nocheck(from, n) : json_stringn(from, n); /* NULL: no UTF-8 */
+}
+
+static const char *pass_digits(const struct quick *q, const char *p)
+{
+    while (p < q->end && *p >= '0' && *p <= '9')
+        p++;
+    return p;
+}
+
+/* The end of the fraction and exponent at p, as far as there are any; NULL: wrong. */
+static const char *pass_fraction(const struct quick *q, const char *p)
+{
+    if (p < q->end && *p == '.') {
+        const char *digits = p + 1;
+        if ((p = pass_digits(q, digits)) == digits)
+            return NULL;
+    }
+    if (p < q->end && (*p == 'e' || *p == 'E')) {
+        const char *digits = p + 1 + (p + 1 < q->end && (p[1] == '+' || p[1] == '-'));
+        if ((p = pass_digits(q, digits)) == digits)
+            return NULL;
+    }
+    return p;
+}
+
+/* from[0..n-1] by strtod, which needs a NUL behind it. */
+static json_t *real(const char *from, size_t n)
+{
+    char copy[NUMBER], *end;
+    if (n >= sizeof copy)
+        return NULL;
+    memcpy(copy, from, n);
+    copy[n] = 0;
+    double x = strtod(copy, &end);
+    return *end || isinf(x) ? NULL : json_real(x);
+}
+
+static json_t *number(struct quick *q)
+{
+    const char *from = q->p, *digits = from + (*from == '-'), *whole = pass_digits(q, digits);
+    const char *end = pass_fraction(q, whole);
+    if (whole == digits || (*digits == '0' && whole - digits > 1) || !end)
+        return NULL;
+    q->p = end;
+    if (end != whole)
+        return real(from, (size_t)(end - from));
+    if (whole - digits > DIGITS)
+        return NULL;
+    json_int_t v = 0;
+    for (const char *p = digits; p < whole; p++)
+        v = 10 * v + (*p - '0');
+    return json_integer(digits == from ? v : -v);
+}
+
+static json_t *word(struct quick *q, const char *name, json_t *(*make)(void))
+{
+    size_t n = strlen(name);
+    if ((size_t)(q->end - q->p) < n || memcmp(q->p, name, n))
+        return NULL;
+    q->p += n;
+    return make();
+}
+
+/* Drops what is half made. */
+static json_t *give_up(json_t *half)
+{
+    json_decref(half);
+    return NULL;
+}
+
+/* The values behind an opening bracket. */
+static json_t *list(struct quick *q)
+{
+    json_t *all = json_array();
+    if (next_is(q, ']'))
+        return all;
+    do {
+        json_t *one = value(q);
+        if (!one || json_array_append_new(all, one))
+            return give_up(all);
+    } while (next_is(q, ','));
+    return next_is(q, ']') ? all : give_up(all);
+}
+
+/* The key at hand and its colon. 0: it is not plain. */
+static int key(struct quick *q, char out[KEY])
+{
+    if (!next_is(q, '"'))
+        return 0;
+    const char *from = q->p;
+    pass_plain(q);
+    size_t n = (size_t)(q->p - from);
+    if (n >= KEY || q->p == q->end || *q->p != '"')
+        return 0;
+    memcpy(out, from, n);
+    out[n] = 0;
+    q->p++;
+    return next_is(q, ':');
+}
+
+/* The members behind an opening brace. A key that comes twice does not make the object larger. */
+static json_t *object(struct quick *q)
+{
+    char name[KEY];
+    size_t n = 0;
+    json_t *all = json_object();
+    if (next_is(q, '}'))
+        return all;
+    do {
+        json_t *one = key(q, name) ? value(q) : NULL;
+        if (!one || json_object_set_new_nocheck(all, name, one) || json_object_size(all) != ++n)
+            return give_up(all);
+    } while (next_is(q, ','));
+    return next_is(q, '}') ? all : give_up(all);
+}
+
+static json_t *nested(struct quick *q, json_t *(*make)(struct quick *))
+{
+    if (q->depth == DEPTH)
+        return NULL;
+    q->p++;
+    q->depth++;
+    json_t *v = make(q);
+    q->depth--;
+    return v;
+}
+
+static json_t *value(struct quick *q)
+{
+    skip_space(q);
+    if (q->p == q->end)
+        return NULL;
+    switch (*q->p) {
+    case '"': q->p++; return text(q);
+    case '{': return nested(q, object);
+    case '[': return nested(q, list);
+    case 't': return word(q, "true", json_true);
+    case 'f': return word(q, "false", json_false);
+    case 'n': return word(q, "null", json_null);
+    default: return number(q);
+    }
+}
+
+/* ---- some members alone ---- */
+
+/* Passes the text behind an opening quote. */
+static void skip_text(struct quick *q)
+{
+    for (pass_plain(q); q->p < q->end && *q->p != '"'; pass_plain(q))
+        q->p += *q->p == '\\' && q->end - q->p > 1 ? 2 : 1;
+    q->p += q->p < q->end;
+}
+
+/* 1: nothing in a list but numbers and words. */
+static int is_flat(const char *from, const char *end)
+{
+    size_t n = (size_t)(end - from);
+    return !memchr(from, '"', n) && !memchr(from, '[', n) && !memchr(from, '{', n);
+}
+
+/* Passes a value: to the comma or brace behind it. */
+static void skip_value(struct quick *q)
+{
+    for (int open = 0; q->p < q->end;) {
+        char c = *q->p;
+        const char *end = c == '[' ? memchr(q->p, ']', (size_t)(q->end - q->p)) : NULL;
+        if (!open && (c == ',' || c == '}'))
+            return;
+        if (end && is_flat(q->p + 1, end)) {
+            q->p = end + 1;
+            continue;
+        }
+        open += (c == '{' || c == '[') - (c == '}' || c == ']');
+        q->p++;
+        if (c == '"')
+            skip_text(q);
+    }
+}
+
+static int is_one_of(const char *name, const char *const *names)
+{
+    while (*names && (**names != *name || strcmp(*names, name)))
+        names++;
+    return *names != NULL;
+}
+
+json_t *quick_members(const char *bytes, size_t n, const char *const *wanted)
+{
+    struct quick q = {.p = bytes, .end = bytes + n};
+    char name[KEY];
+    json_t *all = next_is(&q, '{') ? json_object() : NULL, *one;
+    while (all && key(&q, name)) {
+        if (!is_one_of(name, wanted))
+            skip_value(&q);
+        else if (!(one = value(&q)) || json_object_set_new_nocheck(all, name, one))
+            break;
+        if (!next_is(&q, ','))
+            break;
+    }
+    buf_free(&q.text);
+    return next_is(&q, '}') ? all : give_up(all);
+}
+
+json_t *quick_object(const char *bytes, size_t n)
+{
+    struct quick q = {.p = bytes, .end = bytes + n};
+    skip_space(&q);
+    json_t *v = q.p < q.end && *q.p == '{' ? value(&q) : NULL;
+    skip_space(&q);
+    buf_free(&q.text);
+    return q.p == q.end ? v : give_up(v);
+}

@@ -1,0 +1,16 @@
+/* quick.h - ordinary JSON read fast. What is not ordinary is left to jansson, so that there is one
+ * judge of what is JSON, and one text for each error.
+ */
+#ifndef RECORD_QUICK_H
+#define RECORD_QUICK_H
+
+#include <jansson.h>
+
+/* bytes[0..n-1] as the object that json_loadb makes of it with JSON_REJECT_DUPLICATES, the caller's
+ * reference. NULL: it is not ordinary, and may be right or wrong. */
+json_t *quick_object(const char *bytes, size_t n);
+/* The same of these members alone (NULL ends them), the others being passed over unseen: for bytes
+ * that are known to be a JSON object. */
+json_t *quick_members(const char *bytes, size_t n, const char *const *wanted);
+
+#endif
