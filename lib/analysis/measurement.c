@@ -3,7 +3,9 @@
  * reason of the records goes before that of the registry.
  *
  * Tainted records, of batches that others on the machine disturbed, are kept apart. They count
- * where a point has nothing else: then its values are shown, and never an interval. */
+ * where a point has nothing else: then its values are shown, and never an interval.
+ *
+ * One file because what is taken, what stands in for it and what is written share one struct. */
 #include "lib/analysis/measurement.h"
 
 #include <math.h>
