@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-bats_require_minimum_version 1.5.0
 # Figures: made from records, valid, the same every time, makeable again from their script alone,
 # and safe against what stands in a record. One file because all share the same few records.
+bats_require_minimum_version 1.5.0
 
 setup() {
     set -o pipefail
