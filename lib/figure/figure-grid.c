@@ -265,7 +265,8 @@ static void put_ratio_cell(struct figure *f, struct grid *g, int p, int r, int k
     format_digits(&b, c->y.at);
     g->value[p][r][k] = log2(c->y.at);
     g->mark[p][r][k] = parity ? PARITY : PLAIN;
-    snprintf(g->text[p][r][k], sizeof g->text[p][r][k], "%s%s×", parity ? "~" : "", b.data);
+    snprintf(g->text[p][r][k], sizeof g->text[p][r][k], "%s%s×%s", parity ? "~" : "", b.data,
+             isnan(ratio.lo) ? "?" : "");
     buf_free(&b);
 }
 
@@ -350,8 +351,8 @@ void figure_ratio(struct figure *f, const struct runset *s, const struct figure_
     script_text(&f->script, "value_label", format_metric_name(cost));
     figure_say(f, "In each cell: %s of %s divided by that of LLaMA for the same batch and answer "
                   "length. Blue: LLaDA is faster, orange: LLaMA is; white is parity, and the "
-                  "colour is linear in the logarithm. ~ marks cells whose interval holds 1. "
-                  "Hatched (OOM): out of memory.%s%s%s",
+                  "colour is linear in the logarithm. ~ marks cells whose interval holds 1, "
+                  "? those without an interval. Hatched (OOM): out of memory.%s%s%s",
                format_metric_name(cost), *first ? first : "LLaDA", *contract ? " Contract: " : "",
                contract, *contract ? "." : "");
     free(first);

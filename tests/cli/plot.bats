@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-bats_require_minimum_version 1.5.0
 # Figures: made from records, valid, the same every time, makeable again from their script alone,
-# and safe against what stands in a record.
+# and safe against what stands in a record. One file because all share the same few records.
+bats_require_minimum_version 1.5.0
 
 setup() {
     set -o pipefail
@@ -339,6 +339,24 @@ numbers() { sed -n "/^# $2\$/,/^\$/p" "$1" | tail -n +3 | sed '/^$/d'; }
     draw memory m.svg m.ndjson
     [ "$(numbers m.tsv cells | wc -l)" -eq 12 ] # 2 models, 2 lengths, 3 batch sizes
     grep -q 'Contract: fixed' m.txt
+}
+
+@test "a ratio whose interval holds 1 is marked, one without an interval too" {
+    for k in 1 1.3; do # LLaDA takes k times as long as LLaMA, in launches that spread by 2 %
+        jq -cn --argjson k $k '("llada", "llama") as $m | {schema: "crossover/1", kind: "metric",
+            run: "r", config: $m, point: $m, model: $m, arch: $m, metric: "e2e_ns", batch: 1,
+            steps: 8, gen_length: 64, max_new: 64, direction: "lower", lo: null, hi: null,
+            axis: (if $m == "llada" then "steps" else null end), level: 0.95,
+            value: (if $m == "llada" then 1e6 * $k else 1e6 end)}
+            | .value as $v | .launch_values = [range(6) | {launch: ., value:
+                ($v * (1 + 0.02 * (($m | length) * 7 + . * 3 | sin)))}]' > "m$k"
+        draw ratio "r$k.svg" "m$k"
+        jq -c '.launch_values |= .[:2]' "m$k" > few
+        draw ratio "f$k.svg" few
+    done
+    grep -q '	~[01][.0-9]*×$' r1.tsv
+    grep -q '	1[.0-9]*×$' r1.3.tsv
+    grep -q '	1[.0-9]*×?$' f1.3.tsv
 }
 
 @test "a disturbed point is hollow, and the caption says so" {
