@@ -9,19 +9,25 @@
 #
 #   docker build -t crossover --build-arg BASE=nvidia/cuda:12.6.3-devel-ubuntu24.04 \
 #       --build-arg RUN_BASE=nvidia/cuda:12.6.3-runtime-ubuntu24.04 .
-ARG BASE=debian:bookworm-slim
+#
+# Images are named by their day, and packages come from Debian's archive of that day (the address is
+# in the image itself), so the same file builds the same system later. SNAPSHOT= takes the newest.
+ARG BASE=debian:bookworm-20250520-slim
 # The same system without the compiler of the toolkit; what BASE built is not built again.
 ARG RUN_BASE=$BASE
+ARG SNAPSHOT=1
 
 FROM $BASE AS built
+ARG SNAPSHOT
 WORKDIR /crossover
 COPY . .
-RUN ./bootstrap tools
+RUN pipelines/snapshot "$SNAPSHOT" && ./bootstrap tools
 
 FROM $RUN_BASE
+ARG SNAPSHOT
 WORKDIR /crossover
 COPY --from=built /crossover .
-RUN ./bootstrap tools && rm -rf /var/lib/apt/lists/*
+RUN pipelines/snapshot "$SNAPSHOT" && ./bootstrap tools && rm -rf /var/lib/apt/lists/*
 ENV HF_HOME=/models
 ENTRYPOINT ["make"]
 CMD ["all"]

@@ -23,6 +23,12 @@ include pipelines/profiles/$(PROFILE).mk
 # What a profile may leave out.
 PROMPT_FILE     ?= data/corpus/heldout.ndjson.gz
 PROMPT_FLAGS    ?=
+# PROMPT_FILE=human: prompts written for this project, all of them where more are asked for;
+# PROMPT_FILE=system: paragraphs of manual pages and licences that are installed here
+PROMPTS_human   := data/prompts/human.ndjson
+PROMPTS_system  := $(RESULTS)/system.txt
+PROMPT_FEWER    := $(if $(filter human %/human.ndjson,$(PROMPT_FILE)),--allow-fewer)
+override PROMPT_FILE := $(or $(PROMPTS_$(PROMPT_FILE)),$(PROMPT_FILE))
 PROMPTS         ?= 64
 # which prompts of the file: so many in all, or --per-task N of each task
 PROMPT_CHOICE   ?= --count $(PROMPTS)
@@ -85,6 +91,14 @@ SCORE_FLAGS     ?=
 # what probe-roof probes: the device and the threads of the generators
 joined           = $(subst --threads ,--threads=,$(subst --device ,--device=,$(1)))
 ROOF_FLAGS      ?= $(filter --device=% --threads=%,$(call joined,$(GEN_FLAGS)))
+# what a kilowatt-hour and an hour of the machine cost, in CURRENCY: with either, cost metrics
+PRICE_KWH       ?=
+PRICE_HOUR      ?=
+CURRENCY        ?= EUR
+PRICES           = $(if $(PRICE_KWH)$(PRICE_HOUR),--currency '$(CURRENCY)' \
+                       $(PRICE_KWH:%=--price-kwh %) $(PRICE_HOUR:%=--price-hour %))
+# an encoder (BERT, RoBERTa): phase 4 scores answers with references by BERTScore, too
+BERT            ?=
 # flags of pareto: margins, the cost
 PARETO_FLAGS    ?=
 # share of baseline prompts on which two back ends must give identical ids
@@ -115,8 +129,8 @@ $(QUIET):
 	@mkdir -p $(@D) && touch $@
 
 # The tools of a pipeline are all built before anything is timed.
-PIPE_TOOLS := prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact pareto \
-              compare plot report forecast
+PIPE_TOOLS := prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact score-text \
+              pareto compare plot report forecast bundle $(if $(BERT),score-bert)
 PIPE       := $(PIPE_TOOLS:%=$(BIN)/%) $(QUIET)
 
 # The code inside an expensive tool: its object and all that it may link, without the commit.
@@ -143,7 +157,13 @@ $(R)/stamp/prompts: FORCE
 $(R)/prompts.ndjson: $(PROMPT_FILE) $(R)/stamp/prompts $(R)/stamp/tool-prep-prompts | $(PIPE)
 	$(call say,prompts)\
 	    pipelines/lenient $(BIN)/prep-prompts --seed $(SEED) $(PROMPT_CHOICE) $(PROMPT_FITS) \
-	    $(PROMPT_FLAGS) $(PROMPT_FILE) -o $@
+	    $(PROMPT_FEWER) $(PROMPT_FLAGS) $(PROMPT_FILE) -o $@
+
+# Made once for a machine; remove it to read the texts again.
+$(PROMPTS_system): | pipelines/system-text
+	@mkdir -p $(@D)
+	$(call say,system-text)pipelines/system-text > $@.tmp
+	@mv $@.tmp $@
 
 # A sweep is a set of points for one or both systems, cut into launches: fresh processes over
 # shuffled points. Its settings are the variables NAME_SYSTEMS, _STEPS, _BATCH, _LENGTH, _BLOCK,
@@ -215,18 +235,21 @@ $(R)/$(1)/launch/llama-%.ndjson: $(R)/$(1)/launch/llama-%.plan $(R)/$(1)/flags \
 $(1)_FILES = $$($(1)_NAMES:%=$(R)/$(1)/launch/%.ndjson)
 endef
 
+$(R)/stamp/prices: FORCE
+	@mkdir -p $(@D); printf '%s\n' "$(PRICES)" | cmp -s - $@ || printf '%s\n' "$(PRICES)" > $@
+
 # $(call metrics,NAME): metric records of a sweep, once its launches are known; why there are no
 # more launches (the schedule was carried out, or what refine found); ratios of the two systems.
 define metrics
 $(R)/$(1)/stopped: $(R)/$(1)/schedule.ndjson
 	@echo launches > $$@
 
-$(R)/$(1)/metrics.ndjson: $($(1)_FILES) $(R)/ceilings.ndjson $(R)/$(1)/stopped $(BIN)/measure \
-    | $(QUIET)
+$(R)/$(1)/metrics.ndjson: $($(1)_FILES) $(R)/ceilings.ndjson $(R)/$(1)/stopped \
+    $(R)/stamp/prices $(BIN)/measure | $(QUIET)
 	@[ -n '$$($(1)_FILES)' ] || { echo 'no launches in $(R)/$(1)/schedule.ndjson' >&2; exit 65; }
 	$$(call say,measure $(1))\
-	    $(beside) $(BIN)/measure --verify --stopped "$$$$(cat $(R)/$(1)/stopped)" $$($(1)_FILES) \
-	    $(R)/ceilings.ndjson -o $$@
+	    $(beside) $(BIN)/measure $($(1)_MEASURE) --verify $(PRICES) \
+	    --stopped "$$$$(cat $(R)/$(1)/stopped)" $$($(1)_FILES) $(R)/ceilings.ndjson -o $$@
 
 ifneq ($(1),aa)
 $(R)/$(1)/ratios.ndjson: $(R)/$(1)/metrics.ndjson $(R)/stamp/precision $(BIN)/compare | $(QUIET)
@@ -243,7 +266,7 @@ $(R)/stamp/precision: FORCE
 GOALS   := $(or $(MAKECMDGOALS),tools)
 LENGTHS := $(call split,$(SCALE_LENGTHS))
 SCALES  := $(LENGTHS:%=length-%)
-whole   := phase1 phase6 phase7 figures report plan bundle replicate results/%
+whole   := phase1 phase6 phase7 figures paper report plan bundle replicate results/%
 SHAPES  := $(foreach q,$(SHAPE_FORMATS),$(foreach b,$(call split,$(SHAPE_BATCH)),shape-$(q)-$(b)))
 ifneq ($(filter shapes,$(GOALS)),)
 SWEEPS  := $(SHAPES)
@@ -251,4 +274,16 @@ else
 SWEEPS  := $(sort $(if $(filter $(whole) phase3,$(GOALS)),aa) \
                   $(if $(filter $(whole) phase4,$(GOALS)),steps) \
                   $(if $(filter $(whole) phase5,$(GOALS)),$(SCALES)))
+endif
+
+# Own checkpoints want data and a judge of their own. A profile that is for them (OWN := 1) asks for
+# these before anything runs; elsewhere the page says above its answers what is a toy.
+OWNED := $(filter-out data/models/% synth:%,$(LLADA) $(LLAMA))
+TOY   := $(strip $(if $(OWNED),$(if $(filter data/corpus/%,$(PROMPT_FILE)),PROMPT_FILE) \
+             $(if $(filter data/models/%,$(JUDGE)),JUDGE)))
+runs  := $(filter phase% all refine release-run $(whole),$(GOALS))
+ifneq ($(and $(OWN),$(TOY),$(if $(TOYS),,1),$(runs)),)
+$(error PROFILE=$(PROFILE) with $(OWNED): $(TOY) would be of the demonstration. Name a data set \
+with PROMPT_FILE=FILE (or human, system) and a third, larger model with JUDGE=MODEL; TOYS=1 goes \
+on, and the page says so)
 endif

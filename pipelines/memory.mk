@@ -18,8 +18,8 @@ $(R)/quant/settings: FORCE
 
 $(R)/quant/prompts.ndjson: $(PROMPT_FILE) $(R)/quant/settings $(R)/stamp/tool-prep-prompts | $(PIPE)
 	$(call say,prompts of quant)\
-	    $(BIN)/prep-prompts --seed $$(($(SEED) + 1)) $(QUANT_CHOICE) $(PROMPT_FLAGS) \
-	    $(PROMPT_FILE) -o $@
+	    $(BIN)/prep-prompts --seed $$(($(SEED) + 1)) $(QUANT_CHOICE) $(PROMPT_FEWER) \
+	    $(PROMPT_FLAGS) $(PROMPT_FILE) -o $@
 
 # Answered is what has an answer to compare with; without any, one batch shows the memory.
 $(R)/quant/questions.ndjson: $(R)/quant/prompts.ndjson
@@ -68,7 +68,7 @@ $(R)/quant/exact.ndjson: $(QUANT_RUNS) $(BIN)/score-exact | $(QUIET)
 	$(call say,score-exact quant)\
 	    $(beside) $(BIN)/score-exact $(QUANT_RUNS) -o $@
 
-# With the answers themselves: how many differ, and where they part.
+# With the answers themselves: how many differ, and where they part (robustness.mk has the rest).
 $(R)/quant/comparison.ndjson: $(R)/quant/metrics.ndjson $(R)/quant/exact.ndjson \
     $(QUANT_LIKELIHOOD) $(QUANT_RUNS) $(BIN)/compare | $(QUIET)
 	$(call say,compare)\

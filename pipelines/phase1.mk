@@ -15,9 +15,13 @@ aa_PROMPTS  := $(R)/prompts.ndjson
 aa_CONTRACT := fixed
 
 steps_SYSTEMS  := llada,llama
-steps_STEPS    := $(STEPS)
+# what make refine-steps found wanting
+-include $(R)/steps/added.mk
+steps_STEPS    := $(STEPS)$(STEPS_ADDED:%=,%)
 steps_SWEEP     = $(SWEEP)
 steps_CONTRACT := $(CONTRACT)
+# beside our metrics what other benchmarks would print, and the tokens by their rules
+steps_MEASURE  := --dialects
 steps_BATCH    := 1
 steps_LENGTH   := $(GEN_LENGTH)
 steps_BLOCK    := $(BLOCK_LENGTH)
@@ -81,6 +85,22 @@ $(R)/ceilings.ndjson: $(R)/stamp/roof $(R)/stamp/tool-probe-roof | $(PIPE)
 	$(call say,probe-roof)\
 	    $(alone) $(BIN)/probe-roof $(ROOF_FLAGS) -o $@
 
+# What is measured with what: data set and judge by name and hash, for the page.
+$(R)/stamp/workload: FORCE
+	$(call stamp,$(PROFILE) $(LLADA) $(LLAMA) $(JUDGE) / $(TOY))
+
+$(R)/workload.ndjson: $(R)/prompts.ndjson $(R)/stamp/workload $(R)/stamp/model-JUDGE \
+    pipelines/workload.jq
+	@{ jq -cS 'select(.kind == "prompt" or .kind == null)' $< > $@.prompts; \
+	jq -sc -f pipelines/workload.jq --arg profile '$(PROFILE)' --arg file '$(PROMPT_FILE)' \
+	    --arg file_sha "$$(sha256sum < $(PROMPT_FILE) | cut -c 1-64)" --arg seed '$(SEED)' \
+	    --arg choice '$(PROMPT_CHOICE)' --arg workload "$$(sha256sum < $@.prompts | cut -c 1-12)" \
+	    --arg llada '$(LLADA)' --arg llama '$(LLAMA)' --arg judge '$(JUDGE)' --arg toy '$(TOY)' \
+	    --arg judge_sha "$$(sha256sum < $(R)/stamp/model-JUDGE | cut -c 1-64)" $@.prompts; } > $@.tmp
+	@rm $@.prompts; mv $@.tmp $@
+	@jq -r '.text, .warning // empty' $@
+
 .PHONY: phase1
-phase1: $(R)/fitness.ndjson $(R)/ceilings.ndjson $(R)/aa/launches.mk $(R)/steps/launches.mk \
+phase1: $(R)/fitness.ndjson $(R)/ceilings.ndjson $(R)/workload.ndjson $(R)/aa/launches.mk \
+    $(R)/steps/launches.mk \
     $(SCALES:%=$(R)/%/launches.mk) ## design: machine, limits, fitness, schedules; seconds

@@ -38,6 +38,17 @@ $(R)/steps/exact.ndjson: $(R)/steps/generations.ndjson $(BIN)/score-exact | $(QU
 	$(call say,score-exact)\
 	    $(beside) $(BIN)/score-exact $< -o $@
 
+# How near answers come to references, where prompts have any: in n-grams and words, and with
+# BERT=NAME in the vectors of an encoder.
+$(R)/steps/text.ndjson: $(R)/steps/generations.ndjson $(BIN)/score-text | $(QUIET)
+	$(call say,score-text)\
+	    $(beside) $(BIN)/score-text $< -o $@
+
+$(R)/steps/bert.ndjson: $(R)/steps/generations.ndjson $(R)/stamp/model-BERT \
+    $(R)/stamp/tool-score-bert | $(PIPE)
+	$(call say,score-bert)\
+	    $(beside) $(BIN)/score-bert -m $(BERT) $< -o $@
+
 # What the models themselves say of the reference answers: exact for LLaMA; for LLaDA a bound over
 # all orders, and one for each step count.
 $(R)/likelihood/prompts.ndjson: $(R)/prompts.ndjson $(R)/stamp/likelihood
@@ -59,7 +70,8 @@ $(LIKELIHOOD): $(R)/likelihood/%.ndjson: $(R)/likelihood/prompts.ndjson $(R)/sta
 	    $(beside) $(BIN)/score-ppl $(OF) --target reference --seed $(SEED) $(SCORE_FLAGS) \
 	    $< -o $@
 
-QUALITY := $(R)/steps/judge.ndjson $(R)/steps/exact.ndjson
+QUALITY := $(R)/steps/judge.ndjson $(R)/steps/exact.ndjson $(R)/steps/text.ndjson \
+           $(if $(BERT),$(R)/steps/bert.ndjson)
 $(R)/pareto.ndjson: $(R)/steps/metrics.ndjson $(QUALITY) $(R)/stamp/pareto $(BIN)/pareto | $(QUIET)
 	$(call say,pareto)\
 	    $(beside) $(BIN)/pareto --seed $(SEED) $(PARETO_FLAGS) $(filter %.ndjson,$^) -o $@

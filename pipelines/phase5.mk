@@ -1,7 +1,8 @@
 # phase5.mk - scale: batch size by output length at several speeds, exactly so many tokens from
 # both, with the quality of the same answers; out of memory is a result. From these the batch size
 # and the length at which the faster of the two changes. With it what quantization costs and saves
-# (memory.mk).
+# (memory.mk),
+# and what number formats, batch sizes and instruction sets change in answers (robustness.mk).
 SCALE := $(SCALES:%=$(R)/%/metrics.ndjson)
 
 # Every size is a ratio of the two systems; p values are adjusted over all sizes together.

@@ -1,30 +1,38 @@
-# phase7.mk - reproducibility: one sealed archive, and new records against stored ones.
+# phase7.mk - reproducibility: one sealed archive (bundle --verify proves it), and new records
+# against stored ones.
 SEALED = $(sort $(R)/prompts.ndjson $(foreach s,aa steps $(SCALES),$(R)/$(s)/schedule.ndjson \
     $($(s)_FILES) $(R)/$(s)/metrics.ndjson) $(R)/steps/generations.ndjson $(TOLD) $(FIGURE_FILES) \
-    $(R)/report.html $(R)/report.md $(R)/baseline/checkpoints.sha256)
+    $(PAGES) $(R)/baseline/checkpoints.sha256)
 
-# The manifest names every record, figure and page with its hash: sha256sum -c verifies a bundle.
-$(R)/MANIFEST.sha256: $(SEALED)
-	@cd $(R) && sha256sum $(sort $(SEALED:$(R)/%=%)) > MANIFEST.sha256.tmp
+$(R)/crossover-$(PROFILE).tar.gz: $(SEALED) $(BIN)/bundle
+	@$(BIN)/bundle --folder $(R) $(sort $(SEALED:$(R)/%=%)) -o $@
+
+# What a run keeps for those who repeat it, and such a file of an earlier run: the published one.
+STORED ?= data/$(PROFILE)/stored.ndjson
+$(R)/stored.ndjson: $(R)/steps/metrics.ndjson $(QUALITY) $(R)/pareto.ndjson \
+    $(R)/steps/generations.ndjson pipelines/stored.jq
+	@{ head -qn 1 $(steps_FILES); cat $(filter %.ndjson,$^); } | \
+	    jq -nc -f pipelines/stored.jq > $@.tmp
 	@mv $@.tmp $@
 
-$(R)/crossover-$(PROFILE).tar.gz: $(R)/MANIFEST.sha256
-	@tar --sort=name --mtime=@$${SOURCE_DATE_EPOCH:-0} --owner=0 --group=0 --numeric-owner \
-	    -C $(R) -c MANIFEST.sha256 $(sort $(SEALED:$(R)/%=%)) | gzip -n > $@.tmp
-	@mv $@.tmp $@
-
-# Records of an earlier run: a file, or the published ones.
-STORED ?= data/$(PROFILE)/metrics.ndjson
-.PHONY: bundle replicate phase7
+.PHONY: bundle replicate release-run phase7
 bundle phase7: $(R)/crossover-$(PROFILE).tar.gz ## a sealed bundle of the run; seconds
 	@echo 'bundle: $(CURDIR)/$<'
 
-replicate: $(R)/steps/metrics.ndjson $(QUALITY) ## this run against stored records (STORED=FILE)
-	@jq -sc -f pipelines/replicate.jq --slurpfile stored $(STORED) $^ > $(R)/replicate.ndjson.tmp
+replicate: $(R)/stored.ndjson ## this run against a stored one (STORED=FILE)
+	@[ -f '$(STORED)' ] || { echo 'STORED=$(STORED): no such file; expected the' \
+	    'stored.ndjson of a run' >&2; exit 66; }
+	@jq -sc -f pipelines/replicate.jq --slurpfile stored $(STORED) $< > $(R)/replicate.ndjson.tmp
 	@mv $(R)/replicate.ndjson.tmp $(R)/replicate.ndjson
-	@jq -r .text $(R)/replicate.ndjson | $(PLAIN)
-	@[ -s $(R)/replicate.ndjson ] || echo 'nothing in $(STORED) can be compared with this run' >&2
-	@jq -se 'length > 0 and all(.pass)' $(R)/replicate.ndjson > /dev/null
+	@jq -sr -f pipelines/agreed.jq --arg stored '$(STORED)' $(R)/replicate.ndjson | $(PLAIN)
+	@jq -se 'map(.pass) | any and all(. != false)' $(R)/replicate.ndjson > /dev/null
+
+release-run: ## all, then what make replicate compares with into data/PROFILE
+	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory $(R)/stored.ndjson $(R)/figures/pareto.svg
+	@mkdir -p data/$(PROFILE)
+	@cp $(R)/stored.ndjson $(R)/figures/pareto.svg data/$(PROFILE)/
+	@echo 'stored: data/$(PROFILE)/stored.ndjson, data/$(PROFILE)/pareto.svg'
 
 # The launches that refine adds are known to make only when it reads its files again. A profile may
 # say that another target is all that makes sense, and what it leaves.
@@ -43,3 +51,12 @@ plan: $(foreach s,aa steps $(SCALES),$(R)/$(s)/launches.mk) ## launches and time
 	        --arg sweep $$s --arg plans $$(find $(R)/$$s/launch -name '*.plan' | wc -l) \
 	        --arg done $$(find $(R)/$$s/launch -name '*.ndjson' | wc -l); \
 	done
+
+.PHONY: requirements
+requirements: ## what the comparison has to deliver: where it is, its test, its state
+	@grep -v '^#' data/requirements.tsv | awk -F '\t' '{ count[$$5]++ } \
+	    { printf "%s  %-17s  %s\n        in  %s\n", $$1, $$5, $$2, $$3 } \
+	    { n = split($$4, test, " ; "); \
+	      for (i = 1; i <= n; i++) { sub(/::/, ": ", test[i]); print "        test  " test[i] } } \
+	    $$6 { print "        lacks  " $$6 } \
+	    END { for (s in count) total = total count[s] " " s "  "; print total }'

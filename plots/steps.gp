@@ -10,22 +10,23 @@ stats $points using 1 nooutput name 'x'
 set xrange [x_min / 1.3 : x_max * 1.5]
 set multiplot layout (narrow ? panels : 1), (narrow ? 1 : panels) \
     margins char 9, char 2, char 3.4, char 2 spacing char 10, char 6
-set title sprintf('batch %g', batch)
-array low[2] = [guide_cost_lo[1], guide_quality_lo[1]]
-array mid[2] = [guide_cost[1], guide_quality[1]]
-array high[2] = [guide_cost_hi[1], guide_quality_hi[1]]
+set title title
+array low[2] = [guide_cost_lo, guide_quality_lo]
+array mid[2] = [guide_cost, guide_quality]
+array high[2] = [guide_cost_hi, guide_quality_hi]
 do for [p = 1:panels] {
     unset logscale y; set ytics autofreq; set yrange [*:*]
     if (p == 1) {
         set logscale y 2
-        set yrange [panel_lo[1] / 1.3 : panel_hi[1] * 1.3]
+        set yrange [cost_lo / 1.3 : cost_hi * 1.3]
         set ylabel cost_label
     } else {
         set ylabel quality_label . (quality_lower ? ', better is up' : '')
         stats $points using 6 nooutput name 'a'
         stats $points using 7 nooutput name 'b'
-        lo = quality_log ? a_min / 1.06 : a_min - 0.06 * (b_max - a_min)
-        hi = quality_log ? b_max * 1.06 : b_max + 0.06 * (b_max - a_min)
+        same = !(b_max > a_min)
+        lo = quality_log ? a_min / 1.06 : a_min - (same ? 0.5 : 0.06 * (b_max - a_min))
+        hi = quality_log ? b_max * 1.06 : b_max + (same ? 0.5 : 0.06 * (b_max - a_min))
         set yrange [lo:hi]
         if (quality_lower) {set yrange [hi:lo]}
         if (quality_log) {set logscale y; eval log_tics('y', lo, hi)}
@@ -37,18 +38,36 @@ do for [p = 1:panels] {
             fillcolor rgb '#D55E00' fillstyle transparent solid 0.15 noborder
         set arrow 1 from graph 0, first mid[p] to graph 1, first mid[p] nohead back \
             linecolor rgb '#D55E00' linewidth 1
-        set label 1 'LLaMA' at graph 0.02, first mid[p] offset 0, 0.6 textcolor rgb '#D55E00'
+        # Below its line where there is no room above.
+        from = p == 1 ? cost_lo : lo; to = p == 1 ? cost_hi : hi
+        at = !(to > from) ? 0.5 : (p == 1 || quality_log ? log(mid[p] / from) / log(to / from) : \
+            (mid[p] - from) / (to - from))
+        at = p == 2 && quality_lower ? 1 - at : at
+        set label 1 'LLaMA' at graph 0.02, first mid[p] offset 0, (at > 0.9 ? -0.8 : 0.6) \
+            textcolor rgb '#D55E00'
     }
     plot $launches using (p == 1 ? $1 : NaN):2 with points linecolor rgb '#9A9A9A' pointtype 7 \
             pointsize 0.22, \
         for [k = 1:series_count] $points index k - 1 \
             using (series_kind[k] == 1 ? NaN : $1):c with lines \
-            linecolor rgb colour(series_kind[k]) linewidth 1.2 dashtype series_variant[k], \
+            linecolor rgb hue(series_kind[k], series_variant[k]) linewidth 1.2 \
+            dashtype series_variant[k], \
         for [k = 1:series_count] $points index k - 1 \
             using (series_kind[k] == 1 ? NaN : $1):c:1:1:c + 1:c + 2 with xyerrorbars \
-            linecolor rgb colour(series_kind[k]) linewidth 0.9 \
-            pointtype variant(series_kind[k], series_variant[k]) \
-            pointsize 0.45, \
+            linecolor rgb hue(series_kind[k], series_variant[k]) linewidth 0.9 \
+            pointtype 0 pointsize 0, \
+        for [k = 1:series_count] $points index k - 1 \
+            using (series_kind[k] == 1 || (p == 1 && $8 != 0) ? NaN : $1):c with points \
+            linecolor rgb hue(series_kind[k], series_variant[k]) \
+            pointtype variant(series_kind[k], series_variant[k]) pointsize 0.45, \
+        for [k = 1:series_count] $points index k - 1 \
+            using (p == 1 && $8 != 0 && series_kind[k] != 1 ? $1 : NaN):c with points \
+            linecolor rgb '#ffffff' pointtype variant(series_kind[k], series_variant[k]) \
+            pointsize 0.5, \
+        for [k = 1:series_count] $points index k - 1 \
+            using (p == 1 && $8 != 0 && series_kind[k] != 1 ? $1 : NaN):c with points \
+            linecolor rgb hue(series_kind[k], series_variant[k]) \
+            pointtype hollow(series_kind[k], series_variant[k]) pointsize 0.5, \
         $labels using (labelled ? $1 : NaN):(p == 1 ? $2 : $3):5:(rgb($4)) with labels \
             offset character 0.8, -0.7 textcolor rgb variable
 }

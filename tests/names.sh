@@ -95,4 +95,32 @@ caught '^README.md: no function bad()' "planted: a function that is gone" \
     tests/house/map "$scratch"
 rm "$scratch/lib/README.md"
 caught '^lib/README.md: is not there' "planted: no map" tests/house/map "$scratch"
+
+clean "files and tests of data/requirements.tsv are there" tests/house/requirements .
+rm -rf "${scratch:?}"/*
+mkdir -p "$scratch"/data "$scratch"/tests
+echo '@test "a test"' | plant tests/a.bats
+row() # COLUMNS OF ROW 4-07...: a table that is good but for that row
+{
+    for i in $(seq -f '4-%02g' 1 38); do
+        [ "$i" = 4-07 ] && printf '%s\n' "$1" ||
+            printf '%s\twhat\tdata\ttests/a.bats::a test\tdone\t\n' "$i"
+    done | plant data/requirements.tsv
+}
+t=$'\t'
+start="4-07${t}what${t}data${t}tests/"
+good="${start}a.bats::a test"
+row "$good${t}open${t}this"
+clean "a table that is true passes" tests/house/requirements "$scratch"
+bad() { row "$2" && caught "4-07: $3" "planted: $1" tests/house/requirements "$scratch"; }
+bad "a file that is gone" "4-07${t}what${t}gone.c${t}tests/a.bats::a test${t}done${t}" \
+    "no file gone.c"
+bad "a test that is gone" "$good ; tests/a.bats::gone${t}done${t}" "no test 'gone'"
+bad "a test file that is gone" "${start}b.bats::a test${t}done${t}" "no test file"
+bad "done, and yet something lacks" "$good${t}done${t}this" "state 'done'"
+bad "open, and nothing lacks" "$good${t}open${t}" "state 'open'"
+bad "another state" "$good${t}partial${t}this" "state 'partial'"
+row "4-08${t}what${t}data${t}tests/a.bats::a test${t}done${t}"
+caught "expected the rows" "planted: a row twice, and one is not there" \
+    tests/house/requirements "$scratch"
 finish

@@ -9,8 +9,8 @@ rm -f "$tree"/pipelines/{corpus,reference,models}.mk
 cp lib/base/version.c lib/base/opt.h "$tree/lib/base"
 cp tests/house/stand-in "$tree"
 echo 'int nothing(void); int nothing(void) { return 0; }' >"$tree/lib/base/nothing.c"
-tools='prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact pareto compare plot
-    report forecast'
+tools='prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact score-text pareto
+    compare plot report forecast bundle'
 for t in $tools; do
     cat >"$tree/tools/$t.c" <<'END'
 #include <unistd.h>
@@ -57,18 +57,53 @@ again -j4 all
 [ "$status" -eq 0 ] && [ "$(tail -n 1 log)" = "$PWD/results/here/demo/report.html" ]
 ok $? "make -j4 all ends with the path of the report"
 [ "$status" -eq 0 ] || tail -n 20 log | sed 's/^/# /'
-[ -s results/here/demo/crossover-demo.tar.gz ] &&
-    (cd results/here/demo && sha256sum -c MANIFEST.sha256) >/dev/null
-ok $? "the sealed bundle agrees with its manifest"
+[ -s results/here/demo/crossover-demo.tar.gz ] && grep -q '^bundle .*report.html.*steps/launch' ran
+ok $? "the run is sealed: page, records of every launch"
 again all
 did "a second run does nothing" ""
+jq -e '.prompt_file == "data/corpus/heldout.ndjson.gz" and .judge == "data/models/judge-demo" and
+    (.prompt_file_sha256 | length) == 64 and .warning == null' \
+    results/here/demo/workload.ndjson >/dev/null
+ok $? "data set and judge are in a record"
+again phase4 PROFILE=h200 LLADA=org/large LLAMA=org/other PROMPT_FILE=system
+[ "$status" -ne 0 ] && [ -z "$ran" ] &&
+    grep -q 'PROFILE=h200 with org/large org/other: JUDGE would be of the demonstration' log
+ok $? "a profile for own checkpoints asks for a judge before anything runs"
+again -n phase4 PROFILE=cpu LLADA=org/large JUDGE=org/judge
+grep -q 'PROFILE=cpu with org/large: PROMPT_FILE would be' log
+ok $? "and for prompts"
+for given in "TOYS=1" "JUDGE=org/judge PROMPT_FILE=human" "LLADA=synth:llada-1b"; do
+    again -n results/here/cpu/prompts.ndjson PROFILE=cpu LLADA=org/large $given
+    grep -q 'would be of the demonstration' log
+    [ $? -eq 1 ]
+    ok $? "it does not with $given"
+done
+again replicate
+[ "$status" -ne 0 ] && grep -q '^STORED=data/demo/stored.ndjson: no such file' log
+ok $? "make replicate without a stored run says what it wants"
+again release-run
+did "make release-run of a run that is there measures nothing" ""
+again replicate
+did "and make replicate agrees with it" "" && grep -q '^[1-9][0-9]* agree, 0 differ, ' log
+ok $? "it says how many numbers agree"
+sed -i 's/"p0":"[0-9]*-/"p0":"7-/' data/demo/stored.ndjson
+again replicate
+[ "$status" -ne 0 ] && grep -q '^DIFFERS .*token_ids' log
+ok $? "altered token ids fail make replicate"
+again robustness
+did "what robustness compares was run by phase 5" ""
+again results/here/demo/steps/metrics.ndjson PRICE_HOUR=2
+[ "$(grep -c '^measure .*--currency EUR --price-hour 2 ' ran)" -eq 1 ] && [ "$(wc -l <ran)" -eq 1 ]
+ok $? "a price is measured anew, and nothing is generated for it"
+again all
 launches=$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)
 rm results/here/demo/stamp/model-JUDGE
 again -j4 phase2 phase3
 did "what was looked at for another phase makes no launch again" ""
 again phase4 STEPS=2,4,8,16
 did "one more step count adds its launches only" \
-    "gen-llada:3 measure:1 pareto:1 plot:4 prep-prompts:1 score-exact:1 score-ppl:2"
+    "gen-llada:3 measure:1 pareto:1 plot:4 prep-prompts:1 score-exact:1 score-ppl:2 \
+score-text:1"
 [ "$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)" -eq $((launches + 3)) ]
 ok $? "the launches of before are still there"
 again phase3 STEPS=2,4,8,16 AA_LAUNCHES=8
@@ -77,7 +112,7 @@ did "more launches are added to those that are there" \
 again all STEPS=2,4,8,16 AA_LAUNCHES=6
 touch tools/pareto.c
 again all STEPS=2,4,8,16
-did "touching pareto.c reruns from pareto on" "pareto:2 plot:4 report:2"
+did "touching pareto.c reruns from pareto on" "bundle:1 pareto:2 plot:8 report:3"
 rm results/here/demo/figures/ratio.svg
 again figures STEPS=2,4,8,16
 did "a deleted figure is drawn again, alone" "plot:1"
@@ -85,7 +120,7 @@ again all STEPS=2,4,8,16
 touch tools/gen-llada.c lib/base/nothing.c
 again phase4 STEPS=2,4,8,16
 did "compiling the same code again repeats no launch" \
-    "measure:1 pareto:1 plot:4 score-exact:1"
+    "measure:1 pareto:1 plot:4 score-exact:1 score-text:1"
 echo 'int more(void); int more(void) { return 1; }' >>tools/gen-llada.c
 again phase2 STEPS=2,4,8,16
 did "other code in gen-llada repeats its generations, not those of gen-llama" \
@@ -120,6 +155,10 @@ ok $? "a judge that is a contestant is said aloud"
 again phase4 STEPS=2,4,8,16 LLADA=org/large
 grep -q 'WARNING: JUDGE is the embedded demonstration model' log
 ok $? "the embedded judge beside other contestants is said aloud"
+again results/here/demo/workload.ndjson LLADA=org/large
+jq -e '.toys == ["PROMPT_FILE", "JUDGE"] and (.warning | test("^Toys: prompts and judge"))' \
+    results/here/demo/workload.ndjson >/dev/null
+ok $? "and is in the record that the page prints above its answers"
 again phase4 STEPS=2,4,8,16
 [ "$status" -eq 0 ] && ! grep -q WARNING log
 ok $? "a third judge is not"
@@ -158,6 +197,24 @@ csi=$(printf '\302\233')
 again phase4 STEPS=2,4,8,16 LLADA="data/models/lla${csi}31m"
 [ "$status" -eq 0 ] && grep -q 'lla.*31m 2 1: ' log && ! grep -q "$csi" log
 ok $? "a control character in a model's name does not reach the terminal"
+again all STEPS=2,4,8,16
+again paper STEPS=2,4,8,16
+did "each figure as PDF" "plot:11"
+grep -q -- '--type pareto --width 8.4 .*paper/pareto-scale.pdf' ran
+ok $? "at the width of a column, by the type that its name begins with"
+echo 6 >steps-wanted
+again refine-steps STEPS=2,4,8,16 BUDGET_MINUTES=9
+did "refine-steps adds the step counts that are wanted, once" \
+    "gen-llada:3 measure:1 pareto:2 prep-prompts:1 score-exact:1 score-ppl:1"
+[ "$(cat results/here/demo/steps/added.mk)" = 'STEPS_ADDED := 6' ] &&
+    grep -q 'steps: 2,4,8,16,6, ended by precision' log
+ok $? "and keeps them for later calls"
+echo 6 12 >steps-wanted
+rm results/here/demo/steps/suggest.ndjson
+again refine-steps STEPS=2,4,8,16 BUDGET_MINUTES=0
+[ "$status" -eq 0 ] && grep -q 'steps: 2,4,8,16,6, ended by budget' log
+ok $? "none without minutes"
+rm results/here/demo/steps/added.mk
 echo 1 >status
 again phase4 STEPS=2,4,8,16,32
 [ "$status" -eq 0 ] && grep -q '^gen-llada' ran && grep -q '^pareto' ran

@@ -19,4 +19,39 @@ printf 'token=hf_%s\n' AbCdEfGhIjKlMnOpQrStUvWxYz0123456789 | plant six.txt
 for fault in one.c two.sh three.md four.c five.txt six.txt; do
     caught "^$fault:1:" "planted: $fault" tests/house/portable "$scratch"
 done
+
+# The container: what its build does, line by line, as far as it can be done without an engine.
+bases=$(sed -n 's/^ARG [A-Z_]*BASE=//p; s/^#.*--build-arg [A-Z_]*BASE=\([^ ]*\).*/\1/p' Dockerfile)
+! grep -vE '^(\$BASE|.*:.*[0-9]{8}.*|.*:[0-9]+\.[0-9]+\.[0-9]+-.*)$' <<<"$bases" && [ -n "$bases" ]
+ok $? "the Dockerfile is built on dated images and packages of that day"
+missing=$(sed -n 's/^RUN \([^ ]*\).*/\1/p; s/.*&& \(\.\/[a-z]*\) .*/\1/p' Dockerfile |
+    while read -r program; do [ -x "$program" ] || echo "$program"; done)
+[ -z "$missing" ]
+ok $? "what the Dockerfile runs is there and executable"
+mkdir -p "$scratch"/etc/{sources.list.d,apt.conf.d}
+list=$scratch/etc/sources.list.d/debian.sources
+plant etc/sources.list.d/debian.sources <<'END'
+Types: deb
+# http://snapshot.debian.org/archive/debian/20250520T000000Z
+URIs: http://deb.debian.org/debian
+Suites: bookworm
+END
+cp "$list" "$scratch/before"
+pipelines/snapshot "" "$scratch/etc" && cmp -s "$list" "$scratch/before" &&
+    pipelines/snapshot 1 "$scratch/etc" && [ "$(grep -c '^URIs: ' "$list")" -eq 1 ] &&
+    grep -qx 'URIs: http://snapshot.debian.org/archive/debian/20250520T000000Z' "$list" &&
+    grep -q Check-Valid-Until "$scratch/etc/apt.conf.d/snapshot" &&
+    cp "$list" "$scratch/before" && pipelines/snapshot 1 "$scratch/etc" &&
+    cmp -s "$list" "$scratch/before" && pipelines/snapshot 1 "$scratch/none"
+ok $? "packages come from the archive of the image's day, once; elsewhere nothing is done"
+mkdir "$scratch/bin"
+for t in bash sed cat dirname uname printf env; do ln -s "$(type -P $t)" "$scratch/bin/$t"; done
+ln -s "$(type -P true)" "$scratch/bin/apt-get"
+said=$(PATH=$scratch/bin "$(type -P sh)" ./bootstrap --check 2>&1)
+status=$?
+unnamed=$(for p in gcc g++ make pkg-config libjansson-dev libarchive-dev gnuplot-nox jq bats; do
+    case " $said " in *" $p "*) ;; *) echo "$p" ;; esac
+done)
+[ $status -eq 1 ] && [ -z "$unnamed" ]
+ok $? "every package that a machine lacks is named by bootstrap --check"
 finish

@@ -21,6 +21,7 @@ struct args {
     const char *stopped;
     int64_t max_failed;
     int human, verify, dialects;
+    struct energy_price price;
 };
 
 struct measure {
@@ -52,6 +53,7 @@ static struct measurement *find(struct measure *m, const json_t *r, struct err *
     if (!at) {
         MEM_GROW(m->v, m->n, m->cap);
         measurement_open(&m->v[m->n], r);
+        m->v[m->n].price = m->a.price;
         m->v[m->n++].speaks = m->a.dialects;
         json_object_set_new(m->index, key, json_integer((json_int_t)place));
     }
@@ -140,6 +142,13 @@ static void warn(const struct measure *m, const struct measurement *c)
                  (long long)c->partial);
 }
 
+/* A cost is one of those metrics that need a price. */
+static int is_asked(const struct measure *m, int f)
+{
+    int is_cost = f >= ENERGY + ENERGY_COST_TOKEN && f < ENERGY + ENERGY_METRICS;
+    return !is_cost || !isnan(m->a.price.kwh) || !isnan(m->a.price.hour);
+}
+
 static int write_one(struct measure *m, struct measurement *c, struct err *e)
 {
     json_t *j[METRICS];
@@ -153,7 +162,10 @@ static int write_one(struct measure *m, struct measurement *c, struct err *e)
     if (m->a.human)
         say(c, j[E2E], j[TTFT], j[OUTPUT_RATE]);
     for (int f = 0; f < METRICS; f++)
-        bad |= rec_write(&m->out, "metric", j[f], e);
+        if (is_asked(m, f))
+            bad |= rec_write(&m->out, "metric", j[f], e);
+        else
+            json_decref(j[f]);
     json_t *said = measurement_dialects(c), *r;
     size_t i;
     json_array_foreach(said, i, r)
@@ -228,11 +240,14 @@ static const char notes[] =
     "                   probe-roof) of that device, or of as many threads. mbu above 1: the\n"
     "                   weights lie in a cache\n"
     "  prefill_mfu_ratio, decode_mbu_ratio   of the first pass, and of all others\n"
-    "  energy_j_per_token, energy_j_per_request, power_mean_w   joules of the GPU's board by the\n"
-    "                   driver's counter, host excluded, a token, a request, a second;\n"
-    "                   energy_net_*: less the power of the idle card. Null below 10 s or 100\n"
-    "                   ticks in a launch and below 5 batches; power_agrees: the sum of\n"
-    "                   power readings comes within 5 %\n"
+    "  energy_j_per_token, energy_j_per_request, power_mean_w   joules a token, a request, a\n"
+    "                   second: of the GPU's board by the driver's counter, host excluded; on a\n"
+    "                   processor of its packages (RAPL), memory, board and supply excluded, all\n"
+    "                   that ran included. energy_net_*: less the power of the idle device. Null\n"
+    "                   below 100 ticks in a launch, on a GPU also below 10 s and 5 batches;\n"
+    "                   power_agrees: the sum of power readings comes within 5 %\n"
+    "  cost_per_token, cost_per_request   with --price-kwh, --price-hour: joules and hours times\n"
+    "                   these; what has no price costs nothing (pareto: cost_per_correct)\n"
     "  power_cap_ratio  looks at the card under its power cap / looks; such records do count\n"
     "Memory: about 330 bytes an answer and 8 a gap between emissions, and while a metric of a\n"
     "point is summed up 56 for each of its values.\n"
@@ -254,13 +269,19 @@ static void check(struct measure *m, int bad, const struct err *e)
 
 int main(int argc, char **argv)
 {
-    struct measure m = {.a.common = COMMON_DEFAULTS};
+    struct measure m = {.a = {.common = COMMON_DEFAULTS, .price = {NAN, NAN, "EUR"}}};
     const struct opt options[] = {
         TAKE_OPTION(m.a.max_failed),
         {"verify", 0, OPT_FLAG, &m.a.verify,
          .help = "check also memory, lengths, stops, and that repeats are alike"},
         {"dialects", 0, OPT_FLAG, &m.a.dialects,
          .help = "also what other benchmarks would print, and other rules would count"},
+        {"price-kwh", 0, OPT_REAL, &m.a.price.kwh, 1e-9, 1e9, .arg = "X",
+         .help = "what a kilowatt-hour costs: also cost_per_token, cost_per_request"},
+        {"price-hour", 0, OPT_REAL, &m.a.price.hour, 1e-9, 1e9, .arg = "X",
+         .help = "what the machine costs an hour"},
+        {"currency", 0, OPT_TEXT, &m.a.price.currency, .arg = "TEXT",
+         .help = "of these prices: the unit of the costs (EUR)"},
         {"stopped", 0, OPT_TEXT, &m.a.stopped, .arg = "WHY",
          .help = "stop_reason of the records: precision, budget, launches, ... (null)"},
         {"human", 0, OPT_FLAG, &m.a.human, .help = "one line per configuration on standard error"},

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/analysis/attain.h"
+#include "lib/analysis/correct.h"
 #include "lib/analysis/crossing.h"
 #include "lib/analysis/field.h"
 #include "lib/analysis/points.h"
@@ -19,10 +21,11 @@
 #include "lib/record/take.h"
 
 static const double LEVEL = 0.95;
+static const char default_qualities[] = "judge_ppl,accuracy,chrf,bertscore_f1";
 
 struct args {
     struct common common;
-    const char *cost, *quality, *margin, *axis;
+    const char *cost, *quality, *margin, *axis, *octaves;
     int64_t draws, max_failed;
     int suggest;
 };
@@ -33,6 +36,7 @@ struct pareto {
     struct rec_writer out;
     struct take seen;
     struct points points;
+    struct correct correct;
     struct field_quality quality[FIELD_QUALITIES];
     size_t n_qualities;
     struct field field; /* the points at hand */
@@ -78,6 +82,18 @@ static int write_front(struct pareto *p, const struct field_board *b, struct err
     free(draws_on);
     free(on);
     return bad;
+}
+
+/* What the points of the field achieve together. */
+static int write_attained(struct pareto *p, const struct field_board *b, struct err *e)
+{
+    json_t *curve = attain_curve(&p->field, b, LEVEL);
+    json_t *volume = attain_volume(&p->field, b, LEVEL);
+    if (curve && rec_write(&p->out, "attainment", curve, e)) {
+        json_decref(volume);
+        return -1;
+    }
+    return volume ? rec_write(&p->out, "hypervolume", volume, e) : 0;
 }
 
 /* ---- the crossovers ---- */
@@ -148,6 +164,7 @@ static int write_lat(struct pareto *p, const struct contest_pair *x,
                                   "cheaper than LLaMA at every point measured"));
     json_t *more = json_object();
     rec_set_number(more, "residual_ratio", r->residual, "fewer than 3 points");
+    crossing_predict(more, &s, field_point(&p->field, x->rival), p->points.cost_metric);
     return write_crossing(p, x, NULL, &c, more, e);
 }
 
@@ -210,7 +227,8 @@ static int write_suggest(struct pareto *p, const struct contest_pair *x,
 {
     const struct crossing_series s = series_of(p, x);
     struct contest_advice a;
-    contest_advise(r, b ? b->n : 0, s.v[0].at, s.v[s.n - 1].at, s.v->length, &a);
+    contest_advise(r, b ? b->n : 0, s.v[0].at, s.v[s.n - 1].at, s.v->length,
+                   strtod(p->a.octaves, NULL), &a);
     json_t *j = crossing_suggest(&s, field_point(&p->field, x->rival),
                                  b ? b->quality->is.name : NULL, r, &a);
     return rec_write(&p->out, "suggest", j, e);
@@ -284,7 +302,7 @@ static int write_field(struct pareto *p, struct err *e)
                      "out, %zu remain; score every configuration", f->board[k].quality->is.name,
                      f->board[k].left_out, f->board[k].n);
     for (size_t k = 0; !bad && k < f->n_boards; k++)
-        bad = write_front(p, &f->board[k], e);
+        bad = write_front(p, &f->board[k], e) || write_attained(p, &f->board[k], e);
     for (size_t i = 0, end; !bad && i < f->n; i = end) {
         const struct point *first = field_point(f, i);
         end = field_series_end(f, i);
@@ -340,7 +358,7 @@ static int check_axis(const struct pareto *p, struct err *e)
                 : 0;
 }
 
-/* The qualities asked for, or of judge_ppl and accuracy those that the records have. */
+/* The qualities asked for, or by default those of a few that the records have. */
 static int choose_qualities(struct pareto *p, char *list, struct err *e)
 {
     char *rest = NULL;
@@ -363,9 +381,24 @@ static int choose_qualities(struct pareto *p, char *list, struct err *e)
     return 0;
 }
 
+/* What a right answer takes and costs. */
+static int write_correct(struct pareto *p, struct err *e)
+{
+    json_t *list = correct_records(&p->correct, &p->points, (size_t)p->a.draws,
+                                   (uint64_t)p->a.common.seed, LEVEL), *r;
+    size_t i;
+    int bad = 0;
+    json_array_foreach(list, i, r)
+        bad = bad || rec_write(&p->out, "metric", json_incref(r), e);
+    json_decref(list);
+    return bad ? -1 : 0;
+}
+
 static int take(void *ctx, const json_t *r, struct err *e)
 {
-    return points_take(&((struct pareto *)ctx)->points, r, e);
+    struct pareto *p = ctx;
+    correct_take(&p->correct, r);
+    return points_take(&p->points, r, e);
 }
 
 static const char examples[] =
@@ -379,12 +412,19 @@ static const char notes[] =
     "front      p_front is the share of draws in which the point is on the front: on from 0.95,\n"
     "           off to 0.05, else possible. No tolerance; equal points stay. Qualities have\n"
     "           Wilson's interval where answers are right or wrong, else that of the draws.\n"
+    "attainment the best quality of LLaDA's points within each budget: median and 95 % band.\n"
+    "hypervolume  share of the box between the worst and the best point (reference, ideal; cost\n"
+    "           by its logarithm) that each model's points dominate, and the difference.\n"
     "X_lat      where LLaDA costs as much as LLaMA (with less work: cheaper).\n"
     "X_q        the least work at which its quality is worse by no more than --margin.\n"
     "X_par      the least work at which both hold, with the speedup there.\n"
     "X_batch    the batch size, X_length the length, at which a LLaDA setting costs as much as\n"
     "           LLaMA: along batch sizes with all else equal, along lengths with the same number\n"
     "           of tokens a step. direction: cheaper_up_to it, or cheaper_from it on.\n"
+    "predicted_at  of latencies: the same place if every point ran at its roofline, from\n"
+    "           mfu_ratio and mbu_ratio records. Measured apart from it, one side wastes more.\n"
+    "j_per_correct, cost_per_correct   metric records: energy_j_per_request and cost_per_request\n"
+    "           of measure over the accuracy, wherever the input has these.\n"
     "Nothing is extrapolated: outside what was measured exists is false and `censored` tells the\n"
     "side. `bracket` needs no model: the last point below, the first above. `probability`\n"
     "is the share of draws in which the crossover exists. Fewer than 300 prompts seldom place X_q\n"
@@ -400,17 +440,20 @@ static void check(struct pareto *p, int bad, const struct err *e)
 
 int main(int argc, char **argv)
 {
-    struct pareto p = {.a = {.common = COMMON_DEFAULTS, .cost = "e2e_ns", .draws = 2000}};
+    struct pareto p = {.a = {.common = COMMON_DEFAULTS, .cost = "e2e_ns", .octaves = "1",
+                             .draws = 2000}};
     const struct opt options[] = {
         {"cost", 0, OPT_TEXT, &p.a.cost, .arg = "METRIC", .help = "what is paid (e2e_ns)"},
         {"quality", 0, OPT_TEXT, &p.a.quality, .arg = "LIST",
-         .help = "what is bought (judge_ppl,accuracy, as far as present)"},
+         .help = "what is bought (judge_ppl,accuracy,chrf,bertscore_f1: those present)"},
         {"margin", 0, OPT_TEXT, &p.a.margin, .arg = "M",
          .help = "loss that counts as equal: 0.02, 1%, or judge_ppl=1%,accuracy=0.02 (0)"},
         {"draws", 0, OPT_INT, &p.a.draws, 100, 100000, .arg = "N", .help = "resamples (2000)"},
         {"axis", 0, OPT_TEXT, &p.a.axis, .arg = "SETTING",
          .help = "what all sweeps run along (what each record says)"},
         {"suggest", 0, OPT_FLAG, &p.a.suggest, .help = "also say which points and prompts to add"},
+        {"octaves", 0, OPT_CHOICE, &p.a.octaves, .choices = "2|1|0.5|0.25", .arg = "N",
+         .help = "bracket that --suggest calls narrow, factors of two (1)"},
         TAKE_OPTION(p.a.max_failed),
         OPT_COMMON(p.a.common),
         {0}};
@@ -431,9 +474,9 @@ int main(int argc, char **argv)
         check(&p, err_set(&e, EXIT_BAD_DATA, "no metric records of '%s' and no quality "
                           "records in the input", p.a.cost), &e);
     points_finish(&p.points);
-    char *list = mem_text(p.a.quality ? p.a.quality : "judge_ppl,accuracy");
+    char *list = mem_text(p.a.quality ? p.a.quality : default_qualities);
     check(&p, check_axis(&p, &e) || choose_qualities(&p, list, &e) || write_all(&p, &e) ||
-                  write_scaling(&p, &e), &e);
+                  write_scaling(&p, &e) || write_correct(&p, &e), &e);
     if (p.points.set_aside)
         log_note(&p.log, "%zu measurements of points on fewer prompts than others of them left out",
                  p.points.set_aside);
@@ -442,6 +485,7 @@ int main(int argc, char **argv)
     int code = take_verdict(&p.seen, &p.log, p.a.max_failed);
     check(&p, rec_close(&p.out, code ? "failed" : "ok", &e), &e);
     points_free(&p.points);
+    correct_free(&p.correct);
     free(list);
     free(p.work);
     return code;

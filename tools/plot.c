@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -15,7 +16,7 @@
 
 struct args {
     struct common common;
-    const char *type, *width, *cost, *quality, *metric;
+    const char *type, *width, *cost, *quality, *metric, *contract, *colour;
     int64_t batch, length;
     int terminal;
 };
@@ -25,7 +26,8 @@ static const char notes[] =
     "  FIG.gp   the whole figure as one script: gnuplot -d FIG.gp draws it again\n"
     "  FIG.tsv  its data        FIG.txt  its caption, from the records\n"
     "pareto wants metric and quality or front records, steps metric and quality, loss train,\n"
-    "drift generation, roofline roofline, all others metric records; other kinds pass by.\n"
+    "drift and kinds generation, roofline roofline, all others metric records, frontier, ratio\n"
+    "and pareto also crossover, pareto attainment; other kinds pass by.\n"
     "Values that cannot stand on an axis are left out, and counted in the caption. Without data\n"
     "the figure says so, and the exit code is 0. CROSSOVER_SHARE: folder that holds plots/.\n";
 
@@ -73,9 +75,17 @@ static int draw_file(const struct args *a, struct figure *f, struct err *e)
     return bad ? -1 : 0;
 }
 
+static int in_colours(const struct args *a)
+{
+    const char *no = getenv("NO_COLOR");
+    return !strcmp(a->colour, "always") ||
+           (!strcmp(a->colour, "auto") && isatty(STDOUT_FILENO) && !(no && *no));
+}
+
 static int draw_terminal(const struct args *a, struct figure *f, struct err *e)
 {
     struct buf script = {0}, text = {0};
+    buf_format(&script, "letters = '%s'\n", in_colours(a) ? "ansi256" : "mono");
     int bad = build_script(&script, a, f, NULL, e) || gnuplot_text(&script, &text, e);
     if (!bad) {
         buf_format(&text, "%s\n", f->caption.data);
@@ -93,7 +103,7 @@ static void check_args(const struct tool *t, const struct args *a, const char *t
         opt_usage(t, "--type: missing; one of %s", types);
     if (!a->terminal && strcmp(s, "svg") && strcmp(s, "png") && strcmp(s, "pdf"))
         opt_usage(t, "-o: expected a name that ends in .svg, .png or .pdf, got '%s' (or use "
-                     "--terminal)",
+                     "--term)",
                   a->common.output);
 }
 
@@ -104,7 +114,7 @@ static int run(const struct args *a, const struct log *log, const char *const *p
     struct figure f = {0};
     if (runset_load(&set, paths, n, a->common.limit, &e))
         err_die("plot", &e);
-    const struct figure_request q = {a->cost, a->quality, a->metric,
+    const struct figure_request q = {a->cost, a->quality, a->metric, a->contract,
                                      a->batch ? (double)a->batch : (double)NAN,
                                      a->length ? (double)a->length : (double)NAN};
     figure_build(&f, figure_find(a->type), &set, &q);
@@ -136,11 +146,13 @@ static char *join_types(void)
 int main(int argc, char **argv)
 {
     char *types = join_types();
-    struct args a = {.common = COMMON_DEFAULTS, .width = "17.5"};
+    struct args a = {.common = COMMON_DEFAULTS, .width = "17.5", .colour = "auto"};
     const struct opt options[] = {
         {"type", 't', OPT_CHOICE, &a.type,
          .choices = types, .arg = "TYPE", .help = "which figure"},
-        {"terminal", 0, OPT_FLAG, &a.terminal, .help = "print the figure as text, write no file"},
+        {"term", 0, OPT_FLAG, &a.terminal, .help = "print the figure as text, write no file"},
+        {"color", 0, OPT_CHOICE, &a.colour, .choices = "auto|always|never", .arg = "WHEN",
+         .help = "--term in colours (auto: on a terminal, unless NO_COLOR is set)"},
         {"width", 0, OPT_CHOICE, &a.width, .choices = "8.4|17.5", .arg = "CM",
          .help = "one column or two (17.5)"},
         {"cost", 0, OPT_TEXT, &a.cost, .arg = "METRIC", .help = "pareto, steps, ratio (e2e_ns)"},
@@ -148,14 +160,17 @@ int main(int argc, char **argv)
          .help = "pareto, steps (that of the front, else judge_ppl)"},
         {"metric", 0, OPT_TEXT, &a.metric, .arg = "METRIC",
          .help = "memory (memory_allocated_peak_bytes)"},
-        {"batch", 0, OPT_INT, &a.batch, 1, 1 << 20, .arg = "N", .help = "steps (the smallest)"},
+        {"contract", 0, OPT_CHOICE, &a.contract, .choices = "answer|fixed", .arg = "WHAT",
+         .help = "what was delivered (steps, kinds: answer; pareto: both; others: fixed)"},
+        {"batch", 0, OPT_INT, &a.batch, 1, 1 << 20, .arg = "N",
+         .help = "pareto (all); steps, kinds (the smallest)"},
         {"length", 0, OPT_INT, &a.length, 1, 1 << 24, .arg = "N",
-         .help = "throughput (the most frequent)"},
+         .help = "pareto, steps, throughput, kinds (the most frequent)"},
         OPT_COMMON(a.common),
         {0}};
     const struct tool t = {"plot", "records of a run -> a figure through gnuplot",
                            "plot --type pareto -o pareto.svg front.ndjson metric.ndjson\n"
-                           "plot --type steps --terminal < all.ndjson\n",
+                           "plot --type steps --term < all.ndjson\n",
                            notes, options};
     int first = opt_parse(&t, argc, argv);
     check_args(&t, &a, types);

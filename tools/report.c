@@ -19,18 +19,21 @@
 #include "lib/analysis/runset.h"
 #include "lib/report/sections.h"
 
-enum { SVG_MAX = 16 << 20 };
+enum { SVG_MAX = 16 << 20, REMARKS_MAX = 1 << 16 };
 
 struct args {
     struct common common;
-    const char *figures, *title, *format;
+    const char *figures, *title, *format, *remarks;
     int embedded; /* 1: the contestants are the embedded models, and the page says what they are */
 };
 
 static const char notes[] =
-    "-o X.html writes X.html and its twin X.md; --format html or markdown writes that one alone.\n"
-    "The page loads nothing: style and figures are inside. FIG.txt beside a figure is its\n"
-    "caption. A section without data is left out.\n";
+    "-o X.html writes X.html and its twin X.md; --format html or markdown writes that one alone,\n"
+    "latex the tables (booktabs, graphicx). Beside each table of the page lies its CSV.\n"
+    "With a self-test that did not pass, disturbed batches, an unfit machine or a cold start, the\n"
+    "page says UNDECIDED and why, above the answer.\n"
+    "The page loads nothing: style, figures and the script that sorts tables are inside. FIG.txt\n"
+    "beside a figure is its caption. A section without data is left out.\n";
 
 /* ---- figures ---- */
 
@@ -113,76 +116,13 @@ static void put_reading(struct page *p)
                  "value in 95 of 100 such experiments. Times: Student's t over the logs of "
                  "launches, because a launch is the independent unit, and from five on; quality "
                  "and crossovers: bootstrap over prompts, the same draw for every configuration.");
-    page_item(p, "Latency runs from the moment a prompt is accepted to its last token. Tokenising, "
-                 "loading and warm-up are outside.");
+    page_item(p, "Latency runs from the moment a prompt is accepted to its last token. Loading and "
+                 "warm-up are outside; tokenizing and preparing stand in columns of their own.");
     page_item(p, "A sweep is a set of points that differ in one setting, its axis. A crossover is "
                  "a place between its measured points, counted in denoising steps or, along "
                  "another axis than steps, in the passes that were measured; its bracket is the "
                  "pair of measured points around it. A count written as >64 lies beyond what was "
                  "measured of that sweep.");
-}
-
-static int has_random_weights(const struct runset *s)
-{
-    const char *config;
-    json_t *about;
-    json_object_foreach(s->configs, config, about)
-        if (json_is_true(json_object_get(about, "weights_random")))
-            return 1;
-    return 0;
-}
-
-/* Who judged, and that it judged itself. */
-static void put_judge(struct page *p, const struct runset *s)
-{
-    const char *judge = NULL, *sum = NULL;
-    size_t i;
-    const json_t *r;
-    int contests = 0;
-    json_array_foreach(runset_kind(s, "quality"), i, r) {
-        const char *name = rec_text(r, "judge"), *model = rec_text(r, "model");
-        judge = judge ? judge : name;
-        sum = sum ? sum : rec_text(r, "judge_sha256");
-        contests |= name && model && !strcmp(name, model);
-    }
-    page_item(p, "Judge perplexity is the opinion of one language model%s%s%s%.12s%s; look at "
-                 "accuracy and diversity beside it.",
-              judge ? ", " : "", judge ? judge : "", sum ? " (SHA-256 " : "", sum ? sum : "",
-              sum ? "...)" : "");
-    if (contests)
-        page_item(p, "The judge, %s, is one of the contestants: what it thinks of its own texts is "
-                     "no third opinion.", judge);
-}
-
-static void put_caveats(struct page *p, const struct args *a, const struct runset *s)
-{
-    double prompts = 0, launches = 0;
-    size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "quality"), i, r)
-        prompts = rec_number(r, "n") > prompts ? rec_number(r, "n") : prompts;
-    json_array_foreach(runset_kind(s, "metric"), i, r)
-        launches = rec_number(r, "launches") > launches ? rec_number(r, "launches") : launches;
-    page_heading(p, "What these numbers cannot say");
-    if (prompts > 0)
-        page_item(p, "Quality rests on at most %.0f prompts: differences smaller than the "
-                     "intervals are not findings.",
-                  prompts);
-    if (launches > 0)
-        page_item(p, "Times rest on at most %.0f launch%s of the programs%s.", launches,
-                  launches > 1 ? "es" : "",
-                  launches < 3 ? ", too few to know how much launches differ" : "");
-    page_item(p, "They hold for the machine named above and for these builds; another machine "
-                 "moves the two models by different factors.");
-    if (prompts > 0)
-        put_judge(p, s);
-    if (has_random_weights(s))
-        page_item(p, "Weights were drawn at random: times and memory are those of the shapes, and "
-                     "there is no quality to speak of.");
-    if (a->embedded)
-        page_item(p, "The models are the embedded demonstration models, a few million parameters "
-                     "trained on simple stories and sums. They show the method; they say nothing "
-                     "about LLaDA 8B and LLaMA 3 8B.");
 }
 
 static void put_data(struct page *p, const struct runset *s)
@@ -197,6 +137,23 @@ static void put_data(struct page *p, const struct runset *s)
     json_decref(all);
 }
 
+/* Sentences of a file, one a line, among what the numbers cannot say. */
+static int put_remarks(struct page *p, const char *path, struct err *e)
+{
+    struct buf text = {0};
+    if (path && file_read(path, REMARKS_MAX, &text, e))
+        return -1;
+    for (char *line = text.data, *end; line && *line; line = end) {
+        end = line + strcspn(line, "\n");
+        if (*end)
+            *end++ = 0;
+        if (*line)
+            page_item(p, "%s.", line);
+    }
+    buf_free(&text);
+    return 0;
+}
+
 static int fill(struct page *p, const struct args *a, const struct runset *s, struct err *e)
 {
     page_begin(p, a->title);
@@ -209,13 +166,19 @@ static int fill(struct page *p, const struct args *a, const struct runset *s, st
     sections_machines(p, s);
     sections_models(p, s);
     sections_checks(p, s);
+    sections_data(p, s);
+    sections_fitness(p, s);
     put_reading(p);
     if (put_figures(p, a, e))
         return -1;
     sections_tables(p, s);
+    sections_words(p, s);
     sections_comparisons(p, s);
+    sections_robustness(p, s);
     sections_texts(p, s);
-    put_caveats(p, a, s);
+    sections_threats(p, s, a->embedded);
+    if (put_remarks(p, a->remarks, e))
+        return -1;
     page_heading(p, "What went wrong");
     sections_outcomes(p, s);
     page_heading(p, "Where the numbers come from");
@@ -231,8 +194,10 @@ static int write_pages(const struct args *a, const struct page *p, struct err *e
 {
     const char *path = a->common.output;
     int both = !strcmp(a->format, "both");
-    if (!strcmp(a->format, "markdown"))
-        return out_whole(path, p->md.data, p->md.len, e);
+    if (!strcmp(a->format, "markdown") || !strcmp(a->format, "latex")) {
+        const struct buf *b = *a->format == 'm' ? &p->md : &p->tex;
+        return out_whole(path, b->data, b->len, e);
+    }
     if (both && strcmp(path, "-")) {
         const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
         int stem = (int)(dot && (!slash || dot > slash) ? (size_t)(dot - path) : strlen(path));
@@ -255,8 +220,10 @@ int main(int argc, char **argv)
         {"figures", 0, OPT_TEXT, &a.figures, .arg = "DIR",
          .help = "folder of figures to show (*.svg)"},
         {"title", 0, OPT_TEXT, &a.title, .arg = "TEXT", .help = "title of the page"},
-        {"format", 0, OPT_CHOICE, &a.format, .choices = "both|html|markdown", .arg = "FORMAT",
+        {"format", 0, OPT_CHOICE, &a.format, .choices = "both|html|markdown|latex", .arg = "FORMAT",
          .help = "what to write (both)"},
+        {"remarks", 0, OPT_TEXT, &a.remarks, .arg = "FILE",
+         .help = "sentences, one a line, among what the numbers cannot say"},
         {"embedded", 0, OPT_FLAG, &a.embedded,
          .help = "the models are the embedded ones: say what they can show"},
         OPT_COMMON(a.common),

@@ -47,6 +47,7 @@ static struct config_row *add_row(struct config_table *c, const struct runset *s
     const char *model = rec_text(about, "model"), *config = rec_text(about, "config");
     const char *axis = either_text(record, about, "axis");
     const char *series = either_text(record, about, "series");
+    const char *contract = either_text(record, about, "contract");
     const struct value none = {(double)NAN, (double)NAN, (double)NAN, NULL};
     point = about_point(about);
     config = config ? config : point;
@@ -56,7 +57,7 @@ static struct config_row *add_row(struct config_table *c, const struct runset *s
         .batch = known(record, about, "batch"), .length = about_length(record),
         .value = axis ? rec_number(about, axis) : (double)NAN, .steps = rec_number(about, "steps"),
         .passes = known(record, about, "passes"), .rows = known(record, about, "rows"),
-        .x = none, .y = none};
+        .contract = contract ? contract : "", .x = none, .y = none};
     row->batch = isnan(row->batch) ? 1 : row->batch;
     row->length = isnan(row->length) ? about_length(about) : row->length;
     struct buf along = {0};
@@ -74,12 +75,13 @@ static struct value read_value(const json_t *record, const char *at, const char 
 
 /* ---- names ---- */
 
-/* 1: two rows of a model at one size that are not of one sweep. */
+/* 1: two rows of a model at one size and contract that are not of one sweep. */
 static int is_beside(const struct config_row *a, const struct config_row *b)
 {
     int same_size = !(a->batch < b->batch) && !(a->batch > b->batch) && !(a->length < b->length) &&
                     !(a->length > b->length);
-    return same_size && !strcmp(a->model, b->model) && !config_table_together(a, b);
+    return same_size && !strcmp(a->model, b->model) && !strcmp(a->contract, b->contract) &&
+           !config_table_together(a, b);
 }
 
 /* 1: this setting of row i has another value in some row beside it, and is no axis of
@@ -153,7 +155,8 @@ static int compare_numbers(double a, double b)
 static int compare_rows(const void *pa, const void *pb)
 {
     const struct config_row *a = pa, *b = pb;
-    int d = compare_numbers(a->batch, b->batch);
+    int d = strcmp(a->contract, b->contract);
+    d = d ? d : compare_numbers(a->batch, b->batch);
     d = d ? d : (int)a->kind - (int)b->kind;
     d = d ? d : compare_numbers(a->length, b->length);
     d = d ? d : strcmp(a->name, b->name);
@@ -184,6 +187,7 @@ void config_table_metric(struct config_table *c, const struct runset *s, const c
             continue;
         json_object_set_new(seen, row->point, json_true());
         row->y = read_value(r, "value", "lo", "hi");
+        row->disturbed = json_is_true(json_object_get(r, "disturbed"));
         row->oom = isnan(row->y.at) && (rec_int(r, "oom", 0) > 0 ||
                                           rec_int(runset_config(s, row->point), "oom", 0) > 0);
     }
@@ -223,6 +227,7 @@ void config_table_pareto(struct config_table *c, const struct runset *s, const c
         row->on_front = json_is_boolean(on) ? json_is_true(on) : class && strcmp(class, "off");
         const json_t *m = runset_find(s, "metric", row->point, cost);
         const json_t *q = runset_find(s, "quality", row->point, quality);
+        row->disturbed = json_is_true(json_object_get(m, "disturbed"));
         row->x.record = m ? m : r;
         row->y.record = q ? q : r;
     }
@@ -236,6 +241,7 @@ void config_table_pareto(struct config_table *c, const struct runset *s, const c
             if (!row)
                 continue;
             row->x = read_value(r, "value", "lo", "hi");
+            row->disturbed = json_is_true(json_object_get(r, "disturbed"));
             row->y = read_value(q, "value", "lo", "hi");
         }
     }

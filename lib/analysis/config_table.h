@@ -15,6 +15,7 @@ struct config_row {
     const char *point;          /* its identity; borrowed from the runset, as all texts but two */
     const char *config, *model; /* what people call it; whose it is */
     const char *series;         /* identity of the sweep it belongs to */
+    const char *contract;       /* what was to be delivered: "answer", "fixed"; "": not said */
     const char *axis;           /* the setting that this runs along; NULL: none */
     char *name;                 /* model, and the settings in which its series differs from others
                                    of it at one batch size and length: "llada-demo cache=dual" */
@@ -24,6 +25,7 @@ struct config_row {
     double value;               /* along the axis, when that is a number; NaN */
     double steps, passes, rows; /* allowed; measured; NaN: not known, or an autoregressive model */
     struct value x, y;
+    int disturbed; /* its time was taken while the machine was disturbed */
     int oom;      /* ran out of memory and has no value */
     int on_front; /* says its front record; 0 without one */
 };
@@ -36,7 +38,8 @@ struct config_table {
 /* Of records that say the axis and the series of their point, as those of a front do, these count.
  *
  * Every configuration with its value of one metric in y; configurations that ran out of memory have
- * oom set. Sorted by batch, kind, length, name, series, work. */
+ * oom set. Sorted by contract, batch, kind, length, name,
+ * series, work. */
 void config_table_metric(struct config_table *c, const struct runset *s, const char *metric);
 /* x = metric `cost`, y = summary of quality `quality`; configurations with both. Front records,
  * when there are any for this pair, say which are on it. Sorted likewise. */

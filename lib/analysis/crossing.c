@@ -123,6 +123,28 @@ json_t *crossing_record(const struct crossing *c, const struct crossing_series *
     return j;
 }
 
+void crossing_predict(json_t *j, const struct crossing_series *s, const struct point *llama,
+                      const char *cost_metric)
+{
+    double at[CROSSOVER_MAX], cost[CROSSOVER_MAX], meets = NAN;
+    const char *why = strcmp(cost_metric, "e2e_ns") ? "of latencies only"
+                                                    : "no mfu_ratio and mbu_ratio records";
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        double least = s->v[i].cost * s->v[i].roof;
+        if (isnan(least) || isnan(s->v[i].at) || (n && s->v[i].at <= at[n - 1]))
+            continue;
+        at[n] = s->v[i].at;
+        cost[n++] = least;
+    }
+    if (n && !strcmp(cost_metric, "e2e_ns")) {
+        struct crossover_cost fit;
+        crossover_fit(&fit, at, cost, n, -1);
+        meets = crossover_cost_meets(&fit, llama->cost * llama->roof);
+    }
+    crossing_set(j, "predicted_at", meets, why);
+}
+
 static json_t *direction(int higher)
 {
     return json_string(higher ? "higher" : "lower");
@@ -160,13 +182,13 @@ json_t *crossing_front(const struct point *p, const struct standing *s, double l
     return j;
 }
 
-/* The value halfway between those at the ends of a bracket wider than one octave; null: there is
+/* The value halfway between those at the ends of a bracket that is too wide; nothing where there is
  * none, or the axis has no numbers. */
 static void add_between(json_t *values, const struct crossing_series *s,
-                        const struct contest_verdict *v)
+                        const struct contest_verdict *v, double octaves)
 {
     json_t *a = value_at(s, v->below, 1), *b = value_at(s, v->above, 0);
-    if (json_is_number(a) && json_is_number(b) && v->above > 2 * v->below)
+    if (json_is_number(a) && json_is_number(b) && log2(v->above / v->below) > octaves)
         json_array_append_new(values,
                               json_real((json_number_value(a) + json_number_value(b)) / 2));
     json_decref(a);
@@ -185,9 +207,9 @@ json_t *crossing_suggest(const struct crossing_series *s, const struct point *ll
     for (size_t i = 0; i < a->n && over_steps; i++)
         json_array_append_new(values, json_integer((json_int_t)a->steps[i]));
     if (!over_steps) {
-        add_between(values, s, &r->lat);
+        add_between(values, s, &r->lat, a->wanted);
         if (quality)
-            add_between(values, s, &r->q);
+            add_between(values, s, &r->q, a->wanted);
     }
     json_object_set_new(j, "steps", over_steps ? json_incref(values) : json_null());
     json_object_set_new(j, "values", values);
@@ -198,8 +220,8 @@ json_t *crossing_suggest(const struct crossing_series *s, const struct point *ll
     json_object_set_new(j, "prompts_at_least", json_boolean(a->at_least));
     rec_set_number(j, "octaves", a->octaves, why);
     json_object_set_new(j, "reason", json_string(
-        json_array_size(values) ? "a bracket is open or wider than one octave"
-        : a->octaves > 1        ? "the interval of X_q is wider than one octave"
-                                : "nothing to add"));
+        json_array_size(values)  ? "a bracket is open or too wide"
+        : a->octaves > a->wanted ? "the interval of X_q is too wide"
+                                 : "nothing to add"));
     return j;
 }

@@ -49,6 +49,11 @@ struct standing { /* a point and its place against the front */
 /* The members of a `front` record; the caller's reference. */
 json_t *crossing_front(const struct point *p, const struct standing *s, double level);
 
+/* predicted_at: where the series would cost as much as the rival if every point took the least time
+ * that the machine's limits allow (points.h, roof). Only of e2e_ns. */
+void crossing_predict(json_t *j, const struct crossing_series *s, const struct point *llama,
+                      const char *cost_metric);
+
 /* The members of a `suggest` record: which values along the axis to add (for steps also as `steps`)
  * and how many prompts would narrow X_q. quality NULL: cost alone. */
 json_t *crossing_suggest(const struct crossing_series *s, const struct point *llama,

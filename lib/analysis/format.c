@@ -27,9 +27,9 @@ static const struct {
     {"slot_tokens_per_s", "tokens per second, all slots"},
     {"tokens_to_eos", "tokens to EOS"},
     {"position_efficiency_ratio", "committed / computed positions"},
-    {"energy_j_per_token", "joules of the board per token"},
-    {"energy_net_j_per_token", "joules per token, less the idle card's"},
-    {"energy_j_per_request", "joules of the board per answer"},
+    {"energy_j_per_token", "joules per token"},
+    {"energy_net_j_per_token", "joules per token, less the idle device's"},
+    {"energy_j_per_request", "joules per answer"},
     {"power_mean_w", "mean power of the board (W)"},
     {"power_cap_ratio", "time under the power cap"},
     {"tokens_per_step", "tokens per step"},
@@ -141,6 +141,7 @@ struct scale format_scale(const char *metric, double typical)
     if (ends_with(metric, "_per_s"))
         return (struct scale){1, "/s"};
     if (!strcmp(metric, "accuracy") || ends_with(metric, "mfu_ratio") ||
+        !strncmp(metric, "differing_", strlen("differing_")) ||
         ends_with(metric, "mbu_ratio"))
         return (struct scale){0.01, "%"};
     return (struct scale){1, ""};

@@ -12,7 +12,7 @@
 
 int idle_add(struct idle *l, const json_t *r, struct err *e)
 {
-    const char *model = rec_text(r, "model");
+    const char *model = rec_text(r, "model"), *device = rec_text(r, "device_name");
     double watts = rec_number(r, "power_w");
     if (!model || watts < 0)
         return err_set(e, EXIT_BAD_DATA, "idle: expected a model and its watts, got %s and %.15g",
@@ -23,15 +23,17 @@ int idle_add(struct idle *l, const json_t *r, struct err *e)
     size_t at = l->n++;
     for (; at && l->v[at - 1].watts > watts; at--)
         l->v[at] = l->v[at - 1];
-    l->v[at] = (struct idle_power){mem_text(model), rec_int(r, "launch", 0), watts};
+    l->v[at] = (struct idle_power){mem_text(model), mem_text(device ? device : ""),
+                                   rec_int(r, "launch", 0), watts};
     return 0;
 }
 
-double idle_watts(const struct idle *l, const char *model, int64_t launch)
+double idle_watts(const struct idle *l, const char *model, const char *device, int64_t launch)
 {
     double sum = 0, n = 0;
     for (size_t i = 0; i < l->n; i++)
-        if (model && l->v[i].launch == launch && !strcmp(l->v[i].model, model)) {
+        if (model && l->v[i].launch == launch && !strcmp(l->v[i].model, model) &&
+            !strcmp(l->v[i].device, device ? device : "")) {
             sum += l->v[i].watts;
             n++;
         }
@@ -40,7 +42,9 @@ double idle_watts(const struct idle *l, const char *model, int64_t launch)
 
 void idle_free(struct idle *l)
 {
-    for (size_t i = 0; i < l->n; i++)
+    for (size_t i = 0; i < l->n; i++) {
         free(l->v[i].model);
+        free(l->v[i].device);
+    }
     free(l->v);
 }

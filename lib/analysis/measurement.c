@@ -3,7 +3,9 @@
  * reason of the records goes before that of the registry.
  *
  * Tainted records, of batches that others on the machine disturbed, are kept apart. They count
- * where a point has nothing else: then its values are shown, and never an interval. */
+ * where a point has nothing else: then its values are shown, and never an interval.
+ *
+ * One file because what is taken, what stands in for it and what is written share one struct. */
 #include "lib/analysis/measurement.h"
 
 #include <math.h>
@@ -104,8 +106,11 @@ static void take_timed(struct measurement *c, struct measurement_work *w)
     MEM_GROW(c->batches, c->n_batches, c->cap_batches);
     c->batches[c->n_batches++] = (struct launch_batch){
         t->launch, t->round, t->batch_id, t->batch_ns, t->tokens_to_eos, t->new_tokens, 1,
-        {t->energy_j, t->energy_ticks, t->power_integral_j, NAN, t->looks, t->capped},
+        {t->energy_j, t->energy_ticks, t->power_integral_j, NAN, t->looks, t->capped,
+         t->energy_whole},
         {t->model_flops, t->model_bytes, t->prefill_flops, t->prefill_bytes, t->prefill_ns}};
+    if (!c->energy_reason && t->energy_reason)
+        c->energy_reason = mem_text(t->energy_reason);
     if (c->n_batches > 1) /* most answers of a batch come one after another */
         c->n_batches -= 2 - launch_batches(c->batches + c->n_batches - 2, 2);
     const struct { enum metric f; double value; } values[] = {
@@ -163,6 +168,7 @@ static struct measurement *disturbed_of(struct measurement *c, const json_t *rec
         c->disturbed = mem_zero(1, sizeof *c->disturbed);
         measurement_open(c->disturbed, record);
         c->disturbed->speaks = c->speaks;
+        c->disturbed->price = c->price;
     }
     return c->disturbed;
 }
@@ -264,13 +270,14 @@ static void fill_shares(struct measurement *c, const struct roof *roof, size_t n
 /* The joules of the n merged batches. */
 static void fill_energy(struct measurement *c, const struct idle *idle, size_t n)
 {
-    const char *model = rec_text(c->about, "model");
+    const char *model = rec_text(c->about, "model"), *device = rec_text(c->about, "device_name");
     for (size_t i = 0; i < n; i++)
-        c->batches[i].energy.idle_w = idle_watts(idle, model, c->batches[i].launch);
+        c->batches[i].energy.idle_w = idle_watts(idle, model, device, c->batches[i].launch);
     for (int f = 0; f < ENERGY_METRICS; f++) {
         struct measurement_series *x = &c->of[ENERGY + f];
         x->s = mem_zero(n, sizeof *x->s);
-        x->n = energy_samples((enum energy_metric)f, c->batches, n, x->s, &c->no_energy[f]);
+        x->n = energy_samples((enum energy_metric)f, &c->price, c->batches, n, x->s,
+                              &c->no_energy[f]);
     }
     c->basis = energy_basis(c->batches, n);
 }
@@ -369,11 +376,13 @@ static const char *why_missing(const struct measurement *c, enum metric f)
 {
     int share = f >= MFU && f <= DECODE_MBU, energy = f >= ENERGY && f < MEMORY;
     int memory = f >= MEMORY && f < MEMORY + MEMORY_METRICS;
+    int unpaid = isnan(c->price.kwh) && f >= ENERGY + ENERGY_COST_TOKEN; /* joules are */
     return memory && c->memory_reason[f - MEMORY] ? c->memory_reason[f - MEMORY]
            : !c->timed && c->oom                  ? "oom"
            : !c->timed && c->partial              ? "no full batch"
            : !c->timed                            ? "no timed records"
            : share && c->roof.why                 ? c->roof.why
+           : energy && c->energy_reason && !unpaid ? c->energy_reason
            : energy                               ? c->no_energy[f - ENERGY]
                                                   : metrics[f].missing;
 }
@@ -382,12 +391,21 @@ static const char *why_missing(const struct measurement *c, enum metric f)
 static void describe_energy(const struct measurement *c, json_t *j)
 {
     const struct energy_basis *b = &c->basis;
-    json_object_set_new(j, "label", json_string("GPU board energy, NVML, excludes host"));
+    int whole = c->n_batches && c->batches->energy.whole;
+    json_object_set_new(j, "label", json_string(
+        whole ? "CPU package energy, RAPL, excludes memory, board and supply"
+              : "GPU board energy, NVML, excludes host"));
     rec_set_int(j, "energy_windows", (int64_t)b->windows);
     rec_set_number(j, "energy_ticks", b->ticks, "none");
     rec_set_number(j, "idle_power_w", b->idle_w, "no idle baseline");
     rec_set_number(j, "power_integral_ratio", b->integral, "no power readings");
     rec_set_flag(j, "power_agrees", energy_agrees(b), "no power readings");
+}
+
+static void describe_price(const struct energy_price *p, json_t *j)
+{
+    rec_set_number(j, "price_kwh", p->kwh, "not said");
+    rec_set_number(j, "price_hour", p->hour, "not said");
 }
 
 static void set_counts(const struct measurement *c, json_t *j)
@@ -408,8 +426,12 @@ json_t *measurement_metric(struct measurement *c, enum metric f, int verify,
     int is_energy = f >= ENERGY && f < ENERGY + ENERGY_METRICS;
     json_t *j = json_copy(c->about);
     json_object_set_new(j, "metric", json_string(row->name));
-    json_object_set_new(j, "unit", json_string(row->unit));
+    int is_cost = is_energy && f >= ENERGY + ENERGY_COST_TOKEN;
+    json_object_set_new(j, "unit", json_string(is_cost && c->price.currency ? c->price.currency
+                                                                            : row->unit));
     json_object_set_new(j, "direction", json_string(row->direction));
+    if (is_cost)
+        describe_price(&c->price, j);
     if (measurement_has(c, f)) {
         put_values(w, c, f, j);
         if (is_energy)
@@ -470,6 +492,7 @@ void measurement_free(struct measurement *c)
         free(c->of[f].s);
     for (int i = 0; i < MEMORY_METRICS; i++)
         free(c->memory_reason[i]);
+    free(c->energy_reason);
     dialect_free(&c->dialect);
     if (c->disturbed) {
         measurement_free(c->disturbed);

@@ -36,6 +36,8 @@ struct measurement {
                                           * time again / first; different outputs / ids; NaN */
     struct energy_basis basis;
     const char *no_energy[ENERGY_METRICS]; /* why there is none; static */
+    char *energy_reason;   /* the same as the records say; NULL: they do not */
+    struct energy_price price; /* set by the caller at the open */
     int speaks;            /* 1: also takes what dialect.h tells; set by the caller at the open */
     struct dialect dialect;
     double work[2];        /* after measurement_finish: the typical PASSES and ROWS */

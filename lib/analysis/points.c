@@ -26,7 +26,8 @@ static size_t find_point(struct points *p, const json_t *r)
             p->index = json_object();
         MEM_GROW(p->v, p->n, p->cap);
         p->v[p->n++] = (struct point){.about = json_object(), .passes = NAN, .rows = NAN,
-                                      .cost = NAN, .cost_lo = NAN, .cost_hi = NAN};
+                                      .cost = NAN, .cost_lo = NAN, .cost_hi = NAN,
+                                      .roof = NAN};
         json_object_set_new(p->index, key, json_integer((json_int_t)i));
     }
     free(key);
@@ -117,14 +118,26 @@ static int take_quality(struct points *all, const json_t *r, const char *metric,
     return 1;
 }
 
+/* Where time goes by the roofline: the larger one of arithmetic and traffic. */
+static void take_roof(struct points *all, const json_t *r, const char *metric)
+{
+    if ((strcmp(metric, "mfu_ratio") && strcmp(metric, "mbu_ratio")) || !about_point(r))
+        return;
+    size_t place = find_point(all, r);
+    all->v[place].roof = fmax(all->v[place].roof, rec_number(r, "value"));
+}
+
 int points_take(struct points *p, const json_t *r, struct err *e)
 {
     const char *kind = rec_kind(r), *metric = rec_text(r, "metric");
     int is_cost = !strcmp(kind, "metric") && metric && !strcmp(metric, p->cost_metric);
     int is_quality = !strcmp(kind, "quality") && metric &&
                      !json_is_true(json_object_get(r, "summary"));
-    if (!is_cost && !is_quality)
+    if (!is_cost && !is_quality) {
+        if (!strcmp(kind, "metric") && metric)
+            take_roof(p, r, metric);
         return 0;
+    }
     if (!about_point(r))
         return err_set(e, EXIT_BAD_DATA, "point, config: expected a text, got none");
     return is_cost ? take_cost(p, r, e) : take_quality(p, r, metric, e);

@@ -37,6 +37,7 @@ struct point {
     enum points_work work; /* what `at` is, the same in a series */
     double at;             /* NaN: not known */
     double cost, cost_lo, cost_hi; /* NaN: none */
+    double roof;           /* least time that the machine's limits allow / time taken; NaN */
     struct launch_value *launch; /* of the cost, ascending by launch; owned */
     size_t n_launch;
     int64_t dropped;    /* its quality rows without a number */

@@ -16,9 +16,12 @@
 #include "lib/record/rec.h"
 #include "lib/record/repeats.h"
 
+enum { SOURCES_MAX = 1000 }; /* kinds of prompts told apart */
+
 static const char *const kept[] = {"metric", "quality", "front",    "crossover", "suggest",
                                    "meta",   "parent",  "error",    "train",     "roofline",
-                                   "check",  "comparison"};
+                                   "check",  "comparison", "workload", "attainment",
+                                   "hypervolume", "dialect", "audit"};
 
 static void copy_known(json_t *to, const json_t *from, const char *key)
 {
@@ -53,6 +56,16 @@ static double wall_time(const char *text)
     return end ? (double)timegm(&tm) : (double)NAN;
 }
 
+/* One copy of each text, however many generations have it. */
+static const char *text_once(struct runset *s, const char *text)
+{
+    if (!text)
+        return "";
+    if (!json_object_get(s->texts, text))
+        json_object_set_new(s->texts, text, json_string(text));
+    return json_string_value(json_object_get(s->texts, text));
+}
+
 static void add_generation(struct runset *s, const json_t *r)
 {
     json_t *about = about_config(s, r);
@@ -71,8 +84,73 @@ static void add_generation(struct runset *s, const json_t *r)
     double start = rec_number(r, "start_ns") / 1e9;
     s->points[s->n_points++] = (struct run_point){
         .about = about, .wall_s = s->wall_s + start,
+        .prompt_kind = text_once(s, rec_text(r, "task") ? rec_text(r, "task")
+                                                        : rec_text(r, "source")),
         .e2e_s = rec_number(r, "e2e_ns") / 1e9, .launch = rec_int(r, "launch", 0),
         .timed = ok && (!phase || !strcmp(phase, "timed"))};
+}
+
+static json_t *list_of(struct runset *s, const char *kind)
+{
+    json_t *list = json_object_get(s->kinds, kind);
+    if (!list) {
+        list = json_array();
+        json_object_set_new(s->kinds, kind, list);
+    }
+    return list;
+}
+
+/* Of prompts only where they come from and how many there are: {source, task, n}. */
+static void add_prompt(struct runset *s, const json_t *r)
+{
+    json_t *list = list_of(s, "prompt"), *of;
+    const char *source = rec_text(r, "source"), *task = rec_text(r, "task");
+    source = source ? source : "";
+    task = task ? task : "";
+    size_t i;
+    json_array_foreach(list, i, of)
+        if (!strcmp(rec_text(of, "source"), source) && !strcmp(rec_text(of, "task"), task)) {
+            rec_set_int(of, "n", rec_int(of, "n", 0) + 1);
+            return;
+        }
+    if (i < SOURCES_MAX)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:i}", "source", source, "task", task,
+                                              "n", 1));
+}
+
+/* Tools pass these records on, so one may come by several ways: it counts once, as the copy that
+ * says most. */
+static void add_fitness(struct runset *s, json_t *r)
+{
+    static const char *const keys[] = {"launch", "fit", "host", "text"};
+    json_t *list = list_of(s, "fitness"), *of;
+    size_t i, k;
+    json_array_foreach(list, i, of) {
+        for (k = 0; k < sizeof keys / sizeof *keys; k++) {
+            const json_t *x = json_object_get(of, keys[k]), *y = json_object_get(r, keys[k]);
+            if (x != y && !json_equal(x, y))
+                break;
+        }
+        if (k < sizeof keys / sizeof *keys)
+            continue;
+        if (json_object_size(r) > json_object_size(of))
+            json_array_set(list, i, r);
+        return;
+    }
+    json_array_append(list, r);
+}
+
+/* 1: a record of a kind that tools pass on, which came before. */
+static int came_before(const struct runset *s, const char *kind, const json_t *r)
+{
+    size_t i;
+    const json_t *of;
+    if (strcmp(kind, "dialect") && strcmp(kind, "audit") && strcmp(kind, "check"))
+        return 0;
+    json_array_foreach(runset_kind(s, kind), i, of)
+        if (json_equal(of, r))
+            return 1;
+    return 0;
 }
 
 static void add_record(struct runset *s, json_t *r)
@@ -85,18 +163,19 @@ static void add_record(struct runset *s, json_t *r)
         add_generation(s, r);
         return;
     }
+    if (came_before(s, kind, r))
+        return;
+    if (!strcmp(kind, "prompt"))
+        add_prompt(s, r);
+    if (!strcmp(kind, "fitness"))
+        add_fitness(s, r);
     if (!strcmp(kind, "quality") && !json_is_true(json_object_get(r, "summary")))
         return;
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (!strcmp(kind, kept[i])) {
             if (strcmp(kind, "comparison")) /* of configurations that other records tell of */
                 about_config(s, r);
-            json_t *list = json_object_get(s->kinds, kind);
-            if (!list) {
-                list = json_array();
-                json_object_set_new(s->kinds, kind, list);
-            }
-            json_array_append(list, r);
+            json_array_append(list_of(s, kind), r);
         }
 }
 
@@ -206,7 +285,7 @@ int runset_load(struct runset *s, const char *const *paths, size_t n, int64_t li
         n = 1;
     }
     *s = (struct runset){.kinds = json_object(), .configs = json_object(),
-                         .places = json_object()};
+                         .texts = json_object(), .places = json_object()};
     s->sources = mem_zero(n, sizeof *s->sources);
     for (size_t i = 0; i < n; i++)
         if (strcmp(paths[i], "-") && access(paths[i], R_OK))
@@ -227,6 +306,7 @@ void runset_free(struct runset *s)
     free(s->points);
     json_decref(s->kinds);
     json_decref(s->configs);
+    json_decref(s->texts);
     json_decref(s->places);
     *s = (struct runset){0};
 }

@@ -1,7 +1,8 @@
 /* runset.h - the records of one run in memory, by kind, for the tools that draw and tell.
  *
  * Metrics, summaries of quality, fronts, crossovers, meta and training records are kept whole; of a
- * generation only its point in time and the outcome are kept, so a million of them fit.
+ * generation only its point in time and the outcome are kept, so a million of them fit; prompts are
+ * counted by their source and task.
  */
 #ifndef ANALYSIS_RUNSET_H
 #define ANALYSIS_RUNSET_H
@@ -15,6 +16,7 @@ struct run_point {      /* one generation */
     const json_t *about; /* entry of `configs`; borrowed */
     double wall_s;       /* Unix time of its start; NaN without a meta record */
     double e2e_s;
+    const char *prompt_kind; /* `task` of its prompt, else its `source`; "": not said; borrowed */
     int64_t launch;
     int timed; /* phase timed and status ok */
 };
@@ -32,6 +34,7 @@ struct runset {
     json_t *places;  /* "metric", "quality" -> {point and metric: place in that array} */
     struct run_point *points;
     size_t n_points, cap_points;
+    json_t *texts;   /* the texts that points borrow */
     struct run_source *sources;
     size_t n_sources;
     int64_t records, bad; /* bad: lines that could not be read */

@@ -110,6 +110,20 @@ static void fill_draws(struct track *t, const struct points *all, size_t draws, 
     free(b);
 }
 
+/* The same log ratios if every point took the least time that the machine's limits allow. All NaN:
+ * not known of all. */
+static void predict(const struct track *t, const struct points *all, double *y)
+{
+    double known = strcmp(all->cost_metric, "e2e_ns") ? NAN : 0;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct point *a = t->cell[i].llada, *b = t->cell[i].llama;
+        y[i] = log(a->cost * a->roof / (b->cost * b->roof));
+        known += y[i];
+    }
+    for (size_t i = 0; i < t->n && isnan(known); i++)
+        y[i] = NAN;
+}
+
 static double meets(const struct track *t, const double *y)
 {
     double x[CROSSOVER_MAX], v[CROSSOVER_MAX];
@@ -133,7 +147,8 @@ static struct ratio cell_ratio(const struct cell *c, int higher, double level)
     return r;
 }
 
-static json_t *cells_of(const struct track *t, size_t draws, int higher, double level)
+static json_t *cells_of(const struct track *t, const double *predicted, size_t draws, int higher,
+                        double level)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < t->n; i++) {
@@ -144,6 +159,8 @@ static json_t *cells_of(const struct track *t, size_t draws, int higher, double 
                               c->llada->id, "llama_point", c->llama->id);
         rec_set_number(o, "lo", r.lo, r.reason);
         rec_set_number(o, "hi", r.hi, r.reason);
+        rec_set_number(o, "predicted_ratio", exp(predicted[i]),
+                       "the shares of the machine's limits are not known");
         json_array_append_new(list, o);
     }
     return list;
@@ -205,7 +222,7 @@ static json_t *record_of(const struct track *t, const struct points *all, size_t
 {
     static const char *const copy[] = {"device", "contract", "dtype", "quant", "unmask", "cache"};
     const struct point *p = t->cell[0].llada;
-    double *work = mem_zero(draws + 1, sizeof *work);
+    double *work = mem_zero(draws + 1, sizeof *work), predicted[CROSSOVER_MAX];
     int batch = t->along == ALONG_BATCH;
     json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", batch ? "X_batch" : "X_length",
                           "llada", p->model, "llama", t->cell[0].llama->model, "over",
@@ -221,7 +238,11 @@ static json_t *record_of(const struct track *t, const struct points *all, size_t
                                                                 : "cheaper_from"));
     set_place(j, t, draws, level, work);
     json_object_set_new(j, "level", json_real(level));
-    json_object_set_new(j, "cells", cells_of(t, draws, all->cost_higher, level));
+    predict(t, all, predicted);
+    crossing_set(j, "predicted_at", isnan(predicted[0]) ? (double)NAN : meets(t, predicted),
+                 "the shares of the machine's limits are not known");
+    json_object_set_new(j, "cells", cells_of(t, predicted, draws, all->cost_higher,
+                                                      level));
     json_object_set_new(j, "method", json_string("monotone log ratio, linear in log2, t draws "
                                                  "over launches"));
     rec_set_int(j, "draws", (int64_t)draws);

@@ -17,7 +17,9 @@
 /* The members of one `crossover` record a track, named X_batch or X_length: direction
  * (cheaper_up_to: the diffusion model costs less below the crossover; cheaper_from: above it), at,
  * lo, hi, bracket, exists, censored, probability, cells [{at, ratio, lo, hi, llada_point,
- * llama_point}]. Draws are over launches, those of a model together. An array; the caller's. */
+ * llama_point, predicted_ratio}], and predicted_at: where both would meet if every point took the
+ * least time that the machine's limits allow (points.h, roof). Draws are over launches, those of a
+ * model together. An array; the caller's. */
 json_t *scaling_records(const struct points *p, size_t draws, uint64_t seed, double level);
 
 #endif

@@ -104,6 +104,24 @@ static int read_work(struct timing *t, const json_t *r, struct err *e)
            number(r, "prefill_ns", 1, TIME_LIMIT, &t->prefill_ns, e);
 }
 
+/* Joules of the packages of the processor, whose counters tick once a millisecond. */
+static int read_packages(struct timing *t, const json_t *host, struct err *e)
+{
+    double begin, end, ns;
+    if (number(host, "energy_begin_j", 0, TIME_LIMIT, &begin, e) ||
+        number(host, "energy_end_j", 0, TIME_LIMIT, &end, e) ||
+        number(host, "window_ns", 0, TIME_LIMIT, &ns, e))
+        return err_prefix(e, "host");
+    t->energy_j = end - begin;
+    t->energy_ticks = ns / 1e6;
+    t->energy_whole = 1;
+    t->energy_reason = isnan(t->energy_j) ? rec_text(host, "energy_j_reason") : NULL;
+    if (t->energy_j < 0)
+        return err_set(e, EXIT_BAD_DATA, "host.energy_end_j: expected at least %.15g, got %.15g",
+                       begin, end);
+    return 0;
+}
+
 static int read_gpu(struct timing *t, const json_t *gpu, struct err *e)
 {
     double begin, end;
@@ -115,6 +133,8 @@ static int read_gpu(struct timing *t, const json_t *gpu, struct err *e)
         number(gpu, "power_capped_samples", 0, TIME_LIMIT, &t->capped, e))
         return err_prefix(e, "gpu");
     t->energy_j = end - begin;
+    t->energy_whole = 0;
+    t->energy_reason = NULL; /* of few ticks alone: launches may have enough */
     return 0;
 }
 
@@ -215,7 +235,9 @@ static int read_numbers(struct timing *t, const json_t *r, struct err *e)
     t->stopped = stop && !strcmp(stop, "eos");
     const json_t *steady = json_object_get(r, "warmup_steady");
     t->warmup_steady = json_is_boolean(steady) ? json_is_true(steady) : -1;
-    if (read_gpu(t, json_object_get(r, "gpu"), e))
+    const json_t *gpu = json_object_get(r, "gpu");
+    if (read_gpu(t, gpu, e) ||
+        (!json_is_object(gpu) && read_packages(t, json_object_get(r, "host"), e)))
         return -1;
     if (read_memory(t, json_object_get(r, "memory"), e))
         return err_prefix(e, "memory");

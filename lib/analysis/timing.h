@@ -38,6 +38,8 @@ struct timing {
     double memory[TIMING_MEMORY];
     const char *memory_reason[TIMING_MEMORY]; /* why one is null; borrowed from the record; NULL */
     double energy_j, energy_ticks;        /* of the device over the batch, by its counter */
+    int energy_whole;                     /* 1: of processor packages; 0: of a GPU's board */
+    const char *energy_reason;            /* why there are none; borrowed from the record; NULL */
     double power_integral_j;              /* the same by power readings */
     double looks, capped;                 /* at the clocks; those of them under the power cap */
     /* What the batch had to do at least, and its first pass, which holds the prompts. */

@@ -41,6 +41,36 @@ const json_t *verdict_find(const struct runset *s, const char *name, double batc
     return NULL;
 }
 
+/* What the page leads with: a reader's latency comes before work of equal size. */
+static int contract_rank(const json_t *r)
+{
+    const char *contract = rec_text(r, "contract");
+    return !contract ? 1 : !strcmp(contract, "answer") ? 0 : 2;
+}
+
+static int is_before(const json_t *a, const json_t *b)
+{
+    int x = contract_rank(a), y = contract_rank(b);
+    return x != y ? x < y : batch_of(a) < batch_of(b);
+}
+
+json_t *verdict_headlines(const struct runset *s)
+{
+    const json_t *best = NULL, *r;
+    json_t *list = json_array();
+    size_t i;
+    json_array_foreach(runset_kind(s, "crossover"), i, r)
+        if (is_same(r, "name", "X_par") && rec_text(r, "name") && (!best || is_before(r, best)))
+            best = r;
+    json_array_foreach(runset_kind(s, "crossover"), i, r) {
+        double length = rec_number(r, "gen_length"), wanted = rec_number(best, "gen_length");
+        if (best && is_same(r, "name", "X_par") && rec_text(r, "name") && !is_before(r, best) &&
+            !is_before(best, r) && !(length < wanted) && !(length > wanted))
+            json_array_append(list, (json_t *)r);
+    }
+    return list;
+}
+
 static int exists(const json_t *r)
 {
     return json_is_true(json_object_get(r, "exists"));
@@ -76,7 +106,8 @@ static void range_of(const struct runset *s, const json_t *r, double *least, dou
     size_t i;
     json_t *p;
     *least = *most = (double)NAN;
-    json_array_foreach(json_object_get(r, "points"), i, p) {
+    const json_t *list = json_object_get(r, "points");
+    json_array_foreach(list ? list : json_object_get(r, "cells"), i, p) {
         *least = fmin(*least, rec_number(p, "at"));
         *most = fmax(*most, rec_number(p, "at"));
     }
@@ -164,8 +195,7 @@ static void put_probability(struct buf *b, const json_t *r)
         buf_format(b, " (probability %.2f)", p);
 }
 
-/* ", because LLaDA is <reason>" from a record that does not exist. */
-static void put_reason(struct buf *b, const char *before, const json_t *r)
+void verdict_reason(struct buf *b, const char *before, const json_t *r)
 {
     const char *reason = rec_text(r, "reason");
     char *clean = reason ? format_cleaned(reason, 200) : NULL;
@@ -174,19 +204,30 @@ static void put_reason(struct buf *b, const char *before, const json_t *r)
     free(clean);
 }
 
+/* The name of the series without the contract, which the sentence has said. */
+static char *name_of(const struct config_table *all, const json_t *x_par)
+{
+    const char *name = config_table_name(all, rec_text(x_par, "series"));
+    const char *model = rec_text(x_par, "llada"), *contract = rec_text(x_par, "contract");
+    name = name ? name : model ? model : "LLaDA";
+    char *said = mem_format(" contract=%s", contract ? contract : "");
+    const char *at = contract ? strstr(name, said) : NULL;
+    char *rest = at ? mem_format("%.*s%s", (int)(at - name), name, at + strlen(said))
+                    : mem_text(name);
+    free(said);
+    return rest;
+}
+
 void verdict_answer(struct buf *b, const struct runset *s, const json_t *x_par)
 {
     double batch = batch_of(x_par);
     const char *quality = rec_text(x_par, "quality_metric");
-    const char *series = rec_text(x_par, "series");
-    const json_t *q = verdict_find(s, "X_q", batch, quality, series);
-    const json_t *lat = verdict_find(s, "X_lat", batch, NULL, series);
     struct config_table all = {0};
     config_table_all(&all, s);
-    const char *name = config_table_name(&all, series), *model = rec_text(x_par, "llada");
-    name = name ? name : model ? model : "LLaDA";
-    buf_format(b, "At batch %.0f, by %s, ", batch,
-               format_metric_name(quality ? quality : "quality"));
+    char *name = name_of(&all, x_par);
+    const char *contract = rec_text(x_par, "contract");
+    buf_format(b, "At batch %.0f%s%s, by %s, ", batch, contract ? ", contract " : "",
+               contract ? contract : "", format_metric_name(quality ? quality : "quality"));
     if (exists(x_par)) {
         buf_format(b, "%s is as good as LLaMA and no slower from ", name);
         put_place(b, s, x_par, 1);
@@ -204,18 +245,30 @@ void verdict_answer(struct buf *b, const struct runset *s, const json_t *x_par)
         put_probability(b, x_par);
         buf_text(b, ".");
     }
+    free(name);
     config_table_free(&all);
+}
+
+void verdict_parts(struct buf *b, const struct runset *s, const json_t *x_par)
+{
+    double batch = batch_of(x_par);
+    const char *quality = rec_text(x_par, "quality_metric");
+    const char *series = rec_text(x_par, "series");
+    const json_t *q = verdict_find(s, "X_q", batch, quality, series);
+    const json_t *lat = verdict_find(s, "X_lat", batch, NULL, series);
     if (exists(q)) {
         buf_text(b, " Equal quality takes ");
         put_place(b, s, q, 0);
     } else if (q) {
-        put_reason(b, " Quality: ", q);
+        verdict_reason(b, " Quality: ", q);
     }
     if (exists(lat)) {
-        buf_text(b, exists(q) ? "; equal latency allows " : ". Equal latency allows ");
+        buf_text(b, exists(q) ? "; equal latency allows "
+                    : q         ? ". Equal latency allows "
+                                : " Equal latency allows ");
         put_place(b, s, lat, 0);
     } else if (lat) {
-        put_reason(b, exists(q) ? "; latency: " : ". Latency: ", lat);
+        verdict_reason(b, exists(q) ? "; latency: " : q ? ". Latency: " : " Latency: ", lat);
     }
     if (q || lat)
         buf_text(b, ".");
@@ -257,8 +310,7 @@ static void put_first(struct buf *b, const json_t *q, const struct config_row *a
                strcmp(over, "steps") ? "point" : "count");
 }
 
-/* "10.3 [9.9, 10.7]", or without an interval where there is none. */
-static void put_ratio(struct buf *b, const struct config_row *llada, const struct config_row *llama)
+void verdict_ratio(struct buf *b, const struct config_row *llada, const struct config_row *llama)
 {
     struct ratio r = contrast_ratio(llama->y.record, llada->y.record);
     format_digits(b, isnan(r.value) ? llada->y.at / llama->y.at : r.value);
@@ -294,7 +346,7 @@ void verdict_price(struct buf *b, const struct runset *s, const json_t *x_par)
             else
                 buf_text(b, " and");
             buf_char(b, ' ');
-            put_ratio(b, llada, llama);
+            verdict_ratio(b, llada, llama);
             buf_format(b, " times LLaMA's %s", prices[i].unit);
         }
         config_table_free(&c);

@@ -12,7 +12,8 @@
 #include <stdint.h>
 
 #include "lib/base/err.h"
-#include "lib/record/settings.h"
+
+struct settings;
 
 struct commit_trace {
     char sha256[65];      /* of the file */

@@ -8,7 +8,6 @@
 
 #include "lib/base/mem.h"
 #include "lib/figure/figure.h"
-#include "lib/record/rec.h"
 
 enum { MAX_SERIES = 48 };
 
@@ -52,14 +51,13 @@ static int compare_bars(const void *pa, const void *pb)
     return d ? d : (a->batch > b->batch) - (a->batch < b->batch);
 }
 
-static void put_bars(struct figure *f, const struct config_table *c, const struct runset *s,
-                     const double *batches, int n)
+static void put_bars(struct figure *f, const struct config_table *c, const double *batches, int n)
 {
     struct script *out = &f->script;
     char *names[MAX_SERIES];
-    double kinds[MAX_SERIES], values[MAX_SERIES];
+    double kinds[MAX_SERIES];
     int series = 0;
-    script_table(out, "points", "batch_index to_eos to_eos_lo to_eos_hi slots slots_lo slots_hi");
+    script_table(out, "points", "batch_index rate lo hi disturbed");
     for (size_t i = 0; i < c->n; i++) {
         struct config_row *k = &c->v[i];
         char *name = figure_scale(f, &k->y, 1, 0) ? bar_name(k) : NULL;
@@ -72,43 +70,57 @@ static void put_bars(struct figure *f, const struct config_table *c, const struc
             free(name);
         } else {
             if (series)
-                script_next(out, 7);
+                script_next(out, 5);
             names[series] = name;
-            kinds[series] = (double)k->kind;
-            values[series++] = isnan(k->value) ? 0 : k->value;
+            kinds[series++] = (double)k->kind;
         }
-        const json_t *r = runset_find(s, "metric", k->point, "slot_tokens_per_s");
-        struct value slots = {rec_number(r, "value"), rec_number(r, "lo"), rec_number(r, "hi"), r};
-        if (!r || !figure_scale(f, &slots, 1, 0))
-            slots = k->y;
-        script_row(out, "nnnnnnn", place_of(batches, n, k->batch), k->y.at, k->y.lo,
-                   k->y.hi, slots.at, slots.lo, slots.hi);
+        script_row(out, "nnnnn", place_of(batches, n, k->batch), k->y.at, k->y.lo, k->y.hi,
+                   (double)k->disturbed);
     }
     script_table_end(out);
     script_texts(out, "series_name", (const char *const *)names, series);
     script_numbers(out, "series_kind", kinds, series);
-    script_numbers(out, "series_value", values, series);
     script_number(out, "series_count", series);
     for (int i = 0; i < series; i++)
         free(names[i]);
 }
 
+/* Under `fixed` every slot is an answer's, else what a reader gets. Returns the contract. */
+static const char *load(struct config_table *c, const struct runset *s,
+                        const struct figure_request *q, int *slots)
+{
+    for (*slots = 1;; *slots = 0) {
+        config_table_metric(c, s, *slots ? "slot_tokens_per_s" : "output_tokens_per_s");
+        const char *contract = figure_contract(c, q, "fixed");
+        if (!*slots || (c->n && strcmp(contract, "answer")))
+            return contract;
+        config_table_free(c);
+    }
+}
+
 void figure_throughput(struct figure *f, const struct runset *s, const struct figure_request *q)
 {
     struct config_table c = {0};
-    config_table_metric(&c, s, "output_tokens_per_s");
+    int slots;
+    const char *contract = load(&c, s, q, &slots);
     double length = isnan(q->length) ? config_table_usual(&c, CONFIG_LENGTH) : q->length;
     config_table_keep(&c, keep_length, &length);
     if (c.n)
         qsort(c.v, c.n, sizeof *c.v, compare_bars);
     double batches[32];
     int n = config_table_values(&c, CONFIG_BATCH, batches, 32);
-    put_bars(f, &c, s, batches, n);
+    put_bars(f, &c, batches, n);
+    char *what = figure_deliver(contract, length);
+    char *title = mem_format("answers of %s", what);
     script_numbers(&f->script, "batches", batches, n);
     script_number(&f->script, "batch_count", n);
-    figure_say(f, "Tokens per second by batch size, answers of at most %.0f tokens. Above: "
-                  "tokens up to the end-of-text token, which is what a reader gets. Below: every "
-                  "slot that the model filled, also those after the end. Bars start at zero.",
-               length);
+    script_text(&f->script, "title", title);
+    script_text(&f->script, "rate_label", slots ? "tokens per second, all slots"
+                                                : "tokens per second, to the end of the text");
+    figure_say(f, "Tokens per second of the device by batch size, answers of %s. Counted: %s. Bars "
+                  "start at zero.", what,
+               slots ? "every slot that was filled" : "what stands before the end of the text");
+    free(what);
+    free(title);
     config_table_free(&c);
 }

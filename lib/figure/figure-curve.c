@@ -1,71 +1,81 @@
-/* figure-curve.c - figures with the points of sweeps on curves: pareto, steps.
+/* figure-curve.c - quality against latency: a panel for each contract and batch size.
  *
  * A series is what differs in one setting, so a diffusion model is a curve and an autoregressive
- * one a point. Every series is one index of the datablock, in the order of config_table.h, and has
- * one entry in each of the arrays series_*: the script loops over those. */
+ * one a point. Points stand in one panel only if they had the same to deliver: contract, batch size
+ * and length. Of several lengths of a contract the most frequent one is drawn. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/mem.h"
-#include "lib/figure/figure.h"
 #include "lib/analysis/format.h"
-#include "lib/record/rec.h"
 #include "lib/analysis/verdict.h"
+#include "lib/base/mem.h"
+#include "lib/figure/figure-axes.h"
+#include "lib/figure/figure.h"
+#include "lib/figure/series.h"
+#include "lib/record/rec.h"
 
-enum { MAX_SERIES = 48, MAX_PANELS = 6 };
+enum { MAX_PANELS = 12 };
 
-struct series {
-    const char *name[MAX_SERIES];
-    double kind[MAX_SERIES], panel[MAX_SERIES];
-    double variant[MAX_SERIES]; /* 1 for the first series of its kind in a panel, 2, ... */
-    int n;
+struct panels {
+    const struct config_row *like[MAX_PANELS]; /* its first row */
+    int n, others; /* rows of other lengths, or beyond the last panel */
 };
 
-static void put_series(struct script *s, const struct series *l)
+static int is_like(const struct config_row *a, const struct config_row *b)
 {
-    script_texts(s, "series_name", l->name, l->n);
-    script_numbers(s, "series_kind", l->kind, l->n);
-    script_numbers(s, "series_panel", l->panel, l->n);
-    script_numbers(s, "series_variant", l->variant, l->n);
-    script_number(s, "series_count", l->n);
+    return !strcmp(a->contract, b->contract) && figure_same(a->batch, b->batch) &&
+           figure_same(a->length, b->length);
 }
 
-/* Opens a series when c does not continue that of `before`. 0: no room for it. */
-static int next_series(struct script *s, struct series *l, const struct config_row *c,
-                       const struct config_row *before, double panel, int columns)
+/* From 1; 0: none. */
+static int panel_of(const struct panels *p, const struct config_row *c)
 {
-    if (before && config_table_together(before, c))
-        return 1;
-    if (l->n == MAX_SERIES)
-        return 0;
-    if (l->n)
-        script_next(s, columns);
-    l->name[l->n] = c->name;
-    l->kind[l->n] = (double)c->kind;
-    l->panel[l->n] = panel;
-    int again = l->n && l->panel[l->n - 1] >= panel && l->kind[l->n - 1] >= l->kind[l->n];
-    l->variant[l->n] = again ? l->variant[l->n - 1] + 1 : 1;
-    l->n++;
-    return 1;
-}
-
-/* ---- pareto ---- */
-
-static int panel_of(const double *batches, int n, double batch)
-{
-    for (int i = 0; i < n; i++)
-        if (batches[i] >= batch)
+    for (int i = 0; i < p->n; i++)
+        if (is_like(p->like[i], c))
             return i + 1;
-    return n;
+    return 0;
+}
+
+/* The length that most rows of a contract have, of equals the longest. */
+static double usual_length(const struct config_table *c, const char *contract)
+{
+    double best = (double)NAN;
+    size_t most = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        size_t count = 0;
+        for (size_t k = 0; k < c->n && !strcmp(c->v[i].contract, contract); k++)
+            count += !strcmp(c->v[k].contract, contract) &&
+                     figure_same(c->v[k].length, c->v[i].length);
+        if (count > most || (count == most && c->v[i].length > best)) {
+            most = count;
+            best = c->v[i].length;
+        }
+    }
+    return best;
+}
+
+/* Rows of a contract stand together, so its length is looked for once. */
+static void find_panels(struct panels *p, const struct config_table *c)
+{
+    double length = (double)NAN;
+    *p = (struct panels){0};
+    for (size_t i = 0; i < c->n; i++) {
+        if (!i || strcmp(c->v[i].contract, c->v[i - 1].contract))
+            length = usual_length(c, c->v[i].contract);
+        int wanted = figure_same(c->v[i].length, length);
+        if (wanted && !panel_of(p, &c->v[i]) && p->n < MAX_PANELS)
+            p->like[p->n++] = &c->v[i];
+        p->others += !panel_of(p, &c->v[i]);
+    }
 }
 
 /* The front of each panel is one index: its members by cost, then the last level out to the
  * right. */
-static void put_front(struct script *s, const struct config_table *c, const double *batches, int n)
+static void put_front(struct script *s, const struct config_table *c, const struct panels *panels)
 {
     script_table(s, "front", "cost quality");
-    for (int p = 0; p < n; p++) {
+    for (int p = 0; p < panels->n; p++) {
         double done = -HUGE_VAL, widest = -HUGE_VAL, level = (double)NAN;
         if (p)
             script_next(s, 2);
@@ -73,7 +83,7 @@ static void put_front(struct script *s, const struct config_table *c, const doub
             const struct config_row *next = NULL;
             for (size_t i = 0; i < c->n; i++) {
                 const struct config_row *k = &c->v[i];
-                if (panel_of(batches, n, k->batch) != p + 1)
+                if (panel_of(panels, k) != p + 1)
                     continue;
                 widest = fmax(widest, k->x.hi);
                 if (k->on_front && k->x.at > done && (!next || k->x.at < next->x.at))
@@ -117,15 +127,34 @@ static double cost_at(const struct config_table *c, const char *series, const ch
     return below->x.at + t * (above->x.at - below->x.at);
 }
 
+/* The crossover of this name, quality and series in a panel; NULL: none. series NULL: any. */
+static const json_t *crossover_in(const struct runset *s, const struct config_row *like,
+                                  const char *name, const char *quality, const char *series)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(runset_kind(s, "crossover"), i, r) {
+        const char *contract = rec_text(r, "contract"), *its = rec_text(r, "series");
+        double length = rec_number(r, "gen_length");
+        if (verdict_find(s, name, like->batch, quality, its) == r &&
+            (!series || (its && !strcmp(series, its))) &&
+            !strcmp(contract ? contract : "", like->contract) &&
+            (isnan(length) || figure_same(length, like->length)))
+            return r;
+    }
+    return NULL;
+}
+
 /* The series that a panel tells of: the first that reaches LLaMA's quality, else the first;
  * NULL: there is none. */
-static const char *told_series(const struct runset *s, double batch, const char *quality)
+static const char *told_series(const struct runset *s, const struct config_row *like,
+                               const char *quality)
 {
-    const json_t *first = verdict_find(s, "X_q", batch, quality, NULL), *r;
+    const json_t *first = crossover_in(s, like, "X_q", quality, NULL), *r;
     size_t i;
     json_array_foreach(runset_kind(s, "crossover"), i, r) {
         const char *series = rec_text(r, "series");
-        const json_t *q = series ? verdict_find(s, "X_q", batch, quality, series) : NULL;
+        const json_t *q = series ? crossover_in(s, like, "X_q", quality, series) : NULL;
         if (q && json_is_true(json_object_get(q, "exists")))
             return series;
     }
@@ -133,12 +162,13 @@ static const char *told_series(const struct runset *s, double batch, const char 
 }
 
 /* Its name, where a panel has several; "". */
-static const char *told_name(const struct config_table *c, double batch, const char *series)
+static const char *told_name(const struct config_table *c, const struct config_row *like,
+                             const char *series)
 {
     const struct config_row *first = NULL;
     for (size_t i = 0; i < c->n; i++) {
         const struct config_row *k = &c->v[i];
-        if (k->kind != CONFIG_DIFFUSION || k->batch < batch || k->batch > batch)
+        if (k->kind != CONFIG_DIFFUSION || !is_like(k, like))
             continue;
         if (first && !config_table_together(first, k)) {
             const char *name = config_table_name(c, series);
@@ -168,20 +198,23 @@ static char *crossover_note(const struct runset *s, const json_t *r, const char 
 }
 
 static void put_crossovers(struct figure *f, const struct runset *s, const struct config_table *c,
-                           const double *batches, int n, const char *quality)
+                           const struct panels *panels, const char *quality)
 {
+    int n = panels->n;
     double at[MAX_PANELS], lo[MAX_PANELS], hi[MAX_PANELS];
     char *good[MAX_PANELS], *fast[MAX_PANELS];
     for (int p = 0; p < n; p++) {
         at[p] = lo[p] = hi[p] = (double)NAN;
-        const char *series = told_series(s, batches[p], quality);
-        const char *name = told_name(c, batches[p], series);
-        const json_t *q = verdict_find(s, "X_q", batches[p], quality, series);
-        const json_t *lat = verdict_find(s, "X_lat", batches[p], quality, series);
+        const struct config_row *like = panels->like[p];
+        const char *series = told_series(s, like, quality);
+        const char *name = told_name(c, like, series);
+        const json_t *q = series ? crossover_in(s, like, "X_q", quality, series) : NULL;
+        const json_t *lat = series ? crossover_in(s, like, "X_lat", NULL, series) : NULL;
         if (q && json_is_true(json_object_get(q, "exists"))) {
             const char *over = rec_text(q, "over");
             at[p] = cost_at(c, series, over, verdict_at(q));
-            lo[p] = cost_at(c, series, over, rec_number(q, "lo"));
+            lo[p] = rec_text(q, "lo_censored") ? 0 /* from the left edge */
+                                               : cost_at(c, series, over, rec_number(q, "lo"));
             hi[p] = cost_at(c, series, over, rec_number(q, "hi"));
         }
         good[p] = crossover_note(s, q, name, "as good from ");
@@ -200,15 +233,16 @@ static void put_crossovers(struct figure *f, const struct runset *s, const struc
 }
 
 /* Where LLaMA stands in each panel: the figure's reference lines and bands. */
-static void put_guides(struct script *s, const struct config_table *c, const double *batches, int n)
+static void put_guides(struct script *s, const struct config_table *c, const struct panels *panels)
 {
+    int n = panels->n;
     double v[6][MAX_PANELS];
     static const char *const names[] = {"guide_cost",    "guide_cost_lo",    "guide_cost_hi",
                                         "guide_quality", "guide_quality_lo", "guide_quality_hi"};
     for (int p = 0; p < n; p++) {
         const struct config_row *llama = NULL;
         for (size_t i = 0; i < c->n && !llama; i++) {
-            int here = panel_of(batches, n, c->v[i].batch) == p + 1;
+            int here = panel_of(panels, &c->v[i]) == p + 1;
             if (here && c->v[i].kind == CONFIG_AUTOREGRESSIVE)
                 llama = &c->v[i];
         }
@@ -222,13 +256,14 @@ static void put_guides(struct script *s, const struct config_table *c, const dou
         script_numbers(s, names[i], v[i], n);
 }
 
-static void put_ranges(struct script *s, const struct config_table *c, const double *batches, int n)
+static void put_ranges(struct script *s, const struct config_table *c, const struct panels *panels)
 {
+    int n = panels->n;
     double lo[MAX_PANELS], hi[MAX_PANELS];
     for (int p = 0; p < n; p++) {
         lo[p] = hi[p] = (double)NAN;
         for (size_t i = 0; i < c->n; i++)
-            if (panel_of(batches, n, c->v[i].batch) == p + 1) {
+            if (panel_of(panels, &c->v[i]) == p + 1) {
                 const struct value *x = &c->v[i].x;
                 lo[p] = fmin(lo[p], x->lo * FIGURE_FAR > 2 * x->at ? x->lo : x->at / 2);
                 hi[p] = fmax(hi[p], c->v[i].x.hi);
@@ -240,211 +275,167 @@ static void put_ranges(struct script *s, const struct config_table *c, const dou
 
 /* The value along the axis beside each point, one index a panel. gnuplot 5.4 crashes on labels that
  * are all holes, so points without an axis have a blank one. */
-static void put_labels(struct script *s, const struct config_table *c, const double *batches, int n)
+static void put_labels(struct script *s, const struct config_table *c, const struct panels *panels)
 {
     script_table(s, "labels", "cost quality kind text");
-    for (int p = 1; p <= n; p++) {
+    for (int p = 1; p <= panels->n; p++) {
         if (p > 1)
             script_next(s, 4);
         for (size_t i = 0; i < c->n; i++) {
             const struct config_row *k = &c->v[i];
-            if (panel_of(batches, n, k->batch) == p)
+            if (panel_of(panels, k) == p)
                 script_row(s, "nnnt", k->x.at, k->y.at, (double)k->kind, k->along);
         }
     }
     script_table_end(s);
 }
 
-/* Scales both axes; cells that cannot be drawn are dropped. */
-struct axes {
-    struct figure *f;
-    double divide_x, divide_y;
-    int log_y, cost_alone; /* cost_alone: a cell may lack its quality */
-};
+/* ---- the band ---- */
 
-static int scale_cell(const struct config_row *c, const void *ctx)
+static const json_t *attainment_of(const struct runset *s, const struct config_row *like,
+                                   const char *cost, const char *quality)
 {
-    const struct axes *a = ctx;
-    struct config_row *k = (struct config_row *)(uintptr_t)c;
-    if (!figure_scale(a->f, &k->x, a->divide_x, 1))
-        return 0;
-    if (figure_scale(a->f, &k->y, a->divide_y, a->log_y))
-        return 1;
-    k->y = (struct value){(double)NAN, (double)NAN, (double)NAN, k->y.record};
-    return a->cost_alone;
-}
-
-static void put_axes(struct script *s, const char *cost, struct scale cs, const char *quality,
-                     struct scale qs, int lower, int log_y)
-{
-    struct buf b = {0};
-    buf_format(&b, "%s%s%s%s", format_metric_name(cost), *cs.unit ? " (" : "", cs.unit,
-               *cs.unit ? ")" : "");
-    script_text(s, "cost_label", b.data);
-    buf_clear(&b);
-    buf_format(&b, "%s%s%s%s", format_metric_name(quality), *qs.unit ? " (" : "", qs.unit,
-               *qs.unit ? ")" : "");
-    script_text(s, "quality_label", b.data);
-    script_number(s, "quality_lower", lower);
-    script_number(s, "quality_log", log_y);
-    buf_free(&b);
-}
-
-/* Fills c with the drawable cells of cost and quality, in the units of the axes. */
-static void load_axes(struct figure *f, const struct runset *s, const struct figure_request *q,
-                      struct config_table *c, int cost_alone)
-{
-    const char *quality = figure_quality(s, q), *cost = q->cost ? q->cost : "e2e_ns";
-    config_table_pareto(c, s, cost, quality);
-    double typical = (double)NAN; /* the smallest, so that no tick is a long fraction */
-    for (size_t i = 0; i < c->n; i++)
-        typical = fmin(typical, c->v[i].x.at);
-    struct scale cs = format_scale(cost, typical), qs = format_scale(quality, 1);
-    const char *direction = NULL;
-    for (size_t i = 0; i < c->n && !direction; i++) {
-        direction = rec_text(c->v[i].y.record, "quality_direction");
-        direction = direction ? direction : rec_text(c->v[i].y.record, "direction");
+    size_t i;
+    const json_t *r;
+    json_array_foreach(runset_kind(s, "attainment"), i, r) {
+        const char *x = rec_text(r, "cost_metric"), *y = rec_text(r, "quality_metric");
+        const char *contract = rec_text(r, "contract");
+        if (x && y && !strcmp(x, cost) && !strcmp(y, quality) &&
+            !strcmp(contract ? contract : "", like->contract) &&
+            figure_same(rec_number(r, "batch"), like->batch) &&
+            figure_same(rec_number(r, "gen_length"), like->length))
+            return r;
     }
-    for (size_t i = 0; i < c->n && !f->why; i++)
-        f->why = rec_text(c->v[i].y.record, "value_reason");
-    int log_y = strstr(quality, "ppl") != NULL;
-    const struct axes axes = {f, cs.divide, qs.divide, log_y, cost_alone};
-    config_table_keep(c, scale_cell, &axes);
-    put_axes(&f->script, cost, cs, quality, qs, format_lower_is_better(quality, direction), log_y);
+    return NULL;
+}
+
+/* Each budget holds up to the next one, so that the band has steps as the front has. */
+static int put_band(struct script *s, const json_t *r, double divide_x, double divide_y)
+{
+    const json_t *curve = json_object_get(r, "curve");
+    int rows = 0;
+    for (size_t i = 0; i + 1 < json_array_size(curve); i++) {
+        const json_t *a = json_array_get(curve, i), *b = json_array_get(curve, i + 1);
+        double lo = rec_number(a, "lo"), hi = rec_number(a, "hi");
+        double from = rec_number(a, "cost"), to = rec_number(b, "cost");
+        if (!(from > 0) || !(to > 0) || isnan(lo + hi))
+            continue;
+        script_row(s, "nnn", from / divide_x, lo / divide_y, hi / divide_y);
+        script_row(s, "nnn", to / divide_x, lo / divide_y, hi / divide_y);
+        rows++;
+    }
+    return rows;
+}
+
+/* The share of draws in which each point is on the front stands in the table beside it. */
+static double front_share(const struct runset *s, const struct config_row *k, const char *cost,
+                          const char *quality)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(runset_kind(s, "front"), i, r) {
+        const char *x = rec_text(r, "cost_metric"), *y = rec_text(r, "quality_metric");
+        const char *point = rec_text(r, "point");
+        if (x && y && point && !strcmp(x, cost) && !strcmp(y, quality) && !strcmp(point, k->point))
+            return rec_number(r, "p_front");
+    }
+    return (double)NAN;
+}
+
+static void put_titles(struct script *s, const struct panels *panels)
+{
+    char *title[MAX_PANELS];
+    for (int p = 0; p < panels->n; p++) {
+        const struct config_row *like = panels->like[p];
+        char *what = *like->contract ? figure_deliver(like->contract, like->length) : mem_text("");
+        title[p] = mem_format("batch %.4g%s%s", like->batch, *what ? ", " : "", what);
+        free(what);
+    }
+    script_texts(s, "panel_title", (const char *const *)title, panels->n);
+    script_number(s, "panel_count", panels->n);
+    for (int p = 0; p < panels->n; p++)
+        free(title[p]);
+}
+
+/* One index a panel. */
+static int put_bands(struct script *s, const struct runset *set, const struct panels *panels,
+                     const struct axes *a)
+{
+    int rows = 0;
+    script_table(s, "band", "cost quality_lo quality_hi");
+    for (int p = 0; p < panels->n; p++) {
+        if (p)
+            script_next(s, 3);
+        rows += put_band(s, attainment_of(set, panels->like[p], a->cost, a->quality), a->divide_x,
+                         a->divide_y);
+    }
+    script_next(s, 3);
+    script_table_end(s);
+    script_number(s, "banded", rows > 0);
+    return rows;
+}
+
+static int keep_size(const struct config_row *c, const void *ctx)
+{
+    const struct figure_request *q = ctx;
+    return (isnan(q->batch) || figure_same(q->batch, c->batch)) &&
+           (isnan(q->length) || figure_same(q->length, c->length)) &&
+           (!q->contract || !strcmp(q->contract, c->contract));
+}
+
+static void put_points(struct figure *f, const struct runset *s, const struct config_table *c,
+                       const struct panels *panels, const struct axes *a)
+{
+    struct script *out = &f->script;
+    const struct config_row *before = NULL;
+    struct series l = {0};
+    script_table(out, "points", "cost cost_lo cost_hi quality quality_lo quality_hi value "
+                                "disturbed p_front config");
+    for (size_t i = 0; i < c->n; i++) {
+        const struct config_row *k = &c->v[i];
+        int panel = panel_of(panels, k);
+        if (panel && series_next(out, &l, k, before, panel, 10)) {
+            script_row(out, "nnnnnnnnnt", k->x.at, k->x.lo, k->x.hi, k->y.at, k->y.lo, k->y.hi,
+                       k->value, (double)k->disturbed, front_share(s, k, a->cost, a->quality),
+                       k->config);
+            before = k;
+        }
+    }
+    script_table_end(out);
+    series_put(out, &l);
 }
 
 void figure_pareto(struct figure *f, const struct runset *s, const struct figure_request *q)
 {
     struct config_table c = {0};
     struct script *out = &f->script;
-    double batches[MAX_PANELS];
-    load_axes(f, s, q, &c, 0);
-    int n = config_table_values(&c, CONFIG_BATCH, batches, MAX_PANELS);
-    struct series l = {0};
-    script_table(out, "points", "cost cost_lo cost_hi quality quality_lo quality_hi value config");
-    for (size_t i = 0; i < c.n; i++) {
-        const struct config_row *k = &c.v[i];
-        if (k->batch > batches[n - 1] ||
-            !next_series(out, &l, k, i ? k - 1 : NULL, panel_of(batches, n, k->batch), 8)) {
-            out->skipped++;
-            continue;
-        }
-        script_row(out, "nnnnnnnt", k->x.at, k->x.lo, k->x.hi, k->y.at, k->y.lo, k->y.hi,
-                   k->value, k->config);
-    }
-    script_table_end(out);
+    struct axes a;
+    struct panels panels;
+    figure_axes_load(&a, f, s, q, &c, 0);
+    config_table_keep(&c, keep_size, q);
+    find_panels(&panels, &c);
+    put_points(f, s, &c, &panels, &a);
     char *axes = figure_axes(&c);
+    int banded = 0;
     if (out->points) {
-        put_front(out, &c, batches, n);
-        put_guides(out, &c, batches, n);
-        put_labels(out, &c, batches, n);
-        put_ranges(out, &c, batches, n);
-        put_crossovers(f, s, &c, batches, n, figure_quality(s, q));
-        put_series(out, &l);
-        script_numbers(out, "panel_batch", batches, n);
-        script_number(out, "panel_count", n);
+        put_front(out, &c, &panels);
+        banded = put_bands(out, s, &panels, &a);
+        put_guides(out, &c, &panels);
+        put_labels(out, &c, &panels);
+        put_ranges(out, &c, &panels);
+        put_crossovers(f, s, &c, &panels, a.quality);
+        put_titles(out, &panels);
     }
     figure_say(f, "Quality against latency; up and to the left is better. What stands beside "
                   "the points: %s; only points of one sweep are joined. The faint lines cross at "
                   "LLaMA. Grey steps: the best quality within each latency budget, without "
-                  "interpolation. Shaded: where LLaDA's quality equals LLaMA's, with the interval "
-                  "of that point.", axes);
+                  "interpolation. Shaded upright: where LLaDA's quality equals LLaMA's, with the "
+                  "interval of that point.", axes);
+    if (banded)
+        figure_say(f, "Blue band: the best quality that LLaDA attains within each budget, in 95 %% "
+                      "of the draws of prompts and launches.");
+    if (panels.others)
+        figure_say(f, "Points of other lengths are not shown: %d.", panels.others);
     free(axes);
-    config_table_free(&c);
-}
-
-/* ---- steps ---- */
-
-static int keep_batch(const struct config_row *c, const void *ctx)
-{
-    const double *batch = ctx;
-    return c->batch >= *batch && c->batch <= *batch;
-}
-
-/* The value of each launch, behind the summary: a reader sees the spread, not only its interval. */
-static void put_launches(struct script *s, const struct config_table *c, double divide)
-{
-    script_table(s, "launches", "work cost kind");
-    for (size_t i = 0; i < c->n; i++) {
-        size_t k;
-        const json_t *v;
-        json_array_foreach(json_object_get(c->v[i].x.record, "launch_values"), k, v) {
-            double at = rec_number(v, "value") / divide;
-            if (c->v[i].kind == CONFIG_DIFFUSION && gnuplot_drawable(at, 1))
-                script_row(s, "nnn", config_table_work(&c->v[i], NULL), at,
-                           (double)c->v[i].kind);
-        }
-    }
-    script_next(s, 3);
-    script_table_end(s);
-}
-
-/* The value beside each point of a sweep whose axis is not what the figure runs over. */
-static void put_values(struct script *s, const struct config_table *c)
-{
-    script_table(s, "labels", "work cost quality kind text");
-    for (size_t i = 0; i < c->n; i++) {
-        const struct config_row *k = &c->v[i];
-        int other = k->axis && strcmp(k->axis, "steps");
-        if (k->kind == CONFIG_DIFFUSION)
-            script_row(s, "nnnnt", config_table_work(k, NULL), k->x.at, k->y.at, (double)k->kind,
-                       other ? k->along : "");
-    }
-    if (!s->points)
-        script_next(s, 5);
-    script_table_end(s);
-}
-
-void figure_steps(struct figure *f, const struct runset *s, const struct figure_request *q)
-{
-    struct config_table c = {0};
-    struct script *out = &f->script;
-    load_axes(f, s, q, &c, 1);
-    double smallest[1];
-    double batch = config_table_values(&c, CONFIG_BATCH, smallest, 1) ? smallest[0] : 1;
-    for (size_t i = 0; i < c.n; i++)
-        batch = fmin(batch, c.v[i].batch);
-    if (!isnan(q->batch))
-        batch = q->batch;
-    config_table_keep(&c, keep_batch, &batch);
-    struct series l = {0};
-    int judged = 0, measured = 0; /* measured: some sweep runs along another axis than steps */
-    script_table(out, "points", "work cost cost_lo cost_hi quality quality_lo quality_hi config");
-    for (size_t i = 0; i < c.n; i++) {
-        const struct config_row *k = &c.v[i];
-        judged |= k->kind != CONFIG_AUTOREGRESSIVE && !isnan(k->y.at);
-        measured |= k->axis && strcmp(k->axis, "steps");
-        if (!next_series(out, &l, k, i ? k - 1 : NULL, 1, 8)) {
-            out->skipped++;
-            continue;
-        }
-        script_row(out, "nnnnnnnt", config_table_work(k, NULL), k->x.at, k->x.lo, k->x.hi,
-                   k->y.at, k->y.lo, k->y.hi, k->config);
-    }
-    script_table_end(out);
-    double divide = c.n && c.v[0].x.at > 0
-                        ? rec_number(c.v[0].x.record, "value") / c.v[0].x.at
-                        : (double)NAN;
-    put_launches(out, &c, divide);
-    put_series(out, &l);
-    put_guides(out, &c, &batch, 1);
-    put_ranges(out, &c, &batch, 1);
-    script_number(out, "batch", batch);
-    script_number(out, "judged", judged);
-    script_number(out, "labelled", measured);
-    script_text(out, "work_label", measured ? "denoising passes" : "denoising steps");
-    put_values(out, &c);
-    figure_say(f, "Latency%s against the number of denoising %s, batch %.0f. The horizontal "
-                  "line and band are LLaMA and its interval. Small grey points: the single "
-                  "launches.",
-               judged ? " and quality" : "", measured ? "passes" : "steps", batch);
-    if (measured) {
-        char *axes = figure_axes(&c);
-        figure_say(f, "Passes are those that an answer took, as measured. Beside the points: %s.",
-                   axes);
-        free(axes);
-    }
-    if (!judged)
-        figure_say(f, "There is no quality%s%s.", f->why ? ": " : "", f->why ? f->why : "");
     config_table_free(&c);
 }

@@ -74,7 +74,7 @@ static void grid_range(const struct grid *g, double *lo, double *hi)
 static double text_colour(const struct grid *g, double v, double lo, double hi)
 {
     double t = (v - lo) / (hi - lo);
-    int light = g->diverging ? fabs(t - 0.5) > 0.34 : t < 0.6;
+    int light = g->diverging ? fabs(t - 0.5) > 0.27 : t < 0.6;
     return light ? WHITE : DARK;
 }
 
@@ -138,7 +138,7 @@ static int index_of_model(char **names, int *n, int max, const char *model)
     return (*n)++;
 }
 
-static const char *memory_metric(const struct runset *s, const struct figure_request *q)
+const char *figure_memory_metric(const struct runset *s, const struct figure_request *q)
 {
     static const char *const names[] = {"memory_allocated_peak_bytes", "memory_reserved_peak_bytes",
                                         "memory_device_peak_bytes",
@@ -185,8 +185,9 @@ static void put_memory_cell(struct figure *f, struct grid *g, int p, int r, int 
 void figure_memory(struct figure *f, const struct runset *s, const struct figure_request *q)
 {
     struct config_table c = {0};
-    const char *metric = memory_metric(s, q);
+    const char *metric = figure_memory_metric(s, q);
     config_table_metric(&c, s, metric);
+    const char *contract = figure_contract(&c, q, "fixed");
     double lengths[MAX_SIDE], batches[MAX_SIDE];
     int n_lengths = config_table_values(&c, CONFIG_LENGTH, lengths, MAX_SIDE);
     int n_batches = config_table_values(&c, CONFIG_BATCH, batches, MAX_SIDE);
@@ -218,8 +219,9 @@ void figure_memory(struct figure *f, const struct runset *s, const struct figure
     script_text(&f->script, "value_label", format_metric_name(metric));
     f->level = (double)NAN; /* no interval is shown */
     figure_say(f, "In each cell: %s, of the point of a sweep that needed most; the colour is its "
-                  "logarithm. Hatched (OOM): out of memory.",
-               format_metric_name(metric));
+                  "logarithm. Hatched (OOM): out of memory.%s%s%s",
+               format_metric_name(metric), *contract ? " Contract: " : "", contract,
+               *contract ? "." : "");
     grid_free(g);
     config_table_free(&c);
 }
@@ -278,13 +280,13 @@ static int is_named(const struct config_row *c, const void *name)
     return !strcmp(c->name, name);
 }
 
-/* How many panels: one when batch or length is single, else one for each value along the axis. */
+/* How many panels: one when batch or length is single, else one for each value along the axis; for
+ * steps, which differ with the length, one for each number of tokens a step. */
 static void ratio_layout(struct grid *g, const char *axis, const double *steps, int n_steps,
                          const double *batches, int n_batches, const double *lengths, int n_lengths,
-                         int *by_steps)
+                         int by_steps)
 {
-    *by_steps = n_lengths < 2 || n_batches < 2;
-    if (*by_steps) {
+    if (by_steps) {
         int rows_are_batches = n_lengths < 2;
         label_numbers(g->column, steps, n_steps);
         label_numbers(g->row, rows_are_batches ? batches : lengths,
@@ -307,7 +309,7 @@ static void ratio_layout(struct grid *g, const char *axis, const double *steps, 
     for (int p = 0; p < g->panels; p++)
         g->title[p] = axis && strcmp(axis, "steps")
                           ? mem_format("%s %.4g", axis, steps[p])
-                          : mem_format("%.0f step%s", steps[p], figure_plural(steps[p]));
+                          : mem_format("%.3g token%s a step", steps[p], figure_plural(steps[p]));
     g->x_label = "answer length (tokens)";
     g->y_label = "batch size";
 }
@@ -318,18 +320,23 @@ void figure_ratio(struct figure *f, const struct runset *s, const struct figure_
     const char *cost = q->cost ? q->cost : "e2e_ns";
     config_table_metric(&c, s, cost);
     config_table_metric(&llada, s, cost);
+    figure_contract(&c, q, "fixed");
+    const char *contract = figure_contract(&llada, q, "fixed");
     config_table_keep(&llada, is_diffusion, NULL);
     char *first = mem_text(llada.n ? llada.v[0].name : "");
     config_table_keep(&llada, is_named, first); /* other methods have figures of their own */
     const char *axis = llada.n ? llada.v[0].axis : NULL;
     double steps[MAX_SIDE], batches[MAX_SIDE], lengths[MAX_SIDE];
-    int n_steps = config_table_values(&llada, CONFIG_VALUE, steps, MAX_SIDE);
     int n_batches = config_table_values(&llada, CONFIG_BATCH, batches, MAX_SIDE);
     int n_lengths = config_table_values(&llada, CONFIG_LENGTH, lengths, MAX_SIDE);
+    int by_steps = n_lengths < 2 || n_batches < 2;
+    for (size_t i = 0; i < llada.n && !by_steps && axis && !strcmp(axis, "steps"); i++)
+        llada.v[i].value = llada.v[i].length / llada.v[i].steps;
+    int n_steps = config_table_values(&llada, CONFIG_VALUE, steps, MAX_SIDE);
     struct grid *g = grid_new();
-    int by_steps;
     g->diverging = 1;
-    ratio_layout(g, axis, steps, n_steps, batches, n_batches, lengths, n_lengths, &by_steps);
+    ratio_layout(g, axis, steps, n_steps, batches, n_batches, lengths, n_lengths,
+                 by_steps);
     for (size_t i = 0; i < llada.n; i++) {
         struct config_row *k = &llada.v[i];
         int step = index_of(steps, n_steps, k->value);
@@ -344,8 +351,9 @@ void figure_ratio(struct figure *f, const struct runset *s, const struct figure_
     figure_say(f, "In each cell: %s of %s divided by that of LLaMA for the same batch and answer "
                   "length. Blue: LLaDA is faster, orange: LLaMA is; white is parity, and the "
                   "colour is linear in the logarithm. ~ marks cells whose interval holds 1. "
-                  "Hatched (OOM): out of memory.",
-               format_metric_name(cost), *first ? first : "LLaDA");
+                  "Hatched (OOM): out of memory.%s%s%s",
+               format_metric_name(cost), *first ? first : "LLaDA", *contract ? " Contract: " : "",
+               contract, *contract ? "." : "");
     free(first);
     grid_free(g);
     config_table_free(&c);

@@ -19,6 +19,9 @@ const struct figure_type figure_types[] = {
     {"throughput", "throughput", figure_throughput},
     {"memory", "memory heat", figure_memory},
     {"ratio", "ratio heat", figure_ratio},
+    {"frontier", "frontier", figure_frontier},
+    {"growth", "growth", figure_growth},
+    {"kinds", "kinds", figure_kinds},
     {"roofline", "roofline", figure_roofline},
     {"drift", "drift", figure_drift},
     {"loss", "loss", figure_loss},
@@ -70,6 +73,34 @@ char *figure_axes(const struct config_table *c)
     return b.data ? b.data : mem_text("nothing");
 }
 
+int figure_same(double a, double b)
+{
+    return isnan(a) || isnan(b) ? isnan(a) && isnan(b) : !(a < b) && !(a > b);
+}
+
+static int keep_contract(const struct config_row *c, const void *contract)
+{
+    return !strcmp(c->contract, contract);
+}
+
+const char *figure_contract(struct config_table *c, const struct figure_request *q,
+                            const char *best)
+{
+    const char *keep = q->contract ? q->contract : c->n ? c->v[0].contract : "";
+    for (size_t i = 0; i < c->n && !q->contract; i++)
+        if (!strcmp(c->v[i].contract, best))
+            keep = c->v[i].contract;
+    config_table_keep(c, keep_contract, keep);
+    return keep;
+}
+
+char *figure_deliver(const char *contract, double length)
+{
+    if (!strcmp(contract, "fixed"))
+        return mem_format("exactly %.0f tokens", length);
+    return mem_format("%sat most %.0f tokens", *contract ? "to the end of the text, " : "", length);
+}
+
 static void widen(double *lo, double *hi, double v)
 {
     *lo = fmin(*lo, v);
@@ -84,6 +115,7 @@ void figure_used(struct figure *f, const struct value *v)
     n = isnan(n) ? rec_number(v->record, "prompts") : n;
     widen(&f->n_lo, &f->n_hi, n);
     widen(&f->launches_lo, &f->launches_hi, rec_number(v->record, "launches"));
+    f->disturbed |= json_is_true(json_object_get(v->record, "disturbed"));
     f->level = fmin(f->level, rec_number(v->record, "level"));
     const char *method = rec_text(v->record, "method");
     if (!method || strstr(f->method, method))
@@ -192,6 +224,9 @@ static void say_facts(struct figure *f, const struct runset *s)
                    *f->method ? " (" : "", f->method, *f->method ? ")" : "");
     if (f->leaves && isfinite(f->level))
         figure_say(f, "A bar that leaves the frame reaches zero: there are too few launches.");
+    if (f->disturbed)
+        figure_say(f, "Hollow points: something else ran on the machine whenever they were timed; "
+                      "they have no interval.");
     say_range(f, "Values per point", f->n_lo, f->n_hi);
     say_range(f, "Launches", f->launches_lo, f->launches_hi);
     say_machine(f, s);

@@ -10,7 +10,7 @@
 #include "lib/analysis/runset.h"
 
 struct figure_request {
-    const char *cost, *quality, *metric; /* NULL: chosen from the records */
+    const char *cost, *quality, *metric, *contract; /* NULL: chosen from the records */
     double batch, length;                /* NaN: chosen from the records */
 };
 
@@ -21,6 +21,7 @@ struct figure {
     double n_lo, n_hi, launches_lo, launches_hi, level;
     char method[128];
     int leaves; /* an interval leaves the axis */
+    int disturbed; /* a value was taken while the machine was disturbed */
     const char *why; /* why there is nothing to draw, when the records say so; borrowed; or NULL */
 };
 
@@ -52,8 +53,20 @@ char *figure_axes(const struct config_table *c);
 /* "s" but for 1. */
 const char *figure_plural(double n);
 
+/* Keeps the rows of one contract: what the request says, else `best` where there is any, else the
+ * first: points that delivered different things are not held against each other. Returns it; "". */
+const char *figure_contract(struct config_table *c, const struct figure_request *q,
+                            const char *best);
+/* "exactly 64 tokens", "to the end of the text, at most 64 tokens": the caller frees. */
+char *figure_deliver(const char *contract, double length);
+/* 1: equal, or both not known. */
+int figure_same(double a, double b);
+
 /* The quality metric to show: asked for, else that of the front, else of the first summary. */
 const char *figure_quality(const struct runset *s, const struct figure_request *q);
+
+/* The memory metric to show: asked for, else the first layer that was measured. */
+const char *figure_memory_metric(const struct runset *s, const struct figure_request *q);
 
 void figure_pareto(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_steps(struct figure *f, const struct runset *s, const struct figure_request *q);
@@ -61,6 +74,9 @@ void figure_throughput(struct figure *f, const struct runset *s, const struct fi
 void figure_memory(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_ratio(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_loss(struct figure *f, const struct runset *s, const struct figure_request *q);
+void figure_frontier(struct figure *f, const struct runset *s, const struct figure_request *q);
+void figure_growth(struct figure *f, const struct runset *s, const struct figure_request *q);
+void figure_kinds(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_drift(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_roofline(struct figure *f, const struct runset *s, const struct figure_request *q);
 

@@ -29,6 +29,7 @@ struct rec_reader {
     /* The span from `meta` (or the start of the file) on. */
     struct hash *hash;
     int64_t records;
+    json_t *inputs; /* [{path, sha256}] of the spans that ended well */
     int open; /* a `meta` was seen and no `end` yet */
     int unsound;
 };
@@ -52,6 +53,7 @@ struct rec_reader *rec_read_open(const char *const *paths, size_t n, struct err 
     r->in = mem_zero(n, sizeof *r->in);
     r->block = mem_alloc(BLOCK);
     span_start(r, 0);
+    r->inputs = json_array();
     for (; r->n < n; r->n++)
         if (!(r->in[r->n] = input_open(paths[r->n], NULL, 0, e))) {
             rec_read_close(r);
@@ -72,7 +74,13 @@ void rec_read_close(struct rec_reader *r)
     free(r->block);
     buf_free(&r->text);
     hash_free(r->hash);
+    json_decref(r->inputs);
     free(r);
+}
+
+json_t *rec_read_inputs(const struct rec_reader *r)
+{
+    return json_incref(r->inputs);
 }
 
 const char *rec_where(const struct rec_reader *r)
@@ -180,6 +188,17 @@ static int check_end(const struct rec_reader *r, const json_t *end, struct err *
     return 0;
 }
 
+/* What was read since the span began is one of the inputs. */
+static void note_input(struct rec_reader *r)
+{
+    char hex[65];
+    json_t *path = json_string(input_name(r->in[r->at]));
+    hash_hex(r->hash, hex);
+    json_array_append_new(r->inputs, json_pack("{s:o, s:s}", "path",
+                                               path ? path : json_string("(not UTF-8)"), "sha256",
+                                               hex));
+}
+
 /* Keeps the books of meta .. end. -1: an `end` that does not match. */
 static int account(struct rec_reader *r, const json_t *record, struct err *e)
 {
@@ -187,6 +206,8 @@ static int account(struct rec_reader *r, const json_t *record, struct err *e)
     int bad = 0;
     if (!strcmp(kind, "end")) {
         bad = check_end(r, record, e);
+        if (!bad)
+            note_input(r);
         span_start(r, 0);
         return bad;
     }
@@ -211,6 +232,8 @@ static int finish_file(struct rec_reader *r, struct err *e)
     if (!bad && r->open)
         bad = err_set(e, EXIT_BAD_DATA, "%s: no end record after %lld records: the stream was cut",
                       rec_where(r), (long long)r->records);
+    if (!bad && r->records)
+        note_input(r);
     input_close(in);
     r->in[r->at++] = NULL;
     r->line = 0;

@@ -256,6 +256,16 @@ static void remove_sums(char *path)
     free(path);
 }
 
+/* What is left of a writer whose output and work file are closed. */
+static void free_writer(struct rec_writer *w)
+{
+    w->work = NULL;
+    hash_free(w->hash);
+    w->hash = NULL;
+    json_decref(w->inputs);
+    w->inputs = NULL;
+}
+
 int rec_close(struct rec_writer *w, const char *status, struct err *e)
 {
     int bad = write_more(w, e);
@@ -271,6 +281,8 @@ int rec_close(struct rec_writer *w, const char *status, struct err *e)
             must(json_object_set_new(r, "resumed", json_true()));
         if (w->repeats)
             rec_set_int(r, "repeats", w->repeats);
+        if (json_array_size(w->inputs))
+            must(json_object_set(r, "inputs", w->inputs));
         bad = write_record(w, r, e);
         json_decref(r);
     }
@@ -279,11 +291,9 @@ int rec_close(struct rec_writer *w, const char *status, struct err *e)
         return bad;
     }
     char *sums = resume_end(w->work);
-    w->work = NULL;
     bad = out_commit(&w->out, e);
     remove_sums(sums);
-    hash_free(w->hash);
-    w->hash = NULL;
+    free_writer(w);
     return bad;
 }
 
@@ -296,9 +306,7 @@ void rec_abandon(struct rec_writer *w)
         out_abandon(&w->out);
         remove_sums(resume_end(w->work));
     }
-    w->work = NULL;
-    hash_free(w->hash);
-    w->hash = NULL;
+    free_writer(w);
 }
 
 /* ---- what an earlier process left ---- */

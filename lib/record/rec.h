@@ -37,6 +37,7 @@ struct rec_writer {
     int64_t bad;     /* broken records of the input: of rec_bad, and those that a caller adds */
     int no_meta;
     int broken; /* a write failed: nothing is written after it */
+    json_t *inputs;  /* rec_read_inputs of what was read, for `end`; owned; NULL: not said */
     struct resume *work; /* of rec_open_work, when it has a work file; else NULL */
 };
 
@@ -61,7 +62,7 @@ int rec_bad(struct rec_writer *w, const struct err *what, const char *where, con
 /* rec_error of what ends the process, marked "fatal": a process that goes on drops it. */
 int rec_fatal(struct rec_writer *w, const struct err *what, const char *where, struct err *e);
 /* Writes `end` {records, failed, sha256, status "ok"|"interrupted"|"failed", and resumed: true when
- * an earlier process wrote some of it, and repeats when there were any}, then commits. */
+ * an earlier process wrote some of it, repeats and inputs when there were any}, then commits. */
 int rec_close(struct rec_writer *w, const char *status, struct err *e);
 /* Drops an unfinished output file, or leaves it to the next process (rec_lasts). */
 void rec_abandon(struct rec_writer *w);
@@ -109,6 +110,9 @@ struct rec_reader *rec_read_open(const char *const *paths, size_t n, struct err 
  * Each meta ... end is verified on its own, so streams may be concatenated. */
 int rec_read(struct rec_reader *r, json_t **record, struct err *e);
 const char *rec_where(const struct rec_reader *r); /* "FILE:LINE" of the last record; borrowed */
+/* [{path, sha256}] of the streams read to their end: from `meta` on the hash that their `end` has,
+ * of lines without these the hash of the lines. The caller's reference. */
+json_t *rec_read_inputs(const struct rec_reader *r);
 /* 1: an input was cut or edited (an `end` that is wrong or missing, data that break off). */
 int rec_read_unsound(const struct rec_reader *r);
 void rec_read_close(struct rec_reader *r);

@@ -14,7 +14,7 @@ static int is_known(const char *kind)
 {
     static const char *const known[] = {"meta", "end", "parent", "prompt", "generation", "metric",
                                         "quality", "front", "crossover", "suggest", "train",
-                                        "roofline", "idle", ""};
+                                        "roofline", "idle", "attainment", "hypervolume", ""};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(kind, known[i]))
             return 1;
@@ -73,6 +73,8 @@ int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, cons
     }
     t->unsound |= rec_read_unsound(in);
     t->repeats = out->repeats = seen.dropped;
+    json_decref(out->inputs);
+    out->inputs = rec_read_inputs(in);
     repeats_free(&seen);
     return rc;
 }

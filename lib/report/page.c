@@ -1,6 +1,7 @@
-/* page.c - see page.h. Nothing is loaded from anywhere: style is inline, figures are inline, and
- * there is no script except a block of data that is not run. Both forms are written side by side,
- * so that neither can say what the other does not. */
+/* page.c - see page.h. Nothing is loaded from anywhere: style, script and figures are inside. The
+ * one script that runs is ours, named by its hash in the policy of the page; all it does is sort
+ * tables, and without it every word is there. The forms are written side by side, so that none can
+ * say what the others do not. */
 #include "lib/report/page.h"
 
 #include <ctype.h>
@@ -10,8 +11,10 @@
 #include <string.h>
 
 #include "lib/analysis/format.h"
+#include "lib/base/hash.h"
+#include "lib/report/escape.h"
 
-enum { TEXT_MAX = 4000 };
+enum { TEXT_MAX = ESCAPE_MAX };
 
 static const char style[] =
     "body{font:16px/1.55 system-ui,sans-serif;color:#1c1c1c;background:#fff;max-width:62rem;"
@@ -21,74 +24,59 @@ static const char style[] =
     "h3{font-size:1.02rem;margin:1.6rem 0 .4rem}"
     ".lead{font-size:1.1rem;border-left:4px solid #0072b2;background:#f1f7fb;padding:.8rem 1rem;"
     "margin:1rem 0}"
-    ".doubt{border-color:#d55e00;background:#fdf3ec}.doubt p{margin:.3rem 0}"
-    "nav{font-size:.9rem;color:#555}nav a{margin-right:1rem;white-space:nowrap}a{color:#005a8d}"
-    ".wide{overflow-x:auto;margin:1rem 0}"
-    "table{border-collapse:collapse;font-size:.84rem;font-variant-numeric:tabular-nums}"
+    "nav{font-size:.9rem;display:flex;flex-wrap:wrap;gap:.1rem 1rem}a{color:#005a8d}"
+    ".lead p{margin:.3rem 0}.undecided{border-color:#d55e00;background:#fdf3ec}"
+    ".undecided ul{margin:.3rem 0;padding-left:1.2rem}"
+    "table{border-collapse:collapse;font-size:.84rem;font-variant-numeric:tabular-nums;"
+    "margin:1rem 0 .2rem}"
     "caption{text-align:left;caption-side:top;padding:0 0 .4rem;color:#444}"
-    "th,td{padding:.25rem .7rem;text-align:right;border-bottom:1px solid #e4e4e4;"
-    "white-space:nowrap}th{border-bottom:1.5px solid #555;vertical-align:bottom}"
-    "th:first-child,td:first-child{text-align:left;padding-left:0}"
-    "tbody tr:hover{background:#f6f6f6}"
+    "th,td{padding:.25rem .45rem;text-align:left;border-bottom:1px solid #e4e4e4;"
+    "vertical-align:top;overflow-wrap:break-word}"
+    "th{border-bottom:1.5px solid #555;vertical-align:bottom}"
+    "th:first-child,td:first-child{padding-left:0}.n{text-align:right}"
+    "td b{font-weight:inherit}td span{white-space:nowrap}"
+    "td i{white-space:nowrap;font-style:normal;color:#666}"
+    ".sorts th{cursor:pointer}th[aria-sort]::after{content:' \\25B4'}"
+    "th[aria-sort=descending]::after{content:' \\25BE'}"
+    "tbody tr:hover{background:#f6f6f6}.csv{font-size:.8rem}"
+    "details{margin:.4rem 0}summary{cursor:pointer;font-size:.84rem;color:#005a8d}"
+    "@media(max-width:40rem){body{padding:1rem .8rem 3rem}"
+    "table,caption,tbody,tr,td{display:block}"
+    "thead{display:none}.sorts thead{display:block;margin-bottom:.4rem}.sorts thead tr{display:"
+    "flex;flex-wrap:wrap;gap:.3rem}.sorts th{border:1px solid #bbb;border-radius:3px;"
+    "padding:.1rem .4rem;font-weight:400;font-size:.75rem}"
+    "tbody tr{border-bottom:1.5px solid #999;padding:.4rem 0}"
+    "td,td:first-child{border:0;padding:.1rem 0;display:flex;justify-content:space-between;"
+    "gap:1rem;text-align:right;flex-wrap:wrap}td:first-child{font-weight:600;text-align:left}"
+    "td::before{content:attr(data-label);color:#555;text-align:left;flex:0 1 auto}"
+    "td:first-child::before{display:none}td b{flex:1;overflow-wrap:anywhere}}"
     "figure{margin:1.6rem 0}figure svg{max-width:100%;height:auto;display:block}"
     "figcaption{font-size:.84rem;color:#444;margin-top:.5rem;max-width:46rem}"
     "code{font:0.8rem/1.4 ui-monospace,monospace;background:#f5f5f5;padding:.1rem .3rem;"
     "overflow-wrap:anywhere}"
     "@media print{nav{display:none}body{max-width:none}figure,table{break-inside:avoid}}";
 
-/* ---- escapes ---- */
-
-static void html_text(struct buf *b, const char *s)
-{
-    char *clean = format_cleaned(s, TEXT_MAX);
-    for (const char *c = clean; *c; c++) {
-        switch (*c) {
-        case '&': buf_text(b, "&amp;"); break;
-        case '<': buf_text(b, "&lt;"); break;
-        case '>': buf_text(b, "&gt;"); break;
-        case '"': buf_text(b, "&quot;"); break;
-        case '\'': buf_text(b, "&#39;"); break;
-        default: buf_char(b, *c);
-        }
-    }
-    free(clean);
-}
-
-/* Every character that can mean something inside a line, and what can at its start. */
-static void md_text(struct buf *b, const char *s)
-{
-    char *clean = format_cleaned(s, TEXT_MAX);
-    size_t digits = strspn(clean, "0123456789");
-    for (const char *c = clean; *c; c++) {
-        int inside = strchr("\\`*_[]<>|#&~$", *c) != NULL;
-        int first = c == clean && strchr("-+=", *c);
-        int number = c == clean + digits && digits && strchr(".)", *c) && (!c[1] || c[1] == ' ');
-        if (inside || first || number)
-            buf_char(b, '\\');
-        buf_char(b, *c);
-    }
-    free(clean);
-}
-
-static void link_text(struct buf *b, const char *s, const char *safe)
-{
-    for (const unsigned char *c = (const unsigned char *)s; *c; c++) {
-        if (isalnum(*c) || strchr(safe, *c))
-            buf_char(b, (char)*c);
-        else
-            buf_format(b, "%%%02X", *c);
-    }
-}
-
-/* A relative file name as a link; one with a colon in its first part cannot become a scheme. */
-static void put_link(struct buf *b, const char *s)
-{
-    link_text(b, s, "-._~/,=+@");
-}
+/* A click on a head, or Enter on it, sorts the rows: numbers by `data-v`, missing ones last. */
+static const char script[] =
+    "document.querySelectorAll('table').forEach(function(t){"
+    "var heads=t.tHead.rows[0].cells,body=t.tBodies[0];t.classList.add('sorts');"
+    "Array.prototype.forEach.call(heads,function(h,k){"
+    "function key(r){var c=r.cells[k],v=c.getAttribute('data-v');"
+    "return v===null?c.textContent:v===''?NaN:+v}"
+    "function sort(){var up=h.getAttribute('aria-sort')!=='ascending',s=up?1:-1;"
+    "Array.prototype.forEach.call(heads,function(x){x.removeAttribute('aria-sort')});"
+    "h.setAttribute('aria-sort',up?'ascending':'descending');"
+    "Array.prototype.slice.call(body.rows).sort(function(a,b){var x=key(a),y=key(b);"
+    "if(typeof x==='string'||typeof y==='string')"
+    "return s*String(x).localeCompare(String(y),'en',{numeric:true});"
+    "if(x!==x||y!==y)return (x!==x)-(y!==y);return s*(x-y)})"
+    ".forEach(function(r){body.appendChild(r)})}"
+    "h.tabIndex=0;h.addEventListener('click',sort);h.addEventListener('keydown',function(e){"
+    "if(e.key==='Enter'||e.key===' '){e.preventDefault();sort()}})})});";
 
 /* ---- the frame ---- */
 
-static void leave_list(struct page *p)
+void page_leave_list(struct page *p)
 {
     if (p->list) {
         buf_text(&p->html, "</ul>\n");
@@ -97,26 +85,54 @@ static void leave_list(struct page *p)
     p->list = 0;
 }
 
+/* The script as the policy of a page names it: its SHA-256 in base64. */
+static void put_script_name(struct buf *b)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char hex[65];
+    unsigned char v[33] = {0}; /* 32 bytes and one of padding */
+    hash_bytes(script, strlen(script), hex);
+    for (size_t i = 0; i < 32; i++) {
+        const char pair[] = {hex[2 * i], hex[2 * i + 1], 0};
+        v[i] = (unsigned char)strtoul(pair, NULL, 16);
+    }
+    buf_text(b, "'sha256-");
+    for (size_t i = 0; i < 43; i++) { /* six bits each */
+        size_t at = 6 * i / 8, shift = 10 - 6 * i % 8;
+        unsigned two = (unsigned)v[at] << 8 | v[at + 1];
+        buf_char(b, digits[two >> shift & 63]);
+    }
+    buf_text(b, "='");
+}
+
 void page_begin(struct page *p, const char *title)
 {
     buf_text(&p->html, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
                        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-                       "style-src 'unsafe-inline'; img-src 'self' data:\">\n<title>");
-    html_text(&p->html, title);
+                       "style-src 'unsafe-inline'; img-src 'self' data:; script-src ");
+    put_script_name(&p->html);
+    buf_text(&p->html, "\">\n<title>");
+    escape_html(&p->html, title);
     buf_format(&p->html, "</title>\n<style>%s</style>\n</head>\n<body>\n<h1>", style);
-    html_text(&p->html, title);
+    escape_html(&p->html, title);
     buf_text(&p->html, "</h1>\n");
     p->contents_at = p->html.len;
     buf_text(&p->md, "# ");
-    md_text(&p->md, title);
+    escape_markdown(&p->md, title);
     buf_text(&p->md, "\n\n");
+    buf_text(&p->tex, "% ");
+    escape_latex(&p->tex, title);
+    buf_text(&p->tex,
+             "\n% \\usepackage[T1]{fontenc}\\usepackage{booktabs,graphicx}\n"
+             "\\providecommand{\\fitted}[1]{\\sbox0{#1}\\ifdim\\wd0>\\linewidth\n"
+             "  \\resizebox{\\linewidth}{!}{\\usebox0}\\else\\usebox0\\fi}\n");
 }
 
 void page_end(struct page *p)
 {
-    leave_list(p);
-    buf_text(&p->html, "</body>\n</html>\n");
+    page_leave_list(p);
+    buf_format(&p->html, "<script>%s</script>\n</body>\n</html>\n", script);
     struct buf whole = {0};
     buf_put(&whole, p->html.data, p->contents_at);
     buf_format(&whole, "<nav>%s</nav>\n", p->contents.data ? p->contents.data : "");
@@ -129,7 +145,9 @@ void page_free(struct page *p)
 {
     buf_free(&p->html);
     buf_free(&p->md);
+    buf_free(&p->tex);
     buf_free(&p->contents);
+    page_table_drop(p);
     *p = (struct page){0};
 }
 
@@ -137,28 +155,31 @@ void page_free(struct page *p)
 
 void page_heading(struct page *p, const char *text)
 {
-    leave_list(p);
+    page_leave_list(p);
     p->headings++;
     buf_format(&p->contents, "<a href=\"#part-%d\">", p->headings);
-    html_text(&p->contents, text);
+    escape_html(&p->contents, text);
     buf_text(&p->contents, "</a>");
     buf_format(&p->html, "<h2 id=\"part-%d\">", p->headings);
-    html_text(&p->html, text);
+    escape_html(&p->html, text);
     buf_text(&p->html, "</h2>\n");
     buf_text(&p->md, "## ");
-    md_text(&p->md, text);
+    escape_markdown(&p->md, text);
     buf_text(&p->md, "\n\n");
+    buf_text(&p->tex, "\n% ");
+    escape_latex(&p->tex, text);
+    buf_char(&p->tex, '\n');
 }
 
 static void put_block(struct page *p, const char *open, const char *text, const char *close,
                       const char *md_open, const char *md_close)
 {
-    leave_list(p);
+    page_leave_list(p);
     buf_text(&p->html, open);
-    html_text(&p->html, text);
+    escape_html(&p->html, text);
     buf_text(&p->html, close);
     buf_text(&p->md, md_open);
-    md_text(&p->md, text);
+    escape_markdown(&p->md, text);
     buf_text(&p->md, md_close);
 }
 
@@ -172,22 +193,48 @@ void page_text(struct page *p, const char *format, ...)
     put_block(p, "<p>", text, "</p>\n", "", "\n\n");
 }
 
-void page_lead(struct page *p, const char *warning, const char *text)
+void page_lead(struct page *p, const char *text, const char *const *doubts, size_t n)
 {
-    if (!warning) {
-        put_block(p, "<p class=\"lead\">", text, "</p>\n", "**", "**\n\n");
-        return;
+    page_leave_list(p);
+    buf_format(&p->html, "<div class=\"lead%s\">", n ? " undecided" : "");
+    if (n) {
+        buf_text(&p->html, "<p>UNDECIDED:</p><ul>");
+        buf_text(&p->md, "UNDECIDED:\n\n");
     }
-    put_block(p, "<div class=\"lead doubt\"><p><strong>", warning, "</strong></p>\n", "> **",
-              "**\n>\n");
-    put_block(p, "<p>", text, "</p></div>\n", "> ", "\n\n");
+    for (size_t i = 0; i < n; i++) {
+        buf_text(&p->html, "<li>");
+        escape_html(&p->html, doubts[i]);
+        buf_text(&p->html, "</li>");
+        buf_text(&p->md, "- ");
+        escape_markdown(&p->md, doubts[i]);
+        buf_char(&p->md, '\n');
+    }
+    buf_text(&p->html, n ? "</ul><p>" : "<p><strong>");
+    buf_text(&p->md, n ? "\n" : "**");
+    escape_html(&p->html, text);
+    escape_markdown(&p->md, text);
+    buf_text(&p->html, n ? "</p>" : "</strong></p>");
+    buf_text(&p->md, n ? "\n\n" : "**\n\n");
+    buf_format(&p->tex, "%% %s", n ? "UNDECIDED. " : "");
+    escape_latex(&p->tex, text);
+    buf_char(&p->tex, '\n');
+}
+
+void page_lead_more(struct page *p, const char *text)
+{
+    put_block(p, "<p>", text, "</p>", "", "\n\n");
+}
+
+void page_lead_end(struct page *p)
+{
+    buf_text(&p->html, "</div>\n");
 }
 
 void page_code(struct page *p, const char *text)
 {
-    leave_list(p);
+    page_leave_list(p);
     buf_text(&p->html, "<p><code>");
-    html_text(&p->html, text);
+    escape_html(&p->html, text);
     buf_text(&p->html, "</code></p>\n");
     char *clean = format_cleaned(text, TEXT_MAX); /* four spaces: nothing inside is special */
     buf_format(&p->md, "    %s\n\n", clean);
@@ -205,60 +252,10 @@ void page_item(struct page *p, const char *format, ...)
         buf_text(&p->html, "<ul>\n");
     p->list = 1;
     buf_text(&p->html, "<li>");
-    html_text(&p->html, text);
+    escape_html(&p->html, text);
     buf_text(&p->html, "</li>\n");
     buf_text(&p->md, "- ");
-    md_text(&p->md, text);
-    buf_char(&p->md, '\n');
-}
-
-/* ---- tables ---- */
-
-void page_table(struct page *p, const char *caption, int columns, const char *const *headers)
-{
-    leave_list(p);
-    p->columns = columns;
-    p->column = 0;
-    buf_text(&p->html, "<div class=\"wide\"><table>\n<caption>");
-    html_text(&p->html, caption);
-    buf_text(&p->html, "</caption>\n<thead><tr>");
-    md_text(&p->md, caption);
-    buf_text(&p->md, "\n\n|");
-    for (int i = 0; i < columns; i++) {
-        buf_text(&p->html, "<th scope=\"col\">");
-        html_text(&p->html, headers[i]);
-        buf_text(&p->html, "</th>");
-        buf_char(&p->md, ' ');
-        md_text(&p->md, headers[i]);
-        buf_text(&p->md, " |");
-    }
-    buf_text(&p->html, "</tr></thead>\n<tbody>\n");
-    buf_text(&p->md, "\n|");
-    for (int i = 0; i < columns; i++)
-        buf_text(&p->md, i ? " ---: |" : " :--- |");
-    buf_char(&p->md, '\n');
-}
-
-void page_cell(struct page *p, const char *text)
-{
-    buf_text(&p->html, p->column ? "<td>" : "<tr><td>");
-    html_text(&p->html, text);
-    buf_text(&p->html, "</td>");
-    buf_text(&p->md, p->column ? " " : "| ");
-    md_text(&p->md, text);
-    buf_text(&p->md, " |");
-    if (++p->column < p->columns)
-        return;
-    buf_text(&p->html, "</tr>\n");
-    buf_char(&p->md, '\n');
-    p->column = 0;
-}
-
-void page_table_end(struct page *p)
-{
-    while (p->column)
-        page_cell(p, "");
-    buf_text(&p->html, "</tbody></table></div>\n");
+    escape_markdown(&p->md, text);
     buf_char(&p->md, '\n');
 }
 
@@ -306,33 +303,33 @@ static void put_svg(struct buf *b, const char *svg, const char *name)
 void page_figure(struct page *p, const char *name, const char *svg, const char *link,
                  const char *caption)
 {
-    leave_list(p);
+    page_leave_list(p);
     const char *start = svg ? strstr(svg, "<svg") : NULL;
     buf_text(&p->html, "<figure>\n");
     if (start && !is_active(start)) {
         put_svg(&p->html, start, name);
     } else {
         buf_text(&p->html, "<img src=\"");
-        put_link(&p->html, link);
+        escape_link(&p->html, link);
         buf_text(&p->html, "\" alt=\"");
-        html_text(&p->html, name);
+        escape_html(&p->html, name);
         buf_text(&p->html, "\">\n");
     }
     buf_text(&p->html, "<figcaption>");
-    html_text(&p->html, caption);
+    escape_html(&p->html, caption);
     buf_text(&p->html, "</figcaption>\n</figure>\n");
     buf_text(&p->md, "![");
-    md_text(&p->md, name);
+    escape_markdown(&p->md, name);
     buf_text(&p->md, "](");
-    put_link(&p->md, link);
+    escape_link(&p->md, link);
     buf_text(&p->md, ")\n\n*");
-    md_text(&p->md, caption);
+    escape_markdown(&p->md, caption);
     buf_text(&p->md, "*\n\n");
 }
 
 void page_data(struct page *p, const char *id, const char *json)
 {
-    leave_list(p);
+    page_leave_list(p);
     buf_format(&p->html, "<script type=\"application/json\" id=\"%s\">", id);
     for (const char *c = json; *c; c++) {
         if (*c == '<') /* no </script> and no <!-- inside */

@@ -1,4 +1,5 @@
-/* sections-compare.c - see sections.h: what one setting costs, from the comparison records: one row
+/* sections-compare.c - see sections.h: what one setting costs and how far it changes the answers,
+ * from the comparison records: one row
  * for each model and setting, put together from its memory, its perplexity and its accuracy. A
  * change stands with its interval, so that a reader sees whether it is a finding. */
 #include <math.h>
@@ -92,8 +93,9 @@ static void put_row(struct page *p, const json_t *list, const json_t *like)
 /* The two systems at points that do the same work: the ratio over launches and what it shows. */
 static void put_ratios(struct page *p, const json_t *list)
 {
-    static const char *const headers[] = {"LLaDA", "LLaMA", "LLaDA / LLaMA [95 %]", "Verdict",
-                                          "p, adjusted", "Launches"};
+    static const struct page_column columns[] = {
+        {"LLaDA", NULL},   {"LLaMA", NULL},     {"LLaDA / LLaMA [95 %]", "time_ratio"},
+        {"Verdict", NULL}, {"p, adjusted", ""}, {"Launches", ""}};
     static const char *const keys[] = {"config", "base_config"};
     size_t i, said = 0;
     const json_t *r;
@@ -106,28 +108,14 @@ static void put_ratios(struct page *p, const json_t *list)
             page_table(p, "Time of an answer of LLaDA over that of LLaMA, paired by launch. SAME: "
                           "the whole interval lies within 2 % of 1; UNDECIDED: it holds 1 and "
                           "more. p against equality, adjusted by Holm for all ratios of one sweep.",
-                       6, headers);
+                       6, columns);
         }
         for (size_t k = 0; k < 2; k++)
             page_cell(p, rec_text(r, keys[k]) ? rec_text(r, keys[k]) : "–");
-        struct buf b = {0};
-        format_digits(&b, rec_number(r, "value"));
-        if (!isnan(rec_number(r, "lo"))) {
-            buf_text(&b, " [");
-            format_digits(&b, rec_number(r, "lo"));
-            buf_text(&b, ", ");
-            format_digits(&b, rec_number(r, "hi"));
-            buf_text(&b, "]");
-        }
-        page_cell(p, b.data);
+        page_value(p, rec_number(r, "value"), rec_number(r, "lo"), rec_number(r, "hi"), NULL);
         page_cell(p, verdict);
-        buf_clear(&b);
-        buf_format(&b, isnan(rec_number(r, "p_holm")) ? "–" : "%.2g", rec_number(r, "p_holm"));
-        page_cell(p, b.data);
-        buf_clear(&b);
-        buf_format(&b, "%lld", (long long)rec_int(r, "launches", 0));
-        page_cell(p, b.data);
-        buf_free(&b);
+        page_count(p, rec_number(r, "p_holm"));
+        page_count(p, (double)rec_int(r, "launches", 0));
     }
     if (said)
         page_table_end(p);
@@ -135,15 +123,15 @@ static void put_ratios(struct page *p, const json_t *list)
 
 void sections_comparisons(struct page *p, const struct runset *s)
 {
-    static const char *const headers[] = {"Model", "Setting", "Weights", "Perplexity",
-                                          "Change [95 %]", "Accuracy", "Change [95 %]",
-                                          "Prompts"};
+    static const struct page_column columns[] = {
+        {"Model", NULL},         {"Setting", NULL},  {"Weights", NULL},       {"Perplexity", NULL},
+        {"Change [95 %]", NULL}, {"Accuracy", NULL}, {"Change [95 %]", NULL}, {"Prompts", NULL}};
     const json_t *list = runset_kind(s, "comparison"), *r;
     size_t i;
     int quantized = 0;
     put_ratios(p, list);
     json_array_foreach(list, i, r)
-        quantized |= is_text(r, "by", "quant");
+        quantized |= is_text(r, "by", "quant") && !is_text(r, "effect", "disagreement");
     if (!quantized)
         return;
     json_t *seen = json_object();
@@ -152,9 +140,11 @@ void sections_comparisons(struct page *p, const struct runset *s)
                   "Perplexity is the model's own of the reference texts: exact for LLaMA, from the "
                   "bound for LLaDA. Intervals resample the prompts of both in pairs; a change "
                   "whose interval holds 0 is no finding. Prompts: texts scored / answers matched.",
-               8, headers);
+               8, columns);
     json_array_foreach(list, i, r) {
         const char *model = rec_text(r, "model"), *setting = rec_text(r, "setting");
+        if (is_text(r, "effect", "disagreement"))
+            continue;
         char *key = mem_format("%s\n%s", model ? model : "", setting ? setting : "");
         if (model && setting && is_text(r, "by", "quant") && !json_object_get(seen, key))
             put_row(p, list, r);
@@ -163,4 +153,70 @@ void sections_comparisons(struct page *p, const struct runset *s)
     }
     page_table_end(p);
     json_decref(seen);
+}
+
+/* ---- robustness ---- */
+
+/* What is said of this pair of configurations in a metric; NULL. */
+static const json_t *find_other(const json_t *list, const json_t *like, const char *metric,
+                                const char *effect)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(list, i, r)
+        if (is_text(r, "effect", effect) && is_text(r, "metric", metric) &&
+            json_equal(json_object_get(r, "config"), json_object_get(like, "config")) &&
+            json_equal(json_object_get(r, "base_config"), json_object_get(like, "base_config")))
+            return r;
+    return NULL;
+}
+
+static void put_pair(struct page *p, const json_t *list, const json_t *like)
+{
+    static const char *const metrics[] = {"differing_answers_ratio", "differing_ids_ratio",
+                                          "first_difference_tokens", "first_difference_steps"};
+    struct buf b = {0};
+    const char *by = rec_text(like, "by"), *setting = rec_text(like, "setting");
+    buf_format(&b, "%s %s", by ? by : "", setting ? setting : "");
+    page_cell(p, sections_dash(rec_text(like, "base_config")));
+    page_cell(p, b.data);
+    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
+        const json_t *r = find_other(list, like, metrics[i], "disagreement");
+        page_value(p, rec_number(r, "value"), rec_number(r, "lo"), rec_number(r, "hi"), NULL);
+    }
+    put_effect(p, find_other(list, like, "accuracy", "difference"));
+    page_count(p, rec_number(like, "n"));
+    buf_free(&b);
+}
+
+void sections_robustness(struct page *p, const struct runset *s)
+{
+    static const struct page_column columns[] = {
+        {"Configuration", NULL},
+        {"Against", NULL},
+        {"Answers that differ", "differing_answers_ratio"},
+        {"Tokens that differ", "differing_ids_ratio"},
+        {"First token that differs", "first_difference_tokens"},
+        {"Step of it", "first_difference_steps"},
+        {"Accuracy [95 %]", NULL},
+        {"Answers", ""}};
+    const json_t *list = runset_kind(s, "comparison"), *r;
+    size_t i;
+    int said = 0;
+    json_array_foreach(list, i, r) {
+        if (!is_text(r, "effect", "disagreement") ||
+            !is_text(r, "metric", "differing_answers_ratio"))
+            continue;
+        if (!said++) {
+            page_heading(p, "How far the same weights disagree");
+            page_table(p, "The same prompts and weights, with one setting changed: how many "
+                          "answers and tokens come out otherwise, and where they part "
+                          "(medians of answers that do). What differs by its number format "
+                          "alone is no finding about the models.",
+                       sizeof columns / sizeof *columns, columns);
+        }
+        put_pair(p, list, r);
+    }
+    if (said)
+        page_table_end(p);
 }

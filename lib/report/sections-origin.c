@@ -9,15 +9,11 @@
 
 #include "lib/base/mem.h"
 #include "lib/analysis/config_table.h"
+#include "lib/analysis/doubts.h"
 #include "lib/analysis/format.h"
 #include "lib/record/rec.h"
 
 enum { MAX_COMMANDS = 60, MAX_ERRORS = 12 };
-
-static const char *or_dash(const char *s)
-{
-    return s && *s ? s : "–";
-}
 
 /* ---- machine and models ---- */
 
@@ -36,10 +32,11 @@ void sections_machines(struct page *p, const struct runset *s)
             json_object_set_new(seen, print, json_true());
             const char *gpu = rec_text(m, "gpu");
             page_item(p, "Machine %s: %s%s%s, %lld cores, %.1f GiB memory, %s, compiler %s.", print,
-                      or_dash(rec_text(m, "cpu")), gpu ? ", " : "", gpu ? gpu : "",
+                      sections_dash(rec_text(m, "cpu")), gpu ? ", " : "", gpu ? gpu : "",
                       (long long)rec_int(m, "cores", 0),
                       rec_number(m, "memory_bytes") / (1024.0 * 1024 * 1024),
-                      or_dash(rec_text(m, "kernel")), or_dash(rec_text(m, "compiler")));
+                      sections_dash(rec_text(m, "kernel")),
+                      sections_dash(rec_text(m, "compiler")));
         }
     }
     if (json_object_size(seen) > 1)
@@ -52,12 +49,12 @@ void sections_machines(struct page *p, const struct runset *s)
 /* 1: another configuration of that model says where it ran; this one, of a scorer, does not. */
 static int is_said_elsewhere(const struct runset *s, const json_t *about)
 {
-    const char *config, *model = or_dash(rec_text(about, "model"));
+    const char *config, *model = sections_dash(rec_text(about, "model"));
     json_t *other;
     if (rec_text(about, "device"))
         return 0;
     json_object_foreach(s->configs, config, other)
-        if (rec_text(other, "device") && !strcmp(or_dash(rec_text(other, "model")), model))
+        if (rec_text(other, "device") && !strcmp(sections_dash(rec_text(other, "model")), model))
             return 1;
     return 0;
 }
@@ -71,7 +68,7 @@ void sections_models(struct page *p, const struct runset *s)
         static const char *const keys[] = {"arch", "device", "dtype", "quant"};
         const char *name = rec_text(about, "device_name");
         struct buf b = {0};
-        buf_format(&b, "Model %s", or_dash(rec_text(about, "model")));
+        buf_format(&b, "Model %s", sections_dash(rec_text(about, "model")));
         for (size_t i = 0; i < 4; i++)
             if (rec_text(about, keys[i]))
                 buf_format(&b, ", %s %s", keys[i], rec_text(about, keys[i]));
@@ -94,9 +91,10 @@ void sections_checks(struct page *p, const struct runset *s)
     size_t i;
     const json_t *r;
     json_array_foreach(runset_kind(s, "check"), i, r) {
-        const json_t *pass = json_object_get(r, "pass");
-        page_item(p, "Check %s: %s%s%s", or_dash(rec_text(r, "check")),
-                  json_is_true(pass) ? "passed" : json_is_false(pass) ? "FAILED" : "done",
+        page_item(p, "Check %s: %s%s%s", sections_dash(rec_text(r, "check")),
+                  doubts_is_failed(r)                          ? "NOT PASSED"
+                  : json_is_true(json_object_get(r, "pass")) ? "passed"
+                                                             : "done",
                   rec_text(r, "text") ? ": " : ".", rec_text(r, "text") ? rec_text(r, "text") : "");
     }
 }
@@ -105,8 +103,10 @@ void sections_checks(struct page *p, const struct runset *s)
 
 void sections_outcomes(struct page *p, const struct runset *s)
 {
-    static const char *const headers[] = {"Configuration", "Ok", "Out of memory",
-                                          "Timed out or interrupted"};
+    static const struct page_column columns[] = {{"Configuration", NULL},
+                                                 {"Ok", ""},
+                                                 {"Out of memory", ""},
+                                                 {"Timed out or interrupted", ""}};
     static const char *const keys[] = {"timed", "oom", "failed"};
     int64_t sum[3] = {0}, errors = 0;
     const char *point;
@@ -134,23 +134,21 @@ void sections_outcomes(struct page *p, const struct runset *s)
                      "fewer prompts, which is not shown.",
                   (long long)s->repeats, (long long)s->set_aside);
     if (sum[1] + sum[2]) {
-        page_table(p, "Configurations with answers that did not end well.", 4, headers);
+        page_table(p, "Configurations with answers that did not end well.", 4, columns);
         json_object_foreach(s->configs, point, about) {
             if (rec_int(about, keys[1], 0) + rec_int(about, keys[2], 0) == 0)
                 continue;
-            page_cell(p, or_dash(rec_text(about, "config")));
-            for (size_t k = 0; k < 3; k++) {
-                char *count = mem_format("%lld", (long long)rec_int(about, keys[k], 0));
-                page_cell(p, count);
-                free(count);
-            }
+            page_cell(p, sections_dash(rec_text(about, "config")));
+            for (size_t k = 0; k < 3; k++)
+                page_count(p, (double)rec_int(about, keys[k], 0));
         }
         page_table_end(p);
     }
     json_array_foreach(runset_kind(s, "error"), i, r) {
         if (i < MAX_ERRORS)
-            page_item(p, "Error %s: %s (%s)", or_dash(rec_text(r, "code")),
-                      or_dash(rec_text(r, "message")), or_dash(rec_text(r, "where")));
+            page_item(p, "Error %s: %s (%s)", sections_dash(rec_text(r, "code")),
+                      sections_dash(rec_text(r, "message")),
+                      sections_dash(rec_text(r, "where")));
     }
     if (s->bad)
         page_item(p, "Unreadable: %s", s->first_bad);
@@ -166,7 +164,7 @@ static void put_commands(struct page *p, const struct runset *s)
         json_array_foreach(runset_kind(s, kinds[k]), i, r) {
             struct buf b = {0};
             json_array_foreach(json_object_get(r, "argv"), w, word)
-                buf_format(&b, "%s%s", w ? " " : "", or_dash(json_string_value(word)));
+                buf_format(&b, "%s%s", w ? " " : "", sections_dash(json_string_value(word)));
             if (b.len && !json_object_get(seen, b.data) && json_object_size(seen) < MAX_COMMANDS)
                 page_code(p, b.data);
             if (b.len)
@@ -182,23 +180,22 @@ static void put_commands(struct page *p, const struct runset *s)
 
 void sections_origin(struct page *p, const struct runset *s, const char *output)
 {
-    static const char *const headers[] = {"File", "Records", "SHA-256"};
+    static const struct page_column columns[] = {
+        {"File", NULL}, {"Records", ""}, {"SHA-256", NULL}};
     const char *commit = json_string_value(runset_meta(s, "commit"));
-    page_table(p, "The files of records this page was made from.", 3, headers);
+    page_table(p, "The files of records this page was made from.", 3, columns);
     for (size_t i = 0; i < s->n_sources; i++) {
-        char *count = mem_format("%lld", (long long)s->sources[i].records);
         char *path = sections_link(output, s->sources[i].path);
         page_cell(p, strcmp(s->sources[i].path, "-") ? path : "standard input");
-        page_cell(p, count);
-        page_cell(p, or_dash(s->sources[i].sha256));
+        page_count(p, (double)s->sources[i].records);
+        page_cell(p, sections_dash(s->sources[i].sha256));
         free(path);
-        free(count);
     }
     page_table_end(p);
     if (commit)
         page_text(p, "The records were written by crossover %s, commit %s, from %s on.",
-                  or_dash(json_string_value(runset_meta(s, "version"))), commit,
-                  or_dash(json_string_value(runset_meta(s, "start"))));
+                  sections_dash(json_string_value(runset_meta(s, "version"))), commit,
+                  sections_dash(json_string_value(runset_meta(s, "start"))));
     put_commands(p, s);
 }
 

@@ -1,202 +1,123 @@
-/* sections.c - see sections.h: the answer, the tables, the texts. Numbers are printed with their
- * interval and their unit or not at all; a value that is null says why; a table that would be too
- * wide goes on in another one. */
+/* sections.c - see sections.h: the tables and the texts. Numbers are printed with their interval
+ * and their unit or not at all; a value that is null says why; columns that do not fit are folded
+ * away. */
 #include "lib/report/sections.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/about.h"
 #include "lib/analysis/config_table.h"
 #include "lib/analysis/format.h"
-#include "lib/analysis/verdict.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
-enum { MAX_COLUMNS = 12, MAX_TEXTS = 12 };
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+enum { MAX_COLUMNS = 7, MAX_TEXTS = 12 };
 
-static const char *or_dash(const char *s)
+const char *sections_dash(const char *s)
 {
     return s && *s ? s : "–";
 }
 
-/* ---- the answer ---- */
-
-/* What to measure next, when there is anything. */
-static void put_suggestion(struct page *p, const json_t *r)
-{
-    const json_t *values = json_object_get(r, "values");
-    const char *axis = rec_text(r, "axis");
-    double prompts = rec_number(r, "prompts");
-    struct buf b = {0};
-    values = values ? values : json_object_get(r, "steps");
-    for (size_t i = 0; i < json_array_size(values); i++) {
-        buf_format(&b, "%s", i ? ", " : " ");
-        about_value(&b, json_array_get(values, i));
-    }
-    if (b.len)
-        page_text(p, "To narrow the answer, measure %s%s: %s.",
-                  about_axis_name(axis ? axis : "steps"), b.data, or_dash(rec_text(r, "reason")));
-    else if (rec_number(r, "octaves") > 1 && !isnan(prompts))
-        page_text(p, "To narrow the answer, measure with %.0f prompts%s: %s.", prompts,
-                  json_is_true(json_object_get(r, "prompts_at_least")) ? " or more" : "",
-                  or_dash(rec_text(r, "reason")));
-    buf_free(&b);
-}
-
-/* What the harness could not show of itself; NULL: it passed, or was not asked. The caller's. */
-static char *doubts(const struct runset *s)
-{
-    struct buf b = {0};
-    size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "check"), i, r) {
-        const char *verdict = rec_text(r, "verdict"), *text = rec_text(r, "text");
-        if (json_is_true(json_object_get(r, "pass")))
-            continue;
-        int open = verdict && !strcmp(verdict, "UNDECIDED");
-        buf_format(&b, "%sHarness check %s: %s%s%s.", b.len ? " " : "",
-                   or_dash(rec_text(r, "check")), open ? "UNDECIDED" : "FAILED", text ? ": " : "",
-                   text ? text : "");
-    }
-    return b.data;
-}
-
-void sections_answers(struct page *p, const struct runset *s)
-{
-    size_t i;
-    const json_t *r;
-    int said = 0;
-    char *doubt = doubts(s);
-    json_array_foreach(runset_kind(s, "crossover"), i, r) {
-        const char *name = rec_text(r, "name");
-        if (!name || strcmp(name, "X_par"))
-            continue;
-        struct buf b = {0};
-        verdict_answer(&b, s, r);
-        verdict_price(&b, s, r);
-        if (said++)
-            page_item(p, "%s", b.data);
-        else
-            page_lead(p, doubt, b.data);
-        buf_free(&b);
-    }
-    if (!said)
-        page_lead(p, doubt,
-                  "These records hold no crossover, so they do not answer the question yet: "
-                  "it takes the latency and the quality of LLaDA at several step counts and of "
-                  "LLaMA, and then pareto.");
-    free(doubt);
-    json_array_foreach(runset_kind(s, "suggest"), i, r) {
-        put_suggestion(p, r);
-    }
-}
-
-static void put_bracket(struct page *p, const json_t *r)
-{
-    const json_t *bracket = json_object_get(r, "bracket");
-    struct buf b = {0};
-    for (size_t i = 0; i < 2; i++) {
-        const json_t *v = json_array_get(bracket, i);
-        buf_text(&b, i ? ", " : "[");
-        format_digits(&b, json_is_number(v) ? json_number_value(v) : (double)NAN);
-    }
-    buf_text(&b, "]");
-    verdict_values(&b, r);
-    page_cell(p, json_array_size(bracket) ? b.data : "–");
-    buf_free(&b);
-}
-
-void sections_crossovers(struct page *p, const struct runset *s)
-{
-    static const char *const headers[] = {"Crossover",  "Quality",     "Batch", "Exists",
-                                          "Place [95 %]", "Bracket", "Probability"};
-    const json_t *list = runset_kind(s, "crossover"), *r;
-    size_t i;
-    if (!json_array_size(list))
-        return;
-    page_table(p, "The three crossovers. X_lat: as fast as LLaMA; X_q: as good; X_par: both. "
-                  "Bracket: the measured points on either side, which need no interpolation.",
-               7, headers);
-    json_array_foreach(list, i, r) {
-        struct buf b = {0};
-        const char *quality = rec_text(r, "quality_metric");
-        int exists = json_is_true(json_object_get(r, "exists"));
-        page_cell(p, or_dash(rec_text(r, "name")));
-        page_cell(p, quality ? format_metric_name(quality) : "–");
-        double known = rec_number(r, "batch");
-        char *batch = mem_format("%.0f", isnan(known) ? 1 : known);
-        page_cell(p, batch);
-        free(batch);
-        page_cell(p, exists ? "yes" : "no");
-        buf_clear(&b);
-        verdict_place(&b, s, r);
-        if (exists)
-            buf_format(&b, " %s", verdict_unit(r, 0));
-        page_cell(p, b.data);
-        put_bracket(p, r);
-        buf_clear(&b);
-        format_digits(&b, rec_number(r, "probability"));
-        page_cell(p, b.data);
-        buf_free(&b);
-    }
-    page_table_end(p);
-}
-
 /* ---- tables of metrics ---- */
 
-/* One table of some columns. Rows without any value are left out. */
-static void put_columns(struct page *p, const struct runset *s, const struct config_table *all,
-                        const char *kind, const char *caption, const char *const *metrics,
-                        int columns)
+struct shown { /* a column: a metric's value with its interval, or another field of its record */
+    const char *metric, *field; /* field NULL: the value */
+    const char *name, *title;   /* of the column, when it is not the metric itself */
+};
+
+static int is_any(const struct runset *s, const struct config_table *all, const char *kind,
+                  const struct shown *c)
 {
-    const char *headers[MAX_COLUMNS + 1] = {"Configuration"};
-    for (int k = 0; k < columns; k++)
-        headers[k + 1] = format_metric_name(metrics[k]);
-    page_table(p, caption, columns + 1, headers);
+    for (size_t i = 0; i < all->n; i++) {
+        const json_t *r = runset_find(s, kind, all->v[i].point, c->metric);
+        if (!isnan(rec_number(r, c->field ? c->field : "value")))
+            return 1;
+    }
+    return 0;
+}
+
+static void put_field(struct page *p, const json_t *r, const struct shown *c)
+{
+    const char *field = c->field ? c->field : "value";
+    char *key = mem_format("%s_reason", field);
+    double lo = c->field ? (double)NAN : rec_number(r, "lo");
+    double hi = c->field ? (double)NAN : rec_number(r, "hi");
+    page_value(p, rec_number(r, field), lo, hi, rec_text(r, key));
+    free(key);
+}
+
+/* One table of at most MAX_COLUMNS of them. Rows without any value are left out. */
+static void put_columns(struct page *p, const struct runset *s, const struct config_table *all,
+                        const char *kind, const char *caption, const struct shown *list, size_t n,
+                        int folded)
+{
+    struct page_column columns[MAX_COLUMNS + 1] = {{"Configuration", NULL}};
+    struct buf names = {0};
+    for (size_t k = 0; k < n; k++) {
+        const char *title = list[k].title ? list[k].title : format_metric_name(list[k].metric);
+        columns[k + 1] = (struct page_column){title, list[k].name ? list[k].name : list[k].metric};
+        buf_format(&names, "%s%s", k ? ", " : "Further columns: ", title);
+    }
+    if (folded)
+        page_table_folded(p, names.data, caption, n + 1, columns);
+    else
+        page_table(p, caption, n + 1, columns);
     for (size_t i = 0; i < all->n; i++) {
         int any = 0;
-        for (int k = 0; k < columns; k++)
-            any |= runset_find(s, kind, all->v[i].point, metrics[k]) != NULL;
-        for (int k = -1; any && k < columns; k++) {
-            const json_t *r = k < 0 ? NULL : runset_find(s, kind, all->v[i].point, metrics[k]);
-            const char *why = rec_text(r, "value_reason");
-            struct buf b = {0};
-            if (k >= 0 && isnan(rec_number(r, "value")) && why)
-                format_clean(&b, why, 40);
-            else if (k >= 0)
-                format_interval(&b, metrics[k], rec_number(r, "value"), rec_number(r, "lo"),
-                                rec_number(r, "hi"));
-            page_cell(p, k < 0 ? all->v[i].config : b.data);
-            buf_free(&b);
-        }
+        for (size_t k = 0; k < n; k++)
+            any |= runset_find(s, kind, all->v[i].point, list[k].metric) != NULL;
+        if (any)
+            page_cell(p, all->v[i].config);
+        for (size_t k = 0; any && k < n; k++)
+            put_field(p, runset_find(s, kind, all->v[i].point, list[k].metric), &list[k]);
     }
     page_table_end(p);
+    buf_free(&names);
 }
 
 /* One row a configuration, one column a metric; rows and columns without any value are left out.
- * More columns than a table holds go on in the next one. */
+ * More columns than a screen holds are folded away in tables of their own. heading NULL: that of
+ * before. */
+static void put_shown(struct page *p, const struct runset *s, const struct config_table *all,
+                      const char *kind, const char *heading, const char *caption,
+                      const struct shown *list, size_t n)
+{
+    struct shown *used = mem_zero(n, sizeof *used);
+    size_t columns = 0;
+    for (size_t m = 0; m < n; m++)
+        if (is_any(s, all, kind, &list[m]))
+            used[columns++] = list[m];
+    if (columns && heading)
+        page_heading(p, heading);
+    for (size_t from = 0; from < columns; from += MAX_COLUMNS)
+        put_columns(p, s, all, kind, from ? "Further columns of the table above." : caption,
+                    used + from, columns - from < MAX_COLUMNS ? columns - from : MAX_COLUMNS,
+                    from > 0);
+    free(used);
+}
+
 static void put_metrics(struct page *p, const struct runset *s, const struct config_table *all,
                         const char *kind, const char *heading, const char *caption,
                         const char *const *metrics, size_t n)
 {
-    const char **used = mem_zero(n, sizeof *used);
-    size_t columns = 0;
-    for (size_t m = 0; m < n; m++) {
-        int any = 0;
-        for (size_t i = 0; i < all->n && !any; i++)
-            any = !isnan(rec_number(runset_find(s, kind, all->v[i].point, metrics[m]), "value"));
-        if (any)
-            used[columns++] = metrics[m];
-    }
-    if (columns)
-        page_heading(p, heading);
-    for (size_t from = 0; from < columns; from += MAX_COLUMNS)
-        put_columns(p, s, all, kind, from ? "Further columns of the table above." : caption,
-                    used + from,
-                    columns - from < MAX_COLUMNS ? (int)(columns - from) : (int)MAX_COLUMNS);
-    free(used);
+    struct shown *list = mem_zero(n, sizeof *list);
+    for (size_t i = 0; i < n; i++)
+        list[i].metric = metrics[i];
+    put_shown(p, s, all, kind, heading, caption, list, n);
+    free(list);
+}
+
+/* Place of a quality in its table: what decides before what explains. */
+static size_t rank_of(const char *metric)
+{
+    static const char *const first[] = {"accuracy", "judge_ppl", "judge_bits_per_byte",
+                                        "entropy_nats", "distinct_2_ratio", "repetition_ratio"};
+    size_t i = 0;
+    while (i < COUNT(first) && strcmp(first[i], metric))
+        i++;
+    return i;
 }
 
 static void put_quality(struct page *p, const struct runset *s, const struct config_table *all)
@@ -212,7 +133,9 @@ static void put_quality(struct page *p, const struct runset *s, const struct con
         if (!m || at < n)
             continue;
         MEM_GROW(metrics, n, cap);
-        metrics[n++] = m;
+        for (at = n++; at > 0 && rank_of(metrics[at - 1]) > rank_of(m); at--)
+            metrics[at] = metrics[at - 1];
+        metrics[at] = m;
     }
     put_metrics(p, s, all, "quality", "Quality",
                 "Quality with 95 % intervals over prompts. Perplexity alone rewards repetition, so "
@@ -225,7 +148,8 @@ static void put_quality(struct page *p, const struct runset *s, const struct con
 
 static void put_ceilings(struct page *p, const struct runset *s)
 {
-    static const char *const headers[] = {"Ceiling", "GFLOP/s", "GB/s", "Instructions"};
+    static const struct page_column columns[] = {
+        {"Ceiling", NULL}, {"GFLOP/s", ""}, {"GB/s", ""}, {"Instructions", NULL}};
     size_t i;
     int said = 0;
     const json_t *r;
@@ -235,16 +159,12 @@ static void put_ceilings(struct page *p, const struct runset *s)
         const char *library = rec_text(r, "library");
         if (!said++)
             page_table(p, "What the machine can do at most, measured before the run: the shares "
-                          "above are of these.", 4, headers);
+                          "above are of these.", COUNT(columns), columns);
         struct buf b = {0};
-        page_cell(p, or_dash(rec_text(r, "name")));
-        format_digits(&b, rec_number(r, "flops_per_s") / 1e9);
-        page_cell(p, b.data);
-        buf_clear(&b);
-        format_digits(&b, rec_number(r, "bytes_per_s") / 1e9);
-        page_cell(p, b.data);
-        buf_clear(&b);
-        buf_text(&b, or_dash(rec_text(r, "isa")));
+        page_cell(p, sections_dash(rec_text(r, "name")));
+        page_count(p, rec_number(r, "flops_per_s") / 1e9);
+        page_count(p, rec_number(r, "bytes_per_s") / 1e9);
+        buf_text(&b, sections_dash(rec_text(r, "isa")));
         if (rec_text(r, "device_name"))
             buf_format(&b, ", %s", library ? library : "no library of the vendor: too low");
         page_cell(p, b.data);
@@ -254,12 +174,26 @@ static void put_ceilings(struct page *p, const struct runset *s)
         page_table_end(p);
 }
 
-#define COUNT(list) (sizeof(list) / sizeof *(list))
-
 void sections_tables(struct page *p, const struct runset *s)
 {
-    static const char *const latency[] = {"e2e_ns", "ttft_ns", "ttft_commit_ns", "ttf_block_ns",
-                                          "tpot_ns", "norm_latency_ns_per_token"};
+    static const char *const latency[] = {
+        "e2e_ns",       "ttft_ns",     "ttft_commit_ns",           "ttf_block_ns",
+        "tpot_ns",      "tokenize_ns", "norm_latency_ns_per_token", "prepare_ns"};
+    static const struct shown gaps[] = {
+        {.metric = "itl_ns"},
+        {"itl_ns", "p95", "itl_ns_p95", "its p95"},
+        {.metric = "visible_gap_ns"},
+        {"visible_gap_ns", "p95", "visible_gap_ns_p95", "its p95"},
+        {"longest_gap_ns", NULL, NULL, "longest gap of an answer"},
+        {"longest_gap_ns", "max", "longest_gap_ns_max", "longest of all"}};
+    static const struct shown percentiles[] = {
+        {"e2e_ns", "p90", "e2e_ns_p90", "latency, p90"},
+        {"e2e_ns", "p95", "e2e_ns_p95", "latency, p95"},
+        {"e2e_ns", "p99", "e2e_ns_p99", "latency, p99"},
+        {"e2e_ns", "max", "e2e_ns_max", "latency, most"},
+        {"ttft_ns", "p90", "ttft_ns_p90", "first token, p90"},
+        {"ttft_ns", "p95", "ttft_ns_p95", "first token, p95"},
+        {"ttft_ns", "p99", "ttft_ns_p99", "first token, p99"}};
     static const char *const rate[] = {"output_tokens_per_s", "slot_tokens_per_s",
                                        "tokens_to_eos", "passes", "rows", "tokens_per_step",
                                        "position_efficiency_ratio"};
@@ -272,14 +206,23 @@ void sections_tables(struct page *p, const struct runset *s)
         "memory_allocated_peak_bytes", "memory_reserved_peak_bytes",
         "memory_process_peak_bytes",   "memory_device_peak_bytes"};
     static const char *const energy[] = {"energy_j_per_token", "energy_net_j_per_token",
-                                         "energy_j_per_request", "power_mean_w",
-                                         "power_cap_ratio"};
+                                         "energy_j_per_request", "j_per_correct",
+                                         "cost_per_token", "cost_per_request",
+                                         "cost_per_correct", "power_mean_w", "power_cap_ratio"};
     struct config_table all = {0};
     config_table_all(&all, s);
     put_quality(p, s, &all);
     put_metrics(p, s, &all, "metric", "Latency",
                 "Latency of one answer: medians of launches with 95 % intervals. Lower is better.",
                 latency, COUNT(latency));
+    put_shown(p, s, &all, "metric", NULL,
+              "Between tokens. Inter-token latency spreads a step over the tokens that it made "
+              "final; the gap between visible changes is what a reader sees: the text stands still "
+              "for that long. Medians with intervals, percentiles over all gaps.",
+              gaps, COUNT(gaps));
+    put_shown(p, s, &all, "metric", NULL,
+              "Percentiles over answers; none where there are too few answers to tell.",
+              percentiles, COUNT(percentiles));
     put_metrics(p, s, &all, "metric", "Throughput",
                 "Tokens a second. To EOS counts what a reader gets; all slots counts also what a "
                 "canvas holds after the end of the text.",
@@ -294,8 +237,9 @@ void sections_tables(struct page *p, const struct runset *s)
                 "Memory as the allocator saw it: requested <= allocated <= reserved <= process.",
                 memory, COUNT(memory));
     put_metrics(p, s, &all, "metric", "Energy",
-                "GPU board energy, NVML, excludes host: by the counter of the driver over the time "
-                "of the batches.",
+                "Joules over the time of the batches: on a GPU of its board (NVML, excludes the "
+                "host), else of the processor's packages (RAPL, excludes memory, board and supply, "
+                "includes whatever else ran).",
                 energy, COUNT(energy));
     config_table_free(&all);
 }

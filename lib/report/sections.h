@@ -6,19 +6,29 @@
 #include "lib/report/page.h"
 #include "lib/analysis/runset.h"
 
-/* The answer: one lead sentence, one item for each further batch size or quality metric, and
- * what to measure next. */
+/* The answer in a box, below what speaks against it, with what the contracts are and how far they
+ * differ; one item for each further quality metric; how the answer moves with the load; what to
+ * measure next. Toys among prompts and judge (kind `workload`) stand before the answer. */
 void sections_answers(struct page *p, const struct runset *s);
-/* The three crossovers as a table. */
+/* All crossovers as a table. */
 void sections_crossovers(struct page *p, const struct runset *s);
 /* Quality, latency, throughput, share of the machine's limits and memory of every configuration. */
 void sections_tables(struct page *p, const struct runset *s);
-/* The two systems at the same work, and what quantization costs in quality and saves in memory
- * (kind `comparison`). */
+/* The run in other benchmarks' words, and its tokens by other rules of counting. */
+void sections_words(struct page *p, const struct runset *s);
+/* What quantization costs in quality and saves in memory (kind `comparison`). */
 void sections_comparisons(struct page *p, const struct runset *s);
+/* How far answers of the same weights differ (the same kind, effect `disagreement`). */
+void sections_robustness(struct page *p, const struct runset *s);
 /* Some of the texts themselves, when the generations are among the records. */
 void sections_texts(struct page *p, const struct runset *s);
 
+/* Where the prompts come from, and who judged. */
+void sections_data(struct page *p, const struct runset *s);
+/* Looks at the machine before launches, disturbed answers, warm-up and drift. */
+void sections_fitness(struct page *p, const struct runset *s);
+/* What the numbers cannot say. embedded: the contestants are the embedded models. */
+void sections_threats(struct page *p, const struct runset *s, int embedded);
 void sections_machines(struct page *p, const struct runset *s);
 void sections_models(struct page *p, const struct runset *s);
 /* Self-tests of the run (kind `check`), each by its own words. */
@@ -28,6 +38,7 @@ void sections_outcomes(struct page *p, const struct runset *s);
 /* Files, hashes, commands. `output`: the page, for links. */
 void sections_origin(struct page *p, const struct runset *s, const char *output);
 
+const char *sections_dash(const char *s);
 /* How `to` is reached from the folder of the file `from`. The caller frees. */
 char *sections_link(const char *from, const char *to);
 

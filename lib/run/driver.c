@@ -67,7 +67,7 @@ static const char notes[] =
     {"launch", 0, OPT_INT, &(g).launch, 0, 1000000000, .arg = "K",                              \
      .help = "number of this process in its run; of its record in --schedule (0)"},             \
     {"idle-ms", 0, OPT_INT, &(g).idle_ms, 0, 600000, .arg = "N",                                \
-     .help = "watch an idle GPU so long before and after all batches (500)"},                   \
+     .help = "watch the idle device so long before and after all batches (500)"},               \
     {"self-check", 0, OPT_INT, &(g).selfcheck, 0, 1000000000, .arg = "N",                      \
      .help = "look whether the device still says the same each N batches (64; host 0)"},        \
     {"force", 0, OPT_FLAG, &(g).force,                                                          \

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -21,6 +22,8 @@ static const double MOST_STOLEN = 0.02, MOST_OTHERS = 0.05, LEAST_TICKS_S = 0.04
 /* Switches a second: a kernel's own work makes a few. */
 static const double MOST_PREEMPTED = 50;
 enum { LEAST_PREEMPTED = 10 };
+/* Fewer ticks of the energy counter than this are no measurement. */
+static const double LEAST_TICKS = 100;
 
 /* ---- readings ---- */
 
@@ -80,21 +83,36 @@ static void read_state(struct host_state *to)
     to->now = (double)clock_ns() * 1e-9;
 }
 
+void host_monitor_open(struct host_monitor *h)
+{
+    const char *sys = getenv("CROSSOVER_SYS");
+    *h = (struct host_monitor){0};
+    h->rapl = rapl_open(sys ? sys : "/sys", RAPL_LOOK_MS, &h->unmetered);
+}
+
+void host_monitor_close(struct host_monitor *h)
+{
+    rapl_close(h->rapl);
+    h->rapl = NULL;
+}
+
 void host_monitor_begin(struct host_monitor *h)
 {
     read_state(&h->begin);
+    h->begin.joule = rapl_joules(h->rapl); /* last, and first at the end */
 }
 
 void host_monitor_end(struct host_monitor *h)
 {
     struct host_state end, *begin = &h->begin;
+    end.joule = rapl_joules(h->rapl);
     read_state(&end);
     double passed = end.now - begin->now;
     double others = (end.busy - begin->busy) - (end.own - begin->own);
     h->seen = (struct host_seen){
         passed, (end.pressure - begin->pressure) / passed, (end.stolen - begin->stolen) / passed,
         (others > 0 ? others : others <= 0 ? 0 : NAN) / passed, end.preempted - begin->preempted,
-        begin->throttled < 0 ? -1 : end.throttled - begin->throttled};
+        begin->throttled < 0 ? -1 : end.throttled - begin->throttled, begin->joule, end.joule};
 }
 
 /* ---- the verdict ---- */
@@ -129,6 +147,26 @@ static void append_names(json_t *list, unsigned taints)
             json_array_append_new(list, json_string(names[i]));
 }
 
+/* Joules of the packages, when the counter has ticked often enough to know them. */
+static void put_energy(const struct host_monitor *h, json_t *o)
+{
+    const struct host_seen *s = &h->seen;
+    double ticks = s->seconds * 1e9 / RAPL_TICK_NS;
+    int known = isfinite(s->begin_j) && isfinite(s->end_j);
+    const char *why = !h->rapl ? *h->unmetered.text ? h->unmetered.text : "not asked for"
+                      : !known ? "the counter of energy could not be read"
+                               : "over before the counter of energy had ticked 100 times";
+    json_object_set_new(o, "energy_source", h->rapl ? json_string(rapl_source(h->rapl))
+                                                    : json_null());
+    rec_set_int(o, "window_ns", (int64_t)(s->seconds * 1e9));
+    rec_set_number(o, "energy_j",
+                   known && ticks >= LEAST_TICKS ? s->end_j - s->begin_j : (double)NAN, why);
+    if (!known)
+        return;
+    json_object_set_new(o, "energy_begin_j", json_real(s->begin_j));
+    json_object_set_new(o, "energy_end_j", json_real(s->end_j));
+}
+
 static json_t *describe(const struct host_seen *s)
 {
     json_t *o = json_object();
@@ -144,23 +182,48 @@ static json_t *describe(const struct host_seen *s)
 void host_monitor_put(const struct host_monitor *h, json_t *record)
 {
     json_t *list = json_object_get(record, "tainted");
-    json_object_set_new(record, "host", describe(&h->seen));
+    json_t *o = describe(&h->seen);
+    put_energy(h, o);
+    json_object_set_new(record, "host", o);
     if (!list)
         json_object_set_new(record, "tainted", list = json_array());
     append_names(list, host_monitor_taints(&h->seen));
 }
 
-json_t *host_monitor_look(struct host_monitor *h, int64_t ms)
+/* Sees what the host does while this process does nothing. */
+static void watch(struct host_monitor *h, int64_t ms)
 {
     struct timespec t = {ms / 1000, ms % 1000 * 1000000};
-    json_t *o = json_object(), *reasons = json_array();
     host_monitor_begin(h);
     while (nanosleep(&t, &t) && errno == EINTR)
         continue;
     host_monitor_end(h);
+}
+
+json_t *host_monitor_look(struct host_monitor *h, int64_t ms)
+{
+    json_t *o = json_object(), *reasons = json_array();
+    watch(h, ms);
     append_names(reasons, host_monitor_taints(&h->seen));
     json_object_set_new(o, "host", describe(&h->seen));
     json_object_set_new(o, "fit", json_boolean(!json_array_size(reasons)));
     json_object_set_new(o, "reasons", reasons);
+    return o;
+}
+
+json_t *host_monitor_idle(struct host_monitor *h, const char *when, int64_t ms)
+{
+    if (!h->rapl || ms <= 0)
+        return NULL;
+    watch(h, ms);
+    const struct host_seen *s = &h->seen;
+    int quiet = !host_monitor_taints(s);
+    json_t *o = json_object();
+    json_object_set_new(o, "when", json_string(when));
+    rec_set_int(o, "window_ns", (int64_t)(s->seconds * 1e9));
+    rec_set_number(o, "power_w", quiet ? (s->end_j - s->begin_j) / s->seconds : (double)NAN,
+                   quiet ? "the counter of energy could not be read"
+                         : "something else ran on this machine");
+    json_object_set_new(o, "method", json_string("energy counter"));
     return o;
 }

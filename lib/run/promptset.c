@@ -111,6 +111,7 @@ int promptset_read(struct promptset *s, const char *const *files, size_t n_files
     int bad = read_all(s, r, limit, encoder, h, e);
     hash_hex(h, s->sha256);
     hash_free(h);
+    s->inputs = rec_read_inputs(r);
     rec_read_close(r);
     if (!bad && !s->n && !s->faults)
         bad = err_set(e, EXIT_BAD_DATA,
@@ -131,5 +132,6 @@ void promptset_free(struct promptset *s)
     }
     free(s->v);
     free(s->fault);
+    json_decref(s->inputs);
     *s = (struct promptset){0};
 }

@@ -18,6 +18,7 @@ struct promptset {
     int64_t more;             /* faults that were only counted */
     int unsound;              /* the input was cut or edited */
     char sha256[65];  /* of the prompt records, one compact JSON with sorted keys a line */
+    json_t *inputs;   /* rec_read_inputs: what they were read from */
 };
 
 /* Reads prompt records (kind "prompt" or none; other kinds are passed over) from the files, or from

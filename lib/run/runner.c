@@ -45,12 +45,17 @@ static int write_generation(struct session *s, const struct prompt *p, struct ge
                      e);
 }
 
-/* What the card takes with the model loaded and nothing to do. Joules are of one process, so where
+/* What the card, or the processors that compute in its place, take with the model loaded and
+ * nothing to do. Joules are of one process, so where
  * another may go on there is none. */
 static int write_idle(struct session *s, const char *when, struct err *e)
 {
     int wanted = s->loaded && !session_stopped(s) && !rec_lasts(&s->out);
-    json_t *o = wanted ? gpu_monitor_idle(&s->monitor, when, s->job->args->idle_ms) : NULL;
+    int64_t ms = s->job->args->idle_ms;
+    json_t *o = !wanted          ? NULL
+                : s->monitor.gpu ? gpu_monitor_idle(&s->monitor, when, ms)
+                : s->timed       ? host_monitor_idle(&s->host, when, ms)
+                                 : NULL;
     if (!o)
         return 0;
     rec_set_int(o, "launch", s->job->plan->launch);

@@ -222,10 +222,13 @@ int session_open(struct session *s, struct err *e)
         rec_open_work(&s->out, c, &wish, job->decoder->tool, job->argc, job->argv, extra, e))
         return -1;
     s->writing = 1;
+    s->out.inputs = json_incref(s->prompts.inputs);
     warn_library(s);
     selfcheck_start(&s->selfcheck, job->args->selfcheck, s->backend);
     gpu_monitor_open(&s->monitor, s->backend->address, (uint64_t)c->seed);
     s->timed = one_process(job) != NULL;
+    if (s->timed)
+        host_monitor_open(&s->host);
     if (s->timed && !job->args->force && gpu_monitor_foreign(&s->monitor) > 0)
         return err_set(e, EXIT_BUSY, "%s: other processes compute on this GPU: expected it for the "
                        "timing alone; end them, or say --force", s->backend->name);
@@ -254,6 +257,7 @@ int session_close(struct session *s, int bad, struct err *e)
     if (s->loaded)
         network_free(&s->network);
     gpu_monitor_close(&s->monitor);
+    host_monitor_close(&s->host);
     if (s->backend)
         backend_close(s->backend);
     promptset_free(&s->prompts);

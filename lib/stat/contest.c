@@ -138,7 +138,8 @@ void contest_solve(const struct contest *c, const struct contest_pair *x,
 }
 
 /* Step counts that narrow one bracket. Returns how many. */
-static size_t between(const struct contest_verdict *v, double length, double *out, size_t max)
+static size_t between(const struct contest_verdict *v, double length, double octaves, double *out,
+                      size_t max)
 {
     if (isnan(v->below) && isnan(v->above))
         return 0;
@@ -150,15 +151,16 @@ static size_t between(const struct contest_verdict *v, double length, double *ou
         out[0] = 2 * v->below;
         return !(out[0] > length);
     }
-    return crossover_between(v->below, v->above, out, max);
+    return crossover_between(v->below, v->above, octaves, out, max);
 }
 
 void contest_advise(const struct contest_result *r, size_t prompts, double first, double last,
-                    double length, struct contest_advice *a)
+                    double length, double octaves, struct contest_advice *a)
 {
     double all[CONTEST_ADD], before = 0, lo = fmax(r->q.lo, first), hi = fmin(r->q.hi, last);
-    size_t n = between(&r->lat, length, all, CONTEST_ADD / 2);
-    n += prompts ? between(&r->q, length, all + n, CONTEST_ADD / 2) : 0;
+    size_t n = between(&r->lat, length, octaves, all, CONTEST_ADD / 2);
+    n += prompts ? between(&r->q, length, octaves, all + n, CONTEST_ADD / 2) : 0;
+    a->wanted = octaves;
     for (a->n = 0;;) { /* ascending, each once; a handful */
         double next = INFINITY;
         for (size_t i = 0; i < n; i++)
@@ -170,7 +172,7 @@ void contest_advise(const struct contest_result *r, size_t prompts, double first
     }
     int known = prompts > 1 && !isnan(r->q.lo) && lo < hi;
     a->octaves = known ? log2(hi / lo) : NAN;
-    double wider = fmax(1, a->octaves); /* the width falls like 1 / sqrt(n) */
+    double wider = fmax(1, a->octaves / octaves); /* the width falls like 1 / sqrt(n) */
     a->prompts = known ? ceil((double)prompts * wider * wider) : NAN;
     a->at_least = known && (isinf(r->q.lo) || isinf(r->q.hi));
 }

@@ -41,16 +41,18 @@ struct contest_result {
 /* What to run next. */
 enum { CONTEST_ADD = 32 };
 struct contest_advice {
-    double steps[CONTEST_ADD]; /* ascending: they narrow a bracket that is open or wider than 2 */
+    double steps[CONTEST_ADD]; /* ascending: they narrow a bracket that is open or too wide */
     size_t n;
     double octaves; /* width of the interval of X_q, held inside the measured steps; NaN: none */
-    double prompts; /* that would narrow it to one octave (+- half); NaN: no interval */
+    double prompts; /* that would narrow it as far as wished; NaN: no interval */
+    double wanted;  /* width in octaves that is narrow enough */
     int at_least;   /* the interval is censored, so both are lower bounds */
 };
 /* prompts: measured ones, 0: no quality. first, last: measured steps. length (NaN: unknown): no
- * step count above it is useful. */
+ * step count above it is useful. octaves: how narrow a bracket, and the interval of X_q, shall
+ * become. */
 void contest_advise(const struct contest_result *r, size_t prompts, double first, double last,
-                    double length, struct contest_advice *a);
+                    double length, double octaves, struct contest_advice *a);
 
 /* work[5 * draws]. to - from <= CROSSOVER_MAX. */
 void contest_solve(const struct contest *c, const struct contest_pair *x,

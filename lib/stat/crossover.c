@@ -103,14 +103,14 @@ void crossover_bracket(const double *x, const double *y, size_t n, double *below
     }
 }
 
-size_t crossover_between(double lo, double hi, double *out, size_t max)
+size_t crossover_between(double lo, double hi, double octaves, double *out, size_t max)
 {
-    double octaves = log2(hi / lo);
-    if (!(octaves > 1))
+    double wide = log2(hi / lo);
+    if (!(wide > octaves))
         return 0;
-    size_t pieces = (size_t)ceil(octaves - 1e-9), n = 0;
+    size_t pieces = (size_t)ceil(wide / octaves - 1e-9), n = 0;
     for (size_t i = 1; i < pieces && n < max; i++) {
-        double steps = round(lo * exp2(octaves * (double)i / (double)pieces));
+        double steps = round(lo * exp2(wide * (double)i / (double)pieces));
         if (steps > lo && steps < hi && (n == 0 || steps > out[n - 1]))
             out[n++] = steps;
     }

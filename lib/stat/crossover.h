@@ -36,8 +36,8 @@ double crossover_cost_meets(const struct crossover_cost *c, double level);
  * below; above NaN: none is above. Reads the points as they are, from the left. */
 void crossover_bracket(const double *x, const double *y, size_t n, double *below, double *above);
 
-/* Step counts to add between lo and hi so that no gap is wider than one octave (a factor of two):
- * evenly in log2, rounded. out[] holds at most max. Returns how many. */
-size_t crossover_between(double lo, double hi, double *out, size_t max);
+/* Step counts to add between lo and hi so that no gap is wider than so many octaves (factors of
+ * two): evenly in log2, rounded. out[] holds at most max. Returns how many. */
+size_t crossover_between(double lo, double hi, double octaves, double *out, size_t max);
 
 #endif

@@ -55,6 +55,7 @@ struct launch_energy {
     double integral_j;   /* by power readings */
     double idle_w;       /* the launch: power with nothing to do */
     double looks, capped; /* at the clocks, and those under the power cap */
+    int whole;           /* 1: the counter misses nothing: ticks alone say what it is worth */
 };
 /* One request's share of a batch, in order of time. */
 struct launch_batch {

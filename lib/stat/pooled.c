@@ -87,6 +87,12 @@ double pooled_scale(double value, enum pooled_transform transform, int higher)
     return higher ? s : -s;
 }
 
+double pooled_unscale(double scaled, enum pooled_transform transform, int higher)
+{
+    double s = higher ? scaled : -scaled;
+    return transform == POOLED_EXPONENTIAL ? exp(s) : s;
+}
+
 void pooled_draws(const double *num, const double *den, const unsigned char *has, size_t points,
                   size_t n, enum pooled_transform transform, uint64_t seed, size_t draws,
                   double *value, double *draw, uint32_t *index)

@@ -47,6 +47,8 @@ void pooled_draws(const double *num, const double *den, const unsigned char *has
 
 /* The scale on which values are compared, higher is better: a perplexity by its logarithm. */
 double pooled_scale(double value, enum pooled_transform transform, int higher);
+/* The value at a place of that scale. */
+double pooled_unscale(double scaled, enum pooled_transform transform, int higher);
 
 /* A loss that counts as none: "0.02" in units of the quality, "1%" of the value, or a list
  * "judge_ppl=1%,accuracy=0.02" of which the part for `name` is taken. NULL: 0. -1: malformed. */

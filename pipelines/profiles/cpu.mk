@@ -1,4 +1,5 @@
 # cpu - checkpoints of a billion parameters or so on a processor: hours.
+OWN           := 1
 PROMPTS       := 32
 STEPS         := 16,32,64,128
 GEN_LENGTH    := 128
@@ -13,3 +14,5 @@ GEN_FLAGS     := --device cpu --dtype bf16
 QUANT_CHOICE  := --count 16
 QUANT_STEPS   := 32
 QUANT_SAMPLES := 8
+ROBUST_PROMPTS := 4
+ROBUST_isa    := $(filter avx2 neon,$(CPU_LEVELS))

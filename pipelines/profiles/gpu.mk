@@ -1,4 +1,5 @@
 # gpu - one GPU of 80 GB or more, 8B checkpoints in bf16. What the profiles of single cards share.
+OWN           := 1
 PROMPTS       := 128
 STEPS         := 16,32,64,128,256
 GEN_LENGTH    := 256
@@ -11,6 +12,7 @@ SCALE_PROMPTS := 32
 GEN_FLAGS     := --device cuda --dtype bf16
 SCORE_FLAGS   := --device cuda --dtype bf16
 QUANTS        := int8 nf4 fp8
+ROBUST_isa    :=
 
 # The CPU computes a few ids too: bf16 matrices (half the memory) with f32 sums and activations on
 # both sides, where only a near tie may part them. Of drawn weights a smaller shape says as much.

@@ -98,7 +98,7 @@ ends() { # CODE PID: how a process that runs beside ends
     done < <(tools; echo write-corpus --count 9)
     while read -r place; do              # gnuplot itself does not tell
         CROSSOVER_SHARE=$ROOT fails 74 "standard output" bash -c "\"\$@\" $place" - "$BIN/plot" \
-            -q --type pareto --terminal generations
+            -q --type pareto --term generations
     done <<< $'> /dev/full\n>&-'
     fails 74 "Bad file descriptor" bash -c '"$0" --no-meta <&-' "$BIN/score-exact"
 }

@@ -13,7 +13,7 @@ setup_file() {
     ln -s "$PWD/data" "$PWD/plots" "$tree"
     echo 'int nothing(void); int nothing(void) { return 0; }' > "$tree/lib/base/nothing.c"
     for t in prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact pareto \
-        compare plot report; do
+        compare plot report forecast bundle; do
         cat > "$tree/tools/$t.c" << END
 #include <unistd.h>
 int main(int n, char **v) { return n ? execv("$(realpath "$bin/$t")", v) : 1; }
@@ -89,7 +89,7 @@ phases() { # GOAL [NAME=VALUE...]
     run ! grep -q 'embedded demonstration models' $R/report.md
     grep -lq 'Machine: emulated device (host)\.' \
         $R/figures/{throughput,memory,ratio,roofline,drift}.txt
-    (cd $R && sha256sum --quiet -c MANIFEST.sha256)
+    build/bin/bundle -q --verify $R/crossover-h200.tar.gz > /dev/null
     phases all
     run ! grep -q '^  gen-' log
 }

@@ -177,48 +177,6 @@ e2e_ns: expected a number from 1 to 9007199254740992, got a text|{e2e_ns: "1,5"}
 END
 }
 
-@test "joules: gross, net of the idle card, a request, a second; null while they mean nothing" {
-    # five batches of two answers: 3 s, 40 ticks and 600 J each; the card alone takes 90 and 110 W
-    batches() { # LAUNCH GPU-MEMBERS [COUNT]
-        for id in $(seq "${3-5}"); do for p in a b; do
-            one "{id: \"$p\", batch: 2, batch_id: $id, batch_ns: 3e9, e2e_ns: 3e9, launch: $1,
-                gpu: ({energy_begin_j: (1000 * $id), energy_end_j: (1000 * $id + 600), samples: 150,
-                      energy_ticks: 40, power_integral_j: 606, power_capped_samples: 30} + $2)}"
-        done; done
-    }
-    idle() { # LAUNCH WATTS MEMBERS
-        one "{kind: \"idle\", launch: $1, power_w: $2} + $3"
-    }
-    { idle 1 90 "{}"; batches 1 "{}"; idle 1 110 "{}"; idle 1 9000 "{foreign_processes: 1}"
-      idle 2 5000 "{}"; idle 1 7000 "{model: \"other\"}"; } | measure > "$T/m"
-    [ "$(value energy_j_per_token value < "$T/m")" = 75 ]
-    [ "$(value energy_net_j_per_token value < "$T/m")" = 37.5 ]
-    [ "$(value energy_j_per_request value < "$T/m")" = 300 ]
-    [ "$(value power_mean_w value < "$T/m")" = 200 ]
-    [ "$(value power_cap_ratio value < "$T/m")" = 0.2 ]
-    jq -se 'map(select(.metric == "energy_j_per_token"))[0] | .energy_ticks == 200 and
-        .energy_windows == 5 and .idle_power_w == 100 and .power_agrees and
-        .power_integral_ratio == 1.01 and .lo == null and
-        .label == "GPU board energy, NVML, excludes host"' "$T/m"
-    reason() { # METRIC REASON < metrics
-        [ "$(tee "$T/n" | value "$1" value)" = null ]
-        [[ "$(value "$1" value_reason < "$T/n")" = *"$2"* ]]
-    }
-    batches 1 "{}" | measure | reason energy_net_j_per_token "idle"
-    batches 1 "{energy_ticks: 19}" | measure | reason energy_j_per_token "100 ticks"
-    batches 1 "{energy_end_j: null}" | measure | reason energy_j_per_request "no tick"
-    batches 1 "{}" 4 | measure | reason power_mean_w "5 batches"
-    { batches 1 "{}" 3; batches 2 "{}" 3; } | measure |
-        reason power_mean_w "10 s"
-    # readings and counter apart: said aloud, on both sides
-    batches 1 "{power_integral_j: 560}" | measure 2> "$T/err" > "$T/m"
-    grep -q "W023.*6.7 %" "$T/err"
-    [ "$(value energy_j_per_token power_agrees < "$T/m")" = false ]
-    batches 1 "{power_integral_j: null}" | measure > "$T/m"
-    [ "$(value energy_j_per_token power_agrees < "$T/m")" = null ]
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/m"
-}
-
 @test "failed records are exit 1, unless allowed" {
     { one '{status: "timeout"}'; one '{}'; } > "$T/in"
     run measure "$T/in"

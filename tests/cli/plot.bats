@@ -24,10 +24,50 @@ records() { # of a type
     case $1 in
     pareto | steps | throughput) echo "$F"/plot-{metric,quality,front}.ndjson ;;
     memory | ratio) echo "$F/plot-scale.ndjson" ;;
+    frontier) echo "$F/plot-metric.ndjson" ;;
+    growth) echo both.ndjson ;;
+    kinds) echo kinds.ndjson ;;
     loss) echo "$F/plot-train.ndjson" ;;
     drift) echo "$F/plot-generation.ndjson" ;;
     roofline) echo "$F/plot-roofline.ndjson" ;;
     esac
+}
+
+# Both contracts at batch sizes 1, 4, 16 and two lengths. LLaDA with k tokens a step takes
+# (1 + batch) length / k ms, LLaMA 2 + 3 batch / 4 ms a token: equal at batch 4 with 1 a step.
+# Points of 2 tokens a step were disturbed.
+both() {
+    jq -cn '("answer", "fixed") as $c | (32, 64) as $n | (1, 4, 16) as $b | (0, 1, 2) as $k
+        | (if $k == 0 then 2 + 3 * $b / 4 else (1 + $b) / $k end) as $t
+        | {schema: "crossover/1", kind: "metric", run: "r", contract: $c, batch: $b, level: 0.95,
+           n: 60, launches: 5, disturbed: ($k == 2)}
+          + (if $k == 0 then {model: "llama-x", paradigm: "autoregressive", arch: "llama",
+                              max_new: $n, steps: null, axis: null}
+             else {model: "llada-x", paradigm: "masked_diffusion", arch: "llada", gen_length: $n,
+                   steps: ($n / $k), axis: "steps", series: "s\($c)\($n)\($b)"} end)
+        | .point = "\(.model)\($c)\($n)-\($b)-\($k)" | .config = .point
+        | (if $c == "answer" then 1 else 10 end) as $far
+        | . + ({metric: "e2e_ns", unit: "ns", value: ($far * 1e6 * $t * $n)},
+               {metric: "slot_tokens_per_s", unit: "per_s", value: (1000 * $b / $t / $far)},
+               {metric: "output_tokens_per_s", unit: "per_s", value: (900 * $b / $t / $far)},
+               {metric: "norm_latency_ns_per_token", unit: "ns", value: ($far * 1e6 * $t / 0.9)},
+               {metric: "memory_weights_bytes", unit: "bytes", value: 1e6},
+               {metric: "memory_allocated_peak_bytes", unit: "bytes",
+                value: (1e6 + $b * (if $k == 0 then 1024 * $n else $n * $n end))})
+        | .lo = (if .disturbed then null else .value * 0.98 end)
+        | .hi = (if .disturbed then null else .value * 1.02 end)'
+    jq -cn '(32, 64) as $n | {schema: "crossover/1", kind: "crossover", run: "r", name: "X_batch",
+        llada: "llada-x", llama: "llama-x", contract: "fixed", gen_length: $n, exists: true, at: 4,
+        lo: 3.8, hi: 4.2, predicted_at: 8, tokens_per_step: 1, direction: "cheaper_up_to"}'
+}
+
+# Two kinds of prompt, 60 and 5 answers; LLaMA takes 10, 11, ... ms for a story, 1 ms for a sum.
+kinds() {
+    jq -cn '(range(60) | {task: "story", id: "s\(.)", e2e_ns: (1e7 + 1e6 * .)}),
+            (range(5) | {task: "sum", id: "w\(.)", e2e_ns: 1e6})
+        | {schema: "crossover/1", kind: "generation", run: "r", point: "a",
+           config: "a", model: "llama-x", arch: "llama", paradigm: "autoregressive", batch: 1,
+           max_new: 64, phase: "timed", status: "ok", contract: "answer"} + .'
 }
 
 valid_svg() {
@@ -36,7 +76,9 @@ valid_svg() {
 }
 
 @test "every type is drawn, with script, data and caption beside it" {
-    for t in pareto steps throughput memory ratio loss drift roofline; do
+    kinds > kinds.ndjson
+    both > both.ndjson
+    for t in pareto steps throughput memory ratio frontier growth kinds loss drift roofline; do
         # shellcheck disable=SC2046
         draw "$t" "$t.svg" $(records "$t")
         valid_svg "$t.svg"
@@ -55,13 +97,13 @@ valid_svg() {
 @test "a disk that is full leaves no part of a figure under its name" {
     for s in svg png pdf; do # gnuplot is silent about a file that it could not write whole
         run -74 --separate-stderr bash -c 'ulimit -f 12; exec "$@"' - \
-            "$BIN/plot" --type pareto -o "full.$s" $(records pareto)
+            "$BIN/plot" --type ratio -o "full.$s" $(records ratio)
         [ "${#stderr_lines[@]}" -eq 1 ] && [[ $stderr == *"full.$s: expected a whole $s"* ]]
         [ ! -e "full.$s" ]
-        draw pareto "full.$s" $(records pareto) # one that is there stays
+        draw ratio "full.$s" $(records ratio) # one that is there stays
         cp "full.$s" before
         run -74 bash -c 'ulimit -f 12; exec "$@"' - \
-            "$BIN/plot" --type pareto -o "full.$s" $(records pareto)
+            "$BIN/plot" --type ratio -o "full.$s" $(records ratio)
         cmp "full.$s" before
     done
     [ -z "$(find . -name '.*tmp*')" ]
@@ -264,8 +306,132 @@ twice() {
     lacks -q 'no data' t.svg
 }
 
-@test "--terminal prints the figure and writes nothing" {
-    "$BIN/plot" --type pareto --terminal $(records pareto) > out
+# judged METRICS: an accuracy for each of their points
+judged() {
+    jq -c 'select(.metric == "e2e_ns") | .kind = "quality" | .summary = true | .metric = "accuracy"
+        | .value = 0.5 | .direction = "higher" | del(.disturbed, .lo, .hi)' "$1"
+}
+
+# numbers FILE TABLE: the rows of a table of a figure
+numbers() { sed -n "/^# $2\$/,/^\$/p" "$1" | tail -n +3 | sed '/^$/d'; }
+
+@test "points with different things to deliver share no curve, no panel and no bar" {
+    both > m.ndjson
+    judged m.ndjson > q.ndjson
+    draw pareto p.svg m.ndjson q.ndjson
+    for t in 'batch 1, to the end of the text, at most 64 tokens' 'batch 1, exactly 64 tokens' \
+        'batch 16, exactly 64 tokens'; do
+        grep -q "$t" p.svg
+    done
+    grep -q '^panel_count = 6$' p.gp
+    grep -q '^array series_panel.*= \[1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6\]' p.gp
+    grep -q 'other lengths are not shown: 18' p.txt
+    draw pareto p.svg --contract fixed --batch 4 --length 32 m.ndjson q.ndjson
+    grep -q '^panel_count = 1$' p.gp
+    draw steps s.svg m.ndjson q.ndjson
+    [ "$(numbers s.tsv points | cut -f 2 | paste -sd ' ')" = '32 64 88' ]
+    draw steps s.svg --contract fixed m.ndjson q.ndjson
+    [ "$(numbers s.tsv points | cut -f 2 | paste -sd ' ')" = '320 640 880' ]
+    draw throughput t.svg m.ndjson
+    [ "$(numbers t.tsv points | cut -f 2 | sort -n | tail -n 1)" = 188.2352941 ] # 2 a step
+    draw throughput t.svg --contract answer m.ndjson
+    [ "$(numbers t.tsv points | cut -f 2 | sort -n | tail -n 1)" = 1694.117647 ]
+    draw memory m.svg m.ndjson
+    [ "$(numbers m.tsv cells | wc -l)" -eq 12 ] # 2 models, 2 lengths, 3 batch sizes
+    grep -q 'Contract: fixed' m.txt
+}
+
+@test "a disturbed point is hollow, and the caption says so" {
+    both > m.ndjson
+    judged m.ndjson > q.ndjson
+    draw steps s.svg m.ndjson q.ndjson
+    [ "$(numbers s.tsv points | cut -f 8 | paste -sd ' ')" = '1 0 0' ]
+    grep -q 'Hollow points: something else ran' s.txt
+    jq -c '.disturbed = false' m.ndjson > quiet
+    draw steps q.svg quiet q.ndjson
+    lacks -q Hollow q.txt
+    run cmp s.svg q.svg
+    [ "$status" -eq 1 ]
+}
+
+@test "two sweeps of a model share no colour, a sweep keeps its own from panel to panel" {
+    { both; both | jq -c 'select(.arch == "llada") | .cache = "dual" | .point += "d"
+        | .series += "d"'; } | jq -c 'select(.arch == "llama") // (.cache //= "none")' > m.ndjson
+    judged m.ndjson > q.ndjson
+    draw pareto p.svg m.ndjson q.ndjson
+    grep -q '^array series_variant.*= \[1, 2, 1, 1, 2, 1,' p.gp
+    lacks '^array series_variant.*, 3' p.gp
+    for c in '#0072B2' '#009E73'; do
+        rgb=$(printf 'rgb(%3d, %3d, %3d)' "0x${c:1:2}" "0x${c:3:2}" "0x${c:5:2}")
+        grep -qi "$rgb\|$c" p.svg
+    done
+}
+
+@test "the second frontier: what one user and what the device get, and where models are equal" {
+    both > m.ndjson
+    draw frontier f.svg m.ndjson
+    # LLaMA, batch 4, 32 tokens, fixed: 50 ms a token for one user, four times that in all
+    numbers f.tsv points | awk '$3 == 4 && $1 == 20 && $2 == 80 { n++ } END { exit n != 4 }'
+    grep -q '^array panel_length.*= \[32, 64\]' f.gp
+    # there they meet, at its own place; batch 8 by the roofline, half way from 4 to 16
+    [ "$(numbers f.tsv crossings | head -n 1 | tr '\t' ' ')" = '20 80 1 4 (1/step)' ]
+    numbers f.tsv crossings | awk 'NR == 2 && ($1 - (20 * 100 / 14) ^ 0.5) ^ 2 < 1e-12 { n = 1 }
+        END { exit !n }'
+    grep -q 'up to batch 4 \[3.8, 4.2\] with 1 token a step (8 if both ran at' f.txt
+    draw frontier a.svg --contract answer m.ndjson
+    numbers a.tsv points | awk '$3 == 4 && $1 == 180 && $2 == 720 { n++ } END { exit n != 4 }'
+    [ -z "$(numbers a.tsv crossings)" ]
+}
+
+@test "memory against length: exponents, and bytes a token" {
+    both > m.ndjson
+    { cat m.ndjson; jq -c 'select(.batch == 1 and .contract == "fixed") | .point += "-long"
+          | if .max_new then .max_new = 128 else .gen_length = 128 end
+          | if .metric == "memory_allocated_peak_bytes"
+            then .value = (1e6 + (if .max_new then 131072 else 16384 end)) else . end' m.ndjson
+    } > long.ndjson
+    draw growth g.svg long.ndjson
+    grep -q 'llada-x, batch 1: exponent 2 \[2, 2\]' g.txt
+    grep -q 'llama-x, batch 1: exponent 1 \[1, 1\], 1 \[1, 1\] KiB a token' g.txt
+    grep -q 'llama-x, batch 4: exponent 1, 4 KiB a token' g.txt # two lengths: no interval
+    jq -c 'select((.max_new // .gen_length) == 32)' m.ndjson > one
+    draw growth o.svg one
+    grep -q 'at one length only' o.txt
+}
+
+@test "latency by kind of prompt: medians, and the 95th percentile where there are enough" {
+    kinds > k
+    draw kinds k.svg k
+    [ "$(numbers k.tsv points | tr '\t' ' ' | paste -sd ,)" = '1 39.5 66.05 60,2 1 NaN 5' ]
+    grep -q '>story<' k.svg
+    jq -c 'del(.task)' k > none
+    draw kinds n.svg none
+    grep -q 'no prompt says its task or source' n.txt
+}
+
+@test "the band of what LLaDA attains is drawn under the points" {
+    draw pareto a.svg $(records pareto)
+    lacks 'Blue band' a.txt
+    jq -cn '{schema: "crossover/1", kind: "attainment", run: "r", batch: 1, gen_length: 64,
+        device: null, cost_metric: "e2e_ns", quality_metric: "judge_ppl", level: 0.95,
+        paradigm: "masked_diffusion",
+        curve: [{cost: 2e7, lo: 5, mid: 6, hi: 7}, {cost: 4e7, lo: null, mid: 5, hi: 6},
+        {cost: 8e7, lo: 4, mid: 4.5, hi: 5}, {cost: 9e7, lo: 4, mid: 4.5, hi: 5}]}' > band
+    draw pareto b.svg $(records pareto) band
+    [ "$(numbers b.tsv band | head -n 4 | tr '\t' ' ' | paste -sd ,)" = \
+        '20 5 7,40 5 7,80 4 5,90 4 5' ]
+    grep -q 'Blue band' b.txt
+}
+
+@test "--term has colours where they are wanted" {
+    "$BIN/plot" --type pareto --term $(records pareto) > plain
+    lacks -q $'\033' plain
+    "$BIN/plot" --type pareto --term --color always $(records pareto) > coloured
+    grep -q $'\033\\[38;5;' coloured
+}
+
+@test "--term prints the figure and writes nothing" {
+    "$BIN/plot" --type pareto --term $(records pareto) > out
     grep -q 'end-to-end latency' out
     grep -q 'Quality against latency' out
     [ "$(ls)" = out ]

@@ -349,3 +349,36 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
     [ "$(jq -r .id got | xargs)" = "long short" ]
     fails 64 "--room needs --fits" prep --room 3 in
 }
+
+@test "the prompts written for this project: kinds, references, answers that fit" {
+    H=$BATS_TEST_DIRNAME/../../data/prompts/human.ndjson
+    "$BIN/prep-prompts" -q "$H" -o human
+    jq -se 'map(select(.kind == "prompt")) | length == 40 and (map(.id) | unique | length) == 40
+        and all(.reference | startswith(" ")) and ([.[].task] | unique | length) == 5' human
+    # the last number of the reference is the answer, as score-exact reads it
+    jq 'select(.answer) | .reference | [scan("[0-9]+")][-1]' "$H" > last
+    jq 'select(.answer) | .answer' "$H" | cmp - last
+    [ "$(wc -l < last)" -ge 5 ] && [ "$(wc -c < "$H")" -lt 60000 ]
+}
+
+@test "system-text: paragraphs of manual pages and licences, without troff, each once" {
+    mkdir -p man/man1 man/man3 licences fortunes
+    words='one two three four five six seven eight nine ten eleven twelve thirteen'
+    { printf '.TH X 1\n.SH NAME\nx \\- short\n.SH TEXT\n.B bold\n'
+      printf 'is \\fIalso\\fR here \\(lqquoted\\(rq:\n'
+      printf '%s\n' "$words" "$words" "$words"
+      printf '.nf\n%s\n.fi\n.TP\n\\-x\nan option\n' "$words $words $words $words"; } |
+        gzip > man/man1/x.1.gz
+    cp man/man1/x.1.gz man/man1/y.1.gz
+    cp man/man1/x.1.gz man/man3/z.3.gz
+    echo "$words $words $words $words licence" > licences/L
+    ln -s L licences/M
+    printf 'short\n%%\n%s\n%%\n' "$words $words $words $words fortune" > fortunes/f
+    MAN=man LICENCES=licences FORTUNES=fortunes \
+        "$BATS_TEST_DIRNAME/../../pipelines/system-text" > text
+    cat text
+    [ "$(grep -c '^= ' text)" -eq 4 ] && [ "$(grep -vc '^= ' text)" -eq 3 ]
+    grep -q '^bold is also here "quoted": one two .* thirteen$' text
+    "$BIN/prep-prompts" -q text -o prompts
+    jq -se 'map(select(.kind == "prompt")) | length == 3 and all(.reference != null)' prompts
+}

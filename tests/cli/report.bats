@@ -18,7 +18,7 @@ report() { "$BIN/report" -o report.html "$@"; }
 lacks() { if grep "$@"; then return 1; fi; }
 # says PATTERN: in the text of the page, without what is not read.
 says() {
-    sed 's/<script.*<\/script>//; s/<[^>]*>/ /g' report.html > words
+    sed 's/<script.*<\/script>//; s/<[^>]*>/ /g' report.html | tr -s ' ' > words
     grep -q "$1" words
 }
 
@@ -26,7 +26,7 @@ says() {
     report "${ALL[@]}" 2> err
     [ "$(tail -n 1 err)" = "report: report.html" ]
     lacks -Eiq '<link|<script src|@import|https?://' report.html
-    [ "$(grep -c '<script' report.html)" -eq 1 ]
+    [ "$(grep -c '<script' report.html)" -eq 2 ] # data, and what sorts
     sed -n 's/.*<script [^>]* id="records">\(.*\)<\/script>.*/\1/p' report.html > j
     [ "$(jq '.crossover | length' j)" -eq 6 ]
     for h in 'Machine and models' Latency Throughput Memory Quality 'How to read this' \
@@ -38,11 +38,10 @@ says() {
 
 @test "the first sentence is the answer, with intervals" {
     report "${ALL[@]}"
-    grep -q 'class="lead">At batch 1, by judge perplexity, llada-demo is as good as LLaMA and no' \
+    grep -q 'class="lead"><p><strong>At batch 1, by judge perplexity, llada-demo is as good as' \
         report.html
     says 'no slower from 24.5 \[17.2, 34\] denoising steps on (probability 0.83)'
-    says 'At batch 8.* there is no step count .* (probability 0.01)'
-    says 'Equal quality takes 24.5 \[17.2, &gt;64\] steps; equal latency allows 13.2'
+    says 'Equal quality takes 24.5 \[17.2, 34\] steps; equal latency allows 30.8'
     says 'takes 1.03 \[1.01, 1.04\] times LLaMA'
 }
 
@@ -56,36 +55,16 @@ says() {
     lacks -q 'What quantization costs' report.html
 }
 
-# check FIELDS: a check record of the harness
-check() {
-    jq -cn "{schema: \"crossover/1\", kind: \"check\", run: \"r\", check: \"same\"} + $1"
-}
-
-@test "what the harness could not show stands above the headline, in its box; that is not bold" {
-    check '{pass: false, verdict: "UNDECIDED", text: "one model under two names is UNDECIDED"}' > c
-    report "${ALL[@]}" c
-    grep -q '<div class="lead doubt"><p><strong>Harness check same: UNDECIDED: one' report.html
-    grep -q '^<p>At batch 1, by judge perplexity.*</p></div>$' report.html
-    grep -q '^> \*\*Harness check same: UNDECIDED' report.md
-    lacks -q '\*\*At batch 1' report.md
-    check '{pass: false, verdict: "SAME", text: "a handicap was MISSED"}' > c
-    report "${ALL[@]}" c
-    says 'Harness check same: FAILED: a handicap was MISSED'
-    check '{pass: true, verdict: "SAME", text: "well"}' > c
-    report "${ALL[@]}" c
-    grep -q 'class="lead">At batch 1' report.html
-}
-
 @test "what lies beyond the measured is told of the sweep itself, not of others" {
     # a sweep that went to 1024 steps in the same run
     jq -c 'select(.metric == "e2e_ns" and .steps == 64) | .steps = 1024 | .point = "0000000000ff"
         | .series = "0000000000fe" | .config = "other steps=1024"' "$F/plot-metric.ndjson" > other
     report "${ALL[@]}" other
-    says 'Equal quality takes 24.5 \[17.2, &gt;64\] steps'
+    says ' 24.5 \[17.2, &gt;64\] steps'
     # records of before, without their points: the series tells
     jq -c 'select(.kind == "crossover") | del(.points)' "$F/plot-front.ndjson" > older
     report "$F/plot-metric.ndjson" "$F/plot-quality.ndjson" older other
-    says 'Equal quality takes 24.5 \[17.2, &gt;64\] steps'
+    says ' 24.5 \[17.2, &gt;64\] steps'
 }
 
 @test "along another axis the answer counts measured passes and names the values" {
@@ -98,6 +77,8 @@ check() {
     report t.ndjson
     says 'no slower from 24.5 \[17.2, 34\] denoising passes (threshold 0.9 to 0.95) on'
     says 'At 32 passes (threshold 0.96875), the first measured point that is as good'
+    jq -c 'select(.batch == 8)' t.ndjson > eight.ndjson
+    report eight.ndjson
     says 'there is no measured amount of work at which'
     lacks -q 'step count at which' report.md
 }
@@ -111,7 +92,8 @@ check() {
     for m in $(seq 14); do grep -q "| made.\?_$m |" report.md; done
     grep -q 'perplexity, exact' report.md
     lacks -E 'nll.?_ppl|elbo.?_ppl|kstep.?_ppl' report.md
-    [ "$(grep -c '^| c |' report.md)" -eq 2 ]
+    [ "$(grep -c '^| c |' report.md)" -eq 3 ]
+    [ "$(grep -c '<details><summary>Further columns: ' report.html)" -eq 2 ]
 }
 
 @test "of a point measured on two sets of prompts the larger is shown, and that is told" {
@@ -240,11 +222,20 @@ check() {
         | {schema: "crossover/1", run: "r"} + .' > in.ndjson
     report --title "$evil" in.ndjson || [ $? -eq 1 ] # the stream has no end record
     lacks -q '<img' report.html
-    [ "$(grep -o '</script>' report.html | wc -l)" -eq 1 ]
+    [ "$(grep -o '</script>' report.html | wc -l)" -eq 2 ] # data, and what sorts
     lacks -q '<!-- ' report.html
     # In Markdown all of it is escaped, but for the indented commands.
     grep -v '^    ' report.md > open.md
     lacks '[^\\]<img\|[^\\]`a\|[^\\]\[c\|[^\\]\*b' open.md
+    # so is all of LaTeX, and no cell of the CSV begins a formula
+    evil='=\input{x} $a$ %b_c^d~e#f&g\\'
+    printf '%s' "$evil" | jq -Rsc '{schema: "crossover/1", kind: "metric", run: "r", config: .,
+        metric: "e2e_ns", value: 1, direction: "lower"}' > in.ndjson
+    report in.ndjson
+    grep -q 'href="data:text/csv;charset=utf-8,Configuration,e2e_ns%0D%0A%27%3D%5Cinput' report.html
+    "$BIN/report" -q --format latex in.ndjson > t.tex
+    grep -qF '=\textbackslash{}input\{x\} \$a\$ \%b\_c\textasciicircum{}d' t.tex
+    grep -qF '\textasciitilde{}e\#f\&g\textbackslash{}\textbackslash{} & 1 ns \\' t.tex
 }
 
 @test "empty input is no run: 65, and no page" {
@@ -318,4 +309,18 @@ check() {
     ! grep -q "embedded demonstration models" plain.md
     "$BIN/report" -q --format markdown --no-meta --embedded one -o named.md
     grep -q "embedded demonstration models" named.md
+}
+
+@test "data set and judge are named, and toys above the answer" {
+    w='{"schema":"crossover/1","run":"r","kind":"workload"'
+    w="$w,\"text\":\"Prompts: 9 of my.json. Judge: J.\""
+    echo "$w,\"warning\":null}" > w
+    report "${ALL[@]}" w
+    says 'Prompts: 9 of my.json. Judge: J.'
+    lacks -q 'Toys' report.html
+    echo "$w,\"warning\":\"Toys: the judge is small.\"}" > w
+    report "${ALL[@]}" w
+    says 'Toys: the judge is small'
+    tr '\n' ' ' < words | grep -q 'Toys: the judge is small.*At batch 1, by judge perplexity'
+    grep -q 'Toys: the judge is small' report.md
 }

@@ -24,16 +24,16 @@ static unsigned taints(struct host_seen s)
 
 static void test_taints(void)
 {
-    const struct host_seen quiet = {1, 0.01, 0, 0.02, 12, 0},
-                           unknown = {1, NAN, NAN, NAN, 0, -1};
+    const struct host_seen quiet = {1, 0.01, 0, 0.02, 12, 0, 0, 0},
+                           unknown = {1, NAN, NAN, NAN, 0, -1, 0, 0};
     ok(!taints(quiet) && !taints(unknown), "a quiet host, and one that tells nothing");
-    ok(taints((struct host_seen){1, 0.4, 0, 0, 0, 0}) == HOST_PRESSURE, "tasks that wait");
-    ok(!taints((struct host_seen){0.01, 0.15, 0, 0, 0, 0}), "1.5 ms of them are too little");
-    ok(taints((struct host_seen){1, 0, 0.1, 0.5, 0, 0}) == (HOST_STOLEN | HOST_OTHERS),
+    ok(taints((struct host_seen){1, 0.4, 0, 0, 0, 0, 0, 0}) == HOST_PRESSURE, "tasks that wait");
+    ok(!taints((struct host_seen){0.01, 0.15, 0, 0, 0, 0, 0, 0}), "1.5 ms of them are too little");
+    ok(taints((struct host_seen){1, 0, 0.1, 0.5, 0, 0, 0, 0}) == (HOST_STOLEN | HOST_OTHERS),
        "stolen and used by others");
-    ok(!taints((struct host_seen){0.02, 0, 1, 1, 0, 0}), "a tick of the clock makes neither");
-    ok(taints((struct host_seen){1, 0, 0, 0, 60, 0}) == HOST_PREEMPTED, "preempted");
-    ok(taints((struct host_seen){1, 0, 0, 0, 0, 1}) == HOST_THERMAL, "slowed by heat");
+    ok(!taints((struct host_seen){0.02, 0, 1, 1, 0, 0, 0, 0}), "a tick of the clock makes neither");
+    ok(taints((struct host_seen){1, 0, 0, 0, 60, 0, 0, 0}) == HOST_PREEMPTED, "preempted");
+    ok(taints((struct host_seen){1, 0, 0, 0, 0, 1, 0, 0}) == HOST_THERMAL, "slowed by heat");
 }
 
 int main(void)

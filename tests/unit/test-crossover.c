@@ -61,9 +61,13 @@ static void test_bracket(void)
     ok(isnan(lo) && near(hi, 8, 0), "open below");
     crossover_bracket(steps, down, N, &lo, &hi);
     ok(near(lo, 256, 0) && isnan(hi), "open above");
-    ok(crossover_between(32, 64, out, 8) == 0, "an octave is narrow enough");
-    ok(crossover_between(32, 128, out, 8) == 1 && near(out[0], 64, 0), "two octaves: one between");
-    ok(crossover_between(16, 256, out, 8) == 3 && near(out[2], 128, 0), "four octaves: three");
+    ok(crossover_between(32, 64, 1, out, 8) == 0, "an octave is narrow enough");
+    ok(crossover_between(32, 128, 1, out, 8) == 1 && near(out[0], 64, 0),
+       "two octaves: one between");
+    ok(crossover_between(16, 256, 1, out, 8) == 3 && near(out[2], 128, 0), "four octaves: three");
+    ok(crossover_between(32, 64, 0.5, out, 8) == 1 && near(out[0], 45, 0) &&
+       crossover_between(32, 33, 0.01, out, 8) == 0,
+       "half an octave, while there is a step between");
 }
 
 static void test_parity(void)
@@ -148,13 +152,13 @@ static void test_advice(void)
     struct contest_result r = {.lat = {.below = 32, .above = 128},
                                .q = {.below = 256, .above = (double)NAN, .lo = 64, .hi = INFINITY}};
     struct contest_advice a;
-    contest_advise(&r, 100, 8, 256, 512, &a);
+    contest_advise(&r, 100, 8, 256, 512, 1, &a);
     ok(a.n == 2 && near(a.steps[0], 64, 0) && near(a.steps[1], 512, 0), "steps to add: 64, 512");
     ok(near(a.octaves, 2, 1e-12) && near(a.prompts, 400, 0) && a.at_least,
        "twice too wide: four times the prompts, at least");
-    contest_advise(&r, 100, 8, 256, 256, &a);
+    contest_advise(&r, 100, 8, 256, 256, 1, &a);
     ok(a.n == 1, "no more steps than tokens");
-    contest_advise(&r, 0, 8, 256, 256, &a);
+    contest_advise(&r, 0, 8, 256, 256, 1, &a);
     ok(isnan(a.prompts) && a.n == 1, "no quality, no prompts");
 }
 

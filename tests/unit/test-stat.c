@@ -6,8 +6,8 @@
 
 #include "lib/base/rng.h"
 #include "lib/stat/bootstrap.h"
-#include "lib/stat/energy.h"
 #include "lib/stat/events.h"
+#include "lib/stat/fit.h"
 #include "lib/stat/launch.h"
 #include "lib/stat/pooled.h"
 #include "lib/stat/proportion.h"
@@ -322,78 +322,6 @@ static void test_cost_draws(void)
     ok(near(draw[0], 7, 0) && near(draw[1], 7, 0), "one launch does not move");
 }
 
-/* Launch 1: 12 s, 2400 J, 120 ticks. Launch 2: 11 s, but 99 ticks. Launch 3: 9 s. Launch 4: a batch
- * without its joules. */
-static size_t energy_case(struct launch_batch *b)
-{
-    size_t n = 0;
-    for (int i = 0; i < 5; i++)
-        b[n++] =
-            (struct launch_batch){1, 0, i, 2.4e9, 10, 16, 2, {480, 24, 490, 50, 1, 0}, NO_WORK};
-    b[n++] = (struct launch_batch){2, 0, 0, 11e9, 10, 16, 2, {1, 99, 1, 50, 1, 0}, NO_WORK};
-    b[n++] = (struct launch_batch){3, 0, 0, 9e9, 10, 16, 2, {1, 200, 1, 50, 1, 0}, NO_WORK};
-    b[n++] = (struct launch_batch){4, 0, 0, 9e9, 10, 16, 2, {1, 200, 1, 50, 1, 0}, NO_WORK};
-    b[n++] = (struct launch_batch){4, 0, 1, 9e9, 10, 16, 2, {NAN, 200, 1, 50, 1, 0}, NO_WORK};
-    return n;
-}
-
-static double energy_value(enum energy_metric f, const struct launch_batch *b, size_t n)
-{
-    struct launch_sample s[9];
-    const char *why;
-    double value = 0, weight = 0;
-    size_t m = energy_samples(f, b, n, s, &why);
-    for (size_t i = 0; i < m; i++) {
-        value += s[i].value;
-        weight += s[i].weight;
-    }
-    return (m > 0) == !why ? value / weight : 1e300;
-}
-
-static void test_energy(void)
-{
-    struct launch_batch b[9];
-    struct launch_sample s[9];
-    const char *why;
-    size_t n = energy_case(b);
-    ok(near(energy_value(ENERGY_TOKEN, b, n), 48, 1e-12) &&
-           near(energy_value(ENERGY_NET_TOKEN, b, n), 36, 1e-12) &&
-           near(energy_value(ENERGY_REQUEST, b, n), 240, 1e-12) &&
-           near(energy_value(ENERGY_POWER, b, n), 200, 1e-12),
-       "joules a token, net, a request, a second: of launches long enough that know all");
-    ok(!energy_samples(ENERGY_TOKEN, b + 5, 1, s, &why) && strstr(why, "100 ticks"),
-       "99 ticks are too few");
-    ok(!energy_samples(ENERGY_TOKEN, b + 6, 1, s, &why) && strstr(why, "10 s"), "so are 9 s");
-    ok(!energy_samples(ENERGY_TOKEN, b + 7, 2, s, &why) && strstr(why, "no tick"),
-       "and a batch that does not know");
-    b[3].ns = 3.6e9;
-    b[3].energy.ticks = 60;
-    ok(!energy_samples(ENERGY_TOKEN, b, 4, s, &why) && strstr(why, "5 batches"),
-       "four windows are too few");
-    n = energy_case(b);
-    b[0].energy.idle_w = NAN;
-    ok(!energy_samples(ENERGY_NET_TOKEN, b, 5, s, &why) && strstr(why, "idle") &&
-           energy_samples(ENERGY_TOKEN, b, n, s, &why) == 5,
-       "without an idle card there is no net");
-}
-
-static void test_energy_basis(void)
-{
-    struct launch_batch b[9];
-    size_t n = energy_case(b);
-    struct energy_basis e = energy_basis(b, n);
-    ok(e.windows == 5 && near(e.ticks, 120, 0) && near(e.idle_w, 50, 0) &&
-           near(e.integral, 2450.0 / 2400, 1e-15) && energy_agrees(&e) == 1,
-       "what the joules rest on; a fiftieth apart is near enough");
-    for (int i = 0; i < 5; i++)
-        b[i].energy.integral_j = 452;
-    e = energy_basis(b, n);
-    ok(energy_agrees(&e) == 0, "a seventeenth is not");
-    b[0].energy.integral_j = NAN;
-    e = energy_basis(b, n);
-    ok(energy_agrees(&e) == -1, "without readings nobody can tell");
-}
-
 static void test_steady(void)
 {
     double x[20], work[20];
@@ -456,6 +384,21 @@ static void test_proportions(void)
     ok(!proportion_is(half, one, 1) && !proportion_is(half, one, 0), "a half is neither");
 }
 
+static void test_fit(void)
+{
+    const double x[] = {1, 2, 3, 4, 5}, y[] = {1.1, 1.9, 3.2, 3.9, 5.1};
+    struct fit f = fit_line(x, y, 5, 0.95);
+    ok(near(f.slope, 1, 1e-12) && near(f.at, 0.04, 1e-12), "least squares");
+    ok(near(f.lo, 0.84409260836, 1e-9) && near(f.hi, 1.15590739164, 1e-9), "its t interval");
+    f = fit_line(x, y, 2, 0.95);
+    ok(near(f.slope, 0.8, 1e-12) && isnan(f.lo), "two points have a slope and no interval");
+    const double same[] = {2, 2, 2};
+    ok(isnan(fit_line(same, y, 3, 0.95).slope), "one place has none");
+    double ppl = pooled_scale(8, POOLED_EXPONENTIAL, 0), plain = pooled_scale(0.5, POOLED_PLAIN, 1);
+    ok(near(pooled_unscale(ppl, POOLED_EXPONENTIAL, 0), 8, 1e-12) &&
+       near(pooled_unscale(plain, POOLED_PLAIN, 1), 0.5, 0), "a quality comes back from its scale");
+}
+
 int main(void)
 {
     test_sums();
@@ -463,6 +406,7 @@ int main(void)
     test_quantile();
     test_lines();
     test_isotonic();
+    test_fit();
     test_bootstrap();
     test_events();
     test_launches();
@@ -470,8 +414,6 @@ int main(void)
     test_ratio();
     test_wide();
     test_cost_draws();
-    test_energy();
-    test_energy_basis();
     test_steady();
     test_pooled();
     test_proportions();

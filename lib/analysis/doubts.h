@@ -1,0 +1,28 @@
+/* doubts.h - what keeps a run from answering, whatever its numbers are: a self-test that did not
+ * pass, batches that the machine disturbed, a machine that was not quiet, a warm-up that never
+ * became steady. Each is a sentence of its own. */
+#ifndef ANALYSIS_DOUBTS_H
+#define ANALYSIS_DOUBTS_H
+
+#include "lib/analysis/runset.h"
+
+struct doubts {
+    char **v; /* owned */
+    size_t n, cap;
+};
+/* About the points that compete with the crossover `headline` (NULL: all). Begins as zeroes;
+ * released by doubts_free. */
+void doubts_find(struct doubts *d, const struct runset *s, const json_t *headline);
+void doubts_free(struct doubts *d);
+
+/* 1: a check that failed or could not decide. */
+int doubts_is_failed(const json_t *check);
+
+/* How quiet the machine was: looks before launches and how many were not fit; answers timed and
+ * tainted; points, those with tainted answers alone, those never warm, those that drift. */
+struct doubts_fitness {
+    int64_t launches, unfit, batches, tainted, points, disturbed, cold, drifts;
+};
+struct doubts_fitness doubts_count(const struct runset *s, const json_t *headline);
+
+#endif

@@ -1,0 +1,62 @@
+/* figure-axes.c - see figure-axes.h. Values are divided in place, and noted for the caption as they
+ * are, so that a row that reaches a script is drawable on both axes: logarithmic ones hold no
+ * nought and nothing below it. */
+#include "lib/figure/figure-axes.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "lib/analysis/format.h"
+#include "lib/record/rec.h"
+
+/* Cells that cannot be drawn are dropped. */
+static int scale_cell(const struct config_row *c, const void *ctx)
+{
+    const struct axes *a = ctx;
+    struct config_row *k = (struct config_row *)(uintptr_t)c;
+    if (!figure_scale(a->f, &k->x, a->divide_x, 1))
+        return 0;
+    if (figure_scale(a->f, &k->y, a->divide_y, a->log_y))
+        return 1;
+    k->y = (struct value){(double)NAN, (double)NAN, (double)NAN, k->y.record};
+    return a->cost_alone;
+}
+
+static void put_axes(struct script *s, const char *cost, struct scale cs, const char *quality,
+                     struct scale qs, int lower, int log_y)
+{
+    struct buf b = {0};
+    buf_format(&b, "%s%s%s%s", format_metric_name(cost), *cs.unit ? " (" : "", cs.unit,
+               *cs.unit ? ")" : "");
+    script_text(s, "cost_label", b.data);
+    buf_clear(&b);
+    buf_format(&b, "%s%s%s%s", format_metric_name(quality), *qs.unit ? " (" : "", qs.unit,
+               *qs.unit ? ")" : "");
+    script_text(s, "quality_label", b.data);
+    script_number(s, "quality_lower", lower);
+    script_number(s, "quality_log", log_y);
+    buf_free(&b);
+}
+
+void figure_axes_load(struct axes *a, struct figure *f, const struct runset *s,
+                      const struct figure_request *q, struct config_table *c, int cost_alone)
+{
+    const char *quality = figure_quality(s, q), *cost = q->cost ? q->cost : "e2e_ns";
+    config_table_pareto(c, s, cost, quality);
+    double typical = (double)NAN; /* the smallest, so that no tick is a long fraction */
+    for (size_t i = 0; i < c->n; i++)
+        typical = fmin(typical, c->v[i].x.at);
+    struct scale cs = format_scale(cost, typical), qs = format_scale(quality, 1);
+    const char *direction = NULL;
+    for (size_t i = 0; i < c->n && !direction; i++) {
+        direction = rec_text(c->v[i].y.record, "quality_direction");
+        direction = direction ? direction : rec_text(c->v[i].y.record, "direction");
+    }
+    for (size_t i = 0; i < c->n && !f->why; i++)
+        f->why = rec_text(c->v[i].y.record, "value_reason");
+    int log_y = strstr(quality, "ppl") != NULL;
+    *a = (struct axes){f, cost, quality, cs.divide, qs.divide, log_y, cost_alone};
+    config_table_keep(c, scale_cell, a);
+    put_axes(&f->script, cost, cs, quality, qs, format_lower_is_better(quality, direction), log_y);
+}

@@ -1,0 +1,19 @@
+/* figure-axes.h - the two axes of the figures of cost and quality. */
+#ifndef FIGURE_FIGURE_AXES_H
+#define FIGURE_FIGURE_AXES_H
+
+#include "lib/figure/figure.h"
+
+struct axes {
+    struct figure *f;
+    const char *cost, *quality; /* metrics; borrowed */
+    double divide_x, divide_y;  /* records' values to those drawn */
+    int log_y, cost_alone;      /* cost_alone: a cell may lack its quality */
+};
+
+/* Fills c with the drawable cells of cost and quality, in the units of the axes, and sets what the
+ * script knows of these. */
+void figure_axes_load(struct axes *a, struct figure *f, const struct runset *s,
+                      const struct figure_request *q, struct config_table *c, int cost_alone);
+
+#endif

@@ -1,0 +1,224 @@
+/* figure-frontier.c - what a user gets against what the device gives, as the batch grows.
+ *
+ * A curve is one setting over the batch sizes, all else equal: for a diffusion model one number of
+ * tokens a step, so that a curve means the same at every length. Where two curves meet at the same
+ * batch size, both models give the same; that place stands on LLaMA's curve, from the crossover
+ * records. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/figure/figure.h"
+#include "lib/figure/series.h"
+#include "lib/record/rec.h"
+
+enum { MAX_PANELS = 6 };
+
+struct place {
+    const struct config_row *row;
+    double pace; /* tokens a step; the value along another axis; 0: autoregressive */
+    double user, device; /* tokens a second */
+};
+
+static int by_numbers(double a, double b)
+{
+    return (a > b) - (a < b);
+}
+
+/* Length, model, setting, batch. */
+static int compare_places(const void *pa, const void *pb)
+{
+    const struct place *a = pa, *b = pb;
+    int o = by_numbers(a->row->length, b->row->length);
+    o = o ? o : (int)b->row->kind - (int)a->row->kind; /* autoregressive ones first */
+    o = o ? o : strcmp(a->row->name, b->row->name);
+    o = o ? o : by_numbers(a->pace, b->pace);
+    return o ? o : by_numbers(a->row->batch, b->row->batch);
+}
+
+static int same_curve(const struct place *a, const struct place *b)
+{
+    return figure_same(a->row->length, b->row->length) && !strcmp(a->row->name, b->row->name) &&
+           figure_same(a->pace, b->pace);
+}
+
+static double metric_of(const struct runset *s, const struct config_row *c, const char *metric)
+{
+    return rec_number(runset_find(s, "metric", c->point, metric), "value");
+}
+
+/* Under `fixed` every slot counts, else what a reader gets. */
+static struct place place_of(const struct runset *s, const struct config_row *c)
+{
+    int fixed = strcmp(c->contract, "answer") != 0;
+    int by_steps = c->axis && !strcmp(c->axis, "steps");
+    struct place p = {c, 0, 0, 0};
+    p.pace = c->kind == CONFIG_AUTOREGRESSIVE ? 0 : by_steps ? c->length / c->steps : c->value;
+    p.pace = isnan(p.pace) ? 0 : p.pace;
+    p.user = fixed ? c->length / c->y.at * 1e9
+                   : 1e9 / metric_of(s, c, "norm_latency_ns_per_token");
+    p.device = metric_of(s, c, fixed ? "slot_tokens_per_s" : "output_tokens_per_s");
+    return p;
+}
+
+static char *curve_name(const struct place *p)
+{
+    const struct config_row *c = p->row;
+    if (c->kind == CONFIG_AUTOREGRESSIVE || !c->axis)
+        return mem_text(c->name);
+    if (strcmp(c->axis, "steps"))
+        return mem_format("%s, %s %s", c->name, c->axis, c->along);
+    return mem_format("%s, %.3g token%s a step", c->name, p->pace, figure_plural(p->pace));
+}
+
+static int panel_of(const double *lengths, int n, double length)
+{
+    for (int i = 0; i < n; i++)
+        if (figure_same(lengths[i], length))
+            return i + 1;
+    return 0;
+}
+
+/* LLaMA's curve at a batch size, linear in the logarithms between its neighbours. 0: outside. */
+static int on_llama(const struct place *v, size_t n, double length, double batch, double *x,
+                    double *y)
+{
+    for (size_t i = 0; i + 1 < n; i++) {
+        const struct place *a = &v[i], *b = &v[i + 1];
+        if (a->row->kind != CONFIG_AUTOREGRESSIVE || !same_curve(a, b) ||
+            !figure_same(a->row->length, length) || batch < a->row->batch || batch > b->row->batch)
+            continue;
+        double t = log(batch / a->row->batch) / log(b->row->batch / a->row->batch);
+        *x = a->user * pow(b->user / a->user, t);
+        *y = a->device * pow(b->device / a->device, t);
+        return 1;
+    }
+    return 0;
+}
+
+/* "at batch 6.1 [5.9, 6.3] with 2 tokens a step, 64 tokens (3.5 at the machine's limits)" */
+static void say_crossing(struct figure *f, const json_t *r)
+{
+    double lo = rec_number(r, "lo"), hi = rec_number(r, "hi");
+    double predicted = rec_number(r, "predicted_at"), pace = rec_number(r, "tokens_per_step");
+    const char *direction = rec_text(r, "direction");
+    int up_to = direction && !strcmp(direction, "cheaper_up_to");
+    struct buf b = {0};
+    if (!isnan(lo + hi))
+        buf_format(&b, " [%.3g, %.3g]", lo, hi);
+    if (!isnan(pace))
+        buf_format(&b, " with %.3g token%s a step", pace, figure_plural(pace));
+    if (!isnan(predicted))
+        buf_format(&b, " (%.3g if both ran at the machine's limits)", predicted);
+    figure_say(f, "Of %.0f tokens LLaDA is the faster one %s batch %.3g%s.",
+               rec_number(r, "gen_length"), up_to ? "up to" : "from", rec_number(r, "at"),
+               b.data ? b.data : "");
+    buf_free(&b);
+}
+
+static void put_crossing(struct figure *f, const json_t *r, const struct place *v, size_t n)
+{
+    double at = rec_number(r, "at"), predicted = rec_number(r, "predicted_at"), x, y;
+    double length = rec_number(r, "gen_length"), pace = rec_number(r, "tokens_per_step");
+    if (!json_is_true(json_object_get(r, "exists")) || !on_llama(v, n, length, at, &x, &y))
+        return;
+    char *text = isnan(pace) ? mem_format("%.3g", at) : mem_format("%.3g (%.3g/step)", at, pace);
+    script_row(&f->script, "nnnt", x, y, 1.0, text);
+    free(text);
+    say_crossing(f, r);
+    if (!isnan(predicted) && on_llama(v, n, length, predicted, &x, &y))
+        script_row(&f->script, "nnnt", x, y, 0.0, "");
+}
+
+/* One index a panel: the batch sizes at which both give the same, as measured and as predicted. */
+static void put_crossings(struct figure *f, const struct runset *s, const struct place *v, size_t n,
+                          const double *lengths, int panels, const char *contract)
+{
+    double count[MAX_PANELS];
+    script_table(&f->script, "crossings", "user device measured batch");
+    for (int p = 0; p < panels; p++) {
+        size_t i;
+        const json_t *r;
+        if (p)
+            script_next(&f->script, 4);
+        int64_t before = f->script.points;
+        json_array_foreach(runset_kind(s, "crossover"), i, r) {
+            const char *name = rec_text(r, "name"), *its = rec_text(r, "contract");
+            if (name && !strcmp(name, "X_batch") && !strcmp(its ? its : "", contract) &&
+                figure_same(rec_number(r, "gen_length"), lengths[p]))
+                put_crossing(f, r, v, n);
+        }
+        count[p] = (double)(f->script.points - before);
+    }
+    script_next(&f->script, 4);
+    script_table_end(&f->script);
+    script_numbers(&f->script, "crossing_count", count, panels);
+}
+
+static void put_curves(struct figure *f, const struct place *v, size_t n, const double *lengths,
+                       int panels)
+{
+    struct script *out = &f->script;
+    struct series l = {0};
+    char *names[SERIES_MAX];
+    script_table(out, "points", "user device batch disturbed labelled");
+    for (size_t i = 0; i < n; i++) {
+        int panel = panel_of(lengths, panels, v[i].row->length);
+        int begins = !i || !same_curve(&v[i - 1], &v[i]), ends = i + 1 == n ||
+                     !same_curve(&v[i], &v[i + 1]);
+        if (!panel || (begins && l.n == SERIES_MAX)) {
+            out->skipped++;
+            continue;
+        }
+        if (begins) {
+            names[l.n] = curve_name(&v[i]);
+            series_open(out, &l, names[l.n], (double)v[i].row->kind, panel, 5);
+        }
+        int labelled = ends || begins || v[i].row->kind == CONFIG_AUTOREGRESSIVE;
+        script_row(out, "nnnnn", v[i].user, v[i].device, v[i].row->batch,
+                   (double)v[i].row->disturbed, (double)labelled);
+    }
+    script_table_end(out);
+    series_put(out, &l);
+    for (int i = 0; i < l.n; i++)
+        free(names[i]);
+}
+
+void figure_frontier(struct figure *f, const struct runset *s, const struct figure_request *q)
+{
+    struct config_table c = {0};
+    config_table_metric(&c, s, "e2e_ns");
+    const char *contract = figure_contract(&c, q, "fixed");
+    struct place *v = mem_zero(c.n + 1, sizeof *v);
+    size_t n = 0;
+    for (size_t i = 0; i < c.n; i++) {
+        struct place p = place_of(s, &c.v[i]);
+        if (gnuplot_drawable(p.user, 1) && gnuplot_drawable(p.device, 1) &&
+            (isnan(q->length) || figure_same(q->length, c.v[i].length))) {
+            figure_used(f, &c.v[i].y);
+            v[n++] = p;
+        } else {
+            f->script.skipped++;
+        }
+    }
+    qsort(v, n, sizeof *v, compare_places);
+    double lengths[MAX_PANELS];
+    int panels = 0;
+    for (size_t i = 0; i < n && panels < MAX_PANELS; i++)
+        if (!panel_of(lengths, panels, v[i].row->length))
+            lengths[panels++] = v[i].row->length;
+    figure_say(f, "Tokens a second that one user gets (of an answer: its tokens over its latency) "
+                  "against those of the whole device; up and to the right is better. Along a curve "
+                  "the batch grows; its size stands beside the points. Contract: %s. Quality is "
+                  "not in this picture: fewer steps are faster and worse. Filled diamonds: batch "
+                  "sizes at which LLaDA and LLaMA give the same; open ones: where they would if "
+                  "every point ran at the machine's limits.", *contract ? contract : "not said");
+    put_curves(f, v, n, lengths, panels);
+    put_crossings(f, s, v, n, lengths, panels, contract);
+    script_numbers(&f->script, "panel_length", lengths, panels);
+    script_number(&f->script, "panel_count", panels);
+    f->level = (double)NAN; /* no interval is drawn */
+    free(v);
+    config_table_free(&c);
+}

@@ -1,0 +1,159 @@
+/* figure-growth.c - memory beyond the weights against the length of the answer, and what law it
+ * follows: the exponent of a power of the length, and bytes a token. Of the points of a sweep at
+ * one size the one that needs most counts, because that is what must fit. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/analysis/format.h"
+#include "lib/base/mem.h"
+#include "lib/figure/figure.h"
+#include "lib/figure/series.h"
+#include "lib/record/rec.h"
+#include "lib/stat/fit.h"
+
+enum { MAX_LENGTHS = 64 };
+
+struct growth { /* of one model, setting and batch size */
+    double length[MAX_LENGTHS], bytes[MAX_LENGTHS];
+    size_t n;
+};
+
+static int compare_rows(const void *pa, const void *pb)
+{
+    const struct config_row *a = pa, *b = pb;
+    int d = (int)a->kind - (int)b->kind;
+    d = d ? d : strcmp(a->name, b->name);
+    d = d ? d : (a->batch > b->batch) - (a->batch < b->batch);
+    d = d ? d : (a->length > b->length) - (a->length < b->length);
+    return d ? d : (a->y.at > b->y.at) - (a->y.at < b->y.at);
+}
+
+static int is_beyond(const struct config_row *c, const void *ctx)
+{
+    (void)ctx;
+    return !c->oom && c->length > 0 && gnuplot_drawable(c->y.at, 1);
+}
+
+/* The rows from i on that are one curve; returns the place behind them. */
+static size_t gather(const struct config_table *c, size_t i, struct growth *g)
+{
+    const struct config_row *first = &c->v[i];
+    g->n = 0;
+    for (; i < c->n && !strcmp(c->v[i].name, first->name) && c->v[i].kind == first->kind &&
+           figure_same(c->v[i].batch, first->batch); i++) {
+        size_t at = g->n && figure_same(g->length[g->n - 1], c->v[i].length) ? g->n - 1 : g->n;
+        if (at == MAX_LENGTHS)
+            continue;
+        g->length[at] = c->v[i].length;
+        g->bytes[at] = c->v[i].y.at; /* ascending: the last is the largest */
+        g->n = at + 1;
+    }
+    return i;
+}
+
+struct laws {
+    struct fit power, line; /* of the logarithms; of the values */
+    int straight;           /* the line misses by less */
+};
+
+static struct laws laws_of(const struct growth *g)
+{
+    double x[MAX_LENGTHS], y[MAX_LENGTHS], by_power = 0, by_line = 0;
+    for (size_t i = 0; i < g->n; i++) {
+        x[i] = log(g->length[i]);
+        y[i] = log(g->bytes[i]);
+    }
+    struct laws l = {fit_line(x, y, g->n, 0.95), fit_line(g->length, g->bytes, g->n, 0.95), 0};
+    for (size_t i = 0; i < g->n; i++) {
+        by_power += fabs(exp(l.power.at + l.power.slope * x[i]) / g->bytes[i] - 1);
+        by_line += fabs((l.line.at + l.line.slope * g->length[i]) / g->bytes[i] - 1);
+    }
+    l.straight = by_line <= by_power;
+    return l;
+}
+
+/* "llada-demo, batch 4: exponent 0.98 [0.95, 1.01], 12.3 KiB a token [12.1 KiB, 12.5 KiB]" */
+static void say_laws(struct figure *f, const struct config_row *c, const struct laws *l)
+{
+    struct buf b = {0};
+    buf_format(&b, "%s, batch %.4g: exponent %.3g", c->name, c->batch, l->power.slope);
+    if (!isnan(l->power.lo))
+        buf_format(&b, " [%.3g, %.3g]", l->power.lo, l->power.hi);
+    buf_text(&b, ", ");
+    format_interval(&b, "memory_bytes", l->line.slope, l->line.lo, l->line.hi);
+    figure_say(f, "%s a token.", b.data);
+    buf_free(&b);
+}
+
+/* "llada-demo, batch 4: n^0.98, 12.3 KiB/token". The caller frees. */
+static char *short_name(const struct config_row *c, const struct laws *l)
+{
+    struct buf b = {0};
+    buf_format(&b, "%s, batch %.4g: n^%.2g, ", c->name, c->batch, l->power.slope);
+    format_value(&b, "memory_bytes", l->line.slope);
+    buf_text(&b, "/token");
+    return b.data;
+}
+
+static void put_growth(struct figure *f, struct series *l, char **names, double (*fits)[SERIES_MAX],
+                       const struct config_row *c, const struct growth *g)
+{
+    if (l->n == SERIES_MAX) {
+        f->script.skipped += (int64_t)g->n;
+        return;
+    }
+    const struct laws laws = laws_of(g);
+    const struct fit *drawn = laws.straight ? &laws.line : &laws.power;
+    fits[0][l->n] = drawn->at;
+    fits[1][l->n] = drawn->slope;
+    fits[2][l->n] = laws.straight;
+    names[l->n] = short_name(c, &laws);
+    say_laws(f, c, &laws);
+    series_open(&f->script, l, names[l->n], (double)c->kind, 1, 2);
+    for (size_t i = 0; i < g->n; i++)
+        script_row(&f->script, "nn", g->length[i], g->bytes[i]);
+}
+
+void figure_growth(struct figure *f, const struct runset *s, const struct figure_request *q)
+{
+    struct config_table c = {0};
+    const char *metric = figure_memory_metric(s, q);
+    config_table_metric(&c, s, metric);
+    const char *contract = figure_contract(&c, q, "fixed");
+    for (size_t i = 0; i < c.n; i++)
+        c.v[i].y.at -= rec_number(runset_find(s, "metric", c.v[i].point, "memory_weights_bytes"),
+                                  "value");
+    config_table_keep(&c, is_beyond, NULL);
+    if (c.n)
+        qsort(c.v, c.n, sizeof *c.v, compare_rows);
+    struct growth *g = mem_zero(1, sizeof *g);
+    struct series l = {0};
+    char *names[SERIES_MAX];
+    double fits[3][SERIES_MAX];
+    figure_say(f, "%s less the weights against the length of the answer (n); of the points of a "
+                  "sweep that which needs most. By least squares: the exponent of a power of n "
+                  "(from the logarithms) and the bytes a token (of a straight line), with 95 %% "
+                  "intervals from three lengths on; drawn is what misses by less. The prompts and "
+                  "fixed buffers are in it too, so memory that is linear in the tokens has an "
+                  "exponent below 1.%s%s%s",
+               format_metric_name(metric), *contract ? " Contract: " : "", contract,
+               *contract ? "." : "");
+    script_table(&f->script, "points", "length bytes");
+    for (size_t i = 0, end; i < c.n; i = end) {
+        end = gather(&c, i, g);
+        if (g->n > 1)
+            put_growth(f, &l, names, fits, &c.v[i], g);
+        else
+            f->why = "every setting was measured at one length only";
+    }
+    script_table_end(&f->script);
+    series_put(&f->script, &l);
+    script_numbers(&f->script, "fit_at", fits[0], l.n);
+    script_numbers(&f->script, "fit_slope", fits[1], l.n);
+    script_numbers(&f->script, "fit_straight", fits[2], l.n);
+    for (int i = 0; i < l.n; i++)
+        free(names[i]);
+    free(g);
+    config_table_free(&c);
+}

@@ -1,0 +1,150 @@
+/* figure-steps.c - latency and quality against the computation of a sweep.
+ *
+ * All that is drawn had the same to deliver: one batch size, one length, one contract. The
+ * autoregressive point has no computation to vary: it is a line across, with its interval. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/figure/figure-axes.h"
+#include "lib/figure/figure.h"
+#include "lib/figure/series.h"
+#include "lib/record/rec.h"
+
+struct size { double batch, length; };
+
+static int keep_size(const struct config_row *c, const void *ctx)
+{
+    const struct size *z = ctx;
+    return figure_same(c->batch, z->batch) &&
+           (isnan(z->length) || figure_same(c->length, z->length));
+}
+
+/* The value of each launch, behind the summary: a reader sees the spread, not only its interval. */
+static void put_launches(struct script *s, const struct config_table *c, double divide)
+{
+    script_table(s, "launches", "work cost kind");
+    for (size_t i = 0; i < c->n; i++) {
+        size_t k;
+        const json_t *v;
+        json_array_foreach(json_object_get(c->v[i].x.record, "launch_values"), k, v) {
+            double at = rec_number(v, "value") / divide;
+            if (c->v[i].kind == CONFIG_DIFFUSION && gnuplot_drawable(at, 1))
+                script_row(s, "nnn", config_table_work(&c->v[i], NULL), at,
+                           (double)c->v[i].kind);
+        }
+    }
+    script_next(s, 3);
+    script_table_end(s);
+}
+
+/* The value beside each point of a sweep whose axis is not what the figure runs over. */
+static void put_values(struct script *s, const struct config_table *c)
+{
+    script_table(s, "labels", "work cost quality kind text");
+    for (size_t i = 0; i < c->n; i++) {
+        const struct config_row *k = &c->v[i];
+        int other = k->axis && strcmp(k->axis, "steps");
+        if (k->kind == CONFIG_DIFFUSION)
+            script_row(s, "nnnnt", config_table_work(k, NULL), k->x.at, k->y.at, (double)k->kind,
+                       other ? k->along : "");
+    }
+    if (!s->points)
+        script_next(s, 5);
+    script_table_end(s);
+}
+
+/* Where LLaMA stands: the figure's reference lines and bands. */
+static void put_guide(struct script *s, const struct config_table *c)
+{
+    const struct value none = {(double)NAN, (double)NAN, (double)NAN, NULL};
+    struct value x = none, y = none;
+    for (size_t i = c->n; i-- > 0;)
+        if (c->v[i].kind == CONFIG_AUTOREGRESSIVE) {
+            x = c->v[i].x;
+            y = c->v[i].y;
+        }
+    script_number(s, "guide_cost", x.at);
+    script_number(s, "guide_cost_lo", x.lo);
+    script_number(s, "guide_cost_hi", x.hi);
+    script_number(s, "guide_quality", y.at);
+    script_number(s, "guide_quality_lo", y.lo);
+    script_number(s, "guide_quality_hi", y.hi);
+}
+
+static void put_range(struct script *s, const struct config_table *c)
+{
+    double lo = (double)NAN, hi = (double)NAN;
+    for (size_t i = 0; i < c->n; i++) {
+        const struct value *x = &c->v[i].x;
+        lo = fmin(lo, x->lo * FIGURE_FAR > 2 * x->at ? x->lo : x->at / 2);
+        hi = fmax(hi, x->hi);
+    }
+    script_number(s, "cost_lo", lo);
+    script_number(s, "cost_hi", hi);
+}
+
+/* The smallest batch and the usual length, unless others are asked for. */
+static struct size choose_size(const struct config_table *c, const struct figure_request *q)
+{
+    struct size z = {q->batch, q->length};
+    if (isnan(z.batch) && !config_table_values(c, CONFIG_BATCH, &z.batch, 1))
+        z.batch = 1;
+    for (size_t i = 0; isnan(q->batch) && i < c->n; i++)
+        z.batch = fmin(z.batch, c->v[i].batch);
+    z.length = isnan(z.length) ? config_table_usual(c, CONFIG_LENGTH) : z.length;
+    return z;
+}
+
+void figure_steps(struct figure *f, const struct runset *s, const struct figure_request *q)
+{
+    struct config_table c = {0};
+    struct script *out = &f->script;
+    struct axes a;
+    figure_axes_load(&a, f, s, q, &c, 1);
+    const char *contract = figure_contract(&c, q, "answer");
+    const struct size z = choose_size(&c, q);
+    config_table_keep(&c, keep_size, &z);
+    struct series l = {0};
+    int judged = 0, measured = 0; /* measured: some sweep runs along another axis than steps */
+    script_table(out, "points", "work cost cost_lo cost_hi quality quality_lo quality_hi disturbed "
+                                "config");
+    for (size_t i = 0; i < c.n; i++) {
+        const struct config_row *k = &c.v[i];
+        judged |= k->kind != CONFIG_AUTOREGRESSIVE && !isnan(k->y.at);
+        measured |= k->axis && strcmp(k->axis, "steps");
+        if (!series_next(out, &l, k, i ? k - 1 : NULL, 1, 9)) {
+            out->skipped++;
+            continue;
+        }
+        script_row(out, "nnnnnnnnt", config_table_work(k, NULL), k->x.at, k->x.lo, k->x.hi,
+                   k->y.at, k->y.lo, k->y.hi, (double)k->disturbed, k->config);
+    }
+    script_table_end(out);
+    put_launches(out, &c, a.divide_x);
+    series_put(out, &l);
+    put_guide(out, &c);
+    put_range(out, &c);
+    char *what = figure_deliver(contract, z.length), *axes = figure_axes(&c);
+    char *title = mem_format("batch %.4g%s%s", z.batch, *contract ? ", " : "",
+                             *contract ? what : "");
+    script_text(out, "title", title);
+    script_number(out, "judged", judged);
+    script_number(out, "labelled", measured);
+    script_text(out, "work_label", measured ? "denoising passes" : "denoising steps");
+    put_values(out, &c);
+    figure_say(f, "Latency%s against the number of denoising %s, batch %.0f, %s. The horizontal "
+                  "line and band are LLaMA and its interval. Small grey points: the single "
+                  "launches.",
+               judged ? " and quality" : "", measured ? "passes" : "steps", z.batch, what);
+    if (measured)
+        figure_say(f, "Passes are those that an answer took, as measured. Beside the points: %s.",
+                   axes);
+    if (!judged)
+        figure_say(f, "There is no quality%s%s.", f->why ? ": " : "", f->why ? f->why : "");
+    free(what);
+    free(axes);
+    free(title);
+    config_table_free(&c);
+}

@@ -1,0 +1,28 @@
+/* series.h - the sweeps of a figure. Each is one index of a datablock and one entry in each of the
+ * arrays series_*, over which the script loops. A sweep of one name has one colour, shape and line
+ * in all panels, and no two names of a kind share a colour while there are enough (style.gp). */
+#ifndef FIGURE_SERIES_H
+#define FIGURE_SERIES_H
+
+#include "lib/analysis/config_table.h"
+#include "lib/figure/script.h"
+
+enum { SERIES_MAX = 96 };
+
+struct series {
+    const char *name[SERIES_MAX]; /* borrowed */
+    double kind[SERIES_MAX], panel[SERIES_MAX];
+    double variant[SERIES_MAX]; /* 1 for the first name of its kind, 2, ... */
+    double first[SERIES_MAX];   /* 1: no series before it has its name */
+    int n;
+};
+
+/* Opens a series in a panel (from 1) for c, unless c continues that of `before`. 0: no room. */
+int series_next(struct script *s, struct series *l, const struct config_row *c,
+                const struct config_row *before, double panel, int columns);
+/* The same of a name that is given. */
+int series_open(struct script *s, struct series *l, const char *name, double kind, double panel,
+                int columns);
+void series_put(struct script *s, const struct series *l);
+
+#endif

@@ -1,0 +1,107 @@
+/* escape.c - see escape.h. Each form has a table or a rule of its own for every character that can
+ * mean something in it; the texts are cleaned of control characters before, so that a rule sees
+ * nothing but text. */
+#include "lib/report/escape.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/analysis/format.h"
+
+struct word { const char *from, *to; };
+
+/* Each character, or the word that stands for what begins there. */
+static void replace(struct buf *b, const char *s, const struct word *words)
+{
+    char *clean = format_cleaned(s, ESCAPE_MAX);
+    for (const char *c = clean; *c;) {
+        const struct word *w = words;
+        while (w->from && strncmp(c, w->from, strlen(w->from)))
+            w++;
+        if (w->from)
+            buf_text(b, w->to);
+        else
+            buf_char(b, *c);
+        c += w->from ? strlen(w->from) : 1;
+    }
+    free(clean);
+}
+
+void escape_html(struct buf *b, const char *s)
+{
+    static const struct word words[] = {{"&", "&amp;"},  {"<", "&lt;"},  {">", "&gt;"},
+                                        {"\"", "&quot;"}, {"'", "&#39;"}, {NULL, NULL}};
+    replace(b, s, words);
+}
+
+void escape_latex(struct buf *b, const char *s)
+{
+    static const struct word words[] = {
+        {"\\", "\\textbackslash{}"}, {"{", "\\{"},        {"}", "\\}"},
+        {"$", "\\$"},                {"&", "\\&"},        {"#", "\\#"},
+        {"%", "\\%"},                {"_", "\\_"},        {"^", "\\textasciicircum{}"},
+        {"~", "\\textasciitilde{}"}, {"<", "\\textless{}"}, {">", "\\textgreater{}"},
+        {"|", "\\textbar{}"},        {"\"", "\\textquotedbl{}"}, {"'", "\\textquotesingle{}"},
+        {"`", "\\textasciigrave{}"}, {"[", "{[}"},        {"]", "{]}"},
+        {"-", "{-}"},                {"–", "--"},         {"…", "\\dots{}"},
+        {"→", "$\\rightarrow$"},     {"µ", "\\textmu{}"}, {"×", "$\\times$"},
+        {"“", "``"},                 {"”", "''"},         {"\xEF\xBF\xBD", "?"},
+        {NULL, NULL}};
+    replace(b, s, words);
+}
+
+/* Every character that can mean something inside a line, and what can at its start. */
+void escape_markdown(struct buf *b, const char *s)
+{
+    char *clean = format_cleaned(s, ESCAPE_MAX);
+    size_t digits = strspn(clean, "0123456789");
+    for (const char *c = clean; *c; c++) {
+        int inside = strchr("\\`*_[]<>|#&~$", *c) != NULL;
+        int first = c == clean && strchr("-+=", *c);
+        int number = c == clean + digits && digits && strchr(".)", *c) && (!c[1] || c[1] == ' ');
+        if (inside || first || number)
+            buf_char(b, '\\');
+        buf_char(b, *c);
+    }
+    free(clean);
+}
+
+void escape_csv(struct buf *b, const char *s)
+{
+    char *clean = format_cleaned(s, ESCAPE_MAX);
+    int quoted = strpbrk(clean, "\",") || *clean == ' ';
+    if (quoted)
+        buf_char(b, '"');
+    if (*clean && strchr("=+-@", *clean))
+        buf_char(b, '\'');
+    for (const char *c = clean; *c; c++) {
+        if (*c == '"')
+            buf_char(b, '"');
+        buf_char(b, *c);
+    }
+    if (quoted)
+        buf_char(b, '"');
+    free(clean);
+}
+
+static void percent(struct buf *b, const char *s, const char *safe)
+{
+    for (const unsigned char *c = (const unsigned char *)s; *c; c++) {
+        if (isalnum(*c) || strchr(safe, *c))
+            buf_char(b, (char)*c);
+        else
+            buf_format(b, "%%%02X", *c);
+    }
+}
+
+void escape_link(struct buf *b, const char *s)
+{
+    percent(b, s, "-._~/,=+@");
+}
+
+void escape_data_link(struct buf *b, const char *type, const char *bytes)
+{
+    buf_format(b, "data:%s;charset=utf-8,", type);
+    percent(b, bytes, "-._~,");
+}

@@ -1,0 +1,82 @@
+# frontier.gp - tokens a second of one user against those of the device, one panel a length. A curve
+# is one setting over the batch sizes.
+columns = narrow ? 1 : (panel_count < 3 ? panel_count : (panel_count == 4 ? 2 : 3))
+rows = int(ceil(panel_count / (1.0 * columns)))
+longest = 1
+names = 0
+do for [k = 1:series_count] {
+    longest = strlen(series_name[k]) > longest ? strlen(series_name[k]) : longest
+    if (series_first[k]) {names = names + 1}
+}
+names = names + 2
+key_columns = narrow ? (longest > 24 ? 1 : 2) : (longest > 28 ? (longest > 44 ? 2 : 3) : 4)
+key_rows = int(ceil(names / (1.0 * key_columns)))
+eval begin(rows * (narrow ? 7 : 7.6) + 0.45 * key_rows)
+key_x(i) = 0.06 + (i % key_columns) * 0.94 / key_columns
+key_y(i) = 0.7 + 1.3 * (key_rows - 1 - i / key_columns)
+# A parenthesis behind `dashtype` would begin a pattern.
+dash(k) = series_kind[k] == 1 ? 1 : series_variant[k]
+set logscale xy 2
+stats $points using 1 nooutput name 'x'
+stats $points using 2 nooutput name 'y'
+set xrange [x_min / 2.2 : x_max * 1.7]
+if (columns > 2) {set xtics 2.0**-10, 4}
+set yrange [y_min / 1.4 : y_max * 1.6]
+set format xy '%.0f'
+set multiplot layout rows, columns margins char 9, char 2, char (4 + 1.3 * key_rows), char 2 \
+    spacing char 8, char 6
+unset key
+do for [p = 1:panel_count] {
+    set title (ok(panel_length[p]) ? sprintf('%g tokens', panel_length[p]) : '')
+    set xlabel 'tokens per second of one user'
+    unset ylabel
+    if (p % columns == 1 || columns == 1) {set ylabel 'tokens per second of the device'}
+    unset label
+    if (p == 1) {
+        i = -1
+        do for [k = 1:series_count] {
+            if (series_first[k]) {
+                i = i + 1
+                set label i + 1 series_name[k] at screen key_x(i), char key_y(i) \
+                    offset 1, -0.2 point pointtype variant(series_kind[k], series_variant[k]) \
+                    linecolor rgb hue(series_kind[k], series_variant[k])
+            }
+        }
+        set label i + 2 'equal, measured' at screen key_x(i + 1), char key_y(i + 1) \
+            offset 1, -0.2 point pointtype 13 linecolor rgb '#202020'
+        set label i + 3 'equal, at the limits' at screen key_x(i + 2), char key_y(i + 2) \
+            offset 1, -0.2 point pointtype 12 linecolor rgb '#202020'
+    }
+    # The series of a panel stand together; labels that are all holes would crash gnuplot 5.4.
+    from = 1; to = 0
+    do for [k = 1:series_count] {
+        if (series_panel[k] == p) {from = to < 1 ? k : from; to = k}
+    }
+    plot for [k = from:to] $points index k - 1 \
+            using 1:2 with lines \
+            linecolor rgb hue(series_kind[k], series_variant[k]) linewidth 1.2 \
+            dashtype dash(k), \
+        for [k = from:to] $points index k - 1 \
+            using ($4 == 0 ? $1 : NaN):2 with points \
+            linecolor rgb hue(series_kind[k], series_variant[k]) \
+            pointtype variant(series_kind[k], series_variant[k]) \
+            pointsize (series_kind[k] == 1 ? 0.9 : 0.5), \
+        for [k = from:to] $points index k - 1 \
+            using ($4 != 0 ? $1 : NaN):2 with points \
+            linecolor rgb '#ffffff' pointtype hollow(series_kind[k], series_variant[k]) + 1 \
+            pointsize 0.55, \
+        for [k = from:to] $points index k - 1 \
+            using ($4 != 0 ? $1 : NaN):2 with points \
+            linecolor rgb hue(series_kind[k], series_variant[k]) \
+            pointtype hollow(series_kind[k], series_variant[k]) pointsize 0.55, \
+        for [k = from:to] $points index k - 1 \
+            using ($5 != 0 ? $1 : NaN):2:(sprintf('%g', $3)) with labels \
+            left offset character 0.6, 0.5 \
+            textcolor rgb hue(series_kind[k], series_variant[k]), \
+        for [i = 1:(crossing_count[p] > 0)] $crossings index p - 1 using 1:2:(12 + $3) with points \
+            pointtype variable pointsize 0.9 linecolor rgb '#202020', \
+        for [i = 1:(crossing_count[p] > 0)] $crossings index p - 1 using 1:2:4 with labels right \
+            offset character -0.9, -0.7 textcolor rgb '#202020'
+}
+unset multiplot
+unset output

@@ -1,0 +1,240 @@
+#!/usr/bin/env bats
+# What stands in the box of the report and below it: what speaks against the answer, contracts,
+# load, and the tables of what the numbers rest on.
+
+setup() {
+    set -o pipefail
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    BIN=$(realpath "${BIN:-build/bin}")
+    export CROSSOVER_SHARE=$PWD
+    F=$PWD/tests/fixtures
+    T=$BATS_TEST_TMPDIR
+    cd "$T" || exit 1
+    ALL=("$F"/plot-{metric,quality,front,generation,scale}.ndjson)
+}
+
+report() { "$BIN/report" -o report.html "$@"; }
+# A negated command cannot fail a test: this can.
+lacks() { if grep "$@"; then return 1; fi; }
+# says PATTERN: in the text of the page, without what is not read.
+says() {
+    sed 's/<script.*<\/script>//; s/<[^>]*>/ /g' report.html | tr -s ' ' > words
+    grep -q "$1" words
+}
+
+# The box with the answer, in both forms.
+box() {
+    grep -o '<div class="lead.*</div>' report.html | sed 's/<[^>]*>/ /g'
+}
+answer='At batch 1, by judge perplexity, llada-demo is as good as LLaMA'
+
+@test "a self-test that did not pass stands in the box, and the answer is not bold" {
+    c='schema: "crossover/1", kind: "check", run: "r", check: "same"'
+    for check in '{'"$c"', verdict: "UNDECIDED", handicap: "FOUND", pass: false, text: "A/A: 12"}' \
+        '{'"$c"', verdict: "SAME", handicap: "MISSED", text: "A/A: 12"}' \
+        '{'"$c"', verdict: "DIFFERENT", text: "A/A: 12"}' \
+        '{schema: "crossover/1", kind: "check", run: "r", check: "agree", pass: false,
+          text: "A/A: 12"}'; do
+        jq -cn "$check" > check
+        report "${ALL[@]}" check
+        box | grep -q "UNDECIDED: *A self-test of the harness did not pass: A/A: 12.*$answer"
+        lacks '<strong>' report.html
+        lacks '^\*\*' report.md
+        grep -qE '^- A self-test of the harness did not pass: A/A: 12' report.md
+        grep -q '^UNDECIDED:$' report.md
+    done
+    jq -cn '{'"$c"', verdict: "SAME", handicap: "FOUND", pass: true, text: "A/A: 12"}' > check
+    report "${ALL[@]}" check
+    lacks UNDECIDED report.md
+    grep -qF "**$answer" report.md
+}
+
+@test "a disturbed, unfit or cold run decides nothing, a few disturbed batches are no matter" {
+    metrics() { jq -c "if .kind == \"metric\" then . + $1 else . end
+        | select(.kind != \"meta\" and .kind != \"end\")" "$F/plot-metric.ndjson"; }
+    look() { for i in $(seq "$1"); do
+        jq -cn "{schema: \"crossover/1\", kind: \"fitness\", run: \"r\", launch: $i, fit: $2,
+            reasons: [\"other_load\"], host: {others_ratio: 0.5}}"; done; }
+    metrics '{disturbed: true, tainted: 120, timed: 120, lo: null, hi: null}' > m
+    report m "$F"/plot-{quality,front}.ndjson
+    box | grep -q "UNDECIDED: *At 7 of 7 points something else ran .*$answer"
+    says ' 84 of 84 points\| 14 of 14 points'
+    metrics '{tainted: 40, timed: 120}' > m
+    report m "$F"/plot-{quality,front}.ndjson
+    box | grep -q 'UNDECIDED: *25 % of the timed answers were disturbed'
+    metrics '{tainted: 4, timed: 120}' > m
+    report m "$F"/plot-{quality,front}.ndjson
+    box | grep -q "^ *$answer"
+    says 'Something else ran on the machine during [0-9]* of [0-9]* timed answers'
+    metrics '{warmup_steady: false}' > m
+    report m "$F"/plot-{quality,front}.ndjson
+    box | grep -q 'UNDECIDED: *At 7 of 7 points a warm-up ended before'
+    { look 3 false; look 10 true; } > fitness
+    report "${ALL[@]}" fitness
+    box | grep -q 'UNDECIDED: *The machine was not fit to measure before 3 of 13 launches'
+    says 'fit to measure before 10 of 13 launches'
+    grep -q '^| – | 1 | no | other\\_load | 0.500 |' report.md
+    # what came by two ways counts once, as the copy that says which sweep it is of
+    jq -c '.sweep = "steps"' fitness > named
+    report "${ALL[@]}" fitness named
+    says 'fit to measure before 10 of 13 launches'
+    grep -q '^| steps | 1 | no | other\\_load | 0.500 |' report.md
+    { look 1 false; look 12 true; } > fitness
+    report "${ALL[@]}" fitness
+    box | grep -q "^ *$answer"
+}
+
+@test "the answer is of contract answer, and the page says how far the other differs" {
+    { jq -c 'select(.kind == "metric" and .batch == 1) | .contract = "answer"' \
+          "$F/plot-metric.ndjson"
+      # under fixed: LLaDA as long, LLaMA half as long again
+      jq -c 'select(.kind == "metric" and .batch == 1 and .metric == "e2e_ns")
+          | .contract = "fixed" | .point += "f" | .series += "f" | .config += " fixed"
+          | if .arch == "llama" then .value *= 1.5 | .launch_values[].value *= 1.5 else . end' \
+          "$F/plot-metric.ndjson"
+      jq -c 'select(.kind == "crossover" and .batch == 1) | .contract = "fixed" | .series += "f",
+          (.contract = "answer")' "$F/plot-front.ndjson"; } > both
+    report both
+    box | grep -q 'At batch 1, contract answer, by judge perplexity, llada-demo is as good'
+    lacks 'At batch 1, contract fixed' report.md
+    [ "$(grep -c '^| X.\?_par | fixed |' report.md)" -eq 1 ]
+    says 'of contract answer (each model stops .*), throughput and memory of contract fixed'
+    says "at batch 1, 64 tokens and 32 steps LLaDA takes 1.03 \[1.01, 1.04\] times LLaMA.*s time\
+ under answer and 0.68[0-9] \[0.67[0-9], 0.69[0-9]\] times under fixed"
+    jq -c 'select(.contract == "fixed")' both > one
+    report one
+    says 'these records hold fixed alone'
+}
+
+@test "the batch and the length where the advantage changes hands are one sentence" {
+    x() { jq -cn "{schema: \"crossover/1\", kind: \"crossover\", run: \"r\",
+        llada: \"l\", llama: \"a\", contract: \"fixed\", direction: \"cheaper_up_to\", exists: true,
+        reason: null, probability: 0.9, bracket: [2, 8]} + $1"; }
+    { cat "$F/plot-metric.ndjson"
+      jq -c 'select(.kind == "crossover" and .batch == 1) | .gen_length = 64' "$F/plot-front.ndjson"
+      # equal quality takes 24.5 steps of 64 tokens: 2 a step is nearer than 1
+      for speed in 1 2 8; do
+          x "{name: \"X_batch\", over: \"batch\", gen_length: 64, tokens_per_step: $speed,
+              at: $((speed + 1)), lo: 1.5, hi: null, hi_censored: \"above\",
+              cells: [{at: 1, ratio: 0.8}, {at: 16, ratio: 2}]}"
+          x "{name: \"X_length\", over: \"gen_length\", batch: 1, tokens_per_step: $speed, at: null,
+              exists: false, reason: \"dearer than LLaMA at every length measured\"}"
+      done; } > scaled
+    report scaled || [ $? -eq 1 ]
+    says "By batch size (contract fixed, 64 tokens, 2 tokens a step), LLaDA is cheaper than LLaMA\
+ up to 3 \[1.50, &gt;16\] prompts at once (probability 0.90); by length (contract fixed, batch 1, 2\
+ tokens a step), LLaDA is dearer than LLaMA at every length measured; the table below has 4 more"
+    grep -q '^| X.\?_batch | fixed | – | – | 64 tokens, 2 a step | 3 .*16.* batch | ' report.md
+}
+
+@test "beside each table lies its CSV, with the numbers of the records" {
+    report "${ALL[@]}"
+    [ "$(grep -c '<table>' report.html)" -eq "$(grep -c 'href="data:text/csv' report.html)" ]
+    grep -o 'href="data:text/csv;charset=utf-8,Configuration,e2e_ns[^"]*' report.html | head -n 1 |
+        sed 's/^[^,]*,//; s/%0D%0A/\n/g; s/%20/ /g; s/%3D/=/g; s/%5F/_/g' > csv
+    grep -q '^Configuration,e2e_ns,e2e_ns_lo,e2e_ns_hi,ttft_ns,' csv
+    want=$(jq -r 'select(.metric == "e2e_ns" and .steps == 64 and .batch == 1)
+        | "\(.config),\(.value),\(.lo),\(.hi),"' "$F/plot-metric.ndjson")
+    grep -qF "$want" csv
+}
+
+@test "the script is the one that the page names, and sorts by the numbers" {
+    report "${ALL[@]}"
+    sed -n 's/^<script>\(.*\)<\/script>$/\1/p' report.html | tr -d '\n' > script
+    [ -s script ]
+    sum=$(openssl dgst -sha256 -binary script | base64)
+    grep -qF "script-src 'sha256-$sum'" report.html
+    want=$(jq -r 'select(.metric == "e2e_ns" and .steps == 64 and .batch == 1) | .value' \
+        "$F/plot-metric.ndjson")
+    grep -q "data-label=\"end-to-end latency\" class=\"n\" data-v=\"$want\"" report.html
+    lacks -q 'overflow-x' report.html
+}
+
+@test "gaps, percentiles, prompts and dialects have their tables" {
+    about='schema: "crossover/1", run: "r", model: "m", batch: 1'
+    g() { jq -cn "{$about, kind: \"metric\", config: \"$1\", arch: \"$2\", steps: $3,
+        metric: \"$4\", value: $5, p90: 2e6, p95: 3e6, p99: null, p99_reason: \"n<299\", max: 9e6,
+        prompts: 12, workload: \"e057\", direction: \"lower\"}"; }
+    { g llama llama null itl_ns 1e6; g llama llama null visible_gap_ns 1e6
+      g llama llama null longest_gap_ns 4e6; g llama llama null e2e_ns 5e7
+      g llama llama null ttft_ns 5e6
+      for i in 1 2 3; do
+          jq -cn "{schema: \"crossover/1\", run: \"r\", kind: \"prompt\", id: \"p$i\", text: \"t\",
+              source: \"stories.txt\", task: \"story\"}"
+      done
+      for of in 'llama llama null 2' 'few llada 4 3' 'some llada 8 5' 'most llada 16 7'; do
+          read -r config arch steps v <<< "$of"
+          jq -cn "{$about, config: \"$config\", arch: \"$arch\", steps: $steps}
+              | (.kind = \"dialect\" | .tool = \"vllm\"
+                 | .values = [{name: \"p99_itl\", unit: \"ns\", value: ${v}e6}]),
+                (.kind = \"audit\"
+                 | .rules = [{name: \"all_slots\", source: \"canvas\", tokens: 64,
+                              tokens_per_s: ${v}00, ratio: 1.$v}])"
+      done; } > in
+    jq -c 'select(.kind == "dialect" or .kind == "audit")' in > passed # as other tools pass them on
+    report in passed
+    [ "$(grep -c '^| vllm |' report.md)" -eq 1 ]
+    [ "$(grep -A 2 '^| Configuration | inter-token latency' report.md | tail -n 1)" = \
+        '| llama | 1 ms | 3 ms | 1 ms | 3 ms | 4 ms | 9 ms |' ]
+    grep -q '^| Configuration | inter-token latency | its p95 | gap between visible changes |' \
+        report.md
+    grep -q '^| llama | 2 ms | 3 ms | 9 ms | 2 ms | 3 ms |$' report.md # no p99 at all
+    says 'Workload e057: 12 prompts'
+    grep -q '^| stories.txt | story | 3 |$' report.md
+    grep -q '^| vllm | p99.\?_itl | ms | 2 | 3 | 7 |$' report.md
+    grep -q '^| all.\?_slots | canvas | 200 | 1.20 | 300 | 1.30 | 700 | 1.70 |$' report.md
+}
+
+@test "how far the same weights disagree stands in one row" {
+    c='schema: "crossover/1", kind: "comparison", run: "r", config: "m nf4", base_config: "m",
+       model: "m", by: "quant", setting: "nf4", effect: "disagreement", base_value: null,
+       config_value: null, n: 12'
+    jq -cn "{$c, metric: \"differing_answers_ratio\", value: 0.25, lo: 0.125, hi: 0.5},
+            {$c, metric: \"differing_ids_ratio\", value: 0.0625, lo: null, hi: null},
+            {$c, metric: \"first_difference_tokens\", value: 7, lo: 3, hi: 9},
+            ({$c, metric: \"accuracy\", value: -0.125, lo: -0.25, hi: 0}
+                | .effect = \"difference\" | .by = \"isa\"),
+            {$c, metric: \"first_difference_steps\", value: null, value_reason: \"none\"}" \
+        > compared
+    report compared
+    grep -q '^## How far the same weights disagree$' report.md
+    [ "$(grep '^| m | quant nf4' report.md | tr -d '\\')" = \
+        "| m | quant nf4 | 25 [12.5, 50] % | 6.25 % | 7 [3, 9] | – | -12.5\
+ [-25, 0] points | 12 |" ]
+    lacks 'quantization costs' report.md
+}
+
+@test "toys are said in the answer, random and modelled numbers below" {
+    jq -cn '{schema: "crossover/1", kind: "workload", run: "r", text: "Prompts: 9 of a file.",
+        warning: "Toys: the judge is small."}' > w
+    report "${ALL[@]}" w
+    box | grep -q "^ *Toys: the judge is small. $answer"
+    grep -q '^- Prompts: 9 of a file.' report.md
+    jq -c 'select(.kind == "metric") | .modelled = true | .replayed = true
+        | .weights_random = true' \
+        "$F/plot-metric.ndjson" > m
+    report m
+    says 'not measured but modelled'
+    says 'replayed from the commits'
+    says 'drawn at random'
+    says 'No self-test of the harness is among these records'
+    printf 'the judge is LLAMA itself\n<b>two</b>' > words
+    report --remarks words "${ALL[@]}"
+    grep -qF '<li>the judge is LLAMA itself.</li>' report.html
+    grep -qF '<li>&lt;b&gt;two&lt;/b&gt;.</li>' report.html
+    run report --remarks absent "${ALL[@]}"
+    [ "$status" -eq 66 ]
+}
+
+@test "tables for LaTeX" {
+    "$BIN/report" -q --format latex -o t.tex "${ALL[@]}"
+    [ "$(ls)" = t.tex ]
+    [ "$(grep -c '^.begin{table}$' t.tex)" -eq "$(grep -c '^.end{table}$' t.tex)" ]
+    [ "$(grep -c '^.toprule$' t.tex)" -eq "$(grep -c 'begin{tabular}' t.tex)" ]
+    # what a page cannot hold goes on in another float
+    grep -qF '\caption{The table above, continued.}' t.tex
+    [ "$(awk '/begin.table/ { n = 0 } { n++ } /end.table/ && n > most { most = n }
+        END { print most }' t.tex)" -lt 60 ]
+    grep -qF '\usepackage[T1]{fontenc}\usepackage{booktabs,graphicx}' t.tex
+    grep -qF 'X\_par & -- & judge perplexity & 1 & -- & 24.5 {[}17.2, 34{]} steps &' t.tex
+}
