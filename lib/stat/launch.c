@@ -204,12 +204,13 @@ static int jumps(const double *x, size_t n, double level, double median)
 {
     size_t side = n / 4 > 4 ? n / 4 : 4, places = n - 2 * side + 1;
     double t = stat_t_quantile(1 - (1 - level) / 2 / (double)places, (double)(n - 2));
-    for (size_t k = side; k + side <= n; k++) {
+    double mean = stat_mean(x, n), all = pow(stat_sd(x, n), 2) * (double)(n - 1), before = 0;
+    for (size_t k = 1; k + side <= n; k++) { /* growing sums: n may be a million */
         double p = (double)k, q = (double)(n - k);
-        double u = stat_sd(x, k), v = stat_sd(x + k, n - k);
-        double shift = fabs(stat_mean(x + k, n - k) - stat_mean(x, k));
-        double pooled = ((p - 1) * u * u + (q - 1) * v * v) / (double)(n - 2);
-        if (shift >= 0.01 * fabs(median) && shift > t * sqrt(pooled * (1 / p + 1 / q)))
+        before += x[k - 1] - mean;
+        double shift = fabs(before) * (1 / p + 1 / q);
+        double pooled = fmax(all - shift * fabs(before), 0) / (double)(n - 2);
+        if (k >= side && shift >= 0.01 * fabs(median) && shift > t * sqrt(pooled * (1 / p + 1 / q)))
             return 1;
     }
     return 0;
