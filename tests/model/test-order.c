@@ -59,6 +59,13 @@ static void test_entropy(void)
     is_ranked(ORDER_ENTROPY, answer, "1302", "entropy: the least first, suppressed ones last");
 }
 
+static void test_left_to_right(void)
+{
+    const struct head_row answer[N] = {{.log_prob = -9}, {.log_prob = -HUGE_VAL},
+                                       {.log_prob = -0.1}, {.log_prob = -2}};
+    is_ranked(ORDER_LEFT_TO_RIGHT, answer, "0231", "left to right: by place, suppressed ones last");
+}
+
 static void test_random(void)
 {
     const struct head_row sure = {.log_prob = -0.1}, unsure = {.log_prob = -9};
@@ -78,6 +85,7 @@ static void test_words(void)
         [ORDER_CONFIDENCE] = "confidence",
         [ORDER_MARGIN] = "margin",
         [ORDER_ENTROPY] = "entropy",
+        [ORDER_LEFT_TO_RIGHT] = "left_to_right",
     };
     struct settings s = {.table = decoder_diffuse.table};
     size_t row = settings_find(s.table, "order"), bars = 0;
@@ -97,6 +105,7 @@ int main(void)
     test_confidence();
     test_margin();
     test_entropy();
+    test_left_to_right();
     test_random();
     test_words();
     return tap_done();
