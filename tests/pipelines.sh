@@ -205,7 +205,7 @@ ok $? "at the width of a column, by the type that its name begins with"
 echo 6 >steps-wanted
 again refine-steps STEPS=2,4,8,16 BUDGET_MINUTES=9
 did "refine-steps adds the step counts that are wanted, once" \
-    "gen-llada:3 measure:1 pareto:2 prep-prompts:1 score-exact:1 score-ppl:1"
+    "gen-llada:3 measure:1 pareto:2 prep-prompts:1 score-exact:1 score-ppl:1 score-text:1"
 [ "$(cat results/here/demo/steps/added.mk)" = 'STEPS_ADDED := 6' ] &&
     grep -q 'steps: 2,4,8,16,6, ended by precision' log
 ok $? "and keeps them for later calls"

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/record/filehash.h"
 #include "lib/checkpoint/checkpoint.h"
@@ -54,6 +55,7 @@ char *checkpoint_file(const struct checkpoint *c, size_t i)
     for (size_t k = 0; c->folder && k < sizeof small / sizeof *small; k++) {
         char *path = mem_format("%s/%s", c->folder, small[k]);
         int there = !(access(path, F_OK) && errno == ENOENT);
+        there &= !file_exists(path) || file_is_regular(path); /* else whoever reads it refuses */
         if (there && i-- == 0)
             return path;
         free(path);

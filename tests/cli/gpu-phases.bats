@@ -12,8 +12,8 @@ setup_file() {
     cp lib/base/version.c lib/base/opt.h "$tree/lib/base"
     ln -s "$PWD/data" "$PWD/plots" "$tree"
     echo 'int nothing(void); int nothing(void) { return 0; }' > "$tree/lib/base/nothing.c"
-    for t in prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact pareto \
-        compare plot report forecast bundle; do
+    for t in prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact score-text \
+        pareto compare plot report forecast bundle; do
         cat > "$tree/tools/$t.c" << END
 #include <unistd.h>
 int main(int n, char **v) { return n ? execv("$(realpath "$bin/$t")", v) : 1; }
@@ -46,7 +46,8 @@ phases() { # GOAL [NAME=VALUE...]
     env -i PATH="$PATH" CROSSOVER_CUDA="$CROSSOVER_CUDA" make --no-print-directory CUDA=0 \
         CPU_LEVELS= CFLAGS=-O0 HARDEN= FP=here PROFILE=h200 LLADA=synth:tiny-llada \
         LLAMA=synth:tiny-llama PROMPTS=2 STEPS=2,4 GEN_LENGTH=8 BLOCK_LENGTH=8 LAUNCHES=2 \
-        AA_LAUNCHES=4 WARMUP=1 SCALE_LENGTHS=8 SCALE_BATCH=1,2 SCALE_PROMPTS=2 SCALE_LAUNCHES=1 \
+        AA_LAUNCHES=4 WARMUP=1 WARMUP_MOST=1 AGAIN=0 BUDGET_MINUTES=0 SCALE_PER_STEP=2 \
+        SCALE_LENGTHS=8 SCALE_BATCH=1,2 SCALE_PROMPTS=2 SCALE_LAUNCHES=1 \
         LIKELIHOOD_PROMPTS=2 LIKELIHOOD_SAMPLES=2 LIKELIHOOD_ORDERS=1 QUANTS=fp8 \
         BASELINE_PROMPTS=2 "$@" > log 2>&1 || { tail -n 20 log; return 1; }
 }
