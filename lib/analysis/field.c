@@ -114,8 +114,8 @@ struct contest field_contest(const struct field *f, const struct field_board *b)
                             b ? b->good_draw : NULL};
 }
 
-struct interval field_interval(const struct field *f, double value, const double *draw, size_t i,
-                               double *work)
+static struct interval interval_of(const struct field *f, double value, const double *draw,
+                                   size_t i, double *work)
 {
     for (size_t d = 0; d < f->draws; d++)
         work[d] = draw[d * f->n + i];
@@ -128,7 +128,7 @@ struct interval field_quality_interval(const struct field *f, const struct field
     const double *num = b->num + i * b->n, *den = b->den + i * b->n;
     if (b->quality->is.transform == POOLED_PLAIN && proportion_is(num, den, b->n))
         return bootstrap_wilson(stat_sum(num, b->n), (double)b->n, LEVEL);
-    return field_interval(f, b->value[i], b->draw, i, work);
+    return interval_of(f, b->value[i], b->draw, i, work);
 }
 
 void field_level(const struct field *f, const struct field_board *b, size_t rival, double *level)

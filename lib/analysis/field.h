@@ -51,10 +51,8 @@ void field_draws(const struct point *p, uint64_t seed, size_t draws, double *out
 const struct point *field_point(const struct field *f, size_t i);
 /* The contest over the cost and, unless b is NULL, a quality. Borrowed. */
 struct contest field_contest(const struct field *f, const struct field_board *b);
-/* Percentile interval of point i from draw[draws][n]; work[draws]. */
-struct interval field_interval(const struct field *f, double value, const double *draw, size_t i,
-                               double *work);
-/* The same of a quality; a share of right answers has Wilson's interval. */
+/* Percentile interval of a quality of point i; of a share of right answers Wilson's. work[draws].
+ */
 struct interval field_quality_interval(const struct field *f, const struct field_board *b, size_t i,
                                        double *work);
 /* level[0..draws]: what a point must reach to be as good as point `rival`, less the margin, in

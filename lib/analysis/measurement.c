@@ -136,7 +136,7 @@ static void note_repeat(struct measurement *c, int differs, const struct timing 
 {
     c->repeated |= differs >= 0;
     c->differs |= differs > 0;
-    push(differs < 0 ? &c->first : &c->again, t->launch, t->e2e_ns, 1);
+    push(t->round == 0 ? &c->first : &c->again, t->launch, t->e2e_ns, 1);
 }
 
 static double median_of(const struct measurement_series *x, struct measurement_work *w)
@@ -463,10 +463,10 @@ json_t *measurement_metric(struct measurement *c, enum metric f, int verify,
 /* After measurement_finish the batches are merged, those of one first. */
 static double seconds_of(const struct measurement *c)
 {
-    double ns = 0;
+    double seconds = 0;
     for (size_t i = 0; i < c->of[SLOT_RATE].n; i++)
-        ns += c->of[SLOT_RATE].s[i].weight * 1e9;
-    return ns / 1e9;
+        seconds += c->of[SLOT_RATE].s[i].weight;
+    return seconds;
 }
 
 json_t *measurement_dialects(const struct measurement *c)

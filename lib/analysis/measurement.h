@@ -30,8 +30,9 @@ struct measurement {
     char *memory_reason[MEMORY_METRICS]; /* why one is null; NULL: not said */
     struct roof_limit roof;
     int repeated, differs; /* measurement_verify: an id came twice; two outputs of one id differ */
-    struct measurement_series first, again; /* measurement_verify: times of ids met first, and
-                                             * again: what is cached would make these faster */
+    struct measurement_series first, again; /* measurement_verify: times of the first round
+                                             * of a launch, and of further ones: what a
+                                             * process caches would make these faster */
     double repeat_ratio, distinct_ratio; /* measurement_verify, after measurement_finish: median
                                           * time again / first; different outputs / ids; NaN */
     struct energy_basis basis;

@@ -127,6 +127,14 @@ static json_t *taints(const struct gpu_monitor *g)
     return list;
 }
 
+int gpu_monitor_tainted(const struct gpu_monitor *g)
+{
+    json_t *list = g->gpu ? taints(g) : NULL;
+    int met = json_array_size(list) > 0;
+    json_decref(list);
+    return met;
+}
+
 static void put_clocks(const struct gpu_poll_seen *s, json_t *o)
 {
     set_known(o, "samples", s->samples);

@@ -43,6 +43,8 @@ void gpu_monitor_end(struct gpu_monitor *g, const struct batch_trace *trace);
  * model and device (caller's reference). NULL: no instruments, or ms is 0. */
 json_t *gpu_monitor_idle(struct gpu_monitor *g, const char *when, int64_t ms);
 
+/* 1: the batch is tainted by what the card met. */
+int gpu_monitor_tainted(const struct gpu_monitor *g);
 /* Sets `gpu` and `tainted` of a generation record; gpu null without one. */
 void gpu_monitor_put(const struct gpu_monitor *g, json_t *record);
 /* 1: requested <= allocated <= reserved <= process, the last on a GPU alone (a host counts only the

@@ -145,8 +145,8 @@ static int run_batch(struct session *s, struct generation_place at, const struct
     return rc || session_stopped(s) ? rc : run_batch(s, at, p + half, n - half, ns, e);
 }
 
-/* run_batch, and again while the host disturbs it: its records are tainted, those of the last time
- * may be. A machine that is never quiet must not keep a run from its end. */
+/* run_batch, and again while host or card disturb it: its records are tainted, those of the last
+ * time may be. A machine that is never quiet must not keep a run from its end. */
 static int run_undisturbed(struct session *s, struct generation_place at,
                            const struct prompt *const *p, size_t n, struct err *e)
 {
@@ -155,7 +155,8 @@ static int run_undisturbed(struct session *s, struct generation_place at,
     int rc = run_batch(s, at, p, n, &ns, e);
     for (s->batches++; !rc && s->timed && !session_stopped(s) && at.attempt < s->job->args->again &&
                        s->again < SPARE + s->batches / SHARE &&
-                       host_monitor_taints(&s->host.seen); s->again++) {
+                       (host_monitor_taints(&s->host.seen) ||
+                        gpu_monitor_tainted(&s->monitor)); s->again++) {
         at.attempt++;
         rc = run_batch(s, at, p, n, &ns, e);
     }

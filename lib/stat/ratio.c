@@ -104,7 +104,9 @@ static double half_at(const struct ratio *r, size_t n)
     return stat_t_quantile(0.5 + r->level / 2, df) * r->sd / sqrt((double)n);
 }
 
-size_t ratio_needed(const struct ratio *r, double half)
+/* Launches of each side at which the half-width, with the spread seen so far, is `half` on the
+ * scale of logarithms; at least LAUNCH_LEAST, at most RATIO_MOST. 0: the spread is not known. */
+static size_t needed_for(const struct ratio *r, double half)
 {
     if (isnan(r->sd) || !(half > 0))
         return 0;
@@ -122,7 +124,7 @@ size_t ratio_needed(const struct ratio *r, double half)
 size_t ratio_deciding(const struct ratio *r, double zone)
 {
     double away = fabs(log(r->value));
-    return ratio_needed(r, fmax(log1p(zone) - away, away));
+    return needed_for(r, fmax(log1p(zone) - away, away));
 }
 
 size_t ratio_more(const struct ratio *r, double goal)
@@ -132,7 +134,7 @@ size_t ratio_more(const struct ratio *r, double goal)
         return LAUNCH_LEAST - n;
     if (isnan(r->lo) || ratio_half(r) <= (n < RATIO_SURE ? goal / 2 : goal))
         return 0; /* a value that has no logarithm gets none by more launches */
-    size_t needed = ratio_needed(r, AIM * goal);
+    size_t needed = needed_for(r, AIM * goal);
     needed = needed < RATIO_SURE ? RATIO_SURE : needed;
     size_t more = needed > n ? needed - n : 1;
     return more < n ? more : n;

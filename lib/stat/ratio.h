@@ -50,9 +50,6 @@ enum ratio_verdict ratio_verdict(const struct ratio *r, double zone);
 
 /* log(hi / lo) / 2: the half-width that precision is about (0.02: +-2 %); NaN without interval. */
 double ratio_half(const struct ratio *r);
-/* Launches of each side at which the half-width, with the spread seen so far, is `half` on the
- * scale of logarithms; at least LAUNCH_LEAST, at most RATIO_MOST. 0: the spread is not known. */
-size_t ratio_needed(const struct ratio *r, double half);
 /* Launches of each side that would decide what is undecided: to lie inside the zone, or to exclude
  * 1, whichever is nearer. 0: not known. */
 size_t ratio_deciding(const struct ratio *r, double zone);
