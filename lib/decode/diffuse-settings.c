@@ -87,8 +87,10 @@ static int check(const struct settings *s, struct err *e)
 }
 
 static struct memory_estimate estimate(const struct network *n, const struct settings *s,
+                                       const struct decode_env *env,
                                        const struct generation_input *in, size_t batch)
 {
+    (void)env;
     const struct diffuse how = how_of(s);
     return diffuse_estimate(n, &how, in, batch);
 }
@@ -121,4 +123,4 @@ static void shorten(struct settings *s)
 }
 
 const struct decoder decoder_diffuse = {"gen-llada", 1u << PARADIGM_MASKED_DIFFUSION, &table,
-                                        extent, check, estimate, run, shorten, 1};
+                                        extent, check, estimate, run, shorten, 1, NULL};

@@ -39,6 +39,9 @@ struct generation {
     int64_t canvas_positions; /* sum over passes of its positions that were computed */
     int64_t rows;          /* rows computed for it: the same, twice with CFG */
     int64_t committed_tokens;
+    int64_t drafted_tokens;   /* guessed ahead for it, and of these right: LLaMA */
+    int64_t accepted_tokens;
+    int64_t admit_ns;      /* when it joined its batch, since that began; all above count from it */
     int oom, bad;          /* 1: memory short / NaN in the logits: no tokens */
 };
 void generation_free(struct generation *g);

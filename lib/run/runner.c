@@ -96,7 +96,7 @@ static void generate(struct session *s, const struct generation_place *at,
     *trace = (struct batch_trace){0};
     if (s->loaded) {
         const struct decode_env env = {!!strcmp(at->phase, "cold"), job->plan->seed, job->stop,
-                                       job->replay};
+                                       job->replay, at->draft};
         job->decoder->run(&s->network, at->point, &env, in, n, out, trace);
         note_memory(s, trace);
     } else {
@@ -278,7 +278,8 @@ static int run_point(struct session *s, const struct settings *point, size_t rou
     const struct prompt **p = mem_zero(s->prompts.n, sizeof *p);
     int64_t fit = fitting(s, point, round, p, e);
     int rc = fit < 0 ? -1 : 0;
-    struct generation_place at = {.point = point, .phase = "timed", .round = (int64_t)round,
+    struct generation_place at = {.point = point,
+                                  .draft = drafter_at(&s->drafter, s->job, point), .phase = "timed", .round = (int64_t)round,
                                   .steady = -1};
     if (fit > 0 && round == 0)
         rc = warm_up(s, &at, p, (size_t)fit, e);
