@@ -28,6 +28,9 @@ static const struct setting rows[] = {
      SETTING_SWEPT | SETTING_SPEED, "where the last N tokens stood before, or fewer down to 1"},
     {"draft_tokens", 0, SETTING_INT, 0, GUESSES, NULL, "0", "tokens", "draft_tokens", NULL,
      SETTING_SWEPT | SETTING_SPEED, "tokens that --draft guesses a pass; with it 4 unless said"},
+    {"admit", 0, SETTING_CHOICE, 0, 0, "static|continuous", "static", NULL, "admit", NULL,
+     SETTING_SWEPT | SETTING_SPEED,
+     "continuous: a prompt joins the batch when another one ends; static: all begin together"},
     DECODER_BATCH_ROW};
 static const struct settings_table table = {"llama", rows, sizeof rows / sizeof *rows,
                                             {"ignore-eos", "contract", "fixed"}};
@@ -39,6 +42,7 @@ static struct autoregress how_of(const struct settings *s, const struct decode_e
         .sample = {settings_number(s, "temperature"), settings_count(s, "top_k"),
                    settings_number(s, "top_p")},
         .cache = settings_is(s, "cache", "on"),
+        .alive = settings_count(s, "batch"),
         .lookup = settings_count(s, "lookup"),
         .lookup_ngram = settings_count(s, "lookup_ngram"),
         .draft_tokens = settings_count(s, "draft_tokens"),

@@ -283,7 +283,7 @@ static void count(const struct run *r, int64_t ns)
     if (!live)
         return;
     cost_add(&trace->cost, cost_of(&w->cost_model, &x));
-    if (w->kv && !trace->prefill_ns) {
+    if (w->kv && r->seats == r->batch && !trace->prefill_ns) {
         trace->prefill = trace->cost;
         trace->prefill_ns = ns;
     }

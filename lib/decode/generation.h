@@ -53,7 +53,7 @@ struct batch_trace {
     struct memory memory; /* at the end of the batch, its cache and activations still there */
     struct memory_estimate estimate;   /* what they should be */
     struct cost cost;     /* of all passes, at least */
-    struct cost prefill;  /* of the first, which holds the prompts, when the others do not: LLaMA */
+    struct cost prefill;  /* of the first, which holds the prompts, when no other does: LLaMA */
     int64_t prefill_ns;   /* its end, since the batch began; 0: no such pass */
     int interrupted;      /* 1: *stop became non-zero; the generations are not complete */
 };
