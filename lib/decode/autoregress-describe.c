@@ -158,27 +158,25 @@ size_t autoregress_describe(void *ctx)
 
 /* ---- before the clock ---- */
 
-/* The pass as planned, without being recorded where it will not be. */
-static void prepare_pass(struct run *r)
+/* The pass as planned; without being recorded where it will not be. */
+static void prepare_pass(struct reader *w, int recorded)
 {
-    struct reader *w = &r->writer;
     struct backend *b = w->n->backend;
-    if (w->kv && !r->answer)
+    if (recorded)
         b->ops->prepare(b, &w->plan, sizeof w->plan, autoregress_step, w);
     else
         autoregress_step(w);
 }
 
 /* Passes of `parts` texts with a token each, from `first` ids of the longest up to `last`. */
-static void prepare_tokens(struct run *r, size_t parts, size_t first, size_t last)
+static void prepare_tokens(struct reader *w, int recorded, size_t parts, size_t first, size_t last)
 {
-    struct reader *w = &r->writer;
     struct pass *p = &w->plan.pass;
     p->T = p->R = p->n_seqs = w->plan.loop.parts = parts;
     p->max_rows = 1;
     for (size_t n = first; n <= last; n = p->max_slots + 1) {
         p->max_slots = pass_slots(w->work, n);
-        prepare_pass(r);
+        prepare_pass(w, recorded);
     }
 }
 
@@ -198,31 +196,54 @@ static void prepare_growth(struct run *r)
         more = last - more < step ? last : more + (step ? step : 1);
         grow(r, more);
         put_together(r);
-        pass_run(r->writer.n, r->writer.kv, r->writer.work, &r->writer.plan.pass);
+        autoregress_step(&r->writer);
     }
 }
 
-/* A token of each text and from 0 to all guesses: as often as the rows have grown by an eighth.
- * That a drafter makes its own is what prepares it. */
-static void prepare_guesses(struct run *r)
+static size_t eighth_more(size_t n)
 {
-    const struct cost was = r->trace->cost;
-    size_t all = r->seats * r->most, step;
-    grow(r, 1);
-    autoregress_guess(r);
-    for (size_t i = 0; i < r->seats && r->writer.kv; i++)
-        r->writer.held[i] = r->writer.host.state[i].prompt;
-    for (size_t n = 0; n <= all; n += step ? step : 1) {
-        for (size_t i = 0; i < r->seats; i++)
-            r->guesses[i] = (int32_t)(n / r->seats + (i < n % r->seats));
-        put_together(r);
-        pass_run(r->writer.n, r->writer.kv, r->writer.work, &r->writer.plan.pass);
-        step = r->writer.plan.pass.T / 8;
+    return n + (n < 8 ? 1 : n / 8);
+}
+
+/* A pass over the first texts with n rows in all, as the writer has them with guesses, and the
+ * drafter when guesses were right. */
+static void prepare_rows(struct run *r, struct reader *w, size_t n)
+{
+    int writes = w == &r->writer;
+    autoregress_begin(w);
+    for (size_t i = 0; i < r->seats && n; i++) {
+        struct text_state *t = &w->host.state[i];
+        size_t left = r->seats - i, rows = (n + left - 1) / left;
+        int32_t guesses = writes ? (int32_t)rows - 1 : 0;
+        *t = r->writer.host.state[i];
+        w->held[i] = t->len + guesses - (int32_t)rows;
+        autoregress_add(r, w, i, r->guess + i * r->most, guesses);
+        n -= rows;
     }
+    autoregress_send(r, w, r->how->sample.temperature);
+    autoregress_step(w);
+}
+
+/* Passes with guesses, and those that make them: as often as their rows have grown by an eighth. */
+static void prepare_guesses(struct run *r, size_t shortest, size_t longest)
+{
+    struct reader *w = &r->writer, *d = &r->drafter;
+    const struct cost was = r->trace->cost;
+    const size_t held = r->seats * sizeof *w->held;
+    grow(r, 1);
+    for (size_t n = 1; w->kv && n <= r->seats * (1 + r->most); n = eighth_more(n))
+        prepare_rows(r, w, n);
+    memset(w->held, 0, held);
+    if (!d->n)
+        return;
+    for (size_t n = 1; n <= 2 * r->seats; n = eighth_more(n))
+        prepare_rows(r, d, n);
+    for (size_t n = r->seats; n > 0; n--)
+        prepare_tokens(d, 1, n, shortest + 2, longest + r->how->max_new - 1);
+    memset(d->held, 0, held);
+    autoregress_guess(r); /* reads all of the texts first */
+    memset(d->held, 0, held);
     memset(r->guesses, 0, r->seats * sizeof *r->guesses);
-    memset(r->writer.held, 0, r->seats * sizeof *r->writer.held);
-    if (r->drafter.n)
-        memset(r->drafter.held, 0, r->seats * sizeof *r->drafter.held);
     r->trace->cost = was;
 }
 
@@ -232,17 +253,18 @@ void autoregress_prepare(void *ctx)
     struct run *r = ctx;
     struct reader *w = &r->writer;
     size_t shortest = SIZE_MAX, longest = w->longest, most = r->how->max_new;
+    int recorded = w->kv && !r->answer;
     for (size_t i = 0; i < r->seats; i++)
         shortest = r->in[i].n < shortest ? r->in[i].n : shortest;
-    prepare_pass(r);
-    if (r->most)
-        prepare_guesses(r);
-    else if (!w->kv)
+    prepare_pass(w, recorded);
+    if (!w->kv)
         prepare_growth(r);
-    else if (most > 1)
-        prepare_tokens(r, r->seats, longest + 1, longest + most - 1);
+    else if (!r->most && most > 1)
+        prepare_tokens(w, recorded, r->seats, longest + 1, longest + most - 1);
     for (size_t n = r->seats; !r->most && w->kv && w->plan.loop.n_stop && most > 2 && --n > 0;)
-        prepare_tokens(r, n, shortest + 2, longest + most - 1);
+        prepare_tokens(w, recorded, n, shortest + 2, longest + most - 1);
+    if (r->most)
+        prepare_guesses(r, shortest, longest);
     grow(r, 0);
     memset(w->host.ids, 0, r->seats * most * sizeof *w->host.ids);
     pass_write(w->n, w->work);

@@ -55,7 +55,10 @@ static void draft(struct run *r, size_t passes)
     struct backend *b = d->n->backend;
     for (size_t k = 0; k < passes; k++) {
         count(r);
-        b->ops->run(b, &d->plan, sizeof d->plan, autoregress_step, d);
+        if (k == 0) /* its rows are as many as guesses were right */
+            autoregress_step(d);
+        else
+            b->ops->run(b, &d->plan, sizeof d->plan, autoregress_step, d);
         autoregress_step_on(d);
         for (size_t part = 0; part < d->plan.pass.n_seqs; part++) {
             size_t seat = (size_t)d->work->host.member[part];
