@@ -61,8 +61,8 @@ static size_t extent(const struct settings *s)
 static int check(const struct settings *s, struct err *e)
 {
     if (settings_count(s, "lookup") && settings_count(s, "draft_tokens"))
-        return err_set(e, EXIT_BAD_USAGE, "lookup %zu and draft_tokens %zu: expected one of them to "
-                       "be 0: a pass takes guesses of one kind", settings_count(s, "lookup"),
+        return err_set(e, EXIT_BAD_USAGE, "lookup %zu and draft_tokens %zu: expected one of them "
+                       "to be 0: a pass takes guesses of one kind", settings_count(s, "lookup"),
                        settings_count(s, "draft_tokens"));
     return 0;
 }

@@ -1,5 +1,5 @@
-/* drafter.c - see drafter.h. It takes all flags of the engine but -m, so that both models run on one
- * back end in one precision. Its ids go to the other model and come from there: so the two
+/* drafter.c - see drafter.h. It takes all flags of the engine but -m, so that both models run on
+ * one back end in one precision. Its ids go to the other model and come from there: so the two
  * vocabularies are held against each other id by id before anything is loaded.
  */
 #include "lib/run/drafter.h"
@@ -30,8 +30,8 @@ static int same_ids(const struct drafter *d, const struct job *job, const struct
         return -1;
     int bad = 0;
     if (!its != !own)
-        bad = err_set(e, EXIT_BAD_DATA, "--draft %s: it has %s tokenizer: expected that of %s", name,
-                      its ? "a" : "no", c->config.name);
+        bad = err_set(e, EXIT_BAD_DATA, "--draft %s: it has %s tokenizer: expected that of %s",
+                      name, its ? "a" : "no", c->config.name);
     else if (own && tokenizer_differs(its, own, differs))
         bad = err_set(e, EXIT_BAD_DATA, "--draft %s: its tokenizer is another than that of %s: %s",
                       name, c->config.name, differs);

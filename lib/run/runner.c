@@ -287,8 +287,8 @@ static int run_point(struct session *s, const struct settings *point, size_t rou
     int64_t fit = fitting(s, point, round, p, e);
     int rc = fit < 0 ? -1 : 0;
     struct generation_place at = {.point = point,
-                                  .draft = drafter_at(&s->drafter, s->job, point), .phase = "timed", .round = (int64_t)round,
-                                  .steady = -1};
+                                  .draft = drafter_at(&s->drafter, s->job, point),
+                                  .phase = "timed", .round = (int64_t)round, .steady = -1};
     if (fit > 0 && round == 0)
         rc = warm_up(s, &at, p, (size_t)fit, e);
     size_t size = together(point, (size_t)fit);
