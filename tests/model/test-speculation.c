@@ -201,6 +201,40 @@ static void test_all_right(const struct models *m)
     }
 }
 
+/* The guesses of a model are what it would write itself behind the text so far, whatever it guessed
+ * before: passes and right guesses are those of a simulation by its own generations. */
+static void test_guesses_of(const struct models *m)
+{
+    enum { NEW = 60, GUESSES = 3, PROMPT = 5 };
+    int32_t text[PROMPT + NEW] = {11, 42, 300, 7, 99};
+    struct generation_input in = {text, PROMPT, 77};
+    struct autoregress how = {.max_new = NEW, .sample = {0, 0, 1}, .cache = 1, .ignore_eos = 1};
+    struct generation plain = write_one(&m->own, &how, &in);
+    memcpy(text + PROMPT, plain.ids, NEW * sizeof *text);
+    int64_t passes = 1, accepted = 0;
+    for (size_t n = 1; n < NEW; n++, passes++) {
+        how.max_new = NEW - n - 1 < GUESSES ? NEW - n - 1 : GUESSES;
+        in.n = PROMPT + n;
+        struct generation g = {0};
+        if (how.max_new)
+            g = write_one(&m->near, &how, &in);
+        for (size_t k = 0; k < g.n && g.ids[k] == plain.ids[n]; k++, n++)
+            accepted++;
+        generation_free(&g);
+    }
+    how = (struct autoregress){.max_new = NEW, .sample = {0, 0, 1}, .cache = 1, .ignore_eos = 1,
+                               .draft = &m->near, .draft_tokens = GUESSES};
+    in.n = PROMPT;
+    struct generation g = write_one(&m->own, &how, &in);
+    ok((int64_t)g.n_steps == passes && g.accepted_tokens == accepted && accepted > 0 &&
+           accepted < g.drafted_tokens && g.n == NEW,
+       "what a model guesses: %lld of %lld right, %zu passes; simulated %lld, %lld",
+       (long long)g.accepted_tokens, (long long)g.drafted_tokens, g.n_steps, (long long)accepted,
+       (long long)passes);
+    generation_free(&g);
+    generation_free(&plain);
+}
+
 /* A prompt that ends where the context does. */
 static void test_full(const struct models *m)
 {
@@ -455,6 +489,7 @@ int main(void)
         test_same(&m, host ? texts : 30, 11 + (uint64_t)host, ops.name);
         if (host) {
             test_all_right(&m);
+            test_guesses_of(&m);
             test_full(&m);
             test_waiting(&m);
             test_distribution(&m);
