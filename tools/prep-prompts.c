@@ -31,7 +31,7 @@ struct args {
     int64_t count, per_task, room, token_range[2];
     int allow_fewer, skip_broken;
     int schedule;
-    const char *systems, *previous;
+    const char *systems, *previous, *methods;
     struct launches_given given;
     struct launches plan;
 };
@@ -312,7 +312,8 @@ static const char EXAMPLES[] =
     "prep-prompts --count 64 -e '*wiki.test.raw' wikitext-2-raw-v1.zip\n"
     "prep-prompts --format jsonl --field question --tokens 32:64 -m org/model gsm8k.jsonl\n"
     "prep-prompts --schedule --steps 4,16,64 --launches 8 > schedule.ndjson\n"
-    "prep-prompts --schedule --steps 4,16,32,64 --previous schedule.ndjson > longer.ndjson\n";
+    "prep-prompts --schedule --steps 4,16,32,64 --previous schedule.ndjson > longer.ndjson\n"
+    "prep-prompts --schedule --steps 64 --methods data/methods.ndjson > methods-schedule.ndjson\n";
 
 static const char NOTES[] =
     "Formats (auto looks at the first record or line)\n"
@@ -344,7 +345,8 @@ static const char NOTES[] =
     "  One record a launch: {launch, system, seed, rounds, points: [{round, ...}]}. Launches go\n"
     "  A B B A A B B A ...; every round of a launch holds each point once, shuffled anew. With\n"
     "  --previous the old launches stay as they are; only points that they do not hold get new\n"
-    "  launches, and each of these repeats two old points (\"bridge\": true).\n";
+    "  launches, and each of these repeats two old points (\"bridge\": true). A record of --methods\n"
+    "  names settings: they are run with what the options say of all others.\n";
 
 #define HUGE_INT 9007199254740991.0
 
@@ -354,13 +356,17 @@ static void check_schedule(const struct tool *t, struct args *a)
     const char *comma = strchr(a->systems, ',');
     struct launches *p = &a->plan;
     snprintf(first, sizeof first, "%.*s", (int)strcspn(a->systems, ","), a->systems);
-    p->decoder[0] = launches_system(first);
-    p->decoder[1] = comma ? launches_system(comma + 1) : NULL;
+    p->decoder[0] = decoder_of(first);
+    p->decoder[1] = comma ? decoder_of(comma + 1) : NULL;
     p->n_systems = comma ? 2 : 1;
     p->seed = (uint64_t)a->common.seed;
     struct err e = {0};
-    if (launches_points(p, &a->given, &e))
+    struct methods methods = {0};
+    if (a->methods && methods_read(&methods, a->methods, &e))
+        err_die(TOOL, &e);
+    if (launches_points(p, &a->given, &methods, &e))
         opt_usage(t, "%s", e.text);
+    methods_free(&methods);
 }
 
 static void check_split(const struct tool *t, struct args *a)
@@ -474,6 +480,7 @@ int main(int argc, char **argv)
         {"systems", 0, OPT_CHOICE, &a.systems, .choices = "llada,llama|llama,llada|llada|llama",
          .help = "first A, then B (llada,llama)"},
         TEXT("previous", 0, &a.previous, "FILE", "a schedule to extend"),
+        TEXT("methods", 0, &a.methods, "FILE", "run these ways of decoding, too (data/methods.ndjson)"),
     };
     const struct opt last[] = {OPT_COMMON(a.common), {0}};
     struct settings_texts texts = {0};
