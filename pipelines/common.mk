@@ -241,7 +241,8 @@ $(R)/stamp/prices: FORCE
 	@mkdir -p $(@D); printf '%s\n' "$(PRICES)" | cmp -s - $@ || printf '%s\n' "$(PRICES)" > $@
 
 # $(call metrics,NAME): metric records of a sweep, once its launches are known; why there are no
-# more launches (the schedule was carried out, or what refine found); ratios of the two systems.
+# more launches (the schedule was carried out, or what refine found); ratios of the two systems, and
+# of what NAME_ANSWERS scores.
 define metrics
 $(R)/$(1)/stopped: $(R)/$(1)/schedule.ndjson
 	@echo launches > $$@
@@ -254,9 +255,11 @@ $(R)/$(1)/metrics.ndjson: $($(1)_FILES) $(R)/ceilings.ndjson $(R)/$(1)/stopped \
 	    --stopped "$$$$(cat $(R)/$(1)/stopped)" $$($(1)_FILES) $(R)/ceilings.ndjson -o $$@
 
 ifneq ($(1),aa)
-$(R)/$(1)/ratios.ndjson: $(R)/$(1)/metrics.ndjson $(R)/stamp/precision $(BIN)/compare | $(QUIET)
+$(R)/$(1)/ratios.ndjson: $(R)/$(1)/metrics.ndjson $($(1)_ANSWERS) $(R)/stamp/precision \
+    $(BIN)/compare | $(QUIET)
 	$$(call say,compare $(1))\
-	    $(beside) $(BIN)/compare $(ratio_flags) --stopped "$$$$(cat $(R)/$(1)/stopped)" $$< -o $$@
+	    $(beside) $(BIN)/compare $(ratio_flags) --stopped "$$$$(cat $(R)/$(1)/stopped)" $$< \
+	    $($(1)_ANSWERS) -o $$@
 endif
 endef
 

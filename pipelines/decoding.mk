@@ -26,6 +26,7 @@ decoding_LENGTH   := $(GEN_LENGTH)
 decoding_BLOCK    := $(BLOCK_LENGTH)
 decoding_LAUNCHES := $(DECODING_LAUNCHES)
 decoding_PROMPTS  := $(R)/prompts.ndjson
+decoding_ANSWERS  := $(R)/decoding/exact.ndjson
 decoding_METHODS  := $(METHODS_FILE)
 $(eval $(call sweep,decoding))
 $(eval $(call metrics,decoding))
@@ -49,9 +50,10 @@ $(R)/decoding/exact.ndjson: $(R)/decoding/generations.ndjson $(BIN)/score-exact 
 	    $(beside) $(BIN)/score-exact $< -o $@
 
 # The page tells of the methods of phase 4, or of all of them where they were run.
-DECODING := $(R)/decoding/by-method.ndjson $(R)/decoding/metrics.ndjson $(METHODS_FILE)
-BY_METHOD = $(if $(or $(filter decoding,$(GOALS)),$(wildcard $(firstword $(DECODING)))),$(DECODING),\
-              $(if $(METHODS),$(R)/steps/by-method.ndjson $(R)/methods.ndjson))
+DECODING := $(R)/decoding/by-method.ndjson $(R)/decoding/ratios.ndjson \
+            $(R)/decoding/metrics.ndjson $(METHODS_FILE)
+BY_METHOD = $(if $(or $(filter decoding,$(GOALS)),$(wildcard $(firstword $(DECODING)))),\
+              $(DECODING),$(if $(METHODS),$(R)/steps/by-method.ndjson $(R)/methods.ndjson))
 
 .PHONY: decoding
 decoding: $(DECODING) $(R)/figures/methods.svg ## every way of decoding: speed and accuracy

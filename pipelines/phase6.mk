@@ -53,7 +53,8 @@ $(R)/quiet.ndjson: $(foreach s,aa steps $(SCALES),$($(s)_FILES))
 	@cat $(R)/fitness.ndjson >> $@.tmp 2>/dev/null || :
 	@mv $@.tmp $@
 
-TOLD = $(BY_METHOD) $(R)/pareto.ndjson $(R)/scale/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY) $(SCALE) \
+TOLD = $(BY_METHOD) $(R)/pareto.ndjson $(R)/scale/pareto.ndjson $(R)/steps/metrics.ndjson \
+       $(QUALITY) $(SCALE) \
        $(SCALE_QUALITY) $(QUANT) $(ROBUST) $(LIKELIHOOD) $(R)/steps/ratios.ndjson $(RATIOS) \
        $(R)/aa/verdict.ndjson $(BASELINE) $(R)/ceilings.ndjson $(R)/quiet.ndjson \
        $(R)/workload.ndjson $(R)/prompts.ndjson

@@ -26,7 +26,7 @@ plot $points using 9:1 with points pointtype 12 pointsize 0.7 linecolor rgb grey
         linecolor rgb variable
 unset arrow 1
 unset logscale x
-set format y ''
+unset ytics
 reach = points_hi - points_lo > 2 ? points_hi - points_lo : 2
 set xrange [points_lo - 0.08 * reach:points_hi + 0.08 * reach]
 set xtics autofreq

@@ -68,21 +68,11 @@ static char *setting_of(const struct compare *c, const struct point *p)
     return b.data ? b.data : mem_text("");
 }
 
-/* 1: it is of the first method that its system has in the file. */
-static int is_first_method(const struct compare *c, const struct point *p)
-{
-    const struct method *m = methods_of(&c->methods, p->about);
-    for (size_t i = 0; m && i < c->methods.n; i++)
-        if (c->methods.v[i].decoder == m->decoder)
-            return &c->methods.v[i] == m;
-    return 0;
-}
-
 /* 1: BY is as usual at this point. */
 static int is_base(const struct compare *c, const struct point *p)
 {
     if (c->methods.n)
-        return is_first_method(c, p);
+        return methods_is_base(&c->methods, methods_of(&c->methods, p->about));
     char *setting = setting_of(c, p);
     int is = !*setting || (c->usual && !strcmp(setting, c->usual));
     free(setting);
@@ -365,8 +355,7 @@ static size_t find_couples(struct compare *c, struct couple *v)
         most = p->v[i].n_launch > most ? p->v[i].n_launch : most;
     double *work = mem_zero(2 * most, sizeof *work);
     for (size_t i = 0; i < p->n; i++) {
-        if (is_base(c, &p->v[i]) ||
-            (c->methods.n && !methods_of(&c->methods, p->v[i].about)))
+        if (is_base(c, &p->v[i]) || (c->methods.n && !methods_of(&c->methods, p->v[i].about)))
             continue;
         struct couple k = {.point = &p->v[i], .base = find_base(c, &p->v[i]),
                            .setting = setting_of(c, &p->v[i])};
@@ -489,9 +478,8 @@ int main(int argc, char **argv)
                               examples, notes, options};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
-    if (c.a.methods && methods_read(&c.methods, c.a.methods, &e))
+    if (c.a.methods && (c.a.by = "method", methods_read(&c.methods, c.a.methods, &e)))
         err_die(tool.name, &e);
-    c.a.by = c.a.methods ? "method" : c.a.by;
     c.log = (struct log){tool.name, c.a.common.quiet ? 0 : 1 + c.a.common.verbose};
     c.points.cost_metric = c.a.cost;
     struct rec_reader *in = rec_read_open((const char *const *)argv + first,

@@ -345,8 +345,7 @@ static const char NOTES[] =
     "  One record a launch: {launch, system, seed, rounds, points: [{round, ...}]}. Launches go\n"
     "  A B B A A B B A ...; every round of a launch holds each point once, shuffled anew. With\n"
     "  --previous the old launches stay as they are; only points that they do not hold get new\n"
-    "  launches, and each of these repeats two old points (\"bridge\": true). A record of --methods\n"
-    "  names settings: they are run with what the options say of all others.\n";
+    "  launches, and each of these repeats two old points (\"bridge\": true).\n";
 
 #define HUGE_INT 9007199254740991.0
 
@@ -361,12 +360,12 @@ static void check_schedule(const struct tool *t, struct args *a)
     p->n_systems = comma ? 2 : 1;
     p->seed = (uint64_t)a->common.seed;
     struct err e = {0};
-    struct methods methods = {0};
-    if (a->methods && methods_read(&methods, a->methods, &e))
+    struct methods m = {0};
+    if (a->methods && methods_read(&m, a->methods, &e))
         err_die(TOOL, &e);
-    if (launches_points(p, &a->given, &methods, &e))
+    if (launches_points(p, &a->given, &m, &e))
         opt_usage(t, "%s", e.text);
-    methods_free(&methods);
+    methods_free(&m);
 }
 
 static void check_split(const struct tool *t, struct args *a)
@@ -454,16 +453,14 @@ int main(int argc, char **argv)
         TEXT("fits", 0, &a.fits, "MODEL[,MODEL...]",
              "only prompts that, with --room, fit the context of these models"),
         IGNORE_CONFIG_OPTION(a.ignore_config),
-        {"room", 0, OPT_INT, &a.room, 0, HUGE_INT, .arg = "N",
-         .help = "--fits: tokens to come, at most (0)"},
-        TEXT("split", 0, &a.split, "none|half|N", "words of a paragraph that are the text; the "
-             "rest is the reference (wikitext: half, text: none)"),
+        COUNT("room", 0, &a.room, "--fits: tokens to come, at most (0)"),
+        TEXT("split", 0, &a.split, "none|half|N",
+             "words of a paragraph that are the text (wikitext: half, text: none)"),
         COUNT("min-turns", 0, &d->min_turns, "sharegpt: turns of a conversation, at least (2)"),
         TEXT("field", 0, &d->text_field, "NAME",
              "jsonl: the prompt (text, prompt, question or instruction)"),
-        TEXT("reference-field", 0, &d->reference_field, "NAME",
-             "jsonl: a good response (reference, canonical_solution, completion, response or "
-             "output)"),
+        TEXT("reference-field", 0, &d->reference_field, "NAME", "jsonl: a good response "
+             "(reference, canonical_solution, completion, response or output)"),
         TEXT("answer-field", 0, &d->answer_field, "NAME", "jsonl: the exact answer (answer)"),
         TEXT("id-field", 0, &d->id_field, "NAME", "jsonl: the id (id or task_id)"),
         TEXT("task-field", 0, &d->task_field, "NAME", "jsonl: the kind of task (task)"),
@@ -480,7 +477,7 @@ int main(int argc, char **argv)
         {"systems", 0, OPT_CHOICE, &a.systems, .choices = "llada,llama|llama,llada|llada|llama",
          .help = "first A, then B (llada,llama)"},
         TEXT("previous", 0, &a.previous, "FILE", "a schedule to extend"),
-        TEXT("methods", 0, &a.methods, "FILE", "run these ways of decoding, too (data/methods.ndjson)"),
+        TEXT("methods", 0, &a.methods, "FILE", "run these ways of decoding, too"),
     };
     const struct opt last[] = {OPT_COMMON(a.common), {0}};
     struct settings_texts texts = {0};

@@ -1,5 +1,5 @@
 /* figure-methods.c - ways of decoding side by side: how much faster than one token a pass each is,
- * and what it does to the accuracy, both against the same base with their intervals. Beside what was
+ * and what it does to the accuracy, against the same base with their intervals. Beside what was
  * measured here stands what was published of the method, elsewhere and of another model. */
 #include <math.h>
 #include <stdlib.h>
@@ -59,14 +59,18 @@ static const json_t *find_effect(const json_t *list, const json_t *like)
     return NULL;
 }
 
-/* What a time was at the base of a system. */
-static double base_time(const json_t *list, int llama)
+/* The time of an answer at the base of a system: of LLaMA, where no method is compared with it,
+ * that of its only point. */
+static double base_time(const struct runset *s, int llama)
 {
     size_t i;
     const json_t *r;
-    json_array_foreach(list, i, r)
+    json_array_foreach(runset_kind(s, "comparison"), i, r)
         if (is_ratio(r) && is_llama(r) == llama)
             return rec_number(r, "base_value");
+    json_array_foreach(runset_kind(s, "metric"), i, r)
+        if (llama && is_llama(r) && is(r, "metric", "e2e_ns"))
+            return rec_number(r, "value");
     return NAN;
 }
 
@@ -106,7 +110,7 @@ static struct row *find_rows(struct figure *f, const struct runset *s, size_t *n
 {
     const json_t *list = runset_kind(s, "comparison"), *r;
     struct row *v = mem_zero(json_array_size(list) + 2, sizeof *v);
-    double own = base_time(list, 0), other = base_time(list, 1);
+    double own = base_time(s, 0), other = base_time(s, 1);
     size_t i;
     *n = 0;
     if (!isnan(own))

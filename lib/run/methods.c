@@ -70,7 +70,7 @@ static int check(const struct methods *m, const struct method *now, const char *
     return default_point(now->decoder, &s, e) || settings_read(&s, now->settings, where, e);
 }
 
-static int take(struct methods *m, json_t *record, const char *where, struct err *e)
+int methods_take(struct methods *m, json_t *record, const char *where, struct err *e)
 {
     const char *system = rec_text(record, "system");
     struct method now = {system ? decoder_of(system) : NULL, rec_text(record, "method"),
@@ -92,7 +92,7 @@ int methods_read(struct methods *m, const char *path, struct err *e)
     json_t *record;
     int got = r ? 1 : -1;
     while (got > 0 && (got = rec_read(r, &record, e)) > 0) {
-        if (!strcmp(rec_kind(record), "method") && take(m, record, rec_where(r), e))
+        if (!strcmp(rec_kind(record), "method") && methods_take(m, record, rec_where(r), e))
             got = -1;
         json_decref(record);
     }
@@ -164,6 +164,14 @@ const struct method *methods_of(const struct methods *m, const json_t *record)
             return &m->v[i];
     }
     return NULL;
+}
+
+int methods_is_base(const struct methods *m, const struct method *of)
+{
+    for (size_t i = 0; of && i < m->n; i++)
+        if (m->v[i].decoder == of->decoder)
+            return &m->v[i] == of;
+    return 0;
 }
 
 /* ---- what it runs ---- */

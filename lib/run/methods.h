@@ -28,9 +28,13 @@ struct methods {
 /* -1: EXIT_NO_INPUT, EXIT_BAD_DATA (no such system or setting, a name that is there twice). Records
  * of other kinds are skipped. */
 int methods_read(struct methods *m, const char *path, struct err *e);
+/* Appends a record (borrowed) of kind method; `where` for messages. -1: EXIT_BAD_DATA. */
+int methods_take(struct methods *m, json_t *record, const char *where, struct err *e);
 void methods_free(struct methods *m);
 /* The method that a record with the fields of its decoder's table is of, or NULL. */
 const struct method *methods_of(const struct methods *m, const json_t *record);
+/* 1: the first method of its system, what the others are compared with. NULL: 0. */
+int methods_is_base(const struct methods *m, const struct method *of);
 /* *point = the method at every combination of the lists in given[] (settings_cross). The caller's
  * to free. -1: EXIT_BAD_USAGE. */
 int methods_points(const struct method *m, const char *const *given, struct settings **point,
