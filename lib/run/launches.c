@@ -114,7 +114,28 @@ static const char *length_of(const struct launches_given *g)
     return NULL;
 }
 
-/* Appends what a system's methods run. */
+/* 1: the same settings, whichever of them were said. */
+static int same_settings(const struct settings *a, const struct settings *b)
+{
+    json_t *x = json_object(), *y = json_object();
+    settings_put(a, x);
+    settings_put(b, y);
+    int same = json_equal(x, y);
+    json_decref(x);
+    json_decref(y);
+    return same;
+}
+
+static void add_point(struct launches *p, size_t s, const struct settings *point)
+{
+    for (size_t i = 0; i < p->points[s]; i++)
+        if (same_settings(&p->point[s][i], point))
+            return;
+    p->point[s] = mem_resize(p->point[s], p->points[s] + 1, sizeof *point);
+    p->point[s][p->points[s]++] = *point;
+}
+
+/* Appends what a system's methods run and nothing else does. */
 static int add_methods(struct launches *p, size_t s, const struct methods *m,
                        const char *const *given, struct err *e)
 {
@@ -125,9 +146,8 @@ static int add_methods(struct launches *p, size_t s, const struct methods *m,
             continue;
         if (methods_points(&m->v[i], given, &more, &n, e))
             return -1;
-        p->point[s] = mem_resize(p->point[s], p->points[s] + n, sizeof *more);
-        memcpy(p->point[s] + p->points[s], more, n * sizeof *more);
-        p->points[s] += n;
+        for (size_t k = 0; k < n; k++)
+            add_point(p, s, &more[k]);
         free(more);
     }
     return 0;
