@@ -78,9 +78,9 @@ static void set_point(json_t *r, const struct job *job, const struct network *n,
     set_text(about, "model", n->config.name);
     set_text(about, "arch", n->config.family->name);
     set_text(about, "paradigm", config_paradigm_name(n->config.paradigm));
+    set_text(about, "draft", at->draft ? at->draft->config.name : NULL);
     engine_describe(about, n);
     settings_put(p, about);
-    set_text(about, "draft", at->draft ? at->draft->config.name : NULL);
     const char *trace = job->replay ? job->replay->sha256 : NULL;
     set_text(about, "commit_trace", trace); /* no setting, and yet what passes depend on */
     settings_id(about, NULL, id);
