@@ -72,33 +72,84 @@ static size_t add_rows(struct run *r, const struct canvas_state *c, int twin, si
     return keys;
 }
 
-/* What the policy says of canvas i now goes into r->part. */
+/* The canvas as the policy sees it: one that has ended and stays goes along with the slowest. */
+static struct canvas_state canvas_seen(const struct run *r, const struct canvas_state *c)
+{
+    struct canvas_state as = *c;
+    const struct canvas_state *slow = c->live ? c : NULL;
+    for (size_t i = 0; i < r->batch && !c->live; i++) {
+        const struct canvas_state *o = &r->host.state[i];
+        if (o->live && (!slow || o->block < slow->block ||
+                        (o->block == slow->block && o->step < slow->step)))
+            slow = o;
+    }
+    size_t last = (r->how->gen_length + (size_t)c->shift - 1) / r->how->block_length;
+    as.block = (size_t)slow->block < last ? slow->block : (int32_t)last;
+    as.step = slow->step;
+    return as;
+}
+
+/* What the part has: its rows, keys, and pairs of the two. */
+static struct span span_of(const struct run *r)
+{
+    const struct cache_part *a = &r->part;
+    const int32_t *key = r->kv ? a->key : a->row;
+    size_t keys = r->kv ? a->n_keys : a->n_rows, seen = 0;
+    int32_t block = (int32_t)r->n->config.attends_block;
+    double pairs = block ? 0 : (double)a->n_rows * (double)keys;
+    for (size_t j = 0; j < a->n_rows && block; j++) {
+        while (seen < keys && key[seen] / block <= a->row[j] / block)
+            seen++;
+        pairs += (double)seen;
+    }
+    return (struct span){(int32_t)a->n_rows, (int32_t)keys, pairs};
+}
+
+/* What the policy says of canvas i now, as far as it exists, goes into r->part. */
 static void ask_policy(struct run *r, size_t i)
 {
     struct canvas_state *c = &r->host.state[i];
-    const struct cache_view v = {c, r->host.token + c->first, (int32_t)r->n->config.mask,
-                                 (int32_t)r->how->block_length};
+    const struct canvas_state as = canvas_seen(r, c);
+    int32_t begin = as.prompt - as.shift + as.block * (int32_t)r->how->block_length;
+    const struct cache_view v = {.canvas = &as,
+                                 .token = r->host.token + c->first,
+                                 .cached = r->cached + c->first,
+                                 .mask = (int32_t)r->n->config.mask,
+                                 .begin = begin > as.prompt ? begin : as.prompt,
+                                 .end = canvas_block_end(&r->plan.loop, &as),
+                                 .mask_block = (int32_t)r->n->config.attends_block,
+                                 .params = r->how->kept};
     struct cache_part *a = &r->part;
     r->policy->describe(&v, a);
-    r->span[i] = (struct span){(int32_t)a->n_rows, (int32_t)(r->kv ? a->n_keys : a->n_rows)};
+    c->ahead = suffix_filter(&r->how->suffix, &v, r->suffix_seed, r->kv != NULL, a);
+    r->span[i] = span_of(r);
     r->serves = a->passes < r->serves ? a->passes : r->serves;
     c->rows_block = c->block;
 }
 
-/* The rows of the passes to come: of every live canvas what the policy names, and for CFG the same
- * again with the prompts masked. */
+static int any_live(const struct run *r)
+{
+    int live = 0;
+    for (size_t i = 0; i < r->batch; i++)
+        live |= r->host.state[i].live;
+    return live;
+}
+
+/* The rows of the passes to come: of every canvas that takes part what the policy names, and for
+ * CFG the same again with the prompts masked. */
 static void gather(struct run *r)
 {
     struct canvas_loop *l = &r->plan.loop;
     struct pass *p = &r->plan.pass;
     int32_t *member = r->work->host.member;
     size_t listed = 0;
+    int all = r->how->stay && any_live(r);
     for (size_t i = 0; i < r->ids; i++)
         r->host.row_of[i] = -1;
     l->parts = 0;
     r->serves = SIZE_MAX;
     for (size_t i = 0; i < r->batch; i++)
-        if (r->host.state[i].live) {
+        if (r->host.state[i].live || all) {
             member[l->parts++] = (int32_t)i;
             ask_policy(r, i);
             listed += add_rows(r, &r->host.state[i], 0, listed);
@@ -111,7 +162,8 @@ static void gather(struct run *r)
     l->T = p->T;
     if (!r->kv)
         pass_list_rows(r->work, p->T);
-    p->mask = r->policy->mask;
+    p->mask = r->n->config.attends;
+    p->mask_block = r->n->config.attends_block;
     p->max_slots = pass_slots(r->work, p->max_slots);
 }
 
@@ -139,7 +191,7 @@ static size_t capacity_now(const struct run *r)
     size_t most = 0;
     for (size_t i = 0; i < l->parts; i++) {
         const struct canvas_state *c = &r->host.state[r->work->host.member[i]];
-        size_t needed = diffuse_needs(r, c, count_open(r, c));
+        size_t needed = c->live ? diffuse_needs(r, c, count_open(r, c)) : 0;
         most = needed > most ? needed : most;
     }
     return diffuse_capacity(r, most);
@@ -184,6 +236,22 @@ static void describe_pass(struct run *r)
     gather(r);
 }
 
+/* What the slots of the cache hold once a described pass has run. Later ones of the same description
+ * may renew it, so what is noted is never newer than what is there. */
+static void note_rows(struct run *r)
+{
+    size_t T = r->guided ? (size_t)r->plan.loop.twin : r->plan.pass.T;
+    const struct rows *w = &r->work->host.rows;
+    for (size_t t = 0; t < T && r->kv; t++) /* the slot of an id is its place */
+        r->cached[w->slot[t]] = r->host.token[w->slot[t]];
+}
+
+void diffuse_forget(struct run *r)
+{
+    for (size_t k = 0; k < r->ids; k++)
+        r->cached[k] = -1;
+}
+
 size_t diffuse_describe(void *ctx)
 {
     struct run *r = ctx;
@@ -191,6 +259,7 @@ size_t diffuse_describe(void *ctx)
     describe_pass(r);
     ask(r, capacity_now(r));
     pass_write(r->n, r->work);
+    note_rows(r);
     return passes_left(r);
 }
 
@@ -235,44 +304,86 @@ static void prepare_fewer(struct run *r, size_t capacity)
     describe_pass(r);
 }
 
-/* The passes of a description, for the masks that a block may still have: by the schedule, or by
- * other rules any number. */
-static void prepare_described(struct run *r, size_t first)
+/* Masks that a block still has at a step: by the schedule, or when each pass commits one. */
+static size_t masks_at(const struct run *r, size_t block, size_t step)
 {
-    int paced = r->how->rule == UNMASK_SCHEDULE;
-    size_t last = 0, left = r->how->block_length;
-    for (size_t k = 0; left > 0; k++) {
-        size_t takes = !paced ? 1 : k < r->block_steps ? (size_t)r->host.budget[k] : 0;
-        size_t capacity = k ? diffuse_capacity(r, left) : first;
-        if (capacity != last)
-            prepare_pass(r, last = capacity, 1);
+    const int32_t *budget = r->host.budget + block * (size_t)r->plan.loop.block_pace;
+    size_t left = r->how->block_length;
+    for (size_t k = 0; k < step && left; k++) {
+        size_t takes = r->how->rule != UNMASK_SCHEDULE ? 1
+                       : k < r->block_steps            ? (size_t)budget[k]
+                                                       : 0;
         left = takes && takes < left ? left - takes : 0;
     }
-    if (r->batch > 1 && (!paced || r->how->stop_at_eos))
+    return left;
+}
+
+/* The passes that a description serves from a step of a block on, of what they may want. */
+static void prepare_described(struct run *r, size_t block, size_t step)
+{
+    size_t first = 0, last = 0, left;
+    for (size_t k = step; k - step < r->serves && (left = masks_at(r, block, k)) > 0; k++) {
+        size_t capacity = diffuse_capacity(r, diffuse_needs(r, &r->host.state[0], left));
+        first = first ? first : capacity;
+        if (capacity != last)
+            prepare_pass(r, last = capacity, 1);
+    }
+    int together = r->how->rule == UNMASK_SCHEDULE && !r->how->stop_at_eos &&
+                   r->n->config.attends != MASK_BLOCK_CAUSAL;
+    if (r->batch > 1 && !together && !r->how->stay)
         prepare_fewer(r, first);
 }
 
-static void describe_at(struct run *r, size_t block, size_t step)
+/* Rows that never come twice are not recorded: they run once where a sixteenth fewer than *rows are
+ * left, for the kernels and choices that their like share. */
+static void prepare_fleeting(struct run *r, size_t left, size_t *rows)
 {
+    size_t T = r->plan.pass.T, whole = r->guided ? 2 * r->ids : r->ids;
+    size_t capacity = diffuse_capacity(r, diffuse_needs(r, &r->host.state[0], left));
+    if (T == whole)
+        prepare_pass(r, capacity, 1);
+    else if (T <= *rows - *rows / 16)
+        prepare_pass(r, capacity, 0);
+    else
+        return;
+    *rows = T < whole ? T : *rows;
+}
+
+/* All canvases at a step of a block, what comes before it filled with some id. */
+static void describe_at(struct run *r, size_t block, size_t step, size_t left)
+{
+    int32_t mask = (int32_t)r->n->config.mask, other = mask == 0;
     for (size_t i = 0; i < r->batch; i++) {
-        r->host.state[i].block = (int32_t)block;
-        r->host.state[i].step = (int32_t)step;
+        struct canvas_state *c = &r->host.state[i];
+        c->block = (int32_t)block;
+        c->step = (int32_t)step;
+        c->passes = (int32_t)(block * r->block_steps + step);
+        int32_t end = canvas_block_end(&r->plan.loop, c) - (int32_t)left;
+        for (int32_t k = c->prompt; k < c->len; k++)
+            r->host.token[c->first + k] = k < end ? other : mask;
     }
     describe_pass(r);
 }
 
-/* Every description that canvases side by side come to. */
+/* Every description that canvases side by side come to, acted out from the first pass on. */
 void diffuse_prepare(void *ctx)
 {
     struct run *r = ctx;
-    size_t first = r->plan.loop.capacity, blocks = r->policy->per_block ? r->blocks : 1;
-    for (size_t block = 0; block < blocks; block++)
-        for (size_t step = 0; step < r->block_steps;) {
-            describe_at(r, block, step);
-            prepare_described(r, first);
+    size_t first = r->plan.loop.capacity, rows = SIZE_MAX, left;
+    int each = r->per_block || r->policy->fleeting;
+    for (size_t block = each ? 0 : r->blocks - 1; block < r->blocks; block++)
+        for (size_t step = 0; step < r->block_steps && (left = masks_at(r, block, step)) > 0;) {
+            describe_at(r, block, step, left);
+            if (r->policy->fleeting)
+                prepare_fleeting(r, left, &rows);
+            else
+                prepare_described(r, block, step);
+            note_rows(r);
             step = r->serves < r->block_steps ? step + r->serves : r->block_steps;
         }
-    describe_at(r, 0, 0);
+    diffuse_forget(r);
+    describe_at(r, 0, 0, r->how->block_length);
     ask(r, first);
     pass_write(r->n, r->work);
+    note_rows(r);
 }
