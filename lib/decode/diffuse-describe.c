@@ -43,30 +43,55 @@ size_t diffuse_capacity(const struct run *r, size_t most)
     return capacity < r->how->gen_length ? capacity : r->how->gen_length;
 }
 
-/* A sequence of the pass: what the policy named of a canvas. Its twin has the prompt masked.
- * Returns the slots that it lists. */
-static size_t add_rows(struct run *r, const struct canvas_state *c, int twin, size_t listed)
+/* What layers choose of the rows that follow, `listed` as for add_rows. */
+static void add_share(struct run *r, int32_t slot, size_t listed)
 {
+    struct pass *p = &r->plan.pass;
+    const struct index *x = &r->work->host;
+    const struct cache_part *a = &r->part;
+    if (r->policy->outputs) {
+        size_t take = a->take ? a->take : a->n_rows;
+        x->part[p->n_seqs] = (struct share){(int32_t)a->first, (int32_t)a->n, (int32_t)take,
+                                            (int32_t)p->chosen};
+        x->some[p->n_seqs] = (struct attn_seq){(int32_t)p->chosen, (int32_t)take, (int32_t)listed,
+                                               (int32_t)a->n_keys};
+        p->chosen += take;
+        p->max_chosen = take > p->max_chosen ? take : p->max_chosen;
+    } else if (a->sifts) {
+        x->part[p->n_seqs] = (struct share){(int32_t)a->first, (int32_t)a->n, (int32_t)a->take,
+                                            slot};
+        p->sifts = 1;
+    }
+}
+
+/* A sequence of the pass: what the policy named of canvas i. Its twin has the prompt masked.
+ * Returns the slots that it lists. */
+static size_t add_rows(struct run *r, size_t i, int twin, size_t listed)
+{
+    const struct canvas_state *c = &r->host.state[i];
     struct pass *p = &r->plan.pass;
     const struct rows *w = &r->work->host.rows;
     const struct cache_part *a = &r->part;
-    int32_t row = (int32_t)p->T, slot = c->first + (twin ? (int32_t)r->ids : 0);
+    int32_t row = (int32_t)p->T;
+    int32_t slot = r->slot[i] + (twin ? (int32_t)diffuse_slots(r) / 2 : 0);
+    int reads = r->kv && !a->sifts;
+    add_share(r, slot, listed);
     for (size_t j = 0; j < a->n_rows; j++, p->T++) {
         int32_t k = a->row[j], id = c->first + k, prompt = k < c->prompt;
         w->token[p->T] = twin && prompt ? (int32_t)r->n->config.mask : r->host.token[id];
         w->pos[p->T] = k;
-        w->slot[p->T] = slot + k;
+        w->slot[p->T] = slot + k + a->shift;
         r->host.origin[p->T] = prompt ? -1 : id;
         if (!twin)
             r->host.row_of[id] = (int32_t)p->T;
     }
-    for (size_t j = 0; r->kv && j < a->n_keys; j++) {
+    for (size_t j = 0; reads && j < a->n_keys; j++) {
         w->slots[listed + j] = slot + a->key[j];
         w->slot_pos[listed + j] = a->key[j];
     }
-    size_t keys = r->kv ? a->n_keys : a->n_rows;
+    size_t keys = reads ? a->n_keys : a->n_rows;
     w->seqs[p->n_seqs++] = (struct attn_seq){row, (int32_t)a->n_rows,
-                                             r->kv ? (int32_t)listed : row, (int32_t)keys};
+                                             reads ? (int32_t)listed : row, (int32_t)keys};
     p->max_rows = a->n_rows > p->max_rows ? a->n_rows : p->max_rows;
     p->max_slots = keys > p->max_slots ? keys : p->max_slots;
     return keys;
@@ -75,14 +100,50 @@ static size_t add_rows(struct run *r, const struct canvas_state *c, int twin, si
 /* What the policy says of canvas i now goes into r->part. */
 static void ask_policy(struct run *r, size_t i)
 {
-    struct canvas_state *c = &r->host.state[i];
+    const struct canvas_state *c = &r->host.state[i];
     const struct cache_view v = {c, r->host.token + c->first, (int32_t)r->n->config.mask,
-                                 (int32_t)r->how->block_length};
+                                 (int32_t)r->how->block_length, r->how->kept};
     struct cache_part *a = &r->part;
+    *a = (struct cache_part){.row = a->row, .key = a->key};
     r->policy->describe(&v, a);
-    r->span[i] = (struct span){(int32_t)a->n_rows, (int32_t)(r->kv ? a->n_keys : a->n_rows)};
-    r->serves = a->passes < r->serves ? a->passes : r->serves;
+}
+
+/* What canvas i has in the passes to come, by r->part. */
+static struct span span_of(const struct run *r)
+{
+    const struct cache_part *a = &r->part;
+    int32_t n = (int32_t)a->n_rows, rows = a->take && !a->sifts ? (int32_t)a->take : n;
+    if (!r->kv || a->sifts)
+        return (struct span){.rows = n, .keys = n, .written = (int32_t)a->take};
+    return (struct span){rows, (int32_t)a->n_keys, n - rows, (int32_t)a->n_keys, rows};
+}
+
+/* 1: the passes to come sift. */
+static int sifting(struct run *r)
+{
+    for (size_t i = 0; i < r->batch && r->policy->slots; i++)
+        if (r->host.state[i].live) {
+            ask_policy(r, i);
+            if (r->part.sifts)
+                return 1;
+        }
+    return 0;
+}
+
+/* Canvas i joins the passes to come with what the policy says of it, or waits while others sift. */
+static void join(struct run *r, size_t i, int sifts, size_t *listed)
+{
+    struct canvas_loop *l = &r->plan.loop;
+    struct canvas_state *c = &r->host.state[i];
+    ask_policy(r, i);
+    r->span[i] = (struct span){0};
+    if (r->part.sifts != sifts)
+        return;
+    r->span[i] = span_of(r);
+    r->serves = r->part.passes < r->serves ? r->part.passes : r->serves;
     c->rows_block = c->block;
+    r->work->host.member[l->parts++] = (int32_t)i;
+    *listed += add_rows(r, i, 0, *listed);
 }
 
 /* The rows of the passes to come: of every live canvas what the policy names, and for CFG the same
@@ -91,25 +152,25 @@ static void gather(struct run *r)
 {
     struct canvas_loop *l = &r->plan.loop;
     struct pass *p = &r->plan.pass;
-    int32_t *member = r->work->host.member;
+    const int32_t *member = r->work->host.member;
     size_t listed = 0;
+    int sifts = sifting(r);
     for (size_t i = 0; i < r->ids; i++)
         r->host.row_of[i] = -1;
     l->parts = 0;
     r->serves = SIZE_MAX;
     for (size_t i = 0; i < r->batch; i++)
-        if (r->host.state[i].live) {
-            member[l->parts++] = (int32_t)i;
-            ask_policy(r, i);
-            listed += add_rows(r, &r->host.state[i], 0, listed);
-        }
+        if (r->host.state[i].live)
+            join(r, i, sifts, &listed);
     l->twin = r->guided ? (int32_t)p->T : 0;
     for (size_t i = 0; i < l->parts && r->guided; i++) {
         ask_policy(r, (size_t)member[i]);
-        listed += add_rows(r, &r->host.state[member[i]], 1, listed);
+        listed += add_rows(r, (size_t)member[i], 1, listed);
     }
     l->T = p->T;
-    if (!r->kv)
+    if (p->chosen == p->T)
+        p->chosen = 0;
+    if (!r->kv || sifts)
         pass_list_rows(r->work, p->T);
     p->mask = r->policy->mask;
     p->max_slots = pass_slots(r->work, p->max_slots);
@@ -257,6 +318,7 @@ static void describe_at(struct run *r, size_t block, size_t step)
     for (size_t i = 0; i < r->batch; i++) {
         r->host.state[i].block = (int32_t)block;
         r->host.state[i].step = (int32_t)step;
+        r->host.state[i].passes = (int32_t)(block * r->block_steps + step);
     }
     describe_pass(r);
 }
@@ -265,7 +327,9 @@ static void describe_at(struct run *r, size_t block, size_t step)
 void diffuse_prepare(void *ctx)
 {
     struct run *r = ctx;
-    size_t first = r->plan.loop.capacity, blocks = r->policy->per_block ? r->blocks : 1;
+    size_t first = r->plan.loop.capacity, blocks = 1;
+    if (r->policy->per_block || r->policy->outputs)
+        blocks = r->blocks;
     for (size_t block = 0; block < blocks; block++)
         for (size_t step = 0; step < r->block_steps;) {
             describe_at(r, block, step);

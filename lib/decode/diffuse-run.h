@@ -22,9 +22,11 @@ struct plan {
     struct canvas_loop loop;
 };
 
-/* A canvas in the passes that are described: rows computed, keys read. */
+/* A canvas in the passes that are described. */
 struct span {
-    int32_t rows, keys;
+    int32_t rows, keys;    /* computed; seen by each of them. No rows: it waits for others */
+    int32_t looked;        /* rows of which layers but the first compute no more than the values */
+    int32_t read, written; /* slots of the cache */
 };
 
 struct run {
@@ -42,6 +44,7 @@ struct run {
     struct kv cache, *kv;       /* kv: the cache, or NULL when the policy keeps nothing */
     struct cache_part part;     /* what the policy says of one canvas after the other */
     struct span *span;          /* [batch] */
+    int32_t *slot;              /* [batch] the first of each canvas in the cache */
     size_t serves;              /* passes that the description serves */
     struct work *work;
     struct canvases host, device; /* the states as they were when the last pass was settled */
@@ -58,6 +61,8 @@ void diffuse_prepare(void *ctx);
 /* A pass as described and what follows it, for ops.run. */
 void diffuse_pass(void *ctx);
 
+/* Slots of the cache: those of all canvases, and again those of the twins. */
+size_t diffuse_slots(const struct run *r);
 /* Brings the ids of all canvases to the host. */
 void diffuse_read(struct run *r);
 /* The answers that a live canvas needs room for when its next pass wants `wanted`. */

@@ -18,6 +18,9 @@ static const char orders[] = ORDERS_OF_ANSWERS(WORD), rules[] = UNMASK_RULES(RUL
 #define PARAMETER(name, rule, least, most, standard, meaning)                                   \
     {#name, 0, SETTING_REAL, least, most, NULL, standard, NULL, #name, "unmask=" #rule,         \
      SETTING_SWEPT | BOTH | SETTING_AXIS, meaning},
+#define CACHE_PARAMETER(name, type, policies, least, most, standard, unit, meaning)             \
+    {#name, 0, SETTING_##type, least, most, NULL, standard, unit, #name, "cache=" policies,     \
+     SETTING_SWEPT | BOTH | SETTING_AXIS, meaning},
 
 static const struct setting rows[] = {
     {"steps", 's', SETTING_INT, 1, 1 << 20, NULL, "gen_length", "steps", "steps",
@@ -40,6 +43,7 @@ static const struct setting rows[] = {
     UNMASK_PARAMETERS(PARAMETER)
     {"cache", 0, SETTING_CHOICE, 0, 0, CHOICES(policies), "none", NULL, "cache", NULL,
      SETTING_SWEPT | BOTH, "which rows a pass computes, and what it keeps"},
+    CACHE_PARAMETERS(CACHE_PARAMETER)
     {"logits_eos_inf", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "logits-eos-inf", NULL,
      SETTING_SWEPT | BOTH, "eos can never be chosen"},
     {"confidence_eos_eot_inf", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "confidence-eos-eot-inf",
@@ -57,6 +61,9 @@ static int flag(const struct settings *s, const char *name)
 static struct diffuse how_of(const struct settings *s)
 {
 #define GIVEN(name, ...) .name = settings_number(s, #name),
+#define MEMBER_INT(name) .name = (int32_t)settings_number(s, #name),
+#define MEMBER_REAL(name) .name = settings_number(s, #name),
+#define MEMBER(name, type, ...) MEMBER_##type(name)
     return (struct diffuse){
         .gen_length = settings_count(s, "gen_length"),
         .block_length = settings_count(s, "block_length"),
@@ -69,6 +76,7 @@ static struct diffuse how_of(const struct settings *s)
         .rule = (enum unmask)settings_number(s, "unmask"),
         .unmask = {UNMASK_PARAMETERS(GIVEN)},
         .cache = (enum caching)settings_number(s, "cache"),
+        .kept = {CACHE_PARAMETERS(MEMBER)},
         .logits_eos_inf = flag(s, "logits_eos_inf"),
         .confidence_eos_eot_inf = flag(s, "confidence_eos_eot_inf"),
         .stop_at_eos = settings_is(s, "contract", "answer")};

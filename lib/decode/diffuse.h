@@ -23,6 +23,7 @@ struct diffuse {
     struct unmask_params unmask;
     const struct commit_trace *replay; /* the budgets of rule UNMASK_REPLAY; else NULL */
     enum caching cache;
+    struct cache_params kept; /* of the cache policy */
     int logits_eos_inf;   /* eos can never be chosen */
     int confidence_eos_eot_inf; /* eos and end-of-turn are committed last (see diffuse.c, quiet) */
     int stop_at_eos;      /* 1: stop when the readable prefix holds a stop id */

@@ -14,17 +14,42 @@
 #define CACHE_POLICIES(POLICY) \
     POLICY(NONE, none)         \
     POLICY(PREFIX, prefix)     \
-    POLICY(DUAL, dual)
+    POLICY(DUAL, dual)         \
+    POLICY(FEATURES, features) \
+    POLICY(SPARSE, sparse)
+/* PARAMETER(name, type INT or REAL, policies, least, most, default, unit, meaning) */
+#define CACHE_PARAMETERS(PARAMETER)                                                              \
+    PARAMETER(prompt_refresh, INT, "features", 1, 1 << 20, "50", "passes",                       \
+              "compute the whole prompt at each N-th pass")                                      \
+    PARAMETER(response_refresh, INT, "features", 1, 1 << 20, "7", "passes",                      \
+              "compute all slots at each N-th pass")                                             \
+    PARAMETER(update, REAL, "features", 0, 1, "0.25", NULL,                                      \
+              "the share of the slots that other passes compute: those that changed most")       \
+    PARAMETER(keep, REAL, "sparse", 0, 1, "0.5", NULL,                                           \
+              "the share of the keys and values around a block that is kept")                    \
+    PARAMETER(keep_delay, INT, "sparse", 0, 1 << 20, "1", "passes",                              \
+              "of a block compute the whole canvas before the one that decides what is kept")
 
 #define CACHE_ENUMERATOR(ENUM, name) CACHE_##ENUM,
 enum caching { CACHE_POLICIES(CACHE_ENUMERATOR) CACHE_COUNT };
 #undef CACHE_ENUMERATOR
+
+#define CACHE_INT int32_t
+#define CACHE_REAL double
+#define CACHE_MEMBER(name, type, policies, least, most, standard, unit, meaning) CACHE_##type name;
+struct cache_params {
+    CACHE_PARAMETERS(CACHE_MEMBER)
+};
+#undef CACHE_MEMBER
+#undef CACHE_INT
+#undef CACHE_REAL
 
 /* A canvas at the time of a description. */
 struct cache_view {
     const struct canvas_state *canvas; /* step 0: no pass of this block has been made */
     const int32_t *token;              /* [canvas.len] */
     int32_t mask, block_length;
+    struct cache_params params;
 };
 /* What its next passes are. Positions count from the first id of the prompt. */
 struct cache_part {
@@ -34,12 +59,22 @@ struct cache_part {
                    * them as they are now; ignored when nothing is kept: then the rows read rows */
     size_t n_keys;
     size_t passes; /* that this serves at most; SIZE_MAX: all of the block, or of the canvas */
+    /* Zero unless the policy says otherwise: */
+    size_t first, n; /* rows first .. first + n - 1 of `row` are apart (kernels/reuse.h) */
+    size_t take;     /* rows that layers but the first compute; 0: all. With `sifts`, rows whose
+                      * keys and values are kept, in slots 0 .. take - 1 of the canvas */
+    int sifts;       /* 1: rows read rows, and of their keys and values a part is kept */
+    int32_t shift;   /* position p has slot p + shift of the canvas, and key[] are slots */
 };
 struct cache_policy {
     const char *name;
     int kept;       /* 1: each position has a slot where its keys and values stay */
     int per_block;  /* 1: what is described serves one block */
     enum mask mask;
+    int outputs;    /* 1: outputs are kept, and passes may compute chosen rows */
+    /* Slots of the cache for a canvas; NULL: one for each position. With it passes may sift, and
+     * those that do have no others beside them. */
+    size_t (*slots)(const struct cache_params *p, size_t len, size_t block_length);
     void (*describe)(const struct cache_view *v, struct cache_part *part);
 };
 extern const struct cache_policy *const cache_policies[]; /* [CACHE_COUNT] */
@@ -50,5 +85,7 @@ CACHE_POLICIES(CACHE_DECLARATION)
 
 /* Positions first .. end - 1 into a list. Returns how many. */
 size_t cache_list(int32_t *list, int32_t first, int32_t end);
+/* The share of n, rounded up. */
+size_t cache_share(double share, size_t n);
 
 #endif

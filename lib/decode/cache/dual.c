@@ -17,4 +17,5 @@ static void describe(const struct cache_view *v, struct cache_part *part)
     part->passes = c->step ? SIZE_MAX : 1;
 }
 
-const struct cache_policy cache_dual = {"dual", 1, 1, MASK_FULL, describe};
+const struct cache_policy cache_dual = {
+    .name = "dual", .kept = 1, .per_block = 1, .mask = MASK_FULL, .describe = describe};

@@ -9,4 +9,5 @@ static void describe(const struct cache_view *v, struct cache_part *part)
     part->passes = SIZE_MAX;
 }
 
-const struct cache_policy cache_none = {"none", 0, 0, MASK_FULL, describe};
+const struct cache_policy cache_none = {
+    .name = "none", .mask = MASK_FULL, .describe = describe};

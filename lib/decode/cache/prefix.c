@@ -16,4 +16,5 @@ static void describe(const struct cache_view *v, struct cache_part *part)
     part->passes = c->step ? SIZE_MAX : 1;
 }
 
-const struct cache_policy cache_prefix = {"prefix", 1, 1, MASK_FULL, describe};
+const struct cache_policy cache_prefix = {
+    .name = "prefix", .kept = 1, .per_block = 1, .mask = MASK_FULL, .describe = describe};
