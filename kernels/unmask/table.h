@@ -20,7 +20,7 @@
 #define UNMASK_RULES(RULE)                                             \
     RULE(SCHEDULE, schedule, 1, unmask_schedule(o))                    \
     RULE(REPLAY, replay, 1, unmask_schedule(o))                        \
-    RULE(THRESHOLD, threshold, 0, unmask_threshold(o, p->threshold))   \
+    RULE(THRESHOLD, threshold, 0, unmask_threshold(o, p->threshold, p->threshold_decay)) \
     RULE(FACTOR, factor, 0, unmask_factor(o, p->factor))               \
     RULE(ENTROPY_BOUND, entropy_bound, 0, unmask_entropy_bound(o, p->entropy_bound)) \
     RULE(HIERARCHICAL, hierarchical, 0, unmask_hierarchical(o, p->upper, p->lower))  \
@@ -36,6 +36,10 @@
               "and above this one the best of each run of masks")                        \
     PARAMETER(gap, prophet, 0, 1e6, "7.5",                                               \
               "commit all when the best logits lead by this on average")
+/* And those that refine another one: no axis of their own. */
+#define UNMASK_REFINEMENTS(PARAMETER)                                                    \
+    PARAMETER(threshold_decay, threshold, 0, 1, "0",                                     \
+              "the threshold falls by this share as the block fills")
 
 #define UNMASK_ENUMERATOR(ENUM, name, paced, taken) UNMASK_##ENUM,
 enum unmask { UNMASK_RULES(UNMASK_ENUMERATOR) UNMASK_COUNT };
@@ -44,6 +48,7 @@ enum unmask { UNMASK_RULES(UNMASK_ENUMERATOR) UNMASK_COUNT };
 #define UNMASK_MEMBER(name, rule, least, most, standard, meaning) double name;
 struct unmask_params {
     UNMASK_PARAMETERS(UNMASK_MEMBER)
+    UNMASK_REFINEMENTS(UNMASK_MEMBER)
 };
 #undef UNMASK_MEMBER
 

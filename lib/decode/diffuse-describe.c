@@ -43,23 +43,22 @@ size_t diffuse_capacity(const struct run *r, size_t most)
     return capacity < r->how->gen_length ? capacity : r->how->gen_length;
 }
 
-/* What layers choose of the rows that follow, `listed` as for add_rows. */
+/* What the layers choose of the rows that follow; the slots of the canvas begin at `slot`. */
 static void add_share(struct run *r, int32_t slot, size_t listed)
 {
     struct pass *p = &r->plan.pass;
     const struct index *x = &r->work->host;
     const struct cache_part *a = &r->part;
+    int32_t take = (int32_t)(a->take || a->sifts ? a->take : a->n_rows);
+    struct share *share = &x->part[p->n_seqs];
     if (r->policy->outputs) {
-        size_t take = a->take ? a->take : a->n_rows;
-        x->part[p->n_seqs] = (struct share){(int32_t)a->first, (int32_t)a->n, (int32_t)take,
-                                            (int32_t)p->chosen};
-        x->some[p->n_seqs] = (struct attn_seq){(int32_t)p->chosen, (int32_t)take, (int32_t)listed,
+        *share = (struct share){(int32_t)a->first, (int32_t)a->n, take, (int32_t)p->chosen};
+        x->some[p->n_seqs] = (struct attn_seq){share->out, take, (int32_t)listed,
                                                (int32_t)a->n_keys};
-        p->chosen += take;
-        p->max_chosen = take > p->max_chosen ? take : p->max_chosen;
+        p->chosen += (size_t)take;
+        p->max_chosen = (size_t)take > p->max_chosen ? (size_t)take : p->max_chosen;
     } else if (a->sifts) {
-        x->part[p->n_seqs] = (struct share){(int32_t)a->first, (int32_t)a->n, (int32_t)a->take,
-                                            slot};
+        *share = (struct share){(int32_t)a->first, (int32_t)a->n, take, slot};
         p->sifts = 1;
     }
 }
@@ -97,25 +96,44 @@ static size_t add_rows(struct run *r, size_t i, int twin, size_t listed)
     return keys;
 }
 
-/* What the policy says of canvas i now goes into r->part. */
-static void ask_policy(struct run *r, size_t i)
+/* The canvas as the policy sees it: one that has ended and stays goes along with the slowest. */
+static struct canvas_state canvas_seen(const struct run *r, const struct canvas_state *c)
+{
+    struct canvas_state as = *c;
+    const struct canvas_state *slow = c->live ? c : NULL;
+    for (size_t i = 0; i < r->batch && !c->live; i++) {
+        const struct canvas_state *o = &r->host.state[i];
+        if (o->live && (!slow || o->block < slow->block ||
+                        (o->block == slow->block && o->step < slow->step)))
+            slow = o;
+    }
+    size_t last = (r->how->gen_length + (size_t)c->shift - 1) / r->how->block_length;
+    as.block = (size_t)slow->block < last ? slow->block : (int32_t)last;
+    as.step = slow->step;
+    return as;
+}
+
+/* What the policy says of canvas i now, as far as it exists, goes into r->part. Returns how many of
+ * the keys lie behind the block. */
+static int32_t ask_policy(struct run *r, size_t i)
 {
     const struct canvas_state *c = &r->host.state[i];
-    const struct cache_view v = {c, r->host.token + c->first, (int32_t)r->n->config.mask,
-                                 (int32_t)r->how->block_length, r->how->kept};
+    const struct canvas_state as = canvas_seen(r, c);
+    int32_t begin = as.prompt - as.shift + as.block * (int32_t)r->how->block_length;
+    const struct cache_view v = {.canvas = &as,
+                                 .token = r->host.token + c->first,
+                                 .cached = r->cached + c->first,
+                                 .mask = (int32_t)r->n->config.mask,
+                                 .begin = begin > as.prompt ? begin : as.prompt,
+                                 .end = canvas_block_end(&r->plan.loop, &as),
+                                 .mask_block = (int32_t)r->n->config.attends_block,
+                                 .params = r->how->kept};
     struct cache_part *a = &r->part;
     *a = (struct cache_part){.row = a->row, .key = a->key};
     r->policy->describe(&v, a);
-}
-
-/* What canvas i has in the passes to come, by r->part. */
-static struct span span_of(const struct run *r)
-{
-    const struct cache_part *a = &r->part;
-    int32_t n = (int32_t)a->n_rows, rows = a->take && !a->sifts ? (int32_t)a->take : n;
-    if (!r->kv || a->sifts)
-        return (struct span){.rows = n, .keys = n, .written = (int32_t)a->take};
-    return (struct span){rows, (int32_t)a->n_keys, n - rows, (int32_t)a->n_keys, rows};
+    if (r->policy->slots) /* whose keys are no positions */
+        return v.canvas->len - v.end;
+    return suffix_filter(&r->how->suffix, &v, r->suffix_seed, r->kv != NULL, a);
 }
 
 /* 1: the passes to come sift. */
@@ -130,49 +148,58 @@ static int sifting(struct run *r)
     return 0;
 }
 
-/* Canvas i joins the passes to come with what the policy says of it, or waits while others sift. */
-static void join(struct run *r, size_t i, int sifts, size_t *listed)
+/* Canvas i joins the passes to come with what the policy says of it, or waits while others sift.
+ * Returns the slots that it lists. */
+static size_t join(struct run *r, size_t i, int sifts, size_t listed)
 {
     struct canvas_loop *l = &r->plan.loop;
     struct canvas_state *c = &r->host.state[i];
-    ask_policy(r, i);
-    r->span[i] = (struct span){0};
+    c->ahead = ask_policy(r, i);
+    r->span[i] = (struct extent){0};
     if (r->part.sifts != sifts)
-        return;
-    r->span[i] = span_of(r);
+        return 0;
+    cache_extent(r->policy, &r->part, (int32_t)r->n->config.attends_block, &r->span[i]);
     r->serves = r->part.passes < r->serves ? r->part.passes : r->serves;
     c->rows_block = c->block;
     r->work->host.member[l->parts++] = (int32_t)i;
-    *listed += add_rows(r, i, 0, *listed);
+    return add_rows(r, i, 0, listed);
 }
 
-/* The rows of the passes to come: of every live canvas what the policy names, and for CFG the same
- * again with the prompts masked. */
+static int any_live(const struct run *r)
+{
+    int live = 0;
+    for (size_t i = 0; i < r->batch; i++)
+        live |= r->host.state[i].live;
+    return live;
+}
+
+/* The rows of the passes to come: of every canvas that takes part what the policy names, and for
+ * CFG the same again with the prompts masked. */
 static void gather(struct run *r)
 {
     struct canvas_loop *l = &r->plan.loop;
     struct pass *p = &r->plan.pass;
     const int32_t *member = r->work->host.member;
     size_t listed = 0;
-    int sifts = sifting(r);
+    int all = r->how->stay && any_live(r), sifts = sifting(r);
     for (size_t i = 0; i < r->ids; i++)
         r->host.row_of[i] = -1;
     l->parts = 0;
     r->serves = SIZE_MAX;
     for (size_t i = 0; i < r->batch; i++)
-        if (r->host.state[i].live)
-            join(r, i, sifts, &listed);
+        if (r->host.state[i].live || all)
+            listed += join(r, i, sifts, listed);
     l->twin = r->guided ? (int32_t)p->T : 0;
     for (size_t i = 0; i < l->parts && r->guided; i++) {
         ask_policy(r, (size_t)member[i]);
         listed += add_rows(r, (size_t)member[i], 1, listed);
     }
     l->T = p->T;
-    if (p->chosen == p->T)
-        p->chosen = 0;
+    p->chosen = p->chosen < p->T ? p->chosen : 0;
     if (!r->kv || sifts)
         pass_list_rows(r->work, p->T);
-    p->mask = r->policy->mask;
+    p->mask = r->n->config.attends;
+    p->mask_block = r->n->config.attends_block;
     p->max_slots = pass_slots(r->work, p->max_slots);
 }
 
@@ -200,7 +227,7 @@ static size_t capacity_now(const struct run *r)
     size_t most = 0;
     for (size_t i = 0; i < l->parts; i++) {
         const struct canvas_state *c = &r->host.state[r->work->host.member[i]];
-        size_t needed = diffuse_needs(r, c, count_open(r, c));
+        size_t needed = c->live ? diffuse_needs(r, c, count_open(r, c)) : 0;
         most = needed > most ? needed : most;
     }
     return diffuse_capacity(r, most);
@@ -245,6 +272,22 @@ static void describe_pass(struct run *r)
     gather(r);
 }
 
+/* What the slots of the cache hold once a described pass has run. Later ones of the same description
+ * may renew it, so what is noted is never newer than what is there. */
+static void note_rows(struct run *r)
+{
+    size_t T = r->guided ? (size_t)r->plan.loop.twin : r->plan.pass.T;
+    const struct rows *w = &r->work->host.rows;
+    for (size_t t = 0; t < T && r->kv; t++) /* the slot of an id is its place */
+        r->cached[w->slot[t]] = r->host.token[w->slot[t]];
+}
+
+void diffuse_forget(struct run *r)
+{
+    for (size_t k = 0; k < r->ids; k++)
+        r->cached[k] = -1;
+}
+
 size_t diffuse_describe(void *ctx)
 {
     struct run *r = ctx;
@@ -252,6 +295,7 @@ size_t diffuse_describe(void *ctx)
     describe_pass(r);
     ask(r, capacity_now(r));
     pass_write(r->n, r->work);
+    note_rows(r);
     return passes_left(r);
 }
 
@@ -296,47 +340,86 @@ static void prepare_fewer(struct run *r, size_t capacity)
     describe_pass(r);
 }
 
-/* The passes of a description, for the masks that a block may still have: by the schedule, or by
- * other rules any number. */
-static void prepare_described(struct run *r, size_t first)
+/* Masks that a block still has at a step: by the schedule, or when each pass commits one. */
+static size_t masks_at(const struct run *r, size_t block, size_t step)
 {
-    int paced = r->how->rule == UNMASK_SCHEDULE;
-    size_t last = 0, left = r->how->block_length;
-    for (size_t k = 0; left > 0; k++) {
-        size_t takes = !paced ? 1 : k < r->block_steps ? (size_t)r->host.budget[k] : 0;
-        size_t capacity = k ? diffuse_capacity(r, left) : first;
-        if (capacity != last)
-            prepare_pass(r, last = capacity, 1);
+    const int32_t *budget = r->host.budget + block * (size_t)r->plan.loop.block_pace;
+    size_t left = r->how->block_length;
+    for (size_t k = 0; k < step && left; k++) {
+        size_t takes = r->how->rule != UNMASK_SCHEDULE ? 1
+                       : k < r->block_steps            ? (size_t)budget[k]
+                                                       : 0;
         left = takes && takes < left ? left - takes : 0;
     }
-    if (r->batch > 1 && (!paced || r->how->stop_at_eos))
+    return left;
+}
+
+/* The passes that a description serves from a step of a block on, of what they may want. */
+static void prepare_described(struct run *r, size_t block, size_t step)
+{
+    size_t first = 0, last = 0, left;
+    for (size_t k = step; k - step < r->serves && (left = masks_at(r, block, k)) > 0; k++) {
+        size_t capacity = diffuse_capacity(r, diffuse_needs(r, &r->host.state[0], left));
+        first = first ? first : capacity;
+        if (capacity != last)
+            prepare_pass(r, last = capacity, 1);
+    }
+    int together = r->how->rule == UNMASK_SCHEDULE && !r->how->stop_at_eos &&
+                   r->n->config.attends != MASK_BLOCK_CAUSAL;
+    if (r->batch > 1 && !together && !r->how->stay)
         prepare_fewer(r, first);
 }
 
-static void describe_at(struct run *r, size_t block, size_t step)
+/* Rows that never come twice are not recorded: they run once where a sixteenth fewer than *rows are
+ * left, for the kernels and choices that their like share. */
+static void prepare_fleeting(struct run *r, size_t left, size_t *rows)
 {
+    size_t T = r->plan.pass.T, whole = r->guided ? 2 * r->ids : r->ids;
+    size_t capacity = diffuse_capacity(r, diffuse_needs(r, &r->host.state[0], left));
+    if (T == whole)
+        prepare_pass(r, capacity, 1);
+    else if (T <= *rows - *rows / 16)
+        prepare_pass(r, capacity, 0);
+    else
+        return;
+    *rows = T < whole ? T : *rows;
+}
+
+/* All canvases at a step of a block, what comes before it filled with some id. */
+static void describe_at(struct run *r, size_t block, size_t step, size_t left)
+{
+    int32_t mask = (int32_t)r->n->config.mask, other = mask == 0;
     for (size_t i = 0; i < r->batch; i++) {
-        r->host.state[i].block = (int32_t)block;
-        r->host.state[i].step = (int32_t)step;
-        r->host.state[i].passes = (int32_t)(block * r->block_steps + step);
+        struct canvas_state *c = &r->host.state[i];
+        c->block = (int32_t)block;
+        c->step = (int32_t)step;
+        c->passes = (int32_t)(block * r->block_steps + step);
+        int32_t end = canvas_block_end(&r->plan.loop, c) - (int32_t)left;
+        for (int32_t k = c->prompt; k < c->len; k++)
+            r->host.token[c->first + k] = k < end ? other : mask;
     }
     describe_pass(r);
 }
 
-/* Every description that canvases side by side come to. */
+/* Every description that canvases side by side come to, acted out from the first pass on. */
 void diffuse_prepare(void *ctx)
 {
     struct run *r = ctx;
-    size_t first = r->plan.loop.capacity, blocks = 1;
-    if (r->policy->per_block || r->policy->outputs)
-        blocks = r->blocks;
-    for (size_t block = 0; block < blocks; block++)
-        for (size_t step = 0; step < r->block_steps;) {
-            describe_at(r, block, step);
-            prepare_described(r, first);
+    size_t first = r->plan.loop.capacity, rows = SIZE_MAX, left;
+    int each = r->per_block || r->policy->fleeting || r->policy->outputs;
+    for (size_t block = each ? 0 : r->blocks - 1; block < r->blocks; block++)
+        for (size_t step = 0; step < r->block_steps && (left = masks_at(r, block, step)) > 0;) {
+            describe_at(r, block, step, left);
+            if (r->policy->fleeting)
+                prepare_fleeting(r, left, &rows);
+            else
+                prepare_described(r, block, step);
+            note_rows(r);
             step = r->serves < r->block_steps ? step + r->serves : r->block_steps;
         }
-    describe_at(r, 0, 0);
+    diffuse_forget(r);
+    describe_at(r, 0, 0, r->how->block_length);
     ask(r, first);
     pass_write(r->n, r->work);
+    note_rows(r);
 }

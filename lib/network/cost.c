@@ -71,3 +71,15 @@ void cost_look(struct extent *x, double rows, double keys)
     x->looked_pairs += rows * keys;
     x->written += rows / 2; /* half a slot */
 }
+
+void cost_join(struct extent *x, double times, const struct extent *more)
+{
+    x->rows += times * more->rows;
+    x->pairs += times * more->pairs;
+    x->wanted += times * more->wanted;
+    x->read += times * more->read;
+    x->written += times * more->written;
+    x->looked += times * more->looked;
+    x->looked_pairs += times * more->looked_pairs;
+    x->outputs += times * more->outputs;
+}

@@ -52,5 +52,7 @@ void cost_causal(struct extent *x, double rows, double keys);
 void cost_full(struct extent *x, double rows, double keys);
 /* And so many that are looked at: their values are written. */
 void cost_look(struct extent *x, double rows, double keys);
+/* And `times` times all of *more. */
+void cost_join(struct extent *x, double times, const struct extent *more);
 
 #endif

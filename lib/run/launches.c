@@ -137,7 +137,7 @@ int launches_points(struct launches *p, const struct launches_given *g, struct e
         if (settings_cross(t, given, &p->point[s], &p->points[s], e))
             return -1;
         for (size_t i = 0; i < p->points[s]; i++)
-            if (p->decoder[s]->check(&p->point[s][i], e))
+            if (p->decoder[s]->check(&p->point[s][i], NULL, e))
                 return -1;
     }
     return 0;

@@ -394,10 +394,10 @@ static void test_check(void)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct diffuse d = settings(bad[i][0], bad[i][1], bad[i][2]);
         struct err e = {0};
-        refused &= diffuse_check(&d, &e) && e.code == EXIT_BAD_USAGE;
+        refused &= diffuse_check(&d, NULL, &e) && e.code == EXIT_BAD_USAGE;
     }
     struct diffuse d = settings(1, 1, 1);
-    ok(refused && !diffuse_check(&d, NULL), "constraints on lengths and steps");
+    ok(refused && !diffuse_check(&d, NULL, NULL), "constraints on lengths and steps");
 }
 
 static size_t prepared;

@@ -36,4 +36,4 @@ static void describe(const struct cache_view *v, struct cache_part *part)
 }
 
 const struct cache_policy cache_features = {
-    .name = "features", .kept = 1, .mask = MASK_FULL, .outputs = 1, .describe = describe};
+    .name = "features", .kept = 1, .outputs = 1, .describe = describe};

@@ -19,34 +19,34 @@ static size_t slots(const struct cache_params *p, size_t len, size_t block_lengt
     return cache_share(p->keep, len - block_length) + block_length;
 }
 
-static void describe(const struct cache_view *v, struct cache_part *part)
+static void describe_whole(const struct cache_view *v, int32_t kept, struct cache_part *part)
 {
-    const struct canvas_state *c = v->canvas;
-    const struct cache_params *p = &v->params;
-    int32_t begin = c->prompt + c->block * v->block_length, end = begin + v->block_length;
-    int32_t kept = (int32_t)cache_share(p->keep, (size_t)(c->len - v->block_length));
-    int32_t before = kept < begin ? kept : begin;
-    if (c->step <= p->keep_delay) {
-        part->sifts = 1;
-        part->n_rows = cache_list(part->row, 0, c->len);
-        part->first = (size_t)begin;
-        part->n = (size_t)v->block_length;
-        part->take = (size_t)kept;
-        part->passes = (size_t)(p->keep_delay - c->step) + 1;
-        return;
-    }
-    part->n_rows = cache_list(part->row, begin, end);
-    part->shift = kept - begin;
-    /* When all are kept, in the order of their positions. */
+    part->n_rows = cache_list(part->row, 0, v->canvas->len);
+    part->first = (size_t)v->begin;
+    part->n = (size_t)(v->end - v->begin);
+    part->take = (size_t)kept;
+    part->sifts = 1;
+    part->passes = (size_t)(v->params.keep_delay - v->canvas->step) + 1;
+}
+
+/* The slots in the order of their positions, when all are kept. */
+static void describe_block(const struct cache_view *v, int32_t kept, struct cache_part *part)
+{
+    int32_t before = kept < v->begin ? kept : v->begin, block = v->end - v->begin;
     size_t n = cache_list(part->key, 0, before);
-    n += cache_list(part->key + n, kept, kept + v->block_length);
+    n += cache_list(part->key + n, kept, kept + block);
     part->n_keys = n + cache_list(part->key + n, before, kept);
+    part->n_rows = cache_list(part->row, v->begin, v->end);
+    part->shift = kept - v->begin;
     part->passes = SIZE_MAX;
 }
 
-const struct cache_policy cache_sparse = {.name = "sparse",
-                                          .kept = 1,
-                                          .per_block = 1,
-                                          .mask = MASK_FULL,
-                                          .slots = slots,
-                                          .describe = describe};
+static void describe(const struct cache_view *v, struct cache_part *part)
+{
+    size_t outside = (size_t)(v->canvas->len - (v->end - v->begin));
+    int32_t kept = (int32_t)cache_share(v->params.keep, outside);
+    (v->canvas->step <= v->params.keep_delay ? describe_whole : describe_block)(v, kept, part);
+}
+
+const struct cache_policy cache_sparse = {
+    .name = "sparse", .kept = 1, .per_block = 1, .slots = slots, .describe = describe};
