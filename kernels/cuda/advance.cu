@@ -119,23 +119,6 @@ DEVICE void ask_row(const struct canvas_loop *l, const struct canvas_state *c, s
     l->rows.key[w] = slot < 0 ? 0 : canvas_key(c, slot);
 }
 
-/* How many threads below this one say yes; *all: how many of the block do. */
-DEVICE int place_among(bool yes, int *all, struct sheet s)
-{
-    unsigned votes = __ballot_sync(EVERY_LANE, yes), lane = threadIdx.x % WARP;
-    __syncthreads();
-    if (lane == 0)
-        s.votes[threadIdx.x / WARP] = __popc(votes);
-    __syncthreads();
-    int below = __popc(votes & ((1u << lane) - 1));
-    *all = 0;
-    for (unsigned i = 0; i < CANVAS_THREADS / WARP; i++) {
-        below += i < threadIdx.x / WARP ? s.votes[i] : 0;
-        *all += s.votes[i];
-    }
-    return below;
-}
-
 /* advance_ask: the open slots up to the end of the block, in their order, get rows from w0 on.
  * Returns how many there are. */
 DEVICE int ask(const struct canvas_loop *l, const struct canvas_state *c, size_t w0, struct sheet s)
@@ -146,7 +129,7 @@ DEVICE int ask(const struct canvas_loop *l, const struct canvas_state *c, size_t
     for (int first = c->prompt; first < end; first += CANVAS_THREADS, asked += all) {
         int slot = first + (int)threadIdx.x;
         bool yes = slot < end && canvas_open(l, c, slot);
-        int at = asked + place_among(yes, &all, s);
+        int at = asked + block_below(yes, &all, s.votes);
         if (yes && at < capacity)
             ask_row(l, c, w0 + (size_t)at, slot);
     }

@@ -24,6 +24,20 @@ static int check_steps(const struct diffuse *how, struct err *e)
     return 0;
 }
 
+/* Policies that work inside the layers. */
+static int check_layers(const struct diffuse *how, const struct config *c, struct err *e)
+{
+    const struct cache_policy *p = cache_policies[how->cache];
+    if (!p->outputs && !p->slots)
+        return 0;
+    if (how->suffix.kind != SUFFIX_ALL)
+        return err_set(e, EXIT_BAD_USAGE, "cache %s goes with suffix all only", p->name);
+    if (c && c->attends != MASK_FULL)
+        return err_set(e, EXIT_BAD_USAGE, "cache %s: expected a model in which every position sees "
+                       "all others; %s has another mask", p->name, c->name);
+    return 0;
+}
+
 int diffuse_check(const struct diffuse *how, const struct config *c, struct err *e)
 {
     size_t gen = how->gen_length, block = how->block_length;
@@ -45,7 +59,7 @@ int diffuse_check(const struct diffuse *how, const struct config *c, struct err 
         return err_set(e, EXIT_BAD_USAGE, "cache %s: expected a model with a block-causal mask; in "
                        "%s every position sees all others, so what is kept is never exact",
                        cache_policies[how->cache]->name, c->name);
-    return 0;
+    return check_layers(how, c, e);
 }
 
 /* The official options act at two places. logits_eos_inf removes eos before anything is chosen.

@@ -22,13 +22,6 @@ struct plan {
     struct canvas_loop loop;
 };
 
-/* A canvas in the passes that are described: rows computed, keys read, pairs of a row and a key
- * that it sees. */
-struct span {
-    int32_t rows, keys;
-    double pairs;
-};
-
 struct run {
     const struct network *n;
     const struct diffuse *how;
@@ -47,7 +40,9 @@ struct run {
     int32_t *cached;            /* [ids] see struct cache_view */
     struct kv cache, *kv;       /* kv: the cache, or NULL when the policy keeps nothing */
     struct cache_part part;     /* what the policy says of one canvas after the other */
-    struct span *span;          /* [batch] */
+    struct extent *span;        /* [batch] what each has in the passes that are described; no rows:
+                                 * it waits for others */
+    int32_t *slot;              /* [batch] the first of each canvas in the cache */
     size_t serves;              /* passes that the description serves */
     struct work *work;
     struct canvases host, device; /* the states as they were when the last pass was settled */
@@ -66,6 +61,8 @@ void diffuse_pass(void *ctx);
 
 /* The slots of the cache hold nothing yet. */
 void diffuse_forget(struct run *r);
+/* Slots of the cache: those of all canvases, and again those of the twins. */
+size_t diffuse_slots(const struct run *r);
 /* Brings the ids of all canvases to the host. */
 void diffuse_read(struct run *r);
 /* The answers that a live canvas needs room for when its next pass wants `wanted`. */

@@ -43,7 +43,9 @@ static struct work_size size_of(const struct run *r)
                           .listed = rows,
                           .wanted = r->batch * r->how->gen_length,
                           .cached = (size_t)r->policy->kept,
-                          .guided = (size_t)r->guided};
+                          .guided = (size_t)r->guided,
+                          .chosen = (size_t)r->policy->outputs,
+                          .sifted = r->policy->slots != NULL};
     for (size_t i = 0; i < r->batch; i++) {
         size_t len = r->in[i].n + r->how->gen_length;
         s.slots = len > s.slots ? len : s.slots;
@@ -174,24 +176,51 @@ static struct work_size run_count(struct run *r)
     return size_of(r);
 }
 
-/* Slots of the cache: one an id, and one an id of the twins. */
-static size_t slots_of(const struct run *r)
+/* Slots of canvas i in the cache. */
+static size_t slots_of(const struct run *r, size_t i)
 {
-    return !r->policy->kept ? 0 : r->guided ? 2 * r->ids : r->ids;
+    const struct diffuse *how = r->how;
+    size_t len = r->in[i].n + how->gen_length;
+    if (!r->policy->kept)
+        return 0;
+    return r->policy->slots ? r->policy->slots(&how->kept, len, how->block_length) : len;
+}
+
+size_t diffuse_slots(const struct run *r)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < r->batch; i++)
+        sum += slots_of(r, i);
+    return r->guided ? 2 * sum : sum;
+}
+
+/* -1: no memory. */
+static int cache_make(struct run *r)
+{
+    size_t first = 0;
+    r->slot = mem_alloc(r->batch * sizeof *r->slot);
+    for (size_t i = 0; i < r->batch; first += slots_of(r, i++))
+        r->slot[i] = (int32_t)first;
+    if (!r->policy->kept)
+        return 0;
+    r->kv = &r->cache;
+    return kv_make(r->kv, r->n, first * (r->guided ? 2 : 1)) ||
+                   (r->policy->outputs && kv_keep_outputs(r->kv, r->n))
+               ? -1
+               : 0;
 }
 
 /* -1: memory of the back end short. */
 static int run_make(struct run *r, struct memory_estimate *estimate)
 {
     const struct work_size size = run_count(r);
-    *estimate = estimate_of(r->n, &size, slots_of(r));
-    r->kv = r->policy->kept ? &r->cache : NULL;
+    *estimate = estimate_of(r->n, &size, diffuse_slots(r));
     r->part.row = mem_alloc(size.slots * sizeof *r->part.row);
     r->part.key = mem_alloc(size.slots * sizeof *r->part.key);
     r->span = mem_zero(r->batch, sizeof *r->span);
     r->cached = mem_alloc(r->ids * sizeof *r->cached);
     r->suffix_seed = rng_derive(r->how->seed, "suffix dropout");
-    if (r->kv && kv_make(r->kv, r->n, slots_of(r)))
+    if (cache_make(r))
         return -1;
     r->work = work_make(r->n, &size);
     if (!r->work)
@@ -213,6 +242,7 @@ static void run_free(struct run *r)
     free(r->part.row);
     free(r->part.key);
     free(r->span);
+    free(r->slot);
     free(r->cached);
     work_free(r->work, r->n);
     if (r->kv)
@@ -233,7 +263,7 @@ static void account(const struct run *r, size_t i, const struct canvas_state *no
 {
     const struct canvas_state *was = &r->host.state[i];
     struct generation *g = &r->out[i];
-    int32_t rows = r->span[i].rows;
+    int64_t rows = (int64_t)r->span[i].rows;
     generation_step(g, ns);
     generation_commit(g, now->bad ? 0 : now->written);
     g->e2e_ns = ns;
@@ -262,13 +292,7 @@ static void count(const struct run *r)
     for (size_t i = 0; i < r->plan.loop.parts; i++) {
         size_t part = (size_t)r->work->host.member[i];
         const struct canvas_state *c = &r->host.state[part];
-        const struct span *s = &r->span[part];
-        for (size_t k = 0; k < twins; k++) {
-            x.rows += s->rows;
-            x.pairs += s->pairs;
-            x.read += r->kv ? s->keys : 0;
-            x.written += r->kv ? s->rows : 0;
-        }
+        cost_join(&x, (double)twins, &r->span[part]);
         live |= c->live;
         if (c->live)
             x.wanted += (double)(twins * (c->stalled ? capacity : (size_t)c->wanted));
@@ -286,7 +310,9 @@ static int settle(void *ctx, const void *state, int64_t ns)
     count(r);
     for (size_t i = 0; i < r->batch; i++) {
         const struct canvas_state *was = &r->host.state[i];
-        if (!was->live)
+        int waits = was->live && !(r->span[i].rows > 0);
+        any_live |= waits;
+        if (!was->live || waits)
             continue;
         if (!was->stalled) /* else the pass counted for nothing */
             account(r, i, &now[i], ns);
@@ -318,7 +344,7 @@ struct memory_estimate diffuse_estimate(const struct network *n, const struct di
 {
     struct run r = {.n = n, .how = how, .in = in, .batch = batch};
     const struct work_size size = run_count(&r);
-    return estimate_of(n, &size, slots_of(&r));
+    return estimate_of(n, &size, diffuse_slots(&r));
 }
 
 void diffuse(const struct network *n, const struct diffuse *how,
