@@ -17,6 +17,10 @@ void diffuse_loop_on(struct canvas_loop *l, const struct index *x, const struct 
     l->canvas = c->state;
     l->token = c->token;
     l->row_of = c->row_of;
+    l->check_of = unmask_has(l->rule, UNMASK_REVISES) ? c->check_of : NULL;
+    l->slot = unmask_has(l->rule, UNMASK_KEEPS) ? c->slot : NULL;
+    l->asked = c->asked;
+    l->target = x->target;
     l->origin = c->origin;
     l->rows = x->rows;
     l->budget = c->budget;
@@ -28,6 +32,8 @@ void diffuse_read(struct run *r)
 {
     struct backend *b = r->n->backend;
     b->ops->read(b, r->host.token, r->device.token, r->ids * sizeof *r->host.token);
+    if (unmask_has(r->how->rule, UNMASK_KEEPS))
+        b->ops->read(b, r->host.slot, r->device.slot, r->ids * sizeof *r->host.slot);
 }
 
 size_t diffuse_needs(const struct run *r, const struct canvas_state *c, size_t wanted)
@@ -84,13 +90,13 @@ static size_t add_rows(struct run *r, size_t i, int twin, size_t listed)
         if (!twin)
             r->host.row_of[id] = (int32_t)p->T;
     }
-    for (size_t j = 0; reads && j < a->n_keys; j++) {
-        w->slots[listed + j] = slot + a->key[j];
-        w->slot_pos[listed + j] = a->key[j];
-    }
     size_t keys = reads ? a->n_keys : a->n_rows;
-    w->seqs[p->n_seqs++] = (struct attn_seq){row, (int32_t)a->n_rows,
-                                             reads ? (int32_t)listed : row, (int32_t)keys};
+    for (size_t j = 0; j < keys; j++) {
+        w->slots[listed + j] = reads ? slot + a->key[j] : row + (int32_t)j;
+        w->slot_pos[listed + j] = reads ? a->key[j] : a->row[j];
+    }
+    w->seqs[p->n_seqs++] = (struct attn_seq){row, (int32_t)a->n_rows, (int32_t)listed,
+                                             (int32_t)keys};
     p->max_rows = a->n_rows > p->max_rows ? a->n_rows : p->max_rows;
     p->max_slots = keys > p->max_slots ? keys : p->max_slots;
     return keys;
@@ -183,12 +189,14 @@ static void gather(struct run *r)
     size_t listed = 0;
     int all = r->how->stay && any_live(r), sifts = sifting(r);
     for (size_t i = 0; i < r->ids; i++)
-        r->host.row_of[i] = -1;
+        r->host.row_of[i] = r->host.check_of[i] = -1;
     l->parts = 0;
     r->serves = SIZE_MAX;
     for (size_t i = 0; i < r->batch; i++)
-        if (r->host.state[i].live || all)
+        if (r->host.state[i].live || all) {
             listed += join(r, i, sifts, listed);
+            listed += r->shadows ? diffuse_shadow(r, i, listed) : 0;
+        }
     l->twin = r->guided ? (int32_t)p->T : 0;
     for (size_t i = 0; i < l->parts && r->guided; i++) {
         ask_policy(r, (size_t)member[i]);
@@ -196,8 +204,6 @@ static void gather(struct run *r)
     }
     l->T = p->T;
     p->chosen = p->chosen < p->T ? p->chosen : 0;
-    if (!r->kv || sifts)
-        pass_list_rows(r->work, p->T);
     p->mask = r->n->config.attends;
     p->mask_block = r->n->config.attends_block;
     p->max_slots = pass_slots(r->work, p->max_slots);
@@ -211,12 +217,12 @@ static struct canvas_loop loop_here(const struct run *r)
     return here;
 }
 
-static size_t count_open(const struct run *r, const struct canvas_state *c)
+static size_t count_asked(const struct run *r, const struct canvas_state *c)
 {
     const struct canvas_loop here = loop_here(r);
     size_t n = 0;
     for (int32_t k = c->prompt; k < canvas_block_end(&here, c); k++)
-        n += (size_t)canvas_open(&here, c, k);
+        n += (size_t)(canvas_open(&here, c, k) || canvas_held(&here, c, k));
     return n;
 }
 
@@ -227,7 +233,7 @@ static size_t capacity_now(const struct run *r)
     size_t most = 0;
     for (size_t i = 0; i < l->parts; i++) {
         const struct canvas_state *c = &r->host.state[r->work->host.member[i]];
-        size_t needed = c->live ? diffuse_needs(r, c, count_open(r, c)) : 0;
+        size_t needed = c->live ? diffuse_needs(r, c, count_asked(r, c)) : 0;
         most = needed > most ? needed : most;
     }
     return diffuse_capacity(r, most);
@@ -268,7 +274,8 @@ static void describe_pass(struct run *r)
     p->query = (struct head_query){.temperature = r->how->temperature, .seed = r->how->seed,
                                    .keys = t->rows.key, .cfg_scale = r->how->cfg_scale,
                                    .ban = t->ban, .n_ban = r->n_ban,
-                                   .quiet = t->quiet, .n_quiet = r->n_quiet};
+                                   .quiet = t->quiet, .n_quiet = r->n_quiet,
+                                   .target = r->plan.loop.check_of ? t->target : NULL};
     gather(r);
 }
 
@@ -278,8 +285,9 @@ static void note_rows(struct run *r)
 {
     size_t T = r->guided ? (size_t)r->plan.loop.twin : r->plan.pass.T;
     const struct rows *w = &r->work->host.rows;
-    for (size_t t = 0; t < T && r->kv; t++) /* the slot of an id is its place */
-        r->cached[w->slot[t]] = r->host.token[w->slot[t]];
+    for (size_t t = 0; t < T && r->kv; t++) /* the slot of an id is its place; shadows come behind */
+        if ((size_t)w->slot[t] < r->ids)
+            r->cached[w->slot[t]] = r->host.token[w->slot[t]];
 }
 
 void diffuse_forget(struct run *r)
@@ -343,6 +351,8 @@ static void prepare_fewer(struct run *r, size_t capacity)
 /* Masks that a block still has at a step: by the schedule, or when each pass commits one. */
 static size_t masks_at(const struct run *r, size_t block, size_t step)
 {
+    if (unmask_has(r->how->rule, UNMASK_REVISES)) /* asks about the whole block in every pass */
+        return step < r->block_steps ? r->how->block_length : 0;
     const int32_t *budget = r->host.budget + block * (size_t)r->plan.loop.block_pace;
     size_t left = r->how->block_length;
     for (size_t k = 0; k < step && left; k++) {
