@@ -179,7 +179,8 @@ static struct work_size run_count(struct run *r)
     }
     r->policy = cache_policies[how->cache];
     r->shadows = unmask_has(how->rule, UNMASK_SHADOWS) ? how->block_length : 0;
-    r->per_block = r->policy->per_block || how->suffix.kind != SUFFIX_ALL || r->shadows > 0;
+    r->per_block = r->policy->per_block || how->suffix.kind != SUFFIX_ALL || r->shadows > 0 ||
+                   how->unmask.threshold_decay > 0; /* it counts what is ahead of the block */
     r->guided = how->cfg_scale > 0;
     r->blocks = how->gen_length / how->block_length + (shifted > 0);
     r->block_steps = steps_of(how);
