@@ -9,6 +9,11 @@
  */
 #include "lib/decode/diffuse-run.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+
 enum { CAPACITY_STEP = 32 };
 
 void diffuse_loop_on(struct canvas_loop *l, const struct index *x, const struct canvases *c)
@@ -288,14 +293,20 @@ void diffuse_forget(struct run *r)
         r->cached[k] = -1;
 }
 
-size_t diffuse_describe(void *ctx)
+/* By the ids that the host has. */
+static void describe_here(struct run *r)
 {
-    struct run *r = ctx;
-    diffuse_read(r);
     describe_pass(r);
     ask(r, capacity_now(r));
     pass_write(r->n, r->work);
     note_rows(r);
+}
+
+size_t diffuse_describe(void *ctx)
+{
+    struct run *r = ctx;
+    diffuse_read(r);
+    describe_here(r);
     return passes_left(r);
 }
 
@@ -324,7 +335,7 @@ static void prepare_pass(struct run *r, size_t capacity, int recorded)
 }
 
 /* With fewer and fewer canvases, whenever a sixteenth of the rows has gone. */
-static void prepare_fewer(struct run *r, size_t capacity)
+static void prepare_fewer(struct run *r, size_t capacity, const struct canvas_state *at)
 {
     size_t T = r->plan.pass.T;
     for (size_t n = r->batch; --n > 0;) {
@@ -335,91 +346,109 @@ static void prepare_fewer(struct run *r, size_t capacity)
         T = r->plan.pass.T;
         prepare_pass(r, capacity, 0);
     }
-    for (size_t i = 0; i < r->batch; i++)
-        r->host.state[i].live = 1;
+    memcpy(r->host.state, at, r->batch * sizeof *at);
     describe_pass(r);
 }
 
-/* Masks that a block still has at a step: by the schedule, or when each pass commits one. */
-static size_t masks_at(const struct run *r, size_t block, size_t step)
+/* What diffuse_prepare has done so far. */
+struct acts {
+    int32_t id;         /* what is committed: no mask, and ends no text */
+    struct plan *plan;  /* [n] prepared */
+    size_t n, cap;
+    size_t fewest;      /* rows, of those that never come twice */
+    struct canvas_state *at; /* [batch] as described */
+};
+
+static int seen(const struct acts *a, const struct plan *p)
 {
-    const int32_t *budget = r->host.budget + block * (size_t)r->plan.loop.block_pace;
-    size_t left = r->how->block_length;
-    for (size_t k = 0; k < step && left; k++) {
-        size_t takes = r->how->rule != UNMASK_SCHEDULE ? 1
-                       : k < r->block_steps            ? (size_t)budget[k]
-                                                       : 0;
-        left = takes && takes < left ? left - takes : 0;
-    }
-    return left;
+    size_t i = 0;
+    while (i < a->n && memcmp(&a->plan[i], p, sizeof *p))
+        i++;
+    return i < a->n;
 }
 
-/* The passes that a description serves from a step of a block on, of what they may want. */
-static void prepare_described(struct run *r, size_t block, size_t step)
+/* The passes as described. Rows that never come twice are not recorded: they run once where a
+ * sixteenth of them has gone, for the kernels and choices that their like share. */
+static void prepare_described(struct run *r, struct acts *a)
 {
-    size_t first = 0, last = 0, left;
-    for (size_t k = step; k - step < r->serves && (left = masks_at(r, block, k)) > 0; k++) {
-        size_t capacity = diffuse_capacity(r, diffuse_needs(r, &r->host.state[0], left));
-        first = first ? first : capacity;
-        if (capacity != last)
-            prepare_pass(r, last = capacity, 1);
-    }
-    int together = r->how->rule == UNMASK_SCHEDULE && !r->how->stop_at_eos &&
-                   r->n->config.attends != MASK_BLOCK_CAUSAL;
-    if (r->batch > 1 && !together && !r->how->stay)
-        prepare_fewer(r, first);
-}
-
-/* Rows that never come twice are not recorded: they run once where a sixteenth fewer than *rows are
- * left, for the kernels and choices that their like share. */
-static void prepare_fleeting(struct run *r, size_t left, size_t *rows)
-{
-    size_t T = r->plan.pass.T, whole = r->guided ? 2 * r->ids : r->ids;
-    size_t capacity = diffuse_capacity(r, diffuse_needs(r, &r->host.state[0], left));
-    if (T == whole)
-        prepare_pass(r, capacity, 1);
-    else if (T <= *rows - *rows / 16)
-        prepare_pass(r, capacity, 0);
-    else
+    size_t T = r->plan.pass.T, capacity = capacity_now(r);
+    int recorded = !r->policy->fleeting || T == (r->guided ? 2 * r->ids : r->ids);
+    int together = r->how->stay || ((r->how->rule == UNMASK_SCHEDULE ||
+                                     r->how->rule == UNMASK_REPLAY) && !r->how->stop_at_eos);
+    if (!recorded && T > a->fewest - a->fewest / 16)
         return;
-    *rows = T < whole ? T : *rows;
+    a->fewest = recorded ? a->fewest : T;
+    ask(r, capacity);
+    if (seen(a, &r->plan))
+        return;
+    MEM_GROW(a->plan, a->n, a->cap);
+    memcpy(&a->plan[a->n++], &r->plan, sizeof r->plan);
+    prepare_pass(r, capacity, recorded);
+    memcpy(a->at, r->host.state, r->batch * sizeof *a->at);
+    if (recorded && r->batch > 1 && !together)
+        prepare_fewer(r, capacity, a->at);
 }
 
-/* All canvases at a step of a block, what comes before it filled with some id. */
-static void describe_at(struct run *r, size_t block, size_t step, size_t left)
+/* A pass makes final what the schedule says, or a slot of each canvas. 1: those to come are to be
+ * described anew; see settle(). */
+static int act_out(struct run *r, const struct acts *a)
 {
-    int32_t mask = (int32_t)r->n->config.mask, other = mask == 0;
+    const struct canvas_loop here = loop_here(r);
+    size_t most = 0;
+    int stale = 0;
     for (size_t i = 0; i < r->batch; i++) {
         struct canvas_state *c = &r->host.state[i];
-        c->block = (int32_t)block;
-        c->step = (int32_t)step;
-        c->passes = (int32_t)(block * r->block_steps + step);
-        int32_t end = canvas_block_end(&r->plan.loop, c) - (int32_t)left;
-        for (int32_t k = c->prompt; k < c->len; k++)
-            r->host.token[c->first + k] = k < end ? other : mask;
+        if (!c->live || canvas_behind(&here, c) || !(r->span[i].rows > 0))
+            continue;
+        int32_t takes = unmask_paced(here.rule) ? canvas_budget(&here, c) : 1;
+        for (int32_t k = c->prompt; takes > 0 && k < canvas_block_end(&here, c); k++)
+            if (canvas_open(&here, c, k)) {
+                r->host.token[c->first + k] = a->id;
+                takes--;
+            }
+        canvas_settle(&here, c, (int32_t)count_open(r, c));
+        size_t needed = c->live ? diffuse_needs(r, c, count_open(r, c)) : 0;
+        most = needed > most ? needed : most;
+        stale |= (!c->live && !r->how->stay) || canvas_behind(&here, c);
     }
-    describe_pass(r);
+    return stale || !any_live(r) || diffuse_capacity(r, most) < here.capacity;
 }
 
-/* Every description that canvases side by side come to, acted out from the first pass on. */
+/* The passes of a description, those too that are under way when the first of them shows that it
+ * has to be made anew. */
+static void act_on(struct run *r, const struct acts *a)
+{
+    int stale = 0, more = r->n->backend->ops->depth;
+    for (size_t n = passes_left(r); n > 0 && more > 0; n--) {
+        stale |= act_out(r, a);
+        more -= stale;
+    }
+}
+
+/* Every description that canvases come to which commit by the schedule, or by other rules a slot at
+ * a time: acted out from the first pass to the last. */
 void diffuse_prepare(void *ctx)
 {
     struct run *r = ctx;
-    size_t first = r->plan.loop.capacity, rows = SIZE_MAX, left;
-    int each = r->per_block || r->policy->fleeting || r->policy->outputs;
-    for (size_t block = each ? 0 : r->blocks - 1; block < r->blocks; block++)
-        for (size_t step = 0; step < r->block_steps && (left = masks_at(r, block, step)) > 0;) {
-            describe_at(r, block, step, left);
-            if (r->policy->fleeting)
-                prepare_fleeting(r, left, &rows);
-            else
-                prepare_described(r, block, step);
-            note_rows(r);
-            step = r->serves < r->block_steps ? step + r->serves : r->block_steps;
-        }
+    size_t states = r->batch * sizeof *r->host.state, ids = r->ids * sizeof *r->host.token;
+    struct acts a = {.fewest = SIZE_MAX, .at = mem_alloc(states)};
+    struct canvas_state *state = memcpy(mem_alloc(states), r->host.state, states);
+    int32_t *token = memcpy(mem_alloc(ids), r->host.token, ids);
+    while (a.id == r->plan.loop.mask || is_stop(r->plan.loop.stop, r->plan.loop.n_stop, a.id))
+        a.id++;
     diffuse_forget(r);
-    describe_at(r, 0, 0, r->how->block_length);
-    ask(r, first);
-    pass_write(r->n, r->work);
-    note_rows(r);
+    while (any_live(r)) {
+        describe_pass(r);
+        prepare_described(r, &a);
+        note_rows(r);
+        act_on(r, &a);
+    }
+    memcpy(r->host.state, state, states);
+    memcpy(r->host.token, token, ids);
+    diffuse_forget(r);
+    describe_here(r);
+    free(a.plan);
+    free(a.at);
+    free(state);
+    free(token);
 }

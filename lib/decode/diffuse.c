@@ -166,7 +166,8 @@ static struct work_size run_count(struct run *r)
         shifted |= shift_of(r, i);
     }
     r->policy = cache_policies[how->cache];
-    r->per_block = r->policy->per_block || how->suffix.kind != SUFFIX_ALL;
+    r->per_block = r->policy->per_block || how->suffix.kind != SUFFIX_ALL ||
+                   how->unmask.threshold_decay > 0; /* it counts what is ahead of the block */
     r->guided = how->cfg_scale > 0;
     r->blocks = how->gen_length / how->block_length + (shifted > 0);
     r->block_steps = steps_of(how);
