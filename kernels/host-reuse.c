@@ -1,6 +1,6 @@
 /* host-reuse.c - choosing rows where the host can read everything; see reuse.h. Sums are doubles in
- * ascending order. Rows are split over threads, and a row's score does not depend on the rows beside
- * it; choosing among scores is little and goes sequence by sequence.
+ * ascending order. Rows are split over threads, and a row's score does not depend on the rows
+ * beside it; choosing among scores is little and goes sequence by sequence.
  */
 #include "kernels/reuse.h"
 

@@ -28,8 +28,8 @@ struct chosen {
     int32_t *slot, *pos; /* [n] theirs */
     int32_t *place;      /* [T] where a row stands in row[]; -1: it was not chosen */
 };
-/* s(t) = the cosine of v[t] + bias, rounded to the cache's format, and kept[slot[t]], or 0 where one
- * of them is zero; then kept[slot[t]] becomes the former. Of each sequence the rows apart are
+/* s(t) = the cosine of v[t] + bias, rounded to the cache's format, and kept[slot[t]], or 0 where
+ * one of them is zero; then kept[slot[t]] becomes the former. Of each sequence the rows apart are
  * chosen, and of the others those of least s; of equals the lowest. */
 struct drift {
     const act *v;            /* [T, n] */

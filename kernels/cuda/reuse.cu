@@ -24,8 +24,8 @@ DEVICE uint32_t ordered_key(float x)
 
 /* ---- choose: the scores ---- */
 
-/* Warp w of block (i, seq) owns row SCORE_WARPS i + w of the sequence: its key, and its kept values,
- * which become new. A activations, C values of the cache. */
+/* Warp w of block (i, seq) owns row SCORE_WARPS i + w of the sequence: its key, and its kept
+ * values, which become new. A activations, C values of the cache. */
 template <class A, class C, int N>
 static __global__ void __launch_bounds__(SCORE_WARPS *WARP)
 score_drift(struct drift d, uint32_t *key)

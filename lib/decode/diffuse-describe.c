@@ -416,7 +416,7 @@ static int act_out(struct run *r, const struct acts *a)
     int stale = 0;
     for (size_t i = 0; i < r->batch; i++) {
         struct canvas_state *c = &r->host.state[i];
-        if (!c->live || canvas_behind(&here, c))
+        if (!c->live || canvas_behind(&here, c) || !(r->span[i].rows > 0))
             continue;
         int32_t takes = unmask_paced(here.rule) ? canvas_budget(&here, c) : 1;
         for (int32_t k = c->prompt; takes > 0 && k < canvas_block_end(&here, c); k++)

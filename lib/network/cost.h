@@ -4,10 +4,9 @@
  *     bytes = P in its format, with scales + 4 B + the head in its own when R > 0
  *             + 2 L K E (read + written) values of the cache
  *
- *
- * and of a row of which all layers but the first compute no more than its values: (2 P + B) / L
- * flops, 4 H E for each of its pairs, and (L - 1) K E (2 D + 1, with a bias); where outputs are kept
- * 2 L D of them are read or written for every row.
+ * and for a row of which all layers but the first compute no more than its values (2 P + B) / L
+ * flops, 4 H E for each of its pairs, and (L - 1) K E (2 D + 1, with a bias). Where outputs are
+ * kept, 2 L D values of them are read or written for every row.
  *
  * P: values of the blocks' matrices; B: of the biases of q, k and v, where there are such. A
  * multiplication and an addition are two flops, integer ones too. Each matrix is read once a pass,

@@ -5,7 +5,8 @@
 #include "lib/decode/diffuse.h"
 #include "tests/tap.h"
 
-enum { LEN = 48, PROMPTS = 3, L = 2, D = 64, H = 4, E = 16, F = 160, V = 512 };
+enum { LEN = 48, PROMPTS = 3, L = 2, D = 64, H = 4, E = 16, F = 160, V = 512,
+       MASK = 510 };
 
 static const int32_t prompt_a[] = {11, 42, 300, 7, 99}, prompt_b[] = {5, 6},
                      prompt_c[] = {200, 201, 202, 203, 204, 205, 206, 207, 208};
@@ -16,7 +17,7 @@ static const struct generation_input prompts[PROMPTS] = {
 
 struct weights {
     size_t K; /* key heads */
-    float *embed, *head, *q[L], *k[L], *v[L], *o[L], *gate[L], *up[L], *down[L];
+    float *of[ROLE_COUNT][L];
 };
 
 static float *floats_of(const struct checkpoint *c, enum role r, size_t l)
@@ -30,25 +31,18 @@ static float *floats_of(const struct checkpoint *c, enum role r, size_t l)
 
 static struct weights weights_of(const struct checkpoint *c)
 {
-    struct weights w = {.K = c->config.kv_heads,
-                        .embed = floats_of(c, ROLE_EMBED, 0),
-                        .head = floats_of(c, ROLE_HEAD, 0)};
-    for (size_t l = 0; l < L; l++) {
-        w.q[l] = floats_of(c, ROLE_Q, l), w.k[l] = floats_of(c, ROLE_K, l);
-        w.v[l] = floats_of(c, ROLE_V, l), w.o[l] = floats_of(c, ROLE_O, l);
-        w.gate[l] = floats_of(c, ROLE_GATE, l), w.up[l] = floats_of(c, ROLE_UP, l);
-        w.down[l] = floats_of(c, ROLE_DOWN, l);
-    }
+    struct weights w = {.K = c->config.kv_heads};
+    for (int r = 0; r < ROLE_COUNT; r++)
+        for (size_t l = 0; l < role_layers(&c->config, (enum role)r) && l < L; l++)
+            w.of[r][l] = floats_of(c, (enum role)r, l);
     return w;
 }
 
 static void weights_free(struct weights *w)
 {
-    free(w->embed), free(w->head);
-    for (size_t l = 0; l < L; l++) {
-        free(w->q[l]), free(w->k[l]), free(w->v[l]), free(w->o[l]);
-        free(w->gate[l]), free(w->up[l]), free(w->down[l]);
-    }
+    for (int r = 0; r < ROLE_COUNT; r++)
+        for (size_t l = 0; l < L; l++)
+            free(w->of[r][l]);
 }
 
 /* y[rows] = W[rows, cols] x */
@@ -100,9 +94,9 @@ static void project(const struct naive *v, struct kept *k, size_t l, size_t p, c
 {
     double n[D];
     norm(n, x);
-    times(k->q[l][p], v->w->q[l], n, D, D);
-    times(k->k[l][p], v->w->k[l], n, v->w->K * E, D);
-    times(k->v[l][p], v->w->v[l], n, v->w->K * E, D);
+    times(k->q[l][p], v->w->of[ROLE_Q][l], n, D, D);
+    times(k->k[l][p], v->w->of[ROLE_K][l], n, v->w->K * E, D);
+    times(k->v[l][p], v->w->of[ROLE_V][l], n, v->w->K * E, D);
     rotate(k->q[l][p], H, p);
     rotate(k->k[l][p], v->w->K, p);
 }
@@ -126,31 +120,37 @@ static void attend(const struct naive *v, struct kept *k, size_t l, size_t p, co
         for (size_t e = 0; e < E; e++)
             y[h * E + e] /= sum;
     }
-    times(k->attn[l][p], v->w->o[l], y, D, D);
+    times(k->attn[l][p], v->w->of[ROLE_O][l], y, D, D);
 }
 
 static void feed(const struct naive *v, struct kept *k, size_t l, size_t p, const double *x)
 {
     double n[D], g[F], u[F];
     norm(n, x);
-    times(g, v->w->gate[l], n, F, D);
-    times(u, v->w->up[l], n, F, D);
+    times(g, v->w->of[ROLE_GATE][l], n, F, D);
+    times(u, v->w->of[ROLE_UP][l], n, F, D);
     for (int i = 0; i < F; i++)
         g[i] = g[i] / (1 + exp(-g[i])) * u[i];
-    times(k->ffn[l][p], v->w->down[l], g, D, F);
+    times(k->ffn[l][p], v->w->of[ROLE_DOWN][l], g, D, F);
 }
 
 /* ---- features ---- */
+
+static size_t taken(const struct naive *v)
+{
+    size_t n = (size_t)ceil(v->how->kept.update * (double)(v->len - v->prompt));
+    return n ? n : 1;
+}
 
 /* The slots whose new values, which are kept at once, are least like those before. */
 static void choose(const struct naive *v, struct kept *k, size_t l, double x[LEN][D], int *chosen)
 {
     double alike[LEN], n[D], now[D];
-    size_t KE = v->w->K * E, take = (size_t)ceil(v->how->kept.update * (double)(v->len - v->prompt));
+    size_t KE = v->w->K * E, take = taken(v);
     for (size_t p = v->prompt; p < v->len; p++) {
         double dot = 0, a = 0, b = 0, *old = k->v[l][p];
         norm(n, x[p]);
-        times(now, v->w->v[l], n, KE, D);
+        times(now, v->w->of[ROLE_V][l], n, KE, D);
         for (size_t i = 0; i < KE; i++) {
             dot += now[i] * old[i], a += now[i] * now[i], b += old[i] * old[i];
             old[i] = now[i];
@@ -158,7 +158,7 @@ static void choose(const struct naive *v, struct kept *k, size_t l, double x[LEN
         alike[p] = dot / sqrt(a * b);
         chosen[p] = 0;
     }
-    for (take = take ? take : 1; take; take--) {
+    for (; take; take--) {
         size_t best = LEN;
         for (size_t p = v->prompt; p < v->len; p++)
             if (!chosen[p] && (best == LEN || alike[p] < alike[best]))
@@ -239,16 +239,21 @@ static void look(struct naive *v, int twin, const struct naive_pass *p)
     double x[LEN][D], n[D];
     for (size_t j = 0; j < v->len; j++)
         for (int i = 0; i < D; i++)
-            x[j][i] = (double)v->w->embed[(twin && j < v->prompt ? 510 : v->x[j]) * D + i];
+            x[j][i] = (double)v->w->of[ROLE_EMBED][0][(twin && j < v->prompt ? MASK : v->x[j]) * D + i];
     for (size_t l = 0; l < L; l++)
         layer(v, &v->kept[twin], l, p, x);
-    for (size_t j = p->from; j < p->to; j++) {
-        norm(n, x[j]);
-        times(v->logits[twin][j], v->w->head, n, V, D);
-    }
-    size_t slots = v->len - v->prompt, take = (size_t)ceil(v->how->kept.update * (double)slots);
-    v->rows += (int64_t)(p->to - p->from - (p->some ? slots - (take ? take : 1) : 0));
+    for (size_t j = p->from; j < p->e; j++)
+        if (v->x[j] == MASK) {
+            norm(n, x[j]);
+            times(v->logits[twin][j], v->w->of[ROLE_HEAD][0], n, V, D);
+        }
+    v->rows += (int64_t)(p->to - p->from - (p->some ? v->len - v->prompt - taken(v) : 0));
     v->whole += (int64_t)(p->to - p->from);
+}
+
+static int due(const struct naive *v, int32_t every)
+{
+    return every ? v->passes % every == 0 : v->passes == 0;
 }
 
 static struct naive_pass pass_of(const struct naive *v, size_t s, size_t e, int step)
@@ -256,8 +261,8 @@ static struct naive_pass pass_of(const struct naive *v, size_t s, size_t e, int 
     const struct cache_params *c = &v->how->kept;
     struct naive_pass p = {.to = v->len, .s = s, .e = e};
     if (v->how->cache == CACHE_FEATURES) {
-        p.from = v->passes % c->prompt_refresh ? v->prompt : 0;
-        p.some = v->passes % c->response_refresh != 0;
+        p.from = due(v, c->prompt_refresh) ? 0 : v->prompt;
+        p.some = !due(v, c->response_refresh);
     } else if (step <= c->keep_delay) {
         p.sifts = 1;
     } else {
@@ -274,6 +279,9 @@ static void commit(struct naive *v, size_t e, size_t most)
     int32_t id[LEN];
     for (size_t p = v->prompt; p < e; p++) {
         double best = -INFINITY, sum = 0, l[V];
+        sure[p] = -1;
+        if (v->x[p] != MASK)
+            continue;
         for (int i = 0; i < V; i++) {
             double u = v->logits[1][p][i], c = v->logits[0][p][i];
             l[i] = w > 0 ? u + (1 + w) * (c - u) : c;
@@ -282,7 +290,7 @@ static void commit(struct naive *v, size_t e, size_t most)
         }
         for (int i = 0; i < V; i++)
             sum += exp(l[i] - best);
-        sure[p] = v->x[p] == 510 ? 1 / sum : -1;
+        sure[p] = 1 / sum;
     }
     for (size_t t = 0; t < (most ? most : LEN); t++) {
         size_t best = v->prompt;
@@ -303,7 +311,7 @@ static void naive_run(struct naive *v, const struct generation_input *in)
     v->prompt = in->n;
     v->len = in->n + d->gen_length;
     for (size_t p = 0; p < v->len; p++)
-        v->x[p] = p < in->n ? in->ids[p] : 510;
+        v->x[p] = p < in->n ? in->ids[p] : MASK;
     for (size_t b = 0; b < blocks; b++) {
         size_t s = v->prompt + b * d->block_length, e = s + d->block_length, masks = 1;
         for (int step = 0; masks; step++) {
@@ -315,78 +323,117 @@ static void naive_run(struct naive *v, const struct generation_input *in)
             commit(v, e, most);
             masks = 0;
             for (size_t j = s; j < e; j++)
-                masks += v->x[j] == 510;
+                masks += v->x[j] == MASK;
         }
     }
 }
 
 /* ---- cases ---- */
 
-static void same_as_naive(const struct network *n, const struct weights *w,
+static int open_model(struct checkpoint *c, size_t heads)
+{
+    struct err e = {0};
+    int good = !checkpoint_open(c, "synth:tiny-llada", 3, &e);
+    c->config.kv_heads = heads;
+    return ok(good, "synth:tiny-llada opens %s", e.text);
+}
+
+/* What the naive algorithm comes to. */
+struct answer {
+    int32_t ids[PROMPTS][LEN];
+    int64_t passes[PROMPTS], rows[PROMPTS], whole;
+};
+
+static struct answer answer_of(const struct weights *w, const struct diffuse *d)
+{
+    struct answer a = {0};
+    struct naive *v = mem_zero(1, sizeof *v);
+    for (size_t i = 0; i < PROMPTS; i++) {
+        *v = (struct naive){.w = w, .how = d};
+        naive_run(v, &prompts[i]);
+        memcpy(a.ids[i], v->x + v->prompt, d->gen_length * sizeof *v->x);
+        a.passes[i] = v->passes;
+        a.rows[i] = v->rows;
+        a.whole += v->whole;
+    }
+    free(v);
+    return a;
+}
+
+static void same_as_naive(const struct network *n, const struct answer *a,
                           const struct diffuse *d, const char *what)
 {
     struct generation g[PROMPTS] = {0};
     struct batch_trace trace = {0};
-    struct naive *v = mem_zero(1, sizeof *v);
     diffuse(n, d, prompts, PROMPTS, g, &trace);
     int same = 1, work = 1;
-    int64_t rows = 0, whole = 0;
+    int64_t rows = 0;
     for (size_t i = 0; i < PROMPTS; i++) {
-        *v = (struct naive){.w = w, .how = d};
-        naive_run(v, &prompts[i]);
-        same &= g[i].n == d->gen_length &&
-                !memcmp(g[i].ids, v->x + v->prompt, g[i].n * sizeof *v->x);
-        work &= g[i].denoise_steps == v->passes && g[i].rows == v->rows;
-        rows += v->rows;
-        whole += v->whole;
+        same &= g[i].n == d->gen_length && !memcmp(g[i].ids, a->ids[i], g[i].n * sizeof *g[i].ids);
+        work &= g[i].denoise_steps == a->passes[i] && g[i].rows == a->rows[i];
+        rows += g[i].rows;
         generation_free(&g[i]);
     }
     ok(same, "%s %s: the ids of the naive algorithm", n->backend->ops->level, what);
-    ok(work, "%s: its passes and rows: %d of %d", what, (int)rows, (int)whole);
+    ok(work, "%s: its passes and rows: %d of %d", what, (int)rows, (int)a->whole);
     ok(trace.memory.kind[MEMORY_KV] == trace.estimate.kv &&
            trace.memory.kind[MEMORY_ACTIVATIONS] == trace.estimate.activations &&
            n->backend->memory.kind[MEMORY_KV] == 0,
        "%s: memory as estimated, and given back", what);
-    free(v);
 }
 
 static const struct diffuse standard = {.gen_length = 24, .block_length = 8, .steps = 24,
                                         .prepare = 1, .seed = 5};
 
-static void test_policies(const struct network *n, const struct weights *w)
+static const struct {
+    const char *what;
+    enum caching cache;
+    struct cache_params kept;
+    double cfg, threshold;
+} cases[] = {
+    {"features", CACHE_FEATURES,
+     {.prompt_refresh = 10, .response_refresh = 4, .update = 0.25}, 0, 0},
+    {"sparse", CACHE_SPARSE, {.keep = 0.5, .keep_delay = 1}, 0, 0},
+    {"features, one slot", CACHE_FEATURES,
+     {.prompt_refresh = 0, .response_refresh = 0, .update = 0}, 0, 0},
+    {"features, all slots", CACHE_FEATURES,
+     {.prompt_refresh = 7, .response_refresh = 50, .update = 1}, 0, 0},
+    {"features, guided", CACHE_FEATURES,
+     {.prompt_refresh = 9, .response_refresh = 5, .update = 0.3}, 1.5, 0},
+    {"features, threshold", CACHE_FEATURES,
+     {.prompt_refresh = 9, .response_refresh = 3, .update = 0.5}, 0, 0.003},
+    {"sparse, no delay", CACHE_SPARSE, {.keep = 0.3, .keep_delay = 0}, 0, 0},
+    {"sparse, nothing kept", CACHE_SPARSE, {.keep = 0, .keep_delay = 2}, 0, 0},
+    {"sparse, guided", CACHE_SPARSE, {.keep = 0.5, .keep_delay = 1}, 1.5, 0},
+    {"sparse, threshold", CACHE_SPARSE, {.keep = 0.5, .keep_delay = 1}, 0, 0.003}};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static struct diffuse case_of(size_t i)
 {
-    static const struct {
-        const char *what;
-        enum caching cache;
-        struct cache_params kept;
-        double cfg, threshold;
-    } cases[] = {
-        {"features", CACHE_FEATURES,
-         {.prompt_refresh = 10, .response_refresh = 4, .update = 0.25}, 0, 0},
-        {"features, one slot", CACHE_FEATURES,
-         {.prompt_refresh = 50, .response_refresh = 50, .update = 0}, 0, 0},
-        {"features, all slots", CACHE_FEATURES,
-         {.prompt_refresh = 7, .response_refresh = 50, .update = 1}, 0, 0},
-        {"features, guided", CACHE_FEATURES,
-         {.prompt_refresh = 9, .response_refresh = 5, .update = 0.3}, 1.5, 0},
-        {"features, threshold", CACHE_FEATURES,
-         {.prompt_refresh = 9, .response_refresh = 3, .update = 0.5}, 0, 0.003},
-        {"sparse", CACHE_SPARSE, {.keep = 0.5, .keep_delay = 1}, 0, 0},
-        {"sparse, no delay", CACHE_SPARSE, {.keep = 0.3, .keep_delay = 0}, 0, 0},
-        {"sparse, nothing kept", CACHE_SPARSE, {.keep = 0, .keep_delay = 2}, 0, 0},
-        {"sparse, guided", CACHE_SPARSE, {.keep = 0.5, .keep_delay = 1}, 1.5, 0},
-        {"sparse, threshold", CACHE_SPARSE, {.keep = 0.5, .keep_delay = 1}, 0, 0.003}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct diffuse d = standard;
-        d.cache = cases[i].cache;
-        d.kept = cases[i].kept;
-        d.cfg_scale = cases[i].cfg;
-        if (cases[i].threshold > 0) {
-            d.rule = UNMASK_THRESHOLD;
-            d.unmask.threshold = cases[i].threshold;
-        }
-        same_as_naive(n, w, &d, cases[i].what);
+    struct diffuse d = standard;
+    d.cache = cases[i].cache;
+    d.kept = cases[i].kept;
+    d.cfg_scale = cases[i].cfg;
+    d.rule = cases[i].threshold > 0 ? UNMASK_THRESHOLD : UNMASK_SCHEDULE;
+    d.unmask.threshold = cases[i].threshold;
+    return d;
+}
+
+/* The first n cases, by a network with so many heads of keys. */
+static struct answer *answers_of(size_t heads, size_t n)
+{
+    struct answer *a = mem_alloc(n * sizeof *a);
+    struct checkpoint c;
+    if (!open_model(&c, heads))
+        exit(tap_done());
+    struct weights w = weights_of(&c);
+    for (size_t i = 0; i < n; i++) {
+        const struct diffuse d = case_of(i);
+        a[i] = answer_of(&w, &d);
     }
+    weights_free(&w);
+    checkpoint_close(&c);
+    return a;
 }
 
 /* Returns the memory of the cache. */
@@ -438,27 +485,25 @@ static void prepare_once(struct backend *b, const void *key, size_t key_bytes,
     step(ctx);
 }
 
-/* heads: of keys. depth: passes in flight. */
-static void test_backend(const char *device, const char *level, size_t heads, int depth)
+/* The first n cases, by a network with so many heads of keys. depth: passes in flight. */
+static void test_backend(const char *device, const char *level, size_t heads,
+                         const struct answer *a, size_t n_cases, int depth)
 {
     struct err e = {0};
     struct checkpoint c;
     struct network n;
     struct backend *b = backend_open(device, level, 2, 0, NULL);
-    if (!b)
-        return; /* not for this processor */
     struct ops ops = *b->ops;
     b->ops = &ops;
     ops.depth = depth;
     ops.prepare = depth > 1 ? prepare_once : NULL;
-    int opened = !checkpoint_open(&c, "synth:tiny-llada", 3, &e);
-    c.config.kv_heads = heads;
-    if (ok(opened && !network_load(&n, b, &c, &(struct precision){.dtype = "f32"}, &e),
-           "synth:tiny-llada loads %s", e.text)) {
-        struct weights w = weights_of(&c);
-        test_policies(&n, &w);
+    if (open_model(&c, heads) &&
+        ok(!network_load(&n, b, &c, &(struct precision){.dtype = "f32"}, &e), "%s", e.text)) {
+        for (size_t i = 0; i < n_cases; i++) {
+            const struct diffuse d = case_of(i);
+            same_as_naive(&n, &a[i], &d, cases[i].what);
+        }
         test_neutral(&n);
-        weights_free(&w);
         network_free(&n);
     }
     checkpoint_close(&c);
@@ -467,9 +512,13 @@ static void test_backend(const char *device, const char *level, size_t heads, in
 
 int main(void)
 {
-    test_backend("ref", NULL, 4, 1);
-    test_backend("ref", NULL, 2, 3);
+    enum { FEW = 2 };
+    struct answer *grouped = answers_of(2, CASES), *plain = answers_of(4, FEW);
+    test_backend("ref", NULL, 4, plain, FEW, 1);
+    test_backend("ref", NULL, 2, grouped, CASES, 3);
     for (size_t i = 0; ops_cpu_at(i); i++)
-        test_backend("cpu", ops_cpu_at(i)->level, 2, 1);
+        test_backend("cpu", ops_cpu_at(i)->level, 2, grouped, i ? FEW : CASES, 1);
+    free(grouped);
+    free(plain);
     return tap_done();
 }

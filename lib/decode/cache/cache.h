@@ -33,10 +33,10 @@
               "of a block, the first ones, compute the whole canvas")                            \
     PARAMETER(delayed_refresh, INT, "delayed", 0, 1 << 20, 8, "passes",                        \
               "compute the whole canvas at each N-th pass; 0: at the first only")                \
-    PARAMETER(prompt_refresh, INT, "features", 1, 1 << 20, 50, "passes",                         \
-              "compute the prompt at each N-th pass")                                            \
-    PARAMETER(response_refresh, INT, "features", 1, 1 << 20, 7, "passes",                        \
-              "compute all slots at each N-th pass")                                             \
+    PARAMETER(prompt_refresh, INT, "features", 0, 1 << 20, 50, "passes",                         \
+              "compute the prompt at each N-th pass; 0: at the first only")                      \
+    PARAMETER(response_refresh, INT, "features", 0, 1 << 20, 7, "passes",                        \
+              "compute all slots at each N-th pass; 0: at the first only")                       \
     PARAMETER(update, REAL, "features", 0, 1, 0.25, NULL,                                        \
               "share of the slots that other passes compute: those that changed most")           \
     PARAMETER(keep, REAL, "sparse", 0, 1, 0.5, NULL,                                             \
