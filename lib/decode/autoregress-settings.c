@@ -58,8 +58,9 @@ static size_t extent(const struct settings *s)
     return settings_count(s, "max_new");
 }
 
-static int check(const struct settings *s, struct err *e)
+static int check(const struct settings *s, const struct config *c, struct err *e)
 {
+    (void)c;
     if (settings_count(s, "lookup") && settings_count(s, "draft_tokens"))
         return err_set(e, EXIT_BAD_USAGE, "lookup %zu and draft_tokens %zu: expected one of them "
                        "to be 0: a pass takes guesses of one kind", settings_count(s, "lookup"),
