@@ -232,6 +232,7 @@ static const char notes[] =
     "  norm_latency_ns_per_token   e2e_ns / n\n"
     "  output_tokens_per_s         sum of n / sum of batch makespans, each batch once\n"
     "  slot_tokens_per_s           the same over all slots of the canvas\n"
+    "  output_bytes_per_s          the same in bytes of text, for models of other tokenizers\n"
     "  passes, rows     denoising passes of an answer, and positions computed for it\n"
     "  position_efficiency_ratio   committed tokens / positions computed\n"
     "  memory_*_bytes   largest value seen\n"

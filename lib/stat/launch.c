@@ -228,61 +228,6 @@ int launch_steady(const double *x, size_t n, double level, double *work)
     return !drifts && !jumps(x, n, half, median);
 }
 
-static int by_batch(const void *a, const void *b)
-{
-    const struct launch_batch *x = a, *y = b;
-    if (x->launch != y->launch)
-        return x->launch < y->launch ? -1 : 1;
-    if (x->round != y->round)
-        return x->round < y->round ? -1 : 1;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
-size_t launch_batches(struct launch_batch *b, size_t n)
-{
-    size_t m = 0;
-    if (n)
-        qsort(b, n, sizeof *b, by_batch);
-    for (size_t i = 0, j; i < n; i = j) {
-        struct launch_batch sum = b[i];
-        for (j = i + 1; j < n && sum.id >= 0 && !by_batch(&sum, &b[j]); j++) {
-            sum.ns = fmax(sum.ns, b[j].ns);
-            sum.to_eos += b[j].to_eos; /* whole numbers: exact in any order */
-            sum.slots += b[j].slots;
-            sum.requests += b[j].requests;
-        }
-        b[m++] = sum;
-    }
-    return m;
-}
-
-static double work_done(const struct launch_work *w, enum launch_share share)
-{
-    switch (share) {
-    case LAUNCH_FLOPS: return w->flops;
-    case LAUNCH_BYTES: return w->bytes;
-    case LAUNCH_PREFILL_FLOPS: return w->prefill_flops;
-    case LAUNCH_DECODE_BYTES: return w->bytes - w->prefill_bytes;
-    }
-    return NAN;
-}
-
-size_t launch_shares(const struct launch_batch *b, size_t n, enum launch_share share, double most,
-                     struct launch_sample *samples)
-{
-    size_t m = 0;
-    for (size_t i = 0; i < n; i++) {
-        double done = work_done(&b[i].work, share), first = b[i].work.prefill_ns;
-        double ns = share == LAUNCH_PREFILL_FLOPS  ? first
-                    : share == LAUNCH_DECODE_BYTES ? b[i].ns - first
-                                                   : b[i].ns;
-        double could = ns / 1e9 * most;
-        if (!isnan(done) && could > 0) /* a text of one token has no other passes */
-            samples[m++] = (struct launch_sample){b[i].launch, done, could};
-    }
-    return m;
-}
-
 static int by_turn(const void *a, const void *b)
 {
     const struct launch_turn *x = a, *y = b;
