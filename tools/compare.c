@@ -5,6 +5,7 @@
  * the base of the others. Qualities are pooled over the prompts that both have, and an interval
  * resamples these prompts, the same draw for both sides: what prompts have in common cancels. The
  * cost is a ratio over launches (lib/stat/ratio.h), and all ratios of a call are one grid.
+ * One file because each number it writes is of the same couple of points.
  */
 #include <math.h>
 #include <stdlib.h>

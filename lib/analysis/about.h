@@ -16,8 +16,8 @@
  * caller's reference. */
 json_t *about_of(const json_t *record);
 /* The settings, null where they do not count, and config, point, series, axis, workload, prompts,
- * weights_random, flops_unit, tokenizer as far as the record has them: what records made of it repeat. The
- * caller's reference. */
+ * weights_random, flops_unit, tokenizer as far as the record has them: what records made of it
+ * repeat. The caller's reference. */
 json_t *about_carried(const json_t *record);
 /* Adds to `about` what the record carries and `about` does not say yet. */
 void about_add(json_t *about, const json_t *record);

@@ -1,7 +1,7 @@
 /* samples.c - see samples.h. A gap is the nanoseconds between two emissions over the tokens of the
- * later one, both whole: these two are kept where the quotient comes out of them bit by bit, and the
- * gap as it is where not, so the form leaves no trace in any number. What follows from other numbers
- * of an answer is not kept.
+ * later one, both whole: these two are kept where the quotient comes out of them bit by bit, and
+ * the gap as it is where not, so the form leaves no trace in any number. What follows from other
+ * numbers of an answer is not kept.
  */
 #include "lib/analysis/samples.h"
 

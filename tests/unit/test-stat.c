@@ -204,6 +204,39 @@ static void test_launches(void)
     ok(near(r.at.value, 5, 0), "a gap counts once for each of its tokens");
 }
 
+/* Samples of every order: the largest, and the values of the launches, are those of a plain count. */
+static void test_sorting(void)
+{
+    enum { N = 3000, SHAPES = 6 };
+    static struct launch_sample s[N];
+    static struct launch_value v[N];
+    static double work[N];
+    struct rng r = {.seed = 3};
+    int good = 1;
+    for (int shape = 0; shape < SHAPES; shape++) {
+        double organ[] = {0, 0, 0, 0, 0, 0};
+        for (int i = 0; i < N; i++) {
+            organ[0] = i;
+            organ[1] = N - i;
+            organ[2] = i < N / 2 ? i : N - i;
+            organ[3] = (double)rng_below(&r, 1000000);
+            organ[4] = (double)rng_below(&r, 3);
+            organ[5] = 7;
+            s[i] = (struct launch_sample){i % 3, organ[shape], 1};
+        }
+        for (int times = 0; times < 2; times++) { /* percentiles sort all, the summary by launch */
+            (void)launch_percentile(LAUNCH_MEDIAN, s, N, N, 0.9, work);
+            for (int i = 1; i < N; i++)
+                good &= s[i - 1].value <= s[i].value;
+            good &= launch_summarize(LAUNCH_MEDIAN, s, N, v, work).launches == 3;
+            for (int i = 1; i < N; i++)
+                good &= s[i - 1].launch < s[i].launch ||
+                        (s[i - 1].launch == s[i].launch && s[i - 1].value <= s[i].value);
+        }
+    }
+    ok(good, "rising, falling, both, by chance, many alike, all alike: put in order");
+}
+
 static struct batches_one request(double round, double id, double ns, double to_eos, double joule)
 {
     return (struct batches_one){{
@@ -424,6 +457,7 @@ int main(void)
     test_bootstrap();
     test_events();
     test_launches();
+    test_sorting();
     test_batches();
     test_positive();
     test_ratio();
