@@ -246,7 +246,7 @@ static int take(void *ctx, const json_t *r, struct err *e)
     return bad ? -1 : 1;
 }
 
-/* The summary of a group's responses, or of those of a task (TASKS: of all). */
+/* The summary of a group's responses, or of those of a task (TASKS: of all) if it has others. */
 static int write_summary(struct scorer *s, const struct response_group *g, const char *metric,
                          size_t task, struct err *e)
 {
@@ -261,7 +261,7 @@ static int write_summary(struct scorer *s, const struct response_group *g, const
         right += v[RIGHT];
         n++;
     }
-    if (task < TASKS && n < 1)
+    if (task < TASKS && (n < 1 || n >= (double)g->n))
         return 0;
     struct interval v = bootstrap_wilson(right, n, 0.95);
     char *method = mem_format("%s, Wilson interval", rule ? rule : s->a.match);
@@ -274,7 +274,7 @@ static int write_summary(struct scorer *s, const struct response_group *g, const
 static int write_summaries(struct scorer *s, const struct response_group *g, struct err *e)
 {
     int bad = write_summary(s, g, "accuracy", TASKS, e);
-    for (size_t k = 0; k < s->tasks && s->tasks > 1 && !bad; k++) {
+    for (size_t k = 0; k < s->tasks && !bad; k++) {
         char *metric = mem_format("accuracy_%s", s->task[k]);
         bad = write_summary(s, g, metric, k, e);
         free(metric);
