@@ -87,7 +87,7 @@ for given in "TOYS=1" "JUDGE=org/judge PROMPT_FILE=human" "LLADA=synth:llada-1b"
     ok $? "it does not with $given"
 done
 again -n results/here/demo/prompts.ndjson PROMPT_FILE=lists
-grep -q 'prep-prompts .* data/corpus/lists.ndjson.gz ' log
+grep -q 'data/corpus/lists.ndjson.gz -o results/here/demo/prompts.ndjson' log
 ok $? "PROMPT_FILE=lists are the lists of words"
 again replicate
 [ "$status" -ne 0 ] && grep -q '^STORED=data/demo/stored.ndjson: no such file' log
