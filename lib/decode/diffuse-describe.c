@@ -27,7 +27,8 @@ void diffuse_loop_on(struct canvas_loop *l, const struct index *x, const struct 
 void diffuse_read(struct run *r)
 {
     struct backend *b = r->n->backend;
-    b->ops->read(b, r->host.token, r->device.token, r->ids * sizeof *r->host.token);
+    if (r->drafts == 1)
+        b->ops->read(b, r->host.token, r->device.token, r->ids * sizeof *r->host.token);
 }
 
 size_t diffuse_needs(const struct run *r, const struct canvas_state *c, size_t wanted)
@@ -50,18 +51,19 @@ static size_t add_rows(struct run *r, const struct canvas_state *c, int twin, si
     struct pass *p = &r->plan.pass;
     const struct rows *w = &r->work->host.rows;
     const struct cache_part *a = &r->part;
-    int32_t row = (int32_t)p->T, slot = c->first + (twin ? (int32_t)r->ids : 0);
+    const size_t lane = (size_t)(c - r->host.state);
+    int32_t row = (int32_t)p->T, base = twin ? (int32_t)r->ids : 0;
     for (size_t j = 0; j < a->n_rows; j++, p->T++) {
         int32_t k = a->row[j], id = c->first + k, prompt = k < c->prompt;
         w->token[p->T] = twin && prompt ? (int32_t)r->n->config.mask : r->host.token[id];
         w->pos[p->T] = k;
-        w->slot[p->T] = slot + k;
         r->host.origin[p->T] = prompt ? -1 : id;
         if (!twin)
             r->host.row_of[id] = (int32_t)p->T;
+        w->slot[p->T] = base + diffuse_slot(r, lane, k);
     }
     for (size_t j = 0; r->kv && j < a->n_keys; j++) {
-        w->slots[listed + j] = slot + a->key[j];
+        w->slots[listed + j] = base + diffuse_slot(r, lane, a->key[j]);
         w->slot_pos[listed + j] = a->key[j];
     }
     size_t keys = r->kv ? a->n_keys : a->n_rows;
@@ -72,7 +74,7 @@ static size_t add_rows(struct run *r, const struct canvas_state *c, int twin, si
     return keys;
 }
 
-/* What the policy says of canvas i now goes into r->part. */
+/* What the policy says of lane i now goes into r->part. */
 static void ask_policy(struct run *r, size_t i)
 {
     struct canvas_state *c = &r->host.state[i];
@@ -85,7 +87,7 @@ static void ask_policy(struct run *r, size_t i)
     c->rows_block = c->block;
 }
 
-/* The rows of the passes to come: of every live canvas what the policy names, and for CFG the same
+/* The rows of the passes to come: of every live lane what the policy names, and for CFG the same
  * again with the prompts masked. */
 static void gather(struct run *r)
 {
@@ -97,7 +99,7 @@ static void gather(struct run *r)
         r->host.row_of[i] = -1;
     l->parts = 0;
     r->serves = SIZE_MAX;
-    for (size_t i = 0; i < r->batch; i++)
+    for (size_t i = 0; i < r->lanes; i++)
         if (r->host.state[i].live) {
             member[l->parts++] = (int32_t)i;
             ask_policy(r, i);
@@ -156,18 +158,19 @@ static void ask(struct run *r, size_t capacity)
 }
 
 /* Passes until the slowest canvas is full, if it does not end before, or until the policy is to be
- * asked again. */
+ * asked again. Behind each that answers drafts the host looks. */
 static size_t passes_left(const struct run *r)
 {
     size_t block = r->how->block_length, left = 0;
     if (r->block_steps < block)
         block = r->block_steps;
-    for (size_t i = 0; i < r->batch; i++) {
+    for (size_t i = 0; i < r->lanes; i++) {
         const struct canvas_state *c = &r->host.state[i];
         size_t its = c->live ? r->blocks * block - (size_t)c->passes : 0;
         left = its > left ? its : left;
     }
-    return left < r->serves ? left : r->serves;
+    size_t serves = r->drafts > 1 ? 1 : r->serves;
+    return left < serves ? left : serves;
 }
 
 /* A pass of the live canvases, but for the rows that it is asked about. */
@@ -218,11 +221,18 @@ static void prepare_pass(struct run *r, size_t capacity, int recorded)
         diffuse_pass(r);
 }
 
-/* With fewer and fewer canvases, whenever a sixteenth of the rows has gone. */
-static void prepare_fewer(struct run *r, size_t capacity)
+/* Of each canvas the first `each` lanes are in the passes. */
+static void make_live(struct run *r, size_t each)
+{
+    for (size_t i = 0; i < r->lanes; i++)
+        r->host.state[i].live = i % r->drafts < each;
+}
+
+/* With fewer and fewer lanes, whenever a sixteenth of the rows has gone. */
+static void prepare_fewer(struct run *r, size_t capacity, size_t each)
 {
     size_t T = r->plan.pass.T;
-    for (size_t n = r->batch; --n > 0;) {
+    for (size_t n = r->lanes; --n > 0;) {
         r->host.state[n].live = 0;
         describe_pass(r);
         if (r->plan.pass.T > T - T / 16)
@@ -230,16 +240,15 @@ static void prepare_fewer(struct run *r, size_t capacity)
         T = r->plan.pass.T;
         prepare_pass(r, capacity, 0);
     }
-    for (size_t i = 0; i < r->batch; i++)
-        r->host.state[i].live = 1;
+    make_live(r, each);
     describe_pass(r);
 }
 
 /* The passes of a description, for the masks that a block may still have: by the schedule, or by
  * other rules any number. */
-static void prepare_described(struct run *r, size_t first)
+static void prepare_described(struct run *r, size_t first, size_t each)
 {
-    int paced = r->how->rule == UNMASK_SCHEDULE;
+    int paced = r->how->rule == UNMASK_SCHEDULE && r->drafts == 1;
     size_t last = 0, left = r->how->block_length;
     for (size_t k = 0; left > 0; k++) {
         size_t takes = !paced ? 1 : k < r->block_steps ? (size_t)r->host.budget[k] : 0;
@@ -249,29 +258,37 @@ static void prepare_described(struct run *r, size_t first)
         left = takes && takes < left ? left - takes : 0;
     }
     if (r->batch > 1 && (!paced || r->how->stop_at_eos))
-        prepare_fewer(r, first);
+        prepare_fewer(r, first, each);
 }
 
 static void describe_at(struct run *r, size_t block, size_t step)
 {
-    for (size_t i = 0; i < r->batch; i++) {
+    for (size_t i = 0; i < r->lanes; i++) {
         r->host.state[i].block = (int32_t)block;
         r->host.state[i].step = (int32_t)step;
     }
     describe_pass(r);
 }
 
-/* Every description that canvases side by side come to. */
-void diffuse_prepare(void *ctx)
+/* Every description that canvases side by side come to, each with so many lanes. */
+static void prepare_lanes(struct run *r, size_t first, size_t each)
 {
-    struct run *r = ctx;
-    size_t first = r->plan.loop.capacity, blocks = r->policy->per_block ? r->blocks : 1;
+    size_t blocks = r->policy->per_block ? r->blocks : 1;
+    make_live(r, each);
     for (size_t block = 0; block < blocks; block++)
         for (size_t step = 0; step < r->block_steps;) {
             describe_at(r, block, step);
-            prepare_described(r, first);
+            prepare_described(r, first, each);
             step = r->serves < r->block_steps ? step + r->serves : r->block_steps;
         }
+}
+
+void diffuse_prepare(void *ctx)
+{
+    struct run *r = ctx;
+    size_t first = r->plan.loop.capacity;
+    for (size_t each = r->drafts; each > 0; each--)
+        prepare_lanes(r, first, each);
     describe_at(r, 0, 0);
     ask(r, first);
     pass_write(r->n, r->work);

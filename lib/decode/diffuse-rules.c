@@ -27,6 +27,9 @@ int diffuse_check(const struct diffuse *how, struct err *e)
     if (how->rule == UNMASK_REPLAY && how->stop_at_eos)
         return err_set(e, EXIT_BAD_USAGE, "unmask replay goes with contract fixed only: the text "
                        "of the trace has its end, not this one");
+    if (how->rule == UNMASK_REPLAY && how->draft > 1)
+        return err_set(e, EXIT_BAD_USAGE, "draft %zu: expected 0 with unmask replay: how many "
+                       "drafts hold is settled by the text, and a replay has none", how->draft);
     return 0;
 }
 

@@ -9,7 +9,7 @@
 #include "lib/network/pass.h"
 /* What advances from pass to pass, and what does not. */
 struct canvases {
-    struct canvas_state *state; /* [batch] */
+    struct canvas_state *state; /* [lanes] */
     int32_t *token;             /* [ids] of all canvases, each prompt + gen_length */
     int32_t *row_of;            /* [ids] see struct canvas_loop */
     int32_t *origin;            /* [rows] the same */
@@ -22,9 +22,22 @@ struct plan {
     struct canvas_loop loop;
 };
 
-/* A canvas in the passes that are described: rows computed, keys read. */
+/* A lane in the passes that are described: rows computed, keys read. */
 struct span {
     int32_t rows, keys;
+};
+
+/* What diffuse-draft.c keeps, all of it on the host; nothing without drafts. */
+struct draft {
+    int32_t *after;          /* [ids] what the last pass made of the tokens */
+    struct head_row *answer; /* [lanes * gen_length] its answers */
+    int32_t *version;        /* [ids] of the first lane of each canvas, see diffuse_slot */
+    int32_t *place;          /* [longest canvas] of the answer to each slot; -1: it has none */
+    /* Of a step that is drafted: its rows are the ids themselves. */
+    struct head_row *known;  /* [gen_length] */
+    int32_t *row_of, *origin; /* [ids] */
+    int32_t *wanted;         /* [gen_length] */
+    uint64_t *key;           /* [gen_length] */
 };
 
 struct run {
@@ -33,7 +46,10 @@ struct run {
     const struct generation_input *in;
     struct generation *out;
     struct batch_trace *trace;
-    size_t batch, ids;          /* ids of all canvases */
+    size_t batch;
+    size_t drafts, lanes;       /* lanes of a canvas, one behind the other, and of all: the first is
+                                 * where it is, the others are drafts while they live */
+    size_t ids;                 /* of all lanes */
     size_t blocks, block_steps; /* blocks; steps of each by the schedule */
     size_t budgets;             /* block_steps; of a replay so many a block and canvas */
     size_t n_ban, n_quiet;
@@ -41,12 +57,13 @@ struct run {
     const struct cache_policy *policy;
     struct kv cache, *kv;       /* kv: the cache, or NULL when the policy keeps nothing */
     struct cache_part part;     /* what the policy says of one canvas after the other */
-    struct span *span;          /* [batch] */
+    struct span *span;          /* [lanes] */
     size_t serves;              /* passes that the description serves */
     struct work *work;
     struct canvases host, device; /* the states as they were when the last pass was settled */
     struct cost_model cost_model;
     struct plan plan;
+    struct draft draft;
 };
 
 /* *l works on the arrays of x and c. */
@@ -58,11 +75,24 @@ void diffuse_prepare(void *ctx);
 /* A pass as described and what follows it, for ops.run. */
 void diffuse_pass(void *ctx);
 
-/* Brings the ids of all canvases to the host. */
+/* Brings the ids of all canvases to the host, where it does not make them itself. */
 void diffuse_read(struct run *r);
 /* The answers that a live canvas needs room for when its next pass wants `wanted`. */
 size_t diffuse_needs(const struct run *r, const struct canvas_state *c, size_t wanted);
 /* The capacity that has room for `most` answers. */
 size_t diffuse_capacity(const struct run *r, size_t most);
+
+/* Drafts: see diffuse-draft.c. */
+void diffuse_draft_make(struct run *r);
+void diffuse_draft_free(struct run *r);
+/* What the pass that is settled left, beside its states. */
+void diffuse_draft_read(struct run *r);
+/* The steps that a canvas has made: `now` are the states of all lanes behind the pass. */
+size_t diffuse_draft_steps(const struct run *r, const struct canvas_state *now, size_t canvas);
+/* The canvas is where its `steps` have taken it, and has new drafts. */
+void diffuse_draft_follow(struct run *r, const struct canvas_state *now, size_t canvas,
+                          size_t steps);
+/* The slot of the cache that holds position p as a lane sees it in the pass that is described. */
+int32_t diffuse_slot(const struct run *r, size_t lane, int32_t p);
 
 #endif

@@ -40,6 +40,10 @@ static const struct setting rows[] = {
     UNMASK_PARAMETERS(PARAMETER)
     {"cache", 0, SETTING_CHOICE, 0, 0, CHOICES(policies), "none", NULL, "cache", NULL,
      SETTING_SWEPT | BOTH, "which rows a pass computes, and what it keeps"},
+    {"draft", 0, SETTING_INT, 0, 64, NULL, "0", "steps", "draft", NULL,
+     SETTING_SWEPT | SETTING_SPEED,
+     "states that a pass answers: this one and those its next steps may come to; the same ids in "
+     "fewer passes of more rows (FreeDave); 0: off"},
     {"logits_eos_inf", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "logits-eos-inf", NULL,
      SETTING_SWEPT | BOTH, "eos can never be chosen"},
     {"confidence_eos_eot_inf", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "confidence-eos-eot-inf",
@@ -69,6 +73,7 @@ static struct diffuse how_of(const struct settings *s)
         .rule = (enum unmask)settings_number(s, "unmask"),
         .unmask = {UNMASK_PARAMETERS(GIVEN)},
         .cache = (enum caching)settings_number(s, "cache"),
+        .draft = settings_count(s, "draft"),
         .logits_eos_inf = flag(s, "logits_eos_inf"),
         .confidence_eos_eot_inf = flag(s, "confidence_eos_eot_inf"),
         .stop_at_eos = settings_is(s, "contract", "answer")};

@@ -8,9 +8,10 @@
  *         commit the answers that the unmask rule picks; a committed slot never changes
  *
  * What follows the answers is kernels/advance.h, which also makes the rows of the next pass;
- * diffuse-describe.c says what goes into the passes; here stands what their counters and clocks
- * say. Each canvas walks through its blocks at its own pace, and a finished one leaves the batch
- * at the next description. A step that would commit nothing (more steps than masks) is not run: it
+ * diffuse-describe.c says what goes into the passes; diffuse-draft.c lets one pass answer several
+ * states of a canvas; here stands what their counters and clocks say. Each canvas walks through its
+ * blocks at its own pace, and a finished one leaves the batch at the next description. A step that
+ * would commit nothing (more steps than masks) is not run: it
  * would change nothing.
  *
  * Faithful to the official code: an answer may be the mask id itself. Its slot then counts as
@@ -31,7 +32,7 @@
 static struct canvases canvases_in(const struct run *r, unsigned char *extra)
 {
     struct canvas_state *state = (struct canvas_state *)(void *)extra;
-    int32_t *token = (int32_t *)(state + r->batch), *row_of = token + r->ids;
+    int32_t *token = (int32_t *)(state + r->lanes), *row_of = token + r->ids;
     int32_t *origin = row_of + r->ids;
     return (struct canvases){state, token, row_of, origin, origin + r->work->size.rows};
 }
@@ -40,16 +41,16 @@ static struct work_size size_of(const struct run *r)
 {
     size_t rows = r->guided ? 2 * r->ids : r->ids;
     struct work_size s = {.rows = rows,
-                          .seqs = r->guided ? 2 * r->batch : r->batch,
+                          .seqs = r->guided ? 2 * r->lanes : r->lanes,
                           .listed = rows,
-                          .wanted = r->batch * r->how->gen_length,
+                          .wanted = r->lanes * r->how->gen_length,
                           .cached = (size_t)r->policy->kept,
                           .guided = (size_t)r->guided};
     for (size_t i = 0; i < r->batch; i++) {
         size_t len = r->in[i].n + r->how->gen_length;
         s.slots = len > s.slots ? len : s.slots;
     }
-    s.extra = r->batch * sizeof *r->host.state +
+    s.extra = r->lanes * sizeof *r->host.state +
               (2 * r->ids + rows + r->budgets) * sizeof *r->host.token;
     return s;
 }
@@ -57,15 +58,15 @@ static struct work_size size_of(const struct run *r)
 static void canvases_make(struct run *r)
 {
     size_t first = 0;
-    for (size_t i = 0; i < r->batch; i++) {
-        const struct generation_input *in = &r->in[i];
+    for (size_t i = 0; i < r->lanes; i++) {
+        const struct generation_input *in = &r->in[i / r->drafts];
         size_t len = in->n + r->how->gen_length;
         int32_t *token = r->host.token + first;
         r->host.state[i] = (struct canvas_state){.key = in->key,
                                                  .first = (int32_t)first,
                                                  .prompt = (int32_t)in->n,
                                                  .len = (int32_t)len,
-                                                 .live = 1};
+                                                 .live = i % r->drafts == 0};
         for (size_t k = 0; k < len; k++)
             token[k] = k < in->n ? in->ids[k] : (int32_t)r->n->config.mask;
         first += len;
@@ -124,9 +125,11 @@ static struct work_size run_count(struct run *r)
     r->block_steps = r->how->replay                  ? r->how->replay->steps
                      : diffuse_has_steps(r->how->rule) ? r->how->steps / r->blocks
                                                        : r->how->block_length;
+    r->drafts = r->how->draft > 1 ? r->how->draft : 1;
+    r->lanes = r->batch * r->drafts;
     r->budgets = r->how->replay ? r->batch * r->blocks * r->block_steps : r->block_steps;
     for (size_t i = 0; i < r->batch; i++)
-        r->ids += r->in[i].n + r->how->gen_length;
+        r->ids += r->drafts * (r->in[i].n + r->how->gen_length);
     return size_of(r);
 }
 
@@ -144,7 +147,8 @@ static int run_make(struct run *r, struct memory_estimate *estimate)
     r->kv = r->policy->kept ? &r->cache : NULL;
     r->part.row = mem_alloc(size.slots * sizeof *r->part.row);
     r->part.key = mem_alloc(size.slots * sizeof *r->part.key);
-    r->span = mem_zero(r->batch, sizeof *r->span);
+    r->span = mem_zero(r->lanes, sizeof *r->span);
+    diffuse_draft_make(r);
     if (r->kv && kv_make(r->kv, r->n, slots_of(r)))
         return -1;
     r->work = work_make(r->n, &size);
@@ -167,6 +171,7 @@ static void run_free(struct run *r)
     free(r->part.row);
     free(r->part.key);
     free(r->span);
+    diffuse_draft_free(r);
     work_free(r->work, r->n);
     if (r->kv)
         kv_free(r->kv, r->n);
@@ -181,24 +186,41 @@ static void enqueue(void *ctx)
 
 /* ---- what a pass left ---- */
 
-/* A pass has taken canvas i to *now. */
-static void account(const struct run *r, size_t i, const struct canvas_state *now, int64_t ns)
+/* The rows of the lanes of canvas i; its drafts are counted. */
+static int32_t count_rows(const struct run *r, size_t i, struct generation *g)
 {
-    const struct canvas_state *was = &r->host.state[i];
+    int32_t rows = 0;
+    for (size_t k = i * r->drafts; k < (i + 1) * r->drafts; k++)
+        if (r->host.state[k].live) {
+            rows += r->span[k].rows;
+            g->drafted_steps += k % r->drafts > 0;
+        }
+    return rows;
+}
+
+/* A pass has taken canvas i so many steps further; `state` as for settle. */
+static void account(const struct run *r, size_t i, const struct canvas_state *state, size_t steps,
+                    int64_t ns)
+{
+    size_t lane = i * r->drafts;
+    const struct canvas_state *was = &r->host.state[lane], *now = &state[lane + steps - 1];
     struct generation *g = &r->out[i];
-    int32_t rows = r->span[i].rows;
+    int32_t rows = count_rows(r, i, g), written = 0;
+    for (size_t k = 0; k < steps; k++)
+        written += state[lane + k].written;
     generation_step(g, ns);
-    generation_commit(g, now->bad ? 0 : now->written);
+    generation_commit(g, now->bad ? 0 : written);
     g->e2e_ns = ns;
     g->denoise_steps++;
+    g->accepted_steps += (int64_t)steps - 1;
     g->canvas_positions += rows;
     g->rows += r->guided ? 2 * rows : rows;
     g->bad = now->bad;
     if (g->bad)
         return;
-    if (now->written && !g->committed_tokens)
+    if (written && !g->committed_tokens)
         g->first_commit_ns = ns;
-    g->committed_tokens += now->written;
+    g->committed_tokens += written;
     if (was->block == 0 && now->block > 0)
         g->first_block_ns = ns;
     if (now->readable > was->readable)
@@ -233,20 +255,25 @@ static int settle(void *ctx, const void *state, int64_t ns)
 {
     struct run *r = ctx;
     const struct canvas_state *now = state;
-    int stale = 0;
+    int stale = r->drafts > 1;
     size_t most = 0;
     count(r);
+    diffuse_draft_read(r);
     for (size_t i = 0; i < r->batch; i++) {
-        const struct canvas_state *was = &r->host.state[i];
+        const struct canvas_state *was = &r->host.state[i * r->drafts];
         if (!was->live)
             continue;
+        size_t steps = diffuse_draft_steps(r, now, i);
+        const struct canvas_state *is = &now[i * r->drafts + steps - 1];
         if (!was->stalled) /* else the pass counted for nothing */
-            account(r, i, &now[i], ns);
-        stale |= !now[i].live || now[i].stalled;
-        size_t needed = now[i].live ? diffuse_needs(r, &now[i], (size_t)now[i].wanted) : 0;
+            account(r, i, now, steps, ns);
+        stale |= !is->live || is->stalled;
+        size_t needed = is->live ? diffuse_needs(r, is, (size_t)is->wanted) : 0;
         most = needed > most ? needed : most;
+        diffuse_draft_follow(r, now, i, steps);
     }
-    memcpy(r->host.state, now, r->batch * sizeof *now);
+    if (r->drafts == 1)
+        memcpy(r->host.state, now, r->batch * sizeof *now);
     return stale || diffuse_capacity(r, most) < r->plan.loop.capacity;
 }
 
@@ -254,7 +281,7 @@ static void finish(struct run *r)
 {
     diffuse_read(r);
     for (size_t i = 0; i < r->batch; i++) {
-        const struct canvas_state *c = &r->host.state[i];
+        const struct canvas_state *c = &r->host.state[i * r->drafts];
         struct generation *g = &r->out[i];
         if (c->live)
             continue;
@@ -282,7 +309,7 @@ void diffuse(const struct network *n, const struct diffuse *how,
     int short_of_memory = run_make(&r, &trace->estimate);
     if (!short_of_memory) {
         const struct loop loop = {.backend = n->backend, .stop = how->stop, .state = r.device.state,
-                                  .bytes = batch * sizeof *r.device.state,
+                                  .bytes = r.lanes * sizeof *r.device.state,
                                   .describe = diffuse_describe,
                                   .prepare = how->prepare ? diffuse_prepare : NULL,
                                   .enqueue = enqueue, .settle = settle, .ctx = &r};

@@ -2,7 +2,7 @@
  * (kernels/order, kernels/unmask), what is computed by a cache policy (lib/decode/cache), how long
  * by a schedule. The first of each make the official sampler.
  * Source: Nie et al. 2025, "Large Language Diffusion Models", algorithms 4 and 5, and the authors'
- * generate.py (github.com/ML-GSAI/LLaDA). */
+ * generate.py (github.com/ML-GSAI/LLaDA); drafts: arXiv 2510.00294 (FreeDave). */
 #ifndef DECODE_DIFFUSE_H
 #define DECODE_DIFFUSE_H
 
@@ -23,6 +23,8 @@ struct diffuse {
     struct unmask_params unmask;
     const struct commit_trace *replay; /* the budgets of rule UNMASK_REPLAY; else NULL */
     enum caching cache;
+    size_t draft;         /* states of a canvas that a pass answers: the one it is at, and what its
+                           * next steps may come to. 0 as 1: no more than the first */
     int logits_eos_inf;   /* eos can never be chosen */
     int confidence_eos_eot_inf; /* eos and end-of-turn are committed last (see diffuse.c, quiet) */
     int stop_at_eos;      /* 1: stop when the readable prefix holds a stop id */

@@ -38,6 +38,7 @@ struct generation {
     int64_t denoise_steps; /* forward passes of the sampler (0 for LLaMA) */
     int64_t canvas_positions; /* sum over passes of its positions that were computed */
     int64_t rows;          /* rows computed for it: the same, twice with CFG */
+    int64_t drafted_steps, accepted_steps; /* computed ahead by passes; that were right */
     int64_t committed_tokens;
     int oom, bad;          /* 1: memory short / NaN in the logits: no tokens */
 };
