@@ -11,8 +11,7 @@
  * diffuse-describe.c says what goes into the passes; diffuse-draft.c lets one pass answer several
  * states of a canvas; here stands what their counters and clocks say. Each canvas walks through its
  * blocks at its own pace, and a finished one leaves the batch at the next description. A step that
- * would commit nothing (more steps than masks) is not run: it
- * would change nothing.
+ * would commit nothing (more steps than masks) is not run: it would change nothing.
  *
  * Faithful to the official code: an answer may be the mask id itself. Its slot then counts as
  * masked and competes again, also in later blocks.
