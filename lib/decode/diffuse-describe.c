@@ -17,6 +17,10 @@ void diffuse_loop_on(struct canvas_loop *l, const struct index *x, const struct 
     l->canvas = c->state;
     l->token = c->token;
     l->row_of = c->row_of;
+    l->check_of = unmask_has(l->rule, UNMASK_REVISES) ? c->check_of : NULL;
+    l->slot = unmask_has(l->rule, UNMASK_KEEPS) ? c->slot : NULL;
+    l->asked = c->asked;
+    l->target = x->target;
     l->origin = c->origin;
     l->rows = x->rows;
     l->budget = c->budget;
@@ -27,8 +31,11 @@ void diffuse_loop_on(struct canvas_loop *l, const struct index *x, const struct 
 void diffuse_read(struct run *r)
 {
     struct backend *b = r->n->backend;
-    if (r->drafts == 1)
-        b->ops->read(b, r->host.token, r->device.token, r->ids * sizeof *r->host.token);
+    if (r->drafts > 1)
+        return;
+    b->ops->read(b, r->host.token, r->device.token, r->ids * sizeof *r->host.token);
+    if (unmask_has(r->how->rule, UNMASK_KEEPS))
+        b->ops->read(b, r->host.slot, r->device.slot, r->ids * sizeof *r->host.slot);
 }
 
 size_t diffuse_needs(const struct run *r, const struct canvas_state *c, size_t wanted)
@@ -62,13 +69,14 @@ static size_t add_rows(struct run *r, const struct canvas_state *c, int twin, si
             r->host.row_of[id] = (int32_t)p->T;
         w->slot[p->T] = base + diffuse_slot(r, lane, k);
     }
-    for (size_t j = 0; r->kv && j < a->n_keys; j++) {
-        w->slots[listed + j] = base + diffuse_slot(r, lane, a->key[j]);
-        w->slot_pos[listed + j] = a->key[j];
-    }
     size_t keys = r->kv ? a->n_keys : a->n_rows;
-    w->seqs[p->n_seqs++] = (struct attn_seq){row, (int32_t)a->n_rows,
-                                             r->kv ? (int32_t)listed : row, (int32_t)keys};
+    for (size_t j = 0; j < keys; j++) {
+        w->slots[listed + j] = r->kv ? base + diffuse_slot(r, lane, a->key[j])
+                                       : row + (int32_t)j;
+        w->slot_pos[listed + j] = r->kv ? a->key[j] : a->row[j];
+    }
+    w->seqs[p->n_seqs++] = (struct attn_seq){row, (int32_t)a->n_rows, (int32_t)listed,
+                                             (int32_t)keys};
     p->max_rows = a->n_rows > p->max_rows ? a->n_rows : p->max_rows;
     p->max_slots = keys > p->max_slots ? keys : p->max_slots;
     return keys;
@@ -82,7 +90,7 @@ static void ask_policy(struct run *r, size_t i)
                                  (int32_t)r->how->block_length};
     struct cache_part *a = &r->part;
     r->policy->describe(&v, a);
-    r->span[i] = (struct span){(int32_t)a->n_rows, (int32_t)(r->kv ? a->n_keys : a->n_rows)};
+    r->span[i] = (struct span){(int32_t)a->n_rows, (int32_t)(r->kv ? a->n_keys : a->n_rows), 0, 0};
     r->serves = a->passes < r->serves ? a->passes : r->serves;
     c->rows_block = c->block;
 }
@@ -96,7 +104,7 @@ static void gather(struct run *r)
     int32_t *member = r->work->host.member;
     size_t listed = 0;
     for (size_t i = 0; i < r->ids; i++)
-        r->host.row_of[i] = -1;
+        r->host.row_of[i] = r->host.check_of[i] = -1;
     l->parts = 0;
     r->serves = SIZE_MAX;
     for (size_t i = 0; i < r->lanes; i++)
@@ -104,6 +112,7 @@ static void gather(struct run *r)
             member[l->parts++] = (int32_t)i;
             ask_policy(r, i);
             listed += add_rows(r, &r->host.state[i], 0, listed);
+            listed += r->shadows ? diffuse_shadow(r, i, listed) : 0;
         }
     l->twin = r->guided ? (int32_t)p->T : 0;
     for (size_t i = 0; i < l->parts && r->guided; i++) {
@@ -111,8 +120,6 @@ static void gather(struct run *r)
         listed += add_rows(r, &r->host.state[member[i]], 1, listed);
     }
     l->T = p->T;
-    if (!r->kv)
-        pass_list_rows(r->work, p->T);
     p->mask = r->policy->mask;
     p->max_slots = pass_slots(r->work, p->max_slots);
 }
@@ -125,12 +132,12 @@ static struct canvas_loop loop_here(const struct run *r)
     return here;
 }
 
-static size_t count_open(const struct run *r, const struct canvas_state *c)
+static size_t count_asked(const struct run *r, const struct canvas_state *c)
 {
     const struct canvas_loop here = loop_here(r);
     size_t n = 0;
     for (int32_t k = c->prompt; k < canvas_block_end(&here, c); k++)
-        n += (size_t)canvas_open(&here, c, k);
+        n += (size_t)(canvas_open(&here, c, k) || canvas_held(&here, c, k));
     return n;
 }
 
@@ -141,7 +148,7 @@ static size_t capacity_now(const struct run *r)
     size_t most = 0;
     for (size_t i = 0; i < l->parts; i++) {
         const struct canvas_state *c = &r->host.state[r->work->host.member[i]];
-        size_t needed = diffuse_needs(r, c, count_open(r, c));
+        size_t needed = diffuse_needs(r, c, count_asked(r, c));
         most = needed > most ? needed : most;
     }
     return diffuse_capacity(r, most);
@@ -183,7 +190,8 @@ static void describe_pass(struct run *r)
     p->query = (struct head_query){.temperature = r->how->temperature, .seed = r->how->seed,
                                    .keys = t->rows.key, .cfg_scale = r->how->cfg_scale,
                                    .ban = t->ban, .n_ban = r->n_ban,
-                                   .quiet = t->quiet, .n_quiet = r->n_quiet};
+                                   .quiet = t->quiet, .n_quiet = r->n_quiet,
+                                   .target = r->plan.loop.check_of ? t->target : NULL};
     gather(r);
 }
 
@@ -245,17 +253,18 @@ static void prepare_fewer(struct run *r, size_t capacity, size_t each)
 }
 
 /* The passes of a description, for the masks that a block may still have: by the schedule, or by
- * other rules any number. */
+ * other rules any number. One that revises asks about the whole block in every pass. */
 static void prepare_described(struct run *r, size_t first, size_t each)
 {
     int paced = r->how->rule == UNMASK_SCHEDULE && r->drafts == 1;
+    int revises = unmask_has(r->how->rule, UNMASK_REVISES);
     size_t last = 0, left = r->how->block_length;
     for (size_t k = 0; left > 0; k++) {
         size_t takes = !paced ? 1 : k < r->block_steps ? (size_t)r->host.budget[k] : 0;
         size_t capacity = k ? diffuse_capacity(r, left) : first;
         if (capacity != last)
             prepare_pass(r, last = capacity, 1);
-        left = takes && takes < left ? left - takes : 0;
+        left = takes && takes < left && !revises ? left - takes : 0;
     }
     if (r->batch > 1 && (!paced || r->how->stop_at_eos))
         prepare_fewer(r, first, each);
@@ -273,7 +282,7 @@ static void describe_at(struct run *r, size_t block, size_t step)
 /* Every description that canvases side by side come to, each with so many lanes. */
 static void prepare_lanes(struct run *r, size_t first, size_t each)
 {
-    size_t blocks = r->policy->per_block ? r->blocks : 1;
+    size_t blocks = r->plan.loop.per_block ? r->blocks : 1;
     make_live(r, each);
     for (size_t block = 0; block < blocks; block++)
         for (size_t step = 0; step < r->block_steps;) {

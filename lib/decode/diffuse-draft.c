@@ -37,11 +37,9 @@ void diffuse_draft_make(struct run *r)
     d->place = mem_zero(longest, sizeof *d->place);
     d->known = mem_zero(gen, sizeof *d->known);
     d->row_of = mem_zero(r->ids, sizeof *d->row_of);
-    d->origin = mem_zero(r->ids, sizeof *d->origin);
+    d->asked = mem_zero(gen, sizeof *d->asked);
     d->wanted = mem_zero(gen, sizeof *d->wanted);
     d->key = mem_zero(gen, sizeof *d->key);
-    for (size_t i = 0; i < r->ids; i++)
-        d->origin[i] = (int32_t)i;
 }
 
 void diffuse_draft_free(struct run *r)
@@ -53,7 +51,7 @@ void diffuse_draft_free(struct run *r)
     free(d->place);
     free(d->known);
     free(d->row_of);
-    free(d->origin);
+    free(d->asked);
     free(d->wanted);
     free(d->key);
 }
@@ -112,15 +110,14 @@ int32_t diffuse_slot(const struct run *r, size_t lane, int32_t p)
 static void place_answers(struct run *r, size_t lane)
 {
     const struct canvas_state *c = &r->host.state[lane];
-    const struct index *x = &r->work->host;
     size_t part = 0;
     for (int32_t p = 0; p < c->len; p++)
         r->draft.place[p] = -1;
-    while ((size_t)x->member[part] != lane)
+    while ((size_t)r->work->host.member[part] != lane)
         part++;
     size_t w0 = part * r->plan.loop.capacity;
     for (size_t w = w0; w < w0 + (size_t)c->wanted; w++)
-        r->draft.place[r->host.origin[x->rows.wanted[w]] - c->first] = (int32_t)w;
+        r->draft.place[r->host.asked[w] - c->first] = (int32_t)w;
 }
 
 /* A lane becomes the one before it, one step further by the answers that are known. */
@@ -135,22 +132,22 @@ static void draft_step(struct run *r, size_t lane)
     memcpy(r->host.token + first, r->host.token + from->first,
            (size_t)c->len * sizeof *r->host.token);
     for (int32_t p = 0; p < c->len; p++)
-        d->row_of[first + p] = d->place[p] < 0 ? -1 : first + p;
+        d->row_of[first + p] = d->place[p] < 0 ? -1 : 0;
     struct canvas_loop l = r->plan.loop;
     diffuse_loop_on(&l, &r->work->host, &r->host);
     l.parts = 1;
     l.capacity = r->how->gen_length;
     l.member = &member;
     l.row_of = d->row_of;
-    l.origin = d->origin;
     l.T = 0;
     l.twin = 0;
     l.answer = d->known;
+    l.asked = d->asked;
     l.rows.wanted = d->wanted;
     l.rows.key = d->key;
     advance_ask(&l, 0);
     for (int32_t w = 0; w < c->wanted; w++)
-        d->known[w] = d->answer[d->place[d->wanted[w] - first]];
+        d->known[w] = d->answer[d->place[d->asked[w] - first]];
     host_advance_canvases(r->n->backend, &l);
 }
 

@@ -30,6 +30,15 @@ int diffuse_check(const struct diffuse *how, struct err *e)
     if (how->rule == UNMASK_REPLAY && how->draft > 1)
         return err_set(e, EXIT_BAD_USAGE, "draft %zu: expected 0 with unmask replay: how many "
                        "drafts hold is settled by the text, and a replay has none", how->draft);
+    if (unmask_has(how->rule, UNMASK_KEEPS | UNMASK_REVISES) && how->draft > 1)
+        return err_set(e, EXIT_BAD_USAGE, "draft %zu: expected 0 with a rule that remembers "
+                       "answers or masks slots again: its steps cannot be foreseen", how->draft);
+    if (how->rule == UNMASK_CREDIT && how->temperature > 0)
+        return err_set(e, EXIT_BAD_USAGE, "unmask credit goes with temperature 0 only, got %g: "
+                       "credits go to the best token, not to a drawn one", how->temperature);
+    if (unmask_has(how->rule, UNMASK_SHADOWS) && how->cfg_scale > 0)
+        return err_set(e, EXIT_BAD_USAGE, "unmask wino goes with cfg-scale 0 only, got %g: its "
+                       "shadow rows have no unconditional twins", how->cfg_scale);
     return 0;
 }
 

@@ -10,8 +10,11 @@
 /* What advances from pass to pass, and what does not. */
 struct canvases {
     struct canvas_state *state; /* [lanes] */
+    struct slot_kept *slot;     /* [ids] see struct canvas_loop; by rules that keep any */
     int32_t *token;             /* [ids] of all canvases, each prompt + gen_length */
     int32_t *row_of;            /* [ids] see struct canvas_loop */
+    int32_t *check_of;          /* [ids] the same: shadow rows, or row_of */
+    int32_t *asked;             /* [wanted] the same */
     int32_t *origin;            /* [rows] the same */
     int32_t *budget;            /* [budgets] */
 };
@@ -22,9 +25,10 @@ struct plan {
     struct canvas_loop loop;
 };
 
-/* A lane in the passes that are described: rows computed, keys read. */
+/* A lane in the passes that are described: rows computed, keys read; its shadow rows, and the keys
+ * that each of them reads. */
 struct span {
-    int32_t rows, keys;
+    int32_t rows, keys, shadows, shadow_keys;
 };
 
 /* What diffuse-draft.c keeps, all of it on the host; nothing without drafts. */
@@ -33,10 +37,10 @@ struct draft {
     struct head_row *answer; /* [lanes * gen_length] its answers */
     int32_t *version;        /* [ids] of the first lane of each canvas, see diffuse_slot */
     int32_t *place;          /* [longest canvas] of the answer to each slot; -1: it has none */
-    /* Of a step that is drafted: its rows are the ids themselves. */
-    struct head_row *known;  /* [gen_length] */
-    int32_t *row_of, *origin; /* [ids] */
-    int32_t *wanted;         /* [gen_length] */
+    /* Of a step that is drafted, as struct canvas_loop has them. */
+    struct head_row *known;  /* [gen_length] its answers */
+    int32_t *row_of;         /* [ids] */
+    int32_t *asked, *wanted; /* [gen_length] */
     uint64_t *key;           /* [gen_length] */
 };
 
@@ -53,6 +57,7 @@ struct run {
     size_t blocks, block_steps; /* blocks; steps of each by the schedule */
     size_t budgets;             /* block_steps; of a replay so many a block and canvas */
     size_t n_ban, n_quiet;
+    size_t shadows;             /* shadow rows of a canvas: a block, or none */
     int guided;
     const struct cache_policy *policy;
     struct kv cache, *kv;       /* kv: the cache, or NULL when the policy keeps nothing */
@@ -68,6 +73,10 @@ struct run {
 
 /* *l works on the arrays of x and c. */
 void diffuse_loop_on(struct canvas_loop *l, const struct index *x, const struct canvases *c);
+
+/* The shadow rows of the block that canvas i is at, whose rows are in the pass as the last ones and
+ * in r->part; their lists begin at `listed`. Returns the slots that they list. */
+size_t diffuse_shadow(struct run *r, size_t i, size_t listed);
 
 /* For struct loop, ctx a struct run. */
 size_t diffuse_describe(void *ctx);

@@ -5,7 +5,8 @@
  *         answers = a pass over the rows that the cache policy names, wanted: the masked slots up
  *                   to the end of the block
  *         score of an answer = what the order says of it (its probability, a random number...)
- *         commit the answers that the unmask rule picks; a committed slot never changes
+ *         commit the answers that the unmask rule picks; a committed slot never changes, but for
+ *                   rules that revise: these may mask slots of the block again
  *
  * What follows the answers is kernels/advance.h, which also makes the rows of the next pass;
  * diffuse-describe.c says what goes into the passes; diffuse-draft.c lets one pass answer several
@@ -28,29 +29,40 @@
 #include "lib/decode/schedule.h"
 #include "lib/network/pass.h"
 
+/* Slots that the rule remembers something of. */
+static size_t slots_kept(const struct run *r)
+{
+    return unmask_has(r->how->rule, UNMASK_KEEPS) ? r->ids : 0;
+}
+
 static struct canvases canvases_in(const struct run *r, unsigned char *extra)
 {
+    const struct work_size *size = &r->work->size;
     struct canvas_state *state = (struct canvas_state *)(void *)extra;
-    int32_t *token = (int32_t *)(state + r->lanes), *row_of = token + r->ids;
-    int32_t *origin = row_of + r->ids;
-    return (struct canvases){state, token, row_of, origin, origin + r->work->size.rows};
+    struct slot_kept *slot = (struct slot_kept *)(void *)(state + r->lanes);
+    int32_t *token = (int32_t *)(slot + slots_kept(r)), *row_of = token + r->ids;
+    int32_t *asked = row_of + r->ids, *origin = asked + size->wanted;
+    int32_t *budget = origin + size->rows;
+    return (struct canvases){state, slot, token, row_of, r->shadows ? budget + r->budgets : row_of,
+                             asked, origin, budget};
 }
 
 static struct work_size size_of(const struct run *r)
 {
-    size_t rows = r->guided ? 2 * r->ids : r->ids;
+    size_t shadows = r->batch * r->shadows, rows = (r->guided ? 2 * r->ids : r->ids) + shadows;
     struct work_size s = {.rows = rows,
-                          .seqs = r->guided ? 2 * r->lanes : r->lanes,
-                          .listed = rows,
+                          .seqs = (r->guided ? 2 * r->lanes : r->lanes) + shadows,
+                          .listed = rows + r->ids * r->shadows + shadows * r->shadows,
                           .wanted = r->lanes * r->how->gen_length,
                           .cached = (size_t)r->policy->kept,
                           .guided = (size_t)r->guided};
     for (size_t i = 0; i < r->batch; i++) {
         size_t len = r->in[i].n + r->how->gen_length;
-        s.slots = len > s.slots ? len : s.slots;
+        s.slots = len + r->shadows > s.slots ? len + r->shadows : s.slots;
     }
-    s.extra = r->lanes * sizeof *r->host.state +
-              (2 * r->ids + rows + r->budgets) * sizeof *r->host.token;
+    s.extra = r->lanes * sizeof *r->host.state + slots_kept(r) * sizeof *r->host.slot +
+              ((r->shadows ? 3 : 2) * r->ids + s.wanted + rows + r->budgets) *
+                  sizeof *r->host.token;
     return s;
 }
 
@@ -100,6 +112,7 @@ static void loop_make(struct run *r)
     const struct diffuse *how = r->how;
     struct canvas_loop *l = &r->plan.loop;
     memset(l, 0, sizeof *l); /* its bytes are part of a key */
+    l->rule = how->rule;
     diffuse_loop_on(l, &r->work->device, &r->device);
     l->answer = r->work->answer;
     l->gen_length = (int32_t)how->gen_length;
@@ -108,10 +121,9 @@ static void loop_make(struct run *r)
     l->block_pace = how->replay ? (int32_t)r->block_steps : 0;
     l->mask = (int32_t)r->n->config.mask;
     l->order = how->order;
-    l->rule = how->rule;
     l->params = how->unmask;
     l->order_seed = rng_derive(how->seed, "random remasking");
-    l->per_block = r->policy->per_block;
+    l->per_block = r->policy->per_block || r->shadows > 0;
     l->stop_at_eos = how->stop_at_eos;
     l->n_stop = generation_stops(&r->n->config, l->stop);
 }
@@ -120,6 +132,7 @@ static struct work_size run_count(struct run *r)
 {
     r->policy = cache_policies[r->how->cache];
     r->guided = r->how->cfg_scale > 0;
+    r->shadows = unmask_has(r->how->rule, UNMASK_SHADOWS) ? r->how->block_length : 0;
     r->blocks = r->how->gen_length / r->how->block_length;
     r->block_steps = r->how->replay                  ? r->how->replay->steps
                      : diffuse_has_steps(r->how->rule) ? r->how->steps / r->blocks
@@ -132,10 +145,11 @@ static struct work_size run_count(struct run *r)
     return size_of(r);
 }
 
-/* Slots of the cache: one an id, and one an id of the twins. */
+/* Slots of the cache: one an id, and one an id of the twins; then one a shadow row. */
 static size_t slots_of(const struct run *r)
 {
-    return !r->policy->kept ? 0 : r->guided ? 2 * r->ids : r->ids;
+    size_t ids = r->guided ? 2 * r->ids : r->ids;
+    return !r->policy->kept ? 0 : ids + r->batch * r->shadows;
 }
 
 /* -1: memory of the back end short. */
@@ -204,7 +218,7 @@ static void account(const struct run *r, size_t i, const struct canvas_state *st
     size_t lane = i * r->drafts;
     const struct canvas_state *was = &r->host.state[lane], *now = &state[lane + steps - 1];
     struct generation *g = &r->out[i];
-    int32_t rows = count_rows(r, i, g), written = 0;
+    int32_t rows = count_rows(r, i, g), shadows = r->span[lane].shadows, written = 0;
     for (size_t k = 0; k < steps; k++)
         written += state[lane + k].written;
     generation_step(g, ns);
@@ -213,13 +227,14 @@ static void account(const struct run *r, size_t i, const struct canvas_state *st
     g->denoise_steps++;
     g->accepted_steps += (int64_t)steps - 1;
     g->canvas_positions += rows;
-    g->rows += r->guided ? 2 * rows : rows;
+    g->rows += r->guided ? 2 * rows : rows + shadows;
     g->bad = now->bad;
     if (g->bad)
         return;
-    if (written && !g->committed_tokens)
+    if (written && !g->first_commit_ns)
         g->first_commit_ns = ns;
-    g->committed_tokens += written;
+    g->committed_tokens += written - now->remasked;
+    g->remasked_tokens += now->remasked;
     if (was->block == 0 && now->block > 0)
         g->first_block_ns = ns;
     if (now->readable > was->readable)
@@ -242,6 +257,9 @@ static void count(const struct run *r)
             x.read += r->kv ? s->keys : 0;
             x.written += r->kv ? s->rows : 0;
         }
+        cost_full(&x, s->shadows, s->shadow_keys);
+        x.read += r->kv ? (double)s->shadows * s->shadow_keys : 0;
+        x.written += r->kv ? s->shadows : 0;
         live |= c->live;
         if (c->live)
             x.wanted += (double)(twins * (c->stalled ? capacity : (size_t)c->wanted));

@@ -36,7 +36,7 @@ static void deal_rule(struct game *g)
 {
     static const enum unmask rules[] = {UNMASK_SCHEDULE, UNMASK_SCHEDULE, UNMASK_THRESHOLD,
                                         UNMASK_FACTOR, UNMASK_ENTROPY_BOUND, UNMASK_HIERARCHICAL,
-                                        UNMASK_PROPHET};
+                                        UNMASK_PROPHET, UNMASK_SLOWFAST};
     struct unmask_params *p = &g->how.unmask;
     g->how.rule = rules[upto(g, sizeof rules / sizeof *rules - 1)];
     p->threshold = (const double[]){0.002, 0.003, 0.0031, 1}[upto(g, 3)];
@@ -45,6 +45,8 @@ static void deal_rule(struct game *g)
     p->upper = 0.004;
     p->lower = 0.003;
     p->gap = 0.02;
+    p->slowfast_reach = 0.003;
+    p->slowfast_sure = 0.0031;
 }
 
 static void deal(struct game *g, const struct network *n)
@@ -163,6 +165,12 @@ static void test_check(void)
        "no drafts of a replay: %s", e.text);
     d.draft = 1;
     ok(!diffuse_check(&d, &e), "one state is no draft");
+    static const enum unmask not[] = {UNMASK_CREDIT, UNMASK_SABER, UNMASK_WINO};
+    d.draft = 2;
+    for (size_t i = 0; i < sizeof not / sizeof *not; i++) {
+        d.rule = not[i];
+        ok(diffuse_check(&d, &e) && strstr(e.text, "draft 2"), "rule %d: %s", (int)not[i], e.text);
+    }
 }
 
 int main(void)
