@@ -119,6 +119,8 @@ struct canvas_loop {
     const int32_t *origin;         /* [T] the id that a row reads; -1: its token never changes */
     size_t T;
     int32_t twin;                  /* CFG: uncond[w] = wanted[w] + twin; 0: none */
+    int32_t compares;              /* 1: uncond[w] = the answer of the last pass to the slot of w,
+                                    * any where there is none */
     const struct head_row *answer; /* [R] of the pass */
     struct rows rows;              /* of the next pass; only token, wanted, uncond, key change */
     int32_t *asked;                /* [R] the ids that the answers are about; -1: for nothing */
@@ -162,6 +164,24 @@ HOST_DEVICE int canvas_held(const struct canvas_loop *l, const struct canvas_sta
            l->token[c->first + i] != l->mask && l->check_of[c->first + i] >= 0;
 }
 
+/* The last pass's answer to that id (-1: to none), where the block has had such a pass; -1: none.
+ */
+HOST_DEVICE int32_t canvas_before(const struct canvas_loop *l, const struct canvas_state *c,
+                                  int32_t id)
+{
+    return id >= 0 && c->step > 0 ? unmask_klass_before(&l->slot[id], c->passes) : -1;
+}
+
+/* What rows.uncond of an answer is, the next one about that id (-1: about none) at that row. */
+HOST_DEVICE int32_t canvas_beside(const struct canvas_loop *l, const struct canvas_state *c,
+                                  int32_t id, int32_t row)
+{
+    if (!l->compares)
+        return row + l->twin;
+    int32_t before = canvas_before(l, c, id);
+    return before < 0 ? 0 : before;
+}
+
 /* 1: the next pass has no rows for the block that the canvas is at. */
 HOST_DEVICE int canvas_behind(const struct canvas_loop *l, const struct canvas_state *c)
 {
@@ -169,9 +189,14 @@ HOST_DEVICE int canvas_behind(const struct canvas_loop *l, const struct canvas_s
 }
 
 /* What the rule makes of answer w to a masked slot. */
-HOST_DEVICE struct reading canvas_read(const struct canvas_loop *l, size_t w)
+HOST_DEVICE struct reading canvas_read(const struct canvas_loop *l, const struct canvas_state *c,
+                                       size_t w)
 {
     struct slot_kept *slot = l->slot ? &l->slot[l->asked[w]] : NULL;
+    if (l->compares)
+        unmask_klass_note(slot, w, c->passes,
+                          canvas_before(l, c, l->asked[w]) >= 0 &&
+                              (double)l->answer[w].divergence < l->params.kl_threshold);
     return unmask_read(l->rule, &l->params, &l->answer[w], slot);
 }
 

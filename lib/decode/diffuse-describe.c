@@ -190,6 +190,7 @@ static void describe_pass(struct run *r)
     p->query = (struct head_query){.temperature = r->how->temperature, .seed = r->how->seed,
                                    .keys = t->rows.key, .cfg_scale = r->how->cfg_scale,
                                    .ban = t->ban, .n_ban = r->n_ban,
+                                   .divergence = r->work->size.compared,
                                    .quiet = t->quiet, .n_quiet = r->n_quiet,
                                    .target = r->plan.loop.check_of ? t->target : NULL};
     gather(r);

@@ -36,6 +36,9 @@ int diffuse_check(const struct diffuse *how, struct err *e)
     if (how->rule == UNMASK_CREDIT && how->temperature > 0)
         return err_set(e, EXIT_BAD_USAGE, "unmask credit goes with temperature 0 only, got %g: "
                        "credits go to the best token, not to a drawn one", how->temperature);
+    if (unmask_has(how->rule, UNMASK_COMPARES) && how->cfg_scale > 0)
+        return err_set(e, EXIT_BAD_USAGE, "unmask klass goes with cfg-scale 0 only, got %g: it "
+                       "compares answers with those of the pass before", how->cfg_scale);
     if (unmask_has(how->rule, UNMASK_SHADOWS) && how->cfg_scale > 0)
         return err_set(e, EXIT_BAD_USAGE, "unmask wino goes with cfg-scale 0 only, got %g: its "
                        "shadow rows have no unconditional twins", how->cfg_scale);

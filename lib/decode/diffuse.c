@@ -55,7 +55,8 @@ static struct work_size size_of(const struct run *r)
                           .listed = rows + r->ids * r->shadows + shadows * r->shadows,
                           .wanted = r->lanes * r->how->gen_length,
                           .cached = (size_t)r->policy->kept,
-                          .guided = (size_t)r->guided};
+                          .guided = (size_t)r->guided,
+                          .compared = unmask_has(r->how->rule, UNMASK_COMPARES) != 0};
     for (size_t i = 0; i < r->batch; i++) {
         size_t len = r->in[i].n + r->how->gen_length;
         s.slots = len + r->shadows > s.slots ? len + r->shadows : s.slots;
@@ -124,6 +125,7 @@ static void loop_make(struct run *r)
     l->params = how->unmask;
     l->order_seed = rng_derive(how->seed, "random remasking");
     l->per_block = r->policy->per_block || r->shadows > 0;
+    l->compares = unmask_has(how->rule, UNMASK_COMPARES) != 0;
     l->stop_at_eos = how->stop_at_eos;
     l->n_stop = generation_stops(&r->n->config, l->stop);
 }
@@ -248,6 +250,7 @@ static void count(const struct run *r)
     struct extent x = {0};
     int live = 0;
     size_t capacity = r->plan.loop.capacity, twins = r->guided ? 2 : 1;
+    size_t heads = twins + r->work->size.compared; /* rows that the head reads of an answer */
     for (size_t i = 0; i < r->plan.loop.parts; i++) {
         size_t part = (size_t)r->work->host.member[i];
         const struct canvas_state *c = &r->host.state[part];
@@ -262,7 +265,7 @@ static void count(const struct run *r)
         x.written += r->kv ? s->shadows : 0;
         live |= c->live;
         if (c->live)
-            x.wanted += (double)(twins * (c->stalled ? capacity : (size_t)c->wanted));
+            x.wanted += (double)(heads * (c->stalled ? capacity : (size_t)c->wanted));
     }
     if (live)
         cost_add(&r->trace->cost, cost_of(&r->cost_model, &x));

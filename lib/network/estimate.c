@@ -36,8 +36,8 @@ static size_t array(size_t bytes)
 static size_t index_arrays(const struct work_size *s)
 {
     return array(s->extra) + 3 * array(4 * s->rows) + 2 * array(4 * s->listed) +
-           2 * array(4 * s->wanted) + array(4 * s->guided * s->wanted) + array(8 * s->wanted) +
-           array(16 * s->seqs) + array(4 * s->seqs) + 2 * array(4 * ADVANCE_STOPS);
+           2 * array(4 * s->wanted) + array(4 * (s->guided | s->compared) * s->wanted) +
+           array(8 * s->wanted) + array(16 * s->seqs) + array(4 * s->seqs) + 2 * array(4 * ADVANCE_STOPS);
 }
 
 static size_t activations(const struct network *n, const struct work_size *s)
@@ -47,7 +47,8 @@ static size_t activations(const struct network *n, const struct work_size *s)
     size_t HE = c->heads * c->head_dim, KE = c->kv_heads * c->head_dim;
     size_t stream = array(A * T * D) + 2 * array(A * T * HE) + array(A * T * c->ffn) +
                     (s->cached ? 0 : 2 * array(A * T * KE)) + array(4 * T * c->head_dim);
-    size_t head = array(A * R * D) + array(A * s->guided * R * D) +
+    size_t head = array(A * R * D) + array(A * (s->guided | s->compared) * R * D) +
+                  array(A * s->compared * R * D) +
                   array(R * sizeof(struct head_row)) + array(4 * s->logits * R * c->vocab);
     return index_arrays(s) + stream + head + array(scratch(n, s));
 }

@@ -25,7 +25,9 @@ struct pass {
     struct head_query query;    /* its arrays are those of work.device */
     enum mask mask;
     enum dtype kv_dtype;
-    int guided, logits;         /* 1: rows.uncond counts; answers come with logits */
+    int guided, logits;         /* 1: rows.uncond names twins; answers come with logits. With
+                                 * query.divergence it names the answers of the last pass that these
+                                 * are compared with */
 };
 /* *p = a pass over nothing yet; kv NULL: without a cache. */
 void pass_begin(struct pass *p, const struct network *n, const struct kv *kv, const struct work *w);

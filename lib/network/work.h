@@ -16,6 +16,7 @@ struct work_size {
     size_t extra;      /* bytes that the caller keeps and sends beside the index arrays */
     size_t cached;     /* 1: passes have a cache; 0: they keep their keys and values themselves */
     size_t guided;     /* 1: rows with an answer may have unconditional twins (CFG) */
+    size_t compared;   /* 1: they may be compared with those of the pass before */
     size_t logits;     /* 1: logits may be asked for */
 };
 
@@ -39,6 +40,7 @@ struct work {
     act *gate;                /* [T, F] */
     float *table;             /* [T, E] cosines and sines */
     act *wanted, *uncond;     /* [R, D] */
+    act *before;              /* [R, D] what `wanted` was in the last pass */
     void *scratch;            /* of operations, by turns */
     unsigned char *block;     /* all of it; begins with the index arrays */
     size_t index_bytes;

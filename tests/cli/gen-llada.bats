@@ -288,6 +288,18 @@ END
     ! [ "$(jq -r .point "$T/other" | head -n 1)" = "$(jq -r .point "$T/out" | head -n 1)" ]
 }
 
+@test "klass commits what is sure and stable" {
+    gzip -dc data/corpus/heldout.ndjson.gz | jq -c 'select(.id)' | sed -n '1,3p' > "$T/real"
+    "$BIN/gen-llada" -q --no-meta -m data/models/llada-demo --gen-length 32 --block-length 16 \
+        --unmask klass --kl-threshold 0,0.01 --kl-history 1 --batch 1,3 "$T/real" > "$T/out"
+    jq -s -e 'length == 12 and all(.[]; .conf_threshold == 0.9 and .kl_history == 1) and
+        all(group_by([.id, .kl_threshold])[]; map(.token_ids) | unique | length == 1) and
+        all(.[] | select(.kl_threshold == 0); .denoise_steps == 32) and
+        all(.[] | select(.kl_threshold > 0); .denoise_steps < 28)' "$T/out"
+    run "${GEN[@]}" --unmask klass --cfg-scale 1 "$T/prompts"
+    [ "$status" -eq 64 ] && [[ $output == *"klass goes with cfg-scale 0"* ]]
+}
+
 @test "drafts give the same ids in fewer passes" {
     gzip -dc data/corpus/heldout.ndjson.gz | jq -c 'select(.id)' | sed -n '1,3p' > "$T/real"
     "$BIN/gen-llada" -q --no-meta -m data/models/llada-demo --gen-length 16 --block-length 8 \

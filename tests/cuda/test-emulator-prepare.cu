@@ -235,6 +235,11 @@ static void test_canvases(struct backend *b, const char *dtype)
     how.rule = UNMASK_FACTOR;
     how.unmask.factor = 30;
     check("one canvas by a factor", &n, how, 1, fill, 0);
+    how = canvases(8, 8, 8);
+    how.rule = UNMASK_KLASS;
+    how.unmask.kl_threshold = 1;
+    how.unmask.kl_history = 1;
+    check("compared with the pass before", &n, how, 1, fill, 0);
     test_drafts(&n, CACHE_NONE);
     test_drafts(&n, CACHE_DUAL);
     network_free(&n);
