@@ -291,8 +291,8 @@ struct ops {
     void (*rmsnorm)(struct backend *b, act *y, const act *x, const int32_t *row, const float *gain,
                     size_t T, size_t D, double eps);
     /* One streaming pass over the vocabulary for R rows x[R, D] (xu: unconditional rows for CFG, or
-     * rows to be compared with, or NULL). logits: NULL, or [R, V] that gets the (guided, banned) logits. work: head_work bytes.
-     */
+     * rows to be compared with, or NULL). logits: NULL, or [R, V] that gets the (guided, banned)
+     * logits. work: head_work bytes. */
     void (*head)(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
                  const struct head_query *q, struct head_row *out, float *logits, void *work);
     size_t (*head_work)(const struct backend *b, size_t R, size_t D, size_t V);

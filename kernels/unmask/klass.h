@@ -1,12 +1,15 @@
-/* klass.h - the answers that are sure and stable: their confidence is above `sure`, and for the last
- * `history` passes the distribution at their slot was closer than `most` to that of the pass before,
- * by Kullback and Leibler's divergence KL(now || before) in nats. The best one where there is none.
+/* klass.h - the answers that are sure and stable: their confidence is above `sure`, and for the
+ * last `history` passes the distribution at their slot was closer than a bound to that of the pass
+ * before, by the divergence of Kullback and Leibler, KL(now || before) in nats. The best one where
+ * there is none.
  *
  * A slot is compared from the second pass of its block on, since before the block the head does not
- * read it: the authors compare it from the second pass of all. They bound the steps of a block, too;
- * here it ends when it is full, as theirs with a step a slot.
+ * read it; the authors compare it from the second pass of all. They bound the steps of a block,
+ * too; here it ends when it is full, as theirs with a step a slot. Draws are left out: compared are
+ * the distributions that they come from.
  * Source: Kim et al. 2025, "KLASS: KL-Guided Fast Inference in Masked Diffusion Models",
- * arXiv 2511.05664; github.com/shkim0116/KLASS (conf_threshold, kl_threshold, kl_history_length). */
+ * arXiv 2511.05664; github.com/shkim0116/KLASS (conf_threshold, kl_threshold, kl_history_length).
+ */
 #ifndef KERNELS_UNMASK_KLASS_H
 #define KERNELS_UNMASK_KLASS_H
 

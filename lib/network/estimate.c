@@ -37,7 +37,8 @@ static size_t index_arrays(const struct work_size *s)
 {
     return array(s->extra) + 3 * array(4 * s->rows) + 2 * array(4 * s->listed) +
            2 * array(4 * s->wanted) + array(4 * (s->guided | s->compared) * s->wanted) +
-           array(8 * s->wanted) + array(16 * s->seqs) + array(4 * s->seqs) + 2 * array(4 * ADVANCE_STOPS);
+           array(8 * s->wanted) + array(16 * s->seqs) + array(4 * s->seqs) +
+           2 * array(4 * ADVANCE_STOPS);
 }
 
 static size_t activations(const struct network *n, const struct work_size *s)
