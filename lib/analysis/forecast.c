@@ -58,20 +58,62 @@ static struct forecast_time texts(const struct cost_model *m, const struct forec
     return t;
 }
 
+/* A canvas whose masks, id 0, are filled from left to right with id 1. */
 struct canvas_walk {
     const struct cache_policy *policy;
     struct canvas_state canvas;
+    int32_t *token, *cached; /* [canvas.len] see struct cache_view */
     struct cache_part part;
     size_t left; /* passes that the part still serves */
 };
+
+static struct canvas_walk walk_make(const struct forecast_batch *b)
+{
+    size_t len = b->prompt + b->length;
+    struct canvas_walk w = {.policy = cache_policies[b->cache],
+                            .canvas = {.prompt = (int32_t)b->prompt, .len = (int32_t)len},
+                            .token = mem_alloc(len * sizeof *w.token),
+                            .cached = mem_alloc(len * sizeof *w.cached),
+                            .part = {.row = mem_alloc(len * sizeof *w.part.row),
+                                     .key = mem_alloc(len * sizeof *w.part.key)}};
+    for (size_t k = 0; k < len; k++) {
+        w.token[k] = k < b->prompt;
+        w.cached[k] = -1;
+    }
+    return w;
+}
+
+static void walk_free(struct canvas_walk *w)
+{
+    free(w->token);
+    free(w->cached);
+    free(w->part.row);
+    free(w->part.key);
+}
 
 static void ask_policy(struct canvas_walk *w, const struct forecast_batch *b)
 {
     if (w->left)
         return;
-    const struct cache_view v = {&w->canvas, NULL, 0, (int32_t)b->block};
+    int32_t begin = w->canvas.prompt + w->canvas.block * (int32_t)b->block;
+    const struct cache_view v = {.canvas = &w->canvas, .token = w->token, .cached = w->cached,
+                                 .mask = 0, .begin = begin, .end = begin + (int32_t)b->block,
+                                 .params = b->kept};
     w->policy->describe(&v, &w->part);
     w->left = w->part.passes;
+    for (size_t j = 0; j < w->part.n_rows; j++)
+        w->cached[w->part.row[j]] = w->token[w->part.row[j]];
+}
+
+/* A pass of a block that has so many masks has made `taken` final. */
+static void walk_on(struct canvas_walk *w, const struct forecast_batch *b, size_t masks,
+                    size_t taken)
+{
+    size_t end = b->prompt + ((size_t)w->canvas.block + 1) * b->block;
+    for (size_t k = 0; k < taken; k++)
+        w->token[end - masks + k] = 1;
+    w->canvas.passes++;
+    w->left--;
 }
 
 static struct extent pass_of(const struct canvas_walk *w, double wanted)
@@ -89,28 +131,25 @@ static struct extent pass_of(const struct canvas_walk *w, double wanted)
 static struct forecast_time canvases(const struct cost_model *m, const struct forecast_batch *b,
                                      const struct forecast_reach *r)
 {
-    size_t len = b->prompt + b->length, blocks = b->length / b->block, steps = b->steps / blocks;
-    struct canvas_walk w = {.policy = cache_policies[b->cache],
-                            .canvas = {.prompt = (int32_t)b->prompt, .len = (int32_t)len},
-                            .part = {.row = mem_alloc(len * sizeof *w.part.row),
-                                     .key = mem_alloc(len * sizeof *w.part.key)}};
+    size_t blocks = b->length / b->block, steps = b->steps / blocks;
+    struct canvas_walk w = walk_make(b);
     size_t *budget = mem_alloc(steps * sizeof *budget);
     struct forecast_time t = {0};
     schedule_uniform(b->block, steps, budget);
     for (; (size_t)w.canvas.block < blocks; w.canvas.block++) {
         size_t masks = b->block;
         w.left = w.policy->per_block ? 0 : w.left;
-        for (w.canvas.step = 0; (size_t)w.canvas.step < steps && masks; w.canvas.step++, w.left--) {
+        for (w.canvas.step = 0; (size_t)w.canvas.step < steps && masks; w.canvas.step++) {
             ask_policy(&w, b);
             struct extent x = times(pass_of(&w, (double)masks), b->batch);
             add_pass(&t, m, &x, r);
             t.rows += (double)w.part.n_rows;
+            walk_on(&w, b, masks, budget[w.canvas.step]);
             masks -= budget[w.canvas.step];
         }
     }
     free(budget);
-    free(w.part.row);
-    free(w.part.key);
+    walk_free(&w);
     return t;
 }
 

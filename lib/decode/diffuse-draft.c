@@ -104,7 +104,35 @@ int32_t diffuse_slot(const struct run *r, size_t lane, int32_t p)
     return c->first + p + (r->drafts > 1 ? version_of(r, c, own + 1, p) * c->len : 0);
 }
 
+void diffuse_draft_inherit(struct run *r, size_t lane)
+{
+    const struct canvas_state *c = &r->host.state[lane], *from = c - 1;
+    for (int32_t p = 0; p < c->len; p++)
+        r->cached[c->first + p] = r->host.row_of[from->first + p] < 0
+                                      ? r->cached[from->first + p]
+                                      : r->host.token[from->first + p];
+}
+
 /* ---- new drafts ---- */
+
+/* A lane becomes the one before it. */
+static void copy_lane(struct run *r, struct canvas_state *c, const struct canvas_state *from)
+{
+    int32_t first = c->first;
+    *c = *from;
+    c->first = first;
+    memcpy(r->host.token + first, r->host.token + from->first,
+           (size_t)c->len * sizeof *r->host.token);
+}
+
+void diffuse_draft_guess(struct run *r, size_t each)
+{
+    for (size_t i = 0; i < r->lanes; i++)
+        if (i % r->drafts) {
+            copy_lane(r, &r->host.state[i], &r->host.state[i - 1]);
+            r->host.state[i].live &= i % r->drafts < each;
+        }
+}
 
 /* Notes where the answers lie that the pass gave to a lane. */
 static void place_answers(struct run *r, size_t lane)
@@ -125,12 +153,8 @@ static void draft_step(struct run *r, size_t lane)
 {
     struct draft *d = &r->draft;
     struct canvas_state *c = &r->host.state[lane];
-    const struct canvas_state *from = c - 1;
     int32_t first = c->first, member = (int32_t)lane;
-    *c = *from;
-    c->first = first;
-    memcpy(r->host.token + first, r->host.token + from->first,
-           (size_t)c->len * sizeof *r->host.token);
+    copy_lane(r, c, c - 1);
     for (int32_t p = 0; p < c->len; p++)
         d->row_of[first + p] = d->place[p] < 0 ? -1 : 0;
     struct canvas_loop l = r->plan.loop;
@@ -161,6 +185,7 @@ void diffuse_draft_follow(struct run *r, const struct canvas_state *now, size_t 
         return;
     for (int32_t p = 0; r->kv && p < c->len; p++)
         r->draft.version[first + p] = version_of(r, c, steps, p);
+    memmove(r->cached + first, r->cached + now[last].first, (size_t)c->len * sizeof *r->cached);
     place_answers(r, last);
     *c = now[last];
     c->first = first;

@@ -8,25 +8,43 @@ int diffuse_has_steps(enum unmask rule)
     return unmask_paced(rule) && rule != UNMASK_REPLAY;
 }
 
-int diffuse_check(const struct diffuse *how, struct err *e)
+int diffuse_is_even(const struct diffuse *how)
+{
+    return how->rule != UNMASK_SCHEDULE || !(how->block_decay > 0) ||
+           (how->block_decay >= 1 && how->block_decay <= 1);
+}
+
+static int check_steps(const struct diffuse *how, struct err *e)
+{
+    size_t blocks = how->gen_length / how->block_length;
+    if (diffuse_is_even(how) ? how->steps == 0 || how->steps % blocks : how->steps < blocks)
+        return err_set(e, EXIT_BAD_USAGE, "steps %zu must be %s the number of blocks, "
+                       "gen-length / block-length = %zu", how->steps,
+                       diffuse_is_even(how) ? "a multiple of" : "at least", blocks);
+    return 0;
+}
+
+int diffuse_check(const struct diffuse *how, const struct config *c, struct err *e)
 {
     size_t gen = how->gen_length, block = how->block_length;
-    int paced = unmask_paced(how->rule), scheduled = diffuse_has_steps(how->rule);
+    int paced = unmask_paced(how->rule);
     if (gen == 0 || block == 0)
         return err_set(e, EXIT_BAD_USAGE,
                        "gen-length, block-length: expected at least 1, got %zu, %zu", gen, block);
     if (gen % block)
         return err_set(e, EXIT_BAD_USAGE,
                        "gen-length %zu must be a multiple of block-length %zu", gen, block);
-    if (scheduled && (how->steps == 0 || how->steps % (gen / block)))
-        return err_set(e, EXIT_BAD_USAGE,
-                       "steps %zu must be a multiple of the number of blocks, "
-                       "gen-length / block-length = %zu", how->steps, gen / block);
+    if (diffuse_has_steps(how->rule) && check_steps(how, e))
+        return -1;
     if (!paced && how->order == ORDER_RANDOM)
         return err_set(e, EXIT_BAD_USAGE, "remasking random goes with unmask schedule only");
     if (how->rule == UNMASK_REPLAY && how->stop_at_eos)
         return err_set(e, EXIT_BAD_USAGE, "unmask replay goes with contract fixed only: the text "
                        "of the trace has its end, not this one");
+    if (c && cache_policies[how->cache]->causal && c->attends != MASK_BLOCK_CAUSAL)
+        return err_set(e, EXIT_BAD_USAGE, "cache %s: expected a model with a block-causal mask; in "
+                       "%s every position sees all others, so what is kept is never exact",
+                       cache_policies[how->cache]->name, c->name);
     if (how->rule == UNMASK_REPLAY && how->draft > 1)
         return err_set(e, EXIT_BAD_USAGE, "draft %zu: expected 0 with unmask replay: how many "
                        "drafts hold is settled by the text, and a replay has none", how->draft);
@@ -39,6 +57,10 @@ int diffuse_check(const struct diffuse *how, struct err *e)
     if (unmask_has(how->rule, UNMASK_COMPARES) && how->cfg_scale > 0)
         return err_set(e, EXIT_BAD_USAGE, "unmask klass goes with cfg-scale 0 only, got %g: it "
                        "compares answers with those of the pass before", how->cfg_scale);
+    if (unmask_has(how->rule, UNMASK_SHADOWS) &&
+        (how->stay || (c && c->attends == MASK_BLOCK_CAUSAL)))
+        return err_set(e, EXIT_BAD_USAGE, "unmask wino: expected leave on and a model in which "
+                       "every position sees all others: shadow rows are those of whole blocks");
     if (unmask_has(how->rule, UNMASK_SHADOWS) && how->cfg_scale > 0)
         return err_set(e, EXIT_BAD_USAGE, "unmask wino goes with cfg-scale 0 only, got %g: its "
                        "shadow rows have no unconditional twins", how->cfg_scale);

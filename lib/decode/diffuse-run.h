@@ -25,10 +25,11 @@ struct plan {
     struct canvas_loop loop;
 };
 
-/* A lane in the passes that are described: rows computed, keys read; its shadow rows, and the keys
- * that each of them reads. */
+/* A lane in the passes that are described: rows computed, keys read, pairs of a row and a key that
+ * it sees; its shadow rows, and the keys that each of them reads. */
 struct span {
     int32_t rows, keys, shadows, shadow_keys;
+    double pairs;
 };
 
 /* What diffuse-draft.c keeps, all of it on the host; nothing without drafts. */
@@ -54,12 +55,16 @@ struct run {
     size_t drafts, lanes;       /* lanes of a canvas, one behind the other, and of all: the first is
                                  * where it is, the others are drafts while they live */
     size_t ids;                 /* of all lanes */
-    size_t blocks, block_steps; /* blocks; steps of each by the schedule */
-    size_t budgets;             /* block_steps; of a replay so many a block and canvas */
+    size_t blocks, block_steps; /* blocks of a canvas, steps of one, by the schedule: at most */
+    size_t budgets;             /* block_steps; where blocks differ so many for each; of a replay
+                                 * so many a block and canvas */
     size_t n_ban, n_quiet;
     size_t shadows;             /* shadow rows of a canvas: a block, or none */
     int guided;
+    int per_block;              /* 1: what is described serves one block */
     const struct cache_policy *policy;
+    uint64_t suffix_seed;       /* of the draws that decide which masks exist */
+    int32_t *cached;            /* [ids] see struct cache_view */
     struct kv cache, *kv;       /* kv: the cache, or NULL when the policy keeps nothing */
     struct cache_part part;     /* what the policy says of one canvas after the other */
     struct span *span;          /* [lanes] */
@@ -84,6 +89,8 @@ void diffuse_prepare(void *ctx);
 /* A pass as described and what follows it, for ops.run. */
 void diffuse_pass(void *ctx);
 
+/* The slots of the cache hold nothing yet. */
+void diffuse_forget(struct run *r);
 /* Brings the ids of all canvases to the host, where it does not make them itself. */
 void diffuse_read(struct run *r);
 /* The answers that a live canvas needs room for when its next pass wants `wanted`. */
@@ -101,6 +108,10 @@ size_t diffuse_draft_steps(const struct run *r, const struct canvas_state *now, 
 /* The canvas is where its `steps` have taken it, and has new drafts. */
 void diffuse_draft_follow(struct run *r, const struct canvas_state *now, size_t canvas,
                           size_t steps);
+/* Of each canvas the first `each` lanes are in the passes, and the drafts are where it is. */
+void diffuse_draft_guess(struct run *r, size_t each);
+/* What a draft's cache holds: what the pass of the lane before it, which is described, leaves. */
+void diffuse_draft_inherit(struct run *r, size_t lane);
 /* The slot of the cache that holds position p as a lane sees it in the pass that is described. */
 int32_t diffuse_slot(const struct run *r, size_t lane, int32_t p);
 

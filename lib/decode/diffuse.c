@@ -26,7 +26,6 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/decode/loop.h"
-#include "lib/decode/schedule.h"
 #include "lib/network/pass.h"
 
 /* Slots that the rule remembers something of. */
@@ -67,6 +66,12 @@ static struct work_size size_of(const struct run *r)
     return s;
 }
 
+/* Slots of the first block that belong to the prompt. */
+static size_t shift_of(const struct run *r, size_t i)
+{
+    return r->n->config.attends == MASK_BLOCK_CAUSAL ? r->in[i].n % r->how->block_length : 0;
+}
+
 static void canvases_make(struct run *r)
 {
     size_t first = 0;
@@ -78,11 +83,13 @@ static void canvases_make(struct run *r)
                                                  .first = (int32_t)first,
                                                  .prompt = (int32_t)in->n,
                                                  .len = (int32_t)len,
+                                                 .shift = (int32_t)shift_of(r, i / r->drafts),
                                                  .live = i % r->drafts == 0};
         for (size_t k = 0; k < len; k++)
             token[k] = k < in->n ? in->ids[k] : (int32_t)r->n->config.mask;
         first += len;
     }
+    diffuse_forget(r);
 }
 
 /* The passes of every canvas, from the trace. */
@@ -95,16 +102,34 @@ static void replay_make(const struct run *r)
     }
 }
 
+/* The steps of each block, of a schedule that has steps; what a canvas has beyond, as the last. */
+static size_t *shares_of(const struct diffuse *how)
+{
+    size_t blocks = how->gen_length / how->block_length;
+    size_t *share = mem_zero(blocks, sizeof *share);
+    if (diffuse_has_steps(how->rule))
+        schedule_blocks(how->steps, blocks, how->block_length,
+                        diffuse_is_even(how) ? 1 : how->block_decay, share);
+    return share;
+}
+
 static void budget_make(const struct run *r)
 {
     if (r->how->replay) {
         replay_make(r);
         return;
     }
-    size_t *budget = mem_alloc(r->block_steps * sizeof *budget);
-    schedule_uniform(r->how->block_length, r->block_steps, budget);
-    for (size_t i = 0; i < r->block_steps; i++)
-        r->host.budget[i] = (int32_t)budget[i];
+    const struct diffuse *how = r->how;
+    size_t *budget = mem_alloc(r->block_steps * sizeof *budget), *share = shares_of(how);
+    size_t last = how->gen_length / how->block_length - 1;
+    for (size_t b = 0; b * r->block_steps < r->budgets; b++) {
+        size_t steps = diffuse_has_steps(how->rule) ? share[b < last ? b : last] : r->block_steps;
+        schedule_budget(diffuse_has_steps(how->rule) ? how->pace : SCHEDULE_UNIFORM,
+                        how->block_length, steps, budget);
+        for (size_t i = 0; i < r->block_steps; i++)
+            r->host.budget[b * r->block_steps + i] = i < steps ? (int32_t)budget[i] : 0;
+    }
+    free(share);
     free(budget);
 }
 
@@ -119,31 +144,51 @@ static void loop_make(struct run *r)
     l->gen_length = (int32_t)how->gen_length;
     l->block_length = (int32_t)how->block_length;
     l->block_steps = (int32_t)r->block_steps;
-    l->block_pace = how->replay ? (int32_t)r->block_steps : 0;
+    l->block_pace = how->replay || !diffuse_is_even(how) ? (int32_t)r->block_steps : 0;
     l->mask = (int32_t)r->n->config.mask;
     l->order = how->order;
     l->params = how->unmask;
     l->order_seed = rng_derive(how->seed, "random remasking");
-    l->per_block = r->policy->per_block || r->shadows > 0;
+    l->per_block = r->per_block;
     l->compares = unmask_has(how->rule, UNMASK_COMPARES) != 0;
     l->stop_at_eos = how->stop_at_eos;
     l->n_stop = generation_stops(&r->n->config, l->stop);
 }
 
+/* Of the block that has most. */
+static size_t steps_of(const struct diffuse *how)
+{
+    if (how->replay)
+        return how->replay->steps;
+    if (!diffuse_has_steps(how->rule))
+        return how->block_length;
+    size_t *share = shares_of(how), most = 0;
+    for (size_t b = 0; b < how->gen_length / how->block_length; b++)
+        most = share[b] > most ? share[b] : most;
+    free(share);
+    return most;
+}
+
 static struct work_size run_count(struct run *r)
 {
-    r->policy = cache_policies[r->how->cache];
-    r->guided = r->how->cfg_scale > 0;
-    r->shadows = unmask_has(r->how->rule, UNMASK_SHADOWS) ? r->how->block_length : 0;
-    r->blocks = r->how->gen_length / r->how->block_length;
-    r->block_steps = r->how->replay                  ? r->how->replay->steps
-                     : diffuse_has_steps(r->how->rule) ? r->how->steps / r->blocks
-                                                       : r->how->block_length;
-    r->drafts = r->how->draft > 1 ? r->how->draft : 1;
+    const struct diffuse *how = r->how;
+    size_t shifted = 0;
+    r->drafts = how->draft > 1 ? how->draft : 1;
     r->lanes = r->batch * r->drafts;
-    r->budgets = r->how->replay ? r->batch * r->blocks * r->block_steps : r->block_steps;
-    for (size_t i = 0; i < r->batch; i++)
-        r->ids += r->drafts * (r->in[i].n + r->how->gen_length);
+    for (size_t i = 0; i < r->batch; i++) {
+        r->ids += r->drafts * (r->in[i].n + how->gen_length);
+        shifted |= shift_of(r, i);
+    }
+    r->policy = cache_policies[how->cache];
+    r->shadows = unmask_has(how->rule, UNMASK_SHADOWS) ? how->block_length : 0;
+    r->per_block = r->policy->per_block || r->shadows > 0 || how->suffix.kind != SUFFIX_ALL ||
+                   how->unmask.threshold_decay > 0; /* it counts what is ahead of the block */
+    r->guided = how->cfg_scale > 0;
+    r->blocks = how->gen_length / how->block_length + (shifted > 0);
+    r->block_steps = steps_of(how);
+    r->budgets = how->replay             ? r->batch * r->blocks * r->block_steps
+                 : diffuse_is_even(how) ? r->block_steps
+                                         : r->blocks * r->block_steps;
     return size_of(r);
 }
 
@@ -163,6 +208,8 @@ static int run_make(struct run *r, struct memory_estimate *estimate)
     r->part.row = mem_alloc(size.slots * sizeof *r->part.row);
     r->part.key = mem_alloc(size.slots * sizeof *r->part.key);
     r->span = mem_zero(r->lanes, sizeof *r->span);
+    r->cached = mem_alloc(r->ids * sizeof *r->cached);
+    r->suffix_seed = rng_derive(r->how->seed, "suffix dropout");
     diffuse_draft_make(r);
     if (r->kv && kv_make(r->kv, r->n, slots_of(r)))
         return -1;
@@ -187,6 +234,7 @@ static void run_free(struct run *r)
     free(r->part.key);
     free(r->span);
     diffuse_draft_free(r);
+    free(r->cached);
     work_free(r->work, r->n);
     if (r->kv)
         kv_free(r->kv, r->n);
@@ -256,7 +304,8 @@ static void count(const struct run *r)
         const struct canvas_state *c = &r->host.state[part];
         const struct span *s = &r->span[part];
         for (size_t k = 0; k < twins; k++) {
-            cost_full(&x, s->rows, s->keys);
+            x.rows += s->rows;
+            x.pairs += s->pairs;
             x.read += r->kv ? s->keys : 0;
             x.written += r->kv ? s->rows : 0;
         }
@@ -275,7 +324,7 @@ static int settle(void *ctx, const void *state, int64_t ns)
 {
     struct run *r = ctx;
     const struct canvas_state *now = state;
-    int stale = r->drafts > 1;
+    int stale = r->drafts > 1, any_live = 0;
     size_t most = 0;
     count(r);
     diffuse_draft_read(r);
@@ -287,14 +336,15 @@ static int settle(void *ctx, const void *state, int64_t ns)
         const struct canvas_state *is = &now[i * r->drafts + steps - 1];
         if (!was->stalled) /* else the pass counted for nothing */
             account(r, i, now, steps, ns);
-        stale |= !is->live || is->stalled;
+        any_live |= is->live;
+        stale |= (!is->live && !r->how->stay) || is->stalled;
         size_t needed = is->live ? diffuse_needs(r, is, (size_t)is->wanted) : 0;
         most = needed > most ? needed : most;
         diffuse_draft_follow(r, now, i, steps);
     }
     if (r->drafts == 1)
         memcpy(r->host.state, now, r->batch * sizeof *now);
-    return stale || diffuse_capacity(r, most) < r->plan.loop.capacity;
+    return stale || !any_live || diffuse_capacity(r, most) < r->plan.loop.capacity;
 }
 
 static void finish(struct run *r)

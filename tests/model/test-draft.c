@@ -49,6 +49,21 @@ static void deal_rule(struct game *g)
     p->slowfast_sure = 0.0031;
 }
 
+/* What a pass computes, and which masks exist for it. */
+static void deal_cache(struct game *g)
+{
+    struct diffuse *d = &g->how;
+    d->kept = cache_usual;
+    d->kept.refresh = (int32_t)upto(g, 3);
+    d->kept.vicinity_before = d->kept.vicinity_after = (int32_t)upto(g, 4);
+    d->kept.vicinity_warmup = 1 + (int32_t)upto(g, 2);
+    d->kept.delayed_refresh = (int32_t)upto(g, 4);
+    d->suffix = (struct suffix){(enum suffix_kind)(upto(g, 2) ? 0 : upto(g, SUFFIX_COUNT - 1)),
+                                1 + (int32_t)upto(g, 8), 4, 2};
+    d->stay = upto(g, 2) == 0;
+    d->unmask.threshold_decay = upto(g, 2) ? 0 : 0.3;
+}
+
 static void deal(struct game *g, const struct network *n)
 {
     struct diffuse *d = &g->how;
@@ -60,7 +75,10 @@ static void deal(struct game *g, const struct network *n)
     d->gen_length = blocks * d->block_length;
     d->steps = blocks * (1 + upto(g, d->block_length));
     d->order = (enum order)upto(g, ORDER_COUNT - (d->rule == UNMASK_SCHEDULE ? 1 : 2));
-    d->cache = (enum caching)upto(g, CACHE_COUNT - 1);
+    do
+        d->cache = (enum caching)upto(g, CACHE_COUNT - 1);
+    while (cache_policies[d->cache]->causal);
+    deal_cache(g);
     d->temperature = upto(g, 3) ? 0 : 0.05;
     d->cfg_scale = upto(g, 5) ? 0 : 0.5;
     d->stop_at_eos = upto(g, 3) == 0;
@@ -161,15 +179,17 @@ static void test_check(void)
 {
     struct err e = {0};
     struct diffuse d = {.gen_length = 8, .block_length = 8, .rule = UNMASK_REPLAY, .draft = 2};
-    ok(diffuse_check(&d, &e) && e.code == EXIT_BAD_USAGE && strstr(e.text, "draft 2"),
+    ok(diffuse_check(&d, NULL, &e) && e.code == EXIT_BAD_USAGE && strstr(e.text, "draft 2"),
        "no drafts of a replay: %s", e.text);
     d.draft = 1;
-    ok(!diffuse_check(&d, &e), "one state is no draft");
+    ok(!diffuse_check(&d, NULL, &e), "one state is no draft");
+    e = (struct err){0};
     static const enum unmask not[] = {UNMASK_CREDIT, UNMASK_SABER, UNMASK_WINO};
     d.draft = 2;
     for (size_t i = 0; i < sizeof not / sizeof *not; i++) {
+        e = (struct err){0};
         d.rule = not[i];
-        ok(diffuse_check(&d, &e) && strstr(e.text, "draft 2"), "rule %d: %s", (int)not[i], e.text);
+        ok(diffuse_check(&d, NULL, &e) && strstr(e.text, "draft 2"), "rule %d: %s", (int)not[i], e.text);
     }
 }
 
