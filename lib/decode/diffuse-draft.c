@@ -101,7 +101,8 @@ int32_t diffuse_slot(const struct run *r, size_t lane, int32_t p)
 {
     size_t own = lane % r->drafts;
     const struct canvas_state *c = &r->host.state[lane - own];
-    return c->first + p + (r->drafts > 1 ? version_of(r, c, own + 1, p) * c->len : 0);
+    int32_t slot = r->slot[lane / r->drafts] + p;
+    return r->drafts > 1 ? slot + version_of(r, c, own + 1, p) * c->len : slot;
 }
 
 void diffuse_draft_inherit(struct run *r, size_t lane)

@@ -25,13 +25,6 @@ struct plan {
     struct canvas_loop loop;
 };
 
-/* A lane in the passes that are described: rows computed, keys read, pairs of a row and a key that
- * it sees; its shadow rows, and the keys that each of them reads. */
-struct span {
-    int32_t rows, keys, shadows, shadow_keys;
-    double pairs;
-};
-
 /* What diffuse-draft.c keeps, all of it on the host; nothing without drafts. */
 struct draft {
     int32_t *after;          /* [ids] what the last pass made of the tokens */
@@ -67,7 +60,10 @@ struct run {
     int32_t *cached;            /* [ids] see struct cache_view */
     struct kv cache, *kv;       /* kv: the cache, or NULL when the policy keeps nothing */
     struct cache_part part;     /* what the policy says of one canvas after the other */
-    struct span *span;          /* [lanes] */
+    struct extent *span;        /* [lanes] what each has in the passes that are described; no rows:
+                                 * it waits for others */
+    struct extent *shade;       /* [batch] and its shadow rows, which nobody else sees */
+    int32_t *slot;              /* [batch] the first of each canvas in the cache */
     size_t serves;              /* passes that the description serves */
     struct work *work;
     struct canvases host, device; /* the states as they were when the last pass was settled */
@@ -91,6 +87,8 @@ void diffuse_pass(void *ctx);
 
 /* The slots of the cache hold nothing yet. */
 void diffuse_forget(struct run *r);
+/* Slots of the cache: those of all canvases, and again those of the twins or of shadow rows. */
+size_t diffuse_slots(const struct run *r);
 /* Brings the ids of all canvases to the host, where it does not make them itself. */
 void diffuse_read(struct run *r);
 /* The answers that a live canvas needs room for when its next pass wants `wanted`. */

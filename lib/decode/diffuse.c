@@ -9,10 +9,10 @@
  *                   rules that revise: these may mask slots of the block again
  *
  * What follows the answers is kernels/advance.h, which also makes the rows of the next pass;
- * diffuse-describe.c says what goes into the passes; diffuse-draft.c lets one pass answer several
- * states of a canvas; here stands what their counters and clocks say. Each canvas walks through its
- * blocks at its own pace, and a finished one leaves the batch at the next description. A step that
- * would commit nothing (more steps than masks) is not run: it would change nothing.
+ * diffuse-describe.c says what goes into the passes; here stands what their counters and clocks
+ * say. Each canvas walks through its blocks at its own pace, and a finished one leaves the batch
+ * at the next description. A step that would commit nothing (more steps than masks) is not run: it
+ * would change nothing.
  *
  * Faithful to the official code: an answer may be the mask id itself. Its slot then counts as
  * masked and competes again, also in later blocks.
@@ -55,6 +55,8 @@ static struct work_size size_of(const struct run *r)
                           .wanted = r->lanes * r->how->gen_length,
                           .cached = (size_t)r->policy->kept,
                           .guided = (size_t)r->guided,
+                          .chosen = (size_t)r->policy->outputs,
+                          .sifted = r->policy->slots != NULL,
                           .compared = unmask_has(r->how->rule, UNMASK_COMPARES) != 0};
     for (size_t i = 0; i < r->batch; i++) {
         size_t len = r->in[i].n + r->how->gen_length;
@@ -181,7 +183,7 @@ static struct work_size run_count(struct run *r)
     }
     r->policy = cache_policies[how->cache];
     r->shadows = unmask_has(how->rule, UNMASK_SHADOWS) ? how->block_length : 0;
-    r->per_block = r->policy->per_block || r->shadows > 0 || how->suffix.kind != SUFFIX_ALL ||
+    r->per_block = r->policy->per_block || how->suffix.kind != SUFFIX_ALL || r->shadows > 0 ||
                    how->unmask.threshold_decay > 0; /* it counts what is ahead of the block */
     r->guided = how->cfg_scale > 0;
     r->blocks = how->gen_length / how->block_length + (shifted > 0);
@@ -192,26 +194,54 @@ static struct work_size run_count(struct run *r)
     return size_of(r);
 }
 
-/* Slots of the cache: one an id, and one an id of the twins; then one a shadow row. */
-static size_t slots_of(const struct run *r)
+/* Slots of canvas i in the cache. */
+static size_t slots_of(const struct run *r, size_t i)
 {
-    size_t ids = r->guided ? 2 * r->ids : r->ids;
-    return !r->policy->kept ? 0 : ids + r->batch * r->shadows;
+    const struct diffuse *how = r->how;
+    size_t len = r->in[i].n + how->gen_length;
+    if (!r->policy->kept)
+        return 0;
+    return r->policy->slots ? r->policy->slots(&how->kept, len, how->block_length)
+                            : r->drafts * len;
+}
+
+size_t diffuse_slots(const struct run *r)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < r->batch; i++)
+        sum += slots_of(r, i);
+    return r->guided ? 2 * sum : sum + (r->policy->kept ? r->batch * r->shadows : 0);
+}
+
+/* -1: no memory. */
+static int cache_make(struct run *r)
+{
+    size_t first = 0;
+    r->slot = mem_alloc(r->batch * sizeof *r->slot);
+    for (size_t i = 0; i < r->batch; first += slots_of(r, i++))
+        r->slot[i] = (int32_t)first;
+    if (!r->policy->kept)
+        return 0;
+    r->kv = &r->cache;
+    return kv_make(r->kv, r->n, diffuse_slots(r)) ||
+                   (r->policy->outputs && kv_keep_outputs(r->kv, r->n))
+               ? -1
+               : 0;
 }
 
 /* -1: memory of the back end short. */
 static int run_make(struct run *r, struct memory_estimate *estimate)
 {
     const struct work_size size = run_count(r);
-    *estimate = estimate_of(r->n, &size, slots_of(r));
-    r->kv = r->policy->kept ? &r->cache : NULL;
+    *estimate = estimate_of(r->n, &size, diffuse_slots(r));
     r->part.row = mem_alloc(size.slots * sizeof *r->part.row);
     r->part.key = mem_alloc(size.slots * sizeof *r->part.key);
     r->span = mem_zero(r->lanes, sizeof *r->span);
+    r->shade = mem_zero(r->batch, sizeof *r->shade);
     r->cached = mem_alloc(r->ids * sizeof *r->cached);
     r->suffix_seed = rng_derive(r->how->seed, "suffix dropout");
     diffuse_draft_make(r);
-    if (r->kv && kv_make(r->kv, r->n, slots_of(r)))
+    if (cache_make(r))
         return -1;
     r->work = work_make(r->n, &size);
     if (!r->work)
@@ -233,6 +263,8 @@ static void run_free(struct run *r)
     free(r->part.row);
     free(r->part.key);
     free(r->span);
+    free(r->shade);
+    free(r->slot);
     diffuse_draft_free(r);
     free(r->cached);
     work_free(r->work, r->n);
@@ -250,12 +282,12 @@ static void enqueue(void *ctx)
 /* ---- what a pass left ---- */
 
 /* The rows of the lanes of canvas i; its drafts are counted. */
-static int32_t count_rows(const struct run *r, size_t i, struct generation *g)
+static int64_t count_rows(const struct run *r, size_t i, struct generation *g)
 {
-    int32_t rows = 0;
+    int64_t rows = 0;
     for (size_t k = i * r->drafts; k < (i + 1) * r->drafts; k++)
         if (r->host.state[k].live) {
-            rows += r->span[k].rows;
+            rows += (int64_t)r->span[k].rows;
             g->drafted_steps += k % r->drafts > 0;
         }
     return rows;
@@ -268,7 +300,8 @@ static void account(const struct run *r, size_t i, const struct canvas_state *st
     size_t lane = i * r->drafts;
     const struct canvas_state *was = &r->host.state[lane], *now = &state[lane + steps - 1];
     struct generation *g = &r->out[i];
-    int32_t rows = count_rows(r, i, g), shadows = r->span[lane].shadows, written = 0;
+    int64_t rows = count_rows(r, i, g), shadows = (int64_t)r->shade[i].rows;
+    int32_t written = 0;
     for (size_t k = 0; k < steps; k++)
         written += state[lane + k].written;
     generation_step(g, ns);
@@ -302,16 +335,9 @@ static void count(const struct run *r)
     for (size_t i = 0; i < r->plan.loop.parts; i++) {
         size_t part = (size_t)r->work->host.member[i];
         const struct canvas_state *c = &r->host.state[part];
-        const struct span *s = &r->span[part];
-        for (size_t k = 0; k < twins; k++) {
-            x.rows += s->rows;
-            x.pairs += s->pairs;
-            x.read += r->kv ? s->keys : 0;
-            x.written += r->kv ? s->rows : 0;
-        }
-        cost_full(&x, s->shadows, s->shadow_keys);
-        x.read += r->kv ? (double)s->shadows * s->shadow_keys : 0;
-        x.written += r->kv ? s->shadows : 0;
+        cost_join(&x, (double)twins, &r->span[part]);
+        if (r->shadows)
+            cost_join(&x, 1, &r->shade[part]);
         live |= c->live;
         if (c->live)
             x.wanted += (double)(heads * (c->stalled ? capacity : (size_t)c->wanted));
@@ -330,7 +356,9 @@ static int settle(void *ctx, const void *state, int64_t ns)
     diffuse_draft_read(r);
     for (size_t i = 0; i < r->batch; i++) {
         const struct canvas_state *was = &r->host.state[i * r->drafts];
-        if (!was->live)
+        int waits = was->live && !(r->span[i * r->drafts].rows > 0);
+        any_live |= waits;
+        if (!was->live || waits)
             continue;
         size_t steps = diffuse_draft_steps(r, now, i);
         const struct canvas_state *is = &now[i * r->drafts + steps - 1];
@@ -366,7 +394,7 @@ struct memory_estimate diffuse_estimate(const struct network *n, const struct di
 {
     struct run r = {.n = n, .how = how, .in = in, .batch = batch};
     const struct work_size size = run_count(&r);
-    return estimate_of(n, &size, slots_of(&r));
+    return estimate_of(n, &size, diffuse_slots(&r));
 }
 
 void diffuse(const struct network *n, const struct diffuse *how,

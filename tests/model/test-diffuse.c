@@ -409,11 +409,17 @@ static void test_check(void)
     struct err e = {0};
     d.rule = UNMASK_CREDIT;
     d.temperature = 0.5;
-    ok(diffuse_check(&d, NULL, &e) && e.code == EXIT_BAD_USAGE, "credit and temperature: %s", e.text);
+    ok(diffuse_check(&d, NULL, &e) && e.code == EXIT_BAD_USAGE, "credit and temperature: %s",
+       e.text);
     d.rule = UNMASK_WINO;
     ok(!diffuse_check(&d, NULL, NULL), "wino may draw");
     d.cfg_scale = 1;
     ok(diffuse_check(&d, NULL, &e) && e.code == EXIT_BAD_USAGE, "wino and guidance: %s", e.text);
+    d.cfg_scale = 0;
+    d.cache = CACHE_SPARSE;
+    ok(diffuse_check(&d, NULL, &e) && e.code == EXIT_BAD_USAGE, "wino and sparse: %s", e.text);
+    d.cache = CACHE_NONE;
+    d.cfg_scale = 1;
     d.rule = UNMASK_SABER;
     ok(!diffuse_check(&d, NULL, NULL), "saber may be guided");
 }

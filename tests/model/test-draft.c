@@ -53,6 +53,10 @@ static void deal_rule(struct game *g)
 static void deal_cache(struct game *g)
 {
     struct diffuse *d = &g->how;
+    const struct cache_policy *p;
+    do
+        p = cache_policies[d->cache = (enum caching)upto(g, CACHE_COUNT - 1)];
+    while (p->causal || p->outputs || p->slots);
     d->kept = cache_usual;
     d->kept.refresh = (int32_t)upto(g, 3);
     d->kept.vicinity_before = d->kept.vicinity_after = (int32_t)upto(g, 4);
@@ -75,9 +79,6 @@ static void deal(struct game *g, const struct network *n)
     d->gen_length = blocks * d->block_length;
     d->steps = blocks * (1 + upto(g, d->block_length));
     d->order = (enum order)upto(g, ORDER_COUNT - (d->rule == UNMASK_SCHEDULE ? 1 : 2));
-    do
-        d->cache = (enum caching)upto(g, CACHE_COUNT - 1);
-    while (cache_policies[d->cache]->causal);
     deal_cache(g);
     d->temperature = upto(g, 3) ? 0 : 0.05;
     d->cfg_scale = upto(g, 5) ? 0 : 0.5;
@@ -183,14 +184,18 @@ static void test_check(void)
        "no drafts of a replay: %s", e.text);
     d.draft = 1;
     ok(!diffuse_check(&d, NULL, &e), "one state is no draft");
-    e = (struct err){0};
     static const enum unmask not[] = {UNMASK_CREDIT, UNMASK_SABER, UNMASK_WINO};
     d.draft = 2;
     for (size_t i = 0; i < sizeof not / sizeof *not; i++) {
         e = (struct err){0};
         d.rule = not[i];
-        ok(diffuse_check(&d, NULL, &e) && strstr(e.text, "draft 2"), "rule %d: %s", (int)not[i], e.text);
+        ok(diffuse_check(&d, NULL, &e) && strstr(e.text, "draft 2"), "rule %d: %s", (int)not[i],
+           e.text);
     }
+    e = (struct err){0};
+    d.rule = UNMASK_THRESHOLD;
+    d.cache = CACHE_FEATURES;
+    ok(diffuse_check(&d, NULL, &e) && strstr(e.text, "draft 2"), "%s", e.text);
 }
 
 int main(void)

@@ -190,7 +190,7 @@ int main(void)
             .conf_threshold = 0.003, .kl_threshold = 3.75e-5, .kl_history = 2};
         same_as_naive(&n, &d);
         for (int i = 0; i < CACHE_COUNT; i++)
-            if (!cache_policies[i]->causal)
+            if (!cache_policies[i]->causal && !cache_policies[i]->slots)
                 test_batch(&n, d, (enum caching)i);
         d.unmask.kl_history = 1;
         d.unmask.kl_threshold = 3.3e-5;

@@ -339,7 +339,11 @@ static void test_estimate(struct backend *b, const char *model, const char *dtyp
                     .cached = 1}, 64},
                   {{.rows = 130, .seqs = 2, .slots = 200, .listed = 400, .wanted = 130,
                     .guided = 1, .logits = 1}, 301},
-                  {{.rows = 9, .seqs = 1, .slots = 9, .listed = 9, .wanted = 7, .compared = 1}, 0}};
+                  {{.rows = 9, .seqs = 1, .slots = 9, .listed = 9, .wanted = 7, .compared = 1}, 0},
+                  {{.rows = 55, .seqs = 3, .slots = 33, .listed = 71, .wanted = 5, .cached = 1,
+                    .chosen = 1}, 64},
+                  {{.rows = 55, .seqs = 3, .slots = 33, .listed = 71, .wanted = 5, .cached = 1,
+                    .sifted = 1}, 64}};
     struct err e = {0};
     struct checkpoint c;
     struct network n;
@@ -354,7 +358,8 @@ static void test_estimate(struct backend *b, const char *model, const char *dtyp
         struct memory_estimate p = estimate_of(&n, s, shapes[i].kv_slots);
         struct work *w = work_make(&n, s);
         struct kv cache;
-        int bad = kv_make(&cache, &n, shapes[i].kv_slots);
+        int bad = kv_make(&cache, &n, shapes[i].kv_slots) ||
+                  (s->chosen && kv_keep_outputs(&cache, &n));
         ok(w && !bad && kind[MEMORY_KV] == p.kv && kind[MEMORY_ACTIVATIONS] == p.activations,
            "%zu rows: cache %zu, on paper %zu; activations %zu, on paper %zu", s->rows,
            kind[MEMORY_KV], p.kv, kind[MEMORY_ACTIVATIONS], p.activations);
