@@ -300,7 +300,7 @@ static void describe_pass(struct run *r)
     gather(r);
 }
 
-/* What the slots of the cache hold once a described pass has run. Later ones of the same description
+/* What the slots of the cache hold once a described pass has run. Later ones of this description
  * may renew it, so what is noted is never newer than what is there. */
 static void note_rows(struct run *r)
 {
