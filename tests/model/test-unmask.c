@@ -1,5 +1,6 @@
 /* The rules of unmasking and the schedule, on confidences made by hand; the words that people
- * choose them by. */
+ * choose them by.
+ * One file because each rule is a table of a few lines, and all share how one is asked. */
 #include "kernels/advance.h"
 #include "lib/decode/cache/cache.h"
 #include "lib/decode/decoder.h"
