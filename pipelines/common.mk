@@ -275,13 +275,15 @@ GOALS   := $(or $(MAKECMDGOALS),tools)
 LENGTHS := $(call split,$(SCALE_LENGTHS))
 SCALES  := $(LENGTHS:%=length-%)
 whole   := phase1 phase6 phase7 figures paper report plan bundle replicate results/%
+# the methods are part of the page once make decoding has run them
+DECODED := $(if $(wildcard $(R)/decoding/by-method.ndjson),$(whole))
 SHAPES  := $(foreach q,$(SHAPE_FORMATS),$(foreach b,$(call split,$(SHAPE_BATCH)),shape-$(q)-$(b)))
 ifneq ($(filter shapes,$(GOALS)),)
 SWEEPS  := $(SHAPES)
 else
 SWEEPS  := $(sort $(if $(filter $(whole) phase3,$(GOALS)),aa) \
                   $(if $(filter $(whole) phase4,$(GOALS)),steps) \
-                  $(if $(filter decoding,$(GOALS)),decoding) \
+                  $(if $(filter $(DECODED) decoding,$(GOALS)),decoding) \
                   $(if $(filter $(whole) phase5,$(GOALS)),$(SCALES)))
 endif
 
