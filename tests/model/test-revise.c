@@ -239,6 +239,39 @@ static void test_rows(const struct network *n)
     generation_free(&g);
 }
 
+/* As often as a back end pleases; it leaves states and memory of slots behind. */
+static void prepare_anyhow(struct backend *b, const void *key, size_t key_bytes,
+                           void (*work)(void *ctx), void *ctx)
+{
+    (void)b, (void)key, (void)key_bytes;
+    work(ctx);
+    work(ctx);
+}
+
+/* Rules that remember begin with nothing, whatever was prepared and however many passes are under
+ * way; *first: what they gave before. */
+static void test_memory(const struct network *n, struct generation first[2])
+{
+    for (int i = 0; i < 2; i++) {
+        struct diffuse d = settings(i ? UNMASK_SABER : UNMASK_CREDIT);
+        d.unmask.credit_threshold = 0.004;
+        d.unmask.credit_weight = 0.7;
+        d.unmask.credit_decay = 0.8;
+        d.unmask.credit_power = 0.2;
+        struct generation g = one(n, &d, 2);
+        if (!first[i].n) {
+            first[i] = g;
+            ok(g.denoise_steps > 2 && g.denoise_steps < GEN, "rule %d: %d steps", i,
+               (int)g.denoise_steps);
+            continue;
+        }
+        ok(g.n == first[i].n && !memcmp(g.ids, first[i].ids, g.n * sizeof *g.ids) &&
+               g.denoise_steps == first[i].denoise_steps &&
+               g.remasked_tokens == first[i].remasked_tokens, "rule %d: the same, prepared", i);
+        generation_free(&g);
+    }
+}
+
 int main(void)
 {
     struct err e = {0};
@@ -251,11 +284,16 @@ int main(void)
         return tap_done();
     struct ops ops = *b->ops;
     b->ops = &ops;
-    test_released(&n);
+    struct generation first[2] = {{0}};
     for (ops.depth = 1; ops.depth <= 3; ops.depth += 2) { /* passes under way */
+        ops.prepare = ops.depth > 1 ? prepare_anyhow : NULL;
+        test_released(&n);
+        test_memory(&n, first);
         test_rules(&n);
         test_rows(&n);
     }
+    generation_free(&first[0]);
+    generation_free(&first[1]);
     network_free(&n);
     checkpoint_close(&c);
     backend_close(b);
