@@ -91,6 +91,9 @@ struct canvas_state {
     uint64_t key;
     int32_t first, prompt, len; /* its ids are token[first .. first+len), the prompt before */
     int32_t block, step;        /* the block being filled, the steps it has had */
+    int32_t shift;              /* slots of its first block that the prompt has; below
+                                 * block_length, 0 but for block-causal masks */
+    int32_t ahead;              /* slots behind the block that its passes read */
     int32_t pace;               /* its budgets begin at canvas_loop.budget[pace] */
     int32_t passes;             /* of its own, so far */
     int32_t readable;           /* slots before the first one that is not final */
@@ -140,7 +143,8 @@ struct canvas_loop {
 /* The end of the slots that may be committed now. */
 HOST_DEVICE int32_t canvas_block_end(const struct canvas_loop *l, const struct canvas_state *c)
 {
-    return c->prompt + (c->block + 1) * l->block_length;
+    int32_t slots = (c->block + 1) * l->block_length - c->shift;
+    return c->prompt + (slots < l->gen_length ? slots : l->gen_length);
 }
 
 /* The draw for slot i (from the canvas's first id) in the next pass. */
@@ -158,7 +162,7 @@ HOST_DEVICE int canvas_open(const struct canvas_loop *l, const struct canvas_sta
 /* 1: slot i holds an id of the block that the rule may revise, and the pass has a row for that. */
 HOST_DEVICE int canvas_held(const struct canvas_loop *l, const struct canvas_state *c, int32_t i)
 {
-    return l->check_of && i >= canvas_block_end(l, c) - l->block_length &&
+    return l->check_of && i >= c->prompt && i >= canvas_block_end(l, c) - l->block_length &&
            l->token[c->first + i] != l->mask && l->check_of[c->first + i] >= 0;
 }
 
@@ -208,6 +212,8 @@ HOST_DEVICE size_t canvas_takes(const struct canvas_loop *l, struct canvas_state
     o.block = c->block;
     o.step = c->step;
     o.steps = l->block_steps;
+    o.slots = l->block_length;
+    o.ahead = c->ahead;
     o.budget = c->step < l->block_steps ? (size_t)canvas_budget(l, c) : 0;
     o.kept = c->kept;
     return unmask_count(l->rule, &l->params, &o);
@@ -243,7 +249,7 @@ HOST_DEVICE void canvas_settle(const struct canvas_loop *l, struct canvas_state 
         c->block++;
         c->step = 0;
     }
-    int full = c->block * l->block_length == l->gen_length;
+    int full = c->block * l->block_length - c->shift >= l->gen_length;
     canvas_read_on(l, c, full);
     if (full || (c->met_stop && l->stop_at_eos))
         c->live = 0;

@@ -134,23 +134,6 @@ DEVICE void ask_row(const struct canvas_loop *l, const struct canvas_state *c, s
         l->target[w] = held ? l->token[id] : 0;
 }
 
-/* How many threads below this one say yes; *all: how many of the block do. */
-DEVICE int place_among(bool yes, int *all, struct sheet s)
-{
-    unsigned votes = __ballot_sync(EVERY_LANE, yes), lane = threadIdx.x % WARP;
-    __syncthreads();
-    if (lane == 0)
-        s.votes[threadIdx.x / WARP] = __popc(votes);
-    __syncthreads();
-    int below = __popc(votes & ((1u << lane) - 1));
-    *all = 0;
-    for (unsigned i = 0; i < CANVAS_THREADS / WARP; i++) {
-        below += i < threadIdx.x / WARP ? s.votes[i] : 0;
-        *all += s.votes[i];
-    }
-    return below;
-}
-
 /* The masked slots from `first` up to the end of the block, in their order, or those that are held,
  * get answers behind the `asked` that there are. Returns how many there are then. */
 DEVICE int ask_slots(const struct canvas_loop *l, const struct canvas_state *c, int first,
@@ -160,7 +143,7 @@ DEVICE int ask_slots(const struct canvas_loop *l, const struct canvas_state *c, 
     for (; first < end; first += CANVAS_THREADS, asked += all) {
         int slot = first + (int)threadIdx.x;
         bool yes = slot < end && (held ? canvas_held(l, c, slot) : canvas_open(l, c, slot));
-        int at = asked + place_among(yes, &all, s);
+        int at = asked + block_below(yes, &all, s.votes);
         if (yes && at < (int)l->capacity)
             ask_row(l, c, w0 + (size_t)at, slot, held);
     }

@@ -42,6 +42,7 @@ struct offers {
     struct slot_kept *slot;        /* of all canvases, by `asked`; NULL: the rule keeps nothing */
     int32_t block, step;           /* the block being filled; the steps that it has had */
     int32_t steps;                 /* that the schedule gives a block */
+    int32_t slots, ahead;          /* of a block; behind it, masked, in the pass */
     size_t budget;                 /* of the schedule for this step */
     double *kept;                  /* [UNMASK_KEPT] of the rule and the canvas: 0 before the first
                                     * pass, then what the rule leaves. A block begins at step 0 */

@@ -30,12 +30,12 @@ enum unmask_trait {
 #define UNMASK_RULES(RULE)                                             \
     RULE(SCHEDULE, schedule, UNMASK_PACED, unmask_schedule(o))         \
     RULE(REPLAY, replay, UNMASK_PACED, unmask_schedule(o))             \
-    RULE(THRESHOLD, threshold, 0, unmask_threshold(o, p->threshold))   \
+    RULE(THRESHOLD, threshold, 0, unmask_threshold(o, p->threshold, p->threshold_decay)) \
     RULE(FACTOR, factor, 0, unmask_factor(o, p->factor))               \
     RULE(ENTROPY_BOUND, entropy_bound, 0, unmask_entropy_bound(o, p->entropy_bound)) \
     RULE(HIERARCHICAL, hierarchical, 0, unmask_hierarchical(o, p->upper, p->lower))  \
     RULE(PROPHET, prophet, UNMASK_PACED, unmask_prophet(o, p->gap))    \
-    RULE(CREDIT, credit, UNMASK_KEEPS, unmask_threshold(o, p->credit_threshold))     \
+    RULE(CREDIT, credit, UNMASK_KEEPS, unmask_threshold(o, p->credit_threshold, 0))  \
     RULE(SLOWFAST, slowfast, 0, unmask_slowfast(o, p->slowfast_reach, p->slowfast_sure))     \
     RULE(SABER, saber, UNMASK_KEEPS | UNMASK_REVISES,                  \
          unmask_saber(o, p->saber_floor, (size_t)p->saber_least))      \
@@ -67,6 +67,10 @@ enum unmask_trait {
     PARAMETER(wino_draft, wino, 0, 1, "0.6", "commit above this confidence")             \
     PARAMETER(wino_verify, wino, 0, 1, "0.9",                                            \
               "mask again what has less than this without itself")
+/* And those that refine another one: no axis of their own. */
+#define UNMASK_REFINEMENTS(PARAMETER)                                                    \
+    PARAMETER(threshold_decay, threshold, 0, 1, "0",                                     \
+              "the threshold falls by this share as the block fills")
 
 #define UNMASK_ENUMERATOR(ENUM, name, traits, taken) UNMASK_##ENUM,
 enum unmask { UNMASK_RULES(UNMASK_ENUMERATOR) UNMASK_COUNT };
@@ -75,6 +79,7 @@ enum unmask { UNMASK_RULES(UNMASK_ENUMERATOR) UNMASK_COUNT };
 #define UNMASK_MEMBER(name, rule, least, most, standard, meaning) double name;
 struct unmask_params {
     UNMASK_PARAMETERS(UNMASK_MEMBER)
+    UNMASK_REFINEMENTS(UNMASK_MEMBER)
 };
 #undef UNMASK_MEMBER
 

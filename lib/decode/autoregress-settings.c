@@ -40,9 +40,9 @@ static size_t extent(const struct settings *s)
     return settings_count(s, "max_new");
 }
 
-static int check(const struct settings *s, struct err *e)
+static int check(const struct settings *s, const struct config *c, struct err *e)
 {
-    (void)s, (void)e; /* the ranges of the rows say it all */
+    (void)s, (void)c, (void)e; /* the ranges of the rows say it all */
     return 0;
 }
 

@@ -23,8 +23,9 @@ struct decoder {
     const struct settings_table *table;  /* table->system: its name in schedules */
     /* Tokens that a point adds to a prompt at most. */
     size_t (*extent)(const struct settings *s);
-    /* 0, or -1 with EXIT_BAD_USAGE naming the constraint that the point breaks. */
-    int (*check)(const struct settings *s, struct err *e);
+    /* 0, or -1 with EXIT_BAD_USAGE naming the constraint that the point breaks. c: the model, or
+     * NULL when it is not known yet. */
+    int (*check)(const struct settings *s, const struct config *c, struct err *e);
     /* What a batch takes; of the prompts only their lengths count. */
     struct memory_estimate (*estimate)(const struct network *n, const struct settings *s,
                                        const struct generation_input *in, size_t batch);

@@ -25,12 +25,6 @@ struct plan {
     struct canvas_loop loop;
 };
 
-/* A canvas in the passes that are described: rows computed, keys read; its shadow rows, and the
- * keys that each of them reads. */
-struct span {
-    int32_t rows, keys, shadows, shadow_keys;
-};
-
 struct run {
     const struct network *n;
     const struct diffuse *how;
@@ -38,15 +32,22 @@ struct run {
     struct generation *out;
     struct batch_trace *trace;
     size_t batch, ids;          /* ids of all canvases */
-    size_t blocks, block_steps; /* blocks; steps of each by the schedule */
-    size_t budgets;             /* block_steps; of a replay so many a block and canvas */
+    size_t blocks, block_steps; /* blocks of a canvas, steps of one, by the schedule: at most */
+    size_t budgets;             /* block_steps; where blocks differ so many for each; of a replay
+                                 * so many a block and canvas */
     size_t n_ban, n_quiet;
     size_t shadows;             /* shadow rows of a canvas: a block, or none */
     int guided;
+    int per_block;              /* 1: what is described serves one block */
     const struct cache_policy *policy;
+    uint64_t suffix_seed;       /* of the draws that decide which masks exist */
+    int32_t *cached;            /* [ids] see struct cache_view */
     struct kv cache, *kv;       /* kv: the cache, or NULL when the policy keeps nothing */
     struct cache_part part;     /* what the policy says of one canvas after the other */
-    struct span *span;          /* [batch] */
+    struct extent *span;        /* [batch] what each has in the passes that are described; no rows:
+                                 * it waits for others */
+    struct extent *shade;       /* [batch] and its shadow rows, which nobody else sees */
+    int32_t *slot;              /* [batch] the first of each canvas in the cache */
     size_t serves;              /* passes that the description serves */
     struct work *work;
     struct canvases host, device; /* the states as they were when the last pass was settled */
@@ -67,6 +68,10 @@ void diffuse_prepare(void *ctx);
 /* A pass as described and what follows it, for ops.run. */
 void diffuse_pass(void *ctx);
 
+/* The slots of the cache hold nothing yet. */
+void diffuse_forget(struct run *r);
+/* Slots of the cache: those of all canvases, and again those of the twins or of shadow rows. */
+size_t diffuse_slots(const struct run *r);
 /* Brings the ids of all canvases to the host. */
 void diffuse_read(struct run *r);
 /* The answers that a live canvas needs room for when its next pass wants `wanted`. */

@@ -37,7 +37,8 @@ struct generation {
     int64_t e2e_ns;        /* the last token of this prompt became final */
     int64_t denoise_steps; /* forward passes of the sampler (0 for LLaMA) */
     int64_t canvas_positions; /* sum over passes of its positions that were computed */
-    int64_t rows;          /* rows computed for it: the same, twice with CFG */
+    int64_t rows;          /* rows computed for it: the same, twice with CFG. By all layers: see
+                             * struct pass, chosen */
     int64_t committed_tokens; /* slots that passes made final, less those masked again */
     int64_t remasked_tokens;
     int oom, bad;          /* 1: memory short / NaN in the logits: no tokens */

@@ -23,6 +23,15 @@ int session_stopped(const struct session *s)
     return s->job->stop && *s->job->stop;
 }
 
+/* c NULL: before the model is known. */
+static int check_points(const struct job *job, const struct config *c, struct err *e)
+{
+    for (size_t i = 0; i < job->plan->points; i++)
+        if (job->decoder->check(&job->plan->point[i], c, e))
+            return -1;
+    return 0;
+}
+
 /* What the flags alone can tell. */
 static int check_flags(const struct job *job, struct err *e)
 {
@@ -32,9 +41,8 @@ static int check_flags(const struct job *job, struct err *e)
                        job->decoder->tool);
     if (engine_check_device(&a->engine, e))
         return -1;
-    for (size_t i = 0; i < job->plan->points; i++)
-        if (job->decoder->check(&job->plan->point[i], e))
-            return -1;
+    if (check_points(job, NULL, e))
+        return -1;
     for (size_t i = 0; i < job->n_files; i++)
         if (strcmp(a->common.output, "-") && file_same(job->files[i], a->common.output))
             return err_set(e, EXIT_BAD_USAGE, "%s is input and output", job->files[i]);
@@ -61,7 +69,7 @@ static int open_model(struct session *s, struct err *e)
         return -1;
     if (!(job->decoder->paradigms >> c->config.paradigm & 1))
         return other_decoder(job, c, e);
-    if (generation_refuses(&c->config, e))
+    if (generation_refuses(&c->config, e) || check_points(job, &c->config, e))
         return -1;
     if (job->args->engine.check_finite && checkpoint_check_values(c, e))
         return -1;

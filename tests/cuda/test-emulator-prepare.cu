@@ -226,6 +226,69 @@ static void test_canvases(struct backend *b, const char *dtype)
     network_free(&n);
 }
 
+/* What passes compute and how long they go on is described on the host: prepared like the others,
+ * and the device writes what the processor does. */
+static void check_described(const char *what, const struct network *n, const struct network *host,
+                            struct diffuse how, int direct)
+{
+    struct made here = fill(n, how, PROMPTS, 1), there = fill(host, how, PROMPTS, 0);
+    int same = 1;
+    for (int i = 0; i < PROMPTS; i++) {
+        const struct generation *x = &here.g[i], *y = &there.g[i];
+        same &= x->n == how.gen_length && x->n == y->n && x->rows == y->rows &&
+                !memcmp(x->ids, y->ids, x->n * sizeof *x->ids);
+    }
+    ok(nothing(what, here.done, direct), "%s: nothing is settled in the clock", what);
+    ok(same, "%s: the ids and rows of the processor", what);
+    made_free(&here);
+    made_free(&there);
+}
+
+static void test_described(struct backend *b)
+{
+    struct err e = {};
+    struct network n, host;
+    struct backend *cpu = backend_open("cpu", "portable", 1, 0, &e);
+    if (!ok(load(&n, b, "synth:tiny-llada", "f32") && load(&host, cpu, "synth:tiny-llada", "f32"),
+            "tiny-llada on the device and on the processor"))
+        return;
+    struct diffuse how = canvases(16, 8, 8), usual = how;
+    usual.kept = cache_usual;
+    (how = usual).cache = CACHE_VICINITY;
+    how.kept.vicinity_warmup = 1;
+    how.kept.vicinity_after = 3;
+    how.kept.refresh = 3;
+    check_described("vicinity", &n, &host, how, 0);
+    (how = usual).cache = CACHE_DELAYED;
+    how.kept.delayed_refresh = 3;
+    check_described("delayed", &n, &host, how, 1);
+    (how = usual).cache = CACHE_FEATURES;
+    how.kept.prompt_refresh = 6;
+    how.kept.response_refresh = 3;
+    check_described("features", &n, &host, how, 0);
+    (how = usual).cache = CACHE_SPARSE;
+    check_described("sparse", &n, &host, how, 0);
+    (how = usual).suffix.kind = SUFFIX_WINDOW;
+    how.suffix.window = 3;
+    check_described("a window of the suffix", &n, &host, how, 0);
+    how.suffix.kind = SUFFIX_GROW;
+    how.block_decay = 0.5;
+    how.pace = SCHEDULE_COSINE;
+    check_described("a canvas that grows, in fewer and fewer steps", &n, &host, how, 0);
+    (how = usual).rule = UNMASK_THRESHOLD;
+    how.unmask.threshold = 0.0032;
+    how.unmask.threshold_decay = 0.3;
+    how.stay = 1;
+    check_described("a threshold that falls, all stay", &n, &host, how, 0);
+    n.config.attends = host.config.attends = MASK_BLOCK_CAUSAL;
+    n.config.attends_block = host.config.attends_block = 8;
+    (how = usual).cache = CACHE_EXACT;
+    check_described("exact, of prompts that end within a block", &n, &host, how, 1);
+    network_free(&n);
+    network_free(&host);
+    backend_close(cpu);
+}
+
 /* The canvases end at different times: what is left of them is recorded as it comes, but no
  * algorithm is looked for. */
 static void test_fewer(struct backend *b)
@@ -267,6 +330,7 @@ int main(void)
     test_canvases(&b, "bf16");
     test_canvases(&b, "f32");
     test_fewer(&b);
+    test_described(&b);
     unsigned runs = 0;
     for (unsigned n : emulate::algorithm_runs)
         runs += n;

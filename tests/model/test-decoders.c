@@ -54,11 +54,11 @@ static void test_defaults(const struct decoder *d)
     struct settings *p = NULL;
     struct err e = {0};
     size_t n = 0;
-    int bad = settings_cross(d->table, given, &p, &n, &e) || n != 1 || d->check(p, &e);
+    int bad = settings_cross(d->table, given, &p, &n, &e) || n != 1 || d->check(p, NULL, &e);
     ok(!bad, "%s: the defaults are a point that can be run %s", d->table->system, e.text);
     if (!bad) {
         d->shorten(p);
-        ok(!d->check(p, &e) && settings_count(p, "batch") == 1 && d->extent(p) <= 128,
+        ok(!d->check(p, NULL, &e) && settings_count(p, "batch") == 1 && d->extent(p) <= 128,
            "%s: so is the short point of a self-check", d->table->system);
     }
     free(p);

@@ -400,20 +400,26 @@ static void test_check(void)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct diffuse d = settings(bad[i][0], bad[i][1], bad[i][2]);
         struct err e = {0};
-        refused &= diffuse_check(&d, &e) && e.code == EXIT_BAD_USAGE;
+        refused &= diffuse_check(&d, NULL, &e) && e.code == EXIT_BAD_USAGE;
     }
     struct diffuse d = settings(1, 1, 1);
-    ok(refused && !diffuse_check(&d, NULL), "constraints on lengths and steps");
+    ok(refused && !diffuse_check(&d, NULL, NULL), "constraints on lengths and steps");
     struct err e = {0};
     d.rule = UNMASK_CREDIT;
     d.temperature = 0.5;
-    ok(diffuse_check(&d, &e) && e.code == EXIT_BAD_USAGE, "credit and temperature: %s", e.text);
+    ok(diffuse_check(&d, NULL, &e) && e.code == EXIT_BAD_USAGE, "credit and temperature: %s",
+       e.text);
     d.rule = UNMASK_WINO;
-    ok(!diffuse_check(&d, NULL), "wino may draw");
+    ok(!diffuse_check(&d, NULL, NULL), "wino may draw");
     d.cfg_scale = 1;
-    ok(diffuse_check(&d, &e) && e.code == EXIT_BAD_USAGE, "wino and guidance: %s", e.text);
+    ok(diffuse_check(&d, NULL, &e) && e.code == EXIT_BAD_USAGE, "wino and guidance: %s", e.text);
+    d.cfg_scale = 0;
+    d.cache = CACHE_SPARSE;
+    ok(diffuse_check(&d, NULL, &e) && e.code == EXIT_BAD_USAGE, "wino and sparse: %s", e.text);
+    d.cache = CACHE_NONE;
+    d.cfg_scale = 1;
     d.rule = UNMASK_SABER;
-    ok(!diffuse_check(&d, NULL), "saber may be guided");
+    ok(!diffuse_check(&d, NULL, NULL), "saber may be guided");
 }
 
 static size_t prepared;
