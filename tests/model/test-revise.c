@@ -19,7 +19,8 @@ static const struct generation_input prompts[PROMPTS] = {
 static struct diffuse settings(enum unmask rule)
 {
     return (struct diffuse){.gen_length = GEN, .block_length = BLOCK, .steps = GEN, .rule = rule,
-                            .unmask = {.saber_least = 2}, .prepare = 1, .seed = 5};
+                            .unmask = {.saber_least = 2}, .kept = cache_usual, .prepare = 1,
+                            .seed = 5};
 }
 
 /* ---- the released loop ---- */
@@ -173,13 +174,15 @@ static struct generation one(const struct network *n, const struct diffuse *d, s
     return g;
 }
 
-/* Events, counters, batches, by a rule and a cache. */
+/* Events, counters, batches, by a rule and a cache, where they go together. */
 static void test_events(const struct network *n, struct diffuse d, const char *name)
 {
     struct generation g[PROMPTS] = {0};
     struct batch_trace trace = {0};
     int alone = 1, sums = 1, blocks = 1;
     int64_t back = 0;
+    if (diffuse_check(&d, &n->config, NULL))
+        return;
     diffuse(n, &d, prompts, PROMPTS, g, &trace);
     for (size_t i = 0; i < PROMPTS; i++) {
         struct generation h = one(n, &d, i);
@@ -272,6 +275,32 @@ static void test_memory(const struct network *n, struct generation first[2])
     }
 }
 
+/* Canvases that have ended stay in the passes: shadows are those of a block that exists. */
+static void test_stay(struct network *n)
+{
+    struct diffuse d = settings(UNMASK_WINO);
+    struct generation g[PROMPTS] = {0}, h[PROMPTS] = {0};
+    struct batch_trace trace = {0};
+    int same = 1, differ = 0;
+    d.unmask.wino_draft = 0.003;
+    d.unmask.wino_verify = 0.9;
+    for (int cache = CACHE_NONE; cache <= CACHE_DUAL; cache++) {
+        d.cache = (enum caching)cache;
+        d.stay = 0;
+        diffuse(n, &d, prompts, PROMPTS, g, &trace);
+        d.stay = 1;
+        diffuse(n, &d, prompts, PROMPTS, h, &trace);
+        for (size_t i = 0; i < PROMPTS; i++) {
+            same &= h[i].n == GEN && !memcmp(g[i].ids, h[i].ids, GEN * sizeof *g[i].ids) &&
+                    g[i].denoise_steps == h[i].denoise_steps;
+            differ |= g[i].denoise_steps != g[0].denoise_steps;
+            generation_free(&g[i]);
+            generation_free(&h[i]);
+        }
+    }
+    ok(same && differ, "wino: who has ended and stays changes nothing for the others");
+}
+
 int main(void)
 {
     struct err e = {0};
@@ -290,6 +319,7 @@ int main(void)
         test_released(&n);
         test_memory(&n, first);
         test_rules(&n);
+        test_stay(&n);
         test_rows(&n);
     }
     generation_free(&first[0]);
