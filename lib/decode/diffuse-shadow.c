@@ -10,7 +10,7 @@
  */
 #include "lib/decode/diffuse-run.h"
 
-/* The first position of the block. A canvas that is full and stays in the passes is at its last one.
+/* The first position of the block. A canvas that is full and stays in the passes has its last one.
  */
 static int32_t block_of(const struct run *r, size_t i)
 {

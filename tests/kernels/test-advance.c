@@ -481,8 +481,8 @@ static void revising_case(void)
     ok(!c->live && c->readable == 8 && got[5] == MASK, "a block has no more steps than slots");
 }
 
-/* Where the prompt ends within a block (3, 4 and 1 slots): what was readable stays, and is not asked
- * about again. */
+/* Where the prompt ends within a block (3, 4 and 1 slots): what was readable stays, and nobody asks
+ * about it again. */
 static void revising_shift_case(void)
 {
     static struct together t;
