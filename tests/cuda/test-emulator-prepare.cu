@@ -242,6 +242,12 @@ static void test_canvases(struct backend *b, const char *dtype)
     how.rule = UNMASK_FACTOR;
     how.unmask.factor = 30;
     check("one canvas by a factor", &n, how, 1, fill, 0);
+    how = canvases(16, 8, 8);
+    how.rule = UNMASK_WINO;
+    how.unmask.wino_draft = 0.002;
+    how.unmask.wino_verify = 0.9;
+    how.cache = CACHE_DUAL;
+    check("drafts and their shadows", &n, how, 1, fill, 0);
     network_free(&n);
 }
 
