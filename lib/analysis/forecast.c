@@ -38,8 +38,9 @@ static void add_pass(struct forecast_time *t, const struct cost_model *m, const 
 
 static struct extent times(struct extent x, size_t batch)
 {
-    double n = (double)batch;
-    return (struct extent){n * x.rows, n * x.pairs, n * x.wanted, n * x.read, n * x.written};
+    struct extent all = {0};
+    cost_join(&all, (double)batch, &x);
+    return all;
 }
 
 /* The prompt, then a token a pass. */
@@ -99,6 +100,7 @@ static void ask_policy(struct canvas_walk *w, const struct forecast_batch *b)
     const struct cache_view v = {.canvas = &w->canvas, .token = w->token, .cached = w->cached,
                                  .mask = 0, .begin = begin, .end = begin + (int32_t)b->block,
                                  .params = b->kept};
+    w->part = (struct cache_part){.row = w->part.row, .key = w->part.key};
     w->policy->describe(&v, &w->part);
     w->left = w->part.passes;
     for (size_t j = 0; j < w->part.n_rows; j++)
@@ -116,17 +118,6 @@ static void walk_on(struct canvas_walk *w, const struct forecast_batch *b, size_
     w->left--;
 }
 
-static struct extent pass_of(const struct canvas_walk *w, double wanted)
-{
-    double rows = (double)w->part.n_rows;
-    double keys = w->policy->kept ? (double)w->part.n_keys : rows;
-    struct extent x = {.wanted = wanted};
-    cost_full(&x, rows, keys);
-    x.read = w->policy->kept ? keys : 0;
-    x.written = w->policy->kept ? rows : 0;
-    return x;
-}
-
 /* Block after block, each by the schedule; a step that would commit nothing is not run. */
 static struct forecast_time canvases(const struct cost_model *m, const struct forecast_batch *b,
                                      const struct forecast_reach *r)
@@ -141,9 +132,12 @@ static struct forecast_time canvases(const struct cost_model *m, const struct fo
         w.left = w.policy->per_block ? 0 : w.left;
         for (w.canvas.step = 0; (size_t)w.canvas.step < steps && masks; w.canvas.step++) {
             ask_policy(&w, b);
-            struct extent x = times(pass_of(&w, (double)masks), b->batch);
+            struct extent x;
+            cache_extent(w.policy, &w.part, 0, &x);
+            x.wanted = (double)masks;
+            t.rows += x.rows;
+            x = times(x, b->batch);
             add_pass(&t, m, &x, r);
-            t.rows += (double)w.part.n_rows;
             walk_on(&w, b, masks, budget[w.canvas.step]);
             masks -= budget[w.canvas.step];
         }
@@ -216,7 +210,7 @@ struct memory_estimate forecast_memory(struct network *n, const struct forecast_
         m = autoregress_estimate(n, &how, in, b->batch);
     } else {
         const struct diffuse how = {.gen_length = b->length, .block_length = b->block,
-                                    .steps = b->steps, .cache = b->cache};
+                                    .steps = b->steps, .cache = b->cache, .kept = b->kept};
         m = diffuse_estimate(n, &how, in, b->batch);
     }
     free(in);

@@ -22,6 +22,10 @@ void diffuse_loop_on(struct canvas_loop *l, const struct index *x, const struct 
     l->canvas = c->state;
     l->token = c->token;
     l->row_of = c->row_of;
+    l->check_of = unmask_has(l->rule, UNMASK_REVISES) ? c->check_of : NULL;
+    l->slot = unmask_has(l->rule, UNMASK_KEEPS) ? c->slot : NULL;
+    l->asked = c->asked;
+    l->target = x->target;
     l->origin = c->origin;
     l->rows = x->rows;
     l->budget = c->budget;
@@ -33,6 +37,8 @@ void diffuse_read(struct run *r)
 {
     struct backend *b = r->n->backend;
     b->ops->read(b, r->host.token, r->device.token, r->ids * sizeof *r->host.token);
+    if (unmask_has(r->how->rule, UNMASK_KEEPS))
+        b->ops->read(b, r->host.slot, r->device.slot, r->ids * sizeof *r->host.slot);
 }
 
 size_t diffuse_needs(const struct run *r, const struct canvas_state *c, size_t wanted)
@@ -48,30 +54,54 @@ size_t diffuse_capacity(const struct run *r, size_t most)
     return capacity < r->how->gen_length ? capacity : r->how->gen_length;
 }
 
-/* A sequence of the pass: what the policy named of a canvas. Its twin has the prompt masked.
- * Returns the slots that it lists. */
-static size_t add_rows(struct run *r, const struct canvas_state *c, int twin, size_t listed)
+/* What the layers choose of the rows that follow; the slots of the canvas begin at `slot`. */
+static void add_share(struct run *r, int32_t slot, size_t listed)
 {
+    struct pass *p = &r->plan.pass;
+    const struct index *x = &r->work->host;
+    const struct cache_part *a = &r->part;
+    int32_t take = (int32_t)(a->take || a->sifts ? a->take : a->n_rows);
+    struct share *share = &x->part[p->n_seqs];
+    if (r->policy->outputs) {
+        *share = (struct share){(int32_t)a->first, (int32_t)a->n, take, (int32_t)p->chosen};
+        x->some[p->n_seqs] = (struct attn_seq){share->out, take, (int32_t)listed,
+                                               (int32_t)a->n_keys};
+        p->chosen += (size_t)take;
+        p->max_chosen = (size_t)take > p->max_chosen ? (size_t)take : p->max_chosen;
+    } else if (a->sifts) {
+        *share = (struct share){(int32_t)a->first, (int32_t)a->n, take, slot};
+        p->sifts = 1;
+    }
+}
+
+/* A sequence of the pass: what the policy named of canvas i. Its twin has the prompt masked.
+ * Returns the slots that it lists. */
+static size_t add_rows(struct run *r, size_t i, int twin, size_t listed)
+{
+    const struct canvas_state *c = &r->host.state[i];
     struct pass *p = &r->plan.pass;
     const struct rows *w = &r->work->host.rows;
     const struct cache_part *a = &r->part;
-    int32_t row = (int32_t)p->T, slot = c->first + (twin ? (int32_t)r->ids : 0);
+    int32_t row = (int32_t)p->T;
+    int32_t slot = r->slot[i] + (twin ? (int32_t)diffuse_slots(r) / 2 : 0);
+    int reads = r->kv && !a->sifts;
+    add_share(r, slot, listed);
     for (size_t j = 0; j < a->n_rows; j++, p->T++) {
         int32_t k = a->row[j], id = c->first + k, prompt = k < c->prompt;
         w->token[p->T] = twin && prompt ? (int32_t)r->n->config.mask : r->host.token[id];
         w->pos[p->T] = k;
-        w->slot[p->T] = slot + k;
+        w->slot[p->T] = slot + k + a->shift;
         r->host.origin[p->T] = prompt ? -1 : id;
         if (!twin)
             r->host.row_of[id] = (int32_t)p->T;
     }
-    for (size_t j = 0; r->kv && j < a->n_keys; j++) {
-        w->slots[listed + j] = slot + a->key[j];
-        w->slot_pos[listed + j] = a->key[j];
+    size_t keys = reads ? a->n_keys : a->n_rows;
+    for (size_t j = 0; j < keys; j++) {
+        w->slots[listed + j] = reads ? slot + a->key[j] : row + (int32_t)j;
+        w->slot_pos[listed + j] = reads ? a->key[j] : a->row[j];
     }
-    size_t keys = r->kv ? a->n_keys : a->n_rows;
-    w->seqs[p->n_seqs++] = (struct attn_seq){row, (int32_t)a->n_rows,
-                                             r->kv ? (int32_t)listed : row, (int32_t)keys};
+    w->seqs[p->n_seqs++] = (struct attn_seq){row, (int32_t)a->n_rows, (int32_t)listed,
+                                             (int32_t)keys};
     p->max_rows = a->n_rows > p->max_rows ? a->n_rows : p->max_rows;
     p->max_slots = keys > p->max_slots ? keys : p->max_slots;
     return keys;
@@ -94,26 +124,11 @@ static struct canvas_state canvas_seen(const struct run *r, const struct canvas_
     return as;
 }
 
-/* What the part has: its rows, keys, and pairs of the two. */
-static struct span span_of(const struct run *r)
+/* What the policy says of canvas i now, as far as it exists, goes into r->part. Returns how many of
+ * the keys lie behind the block. */
+static int32_t ask_policy(struct run *r, size_t i)
 {
-    const struct cache_part *a = &r->part;
-    const int32_t *key = r->kv ? a->key : a->row;
-    size_t keys = r->kv ? a->n_keys : a->n_rows, seen = 0;
-    int32_t block = (int32_t)r->n->config.attends_block;
-    double pairs = block ? 0 : (double)a->n_rows * (double)keys;
-    for (size_t j = 0; j < a->n_rows && block; j++) {
-        while (seen < keys && key[seen] / block <= a->row[j] / block)
-            seen++;
-        pairs += (double)seen;
-    }
-    return (struct span){(int32_t)a->n_rows, (int32_t)keys, pairs};
-}
-
-/* What the policy says of canvas i now, as far as it exists, goes into r->part. */
-static void ask_policy(struct run *r, size_t i)
-{
-    struct canvas_state *c = &r->host.state[i];
+    const struct canvas_state *c = &r->host.state[i];
     const struct canvas_state as = canvas_seen(r, c);
     int32_t begin = as.prompt - as.shift + as.block * (int32_t)r->how->block_length;
     const struct cache_view v = {.canvas = &as,
@@ -125,11 +140,40 @@ static void ask_policy(struct run *r, size_t i)
                                  .mask_block = (int32_t)r->n->config.attends_block,
                                  .params = r->how->kept};
     struct cache_part *a = &r->part;
+    *a = (struct cache_part){.row = a->row, .key = a->key};
     r->policy->describe(&v, a);
-    c->ahead = suffix_filter(&r->how->suffix, &v, r->suffix_seed, r->kv != NULL, a);
-    r->span[i] = span_of(r);
-    r->serves = a->passes < r->serves ? a->passes : r->serves;
+    if (r->policy->slots) /* whose keys are no positions */
+        return v.canvas->len - v.end;
+    return suffix_filter(&r->how->suffix, &v, r->suffix_seed, r->kv != NULL, a);
+}
+
+/* 1: the passes to come sift. */
+static int sifting(struct run *r)
+{
+    for (size_t i = 0; i < r->batch && r->policy->slots; i++)
+        if (r->host.state[i].live) {
+            ask_policy(r, i);
+            if (r->part.sifts)
+                return 1;
+        }
+    return 0;
+}
+
+/* Canvas i joins the passes to come with what the policy says of it, or waits while others sift.
+ * Returns the slots that it lists. */
+static size_t join(struct run *r, size_t i, int sifts, size_t listed)
+{
+    struct canvas_loop *l = &r->plan.loop;
+    struct canvas_state *c = &r->host.state[i];
+    c->ahead = ask_policy(r, i);
+    r->span[i] = (struct extent){0};
+    if (r->part.sifts != sifts)
+        return 0;
+    cache_extent(r->policy, &r->part, (int32_t)r->n->config.attends_block, &r->span[i]);
+    r->serves = r->part.passes < r->serves ? r->part.passes : r->serves;
     c->rows_block = c->block;
+    r->work->host.member[l->parts++] = (int32_t)i;
+    return add_rows(r, i, 0, listed);
 }
 
 static int any_live(const struct run *r)
@@ -146,27 +190,25 @@ static void gather(struct run *r)
 {
     struct canvas_loop *l = &r->plan.loop;
     struct pass *p = &r->plan.pass;
-    int32_t *member = r->work->host.member;
+    const int32_t *member = r->work->host.member;
     size_t listed = 0;
-    int all = r->how->stay && any_live(r);
+    int all = r->how->stay && any_live(r), sifts = sifting(r);
     for (size_t i = 0; i < r->ids; i++)
-        r->host.row_of[i] = -1;
+        r->host.row_of[i] = r->host.check_of[i] = -1;
     l->parts = 0;
     r->serves = SIZE_MAX;
     for (size_t i = 0; i < r->batch; i++)
         if (r->host.state[i].live || all) {
-            member[l->parts++] = (int32_t)i;
-            ask_policy(r, i);
-            listed += add_rows(r, &r->host.state[i], 0, listed);
+            listed += join(r, i, sifts, listed);
+            listed += r->shadows ? diffuse_shadow(r, i, listed) : 0;
         }
     l->twin = r->guided ? (int32_t)p->T : 0;
     for (size_t i = 0; i < l->parts && r->guided; i++) {
         ask_policy(r, (size_t)member[i]);
-        listed += add_rows(r, &r->host.state[member[i]], 1, listed);
+        listed += add_rows(r, (size_t)member[i], 1, listed);
     }
     l->T = p->T;
-    if (!r->kv)
-        pass_list_rows(r->work, p->T);
+    p->chosen = p->chosen < p->T ? p->chosen : 0;
     p->mask = r->n->config.attends;
     p->mask_block = r->n->config.attends_block;
     p->max_slots = pass_slots(r->work, p->max_slots);
@@ -189,6 +231,16 @@ static size_t count_open(const struct run *r, const struct canvas_state *c)
     return n;
 }
 
+/* And with them the slots that a rule may revise. */
+static size_t count_asked(const struct run *r, const struct canvas_state *c)
+{
+    const struct canvas_loop here = loop_here(r);
+    size_t n = 0;
+    for (int32_t k = c->prompt; k < canvas_block_end(&here, c); k++)
+        n += (size_t)canvas_held(&here, c, k);
+    return n + count_open(r, c);
+}
+
 /* What the neediest part needs. */
 static size_t capacity_now(const struct run *r)
 {
@@ -196,7 +248,7 @@ static size_t capacity_now(const struct run *r)
     size_t most = 0;
     for (size_t i = 0; i < l->parts; i++) {
         const struct canvas_state *c = &r->host.state[r->work->host.member[i]];
-        size_t needed = c->live ? diffuse_needs(r, c, count_open(r, c)) : 0;
+        size_t needed = c->live ? diffuse_needs(r, c, count_asked(r, c)) : 0;
         most = needed > most ? needed : most;
     }
     return diffuse_capacity(r, most);
@@ -237,7 +289,8 @@ static void describe_pass(struct run *r)
     p->query = (struct head_query){.temperature = r->how->temperature, .seed = r->how->seed,
                                    .keys = t->rows.key, .cfg_scale = r->how->cfg_scale,
                                    .ban = t->ban, .n_ban = r->n_ban,
-                                   .quiet = t->quiet, .n_quiet = r->n_quiet};
+                                   .quiet = t->quiet, .n_quiet = r->n_quiet,
+                                   .target = r->plan.loop.check_of ? t->target : NULL};
     gather(r);
 }
 
@@ -247,8 +300,9 @@ static void note_rows(struct run *r)
 {
     size_t T = r->guided ? (size_t)r->plan.loop.twin : r->plan.pass.T;
     const struct rows *w = &r->work->host.rows;
-    for (size_t t = 0; t < T && r->kv; t++) /* the slot of an id is its place */
-        r->cached[w->slot[t]] = r->host.token[w->slot[t]];
+    for (size_t t = 0; t < T && r->kv; t++) /* the slot of an id is its place; shadows come behind */
+        if ((size_t)w->slot[t] < r->ids)
+            r->cached[w->slot[t]] = r->host.token[w->slot[t]];
 }
 
 void diffuse_forget(struct run *r)
@@ -362,7 +416,7 @@ static int act_out(struct run *r, const struct acts *a)
     int stale = 0;
     for (size_t i = 0; i < r->batch; i++) {
         struct canvas_state *c = &r->host.state[i];
-        if (!c->live || canvas_behind(&here, c))
+        if (!c->live || canvas_behind(&here, c) || !(r->span[i].rows > 0))
             continue;
         int32_t takes = unmask_paced(here.rule) ? canvas_budget(&here, c) : 1;
         for (int32_t k = c->prompt; takes > 0 && k < canvas_block_end(&here, c); k++)
@@ -371,7 +425,7 @@ static int act_out(struct run *r, const struct acts *a)
                 takes--;
             }
         canvas_settle(&here, c, (int32_t)count_open(r, c));
-        size_t needed = c->live ? diffuse_needs(r, c, count_open(r, c)) : 0;
+        size_t needed = c->live ? diffuse_needs(r, c, count_asked(r, c)) : 0;
         most = needed > most ? needed : most;
         stale |= (!c->live && !r->how->stay) || canvas_behind(&here, c);
     }

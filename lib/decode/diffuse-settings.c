@@ -12,7 +12,7 @@ enum { BOTH = SETTING_TEXT | SETTING_SPEED,
 
 /* "|a|b|c", of which the first character is skipped. */
 #define WORD(ENUM, name) "|" #name
-#define RULE_WORD(ENUM, name, paced, taken) "|" #name
+#define RULE_WORD(ENUM, name, traits, taken) "|" #name
 #define CHOICES(list) (&list[1])
 static const char orders[] = ORDERS_OF_ANSWERS(WORD), rules[] = UNMASK_RULES(RULE_WORD),
                   policies[] = CACHE_POLICIES(WORD), suffixes[] = SUFFIX_KINDS(WORD),

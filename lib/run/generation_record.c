@@ -173,6 +173,7 @@ static void set_times(json_t *r, const struct job *job, const struct prompt *p,
     rec_set_int(r, "canvas_positions", g->canvas_positions);
     rec_set_int(r, "rows", g->rows);
     rec_set_int(r, "committed_tokens", g->committed_tokens);
+    rec_set_int(r, "remasked_tokens", g->remasked_tokens);
     json_object_set_new(r, "commit_tokens",
                         g->n_commits ? list32(g->commit_tokens, g->n_commits) : json_null());
 }

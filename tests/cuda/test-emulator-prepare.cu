@@ -256,6 +256,12 @@ static void test_described(struct backend *b)
     (how = usual).cache = CACHE_DELAYED;
     how.kept.delayed_refresh = 3;
     check_described("delayed", &n, &host, how, 1);
+    (how = usual).cache = CACHE_FEATURES;
+    how.kept.prompt_refresh = 6;
+    how.kept.response_refresh = 3;
+    check_described("features", &n, &host, how, 0);
+    (how = usual).cache = CACHE_SPARSE;
+    check_described("sparse", &n, &host, how, 0);
     (how = usual).suffix.kind = SUFFIX_WINDOW;
     how.suffix.window = 3;
     check_described("a window of the suffix", &n, &host, how, 0);

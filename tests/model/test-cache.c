@@ -169,6 +169,8 @@ static int computes(const struct naive *v, size_t s, size_t e, int pass, size_t 
                v->x[p] == v->n->config.mask;
     case CACHE_EXACT: /* the block before once more; at first the prompt; m = block_length */
         return p < e && (pass || !v->passes ? !v->passes || p >= s - s % m : p + b >= s - s % m);
+    case CACHE_FEATURES: /* test-cache-layers.c has those two */
+    case CACHE_SPARSE:
     case CACHE_NONE:
     case CACHE_COUNT: break;
     }

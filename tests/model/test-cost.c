@@ -132,6 +132,21 @@ static void test_block_causal(struct network *n)
     n->config = was;
 }
 
+/* Prompt of 5. features: passes of 13 rows, of 2 chosen of 8, of 8, of 2 chosen of 8; a row that is
+ * not chosen is 188416 / 2 + 2 x 64 x 64 flops and a pair of it 256, and the outputs of a row are
+ * 1024 bytes. sparse: of a block two passes of 13 rows that keep 5, two of 4 rows on 9 keys. */
+static void test_layers(const struct network *n)
+{
+    struct diffuse how = {.gen_length = 8, .block_length = 4, .steps = 4,
+                          .rule = UNMASK_SCHEDULE, .cache = CACHE_FEATURES,
+                          .kept = {.prompt_refresh = 50, .response_refresh = 2, .update = 0.25,
+                                   .keep = 0.5, .keep_delay = 1}};
+    ok(is(canvases(n, &how, 1), 6931968, 2154496), "features: 25 rows, 12 looked at, 37 outputs");
+    how.cache = CACHE_SPARSE;
+    how.steps = 8;
+    ok(is(canvases(n, &how, 1), 14542848, 4136960), "sparse: 68 rows, 820 pairs, 72 slots");
+}
+
 static void test_parts(const struct network *n)
 {
     const struct cost_model t = cost_model_of(n);
@@ -190,6 +205,8 @@ int main(void)
         if (ops.depth == 1) /* else passes are under way when a block is full */
             test_block_causal(&llada);
     }
+    ops.depth = 1;
+    test_layers(&llada);
     test_parts(&llada);
     test_biases(b);
     network_free(&llama);

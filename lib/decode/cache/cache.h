@@ -9,6 +9,7 @@
 #define DECODE_CACHE_CACHE_H
 
 #include "kernels/advance.h"
+#include "lib/network/cost.h"
 
 /* POLICY(enumerator, name) */
 #define CACHE_POLICIES(POLICY) \
@@ -17,7 +18,9 @@
     POLICY(DUAL, dual)         \
     POLICY(VICINITY, vicinity) \
     POLICY(DELAYED, delayed)   \
-    POLICY(EXACT, exact)
+    POLICY(EXACT, exact)       \
+    POLICY(FEATURES, features) \
+    POLICY(SPARSE, sparse)
 /* PARAMETER(name, type INT or REAL, policies, least, most, default, unit, meaning) */
 #define CACHE_PARAMETERS(PARAMETER)                                                              \
     PARAMETER(refresh, INT, "prefix|dual|vicinity", 0, 1 << 20, 0, "passes",                   \
@@ -29,7 +32,17 @@
     PARAMETER(vicinity_warmup, INT, "vicinity", 1, 1 << 20, 4, "passes",                       \
               "of a block, the first ones, compute the whole canvas")                            \
     PARAMETER(delayed_refresh, INT, "delayed", 0, 1 << 20, 8, "passes",                        \
-              "compute the whole canvas at each N-th pass; 0: at the first only")
+              "compute the whole canvas at each N-th pass; 0: at the first only")                \
+    PARAMETER(prompt_refresh, INT, "features", 0, 1 << 20, 50, "passes",                         \
+              "compute the prompt at each N-th pass; 0: at the first only")                      \
+    PARAMETER(response_refresh, INT, "features", 0, 1 << 20, 7, "passes",                        \
+              "compute all slots at each N-th pass; 0: at the first only")                       \
+    PARAMETER(update, REAL, "features", 0, 1, 0.25, NULL,                                        \
+              "share of the slots that other passes compute: those that changed most")           \
+    PARAMETER(keep, REAL, "sparse", 0, 1, 0.5, NULL,                                             \
+              "share of the keys and values around a block that is kept")                        \
+    PARAMETER(keep_delay, INT, "sparse", 0, 1 << 20, 1, "passes",                                \
+              "of a block that come before the one that decides what is kept")
 
 #define CACHE_ENUMERATOR(ENUM, name) CACHE_##ENUM,
 enum caching { CACHE_POLICIES(CACHE_ENUMERATOR) CACHE_COUNT };
@@ -65,6 +78,13 @@ struct cache_part {
                    * rows */
     size_t n_keys;
     size_t passes; /* that this serves at most; SIZE_MAX: all of the block, or of the canvas */
+    /* Zero unless the policy says otherwise: */
+    size_t first, n; /* row[first .. first + n - 1] are apart (kernels/reuse.h) */
+    size_t take;     /* rows that layers but the first compute; 0: all. With `sifts`, rows whose
+                      * keys and values are kept, in slots 0 .. take - 1 of the canvas */
+    int sifts;       /* 1: rows read rows, and of their keys and values a part is kept */
+    int32_t shift;   /* position p has slot p + shift of the canvas; other than 0: and key[] are
+                      * slots */
 };
 struct cache_policy {
     const char *name;
@@ -73,6 +93,10 @@ struct cache_policy {
     int causal;    /* 1: for block-causal masks only */
     int fleeting;  /* 1: what a pass computes hangs on what was committed, and hardly comes twice */
     void (*describe)(const struct cache_view *v, struct cache_part *part);
+    int outputs;   /* 1: outputs are kept, and passes may compute chosen rows */
+    /* Slots of the cache for a canvas; NULL: one for each position. With it passes may sift, and
+     * those that do have no others beside them. */
+    size_t (*slots)(const struct cache_params *p, size_t len, size_t block_length);
 };
 extern const struct cache_policy *const cache_policies[]; /* [CACHE_COUNT] */
 
@@ -80,10 +104,16 @@ extern const struct cache_policy *const cache_policies[]; /* [CACHE_COUNT] */
 CACHE_POLICIES(CACHE_DECLARATION)
 #undef CACHE_DECLARATION
 
+/* What a canvas has in such a pass; mask_block as in struct cache_view. */
+void cache_extent(const struct cache_policy *p, const struct cache_part *part, int32_t mask_block,
+                  struct extent *x);
+
 /* ---- for policies ---- */
 
 /* Positions first .. end - 1 into a list. Returns how many. */
 size_t cache_list(int32_t *list, int32_t first, int32_t end);
+/* The share of n, rounded up. */
+size_t cache_share(double share, size_t n);
 /* Rows first .. end - 1 of the canvas, which read all of it. */
 void cache_span(const struct cache_view *v, struct cache_part *part, int32_t first, int32_t end);
 /* 1: the next pass is one of the first `whole` of its block, or one of those that params.refresh
