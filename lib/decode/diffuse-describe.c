@@ -300,7 +300,7 @@ static void note_rows(struct run *r)
 {
     size_t T = r->guided ? (size_t)r->plan.loop.twin : r->plan.pass.T;
     const struct rows *w = &r->work->host.rows;
-    for (size_t t = 0; t < T && r->kv; t++) /* the slot of an id is its place; shadows come behind */
+    for (size_t t = 0; t < T && r->kv; t++) /* the slot of an id is its place; then shadows */
         if ((size_t)w->slot[t] < r->ids)
             r->cached[w->slot[t]] = r->host.token[w->slot[t]];
 }
