@@ -22,7 +22,8 @@ static const char examples[] =
     "gen-llada -m data/models/llada-demo --schedule schedule.ndjson --launch 3 prompts.ndjson\n";
 
 static const char notes[] =
-    "A denoising step computes every position of prompt and canvas; steps that would commit\n"
+    "A denoising step computes every position of prompt and canvas, unless --cache keeps some\n"
+    "or --suffix leaves some out (rows counts what was computed); steps that would commit\n"
     "nothing (more steps than masks) are skipped. --unmask threshold and its like end a block\n"
     "when it is full, so steps are none of their settings. --unmask saber and wino may mask\n"
     "tokens of the block again (remasked_tokens): its slots are readable, and count as\n"
