@@ -277,8 +277,8 @@ static void describe_pass(struct run *r)
     gather(r);
 }
 
-/* What the slots of the cache hold once a described pass has run. Later ones of the same description
- * may renew it, so what is noted is never newer than what is there. */
+/* What the slots of the cache hold once a described pass has run. Later ones of the same
+ * description may renew it, so what is noted is never newer than what is there. */
 static void note_rows(struct run *r)
 {
     size_t T = r->guided ? (size_t)r->plan.loop.twin : r->plan.pass.T;
