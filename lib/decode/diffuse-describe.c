@@ -22,6 +22,10 @@ void diffuse_loop_on(struct canvas_loop *l, const struct index *x, const struct 
     l->canvas = c->state;
     l->token = c->token;
     l->row_of = c->row_of;
+    l->check_of = unmask_has(l->rule, UNMASK_REVISES) ? c->check_of : NULL;
+    l->slot = unmask_has(l->rule, UNMASK_KEEPS) ? c->slot : NULL;
+    l->asked = c->asked;
+    l->target = x->target;
     l->origin = c->origin;
     l->rows = x->rows;
     l->budget = c->budget;
@@ -33,6 +37,8 @@ void diffuse_read(struct run *r)
 {
     struct backend *b = r->n->backend;
     b->ops->read(b, r->host.token, r->device.token, r->ids * sizeof *r->host.token);
+    if (unmask_has(r->how->rule, UNMASK_KEEPS))
+        b->ops->read(b, r->host.slot, r->device.slot, r->ids * sizeof *r->host.slot);
 }
 
 size_t diffuse_needs(const struct run *r, const struct canvas_state *c, size_t wanted)
@@ -89,13 +95,13 @@ static size_t add_rows(struct run *r, size_t i, int twin, size_t listed)
         if (!twin)
             r->host.row_of[id] = (int32_t)p->T;
     }
-    for (size_t j = 0; reads && j < a->n_keys; j++) {
-        w->slots[listed + j] = slot + a->key[j];
-        w->slot_pos[listed + j] = a->key[j];
-    }
     size_t keys = reads ? a->n_keys : a->n_rows;
-    w->seqs[p->n_seqs++] = (struct attn_seq){row, (int32_t)a->n_rows,
-                                             reads ? (int32_t)listed : row, (int32_t)keys};
+    for (size_t j = 0; j < keys; j++) {
+        w->slots[listed + j] = reads ? slot + a->key[j] : row + (int32_t)j;
+        w->slot_pos[listed + j] = reads ? a->key[j] : a->row[j];
+    }
+    w->seqs[p->n_seqs++] = (struct attn_seq){row, (int32_t)a->n_rows, (int32_t)listed,
+                                             (int32_t)keys};
     p->max_rows = a->n_rows > p->max_rows ? a->n_rows : p->max_rows;
     p->max_slots = keys > p->max_slots ? keys : p->max_slots;
     return keys;
@@ -188,12 +194,14 @@ static void gather(struct run *r)
     size_t listed = 0;
     int all = r->how->stay && any_live(r), sifts = sifting(r);
     for (size_t i = 0; i < r->ids; i++)
-        r->host.row_of[i] = -1;
+        r->host.row_of[i] = r->host.check_of[i] = -1;
     l->parts = 0;
     r->serves = SIZE_MAX;
     for (size_t i = 0; i < r->batch; i++)
-        if (r->host.state[i].live || all)
+        if (r->host.state[i].live || all) {
             listed += join(r, i, sifts, listed);
+            listed += r->shadows ? diffuse_shadow(r, i, listed) : 0;
+        }
     l->twin = r->guided ? (int32_t)p->T : 0;
     for (size_t i = 0; i < l->parts && r->guided; i++) {
         ask_policy(r, (size_t)member[i]);
@@ -201,8 +209,6 @@ static void gather(struct run *r)
     }
     l->T = p->T;
     p->chosen = p->chosen < p->T ? p->chosen : 0;
-    if (!r->kv || sifts)
-        pass_list_rows(r->work, p->T);
     p->mask = r->n->config.attends;
     p->mask_block = r->n->config.attends_block;
     p->max_slots = pass_slots(r->work, p->max_slots);
@@ -225,6 +231,16 @@ static size_t count_open(const struct run *r, const struct canvas_state *c)
     return n;
 }
 
+/* And with them the slots that a rule may revise. */
+static size_t count_asked(const struct run *r, const struct canvas_state *c)
+{
+    const struct canvas_loop here = loop_here(r);
+    size_t n = 0;
+    for (int32_t k = c->prompt; k < canvas_block_end(&here, c); k++)
+        n += (size_t)canvas_held(&here, c, k);
+    return n + count_open(r, c);
+}
+
 /* What the neediest part needs. */
 static size_t capacity_now(const struct run *r)
 {
@@ -232,7 +248,7 @@ static size_t capacity_now(const struct run *r)
     size_t most = 0;
     for (size_t i = 0; i < l->parts; i++) {
         const struct canvas_state *c = &r->host.state[r->work->host.member[i]];
-        size_t needed = c->live ? diffuse_needs(r, c, count_open(r, c)) : 0;
+        size_t needed = c->live ? diffuse_needs(r, c, count_asked(r, c)) : 0;
         most = needed > most ? needed : most;
     }
     return diffuse_capacity(r, most);
@@ -273,7 +289,8 @@ static void describe_pass(struct run *r)
     p->query = (struct head_query){.temperature = r->how->temperature, .seed = r->how->seed,
                                    .keys = t->rows.key, .cfg_scale = r->how->cfg_scale,
                                    .ban = t->ban, .n_ban = r->n_ban,
-                                   .quiet = t->quiet, .n_quiet = r->n_quiet};
+                                   .quiet = t->quiet, .n_quiet = r->n_quiet,
+                                   .target = r->plan.loop.check_of ? t->target : NULL};
     gather(r);
 }
 
@@ -283,8 +300,9 @@ static void note_rows(struct run *r)
 {
     size_t T = r->guided ? (size_t)r->plan.loop.twin : r->plan.pass.T;
     const struct rows *w = &r->work->host.rows;
-    for (size_t t = 0; t < T && r->kv; t++) /* the slot of an id is its place */
-        r->cached[w->slot[t]] = r->host.token[w->slot[t]];
+    for (size_t t = 0; t < T && r->kv; t++) /* the slot of an id is its place; shadows come behind */
+        if ((size_t)w->slot[t] < r->ids)
+            r->cached[w->slot[t]] = r->host.token[w->slot[t]];
 }
 
 void diffuse_forget(struct run *r)
@@ -407,7 +425,7 @@ static int act_out(struct run *r, const struct acts *a)
                 takes--;
             }
         canvas_settle(&here, c, (int32_t)count_open(r, c));
-        size_t needed = c->live ? diffuse_needs(r, c, count_open(r, c)) : 0;
+        size_t needed = c->live ? diffuse_needs(r, c, count_asked(r, c)) : 0;
         most = needed > most ? needed : most;
         stale |= (!c->live && !r->how->stay) || canvas_behind(&here, c);
     }

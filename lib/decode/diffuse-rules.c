@@ -38,6 +38,24 @@ static int check_layers(const struct diffuse *how, const struct config *c, struc
     return 0;
 }
 
+/* Rules with shadow rows. */
+static int check_shadows(const struct diffuse *how, const struct config *c, struct err *e)
+{
+    const struct cache_policy *p = cache_policies[how->cache];
+    if (!unmask_has(how->rule, UNMASK_SHADOWS))
+        return 0;
+    if (how->cfg_scale > 0)
+        return err_set(e, EXIT_BAD_USAGE, "unmask wino goes with cfg-scale 0 only, got %g: its "
+                       "shadow rows have no unconditional twins", how->cfg_scale);
+    if (p->outputs || p->slots)
+        return err_set(e, EXIT_BAD_USAGE, "unmask wino does not go with cache %s: what is kept "
+                       "inside the layers is of no shadow row", p->name);
+    if (c && c->attends != MASK_FULL)
+        return err_set(e, EXIT_BAD_USAGE, "unmask wino: expected a model in which every position "
+                       "sees all others; %s has another mask", c->name);
+    return 0;
+}
+
 int diffuse_check(const struct diffuse *how, const struct config *c, struct err *e)
 {
     size_t gen = how->gen_length, block = how->block_length;
@@ -55,6 +73,11 @@ int diffuse_check(const struct diffuse *how, const struct config *c, struct err 
     if (how->rule == UNMASK_REPLAY && how->stop_at_eos)
         return err_set(e, EXIT_BAD_USAGE, "unmask replay goes with contract fixed only: the text "
                        "of the trace has its end, not this one");
+    if (how->rule == UNMASK_CREDIT && how->temperature > 0)
+        return err_set(e, EXIT_BAD_USAGE, "unmask credit goes with temperature 0 only, got %g: "
+                       "credits go to the best token, not to a drawn one", how->temperature);
+    if (check_shadows(how, c, e))
+        return -1;
     if (c && cache_policies[how->cache]->causal && c->attends != MASK_BLOCK_CAUSAL)
         return err_set(e, EXIT_BAD_USAGE, "cache %s: expected a model with a block-causal mask; in "
                        "%s every position sees all others, so what is kept is never exact",

@@ -10,8 +10,11 @@
 /* What advances from pass to pass, and what does not. */
 struct canvases {
     struct canvas_state *state; /* [batch] */
+    struct slot_kept *slot;     /* [ids] see struct canvas_loop; by rules that keep any */
     int32_t *token;             /* [ids] of all canvases, each prompt + gen_length */
     int32_t *row_of;            /* [ids] see struct canvas_loop */
+    int32_t *check_of;          /* [ids] the same: shadow rows, or row_of */
+    int32_t *asked;             /* [wanted] the same */
     int32_t *origin;            /* [rows] the same */
     int32_t *budget;            /* [budgets] */
 };
@@ -33,6 +36,7 @@ struct run {
     size_t budgets;             /* block_steps; where blocks differ so many for each; of a replay
                                  * so many a block and canvas */
     size_t n_ban, n_quiet;
+    size_t shadows;             /* shadow rows of a canvas: a block, or none */
     int guided;
     int per_block;              /* 1: what is described serves one block */
     const struct cache_policy *policy;
@@ -42,6 +46,7 @@ struct run {
     struct cache_part part;     /* what the policy says of one canvas after the other */
     struct extent *span;        /* [batch] what each has in the passes that are described; no rows:
                                  * it waits for others */
+    struct extent *shade;       /* [batch] and its shadow rows, which nobody else sees */
     int32_t *slot;              /* [batch] the first of each canvas in the cache */
     size_t serves;              /* passes that the description serves */
     struct work *work;
@@ -53,6 +58,10 @@ struct run {
 /* *l works on the arrays of x and c. */
 void diffuse_loop_on(struct canvas_loop *l, const struct index *x, const struct canvases *c);
 
+/* The shadow rows of the block that canvas i is at, whose rows are in the pass as the last ones and
+ * in r->part; their lists begin at `listed`. Returns the slots that they list. */
+size_t diffuse_shadow(struct run *r, size_t i, size_t listed);
+
 /* For struct loop, ctx a struct run. */
 size_t diffuse_describe(void *ctx);
 void diffuse_prepare(void *ctx);
@@ -61,7 +70,7 @@ void diffuse_pass(void *ctx);
 
 /* The slots of the cache hold nothing yet. */
 void diffuse_forget(struct run *r);
-/* Slots of the cache: those of all canvases, and again those of the twins. */
+/* Slots of the cache: those of all canvases, and again those of the twins or of shadow rows. */
 size_t diffuse_slots(const struct run *r);
 /* Brings the ids of all canvases to the host. */
 void diffuse_read(struct run *r);

@@ -12,7 +12,7 @@ enum { BOTH = SETTING_TEXT | SETTING_SPEED,
 
 /* "|a|b|c", of which the first character is skipped. */
 #define WORD(ENUM, name) "|" #name
-#define RULE_WORD(ENUM, name, paced, taken) "|" #name
+#define RULE_WORD(ENUM, name, traits, taken) "|" #name
 #define CHOICES(list) (&list[1])
 static const char orders[] = ORDERS_OF_ANSWERS(WORD), rules[] = UNMASK_RULES(RULE_WORD),
                   policies[] = CACHE_POLICIES(WORD), suffixes[] = SUFFIX_KINDS(WORD),
@@ -121,8 +121,10 @@ static int check(const struct settings *s, const struct config *c, struct err *e
 }
 
 static struct memory_estimate estimate(const struct network *n, const struct settings *s,
+                                       const struct decode_env *env,
                                        const struct generation_input *in, size_t batch)
 {
+    (void)env;
     const struct diffuse how = how_of(s);
     return diffuse_estimate(n, &how, in, batch);
 }
@@ -155,4 +157,4 @@ static void shorten(struct settings *s)
 }
 
 const struct decoder decoder_diffuse = {"gen-llada", DIFFUSES, &table,
-                                        extent, check, estimate, run, shorten, 1};
+                                        extent, check, estimate, run, shorten, 1, NULL};

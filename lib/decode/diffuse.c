@@ -5,7 +5,8 @@
  *         answers = a pass over the rows that the cache policy names, wanted: the masked slots up
  *                   to the end of the block
  *         score of an answer = what the order says of it (its probability, a random number...)
- *         commit the answers that the unmask rule picks; a committed slot never changes
+ *         commit the answers that the unmask rule picks; a committed slot never changes, but for
+ *                   rules that revise: these may mask slots of the block again
  *
  * What follows the answers is kernels/advance.h, which also makes the rows of the next pass;
  * diffuse-describe.c says what goes into the passes; here stands what their counters and clocks
@@ -27,20 +28,30 @@
 #include "lib/decode/loop.h"
 #include "lib/network/pass.h"
 
+/* Slots that the rule remembers something of. */
+static size_t slots_kept(const struct run *r)
+{
+    return unmask_has(r->how->rule, UNMASK_KEEPS) ? r->ids : 0;
+}
+
 static struct canvases canvases_in(const struct run *r, unsigned char *extra)
 {
+    const struct work_size *size = &r->work->size;
     struct canvas_state *state = (struct canvas_state *)(void *)extra;
-    int32_t *token = (int32_t *)(state + r->batch), *row_of = token + r->ids;
-    int32_t *origin = row_of + r->ids;
-    return (struct canvases){state, token, row_of, origin, origin + r->work->size.rows};
+    struct slot_kept *slot = (struct slot_kept *)(void *)(state + r->batch);
+    int32_t *token = (int32_t *)(slot + slots_kept(r)), *row_of = token + r->ids;
+    int32_t *asked = row_of + r->ids, *origin = asked + size->wanted;
+    int32_t *budget = origin + size->rows;
+    return (struct canvases){state, slot, token, row_of, r->shadows ? budget + r->budgets : row_of,
+                             asked, origin, budget};
 }
 
 static struct work_size size_of(const struct run *r)
 {
-    size_t rows = r->guided ? 2 * r->ids : r->ids;
+    size_t shadows = r->batch * r->shadows, rows = (r->guided ? 2 * r->ids : r->ids) + shadows;
     struct work_size s = {.rows = rows,
-                          .seqs = r->guided ? 2 * r->batch : r->batch,
-                          .listed = rows,
+                          .seqs = (r->guided ? 2 * r->batch : r->batch) + shadows,
+                          .listed = rows + r->ids * r->shadows + shadows * r->shadows,
                           .wanted = r->batch * r->how->gen_length,
                           .cached = (size_t)r->policy->kept,
                           .guided = (size_t)r->guided,
@@ -48,10 +59,11 @@ static struct work_size size_of(const struct run *r)
                           .sifted = r->policy->slots != NULL};
     for (size_t i = 0; i < r->batch; i++) {
         size_t len = r->in[i].n + r->how->gen_length;
-        s.slots = len > s.slots ? len : s.slots;
+        s.slots = len + r->shadows > s.slots ? len + r->shadows : s.slots;
     }
-    s.extra = r->batch * sizeof *r->host.state +
-              (2 * r->ids + rows + r->budgets) * sizeof *r->host.token;
+    s.extra = r->batch * sizeof *r->host.state + slots_kept(r) * sizeof *r->host.slot +
+              ((r->shadows ? 3 : 2) * r->ids + s.wanted + rows + r->budgets) *
+                  sizeof *r->host.token;
     return s;
 }
 
@@ -127,6 +139,7 @@ static void loop_make(struct run *r)
     const struct diffuse *how = r->how;
     struct canvas_loop *l = &r->plan.loop;
     memset(l, 0, sizeof *l); /* its bytes are part of a key */
+    l->rule = how->rule;
     diffuse_loop_on(l, &r->work->device, &r->device);
     l->answer = r->work->answer;
     l->gen_length = (int32_t)how->gen_length;
@@ -135,7 +148,6 @@ static void loop_make(struct run *r)
     l->block_pace = how->replay || !diffuse_is_even(how) ? (int32_t)r->block_steps : 0;
     l->mask = (int32_t)r->n->config.mask;
     l->order = how->order;
-    l->rule = how->rule;
     l->params = how->unmask;
     l->order_seed = rng_derive(how->seed, "random remasking");
     l->per_block = r->per_block;
@@ -166,7 +178,8 @@ static struct work_size run_count(struct run *r)
         shifted |= shift_of(r, i);
     }
     r->policy = cache_policies[how->cache];
-    r->per_block = r->policy->per_block || how->suffix.kind != SUFFIX_ALL ||
+    r->shadows = unmask_has(how->rule, UNMASK_SHADOWS) ? how->block_length : 0;
+    r->per_block = r->policy->per_block || how->suffix.kind != SUFFIX_ALL || r->shadows > 0 ||
                    how->unmask.threshold_decay > 0; /* it counts what is ahead of the block */
     r->guided = how->cfg_scale > 0;
     r->blocks = how->gen_length / how->block_length + (shifted > 0);
@@ -192,7 +205,7 @@ size_t diffuse_slots(const struct run *r)
     size_t sum = 0;
     for (size_t i = 0; i < r->batch; i++)
         sum += slots_of(r, i);
-    return r->guided ? 2 * sum : sum;
+    return r->guided ? 2 * sum : sum + (r->policy->kept ? r->batch * r->shadows : 0);
 }
 
 /* -1: no memory. */
@@ -205,7 +218,7 @@ static int cache_make(struct run *r)
     if (!r->policy->kept)
         return 0;
     r->kv = &r->cache;
-    return kv_make(r->kv, r->n, first * (r->guided ? 2 : 1)) ||
+    return kv_make(r->kv, r->n, diffuse_slots(r)) ||
                    (r->policy->outputs && kv_keep_outputs(r->kv, r->n))
                ? -1
                : 0;
@@ -219,6 +232,7 @@ static int run_make(struct run *r, struct memory_estimate *estimate)
     r->part.row = mem_alloc(size.slots * sizeof *r->part.row);
     r->part.key = mem_alloc(size.slots * sizeof *r->part.key);
     r->span = mem_zero(r->batch, sizeof *r->span);
+    r->shade = mem_zero(r->batch, sizeof *r->shade);
     r->cached = mem_alloc(r->ids * sizeof *r->cached);
     r->suffix_seed = rng_derive(r->how->seed, "suffix dropout");
     if (cache_make(r))
@@ -243,6 +257,7 @@ static void run_free(struct run *r)
     free(r->part.row);
     free(r->part.key);
     free(r->span);
+    free(r->shade);
     free(r->slot);
     free(r->cached);
     work_free(r->work, r->n);
@@ -264,19 +279,20 @@ static void account(const struct run *r, size_t i, const struct canvas_state *no
 {
     const struct canvas_state *was = &r->host.state[i];
     struct generation *g = &r->out[i];
-    int64_t rows = (int64_t)r->span[i].rows;
+    int64_t rows = (int64_t)r->span[i].rows, shadows = (int64_t)r->shade[i].rows;
     generation_step(g, ns);
     generation_commit(g, now->bad ? 0 : now->written);
     g->e2e_ns = ns;
     g->denoise_steps++;
     g->canvas_positions += rows;
-    g->rows += r->guided ? 2 * rows : rows;
+    g->rows += r->guided ? 2 * rows : rows + shadows;
     g->bad = now->bad;
     if (g->bad)
         return;
-    if (now->written && !g->committed_tokens)
+    if (now->written && !g->first_commit_ns)
         g->first_commit_ns = ns;
-    g->committed_tokens += now->written;
+    g->committed_tokens += now->written - now->remasked;
+    g->remasked_tokens += now->remasked;
     if (was->block == 0 && now->block > 0)
         g->first_block_ns = ns;
     if (now->readable > was->readable)
@@ -294,6 +310,7 @@ static void count(const struct run *r)
         size_t part = (size_t)r->work->host.member[i];
         const struct canvas_state *c = &r->host.state[part];
         cost_join(&x, (double)twins, &r->span[part]);
+        cost_join(&x, 1, &r->shade[part]);
         live |= c->live;
         if (c->live)
             x.wanted += (double)(twins * (c->stalled ? capacity : (size_t)c->wanted));
