@@ -1,6 +1,6 @@
-/* suffix.h - which of the masks behind the block exist for a pass. A filter over what a cache
- * policy named: positions that are left out are neither computed nor read; the others keep their
- * true positions. It is the same in all passes of a block.
+/* suffix.h - which masks behind the block exist for a pass. A filter over what a cache policy
+ * named: positions that are left out are neither computed nor read; the others keep their true
+ * positions. It is the same in all passes of a block.
  *
  *     all      every slot: the official sampler
  *     window   the next `window` slots, and the last one of the canvas, which says how long it is
