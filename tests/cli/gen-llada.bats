@@ -359,6 +359,33 @@ END
     rm "$T/t" && no 66 "/t" replay
 }
 
+@test "caches inside the layers: neutral values change nothing, shares save rows or memory" {
+    gen() { "${GEN[@]}" --gen-length 16 --block-length 4 --batch 3 --no-meta "$@" "$T/prompts"; }
+    gen > "$T/none"
+    gen --cache dual > "$T/dual"
+    gen --cache features --prompt-refresh 1 --response-refresh 1 > "$T/all"
+    gen --cache sparse --keep 1 --keep-delay 0 > "$T/kept"
+    cmp <(ids "$T/none") <(ids "$T/all")
+    cmp <(ids "$T/dual") <(ids "$T/kept")
+    gen --cache features,sparse --update 0.25,0.5 --keep 0.25 > "$T/out"
+    jq -s -e '(map([.cache, .update, .keep]) | unique)
+        == [["features", 0.25, null], ["features", 0.5, null], ["sparse", null, 0.25]]
+        and all(.[]; .status == "ok" and .denoise_steps == 16 and .model_flops > 0)
+        and (map(select(.update == 0.25).rows) | add) < (map(select(.update == 0.5).rows) | add)
+        and all(.[]; select(.cache == "features")
+                | .prompt_refresh == 50 and .response_refresh == 7)
+        and all(.[]; select(.cache == "sparse") | .keep_delay == 1)' "$T/out"
+    jq -s -e '(map(select(.cache == "dual").memory.kv_bytes) | max) as $dual
+        | all(.[]; if .cache == "sparse" then .memory.kv_bytes < $dual * 0.6
+                   elif .cache == "features" then .memory.kv_bytes == 2 * $dual else true end)' \
+        "$T/dual" "$T/out"
+    run "${GEN[@]}" --cache features --suffix grow "$T/prompts"
+    [ "$status" -eq 64 ]
+    [[ $output == *"cache features goes with suffix all only"* ]]
+    run "${GEN[@]}" --cache sparse --keep 1.5 "$T/prompts"
+    [ "$status" -eq 64 ]
+}
+
 # made WORD...: gen-llada of three blocks in 12 steps, with those options
 made() { "$BIN/gen-llada" -q --no-meta -m synth:tiny-llada --gen-length 24 --block-length 8 \
     --steps 12 "$@" "$T/prompts"; }
@@ -438,31 +465,4 @@ made() { "$BIN/gen-llada" -q --no-meta -m synth:tiny-llada --gen-length 24 --blo
         (map(.rows / .denoise_steps) | add) < ($all | map(.rows / .denoise_steps) | add)' "$T/grow"
     [ "$(ids "$T/stay")" = "$(ids "$T/all")" ]
     jq -s -e --slurpfile all "$T/all" '.[0].model_flops > $all[0].model_flops' "$T/stay"
-}
-
-@test "caches inside the layers: neutral values change nothing, shares save rows or memory" {
-    gen() { "${GEN[@]}" --gen-length 16 --block-length 4 --batch 3 --no-meta "$@" "$T/prompts"; }
-    gen > "$T/none"
-    gen --cache dual > "$T/dual"
-    gen --cache features --prompt-refresh 1 --response-refresh 1 > "$T/all"
-    gen --cache sparse --keep 1 --keep-delay 0 > "$T/kept"
-    cmp <(ids "$T/none") <(ids "$T/all")
-    cmp <(ids "$T/dual") <(ids "$T/kept")
-    gen --cache features,sparse --update 0.25,0.5 --keep 0.25 > "$T/out"
-    jq -s -e '(map([.cache, .update, .keep]) | unique)
-        == [["features", 0.25, null], ["features", 0.5, null], ["sparse", null, 0.25]]
-        and all(.[]; .status == "ok" and .denoise_steps == 16 and .model_flops > 0)
-        and (map(select(.update == 0.25).rows) | add) < (map(select(.update == 0.5).rows) | add)
-        and all(.[]; select(.cache == "features")
-                | .prompt_refresh == 50 and .response_refresh == 7)
-        and all(.[]; select(.cache == "sparse") | .keep_delay == 1)' "$T/out"
-    jq -s -e '(map(select(.cache == "dual").memory.kv_bytes) | max) as $dual
-        | all(.[]; if .cache == "sparse" then .memory.kv_bytes < $dual * 0.6
-                   elif .cache == "features" then .memory.kv_bytes == 2 * $dual else true end)' \
-        "$T/dual" "$T/out"
-    run "${GEN[@]}" --cache features --suffix grow "$T/prompts"
-    [ "$status" -eq 64 ]
-    [[ $output == *"cache features goes with suffix all only"* ]]
-    run "${GEN[@]}" --cache sparse --keep 1.5 "$T/prompts"
-    [ "$status" -eq 64 ]
 }
