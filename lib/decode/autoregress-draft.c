@@ -89,7 +89,7 @@ static void draft_all(struct run *r)
     }
     if (!passes)
         return;
-    autoregress_send(r, d, r->how->sample.temperature);
+    autoregress_send(r, d);
     draft(r, passes);
     for (size_t part = 0; part < d->plan.pass.n_seqs; part++) {
         size_t i = (size_t)d->work->host.member[part];

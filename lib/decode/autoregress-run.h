@@ -74,8 +74,8 @@ void autoregress_read(struct run *r);
 void autoregress_begin(struct reader *w);
 void autoregress_add(struct run *r, struct reader *w, size_t seat, const int32_t *guess,
                      int32_t guesses);
-/* Settles and sends it. Draws with `temperature`. */
-void autoregress_send(const struct run *r, struct reader *w, double temperature);
+/* Settles and sends it. */
+void autoregress_send(const struct run *r, struct reader *w);
 /* Id `place` of a text. */
 int32_t autoregress_id(const struct run *r, size_t seat, int32_t place);
 /* The pass as it was sent, and what follows it on the back end; ctx a struct reader. */
