@@ -21,7 +21,7 @@ enum { SOURCES_MAX = 1000 }; /* kinds of prompts told apart */
 static const char *const kept[] = {"metric", "quality", "front",    "crossover", "suggest",
                                    "meta",   "parent",  "error",    "train",     "roofline",
                                    "check",  "comparison", "workload", "attainment",
-                                   "hypervolume", "dialect", "audit"};
+                                   "hypervolume", "dialect", "audit", "commit"};
 
 static void copy_known(json_t *to, const json_t *from, const char *key)
 {
@@ -173,7 +173,8 @@ static void add_record(struct runset *s, json_t *r)
         return;
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (!strcmp(kind, kept[i])) {
-            if (strcmp(kind, "comparison")) /* of configurations that other records tell of */
+            if (strcmp(kind, "comparison") && strcmp(kind, "commit"))
+                /* of configurations that other records tell of */
                 about_config(s, r);
             json_array_append(list_of(s, kind), r);
         }

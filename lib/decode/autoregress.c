@@ -12,6 +12,7 @@
 #include "lib/decode/autoregress.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,7 +46,7 @@ struct run {
     struct cost_model cost_model;
     struct plan plan;
     size_t longest;            /* ids of the longest text in the next pass */
-    /* When a filter needs logits: what is read back. */
+    /* When a filter needs logits, or an observer looks closely: what is read back. */
     struct head_row *answer;   /* [batch] */
     float *logits;             /* [batch, V], else NULL */
     int32_t *sort;             /* [V] */
@@ -107,8 +108,8 @@ static void loop_make(struct run *r)
 static int run_make(struct run *r, struct memory_estimate *estimate)
 {
     size_t vocab = r->n->config.vocab;
+    r->answer = mem_zero(r->batch, sizeof *r->answer);
     if (sample_needs_logits(&r->how->sample, vocab)) {
-        r->answer = mem_zero(r->batch, sizeof *r->answer);
         r->logits = mem_zero(r->batch * vocab, sizeof *r->logits);
         r->sort = mem_zero(vocab, sizeof *r->sort);
     }
@@ -235,7 +236,17 @@ static void run_and_advance(void *ctx)
     r->n->backend->ops->advance_texts(r->n->backend, &r->plan.loop);
 }
 
-/* Draws on the host from the logits of the pass and puts the ids into the answers. */
+/* The answer becomes the id that is drawn on the host from its logits. */
+static void draw(const struct run *r, struct head_row *a, const float *logits, uint64_t key)
+{
+    int32_t id = sample_draw(logits, r->n->config.vocab, &r->how->sample, r->how->seed, key,
+                             r->sort);
+    a->log_prob += (double)logits[id] - (double)logits[a->id];
+    a->prob = (float)exp(a->log_prob);
+    a->id = id;
+}
+
+/* Draws from the logits of the pass and puts the ids into the answers. */
 static void sample(struct run *r)
 {
     struct backend *b = r->n->backend;
@@ -244,9 +255,7 @@ static void sample(struct run *r)
     b->ops->read(b, r->logits, r->work->logits, parts * vocab * sizeof *r->logits);
     for (size_t i = 0; i < parts; i++)
         if (!r->answer[i].bad)
-            r->answer[i].id =
-                sample_draw(r->logits + i * vocab, vocab, &r->how->sample, r->how->seed,
-                            r->work->host.rows.key[i], r->sort);
+            draw(r, &r->answer[i], r->logits + i * vocab, r->work->host.rows.key[i]);
     b->ops->write(b, r->work->answer, r->answer, parts * sizeof *r->answer);
 }
 
@@ -349,6 +358,27 @@ static void account(const struct run *r, struct generation *g, const struct text
     generation_emit(g, ns, 1);
 }
 
+/* Tells an observer that looks closely what the pass added to the texts of its parts. */
+static void observe(struct run *r, const struct text_state *now, int64_t ns)
+{
+    struct backend *b = r->n->backend;
+    size_t parts = r->plan.loop.parts;
+    b->ops->read(b, r->answer, r->work->answer, parts * sizeof *r->answer);
+    read_ids(r);
+    for (size_t part = 0; part < parts; part++) {
+        size_t i = (size_t)r->work->host.member[part];
+        int32_t n = now[i].len - now[i].prompt, slot = n - 1;
+        double prob = (double)r->answer[part].prob;
+        const struct observed o = {.input = i, .pass = (int64_t)r->out[i].n_steps, .ns = ns,
+                                   .ids = r->host.ids + i * r->how->max_new, .n = (size_t)n,
+                                   .readable = (size_t)n, .mask = -1,
+                                   .commits = now[i].len > r->host.state[i].len, .slot = &slot,
+                                   .confidence = &prob};
+        if (r->host.state[i].live && !now[i].bad)
+            r->how->observer->changed(r->how->observer->ctx, &o);
+    }
+}
+
 /* What the pass that is settled now had to do, by the states before it. A text that has ended was
  * one row of it; a pass in which all have is behind the end of the clock. */
 static void count(const struct run *r, int64_t ns)
@@ -384,6 +414,8 @@ static int settle(void *ctx, const void *state, int64_t ns)
             account(r, &r->out[i], &r->host.state[i], &now[i], ns);
             ended |= !now[i].live;
         }
+    if (r->how->observer && r->how->observer->closely)
+        observe(r, now, ns);
     memcpy(r->host.state, now, r->batch * sizeof *now);
     return ended;
 }
@@ -419,7 +451,8 @@ void autoregress(const struct network *n, const struct autoregress *how,
     trace->start_ns = clock_ns();
     int short_of_memory = run_make(&r, &trace->estimate);
     if (!short_of_memory) {
-        const struct loop loop = {.backend = n->backend, .stop = how->stop, .state = r.device.state,
+        const struct loop loop = {.backend = n->backend, .stop = how->stop,
+                                  .observer = how->observer, .state = r.device.state,
                                   .bytes = batch * sizeof *r.device.state, .describe = describe,
                                   .prepare = how->prepare ? prepare : NULL,
                                   .enqueue = enqueue, .settle = settle, .ctx = &r};
