@@ -41,7 +41,7 @@ $(R)/steps/trace.ndjson: $(R)/prompts.ndjson $(R)/stamp/trace $(R)/stamp/model-L
 	$(call say,gen-llada trace)\
 	    $(alone) $(BIN)/gen-llada -m $(LLADA) --unmask $(TRACE_UNMASK) \
 	    --gen-length $(GEN_LENGTH) --block-length $(BLOCK_LENGTH) --limit 1 --seed $(SEED) \
-	    $(GEN_FLAGS) $(LLADA_FLAGS) --trace $@ $< > /dev/null
+	    $(GEN_FLAGS) $(LLADA_FLAGS) --trace $@ $< -o /dev/null
 
 $(R)/steps/judge.ndjson: $(R)/steps/generations.ndjson $(R)/stamp/model-JUDGE \
     $(R)/stamp/score $(R)/stamp/tool-score-ppl | $(PIPE) $(R)/judge.words

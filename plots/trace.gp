@@ -21,7 +21,9 @@ set colorbox horizontal noborder \
     user origin screen (narrow ? 0.5 : 0.66), char 1.4 size screen (narrow ? 0.44 : 0.3), char 0.7
 set cbtics 0, 0.5, 1 scale 0.3 offset 0,0.7
 unset cblabel
-set label 1 'confidence at the commit' at screen (narrow ? 0.48 : 0.645), char 1.75 right \
+if (dumb) {unset colorbox}
+set label 1 (dumb ? '' : 'confidence at the commit') \
+    at screen (narrow ? 0.48 : 0.645), char 1.75 right \
     textcolor rgb '#202020'
 set multiplot layout down, across margins char 8, char 1.5, char (dumb ? 3 : 5.9), char 2.8 \
     spacing char 6, char 6.6
