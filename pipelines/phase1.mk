@@ -25,6 +25,8 @@ steps_MEASURE  := --dialects
 steps_BATCH    := 1
 steps_LENGTH   := $(GEN_LENGTH)
 steps_BLOCK    := $(BLOCK_LENGTH)
+steps_ANSWERS  := $(if $(METHODS),$(R)/steps/exact.ndjson)
+steps_METHODS  := $(if $(METHODS),$(R)/methods.ndjson)
 steps_LAUNCHES := $(call launches_of,steps,$(LAUNCHES))
 steps_PROMPTS  := $(R)/prompts.ndjson
 

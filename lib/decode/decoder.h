@@ -41,6 +41,8 @@ struct decoder {
 };
 extern const struct decoder decoder_autoregress, decoder_diffuse;
 extern const struct decoder *const decoders[]; /* all of them, NULL last */
+/* The one whose table has this system, or NULL. */
+const struct decoder *decoder_of(const char *system);
 
 /* What a generator must deliver, in every table: `answer`, the text up to its end, where its clock
  * ends and it leaves the batch; or `fixed`, exactly so many tokens, whatever they say. Systems are

@@ -8,6 +8,7 @@
 #include "lib/analysis/about.h"
 #include "lib/analysis/doubts.h"
 #include "lib/analysis/format.h"
+#include "lib/analysis/verdict-best.h"
 #include "lib/analysis/verdict.h"
 #include "lib/record/rec.h"
 #include "lib/report/sections.h"
@@ -52,6 +53,7 @@ static void put_box(struct page *p, const struct runset *s, const json_t *r)
     struct buf lead = {0}, more = {0}, contracts = {0};
     doubts_find(&doubts, s, r);
     put_toys(&lead, s);
+    verdict_best(&lead, s);
     if (r) {
         verdict_answer(&lead, s, r);
         verdict_parts(&more, s, r);
