@@ -162,21 +162,32 @@ static int has_word(const char *text, const char *word, size_t n)
     return 0;
 }
 
-/* What of a label not all panels share; of one panel all of it. The caller frees. */
-static char *name_of(const struct panel *list, int n, int k)
+/* The words of a panel's label that all panels have, or those that not all have; all
+ * where there are none. The caller frees. */
+static char *words_of(const struct panel *list, int n, int k, int wanted)
 {
     struct buf b = {0};
     for (const char *s = list[k].config; *s; s += strcspn(s, " "), s += strspn(s, " ")) {
         size_t len = strcspn(s, " ");
-        int shared = n > 1;
+        int shared = 1;
         for (int j = 0; j < n; j++)
             shared &= has_word(list[j].config, s, len);
-        if (!shared && len) {
+        if (shared == wanted && len) {
             buf_text(&b, b.len ? " " : "");
             buf_put(&b, s, len);
         }
     }
     return b.data ? b.data : mem_text(list[k].config);
+}
+
+static void say_shared(struct figure *f, const struct panel *list, int n)
+{
+    if (n < 2)
+        return;
+    char *words = words_of(list, n, 0, 1), *clean = format_cleaned(words, 200);
+    figure_say(f, "All panels: %s.", clean);
+    free(clean);
+    free(words);
 }
 
 static void say_panel(struct figure *f, struct panel *p, const char *name)
@@ -212,7 +223,7 @@ void figure_trace(struct figure *f, const struct runset *s, const struct figure_
     script_table_end(&f->script);
     put_again(&f->script, list, n);
     for (int k = 0; k < n; k++) {
-        char *own = name_of(list, n, k), *name = format_cleaned(own, 200);
+        char *own = words_of(list, n, k, n == 1), *name = format_cleaned(own, 200);
         passes[k] = (double)list[k].passes;
         most_slots = fmax(most_slots, (double)list[k].slots);
         most_passes = fmax(most_passes, passes[k]);
@@ -223,6 +234,7 @@ void figure_trace(struct figure *f, const struct runset *s, const struct figure_
         free(name);
         free(own);
     }
+    say_shared(f, list, n);
     free(of);
     if (reopened > 0)
         figure_say(f, "Crosses: masked again.");

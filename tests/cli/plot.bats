@@ -453,7 +453,7 @@ numbers() { sed -n "/^# $2\$/,/^\$/p" "$1" | tail -n +3 | sed '/^$/d'; }
     [ "$(numbers t.tsv again | tr '\t' ' ')" = "4 2" ]
     grep -q '^panel_title\[1\] = .steps=8.$' t.gp # what the panels share is left out
     grep -q 'steps=8: 8 tokens in 8 passes, median confidence 0.50' t.txt
-    grep -q 'unmask=x: 9 tokens in 3 passes, .*1 masked again\. Crosses' t.txt
+    grep -q 'unmask=x: 9 tokens in 3 passes, .*1 masked again\. All panels: m gen=8\. Crosses' t.txt
     lacks -q 'Left out' t.txt
     draw trace b.svg --id b t
     [ "$(numbers b.tsv spans | tr '\t' ' ')" = "7 1 1 1 9" ]
