@@ -63,7 +63,8 @@ static void changed(void *ctx, const struct observed *o)
         double p = w->mask < 0 ? log_prob(w->n, in, was, k, at - 1, o->ids[k], MASK_CAUSAL)
                                : log_prob(w->n, in, was, o->n, at, o->ids[k], MASK_FULL);
         w->error = fmax(w->error, fabs(exp(p) - o->confidence[i]));
-        w->bad |= was[k] != w->mask || isnan(o->confidence[i]) || (i > 0 && o->slot[i] <= o->slot[i - 1]);
+        w->bad |= was[k] != w->mask || isnan(o->confidence[i]) ||
+                  (i > 0 && o->slot[i] <= o->slot[i - 1]);
     }
     for (size_t i = 0; i < o->commits; i++)
         was[o->slot[i]] = o->ids[o->slot[i]];
