@@ -4,19 +4,17 @@
 #
 #   $(R)/decoding/metrics.ndjson, exact.ndjson -> comparison.ndjson -> figures/methods.svg
 METHODS_FILE := data/methods.ndjson
-# methods that phase 4 runs beside its step counts, by name
+# methods that phases 4 and 5 run beside their step counts, by name
 METHODS      ?=
 DECODING_LAUNCHES ?= $(LAUNCHES)
 
 # The named ones of the file, and the first of each system.
-pick_methods = jq -c --arg names '$(METHODS)' -n '($$names | split(" ")) as $$n \
-    | foreach inputs as $$m ({}; .[$$m.system] += 1; \
-        if .[$$m.system] == 1 or ($$n | index($$m.method)) then $$m else empty end)' $(METHODS_FILE)
+$(R)/methods.ndjson: $(R)/stamp/methods $(METHODS_FILE)
+	@jq -cn --arg names '$(METHODS)' -f pipelines/methods.jq $(METHODS_FILE) > $@.tmp
+	@mv $@.tmp $@
+
 $(R)/stamp/methods: FORCE
 	$(call stamp,$(METHODS))
-
-$(R)/methods.ndjson: $(R)/stamp/methods $(METHODS_FILE)
-	@$(pick_methods) > $@.tmp && mv $@.tmp $@
 
 decoding_SYSTEMS  := llada,llama
 decoding_STEPS    := $(GEN_LENGTH)

@@ -43,6 +43,7 @@ length-$(1)_BLOCK    := $(shell echo $$(( $(1) % $(BLOCK_LENGTH) ? $(1) : $(BLOC
 length-$(1)_LAUNCHES := $(call launches_of,length-$(1),$(SCALE_LAUNCHES))
 length-$(1)_PROMPTS  := $(R)/scale-prompts.ndjson
 length-$(1)_CONTRACT := fixed
+length-$(1)_METHODS  := $(if $(METHODS),$(R)/methods.ndjson)
 endef
 $(foreach l,$(LENGTHS),$(eval $(call scale_settings,$(l))))
 $(foreach s,aa steps $(SCALES),$(eval $(call sweep,$(s))))

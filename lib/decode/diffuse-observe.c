@@ -1,7 +1,7 @@
 /* diffuse-observe.c - what a pass changed, for an observer that looks closely (observer.h).
  *
- * Which slot an answer was about is said by the rows that the pass was asked about; what follows
- * the pass writes those of the next one in their place, so they are brought to the host before it.
+ * Which ids the answers are about stands beside them on the back end; what follows the pass writes
+ * those of the next one in their place, so they are brought to the host before it.
  * A change is a slot whose id differs before and after, whatever rule made it so.
  */
 #include "lib/decode/diffuse-run.h"
@@ -13,7 +13,7 @@
 #include "lib/base/mem.h"
 
 struct sight {
-    int32_t *before, *wanted; /* [ids] of the canvases, [R] of the pass */
+    int32_t *before, *asked;  /* [ids] of the canvases; [R] which of them the answers are about */
     struct head_row *answer;  /* [R] */
     double *sure;             /* [gen_length] of each slot that the pass was asked about; NaN */
     int32_t *slot, *again;    /* [gen_length] and so on: see struct observed */
@@ -22,10 +22,10 @@ struct sight {
 
 struct sight *diffuse_observe_make(const struct run *r)
 {
-    size_t gen = r->how->gen_length, most = r->batch * gen;
+    size_t gen = r->how->gen_length, most = r->work->size.wanted;
     struct sight *s = mem_zero(1, sizeof *s);
     s->before = mem_zero(r->ids, sizeof *s->before);
-    s->wanted = mem_zero(most, sizeof *s->wanted);
+    s->asked = mem_zero(most, sizeof *s->asked);
     s->answer = mem_zero(most, sizeof *s->answer);
     s->sure = mem_zero(gen, sizeof *s->sure);
     s->slot = mem_zero(gen, sizeof *s->slot);
@@ -39,7 +39,7 @@ void diffuse_observe_free(struct sight *s)
     if (!s)
         return;
     free(s->before);
-    free(s->wanted);
+    free(s->asked);
     free(s->answer);
     free(s->sure);
     free(s->slot);
@@ -52,7 +52,7 @@ void diffuse_observe_before(struct run *r)
 {
     struct backend *b = r->n->backend;
     struct sight *s = r->sight;
-    b->ops->read(b, s->wanted, r->work->device.rows.wanted, r->plan.pass.R * sizeof *s->wanted);
+    b->ops->read(b, s->asked, r->device.asked, r->plan.pass.R * sizeof *s->asked);
     memcpy(s->before, r->host.token, r->ids * sizeof *s->before);
 }
 
@@ -73,7 +73,7 @@ static void be_sure(const struct run *r, size_t part, const struct canvas_state 
     for (int32_t k = 0; k < gen; k++)
         s->sure[k] = (double)NAN;
     for (size_t w = w0; w < w0 + (size_t)was->wanted; w++) {
-        int32_t id = r->host.origin[s->wanted[w]], slot = id - first;
+        int32_t id = s->asked[w], slot = id - first;
         if (id >= 0 && slot >= 0 && slot < gen && s->answer[w].id == r->host.token[id])
             s->sure[slot] = (double)s->answer[w].prob;
     }

@@ -10,6 +10,7 @@
 /* Where in the run a generation belongs. */
 struct generation_place {
     const struct settings *point;
+    const struct network *draft; /* guesses at this point; NULL: none does */
     const char *phase;        /* cold | warmup | timed */
     int64_t round, seq, batch_id;
     size_t filled;            /* prompts in this batch: less than the batch in the last one */
@@ -25,7 +26,7 @@ struct generation_place {
 
 /* What runs: config, point, series, axis, the model and all settings. The caller's reference. */
 json_t *generation_record_about(const struct job *job, const struct network *n,
-                                const struct settings *point);
+                                const struct generation_place *at);
 /* The generation record (caller's reference). tokenizer NULL: text is null with the reason. */
 json_t *generation_record(const struct job *job, const struct network *n,
                           const struct tokenizer *tokenizer, const struct prompt *p,

@@ -169,7 +169,7 @@ int launches_points(struct launches *p, const struct launches_given *g, const st
         if (settings_cross(t, given, &p->point[s], &p->points[s], e))
             return -1;
         for (size_t i = 0; i < p->points[s]; i++)
-            if (p->decoder[s]->check(&p->point[s][i], e))
+            if (p->decoder[s]->check(&p->point[s][i], NULL, e))
                 return -1;
         if (add_methods(p, s, m, given, e))
             return -1;

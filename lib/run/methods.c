@@ -188,7 +188,7 @@ int methods_points(const struct method *m, const char *const *given, struct sett
     int bad = 0;
     for (size_t i = 0; i < *n && !bad; i++)
         bad = settings_read(&(*point)[i], m->settings, m->name, e) ||
-              m->decoder->check(&(*point)[i], e);
+              m->decoder->check(&(*point)[i], NULL, e);
     if (bad)
         free(*point);
     return bad ? -1 : 0;

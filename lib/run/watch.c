@@ -29,6 +29,19 @@ static int check_trace(const struct job *job, struct err *e)
     return 0;
 }
 
+static int check_alone(const struct settings *point, const char *flag, struct err *e)
+{
+    size_t batch = settings_count(point, "batch");
+    if (batch > 1)
+        return err_set(e, EXIT_BAD_USAGE, "%s: expected --batch 1, got %zu: one answer at a time "
+                       "can be looked at", flag, batch);
+    if (settings_find(point->table, "admit") < point->table->n &&
+        settings_is(point, "admit", "continuous"))
+        return err_set(e, EXIT_BAD_USAGE, "%s: expected --admit static, got continuous: one answer "
+                       "at a time can be looked at", flag);
+    return 0;
+}
+
 int watch_check(const struct job *job, struct err *e)
 {
     const struct job_args *a = job->args;
@@ -42,10 +55,8 @@ int watch_check(const struct job *job, struct err *e)
         return err_set(e, EXIT_BAD_USAGE, "--stream and --live: expected one of them: both write "
                        "the answer to standard error");
     for (size_t i = 0; i < job->plan->points && (a->stream || a->live); i++)
-        if (settings_count(&job->plan->point[i], "batch") > 1)
-            return err_set(e, EXIT_BAD_USAGE, "%s: expected --batch 1, got %zu: one answer at a "
-                           "time can be looked at", a->stream ? "--stream" : "--live",
-                           settings_count(&job->plan->point[i], "batch"));
+        if (check_alone(&job->plan->point[i], a->stream ? "--stream" : "--live", e))
+            return -1;
     return a->trace ? check_trace(job, e) : 0;
 }
 
@@ -96,7 +107,7 @@ const struct observer *watch_begin(struct watch *w, const struct network *n,
     w->n = count;
     if (!watch_is_close(w->job))
         return &w->observer;
-    json_t *about = generation_record_about(w->job, n, at->point);
+    json_t *about = generation_record_about(w->job, n, at);
     const char *config = rec_text(about, "config");
     w->about = json_object();
     json_object_set(w->about, "config", json_object_get(about, "config"));

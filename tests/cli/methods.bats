@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Ways of decoding by name: what is scheduled, who is of which method, what is compared, drawn, told.
+# Ways of decoding by name: what is scheduled, what is of which method, compared, drawn, told.
 bats_require_minimum_version 1.5.0
 
 setup() {

@@ -22,17 +22,21 @@ END
 
 ids() { jq -c '[.point, .id, .token_ids]' "$1"; }
 
-# whole TRACE GENERATIONS: the commits put together are the answers, each slot made final once, and
-# pass by pass as many as the generation says
+# whole TRACE GENERATIONS: the changes put together, pass by pass, are the answers, as many as the
+# generation says; what is not masked again is made final once
 whole() {
     jq -n -e --slurpfile t "$1" --slurpfile g "$2" '
         all($g[]; . as $g | [$t[] | select(.id == $g.id and .point == $g.point)] as $t
-            | ($t | map([.slots, .token_ids] | transpose) | add | sort | map(.[1])) == $g.token_ids
-            and ($t | map(.slots[]) | length == (unique | length))
+            | (reduce $t[] as $c ({}; reduce $c.masked_slots[] as $s (.; del(.["\($s)"]))
+                | reduce ([$c.slots, $c.token_ids] | transpose)[] as [$s, $i] (.; .["\($s)"] = $i))
+                | to_entries | sort_by(.key | tonumber) | map(.value)) == $g.token_ids
+            and ($t | map(.slots[]) | length - (unique | length)) == ($g.remasked_tokens // 0)
+            and ($t | map(.masked_slots | length) | add) == ($g.remasked_tokens // 0)
             and ($g.commit_tokens == null
-                 or ([$g.commit_tokens[] | select(. > 0)] == ($t | map(.slots | length))))
+                 or ([$g.commit_tokens[] | select(. > 0)] ==
+                     [$t[].slots | length | select(. > 0)]))
             and ($t | map(.pass) | . == sort)
-            and all($t[]; .confidences | length > 0 and all(. > 0 and . <= 1)))'
+            and all($t[].confidences[]; . > 0 and . <= 1))'
 }
 
 # looked_at COMMAND...: the same ids with --trace and without, and the trace is that of the answers
@@ -49,6 +53,8 @@ methods() { # COMMAND...: ways whose answers must not depend on being looked at
     looked_at "$@" --unmask schedule,threshold,factor --threshold 0.003 --batch 1,3
     looked_at "$@" --cache prefix,dual --temperature 0,0.8 --steps 6 --batch 2
     looked_at "$@" --cfg-scale 1 --remasking random --steps 4
+    looked_at "$@" --unmask wino --wino-draft 0.003 --wino-verify 0.004 --batch 2
+    jq -se 'map(.masked_slots | length) | add > 0' "$T/trace"
 }
 
 @test "a trace holds each commit once, and looking on changes no id: cpu, ref" {
@@ -59,6 +65,8 @@ methods() { # COMMAND...: ways whose answers must not depend on being looked at
         looked_at "${TINY_AR[@]}" --device $d --temperature 0,1 --batch 2
     done
     looked_at "${TINY_AR[@]}" --temperature 1 --top-k 5 --cache on,off
+    looked_at "${TINY_AR[@]}" --max-new 40 --lookup 3 --admit continuous --batch 2
+    jq -se 'map(.slots | length) | max > 1' "$T/trace"
 }
 
 @test "the same on the emulated CUDA device" {
@@ -107,6 +115,7 @@ no() { # CODE WORDS COMMAND...
     no 64 "--stream and --live" "${TINY[@]}" --stream --live "$T/prompts"
     no 64 "--live: expected --batch 1, got 4" "${TINY[@]}" --live --batch 1,4 "$T/prompts"
     no 64 "--stream: expected --batch 1, got 2" "${TINY_AR[@]}" --stream --batch 2 "$T/prompts"
+    no 64 "expected --admit static" "${TINY_AR[@]}" --stream --admit continuous "$T/prompts"
     no 64 "another file" "${TINY[@]}" --trace - "$T/prompts"
     no 64 "another file" "${TINY[@]}" --trace "$T/o" -o "$T/o" "$T/prompts"
     no 64 "is input and --trace" "${TINY[@]}" --trace "$T/prompts" "$T/prompts"
