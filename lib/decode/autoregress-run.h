@@ -1,6 +1,7 @@
 /* autoregress-run.h - a batch of texts at work: what autoregress.c (its memory, its clock, what its
- * passes left), autoregress-describe.c (what goes into its passes), autoregress-draft.c (what is guessed,
- * and how guesses become text) and autoregress-observe.c (what an observer is told) share. */
+ * passes left), autoregress-describe.c (what goes into its passes), autoregress-draft.c (what is
+ * guessed, and how guesses become text) and autoregress-observe.c (what an observer is told)
+ * share. */
 #ifndef DECODE_AUTOREGRESS_RUN_H
 #define DECODE_AUTOREGRESS_RUN_H
 

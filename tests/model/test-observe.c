@@ -111,8 +111,8 @@ static void judge(const struct watcher *w, struct generation *g, struct generati
         tokens += (size_t)g[i].committed_tokens;
     }
     ok(same, "%s, depth %d: the ids are those of a run that nobody looks at", name, depth);
-    ok(whole && !w->bad && w->commits == tokens + w->reopened, "%s, depth %d: the changes make the answers",
-       name, depth);
+    ok(whole && !w->bad && w->commits == tokens + w->reopened,
+       "%s, depth %d: the changes make the answers", name, depth);
     ok(w->error < 1e-7, "%s, depth %d: a confidence is a softmax, within %.1g", name, depth,
        w->error);
     ok(w->passed == most, "%s, depth %d: told of %zu passes, expected %zu", name, depth, w->passed,
