@@ -92,16 +92,20 @@ $(R)/ceilings.ndjson: $(R)/stamp/roof $(R)/stamp/tool-probe-roof | $(PIPE)
 $(R)/stamp/workload: FORCE
 	$(call stamp,$(PROFILE) $(LLADA) $(LLAMA) $(JUDGE) / $(TOY))
 
+# the trainings that made the weights of a folder, where it says so
+trainings = $(or $(wildcard $(1)/training.ndjson),/dev/null)
 $(R)/workload.ndjson: $(R)/prompts.ndjson $(R)/stamp/workload $(R)/stamp/model-JUDGE \
-    pipelines/workload.jq
+    pipelines/workload.jq $(wildcard $(LLADA)/training.ndjson $(LLAMA)/training.ndjson)
 	@{ jq -cS 'select(.kind == "prompt" or .kind == null)' $< > $@.prompts; \
 	jq -sc -f pipelines/workload.jq --arg profile '$(PROFILE)' --arg file '$(PROMPT_FILE)' \
 	    --arg file_sha "$$(sha256sum < $(PROMPT_FILE) | cut -c 1-64)" --arg seed '$(SEED)' \
 	    --arg choice '$(PROMPT_CHOICE)' --arg workload "$$(sha256sum < $@.prompts | cut -c 1-12)" \
 	    --arg llada '$(LLADA)' --arg llama '$(LLAMA)' --arg judge '$(JUDGE)' --arg toy '$(TOY)' \
+	    --slurpfile llada_training $(call trainings,$(LLADA)) \
+	    --slurpfile llama_training $(call trainings,$(LLAMA)) \
 	    --arg judge_sha "$$(sha256sum < $(R)/stamp/model-JUDGE | cut -c 1-64)" $@.prompts; } > $@.tmp
 	@rm $@.prompts; mv $@.tmp $@
-	@jq -r '.text, .warning // empty' $@
+	@jq -r '.text, .training_text // empty, .warning // empty' $@
 
 .PHONY: phase1
 phase1: $(R)/fitness.ndjson $(R)/ceilings.ndjson $(R)/workload.ndjson $(R)/aa/launches.mk \

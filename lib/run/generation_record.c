@@ -4,6 +4,7 @@
 #include "lib/run/generation_record.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,6 +124,9 @@ static void set_again(json_t *r, const struct tokenizer *tokenizer, const struct
 static void set_output(json_t *r, const struct tokenizer *tokenizer, const struct generation *g)
 {
     int none = g->oom;
+    char mark[13];
+    snprintf(mark, sizeof mark, "%s", tokenizer ? tokenizer_hash(tokenizer) : "");
+    set_text(r, "tokenizer", *mark ? mark : NULL);
     json_object_set_new(r, "token_ids", list32(g->ids, g->n));
     if (tokenizer && !none) {
         struct buf text = {0};

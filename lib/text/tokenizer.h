@@ -58,5 +58,9 @@ const char *tokenizer_hash(const struct tokenizer *t);
 int tokenizer_learn(const char *folder, const char *const *texts, size_t n_texts, size_t vocab,
                     const char *const *special, size_t n_special, const char *bos,
                     struct err *e);
+/* Writes folder/tokenizer.json: the one of the folder `from`, whose post-processor becomes that of
+ * tokenizer_learn for bos. The folders may be one. -1: 65 (no such token, what tokenizer_load
+ * refuses), 66, 73, 74. */
+int tokenizer_adopt(const char *folder, const char *from, const char *bos, struct err *e);
 
 #endif
