@@ -86,6 +86,8 @@ SHAPE_PROMPT    ?= 128
 SHAPE_LENGTH    ?= 128
 SHAPE_STEPS     ?= 1,2,4
 SHAPE_TO        ?= 16,32,64,128
+# the rules whose passes over one answer are drawn side by side
+TRACE_UNMASK    ?= schedule,factor
 # flags for both generators, for one of them, and for score-ppl
 GEN_FLAGS       ?=
 LLADA_FLAGS     ?=

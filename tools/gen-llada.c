@@ -15,6 +15,7 @@ static void note_signal(int signal_number)
 static const char examples[] =
     "gen-llada -m GSAI-ML/LLaDA-8B-Instruct < prompts.ndjson > answers.ndjson\n"
     "gen-llada -m data/models/llada-demo --steps 4,8,16,32 --gen-length 64 prompts.ndjson\n"
+    "gen-llada -m data/models/llada-demo --gen-length 64 --live prompts.ndjson -o answers.ndjson\n"
     "gen-llada -m DIR --unmask threshold --threshold 0.5,0.7,0.9 --block-length 32 prompts.ndjson\n"
     "gen-llada -m DIR --block-length 32 --cache prefix --suffix window,grow prompts.ndjson\n"
     "gen-llada -m synth:llada-8b --block-length 32 --unmask replay --commit-trace real.ndjson p\n"
