@@ -16,7 +16,9 @@
 
 enum config_kind config_table_kind_of(int is_diffusion)
 {
-    return is_diffusion < 0 ? CONFIG_OTHER : is_diffusion ? CONFIG_DIFFUSION : CONFIG_AUTOREGRESSIVE;
+    return is_diffusion < 0    ? CONFIG_OTHER
+           : is_diffusion == 0 ? CONFIG_AUTOREGRESSIVE
+                               : CONFIG_DIFFUSION;
 }
 
 enum config_kind config_table_kind(const json_t *record)
