@@ -23,16 +23,35 @@ static struct canvas_state *canvas_of(const struct canvas_loop *l, size_t i)
     return &l->canvas[l->member[i]];
 }
 
-/* Row w of the next pass is asked about; slot -1: for nothing, and any row will do. */
+/* Answer w of the next pass is about that slot, whose id may be `held`; slot -1: about nothing, and
+ * any row will do. */
 static void ask_row(const struct canvas_loop *l, const struct canvas_state *c, size_t w,
-                    int32_t slot)
+                    int32_t slot, int held)
 {
-    int32_t row = slot < 0 ? 0 : l->row_of[c->first + slot];
+    int32_t id = c->first + slot, row = slot < 0 ? 0 : held ? l->check_of[id] : l->row_of[id];
     assert(row >= 0);
+    l->asked[w] = slot < 0 ? -1 : id;
     l->rows.wanted[w] = row;
     if (l->twin)
         l->rows.uncond[w] = row + l->twin;
     l->rows.key[w] = slot < 0 ? 0 : canvas_key(c, slot);
+    if (l->check_of)
+        l->target[w] = held ? l->token[id] : 0;
+}
+
+/* Asks about the masked slots before `last`, or about those that are held, in answers w .. end-1.
+ * Returns how many there are. */
+static int32_t ask_slots(const struct canvas_loop *l, const struct canvas_state *c, int32_t last,
+                         int held, size_t w, size_t end)
+{
+    int32_t n = 0;
+    for (int32_t s = c->prompt; s < last; s++)
+        if (held ? canvas_held(l, c, s) : canvas_open(l, c, s)) {
+            n++;
+            if (w < end)
+                ask_row(l, c, w++, s, held);
+        }
+    return n;
 }
 
 void advance_ask(const struct canvas_loop *l, size_t i)
@@ -41,16 +60,12 @@ void advance_ask(const struct canvas_loop *l, size_t i)
     size_t w = i * l->capacity, end = w + l->capacity;
     int behind = canvas_behind(l, c);
     int32_t last = c->live && !behind ? canvas_block_end(l, c) : c->prompt;
-    c->wanted = 0;
-    for (int32_t s = c->prompt; s < last; s++)
-        if (canvas_open(l, c, s)) {
-            c->wanted++;
-            if (w < end)
-                ask_row(l, c, w++, s);
-        }
+    int32_t open = ask_slots(l, c, last, 0, w, end);
+    c->held = ask_slots(l, c, last, 1, w + (size_t)open, end);
+    c->wanted = open + c->held;
     c->stalled = behind || (size_t)c->wanted > l->capacity;
-    while (w < end)
-        ask_row(l, c, w++, -1);
+    for (w += (size_t)c->wanted; w < end; w++)
+        ask_row(l, c, w, -1, 0);
 }
 
 /* Room for the answers of a canvas. */
@@ -59,7 +74,8 @@ struct ranking {
         double score;
         int32_t at;
     } *rank;            /* [capacity] */
-    double *confidence; /* [capacity] in the order of slots */
+    double *confidence; /* [capacity] in the order of the answers */
+    int32_t *id;        /* [capacity] what each may commit, likewise */
     int32_t *pick;      /* [capacity] */
 };
 
@@ -80,24 +96,41 @@ static int any_bad(const struct head_row *answer, size_t n)
     return bad;
 }
 
-/* The answers to rows w0..w0+n that the rule takes become ids of the canvas. */
-static void commit(const struct canvas_loop *l, struct canvas_state *c, size_t w0, size_t n,
-                   const struct ranking *r)
+/* What the answers from w0 on say, and pick[] best first. */
+static void rank_answers(const struct canvas_loop *l, const struct canvas_state *c, size_t w0,
+                         const struct ranking *r)
 {
+    size_t n = (size_t)(c->wanted - c->held);
     for (size_t k = 0; k < n; k++) {
-        const struct head_row *a = &l->answer[w0 + k];
-        r->confidence[k] = exp(a->log_prob);
-        r->rank[k].score = canvas_score(l, a, r->confidence[k], l->rows.key[w0 + k]);
+        const struct reading a = canvas_read(l, w0 + k);
+        r->id[k] = a.id;
+        r->confidence[k] = a.confidence;
+        r->rank[k].score = canvas_score(l, w0 + k, a.confidence);
         r->rank[k].at = (int32_t)k;
     }
+    for (size_t k = n; k < (size_t)c->wanted; k++)
+        r->confidence[k] = exp(l->answer[w0 + k].target_log_prob);
     qsort(r->rank, n, sizeof *r->rank, better);
     for (size_t k = 0; k < n; k++)
         r->pick[k] = r->rank[k].at;
-    for (size_t k = 0, takes = canvas_takes(l, c, w0, n, r->confidence, r->pick); k < takes; k++) {
-        size_t w = w0 + (size_t)r->pick[k];
-        l->token[l->origin[l->rows.wanted[w]]] = l->answer[w].id;
-        c->written += l->answer[w].id != l->mask;
+}
+
+/* The answers from w0 on that the rule takes become ids of the canvas, and ids that it revises
+ * become masks. */
+static void commit(const struct canvas_loop *l, struct canvas_state *c, size_t w0,
+                   const struct ranking *r)
+{
+    rank_answers(l, c, w0, r);
+    size_t backs, takes = canvas_takes(l, c, w0, r->confidence, r->pick, &backs);
+    for (size_t k = 0; k < takes; k++) {
+        int32_t at = r->pick[k];
+        l->token[l->asked[w0 + (size_t)at]] = r->id[at];
+        c->written += r->id[at] != l->mask;
     }
+    const int32_t *back = r->pick + (c->wanted - c->held);
+    for (size_t k = 0; k < backs; k++)
+        l->token[l->asked[w0 + (size_t)back[k]]] = l->mask;
+    c->remasked = (int32_t)backs;
 }
 
 static int32_t masks_left(const struct canvas_loop *l, const struct canvas_state *c)
@@ -112,7 +145,7 @@ static void advance(const struct canvas_loop *l, size_t i, const struct ranking 
 {
     struct canvas_state *c = canvas_of(l, i);
     size_t w0 = i * l->capacity;
-    c->written = 0;
+    c->written = c->remasked = 0;
     if (!c->live || c->stalled)
         return;
     if (any_bad(l->answer + w0, (size_t)c->wanted)) {
@@ -120,7 +153,7 @@ static void advance(const struct canvas_loop *l, size_t i, const struct ranking 
         c->bad = 1;
         return;
     }
-    commit(l, c, w0, (size_t)c->wanted, r);
+    commit(l, c, w0, r);
     canvas_settle(l, c, masks_left(l, c));
 }
 
@@ -129,6 +162,7 @@ void host_advance_canvases(struct backend *b, const struct canvas_loop *l)
     (void)b;
     const struct ranking r = {mem_alloc(l->capacity * sizeof *r.rank),
                               mem_alloc(l->capacity * sizeof *r.confidence),
+                              mem_alloc(l->capacity * sizeof *r.id),
                               mem_alloc(l->capacity * sizeof *r.pick)};
     for (size_t i = 0; i < l->parts; i++) {
         advance(l, i, &r);
@@ -138,6 +172,7 @@ void host_advance_canvases(struct backend *b, const struct canvas_loop *l)
         if (l->origin[t] >= 0)
             l->rows.token[t] = l->token[l->origin[t]];
     free(r.pick);
+    free(r.id);
     free(r.confidence);
     free(r.rank);
 }

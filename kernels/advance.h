@@ -57,13 +57,10 @@ HOST_DEVICE int is_stop(const int32_t *stop, int32_t n, int32_t id)
     return 0;
 }
 
-/* Part i takes its answer, and its row of the next pass is written. The one slot list of a text
- * (rows.slots from seqs[i].slot_begin on) must name all its slots, in order, and slot_pos their
- * positions, from the start: a pass reads the first n_slots of them. */
-HOST_DEVICE void text_advance(const struct text_loop *l, size_t i)
+/* A text takes an answer: its next id, or its end. */
+HOST_DEVICE void text_take(const struct text_loop *l, int32_t member, const struct head_row *a)
 {
-    struct text_state *t = &l->text[l->member[i]];
-    const struct head_row *a = &l->answer[i];
+    struct text_state *t = &l->text[member];
     if (t->live && a->bad) {
         t->live = 0;
         t->bad = 1;
@@ -71,10 +68,19 @@ HOST_DEVICE void text_advance(const struct text_loop *l, size_t i)
         t->live = 0;
         t->met_stop = 1;
     } else if (t->live) {
-        l->out[(size_t)l->member[i] * l->max_new + (size_t)(t->len - t->prompt)] = a->id;
+        l->out[(size_t)member * l->max_new + (size_t)(t->len - t->prompt)] = a->id;
         t->last = a->id;
         t->live = ++t->len < t->max;
     }
+}
+
+/* Part i takes its answer, and its row of the next pass is written. The one slot list of a text
+ * (rows.slots from seqs[i].slot_begin on) must name all its slots, in order, and slot_pos their
+ * positions, from the start: a pass reads the first n_slots of them. */
+HOST_DEVICE void text_advance(const struct text_loop *l, size_t i)
+{
+    const struct text_state *t = &l->text[l->member[i]];
+    text_take(l, l->member[i], &l->answer[i]);
     l->rows.token[i] = t->last;
     l->rows.pos[i] = t->len - 1;
     l->rows.slot[i] = t->first_slot + t->len - 1;
@@ -91,6 +97,9 @@ struct canvas_state {
     uint64_t key;
     int32_t first, prompt, len; /* its ids are token[first .. first+len), the prompt before */
     int32_t block, step;        /* the block being filled, the steps it has had */
+    int32_t shift;              /* slots of its first block that the prompt has; below
+                                 * block_length, 0 but for block-causal masks */
+    int32_t ahead;              /* slots behind the block that its passes read */
     int32_t pace;               /* its budgets begin at canvas_loop.budget[pace] */
     int32_t passes;             /* of its own, so far */
     int32_t readable;           /* slots before the first one that is not final */
@@ -98,7 +107,9 @@ struct canvas_state {
     int32_t bad;                /* the head met NaN */
     int32_t met_stop;           /* a stop id is readable */
     int32_t written;            /* by the last pass: slots that got an id other than the mask */
+    int32_t remasked;           /* by the last pass: slots whose id gave way to the mask again */
     int32_t wanted;             /* slots that the next pass is asked about */
+    int32_t held;               /* so many of them, the last ones, hold an id that may be revised */
     int32_t rows_block;         /* the block for which its rows were described */
     int32_t stalled;            /* 1: the passes in flight do not serve it (more slots than
                                  * `capacity`, rows of another block) and count for nothing */
@@ -112,11 +123,16 @@ struct canvas_loop {
     struct canvas_state *canvas;   /* [B] */
     int32_t *token;                /* [sum of len] ids of all canvases */
     const int32_t *row_of;         /* [sum of len] the pass's row of each id; -1: it has none */
+    const int32_t *check_of;       /* [sum of len] the row that is asked about an id which the rule
+                                    * may revise; -1: none; NULL: the rule revises nothing */
     const int32_t *origin;         /* [T] the id that a row reads; -1: its token never changes */
     size_t T;
     int32_t twin;                  /* CFG: uncond[w] = wanted[w] + twin; 0: none */
     const struct head_row *answer; /* [R] of the pass */
     struct rows rows;              /* of the next pass; only token, wanted, uncond, key change */
+    int32_t *asked;                /* [R] the ids that the answers are about; -1: for nothing */
+    int32_t *target;               /* [R] with check_of, see struct head_query: what stands there */
+    struct slot_kept *slot;        /* [sum of len] of the rule; NULL: it keeps nothing of slots */
     int32_t gen_length, block_length, block_steps;
     const int32_t *budget;         /* [block_steps] of each step; see canvas_state.pace */
     int32_t block_pace;            /* and those of its next block so many later; 0: all alike */
@@ -133,7 +149,8 @@ struct canvas_loop {
 /* The end of the slots that may be committed now. */
 HOST_DEVICE int32_t canvas_block_end(const struct canvas_loop *l, const struct canvas_state *c)
 {
-    return c->prompt + (c->block + 1) * l->block_length;
+    int32_t slots = (c->block + 1) * l->block_length - c->shift;
+    return c->prompt + (slots < l->gen_length ? slots : l->gen_length);
 }
 
 /* The draw for slot i (from the canvas's first id) in the next pass. */
@@ -148,17 +165,30 @@ HOST_DEVICE int canvas_open(const struct canvas_loop *l, const struct canvas_sta
     return l->token[c->first + i] == l->mask && l->row_of[c->first + i] >= 0;
 }
 
+/* 1: slot i holds an id of the block that the rule may revise, and the pass has a row for that. */
+HOST_DEVICE int canvas_held(const struct canvas_loop *l, const struct canvas_state *c, int32_t i)
+{
+    return l->check_of && i >= c->prompt && i >= canvas_block_end(l, c) - l->block_length &&
+           l->token[c->first + i] != l->mask && l->check_of[c->first + i] >= 0;
+}
+
 /* 1: the next pass has no rows for the block that the canvas is at. */
 HOST_DEVICE int canvas_behind(const struct canvas_loop *l, const struct canvas_state *c)
 {
     return c->live && l->per_block && c->block != c->rows_block;
 }
 
-/* Where the order puts an answer of that confidence, whose draw was `key`. */
-HOST_DEVICE double canvas_score(const struct canvas_loop *l, const struct head_row *answer,
-                                double confidence, uint64_t key)
+/* What the rule makes of answer w to a masked slot. */
+HOST_DEVICE struct reading canvas_read(const struct canvas_loop *l, size_t w)
 {
-    const struct candidate c = {answer, confidence, l->order_seed, key};
+    struct slot_kept *slot = l->slot ? &l->slot[l->asked[w]] : NULL;
+    return unmask_read(l->rule, &l->params, &l->answer[w], slot);
+}
+
+/* Where the order puts answer w of that confidence. */
+HOST_DEVICE double canvas_score(const struct canvas_loop *l, size_t w, double confidence)
+{
+    const struct candidate c = {&l->answer[w], confidence, l->order_seed, l->rows.key[w]};
     return order_score(l->order, &c);
 }
 
@@ -168,27 +198,35 @@ HOST_DEVICE int32_t canvas_budget(const struct canvas_loop *l, const struct canv
     return l->budget[c->pace + c->block * l->block_pace + c->step];
 }
 
-/* How many of pick[], best first, this step makes final: of the answers from w0 on, n in number. */
+/* How many of pick[], best first, this step makes final: of the canvas's answers, which begin with
+ * w0. Behind them in pick[] come those whose ids are masked again, *backs. */
 HOST_DEVICE size_t canvas_takes(const struct canvas_loop *l, struct canvas_state *c, size_t w0,
-                                size_t n, const double *confidence, int32_t *pick)
+                                const double *confidence, int32_t *pick, size_t *backs)
 {
     struct offers o;
-    o.n = n;
+    *backs = 0;
+    o.n = (size_t)(c->wanted - c->held);
+    o.m = (size_t)c->held;
     o.answer = l->answer + w0;
     o.confidence = confidence;
     o.pick = pick;
-    o.row = l->rows.wanted + w0;
-    o.origin = l->origin;
+    o.back = pick + o.n;
+    o.backs = backs;
+    o.asked = l->asked + w0;
     o.first = c->first + c->prompt;
+    o.slot = l->slot;
     o.block = c->block;
     o.step = c->step;
     o.steps = l->block_steps;
+    o.slots = l->block_length;
+    o.ahead = c->ahead;
     o.budget = c->step < l->block_steps ? (size_t)canvas_budget(l, c) : 0;
     o.kept = c->kept;
     return unmask_count(l->rule, &l->params, &o);
 }
 
-/* 1 when the block has had its last step; masks: the open slots left up to its end. */
+/* 1 when the block has had its last step; masks: the open slots left up to its end. No rule takes
+ * more steps than the block has slots: one that revises masks fewer again than it committed. */
 HOST_DEVICE int canvas_block_done(const struct canvas_loop *l, const struct canvas_state *c,
                                   int32_t masks)
 {
@@ -197,11 +235,13 @@ HOST_DEVICE int canvas_block_done(const struct canvas_loop *l, const struct canv
     return masks == 0 || c->step == l->block_length; /* mask ids were committed: no endless loop */
 }
 
-/* Lets the readable prefix grow over final slots, over all of them when `all`. */
+/* Lets the readable prefix grow over final slots, over all of them when `all`. Slots of a block
+ * that may be revised are not final. */
 HOST_DEVICE void canvas_read_on(const struct canvas_loop *l, struct canvas_state *c, int all)
 {
     const int32_t *slot = l->token + c->first + c->prompt;
-    while (c->readable < l->gen_length && (all || slot[c->readable] != l->mask))
+    int32_t end = l->check_of ? c->block * l->block_length : l->gen_length;
+    while (c->readable < end && (all || slot[c->readable] != l->mask))
         c->met_stop |= is_stop(l->stop, l->n_stop, slot[c->readable++]);
 }
 
@@ -215,7 +255,7 @@ HOST_DEVICE void canvas_settle(const struct canvas_loop *l, struct canvas_state 
         c->block++;
         c->step = 0;
     }
-    int full = c->block * l->block_length == l->gen_length;
+    int full = c->block * l->block_length - c->shift >= l->gen_length;
     canvas_read_on(l, c, full);
     if (full || (c->met_stop && l->stop_at_eos))
         c->live = 0;
@@ -224,8 +264,9 @@ HOST_DEVICE void canvas_settle(const struct canvas_loop *l, struct canvas_state 
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* On the host: writes wanted, uncond and key of part i for the next pass, and canvas.wanted and
- * stalled. The host's first pass is described by this too, on its own copies of the arrays. */
+/* On the host: writes wanted, uncond, key, asked and target of part i for the next pass, and
+ * canvas.wanted, held and stalled. The host's first pass is described by this too, on its own
+ * copies of the arrays. */
 void advance_ask(const struct canvas_loop *l, size_t i);
 /* On the host: the operations of ops.h for memory that the host can read. */
 void host_advance_texts(struct backend *b, const struct text_loop *l);

@@ -197,6 +197,9 @@ struct rows {
 
 struct text_loop;   /* kernels/advance.h */
 struct canvas_loop;
+struct drift;       /* kernels/reuse.h */
+struct outputs;
+struct sift;
 
 struct ops {
     const char *name;  /* "ref", "cpu", "cuda" */
@@ -300,6 +303,12 @@ struct ops {
 
     void (*advance_texts)(struct backend *b, const struct text_loop *l);
     void (*advance_canvases)(struct backend *b, const struct canvas_loop *l);
+
+    /* ---- what later passes take over: kernels/reuse.h; work: reuse_work bytes ---- */
+
+    void (*choose)(struct backend *b, const struct drift *d, void *work);
+    void (*settle)(struct backend *b, const struct outputs *o);
+    void (*sift)(struct backend *b, const struct sift *s, void *work);
 
     /* ---- for training: host back ends only, NULL on cuda ---- */
 

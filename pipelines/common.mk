@@ -23,8 +23,11 @@ include pipelines/profiles/$(PROFILE).mk
 # What a profile may leave out.
 PROMPT_FILE     ?= data/corpus/heldout.ndjson.gz
 PROMPT_FLAGS    ?=
+# PROMPT_FILE=lists: lists of words to copy, reverse, shuffle, replace in; they show what is lost
+# where several words are committed at once
 # PROMPT_FILE=human: prompts written for this project, all of them where more are asked for;
 # PROMPT_FILE=system: paragraphs of manual pages and licences that are installed here
+PROMPTS_lists   := data/corpus/lists.ndjson.gz
 PROMPTS_human   := data/prompts/human.ndjson
 PROMPTS_system  := $(RESULTS)/system.txt
 PROMPT_FEWER    := $(if $(filter human %/human.ndjson,$(PROMPT_FILE)),--allow-fewer)
@@ -168,7 +171,7 @@ $(PROMPTS_system): | pipelines/system-text
 # A sweep is a set of points for one or both systems, cut into launches: fresh processes over
 # shuffled points. Its settings are the variables NAME_SYSTEMS, _STEPS, _BATCH, _LENGTH, _BLOCK,
 # _CONTRACT, _SWEEP (any settings of prep-prompts --schedule, as
-# "--unmask threshold --threshold 0.7,0.9"),
+# "--unmask threshold --threshold 0.7,0.9"), _METHODS (a file of them, run too),
 # _LAUNCHES, _PROMPTS, _LLADA_FLAGS, _LLAMA_FLAGS. prep-prompts writes the schedule. While only the
 # points change, what an earlier schedule held stays as it was: a new point adds launches and
 # repeats none. With other settings it is written afresh, and launches that come out the same stay.
@@ -183,12 +186,14 @@ $(R)/$(1)/settings: FORCE
 $(R)/$(1)/points: FORCE
 	$$(call stamp,$$($(1)_STEPS) $$($(1)_BATCH) $$($(1)_CONTRACT) $$($(1)_SWEEP))
 
-$(R)/$(1)/schedule.ndjson: $(R)/$(1)/settings $(R)/$(1)/points | $(BIN)/prep-prompts
+$(R)/$(1)/schedule.ndjson: $(R)/$(1)/settings $(R)/$(1)/points $($(1)_METHODS) \
+    | $(BIN)/prep-prompts
 	@if [ -f $$@ ]; then cp -p $$@ $$@.before; fi
 	$$(call say,schedule of $(1))\
 	    $(BIN)/prep-prompts --schedule --launches $($(1)_LAUNCHES) --systems $($(1)_SYSTEMS) \
 	    --steps $($(1)_STEPS) --batch $($(1)_BATCH) --gen-length $($(1)_LENGTH) \
 	    --block-length $($(1)_BLOCK) --contract $($(1)_CONTRACT) $($(1)_SWEEP) \
+	    $($(1)_METHODS:%=--methods %) \
 	    --rounds $(ROUNDS) --seed $(SEED) \
 	    $$$$([ ! $$@ -nt $$< ] || echo --previous $$@.before) -o $$@
 
@@ -239,7 +244,8 @@ $(R)/stamp/prices: FORCE
 	@mkdir -p $(@D); printf '%s\n' "$(PRICES)" | cmp -s - $@ || printf '%s\n' "$(PRICES)" > $@
 
 # $(call metrics,NAME): metric records of a sweep, once its launches are known; why there are no
-# more launches (the schedule was carried out, or what refine found); ratios of the two systems.
+# more launches (the schedule was carried out, or what refine found); ratios of the two systems, and
+# of what NAME_ANSWERS scores.
 define metrics
 $(R)/$(1)/stopped: $(R)/$(1)/schedule.ndjson
 	@echo launches > $$@
@@ -252,9 +258,11 @@ $(R)/$(1)/metrics.ndjson: $($(1)_FILES) $(R)/ceilings.ndjson $(R)/$(1)/stopped \
 	    --stopped "$$$$(cat $(R)/$(1)/stopped)" $$($(1)_FILES) $(R)/ceilings.ndjson -o $$@
 
 ifneq ($(1),aa)
-$(R)/$(1)/ratios.ndjson: $(R)/$(1)/metrics.ndjson $(R)/stamp/precision $(BIN)/compare | $(QUIET)
+$(R)/$(1)/ratios.ndjson: $(R)/$(1)/metrics.ndjson $($(1)_ANSWERS) $(R)/stamp/precision \
+    $(BIN)/compare | $(QUIET)
 	$$(call say,compare $(1))\
-	    $(beside) $(BIN)/compare $(ratio_flags) --stopped "$$$$(cat $(R)/$(1)/stopped)" $$< -o $$@
+	    $(beside) $(BIN)/compare $(ratio_flags) --stopped "$$$$(cat $(R)/$(1)/stopped)" $$< \
+	    $($(1)_ANSWERS) -o $$@
 endif
 endef
 
@@ -273,6 +281,7 @@ SWEEPS  := $(SHAPES)
 else
 SWEEPS  := $(sort $(if $(filter $(whole) phase3,$(GOALS)),aa) \
                   $(if $(filter $(whole) phase4,$(GOALS)),steps) \
+                  $(if $(filter decoding,$(GOALS)),decoding) \
                   $(if $(filter $(whole) phase5,$(GOALS)),$(SCALES)))
 endif
 

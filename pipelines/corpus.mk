@@ -5,14 +5,18 @@ CORPUS_SEED    := 20260101
 CORPUS_TRAIN   := 24000
 CORPUS_HELDOUT := 2000
 CORPUS_MIX     := 0.4
+CORPUS_LISTS   := 24000
+CORPUS_LISTS_HELDOUT := 800
 CORPUS_DIR     := data/corpus
+
+# $(call write,FILE,FLAGS)
+write = $(BIN)/write-corpus $(2) --seed $(CORPUS_SEED) | gzip -9n > $(CORPUS_DIR)/.$(1).tmp && \
+        mv $(CORPUS_DIR)/.$(1).tmp $(CORPUS_DIR)/$(1).ndjson.gz
 
 .PHONY: corpus
 corpus: $(BIN)/write-corpus ## write data/corpus again from its seeds
 	@mkdir -p $(CORPUS_DIR)
-	$(BIN)/write-corpus --part train --count $(CORPUS_TRAIN) --mix $(CORPUS_MIX) \
-	  --seed $(CORPUS_SEED) | gzip -9n > $(CORPUS_DIR)/.train.tmp
-	$(BIN)/write-corpus --part heldout --count $(CORPUS_HELDOUT) --mix $(CORPUS_MIX) \
-	  --seed $(CORPUS_SEED) | gzip -9n > $(CORPUS_DIR)/.heldout.tmp
-	mv $(CORPUS_DIR)/.train.tmp $(CORPUS_DIR)/train.ndjson.gz
-	mv $(CORPUS_DIR)/.heldout.tmp $(CORPUS_DIR)/heldout.ndjson.gz
+	$(call write,train,--part train --count $(CORPUS_TRAIN) --mix $(CORPUS_MIX))
+	$(call write,heldout,--part heldout --count $(CORPUS_HELDOUT) --mix $(CORPUS_MIX))
+	$(call write,train-lists,--part train --lists --count $(CORPUS_LISTS))
+	$(call write,lists,--part heldout --lists --count $(CORPUS_LISTS_HELDOUT))

@@ -25,6 +25,8 @@ steps_MEASURE  := --dialects
 steps_BATCH    := 1
 steps_LENGTH   := $(GEN_LENGTH)
 steps_BLOCK    := $(BLOCK_LENGTH)
+steps_ANSWERS  := $(if $(METHODS),$(R)/steps/exact.ndjson)
+steps_METHODS  := $(if $(METHODS),$(R)/methods.ndjson)
 steps_LAUNCHES := $(call launches_of,steps,$(LAUNCHES))
 steps_PROMPTS  := $(R)/prompts.ndjson
 
@@ -41,6 +43,7 @@ length-$(1)_BLOCK    := $(shell echo $$(( $(1) % $(BLOCK_LENGTH) ? $(1) : $(BLOC
 length-$(1)_LAUNCHES := $(call launches_of,length-$(1),$(SCALE_LAUNCHES))
 length-$(1)_PROMPTS  := $(R)/scale-prompts.ndjson
 length-$(1)_CONTRACT := fixed
+length-$(1)_METHODS  := $(if $(METHODS),$(R)/methods.ndjson)
 endef
 $(foreach l,$(LENGTHS),$(eval $(call scale_settings,$(l))))
 $(foreach s,aa steps $(SCALES),$(eval $(call sweep,$(s))))
@@ -89,16 +92,20 @@ $(R)/ceilings.ndjson: $(R)/stamp/roof $(R)/stamp/tool-probe-roof | $(PIPE)
 $(R)/stamp/workload: FORCE
 	$(call stamp,$(PROFILE) $(LLADA) $(LLAMA) $(JUDGE) / $(TOY))
 
+# the trainings that made the weights of a folder, where it says so
+trainings = $(or $(wildcard $(1)/training.ndjson),/dev/null)
 $(R)/workload.ndjson: $(R)/prompts.ndjson $(R)/stamp/workload $(R)/stamp/model-JUDGE \
-    pipelines/workload.jq
+    pipelines/workload.jq $(wildcard $(LLADA)/training.ndjson $(LLAMA)/training.ndjson)
 	@{ jq -cS 'select(.kind == "prompt" or .kind == null)' $< > $@.prompts; \
 	jq -sc -f pipelines/workload.jq --arg profile '$(PROFILE)' --arg file '$(PROMPT_FILE)' \
 	    --arg file_sha "$$(sha256sum < $(PROMPT_FILE) | cut -c 1-64)" --arg seed '$(SEED)' \
 	    --arg choice '$(PROMPT_CHOICE)' --arg workload "$$(sha256sum < $@.prompts | cut -c 1-12)" \
 	    --arg llada '$(LLADA)' --arg llama '$(LLAMA)' --arg judge '$(JUDGE)' --arg toy '$(TOY)' \
+	    --slurpfile llada_training $(call trainings,$(LLADA)) \
+	    --slurpfile llama_training $(call trainings,$(LLAMA)) \
 	    --arg judge_sha "$$(sha256sum < $(R)/stamp/model-JUDGE | cut -c 1-64)" $@.prompts; } > $@.tmp
 	@rm $@.prompts; mv $@.tmp $@
-	@jq -r '.text, .warning // empty' $@
+	@jq -r '.text, .training_text // empty, .warning // empty' $@
 
 .PHONY: phase1
 phase1: $(R)/fitness.ndjson $(R)/ceilings.ndjson $(R)/workload.ndjson $(R)/aa/launches.mk \

@@ -1,7 +1,7 @@
 # phase6.mk - the figures, each from its own records, and the page that tells the story.
 # A figure is of the type that its name begins with.
 FIGURES := pareto pareto-scale steps frontier throughput ratio memory growth kinds roofline drift \
-           loss
+           loss methods
 
 pareto_FROM     := $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY)
 steps_FROM      := $(R)/steps/metrics.ndjson $(QUALITY) $(R)/pareto.ndjson
@@ -14,6 +14,7 @@ ratio_FROM      := $(SCALE)
 kinds_FROM       = $(steps_FILES)
 roofline_FROM   := $(R)/ceilings.ndjson $(R)/steps/metrics.ndjson $(SCALE)
 drift_FROM       = $(steps_FILES)
+methods_FROM     = $(BY_METHOD)
 loss_FROM       := $(wildcard $(LLADA)/loss.ndjson $(LLAMA)/loss.ndjson)
 
 define figure
@@ -52,7 +53,8 @@ $(R)/quiet.ndjson: $(foreach s,aa steps $(SCALES),$($(s)_FILES))
 	@cat $(R)/fitness.ndjson >> $@.tmp 2>/dev/null || :
 	@mv $@.tmp $@
 
-TOLD = $(R)/pareto.ndjson $(R)/scale/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY) $(SCALE) \
+TOLD = $(BY_METHOD) $(R)/pareto.ndjson $(R)/scale/pareto.ndjson $(R)/steps/metrics.ndjson \
+       $(QUALITY) $(SCALE) \
        $(SCALE_QUALITY) $(QUANT) $(ROBUST) $(LIKELIHOOD) $(R)/steps/ratios.ndjson $(RATIOS) \
        $(R)/aa/verdict.ndjson $(BASELINE) $(R)/ceilings.ndjson $(R)/quiet.ndjson \
        $(R)/workload.ndjson $(R)/prompts.ndjson

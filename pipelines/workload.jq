@@ -1,9 +1,21 @@
 # workload.jq - prompts (slurped) and names in, one record out: what a run is made of, for the page.
+# What the weights of the contestants have cost, where their folders say so (training.ndjson): rows
+# of text that went through the network and back, those of what they began with included.
+def rows: if length == 0 or any(.[]; .rows == null) then null else map(.rows) | add end;
+def name: sub("/+$"; "") | sub(".*/"; "");
+def millions: "\(. / 1e5 | round / 10) million";
+def times: (. * 10 | round / 10) as $t | if $t == 1 then "as many" else "\($t) times as many" end;
+def training: [{model: ($llama | name), rows: ($llama_training | rows)},
+               {model: ($llada | name), rows: ($llada_training | rows)}];
+def told: map(.rows) as [$a, $b] | if $a == null or $b == null then null else
+    "Training compute: \(.[0].model) \($a | millions) rows of text, \(.[1].model) "
+    + "\($b | millions), \($b / $a | times)." end;
 def counts: group_by(.task)[] | "\(.[0].task // "without task") \(length)";
 {schema: "crossover/1", kind: "workload", run: "local", profile: $profile, llada: $llada,
  llama: $llama, judge: $judge, judge_files_sha256: $judge_sha,
  prompt_file: $file, prompt_file_sha256: $file_sha,
  choice: $choice, seed: $seed, workload: $workload, prompts: length,
+ training: training, training_text: (training | told),
  toys: ($toy | split(" ")),
  text: ("Prompts: \(length) of \($file) (\([counts] | join(", ")); SHA-256 \($file_sha[0:12])), "
         + "chosen by \($choice) with seed \($seed); workload \($workload). Judge: \($judge)."),

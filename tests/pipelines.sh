@@ -27,7 +27,11 @@ for m in llada llama judge; do
     mkdir -p "$tree/data/models/$m-demo"
     echo '{}' >"$tree/data/models/$m-demo/config.json"
 done
-echo '{}' | gzip -n >"$tree/data/corpus/heldout.ndjson.gz"
+for m in llama llada; do
+    echo '{"model":"llama-demo","rows":2000000}' >"$tree/data/models/$m-demo/training.ndjson"
+done
+echo '{"model":"llada-demo","rows":3140000}' >>"$tree/data/models/llada-demo/training.ndjson"
+for f in heldout lists; do echo '{}' | gzip -n >"$tree/data/corpus/$f.ndjson.gz"; done
 cd "$tree" || exit 1
 
 # again ARGUMENTS...: runs make and leaves in $ran the tools that it ran, with their counts.
@@ -65,6 +69,10 @@ jq -e '.prompt_file == "data/corpus/heldout.ndjson.gz" and .judge == "data/model
     (.prompt_file_sha256 | length) == 64 and .warning == null' \
     results/here/demo/workload.ndjson >/dev/null
 ok $? "data set and judge are in a record"
+jq -e '(.training_text | test(": llama-demo 2 million rows .* 5.1 million, 2.6 times as many")) and
+    .training == [{model: "llama-demo", rows: 2000000}, {model: "llada-demo", rows: 5140000}]' \
+    results/here/demo/workload.ndjson >/dev/null
+ok $? "and what the contestants were trained on, beginnings included"
 again phase4 PROFILE=h200 LLADA=org/large LLAMA=org/other PROMPT_FILE=system
 [ "$status" -ne 0 ] && [ -z "$ran" ] &&
     grep -q 'PROFILE=h200 with org/large org/other: JUDGE would be of the demonstration' log
@@ -78,6 +86,9 @@ for given in "TOYS=1" "JUDGE=org/judge PROMPT_FILE=human" "LLADA=synth:llada-1b"
     [ $? -eq 1 ]
     ok $? "it does not with $given"
 done
+again -n results/here/demo/prompts.ndjson PROMPT_FILE=lists
+grep -q 'data/corpus/lists.ndjson.gz -o results/here/demo/prompts.ndjson' log
+ok $? "PROMPT_FILE=lists are the lists of words"
 again replicate
 [ "$status" -ne 0 ] && grep -q '^STORED=data/demo/stored.ndjson: no such file' log
 ok $? "make replicate without a stored run says what it wants"
@@ -159,6 +170,9 @@ again results/here/demo/workload.ndjson LLADA=org/large
 jq -e '.toys == ["PROMPT_FILE", "JUDGE"] and (.warning | test("^Toys: prompts and judge"))' \
     results/here/demo/workload.ndjson >/dev/null
 ok $? "and is in the record that the page prints above its answers"
+jq -e '.training_text == null and .training[1] == {model: "large", rows: null}' \
+    results/here/demo/workload.ndjson >/dev/null
+ok $? "what nobody says of the training is null"
 again phase4 STEPS=2,4,8,16
 [ "$status" -eq 0 ] && ! grep -q WARNING log
 ok $? "a third judge is not"

@@ -22,6 +22,7 @@
 #include "lib/record/rec.h"
 #include "lib/record/settings.h"
 #include "lib/record/take.h"
+#include "lib/run/methods.h"
 #include "lib/stat/bootstrap.h"
 #include "lib/stat/pooled.h"
 #include "lib/stat/proportion.h"
@@ -31,7 +32,7 @@ static const double LEVEL = 0.95;
 
 struct args {
     struct common common;
-    const char *by, *base, *cost, *stopped;
+    const char *by, *base, *cost, *stopped, *methods;
     double precision; /* goal for the half-width of a ratio */
     int64_t draws, max_failed;
 };
@@ -43,6 +44,7 @@ struct compare {
     struct take seen;
     struct points points;
     struct answers answers;
+    struct methods methods; /* of --methods; BY is then "method" */
     char *usual; /* value of BY at a base; NULL: only where there is none */
 };
 
@@ -59,6 +61,10 @@ struct couple {
 static char *setting_of(const struct compare *c, const struct point *p)
 {
     struct buf b = {0};
+    if (c->methods.n) {
+        const struct method *m = methods_of(&c->methods, p->about);
+        return mem_text(m ? m->name : "");
+    }
     about_value(&b, json_object_get(p->about, c->a.by));
     return b.data ? b.data : mem_text("");
 }
@@ -66,6 +72,8 @@ static char *setting_of(const struct compare *c, const struct point *p)
 /* 1: BY is as usual at this point. */
 static int is_base(const struct compare *c, const struct point *p)
 {
+    if (c->methods.n)
+        return methods_is_base(&c->methods, methods_of(&c->methods, p->about));
     char *setting = setting_of(c, p);
     int is = !*setting || (c->usual && !strcmp(setting, c->usual));
     free(setting);
@@ -87,8 +95,8 @@ static void rest_of(const struct compare *c, const struct point *p, int lenient,
     json_decref(settings);
 }
 
-/* Another paradigm has other settings: its base is an autoregressive point that does the same work,
- * of the same number formats where there is one. */
+/* Another paradigm or method has other settings: its base is a point that does the same work, of
+ * the same number formats where there is one; that of a method is of the same model. */
 static const struct point *find_rival(const struct compare *c, const struct point *of)
 {
     for (int lenient = 0; lenient < 2; lenient++)
@@ -96,7 +104,7 @@ static const struct point *find_rival(const struct compare *c, const struct poin
             const struct point *p = &c->points.v[i];
             int alike = !strcmp(p->dtype, of->dtype) && !strcmp(p->quant, of->quant);
             if (is_base(c, p) && points_same_group(p, of) && !strcmp(p->workload, of->workload) &&
-                (lenient || alike))
+                (lenient || alike) && (!c->methods.n || !strcmp(p->model, of->model)))
                 return p;
         }
     return NULL;
@@ -105,7 +113,7 @@ static const struct point *find_rival(const struct compare *c, const struct poin
 static const struct point *find_base(const struct compare *c, const struct point *of)
 {
     char wanted[SETTINGS_ID], id[SETTINGS_ID];
-    if (!strcmp(c->a.by, "paradigm"))
+    if (!strcmp(c->a.by, "paradigm") || c->methods.n)
         return find_rival(c, of);
     for (int lenient = 0; lenient < 2; lenient++) {
         rest_of(c, of, lenient, wanted);
@@ -375,7 +383,7 @@ static size_t find_couples(struct compare *c, struct couple *v)
         most = p->v[i].n_launch > most ? p->v[i].n_launch : most;
     double *work = mem_zero(2 * most, sizeof *work);
     for (size_t i = 0; i < p->n; i++) {
-        if (is_base(c, &p->v[i]))
+        if (is_base(c, &p->v[i]) || (c->methods.n && !methods_of(&c->methods, p->v[i].about)))
             continue;
         struct couple k = {.point = &p->v[i], .base = find_base(c, &p->v[i]),
                            .setting = setting_of(c, &p->v[i])};
@@ -440,7 +448,8 @@ static const char examples[] =
     "compare --by quant metrics.ndjson quality.ndjson > comparison.ndjson\n"
     "cat quality-*.ndjson | compare --by dtype --base f32\n"
     "compare --by paradigm --cost e2e_ns metrics.ndjson > ratios.ndjson\n"
-    "cat generations-*.ndjson | compare --by batch\n";
+    "cat generations-*.ndjson | compare --by batch\n"
+    "compare --methods data/methods.ndjson --cost e2e_ns metrics.ndjson quality.ndjson\n";
 static const char notes[] =
     "A point is compared with its base: the one that has the same settings but BY, which there is\n"
     "--base, or as by default, or not said. Number formats that the engine then chose may differ\n"
@@ -456,9 +465,9 @@ static const char notes[] =
     "                            median of the answers that differ\n"
     "  first_difference_steps    the pass by which a reader of either has it, likewise\n"
     "--by paradigm: every denoised point against the autoregressive one of its device, batch\n"
-    "size, length, contract and prompts.\n"
-    "Where the two have other tokenizers, output_bytes_per_s beside the cost: tokens a second of\n"
-    "one are no tokens a second of the other.\n"
+    "size, length, contract and prompts. --methods FILE, by method: every point of a method of\n"
+    "the file against the first that its system has there, likewise. Where the two have other\n"
+    "tokenizers, output_bytes_per_s beside the cost: tokens a second of one are not the other's.\n"
     "The cost: exp(difference of the mean logs of launches), in pairs where launches stand beside\n"
     "each other in the schedule, with Student's interval; null below 5 launches of each. verdict:\n"
     "SAME when the whole interval lies within a factor of 1.02, else SLOWER or FASTER (MORE,\n"
@@ -483,6 +492,8 @@ int main(int argc, char **argv)
          .help = "setting that makes the difference (quant)"},
         {"base", 0, OPT_TEXT, &c.a.base, .arg = "VALUE",
          .help = "its value at the base (its default)"},
+        {"methods", 0, OPT_TEXT, &c.a.methods, .arg = "FILE",
+         .help = "compare ways of decoding (data/methods.ndjson), in place of --by"},
         {"cost", 0, OPT_TEXT, &c.a.cost, .arg = "METRIC",
          .help = "metric to compare too (memory_weights_bytes)"},
         {"precision", 0, OPT_REAL, &c.a.precision, 1e-6, 10, .arg = "P",
@@ -497,6 +508,8 @@ int main(int argc, char **argv)
                               examples, notes, options};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
+    if (c.a.methods && (c.a.by = "method", methods_read(&c.methods, c.a.methods, &e)))
+        err_die(tool.name, &e);
     c.log = (struct log){tool.name, c.a.common.quiet ? 0 : 1 + c.a.common.verbose};
     c.points.cost_metric = c.a.cost;
     c.points.beside = "output_bytes_per_s";
@@ -512,6 +525,7 @@ int main(int argc, char **argv)
     check(&c, rec_close(&c.out, code ? "failed" : "ok", &e), &e);
     points_free(&c.points);
     answers_free(&c.answers);
+    methods_free(&c.methods);
     free(c.usual);
     return code;
 }

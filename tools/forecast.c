@@ -79,8 +79,9 @@ static int write_cell(struct forecast *f, struct forecast_place *places, struct 
         for (size_t k = 0; k < (forecast_is_canvas(&places[i].n) ? steps->n : 1); k++) {
             b.steps = (size_t)steps->v[k];
             const struct diffuse how = {.gen_length = b.length, .block_length = b.block,
-                                        .steps = b.steps};
-            if ((forecast_is_canvas(&places[i].n) && diffuse_check(&how, e)) ||
+                                        .steps = b.steps, .cache = b.cache};
+            const struct network *n = &places[i].n;
+            if ((forecast_is_canvas(n) && diffuse_check(&how, &n->config, e)) ||
                 rec_write(&f->out, "forecast", forecast_point(&places[i], &b), e))
                 return -1;
         }
@@ -109,7 +110,7 @@ static int write_machine(struct forecast *f, const struct hardware *h, struct er
         for (size_t k = 0; k < batch.n; k++) {
             size_t tokens = (size_t)length.v[l];
             struct forecast_batch b = {.batch = (size_t)batch.v[k], .prompt = (size_t)f->a.prompt,
-                                       .length = tokens, .cache = cache,
+                                       .length = tokens, .cache = cache, .kept = cache_usual,
                                        .block = f->a.block ? (size_t)f->a.block : tokens};
             if (write_cell(f, places, b, &steps, e))
                 return -1;

@@ -23,14 +23,16 @@ static const char examples[] =
 static const char notes[] =
     "A denoising step computes every position of prompt and canvas; steps that would commit\n"
     "nothing (more steps than masks) are skipped. --unmask threshold and its like end a block\n"
-    "when it is full, so steps are none of their settings. token_ids are all slots of the canvas;\n"
-    "with --stop-at-eos the readable ones. The text drops special tokens and is not cut at the\n"
-    "first of them. commit_tokens is how many slots each pass made final. On drawn weights\n"
-    "(synth:) an adaptive rule would commit at a pace of its own, and times would mean nothing:\n"
-    "--unmask replay --commit-trace FILE commits as many as the passes in FILE did, records of\n"
-    "one point of a trained model, block by block; each prompt takes the curve that its id draws,\n"
-    "and such records say replayed and the hash of FILE. Lists are crossed: every combination is\n"
-    "a point, run in this process.\n";
+    "when it is full, so steps are none of their settings. --unmask saber and wino may mask\n"
+    "tokens of the block again (remasked_tokens): its slots are readable, and count as\n"
+    "emitted, when it is done; wino computes a row more for each of them. token_ids are all\n"
+    "slots of the canvas; with --stop-at-eos the readable ones. The text drops special tokens\n"
+    "and is not cut at the first of them. commit_tokens is how many slots each pass filled.\n"
+    "On drawn weights (synth:) an adaptive rule would commit at a pace of its own, and times\n"
+    "would mean nothing: --unmask replay --commit-trace FILE commits as many as the passes in\n"
+    "FILE did, records of one point of a trained model, block by block; each prompt takes the\n"
+    "curve that its id draws, and such records say replayed and the hash of FILE. Lists are\n"
+    "crossed: every combination is a point, run in this process.\n";
 
 int main(int argc, char **argv)
 {

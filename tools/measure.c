@@ -129,7 +129,8 @@ static void warn(const struct measure *m, const struct measurement *c)
         log_warn(&m->log, "W023", "%s: power readings and energy counter are %.1f %% apart; trust "
                  "neither", name, fabs(c->basis.integral - 1) * 100);
     size_t ids = json_object_size(c->outputs);
-    if (m->a.verify && c->distinct_ratio * (double)ids < 1.5 && ids > 3)
+    int drawn = json_is_true(json_object_get(c->about, "weights_random")); /* say what they like */
+    if (m->a.verify && !drawn && c->distinct_ratio * (double)ids < 1.5 && ids > 3)
         log_warn(&m->log, "W026", "%s: all %zu prompts have the same answer: is the prompt read?",
                  name, ids);
     if (m->a.verify && c->repeat_ratio < 0.9)

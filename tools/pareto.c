@@ -309,7 +309,7 @@ static int write_field(struct pareto *p, struct err *e)
         if (end - i > CROSSOVER_MAX)
             return err_set(e, EXIT_BAD_DATA, "%s: expected at most %d points in a series, got %zu",
                            first->config, CROSSOVER_MAX, end - i);
-        if (first->is_diffusion)
+        if (first->is_diffusion && (end - i > 1 || !field_has_sweep(f)))
             bad = write_sweep(p, &(struct contest_pair){.from = i, .to = end}, e);
     }
     return bad;

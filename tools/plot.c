@@ -26,8 +26,9 @@ static const char notes[] =
     "  FIG.gp   the whole figure as one script: gnuplot -d FIG.gp draws it again\n"
     "  FIG.tsv  its data        FIG.txt  its caption, from the records\n"
     "pareto wants metric and quality or front records, steps metric and quality, loss train,\n"
-    "drift and kinds generation, roofline roofline, all others metric records, frontier, ratio\n"
-    "and pareto also crossover, pareto attainment; other kinds pass by.\n"
+    "drift and kinds generation, roofline roofline, methods comparison, metric and method\n"
+    "records, all others metric records, frontier, ratio and pareto also crossover, pareto\n"
+    "attainment; other kinds pass by.\n"
     "Values that cannot stand on an axis are left out, and counted in the caption. Without data\n"
     "the figure says so, and the exit code is 0. CROSSOVER_SHARE: folder that holds plots/.\n";
 

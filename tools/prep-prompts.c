@@ -31,7 +31,7 @@ struct args {
     int64_t count, per_task, room, token_range[2];
     int allow_fewer, skip_broken;
     int schedule;
-    const char *systems, *previous;
+    const char *systems, *previous, *methods;
     struct launches_given given;
     struct launches plan;
 };
@@ -312,7 +312,8 @@ static const char EXAMPLES[] =
     "prep-prompts --count 64 -e '*wiki.test.raw' wikitext-2-raw-v1.zip\n"
     "prep-prompts --format jsonl --field question --tokens 32:64 -m org/model gsm8k.jsonl\n"
     "prep-prompts --schedule --steps 4,16,64 --launches 8 > schedule.ndjson\n"
-    "prep-prompts --schedule --steps 4,16,32,64 --previous schedule.ndjson > longer.ndjson\n";
+    "prep-prompts --schedule --steps 4,16,32,64 --previous schedule.ndjson > longer.ndjson\n"
+    "prep-prompts --schedule --steps 64 --methods data/methods.ndjson > methods-schedule.ndjson\n";
 
 static const char NOTES[] =
     "Formats (auto looks at the first record or line)\n"
@@ -354,13 +355,17 @@ static void check_schedule(const struct tool *t, struct args *a)
     const char *comma = strchr(a->systems, ',');
     struct launches *p = &a->plan;
     snprintf(first, sizeof first, "%.*s", (int)strcspn(a->systems, ","), a->systems);
-    p->decoder[0] = launches_system(first);
-    p->decoder[1] = comma ? launches_system(comma + 1) : NULL;
+    p->decoder[0] = decoder_of(first);
+    p->decoder[1] = comma ? decoder_of(comma + 1) : NULL;
     p->n_systems = comma ? 2 : 1;
     p->seed = (uint64_t)a->common.seed;
     struct err e = {0};
-    if (launches_points(p, &a->given, &e))
+    struct methods m = {0};
+    if (a->methods && methods_read(&m, a->methods, &e))
+        err_die(TOOL, &e);
+    if (launches_points(p, &a->given, &m, &e))
         opt_usage(t, "%s", e.text);
+    methods_free(&m);
 }
 
 static void check_split(const struct tool *t, struct args *a)
@@ -448,16 +453,14 @@ int main(int argc, char **argv)
         TEXT("fits", 0, &a.fits, "MODEL[,MODEL...]",
              "only prompts that, with --room, fit the context of these models"),
         IGNORE_CONFIG_OPTION(a.ignore_config),
-        {"room", 0, OPT_INT, &a.room, 0, HUGE_INT, .arg = "N",
-         .help = "--fits: tokens to come, at most (0)"},
-        TEXT("split", 0, &a.split, "none|half|N", "words of a paragraph that are the text; the "
-             "rest is the reference (wikitext: half, text: none)"),
+        COUNT("room", 0, &a.room, "--fits: tokens to come, at most (0)"),
+        TEXT("split", 0, &a.split, "none|half|N",
+             "words of a paragraph that are the text (wikitext: half, text: none)"),
         COUNT("min-turns", 0, &d->min_turns, "sharegpt: turns of a conversation, at least (2)"),
         TEXT("field", 0, &d->text_field, "NAME",
              "jsonl: the prompt (text, prompt, question or instruction)"),
-        TEXT("reference-field", 0, &d->reference_field, "NAME",
-             "jsonl: a good response (reference, canonical_solution, completion, response or "
-             "output)"),
+        TEXT("reference-field", 0, &d->reference_field, "NAME", "jsonl: a good response "
+             "(reference, canonical_solution, completion, response or output)"),
         TEXT("answer-field", 0, &d->answer_field, "NAME", "jsonl: the exact answer (answer)"),
         TEXT("id-field", 0, &d->id_field, "NAME", "jsonl: the id (id or task_id)"),
         TEXT("task-field", 0, &d->task_field, "NAME", "jsonl: the kind of task (task)"),
@@ -474,6 +477,7 @@ int main(int argc, char **argv)
         {"systems", 0, OPT_CHOICE, &a.systems, .choices = "llada,llama|llama,llada|llada|llama",
          .help = "first A, then B (llada,llama)"},
         TEXT("previous", 0, &a.previous, "FILE", "a schedule to extend"),
+        TEXT("methods", 0, &a.methods, "FILE", "run these ways of decoding, too"),
     };
     const struct opt last[] = {OPT_COMMON(a.common), {0}};
     struct settings_texts texts = {0};

@@ -173,6 +173,7 @@ static int fill(struct page *p, const struct args *a, const struct runset *s, st
         return -1;
     sections_tables(p, s);
     sections_words(p, s);
+    sections_methods(p, s);
     sections_comparisons(p, s);
     sections_robustness(p, s);
     sections_texts(p, s);

@@ -1,5 +1,6 @@
 /* score-exact - generation records with an `answer` in, quality records "accuracy" out: 1 when the
- * response holds the answer, 0 when not, and one summary per configuration.
+ * response holds the answer, 0 when not, and one summary per configuration, with one for each task
+ * ("accuracy_copy") where there are several.
  *
  * Numbers are compared as texts in a normal form (no thousands separators, no leading zeros, no
  * trailing zeros after the point), so that no answer is ever rounded into another.
@@ -18,6 +19,8 @@
 #include "lib/record/take.h"
 #include "lib/stat/bootstrap.h"
 
+enum { RIGHT, RULE, TASK, WIDTH, /* what is kept of a response */ TASKS = 16 };
+
 struct args { struct common common; const char *match; int64_t max_failed; };
 
 struct scorer {
@@ -27,6 +30,9 @@ struct scorer {
     struct take seen;
     struct responses responses;
     struct buf answer, found;
+    char *task[TASKS]; /* those that were met, as their metrics say them; owned */
+    size_t tasks;
+    int64_t more_tasks; /* responses of others */
 };
 
 /* A number starts at s[i]: its length, 0 when there is none. Digits, commas between groups of
@@ -103,28 +109,113 @@ static void trim(const char *s, struct buf *out)
     buf_put(out, s, n);
 }
 
-/* 1 right, 0 wrong, -1: *e filled (the answer cannot be matched this way). */
-static int judge(struct scorer *s, const char *answer, const char *text, struct err *e)
+static int by_text(const void *a, const void *b)
 {
-    if (!strcmp(s->a.match, "exact") || !strcmp(s->a.match, "contains")) {
-        trim(answer, &s->answer);
-        trim(text, &s->found);
-        if (!s->answer.len)
-            return err_set(e, EXIT_BAD_DATA, "answer: expected a text, got an empty one");
-        return *s->a.match == 'e' ? !strcmp(s->answer.data, s->found.len ? s->found.data : "")
-                                  : s->found.len && strstr(s->found.data, s->answer.data) != NULL;
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* "{b, a}" or "b, a" -> "a,b": what stands between commas, in the order of the letters. */
+static void put_items(const char *s, struct buf *out)
+{
+    struct buf text = {0}, item = {0};
+    char **items = NULL;
+    size_t n = 0, cap = 0;
+    trim(s, &text);
+    char *at = text.len ? text.data : NULL;
+    if (text.len > 1 && *at == '{' && text.data[text.len - 1] == '}') {
+        text.data[text.len - 1] = 0;
+        at++;
     }
+    while (at) {
+        char *comma = strchr(at, ',');
+        if (comma)
+            *comma++ = 0;
+        trim(at, &item);
+        MEM_GROW(items, n, cap);
+        items[n++] = mem_text(item.len ? item.data : "");
+        at = comma;
+    }
+    if (n)
+        qsort(items, n, sizeof *items, by_text);
+    buf_clear(out);
+    for (size_t i = 0; i < n; i++) {
+        buf_format(out, "%s%s", i ? "," : "", items[i]);
+        free(items[i]);
+    }
+    free(items);
+    buf_free(&item);
+    buf_free(&text);
+}
+
+/* The rules, as --match names them. */
+enum rule { LAST_NUMBER, FIRST_NUMBER, CONTAINS, EXACT, ANY_ORDER, AUTO };
+static const char *const rules[] = {"last-number", "first-number", "contains", "exact",
+                                    "any-order", "auto"};
+
+/* By which rule an answer is matched. */
+static enum rule rule_for(struct scorer *s, const char *answer)
+{
+    enum rule rule = LAST_NUMBER;
+    while (strcmp(rules[rule], s->a.match))
+        rule++;
+    if (rule != AUTO)
+        return rule;
+    if (find_number(answer, 1, &s->answer))
+        return LAST_NUMBER;
+    trim(answer, &s->answer);
+    return s->answer.len && *s->answer.data == '{' ? ANY_ORDER : EXACT;
+}
+
+static int judge_number(struct scorer *s, enum rule rule, const char *answer, const char *text,
+                        struct err *e)
+{
     if (!find_number(answer, 1, &s->answer))
         return err_set(e, EXIT_BAD_DATA, "answer: expected a number for --match=%s, got '%.40s'",
-                       s->a.match, answer);
-    return find_number(text, *s->a.match == 'l', &s->found) &&
+                       rules[rule], answer);
+    return find_number(text, rule == LAST_NUMBER, &s->found) &&
            !strcmp(s->answer.data, s->found.data);
+}
+
+/* 1 right, 0 wrong, -1: *e filled (the answer cannot be matched this way). */
+static int judge(struct scorer *s, enum rule rule, const char *answer, const char *text,
+                 struct err *e)
+{
+    if (rule == LAST_NUMBER || rule == FIRST_NUMBER)
+        return judge_number(s, rule, answer, text, e);
+    void (*form)(const char *, struct buf *) = rule == ANY_ORDER ? put_items : trim;
+    form(answer, &s->answer);
+    form(text, &s->found);
+    if (!s->answer.len)
+        return err_set(e, EXIT_BAD_DATA, "answer: expected a text, got an empty one");
+    return rule == CONTAINS ? s->found.len && strstr(s->found.data, s->answer.data) != NULL
+                            : !strcmp(s->answer.data, s->found.len ? s->found.data : "");
+}
+
+/* The place of the record's task among those that were met; TASKS: none, or one too many. */
+static size_t task_of(struct scorer *s, const json_t *r)
+{
+    const char *task = rec_text(r, "task");
+    if (!task || !*task)
+        return TASKS;
+    char *name = mem_text(task);
+    for (char *p = name; *p; p++)
+        *p = isalnum((unsigned char)*p) ? (char)tolower((unsigned char)*p) : '_';
+    size_t i = 0;
+    while (i < s->tasks && strcmp(s->task[i], name))
+        i++;
+    if (i == s->tasks && i < TASKS)
+        s->task[s->tasks++] = name;
+    else
+        free(name);
+    s->more_tasks += i == TASKS;
+    return i;
 }
 
 static int score(struct scorer *s, const json_t *r, const struct response *of, const char *answer,
                  struct err *e)
 {
-    int right = of->random ? 0 : judge(s, answer, of->text, e);
+    enum rule rule = rule_for(s, answer);
+    int right = of->random ? 0 : judge(s, rule, answer, of->text, e);
     if (right < 0)
         return -1;
     json_t *q = quality_of(of->group->about, r, "accuracy", "higher");
@@ -132,8 +223,12 @@ static int score(struct scorer *s, const json_t *r, const struct response *of, c
         rec_set_number(q, "value", (double)NAN, "random weights");
     else
         rec_set_int(q, "value", right);
-    if (!of->random)
-        *responses_keep(&s->responses, of->group) = right;
+    if (!of->random) {
+        double *kept = responses_keep(&s->responses, of->group);
+        kept[RIGHT] = right;
+        kept[RULE] = rule;
+        kept[TASK] = (double)task_of(s, r);
+    }
     return rec_write(&s->out, "quality", q, e);
 }
 
@@ -151,14 +246,40 @@ static int take(void *ctx, const json_t *r, struct err *e)
     return bad ? -1 : 1;
 }
 
-static int write_summary(struct scorer *s, const struct response_group *g, struct err *e)
+/* The summary of a group's responses, or of those of a task (TASKS: of all) if it has others. */
+static int write_summary(struct scorer *s, const struct response_group *g, const char *metric,
+                         size_t task, struct err *e)
 {
-    struct interval v = bootstrap_wilson(stat_sum(g->v, g->n), (double)g->n, 0.95);
-    char *method = mem_format("%s, Wilson interval", s->a.match);
-    json_t *q = quality_summary(g->about, "accuracy", "higher", v, (int64_t)g->n, 1,
-                                responses_why(g), method);
+    double right = 0, n = 0;
+    const char *rule = NULL;
+    for (size_t i = 0; i < g->n; i++) {
+        const double *v = g->v + i * WIDTH;
+        if (task < TASKS && v[TASK] != (double)task)
+            continue;
+        const char *own = rules[(int)v[RULE]];
+        rule = !rule || rule == own ? own : s->a.match;
+        right += v[RIGHT];
+        n++;
+    }
+    if (task < TASKS && (n < 1 || n >= (double)g->n))
+        return 0;
+    struct interval v = bootstrap_wilson(right, n, 0.95);
+    char *method = mem_format("%s, Wilson interval", rule ? rule : s->a.match);
+    json_t *q = quality_summary(g->about, metric, "higher", v, (int64_t)n, 1, responses_why(g),
+                                method);
     free(method);
     return rec_write(&s->out, "quality", q, e);
+}
+
+static int write_summaries(struct scorer *s, const struct response_group *g, struct err *e)
+{
+    int bad = write_summary(s, g, "accuracy", TASKS, e);
+    for (size_t k = 0; k < s->tasks && !bad; k++) {
+        char *metric = mem_format("accuracy_%s", s->task[k]);
+        bad = write_summary(s, g, metric, k, e);
+        free(metric);
+    }
+    return bad;
 }
 
 static const char examples[] =
@@ -166,10 +287,12 @@ static const char examples[] =
     "gen-llama -m llama-demo < sums.ndjson | score-exact --match=last-number\n";
 static const char notes[] =
     "Scored: timed records with status ok and an `answer`, each point, id and seed once.\n"
+    "  auto          an answer with a number: last-number; one {in braces}: any-order; else exact\n"
     "  last-number   the last number in the response equals the last number in the answer\n"
     "  first-number  the first number in the response does\n"
     "  contains      the response contains the answer, letter by letter\n"
     "  exact         the response is the answer, apart from white space around it\n"
+    "  any-order     what stands between the commas of the response is that of the answer\n"
     "Numbers may have a minus sign, thousands commas and decimals: 1,050.0 is 1050.\n";
 
 static void check(struct scorer *s, int bad, const struct err *e)
@@ -182,11 +305,12 @@ static void check(struct scorer *s, int bad, const struct err *e)
 
 int main(int argc, char **argv)
 {
-    struct scorer s = {.a = {.common = COMMON_DEFAULTS, .match = "last-number"},
-                       .responses = {.wanted = "answer", .width = 1}};
+    struct scorer s = {.a = {.common = COMMON_DEFAULTS, .match = "auto"},
+                       .responses = {.wanted = "answer", .width = WIDTH}};
     const struct opt options[] = {
-        {"match", 0, OPT_CHOICE, &s.a.match, .choices = "last-number|first-number|contains|exact",
-         .help = "what counts as right (last-number)"},
+        {"match", 0, OPT_CHOICE, &s.a.match,
+         .choices = "auto|last-number|first-number|contains|exact|any-order",
+         .help = "what counts as right (auto)"},
         TAKE_OPTION(s.a.max_failed),
         OPT_COMMON(s.a.common),
         {0}};
@@ -205,11 +329,16 @@ int main(int argc, char **argv)
         check(&s, err_set(&e, EXIT_BAD_DATA, "no generation records in the input"), &e);
     responses_finish(&s.responses, &s.log);
     for (size_t i = 0; i < s.responses.n; i++)
-        check(&s, write_summary(&s, &s.responses.group[i], &e), &e);
+        check(&s, write_summaries(&s, &s.responses.group[i], &e), &e);
+    if (s.more_tasks)
+        log_note(&s.log, "%d tasks have an accuracy of their own: that of %lld answers of others "
+                 "is in the whole alone", TASKS, (long long)s.more_tasks);
     int code = take_verdict(&s.seen, &s.log, s.a.max_failed);
     check(&s, rec_close(&s.out, code ? "failed" : "ok", &e), &e);
     responses_free(&s.responses);
     buf_free(&s.answer);
     buf_free(&s.found);
+    for (size_t i = 0; i < s.tasks; i++)
+        free(s.task[i]);
     return code;
 }

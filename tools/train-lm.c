@@ -22,6 +22,7 @@
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
 #include "lib/run/engine.h"
+#include "lib/train/history.h"
 #include "lib/train/trainer.h"
 #include "lib/train/training_batch.h"
 #include "lib/checkpoint/checkpoint.h"
@@ -40,8 +41,8 @@ static const char examples[] =
     "train-lm --arch llada --out models/mine corpus.ndjson.gz > loss.ndjson\n"
     "train-lm --arch llama --kv-heads 2 --ffn 832 --valid heldout.ndjson.gz --out m "
     "corpus.ndjson\n";
-static const char notes[] = "Learns a byte-level BPE tokenizer from the corpus, then the network: "
-                            "AdamW (0.9, 0.95), linear\n"
+static const char notes[] = "Learns a byte-level BPE tokenizer from the corpus (with --init it is "
+                            "that of the weights),\nthen the network: AdamW (0.9, 0.95), linear\n"
                             "warm-up and cosine decay to a twentieth, gradients clipped by global "
                             "norm. llama: next-token loss;\n"
                             "llada: masked-diffusion loss (uniform t, weight 1/t). Records {text, "
@@ -59,7 +60,7 @@ static void options(struct opt *o, struct args *a)
         {"valid", 0, OPT_TEXT, &a->valid, .arg = "FILE",
          .help = "held-out records: validation loss"},
         {"init", 0, OPT_TEXT, &a->init, .arg = "MODEL",
-         .help = "begin with the weights of this checkpoint (of either family)"},
+         .help = "begin with weights and tokenizer of this checkpoint (of either family)"},
         IGNORE_CONFIG_OPTION(a->ignore_config),
         {"oversample", 0, OPT_TEXT, &a->oversample, .arg = "TASK",
          .help = "documents of this task come --times times as often"},
@@ -100,6 +101,7 @@ struct run {
     const struct opt *options; /* the table that filled it */
     struct log log;
     struct config config;
+    struct checkpoint from; /* --init */
     struct tokenizer *tokenizer;
     struct training_batch corpus, valid;
     struct backend *backend;
@@ -110,17 +112,24 @@ struct run {
     json_t *note; /* what must be equal for a state to fit */
 };
 
-/* Learns the tokenizer and puts its ids into the config. */
+/* Learns the tokenizer, or takes the one whose ids the weights of --init mean, and puts its ids
+ * into the config. */
 static int make_tokenizer(struct run *r, char **texts, size_t n, struct err *e)
 {
     static const char *const special[] = {"<|startoftext|>", "<|endoftext|>", "<|mdm_mask|>"};
     int masks = r->config.paradigm != PARADIGM_AUTOREGRESSIVE;
-    if (tokenizer_learn(r->a->out, (const char *const *)texts, 2 * n, (size_t)r->a->vocab, special,
-                        3, masks ? NULL : special[0], e))
+    const char *bos = masks ? NULL : special[0];
+    if (r->from.folder ? tokenizer_adopt(r->a->out, r->from.folder, bos, e)
+                       : tokenizer_learn(r->a->out, (const char *const *)texts, 2 * n,
+                                         (size_t)r->a->vocab, special, 3, bos, e))
         return -1;
     r->tokenizer = tokenizer_load(r->a->out, e);
     if (!r->tokenizer)
         return -1;
+    for (int i = masks; i < 2 + masks; i++)
+        if (tokenizer_id(r->tokenizer, special[i]) < 0)
+            return err_set(e, EXIT_BAD_DATA, "--init %s: expected a tokenizer with %s, got none",
+                           r->a->init, special[i]);
     struct config *c = &r->config;
     c->bos = tokenizer_id(r->tokenizer, special[0]);
     c->eos[0] = c->pad = tokenizer_id(r->tokenizer, special[1]);
@@ -130,15 +139,15 @@ static int make_tokenizer(struct run *r, char **texts, size_t n, struct err *e)
     return 0;
 }
 
-static int read_lessons(struct run *r, const char *corpus, struct err *e)
+static int read_lessons(struct run *r, char **corpus, size_t n_corpus, struct err *e)
 {
     char **texts;
     size_t n;
     size_t unique;
-    if (training_batch_texts(corpus, r->a->common.limit, r->a->oversample, r->a->times, &texts, &n,
-                     &unique, e))
+    if (training_batch_texts((const char *const *)corpus, n_corpus, r->a->common.limit,
+                             r->a->oversample, r->a->times, &texts, &n, &unique, e))
         return -1;
-    log_note(&r->log, "%zu documents in %s, %zu with repeats", unique, corpus, n);
+    log_note(&r->log, "%zu documents, %zu with repeats", unique, n);
     const struct config *c = &r->config;
     uint64_t seed = rng_derive((uint64_t)r->a->common.seed, "batches");
     int bad = make_tokenizer(r, texts, unique, e);
@@ -147,7 +156,7 @@ static int read_lessons(struct run *r, const char *corpus, struct err *e)
                                      seed, e);
     training_batch_texts_free(texts, n);
     if (!bad && r->a->valid) {
-        bad = training_batch_texts(r->a->valid, 0, NULL, 1, &texts, &n, &unique, e);
+        bad = training_batch_texts(&r->a->valid, 1, 0, NULL, 1, &texts, &n, &unique, e);
         if (!bad) {
             bad = training_batch_make(&r->valid, r->tokenizer, texts, n, bos, c->eos[0], c->mask,
                                       1, e);
@@ -160,31 +169,6 @@ static int read_lessons(struct run *r, const char *corpus, struct err *e)
         log_note(&r->log, "%zu tokens, vocabulary %zu, %zu parameters", r->corpus.all.n, c->vocab,
                  config_parameters(c));
     return bad;
-}
-
-/* Takes the weights of another checkpoint of the same shape, whatever its family: a next-token
- * model converted to denoising, as LLaDA 2.0 was (arXiv 2410.17891 describes the way). */
-static int take_weights(struct run *r, struct err *e)
-{
-    const struct config *c = &r->config, *d;
-    struct checkpoint from;
-    if (!r->a->init)
-        return 0;
-    if (checkpoint_open_ignoring(&from, r->a->init, 0, r->a->ignore_config, e))
-        return -1;
-    checkpoint_say(&from, &r->log);
-    d = &from.config;
-    int same = c->width == d->width && c->layers == d->layers && c->heads == d->heads &&
-               c->kv_heads == d->kv_heads && c->ffn == d->ffn && c->vocab == d->vocab &&
-               c->head_dim == d->head_dim && c->tied == d->tied && !d->qkv_bias && !d->qk_norm;
-    for (int k = 0; same && k < ROLE_COUNT; k++)
-        for (size_t l = 0; l < role_layers(c, (enum role)k); l++)
-            checkpoint_floats(&from, (enum role)k, l, trainer_values(r->trainer, (enum role)k, l));
-    checkpoint_close(&from);
-    return same ? 0
-                : err_set(e, EXIT_BAD_DATA, "--init %s: expected the shape that is trained: width "
-                          "%zu, layers %zu, heads %zu/%zu, ffn %zu, vocabulary %zu", r->a->init,
-                          c->width, c->layers, c->heads, c->kv_heads, c->ffn, c->vocab);
 }
 
 /* SHA-256 of the weights that training begins with: drawn by the seed, or --init's. */
@@ -263,19 +247,29 @@ static void set_shape(struct config *c, const struct args *a)
     c->rope_theta = 10000;
 }
 
-static int start(struct run *r, const char *corpus, struct err *e)
+static int open_init(struct run *r, struct err *e)
+{
+    if (!r->a->init)
+        return 0;
+    if (checkpoint_open_ignoring(&r->from, r->a->init, 0, r->a->ignore_config, e))
+        return -1;
+    checkpoint_say(&r->from, &r->log);
+    return 0;
+}
+
+static int start(struct run *r, char **corpus, size_t n_corpus, struct err *e)
 {
     const struct args *a = r->a;
     set_shape(&r->config, a);
     const struct engine engine = {.device = "cpu", .isa = a->isa, .threads = a->threads};
     if (engine_open(&engine, &r->backend, e) || file_make_folder(a->out, e) ||
-        file_lock_folder(a->out, e) < 0 || read_lessons(r, corpus, e))
+        file_lock_folder(a->out, e) < 0 || open_init(r, e) || read_lessons(r, corpus, n_corpus, e))
         return -1;
     const char *slash = strrchr(a->out, '/');
     snprintf(r->config.name, sizeof r->config.name, "%.63s", slash ? slash + 1 : a->out);
     r->trainer = trainer_make(&r->config, r->backend,
                               rng_derive((uint64_t)a->common.seed, "weights"), (size_t)a->rows, e);
-    if (!r->trainer || take_weights(r, e))
+    if (!r->trainer || (a->init && trainer_take(r->trainer, &r->from, e)))
         return -1;
     size_t rows = (size_t)a->rows;
     r->batch.token = mem_zero(rows, sizeof *r->batch.token);
@@ -418,10 +412,13 @@ static const float *values(void *ctx, enum role role, size_t layer)
 
 static int finish(struct run *r, struct err *e)
 {
+    const struct history_line line = {r->config.name, r->a->arch, r->a->steps,
+                                      r->a->steps * r->a->rows};
     char *manifest = mem_format("%s/" MANIFEST, r->a->out); /* of weights that go now */
     unlink(manifest);
     free(manifest);
     if (checkpoint_save(&r->config, r->a->out, r->a->dtype, values, r->trainer, e) ||
+        history_write(r->a->out, r->a->init ? r->from.folder : NULL, &line, e) ||
         manifest_make(r->a->out, NULL, e))
         return -1;
     unlink(r->state);
@@ -432,6 +429,8 @@ static int finish(struct run *r, struct err *e)
 static void close_run(struct run *r)
 {
     trainer_free(r->trainer);
+    if (r->a->init)
+        checkpoint_close(&r->from);
     backend_close(r->backend);
     training_batch_free(&r->corpus);
     training_batch_free(&r->valid);
@@ -445,8 +444,8 @@ static void close_run(struct run *r)
 
 static void check(const struct tool *t, const struct args *a, int operands)
 {
-    if (!a->out || operands != 1)
-        opt_usage(t, "expected --out FOLDER and one corpus file");
+    if (!a->out || operands < 1)
+        opt_usage(t, "expected --out FOLDER and a corpus file");
     if (a->width % a->heads || a->width / a->heads % 2 || a->heads % a->kv_heads)
         opt_usage(t, "--heads must divide --width into even heads, --kv-heads must divide --heads");
     if (a->min_len > a->max_len || a->max_len > a->rows)
@@ -486,7 +485,7 @@ int main(int argc, char **argv)
     struct run r = {.a = &a, .options = table,
                     .log = {tool.name, a.common.quiet ? 0 : 1 + a.common.verbose}};
     struct err e = {0};
-    if (start(&r, argv[first], &e) || resume(&r, &e) ||
+    if (start(&r, argv + first, (size_t)(argc - first), &e) || resume(&r, &e) ||
         rec_open(&r.records, &a.common, tool.name, argc, argv, NULL, &e))
         err_die(tool.name, &e);
     int bad = train(&r, &e) || finish(&r, &e);

@@ -5,6 +5,7 @@
 #include "kernels/advance.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/host.h"
+#include "kernels/reuse.h"
 
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
@@ -54,6 +55,9 @@ const struct ops CPU(ops) = {
     .head_work = CPU(head_work),
     .advance_texts = host_advance_texts,
     .advance_canvases = host_advance_canvases,
+    .choose = host_choose,
+    .settle = host_settle,
+    .sift = host_sift,
     .train = &train,
     .gemm = CPU(gemm),
     .rope = CPU(rope),

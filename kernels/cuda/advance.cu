@@ -59,15 +59,20 @@ DEVICE bool any_bad(const struct head_row *answer, size_t n, struct sheet s)
     return s.sum[SUM_BAD];
 }
 
-/* confidence[n] of the answers w0..w0+n; pick[n]: their places, best first, of equals
- * the lowest. */
-DEVICE void sort_answers(const struct canvas_loop *l, size_t w0, size_t n, struct sheet s)
+/* What the answers from w0 on say; pick[]: their places, best first, of equals the lowest. Held ids
+ * come behind, with the probability that they have now. */
+DEVICE void sort_answers(const struct canvas_loop *l, const struct canvas_state *c, size_t w0,
+                         struct sheet s)
 {
+    size_t all = (size_t)c->wanted, n = all - (size_t)c->held;
     for (size_t k = threadIdx.x; k < n; k += CANVAS_THREADS) {
-        const struct head_row *a = &l->answer[w0 + k];
-        s.confidence[k] = exp(a->log_prob);
-        s.bits[k] = ordered_bits(canvas_score(l, a, s.confidence[k], l->rows.key[w0 + k]));
+        struct reading a = canvas_read(l, w0 + k);
+        s.id[k] = a.id;
+        s.confidence[k] = a.confidence;
+        s.bits[k] = ordered_bits(canvas_score(l, w0 + k, a.confidence));
     }
+    for (size_t k = n + threadIdx.x; k < all; k += CANVAS_THREADS)
+        s.confidence[k] = exp(l->answer[w0 + k].target_log_prob);
     __syncthreads();
     for (size_t k = threadIdx.x; k < n; k += CANVAS_THREADS) {
         uint64_t mine = s.bits[k];
@@ -79,20 +84,26 @@ DEVICE void sort_answers(const struct canvas_loop *l, size_t w0, size_t n, struc
     __syncthreads();
 }
 
-/* Writes the ids that the rule takes; thread 0 asks the rule. */
-DEVICE void commit(const struct canvas_loop *l, struct canvas_state *c, size_t w0, size_t n,
-                   struct sheet s)
+/* Writes the ids that the rule takes, and masks over those that it revises; thread 0 asks the rule.
+ */
+DEVICE void commit(const struct canvas_loop *l, struct canvas_state *c, size_t w0, struct sheet s)
 {
     int written = 0;
-    sort_answers(l, w0, n, s);
-    if (threadIdx.x == 0)
-        s.sum[SUM_TAKES] = (int)canvas_takes(l, c, w0, n, s.confidence, s.pick);
+    sort_answers(l, c, w0, s);
+    if (threadIdx.x == 0) {
+        size_t backs;
+        s.sum[SUM_TAKES] = (int)canvas_takes(l, c, w0, s.confidence, s.pick, &backs);
+        s.sum[SUM_BACKS] = (int)backs;
+    }
     __syncthreads();
     for (int k = (int)threadIdx.x; k < s.sum[SUM_TAKES]; k += CANVAS_THREADS) {
-        size_t w = w0 + (size_t)s.pick[k];
-        l->token[l->origin[l->rows.wanted[w]]] = l->answer[w].id;
-        written += l->answer[w].id != l->mask;
+        int32_t at = s.pick[k];
+        l->token[l->asked[w0 + (size_t)at]] = s.id[at];
+        written += s.id[at] != l->mask;
     }
+    const int32_t *back = s.pick + (c->wanted - c->held);
+    for (int k = (int)threadIdx.x; k < s.sum[SUM_BACKS]; k += CANVAS_THREADS)
+        l->token[l->asked[w0 + (size_t)back[k]]] = l->mask;
     if (written)
         atomicAdd(&s.sum[SUM_WRITTEN], written);
     __syncthreads();
@@ -109,50 +120,50 @@ DEVICE void count_masks(const struct canvas_loop *l, const struct canvas_state *
     __syncthreads();
 }
 
-/* Row w of the next pass is asked about; slot -1: for nothing, and any row will do. */
-DEVICE void ask_row(const struct canvas_loop *l, const struct canvas_state *c, size_t w, int slot)
+/* As in kernels/advance.c. */
+DEVICE void ask_row(const struct canvas_loop *l, const struct canvas_state *c, size_t w, int slot,
+                    bool held)
 {
-    int32_t row = slot < 0 ? 0 : l->row_of[c->first + slot];
+    int32_t id = c->first + slot, row = slot < 0 ? 0 : held ? l->check_of[id] : l->row_of[id];
+    l->asked[w] = slot < 0 ? -1 : id;
     l->rows.wanted[w] = row;
     if (l->twin)
         l->rows.uncond[w] = row + l->twin;
     l->rows.key[w] = slot < 0 ? 0 : canvas_key(c, slot);
+    if (l->check_of)
+        l->target[w] = held ? l->token[id] : 0;
 }
 
-/* How many threads below this one say yes; *all: how many of the block do. */
-DEVICE int place_among(bool yes, int *all, struct sheet s)
+/* The masked slots from `first` up to the end of the block, in their order, or those that are held,
+ * get answers behind the `asked` that there are. Returns how many there are then. */
+DEVICE int ask_slots(const struct canvas_loop *l, const struct canvas_state *c, int first,
+                     bool held, size_t w0, int asked, struct sheet s)
 {
-    unsigned votes = __ballot_sync(EVERY_LANE, yes), lane = threadIdx.x % WARP;
-    __syncthreads();
-    if (lane == 0)
-        s.votes[threadIdx.x / WARP] = __popc(votes);
-    __syncthreads();
-    int below = __popc(votes & ((1u << lane) - 1));
-    *all = 0;
-    for (unsigned i = 0; i < CANVAS_THREADS / WARP; i++) {
-        below += i < threadIdx.x / WARP ? s.votes[i] : 0;
-        *all += s.votes[i];
-    }
-    return below;
-}
-
-/* advance_ask: the open slots up to the end of the block, in their order, get rows from w0 on.
- * Returns how many there are. */
-DEVICE int ask(const struct canvas_loop *l, const struct canvas_state *c, size_t w0, struct sheet s)
-{
-    int asked = 0, all;
-    int end = c->live && !canvas_behind(l, c) ? canvas_block_end(l, c) : c->prompt;
-    int capacity = (int)l->capacity;
-    for (int first = c->prompt; first < end; first += CANVAS_THREADS, asked += all) {
+    int end = canvas_block_end(l, c), all;
+    for (; first < end; first += CANVAS_THREADS, asked += all) {
         int slot = first + (int)threadIdx.x;
-        bool yes = slot < end && canvas_open(l, c, slot);
-        int at = asked + place_among(yes, &all, s);
-        if (yes && at < capacity)
-            ask_row(l, c, w0 + (size_t)at, slot);
+        bool yes = slot < end && (held ? canvas_held(l, c, slot) : canvas_open(l, c, slot));
+        int at = asked + block_below(yes, &all, s.votes);
+        if (yes && at < (int)l->capacity)
+            ask_row(l, c, w0 + (size_t)at, slot, held);
     }
-    for (int at = asked + (int)threadIdx.x; at < capacity; at += CANVAS_THREADS)
-        ask_row(l, c, w0 + (size_t)at, -1);
     return asked;
+}
+
+/* advance_ask. */
+DEVICE void ask(const struct canvas_loop *l, struct canvas_state *c, size_t w0, struct sheet s)
+{
+    int open = 0, all = 0, behind = canvas_behind(l, c);
+    if (c->live && !behind) {
+        open = ask_slots(l, c, c->prompt, false, w0, 0, s);
+        all = l->check_of ? ask_slots(l, c, canvas_block_end(l, c) - l->block_length, true, w0,
+                                      open, s) : open;
+    }
+    for (int at = all + (int)threadIdx.x; at < (int)l->capacity; at += CANVAS_THREADS)
+        ask_row(l, c, w0 + (size_t)at, -1, false);
+    c->wanted = all;
+    c->held = all - open;
+    c->stalled = behind || (size_t)all > l->capacity;
 }
 
 /* A block owns part i: its canvas, and rows capacity i .. of the next pass. */
@@ -172,7 +183,7 @@ static __global__ void __launch_bounds__(CANVAS_THREADS) advance_canvas(struct c
         c.live = 0;
         c.bad = 1;
     } else if (counts) {
-        commit(&l, &c, w0, n, s);
+        commit(&l, &c, w0, s);
         count_masks(&l, &c, s);
         if (threadIdx.x == 0) {
             canvas_settle(&l, &c, s.sum[SUM_MASKS]);
@@ -182,8 +193,8 @@ static __global__ void __launch_bounds__(CANVAS_THREADS) advance_canvas(struct c
         c = *s.state;
     }
     c.written = s.sum[SUM_WRITTEN];
-    c.wanted = ask(&l, &c, w0, s);
-    c.stalled = canvas_behind(&l, &c) || (size_t)c.wanted > l.capacity;
+    c.remasked = s.sum[SUM_BACKS];
+    ask(&l, &c, w0, s);
     if (threadIdx.x == 0)
         *kept = c;
 }

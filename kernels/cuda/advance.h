@@ -5,11 +5,12 @@
 #include "kernels/advance.h"
 
 enum { CANVAS_THREADS = 512 };
-enum { SUM_BAD, SUM_TAKES, SUM_WRITTEN, SUM_MASKS, SUMS };
+enum { SUM_BAD, SUM_TAKES, SUM_BACKS, SUM_WRITTEN, SUM_MASKS, SUMS };
 
 struct sheet {
     uint64_t *bits;             /* [capacity] scores of the answers, as whole numbers */
     double *confidence;         /* [capacity] of the answers */
+    int32_t *id;                /* [capacity] what they may commit */
     int32_t *pick;              /* [capacity] their places, best first */
     struct canvas_state *state; /* after thread 0 changed it */
     int *sum;                   /* [SUMS] */
@@ -18,7 +19,7 @@ struct sheet {
 
 HOST_DEVICE size_t sheet_bytes(size_t capacity)
 {
-    size_t each = sizeof(uint64_t) + sizeof(double) + sizeof(int32_t);
+    size_t each = sizeof(uint64_t) + sizeof(double) + 2 * sizeof(int32_t);
     size_t shared = (SUMS + CANVAS_THREADS / 32) * sizeof(int);
     return sizeof(struct canvas_state) + shared + capacity * each;
 }
@@ -30,7 +31,8 @@ HOST_DEVICE struct sheet sheet_of(unsigned char *shared, size_t capacity)
     s.state = (struct canvas_state *)(void *)shared;
     s.bits = (uint64_t *)(void *)(s.state + 1);
     s.confidence = (double *)(void *)(s.bits + capacity);
-    s.pick = (int32_t *)(void *)(s.confidence + capacity);
+    s.id = (int32_t *)(void *)(s.confidence + capacity);
+    s.pick = s.id + capacity;
     s.sum = (int *)(void *)(s.pick + capacity);
     s.votes = s.sum + SUMS;
     return s;

@@ -7,6 +7,7 @@
 
 #include "kernels/advance.h"
 #include "kernels/ops.h"
+#include "kernels/reuse.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -89,6 +90,11 @@ size_t cuda_head_work(const struct backend *b, size_t R, size_t D, size_t V);
 /* advance.cu */
 void cuda_advance_texts(struct backend *b, const struct text_loop *l);
 void cuda_advance_canvases(struct backend *b, const struct canvas_loop *l);
+
+/* reuse.cu */
+void cuda_choose(struct backend *b, const struct drift *d, void *work);
+void cuda_settle(struct backend *b, const struct outputs *o);
+void cuda_sift(struct backend *b, const struct sift *s, void *work);
 
 #ifdef __cplusplus
 }

@@ -93,4 +93,22 @@ DEVICE float block_sum(float x, float *shared)
     return sum;
 }
 
+/* How many threads of the block below this one say yes; *all: how many of all do. shared as for
+ * block_sum. */
+DEVICE int block_below(bool yes, int *all, int *shared)
+{
+    unsigned votes = __ballot_sync(EVERY_LANE, yes), lane = threadIdx.x % WARP;
+    __syncthreads();
+    if (lane == 0)
+        shared[threadIdx.x / WARP] = __popc(votes);
+    __syncthreads();
+    int below = __popc(votes & ((1u << lane) - 1));
+    *all = 0;
+    for (unsigned i = 0; i < blockDim.x / WARP; i++) {
+        below += i < threadIdx.x / WARP ? shared[i] : 0;
+        *all += shared[i];
+    }
+    return below;
+}
+
 #endif

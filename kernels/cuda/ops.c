@@ -40,5 +40,8 @@ const struct ops cuda_ops = {
     .head_work = cuda_head_work,
     .advance_texts = cuda_advance_texts,
     .advance_canvases = cuda_advance_canvases,
+    .choose = cuda_choose,
+    .settle = cuda_settle,
+    .sift = cuda_sift,
     .close = cuda_close,
 };

@@ -9,6 +9,7 @@
 #include "kernels/host.h"
 #include "kernels/quant.h"
 #include "kernels/ref/mat.h"
+#include "kernels/reuse.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 
@@ -357,6 +358,9 @@ const struct ops ops_ref = {
     .head_work = head_work,
     .advance_texts = host_advance_texts,
     .advance_canvases = host_advance_canvases,
+    .choose = host_choose,
+    .settle = host_settle,
+    .sift = host_sift,
     .gemm = gemm,
     .rope = rope,
     .swiglu = swiglu,

@@ -1,13 +1,19 @@
 /* threshold.h - every answer whose confidence reaches the threshold, and at least the best one.
- * Source: Wu et al. 2025, "Fast-dLLM", arXiv 2505.22618, algorithm 1. */
+ *
+ * With a decay above 0 the threshold falls as the masks do: tau (1 - decay (1 - r)), r the share of
+ * the slots from the block on that are masked still. fma: what a compiler contracts is its own.
+ * Source: Wu et al. 2025, "Fast-dLLM", arXiv 2505.22618, algorithm 1; the decay: "Streaming-dLLM",
+ * arXiv 2601.17917 (context_aware_threshold of its code). */
 #ifndef KERNELS_UNMASK_THRESHOLD_H
 #define KERNELS_UNMASK_THRESHOLD_H
 
 #include "kernels/unmask/offers.h"
 
-HOST_DEVICE size_t unmask_threshold(const struct offers *o, double threshold)
+HOST_DEVICE size_t unmask_threshold(const struct offers *o, double threshold, double decay)
 {
     size_t taken = 0;
+    if (decay > 0 && (int64_t)o->n < o->slots)
+        threshold *= fma(-decay, ((double)o->slots - (double)o->n) / (o->slots + o->ahead), 1);
     for (size_t j = 0; j < o->n; j++)
         if (offers_confidence(o, j) >= threshold)
             offers_swap(o, j, taken++);

@@ -16,9 +16,8 @@
 
 enum config_kind config_table_kind_of(int is_diffusion)
 {
-    return is_diffusion < 0    ? CONFIG_OTHER
-           : is_diffusion == 0 ? CONFIG_AUTOREGRESSIVE
-                               : CONFIG_DIFFUSION;
+    return is_diffusion < 0 ? CONFIG_OTHER
+                            : is_diffusion ? CONFIG_DIFFUSION : CONFIG_AUTOREGRESSIVE;
 }
 
 enum config_kind config_table_kind(const json_t *record)

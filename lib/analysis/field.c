@@ -155,3 +155,11 @@ int field_is_rival(const struct field *f, size_t i, size_t rival, int strict)
     int alike = !strcmp(a->dtype, b->dtype) && !strcmp(a->quant, b->quant);
     return !b->is_diffusion && (!strict || alike);
 }
+
+int field_has_sweep(const struct field *f)
+{
+    size_t i = 0;
+    while (i < f->n && (!field_point(f, i)->is_diffusion || field_series_end(f, i) == i + 1))
+        i = field_series_end(f, i);
+    return i < f->n;
+}

@@ -60,6 +60,9 @@ struct interval field_quality_interval(const struct field *f, const struct field
 void field_level(const struct field *f, const struct field_board *b, size_t rival, double *level);
 /* The place behind the last point of the series of point i. */
 size_t field_series_end(const struct field *f, size_t i);
+/* 1: some denoised points are a sweep. Then one that stands alone is a method, held against others
+ * by `compare`: where a single point crosses anything nobody can say. */
+int field_has_sweep(const struct field *f);
 /* 1: point `rival` is autoregressive and, if strict, of the same number format as point i. */
 int field_is_rival(const struct field *f, size_t i, size_t rival, int strict);
 

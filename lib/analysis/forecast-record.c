@@ -182,11 +182,22 @@ static size_t whole(const json_t *r, const char *key)
     return v > 0 && v <= TOKENS_MOST ? (size_t)v : 0;
 }
 
+/* 1: the record has the setting, and not at `usual`. */
+static int is_other(const json_t *r, const char *name, const char *usual)
+{
+    const char *word = rec_text(r, name);
+    return word && strcmp(word, usual) != 0;
+}
+
+#define TAKE(name, type, policies, least, most, ...)                                            \
+    if (rec_number(r, #name) >= 0)                                                              \
+        b->kept.name = (CACHE_##type)fmin(fmax(rec_number(r, #name), least), most);
+
 const char *forecast_batch_of(const json_t *r, const struct network *n, struct forecast_batch *b)
 {
     *b = (struct forecast_batch){whole(r, "batch"), whole(r, "prompt_tokens"),
                                  (size_t)fmax(about_length(r), (double)whole(r, "new_tokens")),
-                                 whole(r, "steps"), whole(r, "block_length"), 0};
+                                 whole(r, "steps"), whole(r, "block_length"), 0, cache_usual};
     if (!b->batch)
         return "its batch is not stated";
     if (!b->prompt || !b->length || b->length > TOKENS_MOST)
@@ -197,7 +208,13 @@ const char *forecast_batch_of(const json_t *r, const struct network *n, struct f
                                 .steps = b->steps};
     if (cache_named(rec_text(r, "cache"), &b->cache))
         return "this program has no such cache policy";
-    return diffuse_check(&how, NULL) ? "its steps are not those of its blocks" : NULL;
+    if (cache_policies[b->cache]->causal)
+        return "passes under a block-causal mask are not walked through";
+    if (is_other(r, "suffix", "all") || is_other(r, "pace", "uniform") ||
+        is_other(r, "leave", "on") || fabs(rec_number(r, "block_decay") - 1) > 0)
+        return "passes are walked through for suffix all, pace uniform, block-decay 1, leave on";
+    CACHE_PARAMETERS(TAKE)
+    return diffuse_check(&how, NULL, NULL) ? "its steps are not those of its blocks" : NULL;
 }
 
 void forecast_prompt(const struct forecast_place *p, struct forecast_batch *b, double rows)

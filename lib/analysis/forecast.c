@@ -38,8 +38,9 @@ static void add_pass(struct forecast_time *t, const struct cost_model *m, const 
 
 static struct extent times(struct extent x, size_t batch)
 {
-    double n = (double)batch;
-    return (struct extent){n * x.rows, n * x.pairs, n * x.wanted, n * x.read, n * x.written};
+    struct extent all = {0};
+    cost_join(&all, (double)batch, &x);
+    return all;
 }
 
 /* The prompt, then a token a pass. */
@@ -58,59 +59,91 @@ static struct forecast_time texts(const struct cost_model *m, const struct forec
     return t;
 }
 
+/* A canvas whose masks, id 0, are filled from left to right with id 1. */
 struct canvas_walk {
     const struct cache_policy *policy;
     struct canvas_state canvas;
+    int32_t *token, *cached; /* [canvas.len] see struct cache_view */
     struct cache_part part;
     size_t left; /* passes that the part still serves */
 };
+
+static struct canvas_walk walk_make(const struct forecast_batch *b)
+{
+    size_t len = b->prompt + b->length;
+    struct canvas_walk w = {.policy = cache_policies[b->cache],
+                            .canvas = {.prompt = (int32_t)b->prompt, .len = (int32_t)len},
+                            .token = mem_alloc(len * sizeof *w.token),
+                            .cached = mem_alloc(len * sizeof *w.cached),
+                            .part = {.row = mem_alloc(len * sizeof *w.part.row),
+                                     .key = mem_alloc(len * sizeof *w.part.key)}};
+    for (size_t k = 0; k < len; k++) {
+        w.token[k] = k < b->prompt;
+        w.cached[k] = -1;
+    }
+    return w;
+}
+
+static void walk_free(struct canvas_walk *w)
+{
+    free(w->token);
+    free(w->cached);
+    free(w->part.row);
+    free(w->part.key);
+}
 
 static void ask_policy(struct canvas_walk *w, const struct forecast_batch *b)
 {
     if (w->left)
         return;
-    const struct cache_view v = {&w->canvas, NULL, 0, (int32_t)b->block};
+    int32_t begin = w->canvas.prompt + w->canvas.block * (int32_t)b->block;
+    const struct cache_view v = {.canvas = &w->canvas, .token = w->token, .cached = w->cached,
+                                 .mask = 0, .begin = begin, .end = begin + (int32_t)b->block,
+                                 .params = b->kept};
+    w->part = (struct cache_part){.row = w->part.row, .key = w->part.key};
     w->policy->describe(&v, &w->part);
     w->left = w->part.passes;
+    for (size_t j = 0; j < w->part.n_rows; j++)
+        w->cached[w->part.row[j]] = w->token[w->part.row[j]];
 }
 
-static struct extent pass_of(const struct canvas_walk *w, double wanted)
+/* A pass of a block that has so many masks has made `taken` final. */
+static void walk_on(struct canvas_walk *w, const struct forecast_batch *b, size_t masks,
+                    size_t taken)
 {
-    double rows = (double)w->part.n_rows;
-    double keys = w->policy->kept ? (double)w->part.n_keys : rows;
-    struct extent x = {.wanted = wanted};
-    cost_full(&x, rows, keys);
-    x.read = w->policy->kept ? keys : 0;
-    x.written = w->policy->kept ? rows : 0;
-    return x;
+    size_t end = b->prompt + ((size_t)w->canvas.block + 1) * b->block;
+    for (size_t k = 0; k < taken; k++)
+        w->token[end - masks + k] = 1;
+    w->canvas.passes++;
+    w->left--;
 }
 
 /* Block after block, each by the schedule; a step that would commit nothing is not run. */
 static struct forecast_time canvases(const struct cost_model *m, const struct forecast_batch *b,
                                      const struct forecast_reach *r)
 {
-    size_t len = b->prompt + b->length, blocks = b->length / b->block, steps = b->steps / blocks;
-    struct canvas_walk w = {.policy = cache_policies[b->cache],
-                            .canvas = {.prompt = (int32_t)b->prompt, .len = (int32_t)len},
-                            .part = {.row = mem_alloc(len * sizeof *w.part.row),
-                                     .key = mem_alloc(len * sizeof *w.part.key)}};
+    size_t blocks = b->length / b->block, steps = b->steps / blocks;
+    struct canvas_walk w = walk_make(b);
     size_t *budget = mem_alloc(steps * sizeof *budget);
     struct forecast_time t = {0};
     schedule_uniform(b->block, steps, budget);
     for (; (size_t)w.canvas.block < blocks; w.canvas.block++) {
         size_t masks = b->block;
         w.left = w.policy->per_block ? 0 : w.left;
-        for (w.canvas.step = 0; (size_t)w.canvas.step < steps && masks; w.canvas.step++, w.left--) {
+        for (w.canvas.step = 0; (size_t)w.canvas.step < steps && masks; w.canvas.step++) {
             ask_policy(&w, b);
-            struct extent x = times(pass_of(&w, (double)masks), b->batch);
+            struct extent x;
+            cache_extent(w.policy, &w.part, 0, &x);
+            x.wanted = (double)masks;
+            t.rows += x.rows;
+            x = times(x, b->batch);
             add_pass(&t, m, &x, r);
-            t.rows += (double)w.part.n_rows;
+            walk_on(&w, b, masks, budget[w.canvas.step]);
             masks -= budget[w.canvas.step];
         }
     }
     free(budget);
-    free(w.part.row);
-    free(w.part.key);
+    walk_free(&w);
     return t;
 }
 
@@ -177,7 +210,7 @@ struct memory_estimate forecast_memory(struct network *n, const struct forecast_
         m = autoregress_estimate(n, &how, in, b->batch);
     } else {
         const struct diffuse how = {.gen_length = b->length, .block_length = b->block,
-                                    .steps = b->steps, .cache = b->cache};
+                                    .steps = b->steps, .cache = b->cache, .kept = b->kept};
         m = diffuse_estimate(n, &how, in, b->batch);
     }
     free(in);

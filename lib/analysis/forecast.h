@@ -21,6 +21,7 @@ struct forecast_batch {
     size_t batch, prompt, length; /* prompts; tokens of each; tokens that come */
     size_t steps, block;          /* of a canvas: over all blocks, a multiple of their number */
     enum caching cache;
+    struct cache_params kept;     /* of the policy */
 };
 /* What a machine reaches in the passes of a network. */
 struct forecast_reach { double flops_per_s, bytes_per_s; };

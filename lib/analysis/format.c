@@ -143,7 +143,7 @@ struct scale format_scale(const char *metric, double typical)
         return (struct scale){1e9, "GB/s"};
     if (ends_with(metric, "_per_s"))
         return (struct scale){1, "/s"};
-    if (!strcmp(metric, "accuracy") || ends_with(metric, "mfu_ratio") ||
+    if (!strncmp(metric, "accuracy", strlen("accuracy")) || ends_with(metric, "mfu_ratio") ||
         !strncmp(metric, "differing_", strlen("differing_")) ||
         ends_with(metric, "mbu_ratio"))
         return (struct scale){0.01, "%"};

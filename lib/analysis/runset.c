@@ -21,7 +21,7 @@ enum { SOURCES_MAX = 1000 }; /* kinds of prompts told apart */
 static const char *const kept[] = {"metric", "quality", "front",    "crossover", "suggest",
                                    "meta",   "parent",  "error",    "roofline",
                                    "check",  "comparison", "workload", "attainment",
-                                   "hypervolume", "dialect", "audit"};
+                                   "hypervolume", "dialect", "audit", "method"};
 
 static void copy_known(json_t *to, const json_t *from, const char *key)
 {
@@ -156,7 +156,8 @@ static int came_before(const struct runset *s, const char *kind, const json_t *r
 {
     size_t i;
     const json_t *of;
-    if (strcmp(kind, "dialect") && strcmp(kind, "audit") && strcmp(kind, "check"))
+    if (strcmp(kind, "dialect") && strcmp(kind, "audit") && strcmp(kind, "check") &&
+        strcmp(kind, "method") && strcmp(kind, "comparison"))
         return 0;
     json_array_foreach(runset_kind(s, kind), i, of)
         if (json_equal(of, r))

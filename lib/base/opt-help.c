@@ -7,24 +7,35 @@
 
 #include "lib/base/opt.h"
 
+/* A value behind n columns, in several lines when its words are many. Returns the column after. */
+static int print_value(const char *value, int n)
+{
+    for (const char *end; *value; value = end) {
+        end = strchr(value, '|');
+        end = end ? end + 1 : value + strlen(value);
+        if (n + (end - value) > 79)
+            n = printf("\n%10s", "") - 1;
+        n += printf("%.*s", (int)(end - value), value);
+    }
+    return n;
+}
+
 static void print_option(const struct opt *o)
 {
     if (o->type == OPT_HEADING) {
         printf("\n%s\n", o->help);
         return;
     }
-    char left[80];
-    int n = o->letter ? snprintf(left, sizeof left, "  -%c, --%s", o->letter, o->name)
-                      : snprintf(left, sizeof left, "      --%s", o->name);
+    int n = o->letter ? printf("  -%c, --%s", o->letter, o->name) : printf("      --%s", o->name);
     const char *value = o->type == OPT_CHOICE ? o->choices : o->arg;
     if (o->type == OPT_SWITCH)
-        snprintf(left + n, sizeof left - (size_t)n, "[=%s]", value);
+        n += printf("[=%s]", value);
     else if (o->type != OPT_FLAG && value)
-        snprintf(left + n, sizeof left - (size_t)n, "=%s", value);
-    if (strlen(left) > 30)
-        printf("%s\n%32s%s\n", left, "", o->help);
+        n = print_value(value, n + printf("="));
+    if (n > 30)
+        printf("\n%32s%s\n", "", o->help);
     else
-        printf("%-32s%s\n", left, o->help);
+        printf("%*s%s\n", 32 - n, "", o->help);
 }
 
 static void print_help(const struct tool *t)

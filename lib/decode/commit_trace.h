@@ -2,7 +2,8 @@
  * replayed on shapes whose weights are drawn. Their texts mean nothing, so what an adaptive rule
  * would commit there is an invention; at the pace of a real text passes and times are real again.
  *
- * A curve is the commit_tokens of a generation record, cut into its blocks. Left out are blocks
+ * A curve is the commit_tokens of a generation record, cut into its blocks. (Where a rule masked
+ * tokens again there is no such cut: such records are refused.) Left out are blocks
  * that were not filled (their text had ended) or in which a pass committed nothing.
  */
 #ifndef DECODE_COMMIT_TRACE_H
@@ -26,7 +27,7 @@ struct commit_trace {
 };
 
 /* A file of generation records. -1: EXIT_NO_INPUT, EXIT_IO, EXIT_BAD_DATA (no curve, drawn weights,
- * records of several points). Then, too, commit_trace_free is due. */
+ * tokens masked again, records of several points). Then, too, commit_trace_free is due. */
 int commit_trace_read(struct commit_trace *t, const char *path, struct err *e);
 void commit_trace_free(struct commit_trace *t);
 /* -1 (EXIT_BAD_USAGE): a point asks for a replay and there is no trace (t NULL), or one with blocks

@@ -3,4 +3,14 @@
  * row. */
 #include "lib/decode/decoder.h"
 
+#include <string.h>
+
 const struct decoder *const decoders[] = {&decoder_autoregress, &decoder_diffuse, NULL};
+
+const struct decoder *decoder_of(const char *system)
+{
+    size_t d = 0;
+    while (decoders[d] && strcmp(decoders[d]->table->system, system))
+        d++;
+    return decoders[d];
+}

@@ -9,6 +9,11 @@
  */
 #include "lib/decode/diffuse-run.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+
 enum { CAPACITY_STEP = 32 };
 
 void diffuse_loop_on(struct canvas_loop *l, const struct index *x, const struct canvases *c)
@@ -17,6 +22,10 @@ void diffuse_loop_on(struct canvas_loop *l, const struct index *x, const struct 
     l->canvas = c->state;
     l->token = c->token;
     l->row_of = c->row_of;
+    l->check_of = unmask_has(l->rule, UNMASK_REVISES) ? c->check_of : NULL;
+    l->slot = unmask_has(l->rule, UNMASK_KEEPS) ? c->slot : NULL;
+    l->asked = c->asked;
+    l->target = x->target;
     l->origin = c->origin;
     l->rows = x->rows;
     l->budget = c->budget;
@@ -28,6 +37,8 @@ void diffuse_read(struct run *r)
 {
     struct backend *b = r->n->backend;
     b->ops->read(b, r->host.token, r->device.token, r->ids * sizeof *r->host.token);
+    if (unmask_has(r->how->rule, UNMASK_KEEPS))
+        b->ops->read(b, r->host.slot, r->device.slot, r->ids * sizeof *r->host.slot);
 }
 
 size_t diffuse_needs(const struct run *r, const struct canvas_state *c, size_t wanted)
@@ -43,75 +54,163 @@ size_t diffuse_capacity(const struct run *r, size_t most)
     return capacity < r->how->gen_length ? capacity : r->how->gen_length;
 }
 
-/* A sequence of the pass: what the policy named of a canvas. Its twin has the prompt masked.
- * Returns the slots that it lists. */
-static size_t add_rows(struct run *r, const struct canvas_state *c, int twin, size_t listed)
+/* What the layers choose of the rows that follow; the slots of the canvas begin at `slot`. */
+static void add_share(struct run *r, int32_t slot, size_t listed)
 {
+    struct pass *p = &r->plan.pass;
+    const struct index *x = &r->work->host;
+    const struct cache_part *a = &r->part;
+    int32_t take = (int32_t)(a->take || a->sifts ? a->take : a->n_rows);
+    struct share *share = &x->part[p->n_seqs];
+    if (r->policy->outputs) {
+        *share = (struct share){(int32_t)a->first, (int32_t)a->n, take, (int32_t)p->chosen};
+        x->some[p->n_seqs] = (struct attn_seq){share->out, take, (int32_t)listed,
+                                               (int32_t)a->n_keys};
+        p->chosen += (size_t)take;
+        p->max_chosen = (size_t)take > p->max_chosen ? (size_t)take : p->max_chosen;
+    } else if (a->sifts) {
+        *share = (struct share){(int32_t)a->first, (int32_t)a->n, take, slot};
+        p->sifts = 1;
+    }
+}
+
+/* A sequence of the pass: what the policy named of canvas i. Its twin has the prompt masked.
+ * Returns the slots that it lists. */
+static size_t add_rows(struct run *r, size_t i, int twin, size_t listed)
+{
+    const struct canvas_state *c = &r->host.state[i];
     struct pass *p = &r->plan.pass;
     const struct rows *w = &r->work->host.rows;
     const struct cache_part *a = &r->part;
-    int32_t row = (int32_t)p->T, slot = c->first + (twin ? (int32_t)r->ids : 0);
+    int32_t row = (int32_t)p->T;
+    int32_t slot = r->slot[i] + (twin ? (int32_t)diffuse_slots(r) / 2 : 0);
+    int reads = r->kv && !a->sifts;
+    add_share(r, slot, listed);
     for (size_t j = 0; j < a->n_rows; j++, p->T++) {
         int32_t k = a->row[j], id = c->first + k, prompt = k < c->prompt;
         w->token[p->T] = twin && prompt ? (int32_t)r->n->config.mask : r->host.token[id];
         w->pos[p->T] = k;
-        w->slot[p->T] = slot + k;
+        w->slot[p->T] = slot + k + a->shift;
         r->host.origin[p->T] = prompt ? -1 : id;
         if (!twin)
             r->host.row_of[id] = (int32_t)p->T;
     }
-    for (size_t j = 0; r->kv && j < a->n_keys; j++) {
-        w->slots[listed + j] = slot + a->key[j];
-        w->slot_pos[listed + j] = a->key[j];
+    size_t keys = reads ? a->n_keys : a->n_rows;
+    for (size_t j = 0; j < keys; j++) {
+        w->slots[listed + j] = reads ? slot + a->key[j] : row + (int32_t)j;
+        w->slot_pos[listed + j] = reads ? a->key[j] : a->row[j];
     }
-    size_t keys = r->kv ? a->n_keys : a->n_rows;
-    w->seqs[p->n_seqs++] = (struct attn_seq){row, (int32_t)a->n_rows,
-                                             r->kv ? (int32_t)listed : row, (int32_t)keys};
+    w->seqs[p->n_seqs++] = (struct attn_seq){row, (int32_t)a->n_rows, (int32_t)listed,
+                                             (int32_t)keys};
     p->max_rows = a->n_rows > p->max_rows ? a->n_rows : p->max_rows;
     p->max_slots = keys > p->max_slots ? keys : p->max_slots;
     return keys;
 }
 
-/* What the policy says of canvas i now goes into r->part. */
-static void ask_policy(struct run *r, size_t i)
+/* The canvas as the policy sees it: one that has ended and stays goes along with the slowest. */
+static struct canvas_state canvas_seen(const struct run *r, const struct canvas_state *c)
 {
-    struct canvas_state *c = &r->host.state[i];
-    const struct cache_view v = {c, r->host.token + c->first, (int32_t)r->n->config.mask,
-                                 (int32_t)r->how->block_length};
-    struct cache_part *a = &r->part;
-    r->policy->describe(&v, a);
-    r->span[i] = (struct span){(int32_t)a->n_rows, (int32_t)(r->kv ? a->n_keys : a->n_rows)};
-    r->serves = a->passes < r->serves ? a->passes : r->serves;
-    c->rows_block = c->block;
+    struct canvas_state as = *c;
+    const struct canvas_state *slow = c->live ? c : NULL;
+    for (size_t i = 0; i < r->batch && !c->live; i++) {
+        const struct canvas_state *o = &r->host.state[i];
+        if (o->live && (!slow || o->block < slow->block ||
+                        (o->block == slow->block && o->step < slow->step)))
+            slow = o;
+    }
+    size_t last = (r->how->gen_length + (size_t)c->shift - 1) / r->how->block_length;
+    as.block = (size_t)slow->block < last ? slow->block : (int32_t)last;
+    as.step = slow->step;
+    return as;
 }
 
-/* The rows of the passes to come: of every live canvas what the policy names, and for CFG the same
- * again with the prompts masked. */
+/* What the policy says of canvas i now, as far as it exists, goes into r->part. Returns how many of
+ * the keys lie behind the block. */
+static int32_t ask_policy(struct run *r, size_t i)
+{
+    const struct canvas_state *c = &r->host.state[i];
+    const struct canvas_state as = canvas_seen(r, c);
+    int32_t begin = as.prompt - as.shift + as.block * (int32_t)r->how->block_length;
+    const struct cache_view v = {.canvas = &as,
+                                 .token = r->host.token + c->first,
+                                 .cached = r->cached + c->first,
+                                 .mask = (int32_t)r->n->config.mask,
+                                 .begin = begin > as.prompt ? begin : as.prompt,
+                                 .end = canvas_block_end(&r->plan.loop, &as),
+                                 .mask_block = (int32_t)r->n->config.attends_block,
+                                 .params = r->how->kept};
+    struct cache_part *a = &r->part;
+    *a = (struct cache_part){.row = a->row, .key = a->key};
+    r->policy->describe(&v, a);
+    if (r->policy->slots) /* whose keys are no positions */
+        return v.canvas->len - v.end;
+    return suffix_filter(&r->how->suffix, &v, r->suffix_seed, r->kv != NULL, a);
+}
+
+/* 1: the passes to come sift. */
+static int sifting(struct run *r)
+{
+    for (size_t i = 0; i < r->batch && r->policy->slots; i++)
+        if (r->host.state[i].live) {
+            ask_policy(r, i);
+            if (r->part.sifts)
+                return 1;
+        }
+    return 0;
+}
+
+/* Canvas i joins the passes to come with what the policy says of it, or waits while others sift.
+ * Returns the slots that it lists. */
+static size_t join(struct run *r, size_t i, int sifts, size_t listed)
+{
+    struct canvas_loop *l = &r->plan.loop;
+    struct canvas_state *c = &r->host.state[i];
+    c->ahead = ask_policy(r, i);
+    r->span[i] = (struct extent){0};
+    if (r->part.sifts != sifts)
+        return 0;
+    cache_extent(r->policy, &r->part, (int32_t)r->n->config.attends_block, &r->span[i]);
+    r->serves = r->part.passes < r->serves ? r->part.passes : r->serves;
+    c->rows_block = c->block;
+    r->work->host.member[l->parts++] = (int32_t)i;
+    return add_rows(r, i, 0, listed);
+}
+
+static int any_live(const struct run *r)
+{
+    int live = 0;
+    for (size_t i = 0; i < r->batch; i++)
+        live |= r->host.state[i].live;
+    return live;
+}
+
+/* The rows of the passes to come: of every canvas that takes part what the policy names, and for
+ * CFG the same again with the prompts masked. */
 static void gather(struct run *r)
 {
     struct canvas_loop *l = &r->plan.loop;
     struct pass *p = &r->plan.pass;
-    int32_t *member = r->work->host.member;
+    const int32_t *member = r->work->host.member;
     size_t listed = 0;
+    int all = r->how->stay && any_live(r), sifts = sifting(r);
     for (size_t i = 0; i < r->ids; i++)
-        r->host.row_of[i] = -1;
+        r->host.row_of[i] = r->host.check_of[i] = -1;
     l->parts = 0;
     r->serves = SIZE_MAX;
     for (size_t i = 0; i < r->batch; i++)
-        if (r->host.state[i].live) {
-            member[l->parts++] = (int32_t)i;
-            ask_policy(r, i);
-            listed += add_rows(r, &r->host.state[i], 0, listed);
+        if (r->host.state[i].live || all) {
+            listed += join(r, i, sifts, listed);
+            listed += r->shadows ? diffuse_shadow(r, i, listed) : 0;
         }
     l->twin = r->guided ? (int32_t)p->T : 0;
     for (size_t i = 0; i < l->parts && r->guided; i++) {
         ask_policy(r, (size_t)member[i]);
-        listed += add_rows(r, &r->host.state[member[i]], 1, listed);
+        listed += add_rows(r, (size_t)member[i], 1, listed);
     }
     l->T = p->T;
-    if (!r->kv)
-        pass_list_rows(r->work, p->T);
-    p->mask = r->policy->mask;
+    p->chosen = p->chosen < p->T ? p->chosen : 0;
+    p->mask = r->n->config.attends;
+    p->mask_block = r->n->config.attends_block;
     p->max_slots = pass_slots(r->work, p->max_slots);
 }
 
@@ -132,6 +231,16 @@ static size_t count_open(const struct run *r, const struct canvas_state *c)
     return n;
 }
 
+/* And with them the slots that a rule may revise. */
+static size_t count_asked(const struct run *r, const struct canvas_state *c)
+{
+    const struct canvas_loop here = loop_here(r);
+    size_t n = 0;
+    for (int32_t k = c->prompt; k < canvas_block_end(&here, c); k++)
+        n += (size_t)canvas_held(&here, c, k);
+    return n + count_open(r, c);
+}
+
 /* What the neediest part needs. */
 static size_t capacity_now(const struct run *r)
 {
@@ -139,7 +248,7 @@ static size_t capacity_now(const struct run *r)
     size_t most = 0;
     for (size_t i = 0; i < l->parts; i++) {
         const struct canvas_state *c = &r->host.state[r->work->host.member[i]];
-        size_t needed = diffuse_needs(r, c, count_open(r, c));
+        size_t needed = c->live ? diffuse_needs(r, c, count_asked(r, c)) : 0;
         most = needed > most ? needed : most;
     }
     return diffuse_capacity(r, most);
@@ -180,17 +289,42 @@ static void describe_pass(struct run *r)
     p->query = (struct head_query){.temperature = r->how->temperature, .seed = r->how->seed,
                                    .keys = t->rows.key, .cfg_scale = r->how->cfg_scale,
                                    .ban = t->ban, .n_ban = r->n_ban,
-                                   .quiet = t->quiet, .n_quiet = r->n_quiet};
+                                   .quiet = t->quiet, .n_quiet = r->n_quiet,
+                                   .target = r->plan.loop.check_of ? t->target : NULL};
     gather(r);
+}
+
+/* What the slots of the cache hold once a described pass has run. Later ones of this description
+ * may renew it, so what is noted is never newer than what is there. */
+static void note_rows(struct run *r)
+{
+    size_t T = r->guided ? (size_t)r->plan.loop.twin : r->plan.pass.T;
+    const struct rows *w = &r->work->host.rows;
+    for (size_t t = 0; t < T && r->kv; t++) /* an id's slot is its place; shadows come behind */
+        if ((size_t)w->slot[t] < r->ids)
+            r->cached[w->slot[t]] = r->host.token[w->slot[t]];
+}
+
+void diffuse_forget(struct run *r)
+{
+    for (size_t k = 0; k < r->ids; k++)
+        r->cached[k] = -1;
+}
+
+/* By the ids that the host has. */
+static void describe_here(struct run *r)
+{
+    describe_pass(r);
+    ask(r, capacity_now(r));
+    pass_write(r->n, r->work);
+    note_rows(r);
 }
 
 size_t diffuse_describe(void *ctx)
 {
     struct run *r = ctx;
     diffuse_read(r);
-    describe_pass(r);
-    ask(r, capacity_now(r));
-    pass_write(r->n, r->work);
+    describe_here(r);
     return passes_left(r);
 }
 
@@ -219,7 +353,7 @@ static void prepare_pass(struct run *r, size_t capacity, int recorded)
 }
 
 /* With fewer and fewer canvases, whenever a sixteenth of the rows has gone. */
-static void prepare_fewer(struct run *r, size_t capacity)
+static void prepare_fewer(struct run *r, size_t capacity, const struct canvas_state *at)
 {
     size_t T = r->plan.pass.T;
     for (size_t n = r->batch; --n > 0;) {
@@ -230,49 +364,109 @@ static void prepare_fewer(struct run *r, size_t capacity)
         T = r->plan.pass.T;
         prepare_pass(r, capacity, 0);
     }
-    for (size_t i = 0; i < r->batch; i++)
-        r->host.state[i].live = 1;
+    memcpy(r->host.state, at, r->batch * sizeof *at);
     describe_pass(r);
 }
 
-/* The passes of a description, for the masks that a block may still have: by the schedule, or by
- * other rules any number. */
-static void prepare_described(struct run *r, size_t first)
+/* What diffuse_prepare has done so far. */
+struct acts {
+    int32_t id;         /* what is committed: no mask, and ends no text */
+    struct plan *plan;  /* [n] prepared */
+    size_t n, cap;
+    size_t fewest;      /* rows, of those that never come twice */
+    struct canvas_state *at; /* [batch] as described */
+};
+
+static int seen(const struct acts *a, const struct plan *p)
 {
-    int paced = r->how->rule == UNMASK_SCHEDULE;
-    size_t last = 0, left = r->how->block_length;
-    for (size_t k = 0; left > 0; k++) {
-        size_t takes = !paced ? 1 : k < r->block_steps ? (size_t)r->host.budget[k] : 0;
-        size_t capacity = k ? diffuse_capacity(r, left) : first;
-        if (capacity != last)
-            prepare_pass(r, last = capacity, 1);
-        left = takes && takes < left ? left - takes : 0;
-    }
-    if (r->batch > 1 && (!paced || r->how->stop_at_eos))
-        prepare_fewer(r, first);
+    size_t i = 0;
+    while (i < a->n && memcmp(&a->plan[i], p, sizeof *p))
+        i++;
+    return i < a->n;
 }
 
-static void describe_at(struct run *r, size_t block, size_t step)
+/* The passes as described. Rows that never come twice are not recorded: they run once where a
+ * sixteenth of them has gone, for the kernels and choices that their like share. */
+static void prepare_described(struct run *r, struct acts *a)
 {
+    size_t T = r->plan.pass.T, capacity = capacity_now(r);
+    int recorded = !r->policy->fleeting || T == (r->guided ? 2 * r->ids : r->ids);
+    int together = r->how->stay || ((r->how->rule == UNMASK_SCHEDULE ||
+                                     r->how->rule == UNMASK_REPLAY) && !r->how->stop_at_eos);
+    if (!recorded && T > a->fewest - a->fewest / 16)
+        return;
+    a->fewest = recorded ? a->fewest : T;
+    ask(r, capacity);
+    if (seen(a, &r->plan))
+        return;
+    MEM_GROW(a->plan, a->n, a->cap);
+    memcpy(&a->plan[a->n++], &r->plan, sizeof r->plan);
+    prepare_pass(r, capacity, recorded);
+    memcpy(a->at, r->host.state, r->batch * sizeof *a->at);
+    if (recorded && r->batch > 1 && !together)
+        prepare_fewer(r, capacity, a->at);
+}
+
+/* A pass makes final what the schedule says, or a slot of each canvas. 1: those to come are to be
+ * described anew; see settle(). */
+static int act_out(struct run *r, const struct acts *a)
+{
+    const struct canvas_loop here = loop_here(r);
+    size_t most = 0;
+    int stale = 0;
     for (size_t i = 0; i < r->batch; i++) {
-        r->host.state[i].block = (int32_t)block;
-        r->host.state[i].step = (int32_t)step;
+        struct canvas_state *c = &r->host.state[i];
+        if (!c->live || canvas_behind(&here, c) || !(r->span[i].rows > 0))
+            continue;
+        int32_t takes = unmask_paced(here.rule) ? canvas_budget(&here, c) : 1;
+        for (int32_t k = c->prompt; takes > 0 && k < canvas_block_end(&here, c); k++)
+            if (canvas_open(&here, c, k)) {
+                r->host.token[c->first + k] = a->id;
+                takes--;
+            }
+        canvas_settle(&here, c, (int32_t)count_open(r, c));
+        size_t needed = c->live ? diffuse_needs(r, c, count_asked(r, c)) : 0;
+        most = needed > most ? needed : most;
+        stale |= (!c->live && !r->how->stay) || canvas_behind(&here, c);
     }
-    describe_pass(r);
+    return stale || !any_live(r) || diffuse_capacity(r, most) < here.capacity;
 }
 
-/* Every description that canvases side by side come to. */
+/* The passes of a description, those too that are under way when the first of them shows that it
+ * has to be made anew. */
+static void act_on(struct run *r, const struct acts *a)
+{
+    int stale = 0, more = r->n->backend->ops->depth;
+    for (size_t n = passes_left(r); n > 0 && more > 0; n--) {
+        stale |= act_out(r, a);
+        more -= stale;
+    }
+}
+
+/* Every description that canvases come to which commit by the schedule, or by other rules a slot at
+ * a time: acted out from the first pass to the last. */
 void diffuse_prepare(void *ctx)
 {
     struct run *r = ctx;
-    size_t first = r->plan.loop.capacity, blocks = r->policy->per_block ? r->blocks : 1;
-    for (size_t block = 0; block < blocks; block++)
-        for (size_t step = 0; step < r->block_steps;) {
-            describe_at(r, block, step);
-            prepare_described(r, first);
-            step = r->serves < r->block_steps ? step + r->serves : r->block_steps;
-        }
-    describe_at(r, 0, 0);
-    ask(r, first);
-    pass_write(r->n, r->work);
+    size_t states = r->batch * sizeof *r->host.state, ids = r->ids * sizeof *r->host.token;
+    struct acts a = {.fewest = SIZE_MAX, .at = mem_alloc(states)};
+    struct canvas_state *state = memcpy(mem_alloc(states), r->host.state, states);
+    int32_t *token = memcpy(mem_alloc(ids), r->host.token, ids);
+    while (a.id == r->plan.loop.mask || is_stop(r->plan.loop.stop, r->plan.loop.n_stop, a.id))
+        a.id++;
+    diffuse_forget(r);
+    while (any_live(r)) {
+        describe_pass(r);
+        prepare_described(r, &a);
+        note_rows(r);
+        act_on(r, &a);
+    }
+    memcpy(r->host.state, state, states);
+    memcpy(r->host.token, token, ids);
+    diffuse_forget(r);
+    describe_here(r);
+    free(a.plan);
+    free(a.at);
+    free(state);
+    free(token);
 }

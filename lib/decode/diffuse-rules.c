@@ -8,26 +8,81 @@ int diffuse_has_steps(enum unmask rule)
     return unmask_paced(rule) && rule != UNMASK_REPLAY;
 }
 
-int diffuse_check(const struct diffuse *how, struct err *e)
+int diffuse_is_even(const struct diffuse *how)
+{
+    return how->rule != UNMASK_SCHEDULE || !(how->block_decay > 0) ||
+           (how->block_decay >= 1 && how->block_decay <= 1);
+}
+
+static int check_steps(const struct diffuse *how, struct err *e)
+{
+    size_t blocks = how->gen_length / how->block_length;
+    if (diffuse_is_even(how) ? how->steps == 0 || how->steps % blocks : how->steps < blocks)
+        return err_set(e, EXIT_BAD_USAGE, "steps %zu must be %s the number of blocks, "
+                       "gen-length / block-length = %zu", how->steps,
+                       diffuse_is_even(how) ? "a multiple of" : "at least", blocks);
+    return 0;
+}
+
+/* Policies that work inside the layers. */
+static int check_layers(const struct diffuse *how, const struct config *c, struct err *e)
+{
+    const struct cache_policy *p = cache_policies[how->cache];
+    if (!p->outputs && !p->slots)
+        return 0;
+    if (how->suffix.kind != SUFFIX_ALL)
+        return err_set(e, EXIT_BAD_USAGE, "cache %s goes with suffix all only", p->name);
+    if (c && c->attends != MASK_FULL)
+        return err_set(e, EXIT_BAD_USAGE, "cache %s: expected a model in which every position sees "
+                       "all others; %s has another mask", p->name, c->name);
+    return 0;
+}
+
+/* Rules with shadow rows. */
+static int check_shadows(const struct diffuse *how, const struct config *c, struct err *e)
+{
+    const struct cache_policy *p = cache_policies[how->cache];
+    if (!unmask_has(how->rule, UNMASK_SHADOWS))
+        return 0;
+    if (how->cfg_scale > 0)
+        return err_set(e, EXIT_BAD_USAGE, "unmask wino goes with cfg-scale 0 only, got %g: its "
+                       "shadow rows have no unconditional twins", how->cfg_scale);
+    if (p->outputs || p->slots)
+        return err_set(e, EXIT_BAD_USAGE, "unmask wino does not go with cache %s: what is kept "
+                       "inside the layers is of no shadow row", p->name);
+    if (c && c->attends != MASK_FULL)
+        return err_set(e, EXIT_BAD_USAGE, "unmask wino: expected a model in which every position "
+                       "sees all others; %s has another mask", c->name);
+    return 0;
+}
+
+int diffuse_check(const struct diffuse *how, const struct config *c, struct err *e)
 {
     size_t gen = how->gen_length, block = how->block_length;
-    int paced = unmask_paced(how->rule), scheduled = diffuse_has_steps(how->rule);
+    int paced = unmask_paced(how->rule);
     if (gen == 0 || block == 0)
         return err_set(e, EXIT_BAD_USAGE,
                        "gen-length, block-length: expected at least 1, got %zu, %zu", gen, block);
     if (gen % block)
         return err_set(e, EXIT_BAD_USAGE,
                        "gen-length %zu must be a multiple of block-length %zu", gen, block);
-    if (scheduled && (how->steps == 0 || how->steps % (gen / block)))
-        return err_set(e, EXIT_BAD_USAGE,
-                       "steps %zu must be a multiple of the number of blocks, "
-                       "gen-length / block-length = %zu", how->steps, gen / block);
+    if (diffuse_has_steps(how->rule) && check_steps(how, e))
+        return -1;
     if (!paced && how->order == ORDER_RANDOM)
         return err_set(e, EXIT_BAD_USAGE, "remasking random goes with unmask schedule only");
     if (how->rule == UNMASK_REPLAY && how->stop_at_eos)
         return err_set(e, EXIT_BAD_USAGE, "unmask replay goes with contract fixed only: the text "
                        "of the trace has its end, not this one");
-    return 0;
+    if (how->rule == UNMASK_CREDIT && how->temperature > 0)
+        return err_set(e, EXIT_BAD_USAGE, "unmask credit goes with temperature 0 only, got %g: "
+                       "credits go to the best token, not to a drawn one", how->temperature);
+    if (check_shadows(how, c, e))
+        return -1;
+    if (c && cache_policies[how->cache]->causal && c->attends != MASK_BLOCK_CAUSAL)
+        return err_set(e, EXIT_BAD_USAGE, "cache %s: expected a model with a block-causal mask; in "
+                       "%s every position sees all others, so what is kept is never exact",
+                       cache_policies[how->cache]->name, c->name);
+    return check_layers(how, c, e);
 }
 
 /* The official options act at two places. logits_eos_inf removes eos before anything is chosen.

@@ -10,8 +10,11 @@
 /* What advances from pass to pass, and what does not. */
 struct canvases {
     struct canvas_state *state; /* [batch] */
+    struct slot_kept *slot;     /* [ids] see struct canvas_loop; by rules that keep any */
     int32_t *token;             /* [ids] of all canvases, each prompt + gen_length */
     int32_t *row_of;            /* [ids] see struct canvas_loop */
+    int32_t *check_of;          /* [ids] the same: shadow rows, or row_of */
+    int32_t *asked;             /* [wanted] the same */
     int32_t *origin;            /* [rows] the same */
     int32_t *budget;            /* [budgets] */
 };
@@ -22,11 +25,6 @@ struct plan {
     struct canvas_loop loop;
 };
 
-/* A canvas in the passes that are described: rows computed, keys read. */
-struct span {
-    int32_t rows, keys;
-};
-
 struct run {
     const struct network *n;
     const struct diffuse *how;
@@ -34,14 +32,22 @@ struct run {
     struct generation *out;
     struct batch_trace *trace;
     size_t batch, ids;          /* ids of all canvases */
-    size_t blocks, block_steps; /* blocks; steps of each by the schedule */
-    size_t budgets;             /* block_steps; of a replay so many a block and canvas */
+    size_t blocks, block_steps; /* blocks of a canvas, steps of one, by the schedule: at most */
+    size_t budgets;             /* block_steps; where blocks differ so many for each; of a replay
+                                 * so many a block and canvas */
     size_t n_ban, n_quiet;
+    size_t shadows;             /* shadow rows of a canvas: a block, or none */
     int guided;
+    int per_block;              /* 1: what is described serves one block */
     const struct cache_policy *policy;
+    uint64_t suffix_seed;       /* of the draws that decide which masks exist */
+    int32_t *cached;            /* [ids] see struct cache_view */
     struct kv cache, *kv;       /* kv: the cache, or NULL when the policy keeps nothing */
     struct cache_part part;     /* what the policy says of one canvas after the other */
-    struct span *span;          /* [batch] */
+    struct extent *span;        /* [batch] what each has in the passes that are described; no rows:
+                                 * it waits for others */
+    struct extent *shade;       /* [batch] and its shadow rows, which nobody else sees */
+    int32_t *slot;              /* [batch] the first of each canvas in the cache */
     size_t serves;              /* passes that the description serves */
     struct work *work;
     struct canvases host, device; /* the states as they were when the last pass was settled */
@@ -52,12 +58,20 @@ struct run {
 /* *l works on the arrays of x and c. */
 void diffuse_loop_on(struct canvas_loop *l, const struct index *x, const struct canvases *c);
 
+/* The shadow rows of the block that canvas i is at, whose rows are in the pass as the last ones and
+ * in r->part; their lists begin at `listed`. Returns the slots that they list. */
+size_t diffuse_shadow(struct run *r, size_t i, size_t listed);
+
 /* For struct loop, ctx a struct run. */
 size_t diffuse_describe(void *ctx);
 void diffuse_prepare(void *ctx);
 /* A pass as described and what follows it, for ops.run. */
 void diffuse_pass(void *ctx);
 
+/* The slots of the cache hold nothing yet. */
+void diffuse_forget(struct run *r);
+/* Slots of the cache: those of all canvases, and again those of the twins or of shadow rows. */
+size_t diffuse_slots(const struct run *r);
 /* Brings the ids of all canvases to the host. */
 void diffuse_read(struct run *r);
 /* The answers that a live canvas needs room for when its next pass wants `wanted`. */

@@ -1,23 +1,31 @@
 /* diffuse-settings.c - masked diffusion as the runner sees it: the settings as data, and a point
  * of them as a struct diffuse.
  *
- * The words of order, unmask and cache, and the rows of the rules' parameters, come from the
- * tables of the orders, the rules and the policies: the place of a word is its enumerator. What
- * changes the text may change how many passes are made, and so counts for the speed too. */
+ * The words of order, unmask, pace, cache and suffix, and the rows of the rules' and the policies'
+ * parameters, come from their tables: the place of a word is its enumerator. What changes the text
+ * may change how many passes are made, and so counts for the speed too. */
 #include "lib/decode/decoder.h"
 #include "lib/decode/diffuse.h"
 
-enum { BOTH = SETTING_TEXT | SETTING_SPEED };
+enum { BOTH = SETTING_TEXT | SETTING_SPEED,
+       DIFFUSES = 1 << PARADIGM_MASKED_DIFFUSION | 1 << PARADIGM_BLOCK_DIFFUSION };
 
 /* "|a|b|c", of which the first character is skipped. */
 #define WORD(ENUM, name) "|" #name
-#define RULE_WORD(ENUM, name, paced, taken) "|" #name
+#define RULE_WORD(ENUM, name, traits, taken) "|" #name
 #define CHOICES(list) (&list[1])
 static const char orders[] = ORDERS_OF_ANSWERS(WORD), rules[] = UNMASK_RULES(RULE_WORD),
-                  policies[] = CACHE_POLICIES(WORD);
+                  policies[] = CACHE_POLICIES(WORD), suffixes[] = SUFFIX_KINDS(WORD),
+                  paces[] = SCHEDULE_PACES(WORD);
 #define PARAMETER(name, rule, least, most, standard, meaning)                                   \
     {#name, 0, SETTING_REAL, least, most, NULL, standard, NULL, #name, "unmask=" #rule,         \
      SETTING_SWEPT | BOTH | SETTING_AXIS, meaning},
+#define REFINEMENT(name, rule, least, most, standard, meaning)                                  \
+    {#name, 0, SETTING_REAL, least, most, NULL, standard, NULL, #name, "unmask=" #rule,         \
+     SETTING_SWEPT | BOTH, meaning},
+#define KEPT(name, type, policies, least, most, standard, unit, meaning)                        \
+    {#name, 0, SETTING_##type, least, most, NULL, #standard, unit, #name, "cache=" policies,    \
+     SETTING_SWEPT | BOTH, meaning},
 
 static const struct setting rows[] = {
     {"steps", 's', SETTING_INT, 1, 1 << 20, NULL, "gen_length", "steps", "steps",
@@ -38,8 +46,26 @@ static const struct setting rows[] = {
     {"unmask", 0, SETTING_CHOICE, 0, 0, CHOICES(rules), "schedule", NULL, "unmask", NULL,
      SETTING_SWEPT | BOTH, "which rule commits"},
     UNMASK_PARAMETERS(PARAMETER)
+    UNMASK_REFINEMENTS(REFINEMENT)
+    {"pace", 0, SETTING_CHOICE, 0, 0, CHOICES(paces), "uniform", NULL, "pace",
+     "unmask=schedule|prophet", SETTING_SWEPT | BOTH, "how the steps of a block share its slots"},
+    {"block_decay", 0, SETTING_REAL, 0.01, 100, NULL, "1", NULL, "block_decay", "unmask=schedule",
+     SETTING_SWEPT | BOTH,
+     "each block has so many times the steps of the one before, --steps in all; 1: all alike"},
     {"cache", 0, SETTING_CHOICE, 0, 0, CHOICES(policies), "none", NULL, "cache", NULL,
      SETTING_SWEPT | BOTH, "which rows a pass computes, and what it keeps"},
+    CACHE_PARAMETERS(KEPT)
+    {"suffix", 0, SETTING_CHOICE, 0, 0, CHOICES(suffixes), "all", NULL, "suffix", NULL,
+     SETTING_SWEPT | BOTH, "which masks behind the block exist; grow: none"},
+    {"suffix_window", 0, SETTING_INT, 1, 1 << 20, NULL, "256", "slots", "suffix_window",
+     "suffix=window|dropout", SETTING_SWEPT | BOTH, "none beyond so many behind the block"},
+    {"suffix_sigma", 0, SETTING_REAL, 0, 1000, NULL, "4", NULL, "suffix_sigma", "suffix=dropout",
+     SETTING_SWEPT | BOTH, "where the window ends in the Gaussian density"},
+    {"suffix_scale", 0, SETTING_REAL, 0, 1000, NULL, "2", NULL, "suffix_scale", "suffix=dropout",
+     SETTING_SWEPT | BOTH, "times the density: how likely a slot is there"},
+    {"leave", 0, SETTING_CHOICE, 0, 0, "on|off", "on", NULL, "leave", NULL,
+     SETTING_SWEPT | SETTING_SPEED,
+     "a text that has ended leaves the passes, or stays until all of its batch have"},
     {"logits_eos_inf", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "logits-eos-inf", NULL,
      SETTING_SWEPT | BOTH, "eos can never be chosen"},
     {"confidence_eos_eot_inf", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "confidence-eos-eot-inf",
@@ -57,18 +83,26 @@ static int flag(const struct settings *s, const char *name)
 static struct diffuse how_of(const struct settings *s)
 {
 #define GIVEN(name, ...) .name = settings_number(s, #name),
+#define MEMBER(name, type, ...) .name = (CACHE_##type)settings_number(s, #name),
     return (struct diffuse){
         .gen_length = settings_count(s, "gen_length"),
         .block_length = settings_count(s, "block_length"),
         .steps = settings_count(s, "steps"),
+        .pace = (enum pace)settings_number(s, "pace"),
+        .block_decay = settings_number(s, "block_decay"),
         .temperature = settings_number(s, "temperature"),
         .cfg_scale = settings_number(s, "cfg_scale"),
         .order = settings_is(s, "remasking", "random")
                      ? ORDER_RANDOM
                      : (enum order)settings_number(s, "order"),
         .rule = (enum unmask)settings_number(s, "unmask"),
-        .unmask = {UNMASK_PARAMETERS(GIVEN)},
+        .unmask = {UNMASK_PARAMETERS(GIVEN) UNMASK_REFINEMENTS(GIVEN)},
         .cache = (enum caching)settings_number(s, "cache"),
+        .kept = {CACHE_PARAMETERS(MEMBER)},
+        .suffix = {(enum suffix_kind)settings_number(s, "suffix"),
+                   (int32_t)settings_number(s, "suffix_window"),
+                   settings_number(s, "suffix_sigma"), settings_number(s, "suffix_scale")},
+        .stay = settings_is(s, "leave", "off"),
         .logits_eos_inf = flag(s, "logits_eos_inf"),
         .confidence_eos_eot_inf = flag(s, "confidence_eos_eot_inf"),
         .stop_at_eos = settings_is(s, "contract", "answer")};
@@ -80,15 +114,17 @@ static size_t extent(const struct settings *s)
     return settings_count(s, "gen_length");
 }
 
-static int check(const struct settings *s, struct err *e)
+static int check(const struct settings *s, const struct config *c, struct err *e)
 {
     const struct diffuse how = how_of(s);
-    return diffuse_check(&how, e);
+    return diffuse_check(&how, c, e);
 }
 
 static struct memory_estimate estimate(const struct network *n, const struct settings *s,
+                                       const struct decode_env *env,
                                        const struct generation_input *in, size_t batch)
 {
+    (void)env;
     const struct diffuse how = how_of(s);
     return diffuse_estimate(n, &how, in, batch);
 }
@@ -116,9 +152,9 @@ static void shorten(struct settings *s)
         settings_say(s, "gen_length", (double)block);
         settings_say(s, "block_length", (double)block);
     }
-    if (check(s, NULL))
+    if (check(s, NULL, NULL))
         *s = whole;
 }
 
-const struct decoder decoder_diffuse = {"gen-llada", 1u << PARADIGM_MASKED_DIFFUSION, &table,
-                                        extent, check, estimate, run, shorten, 1};
+const struct decoder decoder_diffuse = {"gen-llada", DIFFUSES, &table,
+                                        extent, check, estimate, run, shorten, 1, NULL};

@@ -5,7 +5,8 @@
  *         answers = a pass over the rows that the cache policy names, wanted: the masked slots up
  *                   to the end of the block
  *         score of an answer = what the order says of it (its probability, a random number...)
- *         commit the answers that the unmask rule picks; a committed slot never changes
+ *         commit the answers that the unmask rule picks; a committed slot never changes, but for
+ *                   rules that revise: these may mask slots of the block again
  *
  * What follows the answers is kernels/advance.h, which also makes the rows of the next pass;
  * diffuse-describe.c says what goes into the passes; here stands what their counters and clocks
@@ -25,33 +26,51 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/decode/loop.h"
-#include "lib/decode/schedule.h"
 #include "lib/network/pass.h"
+
+/* Slots that the rule remembers something of. */
+static size_t slots_kept(const struct run *r)
+{
+    return unmask_has(r->how->rule, UNMASK_KEEPS) ? r->ids : 0;
+}
 
 static struct canvases canvases_in(const struct run *r, unsigned char *extra)
 {
+    const struct work_size *size = &r->work->size;
     struct canvas_state *state = (struct canvas_state *)(void *)extra;
-    int32_t *token = (int32_t *)(state + r->batch), *row_of = token + r->ids;
-    int32_t *origin = row_of + r->ids;
-    return (struct canvases){state, token, row_of, origin, origin + r->work->size.rows};
+    struct slot_kept *slot = (struct slot_kept *)(void *)(state + r->batch);
+    int32_t *token = (int32_t *)(slot + slots_kept(r)), *row_of = token + r->ids;
+    int32_t *asked = row_of + r->ids, *origin = asked + size->wanted;
+    int32_t *budget = origin + size->rows;
+    return (struct canvases){state, slot, token, row_of, r->shadows ? budget + r->budgets : row_of,
+                             asked, origin, budget};
 }
 
 static struct work_size size_of(const struct run *r)
 {
-    size_t rows = r->guided ? 2 * r->ids : r->ids;
+    size_t shadows = r->batch * r->shadows, rows = (r->guided ? 2 * r->ids : r->ids) + shadows;
     struct work_size s = {.rows = rows,
-                          .seqs = r->guided ? 2 * r->batch : r->batch,
-                          .listed = rows,
+                          .seqs = (r->guided ? 2 * r->batch : r->batch) + shadows,
+                          .listed = rows + r->ids * r->shadows + shadows * r->shadows,
                           .wanted = r->batch * r->how->gen_length,
                           .cached = (size_t)r->policy->kept,
-                          .guided = (size_t)r->guided};
+                          .guided = (size_t)r->guided,
+                          .chosen = (size_t)r->policy->outputs,
+                          .sifted = r->policy->slots != NULL};
     for (size_t i = 0; i < r->batch; i++) {
         size_t len = r->in[i].n + r->how->gen_length;
-        s.slots = len > s.slots ? len : s.slots;
+        s.slots = len + r->shadows > s.slots ? len + r->shadows : s.slots;
     }
-    s.extra = r->batch * sizeof *r->host.state +
-              (2 * r->ids + rows + r->budgets) * sizeof *r->host.token;
+    s.extra = r->batch * sizeof *r->host.state + slots_kept(r) * sizeof *r->host.slot +
+              ((r->shadows ? 3 : 2) * r->ids + s.wanted + rows + r->budgets) *
+                  sizeof *r->host.token;
     return s;
+}
+
+/* Slots of the first block that belong to the prompt. */
+static size_t shift_of(const struct run *r, size_t i)
+{
+    return r->n->config.attends == MASK_BLOCK_CAUSAL ? r->in[i].n % r->how->block_length : 0;
 }
 
 static void canvases_make(struct run *r)
@@ -65,11 +84,13 @@ static void canvases_make(struct run *r)
                                                  .first = (int32_t)first,
                                                  .prompt = (int32_t)in->n,
                                                  .len = (int32_t)len,
+                                                 .shift = (int32_t)shift_of(r, i),
                                                  .live = 1};
         for (size_t k = 0; k < len; k++)
             token[k] = k < in->n ? in->ids[k] : (int32_t)r->n->config.mask;
         first += len;
     }
+    diffuse_forget(r);
 }
 
 /* The passes of every canvas, from the trace. */
@@ -82,16 +103,34 @@ static void replay_make(const struct run *r)
     }
 }
 
+/* The steps of each block, of a schedule that has steps; what a canvas has beyond, as the last. */
+static size_t *shares_of(const struct diffuse *how)
+{
+    size_t blocks = how->gen_length / how->block_length;
+    size_t *share = mem_zero(blocks, sizeof *share);
+    if (diffuse_has_steps(how->rule))
+        schedule_blocks(how->steps, blocks, how->block_length,
+                        diffuse_is_even(how) ? 1 : how->block_decay, share);
+    return share;
+}
+
 static void budget_make(const struct run *r)
 {
     if (r->how->replay) {
         replay_make(r);
         return;
     }
-    size_t *budget = mem_alloc(r->block_steps * sizeof *budget);
-    schedule_uniform(r->how->block_length, r->block_steps, budget);
-    for (size_t i = 0; i < r->block_steps; i++)
-        r->host.budget[i] = (int32_t)budget[i];
+    const struct diffuse *how = r->how;
+    size_t *budget = mem_alloc(r->block_steps * sizeof *budget), *share = shares_of(how);
+    size_t last = how->gen_length / how->block_length - 1;
+    for (size_t b = 0; b * r->block_steps < r->budgets; b++) {
+        size_t steps = diffuse_has_steps(how->rule) ? share[b < last ? b : last] : r->block_steps;
+        schedule_budget(diffuse_has_steps(how->rule) ? how->pace : SCHEDULE_UNIFORM,
+                        how->block_length, steps, budget);
+        for (size_t i = 0; i < r->block_steps; i++)
+            r->host.budget[b * r->block_steps + i] = i < steps ? (int32_t)budget[i] : 0;
+    }
+    free(share);
     free(budget);
 }
 
@@ -100,52 +139,103 @@ static void loop_make(struct run *r)
     const struct diffuse *how = r->how;
     struct canvas_loop *l = &r->plan.loop;
     memset(l, 0, sizeof *l); /* its bytes are part of a key */
+    l->rule = how->rule;
     diffuse_loop_on(l, &r->work->device, &r->device);
     l->answer = r->work->answer;
     l->gen_length = (int32_t)how->gen_length;
     l->block_length = (int32_t)how->block_length;
     l->block_steps = (int32_t)r->block_steps;
-    l->block_pace = how->replay ? (int32_t)r->block_steps : 0;
+    l->block_pace = how->replay || !diffuse_is_even(how) ? (int32_t)r->block_steps : 0;
     l->mask = (int32_t)r->n->config.mask;
     l->order = how->order;
-    l->rule = how->rule;
     l->params = how->unmask;
     l->order_seed = rng_derive(how->seed, "random remasking");
-    l->per_block = r->policy->per_block;
+    l->per_block = r->per_block;
     l->stop_at_eos = how->stop_at_eos;
     l->n_stop = generation_stops(&r->n->config, l->stop);
 }
 
+/* Of the block that has most. */
+static size_t steps_of(const struct diffuse *how)
+{
+    if (how->replay)
+        return how->replay->steps;
+    if (!diffuse_has_steps(how->rule))
+        return how->block_length;
+    size_t *share = shares_of(how), most = 0;
+    for (size_t b = 0; b < how->gen_length / how->block_length; b++)
+        most = share[b] > most ? share[b] : most;
+    free(share);
+    return most;
+}
+
 static struct work_size run_count(struct run *r)
 {
-    r->policy = cache_policies[r->how->cache];
-    r->guided = r->how->cfg_scale > 0;
-    r->blocks = r->how->gen_length / r->how->block_length;
-    r->block_steps = r->how->replay                  ? r->how->replay->steps
-                     : diffuse_has_steps(r->how->rule) ? r->how->steps / r->blocks
-                                                       : r->how->block_length;
-    r->budgets = r->how->replay ? r->batch * r->blocks * r->block_steps : r->block_steps;
-    for (size_t i = 0; i < r->batch; i++)
-        r->ids += r->in[i].n + r->how->gen_length;
+    const struct diffuse *how = r->how;
+    size_t shifted = 0;
+    for (size_t i = 0; i < r->batch; i++) {
+        r->ids += r->in[i].n + how->gen_length;
+        shifted |= shift_of(r, i);
+    }
+    r->policy = cache_policies[how->cache];
+    r->shadows = unmask_has(how->rule, UNMASK_SHADOWS) ? how->block_length : 0;
+    r->per_block = r->policy->per_block || how->suffix.kind != SUFFIX_ALL || r->shadows > 0 ||
+                   how->unmask.threshold_decay > 0; /* it counts what is ahead of the block */
+    r->guided = how->cfg_scale > 0;
+    r->blocks = how->gen_length / how->block_length + (shifted > 0);
+    r->block_steps = steps_of(how);
+    r->budgets = how->replay             ? r->batch * r->blocks * r->block_steps
+                 : diffuse_is_even(how) ? r->block_steps
+                                         : r->blocks * r->block_steps;
     return size_of(r);
 }
 
-/* Slots of the cache: one an id, and one an id of the twins. */
-static size_t slots_of(const struct run *r)
+/* Slots of canvas i in the cache. */
+static size_t slots_of(const struct run *r, size_t i)
 {
-    return !r->policy->kept ? 0 : r->guided ? 2 * r->ids : r->ids;
+    const struct diffuse *how = r->how;
+    size_t len = r->in[i].n + how->gen_length;
+    if (!r->policy->kept)
+        return 0;
+    return r->policy->slots ? r->policy->slots(&how->kept, len, how->block_length) : len;
+}
+
+size_t diffuse_slots(const struct run *r)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < r->batch; i++)
+        sum += slots_of(r, i);
+    return r->guided ? 2 * sum : sum + (r->policy->kept ? r->batch * r->shadows : 0);
+}
+
+/* -1: no memory. */
+static int cache_make(struct run *r)
+{
+    size_t first = 0;
+    r->slot = mem_alloc(r->batch * sizeof *r->slot);
+    for (size_t i = 0; i < r->batch; first += slots_of(r, i++))
+        r->slot[i] = (int32_t)first;
+    if (!r->policy->kept)
+        return 0;
+    r->kv = &r->cache;
+    return kv_make(r->kv, r->n, diffuse_slots(r)) ||
+                   (r->policy->outputs && kv_keep_outputs(r->kv, r->n))
+               ? -1
+               : 0;
 }
 
 /* -1: memory of the back end short. */
 static int run_make(struct run *r, struct memory_estimate *estimate)
 {
     const struct work_size size = run_count(r);
-    *estimate = estimate_of(r->n, &size, slots_of(r));
-    r->kv = r->policy->kept ? &r->cache : NULL;
+    *estimate = estimate_of(r->n, &size, diffuse_slots(r));
     r->part.row = mem_alloc(size.slots * sizeof *r->part.row);
     r->part.key = mem_alloc(size.slots * sizeof *r->part.key);
     r->span = mem_zero(r->batch, sizeof *r->span);
-    if (r->kv && kv_make(r->kv, r->n, slots_of(r)))
+    r->shade = mem_zero(r->batch, sizeof *r->shade);
+    r->cached = mem_alloc(r->ids * sizeof *r->cached);
+    r->suffix_seed = rng_derive(r->how->seed, "suffix dropout");
+    if (cache_make(r))
         return -1;
     r->work = work_make(r->n, &size);
     if (!r->work)
@@ -167,6 +257,9 @@ static void run_free(struct run *r)
     free(r->part.row);
     free(r->part.key);
     free(r->span);
+    free(r->shade);
+    free(r->slot);
+    free(r->cached);
     work_free(r->work, r->n);
     if (r->kv)
         kv_free(r->kv, r->n);
@@ -186,19 +279,20 @@ static void account(const struct run *r, size_t i, const struct canvas_state *no
 {
     const struct canvas_state *was = &r->host.state[i];
     struct generation *g = &r->out[i];
-    int32_t rows = r->span[i].rows;
+    int64_t rows = (int64_t)r->span[i].rows, shadows = (int64_t)r->shade[i].rows;
     generation_step(g, ns);
     generation_commit(g, now->bad ? 0 : now->written);
     g->e2e_ns = ns;
     g->denoise_steps++;
     g->canvas_positions += rows;
-    g->rows += r->guided ? 2 * rows : rows;
+    g->rows += r->guided ? 2 * rows : rows + shadows;
     g->bad = now->bad;
     if (g->bad)
         return;
-    if (now->written && !g->committed_tokens)
+    if (now->written && !g->first_commit_ns)
         g->first_commit_ns = ns;
-    g->committed_tokens += now->written;
+    g->committed_tokens += now->written - now->remasked;
+    g->remasked_tokens += now->remasked;
     if (was->block == 0 && now->block > 0)
         g->first_block_ns = ns;
     if (now->readable > was->readable)
@@ -215,12 +309,8 @@ static void count(const struct run *r)
     for (size_t i = 0; i < r->plan.loop.parts; i++) {
         size_t part = (size_t)r->work->host.member[i];
         const struct canvas_state *c = &r->host.state[part];
-        const struct span *s = &r->span[part];
-        for (size_t k = 0; k < twins; k++) {
-            cost_full(&x, s->rows, s->keys);
-            x.read += r->kv ? s->keys : 0;
-            x.written += r->kv ? s->rows : 0;
-        }
+        cost_join(&x, (double)twins, &r->span[part]);
+        cost_join(&x, 1, &r->shade[part]);
         live |= c->live;
         if (c->live)
             x.wanted += (double)(twins * (c->stalled ? capacity : (size_t)c->wanted));
@@ -233,21 +323,24 @@ static int settle(void *ctx, const void *state, int64_t ns)
 {
     struct run *r = ctx;
     const struct canvas_state *now = state;
-    int stale = 0;
+    int stale = 0, any_live = 0;
     size_t most = 0;
     count(r);
     for (size_t i = 0; i < r->batch; i++) {
         const struct canvas_state *was = &r->host.state[i];
-        if (!was->live)
+        int waits = was->live && !(r->span[i].rows > 0);
+        any_live |= waits;
+        if (!was->live || waits)
             continue;
         if (!was->stalled) /* else the pass counted for nothing */
             account(r, i, &now[i], ns);
-        stale |= !now[i].live || now[i].stalled;
+        any_live |= now[i].live;
+        stale |= (!now[i].live && !r->how->stay) || now[i].stalled;
         size_t needed = now[i].live ? diffuse_needs(r, &now[i], (size_t)now[i].wanted) : 0;
         most = needed > most ? needed : most;
     }
     memcpy(r->host.state, now, r->batch * sizeof *now);
-    return stale || diffuse_capacity(r, most) < r->plan.loop.capacity;
+    return stale || !any_live || diffuse_capacity(r, most) < r->plan.loop.capacity;
 }
 
 static void finish(struct run *r)
@@ -269,7 +362,7 @@ struct memory_estimate diffuse_estimate(const struct network *n, const struct di
 {
     struct run r = {.n = n, .how = how, .in = in, .batch = batch};
     const struct work_size size = run_count(&r);
-    return estimate_of(n, &size, slots_of(&r));
+    return estimate_of(n, &size, diffuse_slots(&r));
 }
 
 void diffuse(const struct network *n, const struct diffuse *how,

@@ -9,12 +9,16 @@
 #include "lib/decode/cache/cache.h"
 #include "lib/decode/commit_trace.h"
 #include "lib/decode/generation.h"
+#include "lib/decode/schedule.h"
+#include "lib/decode/suffix.h"
 #include "lib/network/network.h"
 
 struct diffuse {
     size_t gen_length;    /* slots of the canvas; a multiple of block_length */
     size_t block_length;
-    size_t steps;         /* over all blocks; a multiple of the number of blocks */
+    size_t steps;         /* over all blocks; a multiple of their number, unless they decay */
+    enum pace pace;       /* how the steps of a block share its slots */
+    double block_decay;   /* each block has so many times the steps of the last; 0, 1: all alike */
     double temperature;   /* 0: argmax; else Gumbel noise in double */
     double cfg_scale;     /* 0: off; else logits = u + (1 + w) (c - u), u: the prompt masked too */
     enum order order;     /* which answers come first */
@@ -23,6 +27,9 @@ struct diffuse {
     struct unmask_params unmask;
     const struct commit_trace *replay; /* the budgets of rule UNMASK_REPLAY; else NULL */
     enum caching cache;
+    struct cache_params kept;  /* of the cache policy */
+    struct suffix suffix;      /* which masks behind the block exist for a pass */
+    int stay;             /* 1: a canvas that has ended stays in the passes until all have */
     int logits_eos_inf;   /* eos can never be chosen */
     int confidence_eos_eot_inf; /* eos and end-of-turn are committed last (see diffuse.c, quiet) */
     int stop_at_eos;      /* 1: stop when the readable prefix holds a stop id */
@@ -33,8 +40,11 @@ struct diffuse {
 
 /* 1: `steps` is a setting of the rule; a replay has those of its trace. */
 int diffuse_has_steps(enum unmask rule);
-/* 0, or -1 with EXIT_BAD_USAGE naming the constraint that *how breaks. */
-int diffuse_check(const struct diffuse *how, struct err *e);
+/* 0, or -1 with EXIT_BAD_USAGE naming the constraint that *how breaks. c NULL: the model is not
+ * known yet. */
+int diffuse_check(const struct diffuse *how, const struct config *c, struct err *e);
+/* 1: all blocks have the same steps. */
+int diffuse_is_even(const struct diffuse *how);
 /* Ids that are no answer at all, and ids whose confidence counts as 0; returns how many. ids: room
  * for all of the model's eos, and one. */
 size_t diffuse_banned(const struct diffuse *how, const struct config *c, int32_t *ids);
@@ -43,7 +53,9 @@ size_t diffuse_quiet(const struct diffuse *how, const struct config *c, int32_t 
 /* Fills the canvases of `batch` prompts together. Prompts may differ in length: each sequence
  * has positions from 0 and attends to itself alone, so there are no padding rows and nobody's
  * result depends on the others. out[i] (zero on entry) belongs to in[i]; the caller frees it. No
- * prompt holds the mask id, and in[i].n + gen_length fits the context.
+ * prompt holds the mask id, and in[i].n + gen_length fits the context. Under a block-causal mask
+ * blocks are counted from the first id of the prompt: what is left of the block in which the prompt
+ * ends is the first one of the canvas, and the last one is as much shorter.
  *
  * The clock begins when ids and activations are in memory and, with `prepare`, each kind of pass
  * that the whole batch can come to has been run once, which changes nothing in what is written.

@@ -44,7 +44,7 @@ int generation_refuses(const struct config *c, struct err *e)
     const enum mask wants = forward                                  ? MASK_CAUSAL
                             : c->paradigm == PARADIGM_BLOCK_DIFFUSION ? MASK_BLOCK_CAUSAL
                                                                       : MASK_FULL;
-    if (c->attends != wants)
+    if (c->attends != wants || (wants == MASK_BLOCK_CAUSAL && c->attends_block == 0))
         return err_set(e, EXIT_BAD_DATA, "%s: a %s model whose rows attend in another way: not "
                        "supported", c->name, config_paradigm_name(c->paradigm));
     if (c->logit_shift != forward)
@@ -90,8 +90,8 @@ void generation_batch_end(const struct backend *b, int short_of_memory, struct g
 {
     for (size_t i = 0; i < batch; i++) {
         out[i].oom = short_of_memory;
-        if (out[i].e2e_ns > trace->makespan_ns)
-            trace->makespan_ns = out[i].e2e_ns;
+        if (out[i].admit_ns + out[i].e2e_ns > trace->makespan_ns)
+            trace->makespan_ns = out[i].admit_ns + out[i].e2e_ns;
     }
     trace->memory = b->memory;
 }

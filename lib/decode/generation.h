@@ -30,15 +30,20 @@ struct generation {
     size_t n_emits;
     int64_t *step_ns;      /* [n_steps] end of each forward pass, since the batch began */
     size_t n_steps;
-    int32_t *commit_tokens; /* [n_commits] canvases: slots that each pass made final */
+    int32_t *commit_tokens; /* [n_commits] canvases: slots that each pass gave an id */
     size_t n_commits;
     int64_t first_commit_ns; /* first position anywhere became final */
     int64_t first_block_ns;  /* first block (LLaMA: first token) complete */
     int64_t e2e_ns;        /* the last token of this prompt became final */
     int64_t denoise_steps; /* forward passes of the sampler (0 for LLaMA) */
     int64_t canvas_positions; /* sum over passes of its positions that were computed */
-    int64_t rows;          /* rows computed for it: the same, twice with CFG */
-    int64_t committed_tokens;
+    int64_t rows;          /* rows computed for it: the same, twice with CFG. By all layers: see
+                             * struct pass, chosen */
+    int64_t committed_tokens; /* slots that passes made final, less those masked again */
+    int64_t remasked_tokens;
+    int64_t drafted_tokens;   /* guessed ahead for it, and of these right: LLaMA */
+    int64_t accepted_tokens;
+    int64_t admit_ns;      /* when it joined its batch, since that began; all above count from it */
     int oom, bad;          /* 1: memory short / NaN in the logits: no tokens */
 };
 void generation_free(struct generation *g);
@@ -50,7 +55,7 @@ struct batch_trace {
     struct memory memory; /* at the end of the batch, its cache and activations still there */
     struct memory_estimate estimate;   /* what they should be */
     struct cost cost;     /* of all passes, at least */
-    struct cost prefill;  /* of the first, which holds the prompts, when the others do not: LLaMA */
+    struct cost prefill;  /* of the first, which holds the prompts, when no other does: LLaMA */
     int64_t prefill_ns;   /* its end, since the batch began; 0: no such pass */
     int interrupted;      /* 1: *stop became non-zero; the generations are not complete */
 };

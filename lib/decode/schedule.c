@@ -1,11 +1,97 @@
 /* schedule.c - see schedule.h. A schedule is a table of budgets, made once a batch and read on
  * host and device alike; its sum is the block, so no step is left over and no slot. The remainder
- * goes to the earliest steps, as in LLaDA's get_num_transfer_tokens: early steps see the fewest
- * tokens, and still they commit the most. */
+ * of equal shares goes to the earliest steps, as in LLaDA's get_num_transfer_tokens: early steps
+ * see the fewest tokens, and still they commit the most.
+ */
 #include "lib/decode/schedule.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "lib/base/mem.h"
 
 void schedule_uniform(size_t m, size_t steps, size_t *budget)
 {
     for (size_t i = 0; i < steps; i++)
         budget[i] = m / steps + (i < m % steps);
+}
+
+/* ---- largest remainders ---- */
+
+/* The entry whose quota is most above what it has, or with sign -1 most below, of those that have
+ * not come to `bound`; of equals the first. */
+static size_t neediest(const double *quota, const size_t *share, size_t n, int sign, size_t bound)
+{
+    size_t best = n;
+    double most = -INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        double misses = sign * (quota[i] - (double)share[i]);
+        if (share[i] != bound && misses > most) {
+            most = misses;
+            best = i;
+        }
+    }
+    assert(best < n);
+    return best;
+}
+
+/* share[0..n-1] in proportion to the weights, which become the quotas; sums to total, which lies
+ * between n least and n most. */
+static void apportion(size_t total, double *weight, size_t n, size_t least, size_t most,
+                      size_t *share)
+{
+    double sum = 0;
+    size_t given = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += weight[i];
+    for (size_t i = 0; i < n; i++) {
+        weight[i] *= (double)total / sum;
+        double whole = fmin(fmax(floor(weight[i]), (double)least), (double)most);
+        share[i] = (size_t)whole;
+        given += share[i];
+    }
+    for (; given < total; given++)
+        share[neediest(weight, share, n, 1, most)]++;
+    for (; given > total; given--)
+        share[neediest(weight, share, n, -1, least)]--;
+}
+
+static double weight_of(enum pace pace, size_t i, size_t steps)
+{
+    const double right_angle = 1.5707963267948966;
+    double at = (double)i / (double)steps, next = (double)(i + 1) / (double)steps;
+    switch (pace) {
+    case SCHEDULE_COSINE: return cos(right_angle * at) - cos(right_angle * next);
+    case SCHEDULE_FRONT: return steps > 1 ? 1.5 - (double)i / (double)(steps - 1) : 1;
+    case SCHEDULE_UNIFORM:
+    case SCHEDULE_COUNT: break;
+    }
+    return 1;
+}
+
+void schedule_budget(enum pace pace, size_t m, size_t steps, size_t *budget)
+{
+    size_t n = steps < m ? steps : m; /* steps that commit something */
+    if (pace == SCHEDULE_UNIFORM || n == 0) {
+        schedule_uniform(m, steps, budget);
+        return;
+    }
+    double *weight = mem_alloc(n * sizeof *weight);
+    for (size_t i = 0; i < n; i++)
+        weight[i] = weight_of(pace, i, n);
+    apportion(m, weight, n, 1, m, budget);
+    for (size_t i = n; i < steps; i++)
+        budget[i] = 0;
+    free(weight);
+}
+
+void schedule_blocks(size_t steps, size_t blocks, size_t most, double decay, size_t *share)
+{
+    size_t alike = (steps + blocks - 1) / blocks;
+    double *weight = mem_alloc(blocks * sizeof *weight);
+    for (size_t i = 0; i < blocks; i++) /* the largest is 1 */
+        weight[i] = pow(decay, decay > 1 ? (double)i - (double)(blocks - 1) : (double)i);
+    apportion(steps, weight, blocks, 1, alike > most ? alike : most, share);
+    free(weight);
 }

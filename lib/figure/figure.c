@@ -19,6 +19,7 @@ const struct figure_type figure_types[] = {
     {"throughput", "throughput", figure_throughput},
     {"memory", "memory heat", figure_memory},
     {"ratio", "ratio heat", figure_ratio},
+    {"methods", "methods", figure_methods},
     {"frontier", "frontier", figure_frontier},
     {"growth", "growth", figure_growth},
     {"kinds", "kinds", figure_kinds},

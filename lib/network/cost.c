@@ -17,7 +17,10 @@ struct cost_model cost_model_of(const struct network *n)
                            .answer_flops = 2 * (double)c->vocab * (double)c->width,
                            .head_bytes = dtype_bytes(head, rows, cols),
                            .slot_bytes = 2 * layers * (double)c->kv_heads * E *
-                                         (double)dtype_value_bytes(n->kv_dtype)};
+                                         (double)dtype_value_bytes(n->kv_dtype),
+                           .look_pair_flops = 4 * (double)c->heads * E,
+                           .output_bytes = 2 * layers * (double)c->width *
+                                           (double)dtype_value_bytes(n->backend->act)};
     for (int i = 0; i < ROLE_COUNT; i++) {
         enum role r = (enum role)i;
         int is_bias = role_is_vector(r) && !role_is_norm(r);
@@ -30,15 +33,18 @@ struct cost_model cost_model_of(const struct network *n)
                                                      : quantization_dtype(n->quant, c, r, n->dtype),
                                              rows, cols);
     }
+    t.look_flops = t.row_flops / layers + (layers - 1) * (double)c->kv_heads * E *
+                                              (2 * (double)c->width + (c->qkv_bias ? 1 : 0));
     return t;
 }
 
 struct cost cost_of(const struct cost_model *t, const struct extent *x)
 {
     return (struct cost){
-        x->rows * t->row_flops + x->pairs * t->pair_flops + x->wanted * t->answer_flops,
+        x->rows * t->row_flops + x->pairs * t->pair_flops + x->wanted * t->answer_flops +
+            x->looked * t->look_flops + x->looked_pairs * t->look_pair_flops,
         t->block_bytes + (x->wanted > 0 ? t->head_bytes : 0) +
-            (x->read + x->written) * t->slot_bytes};
+            (x->read + x->written) * t->slot_bytes + x->outputs * t->output_bytes};
 }
 
 void cost_add(struct cost *sum, struct cost more)
@@ -57,4 +63,23 @@ void cost_full(struct extent *x, double rows, double keys)
 {
     x->rows += rows;
     x->pairs += rows * keys;
+}
+
+void cost_look(struct extent *x, double rows, double keys)
+{
+    x->looked += rows;
+    x->looked_pairs += rows * keys;
+    x->written += rows / 2; /* half a slot */
+}
+
+void cost_join(struct extent *x, double times, const struct extent *more)
+{
+    x->rows += times * more->rows;
+    x->pairs += times * more->pairs;
+    x->wanted += times * more->wanted;
+    x->read += times * more->read;
+    x->written += times * more->written;
+    x->looked += times * more->looked;
+    x->looked_pairs += times * more->looked_pairs;
+    x->outputs += times * more->outputs;
 }

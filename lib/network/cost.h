@@ -4,6 +4,10 @@
  *     bytes = P in its format, with scales + 4 B + the head in its own when R > 0
  *             + 2 L K E (read + written) values of the cache
  *
+ * and for a row of which all layers but the first compute no more than its values (2 P + B) / L
+ * flops, 4 H E for each of its pairs, and (L - 1) K E (2 D + 1, with a bias). Where outputs are
+ * kept, 2 L D values of them are read or written for every row.
+ *
  * P: values of the blocks' matrices; B: of the biases of q, k and v, where there are such. A
  * multiplication and an addition are two flops, integer ones too. Each matrix is read once a pass,
  * each key and value of the cache once by every sequence that sees it. Left out: rows of the
@@ -26,11 +30,15 @@ struct extent {
     double pairs;         /* of a row and a key that it sees */
     double wanted;        /* rows that the head answers; with CFG both twins */
     double read, written; /* slots of the cache; 0 without one */
+    double looked, looked_pairs; /* rows of which layers but the first compute the values alone, and
+                                  * their pairs there */
+    double outputs;       /* positions whose outputs are kept, taken or made */
 };
 /* What a row, a pair, an answer, a slot and the reading of the matrices cost in a network. */
 struct cost_model {
     double row_flops, pair_flops, answer_flops;
     double block_bytes, head_bytes, slot_bytes;
+    double look_flops, look_pair_flops, output_bytes;
 };
 /* Of a network that is settled (network.h), loaded or not. */
 struct cost_model cost_model_of(const struct network *n);
@@ -41,5 +49,9 @@ void cost_add(struct cost *sum, struct cost more);
  * all of them (full). */
 void cost_causal(struct extent *x, double rows, double keys);
 void cost_full(struct extent *x, double rows, double keys);
+/* And so many that are looked at: their values are written. */
+void cost_look(struct extent *x, double rows, double keys);
+/* And `times` times all of *more. */
+void cost_join(struct extent *x, double times, const struct extent *more);
 
 #endif

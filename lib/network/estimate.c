@@ -24,6 +24,10 @@ static size_t scratch(const struct network *n, const struct work_size *s)
                                       c->qkv_bias || c->qk_norm));
     most = larger(most, ops->matmul_work(b, T, HE, D));
     most = larger(most, ops->matmul_work(b, T, D, 2 * F));
+    if (s->chosen)
+        most = larger(most, ops->matmul_work(b, T, D, c->kv_heads * c->head_dim));
+    if (s->chosen || s->sifted)
+        most = larger(most, reuse_work(T, s->seqs, c->kv_heads * c->head_dim));
     return larger(most, ops->matmul_work(b, T, F, D));
 }
 
@@ -37,7 +41,8 @@ static size_t index_arrays(const struct work_size *s)
 {
     return array(s->extra) + 3 * array(4 * s->rows) + 2 * array(4 * s->listed) +
            2 * array(4 * s->wanted) + array(4 * s->guided * s->wanted) + array(8 * s->wanted) +
-           array(16 * s->seqs) + array(4 * s->seqs) + 2 * array(4 * ADVANCE_STOPS);
+           array(16 * s->seqs) + array(4 * s->seqs) + 2 * array(4 * ADVANCE_STOPS) +
+           (s->chosen || s->sifted ? array(16 * s->seqs) : 0) + array(16 * s->chosen * s->seqs);
 }
 
 static size_t activations(const struct network *n, const struct work_size *s)
@@ -45,11 +50,13 @@ static size_t activations(const struct network *n, const struct work_size *s)
     const struct config *c = &n->config;
     size_t A = dtype_value_bytes(n->backend->act), T = s->rows, R = s->wanted, D = c->width;
     size_t HE = c->heads * c->head_dim, KE = c->kv_heads * c->head_dim;
+    size_t own = s->sifted ? dtype_value_bytes(n->kv_dtype) : s->cached ? 0 : A;
     size_t stream = array(A * T * D) + 2 * array(A * T * HE) + array(A * T * c->ffn) +
-                    (s->cached ? 0 : 2 * array(A * T * KE)) + array(4 * T * c->head_dim);
+                    2 * array(own * T * KE) + array(4 * T * c->head_dim);
+    size_t chosen = array(A * s->chosen * T * D) + 4 * array(4 * s->chosen * T);
     size_t head = array(A * R * D) + array(A * s->guided * R * D) +
                   array(R * sizeof(struct head_row)) + array(4 * s->logits * R * c->vocab);
-    return index_arrays(s) + stream + head + array(scratch(n, s));
+    return index_arrays(s) + stream + chosen + head + array(scratch(n, s));
 }
 
 struct memory_estimate estimate_of(const struct network *n, const struct work_size *size,
@@ -58,6 +65,9 @@ struct memory_estimate estimate_of(const struct network *n, const struct work_si
     const struct config *c = &n->config;
     size_t values = c->layers * kv_slots * c->kv_heads * c->head_dim;
     size_t half = memory_rounded(values * dtype_value_bytes(n->kv_dtype));
+    size_t outputs = c->layers * kv_slots * c->width * dtype_value_bytes(n->backend->act);
+    if (size->chosen)
+        half += memory_rounded(outputs);
     return (struct memory_estimate){network_expected_bytes(n), 2 * half,
                                     memory_rounded(activations(n, size))};
 }

@@ -1,10 +1,11 @@
 /* estimate.h - the memory that a network needs, computed from its config and precision alone.
  *
  *     weights      network_expected_bytes
- *     kv           2 L S K E values of the cache's dtype
+ *     kv           2 L S K E values of the cache's dtype; where outputs are kept A 2 L S D too
  *     activations  A [T (D + 2HE + F) + R D], 4 T E of the rotation, answers, index arrays, and the
  *                  scratch of the neediest operation; without a cache A 2 T K E too, with CFG
- *                  A R D too, with logits 4 R V too. A = 4, or 2 where activations are bf16
+ *                  A R D too, with logits 4 R V too, with chosen rows A T D too, with sifting
+ *                  2 T K E of the cache's dtype too. A = 4, or 2 where activations are bf16
  *
  * Weights and cache are rounded up to 64 bytes, as memory is handed out, every array of the
  * activations to 256.

@@ -1,6 +1,7 @@
 /* kv.c - memory for a cache; see kv.h.
  *
  * Keys and values of all layers lie in one array each, [L, S, K*E], in the memory of the back end.
+ * So do the outputs of attention and of the gated layer, [L, S, D], where they are kept.
  * Which position a slot holds is known on the host alone: attention is told with every pass.
  */
 #include "lib/network/kv.h"
@@ -25,10 +26,21 @@ int kv_make(struct kv *kv, const struct network *n, size_t slots)
     return 0;
 }
 
+int kv_keep_outputs(struct kv *kv, const struct network *n)
+{
+    size_t value = dtype_value_bytes(n->backend->act);
+    size_t bytes = n->config.layers * kv->slots * n->config.width * value;
+    const struct ops *ops = n->backend->ops;
+    kv->attn = ops->alloc(n->backend, bytes, MEMORY_KV);
+    kv->ffn = kv->attn ? ops->alloc(n->backend, bytes, MEMORY_KV) : NULL;
+    return kv->ffn ? 0 : -1;
+}
+
 void kv_free(struct kv *kv, const struct network *n)
 {
-    n->backend->ops->free(n->backend, kv->k);
-    n->backend->ops->free(n->backend, kv->v);
+    void *const blocks[] = {kv->k, kv->v, kv->attn, kv->ffn};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        n->backend->ops->free(n->backend, blocks[i]);
     free(kv->pos);
     *kv = (struct kv){0};
 }

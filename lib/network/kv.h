@@ -13,8 +13,10 @@ struct kv {
     enum dtype dtype; /* F32 or BF16 */
     int32_t *pos; /* [S], host: forward() keeps here the position of each slot's token */
     size_t slots; /* S */
+    act *attn, *ffn; /* [L, S, D] of the back end's `act`: outputs kept beside them, or NULL */
 };
 int kv_make(struct kv *kv, const struct network *n, size_t slots); /* -1: no memory */
+int kv_keep_outputs(struct kv *kv, const struct network *n); /* -1: no memory */
 void kv_free(struct kv *kv, const struct network *n);
 
 #endif

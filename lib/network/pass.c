@@ -22,6 +22,7 @@ void pass_begin(struct pass *p, const struct network *n, const struct kv *kv, co
     if (kv) {
         p->k = kv->k;
         p->v = kv->v;
+        p->attn = kv->attn;
         p->kv_slots = kv->slots;
         p->kv_dtype = kv->dtype;
     }
@@ -48,7 +49,7 @@ void pass_write(const struct network *n, struct work *w)
     n->backend->ops->write(n->backend, w->block, w->host.extra, w->index_bytes);
 }
 
-/* ---- the pass ---- */
+/* ---- a layer ---- */
 
 /* Layer l of a cache. */
 static struct cache layer_cache(const struct network *n, const struct kv *kv, size_t l)
@@ -58,14 +59,23 @@ static struct cache layer_cache(const struct network *n, const struct kv *kv, si
     return (struct cache){(char *)kv->k + at, (char *)kv->v + at, kv->dtype};
 }
 
+/* The rows that a layer computes: of its pass, or the chosen ones. */
+struct layer_rows {
+    act *x; /* [T, D] their stream */
+    const int32_t *slot, *pos;
+    const struct attn_seq *seqs;
+    size_t T, max_rows;
+};
+
 static void attention_block(const struct network *n, size_t l, const struct kv *kv,
-                            const struct work *w, const struct pass *p)
+                            const struct work *w, const struct pass *p, const struct layer_rows *z)
 {
     const struct config *c = &n->config;
     struct backend *b = n->backend;
     const struct layer *y = &n->layer[l];
     const struct rows *r = &w->device.rows;
-    const struct qkv qkv = {.in = {w->x, y->attn_norm, c->norm_eps},
+    const int own = !kv || p->sifts; /* keys and values are not cached */
+    const struct qkv qkv = {.in = {z->x, y->attn_norm, c->norm_eps},
                             .wq = &y->q,
                             .wk = &y->k,
                             .wv = &y->v,
@@ -73,8 +83,8 @@ static void attention_block(const struct network *n, size_t l, const struct kv *
                             .head_gain = {y->q_norm, y->k_norm},
                             .table = w->table,
                             .q = w->q,
-                            .to = kv ? layer_cache(n, kv, l) : w->fresh,
-                            .slot = kv ? r->slot : NULL,
+                            .to = own ? w->fresh : layer_cache(n, kv, l),
+                            .slot = own ? NULL : z->slot,
                             .heads = c->heads,
                             .kv_heads = c->kv_heads,
                             .head_dim = c->head_dim};
@@ -82,34 +92,141 @@ static void attention_block(const struct network *n, size_t l, const struct kv *
                               .y = w->y,
                               .kv = qkv.to,
                               .half = network_half(n),
-                              .pos = r->pos,
-                              .seqs = r->seqs,
+                              .pos = z->pos,
+                              .seqs = z->seqs,
                               .slots = r->slots,
                               .slot_pos = r->slot_pos,
                               .n_seqs = p->n_seqs,
-                              .T = p->T,
-                              .max_rows = p->max_rows,
+                              .T = z->T,
+                              .max_rows = z->max_rows,
                               .max_slots = p->max_slots,
                               .heads = c->heads,
                               .kv_heads = c->kv_heads,
                               .head_dim = c->head_dim,
                               .mask = p->mask,
                               .mask_block = p->mask_block};
-    const struct product o = {&y->o, w->x, 1};
-    b->ops->qkv(b, &qkv, p->T, w->scratch);
+    const struct product o = {&y->o, z->x, 1};
+    b->ops->qkv(b, &qkv, z->T, w->scratch);
     b->ops->attention(b, &attn, w->scratch);
-    b->ops->matmul(b, &o, 1, (struct input){.x = w->y}, p->T, w->scratch);
+    b->ops->matmul(b, &o, 1, (struct input){.x = w->y}, z->T, w->scratch);
 }
 
-static void ffn_block(const struct network *n, size_t l, const struct work *w, size_t T)
+static void ffn_block(const struct network *n, size_t l, const struct work *w, act *x, size_t T)
 {
     struct backend *b = n->backend;
     const struct layer *y = &n->layer[l];
-    const struct input in = {w->x, y->ffn_norm, n->config.norm_eps};
-    const struct product down = {&y->down, w->x, 1};
+    const struct input in = {x, y->ffn_norm, n->config.norm_eps};
+    const struct product down = {&y->down, x, 1};
     b->ops->gated(b, w->gate, in, &y->gate, &y->up, T, w->scratch);
     b->ops->matmul(b, &down, 1, (struct input){.x = w->gate}, T, w->scratch);
 }
+
+/* Of the keys and values that layer l has made, what is kept. */
+static void sift_layer(const struct network *n, size_t l, const struct kv *kv,
+                       const struct work *w, const struct pass *p)
+{
+    const struct config *c = &n->config;
+    const struct index *x = &w->device;
+    const struct sift s = {.q = w->q,
+                           .from = w->fresh,
+                           .to = layer_cache(n, kv, l),
+                           .seqs = x->rows.seqs,
+                           .part = x->part,
+                           .n_seqs = p->n_seqs,
+                           .T = p->T,
+                           .max_rows = p->max_rows,
+                           .heads = c->heads,
+                           .kv_heads = c->kv_heads,
+                           .head_dim = c->head_dim};
+    n->backend->ops->sift(n->backend, &s, w->scratch);
+}
+
+static void whole_layer(const struct network *n, size_t l, const struct kv *kv,
+                        const struct work *w, const struct pass *p)
+{
+    const struct rows *r = &w->device.rows;
+    const struct layer_rows all = {w->x, r->slot, r->pos, r->seqs, p->T, p->max_rows};
+    attention_block(n, l, kv, w, p, &all);
+    if (p->sifts)
+        sift_layer(n, l, kv, w, p);
+    ffn_block(n, l, w, w->x, p->T);
+}
+
+/* ---- a layer whose outputs are kept ---- */
+
+/* w->rows = the rows of layer l that are computed. The values of all of them are, to compare. */
+static void choose_rows(const struct network *n, size_t l, const struct kv *kv,
+                        const struct work *w, const struct pass *p)
+{
+    const struct config *c = &n->config;
+    const struct layer *y = &n->layer[l];
+    const struct index *x = &w->device;
+    struct backend *b = n->backend;
+    const struct cache to = layer_cache(n, kv, l);
+    const struct product v = {&y->v, w->q, 0}; /* no queries yet, and they are no narrower */
+    const struct drift d = {.v = w->q,
+                            .bias = y->v_bias,
+                            .kept = to.v,
+                            .dtype = to.dtype,
+                            .slot = x->rows.slot,
+                            .pos = x->rows.pos,
+                            .seqs = x->rows.seqs,
+                            .part = x->part,
+                            .n_seqs = p->n_seqs,
+                            .T = p->T,
+                            .max_rows = p->max_rows,
+                            .n = c->kv_heads * c->head_dim,
+                            .to = w->rows};
+    b->ops->matmul(b, &v, 1, (struct input){w->x, y->attn_norm, c->norm_eps}, p->T, w->scratch);
+    b->ops->choose(b, &d, w->scratch);
+    b->ops->rope_table(b, w->table, w->rows.pos, n->inv_freq, p->chosen, c->head_dim);
+}
+
+/* The stream of the rows that are computed, in w->sum; row NULL: all. */
+static void gather(const struct network *n, const struct work *w, const int32_t *row, size_t T)
+{
+    n->backend->ops->rmsnorm(n->backend, w->sum, w->x, row, NULL, T, n->config.width, 0);
+}
+
+/* w->x with the outputs of layer l: those of the rows in w->sum, and those that are kept. */
+static void settle(const struct network *n, size_t l, act *kept, const struct kv *kv,
+                   const struct work *w, const struct pass *p, int some)
+{
+    size_t D = n->config.width, value = dtype_value_bytes(n->backend->act);
+    const struct outputs o = {.x = w->x,
+                              .sum = w->sum,
+                              .kept = (char *)kept + l * kv->slots * D * value,
+                              .place = some ? w->rows.place : NULL,
+                              .slot = w->device.rows.slot,
+                              .T = p->T,
+                              .D = D};
+    n->backend->ops->settle(n->backend, &o);
+}
+
+/* The first layer computes all rows, as the authors' code of dLLM-Cache does: what its values say
+ * is only whether the token has changed. */
+static void kept_layer(const struct network *n, size_t l, const struct kv *kv,
+                       const struct work *w, const struct pass *p)
+{
+    const struct index *x = &w->device;
+    const struct rows *r = &x->rows;
+    const int some = l > 0 && p->chosen;
+    const struct layer_rows z =
+        some ? (struct layer_rows){w->sum, w->rows.slot, w->rows.pos, x->some, p->chosen,
+                                   p->max_chosen}
+             : (struct layer_rows){w->sum, r->slot, r->pos, r->seqs, p->T, p->max_rows};
+    const int32_t *row = some ? w->rows.row : NULL;
+    if (some)
+        choose_rows(n, l, kv, w, p);
+    gather(n, w, row, z.T);
+    attention_block(n, l, kv, w, p, &z);
+    settle(n, l, kv->attn, kv, w, p, some);
+    gather(n, w, row, z.T);
+    ffn_block(n, l, w, w->sum, z.T);
+    settle(n, l, kv->ffn, kv, w, p, some);
+}
+
+/* ---- from tokens to answers ---- */
 
 static void answer(const struct network *n, const struct work *w, const struct pass *p)
 {
@@ -131,13 +248,12 @@ void pass_run(const struct network *n, const struct kv *kv, const struct work *w
     const struct config *c = &n->config;
     struct backend *b = n->backend;
     const struct rows *r = &w->device.rows;
+    assert((!p->chosen || (kv && kv->attn)) && (!p->sifts || w->size.sifted));
     assert(p->T <= w->size.rows && p->n_seqs <= w->size.seqs && p->R <= w->size.wanted);
     b->ops->embed(b, w->x, &n->embed, r->token, p->T);
     b->ops->rope_table(b, w->table, r->pos, n->inv_freq, p->T, c->head_dim);
-    for (size_t l = 0; l < c->layers; l++) {
-        attention_block(n, l, kv, w, p);
-        ffn_block(n, l, w, p->T);
-    }
+    for (size_t l = 0; l < c->layers; l++)
+        (kv && kv->attn ? kept_layer : whole_layer)(n, l, kv, w, p);
     if (p->R)
         answer(n, w, p);
 }

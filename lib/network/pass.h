@@ -16,16 +16,21 @@
  * by pass_begin, then filled member by member. */
 struct pass {
     uint64_t network;           /* its identity */
-    const void *block, *k, *v;  /* where work and cache lie */
+    const void *block, *k, *v, *attn; /* where work and cache lie */
     struct work_size size;
     size_t kv_slots;
     size_t T, R, n_seqs;
     size_t max_rows, max_slots; /* of a sequence; slots by pass_slots */
+    size_t chosen;              /* rows that layers but the first compute, by work.device.part and
+                                 * some (ops.choose); 0: all. Needs outputs that are kept */
+    size_t max_chosen;          /* of a sequence */
     size_t mask_block;
     struct head_query query;    /* its arrays are those of work.device */
     enum mask mask;
     enum dtype kv_dtype;
     int guided, logits;         /* 1: rows.uncond counts; answers come with logits */
+    int sifts;                  /* 1: of keys and values those are cached that work.device.part
+                                 * says (ops.sift); rows read rows (pass_list_rows) */
 };
 /* *p = a pass over nothing yet; kv NULL: without a cache. */
 void pass_begin(struct pass *p, const struct network *n, const struct kv *kv, const struct work *w);

@@ -45,6 +45,8 @@ static void arena_index(struct arena *k, struct index *x, const struct work_size
     x->target = arena_ids(k, s->wanted);
     x->ban = arena_ids(k, ADVANCE_STOPS);
     x->quiet = arena_ids(k, ADVANCE_STOPS);
+    x->part = arena_take(k, (s->chosen | s->sifted) * s->seqs, sizeof *x->part);
+    x->some = arena_take(k, s->chosen * s->seqs, sizeof *x->some);
 }
 
 static size_t larger(size_t a, size_t b)
@@ -65,6 +67,10 @@ static size_t scratch_bytes(const struct network *n, const struct work_size *s)
     most = larger(most, ops->matmul_work(b, T, HE, D));
     most = larger(most, ops->matmul_work(b, T, D, 2 * c->ffn));
     most = larger(most, ops->matmul_work(b, T, c->ffn, D));
+    if (s->chosen)
+        most = larger(most, ops->matmul_work(b, T, D, c->kv_heads * c->head_dim));
+    if (s->chosen || s->sifted)
+        most = larger(most, reuse_work(T, s->seqs, c->kv_heads * c->head_dim));
     return larger(most, ops->head_work(b, s->wanted, D, c->vocab));
 }
 
@@ -74,7 +80,9 @@ static size_t cut_all(struct work *w, const struct network *n, unsigned char *bl
     const struct config *c = &n->config;
     const struct work_size *s = &w->size;
     const size_t A = dtype_value_bytes(n->backend->act), D = c->width, E = c->head_dim;
-    const size_t T = s->rows, R = s->wanted, fresh = s->cached ? 0 : T * c->kv_heads * E;
+    const size_t T = s->rows, R = s->wanted, taken = s->chosen * T;
+    const size_t fresh = s->cached && !s->sifted ? 0 : T * c->kv_heads * E;
+    const enum dtype kept = s->sifted ? n->kv_dtype : n->backend->act;
     struct arena k = {block, 0};
     arena_index(&k, &w->device, s);
     w->index_bytes = k.at;
@@ -83,12 +91,15 @@ static size_t cut_all(struct work *w, const struct network *n, unsigned char *bl
     w->x = arena_take(&k, T * D, A);
     w->q = arena_take(&k, T * c->heads * E, A);
     w->y = arena_take(&k, T * c->heads * E, A);
-    w->fresh = (struct cache){arena_take(&k, fresh, A), NULL, n->backend->act};
-    w->fresh.v = arena_take(&k, fresh, A);
+    w->fresh = (struct cache){arena_take(&k, fresh, dtype_value_bytes(kept)), NULL, kept};
+    w->fresh.v = arena_take(&k, fresh, dtype_value_bytes(kept));
     w->gate = arena_take(&k, T * c->ffn, A);
     w->table = arena_take(&k, T * E, sizeof *w->table);
     w->wanted = arena_take(&k, R * D, A);
     w->uncond = arena_take(&k, s->guided * R * D, A);
+    w->sum = arena_take(&k, taken * D, A);
+    w->rows = (struct chosen){arena_ids(&k, taken), arena_ids(&k, taken), arena_ids(&k, taken),
+                              arena_ids(&k, taken)};
     w->scratch = arena_take(&k, scratch_bytes(n, s), 1);
     return k.at;
 }

@@ -4,6 +4,7 @@
 #define NETWORK_WORK_H
 
 #include "kernels/advance.h"
+#include "kernels/reuse.h"
 #include "lib/network/network.h"
 
 /* How much the passes may hold that a work area serves. No member has padding behind it, so that
@@ -17,6 +18,8 @@ struct work_size {
     size_t cached;     /* 1: passes have a cache; 0: they keep their keys and values themselves */
     size_t guided;     /* 1: rows with an answer may have unconditional twins (CFG) */
     size_t logits;     /* 1: logits may be asked for */
+    size_t chosen;     /* 1: passes may compute chosen rows alone, and the cache keeps outputs */
+    size_t sifted;     /* 1: passes may keep a part of their keys and values */
 };
 
 /* The index arrays of a pass, and what the caller keeps beside them. */
@@ -25,6 +28,8 @@ struct index {
     int32_t *member;       /* [seqs] for the caller: what each part of a pass is */
     int32_t *target;       /* [wanted] see struct head_query */
     int32_t *ban, *quiet;  /* [ADVANCE_STOPS] */
+    struct share *part;   /* [seqs] see struct pass, chosen and sifted */
+    struct attn_seq *some; /* [seqs] the sequences as their chosen rows alone */
     unsigned char *extra;  /* [extra] 256-byte aligned */
 };
 
@@ -35,10 +40,12 @@ struct work {
     float *logits;            /* [wanted, V] */
     act *x;                   /* [T, D] the stream */
     act *q, *y;               /* [T, H*E] queries, attention output */
-    struct cache fresh;       /* [T, K*E] keys and values of a pass without a cache */
+    struct cache fresh;       /* [T, K*E] keys and values of a pass that does not cache them */
     act *gate;                /* [T, F] */
     float *table;             /* [T, E] cosines and sines */
     act *wanted, *uncond;     /* [R, D] */
+    act *sum;                 /* [T, D] chosen rows of the stream */
+    struct chosen rows;       /* [T] which ones they are */
     void *scratch;            /* of operations, by turns */
     unsigned char *block;     /* all of it; begins with the index arrays */
     size_t index_bytes;

@@ -19,7 +19,7 @@
 #include "lib/base/plain.h"
 #include "lib/record/json.h"
 
-enum { MAX_LIST = 64 };
+enum { MAX_LIST = 64, EXPECTED = 512 };
 
 /* ---- words separated by a character ---- */
 
@@ -211,11 +211,13 @@ int settings_counts(const struct settings *s, size_t row)
     if (!only)
         return 1;
     char name[SETTINGS_WORD], word[SETTINGS_WORD];
-    const char *words = strchr(only, '=') + 1;
-    snprintf(name, sizeof name, "%.*s", (int)(words - only - 1), only);
+    const char *sign = only + strcspn(only, "=>");
+    snprintf(name, sizeof name, "%.*s", (int)(sign - only), only);
     size_t other = row_of(s, name);
+    if (*sign == '>')
+        return settings_counts(s, other) && s->v[other] > 0;
     settings_word(s, other, word);
-    return settings_counts(s, other) && place_of(words, '|', word, strlen(word)) >= 0;
+    return settings_counts(s, other) && place_of(sign + 1, '|', word, strlen(word)) >= 0;
 }
 
 static int is_said(const struct settings *s, size_t row)
@@ -251,13 +253,13 @@ struct list {
 };
 
 /* What a value of the row may be, in words. */
-static void expected_of(const struct setting *r, char what[128])
+static void expected_of(const struct setting *r, char what[EXPECTED])
 {
     char lo[PLAIN_NUMBER], hi[PLAIN_NUMBER];
     if (r->type == SETTING_CHOICE || r->type == SETTING_FLAG)
-        snprintf(what, 128, "one of %s", r->type == SETTING_FLAG ? "on|off" : r->choices);
+        snprintf(what, EXPECTED, "one of %s", r->type == SETTING_FLAG ? "on|off" : r->choices);
     else
-        snprintf(what, 128, "%s from %s to %s%s%s",
+        snprintf(what, EXPECTED, "%s from %s to %s%s%s",
                  r->type == SETTING_INT ? "an integer" : "a number", plain_number(lo, r->lo),
                  plain_number(hi, r->hi), r->unit ? " " : "", r->unit ? r->unit : "");
 }
@@ -277,7 +279,7 @@ static const char *hint_of(const struct setting *r, const char *word, size_t n,
 static int bad_option(const struct setting *r, const char *given, const char *wrong, size_t n,
                       struct err *e)
 {
-    char name[SETTINGS_WORD], what[128], hint[NEAR_HINT];
+    char name[SETTINGS_WORD], what[EXPECTED], hint[NEAR_HINT];
     option_of(r, name);
     expected_of(r, what);
     return err_set(e, EXIT_BAD_USAGE, "--%s: expected %s%s, got '%.100s'%s", name, what,
@@ -363,7 +365,7 @@ static int read_member(const struct setting *r, const json_t *value, double *v)
 static int bad_member(const struct setting *r, const json_t *value, const char *where,
                       struct err *e)
 {
-    char what[128], got[JSON_SHOWN], hint[NEAR_HINT];
+    char what[EXPECTED], got[JSON_SHOWN], hint[NEAR_HINT];
     const char *word = json_string_value(value);
     expected_of(r, what);
     return err_set(e, EXIT_BAD_DATA, "%s: %s: expected %s, got %s%s", where, r->name,

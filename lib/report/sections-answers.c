@@ -8,6 +8,7 @@
 #include "lib/analysis/about.h"
 #include "lib/analysis/doubts.h"
 #include "lib/analysis/format.h"
+#include "lib/analysis/verdict-best.h"
 #include "lib/analysis/verdict.h"
 #include "lib/record/rec.h"
 #include "lib/report/sections.h"
@@ -45,13 +46,25 @@ static void put_toys(struct buf *b, const struct runset *s)
             buf_format(b, "%s ", rec_text(r, "warning"));
 }
 
-/* The box: what speaks against the answer, the answer, what it is made of, the contracts. */
+/* Who was trained on how much: a difference there is one of models, not of ways of generating. */
+static void put_training(struct page *p, const struct runset *s)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(runset_kind(s, "workload"), i, r)
+        if (rec_text(r, "training_text"))
+            page_lead_more(p, rec_text(r, "training_text"));
+}
+
+/* The box: what speaks against the answer, the answer, what it is made of, the contracts, what the
+ * contestants were trained on. */
 static void put_box(struct page *p, const struct runset *s, const json_t *r)
 {
     struct doubts doubts = {0};
     struct buf lead = {0}, more = {0}, contracts = {0};
     doubts_find(&doubts, s, r);
     put_toys(&lead, s);
+    verdict_best(&lead, s);
     if (r) {
         verdict_answer(&lead, s, r);
         verdict_parts(&more, s, r);
@@ -67,6 +80,7 @@ static void put_box(struct page *p, const struct runset *s, const json_t *r)
         page_lead_more(p, more.data + 1);
     if (contracts.len)
         page_lead_more(p, contracts.data);
+    put_training(p, s);
     page_lead_end(p);
     buf_free(&lead);
     buf_free(&more);

@@ -32,14 +32,6 @@ void launches_say(struct launches_given *g, const char *name, const char *list)
     }
 }
 
-const struct decoder *launches_system(const char *name)
-{
-    size_t d = 0;
-    while (decoders[d] && strcmp(decoders[d]->table->system, name))
-        d++;
-    return decoders[d];
-}
-
 static int same_words(const char *a, const char *b)
 {
     return a == b || (a && b && !strcmp(a, b));
@@ -122,7 +114,47 @@ static const char *length_of(const struct launches_given *g)
     return NULL;
 }
 
-int launches_points(struct launches *p, const struct launches_given *g, struct err *e)
+/* 1: the same settings, whichever of them were said. */
+static int same_settings(const struct settings *a, const struct settings *b)
+{
+    json_t *x = json_object(), *y = json_object();
+    settings_put(a, x);
+    settings_put(b, y);
+    int same = json_equal(x, y);
+    json_decref(x);
+    json_decref(y);
+    return same;
+}
+
+static void add_point(struct launches *p, size_t s, const struct settings *point)
+{
+    for (size_t i = 0; i < p->points[s]; i++)
+        if (same_settings(&p->point[s][i], point))
+            return;
+    p->point[s] = mem_resize(p->point[s], p->points[s] + 1, sizeof *point);
+    p->point[s][p->points[s]++] = *point;
+}
+
+/* Appends what a system's methods run and nothing else does. */
+static int add_methods(struct launches *p, size_t s, const struct methods *m,
+                       const char *const *given, struct err *e)
+{
+    for (size_t i = 0; m && i < m->n; i++) {
+        struct settings *more;
+        size_t n;
+        if (m->v[i].decoder != p->decoder[s])
+            continue;
+        if (methods_points(&m->v[i], given, &more, &n, e))
+            return -1;
+        for (size_t k = 0; k < n; k++)
+            add_point(p, s, &more[k]);
+        free(more);
+    }
+    return 0;
+}
+
+int launches_points(struct launches *p, const struct launches_given *g, const struct methods *m,
+                    struct err *e)
 {
     for (size_t s = 0; s < p->n_systems; s++) {
         const struct settings_table *t = p->decoder[s]->table;
@@ -137,8 +169,10 @@ int launches_points(struct launches *p, const struct launches_given *g, struct e
         if (settings_cross(t, given, &p->point[s], &p->points[s], e))
             return -1;
         for (size_t i = 0; i < p->points[s]; i++)
-            if (p->decoder[s]->check(&p->point[s][i], e))
+            if (p->decoder[s]->check(&p->point[s][i], NULL, e))
                 return -1;
+        if (add_methods(p, s, m, given, e))
+            return -1;
     }
     return 0;
 }

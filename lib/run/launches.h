@@ -9,7 +9,7 @@
  *     launches_say(&g, "steps", "2,4,8");           a default of the tool
  *     n = launches_options(&g, &options, &texts);   one option for each setting of any system
  *     ... opt_parse ...
- *     launches_points(&plan, &g, &e);               the points of each system, checked
+ *     launches_points(&plan, &g, &methods, &e);     the points of each system, checked
  *     list = launches_schedule(&plan, previous, &e);
  */
 #ifndef RUN_LAUNCHES_H
@@ -22,6 +22,7 @@
 #include "lib/base/err.h"
 #include "lib/base/opt.h"
 #include "lib/decode/decoder.h"
+#include "lib/run/methods.h"
 
 enum { LAUNCHES_SYSTEMS = 4 }; /* room for decoders[] */
 
@@ -31,8 +32,6 @@ struct launches_given {
 };
 /* Gives a list to the row of that name in every table that has it. */
 void launches_say(struct launches_given *g, const char *name, const char *list);
-/* The decoder whose table has this system; decoders[] ends: NULL. */
-const struct decoder *launches_system(const char *name);
 /* Appends an option for each setting: one for all tables that mean the same by a name, else one for
  * each system, as --llama-cache. Returns how many; *options and the texts are the caller's to
  * free. */
@@ -47,10 +46,12 @@ struct launches {
     int64_t launches, rounds;         /* launches: of each system */
     uint64_t seed;
 };
-/* point[i] = all combinations of what the table of decoder[i] was given. Where the length of one
+/* point[i] = all combinations of what the table of decoder[i] was given, and each of its methods
+ * (m may be NULL) with what is given beside its own settings. Where the length of one
  * system (SETTING_LENGTH) was not given, it is that of another. -1 (EXIT_BAD_USAGE): a list is
  * malformed, or settings contradict each other. */
-int launches_points(struct launches *p, const struct launches_given *g, struct err *e);
+int launches_points(struct launches *p, const struct launches_given *g, const struct methods *m,
+                    struct err *e);
 void launches_free(struct launches *p);
 
 /* Array of {launch, system, seed, rounds, points: [{round, ...point}, ...]} in the order to run. A

@@ -23,6 +23,15 @@ int session_stopped(const struct session *s)
     return s->job->stop && *s->job->stop;
 }
 
+/* c NULL: before the model is known. */
+static int check_points(const struct job *job, const struct config *c, struct err *e)
+{
+    for (size_t i = 0; i < job->plan->points; i++)
+        if (job->decoder->check(&job->plan->point[i], c, e))
+            return -1;
+    return 0;
+}
+
 /* What the flags alone can tell. */
 static int check_flags(const struct job *job, struct err *e)
 {
@@ -32,9 +41,8 @@ static int check_flags(const struct job *job, struct err *e)
                        job->decoder->tool);
     if (engine_check_device(&a->engine, e))
         return -1;
-    for (size_t i = 0; i < job->plan->points; i++)
-        if (job->decoder->check(&job->plan->point[i], e))
-            return -1;
+    if (check_points(job, NULL, e))
+        return -1;
     for (size_t i = 0; i < job->n_files; i++)
         if (strcmp(a->common.output, "-") && file_same(job->files[i], a->common.output))
             return err_set(e, EXIT_BAD_USAGE, "%s is input and output", job->files[i]);
@@ -61,11 +69,14 @@ static int open_model(struct session *s, struct err *e)
         return -1;
     if (!(job->decoder->paradigms >> c->config.paradigm & 1))
         return other_decoder(job, c, e);
-    if (generation_refuses(&c->config, e))
+    if (generation_refuses(&c->config, e) || check_points(job, &c->config, e))
         return -1;
     if (job->args->engine.check_finite && checkpoint_check_values(c, e))
         return -1;
-    return checkpoint_tokenizer(c, &s->tokenizer, e);
+    return checkpoint_tokenizer(c, &s->tokenizer, e) ||
+                   drafter_open(&s->drafter, job, c, s->tokenizer, &s->log, e)
+               ? -1
+               : 0;
 }
 
 static int read_prompts(struct session *s, struct err *e)
@@ -90,11 +101,15 @@ static int read_prompts(struct session *s, struct err *e)
 /* NULL: a file of the checkpoint cannot be read. */
 static json_t *meta_extra(const struct session *s, struct err *e)
 {
-    json_t *about = checkpoint_describe(&s->checkpoint, e);
-    if (!about)
+    json_t *about = checkpoint_describe(&s->checkpoint, e), *draft = NULL;
+    if (!about || (s->drafter.asked && !(draft = checkpoint_describe(&s->drafter.checkpoint, e)))) {
+        json_decref(about);
         return NULL;
+    }
     json_t *m = json_object(), *b = json_object();
     json_object_set_new(m, "checkpoint", about);
+    if (draft)
+        json_object_set_new(m, "draft", draft);
     json_object_set_new(m, "tokenizer_sha256",
                         s->tokenizer ? json_string(tokenizer_hash(s->tokenizer)) : json_null());
     json_object_set_new(m, "prompts_sha256", json_string(s->prompts.sha256));
@@ -123,14 +138,34 @@ static void warn_library(const struct session *s)
 /* One line before hours are spent on records that will say oom. To refuse is up to the loading. */
 static void foresee(struct session *s)
 {
-    struct network n;
-    if (engine_settle(&s->job->args->engine, &n, s->backend, &s->checkpoint, NULL))
+    struct network n, draft;
+    if ((s->drafter.asked && drafter_settle(&s->drafter, s->job, s->backend, &draft, NULL)) ||
+        engine_settle(&s->job->args->engine, &n, s->backend, &s->checkpoint, NULL))
         return;
-    char *lacks = fit_lacks(s->job, &n, s->prompts.v, s->prompts.n);
+    char *lacks = fit_lacks(s->job, &n, s->drafter.asked ? &draft : NULL, s->prompts.v,
+                            s->prompts.n);
     if (lacks)
         log_warn(&s->log, "W105", "%s: %s; try a smaller --dtype, --quant or shorter texts",
                  n.config.name, lacks);
     free(lacks);
+}
+
+/* The weights of all networks, or of none: -1, and the network says what was wanted. */
+static int load_all(struct session *s, struct err *e)
+{
+    const struct engine *g = &s->job->args->engine;
+    if (!drafter_load(&s->drafter, s->job, s->backend, e)) {
+        int bad = engine_load(g, &s->network, s->backend, &s->checkpoint, e);
+        if (!bad && !drafter_agrees(&s->drafter, s->backend, e))
+            return 0;
+        if (!bad)
+            network_free(&s->network);
+        drafter_unload(&s->drafter);
+        return -1;
+    }
+    struct err ignored = {0};
+    engine_settle(g, &s->network, s->backend, &s->checkpoint, &ignored);
+    return -1;
 }
 
 /* Memory too short for the weights is a result, not a failure: the records say oom. */
@@ -141,8 +176,7 @@ static int load_weights(struct session *s, struct err *e)
     foresee(s);
     s->network.config = s->checkpoint.config;
     s->network.backend = s->backend;
-    s->loaded = !engine_load(&s->job->args->engine, &s->network, s->backend, &s->checkpoint,
-                             &load);
+    s->loaded = !load_all(s, &load);
     if (!s->loaded && load.code != EXIT_FAILED_RECORDS) {
         *e = load;
         return -1;
@@ -256,6 +290,7 @@ int session_close(struct session *s, int bad, struct err *e)
     selfcheck_free(&s->selfcheck);
     if (s->loaded)
         network_free(&s->network);
+    drafter_close(&s->drafter);
     gpu_monitor_close(&s->monitor);
     host_monitor_close(&s->host);
     if (s->backend)

@@ -394,37 +394,15 @@ static json_t *model_json(const struct learn *l)
                      "byte_fallback", 0, "ignore_merges", 0, "vocab", vocab, "merges", merges);
 }
 
-static json_t *byte_level_json(void)
-{
-    return json_pack("{s:s,s:b,s:b,s:b}", "type", "ByteLevel", "add_prefix_space", 0,
-                     "trim_offsets", 1, "use_regex", 0);
-}
-
-static json_t *template_json(const char *bos, size_t id)
-{
-    static const char part[] = "{s:{s:s,s:i}}";
-    if (!bos)
-        return byte_level_json();
-    json_t *single = json_pack("[o,o]",
-                               json_pack(part, "SpecialToken", "id", bos, "type_id", 0),
-                               json_pack(part, "Sequence", "id", "A", "type_id", 0));
-    json_t *pair = json_deep_copy(single);
-    json_array_append_new(pair, json_pack(part, "SpecialToken", "id", bos, "type_id", 1));
-    json_array_append_new(pair, json_pack(part, "Sequence", "id", "B", "type_id", 1));
-    return json_pack("{s:s,s:o,s:o,s:{s:{s:s,s:[I],s:[s]}}}", "type", "TemplateProcessing",
-                     "single", single, "pair", pair, "special_tokens", bos, "id", bos, "ids",
-                     (json_int_t)id, "tokens", bos);
-}
-
 static json_t *file_json(const struct learn *l, const char *const *special, size_t n_special,
                          const char *bos)
 {
     json_t *added = json_array();
-    size_t bos_id = 0;
+    int64_t bos_id = 0;
     for (size_t i = 0; i < n_special; i++) {
         size_t id = l->n_pieces + i;
         if (bos && !strcmp(bos, special[i]))
-            bos_id = id;
+            bos_id = (int64_t)id;
         json_array_append_new(added, json_pack("{s:I,s:s,s:b,s:b,s:b,s:b,s:b}", "id",
                                                (json_int_t)id, "content", special[i],
                                                "single_word", 0, "lstrip", 0, "rstrip", 0,
@@ -433,27 +411,11 @@ static json_t *file_json(const struct learn *l, const char *const *special, size
     json_t *split = json_pack("{s:s,s:{s:s},s:s,s:b}", "type", "Split", "pattern", "Regex",
                               pretokenize_llada, "behavior", "Isolated", "invert", 0);
     json_t *pre = json_pack("{s:s,s:[o,o]}", "type", "Sequence", "pretokenizers", split,
-                            byte_level_json());
+                            tokenizer_byte_level());
     return json_pack("{s:s,s:n,s:n,s:o,s:{s:s},s:o,s:o,s:o,s:o}", "version", "1.0", "truncation",
                      "padding", "added_tokens", added, "normalizer", "type", "NFC",
-                     "pre_tokenizer", pre, "post_processor", template_json(bos, bos_id),
-                     "decoder", byte_level_json(), "model", model_json(l));
-}
-
-static int write_file(const char *folder, json_t *j, struct err *e)
-{
-    struct out o = {0};
-    char *path = mem_format("%s/tokenizer.json", folder);
-    int bad = !j ? err_set(e, EXIT_BAD_DATA, "%s: special tokens: expected UTF-8", path)
-                 : file_make_folder(folder, e) || out_open(&o, path, e);
-    if (!bad) {
-        json_dumpf(j, o.f, JSON_INDENT(1));
-        putc('\n', o.f);
-        bad = out_commit(&o, e);
-    }
-    out_abandon(&o);
-    free(path);
-    return bad ? -1 : 0;
+                     "pre_tokenizer", pre, "post_processor", tokenizer_template(bos, bos_id),
+                     "decoder", tokenizer_byte_level(), "model", model_json(l));
 }
 
 /* Each special token once, none empty, bos among them. */
@@ -489,7 +451,7 @@ int tokenizer_learn(const char *folder, const char *const *texts, size_t n_texts
     }
     if (!bad) {
         json_t *j = file_json(&l, special, n_special, bos);
-        bad = write_file(folder, j, e);
+        bad = tokenizer_save(folder, j, e);
         json_decref(j);
     }
     learn_free(&l);

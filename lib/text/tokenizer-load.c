@@ -18,7 +18,7 @@
 #include "lib/text/tokenizer-parts.h"
 #include "lib/text/tokenizer.h"
 
-enum { FILE_LIMIT = 128 << 20, ADDED_LIMIT = 4096 };
+enum { ADDED_LIMIT = 4096 };
 
 struct load {
     struct tokenizer *t;
@@ -497,7 +497,7 @@ struct tokenizer *tokenizer_load(const char *folder, struct err *e)
     struct buf file = {0};
     struct tokenizer *t = mem_zero(1, sizeof *t);
     json_t *j = NULL;
-    int bad = file_read(path, FILE_LIMIT, &file, e);
+    int bad = file_read(path, TOKENIZER_FILE_LIMIT, &file, e);
     if (!bad) {
         hash_bytes(file.data, file.len, t->hash);
         j = json_bytes(file.data, file.len, path, e);

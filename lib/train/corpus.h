@@ -1,11 +1,12 @@
 /* corpus.h - the text that the embedded models learn: made by a small grammar, never collected.
  *
- * Two kinds of record. A story has a prompt that names a person, an object and a place, and a
- * continuation that must stay true to them. A sum is worded, and its reference works it out.
+ * A story has a prompt that names a person, an object and a place, and a continuation that must
+ * stay true to them. A sum is worded, and its reference works it out. A list of words is to be said
+ * again, backwards, in any order, or with one word put for another.
  * All words were written for this project.
  *
- * The held-out part shares no (name, object, place) of a story and no operands of a sum with the
- * training part: a tenth of them, chosen by a hash, belongs to it alone.
+ * The held-out part shares no (name, object, place) of a story, no operands of a sum and no list
+ * with the training part: a tenth of them, chosen by a hash, belongs to it alone.
  */
 #ifndef TRAIN_CORPUS_H
 #define TRAIN_CORPUS_H
@@ -32,13 +33,15 @@ void corpus_expand(struct rng *r, const char *text, const struct corpus_slot *sl
 /* ---- records ---- */
 
 struct corpus_record {
-    const char *task;                    /* "story" or "sum"; static */
-    struct buf text, reference, answer;  /* answer is empty for stories; owned by the record */
+    const char *task;                    /* "story", "sum", "copy", ...; static */
+    struct buf text, reference, answer;  /* answer is empty for stories, {in braces} where its
+                                            words may come in any order; owned by the record */
 };
 
 /* Fill *out anew from the numbers of *r. heldout: 0 training part, 1 held-out part. */
 void corpus_story(struct rng *r, int heldout, struct corpus_record *out);
 void corpus_sum(struct rng *r, int heldout, struct corpus_record *out);
+void corpus_list(struct rng *r, int heldout, struct corpus_record *out);
 void corpus_record_free(struct corpus_record *out);
 
 /* 1 when the n numbers belong to the held-out part (about one tuple in ten), else 0. */

@@ -62,6 +62,21 @@ int64_t trainer_step(const struct trainer *t)
     return t->parameters->step;
 }
 
+int trainer_take(struct trainer *t, const struct checkpoint *from, struct err *e)
+{
+    const struct config *c = &t->parameters->c, *d = &from->config;
+    if (c->width != d->width || c->layers != d->layers || c->heads != d->heads ||
+        c->kv_heads != d->kv_heads || c->ffn != d->ffn || c->vocab != d->vocab ||
+        c->head_dim != d->head_dim || c->tied != d->tied || d->qkv_bias || d->qk_norm)
+        return err_set(e, EXIT_BAD_DATA, "--init %s: expected the shape that is trained: width "
+                       "%zu, layers %zu, heads %zu/%zu, ffn %zu, vocabulary %zu", d->name,
+                       c->width, c->layers, c->heads, c->kv_heads, c->ffn, c->vocab);
+    for (int k = 0; k < ROLE_COUNT; k++)
+        for (size_t l = 0; l < role_layers(c, (enum role)k); l++)
+            checkpoint_floats(from, (enum role)k, l, trainer_values(t, (enum role)k, l));
+    return 0;
+}
+
 float *trainer_values(struct trainer *t, enum role r, size_t layer)
 {
     return parameters_values(t->parameters, r, layer);

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/checkpoint/checkpoint.h"
 #include "lib/train/backprop.h"
 
 struct trainer;
@@ -31,6 +32,10 @@ double trainer_loss(struct trainer *t, const struct train_batch *batch, int grad
  * matrices only. Returns the norm before clipping. */
 double trainer_update(struct trainer *t, double rate, double decay, double clip);
 int64_t trainer_step(const struct trainer *t); /* updates done */
+
+/* Takes the weights of another checkpoint of the same shape, whatever its family: a next-token
+ * model converted to denoising, as LLaDA 2.0 was (arXiv 2410.17891 describes the way). -1: 65. */
+int trainer_take(struct trainer *t, const struct checkpoint *from, struct err *e);
 
 /* The values of a role, rows*cols floats; borrowed, writable. */
 float *trainer_values(struct trainer *t, enum role r, size_t layer);

@@ -28,10 +28,10 @@ static void keep_pair(struct texts *t, const char *prompt, const char *answer)
     t->v[t->n++] = mem_text(answer);
 }
 
-int training_batch_texts(const char *path, int64_t limit, const char *task, int64_t times,
-                         char ***texts, size_t *n, size_t *unique, struct err *e)
+int training_batch_texts(const char *const *paths, size_t n_paths, int64_t limit, const char *task,
+                         int64_t times, char ***texts, size_t *n, size_t *unique, struct err *e)
 {
-    struct rec_reader *r = rec_read_open(&path, 1, e);
+    struct rec_reader *r = rec_read_open(paths, n_paths, e);
     if (!r)
         return -1;
     struct texts first = {0}, again = {0};
@@ -49,7 +49,8 @@ int training_batch_texts(const char *path, int64_t limit, const char *task, int6
     }
     rec_read_close(r);
     if (got >= 0 && !first.n)
-        got = err_set(e, EXIT_BAD_DATA, "%s: no record with 'text' and 'reference'", path);
+        got = err_set(e, EXIT_BAD_DATA, "%s: no record with 'text' and 'reference'",
+                      paths[0]);
     *unique = first.n / 2;
     for (size_t i = 0; i < again.n; i += 2)
         keep_pair(&first, again.v[i], again.v[i + 1]);

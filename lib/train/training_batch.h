@@ -35,12 +35,12 @@ struct training_batch {
     uint64_t seed;
 };
 
-/* Reads corpus records {text, reference} from any input that records can come from (plain or
- * packed), the first `limit` of them (0: all), and keeps their texts: 2n strings (prompt, response,
- * ...), owned by the caller. Documents of `task` (NULL: none) come `times` times: after the first
- * `unique` ones the repeats follow. */
-int training_batch_texts(const char *path, int64_t limit, const char *task, int64_t times,
-                         char ***texts, size_t *n, size_t *unique, struct err *e);
+/* Reads corpus records {text, reference} from any inputs that records can come from (plain or
+ * packed), one after the other, the first `limit` of them (0: all), and keeps their texts: 2n
+ * strings (prompt, response, ...), owned by the caller. Documents of `task` (NULL: none) come
+ * `times` times: after the first `unique` ones the repeats follow. */
+int training_batch_texts(const char *const *paths, size_t n_paths, int64_t limit, const char *task,
+                         int64_t times, char ***texts, size_t *n, size_t *unique, struct err *e);
 void training_batch_texts_free(char **texts, size_t n);
 
 /* Encodes n documents (2n texts) and shuffles them by seed. */

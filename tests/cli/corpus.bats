@@ -73,6 +73,52 @@ recompute() {
     [ -z "$(comm -12 "$T/train.texts" "$T/heldout.texts")" ]
 }
 
+# recited: reads records of lists, does each task again, and prints what is wrong. An answer in
+# braces holds the words of the reference in any order.
+recited() {
+    jq -r '(.text | sub("^.*: "; "") | sub("[.]$"; "") | split(", ")) as $l |
+        (.reference | ltrimstr(" ") | split(", ")) as $said |
+        (.text | capture("^(Put (?<a>.+) for (?<b>.+):|Replace (?<c>.+) by (?<d>.+):)") // {} |
+         {in: (.a // .d), out: (.b // .c)}) as $w |
+        {copy: $l, reverse: ($l | reverse), shuffle: ($said | if sort == ($l | sort) then . else 0
+         end), replace: ($l | map(if . == $w.out then $w.in else . end))}[.task] as $right |
+        (if .task == "shuffle" then "{" + ($l | join(", ")) + "}" else $said | join(", ") end)
+            as $answer |
+        (if .task == "replace" then ($l | index($w.out)) != null and ($l | index($w.in)) == null
+         else ($l | unique | length) == ($l | length) end)
+            as $sound |
+        select($said != $right or .answer != $answer or ($sound | not) or
+               ($l | length) < 3 or ($l | length) > 8)' "$1"
+}
+
+@test "the lists are right when each task is done again, and come in all lengths" {
+    "$BIN/write-corpus" --lists --count 2000 --seed 5 > "$T/a"
+    [ "$(jq -r .task "$T/a" | sort | uniq -c | awk '$1 > 400 { n++ } END { print n }')" = 4 ]
+    [ "$(jq -r '.reference | split(", ") | length' "$T/a" | sort -u | xargs)" = "3 4 5 6 7 8" ]
+    [ -z "$(recited "$T/a")" ]
+    # the check sees a word too many, a wrong order and a wrong word
+    jq -c '.reference += ", cup" | .answer += ", cup"' <(head -n 8 "$T/a") > "$T/b"
+    [ "$(recited "$T/b" | jq -s length)" -eq 8 ]
+    grep -m 8 '"reverse"' "$T/a" | jq -c '.task = "copy"' > "$T/b"
+    [ "$(recited "$T/b" | jq -s length)" -eq 8 ]
+    # a list that is shuffled seldom stays as it was
+    jq -se 'map(select(.task == "shuffle")) |
+        map(.reference as $r | .text | endswith(":" + $r + ".")) |
+        length > 300 and (map(select(.)) | length) < 30' "$T/a"
+}
+
+@test "no list is in both parts, and every word is one of the stories'" {
+    for part in train heldout; do
+        "$BIN/write-corpus" --lists --part $part --count 3000 --seed 11 |
+            jq -r '.text | sub("^.*: "; "")' | sort -u > "$T/$part"
+        [ "$(wc -l < "$T/$part")" -gt 1500 ]
+    done
+    [ -z "$(comm -12 "$T/train" "$T/heldout")" ]
+    "$BIN/write-corpus" --mix 0 --count 8000 | jq -r '.text + .reference' | grep -o '[a-z]*' |
+        sort -u > "$T/words"
+    [ -z "$(cat "$T/train" "$T/heldout" | grep -o '[a-z]*' | sort -u | comm -23 - "$T/words")" ]
+}
+
 @test "the committed corpus is large enough and comes from the generator" {
     [ "$(gzip -dc data/corpus/train.ndjson.gz | jq -j '.text + .reference' | wc -c)" -gt 3000000 ]
     [ "$(gzip -dc data/corpus/heldout.ndjson.gz | wc -l)" -eq 2000 ]
@@ -80,6 +126,12 @@ recompute() {
     for part in train heldout; do
         cmp <(gzip -dc data/corpus/$part.ndjson.gz | head -n 100) \
             <("$BIN/write-corpus" --part $part --count 100 --mix 0.4 --seed "$seed")
+    done
+    [ "$(gzip -dc data/corpus/train-lists.ndjson.gz | wc -l)" -eq 24000 ]
+    [ "$(gzip -dc data/corpus/lists.ndjson.gz | wc -l)" -eq 800 ]
+    for of in train:train-lists heldout:lists; do
+        cmp <(gzip -dc "data/corpus/${of#*:}.ndjson.gz" | head -n 100) \
+            <("$BIN/write-corpus" --part "${of%:*}" --lists --count 100 --seed "$seed")
     done
 }
 

@@ -50,6 +50,22 @@ above() {
         "$(awk -v h="$(summary judged entropy_nats llama 0 value)" 'BEGIN { print 0.9 * h }')"
 }
 
+# rows MODEL: what its weights have cost, its beginning included
+rows() { jq -s 'map(.rows) | add' "data/models/$1/training.ndjson"; }
+
+@test "README says what the contestants were trained on, and the loss records agree" {
+    million() { awk -v n="$(rows "$1")" 'BEGIN { printf "%.1f million", n / 1e6 }'; }
+    tr '\n' ' ' < README.md | grep -F "$(million llama-demo) rows of text for the LLaMA-type,\
+ $(million llada-demo) for the LLaDA-type, its beginning included"
+    for m in llama llada judge; do
+        own=$(jq -s "map(select(.model == \"$m-demo\").rows) | add" \
+            "data/models/$m-demo/training.ndjson")
+        for f in "data/models/$m-demo"/loss*.ndjson; do
+            jq -s 'map(select(.kind == "train").tokens) | max' "$f"
+        done | jq -s -e --argjson own "$own" 'add == $own'
+    done
+}
+
 @test "the models stay under 30 MB together" {
     bytes=$(cat data/models/*/* | wc -c)
     echo "$bytes bytes"

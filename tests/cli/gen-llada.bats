@@ -257,6 +257,47 @@ END
     [ "$status" -eq 64 ]
 }
 
+@test "credit, slowfast, saber and wino: their settings, what comes back, what is refused" {
+    gzip -dc data/corpus/heldout.ndjson.gz | jq -c 'select(.id)' | sed -n '1,3p' > "$T/real"
+    LLADA=("$BIN/gen-llada" -q --no-meta -m data/models/llada-demo --gen-length 32
+           --block-length 16 --batch 3)
+    "${LLADA[@]}" --unmask credit,slowfast,saber,wino --cache none,dual "$T/real" > "$T/out"
+    jq -s -e 'length == 24 and all(.[]; .steps == null and (.emit_tokens | add) == 32 and
+        (.commit_tokens | add) == .committed_tokens + .remasked_tokens and
+        .committed_tokens == 32 and .denoise_steps < 32)' "$T/out"
+    jq -s -e 'group_by(.unmask) | map({(.[0].unmask): map(.remasked_tokens) | add}) | add |
+        .credit == 0 and .slowfast == 0 and .saber > 0 and .wino > 0' "$T/out"
+    # what may come back is read when its block is done
+    jq -s -e 'map(select(.unmask == "saber" or .unmask == "wino")) |
+        all(.[]; .emit_tokens == [16, 16] and .ttft_ns == .ttf_block_ns)' "$T/out"
+    jq -s -e 'all(.[]; if .unmask == "credit" then .credit_decay == 0.8 and .wino_draft == null
+        else .credit_decay == null end)' "$T/out"
+    jq -s -e 'map(select(.unmask == "wino")) | all(.[]; .rows == .canvas_positions +
+        16 * .denoise_steps)' "$T/out"
+    # without their own part they are one another, or one token a pass
+    "${LLADA[@]}" --unmask schedule --steps 32 "$T/real" > "$T/vanilla"
+    "${LLADA[@]}" --unmask saber --saber-floor 1 --saber-least 1 "$T/real" > "$T/a"
+    "${LLADA[@]}" --unmask wino --wino-draft 1 "$T/real" > "$T/b"
+    "${LLADA[@]}" --unmask credit --credit-threshold 1 --credit-weight 0 "$T/real" > "$T/c"
+    "${LLADA[@]}" --unmask slowfast --slowfast-sure 1 --slowfast-reach 0 "$T/real" > "$T/d"
+    for f in a b c d; do
+        cmp <(jq -c '[.id, .token_ids]' "$T/vanilla") <(jq -c '[.id, .token_ids]' "$T/$f")
+    done
+    "${LLADA[@]}" --unmask credit --credit-weight 0 "$T/real" > "$T/a"
+    "${LLADA[@]}" --unmask threshold "$T/real" > "$T/b"
+    cmp <(jq -c '[.id, .token_ids, .commit_tokens]' "$T/a") \
+        <(jq -c '[.id, .token_ids, .commit_tokens]' "$T/b")
+    jq -c 'select(.unmask == "wino" and .cache == "none" and .remasked_tokens > 0)' "$T/out" \
+        > "$T/trace"
+    run "$BIN/gen-llada" -q -m synth:tiny-llada --block-length 16 --gen-length 32 --unmask replay \
+        --commit-trace "$T/trace" "$T/prompts"
+    [ "$status" -eq 65 ] && [[ $output == *"masks tokens again"* ]]
+    run "${GEN[@]}" --unmask wino --cfg-scale 1 "$T/prompts"
+    [ "$status" -eq 64 ] && [[ $output == *"wino goes with cfg-scale 0 only"* ]]
+    run "${GEN[@]}" --unmask credit --temperature 1 "$T/prompts"
+    [ "$status" -eq 64 ] && [[ $output == *"credit goes with temperature 0 only"* ]]
+}
+
 @test "commits of a trained model are recorded, and replayed on drawn weights" {
     gzip -dc data/corpus/heldout.ndjson.gz | jq -c 'select(.id)' | sed -n '1,3p' > "$T/real"
     LLADA=("$BIN/gen-llada" -q --no-meta -m data/models/llada-demo --gen-length 32
@@ -316,4 +357,31 @@ END
     no 64 "both" "${GEN[@]}" --unmask replay "$T/prompts"
     no 64 "both" "${GEN[@]}" --commit-trace "$T/t" "$T/prompts"
     rm "$T/t" && no 66 "/t" replay
+}
+
+@test "caches inside the layers: neutral values change nothing, shares save rows or memory" {
+    gen() { "${GEN[@]}" --gen-length 16 --block-length 4 --batch 3 --no-meta "$@" "$T/prompts"; }
+    gen > "$T/none"
+    gen --cache dual > "$T/dual"
+    gen --cache features --prompt-refresh 1 --response-refresh 1 > "$T/all"
+    gen --cache sparse --keep 1 --keep-delay 0 > "$T/kept"
+    cmp <(ids "$T/none") <(ids "$T/all")
+    cmp <(ids "$T/dual") <(ids "$T/kept")
+    gen --cache features,sparse --update 0.25,0.5 --keep 0.25 > "$T/out"
+    jq -s -e '(map([.cache, .update, .keep]) | unique)
+        == [["features", 0.25, null], ["features", 0.5, null], ["sparse", null, 0.25]]
+        and all(.[]; .status == "ok" and .denoise_steps == 16 and .model_flops > 0)
+        and (map(select(.update == 0.25).rows) | add) < (map(select(.update == 0.5).rows) | add)
+        and all(.[]; select(.cache == "features")
+                | .prompt_refresh == 50 and .response_refresh == 7)
+        and all(.[]; select(.cache == "sparse") | .keep_delay == 1)' "$T/out"
+    jq -s -e '(map(select(.cache == "dual").memory.kv_bytes) | max) as $dual
+        | all(.[]; if .cache == "sparse" then .memory.kv_bytes < $dual * 0.6
+                   elif .cache == "features" then .memory.kv_bytes == 2 * $dual else true end)' \
+        "$T/dual" "$T/out"
+    run "${GEN[@]}" --cache features --suffix grow "$T/prompts"
+    [ "$status" -eq 64 ]
+    [[ $output == *"cache features goes with suffix all only"* ]]
+    run "${GEN[@]}" --cache sparse --keep 1.5 "$T/prompts"
+    [ "$status" -eq 64 ]
 }

@@ -28,6 +28,12 @@ options() { "$BIN/$1" --help | grep -oE '^ +(-[a-z], )?--[a-z0-9-]+' | grep -oE 
     [ "$(tools | wc -l)" -ge 14 ]
 }
 
+@test "a long list of values stands whole in the help" {
+    "$BIN/gen-llada" --help > help
+    tr -d ' \n' < help | grep -qE -- '--unmask=schedule[|][a-z_|]*wino[a-z_|]*\[,\.\.\.\]whichrule'
+    grep -qE -- '--unmask=schedule.*[|]$' help # in several lines
+}
+
 @test "a list of values is completed from the table of settings" {
     "$BIN/gen-llada" --help-completion > completion
     run bash -c '. ./completion; COMP_WORDS=(gen-llada --unmask thr); COMP_CWORD=2; _gen_llada

@@ -206,8 +206,10 @@ answer='At batch 1, by judge perplexity, llada-demo is as good as LLaMA'
 
 @test "toys are said in the answer, random and modelled numbers below" {
     jq -cn '{schema: "crossover/1", kind: "workload", run: "r", text: "Prompts: 9 of a file.",
-        warning: "Toys: the judge is small."}' > w
+        warning: "Toys: the judge is small.",
+        training_text: "Training compute: a 2 million rows, b 5 million."}' > w
     report "${ALL[@]}" w
+    box | grep -q "Training compute: a 2 million rows, b 5 million[.]"
     box | grep -q "^ *Toys: the judge is small. $answer"
     grep -q '^- Prompts: 9 of a file.' report.md
     jq -c 'select(.kind == "metric") | .modelled = true | .replayed = true

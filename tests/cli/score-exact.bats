@@ -57,6 +57,43 @@ verdict() {
     [ "$status" -ne 0 ]
 }
 
+@test "auto: a number as last-number, {in braces} in any order, other words exactly" {
+    [ "$(verdict '12 cups' 'So 5, then 12.')" = 1 ]
+    [ "$(verdict 'cup, key' ' cup, key
+')" = 1 ]
+    [ "$(verdict 'cup, key' 'key, cup')" = 0 ]
+    [ "$(verdict 'cup, key' 'a cup, key')" = 0 ]
+    [ "$(verdict '{cup, key, map}' ' map, cup,key')" = 1 ]
+    for wrong in 'map, cup' 'map, cup, cup' 'map, cup, key, key' 'cup key map' '' 'cups, key, map'
+    do
+        [ "$(verdict '{cup, key, map}' "$wrong")" = 0 ]
+    done
+    [ "$(verdict '{cup, cup}' 'cup, cup')" = 1 ]
+    [ "$(verdict '{cup, cup}' 'cup')" = 0 ]
+    [ "$(verdict 'cup, key' 'key, cup' --match=any-order)" = 1 ]
+    [ "$(verdict '2, 3' '3, 2' --match=any-order)" = 1 ]
+    one '{answer: "cup", text: "cup"}' | score | jq -se '.[1].method == "exact, Wilson interval"'
+    { one '{answer: "cup", text: "cup"}'; one '{id: "q", answer: "7", text: "7"}'; } | score |
+        jq -se '.[2].method == "auto, Wilson interval"'
+}
+
+@test "where there are several tasks, each has a summary of its own" {
+    { for n in 1 2 3 4; do one "{id: \"c$n\", task: \"copy\", answer: \"a, b\", text: \"a, b\"}"
+      done
+      for n in 1 2; do one "{id: \"m$n\", task: \"Long Sums\", answer: \"$n\", text: \"1\"}"; done
+      one '{id: "n", answer: "7", text: "8"}'; } | score > "$T/q"
+    [ "$(jq -r 'select(.summary) | "\(.metric) \(.value * .n | round) \(.n)"' "$T/q" | xargs)" = \
+        "accuracy 5 7 accuracy_copy 4 4 accuracy_long_sums 1 2" ]
+    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/q"
+    jq -c 'select(.task == "copy") | .task' "$T/q" | [ "$(wc -l)" -eq 4 ]
+    for n in 1 2; do one "{id: \"c$n\", task: \"copy\", answer: \"a\", text: \"a\"}"; done | score |
+        jq -se 'map(select(.summary)) | length == 1'
+    for n in $(seq 20); do one "{id: \"c$n\", task: \"t$n\", answer: \"a\", text: \"a\"}"; done |
+        "$BIN/score-exact" --no-meta > "$T/q" 2> "$T/err"
+    [ "$(jq -c 'select(.summary)' "$T/q" | wc -l)" -eq 17 ]
+    grep -q '16 tasks have an accuracy of their own: that of 4 answers of others' "$T/err"
+}
+
 @test "a summary with Wilson's interval" {
     for n in $(seq 20); do
         one "{id: \"p$n\", answer: \"7\", text: (if $n <= 15 then \"7\" else \"8\" end)}"
@@ -81,12 +118,13 @@ verdict() {
 }
 
 @test "an answer that cannot be matched, and no records" {
-    run score < <(one '{answer: "Paris", text: "7"}')
+    run score --match=last-number < <(one '{answer: "Paris", text: "7"}')
     [ "$status" -eq 65 ]
     [[ "$output" == *"expected a number for --match=last-number, got 'Paris'"* ]]
     run score < <(one '{answer: "7", text: null}')
     [ "$status" -eq 65 ]
-    run score < <(one '{answer: "Paris", text: "7"}'; one '{id: "q", answer: "7", text: "7"}')
+    run score --match=last-number < <(one '{answer: "Paris", text: "7"}'
+        one '{id: "q", answer: "7", text: "7"}')
     [ "$status" -eq 1 ] # the other one is scored
     [ "$(grep -c '"summary":true' <<< "$output")" -eq 1 ]
     run score < /dev/null

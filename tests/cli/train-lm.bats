@@ -82,6 +82,49 @@ stopped()
     cmp "$T/whole/model.safetensors" "$T/m/model.safetensors"
 }
 
+@test "--init brings its tokenizer: other words do not move the ids that the weights mean" {
+    "${train[@]}" --arch llama --out "$T/first" corpus > "$T/loss"
+    "$BIN/write-corpus" --lists --count 60 --seed 1 -o "$T/lists"
+    "${train[@]}" --arch llama --out "$T/alone" "$T/lists" > "$T/loss"
+    ids() { jq -S '[.model, .added_tokens]' "$1/tokenizer.json"; }
+    [ "$(ids "$T/first")" != "$(ids "$T/alone")" ]
+    for arch in llama llada; do
+        "${train[@]}" --arch $arch --init "$T/first" --out "$T/$arch" "$T/lists" > "$T/loss"
+        [ "$(ids "$T/first")" = "$(ids "$T/$arch")" ]
+        # what is put in front of a text is the family's own, as where both learn from one corpus
+        "${train[@]}" --arch $arch --out "$T/own" corpus > "$T/loss"
+        cmp "$T/own/tokenizer.json" "$T/$arch/tokenizer.json"
+    done
+    sed -i 's/<|endoftext|>/<|end|>/g' "$T/first/tokenizer.json"
+    run -65 --separate-stderr "${train[@]}" --init "$T/first" --out "$T/m" "$T/lists"
+    [[ $stderr == *"--init $T/first: expected a tokenizer with <|endoftext|>, got none"* ]]
+    rm "$T/first/tokenizer.json"
+    run -66 --separate-stderr "${train[@]}" --init "$T/first" --out "$T/m" "$T/lists"
+}
+
+@test "several corpora are one" {
+    "${train[@]}" --out "$T/two" <(head -n 30 corpus) <(tail -n 30 corpus) > "$T/loss"
+    "${train[@]}" --out "$T/one" corpus > "$T/loss"
+    cmp "$T/two/model.safetensors" "$T/one/model.safetensors"
+}
+
+@test "training.ndjson: the rows of a training, and of those it began with" {
+    rows() { jq -r '"\(.model) \(.rows)"' "$1/training.ndjson" | xargs; }
+    "${train[@]}" --arch llama --out "$T/a" corpus > "$T/loss"
+    [ "$(rows "$T/a")" = "a 768" ]
+    "${train[@]}" --init "$T/a" --steps 2 --out "$T/b" corpus > "$T/loss"
+    "${train[@]}" --init "$T/b" --steps 3 --out "$T/b" corpus > "$T/loss"
+    [ "$(rows "$T/b")" = "a 768 b 256 b 384" ]
+    "${train[@]}" --steps 1 --out "$T/b" corpus > "$T/loss"
+    [ "$(rows "$T/b")" = "b 128" ]
+    rm "$T/a/training.ndjson"
+    "${train[@]}" --init "$T/a" --out "$T/b" corpus > "$T/loss"
+    [ "$(rows "$T/b")" = "$T/a null b 768" ]
+    printf '{"rows":' > "$T/a/training.ndjson"
+    run -65 --separate-stderr "${train[@]}" --init "$T/a" --out "$T/b" corpus
+    [[ $stderr == *"training.ndjson: expected whole lines"* ]]
+}
+
 @test "a state is refused by a command with another setting, which is named" {
     "${train[@]}" --arch llama --out "$T/init" corpus > "$T/loss"
     stopped

@@ -38,6 +38,9 @@ static struct head_row answer(struct fixture *f, int32_t ids, int bad)
     a.prob = (float)exp(a.log_prob);
     a.runner_up_prob = (float)rng_below(&f->rng, 8) / 16;
     a.entropy = (float)rng_below(&f->rng, 8) / 4;
+    a.gap = (float)rng_below(&f->rng, 8) / 4;
+    a.runner_up = (int32_t)rng_below(&f->rng, (uint64_t)ids);
+    a.target_log_prob = -(double)rng_below(&f->rng, 12) / 8;
     if (rng_below(&f->rng, 10) == 0)
         a.log_prob = -HUGE_VAL, a.prob = 0; /* suppressed */
     a.bad = bad;
@@ -121,6 +124,8 @@ enum { MASK_ID = 4 };
 
 struct game {
     struct both<int32_t> member, token, row_of, origin, budget, row_token, wanted, uncond;
+    struct both<int32_t> check_of, asked, target;
+    struct both<struct slot_kept> slot;
     struct both<struct canvas_state> canvas;
     struct both<struct head_row> answers;
     struct both<uint64_t> key;
@@ -144,6 +149,7 @@ static size_t lay_out(struct fixture *f, struct game *g, const struct setting *s
         ids += (size_t)c->len;
     }
     size(&g->token, ids, 0), size(&g->row_of, ids, -1);
+    size(&g->check_of, ids, -1), size(&g->slot, ids, slot_kept());
     for (size_t i = 0; i < s->parts; i++) {
         g->member.host[i] = (int32_t)(s->parts - i);
         const struct canvas_state *c = &g->canvas.host[s->parts - i];
@@ -160,10 +166,13 @@ static void plan(struct game *g, const struct setting *s, size_t rows)
     size_t T = s->guided ? 2 * rows : rows, R = s->parts * s->capacity;
     size(&g->origin, T, -1), size(&g->row_token, T, -3), size(&g->budget, (size_t)s->steps, 0);
     size(&g->wanted, R, 0), size(&g->uncond, R, 0), size(&g->key, R, uint64_t(0));
+    size(&g->asked, R, -5), size(&g->target, R, -5);
     size(&g->answers, R, head_row());
     for (size_t i = 0; i < g->row_of.host.size(); i++)
         if (g->row_of.host[i] >= 0)
             g->origin.host[(size_t)g->row_of.host[i]] = (int32_t)i;
+    for (size_t i = 0; i < g->row_of.host.size(); i++) /* other rows, and some have none */
+        g->check_of.host[i] = i % 7 == 6 ? -1 : (int32_t)((i * 5 + 3) % rows);
     for (size_t t = 0; s->guided && t < rows; t++)
         if (t % 3)
             g->origin.host[rows + t] = g->origin.host[t];
@@ -178,6 +187,11 @@ static void plan(struct game *g, const struct setting *s, size_t rows)
     l->params.threshold = 0.6, l->params.factor = 1;
     l->params.entropy_bound = 9, l->params.upper = 0.8, l->params.lower = 0.5;
     l->params.gap = 0.5;
+    l->params.credit_threshold = 0.8, l->params.credit_weight = 0.7;
+    l->params.credit_decay = 0.8, l->params.credit_power = 0.2;
+    l->params.slowfast_sure = 0.7, l->params.slowfast_reach = 0.3;
+    l->params.saber_floor = 0.3, l->params.saber_least = 2;
+    l->params.wino_draft = 0.5, l->params.wino_verify = 0.35;
     l->order = s->order, l->stop_at_eos = s->stops > 0;
     l->order_seed = 99, l->per_block = s->per_block;
     l->stop[0] = 11, l->stop[1] = 7, l->n_stop = s->stops;
@@ -191,7 +205,10 @@ static void share(struct fixture *f, struct game *g)
     l->origin = g->origin.host.data(), l->budget = g->budget.host.data();
     l->answer = g->answers.host.data(), l->rows.token = g->row_token.host.data();
     l->rows.wanted = g->wanted.host.data(), l->rows.uncond = g->uncond.host.data();
-    l->rows.key = g->key.host.data();
+    l->rows.key = g->key.host.data(), l->asked = g->asked.host.data();
+    l->target = g->target.host.data();
+    l->check_of = unmask_has(l->rule, UNMASK_REVISES) ? g->check_of.host.data() : nullptr;
+    l->slot = unmask_has(l->rule, UNMASK_KEEPS) ? g->slot.host.data() : nullptr;
     for (size_t i = 0; i < l->parts; i++)
         advance_ask(l, i);
     *d = *l;
@@ -200,7 +217,12 @@ static void share(struct fixture *f, struct game *g)
     d->origin = send(f, &g->origin), d->budget = send(f, &g->budget);
     d->answer = send(f, &g->answers), d->rows.token = send(f, &g->row_token);
     d->rows.wanted = send(f, &g->wanted), d->rows.uncond = send(f, &g->uncond);
-    d->rows.key = send(f, &g->key);
+    d->rows.key = send(f, &g->key), d->asked = send(f, &g->asked);
+    d->target = send(f, &g->target);
+    int32_t *check_of = send(f, &g->check_of);
+    struct slot_kept *slot = send(f, &g->slot);
+    d->check_of = l->check_of ? check_of : nullptr;
+    d->slot = l->slot ? slot : nullptr;
 }
 
 static void canvases(struct fixture *f, struct setting s)
@@ -209,7 +231,7 @@ static void canvases(struct fixture *f, struct setting s)
     plan(&g, &s, lay_out(f, &g, &s));
     share(f, &g);
     int all = 1, live = 1, passes = 0, stalled = 0, bad = 0;
-    for (; live && passes < 200; passes++) {
+    for (; live && passes < 700; passes++) {
         for (size_t r = 0; r < g.answers.host.size(); r++)
             g.answers.host[r] =
                 answer(f, s.ids, s.bad && rng_below(&f->rng, (uint64_t)s.bad) == 0);
@@ -218,7 +240,8 @@ static void canvases(struct fixture *f, struct setting s)
         host_advance_canvases(f->ref, &g.l);
         cuda_advance_canvases(f->cuda, &g.d);
         all &= same(f, &g.canvas) && same(f, &g.token) && same(f, &g.row_token) &&
-               same(f, &g.wanted) && same(f, &g.uncond) && same(f, &g.key);
+               same(f, &g.wanted) && same(f, &g.uncond) && same(f, &g.key) &&
+               same(f, &g.asked) && same(f, &g.target) && same(f, &g.slot);
         live = 0;
         for (size_t i = 0; i < s.parts; i++) {
             const struct canvas_state *c = &g.canvas.host[(size_t)g.member.host[i]];
@@ -237,7 +260,9 @@ static void canvases(struct fixture *f, struct setting s)
     cuda_free(f->cuda, g.budget.device), cuda_free(f->cuda, g.row_token.device);
     cuda_free(f->cuda, g.wanted.device), cuda_free(f->cuda, g.uncond.device);
     cuda_free(f->cuda, g.canvas.device), cuda_free(f->cuda, g.answers.device);
-    cuda_free(f->cuda, g.key.device);
+    cuda_free(f->cuda, g.key.device), cuda_free(f->cuda, g.asked.device);
+    cuda_free(f->cuda, g.target.device), cuda_free(f->cuda, g.check_of.device);
+    cuda_free(f->cuda, g.slot.device);
 }
 
 static void every_setting(struct fixture *f)
@@ -247,6 +272,8 @@ static void every_setting(struct fixture *f)
             enum unmask rule = (enum unmask)(i % UNMASK_COUNT);
             enum order order = (enum order)(i / UNMASK_COUNT);
             int guided = way & 1, stops = way >> 1 ? 2 : 0;
+            if (order != ORDER_CONFIDENCE && way != i % 4)
+                continue;
             /* ids 0..39 hold the mask: it is committed now and then */
             canvases(f, {3, 16, 32, 16, 5, rule, order, guided, stops, 40, 0, 0});
             canvases(f, {1, 1, 3, 1, 1, rule, order, guided, stops, 6, 0, 0});
@@ -257,7 +284,8 @@ static void every_setting(struct fixture *f)
         canvases(f, {4, 40, 40, 40, 40, rule, order, 1, 1, 5, 0, 0});
         canvases(f, {5, 9, 27, 9, 4, rule, order, 0, 1, 30, 60, 0}); /* bad answers */
         canvases(f, {3, 10, 36, 12, 3, rule, order, 1, 0, 50, 0, 0}); /* too many from the start */
-        canvases(f, {2, 1100, 1100, 1100, 7, rule, order, 0, 0, 3000, 0, 0}); /* many tiles */
+        size_t tiles = unmask_has(rule, UNMASK_REVISES) ? 600 : 1100; /* many; some take few */
+        canvases(f, {2, tiles, (int32_t)tiles, (int32_t)tiles, 7, rule, order, 0, 0, 3000, 0, 0});
         canvases(f, {3, 16, 32, 16, 5, rule, order, 1, 0, 40, 0, 1}); /* rows of the first block */
     }
     /* masks that stay behind crowd a later block */

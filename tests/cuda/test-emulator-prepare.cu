@@ -158,6 +158,30 @@ static void test_ends(struct network *n)
     made_free(&m);
 }
 
+/* The same texts with guesses, whoever makes them. */
+static void test_guesses(const struct network *n)
+{
+    enum { GUESSED = 2 };
+    struct autoregress how = texts(7);
+    struct made plain = write(n, how, GUESSED, 0);
+    how.lookup = 2;
+    how.lookup_ngram = 2;
+    check("guesses from the text", n, how, GUESSED, write, 1);
+    how.lookup = 0;
+    how.draft = n;
+    how.draft_tokens = 2;
+    check("guesses of a model", n, how, GUESSED, write, 1);
+    struct made guessed = write(n, how, GUESSED, 0);
+    int same = 1;
+    for (int i = 0; i < GUESSED; i++)
+        same &= guessed.g[i].n == 7 && plain.g[i].n == 7 && guessed.g[i].n_steps == 3 &&
+                guessed.g[i].accepted_tokens == 4 &&
+                !memcmp(plain.g[i].ids, guessed.g[i].ids, 7 * sizeof(int32_t));
+    ok(same, "a model's own guesses are right: 7 ids in 3 passes");
+    made_free(&plain);
+    made_free(&guessed);
+}
+
 static void test_texts(struct backend *b, const char *dtype)
 {
     struct network n;
@@ -165,6 +189,7 @@ static void test_texts(struct backend *b, const char *dtype)
         return;
     check("texts", &n, texts(5), PROMPTS, write, 0);
     if (!strcmp(dtype, "f32")) {
+        test_guesses(&n);
         network_free(&n);
         return;
     }
@@ -220,6 +245,69 @@ static void test_canvases(struct backend *b, const char *dtype)
     network_free(&n);
 }
 
+/* What passes compute and how long they go on is described on the host: prepared like the others,
+ * and the device writes what the processor does. */
+static void check_described(const char *what, const struct network *n, const struct network *host,
+                            struct diffuse how, int direct)
+{
+    struct made here = fill(n, how, PROMPTS, 1), there = fill(host, how, PROMPTS, 0);
+    int same = 1;
+    for (int i = 0; i < PROMPTS; i++) {
+        const struct generation *x = &here.g[i], *y = &there.g[i];
+        same &= x->n == how.gen_length && x->n == y->n && x->rows == y->rows &&
+                !memcmp(x->ids, y->ids, x->n * sizeof *x->ids);
+    }
+    ok(nothing(what, here.done, direct), "%s: nothing is settled in the clock", what);
+    ok(same, "%s: the ids and rows of the processor", what);
+    made_free(&here);
+    made_free(&there);
+}
+
+static void test_described(struct backend *b)
+{
+    struct err e = {};
+    struct network n, host;
+    struct backend *cpu = backend_open("cpu", "portable", 1, 0, &e);
+    if (!ok(load(&n, b, "synth:tiny-llada", "f32") && load(&host, cpu, "synth:tiny-llada", "f32"),
+            "tiny-llada on the device and on the processor"))
+        return;
+    struct diffuse how = canvases(16, 8, 8), usual = how;
+    usual.kept = cache_usual;
+    (how = usual).cache = CACHE_VICINITY;
+    how.kept.vicinity_warmup = 1;
+    how.kept.vicinity_after = 3;
+    how.kept.refresh = 3;
+    check_described("vicinity", &n, &host, how, 0);
+    (how = usual).cache = CACHE_DELAYED;
+    how.kept.delayed_refresh = 3;
+    check_described("delayed", &n, &host, how, 1);
+    (how = usual).cache = CACHE_FEATURES;
+    how.kept.prompt_refresh = 6;
+    how.kept.response_refresh = 3;
+    check_described("features", &n, &host, how, 0);
+    (how = usual).cache = CACHE_SPARSE;
+    check_described("sparse", &n, &host, how, 0);
+    (how = usual).suffix.kind = SUFFIX_WINDOW;
+    how.suffix.window = 3;
+    check_described("a window of the suffix", &n, &host, how, 0);
+    how.suffix.kind = SUFFIX_GROW;
+    how.block_decay = 0.5;
+    how.pace = SCHEDULE_COSINE;
+    check_described("a canvas that grows, in fewer and fewer steps", &n, &host, how, 0);
+    (how = usual).rule = UNMASK_THRESHOLD;
+    how.unmask.threshold = 0.0032;
+    how.unmask.threshold_decay = 0.3;
+    how.stay = 1;
+    check_described("a threshold that falls, all stay", &n, &host, how, 0);
+    n.config.attends = host.config.attends = MASK_BLOCK_CAUSAL;
+    n.config.attends_block = host.config.attends_block = 8;
+    (how = usual).cache = CACHE_EXACT;
+    check_described("exact, of prompts that end within a block", &n, &host, how, 1);
+    network_free(&n);
+    network_free(&host);
+    backend_close(cpu);
+}
+
 /* The canvases end at different times: what is left of them is recorded as it comes, but no
  * algorithm is looked for. */
 static void test_fewer(struct backend *b)
@@ -261,6 +349,7 @@ int main(void)
     test_canvases(&b, "bf16");
     test_canvases(&b, "f32");
     test_fewer(&b);
+    test_described(&b);
     unsigned runs = 0;
     for (unsigned n : emulate::algorithm_runs)
         runs += n;

@@ -1,5 +1,6 @@
 /* From pass to pass on the host: known answers by hand, and canvases of every kind side by side
- * against a plain account of one canvas alone, by every order and every rule. */
+ * against a plain account of one canvas alone, by every order and every rule. One file because all
+ * of it plays on the same canvases. */
 #include "kernels/advance.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
@@ -194,7 +195,8 @@ struct together {
     struct canvas_loop l;
     struct canvas_state canvas[CANVASES];
     int32_t member[CANVASES], token[256], row_of[256], origin[512];
-    int32_t row_token[512], wanted[512], uncond[512], budget[64];
+    int32_t row_token[512], wanted[512], uncond[512], budget[64], asked[512], target[512];
+    struct slot_kept slot[256];
     uint64_t key[512];
     struct head_row answer[512];
 };
@@ -243,10 +245,12 @@ static void begin(struct together *t, struct alone *alone, const struct way *y)
     t->l = (struct canvas_loop){.capacity = (size_t)y->block, .member = t->member,
         .canvas = t->canvas, .token = t->token, .row_of = t->row_of, .origin = t->origin,
         .answer = t->answer, .rows = {.token = t->row_token, .wanted = t->wanted,
-        .uncond = t->uncond, .key = t->key}, .gen_length = y->gen, .block_length = y->block,
-        .block_steps = y->steps, .budget = t->budget, .mask = MASK, .rule = y->rule,
-        .params = y->params, .order = y->order, .stop_at_eos = y->stop,
-        .order_seed = 5, .stop = {EOS}, .n_stop = 1};
+        .uncond = t->uncond, .key = t->key}, .asked = t->asked, .target = t->target,
+        .check_of = unmask_has(y->rule, UNMASK_REVISES) ? t->row_of : NULL,
+        .slot = unmask_has(y->rule, UNMASK_KEEPS) ? t->slot : NULL,
+        .gen_length = y->gen, .block_length = y->block, .block_steps = y->steps,
+        .budget = t->budget, .mask = MASK, .rule = y->rule, .params = y->params,
+        .order = y->order, .stop_at_eos = y->stop, .order_seed = 5, .stop = {EOS}, .n_stop = 1};
     for (int32_t s = 0; s < y->steps; s++)
         t->budget[s] = y->block / y->steps + (s < y->block % y->steps);
     for (int32_t i = 0; i < CANVASES; i++) {
@@ -269,7 +273,7 @@ static void answer_all(struct together *t, const struct way *y)
         const struct canvas_state *c = &t->canvas[t->member[i]];
         for (size_t k = 0; k < t->l.capacity; k++) {
             size_t w = i * t->l.capacity + k;
-            int32_t slot = t->origin[t->wanted[w]] - c->first - c->prompt;
+            int32_t slot = t->asked[w] - c->first - c->prompt;
             t->answer[w] = (struct head_row){.id = 11, .bad = 1, .log_prob = 1};
             if (c->live && k < (size_t)c->wanted)
                 t->answer[w] = answer_of(y, t->member[i], c->passes, slot);
@@ -297,12 +301,13 @@ static int same_question(const struct together *t, const struct alone *a, size_t
     for (int32_t s = 0; a->live && s < (a->block + 1) * y->block; s++)
         if (a->token[a->prompt + s] == MASK && n++ < (int32_t)t->l.capacity) {
             same &= t->wanted[w] == t->row_of[c->first + c->prompt + s] &&
+                    t->asked[w] == c->first + c->prompt + s &&
                     t->key[w] == rng_at(a->key, (uint64_t)a->passes, (uint64_t)s) &&
                     (!y->guided || t->uncond[w] == t->wanted[w] + t->l.twin);
             w++;
         }
     for (; w < end; w++) /* rows for nothing are rows all the same */
-        same &= t->wanted[w] >= 0 && (size_t)t->wanted[w] < t->l.T &&
+        same &= t->asked[w] == -1 && t->wanted[w] >= 0 && (size_t)t->wanted[w] < t->l.T &&
                 (!y->guided || (size_t)t->uncond[w] < t->l.T);
     return same && c->wanted == n && c->stalled == (n > (int32_t)t->l.capacity);
 }
@@ -413,6 +418,69 @@ static void per_block_case(void)
     }
 }
 
+/* A rule that revises: 4 slots a block, drafted above 0.6; by hand. */
+static void revising_case(void)
+{
+    static struct together t;
+    const struct way y = {.name = "", .rule = UNMASK_WINO, .gen = 8, .block = 4, .steps = 4,
+                          .params = {.wino_draft = 0.6, .wino_verify = 0.9}};
+    struct alone alone[CANVASES];
+    begin(&t, alone, &y);
+    t.l.parts = 1;
+    t.member[0] = 1;
+    lay_rows(&t, &y);
+    struct canvas_state *c = &t.canvas[1];
+    const int32_t *got = t.token + c->first + c->prompt;
+    const double prob[] = {0.9, 0.7, 0.5, 0.65};
+    for (int i = 0; i < 4; i++)
+        t.answer[i] = (struct head_row){.id = 30 + i, .log_prob = log(prob[i])};
+    host_advance_canvases(NULL, &t.l);
+    const int32_t draft[] = {30, 31, MASK, 33, MASK};
+    ok(!memcmp(got, draft, sizeof draft) && c->written == 3 && !c->remasked && !c->readable,
+       "a slot that may be revised is not readable");
+    ok(c->wanted == 4 && c->held == 3 && t.target[1] == 30 && t.target[2] == 31 &&
+           t.target[3] == 33 && t.asked[3] == c->first + c->prompt + 3 &&
+           t.wanted[3] == t.row_of[t.asked[3]],
+       "what the block holds is asked about behind its masks");
+    t.answer[0] = (struct head_row){.id = 32, .log_prob = log(0.8)};
+    for (int i = 1; i < 4; i++)
+        t.answer[i] = (struct head_row){.id = 5, .target_log_prob = log(i == 2 ? 0.1 : 0.95)};
+    struct canvas_state was = *c;
+    t.answer[3].bad = 1;
+    t.l.capacity = 3; /* too little room: it stalls */
+    advance_ask(&t.l, 0);
+    ok(c->stalled && c->wanted == 4 && c->held == 3, "held slots want room too");
+    t.l.capacity = 4;
+    advance_ask(&t.l, 0);
+    host_advance_canvases(NULL, &t.l);
+    ok(c->bad && !c->live, "a NaN there is one as well");
+    *c = was;
+    t.answer[3].bad = 0;
+    advance_ask(&t.l, 0);
+    host_advance_canvases(NULL, &t.l);
+    ok(got[1] == 31 && got[2] == 32 && c->written == 1 && c->remasked == 0 && c->block == 1 &&
+           c->readable == 4, "a pass that takes one verifies nothing, and fills the block");
+    ok(c->wanted == 4 && c->held == 0, "the next block holds nothing yet");
+    for (int i = 0; i < 4; i++)
+        t.answer[i] = (struct head_row){.id = 40 + i, .log_prob = log(i < 2 ? 0.7 : 0.5)};
+    host_advance_canvases(NULL, &t.l);
+    for (int i = 0; i < 2; i++)
+        t.answer[i] = (struct head_row){.id = 42 + i, .log_prob = log(0.9)};
+    for (int i = 2; i < 4; i++)
+        t.answer[i] = (struct head_row){.id = 5, .target_log_prob = log(i == 2 ? 0.5 : 0.2)};
+    host_advance_canvases(NULL, &t.l);
+    const int32_t verified[] = {40, MASK, 42, 43};
+    ok(!memcmp(got + 4, verified, sizeof verified) && c->written == 2 && c->remasked == 1 &&
+           c->live && c->readable == 4 && t.row_token[t.row_of[c->first + c->prompt + 5]] == MASK,
+       "the lowest is masked again, fewer than were drafted, and the rows read that");
+    t.answer[0] = (struct head_row){.id = MASK, .log_prob = log(0.9)};
+    for (int i = 0; i < 2; i++) { /* the step that fills nothing, and the last one of the block */
+        ok(c->live, "step %d of 4", c->step);
+        host_advance_canvases(NULL, &t.l);
+    }
+    ok(!c->live && c->readable == 8 && got[5] == MASK, "a block has no more steps than slots");
+}
+
 /* What a rule keeps is the canvas's: it comes back as it was left. */
 static void kept_case(void)
 {
@@ -485,5 +553,6 @@ int main(void)
     overflow_case();
     per_block_case();
     kept_case();
+    revising_case();
     return tap_done();
 }

@@ -1,7 +1,9 @@
-/* The policies of --cache: each against its algorithm written out naively, pass by pass, on the
- * prompts of a batch; and what its passes cost. */
+/* The policies of --cache and --suffix: each against its algorithm written out naively, pass by
+ * pass, on the prompts of a batch; and what its passes cost. One file because the naive algorithms
+ * share their model, their prompts and their bookkeeping of what is kept. */
 #include "kernels/advance.h"
 #include "lib/base/mem.h"
+#include "lib/base/rng.h"
 #include "lib/decode/diffuse.h"
 #include "lib/network/forward.h"
 #include "tests/tap.h"
@@ -18,48 +20,61 @@ struct naive {
     const struct network *n;
     const struct diffuse *how;
     struct kv kv, twin;
-    int32_t x[LEN];
+    uint64_t key;
+    int32_t x[LEN], block;
+    int fresh[LEN]; /* committed in the pass before */
     size_t prompt, len;
     int64_t passes, rows;
 };
 
-/* Rows [from, to) of ids x computed, their keys and values kept; all positions read. */
-static void compute(struct naive *v, struct kv *kv, const int32_t *x, size_t from, size_t to,
-                    float *logits)
+/* The named rows of ids x computed, their keys and values kept; the named keys read. */
+static void compute(struct naive *v, struct kv *kv, const int32_t *x, const int *row,
+                    const int *key, float *logits)
 {
-    int32_t all[LEN], row[LEN];
+    int32_t token[LEN], pos[LEN], keys[LEN], wanted[LEN];
     struct head_row answer[LEN];
-    size_t rows = to - from;
+    size_t rows = 0, n_keys = 0, V = v->n->config.vocab;
     for (size_t i = 0; i < v->len; i++) {
-        all[i] = (int32_t)i;
-        row[i] = (int32_t)i;
+        if (row[i]) {
+            wanted[rows] = (int32_t)rows;
+            token[rows] = x[i];
+            pos[rows++] = (int32_t)i;
+        }
+        if (key[i])
+            keys[n_keys++] = (int32_t)i;
     }
-    const struct forward_seq seq = {rows, all, v->len};
-    struct forward f = {.token = x + from, .pos = all + from, .slot = all + from, .seqs = &seq,
-                        .n_seqs = 1, .mask = MASK_FULL, .wanted = row, .n_wanted = rows};
+    const struct forward_seq seq = {rows, keys, n_keys};
+    struct forward f = {.token = token, .pos = pos, .slot = pos, .seqs = &seq, .n_seqs = 1,
+                        .mask = v->n->config.attends, .mask_block = v->n->config.attends_block,
+                        .wanted = wanted, .n_wanted = rows};
     const struct work_size size = {.rows = LEN, .seqs = 1, .slots = LEN, .listed = LEN,
                                    .wanted = LEN, .logits = 1, .cached = 1};
     struct work *w = work_make(v->n, &size);
-    forward(v->n, kv, w, &f, answer, logits + from * v->n->config.vocab);
+    float *got = mem_alloc(rows * V * sizeof *got);
+    forward(v->n, kv, w, &f, answer, got);
+    for (size_t k = 0; k < rows; k++)
+        memcpy(logits + (size_t)pos[k] * V, got + k * V, V * sizeof *got);
+    free(got);
     work_free(w, v->n);
     v->rows += (int64_t)rows;
 }
 
-/* The (guided) logits of rows [from, to). */
-static void look(struct naive *v, size_t from, size_t to, float *logits, float *u)
+/* The (guided) logits of the rows. */
+static void look(struct naive *v, const int *row, const int *key, float *logits, float *u)
 {
     size_t V = v->n->config.vocab;
     double w = v->how->cfg_scale;
-    compute(v, &v->kv, v->x, from, to, logits);
+    compute(v, &v->kv, v->x, row, key, logits);
     v->passes++;
     if (!(w > 0))
         return;
     int32_t masked[LEN];
     for (size_t i = 0; i < v->len; i++)
         masked[i] = i < v->prompt ? (int32_t)v->n->config.mask : v->x[i];
-    compute(v, &v->twin, masked, from, to, u);
-    for (size_t i = from * V; i < to * V; i++)
-        logits[i] = (float)(u[i] + (1 + w) * ((double)logits[i] - u[i]));
+    compute(v, &v->twin, masked, row, key, u);
+    for (size_t i = 0; i < v->len * V; i++)
+        if (row[i / V])
+            logits[i] = (float)(u[i] + (1 + w) * ((double)logits[i] - u[i]));
 }
 
 /* The answer to a row, and its probability. */
@@ -75,23 +90,39 @@ static int32_t decide(const float *l, size_t V, double *confidence)
     return (int32_t)best;
 }
 
-/* Of the masked rows in [from, end), `most` by confidence, or all from the threshold on and one. */
-static void commit(struct naive *v, size_t from, size_t end, size_t most, const float *logits)
+/* The threshold now; s: the block's first slot. */
+static double threshold_at(const struct naive *v, size_t s, const int *key)
+{
+    const struct unmask_params *p = &v->how->unmask;
+    int masks = 0, slots = 0;
+    for (size_t k = s; k < v->len; k++) {
+        masks += key[k] && v->x[k] == v->n->config.mask;
+        slots += key[k];
+    }
+    return p->threshold * fma(-p->threshold_decay, (double)(slots - masks) / slots, 1);
+}
+
+/* Of the masks before `end` that have a row, `most` by confidence, or all from the threshold on and
+ * one. */
+static void commit(struct naive *v, size_t end, size_t most, double threshold, const int *row,
+                   const float *logits)
 {
     int32_t id[LEN];
     double c[LEN];
-    for (size_t k = from; k < end; k++)
-        if (v->x[k] == v->n->config.mask)
+    for (size_t k = 0; k < end; k++) {
+        c[k] = -1;
+        v->fresh[k] = 0;
+        if (k >= v->prompt && row[k] && v->x[k] == v->n->config.mask)
             id[k] = decide(logits + k * v->n->config.vocab, v->n->config.vocab, &c[k]);
-        else
-            c[k] = -1;
+    }
     for (size_t t = 0; t < (most ? most : LEN); t++) {
-        size_t best = from;
-        for (size_t k = from; k < end; k++)
+        size_t best = 0;
+        for (size_t k = 0; k < end; k++)
             best = c[k] > c[best] ? k : best;
-        if (c[best] < 0 || (!most && t && c[best] < v->how->unmask.threshold))
+        if (c[best] < 0 || (!most && t && c[best] < threshold))
             break;
         v->x[best] = id[best];
+        v->fresh[best] = 1;
         c[best] = -1;
     }
 }
@@ -104,12 +135,47 @@ static int masks(const struct naive *v, size_t from, size_t end)
     return n;
 }
 
-/* The rows of a pass by the definition of the policy; s, e: the block. */
-static void rows_of(const struct naive *v, size_t s, size_t e, int first_pass, size_t *from,
-                    size_t *to)
+/* Position p behind block [s, e), by the definition of the suffix. */
+static int exists(const struct naive *v, size_t s, size_t e, size_t p)
 {
-    *from = v->how->cache == CACHE_NONE || first_pass ? 0 : s;
-    *to = v->how->cache == CACHE_DUAL && !first_pass ? e : v->len;
+    const struct suffix *x = &v->how->suffix;
+    const struct canvas_state c = {.key = v->key, .block = v->block, .len = (int32_t)v->len};
+    const struct cache_view view = {.canvas = &c, .begin = (int32_t)s, .end = (int32_t)e};
+    switch (x->kind) {
+    case SUFFIX_WINDOW: return p < e + (size_t)x->window || p == v->len - 1;
+    case SUFFIX_DROPOUT: /* the draws are looked at in test_dropout */
+        return suffix_keeps(x, &view, rng_derive(v->how->seed, "suffix dropout"), (int32_t)p);
+    case SUFFIX_GROW: return p < e;
+    case SUFFIX_ALL:
+    case SUFFIX_COUNT: break;
+    }
+    return 1;
+}
+
+/* 1: position p is computed in pass `pass` of block [s, e), by the definition of the policy. */
+static int computes(const struct naive *v, size_t s, size_t e, int pass, size_t p)
+{
+    const struct cache_params *k = &v->how->kept;
+    size_t m = v->n->config.attends_block, b = v->how->block_length;
+    int full = pass == 0 || (k->refresh && pass % k->refresh == 0);
+    switch (v->how->cache) {
+    case CACHE_PREFIX: return full || p >= s;
+    case CACHE_DUAL: return full || (p >= s && p < e);
+    case CACHE_VICINITY:
+        return full || pass < k->vicinity_warmup ||
+               (p + (size_t)k->vicinity_before >= s && p < e + (size_t)k->vicinity_after);
+    case CACHE_DELAYED:
+        return v->passes == 0 ||
+               (k->delayed_refresh && v->passes % k->delayed_refresh == 0) || v->fresh[p] ||
+               v->x[p] == v->n->config.mask;
+    case CACHE_EXACT: /* the block before once more; at first the prompt; m = block_length */
+        return p < e && (pass || !v->passes ? !v->passes || p >= s - s % m : p + b >= s - s % m);
+    case CACHE_FEATURES: /* test-cache-layers.c has those two */
+    case CACHE_SPARSE:
+    case CACHE_NONE:
+    case CACHE_COUNT: break;
+    }
+    return 1;
 }
 
 static void naive_run(struct naive *v, const struct generation_input *in)
@@ -117,17 +183,24 @@ static void naive_run(struct naive *v, const struct generation_input *in)
     const struct diffuse *d = v->how;
     size_t V = v->n->config.vocab, blocks = d->gen_length / d->block_length;
     size_t most = d->rule == UNMASK_THRESHOLD ? 0 : d->block_length / (d->steps / blocks);
+    size_t shift = v->n->config.attends_block ? in->n % d->block_length : 0;
+    v->key = in->key;
     v->prompt = in->n;
     v->len = in->n + d->gen_length;
     float *logits = mem_zero(2 * LEN * V, sizeof *logits);
     for (size_t i = 0; i < v->len; i++)
         v->x[i] = i < in->n ? in->ids[i] : (int32_t)v->n->config.mask;
-    for (size_t b = 0; b < blocks; b++) {
-        size_t s = v->prompt + b * d->block_length, e = s + d->block_length, from, to;
+    for (size_t end = in->n - shift; end < v->len; v->block++) {
+        size_t s = end > in->n ? end : in->n, e = end += d->block_length;
+        e = e < v->len ? e : v->len;
         for (int pass = 0; masks(v, s, e); pass++) {
-            rows_of(v, s, e, pass == 0, &from, &to);
-            look(v, from, to, logits, logits + LEN * V);
-            commit(v, from > v->prompt ? from : v->prompt, e, most, logits);
+            int row[LEN] = {0}, key[LEN] = {0};
+            for (size_t p = 0; p < v->len; p++) {
+                key[p] = exists(v, s, e, p) && (d->cache != CACHE_EXACT || p < e);
+                row[p] = key[p] && computes(v, s, e, pass, p);
+            }
+            look(v, row, key, logits, logits + LEN * V);
+            commit(v, e, most, threshold_at(v, s, key), row, logits);
         }
     }
     free(logits);
@@ -168,6 +241,8 @@ static void test_policy(const struct network *n, enum caching cache)
     const char *name = cache_policies[cache]->name;
     char what[80];
     struct diffuse d = {.gen_length = 24, .block_length = 8, .steps = 12, .cache = cache,
+                        .kept = {.vicinity_before = 3, .vicinity_after = 5, .vicinity_warmup = 2,
+                                 .delayed_refresh = 5},
                         .prepare = 1, .seed = 5};
     snprintf(what, sizeof what, "%s, three blocks by schedule", name);
     same_as_naive(n, &d, what);
@@ -175,12 +250,256 @@ static void test_policy(const struct network *n, enum caching cache)
     snprintf(what, sizeof what, "%s, guided", name);
     same_as_naive(n, &d, what);
     d.cfg_scale = 0;
+    d.kept.refresh = 2;
+    snprintf(what, sizeof what, "%s, refreshed", name);
+    same_as_naive(n, &d, what);
     d.rule = UNMASK_THRESHOLD;
     for (int i = 0; i < 4; i++) { /* canvases fill their blocks at different paces */
         d.unmask.threshold = (const double[]){0.002, 0.003, 0.0031, 1}[i];
+        d.kept.refresh = i % 2 ? 0 : 3;
         snprintf(what, sizeof what, "%s, threshold %g", name, d.unmask.threshold);
         same_as_naive(n, &d, what);
     }
+}
+
+static void test_suffixes(const struct network *n)
+{
+    static const struct suffix list[] = {{SUFFIX_ALL, 0, 0, 0}, {SUFFIX_WINDOW, 3, 0, 0},
+                                         {SUFFIX_DROPOUT, 12, 2, 2}, {SUFFIX_GROW, 0, 0, 0}};
+    char what[80];
+    for (size_t k = 0; k < sizeof list / sizeof *list; k++)
+        for (int cache = 0; cache < CACHE_EXACT; cache++) {
+            struct diffuse d = {.gen_length = 24, .block_length = 8, .steps = 12,
+                                .cache = (enum caching)cache, .kept = cache_usual,
+                                .suffix = list[k], .prepare = 1, .seed = 5};
+            snprintf(what, sizeof what, "suffix %d, %s", (int)list[k].kind,
+                     cache_policies[cache]->name);
+            same_as_naive(n, &d, what);
+            d.rule = UNMASK_THRESHOLD;
+            d.unmask.threshold = 0.0032;
+            d.unmask.threshold_decay = 0.3;
+            snprintf(what, sizeof what, "suffix %d, %s, a threshold that falls",
+                     (int)list[k].kind, cache_policies[cache]->name);
+            same_as_naive(n, &d, what);
+        }
+}
+
+/* Runs with *d and *e that give the same ids; how many rows each took. */
+static int same_ids(const struct network *n, const struct diffuse *d, const struct diffuse *e,
+                    int64_t rows[2])
+{
+    struct generation g[2][PROMPTS] = {0};
+    struct batch_trace trace[2] = {0};
+    int same = 1;
+    rows[0] = rows[1] = 0;
+    diffuse(n, d, prompts, PROMPTS, g[0], &trace[0]);
+    diffuse(n, e, prompts, PROMPTS, g[1], &trace[1]);
+    for (size_t i = 0; i < PROMPTS; i++) {
+        same &= g[0][i].n == d->gen_length && g[1][i].n == g[0][i].n &&
+                !memcmp(g[0][i].ids, g[1][i].ids, g[0][i].n * sizeof *g[0][i].ids) &&
+                g[0][i].denoise_steps == g[1][i].denoise_steps;
+        for (size_t k = 0; k < 2; k++) {
+            rows[k] += g[k][i].rows;
+            generation_free(&g[k][i]);
+        }
+    }
+    return same;
+}
+
+/* At its neutral parameters each method is another one. */
+static void test_neutral(const struct network *n)
+{
+    struct diffuse none = {.gen_length = 24, .block_length = 8, .steps = 12, .prepare = 1,
+                           .seed = 5};
+    struct diffuse d = none, dual = none;
+    int64_t rows[2];
+    d.cache = CACHE_DELAYED;
+    d.kept.delayed_refresh = 1;
+    ok(same_ids(n, &none, &d, rows) && rows[0] == rows[1], "delayed, all at each pass: none");
+    dual.cache = CACHE_DUAL;
+    d.cache = CACHE_VICINITY;
+    d.kept.vicinity_warmup = 1;
+    ok(same_ids(n, &dual, &d, rows) && rows[0] == rows[1], "vicinity of nothing: dual");
+    dual.kept.refresh = 1;
+    ok(same_ids(n, &none, &dual, rows) && rows[0] == rows[1], "dual, all at each pass: none");
+    d = none;
+    d.suffix = (struct suffix){SUFFIX_WINDOW, 24, 0, 0};
+    ok(same_ids(n, &none, &d, rows) && rows[0] == rows[1], "a window as long as the canvas: all");
+    d.suffix = (struct suffix){SUFFIX_DROPOUT, 24, 0, 3};
+    ok(same_ids(n, &none, &d, rows) && rows[0] == rows[1], "dropout of a flat density: all");
+    none.suffix = (struct suffix){SUFFIX_GROW, 0, 0, 0};
+    d.suffix = (struct suffix){SUFFIX_DROPOUT, 24, 0, 0};
+    ok(same_ids(n, &none, &d, rows) && rows[0] == rows[1], "dropout of all: grow");
+    none = (struct diffuse){.gen_length = 24, .block_length = 8, .rule = UNMASK_THRESHOLD,
+                            .unmask = {.threshold = 0.003}, .prepare = 1, .seed = 5};
+    d = none;
+    d.kept = cache_usual;
+    d.stay = 1;
+    ok(same_ids(n, &none, &d, rows) && rows[0] == rows[1], "who stays writes the same");
+}
+
+/* Under a block-causal mask: no cache, by the naive algorithm; the exact one writes the same, for
+ * fewer rows, whatever the blocks of canvas and mask are to each other. */
+static void test_exact(struct network *n)
+{
+    static const struct { size_t block, mask; } list[] = {{8, 8}, {4, 8}, {12, 4}, {6, 4}};
+    const struct config was = n->config;
+    char what[80];
+    n->config.attends = MASK_BLOCK_CAUSAL;
+    for (size_t k = 0; k < sizeof list / sizeof *list; k++) {
+        struct diffuse d = {.gen_length = 24, .block_length = list[k].block, .steps = 12,
+                            .prepare = 1, .seed = 5}, e;
+        int64_t rows[2];
+        n->config.attends_block = list[k].mask;
+        for (int rule = 0; rule < 3; rule++) {
+            d.rule = rule ? UNMASK_THRESHOLD : UNMASK_SCHEDULE;
+            d.unmask.threshold = rule == 1 ? 0.0031 : 0.0035;
+            e = d;
+            e.cache = CACHE_EXACT;
+            snprintf(what, sizeof what, "blocks of %zu in those of %zu, rule %d", d.block_length,
+                     list[k].mask, rule);
+            same_as_naive(n, &d, what);
+            ok(same_ids(n, &d, &e, rows) && rows[1] < rows[0], "exact, %s: %d of %d rows", what,
+               (int)rows[1], (int)rows[0]);
+            if (list[k].block == list[k].mask)
+                same_as_naive(n, &e, "exact, by its definition");
+            e.cache = CACHE_NONE;
+            e.suffix.kind = SUFFIX_GROW;
+            ok(list[k].block % list[k].mask || (same_ids(n, &d, &e, rows) && rows[1] < rows[0]),
+               "%s: what comes after the block changes nothing", what);
+        }
+    }
+    n->config = was;
+}
+
+/* A text that has ended stays: the others write the same, and the passes have more to do. */
+static void test_stay(struct network *n)
+{
+    const struct config was = n->config;
+    struct diffuse d = {.gen_length = 24, .block_length = 8, .rule = UNMASK_THRESHOLD,
+                        .unmask = {.threshold = 0.0031}, .seed = 5};
+    struct generation g[PROMPTS] = {0}, h[PROMPTS] = {0};
+    struct batch_trace leave = {0}, stay = {0};
+    diffuse(n, &d, prompts, PROMPTS, g, &leave);
+    n->config.eos[0] = g[1].ids[3]; /* some text meets it */
+    n->config.n_eos = 1;
+    for (size_t i = 0; i < PROMPTS; i++)
+        generation_free(&g[i]);
+    d.stop_at_eos = 1;
+    for (int cache = 0; cache < CACHE_EXACT; cache++) {
+        d.cache = (enum caching)cache;
+        d.kept = cache_usual;
+        leave = stay = (struct batch_trace){0};
+        d.stay = 0;
+        diffuse(n, &d, prompts, PROMPTS, g, &leave);
+        d.stay = 1;
+        diffuse(n, &d, prompts, PROMPTS, h, &stay);
+        int same = 1, apart = 0;
+        for (size_t i = 0; i < PROMPTS; i++) {
+            same &= g[i].n == h[i].n && !memcmp(g[i].ids, h[i].ids, g[i].n * sizeof *g[i].ids) &&
+                    g[i].denoise_steps == h[i].denoise_steps && g[i].rows == h[i].rows;
+            apart |= g[i].denoise_steps != g[0].denoise_steps;
+        }
+        ok(same && apart && stay.cost.flops > leave.cost.flops,
+           "%s: leaving saves %g of %g flops", cache_policies[cache]->name,
+           stay.cost.flops - leave.cost.flops, stay.cost.flops);
+        for (size_t i = 0; i < PROMPTS; i++) {
+            generation_free(&g[i]);
+            generation_free(&h[i]);
+        }
+    }
+    n->config = was;
+}
+
+/* "0-3,7 of 0-9, 2": rows, keys, passes. */
+static void shown(const struct cache_part *a, char text[80])
+{
+    size_t at = 0;
+    for (int list = 0; list < 2; list++) {
+        const int32_t *p = list ? a->key : a->row;
+        size_t n = list ? a->n_keys : a->n_rows;
+        for (size_t i = 0, j; i < n; i = j) {
+            for (j = i + 1; j < n && p[j] == p[j - 1] + 1;)
+                j++;
+            at += (size_t)snprintf(text + at, 80 - at, "%s%d-%d", i ? "," : "", p[i], p[j - 1]);
+        }
+        at += (size_t)snprintf(text + at, 80 - at, list ? "" : " of ");
+    }
+    snprintf(text + at, 80 - at, a->passes == SIZE_MAX ? "" : ", %zu", a->passes);
+}
+
+/* What each policy lists, of a canvas of 4 + 12 in blocks of 4 that is at its second block. */
+static void test_lists(void)
+{
+    static const struct {
+        enum caching cache;
+        int32_t step, passes;
+        struct suffix suffix;
+        const char *list;
+    } list[] = {
+        {CACHE_NONE, 1, 3, {0}, "0-15 of 0-15"},
+        {CACHE_PREFIX, 0, 2, {0}, "0-15 of 0-15, 1"},
+        {CACHE_PREFIX, 1, 3, {0}, "8-15 of 0-15, 2"},
+        {CACHE_PREFIX, 2, 4, {0}, "8-15 of 0-15, 1"},
+        {CACHE_PREFIX, 3, 5, {0}, "0-15 of 0-15, 1"},
+        {CACHE_DUAL, 4, 6, {0}, "8-11 of 0-15, 2"},
+        {CACHE_VICINITY, 0, 2, {0}, "0-15 of 0-15, 2"},
+        {CACHE_VICINITY, 2, 4, {0}, "6-12 of 0-15, 1"},
+        {CACHE_VICINITY, 3, 5, {0}, "0-15 of 0-15, 1"},
+        {CACHE_DELAYED, 1, 3, {0}, "5-5,9-15 of 0-15, 1"},
+        {CACHE_DELAYED, 2, 4, {0}, "0-15 of 0-15, 1"},
+        {CACHE_EXACT, 0, 3, {0}, "4-11 of 0-11, 1"},
+        {CACHE_NONE, 1, 3, {SUFFIX_WINDOW, 2, 0, 0}, "0-13,15-15 of 0-13,15-15"},
+        {CACHE_DUAL, 1, 3, {SUFFIX_WINDOW, 1, 0, 0}, "8-11 of 0-12,15-15, 2"},
+        {CACHE_PREFIX, 1, 3, {SUFFIX_GROW, 0, 0, 0}, "8-11 of 0-11, 2"},
+        {CACHE_PREFIX, 1, 3, {SUFFIX_DROPOUT, 3, 0, 9}, "8-14 of 0-14, 2"}};
+    int32_t row[16], key[16], token[16], cached[16];
+    for (int32_t k = 0; k < 16; k++) {
+        token[k] = cached[k] = k < 9 ? k + 1 : 0;
+        cached[k] = k == 5 ? 0 : cached[k]; /* committed in the last pass */
+    }
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        const struct canvas_state c = {.prompt = 4, .len = 16, .block = 1, .step = list[i].step,
+                                       .passes = list[i].passes};
+        const struct cache_view v = {.canvas = &c, .token = token, .cached = cached, .begin = 8,
+                                     .end = 12, .mask_block = 4,
+                                     .params = {.refresh = 3, .vicinity_before = 2,
+                                                .vicinity_after = 1, .vicinity_warmup = 2,
+                                                .delayed_refresh = 4}};
+        struct cache_part a = {.row = row, .key = key};
+        char text[80];
+        cache_policies[list[i].cache]->describe(&v, &a);
+        int32_t behind = suffix_filter(&list[i].suffix, &v, 1, 1, &a), last = key[a.n_keys - 1];
+        shown(&a, text);
+        ok(!strcmp(text, list[i].list) && (behind > 0) == (last > 11), "%s, step %d: %s",
+           cache_policies[list[i].cache]->name, list[i].step, text);
+    }
+}
+
+/* How often a slot is there at each distance is the density; draws are the canvas's own. */
+static void test_dropout(void)
+{
+    enum { DRAWS = 4000, WINDOW = 32 };
+    const struct suffix s = {SUFFIX_DROPOUT, WINDOW, 4, 2};
+    int near = 1, same = 1, blocks_differ = 0, keys_differ = 0;
+    for (int32_t d = 1; d <= WINDOW + 1; d++) {
+        int there = 0;
+        for (int32_t k = 0; k < DRAWS; k++) {
+            struct canvas_state c = {.key = (uint64_t)k, .len = 100, .block = 2};
+            struct cache_view v = {.canvas = &c, .begin = 20, .end = 30};
+            int keeps = suffix_keeps(&s, &v, 7, 29 + d);
+            there += keeps;
+            same &= keeps == suffix_keeps(&s, &v, 7, 29 + d);
+            c.block = 3;
+            blocks_differ |= keeps != suffix_keeps(&s, &v, 7, 29 + d);
+            c = (struct canvas_state){.key = (uint64_t)k + 1, .len = 100, .block = 2};
+            keys_differ |= keeps != suffix_keeps(&s, &v, 7, 29 + d);
+        }
+        double p = d > WINDOW ? 0 : 2 / sqrt(2 * 3.14159265358979) * exp(-0.5 * d * d / 64.0);
+        near &= fabs(there / (double)DRAWS - p) < 0.03;
+    }
+    ok(near && same, "dropout: as often as the density says, and the same again");
+    ok(blocks_differ && keys_differ, "dropout: other draws for another block, another canvas");
 }
 
 static size_t prepared;
@@ -198,7 +517,7 @@ int main(void)
     struct err e = {0};
     struct checkpoint c;
     struct network n;
-    struct backend *b = backend_open("ref", NULL, 1, 0, NULL);
+    struct backend *b = backend_open("cpu", "portable", 1, 0, NULL);
     int loaded = !checkpoint_open(&c, "synth:tiny-llada", 3, &e) &&
                  !network_load(&n, b, &c, &(struct precision){.dtype = "f32"}, &e);
     if (!ok(loaded, "synth:tiny-llada loads %s", e.text))
@@ -207,9 +526,15 @@ int main(void)
     b->ops = &ops;
     for (ops.depth = 1; ops.depth <= 3; ops.depth += 2) { /* passes in flight */
         ops.prepare = ops.depth > 1 ? prepare_once : NULL;
-        for (int i = 0; i < CACHE_COUNT; i++)
+        for (int i = 0; i < CACHE_EXACT; i++) /* that one goes with another mask */
             test_policy(&n, (enum caching)i);
+        test_suffixes(&n);
+        test_neutral(&n);
+        test_exact(&n);
+        test_stay(&n);
     }
+    test_lists();
+    test_dropout();
     ok(prepared > 0, "passes were prepared: %zu", prepared);
     network_free(&n);
     checkpoint_close(&c);

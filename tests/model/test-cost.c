@@ -93,6 +93,19 @@ static void test_left(struct network *n, int depth)
     n->config = was;
 }
 
+/* A model that guesses for itself, two ids a pass: the model reads 5, 3 and 3 rows, of which 1, 3
+ * and 3 are answered; the guesses cost passes of 6, 1, 2 and 1 rows, as it had not seen two ids. */
+static void test_guesses(struct network *n)
+{
+    struct autoregress how = {.max_new = 7, .sample = {0, 0, 1}, .cache = 1, .ignore_eos = 1,
+                              .draft = n, .draft_tokens = 2};
+    struct batch_trace t = texts(n, &how, 1);
+    ok(is(t.cost, 21 * 172032.0 + (15 + 21 + 30 + 21 + 7 + 17 + 10) * 512 + (7 + 4) * 65536,
+          7 * 475136.0 + (5 + 8 + 11 + 11 + 6 + 7 + 9 + 10 + 10) * 512),
+       "guesses cost what the rows of both models do");
+    ok(is(t.prefill, 933376, 480256), "the first pass is as it was");
+}
+
 static struct cost canvases(const struct network *n, const struct diffuse *how, size_t batch)
 {
     struct generation g[2] = {0};
@@ -112,6 +125,21 @@ static void test_canvases(const struct network *n)
     ok(is(canvases(n, &how, 2), 18665472, 2031616), "13 and 9 rows read the matrices together");
     how.cfg_scale = 1.5;
     ok(is(canvases(n, &how, 1), 21860352, 2031616), "with CFG: all twice, read once");
+}
+
+/* Prompt of 5. features: passes of 13 rows, of 2 chosen of 8, of 8, of 2 chosen of 8; a row that is
+ * not chosen is 188416 / 2 + 2 x 64 x 64 flops and a pair of it 256, and the outputs of a row are
+ * 1024 bytes. sparse: of a block two passes of 13 rows that keep 5, two of 4 rows on 9 keys. */
+static void test_layers(const struct network *n)
+{
+    struct diffuse how = {.gen_length = 8, .block_length = 4, .steps = 4,
+                          .rule = UNMASK_SCHEDULE, .cache = CACHE_FEATURES,
+                          .kept = {.prompt_refresh = 50, .response_refresh = 2, .update = 0.25,
+                                   .keep = 0.5, .keep_delay = 1}};
+    ok(is(canvases(n, &how, 1), 6931968, 2154496), "features: 25 rows, 12 looked at, 37 outputs");
+    how.cache = CACHE_SPARSE;
+    how.steps = 8;
+    ok(is(canvases(n, &how, 1), 14542848, 4136960), "sparse: 68 rows, 820 pairs, 72 slots");
 }
 
 static void test_parts(const struct network *n)
@@ -168,8 +196,11 @@ int main(void)
         test_texts(&llama);
         test_end(&llama);
         test_left(&llama, ops.depth);
+        test_guesses(&llama);
         test_canvases(&llada);
     }
+    ops.depth = 1;
+    test_layers(&llada);
     test_parts(&llada);
     test_biases(b);
     network_free(&llama);

@@ -219,7 +219,12 @@ static void test_neutral(const struct network *n)
                {"factor 0", UNMASK_FACTOR, {.factor = 0}},
                {"entropy bound 0", UNMASK_ENTROPY_BOUND, {.entropy_bound = 0}},
                {"hierarchical 1", UNMASK_HIERARCHICAL, {.upper = 1, .lower = 1}},
-               {"prophet, a gap that never comes", UNMASK_PROPHET, {.gap = 1e6}}};
+               {"prophet, a gap that never comes", UNMASK_PROPHET, {.gap = 1e6}},
+               {"credit of weight 0, threshold 1", UNMASK_CREDIT,
+                {.credit_threshold = 1, .credit_decay = 0.8, .credit_power = 0.2}},
+               {"slowfast, never sure, as far as it goes", UNMASK_SLOWFAST, {.slowfast_sure = 1}},
+               {"saber, one by one", UNMASK_SABER, {.saber_floor = 1, .saber_least = 1}},
+               {"wino, drafts of one", UNMASK_WINO, {.wino_draft = 1, .wino_verify = 1}}};
     for (size_t i = 0; i < sizeof way / sizeof *way; i++) {
         struct diffuse d = settings(24, 8, 24);
         struct generation g = one(n, &d, 0);
@@ -227,7 +232,8 @@ static void test_neutral(const struct network *n)
         d.unmask = way[i].params;
         struct generation h = one(n, &d, 0);
         ok(g.n == h.n && !memcmp(g.ids, h.ids, g.n * sizeof *g.ids) &&
-               g.denoise_steps == h.denoise_steps, "%s: vanilla", way[i].name);
+               g.denoise_steps == h.denoise_steps && h.remasked_tokens == 0,
+           "%s: vanilla", way[i].name);
         generation_free(&g);
         generation_free(&h);
     }
@@ -394,10 +400,26 @@ static void test_check(void)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct diffuse d = settings(bad[i][0], bad[i][1], bad[i][2]);
         struct err e = {0};
-        refused &= diffuse_check(&d, &e) && e.code == EXIT_BAD_USAGE;
+        refused &= diffuse_check(&d, NULL, &e) && e.code == EXIT_BAD_USAGE;
     }
     struct diffuse d = settings(1, 1, 1);
-    ok(refused && !diffuse_check(&d, NULL), "constraints on lengths and steps");
+    ok(refused && !diffuse_check(&d, NULL, NULL), "constraints on lengths and steps");
+    struct err e = {0};
+    d.rule = UNMASK_CREDIT;
+    d.temperature = 0.5;
+    ok(diffuse_check(&d, NULL, &e) && e.code == EXIT_BAD_USAGE, "credit and temperature: %s",
+       e.text);
+    d.rule = UNMASK_WINO;
+    ok(!diffuse_check(&d, NULL, NULL), "wino may draw");
+    d.cfg_scale = 1;
+    ok(diffuse_check(&d, NULL, &e) && e.code == EXIT_BAD_USAGE, "wino and guidance: %s", e.text);
+    d.cfg_scale = 0;
+    d.cache = CACHE_SPARSE;
+    ok(diffuse_check(&d, NULL, &e) && e.code == EXIT_BAD_USAGE, "wino and sparse: %s", e.text);
+    d.cache = CACHE_NONE;
+    d.cfg_scale = 1;
+    d.rule = UNMASK_SABER;
+    ok(!diffuse_check(&d, NULL, NULL), "saber may be guided");
 }
 
 static size_t prepared;

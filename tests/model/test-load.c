@@ -338,7 +338,11 @@ static void test_estimate(struct backend *b, const char *model, const char *dtyp
                   {{.rows = 21, .seqs = 3, .slots = 33, .listed = 71, .wanted = 5, .extra = 1001,
                     .cached = 1}, 64},
                   {{.rows = 130, .seqs = 2, .slots = 200, .listed = 400, .wanted = 130,
-                    .guided = 1, .logits = 1}, 301}};
+                    .guided = 1, .logits = 1}, 301},
+                  {{.rows = 55, .seqs = 3, .slots = 33, .listed = 71, .wanted = 5, .cached = 1,
+                    .chosen = 1}, 64},
+                  {{.rows = 55, .seqs = 3, .slots = 33, .listed = 71, .wanted = 5, .cached = 1,
+                    .sifted = 1}, 64}};
     struct err e = {0};
     struct checkpoint c;
     struct network n;
@@ -353,7 +357,8 @@ static void test_estimate(struct backend *b, const char *model, const char *dtyp
         struct memory_estimate p = estimate_of(&n, s, shapes[i].kv_slots);
         struct work *w = work_make(&n, s);
         struct kv cache;
-        int bad = kv_make(&cache, &n, shapes[i].kv_slots);
+        int bad = kv_make(&cache, &n, shapes[i].kv_slots) ||
+                  (s->chosen && kv_keep_outputs(&cache, &n));
         ok(w && !bad && kind[MEMORY_KV] == p.kv && kind[MEMORY_ACTIVATIONS] == p.activations,
            "%zu rows: cache %zu, on paper %zu; activations %zu, on paper %zu", s->rows,
            kind[MEMORY_KV], p.kv, kind[MEMORY_ACTIVATIONS], p.activations);

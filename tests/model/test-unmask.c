@@ -4,6 +4,7 @@
 #include "lib/decode/cache/cache.h"
 #include "lib/decode/decoder.h"
 #include "lib/decode/schedule.h"
+#include "lib/decode/suffix.h"
 #include "tests/tap.h"
 
 enum { MOST = 8 };
@@ -44,6 +45,22 @@ static void test_threshold_rule(void)
     p.threshold = 0;
     ok(taken(UNMASK_THRESHOLD, s, 4, 0, p) == 4, "threshold 0: all");
     ok(taken(UNMASK_THRESHOLD, s, 0, 1, p) == 0, "threshold: no positions, no commits");
+}
+
+static void test_threshold_decay(void)
+{
+    const double s[] = {0.85, 0.8, 0.7};
+    int32_t pick[] = {0, 1, 2};
+    struct unmask_params p = {.threshold = 0.9, .threshold_decay = 0.5};
+    struct offers o = {.n = 3, .confidence = s, .pick = pick, .slots = 3};
+    ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 1, "a full block: the threshold as it is");
+    o.slots = 4; /* 0.9 (1 - 0.5 / 4) = 0.7875 */
+    ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 2, "it falls as the block fills");
+    o.ahead = 8; /* 0.9 (1 - 0.5 / 12) = 0.8625 */
+    ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 1, "and slower, the more is ahead of it");
+    o.ahead = 0;
+    p.threshold_decay = 0;
+    ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 1, "decay 0: not at all");
 }
 
 /* Where the order is not that of confidence, those that reach the threshold are not the first. */
@@ -107,22 +124,21 @@ static void test_entropy_bound(void)
 static void test_hierarchical(void)
 {
     const double c[] = {0.7, 0.8, 0.8, 0.3, 0.65};
-    const int32_t row[] = {0, 1, 2, 3, 4}, origin[] = {10, 11, 12, 14, 15};
+    const int32_t asked[] = {10, 11, 12, 14, 15};
     int32_t pick[] = {1, 2, 0, 4, 3};
     struct unmask_params p = {.upper = 0.9, .lower = 0.6};
-    const struct offers o = {.n = 5, .confidence = c, .pick = pick, .row = row, .origin = origin,
-                             .first = 10};
+    const struct offers o = {.n = 5, .confidence = c, .pick = pick, .asked = asked, .first = 10};
     ok(unmask_count(UNMASK_HIERARCHICAL, &p, &o) == 2 && pick[0] == 1 && pick[1] == 4,
        "hierarchical: the best of each run, of equals the first");
     int32_t again[] = {1, 2, 0, 4, 3};
-    const struct offers high = {.n = 5, .confidence = c, .pick = again, .row = row,
-                                .origin = origin, .first = 10};
+    const struct offers high = {.n = 5, .confidence = c, .pick = again, .asked = asked,
+                                .first = 10};
     p.upper = 0.75;
     ok(unmask_count(UNMASK_HIERARCHICAL, &p, &high) == 3, "and all above the upper threshold");
     p.upper = p.lower = 1;
     int32_t alone[] = {1, 2, 0, 4, 3};
-    const struct offers none = {.n = 5, .confidence = c, .pick = alone, .row = row,
-                                .origin = origin, .first = 10};
+    const struct offers none = {.n = 5, .confidence = c, .pick = alone, .asked = asked,
+                                .first = 10};
     ok(unmask_count(UNMASK_HIERARCHICAL, &p, &none) == 1 && alone[0] == 1,
        "hierarchical: at least the best one");
 }
@@ -145,15 +161,188 @@ static void test_prophet(void)
     ok(unmask_paced(UNMASK_PROPHET), "else the schedule's steps");
 }
 
+static int near(double x, double y)
+{
+    return fabs(x - y) < 1e-6;
+}
+
+/* The answer of a slot whose two best tokens are `id` and `second`. */
+static struct head_row answer_of(int32_t id, double p, int32_t second, double q)
+{
+    return (struct head_row){.id = id, .runner_up = second, .prob = (float)p,
+                             .runner_up_prob = (float)q, .gap = (float)log(p / q),
+                             .log_prob = log(p)};
+}
+
+/* Decay 0.8, power 0.2, weight 0.7, by hand; in the third pass the second best token leads by its
+ * credit. */
+static void test_credit(void)
+{
+    struct slot_kept s = {{0}, {0}};
+    const struct unmask_params p = {.credit_weight = 0.7, .credit_decay = 0.8, .credit_power = 0.2,
+                                    .credit_threshold = 0.9};
+    struct head_row a = answer_of(7, 0.6, 9, 0.3);
+    struct reading r = unmask_read(UNMASK_CREDIT, &p, &a, &s);
+    double c = pow(0.6, 0.2), up = pow(1 + c, 0.7);
+    ok(r.id == 7 && near(r.confidence, 0.6 * up / (1 + 0.6 * (up - 1))) &&
+           near((double)s.value[0], c), "credit: a token gains from its own pass");
+    r = unmask_read(UNMASK_CREDIT, &p, &a, &s);
+    c = 0.8 * c + pow(0.6, 0.2);
+    ok(near((double)s.value[0], c), "credit: what is left of it, and the next one");
+    a = answer_of(9, 0.45, 7, 0.4);
+    r = unmask_read(UNMASK_CREDIT, &p, &a, &s);
+    double seven = 0.4 * pow(1 + 0.8 * c, 0.7), nine = 0.45 * pow(1 + pow(0.45, 0.2), 0.7);
+    ok(r.id == 7 && near(r.confidence, seven / (1 - 0.85 + seven + nine)),
+       "credit: the second best token is chosen: %g", r.confidence);
+    for (int32_t id = 20; id < 24; id++) {
+        a = answer_of(id, 0.5, 5, 0.1);
+        unmask_read(UNMASK_CREDIT, &p, &a, &s);
+    }
+    int found = 0;
+    for (int i = 0; i < SLOT_KEPT; i++)
+        found += s.id[i] == 7 || s.id[i] == 20;
+    ok(found == 1 && s.id[0] != s.id[1], "credit: the largest of a slot are kept");
+    const struct unmask_params none = {.credit_weight = 0, .credit_decay = 0.8,
+                                       .credit_power = 0.2};
+    a = answer_of(9, 0.4, 23, 0.4);
+    r = unmask_read(UNMASK_CREDIT, &none, &a, &s);
+    ok(r.id == 9 && !(r.confidence < exp(a.log_prob)) && !(r.confidence > exp(a.log_prob)),
+       "credit, weight 0: the answer as it is");
+    const double sure[] = {0.95, 0.9, 0.5};
+    ok(taken(UNMASK_CREDIT, sure, 3, 0, p) == 2, "credit: then a threshold");
+}
+
+/* A rule that remembers, pass after pass on one canvas. Slots count from 0. */
+struct played {
+    double kept[UNMASK_KEPT];
+    struct slot_kept slot[MOST];
+    int32_t step, back[MOST];
+    size_t backs;
+};
+
+/* A pass over the masked slots asked[0..n) and the ids at asked[n..n+m). Returns the slots taken as
+ * digits, best first; m->back gets the slots that are masked again. */
+static int pass(struct played *m, enum unmask rule, const struct unmask_params *p,
+                const int32_t *asked, const double *confidence, size_t n, size_t held)
+{
+    int32_t pick[MOST];
+    for (size_t k = 0; k < n; k++)
+        pick[k] = (int32_t)k;
+    for (size_t k = 1; k < n; k++)
+        for (size_t j = k; j > 0 && confidence[pick[j]] > confidence[pick[j - 1]]; j--) {
+            int32_t was = pick[j];
+            pick[j] = pick[j - 1];
+            pick[j - 1] = was;
+        }
+    m->backs = 0;
+    const struct offers o = {.n = n, .m = held, .confidence = confidence, .pick = pick,
+                             .asked = asked, .back = m->back, .backs = &m->backs,
+                             .slot = unmask_has(rule, UNMASK_KEEPS) ? m->slot : NULL,
+                             .kept = m->kept, .step = m->step++};
+    size_t count = unmask_count(rule, p, &o);
+    int slots = 0;
+    for (size_t k = 0; k < count; k++)
+        slots = 10 * slots + asked[pick[k]] + 1;
+    for (size_t k = 0; k < m->backs; k++)
+        m->back[k] = asked[m->back[k]];
+    return slots;
+}
+
+static void test_slowfast(void)
+{
+    const struct unmask_params p = {.slowfast_sure = 0.85, .slowfast_reach = 0.1};
+    struct played m = {.step = 0};
+    const int32_t all[] = {0, 1, 2, 3, 4, 5};
+    const double first[] = {0.5, 0.9, 0.3, 0.2, 0.05, 0.01};
+    ok(pass(&m, UNMASK_SLOWFAST, &p, all, first, 6, 0) == 2, "slowfast: slow, the best one");
+    const int32_t then[] = {0, 2, 3, 4, 5};
+    const double second[] = {0.6, 0.95, 0.2, 0.3, 0.01};
+    ok(pass(&m, UNMASK_SLOWFAST, &p, then, second, 5, 0) == 3, "and once more: 4, 5: they agree");
+    const int32_t rest[] = {0, 3, 4, 5};
+    const double third[] = {0.9, 0.86, 0.99, 0.9};
+    ok(pass(&m, UNMASK_SLOWFAST, &p, rest, third, 4, 0) == 14,
+       "fast: all that is sure before slot 4, and nothing behind it");
+    const int32_t last[] = {4, 5};
+    const double fourth[] = {0.5, 0.9};
+    ok(pass(&m, UNMASK_SLOWFAST, &p, last, fourth, 2, 0) == 6 && near(m.kept[SLOWFAST_START], 4),
+       "slow again from the span's end");
+    ok(pass(&m, UNMASK_SLOWFAST, &p, last, fourth, 1, 0) == 5, "the last one");
+    struct played far = {.step = 0};
+    for (int i = 0; i < SLOWFAST_PASSES; i++) { /* horizons 6, 1, 6, 1: they never agree */
+        const double odd[] = {0.5, 0, 0, 0, 0, i % 2 ? 0 : 0.4};
+        pass(&far, UNMASK_SLOWFAST, &p, all, odd, 6, 0);
+    }
+    ok(near(far.kept[SLOWFAST_END], 3), "after 8 passes the mean will do: %g",
+       far.kept[SLOWFAST_END]);
+    const double none[] = {0.2, 0.5, 0.3, 0.9, 0.9, 0.9};
+    ok(pass(&far, UNMASK_SLOWFAST, &p, all, none, 6, 0) == 2, "fast: at least the span's best");
+    const int32_t before[] = {1};
+    struct played late = {.kept = {4, 6, 0, 0}, .step = 3};
+    ok(pass(&late, UNMASK_SLOWFAST, &p, before, first, 1, 0) == 2,
+       "masks before the span are not left");
+}
+
+static void test_saber(void)
+{
+    const struct unmask_params p = {.saber_least = 2};
+    struct played m = {.step = 0};
+    const int32_t all[] = {0, 1, 2, 3, 4, 5};
+    const double first[] = {0.5, 0.9, 0.3, 0.7, 0.6, 0.1};
+    ok(pass(&m, UNMASK_SABER, &p, all, first, 6, 0) == 24 && m.backs == 0,
+       "saber: at first the two best");
+    const int32_t then[] = {0, 2, 4, 5, 1, 3}; /* 1 and 3 are held; 3 fell from 0.7 to 0.6 */
+    const double second[] = {0.85, 0.9, 0.82, 0.1, 0.95, 0.6};
+    ok(pass(&m, UNMASK_SABER, &p, then, second, 4, 2) == 315 && m.backs == 1 && m.back[0] == 3,
+       "then all above the mean 0.8; what fell most is masked again");
+    ok(near(m.kept[SABER_SLOTS], 5) && near(m.kept[SABER_SUM], 0.9 + 0.7 + 0.85 + 0.9 + 0.82),
+       "the mean is of the times that slots were committed last");
+    const int32_t third[] = {3, 5, 0, 1, 2, 4};
+    const double now[] = {0.8, 0.1, 0.8, 0.8, 0.9, 0.82}; /* 1 fell by 0.15, 0 by 0.05 */
+    ok(pass(&m, UNMASK_SABER, &p, third, now, 2, 4) == 46 && m.back[0] == 1 && m.backs == 1 &&
+           near(m.kept[SABER_SUM], 0.9 + 0.8 + 0.85 + 0.9 + 0.82 + 0.1),
+       "the drop counts from pass to pass; a slot counts once");
+    const int32_t one[] = {1, 0, 2};
+    const double low[] = {0.2, 0.1, 0.1};
+    ok(pass(&m, UNMASK_SABER, &p, one, low, 1, 2) == 2 && m.backs == 0,
+       "fewer are masked again than were committed");
+    const struct unmask_params single = {.saber_least = 1, .saber_floor = 1};
+    struct played alone = {.step = 0};
+    pass(&alone, UNMASK_SABER, &single, all, first, 6, 0);
+    ok(pass(&alone, UNMASK_SABER, &single, then, second, 4, 2) == 3 && alone.backs == 0,
+       "least 1, floor 1: one by one, none comes back");
+}
+
+static void test_wino(void)
+{
+    const struct unmask_params p = {.wino_draft = 0.6, .wino_verify = 0.9};
+    struct played m = {.step = 0};
+    const int32_t all[] = {0, 1, 2, 3, 4, 5, 6};
+    const double first[] = {0.5, 0.9, 0.65, 0.7, 0.95, 0.8, 0.75};
+    ok(pass(&m, UNMASK_WINO, &p, all, first, 7, 0) == 52674, "wino: at most 5 of 7 masks");
+    const int32_t then[] = {0, 2, 1, 3, 4, 5, 6};
+    const double second[] = {0.61, 0.7, 0.3, 0.95, 0.1, 0.2, 0.2};
+    ok(pass(&m, UNMASK_WINO, &p, then, second, 2, 5) == 31 && m.backs == 4 && m.back[0] == 4 &&
+           m.back[1] == 5 && m.back[2] == 6 && m.back[3] == 1,
+       "all below 0.9 come back, the lowest first");
+    const int32_t third[] = {1, 4, 5, 6, 0, 2, 3};
+    const double now[] = {0.7, 0.7, 0.1, 0.1, 0.5, 0.2, 0.3};
+    ok(pass(&m, UNMASK_WINO, &p, third, now, 4, 3) == 12 + 13 && m.backs == 1 && m.back[0] == 2,
+       "fewer than the pass before took: 1 of 3");
+    const int32_t fourth[] = {2, 5, 6, 0, 1, 3, 4};
+    const double weak[] = {0.5, 0.55, 0.1, 0.1, 0.1, 0.1, 0.1};
+    ok(pass(&m, UNMASK_WINO, &p, fourth, weak, 3, 4) == 6 && m.backs == 0,
+       "who takes one alone verifies nothing");
+}
+
 /* What a rule may ask of an answer: everything the head says, and its slot. */
 static void test_offers(void)
 {
     const struct head_row answer[] = {{.id = 7, .entropy = 0.5f}, {.id = 9, .entropy = 1.5f}};
     const double confidence[] = {0.25, 0.75};
-    const int32_t row[] = {4, 2}, origin[] = {-1, -1, 31, 32, 33};
+    const int32_t asked[] = {33, 31};
     int32_t pick[] = {1, 0};
     const struct offers o = {.n = 2, .answer = answer, .confidence = confidence, .pick = pick,
-                             .row = row, .origin = origin, .first = 30};
+                             .asked = asked, .first = 30};
     ok(offers_slot(&o, 0) == 3 && offers_slot(&o, 1) == 1 && o.answer[o.pick[0]].id == 9 &&
            offers_confidence(&o, 0) > 0.7, "the answers of a rule, their slots, their rank");
     offers_swap(&o, 0, 1);
@@ -179,6 +368,65 @@ static void test_schedule(void)
             sums &= sum == m;
         }
     ok(sums, "a schedule always sums to the masks");
+}
+
+/* "1 1 2": for m masks in so many steps. */
+static const char *budget(enum pace pace, size_t m, size_t steps, char text[80])
+{
+    size_t b[32], at = 0;
+    schedule_budget(pace, m, steps, b);
+    for (size_t i = 0; i < steps; i++)
+        at += (size_t)snprintf(text + at, 80 - at, i ? " %zu" : "%zu", b[i]);
+    return text;
+}
+
+/* Every budget sums to the masks, commits at each step as long as there are masks, and lies within
+ * one of the quota of its pace where that is above the minimum. */
+static void test_paces(void)
+{
+    char text[80];
+    ok(!strcmp(budget(SCHEDULE_COSINE, 16, 8, text), "1 1 1 2 2 3 3 3"), "cosine: %s", text);
+    ok(!strcmp(budget(SCHEDULE_COSINE, 128, 16, text), "1 2 3 4 5 7 8 8 9 10 11 11 12 12 12 13"),
+       "cosine of 128 in 16: %s", text);
+    ok(!strcmp(budget(SCHEDULE_FRONT, 16, 8, text), "3 3 2 2 2 2 1 1"), "front: %s", text);
+    ok(!strcmp(budget(SCHEDULE_FRONT, 5, 1, text), "5"), "front, one step: %s", text);
+    ok(!strcmp(budget(SCHEDULE_FRONT, 3, 5, text), "1 1 1 0 0"), "more steps than masks: %s", text);
+    int sums = 1, ordered = 1;
+    for (int pace = 0; pace < SCHEDULE_COUNT; pace++)
+        for (size_t m = 0; m < 60; m++)
+            for (size_t steps = 1, b[16]; steps <= 16; steps++) {
+                size_t sum = 0;
+                schedule_budget((enum pace)pace, m, steps, b);
+                for (size_t i = 0; i < steps; i++) {
+                    sum += b[i];
+                    sums &= b[i] > 0 || sum == m;
+                    if (i > 0 && i < m)
+                        ordered &= pace == SCHEDULE_COSINE ? b[i] >= b[i - 1] : b[i] <= b[i - 1];
+                }
+                sums &= sum == m;
+            }
+    ok(sums && ordered, "paces sum to the masks, without idle steps before the end");
+}
+
+static void test_blocks(void)
+{
+    size_t s[5];
+    schedule_blocks(32, 4, 16, 0.5, s); /* quotas 17.1 8.5 4.3 2.1 */
+    ok(s[0] == 16 && s[1] == 9 && s[2] == 5 && s[3] == 2, "steps of blocks: %zu %zu %zu %zu", s[0],
+       s[1], s[2], s[3]);
+    schedule_blocks(16, 5, 8, 0.01, s);
+    ok(s[0] == 8 && s[1] + s[2] + s[3] + s[4] == 8 && s[4] >= 1, "none without a step");
+    schedule_blocks(10, 4, 16, 2, s);
+    ok(s[0] == 1 && s[1] == 1 && s[2] == 3 && s[3] == 5, "a decay above 1 grows");
+    int sums = 1, alike = 1;
+    for (size_t steps = 5; steps < 200; steps++)
+        for (int d = 1; d <= 20; d++) {
+            schedule_blocks(steps, 5, 16, 0.1 * d, s);
+            sums &= s[0] + s[1] + s[2] + s[3] + s[4] == steps && s[0] && s[4];
+            for (size_t i = 0; i < 5 && d == 10; i++)
+                alike &= s[i] == steps / 5 + (i < steps % 5);
+        }
+    ok(sums && alike, "the total is kept; decay 1: all alike");
 }
 
 /* The words of a row of settings, by the table that numbers them. */
@@ -209,25 +457,44 @@ static void test_words(void)
                                              [UNMASK_FACTOR] = "factor",
                                              [UNMASK_ENTROPY_BOUND] = "entropy_bound",
                                              [UNMASK_HIERARCHICAL] = "hierarchical",
-                                             [UNMASK_PROPHET] = "prophet"};
+                                             [UNMASK_PROPHET] = "prophet",
+                                             [UNMASK_CREDIT] = "credit",
+                                             [UNMASK_SLOWFAST] = "slowfast",
+                                             [UNMASK_SABER] = "saber",
+                                             [UNMASK_WINO] = "wino"};
     const char *policies[CACHE_COUNT];
     for (size_t k = 0; k < CACHE_COUNT; k++)
         policies[k] = cache_policies[k]->name;
     words("unmask", rules, UNMASK_COUNT);
+    const char *const suffixes[SUFFIX_COUNT] = {[SUFFIX_ALL] = "all", [SUFFIX_WINDOW] = "window",
+                                                [SUFFIX_DROPOUT] = "dropout",
+                                                [SUFFIX_GROW] = "grow"};
+    const char *const paces[SCHEDULE_COUNT] = {[SCHEDULE_UNIFORM] = "uniform",
+                                               [SCHEDULE_COSINE] = "cosine",
+                                               [SCHEDULE_FRONT] = "front"};
     words("cache", policies, CACHE_COUNT);
+    words("suffix", suffixes, SUFFIX_COUNT);
+    words("pace", paces, SCHEDULE_COUNT);
 }
 
 int main(void)
 {
     test_schedule_rule();
     test_threshold_rule();
+    test_threshold_decay();
     test_threshold_picks();
     test_factor_rule();
     test_entropy_bound();
     test_hierarchical();
     test_prophet();
+    test_credit();
+    test_slowfast();
+    test_saber();
+    test_wino();
     test_offers();
     test_schedule();
+    test_paces();
+    test_blocks();
     test_words();
     return tap_done();
 }

@@ -3,12 +3,75 @@
  * runs between two passes. */
 #include "lib/decode/cache/cache.h"
 
+#include <math.h>
+
 #define CACHE_ADDRESS(ENUM, name) &cache_##name,
 const struct cache_policy *const cache_policies[] = {CACHE_POLICIES(CACHE_ADDRESS)};
+
+#define CACHE_USUAL(name, type, policies, least, most, standard, unit, meaning) .name = standard,
+const struct cache_params cache_usual = {CACHE_PARAMETERS(CACHE_USUAL)};
+
+/* Pairs of a row and a key that it sees under a block-causal mask. */
+static double pairs_seen(const int32_t *row, size_t rows, const int32_t *key, size_t keys,
+                         int32_t block)
+{
+    double pairs = 0;
+    for (size_t j = 0, seen = 0; j < rows; j++) {
+        while (seen < keys && key[seen] / block <= row[j] / block)
+            seen++;
+        pairs += (double)seen;
+    }
+    return pairs;
+}
+
+void cache_extent(const struct cache_policy *p, const struct cache_part *part, int32_t mask_block,
+                  struct extent *x)
+{
+    const int reads = p->kept && !part->sifts;
+    size_t rows = part->take && !part->sifts ? part->take : part->n_rows;
+    size_t keys = reads ? part->n_keys : part->n_rows;
+    *x = (struct extent){.read = reads ? (double)keys : 0,
+                         .written = (double)(reads ? rows : part->take),
+                         .outputs = p->outputs ? (double)part->n_rows : 0};
+    cost_full(x, (double)rows, (double)keys);
+    cost_look(x, (double)(part->n_rows - rows), (double)keys);
+    if (mask_block)
+        x->pairs = pairs_seen(part->row, part->n_rows, reads ? part->key : part->row, keys,
+                              mask_block);
+}
 
 size_t cache_list(int32_t *list, int32_t first, int32_t end)
 {
     for (int32_t p = first; p < end; p++)
         list[p - first] = p;
     return (size_t)(end - first);
+}
+
+size_t cache_share(double share, size_t n)
+{
+    size_t some = (size_t)ceil(share * (double)n);
+    return some < n ? some : n;
+}
+
+void cache_span(const struct cache_view *v, struct cache_part *part, int32_t first, int32_t end)
+{
+    part->n_rows = cache_list(part->row, first, end);
+    part->n_keys = cache_list(part->key, 0, v->canvas->len);
+}
+
+int cache_refreshes(const struct cache_view *v, int32_t whole, size_t *passes)
+{
+    int32_t step = v->canvas->step, every = v->params.refresh;
+    int32_t since = every ? step % every : step;
+    int fresh = step < whole || since == 0;
+    *passes = step < whole ? (size_t)(whole - step)
+              : fresh      ? 1
+              : every      ? (size_t)(every - since)
+                           : SIZE_MAX;
+    return fresh;
+}
+
+int cache_stale(const struct cache_view *v, int32_t p)
+{
+    return v->cached[p] != v->token[p];
 }

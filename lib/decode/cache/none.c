@@ -5,8 +5,8 @@
 
 static void describe(const struct cache_view *v, struct cache_part *part)
 {
-    part->n_rows = cache_list(part->row, 0, v->canvas->len);
+    cache_span(v, part, 0, v->canvas->len);
     part->passes = SIZE_MAX;
 }
 
-const struct cache_policy cache_none = {"none", 0, 0, MASK_FULL, describe};
+const struct cache_policy cache_none = {.name = "none", .describe = describe};

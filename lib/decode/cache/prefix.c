@@ -2,18 +2,17 @@
  *
  * The first pass of a block computes the whole canvas, commits like any other, and leaves the keys
  * and values of every position in its slot. The others compute the block and all that comes after
- * it, and read what is before as it was. Queries of such a pass: len - start of the block.
- * Source: Wu et al. 2025, "Fast-dLLM", arXiv 2505.22618, section 3.2 (prefix cache).
+ * it, and read what is before as it was, until a refresh. Queries of such a pass: len - start of
+ * the block.
+ * Source: Wu et al. 2025, "Fast-dLLM", arXiv 2505.22618, section 3.2 (prefix cache); the refresh
+ * within a block: "dInfer", arXiv 2510.08666.
  */
 #include "lib/decode/cache/cache.h"
 
 static void describe(const struct cache_view *v, struct cache_part *part)
 {
-    const struct canvas_state *c = v->canvas;
-    int32_t block = c->prompt + c->block * v->block_length;
-    part->n_rows = cache_list(part->row, c->step ? block : 0, c->len);
-    part->n_keys = cache_list(part->key, 0, c->len);
-    part->passes = c->step ? SIZE_MAX : 1;
+    cache_span(v, part, cache_refreshes(v, 1, &part->passes) ? 0 : v->begin, v->canvas->len);
 }
 
-const struct cache_policy cache_prefix = {"prefix", 1, 1, MASK_FULL, describe};
+const struct cache_policy cache_prefix = {
+    .name = "prefix", .kept = 1, .per_block = 1, .describe = describe};

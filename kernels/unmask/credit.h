@@ -1,0 +1,59 @@
+/* credit.h - a token that was the best answer pass after pass is committed sooner. Each pass leaves
+ * `decay` of a slot's credits and gives p^power to its best token, whose probability is p; a token
+ * with credit c then has the logit l + weight ln(1 + c), and the threshold rule goes by the softmax
+ * of those. So a token may be committed that is only the second best of this pass.
+ *
+ * The logits of the two best tokens are all that is known here. With them the softmax is
+ *     p_i (1 + c_i)^weight / Z,    Z = 1 + sum over the two of p_i ((1 + c_i)^weight - 1)
+ * which is exact when the tokens with credit are among the two. The credits of other tokens are
+ * left out: Z is then too small by p_k ((1 + c_k)^weight - 1) for each such token k, and none of
+ * them can be committed in this pass. Remembered are the SLOT_KEPT largest credits of a slot.
+ * Source: Wang et al. 2025, "CreditDecoding", arXiv 2510.06133; inclusionAI, dInfer
+ * (github.com/inclusionAI/dInfer), CreditThresholdParallelDecoder. */
+#ifndef KERNELS_UNMASK_CREDIT_H
+#define KERNELS_UNMASK_CREDIT_H
+
+#include "kernels/unmask/threshold.h"
+
+/* (1 + credit)^weight; 1 for a token without any. */
+HOST_DEVICE double unmask_credit_of(const struct slot_kept *s, int32_t id, double weight)
+{
+    for (int i = 0; i < SLOT_KEPT; i++)
+        if (s->value[i] > 0 && s->id[i] == id)
+            return pow(1 + (double)s->value[i], weight);
+    return 1;
+}
+
+HOST_DEVICE void unmask_credit_give(struct slot_kept *s, int32_t id, double decay, double gift)
+{
+    int at = -1, least = 0;
+    for (int i = 0; i < SLOT_KEPT; i++) {
+        s->value[i] = (float)(decay * (double)s->value[i]);
+        if (s->value[i] > 0 && s->id[i] == id)
+            at = i;
+        if (s->value[i] < s->value[least])
+            least = i;
+    }
+    if (at < 0 && gift > (double)s->value[least]) {
+        at = least;
+        s->id[at] = id;
+        s->value[at] = 0;
+    }
+    if (at >= 0)
+        s->value[at] = (float)((double)s->value[at] + gift);
+}
+
+/* The second best probability by the gap of the logits: as exact as the best one, and no larger. */
+HOST_DEVICE struct reading unmask_credit(const struct head_row *a, struct slot_kept *s,
+                                         double weight, double decay, double power)
+{
+    double p = exp(a->log_prob), q = a->runner_up_prob > 0 ? p * exp(-(double)a->gap) : 0;
+    unmask_credit_give(s, a->id, decay, p > 0 ? pow(p, power) : 0);
+    double first = p * unmask_credit_of(s, a->id, weight);
+    double second = q * unmask_credit_of(s, a->runner_up, weight);
+    double all = 1 + (first - p) + (second - q);
+    const struct reading best = {a->id, first / all}, other = {a->runner_up, second / all};
+    return second > first ? other : best;
+}
+
+#endif

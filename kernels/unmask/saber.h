@@ -1,0 +1,64 @@
+/* saber.h - every answer that is surer than what was committed so far was, on average; then those
+ * ids are masked again that have lost most.
+ *
+ * Commit: all above the mean of the confidences at which the slots of the canvas were last
+ * committed (1 at first), never less than `bottom`; when these are fewer than `least`, the `least`
+ * best. Mask again: of the ids that the block had before this pass max(least / 2, taken / 8 rounded
+ * up), but fewer than were taken, so a block ends within as many passes as it has slots. They are
+ * those whose probability fell most since the pass before.
+ *
+ * The authors' code goes by the probability of the best token of such a slot; here it is that of
+ * the id that stands there. It also lets a slot compete in the pass that commits it, which has no
+ * pass before; here it comes in one pass later.
+ * Source: Dong et al. 2025, "Saber", arXiv 2510.18165, and decoding.py of
+ * github.com/zhaoyMa/Saber. bottom is an addition: at 1, with least 1, it commits one by one. */
+#ifndef KERNELS_UNMASK_SABER_H
+#define KERNELS_UNMASK_SABER_H
+
+#include "kernels/unmask/offers.h"
+
+/* What is kept of a canvas: the sum of these confidences, their number. Of a slot: the probability
+ * of its id in the last pass, the confidence at which it was committed; id[0] 1: it ever was. */
+enum { SABER_SUM, SABER_SLOTS };
+enum { SABER_NOW, SABER_THEN };
+
+/* The answer of place k is committed. */
+HOST_DEVICE void unmask_saber_note(const struct offers *o, size_t k)
+{
+    struct slot_kept *s = offers_kept(o, k);
+    o->kept[SABER_SLOTS] += !s->id[0];
+    o->kept[SABER_SUM] -= (double)s->value[SABER_THEN];
+    s->id[0] = 1;
+    s->value[SABER_NOW] = s->value[SABER_THEN] = (float)o->confidence[k];
+    o->kept[SABER_SUM] += (double)s->value[SABER_THEN];
+}
+
+HOST_DEVICE size_t unmask_saber_take(const struct offers *o, double bottom, size_t least)
+{
+    double slots = o->kept[SABER_SLOTS], mean = slots > 0 ? o->kept[SABER_SUM] / slots : 1;
+    double above = mean > bottom ? mean : bottom;
+    size_t sure = 0, taken = 0;
+    for (size_t k = 0; k < o->n; k++)
+        sure += o->confidence[k] > above;
+    if (sure < least)
+        return least < o->n ? least : o->n;
+    for (size_t j = 0; j < o->n; j++)
+        if (offers_confidence(o, j) > above)
+            offers_swap(o, j, taken++);
+    return taken;
+}
+
+HOST_DEVICE size_t unmask_saber(const struct offers *o, double bottom, size_t least)
+{
+    size_t taken = unmask_saber_take(o, bottom, least), back = (taken + 7) / 8;
+    for (size_t j = 0; j < taken; j++)
+        unmask_saber_note(o, (size_t)o->pick[j]);
+    back = back < least / 2 ? least / 2 : back;
+    back = back < taken ? back : taken > 0 ? taken - 1 : 0;
+    offers_mask_again(o, back < o->m ? back : o->m);
+    for (size_t k = o->n; k < o->n + o->m; k++)
+        offers_kept(o, k)->value[SABER_NOW] = (float)o->confidence[k];
+    return taken;
+}
+
+#endif

@@ -1,0 +1,88 @@
+/* slowfast.h - cycles of a slow and a fast phase, each over a span of slots. Slow: every pass
+ * commits the best answer at or behind the start of the span, and looks how far the answers
+ * reach: to the last one above `reach`. When two such horizons in a row agree (their variance is
+ * below 1), or after 8 passes, the span ends at their mean. Fast: every pass commits the answers
+ * of the span above `sure`, or its best one, until the span is full; there the next cycle starts.
+ *
+ * A horizon is the slot behind that last answer. Where only masks before the span are left (mask
+ * ids that were committed), the best of them is taken.
+ * Source: Wei et al. 2025, "Accelerating Diffusion Large Language Models with SlowFast Sampling",
+ * arXiv 2506.10848; what is left out is its reuse of answers behind the span, which saves rows and
+ * no passes. */
+#ifndef KERNELS_UNMASK_SLOWFAST_H
+#define KERNELS_UNMASK_SLOWFAST_H
+
+#include "kernels/unmask/offers.h"
+
+/* What is kept of a canvas. END 0: the phase is slow, and has had SLOW passes. */
+enum { SLOWFAST_START, SLOWFAST_END, SLOWFAST_HORIZON, SLOWFAST_SLOW };
+enum { SLOWFAST_PASSES = 8 };
+
+/* The answers of slots from .. end-1 that are surer than `sure` come to the front, or the best of
+ * these slots. Returns how many. */
+HOST_DEVICE size_t unmask_slowfast_take(const struct offers *o, double from, double end,
+                                        double sure)
+{
+    size_t taken = 0, best = o->n;
+    for (size_t j = 0; j < o->n; j++) {
+        size_t k = (size_t)o->pick[j];
+        double slot = offers_slot(o, k);
+        if (slot < from || slot >= end)
+            continue;
+        best = best == o->n ? j : best;
+        if (o->confidence[k] > sure)
+            offers_swap(o, j, taken++);
+    }
+    if (!taken && best < o->n)
+        offers_swap(o, best, taken++);
+    return taken;
+}
+
+/* The slot behind the last answer from the start on that is above `reach`. */
+HOST_DEVICE double unmask_slowfast_horizon(const struct offers *o, double start, double reach)
+{
+    double horizon = start + 1;
+    for (size_t k = 0; k < o->n; k++)
+        if (offers_slot(o, k) >= start && o->confidence[k] > reach)
+            horizon = offers_slot(o, k) + 1;
+    return horizon;
+}
+
+/* A slow pass looks, and may settle the span. */
+HOST_DEVICE void unmask_slowfast_look(const struct offers *o, double reach)
+{
+    double *kept = o->kept, was = kept[SLOWFAST_HORIZON];
+    double horizon = unmask_slowfast_horizon(o, kept[SLOWFAST_START], reach);
+    double half = (horizon - was) / 2; /* of two values: their standard deviation */
+    kept[SLOWFAST_HORIZON] = horizon;
+    kept[SLOWFAST_SLOW]++;
+    if (kept[SLOWFAST_SLOW] > 1 && (half * half < 1 || kept[SLOWFAST_SLOW] >= SLOWFAST_PASSES))
+        kept[SLOWFAST_END] = floor((horizon + was) / 2);
+}
+
+HOST_DEVICE void unmask_slowfast_begin(const struct offers *o, double start)
+{
+    o->kept[SLOWFAST_START] = start;
+    o->kept[SLOWFAST_END] = o->kept[SLOWFAST_HORIZON] = o->kept[SLOWFAST_SLOW] = 0;
+}
+
+HOST_DEVICE size_t unmask_slowfast(const struct offers *o, double reach, double sure)
+{
+    double *kept = o->kept;
+    size_t taken = 0;
+    if (o->n == 0)
+        return 0;
+    if (o->step == 0)
+        unmask_slowfast_begin(o, offers_slot(o, 0));
+    if (kept[SLOWFAST_END] > 0)
+        taken = unmask_slowfast_take(o, kept[SLOWFAST_START], kept[SLOWFAST_END], sure);
+    if (taken)
+        return taken;
+    if (kept[SLOWFAST_END] > 0)
+        unmask_slowfast_begin(o, kept[SLOWFAST_END]);
+    unmask_slowfast_look(o, reach);
+    taken = unmask_slowfast_take(o, kept[SLOWFAST_START], HUGE_VAL, HUGE_VAL);
+    return taken ? taken : 1;
+}
+
+#endif

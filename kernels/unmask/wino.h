@@ -1,0 +1,41 @@
+/* wino.h - wide in, narrow out: many answers are committed, and what does not hold is masked again.
+ *
+ * Draft: every answer above `draft`, the best one when there is none, at most 7/10 of the masks but
+ * 5 at least and 20 at most. Verify, when more than one was taken: of the ids that the block had
+ * before this pass those whose probability is below `verify`, the lowest first, and always fewer
+ * than the pass before had taken. That probability is the answer of a shadow row: a mask at the
+ * same position that sees the canvas without its own slot, and the other shadow rows. So what comes
+ * back is always less than what came in a pass earlier, and a block ends within as many passes as
+ * it has slots.
+ * Source: Hong et al. 2025, "Wide-In, Narrow-Out", arXiv 2507.18578, and LLaDA/decoding.py of
+ * github.com/Feng-Hong/WINO-DLLM. */
+#ifndef KERNELS_UNMASK_WINO_H
+#define KERNELS_UNMASK_WINO_H
+
+#include "kernels/unmask/offers.h"
+
+enum { WINO_FIRST = 30 }; /* what the pass before the first of a block counts for */
+
+HOST_DEVICE size_t unmask_wino_draft(const struct offers *o, double draft)
+{
+    size_t most = 7 * o->n / 10, taken = 0;
+    most = most < 5 ? 5 : most > 20 ? 20 : most;
+    for (size_t j = 0; j < o->n && taken < most; j++)
+        if (offers_confidence(o, j) > draft)
+            offers_swap(o, j, taken++);
+    return taken ? taken : o->n > 0;
+}
+
+HOST_DEVICE size_t unmask_wino(const struct offers *o, double draft, double verify)
+{
+    size_t before = o->step ? (size_t)o->kept[0] : (size_t)WINO_FIRST, low = 0;
+    size_t taken = unmask_wino_draft(o, draft);
+    for (size_t k = o->n; k < o->n + o->m; k++)
+        low += o->confidence[k] < verify;
+    if (taken > 1 && before > 0)
+        offers_mask_again(o, low < before ? low : before - 1);
+    o->kept[0] = (double)taken;
+    return taken;
+}
+
+#endif

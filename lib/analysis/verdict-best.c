@@ -1,0 +1,129 @@
+/* verdict-best.c - see verdict-best.h. Whether an answer is as good is asked of the comparison with
+ * LLaMA (by paradigm) on the same prompts; how fast it is, of the metric records. A method that
+ * answers worse beyond doubt is no candidate, however fast. */
+#include "lib/analysis/verdict-best.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "lib/analysis/format.h"
+#include "lib/analysis/verdict.h"
+#include "lib/record/rec.h"
+#include "lib/run/methods.h"
+
+static int is(const json_t *r, const char *key, const char *wanted)
+{
+    const char *got = rec_text(r, key);
+    return got && !strcmp(got, wanted);
+}
+
+/* The share of right answers of a denoised point against that of LLaMA. */
+static const json_t *accuracy_of(const struct runset *s, const char *point)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(runset_kind(s, "comparison"), i, r)
+        if (is(r, "by", "paradigm") && is(r, "metric", "accuracy") &&
+            is(r, "effect", "difference") && is(r, "point", point))
+            return r;
+    return NULL;
+}
+
+/* The methods that the run knows. */
+static void gather(const struct runset *s, struct methods *m)
+{
+    size_t i;
+    json_t *r;
+    json_array_foreach(runset_kind(s, "method"), i, r) {
+        struct err e = {0};
+        methods_take(m, r, "methods", &e); /* one that is no method names nothing */
+    }
+}
+
+static const struct method *method_of(const struct methods *m, const struct runset *s,
+                                      const struct config_row *c)
+{
+    return methods_of(m, runset_config(s, c->point));
+}
+
+/* What the sentence is about. */
+struct best {
+    const struct config_row *llada, *llama;     /* the fastest; NULL: none */
+    const struct config_row *vanilla, *plain;   /* the first method of each */
+};
+
+static void look(struct best *best, const struct methods *m, const struct runset *s,
+                 const struct config_row *c)
+{
+    int ar = c->kind == CONFIG_AUTOREGRESSIVE;
+    const struct config_row **fastest = ar ? &best->llama : &best->llada;
+    const json_t *accuracy = accuracy_of(s, c->point);
+    if (methods_is_base(m, method_of(m, s, c)))
+        *(ar ? &best->plain : &best->vanilla) = c;
+    if (!ar && !(rec_number(accuracy, "hi") >= 0)) /* worse, or nobody knows */
+        return;
+    if (!*fastest || c->y.at < (*fastest)->y.at)
+        *fastest = c;
+}
+
+/* "prefix-threshold", or what the label says of a point that is no named method. */
+static void put_name(struct buf *b, const struct methods *m, const struct runset *s,
+                     const struct config_row *c)
+{
+    const struct method *of = method_of(m, s, c);
+    if (of)
+        buf_text(b, of->name);
+    else
+        buf_format(b, "%s %s", c->axis ? c->axis : c->config, c->axis ? c->along : "");
+}
+
+static void put_points(struct buf *b, const json_t *r)
+{
+    buf_format(b, "%+.2g [%+.2g, %+.2g] points", 100 * rec_number(r, "value"),
+               100 * rec_number(r, "lo"), 100 * rec_number(r, "hi"));
+}
+
+static void put_fastest(struct buf *b, const struct methods *m, const struct runset *s,
+                        const struct best *best)
+{
+    if (!best->llada) {
+        buf_text(b, "no way of decoding LLaDA that was measured answers as well as LLaMA");
+        return;
+    }
+    buf_text(b, "the fastest way of decoding LLaDA that does not answer worse than LLaMA beyond "
+                "doubt (");
+    put_name(b, m, s, best->llada);
+    buf_text(b, ": accuracy ");
+    put_points(b, accuracy_of(s, best->llada->point));
+    buf_text(b, ") takes ");
+    verdict_ratio(b, best->llada, best->llama);
+    buf_text(b, " times as long as the fastest of LLaMA (");
+    put_name(b, m, s, best->llama);
+    buf_char(b, ')');
+}
+
+void verdict_best(struct buf *b, const struct runset *s)
+{
+    struct methods m = {0};
+    struct config_table c = {0};
+    struct best best = {0};
+    gather(s, &m);
+    config_table_metric(&c, s, "e2e_ns");
+    for (size_t i = 0; i < c.n && m.n; i++) /* sorted: contract answer, smallest batch first */
+        if (!isnan(c.v[i].y.at) && !strcmp(c.v[i].contract, c.v[0].contract) &&
+            !(c.v[i].batch > c.v[0].batch))
+            look(&best, &m, s, &c.v[i]);
+    if (best.llama && best.vanilla && best.plain) {
+        buf_format(b, "At batch %.0f, contract %s, ", best.llama->batch, best.llama->contract);
+        put_fastest(b, &m, s, &best);
+        buf_text(b, "; ");
+        put_name(b, &m, s, best.vanilla);
+        buf_text(b, " decoding takes ");
+        verdict_ratio(b, best.vanilla, best.plain);
+        buf_text(b, " times as long as ");
+        put_name(b, &m, s, best.plain);
+        buf_text(b, " LLaMA. ");
+    }
+    config_table_free(&c);
+    methods_free(&m);
+}

@@ -1,0 +1,14 @@
+/* verdict-best.h - the best way of decoding each model, in words. */
+#ifndef ANALYSIS_VERDICT_BEST_H
+#define ANALYSIS_VERDICT_BEST_H
+
+#include "lib/analysis/runset.h"
+#include "lib/base/buf.h"
+
+/* Appends a sentence: of all ways of decoding LLaDA whose share of right answers is not below that
+ * of LLaMA beyond doubt, the fastest, its time over that of the fastest way of decoding LLaMA, and
+ * beside it the first method of either (one token at a time). At the smallest batch size, contract
+ * answer where it was measured. Nothing where no methods (kind `method`) were run. */
+void verdict_best(struct buf *b, const struct runset *s);
+
+#endif

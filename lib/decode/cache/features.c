@@ -1,0 +1,47 @@
+/* features.c - keys, values and the outputs of attention and of the gated layer are kept for every
+ * position; between refreshes a pass computes the slots that have changed most, layer by layer.
+ *
+ * Each `prompt_refresh`-th pass of a canvas computes its prompt, each `response_refresh`-th all its
+ * slots. In other passes a layer computes the values of all slots, which are kept, and compares
+ * them with those before; the share `update` of the slots, rounded up, whose values are least alike
+ * (cosine; of equals the lowest) get new keys and outputs, and the stream of the others goes on
+ * with the outputs that are kept. Nobody needs the stream of the prompt then: its keys and values
+ * are kept. As in the authors' code the first layer always computes all slots.
+ *
+ * What is kept is the difference that an output made to the stream. So passes that compute
+ * everything are those of the policy none, bit for bit.
+ * Source: Liu et al. 2025, "dLLM-Cache", arXiv 2506.06295, section 3, and the authors' code
+ * (github.com/maomaocun/dLLM-cache), which rounds the share down.
+ */
+#include "lib/decode/cache/cache.h"
+
+/* 1: it is the turn of this pass, as of each k-th (0: of the first alone). */
+static int due(int32_t pass, int32_t k)
+{
+    return k ? pass % k == 0 : pass == 0;
+}
+
+/* Passes from this one on that are all due, or all not. */
+static size_t alike(int32_t pass, int32_t k)
+{
+    if (k == 1 || (!k && pass))
+        return SIZE_MAX;
+    return due(pass, k) ? 1 : (size_t)(k - pass % k);
+}
+
+static void describe(const struct cache_view *v, struct cache_part *part)
+{
+    const struct canvas_state *c = v->canvas;
+    const struct cache_params *p = &v->params;
+    int prompt = due(c->passes, p->prompt_refresh), all = due(c->passes, p->response_refresh);
+    size_t slots = (size_t)(c->len - c->prompt), some = cache_share(p->update, slots);
+    size_t a = alike(c->passes, p->prompt_refresh), b = alike(c->passes, p->response_refresh);
+    part->n_rows = cache_list(part->row, prompt ? 0 : c->prompt, c->len);
+    part->n_keys = cache_list(part->key, 0, c->len);
+    part->n = prompt ? (size_t)c->prompt : 0;
+    part->take = all ? part->n_rows : part->n + (some ? some : 1);
+    part->passes = a < b ? a : b;
+}
+
+const struct cache_policy cache_features = {
+    .name = "features", .kept = 1, .outputs = 1, .describe = describe};

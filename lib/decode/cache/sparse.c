@@ -1,0 +1,52 @@
+/* sparse.c - of the keys and values around a block only those are kept that the block asks for.
+ *
+ * The first passes of a block, keep_delay and one more, compute the whole canvas and keep nothing
+ * but this: each layer scores every position outside the block by the mean over its queries and
+ * heads of q k, lets the largest of three neighbours count, and keeps the keys and values of the
+ * share `keep` that scores most (rounded up; of equals the lowest). The others compute the block
+ * alone and read it and what is kept. So the cache holds that share of a canvas and a block, in
+ * every layer, and the keys and values of a whole pass exist for one layer at a time.
+ *
+ * The authors' default is one pass of delay. Without delay, and with all kept, this is dual.
+ * Source: Song et al. 2025, "Sparse-dLLM", arXiv 2508.02558, section 3, and the authors' code
+ * (github.com/OpenMOSS/Sparse-dLLM), which rounds the share down.
+ */
+#include "lib/decode/cache/cache.h"
+
+/* Kept slots, then those of the block. */
+static size_t slots(const struct cache_params *p, size_t len, size_t block_length)
+{
+    return cache_share(p->keep, len - block_length) + block_length;
+}
+
+static void describe_whole(const struct cache_view *v, int32_t kept, struct cache_part *part)
+{
+    part->n_rows = cache_list(part->row, 0, v->canvas->len);
+    part->first = (size_t)v->begin;
+    part->n = (size_t)(v->end - v->begin);
+    part->take = (size_t)kept;
+    part->sifts = 1;
+    part->passes = (size_t)(v->params.keep_delay - v->canvas->step) + 1;
+}
+
+/* The slots in the order of their positions, when all are kept. */
+static void describe_block(const struct cache_view *v, int32_t kept, struct cache_part *part)
+{
+    int32_t before = kept < v->begin ? kept : v->begin, block = v->end - v->begin;
+    size_t n = cache_list(part->key, 0, before);
+    n += cache_list(part->key + n, kept, kept + block);
+    part->n_keys = n + cache_list(part->key + n, before, kept);
+    part->n_rows = cache_list(part->row, v->begin, v->end);
+    part->shift = kept - v->begin;
+    part->passes = SIZE_MAX;
+}
+
+static void describe(const struct cache_view *v, struct cache_part *part)
+{
+    size_t outside = (size_t)(v->canvas->len - (v->end - v->begin));
+    int32_t kept = (int32_t)cache_share(v->params.keep, outside);
+    (v->canvas->step <= v->params.keep_delay ? describe_whole : describe_block)(v, kept, part);
+}
+
+const struct cache_policy cache_sparse = {
+    .name = "sparse", .kept = 1, .per_block = 1, .slots = slots, .describe = describe};

@@ -1,0 +1,164 @@
+/* figure-methods.c - ways of decoding side by side: how much faster than one token a pass each is,
+ * and what it does to the accuracy, against the same base with their intervals. Beside what was
+ * measured here stands what was published of the method, elsewhere and of another model. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/figure/figure.h"
+#include "lib/record/rec.h"
+
+struct row {
+    const char *name;
+    int kind;                 /* of the colours: 0 LLaDA, 1 LLaMA */
+    double speed, lo, hi;     /* times the base's; of LLaMA times that of LLaDA's base */
+    double effect, down, up;  /* accuracy, points; NaN */
+    double published;         /* times the published base's; NaN */
+};
+
+static int is(const json_t *r, const char *key, const char *wanted)
+{
+    const char *got = rec_text(r, key);
+    return got && !strcmp(got, wanted);
+}
+
+static int is_ratio(const json_t *r)
+{
+    return is(r, "by", "method") && is(r, "effect", "ratio") && is(r, "metric", "e2e_ns");
+}
+
+static int is_llama(const json_t *r)
+{
+    return is(r, "arch", "llama");
+}
+
+/* The largest speed-up that was published of a method. */
+static double published(const struct runset *s, const char *name)
+{
+    const json_t *list = runset_kind(s, "method"), *r, *claim;
+    double most = NAN;
+    size_t i, k;
+    json_array_foreach(list, i, r)
+        if (is(r, "method", name))
+            json_array_foreach(json_object_get(r, "published"), k, claim)
+                most = fmax(most, rec_number(claim, "speedup"));
+    return most;
+}
+
+/* The change of the accuracy from `like`'s base to its point. */
+static const json_t *find_effect(const json_t *list, const json_t *like)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(list, i, r)
+        if (is(r, "effect", "difference") && is(r, "metric", "accuracy") &&
+            json_equal(json_object_get(r, "point"), json_object_get(like, "point")) &&
+            json_equal(json_object_get(r, "base_point"), json_object_get(like, "base_point")))
+            return r;
+    return NULL;
+}
+
+/* The time of an answer at the base of a system: of LLaMA, where no method is compared with it,
+ * that of its only point. */
+static double base_time(const struct runset *s, int llama)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(runset_kind(s, "comparison"), i, r)
+        if (is_ratio(r) && is_llama(r) == llama)
+            return rec_number(r, "base_value");
+    json_array_foreach(runset_kind(s, "metric"), i, r)
+        if (llama && is_llama(r) && is(r, "metric", "e2e_ns"))
+            return rec_number(r, "value");
+    return NAN;
+}
+
+static const char *base_name(const struct runset *s, int llama)
+{
+    const json_t *r, *list = runset_kind(s, "method");
+    size_t i;
+    json_array_foreach(list, i, r)
+        if (is(r, "system", llama ? "llama" : "llada"))
+            return rec_text(r, "method");
+    return llama ? "plain" : "vanilla";
+}
+
+static struct row row_of(struct figure *f, const struct runset *s, const json_t *list,
+                         const json_t *r, double unit)
+{
+    const json_t *e = find_effect(list, r);
+    struct value v = {rec_number(r, "value"), rec_number(r, "lo"), rec_number(r, "hi"), r};
+    figure_used(f, &v);
+    return (struct row){.name = rec_text(r, "setting"), .kind = is_llama(r),
+                        .speed = unit / v.at, .lo = unit / v.hi, .hi = unit / v.lo,
+                        .effect = 100 * rec_number(e, "value"), .down = 100 * rec_number(e, "lo"),
+                        .up = 100 * rec_number(e, "hi"),
+                        .published = is_llama(r) ? (double)NAN
+                                                 : published(s, rec_text(r, "setting"))};
+}
+
+static int faster(const void *pa, const void *pb)
+{
+    const struct row *a = pa, *b = pb;
+    int d = (a->speed > b->speed) - (a->speed < b->speed);
+    return d ? d : strcmp(a->name, b->name);
+}
+
+/* The slowest first. The caller frees. */
+static struct row *find_rows(struct figure *f, const struct runset *s, size_t *n)
+{
+    const json_t *list = runset_kind(s, "comparison"), *r;
+    struct row *v = mem_zero(json_array_size(list) + 2, sizeof *v);
+    double own = base_time(s, 0), other = base_time(s, 1);
+    size_t i;
+    *n = 0;
+    if (!isnan(own))
+        v[(*n)++] = (struct row){base_name(s, 0), 0, 1, 1, 1, 0, 0, 0, NAN};
+    if (!isnan(own) && !isnan(other))
+        v[(*n)++] = (struct row){base_name(s, 1), 1, own / other, own / other, own / other,
+                                 NAN, NAN, NAN, NAN};
+    json_array_foreach(list, i, r)
+        if (is_ratio(r) && rec_number(r, "value") > 0 && !isnan(own))
+            v[(*n)++] = row_of(f, s, list, r, is_llama(r) ? own / other : 1);
+    qsort(v, *n, sizeof *v, faster);
+    return v;
+}
+
+void figure_methods(struct figure *f, const struct runset *s, const struct figure_request *q)
+{
+    (void)q;
+    size_t n;
+    struct row *v = find_rows(f, s, &n);
+    const char **names = mem_zero(n + 1, sizeof *names);
+    double lo = 1, hi = 1, least = 0, most = 0;
+    script_table(&f->script, "points",
+                 "place kind speedup lo hi accuracy_points points_lo points_hi published");
+    for (size_t i = 0; i < n; i++) {
+        const struct row *r = &v[i];
+        names[i] = r->name;
+        lo = fmin(lo, isnan(r->lo) ? r->speed : r->lo);
+        hi = fmax(hi, fmax(isnan(r->hi) ? r->speed : r->hi, r->published));
+        least = fmin(least, r->down);
+        most = fmax(most, r->up);
+        script_row(&f->script, "nnnnnnnnn", (double)(i + 1), (double)r->kind, r->speed,
+                   isnan(r->lo) ? r->speed : r->lo, isnan(r->hi) ? r->speed : r->hi, r->effect,
+                   r->down, r->up, r->published);
+    }
+    script_table_end(&f->script);
+    script_texts(&f->script, "method_name", names, (int)n);
+    script_number(&f->script, "method_count", (double)n);
+    script_number(&f->script, "speed_lo", lo);
+    script_number(&f->script, "speed_hi", hi);
+    script_number(&f->script, "points_lo", least);
+    script_number(&f->script, "points_hi", most);
+    figure_say(f, "Ways of decoding: how many times as fast as %s an answer is (ratio of "
+                  "end-to-end latencies), and how the share of right answers differs from that of "
+                  "the method's own base (%s; %s), in points. Hollow: the largest speed-up that "
+                  "was published of the method, of another model on another machine.",
+               base_name(s, 0), base_name(s, 0), base_name(s, 1));
+    if (!n)
+        f->why = "no comparison by method";
+    free(names);
+    free(v);
+}

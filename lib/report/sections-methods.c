@@ -1,0 +1,188 @@
+/* sections-methods.c - see sections.h: ways of decoding side by side. A row is a method; what it
+ * costs comes from metric records of its point, what it changes from comparisons with the base of
+ * its system, what others have published of it from the file of the methods. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/analysis/format.h"
+#include "lib/base/mem.h"
+#include "lib/record/rec.h"
+#include "lib/report/sections.h"
+
+static int is(const json_t *r, const char *key, const char *wanted)
+{
+    const char *got = rec_text(r, key);
+    return got && !strcmp(got, wanted);
+}
+
+static const json_t *find_method(const struct runset *s, const char *name)
+{
+    const json_t *list = runset_kind(s, "method"), *r;
+    size_t i;
+    json_array_foreach(list, i, r)
+        if (name && is(r, "method", name))
+            return r;
+    return NULL;
+}
+
+/* What a comparison of the same two points says of a metric. */
+static const json_t *find_other(const json_t *list, const json_t *like, const char *metric)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(list, i, r)
+        if (is(r, "by", "method") && is(r, "metric", metric) &&
+            !is(r, "effect", "disagreement") &&
+            json_equal(json_object_get(r, "point"), json_object_get(like, "point")))
+            return r;
+    return NULL;
+}
+
+static void put_metric(struct page *p, const struct runset *s, const char *point,
+                       const char *metric)
+{
+    const json_t *r = runset_find(s, "metric", point, metric);
+    page_value(p, rec_number(r, "value"), rec_number(r, "lo"), rec_number(r, "hi"), NULL);
+}
+
+/* "8.1 times, GSM8K (to_eos)" of every claim. */
+static void put_published(struct page *p, const json_t *method)
+{
+    struct buf b = {0};
+    size_t i;
+    const json_t *c;
+    json_array_foreach(json_object_get(method, "published"), i, c) {
+        const char *on = rec_text(c, "on"), *counting = rec_text(c, "counting");
+        buf_format(&b, "%s%.3g times", i ? "; " : "", rec_number(c, "speedup"));
+        if (on)
+            buf_format(&b, ", %s", on);
+        if (counting)
+            buf_format(&b, " (%s)", counting);
+    }
+    page_cell(p, b.len ? b.data : "–");
+    buf_free(&b);
+}
+
+/* The costs of a point, and its share of right answers. */
+static void put_costs(struct page *p, const struct runset *s, const char *point)
+{
+    static const char *const costs[] = {"e2e_ns", "output_tokens_per_s", "tokens_per_step",
+                                        "passes", "rows", "memory_allocated_peak_bytes"};
+    for (size_t i = 0; i < sizeof costs / sizeof *costs; i++)
+        put_metric(p, s, point, costs[i]);
+}
+
+static void put_accuracy(struct page *p, const json_t *accuracy, const char *side)
+{
+    struct buf b = {0};
+    if (accuracy)
+        format_value(&b, "accuracy", rec_number(accuracy, side));
+    page_cell(p, b.len ? b.data : "–");
+    buf_free(&b);
+}
+
+static void put_base(struct page *p, const struct runset *s, const json_t *list, const json_t *like)
+{
+    const char *name = NULL, *point = rec_text(like, "base_point");
+    const json_t *methods = runset_kind(s, "method"), *r;
+    size_t i;
+    json_array_foreach(methods, i, r)
+        if (!name && is(r, "system", is(like, "arch", "llama") ? "llama" : "llada"))
+            name = rec_text(r, "method");
+    page_cell(p, sections_dash(rec_text(like, "model")));
+    page_cell(p, sections_dash(name));
+    put_costs(p, s, point ? point : "");
+    page_value(p, 1, NAN, NAN, NULL);
+    put_accuracy(p, find_other(list, like, "accuracy"), "base_value");
+    page_cell(p, "–");
+    page_cell(p, "–");
+}
+
+static void put_method(struct page *p, const struct runset *s, const json_t *list,
+                       const json_t *ratio)
+{
+    const json_t *accuracy = find_other(list, ratio, "accuracy");
+    const char *name = rec_text(ratio, "setting"), *point = rec_text(ratio, "point");
+    struct buf b = {0};
+    page_cell(p, sections_dash(rec_text(ratio, "model")));
+    page_cell(p, sections_dash(name));
+    put_costs(p, s, point ? point : "");
+    page_value(p, 1 / rec_number(ratio, "value"), 1 / rec_number(ratio, "hi"),
+               1 / rec_number(ratio, "lo"), NULL);
+    put_accuracy(p, accuracy, "config_value");
+    if (accuracy)
+        buf_format(&b, "%+.3g [%+.3g, %+.3g] points", 100 * rec_number(accuracy, "value"),
+                   100 * rec_number(accuracy, "lo"), 100 * rec_number(accuracy, "hi"));
+    page_cell(p, b.len ? b.data : "–");
+    put_published(p, find_method(s, name));
+    buf_free(&b);
+}
+
+static int is_row(const json_t *r)
+{
+    return is(r, "by", "method") && is(r, "effect", "ratio") && is(r, "metric", "e2e_ns");
+}
+
+/* What lost against its base, plainly: slower beyond doubt, or fewer right answers beyond doubt. */
+static void say_losers(struct page *p, const json_t *list)
+{
+    struct buf slow = {0}, wrong = {0};
+    size_t i;
+    const json_t *r;
+    json_array_foreach(list, i, r) {
+        const char *name = rec_text(r, "setting");
+        const json_t *accuracy = is_row(r) ? find_other(list, r, "accuracy") : NULL;
+        if (is_row(r) && name && rec_number(r, "lo") > 1)
+            buf_format(&slow, "%s%s", slow.len ? ", " : "", name);
+        if (name && rec_number(accuracy, "hi") < 0)
+            buf_format(&wrong, "%s%s", wrong.len ? ", " : "", name);
+    }
+    page_text(p, "Slower than its base: %s. Fewer right answers than its base: %s. (Only where the "
+                 "whole interval says so.)", slow.len ? slow.data : "none",
+              wrong.len ? wrong.data : "none");
+    buf_free(&slow);
+    buf_free(&wrong);
+}
+
+void sections_methods(struct page *p, const struct runset *s)
+{
+    static const struct page_column columns[] = {
+        {"Model", NULL},
+        {"Method", NULL},
+        {"Latency", "e2e_ns"},
+        {"Tokens per second", "output_tokens_per_s"},
+        {"Tokens per pass", "tokens_per_step"},
+        {"Passes", "passes"},
+        {"Rows", "rows"},
+        {"Peak memory", "memory_allocated_peak_bytes"},
+        {"Times as fast", ""},
+        {"Accuracy", NULL},
+        {"Change [95 %]", NULL},
+        {"Published speed-up", NULL}};
+    const json_t *list = runset_kind(s, "comparison"), *r;
+    size_t i;
+    json_t *bases = json_object();
+    json_array_foreach(list, i, r) {
+        const char *base = rec_text(r, "base_point");
+        if (!is_row(r))
+            continue;
+        if (!json_object_size(bases)) {
+            page_heading(p, "Ways of decoding");
+            page_table(p, "Each method against the base of its model on the same prompts, one "
+                          "answer at a time: the ratio over launches, and the share of right "
+                          "answers over the prompts of both. What was published of a method is of "
+                          "another model on another machine, in tokens counted as said.",
+                       sizeof columns / sizeof *columns, columns);
+        }
+        if (base && !json_object_get(bases, base))
+            put_base(p, s, list, r);
+        json_object_set_new(bases, base ? base : "", json_true());
+        put_method(p, s, list, r);
+    }
+    if (json_object_size(bases)) {
+        page_table_end(p);
+        say_losers(p, list);
+    }
+    json_decref(bases);
+}

@@ -1,0 +1,55 @@
+/* history.c - see history.h.
+ *
+ * The lines of the beginning are copied as they stand, whatever else they hold; a beginning that
+ * has none is one line that does not know its rows, so that no sum is taken for the whole. */
+#include "lib/train/history.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/file.h"
+#include "lib/base/mem.h"
+#include "lib/base/out.h"
+
+enum { MOST_BYTES = 1 << 20 };
+
+static void put_line(struct buf *b, json_t *line)
+{
+    char *text = json_dumps(line, JSON_COMPACT);
+    buf_format(b, "%s\n", text ? text : "{}");
+    free(text);
+    json_decref(line);
+}
+
+static int put_former(struct buf *b, const char *from, struct err *e)
+{
+    char *path = mem_format("%s/" HISTORY, from);
+    int bad = 0;
+    if (file_exists(path))
+        bad = file_read(path, MOST_BYTES, b, e);
+    else
+        put_line(b, json_pack("{s:s, s:n}", "model", from, "rows"));
+    if (!bad && b->len && b->data[b->len - 1] != '\n')
+        bad = err_set(e, EXIT_BAD_DATA, "%s: expected whole lines, got one that is cut: remove the "
+                      "file to go on without it", path);
+    free(path);
+    return bad ? -1 : 0;
+}
+
+int history_write(const char *folder, const char *from, const struct history_line *of,
+                  struct err *e)
+{
+    struct buf b = {0};
+    if (from && put_former(&b, from, e)) {
+        buf_free(&b);
+        return -1;
+    }
+    put_line(&b, json_pack("{s:s, s:s, s:I, s:I}", "model", of->model, "arch", of->arch, "steps",
+                           (json_int_t)of->steps, "rows", (json_int_t)of->rows));
+    char *path = mem_format("%s/" HISTORY, folder);
+    int bad = out_whole(path, b.data, b.len, e);
+    free(path);
+    buf_free(&b);
+    return bad;
+}

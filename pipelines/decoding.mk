@@ -1,0 +1,58 @@
+# decoding.mk - ways of decoding side by side: every method of data/methods.ndjson on the prompts of
+# phase 4, one answer at a time to the end of its text, held against the first method of its model.
+# A method is settings, so its points are those of any sweep.
+#
+#   $(R)/decoding/metrics.ndjson, exact.ndjson -> comparison.ndjson -> figures/methods.svg
+METHODS_FILE := data/methods.ndjson
+# methods that phases 4 and 5 run beside their step counts, by name
+METHODS      ?=
+DECODING_LAUNCHES ?= $(LAUNCHES)
+
+# The named ones of the file, and the first of each system.
+$(R)/methods.ndjson: $(R)/stamp/methods $(METHODS_FILE)
+	@jq -cn --arg names '$(METHODS)' -f pipelines/methods.jq $(METHODS_FILE) > $@.tmp
+	@mv $@.tmp $@
+
+$(R)/stamp/methods: FORCE
+	$(call stamp,$(METHODS))
+
+decoding_SYSTEMS  := llada,llama
+decoding_STEPS    := $(GEN_LENGTH)
+decoding_CONTRACT := answer
+decoding_BATCH    := 1
+decoding_LENGTH   := $(GEN_LENGTH)
+decoding_BLOCK    := $(BLOCK_LENGTH)
+decoding_LAUNCHES := $(DECODING_LAUNCHES)
+decoding_PROMPTS  := $(R)/prompts.ndjson
+decoding_ANSWERS  := $(R)/decoding/exact.ndjson
+decoding_METHODS  := $(METHODS_FILE)
+$(eval $(call sweep,decoding))
+$(eval $(call metrics,decoding))
+
+# $(call by_method,FOLDER,METHODS): exact.ndjson and by-method.ndjson of a sweep.
+define by_method
+$(R)/$(1)/by-method.ndjson: $(R)/$(1)/metrics.ndjson $(R)/$(1)/exact.ndjson $(2) \
+    $(BIN)/compare | $(QUIET)
+	$$(call say,compare methods of $(1))\
+	    $(beside) $(BIN)/compare --methods $(2) --cost e2e_ns --seed $(SEED) \
+	    --precision $(PRECISION) $(R)/$(1)/metrics.ndjson $(R)/$(1)/exact.ndjson -o $$@
+endef
+$(eval $(call by_method,decoding,$(METHODS_FILE)))
+$(eval $(call by_method,steps,$(R)/methods.ndjson))
+
+$(R)/decoding/generations.ndjson: $(decoding_FILES)
+	@jq -cn -f pipelines/distinct.jq $(decoding_FILES) > $@.tmp && mv $@.tmp $@
+
+$(R)/decoding/exact.ndjson: $(R)/decoding/generations.ndjson $(BIN)/score-exact | $(QUIET)
+	$(call say,score-exact of decoding)\
+	    $(beside) $(BIN)/score-exact $< -o $@
+
+# The page tells of the methods of phase 4, or of all of them where they were run.
+DECODING := $(R)/decoding/by-method.ndjson $(R)/decoding/ratios.ndjson \
+            $(R)/decoding/metrics.ndjson $(METHODS_FILE)
+BY_METHOD = $(if $(or $(filter decoding,$(GOALS)),$(wildcard $(firstword $(DECODING)))),\
+              $(DECODING),$(if $(METHODS),$(R)/steps/by-method.ndjson $(R)/methods.ndjson))
+
+.PHONY: decoding
+decoding: $(DECODING) $(R)/figures/methods.svg ## every way of decoding: speed and accuracy
+	@jq -r -n -f pipelines/decoding.jq $(DECODING) | $(PLAIN)

@@ -1,0 +1,132 @@
+#!/usr/bin/env bats
+# Ways of decoding by name: what is scheduled, what is of which method, compared, drawn, told.
+bats_require_minimum_version 1.5.0
+
+setup() {
+    set -o pipefail
+    BIN=$(realpath "${BIN:-$BATS_TEST_DIRNAME/../../build/bin}")
+    ROOT=$(realpath "$BATS_TEST_DIRNAME/../..")
+    cd "$BATS_TEST_TMPDIR" || exit 1
+}
+
+# A negated command cannot fail a test: this can.
+lacks() { if grep "$@"; then return 1; fi; }
+
+# fails CODE WORDS COMMAND...
+fails() {
+    run "-$1" --separate-stderr "${@:3}"
+    grep -qF -e "$2" <<< "$stderr"
+}
+
+method() { # NAME SYSTEM SETTINGS [SPEEDUP]
+    jq -cn --arg m "$1" --arg s "$2" --argjson v "$3" --argjson p "${4:-null}" \
+        '{schema: "crossover/1", kind: "method", run: "t", method: $m, system: $s, settings: $v,
+          source: "here"} + (if $p then {published: [{speedup: $p, on: "a card",
+                                                      counting: "to_eos"}]} else {} end)'
+}
+
+three() {
+    method vanilla llada '{"unmask":"schedule","cache":"none","steps":null}'
+    method factor llada '{"unmask":"factor"}' 3
+    method dual-factor llada '{"cache":"dual","unmask":"factor","factor":0.5}' 9.5
+    method plain llama '{"cache":"on"}'
+}
+
+@test "every record of data/methods.ndjson is a method, and each is a point of its own" {
+    jq -n --slurpfile schema "$ROOT/data/record.schema.json" -f "$ROOT/tests/schema.jq" \
+        "$ROOT/data/methods.ndjson"
+    "$BIN/prep-prompts" --schedule --steps 64 --gen-length 64 --block-length 32 --launches 1 \
+        --methods "$ROOT/data/methods.ndjson" --no-meta > plan
+    for s in llada llama; do
+        [ "$(jq -s --arg s $s 'map(select(.system == $s))[0].points | length' plan)" -eq \
+          "$(jq -s --arg s $s 'map(select(.system == $s)) | length' "$ROOT/data/methods.ndjson")" ]
+    done
+    [ "$(jq -r .source "$ROOT/data/methods.ndjson" | grep -c .)" -eq \
+      "$(wc -l < "$ROOT/data/methods.ndjson")" ]
+}
+
+@test "a method is its settings and what is given of all others" {
+    three > m
+    "$BIN/prep-prompts" --schedule --steps 4,16 --gen-length 16 --block-length 8 --batch 1,2 \
+        --launches 1 --methods m --no-meta > plan
+    # steps 4 and 16, which is vanilla too; two more methods; each at two batch sizes
+    jq -es 'map(select(.system == "llada"))[0].points
+            | length == 8
+              and (map(select(.unmask == "factor")) | length == 4 and all(.block_length == 8))
+              and (map(select(.factor == 0.5)) | map(.batch) | sort == [1, 2])' plan
+}
+
+@test "what is no method is refused" {
+    method a llada '{"unmask":"factor"}' > m
+    cat m m > twice
+    fails 65 "'a' is there twice" "$BIN/prep-prompts" --schedule --methods twice
+    method a llada '{"unmaks":"factor"}' > m
+    fails 65 "'unmaks' is no setting of llada" "$BIN/prep-prompts" --schedule --methods m
+    method a llada '{"unmask":"magic"}' > m
+    fails 65 unmask "$BIN/prep-prompts" --schedule --methods m
+    method a gpt '{}' > m
+    fails 65 "'gpt' is none" "$BIN/prep-prompts" --schedule --methods m
+    echo '{"kind":"metric"}' > m
+    fails 65 "no methods" "$BIN/prep-prompts" --schedule --methods m
+    fails 66 nowhere "$BIN/prep-prompts" --schedule --methods nowhere
+}
+
+# Metrics and answers of three LLaDA methods and of LLaMA, five launches of 10 prompts: factor is 4
+# times as fast as vanilla and as good, dual-factor 8 times and worse; LLaMA 2 times. The settings
+# are those of generations.
+run_of() {
+    echo '{"id":"p0","text":"one two"}' > prompt
+    "$BIN/prep-prompts" --schedule --steps 16 --gen-length 16 --block-length 8 --launches 1 \
+        --contract answer --methods m --no-meta > plan
+    "$BIN/gen-llada" -m synth:tiny-llada --schedule plan --launch 0 --warmup 0 --no-meta -q \
+        prompt > made
+    "$BIN/gen-llama" -m synth:tiny-llama --schedule plan --launch 1 --warmup 0 --no-meta -q \
+        prompt >> made
+    jq -c 'select(.kind == "generation") | del(.id, .memory, .host, .tainted, .text, .token_ids)
+        | (if .arch == "llama" then [40, 10] elif .unmask == "schedule" then [80, 9]
+           elif .cache == "none" then [20, 9] else [10, 0] end) as [$took, $right]
+        | . + {weights_random: false, workload: "w", prompts: 10}
+        | . + {kind: "metric", metric: "e2e_ns", value: ($took * 1e6), lo: ($took * 0.9e6),
+               hi: ($took * 1.1e6), n: 10, launches: 5, unit: "ns", direction: "lower",
+               launch_values: [range(5) | {launch: ., value: (($took + . * 0.01) * 1e6)}]},
+          (range(10) as $i | . + {kind: "quality", id: "p\($i)", metric: "accuracy",
+                                  value: (if $i < $right then 1 else 0 end),
+                                  direction: "higher"})' made
+}
+
+@test "methods are compared with the first of their system" {
+    three > m
+    run_of > in
+    "$BIN/compare" --no-meta --methods m --cost e2e_ns in > out
+    jq -n --slurpfile schema "$ROOT/data/record.schema.json" -f "$ROOT/tests/schema.jq" out
+    jq -es 'map(select(.metric == "e2e_ns") | {(.setting): .}) | add
+            | keys == ["dual-factor", "factor"] and all(.by == "method")
+              and (.factor.value - 0.25 | fabs < 0.01)' out
+    jq -es 'map(select(.metric == "accuracy") | {(.setting): .}) | add
+            | ."dual-factor".hi < 0 and .factor.value == 0' out
+}
+
+@test "the figure and the page say how fast, how right, and what was published" {
+    three > m
+    run_of > in
+    "$BIN/compare" --no-meta --methods m --cost e2e_ns in > by-method
+    "$BIN/compare" --no-meta --by paradigm --cost e2e_ns in > ratios
+    "$BIN/plot" --type methods in by-method m -o f.svg
+    grep -q 'dual-factor' f.svg
+    [ "$(grep '^[0-9]' f.tsv | cut -f 3 | awk '{ printf "%.2g ", $1 }')" = "1 2 4 8 " ]
+    "$BIN/report" -q --format markdown in by-method ratios m -o page.md
+    grep -q 'the fastest way of decoding LLaDA that does not answer worse.*(factor: ' page.md
+    grep -q 'vanilla decoding takes 2.00.* times as long as plain LLaMA' page.md
+    grep -q '^| synth:tiny-llada | dual-factor |.*9.5 times, a card (to\\_eos)' page.md
+    grep -q 'Fewer right answers than its base: dual-factor' page.md
+    lacks -q '^| synth:tiny-llama | plain' page.md # with what is it to be compared?
+}
+
+@test "without methods the page is silent about them" {
+    three > m
+    run_of > in
+    "$BIN/report" -q --format markdown in -o page.md
+    lacks -q 'fastest way of decoding' page.md
+    "$BIN/plot" --type methods in -o f.svg
+    grep -q 'no comparison by method' f.txt
+}
