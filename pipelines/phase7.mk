@@ -52,6 +52,10 @@ plan: $(foreach s,aa steps $(SCALES),$(R)/$(s)/launches.mk) ## launches and time
 	        --arg done $$(find $(R)/$$s/launch -name '*.ndjson' | wc -l); \
 	done
 
+.PHONY: container-check
+container-check: ## build the Dockerfile line by line in a chroot: root, a Debian mirror; minutes
+	@tests/house/container . $(CONTAINER_BASE)
+
 .PHONY: requirements
 requirements: ## what the comparison has to deliver: where it is, its test, its state
 	@grep -v '^#' data/requirements.tsv | awk -F '\t' '{ count[$$5]++ } \

@@ -566,3 +566,21 @@ numbers() { sed -n "/^# $2\$/,/^\$/p" "$1" | tail -n +3 | sed '/^$/d'; }
 2:6:1:batch-4" ]
     [ "$(grep -c . roof.tsv)" -eq 5 ]
 }
+
+@test "many points and many losses: little time, little memory" {
+    # 3000 points in 1500 sweeps of one model: who is told from whom by what, in one pass
+    jq -cn 'range(3000) | {schema: "crossover/1", kind: "generation", run: "r", id: "p", seq: .,
+        point: "p\(.)", series: "s\(. / 2 | floor)", axis: "steps", config: "c\(.)", model: "m",
+        arch: "llada", paradigm: "masked_diffusion", batch: 1, gen_length: 8, block_length: 8,
+        steps: (1 + . % 2), threshold: (. / 2 | floor / 2000), cache: "none", remasking: "random",
+        device: "cpu", dtype: "f32", quant: "none", e2e_ns: 1000000, status: "ok"}' > points
+    (ulimit -t 6; draw kinds many.svg points)
+    # a record takes 48 bytes, not the 1.7 kB of the whole of it
+    awk 'BEGIN { for (i = 0; i < 150000; i++) printf "{\"schema\":\"crossover/1\",\"kind\":" \
+        "\"train\",\"run\":\"r\",\"model\":\"m\",\"arch\":\"llada\",\"step\":%d,\"tokens\":%d," \
+        "\"loss\":%.3f,\"rate\":0.1,\"grad_norm\":1.5,\"tokens_per_s\":9}\n", i, 64 * i,
+        1 + 1 / (1 + i) }' > train
+    "$BIN/plot" --help > /dev/null
+    (ulimit -v 150000; "$BIN/plot" --type loss --term train > loss.txt || exit 1)
+    grep -q 'means over 400' loss.txt
+}
