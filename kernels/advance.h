@@ -57,13 +57,10 @@ HOST_DEVICE int is_stop(const int32_t *stop, int32_t n, int32_t id)
     return 0;
 }
 
-/* Part i takes its answer, and its row of the next pass is written. The one slot list of a text
- * (rows.slots from seqs[i].slot_begin on) must name all its slots, in order, and slot_pos their
- * positions, from the start: a pass reads the first n_slots of them. */
-HOST_DEVICE void text_advance(const struct text_loop *l, size_t i)
+/* A text takes an answer: its next id, or its end. */
+HOST_DEVICE void text_take(const struct text_loop *l, int32_t member, const struct head_row *a)
 {
-    struct text_state *t = &l->text[l->member[i]];
-    const struct head_row *a = &l->answer[i];
+    struct text_state *t = &l->text[member];
     if (t->live && a->bad) {
         t->live = 0;
         t->bad = 1;
@@ -71,10 +68,19 @@ HOST_DEVICE void text_advance(const struct text_loop *l, size_t i)
         t->live = 0;
         t->met_stop = 1;
     } else if (t->live) {
-        l->out[(size_t)l->member[i] * l->max_new + (size_t)(t->len - t->prompt)] = a->id;
+        l->out[(size_t)member * l->max_new + (size_t)(t->len - t->prompt)] = a->id;
         t->last = a->id;
         t->live = ++t->len < t->max;
     }
+}
+
+/* Part i takes its answer, and its row of the next pass is written. The one slot list of a text
+ * (rows.slots from seqs[i].slot_begin on) must name all its slots, in order, and slot_pos their
+ * positions, from the start: a pass reads the first n_slots of them. */
+HOST_DEVICE void text_advance(const struct text_loop *l, size_t i)
+{
+    const struct text_state *t = &l->text[l->member[i]];
+    text_take(l, l->member[i], &l->answer[i]);
     l->rows.token[i] = t->last;
     l->rows.pos[i] = t->len - 1;
     l->rows.slot[i] = t->first_slot + t->len - 1;

@@ -5,6 +5,7 @@
  * the base of the others. Qualities are pooled over the prompts that both have, and an interval
  * resamples these prompts, the same draw for both sides: what prompts have in common cancels. The
  * cost is a ratio over launches (lib/stat/ratio.h), and all ratios of a call are one grid.
+ * One file because each number it writes is of the same couple of points.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -169,6 +170,33 @@ static json_t *about(const struct compare *c, const struct couple *k, const char
     return j;
 }
 
+/* Where a token of one side is no token of the other, the text that they deliver a second. It rests
+ * on the launches of the cost, and is neither a test nor a goal of its own. */
+static int write_text_rate(struct compare *c, const struct couple *k, struct err *e)
+{
+    const struct point *p = k->point, *b = k->base;
+    if (!about_other_tokens(p->about, b->about) || isnan(p->beside) || isnan(b->beside))
+        return 0;
+    double *work = mem_zero(p->n_beside + b->n_beside, sizeof *work);
+    struct ratio r = ratio_of(b->beside_launch, b->n_beside, p->beside_launch, p->n_beside, LEVEL,
+                              work);
+    free(work);
+    json_t *j = about(c, k, c->points.beside, "ratio");
+    rec_set_number(j, "base_value", b->beside, "not measured");
+    rec_set_number(j, "config_value", p->beside, "not measured");
+    contrast_put(j, &r, NAN, &(struct contrast_goal){c->a.precision, c->a.stopped});
+    rec_set_number(j, "p_holm", NAN, "beside the cost");
+    rec_set_int(j, "launches_more", 0);
+    return rec_write(&c->out, "comparison", j, e);
+}
+
+/* "memory_weights_bytes", and no rate. */
+static int is_bytes(const char *metric)
+{
+    size_t n = strlen(metric), m = strlen("_bytes");
+    return n > m && !strcmp(metric + n - m, "_bytes");
+}
+
 static int write_cost(struct compare *c, const struct couple *k, double holm, struct err *e)
 {
     const struct ratio *r = &k->cost;
@@ -178,7 +206,7 @@ static int write_cost(struct compare *c, const struct couple *k, double holm, st
     json_t *j = about(c, k, c->a.cost, "ratio");
     rec_set_number(j, "base_value", base, "not measured");
     rec_set_number(j, "config_value", value, "not measured");
-    if (strstr(c->a.cost, "_bytes") || isnan(r->value)) /* maxima, and values without launches */
+    if (is_bytes(c->a.cost) || isnan(r->value)) /* maxima, and values without launches */
         rec_set_number(j, "value", value / base, "the base has none");
     else
         contrast_put(j, r, holm, &(struct contrast_goal){c->a.precision, c->a.stopped});
@@ -382,7 +410,8 @@ static int write_couples(struct compare *c, const struct couple *v, size_t n, st
         p[i] = v[i].cost.p;
     ratio_holm(p, n, holm, order);
     for (size_t i = 0; i < n && !bad; i++) {
-        bad = write_cost(c, &v[i], holm[i], e) || compare_answers(c, &v[i], e);
+        bad = write_cost(c, &v[i], holm[i], e) || write_text_rate(c, &v[i], e) ||
+              compare_answers(c, &v[i], e);
         for (size_t m = 0; !bad && m < c->points.n_metrics; m++)
             bad = compare_quality(c, &v[i], c->points.metrics[m], e);
     }
@@ -437,7 +466,8 @@ static const char notes[] =
     "  first_difference_steps    the pass by which a reader of either has it, likewise\n"
     "--by paradigm: every denoised point against the autoregressive one of its device, batch\n"
     "size, length, contract and prompts. --methods FILE, by method: every point of a method of\n"
-    "the file against the first that its system has there, likewise.\n"
+    "the file against the first that its system has there, likewise. Where the two have other\n"
+    "tokenizers, output_bytes_per_s beside the cost: tokens a second of one are not the other's.\n"
     "The cost: exp(difference of the mean logs of launches), in pairs where launches stand beside\n"
     "each other in the schedule, with Student's interval; null below 5 launches of each. verdict:\n"
     "SAME when the whole interval lies within a factor of 1.02, else SLOWER or FASTER (MORE,\n"
@@ -482,6 +512,7 @@ int main(int argc, char **argv)
         err_die(tool.name, &e);
     c.log = (struct log){tool.name, c.a.common.quiet ? 0 : 1 + c.a.common.verbose};
     c.points.cost_metric = c.a.cost;
+    c.points.beside = "output_bytes_per_s";
     struct rec_reader *in = rec_read_open((const char *const *)argv + first,
                                           (size_t)(argc - first), &e);
     check(&c, !in || rec_open(&c.out, &c.a.common, tool.name, argc, argv, NULL, &e), &e);

@@ -11,14 +11,14 @@
 #include "lib/record/rec.h"
 #include "lib/run/engine.h"
 
-static const char *const models[] = {"model", "arch", "paradigm", "commit_trace", NULL};
+static const char *const models[] = {"model", "arch", "paradigm", "draft", "commit_trace", NULL};
 
 /* Of score-ppl where it scores given texts: there these are what makes a point. */
 static const char *const scoring[] = {"mode", "target", "elbo_samples", "kstep_orders", NULL};
 
 /* Beside the settings: how a point is called and drawn, and what its numbers are of. */
 static const char *const labels[] = {"config", "point", "axis", "series", "workload", "prompts",
-                                     "weights_random", "replayed", "flops_unit", NULL};
+                                     "weights_random", "replayed", "flops_unit", "tokenizer", NULL};
 
 static void copy(json_t *to, const json_t *from, const char *key, int nulls)
 {
@@ -144,6 +144,12 @@ const char *about_workload(const json_t *r)
 {
     const char *workload = rec_text(r, "workload");
     return workload ? workload : "";
+}
+
+int about_other_tokens(const json_t *a, const json_t *b)
+{
+    const char *x = rec_text(a, "tokenizer"), *y = rec_text(b, "tokenizer");
+    return x && y && strcmp(x, y);
 }
 
 int about_is_diffusion(const json_t *r)

@@ -16,8 +16,8 @@
  * caller's reference. */
 json_t *about_of(const json_t *record);
 /* The settings, null where they do not count, and config, point, series, axis, workload, prompts,
- * weights_random, flops_unit as far as the record has them: what records made of it repeat. The
- * caller's reference. */
+ * weights_random, flops_unit, tokenizer as far as the record has them: what records made of it
+ * repeat. The caller's reference. */
 json_t *about_carried(const json_t *record);
 /* Adds to `about` what the record carries and `about` does not say yet. */
 void about_add(json_t *about, const json_t *record);
@@ -33,6 +33,8 @@ int about_order(const json_t *a, const json_t *b);
 const char *about_point(const json_t *record);
 /* Identity of the set of prompts; "": not said. */
 const char *about_workload(const json_t *record);
+/* 1: both say which tokenizer they have, and it is not the same: their tokens are other units. */
+int about_other_tokens(const json_t *a, const json_t *b);
 /* 1: made by denoising, by `paradigm` (in records older than that field, by `arch`); 0:
  * autoregressive; -1: not said. */
 int about_is_diffusion(const json_t *record);

@@ -14,10 +14,15 @@
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
+enum config_kind config_table_kind_of(int is_diffusion)
+{
+    return is_diffusion < 0 ? CONFIG_OTHER
+                            : is_diffusion ? CONFIG_DIFFUSION : CONFIG_AUTOREGRESSIVE;
+}
+
 enum config_kind config_table_kind(const json_t *record)
 {
-    int diffusion = about_is_diffusion(record);
-    return diffusion < 0 ? CONFIG_OTHER : diffusion ? CONFIG_DIFFUSION : CONFIG_AUTOREGRESSIVE;
+    return config_table_kind_of(about_is_diffusion(record));
 }
 
 /* ---- rows ---- */
@@ -73,51 +78,103 @@ static struct value read_value(const json_t *record, const char *at, const char 
                           record};
 }
 
+static int compare_numbers(double a, double b)
+{
+    if (isnan(a) || isnan(b))
+        return isnan(b) - isnan(a);
+    return (a > b) - (a < b);
+}
+
 /* ---- names ---- */
 
-/* 1: two rows of a model at one size and contract that are not of one sweep. */
-static int is_beside(const struct config_row *a, const struct config_row *b)
+/* Rows of a model at one size and contract. One without a length is beside those of any. */
+static int compare_places(const struct config_row *a, const struct config_row *b)
 {
-    int same_size = !(a->batch < b->batch) && !(a->batch > b->batch) && !(a->length < b->length) &&
-                    !(a->length > b->length);
-    return same_size && !strcmp(a->model, b->model) && !strcmp(a->contract, b->contract) &&
-           !config_table_together(a, b);
+    int d = strcmp(a->model, b->model);
+    d = d ? d : strcmp(a->contract, b->contract);
+    return d ? d : compare_numbers(a->batch, b->batch);
 }
 
-/* 1: this setting of row i has another value in some row beside it, and is no axis of
- * either. */
-static int tells_apart(const struct config_table *c, const struct runset *s, size_t i,
-                       const char *key, const json_t *value)
+static int by_place(const void *pa, const void *pb)
 {
-    const struct config_row *a = &c->v[i];
-    for (size_t k = 0; k < c->n; k++) {
-        const struct config_row *b = &c->v[k];
-        const json_t *other = json_object_get(runset_config(s, b->point), key);
-        if (is_beside(a, b) && other && !json_is_null(other) && !json_equal(value, other) &&
-            (!a->axis || strcmp(a->axis, key)) && (!b->axis || strcmp(b->axis, key)))
-            return 1;
+    const struct config_row *a = *(const struct config_row *const *)pa;
+    const struct config_row *b = *(const struct config_row *const *)pb;
+    int d = compare_places(a, b);
+    return d ? d : compare_numbers(a->length, b->length); /* NaN: last */
+}
+
+/* What rows beside each other have: of each setting that is not their axis the first value and the
+ * series that has it, and whether there are others. Two rows of different series with different
+ * values are there exactly if there are both: (v, s), (w, s) and (v, t) are such a pair, too. */
+struct spread { json_t *value, *series, *values, *several; };
+
+static void add_to_spread(struct spread *d, const struct config_row *row, const struct runset *s)
+{
+    json_t *settings = about_of(runset_config(s, row->point)), *value, *series;
+    const char *key;
+    series = json_string(row->series);
+    json_object_foreach(settings, key, value) {
+        if (row->axis && !strcmp(row->axis, key))
+            continue;
+        if (!json_object_get(d->value, key)) {
+            json_object_set(d->value, key, value);
+            json_object_set(d->series, key, series);
+        }
+        if (!json_equal(json_object_get(d->value, key), value))
+            json_object_set_new(d->values, key, json_true());
+        if (!json_equal(json_object_get(d->series, key), series))
+            json_object_set_new(d->several, key, json_true());
     }
-    return 0;
+    json_decref(series);
+    json_decref(settings);
 }
 
-/* {model: {setting: true}}: the settings that tell apart rows of a model anywhere in the table. A
- * model's rows are then named alike at every size. */
+/* Adds to `keys` what tells apart rows[0..n-1] and `others`, which are beside each other. */
+static void tell(json_t *keys, const struct config_row *const *rows, size_t n,
+                 const struct config_row *const *others, size_t m, const struct runset *s)
+{
+    struct spread d = {json_object(), json_object(), json_object(), json_object()};
+    const char *key;
+    json_t *is;
+    for (size_t i = 0; i < n + m; i++)
+        add_to_spread(&d, i < n ? rows[i] : others[i - n], s);
+    json_object_foreach(d.values, key, is)
+        if (json_object_get(d.several, key))
+            json_object_set(keys, key, is);
+    json_decref(d.value);
+    json_decref(d.series);
+    json_decref(d.values);
+    json_decref(d.several);
+}
+
+/* {model: {setting: true}}: the settings that tell apart rows of a model anywhere in the table,
+ * which are of other sweeps and beside each other. A model's rows are then named alike at every
+ * size. */
 static json_t *telling(const struct config_table *c, const struct runset *s)
 {
     json_t *models = json_object();
-    for (size_t i = 0; i < c->n; i++) {
-        json_t *settings = about_of(runset_config(s, c->v[i].point)), *value;
-        json_t *keys = json_object_get(models, c->v[i].model);
-        const char *key;
-        if (!keys) {
-            keys = json_object();
-            json_object_set_new(models, c->v[i].model, keys);
+    const struct config_row **rows = mem_zero(c->n, sizeof *rows);
+    for (size_t i = 0; i < c->n; i++)
+        rows[i] = &c->v[i];
+    if (c->n)
+        qsort(rows, c->n, sizeof *rows, by_place);
+    for (size_t i = 0, end, known; i < c->n; i = end) {
+        json_t *keys = json_object_get(models, rows[i]->model);
+        if (!keys)
+            json_object_set_new(models, rows[i]->model, keys = json_object());
+        for (end = i; end < c->n && !compare_places(rows[i], rows[end]); end++)
+            continue;
+        for (known = i; known < end && !isnan(rows[known]->length); known++)
+            continue;
+        for (size_t from = i, to; from < known || from == i; from = to) {
+            for (to = from; to < known && !by_place(&rows[from], &rows[to]); to++)
+                continue;
+            tell(keys, rows + from, to - from, rows + known, end - known, s);
+            if (to == from)
+                break;
         }
-        json_object_foreach(settings, key, value)
-            if (!json_object_get(keys, key) && tells_apart(c, s, i, key, value))
-                json_object_set_new(keys, key, json_true());
-        json_decref(settings);
     }
+    free(rows);
     return models;
 }
 
@@ -144,13 +201,6 @@ static void name_rows(struct config_table *c, const struct runset *s)
 }
 
 /* ---- order ---- */
-
-static int compare_numbers(double a, double b)
-{
-    if (isnan(a) || isnan(b))
-        return isnan(b) - isnan(a);
-    return (a > b) - (a < b);
-}
 
 static int compare_rows(const void *pa, const void *pb)
 {

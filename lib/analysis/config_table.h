@@ -67,5 +67,6 @@ const char *config_table_name(const struct config_table *c, const char *series);
 int config_table_together(const struct config_row *a, const struct config_row *b);
 
 enum config_kind config_table_kind(const json_t *record);
+enum config_kind config_table_kind_of(int is_diffusion); /* as about_is_diffusion() says */
 
 #endif

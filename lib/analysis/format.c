@@ -25,6 +25,7 @@ static const struct {
     {"norm_latency_ns_per_token", "latency per token"},
     {"output_tokens_per_s", "output tokens per second, to EOS"},
     {"slot_tokens_per_s", "tokens per second, all slots"},
+    {"output_bytes_per_s", "bytes of text per second, to EOS"},
     {"tokens_to_eos", "tokens to EOS"},
     {"position_efficiency_ratio", "committed / computed positions"},
     {"energy_j_per_token", "joules per token"},
@@ -84,7 +85,7 @@ int format_lower_is_better(const char *metric, const char *direction)
         return !strcmp(direction, "lower");
     static const char *const lower[] = {"ppl", "nll", "elbo", "kstep", "bits", "repetition",
                                         "_ns", "_bytes", "loss"};
-    for (size_t i = 0; i < sizeof lower / sizeof *lower; i++)
+    for (size_t i = 0; i < sizeof lower / sizeof *lower && !strstr(metric, "_per_s"); i++)
         if (strstr(metric, lower[i]))
             return 1;
     return 0;
@@ -136,6 +137,8 @@ struct scale format_scale(const char *metric, double typical)
                                          : (struct scale){1024, "KiB"};
     if (ends_with(metric, "_flops_per_s"))
         return (struct scale){1e9, "GFLOP/s"};
+    if (!strcmp(metric, "output_bytes_per_s"))
+        return (struct scale){1, "B/s"};
     if (ends_with(metric, "_bytes_per_s"))
         return (struct scale){1e9, "GB/s"};
     if (ends_with(metric, "_per_s"))

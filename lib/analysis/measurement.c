@@ -53,30 +53,32 @@ static void push_peak(struct measurement_series *x, int64_t launch, double value
     push(x, launch, value, 1);
 }
 
+/* Room for n doubles in w->work. */
 static void make_room(struct measurement_work *w, size_t n)
 {
     if (n <= w->room)
         return;
-    w->room = 2 * n;
-    w->gap = mem_resize(w->gap, w->room, sizeof *w->gap);
-    w->work = mem_resize(w->work, w->room, sizeof *w->work);
+    free(w->work);
+    w->room = n;
+    w->work = mem_zero(n, sizeof *w->work);
 }
 
-static void push_events(struct measurement *c, struct measurement_work *w)
+/* Takes an answer with its emissions, which it cuts. */
+static void push_answer(struct measurement *c, struct measurement_work *w, struct samples_answer *a)
 {
     struct timing *t = &w->timing;
     size_t n = events_cut(t->emit_ns, t->emit_tokens, t->n_emits, t->tokens_to_eos);
-    make_room(w, n);
-    samples_set(&c->samples, TPOT, events_tpot(t->emit_ns, t->emit_tokens, n));
-    size_t gaps = events_gaps(t->emit_ns, t->emit_tokens, n, w->gap, w->work);
+    if (2 * n > w->room)
+        make_room(w, 4 * n);
+    double *gap = w->work, *tokens = w->work + n;
+    size_t gaps = events_gaps(t->emit_ns, t->emit_tokens, n, gap, tokens);
+    a->tpot = events_tpot(t->emit_ns, t->emit_tokens, n);
+    a->longest_gap = NAN;
+    for (size_t i = 0; i < gaps; i++)
+        a->longest_gap = fmax(a->longest_gap, gap[i] * tokens[i]);
+    samples_add(&c->samples, a, gap, tokens, gaps);
     if (c->speaks)
         dialect_take(&c->dialect, t, n);
-    double longest = NAN;
-    for (size_t i = 0; i < gaps; i++) {
-        samples_add_gap(&c->samples, w->gap[i], w->work[i]);
-        longest = fmax(longest, w->gap[i] * w->work[i]);
-    }
-    samples_set(&c->samples, LONGEST_GAP, longest);
 }
 
 static void push_memory(struct measurement *c, const struct timing *t)
@@ -102,34 +104,26 @@ static void take_timed(struct measurement *c, struct measurement_work *w)
     c->timed++;
     if (t->warmup_steady >= 0)
         c->warmed = t->warmup_steady && c->warmed;
-    samples_begin(&c->samples, t->launch, t->round, t->seq);
-    MEM_GROW(c->batches, c->n_batches, c->cap_batches);
-    c->batches[c->n_batches++] = (struct launch_batch){
-        t->launch, t->round, t->batch_id, t->batch_ns, t->tokens_to_eos, t->new_tokens, 1,
-        {t->energy_j, t->energy_ticks, t->power_integral_j, NAN, t->looks, t->capped,
-         t->energy_whole},
-        {t->model_flops, t->model_bytes, t->prefill_flops, t->prefill_bytes, t->prefill_ns}};
     if (!c->energy_reason && t->energy_reason)
         c->energy_reason = mem_text(t->energy_reason);
-    if (c->n_batches > 1) /* most answers of a batch come one after another */
-        c->n_batches -= 2 - launch_batches(c->batches + c->n_batches - 2, 2);
-    const struct { enum metric f; double value; } values[] = {
-        {E2E, t->e2e_ns},
-        {TTFT, t->tokens_to_eos > 0 ? t->ttft_ns : NAN},
-        {TOKENIZE, t->tokenize_ns},
-        {PREPARE, t->prepare_ns},
-        {TTFT_COMMIT, t->ttft_commit_ns},
-        {TTF_BLOCK, t->ttf_block_ns},
-        {NORM, t->tokens_to_eos > 0 ? t->e2e_ns / t->tokens_to_eos : NAN},
-        {TO_EOS, t->tokens_to_eos},
-        {EFFICIENCY, steps > 0 && t->canvas_positions > 0
-                         ? t->committed_tokens / t->canvas_positions : NAN},
-        {PASSES, steps},
-        {ROWS, t->rows > 0 ? t->rows : NAN},
-        {PER_STEP, t->committed_tokens / steps}};
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        samples_set(&c->samples, values[i].f, values[i].value);
-    push_events(c, w); /* last: it cuts the events */
+    batches_add(&c->batches, &(struct batches_one){{
+        [BATCHES_LAUNCH] = (double)t->launch, [BATCHES_ROUND] = (double)t->round,
+        [BATCHES_ID] = (double)t->batch_id, [BATCHES_NS] = t->batch_ns,
+        [BATCHES_TO_EOS] = t->tokens_to_eos, [BATCHES_SLOTS] = t->new_tokens,
+        [BATCHES_TEXT] = t->text_bytes, [BATCHES_REQUESTS] = 1,
+        [BATCHES_J] = t->energy_j, [BATCHES_TICKS] = t->energy_ticks,
+        [BATCHES_INTEGRAL_J] = t->power_integral_j, [BATCHES_LOOKS] = t->looks,
+        [BATCHES_CAPPED] = t->capped, [BATCHES_WHOLE] = t->energy_whole,
+        [BATCHES_FLOPS] = t->model_flops, [BATCHES_BYTES] = t->model_bytes,
+        [BATCHES_PREFILL_FLOPS] = t->prefill_flops, [BATCHES_PREFILL_BYTES] = t->prefill_bytes,
+        [BATCHES_PREFILL_NS] = t->prefill_ns}});
+    struct samples_answer a = {
+        .launch = t->launch, .round = t->round, .seq = t->seq, .e2e = t->e2e_ns,
+        .ttft = t->tokens_to_eos > 0 ? t->ttft_ns : NAN, .ttft_commit = t->ttft_commit_ns,
+        .ttf_block = t->ttf_block_ns, .tokenize = t->tokenize_ns, .prepare = t->prepare_ns,
+        .to_eos = t->tokens_to_eos, .steps = steps, .rows = t->rows > 0 ? t->rows : NAN,
+        .committed = t->committed_tokens, .canvas = steps > 0 ? t->canvas_positions : NAN};
+    push_answer(c, w, &a);
 }
 
 static void note_repeat(struct measurement *c, int differs, const struct timing *t)
@@ -196,9 +190,36 @@ enum timing_class measurement_take(struct measurement *c, const json_t *r, int v
 
 /* ---- the numbers ---- */
 
+/* The metrics of batches: their samples, or how many if `out` is NULL; -1: it is another one. */
+static int64_t of_batches(const struct measurement *c, enum metric f, struct launch_sample *out)
+{
+    const struct batches *b = &c->batches;
+    const char *why;
+    switch (f) {
+    case OUTPUT_RATE: return (int64_t)batches_rates(b, BATCHES_TO_EOS, out);
+    case SLOT_RATE: return (int64_t)batches_rates(b, BATCHES_SLOTS, out);
+    case TEXT_RATE: return (int64_t)batches_rates(b, BATCHES_TEXT, out);
+    case POWER_CAP: return (int64_t)batches_capped(b, out);
+    case FLOPS_RATE: return (int64_t)batches_shares(b, SHARE_FLOPS, 1, out);
+    case BYTES_RATE: return (int64_t)batches_shares(b, SHARE_BYTES, 1, out);
+    case MFU: return (int64_t)batches_shares(b, SHARE_FLOPS, c->roof.flops_per_s, out);
+    case MBU: return (int64_t)batches_shares(b, SHARE_BYTES, c->roof.bytes_per_s, out);
+    case PREFILL_MFU:
+        return (int64_t)batches_shares(b, SHARE_PREFILL_FLOPS, c->roof.flops_per_s, out);
+    case DECODE_MBU:
+        return (int64_t)batches_shares(b, SHARE_DECODE_BYTES, c->roof.bytes_per_s, out);
+    default:
+        return f < ENERGY || f >= MEMORY
+                   ? -1
+                   : (int64_t)energy_samples((enum energy_metric)(f - ENERGY), &c->price, b, out,
+                                             &why);
+    }
+}
+
 static size_t count(const struct measurement *c, enum metric f)
 {
-    return samples_has(f) ? samples_of(&c->samples, f, NULL) : c->of[f].n;
+    int64_t n = samples_has(f) ? (int64_t)samples_of(&c->samples, f, NULL) : of_batches(c, f, NULL);
+    return n < 0 ? c->of[f].n : (size_t)n;
 }
 
 int measurement_has(const struct measurement *c, enum metric f)
@@ -211,15 +232,16 @@ static struct measurement_series *series(struct measurement *c, enum metric f,
                                          struct measurement_work *w)
 {
     struct measurement_series *x = &w->series;
-    if (!samples_has(f))
-        return &c->of[f];
     x->n = count(c, f);
     if (x->n > x->cap) {
         x->cap = x->n;
         free(x->s);
         x->s = mem_zero(x->cap, sizeof *x->s);
     }
-    samples_of(&c->samples, f, x->s);
+    if (samples_has(f))
+        samples_of(&c->samples, f, x->s);
+    else if (of_batches(c, f, x->s) < 0)
+        return &c->of[f];
     return x;
 }
 
@@ -245,41 +267,24 @@ static double typical(struct measurement *c, enum metric f, struct measurement_w
     return v;
 }
 
-/* Of n merged batches. */
-static void fill_shares(struct measurement *c, const struct roof *roof, size_t n)
-{
-    c->roof = roof_find(roof, c->about);
-    const struct {
-        enum metric f;
-        enum launch_share share;
-        double most;
-    } rows[] = {
-        {FLOPS_RATE, LAUNCH_FLOPS, 1},
-        {BYTES_RATE, LAUNCH_BYTES, 1},
-        {MFU, LAUNCH_FLOPS, c->roof.flops_per_s},
-        {MBU, LAUNCH_BYTES, c->roof.bytes_per_s},
-        {PREFILL_MFU, LAUNCH_PREFILL_FLOPS, c->roof.flops_per_s},
-        {DECODE_MBU, LAUNCH_DECODE_BYTES, c->roof.bytes_per_s}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct measurement_series *x = &c->of[rows[i].f];
-        x->s = mem_zero(n, sizeof *x->s);
-        x->n = launch_shares(c->batches, n, rows[i].share, rows[i].most, x->s);
-    }
-}
-
-/* The joules of the n merged batches. */
-static void fill_energy(struct measurement *c, const struct idle *idle, size_t n)
+/* What joules and shares are of. */
+static void finish_batches(struct measurement *c, const struct roof *roof, const struct idle *idle)
 {
     const char *model = rec_text(c->about, "model"), *device = rec_text(c->about, "device_name");
-    for (size_t i = 0; i < n; i++)
-        c->batches[i].energy.idle_w = idle_watts(idle, model, device, c->batches[i].launch);
-    for (int f = 0; f < ENERGY_METRICS; f++) {
-        struct measurement_series *x = &c->of[ENERGY + f];
-        x->s = mem_zero(n, sizeof *x->s);
-        x->n = energy_samples((enum energy_metric)f, &c->price, c->batches, n, x->s,
-                              &c->no_energy[f]);
+    int64_t before = -1;
+    double watts = NAN;
+    c->roof = roof_find(roof, c->about);
+    batches_finish(&c->batches);
+    for (size_t i = 0; i < c->batches.n; i++) {
+        int64_t launch = batches_launch(&c->batches, i);
+        if (launch != before)
+            watts = idle_watts(idle, model, device, launch);
+        batches_add_idle(&c->batches, watts);
+        before = launch;
     }
-    c->basis = energy_basis(c->batches, n);
+    for (int f = 0; f < ENERGY_METRICS; f++)
+        energy_samples((enum energy_metric)f, &c->price, &c->batches, NULL, &c->no_energy[f]);
+    c->basis = energy_basis(&c->batches);
 }
 
 /* Without a clean record the disturbed ones stand in. */
@@ -309,16 +314,7 @@ void measurement_finish(struct measurement *c, const struct roof *roof, const st
     take_disturbed(c);
     c->repeat_ratio = median_of(&c->again, w) / median_of(&c->first, w);
     c->distinct_ratio = distinct_of(c->outputs);
-    size_t n = launch_batches(c->batches, c->n_batches);
-    fill_energy(c, idle, n);
-    fill_shares(c, roof, n);
-    for (size_t i = 0; i < n; i++) {
-        const struct launch_batch *b = &c->batches[i];
-        push(&c->of[OUTPUT_RATE], b->launch, b->to_eos, b->ns / 1e9);
-        push(&c->of[SLOT_RATE], b->launch, b->slots, b->ns / 1e9);
-        if (b->energy.looks > 0)
-            push(&c->of[POWER_CAP], b->launch, b->energy.capped, b->energy.looks);
-    }
+    finish_batches(c, roof, idle);
     struct launch_turn *turns = mem_zero(c->samples.n, sizeof *turns);
     samples_turns(&c->samples, turns);
     make_room(w, 2 * c->samples.n);
@@ -391,7 +387,7 @@ static const char *why_missing(const struct measurement *c, enum metric f)
 static void describe_energy(const struct measurement *c, json_t *j)
 {
     const struct energy_basis *b = &c->basis;
-    int whole = c->n_batches && c->batches->energy.whole;
+    int whole = c->batches.n && batches_get(&c->batches, BATCHES_WHOLE, 0) > 0;
     json_object_set_new(j, "label", json_string(
         whole ? "CPU package energy, RAPL, excludes memory, board and supply"
               : "GPU board energy, NVML, excludes host"));
@@ -460,12 +456,11 @@ json_t *measurement_metric(struct measurement *c, enum metric f, int verify,
     return j;
 }
 
-/* After measurement_finish the batches are merged, those of one first. */
 static double seconds_of(const struct measurement *c)
 {
     double seconds = 0;
-    for (size_t i = 0; i < c->of[SLOT_RATE].n; i++)
-        seconds += c->of[SLOT_RATE].s[i].weight;
+    for (size_t i = 0; i < c->batches.n; i++)
+        seconds += batches_get(&c->batches, BATCHES_NS, i) / 1e9;
     return seconds;
 }
 
@@ -501,7 +496,7 @@ void measurement_free(struct measurement *c)
     free(c->first.s);
     free(c->again.s);
     samples_free(&c->samples);
-    free(c->batches);
+    batches_free(&c->batches);
     json_decref(c->about);
     json_decref(c->outputs);
 }
@@ -509,7 +504,6 @@ void measurement_free(struct measurement *c)
 void measurement_work_free(struct measurement_work *w)
 {
     timing_free(&w->timing);
-    free(w->gap);
     free(w->work);
     free(w->series.s);
     *w = (struct measurement_work){0};

@@ -17,15 +17,15 @@
 #include "lib/analysis/samples.h"
 #include "lib/analysis/timing.h"
 #include "lib/base/err.h"
+#include "lib/stat/batches.h"
 
 struct measurement_series { struct launch_sample *s; size_t n, cap; };
 struct measurement {
     json_t *about;   /* what its records carry (about.h); owned */
     json_t *outputs; /* of measurement_verify: "seed id" -> hash of its tokens; owned */
     struct samples samples;                /* of the metrics that samples_has() */
-    struct measurement_series of[METRICS]; /* of the others */
-    struct launch_batch *batches;
-    size_t n_batches, cap_batches;
+    struct measurement_series of[METRICS]; /* of those that neither answers nor batches have */
+    struct batches batches;
     int64_t cold, warmup, timed, partial, failed, oom, tainted;
     char *memory_reason[MEMORY_METRICS]; /* why one is null; NULL: not said */
     struct roof_limit roof;
@@ -50,7 +50,7 @@ struct measurement {
 };
 struct measurement_work { /* scratch for any number of measurements; begins as zeroes */
     struct timing timing; /* the record at hand */
-    double *work, *gap;   /* `room` doubles each */
+    double *work;         /* [room] */
     struct measurement_series series; /* the metric at hand */
     size_t room;
 };

@@ -21,6 +21,7 @@ const struct metric_row metrics[METRICS] = {
     [NORM] = {"norm_latency_ns_per_token", "ns", "lower", LAUNCH_MEDIAN, "no tokens"},
     [OUTPUT_RATE] = {"output_tokens_per_s", "per_s", "higher", LAUNCH_RATIO, "not recorded"},
     [SLOT_RATE] = {"slot_tokens_per_s", "per_s", "higher", LAUNCH_RATIO, "not recorded"},
+    [TEXT_RATE] = {"output_bytes_per_s", "per_s", "higher", LAUNCH_RATIO, "no text"},
     [TO_EOS] = {"tokens_to_eos", "tokens", "higher", LAUNCH_MEDIAN, "not recorded"},
     [EFFICIENCY] = {"position_efficiency_ratio", "ratio", "higher", LAUNCH_MEDIAN,
                     "no denoising steps"},

@@ -27,7 +27,7 @@ static size_t find_point(struct points *p, const json_t *r)
         MEM_GROW(p->v, p->n, p->cap);
         p->v[p->n++] = (struct point){.about = json_object(), .passes = NAN, .rows = NAN,
                                       .cost = NAN, .cost_lo = NAN, .cost_hi = NAN,
-                                      .roof = NAN};
+                                      .roof = NAN, .beside = NAN};
         json_object_set_new(p->index, key, json_integer((json_int_t)i));
     }
     free(key);
@@ -127,6 +127,17 @@ static void take_roof(struct points *all, const json_t *r, const char *metric)
     all->v[place].roof = fmax(all->v[place].roof, rec_number(r, "value"));
 }
 
+/* The metric beside the cost. */
+static void take_beside(struct points *all, const json_t *r, const char *metric)
+{
+    if (!all->beside || strcmp(metric, all->beside) || !about_point(r))
+        return;
+    struct point *p = &all->v[find_point(all, r)];
+    free(p->beside_launch);
+    p->beside = rec_number(r, "value");
+    p->n_beside = contrast_launches(r, &p->beside_launch);
+}
+
 int points_take(struct points *p, const json_t *r, struct err *e)
 {
     const char *kind = rec_kind(r), *metric = rec_text(r, "metric");
@@ -134,8 +145,10 @@ int points_take(struct points *p, const json_t *r, struct err *e)
     int is_quality = !strcmp(kind, "quality") && metric &&
                      !json_is_true(json_object_get(r, "summary"));
     if (!is_cost && !is_quality) {
-        if (!strcmp(kind, "metric") && metric)
+        if (!strcmp(kind, "metric") && metric) {
             take_roof(p, r, metric);
+            take_beside(p, r, metric);
+        }
         return 0;
     }
     if (!about_point(r))
@@ -267,6 +280,12 @@ static void join(struct point *to, struct point *from)
         to->rows = from->rows;
         from->launch = NULL;
     }
+    if (!to->beside_launch) {
+        to->beside_launch = from->beside_launch;
+        to->n_beside = from->n_beside;
+        to->beside = from->beside;
+        from->beside_launch = NULL;
+    }
     to->dropped += from->dropped;
 }
 
@@ -275,6 +294,7 @@ static void free_point(struct point *p)
     json_decref(p->about);
     free(p->series);
     free(p->launch);
+    free(p->beside_launch);
 }
 
 /* place[i] = the point, among those kept, that the rows of point i belong to; n: none. */

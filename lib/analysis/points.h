@@ -40,6 +40,9 @@ struct point {
     double roof;           /* least time that the machine's limits allow / time taken; NaN */
     struct launch_value *launch; /* of the cost, ascending by launch; owned */
     size_t n_launch;
+    double beside;               /* the other metric: its value, NaN, and those of its launches */
+    struct launch_value *beside_launch;
+    size_t n_beside;
     int64_t dropped;    /* its quality rows without a number */
 };
 
@@ -50,6 +53,7 @@ struct point_row { /* one prompt's value */
 
 struct points {
     const char *cost_metric; /* set by the caller before the first record */
+    const char *beside;      /* set likewise: another metric whose launches are wanted; NULL */
     const char *axis;        /* set likewise: the axis of all series; NULL: each point's own */
     int cost_higher;         /* from the records: 1 when more is better */
     struct point *v;

@@ -19,7 +19,7 @@
 enum { SOURCES_MAX = 1000 }; /* kinds of prompts told apart */
 
 static const char *const kept[] = {"metric", "quality", "front",    "crossover", "suggest",
-                                   "meta",   "parent",  "error",    "train",     "roofline",
+                                   "meta",   "parent",  "error",    "roofline",
                                    "check",  "comparison", "workload", "attainment",
                                    "hypervolume", "dialect", "audit", "method"};
 
@@ -88,6 +88,17 @@ static void add_generation(struct runset *s, const json_t *r)
                                                         : rec_text(r, "source")),
         .e2e_s = rec_number(r, "e2e_ns") / 1e9, .launch = rec_int(r, "launch", 0),
         .timed = ok && (!phase || !strcmp(phase, "timed"))};
+}
+
+static void add_loss(struct runset *s, const json_t *r)
+{
+    const char *model = rec_text(r, "model");
+    double tokens = rec_number(r, "tokens"), steps = rec_number(r, "step");
+    MEM_GROW(s->losses, s->n_losses, s->cap_losses);
+    s->losses[s->n_losses++] = (struct run_loss){
+        .model = text_once(s, model ? model : "model"), .at = isnan(tokens) ? steps : tokens,
+        .loss = rec_number(r, "loss"), .held = rec_number(r, "valid_loss"),
+        .by_steps = isnan(tokens), .is_diffusion = about_is_diffusion(r)};
 }
 
 static json_t *list_of(struct runset *s, const char *kind)
@@ -168,6 +179,10 @@ static void add_record(struct runset *s, json_t *r)
         return;
     if (!strcmp(kind, "prompt"))
         add_prompt(s, r);
+    if (!strcmp(kind, "train")) {
+        about_config(s, r);
+        add_loss(s, r);
+    }
     if (!strcmp(kind, "fitness"))
         add_fitness(s, r);
     if (!strcmp(kind, "quality") && !json_is_true(json_object_get(r, "summary")))
@@ -305,6 +320,7 @@ void runset_free(struct runset *s)
         free(s->sources[i].path);
     free(s->sources);
     free(s->points);
+    free(s->losses);
     json_decref(s->kinds);
     json_decref(s->configs);
     json_decref(s->texts);

@@ -1,8 +1,8 @@
 /* runset.h - the records of one run in memory, by kind, for the tools that draw and tell.
  *
- * Metrics, summaries of quality, fronts, crossovers, meta and training records are kept whole; of a
- * generation only its point in time and the outcome are kept, so a million of them fit; prompts are
- * counted by their source and task.
+ * Metrics, summaries of quality, fronts, crossovers and meta records are kept whole; of a
+ * generation only its point in time and the outcome are kept, and of a training record its losses,
+ * so a million of them fit; prompts are counted by their source and task.
  */
 #ifndef ANALYSIS_RUNSET_H
 #define ANALYSIS_RUNSET_H
@@ -21,6 +21,13 @@ struct run_point {      /* one generation */
     int timed; /* phase timed and status ok */
 };
 
+struct run_loss {      /* one training record */
+    const char *model; /* borrowed */
+    double at;         /* tokens seen; steps where these are not said */
+    double loss, held; /* of the corpus; of held-out documents; NaN */
+    int by_steps, is_diffusion; /* is_diffusion: as about_is_diffusion() says */
+};
+
 struct run_source {
     char *path;
     char sha256[65]; /* "" for standard input */
@@ -34,7 +41,9 @@ struct runset {
     json_t *places;  /* "metric", "quality" -> {point and metric: place in that array} */
     struct run_point *points;
     size_t n_points, cap_points;
-    json_t *texts;   /* the texts that points borrow */
+    struct run_loss *losses;
+    size_t n_losses, cap_losses;
+    json_t *texts;   /* the texts that points and losses borrow */
     struct run_source *sources;
     size_t n_sources;
     int64_t records, bad; /* bad: lines that could not be read */

@@ -1,6 +1,7 @@
-/* samples.c - see samples.h. A gap is the nanoseconds between two emissions, whole and below 2^40
- * (18 minutes), over tokens below 2^24: both fit into 64 bits. It is packed only where it comes out
- * again bit by bit, and kept as it is where not, so packing leaves no trace in any number.
+/* samples.c - see samples.h. A gap is the nanoseconds between two emissions over the tokens of the
+ * later one, both whole: these two are kept where the quotient comes out of them bit by bit, and
+ * the gap as it is where not, so the form leaves no trace in any number. What follows from other
+ * numbers of an answer is not kept.
  */
 #include "lib/analysis/samples.h"
 
@@ -9,65 +10,60 @@
 
 #include "lib/base/mem.h"
 
-enum { TOKEN_BITS = 24, TIME_BITS = 40 };
+enum place {
+    OF_LAUNCH, OF_ROUND, OF_SEQ, OF_GAPS, OF_E2E, OF_TTFT, OF_TTFT_COMMIT, OF_TTF_BLOCK, OF_TPOT,
+    OF_LONGEST_GAP, OF_TOKENIZE, OF_PREPARE, OF_TO_EOS, OF_STEPS, OF_ROWS, OF_COMMITTED, OF_CANVAS
+};
 
-/* 1 + the column of a metric that an answer has once; 0: of another one. */
-static const unsigned char column[METRICS] = {
-    [E2E] = 1, [TTFT] = 2, [TTFT_COMMIT] = 3, [TTF_BLOCK] = 4, [TPOT] = 5, [LONGEST_GAP] = 6,
-    [TOKENIZE] = 7, [PREPARE] = 8, [NORM] = 9, [TO_EOS] = 10, [EFFICIENCY] = 11, [PASSES] = 12,
-    [ROWS] = 13, [PER_STEP] = SAMPLES_COLUMNS};
+/* The column of a metric, and what it is divided by; 0: there is none. */
+static const struct { unsigned char value, by; } places[METRICS] = {
+    [E2E] = {OF_E2E, 0}, [TTFT] = {OF_TTFT, 0}, [TTFT_COMMIT] = {OF_TTFT_COMMIT, 0},
+    [TTF_BLOCK] = {OF_TTF_BLOCK, 0}, [TPOT] = {OF_TPOT, 0}, [LONGEST_GAP] = {OF_LONGEST_GAP, 0},
+    [TOKENIZE] = {OF_TOKENIZE, 0}, [PREPARE] = {OF_PREPARE, 0}, [NORM] = {OF_E2E, OF_TO_EOS},
+    [TO_EOS] = {OF_TO_EOS, 0}, [EFFICIENCY] = {OF_COMMITTED, OF_CANVAS}, [PASSES] = {OF_STEPS, 0},
+    [ROWS] = {OF_ROWS, 0}, [PER_STEP] = {OF_COMMITTED, OF_STEPS}};
 
-void samples_begin(struct samples *s, int64_t launch, int64_t round, int64_t seq)
+/* 1: kept as two whole numbers. */
+static int keep_gap(struct samples *s, double gap, double tokens)
 {
-    MEM_GROW(s->v, s->n, s->cap);
-    struct samples_answer *a = &s->v[s->n++];
-    *a = (struct samples_answer){.launch = launch, .round = round, .seq = seq};
-    for (int i = 0; i < SAMPLES_COLUMNS; i++)
-        a->value[i] = NAN;
-}
-
-void samples_set(struct samples *s, enum metric f, double value)
-{
-    s->v[s->n - 1].value[column[f] - 1] = value;
-}
-
-static double ns_of(uint64_t packed)
-{
-    return (double)(packed >> TOKEN_BITS);
-}
-
-static double tokens_of(uint64_t packed)
-{
-    return (double)(packed & ((1u << TOKEN_BITS) - 1));
-}
-
-/* 0: it does not fit. */
-static int pack(double gap, double tokens, uint64_t *out)
-{
-    double ns = nearbyint(gap * tokens);
-    if (!(ns >= 0 && ns < (double)(1ull << TIME_BITS) && tokens >= 1 && tokens < 1 << TOKEN_BITS))
+    double ns = nearbyint(gap * tokens), back = ns / tokens;
+    if (!(tokens >= 1) || back < gap || back > gap)
         return 0;
-    *out = (uint64_t)ns << TOKEN_BITS | (uint64_t)tokens;
-    double back = ns_of(*out) / tokens_of(*out);
-    return !(tokens_of(*out) < tokens) && !(back < gap) && !(back > gap);
+    column_add(&s->gap_ns, ns);
+    column_add(&s->gap_tokens, tokens);
+    return 1;
 }
 
-void samples_add_gap(struct samples *s, double ns_per_token, double tokens)
+void samples_add(struct samples *s, const struct samples_answer *a, const double *ns_per_token,
+                 const double *tokens, size_t gaps)
 {
-    struct samples_answer *a = &s->v[s->n - 1];
-    MEM_GROW(s->gap, s->n_gaps, s->cap_gaps);
-    if (pack(ns_per_token, tokens, &s->gap[s->n_gaps])) {
-        s->n_gaps++;
-        a->gaps++;
-        return;
+    size_t kept = 0;
+    for (size_t i = 0; i < gaps; i++) {
+        int here = keep_gap(s, ns_per_token[i], tokens[i]);
+        kept += (size_t)here;
+        if (here)
+            continue;
+        MEM_GROW(s->odd, s->n_odd, s->cap_odd);
+        s->odd[s->n_odd++] = (struct launch_sample){a->launch, ns_per_token[i], tokens[i]};
     }
-    MEM_GROW(s->odd, s->n_odd, s->cap_odd);
-    s->odd[s->n_odd++] = (struct launch_sample){a->launch, ns_per_token, tokens};
+    const double row[] = {(double)a->launch, (double)a->round, (double)a->seq, (double)kept,
+                          a->e2e, a->ttft, a->ttft_commit, a->ttf_block, a->tpot, a->longest_gap,
+                          a->tokenize, a->prepare, a->to_eos, a->steps, a->rows, a->committed,
+                          a->canvas};
+    _Static_assert(sizeof row / sizeof *row == SAMPLES_COLUMNS, "a column for each member");
+    for (size_t i = 0; i < SAMPLES_COLUMNS; i++)
+        column_add(&s->of[i], row[i]);
+    s->n++;
 }
 
 int samples_has(enum metric f)
 {
-    return column[f] || f == ITL || f == VISIBLE_GAP;
+    return places[f].value || f == ITL || f == VISIBLE_GAP;
+}
+
+static int64_t launch_of(const struct samples *s, size_t i)
+{
+    return (int64_t)column_at(&s->of[OF_LAUNCH], i);
 }
 
 /* A gap as a sample of ITL, or of what a reader sees. */
@@ -80,26 +76,30 @@ static struct launch_sample gap_sample(enum metric f, int64_t launch, double gap
 static size_t gaps_of(const struct samples *s, enum metric f, struct launch_sample *out)
 {
     size_t n = 0;
-    for (size_t i = 0; out && i < s->n; i++)
-        for (size_t k = 0; k < s->v[i].gaps; k++, n++)
-            out[n] = gap_sample(f, s->v[i].launch, ns_of(s->gap[n]) / tokens_of(s->gap[n]),
-                                tokens_of(s->gap[n]));
+    for (size_t i = 0; out && i < s->n; i++) {
+        int64_t launch = launch_of(s, i);
+        for (double k = column_at(&s->of[OF_GAPS], i); k > 0; k--, n++) {
+            double tokens = column_at(&s->gap_tokens, n);
+            out[n] = gap_sample(f, launch, column_at(&s->gap_ns, n) / tokens, tokens);
+        }
+    }
     for (size_t i = 0; out && i < s->n_odd; i++)
         out[n + i] = gap_sample(f, s->odd[i].launch, s->odd[i].value, s->odd[i].weight);
-    return s->n_gaps + s->n_odd;
+    return s->gap_ns.n + s->n_odd;
 }
 
 size_t samples_of(const struct samples *s, enum metric f, struct launch_sample *out)
 {
+    const struct column *of = &s->of[places[f].value], *by = &s->of[places[f].by];
     size_t n = 0;
-    if (!column[f])
+    if (!places[f].value)
         return gaps_of(s, f, out);
     for (size_t i = 0; i < s->n; i++) {
-        double value = s->v[i].value[column[f] - 1];
-        if (isnan(value))
+        double value = column_at(of, i), over = places[f].by ? column_at(by, i) : 1;
+        if (isnan(value) || !(over > 0))
             continue;
         if (out)
-            out[n] = (struct launch_sample){s->v[i].launch, value, 1};
+            out[n] = (struct launch_sample){launch_of(s, i), value / over, 1};
         n++;
     }
     return n;
@@ -108,14 +108,17 @@ size_t samples_of(const struct samples *s, enum metric f, struct launch_sample *
 void samples_turns(const struct samples *s, struct launch_turn *out)
 {
     for (size_t i = 0; i < s->n; i++)
-        out[i] = (struct launch_turn){s->v[i].launch, s->v[i].round, s->v[i].seq,
-                                      s->v[i].value[column[E2E] - 1]};
+        out[i] = (struct launch_turn){launch_of(s, i), (int64_t)column_at(&s->of[OF_ROUND], i),
+                                      (int64_t)column_at(&s->of[OF_SEQ], i),
+                                      column_at(&s->of[OF_E2E], i)};
 }
 
 void samples_free(struct samples *s)
 {
-    free(s->v);
-    free(s->gap);
+    for (size_t i = 0; i < SAMPLES_COLUMNS; i++)
+        column_free(&s->of[i]);
+    column_free(&s->gap_ns);
+    column_free(&s->gap_tokens);
     free(s->odd);
     *s = (struct samples){0};
 }

@@ -1,5 +1,5 @@
-/* samples.h - what the answers of one point came to, kept small until all are there: a row of
- * numbers for each answer, and eight bytes for each gap between two emissions of it.
+/* samples.h - what the answers of one point came to, kept small (column.h) until all are there: the
+ * numbers of each answer, and each gap between two emissions of it.
  */
 #ifndef ANALYSIS_SAMPLES_H
 #define ANALYSIS_SAMPLES_H
@@ -8,29 +8,27 @@
 #include <stdint.h>
 
 #include "lib/analysis/metrics.h"
+#include "lib/base/column.h"
 #include "lib/stat/launch.h"
 
-enum { SAMPLES_COLUMNS = 14 };
-struct samples_answer {
-    int64_t launch, round, seq;
-    double value[SAMPLES_COLUMNS]; /* NaN: none */
-    size_t gaps;
+struct samples_answer { /* NaN: none */
+    int64_t launch, round, seq; /* below 2^53 */
+    double e2e, ttft, ttft_commit, ttf_block, tpot, longest_gap; /* ns */
+    double tokenize, prepare;                                    /* ns */
+    double to_eos, steps, rows, committed, canvas;
 };
+enum { SAMPLES_COLUMNS = 17 };
 struct samples { /* begins as zeroes */
-    struct samples_answer *v;
-    size_t n, cap;
-    uint64_t *gap;             /* of all answers, in their order */
-    size_t n_gaps, cap_gaps;
-    struct launch_sample *odd; /* gaps that do not fit into 64 bits */
+    struct column of[SAMPLES_COLUMNS];
+    size_t n;
+    struct column gap_ns, gap_tokens; /* of all answers, in their order */
+    struct launch_sample *odd;        /* gaps that do not come back from these two */
     size_t n_odd, cap_odd;
 };
 
-/* Begins an answer; what follows is of it. */
-void samples_begin(struct samples *s, int64_t launch, int64_t round, int64_t seq);
-/* Its value of a metric that an answer has once. */
-void samples_set(struct samples *s, enum metric f, double value);
-/* A gap of ITL and VISIBLE_GAP: time for each of so many tokens. */
-void samples_add_gap(struct samples *s, double ns_per_token, double tokens);
+/* Takes an answer and its gaps, as events_gaps has them: time for each of so many tokens. */
+void samples_add(struct samples *s, const struct samples_answer *a, const double *ns_per_token,
+                 const double *tokens, size_t gaps);
 
 /* 1: the values of a metric lie here. */
 int samples_has(enum metric f);

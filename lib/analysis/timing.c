@@ -41,15 +41,18 @@ static int number(const json_t *r, const char *key, double lo, double hi, double
     return 0;
 }
 
-/* A place: a whole number, `otherwise` when absent. */
+/* A place: a whole number below 2^53, `otherwise` when absent. */
 static int place(const json_t *r, const char *key, int64_t otherwise, int64_t *out, struct err *e)
 {
     const json_t *v = json_object_get(r, key);
     *out = rec_int(r, key, otherwise);
-    if (!v || json_is_null(v) || (json_is_integer(v) && *out >= 0))
+    int in_range = *out >= 0 && (double)*out <= TIME_LIMIT;
+    if (!v || json_is_null(v) || (json_is_integer(v) && in_range))
         return 0;
     return err_set(e, EXIT_BAD_DATA, "%s: expected a whole number from 0, got %s", key,
-                   json_is_integer(v) ? "one below" : json_is_real(v) ? "another" : rec_type(v));
+                   !json_is_integer(v) ? (json_is_real(v) ? "another" : rec_type(v))
+                   : *out < 0          ? "one below"
+                                       : "one above 2^53");
 }
 
 /* *list: an array of whole numbers from 0, or NULL when absent. */
@@ -211,6 +214,16 @@ static int tokens_agree(const struct timing *t, const json_t *r, struct err *e)
                : 0;
 }
 
+/* Bytes of the text before the first stop id. A record that has the whole text alone says so where
+ * nothing is behind a stop id. */
+static double read_text(const struct timing *t, const json_t *r)
+{
+    const json_t *text = json_object_get(r, "text_to_eos");
+    if (!json_is_string(text) && !(t->tokens_to_eos < t->new_tokens))
+        text = json_object_get(r, "text");
+    return json_is_string(text) ? (double)json_string_length(text) : NAN;
+}
+
 static int read_numbers(struct timing *t, const json_t *r, struct err *e)
 {
     if (read_place(t, r, e) || number(r, "e2e_ns", 1, TIME_LIMIT, &t->e2e_ns, e) ||
@@ -246,6 +259,7 @@ static int read_numbers(struct timing *t, const json_t *r, struct err *e)
                        isnan(t->e2e_ns) ? "e2e_ns" : "new_tokens");
     t->tokens_to_eos = isnan(t->tokens_to_eos) ? t->new_tokens : t->tokens_to_eos;
     t->batch_ns = isnan(t->batch_ns) ? t->e2e_ns : t->batch_ns;
+    t->text_bytes = read_text(t, r);
     return read_work(t, r, e) || read_events(t, r, e) || times_agree(t, r, e) ||
                    tokens_agree(t, r, e)
                ? -1

@@ -32,6 +32,7 @@ struct timing {
     double prompt_tokens, stop_tokens, retokenized; /* ids of the prompt; slots that hold a stop id;
                                                      * ids of the text when encoded again */
     double stopped;                       /* 1: it ended at a stop id */
+    double text_bytes;                    /* of the text before the first stop id, as UTF-8 */
     double canvas_positions, denoise_steps, committed_tokens, rows;
     int warmup_steady; /* 1, 0; -1: not said */
     int partial; /* of a batch with fewer prompts in it than its point asks for */

@@ -1,12 +1,13 @@
 /* autoregress-settings.c - autoregressive decoding as the runner sees it: the settings as data, and
  * a point of them as a struct autoregress.
  *
- * Every row counts at every point.
+ * With admit=continuous the batch is all prompts of a round, of which `batch` are written at once.
  */
 #include "lib/decode/autoregress.h"
 #include "lib/decode/decoder.h"
 
-enum { SHORT_TOKENS = 16 }; /* of a self-check */
+enum { SHORT_TOKENS = 16, /* of a self-check */
+       GUESSES = 64 };    /* a text and pass, at most */
 enum { BOTH = SETTING_TEXT | SETTING_SPEED };
 
 static const struct setting rows[] = {
@@ -21,17 +22,34 @@ static const struct setting rows[] = {
     DECODER_CONTRACT_ROW("answer"),
     {"cache", 0, SETTING_CHOICE, 0, 0, "on|off", "on", NULL, "cache", NULL,
      SETTING_SWEPT | SETTING_SPEED, "keep K and V, or compute everything at each token"},
+    {"lookup", 0, SETTING_INT, 0, GUESSES, NULL, "0", "tokens", "lookup", NULL,
+     SETTING_SWEPT | SETTING_SPEED, "tokens guessed a pass from the text so far, at most; 0: off"},
+    {"lookup_ngram", 0, SETTING_INT, 1, 16, NULL, "3", "tokens", "ngram", "lookup>0",
+     SETTING_SWEPT | SETTING_SPEED, "where the last N tokens stood before, or fewer down to 1"},
+    {"draft_tokens", 0, SETTING_INT, 0, GUESSES, NULL, "0", "tokens", "draft_tokens", NULL,
+     SETTING_SWEPT | SETTING_SPEED, "tokens that --draft guesses a pass; with it 4 unless said"},
+    {"admit", 0, SETTING_CHOICE, 0, 0, "static|continuous", "static", NULL, "admit", NULL,
+     SETTING_SWEPT | SETTING_SPEED,
+     "continuous: a prompt joins the batch when another one ends; static: all begin together"},
     DECODER_BATCH_ROW};
 static const struct settings_table table = {"llama", rows, sizeof rows / sizeof *rows,
                                             {"ignore-eos", "contract", "fixed"}};
 
-static struct autoregress how_of(const struct settings *s)
+static struct autoregress how_of(const struct settings *s, const struct decode_env *env)
 {
     return (struct autoregress){
         .max_new = settings_count(s, "max_new"),
         .sample = {settings_number(s, "temperature"), settings_count(s, "top_k"),
                    settings_number(s, "top_p")},
         .cache = settings_is(s, "cache", "on"),
+        .alive = settings_count(s, "batch"),
+        .lookup = settings_count(s, "lookup"),
+        .lookup_ngram = settings_count(s, "lookup_ngram"),
+        .draft_tokens = settings_count(s, "draft_tokens"),
+        .draft = settings_count(s, "draft_tokens") ? env->draft : NULL,
+        .prepare = env->prepare,
+        .seed = env->seed,
+        .stop = env->stop,
         .ignore_eos = settings_is(s, "contract", "fixed")};
 }
 
@@ -42,14 +60,19 @@ static size_t extent(const struct settings *s)
 
 static int check(const struct settings *s, const struct config *c, struct err *e)
 {
-    (void)s, (void)c, (void)e; /* the ranges of the rows say it all */
+    (void)c;
+    if (settings_count(s, "lookup") && settings_count(s, "draft_tokens"))
+        return err_set(e, EXIT_BAD_USAGE, "lookup %zu and draft_tokens %zu: expected one of them "
+                       "to be 0: a pass takes guesses of one kind", settings_count(s, "lookup"),
+                       settings_count(s, "draft_tokens"));
     return 0;
 }
 
 static struct memory_estimate estimate(const struct network *n, const struct settings *s,
+                                       const struct decode_env *env,
                                        const struct generation_input *in, size_t batch)
 {
-    const struct autoregress how = how_of(s);
+    const struct autoregress how = how_of(s, env);
     return autoregress_estimate(n, &how, in, batch);
 }
 
@@ -57,10 +80,7 @@ static void run(const struct network *n, const struct settings *s, const struct 
                 const struct generation_input *in, size_t batch, struct generation *out,
                 struct batch_trace *trace)
 {
-    struct autoregress how = how_of(s);
-    how.prepare = env->prepare;
-    how.seed = env->seed;
-    how.stop = env->stop;
+    const struct autoregress how = how_of(s, env);
     autoregress(n, &how, in, batch, out, trace);
 }
 
@@ -72,4 +92,5 @@ static void shorten(struct settings *s)
 }
 
 const struct decoder decoder_autoregress = {"gen-llama", 1u << PARADIGM_AUTOREGRESSIVE, &table,
-                                            extent, check, estimate, run, shorten, 0};
+                                            extent, check, estimate, run, shorten, 0,
+                                            "draft_tokens"};

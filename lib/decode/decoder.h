@@ -15,6 +15,7 @@ struct decode_env {
     uint64_t seed;
     const volatile sig_atomic_t *stop; /* non-zero: leave after this pass; may be NULL */
     const struct commit_trace *replay; /* of points that replay one (commit_trace_check); or NULL */
+    const struct network *draft; /* guesses for the model (autoregress.h); or NULL */
 };
 
 struct decoder {
@@ -28,6 +29,7 @@ struct decoder {
     int (*check)(const struct settings *s, const struct config *c, struct err *e);
     /* What a batch takes; of the prompts only their lengths count. */
     struct memory_estimate (*estimate)(const struct network *n, const struct settings *s,
+                                       const struct decode_env *env,
                                        const struct generation_input *in, size_t batch);
     /* Generates one batch: out[batch] zero on entry, each the caller's (generation_free). */
     void (*run)(const struct network *n, const struct settings *s, const struct decode_env *env,
@@ -37,6 +39,7 @@ struct decoder {
      * allows it. */
     void (*shorten)(struct settings *s);
     int replays; /* 1: it can replay a commit trace */
+    const char *drafts; /* the setting that asks for decode_env.draft; NULL: none does */
 };
 extern const struct decoder decoder_autoregress, decoder_diffuse;
 extern const struct decoder *const decoders[]; /* all of them, NULL last */

@@ -294,13 +294,13 @@ static void describe_pass(struct run *r)
     gather(r);
 }
 
-/* What the slots of the cache hold once a described pass has run. Later ones of the same description
+/* What the slots of the cache hold once a described pass has run. Later ones of this description
  * may renew it, so what is noted is never newer than what is there. */
 static void note_rows(struct run *r)
 {
     size_t T = r->guided ? (size_t)r->plan.loop.twin : r->plan.pass.T;
     const struct rows *w = &r->work->host.rows;
-    for (size_t t = 0; t < T && r->kv; t++) /* the slot of an id is its place; shadows come behind */
+    for (size_t t = 0; t < T && r->kv; t++) /* an id's slot is its place; shadows come behind */
         if ((size_t)w->slot[t] < r->ids)
             r->cached[w->slot[t]] = r->host.token[w->slot[t]];
 }

@@ -121,8 +121,10 @@ static int check(const struct settings *s, const struct config *c, struct err *e
 }
 
 static struct memory_estimate estimate(const struct network *n, const struct settings *s,
+                                       const struct decode_env *env,
                                        const struct generation_input *in, size_t batch)
 {
+    (void)env;
     const struct diffuse how = how_of(s);
     return diffuse_estimate(n, &how, in, batch);
 }
@@ -155,4 +157,4 @@ static void shorten(struct settings *s)
 }
 
 const struct decoder decoder_diffuse = {"gen-llada", DIFFUSES, &table,
-                                        extent, check, estimate, run, shorten, 1};
+                                        extent, check, estimate, run, shorten, 1, NULL};

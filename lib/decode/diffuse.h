@@ -16,9 +16,9 @@
 struct diffuse {
     size_t gen_length;    /* slots of the canvas; a multiple of block_length */
     size_t block_length;
-    size_t steps;         /* over all blocks; a multiple of the number of blocks, unless they decay */
+    size_t steps;         /* over all blocks; a multiple of their number, unless they decay */
     enum pace pace;       /* how the steps of a block share its slots */
-    double block_decay;   /* each block has so many of the steps of the one before; 0, 1: all alike */
+    double block_decay;   /* each block has so many times the steps of the last; 0, 1: all alike */
     double temperature;   /* 0: argmax; else Gumbel noise in double */
     double cfg_scale;     /* 0: off; else logits = u + (1 + w) (c - u), u: the prompt masked too */
     enum order order;     /* which answers come first */

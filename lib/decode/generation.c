@@ -90,8 +90,8 @@ void generation_batch_end(const struct backend *b, int short_of_memory, struct g
 {
     for (size_t i = 0; i < batch; i++) {
         out[i].oom = short_of_memory;
-        if (out[i].e2e_ns > trace->makespan_ns)
-            trace->makespan_ns = out[i].e2e_ns;
+        if (out[i].admit_ns + out[i].e2e_ns > trace->makespan_ns)
+            trace->makespan_ns = out[i].admit_ns + out[i].e2e_ns;
     }
     trace->memory = b->memory;
 }

@@ -41,6 +41,9 @@ struct generation {
                              * struct pass, chosen */
     int64_t committed_tokens; /* slots that passes made final, less those masked again */
     int64_t remasked_tokens;
+    int64_t drafted_tokens;   /* guessed ahead for it, and of these right: LLaMA */
+    int64_t accepted_tokens;
+    int64_t admit_ns;      /* when it joined its batch, since that began; all above count from it */
     int oom, bad;          /* 1: memory short / NaN in the logits: no tokens */
 };
 void generation_free(struct generation *g);
@@ -52,7 +55,7 @@ struct batch_trace {
     struct memory memory; /* at the end of the batch, its cache and activations still there */
     struct memory_estimate estimate;   /* what they should be */
     struct cost cost;     /* of all passes, at least */
-    struct cost prefill;  /* of the first, which holds the prompts, when the others do not: LLaMA */
+    struct cost prefill;  /* of the first, which holds the prompts, when no other does: LLaMA */
     int64_t prefill_ns;   /* its end, since the batch began; 0: no such pass */
     int interrupted;      /* 1: *stop became non-zero; the generations are not complete */
 };

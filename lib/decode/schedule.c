@@ -1,7 +1,7 @@
 /* schedule.c - see schedule.h. A schedule is a table of budgets, made once a batch and read on
  * host and device alike; its sum is the block, so no step is left over and no slot. The remainder
- * of equal shares goes to the earliest steps, as in LLaDA's get_num_transfer_tokens: early steps see
- * the fewest tokens, and still they commit the most.
+ * of equal shares goes to the earliest steps, as in LLaDA's get_num_transfer_tokens: early steps
+ * see the fewest tokens, and still they commit the most.
  */
 #include "lib/decode/schedule.h"
 

@@ -1,4 +1,4 @@
-/* suffix.h - which of the masks behind the block exist for a pass. A filter over what a cache policy
+/* suffix.h - which masks behind the block exist for a pass. A filter over what a cache policy
  * named: positions that are left out are neither computed nor read; the others keep their true
  * positions. It is the same in all passes of a block.
  *

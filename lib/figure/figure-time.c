@@ -21,36 +21,27 @@ struct curve {
     double sum[BINS], count[BINS], tokens[BINS], held_sum[BINS], held_count[BINS];
 };
 
-static double train_tokens(const json_t *r)
+static struct curve *curve_of(struct curve *list, int *n, const struct run_loss *r)
 {
-    double tokens = rec_number(r, "tokens");
-    return isnan(tokens) ? rec_number(r, "step") : tokens;
-}
-
-static struct curve *curve_of(struct curve *list, int *n, const json_t *r)
-{
-    const char *model = rec_text(r, "model");
-    model = model ? model : "model";
     for (int i = 0; i < *n; i++)
-        if (!strcmp(list[i].model, model))
+        if (!strcmp(list[i].model, r->model))
             return &list[i];
     if (*n == MAX_MODELS)
         return NULL;
-    list[*n] = (struct curve){.model = model, .kind = (double)config_table_kind(r)};
+    list[*n] = (struct curve){.model = r->model,
+                              .kind = (double)config_table_kind_of(r->is_diffusion)};
     return &list[(*n)++];
 }
 
-static int fill_curves(struct figure *f, const json_t *records, struct curve *list)
+static int fill_curves(struct figure *f, const struct runset *s, struct curve *list)
 {
-    size_t i;
-    const json_t *r;
     double most = 0;
     int n = 0;
-    json_array_foreach(records, i, r)
-        most = fmax(most, train_tokens(r));
-    json_array_foreach(records, i, r) {
-        double at = train_tokens(r), loss = rec_number(r, "loss");
-        double held = rec_number(r, "valid_loss");
+    for (size_t i = 0; i < s->n_losses; i++)
+        most = fmax(most, s->losses[i].at);
+    for (size_t i = 0; i < s->n_losses; i++) {
+        const struct run_loss *r = &s->losses[i];
+        double at = r->at, loss = r->loss, held = r->held;
         struct curve *c = gnuplot_drawable(at, 0) && at >= 0 ? curve_of(list, &n, r) : NULL;
         if (!c || (!gnuplot_drawable(loss, 0) && !gnuplot_drawable(held, 0))) {
             f->script.skipped++;
@@ -74,8 +65,7 @@ void figure_loss(struct figure *f, const struct runset *s, const struct figure_r
 {
     (void)q;
     struct curve *list = mem_zero(MAX_MODELS, sizeof *list);
-    const json_t *records = runset_kind(s, "train");
-    int n = fill_curves(f, records, list);
+    int n = fill_curves(f, s, list);
     const char *names[MAX_MODELS];
     double kinds[MAX_MODELS];
     struct script *out = &f->script;
@@ -95,8 +85,8 @@ void figure_loss(struct figure *f, const struct runset *s, const struct figure_r
     script_texts(out, "series_name", names, n);
     script_numbers(out, "series_kind", kinds, n);
     script_number(out, "series_count", n);
-    int tokens = !isnan(rec_number(json_array_get(records, 0), "tokens"));
-    script_text(out, "x_label", tokens ? "tokens seen" : "optimiser steps");
+    int by_steps = !s->n_losses || s->losses[0].by_steps;
+    script_text(out, "x_label", by_steps ? "optimiser steps" : "tokens seen");
     figure_say(f, "Training loss, in nats per predicted token, means over %d equal stretches. "
                   "LLaDA's loss is a bound and is not comparable with the others'. Open points: "
                   "held-out documents, where they were scored.",

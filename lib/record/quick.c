@@ -52,11 +52,12 @@ static uint64_t specials(uint64_t x)
 /* Passes plain text: to the first byte that is special. */
 static void pass_plain(struct quick *q)
 {
-    uint64_t x;
-    for (; q->end - q->p >= 8; q->p += 8) {
+    for (uint64_t x, hit; q->end - q->p >= 8; q->p += 8) {
         memcpy(&x, q->p, 8);
-        if (specials(x))
-            break;
+        if ((hit = specials(x))) {
+            q->p += __builtin_ctzll(hit) / 8; /* the first byte is the lowest one */
+            return;
+        }
     }
     for (unsigned char c; q->p < q->end; q->p++)
         if ((c = (unsigned char)*q->p) < 0x20 || c == '"' || c == '\\' || c >= 0x80)
@@ -191,20 +192,30 @@ static json_t *list(struct quick *q)
     return next_is(q, ']') ? all : give_up(all);
 }
 
-/* The key at hand and its colon. 0: it is not plain. */
-static int key(struct quick *q, char out[KEY])
+/* Passes the key at hand and its colon: its length, and where it lies. -1: it is not plain. */
+static int pass_key(struct quick *q, const char **name)
 {
     if (!next_is(q, '"'))
-        return 0;
-    const char *from = q->p;
+        return -1;
+    *name = q->p;
     pass_plain(q);
-    size_t n = (size_t)(q->p - from);
-    if (n >= KEY || q->p == q->end || *q->p != '"')
-        return 0;
-    memcpy(out, from, n);
-    out[n] = 0;
+    int n = q->p - *name < KEY ? (int)(q->p - *name) : -1;
+    if (n < 0 || q->p == q->end || *q->p != '"')
+        return -1;
     q->p++;
-    return next_is(q, ':');
+    return next_is(q, ':') ? n : -1;
+}
+
+/* The same as a text. 0: it is not plain. */
+static int key(struct quick *q, char out[KEY])
+{
+    const char *name;
+    int n = pass_key(q, &name);
+    if (n < 0)
+        return 0;
+    memcpy(out, name, (size_t)n);
+    out[n] = 0;
+    return 1;
 }
 
 /* The members behind an opening brace. A key that comes twice does not make the object larger. */
@@ -270,6 +281,12 @@ static int is_flat(const char *from, const char *end)
 /* Passes a value: to the comma or brace behind it. */
 static void skip_value(struct quick *q)
 {
+    skip_space(q);
+    if (q->p < q->end && *q->p != '"' && *q->p != '[' && *q->p != '{') {
+        while (q->p < q->end && *q->p != ',' && *q->p != '}')
+            q->p++;
+        return;
+    }
     for (int open = 0; q->p < q->end;) {
         char c = *q->p;
         const char *end = c == '[' ? memchr(q->p, ']', (size_t)(q->end - q->p)) : NULL;
@@ -286,22 +303,25 @@ static void skip_value(struct quick *q)
     }
 }
 
-static int is_one_of(const char *name, const char *const *names)
+/* The one of the names that name[0..n-1] is; NULL: none. */
+static const char *one_of(const char *name, int n, const char *const *names)
 {
-    while (*names && (**names != *name || strcmp(*names, name)))
-        names++;
-    return *names != NULL;
+    for (; *names; names++)
+        if ((!n || **names == *name) && !strncmp(*names, name, (size_t)n) && !(*names)[n])
+            return *names;
+    return NULL;
 }
 
 json_t *quick_members(const char *bytes, size_t n, const char *const *wanted)
 {
     struct quick q = {.p = bytes, .end = bytes + n};
-    char name[KEY];
     json_t *all = next_is(&q, '{') ? json_object() : NULL, *one;
-    while (all && key(&q, name)) {
-        if (!is_one_of(name, wanted))
+    const char *name;
+    for (int len; all && (len = pass_key(&q, &name)) >= 0;) {
+        const char *known = one_of(name, len, wanted);
+        if (!known)
             skip_value(&q);
-        else if (!(one = value(&q)) || json_object_set_new_nocheck(all, name, one))
+        else if (!(one = value(&q)) || json_object_set_new_nocheck(all, known, one))
             break;
         if (!next_is(&q, ','))
             break;

@@ -59,15 +59,15 @@ static int write_record(struct rec_writer *w, const json_t *record, struct err *
                        rec_kind(record));
     }
     buf_char(&line, '\n');
-    hash_add(w->hash, line.data, line.len);
-    if (resume_goes_on(w->work)) {
-        int bad = resume_match(w->work, &line, e);
-        buf_free(&line);
-        return bad;
+    int kept = resume_goes_on(w->work);
+    int bad = kept ? resume_match(w->work, &line, e) : resume_hash(w->work, &w->hash, e);
+    if (!kept && !bad) {
+        hash_add(w->hash, line.data, line.len);
+        bad = !w->broken && resume_seal(w->work, w->hash, e);
     }
-    if (!w->broken && resume_seal(w->work, w->hash, e)) {
+    if (kept || bad) {
         buf_free(&line);
-        return -1;
+        return bad ? -1 : 0;
     }
     errno = EIO; /* for a stream that is broken already */
     w->broken = w->broken || write_all(fileno(w->out.f), line.data, line.len);
@@ -144,9 +144,7 @@ int rec_open_work(struct rec_writer *w, const struct common *c, const struct res
                      : out_open(&w->out, c->output, e);
     if (!bad) {
         w->hash = hash_new();
-        if (resume_goes_on(w->work))
-            resume_add_meta(w->work, w->hash);
-        else if (m && (bad = write_record(w, m, e)))
+        if (!resume_goes_on(w->work) && m && (bad = write_record(w, m, e)))
             rec_abandon(w);
     }
     json_decref(m);
@@ -268,7 +266,7 @@ static void free_writer(struct rec_writer *w)
 
 int rec_close(struct rec_writer *w, const char *status, struct err *e)
 {
-    int bad = write_more(w, e);
+    int bad = write_more(w, e) || resume_hash(w->work, &w->hash, e) ? -1 : 0;
     if (!bad && !w->no_meta) {
         char hex[65];
         hash_hex(w->hash, hex);
@@ -335,7 +333,7 @@ int rec_keep(struct rec_writer *w, struct err *e)
     if (!record)
         return err_set(e, EXIT_IO, "%s: its work file changed while it was read", w->out.path);
     count(w, record);
-    return resume_take(w->work, w->hash, e);
+    return resume_take(w->work, e);
 }
 
 int rec_drop_kept(struct rec_writer *w, struct err *e)

@@ -39,6 +39,8 @@ struct resume {
     int loaded;        /* `line` is that one */
     struct buf line, meta; /* without line feed */
     json_t *next;      /* `line` parsed, or NULL: not asked for yet */
+    int behind;        /* 1: records were kept, and the writer's hash is not told of them yet */
+    struct hash *proof; /* of all that is kept; NULL: it must be read for it */
     int64_t marked, marked_lines, synced_ns;
     struct sums sums;  /* none when nobody goes on */
 };
@@ -128,10 +130,13 @@ struct finding {
 };
 
 /* The line in r->line, which is a record: 1, as it was written; 0: it goes; -1. */
-static int look_twice(const struct resume *r, struct hash *h, const struct finding *f,
-                      struct err *e)
+static int look_twice(struct resume *r, const struct finding *f, struct err *e)
 {
-    int same = sums_prove(&r->sums, h, &r->line, f->records + 2);
+    int same = sums_prove(&r->sums, r->proof, &r->line, f->records + 2);
+    if (!same) { /* the line is in it, and is not kept */
+        hash_free(r->proof);
+        r->proof = NULL;
+    }
     if (same < 0)
         err_set(e, EXIT_BAD_DATA, "%s: line %lld of its work file was changed: the SHA-256 up to "
                 "there is not the one that was written (--fresh starts anew)", r->path,
@@ -192,15 +197,15 @@ static void pass_lines(struct resume *r, struct hash *h, int64_t lines, struct f
 
 /* Proves all records but the last that has a sum, by the sum of the last of these: it is of all the
  * bytes before. None, when it does not fit: then they are looked at one by one. */
-static void look_at_once(struct resume *r, struct hash **h, struct finding *f)
+static void look_at_once(struct resume *r, struct finding *f)
 {
     int64_t first = f->first, lines = size_of(r->sums.fd) / SUMS_BYTES - 2;
-    struct hash *all = hash_copy(*h);
+    struct hash *all = hash_copy(r->proof);
     if (lines > 0)
         pass_lines(r, all, lines, f);
     if (f->records > 0 && sums_fit(&r->sums, all, f->records + 1)) {
-        hash_free(*h);
-        *h = all;
+        hash_free(r->proof);
+        r->proof = all;
     } else {
         hash_free(all);
         f->records = 0;
@@ -208,19 +213,18 @@ static void look_at_once(struct resume *r, struct hash **h, struct finding *f)
     }
 }
 
-/* Finds the records behind the meta record, which was read and is in the sum. */
-static int look(struct resume *r, struct hash **sum, struct finding *f, struct err *e)
+/* Finds the records behind the meta record, which was read and is in r->proof. */
+static int look(struct resume *r, struct finding *f, struct err *e)
 {
     int more = 1;
     f->first = f->end = ftello(r->f);
     if (f->first < 0)
         return unreadable(r, e);
-    look_at_once(r, sum, f);
-    struct hash *h = *sum;
+    look_at_once(r, f);
     if (fseeko(r->f, (off_t)f->end, SEEK_SET))
         return unreadable(r, e);
     while (more > 0 && (more = get_line(r->f, &r->line)) > 0 && (more = look_at(r, f, e)) > 0 &&
-           (more = look_twice(r, h, f, e)) > 0) {
+           (more = look_twice(r, f, e)) > 0) {
         f->records++;
         f->end = ftello(r->f);
     }
@@ -259,12 +263,11 @@ static char *compare(struct resume *r, const json_t *meta, const struct resume_w
     if (names.len)
         why = mem_format("it is of other work (%s)", names.data);
     buf_free(&names);
-    struct hash *h = hash_new();
-    if (!why && sums_prove(&r->sums, h, &r->meta, 1) <= 0)
+    r->proof = hash_new();
+    if (!why && sums_prove(&r->sums, r->proof, &r->meta, 1) <= 0)
         why = mem_format("%s does not vouch for it", r->sums.path);
     if (!why)
-        look(r, &h, f, e);
-    hash_free(h);
+        look(r, f, e);
     return why;
 }
 
@@ -339,6 +342,7 @@ static int find(struct resume *r, const json_t *meta, const struct resume_wish *
         say(r, wish->log, &f);
     r->left = f.records;
     r->at = f.first;
+    r->behind = f.records > 0;
     free(why);
     free(f.fatal);
     return cannot;
@@ -382,12 +386,6 @@ int resume_went_on(const struct resume *r)
     return r && r->number > 2;
 }
 
-void resume_add_meta(const struct resume *r, struct hash *h)
-{
-    hash_add(h, r->meta.data, r->meta.len);
-    hash_add(h, "\n", 1);
-}
-
 void resume_free(struct resume *r)
 {
     if (!r)
@@ -397,6 +395,7 @@ void resume_free(struct resume *r)
     json_decref(r->next);
     buf_free(&r->line);
     buf_free(&r->meta);
+    hash_free(r->proof);
     sums_close(&r->sums);
     free(r->path);
     free(r);
@@ -460,19 +459,47 @@ const json_t *resume_next(struct resume *r)
     return r->next;
 }
 
-int resume_take(struct resume *r, struct hash *h, struct err *e)
+int resume_take(struct resume *r, struct err *e)
 {
     if (load(r, e))
         return -1;
-    r->line.data[r->line.len] = '\n'; /* over the NUL */
-    hash_add(h, r->line.data, r->line.len + 1);
     step(r);
     return 0;
 }
 
 int resume_drop(struct resume *r, struct err *e)
 {
-    return resume_left(r) ? cut(r, r->at, r->number - 1, e) : 0;
+    if (!resume_left(r))
+        return 0;
+    hash_free(r->proof); /* it is of what is cut off, too */
+    r->proof = NULL;
+    return cut(r, r->at, r->number - 1, e);
+}
+
+/* Hashes the first `end` bytes of the file. */
+static int hash_again(const struct resume *r, struct hash *h, int64_t end, struct err *e)
+{
+    char *block = mem_alloc(BLOCK);
+    ssize_t got = 1;
+    for (int64_t at = 0; at < end && got > 0; at += got) {
+        got = pread(fileno(r->f), block, end - at < BLOCK ? (size_t)(end - at) : BLOCK, (off_t)at);
+        hash_add(h, block, got > 0 ? (size_t)got : 0);
+    }
+    free(block);
+    return got > 0 ? 0 : err_set(e, EXIT_IO, "%s: its work file changed while it was read",
+                                 r->path);
+}
+
+int resume_hash(struct resume *r, struct hash **h, struct err *e)
+{
+    if (!r || !r->behind)
+        return 0;
+    r->behind = 0;
+    hash_free(*h);
+    *h = r->proof ? r->proof : hash_new();
+    int known = r->proof != NULL;
+    r->proof = NULL;
+    return known ? 0 : hash_again(r, *h, r->at, e);
 }
 
 int resume_is_lasting(const struct resume *r)

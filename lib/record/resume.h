@@ -56,12 +56,13 @@ int64_t resume_left(const struct resume *r); /* records that were kept and not t
 /* The next of them, borrowed; NULL: none. Only what can be asked of it: kind, id, where, status,
  * more, seq, batch_id, value, value_se and scored_tokens. */
 const json_t *resume_next(struct resume *r);
-/* Takes it over; its line goes into the hash. */
-int resume_take(struct resume *r, struct hash *h, struct err *e);
+int resume_take(struct resume *r, struct err *e); /* takes it over */
 /* The next kept record must be this line (with its line feed). Takes it over. */
 int resume_match(struct resume *r, const struct buf *line, struct err *e);
 int resume_drop(struct resume *r, struct err *e); /* cuts off those that are left */
-void resume_add_meta(const struct resume *r, struct hash *h); /* the line of the kept meta */
+/* When none is left: *h, the caller's, becomes the hash of meta and all that was taken over. Later
+ * calls change nothing. */
+int resume_hash(struct resume *r, struct hash **h, struct err *e);
 /* Before a line is written: the hash up to its end, so that the next process can prove it. */
 int resume_seal(struct resume *r, const struct hash *h, struct err *e);
 /* What was written is on the medium, if the last time is a second ago. */

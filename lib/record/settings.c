@@ -211,11 +211,13 @@ int settings_counts(const struct settings *s, size_t row)
     if (!only)
         return 1;
     char name[SETTINGS_WORD], word[SETTINGS_WORD];
-    const char *words = strchr(only, '=') + 1;
-    snprintf(name, sizeof name, "%.*s", (int)(words - only - 1), only);
+    const char *sign = only + strcspn(only, "=>");
+    snprintf(name, sizeof name, "%.*s", (int)(sign - only), only);
     size_t other = row_of(s, name);
+    if (*sign == '>')
+        return settings_counts(s, other) && s->v[other] > 0;
     settings_word(s, other, word);
-    return settings_counts(s, other) && place_of(words, '|', word, strlen(word)) >= 0;
+    return settings_counts(s, other) && place_of(sign + 1, '|', word, strlen(word)) >= 0;
 }
 
 static int is_said(const struct settings *s, size_t row)

@@ -5,8 +5,8 @@
  * A *point* is a value for every row of a table. Values are doubles whatever the type: integers
  * below 2^53 are exact, a choice is the place of its word in `choices`, a flag is 0 or 1.
  *
- * A row counts only where its `only` holds ("unmask=threshold", "a=x|y"): elsewhere it is null in
- * records, absent from labels, and no part of the identity, since it changes nothing there.
+ * A row counts only where its `only` holds ("unmask=threshold", "a=x|y", "n>0"): elsewhere it is
+ * null in records, absent from labels, and no part of the identity, since it changes nothing there.
  *
  *     const char *given[SETTINGS_MAX] = {0};                  what the command line said
  *     n = settings_options(&table, given, options, &texts);

@@ -91,34 +91,51 @@ static void put_row(struct page *p, const json_t *list, const json_t *like)
 }
 
 /* The two systems at points that do the same work: the ratio over launches and what it shows. */
-static void put_ratios(struct page *p, const json_t *list)
+static void put_ratios(struct page *p, const json_t *list, int of_text, const char *caption)
 {
-    static const struct page_column columns[] = {
-        {"LLaDA", NULL},   {"LLaMA", NULL},     {"LLaDA / LLaMA [95 %]", "time_ratio"},
-        {"Verdict", NULL}, {"p, adjusted", ""}, {"Launches", ""}};
+    const struct page_column columns[] = {
+        {"LLaDA", NULL},
+        {"LLaMA", NULL},
+        {"LLaDA / LLaMA [95 %]", of_text ? "text_ratio" : "time_ratio"},
+        {"Verdict", NULL},
+        {"p, adjusted", ""},
+        {"Launches", ""}};
     static const char *const keys[] = {"config", "base_config"};
     size_t i, said = 0;
     const json_t *r;
     json_array_foreach(list, i, r) {
         const char *metric = rec_text(r, "metric"), *verdict = rec_text(r, "verdict");
-        if (!metric || !verdict || !is_text(r, "by", "paradigm"))
+        if (!metric || !verdict || !is_text(r, "by", "paradigm") ||
+            is_text(r, "metric", "output_bytes_per_s") != of_text)
             continue;
         if (!said++) {
-            page_heading(p, "LLaDA against LLaMA at the same work");
-            page_table(p, "Time of an answer of LLaDA over that of LLaMA, paired by launch. SAME: "
-                          "the whole interval lies within 2 % of 1; UNDECIDED: it holds 1 and "
-                          "more. p against equality, adjusted by Holm for all ratios of one sweep.",
-                       6, columns);
+            page_heading(p, of_text ? "Text a second at the same work"
+                                    : "LLaDA against LLaMA at the same work");
+            page_table(p, caption, of_text ? 4 : 6, columns);
         }
         for (size_t k = 0; k < 2; k++)
             page_cell(p, rec_text(r, keys[k]) ? rec_text(r, keys[k]) : "–");
         page_value(p, rec_number(r, "value"), rec_number(r, "lo"), rec_number(r, "hi"), NULL);
         page_cell(p, verdict);
+        if (of_text)
+            continue;
         page_count(p, rec_number(r, "p_holm"));
         page_count(p, (double)rec_int(r, "launches", 0));
     }
     if (said)
         page_table_end(p);
+}
+
+static void put_both_ratios(struct page *p, const json_t *list)
+{
+    put_ratios(p, list, 0,
+               "Time of an answer of LLaDA over that of LLaMA, paired by launch. SAME: "
+               "the whole interval lies within 2 % of 1; UNDECIDED: it holds 1 and "
+               "more. p against equality, adjusted by Holm for all ratios of one sweep.");
+    put_ratios(p, list, 1,
+               "Bytes of text a second, up to the end of the text, of LLaDA over those of LLaMA. "
+               "The two have different tokenizers, so a token of one is not a token of the other, "
+               "and tokens a second of both cannot be held against each other.");
 }
 
 void sections_comparisons(struct page *p, const struct runset *s)
@@ -129,7 +146,7 @@ void sections_comparisons(struct page *p, const struct runset *s)
     const json_t *list = runset_kind(s, "comparison"), *r;
     size_t i;
     int quantized = 0;
-    put_ratios(p, list);
+    put_both_ratios(p, list);
     json_array_foreach(list, i, r)
         quantized |= is_text(r, "by", "quant") && !is_text(r, "effect", "disagreement");
     if (!quantized)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/analysis/about.h"
 #include "lib/analysis/config_table.h"
 #include "lib/analysis/format.h"
 #include "lib/base/mem.h"
@@ -174,6 +175,18 @@ static void put_ceilings(struct page *p, const struct runset *s)
         page_table_end(p);
 }
 
+static int has_one_tokenizer(const struct runset *s, const struct config_table *all)
+{
+    const json_t *first = NULL;
+    for (size_t i = 0; i < all->n; i++) {
+        const json_t *about = runset_config(s, all->v[i].point);
+        first = first || !rec_text(about, "tokenizer") ? first : about;
+        if (about_other_tokens(first, about))
+            return 0;
+    }
+    return 1;
+}
+
 void sections_tables(struct page *p, const struct runset *s)
 {
     static const char *const latency[] = {
@@ -194,7 +207,8 @@ void sections_tables(struct page *p, const struct runset *s)
         {"ttft_ns", "p90", "ttft_ns_p90", "first token, p90"},
         {"ttft_ns", "p95", "ttft_ns_p95", "first token, p95"},
         {"ttft_ns", "p99", "ttft_ns_p99", "first token, p99"}};
-    static const char *const rate[] = {"output_tokens_per_s", "slot_tokens_per_s",
+    static const char *const rate[] = {"output_bytes_per_s", "output_tokens_per_s",
+                                       "slot_tokens_per_s",
                                        "tokens_to_eos", "passes", "rows", "tokens_per_step",
                                        "position_efficiency_ratio"};
     static const char *const share[] = {"mbu_ratio", "mfu_ratio", "decode_mbu_ratio",
@@ -223,10 +237,14 @@ void sections_tables(struct page *p, const struct runset *s)
     put_shown(p, s, &all, "metric", NULL,
               "Percentiles over answers; none where there are too few answers to tell.",
               percentiles, COUNT(percentiles));
+    int same = has_one_tokenizer(s, &all); /* then tokens say it all */
     put_metrics(p, s, &all, "metric", "Throughput",
-                "Tokens a second. To EOS counts what a reader gets; all slots counts also what a "
-                "canvas holds after the end of the text.",
-                rate, COUNT(rate));
+                same ? "Tokens a second. To EOS counts what a reader gets; all slots counts also "
+                       "what a canvas holds after the end of the text."
+                     : "Text and tokens a second. To EOS counts what a reader gets; all slots "
+                       "counts also what a canvas holds after the end of the text. The tokenizers "
+                       "differ: across models only bytes a second can be compared.",
+                rate + same, COUNT(rate) - (size_t)same);
     put_metrics(p, s, &all, "metric", "Share of the machine's limits",
                 "What the work needs on paper (matrices once a pass, the cache; multiplications "
                 "and additions of the rows computed), over its time, over what the machine can do. "

@@ -80,7 +80,7 @@ static int parse(const struct driver *d, struct job_args *a, const char **given,
 {
     const struct opt shared[] = {DRIVER_OPTIONS(*a), OPT_COMMON(a->common), {0}};
     const size_t n = sizeof shared / sizeof *shared;
-    struct opt *options = mem_zero(3 + d->decoder->table->n + n, sizeof *options);
+    struct opt *options = mem_zero(4 + d->decoder->table->n + n, sizeof *options);
     options[0] = (struct opt){.type = OPT_HEADING, .name = "",
                               .help = "Decoding (a list, as in --batch 1,4, runs each; several "
                                       "lists are crossed):"};
@@ -93,6 +93,10 @@ static int parse(const struct driver *d, struct job_args *a, const char **given,
             options[at++] = (struct opt){
                 "commit-trace", 0, OPT_TEXT, &a->commit_trace, .arg = "FILE",
                 .help = "generation records whose commit_tokens --unmask replay goes by"};
+        if (d->decoder->drafts && shared[i].to == &a->engine.model)
+            options[at++] = (struct opt){
+                "draft", 0, OPT_TEXT, &a->draft, .arg = "MODEL",
+                .help = "a smaller model of the same tokenizer, which guesses the next tokens"};
     }
     char *all = mem_format("%s%s", d->notes, notes);
     const struct tool tool = {d->decoder->tool, d->about, d->examples, all, options};
@@ -115,6 +119,21 @@ static int read_trace(struct commit_trace *t, const struct job_args *a, const st
     return 0;
 }
 
+/* The points that want guesses of --draft have one: -1 (EXIT_BAD_USAGE). */
+static int check_draft(const struct driver *d, const struct job_args *a, const struct plan *plan,
+                       struct err *e)
+{
+    const char *setting = d->decoder->drafts;
+    int wanted = 0;
+    for (size_t i = 0; setting && i < plan->points; i++)
+        wanted |= settings_count(&plan->point[i], setting) > 0;
+    if (!setting || wanted == (a->draft != NULL))
+        return 0;
+    return err_set(e, EXIT_BAD_USAGE, wanted ? "%s above 0: expected --draft MODEL beside it"
+                                             : "--draft: expected a point with %s above 0",
+                   setting);
+}
+
 int driver_run(const struct driver *d, int argc, char **argv, struct err *e)
 {
     int64_t begin = clock_ns();
@@ -123,12 +142,14 @@ int driver_run(const struct driver *d, int argc, char **argv, struct err *e)
     const struct settings_table *t = d->decoder->table;
     int first = parse(d, &a, given, argc, argv);
     struct plan plan = {0};
+    if (a.draft && !given[settings_find(t, d->decoder->drafts)])
+        given[settings_find(t, d->decoder->drafts)] = "4";
     int bad = a.schedule ? plan_read(&plan, t, given, a.schedule, a.launch, e)
                          : plan_cross(&plan, t, given, (size_t)a.repeat,
                                       (uint64_t)a.common.seed, e);
     plan.launch = a.launch;
     struct commit_trace trace = {0};
-    bad = bad || read_trace(&trace, &a, &plan, e) ? -1 : 0;
+    bad = bad || check_draft(d, &a, &plan, e) || read_trace(&trace, &a, &plan, e) ? -1 : 0;
     const struct job job = {.decoder = d->decoder, .args = &a, .plan = &plan,
                             .replay = a.commit_trace ? &trace : NULL,
                             .files = (const char *const *)argv + first,

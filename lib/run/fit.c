@@ -26,8 +26,10 @@ static const struct prompt *longest(const struct prompt *p, size_t n, size_t mos
 }
 
 static struct need neediest(const struct job *job, const struct network *n,
-                            const struct prompt *prompts, size_t n_prompts)
+                            const struct network *draft, const struct prompt *prompts,
+                            size_t n_prompts)
 {
+    const struct decode_env env = {.draft = draft};
     struct need most = {0};
     for (size_t i = 0; i < job->plan->points; i++) {
         const struct settings *at = &job->plan->point[i];
@@ -36,15 +38,16 @@ static struct need neediest(const struct job *job, const struct network *n,
             extent > context ? NULL : longest(prompts, n_prompts, context - extent);
         if (!p)
             continue;
-        struct need one = {p->input.n, extent, job->decoder->estimate(n, at, &p->input, 1)};
+        struct need one = {p->input.n, extent,
+                           job->decoder->estimate(n, at, &env, &p->input, 1)};
         if (bytes_of(&one.estimate) > bytes_of(&most.estimate))
             most = one;
     }
     return most;
 }
 
-char *fit_lacks(const struct job *job, const struct network *n,
-                     const struct prompt *prompts, size_t n_prompts)
+char *fit_lacks(const struct job *job, const struct network *n, const struct network *draft,
+                const struct prompt *prompts, size_t n_prompts)
 {
     struct backend *b = n->backend;
     size_t available = b->memory.cap, total = b->memory.cap;
@@ -52,7 +55,7 @@ char *fit_lacks(const struct job *job, const struct network *n,
         b->ops->room(b, &available, &total);
     else if (!b->memory.cap)
         return NULL;
-    struct need most = neediest(job, n, prompts, n_prompts);
+    struct need most = neediest(job, n, draft, prompts, n_prompts);
     if (bytes_of(&most.estimate) <= available || most.estimate.weights > available)
         return NULL;
     const struct memory_estimate *p = &most.estimate;

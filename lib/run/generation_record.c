@@ -4,6 +4,7 @@
 #include "lib/run/generation_record.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,12 +46,14 @@ static json_t *list64(const int64_t *v, size_t n)
 
 /* The label that people see. What the engine was asked for stands in it where it was asked. */
 static void set_config(json_t *r, const struct job *job, const struct network *n,
-                       const struct settings *p)
+                       const struct generation_place *at)
 {
     const struct engine *g = &job->args->engine;
     struct buf b = {0};
     buf_text(&b, n->config.name);
-    settings_label(p, &b);
+    settings_label(at->point, &b);
+    if (at->draft)
+        buf_format(&b, " draft=%s", at->draft->config.name);
     if (strcmp(g->quant, "none"))
         buf_format(&b, " quant=%s", g->quant);
     if (strcmp(g->dtype, "auto"))
@@ -67,14 +70,16 @@ static void set_config(json_t *r, const struct job *job, const struct network *n
 
 /* What ran with which settings, and the identity of that: all but the seed and the prompts. */
 static void set_point(json_t *r, const struct job *job, const struct network *n,
-                      const struct settings *p)
+                      const struct generation_place *at)
 {
+    const struct settings *p = at->point;
     json_t *about = json_object();
     char id[SETTINGS_ID], series[SETTINGS_ID];
     const char *axis = settings_axis(p);
     set_text(about, "model", n->config.name);
     set_text(about, "arch", n->config.family->name);
     set_text(about, "paradigm", config_paradigm_name(n->config.paradigm));
+    set_text(about, "draft", at->draft ? at->draft->config.name : NULL);
     engine_describe(about, n);
     settings_put(p, about);
     const char *trace = job->replay ? job->replay->sha256 : NULL;
@@ -119,6 +124,9 @@ static void set_again(json_t *r, const struct tokenizer *tokenizer, const struct
 static void set_output(json_t *r, const struct tokenizer *tokenizer, const struct generation *g)
 {
     int none = g->oom;
+    char mark[13];
+    snprintf(mark, sizeof mark, "%s", tokenizer ? tokenizer_hash(tokenizer) : "");
+    set_text(r, "tokenizer", *mark ? mark : NULL);
     json_object_set_new(r, "token_ids", list32(g->ids, g->n));
     if (tokenizer && !none) {
         struct buf text = {0};
@@ -161,6 +169,7 @@ static void set_times(json_t *r, const struct job *job, const struct prompt *p,
     rec_set_int(r, "start_ns", trace->start_ns - job->process_ns);
     rec_set_int(r, "tokenize_ns", p->tokenize_ns);
     rec_set_int(r, "prepare_ns", at->prepare_ns);
+    set_ns(r, "admit_ns", g->admit_ns, ran);
     set_ns(r, "e2e_ns", g->e2e_ns, ran);
     set_ns(r, "ttft_ns", g->n_emits ? g->emit_ns[0] : 0, g->n_emits > 0);
     set_ns(r, "ttft_commit_ns", g->first_commit_ns, ran && g->first_commit_ns > 0);
@@ -174,6 +183,9 @@ static void set_times(json_t *r, const struct job *job, const struct prompt *p,
     rec_set_int(r, "rows", g->rows);
     rec_set_int(r, "committed_tokens", g->committed_tokens);
     rec_set_int(r, "remasked_tokens", g->remasked_tokens);
+    set_size(r, "passes", g->n_steps);
+    rec_set_int(r, "drafted_tokens", g->drafted_tokens);
+    rec_set_int(r, "accepted_tokens", g->accepted_tokens);
     json_object_set_new(r, "commit_tokens",
                         g->n_commits ? list32(g->commit_tokens, g->n_commits) : json_null());
 }
@@ -216,8 +228,8 @@ json_t *generation_record(const struct job *job, const struct network *n,
 {
     json_t *r = json_object();
     set_text(r, "id", p->id);
-    set_config(r, job, n, at->point);
-    set_point(r, job, n, at->point);
+    set_config(r, job, n, at);
+    set_point(r, job, n, at);
     set_text(r, "workload", at->workload);
     set_size(r, "prompts", at->prompts);
     rec_set_int(r, "seed", (int64_t)job->plan->seed);

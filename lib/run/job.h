@@ -16,7 +16,7 @@
 struct job_args {
     struct common common;
     struct engine engine;
-    const char *chat, *schedule, *commit_trace;
+    const char *chat, *schedule, *commit_trace, *draft;
     int64_t warmup, warmup_most, again, repeat, launch, idle_ms, selfcheck;
     int parse_special, halve, fresh, force;
 };

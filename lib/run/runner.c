@@ -96,7 +96,7 @@ static void generate(struct session *s, const struct generation_place *at,
     *trace = (struct batch_trace){0};
     if (s->loaded) {
         const struct decode_env env = {!!strcmp(at->phase, "cold"), job->plan->seed, job->stop,
-                                       job->replay};
+                                       job->replay, at->draft};
         job->decoder->run(&s->network, at->point, &env, in, n, out, trace);
         note_memory(s, trace);
     } else {
@@ -127,7 +127,8 @@ static int run_batch(struct session *s, struct generation_place at, const struct
     *ns = trace.makespan_ns;
     int rc = 0, halve = s->loaded && s->job->args->halve && n > 1 && out[0].oom;
     at.batch_id = halve ? s->batch_id : s->batch_id++;
-    at.filled = n;
+    at.filled = settings_count(at.point, "batch");
+    at.filled = n < at.filled ? n : at.filled;
     for (size_t i = 0; i < n && !halve && !rc && !trace.interrupted; i++)
         rc = write_generation(s, p[i], &at, &out[i], &trace, e);
     for (size_t i = 0; i < n; i++)
@@ -272,17 +273,25 @@ static int64_t fitting(struct session *s, const struct settings *point, size_t r
     return n;
 }
 
+/* Prompts that a batch is given: with --admit continuous all n, of which `batch` run at once. */
+static size_t together(const struct settings *point, size_t n)
+{
+    int asks = settings_find(point->table, "admit") < point->table->n;
+    return asks && settings_is(point, "admit", "continuous") ? n : settings_count(point, "batch");
+}
+
 static int run_point(struct session *s, const struct settings *point, size_t round,
                      struct err *e)
 {
     const struct prompt **p = mem_zero(s->prompts.n, sizeof *p);
     int64_t fit = fitting(s, point, round, p, e);
     int rc = fit < 0 ? -1 : 0;
-    struct generation_place at = {.point = point, .phase = "timed", .round = (int64_t)round,
-                                  .steady = -1};
+    struct generation_place at = {.point = point,
+                                  .draft = drafter_at(&s->drafter, s->job, point),
+                                  .phase = "timed", .round = (int64_t)round, .steady = -1};
     if (fit > 0 && round == 0)
         rc = warm_up(s, &at, p, (size_t)fit, e);
-    size_t size = settings_count(point, "batch");
+    size_t size = together(point, (size_t)fit);
     for (size_t i = 0, n; i < (size_t)fit && fit > 0 && !rc && !session_stopped(s); i += n) {
         n = (size_t)fit - i < size ? (size_t)fit - i : size;
         rc = do_batch(s, at, p + i, n, e);

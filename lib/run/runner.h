@@ -3,6 +3,7 @@
  *     for each round, for each point of the plan:
  *         first time: warm-up batches            phase "cold" (the very first), "warmup"
  *         all prompts, `batch` at a time         phase "timed"
+ *         (--admit continuous: as one batch, which they join as others leave it)
  *
  * A batch that memory is short for is a result: records with status oom, which phase 5 draws as
  * such. Who wants the texts and not the times says --halve: then it is tried again as two halves,

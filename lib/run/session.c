@@ -73,7 +73,10 @@ static int open_model(struct session *s, struct err *e)
         return -1;
     if (job->args->engine.check_finite && checkpoint_check_values(c, e))
         return -1;
-    return checkpoint_tokenizer(c, &s->tokenizer, e);
+    return checkpoint_tokenizer(c, &s->tokenizer, e) ||
+                   drafter_open(&s->drafter, job, c, s->tokenizer, &s->log, e)
+               ? -1
+               : 0;
 }
 
 static int read_prompts(struct session *s, struct err *e)
@@ -98,11 +101,15 @@ static int read_prompts(struct session *s, struct err *e)
 /* NULL: a file of the checkpoint cannot be read. */
 static json_t *meta_extra(const struct session *s, struct err *e)
 {
-    json_t *about = checkpoint_describe(&s->checkpoint, e);
-    if (!about)
+    json_t *about = checkpoint_describe(&s->checkpoint, e), *draft = NULL;
+    if (!about || (s->drafter.asked && !(draft = checkpoint_describe(&s->drafter.checkpoint, e)))) {
+        json_decref(about);
         return NULL;
+    }
     json_t *m = json_object(), *b = json_object();
     json_object_set_new(m, "checkpoint", about);
+    if (draft)
+        json_object_set_new(m, "draft", draft);
     json_object_set_new(m, "tokenizer_sha256",
                         s->tokenizer ? json_string(tokenizer_hash(s->tokenizer)) : json_null());
     json_object_set_new(m, "prompts_sha256", json_string(s->prompts.sha256));
@@ -131,14 +138,34 @@ static void warn_library(const struct session *s)
 /* One line before hours are spent on records that will say oom. To refuse is up to the loading. */
 static void foresee(struct session *s)
 {
-    struct network n;
-    if (engine_settle(&s->job->args->engine, &n, s->backend, &s->checkpoint, NULL))
+    struct network n, draft;
+    if ((s->drafter.asked && drafter_settle(&s->drafter, s->job, s->backend, &draft, NULL)) ||
+        engine_settle(&s->job->args->engine, &n, s->backend, &s->checkpoint, NULL))
         return;
-    char *lacks = fit_lacks(s->job, &n, s->prompts.v, s->prompts.n);
+    char *lacks = fit_lacks(s->job, &n, s->drafter.asked ? &draft : NULL, s->prompts.v,
+                            s->prompts.n);
     if (lacks)
         log_warn(&s->log, "W105", "%s: %s; try a smaller --dtype, --quant or shorter texts",
                  n.config.name, lacks);
     free(lacks);
+}
+
+/* The weights of all networks, or of none: -1, and the network says what was wanted. */
+static int load_all(struct session *s, struct err *e)
+{
+    const struct engine *g = &s->job->args->engine;
+    if (!drafter_load(&s->drafter, s->job, s->backend, e)) {
+        int bad = engine_load(g, &s->network, s->backend, &s->checkpoint, e);
+        if (!bad && !drafter_agrees(&s->drafter, s->backend, e))
+            return 0;
+        if (!bad)
+            network_free(&s->network);
+        drafter_unload(&s->drafter);
+        return -1;
+    }
+    struct err ignored = {0};
+    engine_settle(g, &s->network, s->backend, &s->checkpoint, &ignored);
+    return -1;
 }
 
 /* Memory too short for the weights is a result, not a failure: the records say oom. */
@@ -149,8 +176,7 @@ static int load_weights(struct session *s, struct err *e)
     foresee(s);
     s->network.config = s->checkpoint.config;
     s->network.backend = s->backend;
-    s->loaded = !engine_load(&s->job->args->engine, &s->network, s->backend, &s->checkpoint,
-                             &load);
+    s->loaded = !load_all(s, &load);
     if (!s->loaded && load.code != EXIT_FAILED_RECORDS) {
         *e = load;
         return -1;
@@ -264,6 +290,7 @@ int session_close(struct session *s, int bad, struct err *e)
     selfcheck_free(&s->selfcheck);
     if (s->loaded)
         network_free(&s->network);
+    drafter_close(&s->drafter);
     gpu_monitor_close(&s->monitor);
     host_monitor_close(&s->host);
     if (s->backend)

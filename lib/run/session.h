@@ -9,6 +9,7 @@
 #include "lib/base/log.h"
 #include "lib/base/progress.h"
 #include "lib/record/rec.h"
+#include "lib/run/drafter.h"
 #include "lib/run/gpu_monitor.h"
 #include "lib/run/host_monitor.h"
 #include "lib/run/job.h"
@@ -30,6 +31,7 @@ struct session {
     int64_t batches, again;      /* timed ones so far; of these run again */
     struct network network;
     int loaded;                  /* 0: the weights did not fit, every record is oom */
+    struct drafter drafter;
     struct rec_writer out;
     int writing;
     struct selfcheck selfcheck;

@@ -10,22 +10,22 @@
 static const double LEAST_NS = 10e9, LEAST_TICKS = 100, LEAST_AGREEMENT = 0.05;
 enum { LEAST_WINDOWS = 5 };
 
-/* Where the launch that begins at b[i] ends; *why: what keeps it from counting, or NULL. */
-static size_t launch_at(const struct launch_batch *b, size_t n, size_t i, const char **why)
+/* Where the launch that begins at batch i ends; *why: what keeps it from counting, or NULL. */
+static size_t launch_at(const struct batches *b, size_t i, const char **why)
 {
     double ns = 0, joule = 0, ticks = 0;
-    size_t end = i;
-    double least_ns = b[i].energy.whole ? 0 : LEAST_NS;
-    for (; end < n && b[end].launch == b[i].launch; end++) {
-        ns += b[end].ns;
-        joule += b[end].energy.j;
-        ticks += b[end].energy.ticks;
+    int64_t launch = batches_launch(b, i);
+    double least_ns = batches_get(b, BATCHES_WHOLE, i) > 0 ? 0 : LEAST_NS;
+    for (; i < b->n && batches_launch(b, i) == launch; i++) {
+        ns += batches_get(b, BATCHES_NS, i);
+        joule += batches_get(b, BATCHES_J, i);
+        ticks += batches_get(b, BATCHES_TICKS, i);
     }
     *why = isnan(joule) || isnan(ticks) ? "no energy counter, or no tick around a batch"
            : ns < least_ns              ? "less than 10 s of work in a launch"
            : ticks < LEAST_TICKS        ? "fewer than 100 ticks of the counter in a launch"
                                         : NULL;
-    return end;
+    return i;
 }
 
 static double cost_of(const struct energy_price *p, double joule, double s)
@@ -34,45 +34,48 @@ static double cost_of(const struct energy_price *p, double joule, double s)
 }
 
 static struct launch_sample sample_of(enum energy_metric f, const struct energy_price *price,
-                                      const struct launch_batch *b)
+                                      const struct batches *b, size_t i)
 {
-    double s = b->ns * 1e-9;
+    double s = batches_get(b, BATCHES_NS, i) * 1e-9, j = batches_get(b, BATCHES_J, i);
+    double tokens = batches_get(b, BATCHES_TO_EOS, i);
+    double requests = batches_get(b, BATCHES_REQUESTS, i);
+    int64_t launch = batches_launch(b, i);
     switch (f) {
     case ENERGY_COST_TOKEN:
-        return (struct launch_sample){b->launch, cost_of(price, b->energy.j, s), b->to_eos};
+        return (struct launch_sample){launch, cost_of(price, j, s), tokens};
     case ENERGY_COST_REQUEST:
-        return (struct launch_sample){b->launch, cost_of(price, b->energy.j, s), b->requests};
+        return (struct launch_sample){launch, cost_of(price, j, s), requests};
     case ENERGY_NET_TOKEN:
-        return (struct launch_sample){b->launch, b->energy.j - b->energy.idle_w * s, b->to_eos};
+        return (struct launch_sample){launch, j - batches_get(b, BATCHES_IDLE_W, i) * s, tokens};
     case ENERGY_REQUEST:
-        return (struct launch_sample){b->launch, b->energy.j, b->requests};
+        return (struct launch_sample){launch, j, requests};
     case ENERGY_POWER:
-        return (struct launch_sample){b->launch, b->energy.j, s};
+        return (struct launch_sample){launch, j, s};
     case ENERGY_TOKEN:
     case ENERGY_METRICS:
         break;
     }
-    return (struct launch_sample){b->launch, b->energy.j, b->to_eos};
+    return (struct launch_sample){launch, j, tokens};
 }
 
 size_t energy_samples(enum energy_metric f, const struct energy_price *price,
-                      const struct launch_batch *b, size_t n, struct launch_sample *samples,
-                      const char **why)
+                      const struct batches *b, struct launch_sample *samples, const char **why)
 {
     size_t m = 0;
     int is_cost = f == ENERGY_COST_TOKEN || f == ENERGY_COST_REQUEST;
     int by_joule = !is_cost || !isnan(price->kwh);
     const char *missing = "no timed batches", *w;
-    for (size_t i = 0, end; i < n; i = end) {
-        end = launch_at(b, n, i, &w);
+    for (size_t i = 0, end; i < b->n; i = end) {
+        end = launch_at(b, i, &w);
         w = by_joule ? w : NULL;
-        if (!w && f == ENERGY_NET_TOKEN && isnan(b[i].energy.idle_w))
+        if (!w && f == ENERGY_NET_TOKEN && isnan(batches_get(b, BATCHES_IDLE_W, i)))
             w = "no idle baseline";
         missing = w ? w : missing;
-        for (size_t k = i; k < end && !w; k++)
-            samples[m++] = sample_of(f, price, &b[k]);
+        for (size_t k = i; k < end && !w; k++, m++)
+            if (samples)
+                samples[m] = sample_of(f, price, b, k);
     }
-    int few = by_joule && m > 0 && m < LEAST_WINDOWS && !b->energy.whole;
+    int few = by_joule && m > 0 && m < LEAST_WINDOWS && !(batches_get(b, BATCHES_WHOLE, 0) > 0);
     *why = is_cost && isnan(price->kwh) && isnan(price->hour) ? "no price"
            : m == 0                                           ? missing
            : few                                              ? "fewer than 5 batches"
@@ -80,20 +83,20 @@ size_t energy_samples(enum energy_metric f, const struct energy_price *price,
     return *why ? 0 : m;
 }
 
-struct energy_basis energy_basis(const struct launch_batch *b, size_t n)
+struct energy_basis energy_basis(const struct batches *b)
 {
     struct energy_basis e = {0};
     double joule = 0, integral = 0, launches = 0;
     const char *why;
-    for (size_t i = 0, end; i < n; i = end) {
-        end = launch_at(b, n, i, &why);
+    for (size_t i = 0, end; i < b->n; i = end) {
+        end = launch_at(b, i, &why);
         for (size_t k = i; k < end && !why; k++, e.windows++) {
-            e.ticks += b[k].energy.ticks;
-            joule += b[k].energy.j;
-            integral += b[k].energy.integral_j;
+            e.ticks += batches_get(b, BATCHES_TICKS, k);
+            joule += batches_get(b, BATCHES_J, k);
+            integral += batches_get(b, BATCHES_INTEGRAL_J, k);
         }
         launches += !why;
-        e.idle_w += why ? 0 : b[i].energy.idle_w;
+        e.idle_w += why ? 0 : batches_get(b, BATCHES_IDLE_W, i);
     }
     e.idle_w /= launches;
     e.integral = integral / joule;

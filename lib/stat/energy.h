@@ -11,7 +11,7 @@
 #ifndef STAT_ENERGY_H
 #define STAT_ENERGY_H
 
-#include "lib/stat/launch.h"
+#include "lib/stat/batches.h"
 
 enum energy_metric { ENERGY_TOKEN, ENERGY_NET_TOKEN, ENERGY_REQUEST, ENERGY_POWER,
                      ENERGY_COST_TOKEN, ENERGY_COST_REQUEST, ENERGY_METRICS };
@@ -20,7 +20,8 @@ enum energy_metric { ENERGY_TOKEN, ENERGY_NET_TOKEN, ENERGY_REQUEST, ENERGY_POWE
  * nothing of the kind is paid. */
 struct energy_price { double kwh, hour; const char *currency; };
 
-/* Samples for LAUNCH_RATIO from merged batches, in samples[n]; returns how many. 0: *why (static).
+/* Samples for LAUNCH_RATIO from finished batches, in samples[n], or NULL; returns how many. 0: *why
+ * (static).
  *   ENERGY_TOKEN       joules / tokens up to the stop id
  *   ENERGY_NET_TOKEN   joules less idle power times time / the same; launches that know idle_w
  *   ENERGY_REQUEST     joules / requests
@@ -28,8 +29,7 @@ struct energy_price { double kwh, hour; const char *currency; };
  *   ENERGY_COST_TOKEN, ENERGY_COST_REQUEST   (kwh * joules / 3.6e6 + hour * seconds / 3600) / the
  *                      same. Where energy has no price, all launches count. */
 size_t energy_samples(enum energy_metric f, const struct energy_price *price,
-                      const struct launch_batch *b, size_t n, struct launch_sample *samples,
-                      const char **why);
+                      const struct batches *b, struct launch_sample *samples, const char **why);
 
 /* What the joules rest on, over the launches that count. */
 struct energy_basis {
@@ -38,7 +38,7 @@ struct energy_basis {
     double idle_w;   /* mean over launches; NaN: some launch has none */
     double integral; /* integral of power readings / joules of the counter; NaN: no readings */
 };
-struct energy_basis energy_basis(const struct launch_batch *b, size_t n);
+struct energy_basis energy_basis(const struct batches *b);
 /* 1: readings and counter agree within 5 %; 0: not; -1: there are no readings. */
 int energy_agrees(const struct energy_basis *basis);
 

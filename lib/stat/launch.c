@@ -13,30 +13,103 @@
 
 static const double LEVEL = 0.95;
 
-static int by_value(const void *a, const void *b)
+/* ---- sorting: qsort asks for as much memory again, and calls back for each comparison ---- */
+
+/* 1: x stands before y: by launch where these count, then by value, then by weight. */
+static inline int is_before(const struct launch_sample *x, const struct launch_sample *y,
+                            int launches)
 {
-    const struct launch_sample *x = a, *y = b;
+    if (launches && x->launch != y->launch)
+        return x->launch < y->launch;
     if (x->value < y->value || x->value > y->value)
-        return x->value < y->value ? -1 : 1;
-    return (x->weight > y->weight) - (x->weight < y->weight);
+        return x->value < y->value;
+    return x->weight < y->weight;
 }
 
-static int by_launch(const void *a, const void *b)
+static inline void swap(struct launch_sample *x, struct launch_sample *y)
 {
-    const struct launch_sample *x = a, *y = b;
-    if (x->launch != y->launch)
-        return x->launch < y->launch ? -1 : 1;
-    return by_value(a, b);
+    struct launch_sample t = *x;
+    *x = *y;
+    *y = t;
 }
 
-/* qsort, but for what is in order already. */
-static void sort_samples(struct launch_sample *s, size_t n, int (*by)(const void *, const void *))
+static void heap_sort(struct launch_sample *s, size_t n, int launches)
 {
+    for (size_t start = n / 2, end = n; end > 1;) {
+        if (start)
+            start--;
+        else
+            swap(&s[0], &s[--end]);
+        for (size_t i = start, k; (k = 2 * i + 1) < end; i = k) {
+            k += k + 1 < end && is_before(&s[k], &s[k + 1], launches);
+            if (!is_before(&s[i], &s[k], launches))
+                break;
+            swap(&s[i], &s[k]);
+        }
+    }
+}
+
+static void insertion_sort(struct launch_sample *s, size_t n, int launches)
+{
+    for (size_t i = 1; i < n; i++) {
+        struct launch_sample t = s[i];
+        size_t k = i;
+        for (; k > 0 && is_before(&t, &s[k - 1], launches); k--)
+            s[k] = s[k - 1];
+        s[k] = t;
+    }
+}
+
+/* Puts the middle one of the first, middle and last sample into the middle; all before it is no
+ * larger, all behind no smaller. Returns where those begin that are not before it. */
+static size_t divide(struct launch_sample *s, size_t n, int launches)
+{
+    size_t middle = n / 2, i = 0, k = n - 1;
+    if (is_before(&s[middle], &s[0], launches))
+        swap(&s[middle], &s[0]);
+    if (is_before(&s[n - 1], &s[middle], launches))
+        swap(&s[n - 1], &s[middle]);
+    if (is_before(&s[middle], &s[0], launches))
+        swap(&s[middle], &s[0]);
+    struct launch_sample pivot = s[middle];
+    for (;;) {
+        while (is_before(&s[i], &pivot, launches))
+            i++;
+        while (is_before(&pivot, &s[k], launches))
+            k--;
+        if (i >= k)
+            return k + 1;
+        swap(&s[i++], &s[k--]);
+    }
+}
+
+/* Source: Musser 1997 (introsort): quicksort, and heapsort where that goes too deep. */
+static void quick_sort(struct launch_sample *s, size_t n, int launches, int depth)
+{
+    enum { FEW = 16 };
+    while (n > FEW) {
+        if (depth-- == 0) {
+            heap_sort(s, n, launches);
+            return;
+        }
+        size_t k = divide(s, n, launches);
+        quick_sort(s + k, n - k, launches, depth);
+        n = k;
+    }
+    insertion_sort(s, n, launches);
+}
+
+/* By value, in each launch or in all. */
+static void sort_samples(struct launch_sample *s, size_t n, int launches)
+{
+    int depth = 0;
     size_t i = 1;
-    while (i < n && by(&s[i - 1], &s[i]) <= 0)
+    while (i < n && !is_before(&s[i], &s[i - 1], launches))
         i++;
+    for (size_t k = n; k > 1; k /= 2)
+        depth += 2;
     if (i < n)
-        qsort(s, n, sizeof *s, by);
+        quick_sort(s, n, launches, depth);
 }
 
 /* Quantile of sorted samples in which sample i stands weight[i] times. */
@@ -145,7 +218,7 @@ struct launch_summary launch_summarize(enum launch_kind kind, struct launch_samp
 {
     assert(n > 0);
     struct launch_summary v = {.n = n, .min = NAN, .max = NAN};
-    sort_samples(s, n, by_launch);
+    sort_samples(s, n, 1);
     for (size_t i = 0, j; i < n; i = j) {
         for (j = i; j < n && s[j].launch == s[i].launch; j++)
             continue;
@@ -188,7 +261,7 @@ double launch_percentile(enum launch_kind kind, struct launch_sample *s, size_t 
 {
     if (!n || requests < launch_needed(q, LEVEL))
         return NAN;
-    sort_samples(s, n, by_value); /* once for all quantiles */
+    sort_samples(s, n, 0); /* once for all quantiles */
     if (kind == LAUNCH_WEIGHTED)
         return weighted_quantile(s, n, q);
     for (size_t i = 0; i < n; i++)
@@ -226,61 +299,6 @@ int launch_steady(const double *x, size_t n, double level, double *work)
     double median = stat_median(work, n), t = stat_t_quantile(0.5 + half / 2, (double)(n - 2));
     int drifts = fabs(slope) * (double)n >= 0.01 * fabs(median) && fabs(slope) > t * se;
     return !drifts && !jumps(x, n, half, median);
-}
-
-static int by_batch(const void *a, const void *b)
-{
-    const struct launch_batch *x = a, *y = b;
-    if (x->launch != y->launch)
-        return x->launch < y->launch ? -1 : 1;
-    if (x->round != y->round)
-        return x->round < y->round ? -1 : 1;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
-size_t launch_batches(struct launch_batch *b, size_t n)
-{
-    size_t m = 0;
-    if (n)
-        qsort(b, n, sizeof *b, by_batch);
-    for (size_t i = 0, j; i < n; i = j) {
-        struct launch_batch sum = b[i];
-        for (j = i + 1; j < n && sum.id >= 0 && !by_batch(&sum, &b[j]); j++) {
-            sum.ns = fmax(sum.ns, b[j].ns);
-            sum.to_eos += b[j].to_eos; /* whole numbers: exact in any order */
-            sum.slots += b[j].slots;
-            sum.requests += b[j].requests;
-        }
-        b[m++] = sum;
-    }
-    return m;
-}
-
-static double work_done(const struct launch_work *w, enum launch_share share)
-{
-    switch (share) {
-    case LAUNCH_FLOPS: return w->flops;
-    case LAUNCH_BYTES: return w->bytes;
-    case LAUNCH_PREFILL_FLOPS: return w->prefill_flops;
-    case LAUNCH_DECODE_BYTES: return w->bytes - w->prefill_bytes;
-    }
-    return NAN;
-}
-
-size_t launch_shares(const struct launch_batch *b, size_t n, enum launch_share share, double most,
-                     struct launch_sample *samples)
-{
-    size_t m = 0;
-    for (size_t i = 0; i < n; i++) {
-        double done = work_done(&b[i].work, share), first = b[i].work.prefill_ns;
-        double ns = share == LAUNCH_PREFILL_FLOPS  ? first
-                    : share == LAUNCH_DECODE_BYTES ? b[i].ns - first
-                                                   : b[i].ns;
-        double could = ns / 1e9 * most;
-        if (!isnan(done) && could > 0) /* a text of one token has no other passes */
-            samples[m++] = (struct launch_sample){b[i].launch, done, could};
-    }
-    return m;
 }
 
 static int by_turn(const void *a, const void *b)

@@ -45,37 +45,6 @@ double launch_percentile(enum launch_kind kind, struct launch_sample *s, size_t 
 /* Smallest n with a two-sided interval of `level` for quantile q: 1 - q^n - (1-q)^n >= level. */
 size_t launch_needed(double q, double level);
 
-/* What a batch had to do at least, and its first pass, which holds the prompts; NaN: not known. */
-struct launch_work {
-    double flops, bytes, prefill_flops, prefill_bytes, prefill_ns;
-};
-/* Of the device, over a batch; NaN: not known. */
-struct launch_energy {
-    double j, ticks;     /* by its counter, and how often that changed */
-    double integral_j;   /* by power readings */
-    double idle_w;       /* the launch: power with nothing to do */
-    double looks, capped; /* at the clocks, and those under the power cap */
-    int whole;           /* 1: the counter misses nothing: ticks alone say what it is worth */
-};
-/* One request's share of a batch, in order of time. */
-struct launch_batch {
-    int64_t launch, round, id;
-    double ns, to_eos, slots;
-    double requests;             /* 1; merged: how many */
-    struct launch_energy energy; /* the same in all requests of a batch */
-    struct launch_work work;     /* of the whole batch, in each of its requests */
-};
-/* Merges the requests of a batch (launch, round, id): its makespan counts once (the largest ns),
- * its tokens are added. In place; returns the number of batches. id < 0: a batch of its own. */
-size_t launch_batches(struct launch_batch *b, size_t n);
-
-/* Shares of what a machine can do: the flops or bytes of merged batches over their time, those of
- * the first passes alone, or of all others, as samples for LAUNCH_RATIO: work / (seconds * most).
- * most 1: rates. samples[n]; returns how many are known. */
-enum launch_share { LAUNCH_FLOPS, LAUNCH_BYTES, LAUNCH_PREFILL_FLOPS, LAUNCH_DECODE_BYTES };
-size_t launch_shares(const struct launch_batch *b, size_t n, enum launch_share share, double most,
-                     struct launch_sample *samples);
-
 /* A value with its place in time. */
 struct launch_turn { int64_t launch, round, seq; double value; };
 /* launch_steady over every launch, the level shared among them (Bonferroni): 0 when one drifts,

@@ -6,6 +6,7 @@
  * of threads may use one. */
 #include "lib/text/tokenizer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,4 +183,40 @@ int tokenizer_is_special(const struct tokenizer *t, int32_t id)
 const char *tokenizer_hash(const struct tokenizer *t)
 {
     return t->hash;
+}
+
+static int same_piece(const struct tokenizer *a, const struct tokenizer *b, size_t id)
+{
+    const struct piece *x = &a->pieces.v[id], *y = &b->pieces.v[id];
+    return !x->flags == !y->flags && x->len == y->len &&
+           (x->flags & PIECE_SPECIAL) == (y->flags & PIECE_SPECIAL) &&
+           !memcmp(a->pieces.bytes.data + x->at, b->pieces.bytes.data + y->at, x->len);
+}
+
+/* "'word'" as far as it can be shown. */
+static void show(const struct tokenizer *t, size_t id, char text[64])
+{
+    const struct piece *p = &t->pieces.v[id];
+    int n = snprintf(text, 64, "'%.*s'", p->len < 50 ? (int)p->len : 50,
+                     p->len ? t->pieces.bytes.data + p->at : "");
+    for (int i = 0; i < n; i++)
+        if ((unsigned char)text[i] < ' ' || (unsigned char)text[i] > '~')
+            text[i] = '?';
+}
+
+int tokenizer_differs(const struct tokenizer *a, const struct tokenizer *b,
+                      char what[TOKENIZER_DIFFERS])
+{
+    char x[64], y[64];
+    if (!strcmp(a->hash, b->hash))
+        return 0;
+    if (a->pieces.n != b->pieces.n)
+        return snprintf(what, TOKENIZER_DIFFERS, "%zu ids, not %zu", a->pieces.n, b->pieces.n) > 0;
+    for (size_t id = 0; id < a->pieces.n; id++)
+        if (!same_piece(a, b, id)) {
+            show(a, id, x);
+            show(b, id, y);
+            return snprintf(what, TOKENIZER_DIFFERS, "id %zu is %s, not %s", id, x, y) > 0;
+        }
+    return 0;
 }

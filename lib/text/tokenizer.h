@@ -40,6 +40,10 @@ void tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, i
 /* Id of an exact piece or added token; -1: none. */
 int32_t tokenizer_id(const struct tokenizer *t, const char *piece);
 int tokenizer_is_special(const struct tokenizer *t, int32_t id);
+/* 1: some id is another token in b than in a, or stands in one of them only; `what` says it. */
+enum { TOKENIZER_DIFFERS = 256 };
+int tokenizer_differs(const struct tokenizer *a, const struct tokenizer *b,
+                      char what[TOKENIZER_DIFFERS]);
 /* SHA-256 of tokenizer.json, 64 hex digits, borrowed. */
 const char *tokenizer_hash(const struct tokenizer *t);
 

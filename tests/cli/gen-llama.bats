@@ -45,6 +45,61 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
     jq -s -e '.[0].rows == 52 and (.[0].config | endswith("cache=off"))' "$T/c"
 }
 
+@test "guesses and places in the batch change what a pass holds, and no id" {
+    own=(--draft synth:tiny-llama)
+    for T_ in 1 0; do
+        "${GEN[@]}" --temperature $T_ --max-new 120 "$T/prompts" > "$T/plain"
+        "${GEN[@]}" --temperature $T_ --max-new 120 --batch 2 --lookup 4,8 --lookup-ngram 1,3 \
+            --admit static,continuous "$T/prompts" > "$T/lookup"
+        [ "$(jq -r .point "$T/lookup" | sort -u | wc -l)" -eq 8 ]
+        cmp <(ids "$T/plain") <(ids "$T/lookup" | uniq)
+        "${GEN[@]}" --temperature $T_ --max-new 120 "${own[@]}" --draft-tokens 0,3 "$T/prompts" \
+            > "$T/draft"
+        cmp <(ids "$T/plain") <(ids "$T/draft" | uniq)
+    done
+    jq -se 'all(.lookup == 0 and .lookup_ngram == null and .draft_tokens == 0 and .draft == null
+        and .admit == "static" and .admit_ns == 0 and .passes == 120 and .drafted_tokens == 0
+        and .accepted_tokens == 0)' "$T/plain"
+    jq -se 'all(.drafted_tokens >= .accepted_tokens and .new_tokens == .accepted_tokens + .passes
+        and (.step_ns | length) == .passes and (.emit_tokens | add) == .new_tokens) and
+        (map(.accepted_tokens) | add) > 0 and
+        (map(select(.admit == "continuous")) | all(.batch_filled == 2) and
+         (map(select(.admit_ns > 0)) | length) == 4)' "$T/lookup"
+    jq -se '[.[] | select(.draft_tokens == 3)] | all(.draft == "synth:tiny-llama" and .passes == 31
+        and .accepted_tokens == 89 and .drafted_tokens == 89
+        and (.config | endswith(" draft_tokens=3 draft=synth:tiny-llama")))' "$T/draft"
+    jq -se '[.[] | select(.draft_tokens == 0)] | length == 3 and all(.draft == null)' "$T/draft"
+    [ "$(jq -r 'select(.draft_tokens == 0).point' "$T/draft" | sort -u)" = \
+        "$(jq -r .point "$T/plain" | sort -u)" ]
+}
+
+@test "a model that guesses has the same tokens, or says what differs" {
+    refuse() { # STATUS WORDS COMMAND...: one line with the words
+        run --separate-stderr "${@:3}"
+        [ "$status" -eq "$1" ] && [[ $stderr == *"$2"* && $stderr != *$'\n'* ]]
+    }
+    refuse 65 "vocabulary has 128256 ids: expected the 512" \
+        "${GEN[@]}" --draft synth:llama3.2-1b "$T/prompts"
+    refuse 65 "expected an autoregressive model" "${GEN[@]}" --draft synth:tiny-llada "$T/prompts"
+    refuse 66 no-such-model "${GEN[@]}" --draft "$T/no-such-model" "$T/prompts"
+    refuse 64 "expected --draft MODEL" "${GEN[@]}" --draft-tokens 2 "$T/prompts"
+    refuse 64 "draft_tokens above 0" \
+        "${GEN[@]}" --draft synth:tiny-llama --draft-tokens 0 "$T/prompts"
+    refuse 64 "expected one of them" "${GEN[@]}" --draft synth:tiny-llama --lookup 2 "$T/prompts"
+    demo=("$BIN/gen-llama" -m data/models/judge-demo --max-new 3 -q "$T/texts" --draft)
+    echo '{"id":"p","text":"once upon a time"}' > "$T/texts"
+    "${demo[@]}" data/models/llama-demo | jq -se '.[0].draft.model == "llama-demo" and
+        .[1].draft == "llama-demo" and .[1].status == "ok"'
+    mkdir "$T/other"
+    cp data/models/llama-demo/{config.json,model.safetensors} "$T/other"
+    refuse 65 "no tokenizer: expected that of judge-demo" "${demo[@]}" "$T/other"
+    sed 's/<|mdm_mask|>/<|other|>/' data/models/llama-demo/tokenizer.json \
+        > "$T/other/tokenizer.json"
+    refuse 65 "id 1023 is '<|other|>', not '<|mdm_mask|>'" "${demo[@]}" "$T/other"
+    jq -c . data/models/llama-demo/tokenizer.json > "$T/other/tokenizer.json"
+    "${demo[@]}" "$T/other" > "$T/out" # other bytes, the same tokens
+}
+
 @test "a peak belongs to the batch that made it" {
     [ "$(nm -D "$BIN/gen-llama" | grep -c __asan)" -eq 0 ] || skip "sanitizers keep what is freed"
     for i in {1..64}; do echo "{\"id\":\"p$i\",\"prompt_ids\":[$i,5,7]}"; done > "$T/many"

@@ -158,6 +158,30 @@ static void test_ends(struct network *n)
     made_free(&m);
 }
 
+/* The same texts with guesses, whoever makes them. */
+static void test_guesses(const struct network *n)
+{
+    enum { GUESSED = 2 };
+    struct autoregress how = texts(7);
+    struct made plain = write(n, how, GUESSED, 0);
+    how.lookup = 2;
+    how.lookup_ngram = 2;
+    check("guesses from the text", n, how, GUESSED, write, 1);
+    how.lookup = 0;
+    how.draft = n;
+    how.draft_tokens = 2;
+    check("guesses of a model", n, how, GUESSED, write, 1);
+    struct made guessed = write(n, how, GUESSED, 0);
+    int same = 1;
+    for (int i = 0; i < GUESSED; i++)
+        same &= guessed.g[i].n == 7 && plain.g[i].n == 7 && guessed.g[i].n_steps == 3 &&
+                guessed.g[i].accepted_tokens == 4 &&
+                !memcmp(plain.g[i].ids, guessed.g[i].ids, 7 * sizeof(int32_t));
+    ok(same, "a model's own guesses are right: 7 ids in 3 passes");
+    made_free(&plain);
+    made_free(&guessed);
+}
+
 static void test_texts(struct backend *b, const char *dtype)
 {
     struct network n;
@@ -165,6 +189,7 @@ static void test_texts(struct backend *b, const char *dtype)
         return;
     check("texts", &n, texts(5), PROMPTS, write, 0);
     if (!strcmp(dtype, "f32")) {
+        test_guesses(&n);
         network_free(&n);
         return;
     }

@@ -1,6 +1,7 @@
 /* The policies of --cache that work inside the layers, features and sparse, against both algorithms
  * written out over a network in doubles, position by position; their neutral values against the
- * policies that they are then; and the memory that they take. */
+ * policies that they are then; and the memory that they take. One file because both are held
+ * against one network in doubles. */
 #include "lib/base/mem.h"
 #include "lib/decode/diffuse.h"
 #include "tests/tap.h"
@@ -239,7 +240,8 @@ static void look(struct naive *v, int twin, const struct naive_pass *p)
     double x[LEN][D], n[D];
     for (size_t j = 0; j < v->len; j++)
         for (int i = 0; i < D; i++)
-            x[j][i] = (double)v->w->of[ROLE_EMBED][0][(twin && j < v->prompt ? MASK : v->x[j]) * D + i];
+            x[j][i] = (double)v->w->of[ROLE_EMBED][0]
+                                          [(twin && j < v->prompt ? MASK : v->x[j]) * D + i];
     for (size_t l = 0; l < L; l++)
         layer(v, &v->kept[twin], l, p, x);
     for (size_t j = p->from; j < p->e; j++)

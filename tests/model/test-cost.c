@@ -93,6 +93,19 @@ static void test_left(struct network *n, int depth)
     n->config = was;
 }
 
+/* A model that guesses for itself, two ids a pass: the model reads 5, 3 and 3 rows, of which 1, 3
+ * and 3 are answered; the guesses cost passes of 6, 1, 2 and 1 rows, as it had not seen two ids. */
+static void test_guesses(struct network *n)
+{
+    struct autoregress how = {.max_new = 7, .sample = {0, 0, 1}, .cache = 1, .ignore_eos = 1,
+                              .draft = n, .draft_tokens = 2};
+    struct batch_trace t = texts(n, &how, 1);
+    ok(is(t.cost, 21 * 172032.0 + (15 + 21 + 30 + 21 + 7 + 17 + 10) * 512 + (7 + 4) * 65536,
+          7 * 475136.0 + (5 + 8 + 11 + 11 + 6 + 7 + 9 + 10 + 10) * 512),
+       "guesses cost what the rows of both models do");
+    ok(is(t.prefill, 933376, 480256), "the first pass is as it was");
+}
+
 static struct cost canvases(const struct network *n, const struct diffuse *how, size_t batch)
 {
     struct generation g[2] = {0};
@@ -183,6 +196,7 @@ int main(void)
         test_texts(&llama);
         test_end(&llama);
         test_left(&llama, ops.depth);
+        test_guesses(&llama);
         test_canvases(&llada);
     }
     ops.depth = 1;

@@ -7,15 +7,19 @@
 #include "lib/record/json.h"
 #include "tests/tap.h"
 
-/* The row that `only` names, and its words: 1 when it is a choice that has them all. */
+/* The row that `only` names: 1 when it is a choice that has all its words, or an integer that may
+ * be 0. */
 static int only_holds(const struct settings_table *t, const char *only)
 {
     char name[SETTINGS_WORD];
-    const char *words = strchr(only, '=');
-    if (!words)
-        return 0;
+    const char *words = only + strcspn(only, "=>");
     snprintf(name, sizeof name, "%.*s", (int)(words - only), only);
     size_t row = settings_find(t, name);
+    if (*words == '>')
+        return row < t->n && t->row[row].type == SETTING_INT && t->row[row].lo <= 0 &&
+               !strcmp(words, ">0");
+    if (!*words)
+        return 0;
     if (row == t->n || t->row[row].type != SETTING_CHOICE)
         return 0;
     for (const char *w = words + 1; *w; w += strcspn(w, "|"), w += *w == '|') {
@@ -106,9 +110,11 @@ static void test_planted(const json_t *properties)
     r.name = "stepps";
     ok(lacks(properties, &r) != NULL, "planted: a field that nobody described is found");
     const struct setting rows[] = {{"unmask", .type = SETTING_CHOICE, .choices = "a|b"},
-                                   {"x", .type = SETTING_INT}};
-    const struct settings_table t = {.system = "planted", .row = rows, .n = 2};
-    ok(only_holds(&t, "unmask=a|b") && !only_holds(&t, "unmask=c") && !only_holds(&t, "x=1"),
+                                   {"x", .type = SETTING_INT},
+                                   {"y", .type = SETTING_INT, .lo = 1}};
+    const struct settings_table t = {.system = "planted", .row = rows, .n = 3};
+    ok(only_holds(&t, "unmask=a|b") && !only_holds(&t, "unmask=c") && !only_holds(&t, "x=1") &&
+           only_holds(&t, "x>0") && !only_holds(&t, "y>0") && !only_holds(&t, "unmask>0"),
        "planted: what a row counts for must be a word of a choice");
 }
 

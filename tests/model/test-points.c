@@ -108,7 +108,7 @@ static void same_canvas(const struct network *n, const char *options, struct dif
     struct batch_trace t = {0}, u = {0};
     decoder_diffuse.run(n, &s, &env, &prompt, 1, &a, &t);
     diffuse(n, &how, &prompt, 1, &b, &u);
-    struct memory_estimate m = decoder_diffuse.estimate(n, &s, &prompt, 1);
+    struct memory_estimate m = decoder_diffuse.estimate(n, &s, &env, &prompt, 1);
     ok(same(&a, &b) && !memcmp(&m, &u.estimate, sizeof m), "%s", options);
 }
 
@@ -148,7 +148,7 @@ static void test_autoregress(const struct network *n)
     struct batch_trace t = {0}, u = {0};
     decoder_autoregress.run(n, &s, &env, &prompt, 1, &a, &t);
     autoregress(n, &how, &prompt, 1, &b, &u);
-    struct memory_estimate m = decoder_autoregress.estimate(n, &s, &prompt, 1);
+    struct memory_estimate m = decoder_autoregress.estimate(n, &s, &env, &prompt, 1);
     ok(same(&a, &b) && !memcmp(&m, &u.estimate, sizeof m), "a text by its point");
 }
 

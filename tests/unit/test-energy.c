@@ -6,38 +6,80 @@
 
 #include "tests/tap.h"
 
-#define NO_WORK {0, 0, 0, 0, 0}
-
 static int near(double a, double b, double tolerance)
 {
     return fabs(a - b) <= tolerance * fmax(1, fabs(b));
 }
 
-/* Launch 1: 12 s, 2400 J, 120 ticks. Launch 2: 11 s, but 99 ticks. Launch 3: 9 s. Launch 4: a batch
- * without its joules. */
 static const struct energy_price no_price = {NAN, NAN, NULL};
 
-static size_t energy_case(struct launch_batch *b)
+struct row { double of[BATCHES_MEMBERS]; };
+
+static struct row row_of(double launch, double id, double ns, double j, double ticks)
+{
+    return (struct row){{
+        [BATCHES_LAUNCH] = launch, [BATCHES_ID] = id, [BATCHES_NS] = ns, [BATCHES_TO_EOS] = 10,
+        [BATCHES_SLOTS] = 16, [BATCHES_REQUESTS] = 2, [BATCHES_J] = j, [BATCHES_TICKS] = ticks,
+        [BATCHES_INTEGRAL_J] = 1, [BATCHES_IDLE_W] = 50}};
+}
+
+/* Launch 1: 12 s, 2400 J, 120 ticks. Launch 2: 11 s, but 99 ticks. Launch 3: 9 s. Launch 4: a batch
+ * without its joules. */
+static size_t energy_case(struct row *b)
 {
     size_t n = 0;
-    for (int i = 0; i < 5; i++)
-        b[n++] =
-            (struct launch_batch){1, 0, i, 2.4e9, 10, 16, 2, {480, 24, 490, 50, 1, 0, 0}, NO_WORK};
-    b[n++] = (struct launch_batch){2, 0, 0, 11e9, 10, 16, 2, {1, 99, 1, 50, 1, 0, 0}, NO_WORK};
-    b[n++] = (struct launch_batch){3, 0, 0, 9e9, 10, 16, 2, {1, 200, 1, 50, 1, 0, 0}, NO_WORK};
-    b[n++] = (struct launch_batch){4, 0, 0, 9e9, 10, 16, 2, {1, 200, 1, 50, 1, 0, 0}, NO_WORK};
-    b[n++] = (struct launch_batch){4, 0, 1, 9e9, 10, 16, 2, {NAN, 200, 1, 50, 1, 0, 0}, NO_WORK};
+    for (; n < 5; n++) {
+        b[n] = row_of(1, (double)n, 2.4e9, 480, 24);
+        b[n].of[BATCHES_INTEGRAL_J] = 490;
+    }
+    b[n++] = row_of(2, 0, 11e9, 1, 99);
+    b[n++] = row_of(3, 0, 9e9, 1, 200);
+    b[n++] = row_of(4, 0, 9e9, 1, 200);
+    b[n++] = row_of(4, 1, 9e9, NAN, 200);
     return n;
 }
 
-static double energy_value_at(enum energy_metric f, double kwh, double hour,
-                              const struct launch_batch *b, size_t n)
+static struct batches batches_of(const struct row *b, size_t n)
+{
+    struct batches all = {0};
+    struct batches_one one;
+    for (size_t i = 0; i < n; i++) {
+        memcpy(&one, &b[i], sizeof one);
+        batches_add(&all, &one);
+    }
+    batches_finish(&all);
+    for (size_t i = 0; i < n; i++)
+        batches_add_idle(&all, b[i].of[BATCHES_IDLE_W]);
+    return all;
+}
+
+/* energy_samples of these rows, asked twice: how many, and which. */
+static size_t samples_of(enum energy_metric f, const struct energy_price *price,
+                         const struct row *b, size_t n, struct launch_sample *s, const char **why)
+{
+    struct batches all = batches_of(b, n);
+    size_t m = energy_samples(f, price, &all, NULL, why);
+    ok(m == energy_samples(f, price, &all, s, why), "as many as were counted");
+    batches_free(&all);
+    return m;
+}
+
+static struct energy_basis basis_of(const struct row *b, size_t n)
+{
+    struct batches all = batches_of(b, n);
+    struct energy_basis e = energy_basis(&all);
+    batches_free(&all);
+    return e;
+}
+
+static double energy_value_at(enum energy_metric f, double kwh, double hour, const struct row *b,
+                              size_t n)
 {
     const struct energy_price price = {kwh, hour, "EUR"};
     struct launch_sample s[9];
     const char *why;
     double value = 0, weight = 0;
-    size_t m = energy_samples(f, &price, b, n, s, &why);
+    size_t m = samples_of(f, &price, b, n, s, &why);
     for (size_t i = 0; i < m; i++) {
         value += s[i].value;
         weight += s[i].weight;
@@ -45,14 +87,14 @@ static double energy_value_at(enum energy_metric f, double kwh, double hour,
     return (m > 0) == !why ? value / weight : 1e300;
 }
 
-static double energy_value(enum energy_metric f, const struct launch_batch *b, size_t n)
+static double energy_value(enum energy_metric f, const struct row *b, size_t n)
 {
     return energy_value_at(f, NAN, NAN, b, n);
 }
 
 static void test_energy(void)
 {
-    struct launch_batch b[9];
+    struct row b[9];
     struct launch_sample s[9];
     const char *why;
     size_t n = energy_case(b);
@@ -61,27 +103,27 @@ static void test_energy(void)
            near(energy_value(ENERGY_REQUEST, b, n), 240, 1e-12) &&
            near(energy_value(ENERGY_POWER, b, n), 200, 1e-12),
        "joules a token, net, a request, a second: of launches long enough that know all");
-    ok(!energy_samples(ENERGY_TOKEN, &no_price, b + 5, 1, s, &why) && strstr(why, "100 ticks"),
+    ok(!samples_of(ENERGY_TOKEN, &no_price, b + 5, 1, s, &why) && strstr(why, "100 ticks"),
        "99 ticks are too few");
-    ok(!energy_samples(ENERGY_TOKEN, &no_price, b + 6, 1, s, &why) && strstr(why, "10 s"),
+    ok(!samples_of(ENERGY_TOKEN, &no_price, b + 6, 1, s, &why) && strstr(why, "10 s"),
        "so are 9 s");
-    ok(!energy_samples(ENERGY_TOKEN, &no_price, b + 7, 2, s, &why) && strstr(why, "no tick"),
+    ok(!samples_of(ENERGY_TOKEN, &no_price, b + 7, 2, s, &why) && strstr(why, "no tick"),
        "and a batch that does not know");
-    b[3].ns = 3.6e9;
-    b[3].energy.ticks = 60;
-    ok(!energy_samples(ENERGY_TOKEN, &no_price, b, 4, s, &why) && strstr(why, "5 batches"),
+    b[3].of[BATCHES_NS] = 3.6e9;
+    b[3].of[BATCHES_TICKS] = 60;
+    ok(!samples_of(ENERGY_TOKEN, &no_price, b, 4, s, &why) && strstr(why, "5 batches"),
        "four windows are too few");
     n = energy_case(b);
-    b[0].energy.idle_w = NAN;
-    ok(!energy_samples(ENERGY_NET_TOKEN, &no_price, b, 5, s, &why) && strstr(why, "idle") &&
-           energy_samples(ENERGY_TOKEN, &no_price, b, n, s, &why) == 5,
+    b[0].of[BATCHES_IDLE_W] = NAN;
+    ok(!samples_of(ENERGY_NET_TOKEN, &no_price, b, 5, s, &why) && strstr(why, "idle") &&
+           samples_of(ENERGY_TOKEN, &no_price, b, n, s, &why) == 5,
        "without an idle card there is no net");
 }
 
 /* 2400 J in 12 s, 50 tokens and 10 answers; prices of 3.6 for a kWh and 36 for an hour. */
 static void test_cost(void)
 {
-    struct launch_batch b[9];
+    struct row b[9];
     struct launch_sample s[9];
     const char *why;
     size_t n = energy_case(b);
@@ -93,29 +135,29 @@ static void test_cost(void)
     ok(near(energy_value_at(ENERGY_COST_REQUEST, NAN, 36, b + 6, 1), 0.09 / 2, 1e-12),
        "the hour alone asks for no joules");
     ok(isnan(energy_value_at(ENERGY_COST_REQUEST, 3.6, 36, b + 6, 1)), "a price of energy does");
-    ok(!energy_samples(ENERGY_COST_TOKEN, &no_price, b, 5, s, &why) && strstr(why, "price"),
+    ok(!samples_of(ENERGY_COST_TOKEN, &no_price, b, 5, s, &why) && strstr(why, "price"),
        "no price, no cost");
     for (size_t i = 0; i < n; i++)
-        b[i].energy.whole = 1;
+        b[i].of[BATCHES_WHOLE] = 1;
     ok(near(energy_value_at(ENERGY_REQUEST, NAN, NAN, b + 6, 1), 0.5, 1e-12) &&
-           !energy_samples(ENERGY_TOKEN, &no_price, b + 5, 1, s, &why) && strstr(why, "100 ticks"),
+           !samples_of(ENERGY_TOKEN, &no_price, b + 5, 1, s, &why) && strstr(why, "100 ticks"),
        "a counter that misses nothing needs its ticks, and neither 10 s nor five batches");
 }
 
 static void test_energy_basis(void)
 {
-    struct launch_batch b[9];
+    struct row b[9];
     size_t n = energy_case(b);
-    struct energy_basis e = energy_basis(b, n);
+    struct energy_basis e = basis_of(b, n);
     ok(e.windows == 5 && near(e.ticks, 120, 0) && near(e.idle_w, 50, 0) &&
            near(e.integral, 2450.0 / 2400, 1e-15) && energy_agrees(&e) == 1,
        "what the joules rest on; a fiftieth apart is near enough");
     for (int i = 0; i < 5; i++)
-        b[i].energy.integral_j = 452;
-    e = energy_basis(b, n);
+        b[i].of[BATCHES_INTEGRAL_J] = 452;
+    e = basis_of(b, n);
     ok(energy_agrees(&e) == 0, "a seventeenth is not");
-    b[0].energy.integral_j = NAN;
-    e = energy_basis(b, n);
+    b[0].of[BATCHES_INTEGRAL_J] = NAN;
+    e = basis_of(b, n);
     ok(energy_agrees(&e) == -1, "without readings nobody can tell");
 }
 

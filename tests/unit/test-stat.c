@@ -1,4 +1,5 @@
 /* test-stat.c - sums, intervals, lines, launches, events against published or hand-made values. */
+#include "lib/stat/batches.h"
 #include "lib/stat/stat.h"
 
 #include <stdint.h>
@@ -13,8 +14,6 @@
 #include "lib/stat/proportion.h"
 #include "lib/stat/ratio.h"
 #include "tests/tap.h"
-
-#define NO_WORK {0, 0, 0, 0, 0}
 
 static int near(double a, double b, double tolerance)
 {
@@ -182,11 +181,6 @@ static void test_events(void)
        events_gaps(t, k, 0, gap, weight) == 0, "all at once has none");
 }
 
-static struct launch_energy joules(double j)
-{
-    return (struct launch_energy){.j = j};
-}
-
 static void test_launches(void)
 {
     struct launch_sample s[40];
@@ -208,15 +202,68 @@ static void test_launches(void)
     struct launch_sample token[] = {{1, 5, 4}, {1, 50, 1}, {1, 7, 2}};
     r = launch_summarize(LAUNCH_WEIGHTED, token, 3, v, work);
     ok(near(r.at.value, 5, 0), "a gap counts once for each of its tokens");
-    struct launch_batch b[] = {{1, 0, 3, 50, 5, 8, 1, joules(2), NO_WORK},
-                               {1, 0, 3, 60, 7, 8, 1, joules(2), NO_WORK},
-                               {1, 1, 3, 40, 1, 8, 1, joules(0), NO_WORK},
-                               {1, 0, -1, 9, 1, 1, 1, joules(0), NO_WORK},
-                               {1, 0, -1, 9, 1, 1, 1, joules(0), NO_WORK}};
-    size_t n = launch_batches(b, 5);
-    ok(n == 4 && near(b[2].ns, 60, 0) && near(b[2].to_eos, 12, 0) && near(b[2].energy.j, 2, 0) &&
-           near(b[2].requests, 2, 0),
+}
+
+/* Samples of every order: the largest and the values of launches are those of a plain count. */
+static void test_sorting(void)
+{
+    enum { N = 3000, SHAPES = 6 };
+    static struct launch_sample s[N];
+    static struct launch_value v[N];
+    static double work[N];
+    struct rng r = {.seed = 3};
+    int good = 1;
+    for (int shape = 0; shape < SHAPES; shape++) {
+        double organ[] = {0, 0, 0, 0, 0, 0};
+        for (int i = 0; i < N; i++) {
+            organ[0] = i;
+            organ[1] = N - i;
+            organ[2] = i < N / 2 ? i : N - i;
+            organ[3] = (double)rng_below(&r, 1000000);
+            organ[4] = (double)rng_below(&r, 3);
+            organ[5] = 7;
+            s[i] = (struct launch_sample){i % 3, organ[shape], 1};
+        }
+        for (int times = 0; times < 2; times++) { /* percentiles sort all, the summary by launch */
+            (void)launch_percentile(LAUNCH_MEDIAN, s, N, N, 0.9, work);
+            for (int i = 1; i < N; i++)
+                good &= s[i - 1].value <= s[i].value;
+            good &= launch_summarize(LAUNCH_MEDIAN, s, N, v, work).launches == 3;
+            for (int i = 1; i < N; i++)
+                good &= s[i - 1].launch < s[i].launch ||
+                        (s[i - 1].launch == s[i].launch && s[i - 1].value <= s[i].value);
+        }
+    }
+    ok(good, "rising, falling, both, by chance, many alike, all alike: put in order");
+}
+
+static struct batches_one request(double round, double id, double ns, double to_eos, double joule)
+{
+    return (struct batches_one){{
+        [BATCHES_LAUNCH] = 1, [BATCHES_ROUND] = round, [BATCHES_ID] = id, [BATCHES_NS] = ns,
+        [BATCHES_TO_EOS] = to_eos, [BATCHES_SLOTS] = 8, [BATCHES_TEXT] = 3 * to_eos,
+        [BATCHES_REQUESTS] = 1, [BATCHES_J] = joule}};
+}
+
+static void test_batches(void)
+{
+    const struct batches_one of[] = {request(0, 3, 50, 5, 2), request(1, 3, 40, 1, 0),
+                                     request(0, 3, 60, 7, 2), request(0, -1, 9, 1, 0),
+                                     request(0, -1, 9, 1, 0)};
+    struct batches b = {0};
+    struct launch_sample s[4];
+    for (size_t i = 0; i < 5; i++)
+        batches_add(&b, &of[i]);
+    batches_finish(&b);
+    ok(b.n == 4 && near(batches_get(&b, BATCHES_NS, 2), 60, 0) &&
+           near(batches_get(&b, BATCHES_TO_EOS, 2), 12, 0) &&
+           near(batches_get(&b, BATCHES_J, 2), 2, 0) &&
+           near(batches_get(&b, BATCHES_REQUESTS, 2), 2, 0),
        "a batch's makespan and energy count once, its requests all; no id, a batch of its own");
+    ok(batches_rates(&b, BATCHES_TEXT, NULL) == 4 && batches_rates(&b, BATCHES_TEXT, s) == 4 &&
+           near(s[2].value, 36, 0) && near(s[2].weight, 60e-9, 1e-15) && s[3].launch == 1,
+       "bytes of text are added, and stand over the makespan");
+    batches_free(&b);
 }
 
 /* First-token times like these had an interval that began at -521 us. */
@@ -410,6 +457,8 @@ int main(void)
     test_bootstrap();
     test_events();
     test_launches();
+    test_sorting();
+    test_batches();
     test_positive();
     test_ratio();
     test_wide();

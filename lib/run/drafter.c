@@ -1,0 +1,107 @@
+/* drafter.c - see drafter.h. It takes all flags of the engine but -m, so that both models run on
+ * one back end in one precision. Its ids go to the other model and come from there: so the two
+ * vocabularies are held against each other id by id before anything is loaded.
+ */
+#include "lib/run/drafter.h"
+
+#include <string.h>
+
+#include "lib/decode/generation.h"
+
+static struct engine engine_of(const struct job *job)
+{
+    struct engine g = job->args->engine;
+    g.model = job->args->draft;
+    return g;
+}
+
+/* -1: a token of one of them is not the same token of the other. */
+static int same_ids(const struct drafter *d, const struct job *job, const struct checkpoint *c,
+                    const struct tokenizer *own, struct err *e)
+{
+    const char *name = job->args->draft;
+    struct tokenizer *its;
+    char differs[TOKENIZER_DIFFERS];
+    if (d->checkpoint.config.vocab != c->config.vocab)
+        return err_set(e, EXIT_BAD_DATA, "--draft %s: its vocabulary has %zu ids: expected the %zu "
+                       "of %s, whose texts it is to go on with", name, d->checkpoint.config.vocab,
+                       c->config.vocab, c->config.name);
+    if (checkpoint_tokenizer(&d->checkpoint, &its, e))
+        return -1;
+    int bad = 0;
+    if (!its != !own)
+        bad = err_set(e, EXIT_BAD_DATA, "--draft %s: it has %s tokenizer: expected that of %s",
+                      name, its ? "a" : "no", c->config.name);
+    else if (own && tokenizer_differs(its, own, differs))
+        bad = err_set(e, EXIT_BAD_DATA, "--draft %s: its tokenizer is another than that of %s: %s",
+                      name, c->config.name, differs);
+    tokenizer_free(its);
+    return bad;
+}
+
+int drafter_open(struct drafter *d, const struct job *job, const struct checkpoint *c,
+                 const struct tokenizer *own, const struct log *log, struct err *e)
+{
+    const struct engine g = engine_of(job);
+    if (!g.model)
+        return 0;
+    d->asked = 1;
+    if (engine_checkpoint(&g, (uint64_t)job->args->common.seed, &d->checkpoint, log, e))
+        return -1;
+    const struct config *config = &d->checkpoint.config;
+    if (config->paradigm != PARADIGM_AUTOREGRESSIVE)
+        return err_set(e, EXIT_BAD_DATA, "--draft %s: expected an autoregressive model, got a %s "
+                       "one", g.model, config_paradigm_name(config->paradigm));
+    if (generation_refuses(config, e) ||
+        (g.check_finite && checkpoint_check_values(&d->checkpoint, e)))
+        return -1;
+    return same_ids(d, job, c, own, e);
+}
+
+int drafter_settle(const struct drafter *d, const struct job *job, struct backend *b,
+                   struct network *n, struct err *e)
+{
+    const struct engine g = engine_of(job);
+    return engine_settle(&g, n, b, &d->checkpoint, e);
+}
+
+int drafter_load(struct drafter *d, const struct job *job, struct backend *b, struct err *e)
+{
+    const struct engine g = engine_of(job);
+    if (!d->asked)
+        return 0;
+    d->loaded = !engine_load(&g, &d->network, b, &d->checkpoint, e);
+    d->act = b->act;
+    return d->loaded ? 0 : -1;
+}
+
+int drafter_agrees(const struct drafter *d, const struct backend *b, struct err *e)
+{
+    if (!d->loaded || d->act == b->act)
+        return 0;
+    return err_set(e, EXIT_BAD_USAGE, "--draft %s: its activations are %s here, those of the model "
+                   "%s: expected the same; say --dtype for both", d->checkpoint.config.name,
+                   dtype_info[d->act].name, dtype_info[b->act].name);
+}
+
+void drafter_unload(struct drafter *d)
+{
+    if (d->loaded)
+        network_free(&d->network);
+    d->loaded = 0;
+}
+
+void drafter_close(struct drafter *d)
+{
+    drafter_unload(d);
+    if (d->asked)
+        checkpoint_close(&d->checkpoint);
+    d->asked = 0;
+}
+
+const struct network *drafter_at(const struct drafter *d, const struct job *job,
+                                 const struct settings *point)
+{
+    const char *setting = job->decoder->drafts;
+    return d->loaded && setting && settings_count(point, setting) ? &d->network : NULL;
+}

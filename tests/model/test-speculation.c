@@ -1,0 +1,505 @@
+/* Guesses change nothing: texts with and without them, id for id, over drawn prompts, batches and
+ * settings; what is drawn has the distribution that the model says; counters, memory and the rule
+ * that looks guesses up. SPECULATION_TEXTS says how many texts at temperature 0 are held against
+ * plain decoding, and as many with draws (200). One file because all are held against the same
+ * plain decoding. */
+#include <stdlib.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/rng.h"
+#include "lib/decode/autoregress.h"
+#include "lib/decode/lookup.h"
+#include "lib/network/forward.h"
+#include "tests/tap.h"
+
+enum { TEXTS = 200, MOST_TEXTS = 7, LONGEST = 40, CONTEXT = 160 };
+
+/* ---- what is looked up ---- */
+
+static int guesses(const int32_t *ids, size_t n, size_t ngram, size_t most, const int32_t *want,
+                   size_t n_want)
+{
+    int32_t got[8];
+    size_t n_got = lookup_guess(ids, n, ngram, most, got);
+    return n_got == n_want && (!n_want || !memcmp(got, want, n_want * sizeof *got));
+}
+
+static void test_lookup(void)
+{
+    static const int32_t ids[] = {1, 2, 3, 7, 2, 3, 8, 9, 2, 3}, last[] = {8, 9, 2},
+                         first[] = {3, 7, 2, 3}, fewer[] = {5, 1, 2, 3, 4, 9, 3, 6, 2, 3},
+                         after_two[] = {4, 9, 3}, after_one[] = {6, 2, 3, 6, 2, 3},
+                         again[] = {4, 4}, pair[] = {4, 5, 4, 5, 4}, on[] = {5, 4, 5, 4, 5};
+    ok(guesses(ids, 10, 2, 3, last, 3), "what followed the last place of the final two ids");
+    ok(guesses(ids, 5, 3, 4, first, 4), "one id where two are new; the guess repeats");
+    ok(guesses(fewer, 10, 3, 3, after_two, 3), "a longer agreement goes before a later place");
+    ok(guesses(fewer, 10, 1, 6, after_one, 6), "of single ids the last place");
+    ok(guesses(ids, 4, 3, 3, NULL, 0) && guesses(ids, 1, 3, 3, NULL, 0), "a new id, a single id");
+    ok(guesses(again, 2, 3, 2, again, 2) && guesses(pair, 5, 3, 5, on, 5), "a text that repeats");
+}
+
+/* ---- the same text ---- */
+
+/* A model, and two that guess for it: nearly the same one, and another one. */
+struct models {
+    struct network own, near, other;
+};
+
+struct texts {
+    size_t n;
+    int32_t ids[MOST_TEXTS][LONGEST];
+    struct generation_input in[MOST_TEXTS];
+};
+
+/* Prompts that repeat themselves now and then, as texts do. */
+static void draw_texts(struct texts *t, struct rng *r, size_t vocab)
+{
+    t->n = 1 + rng_below(r, MOST_TEXTS);
+    for (size_t i = 0; i < t->n; i++) {
+        size_t n = 1 + rng_below(r, LONGEST), period = 1 + rng_below(r, n);
+        for (size_t k = 0; k < n; k++)
+            t->ids[i][k] = k >= period && rng_below(r, 8) ? t->ids[i][k - period]
+                                                          : (int32_t)rng_below(r, vocab);
+        t->in[i] = (struct generation_input){t->ids[i], n, rng_next(r)};
+    }
+}
+
+static struct autoregress draw_how(struct rng *r)
+{
+    static const double temperature[] = {0, 0, 1, 0.5};
+    struct autoregress how = {.max_new = 1 + rng_below(r, 40), .cache = rng_below(r, 5) > 0,
+                              .ignore_eos = (int)rng_below(r, 2), .seed = rng_next(r),
+                              .sample = {temperature[rng_below(r, 4)], 0, 1}};
+    if (rng_below(r, 4) == 0) {
+        how.sample.top_k = 1 + rng_below(r, 9);
+        how.sample.top_p = 0.9;
+    }
+    how.prepare = (int)rng_below(r, 2);
+    return how;
+}
+
+static void draw_guessing(struct autoregress *how, struct rng *r, const struct models *m)
+{
+    const struct network *drafts[] = {&m->own, &m->near, &m->other};
+    if (rng_below(r, 2)) {
+        how->lookup = 1 + rng_below(r, 8);
+        how->lookup_ngram = 1 + rng_below(r, 4);
+    } else {
+        how->draft = drafts[rng_below(r, 3)];
+        how->draft_tokens = 1 + rng_below(r, 6);
+    }
+    how->alive = rng_below(r, 3) ? 0 : 1 + rng_below(r, 3);
+}
+
+/* Some ids end a text, so that guesses hold them too. */
+static void draw_stops(struct network *n, struct rng *r)
+{
+    n->config.n_eos = CONFIG_MAX_EOS;
+    for (size_t i = 0; i < CONFIG_MAX_EOS; i++)
+        n->config.eos[i] = (int64_t)rng_below(r, n->config.vocab);
+}
+
+static int memory_as_estimated(const struct batch_trace *t)
+{
+    return t->memory.kind[MEMORY_KV] == t->estimate.kv &&
+           t->memory.kind[MEMORY_ACTIVATIONS] == t->estimate.activations;
+}
+
+/* What a text was given, counted in four ways. */
+static int adds_up(const struct generation *g, const struct autoregress *how)
+{
+    int64_t emitted = 0, met = g->n < how->max_new;
+    for (size_t k = 0; k < g->n_emits; k++)
+        emitted += g->emit_tokens[k];
+    return emitted == (int64_t)g->n && g->committed_tokens == emitted &&
+           emitted == g->accepted_tokens + (int64_t)g->n_steps - met &&
+           g->accepted_tokens <= g->drafted_tokens && g->n <= how->max_new && g->e2e_ns > 0;
+}
+
+static int same_text(const struct generation *a, const struct generation *b)
+{
+    return a->n == b->n && (!a->n || !memcmp(a->ids, b->ids, a->n * sizeof *a->ids)) &&
+           a->to_eos == b->to_eos && !strcmp(a->stop, b->stop) && !a->bad && !b->bad;
+}
+
+struct tally {
+    size_t texts, same, sums, memory, batches, greedy;
+    int64_t tokens, passes, plain_passes, drafted, accepted;
+};
+
+static void compare_one(struct tally *y, const struct models *m, struct rng *r)
+{
+    struct texts t;
+    struct generation plain[MOST_TEXTS] = {0}, guessed[MOST_TEXTS] = {0};
+    struct batch_trace trace = {0}, other = {0};
+    struct network own = m->own;
+    draw_texts(&t, r, own.config.vocab);
+    draw_stops(&own, r);
+    struct autoregress how = draw_how(r);
+    autoregress(&own, &how, t.in, t.n, plain, &other);
+    draw_guessing(&how, r, m);
+    autoregress(&own, &how, t.in, t.n, guessed, &trace);
+    y->batches++;
+    y->memory += (size_t)(memory_as_estimated(&trace) && memory_as_estimated(&other));
+    for (size_t i = 0; i < t.n; i++) {
+        const struct generation *g = &guessed[i];
+        y->texts++;
+        y->greedy += how.sample.temperature <= 0;
+        y->same += (size_t)same_text(&plain[i], g);
+        y->sums += (size_t)(adds_up(&plain[i], &how) && adds_up(g, &how) &&
+                            g->n_steps <= plain[i].n_steps && !plain[i].drafted_tokens);
+        y->tokens += (int64_t)g->n;
+        y->passes += (int64_t)g->n_steps;
+        y->plain_passes += (int64_t)plain[i].n_steps;
+        y->drafted += g->drafted_tokens;
+        y->accepted += g->accepted_tokens;
+        generation_free(&plain[i]);
+        generation_free(&guessed[i]);
+    }
+}
+
+static void test_same(const struct models *m, size_t texts, uint64_t seed, const char *what)
+{
+    struct tally y = {0};
+    struct rng r = {seed, 0, 0};
+    while (y.greedy < texts || y.texts - y.greedy < texts)
+        compare_one(&y, m, &r);
+    ok(y.same == y.texts, "%s: %zu of %zu texts are those without guesses (%zu greedy)", what,
+       y.same, y.texts, y.greedy);
+    ok(y.sums == y.texts && y.memory == y.batches,
+       "%s: tokens, events, passes and memory add up: %zu, %zu of %zu batches", what, y.sums,
+       y.memory, y.batches);
+    ok(y.accepted > 0 && y.accepted < y.drafted && y.passes < y.plain_passes,
+       "%s: %lld of %lld guesses were right; %lld passes, not %lld", what, (long long)y.accepted,
+       (long long)y.drafted, (long long)y.passes, (long long)y.plain_passes);
+}
+
+/* ---- how many guesses are right ---- */
+
+static struct generation write_one(const struct network *n, const struct autoregress *how,
+                                   const struct generation_input *in)
+{
+    struct generation g = {0};
+    struct batch_trace trace = {0};
+    autoregress(n, how, in, 1, &g, &trace);
+    return g;
+}
+
+static void test_all_right(const struct models *m)
+{
+    static const int32_t ids[] = {11, 42, 300, 7, 99};
+    const struct generation_input in = {ids, 5, 77};
+    struct autoregress how = {.max_new = 16, .sample = {0, 0, 1}, .cache = 1, .ignore_eos = 1,
+                              .draft = &m->own, .draft_tokens = 4};
+    for (int hot = 0; hot < 2; hot++) {
+        how.sample.temperature = hot;
+        struct generation g = write_one(&m->own, &how, &in);
+        ok(g.n == 16 && g.n_steps == 4 && g.drafted_tokens == 12 && g.accepted_tokens == 12,
+           "T = %d: a model that guesses for itself is always right: 1 + 5 + 5 + 5", hot);
+        ok(g.emit_tokens[0] == 1 && g.emit_tokens[3] == 5 && g.rows == 5 + 3 * 5,
+           "an event a pass; a row a guess");
+        generation_free(&g);
+    }
+}
+
+/* The guesses of a model are what it would write itself behind the text so far, whatever it guessed
+ * before: passes and right guesses are those of a simulation by its own generations. */
+static void test_guesses_of(const struct models *m)
+{
+    enum { NEW = 60, GUESSES = 3, PROMPT = 5 };
+    int32_t text[PROMPT + NEW] = {11, 42, 300, 7, 99};
+    struct generation_input in = {text, PROMPT, 77};
+    struct autoregress how = {.max_new = NEW, .sample = {0, 0, 1}, .cache = 1, .ignore_eos = 1};
+    struct generation plain = write_one(&m->own, &how, &in);
+    memcpy(text + PROMPT, plain.ids, NEW * sizeof *text);
+    int64_t passes = 1, accepted = 0;
+    for (size_t n = 1; n < NEW; n++, passes++) {
+        how.max_new = NEW - n - 1 < GUESSES ? NEW - n - 1 : GUESSES;
+        in.n = PROMPT + n;
+        struct generation g = {0};
+        if (how.max_new)
+            g = write_one(&m->near, &how, &in);
+        for (size_t k = 0; k < g.n && g.ids[k] == plain.ids[n]; k++, n++)
+            accepted++;
+        generation_free(&g);
+    }
+    how = (struct autoregress){.max_new = NEW, .sample = {0, 0, 1}, .cache = 1, .ignore_eos = 1,
+                               .draft = &m->near, .draft_tokens = GUESSES};
+    in.n = PROMPT;
+    struct generation g = write_one(&m->own, &how, &in);
+    ok((int64_t)g.n_steps == passes && g.accepted_tokens == accepted && accepted > 0 &&
+           accepted < g.drafted_tokens && g.n == NEW,
+       "what a model guesses: %lld of %lld right, %zu passes; simulated %lld, %lld",
+       (long long)g.accepted_tokens, (long long)g.drafted_tokens, g.n_steps, (long long)accepted,
+       (long long)passes);
+    generation_free(&g);
+    generation_free(&plain);
+}
+
+/* A prompt that ends where the context does. */
+static void test_full(const struct models *m)
+{
+    int32_t ids[CONTEXT];
+    for (size_t i = 0; i < CONTEXT; i++)
+        ids[i] = (int32_t)(i % 7);
+    for (size_t max_new = 1; max_new < 4; max_new++) {
+        const struct generation_input in = {ids, CONTEXT - max_new, 5};
+        struct autoregress how = {.max_new = max_new, .sample = {0, 0, 1}, .cache = 1,
+                                  .ignore_eos = 1, .draft = &m->own, .draft_tokens = 64};
+        struct generation g = write_one(&m->own, &how, &in);
+        how.draft = NULL;
+        how.lookup = 64;
+        how.lookup_ngram = 3;
+        struct generation h = write_one(&m->own, &how, &in);
+        ok(g.n == max_new && h.n == max_new && !memcmp(g.ids, h.ids, max_new * sizeof *g.ids) &&
+               g.drafted_tokens == (max_new > 1 ? (int64_t)max_new - 2 : 0),
+           "%zu to come: no guess goes beyond them", max_new);
+        generation_free(&g);
+        generation_free(&h);
+    }
+}
+
+/* ---- those who wait ---- */
+
+static void test_waiting(const struct models *m)
+{
+    static const int32_t ids[] = {11, 42, 300, 7, 99, 5};
+    struct generation_input in[5];
+    struct generation g[5] = {0};
+    struct batch_trace trace = {0};
+    for (size_t i = 0; i < 5; i++)
+        in[i] = (struct generation_input){ids + i, 6 - i, 70 + i};
+    struct autoregress how = {.max_new = 4, .sample = {0, 0, 1}, .cache = 1, .ignore_eos = 1,
+                              .alive = 2};
+    autoregress(&m->own, &how, in, 5, g, &trace);
+    ok(!g[0].admit_ns && !g[1].admit_ns && g[2].admit_ns >= g[0].e2e_ns &&
+           g[4].admit_ns >= g[2].admit_ns + g[2].e2e_ns && g[3].admit_ns < g[4].admit_ns,
+       "two are written at once, the others when these have ended, in their order");
+    ok(g[4].n_steps == 4 && g[4].rows == 2 + 3 && g[4].e2e_ns == g[4].emit_ns[3] &&
+           trace.makespan_ns == g[4].admit_ns + g[4].e2e_ns,
+       "the clock of one that waited begins when it is admitted, that of the batch does not");
+    for (size_t i = 0; i < 5; i++)
+        generation_free(&g[i]);
+}
+
+/* ---- what a draw is distributed like ---- */
+
+enum { V = 6, DRAWS = 20000, CELLS = V * V * V, ROUND = 500 };
+
+/* A network of V ids: its head is drawn, `bend` away from that of another draw. */
+static int few_ids(struct network *n, struct mat *head, double bend)
+{
+    float w[V * 256];
+    size_t D = n->config.width;
+    struct rng r = {17, 0, 0}, s = {18, 0, 0};
+    for (size_t i = 0; i < V * D; i++)
+        w[i] = (float)(0.2 * (rng_normal(&r) + bend * rng_normal(&s)));
+    const struct mat_source source = mat_floats(w, V, D);
+    n->config.vocab = V;
+    n->config.n_eos = 0;
+    return D <= 256 && !n->backend->ops->mat_make(n->backend, head, &source, DTYPE_F32) &&
+           (n->head = *head, 1);
+}
+
+/* p[V] = the distribution of the id behind ids[0..n). */
+static void next_id(const struct network *n, const int32_t *ids, size_t len, double *p)
+{
+    int32_t pos[8], last = (int32_t)len - 1;
+    float l[V];
+    double sum = 0;
+    for (size_t i = 0; i < len; i++)
+        pos[i] = (int32_t)i;
+    struct forward_seq seq = {.rows = len};
+    struct forward f = {.token = ids, .pos = pos, .seqs = &seq, .n_seqs = 1,
+                        .mask = MASK_CAUSAL, .wanted = &last, .n_wanted = 1};
+    struct head_row row;
+    struct work *w = work_make(n, &(struct work_size){.rows = len, .seqs = 1, .slots = len,
+                                                      .listed = len, .wanted = 1, .logits = 1});
+    forward(n, NULL, w, &f, &row, l);
+    work_free(w, n);
+    for (size_t v = 0; v < V; v++)
+        sum += p[v] = exp(l[v]);
+    for (size_t v = 0; v < V; v++)
+        p[v] /= sum;
+}
+
+static const int32_t start[] = {3, 1, 4};
+
+/* All the distributions of three ids behind `start`: p[0] of the first, p[1 + a] of the second
+ * behind a, p[1 + V + V a + b] of the third behind a and b. */
+static void tree_of(const struct network *n, double p[1 + V + V * V][V])
+{
+    int32_t ids[5] = {start[0], start[1], start[2]};
+    next_id(n, ids, 3, p[0]);
+    for (int32_t a = 0; a < V; a++) {
+        ids[3] = a;
+        next_id(n, ids, 4, p[1 + a]);
+        for (int32_t b = 0; b < V; b++) {
+            ids[4] = b;
+            next_id(n, ids, 5, p[1 + V + V * a + b]);
+        }
+    }
+}
+
+/* Pearson's statistic of counts against the tree, in standard deviations above its mean; cells that
+ * few are expected in are one. */
+static double chi_square(double p[1 + V + V * V][V], const double *count)
+{
+    double sum = 0, few = 0, few_count = 0, cells = 0;
+    for (size_t i = 0; i < CELLS; i++) {
+        size_t a = i / (V * V), b = i / V % V;
+        double e = DRAWS * p[0][a] * p[1 + a][b] * p[1 + V + V * a + b][i % V];
+        if (e < 10) {
+            few += e;
+            few_count += count[i];
+            continue;
+        }
+        sum += (count[i] - e) * (count[i] - e) / e;
+        cells++;
+    }
+    if (few > 0) {
+        sum += (few_count - few) * (few_count - few) / few;
+        cells++;
+    }
+    return (sum - (cells - 1)) / sqrt(2 * (cells - 1));
+}
+
+static double drawn(const struct network *n, const struct autoregress *how,
+                    double p[1 + V + V * V][V], int64_t *drafted, int64_t *accepted)
+{
+    struct generation_input in[ROUND];
+    double count[CELLS] = {0};
+    for (size_t from = 0; from < DRAWS; from += ROUND) {
+        struct generation g[ROUND] = {0};
+        struct batch_trace trace = {0};
+        for (size_t i = 0; i < ROUND; i++)
+            in[i] = (struct generation_input){start, 3, rng_at(1, from + i, 0)};
+        autoregress(n, how, in, ROUND, g, &trace);
+        for (size_t i = 0; i < ROUND; i++) {
+            count[(g[i].ids[0] * V + g[i].ids[1]) * V + g[i].ids[2]]++;
+            *drafted += g[i].drafted_tokens;
+            *accepted += g[i].accepted_tokens;
+            generation_free(&g[i]);
+        }
+    }
+    return chi_square(p, count);
+}
+
+static size_t draw_from(const double *p, struct rng *r)
+{
+    double u = rng_uniform(r);
+    size_t v = 0;
+    for (; v + 1 < V && u >= p[v]; v++)
+        u -= p[v];
+    return v;
+}
+
+/* A wrong rule: a guess is taken where the model finds it likely enough. */
+static double planted(double p[1 + V + V * V][V], double q[1 + V + V * V][V])
+{
+    double count[CELLS] = {0};
+    struct rng r = {3, 0, 0};
+    for (size_t i = 0; i < DRAWS; i++) {
+        size_t a = draw_from(p[0], &r), id[2], at = 1 + a;
+        for (size_t k = 0; k < 2; k++) {
+            size_t guess = draw_from(q[at], &r);
+            id[k] = p[at][guess] > 0.2 ? guess : draw_from(p[at], &r);
+            at = 1 + V + V * a + id[0];
+        }
+        count[(a * V + id[0]) * V + id[1]]++;
+    }
+    return chi_square(p, count);
+}
+
+/* What the rule of Leviathan and Chen would accept of the second id. */
+static double overlap(double p[1 + V + V * V][V], double q[1 + V + V * V][V])
+{
+    double sum = 0;
+    for (size_t a = 0; a < V; a++)
+        for (size_t b = 0; b < V; b++)
+            sum += p[0][a] * fmin(p[1 + a][b], q[1 + a][b]);
+    return sum;
+}
+
+static void test_distribution(const struct models *m)
+{
+    enum { LIMIT = 4 };
+    double p[1 + V + V * V][V], q[1 + V + V * V][V];
+    struct network own = m->own, guide = m->own;
+    struct mat head, other;
+    struct backend *b = own.backend;
+    if (!ok(few_ids(&own, &head, 0) && few_ids(&guide, &other, 0.6), "two models of %d ids", V))
+        return;
+    tree_of(&own, p);
+    tree_of(&guide, q);
+    struct autoregress how = {.max_new = 4, .sample = {1, 0, 1}, .cache = 1, .ignore_eos = 1,
+                              .seed = 5, .draft = &guide, .draft_tokens = 1};
+    int64_t drafted = 0, accepted = 0;
+    double z = drawn(&own, &how, p, &drafted, &accepted);
+    double share = (double)accepted / (double)drafted;
+    ok(fabs(z) < LIMIT && accepted > 0 && accepted < drafted,
+       "%d draws with a model that drafts: %.2f sd; %.3f of the guesses right, at most %.3f", DRAWS,
+       z, share, overlap(p, q));
+    how.draft = NULL;
+    how.lookup = 2;
+    how.lookup_ngram = 2;
+    z = drawn(&own, &how, p, &drafted, &accepted);
+    ok(fabs(z) < LIMIT, "%d draws with prompt lookup: %.2f sd", DRAWS, z);
+    z = planted(p, q);
+    ok(z > LIMIT, "planted: a rule that takes likely guesses is found: %.2f sd", z);
+    b->ops->mat_free(b, &head);
+    b->ops->mat_free(b, &other);
+}
+
+static size_t prepared;
+
+/* As often as a back end pleases. */
+static void prepare_anyhow(struct backend *b, const void *key, size_t key_bytes,
+                           void (*step)(void *ctx), void *ctx)
+{
+    (void)b, (void)key, (void)key_bytes;
+    for (size_t i = prepared++ % 3; i < 3; i++)
+        step(ctx);
+}
+
+static int load(struct network *n, struct backend *b, uint64_t seed, const char *quant)
+{
+    struct err e = {0};
+    struct checkpoint c;
+    int loaded = !checkpoint_open(&c, "synth:tiny-llama", seed, &e) &&
+                 !network_load(n, b, &c, &(struct precision){"f32", "f32", quant}, &e);
+    checkpoint_close(&c);
+    return ok(loaded, "synth:tiny-llama %s loads %s", quant, e.text);
+}
+
+int main(void)
+{
+    const char *wanted = getenv("SPECULATION_TEXTS");
+    size_t texts = wanted ? strtoul(wanted, NULL, 10) : TEXTS;
+    test_lookup();
+    for (int host = 0; host < 2; host++) {
+        struct models m;
+        struct backend *b = backend_open(host ? "cpu" : "ref", NULL, 1, 0, NULL);
+        if (!load(&m.own, b, 3, "none") || !load(&m.near, b, 3, "int8") ||
+            !load(&m.other, b, 4, "none"))
+            return tap_done();
+        struct ops ops = *b->ops;
+        b->ops = &ops;
+        ops.depth = host ? 3 : 1; /* passes under way */
+        ops.prepare = prepare_anyhow;
+        test_same(&m, host ? texts : 30, 11 + (uint64_t)host, ops.name);
+        if (host) {
+            test_all_right(&m);
+            test_guesses_of(&m);
+            test_full(&m);
+            test_waiting(&m);
+            test_distribution(&m);
+        }
+        network_free(&m.own);
+        network_free(&m.near);
+        network_free(&m.other);
+        backend_close(b);
+    }
+    ok(prepared > 0, "passes were prepared: %zu", prepared);
+    return tap_done();
+}
