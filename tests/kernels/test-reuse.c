@@ -34,8 +34,8 @@ static double load(const void *from, enum dtype dtype, size_t i)
                               : (double)bf16_float(((const uint16_t *)from)[i]);
 }
 
-/* taken[] = 1 for `take` more of score[first .. first + n - 1], the least that were not taken yet; of
- * equals the lowest. */
+/* taken[] = 1 for `take` more of score[first .. first + n - 1]: the least that were not taken yet,
+ * of equals the lowest. */
 static void least(const double *score, int first, int n, int take, int *taken)
 {
     for (; take > 0; take--) {
