@@ -254,6 +254,8 @@ static int run_make(struct run *r, struct memory_estimate *estimate)
     r->n_ban = diffuse_banned(r->how, &r->n->config, x->ban);
     r->n_quiet = diffuse_quiet(r->how, &r->n->config, x->quiet);
     loop_make(r);
+    if (r->how->observer && r->how->observer->closely)
+        r->sight = diffuse_observe_make(r);
     pass_write(r->n, r->work); /* describe() begins with what is there */
     return 0;
 }
@@ -263,6 +265,7 @@ static void run_free(struct run *r)
     free(r->part.row);
     free(r->part.key);
     free(r->span);
+    diffuse_observe_free(r->sight);
     free(r->shade);
     free(r->slot);
     diffuse_draft_free(r);
@@ -276,6 +279,8 @@ static void enqueue(void *ctx)
 {
     struct run *r = ctx;
     struct backend *b = r->n->backend;
+    if (r->sight)
+        diffuse_observe_before(r);
     b->ops->run(b, &r->plan, sizeof r->plan, diffuse_pass, r);
 }
 
@@ -354,6 +359,8 @@ static int settle(void *ctx, const void *state, int64_t ns)
     size_t most = 0;
     count(r);
     diffuse_draft_read(r);
+    if (r->sight)
+        diffuse_observe_after(r);
     for (size_t i = 0; i < r->batch; i++) {
         const struct canvas_state *was = &r->host.state[i * r->drafts];
         int waits = was->live && !(r->span[i * r->drafts].rows > 0);
@@ -364,6 +371,8 @@ static int settle(void *ctx, const void *state, int64_t ns)
         const struct canvas_state *is = &now[i * r->drafts + steps - 1];
         if (!was->stalled) /* else the pass counted for nothing */
             account(r, i, now, steps, ns);
+        if (!was->stalled && r->sight && !is->bad)
+            diffuse_observe(r, i, is, steps, ns);
         any_live |= is->live;
         stale |= (!is->live && !r->how->stay) || is->stalled;
         size_t needed = is->live ? diffuse_needs(r, is, (size_t)is->wanted) : 0;
@@ -406,7 +415,8 @@ void diffuse(const struct network *n, const struct diffuse *how,
     trace->start_ns = clock_ns();
     int short_of_memory = run_make(&r, &trace->estimate);
     if (!short_of_memory) {
-        const struct loop loop = {.backend = n->backend, .stop = how->stop, .state = r.device.state,
+        const struct loop loop = {.backend = n->backend, .stop = how->stop,
+                                  .observer = how->observer, .state = r.device.state,
                                   .bytes = r.lanes * sizeof *r.device.state,
                                   .describe = diffuse_describe,
                                   .prepare = how->prepare ? diffuse_prepare : NULL,
