@@ -153,6 +153,13 @@ HOST_DEVICE int32_t canvas_block_end(const struct canvas_loop *l, const struct c
     return c->prompt + (slots < l->gen_length ? slots : l->gen_length);
 }
 
+/* Where the slots of the block that a canvas is at begin. */
+HOST_DEVICE int32_t canvas_block_begin(const struct canvas_loop *l, const struct canvas_state *c)
+{
+    int32_t slots = c->block * l->block_length - c->shift;
+    return c->prompt + (slots > 0 ? slots : 0);
+}
+
 /* The draw for slot i (from the canvas's first id) in the next pass. */
 HOST_DEVICE uint64_t canvas_key(const struct canvas_state *c, int32_t i)
 {
@@ -168,7 +175,7 @@ HOST_DEVICE int canvas_open(const struct canvas_loop *l, const struct canvas_sta
 /* 1: slot i holds an id of the block that the rule may revise, and the pass has a row for that. */
 HOST_DEVICE int canvas_held(const struct canvas_loop *l, const struct canvas_state *c, int32_t i)
 {
-    return l->check_of && i >= c->prompt && i >= canvas_block_end(l, c) - l->block_length &&
+    return l->check_of && i >= canvas_block_begin(l, c) &&
            l->token[c->first + i] != l->mask && l->check_of[c->first + i] >= 0;
 }
 
@@ -240,7 +247,7 @@ HOST_DEVICE int canvas_block_done(const struct canvas_loop *l, const struct canv
 HOST_DEVICE void canvas_read_on(const struct canvas_loop *l, struct canvas_state *c, int all)
 {
     const int32_t *slot = l->token + c->first + c->prompt;
-    int32_t end = l->check_of ? c->block * l->block_length : l->gen_length;
+    int32_t end = l->check_of && !all ? canvas_block_begin(l, c) - c->prompt : l->gen_length;
     while (c->readable < end && (all || slot[c->readable] != l->mask))
         c->met_stop |= is_stop(l->stop, l->n_stop, slot[c->readable++]);
 }

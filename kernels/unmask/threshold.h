@@ -13,7 +13,7 @@ HOST_DEVICE size_t unmask_threshold(const struct offers *o, double threshold, do
 {
     size_t taken = 0;
     if (decay > 0 && (int64_t)o->n < o->slots)
-        threshold *= fma(-decay, ((double)o->slots - (double)o->n) / (o->slots + o->ahead), 1);
+        threshold *= fma(-decay, ((double)o->slots - (double)o->n) / (o->slots + o->ahead), 1.0);
     for (size_t j = 0; j < o->n; j++)
         if (offers_confidence(o, j) >= threshold)
             offers_swap(o, j, taken++);

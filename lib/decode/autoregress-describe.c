@@ -81,15 +81,15 @@ void autoregress_add(struct run *r, struct reader *w, size_t seat, const int32_t
     w->longest = (size_t)n > w->longest ? (size_t)n : w->longest;
 }
 
-void autoregress_send(const struct run *r, struct reader *w, double temperature)
+void autoregress_send(const struct run *r, struct reader *w)
 {
     struct pass *p = &w->plan.pass;
     w->plan.loop.parts = p->n_seqs;
     p->mask = MASK_CAUSAL;
     p->max_slots = pass_slots(w->work, w->longest);
-    p->query = (struct head_query){.temperature = temperature, .seed = r->how->seed,
-                                   .keys = w->work->device.rows.key};
-    p->logits = w->work->size.logits != 0;
+    p->logits = w->work->size.logits != 0; /* then the host draws */
+    p->query = (struct head_query){.temperature = p->logits ? 0 : r->how->sample.temperature,
+                                   .seed = r->how->seed, .keys = w->work->device.rows.key};
     pass_write(w->n, w->work);
 }
 
@@ -141,7 +141,7 @@ static size_t put_together(struct run *r)
         autoregress_add(r, w, i, r->most ? r->guess + i * r->most : NULL, r->guesses[i]);
         most = t->max - t->len > most ? t->max - t->len : most;
     }
-    autoregress_send(r, w, r->logits ? 0 : r->how->sample.temperature);
+    autoregress_send(r, w);
     return (size_t)most;
 }
 
@@ -180,6 +180,13 @@ static void prepare_tokens(struct reader *w, int recorded, size_t parts, size_t 
     }
 }
 
+/* A pass that comes as it is described: of its operations only the kernels are settled. */
+static void prepare_described(const struct run *r, struct reader *w)
+{
+    autoregress_send(r, w);
+    pass_run(w->n, w->kv, w->work, &w->plan.pass);
+}
+
 /* All texts with `more` ids behind the prompt. */
 static void grow(struct run *r, size_t more)
 {
@@ -196,7 +203,7 @@ static void prepare_growth(struct run *r)
         more = last - more < step ? last : more + (step ? step : 1);
         grow(r, more);
         put_together(r);
-        autoregress_step(&r->writer);
+        pass_run(r->writer.n, r->writer.kv, r->writer.work, &r->writer.plan.pass);
     }
 }
 
@@ -220,8 +227,7 @@ static void prepare_rows(struct run *r, struct reader *w, size_t n)
         autoregress_add(r, w, i, r->guess + i * r->most, guesses);
         n -= rows;
     }
-    autoregress_send(r, w, r->how->sample.temperature);
-    autoregress_step(w);
+    prepare_described(r, w);
 }
 
 /* Passes with guesses, and those that make them: as often as their rows have grown by an eighth. */
@@ -247,6 +253,26 @@ static void prepare_guesses(struct run *r, size_t shortest, size_t longest)
     r->trace->cost = was;
 }
 
+/* Prompts that join the tokens of the others: as often as their rows have grown by an eighth. */
+static void prepare_joining(struct run *r)
+{
+    struct reader *w = &r->writer;
+    size_t longest = 0;
+    for (size_t i = 0; i < r->batch; i++)
+        longest = r->in[i].n > longest ? r->in[i].n : longest;
+    grow(r, 1);
+    for (size_t n = 1; n <= longest; n = eighth_more(n)) {
+        autoregress_begin(w);
+        w->host.state[0].len = (int32_t)n;
+        for (size_t i = 0; i < r->seats; i++) {
+            w->held[i] = i ? w->host.state[i].prompt : 0;
+            autoregress_add(r, w, i, NULL, 0);
+        }
+        prepare_described(r, w);
+    }
+    memset(w->held, 0, r->seats * sizeof *w->held);
+}
+
 /* Each pass advances what is on the device, as far as it goes; at the end that is sent anew. */
 void autoregress_prepare(void *ctx)
 {
@@ -265,6 +291,8 @@ void autoregress_prepare(void *ctx)
         prepare_tokens(w, recorded, n, shortest + 2, longest + most - 1);
     if (r->most)
         prepare_guesses(r, shortest, longest);
+    if (r->seats < r->batch && w->kv)
+        prepare_joining(r);
     grow(r, 0);
     memset(w->host.ids, 0, r->seats * most * sizeof *w->host.ids);
     pass_write(w->n, w->work);

@@ -1,6 +1,7 @@
 /* autoregress-run.h - a batch of texts at work: what autoregress.c (its memory, its clock, what its
- * passes left), autoregress-describe.c (what goes into its passes) and autoregress-draft.c (what is
- * guessed, and how guesses become text) share. */
+ * passes left), autoregress-describe.c (what goes into its passes), autoregress-draft.c (what is
+ * guessed, and how guesses become text) and autoregress-observe.c (what an observer is told)
+ * share. */
 #ifndef DECODE_AUTOREGRESS_RUN_H
 #define DECODE_AUTOREGRESS_RUN_H
 
@@ -74,8 +75,8 @@ void autoregress_read(struct run *r);
 void autoregress_begin(struct reader *w);
 void autoregress_add(struct run *r, struct reader *w, size_t seat, const int32_t *guess,
                      int32_t guesses);
-/* Settles and sends it. Draws with `temperature`. */
-void autoregress_send(const struct run *r, struct reader *w, double temperature);
+/* Settles and sends it. */
+void autoregress_send(const struct run *r, struct reader *w);
 /* Id `place` of a text. */
 int32_t autoregress_id(const struct run *r, size_t seat, int32_t place);
 /* The pass as it was sent, and what follows it on the back end; ctx a struct reader. */
@@ -84,6 +85,11 @@ void autoregress_step(void *ctx);
 void autoregress_step_on(struct reader *w);
 /* What the rows of a text in a pass add to its extent: `rows` at the end of `len`. */
 void autoregress_count(const struct reader *w, struct extent *x, int32_t rows, int32_t len);
+
+/* ---- autoregress-observe.c ---- */
+
+/* Tells an observer that looks closely what the pass that took the texts to *now added to them. */
+void autoregress_observe(struct run *r, const struct text_state *now, int64_t ns);
 
 /* ---- autoregress-draft.c ---- */
 

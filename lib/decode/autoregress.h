@@ -19,6 +19,7 @@
 #define DECODE_AUTOREGRESS_H
 
 #include "lib/decode/generation.h"
+#include "lib/decode/observer.h"
 #include "lib/network/network.h"
 #include "lib/decode/sample.h"
 
@@ -36,6 +37,7 @@ struct autoregress {
     int prepare;          /* 1: its kinds of passes are prepared before the clock begins */
     uint64_t seed;
     const volatile sig_atomic_t *stop; /* non-zero: leave after this pass; may be NULL */
+    const struct observer *observer; /* told of each pass; may be NULL */
 };
 
 /* Writes `batch` texts together, `alive` of them at once. Prompts may differ in length: each has
@@ -47,11 +49,12 @@ struct autoregress {
  * The clock begins when ids, cache and activations are in memory and, with `prepare`, each kind of
  * pass that can come has been run once, also those of fewer texts where some may end before others.
  * That changes nothing in what is written. Without a cache every pass is longer than the one before
- * and is of a kind of its own: only the kernels and choices that they share are settled. An ended
- * text's e2e_ns is the end of the pass that made its last token or its stop id. The times of a text
- * that had to wait count from admit_ns, when its first pass was described. What one pass adds to a
- * text is one event. Guessing is inside the clock; the first pass of a text has no guesses. Memory
- * short: out[i].oom for all. */
+ * and is of a kind of its own, and so may be one with guesses or a prompt that joins: only the
+ * kernels and choices that they share are settled. An ended text's e2e_ns is the end of the pass
+ * that made its last token or its stop id. The times of a text that had to wait count from
+ * admit_ns, when its first pass was described. What one pass adds to a text is one event. Guessing
+ * is inside the clock; the first pass of a text has no guesses. Memory short: out[i].oom for all.
+ */
 void autoregress(const struct network *n, const struct autoregress *how,
                  const struct generation_input *in, size_t batch, struct generation *out,
                  struct batch_trace *trace);

@@ -1,5 +1,6 @@
 /* diffuse-run.h - a batch of canvases at work: what diffuse.c (its memory, its clock, what its
- * passes left) and diffuse-describe.c (what goes into its passes) share. */
+ * passes left) and diffuse-describe.c (what goes into its passes) and
+ * diffuse-observe.c (what an observer is told) share. */
 #ifndef DECODE_DIFFUSE_RUN_H
 #define DECODE_DIFFUSE_RUN_H
 
@@ -53,6 +54,7 @@ struct run {
     struct canvases host, device; /* the states as they were when the last pass was settled */
     struct cost_model cost_model;
     struct plan plan;
+    struct sight *sight;        /* of an observer that looks closely; else NULL */
 };
 
 /* *l works on the arrays of x and c. */
@@ -74,6 +76,13 @@ void diffuse_forget(struct run *r);
 size_t diffuse_slots(const struct run *r);
 /* Brings the ids of all canvases to the host. */
 void diffuse_read(struct run *r);
+/* For an observer that looks closely: its room; around each pass; what the pass that took canvas i
+ * to *now changed of it. */
+struct sight *diffuse_observe_make(const struct run *r);
+void diffuse_observe_free(struct sight *s); /* NULL: nothing */
+void diffuse_observe_before(struct run *r);
+void diffuse_observe_after(struct run *r);
+void diffuse_observe(const struct run *r, size_t i, const struct canvas_state *now, int64_t ns);
 /* The answers that a live canvas needs room for when its next pass wants `wanted`. */
 size_t diffuse_needs(const struct run *r, const struct canvas_state *c, size_t wanted);
 /* The capacity that has room for `most` answers. */

@@ -137,6 +137,7 @@ static void run(const struct network *n, const struct settings *s, const struct 
     how.prepare = env->prepare;
     how.seed = env->seed;
     how.stop = env->stop;
+    how.observer = env->observer;
     how.replay = env->replay;
     diffuse(n, &how, in, batch, out, trace);
 }

@@ -248,6 +248,8 @@ static int run_make(struct run *r, struct memory_estimate *estimate)
     r->n_ban = diffuse_banned(r->how, &r->n->config, x->ban);
     r->n_quiet = diffuse_quiet(r->how, &r->n->config, x->quiet);
     loop_make(r);
+    if (r->how->observer && r->how->observer->closely)
+        r->sight = diffuse_observe_make(r);
     pass_write(r->n, r->work); /* describe() begins with what is there */
     return 0;
 }
@@ -257,6 +259,7 @@ static void run_free(struct run *r)
     free(r->part.row);
     free(r->part.key);
     free(r->span);
+    diffuse_observe_free(r->sight);
     free(r->shade);
     free(r->slot);
     free(r->cached);
@@ -269,6 +272,8 @@ static void enqueue(void *ctx)
 {
     struct run *r = ctx;
     struct backend *b = r->n->backend;
+    if (r->sight)
+        diffuse_observe_before(r);
     b->ops->run(b, &r->plan, sizeof r->plan, diffuse_pass, r);
 }
 
@@ -326,6 +331,8 @@ static int settle(void *ctx, const void *state, int64_t ns)
     int stale = 0, any_live = 0;
     size_t most = 0;
     count(r);
+    if (r->sight)
+        diffuse_observe_after(r);
     for (size_t i = 0; i < r->batch; i++) {
         const struct canvas_state *was = &r->host.state[i];
         int waits = was->live && !(r->span[i].rows > 0);
@@ -334,6 +341,8 @@ static int settle(void *ctx, const void *state, int64_t ns)
             continue;
         if (!was->stalled) /* else the pass counted for nothing */
             account(r, i, &now[i], ns);
+        if (!was->stalled && r->sight && !now[i].bad)
+            diffuse_observe(r, i, &now[i], ns);
         any_live |= now[i].live;
         stale |= (!now[i].live && !r->how->stay) || now[i].stalled;
         size_t needed = now[i].live ? diffuse_needs(r, &now[i], (size_t)now[i].wanted) : 0;
@@ -374,7 +383,8 @@ void diffuse(const struct network *n, const struct diffuse *how,
     trace->start_ns = clock_ns();
     int short_of_memory = run_make(&r, &trace->estimate);
     if (!short_of_memory) {
-        const struct loop loop = {.backend = n->backend, .stop = how->stop, .state = r.device.state,
+        const struct loop loop = {.backend = n->backend, .stop = how->stop,
+                                  .observer = how->observer, .state = r.device.state,
                                   .bytes = batch * sizeof *r.device.state,
                                   .describe = diffuse_describe,
                                   .prepare = how->prepare ? diffuse_prepare : NULL,

@@ -9,6 +9,7 @@
 #include "lib/decode/cache/cache.h"
 #include "lib/decode/commit_trace.h"
 #include "lib/decode/generation.h"
+#include "lib/decode/observer.h"
 #include "lib/decode/schedule.h"
 #include "lib/decode/suffix.h"
 #include "lib/network/network.h"
@@ -36,6 +37,7 @@ struct diffuse {
     int prepare;          /* 1: its kinds of passes are prepared before the clock begins */
     uint64_t seed;
     const volatile sig_atomic_t *stop; /* non-zero: leave after this pass; may be NULL */
+    const struct observer *observer; /* told of each pass; may be NULL */
 };
 
 /* 1: `steps` is a setting of the rule; a replay has those of its trace. */

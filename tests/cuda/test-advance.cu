@@ -144,6 +144,7 @@ static size_t lay_out(struct fixture *f, struct game *g, const struct setting *s
         c->first = (int32_t)ids;
         c->prompt = (int32_t)(i * 3 % 7);
         c->len = c->prompt + s->gen;
+        c->shift = (int32_t)(i % 2) * (s->block / 2); /* the prompt ends within a block */
         c->live = 1;
         c->kept[0] = (double)i + 0.5; /* of the rule: it must come back */
         ids += (size_t)c->len;

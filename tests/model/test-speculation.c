@@ -40,9 +40,8 @@ static void test_lookup(void)
 
 /* ---- the same text ---- */
 
-/* A model, and two that guess for it: nearly the same one, and another one. */
 struct models {
-    struct network own, near, other;
+    struct network own, near, other; /* the last two guess: nearly the same one, another one */
 };
 
 struct texts {
@@ -81,10 +80,9 @@ static struct autoregress draw_how(struct rng *r)
 static void draw_guessing(struct autoregress *how, struct rng *r, const struct models *m)
 {
     const struct network *drafts[] = {&m->own, &m->near, &m->other};
-    if (rng_below(r, 2)) {
-        how->lookup = 1 + rng_below(r, 8);
-        how->lookup_ngram = 1 + rng_below(r, 4);
-    } else {
+    how->lookup = rng_below(r, 2) ? 1 + rng_below(r, 8) : 0;
+    how->lookup_ngram = 1 + rng_below(r, 4);
+    if (!how->lookup) {
         how->draft = drafts[rng_below(r, 3)];
         how->draft_tokens = 1 + rng_below(r, 6);
     }
@@ -357,10 +355,8 @@ static double chi_square(double p[1 + V + V * V][V], const double *count)
         sum += (count[i] - e) * (count[i] - e) / e;
         cells++;
     }
-    if (few > 0) {
-        sum += (few_count - few) * (few_count - few) / few;
-        cells++;
-    }
+    sum += few > 0 ? (few_count - few) * (few_count - few) / few : 0;
+    cells += few > 0;
     return (sum - (cells - 1)) / sqrt(2 * (cells - 1));
 }
 
