@@ -32,8 +32,8 @@ static void ask_row(const struct canvas_loop *l, const struct canvas_state *c, s
     assert(row >= 0);
     l->asked[w] = slot < 0 ? -1 : id;
     l->rows.wanted[w] = row;
-    if (l->twin)
-        l->rows.uncond[w] = row + l->twin;
+    if (l->twin || l->compares)
+        l->rows.uncond[w] = canvas_beside(l, c, l->asked[w], row);
     l->rows.key[w] = slot < 0 ? 0 : canvas_key(c, slot);
     if (l->check_of)
         l->target[w] = held ? l->token[id] : 0;
@@ -102,7 +102,7 @@ static void rank_answers(const struct canvas_loop *l, const struct canvas_state 
 {
     size_t n = (size_t)(c->wanted - c->held);
     for (size_t k = 0; k < n; k++) {
-        const struct reading a = canvas_read(l, w0 + k);
+        const struct reading a = canvas_read(l, c, w0 + k);
         r->id[k] = a.id;
         r->confidence[k] = a.confidence;
         r->rank[k].score = canvas_score(l, w0 + k, a.confidence);

@@ -128,6 +128,8 @@ struct canvas_loop {
     const int32_t *origin;         /* [T] the id that a row reads; -1: its token never changes */
     size_t T;
     int32_t twin;                  /* CFG: uncond[w] = wanted[w] + twin; 0: none */
+    int32_t compares;              /* 1: uncond[w] = the answer of the last pass to the slot of w,
+                                    * any where there is none */
     const struct head_row *answer; /* [R] of the pass */
     struct rows rows;              /* of the next pass; only token, wanted, uncond, key change */
     int32_t *asked;                /* [R] the ids that the answers are about; -1: for nothing */
@@ -153,6 +155,13 @@ HOST_DEVICE int32_t canvas_block_end(const struct canvas_loop *l, const struct c
     return c->prompt + (slots < l->gen_length ? slots : l->gen_length);
 }
 
+/* Where the slots of the block that a canvas is at begin. */
+HOST_DEVICE int32_t canvas_block_begin(const struct canvas_loop *l, const struct canvas_state *c)
+{
+    int32_t slots = c->block * l->block_length - c->shift;
+    return c->prompt + (slots > 0 ? slots : 0);
+}
+
 /* The draw for slot i (from the canvas's first id) in the next pass. */
 HOST_DEVICE uint64_t canvas_key(const struct canvas_state *c, int32_t i)
 {
@@ -168,8 +177,26 @@ HOST_DEVICE int canvas_open(const struct canvas_loop *l, const struct canvas_sta
 /* 1: slot i holds an id of the block that the rule may revise, and the pass has a row for that. */
 HOST_DEVICE int canvas_held(const struct canvas_loop *l, const struct canvas_state *c, int32_t i)
 {
-    return l->check_of && i >= c->prompt && i >= canvas_block_end(l, c) - l->block_length &&
+    return l->check_of && i >= canvas_block_begin(l, c) &&
            l->token[c->first + i] != l->mask && l->check_of[c->first + i] >= 0;
+}
+
+/* The last pass's answer to that id (-1: to none), where the block has had such a pass; -1: none.
+ */
+HOST_DEVICE int32_t canvas_before(const struct canvas_loop *l, const struct canvas_state *c,
+                                  int32_t id)
+{
+    return id >= 0 && c->step > 0 ? unmask_klass_before(&l->slot[id], c->passes) : -1;
+}
+
+/* What rows.uncond of an answer is, the next one about that id (-1: about none) at that row. */
+HOST_DEVICE int32_t canvas_beside(const struct canvas_loop *l, const struct canvas_state *c,
+                                  int32_t id, int32_t row)
+{
+    if (!l->compares)
+        return row + l->twin;
+    int32_t before = canvas_before(l, c, id);
+    return before < 0 ? 0 : before;
 }
 
 /* 1: the next pass has no rows for the block that the canvas is at. */
@@ -179,9 +206,14 @@ HOST_DEVICE int canvas_behind(const struct canvas_loop *l, const struct canvas_s
 }
 
 /* What the rule makes of answer w to a masked slot. */
-HOST_DEVICE struct reading canvas_read(const struct canvas_loop *l, size_t w)
+HOST_DEVICE struct reading canvas_read(const struct canvas_loop *l, const struct canvas_state *c,
+                                       size_t w)
 {
     struct slot_kept *slot = l->slot ? &l->slot[l->asked[w]] : NULL;
+    if (l->compares)
+        unmask_klass_note(slot, w, c->passes,
+                          canvas_before(l, c, l->asked[w]) >= 0 &&
+                              (double)l->answer[w].divergence < l->params.kl_threshold);
     return unmask_read(l->rule, &l->params, &l->answer[w], slot);
 }
 
@@ -240,7 +272,7 @@ HOST_DEVICE int canvas_block_done(const struct canvas_loop *l, const struct canv
 HOST_DEVICE void canvas_read_on(const struct canvas_loop *l, struct canvas_state *c, int all)
 {
     const int32_t *slot = l->token + c->first + c->prompt;
-    int32_t end = l->check_of ? c->block * l->block_length : l->gen_length;
+    int32_t end = l->check_of && !all ? canvas_block_begin(l, c) - c->prompt : l->gen_length;
     while (c->readable < end && (all || slot[c->readable] != l->mask))
         c->met_stop |= is_stop(l->stop, l->n_stop, slot[c->readable++]);
 }

@@ -167,6 +167,7 @@ struct head_query {
     uint64_t seed;        /* with keys[]: noise of (row r, id v) = rng_at(seed, keys[r], v) */
     const uint64_t *keys; /* [R], may be NULL at temperature 0 */
     double cfg_scale;     /* > 0: logits = u + (1 + cfg_scale) (c - u) with xu below */
+    size_t divergence;    /* 1: instead, the softmax of x is compared with that of xu */
     const int32_t *ban;   /* ids with logit -inf before anything else */
     size_t n_ban;
     const int32_t *quiet; /* ids left out of the softmax after the choice: their probability is 0 */
@@ -183,7 +184,7 @@ struct head_row {
     double log_prob;        /* log prob, double */
     double target_log_prob; /* log softmax(logits)[target]; 0 without targets */
     int32_t bad;            /* 1: a logit was not finite before bans, or all were banned */
-    int32_t unused;         /* so that no padding is left undefined */
+    float divergence;       /* KL(softmax(x) || softmax(xu)), nats; 0 when it was not asked for */
 };
 
 /* The index arrays of a pass. Between two passes `advance_*` rewrites them in place. */
@@ -293,8 +294,8 @@ struct ops {
     void (*rmsnorm)(struct backend *b, act *y, const act *x, const int32_t *row, const float *gain,
                     size_t T, size_t D, double eps);
     /* One streaming pass over the vocabulary for R rows x[R, D] (xu: unconditional rows for CFG, or
-     * NULL). logits: NULL, or [R, V] that gets the (guided, banned) logits. work: head_work bytes.
-     */
+     * rows to be compared with, or NULL). logits: NULL, or [R, V] that gets the (guided, banned)
+     * logits. work: head_work bytes. */
     void (*head)(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
                  const struct head_query *q, struct head_row *out, float *logits, void *work);
     size_t (*head_work)(const struct backend *b, size_t R, size_t D, size_t V);

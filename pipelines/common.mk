@@ -86,6 +86,8 @@ SHAPE_PROMPT    ?= 128
 SHAPE_LENGTH    ?= 128
 SHAPE_STEPS     ?= 1,2,4
 SHAPE_TO        ?= 16,32,64,128
+# the rules whose passes over one answer are drawn side by side
+TRACE_UNMASK    ?= schedule,factor
 # flags for both generators, for one of them, and for score-ppl
 GEN_FLAGS       ?=
 LLADA_FLAGS     ?=
@@ -275,13 +277,15 @@ GOALS   := $(or $(MAKECMDGOALS),tools)
 LENGTHS := $(call split,$(SCALE_LENGTHS))
 SCALES  := $(LENGTHS:%=length-%)
 whole   := phase1 phase6 phase7 figures paper report plan bundle replicate results/%
+# the methods are part of the page once make decoding has run them
+DECODED := $(if $(wildcard $(R)/decoding/by-method.ndjson),$(whole))
 SHAPES  := $(foreach q,$(SHAPE_FORMATS),$(foreach b,$(call split,$(SHAPE_BATCH)),shape-$(q)-$(b)))
 ifneq ($(filter shapes,$(GOALS)),)
 SWEEPS  := $(SHAPES)
 else
 SWEEPS  := $(sort $(if $(filter $(whole) phase3,$(GOALS)),aa) \
                   $(if $(filter $(whole) phase4,$(GOALS)),steps) \
-                  $(if $(filter decoding,$(GOALS)),decoding) \
+                  $(if $(filter $(DECODED) decoding,$(GOALS)),decoding) \
                   $(if $(filter $(whole) phase5,$(GOALS)),$(SCALES)))
 endif
 

@@ -47,11 +47,11 @@ $(R)/decoding/exact.ndjson: $(R)/decoding/generations.ndjson $(BIN)/score-exact 
 	$(call say,score-exact of decoding)\
 	    $(beside) $(BIN)/score-exact $< -o $@
 
-# The page tells of the methods of phase 4, or of all of them where they were run.
+# The page tells of all methods where they were run, else of those of phase 4.
 DECODING := $(R)/decoding/by-method.ndjson $(R)/decoding/ratios.ndjson \
             $(R)/decoding/metrics.ndjson $(METHODS_FILE)
-BY_METHOD = $(if $(or $(filter decoding,$(GOALS)),$(wildcard $(firstword $(DECODING)))),\
-              $(DECODING),$(if $(METHODS),$(R)/steps/by-method.ndjson $(R)/methods.ndjson))
+BY_METHOD = $(if $(filter $(DECODED) decoding,$(GOALS)),$(DECODING),\
+              $(if $(METHODS),$(R)/steps/by-method.ndjson $(R)/methods.ndjson))
 
 .PHONY: decoding
 decoding: $(DECODING) $(R)/figures/methods.svg ## every way of decoding: speed and accuracy

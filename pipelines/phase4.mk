@@ -29,6 +29,20 @@ $(R)/judge.words: $(foreach m,JUDGE LLADA LLAMA,$(R)/stamp/model-$(m))
 	@mv $@.tmp $@
 	@sed 's/^/WARNING: /' $@ | $(PLAIN) >&2
 
+# One answer from pass to pass, vanilla and by a rule that commits as it is sure: the passes of
+# TRACE_UNMASK, not their times. What drawn weights would commit is an invention.
+$(R)/stamp/trace: FORCE
+	$(call stamp,$(TRACE_UNMASK) $(GEN_LENGTH) $(BLOCK_LENGTH) $(SEED) $(GEN_FLAGS) $(LLADA_FLAGS))
+
+TRACE := $(if $(filter synth:%,$(LLADA)),,$(R)/steps/trace.ndjson)
+$(R)/steps/trace.ndjson: $(R)/prompts.ndjson $(R)/stamp/trace $(R)/stamp/model-LLADA \
+    $(R)/stamp/tool-gen-llada | $(PIPE)
+	@mkdir -p $(@D)
+	$(call say,gen-llada trace)\
+	    $(alone) $(BIN)/gen-llada -m $(LLADA) --unmask $(TRACE_UNMASK) \
+	    --gen-length $(GEN_LENGTH) --block-length $(BLOCK_LENGTH) --limit 1 --seed $(SEED) \
+	    $(GEN_FLAGS) $(LLADA_FLAGS) --trace $@ $< -o /dev/null
+
 $(R)/steps/judge.ndjson: $(R)/steps/generations.ndjson $(R)/stamp/model-JUDGE \
     $(R)/stamp/score $(R)/stamp/tool-score-ppl | $(PIPE) $(R)/judge.words
 	$(call say,score-ppl judge)\

@@ -1,7 +1,7 @@
 # phase6.mk - the figures, each from its own records, and the page that tells the story.
 # A figure is of the type that its name begins with.
-FIGURES := pareto pareto-scale steps frontier throughput ratio memory growth kinds roofline drift \
-           loss methods
+FIGURES := pareto pareto-scale steps frontier throughput ratio memory growth kinds trace roofline \
+           drift loss methods
 
 pareto_FROM     := $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY)
 steps_FROM      := $(R)/steps/metrics.ndjson $(QUALITY) $(R)/pareto.ndjson
@@ -12,6 +12,7 @@ memory_FROM     := $(SCALE)
 growth_FROM     := $(SCALE)
 ratio_FROM      := $(SCALE)
 kinds_FROM       = $(steps_FILES)
+trace_FROM      := $(TRACE)
 roofline_FROM   := $(R)/ceilings.ndjson $(R)/steps/metrics.ndjson $(SCALE)
 drift_FROM       = $(steps_FILES)
 methods_FROM     = $(BY_METHOD)
@@ -37,7 +38,8 @@ endef
 WIDTH ?= 8.4
 $(foreach f,$(FIGURES),$(eval $(call figure,$(f))))
 
-# A loss curve is there only for checkpoints that were trained here.
+# A loss curve is there only for checkpoints that were trained here, a trace for none of drawn
+# weights.
 DRAWN := $(foreach f,$(FIGURES),$(if $($(f)_FROM),$(f)))
 FIGURE_FILES = $(foreach f,$(DRAWN),$(R)/figures/$(f).svg $(R)/figures/$(f).png)
 .PHONY: figures paper report phase6

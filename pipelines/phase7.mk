@@ -1,8 +1,8 @@
 # phase7.mk - reproducibility: one sealed archive (bundle --verify proves it), and new records
 # against stored ones.
 SEALED = $(sort $(R)/prompts.ndjson $(foreach s,aa steps $(SCALES),$(R)/$(s)/schedule.ndjson \
-    $($(s)_FILES) $(R)/$(s)/metrics.ndjson) $(R)/steps/generations.ndjson $(TOLD) $(FIGURE_FILES) \
-    $(PAGES) $(R)/baseline/checkpoints.sha256)
+    $($(s)_FILES) $(R)/$(s)/metrics.ndjson) $(R)/steps/generations.ndjson $(TRACE) $(TOLD) \
+    $(FIGURE_FILES) $(PAGES) $(R)/baseline/checkpoints.sha256)
 
 $(R)/crossover-$(PROFILE).tar.gz: $(SEALED) $(BIN)/bundle
 	@$(BIN)/bundle --folder $(R) $(sort $(SEALED:$(R)/%=%)) -o $@
@@ -51,6 +51,10 @@ plan: $(foreach s,aa steps $(SCALES),$(R)/$(s)/launches.mk) ## launches and time
 	        --arg sweep $$s --arg plans $$(find $(R)/$$s/launch -name '*.plan' | wc -l) \
 	        --arg done $$(find $(R)/$$s/launch -name '*.ndjson' | wc -l); \
 	done
+
+.PHONY: container-check
+container-check: ## build the Dockerfile line by line in a chroot: root, a Debian mirror; minutes
+	@tests/house/container . $(CONTAINER_BASE)
 
 .PHONY: requirements
 requirements: ## what the comparison has to deliver: where it is, its test, its state

@@ -8,6 +8,7 @@ cp -r Makefile config.mk pipelines "$tree"
 rm -f "$tree"/pipelines/{corpus,reference,models}.mk
 cp lib/base/version.c lib/base/opt.h "$tree/lib/base"
 cp tests/house/stand-in "$tree"
+cp data/methods.ndjson "$tree/data"
 echo 'int nothing(void); int nothing(void) { return 0; }' >"$tree/lib/base/nothing.c"
 tools='prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact score-text pareto
     compare plot report forecast bundle'
@@ -73,6 +74,19 @@ jq -e '(.training_text | test(": llama-demo 2 million rows .* 5.1 million, 2.6 t
     .training == [{model: "llama-demo", rows: 2000000}, {model: "llada-demo", rows: 5140000}]' \
     results/here/demo/workload.ndjson >/dev/null
 ok $? "and what the contestants were trained on, beginnings included"
+again decoding PROFILE=quick
+grep -q '^prep-prompts .*--methods data/methods.ndjson' ran && grep -q '^compare --methods' ran &&
+    grep -q '^plot --type methods' ran
+ok $? "make decoding runs every method, compares and draws them"
+[ "$(jq -r .method results/here/demo/methods.ndjson | paste -sd ' ')" = \
+    "vanilla threshold prefix-threshold dual-factor plain" ]
+ok $? "METHODS: those named, and what they are compared with"
+again phase4 PROFILE=quick METHODS=magic
+[ "$status" -ne 0 ] && [ -z "$ran" ] && grep -q 'METHODS: magic: expected names of vanilla' log
+ok $? "a method that nobody knows is refused before anything runs"
+again report PROFILE=quick
+grep -q '^report .*quick/decoding/by-method.ndjson' ran
+ok $? "and then they are part of the page"
 again phase4 PROFILE=h200 LLADA=org/large LLAMA=org/other PROMPT_FILE=system
 [ "$status" -ne 0 ] && [ -z "$ran" ] &&
     grep -q 'PROFILE=h200 with org/large org/other: JUDGE would be of the demonstration' log
@@ -213,7 +227,7 @@ again phase4 STEPS=2,4,8,16 LLADA="data/models/lla${csi}31m"
 ok $? "a control character in a model's name does not reach the terminal"
 again all STEPS=2,4,8,16
 again paper STEPS=2,4,8,16
-did "each figure as PDF" "plot:11"
+did "each figure as PDF" "plot:12"
 grep -q -- '--type pareto --width 8.4 .*paper/pareto-scale.pdf' ran
 ok $? "at the width of a column, by the type that its name begins with"
 echo 6 >steps-wanted

@@ -24,6 +24,22 @@ done
 bases=$(sed -n 's/^ARG [A-Z_]*BASE=//p; s/^#.*--build-arg [A-Z_]*BASE=\([^ ]*\).*/\1/p' Dockerfile)
 ! grep -vE '^(\$BASE|.*:.*[0-9]{8}.*|.*:[0-9]+\.[0-9]+\.[0-9]+-.*)$' <<<"$bases" && [ -n "$bases" ]
 ok $? "the Dockerfile is built on dated images and packages of that day"
+tests/house/container . --lines 2>/dev/null
+ok $? "each line of the Dockerfile is one that its check in a chroot carries out"
+plant box/Dockerfile <<<$'ARG BASE=debian\nFROM $BASE\nUSER nobody\nENTRYPOINT ["make"]'
+caught 'USER: no line' "planted: a line that it does not know" tests/house/container \
+    "$scratch/box" --lines
+what="what the Dockerfile describes is built in a chroot, and every tool runs there"
+if [ -n "${CONTAINER-}" ]; then
+    said=$(tests/house/container . ${CONTAINER_BASE:+"$CONTAINER_BASE"} 2>&1)
+    status=$?
+    case $status in
+    77) skip "$what" "$(tail -n 1 <<<"$said")" ;;
+    *) ok $status "$what"; [ $status -eq 0 ] || tail -n 30 <<<"$said" | sed 's/^/# /' ;;
+    esac
+else
+    skip "$what" "takes minutes, root and a mirror: make container-check"
+fi
 missing=$(sed -n 's/^RUN \([^ ]*\).*/\1/p; s/.*&& \(\.\/[a-z]*\) .*/\1/p' Dockerfile |
     while read -r program; do [ -x "$program" ] || echo "$program"; done)
 [ -z "$missing" ]

@@ -15,13 +15,16 @@ static void note_signal(int signal_number)
 static const char examples[] =
     "gen-llada -m GSAI-ML/LLaDA-8B-Instruct < prompts.ndjson > answers.ndjson\n"
     "gen-llada -m data/models/llada-demo --steps 4,8,16,32 --gen-length 64 prompts.ndjson\n"
+    "gen-llada -m data/models/llada-demo --gen-length 64 --live prompts.ndjson -o answers.ndjson\n"
     "gen-llada -m DIR --unmask threshold --threshold 0.5,0.7,0.9 --block-length 32 prompts.ndjson\n"
+    "gen-llada -m DIR --block-length 32 --cache prefix --suffix window,grow prompts.ndjson\n"
     "gen-llada -m synth:llada-8b --block-length 32 --unmask replay --commit-trace real.ndjson p\n"
     "gen-llada -m synth:llada-8b --batch 1,4,8 --warmup 2 --repeat 5 prompts.ndjson\n"
     "gen-llada -m data/models/llada-demo --schedule schedule.ndjson --launch 3 prompts.ndjson\n";
 
 static const char notes[] =
-    "A denoising step computes every position of prompt and canvas; steps that would commit\n"
+    "A denoising step computes every position of prompt and canvas, unless --cache keeps some\n"
+    "or --suffix leaves some out (rows counts what was computed); steps that would commit\n"
     "nothing (more steps than masks) are skipped. --unmask threshold and its like end a block\n"
     "when it is full, so steps are none of their settings. --unmask saber and wino may mask\n"
     "tokens of the block again (remasked_tokens): its slots are readable, and count as\n"

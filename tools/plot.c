@@ -16,7 +16,7 @@
 
 struct args {
     struct common common;
-    const char *type, *width, *cost, *quality, *metric, *contract, *colour;
+    const char *type, *width, *cost, *quality, *metric, *contract, *id, *colour;
     int64_t batch, length;
     int terminal;
 };
@@ -26,8 +26,8 @@ static const char notes[] =
     "  FIG.gp   the whole figure as one script: gnuplot -d FIG.gp draws it again\n"
     "  FIG.tsv  its data        FIG.txt  its caption, from the records\n"
     "pareto wants metric and quality or front records, steps metric and quality, loss train,\n"
-    "drift and kinds generation, roofline roofline, methods comparison, metric and method\n"
-    "records, all others metric records, frontier, ratio and pareto also crossover, pareto\n"
+    "drift and kinds generation, trace commit, roofline roofline, methods comparison, metric and\n"
+    "method records, all others metric records, frontier, ratio and pareto also crossover, pareto\n"
     "attainment; other kinds pass by.\n"
     "Values that cannot stand on an axis are left out, and counted in the caption. Without data\n"
     "the figure says so, and the exit code is 0. CROSSOVER_SHARE: folder that holds plots/.\n";
@@ -115,7 +115,7 @@ static int run(const struct args *a, const struct log *log, const char *const *p
     struct figure f = {0};
     if (runset_load(&set, paths, n, a->common.limit, &e))
         err_die("plot", &e);
-    const struct figure_request q = {a->cost, a->quality, a->metric, a->contract,
+    const struct figure_request q = {a->cost, a->quality, a->metric, a->contract, a->id,
                                      a->batch ? (double)a->batch : (double)NAN,
                                      a->length ? (double)a->length : (double)NAN};
     figure_build(&f, figure_find(a->type), &set, &q);
@@ -167,6 +167,7 @@ int main(int argc, char **argv)
          .help = "pareto (all); steps, kinds (the smallest)"},
         {"length", 0, OPT_INT, &a.length, 1, 1 << 24, .arg = "N",
          .help = "pareto, steps, throughput, kinds (the most frequent)"},
+        {"id", 0, OPT_TEXT, &a.id, .arg = "ID", .help = "trace: of which prompt (the first)"},
         OPT_COMMON(a.common),
         {0}};
     const struct tool t = {"plot", "records of a run -> a figure through gnuplot",

@@ -23,6 +23,13 @@ struct part {
     int32_t id, best_id, next_id, bad;
 };
 
+/* Of the same ids, with the rows that are compared with: sum e^(l-max) (l-l'), the maximum of l',
+ * sum e^(l'-max'). */
+struct contrast {
+    double cross, sum;
+    float max, unused;
+};
+
 struct head_job {
     const struct mat *w;
     const float *x, *xu;
@@ -30,6 +37,7 @@ struct head_job {
     const struct head_query *q;
     float *logits;
     struct part *parts; /* [R, chunks] */
+    struct contrast *contrasts; /* [R, chunks] */
     float *tiles;       /* per worker: [2, ROWS, CHUNK] */
     char *x_packed, *xu_packed;
 };
@@ -40,11 +48,12 @@ static size_t tile_bytes(const struct backend *b)
     return pool_threads(b->pool) * 2 * ROWS * CHUNK * sizeof(float);
 }
 
-/* Work: tiles, packed x, packed xu, parts. */
+/* Work: tiles, packed x, packed xu, parts, contrasts. */
 size_t CPU(head_work)(const struct backend *b, size_t R, size_t D, size_t V)
 {
     size_t chunks = (V + CHUNK - 1) / CHUNK;
-    return tile_bytes(b) + 2 * CPU(packed_most)(R, D) + R * chunks * sizeof(struct part);
+    return tile_bytes(b) + 2 * CPU(packed_most)(R, D) +
+           R * chunks * (sizeof(struct part) + sizeof(struct contrast));
 }
 
 /* The lowest id whose logit is `value`; -1: none. From the end, so that the lowest stays. */
@@ -234,6 +243,30 @@ static void reduce(const struct head_job *j, size_t r, size_t chunk, float *l, s
     p->next_id += p->next_id < 0 ? 0 : (int32_t)first;
 }
 
+/* A chunk of both rows: l as reduce() left it, u as it was computed. */
+static void contrast_row(const struct head_job *j, size_t r, size_t chunk, const float *l, float *u,
+                         size_t n)
+{
+    const struct head_query *q = j->q;
+    float max = j->parts[r * j->chunks + chunk].max;
+    struct contrast *c = &j->contrasts[r * j->chunks + chunk];
+    struct part was = {0};
+    vecd cross = {0};
+    for (size_t v = n; v % (GROUP * LANES); v++)
+        u[v] = -INFINITY;
+    silence(u, chunk * CHUNK, n, q->ban, q->n_ban);
+    silence(u, chunk * CHUNK, n, q->quiet, q->n_quiet);
+    was.max = max_of(u, n);
+    sums(u, n, &was);
+    for (size_t v = 0; v < n; v += LANES) {
+        vec now = load(l + v), apart = now - load(u + v);
+        veci some = now > splat(-INFINITY);
+        vec e = vexp(vmax(splat(-100), now - max));
+        cross += __builtin_convertvector(pick(some, e * apart, splat(0)), vecd);
+    }
+    *c = (struct contrast){sum_lanes(cross), was.sum, was.max, 0};
+}
+
 /* l = u + (1 + scale) (c - u), with c in l. */
 static void guide_row(float *l, const float *u, float scale, size_t n)
 {
@@ -263,11 +296,13 @@ static void chunk_rows(const struct head_job *j, size_t chunk, float *tile, size
     if (j->xu) {
         float scale = (float)(1 + j->q->cfg_scale);
         CPU(packed_product)(guide, CHUNK, packed_at(j, j->xu_packed, r0), j->w, rows, first, n);
-        for (size_t r = 0; r < rows; r++)
+        for (size_t r = 0; r < rows && !j->q->divergence; r++)
             guide_row(tile + r * CHUNK, guide + r * CHUNK, scale, n);
     }
     for (size_t r = 0; r < rows; r++)
         reduce(j, r0 + r, chunk, tile + r * CHUNK, n);
+    for (size_t r = 0; r < rows && j->q->divergence; r++)
+        contrast_row(j, r0 + r, chunk, tile + r * CHUNK, guide + r * CHUNK, n);
 }
 
 static void chunk_part(void *ctx, size_t begin, size_t end, size_t worker)
@@ -333,6 +368,27 @@ static void merge(const struct head_job *j, size_t r, struct head_row *out)
     out->target_log_prob = j->q->target ? all.target - lse : 0;
 }
 
+/* sum p (l - l') - (lse - lse'). */
+static float divergence(const struct head_job *j, size_t r)
+{
+    const struct part *p = j->parts + r * j->chunks;
+    const struct contrast *c = j->contrasts + r * j->chunks;
+    double sum = 0, was = 0, cross = 0;
+    float max = -INFINITY, was_max = -INFINITY;
+    for (size_t i = 0; i < j->chunks; i++) {
+        max = p[i].max > max ? p[i].max : max;
+        was_max = c[i].max > was_max ? c[i].max : was_max;
+    }
+    for (size_t i = 0; i < j->chunks; i++) {
+        double scale = p[i].max > -INFINITY ? exp((double)p[i].max - max) : 0;
+        sum += scale * p[i].sum;
+        cross += scale > 0 ? scale * c[i].cross : 0;
+        was += c[i].max > -INFINITY ? exp((double)c[i].max - was_max) * c[i].sum : 0;
+    }
+    double d = cross / sum - (max + log(sum)) + (was_max + log(was));
+    return (float)(d > 0 ? d : 0 * d); /* rounding can lead below 0; a NaN stays one */
+}
+
 void CPU(head)(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
                const struct head_query *q, struct head_row *out, float *logits, void *work)
 {
@@ -348,10 +404,13 @@ void CPU(head)(struct backend *b, const struct mat *w, const act *x, const act *
     j.x_packed = (char *)work + tile_bytes(b);
     j.xu_packed = j.x_packed + packed;
     j.parts = (struct part *)(void *)(j.xu_packed + packed);
+    j.contrasts = (struct contrast *)(void *)(j.parts + R * j.chunks);
     pack_x(&j, j.x_packed, x);
     if (xu)
         pack_x(&j, j.xu_packed, xu);
     pool_run(b->pool, j.chunks, 1, chunk_part, &j);
     for (size_t r = 0; r < R; r++)
         merge(&j, r, &out[r]);
+    for (size_t r = 0; r < R && q->divergence; r++)
+        out[r].divergence = divergence(&j, r);
 }

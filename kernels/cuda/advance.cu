@@ -66,7 +66,7 @@ DEVICE void sort_answers(const struct canvas_loop *l, const struct canvas_state 
 {
     size_t all = (size_t)c->wanted, n = all - (size_t)c->held;
     for (size_t k = threadIdx.x; k < n; k += CANVAS_THREADS) {
-        struct reading a = canvas_read(l, w0 + k);
+        struct reading a = canvas_read(l, c, w0 + k);
         s.id[k] = a.id;
         s.confidence[k] = a.confidence;
         s.bits[k] = ordered_bits(canvas_score(l, w0 + k, a.confidence));
@@ -127,8 +127,8 @@ DEVICE void ask_row(const struct canvas_loop *l, const struct canvas_state *c, s
     int32_t id = c->first + slot, row = slot < 0 ? 0 : held ? l->check_of[id] : l->row_of[id];
     l->asked[w] = slot < 0 ? -1 : id;
     l->rows.wanted[w] = row;
-    if (l->twin)
-        l->rows.uncond[w] = row + l->twin;
+    if (l->twin || l->compares)
+        l->rows.uncond[w] = canvas_beside(l, c, l->asked[w], row);
     l->rows.key[w] = slot < 0 ? 0 : canvas_key(c, slot);
     if (l->check_of)
         l->target[w] = held ? l->token[id] : 0;
@@ -156,8 +156,7 @@ DEVICE void ask(const struct canvas_loop *l, struct canvas_state *c, size_t w0, 
     int open = 0, all = 0, behind = canvas_behind(l, c);
     if (c->live && !behind) {
         open = ask_slots(l, c, c->prompt, false, w0, 0, s);
-        all = l->check_of ? ask_slots(l, c, canvas_block_end(l, c) - l->block_length, true, w0,
-                                      open, s) : open;
+        all = l->check_of ? ask_slots(l, c, canvas_block_begin(l, c), true, w0, open, s) : open;
     }
     for (int at = all + (int)threadIdx.x; at < (int)l->capacity; at += CANVAS_THREADS)
         ask_row(l, c, w0 + (size_t)at, -1, false);

@@ -8,6 +8,8 @@
  * race under noise, the maximum, the sums) is found there one thing after the other. Choices go by
  * total orders (value, then id; noise.cuh), sums by a fixed tree: same pass, same bits. Sums over a
  * piece are fp32, over pieces double.
+ *
+ * One file because all that is wanted of a piece is found while it lies in the registers.
  */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/head.h"
@@ -30,10 +32,18 @@ struct state {
     int32_t bad;
 };
 
+/* Of the same ids, with the rows that are compared with: sum e^(l-max) (l-l'), the maximum of l',
+ * sum e^(l'-max'). */
+struct contrast {
+    float cross, max, sum;
+};
+
 struct reduction {
-    const float *logits, *twin; /* [R, n] of the chunk; twin: of the CFG twins, or NULL */
+    const float *logits, *twin; /* [R, n] of the chunk; twin: of the CFG twins or of the rows that
+                                 * are compared with, or NULL */
     float *kept;                /* [R, V] for the caller, or NULL */
     struct state *states;       /* [R, count] */
+    struct contrast *contrasts; /* [R, count] */
     size_t V;
     int32_t first, n;           /* the chunk */
     uint32_t R, pieces, count;  /* pieces of the chunk, of the vocabulary */
@@ -218,14 +228,31 @@ template <int N> DEVICE void sums_of(const struct piece<N> *p, struct state *s)
     s->weighted = warp_sum(weighted);
 }
 
+/* What is left of both rows: p as sums_of() has it, `was` the other row's piece. */
+template <int N>
+DEVICE struct contrast contrast_of(const struct piece<N> *p, const struct piece<N> *was, float max)
+{
+    struct contrast c = {0, warp_max(max_of(was)), 0};
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        float e = exp2_near(1.44269504f * fmaxf(p->x[k] - max, -200.0f));
+        c.cross += p->x[k] > -INFINITY ? e * (p->x[k] - was->x[k]) : 0;
+        c.sum += exp2_near(1.44269504f * fmaxf(was->x[k] - c.max, -200.0f));
+    }
+    c.cross = warp_sum(c.cross);
+    c.sum = warp_sum(c.sum);
+    return c;
+}
+
 /* The logit of a target at a place of this piece. */
 template <int N> DEVICE float logit_at(const struct piece<N> *p, int32_t at)
 {
     return __shfl_sync(EVERY_LANE, pick(p, at / WARP), at % WARP);
 }
 
-/* Warp i reduces piece i % pieces of row i / pieces: states[row, piece]. */
-template <int N>
+/* Warp i reduces piece i % pieces of row i / pieces: states[row, piece]. COMPARES: the twin is a
+ * row to compare with, and contrasts[row, piece] are made too. */
+template <int N, bool COMPARES>
 __global__ void __launch_bounds__(HEAD_THREADS) head_reduce(const struct reduction a)
 {
     let_next_start();
@@ -240,7 +267,7 @@ __global__ void __launch_bounds__(HEAD_THREADS) head_reduce(const struct reducti
     p.n = min(a.n - begin, WARP * N);
     p.lane = (int32_t)(threadIdx.x % WARP);
     size_t from = (size_t)row * (size_t)a.n + (size_t)begin;
-    read(&p, a.logits + from, a.twin ? a.twin + from : nullptr, a.guide);
+    read(&p, a.logits + from, a.twin && !COMPARES ? a.twin + from : nullptr, a.guide);
 
     struct state s;
     s.bad = odd(&p); /* before the bans: a banned NaN is as bad */
@@ -259,8 +286,18 @@ __global__ void __launch_bounds__(HEAD_THREADS) head_reduce(const struct reducti
     if (silence(&p, a.q.quiet, a.q.n_quiet))
         s.max = warp_max(max_of(&p));
     sums_of(&p, &s);
+    size_t to = (size_t)row * a.count + (uint32_t)a.first / (WARP * N) + at;
     if (p.lane == 0)
-        a.states[(size_t)row * a.count + (uint32_t)a.first / (WARP * N) + at] = s;
+        a.states[to] = s;
+    if constexpr (COMPARES) {
+        struct piece<N> was = p;
+        read(&was, a.twin + from, nullptr, 0);
+        silence(&was, a.q.ban, a.q.n_ban);
+        silence(&was, a.q.quiet, a.q.n_quiet);
+        struct contrast c = contrast_of(&p, &was, s.max);
+        if (was.lane == 0)
+            a.contrasts[to] = c;
+    }
 }
 
 /* ---- all pieces of a row ---- */
@@ -364,7 +401,7 @@ DEVICE struct head_row row_of(const struct whole *w, const struct head_query *q,
                           : listed(q->quiet, q->n_quiet, q->target[r]) ? -INFINITY
                                                                         : (double)w->target - lse;
     out.bad = w->bad || out.id < 0;
-    out.unused = 0;
+    out.divergence = 0;
     return out;
 }
 
@@ -393,7 +430,54 @@ head_answer(const struct state *states, uint32_t count, const struct head_query 
         out[r] = row_of(&all[0], &q, r);
 }
 
+/* Thread r: the divergence of row r, sum p (l - l') - (lse - lse'). */
+static __global__ void __launch_bounds__(HEAD_THREADS)
+head_diverge(const struct state *states, const struct contrast *contrasts, uint32_t count,
+             uint32_t R, struct head_row *out)
+{
+    let_next_start();
+    wait_for_inputs();
+    size_t r = (size_t)blockIdx.x * HEAD_THREADS + threadIdx.x;
+    if (r >= R)
+        return;
+    const struct state *s = states + r * count;
+    const struct contrast *c = contrasts + r * count;
+    double sum = 0, was = 0, cross = 0;
+    float max = -INFINITY, was_max = -INFINITY;
+    for (uint32_t i = 0; i < count; i++) {
+        max = fmaxf(max, s[i].max);
+        was_max = fmaxf(was_max, c[i].max);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        double scale = s[i].max > -INFINITY ? exp((double)s[i].max - (double)max) : 0;
+        sum += scale * (double)s[i].sum;
+        cross += scale > 0 ? scale * (double)c[i].cross : 0;
+        was += c[i].max > -INFINITY ? exp((double)c[i].max - (double)was_max) * (double)c[i].sum
+                                    : 0;
+    }
+    double d = cross / sum - ((double)max + log(sum)) + ((double)was_max + log(was));
+    out[r].divergence = (float)(d > 0 ? d : 0 * d); /* rounding can lead below 0; NaN stays NaN */
+}
+
 /* ---- the operation ---- */
+
+/* Bytes of a piece that is done. */
+static size_t left_bytes(int guided)
+{
+    return sizeof(struct state) + (guided ? sizeof(struct contrast) : 0);
+}
+
+static void reduce(struct backend *b, const struct head_plan *plan, const struct reduction *a)
+{
+    void (*few)(struct reduction) = head_reduce<HEAD_FEW, false>;
+    void (*many)(struct reduction) = head_reduce<HEAD_MANY, false>;
+    if (a->q.divergence) {
+        few = head_reduce<HEAD_FEW, true>;
+        many = head_reduce<HEAD_MANY, true>;
+    }
+    launch(b, plan->each == HEAD_FEW ? few : many, dim3(blocks_of(a->R * a->pieces, HEAD_WARPS)),
+           dim3(HEAD_THREADS), 0, *a);
+}
 
 size_t cuda_head_by_work(const struct backend *b, const struct head_plan *plan, size_t R, size_t D,
                          size_t V, int guided)
@@ -401,7 +485,7 @@ size_t cuda_head_by_work(const struct backend *b, const struct head_plan *plan, 
     size_t rest = V % plan->chunk; /* a smaller product need not want less */
     size_t whole = V < plan->chunk ? 0 : cuda_matmul_work(b, R, D, plan->chunk);
     size_t last = rest ? cuda_matmul_work(b, R, D, rest) : 0;
-    return head_scratch_of(plan, R, V, guided, sizeof(struct state)).product +
+    return head_scratch_of(plan, R, V, guided, left_bytes(guided)).product +
            (whole > last ? whole : last);
 }
 
@@ -421,7 +505,7 @@ void cuda_head_by(struct backend *b, const struct head_plan *plan, const struct 
                   struct head_row *out, float *logits, void *work)
 {
     size_t V = w->rows;
-    struct head_scratch at = head_scratch_of(plan, R, V, xu != nullptr, sizeof(struct state));
+    struct head_scratch at = head_scratch_of(plan, R, V, xu != nullptr, left_bytes(xu != nullptr));
     char *scratch = (char *)work;
     struct reduction a = {};
     a.logits = (float *)work;
@@ -431,6 +515,7 @@ void cuda_head_by(struct backend *b, const struct head_plan *plan, const struct 
     a.V = V;
     a.R = (uint32_t)R;
     a.count = (uint32_t)head_pieces(plan, V);
+    a.contrasts = (struct contrast *)(void *)(a.states + R * a.count);
     a.guide = 1 + q->cfg_scale;
     a.q = *q;
     for (size_t first = 0; first < V; first += plan->chunk) {
@@ -441,12 +526,14 @@ void cuda_head_by(struct backend *b, const struct head_plan *plan, const struct 
         a.first = (int32_t)first;
         a.n = (int32_t)n;
         a.pieces = (uint32_t)head_pieces(plan, n);
-        dim3 grid(blocks_of(a.R * a.pieces, HEAD_WARPS));
-        launch(b, plan->each == HEAD_FEW ? head_reduce<HEAD_FEW> : head_reduce<HEAD_MANY>, grid,
-               dim3(HEAD_THREADS), 0, a);
+        reduce(b, plan, &a);
     }
     launch(b, head_answer, dim3(a.R), dim3(HEAD_THREADS), HEAD_THREADS * sizeof(struct whole),
            a.states, a.count, *q, out);
+    if (q->divergence)
+        launch(b, head_diverge, dim3(blocks_of(a.R, HEAD_THREADS)), dim3(HEAD_THREADS), 0,
+               (const struct state *)a.states, (const struct contrast *)a.contrasts, a.count, a.R,
+               out);
 }
 
 void cuda_head(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,

@@ -302,10 +302,32 @@ static void measure_row(const struct head_query *q, size_t r, const float *l, si
     out->target_log_prob = q->target ? log_softmax(q, l, lse, q->target[r]) : 0;
 }
 
+static double log_sum(const struct head_query *q, const float *l, size_t V)
+{
+    double max = -INFINITY, sum = 0;
+    for (size_t v = 0; v < V; v++)
+        if (!listed(q->quiet, q->n_quiet, (int32_t)v) && l[v] > max)
+            max = l[v];
+    for (size_t v = 0; v < V; v++)
+        sum += listed(q->quiet, q->n_quiet, (int32_t)v) ? 0 : exp(l[v] - max);
+    return max + log(sum);
+}
+
+/* sum p (log p - log p'), with l' in `before`. */
+static double divergence(const struct head_query *q, const float *l, const float *before, size_t V)
+{
+    double now = log_sum(q, l, V), was = log_sum(q, before, V), sum = 0;
+    for (size_t v = 0; v < V; v++)
+        if (!listed(q->quiet, q->n_quiet, (int32_t)v) && l[v] > -INFINITY)
+            sum += exp(l[v] - now) * ((l[v] - now) - (before[v] - was));
+    return sum > 0 ? sum : 0 * sum; /* rounding can lead below 0; a NaN stays one */
+}
+
+/* A row of logits, and one to compare it with. */
 static size_t head_work(const struct backend *b, size_t R, size_t D, size_t V)
 {
     (void)b, (void)R, (void)D;
-    return V * sizeof(float);
+    return 2 * V * sizeof(float);
 }
 
 static void head(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
@@ -315,11 +337,15 @@ static void head(struct backend *b, const struct mat *w, const act *x, const act
     size_t V = w->rows, D = w->cols;
     const float *c = x, *u = xu;
     for (size_t r = 0; r < R; r++) {
-        float *l = logits ? logits + r * V : work;
+        float *l = logits ? logits + r * V : work, *before = (float *)work + V;
         out[r] = (struct head_row){0};
-        out[r].bad = row_logits(w, c + r * D, u ? u + r * D : NULL, q, l);
+        out[r].bad = row_logits(w, c + r * D, u && !q->divergence ? u + r * D : NULL, q, l);
         choose(q, r, l, V, &out[r]);
         measure_row(q, r, l, V, &out[r]);
+        if (q->divergence) {
+            row_logits(w, u + r * D, NULL, q, before);
+            out[r].divergence = (float)divergence(q, l, before, V);
+        }
     }
 }
 

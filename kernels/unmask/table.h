@@ -11,6 +11,7 @@
 #include "kernels/unmask/entropy_bound.h"
 #include "kernels/unmask/factor.h"
 #include "kernels/unmask/hierarchical.h"
+#include "kernels/unmask/klass.h"
 #include "kernels/unmask/prophet.h"
 #include "kernels/unmask/saber.h"
 #include "kernels/unmask/schedule.h"
@@ -22,7 +23,8 @@ enum unmask_trait {
     UNMASK_PACED = 1,   /* a block has the steps of its budget; else it ends when it is full */
     UNMASK_KEEPS = 2,   /* the rule remembers something of each slot: offers.slot */
     UNMASK_REVISES = 4, /* it may mask slots of the block again: offers.back */
-    UNMASK_SHADOWS = 8  /* and asks about their ids at rows that do not see them */
+    UNMASK_SHADOWS = 8, /* and asks about their ids at rows that do not see them */
+    UNMASK_COMPARES = 16 /* answers come with head_row.divergence, from their slot's last one */
 };
 
 /* RULE(enumerator, name, traits, how many it takes of `o` by the parameters `p`). A replay is a
@@ -40,7 +42,9 @@ enum unmask_trait {
     RULE(SABER, saber, UNMASK_KEEPS | UNMASK_REVISES,                  \
          unmask_saber(o, p->saber_floor, (size_t)p->saber_least))      \
     RULE(WINO, wino, UNMASK_REVISES | UNMASK_SHADOWS,                  \
-         unmask_wino(o, p->wino_draft, p->wino_verify))
+         unmask_wino(o, p->wino_draft, p->wino_verify))                \
+    RULE(KLASS, klass, UNMASK_KEEPS | UNMASK_COMPARES,                 \
+         unmask_klass(o, p->conf_threshold, p->kl_history))
 /* PARAMETER(name, rule, least, most, default, meaning) */
 #define UNMASK_PARAMETERS(PARAMETER)                                                     \
     PARAMETER(threshold, threshold, 0, 1, "0.9", "commit from this confidence on")       \
@@ -66,7 +70,12 @@ enum unmask_trait {
     PARAMETER(saber_least, saber, 1, 1e6, "2", "and at least so many a pass")            \
     PARAMETER(wino_draft, wino, 0, 1, "0.6", "commit above this confidence")             \
     PARAMETER(wino_verify, wino, 0, 1, "0.9",                                            \
-              "mask again what has less than this without itself")
+              "mask again what has less than this without itself")                       \
+    PARAMETER(conf_threshold, klass, 0, 1, "0.9",                                        \
+              "commit above this confidence what is stable, too")                        \
+    PARAMETER(kl_threshold, klass, 0, 1000, "0.01",                                      \
+              "stable: closer than this to the pass before, nats")                       \
+    PARAMETER(kl_history, klass, 0, 1e6, "2", "for so many passes in a row")
 /* And those that refine another one: no axis of their own. */
 #define UNMASK_REFINEMENTS(PARAMETER)                                                    \
     PARAMETER(threshold_decay, threshold, 0, 1, "0",                                     \

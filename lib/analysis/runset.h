@@ -1,8 +1,8 @@
 /* runset.h - the records of one run in memory, by kind, for the tools that draw and tell.
  *
- * Metrics, summaries of quality, fronts, crossovers and meta records are kept whole; of a
- * generation only its point in time and the outcome are kept, and of a training record its losses,
- * so a million of them fit; prompts are counted by their source and task.
+ * Metrics, summaries of quality, fronts, crossovers, commit and meta records are kept whole; of
+ * a generation only its point in time and the outcome are kept, and of a training record its
+ * losses, so a million of them fit; prompts are counted by their source and task.
  */
 #ifndef ANALYSIS_RUNSET_H
 #define ANALYSIS_RUNSET_H

@@ -20,7 +20,7 @@
 #include "lib/base/near.h"
 #include "lib/base/plain.h"
 
-enum { MAX_OPTIONS = 96, FIRST_CODE = 256 };
+enum { MAX_OPTIONS = 128, FIRST_CODE = 256 };
 
 _Noreturn void opt_usage(const struct tool *t, const char *format, ...)
 {

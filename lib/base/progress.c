@@ -23,14 +23,20 @@ void progress_start(struct progress *p, const struct log *l, const char *when, c
 
 void progress_at(struct progress *p, int64_t done, const char *extra)
 {
+    progress_within(p, done, 0, extra);
+}
+
+void progress_within(struct progress *p, int64_t done, double part, const char *extra)
+{
     int64_t now = clock_ns(), gap = p->mode == 1 ? 200000000 : 30000000000;
     if (!p->mode || now - p->last_ns < gap)
         return;
     p->last_ns = now;
-    double s = (double)(now - p->start_ns) * 1e-9, rate = s > 0 ? (double)done / s : 0;
+    double s = (double)(now - p->start_ns) * 1e-9, all = (double)done + part;
+    double rate = s > 0 ? all / s : 0;
     char left[48] = "";
     if (p->total > 0 && rate > 0)
-        snprintf(left, sizeof left, ", %.0f s left", (double)(p->total - done) / rate);
+        snprintf(left, sizeof left, ", %.0f s left", ((double)p->total - all) / rate);
     char of[24] = "";
     if (p->total > 0)
         snprintf(of, sizeof of, "/%lld", (long long)p->total);

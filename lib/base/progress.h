@@ -18,6 +18,8 @@ struct progress {
 void progress_start(struct progress *p, const struct log *l, const char *when, const char *unit,
                     int64_t total);
 void progress_at(struct progress *p, int64_t done, const char *extra); /* extra may be NULL */
+/* Within a piece of work: `part` is what is done of it, in units. */
+void progress_within(struct progress *p, int64_t done, double part, const char *extra);
 void progress_end(struct progress *p); /* clears the line */
 
 #endif

@@ -10,6 +10,7 @@
  */
 #include "lib/decode/autoregress-run.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "lib/decode/lookup.h"
@@ -115,6 +116,16 @@ void autoregress_guess(struct run *r)
 
 /* ---- answers ---- */
 
+/* The answer becomes the id that is drawn on the host from its logits. */
+static void draw(const struct run *r, struct head_row *a, const float *logits, uint64_t key)
+{
+    int32_t id = sample_draw(logits, r->writer.n->config.vocab, &r->how->sample, r->how->seed, key,
+                             r->sort);
+    a->log_prob += (double)logits[id] - (double)logits[a->id];
+    a->prob = (float)exp(a->log_prob);
+    a->id = id;
+}
+
 static void sample(struct run *r)
 {
     const struct reader *w = &r->writer;
@@ -123,8 +134,7 @@ static void sample(struct run *r)
                              rows * vocab * sizeof *r->logits);
     for (size_t k = 0; k < rows; k++)
         if (!r->answer[k].bad)
-            r->answer[k].id = sample_draw(r->logits + k * vocab, vocab, &r->how->sample,
-                                          r->how->seed, w->work->host.rows.key[k], r->sort);
+            draw(r, &r->answer[k], r->logits + k * vocab, w->work->host.rows.key[k]);
 }
 
 void autoregress_take(struct run *r)

@@ -1,6 +1,7 @@
 /* autoregress-run.h - a batch of texts at work: what autoregress.c (its memory, its clock, what its
- * passes left), autoregress-describe.c (what goes into its passes) and autoregress-draft.c (what is
- * guessed, and how guesses become text) share. */
+ * passes left), autoregress-describe.c (what goes into its passes), autoregress-draft.c (what is
+ * guessed, and how guesses become text) and autoregress-observe.c (what an observer is told)
+ * share. */
 #ifndef DECODE_AUTOREGRESS_RUN_H
 #define DECODE_AUTOREGRESS_RUN_H
 
@@ -84,6 +85,11 @@ void autoregress_step(void *ctx);
 void autoregress_step_on(struct reader *w);
 /* What the rows of a text in a pass add to its extent: `rows` at the end of `len`. */
 void autoregress_count(const struct reader *w, struct extent *x, int32_t rows, int32_t len);
+
+/* ---- autoregress-observe.c ---- */
+
+/* Tells an observer that looks closely what the pass that took the texts to *now added to them. */
+void autoregress_observe(struct run *r, const struct text_state *now, int64_t ns);
 
 /* ---- autoregress-draft.c ---- */
 

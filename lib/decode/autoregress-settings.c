@@ -50,6 +50,7 @@ static struct autoregress how_of(const struct settings *s, const struct decode_e
         .prepare = env->prepare,
         .seed = env->seed,
         .stop = env->stop,
+        .observer = env->observer,
         .ignore_eos = settings_is(s, "contract", "fixed")};
 }
 

@@ -312,6 +312,8 @@ static int settle(void *ctx, const void *state, int64_t ns)
             hold(r, i, now[i].len);
             ended |= !now[i].live;
         }
+    if (r->how->observer && r->how->observer->closely)
+        autoregress_observe(r, now, ns);
     memcpy(was, now, r->seats * sizeof *now);
     return ended;
 }
@@ -351,7 +353,7 @@ void autoregress(const struct network *n, const struct autoregress *how,
     int short_of_memory = run_make(&r);
     if (!short_of_memory) {
         const struct loop loop = {.backend = n->backend, .stop = how->stop,
-                                  .state = r.writer.device.state,
+                                  .observer = how->observer, .state = r.writer.device.state,
                                   .bytes = r.seats * sizeof *r.writer.device.state,
                                   .describe = autoregress_describe,
                                   .prepare = how->prepare ? autoregress_prepare : NULL,

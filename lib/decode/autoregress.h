@@ -19,6 +19,7 @@
 #define DECODE_AUTOREGRESS_H
 
 #include "lib/decode/generation.h"
+#include "lib/decode/observer.h"
 #include "lib/network/network.h"
 #include "lib/decode/sample.h"
 
@@ -36,6 +37,7 @@ struct autoregress {
     int prepare;          /* 1: its kinds of passes are prepared before the clock begins */
     uint64_t seed;
     const volatile sig_atomic_t *stop; /* non-zero: leave after this pass; may be NULL */
+    const struct observer *observer; /* told of each pass; may be NULL */
 };
 
 /* Writes `batch` texts together, `alive` of them at once. Prompts may differ in length: each has

@@ -6,6 +6,7 @@
 
 #include "lib/decode/commit_trace.h"
 #include "lib/decode/generation.h"
+#include "lib/decode/observer.h"
 #include "lib/network/network.h"
 #include "lib/record/settings.h"
 
@@ -16,6 +17,7 @@ struct decode_env {
     const volatile sig_atomic_t *stop; /* non-zero: leave after this pass; may be NULL */
     const struct commit_trace *replay; /* of points that replay one (commit_trace_check); or NULL */
     const struct network *draft; /* guesses for the model (autoregress.h); or NULL */
+    const struct observer *observer; /* told of each pass; may be NULL */
 };
 
 struct decoder {

@@ -36,6 +36,8 @@ void diffuse_loop_on(struct canvas_loop *l, const struct index *x, const struct 
 void diffuse_read(struct run *r)
 {
     struct backend *b = r->n->backend;
+    if (r->drafts > 1)
+        return;
     b->ops->read(b, r->host.token, r->device.token, r->ids * sizeof *r->host.token);
     if (unmask_has(r->how->rule, UNMASK_KEEPS))
         b->ops->read(b, r->host.slot, r->device.slot, r->ids * sizeof *r->host.slot);
@@ -74,7 +76,7 @@ static void add_share(struct run *r, int32_t slot, size_t listed)
     }
 }
 
-/* A sequence of the pass: what the policy named of canvas i. Its twin has the prompt masked.
+/* A sequence of the pass: what the policy named of lane i. Its twin has the prompt masked.
  * Returns the slots that it lists. */
 static size_t add_rows(struct run *r, size_t i, int twin, size_t listed)
 {
@@ -83,21 +85,21 @@ static size_t add_rows(struct run *r, size_t i, int twin, size_t listed)
     const struct rows *w = &r->work->host.rows;
     const struct cache_part *a = &r->part;
     int32_t row = (int32_t)p->T;
-    int32_t slot = r->slot[i] + (twin ? (int32_t)diffuse_slots(r) / 2 : 0);
+    int32_t base = twin ? (int32_t)diffuse_slots(r) / 2 : 0;
     int reads = r->kv && !a->sifts;
-    add_share(r, slot, listed);
+    add_share(r, base + diffuse_slot(r, i, 0), listed);
     for (size_t j = 0; j < a->n_rows; j++, p->T++) {
         int32_t k = a->row[j], id = c->first + k, prompt = k < c->prompt;
         w->token[p->T] = twin && prompt ? (int32_t)r->n->config.mask : r->host.token[id];
         w->pos[p->T] = k;
-        w->slot[p->T] = slot + k + a->shift;
         r->host.origin[p->T] = prompt ? -1 : id;
         if (!twin)
             r->host.row_of[id] = (int32_t)p->T;
+        w->slot[p->T] = base + diffuse_slot(r, i, k + a->shift);
     }
     size_t keys = reads ? a->n_keys : a->n_rows;
     for (size_t j = 0; j < keys; j++) {
-        w->slots[listed + j] = reads ? slot + a->key[j] : row + (int32_t)j;
+        w->slots[listed + j] = reads ? base + diffuse_slot(r, i, a->key[j]) : row + (int32_t)j;
         w->slot_pos[listed + j] = reads ? a->key[j] : a->row[j];
     }
     w->seqs[p->n_seqs++] = (struct attn_seq){row, (int32_t)a->n_rows, (int32_t)listed,
@@ -112,7 +114,7 @@ static struct canvas_state canvas_seen(const struct run *r, const struct canvas_
 {
     struct canvas_state as = *c;
     const struct canvas_state *slow = c->live ? c : NULL;
-    for (size_t i = 0; i < r->batch && !c->live; i++) {
+    for (size_t i = 0; i < r->lanes && !c->live; i++) {
         const struct canvas_state *o = &r->host.state[i];
         if (o->live && (!slow || o->block < slow->block ||
                         (o->block == slow->block && o->step < slow->step)))
@@ -124,7 +126,7 @@ static struct canvas_state canvas_seen(const struct run *r, const struct canvas_
     return as;
 }
 
-/* What the policy says of canvas i now, as far as it exists, goes into r->part. Returns how many of
+/* What the policy says of lane i now, as far as it exists, goes into r->part. Returns how many of
  * the keys lie behind the block. */
 static int32_t ask_policy(struct run *r, size_t i)
 {
@@ -159,12 +161,14 @@ static int sifting(struct run *r)
     return 0;
 }
 
-/* Canvas i joins the passes to come with what the policy says of it, or waits while others sift.
+/* Lane i joins the passes to come with what the policy says of it, or waits while others sift.
  * Returns the slots that it lists. */
 static size_t join(struct run *r, size_t i, int sifts, size_t listed)
 {
     struct canvas_loop *l = &r->plan.loop;
     struct canvas_state *c = &r->host.state[i];
+    if (i % r->drafts)
+        diffuse_draft_inherit(r, i);
     c->ahead = ask_policy(r, i);
     r->span[i] = (struct extent){0};
     if (r->part.sifts != sifts)
@@ -179,12 +183,12 @@ static size_t join(struct run *r, size_t i, int sifts, size_t listed)
 static int any_live(const struct run *r)
 {
     int live = 0;
-    for (size_t i = 0; i < r->batch; i++)
+    for (size_t i = 0; i < r->lanes; i++)
         live |= r->host.state[i].live;
     return live;
 }
 
-/* The rows of the passes to come: of every canvas that takes part what the policy names, and for
+/* The rows of the passes to come: of every lane that takes part what the policy names, and for
  * CFG the same again with the prompts masked. */
 static void gather(struct run *r)
 {
@@ -197,10 +201,10 @@ static void gather(struct run *r)
         r->host.row_of[i] = r->host.check_of[i] = -1;
     l->parts = 0;
     r->serves = SIZE_MAX;
-    for (size_t i = 0; i < r->batch; i++)
-        if (r->host.state[i].live || all) {
+    for (size_t i = 0; i < r->lanes; i++)
+        if (r->host.state[i].live || (all && i % r->drafts == 0)) {
             listed += join(r, i, sifts, listed);
-            listed += r->shadows ? diffuse_shadow(r, i, listed) : 0;
+            listed += r->shadows && r->host.state[i].live ? diffuse_shadow(r, i, listed) : 0;
         }
     l->twin = r->guided ? (int32_t)p->T : 0;
     for (size_t i = 0; i < l->parts && r->guided; i++) {
@@ -265,18 +269,19 @@ static void ask(struct run *r, size_t capacity)
 }
 
 /* Passes until the slowest canvas is full, if it does not end before, or until the policy is to be
- * asked again. */
+ * asked again. Behind each that answers drafts the host looks. */
 static size_t passes_left(const struct run *r)
 {
     size_t block = r->how->block_length, left = 0;
     if (r->block_steps < block)
         block = r->block_steps;
-    for (size_t i = 0; i < r->batch; i++) {
+    size_t serves = r->drafts > 1 ? 1 : r->serves;
+    for (size_t i = 0; i < r->lanes; i++) {
         const struct canvas_state *c = &r->host.state[i];
         size_t its = c->live ? r->blocks * block - (size_t)c->passes : 0;
         left = its > left ? its : left;
     }
-    return left < r->serves ? left : r->serves;
+    return left < serves ? left : serves;
 }
 
 /* A pass of the live canvases, but for the rows that it is asked about. */
@@ -289,6 +294,7 @@ static void describe_pass(struct run *r)
     p->query = (struct head_query){.temperature = r->how->temperature, .seed = r->how->seed,
                                    .keys = t->rows.key, .cfg_scale = r->how->cfg_scale,
                                    .ban = t->ban, .n_ban = r->n_ban,
+                                   .divergence = r->work->size.compared,
                                    .quiet = t->quiet, .n_quiet = r->n_quiet,
                                    .target = r->plan.loop.check_of ? t->target : NULL};
     gather(r);
@@ -298,11 +304,9 @@ static void describe_pass(struct run *r)
  * may renew it, so what is noted is never newer than what is there. */
 static void note_rows(struct run *r)
 {
-    size_t T = r->guided ? (size_t)r->plan.loop.twin : r->plan.pass.T;
-    const struct rows *w = &r->work->host.rows;
-    for (size_t t = 0; t < T && r->kv; t++) /* an id's slot is its place; shadows come behind */
-        if ((size_t)w->slot[t] < r->ids)
-            r->cached[w->slot[t]] = r->host.token[w->slot[t]];
+    for (size_t k = 0; k < r->ids && r->kv; k++)
+        if (r->host.row_of[k] >= 0)
+            r->cached[k] = r->host.token[k];
 }
 
 void diffuse_forget(struct run *r)
@@ -352,11 +356,11 @@ static void prepare_pass(struct run *r, size_t capacity, int recorded)
         diffuse_pass(r);
 }
 
-/* With fewer and fewer canvases, whenever a sixteenth of the rows has gone. */
+/* With fewer and fewer lanes, whenever a sixteenth of the rows has gone. */
 static void prepare_fewer(struct run *r, size_t capacity, const struct canvas_state *at)
 {
     size_t T = r->plan.pass.T;
-    for (size_t n = r->batch; --n > 0;) {
+    for (size_t n = r->lanes; --n > 0;) {
         r->host.state[n].live = 0;
         describe_pass(r);
         if (r->plan.pass.T > T - T / 16)
@@ -364,7 +368,7 @@ static void prepare_fewer(struct run *r, size_t capacity, const struct canvas_st
         T = r->plan.pass.T;
         prepare_pass(r, capacity, 0);
     }
-    memcpy(r->host.state, at, r->batch * sizeof *at);
+    memcpy(r->host.state, at, r->lanes * sizeof *at);
     describe_pass(r);
 }
 
@@ -374,7 +378,7 @@ struct acts {
     struct plan *plan;  /* [n] prepared */
     size_t n, cap;
     size_t fewest;      /* rows, of those that never come twice */
-    struct canvas_state *at; /* [batch] as described */
+    struct canvas_state *at; /* [lanes] as described */
 };
 
 static int seen(const struct acts *a, const struct plan *p)
@@ -402,8 +406,8 @@ static void prepare_described(struct run *r, struct acts *a)
     MEM_GROW(a->plan, a->n, a->cap);
     memcpy(&a->plan[a->n++], &r->plan, sizeof r->plan);
     prepare_pass(r, capacity, recorded);
-    memcpy(a->at, r->host.state, r->batch * sizeof *a->at);
-    if (recorded && r->batch > 1 && !together)
+    memcpy(a->at, r->host.state, r->lanes * sizeof *a->at);
+    if (recorded && r->batch > 1 && (!together || r->drafts > 1))
         prepare_fewer(r, capacity, a->at);
 }
 
@@ -414,7 +418,7 @@ static int act_out(struct run *r, const struct acts *a)
     const struct canvas_loop here = loop_here(r);
     size_t most = 0;
     int stale = 0;
-    for (size_t i = 0; i < r->batch; i++) {
+    for (size_t i = 0; i < r->lanes; i += r->drafts) {
         struct canvas_state *c = &r->host.state[i];
         if (!c->live || canvas_behind(&here, c) || !(r->span[i].rows > 0))
             continue;
@@ -444,11 +448,11 @@ static void act_on(struct run *r, const struct acts *a)
 }
 
 /* Every description that canvases come to which commit by the schedule, or by other rules a slot at
- * a time: acted out from the first pass to the last. */
+ * a time: acted out from the first pass to the last, each with all numbers of drafts. */
 void diffuse_prepare(void *ctx)
 {
     struct run *r = ctx;
-    size_t states = r->batch * sizeof *r->host.state, ids = r->ids * sizeof *r->host.token;
+    size_t states = r->lanes * sizeof *r->host.state, ids = r->ids * sizeof *r->host.token;
     struct acts a = {.fewest = SIZE_MAX, .at = mem_alloc(states)};
     struct canvas_state *state = memcpy(mem_alloc(states), r->host.state, states);
     int32_t *token = memcpy(mem_alloc(ids), r->host.token, ids);
@@ -456,8 +460,11 @@ void diffuse_prepare(void *ctx)
         a.id++;
     diffuse_forget(r);
     while (any_live(r)) {
-        describe_pass(r);
-        prepare_described(r, &a);
+        for (size_t each = r->drafts; each > 0; each--) {
+            diffuse_draft_guess(r, each);
+            describe_pass(r);
+            prepare_described(r, &a);
+        }
         note_rows(r);
         act_on(r, &a);
     }

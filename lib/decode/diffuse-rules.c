@@ -56,6 +56,38 @@ static int check_shadows(const struct diffuse *how, const struct config *c, stru
     return 0;
 }
 
+/* Drafts need a step that the answers alone settle, and a cache of positions. */
+static int check_drafts(const struct diffuse *how, struct err *e)
+{
+    const struct cache_policy *p = cache_policies[how->cache];
+    if (how->draft <= 1)
+        return 0;
+    if (how->rule == UNMASK_REPLAY)
+        return err_set(e, EXIT_BAD_USAGE, "draft %zu: expected 0 with unmask replay: how many "
+                       "drafts hold is settled by the text, and a replay has none", how->draft);
+    if (unmask_has(how->rule, UNMASK_KEEPS | UNMASK_REVISES))
+        return err_set(e, EXIT_BAD_USAGE, "draft %zu: expected 0 with a rule that remembers "
+                       "answers or masks slots again: its steps cannot be foreseen", how->draft);
+    if (p->outputs || p->slots)
+        return err_set(e, EXIT_BAD_USAGE, "draft %zu: expected 0 with cache %s: what is kept "
+                       "inside the layers is of one state", how->draft, p->name);
+    return 0;
+}
+
+/* Rules that compare answers with those of the pass before. */
+static int check_compared(const struct diffuse *how, struct err *e)
+{
+    if (!unmask_has(how->rule, UNMASK_COMPARES))
+        return 0;
+    if (how->cfg_scale > 0)
+        return err_set(e, EXIT_BAD_USAGE, "unmask klass goes with cfg-scale 0 only, got %g: it "
+                       "compares answers with those of the pass before", how->cfg_scale);
+    if (cache_policies[how->cache]->slots)
+        return err_set(e, EXIT_BAD_USAGE, "unmask klass does not go with cache %s: while others "
+                       "sift, a text has no pass before", cache_policies[how->cache]->name);
+    return 0;
+}
+
 int diffuse_check(const struct diffuse *how, const struct config *c, struct err *e)
 {
     size_t gen = how->gen_length, block = how->block_length;
@@ -76,7 +108,7 @@ int diffuse_check(const struct diffuse *how, const struct config *c, struct err 
     if (how->rule == UNMASK_CREDIT && how->temperature > 0)
         return err_set(e, EXIT_BAD_USAGE, "unmask credit goes with temperature 0 only, got %g: "
                        "credits go to the best token, not to a drawn one", how->temperature);
-    if (check_shadows(how, c, e))
+    if (check_shadows(how, c, e) || check_compared(how, e) || check_drafts(how, e))
         return -1;
     if (c && cache_policies[how->cache]->causal && c->attends != MASK_BLOCK_CAUSAL)
         return err_set(e, EXIT_BAD_USAGE, "cache %s: expected a model with a block-causal mask; in "

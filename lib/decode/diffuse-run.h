@@ -1,5 +1,6 @@
 /* diffuse-run.h - a batch of canvases at work: what diffuse.c (its memory, its clock, what its
- * passes left) and diffuse-describe.c (what goes into its passes) share. */
+ * passes left) and diffuse-describe.c (what goes into its passes) and
+ * diffuse-observe.c (what an observer is told) share. */
 #ifndef DECODE_DIFFUSE_RUN_H
 #define DECODE_DIFFUSE_RUN_H
 
@@ -9,7 +10,7 @@
 #include "lib/network/pass.h"
 /* What advances from pass to pass, and what does not. */
 struct canvases {
-    struct canvas_state *state; /* [batch] */
+    struct canvas_state *state; /* [lanes] */
     struct slot_kept *slot;     /* [ids] see struct canvas_loop; by rules that keep any */
     int32_t *token;             /* [ids] of all canvases, each prompt + gen_length */
     int32_t *row_of;            /* [ids] see struct canvas_loop */
@@ -25,13 +26,29 @@ struct plan {
     struct canvas_loop loop;
 };
 
+/* What diffuse-draft.c keeps, all of it on the host; nothing without drafts. */
+struct draft {
+    int32_t *after;          /* [ids] what the last pass made of the tokens */
+    struct head_row *answer; /* [lanes * gen_length] its answers */
+    int32_t *version;        /* [ids] of the first lane of each canvas, see diffuse_slot */
+    int32_t *place;          /* [longest canvas] of the answer to each slot; -1: it has none */
+    /* Of a step that is drafted, as struct canvas_loop has them. */
+    struct head_row *known;  /* [gen_length] its answers */
+    int32_t *row_of;         /* [ids] */
+    int32_t *asked, *wanted; /* [gen_length] */
+    uint64_t *key;           /* [gen_length] */
+};
+
 struct run {
     const struct network *n;
     const struct diffuse *how;
     const struct generation_input *in;
     struct generation *out;
     struct batch_trace *trace;
-    size_t batch, ids;          /* ids of all canvases */
+    size_t batch;
+    size_t drafts, lanes;       /* lanes of a canvas, one behind the other, and of all: the first is
+                                 * where it is, the others are drafts while they live */
+    size_t ids;                 /* of all lanes */
     size_t blocks, block_steps; /* blocks of a canvas, steps of one, by the schedule: at most */
     size_t budgets;             /* block_steps; where blocks differ so many for each; of a replay
                                  * so many a block and canvas */
@@ -44,7 +61,7 @@ struct run {
     int32_t *cached;            /* [ids] see struct cache_view */
     struct kv cache, *kv;       /* kv: the cache, or NULL when the policy keeps nothing */
     struct cache_part part;     /* what the policy says of one canvas after the other */
-    struct extent *span;        /* [batch] what each has in the passes that are described; no rows:
+    struct extent *span;        /* [lanes] what each has in the passes that are described; no rows:
                                  * it waits for others */
     struct extent *shade;       /* [batch] and its shadow rows, which nobody else sees */
     int32_t *slot;              /* [batch] the first of each canvas in the cache */
@@ -53,6 +70,8 @@ struct run {
     struct canvases host, device; /* the states as they were when the last pass was settled */
     struct cost_model cost_model;
     struct plan plan;
+    struct draft draft;
+    struct sight *sight;        /* of an observer that looks closely; else NULL */
 };
 
 /* *l works on the arrays of x and c. */
@@ -72,11 +91,36 @@ void diffuse_pass(void *ctx);
 void diffuse_forget(struct run *r);
 /* Slots of the cache: those of all canvases, and again those of the twins or of shadow rows. */
 size_t diffuse_slots(const struct run *r);
-/* Brings the ids of all canvases to the host. */
+/* Brings the ids of all canvases to the host, where it does not make them itself. */
 void diffuse_read(struct run *r);
+/* For an observer that looks closely: its room; around each pass; what the pass that took canvas i
+ * to *now changed of it. */
+struct sight *diffuse_observe_make(const struct run *r);
+void diffuse_observe_free(struct sight *s); /* NULL: nothing */
+void diffuse_observe_before(struct run *r);
+void diffuse_observe_after(struct run *r);
+void diffuse_observe(const struct run *r, size_t i, const struct canvas_state *now, size_t steps,
+                     int64_t ns);
 /* The answers that a live canvas needs room for when its next pass wants `wanted`. */
 size_t diffuse_needs(const struct run *r, const struct canvas_state *c, size_t wanted);
 /* The capacity that has room for `most` answers. */
 size_t diffuse_capacity(const struct run *r, size_t most);
+
+/* Drafts: see diffuse-draft.c. */
+void diffuse_draft_make(struct run *r);
+void diffuse_draft_free(struct run *r);
+/* What the pass that is settled left, beside its states. */
+void diffuse_draft_read(struct run *r);
+/* The steps that a canvas has made: `now` are the states of all lanes behind the pass. */
+size_t diffuse_draft_steps(const struct run *r, const struct canvas_state *now, size_t canvas);
+/* The canvas is where its `steps` have taken it, and has new drafts. */
+void diffuse_draft_follow(struct run *r, const struct canvas_state *now, size_t canvas,
+                          size_t steps);
+/* Of each canvas the first `each` lanes are in the passes, and the drafts are where it is. */
+void diffuse_draft_guess(struct run *r, size_t each);
+/* What a draft's cache holds: what the pass of the lane before it, which is described, leaves. */
+void diffuse_draft_inherit(struct run *r, size_t lane);
+/* The slot of the cache that holds position p as a lane sees it in the pass that is described. */
+int32_t diffuse_slot(const struct run *r, size_t lane, int32_t p);
 
 #endif

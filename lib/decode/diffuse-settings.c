@@ -66,6 +66,10 @@ static const struct setting rows[] = {
     {"leave", 0, SETTING_CHOICE, 0, 0, "on|off", "on", NULL, "leave", NULL,
      SETTING_SWEPT | SETTING_SPEED,
      "a text that has ended leaves the passes, or stays until all of its batch have"},
+    {"draft", 0, SETTING_INT, 0, 64, NULL, "0", "steps", "draft", NULL,
+     SETTING_SWEPT | SETTING_SPEED,
+     "states that a pass answers: this one and those its next steps may come to; the same ids in "
+     "fewer passes of more rows (FreeDave); 0: off"},
     {"logits_eos_inf", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "logits-eos-inf", NULL,
      SETTING_SWEPT | BOTH, "eos can never be chosen"},
     {"confidence_eos_eot_inf", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "confidence-eos-eot-inf",
@@ -103,6 +107,7 @@ static struct diffuse how_of(const struct settings *s)
                    (int32_t)settings_number(s, "suffix_window"),
                    settings_number(s, "suffix_sigma"), settings_number(s, "suffix_scale")},
         .stay = settings_is(s, "leave", "off"),
+        .draft = settings_count(s, "draft"),
         .logits_eos_inf = flag(s, "logits_eos_inf"),
         .confidence_eos_eot_inf = flag(s, "confidence_eos_eot_inf"),
         .stop_at_eos = settings_is(s, "contract", "answer")};
@@ -137,6 +142,7 @@ static void run(const struct network *n, const struct settings *s, const struct 
     how.prepare = env->prepare;
     how.seed = env->seed;
     how.stop = env->stop;
+    how.observer = env->observer;
     how.replay = env->replay;
     diffuse(n, &how, in, batch, out, trace);
 }

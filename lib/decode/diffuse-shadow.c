@@ -10,6 +10,15 @@
  */
 #include "lib/decode/diffuse-run.h"
 
+/* The first position of the block. A canvas that is full and stays in the passes has its last one.
+ */
+static int32_t block_of(const struct run *r, size_t i)
+{
+    const struct canvas_state *c = &r->host.state[i];
+    size_t block = (size_t)c->block < r->blocks ? (size_t)c->block : r->blocks - 1;
+    return c->prompt + (int32_t)(block * r->shadows);
+}
+
 /* The list of the shadow of position `hidden`; `own`: the slot of the block's first shadow. Returns
  * its length. */
 static size_t list_keys(struct run *r, size_t i, int32_t hidden, int32_t own, size_t listed)
@@ -18,7 +27,7 @@ static size_t list_keys(struct run *r, size_t i, int32_t hidden, int32_t own, si
     const struct rows *w = &r->work->host.rows;
     const struct cache_part *a = &r->part;
     const int32_t *at = r->kv ? a->key : a->row;
-    int32_t block = c->prompt + c->block * (int32_t)r->shadows;
+    int32_t block = block_of(r, i);
     size_t n = listed, keys = r->kv ? a->n_keys : a->n_rows;
     for (size_t j = 0; j < keys; j++)
         if (at[j] != hidden) {
@@ -37,7 +46,7 @@ size_t diffuse_shadow(struct run *r, size_t i, size_t listed)
     struct pass *p = &r->plan.pass;
     const struct rows *w = &r->work->host.rows;
     const struct canvas_state *c = &r->host.state[i];
-    int32_t block = c->prompt + c->block * (int32_t)r->shadows;
+    int32_t block = block_of(r, i);
     size_t behind = (r->batch - i) * r->shadows;
     int32_t own = (int32_t)(r->kv ? diffuse_slots(r) - behind : p->T);
     size_t begin = listed, n = 0;

@@ -38,7 +38,7 @@ static struct canvases canvases_in(const struct run *r, unsigned char *extra)
 {
     const struct work_size *size = &r->work->size;
     struct canvas_state *state = (struct canvas_state *)(void *)extra;
-    struct slot_kept *slot = (struct slot_kept *)(void *)(state + r->batch);
+    struct slot_kept *slot = (struct slot_kept *)(void *)(state + r->lanes);
     int32_t *token = (int32_t *)(slot + slots_kept(r)), *row_of = token + r->ids;
     int32_t *asked = row_of + r->ids, *origin = asked + size->wanted;
     int32_t *budget = origin + size->rows;
@@ -50,18 +50,19 @@ static struct work_size size_of(const struct run *r)
 {
     size_t shadows = r->batch * r->shadows, rows = (r->guided ? 2 * r->ids : r->ids) + shadows;
     struct work_size s = {.rows = rows,
-                          .seqs = (r->guided ? 2 * r->batch : r->batch) + shadows,
+                          .seqs = (r->guided ? 2 * r->lanes : r->lanes) + shadows,
                           .listed = rows + r->ids * r->shadows + shadows * r->shadows,
-                          .wanted = r->batch * r->how->gen_length,
+                          .wanted = r->lanes * r->how->gen_length,
                           .cached = (size_t)r->policy->kept,
                           .guided = (size_t)r->guided,
                           .chosen = (size_t)r->policy->outputs,
-                          .sifted = r->policy->slots != NULL};
+                          .sifted = r->policy->slots != NULL,
+                          .compared = unmask_has(r->how->rule, UNMASK_COMPARES) != 0};
     for (size_t i = 0; i < r->batch; i++) {
         size_t len = r->in[i].n + r->how->gen_length;
         s.slots = len + r->shadows > s.slots ? len + r->shadows : s.slots;
     }
-    s.extra = r->batch * sizeof *r->host.state + slots_kept(r) * sizeof *r->host.slot +
+    s.extra = r->lanes * sizeof *r->host.state + slots_kept(r) * sizeof *r->host.slot +
               ((r->shadows ? 3 : 2) * r->ids + s.wanted + rows + r->budgets) *
                   sizeof *r->host.token;
     return s;
@@ -76,16 +77,16 @@ static size_t shift_of(const struct run *r, size_t i)
 static void canvases_make(struct run *r)
 {
     size_t first = 0;
-    for (size_t i = 0; i < r->batch; i++) {
-        const struct generation_input *in = &r->in[i];
+    for (size_t i = 0; i < r->lanes; i++) {
+        const struct generation_input *in = &r->in[i / r->drafts];
         size_t len = in->n + r->how->gen_length;
         int32_t *token = r->host.token + first;
         r->host.state[i] = (struct canvas_state){.key = in->key,
                                                  .first = (int32_t)first,
                                                  .prompt = (int32_t)in->n,
                                                  .len = (int32_t)len,
-                                                 .shift = (int32_t)shift_of(r, i),
-                                                 .live = 1};
+                                                 .shift = (int32_t)shift_of(r, i / r->drafts),
+                                                 .live = i % r->drafts == 0};
         for (size_t k = 0; k < len; k++)
             token[k] = k < in->n ? in->ids[k] : (int32_t)r->n->config.mask;
         first += len;
@@ -151,6 +152,7 @@ static void loop_make(struct run *r)
     l->params = how->unmask;
     l->order_seed = rng_derive(how->seed, "random remasking");
     l->per_block = r->per_block;
+    l->compares = unmask_has(how->rule, UNMASK_COMPARES) != 0;
     l->stop_at_eos = how->stop_at_eos;
     l->n_stop = generation_stops(&r->n->config, l->stop);
 }
@@ -173,8 +175,10 @@ static struct work_size run_count(struct run *r)
 {
     const struct diffuse *how = r->how;
     size_t shifted = 0;
+    r->drafts = how->draft > 1 ? how->draft : 1;
+    r->lanes = r->batch * r->drafts;
     for (size_t i = 0; i < r->batch; i++) {
-        r->ids += r->in[i].n + how->gen_length;
+        r->ids += r->drafts * (r->in[i].n + how->gen_length);
         shifted |= shift_of(r, i);
     }
     r->policy = cache_policies[how->cache];
@@ -197,7 +201,8 @@ static size_t slots_of(const struct run *r, size_t i)
     size_t len = r->in[i].n + how->gen_length;
     if (!r->policy->kept)
         return 0;
-    return r->policy->slots ? r->policy->slots(&how->kept, len, how->block_length) : len;
+    return r->policy->slots ? r->policy->slots(&how->kept, len, how->block_length)
+                            : r->drafts * len;
 }
 
 size_t diffuse_slots(const struct run *r)
@@ -231,10 +236,11 @@ static int run_make(struct run *r, struct memory_estimate *estimate)
     *estimate = estimate_of(r->n, &size, diffuse_slots(r));
     r->part.row = mem_alloc(size.slots * sizeof *r->part.row);
     r->part.key = mem_alloc(size.slots * sizeof *r->part.key);
-    r->span = mem_zero(r->batch, sizeof *r->span);
+    r->span = mem_zero(r->lanes, sizeof *r->span);
     r->shade = mem_zero(r->batch, sizeof *r->shade);
     r->cached = mem_alloc(r->ids * sizeof *r->cached);
     r->suffix_seed = rng_derive(r->how->seed, "suffix dropout");
+    diffuse_draft_make(r);
     if (cache_make(r))
         return -1;
     r->work = work_make(r->n, &size);
@@ -248,6 +254,8 @@ static int run_make(struct run *r, struct memory_estimate *estimate)
     r->n_ban = diffuse_banned(r->how, &r->n->config, x->ban);
     r->n_quiet = diffuse_quiet(r->how, &r->n->config, x->quiet);
     loop_make(r);
+    if (r->how->observer && r->how->observer->closely)
+        r->sight = diffuse_observe_make(r);
     pass_write(r->n, r->work); /* describe() begins with what is there */
     return 0;
 }
@@ -257,8 +265,10 @@ static void run_free(struct run *r)
     free(r->part.row);
     free(r->part.key);
     free(r->span);
+    diffuse_observe_free(r->sight);
     free(r->shade);
     free(r->slot);
+    diffuse_draft_free(r);
     free(r->cached);
     work_free(r->work, r->n);
     if (r->kv)
@@ -269,29 +279,49 @@ static void enqueue(void *ctx)
 {
     struct run *r = ctx;
     struct backend *b = r->n->backend;
+    if (r->sight)
+        diffuse_observe_before(r);
     b->ops->run(b, &r->plan, sizeof r->plan, diffuse_pass, r);
 }
 
 /* ---- what a pass left ---- */
 
-/* A pass has taken canvas i to *now. */
-static void account(const struct run *r, size_t i, const struct canvas_state *now, int64_t ns)
+/* The rows of the lanes of canvas i; its drafts are counted. */
+static int64_t count_rows(const struct run *r, size_t i, struct generation *g)
 {
-    const struct canvas_state *was = &r->host.state[i];
+    int64_t rows = 0;
+    for (size_t k = i * r->drafts; k < (i + 1) * r->drafts; k++)
+        if (r->host.state[k].live) {
+            rows += (int64_t)r->span[k].rows;
+            g->drafted_steps += k % r->drafts > 0;
+        }
+    return rows;
+}
+
+/* A pass has taken canvas i so many steps further; `state` as for settle. */
+static void account(const struct run *r, size_t i, const struct canvas_state *state, size_t steps,
+                    int64_t ns)
+{
+    size_t lane = i * r->drafts;
+    const struct canvas_state *was = &r->host.state[lane], *now = &state[lane + steps - 1];
     struct generation *g = &r->out[i];
-    int64_t rows = (int64_t)r->span[i].rows, shadows = (int64_t)r->shade[i].rows;
+    int64_t rows = count_rows(r, i, g), shadows = (int64_t)r->shade[i].rows;
+    int32_t written = 0;
+    for (size_t k = 0; k < steps; k++)
+        written += state[lane + k].written;
     generation_step(g, ns);
-    generation_commit(g, now->bad ? 0 : now->written);
+    generation_commit(g, now->bad ? 0 : written);
     g->e2e_ns = ns;
     g->denoise_steps++;
+    g->accepted_steps += (int64_t)steps - 1;
     g->canvas_positions += rows;
     g->rows += r->guided ? 2 * rows : rows + shadows;
     g->bad = now->bad;
     if (g->bad)
         return;
-    if (now->written && !g->first_commit_ns)
+    if (written && !g->first_commit_ns)
         g->first_commit_ns = ns;
-    g->committed_tokens += now->written - now->remasked;
+    g->committed_tokens += written - now->remasked;
     g->remasked_tokens += now->remasked;
     if (was->block == 0 && now->block > 0)
         g->first_block_ns = ns;
@@ -306,14 +336,16 @@ static void count(const struct run *r)
     struct extent x = {0};
     int live = 0;
     size_t capacity = r->plan.loop.capacity, twins = r->guided ? 2 : 1;
+    size_t heads = twins + r->work->size.compared; /* rows that the head reads of an answer */
     for (size_t i = 0; i < r->plan.loop.parts; i++) {
         size_t part = (size_t)r->work->host.member[i];
         const struct canvas_state *c = &r->host.state[part];
         cost_join(&x, (double)twins, &r->span[part]);
-        cost_join(&x, 1, &r->shade[part]);
+        if (r->shadows)
+            cost_join(&x, 1, &r->shade[part]);
         live |= c->live;
         if (c->live)
-            x.wanted += (double)(twins * (c->stalled ? capacity : (size_t)c->wanted));
+            x.wanted += (double)(heads * (c->stalled ? capacity : (size_t)c->wanted));
     }
     if (live)
         cost_add(&r->trace->cost, cost_of(&r->cost_model, &x));
@@ -323,23 +355,32 @@ static int settle(void *ctx, const void *state, int64_t ns)
 {
     struct run *r = ctx;
     const struct canvas_state *now = state;
-    int stale = 0, any_live = 0;
+    int stale = r->drafts > 1, any_live = 0;
     size_t most = 0;
     count(r);
+    diffuse_draft_read(r);
+    if (r->sight)
+        diffuse_observe_after(r);
     for (size_t i = 0; i < r->batch; i++) {
-        const struct canvas_state *was = &r->host.state[i];
-        int waits = was->live && !(r->span[i].rows > 0);
+        const struct canvas_state *was = &r->host.state[i * r->drafts];
+        int waits = was->live && !(r->span[i * r->drafts].rows > 0);
         any_live |= waits;
         if (!was->live || waits)
             continue;
+        size_t steps = diffuse_draft_steps(r, now, i);
+        const struct canvas_state *is = &now[i * r->drafts + steps - 1];
         if (!was->stalled) /* else the pass counted for nothing */
-            account(r, i, &now[i], ns);
-        any_live |= now[i].live;
-        stale |= (!now[i].live && !r->how->stay) || now[i].stalled;
-        size_t needed = now[i].live ? diffuse_needs(r, &now[i], (size_t)now[i].wanted) : 0;
+            account(r, i, now, steps, ns);
+        if (!was->stalled && r->sight && !is->bad)
+            diffuse_observe(r, i, is, steps, ns);
+        any_live |= is->live;
+        stale |= (!is->live && !r->how->stay) || is->stalled;
+        size_t needed = is->live ? diffuse_needs(r, is, (size_t)is->wanted) : 0;
         most = needed > most ? needed : most;
+        diffuse_draft_follow(r, now, i, steps);
     }
-    memcpy(r->host.state, now, r->batch * sizeof *now);
+    if (r->drafts == 1)
+        memcpy(r->host.state, now, r->batch * sizeof *now);
     return stale || !any_live || diffuse_capacity(r, most) < r->plan.loop.capacity;
 }
 
@@ -347,7 +388,7 @@ static void finish(struct run *r)
 {
     diffuse_read(r);
     for (size_t i = 0; i < r->batch; i++) {
-        const struct canvas_state *c = &r->host.state[i];
+        const struct canvas_state *c = &r->host.state[i * r->drafts];
         struct generation *g = &r->out[i];
         if (c->live)
             continue;
@@ -374,8 +415,9 @@ void diffuse(const struct network *n, const struct diffuse *how,
     trace->start_ns = clock_ns();
     int short_of_memory = run_make(&r, &trace->estimate);
     if (!short_of_memory) {
-        const struct loop loop = {.backend = n->backend, .stop = how->stop, .state = r.device.state,
-                                  .bytes = batch * sizeof *r.device.state,
+        const struct loop loop = {.backend = n->backend, .stop = how->stop,
+                                  .observer = how->observer, .state = r.device.state,
+                                  .bytes = r.lanes * sizeof *r.device.state,
                                   .describe = diffuse_describe,
                                   .prepare = how->prepare ? diffuse_prepare : NULL,
                                   .enqueue = enqueue, .settle = settle, .ctx = &r};

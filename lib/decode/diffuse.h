@@ -2,13 +2,14 @@
  * (kernels/order, kernels/unmask), what is computed by a cache policy (lib/decode/cache), how long
  * by a schedule. The first of each make the official sampler.
  * Source: Nie et al. 2025, "Large Language Diffusion Models", algorithms 4 and 5, and the authors'
- * generate.py (github.com/ML-GSAI/LLaDA). */
+ * generate.py (github.com/ML-GSAI/LLaDA); drafts: arXiv 2510.00294 (FreeDave). */
 #ifndef DECODE_DIFFUSE_H
 #define DECODE_DIFFUSE_H
 
 #include "lib/decode/cache/cache.h"
 #include "lib/decode/commit_trace.h"
 #include "lib/decode/generation.h"
+#include "lib/decode/observer.h"
 #include "lib/decode/schedule.h"
 #include "lib/decode/suffix.h"
 #include "lib/network/network.h"
@@ -30,12 +31,15 @@ struct diffuse {
     struct cache_params kept;  /* of the cache policy */
     struct suffix suffix;      /* which masks behind the block exist for a pass */
     int stay;             /* 1: a canvas that has ended stays in the passes until all have */
+    size_t draft;         /* states of a canvas that a pass answers: the one it is at, and what its
+                           * next steps may come to. 0 as 1: no more than the first */
     int logits_eos_inf;   /* eos can never be chosen */
     int confidence_eos_eot_inf; /* eos and end-of-turn are committed last (see diffuse.c, quiet) */
     int stop_at_eos;      /* 1: stop when the readable prefix holds a stop id */
     int prepare;          /* 1: its kinds of passes are prepared before the clock begins */
     uint64_t seed;
     const volatile sig_atomic_t *stop; /* non-zero: leave after this pass; may be NULL */
+    const struct observer *observer; /* told of each pass; may be NULL */
 };
 
 /* 1: `steps` is a setting of the rule; a replay has those of its trace. */

@@ -39,6 +39,7 @@ struct generation {
     int64_t canvas_positions; /* sum over passes of its positions that were computed */
     int64_t rows;          /* rows computed for it: the same, twice with CFG. By all layers: see
                              * struct pass, chosen */
+    int64_t drafted_steps, accepted_steps; /* computed ahead by passes; that were right */
     int64_t committed_tokens; /* slots that passes made final, less those masked again */
     int64_t remasked_tokens;
     int64_t drafted_tokens;   /* guessed ahead for it, and of these right: LLaMA */

@@ -26,7 +26,8 @@ static void ring_free(const struct loop *l, struct ring *r)
 /* -1: no memory. */
 static int ring_make(const struct loop *l, struct ring *r)
 {
-    *r = (struct ring){.depth = (size_t)l->backend->ops->depth};
+    int closely = l->observer && l->observer->closely;
+    *r = (struct ring){.depth = closely ? 1 : (size_t)l->backend->ops->depth};
     r->pass = mem_zero(r->depth, sizeof *r->pass);
     int bad = 0;
     for (size_t i = 0; i < r->depth; i++) {
@@ -67,6 +68,8 @@ static void passes(const struct loop *l, struct ring *r, size_t most, struct bat
         const void *copy;
         int64_t now = retire(l, r, &copy) - trace->start_ns;
         stale |= l->settle(l->ctx, copy, now);
+        if (l->observer)
+            l->observer->passed(l->observer->ctx);
         trace->interrupted = l->stop && *l->stop;
     } while (!trace->interrupted && (r->n || (most && !stale)));
 }

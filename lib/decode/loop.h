@@ -7,16 +7,19 @@
  *         when that changes who or what is in the passes: those in flight are retired, nothing is
  *         submitted, and describe() describes anew
  *
- * On a back end of depth 1 this is: describe when needed, run a pass, look.
+ * On a back end of depth 1, and for an observer that looks closely, this is: describe when needed,
+ * run a pass, look.
  */
 #ifndef DECODE_LOOP_H
 #define DECODE_LOOP_H
 
 #include "lib/decode/generation.h"
+#include "lib/decode/observer.h"
 
 struct loop {
     struct backend *backend;
     const volatile sig_atomic_t *stop; /* non-zero: leave after the pass; may be NULL */
+    const struct observer *observer;   /* told of each pass that was settled; may be NULL */
     const void *state; /* memory of the back end: what a pass leaves and settle() is given */
     size_t bytes;
     /* Describes and sends the first of up to N passes, nothing being under way. Returns N, or 0:

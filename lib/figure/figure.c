@@ -23,6 +23,7 @@ const struct figure_type figure_types[] = {
     {"frontier", "frontier", figure_frontier},
     {"growth", "growth", figure_growth},
     {"kinds", "kinds", figure_kinds},
+    {"trace", "trace", figure_trace},
     {"roofline", "roofline", figure_roofline},
     {"drift", "drift", figure_drift},
     {"loss", "loss", figure_loss},

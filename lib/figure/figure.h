@@ -10,7 +10,7 @@
 #include "lib/analysis/runset.h"
 
 struct figure_request {
-    const char *cost, *quality, *metric, *contract; /* NULL: chosen from the records */
+    const char *cost, *quality, *metric, *contract, *id; /* NULL: chosen from the records */
     double batch, length;                /* NaN: chosen from the records */
 };
 
@@ -78,6 +78,7 @@ void figure_methods(struct figure *f, const struct runset *s, const struct figur
 void figure_frontier(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_growth(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_kinds(struct figure *f, const struct runset *s, const struct figure_request *q);
+void figure_trace(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_drift(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_roofline(struct figure *f, const struct runset *s, const struct figure_request *q);
 

@@ -40,9 +40,10 @@ static size_t array(size_t bytes)
 static size_t index_arrays(const struct work_size *s)
 {
     return array(s->extra) + 3 * array(4 * s->rows) + 2 * array(4 * s->listed) +
-           2 * array(4 * s->wanted) + array(4 * s->guided * s->wanted) + array(8 * s->wanted) +
-           array(16 * s->seqs) + array(4 * s->seqs) + 2 * array(4 * ADVANCE_STOPS) +
-           (s->chosen || s->sifted ? array(16 * s->seqs) : 0) + array(16 * s->chosen * s->seqs);
+           2 * array(4 * s->wanted) + array(4 * (s->guided | s->compared) * s->wanted) +
+           array(8 * s->wanted) + array(16 * s->seqs) + array(4 * s->seqs) +
+           2 * array(4 * ADVANCE_STOPS) + (s->chosen || s->sifted ? array(16 * s->seqs) : 0) +
+           array(16 * s->chosen * s->seqs);
 }
 
 static size_t activations(const struct network *n, const struct work_size *s)
@@ -54,7 +55,8 @@ static size_t activations(const struct network *n, const struct work_size *s)
     size_t stream = array(A * T * D) + 2 * array(A * T * HE) + array(A * T * c->ffn) +
                     2 * array(own * T * KE) + array(4 * T * c->head_dim);
     size_t chosen = array(A * s->chosen * T * D) + 4 * array(4 * s->chosen * T);
-    size_t head = array(A * R * D) + array(A * s->guided * R * D) +
+    size_t head = array(A * R * D) + array(A * (s->guided | s->compared) * R * D) +
+                  array(A * s->compared * R * D) +
                   array(R * sizeof(struct head_row)) + array(4 * s->logits * R * c->vocab);
     return index_arrays(s) + stream + chosen + head + array(scratch(n, s));
 }

@@ -236,10 +236,15 @@ static void answer(const struct network *n, const struct work *w, const struct p
     size_t D = n->config.width;
     double eps = n->config.norm_eps;
     ops->rmsnorm(b, w->wanted, w->x, r->wanted, n->norm, p->R, D, eps);
+    int compares = p->query.divergence != 0;
     if (p->guided)
         ops->rmsnorm(b, w->uncond, w->x, r->uncond, n->norm, p->R, D, eps);
-    ops->head(b, &n->head, w->wanted, p->guided ? w->uncond : NULL, p->R, &p->query, w->answer,
-              p->logits ? w->logits : NULL, w->scratch);
+    if (compares)
+        ops->rmsnorm(b, w->uncond, w->before, r->uncond, NULL, p->R, D, eps);
+    ops->head(b, &n->head, w->wanted, p->guided || compares ? w->uncond : NULL, p->R, &p->query,
+              w->answer, p->logits ? w->logits : NULL, w->scratch);
+    if (compares)
+        ops->rmsnorm(b, w->before, w->wanted, NULL, NULL, p->R, D, eps);
 }
 
 void pass_run(const struct network *n, const struct kv *kv, const struct work *w,

@@ -28,7 +28,9 @@ struct pass {
     struct head_query query;    /* its arrays are those of work.device */
     enum mask mask;
     enum dtype kv_dtype;
-    int guided, logits;         /* 1: rows.uncond counts; answers come with logits */
+    int guided, logits;         /* 1: rows.uncond names twins; answers come with logits. With
+                                 * query.divergence it names the answers of the last pass that these
+                                 * are compared with */
     int sifts;                  /* 1: of keys and values those are cached that work.device.part
                                  * says (ops.sift); rows read rows (pass_list_rows) */
 };

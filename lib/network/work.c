@@ -40,7 +40,7 @@ static void arena_index(struct arena *k, struct index *x, const struct work_size
     r->slots = arena_ids(k, s->listed);
     r->slot_pos = arena_ids(k, s->listed);
     r->wanted = arena_ids(k, s->wanted);
-    r->uncond = arena_ids(k, s->guided * s->wanted);
+    r->uncond = arena_ids(k, (s->guided | s->compared) * s->wanted);
     x->member = arena_ids(k, s->seqs);
     x->target = arena_ids(k, s->wanted);
     x->ban = arena_ids(k, ADVANCE_STOPS);
@@ -96,7 +96,8 @@ static size_t cut_all(struct work *w, const struct network *n, unsigned char *bl
     w->gate = arena_take(&k, T * c->ffn, A);
     w->table = arena_take(&k, T * E, sizeof *w->table);
     w->wanted = arena_take(&k, R * D, A);
-    w->uncond = arena_take(&k, s->guided * R * D, A);
+    w->uncond = arena_take(&k, (s->guided | s->compared) * R * D, A);
+    w->before = arena_take(&k, s->compared * R * D, A);
     w->sum = arena_take(&k, taken * D, A);
     w->rows = (struct chosen){arena_ids(&k, taken), arena_ids(&k, taken), arena_ids(&k, taken),
                               arena_ids(&k, taken)};

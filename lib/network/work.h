@@ -17,6 +17,7 @@ struct work_size {
     size_t extra;      /* bytes that the caller keeps and sends beside the index arrays */
     size_t cached;     /* 1: passes have a cache; 0: they keep their keys and values themselves */
     size_t guided;     /* 1: rows with an answer may have unconditional twins (CFG) */
+    size_t compared;   /* 1: they may be compared with those of the pass before */
     size_t logits;     /* 1: logits may be asked for */
     size_t chosen;     /* 1: passes may compute chosen rows alone, and the cache keeps outputs */
     size_t sifted;     /* 1: passes may keep a part of their keys and values */
@@ -44,6 +45,7 @@ struct work {
     act *gate;                /* [T, F] */
     float *table;             /* [T, E] cosines and sines */
     act *wanted, *uncond;     /* [R, D] */
+    act *before;              /* [R, D] what `wanted` was in the last pass */
     act *sum;                 /* [T, D] chosen rows of the stream */
     struct chosen rows;       /* [T] which ones they are */
     void *scratch;            /* of operations, by turns */

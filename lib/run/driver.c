@@ -38,6 +38,8 @@ static const char notes[] =
     "synth: models have no tokenizer: words of a prompt are hashed to ids, text is null.\n"
     RESUME_NOTES
     "What is timed (--warmup, --schedule, --repeat) is one process, so it always starts anew.\n"
+    "Who looks on (--trace, --stream, --live) makes every pass wait: ids are the same, times are\n"
+    "not those of the model, and records are `tainted` watched.\n"
     "Self-check: a short generation of the first prompt, outside the clock, alone, before the\n"
     "2nd timed batch, after each N and at the end; other ids than the first time: exit 70.\n"
     "Exit: 0 done; 1 with error or oom records; 64 usage; 65 bad data: none of the prompts is\n"
@@ -72,7 +74,14 @@ static const char notes[] =
      .help = "look whether the device still says the same each N batches (64; host 0)"},        \
     {"force", 0, OPT_FLAG, &(g).force,                                                          \
      .help = "time on a GPU that other processes compute on, too"},                             \
-    RESUME_OPTION((g).fresh)
+    RESUME_OPTION((g).fresh),                                                                   \
+    {.type = OPT_HEADING, .name = "", .help = "To look on (nothing is timed then):"},           \
+    {"trace", 0, OPT_TEXT, &(g).trace, .arg = "FILE",                                           \
+     .help = "write what each pass makes final, and how sure it is, as commit records"},        \
+    {"stream", 0, OPT_FLAG, &(g).stream,                                                        \
+     .help = "the text on standard error as it becomes readable (--batch 1)"},                  \
+    {"live", 0, OPT_FLAG, &(g).live,                                                            \
+     .help = "the answer in the terminal, drawn after each pass (--batch 1)"}
 
 /* Reads the command line into *a and given[]. Returns the index of the first operand. */
 static int parse(const struct driver *d, struct job_args *a, const char **given, int argc,

@@ -181,6 +181,8 @@ static void set_times(json_t *r, const struct job *job, const struct prompt *p,
     rec_set_int(r, "denoise_steps", g->denoise_steps);
     rec_set_int(r, "canvas_positions", g->canvas_positions);
     rec_set_int(r, "rows", g->rows);
+    rec_set_int(r, "drafted_steps", g->drafted_steps);
+    rec_set_int(r, "accepted_steps", g->accepted_steps);
     rec_set_int(r, "committed_tokens", g->committed_tokens);
     rec_set_int(r, "remasked_tokens", g->remasked_tokens);
     set_size(r, "passes", g->n_steps);
@@ -221,6 +223,22 @@ static void set_memory(json_t *r, const struct memory *m, const struct gpu_monit
     json_object_set_new(r, "memory", o);
 }
 
+json_t *generation_record_about(const struct job *job, const struct network *n,
+                                const struct generation_place *at)
+{
+    json_t *r = json_object();
+    set_config(r, job, n, at);
+    set_point(r, job, n, at);
+    return r;
+}
+
+static void say_watched(json_t *r)
+{
+    if (!json_object_get(r, "tainted"))
+        json_object_set_new(r, "tainted", json_array());
+    json_array_append_new(json_object_get(r, "tainted"), json_string("watched"));
+}
+
 json_t *generation_record(const struct job *job, const struct network *n,
                           const struct tokenizer *tokenizer, const struct prompt *p,
                           const struct generation_place *at, const struct generation *g,
@@ -242,6 +260,8 @@ json_t *generation_record(const struct job *job, const struct network *n,
     gpu_monitor_put(monitor, r);
     if (at->host)
         host_monitor_put(at->host, r);
+    if (at->watched)
+        say_watched(r);
     set_text(r, "status", g->oom ? "oom" : "ok");
     return r;
 }

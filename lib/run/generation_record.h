@@ -21,8 +21,12 @@ struct generation_place {
     int64_t warmups, steady;  /* warm-up batches of the point; 1 steady, 0 not, -1: no warm-up */
     int64_t prepare_ns;       /* from the ids of the batch to the begin of its clock */
     const struct host_monitor *host; /* NULL: nothing is timed */
+    int watched;              /* 1: each pass waited for who looked on */
 };
 
+/* What runs: config, point, series, axis, the model and all settings. The caller's reference. */
+json_t *generation_record_about(const struct job *job, const struct network *n,
+                                const struct generation_place *at);
 /* The generation record (caller's reference). tokenizer NULL: text is null with the reason. */
 json_t *generation_record(const struct job *job, const struct network *n,
                           const struct tokenizer *tokenizer, const struct prompt *p,

@@ -16,9 +16,9 @@
 struct job_args {
     struct common common;
     struct engine engine;
-    const char *chat, *schedule, *commit_trace, *draft;
+    const char *chat, *schedule, *commit_trace, *draft, *trace;
     int64_t warmup, warmup_most, again, repeat, launch, idle_ms, selfcheck;
-    int parse_special, halve, fresh, force;
+    int parse_special, halve, fresh, force, stream, live;
 };
 #define JOB_DEFAULTS                                                                            \
     {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .chat = "auto", .repeat = 1,         \

@@ -78,11 +78,12 @@ static int write_fitness(struct session *s, struct err *e)
     return rec_write(&s->out, "fitness", o, e);
 }
 
-/* Generates n prompts together: out[n], *trace. */
-static void generate(struct session *s, const struct generation_place *at,
-                     const struct prompt *const *p,
-                     size_t n, struct generation *out, struct batch_trace *trace)
+/* Generates n prompts together: out[n], *trace. -1: what was looked at cannot be written. */
+static int generate(struct session *s, const struct generation_place *at,
+                    const struct prompt *const *p, size_t n, struct generation *out,
+                    struct batch_trace *trace, struct err *e)
 {
+    int bad = 0;
     const struct job *job = s->job;
     struct generation_input *in = mem_zero(n, sizeof *in);
     for (size_t i = 0; i < n; i++)
@@ -96,8 +97,10 @@ static void generate(struct session *s, const struct generation_place *at,
     *trace = (struct batch_trace){0};
     if (s->loaded) {
         const struct decode_env env = {!!strcmp(at->phase, "cold"), job->plan->seed, job->stop,
-                                       job->replay, at->draft};
+                                       job->replay, at->draft,
+                                       watch_begin(&s->watch, &s->network, at, p, out, n)};
         job->decoder->run(&s->network, at->point, &env, in, n, out, trace);
+        bad = watch_end(&s->watch, e);
         note_memory(s, trace);
     } else {
         trace->start_ns = clock_ns();
@@ -112,6 +115,7 @@ static void generate(struct session *s, const struct generation_place *at,
     for (size_t i = 0; i < n; i++)
         out[i].oom |= !s->loaded;
     free(in);
+    return bad;
 }
 
 /* Generates n prompts together and writes their records; with --halve as two batches, one after the
@@ -122,11 +126,14 @@ static int run_batch(struct session *s, struct generation_place at, const struct
     struct generation *out = mem_zero(n, sizeof *out);
     struct batch_trace trace;
     int64_t begin = clock_ns();
-    generate(s, &at, p, n, out, &trace);
+    at.batch_id = s->batch_id;
+    at.seq = s->seq;
+    at.watched = watch_is_close(s->job);
+    int rc = generate(s, &at, p, n, out, &trace, e);
     at.prepare_ns = trace.start_ns - begin;
     *ns = trace.makespan_ns;
-    int rc = 0, halve = s->loaded && s->job->args->halve && n > 1 && out[0].oom;
-    at.batch_id = halve ? s->batch_id : s->batch_id++;
+    int halve = s->loaded && s->job->args->halve && n > 1 && out[0].oom;
+    s->batch_id += !halve;
     at.filled = settings_count(at.point, "batch");
     at.filled = n < at.filled ? n : at.filled;
     for (size_t i = 0; i < n && !halve && !rc && !trace.interrupted; i++)
@@ -134,7 +141,7 @@ static int run_batch(struct session *s, struct generation_place at, const struct
     for (size_t i = 0; i < n; i++)
         generation_free(&out[i]);
     free(out);
-    if (!halve) {
+    if (!halve || rc) {
         progress_at(&s->progress, s->seq, at.phase);
         return rc;
     }
@@ -328,7 +335,9 @@ int runner_run(const struct job *job, struct err *e)
                         .log = {job->decoder->tool, c->quiet ? 0 : c->verbose ? 2 : 1}};
     int bad = session_open(&s, e);
     if (!bad) {
-        progress_start(&s.progress, &s.log, c->progress, "generations", planned(&s));
+        int shows = job->args->stream || job->args->live; /* on the same terminal */
+        progress_start(&s.progress, &s.log, shows ? "never" : c->progress, "generations",
+                       planned(&s));
         bad = write_fitness(&s, e) || write_idle(&s, "before", e) || run_plan(&s, e) ? -1 : 0;
         if (!bad && s.loaded && !session_stopped(&s) &&
             selfcheck_last(&s.selfcheck, job, &s.network, &s.out, e))

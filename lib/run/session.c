@@ -39,7 +39,7 @@ static int check_flags(const struct job *job, struct err *e)
     if (!a->engine.model)
         return err_set(e, EXIT_BAD_USAGE, "-m MODEL is needed (try '%s --help')",
                        job->decoder->tool);
-    if (engine_check_device(&a->engine, e))
+    if (engine_check_device(&a->engine, e) || watch_check(job, e))
         return -1;
     if (check_points(job, NULL, e))
         return -1;
@@ -236,31 +236,48 @@ static void catch_signals(void (*note)(int))
     sigaction(SIGHUP, &once, NULL);
 }
 
-/* Why its records must be of one process: a launch is the unit of time. NULL: nothing is timed. */
-static const char *one_process(const struct job *job)
+static int is_timed(const struct job *job)
 {
     const struct job_args *a = job->args;
-    int timed = a->schedule || a->warmup || a->repeat > 1;
-    return timed ? "a launch that is timed is one process" : NULL;
+    return a->schedule || a->warmup || a->repeat > 1;
+}
+
+/* Why its records must be of one process: a launch is the unit of time. NULL: they need not. */
+static const char *one_process(const struct job *job)
+{
+    return is_timed(job)      ? "a launch that is timed is one process"
+           : job->args->trace ? "a trace holds the passes of one process"
+                              : NULL;
+}
+
+/* The records, and what is shown and kept while they are made. */
+static int open_outputs(struct session *s, struct err *e)
+{
+    const struct job *job = s->job;
+    struct resume_wish wish = {&s->log, job->args->fresh, one_process(job)};
+    json_t *extra = meta_extra(s, e);
+    if (!extra)
+        return -1;
+    int bad = watch_open(&s->watch, job, &s->checkpoint.config, s->tokenizer, s->prompts.n,
+                         &s->progress, extra, e) ||
+              rec_open_work(&s->out, &job->args->common, &wish, job->decoder->tool, job->argc,
+                            job->argv, json_incref(extra), e);
+    s->writing = !bad;
+    json_decref(extra);
+    return bad ? -1 : 0;
 }
 
 int session_open(struct session *s, struct err *e)
 {
     const struct job *job = s->job;
-    const struct common *c = &job->args->common;
-    json_t *extra;
-    struct resume_wish wish = {&s->log, job->args->fresh, one_process(job)};
     if (check_flags(job, e) || open_model(s, e) || read_prompts(s, e) ||
-        engine_open(&job->args->engine, &s->backend, e) ||
-        !(extra = meta_extra(s, e)) ||
-        rec_open_work(&s->out, c, &wish, job->decoder->tool, job->argc, job->argv, extra, e))
+        engine_open(&job->args->engine, &s->backend, e) || open_outputs(s, e))
         return -1;
-    s->writing = 1;
     s->out.inputs = json_incref(s->prompts.inputs);
     warn_library(s);
     selfcheck_start(&s->selfcheck, job->args->selfcheck, s->backend);
-    gpu_monitor_open(&s->monitor, s->backend->address, (uint64_t)c->seed);
-    s->timed = one_process(job) != NULL;
+    gpu_monitor_open(&s->monitor, s->backend->address, (uint64_t)job->args->common.seed);
+    s->timed = is_timed(job);
     if (s->timed)
         host_monitor_open(&s->host);
     if (s->timed && !job->args->force && gpu_monitor_foreign(&s->monitor) > 0)
@@ -275,14 +292,15 @@ int session_close(struct session *s, int bad, struct err *e)
 {
     if (s->said > REC_BAD_SAID)
         log_error(&s->log, "and %lld more errors like these", (long long)(s->said - REC_BAD_SAID));
+    const char *status = session_stopped(s)                  ? "interrupted"
+                         : s->worst == EXIT_INTERNAL ? "failed"
+                                                     : "ok";
+    bad = watch_close(&s->watch, bad ? NULL : status, e) || bad ? -1 : 0;
     if (s->writing && !bad && session_stopped(s) && rec_lasts(&s->out)) {
         log_note(&s->log, "stopped; the same command goes on after %lld records",
                  (long long)(s->out.records + rec_kept_left(&s->out)));
         rec_abandon(&s->out);
     } else if (s->writing && !bad) {
-        const char *status = session_stopped(s)                  ? "interrupted"
-                             : s->worst == EXIT_INTERNAL ? "failed"
-                                                         : "ok";
         bad = rec_close(&s->out, status, e);
     } else if (s->writing) {
         rec_abandon(&s->out);

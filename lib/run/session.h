@@ -15,6 +15,7 @@
 #include "lib/run/job.h"
 #include "lib/run/promptset.h"
 #include "lib/run/selfcheck.h"
+#include "lib/run/watch.h"
 
 struct session {
     const struct job *job;
@@ -36,6 +37,7 @@ struct session {
     int writing;
     struct selfcheck selfcheck;
     struct progress progress;
+    struct watch watch;
     int64_t seq, batch_id;
     int worst;                   /* exit code so far */
     int64_t said;                /* prompts that failed: the first are named on standard error */

@@ -143,17 +143,23 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, int 
     return 0;
 }
 
-void tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, int skip_special,
-                      struct buf *out)
+void tokenizer_bytes(const struct tokenizer *t, const int32_t *ids, size_t n, int skip_special,
+                     struct buf *out)
 {
-    struct buf bytes = {0};
     for (size_t i = 0; i < n; i++) {
         if (ids[i] < 0 || (size_t)ids[i] >= t->pieces.n)
             continue;
         const struct piece *p = &t->pieces.v[ids[i]];
         if (!(skip_special && p->flags & PIECE_SPECIAL))
-            buf_put(&bytes, t->pieces.bytes.data + p->at, p->len);
+            buf_put(out, t->pieces.bytes.data + p->at, p->len);
     }
+}
+
+void tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, int skip_special,
+                      struct buf *out)
+{
+    struct buf bytes = {0};
+    tokenizer_bytes(t, ids, n, skip_special, &bytes);
     utf8_put_lossy(out, bytes.data, bytes.len);
     buf_free(&bytes);
 }

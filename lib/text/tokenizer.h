@@ -33,8 +33,11 @@ enum { ENCODE_SPECIAL = 1, /* apply the post-processor (BOS...) */
 /* Appends to *out. text: n bytes of valid UTF-8 (else EXIT_BAD_DATA with the byte offset). */
 int tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, int flags,
                      struct ids *out, struct err *e);
-/* Appends the text; half characters become U+FFFD. Special tokens are dropped when skip_special.
- * Ids without a piece give nothing. */
+/* Appends the bytes that the ids stand for, which may begin and end within a character. Special
+ * tokens are dropped when skip_special. Ids without a piece give nothing. */
+void tokenizer_bytes(const struct tokenizer *t, const int32_t *ids, size_t n, int skip_special,
+                     struct buf *out);
+/* The same as a text: half characters become U+FFFD. */
 void tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, int skip_special,
                       struct buf *out);
 /* Id of an exact piece or added token; -1: none. */

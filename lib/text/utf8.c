@@ -51,6 +51,18 @@ size_t utf8_valid(const char *s, size_t n)
     return n;
 }
 
+size_t utf8_whole(const char *s, size_t n)
+{
+    for (size_t k = 1; k <= 3 && k <= n; k++) {
+        unsigned char c = (unsigned char)s[n - k];
+        if (c >= 0xC0) /* where a character begins */
+            return utf8_char(s + n - k, k) == -(int)k ? n - k : n;
+        if (c < 0x80)
+            return n;
+    }
+    return n;
+}
+
 uint32_t utf8_read(const char *text, size_t *len)
 {
     const unsigned char *s = (const unsigned char *)text;
@@ -92,6 +104,12 @@ int utf8_is_space(uint32_t code)
     utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)code);
     return code == 0x85 || c == UTF8PROC_CATEGORY_ZS || c == UTF8PROC_CATEGORY_ZL ||
            c == UTF8PROC_CATEGORY_ZP;
+}
+
+int utf8_columns(uint32_t code)
+{
+    int n = utf8proc_charwidth((utf8proc_int32_t)code);
+    return n < 0 ? 0 : n > 2 ? 2 : n;
 }
 
 int utf8_is_word(uint32_t code)

@@ -3,6 +3,7 @@ PROMPT_CHOICE := --per-task 32
 STEPS         := 2,4,8,16,32,64
 GEN_LENGTH    := 64
 BLOCK_LENGTH  := 32
+METHODS       := dual-factor prefix-threshold threshold
 LAUNCHES      := 5
 PRECISION     := 0.05
 BUDGET_MINUTES := 2

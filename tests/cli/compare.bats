@@ -169,6 +169,24 @@ metric() {
         cmp - "$T/out"
 }
 
+@test "of two tokenizers: bytes of text a second beside the cost" {
+    { metric ar autoregressive 1 100 101 99 100 102 98
+      metric slow masked_diffusion 1 110 111 109 110 112 108; } > "$T/time"
+    jq -c '.metric = "output_bytes_per_s" | .unit = "per_s" | .direction = "higher"
+        | .launch_values[].value |= 10000 / .' "$T/time" > "$T/text"
+    words=(compare --by paradigm --cost e2e_ns)
+    [ "$("${words[@]}" "$T/time" "$T/text" | jq -r .metric)" = e2e_ns ] # not said: nothing to add
+    jq -c '.tokenizer = "0123456789ab"' "$T/time" "$T/text" > "$T/one"
+    [ "$("${words[@]}" "$T/one" | jq -r .metric)" = e2e_ns ]
+    jq -c 'if .config == "ar" then .tokenizer = "ba9876543210" else . end' "$T/one" > "$T/two"
+    "${words[@]}" "$T/two" > "$T/out"
+    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/out"
+    [ "$(jq -c '[.metric, .verdict, .launches_more == 0]' "$T/out" | paste -sd ' ')" = \
+        '["e2e_ns","SLOWER",true] ["output_bytes_per_s","SLOWER",true]' ]
+    jq -se '.[0].value * .[1].value | . > 0.9999 and . < 1.0001' "$T/out"
+    "${words[@]}" "$T/one" | cmp - <(head -n 1 "$T/out") # the ratio of times is what it was
+}
+
 @test "one model under two names: the verdict in words, and that it can fail" {
     check() { # LAUNCH-VALUES-OF-THE-TWIN: the check record
         { metric self autoregressive 1 100 101 99 100 102 98 | jq -c '.model = "self"'

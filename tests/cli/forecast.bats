@@ -43,7 +43,7 @@ refuses() {
 @test "passes cost what the generators count, with and without a cache" {
     echo '{"id":"p","prompt_ids":[11,42,300,7,99]}' > "$T/p"
     fields='[.model, .cache, .model_flops, .model_bytes]'
-    for cache in none prefix; do
+    for cache in none prefix dual vicinity delayed; do
         "$BIN/gen-llada" -q --no-meta -m synth:tiny-llada --dtype f32 --gen-length 8 \
             --block-length 4 --steps 6 --cache $cache "$T/p" | jq -c "$fields"
         tiny --hardware reader --prompt 5 --gen-length 8 --block-length 4 --steps 6 \
@@ -53,8 +53,10 @@ refuses() {
         "$T/p" | jq -c ".cache = null | $fields" >> "$T/theirs"
     tiny --hardware reader --prompt 5 --gen-length 8 --block-length 4 --steps 6 |
         jq -c "select(.what == \"point\" and .cache == null) | $fields" >> "$T/mine"
-    [ "$(wc -l < "$T/theirs")" = 3 ]
+    [ "$(wc -l < "$T/theirs")" = 6 ]
     diff "$T/theirs" "$T/mine"
+    run tiny --hardware reader --cache exact
+    [ "$status" -eq 64 ] && [[ $output == *"cache exact: expected a model with a block-causal"* ]]
 }
 
 @test "a machine that reads a byte a nanosecond takes the bytes, one that multiplies the flops" {

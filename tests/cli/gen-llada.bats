@@ -329,6 +329,30 @@ END
     ! [ "$(jq -r .point "$T/other" | head -n 1)" = "$(jq -r .point "$T/out" | head -n 1)" ]
 }
 
+@test "klass commits what is sure and stable" {
+    gzip -dc data/corpus/heldout.ndjson.gz | jq -c 'select(.id)' | sed -n '1,3p' > "$T/real"
+    "$BIN/gen-llada" -q --no-meta -m data/models/llada-demo --gen-length 32 --block-length 16 \
+        --unmask klass --kl-threshold 0,0.01 --kl-history 1 --batch 1,3 "$T/real" > "$T/out"
+    jq -s -e 'length == 12 and all(.[]; .conf_threshold == 0.9 and .kl_history == 1) and
+        all(group_by([.id, .kl_threshold])[]; map(.token_ids) | unique | length == 1) and
+        all(.[] | select(.kl_threshold == 0); .denoise_steps == 32) and
+        all(.[] | select(.kl_threshold > 0); .denoise_steps < 28)' "$T/out"
+    run "${GEN[@]}" --unmask klass --cfg-scale 1 "$T/prompts"
+    [ "$status" -eq 64 ] && [[ $output == *"klass goes with cfg-scale 0"* ]]
+}
+
+@test "drafts give the same ids in fewer passes" {
+    gzip -dc data/corpus/heldout.ndjson.gz | jq -c 'select(.id)' | sed -n '1,3p' > "$T/real"
+    "$BIN/gen-llada" -q --no-meta -m data/models/llada-demo --gen-length 16 --block-length 8 \
+        --cache none,dual --draft 0,4 --batch 1,3 "$T/real" > "$T/out"
+    jq -s -e 'length == 24 and all(group_by([.id, .cache])[]; map(.token_ids) | unique |
+            length == 1) and
+        all(.[]; .denoise_steps + .accepted_steps == 16 and (.commit_tokens | add) == 16) and
+        all(.[] | select(.draft == 0); .drafted_steps == 0) and
+        all(.[] | select(.draft == 4); .accepted_steps > 0 and (.config | test("draft=4")))' \
+        "$T/out"
+}
+
 @test "a commit trace is refused where it would be an invention" {
     real='{"kind":"generation","schema":"crossover/1","run":"r","id":"a","point":"p",
            "status":"ok","block_length":4,"commit_tokens":[1,3,2,2],"weights_random":false}'
@@ -348,15 +372,98 @@ END
     jq -s -e 'all(.[]; .commit_tokens == [4, 4])' "$T/out"
     trace '.weights_random = true' && no 65 "trained model" replay
     trace '.replayed = true' && no 65 "trained model" replay
+    trace '.draft = 4' && no 65 "without drafts" replay
     trace '.commit_tokens = [1, 4]' && no 65 "commit_tokens[1]: expected" replay
     trace '.commit_tokens = [1, -1]' && no 65 "commit_tokens[1]: expected" replay
     trace '.commit_tokens = [3]' && no 65 "no commit curve" replay
     trace '., (.point = "q")' && no 65 "one point" replay
     trace . && no 64 "contract fixed" replay --contract answer
+    no 64 "draft 2: expected 0 with unmask replay" replay --draft 2
     no 64 "--block-length 8: expected 4" replay --block-length 8
     no 64 "both" "${GEN[@]}" --unmask replay "$T/prompts"
     no 64 "both" "${GEN[@]}" --commit-trace "$T/t" "$T/prompts"
     rm "$T/t" && no 66 "/t" replay
+}
+
+# made WORD...: gen-llada of three blocks in 12 steps, with those options
+made() { "$BIN/gen-llada" -q --no-meta -m synth:tiny-llada --gen-length 24 --block-length 8 \
+    --steps 12 "$@" "$T/prompts"; }
+
+@test "caches, suffixes and paces: fewer rows, the same passes; neutral values change nothing" {
+    made > "$T/plain"
+    all=$(jq -s 'map(.rows) | add' "$T/plain")
+    plain=$(ids "$T/plain")
+    for way in "--cache delayed --delayed-refresh 1" "--cache dual --refresh 1" \
+        "--suffix window --suffix-window 24" "--suffix dropout --suffix-scale 9 --suffix-sigma 0" \
+        "--block-decay 1" "--pace uniform" "--leave off"; do
+        # shellcheck disable=SC2086
+        made $way > "$T/out"
+        [ "$(ids "$T/out")" = "$plain" ]
+        [ "$(jq -s 'map(.rows) | add' "$T/out")" = "$all" ]
+    done
+    for way in "--cache vicinity --vicinity-warmup 1 --vicinity-before 2 --vicinity-after 2" \
+        "--cache delayed" "--suffix window --suffix-window 4" \
+        "--suffix dropout" "--suffix grow" "--cache dual --suffix grow --refresh 2"; do
+        # shellcheck disable=SC2086
+        made $way > "$T/out"
+        jq -s -e --argjson all "$all" 'all(.status == "ok" and .denoise_steps == 12 and
+            .committed_tokens == 24) and (map(.rows) | add) < $all' "$T/out"
+    done
+    made --cache vicinity | jq -s -e 'all(.vicinity_before == 16 and .vicinity_warmup == 4 and
+        .refresh == 0 and .delayed_refresh == null and .suffix == "all" and
+        .suffix_window == null and .pace == "uniform" and .leave == "on")'
+    # the window and the last slot: 4 slots and 1 behind the first block, 4 behind the second
+    made --suffix window --suffix-window 4 --limit 1 |
+        jq -e '.rows == 4 * (3 + 8 + 5) + 4 * (3 + 16 + 5) + 4 * (3 + 24)'
+    made --suffix grow --limit 1 | jq -e '.rows == 4 * (11 + 19 + 27)'
+}
+
+@test "dropout draws by the seed and the prompt, not by the batch" {
+    for batch in 1 3; do
+        made --suffix dropout --suffix-window 12 --batch $batch | jq -c '[.id, .rows, .token_ids]' |
+            sort > "$T/$batch"
+    done
+    cmp "$T/1" "$T/3"
+    made --suffix dropout --suffix-window 12 --seed 5 | jq -c '[.id, .rows]' | sort > "$T/other"
+    ! cmp -s <(jq -c '.[:2]' "$T/1") "$T/other" || false
+}
+
+@test "paces and decays share the steps out exactly" {
+    for pace in "uniform 2,2,2,2" "cosine 1,2,2,3" "front 3,2,2,1"; do
+        made --pace "${pace% *}" | jq -s -e --argjson b "[${pace#* }]" \
+            'all(.commit_tokens == $b + $b + $b and .denoise_steps == 12)'
+    done
+    made --block-decay 0.5 --steps 12,13 | jq -s -e 'all(.denoise_steps == .steps and
+        .commit_tokens[0] < .commit_tokens[-1])'
+    run made --steps 13
+    [ "$status" -eq 64 ] && [[ $output == *"steps 13 must be a multiple"* ]]
+    run made --block-decay 0.5 --steps 2
+    [ "$status" -eq 64 ] && [[ $output == *"steps 2 must be at least the number of blocks"* ]]
+    # what does not count is no setting: a decay goes with the schedule only
+    made --unmask threshold,prophet --block-decay 0.5 --pace front > "$T/out"
+    jq -s -e 'all(.block_decay == null and (.pace != null) == (.unmask == "prophet"))' "$T/out"
+}
+
+@test "a falling threshold commits no slower; a cache that is exact wants a block-causal model" {
+    made --unmask threshold --threshold 0.0032 --threshold-decay 0,0.5 > "$T/out"
+    jq -s -e '(map(select(.threshold_decay == 0).denoise_steps) | add) >
+              (map(select(.threshold_decay > 0).denoise_steps) | add)' "$T/out"
+    run --separate-stderr made --cache exact
+    [ "$status" -eq 64 ]
+    [[ $stderr == *"cache exact: expected a model with a block-causal mask"* ]]
+}
+
+@test "a canvas that grows has fewer rows; who stays writes the same and costs the batch more" {
+    gzip -dc data/corpus/heldout.ndjson.gz | jq -c 'select(.id)' | sed -n '1,4p' > "$T/real"
+    real() { "$BIN/gen-llada" -q --no-meta -m data/models/llada-demo --gen-length 64 \
+        --block-length 8 --unmask threshold --contract answer --batch 4 "$@" "$T/real"; }
+    real > "$T/all"
+    real --suffix grow > "$T/grow"
+    real --leave off > "$T/stay"
+    jq -s -e --slurpfile all "$T/all" 'all(.status == "ok") and
+        (map(.rows / .denoise_steps) | add) < ($all | map(.rows / .denoise_steps) | add)' "$T/grow"
+    [ "$(ids "$T/stay")" = "$(ids "$T/all")" ]
+    jq -s -e --slurpfile all "$T/all" '.[0].model_flops > $all[0].model_flops' "$T/stay"
 }
 
 @test "caches inside the layers: neutral values change nothing, shares save rows or memory" {

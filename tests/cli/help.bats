@@ -38,7 +38,7 @@ options() { "$BIN/$1" --help | grep -oE '^ +(-[a-z], )?--[a-z0-9-]+' | grep -oE 
     "$BIN/gen-llada" --help-completion > completion
     run bash -c '. ./completion; COMP_WORDS=(gen-llada --unmask thr); COMP_CWORD=2; _gen_llada
                  echo "${COMPREPLY[*]}"
-                 COMP_WORDS=(gen-llada --block); COMP_CWORD=1; _gen_llada; echo "${COMPREPLY[*]}"'
+                 COMP_WORDS=(gen-llada --block-l); COMP_CWORD=1; _gen_llada; echo "${COMPREPLY[*]}"'
     [ "${lines[0]}" = threshold ]
     [ "${lines[1]}" = "--block-length --block-decay" ]
 }

@@ -45,6 +45,17 @@ one() {
     cmp "$T/x" "$T/y"
 }
 
+@test "bytes of text a second, up to the stop id, once for each batch; without a text none" {
+    two='batch_id: 7, batch_ns: 2000, tokenizer: "0123456789ab"'
+    { one "{text: \"né, later more\", text_to_eos: \"né\", $two}"
+      one "{text: \"four\", $two}" # nothing behind its end: the text is all
+      one '{text_to_eos: "", batch_id: 8, batch_ns: 3000}'; } | measure > "$T/m"
+    [ "$(value output_bytes_per_s value < "$T/m")" = 1400000 ]
+    [ "$(value output_bytes_per_s tokenizer < "$T/m")" = 0123456789ab ]
+    one '{text: "and more", tokens_to_eos: 3}' | measure > "$T/m"
+    [ "$(value output_bytes_per_s value_reason < "$T/m")" = "no text" ]
+}
+
 @test "a burst: token-weighted gaps, and padding is no output" {
     one '{tokens_to_eos: 6, new_tokens: 8, emit_ns: [10, 30, 60, 90], emit_tokens: [1, 4, 1, 2]}' |
         measure > "$T/m"
@@ -416,6 +427,14 @@ WORK='flops_unit: "f32", threads: 2, model_flops: 4000, model_bytes: 3000, prefi
     [ "$(grep -c 'bad:[0-9]' <<< "$stderr")" -eq 5 ]
     [[ $stderr == *"and 3 more bad records"* ]]
     [ "$(jq -r .kind <<< "$output" | grep -c error)" -eq 8 ]
+}
+
+@test "rules of counting tokens stand over the same seconds, however many batches there are" {
+    for _ in 1 2 3; do one '{text_to_eos: "abcd", batch_ns: 1000}'; done |
+        measure --dialects > "$T/m"
+    rate=$(value output_tokens_per_s value < "$T/m")
+    jq -e --argjson r "$rate" 'select(.kind == "audit") | .rules[0].tokens_per_s / $r
+        | . > 0.999999 and . < 1.000001' "$T/m"
 }
 
 @test "--dialects: the same events in other definitions, the same answers by other rules" {

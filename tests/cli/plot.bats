@@ -27,6 +27,7 @@ records() { # of a type
     frontier) echo "$F/plot-metric.ndjson" ;;
     growth) echo both.ndjson ;;
     kinds) echo kinds.ndjson ;;
+    trace) echo trace.ndjson ;;
     loss) echo "$F/plot-train.ndjson" ;;
     drift) echo "$F/plot-generation.ndjson" ;;
     roofline) echo "$F/plot-roofline.ndjson" ;;
@@ -70,6 +71,18 @@ kinds() {
            max_new: 64, phase: "timed", status: "ok", contract: "answer"} + .'
 }
 
+# An answer of 8 slots in blocks of 4, one a pass from the left; and in 3 passes, in the second of
+# which a slot is masked again. Another prompt's before and after.
+commits() {
+    jq -cn 'def of(c; p; s; sure; again): {schema: "crossover/1", kind: "commit", run: "r",
+            id: "a", config: "m \(c) gen=8", point: c, slot_count: 8, block_length: 4, batch_id: 0,
+            pass: p, pass_ns: p, slots: s, token_ids: s, confidences: sure, masked_slots: again};
+        (range(8) | of("steps=8"; . + 1; [.]; [0.1 * . + 0.15]; [])),
+        of("unmask=x"; 1; [0, 1, 2, 3, 4, 5]; [1, 1, 1, 1, 0.5, 0.5]; []),
+        of("unmask=x"; 2; [6, 7]; [0.9, null]; [4]), of("unmask=x"; 3; [4]; [0.8]; []),
+        (of("steps=8"; 1; [7]; [1]; []) | .id = "b")'
+}
+
 valid_svg() {
     grep -q '</svg>' "$1"
     if command -v xmllint > /dev/null; then xmllint --noout "$1"; fi
@@ -78,7 +91,9 @@ valid_svg() {
 @test "every type is drawn, with script, data and caption beside it" {
     kinds > kinds.ndjson
     both > both.ndjson
-    for t in pareto steps throughput memory ratio frontier growth kinds loss drift roofline; do
+    commits > trace.ndjson
+    for t in pareto steps throughput memory ratio frontier growth kinds trace loss drift \
+        roofline; do
         # shellcheck disable=SC2046
         draw "$t" "$t.svg" $(records "$t")
         valid_svg "$t.svg"
@@ -427,6 +442,48 @@ numbers() { sed -n "/^# $2\$/,/^\$/p" "$1" | tail -n +3 | sed '/^$/d'; }
     grep -q 'no prompt says its task or source' n.txt
 }
 
+@test "a trace: when each slot was made final, how sure, and what was masked again" {
+    commits > t
+    draw trace t.svg --width 8.4 t
+    valid_svg t.svg
+    # slot, first and last pass of its being final, confidence and its tenths
+    [ "$(numbers t.tsv spans | sed -n '9,10p;14,17p' | tr '\t' ' ' | paste -sd ,)" = \
+        "4 1 1 0.5 5,0 1 3 1 9,4 3 3 0.8 8,5 1 3 0.5 5,6 2 3 0.9 9,7 2 3 NaN ?" ]
+    numbers t.tsv spans | sed -n 3p | grep -q '^2	3	8	0.35	3$'
+    [ "$(numbers t.tsv again | tr '\t' ' ')" = "4 2" ]
+    grep -q '^panel_title\[1\] = .steps=8.$' t.gp # what the panels share is left out
+    grep -q 'steps=8: 8 tokens in 8 passes, median confidence 0.50' t.txt
+    grep -q 'unmask=x: 9 tokens in 3 passes, .*1 masked again\. All panels: m gen=8\. Crosses' t.txt
+    lacks -q 'Left out' t.txt
+    draw trace b.svg --id b t
+    [ "$(numbers b.tsv spans | tr '\t' ' ')" = "7 1 1 1 9" ]
+    lacks -q Crosses b.txt
+    draw trace none.svg --id c t
+    grep -q 'no commit record has the --id' none.txt
+    "$BIN/plot" --type trace --term t > out
+    grep -q '1 +| *9 *9 *9 *9 *5 *5 *$' out # confidences in tenths
+    grep -q '| *x *9 *? *$' out
+    lacks -q 'at the commit' out # the scale of colours
+}
+
+@test "a trace that is none is no figure, and no harm" {
+    commits | jq -c '.slot_count = 1e12' > huge
+    draw trace h.svg huge
+    grep -q 'trace: no data' h.svg
+    commits | jq -c '.slots |= map(. + 100, -1, 2.5, "x")' > far
+    draw trace f.svg far
+    grep -q 'Left out: ' f.txt
+    { commits; commits; } > twice # two runs in a file: the first is drawn
+    draw trace w.svg twice
+    commits > t
+    draw trace t.svg t
+    cmp t.tsv w.tsv
+    commits | jq -c 'del(.slots), (.confidences = 3), (.id = 7), (.point = null), (.pass = -1)' \
+        > odd
+    draw trace o.svg odd
+    valid_svg o.svg
+}
+
 @test "the band of what LLaDA attains is drawn under the points" {
     draw pareto a.svg $(records pareto)
     lacks 'Blue band' a.txt
@@ -508,4 +565,22 @@ numbers() { sed -n "/^# $2\$/,/^\$/p" "$1" | tail -n +3 | sed '/^$/d'; }
 50:50:0:-
 2:6:1:batch-4" ]
     [ "$(grep -c . roof.tsv)" -eq 5 ]
+}
+
+@test "many points and many losses: little time, little memory" {
+    # 3000 points in 1500 sweeps of one model: who is told from whom by what, in one pass
+    jq -cn 'range(3000) | {schema: "crossover/1", kind: "generation", run: "r", id: "p", seq: .,
+        point: "p\(.)", series: "s\(. / 2 | floor)", axis: "steps", config: "c\(.)", model: "m",
+        arch: "llada", paradigm: "masked_diffusion", batch: 1, gen_length: 8, block_length: 8,
+        steps: (1 + . % 2), threshold: (. / 2 | floor / 2000), cache: "none", remasking: "random",
+        device: "cpu", dtype: "f32", quant: "none", e2e_ns: 1000000, status: "ok"}' > points
+    (ulimit -t 6; draw kinds many.svg points)
+    # a record takes 48 bytes, not the 1.7 kB of the whole of it
+    awk 'BEGIN { for (i = 0; i < 150000; i++) printf "{\"schema\":\"crossover/1\",\"kind\":" \
+        "\"train\",\"run\":\"r\",\"model\":\"m\",\"arch\":\"llada\",\"step\":%d,\"tokens\":%d," \
+        "\"loss\":%.3f,\"rate\":0.1,\"grad_norm\":1.5,\"tokens_per_s\":9}\n", i, 64 * i,
+        1 + 1 / (1 + i) }' > train
+    "$BIN/plot" --help > /dev/null
+    (ulimit -v 150000; "$BIN/plot" --type loss --term train > loss.txt || exit 1)
+    grep -q 'means over 400' loss.txt
 }

@@ -52,7 +52,28 @@ says() {
         verdict: "SLOWER", launches: 5, base_value: 1, config_value: 1.25}' > ratio
     report "${ALL[@]}" ratio
     says 'llada 4 *llama *1.25 \[1.12, 1.50\] *SLOWER *0.004 *5'
+    lacks -q 'Text a second' report.html
+    jq -c '.metric = "output_bytes_per_s" | .value = 0.75 | .lo = 0.625 | .hi = 0.875' ratio > text
+    report "${ALL[@]}" ratio text
+    grep -q 'Text a second at the same work' report.html
+    says 'llada 4 *llama *0.750 \[0.625, 0.875\] *SLOWER'
     lacks -q 'What quantization costs' report.html
+}
+
+@test "bytes of text a second stand on the page where the tokenizers differ, and only there" {
+    same='.tokenizer = "0123456789ab" | .'
+    other='.tokenizer = (.arch + "0123456789")[0:12] | .'
+    records='select(.kind != "meta" and .kind != "end")'
+    for who in same other; do
+        jq -c "$records | ${!who}"' | ., (select(.metric == "output_tokens_per_s")
+            | .metric = "output_bytes_per_s" | .value *= 3 | .lo = null | .hi = null)' \
+            "$F/plot-metric.ndjson" > metrics
+        report metrics "$F"/plot-{quality,front}.ndjson
+        cp report.html "$who.html"
+    done
+    lacks -q 'bytes of text per second' same.html
+    grep -q 'bytes of text per second' other.html
+    grep -q 'only bytes a second can be compared' other.html
 }
 
 @test "what lies beyond the measured is told of the sweep itself, not of others" {

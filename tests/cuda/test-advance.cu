@@ -38,6 +38,7 @@ static struct head_row answer(struct fixture *f, int32_t ids, int bad)
     a.prob = (float)exp(a.log_prob);
     a.runner_up_prob = (float)rng_below(&f->rng, 8) / 16;
     a.entropy = (float)rng_below(&f->rng, 8) / 4;
+    a.divergence = (float)rng_below(&f->rng, 4) / 4;
     a.gap = (float)rng_below(&f->rng, 8) / 4;
     a.runner_up = (int32_t)rng_below(&f->rng, (uint64_t)ids);
     a.target_log_prob = -(double)rng_below(&f->rng, 12) / 8;
@@ -144,6 +145,7 @@ static size_t lay_out(struct fixture *f, struct game *g, const struct setting *s
         c->first = (int32_t)ids;
         c->prompt = (int32_t)(i * 3 % 7);
         c->len = c->prompt + s->gen;
+        c->shift = (int32_t)(i % 2) * (s->block / 2); /* the prompt ends within a block */
         c->live = 1;
         c->kept[0] = (double)i + 0.5; /* of the rule: it must come back */
         ids += (size_t)c->len;
@@ -191,6 +193,8 @@ static void plan(struct game *g, const struct setting *s, size_t rows)
     l->params.credit_decay = 0.8, l->params.credit_power = 0.2;
     l->params.slowfast_sure = 0.7, l->params.slowfast_reach = 0.3;
     l->params.saber_floor = 0.3, l->params.saber_least = 2;
+    l->params.conf_threshold = 0.5, l->params.kl_threshold = 0.7, l->params.kl_history = 2;
+    l->compares = unmask_has(s->rule, UNMASK_COMPARES) != 0;
     l->params.wino_draft = 0.5, l->params.wino_verify = 0.35;
     l->order = s->order, l->stop_at_eos = s->stops > 0;
     l->order_seed = 99, l->per_block = s->per_block;

@@ -222,6 +222,24 @@ static struct diffuse canvases(size_t length, size_t block, size_t steps)
     return how;
 }
 
+/* The same ids in fewer passes, all of them prepared. */
+static void test_drafts(struct network *n, enum caching cache)
+{
+    struct diffuse how = canvases(8, 8, 8);
+    how.cache = cache;
+    struct made plain = fill(n, how, 1, 0);
+    how.draft = 3;
+    struct made m = fill(n, how, 1, 1);
+    const struct generation *x = &m.g[0], *y = &plain.g[0];
+    ok(x->n == y->n && !memcmp(x->ids, y->ids, x->n * sizeof *x->ids) && x->accepted_steps > 0 &&
+           x->denoise_steps + x->accepted_steps == y->denoise_steps &&
+           nothing("drafts", m.done, 0),
+       "%s: drafts spare %d of %d passes, and no id changes", cache_policies[cache]->name,
+       (int)x->accepted_steps, (int)y->denoise_steps);
+    made_free(&plain);
+    made_free(&m);
+}
+
 static void test_canvases(struct backend *b, const char *dtype)
 {
     struct network n;
@@ -243,6 +261,19 @@ static void test_canvases(struct backend *b, const char *dtype)
     how.rule = UNMASK_FACTOR;
     how.unmask.factor = 30;
     check("one canvas by a factor", &n, how, 1, fill, 0);
+    how = canvases(16, 8, 8);
+    how.rule = UNMASK_WINO;
+    how.unmask.wino_draft = 0.002;
+    how.unmask.wino_verify = 0.9;
+    how.cache = CACHE_DUAL;
+    check("drafts and their shadows", &n, how, 1, fill, 0);
+    how = canvases(8, 8, 8);
+    how.rule = UNMASK_KLASS;
+    how.unmask.kl_threshold = 1;
+    how.unmask.kl_history = 1;
+    check("compared with the pass before", &n, how, 1, fill, 0);
+    test_drafts(&n, CACHE_NONE);
+    test_drafts(&n, CACHE_DUAL);
     network_free(&n);
 }
 
@@ -348,6 +379,7 @@ int main(void)
     test_texts(&b, "bf16");
     test_texts(&b, "f32");
     test_canvases(&b, "bf16");
+
     test_canvases(&b, "f32");
     test_fewer(&b);
     test_described(&b);

@@ -17,6 +17,7 @@ struct question {
     values w;     /* [V, D] logits; row r has those of column r % (D/2), by a power of two */
     values x, xu; /* [R, D]; xu empty: no guidance. Its rows pick from the other half of w */
     double temperature, scale;
+    size_t divergence;
     std::vector<uint64_t> keys;
     ids ban, quiet, target;
 };
@@ -62,6 +63,7 @@ static struct head_query query(const struct question &a)
     q.temperature = a.temperature;
     q.seed = 3;
     q.cfg_scale = a.scale;
+    q.divergence = a.divergence;
     q.keys = a.keys.data();
     q.ban = a.ban.data();
     q.n_ban = a.ban.size();
@@ -77,7 +79,7 @@ static answers by_ref(struct fixture *f, const struct question &a, values *logit
     struct mat_source s = mat_floats(a.w.data(), a.V, a.D);
     struct head_query q = query(a);
     answers out(a.R);
-    values work(a.V);
+    values work(2 * a.V);
     logits->resize(a.R * a.V);
     ops_ref.mat_make(f->ref, &m, &s, DTYPE_F32);
     ops_ref.head(f->ref, &m, a.x.data(), a.xu.empty() ? NULL : a.xu.data(), a.R, &q, out.data(),
@@ -175,6 +177,7 @@ static double numbers_apart(const struct head_row &x, const struct head_row &y)
     d = fmax(d, apart((double)x.prob, (double)y.prob));
     d = fmax(d, apart((double)x.entropy, (double)y.entropy));
     d = fmax(d, apart((double)x.runner_up_prob, (double)y.runner_up_prob));
+    d = fmax(d, apart((double)x.divergence, (double)y.divergence) / (1 + (double)x.divergence));
     return fmax(d, apart(x.target_log_prob, y.target_log_prob));
 }
 
@@ -233,6 +236,31 @@ static void chunks(struct fixture *f)
         agree(f, a, &narrow, "chunks of 128");
         agree(f, a, &odd, "chunks of 384");
         agree(f, a, &wide, "chunks of 1024");
+    }
+}
+
+/* Rows that are compared with others, and with themselves. */
+static void divergences(struct fixture *f)
+{
+    for (size_t V : {1, 31, 512, 1300}) {
+        struct question a = ask(10, V, 1);
+        guide(&a, 0);
+        a.divergence = 1;
+        agree(f, a, NULL, "divergence");
+        agree(f, a, &narrow, "divergence in small pieces");
+        if (V > 31) {
+            a.ban = {0, 30};
+            a.quiet = {7, (int32_t)V - 1};
+            agree(f, a, &wide, "divergence with lists");
+        }
+        a.temperature = 0.5;
+        agree(f, a, &odd, "divergence, temperature 0.5");
+        a.xu = a.x;
+        values logits;
+        double most = 0;
+        for (const struct head_row &r : by_cuda(f, a, &wide, &logits))
+            most = fmax(most, fabs((double)r.divergence));
+        ok(most < 1e-6, "%zu ids: a row from itself by %.1e", V, most);
     }
 }
 
@@ -431,6 +459,7 @@ int main(void)
     plans();
     shapes(&f);
     chunks(&f);
+    divergences(&f);
     noise(&f);
     ties(&f);
     lists(&f);

@@ -16,6 +16,13 @@ ok()
     fi
 }
 
+# skip TEXT WHY: it was not tried.
+skip()
+{
+    count=$((count + 1))
+    echo "ok $count - $1 # SKIP $2"
+}
+
 # clean TEXT COMMAND...: the command prints nothing and succeeds.
 clean()
 {

@@ -481,6 +481,40 @@ static void revising_case(void)
     ok(!c->live && c->readable == 8 && got[5] == MASK, "a block has no more steps than slots");
 }
 
+/* Where the prompt ends within a block (3, 4 and 1 slots): what was readable stays, and nobody asks
+ * about it again. */
+static void revising_shift_case(void)
+{
+    static struct together t;
+    const struct way y = {.name = "", .rule = UNMASK_SABER, .gen = 8, .block = 4, .steps = 4,
+                          .params = {.saber_least = 2}};
+    struct alone alone[CANVASES];
+    struct canvas_state *c = &t.canvas[1];
+    int stays = 1, passes = 0, back = 0;
+    int32_t read[8] = {0}, readable = 0;
+    begin(&t, alone, &y);
+    c->shift = 1;
+    t.l.parts = 1;
+    t.member[0] = 1;
+    lay_rows(&t, &y);
+    for (; c->live && passes < 20; passes++) {
+        const int32_t *got = t.token + c->first + c->prompt;
+        for (int32_t k = 0; k < c->wanted; k++) {
+            stays &= t.asked[k] - c->first - c->prompt >= readable;
+            t.answer[k] = (struct head_row){.id = 20 + 8 * passes + k, .log_prob = -0.1 * (k + 1),
+                                            .target_log_prob = -0.5 * passes};
+        }
+        host_advance_canvases(NULL, &t.l);
+        stays &= c->readable >= readable && !memcmp(got, read, (size_t)readable * sizeof *got);
+        stays &= c->readable == 0 || c->readable == 3 || c->readable == 7 || c->readable == 8;
+        readable = c->readable;
+        memcpy(read, got, (size_t)readable * sizeof *got);
+        back += c->remasked;
+    }
+    ok(stays && !c->live && readable == 8 && back > 0,
+       "a prompt that ends within a block: %d passes, %d ids gave way", passes, back);
+}
+
 /* What a rule keeps is the canvas's: it comes back as it was left. */
 static void kept_case(void)
 {
@@ -554,5 +588,6 @@ int main(void)
     per_block_case();
     kept_case();
     revising_case();
+    revising_shift_case();
     return tap_done();
 }

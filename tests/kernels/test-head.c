@@ -139,6 +139,82 @@ static void listed(const char *level)
     backend_close(b);
 }
 
+/* KL(softmax(l) || softmax(l')) but for the ids of q's lists. */
+static double divergence_of(const float *l, const float *before, int n, const struct head_query *q)
+{
+    double sum[2] = {0}, d = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int v = 0; v < n; v++) {
+            int counts = 1;
+            for (size_t i = 0; i < q->n_ban; i++)
+                counts &= v != q->ban[i];
+            for (size_t i = 0; i < q->n_quiet; i++)
+                counts &= v != q->quiet[i];
+            double p = counts ? exp((double)l[v]) : 0, was = counts ? exp((double)before[v]) : 0;
+            if (pass == 0) {
+                sum[0] += p;
+                sum[1] += was;
+            } else if (counts) {
+                d += p / sum[0] * log(p / sum[0] / (was / sum[1]));
+            }
+        }
+    return d;
+}
+
+/* Row r is compared with the other column, row 0 with itself. */
+static void diverge(const char *level, size_t V, double spread, int lists)
+{
+    const int32_t ban[] = {0, 7}, quiet[] = {3, 1400};
+    struct head_query q = {.divergence = 1, .ban = ban, .quiet = quiet};
+    q.n_ban = q.n_quiet = lists ? 2 : 0;
+    struct backend *b = open_level(level, 2);
+    struct rng rng = {.seed = V};
+    float *w = mem_alloc(2 * V * sizeof *w), *l = mem_alloc(2 * V * sizeof *l), x[2 * ROWS] = {0};
+    float xu[2 * ROWS] = {0};
+    for (size_t v = 0; v < V; v++) {
+        w[2 * v] = l[v] = (float)(spread * rng_normal(&rng));
+        w[2 * v + 1] = l[V + v] = l[v] + (float)rng_normal(&rng) / 4;
+    }
+    for (int r = 0; r < ROWS; r++) {
+        x[2 * r] = 1;
+        xu[2 * r + (r > 0)] = 1;
+    }
+    struct mat m;
+    struct mat_source s = mat_floats(w, V, 2);
+    struct head_row out[ROWS], plain[ROWS];
+    void *work = mem_aligned(b->ops->head_work(b, ROWS, 2, V));
+    b->ops->mat_make(b, &m, &s, DTYPE_F32);
+    b->ops->head(b, &m, x, xu, ROWS, &q, out, NULL, work);
+    q.divergence = 0;
+    b->ops->head(b, &m, x, NULL, ROWS, &q, plain, NULL, work);
+    b->ops->mat_free(b, &m);
+    double true_one = divergence_of(l, l + V, (int)V, &q), far = 0;
+    int others = 0;
+    for (int r = 0; r < ROWS; r++) {
+        far = fmax(far, fabs((double)out[r].divergence - (r ? true_one : 0)));
+        others += out[r].id != plain[r].id || apart(&out[r], &plain[r]) != 0 ||
+                  plain[r].divergence != 0;
+    }
+    ok(far < 1e-6 && out[0].divergence < 1e-6 && !others,
+       "%s %zu ids, spread %g%s: divergence %g, off by %.1e, of itself %g; the rest is as ever",
+       level, V, spread, lists ? ", lists" : "", true_one, far, (double)out[0].divergence);
+    backend_close(b);
+    free(work);
+    free(w);
+    free(l);
+}
+
+static void divergences(const char *level)
+{
+    const size_t sizes[] = {1, 15, 64, 1024, 1025, 3013};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int s = 0; s < 3; s++) {
+            diverge(level, sizes[i], (const double[]){0.1, 2, 15}[s], 0);
+            if (sizes[i] > 1400)
+                diverge(level, sizes[i], (const double[]){0.1, 2, 15}[s], 1);
+        }
+}
+
 int main(void)
 {
     size_t ran = 0;
@@ -146,7 +222,9 @@ int main(void)
         noise(ops->level);
         ties(ops->level);
         listed(ops->level);
+        divergences(ops->level);
     }
+    divergences("ref");
     ok(ran > 0, "at least one level runs");
     return tap_done();
 }

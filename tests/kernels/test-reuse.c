@@ -34,20 +34,17 @@ static double load(const void *from, enum dtype dtype, size_t i)
                               : (double)bf16_float(((const uint16_t *)from)[i]);
 }
 
-/* 1: `out` are the rows from `first` on, n in number, that are least by score, ascending; -1 in
- * taken[] keeps a row out. */
-static int least(const double *score, int first, int n, int take, int *taken)
+/* taken[] = 1 for `take` more of score[first .. first + n - 1]: the least that were not taken yet,
+ * of equals the lowest. */
+static void least(const double *score, int first, int n, int take, int *taken)
 {
-    for (int k = 0; k < take; k++) {
+    for (; take > 0; take--) {
         int best = -1;
         for (int j = first; j < first + n; j++)
             if (!taken[j] && (best < 0 || score[j] < score[best]))
                 best = j;
-        if (best < 0)
-            return -1;
         taken[best] = 1;
     }
-    return 0;
 }
 
 static void test_choose(struct backend *b, enum dtype dtype, int biased)

@@ -678,9 +678,19 @@ static void test_switches(void)
         ok(list[i].says ? r == -1 && e.code == EXIT_BAD_DATA && strstr(e.text, list[i].says) : !r,
            "%s: %s", list[i].shape, r ? e.text : "is decoded");
     }
+    struct config block;
     struct checkpoint c;
     struct network n;
     struct err e = {0};
+    synth_config(&block, "tiny-llada", &e);
+    block.paradigm = PARADIGM_BLOCK_DIFFUSION;
+    ok(generation_refuses(&block, &e) == -1, "block diffusion under a full mask: %s", e.text);
+    block.attends = MASK_BLOCK_CAUSAL;
+    e = (struct err){0};
+    ok(generation_refuses(&block, &e) == -1, "in blocks of nothing: %s", e.text);
+    block.attends_block = 4;
+    e = (struct err){0};
+    ok(!generation_refuses(&block, &e), "in blocks of 4: is decoded");
     struct backend *b = backend_open("ref", NULL, 1, 0, &e);
     int r = checkpoint_open(&c, "synth:tiny-qwen3", 0, &e);
     c.config.rope_dims = c.config.head_dim / 2;

@@ -127,6 +127,24 @@ static void test_canvases(const struct network *n)
     ok(is(canvases(n, &how, 1), 21860352, 2031616), "with CFG: all twice, read once");
 }
 
+/* Blocks of 4 from the first id of the prompt: 3 slots, 4 and 1, two of them a pass. Rows 0-3 see 4
+ * keys, 4-7 8, 8-11 12, the last one 13. */
+static void test_block_causal(struct network *n)
+{
+    struct diffuse how = {.gen_length = 8, .block_length = 4, .steps = 4,
+                          .rule = UNMASK_SCHEDULE};
+    const struct config was = n->config;
+    n->config.attends = MASK_BLOCK_CAUSAL;
+    n->config.attends_block = 4;
+    ok(is(canvases(n, &how, 1), 65.0 * 188416 + 5 * 109 * 512 + 11 * 65536, 5 * 507904.0),
+       "block-causal: 5 passes of 13 rows, which see 109 of 169 pairs, 11 answers");
+    how.cache = CACHE_EXACT; /* rows 0-7, 4-7, 4-11, 8-11, 8-12 */
+    ok(is(canvases(n, &how, 1), 29.0 * 188416 + 269 * 512 + 11 * 65536,
+          5 * 507904.0 + 1024 * (53 + 29)),
+       "exact: 29 rows, 269 pairs, 53 slots read");
+    n->config = was;
+}
+
 /* Prompt of 5. features: passes of 13 rows, of 2 chosen of 8, of 8, of 2 chosen of 8; a row that is
  * not chosen is 188416 / 2 + 2 x 64 x 64 flops and a pair of it 256, and the outputs of a row are
  * 1024 bytes. sparse: of a block two passes of 13 rows that keep 5, two of 4 rows on 9 keys. */
@@ -198,6 +216,8 @@ int main(void)
         test_left(&llama, ops.depth);
         test_guesses(&llama);
         test_canvases(&llada);
+        if (ops.depth == 1) /* else passes are under way when a block is full */
+            test_block_causal(&llada);
     }
     ops.depth = 1;
     test_layers(&llada);

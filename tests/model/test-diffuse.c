@@ -224,7 +224,9 @@ static void test_neutral(const struct network *n)
                 {.credit_threshold = 1, .credit_decay = 0.8, .credit_power = 0.2}},
                {"slowfast, never sure, as far as it goes", UNMASK_SLOWFAST, {.slowfast_sure = 1}},
                {"saber, one by one", UNMASK_SABER, {.saber_floor = 1, .saber_least = 1}},
-               {"wino, drafts of one", UNMASK_WINO, {.wino_draft = 1, .wino_verify = 1}}};
+               {"wino, drafts of one", UNMASK_WINO, {.wino_draft = 1, .wino_verify = 1}},
+               {"klass, never stable", UNMASK_KLASS, {.kl_history = 1}},
+               {"klass, never sure", UNMASK_KLASS, {.conf_threshold = 1, .kl_threshold = 9}}};
     for (size_t i = 0; i < sizeof way / sizeof *way; i++) {
         struct diffuse d = settings(24, 8, 24);
         struct generation g = one(n, &d, 0);

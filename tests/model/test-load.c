@@ -339,6 +339,7 @@ static void test_estimate(struct backend *b, const char *model, const char *dtyp
                     .cached = 1}, 64},
                   {{.rows = 130, .seqs = 2, .slots = 200, .listed = 400, .wanted = 130,
                     .guided = 1, .logits = 1}, 301},
+                  {{.rows = 9, .seqs = 1, .slots = 9, .listed = 9, .wanted = 7, .compared = 1}, 0},
                   {{.rows = 55, .seqs = 3, .slots = 33, .listed = 71, .wanted = 5, .cached = 1,
                     .chosen = 1}, 64},
                   {{.rows = 55, .seqs = 3, .slots = 33, .listed = 71, .wanted = 5, .cached = 1,

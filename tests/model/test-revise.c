@@ -19,7 +19,8 @@ static const struct generation_input prompts[PROMPTS] = {
 static struct diffuse settings(enum unmask rule)
 {
     return (struct diffuse){.gen_length = GEN, .block_length = BLOCK, .steps = GEN, .rule = rule,
-                            .unmask = {.saber_least = 2}, .prepare = 1, .seed = 5};
+                            .unmask = {.saber_least = 2}, .kept = cache_usual, .prepare = 1,
+                            .seed = 5};
 }
 
 /* ---- the released loop ---- */
@@ -173,13 +174,15 @@ static struct generation one(const struct network *n, const struct diffuse *d, s
     return g;
 }
 
-/* Events, counters, batches, by a rule and a cache. */
+/* Events, counters, batches, by a rule and a cache, where they go together. */
 static void test_events(const struct network *n, struct diffuse d, const char *name)
 {
     struct generation g[PROMPTS] = {0};
     struct batch_trace trace = {0};
     int alone = 1, sums = 1, blocks = 1;
     int64_t back = 0;
+    if (diffuse_check(&d, &n->config, NULL))
+        return;
     diffuse(n, &d, prompts, PROMPTS, g, &trace);
     for (size_t i = 0; i < PROMPTS; i++) {
         struct generation h = one(n, &d, i);
@@ -208,10 +211,14 @@ static void test_rules(const struct network *n)
     for (int cache = 0; cache < CACHE_COUNT; cache++) {
         struct diffuse d = settings(UNMASK_WINO);
         d.cache = (enum caching)cache;
+        d.kept = cache_usual;
         d.unmask.wino_draft = 0.003;
         d.unmask.wino_verify = 0.9;
-        test_events(n, d, "wino");
+        if (!diffuse_check(&d, &n->config, NULL)) /* not with every cache */
+            test_events(n, d, "wino");
         d.rule = UNMASK_SABER;
+        if (diffuse_check(&d, &n->config, NULL))
+            continue;
         test_events(n, d, "saber");
         d.cfg_scale = 0.5;
         d.temperature = 0.3;
@@ -239,6 +246,65 @@ static void test_rows(const struct network *n)
     generation_free(&g);
 }
 
+/* As often as a back end pleases; it leaves states and memory of slots behind. */
+static void prepare_anyhow(struct backend *b, const void *key, size_t key_bytes,
+                           void (*work)(void *ctx), void *ctx)
+{
+    (void)b, (void)key, (void)key_bytes;
+    work(ctx);
+    work(ctx);
+}
+
+/* Rules that remember begin with nothing, whatever was prepared and however many passes are under
+ * way; *first: what they gave before. */
+static void test_memory(const struct network *n, struct generation first[2])
+{
+    for (int i = 0; i < 2; i++) {
+        struct diffuse d = settings(i ? UNMASK_SABER : UNMASK_CREDIT);
+        d.unmask.credit_threshold = 0.004;
+        d.unmask.credit_weight = 0.7;
+        d.unmask.credit_decay = 0.8;
+        d.unmask.credit_power = 0.2;
+        struct generation g = one(n, &d, 2);
+        if (!first[i].n) {
+            first[i] = g;
+            ok(g.denoise_steps > 2 && g.denoise_steps < GEN, "rule %d: %d steps", i,
+               (int)g.denoise_steps);
+            continue;
+        }
+        ok(g.n == first[i].n && !memcmp(g.ids, first[i].ids, g.n * sizeof *g.ids) &&
+               g.denoise_steps == first[i].denoise_steps &&
+               g.remasked_tokens == first[i].remasked_tokens, "rule %d: the same, prepared", i);
+        generation_free(&g);
+    }
+}
+
+/* Canvases that have ended stay in the passes: shadows are those of a block that exists. */
+static void test_stay(struct network *n)
+{
+    struct diffuse d = settings(UNMASK_WINO);
+    struct generation g[PROMPTS] = {0}, h[PROMPTS] = {0};
+    struct batch_trace trace = {0};
+    int same = 1, differ = 0;
+    d.unmask.wino_draft = 0.003;
+    d.unmask.wino_verify = 0.9;
+    for (int cache = CACHE_NONE; cache <= CACHE_DUAL; cache++) {
+        d.cache = (enum caching)cache;
+        d.stay = 0;
+        diffuse(n, &d, prompts, PROMPTS, g, &trace);
+        d.stay = 1;
+        diffuse(n, &d, prompts, PROMPTS, h, &trace);
+        for (size_t i = 0; i < PROMPTS; i++) {
+            same &= h[i].n == GEN && !memcmp(g[i].ids, h[i].ids, GEN * sizeof *g[i].ids) &&
+                    g[i].denoise_steps == h[i].denoise_steps;
+            differ |= g[i].denoise_steps != g[0].denoise_steps;
+            generation_free(&g[i]);
+            generation_free(&h[i]);
+        }
+    }
+    ok(same && differ, "wino: who has ended and stays changes nothing for the others");
+}
+
 int main(void)
 {
     struct err e = {0};
@@ -251,11 +317,17 @@ int main(void)
         return tap_done();
     struct ops ops = *b->ops;
     b->ops = &ops;
-    test_released(&n);
+    struct generation first[2] = {{0}};
     for (ops.depth = 1; ops.depth <= 3; ops.depth += 2) { /* passes under way */
+        ops.prepare = ops.depth > 1 ? prepare_anyhow : NULL;
+        test_released(&n);
+        test_memory(&n, first);
         test_rules(&n);
+        test_stay(&n);
         test_rows(&n);
     }
+    generation_free(&first[0]);
+    generation_free(&first[1]);
     network_free(&n);
     checkpoint_close(&c);
     backend_close(b);

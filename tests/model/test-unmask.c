@@ -1,5 +1,6 @@
 /* The rules of unmasking and the schedule, on confidences made by hand; the words that people
- * choose them by. */
+ * choose them by.
+ * One file because each rule is a table of a few lines, and all share how one is asked. */
 #include "kernels/advance.h"
 #include "lib/decode/cache/cache.h"
 #include "lib/decode/decoder.h"
@@ -334,6 +335,38 @@ static void test_wino(void)
        "who takes one alone verifies nothing");
 }
 
+/* Four slots, pass after pass; a divergence of 0.02 is not stable, the first pass has none. */
+static void test_klass(void)
+{
+    const double confidence[] = {0.95, 0.5, 0.9, 0.99};
+    const int32_t asked[] = {5, 6, 7, 8};
+    struct slot_kept slot[9] = {{{0}, {0}}};
+    const struct unmask_params p = {.conf_threshold = 0.9, .kl_threshold = 0.01, .kl_history = 2};
+    static const float divergence[][4] = {
+        {0, 0, 0, 0}, {0.001f, 0, 0, 0.001f}, {0.001f, 0, 0, 0.02f}, {0, 0, 0, 0.001f},
+        {0, 0, 0, 0.009f}};
+    static const size_t takes[] = {1, 1, 1, 1, 2};
+    static const int32_t first[] = {3, 3, 0, 0, 0};
+    int good = 1;
+    for (int32_t pass = 0; pass < 5; pass++) {
+        struct head_row answer[4] = {{0}};
+        int32_t pick[] = {3, 0, 2, 1};
+        for (size_t k = 0; k < 4; k++) {
+            struct slot_kept *s = &slot[asked[k]];
+            answer[k].divergence = divergence[pass][k];
+            good &= unmask_klass_before(s, pass) == (pass ? (int32_t)k : -1);
+            unmask_klass_note(s, k, pass, pass && (double)answer[k].divergence < p.kl_threshold);
+        }
+        const struct offers o = {.n = 4, .answer = answer, .confidence = confidence, .pick = pick,
+                                 .asked = asked, .slot = slot};
+        good &= unmask_count(UNMASK_KLASS, &p, &o) == takes[pass] && pick[0] == (pass < 4 ?
+                first[pass] : 3);
+    }
+    ok(good, "klass: sure, and stable for two passes; 0.9 is not above 0.9; else the best one");
+    ok(unmask_klass_before(&slot[5], 5) == 0 && unmask_klass_before(&slot[5], 6) < 0 &&
+           unmask_klass_before(&slot[0], 1) < 0, "a slot is compared with the pass before only");
+}
+
 /* What a rule may ask of an answer: everything the head says, and its slot. */
 static void test_offers(void)
 {
@@ -461,7 +494,8 @@ static void test_words(void)
                                              [UNMASK_CREDIT] = "credit",
                                              [UNMASK_SLOWFAST] = "slowfast",
                                              [UNMASK_SABER] = "saber",
-                                             [UNMASK_WINO] = "wino"};
+                                             [UNMASK_WINO] = "wino",
+                                             [UNMASK_KLASS] = "klass"};
     const char *policies[CACHE_COUNT];
     for (size_t k = 0; k < CACHE_COUNT; k++)
         policies[k] = cache_policies[k]->name;
@@ -491,6 +525,7 @@ int main(void)
     test_slowfast();
     test_saber();
     test_wino();
+    test_klass();
     test_offers();
     test_schedule();
     test_paces();

@@ -204,7 +204,7 @@ static void test_launches(void)
     ok(near(r.at.value, 5, 0), "a gap counts once for each of its tokens");
 }
 
-/* Samples of every order: the largest and the values of launches are those of a plain count. */
+/* Samples of every order. */
 static void test_sorting(void)
 {
     enum { N = 3000, SHAPES = 6 };

@@ -10,8 +10,11 @@
  */
 #include "lib/decode/cache/cache.h"
 
+#include <assert.h>
+
 static void describe(const struct cache_view *v, struct cache_part *part)
 {
+    assert(v->mask_block > 0);
     int32_t m = v->mask_block, len = v->canvas->len, now = v->begin - v->begin % m, first = 0;
     int32_t end = (v->end - 1) / m < (len - 1) / m ? ((v->end - 1) / m + 1) * m : len;
     while (first < now && v->token[first] != v->mask && !cache_stale(v, first))

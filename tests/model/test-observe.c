@@ -1,0 +1,216 @@
+/* What an observer that looks closely is told: the changes of every pass, put together, are the
+ * answer; each confidence is the softmax of a plain pass over what was there before; nothing that
+ * is written depends on being looked at, whatever is under way meanwhile. */
+#include "lib/base/mem.h"
+#include "lib/decode/autoregress.h"
+#include "lib/decode/diffuse.h"
+#include "lib/network/forward.h"
+#include "tests/tap.h"
+
+enum { LEN = 80, PROMPTS = 3, MOST = 32 };
+
+static const int32_t prompt_a[] = {11, 42, 300, 7, 99}, prompt_b[] = {5, 6},
+                     prompt_c[] = {200, 201, 202, 203, 204, 205, 206, 207, 208};
+static const struct generation_input prompts[PROMPTS] = {
+    {prompt_a, 5, 77}, {prompt_b, 2, 78}, {prompt_c, 9, 79}};
+
+struct watcher {
+    const struct network *n;
+    int32_t mask, before[PROMPTS][MOST]; /* the answers as they were told so far */
+    int bad;                      /* something told was not so */
+    double error;                 /* of a confidence, at most */
+    size_t commits, reopened, passed, told;
+    int64_t passes[PROMPTS];
+};
+
+/* log softmax of row `at` of prompt and answer, of the id `id`. */
+static double log_prob(const struct network *n, const struct generation_input *in,
+                       const int32_t *answer, size_t count, size_t at, int32_t id, enum mask mask)
+{
+    size_t len = in->n + count, V = n->config.vocab;
+    int32_t x[LEN], pos[LEN], row = (int32_t)at;
+    float *l = mem_zero(V, sizeof *l);
+    struct head_row out;
+    for (size_t i = 0; i < len; i++) {
+        x[i] = i < in->n ? in->ids[i] : answer[i - in->n];
+        pos[i] = (int32_t)i;
+    }
+    struct forward_seq seq = {.rows = len};
+    const struct forward f = {.token = x, .pos = pos, .seqs = &seq, .n_seqs = 1, .mask = mask,
+                              .wanted = &row, .n_wanted = 1};
+    struct work *w = work_make(n, &(struct work_size){.rows = len, .seqs = 1, .slots = len,
+                                                    .listed = len, .wanted = 1, .logits = 1});
+    forward(n, NULL, w, &f, &out, l);
+    work_free(w, n);
+    double max = -INFINITY, sum = 0;
+    for (size_t v = 0; v < V; v++)
+        max = fmax(max, (double)l[v]);
+    for (size_t v = 0; v < V; v++)
+        sum += exp((double)l[v] - max);
+    double p = (double)l[id] - max - log(sum);
+    free(l);
+    return p;
+}
+
+static void changed(void *ctx, const struct observed *o)
+{
+    struct watcher *w = ctx;
+    const struct generation_input *in = &prompts[o->input];
+    int32_t *was = w->before[o->input];
+    w->bad |= o->pass != ++w->passes[o->input] || o->mask != w->mask;
+    for (size_t i = 0; i < o->commits; i++) {
+        size_t k = (size_t)o->slot[i], at = in->n + k;
+        double p = w->mask < 0 ? log_prob(w->n, in, o->ids, k, at - 1, o->ids[k], MASK_CAUSAL)
+                               : log_prob(w->n, in, was, o->n, at, o->ids[k], MASK_FULL);
+        w->error = fmax(w->error, fabs(exp(p) - o->confidence[i]));
+        w->bad |= was[k] != w->mask || isnan(o->confidence[i]) ||
+                  (i > 0 && o->slot[i] <= o->slot[i - 1]);
+    }
+    for (size_t i = 0; i < o->commits; i++)
+        was[o->slot[i]] = o->ids[o->slot[i]];
+    for (size_t i = 0; i < o->reopened; i++) {
+        w->bad |= was[o->again[i]] == w->mask;
+        was[o->again[i]] = w->mask;
+    }
+    w->reopened += o->reopened;
+    for (size_t k = 0; k < o->n; k++)
+        w->bad |= was[k] != o->ids[k];
+    for (size_t k = 0; k < o->readable; k++)
+        w->bad |= o->ids[k] == w->mask;
+    w->commits += o->commits;
+    w->told++;
+}
+
+static void passed(void *ctx)
+{
+    struct watcher *w = ctx;
+    w->passed++;
+    w->bad |= w->told == 0;
+}
+
+static struct watcher watcher(const struct network *n, int32_t mask)
+{
+    struct watcher w = {.n = n, .mask = mask};
+    for (size_t i = 0; i < PROMPTS; i++)
+        for (size_t k = 0; k < MOST; k++)
+            w.before[i][k] = mask;
+    return w;
+}
+
+/* g[]: looked at, h[]: not. */
+static void judge(const struct watcher *w, struct generation *g, struct generation *h,
+                  const char *name, int depth)
+{
+    int same = 1, whole = 1;
+    size_t most = 0, tokens = 0;
+    for (size_t i = 0; i < PROMPTS; i++) {
+        same &= g[i].n == h[i].n && !memcmp(g[i].ids, h[i].ids, g[i].n * sizeof *g[i].ids) &&
+                g[i].n_steps == h[i].n_steps;
+        whole &= !memcmp(g[i].ids, w->before[i], g[i].n * sizeof *g[i].ids);
+        most = g[i].n_steps > most ? g[i].n_steps : most;
+        tokens += (size_t)g[i].committed_tokens;
+    }
+    ok(same, "%s, depth %d: the ids are those of a run that nobody looks at", name, depth);
+    ok(whole && !w->bad && w->commits == tokens + w->reopened,
+       "%s, depth %d: the changes make the answers", name, depth);
+    ok(w->error < 1e-7, "%s, depth %d: a confidence is a softmax, within %.1g", name, depth,
+       w->error);
+    ok(w->passed == most, "%s, depth %d: told of %zu passes, expected %zu", name, depth, w->passed,
+       most);
+    for (size_t i = 0; i < PROMPTS; i++) {
+        generation_free(&g[i]);
+        generation_free(&h[i]);
+    }
+}
+
+static void look_at_canvases(const struct network *n, struct diffuse d, const char *name)
+{
+    struct watcher w = watcher(n, (int32_t)n->config.mask);
+    const struct observer o = {1, changed, passed, &w};
+    struct generation g[PROMPTS] = {0}, h[PROMPTS] = {0};
+    struct batch_trace trace = {0};
+    d.prepare = 1;
+    d.seed = 5;
+    diffuse(n, &d, prompts, PROMPTS, h, &trace);
+    d.observer = &o;
+    diffuse(n, &d, prompts, PROMPTS, g, &trace);
+    judge(&w, g, h, name, n->backend->ops->depth);
+}
+
+/* cache above 1: guesses, too. */
+static void look_at_texts(const struct network *n, struct sample sample, int cache,
+                          const char *name)
+{
+    struct watcher w = watcher(n, -1);
+    const struct observer o = {1, changed, passed, &w};
+    struct generation g[PROMPTS] = {0}, h[PROMPTS] = {0};
+    struct batch_trace trace = {0};
+    struct autoregress how = {.max_new = 30, .sample = sample, .cache = cache > 0,
+                              .ignore_eos = 1, .lookup = cache > 1 ? 3 : 0, .lookup_ngram = 2,
+                              .prepare = 1, .seed = 9};
+    autoregress(n, &how, prompts, PROMPTS, h, &trace);
+    how.observer = &o;
+    autoregress(n, &how, prompts, PROMPTS, g, &trace);
+    judge(&w, g, h, name, n->backend->ops->depth);
+}
+
+/* Without `closely` the passes are told as they come, and nothing else. */
+static void count_only(const struct network *n)
+{
+    struct watcher w = watcher(n, (int32_t)n->config.mask);
+    const struct observer o = {0, changed, passed, &w};
+    const struct diffuse d = {.gen_length = 16, .block_length = 8, .steps = 8,
+                              .rule = UNMASK_SCHEDULE, .observer = &o};
+    struct generation g[PROMPTS] = {0};
+    struct batch_trace trace = {0};
+    diffuse(n, &d, prompts, PROMPTS, g, &trace);
+    ok(w.told == 0 && w.passed >= 8, "from afar: %zu passes are told", w.passed);
+    for (size_t i = 0; i < PROMPTS; i++)
+        generation_free(&g[i]);
+}
+
+static void look(struct network *n, int is_canvas)
+{
+    const struct sample greedy = {0, 0, 1}, filtered = {0.8, 5, 0.9};
+    if (!is_canvas) {
+        look_at_texts(n, greedy, 1, "texts");
+        look_at_texts(n, greedy, 0, "texts without a cache");
+        look_at_texts(n, filtered, 1, "texts drawn on the host");
+        look_at_texts(n, greedy, 3, "texts with guesses");
+        return;
+    }
+    struct diffuse d = {.gen_length = 16, .block_length = 8, .steps = 6, .rule = UNMASK_SCHEDULE};
+    look_at_canvases(n, d, "schedule");
+    d.temperature = 0.7;
+    look_at_canvases(n, d, "temperature");
+    d = (struct diffuse){.gen_length = 24, .block_length = 12, .rule = UNMASK_FACTOR,
+                         .unmask = {.factor = 24}};
+    look_at_canvases(n, d, "factor");
+    d = (struct diffuse){.gen_length = 16, .block_length = 8, .rule = UNMASK_WINO,
+                         .unmask = {.wino_draft = 0.003, .wino_verify = 0.004}};
+    look_at_canvases(n, d, "what is masked again");
+    count_only(n);
+}
+
+int main(void)
+{
+    static const char *const models[] = {"synth:tiny-llama", "synth:tiny-llada"};
+    struct backend *b = backend_open("ref", NULL, 1, 0, NULL);
+    struct ops ops = *b->ops;
+    b->ops = &ops;
+    for (int m = 0; m < 2; m++) {
+        struct err e = {0};
+        struct checkpoint c;
+        struct network n;
+        int loaded = !checkpoint_open(&c, models[m], 3, &e) &&
+                     !network_load(&n, b, &c, &(struct precision){.dtype = "f32"}, &e);
+        if (!ok(loaded, "%s loads %s", models[m], e.text))
+            return tap_done();
+        for (ops.depth = 1; ops.depth <= 3; ops.depth += 2) /* passes under way */
+            look(&n, m);
+        network_free(&n);
+        checkpoint_close(&c);
+    }
+    backend_close(b);
+    return tap_done();
+}
