@@ -64,7 +64,8 @@ static int check_drafts(const struct diffuse *how, struct err *e)
         return 0;
     if (how->rule == UNMASK_REPLAY)
         return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with unmask replay: how "
-                       "many drafts hold is settled by the text, and a replay has none", how->draft);
+                       "many drafts hold is settled by the text, and a replay has none",
+                       how->draft);
     if (unmask_has(how->rule, UNMASK_KEEPS | UNMASK_REVISES))
         return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with a rule that remembers "
                        "answers or masks slots again: its steps cannot be foreseen", how->draft);

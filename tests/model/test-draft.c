@@ -189,8 +189,8 @@ static void test_check(void)
     for (size_t i = 0; i < sizeof not / sizeof *not; i++) {
         e = (struct err){0};
         d.rule = not[i];
-        ok(diffuse_check(&d, NULL, &e) && strstr(e.text, "draft-steps 2"), "rule %d: %s", (int)not[i],
-           e.text);
+        ok(diffuse_check(&d, NULL, &e) && strstr(e.text, "draft-steps 2"), "rule %d: %s",
+           (int)not[i], e.text);
     }
     e = (struct err){0};
     d.rule = UNMASK_THRESHOLD;
