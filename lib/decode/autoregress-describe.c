@@ -253,23 +253,31 @@ static void prepare_guesses(struct run *r, size_t shortest, size_t longest)
     r->trace->cost = was;
 }
 
-/* Prompts that join the tokens of the others: as often as their rows have grown by an eighth. */
+/* Prompts that join the tokens of the others: as often as their rows have grown by an eighth. The
+ * first seat has the longest of all for a while. */
 static void prepare_joining(struct run *r)
 {
     struct reader *w = &r->writer;
-    size_t longest = 0;
+    struct text_state *t = &w->host.state[0];
+    const struct text_state first = *t;
+    size_t most = 0;
     for (size_t i = 0; i < r->batch; i++)
-        longest = r->in[i].n > longest ? r->in[i].n : longest;
+        most = r->in[i].n > r->in[most].n ? i : most;
     grow(r, 1);
-    for (size_t n = 1; n <= longest; n = eighth_more(n)) {
+    r->who[0] = most;
+    t->prompt = (int32_t)r->in[most].n;
+    t->max = t->prompt + (int32_t)r->how->max_new;
+    for (size_t n = 1; n <= r->in[most].n; n = eighth_more(n)) {
         autoregress_begin(w);
-        w->host.state[0].len = (int32_t)n;
+        t->len = (int32_t)n;
         for (size_t i = 0; i < r->seats; i++) {
             w->held[i] = i ? w->host.state[i].prompt : 0;
             autoregress_add(r, w, i, NULL, 0);
         }
         prepare_described(r, w);
     }
+    r->who[0] = 0;
+    *t = first;
     memset(w->held, 0, r->seats * sizeof *w->held);
 }
 

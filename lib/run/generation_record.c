@@ -79,7 +79,7 @@ static void set_point(json_t *r, const struct job *job, const struct network *n,
     set_text(about, "model", n->config.name);
     set_text(about, "arch", n->config.family->name);
     set_text(about, "paradigm", config_paradigm_name(n->config.paradigm));
-    set_text(about, "draft", at->draft ? at->draft->config.name : NULL);
+    set_text(about, "draft_model", at->draft ? at->draft->config.name : NULL);
     engine_describe(about, n);
     settings_put(p, about);
     const char *trace = job->replay ? job->replay->sha256 : NULL;

@@ -109,7 +109,7 @@ static json_t *meta_extra(const struct session *s, struct err *e)
     json_t *m = json_object(), *b = json_object();
     json_object_set_new(m, "checkpoint", about);
     if (draft)
-        json_object_set_new(m, "draft", draft);
+        json_object_set_new(m, "draft_model", draft);
     json_object_set_new(m, "tokenizer_sha256",
                         s->tokenizer ? json_string(tokenizer_hash(s->tokenizer)) : json_null());
     json_object_set_new(m, "prompts_sha256", json_string(s->prompts.sha256));

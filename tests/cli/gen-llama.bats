@@ -57,18 +57,18 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
             > "$T/draft"
         cmp <(ids "$T/plain") <(ids "$T/draft" | uniq)
     done
-    jq -se 'all(.lookup == 0 and .lookup_ngram == null and .draft_tokens == 0 and .draft == null
-        and .admit == "static" and .admit_ns == 0 and .passes == 120 and .drafted_tokens == 0
+    jq -se 'all(.lookup == 0 and .lookup_ngram == null and .draft_tokens == 0
+        and .draft_model == null and .admit == "static" and .admit_ns == 0 and .passes == 120 and .drafted_tokens == 0
         and .accepted_tokens == 0)' "$T/plain"
     jq -se 'all(.drafted_tokens >= .accepted_tokens and .new_tokens == .accepted_tokens + .passes
         and (.step_ns | length) == .passes and (.emit_tokens | add) == .new_tokens) and
         (map(.accepted_tokens) | add) > 0 and
         (map(select(.admit == "continuous")) | all(.batch_filled == 2) and
          (map(select(.admit_ns > 0)) | length) == 4)' "$T/lookup"
-    jq -se '[.[] | select(.draft_tokens == 3)] | all(.draft == "synth:tiny-llama" and .passes == 31
-        and .accepted_tokens == 89 and .drafted_tokens == 89
+    jq -se '[.[] | select(.draft_tokens == 3)] | all(.draft_model == "synth:tiny-llama"
+        and .passes == 31 and .accepted_tokens == 89 and .drafted_tokens == 89
         and (.config | endswith(" draft_tokens=3 draft=synth:tiny-llama")))' "$T/draft"
-    jq -se '[.[] | select(.draft_tokens == 0)] | length == 3 and all(.draft == null)' "$T/draft"
+    jq -se '[.[] | select(.draft_tokens == 0)] | length == 3 and all(.draft_model == null)' "$T/draft"
     [ "$(jq -r 'select(.draft_tokens == 0).point' "$T/draft" | sort -u)" = \
         "$(jq -r .point "$T/plain" | sort -u)" ]
 }
@@ -88,8 +88,8 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
     refuse 64 "expected one of them" "${GEN[@]}" --draft synth:tiny-llama --lookup 2 "$T/prompts"
     demo=("$BIN/gen-llama" -m data/models/judge-demo --max-new 3 -q "$T/texts" --draft)
     echo '{"id":"p","text":"once upon a time"}' > "$T/texts"
-    "${demo[@]}" data/models/llama-demo | jq -se '.[0].draft.model == "llama-demo" and
-        .[1].draft == "llama-demo" and .[1].status == "ok"'
+    "${demo[@]}" data/models/llama-demo | jq -se '.[0].draft_model.model == "llama-demo" and
+        .[1].draft_model == "llama-demo" and .[1].status == "ok"'
     mkdir "$T/other"
     cp data/models/llama-demo/{config.json,model.safetensors} "$T/other"
     refuse 65 "no tokenizer: expected that of judge-demo" "${demo[@]}" "$T/other"
