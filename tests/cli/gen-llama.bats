@@ -58,8 +58,8 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
         cmp <(ids "$T/plain") <(ids "$T/draft" | uniq)
     done
     jq -se 'all(.lookup == 0 and .lookup_ngram == null and .draft_tokens == 0
-        and .draft_model == null and .admit == "static" and .admit_ns == 0 and .passes == 120 and .drafted_tokens == 0
-        and .accepted_tokens == 0)' "$T/plain"
+        and .draft_model == null and .admit == "static" and .admit_ns == 0 and .passes == 120
+        and .drafted_tokens == 0 and .accepted_tokens == 0)' "$T/plain"
     jq -se 'all(.drafted_tokens >= .accepted_tokens and .new_tokens == .accepted_tokens + .passes
         and (.step_ns | length) == .passes and (.emit_tokens | add) == .new_tokens) and
         (map(.accepted_tokens) | add) > 0 and
@@ -68,7 +68,8 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
     jq -se '[.[] | select(.draft_tokens == 3)] | all(.draft_model == "synth:tiny-llama"
         and .passes == 31 and .accepted_tokens == 89 and .drafted_tokens == 89
         and (.config | endswith(" draft_tokens=3 draft=synth:tiny-llama")))' "$T/draft"
-    jq -se '[.[] | select(.draft_tokens == 0)] | length == 3 and all(.draft_model == null)' "$T/draft"
+    jq -se '[.[] | select(.draft_tokens == 0)] | length == 3 and all(.draft_model == null)' \
+        "$T/draft"
     [ "$(jq -r 'select(.draft_tokens == 0).point' "$T/draft" | sort -u)" = \
         "$(jq -r .point "$T/plain" | sort -u)" ]
 }
