@@ -68,10 +68,10 @@ static int take(struct commit_trace *t, const json_t *r, char **point, const cha
         json_is_true(json_object_get(r, "replayed")))
         return err_set(e, EXIT_BAD_DATA, "%s: expected what a trained model committed, got a "
                        "record of drawn weights or of a replay", where);
-    if (json_integer_value(json_object_get(r, "draft")) > 1)
-        return err_set(e, EXIT_BAD_DATA, "%s: draft: expected what passes without drafts "
+    if (json_integer_value(json_object_get(r, "draft_steps")) > 1)
+        return err_set(e, EXIT_BAD_DATA, "%s: draft_steps: expected what passes without drafts "
                        "committed, got some of %d states", where,
-                       (int)json_integer_value(json_object_get(r, "draft")));
+                       (int)json_integer_value(json_object_get(r, "draft_steps")));
     if (json_integer_value(json_object_get(r, "remasked_tokens")) > 0)
         return err_set(e, EXIT_BAD_DATA, "%s: expected passes whose tokens stay, got a rule that "
                        "masks tokens again: its passes cannot be replayed", where);

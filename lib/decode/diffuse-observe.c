@@ -93,7 +93,8 @@ void diffuse_observe(const struct run *r, size_t i, const struct canvas_state *n
     const struct canvas_state *was = &r->host.state[lane];
     struct sight *s = r->sight;
     size_t first = (size_t)(was->first + was->prompt);
-    const int32_t *ids = (r->drafts > 1 ? r->draft.after : r->host.token) + now->first + now->prompt;
+    const int32_t *token = r->drafts > 1 ? r->draft.after : r->host.token;
+    const int32_t *ids = token + now->first + now->prompt;
     struct observed o = {.input = i, .pass = r->out[i].denoise_steps, .ns = ns,
                          .ids = ids, .n = r->how->gen_length,
                          .readable = (size_t)now->readable,

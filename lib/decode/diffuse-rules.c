@@ -63,13 +63,14 @@ static int check_drafts(const struct diffuse *how, struct err *e)
     if (how->draft <= 1)
         return 0;
     if (how->rule == UNMASK_REPLAY)
-        return err_set(e, EXIT_BAD_USAGE, "draft %zu: expected 0 with unmask replay: how many "
-                       "drafts hold is settled by the text, and a replay has none", how->draft);
+        return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with unmask replay: how "
+                       "many drafts hold is settled by the text, and a replay has none",
+                       how->draft);
     if (unmask_has(how->rule, UNMASK_KEEPS | UNMASK_REVISES))
-        return err_set(e, EXIT_BAD_USAGE, "draft %zu: expected 0 with a rule that remembers "
+        return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with a rule that remembers "
                        "answers or masks slots again: its steps cannot be foreseen", how->draft);
     if (p->outputs || p->slots)
-        return err_set(e, EXIT_BAD_USAGE, "draft %zu: expected 0 with cache %s: what is kept "
+        return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with cache %s: what is kept "
                        "inside the layers is of one state", how->draft, p->name);
     return 0;
 }

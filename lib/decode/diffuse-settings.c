@@ -66,7 +66,7 @@ static const struct setting rows[] = {
     {"leave", 0, SETTING_CHOICE, 0, 0, "on|off", "on", NULL, "leave", NULL,
      SETTING_SWEPT | SETTING_SPEED,
      "a text that has ended leaves the passes, or stays until all of its batch have"},
-    {"draft", 0, SETTING_INT, 0, 64, NULL, "0", "steps", "draft", NULL,
+    {"draft_steps", 0, SETTING_INT, 0, 64, NULL, "0", "steps", "draft_steps", NULL,
      SETTING_SWEPT | SETTING_SPEED,
      "states that a pass answers: this one and those its next steps may come to; the same ids in "
      "fewer passes of more rows (FreeDave); 0: off"},
@@ -107,7 +107,7 @@ static struct diffuse how_of(const struct settings *s)
                    (int32_t)settings_number(s, "suffix_window"),
                    settings_number(s, "suffix_sigma"), settings_number(s, "suffix_scale")},
         .stay = settings_is(s, "leave", "off"),
-        .draft = settings_count(s, "draft"),
+        .draft = settings_count(s, "draft_steps"),
         .logits_eos_inf = flag(s, "logits_eos_inf"),
         .confidence_eos_eot_inf = flag(s, "confidence_eos_eot_inf"),
         .stop_at_eos = settings_is(s, "contract", "answer")};

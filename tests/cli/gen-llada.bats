@@ -344,13 +344,13 @@ END
 @test "drafts give the same ids in fewer passes" {
     gzip -dc data/corpus/heldout.ndjson.gz | jq -c 'select(.id)' | sed -n '1,3p' > "$T/real"
     "$BIN/gen-llada" -q --no-meta -m data/models/llada-demo --gen-length 16 --block-length 8 \
-        --cache none,dual --draft 0,4 --batch 1,3 "$T/real" > "$T/out"
+        --cache none,dual --draft-steps 0,4 --batch 1,3 "$T/real" > "$T/out"
     jq -s -e 'length == 24 and all(group_by([.id, .cache])[]; map(.token_ids) | unique |
             length == 1) and
         all(.[]; .denoise_steps + .accepted_steps == 16 and (.commit_tokens | add) == 16) and
-        all(.[] | select(.draft == 0); .drafted_steps == 0) and
-        all(.[] | select(.draft == 4); .accepted_steps > 0 and (.config | test("draft=4")))' \
-        "$T/out"
+        all(.[] | select(.draft_steps == 0); .drafted_steps == 0) and
+        all(.[] | select(.draft_steps == 4); .accepted_steps > 0 and
+            (.config | test("draft_steps=4")))' "$T/out"
 }
 
 @test "a commit trace is refused where it would be an invention" {
@@ -372,13 +372,13 @@ END
     jq -s -e 'all(.[]; .commit_tokens == [4, 4])' "$T/out"
     trace '.weights_random = true' && no 65 "trained model" replay
     trace '.replayed = true' && no 65 "trained model" replay
-    trace '.draft = 4' && no 65 "without drafts" replay
+    trace '.draft_steps = 4' && no 65 "without drafts" replay
     trace '.commit_tokens = [1, 4]' && no 65 "commit_tokens[1]: expected" replay
     trace '.commit_tokens = [1, -1]' && no 65 "commit_tokens[1]: expected" replay
     trace '.commit_tokens = [3]' && no 65 "no commit curve" replay
     trace '., (.point = "q")' && no 65 "one point" replay
     trace . && no 64 "contract fixed" replay --contract answer
-    no 64 "draft 2: expected 0 with unmask replay" replay --draft 2
+    no 64 "draft-steps 2: expected 0 with unmask replay" replay --draft-steps 2
     no 64 "--block-length 8: expected 4" replay --block-length 8
     no 64 "both" "${GEN[@]}" --unmask replay "$T/prompts"
     no 64 "both" "${GEN[@]}" --commit-trace "$T/t" "$T/prompts"

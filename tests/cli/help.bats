@@ -40,7 +40,7 @@ options() { "$BIN/$1" --help | grep -oE '^ +(-[a-z], )?--[a-z0-9-]+' | grep -oE 
                  echo "${COMPREPLY[*]}"
                  COMP_WORDS=(gen-llada --block-l); COMP_CWORD=1; _gen_llada; echo "${COMPREPLY[*]}"'
     [ "${lines[0]}" = threshold ]
-    [ "${lines[1]}" = "--block-length --block-decay" ]
+    [ "${lines[1]}" = "--block-length" ]
 }
 
 @test "lines of text that begin with a dot or hold a backslash survive troff" {

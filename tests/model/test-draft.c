@@ -180,7 +180,7 @@ static void test_check(void)
 {
     struct err e = {0};
     struct diffuse d = {.gen_length = 8, .block_length = 8, .rule = UNMASK_REPLAY, .draft = 2};
-    ok(diffuse_check(&d, NULL, &e) && e.code == EXIT_BAD_USAGE && strstr(e.text, "draft 2"),
+    ok(diffuse_check(&d, NULL, &e) && e.code == EXIT_BAD_USAGE && strstr(e.text, "draft-steps 2"),
        "no drafts of a replay: %s", e.text);
     d.draft = 1;
     ok(!diffuse_check(&d, NULL, &e), "one state is no draft");
@@ -189,13 +189,13 @@ static void test_check(void)
     for (size_t i = 0; i < sizeof not / sizeof *not; i++) {
         e = (struct err){0};
         d.rule = not[i];
-        ok(diffuse_check(&d, NULL, &e) && strstr(e.text, "draft 2"), "rule %d: %s", (int)not[i],
-           e.text);
+        ok(diffuse_check(&d, NULL, &e) && strstr(e.text, "draft-steps 2"), "rule %d: %s",
+           (int)not[i], e.text);
     }
     e = (struct err){0};
     d.rule = UNMASK_THRESHOLD;
     d.cache = CACHE_FEATURES;
-    ok(diffuse_check(&d, NULL, &e) && strstr(e.text, "draft 2"), "%s", e.text);
+    ok(diffuse_check(&d, NULL, &e) && strstr(e.text, "draft-steps 2"), "%s", e.text);
 }
 
 int main(void)
