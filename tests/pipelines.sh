@@ -227,7 +227,7 @@ again phase4 STEPS=2,4,8,16 LLADA="data/models/lla${csi}31m"
 ok $? "a control character in a model's name does not reach the terminal"
 again all STEPS=2,4,8,16
 again paper STEPS=2,4,8,16
-did "each figure as PDF" "plot:12"
+did "each figure as PDF" "plot:13"
 grep -q -- '--type pareto --width 8.4 .*paper/pareto-scale.pdf' ran
 ok $? "at the width of a column, by the type that its name begins with"
 echo 6 >steps-wanted

@@ -125,7 +125,7 @@ static void warn(const struct measure *m, const struct measurement *c)
     if (c->is_disturbed)
         log_warn(&m->log, "W025", "%s: the machine was disturbed in every timed batch: values "
                  "without intervals; end what else runs here, and measure again", name);
-    if (c->of[ENERGY].n && energy_agrees(&c->basis) == 0)
+    if (measurement_has(c, ENERGY) && energy_agrees(&c->basis) == 0)
         log_warn(&m->log, "W023", "%s: power readings and energy counter are %.1f %% apart; trust "
                  "neither", name, fabs(c->basis.integral - 1) * 100);
     size_t ids = json_object_size(c->outputs);

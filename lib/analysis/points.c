@@ -132,7 +132,8 @@ static void take_beside(struct points *all, const json_t *r, const char *metric)
 {
     if (!all->beside || strcmp(metric, all->beside) || !about_point(r))
         return;
-    struct point *p = &all->v[find_point(all, r)];
+    size_t place = find_point(all, r); /* which may move the points */
+    struct point *p = &all->v[place];
     free(p->beside_launch);
     p->beside = rec_number(r, "value");
     p->n_beside = contrast_launches(r, &p->beside_launch);
