@@ -280,7 +280,7 @@ whole   := phase1 phase6 phase7 figures paper report plan bundle replicate resul
 # the methods are part of the page once make decoding has run them
 DECODED := $(if $(wildcard $(R)/decoding/by-method.ndjson),$(whole))
 SHAPES  := $(foreach q,$(SHAPE_FORMATS),$(foreach b,$(call split,$(SHAPE_BATCH)),shape-$(q)-$(b)))
-ifneq ($(filter shapes,$(GOALS)),)
+ifneq ($(filter shapes measured,$(GOALS)),)
 SWEEPS  := $(SHAPES)
 else
 SWEEPS  := $(sort $(if $(filter $(whole) phase3,$(GOALS)),aa) \

@@ -44,3 +44,11 @@ $(R)/shapes.ndjson: $(SHAPES:%=$(R)/%/metrics.ndjson) $(R)/ceilings.ndjson $(R)/
 .PHONY: shapes
 shapes: $(R)/shapes.ndjson ## speed and memory of two shapes with drawn weights (PROFILE=cpu-8b)
 	@jq -r -f pipelines/shapes.jq $<
+
+# What of it is worth keeping, with machine and commit inside.
+MEASURED ?= data/measured/$(PROFILE)-$(FP).ndjson
+.PHONY: measured
+measured: $(SHAPES:%=$(R)/%/metrics.ndjson) $(R)/shapes.ndjson ## keep it in data/measured
+	@mkdir -p $(dir $(MEASURED))
+	@jq -c -f pipelines/measured.jq $^ > $(MEASURED).tmp && mv $(MEASURED).tmp $(MEASURED)
+	@echo '$(MEASURED)'
