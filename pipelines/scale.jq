@@ -5,7 +5,9 @@ def end_of($side): .[$side] | if . == null then null else tenth end;
 .[] | select(.kind == "crossover" and (.name == "X_batch" or .name == "X_length"))
 | (if .name == "X_batch" then "batch size, \(.gen_length) tokens"
    else "length, batch \(.batch)" end) as $what
-| "\(.name) (\($what), \(.tokens_per_step | tenth) a step): "
+| (if .tokens_per_step then "\(.tokens_per_step | tenth) a step"
+   else "unmask \(.unmask // "schedule"), cache \(.cache // "none")" end) as $how
+| "\(.name) (\($what), \($how)): "
   + if .exists
     then (.direction | gsub("_"; " "))
         + " \(.at | tenth) [\(end_of("lo") // "below"), \(end_of("hi") // "beyond")]"

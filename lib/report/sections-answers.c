@@ -131,15 +131,19 @@ static void put_bracket(struct page *p, const json_t *r)
     buf_free(&b);
 }
 
-/* What of it stays the same along it: "32 tokens, 4 a step". */
+/* What of it stays the same along it: "32 tokens, 4 a step", "32 tokens, unmask factor, cache dual".
+ */
 static void put_where(struct page *p, const json_t *r)
 {
     double length = rec_number(r, "gen_length"), speed = rec_number(r, "tokens_per_step");
+    const char *unmask = rec_text(r, "unmask"), *cache = rec_text(r, "cache");
     struct buf b = {0};
     if (!isnan(length))
         buf_format(&b, "%.0f tokens", length);
     if (speed > 0)
         buf_format(&b, "%s%.3g a step", b.len ? ", " : "", speed);
+    else if (unmask)
+        buf_format(&b, "%sunmask %s, cache %s", b.len ? ", " : "", unmask, cache ? cache : "none");
     page_cell(p, sections_dash(b.data));
     buf_free(&b);
 }
