@@ -131,8 +131,7 @@ static void put_bracket(struct page *p, const json_t *r)
     buf_free(&b);
 }
 
-/* What of it stays the same along it: "32 tokens, 4 a step", "32 tokens, unmask factor, cache dual".
- */
+/* What of it stays the same along it: "32 tokens, 4 a step", "... unmask factor, cache dual". */
 static void put_where(struct page *p, const json_t *r)
 {
     double length = rec_number(r, "gen_length"), speed = rec_number(r, "tokens_per_step");
