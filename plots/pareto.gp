@@ -23,7 +23,7 @@ longest = banded ? 31 : 22
 do for [k = 1:series_count] {
     longest = strlen(series_name[k]) > longest ? strlen(series_name[k]) : longest
 }
-key_columns = narrow ? (longest > 24 ? 1 : 2) : (longest > 24 ? (longest > 40 ? 2 : 3) : 4)
+key_columns = narrow ? (longest > 24 ? 1 : 2) : (longest > 24 ? (longest > 30 ? 2 : 3) : 4)
 names = 1 + banded
 do for [k = 1:series_count] {if (series_first[k]) {names = names + 1}}
 key_rows = int(ceil(names / (1.0 * key_columns)))
