@@ -5,7 +5,7 @@ def wanted: ["e2e_ns", "ttft_ns", "tpot_ns", "output_tokens_per_s", "mfu_ratio",
              "memory_activations_bytes", "memory_requested_peak_bytes",
              "memory_process_peak_bytes"];
 if .kind == "meta" then
-  {schema, kind, run, tool, version, commit, seed, start, machine} | select(.machine)
+  {schema, kind, run, tool, version, commit, argv, seed, start, machine} | select(.machine)
 elif .kind == "metric" and (.metric as $m | wanted | index($m)) and .value != null then
   {schema, kind, run, config, point, model, arch, paradigm, dtype, quant, device, batch, steps,
    gen_length, block_length, max_new, contract, weights_random, metric, value, lo, hi, lo_reason,
