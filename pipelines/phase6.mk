@@ -15,7 +15,7 @@ kinds_FROM       = $(steps_FILES)
 trace_FROM      := $(TRACE)
 roofline_FROM   := $(R)/ceilings.ndjson $(R)/steps/metrics.ndjson $(SCALE)
 drift_FROM       = $(steps_FILES)
-methods_FROM     = $(BY_METHOD) $(if $(BY_METHOD),$(R)/steps/metrics.ndjson)
+methods_FROM     = $(BY_METHOD) $(if $(filter $(R)/steps/%,$(BY_METHOD)),$(R)/steps/metrics.ndjson)
 loss_FROM       := $(wildcard $(LLADA)/loss.ndjson $(LLAMA)/loss.ndjson)
 
 define figure
