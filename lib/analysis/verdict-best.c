@@ -111,7 +111,8 @@ void verdict_best(struct buf *b, const struct runset *s)
     config_table_metric(&c, s, "e2e_ns");
     for (size_t i = 0; i < c.n && m.n; i++) /* sorted: contract answer, smallest batch first */
         if (!isnan(c.v[i].y.at) && !strcmp(c.v[i].contract, c.v[0].contract) &&
-            !(c.v[i].batch > c.v[0].batch))
+            !(c.v[i].batch > c.v[0].batch) && !(c.v[i].length < c.v[0].length) &&
+            !(c.v[i].length > c.v[0].length))
             look(&best, &m, s, &c.v[i]);
     if (best.llama && best.vanilla && best.plain) {
         buf_format(b, "At batch %.0f, contract %s, ", best.llama->batch, best.llama->contract);

@@ -236,7 +236,7 @@ static void follow(struct settings *s)
         }
 }
 
-static int same_point(const struct settings *a, const struct settings *b)
+int settings_same(const struct settings *a, const struct settings *b)
 {
     for (size_t i = 0; i < a->table->n; i++) {
         int counts = settings_counts(a, i);
@@ -339,7 +339,7 @@ int settings_cross(const struct settings_table *t, const char *const *given,
         struct settings s = combination(t, list, said, k);
         int seen = 0;
         for (size_t i = 0; i < *n && !seen; i++)
-            seen = same_point(&s, &(*point)[i]);
+            seen = settings_same(&s, &(*point)[i]);
         if (!seen)
             (*point)[(*n)++] = s;
     }

@@ -104,6 +104,8 @@ int settings_counts(const struct settings *s, size_t row);
  * free. -1: EXIT_BAD_USAGE naming the option, what was expected and what it got. */
 int settings_cross(const struct settings_table *t, const char *const *given,
                    struct settings **point, size_t *n, struct err *e);
+/* 1: one point: all rows that count agree, whichever of them were said. */
+int settings_same(const struct settings *a, const struct settings *b);
 /* The members of o that are rows overwrite those of *s ("steps": 16; words and booleans as in
  * records; null: the default). Rows that follow another one follow it anew. -1: EXIT_BAD_DATA with
  * `where` and the member. Members that are no rows are the caller's business. */

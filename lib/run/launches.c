@@ -114,22 +114,10 @@ static const char *length_of(const struct launches_given *g)
     return NULL;
 }
 
-/* 1: the same settings, whichever of them were said. */
-static int same_settings(const struct settings *a, const struct settings *b)
-{
-    json_t *x = json_object(), *y = json_object();
-    settings_put(a, x);
-    settings_put(b, y);
-    int same = json_equal(x, y);
-    json_decref(x);
-    json_decref(y);
-    return same;
-}
-
 static void add_point(struct launches *p, size_t s, const struct settings *point)
 {
     for (size_t i = 0; i < p->points[s]; i++)
-        if (same_settings(&p->point[s][i], point))
+        if (settings_same(&p->point[s][i], point))
             return;
     p->point[s] = mem_resize(p->point[s], p->points[s] + 1, sizeof *point);
     p->point[s][p->points[s]++] = *point;
