@@ -11,20 +11,14 @@
 #include "lib/record/rec.h"
 #include "lib/run/methods.h"
 
-static int is(const json_t *r, const char *key, const char *wanted)
-{
-    const char *got = rec_text(r, key);
-    return got && !strcmp(got, wanted);
-}
-
 /* The share of right answers of a denoised point against that of LLaMA. */
 static const json_t *accuracy_of(const struct runset *s, const char *point)
 {
     size_t i;
     const json_t *r;
     json_array_foreach(runset_kind(s, "comparison"), i, r)
-        if (is(r, "by", "paradigm") && is(r, "metric", "accuracy") &&
-            is(r, "effect", "difference") && is(r, "point", point))
+        if (rec_is(r, "by", "paradigm") && rec_is(r, "metric", "accuracy") &&
+            rec_is(r, "effect", "difference") && rec_is(r, "point", point))
             return r;
     return NULL;
 }

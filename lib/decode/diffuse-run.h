@@ -1,5 +1,5 @@
 /* diffuse-run.h - a batch of canvases at work: what diffuse.c (its memory, its clock, what its
- * passes left) and diffuse-describe.c (what goes into its passes) and
+ * passes left), diffuse-describe.c (what goes into them), diffuse-shadow.c, diffuse-draft.c and
  * diffuse-observe.c (what an observer is told) share. */
 #ifndef DECODE_DIFFUSE_RUN_H
 #define DECODE_DIFFUSE_RUN_H

@@ -17,20 +17,15 @@ struct row {
     double published;         /* times the published base's; NaN */
 };
 
-static int is(const json_t *r, const char *key, const char *wanted)
-{
-    const char *got = rec_text(r, key);
-    return got && !strcmp(got, wanted);
-}
-
 static int is_ratio(const json_t *r)
 {
-    return is(r, "by", "method") && is(r, "effect", "ratio") && is(r, "metric", "e2e_ns");
+    return rec_is(r, "by", "method") && rec_is(r, "effect", "ratio") &&
+           rec_is(r, "metric", "e2e_ns");
 }
 
 static int is_llama(const json_t *r)
 {
-    return is(r, "arch", "llama");
+    return rec_is(r, "arch", "llama");
 }
 
 /* The largest speed-up that was published of a method. */
@@ -40,7 +35,7 @@ static double published(const struct runset *s, const char *name)
     double most = NAN;
     size_t i, k;
     json_array_foreach(list, i, r)
-        if (is(r, "method", name))
+        if (rec_is(r, "method", name))
             json_array_foreach(json_object_get(r, "published"), k, claim)
                 most = fmax(most, rec_number(claim, "speedup"));
     return most;
@@ -52,7 +47,7 @@ static const json_t *find_effect(const json_t *list, const json_t *like)
     size_t i;
     const json_t *r;
     json_array_foreach(list, i, r)
-        if (is(r, "effect", "difference") && is(r, "metric", "accuracy") &&
+        if (rec_is(r, "effect", "difference") && rec_is(r, "metric", "accuracy") &&
             json_equal(json_object_get(r, "point"), json_object_get(like, "point")) &&
             json_equal(json_object_get(r, "base_point"), json_object_get(like, "base_point")))
             return r;
@@ -69,7 +64,7 @@ static double base_time(const struct runset *s, int llama)
         if (is_ratio(r) && is_llama(r) == llama)
             return rec_number(r, "base_value");
     json_array_foreach(runset_kind(s, "metric"), i, r)
-        if (llama && is_llama(r) && is(r, "metric", "e2e_ns"))
+        if (llama && is_llama(r) && rec_is(r, "metric", "e2e_ns"))
             return rec_number(r, "value");
     return NAN;
 }
@@ -79,7 +74,7 @@ static const char *base_name(const struct runset *s, int llama)
     const json_t *r, *list = runset_kind(s, "method");
     size_t i;
     json_array_foreach(list, i, r)
-        if (is(r, "system", llama ? "llama" : "llada"))
+        if (rec_is(r, "system", llama ? "llama" : "llada"))
             return rec_text(r, "method");
     return llama ? "plain" : "vanilla";
 }

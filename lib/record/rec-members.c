@@ -20,6 +20,12 @@ const char *rec_text(const json_t *record, const char *key)
     return json_string_value(json_object_get(record, key));
 }
 
+int rec_is(const json_t *record, const char *key, const char *text)
+{
+    const char *got = rec_text(record, key);
+    return got && !strcmp(got, text);
+}
+
 const char *rec_type(const json_t *v)
 {
     if (!v)

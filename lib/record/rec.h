@@ -123,6 +123,7 @@ const char *rec_kind(const json_t *record);                   /* "" when absent;
 int64_t rec_failures(const json_t *record); /* how many an error record stands for; others: 0 */
 const char *rec_type(const json_t *v); /* for messages: "a text", ..., "nothing"; a constant */
 const char *rec_text(const json_t *record, const char *key);  /* NULL when absent or not a string */
+int rec_is(const json_t *record, const char *key, const char *text); /* 1: it is that text */
 double rec_number(const json_t *record, const char *key); /* NaN when absent, null, no number */
 int64_t rec_int(const json_t *record, const char *key, int64_t otherwise);
 /* {key: value} or, when value is NaN or infinite, {key: null, key_reason: reason}. */

@@ -11,12 +11,6 @@
 #include "lib/record/rec.h"
 #include "lib/report/sections.h"
 
-static int is_text(const json_t *r, const char *key, const char *wanted)
-{
-    const char *got = rec_text(r, key);
-    return got && !strcmp(got, wanted);
-}
-
 /* The first comparison of this model and setting in one of the metrics a, b. */
 static const json_t *find(const json_t *list, const json_t *like, const char *a, const char *b)
 {
@@ -24,8 +18,8 @@ static const json_t *find(const json_t *list, const json_t *like, const char *a,
     size_t i;
     const json_t *r;
     json_array_foreach(list, i, r) {
-        if (is_text(r, "model", model) && is_text(r, "setting", setting) &&
-            (is_text(r, "metric", a) || is_text(r, "metric", b)))
+        if (rec_is(r, "model", model) && rec_is(r, "setting", setting) &&
+            (rec_is(r, "metric", a) || rec_is(r, "metric", b)))
             return r;
     }
     return NULL;
@@ -54,7 +48,7 @@ static void put_signed(struct buf *b, double v)
 static void put_effect(struct page *p, const json_t *r)
 {
     struct buf b = {0};
-    int ratio = is_text(r, "effect", "ratio");
+    int ratio = rec_is(r, "effect", "ratio");
     double lo = rec_number(r, "lo"), hi = rec_number(r, "hi"), none = ratio ? 1 : 0;
     if (r)
         put_signed(&b, 100 * (rec_number(r, "value") - none));
@@ -105,8 +99,8 @@ static void put_ratios(struct page *p, const json_t *list, int of_text, const ch
     const json_t *r;
     json_array_foreach(list, i, r) {
         const char *metric = rec_text(r, "metric"), *verdict = rec_text(r, "verdict");
-        if (!metric || !verdict || !is_text(r, "by", "paradigm") ||
-            is_text(r, "metric", "output_bytes_per_s") != of_text)
+        if (!metric || !verdict || !rec_is(r, "by", "paradigm") ||
+            rec_is(r, "metric", "output_bytes_per_s") != of_text)
             continue;
         if (!said++) {
             page_heading(p, of_text ? "Text a second at the same work"
@@ -148,7 +142,7 @@ void sections_comparisons(struct page *p, const struct runset *s)
     int quantized = 0;
     put_both_ratios(p, list);
     json_array_foreach(list, i, r)
-        quantized |= is_text(r, "by", "quant") && !is_text(r, "effect", "disagreement");
+        quantized |= rec_is(r, "by", "quant") && !rec_is(r, "effect", "disagreement");
     if (!quantized)
         return;
     json_t *seen = json_object();
@@ -160,10 +154,10 @@ void sections_comparisons(struct page *p, const struct runset *s)
                8, columns);
     json_array_foreach(list, i, r) {
         const char *model = rec_text(r, "model"), *setting = rec_text(r, "setting");
-        if (is_text(r, "effect", "disagreement"))
+        if (rec_is(r, "effect", "disagreement"))
             continue;
         char *key = mem_format("%s\n%s", model ? model : "", setting ? setting : "");
-        if (model && setting && is_text(r, "by", "quant") && !json_object_get(seen, key))
+        if (model && setting && rec_is(r, "by", "quant") && !json_object_get(seen, key))
             put_row(p, list, r);
         json_object_set_new(seen, key, json_true());
         free(key);
@@ -181,7 +175,7 @@ static const json_t *find_other(const json_t *list, const json_t *like, const ch
     size_t i;
     const json_t *r;
     json_array_foreach(list, i, r)
-        if (is_text(r, "effect", effect) && is_text(r, "metric", metric) &&
+        if (rec_is(r, "effect", effect) && rec_is(r, "metric", metric) &&
             json_equal(json_object_get(r, "config"), json_object_get(like, "config")) &&
             json_equal(json_object_get(r, "base_config"), json_object_get(like, "base_config")))
             return r;
@@ -221,8 +215,8 @@ void sections_robustness(struct page *p, const struct runset *s)
     size_t i;
     int said = 0;
     json_array_foreach(list, i, r) {
-        if (!is_text(r, "effect", "disagreement") ||
-            !is_text(r, "metric", "differing_answers_ratio"))
+        if (!rec_is(r, "effect", "disagreement") ||
+            !rec_is(r, "metric", "differing_answers_ratio"))
             continue;
         if (!said++) {
             page_heading(p, "How far the same weights disagree");

@@ -10,18 +10,12 @@
 #include "lib/record/rec.h"
 #include "lib/report/sections.h"
 
-static int is(const json_t *r, const char *key, const char *wanted)
-{
-    const char *got = rec_text(r, key);
-    return got && !strcmp(got, wanted);
-}
-
 static const json_t *find_method(const struct runset *s, const char *name)
 {
     const json_t *list = runset_kind(s, "method"), *r;
     size_t i;
     json_array_foreach(list, i, r)
-        if (name && is(r, "method", name))
+        if (name && rec_is(r, "method", name))
             return r;
     return NULL;
 }
@@ -32,8 +26,8 @@ static const json_t *find_other(const json_t *list, const json_t *like, const ch
     size_t i;
     const json_t *r;
     json_array_foreach(list, i, r)
-        if (is(r, "by", "method") && is(r, "metric", metric) &&
-            !is(r, "effect", "disagreement") &&
+        if (rec_is(r, "by", "method") && rec_is(r, "metric", metric) &&
+            !rec_is(r, "effect", "disagreement") &&
             json_equal(json_object_get(r, "point"), json_object_get(like, "point")))
             return r;
     return NULL;
@@ -88,7 +82,7 @@ static void put_base(struct page *p, const struct runset *s, const json_t *list,
     const json_t *methods = runset_kind(s, "method"), *r;
     size_t i;
     json_array_foreach(methods, i, r)
-        if (!name && is(r, "system", is(like, "arch", "llama") ? "llama" : "llada"))
+        if (!name && rec_is(r, "system", rec_is(like, "arch", "llama") ? "llama" : "llada"))
             name = rec_text(r, "method");
     page_cell(p, sections_dash(rec_text(like, "model")));
     page_cell(p, sections_dash(name));
@@ -121,7 +115,8 @@ static void put_method(struct page *p, const struct runset *s, const json_t *lis
 
 static int is_row(const json_t *r)
 {
-    return is(r, "by", "method") && is(r, "effect", "ratio") && is(r, "metric", "e2e_ns");
+    return rec_is(r, "by", "method") && rec_is(r, "effect", "ratio") &&
+           rec_is(r, "metric", "e2e_ns");
 }
 
 /* What lost against its base, plainly: slower beyond doubt, or fewer right answers beyond doubt. */
