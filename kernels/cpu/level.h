@@ -7,7 +7,8 @@
  * register file.
  *
  * A level may be products only (amx.h): it has the vectors, the layouts and all other operations of
- * LEVEL, and its own functions are OWN_CPU(name). For all others OWN_CPU() is CPU().
+ * LEVEL, and its own functions are OWN_CPU(name). For the others OWN_CPU() is CPU(), and the dense
+ * products of attention (DENSE) are attention's own.
  */
 #ifndef KERNELS_CPU_LEVEL_H
 #define KERNELS_CPU_LEVEL_H
@@ -19,6 +20,7 @@
 #define CPU(name) CPU_NAME(LEVEL, name)
 #ifndef OWN
 #define OWN LEVEL
+#define DENSE "kernels/cpu/untiled.h"
 #endif
 #define OWN_CPU(name) CPU_NAME(OWN, name)
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/amx.h"
 #include "lib/record/rec.h"
 #include "lib/checkpoint/manifest.h"
 #include "lib/checkpoint/quantization.h"
@@ -55,9 +56,10 @@ int engine_open(const struct engine *g, struct backend **b, struct err *e)
     if (*why.text)
         return err_set(e, why.code, "--device %s: %s", g->device, why.text);
     list_isas(have, sizeof have);
+    const char *refused = !strcmp(isa, "amx") ? amx_refused() : NULL;
     return err_set(e, EXIT_NO_DEVICE,
                    "--isa %.40s: the CPU back end has %s here (--device auto or cpu), got --device "
-                   "%s", isa, have, g->device);
+                   "%s%s%s", isa, have, g->device, refused ? ": " : "", refused ? refused : "");
 }
 
 int engine_settle(const struct engine *g, struct network *n, struct backend *b,

@@ -3,6 +3,7 @@
 #include "kernels/host.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
+#include "tests/kernels/levels.h"
 #include "tests/tap.h"
 
 static struct rng rng = {.seed = 11};
@@ -18,7 +19,7 @@ static float *draw(size_t n)
 static struct backend *open_level(const char *level, size_t threads)
 {
     struct backend *b = mem_zero(1, sizeof *b);
-    b->ops = strcmp(level, "ref") ? ops_cpu(level) : &ops_ref;
+    b->ops = strcmp(level, "ref") ? levels_named(level) : &ops_ref;
     b->pool = pool_new(threads);
     return b;
 }
@@ -324,7 +325,7 @@ static void all(const char *level)
 int main(void)
 {
     size_t ran = 0;
-    for (const struct ops *ops; (ops = ops_cpu_at(ran)); ran++)
+    for (const struct ops *ops; (ops = levels_at(ran)); ran++)
         all(ops->level);
     qkv_cases("ref");
     ok(ran > 0, "at least one level runs");
