@@ -197,17 +197,18 @@ INLINE void amx_fetch(const struct amx_block *k, size_t step)
 
 /* sums += A B, as formats of plain sums do it. */
 INLINE void amx_multiply(const int bytes, const int two, const size_t parts,
-                         const struct amx_block *k)
+                         const struct amx_block *of)
 {
-    if (k->fresh)
+    const struct amx_block k = *of; /* in registers: a load of a tile may read all other memory */
+    if (k.fresh)
         amx_zero(two);
     else
-        amx_load(two, k->sums);
-    for (size_t s = 0; s < k->steps; s++) {
-        amx_fetch(k, s);
-        amx_step(bytes, two, parts, k, s);
+        amx_load(two, k.sums);
+    for (size_t s = 0; s < k.steps; s++) {
+        amx_fetch(&k, s);
+        amx_step(bytes, two, parts, &k, s);
     }
-    amx_store(two, k->sums);
+    amx_store(two, k.sums);
 }
 
 #endif

@@ -17,17 +17,17 @@ enum { VALUES = TMM_BYTES / 2, PARTS = 3 };
 /* One step of a row tile, values k.. of its rows, in so many parts. */
 static void pack_step(const struct amx_rows *r, size_t tile, const float *x, size_t k)
 {
-    float rest[TMM_ROWS][VALUES] = {{0}};
+    float rest[TMM_ROWS * VALUES] = {0};
     const size_t rows = amx_height(r, tile), n = r->K - k < VALUES ? r->K - k : VALUES;
     char *out = OWN_CPU(amx_at)(r, tile, k / VALUES);
     for (size_t i = 0; i < rows; i++)
-        memcpy(rest[i], x + (tile * TMM_ROWS + i) * r->K + k, n * sizeof **rest);
+        memcpy(rest + i * VALUES, x + (tile * TMM_ROWS + i) * r->K + k, n * sizeof *rest);
     for (size_t p = 0; p < r->f->parts; p++, out += r->height * TMM_BYTES) {
-        CPU(pack_pairs)(out, *rest, VALUES, r->height, VALUES);
+        CPU(pack_pairs)(out, rest, VALUES, r->height, VALUES);
         const uint16_t *part = (const uint16_t *)(const void *)out;
         for (size_t i = 0; i < rows * VALUES && p + 1 < r->f->parts; i++) {
-            float *v = *rest + i, left = *v - bf16_float(part[i]);
-            *v = left - left == 0 ? left : 0; /* of what is not finite the first part is all */
+            float left = rest[i] - bf16_float(part[i]);
+            rest[i] = left - left == 0 ? left : 0; /* what is not finite has no further part */
         }
     }
 }

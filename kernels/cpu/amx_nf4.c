@@ -28,17 +28,18 @@ static void add_block(float *sums, const float *more, const float *absmax, size_
         }
 }
 
-INLINE void multiply_tiles(const int two, const struct amx_block *k)
+INLINE void multiply_tiles(const int two, const struct amx_block *of)
 {
-    for (size_t s = 0; s < k->steps; s += STEPS) {
+    const struct amx_block k = *of; /* as in amx_multiply() */
+    for (size_t s = 0; s < k.steps; s += STEPS) {
         amx_zero(two);
         for (size_t i = s; i < s + STEPS; i++) {
-            amx_fetch(k, i);
-            amx_step(0, two, 1, k, i);
+            amx_fetch(&k, i);
+            amx_step(0, two, 1, &k, i);
         }
-        amx_store(two, k->scratch);
-        add_block(k->sums, k->scratch, k->absmax + s / STEPS * PANEL, k->height * (two ? 2 : 1),
-                  k->fresh && !s);
+        amx_store(two, k.scratch);
+        add_block(k.sums, k.scratch, k.absmax + s / STEPS * PANEL, k.height * (two ? 2 : 1),
+                  k.fresh && !s);
     }
 }
 
