@@ -12,7 +12,7 @@
 #include "kernels/cpu/amx.h"
 #include "kernels/host.h"
 
-enum { VALUES = TMM_BYTES / 2, PARTS = 3 };
+enum { VALUES = TMM_BYTES / 2, THREE = 3 };
 
 /* One step of a row tile, values k.. of its rows, in so many parts. */
 static void pack_step(const struct amx_rows *r, size_t tile, const float *x, size_t k)
@@ -70,9 +70,9 @@ static void multiply(const struct amx_block *k)
 static void multiply_parts(const struct amx_block *k)
 {
     if (k->a_next)
-        amx_multiply(0, 1, PARTS, k);
+        amx_multiply(0, 1, THREE, k);
     else
-        amx_multiply(0, 0, PARTS, k);
+        amx_multiply(0, 0, THREE, k);
 }
 
 const struct amx_format OWN_CPU(amx_bf16) = {
@@ -86,7 +86,7 @@ const struct amx_format OWN_CPU(amx_bf16) = {
 };
 const struct amx_format OWN_CPU(amx_bf16_f32) = {
     .values = VALUES,
-    .parts = PARTS,
+    .parts = THREE,
     .stored_bytes = AMX_STEP,
     .distance = 8192,
     .pack = OWN_CPU(amx_pack),
