@@ -5,18 +5,18 @@
  * A tile is 16 rows of 64 bytes. One instruction multiplies 16 rows of activations by LANES columns
  * of weights over 16 words of K - a step: 32 bf16 or 64 int8 - and adds that to a tile of sums:
  *
- *                                     panel of weights, PANEL = 2 x LANES columns
- *                                           ┌────────┬────────┐
- *                                  16 words │ B0: 6  │ B1: 7  │ step 0
- *                                           ├────────┼────────┤
- *                                           │        │        │ step 1
- *              step 0 step 1                ├────────┼────────┤
- *             ┌──────┬──────┬─                  :        :       chunk = TMM_CHUNK steps: 32 KB,
- *     16 rows │ A0: 4│      │ ...           ┌────────┬────────┐          nearest cache
- *             ├──────┼──────┼─              │ C00: 0 │ C01: 1 │
- *     16 rows │ A1: 5│      │ ...           ├────────┼────────┤  sums, floats or int32,
- *             └──────┴──────┴─              │ C10: 2 │ C11: 3 │  tiles while a chunk lasts
- *               packed tile by tile         └────────┴────────┘
+ *                                   panel of weights: PANEL = 2 x LANES columns
+ *                                     +--------+--------+
+ *                                     | 6: B0  | 7: B1  |  step 0: 16 words of K
+ *                                     +--------+--------+
+ *                                     |        |        |  step 1
+ *             step 0  step 1          +--------+--------+
+ *            +-------+-------+-            :        :      a chunk: TMM_CHUNK steps, 32 KB
+ *    16 rows | 4: A0 |       | ...    +--------+--------+
+ *            +-------+-------+-       | 0: C00 | 1: C01 |  sums, floats or int32: in tiles while
+ *    16 rows | 5: A1 |       | ...    +--------+--------+  a chunk lasts
+ *            +-------+-------+-       | 2: C10 | 3: C11 |
+ *            packed tile by tile      +--------+--------+
  *
  * For each group of rows, for each stage of K (so that this part of the rows stays in the second
  * cache), for each panel, for each chunk of the stage, for each two tiles of rows: load C, run the

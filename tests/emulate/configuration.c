@@ -1,6 +1,7 @@
 /* configuration.c - does LDTILECFG see the whole configuration that kernels/cpu/tmm.h gives it?
  * Built and run by tests/tiles.sh at several levels of optimization. Compilers have been seen to
- * drop stores into a configuration whose reader they take for one of 8 bytes; -DNARROW plants that.
+ * drop stores into a configuration whose reader they take for one of 8 bytes; -DLOST plants what
+ * comes of that.
  *
  * A processor with AMX says with STTILECFG what it was given. Elsewhere the instruction traps, and
  * the handler reads the 64 bytes where the processor would have, and goes on behind it. Exit 0: all
@@ -73,12 +74,11 @@ static void trapped(int number, siginfo_t *info, void *context)
 
 static void configure(size_t rows, size_t width)
 {
-    const struct tmm_config c = tmm_shape(rows, width);
-#ifdef NARROW
-    __asm__ volatile("ldtilecfg %0" : : "m"(*(const uint8_t *)&c));
-#else
-    tmm_configure(&c);
+    struct tmm_config c = tmm_shape(rows, width);
+#ifdef LOST
+    memset((char *)&c + 8, 0, sizeof c - 8);
 #endif
+    tmm_configure(&c);
     if (!amx_refused())
         __asm__ volatile("sttilecfg %0" : "=m"(seen) : : "memory");
     tmm_release();
