@@ -11,12 +11,22 @@
 #include "lib/checkpoint/manifest.h"
 #include "lib/checkpoint/quantization.h"
 
+/* Which level runs is in the records; why it is not the one of AMX, nowhere else. */
+static void say_level(const struct engine *g, const struct log *log)
+{
+    const char *refused = amx_refused();
+    if (refused && !strcmp(g->isa, "auto") && strncmp(g->device, "cuda", 4) &&
+        strcmp(g->device, "ref"))
+        log_more(log, "level amx is left out: %s", refused);
+}
+
 int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkpoint *c,
                       const struct log *log, struct err *e)
 {
     if (checkpoint_open_ignoring(c, g->model, synth_seed, g->ignore_config, e))
         return -1;
     checkpoint_say(c, log);
+    say_level(g, log);
     return g->verify ? manifest_verify(c, e) : 0;
 }
 

@@ -36,6 +36,11 @@ isas() { # those that run here, from the message that lists them
     run --separate-stderr "${GEN[@]}" --isa amx "$T/prompt"
     [ "$status" -eq 69 ]
     [[ "$stderr" == "gen-llama: --isa amx: the CPU back end has "*": the "*AMX* ]]
+    run --separate-stderr "${GEN[@]}" -v "$T/prompt"
+    [ "$status" -eq 0 ]
+    [[ "$stderr" == *"level amx is left out: the "*AMX* ]]
+    run --separate-stderr "${GEN[@]}" "$T/prompt"
+    [[ "$stderr" != *amx* ]]
 }
 
 @test "every instruction set that is here runs, and the record names it" {

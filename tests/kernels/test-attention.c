@@ -3,6 +3,7 @@
 #include "kernels/host.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
+#include "tests/emulate/tmm.h"
 #include "tests/kernels/levels.h"
 #include "tests/tap.h"
 
@@ -313,6 +314,7 @@ static void poison(const char *level)
 
 static void all(const char *level)
 {
+    long before = tmm_products();
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int kind = 0; kind < 4; kind++)
             case_of(level, &shapes[i], kind % 2 ? DTYPE_BF16 : DTYPE_F32, kind / 2);
@@ -320,6 +322,9 @@ static void all(const char *level)
     row_alone(level, 1);
     qkv_cases(level);
     poison(level);
+    int tiled = !strcmp(level, "amx_avx512bf16"); /* the emulated level that has pairs */
+    ok((tmm_products() > before) == tiled && !tmm_open(), "%s: %ld products of tiles, all released",
+       level, tmm_products() - before);
 }
 
 int main(void)
