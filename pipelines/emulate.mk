@@ -19,7 +19,8 @@ $(BUILD)/tests/tiles.a: $(foreach l,$(TILES),$(call level_obj,amx_$(l))) \
 TILED := $(foreach t,amx attention products quant,$(BUILD)/tests/kernels/test-$(t))
 $(TILED): $(BUILD)/tests/tiles.a
 $(TILED): private LDLIBS := $(BUILD)/tests/tiles.a $(BUILD)/libcrossover.a $(LDLIBS)
-$(TILED:$(BUILD)/%=$(BUILD)/obj/%.o): private ALL_CFLAGS += $(TILES:%=-DHAVE_TILES_%)
+$(TILED:$(BUILD)/%=$(BUILD)/obj/%.o): private ALL_CFLAGS += $(TILES:%=-DHAVE_TILES_%) \
+    $(CPU_LEVELS:%=-DHAVE_CPU_%)
 
 ifeq ($(origin CXX),default)
 CXX := c++

@@ -1,7 +1,7 @@
 /* Products by tiles, beyond what test-products.c and test-quant.c ask of every level: that tiles
  * are used, released and left alone where the level below serves; many rows in many stages; the
- * head; and which level is chosen. Level amx runs on emulated tiles, and for itself where the
- * processor has them. */
+ * head; and which level is chosen. Level amx runs on emulated tiles, and its own code where the
+ * processor has them, or where they trap (tests/emulate/trap.h). */
 #include "kernels/amx.h"
 #include "kernels/peak.h"
 #include "lib/base/mem.h"
@@ -9,6 +9,9 @@
 #include "tests/emulate/tmm.h"
 #include "tests/kernels/levels.h"
 #include "tests/tap.h"
+#if defined HAVE_TILES_avx512bf16 && defined HAVE_CPU_amx
+#include "tests/emulate/trap.h"
+#endif
 
 static struct rng rng = {.seed = 23};
 
@@ -70,9 +73,9 @@ static double apart(const float *y, const float *z, size_t n)
 }
 
 /* Groups of rows and stages of K, against ref and against one row at a time. */
-static void many(const struct ops *ops, enum dtype dtype)
+static void many(const struct ops *ops, enum dtype dtype, size_t T, size_t N, size_t K)
 {
-    enum { T = 150, N = 70, K = 448, ALL = 3 * T * N };
+    const size_t ALL = 3 * T * N;
     float *x = draw(T * K), *w = draw(N * K), *u = draw(N * K);
     float *y = draw(ALL), *z = draw(ALL), *one = draw(3 * N);
     struct backend *b = open_ops(ops, 3), *ref = open_ops(&ops_ref, 1);
@@ -82,12 +85,12 @@ static void many(const struct ops *ops, enum dtype dtype)
     multiply(ref, z, x, w, u, T, N, K, dtype);
     double far = apart(y, z, ALL);
     ok(dtype == DTYPE_INT8 ? !memcmp(y, z, 2 * T * N * sizeof *y) && far < 1e-5 : far < 1e-4,
-       "%s dtype %d: %d rows in groups and stages, off by %.1e", ops->level, (int)dtype, T, far);
-    ok(!strcmp(ops->level, "amx") ? !used : (used > 0) == (dtype != DTYPE_F32),
+       "%s dtype %d: %zu rows in groups and stages, off by %.1e", ops->level, (int)dtype, T, far);
+    ok(!amx_refused() && !strcmp(ops->level, "amx") ? !used : (used > 0) == (dtype != DTYPE_F32),
        "%s dtype %d: %ld products of tiles", ops->level, (int)dtype, used);
     ok(!tmm_open(), "%s dtype %d: every thread has released its tiles", ops->level, (int)dtype);
     int same = 1;
-    for (size_t t = 0; t < T; t += 37) {
+    for (size_t t = 0; t < T; t += 83) {
         multiply(b, one, x + t * K, w, u, 1, N, K, dtype);
         for (size_t i = 0; i < 3; i++)
             same &= !memcmp(one + i * N, y + (i * T + t) * N, N * sizeof *one);
@@ -169,14 +172,64 @@ static void all(const struct ops *ops)
 {
     static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_BF16_F32, DTYPE_INT8,
                                         DTYPE_NF4};
+    int sizes = !strcmp(ops->level, "amx"); /* as they are, not those for tests */
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
-        many(ops, dtypes[i]);
+        many(ops, dtypes[i], sizes ? 200 : 150, sizes ? 33 : 70, sizes ? 2112 : 448);
         for (size_t R = 1; R < 200; R += 64)
             head(ops, dtypes[i], R, R % 3 != 1);
     }
     below(ops);
     parts(ops);
 }
+
+#if defined HAVE_TILES_avx512bf16 && defined HAVE_CPU_amx
+extern const struct ops cpu_amx_ops;
+
+static void trapped(int number, siginfo_t *info, void *context)
+{
+    struct trap t;
+    (void)number, (void)info;
+    if (!trap_decode(&t, context) || t.map != 2)
+        _Exit(EXIT_FAILURE);
+    void *at = (void *)(uintptr_t)t.address;
+    if (t.opcode == 0x49 && t.in_memory) {
+        struct tmm_config c;
+        memcpy(&c, (char *)at + t.index, sizeof c);
+        tmm_configure(&c);
+    } else if (t.opcode == 0x49 && t.prefix == 3)
+        tmm_zero((int)t.reg);
+    else if (t.opcode == 0x49)
+        tmm_release();
+    else if (t.opcode == 0x4b && t.prefix == 3)
+        tmm_load((int)t.reg, at, t.index);
+    else if (t.opcode == 0x4b && t.prefix == 2)
+        tmm_store((int)t.reg, at, t.index);
+    else if (t.opcode == 0x5c && t.prefix == 2)
+        tmm_bf16((int)t.reg, (int)t.rm, (int)t.third);
+    else if (t.opcode == 0x5e && t.prefix == 3)
+        tmm_int8((int)t.reg, (int)t.rm, (int)t.third);
+    else
+        _Exit(EXIT_FAILURE);
+    trap_skip(&t, context);
+}
+
+/* Level amx itself where its instructions trap. */
+static void by_traps(void)
+{
+    if (!ops_cpu("avx512bf16")) {
+        skip("level amx by traps: this processor has not the level below it");
+        return;
+    }
+    trap_install(trapped);
+    all(&cpu_amx_ops);
+    signal(SIGILL, SIG_DFL);
+}
+#else
+static void by_traps(void)
+{
+    skip("level amx by traps: it is not built here");
+}
+#endif
 
 /* The level is there when it is permitted and only then. */
 static void choice(void)
@@ -189,6 +242,8 @@ static void choice(void)
     ok(amx_absent() || !amx || ops_cpu(NULL) == amx, "where it is, it comes first");
     if (amx)
         all(amx);
+    else
+        by_traps();
 }
 
 /* The quickest loop is one of the loops, and no other is much quicker. */
