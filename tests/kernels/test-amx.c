@@ -1,7 +1,7 @@
 /* Products by tiles, beyond what test-products.c and test-quant.c ask of every level: that tiles
  * are used, released and left alone where the level below serves; many rows in many stages; the
  * head; and which level is chosen. Level amx runs on emulated tiles, and its own code where the
- * processor has them, or where they trap (tests/emulate/trap.h). */
+ * processor has them or where they trap (tests/emulate/tmm_trap.h). */
 #include "kernels/amx.h"
 #include "kernels/peak.h"
 #include "lib/base/mem.h"
@@ -9,9 +9,6 @@
 #include "tests/emulate/tmm.h"
 #include "tests/kernels/levels.h"
 #include "tests/tap.h"
-#if defined HAVE_TILES_avx512bf16 && defined HAVE_CPU_amx
-#include "tests/emulate/trap.h"
-#endif
 
 static struct rng rng = {.seed = 23};
 
@@ -182,55 +179,6 @@ static void all(const struct ops *ops)
     parts(ops);
 }
 
-#if defined HAVE_TILES_avx512bf16 && defined HAVE_CPU_amx
-extern const struct ops cpu_amx_ops;
-
-static void trapped(int number, siginfo_t *info, void *context)
-{
-    struct trap t;
-    (void)number, (void)info;
-    if (!trap_decode(&t, context) || t.map != 2)
-        _Exit(EXIT_FAILURE);
-    void *at = (void *)(uintptr_t)t.address;
-    if (t.opcode == 0x49 && t.in_memory) {
-        struct tmm_config c;
-        memcpy(&c, (char *)at + t.index, sizeof c);
-        tmm_configure(&c);
-    } else if (t.opcode == 0x49 && t.prefix == 3)
-        tmm_zero((int)t.reg);
-    else if (t.opcode == 0x49)
-        tmm_release();
-    else if (t.opcode == 0x4b && t.prefix == 3)
-        tmm_load((int)t.reg, at, t.index);
-    else if (t.opcode == 0x4b && t.prefix == 2)
-        tmm_store((int)t.reg, at, t.index);
-    else if (t.opcode == 0x5c && t.prefix == 2)
-        tmm_bf16((int)t.reg, (int)t.rm, (int)t.third);
-    else if (t.opcode == 0x5e && t.prefix == 3)
-        tmm_int8((int)t.reg, (int)t.rm, (int)t.third);
-    else
-        _Exit(EXIT_FAILURE);
-    trap_skip(&t, context);
-}
-
-/* Level amx itself where its instructions trap. */
-static void by_traps(void)
-{
-    if (!ops_cpu("avx512bf16")) {
-        skip("level amx by traps: this processor has not the level below it");
-        return;
-    }
-    trap_install(trapped);
-    all(&cpu_amx_ops);
-    signal(SIGILL, SIG_DFL);
-}
-#else
-static void by_traps(void)
-{
-    skip("level amx by traps: it is not built here");
-}
-#endif
-
 /* The level is there when it is permitted and only then. */
 static void choice(void)
 {
@@ -240,10 +188,12 @@ static void choice(void)
        why ? why : "permitted");
     ok(!amx_absent() || why, "what the processor has not is refused");
     ok(amx_absent() || !amx || ops_cpu(NULL) == amx, "where it is, it comes first");
+    if (!amx)
+        amx = levels_trapped();
     if (amx)
         all(amx);
     else
-        by_traps();
+        skip("level amx itself: it is not built here, or this processor lacks the level below it");
 }
 
 /* The quickest loop is one of the loops, and no other is much quicker. */
