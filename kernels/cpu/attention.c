@@ -22,8 +22,8 @@
 #include "kernels/cpu/transpose.h"
 #include DENSE /* tiled_product, where the level has tiles */
 
-/* A product's tile is ROWS x 2 registers, or for few queries FEW x WIDE, where the level has none of
- * its own (DENSE). QUERIES is a multiple of LANES. A row of scores is a line longer than a chunk:
+/* A product's tile is ROWS x 2 registers, or for few queries FEW x WIDE, where the level has none
+ * of its own (DENSE). QUERIES is a multiple of LANES. A row of scores is a line longer than a chunk:
  * else rows fight for the same cache sets. */
 enum {
     CHUNK = 256,
