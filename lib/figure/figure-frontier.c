@@ -65,7 +65,7 @@ static struct place place_of(const struct runset *s, const struct config_row *c)
 static char *curve_name(const struct place *p)
 {
     const struct config_row *c = p->row;
-    if (c->kind == CONFIG_AUTOREGRESSIVE || !c->axis)
+    if (c->kind == CONFIG_AUTOREGRESSIVE || !c->axis || c->is_method)
         return mem_text(c->name);
     if (strcmp(c->axis, "steps"))
         return mem_format("%s, %s %s", c->name, c->axis, c->along);
