@@ -45,6 +45,23 @@ three() {
       "$(wc -l < "$ROOT/data/methods.ndjson")" ]
 }
 
+# Ids of all methods on the embedded models, in f32, so that no near tie decides.
+ids_of_methods() { # FLAGS...
+    "$BIN/prep-prompts" -q --per-task 1 --seed 7 "$ROOT/data/corpus/heldout.ndjson.gz" -o prompts
+    "$BIN/prep-prompts" --schedule --steps 32 --gen-length 32 --block-length 16 --contract fixed \
+        --launches 1 --methods "$ROOT/data/methods.ndjson" --no-meta > plan
+    for s in llada llama; do
+        "$BIN/gen-$s" -q --no-meta -m "$ROOT/data/models/$s-demo" --dtype f32 --schedule plan \
+            --launch "$(jq -r --arg s $s 'select(.system == $s).launch' plan)" --warmup 0 "$@" \
+            prompts
+    done | jq -c 'select(.kind == "generation") | {config, id, token_ids}' | sort
+}
+
+@test "every method writes what it wrote when it was made" {
+    ids_of_methods --device cpu > got
+    diff "$ROOT/tests/fixtures/methods-ids.ndjson" got
+}
+
 @test "a method is its settings and what is given of all others" {
     three > m
     "$BIN/prep-prompts" --schedule --steps 4,16 --gen-length 16 --block-length 8 --batch 1,2 \
