@@ -134,7 +134,7 @@ void ceiling_host(struct ceilings *c, struct pool *pool, struct ceiling_reader *
     }
     for (int u = 0; u < UNITS; u++) {
         c->own_per_s[u] = middle(made[u], &c->operations_spread[u]);
-        c->isa[u] = c->own_per_s[u] > 0 ? peak_best((enum unit)u)->isa : NULL;
+        c->own_isa[u] = c->own_per_s[u] > 0 ? peak_best((enum unit)u)->isa : NULL;
     }
     c->bytes_per_s = middle(bytes, &c->bytes_spread);
     ceiling_lift(c);
@@ -150,7 +150,7 @@ void ceiling_lift(struct ceilings *c)
         c->by[u] = (enum unit)by;
         c->operations_per_s[u] = own.own_per_s[by];
         c->operations_spread[u] = own.operations_spread[by];
-        c->isa[u] = own.isa[by];
+        c->isa[u] = own.own_isa[by];
     }
 }
 
@@ -178,7 +178,7 @@ static void set_remark(json_t *record, const struct ceilings *c, enum unit u)
 {
     char remark[160];
     snprintf(remark, sizeof remark, "%s makes %.4g GOP/s here: its numbers are multiplied faster "
-             "as %s", peak_best(u)->isa, c->own_per_s[u] / 1e9, dtype_unit_name(c->by[u]));
+             "as %s", c->own_isa[u], c->own_per_s[u] / 1e9, dtype_unit_name(c->by[u]));
     json_object_set_new(record, "remark", json_string(remark));
 }
 

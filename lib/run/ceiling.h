@@ -26,8 +26,9 @@ struct ceilings {
     size_t side[UNITS];             /* of a device: the products were side x side x side */
     /* Of the host: */
     enum unit by[UNITS];            /* whose instruction that is: the unit's own, or a quicker one */
-    double own_per_s[UNITS];        /* what its own makes */
     const char *isa[UNITS];         /* its name */
+    double own_per_s[UNITS];        /* what the unit's own makes */
+    const char *own_isa[UNITS];
     double operations_spread[UNITS], bytes_spread; /* (largest - smallest loop) / median */
 };
 /* What the back end runs on, whichever it is. -1 (EXIT_NO_DEVICE, EXIT_INTERNAL): no memory. */
@@ -43,7 +44,7 @@ double ceiling_reader_bytes_per_s(struct ceiling_reader *r, struct pool *pool);
 void ceiling_reader_close(struct ceiling_reader *r); /* NULL is fine */
 
 void ceiling_host(struct ceilings *c, struct pool *pool, struct ceiling_reader *r);
-/* From own_per_s, and isa and spread of each unit's own instruction: the roofs. */
+/* From what each unit's own instruction makes, with its spread: the roofs. */
 void ceiling_lift(struct ceilings *c);
 /* Measures again, shortly: bandwidth as it is now, and the arithmetic of one unit, which only ever
  * raises its ceiling: what was reached once is possible. */
