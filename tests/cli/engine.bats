@@ -91,16 +91,16 @@ isas() { # those that run here, from the message that lists them
     [ -n "$rest" ] || skip "one instruction set beside portable C: nothing to choose"
     "${GEN[@]}" -v --dtype bf16 "$T/prompt" > "$T/now" 2> "$T/log"
     isa=$(jq -r .isa "$T/now")
-    grep -qE "^gen-llama: isa $isa for bf16: .* $first [0-9.]+ [0-9.]+, .*\(measured now\)$" "$T/log"
+    grep -qE "^gen-llama: isa $isa for bf16: .* $first [0-9.]+ [0-9.]+, .*\(measured now\)$" \
+        "$T/log"
     "${GEN[@]}" -v --dtype bf16 "$T/prompt" > "$T/again" 2> "$T/log"
     grep -q '(measured before)$' "$T/log"
-    cmp "$T/now" "$T/again"
-    "${GEN[@]}" --dtype bf16 --isa "$isa" "$T/prompt" | jq -c .token_ids > "$T/named"
-    [ "$(jq -c .token_ids "$T/now")" = "$(cat "$T/named")" ]
+    "${GEN[@]}" --dtype bf16 --isa "$isa" "$T/prompt" > "$T/named"
+    [ "$(jq -c '[.isa, .token_ids]' "$T/now" "$T/again" "$T/named" | sort -u | wc -l)" -eq 1 ]
 
     # a clock that finds the first set slow for bf16 alone, and the others alike
     file=$(echo "$XDG_CACHE_HOME"/crossover/levels/*)
-    awk -v isa="$first" 'NF == 4 && $3 ~ /^[0-9]+$/ {
+    awk -v isa="$first" 'NR > 3 {
             $3 = $4 = 1000
             if ($1 == "bf16" && $2 == isa) $4 = 2000
         } { print }' "$file" > "$T/times"

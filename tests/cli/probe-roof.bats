@@ -59,7 +59,8 @@ shares() {
     jq -se 'map(select(.ceiling)) | map(.unit) == ["f32", "bf16", "int8"] and
         all(.device == "cuda" and .device_name == "emulated device (host)" and .isa == "sm_90" and
             (has("threads") | not) and .flops_per_s > 0 and .bytes_per_s > 0 and
-            .flops_spread_ratio == null and (.flops_spread_ratio_reason | length) > 0)' ceilings.ndjson
+            .flops_spread_ratio == null and (.flops_spread_ratio_reason | length) > 0)' \
+        ceilings.ndjson
     # whose products they are, as the generators say it too
     [ "$(jq -s 'map(select(.ceiling or .kind == "generation") | .library) | unique | length' \
         ceilings.ndjson llama.ndjson)" -eq 1 ]
