@@ -34,7 +34,7 @@ static const double noise = 0.05;
 
 /* The matrix, which the second level of any cache holds; the rows; and how long it may take. */
 enum { OUTPUTS = 128, INPUTS = 1024, FEW = 1, MANY = 64, FEW_CALLS = 4 };
-enum { ROUNDS = 8, ROUNDS_LEAST = 2, FORMAT_NS = 7000000 };
+enum { ROUNDS = 16, ROUNDS_LEAST = 8, FORMAT_NS = 7000000 };
 
 /* ---- the clock ---- */
 
@@ -60,24 +60,25 @@ static void close_trial(struct trial *r, struct backend *b)
     free(r->work);
 }
 
-static int64_t product_ns(struct trial *r, struct backend *b, const float *x, float *y, size_t rows,
-                          int calls)
+/* *least becomes the time of one product, if that is less. */
+static void time_product(int64_t *least, struct trial *r, struct backend *b, const float *x,
+                         float *y, size_t rows)
 {
     const struct product p = {&r->w, y, 0};
     int64_t begin = clock_ns();
-    b->ops = r->ops;
-    for (int i = 0; i < calls; i++)
-        b->ops->matmul(b, &p, 1, (struct input){.x = x}, rows, r->work);
-    int64_t took = (clock_ns() - begin) / calls;
-    return took > 0 ? took : 1;
+    r->ops->matmul(b, &p, 1, (struct input){.x = x}, rows, r->work);
+    int64_t took = clock_ns() - begin;
+    took = took > 0 ? took : 1;
+    *least = *least && *least < took ? *least : took;
 }
 
 static void time_round(struct level_time *t, struct trial *r, struct backend *b, const float *x,
                        float *y)
 {
-    int64_t few = product_ns(r, b, x, y, FEW, FEW_CALLS), many = product_ns(r, b, x, y, MANY, 1);
-    t->few_ns = !t->few_ns || few < t->few_ns ? few : t->few_ns;
-    t->many_ns = !t->many_ns || many < t->many_ns ? many : t->many_ns;
+    b->ops = r->ops;
+    for (int i = 0; i < FEW_CALLS; i++)
+        time_product(&t->few_ns, r, b, x, y, FEW);
+    time_product(&t->many_ns, r, b, x, y, MANY);
 }
 
 /* values: of the matrix, and its beginning of the rows. -1: no memory. */

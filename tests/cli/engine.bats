@@ -118,8 +118,9 @@ isas() { # those that run here, from the message that lists them
 
     # a file that is broken, and no place for one
     head -c 100 "$T/times" > "$file"
-    "${GEN[@]}" -v --dtype bf16 "$T/prompt" 2>&1 > /dev/null | grep -q '(measured now)$'
+    "${GEN[@]}" -v --dtype bf16 "$T/prompt" 2> "$T/log" > /dev/null
+    grep -q '(measured now)$' "$T/log"
     [ "$(wc -l < "$file")" -eq "$(wc -l < "$T/times")" ]
-    XDG_CACHE_HOME=/dev/null "${GEN[@]}" -v --dtype bf16 "$T/prompt" 2>&1 > /dev/null |
-        grep -q '(measured now)$'
+    XDG_CACHE_HOME=/dev/null "${GEN[@]}" -v --dtype bf16 "$T/prompt" 2> "$T/log" > /dev/null
+    grep -q '(measured now)$' "$T/log"
 }
