@@ -29,7 +29,7 @@ struct ceilings {
     const char *isa[UNITS];         /* its name */
     double own_per_s[UNITS];        /* what the unit's own makes */
     const char *own_isa[UNITS];
-    double operations_spread[UNITS], bytes_spread; /* (largest - smallest loop) / median */
+    double operations_spread[UNITS], bytes_spread; /* (largest - smallest) / median */
 };
 /* What the back end runs on, whichever it is. -1 (EXIT_NO_DEVICE, EXIT_INTERNAL): no memory. */
 int ceiling_measure(struct ceilings *c, struct backend *b, struct err *e);
