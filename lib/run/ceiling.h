@@ -25,7 +25,7 @@ struct ceilings {
     double bytes_per_s;             /* read from memory; of a device: read and written, copying */
     size_t side[UNITS];             /* of a device: the products were side x side x side */
     /* Of the host: */
-    enum unit by[UNITS];            /* whose instruction that is: the unit's own, or a quicker one */
+    enum unit by[UNITS];            /* whose instruction that is: its own, or a quicker one */
     const char *isa[UNITS];         /* its name */
     double own_per_s[UNITS];        /* what the unit's own makes */
     const char *own_isa[UNITS];
