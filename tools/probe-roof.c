@@ -43,7 +43,8 @@ static void say(const struct ceilings *c, const struct backend *b)
         fprintf(stderr, ", %s %.4g GOP/s", dtype_unit_name((enum unit)u),
                 c->operations_per_s[u] / 1e9);
         if (host)
-            fprintf(stderr, " (%s, spread %.0f %%)", c->isa[u], 100 * c->operations_spread[u]);
+            fprintf(stderr, " (%s, spread %.0f %%)", c->own[c->by[u]]->isa,
+                    100 * c->operations_spread[u]);
     }
     fputc('\n', stderr);
 }

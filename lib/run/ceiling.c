@@ -100,10 +100,9 @@ void ceiling_reader_close(struct ceiling_reader *r)
     free(r);
 }
 
-/* Operations a second of a unit's own loop; 0: there is none. */
-static double spin_rate(enum unit u, struct pool *pool, int passes)
+/* Operations a second of a loop; NULL: none, 0. */
+static double spin_rate(const struct peak *p, struct pool *pool, int passes)
 {
-    const struct peak *p = peak_best(u);
     if (!p)
         return 0;
     size_t threads = pool_threads(pool);
@@ -127,15 +126,15 @@ void ceiling_host(struct ceilings *c, struct pool *pool, struct ceiling_reader *
 {
     double made[UNITS][LOOPS], bytes[LOOPS];
     *c = (struct ceilings){.threads = pool_threads(pool)};
+    for (int u = 0; u < UNITS; u++)
+        c->own[u] = peak_best((enum unit)u);
     for (int i = 0; i < LOOPS; i++) {
         for (int u = 0; u < UNITS; u++)
-            made[u][i] = spin_rate((enum unit)u, pool, PASSES);
+            made[u][i] = spin_rate(c->own[u], pool, PASSES);
         bytes[i] = ceiling_reader_bytes_per_s(r, pool);
     }
-    for (int u = 0; u < UNITS; u++) {
+    for (int u = 0; u < UNITS; u++)
         c->own_per_s[u] = middle(made[u], &c->operations_spread[u]);
-        c->own_isa[u] = c->own_per_s[u] > 0 ? peak_best((enum unit)u)->isa : NULL;
-    }
     c->bytes_per_s = middle(bytes, &c->bytes_spread);
     ceiling_lift(c);
 }
@@ -150,13 +149,12 @@ void ceiling_lift(struct ceilings *c)
         c->by[u] = (enum unit)by;
         c->operations_per_s[u] = own.own_per_s[by];
         c->operations_spread[u] = own.operations_spread[by];
-        c->isa[u] = own.own_isa[by];
     }
 }
 
 void ceiling_again(struct ceilings *c, struct pool *pool, struct ceiling_reader *r, enum unit u)
 {
-    double now = spin_rate(c->by[u], pool, PASSES_AGAIN);
+    double now = spin_rate(c->own[c->by[u]], pool, PASSES_AGAIN);
     c->operations_per_s[u] = fmax(c->operations_per_s[u], now);
     c->bytes_per_s = ceiling_reader_bytes_per_s(r, pool);
 }
@@ -178,7 +176,7 @@ static void set_remark(json_t *record, const struct ceilings *c, enum unit u)
 {
     char remark[160];
     snprintf(remark, sizeof remark, "%s makes %.4g GOP/s here: its numbers are multiplied faster "
-             "as %s", c->own_isa[u], c->own_per_s[u] / 1e9, dtype_unit_name(c->by[u]));
+             "as %s", c->own[u]->isa, c->own_per_s[u] / 1e9, dtype_unit_name(c->by[u]));
     json_object_set_new(record, "remark", json_string(remark));
 }
 
@@ -196,7 +194,7 @@ json_t *ceiling_record(const struct ceilings *c, const struct backend *b, enum u
                  c->threads > 1 ? "s" : "");
     json_t *r = json_pack("{s:s, s:b, s:s, s:s, s:s?, s:s, s:s?}", "name", name, "ceiling", 1,
                           "unit", dtype_unit_name(u), "device", b->ops->name, "device_name",
-                          device ? b->name : NULL, "isa", device ? b->level : c->isa[u],
+                          device ? b->name : NULL, "isa", device ? b->level : c->own[c->by[u]]->isa,
                           "library", *b->library ? b->library : NULL);
     if (!device)
         rec_set_int(r, "threads", (int64_t)c->threads);

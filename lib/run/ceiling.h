@@ -25,10 +25,9 @@ struct ceilings {
     double bytes_per_s;             /* read from memory; of a device: read and written, copying */
     size_t side[UNITS];             /* of a device: the products were side x side x side */
     /* Of the host: */
-    enum unit by[UNITS];            /* whose instruction that is: its own, or a quicker one */
-    const char *isa[UNITS];         /* its name */
-    double own_per_s[UNITS];        /* what the unit's own makes */
-    const char *own_isa[UNITS];
+    const struct peak *own[UNITS];  /* the loop of the unit's own instruction; NULL: none */
+    double own_per_s[UNITS];        /* what it makes */
+    enum unit by[UNITS];            /* the unit whose instruction is the roof: itself, or another */
     double operations_spread[UNITS], bytes_spread; /* (largest - smallest) / median */
 };
 /* What the back end runs on, whichever it is. -1 (EXIT_NO_DEVICE, EXIT_INTERNAL): no memory. */
