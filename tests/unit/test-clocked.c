@@ -86,7 +86,10 @@ static char *only_file(const char *folder)
             path = mem_format("%s/%s", folder, x->d_name);
     if (d)
         closedir(d);
-    return n == 1 ? path : NULL;
+    if (n == 1)
+        return path;
+    free(path);
+    return NULL;
 }
 
 static void put(const char *path, const char *bytes, size_t n)
