@@ -9,6 +9,7 @@
 #include "lib/record/rec.h"
 #include "lib/checkpoint/manifest.h"
 #include "lib/checkpoint/quantization.h"
+#include "lib/run/level_choice.h"
 
 int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkpoint *c,
                       const struct log *log, struct err *e)
@@ -72,6 +73,15 @@ int engine_load(const struct engine *g, struct network *n, struct backend *b,
 {
     const struct precision p = {.dtype = g->dtype, .kv = g->kv_dtype, .quant = g->quant};
     return network_load(n, b, c, &p, e);
+}
+
+void engine_level(const struct engine *g, struct backend *b, const struct checkpoint *c,
+                  const struct log *log)
+{
+    struct network n;
+    if (strcmp(g->isa, "auto") || engine_settle(g, &n, b, c, NULL))
+        return; /* what cannot be settled, loading refuses */
+    level_choice_use(b, quantization_dtype(n.quant, &n.config, ROLE_Q, n.dtype), log);
 }
 
 const char *const engine_facts[] = {"device", "device_name", "isa", "library", "dtype",

@@ -23,7 +23,7 @@ struct engine {
     {.device = "auto", .isa = "auto", .dtype = "auto", .kv_dtype = "auto", .quant = "none"}
 #define ISA_OPTION(to)                                                                          \
     {"isa", 0, OPT_TEXT, &(to), .arg = "auto|avx512bf16|avx512|avx2|neon|portable",             \
-     .help = "instruction set of the CPU back end (auto: the best that it has)"}
+     .help = "instruction set of the CPU back end (auto: the quickest that it has)"}
 #define THREADS_OPTION(to)                                                                      \
     {"threads", 0, OPT_INT, &(to), 0, 1024, .arg = "N",                                         \
      .help = "threads (0: one for each physical core that we may use)"}
@@ -60,6 +60,10 @@ int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkp
  * when there can be no such device, EXIT_NO_DEVICE when there is none here, saying what is. */
 int engine_open(const struct engine *g, struct backend **b, struct err *e);
 int engine_check_device(const struct engine *g, struct err *e); /* the first of these alone */
+/* With --isa auto: level_choice_use for what the network of a checkpoint multiplies. For a back end
+ * that is just open. */
+void engine_level(const struct engine *g, struct backend *b, const struct checkpoint *c,
+                  const struct log *log);
 /* network_settle as --dtype, --kv-dtype and --quant say. */
 int engine_settle(const struct engine *g, struct network *n, struct backend *b,
                   const struct checkpoint *c, struct err *e);

@@ -271,7 +271,10 @@ int session_open(struct session *s, struct err *e)
 {
     const struct job *job = s->job;
     if (check_flags(job, e) || open_model(s, e) || read_prompts(s, e) ||
-        engine_open(&job->args->engine, &s->backend, e) || open_outputs(s, e))
+        engine_open(&job->args->engine, &s->backend, e))
+        return -1;
+    engine_level(&job->args->engine, s->backend, &s->checkpoint, &s->log);
+    if (open_outputs(s, e))
         return -1;
     s->out.inputs = json_incref(s->prompts.inputs);
     warn_library(s);

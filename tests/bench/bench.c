@@ -18,6 +18,7 @@
 
 #include "lib/base/opt.h"
 #include "lib/run/engine.h"
+#include "lib/run/level_choice.h"
 #include "lib/checkpoint/synth.h"
 #include "tests/bench/card.h"
 
@@ -69,6 +70,12 @@ int bench_backend(struct bench *b, struct err *e)
     backend_close(b->backend);
     b->backend = NULL;
     return engine_open(&engine, &b->backend, e);
+}
+
+void bench_level(struct bench *b, enum dtype dtype)
+{
+    if (!strcmp(b->isa, "auto"))
+        level_choice_use(b->backend, dtype, NULL);
 }
 
 static void describe(const struct bench *b, json_t *r)
@@ -131,17 +138,32 @@ static void set_remark(const struct bench *b, json_t *r, int unit, double reache
                                                      "outliers: not what the int8 units can do"));
 }
 
+/* Of the host's loops; of a device there are none. */
+enum { SPREAD_TEXT = 32 };
+static const char *spread_text(const struct bench *b, double spread, char text[SPREAD_TEXT])
+{
+    *text = 0;
+    if (!bench_on_device(b))
+        snprintf(text, SPREAD_TEXT, ", spread %.0f %%", 100 * spread);
+    return text;
+}
+
 static int put_ceiling(struct bench *b, const struct ceilings *c, enum unit u, struct err *e)
 {
+    char spread[SPREAD_TEXT];
     json_t *r = ceiling_record(c, b->backend, u);
-    fprintf(stderr, "%-36s %8.1f GOP/s  (%s)\n", rec_text(r, "name"), c->operations_per_s[u] / 1e9,
-            rec_text(r, "isa"));
+    fprintf(stderr, "%-36s %8.1f GOP/s  (%s)%s\n", rec_text(r, "name"),
+            c->operations_per_s[u] / 1e9, rec_text(r, "isa"),
+            spread_text(b, c->operations_spread[u], spread));
     set_remark(b, r, u, c->operations_per_s[u]);
+    if (!bench_on_device(b) && rec_text(r, "remark"))
+        fprintf(stderr, "bench: %s\n", rec_text(r, "remark"));
     return rec_write(&b->out, "roofline", r, e);
 }
 
 static int put_ceilings(struct bench *b, const struct ceilings *c, struct err *e)
 {
+    char spread[SPREAD_TEXT];
     int bad = 0;
     for (int u = 0; u < UNITS && !bad; u++)
         if (c->operations_per_s[u] > 0)
@@ -150,8 +172,9 @@ static int put_ceilings(struct bench *b, const struct ceilings *c, struct err *e
         fprintf(stderr, "%-36s %8.1f GB/s  (%s)\n", "memory copy, read + written",
                 c->bytes_per_s / 1e9, b->backend->name);
     else
-        fprintf(stderr, "%-36s %8.1f GB/s  (%zu thread%s)\n", "memory read",
-                c->bytes_per_s / 1e9, c->threads, c->threads > 1 ? "s" : "");
+        fprintf(stderr, "%-36s %8.1f GB/s  (%zu thread%s)%s\n", "memory read",
+                c->bytes_per_s / 1e9, c->threads, c->threads > 1 ? "s" : "",
+                spread_text(b, c->bytes_spread, spread));
     return bad;
 }
 

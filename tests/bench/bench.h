@@ -32,6 +32,9 @@ int bench_on_device(const struct bench *b);
 int bench_stopped(const struct bench *b, struct err *e);
 /* Opens b->backend as the options say; one that was open is closed first. */
 int bench_backend(struct bench *b, struct err *e);
+/* With --isa auto: the level of the host for a format, as the tools choose it. No matrices are
+ * there. */
+void bench_level(struct bench *b, enum dtype dtype);
 /* The host's are measured again, shortly: a device is nobody else's. */
 void ceilings_refresh(struct bench *b, enum unit u);
 

@@ -245,6 +245,7 @@ int bench_network(struct bench *b, const char *shape, const struct kind *k, stru
         (k->precision.quant &&
          (quantization_named(k->precision.quant, &q) || quantization_check(q, &f, NULL))))
         return 1;
+    bench_level(b, k->dtype);
     char *name = mem_format("synth:%s", shape);
     int bad = checkpoint_open(&c, name, 0, e) || network_load(n, b->backend, &c, &k->precision, e);
     free(name);

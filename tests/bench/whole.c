@@ -62,6 +62,7 @@ static int load_once(struct bench *b, const struct kind *k, struct load *l, stru
     struct network n;
     if (bench_stopped(b, e) || bench_backend(b, e))
         return -1;
+    bench_level(b, k->dtype);
     int64_t begin = clock_ns();
     if (checkpoint_open(&c, b->model, 0, e))
         return -1;

@@ -82,3 +82,45 @@ isas() { # those that run here, from the message that lists them
     [ "$(taskset -c "$cpu" "${GEN[@]}" "$T/prompt" | jq .threads)" -eq 1 ]
     [ "$(taskset -c "$cpu" "${GEN[@]}" --threads 2 "$T/prompt" | jq -c .token_ids)" = "$one" ]
 }
+
+@test "a format runs on the instruction set that was quickest here, once for all runs" {
+    export XDG_CACHE_HOME=$T/cache
+    "${GEN[@]}" --isa portable "$T/prompt" > "$T/named"
+    [ ! -e "$XDG_CACHE_HOME" ] # who names one needs no clock
+    read -r first second rest <<< "$(isas | tr '\n' ' ')"
+    [ -n "$rest" ] || skip "one instruction set beside portable C: nothing to choose"
+    "${GEN[@]}" -v --dtype bf16 "$T/prompt" > "$T/now" 2> "$T/log"
+    isa=$(jq -r .isa "$T/now")
+    grep -qE "^gen-llama: isa $isa for bf16: .* $first [0-9.]+ [0-9.]+, .*\(measured now\)$" \
+        "$T/log"
+    "${GEN[@]}" -v --dtype bf16 "$T/prompt" > "$T/again" 2> "$T/log"
+    grep -q '(measured before)$' "$T/log"
+    "${GEN[@]}" --dtype bf16 --isa "$isa" "$T/prompt" > "$T/named"
+    [ "$(jq -c '[.isa, .token_ids]' "$T/now" "$T/again" "$T/named" | sort -u | wc -l)" -eq 1 ]
+
+    # a clock that finds the first set slow for bf16 alone, and the others alike
+    file=$(echo "$XDG_CACHE_HOME"/crossover/levels/*)
+    awk -v isa="$first" 'NR > 3 {
+            $3 = $4 = 1000
+            if ($1 == "bf16" && $2 == isa) $4 = 2000
+        } { print }' "$file" > "$T/times"
+    cp "$T/times" "$file"
+    [ "$("${GEN[@]}" --dtype bf16 "$T/prompt" | jq -r .isa)" = "$second" ]
+    [ "$("${GEN[@]}" --dtype f32 "$T/prompt" | jq -r .isa)" = "$first" ]
+    [ "$("${GEN[@]}" --dtype bf16 --isa "$first" "$T/prompt" | jq -r .isa)" = "$first" ]
+    # every tool that runs a network, and the meta record
+    "$BIN/score-ppl" --mode nll -m synth:tiny-llama --dtype bf16 "$T/prompt" > "$T/scores"
+    jq -se --arg isa "$second" '[.[0].backend.isa] | unique == [$isa]' "$T/scores"
+    "$BIN/gen-llada" -m synth:tiny-llada --dtype bf16 --gen-length 4 --block-length 4 --steps 2 \
+        "$T/prompt" > "$T/llada"
+    jq -se --arg isa "$second" '[.[0].backend.isa, .[1].isa] | unique == [$isa]' "$T/llada"
+    cmp "$T/times" "$file"
+
+    # a file that is broken, and no place for one
+    head -c 100 "$T/times" > "$file"
+    "${GEN[@]}" -v --dtype bf16 "$T/prompt" 2> "$T/log" > /dev/null
+    grep -q '(measured now)$' "$T/log"
+    [ "$(wc -l < "$file")" -eq "$(wc -l < "$T/times")" ]
+    XDG_CACHE_HOME=/dev/null "${GEN[@]}" -v --dtype bf16 "$T/prompt" 2> "$T/log" > /dev/null
+    grep -q '(measured now)$' "$T/log"
+}
