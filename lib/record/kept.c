@@ -21,10 +21,12 @@
 
 enum { BLOCK = 1 << 20, LONGEST = 1 << 26 }; /* of a line: what rec_read reads */
 
-static const char *const names[KEPT_MEMBERS + 1] = {
-    [KEPT_KIND] = "kind", [KEPT_ID] = "id", [KEPT_WHERE] = "where", [KEPT_STATUS] = "status",
-    [KEPT_MORE] = "more", [KEPT_SEQ] = "seq", [KEPT_BATCH_ID] = "batch_id", [KEPT_VALUE] = "value",
-    [KEPT_VALUE_SE] = "value_se", [KEPT_SCORED_TOKENS] = "scored_tokens"};
+#define NAME(text) {text, sizeof text - 1}
+static const struct quick_view names[KEPT_MEMBERS] = {
+    [KEPT_KIND] = NAME("kind"), [KEPT_ID] = NAME("id"), [KEPT_WHERE] = NAME("where"),
+    [KEPT_STATUS] = NAME("status"), [KEPT_MORE] = NAME("more"), [KEPT_SEQ] = NAME("seq"),
+    [KEPT_BATCH_ID] = NAME("batch_id"), [KEPT_VALUE] = NAME("value"),
+    [KEPT_VALUE_SE] = NAME("value_se"), [KEPT_SCORED_TOKENS] = NAME("scored_tokens")};
 
 /* ---- members ---- */
 
@@ -79,7 +81,7 @@ void kept_add(struct kept_list *l, const char *line, size_t n)
 {
     struct quick_view found[KEPT_MEMBERS];
     size_t bytes = n + 1;
-    quick_members(line, n, names, found);
+    quick_members(line, n, names, KEPT_MEMBERS, found);
     buf_put(&l->all, &bytes, sizeof bytes);
     for (size_t i = 0; i < KEPT_MEMBERS; i++) {
         const struct quick_view *v = &found[i];

@@ -293,19 +293,20 @@ static void skip_value(struct quick *q)
     }
 }
 
-/* A bit for the first letter of a name, so that most other names are told at once. */
-static uint64_t letter(const char *name)
+/* A bit for the first letter and the length of a name: most that are not wanted have another. */
+static uint64_t mark(const char *name, size_t n)
 {
-    return (uint64_t)1 << (*name & 63);
+    return (uint64_t)1 << (((size_t)*name + 5 * n) & 63);
 }
 
-void quick_members(const char *bytes, size_t n, const char *const *names, struct quick_view *found)
+void quick_members(const char *bytes, size_t n, const struct quick_view *names, size_t count,
+                   struct quick_view *found)
 {
     struct quick q = {.p = bytes, .end = bytes + n};
-    uint64_t letters = 0;
-    for (size_t i = 0; names[i]; i++) {
+    uint64_t marks = 0;
+    for (size_t i = 0; i < count; i++) {
         found[i] = (struct quick_view){0};
-        letters |= letter(names[i]);
+        marks |= mark(names[i].at, names[i].n);
     }
     for (int more = next_is(&q, '{'); more && next_is(&q, '"'); more = next_is(&q, ',')) {
         const char *name = q.p;
@@ -315,10 +316,8 @@ void quick_members(const char *bytes, size_t n, const char *const *names, struct
             return;
         const char *from = q.p;
         skip_value(&q);
-        if (!(letters & letter(name)))
-            continue;
-        for (size_t i = 0; names[i]; i++)
-            if (strlen(names[i]) == len && !memcmp(names[i], name, len))
+        for (size_t i = 0; i < count && marks & mark(name, len); i++)
+            if (names[i].n == len && !memcmp(names[i].at, name, len))
                 found[i] = (struct quick_view){from, (size_t)(q.p - from)};
     }
 }

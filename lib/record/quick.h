@@ -14,10 +14,10 @@ struct quick_view {
     const char *at; /* n 0: nothing */
     size_t n;
 };
-/* found[i]: the JSON text of the member names[i] (NULL ends them, none is empty), perhaps with white space behind
- * it. For bytes that are known to be a JSON object whose keys have no escapes; of others something
+/* found[i]: the JSON text of the member names[i], of `count`, perhaps with white space behind it.
+ * For bytes that are known to be a JSON object whose keys have no escapes; of others something
  * within them is found, or nothing. */
-void quick_members(const char *bytes, size_t n, const char *const *names,
+void quick_members(const char *bytes, size_t n, const struct quick_view *names, size_t count,
                    struct quick_view *found);
 
 #endif

@@ -200,15 +200,16 @@ static int quick_agrees(const char *bytes, size_t n)
 static int members_agree(const char *bytes, size_t n)
 {
     enum { WANTED = 5 };
-    static const char *const wanted[WANTED + 1] = {"a", "text", "id", "ok", "memory"};
+    static const struct quick_view wanted[WANTED] = {{"a", 1}, {"text", 4}, {"id", 2}, {"ok", 2},
+                                                     {"memory", 6}};
     struct quick_view found[WANTED];
     char *exact = mem_alloc(n);
     memcpy(exact, bytes, n);
-    quick_members(exact, n, wanted, found);
+    quick_members(exact, n, wanted, WANTED, found);
     json_t *j = json_loadb(exact, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
     int same = 1;
     for (size_t i = 0; i < WANTED; i++) {
-        const json_t *v = json_object_get(j, wanted[i]);
+        const json_t *v = json_object_get(j, wanted[i].at);
         json_t *q = found[i].n ? json_loadb(found[i].at, found[i].n, JSON_DECODE_ANY |
                                             JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL) : NULL;
         same &= v ? json_equal(v, q) : !found[i].n;
