@@ -320,7 +320,7 @@ struct saber {
     double then[MOST], before[MOST];     /* confidence of its commit; probability a pass ago */
 };
 
-/* The one of the slots of a set in which v is largest, of equals the first; -1: the set is empty. */
+/* The slot of a set in which v is largest, of equals the first; -1: the set is empty. */
 static int largest(unsigned set, const double *v)
 {
     int best = -1;
@@ -408,8 +408,8 @@ static void test_saber_written_out(void)
     int alike = 0, again = 0;
     for (int i = 0; i < CANVASES; i++)
         alike += saber_agrees(&r, (double)(i % 5) / 4, 1 + i % 4, &again);
-    ok(alike == CANVASES && again > CANVASES / 4, "saber: %d of %d canvases as written out from the "
-       "publication, %d slots masked again", alike, (int)CANVASES, again);
+    ok(alike == CANVASES && again > CANVASES / 4, "saber: %d of %d canvases as written out from "
+       "the publication, %d slots masked again", alike, (int)CANVASES, again);
 }
 
 static void test_wino(void)
