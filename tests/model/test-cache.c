@@ -456,7 +456,7 @@ static void test_admit(struct network *n)
     int same = 0, runs = 0, waited = 0;
     for (int cache = 0; cache < CACHE_COUNT; cache++)
         for (size_t k = 0; k < sizeof rules / sizeof *rules; k++) {
-            struct diffuse d = {.gen_length = 24, .block_length = 8, .steps = 12, .rule = rules[k],
+            struct diffuse d = {.gen_length = 16, .block_length = 8, .steps = 8, .rule = rules[k],
                                 .cache = (enum caching)cache, .kept = cache_usual, .prepare = 1,
                                 .seed = 5,
                                 .unmask = {.threshold = 0.0031, .credit_threshold = 0.0035,
