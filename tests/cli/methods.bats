@@ -117,7 +117,8 @@ run_of() {
     "$BIN/compare" --no-meta --methods m --cost e2e_ns in > out
     jq -n --slurpfile schema "$ROOT/data/record.schema.json" -f "$ROOT/tests/schema.jq" out
     jq -es 'map(select(.metric == "e2e_ns") | {(.setting): .}) | add
-            | keys == ["dual-factor", "factor"] and all(.by == "method")
+            | keys == ["dual-factor", "factor"]
+              and all(.by == "method" and .base_setting == "vanilla")
               and (.factor.value - 0.25 | fabs < 0.01)' out
     jq -es 'map(select(.metric == "accuracy") | {(.setting): .}) | add
             | ."dual-factor".hi < 0 and .factor.value == 0' out
@@ -137,6 +138,17 @@ run_of() {
     grep -q '^| synth:tiny-llada | dual-factor |.*9.5 times, a card (to\\_eos)' page.md
     grep -q 'Fewer right answers than its base: dual-factor' page.md
     lacks -q '^| synth:tiny-llama | plain' page.md # with what is it to be compared?
+}
+
+@test "what the others are compared with is called as the comparisons say" {
+    three | sed 's/vanilla/single/' > m
+    run_of > in
+    "$BIN/compare" --no-meta --methods m --cost e2e_ns in > by-method
+    "$BIN/plot" --type methods in by-method -o f.svg
+    grep -q '>single<' f.svg
+    grep -q 'how many times as fast as single an answer' f.txt
+    "$BIN/report" -q --format markdown in by-method -o page.md
+    grep -q '^| synth:tiny-llada | single |' page.md
 }
 
 @test "without methods the page is silent about them" {
