@@ -205,5 +205,5 @@ json_t *about_default(const char *setting)
         json_decref(o);
         return v;
     }
-    return strcmp(setting, "quant") ? NULL : json_string("none");
+    return strcmp(setting, "quant") && strcmp(setting, "numa") ? NULL : json_string("none");
 }
