@@ -216,7 +216,7 @@ json_t *about_default(const char *setting)
         json_decref(o);
         return v;
     }
-    return strcmp(setting, "quant") ? NULL : json_string("none");
+    return strcmp(setting, "quant") && strcmp(setting, "numa") ? NULL : json_string("none");
 }
 
 /* The record has a value in the table that is not the default, of a setting of speed alone. */
