@@ -23,8 +23,8 @@
 #include DENSE /* tiled_product, where the level has tiles */
 
 /* A product's tile is ROWS x 2 registers, or for few queries FEW x WIDE, where the level has none
- * of its own (DENSE). QUERIES is a multiple of LANES. A row of scores is a line longer than a chunk:
- * else rows fight for the same cache sets. */
+ * of its own (DENSE). QUERIES is a multiple of LANES. A row of scores is a line longer than a
+ * chunk: else rows fight for the same cache sets. */
 enum {
     CHUNK = 256,
     BLOCK = 8,
