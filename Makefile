@@ -74,12 +74,18 @@ COMMIT := $(shell git describe --always --dirty=+ --abbrev=12 2>/dev/null || ech
 PEAK_x86_64 := x86
 PEAK_aarch64 := arm
 PEAK := $(wildcard kernels/peak-$(or $(PEAK_$(shell uname -m)),other).c)
-LIB_SRC := $(filter-out lib/base/version.c kernels/peak-%, \
+AMX  := kernels/amx-$(if $(filter x86_64,$(shell uname -m)),x86,other).c
+LIB_SRC := $(filter-out lib/base/version.c kernels/peak-% kernels/amx-%, \
                $(wildcard lib/*/*.c lib/*/*/*.c kernels/*.c)) \
-           $(PEAK) $(wildcard kernels/ref/*.c kernels/cuda/segments.c)
-CPU_SRC := $(wildcard kernels/cpu/*.c)
+           $(PEAK) $(AMX) $(wildcard kernels/ref/*.c kernels/cuda/segments.c)
+# Levels named amx are products by tiles, and what runs through them; all else is that of a level
+# below, their base (kernels/cpu/level.h).
+AMX_SRC := $(wildcard kernels/cpu/amx*.c) $(patsubst %,kernels/cpu/%.c,attention head ops)
+CPU_SRC := $(filter-out kernels/cpu/amx%,$(wildcard kernels/cpu/*.c))
+level_obj = $(patsubst kernels/%.c,$(BUILD)/obj/kernels/$(1)/%.o, \
+                $(if $(filter amx%,$(1)),$(AMX_SRC),$(CPU_SRC)))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) \
-           $(foreach l,portable $(CPU_LEVELS),$(CPU_SRC:kernels/%.c=$(BUILD)/obj/kernels/$(l)/%.o))
+           $(foreach l,portable $(CPU_LEVELS),$(call level_obj,$(l)))
 TOOLS   := $(patsubst tools/%.c,%,$(wildcard tools/*.c))
 
 .PHONY: tools
@@ -101,17 +107,24 @@ CPU_FLAGS_neon       :=
 CPU_FLAGS_avx2       := -march=x86-64-v3 -mtune=generic
 CPU_FLAGS_avx512     := -march=x86-64-v4 -mprefer-vector-width=512
 CPU_FLAGS_avx512bf16 := $(CPU_FLAGS_avx512) -mavx512bf16 -mavx512vnni -mavx512vbmi
+CPU_FLAGS_amx        := $(CPU_FLAGS_avx512bf16) -mamx-tile -mamx-bf16 -mamx-int8
+CPU_BASE_amx         := avx512bf16
+# $(call cpu_level,NAME,LEVEL,TMM): NAME is LEVEL itself, or has it as its base and the
+# instructions of its tiles from TMM.
 define cpu_level
 $(BUILD)/obj/kernels/$(1)/cpu/%.o: kernels/cpu/%.c $(BUILD)/obj/flags.txt
 	@mkdir -p $$(@D)
 	$$(call say,cc $$< ($(1)))\
-	    $(CC) $$(ALL_CFLAGS) $$(CPU_FLAGS) $$(CPU_FLAGS_$(1)) -DLEVEL=$(1) \
-	        -DISA='"kernels/cpu/isa_$(1).h"' -c $$< -o $$@
-endef
-$(foreach l,portable $(CPU_LEVELS),$(eval $(call cpu_level,$(l))))
+	    $(CC) $$(ALL_CFLAGS) $$(CPU_FLAGS) $$(CPU_FLAGS_$(1)) -DLEVEL=$(2) \
+	        -DISA='"kernels/cpu/isa_$(2).h"' \
+	        $(if $(filter-out $(1),$(2)),-DOWN=$(1) -DTMM='"$(3)"' \
+	        -DDENSE='"kernels/cpu/amx_tiled.h"') -c $$< -o $$@
 # int8 sums are exact, and the few fp32 operations after them are to be the same at every level.
-$(foreach l,portable $(CPU_LEVELS),$(BUILD)/obj/kernels/$(l)/cpu/format_int8.o): \
+$(BUILD)/obj/kernels/$(1)/cpu/format_int8.o $(BUILD)/obj/kernels/$(1)/cpu/amx_int8.o: \
     private CPU_FLAGS += -ffp-contract=off
+endef
+$(foreach l,portable $(CPU_LEVELS),\
+    $(eval $(call cpu_level,$(l),$(or $(CPU_BASE_$(l)),$(l)),kernels/cpu/tmm.h)))
 # The loops that find the ceilings must not be what limits them.
 $(BUILD)/obj/lib/run/ceiling.o $(BUILD)/obj/kernels/peak-%.o: private ALL_CFLAGS += -O3
 $(BUILD)/obj/kernels/peak-arm.o: private ALL_CFLAGS += -march=armv8.2-a+dotprod+bf16

@@ -8,7 +8,8 @@ SAN     ?=
 # needs must be there too (Debian: libacl1-dev, liblz4-dev, libzstd-dev).
 STATIC  ?=
 # Instruction sets of kernels/cpu beside the portable one, each compiled from the same source.
-CPU_LEVELS_x86_64  := avx512bf16 avx512 avx2
+# (amx needs avx512bf16 beside it.)
+CPU_LEVELS_x86_64  := amx avx512bf16 avx512 avx2
 CPU_LEVELS_aarch64 := neon
 CPU_LEVELS ?= $(CPU_LEVELS_$(shell uname -m))
 # Checkpoints; default is the embedded trio.

@@ -123,13 +123,13 @@ struct backend *backend_open(const char *device, const char *isa, size_t threads
 {
     struct backend *b = mem_zero(1, sizeof *b);
     b->act = DTYPE_F32;
-    b->pool = pool_new(threads);
     b->memory.cap = mem_cap;
-    if (!open_named(b, device, isa, e))
-        return b;
-    pool_free(b->pool);
-    free(b);
-    return NULL;
+    if (open_named(b, device, isa, e)) {
+        free(b);
+        return NULL;
+    }
+    b->pool = pool_new(threads); /* now: a level may have asked the kernel for it (amx.h) */
+    return b;
 }
 
 void backend_close(struct backend *b)

@@ -4,18 +4,19 @@
  */
 #include <string.h>
 
+#include "kernels/amx.h"
 #include "kernels/ops.h"
 
 /* Tables of kernels/cpu, one per instruction set; the Makefile says which were built. */
-extern const struct ops cpu_avx512bf16_ops, cpu_avx512_ops, cpu_avx2_ops, cpu_neon_ops,
-    cpu_portable_ops;
+extern const struct ops cpu_amx_ops, cpu_avx512bf16_ops, cpu_avx512_ops, cpu_avx2_ops,
+    cpu_neon_ops, cpu_portable_ops;
 
 struct level {
     const struct ops *ops;
     int usable;
 };
 
-enum { LEVELS_MAX = 6 };
+enum { LEVELS_MAX = 7 };
 
 #if defined HAVE_CPU_avx512 || defined HAVE_CPU_avx512bf16
 static int has_avx512(void)
@@ -25,16 +26,23 @@ static int has_avx512(void)
            __builtin_cpu_supports("avx512cd");
 }
 #endif
+#ifdef HAVE_CPU_avx512bf16
+static int has_avx512bf16(void)
+{
+    return has_avx512() && __builtin_cpu_supports("avx512bf16") &&
+           __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi");
+}
+#endif
 
 /* Best first; ended by an empty row. */
 static void levels(struct level out[LEVELS_MAX])
 {
     int n = 0;
+#ifdef HAVE_CPU_amx
+    out[n++] = (struct level){&cpu_amx_ops, has_avx512bf16() && amx_permitted()};
+#endif
 #ifdef HAVE_CPU_avx512bf16
-    out[n++] = (struct level){&cpu_avx512bf16_ops,
-                              has_avx512() && __builtin_cpu_supports("avx512bf16") &&
-                                  __builtin_cpu_supports("avx512vnni") &&
-                                  __builtin_cpu_supports("avx512vbmi")};
+    out[n++] = (struct level){&cpu_avx512bf16_ops, has_avx512bf16()};
 #endif
 #ifdef HAVE_CPU_avx512
     out[n++] = (struct level){&cpu_avx512_ops, has_avx512()};

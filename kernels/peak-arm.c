@@ -20,11 +20,13 @@ PEAK_LOOP(int8_neon, , int32x4_t, INT8_128)
 /* Bits of the auxiliary vector, as Linux has defined them for good. */
 static const unsigned long has_dotprod = 1ul << 20, has_bf16 = 1ul << 14;
 
-const struct peak *peak_best(enum unit u)
+const struct peak *peak_at(enum unit u, size_t i)
 {
     static const struct peak f32 = {UNIT_F32, "NEON", PEAK_OPERATIONS(4), f32_neon};
     static const struct peak bf16 = {UNIT_BF16, "NEON BF16", PEAK_OPERATIONS(8), bf16_neon};
     static const struct peak int8 = {UNIT_INT8, "NEON DotProd", PEAK_OPERATIONS(16), int8_neon};
+    if (i)
+        return NULL;
     if (u == UNIT_BF16)
         return getauxval(AT_HWCAP2) & has_bf16 ? &bf16 : NULL;
     if (u == UNIT_INT8)

@@ -1,12 +1,15 @@
-/* peak-x86.c - the instructions of x86-64 that multiply and add, the widest first. A loop is built
- * for its own instruction set by attribute, whatever the rest of the program is built for, and
- * chosen when the processor says that it has that set; so one program measures every machine.
+/* peak-x86.c - the instructions of x86-64 that multiply and add, the widest first of each unit. A
+ * loop is built for its own instruction set by attribute, whatever the rest of the program is built
+ * for, and run when the processor says that it has that set; so one program measures every machine.
  */
 #include <immintrin.h>
 #include <string.h>
 
+#include "kernels/amx.h"
+#include "kernels/cpu/tmm.h"
 #include "kernels/peak.h"
 
+#define AMX         __attribute__((target("amx-tile,amx-bf16,amx-int8")))
 #define AVX512      __attribute__((target("avx512f")))
 #define AVX512_BF16 __attribute__((target("avx512f,avx512bf16")))
 #define AVX512_VNNI __attribute__((target("avx512f,avx512vnni")))
@@ -36,22 +39,55 @@ PEAK_LOOP(f32_avx2, AVX2, __m256, FMA_256)
 PEAK_LOOP(int8_avx2, AVX2, __m256i, INT8_256)
 PEAK_LOOP(f32_sse2, SSE2, __m128, MULADD_128)
 
-const struct peak *peak_best(enum unit u)
+/* Full tiles by full tiles: four sums in flight are more than the latency of a product. */
+#define AMX_LOOP(NAME, PRODUCT)                                                                  \
+    AMX static void NAME(size_t rounds, unsigned char *seed)                                     \
+    {                                                                                            \
+        _Alignas(64) unsigned char tile[TMM_ROWS * TMM_BYTES];                                   \
+        const struct tmm_config shape = tmm_shape(TMM_ROWS, TMM_BYTES);                          \
+        memset(tile, *seed, sizeof tile);                                                        \
+        tmm_configure(&shape);                                                                   \
+        tmm_load(4, tile, TMM_BYTES);                                                            \
+        tmm_load(5, tile, TMM_BYTES);                                                            \
+        tmm_load(6, tile, TMM_BYTES);                                                            \
+        tmm_load(7, tile, TMM_BYTES);                                                            \
+        tmm_zero(0);                                                                             \
+        tmm_zero(1);                                                                             \
+        tmm_zero(2);                                                                             \
+        tmm_zero(3);                                                                             \
+        for (; rounds; rounds--) {                                                               \
+            PRODUCT(0, 4, 6);                                                                    \
+            PRODUCT(1, 4, 7);                                                                    \
+            PRODUCT(2, 5, 6);                                                                    \
+            PRODUCT(3, 5, 7);                                                                    \
+        }                                                                                        \
+        tmm_store(0, tile, TMM_BYTES);                                                           \
+        tmm_release();                                                                           \
+        memcpy(seed, tile, PEAK_SEED);                                                           \
+    }
+AMX_LOOP(bf16_amx, tmm_bf16)
+AMX_LOOP(int8_amx, tmm_int8)
+#define AMX_OPERATIONS(words) (4 * 2.0 * TMM_ROWS * TMM_ROWS * TMM_ROWS * (words))
+
+const struct peak *peak_at(enum unit u, size_t n)
 {
     static const struct peak all[] = {
         {UNIT_F32, "AVX-512", PEAK_OPERATIONS(16), f32_avx512},
         {UNIT_F32, "AVX2 FMA", PEAK_OPERATIONS(8), f32_avx2},
         {UNIT_F32, "SSE2", PEAK_OPERATIONS(4), f32_sse2},
+        {UNIT_BF16, "AMX BF16", AMX_OPERATIONS(2), bf16_amx},
+        {UNIT_INT8, "AMX INT8", AMX_OPERATIONS(4), int8_amx},
         {UNIT_BF16, "AVX-512 BF16", PEAK_OPERATIONS(32), bf16_avx512},
         {UNIT_INT8, "AVX-512 VNNI", PEAK_OPERATIONS(64), int8_avx512},
         {UNIT_INT8, "AVX2", PEAK_OPERATIONS(32), int8_avx2},
     };
+    const int amx = u != UNIT_F32 && amx_permitted();
     const int usable[] = {__builtin_cpu_supports("avx512f"),
                           __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"), 1,
-                          __builtin_cpu_supports("avx512bf16"),
+                          amx, amx, __builtin_cpu_supports("avx512bf16"),
                           __builtin_cpu_supports("avx512vnni"), __builtin_cpu_supports("avx2")};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i].unit == u && usable[i])
+        if (all[i].unit == u && usable[i] && !n--)
             return &all[i];
     return NULL;
 }

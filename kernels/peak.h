@@ -20,7 +20,10 @@ struct peak {
 enum { PEAK_CHAINS = 12 /* sums in flight: more than an instruction's latency */,
        PEAK_SEED = 64 * PEAK_CHAINS };
 
-/* The best loop of a unit that this processor can run; NULL: it has no instruction for it. */
+/* The i-th loop of a unit that this processor can run; NULL beyond the last. */
+const struct peak *peak_at(enum unit u, size_t i);
+/* The quickest of them, by the clock: the newer instruction is the slower one on some processors.
+ * Takes a millisecond or less where there are several. NULL: there is none. */
 const struct peak *peak_best(enum unit u);
 
 /* Defines a loop of STEP(sum, x, y) over PEAK_CHAINS sums of type VEC. TARGET: a target attribute

@@ -1,7 +1,27 @@
-# emulate.mk - kernels/cuda compiled for the host, so that `make test` runs it without a GPU.
+# emulate.mk - what needs other hardware compiled for this one, so that `make test` runs it:
+# kernels/cuda without a GPU, and the tiles of kernels/cpu/amx*.c without AMX.
 #
+#   build/tests/tiles.a                 levels amx_LEVEL: tiles in plain C (tests/emulate/tmm.c) on
+#                                       the vectors of that level
 #   build/tests/libcrossover-cuda.so    the back end on the emulated device (tests/emulate)
 #   build/tests/cuda/test-*             tests of tests/cuda, linked with it
+TILES := portable $(filter avx512bf16,$(CPU_LEVELS))
+$(foreach l,$(TILES),$(eval CPU_FLAGS_amx_$(l) := $(CPU_FLAGS_$(l))))
+$(foreach l,$(TILES),$(eval $(call cpu_level,amx_$(l),$(l),tests/emulate/tmm.h)))
+$(BUILD)/obj/tests/emulate/tmm.o: private ALL_CFLAGS += $(CPU_FLAGS)
+$(BUILD)/tests/tiles.a: $(foreach l,$(TILES),$(call level_obj,amx_$(l))) \
+    $(BUILD)/obj/tests/emulate/tmm.o
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(call say,ar $@)ar rcs $@ $^
+
+# The tests that compare levels run these too: tests/kernels/levels.h.
+TILED := $(foreach t,amx attention products quant,$(BUILD)/tests/kernels/test-$(t))
+$(TILED): $(BUILD)/tests/tiles.a
+$(TILED): private LDLIBS := $(BUILD)/tests/tiles.a $(BUILD)/libcrossover.a $(LDLIBS)
+$(TILED:$(BUILD)/%=$(BUILD)/obj/%.o): private ALL_CFLAGS += $(TILES:%=-DHAVE_TILES_%) \
+    $(CPU_LEVELS:%=-DHAVE_CPU_%)
+
 ifeq ($(origin CXX),default)
 CXX := c++
 endif

@@ -20,9 +20,11 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/fetch.h"
 #include "kernels/cpu/transpose.h"
+#include DENSE /* tiled_product, where the level has tiles */
 
-/* A product's tile is ROWS x 2 registers, or for few queries FEW x WIDE. QUERIES is a multiple of
- * LANES. A row of scores is a line longer than a chunk: else rows fight for the same cache sets. */
+/* A product's tile is ROWS x 2 registers, or for few queries FEW x WIDE, where the level has none
+ * of its own (DENSE). QUERIES is a multiple of LANES. A row of scores is a line longer than a chunk:
+ * else rows fight for the same cache sets. */
 enum {
     CHUNK = 256,
     BLOCK = 8,
@@ -73,8 +75,8 @@ static size_t split_floats(size_t threads, size_t slots, size_t E)
     return threads > 1 ? 2 * threads * chunks_of(slots) * part_floats(E) : 0;
 }
 
-size_t CPU(attention_work)(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
-                           size_t heads, size_t kv_heads, size_t head_dim)
+size_t OWN_CPU(attention_work)(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
+                               size_t heads, size_t kv_heads, size_t head_dim)
 {
     (void)T, (void)n_seqs, (void)heads, (void)kv_heads;
     size_t threads = pool_threads(b->pool);
@@ -189,6 +191,10 @@ INLINE void tile(const int rows, const int regs, const int pairs, float *out, si
 INLINE void product(const int pairs, size_t rows, size_t cols, size_t K, float *out, size_t ldo,
                     const uint32_t *a, size_t lda, const uint32_t *m, size_t ldm)
 {
+    if (TILED && pairs) {
+        tiled_product(rows, cols, K, out, ldo, a, lda, m, ldm);
+        return;
+    }
     if (rows <= FEW && cols % KEYS == 0) {
         for (size_t c = 0; c < cols; c += KEYS)
             tile(FEW, WIDE, pairs, out + c, ldo, a, lda, m + c, ldm, K);
@@ -351,6 +357,7 @@ static void run_chunk(const struct side *d, struct scratch *w, size_t panels, si
         most = slot_pos[j] > most ? slot_pos[j] : most;
     }
     struct words values = {0};
+    tiled_begin();
     for (size_t i = 0; i < panels; i++) {
         const struct panel *p = &w->panels[i];
         const struct part *part = into ? into : &w->part;
@@ -370,6 +377,7 @@ static void run_chunk(const struct side *d, struct scratch *w, size_t panels, si
         if (!into)
             merge(&p->all, part, p->count, E);
     }
+    tiled_end();
 }
 
 struct job {
@@ -451,7 +459,7 @@ static void merge_parts(const struct job *j, size_t sides)
     }
 }
 
-void CPU(attention)(struct backend *b, const struct attn *a, void *work)
+void OWN_CPU(attention)(struct backend *b, const struct attn *a, void *work)
 {
     size_t group = a->heads / a->kv_heads, E = a->head_dim, rows = 0, slots = 0, pairs = 0;
     size_t threads = pool_threads(b->pool), sides = a->n_seqs * a->kv_heads;

@@ -1,5 +1,5 @@
 /* cpu.h - what the files of this folder offer each other and the table in ops.c. Each function is
- * the operation of the same name in kernels/ops.h, which documents it. */
+ * the operation of the same name in kernels/ops.h, which documents it; OWN_CPU(): level.h. */
 #ifndef KERNELS_CPU_CPU_H
 #define KERNELS_CPU_CPU_H
 
@@ -19,21 +19,21 @@ void CPU(mat_refill)(struct backend *b, struct mat *m, const float *w);
 void CPU(mat_free)(struct backend *b, struct mat *m);
 const char *CPU(refuses)(const struct backend *b, enum dtype dtype, size_t cols);
 void CPU(embed)(struct backend *b, act *y, const struct mat *w, const int32_t *token, size_t T);
-void CPU(matmul)(struct backend *b, const struct product *p, size_t n, struct input in, size_t T,
-                 void *work);
-void CPU(gated)(struct backend *b, act *y, struct input in, const struct mat *gate,
-                const struct mat *up, size_t T, void *work);
-size_t CPU(matmul_work)(const struct backend *b, size_t T, size_t K, size_t N);
+void OWN_CPU(matmul)(struct backend *b, const struct product *p, size_t n, struct input in,
+                     size_t T, void *work);
+void OWN_CPU(gated)(struct backend *b, act *y, struct input in, const struct mat *gate,
+                    const struct mat *up, size_t T, void *work);
+size_t OWN_CPU(matmul_work)(const struct backend *b, size_t T, size_t K, size_t N);
 /* The same in two steps, on the calling thread: rows are packed once for many parts of a matrix.
  * packed: packed_bytes(...), 64-byte aligned; x must stay where it is until the last product. */
-size_t CPU(packed_bytes)(const struct mat *w, size_t T);
+size_t OWN_CPU(packed_bytes)(const struct mat *w, size_t T);
 /* packed_bytes at most, whatever the dtype of a matrix of K columns. */
-size_t CPU(packed_most)(size_t T, size_t K);
-void CPU(pack_rows)(void *packed, const float *x, const struct mat *w, size_t T);
+size_t OWN_CPU(packed_most)(size_t T, size_t K);
+void OWN_CPU(pack_rows)(void *packed, const float *x, const struct mat *w, size_t T);
 /* y[T, n] (row stride ldy) = columns first..first+n of x W^T; `first` is a multiple of PANEL. T is
  * that of pack_rows. */
-void CPU(packed_product)(float *y, size_t ldy, void *packed, const struct mat *w, size_t T,
-                         size_t first, size_t n);
+void OWN_CPU(packed_product)(float *y, size_t ldy, void *packed, const struct mat *w, size_t T,
+                             size_t first, size_t n);
 void CPU(gemm)(struct backend *b, size_t M, size_t N, size_t K, const float *a, size_t a_row,
                size_t a_k, const float *m, size_t ldm, float *c, size_t ldc, int add);
 
@@ -46,14 +46,14 @@ void CPU(rope)(struct backend *b, float *x, const float *table, size_t T, size_t
 void CPU(qkv)(struct backend *b, const struct qkv *a, size_t T, void *work);
 void CPU(swiglu)(struct backend *b, float *y, const float *gate, const float *up, size_t n);
 
-void CPU(attention)(struct backend *b, const struct attn *a, void *work);
-size_t CPU(attention_work)(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
-                           size_t heads, size_t kv_heads, size_t head_dim);
-void CPU(head)(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
-               const struct head_query *q, struct head_row *out, float *logits, void *work);
-size_t CPU(head_work)(const struct backend *b, size_t R, size_t D, size_t V);
+void OWN_CPU(attention)(struct backend *b, const struct attn *a, void *work);
+size_t OWN_CPU(attention_work)(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
+                               size_t heads, size_t kv_heads, size_t head_dim);
+void OWN_CPU(head)(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
+                   const struct head_query *q, struct head_row *out, float *logits, void *work);
+size_t OWN_CPU(head_work)(const struct backend *b, size_t R, size_t D, size_t V);
 
-extern const struct ops CPU(ops);
+extern const struct ops OWN_CPU(ops);
 
 /* kernels/train.h */
 void CPU(rmsnorm_back)(struct backend *b, float *dx, float *dg, const float *dy, const float *x,

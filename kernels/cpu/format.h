@@ -72,6 +72,29 @@ INLINE size_t line_at(size_t k, size_t rows) { return k / LINE * LINE * rows + k
         ROWS_CASE(12, KERNEL)                                                                      \
     }
 
+/* ---- parts of formats, for products of another kind (amx.h) ---- */
+
+/* The block of format_bf16 as pairs: x rounded, [K/2/LINE][rows][LINE]; rows is not limited. */
+void CPU(pack_pairs)(void *block, const float *x, size_t ldx, size_t rows, size_t K);
+
+/* INT8, a row of activations: its scale without outliers (*outliers becomes 1 when there are any,
+ * else stays), and the codes of n values of it. */
+float CPU(int8_scale)(const float *x, size_t K, int *outliers);
+void CPU(int8_codes)(int8_t *code, const float *x, size_t n, float scale);
+/* The columns in which some of up to 32 rows has an outlier, ascending; list: room for K. */
+struct outlier {
+    uint32_t k, rows; /* bit i: row i has one in column k */
+};
+size_t CPU(int8_outliers)(struct outlier *list, const float *x, size_t ldx, size_t rows, size_t K);
+/* out[rows, PANEL] += x_k w'_k for the outliers of such a list, k ascending. */
+void CPU(int8_add)(float *out, const struct outlier *list, size_t n, const float *x, size_t ldx,
+                   const void *panel);
+
+/* NF4: a panel's rounded levels of values k..k+n as the pairs of format_bf16, [n/2][PANEL]; k and n
+ * are multiples of 8. out[n, PANEL] = absmax of blocks first..first+n. */
+void CPU(nf4_widen)(uint32_t *pairs, const void *panel, size_t k, size_t n, size_t K);
+void CPU(nf4_absmax)(float *out, const void *panel, size_t first, size_t n, size_t K);
+
 /* The format of a dtype; NULL: no level has it. */
 const struct format *CPU(format_of)(enum dtype dtype);
 

@@ -77,7 +77,7 @@ static void round_values(uint16_t *out, const float *x, size_t n)
         out[k] = bf16_of(x[k]);
 }
 
-static void pack_pairs(void *block, const float *x, size_t ldx, size_t rows, size_t K)
+void CPU(pack_pairs)(void *block, const float *x, size_t ldx, size_t rows, size_t K)
 {
     uint16_t *out = block;
     for (size_t k = 0; k < K; k += 2 * LINE)
@@ -190,7 +190,7 @@ const struct format CPU(format_bf16) = {
     panel_bytes,
     BF16_DOT ? pairs_bytes : floats_bytes,
     pack_panel,
-    BF16_DOT ? pack_pairs : pack_rounded,
+    BF16_DOT ? CPU(pack_pairs) : pack_rounded,
     BF16_DOT ? tile_pairs : tile_floats,
     row,
     8192,

@@ -14,9 +14,6 @@
 #include "kernels/cpu/format.h"
 #include "kernels/quant.h"
 
-struct outlier {
-    uint32_t k, rows; /* bit i: row i has one in column k */
-};
 struct block {
     const float *x; /* the rows as they came */
     size_t ldx;
@@ -50,9 +47,9 @@ static const uint32_t *words_of(const struct block *b)
     return (const uint32_t *)(const void *)((const char *)b + HEADER);
 }
 
-static const struct outlier *outliers_of(const struct block *b, size_t K)
+static struct outlier *outliers_of(const struct block *b, size_t K)
 {
-    return (const struct outlier *)(const void *)((const char *)b + HEADER + words_bytes(K));
+    return (struct outlier *)((uintptr_t)b + HEADER + words_bytes(K));
 }
 
 static int8_t *codes_of(void *panel)
@@ -128,35 +125,65 @@ static float largest(const float *x, size_t K, uint32_t limit)
     return out;
 }
 
-/* Lists the columns in which some row has an outlier. */
-static void list_outliers(struct block *b, size_t K)
+float CPU(int8_scale)(const float *x, size_t K, int *outliers)
 {
-    struct outlier *list = (struct outlier *)(uintptr_t)outliers_of(b, K);
-    for (size_t k = 0; k < K; k += LANES) {
-        vecu rows = {0};
-        for (size_t i = 0; i < b->rows; i++) {
-            veci in = magnitude(load_some(b->x + i * b->ldx + k, K - k)) < INT8_OUTLIER;
-            rows |= (vecu)~in & 1u << i;
-        }
-        if (any_of((veci)rows))
-            for (size_t j = 0; j < LANES; j++)
-                if (rows[j])
-                    list[b->n_outliers++] = (struct outlier){(uint32_t)(k + j), rows[j]};
+    float scale = largest(x, K, UINT32_MAX);
+    if (!(scale < INT8_OUTLIER)) {
+        *outliers = 1;
+        scale = largest(x, K, bits_of(INT8_OUTLIER));
     }
+    return scale < QUANT_TINY ? 0 : scale;
+}
+
+size_t CPU(int8_outliers)(struct outlier *list, const float *x, size_t ldx, size_t rows, size_t K)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < K; k += LANES) {
+        vecu having = {0};
+        for (size_t i = 0; i < rows; i++) {
+            veci in = magnitude(load_some(x + i * ldx + k, K - k)) < INT8_OUTLIER;
+            having |= (vecu)~in & 1u << i;
+        }
+        if (any_of((veci)having))
+            for (size_t j = 0; j < LANES; j++)
+                if (having[j])
+                    list[n++] = (struct outlier){(uint32_t)(k + j), having[j]};
+    }
+    return n;
 }
 
 typedef int8_t bytes __attribute__((vector_size(LANES)));
 
-/* quant_int8_row() of quant.h for LANES values, into n words `next` apart. */
-INLINE void pack_lanes(uint32_t *words, size_t next, vec v, vec up, size_t n)
+/* quant_int8_row() of quant.h for LANES values. */
+INLINE bytes coded(vec v, vec up)
 {
     v = pick(magnitude(v) < INT8_OUTLIER, v, (vec){0});
     /* beyond 1.5 * 2^23 floats are integers: to the nearest, ties to even */
     v = (v * up + 12582912.0f) - 12582912.0f;
+    return __builtin_convertvector(__builtin_convertvector(v, veci), bytes);
+}
+
+INLINE vec up_of(float scale) { return splat(scale > 0 ? INT8_TOP / scale : 0); }
+
+void CPU(int8_codes)(int8_t *code, const float *x, size_t n, float scale)
+{
+    vec up = up_of(scale);
+    size_t k = 0;
+    for (; k + LANES <= n; k += LANES) {
+        bytes c = coded(load(x + k), up);
+        memcpy(code + k, &c, sizeof c);
+    }
+    for (bytes c = coded(load_some(x + k, n - k), up); k < n; k++)
+        code[k] = c[k % LANES];
+}
+
+/* The codes of LANES values into n words `next` apart. */
+INLINE void pack_lanes(uint32_t *words, size_t next, vec v, vec up, size_t n)
+{
     union {
         bytes all;
         int8_t each[LANES];
-    } code = {__builtin_convertvector(__builtin_convertvector(v, veci), bytes)};
+    } code = {coded(v, up)};
     for (size_t q = 0; q < n && q < LANES / 4; q++)
         int8_words(words + q * next, code.each + 4 * q);
 }
@@ -166,10 +193,8 @@ static void pack_row(struct block *b, size_t i, float scale, size_t K)
     const float *x = b->x + i * b->ldx;
     uint32_t *words = (uint32_t *)(uintptr_t)words_of(b) + i * INT8_WORDS;
     const size_t next = b->rows * INT8_WORDS, whole = K / LANES * LANES;
-    if (scale < QUANT_TINY)
-        scale = 0;
     b->step[i] = scale / 127;
-    vec up = splat(scale > 0 ? 127 / scale : 0);
+    vec up = up_of(scale);
     for (size_t k = 0; k < whole; k += LANES, words += LANES / 4 * next)
         pack_lanes(words, next, load(x + k), up, LANES / 4);
     if (whole < K)
@@ -181,26 +206,18 @@ static void pack_rows(void *block, const float *x, size_t ldx, size_t rows, size
     struct block *b = block;
     *b = (struct block){.x = x, .ldx = ldx, .rows = rows};
     int outliers = 0;
-    for (size_t i = 0; i < rows; i++) {
-        float scale = largest(x + i * ldx, K, UINT32_MAX);
-        if (!(scale < INT8_OUTLIER)) {
-            outliers = 1;
-            scale = largest(x + i * ldx, K, bits_of(INT8_OUTLIER));
-        }
-        pack_row(b, i, scale, K);
-    }
+    for (size_t i = 0; i < rows; i++)
+        pack_row(b, i, CPU(int8_scale)(x + i * ldx, K, &outliers), K);
     if (outliers)
-        list_outliers(b, K);
+        b->n_outliers = CPU(int8_outliers)(outliers_of(b, K), x, ldx, rows, K);
 }
 
-/* out[rows, PANEL] += x_k w'_k for the outliers, k ascending. */
-static void add_outliers(float *out, const struct block *b, size_t rows, const void *panel,
-                         size_t K)
+void CPU(int8_add)(float *out, const struct outlier *list, size_t n, const float *x, size_t ldx,
+                   const void *panel)
 {
-    const struct outlier *list = outliers_of(b, K);
     const float *step = panel;
     const int8_t *codes = codes_of((void *)(uintptr_t)panel);
-    for (size_t o = 0; o < b->n_outliers; o++) {
+    for (size_t o = 0; o < n; o++) {
         size_t k = list[o].k;
         const int8_t *quad = codes + k / 4 * PANEL * 4;
         uint32_t shift = 24 - 8 * (uint32_t)(k % 4);
@@ -211,11 +228,9 @@ static void add_outliers(float *out, const struct block *b, size_t rows, const v
         }
         for (uint32_t left = list[o].rows; left; left &= left - 1) {
             size_t i = (size_t)__builtin_ctz(left);
-            float x = b->x[i * b->ldx + k], *y = out + i * PANEL;
-            if (i >= rows)
-                break;
-            put(y, load(y) + w[0] * x);
-            put(y + LANES, load(y + LANES) + w[1] * x);
+            float v = x[i * ldx + k], *y = out + i * PANEL;
+            put(y, load(y) + w[0] * v);
+            put(y + LANES, load(y + LANES) + w[1] * v);
         }
     }
 }
@@ -257,7 +272,7 @@ static void tile(float *out, const void *block, size_t rows, const void *panel, 
     WITH_ROWS(rows, KERNEL)
 #undef KERNEL
     if (b->n_outliers)
-        add_outliers(out, b, rows, panel, K);
+        CPU(int8_add)(out, outliers_of(b, K), b->n_outliers, b->x, b->ldx, panel);
 }
 
 static void row(float *out, const void *panel, size_t j, size_t K)

@@ -97,6 +97,26 @@ INLINE vec absmax_of(const void *panel, size_t at, size_t j, size_t K)
     return pick(next, load(scale + PANEL), load(scale)) * nf4_map(nf4_dynamic, code) + h->offset;
 }
 
+void CPU(nf4_absmax)(float *out, const void *panel, size_t first, size_t n, size_t K)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < PANEL; j += LANES)
+            put(out + i * PANEL + j, absmax_of(panel, first + i, j, K));
+}
+
+void CPU(nf4_widen)(uint32_t *pairs, const void *panel, size_t k, size_t n, size_t K)
+{
+    const nf4_table table = nf4_levels(nf4_level_bf16);
+    const uint32_t *codes = (const uint32_t *)(const void *)((const char *)panel + codes_at(K));
+    codes += k / GROUP * PANEL;
+    for (; n; n -= GROUP, codes += PANEL, pairs += GROUP / 2 * PANEL)
+        for (size_t j = 0; j < PANEL; j += LANES) {
+            vecu code = load_bits(codes + j);
+            for (int i = 0; i < GROUP / 2; i++)
+                put_bits(pairs + (size_t)i * PANEL + j, nf4_pairs(table, code, i));
+        }
+}
+
 INLINE vec dot_pair(vec sum, vecu w, const uint32_t *x)
 {
     if (BF16_DOT)

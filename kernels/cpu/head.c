@@ -48,11 +48,16 @@ static size_t tile_bytes(const struct backend *b)
     return pool_threads(b->pool) * 2 * ROWS * CHUNK * sizeof(float);
 }
 
+/* Bytes of R packed rows, of which `most` fill a tile and `rest` are left. */
+static size_t packed_all(size_t R, size_t most, size_t rest) { return R / ROWS * most + rest; }
+
 /* Work: tiles, packed x, packed xu, parts, contrasts. */
-size_t CPU(head_work)(const struct backend *b, size_t R, size_t D, size_t V)
+size_t OWN_CPU(head_work)(const struct backend *b, size_t R, size_t D, size_t V)
 {
     size_t chunks = (V + CHUNK - 1) / CHUNK;
-    return tile_bytes(b) + 2 * CPU(packed_most)(R, D) +
+    size_t packed =
+        packed_all(R, OWN_CPU(packed_most)(ROWS, D), OWN_CPU(packed_most)(R % ROWS, D));
+    return tile_bytes(b) + 2 * packed +
            R * chunks * (sizeof(struct part) + sizeof(struct contrast));
 }
 
@@ -277,14 +282,14 @@ static void guide_row(float *l, const float *u, float scale, size_t n)
 /* Where the rows from r0 on, a multiple of ROWS, lie in packed x. */
 static char *packed_at(const struct head_job *j, char *packed, size_t r0)
 {
-    return packed + CPU(packed_bytes)(j->w, r0);
+    return packed + packed_all(r0, OWN_CPU(packed_bytes)(j->w, ROWS), 0);
 }
 
 static void pack_x(const struct head_job *j, char *packed, const float *x)
 {
     for (size_t r = 0; r < j->R; r += ROWS)
-        CPU(pack_rows)(packed_at(j, packed, r), x + r * j->w->cols, j->w,
-                       j->R - r < ROWS ? j->R - r : ROWS);
+        OWN_CPU(pack_rows)(packed_at(j, packed, r), x + r * j->w->cols, j->w,
+                           j->R - r < ROWS ? j->R - r : ROWS);
 }
 
 static void chunk_rows(const struct head_job *j, size_t chunk, float *tile, size_t r0, size_t rows)
@@ -292,10 +297,10 @@ static void chunk_rows(const struct head_job *j, size_t chunk, float *tile, size
     size_t first = chunk * CHUNK;
     size_t n = j->w->rows - first < CHUNK ? j->w->rows - first : CHUNK;
     float *guide = tile + ROWS * CHUNK;
-    CPU(packed_product)(tile, CHUNK, packed_at(j, j->x_packed, r0), j->w, rows, first, n);
+    OWN_CPU(packed_product)(tile, CHUNK, packed_at(j, j->x_packed, r0), j->w, rows, first, n);
     if (j->xu) {
         float scale = (float)(1 + j->q->cfg_scale);
-        CPU(packed_product)(guide, CHUNK, packed_at(j, j->xu_packed, r0), j->w, rows, first, n);
+        OWN_CPU(packed_product)(guide, CHUNK, packed_at(j, j->xu_packed, r0), j->w, rows, first, n);
         for (size_t r = 0; r < rows && !j->q->divergence; r++)
             guide_row(tile + r * CHUNK, guide + r * CHUNK, scale, n);
     }
@@ -389,8 +394,8 @@ static float divergence(const struct head_job *j, size_t r)
     return (float)(d > 0 ? d : 0 * d); /* rounding can lead below 0; a NaN stays one */
 }
 
-void CPU(head)(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
-               const struct head_query *q, struct head_row *out, float *logits, void *work)
+void OWN_CPU(head)(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
+                   const struct head_query *q, struct head_row *out, float *logits, void *work)
 {
     struct head_job j = {.w = w,
                          .x = x,
@@ -400,7 +405,8 @@ void CPU(head)(struct backend *b, const struct mat *w, const act *x, const act *
                          .logits = logits,
                          .chunks = (w->rows + CHUNK - 1) / CHUNK,
                          .tiles = work};
-    size_t packed = CPU(packed_bytes)(w, R);
+    size_t packed =
+        packed_all(R, OWN_CPU(packed_bytes)(w, ROWS), OWN_CPU(packed_bytes)(w, R % ROWS));
     j.x_packed = (char *)work + tile_bytes(b);
     j.xu_packed = j.x_packed + packed;
     j.parts = (struct part *)(void *)(j.xu_packed + packed);

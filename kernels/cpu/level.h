@@ -5,6 +5,10 @@
  * and kernels/ops.c picks the best table at run time. Vectors are the compiler's: LANES floats
  * fill one register, and a matrix tile is TILE_ROWS x 2 registers of sums, which just fits the
  * register file.
+ *
+ * A level may be products only (amx.h): it has the vectors, the layouts and all other operations of
+ * LEVEL, and its own functions are OWN_CPU(name). For the others OWN_CPU() is CPU(), and the dense
+ * products of attention (DENSE) are attention's own.
  */
 #ifndef KERNELS_CPU_LEVEL_H
 #define KERNELS_CPU_LEVEL_H
@@ -14,6 +18,11 @@
 #define CPU_PASTE(level, name) cpu_##level##_##name
 #define CPU_NAME(level, name) CPU_PASTE(level, name)
 #define CPU(name) CPU_NAME(LEVEL, name)
+#ifndef OWN
+#define OWN LEVEL
+#define DENSE "kernels/cpu/untiled.h"
+#endif
+#define OWN_CPU(name) CPU_NAME(OWN, name)
 
 INLINE double sum_lanes(vecd v)
 {

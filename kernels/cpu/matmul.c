@@ -13,6 +13,7 @@
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/format.h"
+#include "kernels/cpu/outputs.h"
 #include "kernels/host.h"
 
 struct call {
@@ -65,18 +66,6 @@ static void pack_blocks(void *ctx, size_t begin, size_t end, size_t worker)
         c->format->pack_rows(c->blocks + i * c->block_bytes, c->x + row * c->K, c->K,
                              row_of(c, i + 1) - row, c->K);
     }
-}
-
-INLINE vec silu(vec x) { return x / (1.0f + vexp(-x)); }
-
-/* y[n] (+)= sums[n] */
-static void store_row(float *y, const float *sums, size_t n, int add)
-{
-    size_t j = 0;
-    for (; j + LANES <= n; j += LANES)
-        put(y + j, add ? load(y + j) + load(sums + j) : load(sums + j));
-    for (; j < n; j++)
-        y[j] = add ? y[j] + sums[j] : sums[j];
 }
 
 /* What the tile (panel, block) fetches ahead. One block, or so many that the weights hardly count:

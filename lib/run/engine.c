@@ -6,11 +6,21 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/amx.h"
 #include "lib/base/nodes.h"
 #include "lib/record/rec.h"
 #include "lib/checkpoint/manifest.h"
 #include "lib/checkpoint/quantization.h"
 #include "lib/run/level_choice.h"
+
+/* Which level runs is in the records; why it is not the one of AMX, nowhere else. */
+static void say_level(const struct engine *g, const struct log *log)
+{
+    const char *refused = amx_refused();
+    if (refused && !strcmp(g->isa, "auto") && strncmp(g->device, "cuda", 4) &&
+        strcmp(g->device, "ref"))
+        log_more(log, "level amx is left out: %s", refused);
+}
 
 int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkpoint *c,
                       const struct log *log, struct err *e)
@@ -18,6 +28,7 @@ int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkp
     if (checkpoint_open_ignoring(c, g->model, synth_seed, g->ignore_config, e))
         return -1;
     checkpoint_say(c, log);
+    say_level(g, log);
     return g->verify ? manifest_verify(c, e) : 0;
 }
 
@@ -57,9 +68,10 @@ int engine_open(const struct engine *g, struct backend **b, struct err *e)
     if (*why.text)
         return err_set(e, why.code, "--device %s: %s", g->device, why.text);
     list_isas(have, sizeof have);
+    const char *refused = !strcmp(isa, "amx") ? amx_refused() : NULL;
     return err_set(e, EXIT_NO_DEVICE,
                    "--isa %.40s: the CPU back end has %s here (--device auto or cpu), got --device "
-                   "%s", isa, have, g->device);
+                   "%s%s%s", isa, have, g->device, refused ? ": " : "", refused ? refused : "");
 }
 
 void engine_place(const struct engine *g, struct backend *b, const struct log *log)

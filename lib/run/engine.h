@@ -24,7 +24,7 @@ struct engine {
     {.device = "auto", .isa = "auto", .dtype = "auto", .kv_dtype = "auto", .quant = "none",   \
      .numa = "none"}
 #define ISA_OPTION(to)                                                                          \
-    {"isa", 0, OPT_TEXT, &(to), .arg = "auto|avx512bf16|avx512|avx2|neon|portable",             \
+    {"isa", 0, OPT_TEXT, &(to), .arg = "auto|amx|avx512bf16|avx512|avx2|neon|portable",         \
      .help = "instruction set of the CPU back end (auto: the quickest that it has)"}
 #define THREADS_OPTION(to)                                                                      \
     {"threads", 0, OPT_INT, &(to), 0, 1024, .arg = "N",                                         \

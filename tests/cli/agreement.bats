@@ -178,7 +178,7 @@ another_block() {
         likelihood 1e-4
     done
     local isa ran=0
-    for isa in avx512bf16 avx512 avx2 neon portable; do
+    for isa in amx avx512bf16 avx512 avx2 neon portable; do
         "$BIN/gen-llama" -m "$T/model" --isa $isa --max-new 1 --no-meta "$T/prompts" \
             > "$T/probe" 2> "$T/err" || [ $? -eq 69 ] || return 1
         [ -s "$T/probe" ] || continue # this processor does not have it

@@ -31,6 +31,18 @@ isas() { # those that run here, from the message that lists them
     [ "$status" -eq 69 ]
 }
 
+@test "amx that cannot be had says why" {
+    isas | grep -qw amx && skip "it can be had here"
+    run --separate-stderr "${GEN[@]}" --isa amx "$T/prompt"
+    [ "$status" -eq 69 ]
+    [[ "$stderr" == "gen-llama: --isa amx: the CPU back end has "*": the "*AMX* ]]
+    run --separate-stderr "${GEN[@]}" -v "$T/prompt"
+    [ "$status" -eq 0 ]
+    [[ "$stderr" == *"level amx is left out: the "*AMX* ]]
+    run --separate-stderr "${GEN[@]}" "$T/prompt"
+    [[ "$stderr" != *amx* ]]
+}
+
 @test "every instruction set that is here runs, and the record names it" {
     [ -n "$(isas)" ]
     for isa in $(isas); do

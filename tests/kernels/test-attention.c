@@ -3,6 +3,8 @@
 #include "kernels/host.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
+#include "tests/emulate/tmm.h"
+#include "tests/kernels/levels.h"
 #include "tests/tap.h"
 
 static struct rng rng = {.seed = 11};
@@ -18,7 +20,7 @@ static float *draw(size_t n)
 static struct backend *open_level(const char *level, size_t threads)
 {
     struct backend *b = mem_zero(1, sizeof *b);
-    b->ops = strcmp(level, "ref") ? ops_cpu(level) : &ops_ref;
+    b->ops = strcmp(level, "ref") ? levels_named(level) : &ops_ref;
     b->pool = pool_new(threads);
     return b;
 }
@@ -312,6 +314,7 @@ static void poison(const char *level)
 
 static void all(const char *level)
 {
+    long before = tmm_products();
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int kind = 0; kind < 4; kind++)
             case_of(level, &shapes[i], kind % 2 ? DTYPE_BF16 : DTYPE_F32, kind / 2);
@@ -319,13 +322,18 @@ static void all(const char *level)
     row_alone(level, 1);
     qkv_cases(level);
     poison(level);
+    int tiled = !strcmp(level, "amx_avx512bf16") || (!strcmp(level, "amx") && !ops_cpu("amx"));
+    ok((tmm_products() > before) == tiled && !tmm_open(), "%s: %ld products of tiles, all released",
+       level, tmm_products() - before);
 }
 
 int main(void)
 {
     size_t ran = 0;
-    for (const struct ops *ops; (ops = ops_cpu_at(ran)); ran++)
+    for (const struct ops *ops; (ops = levels_at(ran)); ran++)
         all(ops->level);
+    if (levels_trapped())
+        all("amx");
     qkv_cases("ref");
     ok(ran > 0, "at least one level runs");
     return tap_done();

@@ -4,6 +4,7 @@
 #include "kernels/host.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
+#include "tests/kernels/levels.h"
 #include "tests/tap.h"
 
 static struct rng rng = {.seed = 11};
@@ -427,7 +428,7 @@ int main(void)
     pool_free(pool);
     embedding(&ops_ref, DTYPE_INT8);
     embedding(&ops_ref, DTYPE_NF4);
-    for (size_t i = 0; ops_cpu_at(i); i++)
-        products(ops_cpu_at(i));
+    for (size_t i = 0; levels_at(i); i++)
+        products(levels_at(i));
     return tap_done();
 }

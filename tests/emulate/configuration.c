@@ -1,0 +1,58 @@
+/* configuration.c - does LDTILECFG see the whole configuration that kernels/cpu/tmm.h gives it?
+ * Built and run by tests/tiles.sh at several levels of optimization. Compilers have been seen to
+ * drop stores into a configuration whose reader they take for one of 8 bytes; -DLOST plants what
+ * comes of that.
+ *
+ * A processor with AMX says with STTILECFG what it was given. Elsewhere the instruction traps, and
+ * the handler reads the 64 bytes where the processor would have, and goes on behind it. Exit 0: all
+ * is seen; 1: not.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernels/amx.h"
+#include "kernels/cpu/tmm.h"
+#include "tests/emulate/trap.h"
+
+static struct tmm_config seen;
+
+static void trapped(int number, siginfo_t *info, void *context)
+{
+    struct trap t;
+    (void)number, (void)info;
+    if (!trap_decode(&t, context) || t.map != 2 || t.opcode != 0x49)
+        _Exit(2); /* not one of ours */
+    if (t.in_memory) /* LDTILECFG; else TILERELEASE */
+        memcpy(&seen, (const void *)(uintptr_t)(t.address + t.index), sizeof seen);
+    trap_skip(&t, context);
+}
+
+static void configure(size_t rows, size_t width)
+{
+    struct tmm_config c = tmm_shape(rows, width);
+#ifdef LOST
+    memset((char *)&c + 8, 0, sizeof c - 8);
+#endif
+    tmm_configure(&c);
+    if (!amx_refused())
+        __asm__ volatile("sttilecfg %0" : "=m"(seen) : : "memory");
+    tmm_release();
+}
+
+int main(int argc, char **argv)
+{
+    size_t most = argc > 1 ? (size_t)atoi(argv[1]) : TMM_ROWS; /* unknown to the compiler */
+    int good = 1;
+    if (amx_refused())
+        trap_install(trapped);
+    for (size_t rows = 1; rows <= most; rows++) {
+        memset(&seen, 0xff, sizeof seen);
+        configure(rows, TMM_BYTES);
+        good &= seen.palette == 1 && !seen.start_row;
+        for (int t = 0; t < TMM_TILES; t++)
+            good &= seen.bytes[t] == TMM_BYTES && seen.rows[t] == (t < 6 ? rows : TMM_ROWS);
+    }
+    printf("%s: the configuration arrives %s\n", amx_refused() ? "by a trap" : "on AMX",
+           good ? "whole" : "in part");
+    return !good;
+}

@@ -1,0 +1,31 @@
+/* tmm.h - the instructions of kernels/cpu/tmm.h in plain C: kernels/cpu/amx*.c are compiled against
+ * it, so that their indexing is tested on any processor. Chunks, groups and stages are small here,
+ * so that small matrices have several of each.
+ *
+ * A tile is a thread's, as it is on a processor. What a processor refuses ends the program with a
+ * word: an instruction without a configuration, a product of tiles that do not fit each other. What
+ * it would not notice does too: configuring twice without a release.
+ *
+ * Numbers are as the manual defines them: TDPBF16PS in fp32, to nearest even, fused (the product of
+ * two bf16 is exact in fp32), subnormal numbers as zeros on the way in and out.
+ */
+#ifndef TESTS_EMULATE_TMM_H
+#define TESTS_EMULATE_TMM_H
+
+#include "kernels/cpu/tmm_config.h"
+
+enum { TMM_CHUNK = 2, TMM_GROUP = 48, TMM_NEAR = 1 << 14 };
+
+void tmm_configure(const struct tmm_config *c);
+void tmm_release(void);
+void tmm_load(int t, const void *from, size_t stride);
+void tmm_store(int t, void *to, size_t stride);
+void tmm_zero(int t);
+void tmm_bf16(int c, int a, int b);
+void tmm_int8(int c, int a, int b);
+
+/* Configurations that were never released, of all threads; and products so far. */
+int tmm_open(void);
+long tmm_products(void);
+
+#endif

@@ -1,0 +1,68 @@
+/* levels.h - every table of the cpu back end that runs here: the levels of this processor, and
+ * level amx on emulated tiles (tests/emulate/tmm.h), with the vectors of the level in its name. */
+#ifndef TESTS_KERNELS_LEVELS_H
+#define TESTS_KERNELS_LEVELS_H
+
+#include <string.h>
+
+#include "kernels/ops.h"
+#if defined HAVE_TILES_avx512bf16 && defined HAVE_CPU_amx
+#include "tests/emulate/tmm_trap.h"
+#define HAVE_TRAPS
+#endif
+
+extern const struct ops cpu_amx_ops, cpu_amx_portable_ops, cpu_amx_avx512bf16_ops;
+
+/* The i-th of the emulated ones. */
+static inline const struct ops *levels_tiled(size_t i)
+{
+    const struct ops *all[] = {NULL, NULL, NULL};
+    size_t n = 0;
+#ifdef HAVE_TILES_portable
+    all[n++] = &cpu_amx_portable_ops;
+#endif
+#ifdef HAVE_TILES_avx512bf16
+    if (ops_cpu("avx512bf16"))
+        all[n++] = &cpu_amx_avx512bf16_ops;
+#endif
+    return i < n ? all[i] : NULL;
+}
+
+static inline const struct ops *levels_at(size_t i)
+{
+    size_t real = 0;
+    while (ops_cpu_at(real))
+        real++;
+    return i < real ? ops_cpu_at(i) : levels_tiled(i - real);
+}
+
+/* Level amx itself where it cannot run: from here on its instructions trap, and go on. NULL: it
+ * can, or is not built, or this processor has not the level below it. */
+static inline const struct ops *levels_trapped(void)
+{
+#ifdef HAVE_TRAPS
+    if (!ops_cpu("amx") && ops_cpu("avx512bf16")) {
+        trap_install(tmm_trap);
+        return &cpu_amx_ops;
+    }
+#endif
+    return NULL;
+}
+
+/* The one of that name; NULL: it does not run here. */
+static inline const struct ops *levels_named(const char *level)
+{
+    const struct ops *ops;
+    for (size_t i = 0; (ops = levels_at(i)); i++)
+        if (!strcmp(level, ops->level))
+            return ops;
+    return strcmp(level, "amx") ? NULL : levels_trapped();
+}
+
+/* 1: a table of products by tiles, emulated or not. */
+static inline int levels_tiles(const struct ops *ops)
+{
+    return !strncmp(ops->level, "amx", 3);
+}
+
+#endif
