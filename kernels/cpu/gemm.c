@@ -19,7 +19,7 @@
 #include "kernels/cpu/format.h"
 #include "kernels/cpu/transpose.h"
 
-enum { STEP = 192, CELL_STRIPS = 16, CELL_BYTES = 512 << 10 };
+enum { STEP = 192, CELL_STRIPS = 16, CELL_BYTES = 512 << 10, AHEAD = 128 };
 
 struct strips {
     struct factor of;
@@ -63,9 +63,13 @@ INLINE vec values_at(const float *x, size_t n)
 
 static size_t beyond(size_t n, size_t i) { return n > i ? n - i : 0; }
 
-/* LANES words of one row: the values from k on, or pairs of them. */
+/* LANES words of one row: the values from k on, or pairs of them. A dozen rows are read side by
+ * side, more streams than the processor foresees: AHEAD values ahead is soon enough. */
 INLINE vecu words_along(const float *x, size_t n, const int bf16)
 {
+    __builtin_prefetch(x + AHEAD);
+    if (bf16 && BF16_DOT)
+        __builtin_prefetch(x + AHEAD + LANES);
     if (!bf16)
         return (vecu)values_at(x, n);
     if (!BF16_DOT)
@@ -75,12 +79,15 @@ INLINE vecu words_along(const float *x, size_t n, const int bf16)
     return load_bits(pairs);
 }
 
-/* One word of LANES rows that lie side by side: of k, or of k and k + 1. */
-INLINE vecu words_across(const struct strips *s, size_t row, size_t word, const int bf16)
+/* One word of LANES rows that lie side by side: of k, or of k and k + 1. The next strip reads on
+ * `width` values further, and wants them near. */
+INLINE vecu words_across(const struct strips *s, size_t row, size_t word, const int width,
+                         const int bf16)
 {
     const size_t k = bf16 && BF16_DOT ? 2 * word : word, n = beyond(s->rows, row);
     const float *x = n ? s->of.x + row + k * s->of.step : s->of.x;
     vec even = values_at(x, n);
+    __builtin_prefetch(x + width + LANES - 1);
     if (!bf16)
         return (vecu)even;
     if (!BF16_DOT)
@@ -88,7 +95,9 @@ INLINE vecu words_across(const struct strips *s, size_t row, size_t word, const 
     vecu low = __builtin_convertvector(bf16_narrow(even), vecu);
     if (k + 1 >= s->K)
         return low;
-    vec odd = values_at(n ? x + s->of.step : x, n);
+    x += n ? s->of.step : 0;
+    vec odd = values_at(x, n);
+    __builtin_prefetch(x + width + LANES - 1);
     return low | __builtin_convertvector(bf16_narrow(odd), vecu) << 16;
 }
 
@@ -128,7 +137,8 @@ INLINE void pack_across(const struct strips *s, size_t begin, size_t end, const 
         uint32_t *out = s->to + (i * s->words + begin) * (size_t)width;
         for (size_t w = begin; w < end; w++, out += width)
             for (int g = 0; g < width; g += LANES)
-                put_words(out, words_across(s, first_row(s, i) + (size_t)g, w, bf16), g, width);
+                put_words(out, words_across(s, first_row(s, i) + (size_t)g, w, width, bf16), g,
+                          width);
     }
 }
 
@@ -209,36 +219,57 @@ static void tile_pairs(size_t rows, float *sums, const uint32_t *a, const uint32
 #undef KERNEL
 }
 
-/* c (+ plus) for one tile of sums. */
-static void store_tile(const struct gemm *g, const float *sums, size_t row, size_t rows,
-                       size_t first, size_t cols)
+/* Where in c and plus row i of a strip of a begins, in a strip of b. */
+static size_t place(const struct job *j, size_t strip, size_t i, size_t panel)
 {
-    for (size_t i = 0; i < rows; i++, sums += PANEL) {
-        size_t at = (row + i) * g->ldc + first, j = 0;
-        for (; j + LANES <= cols; j += LANES)
-            put(g->c + at + j, g->plus ? load(g->plus + at + j) + load(sums + j) : load(sums + j));
-        for (; j < cols; j++)
-            g->c[at + j] = g->plus ? g->plus[at + j] + sums[j] : sums[j];
+    return (first_row(&j->a, strip) + i) * j->g->ldc + first_row(&j->b, panel);
+}
+
+/* Asks for what store_tile will read and write. */
+static void fetch_tile(const struct job *j, size_t strip, size_t panel)
+{
+    for (size_t i = 0; i < rows_of(&j->a, strip); i++)
+        for (size_t k = 0; k < PANEL; k += LINE) {
+            __builtin_prefetch(j->g->c + place(j, strip, i, panel) + k, 1);
+            if (j->g->plus)
+                __builtin_prefetch(j->g->plus + place(j, strip, i, panel) + k);
+        }
+}
+
+/* c (+ plus) for one tile of sums. */
+static void store_tile(const struct job *j, size_t strip, size_t panel, const float *sums)
+{
+    const size_t cols = rows_of(&j->b, panel);
+    for (size_t i = 0; i < rows_of(&j->a, strip); i++, sums += PANEL) {
+        float *c = j->g->c + place(j, strip, i, panel);
+        const float *plus = j->g->plus ? j->g->plus + place(j, strip, i, panel) : NULL;
+        size_t k = 0;
+        for (; k + LANES <= cols; k += LANES)
+            put(c + k, plus ? load(plus + k) + load(sums + k) : load(sums + k));
+        for (; k < cols; k++)
+            c[k] = plus ? plus[k] + sums[k] : sums[k];
     }
 }
 
 static void one_cell(const struct job *j, size_t chunk, size_t panel)
 {
-    _Alignas(64) float sums[CELL_STRIPS * TILE_ROWS * PANEL];
+    _Alignas(64) float all[CELL_STRIPS * TILE_ROWS * PANEL];
     const struct strips *a = &j->a, *b = &j->b;
     const size_t begin = a->count * chunk / j->chunks, end = a->count * (chunk + 1) / j->chunks;
     const size_t steps = (a->words + STEP - 1) / STEP + !a->words;
     for (size_t s = 0; s < steps; s++) {
         size_t w = a->words * s / steps, n = a->words * (s + 1) / steps - w;
-        const uint32_t *from = b->to + (panel * b->words + w) * PANEL;
-        for (size_t i = begin; i < end; i++)
+        for (size_t i = begin; i < end; i++) {
+            float *sums = all + (i - begin) * TILE_ROWS * PANEL;
+            if (s + 1 == steps)
+                fetch_tile(j, i, panel);
             (a->bf16 && BF16_DOT ? tile_pairs : tile_floats)(
-                rows_of(a, i), sums + (i - begin) * TILE_ROWS * PANEL,
-                a->to + (i * a->words + w) * TILE_ROWS, from, n, s > 0);
+                rows_of(a, i), sums, a->to + (i * a->words + w) * TILE_ROWS,
+                b->to + (panel * b->words + w) * PANEL, n, s > 0);
+            if (s + 1 == steps)
+                store_tile(j, i, panel, sums);
+        }
     }
-    for (size_t i = begin; i < end; i++)
-        store_tile(j->g, sums + (i - begin) * TILE_ROWS * PANEL, first_row(a, i), rows_of(a, i),
-                   first_row(b, panel), rows_of(b, panel));
 }
 
 static void cells(void *ctx, size_t begin, size_t end, size_t worker)
