@@ -72,8 +72,8 @@ static void enlarge(struct parameters *p, const struct config *c)
  * u = g / |g|, where the quotient is best conditioned. f is the loss in f32 for both precisions:
  * rounded factors make steps of it, smaller than which no h says anything. A factor rounded to bf16
  * is off by 2^-9 = 0.2 % of itself at most. Sums over many of them stay nearer, but a score of ten,
- * as these weights make, is off by 0.02, and so its probability by 2 %. What is off lies nearly at a
- * right angle to u: of 5 % of a gradient, 0.1 % shows in its length. */
+ * as these weights make, is off by 0.02, and so its probability by 2 %. What is off lies nearly at
+ * a right angle to u: of 5 % of a gradient, 0.1 % shows in its length. */
 static void check_role(struct backprop *t, struct backprop *smooth, struct parameters *p,
                        const struct train_batch *b, enum role r, size_t l)
 {
@@ -121,8 +121,8 @@ static void check_rounding(struct backprop *t, struct backprop *f32, struct para
         far += pow((double)g[i] - p->g[i], 2);
         size += pow(p->g[i], 2);
     }
-    ok(rounded != exact && fabs(rounded - exact) < 0.01 * exact, "loss %.6g with bf16 products, "
-       "%.6g with f32", rounded, exact);
+    ok(rounded != exact && fabs(rounded - exact) < 0.01 * exact,
+       "%s: loss %.6g with bf16 products, %.6g with f32", p->b->ops->level, rounded, exact);
     ok(far > 1e-6 * size && far < 25e-4 * size, "gradient %.3g %% off", 100 * sqrt(far / size));
     free(g);
 }
@@ -137,9 +137,10 @@ static void check_nothing(struct backprop *t, struct parameters *p, struct train
     ok(loss == 0 && sum == 0, "no target, no gradient: %g, %g", loss, sum);
 }
 
-static void gradients(const struct family *f, int tied, size_t seqs, size_t len)
+static void gradients(const struct family *f, int tied, size_t seqs, size_t len,
+                      const char *level)
 {
-    struct backend *be = backend_open("cpu", NULL, 2, 0, NULL);
+    struct backend *be = backend_open("cpu", level, 2, 0, NULL);
     struct config c = tiny(f, tied);
     struct parameters *p = parameters_make(&c, be, be->ops->train, 5);
     struct backprop *t = backprop_make(p, seqs * len, DTYPE_F32);
@@ -277,10 +278,11 @@ static void resume(void)
 
 int main(void)
 {
-    gradients(&llama_family, 0, 3, 11);
-    gradients(&llada_family, 1, 3, 11);
-    gradients(&llama_family, 1, 2, 45); /* attention in several tiles */
-    gradients(&llada_family, 0, 2, 45);
+    gradients(&llama_family, 0, 3, 11, NULL);
+    gradients(&llada_family, 1, 3, 11, NULL);
+    gradients(&llada_family, 0, 2, 45, NULL);
+    for (size_t i = 0; ops_cpu_at(i); i++) /* attention in several tiles, of each level */
+        gradients(&llama_family, 1, 2, 45, ops_cpu_at(i)->level);
     refused();
     resume();
     same_curve();
