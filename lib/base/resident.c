@@ -1,6 +1,7 @@
 /* resident.c - the peak of the resident set from Linux's /proc: writing 5 to clear_refs sets the
  * kernel's high-water mark to what is resident at that moment, and VmHWM in status is that mark.
- * Without both there is no answer, rather than one that belongs to an earlier moment.
+ * Huge pages are the sum over all mappings, in smaps_rollup. Without these files there is no
+ * answer, rather than one that belongs to an earlier moment.
  */
 #include "lib/base/resident.h"
 
@@ -24,15 +25,33 @@ int resident_reset(void)
     return close(fd) || bad ? -1 : 0;
 }
 
-int64_t resident_peak(void)
+/* The number of kibibytes behind `name` ("VmHWM:") in a file of /proc, in bytes; -1: none. */
+static int64_t bytes_in(const char *path, const char *name)
 {
     char line[256];
     long long kib = -1;
-    FILE *f = fopen("/proc/self/status", "r");
+    FILE *f = fopen(path, "r");
     while (f && kib < 0 && fgets(line, sizeof line, f))
-        if (!strncmp(line, "VmHWM:", 6) && sscanf(line + 6, "%lld", &kib) != 1)
+        if (!strncmp(line, name, strlen(name)) && sscanf(line + strlen(name), "%lld", &kib) != 1)
             kib = -1;
     if (f)
         fclose(f);
     return kib < 0 ? -1 : (int64_t)kib * 1024;
+}
+
+int64_t resident_peak(void)
+{
+    return bytes_in("/proc/self/status", "VmHWM:");
+}
+
+int64_t resident_peak_of(long pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/status", pid);
+    return bytes_in(path, "VmHWM:");
+}
+
+int64_t resident_huge(void)
+{
+    return bytes_in("/proc/self/smaps_rollup", "AnonHugePages:");
 }

@@ -11,5 +11,10 @@
 int resident_reset(void);
 /* The peak since, in bytes; -1: the system does not tell. */
 int64_t resident_peak(void);
+int64_t resident_peak_of(long pid); /* of another process, since it began its program */
+/* What of the resident memory that is no file's lies in huge pages now, in bytes; -1: the system
+ * does not tell. It walks over all pages, which takes some milliseconds for each gigabyte of small
+ * ones. */
+int64_t resident_huge(void);
 
 #endif

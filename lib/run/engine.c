@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/nodes.h"
 #include "lib/record/rec.h"
 #include "lib/checkpoint/manifest.h"
 #include "lib/checkpoint/quantization.h"
+#include "lib/run/level_choice.h"
 
 int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkpoint *c,
                       const struct log *log, struct err *e)
@@ -60,6 +62,17 @@ int engine_open(const struct engine *g, struct backend **b, struct err *e)
                    "%s", isa, have, g->device);
 }
 
+void engine_place(const struct engine *g, struct backend *b, const struct log *log)
+{
+    if (!g->numa || strcmp(g->numa, "interleave"))
+        return;
+    b->interleave = !*b->name && nodes_count() > 1;
+    if (!b->interleave)
+        log_note(log, "--numa interleave changes nothing: %s",
+                 *b->name ? "weights are on a device" : "one memory node is here, or the system "
+                 "forbids to ask");
+}
+
 int engine_settle(const struct engine *g, struct network *n, struct backend *b,
                   const struct checkpoint *c, struct err *e)
 {
@@ -74,8 +87,17 @@ int engine_load(const struct engine *g, struct network *n, struct backend *b,
     return network_load(n, b, c, &p, e);
 }
 
+void engine_level(const struct engine *g, struct backend *b, const struct checkpoint *c,
+                  const struct log *log)
+{
+    struct network n;
+    if (strcmp(g->isa, "auto") || engine_settle(g, &n, b, c, NULL))
+        return; /* what cannot be settled, loading refuses */
+    level_choice_use(b, quantization_dtype(n.quant, &n.config, ROLE_Q, n.dtype), log);
+}
+
 const char *const engine_facts[] = {"device", "device_name", "isa", "library", "dtype",
-                                    "kv_dtype", "quant", "threads", NULL};
+                                    "kv_dtype", "quant", "threads", "numa", NULL};
 
 void engine_describe(json_t *r, const struct network *n)
 {
@@ -88,4 +110,6 @@ void engine_describe(json_t *r, const struct network *n)
     json_object_set_new(r, "kv_dtype", json_string(dtype_info[n->kv_dtype].name));
     json_object_set_new(r, "quant", json_string(quantization_name(n->quant)));
     rec_set_int(r, "threads", (int64_t)pool_threads(n->backend->pool));
+    if (b->interleave)
+        json_object_set_new(r, "numa", json_string("interleave"));
 }
