@@ -202,6 +202,7 @@ struct canvas_loop;
 struct drift;       /* kernels/reuse.h */
 struct outputs;
 struct sift;
+struct gemm;        /* kernels/train.h */
 
 struct ops {
     const char *name;  /* "ref", "cpu", "cuda" */
@@ -315,10 +316,11 @@ struct ops {
     /* ---- for training: host back ends only, NULL on cuda ---- */
 
     const struct train_ops *train; /* kernels/train.h; cpu alone */
-    /* c[M, N] = a[M, K] m[K, N], or c += with `add`. Element (i, k) of a lies at a[i*a_row +
-     * k*a_k], so that a transpose costs nothing; m and c are row-major with strides ldm, ldc. */
-    void (*gemm)(struct backend *b, size_t M, size_t N, size_t K, const float *a, size_t a_row,
-                 size_t a_k, const float *m, size_t ldm, float *c, size_t ldc, int add);
+    /* n products c = a b^T, one after the other: struct gemm of kernels/train.h. A factor that the
+     * product before has too is made ready once, so that one must not write it. work:
+     * gemm_work(...) bytes for the most M, N and K among them. */
+    void (*gemm)(struct backend *b, const struct gemm *g, size_t n, void *work);
+    size_t (*gemm_work)(const struct backend *b, size_t M, size_t N, size_t K);
     /* Rotates pairs (j, j + E/2) of every head of x[T, heads*E] by table[T, E]; sign -1 turns back.
      */
     void (*rope)(struct backend *b, float *x, const float *table, size_t T, size_t heads, size_t E,

@@ -6,15 +6,43 @@
 
 #include "kernels/ops.h"
 
-/* Gradients of attention over sequences of equal length in which every row is also a key. */
+/* One factor of a product: element (i, k) lies at x[i * row + k * step]. One of the strides is 1; a
+ * transpose is an exchange of the two. */
+struct factor {
+    const float *x;
+    size_t row, step;
+};
+
+/* c[M, N] = a b^T, a [M, K], b [N, K]: the products of a linear layer y = x W^T, with which y, and
+ * from its gradient dy those of x and W, dx = dy W and dW = dy^T x, are made.
+ *
+ * dtype F32: c_ij = sum_k a_ik b_jk. BF16: the same with both factors rounded to bf16 (to nearest,
+ * ties to even); what comes in, what goes out and the sums are fp32, as in training with bf16
+ * products and fp32 values (Micikevicius et al. 2018, arXiv 1710.03740; Kalamkar et al. 2019, arXiv
+ * 1905.12322). Sums go in ascending order of k; where the processor multiplies pairs of bf16, the
+ * order within a pair is its own, and subnormal factors count as zero. */
+struct gemm {
+    size_t M, N, K;
+    struct factor a, b;
+    float *c;
+    const float *plus; /* [M, N], added to the products; NULL: nothing. May be c */
+    size_t ldc;        /* from row to row of c and of plus */
+    enum dtype dtype;  /* F32 or BF16 */
+};
+
+/* Gradients of attention: rows of seqs[].row_begin.. read the keys slot_begin.. of their sequence,
+ * which are its positions 0..n_slots-1, all of them or those up to their own. */
 struct attn_back {
-    const float *q, *k,
-        *v;              /* [T, H*E], [T, K*E], [T, K*E]: as the forward pass saw them (rotated) */
-    const float *dy;     /* [T, H*E] gradient of the output */
-    float *dq, *dk, *dv; /* same shapes as q, k, v; overwritten */
-    size_t seqs, len;    /* T = seqs * len; positions 0..len-1 in each */
+    const float *q;      /* [R, H*E], as the forward pass saw it (rotated) */
+    const float *k, *v;  /* [T, K*E], the same */
+    const float *dy;     /* [R, H*E] gradient of the output */
+    float *dq, *dk, *dv; /* as q, k, v; overwritten */
+    const struct attn_seq *seqs;
+    const int32_t *pos;  /* [R] positions, ascending in a sequence */
+    size_t n_seqs, max_slots; /* no sequence has more slots, nor more rows */
     size_t heads, kv_heads, head_dim;
     int causal;
+    int half; /* 1: what is multiplied may be rounded to bf16 on the way */
 };
 
 /* AdamW (Loshchilov & Hutter 2019, Algorithm 2). */
@@ -24,11 +52,10 @@ struct adamw {
     int64_t step;                          /* from 1, for the bias correction */
 };
 
+enum { SQUARES_PARTS = 64 };
+
 struct train_ops {
-    /* Packs new values into an existing matrix. */
-    void (*mat_refill)(struct backend *b, struct mat *m, const float *w);
-    /* dx[T, D] = gradient of rmsnorm's input (dx may be dy); dg[D] += gradient of the gain.
-     * work: 2 T floats. */
+    /* dx[T, D] += gradient of rmsnorm's input; dg[D] += gradient of the gain. work: 2 T floats. */
     void (*rmsnorm_back)(struct backend *b, float *dx, float *dg, const float *dy, const float *x,
                          const float *g, size_t T, size_t D, double eps, float *work);
     /* Gradients of y = silu(gate) * up, n values. dgate may be gate's buffer, dup may be dy's. */
@@ -41,6 +68,8 @@ struct train_ops {
      * gives zeros. work: T doubles. */
     double (*cross_entropy)(struct backend *b, float *logits, const int32_t *target,
                             const float *weight, size_t T, size_t V, double *work);
+    /* Sum of x_i^2. work: SQUARES_PARTS doubles. */
+    double (*squares)(struct backend *b, const float *x, size_t n, double *work);
     void (*adamw)(struct backend *b, float *w, float *m, float *v, const float *g, size_t n,
                   const struct adamw *a);
 };

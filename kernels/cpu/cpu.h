@@ -15,7 +15,6 @@ INLINE size_t grain(size_t operations) { return WORTH_A_THREAD / (operations + 1
 
 size_t CPU(mat_bytes)(size_t rows, size_t cols, enum dtype dtype);
 int CPU(mat_make)(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype);
-void CPU(mat_refill)(struct backend *b, struct mat *m, const float *w);
 void CPU(mat_free)(struct backend *b, struct mat *m);
 const char *CPU(refuses)(const struct backend *b, enum dtype dtype, size_t cols);
 void CPU(embed)(struct backend *b, act *y, const struct mat *w, const int32_t *token, size_t T);
@@ -34,8 +33,8 @@ void OWN_CPU(pack_rows)(void *packed, const float *x, const struct mat *w, size_
  * that of pack_rows. */
 void OWN_CPU(packed_product)(float *y, size_t ldy, void *packed, const struct mat *w, size_t T,
                              size_t first, size_t n);
-void CPU(gemm)(struct backend *b, size_t M, size_t N, size_t K, const float *a, size_t a_row,
-               size_t a_k, const float *m, size_t ldm, float *c, size_t ldc, int add);
+void CPU(gemm)(struct backend *b, const struct gemm *g, size_t n, void *work);
+size_t CPU(gemm_work)(const struct backend *b, size_t M, size_t N, size_t K);
 
 void CPU(rmsnorm)(struct backend *b, act *y, const act *x, const int32_t *row, const float *gain,
                   size_t T, size_t D, double eps);
@@ -64,6 +63,7 @@ void CPU(attention_back)(struct backend *b, const struct attn_back *a, float *wo
 size_t CPU(attention_back_work)(const struct backend *b, size_t len, size_t head_dim);
 double CPU(cross_entropy)(struct backend *b, float *logits, const int32_t *target,
                           const float *weight, size_t T, size_t V, double *work);
+double CPU(squares)(struct backend *b, const float *x, size_t n, double *work);
 void CPU(adamw)(struct backend *b, float *w, float *m, float *v, const float *g, size_t n,
                 const struct adamw *a);
 

@@ -1,64 +1,337 @@
-/* gemm.c - products of float matrices with any strides, for training: the same tile as the forward
- * product (tile.h), fed from the matrices where they lie, so that a transpose is a pair of strides
- * and nothing is copied. Threads own whole tiles of the result, and each output is one sum over k
- * in ascending order.
+/* gemm.c - products of float matrices with any strides, for training (struct gemm of train.h).
+ *
+ *                 K                                  K
+ *            +---------+                        +---------+
+ *     strips |    a    |  <= TILE_ROWS          |    b    |  <= PANEL         c = a b^T
+ *            +---------+  rows of c             +---------+  columns of c
+ *            |   ...   |                        |   ...   |
+ *
+ * Both factors are first packed in strips of rows that lie as the tile reads them, [K][rows], from
+ * whichever of the two strides is one; BF16 is rounded on this way, and where the processor
+ * multiplies pairs (BF16_DOT), a word of a strip is a pair (k, k + 1). A cell is a few strips of a,
+ * which stay in the second cache, by one strip of b, of which STEP words at a time stay in the
+ * first; the sums wait in a buffer meanwhile. Each output is one sum over k in ascending order,
+ * whoever owns the cell.
  */
-#include "kernels/cpu/cpu.h"
-#include "kernels/cpu/tile.h"
+#include <assert.h>
 
-void CPU(product)(size_t M, size_t N, size_t K, const float *a, size_t a_row, size_t a_k,
-                  const float *m, size_t m_k, float *c, size_t ldc, int add)
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/format.h"
+#include "kernels/cpu/transpose.h"
+
+enum { STEP = 192, CELL_STRIPS = 16, CELL_BYTES = 512 << 10, AHEAD = 128 };
+
+struct strips {
+    struct factor of;
+    size_t rows, K, words, count; /* words: of K; count: of strips */
+    int width, bf16;              /* rows that a strip has room for */
+    uint32_t *to;                 /* [count][words][width] */
+};
+
+struct job {
+    const struct gemm *g;
+    struct strips a, b;
+    size_t chunks; /* of a's strips */
+};
+
+static size_t words_of(size_t K, int bf16) { return bf16 && BF16_DOT ? (K + 1) / 2 : K; }
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+/* Strips differ by at most one row. */
+static size_t first_row(const struct strips *s, size_t strip)
 {
-    struct tile t = {.a_row = a_row, .a_k = a_k, .m_k = m_k, .K = K, .ldc = ldc, .add = add};
-    for (size_t j = 0; j < N; j += PANEL) {
-        t.m = m + j;
-        t.cols = N - j < PANEL ? N - j : PANEL;
-        for (size_t i = 0; i < M; i += TILE_ROWS) {
-            t.a = a + i * a_row;
-            t.c = c + i * ldc + j;
-            tile_run(M - i < TILE_ROWS ? M - i : TILE_ROWS, &t);
+    return s->rows * strip / s->count;
+}
+
+static size_t rows_of(const struct strips *s, size_t strip)
+{
+    return first_row(s, strip + 1) - first_row(s, strip);
+}
+
+/* ---- packing ---- */
+
+/* LANES values at x, of which n are there; the others are zeros. */
+INLINE vec values_at(const float *x, size_t n)
+{
+    if (n >= LANES)
+        return load(x);
+    float part[LANES];
+    memset(part, 0, sizeof part);
+    memcpy(part, x, n * sizeof *x);
+    return load(part);
+}
+
+static size_t beyond(size_t n, size_t i) { return n > i ? n - i : 0; }
+
+/* LANES words of one row: the values from k on, or pairs of them. A dozen rows are read side by
+ * side, more streams than the processor foresees: AHEAD values ahead is soon enough. */
+INLINE vecu words_along(const float *x, size_t n, const int bf16)
+{
+    __builtin_prefetch(x + AHEAD);
+    if (bf16 && BF16_DOT)
+        __builtin_prefetch(x + AHEAD + LANES);
+    if (!bf16)
+        return (vecu)values_at(x, n);
+    if (!BF16_DOT)
+        return bf16_round(values_at(x, n));
+    vech pairs[2] = {bf16_narrow(values_at(x, n)),
+                     bf16_narrow(values_at(n > LANES ? x + LANES : x, beyond(n, LANES)))};
+    return load_bits(pairs);
+}
+
+/* One word of LANES rows that lie side by side: of k, or of k and k + 1. The next strip reads on
+ * `width` values further, and wants them near. */
+INLINE vecu words_across(const struct strips *s, size_t row, size_t word, const int width,
+                         const int bf16)
+{
+    const size_t k = bf16 && BF16_DOT ? 2 * word : word, n = beyond(s->rows, row);
+    const float *x = n ? s->of.x + row + k * s->of.step : s->of.x;
+    vec even = values_at(x, n);
+    __builtin_prefetch(x + width + LANES - 1);
+    if (!bf16)
+        return (vecu)even;
+    if (!BF16_DOT)
+        return bf16_round(even);
+    vecu low = __builtin_convertvector(bf16_narrow(even), vecu);
+    if (k + 1 >= s->K)
+        return low;
+    x += n ? s->of.step : 0;
+    vec odd = values_at(x, n);
+    __builtin_prefetch(x + width + LANES - 1);
+    return low | __builtin_convertvector(bf16_narrow(odd), vecu) << 16;
+}
+
+/* Lanes g.. of one word of a strip of `width` rows: copies of constant size are a few moves. */
+INLINE void put_words(uint32_t *out, vecu v, const int g, const int width)
+{
+    if (width - g >= LANES)
+        memcpy(out + g, &v, sizeof v);
+    else
+        memcpy(out + g, &v, (size_t)(width % LANES) * sizeof *out);
+}
+
+/* A strip of rows that go along k: turned in squares. */
+INLINE void pack_along(const struct strips *s, size_t strip, const int width, const int bf16)
+{
+    const size_t first = first_row(s, strip), rows = rows_of(s, strip);
+    const size_t values = bf16 && BF16_DOT ? 2 : 1;
+    for (int g = 0; g < width; g += LANES)
+        for (size_t w = 0; w < s->words; w += LANES) {
+            uint32_t *out = s->to + (strip * s->words + w) * (size_t)width;
+            vecu v[LANES];
+            for (size_t i = 0; i < LANES; i++) {
+                size_t row = (size_t)g + i, at = (first + row) * s->of.row + w * values;
+                v[i] = row < rows ? words_along(s->of.x + at, s->K - w * values, bf16) : (vecu){0};
+            }
+            transpose(v);
+            for (size_t i = 0, n = least(LANES, s->words - w); i < n; i++, out += width)
+                put_words(out, v[i], g, width);
+        }
+}
+
+/* Words begin..end of all strips of rows that lie side by side. */
+INLINE void pack_across(const struct strips *s, size_t begin, size_t end, const int width,
+                        const int bf16)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        uint32_t *out = s->to + (i * s->words + begin) * (size_t)width;
+        for (size_t w = begin; w < end; w++, out += width)
+            for (int g = 0; g < width; g += LANES)
+                put_words(out, words_across(s, first_row(s, i) + (size_t)g, w, width, bf16), g,
+                          width);
+    }
+}
+
+INLINE void pack_as(const struct strips *s, size_t begin, size_t end, const int width,
+                    const int bf16)
+{
+    for (size_t i = begin; i < end; i++)
+        if (s->of.step == 1)
+            pack_along(s, i, width, bf16);
+        else
+            pack_across(s, i * LINE, least(s->words, (i + 1) * LINE), width, bf16);
+}
+
+/* Parts are strips, or LINE words of all strips: what lies together is read together. */
+static void pack_part(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    (void)worker;
+    const struct strips *s = ctx;
+    if (s->width == PANEL && s->bf16)
+        pack_as(s, begin, end, PANEL, 1);
+    else if (s->width == PANEL)
+        pack_as(s, begin, end, PANEL, 0);
+    else if (s->bf16)
+        pack_as(s, begin, end, TILE_ROWS, 1);
+    else
+        pack_as(s, begin, end, TILE_ROWS, 0);
+}
+
+static void pack(struct backend *b, struct strips *s)
+{
+    assert(s->of.step == 1 || s->of.row == 1);
+    if (s->of.step == 1)
+        pool_run(b->pool, s->count, grain((size_t)s->width * s->K), pack_part, s);
+    else
+        pool_run(b->pool, (s->words + LINE - 1) / LINE, grain(2 * LINE * s->rows), pack_part, s);
+}
+
+/* ---- products ---- */
+
+/* sums[rows, PANEL] = or += n words of a strip of a by as many of a strip of b. */
+INLINE void tile_words(const int rows, const int pairs, float *sums, const uint32_t *a,
+                       const uint32_t *b, size_t n, int more)
+{
+    vec sum[TILE_ROWS][2];
+    for (int i = 0; i < rows; i++)
+        sum[i][0] = sum[i][1] = (vec){0};
+    for (int i = 0; more && i < rows; i++) {
+        sum[i][0] = load(sums + i * PANEL);
+        sum[i][1] = load(sums + i * PANEL + LANES);
+    }
+    for (; n > 0; n--, a += TILE_ROWS, b += PANEL) {
+        vecu lo = load_bits(b), hi = load_bits(b + LANES);
+        for (int i = 0; i < rows; i++) {
+            vecu x = splat_bits(a[i]);
+            sum[i][0] = pairs ? dot_bf16(sum[i][0], lo, x) : sum[i][0] + (vec)x * (vec)lo;
+            sum[i][1] = pairs ? dot_bf16(sum[i][1], hi, x) : sum[i][1] + (vec)x * (vec)hi;
+        }
+    }
+    for (int i = 0; i < rows; i++) {
+        put(sums + i * PANEL, sum[i][0]);
+        put(sums + i * PANEL + LANES, sum[i][1]);
+    }
+}
+
+static void tile_floats(size_t rows, float *sums, const uint32_t *a, const uint32_t *b, size_t n,
+                        int more)
+{
+#define KERNEL(r) tile_words(r, 0, sums, a, b, n, more)
+    WITH_ROWS(rows, KERNEL)
+#undef KERNEL
+}
+
+static void tile_pairs(size_t rows, float *sums, const uint32_t *a, const uint32_t *b, size_t n,
+                       int more)
+{
+#define KERNEL(r) tile_words(r, 1, sums, a, b, n, more)
+    WITH_ROWS(rows, KERNEL)
+#undef KERNEL
+}
+
+/* Where in c and plus row i of a strip of a begins, in a strip of b. */
+static size_t place(const struct job *j, size_t strip, size_t i, size_t panel)
+{
+    return (first_row(&j->a, strip) + i) * j->g->ldc + first_row(&j->b, panel);
+}
+
+/* Asks for what store_tile will read and write. */
+static void fetch_tile(const struct job *j, size_t strip, size_t panel)
+{
+    for (size_t i = 0; i < rows_of(&j->a, strip); i++)
+        for (size_t k = 0; k < PANEL; k += LINE) {
+            __builtin_prefetch(j->g->c + place(j, strip, i, panel) + k, 1);
+            if (j->g->plus)
+                __builtin_prefetch(j->g->plus + place(j, strip, i, panel) + k);
+        }
+}
+
+/* c (+ plus) for one tile of sums. */
+static void store_tile(const struct job *j, size_t strip, size_t panel, const float *sums)
+{
+    const size_t cols = rows_of(&j->b, panel);
+    for (size_t i = 0; i < rows_of(&j->a, strip); i++, sums += PANEL) {
+        float *c = j->g->c + place(j, strip, i, panel);
+        const float *plus = j->g->plus ? j->g->plus + place(j, strip, i, panel) : NULL;
+        size_t k = 0;
+        for (; k + LANES <= cols; k += LANES)
+            put(c + k, plus ? load(plus + k) + load(sums + k) : load(sums + k));
+        for (; k < cols; k++)
+            c[k] = plus ? plus[k] + sums[k] : sums[k];
+    }
+}
+
+static void one_cell(const struct job *j, size_t chunk, size_t panel)
+{
+    _Alignas(64) float all[CELL_STRIPS * TILE_ROWS * PANEL];
+    const struct strips *a = &j->a, *b = &j->b;
+    const size_t begin = a->count * chunk / j->chunks, end = a->count * (chunk + 1) / j->chunks;
+    const size_t steps = (a->words + STEP - 1) / STEP + !a->words;
+    for (size_t s = 0; s < steps; s++) {
+        size_t w = a->words * s / steps, n = a->words * (s + 1) / steps - w;
+        for (size_t i = begin; i < end; i++) {
+            float *sums = all + (i - begin) * TILE_ROWS * PANEL;
+            if (s + 1 == steps)
+                fetch_tile(j, i, panel);
+            (a->bf16 && BF16_DOT ? tile_pairs : tile_floats)(
+                rows_of(a, i), sums, a->to + (i * a->words + w) * TILE_ROWS,
+                b->to + (panel * b->words + w) * PANEL, n, s > 0);
+            if (s + 1 == steps)
+                store_tile(j, i, panel, sums);
         }
     }
 }
 
-struct gemm {
-    size_t M, N, K;
-    const float *a;
-    size_t a_row, a_k;
-    const float *m;
-    size_t ldm;
-    float *c;
-    size_t ldc;
-    int add;
-};
-
-/* Columns beyond the last whole panel: plain loops, since m must not be read past its rows. */
-static void edge(const struct gemm *g, size_t i0, size_t i1, size_t j0)
-{
-    for (size_t i = i0; i < i1; i++)
-        for (size_t j = j0; j < g->N; j++) {
-            float sum = 0;
-            for (size_t k = 0; k < g->K; k++)
-                sum += g->a[i * g->a_row + k * g->a_k] * g->m[k * g->ldm + j];
-            float *c = &g->c[i * g->ldc + j];
-            *c = g->add ? *c + sum : sum;
-        }
-}
-
-static void gemm_rows(void *ctx, size_t begin, size_t end, size_t worker)
+static void cells(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct gemm *g = ctx;
-    size_t whole = g->N / PANEL * PANEL;
-    CPU(product)
-    (end - begin, whole, g->K, g->a + begin * g->a_row, g->a_row, g->a_k, g->m, g->ldm,
-     g->c + begin * g->ldc, g->ldc, g->add);
-    edge(g, begin, end, whole);
+    const struct job *j = ctx;
+    for (size_t i = begin; i < end; i++)
+        one_cell(j, i / j->b.count, i % j->b.count);
 }
 
-void CPU(gemm)(struct backend *b, size_t M, size_t N, size_t K, const float *a, size_t a_row,
-               size_t a_k, const float *m, size_t ldm, float *c, size_t ldc, int add)
+static struct strips strips_of(const struct gemm *g, struct factor of, size_t rows, int width,
+                               void *to)
 {
-    struct gemm g = {M, N, K, a, a_row, a_k, m, ldm, c, ldc, add};
-    pool_run(b->pool, M, TILE_ROWS, gemm_rows, &g);
+    int bf16 = g->dtype == DTYPE_BF16;
+    return (struct strips){of, rows, g->K, words_of(g->K, bf16),
+                           (rows + (size_t)width - 1) / (size_t)width, width, bf16, to};
+}
+
+static int same(const struct strips *s, const struct strips *t)
+{
+    return s->of.x == t->of.x && s->of.row == t->of.row && s->of.step == t->of.step &&
+           s->rows == t->rows && s->K == t->K && s->bf16 == t->bf16;
+}
+
+static size_t strips_bytes(size_t rows, size_t width, size_t K)
+{
+    return memory_rounded((rows + width - 1) / width * width * K * sizeof(uint32_t));
+}
+
+static void multiply(struct backend *b, struct job *j)
+{
+    size_t strip = TILE_ROWS * j->a.words * sizeof(uint32_t) + 1;
+    size_t most = least(CELL_STRIPS, CELL_BYTES / strip + 1);
+    j->chunks = (j->a.count + most - 1) / most;
+    pool_run(b->pool, j->chunks * j->b.count, grain(most * strip * PANEL), cells, j);
+}
+
+void CPU(gemm)(struct backend *b, const struct gemm *g, size_t n, void *work)
+{
+    struct job last = {0};
+    size_t beside = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t bytes = strips_bytes(g[i].M, TILE_ROWS, g[i].K);
+        beside = bytes > beside ? bytes : beside;
+    }
+    for (; n > 0; n--, g++) {
+        struct job j = {.g = g};
+        j.a = strips_of(g, g->a, g->M, TILE_ROWS, work);
+        j.b = strips_of(g, g->b, g->N, PANEL, (char *)work + beside);
+        if (!j.a.count || !j.b.count)
+            continue;
+        if (!same(&j.a, &last.a))
+            pack(b, &j.a);
+        if (!same(&j.b, &last.b))
+            pack(b, &j.b);
+        multiply(b, &j);
+        last = j;
+    }
+}
+
+size_t CPU(gemm_work)(const struct backend *b, size_t M, size_t N, size_t K)
+{
+    (void)b;
+    return strips_bytes(M, TILE_ROWS, K) + strips_bytes(N, PANEL, K);
 }

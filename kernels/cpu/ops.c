@@ -11,12 +11,12 @@
 #define TEXT(x) TEXT_OF(x)
 
 static const struct train_ops train = {
-    .mat_refill = CPU(mat_refill),
     .rmsnorm_back = CPU(rmsnorm_back),
     .swiglu_back = CPU(swiglu_back),
     .attention_back = CPU(attention_back),
     .attention_back_work = CPU(attention_back_work),
     .cross_entropy = CPU(cross_entropy),
+    .squares = CPU(squares),
     .adamw = CPU(adamw),
 };
 
@@ -60,6 +60,7 @@ const struct ops OWN_CPU(ops) = {
     .sift = host_sift,
     .train = &train,
     .gemm = CPU(gemm),
+    .gemm_work = CPU(gemm_work),
     .rope = CPU(rope),
     .swiglu = CPU(swiglu),
 };

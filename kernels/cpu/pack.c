@@ -1,4 +1,4 @@
-/* pack.c - weight matrices: made from a source, refilled by training, read back by embeddings.
+/* pack.c - weight matrices: made from a source, read back by embeddings.
  *
  * Threads own whole panels, and pool_run gives a thread about the same panels here and in the
  * products, so on a machine with several memory nodes the weights lie near their readers.
@@ -75,12 +75,6 @@ int CPU(mat_make)(struct backend *b, struct mat *m, const struct mat_source *s, 
     pack(b, m, &source);
     free(made);
     return 0;
-}
-
-void CPU(mat_refill)(struct backend *b, struct mat *m, const float *w)
-{
-    struct mat_source s = mat_floats(w, m->rows, m->cols);
-    pack(b, m, &s);
 }
 
 void CPU(mat_free)(struct backend *b, struct mat *m)

@@ -10,6 +10,7 @@
 #include "kernels/quant.h"
 #include "kernels/ref/mat.h"
 #include "kernels/reuse.h"
+#include "kernels/train.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 
@@ -38,17 +39,29 @@ static void rmsnorm(struct backend *b, act *y, const act *x, const int32_t *row,
         norm_row((float *)y + t * D, from + (row ? (size_t)row[t] : t) * D, gain, D, eps);
 }
 
-static void gemm(struct backend *b, size_t M, size_t N, size_t K, const float *a, size_t a_row,
-                 size_t a_k, const float *m, size_t ldm, float *c, size_t ldc, int add)
+static double factor(const struct factor *f, size_t i, size_t k, enum dtype dtype)
 {
-    (void)b;
-    for (size_t i = 0; i < M; i++)
-        for (size_t j = 0; j < N; j++) {
-            double sum = add ? c[i * ldc + j] : 0;
-            for (size_t k = 0; k < K; k++)
-                sum += (double)a[i * a_row + k * a_k] * m[k * ldm + j];
-            c[i * ldc + j] = (float)sum;
-        }
+    float x = f->x[i * f->row + k * f->step];
+    return dtype == DTYPE_BF16 ? bf16_float(bf16_of(x)) : x;
+}
+
+static void gemm(struct backend *b, const struct gemm *g, size_t n, void *work)
+{
+    (void)b, (void)work;
+    for (; n > 0; n--, g++)
+        for (size_t i = 0; i < g->M; i++)
+            for (size_t j = 0; j < g->N; j++) {
+                double sum = g->plus ? g->plus[i * g->ldc + j] : 0;
+                for (size_t k = 0; k < g->K; k++)
+                    sum += factor(&g->a, i, k, g->dtype) * factor(&g->b, j, k, g->dtype);
+                g->c[i * g->ldc + j] = (float)sum;
+            }
+}
+
+static size_t gemm_work(const struct backend *b, size_t M, size_t N, size_t K)
+{
+    (void)b, (void)M, (void)N, (void)K;
+    return 0;
 }
 
 /* The rows that a product reads, normalized in `work` where there is a gain. */
@@ -388,6 +401,7 @@ const struct ops ops_ref = {
     .settle = host_settle,
     .sift = host_sift,
     .gemm = gemm,
+    .gemm_work = gemm_work,
     .rope = rope,
     .swiglu = swiglu,
 };

@@ -274,7 +274,8 @@ static void put_ranges(struct script *s, const struct config_table *c, const str
 }
 
 /* The value along the axis beside each point, one index a panel. gnuplot 5.4 crashes on labels that
- * are all holes, so points without an axis have a blank one, and so do methods, which the key names. */
+ * are all holes, so points without an axis have a blank one, and so do methods: the key names them.
+ */
 static void put_labels(struct script *s, const struct config_table *c, const struct panels *panels)
 {
     script_table(s, "labels", "cost quality kind text");

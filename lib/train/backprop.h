@@ -13,8 +13,11 @@ struct train_batch {
 
 struct backprop; /* the activations of one batch, and the room for their gradients */
 
-/* rows: most seqs*len of a batch. The parameters are borrowed. NULL: no memory. The caller's. */
-struct backprop *backprop_make(struct parameters *p, size_t rows);
+/* rows: most seqs*len of a batch. products: F32 or BF16, struct gemm's dtype in the products of the
+ * linear layers; with BF16 attention may round what it multiplies too (struct attn.half). All else
+ * is fp32. The parameters are borrowed. NULL: no
+ * memory. The caller's. */
+struct backprop *backprop_make(struct parameters *p, size_t rows, enum dtype products);
 void backprop_free(struct backprop *t); /* NULL is fine */
 
 /* The loss; with `gradients`, also d loss / d parameters (replacing the former ones). */

@@ -72,47 +72,25 @@ static void draw(struct parameters *p, uint64_t seed)
         }
 }
 
-static int make_mats(struct parameters *p)
-{
-    for (size_t l = 0; l < p->c.layers; l++)
-        for (int r = 0; r < ROLE_COUNT; r++) {
-            enum role role = (enum role)r;
-            size_t rows, cols;
-            if (role_is_vector(role) || role == ROLE_EMBED || (l && !role_per_layer(role)))
-                continue;
-            role_shape(&p->c, role, &rows, &cols);
-            struct mat_source s = mat_floats(parameters_values(p, role, l), rows, cols);
-            if (p->b->ops->mat_make(p->b, parameters_mat(p, role, l), &s, DTYPE_F32))
-                return -1;
-        }
-    return 0;
-}
-
 struct parameters *parameters_make(const struct config *c, struct backend *b,
                                    const struct train_ops *ops, uint64_t seed)
 {
     struct parameters *p = mem_zero(1, sizeof *p);
     *p = (struct parameters){.c = *c, .b = b, .ops = ops};
     p->at = mem_zero(c->layers, sizeof *p->at);
-    p->mats = mem_zero(c->layers * ROLE_COUNT, sizeof *p->mats);
     p->n = lay_out(p);
     float **flat[] = {&p->w, &p->g, &p->m1, &p->m2};
     for (int i = 0; i < 4; i++)
         *flat[i] = mem_zero(p->n, sizeof(float));
     draw(p, seed);
-    if (!make_mats(p))
-        return p;
-    parameters_free(p);
-    return NULL;
+    return p;
 }
 
 void parameters_free(struct parameters *p)
 {
     if (!p)
         return;
-    for (size_t i = 0; i < p->c.layers * ROLE_COUNT; i++)
-        p->b->ops->mat_free(p->b, &p->mats[i]);
-    void *host[] = {p->w, p->g, p->m1, p->m2, p->at, p->mats};
+    void *host[] = {p->w, p->g, p->m1, p->m2, p->at};
     for (size_t i = 0; i < sizeof host / sizeof *host; i++)
         free(host[i]);
     free(p);
@@ -130,30 +108,19 @@ float *parameters_gradients(struct parameters *p, enum role r, size_t layer)
 
 void parameters_clear_gradients(struct parameters *p)
 {
-    memset(p->g, 0, p->n * sizeof *p->g);
-}
-
-struct mat *parameters_mat(struct parameters *p, enum role r, size_t layer)
-{
-    return &p->mats[(role_per_layer(r) ? layer : 0) * ROLE_COUNT + (size_t)r];
-}
-
-void parameters_pack(struct parameters *p)
-{
     for (size_t l = 0; l < p->c.layers; l++)
         for (int r = 0; r < ROLE_COUNT; r++) {
-            struct mat *m = &p->mats[l * ROLE_COUNT + (size_t)r];
-            if (m->data)
-                p->ops->mat_refill(p->b, m, parameters_values(p, (enum role)r, l));
+            enum role role = (enum role)r;
+            int sums = role_is_vector(role) || !role_per_layer(role);
+            if (sums && (!l || role_per_layer(role)))
+                memset(p->g + p->at[l][r], 0, value_count(&p->c, role) * sizeof *p->g);
         }
 }
 
 double parameters_update(struct parameters *p, double rate, double decay, double clip)
 {
-    double squares = 0;
-    for (size_t i = 0; i < p->n; i++)
-        squares += (double)p->g[i] * p->g[i];
-    double norm = sqrt(squares);
+    double work[SQUARES_PARTS];
+    double norm = sqrt(p->ops->squares(p->b, p->g, p->n, work));
     struct adamw a = {.rate = rate,
                       .beta1 = 0.9,
                       .beta2 = 0.95,

@@ -21,11 +21,10 @@ struct parameters {
     size_t n;                 /* values */
     float *w, *g, *m1, *m2;   /* [n] values, gradients, moments */
     size_t (*at)[ROLE_COUNT]; /* [L] offsets of the per-layer roles; row 0 also the others */
-    struct mat *mats;         /* [L * ROLE_COUNT] packed for y = x W^T, as of the last pack */
     int64_t step;             /* updates done */
 };
 /* Values drawn: normal, std 1/sqrt(inputs), projections into the stream divided by sqrt(2L); norms
- * 1. NULL: the back end has no memory. The caller's. */
+ * 1. The caller's. */
 struct parameters *parameters_make(const struct config *c, struct backend *b,
                                    const struct train_ops *ops, uint64_t seed);
 void parameters_free(struct parameters *p); /* NULL is fine */
@@ -33,11 +32,9 @@ void parameters_free(struct parameters *p); /* NULL is fine */
 /* A role's values or gradients, rows*cols floats; borrowed, writable. */
 float *parameters_values(struct parameters *p, enum role r, size_t layer);
 float *parameters_gradients(struct parameters *p, enum role r, size_t layer);
+/* Zeros where a way back adds up: vectors and what no layer owns. It writes the matrices of a layer
+ * whole. */
 void parameters_clear_gradients(struct parameters *p);
-/* The matrix of a role as it was packed last. */
-struct mat *parameters_mat(struct parameters *p, enum role r, size_t layer);
-/* Packs the current values of every matrix. */
-void parameters_pack(struct parameters *p);
 
 /* One AdamW step (beta 0.9, 0.95; eps 1e-8), gradients clipped to global norm `clip`; decay on
  * matrices only. Returns the norm before clipping. */

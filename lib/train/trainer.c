@@ -15,7 +15,7 @@ struct trainer {
 };
 
 struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t seed, size_t rows,
-                             struct err *e)
+                             enum dtype products, struct err *e)
 {
     const struct train_ops *ops = b->ops->train;
     if (!ops) {
@@ -30,7 +30,7 @@ struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t
     }
     struct trainer *t = mem_zero(1, sizeof *t);
     t->parameters = parameters_make(c, b, ops, seed);
-    t->backprop = t->parameters ? backprop_make(t->parameters, rows) : NULL;
+    t->backprop = backprop_make(t->parameters, rows, products);
     if (t->backprop)
         return t;
     err_set(e, EXIT_INTERNAL, "%s: out of memory for training it", c->name);

@@ -1,6 +1,6 @@
 /* trainer.h - training of small networks: parameters, gradients, AdamW, all on the CPU back end.
  *
- *     struct trainer *t = trainer_make(&config, backend, seed, rows, &e);
+ *     struct trainer *t = trainer_make(&config, backend, seed, rows, DTYPE_F32, &e);
  *     double loss = trainer_loss(t, &batch, 1);
  *     trainer_update(t, rate, 0.1, 1.0);
  *
@@ -20,10 +20,10 @@
 struct trainer;
 
 /* Weights drawn: normal, std 1/sqrt(inputs), projections into the stream divided by sqrt(2L);
- * norms 1. `rows`: most seqs*len of a batch. NULL: the back end cannot train, or memory is short.
- */
+ * norms 1. `rows`: most seqs*len of a batch; `products`: F32 or BF16, see backprop.h. Values,
+ * gradients and moments are fp32 with both. NULL: the back end cannot train, or memory is short. */
 struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t seed, size_t rows,
-                             struct err *e);
+                             enum dtype products, struct err *e);
 void trainer_free(struct trainer *t);
 
 /* The loss; with `gradients`, also d loss / d parameters (replacing the former ones). */

@@ -237,20 +237,6 @@ twice() {
     grep -q '>llama-demo<' t.svg
 }
 
-@test "a series that is a method has its name, and no value of its axis" {
-    echo '{"schema":"crossover/1","kind":"method","run":"t","method":"vanilla","system":"llada",
-        "settings":{"steps":null},"source":"here"}' | jq -c . > methods
-    echo '{"schema":"crossover/1","kind":"method","run":"t","method":"both","system":"llada",
-        "settings":{"cache":"dual","unmask":"factor"},"source":"here"}' | jq -c . >> methods
-    jq -c 'select(.kind == "metric" and .arch == "llada") | .cache = "dual" | .unmask = "factor"
-        | .factor = 1 | .steps = null | .axis = "factor" | .point += "f" | .series += "f"' \
-        "$F/plot-metric.ndjson" > m.ndjson
-    cat "$F/plot-metric.ndjson" methods >> m.ndjson
-    draw throughput t.svg m.ndjson
-    grep -q '>llada-demo both<' t.svg
-    grep -q '>llada-demo, 16 steps' t.svg
-}
-
 @test "memory that ran out is a hatched cell" {
     draw memory m.svg "$F/plot-scale.ndjson"
     grep -q '>OOM<\|OOM' m.svg

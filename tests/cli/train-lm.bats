@@ -20,20 +20,24 @@ setup()
 }
 
 # Layers wide enough that every product is cut into parts.
-@test "the same bits at 1, 2 and 3 threads, for both losses" {
-    for arch in llada llama; do
+@test "the same bits at 1, 2 and 3 threads, for both losses and precisions" {
+    for how in llada-f32 llama-f32 llada-bf16 llama-bf16; do
         for threads in 1 2 3; do
-            "${train[@]}" --arch $arch --width 192 --heads 4 --kv-heads 2 --ffn 320 --rows 256 \
-                --steps 4 --report 1 --threads $threads --out "$T/$arch-$threads" corpus |
-                jq -c '[.step, .loss, .grad_norm]' > "$T/$arch-$threads.loss"
+            "${train[@]}" --arch ${how%-*} --precision ${how#*-} --width 192 --heads 4 \
+                --kv-heads 2 --ffn 320 --rows 256 --steps 4 --report 1 --threads $threads \
+                --out "$T/$how-$threads" corpus > "$T/records"
+            jq -c '[.step, .loss, .grad_norm]' "$T/records" > "$T/$how-$threads.loss"
+            [ "$(jq -r .precision "$T/records" | uniq)" = ${how#*-} ]
         done
         for threads in 2 3; do
-            cmp "$T/$arch-1/model.safetensors" "$T/$arch-$threads/model.safetensors"
-            cmp "$T/$arch-1.loss" "$T/$arch-$threads.loss"
+            cmp "$T/$how-1/model.safetensors" "$T/$how-$threads/model.safetensors"
+            cmp "$T/$how-1.loss" "$T/$how-$threads.loss"
         done
-        [ "$(wc -l < "$T/$arch-1.loss")" -eq 4 ]
+        [ "$(wc -l < "$T/$how-1.loss")" -eq 4 ]
     done
-    ! cmp -s "$T/llada-1/model.safetensors" "$T/llama-1/model.safetensors" || false
+    for pair in "llada-f32 llama-f32" "llada-f32 llada-bf16" "llama-f32 llama-bf16"; do
+        ! cmp -s "$T/${pair% *}-1/model.safetensors" "$T/${pair#* }-1/model.safetensors" || false
+    done
 }
 
 @test "--limit N is the corpus of the first N documents" {
@@ -151,6 +155,7 @@ times 7
 min-len 24
 max-len 40
 context 128
+precision bf16
 END
     run -65 --separate-stderr "${train[@]}" --out "$T/m" --init "$T/init" corpus
     [[ $stderr == *"first weights expected "* ]]

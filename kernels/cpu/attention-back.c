@@ -1,0 +1,354 @@
+/* attention-back.c - the gradients of attention (struct attn_back of train.h): with P = softmax(S),
+ * S = q k^T / sqrt(E), and for each query head
+ *
+ *     dv = P^T dy,  dP = dy v^T,  dS = P (dP - rowsum(P dP)) / sqrt(E),  dq = dS k,  dk = dS^T q
+ *
+ * The rows of a sequence see a growing number of its keys, with a full mask all: tiles of S and dP
+ * that no row sees are left out, and sums over keys or rows skip what is zero there. A thread owns
+ * a key head of a sequence and takes its query heads in order. A tile:
+ *
+ *            K                    PANEL = 2 registers
+ *        a +-----+            m +------+
+ *   rows   | ... | x          K |      |   =  c [rows, PANEL], held in rows x 2 registers
+ *   <= 12  +-----+              +------+
+ *
+ * For each k one row of m is loaded, each a(i, k) is broadcast, and rows x 2 fused multiply-adds
+ * run. Every output has one accumulator and k ascends, so the shape of the tile never shows in the
+ * result. An element is a word: a float, or with attn_back.half, where the processor multiplies
+ * them, a pair of bf16 that belong to an even k and the next.
+ */
+#include <math.h>
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/format.h"
+#include "kernels/cpu/softmax.h"
+
+static size_t padded(size_t n) { return (n + PANEL - 1) / PANEL * PANEL; }
+
+/* ---- tiles ---- */
+
+/* Where a tile reads and writes: a(i,k) = a[i*a_row + k*a_k], m(k, j) = m[k*m_k + j],
+ * c(i, j) = c[i*ldc + j] for j < cols <= PANEL. m must be readable PANEL wide. */
+struct tile {
+    const void *a; /* words */
+    size_t a_row, a_k;
+    const void *m;
+    size_t m_k, K;
+    float *c;
+    size_t ldc, cols;
+    int add;
+};
+
+static const void *word_at(const void *words, size_t i)
+{
+    return (const char *)words + i * sizeof(uint32_t);
+}
+
+INLINE uint32_t word(const char *at)
+{
+    uint32_t w;
+    memcpy(&w, at, sizeof w);
+    return w;
+}
+
+INLINE void tile_store(float *c, vec lo, vec hi, size_t cols, int add)
+{
+    if (cols == PANEL) {
+        put(c, add ? load(c) + lo : lo);
+        put(c + LANES, add ? load(c + LANES) + hi : hi);
+        return;
+    }
+    float row[PANEL];
+    put(row, lo);
+    put(row + LANES, hi);
+    for (size_t j = 0; j < cols; j++)
+        c[j] = add ? c[j] + row[j] : row[j];
+}
+
+INLINE void tile_rows(const int rows, const int pairs, const struct tile *t)
+{
+    vec sum[TILE_ROWS][2];
+    for (int i = 0; i < rows; i++)
+        sum[i][0] = sum[i][1] = (vec){0};
+    const char *a = t->a, *m = t->m;
+    const size_t size = sizeof(uint32_t), a_row = t->a_row * size;
+    const size_t a_k = t->a_k * size, m_k = t->m_k * size;
+    for (size_t k = t->K; k > 0; k--) {
+        vecu lo = load_bits(m), hi = load_bits(m + LANES * size);
+        for (int i = 0; i < rows; i++) {
+            vecu x = splat_bits(word(a + (size_t)i * a_row));
+            sum[i][0] = pairs ? dot_bf16(sum[i][0], lo, x) : sum[i][0] + (vec)x * (vec)lo;
+            sum[i][1] = pairs ? dot_bf16(sum[i][1], hi, x) : sum[i][1] + (vec)x * (vec)hi;
+        }
+        a += a_k;
+        m += m_k;
+    }
+    for (int i = 0; i < rows; i++)
+        tile_store(t->c + (size_t)i * t->ldc, sum[i][0], sum[i][1], t->cols, t->add);
+}
+
+/* Run one tile of 1..TILE_ROWS rows. */
+static void tile_floats(size_t rows, const struct tile *t)
+{
+#define KERNEL(n) tile_rows(n, 0, t)
+    WITH_ROWS(rows, KERNEL)
+#undef KERNEL
+}
+
+static void tile_pairs(size_t rows, const struct tile *t)
+{
+#define KERNEL(n) tile_rows(n, 1, t)
+    WITH_ROWS(rows, KERNEL)
+#undef KERNEL
+}
+
+/* ---- words ---- */
+
+/* out[rows, n / 2]: pairs of neighbours in a row of x; n is a multiple of PANEL. */
+static void pair_along(uint32_t *out, const float *x, size_t rows, size_t n)
+{
+    for (size_t i = 0; i < rows * n; i += 2 * LANES, out += LANES) {
+        vech pairs[2] = {bf16_narrow(load(x + i)), bf16_narrow(load(x + i + LANES))};
+        memcpy(out, pairs, sizeof pairs);
+    }
+}
+
+/* out[rows / 2, n]: pairs of an even row of x and the next, of zeros behind the last. */
+static void pair_across(uint32_t *out, const float *x, size_t rows, size_t n)
+{
+    for (size_t i = 0; i < rows; i += 2)
+        for (size_t j = 0; j < n; j += LANES, out += LANES) {
+            const float *at = x + i * n + j;
+            vec next = i + 1 < rows ? load(at + n) : (vec){0};
+            vecu even = __builtin_convertvector(bf16_narrow(load(at)), vecu);
+            put_bits(out, even | __builtin_convertvector(bf16_narrow(next), vecu) << 16);
+        }
+}
+
+/* ---- one key head ---- */
+
+/* One head of a few rows, zero-padded, and what the products read: the elements along a row, and
+ * those across rows. Both are the floats themselves, or pairs of them. */
+struct head {
+    float *x; /* [rows, E'] */
+    const void *along, *across;
+};
+
+/* Scratch of one worker: k^T and v^T [E, n'] of words; P and dP [rows, n'], and pairs of them; and
+ * how many keys each row sees. */
+struct scratch {
+    uint32_t *kt, *vt;
+    struct head k, q, dy;
+    float *p, *dp;
+    uint32_t *pairs;
+    int32_t *sees; /* ascending */
+    size_t np, Ep, rows, n;
+    int half;
+};
+
+static size_t back_floats(size_t n, size_t E)
+{
+    return 2 * E * padded(n) + 6 * (n + 1) * padded(E) + 3 * (n + 1) * padded(n) + padded(n) + 64;
+}
+
+size_t CPU(attention_back_work)(const struct backend *b, size_t len, size_t head_dim)
+{
+    return pool_threads(b->pool) * back_floats(len, head_dim);
+}
+
+static struct scratch cut(float *base, size_t rows, size_t n, size_t E, int half)
+{
+    struct scratch w = {.np = padded(n), .Ep = padded(E), .rows = rows, .n = n, .half = half};
+    struct head *heads[] = {&w.k, &w.q, &w.dy};
+    w.kt = (uint32_t *)(void *)base;
+    w.vt = w.kt + E * w.np;
+    base += 2 * E * w.np;
+    for (int i = 0; i < 3; i++, base += 2 * (n + 1) * w.Ep) {
+        heads[i]->x = base;
+        heads[i]->along = half ? base + n * w.Ep : base;
+        heads[i]->across = half ? base + n * w.Ep + n * w.Ep / 2 : base;
+    }
+    w.p = base;
+    w.dp = w.p + n * w.np;
+    w.pairs = (uint32_t *)(void *)(w.dp + n * w.np);
+    w.sees = (int32_t *)(void *)(w.pairs + (n + 1) * w.np);
+    return w;
+}
+
+/* The outputs of a product that are wanted, or the part of its sums that is not zero. */
+enum span { SEEN_OUTPUTS, SEEN_KEYS, SEEING_ROWS };
+
+static size_t first_seeing(const struct scratch *w, size_t key)
+{
+    size_t row = 0;
+    while (row < w->rows && (size_t)w->sees[row] <= key)
+        row++;
+    return row;
+}
+
+/* c[M, N] (+)= a[M, K] m[K, N], the strides and pointers being those of `t`. Columns outside, rows
+ * inside: a panel of m stays in the nearest cache for all rows. */
+static void product(const struct scratch *w, enum span span, size_t M, size_t N, size_t K,
+                    struct tile t)
+{
+    const struct tile all = t;
+    const size_t of = w->half ? 2 : 1; /* elements in a word */
+    for (size_t j = 0; j < N; j += PANEL)
+        for (size_t i = 0; i < M; i += TILE_ROWS) {
+            size_t rows = M - i < TILE_ROWS ? M - i : TILE_ROWS, to = K;
+            size_t from = span == SEEING_ROWS ? first_seeing(w, i) / of : 0;
+            if (span == SEEN_KEYS)
+                to = (size_t)w->sees[i + rows - 1];
+            if (span == SEEN_OUTPUTS && j >= (size_t)w->sees[i + rows - 1])
+                continue;
+            t.a = word_at(all.a, i * t.a_row + from * t.a_k);
+            t.m = word_at(all.m, from * t.m_k + j);
+            t.c = all.c + i * t.ldc + j;
+            t.K = (to + of - 1) / of - from;
+            t.cols = N - j < PANEL ? N - j : PANEL;
+            (w->half ? tile_pairs : tile_floats)(rows, &t);
+        }
+}
+
+/* One head of x (row stride `stride`). */
+static void load_head(const struct scratch *w, const struct head *h, const float *x, size_t stride,
+                      size_t rows, size_t E)
+{
+    memset(h->x, 0, rows * w->Ep * sizeof *x);
+    for (size_t t = 0; t < rows; t++)
+        memcpy(h->x + t * w->Ep, x + t * stride, E * sizeof *x);
+    if (!w->half)
+        return;
+    uint32_t *along = (uint32_t *)(void *)(h->x + w->n * w->Ep);
+    pair_along(along, h->x, rows, w->Ep);
+    pair_across(along + w->n * w->Ep / 2, h->x, rows, w->Ep);
+}
+
+/* out[words of E, n'] = the elements of the keys along their rows, turned, zero-padded. */
+static void turn_head(const struct scratch *w, uint32_t *out, const struct head *h, size_t E)
+{
+    size_t words = w->half ? (E + 1) / 2 : E, row = w->half ? w->Ep / 2 : w->Ep;
+    memset(out, 0, words * w->np * sizeof *out);
+    for (size_t t = 0; t < w->n; t++)
+        for (size_t e = 0; e < words; e++)
+            out[e * w->np + t] = word(word_at(h->along, t * row + e));
+}
+
+/* P of the rows, zeros where a key is not seen. */
+static void probabilities(const struct scratch *w, size_t E)
+{
+    product(w, SEEN_OUTPUTS, w->rows, w->np, E,
+            (struct tile){.a = w->q.along, .a_row = w->half ? w->Ep / 2 : w->Ep, .a_k = 1,
+                          .m = w->kt, .m_k = w->np, .c = w->p, .ldc = w->np});
+    for (size_t i = 0; i < w->rows; i++) {
+        size_t n = (size_t)w->sees[i], whole = (n + LANES - 1) / LANES * LANES;
+        softmax_row(w->p + i * w->np, n, (float)(1 / sqrt((double)E)));
+        memset(w->p + i * w->np + whole, 0, (w->np - whole) * sizeof *w->p);
+    }
+}
+
+/* dS over dP, rows i.. of it. The sums of several rows go side by side: each waits for its last
+ * addition, not for another's. */
+INLINE void softmax_back(const struct scratch *w, size_t i, const int rows, size_t E)
+{
+    const size_t np = w->np, n = (size_t)w->sees[i + (size_t)rows - 1];
+    const float scale = (float)(1 / sqrt((double)E));
+    const float *p = w->p + i * np;
+    float *dp = w->dp + i * np;
+    double dot[TILE_ROWS] = {0};
+    for (size_t j = 0; j < n; j++)
+        for (int r = 0; r < rows; r++)
+            dot[r] += (double)p[(size_t)r * np + j] * dp[(size_t)r * np + j];
+    for (int r = 0; r < rows; r++, p += np, dp += np) {
+        for (size_t j = 0; j < n; j++)
+            dp[j] = p[j] * (dp[j] - (float)dot[r]) * scale;
+        memset(dp + n, 0, (np - n) * sizeof *dp);
+    }
+}
+
+/* Rows in the groups of the tiles of dP: what one row of a group sees is there for all of them. */
+static void scores_back(const struct scratch *w, size_t E)
+{
+    size_t i = 0;
+    for (; i + TILE_ROWS <= w->rows; i += TILE_ROWS)
+        softmax_back(w, i, TILE_ROWS, E);
+    for (; i < w->rows; i++)
+        softmax_back(w, i, 1, E);
+}
+
+/* P or dS as words across its rows, or along them. */
+static const void *across(const struct scratch *w, const float *p)
+{
+    if (!w->half)
+        return p;
+    pair_across(w->pairs, p, w->rows, w->np);
+    return w->pairs;
+}
+
+static const void *along(const struct scratch *w, const float *p)
+{
+    if (!w->half)
+        return p;
+    pair_along(w->pairs, p, w->rows, w->np);
+    return w->pairs;
+}
+
+/* Query head h of a sequence; the first one of a key head overwrites dk and dv. */
+static void one_head(const struct attn_back *a, const struct attn_seq *s, size_t h, int first,
+                     const struct scratch *w)
+{
+    size_t E = a->head_dim, HE = a->heads * E, KE = a->kv_heads * E, n = w->n, rows = w->rows;
+    size_t kh = h / (a->heads / a->kv_heads), at = (size_t)s->row_begin * HE + h * E;
+    size_t kat = (size_t)s->slot_begin * KE + kh * E, of = w->half ? 2 : 1;
+    load_head(w, &w->q, a->q + at, HE, rows, E);
+    load_head(w, &w->dy, a->dy + at, HE, rows, E);
+    probabilities(w, E);
+    product(w, SEEING_ROWS, n, E, rows,
+            (struct tile){.a = across(w, w->p), .a_row = 1, .a_k = w->np, .m = w->dy.across,
+                          .m_k = w->Ep, .c = a->dv + kat, .ldc = KE, .add = !first});
+    product(w, SEEN_OUTPUTS, rows, w->np, E,
+            (struct tile){.a = w->dy.along, .a_row = w->Ep / of, .a_k = 1, .m = w->vt,
+                          .m_k = w->np, .c = w->dp, .ldc = w->np});
+    scores_back(w, E);
+    product(w, SEEN_KEYS, rows, E, n,
+            (struct tile){.a = along(w, w->dp), .a_row = w->np / of, .a_k = 1, .m = w->k.across,
+                          .m_k = w->Ep, .c = a->dq + at, .ldc = HE});
+    product(w, SEEING_ROWS, n, E, rows,
+            (struct tile){.a = across(w, w->dp), .a_row = 1, .a_k = w->np, .m = w->q.across,
+                          .m_k = w->Ep, .c = a->dk + kat, .ldc = KE, .add = !first});
+}
+
+struct job {
+    const struct attn_back *a;
+    float *work;
+};
+
+static void key_head(const struct attn_back *a, const struct attn_seq *s, size_t kh, float *work)
+{
+    size_t n = (size_t)s->n_slots, E = a->head_dim, KE = a->kv_heads * E;
+    size_t group = a->heads / a->kv_heads, at = (size_t)s->slot_begin * KE + kh * E;
+    struct scratch w = cut(work, (size_t)s->rows, n, E, BF16_DOT && a->half);
+    for (size_t i = 0; i < w.rows; i++)
+        w.sees[i] = a->causal ? a->pos[(size_t)s->row_begin + i] + 1 : s->n_slots;
+    load_head(&w, &w.k, a->v + at, KE, n, E);
+    turn_head(&w, w.vt, &w.k, E);
+    load_head(&w, &w.k, a->k + at, KE, n, E);
+    turn_head(&w, w.kt, &w.k, E);
+    for (size_t h = 0; h < group; h++)
+        one_head(a, s, kh * group + h, h == 0, &w);
+}
+
+static void key_heads(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    const struct job *job = ctx;
+    const struct attn_back *a = job->a;
+    float *work = job->work + worker * back_floats(a->max_slots, a->head_dim);
+    for (size_t i = begin; i < end; i++)
+        key_head(a, &a->seqs[i / a->kv_heads], i % a->kv_heads, work);
+}
+
+void CPU(attention_back)(struct backend *b, const struct attn_back *a, float *work)
+{
+    struct job job = {a, work};
+    pool_run(b->pool, a->n_seqs * a->kv_heads, 1, key_heads, &job);
+}
