@@ -156,7 +156,9 @@ run_of() {
     run_of > in
     jq -c 'select(.kind == "metric") | .metric = "output_tokens_per_s"' in > rates
     "$BIN/plot" --type throughput rates m -o t.svg
-    for name in ' factor' ' dual-factor' ', 16 steps'; do grep -q ">synth:tiny-llada$name<" t.svg; done
+    for name in ' factor' ' dual-factor' ', 16 steps'; do
+        grep -q ">synth:tiny-llada$name<" t.svg
+    done
     "$BIN/plot" --type throughput rates -o t.svg
     grep -q '>synth:tiny-llada cache=dual unmask=factor, .*0.5<' t.svg
 }
