@@ -136,7 +136,7 @@ EOF
         'line 1: expected a JSON object with work and tokens_per_s, got {"work":0,"tokens_per_s":1}'
     fails true 'it printed nothing'
     # the rest goes on
-    "$BENCH/bench" --only models --shapes tiny --dtypes bf16 --repeat 3 --threads 1 --jobs prefill \
+    "$BENCH/bench" --only models --shapes tiny --dtypes bf16 --repeat 1 --threads 1 --jobs prefill \
         --peer-command "echo '$good'; exit 3" -o bench.ndjson 2> said
     [ "$(grep -c '^bench: peer ' said)" -eq 1 ]
     jq -se 'map(select(.peer)) == [] and (map(select(.took_ns)) | length > 0) and
@@ -160,12 +160,12 @@ EOF
     chmod +x bin/*
     bench() {
         rm -f calls
-        PATH=$PWD/bin:$PATH "$BENCH/bench" --only models --shapes tiny --repeat 3 --threads 1 \
+        PATH=$PWD/bin:$PATH "$BENCH/bench" --only models --shapes tiny --repeat 2 --threads 1 \
             --peer peer --peer-limit 0.2 "$@" -o bench.ndjson 2> said
         conforms bench.ndjson
         jq -se 'map(select(.peer)) == [] and .[-1].status == "ok"' bench.ndjson
     }
-    bench --dtypes bf16
+    bench --dtypes bf16 --jobs prefill,batch,diffuse
     [ "$(wc -l < calls)" -eq 1 ]
     [ "$(grep '^bench: peer ' said)" = "bench: peer llama-bench of peer/tiny-llama.bf16.gguf: $(:
         )signal 11 (Segmentation fault); its column stays empty
@@ -176,7 +176,7 @@ bench: peer llama-diffusion-cli of peer/tiny-llada.bf16.gguf: $(:
     jq -se '(map(select(.kind == "error")) | length == 3) and .[-1].failed == 3' bench.ndjson
     # one that is not there is missing for all files; one that crashes may read another file
     rm bin/llama-batched-bench
-    bench --dtypes f32,bf16 --jobs prefill,batch
+    bench --dtypes f32,bf16 --jobs prefill,batch --repeat 1
     [ "$(wc -l < calls)" -eq 2 ]
     [ "$(grep -c 'peer llama-batched-bench: there is no such program' said)" -eq 1 ]
 }
