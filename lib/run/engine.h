@@ -15,12 +15,13 @@
 #include "lib/network/network.h"
 
 struct engine {
-    const char *model, *ignore_config, *device, *isa, *dtype, *kv_dtype, *quant;
+    const char *model, *ignore_config, *device, *isa, *dtype;
+    const char *kv_dtype, *quant, *level; /* NULL: not said */
     int64_t threads, mem_cap;
     int check_finite, verify;
 };
 #define ENGINE_DEFAULTS                                                                         \
-    {.device = "auto", .isa = "auto", .dtype = "auto", .kv_dtype = "auto", .quant = "none"}
+    {.device = "auto", .isa = "auto", .dtype = "auto"}
 #define ISA_OPTION(to)                                                                          \
     {"isa", 0, OPT_TEXT, &(to), .arg = "auto|avx512bf16|avx512|avx2|neon|portable",             \
      .help = "instruction set of the CPU back end (auto: the best that it has)"}
@@ -60,10 +61,15 @@ int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkp
  * when there can be no such device, EXIT_NO_DEVICE when there is none here, saying what is. */
 int engine_open(const struct engine *g, struct backend **b, struct err *e);
 int engine_check_device(const struct engine *g, struct err *e); /* the first of these alone */
-/* network_settle as --dtype, --kv-dtype and --quant say. */
+/* What --dtype, --kv-dtype and --quant say and, where they say nothing, --level. A checkpoint that
+ * is packed stays as it is, whatever the level. */
+struct precision engine_precision(const struct engine *g, const struct config *c);
+/* One line: what --level has switched on. */
+void engine_say_level(const struct engine *g, const struct config *c, const struct log *log);
+/* network_settle with engine_precision. */
 int engine_settle(const struct engine *g, struct network *n, struct backend *b,
                   const struct checkpoint *c, struct err *e);
-/* network_load as --dtype, --kv-dtype and --quant say. */
+/* network_load with engine_precision. */
 int engine_load(const struct engine *g, struct network *n, struct backend *b,
                 const struct checkpoint *c, struct err *e);
 

@@ -16,13 +16,13 @@
 struct job_args {
     struct common common;
     struct engine engine;
-    const char *chat, *schedule, *commit_trace, *draft, *trace;
+    const char *chat, *schedule, *commit_trace, *draft, *trace, *settings, *on_oom, *trim;
     int64_t warmup, warmup_most, again, repeat, launch, idle_ms, selfcheck;
-    int parse_special, halve, fresh, force, stream, live;
+    int parse_special, halve, fresh, force, stream, live, explain;
 };
 #define JOB_DEFAULTS                                                                            \
     {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .chat = "auto", .repeat = 1,         \
-     .idle_ms = 500, .selfcheck = -1}
+     .idle_ms = 500, .selfcheck = -1, .on_oom = "fail", .trim = "batch"}
 
 struct job {
     const struct decoder *decoder;

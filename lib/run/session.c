@@ -9,8 +9,8 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
+#include "lib/base/resident.h"
 #include "lib/record/resume.h"
-#include "lib/run/fit.h"
 
 void session_worse(struct session *s, int code)
 {
@@ -135,21 +135,6 @@ static void warn_library(const struct session *s)
                  "that are several times slower; put libcublasLt.so on LD_LIBRARY_PATH");
 }
 
-/* One line before hours are spent on records that will say oom. To refuse is up to the loading. */
-static void foresee(struct session *s)
-{
-    struct network n, draft;
-    if ((s->drafter.asked && drafter_settle(&s->drafter, s->job, s->backend, &draft, NULL)) ||
-        engine_settle(&s->job->args->engine, &n, s->backend, &s->checkpoint, NULL))
-        return;
-    char *lacks = fit_lacks(s->job, &n, s->drafter.asked ? &draft : NULL, s->prompts.v,
-                            s->prompts.n);
-    if (lacks)
-        log_warn(&s->log, "W105", "%s: %s; try a smaller --dtype, --quant or shorter texts",
-                 n.config.name, lacks);
-    free(lacks);
-}
-
 /* The weights of all networks, or of none: -1, and the network says what was wanted. */
 static int load_all(struct session *s, struct err *e)
 {
@@ -173,10 +158,11 @@ static int load_weights(struct session *s, struct err *e)
 {
     struct err load = {0};
     int64_t begin = clock_ns();
-    foresee(s);
+    session_foresee(s);
     s->network.config = s->checkpoint.config;
     s->network.backend = s->backend;
     s->loaded = !load_all(s, &load);
+    s->load_peak = resident_peak();
     if (!s->loaded && load.code != EXIT_FAILED_RECORDS) {
         *e = load;
         return -1;
@@ -269,9 +255,13 @@ static int open_outputs(struct session *s, struct err *e)
 
 int session_open(struct session *s, struct err *e)
 {
+    if (check_flags(s->job, e) || open_model(s, e) || read_prompts(s, e) ||
+        engine_open(&s->job->args->engine, &s->backend, e) || session_plan(s, e))
+        return -1;
     const struct job *job = s->job;
-    if (check_flags(job, e) || open_model(s, e) || read_prompts(s, e) ||
-        engine_open(&job->args->engine, &s->backend, e) || open_outputs(s, e))
+    if (job->args->explain)
+        return session_explain(s, e);
+    if (open_outputs(s, e))
         return -1;
     s->out.inputs = json_incref(s->prompts.inputs);
     warn_library(s);

@@ -1,0 +1,21 @@
+/* optfile.h - options of a tool from a file: a JSON object whose members are options.
+ *
+ *     {"steps": [8, 16, 32], "quant": "int8", "stop_at_eos": true, "mem_cap": "8G"}
+ *
+ * A member has the name of an option, or of the record field that it becomes (_ for -), in any
+ * case. true and false switch a flag, a list is one with commas, null says nothing.
+ */
+#ifndef RECORD_OPTFILE_H
+#define RECORD_OPTFILE_H
+
+#include "lib/base/err.h"
+#include "lib/base/opt.h"
+#include "lib/record/settings.h"
+
+/* Sets the options of t (opt_set); *texts keeps what they point to. An option that the command line
+ * has too is to be parsed once more. -1: EXIT_NO_INPUT, EXIT_IO, EXIT_BAD_DATA: no such option (with
+ * the nearest name), a value that it does not take, the member "settings". */
+int optfile_read(const struct tool *t, const char *path, struct settings_texts *texts,
+                 struct err *e);
+
+#endif
