@@ -12,9 +12,9 @@
 #include "lib/base/opt.h"
 #include "lib/record/settings.h"
 
-/* Sets the options of t (opt_set); *texts keeps what they point to. An option that the command line
- * has too is to be parsed once more. -1: EXIT_NO_INPUT, EXIT_IO, EXIT_BAD_DATA: no such option (with
- * the nearest name), a value that it does not take, the member "settings". */
+/* Sets the options of t (opt_set); *texts keeps what they point to. A command line that is to win
+ * is parsed once more. -1: EXIT_NO_INPUT, EXIT_IO, EXIT_BAD_DATA: no such option (with the nearest
+ * name), a value that it does not take, the member "settings". */
 int optfile_read(const struct tool *t, const char *path, struct settings_texts *texts,
                  struct err *e);
 

@@ -49,8 +49,8 @@ static const char notes[] =
     "they fit. planned_bytes of a generation is the same sum for its batch; alloc_calls: blocks\n"
     "taken in the batch; fragmentation_ratio: reserved / requested, of the peaks;\n"
     "load_peak_bytes: the resident set up to the end of loading, at most.\n"
-    "--settings FILE: an object of options, {\"steps\": [8, 16], \"quant\": \"int8\"}, by the names of\n"
-    "options or of record fields, in any case.\n"
+    "--settings FILE: an object of options, {\"steps\": [8, 16], \"quant\": \"int8\"}, by their names\n"
+    "or those of record fields, in any case.\n"
     "synth: models have no tokenizer: words of a prompt are hashed to ids, text is null.\n"
     RESUME_NOTES
     "What is timed (--warmup, --schedule, --repeat) is one process, so it always starts anew.\n"
@@ -68,7 +68,7 @@ static const char notes[] =
     {"level", 0, OPT_CHOICE, &(g).engine.level, .choices = LEVEL_CHOICES,                       \
      .help = "options that save memory, by one word"},                                          \
     {"on-oom", 0, OPT_CHOICE, &(g).on_oom, .choices = "fail|plan|cpu",                          \
-     .help = "what does not fit: is a record, or runs at a level that fits, or on the CPU (fail)"}, \
+     .help = "what is too large: a record, or at a level that fits, or on the CPU (fail)"},      \
     {"halve", 0, OPT_FLAG, &(g).halve,                                                          \
      .help = "run a batch that memory is short for as two halves, down to one prompt"},         \
     {"trim", 0, OPT_CHOICE, &(g).trim, .choices = "batch|off",                                  \

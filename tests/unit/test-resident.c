@@ -1,5 +1,5 @@
-/* The peak of the resident set begins anew. Where the system cannot do that, it must say so. What is
- * free is the least that the machine and the control groups leave. */
+/* The peak of the resident set begins anew. Where the system cannot do that, it must say so. And
+ * what is free is the least that the machine and the control groups leave. */
 #include "lib/base/resident.h"
 
 #include <sys/stat.h>
