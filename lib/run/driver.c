@@ -49,8 +49,8 @@ static const char notes[] =
     "they fit. planned_bytes of a generation is the same sum for its batch; alloc_calls: blocks\n"
     "taken in the batch; fragmentation_ratio: reserved / requested, of the peaks;\n"
     "load_peak_bytes: the resident set up to the end of loading, at most.\n"
-    "--settings FILE: an object of options, {\"steps\": [8, 16], \"quant\": \"int8\"}, by their names\n"
-    "or those of record fields, in any case.\n"
+    "--settings FILE: an object of options, {\"steps\": [8, 16], \"quant\": \"int8\"}, by their\n"
+    "names or those of record fields, in any case.\n"
     "synth: models have no tokenizer: words of a prompt are hashed to ids, text is null.\n"
     RESUME_NOTES
     "What is timed (--warmup, --schedule, --repeat) is one process, so it always starts anew.\n"

@@ -69,6 +69,10 @@ int explain_write(const struct job *job, const struct network *n, const struct n
                   const struct promptset *prompts, struct rec_writer *out, const struct log *log,
                   struct err *e)
 {
+    const struct backend *b = n->backend;
+    log_note(log, "%s on %s: matrices %s, quantization %s, cache %s; nothing is loaded",
+             n->config.name, b->name[0] ? b->name : b->ops->name, dtype_info[n->dtype].name,
+             quantization_name(n->quant), dtype_info[n->kv_dtype].name);
     for (size_t i = 0; i < job->plan->points; i++) {
         const struct settings *point = &job->plan->point[i];
         int drafts = draft && settings_count(point, job->decoder->drafts);

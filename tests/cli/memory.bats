@@ -137,6 +137,7 @@ END
     jq -e '.fits and .batch_fits == 1 and .exact == false and .level == "aggressive" and
         .quant == "nf4" and .weights_bytes < 6.2e9' "$T/out"
     grep -q 'level aggressive: ' "$T/said"
+    grep -q 'synth:llada-8b on cpu: matrices bf16-f32, quantization nf4, cache bf16; ' "$T/said"
     grep -q ': it fits$' "$T/said"
     # a plan that gives way says to what, before anything is loaded; what it gave way to fits
     explain gen-llama llama3-8b --explain --on-oom plan --mem-cap 10G --no-meta \
