@@ -228,6 +228,7 @@ static void set_memory(json_t *r, const struct generation_place *at,
     rec_set_number(o, "fragmentation_ratio", (double)m->reserved_peak / (double)m->requested_peak,
                    "nothing was asked for");
     set_size(o, "alloc_calls", m->calls);
+    set_size(o, "load_allocated_peak_bytes", at->load_allocated);
     set_ns(o, "load_peak_bytes", at->load_peak, at->load_peak >= 0);
     gpu_monitor_put_memory(monitor, m, o);
     json_object_set_new(r, "memory", o);

@@ -39,6 +39,7 @@ static int write_generation(struct session *s, const struct prompt *p, struct ge
         session_worse(s, EXIT_FAILED_RECORDS);
     at->host = s->timed ? &s->host : NULL;
     at->load_peak = s->load_peak;
+    at->load_allocated = s->load_allocated;
     at->seq = s->seq++;
     at->workload = s->workload;
     at->prompts = s->prompts.n;

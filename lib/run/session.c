@@ -163,6 +163,7 @@ static int load_weights(struct session *s, struct err *e)
     s->network.backend = s->backend;
     s->loaded = !load_all(s, &load);
     s->load_peak = resident_peak();
+    s->load_allocated = s->backend->memory.allocated_peak;
     if (!s->loaded && load.code != EXIT_FAILED_RECORDS) {
         *e = load;
         return -1;

@@ -35,6 +35,7 @@ struct session {
     struct network network;
     int loaded;                  /* 0: the weights did not fit, every record is oom */
     int64_t load_peak;           /* resident set up to the end of loading, at most; -1: not told */
+    size_t load_allocated;       /* of the back end while loading, at most */
     size_t live;                 /* bytes that the last batch left in use; 0: none ran */
     int parted;                  /* 1: it was said that a batch runs in parts */
     struct drafter drafter;

@@ -226,7 +226,8 @@ plan() {
 @test "blocks are taken for a batch and none in a pass; loading and fragmentation are counted" {
     "${LLADA[@]}" --gen-length 16 --steps 2,16 --cache none,dual --no-meta -q "$T/prompts" |
         jq -se 'all(.memory | .fragmentation_ratio >= 1 and .fragmentation_ratio < 1.5 and
-            .load_peak_bytes > .weights_bytes) and
+            .load_peak_bytes > .weights_bytes and
+            .load_allocated_peak_bytes == .weights_bytes) and
             (group_by(.cache) | all(map(.memory.alloc_calls) | unique | length == 1))'
     "${LLAMA[@]}" --max-new 1,30 --no-meta -q "$T/prompts" |
         jq -se 'map(.memory.alloc_calls) | unique | length == 1 and .[0] > 0 and .[0] < 9'
@@ -255,6 +256,8 @@ plan() {
     "${small[@]}" --on-oom cpu 2> "$T/said" | jq -se 'all(.device == "cuda")'
     [ ! -s "$T/said" ]
     EMULATE_MEMORY=5200000 "${small[@]}" --on-oom plan > "$T/out" 2> "$T/said"
-    jq -se 'all(.status == "ok" and .device == "cuda" and .level != null)' "$T/out"
+    jq -se 'all(.status == "ok" and .device == "cuda" and .level != null and
+        .memory.load_allocated_peak_bytes >= .memory.weights_bytes and
+        .memory.load_allocated_peak_bytes < 2 * .memory.weights_bytes)' "$T/out"
     grep -q 'W110: .* it runs at level ' "$T/said"
 }
