@@ -4,41 +4,65 @@
 # The LLaDA-type begins with the weights of the LLaMA-type and learns to denoise, as LLaDA 2.0 was
 # made: a masked row teaches a fraction of what a row of next tokens does, and from nothing it would
 # need many hours of a core to learn to copy a name out of the prompt. For the same reason it sees
-# the sums of the text more often: four times in its first training, eight times in the others. The
-# last one is the longest and brings the arithmetic: in most of its rows the response is given up to
-# a random place (--cut), so that a result is asked for while its operands are seen.
+# the sums of the text more often: four times in its first training, eight times in the next. The
+# fourth one is the longest and brings the arithmetic: in most of its rows the response is given up
+# to a random place (--cut), so that a result is asked for while its operands are seen.
+#
+# Then both go on with the lists of words beside stories and sums. The LLaDA-type first sees little
+# else, in short rows, until it takes words from their places and others for some of them; what it
+# lost of the sums meanwhile comes back in its last training. What each has cost stands in its
+# training.ndjson.
 TRAIN_TEXT := data/corpus/train.ndjson.gz
+LIST_TEXT  := data/corpus/train-lists.ndjson.gz
 VALID_TEXT := data/corpus/heldout.ndjson.gz
 
-LLAMA_SHAPE := --arch llama --kv-heads 2
+LLAMA_SHAPE := --arch llama --kv-heads 2 --ffn 832
 LLADA_SHAPE := --arch llada --kv-heads 2 --ffn 832
+LLAMA_DEMO  := data/models/llama-demo
 LLADA_DEMO  := data/models/llada-demo
 LLADA_AGAIN := --min-len 48 --max-len 96 --oversample sum --times 8 --whole 0.1
-train = $(alone) $(BIN)/train-lm $(1) --valid $(VALID_TEXT) --out data/models/$(2) $(TRAIN_TEXT) \
+# $(call train,FLAGS,MODEL,LOSS,TEXTS)
+train = $(alone) $(BIN)/train-lm $(1) --valid $(VALID_TEXT) --out data/models/$(2) $(4) \
         -o data/models/$(2)/$(3).ndjson
 
-TRAININGS := train-llama-demo train-llada-demo train-judge-demo
+TRAININGS := train-llama-first train-llada-demo train-llama-demo train-judge-demo
 .PHONY: models $(TRAININGS)
 models: $(TRAININGS) ## train the embedded models again
-$(TRAININGS): $(TRAIN_TEXT) $(VALID_TEXT) $(BIN)/train-lm | $(QUIET)
+$(TRAININGS): $(TRAIN_TEXT) $(LIST_TEXT) $(VALID_TEXT) $(BIN)/train-lm | $(QUIET)
 
-train-llama-demo:
-	@mkdir -p data/models/llama-demo
-	$(call train,$(LLAMA_SHAPE) --ffn 832 --seed 1 --steps 4000,llama-demo,loss)
+train-llama-first:
+	@mkdir -p $(LLAMA_DEMO)
+	$(call train,$(LLAMA_SHAPE) --seed 1 --steps 4000,llama-demo,loss-first,$(TRAIN_TEXT))
 
-train-llada-demo: train-llama-demo
+train-llada-demo: train-llama-first
 	@mkdir -p $(LLADA_DEMO)
-	$(call train,$(LLADA_SHAPE) --seed 1 --init data/models/llama-demo --steps 5000 --rate 0.0015 \
-	    --min-len 56 --max-len 104 --oversample sum --times 4 --whole 0.25,llada-demo,loss-first)
+	$(call train,$(LLADA_SHAPE) --seed 1 --init $(LLAMA_DEMO) --steps 5000 --rate 0.0015 \
+	    --min-len 56 --max-len 104 --oversample sum --times 4 --whole 0.25 \
+	    ,llada-demo,loss-first,$(TRAIN_TEXT))
 	$(call train,$(LLADA_SHAPE) --seed 3 --init $(LLADA_DEMO) --steps 3000 --rate 0.0012 \
-	    $(LLADA_AGAIN),llada-demo,loss-second)
+	    $(LLADA_AGAIN),llada-demo,loss-second,$(TRAIN_TEXT))
 	$(call train,$(LLADA_SHAPE) --seed 4 --init $(LLADA_DEMO) --steps 2500 --rate 0.0006 \
-	    $(LLADA_AGAIN),llada-demo,loss-third)
+	    $(LLADA_AGAIN),llada-demo,loss-third,$(TRAIN_TEXT))
 	$(call train,$(LLADA_SHAPE) --seed 11 --init $(LLADA_DEMO) --steps 6000 --rate 0.001 \
 	    --rows 4096 --min-len 40 --max-len 88 --oversample sum --times 8 --whole 0.1 --cut 0.6 \
-	    ,llada-demo,loss)
+	    ,llada-demo,loss-fourth,$(TRAIN_TEXT))
+	$(call train,$(LLADA_SHAPE) --seed 31 --init $(LLADA_DEMO) --steps 1500 --rate 0.001 \
+	    --min-len 40 --max-len 56 --oversample sum --times 2 --whole 0.1 --cut 0.5 --limit 32000 \
+	    ,llada-demo,loss-fifth,$(LIST_TEXT) $(TRAIN_TEXT))
+	$(call train,$(LLADA_SHAPE) --seed 33 --init $(LLADA_DEMO) --steps 1200 --rate 0.0008 \
+	    --warmup 50 --min-len 40 --max-len 64 --oversample replace --times 4 --whole 0.1 --cut 0.5 \
+	    --limit 32000,llada-demo,loss-sixth,$(LIST_TEXT) $(TRAIN_TEXT))
+	$(call train,$(LLADA_SHAPE) --seed 32 --init $(LLADA_DEMO) --steps 2500 --rate 0.0004 \
+	    --warmup 50 --rows 4096 --min-len 40 --max-len 88 --oversample sum --times 6 --whole 0.1 \
+	    --cut 0.6 \
+	    ,llada-demo,loss,$(TRAIN_TEXT) $(LIST_TEXT))
+
+# The LLaMA-type goes on once the other has begun with it.
+train-llama-demo: train-llada-demo
+	$(call train,$(LLAMA_SHAPE) --seed 21 --init $(LLAMA_DEMO) --steps 3000 --rate 0.001 \
+	    --oversample sum --times 3,llama-demo,loss,$(TRAIN_TEXT) $(LIST_TEXT))
 
 train-judge-demo:
 	@mkdir -p data/models/judge-demo
-	$(call train,$(LLAMA_SHAPE) --width 320 --layers 5 --heads 10 --ffn 1024 --seed 2 \
-	    --steps 2000,judge-demo,loss)
+	$(call train,--arch llama --kv-heads 2 --width 320 --layers 5 --heads 10 --ffn 1024 --seed 2 \
+	    --steps 2000,judge-demo,loss,$(TRAIN_TEXT))

@@ -274,6 +274,6 @@ void sections_threats(struct page *p, const struct runset *s, int embedded)
         page_item(p, "Some adaptive methods were replayed from the commits of another model.");
     if (embedded)
         page_item(p, "The models are the embedded demonstration models, a few million parameters "
-                     "trained on simple stories and sums. They show the method; they say nothing "
-                     "about LLaDA 8B and LLaMA 3 8B.");
+                     "trained on simple stories, sums and lists. They show the method; they say "
+                     "nothing about LLaDA 8B and LLaMA 3 8B.");
 }

@@ -27,6 +27,19 @@ above() {
     awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > b) }'
 }
 
+@test "both do what lists ask for, one token at a time" {
+    "$BIN/prep-prompts" -q --per-task 25 --seed 1 data/corpus/lists.ndjson.gz -o "$D/lists"
+    { "$BIN/gen-llama" -q -m data/models/llama-demo --max-new 32 --batch 25 "$D/lists"
+      "$BIN/gen-llada" -q -m data/models/llada-demo --gen-length 32 --steps 32 --batch 25 \
+          "$D/lists"; } | "$BIN/score-exact" -q > "$D/listed"
+    for arch in llama llada; do
+        for task in copy reverse replace; do
+            jq -e "select(.summary and .arch == \"$arch\" and .metric == \"accuracy_$task\") |
+                .value >= 0.8" "$D/listed"
+        done
+    done
+}
+
 @test "the LLaMA-type answers most held-out sums" {
     above "$(summary exact accuracy llama 0 lo)" 0.7
 }
