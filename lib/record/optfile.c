@@ -77,16 +77,22 @@ static int set_member(const struct tool *t, const char *path, const char *key, c
     return err_set(e, EXIT_BAD_DATA, "%s: %s", path, why.text);
 }
 
-int optfile_read(const struct tool *t, const char *path, struct settings_texts *texts,
-                 struct err *e)
+int optfile_read(struct optfile *f, const struct tool *t, const char *path, struct err *e)
 {
-    json_t *o = json_file(path, OPTFILE_MOST, e), *v;
+    json_t *v;
     const char *key;
-    int bad = !o;
-    if (o && !json_is_object(o))
-        bad = err_set(e, EXIT_BAD_DATA, "%s: expected an object of options, {\"steps\": 8}", path);
-    json_object_foreach(o, key, v)
-        bad = bad || set_member(t, path, key, v, texts, e);
-    json_decref(o);
-    return bad ? -1 : 0;
+    f->object = json_file(path, OPTFILE_MOST, e);
+    if (f->object && !json_is_object(f->object))
+        return err_set(e, EXIT_BAD_DATA, "%s: expected an object of options, {\"steps\": 8}", path);
+    json_object_foreach(f->object, key, v)
+        if (set_member(t, path, key, v, &f->texts, e))
+            return -1;
+    return f->object ? 0 : -1;
+}
+
+void optfile_free(struct optfile *f)
+{
+    settings_texts_free(&f->texts);
+    json_decref(f->object);
+    f->object = NULL;
 }

@@ -12,10 +12,14 @@
 #include "lib/base/opt.h"
 #include "lib/record/settings.h"
 
-/* Sets the options of t (opt_set); *texts keeps what they point to. A command line that is to win
- * is parsed once more. -1: EXIT_NO_INPUT, EXIT_IO, EXIT_BAD_DATA: no such option (with the nearest
- * name), a value that it does not take, the member "settings". */
-int optfile_read(const struct tool *t, const char *path, struct settings_texts *texts,
-                 struct err *e);
+struct optfile { /* all zero at first */
+    json_t *object;              /* what the file holds; NULL: none was read */
+    struct settings_texts texts; /* what the options point to */
+};
+/* Sets the options of t (opt_set). A command line that is to win is parsed once more. -1:
+ * EXIT_NO_INPUT, EXIT_IO, EXIT_BAD_DATA: no such option (with the nearest name), a value that it
+ * does not take, the member "settings". */
+int optfile_read(struct optfile *f, const struct tool *t, const char *path, struct err *e);
+void optfile_free(struct optfile *f); /* when the values of the options are no longer used */
 
 #endif

@@ -119,20 +119,20 @@ static const char notes[] =
     {"live", 0, OPT_FLAG, &(g).live,                                                            \
      .help = "the answer in the terminal, drawn after each pass (--batch 1)"}
 
-/* The command line, and below it what --settings says, whose texts are kept. Returns the index of
- * the first operand, or -1. */
-static int parse_all(const struct tool *t, const struct job_args *a, struct settings_texts *kept,
+/* The command line, and below it what --settings says. Returns the index of the first operand, or
+ * -1. */
+static int parse_all(const struct tool *t, const struct job_args *a, struct optfile *file,
                      int argc, char **argv, struct err *e)
 {
     int first = opt_parse(t, argc, argv);
     if (!a->settings)
         return first;
-    return optfile_read(t, a->settings, kept, e) ? -1 : opt_parse(t, argc, argv);
+    return optfile_read(file, t, a->settings, e) ? -1 : opt_parse(t, argc, argv);
 }
 
 /* Reads the options into *a and given[]. Returns the index of the first operand, or -1. */
 static int parse(const struct driver *d, struct job_args *a, const char **given,
-                 struct settings_texts *kept, int argc, char **argv, struct err *e)
+                 struct optfile *file, int argc, char **argv, struct err *e)
 {
     const struct opt shared[] = {DRIVER_OPTIONS(*a), OPT_COMMON(a->common), {0}};
     const size_t n = sizeof shared / sizeof *shared;
@@ -156,7 +156,7 @@ static int parse(const struct driver *d, struct job_args *a, const char **given,
     }
     char *all = mem_format("%s%s", d->notes, notes);
     const struct tool tool = {d->decoder->tool, d->about, d->examples, all, options};
-    int first = parse_all(&tool, a, kept, argc, argv, e);
+    int first = parse_all(&tool, a, file, argc, argv, e);
     settings_texts_free(&texts);
     free(all);
     free(options);
@@ -196,11 +196,11 @@ int driver_run(const struct driver *d, int argc, char **argv, struct err *e)
     struct job_args a = JOB_DEFAULTS;
     const char *given[SETTINGS_MAX] = {0};
     const struct settings_table *t = d->decoder->table;
-    struct settings_texts kept = {0};
+    struct optfile file = {0};
     struct plan plan = {0};
-    int first = parse(d, &a, given, &kept, argc, argv, e);
+    int first = parse(d, &a, given, &file, argc, argv, e);
     if (first < 0) {
-        settings_texts_free(&kept);
+        optfile_free(&file);
         return err_code(e);
     }
     if (a.draft && !given[settings_find(t, d->decoder->drafts)])
@@ -214,13 +214,13 @@ int driver_run(const struct driver *d, int argc, char **argv, struct err *e)
     struct commit_trace trace = {0};
     bad = bad || check_draft(d, &a, &plan, e) || read_trace(&trace, &a, &plan, e) ? -1 : 0;
     const struct job job = {.decoder = d->decoder, .args = &a, .plan = &plan,
-                            .replay = a.commit_trace ? &trace : NULL,
+                            .replay = a.commit_trace ? &trace : NULL, .options = file.object,
                             .files = (const char *const *)argv + first,
                             .n_files = (size_t)(argc - first), .argc = argc, .argv = argv,
                             .process_ns = begin, .stop = d->stop, .note_signal = d->note_signal};
     int code = bad ? err_code(e) : runner_run(&job, e);
     plan_free(&plan);
     commit_trace_free(&trace);
-    settings_texts_free(&kept);
+    optfile_free(&file);
     return code;
 }

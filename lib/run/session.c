@@ -110,6 +110,10 @@ static json_t *meta_extra(const struct session *s, struct err *e)
     json_object_set_new(m, "checkpoint", about);
     if (draft)
         json_object_set_new(m, "draft_model", draft);
+    if (s->job->options) /* as the arguments: what is said there is part of the work */
+        json_object_set_new(m, "options", json_deep_copy(s->job->options));
+    if (s->job->args->engine.level)
+        json_object_set_new(m, "level", json_string(s->job->args->engine.level));
     json_object_set_new(m, "tokenizer_sha256",
                         s->tokenizer ? json_string(tokenizer_hash(s->tokenizer)) : json_null());
     json_object_set_new(m, "prompts_sha256", json_string(s->prompts.sha256));
