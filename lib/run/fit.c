@@ -7,6 +7,19 @@
 
 #include "lib/base/mem.h"
 
+/* What a device may lose between the blocks of its segments (kernels/cuda/segments.h): a share, and
+ * one segment of each size that is hardly used. */
+enum { LOST_SHARE = 32, LOST = 22 << 20 };
+
+void fit_add_idle(struct memory_estimate *m, const struct job *job, const struct settings *point,
+                  const struct network *draft)
+{
+    if (!draft || settings_count(point, job->decoder->drafts))
+        return;
+    m->weights += network_expected_bytes(draft);
+    m->reserved += network_expected_pages(draft);
+}
+
 /* A host hands out whole pages; a device cuts its blocks from segments. */
 static size_t taken(const struct backend *b, const struct memory_estimate *m)
 {
@@ -22,6 +35,7 @@ static struct fit measured(const struct job *job, const struct network *n,
                     .need = job->decoder->estimate(n, point, &env, in, batch)};
     for (size_t i = 0; i < batch; i++)
         f.tokens = in[i].n > f.tokens ? in[i].n : f.tokens;
+    fit_add_idle(&f.need, job, point, draft);
     f.bytes = taken(n->backend, &f.need);
     return f;
 }
@@ -32,7 +46,8 @@ static struct fit held(struct fit f, struct backend *b)
     b->ops->room(b, &f.available, &f.total);
     if (!b->name[0] && b->memory.cap && b->memory.cap < f.total)
         f.total = b->memory.cap;
-    f.fits = f.bytes <= f.available;
+    f.lacks = f.bytes > f.available;
+    f.fits = f.bytes + (b->name[0] ? f.bytes / LOST_SHARE + LOST : 0) <= f.available;
     return f;
 }
 
@@ -117,5 +132,5 @@ char *fit_lacks(const struct job *job, const struct network *n, const struct net
     const struct backend *b = n->backend;
     struct fit f = fit_alone(job, n, draft, prompts, n_prompts);
     int loading_says = (b->name[0] || b->memory.cap) && f.need.weights > f.available;
-    return f.fits || loading_says ? NULL : fit_text(&f, job, b);
+    return !f.lacks || loading_says ? NULL : fit_text(&f, job, b);
 }

@@ -15,8 +15,12 @@ struct fit {
     struct memory_estimate need;
     size_t bytes;          /* of the device that this takes: of a host in whole pages */
     size_t available, total; /* of the device now, or of --mem-cap */
-    int fits;
+    int fits;              /* with what a device loses between its blocks */
+    int lacks;             /* whatever that is */
 };
+/* A draft is in memory at points that do not ask for its guesses, too. */
+void fit_add_idle(struct memory_estimate *m, const struct job *job, const struct settings *point,
+                  const struct network *draft);
 
 /* Prompts of `n` that a point puts into one batch: with --admit continuous all of them, of which
  * `batch` run at once. */

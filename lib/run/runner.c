@@ -124,6 +124,8 @@ static int generate(struct session *s, const struct generation_place *at,
                                        watch_begin(&s->watch, &s->network, at, p, out, n)};
         job->decoder->run(&s->network, at->point, &env, in, n, out, trace);
         bad = watch_end(&s->watch, e);
+        fit_add_idle(&trace->estimate, job, at->point,
+                     s->drafter.loaded ? &s->drafter.network : NULL);
         note_memory(s, trace);
         check_given_back(s);
     } else {
