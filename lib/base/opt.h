@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-#include "lib/base/err.h"
+struct err;
 
 enum opt_type {
     OPT_FLAG,   /* int *: set to 1 */
