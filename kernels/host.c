@@ -4,7 +4,8 @@
  * Large blocks come from the system by themselves, begin at a huge page and ask for huge pages.
  * NUMA: a page lies where it is touched first, so the threads that will use a part touch it:
  * weights when they are packed (pool_run gives a thread the same panels then and in products),
- * the others here, so that no page fault falls into a timed pass.
+ * the others here, so that no page fault falls into a timed pass. Or the weights lie on all nodes
+ * in turn: for threads that are not bound, and machines that other programs use too.
  */
 #include "kernels/host.h"
 
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/nodes.h"
 #include "lib/base/resident.h"
 
 struct header {
@@ -60,6 +62,8 @@ static unsigned char *take_block(struct backend *b, size_t bytes, enum memory_ki
         return p ? memset(p, 0, room) : NULL;
     }
     p = map_large(bytes);
+    if (p && kind == MEMORY_WEIGHTS && b->interleave)
+        b->interleave = !nodes_interleave(p, mapped(bytes)); /* what is recorded is what is so */
     if (p && kind != MEMORY_WEIGHTS)
         pool_run(b->pool, mapped(bytes) / PAGE, HUGE_PAGE / PAGE, touch, p);
     return p;

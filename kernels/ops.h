@@ -109,6 +109,7 @@ struct backend {
     enum dtype act;      /* F32 or BF16: set by network_load from act_dtype() before any work */
     struct pool *pool;   /* threads of the host */
     struct memory memory;
+    int interleave;      /* 1: weights of a host lie on all its memory nodes in turn */
     void *device;        /* what a back end keeps for itself */
     char name[64];       /* of the device: "NVIDIA H200"; empty for the host */
     char address[16];    /* of the device on the bus, "0000:18:00.0"; empty for the host */

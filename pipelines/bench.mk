@@ -2,18 +2,24 @@
 #
 #   make bench                                    ceilings, kernels, models of the small shapes
 #   make bench BENCH=models BENCH_SHAPES=small,1b BENCH_DTYPES=bf16,int8 BENCH_REPEAT=5
+#   make bench BENCH=tools BENCH_STREAM=10G      how fast the tools read records; below TMPDIR
+#   make bench BENCH_PEER='COMMAND'              another engine beside ours: data/peers/README.md
 #
 # When llama-bench is on the PATH (and llama-batched-bench, llama-diffusion-cli), it is run on files
-# of the same shapes, in turn with ours: the peer column. It is never needed. A GPU: gpu-bench.mk.
-BENCH        ?= ceilings,kernels,models,growth
+# of the same shapes, in turn with ours: the peer column. No peer is ever needed, and one that fails
+# or takes longer than BENCH_LIMIT seconds is named once. A GPU: gpu-bench.mk.
+BENCH        ?= ceilings,kernels,models,growth,tools
 BENCH_SHAPES ?= small
 BENCH_DTYPES ?= f32,bf16,int8,nf4
 BENCH_REPEAT ?= 3
+BENCH_STREAM ?= 16M
+BENCH_LIMIT  ?= 900
+BENCH_PEER   ?=
 BENCH_FLAGS  ?=
 
 BENCH_LIB := $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
 BENCH_OBJ := $(addprefix $(BUILD)/obj/tests/bench/,bench.o card.o task.o data.o walk.o \
-    kernels.o attention.o models.o passes.o whole.o growth.o peer.o)
+    kernels.o attention.o models.o passes.o whole.o growth.o tools.o peer.o command.o)
 WRITE_OBJ := $(BUILD)/obj/tests/bench/write-checkpoint.o
 GGUF_OBJ  := $(addprefix $(BUILD)/obj/tests/bench/,write-gguf.o ggml-blocks.o)
 
@@ -42,12 +48,16 @@ $(PEER_DIR)/%.gguf: $(BUILD)/tests/bench/write-gguf
 	    $< --shape $(basename $*) --type $(patsubst .%,%,$(suffix $*)) $@
 
 BENCH_OUT  = $(RESULTS)/bench
-BENCH_NEEDS := $(firstword $(BENCH_PROG)) $(BIN)/plot $(if $(PEER),$(PEER_FILES))
+BENCH_NEEDS := $(firstword $(BENCH_PROG)) $(BIN)/plot $(if $(PEER),$(PEER_FILES)) \
+    $(if $(findstring tools,$(BENCH)),$(BIN)/measure $(BIN)/score-exact $(BIN)/score-text \
+        $(BIN)/report $(BIN)/pareto)
 .PHONY: bench
 bench: $(BENCH_NEEDS) ## ceilings, kernels, models of this machine (BENCH=, BENCH_SHAPES=small,1b)
 	@mkdir -p $(BENCH_OUT)
 	flock -x $(QUIET) $< --only $(BENCH) --shapes $(BENCH_SHAPES) --dtypes $(BENCH_DTYPES) \
-	    --repeat $(BENCH_REPEAT) $(if $(PEER),--peer $(PEER_DIR)) $(BENCH_FLAGS) \
+	    --repeat $(BENCH_REPEAT) --bin $(BIN) --stream $(BENCH_STREAM) --peer-limit $(BENCH_LIMIT) \
+	    $(if $(PEER),--peer $(PEER_DIR)) \
+	    $(if $(BENCH_PEER),--peer-command $(call quoted,$(BENCH_PEER))) $(BENCH_FLAGS) \
 	    -o $(BENCH_OUT)/bench.ndjson
 	CROSSOVER_SHARE='$(CURDIR)' $(BIN)/plot --type roofline $(BENCH_OUT)/bench.ndjson \
 	    -o $(BENCH_OUT)/roofline.svg

@@ -13,14 +13,9 @@
 # its settings and the code are the same, so that a run which was cut goes on where it was. What a
 # part had when it was cut, failed, or took longer than GPU_LIMIT seconds is PART.open.ndjson.
 #
-# COMMAND is run once, when nothing of ours is on the device. It prints a JSON object a line,
-#
-#   {"work": "decode 128 after 128, batch 1", "tokens_per_s": 61.5, "model": "llama3-8b",
-#    "dtype": "bf16", "peer": "transformers"}
-#
-# where model and dtype may be left out when they do not matter. `work` as in our records: a full
-# pass counts its rows as tokens. Without a usable device: one line and 69 ("Error 69"; make itself
-# ends with 2, as always).
+# COMMAND is run once, when nothing of ours is on the device, and prints a JSON object a line:
+# data/peers/README.md. Without a usable device: one line and 69 ("Error 69"; make itself ends with
+# 2, as always).
 GPU_DEVICE ?= cuda
 GPU_PARTS  ?= ceilings,kernels,models
 GPU_SHAPES ?= 8b,1b
@@ -136,10 +131,11 @@ $(GPU_OUT)/load.ndjson: | $(filter $(BUILD)/checkpoint/%,$(GPU_MODEL))
 # What another engine does is joined to ours where the goals are printed: it may come at any time.
 $(GPU_OUT)/peer.key: FORCE
 	$(call stamp,$(subst ','\'',$(GPU_PEER)))
-$(GPU_OUT)/peer.json: gpu_command = $(gpu_limit) bash -c '$(subst ','\'',$(GPU_PEER))' \
-    > $(gpu_open) && jq -se 'length > 0 and all(.work and (.tokens_per_s | type) == "number")' \
-    $(gpu_open) > /dev/null
-$(GPU_OUT)/peer.json: $(GPU_OUT)/peer.key | $(QUIET)
+$(GPU_OUT)/peer.json: gpu_command = $(firstword $(BENCH_PROG)) --only peer \
+    --device $(GPU_DEVICE) --shapes $(GPU_SHAPES) --dtypes $(GPU_DTYPES) --jobs $(GPU_JOBS) \
+    --repeat $(GPU_REPEAT) --peer-limit $(GPU_LIMIT) --peer-command $(call quoted,$(GPU_PEER)) \
+    -o $(gpu_open)
+$(GPU_OUT)/peer.json: $(GPU_OUT)/peer.key | $(QUIET) $(firstword $(BENCH_PROG))
 	$(gpu_part)
 
 # ---- what it came to ----

@@ -3,14 +3,16 @@
 FIGURES := pareto pareto-scale steps frontier throughput ratio memory growth kinds trace roofline \
            drift loss methods
 
-pareto_FROM     := $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY)
-steps_FROM      := $(R)/steps/metrics.ndjson $(QUALITY) $(R)/pareto.ndjson
-pareto-scale_FROM := $(R)/scale/pareto.ndjson $(SCALE) $(SCALE_QUALITY)
-frontier_FROM   := $(SCALE) $(R)/scale/pareto.ndjson
-throughput_FROM := $(SCALE)
-memory_FROM     := $(SCALE)
-growth_FROM     := $(SCALE)
-ratio_FROM      := $(SCALE)
+# of methods by their names
+NAMED           := $(if $(METHODS),$(R)/methods.ndjson)
+pareto_FROM     := $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY) $(NAMED)
+steps_FROM      := $(R)/steps/metrics.ndjson $(QUALITY) $(R)/pareto.ndjson $(NAMED)
+pareto-scale_FROM := $(R)/scale/pareto.ndjson $(SCALE) $(SCALE_QUALITY) $(NAMED)
+frontier_FROM   := $(SCALE) $(R)/scale/pareto.ndjson $(NAMED)
+throughput_FROM := $(SCALE) $(NAMED)
+memory_FROM     := $(SCALE) $(NAMED)
+growth_FROM     := $(SCALE) $(NAMED)
+ratio_FROM      := $(SCALE) $(NAMED)
 kinds_FROM       = $(steps_FILES)
 trace_FROM      := $(TRACE)
 roofline_FROM   := $(R)/ceilings.ndjson $(R)/steps/metrics.ndjson $(SCALE)

@@ -1,8 +1,8 @@
 # phase7.mk - reproducibility: one sealed archive (bundle --verify proves it), and new records
-# against stored ones.
-SEALED = $(sort $(R)/prompts.ndjson $(foreach s,aa steps $(SCALES),$(R)/$(s)/schedule.ndjson \
-    $($(s)_FILES) $(R)/$(s)/metrics.ndjson) $(R)/steps/generations.ndjson $(TRACE) $(TOLD) \
-    $(FIGURE_FILES) $(PAGES) $(R)/baseline/checkpoints.sha256)
+# against stored ones. Of what the page was told of, files of the sources are known by the commit.
+SEALED = $(filter $(R)/%,$(R)/prompts.ndjson $(foreach s,aa steps $(SCALES), \
+    $(R)/$(s)/schedule.ndjson $($(s)_FILES) $(R)/$(s)/metrics.ndjson) $(R)/steps/generations.ndjson \
+    $(TRACE) $(TOLD) $(FIGURE_FILES) $(PAGES) $(R)/baseline/checkpoints.sha256)
 
 $(R)/crossover-$(PROFILE).tar.gz: $(SEALED) $(BIN)/bundle
 	@$(BIN)/bundle --folder $(R) $(sort $(SEALED:$(R)/%=%)) -o $@

@@ -18,10 +18,9 @@ key_y(i) = 0.7 + 1.3 * (key_rows - 1 - i / key_columns)
 dash(k) = series_kind[k] == 1 ? 1 : series_variant[k]
 set logscale xy 2
 stats $points using 1 nooutput name 'x'
-stats $points using 2 nooutput name 'y'
 set xrange [x_min / 2.2 : x_max * 1.7]
 if (columns > 2) {set xtics 2.0**-10, 4}
-set yrange [y_min / 1.4 : y_max * 1.6]
+set yrange [device_range[1] : device_range[2]]
 set format xy '%.0f'
 set multiplot layout rows, columns margins char 9, char 2, char (4 + 1.3 * key_rows), char 2 \
     spacing char 8, char 6
@@ -73,10 +72,15 @@ do for [p = 1:panel_count] {
             using ($5 != 0 ? $1 : NaN):2:(sprintf('%g', $3)) with labels \
             left offset character 0.6, 0.5 \
             textcolor rgb hue(series_kind[k], series_variant[k]), \
-        for [i = 1:(crossing_count[p] > 0)] $crossings index p - 1 using 1:2:(12 + $3) with points \
-            pointtype variable pointsize 0.9 linecolor rgb '#202020', \
-        for [i = 1:(crossing_count[p] > 0)] $crossings index p - 1 using 1:2:4 with labels right \
-            offset character -0.9, -0.7 textcolor rgb '#202020'
+        for [i = 1:(crossing_count[p] > 0)] $crossings index p - 1 \
+            using ($3 != 0 ? $1 : NaN):2:($1 / 1.05 - $1):($5 - $2) with vectors nohead \
+            linecolor rgb grey linewidth 0.7, \
+        for [i = 1:(crossing_count[p] > 0)] $crossings index p - 1 \
+            using 1:2:($3 != 0 ? 0.8 : 1.25):(12 + $3) with points \
+            pointsize variable pointtype variable linecolor rgb '#202020', \
+        for [i = 1:(crossing_count[p] > 0)] $crossings index p - 1 \
+            using ($1 / 1.05):5:4 with labels right offset character -0.3, 0 \
+            textcolor rgb '#202020'
 }
 unset multiplot
 unset output

@@ -79,7 +79,7 @@ grep -q '^prep-prompts .*--methods data/methods.ndjson' ran && grep -q '^compare
     grep -q '^plot --type methods' ran
 ok $? "make decoding runs every method, compares and draws them"
 [ "$(jq -r .method results/here/demo/methods.ndjson | paste -sd ' ')" = \
-    "vanilla threshold prefix-threshold dual-factor plain" ]
+    "vanilla dual-threshold dual-factor streaming plain" ]
 ok $? "METHODS: those named, and what they are compared with"
 again phase4 PROFILE=quick METHODS=magic
 [ "$status" -ne 0 ] && [ -z "$ran" ] && grep -q 'METHODS: magic: expected names of vanilla' log
@@ -87,6 +87,10 @@ ok $? "a method that nobody knows is refused before anything runs"
 again report PROFILE=quick
 grep -q '^report .*quick/decoding/by-method.ndjson' ran
 ok $? "and then they are part of the page"
+again bundle PROFILE=quick
+[ "$status" -eq 0 ] && grep -q '^bundle .*decoding/by-method.ndjson' ran &&
+    ! grep -q '^bundle .*data/methods' ran
+ok $? "and of the bundle, which holds files of the run alone"
 again phase4 PROFILE=h200 LLADA=org/large LLAMA=org/other PROMPT_FILE=system
 [ "$status" -ne 0 ] && [ -z "$ran" ] &&
     grep -q 'PROFILE=h200 with org/large org/other: JUDGE would be of the demonstration' log

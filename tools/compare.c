@@ -95,19 +95,19 @@ static void rest_of(const struct compare *c, const struct point *p, int lenient,
     json_decref(settings);
 }
 
-/* Another paradigm or method has other settings: its base is a point that does the same work, of
- * the same number formats where there is one; that of a method is of the same model. */
+/* Another paradigm or method has other settings: its base is the point of best rank that does the
+ * same work; that of a method is of the same model. */
 static const struct point *find_rival(const struct compare *c, const struct point *of)
 {
-    for (int lenient = 0; lenient < 2; lenient++)
-        for (size_t i = 0; i < c->points.n; i++) {
-            const struct point *p = &c->points.v[i];
-            int alike = !strcmp(p->dtype, of->dtype) && !strcmp(p->quant, of->quant);
-            if (is_base(c, p) && points_same_group(p, of) && !strcmp(p->workload, of->workload) &&
-                (lenient || alike) && (!c->methods.n || !strcmp(p->model, of->model)))
-                return p;
-        }
-    return NULL;
+    const struct point *best = NULL;
+    for (size_t i = 0; i < c->points.n; i++) {
+        const struct point *p = &c->points.v[i];
+        if (is_base(c, p) && points_same_group(p, of) && !strcmp(p->workload, of->workload) &&
+            (!c->methods.n || !strcmp(p->model, of->model)) &&
+            (!best || points_rank(of, p) < points_rank(of, best)))
+            best = p;
+    }
+    return best;
 }
 
 static const struct point *find_base(const struct compare *c, const struct point *of)
@@ -163,6 +163,9 @@ static json_t *about(const struct compare *c, const struct couple *k, const char
                           k->point->config, "base_config", k->base->config, "point", k->point->id,
                           "base_point", k->base->id, "model", k->point->model, "by", c->a.by,
                           "setting", k->setting, "metric", metric, "effect", effect);
+    char *base = setting_of(c, k->base);
+    json_object_set_new(j, "base_setting", *base ? json_string(base) : json_null());
+    free(base);
     json_object_set_new(j, "also", also_of(c, k));
     const char *arch = rec_text(k->point->about, "arch");
     if (arch)
@@ -465,8 +468,10 @@ static const char notes[] =
     "                            median of the answers that differ\n"
     "  first_difference_steps    the pass by which a reader of either has it, likewise\n"
     "--by paradigm: every denoised point against the autoregressive one of its device, batch\n"
-    "size, length, contract and prompts. --methods FILE, by method: every point of a method of\n"
-    "the file against the first that its system has there, likewise. Where the two have other\n"
+    "size, length, contract and prompts: a plain one (what changes its speed alone, as --lookup,\n"
+    "is as by default) before others, of the same number format before others. --methods FILE, by\n"
+    "method: every point of a method of the file against the first that its system has there,\n"
+    "likewise; base_setting is its name. Where the two have other\n"
     "tokenizers, output_bytes_per_s beside the cost: tokens a second of one are not the other's.\n"
     "The cost: exp(difference of the mean logs of launches), in pairs where launches stand beside\n"
     "each other in the schedule, with Student's interval; null below 5 launches of each. verdict:\n"

@@ -35,7 +35,9 @@ static const char notes[] =
     "would mean nothing: --unmask replay --commit-trace FILE commits as many as the passes in\n"
     "FILE did, records of one point of a trained model, block by block; each prompt takes the\n"
     "curve that its id draws, and such records say replayed and the hash of FILE. Lists are\n"
-    "crossed: every combination is a point, run in this process.\n";
+    "crossed: every combination is a point, run in this process. --admit continuous: one batch\n"
+    "of all prompts, --batch of them at once; the times of a prompt count from admit_ns, when it\n"
+    "joined.\n";
 
 int main(int argc, char **argv)
 {

@@ -271,16 +271,16 @@ static int write_none(struct pareto *p, struct contest_pair *x, const char *reas
     return bad;
 }
 
-/* A rival has the sweep's number format, unless none has. */
+/* The rivals are those of the best rank that there is: plain ones, of the sweep's number format. */
 static int write_sweep(struct pareto *p, struct contest_pair *x, struct err *e)
 {
     const struct field *f = &p->field;
     const struct crossing_series s = series_of(p, x);
     const char *obstacle = crossing_obstacle(&s);
     int any = 0;
-    for (int strict = 1; strict >= 0 && !any; strict--)
+    for (int rank = 0; rank < POINTS_RANKS && !any; rank++)
         for (x->rival = 0; x->rival < f->n; x->rival++) {
-            if (!field_is_rival(f, x->from, x->rival, strict))
+            if (field_rank(f, x->from, x->rival) != rank)
                 continue;
             any = 1;
             if (obstacle ? write_none(p, x, obstacle, e) : write_pair(p, x, e))
@@ -415,6 +415,8 @@ static const char notes[] =
     "attainment the best quality of LLaDA's points within each budget: median and 95 % band.\n"
     "hypervolume  share of the box between the worst and the best point (reference, ideal; cost\n"
     "           by its logarithm) that each model's points dominate, and the difference.\n"
+    "LLaMA in what follows is its plain point: what changes its speed alone, as --lookup, is as\n"
+    "by default. Only where there is none it is another one; the front knows all of them.\n"
     "X_lat      where LLaDA costs as much as LLaMA (with less work: cheaper).\n"
     "X_q        the least work at which its quality is worse by no more than --margin.\n"
     "X_par      the least work at which both hold, with the speedup there.\n"

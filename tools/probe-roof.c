@@ -21,21 +21,42 @@ struct args {
 
 static const char notes[] =
     "The host: loops on all threads that do nothing but read memory larger than its caches, and\n"
-    "nothing but multiply and add in registers; the quickest of many short passes. A device: its\n"
-    "largest copies (bytes read and written) and the large products of this program's own back\n"
-    "end, in each format; int8 products are LLM.int8() with all that belongs to it. A\n"
-    "multiplication and an addition are two operations. `measure` with these records beside\n"
-    "generations says which share of them the generations reached. Takes a few seconds.\n";
+    "nothing but multiply and add in registers. There are five of each, taking turns; of a loop\n"
+    "the quickest of some short passes counts, and of the loops the median. Their spread,\n"
+    "(largest - smallest) / median, says how quiet the machine was. A roof is that of the\n"
+    "quickest instruction for the numbers under it: where bf16 or int8 is multiplied faster as\n"
+    "f32, that is its roof, and `remark` says so. A device: its largest copies (bytes read and\n"
+    "written) and the large products of this program's own back end, in each format; int8\n"
+    "products are LLM.int8() with all that belongs to it. A multiplication and an addition are\n"
+    "two operations. `measure` with these records beside generations says which share of them\n"
+    "the generations reached. Takes a few seconds.\n";
 
 static void say(const struct ceilings *c, const struct backend *b)
 {
-    const char *where = *b->name ? b->name : "memory read";
-    fprintf(stderr, "%s: %.4g GB/s", where, c->bytes_per_s / 1e9);
-    for (int u = 0; u < UNITS; u++)
-        if (c->operations_per_s[u] > 0)
-            fprintf(stderr, ", %s %.4g GOP/s", dtype_unit_name((enum unit)u),
-                    c->operations_per_s[u] / 1e9);
+    int host = !*b->name;
+    fprintf(stderr, "%s: %.4g GB/s", host ? "memory read" : b->name, c->bytes_per_s / 1e9);
+    if (host)
+        fprintf(stderr, " (spread %.0f %%)", 100 * c->bytes_spread);
+    for (int u = 0; u < UNITS; u++) {
+        if (!(c->operations_per_s[u] > 0))
+            continue;
+        fprintf(stderr, ", %s %.4g GOP/s", dtype_unit_name((enum unit)u),
+                c->operations_per_s[u] / 1e9);
+        if (host)
+            fprintf(stderr, " (%s, spread %.0f %%)", c->own[c->by[u]]->isa,
+                    100 * c->operations_spread[u]);
+    }
     fputc('\n', stderr);
+}
+
+/* One record, with what is odd about its roof said aloud. */
+static int write_one(struct rec_writer *out, const struct ceilings *c, const struct backend *b,
+                     enum unit u, const struct log *log, struct err *e)
+{
+    json_t *r = ceiling_record(c, b, u);
+    if (rec_text(r, "remark"))
+        log_note(log, "%s: %s", rec_text(r, "name"), rec_text(r, "remark"));
+    return rec_write(out, "roofline", r, e);
 }
 
 /* A ceiling that is too low makes every share of it look good. */
@@ -47,12 +68,12 @@ static void warn_library(const struct log *log, const struct backend *b)
 }
 
 static int write_all(struct rec_writer *out, const struct ceilings *c, const struct backend *b,
-                     struct err *e)
+                     const struct log *log, struct err *e)
 {
     int bad = 0;
     for (int u = 0; u < UNITS && !bad; u++)
         if (c->operations_per_s[u] > 0)
-            bad = rec_write(out, "roofline", ceiling_record(c, b, (enum unit)u), e);
+            bad = write_one(out, c, b, (enum unit)u, log, e);
     return bad;
 }
 
@@ -81,7 +102,7 @@ int main(int argc, char **argv)
     if (engine_open(&a.engine, &b, &e) ||
         rec_open(&out, &a.common, tool_name, argc, argv, NULL, &e))
         err_die(tool_name, &e);
-    int bad = ceiling_measure(&c, b, &e) || write_all(&out, &c, b, &e);
+    int bad = ceiling_measure(&c, b, &e) || write_all(&out, &c, b, &log, &e);
     warn_library(&log, b);
     if (!bad && !a.common.quiet)
         say(&c, b);

@@ -343,6 +343,8 @@ static int load(struct scorer *s, struct err *e)
         return err_set(e, EXIT_BAD_DATA, "%s: a judge needs tokenizer.json", a->engine.model);
     if (engine_open(&a->engine, &s->backend, e))
         return -1;
+    engine_level(&a->engine, s->backend, &s->checkpoint, &s->log);
+    engine_place(&a->engine, s->backend, &s->log);
     return engine_load(&a->engine, &s->network, s->backend, &s->checkpoint, e);
 }
 

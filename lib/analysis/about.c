@@ -76,6 +76,12 @@ void about_identify(json_t *r, const char *axis)
     json_object_set_new(r, "series", json_string(series));
 }
 
+static int is_said(const json_t *r, const char *key)
+{
+    const json_t *v = json_object_get(r, key);
+    return v && !json_is_null(v);
+}
+
 /* 1: both have the same value, or neither has one. */
 static int agrees(const json_t *a, const json_t *b, const char *key)
 {
@@ -186,24 +192,54 @@ const char *about_axis_name(const char *axis)
     return axis && strcmp(axis, "steps") ? axis : "denoising steps";
 }
 
+/* The fields of a table's settings by default. The caller's reference. */
+static json_t *defaults_of(const struct settings_table *t)
+{
+    const char *given[SETTINGS_MAX] = {0};
+    struct settings *point = NULL;
+    struct err e = {0};
+    size_t n;
+    json_t *o = json_object();
+    if (!settings_cross(t, given, &point, &n, &e))
+        settings_put(point, o);
+    free(point);
+    return o;
+}
+
 json_t *about_default(const char *setting)
 {
     for (size_t d = 0; decoders[d]; d++) {
         const struct settings_table *t = decoders[d]->table;
         if (settings_find(t, setting) == t->n)
             continue;
-        const char *given[SETTINGS_MAX] = {0};
-        struct settings *point = NULL;
-        struct err e = {0};
-        size_t n;
-        json_t *o = json_object(), *v = NULL;
-        if (!settings_cross(t, given, &point, &n, &e)) {
-            settings_put(point, o);
-            v = json_incref(json_object_get(o, setting));
-        }
-        free(point);
+        json_t *o = defaults_of(t), *v = json_incref(json_object_get(o, setting));
         json_decref(o);
         return v;
     }
-    return strcmp(setting, "quant") ? NULL : json_string("none");
+    return strcmp(setting, "quant") && strcmp(setting, "numa") ? NULL : json_string("none");
+}
+
+/* The record has a value in the table that is not the default, of a setting of speed alone. */
+static int departs(const struct settings_table *t, const json_t *r)
+{
+    json_t *standard = defaults_of(t);
+    int does = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct setting *row = &t->row[i];
+        int speed = (row->traits & (SETTING_TEXT | SETTING_SPEED | SETTING_SHOWN)) == SETTING_SPEED;
+        does |= speed && is_said(r, row->name) && !agrees(standard, r, row->name);
+    }
+    json_decref(standard);
+    return does;
+}
+
+int about_is_plain(const json_t *r)
+{
+    for (size_t d = 0; decoders[d]; d++)
+        for (size_t i = 0; i < decoders[d]->table->n; i++) {
+            const struct setting *row = &decoders[d]->table->row[i];
+            if (row->traits & SETTING_LENGTH && is_said(r, row->name)) /* it is of this decoder */
+                return !departs(decoders[d]->table, r);
+        }
+    return 1;
 }

@@ -38,6 +38,9 @@ int about_other_tokens(const json_t *a, const json_t *b);
 /* 1: made by denoising, by `paradigm` (in records older than that field, by `arch`); 0:
  * autoregressive; -1: not said. */
 int about_is_diffusion(const json_t *record);
+/* 1: all settings that change the speed alone, and are no size of the experiment, are as by
+ * default: nothing was guessed, none joined a batch that ran. */
+int about_is_plain(const json_t *record);
 /* Tokens of an answer at most: the setting that is the length in the table of its decoder; NaN. */
 double about_length(const json_t *record);
 /* A value along an axis as people write it: 16, 0.9, dual, on; "" for null. */
@@ -45,7 +48,7 @@ void about_value(struct buf *b, const json_t *value);
 /* "denoising steps" for steps; any other setting by its name. Borrowed. */
 const char *about_axis_name(const char *axis);
 /* The value that a setting has unless told otherwise, as records have it: of the decoders' tables,
- * or "none" for quant. The caller's reference; NULL: no table has it. */
+ * or "none" for quant and numa. The caller's reference; NULL: no table has it. */
 json_t *about_default(const char *setting);
 
 #endif

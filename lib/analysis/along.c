@@ -179,13 +179,13 @@ json_t *along_point(const struct along *a, size_t k, int64_t steps)
     return r;
 }
 
-/* A text that does the same work. */
+/* A text that does the same work, a plain one before others. */
 static const json_t *rival_of(const struct along *a, const json_t *canvas)
 {
     static const char *const alike[] = {"batch", "workload", "dtype", "quant", "device_name",
                                         "threads"};
     size_t i;
-    const json_t *r;
+    const json_t *r, *other = NULL;
     json_array_foreach(a->text, i, r) {
         double mine = about_length(r), its = about_length(canvas);
         int same = mine >= its && mine <= its;
@@ -193,10 +193,11 @@ static const json_t *rival_of(const struct along *a, const json_t *canvas)
             const json_t *x = json_object_get(r, alike[k]), *y = json_object_get(canvas, alike[k]);
             same &= x == y || (x && y && json_equal(x, y));
         }
-        if (same)
+        if (same && about_is_plain(r))
             return r;
+        other = same && !other ? r : other;
     }
-    return NULL;
+    return other;
 }
 
 json_t *along_crossover(const struct along *a, size_t k)

@@ -1,7 +1,7 @@
 /* config_table.c - see config_table.h. The key of everything is the identity of the point; whatever
  * else is known about a configuration comes from the records that carry it. A name says no more
  * than it takes to tell series apart: which settings these are follows from the rows that are
- * there.
+ * there. A default is left out: of two series that differ in a setting one has another value.
  */
 #include "lib/analysis/config_table.h"
 
@@ -12,7 +12,9 @@
 #include "lib/analysis/about.h"
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
+#include "lib/decode/decoder.h"
 #include "lib/record/rec.h"
+#include "lib/run/methods.h"
 
 enum config_kind config_table_kind_of(int is_diffusion)
 {
@@ -178,25 +180,71 @@ static json_t *telling(const struct config_table *c, const struct runset *s)
     return models;
 }
 
+/* 1: a table has this value as the default of the setting, whether it counts there or not. */
+static int is_default(const char *key, const json_t *value)
+{
+    struct buf b = {0};
+    int same = 0;
+    buf_text(&b, "");
+    about_value(&b, value);
+    for (size_t d = 0; decoders[d] && !same; d++) {
+        const struct settings_table *t = decoders[d]->table;
+        size_t row = settings_find(t, key);
+        const char *standard = row < t->n ? t->row[row].standard : NULL;
+        same = standard && !strcmp(b.data, standard);
+    }
+    buf_free(&b);
+    return same;
+}
+
+/* The method that all rows of the series of c->v[i] are, other than the first of its system; NULL:
+ * none. */
+static const struct method *method_of(const struct config_table *c, size_t i,
+                                      const struct methods *m, const struct runset *s)
+{
+    const struct method *its = methods_of(m, runset_config(s, c->v[i].point));
+    for (size_t k = 0; its && k < c->n; k++)
+        if (config_table_together(&c->v[k], &c->v[i]) &&
+            methods_of(m, runset_config(s, c->v[k].point)) != its)
+            its = NULL;
+    return methods_is_base(m, its) ? NULL : its;
+}
+
+/* Appends " cache=dual" for each of these keys that is not at its default. */
+static void put_settings(struct buf *b, const struct config_row *row, const json_t *keys,
+                         const struct runset *s)
+{
+    json_t *settings = about_of(runset_config(s, row->point)), *value;
+    const char *key;
+    json_object_foreach(settings, key, value) {
+        int own = row->axis && !strcmp(row->axis, key);
+        if (own || json_is_null(value) || !json_object_get(keys, key) || is_default(key, value))
+            continue;
+        buf_format(b, " %s=", key);
+        about_value(b, value);
+    }
+    json_decref(settings);
+}
+
 static void name_rows(struct config_table *c, const struct runset *s)
 {
     json_t *models = telling(c, s);
+    struct methods m;
+    methods_gather(&m, runset_kind(s, "method"));
     for (size_t i = 0; i < c->n; i++) {
+        struct config_row *row = &c->v[i];
+        const struct method *its = method_of(c, i, &m, s);
+        const json_t *keys = json_object_get(models, row->model);
         struct buf b = {0};
-        json_t *settings = about_of(runset_config(s, c->v[i].point)), *value;
-        const json_t *keys = json_object_get(models, c->v[i].model);
-        const char *key;
-        buf_text(&b, c->v[i].model);
-        json_object_foreach(settings, key, value) {
-            int own = c->v[i].axis && !strcmp(c->v[i].axis, key);
-            if (own || json_is_null(value) || !json_object_get(keys, key))
-                continue;
-            buf_format(&b, " %s=", key);
-            about_value(&b, value);
-        }
-        json_decref(settings);
-        c->v[i].name = b.data;
+        buf_text(&b, row->model);
+        row->is_method = its && json_object_size(keys);
+        if (row->is_method)
+            buf_format(&b, " %s", its->name);
+        else
+            put_settings(&b, row, keys, s);
+        row->name = b.data;
     }
+    methods_free(&m);
     json_decref(models);
 }
 

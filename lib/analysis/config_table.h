@@ -17,8 +17,11 @@ struct config_row {
     const char *series;         /* identity of the sweep it belongs to */
     const char *contract;       /* what was to be delivered: "answer", "fixed"; "": not said */
     const char *axis;           /* the setting that this runs along; NULL: none */
-    char *name;                 /* model, and the settings in which its series differs from others
-                                   of it at one batch size and length: "llada-demo cache=dual" */
+    char *name;                 /* model, and the method that its series is ("llada-demo wino"),
+                                   else the settings in which it differs from others of the model
+                                   at one batch size and length, but for defaults: "llada-demo
+                                   cache=dual" */
+    int is_method;              /* 1: the name is a method's, whose value along the axis is known */
     char *along;                /* value along the axis: "16", "0.9"; "" */
     enum config_kind kind;
     double batch, length;       /* NaN: not known */

@@ -149,11 +149,10 @@ size_t field_series_end(const struct field *f, size_t i)
     return end;
 }
 
-int field_is_rival(const struct field *f, size_t i, size_t rival, int strict)
+int field_rank(const struct field *f, size_t i, size_t rival)
 {
-    const struct point *a = field_point(f, i), *b = field_point(f, rival);
-    int alike = !strcmp(a->dtype, b->dtype) && !strcmp(a->quant, b->quant);
-    return !b->is_diffusion && (!strict || alike);
+    const struct point *p = field_point(f, rival);
+    return p->is_diffusion ? -1 : points_rank(field_point(f, i), p);
 }
 
 int field_has_sweep(const struct field *f)

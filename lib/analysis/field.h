@@ -63,7 +63,7 @@ size_t field_series_end(const struct field *f, size_t i);
 /* 1: some denoised points are a sweep. Then one that stands alone is a method, held against others
  * by `compare`: where a single point crosses anything nobody can say. */
 int field_has_sweep(const struct field *f);
-/* 1: point `rival` is autoregressive and, if strict, of the same number format as point i. */
-int field_is_rival(const struct field *f, size_t i, size_t rival, int strict);
+/* The rank of point `rival` as a rival of point i (points_rank); -1: it is not autoregressive. */
+int field_rank(const struct field *f, size_t i, size_t rival);
 
 #endif

@@ -199,6 +199,7 @@ static void describe(struct point *p, const char *axis)
     p->batch = rec_number(p->about, "batch");
     p->length = about_length(p->about);
     p->is_diffusion = about_is_diffusion(p->about) == 1;
+    p->is_plain = about_is_plain(p->about);
     p->axis = p->is_diffusion && axis ? axis : rec_text(p->about, "axis");
     p->series = series_of(p, p->axis);
 }
@@ -392,6 +393,12 @@ int points_same_group(const struct point *a, const struct point *b)
 {
     return !by_value(a->batch, b->batch) && !by_value(a->length, b->length) &&
            !strcmp(a->device, b->device) && !strcmp(a->contract, b->contract);
+}
+
+int points_rank(const struct point *of, const struct point *rival)
+{
+    int alike = !strcmp(of->dtype, rival->dtype) && !strcmp(of->quant, rival->quant);
+    return (rival->is_plain ? 0 : 2) + (alike ? 0 : 1);
 }
 
 int points_same_series(const struct point *a, const struct point *b)

@@ -33,6 +33,7 @@ struct point {
     const char *axis;   /* NULL: none */
     const char *model, *device, *dtype, *quant, *contract; /* "" when not said */
     int is_diffusion, random; /* random: weights are, so no quality counts */
+    int is_plain;             /* about_is_plain */
     double batch, length, steps, passes, rows; /* NaN: not said */
     enum points_work work; /* what `at` is, the same in a series */
     double at;             /* NaN: not known */
@@ -83,6 +84,10 @@ void points_finish(struct points *p);
 int points_same_group(const struct point *a, const struct point *b);
 /* 1 when both are of one series; its points stand together. */
 int points_same_series(const struct point *a, const struct point *b);
+/* How well `rival` suits as what `of` is held against, 0 best: a plain point before others, and of
+ * these one of the same number format. */
+enum { POINTS_RANKS = 4 };
+int points_rank(const struct point *of, const struct point *rival);
 /* The value along its axis; NULL: it has none. Borrowed. */
 const json_t *points_value(const struct point *p);
 /* Why its cost has no interval: too few launches; NULL: it has one. */

@@ -47,16 +47,14 @@ static void identity(const struct point *p, enum along along, char id[SETTINGS_I
 /* The autoregressive point that p is held against; NULL: none was measured. */
 static const struct point *rival_of(const struct points *all, const struct point *p)
 {
-    const struct point *any = NULL;
+    const struct point *best = NULL;
     for (size_t i = 0; i < all->n; i++) {
         const struct point *r = &all->v[i];
-        if (r->is_diffusion || isnan(r->cost) || !points_same_group(p, r))
-            continue;
-        if (!strcmp(r->dtype, p->dtype) && !strcmp(r->quant, p->quant))
-            return r;
-        any = any ? any : r;
+        if (!r->is_diffusion && !isnan(r->cost) && points_same_group(p, r) &&
+            (!best || points_rank(p, r) < points_rank(p, best)))
+            best = r;
     }
-    return any;
+    return best;
 }
 
 static int by_x(const void *a, const void *b)

@@ -23,17 +23,6 @@ static const json_t *accuracy_of(const struct runset *s, const char *point)
     return NULL;
 }
 
-/* The methods that the run knows. */
-static void gather(const struct runset *s, struct methods *m)
-{
-    size_t i;
-    json_t *r;
-    json_array_foreach(runset_kind(s, "method"), i, r) {
-        struct err e = {0};
-        methods_take(m, r, "methods", &e); /* one that is no method names nothing */
-    }
-}
-
 static const struct method *method_of(const struct methods *m, const struct runset *s,
                                       const struct config_row *c)
 {
@@ -101,7 +90,7 @@ void verdict_best(struct buf *b, const struct runset *s)
     struct methods m = {0};
     struct config_table c = {0};
     struct best best = {0};
-    gather(s, &m);
+    methods_gather(&m, runset_kind(s, "method"));
     config_table_metric(&c, s, "e2e_ns");
     for (size_t i = 0; i < c.n && m.n; i++) /* sorted: contract answer, smallest batch first */
         if (!isnan(c.v[i].y.at) && !strcmp(c.v[i].contract, c.v[0].contract) &&

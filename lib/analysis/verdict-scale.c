@@ -36,17 +36,21 @@ static int is_equal(double a, double b)
     return !(a < b) && !(a > b);
 }
 
-/* The autoregressive row beside a; NULL: there is none. */
+/* The autoregressive row beside a, a plain one before others; NULL: there is none. */
 static const struct config_row *rival_of(const struct runset *s, const struct config_table *c,
                                          const struct config_row *a, const char *contract)
 {
+    const struct config_row *other = NULL;
     for (size_t i = 0; i < c->n; i++) {
         const struct config_row *k = &c->v[i];
-        if (k->kind == CONFIG_AUTOREGRESSIVE && is_equal(k->batch, a->batch) &&
-            is_equal(k->length, a->length) && has_contract(s, k, contract) && k->y.at > 0)
+        if (k->kind != CONFIG_AUTOREGRESSIVE || !is_equal(k->batch, a->batch) ||
+            !is_equal(k->length, a->length) || !has_contract(s, k, contract) || !(k->y.at > 0))
+            continue;
+        if (about_is_plain(runset_config(s, k->point)))
             return k;
+        other = other ? other : k;
     }
-    return NULL;
+    return other;
 }
 
 /* 1: the same in all but the contract. */

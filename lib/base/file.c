@@ -119,3 +119,11 @@ int file_lock_folder(const char *path, struct err *e)
     close(fd);
     return err_set(e, EXIT_BUSY, "%s: another process is at work in this folder", path);
 }
+
+char *file_cache_folder(const char *what)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (cache && *cache == '/')
+        return mem_format("%s/crossover/%s", cache, what);
+    return home && *home == '/' ? mem_format("%s/.cache/crossover/%s", home, what) : NULL;
+}

@@ -18,6 +18,9 @@ int file_is_folder(const char *path);
 int file_is_regular(const char *path);
 /* Makes the folder and its parents. -1: EXIT_CANNOT_CREATE. */
 int file_make_folder(const char *path, struct err *e);
+/* The user's cache folder for `what`: $XDG_CACHE_HOME/crossover/WHAT, else ~/.cache/crossover/WHAT.
+ * The caller's; NULL: there is none. It may have to be made. */
+char *file_cache_folder(const char *what);
 /* Takes an existing folder for this process until it ends or closes the descriptor that is
  * returned. -1: EXIT_BUSY when another process has it, EXIT_NO_INPUT. A file system without locks
  * grants them all. */

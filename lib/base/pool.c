@@ -1,53 +1,73 @@
 /* pool.c - pthread pool; see pool.h. The caller is worker 0.
  *
+ * Workers stand in a tree: w tells workers ARITY w + 1 .. ARITY w + ARITY what the loop is, and
+ * they tell w when they and all below them are through. So no line is written by more than ARITY
+ * others, there is no lock and no counter of all, and a loop begins and ends after about
+ * log(threads) messages (tests/unit/test-pool-steps.c counts them).
+ *
  * Each worker has a lane, its share of the loop. It takes half of what is left there, again and
- * again, and then helps the others in the same way: a worker that the machine holds up, or whose
- * memory is slower just now, leaves part of its lane to those that are ready.
+ * again, and then helps others in the same way, near neighbours first and then ever farther ones: a
+ * worker that the machine holds up, or whose memory is slower just now, leaves part of its lane to
+ * those that are ready. The word of a lane says of which loop it is; of an older one, the lane is
+ * still whole. Its owner looks at it in every loop, so none is older than by one.
  *
  * A forward pass starts hundreds of short loops in a row. A worker therefore spins for a while
- * before it sleeps, and the caller takes the lock only when someone sleeps. Both sides follow one
- * pattern: he who sleeps says so before he looks for the last time, he who has news tells them
- * before he looks for sleepers; in a sequentially consistent order one of them sees the other.
+ * before it sleeps. He who sleeps says so before he looks for the last time, he who has news tells
+ * them before he looks for a sleeper; in a sequentially consistent order one of them sees the
+ * other.
  */
 #include "lib/base/pool.h"
 
 #include <assert.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/cpus.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 
-enum { SPIN_NS = 100000, PAUSES = 32, MAX_THREADS = 1024, LINE = 64 };
+enum { SPIN_NS = 100000, PAUSES = 32, MAX_THREADS = 1024, LINE = 64, ARITY = 4, NEAR = 8 };
 
-/* Grains that nobody has taken yet: first << 32 | end. */
-struct lane {
-    _Alignas(LINE) atomic_uint_fast64_t left;
+/* For a test that counts: `line`, which other threads use too, is read or written next; the word of
+ * a gate is waited for. */
+#ifndef POOL_TOUCH
+#define POOL_TOUCH(line) ((void)0)
+#define POOL_AWAIT(gate, value) ((void)0)
+#endif
+
+/* Where one thread waits for a number. */
+struct gate {
+    atomic_uint word, asleep;
+};
+
+struct job {
+    pool_task *task; /* NULL: the pool ends */
+    void *ctx;
+    size_t n, grain, grains;
+};
+
+/* What belongs to a worker: a line for each direction of news, and one for its lane. */
+struct seat {
+    _Alignas(LINE) struct gate go; /* the number of the loop, told from above */
+    struct job job;                /* that loop, written before its number */
+    _Alignas(LINE) struct gate back; /* how often workers right below came back, in all loops */
+    _Alignas(LINE) atomic_uint_fast64_t lane; /* loop << 32 | first grain that nobody has taken */
 };
 
 struct pool {
-    /* one cache line: what a worker needs to begin */
-    _Alignas(LINE) atomic_uint_fast64_t ticket; /* grows by one per loop; workers wait for it */
-    pool_task *task;
-    void *ctx;
-    size_t n, grain, threads;
-    int stop;
-
-    _Alignas(LINE) atomic_size_t running; /* workers that have not finished this loop */
-
-    _Alignas(LINE) atomic_size_t sleepers; /* workers that wait for `wake` */
-    atomic_int caller_sleeps;              /* the caller waits for `done` */
-    atomic_int busy;                       /* a loop runs */
-    int oversubscribed;                           /* more threads than processors: never spin */
-    pthread_mutex_t lock;
-    pthread_cond_t wake, done;
+    size_t threads, arity;
+    int oversubscribed; /* more threads than processors: never spin */
     pthread_t *handles; /* [threads - 1] */
-    struct lane *lanes; /* [threads] */
+    struct seat *seats; /* [threads] */
+    _Alignas(LINE) unsigned loop; /* the caller's: the number of the last one, which may wrap */
+    atomic_int busy;              /* a loop runs */
 };
 
 struct start {
@@ -55,42 +75,50 @@ struct start {
     size_t worker;
 };
 
-static void cut_lanes(struct pool *p)
+/* ---- lanes ---- */
+
+struct grains {
+    size_t first, end;
+};
+
+/* A worker's lane while it is whole. */
+static struct grains whole(const struct pool *p, const struct job *j, size_t worker)
 {
-    size_t grains = (p->n + p->grain - 1) / p->grain;
-    assert(grains <= UINT32_MAX);
-    for (size_t w = 0; w < p->threads; w++)
-        atomic_store_explicit(&p->lanes[w].left,
-                              (uint64_t)(grains * w / p->threads) << 32 |
-                                  grains * (w + 1) / p->threads,
-                              memory_order_relaxed);
+    return (struct grains){j->grains * worker / p->threads,
+                           j->grains * (worker + 1) / p->threads};
 }
 
 /* Takes half of what is left in a lane, rounded up; 0: nothing is. */
-static int take(struct lane *lane, size_t *first, size_t *end)
+static int take(atomic_uint_fast64_t *lane, struct grains all, unsigned loop, struct grains *part)
 {
-    uint_fast64_t left = atomic_load_explicit(&lane->left, memory_order_relaxed), rest;
+    POOL_TOUCH(lane);
+    uint_fast64_t left = atomic_load_explicit(lane, memory_order_relaxed), rest;
     do {
-        *first = (size_t)(left >> 32);
-        size_t last = (size_t)(left & UINT32_MAX);
-        if (*first >= last)
+        int is_new = left >> 32 != loop;
+        part->first = is_new ? all.first : (size_t)(left & UINT32_MAX);
+        if (part->first >= all.end && !is_new)
             return 0;
-        *end = *first + (last - *first + 1) / 2;
-        rest = (uint64_t)*end << 32 | last;
-    } while (!atomic_compare_exchange_weak_explicit(&lane->left, &left, rest, memory_order_relaxed,
+        part->end = part->first + (all.end - part->first + 1) / 2;
+        rest = (uint64_t)loop << 32 | part->end;
+        POOL_TOUCH(lane);
+    } while (!atomic_compare_exchange_weak_explicit(lane, &left, rest, memory_order_relaxed,
                                                     memory_order_relaxed));
-    return 1;
+    return part->first < part->end;
 }
 
-static void run_lanes(struct pool *p, size_t worker)
+static void run_lanes(struct pool *p, size_t worker, unsigned loop, const struct job *j)
 {
-    for (size_t i = 0; i < p->threads; i++) {
-        size_t first, end;
-        while (take(&p->lanes[(worker + i) % p->threads], &first, &end))
-            p->task(p->ctx, first * p->grain, end * p->grain < p->n ? end * p->grain : p->n,
-                    worker);
+    for (size_t far = 0; far < p->threads; far = far < NEAR ? far + 1 : 2 * far) {
+        size_t owner = worker + far < p->threads ? worker + far : worker + far - p->threads;
+        struct grains all = whole(p, j, owner), part;
+        while (take(&p->seats[owner].lane, all, loop, &part)) {
+            size_t end = part.end * j->grain;
+            j->task(j->ctx, part.first * j->grain, end < j->n ? end : j->n, worker);
+        }
     }
 }
+
+/* ---- gates ---- */
 
 /* What a processor wants to be told in a loop that waits, where there is such a thing. */
 static inline void relax(void)
@@ -104,29 +132,17 @@ static inline void relax(void)
 #endif
 }
 
-static int has_ticket(struct pool *p, uint_fast64_t seen)
+/* 1 as soon as the gate has the value; 0 when it had not for some time. */
+static inline int spin(const struct pool *p, struct gate *g, unsigned value)
 {
-    return atomic_load(&p->ticket) != seen;
-}
-
-static int all_done(struct pool *p, uint_fast64_t unused)
-{
-    (void)unused;
-    return !atomic_load(&p->running);
-}
-
-/* 1 as soon as ready(); 0 when it was not for some time. */
-static inline int spin(struct pool *p, int (*ready)(struct pool *, uint_fast64_t),
-                       uint_fast64_t seen)
-{
-    if (ready(p, seen))
+    if (atomic_load(&g->word) == value)
         return 1;
     if (p->oversubscribed)
         return 0;
     int64_t end = clock_ns() + SPIN_NS;
     do
         for (int i = 0; i < PAUSES; i++) {
-            if (ready(p, seen))
+            if (atomic_load(&g->word) == value)
                 return 1;
             relax();
         }
@@ -134,40 +150,94 @@ static inline int spin(struct pool *p, int (*ready)(struct pool *, uint_fast64_t
     return 0;
 }
 
-static void wait_ticket(struct pool *p, uint_fast64_t seen)
+static void futex(struct gate *g, int operation, unsigned value)
 {
-    if (spin(p, has_ticket, seen))
-        return;
-    pthread_mutex_lock(&p->lock);
-    atomic_fetch_add(&p->sleepers, 1);
-    while (!has_ticket(p, seen))
-        pthread_cond_wait(&p->wake, &p->lock);
-    atomic_fetch_sub(&p->sleepers, 1);
-    pthread_mutex_unlock(&p->lock);
+    syscall(SYS_futex, &g->word, operation, value, NULL, NULL, 0);
 }
 
-/* The last worker to finish wakes the caller. */
-static void finish(struct pool *p)
+static void await(const struct pool *p, struct gate *g, unsigned value)
 {
-    if (atomic_fetch_sub(&p->running, 1) != 1 || !atomic_load(&p->caller_sleeps))
+    unsigned now;
+    POOL_AWAIT(g, value);
+    if (spin(p, g, value))
         return;
-    pthread_mutex_lock(&p->lock);
-    pthread_cond_signal(&p->done);
-    pthread_mutex_unlock(&p->lock);
+    atomic_store(&g->asleep, 1);
+    while ((now = atomic_load(&g->word)) != value)
+        futex(g, FUTEX_WAIT_PRIVATE, now);
+    atomic_store(&g->asleep, 0);
+}
+
+/* After the word was changed. */
+static void wake(struct gate *g)
+{
+    if (atomic_load(&g->asleep))
+        futex(g, FUTEX_WAKE_PRIVATE, 1);
+}
+
+/* ---- the tree ---- */
+
+/* Right below a worker are workers first_below(w) .. first_below(w + 1) - 1. */
+static size_t first_below(const struct pool *p, size_t worker)
+{
+    size_t first = p->arity * worker + 1;
+    return first < p->threads ? first : p->threads;
+}
+
+/* What the gate `back` of a worker shows when all below it came back from the loop. */
+static unsigned all_back(const struct pool *p, size_t worker, unsigned loop)
+{
+    return loop * (unsigned)(first_below(p, worker + 1) - first_below(p, worker));
+}
+
+static void send_below(struct pool *p, size_t worker, unsigned loop, const struct job *j)
+{
+    size_t first = first_below(p, worker), end = first_below(p, worker + 1);
+    for (size_t i = first; i < end; i++) {
+        POOL_TOUCH(&p->seats[i].go);
+        p->seats[i].job = *j;
+        atomic_store(&p->seats[i].go.word, loop);
+    }
+    for (size_t i = first; i < end; i++)
+        wake(&p->seats[i].go);
+}
+
+/* Runs a loop together with all below, and returns when they are through. */
+static void run_tree(struct pool *p, size_t worker, unsigned loop, const struct job *j)
+{
+    send_below(p, worker, loop, j);
+    if (!j->task)
+        return;
+    run_lanes(p, worker, loop, j);
+    if (first_below(p, worker) < p->threads)
+        await(p, &p->seats[worker].back, all_back(p, worker, loop));
+}
+
+/* The last one below a worker wakes it. */
+static void come_back(struct pool *p, size_t worker, unsigned loop)
+{
+    size_t above = (worker - 1) / p->arity;
+    struct gate *back = &p->seats[above].back;
+    POOL_TOUCH(back);
+    if (atomic_fetch_add(&back->word, 1) + 1 == all_back(p, above, loop))
+        wake(back);
 }
 
 static void *worker_main(void *arg)
 {
     struct start s = *(struct start *)arg;
+    struct seat *seat = &s.pool->seats[s.worker];
     free(arg);
-    for (uint_fast64_t seen = 0;; seen++) {
-        wait_ticket(s.pool, seen);
-        if (s.pool->stop)
+    for (unsigned loop = 1;; loop++) {
+        await(s.pool, &seat->go, loop);
+        struct job j = seat->job;
+        run_tree(s.pool, s.worker, loop, &j);
+        if (!j.task)
             return NULL;
-        run_lanes(s.pool, s.worker);
-        finish(s.pool);
+        come_back(s.pool, s.worker, loop);
     }
 }
+
+/* ---- threads ---- */
 
 /* Starts a worker, bound to `core` unless that is NULL. A system that forbids the binding runs it
  * anywhere. */
@@ -217,11 +287,10 @@ struct pool *pool_new(size_t threads)
     p->threads = threads ? threads : quota && quota < c.cores ? quota : c.cores;
     if (p->threads > MAX_THREADS)
         p->threads = MAX_THREADS;
-    pthread_mutex_init(&p->lock, NULL);
-    pthread_cond_init(&p->wake, NULL);
-    pthread_cond_init(&p->done, NULL);
+    p->arity = ARITY;
     p->handles = mem_zero(p->threads, sizeof *p->handles);
-    p->lanes = mem_aligned(p->threads * sizeof *p->lanes);
+    p->seats = mem_aligned(p->threads * sizeof *p->seats);
+    memset(p->seats, 0, p->threads * sizeof *p->seats);
     start_workers(p, &c, quota);
     cpus_free(&c);
     return p;
@@ -230,29 +299,6 @@ struct pool *pool_new(size_t threads)
 size_t pool_threads(const struct pool *p)
 {
     return p->threads;
-}
-
-/* Publishes the loop (or the end) that the fields of *p describe. */
-static void announce(struct pool *p)
-{
-    atomic_fetch_add(&p->ticket, 1);
-    if (!atomic_load(&p->sleepers))
-        return;
-    pthread_mutex_lock(&p->lock);
-    pthread_cond_broadcast(&p->wake);
-    pthread_mutex_unlock(&p->lock);
-}
-
-static void wait_done(struct pool *p)
-{
-    if (spin(p, all_done, 0))
-        return;
-    pthread_mutex_lock(&p->lock);
-    atomic_store(&p->caller_sleeps, 1);
-    while (!all_done(p, 0))
-        pthread_cond_wait(&p->done, &p->lock);
-    atomic_store(&p->caller_sleeps, 0);
-    pthread_mutex_unlock(&p->lock);
 }
 
 void pool_run(struct pool *p, size_t n, size_t grain, pool_task *task, void *ctx)
@@ -265,15 +311,9 @@ void pool_run(struct pool *p, size_t n, size_t grain, pool_task *task, void *ctx
     }
     int busy = atomic_exchange(&p->busy, 1);
     assert(!busy && "pool_run inside a task, or from two threads");
-    p->n = n;
-    p->grain = grain;
-    p->task = task;
-    p->ctx = ctx;
-    cut_lanes(p);
-    atomic_store_explicit(&p->running, p->threads - 1, memory_order_relaxed);
-    announce(p);
-    run_lanes(p, 0);
-    wait_done(p);
+    const struct job j = {task, ctx, n, grain, n / grain + (n % grain != 0)};
+    assert(j.grains <= UINT32_MAX);
+    run_tree(p, 0, ++p->loop, &j);
     atomic_store_explicit(&p->busy, 0, memory_order_release);
 }
 
@@ -281,14 +321,10 @@ void pool_free(struct pool *p)
 {
     if (!p)
         return;
-    p->stop = 1;
-    announce(p);
+    run_tree(p, 0, ++p->loop, &(struct job){.task = NULL});
     for (size_t i = 1; i < p->threads; i++)
         pthread_join(p->handles[i - 1], NULL);
-    pthread_mutex_destroy(&p->lock);
-    pthread_cond_destroy(&p->wake);
-    pthread_cond_destroy(&p->done);
     free(p->handles);
-    free(p->lanes);
+    free(p->seats);
     free(p);
 }

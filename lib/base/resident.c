@@ -1,6 +1,7 @@
 /* resident.c - the peak of the resident set from Linux's /proc: writing 5 to clear_refs sets the
  * kernel's high-water mark to what is resident at that moment, and VmHWM in status is that mark.
- * Without both there is no answer, rather than one that belongs to an earlier moment.
+ * Huge pages are the sum over all mappings, in smaps_rollup. Without these files there is no
+ * answer, rather than one that belongs to an earlier moment.
  *
  * Free memory is MemAvailable, for what is cached of files gives way; a container has less: each
  * control group from ours up to the root may have a limit, which counts the same way.
@@ -51,15 +52,11 @@ static int64_t number_of(const char *path, const char *name)
     return v;
 }
 
-/* Kilobytes of /proc as bytes. */
-static int64_t bytes_of(int64_t kib)
+/* The number of kibibytes behind `name` ("VmHWM:") in a file of /proc, in bytes; -1: none. */
+static int64_t bytes_in(const char *path, const char *name)
 {
+    int64_t kib = number_of(path, name);
     return kib < 0 || kib > INT64_MAX / 1024 ? -1 : kib * 1024;
-}
-
-int64_t resident_peak(void)
-{
-    return bytes_of(number_of("/proc/self/status", "VmHWM:"));
 }
 
 /* A number of a control group. */
@@ -105,8 +102,8 @@ int resident_room(const char *root, int64_t *available, int64_t *total)
 {
     char path[PATH_MOST], folder[PATH_MOST];
     snprintf(path, sizeof path, "%s/proc/meminfo", root);
-    *available = bytes_of(number_of(path, "MemAvailable:"));
-    *total = bytes_of(number_of(path, "MemTotal:"));
+    *available = bytes_in(path, "MemAvailable:");
+    *total = bytes_in(path, "MemTotal:");
     if (*available < 0 || *total < 0)
         return -1;
     if (group_of(root, folder))
@@ -117,4 +114,21 @@ int resident_room(const char *root, int64_t *available, int64_t *total)
         slash = strrchr(folder, '/');
     }
     return 0;
+}
+
+int64_t resident_peak(void)
+{
+    return bytes_in("/proc/self/status", "VmHWM:");
+}
+
+int64_t resident_peak_of(long pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/status", pid);
+    return bytes_in(path, "VmHWM:");
+}
+
+int64_t resident_huge(void)
+{
+    return bytes_in("/proc/self/smaps_rollup", "AnonHugePages:");
 }

@@ -14,6 +14,11 @@ void resident_trim(void);
 int resident_reset(void);
 /* The peak since, or since the process began, in bytes; -1: the system does not tell. */
 int64_t resident_peak(void);
+int64_t resident_peak_of(long pid); /* of another process, since it began its program */
+/* What of the resident memory that is no file's lies in huge pages now, in bytes; -1: the system
+ * does not tell. It walks over all pages, which takes some milliseconds for each gigabyte of small
+ * ones. */
+int64_t resident_huge(void);
 
 /* Bytes that could be had without swapping, what is held of files included, and all there are: of
  * the machine, or of the narrowest control group (cgroup v2) that we are in, where that is less.

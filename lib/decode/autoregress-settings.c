@@ -28,9 +28,7 @@ static const struct setting rows[] = {
      SETTING_SWEPT | SETTING_SPEED, "where the last N tokens stood before, or fewer down to 1"},
     {"draft_tokens", 0, SETTING_INT, 0, GUESSES, NULL, "0", "tokens", "draft_tokens", NULL,
      SETTING_SWEPT | SETTING_SPEED, "tokens that --draft guesses a pass; with it 4 unless said"},
-    {"admit", 0, SETTING_CHOICE, 0, 0, "static|continuous", "static", NULL, "admit", NULL,
-     SETTING_SWEPT | SETTING_SPEED,
-     "continuous: a prompt joins the batch when another one ends; static: all begin together"},
+    DECODER_ADMIT_ROW,
     DECODER_BATCH_ROW};
 static const struct settings_table table = {"llama", rows, sizeof rows / sizeof *rows,
                                             {"ignore-eos", "contract", "fixed"}};

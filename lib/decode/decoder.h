@@ -56,6 +56,12 @@ const struct decoder *decoder_of(const char *system);
      SETTING_SWEPT | SETTING_TEXT | SETTING_SPEED | SETTING_SHOWN,                              \
      "answer: to the end of the text; fixed: always the whole length"}
 
+/* Who is in a batch, in every table. */
+#define DECODER_ADMIT_ROW                                                                       \
+    {"admit", 0, SETTING_CHOICE, 0, 0, "static|continuous", "static", NULL, "admit", NULL,     \
+     SETTING_SWEPT | SETTING_SPEED,                                                             \
+     "continuous: a prompt joins the batch when another one ends; static: all begin together"}
+
 /* The row that every table has, the innermost one. */
 #define DECODER_BATCH_ROW                                                                       \
     {"batch", 0, SETTING_INT, 1, 1 << 20, NULL, "1", "prompts", "batch", NULL,                 \

@@ -328,6 +328,7 @@ size_t diffuse_describe(void *ctx)
 {
     struct run *r = ctx;
     diffuse_read(r);
+    diffuse_change_places(r);
     describe_here(r);
     return passes_left(r);
 }

@@ -95,7 +95,7 @@ void diffuse_observe(const struct run *r, size_t i, const struct canvas_state *n
     size_t first = (size_t)(was->first + was->prompt);
     const int32_t *token = r->drafts > 1 ? r->draft.after : r->host.token;
     const int32_t *ids = token + now->first + now->prompt;
-    struct observed o = {.input = i, .pass = r->out[i].denoise_steps, .ns = ns,
+    struct observed o = {.input = r->who[i], .pass = r->out[r->who[i]].denoise_steps, .ns = ns,
                          .ids = ids, .n = r->how->gen_length,
                          .readable = (size_t)now->readable,
                          .mask = (int32_t)r->n->config.mask, .slot = s->slot, .again = s->again,

@@ -89,6 +89,21 @@ static int check_compared(const struct diffuse *how, struct err *e)
     return 0;
 }
 
+/* A place is free when its canvas has left the passes, for one whose passes nobody knows yet. */
+static int check_admit(const struct diffuse *how, struct err *e)
+{
+    if (!how->alive)
+        return 0;
+    if (how->stay)
+        return err_set(e, EXIT_BAD_USAGE, "admit continuous goes with leave on only: who stays "
+                       "leaves no place");
+    if (how->draft > 1 || how->rule == UNMASK_REPLAY)
+        return err_set(e, EXIT_BAD_USAGE, "admit continuous: expected draft-steps 0 and no unmask "
+                       "replay, got draft-steps %zu%s", how->draft,
+                       how->rule == UNMASK_REPLAY ? " and unmask replay" : "");
+    return 0;
+}
+
 int diffuse_check(const struct diffuse *how, const struct config *c, struct err *e)
 {
     size_t gen = how->gen_length, block = how->block_length;
@@ -109,7 +124,8 @@ int diffuse_check(const struct diffuse *how, const struct config *c, struct err 
     if (how->rule == UNMASK_CREDIT && how->temperature > 0)
         return err_set(e, EXIT_BAD_USAGE, "unmask credit goes with temperature 0 only, got %g: "
                        "credits go to the best token, not to a drawn one", how->temperature);
-    if (check_shadows(how, c, e) || check_compared(how, e) || check_drafts(how, e))
+    if (check_shadows(how, c, e) || check_compared(how, e) || check_drafts(how, e) ||
+        check_admit(how, e))
         return -1;
     if (c && cache_policies[how->cache]->causal && c->attends != MASK_BLOCK_CAUSAL)
         return err_set(e, EXIT_BAD_USAGE, "cache %s: expected a model with a block-causal mask; in "

@@ -45,7 +45,8 @@ struct run {
     const struct generation_input *in;
     struct generation *out;
     struct batch_trace *trace;
-    size_t batch;
+    size_t inputs, batch;       /* a canvas has one of `batch` places */
+    size_t *who, admitted;      /* [batch] whose it is; inputs that have or had one: the first */
     size_t drafts, lanes;       /* lanes of a canvas, one behind the other, and of all: the first is
                                  * where it is, the others are drafts while they live */
     size_t ids;                 /* of all lanes */
@@ -93,6 +94,8 @@ void diffuse_forget(struct run *r);
 size_t diffuse_slots(const struct run *r);
 /* Brings the ids of all canvases to the host, where it does not make them itself. */
 void diffuse_read(struct run *r);
+/* Who waits takes the places of those that have ended, whose ids the host has. */
+void diffuse_change_places(struct run *r);
 /* For an observer that looks closely: its room; around each pass; what the pass that took canvas i
  * to *now changed of it. */
 struct sight *diffuse_observe_make(const struct run *r);

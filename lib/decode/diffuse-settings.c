@@ -75,6 +75,7 @@ static const struct setting rows[] = {
     {"confidence_eos_eot_inf", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "confidence-eos-eot-inf",
      NULL, SETTING_SWEPT | BOTH, "eos and end of turn are committed last"},
     DECODER_CONTRACT_ROW("fixed"),
+    DECODER_ADMIT_ROW,
     DECODER_BATCH_ROW};
 static const struct settings_table table = {"llada", rows, sizeof rows / sizeof *rows,
                                             {"stop-at-eos", "contract", "answer"}};
@@ -107,6 +108,7 @@ static struct diffuse how_of(const struct settings *s)
                    (int32_t)settings_number(s, "suffix_window"),
                    settings_number(s, "suffix_sigma"), settings_number(s, "suffix_scale")},
         .stay = settings_is(s, "leave", "off"),
+        .alive = settings_is(s, "admit", "continuous") ? settings_count(s, "batch") : 0,
         .draft = settings_count(s, "draft_steps"),
         .logits_eos_inf = flag(s, "logits_eos_inf"),
         .confidence_eos_eot_inf = flag(s, "confidence_eos_eot_inf"),

@@ -46,6 +46,15 @@ static struct canvases canvases_in(const struct run *r, unsigned char *extra)
                              asked, origin, budget};
 }
 
+/* Ids that a place has room for: when inputs wait for places, of the longest. */
+static size_t room_of(const struct run *r, size_t place)
+{
+    size_t most = r->in[place].n;
+    for (size_t i = 0; r->batch < r->inputs && i < r->inputs; i++)
+        most = r->in[i].n > most ? r->in[i].n : most;
+    return most + r->how->gen_length;
+}
+
 static struct work_size size_of(const struct run *r)
 {
     size_t shadows = r->batch * r->shadows, rows = (r->guided ? 2 * r->ids : r->ids) + shadows;
@@ -59,7 +68,7 @@ static struct work_size size_of(const struct run *r)
                           .sifted = r->policy->slots != NULL,
                           .compared = unmask_has(r->how->rule, UNMASK_COMPARES) != 0};
     for (size_t i = 0; i < r->batch; i++) {
-        size_t len = r->in[i].n + r->how->gen_length;
+        size_t len = room_of(r, i);
         s.slots = len + r->shadows > s.slots ? len + r->shadows : s.slots;
     }
     s.extra = r->lanes * sizeof *r->host.state + slots_kept(r) * sizeof *r->host.slot +
@@ -69,29 +78,57 @@ static struct work_size size_of(const struct run *r)
 }
 
 /* Slots of the first block that belong to the prompt. */
-static size_t shift_of(const struct run *r, size_t i)
+static size_t shift_of(const struct run *r, const struct generation_input *in)
 {
-    return r->n->config.attends == MASK_BLOCK_CAUSAL ? r->in[i].n % r->how->block_length : 0;
+    return r->n->config.attends == MASK_BLOCK_CAUSAL ? in->n % r->how->block_length : 0;
+}
+
+/* A canvas of an input, whose ids begin at `first`. */
+static void begin(struct run *r, size_t lane, size_t first, const struct generation_input *in)
+{
+    size_t len = in->n + r->how->gen_length;
+    int32_t *token = r->host.token + first;
+    r->host.state[lane] = (struct canvas_state){.key = in->key,
+                                                .first = (int32_t)first,
+                                                .prompt = (int32_t)in->n,
+                                                .len = (int32_t)len,
+                                                .shift = (int32_t)shift_of(r, in),
+                                                .live = lane % r->drafts == 0};
+    for (size_t k = 0; k < len; k++) {
+        token[k] = k < in->n ? in->ids[k] : (int32_t)r->n->config.mask;
+        r->cached[first + k] = -1;
+    }
+    if (slots_kept(r))
+        memset(r->host.slot + first, 0, len * sizeof *r->host.slot);
 }
 
 static void canvases_make(struct run *r)
 {
     size_t first = 0;
-    for (size_t i = 0; i < r->lanes; i++) {
-        const struct generation_input *in = &r->in[i / r->drafts];
-        size_t len = in->n + r->how->gen_length;
-        int32_t *token = r->host.token + first;
-        r->host.state[i] = (struct canvas_state){.key = in->key,
-                                                 .first = (int32_t)first,
-                                                 .prompt = (int32_t)in->n,
-                                                 .len = (int32_t)len,
-                                                 .shift = (int32_t)shift_of(r, i / r->drafts),
-                                                 .live = i % r->drafts == 0};
-        for (size_t k = 0; k < len; k++)
-            token[k] = k < in->n ? in->ids[k] : (int32_t)r->n->config.mask;
-        first += len;
-    }
-    diffuse_forget(r);
+    for (size_t i = 0; i < r->lanes; first += room_of(r, i / r->drafts), i++)
+        begin(r, i, first, &r->in[i / r->drafts]);
+    for (size_t i = 0; i < r->batch; i++)
+        r->who[i] = r->admitted++;
+}
+
+/* The canvas of a place has ended: its answer is complete. */
+static void leave(const struct run *r, size_t place)
+{
+    const struct canvas_state *c = &r->host.state[place * r->drafts];
+    struct generation *g = &r->out[r->who[place]];
+    generation_take(g, r->host.token + c->first + c->prompt, g->bad ? 0 : (size_t)c->readable);
+    generation_close(g, &r->n->config, 0);
+}
+
+void diffuse_change_places(struct run *r)
+{
+    for (size_t i = 0; i < r->batch && r->admitted < r->inputs; i++)
+        if (!r->host.state[i].live) {
+            leave(r, i);
+            r->who[i] = r->admitted++;
+            begin(r, i, (size_t)r->host.state[i].first, &r->in[r->who[i]]);
+            r->out[r->who[i]].admit_ns = clock_ns() - r->trace->start_ns;
+        }
 }
 
 /* The passes of every canvas, from the trace. */
@@ -177,10 +214,10 @@ static struct work_size run_count(struct run *r)
     size_t shifted = 0;
     r->drafts = how->draft > 1 ? how->draft : 1;
     r->lanes = r->batch * r->drafts;
-    for (size_t i = 0; i < r->batch; i++) {
-        r->ids += r->drafts * (r->in[i].n + how->gen_length);
-        shifted |= shift_of(r, i);
-    }
+    for (size_t i = 0; i < r->batch; i++)
+        r->ids += r->drafts * room_of(r, i);
+    for (size_t i = 0; i < r->inputs; i++)
+        shifted |= shift_of(r, &r->in[i]);
     r->policy = cache_policies[how->cache];
     r->shadows = unmask_has(how->rule, UNMASK_SHADOWS) ? how->block_length : 0;
     r->per_block = r->policy->per_block || how->suffix.kind != SUFFIX_ALL || r->shadows > 0 ||
@@ -198,7 +235,7 @@ static struct work_size run_count(struct run *r)
 static size_t slots_of(const struct run *r, size_t i)
 {
     const struct diffuse *how = r->how;
-    size_t len = r->in[i].n + how->gen_length;
+    size_t len = room_of(r, i);
     if (!r->policy->kept)
         return 0;
     return r->policy->slots ? r->policy->slots(&how->kept, len, how->block_length)
@@ -236,6 +273,7 @@ static int run_make(struct run *r, struct memory_estimate *estimate)
     *estimate = estimate_of(r->n, &size, diffuse_slots(r));
     r->part.row = mem_alloc(size.slots * sizeof *r->part.row);
     r->part.key = mem_alloc(size.slots * sizeof *r->part.key);
+    r->who = mem_zero(r->batch, sizeof *r->who);
     r->span = mem_zero(r->lanes, sizeof *r->span);
     r->shade = mem_zero(r->batch, sizeof *r->shade);
     r->cached = mem_alloc(r->ids * sizeof *r->cached);
@@ -264,6 +302,7 @@ static void run_free(struct run *r)
 {
     free(r->part.row);
     free(r->part.key);
+    free(r->who);
     free(r->span);
     diffuse_observe_free(r->sight);
     free(r->shade);
@@ -304,11 +343,12 @@ static void account(const struct run *r, size_t i, const struct canvas_state *st
 {
     size_t lane = i * r->drafts;
     const struct canvas_state *was = &r->host.state[lane], *now = &state[lane + steps - 1];
-    struct generation *g = &r->out[i];
+    struct generation *g = &r->out[r->who[i]];
     int64_t rows = count_rows(r, i, g), shadows = (int64_t)r->shade[i].rows;
     int32_t written = 0;
     for (size_t k = 0; k < steps; k++)
         written += state[lane + k].written;
+    ns -= g->admit_ns;
     generation_step(g, ns);
     generation_commit(g, now->bad ? 0 : written);
     g->e2e_ns = ns;
@@ -387,21 +427,22 @@ static int settle(void *ctx, const void *state, int64_t ns)
 static void finish(struct run *r)
 {
     diffuse_read(r);
-    for (size_t i = 0; i < r->batch; i++) {
-        const struct canvas_state *c = &r->host.state[i * r->drafts];
-        struct generation *g = &r->out[i];
-        if (c->live)
-            continue;
-        generation_take(g, r->host.token + c->first + c->prompt,
-                        g->bad ? 0 : (size_t)c->readable);
-        generation_close(g, &r->n->config, 0);
-    }
+    for (size_t i = 0; i < r->batch; i++)
+        if (!r->host.state[i * r->drafts].live)
+            leave(r, i);
+}
+
+static struct run run_of(const struct network *n, const struct diffuse *how,
+                         const struct generation_input *in, size_t inputs)
+{
+    size_t places = how->alive && how->alive < inputs ? how->alive : inputs;
+    return (struct run){.n = n, .how = how, .in = in, .inputs = inputs, .batch = places};
 }
 
 struct memory_estimate diffuse_estimate(const struct network *n, const struct diffuse *how,
                            const struct generation_input *in, size_t batch)
 {
-    struct run r = {.n = n, .how = how, .in = in, .batch = batch};
+    struct run r = run_of(n, how, in, batch);
     const struct work_size size = run_count(&r);
     return estimate_of(n, &size, diffuse_slots(&r));
 }
@@ -410,8 +451,10 @@ void diffuse(const struct network *n, const struct diffuse *how,
              const struct generation_input *in, size_t batch, struct generation *out,
              struct batch_trace *trace)
 {
-    struct run r = {.n = n, .how = how, .in = in, .out = out, .trace = trace, .batch = batch,
-                    .cost_model = cost_model_of(n)};
+    struct run r = run_of(n, how, in, batch);
+    r.out = out;
+    r.trace = trace;
+    r.cost_model = cost_model_of(n);
     trace->start_ns = clock_ns();
     int short_of_memory = run_make(&r, &trace->estimate);
     if (!short_of_memory) {

@@ -31,6 +31,7 @@ struct diffuse {
     struct cache_params kept;  /* of the cache policy */
     struct suffix suffix;      /* which masks behind the block exist for a pass */
     int stay;             /* 1: a canvas that has ended stays in the passes until all have */
+    size_t alive;         /* canvases in a pass at most; 0: all */
     size_t draft;         /* states of a canvas that a pass answers: the one it is at, and what its
                            * next steps may come to. 0 as 1: no more than the first */
     int logits_eos_inf;   /* eos can never be chosen */
@@ -54,12 +55,13 @@ int diffuse_is_even(const struct diffuse *how);
 size_t diffuse_banned(const struct diffuse *how, const struct config *c, int32_t *ids);
 size_t diffuse_quiet(const struct diffuse *how, const struct config *c, int32_t *ids);
 
-/* Fills the canvases of `batch` prompts together. Prompts may differ in length: each sequence
- * has positions from 0 and attends to itself alone, so there are no padding rows and nobody's
- * result depends on the others. out[i] (zero on entry) belongs to in[i]; the caller frees it. No
- * prompt holds the mask id, and in[i].n + gen_length fits the context. Under a block-causal mask
- * blocks are counted from the first id of the prompt: what is left of the block in which the prompt
- * ends is the first one of the canvas, and the last one is as much shorter.
+/* Fills the canvases of `batch` prompts together, `alive` of them at once: when one has ended the
+ * next prompt that waits takes its place, and its times count from admit_ns. Prompts may differ in
+ * length: each sequence has positions from 0 and attends to itself alone, so there are no padding
+ * rows and nobody's result depends on the others. out[i] (zero on entry) belongs to in[i]; the
+ * caller frees it. No prompt holds the mask id, and in[i].n + gen_length fits the context. Under a
+ * block-causal mask blocks are counted from the first id of the prompt: what is left of the block
+ * in which the prompt ends is the first one of the canvas, and the last one is as much shorter.
  *
  * The clock begins when ids and activations are in memory and, with `prepare`, each kind of pass
  * that the whole batch can come to has been run once, which changes nothing in what is written.

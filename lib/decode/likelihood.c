@@ -257,10 +257,11 @@ int likelihood_kstep(const struct network *n, const int32_t *ids, size_t count, 
 
 int likelihood_kept(struct rec_writer *w, const json_t *of, struct likelihood *out)
 {
-    const json_t *q = rec_kept_of(w, "quality", of);
-    if (!json_is_number(json_object_get(q, "value")))
+    const struct kept *q = rec_kept_of(w, "quality", of);
+    double nats = q ? kept_number(q, KEPT_VALUE) : (double)NAN;
+    if (isnan(nats))
         return 0;
-    *out = (struct likelihood){.nats = rec_number(q, "value"), .se = rec_number(q, "value_se"),
-                               .scored = (size_t)rec_int(q, "scored_tokens", 0)};
+    *out = (struct likelihood){.nats = nats, .se = kept_number(q, KEPT_VALUE_SE),
+                               .scored = (size_t)kept_int(q, KEPT_SCORED_TOKENS, 0)};
     return 1;
 }

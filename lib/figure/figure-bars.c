@@ -23,7 +23,7 @@ static double place_of(const double *batches, int n, double batch)
 /* Bars of one configuration family are one series over the batch sizes: model, settings, value. */
 static char *bar_name(const struct config_row *c)
 {
-    if (!*c->along)
+    if (!*c->along || c->is_method)
         return mem_text(c->name);
     char *at = figure_point_name(c);
     char *name = mem_format("%s, %s", c->name, at);

@@ -274,7 +274,7 @@ static void put_ranges(struct script *s, const struct config_table *c, const str
 }
 
 /* The value along the axis beside each point, one index a panel. gnuplot 5.4 crashes on labels that
- * are all holes, so points without an axis have a blank one. */
+ * are all holes, so points without an axis have a blank one, and so do methods, which the key names. */
 static void put_labels(struct script *s, const struct config_table *c, const struct panels *panels)
 {
     script_table(s, "labels", "cost quality kind text");
@@ -284,7 +284,8 @@ static void put_labels(struct script *s, const struct config_table *c, const str
         for (size_t i = 0; i < c->n; i++) {
             const struct config_row *k = &c->v[i];
             if (panel_of(panels, k) == p)
-                script_row(s, "nnnt", k->x.at, k->y.at, (double)k->kind, k->along);
+                script_row(s, "nnnt", k->x.at, k->y.at, (double)k->kind,
+                           k->is_method ? "" : k->along);
         }
     }
     script_table_end(s);

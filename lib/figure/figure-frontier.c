@@ -14,6 +14,7 @@
 #include "lib/record/rec.h"
 
 enum { MAX_PANELS = 6 };
+static const double LINE_SHARE = 0.07; /* of a panel's height: a line of letters */
 
 struct place {
     const struct config_row *row;
@@ -65,7 +66,7 @@ static struct place place_of(const struct runset *s, const struct config_row *c)
 static char *curve_name(const struct place *p)
 {
     const struct config_row *c = p->row;
-    if (c->kind == CONFIG_AUTOREGRESSIVE || !c->axis)
+    if (c->kind == CONFIG_AUTOREGRESSIVE || !c->axis || c->is_method)
         return mem_text(c->name);
     if (strcmp(c->axis, "steps"))
         return mem_format("%s, %s %s", c->name, c->axis, c->along);
@@ -117,41 +118,105 @@ static void say_crossing(struct figure *f, const json_t *r)
     buf_free(&b);
 }
 
-static void put_crossing(struct figure *f, const json_t *r, const struct place *v, size_t n)
+/* A batch size at which both give the same. */
+struct mark {
+    double x, y;
+    double label; /* how high its label stands */
+    char *text;   /* NULL: predicted, without a label */
+};
+
+struct marks {
+    struct mark *v;
+    size_t n, cap;
+};
+
+static void add_mark(struct marks *m, double x, double y, char *text)
+{
+    MEM_GROW(m->v, m->n, m->cap);
+    m->v[m->n++] = (struct mark){x, y, y, text};
+}
+
+static void add_crossing(struct figure *f, const json_t *r, const struct place *v, size_t n,
+                         struct marks *to)
 {
     double at = rec_number(r, "at"), predicted = rec_number(r, "predicted_at"), x, y;
     double length = rec_number(r, "gen_length"), pace = rec_number(r, "tokens_per_step");
     if (!json_is_true(json_object_get(r, "exists")) || !on_llama(v, n, length, at, &x, &y))
         return;
-    char *text = isnan(pace) ? mem_format("%.3g", at) : mem_format("%.3g (%.3g/step)", at, pace);
-    script_row(&f->script, "nnnt", x, y, 1.0, text);
-    free(text);
+    add_mark(to, x, y, isnan(pace) ? mem_format("%.3g", at)
+                                   : mem_format("%.3g (%.3g/step)", at, pace));
     say_crossing(f, r);
     if (!isnan(predicted) && on_llama(v, n, length, predicted, &x, &y))
-        script_row(&f->script, "nnnt", x, y, 0.0, "");
+        add_mark(to, x, y, NULL);
 }
 
-/* One index a panel: the batch sizes at which both give the same, as measured and as predicted. */
+/* Measured ones first, from the top. */
+static int compare_marks(const void *pa, const void *pb)
+{
+    const struct mark *a = pa, *b = pb;
+    int o = !a->text - !b->text;
+    o = o ? o : by_numbers(b->y, a->y);
+    return o || !a->text ? o : strcmp(a->text, b->text);
+}
+
+/* A label hangs to the left of its mark, a line below it: there LLaMA's curve, which falls to the
+ * right, leaves room, and so do the marks on it. Where marks are close each label is a line below
+ * the one before, and where the panel ends all move up. */
+static void place_labels(struct mark *m, size_t n, const double ends[2])
+{
+    double line = pow(ends[1] / ends[0], LINE_SHARE);
+    for (size_t i = 0; i < n; i++) {
+        double below = i && m[i - 1].label < m[i].y ? m[i - 1].label : m[i].y;
+        m[i].label = below / line;
+    }
+    double least = ends[0];
+    for (size_t i = n; i-- > 0 && m[i].label < (least *= line);)
+        m[i].label = least;
+}
+
+/* Sorts the marks of a panel, writes and frees them. Returns their number. */
+static size_t put_marks(struct script *out, struct marks *m, const double ends[2])
+{
+    size_t labels = 0, n = m->n;
+    for (size_t i = 0; i < n; i++)
+        labels += m->v[i].text != NULL;
+    if (n)
+        qsort(m->v, n, sizeof *m->v, compare_marks);
+    place_labels(m->v, labels, ends);
+    for (size_t i = 0; i < n; i++) {
+        const struct mark *k = &m->v[i];
+        script_row(out, "nnntn", k->x, k->y, (double)(k->text != NULL), k->text ? k->text : "",
+                   k->label);
+        free(k->text);
+    }
+    free(m->v);
+    *m = (struct marks){0};
+    return n;
+}
+
+/* One index a panel: the batch sizes at which both give the same, as measured and as predicted.
+ * ends: of the upright axis. */
 static void put_crossings(struct figure *f, const struct runset *s, const struct place *v, size_t n,
-                          const double *lengths, int panels, const char *contract)
+                          const double *lengths, int panels, const char *contract,
+                          const double ends[2])
 {
     double count[MAX_PANELS];
-    script_table(&f->script, "crossings", "user device measured batch");
+    struct marks m = {0};
+    script_table(&f->script, "crossings", "user device measured batch label");
     for (int p = 0; p < panels; p++) {
         size_t i;
         const json_t *r;
         if (p)
-            script_next(&f->script, 4);
-        int64_t before = f->script.points;
+            script_next(&f->script, 5);
         json_array_foreach(runset_kind(s, "crossover"), i, r) {
-            const char *name = rec_text(r, "name"), *its = rec_text(r, "contract");
-            if (name && !strcmp(name, "X_batch") && !strcmp(its ? its : "", contract) &&
+            const char *its = rec_text(r, "contract");
+            if (rec_is(r, "name", "X_batch") && !strcmp(its ? its : "", contract) &&
                 figure_same(rec_number(r, "gen_length"), lengths[p]))
-                put_crossing(f, r, v, n);
+                add_crossing(f, r, v, n, &m);
         }
-        count[p] = (double)(f->script.points - before);
+        count[p] = (double)put_marks(&f->script, &m, ends);
     }
-    script_next(&f->script, 4);
+    script_next(&f->script, 5);
     script_table_end(&f->script);
     script_numbers(&f->script, "crossing_count", count, panels);
 }
@@ -215,7 +280,13 @@ void figure_frontier(struct figure *f, const struct runset *s, const struct figu
                   "sizes at which LLaDA and LLaMA give the same; open ones: where they would if "
                   "every point ran at the machine's limits.", *contract ? contract : "not said");
     put_curves(f, v, n, lengths, panels);
-    put_crossings(f, s, v, n, lengths, panels, contract);
+    double ends[2] = {n ? v[0].device : 1, n ? v[0].device : 1}; /* of the upright axis */
+    for (size_t i = 0; i < n; i++) {
+        ends[0] = fmin(ends[0], v[i].device / 1.4);
+        ends[1] = fmax(ends[1], v[i].device * 1.6);
+    }
+    put_crossings(f, s, v, n, lengths, panels, contract, ends);
+    script_numbers(&f->script, "device_range", ends, 2);
     script_numbers(&f->script, "panel_length", lengths, panels);
     script_number(&f->script, "panel_count", panels);
     f->level = (double)NAN; /* no interval is drawn */

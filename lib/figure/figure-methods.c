@@ -69,14 +69,15 @@ static double base_time(const struct runset *s, int llama)
     return NAN;
 }
 
+/* What its comparisons call it; LLaMA's only point is a plain one. */
 static const char *base_name(const struct runset *s, int llama)
 {
-    const json_t *r, *list = runset_kind(s, "method");
     size_t i;
-    json_array_foreach(list, i, r)
-        if (rec_is(r, "system", llama ? "llama" : "llada"))
-            return rec_text(r, "method");
-    return llama ? "plain" : "vanilla";
+    const json_t *r;
+    json_array_foreach(runset_kind(s, "comparison"), i, r)
+        if (is_ratio(r) && is_llama(r) == llama && rec_text(r, "base_setting"))
+            return rec_text(r, "base_setting");
+    return llama ? "plain" : "the base";
 }
 
 static struct row row_of(struct figure *f, const struct runset *s, const json_t *list,

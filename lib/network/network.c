@@ -11,6 +11,7 @@
 #include "kernels/finite.h"
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
+#include "lib/base/resident.h"
 
 /* ---- weights ---- */
 
@@ -280,6 +281,7 @@ int network_load(struct network *n, struct backend *b, const struct checkpoint *
     n->layer = mem_zero(n->config.layers, sizeof *n->layer);
     if (!load_all(n, c, e)) {
         n->identity = identity_of(n);
+        n->huge_page_bytes = *b->name ? -1 : resident_huge();
         return 0;
     }
     struct network what = {.config = n->config, .backend = b, .dtype = n->dtype,

@@ -51,6 +51,8 @@ struct network {
     float *inv_freq;         /* [E/2], the same */
     struct layer *layer;     /* [L] */
     uint64_t identity;       /* of what is above: networks that differ there differ here */
+    int64_t huge_page_bytes; /* of the host's memory in huge pages with the weights loaded; -1: on a
+                              * device, or the system does not tell */
 };
 
 /* Settles config, precision and the back end's `act`, all that estimate.h asks for, and loads

@@ -17,15 +17,6 @@
 #include "lib/base/mem.h"
 #include "lib/base/out.h"
 
-/* Where hashes are kept, the caller's; NULL: nowhere. */
-static char *store_folder(void)
-{
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (cache && *cache == '/')
-        return mem_format("%s/crossover/sha256", cache);
-    return home && *home == '/' ? mem_format("%s/.cache/crossover/sha256", home) : NULL;
-}
-
 /* Everything that tells this state of this file from all others. */
 static char *identity(const char *path, const struct stat *s)
 {
@@ -43,7 +34,7 @@ static char *identity(const char *path, const struct stat *s)
 /* The file that holds the hash, the caller's; NULL: none can. */
 static char *store_path(const char *id)
 {
-    char key[65], *folder = store_folder();
+    char key[65], *folder = file_cache_folder("sha256");
     hash_bytes(id, strlen(id), key);
     char *path = folder ? mem_format("%s/%s", folder, key) : NULL;
     free(folder);

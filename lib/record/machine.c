@@ -42,7 +42,7 @@ static json_t *value_of(const char *path, const char *key)
     return out ? out : json_null();
 }
 
-static json_t *cpu_model(void)
+json_t *machine_cpu(void)
 {
     static const char *const keys[] = {"model name", "Model", "CPU part"}; /* x86, boards, ARM */
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -106,7 +106,7 @@ json_t *machine_describe(void)
     (void)uname(&u);
     char *kernel = mem_format("%s %s %s", u.sysname, u.release, u.machine);
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    json_t *m = json_pack("{s:o, s:I, s:I, s:s, s:s, s:o}", "cpu", cpu_model(), "cores",
+    json_t *m = json_pack("{s:o, s:I, s:I, s:s, s:s, s:o}", "cpu", machine_cpu(), "cores",
                           (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "memory_bytes",
                           (json_int_t)pages * page, "kernel", kernel, "compiler", __VERSION__,
                           "gpu", gpus());

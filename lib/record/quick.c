@@ -192,30 +192,20 @@ static json_t *list(struct quick *q)
     return next_is(q, ']') ? all : give_up(all);
 }
 
-/* Passes the key at hand and its colon: its length, and where it lies. -1: it is not plain. */
-static int pass_key(struct quick *q, const char **name)
-{
-    if (!next_is(q, '"'))
-        return -1;
-    *name = q->p;
-    pass_plain(q);
-    int n = q->p - *name < KEY ? (int)(q->p - *name) : -1;
-    if (n < 0 || q->p == q->end || *q->p != '"')
-        return -1;
-    q->p++;
-    return next_is(q, ':') ? n : -1;
-}
-
-/* The same as a text. 0: it is not plain. */
+/* The key at hand, and passes its colon. 0: it is not plain. */
 static int key(struct quick *q, char out[KEY])
 {
-    const char *name;
-    int n = pass_key(q, &name);
-    if (n < 0)
+    if (!next_is(q, '"'))
         return 0;
-    memcpy(out, name, (size_t)n);
+    const char *name = q->p;
+    pass_plain(q);
+    size_t n = (size_t)(q->p - name);
+    if (n >= KEY || q->p == q->end || *q->p != '"')
+        return 0;
+    q->p++;
+    memcpy(out, name, n);
     out[n] = 0;
-    return 1;
+    return next_is(q, ':');
 }
 
 /* The members behind an opening brace. A key that comes twice does not make the object larger. */
@@ -287,7 +277,7 @@ static void skip_value(struct quick *q)
             q->p++;
         return;
     }
-    for (int open = 0; q->p < q->end;) {
+    for (int64_t open = 0; q->p < q->end;) {
         char c = *q->p;
         const char *end = c == '[' ? memchr(q->p, ']', (size_t)(q->end - q->p)) : NULL;
         if (!open && (c == ',' || c == '}'))
@@ -303,31 +293,33 @@ static void skip_value(struct quick *q)
     }
 }
 
-/* The one of the names that name[0..n-1] is; NULL: none. */
-static const char *one_of(const char *name, int n, const char *const *names)
+/* A bit for the first letter and the length of a name: most that are not wanted have another. */
+static uint64_t mark(const char *name, size_t n)
 {
-    for (; *names; names++)
-        if ((!n || **names == *name) && !strncmp(*names, name, (size_t)n) && !(*names)[n])
-            return *names;
-    return NULL;
+    return (uint64_t)1 << (((size_t)*name + 5 * n) & 63);
 }
 
-json_t *quick_members(const char *bytes, size_t n, const char *const *wanted)
+void quick_members(const char *bytes, size_t n, const struct quick_view *names, size_t count,
+                   struct quick_view *found)
 {
     struct quick q = {.p = bytes, .end = bytes + n};
-    json_t *all = next_is(&q, '{') ? json_object() : NULL, *one;
-    const char *name;
-    for (int len; all && (len = pass_key(&q, &name)) >= 0;) {
-        const char *known = one_of(name, len, wanted);
-        if (!known)
-            skip_value(&q);
-        else if (!(one = value(&q)) || json_object_set_new_nocheck(all, known, one))
-            break;
-        if (!next_is(&q, ','))
-            break;
+    uint64_t marks = 0;
+    for (size_t i = 0; i < count; i++) {
+        found[i] = (struct quick_view){0};
+        marks |= mark(names[i].at, names[i].n);
     }
-    buf_free(&q.text);
-    return next_is(&q, '}') ? all : give_up(all);
+    for (int more = next_is(&q, '{'); more && next_is(&q, '"'); more = next_is(&q, ',')) {
+        const char *name = q.p;
+        skip_text(&q);
+        size_t len = (size_t)(q.p - name) - 1;
+        if (!next_is(&q, ':'))
+            return;
+        const char *from = q.p;
+        skip_value(&q);
+        for (size_t i = 0; i < count && marks & mark(name, len); i++)
+            if (names[i].n == len && !memcmp(names[i].at, name, len))
+                found[i] = (struct quick_view){from, (size_t)(q.p - from)};
+    }
 }
 
 json_t *quick_object(const char *bytes, size_t n)

@@ -9,8 +9,15 @@
 /* bytes[0..n-1] as the object that json_loadb makes of it with JSON_REJECT_DUPLICATES, the caller's
  * reference. NULL: it is not ordinary, and may be right or wrong. */
 json_t *quick_object(const char *bytes, size_t n);
-/* The same of these members alone (NULL ends them), the others being passed over unseen: for bytes
- * that are known to be a JSON object. */
-json_t *quick_members(const char *bytes, size_t n, const char *const *wanted);
+
+struct quick_view {
+    const char *at; /* n 0: nothing */
+    size_t n;
+};
+/* found[i]: the JSON text of the member names[i], of `count`, perhaps with white space behind it.
+ * For bytes that are known to be a JSON object whose keys have no escapes; of others something
+ * within them is found, or nothing. */
+void quick_members(const char *bytes, size_t n, const struct quick_view *names, size_t count,
+                   struct quick_view *found);
 
 #endif

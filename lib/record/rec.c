@@ -151,18 +151,18 @@ int rec_open_work(struct rec_writer *w, const struct common *c, const struct res
     return bad;
 }
 
-static void count(struct rec_writer *w, const json_t *record)
+/* errors: those that an error record stands for. */
+static void count(struct rec_writer *w, int64_t errors, int failed)
 {
-    const char *status = rec_text(record, "status");
     w->records++;
-    int64_t errors = rec_failures(record);
-    w->failed += errors ? errors : status && strcmp(status, "ok");
+    w->failed += errors ? errors : failed;
 }
 
 /* Counts and writes a record that is neither `meta` nor `end`. */
 static int write_counted(struct rec_writer *w, const json_t *record, struct err *e)
 {
-    count(w, record);
+    const char *status = rec_text(record, "status");
+    count(w, rec_failures(record), status && strcmp(status, "ok"));
     return write_record(w, record, e);
 }
 
@@ -314,26 +314,28 @@ int64_t rec_kept_left(const struct rec_writer *w)
     return resume_left(w->work);
 }
 
-const json_t *rec_kept(struct rec_writer *w)
+const struct kept *rec_kept(struct rec_writer *w)
 {
     return resume_next(w->work);
 }
 
-const json_t *rec_kept_of(struct rec_writer *w, const char *kind, const json_t *of)
+const struct kept *rec_kept_of(struct rec_writer *w, const char *kind, const json_t *of)
 {
-    const json_t *r = rec_kept(w);
-    int same = r && !strcmp(rec_kind(r), kind) &&
-               json_equal(json_object_get(r, "id"), json_object_get(of, "id"));
-    return same ? r : NULL;
+    const struct kept *k = rec_kept(w);
+    int same = k && kept_is(k, KEPT_KIND, kind) &&
+               kept_equals(k, KEPT_ID, json_object_get(of, "id"));
+    return same ? k : NULL;
 }
 
-int rec_keep(struct rec_writer *w, struct err *e)
+void rec_keep(struct rec_writer *w)
 {
-    const json_t *record = rec_kept(w);
-    if (!record)
-        return err_set(e, EXIT_IO, "%s: its work file changed while it was read", w->out.path);
-    count(w, record);
-    return resume_take(w->work, e);
+    const struct kept *k = rec_kept(w);
+    if (!k)
+        return;
+    int is_error = kept_is(k, KEPT_KIND, "error");
+    int64_t errors = is_error ? rec_failures_of(kept_int(k, KEPT_MORE, 1)) : 0;
+    count(w, errors, *k->json[KEPT_STATUS] == '"' && !kept_is(k, KEPT_STATUS, "ok"));
+    resume_take(w->work);
 }
 
 int rec_drop_kept(struct rec_writer *w, struct err *e)

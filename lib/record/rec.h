@@ -71,7 +71,7 @@ void rec_abandon(struct rec_writer *w);
  *
  * Work that is done again from the start takes over the records that are there already:
  *
- *     rec_kept(&w), rec_keep(&w, &e)     one that cannot be made again (it has times)
+ *     rec_kept(&w), rec_keep(&w)         one that cannot be made again (it has times)
  *     rec_write, rec_error, rec_pass     one that can: it must be the same, byte for byte, and is
  *                                        not written twice
  */
@@ -82,11 +82,10 @@ int rec_open_work(struct rec_writer *w, const struct common *c, const struct res
                   const char *tool, int argc, char **argv, json_t *extra, struct err *e);
 
 int64_t rec_kept_left(const struct rec_writer *w);  /* records that were kept and not taken over */
-/* The next of them, borrowed, with the members of resume_next() alone; NULL: none. */
-const json_t *rec_kept(struct rec_writer *w);
+const struct kept *rec_kept(struct rec_writer *w);  /* the next of them, borrowed; NULL: none */
 /* rec_kept, if that is of this kind and has the id of the record `of`; else NULL. */
-const json_t *rec_kept_of(struct rec_writer *w, const char *kind, const json_t *of);
-int rec_keep(struct rec_writer *w, struct err *e);  /* takes it over */
+const struct kept *rec_kept_of(struct rec_writer *w, const char *kind, const json_t *of);
+void rec_keep(struct rec_writer *w);                /* takes it over, when there is one */
 int rec_drop_kept(struct rec_writer *w, struct err *e); /* cuts off those that are left */
 /* 1: what rec_abandon leaves can be resumed. */
 int rec_lasts(const struct rec_writer *w);
@@ -121,6 +120,7 @@ void rec_read_close(struct rec_reader *r);
 
 const char *rec_kind(const json_t *record);                   /* "" when absent; borrowed */
 int64_t rec_failures(const json_t *record); /* how many an error record stands for; others: 0 */
+int64_t rec_failures_of(int64_t more);      /* the same of its member `more`; 1: it has none */
 const char *rec_type(const json_t *v); /* for messages: "a text", ..., "nothing"; a constant */
 const char *rec_text(const json_t *record, const char *key);  /* NULL when absent or not a string */
 int rec_is(const json_t *record, const char *key, const char *text); /* 1: it is that text */

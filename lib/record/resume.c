@@ -1,8 +1,9 @@
 /* resume.c - the records that an earlier process left; see resume.h.
  *
- * The file is read through its stream and written, behind what is there, through its descriptor:
- * closing any other descriptor of it would give up the lock. A record counts once its line feed is
- * there; everything from the first line without one is cut off before anything is written.
+ * The file is read, and written behind what is there, through its one descriptor: closing any other
+ * one would give up the lock. It is read once, and nothing is done with a record before all that
+ * are kept are proven. A record counts once its line feed is there; everything from the first line
+ * without one is cut off before anything is written.
  * A line that its sum (sums.h) does not fit was changed by somebody else; one that has none,
  * because the power failed before the sum was on the medium, is made again.
  * One file because every part of it moves through the one work file that it has open.
@@ -18,15 +19,10 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/record/json.h"
-#include "lib/record/quick.h"
 #include "lib/record/schema.h"
 #include "lib/record/sums.h"
 
 enum { BLOCK = 1 << 20 };
-
-/* Of a record that is taken over: what can be asked of it. */
-static const char *const members[] = {"kind", "id", "where", "status", "more", "seq", "batch_id",
-                                      "value", "value_se", "scored_tokens", NULL};
 
 struct resume {
     struct err_witness witness; /* first: hear() comes from it to the rest */
@@ -36,9 +32,9 @@ struct resume {
     int lasting;       /* 1: another process may go on */
     int64_t left, at;  /* kept records not taken over, and where the first of them begins */
     int64_t number;    /* its line in the file */
-    int loaded;        /* `line` is that one */
+    struct kept_list list;
+    struct kept next;  /* the first of them, when there is one left */
     struct buf line, meta; /* without line feed */
-    json_t *next;      /* `line` parsed, or NULL: not asked for yet */
     int behind;        /* 1: records were kept, and the writer's hash is not told of them yet */
     struct hash *proof; /* of all that is kept; NULL: it must be read for it */
     int64_t marked, marked_lines, synced_ns;
@@ -176,40 +172,23 @@ static int64_t size_of(int fd)
     return fstat(fd, &s) ? 0 : (int64_t)s.st_size;
 }
 
-/* Hashes whole lines from f->end on, `lines` of them at most, and counts them as records. */
-static void pass_lines(struct resume *r, struct hash *h, int64_t lines, struct finding *f)
-{
-    char *block = mem_alloc(BLOCK);
-    ssize_t got = 1;
-    for (int64_t at = f->end; lines > 0 && got > 0; at += got) {
-        got = pread(fileno(r->f), block, BLOCK, (off_t)at);
-        const char *from = block, *end = block + (got > 0 ? got : 0), *lf;
-        while (lines > 0 && (lf = memchr(from, '\n', (size_t)(end - from)))) {
-            from = lf + 1;
-            lines--;
-            f->records++;
-            f->end = at + (from - block);
-        }
-        hash_add(h, block, (size_t)((lines > 0 ? end : from) - block));
-    }
-    free(block);
-}
-
 /* Proves all records but the last that has a sum, by the sum of the last of these: it is of all the
  * bytes before. None, when it does not fit: then they are looked at one by one. */
 static void look_at_once(struct resume *r, struct finding *f)
 {
-    int64_t first = f->first, lines = size_of(r->sums.fd) / SUMS_BYTES - 2;
+    int64_t lines = size_of(r->sums.fd) / SUMS_BYTES - 2;
+    if (lines <= 0)
+        return;
     struct hash *all = hash_copy(r->proof);
-    if (lines > 0)
-        pass_lines(r, all, lines, f);
-    if (f->records > 0 && sums_fit(&r->sums, all, f->records + 1)) {
+    int64_t end = kept_read(&r->list, fileno(r->f), f->first, lines, all);
+    if (r->list.records > 0 && sums_fit(&r->sums, all, r->list.records + 1)) {
         hash_free(r->proof);
         r->proof = all;
+        f->records = r->list.records;
+        f->end = end;
     } else {
         hash_free(all);
-        f->records = 0;
-        f->end = first;
+        kept_free(&r->list);
     }
 }
 
@@ -225,6 +204,7 @@ static int look(struct resume *r, struct finding *f, struct err *e)
         return unreadable(r, e);
     while (more > 0 && (more = get_line(r->f, &r->line)) > 0 && (more = look_at(r, f, e)) > 0 &&
            (more = look_twice(r, f, e)) > 0) {
+        kept_add(&r->list, r->line.data, r->line.len);
         f->records++;
         f->end = ftello(r->f);
     }
@@ -336,10 +316,9 @@ static int find(struct resume *r, const json_t *meta, const struct resume_wish *
         log_note(wish->log, "%s: starts anew, the work file of an earlier process is not used: %s",
                  r->path, why);
     int cannot = cut(r, f.records ? f.end : 0, f.records ? f.records + 1 : 0, e);
-    if (!cannot && fseeko(r->f, (off_t)f.first, SEEK_SET))
-        cannot = unreadable(r, e);
     if (!cannot && f.records)
         say(r, wish->log, &f);
+    kept_next(&r->list, &r->next);
     r->left = f.records;
     r->at = f.first;
     r->behind = f.records > 0;
@@ -392,7 +371,7 @@ void resume_free(struct resume *r)
         return;
     if (*err_witness() == &r->witness)
         *err_witness() = NULL;
-    json_decref(r->next);
+    kept_free(&r->list);
     buf_free(&r->line);
     buf_free(&r->meta);
     hash_free(r->proof);
@@ -415,33 +394,31 @@ int resume_seal(struct resume *r, const struct hash *h, struct err *e)
 
 /* ---- taking over ---- */
 
-static int load(struct resume *r, struct err *e)
+static int changed(const struct resume *r, struct err *e)
 {
-    if (r->loaded || get_line(r->f, &r->line) > 0) {
-        r->loaded = 1;
-        return 0;
-    }
     return err_set(e, EXIT_IO, "%s: its work file changed while it was read", r->path);
 }
 
-static void step(struct resume *r)
+void resume_take(struct resume *r)
 {
-    json_decref(r->next);
-    r->next = NULL;
-    r->loaded = 0;
     r->left--;
     r->number++;
-    r->at += (int64_t)r->line.len + 1;
+    r->at += (int64_t)r->next.bytes;
+    if (!kept_next(&r->list, &r->next))
+        kept_free(&r->list);
 }
 
 int resume_match(struct resume *r, const struct buf *line, struct err *e)
 {
-    if (load(r, e))
-        return -1;
-    if (r->line.len + 1 != line->len || memcmp(r->line.data, line->data, r->line.len))
+    int same = r->next.bytes == line->len;
+    buf_clear(&r->line);
+    buf_reserve(&r->line, line->len);
+    if (same && pread(fileno(r->f), r->line.data, line->len, (off_t)r->at) != (ssize_t)line->len)
+        return changed(r, e);
+    if (!same || memcmp(r->line.data, line->data, line->len))
         return err_set(e, EXIT_BAD_DATA, "%s: line %lld of its work file is not the record that "
                        "belongs there (--fresh starts anew)", r->path, (long long)r->number);
-    step(r);
+    resume_take(r);
     return 0;
 }
 
@@ -450,21 +427,9 @@ int64_t resume_left(const struct resume *r)
     return r ? r->left : 0;
 }
 
-const json_t *resume_next(struct resume *r)
+const struct kept *resume_next(struct resume *r)
 {
-    if (!resume_goes_on(r) || load(r, NULL))
-        return NULL;
-    if (!r->next && !(r->next = quick_members(r->line.data, r->line.len, members)))
-        r->next = parse(&r->line);
-    return r->next;
-}
-
-int resume_take(struct resume *r, struct err *e)
-{
-    if (load(r, e))
-        return -1;
-    step(r);
-    return 0;
+    return resume_goes_on(r) ? &r->next : NULL;
 }
 
 int resume_drop(struct resume *r, struct err *e)
@@ -486,8 +451,7 @@ static int hash_again(const struct resume *r, struct hash *h, int64_t end, struc
         hash_add(h, block, got > 0 ? (size_t)got : 0);
     }
     free(block);
-    return got > 0 ? 0 : err_set(e, EXIT_IO, "%s: its work file changed while it was read",
-                                 r->path);
+    return got > 0 ? 0 : changed(r, e);
 }
 
 int resume_hash(struct resume *r, struct hash **h, struct err *e)

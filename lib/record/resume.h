@@ -22,6 +22,7 @@
 #include "lib/base/log.h"
 #include "lib/base/opt.h"
 #include "lib/base/out.h"
+#include "lib/record/kept.h"
 
 #define RESUME_OPTION(to)                                                                       \
     {"fresh", 0, OPT_FLAG, &(to),                                                               \
@@ -53,10 +54,8 @@ int resume_goes_on(const struct resume *r);  /* 1: records are kept, after their
 int resume_went_on(const struct resume *r);  /* 1: some were taken over */
 int resume_is_lasting(const struct resume *r); /* 1: another process may go on */
 int64_t resume_left(const struct resume *r); /* records that were kept and not taken over */
-/* The next of them, borrowed; NULL: none. Only what can be asked of it: kind, id, where, status,
- * more, seq, batch_id, value, value_se and scored_tokens. */
-const json_t *resume_next(struct resume *r);
-int resume_take(struct resume *r, struct err *e); /* takes it over */
+const struct kept *resume_next(struct resume *r); /* the next of them, borrowed; NULL: none */
+void resume_take(struct resume *r); /* takes it over */
 /* The next kept record must be this line (with its line feed). Takes it over. */
 int resume_match(struct resume *r, const struct buf *line, struct err *e);
 int resume_drop(struct resume *r, struct err *e); /* cuts off those that are left */

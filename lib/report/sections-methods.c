@@ -78,14 +78,9 @@ static void put_accuracy(struct page *p, const json_t *accuracy, const char *sid
 
 static void put_base(struct page *p, const struct runset *s, const json_t *list, const json_t *like)
 {
-    const char *name = NULL, *point = rec_text(like, "base_point");
-    const json_t *methods = runset_kind(s, "method"), *r;
-    size_t i;
-    json_array_foreach(methods, i, r)
-        if (!name && rec_is(r, "system", rec_is(like, "arch", "llama") ? "llama" : "llada"))
-            name = rec_text(r, "method");
+    const char *point = rec_text(like, "base_point");
     page_cell(p, sections_dash(rec_text(like, "model")));
-    page_cell(p, sections_dash(name));
+    page_cell(p, sections_dash(rec_text(like, "base_setting")));
     put_costs(p, s, point ? point : "");
     page_value(p, 1, NAN, NAN, NULL);
     put_accuracy(p, find_other(list, like, "accuracy"), "base_value");

@@ -1,9 +1,13 @@
-/* ceiling.h - the most that the host's threads can do, each figure from a loop that does nothing
- * else, or a device by its own copy and products; the best of some passes.
+/* ceiling.h - the most that the host's threads can do, each figure from loops that do nothing else,
+ * or a device by its own copy and products; the best of some passes.
  *
  * Passes of the host are a few milliseconds long: on a machine that does other things too, some run
- * undisturbed. On virtual machines read bandwidth follows what the neighbours do (between 48 and
- * 78 GB/s were seen within seconds on one of two processors).
+ * undisturbed. On virtual machines rates follow what the neighbours do (between 48 and 78 GB/s, and
+ * between 176 and 395 GFLOP/s, were seen on one machine): so the host's are medians of some loops,
+ * the best pass of each, with the spread of these beside them.
+ *
+ * The roof over a kind of numbers is that of the quickest instruction that can multiply them, which
+ * need not be the one made for them: fp32 holds every bf16 number and every int8 code.
  */
 #ifndef RUN_CEILING_H
 #define RUN_CEILING_H
@@ -18,9 +22,13 @@
 struct ceilings {
     size_t threads;                 /* of the host */
     double operations_per_s[UNITS]; /* 0: there is no instruction for the unit */
-    const char *isa[UNITS];         /* of the host */
-    size_t side[UNITS];             /* of a device: the products were side x side x side */
     double bytes_per_s;             /* read from memory; of a device: read and written, copying */
+    size_t side[UNITS];             /* of a device: the products were side x side x side */
+    /* Of the host: */
+    const struct peak *own[UNITS];  /* the loop of the unit's own instruction; NULL: none */
+    double own_per_s[UNITS];        /* what it makes */
+    enum unit by[UNITS];            /* the unit whose instruction is the roof: itself, or another */
+    double operations_spread[UNITS], bytes_spread; /* (largest - smallest) / median */
 };
 /* What the back end runs on, whichever it is. -1 (EXIT_NO_DEVICE, EXIT_INTERNAL): no memory. */
 int ceiling_measure(struct ceilings *c, struct backend *b, struct err *e);
@@ -35,6 +43,8 @@ double ceiling_reader_bytes_per_s(struct ceiling_reader *r, struct pool *pool);
 void ceiling_reader_close(struct ceiling_reader *r); /* NULL is fine */
 
 void ceiling_host(struct ceilings *c, struct pool *pool, struct ceiling_reader *r);
+/* From what each unit's own instruction makes, with its spread: the roofs. */
+void ceiling_lift(struct ceilings *c);
 /* Measures again, shortly: bandwidth as it is now, and the arithmetic of one unit, which only ever
  * raises its ceiling: what was reached once is possible. */
 void ceiling_again(struct ceilings *c, struct pool *pool, struct ceiling_reader *r, enum unit u);

@@ -10,7 +10,7 @@
 #include "lib/base/mem.h"
 #include "lib/record/optfile.h"
 #include "lib/record/resume.h"
-#include "lib/run/level.h"
+#include "lib/run/saving.h"
 #include "lib/run/runner.h"
 
 static const char notes[] =
@@ -24,8 +24,9 @@ static const char notes[] =
     "times is at most 2 % below the best before, and 5 % above it: warmup_steady.\n"
     "Where anything is timed the host is watched too: a batch in which tasks waited for a\n"
     "processor for 5 % of the time, others took 5 % of a processor or 2 % was stolen by other\n"
-    "guests, in which this process was preempted 50 times a second, or the processor was slowed\n"
-    "by heat, is `tainted`. --again runs it again at once; in all, 8 batches and a quarter.\n"
+    "guests, or the processor was slowed by heat, is `tainted`, and so is one preempted 50 times\n"
+    "a second on a system that does not tell how long tasks waited. --again runs it again at\n"
+    "once; in all, 8 batches and a quarter.\n"
     "On a GPU each kind of pass that a warmup or timed batch can come to is tried before its\n"
     "clock: choosing kernels and recording graphs is inside the clock of the cold batch alone.\n"
     "--halve: for texts, not for times. Halves say batch_halved, and measure counts them as oom\n"
@@ -37,6 +38,18 @@ static const char notes[] =
     "model_flops, model_bytes: the least that the passes of a batch need, as measure --help and\n"
     "the schema define them.\n"
     "Random draws depend on (seed, prompt id, step, position), not on batch or threads.\n"
+    "synth: models have no tokenizer: words of a prompt are hashed to ids, text is null.\n"
+    RESUME_NOTES
+    "What is timed (--warmup, --schedule, --repeat) is one process, so it always starts anew.\n"
+    "Who looks on (--trace, --stream, --live) makes every pass wait: ids are the same, times are\n"
+    "not those of the model, and records are `tainted` watched.\n"
+    "Self-check: a short generation of the first prompt, outside the clock, alone, before the\n"
+    "2nd timed batch, after each N and at the end; other ids than the first time: exit 70.\n"
+    "Exit: 0 done; 1 with error or oom records; 64 usage; 65 bad data: none of the prompts is\n"
+    "good, or they were cut; 66 no input; 69 no device; 70 NaN in the logits, a lost device, a\n"
+    "failed self-check; 73, 74 output; 129, 130, 143 interrupted.\n";
+
+static const char memory_notes[] =
     "Levels of --level: exact switches nothing on (attention and head in tiles are always on and\n"
     "change no bit); mild: --kv-dtype bf16; moderate: that and --quant int8; aggressive: that and\n"
     "--quant nf4. An option that is said wins over its level. (--isa has other levels: those are\n"
@@ -50,22 +63,12 @@ static const char notes[] =
     "taken in the batch; fragmentation_ratio: reserved / requested, of the peaks;\n"
     "load_peak_bytes: the resident set up to the end of loading, at most.\n"
     "--settings FILE: an object of options, {\"steps\": [8, 16], \"quant\": \"int8\"}, by their\n"
-    "names or those of record fields, in any case.\n"
-    "synth: models have no tokenizer: words of a prompt are hashed to ids, text is null.\n"
-    RESUME_NOTES
-    "What is timed (--warmup, --schedule, --repeat) is one process, so it always starts anew.\n"
-    "Who looks on (--trace, --stream, --live) makes every pass wait: ids are the same, times are\n"
-    "not those of the model, and records are `tainted` watched.\n"
-    "Self-check: a short generation of the first prompt, outside the clock, alone, before the\n"
-    "2nd timed batch, after each N and at the end; other ids than the first time: exit 70.\n"
-    "Exit: 0 done; 1 with error or oom records; 64 usage; 65 bad data: none of the prompts is\n"
-    "good, or they were cut; 66 no input; 69 no device; 70 NaN in the logits, a lost device, a\n"
-    "failed self-check; 73, 74 output; 129, 130, 143 interrupted.\n";
+    "names or those of record fields, in any case.\n";
 
 #define DRIVER_OPTIONS(g)                                                                        \
     ENGINE_OPTIONS((g).engine),                                                                 \
     {.type = OPT_HEADING, .name = "", .help = "When memory is short:"},                         \
-    {"level", 0, OPT_CHOICE, &(g).engine.level, .choices = LEVEL_CHOICES,                       \
+    {"level", 0, OPT_CHOICE, &(g).engine.level, .choices = SAVING_CHOICES,                       \
      .help = "options that save memory, by one word"},                                          \
     {"on-oom", 0, OPT_CHOICE, &(g).on_oom, .choices = "fail|plan|cpu",                          \
      .help = "what is too large: a record, or at a level that fits, or on the CPU (fail)"},      \
@@ -154,7 +157,7 @@ static int parse(const struct driver *d, struct job_args *a, const char **given,
                 "draft", 0, OPT_TEXT, &a->draft, .arg = "MODEL",
                 .help = "a smaller model of the same tokenizer, which guesses the next tokens"};
     }
-    char *all = mem_format("%s%s", d->notes, notes);
+    char *all = mem_format("%s%s%s", d->notes, notes, memory_notes);
     const struct tool tool = {d->decoder->tool, d->about, d->examples, all, options};
     int first = parse_all(&tool, a, file, argc, argv, e);
     settings_texts_free(&texts);

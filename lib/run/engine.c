@@ -7,10 +7,12 @@
 #include <string.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/nodes.h"
 #include "lib/record/rec.h"
 #include "lib/checkpoint/manifest.h"
 #include "lib/checkpoint/quantization.h"
-#include "lib/run/level.h"
+#include "lib/run/level_choice.h"
+#include "lib/run/saving.h"
 
 int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkpoint *c,
                       const struct log *log, struct err *e)
@@ -62,6 +64,17 @@ int engine_open(const struct engine *g, struct backend **b, struct err *e)
                    "%s", isa, have, g->device);
 }
 
+void engine_place(const struct engine *g, struct backend *b, const struct log *log)
+{
+    if (!g->numa || strcmp(g->numa, "interleave"))
+        return;
+    b->interleave = !*b->name && nodes_count() > 1;
+    if (!b->interleave)
+        log_note(log, "--numa interleave changes nothing: %s",
+                 *b->name ? "weights are on a device" : "one memory node is here, or the system "
+                 "forbids to ask");
+}
+
 /* Formats have names of their own in torch, which --cache-precision takes. */
 static const char *own_name(const char *name)
 {
@@ -74,7 +87,7 @@ static const char *own_name(const char *name)
 
 struct precision engine_precision(const struct engine *g, const struct config *c)
 {
-    const struct level *l = level_named(g->level);
+    const struct saving *l = saving_named(g->level);
     struct precision p = {.dtype = g->dtype, .kv = own_name(g->kv_dtype), .quant = g->quant};
     if (l && !p.kv)
         p.kv = l->kv;
@@ -97,9 +110,9 @@ static void put_switch(struct buf *b, const char *option, const char *value, con
         buf_format(b, " no --%s (the checkpoint is packed)", option);
 }
 
-void engine_say_level(const struct engine *g, const struct config *c, const struct log *log)
+void engine_say_saving(const struct engine *g, const struct config *c, const struct log *log)
 {
-    const struct level *l = level_named(g->level);
+    const struct saving *l = saving_named(g->level);
     struct buf b = {0};
     if (!l)
         return;
@@ -125,8 +138,17 @@ int engine_load(const struct engine *g, struct network *n, struct backend *b,
     return network_load(n, b, c, &p, e);
 }
 
+void engine_level(const struct engine *g, struct backend *b, const struct checkpoint *c,
+                  const struct log *log)
+{
+    struct network n;
+    if (strcmp(g->isa, "auto") || engine_settle(g, &n, b, c, NULL))
+        return; /* what cannot be settled, loading refuses */
+    level_choice_use(b, quantization_dtype(n.quant, &n.config, ROLE_Q, n.dtype), log);
+}
+
 const char *const engine_facts[] = {"device", "device_name", "isa", "library", "dtype",
-                                    "kv_dtype", "quant", "threads", NULL};
+                                    "kv_dtype", "quant", "threads", "numa", NULL};
 
 void engine_describe(json_t *r, const struct network *n)
 {
@@ -139,4 +161,6 @@ void engine_describe(json_t *r, const struct network *n)
     json_object_set_new(r, "kv_dtype", json_string(dtype_info[n->kv_dtype].name));
     json_object_set_new(r, "quant", json_string(quantization_name(n->quant)));
     rec_set_int(r, "threads", (int64_t)pool_threads(n->backend->pool));
+    if (b->interleave)
+        json_object_set_new(r, "numa", json_string("interleave"));
 }

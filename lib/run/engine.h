@@ -11,23 +11,28 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "lib/base/log.h"
 #include "lib/base/opt.h"
 #include "lib/network/network.h"
 
 struct engine {
-    const char *model, *ignore_config, *device, *isa, *dtype;
+    const char *model, *ignore_config, *device, *isa, *dtype, *numa;
     const char *kv_dtype, *quant, *level; /* NULL: not said */
     int64_t threads, mem_cap;
     int check_finite, verify;
 };
 #define ENGINE_DEFAULTS                                                                         \
-    {.device = "auto", .isa = "auto", .dtype = "auto"}
+    {.device = "auto", .isa = "auto", .dtype = "auto", .numa = "none"}
 #define ISA_OPTION(to)                                                                          \
     {"isa", 0, OPT_TEXT, &(to), .arg = "auto|avx512bf16|avx512|avx2|neon|portable",             \
-     .help = "instruction set of the CPU back end (auto: the best that it has)"}
+     .help = "instruction set of the CPU back end (auto: the quickest that it has)"}
 #define THREADS_OPTION(to)                                                                      \
     {"threads", 0, OPT_INT, &(to), 0, 1024, .arg = "N",                                         \
      .help = "threads (0: one for each physical core that we may use)"}
+#define NUMA_OPTION(to)                                                                         \
+    {"numa", 0, OPT_CHOICE, &(to), .choices = "none|interleave",                                \
+     .help = "where weights lie on a host with several memory nodes: near the thread that "     \
+             "multiplies them most (none), or on all nodes in turn"}
 #define IGNORE_CONFIG_OPTION(to)                                                                \
     {"ignore-config", 0, OPT_TEXT, &(to), .arg = "KEY[,KEY...]",                                \
      .help = "unknown keys of config.json that do not change the network"}
@@ -46,6 +51,7 @@ struct engine {
     {"quant", 0, OPT_CHOICE, &(g).quant, .choices = "none|" DTYPE_QUANTIZED,                    \
      .help = "quantize the matrices (none; a packed checkpoint stays as it is)"},               \
     THREADS_OPTION((g).threads),                                                                \
+    NUMA_OPTION((g).numa),                                                                      \
     {"mem-cap", 0, OPT_BYTES, &(g).mem_cap, 0, 9007199254740991.0, .arg = "BYTES",              \
      .help = "memory of the model at most, K/M/G (0: no cap)"},                                 \
     {"verify", 0, OPT_FLAG, &(g).verify,                                                        \
@@ -61,11 +67,17 @@ int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkp
  * when there can be no such device, EXIT_NO_DEVICE when there is none here, saying what is. */
 int engine_open(const struct engine *g, struct backend **b, struct err *e);
 int engine_check_device(const struct engine *g, struct err *e); /* the first of these alone */
+/* With --isa auto: level_choice_use for what the network of a checkpoint multiplies. For a back end
+ * that is just open. */
+void engine_level(const struct engine *g, struct backend *b, const struct checkpoint *c,
+                  const struct log *log);
+/* Obeys --numa on a back end without weights, and says where that changes nothing. */
+void engine_place(const struct engine *g, struct backend *b, const struct log *log);
 /* What --dtype, --kv-dtype and --quant say and, where they say nothing, --level. A checkpoint that
  * is packed stays as it is, whatever the level. */
 struct precision engine_precision(const struct engine *g, const struct config *c);
 /* One line: what --level has switched on. */
-void engine_say_level(const struct engine *g, const struct config *c, const struct log *log);
+void engine_say_saving(const struct engine *g, const struct config *c, const struct log *log);
 /* network_settle with engine_precision. */
 int engine_settle(const struct engine *g, struct network *n, struct backend *b,
                   const struct checkpoint *c, struct err *e);
@@ -74,7 +86,7 @@ int engine_load(const struct engine *g, struct network *n, struct backend *b,
                 const struct checkpoint *c, struct err *e);
 
 /* For records: sets all engine_facts: what ran, not what was asked. device_name and library are
- * null on a host. */
+ * null on a host; numa is not there unless weights lie on several nodes in turn. */
 extern const char *const engine_facts[]; /* names, NULL last */
 void engine_describe(json_t *record, const struct network *n);
 

@@ -23,9 +23,9 @@ static void set_size(json_t *r, const char *key, size_t value)
     rec_set_int(r, key, (int64_t)value);
 }
 
-static void set_ns(json_t *r, const char *key, int64_t ns, int known)
+static void set_known(json_t *r, const char *key, int64_t value, int known)
 {
-    json_object_set_new(r, key, known ? json_integer(ns) : json_null());
+    json_object_set_new(r, key, known ? json_integer(value) : json_null());
 }
 
 static json_t *list32(const int32_t *v, size_t n)
@@ -65,6 +65,8 @@ static void set_config(json_t *r, const struct job *job, const struct network *n
         buf_format(&b, " device=%s", g->device);
     if (strcmp(g->isa, "auto"))
         buf_format(&b, " isa=%s", g->isa);
+    if (n->backend->interleave)
+        buf_text(&b, " numa=interleave");
     set_text(r, "config", b.data);
     buf_free(&b);
 }
@@ -170,12 +172,12 @@ static void set_times(json_t *r, const struct job *job, const struct prompt *p,
     rec_set_int(r, "start_ns", trace->start_ns - job->process_ns);
     rec_set_int(r, "tokenize_ns", p->tokenize_ns);
     rec_set_int(r, "prepare_ns", at->prepare_ns);
-    set_ns(r, "admit_ns", g->admit_ns, ran);
-    set_ns(r, "e2e_ns", g->e2e_ns, ran);
-    set_ns(r, "ttft_ns", g->n_emits ? g->emit_ns[0] : 0, g->n_emits > 0);
-    set_ns(r, "ttft_commit_ns", g->first_commit_ns, ran && g->first_commit_ns > 0);
-    set_ns(r, "ttf_block_ns", g->first_block_ns, ran && g->first_block_ns > 0);
-    set_ns(r, "batch_ns", trace->makespan_ns, ran);
+    set_known(r, "admit_ns", g->admit_ns, ran);
+    set_known(r, "e2e_ns", g->e2e_ns, ran);
+    set_known(r, "ttft_ns", g->n_emits ? g->emit_ns[0] : 0, g->n_emits > 0);
+    set_known(r, "ttft_commit_ns", g->first_commit_ns, ran && g->first_commit_ns > 0);
+    set_known(r, "ttf_block_ns", g->first_block_ns, ran && g->first_block_ns > 0);
+    set_known(r, "batch_ns", trace->makespan_ns, ran);
     json_object_set_new(r, "emit_ns", list64(g->emit_ns, g->n_emits));
     json_object_set_new(r, "emit_tokens", list32(g->emit_tokens, g->n_emits));
     json_object_set_new(r, "step_ns", list64(g->step_ns, g->n_steps));
@@ -205,10 +207,10 @@ static void set_cost(json_t *r, const struct network *n, const struct batch_trac
     rec_set_number(r, "model_bytes", ran ? trace->cost.bytes : (double)NAN, why);
     rec_set_number(r, "prefill_flops", split ? trace->prefill.flops : (double)NAN, why);
     rec_set_number(r, "prefill_bytes", split ? trace->prefill.bytes : (double)NAN, why);
-    set_ns(r, "prefill_ns", trace->prefill_ns, split);
+    set_known(r, "prefill_ns", trace->prefill_ns, split);
 }
 
-static void set_memory(json_t *r, const struct generation_place *at,
+static void set_memory(json_t *r, const struct network *n, const struct generation_place *at,
                        const struct batch_trace *trace, const struct gpu_monitor *monitor)
 {
     const struct memory *m = &trace->memory;
@@ -229,7 +231,8 @@ static void set_memory(json_t *r, const struct generation_place *at,
                    "nothing was asked for");
     set_size(o, "alloc_calls", m->calls);
     set_size(o, "load_allocated_peak_bytes", at->load_allocated);
-    set_ns(o, "load_peak_bytes", at->load_peak, at->load_peak >= 0);
+    set_known(o, "load_peak_bytes", at->load_peak, at->load_peak >= 0);
+    set_known(o, "huge_page_bytes", n->huge_page_bytes, n->huge_page_bytes >= 0);
     gpu_monitor_put_memory(monitor, m, o);
     json_object_set_new(r, "memory", o);
 }
@@ -268,7 +271,7 @@ json_t *generation_record(const struct job *job, const struct network *n,
     set_times(r, job, p, at, g, trace);
     set_cost(r, n, trace);
     set_text(r, "level", job->args->engine.level);
-    set_memory(r, at, trace, monitor);
+    set_memory(r, n, at, trace, monitor);
     gpu_monitor_put(monitor, r);
     if (at->host)
         host_monitor_put(at->host, r);

@@ -19,7 +19,9 @@
 /* Above these shares of the time, for more than so many seconds, a batch does not count. */
 static const double MOST_PRESSURE = 0.05, LEAST_PRESSURE_S = 0.002;
 static const double MOST_STOLEN = 0.02, MOST_OTHERS = 0.05, LEAST_TICKS_S = 0.045;
-/* Switches a second: a kernel's own work makes a few. */
+/* Switches a second, where the system does not tell the pressure: how often is not how long. A
+ * kernel thread that looks after the pages of a large process may come ninety times a second, and
+ * take 0.2 % of its time. */
 static const double MOST_PREEMPTED = 50;
 enum { LEAST_PREEMPTED = 10 };
 /* Fewer ticks of the energy counter than this are no measurement. */
@@ -131,7 +133,8 @@ unsigned host_monitor_taints(const struct host_seen *s)
         t |= HOST_STOLEN;
     if (is_above(s->others, MOST_OTHERS, s->seconds, LEAST_TICKS_S))
         t |= HOST_OTHERS;
-    if (s->preempted > LEAST_PREEMPTED && (double)s->preempted > MOST_PREEMPTED * s->seconds)
+    if (isnan(s->pressure) && s->preempted > LEAST_PREEMPTED &&
+        (double)s->preempted > MOST_PREEMPTED * s->seconds)
         t |= HOST_PREEMPTED;
     if (s->throttled > 0)
         t |= HOST_THERMAL;

@@ -104,6 +104,17 @@ int methods_read(struct methods *m, const char *path, struct err *e)
     return got;
 }
 
+void methods_gather(struct methods *m, const json_t *records)
+{
+    size_t i;
+    json_t *r;
+    *m = (struct methods){0};
+    json_array_foreach(records, i, r) {
+        struct err e = {0};
+        methods_take(m, r, "methods", &e);
+    }
+}
+
 void methods_free(struct methods *m)
 {
     for (size_t i = 0; i < m->n; i++)

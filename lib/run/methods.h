@@ -30,6 +30,8 @@ struct methods {
 int methods_read(struct methods *m, const char *path, struct err *e);
 /* Appends a record (borrowed) of kind method; `where` for messages. -1: EXIT_BAD_DATA. */
 int methods_take(struct methods *m, json_t *record, const char *where, struct err *e);
+/* All of an array of records that are methods; those that are none name nothing. */
+void methods_gather(struct methods *m, const json_t *records);
 void methods_free(struct methods *m);
 /* The method that a record with the fields of its decoder's table is of, or NULL. */
 const struct method *methods_of(const struct methods *m, const json_t *record);

@@ -210,21 +210,20 @@ static int run_undisturbed(struct session *s, struct generation_place at,
 /* A record of an earlier process stands where this batch would put one for p: 0, or -1. */
 static int take_over(struct session *s, const struct prompt *p, struct err *e)
 {
-    const json_t *kept = rec_kept(&s->out), *r = rec_kept_of(&s->out, "generation", p->record);
-    const char *where = kept && !strcmp(rec_kind(kept), "error") ? rec_text(kept, "where") : NULL;
-    if (r && rec_int(r, "seq", -1) == s->seq) {
-        const char *status = rec_text(r, "status");
-        session_worse(s, status && !strcmp(status, "ok") ? EXIT_OK : EXIT_FAILED_RECORDS);
-        if (rec_int(r, "batch_id", -1) >= s->batch_id)
-            s->batch_id = rec_int(r, "batch_id", 0) + 1;
+    const struct kept *kept = rec_kept(&s->out), *r = rec_kept_of(&s->out, "generation", p->record);
+    if (r && kept_int(r, KEPT_SEQ, -1) == s->seq) {
+        session_worse(s, kept_is(r, KEPT_STATUS, "ok") ? EXIT_OK : EXIT_FAILED_RECORDS);
+        if (kept_int(r, KEPT_BATCH_ID, -1) >= s->batch_id)
+            s->batch_id = kept_int(r, KEPT_BATCH_ID, 0) + 1;
         s->seq++;
-    } else if (where && !strcmp(where, p->where)) {
+    } else if (kept && kept_is(kept, KEPT_KIND, "error") && kept_is(kept, KEPT_WHERE, p->where)) {
         session_worse(s, EXIT_INTERNAL); /* NaN is all that a batch has errors for */
     } else {
         return err_set(e, EXIT_BAD_DATA, "%s: its work file has another record where prompt "
                        "'%.200s' is due (--fresh starts anew)", s->job->args->common.output, p->id);
     }
-    return rec_keep(&s->out, e);
+    rec_keep(&s->out);
+    return 0;
 }
 
 /* A batch whose records an earlier process wrote, all of them: 1. Else 0, and those there are of it

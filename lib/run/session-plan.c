@@ -2,7 +2,7 @@
  * fit, explains, and, where --on-oom asks for it, makes the run one that fits.
  *
  * The order in which a run gives way is fixed: first how many prompts run together, down to one
- * (runner.c, which halves), then the levels one after the other (level.h), then nothing. Steps,
+ * (runner.c, which halves), then the levels one after the other (saving.h), then nothing. Steps,
  * lengths and options that were said stay: a run that would answer another question is no answer.
  */
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "lib/run/explain.h"
 #include "lib/run/fit.h"
-#include "lib/run/level.h"
+#include "lib/run/saving.h"
 #include "lib/run/session.h"
 
 /* *n and *draft = what would be loaded. -1: it cannot be had. */
@@ -27,6 +27,7 @@ static int settle(const struct session *s, struct network *n, struct network *dr
 static int look(const struct session *s, struct fit *f)
 {
     struct network n, draft;
+    engine_level(&s->job->args->engine, s->backend, &s->checkpoint, NULL); /* whose scratch it is */
     if (settle(s, &n, &draft, NULL))
         return -1;
     *f = fit_alone(s->job, &n, s->drafter.asked ? &draft : NULL, s->prompts.v, s->prompts.n);
@@ -51,9 +52,9 @@ void session_foresee(struct session *s)
 static void climb_down(struct session *s, const struct fit *asked)
 {
     const char *level = s->args.engine.level;
-    const struct level *l = level_named(level);
+    const struct saving *l = saving_named(level);
     struct fit f = *asked;
-    while (!f.fits && (l = level_next(l))) {
+    while (!f.fits && (l = saving_next(l))) {
         s->args.engine.level = l->name;
         if (look(s, &f))
             f.fits = 0;
@@ -110,7 +111,7 @@ int session_plan(struct session *s, struct err *e)
         plan(s);
     else if (!strcmp(how, "cpu") && move(s, e))
         return -1;
-    engine_say_level(&s->args.engine, &s->checkpoint.config, &s->log);
+    engine_say_saving(&s->args.engine, &s->checkpoint.config, &s->log);
     return 0;
 }
 

@@ -9,6 +9,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
+#include "lib/base/nodes.h"
 #include "lib/base/resident.h"
 #include "lib/record/resume.h"
 
@@ -126,6 +127,8 @@ static json_t *meta_extra(const struct session *s, struct err *e)
     json_object_set_new(b, "library",
                         *s->backend->library ? json_string(s->backend->library) : json_null());
     rec_set_int(b, "threads", (int64_t)pool_threads(s->backend->pool));
+    rec_set_int(b, "memory_nodes", (int64_t)nodes_count());
+    json_object_set_new(b, "numa", json_string(s->backend->interleave ? "interleave" : "none"));
     json_object_set_new(m, "backend", b);
     rec_set_int(m, "launch", s->job->plan->launch);
     return m;
@@ -180,6 +183,9 @@ static int load_weights(struct session *s, struct err *e)
     log_more(&s->log, "%s: %zu bytes of weights in %.2f s (%zu estimated)", s->network.config.name,
              network_weight_bytes(&s->network), (double)(clock_ns() - begin) * 1e-9,
              network_expected_bytes(&s->network));
+    if (s->network.huge_page_bytes >= 0)
+        log_more(&s->log, "%lld bytes of this process lie in huge pages",
+                 (long long)s->network.huge_page_bytes);
     return 0;
 }
 
@@ -264,8 +270,10 @@ int session_open(struct session *s, struct err *e)
         engine_open(&s->job->args->engine, &s->backend, e) || session_plan(s, e))
         return -1;
     const struct job *job = s->job;
+    engine_level(&job->args->engine, s->backend, &s->checkpoint, &s->log);
     if (job->args->explain)
         return session_explain(s, e);
+    engine_place(&job->args->engine, s->backend, &s->log);
     if (open_outputs(s, e))
         return -1;
     s->out.inputs = json_incref(s->prompts.inputs);

@@ -18,12 +18,14 @@
 
 #include "lib/base/opt.h"
 #include "lib/run/engine.h"
+#include "lib/run/level_choice.h"
 #include "lib/checkpoint/synth.h"
 #include "tests/bench/card.h"
 
 static const char tool_name[] = "bench";
 static volatile sig_atomic_t stop_signal;
-static const char parts[] = "ceilings,kernels,models,growth";
+static const char parts[] = "ceilings,kernels,models,growth,tools,peer";
+static const char usual_parts[] = "ceilings,kernels,models,growth";
 static const char jobs[] = "prefill,decode,batch,diffuse,after,full,block,gap,memory,load";
 static const char usual_jobs[] = "prefill,decode,batch,diffuse";
 static const char kinds[] = "f32,bf16,int8,nf4,fp8";
@@ -65,10 +67,21 @@ int bench_on_device(const struct bench *b)
 
 int bench_backend(struct bench *b, struct err *e)
 {
-    const struct engine engine = {.device = b->device, .isa = b->isa, .threads = b->threads};
+    const struct engine engine = {.device = b->device, .isa = b->isa, .threads = b->threads,
+                                  .numa = b->numa};
+    const struct log log = {tool_name, !b->backend && !b->common.quiet}; /* it says it once */
     backend_close(b->backend);
     b->backend = NULL;
-    return engine_open(&engine, &b->backend, e);
+    if (engine_open(&engine, &b->backend, e))
+        return -1;
+    engine_place(&engine, b->backend, &log);
+    return 0;
+}
+
+void bench_level(struct bench *b, enum dtype dtype)
+{
+    if (!strcmp(b->isa, "auto"))
+        level_choice_use(b->backend, dtype, NULL);
 }
 
 static void describe(const struct bench *b, json_t *r)
@@ -80,6 +93,8 @@ static void describe(const struct bench *b, json_t *r)
     json_object_set_new(r, "library", *k->library ? json_string(k->library) : json_null());
     if (!bench_on_device(b))
         rec_set_int(r, "threads", (int64_t)b->roof.threads);
+    if (k->interleave)
+        json_object_set_new(r, "numa", json_string("interleave"));
 }
 
 static void note_signal(int number)
@@ -131,17 +146,32 @@ static void set_remark(const struct bench *b, json_t *r, int unit, double reache
                                                      "outliers: not what the int8 units can do"));
 }
 
+/* Of the host's loops; of a device there are none. */
+enum { SPREAD_TEXT = 32 };
+static const char *spread_text(const struct bench *b, double spread, char text[SPREAD_TEXT])
+{
+    *text = 0;
+    if (!bench_on_device(b))
+        snprintf(text, SPREAD_TEXT, ", spread %.0f %%", 100 * spread);
+    return text;
+}
+
 static int put_ceiling(struct bench *b, const struct ceilings *c, enum unit u, struct err *e)
 {
+    char spread[SPREAD_TEXT];
     json_t *r = ceiling_record(c, b->backend, u);
-    fprintf(stderr, "%-36s %8.1f GOP/s  (%s)\n", rec_text(r, "name"), c->operations_per_s[u] / 1e9,
-            rec_text(r, "isa"));
+    fprintf(stderr, "%-36s %8.1f GOP/s  (%s)%s\n", rec_text(r, "name"),
+            c->operations_per_s[u] / 1e9, rec_text(r, "isa"),
+            spread_text(b, c->operations_spread[u], spread));
     set_remark(b, r, u, c->operations_per_s[u]);
+    if (!bench_on_device(b) && rec_text(r, "remark"))
+        fprintf(stderr, "bench: %s\n", rec_text(r, "remark"));
     return rec_write(&b->out, "roofline", r, e);
 }
 
 static int put_ceilings(struct bench *b, const struct ceilings *c, struct err *e)
 {
+    char spread[SPREAD_TEXT];
     int bad = 0;
     for (int u = 0; u < UNITS && !bad; u++)
         if (c->operations_per_s[u] > 0)
@@ -150,8 +180,9 @@ static int put_ceilings(struct bench *b, const struct ceilings *c, struct err *e
         fprintf(stderr, "%-36s %8.1f GB/s  (%s)\n", "memory copy, read + written",
                 c->bytes_per_s / 1e9, b->backend->name);
     else
-        fprintf(stderr, "%-36s %8.1f GB/s  (%zu thread%s)\n", "memory read",
-                c->bytes_per_s / 1e9, c->threads, c->threads > 1 ? "s" : "");
+        fprintf(stderr, "%-36s %8.1f GB/s  (%zu thread%s)%s\n", "memory read",
+                c->bytes_per_s / 1e9, c->threads, c->threads > 1 ? "s" : "",
+                spread_text(b, c->bytes_spread, spread));
     return bad;
 }
 
@@ -224,9 +255,19 @@ static int run_ceilings(struct bench *b, struct err *e)
     return bad || put_ceilings(b, &b->roof, e);
 }
 
+/* 1: a part is chosen that holds something against the ceilings. */
+static int has_roofs(const struct bench *b)
+{
+    return bench_chosen(b->only, "ceilings") || bench_chosen(b->only, "kernels") ||
+           bench_chosen(b->only, "models") || bench_chosen(b->only, "growth");
+}
+
 static int run(struct bench *b, struct err *e)
 {
-    int bad = run_ceilings(b, e) || bench_stopped(b, e);
+    if (b->peer_command) /* the peer has the machine, or the device, alone */
+        peer_ask(b);
+    int bad = bench_stopped(b, e) || (bench_chosen(b->only, "tools") && bench_tools(b, e)) ||
+              (has_roofs(b) && run_ceilings(b, e)) || bench_stopped(b, e);
     for (const struct pair *p = pairs; !bad && p->name; p++) {
         if (!bench_chosen(b->shapes, p->name))
             continue;
@@ -272,13 +313,18 @@ static const char jobs_text[] =
     "  memory      peak memory of one pass of the sampler: prompt of 1024, 1024 slots, one block\n"
     "  load        weights of --model in bytes a second, the second time\n"
     "With tiny shapes the lengths of after, gap, full, block and memory are a sixteenth.\n"
+    "The part tools: measure, score-exact, score-text, report and pareto over records, by bytes a\n"
+    "second of processor time, peak resident memory (looked at every 5 ms), and the shares of\n"
+    "reading, hashing and parsing, which are those of three readers of the same bytes in this\n"
+    "process; below 75 MB/s the row says which share is the largest.\n"
+    "The part peer: what --peer-command tells, and nothing of ours.\n"
     "A signal ends the stream with what it has and an end record \"interrupted\": 129, 130, 143.\n";
 
 static void parse(struct bench *b, int argc, char **argv)
 {
     const struct opt options[] = {
         {"only", 0, OPT_TEXT, &b->only, .arg = "LIST",
-         .help = "of ceilings, kernels, models, growth (all four)"},
+         .help = "of ceilings, kernels, models, growth (these four), tools, peer"},
         {"jobs", 0, OPT_TEXT, &b->jobs, .arg = "LIST",
          .help = "what models do, of prefill, decode, batch, diffuse (these four), after, full, "
                  "block, gap, memory, load"},
@@ -288,6 +334,7 @@ static void parse(struct bench *b, int argc, char **argv)
          .help = "of f32, bf16, int8, nf4 (these four), fp8"},
         {"device", 0, OPT_TEXT, &b->device, .arg = "cpu|cuda[:N]", .help = "back end (cpu)"},
         ISA_OPTION(b->isa),
+        NUMA_OPTION(b->numa),
         {"threads", 0, OPT_INT, &b->threads, 0, 1024, .arg = "N", .help = "(0: all)"},
         {"repeat", 0, OPT_INT, &b->repeat, 1, 1000, .arg = "N",
          .help = "runs of a model, of which the median counts (3)"},
@@ -297,7 +344,12 @@ static void parse(struct bench *b, int argc, char **argv)
          .help = "run llama.cpp's tools between ours, on SHAPE.TYPE.gguf of this folder"},
         {"peer-command", 0, OPT_TEXT, &b->peer_command, .arg = "COMMAND",
          .help = "run this first: it prints a JSON object a line, with work and tokens_per_s, "
-                 "and where they matter model, dtype and peer, its name"},
+                 "and where they matter model, dtype and peer, its name (data/peers)"},
+        {"peer-limit", 0, OPT_REAL, &b->peer_limit_s, 1e-3, 1e6, .arg = "SECONDS",
+         .help = "a peer that takes longer is ended, and its column stays empty (900)"},
+        {"bin", 0, OPT_TEXT, &b->bin, .arg = "DIR", .help = "the tools that the part tools runs"},
+        {"stream", 0, OPT_BYTES, &b->stream_bytes, 1, 1e15, .arg = "BYTES",
+         .help = "of records that each of them reads, K/M/G, written below $TMPDIR (16M)"},
         {"model", 'm', OPT_TEXT, &b->model, .arg = "MODEL",
          .help = "checkpoint whose weights the job load loads"},
         OPT_COMMON(b->common),
@@ -311,19 +363,23 @@ static void parse(struct bench *b, int argc, char **argv)
     if (first < argc)
         opt_usage(&tool, "expected no operands, got %s", argv[first]);
     check_list(&tool, "only", b->only, parts);
+    if (bench_chosen(b->only, "tools") && !b->bin)
+        opt_usage(&tool, "--only tools: expected --bin DIR, where the tools are");
+    if (bench_chosen(b->only, "peer") && !b->peer_command)
+        opt_usage(&tool, "--only peer: expected --peer-command COMMAND");
     check_list(&tool, "jobs", b->jobs, jobs);
     check_list(&tool, "shapes", b->shapes, shapes);
     check_list(&tool, "dtypes", b->dtypes, kinds);
 }
 
-/* What is opened before anything is measured; the peer has the machine, or the device, alone. */
+/* What is opened before anything is measured. */
 static int open_all(struct bench *b, struct err *e)
 {
+    if (!has_roofs(b))
+        return 0;
     if (bench_backend(b, e))
         return -1;
-    if (!bench_on_device(b) && !(b->reader = ceiling_reader_open(e)))
-        return -1;
-    return b->peer_command ? peer_told(b->peer_command, &b->told, e) : 0;
+    return bench_on_device(b) || (b->reader = ceiling_reader_open(e)) ? 0 : -1;
 }
 
 /* Ends the stream as it came to its end, and says how the process shall. */
@@ -331,22 +387,23 @@ static int finish(struct bench *b, int bad, struct err *e)
 {
     struct err why = {0};
     if (!bad)
-        return rec_close(&b->out, "ok", e) ? -1 : 0;
+        return peer_finish(b, e) || rec_close(&b->out, "ok", e) ? -1 : 0;
     const char *status = *b->stop                           ? "interrupted"
                          : b->points && e->code != EXIT_IO ? "failed"
                                                            : NULL;
     if (!status)
         rec_abandon(&b->out);
-    else if (rec_close(&b->out, status, &why))
+    else if (peer_finish(b, &why) || rec_close(&b->out, status, &why))
         *e = why;
     return -1;
 }
 
 int main(int argc, char **argv)
 {
-    struct bench b = {.common = COMMON_DEFAULTS, .only = parts, .shapes = "small",
+    struct bench b = {.common = COMMON_DEFAULTS, .only = usual_parts, .shapes = "small",
                       .dtypes = usual_kinds, .jobs = usual_jobs, .device = "cpu", .isa = "auto",
-                      .repeat = 3, .point_s = 0.3, .stop = &stop_signal};
+                      .numa = "none", .repeat = 3, .point_s = 0.3, .peer_limit_s = 900,
+                      .stream_bytes = 16 << 20, .stop = &stop_signal};
     struct err e = {0};
     parse(&b, argc, argv);
     if (open_all(&b, &e) || rec_open(&b.out, &b.common, tool_name, argc, argv, NULL, &e))
@@ -356,9 +413,11 @@ int main(int argc, char **argv)
     int bad = finish(&b, run(&b, &e), &e);
     free(b.normal);
     json_decref(b.told);
+    int failed = b.peers_failed && !has_roofs(&b); /* it was all that was asked for */
+    json_decref(b.peers_failed);
     ceiling_reader_close(b.reader);
     backend_close(b.backend);
     if (bad)
         err_die(tool_name, &e);
-    return 0;
+    return failed ? EXIT_FAILED_RECORDS : EXIT_OK;
 }

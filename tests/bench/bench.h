@@ -10,8 +10,10 @@
 #include "lib/network/network.h"
 
 struct bench {
-    const char *only, *shapes, *dtypes, *jobs, *device, *isa, *model, *peer, *peer_command;
-    int64_t repeat, threads;
+    const char *only, *shapes, *dtypes, *jobs, *device, *isa, *numa, *model, *peer, *peer_command;
+    const char *bin;       /* folder of the tools */
+    int64_t repeat, threads, stream_bytes;
+    double peer_limit_s;
     double point_s; /* about as long is spent on each kernel, and on each pass */
     struct common common;
     struct backend *backend;
@@ -21,6 +23,7 @@ struct bench {
     uint64_t walks;        /* so far */
     uint64_t points;       /* written so far */
     json_t *told;          /* the lines of --peer-command, or NULL */
+    json_t *peers_failed;  /* name of a peer -> how it ended; NULL: none has */
     const volatile sig_atomic_t *stop; /* the signal that came, or 0 */
     struct rec_writer out;
 };
@@ -32,6 +35,9 @@ int bench_on_device(const struct bench *b);
 int bench_stopped(const struct bench *b, struct err *e);
 /* Opens b->backend as the options say; one that was open is closed first. */
 int bench_backend(struct bench *b, struct err *e);
+/* With --isa auto: the level of the host for a format, as the tools choose it. No matrices are
+ * there. */
+void bench_level(struct bench *b, enum dtype dtype);
 /* The host's are measured again, shortly: a device is nobody else's. */
 void ceilings_refresh(struct bench *b, enum unit u);
 
@@ -95,6 +101,8 @@ size_t shrunk(const struct pair *p, size_t length); /* at least 1 */
 int bench_kernels(struct bench *b, const struct pair *p, struct err *e);
 int bench_models(struct bench *b, const struct pair *p, struct err *e);
 int bench_growth(struct bench *b, const struct pair *p, struct err *e);
+/* The tools that reduce records, over streams of --stream bytes that are made here. */
+int bench_tools(struct bench *b, struct err *e);
 int bench_attention(struct bench *b, const struct config *f, const struct pair *pair,
                     const char *kind, enum dtype dtype, struct err *e);
 json_t *kernel_fields(const char *kernel, const struct pair *p, const char *kind,
@@ -148,6 +156,7 @@ int bench_load(struct bench *b, const struct kind *k, struct err *e);
 /* The tools of llama.cpp on the PATH, on a file of the same shape and type made by write-gguf.
  * Tokens per second as they report them; NaN when there is no such tool or it failed. */
 struct peer {
+    struct bench *bench;
     const char *file; /* GGUF */
     size_t threads;
 };
@@ -157,11 +166,14 @@ double peer_batch(const struct peer *p, size_t batch, size_t prompt, size_t toke
 /* positions: prompt and canvas together; all of them count as tokens, in the peer's favour. */
 double peer_diffuse(const struct peer *p, size_t positions, size_t block, size_t steps);
 
-/* Runs a command that prints a JSON object a line: "work" and "tokens_per_s", and where they matter
- * "model", "dtype" and "peer", its name. The list of them; -1: it failed. */
-int peer_told(const char *command, json_t **told, struct err *e);
-/* The line about a work, or NULL: borrowed. */
-const json_t *peer_line(const json_t *told, const char *model, const char *dtype,
-                        const char *work);
+/* Names a peer that is not asked again and says how it ended, once. */
+void peer_failed(struct bench *b, const char *who, const char *how);
+/* Runs --peer-command, which prints what data/peers/README.md says. */
+void peer_ask(struct bench *b);
+/* The line of it about the work of a record that has our rate, which it then has met; NULL: none.
+ * Borrowed. */
+const json_t *peer_line(struct bench *b, const json_t *record);
+/* Writes what it told as `peer` records, and peers that failed as errors. */
+int peer_finish(struct bench *b, struct err *e);
 
 #endif

@@ -197,6 +197,7 @@ static int bench_kind(struct bench *b, const struct config *f, const struct pair
                       const struct kind *kind, struct err *e)
 {
     size_t D = f->width;
+    bench_level(b, kind->dtype);
     b->backend->act = b->backend->ops->act_dtype(kind->dtype);
     if (bench_product(b, "matmul", f->heads * f->head_dim, D, 0, pair, kind, e) ||
         bench_product(b, "matmul", D, f->ffn, 0, pair, kind, e) ||

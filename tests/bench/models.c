@@ -143,14 +143,14 @@ static char *peer_file(const struct models *m, const struct job *j)
     char *path = mem_format("%s/%s.%s.gguf", m->bench->peer, shape, m->kind->peer_type);
     if (file_exists(path))
         return path;
-    fprintf(stderr, "bench: %s: no such file, no peer column; make it with write-gguf\n", path);
+    peer_failed(m->bench, path, "no such file, make it with write-gguf");
     free(path);
     return NULL;
 }
 
 static double run_peer(const struct models *m, const struct job *j, const char *file)
 {
-    struct peer p = {file, m->bench->roof.threads};
+    struct peer p = {m->bench, file, m->bench->roof.threads};
     if (!file)
         return (double)NAN;
     switch (j->kind) {
@@ -178,9 +178,8 @@ json_t *model_fields(const struct models *m, const char *work)
 
 void set_rates(const struct models *m, json_t *r, double rate, const char *peer, double peer_rate)
 {
-    const json_t *line = peer_line(m->bench->told, rec_text(r, "model"), m->kind->name,
-                                   rec_text(r, "work"));
     rec_set_number(r, "tokens_per_s", rate, NULL);
+    const json_t *line = peer_line(m->bench, r);
     if (isnan(peer_rate) && line) {
         peer = rec_text(line, "peer");
         peer = peer ? peer : "peer";
@@ -245,6 +244,7 @@ int bench_network(struct bench *b, const char *shape, const struct kind *k, stru
         (k->precision.quant &&
          (quantization_named(k->precision.quant, &q) || quantization_check(q, &f, NULL))))
         return 1;
+    bench_level(b, k->dtype);
     char *name = mem_format("synth:%s", shape);
     int bad = checkpoint_open(&c, name, 0, e) || network_load(n, b->backend, &c, &k->precision, e);
     free(name);

@@ -1,6 +1,11 @@
-/* peer.c - llama.cpp's own tools and what they print: each call is one process and one run after
- * the tool's own warm-up; what it loads is not in its figure. And a peer of the user's own, which
- * is run once and tells all at once. */
+/* peer.c - other engines at the same work. llama.cpp's own tools are run in turn with ours: each
+ * call is one process and one run after the tool's own warm-up; what it loads is not in its figure.
+ * A peer of the user's own is a command that is run once, before ours, and tells all at once.
+ *
+ * One that crashes, hangs, is missing or prints something else is named once, with what became of
+ * it; it is not asked again, and its column stays empty. Records about peers come last: what failed
+ * as errors, and what --peer-command said as lines of kind `peer`.
+ */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,58 +14,88 @@
 
 #include "lib/base/mem.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/command.h"
 
-/* What a command prints on standard output, or NULL when it fails or says nothing; the caller
- * frees. */
-static char *output_of(const char *command)
+/* ---- what failed ---- */
+
+static int has_failed(const struct bench *b, const char *who)
 {
-    struct buf text = {0};
-    char piece[4096];
-    size_t n;
-    FILE *f = popen(command, "r");
-    while (f && (n = fread(piece, 1, sizeof piece, f)) > 0)
-        buf_put(&text, piece, n);
-    if (f && !pclose(f) && text.data)
-        return text.data;
-    buf_free(&text);
-    return NULL;
+    return json_object_get(b->peers_failed, who) != NULL;
 }
 
-/* Runs "PROGRAM -m 'FILE' -t THREADS OPTIONS"; the caller frees the answer. A file name with a
- * quote in it is not tried. */
-static char *run_tool(const struct peer *p, const char *program, const char *options)
+void peer_failed(struct bench *b, const char *who, const char *how)
 {
-    char *command = strchr(p->file, '\'')
-                        ? NULL
-                        : mem_format("%s -m '%s' -t %zu %s < /dev/null", program,
-                                     p->file, p->threads, options);
-    char *text = command ? output_of(command) : NULL;
-    if (!text)
-        fprintf(stderr, "bench: %s of %s failed: no peer figure; run it by hand to see why\n",
-                program, p->file);
-    free(command);
-    return text;
+    if (has_failed(b, who))
+        return;
+    if (!b->peers_failed)
+        b->peers_failed = json_object();
+    json_object_set_new(b->peers_failed, who, json_string(how));
+    fprintf(stderr, "bench: peer %s: %s; its column stays empty\n", who, how);
 }
 
-/* A number of the first object of llama-bench's list, or of a line of batched-bench. */
+static char *run_command(const struct bench *b, const char *line, struct command_end *end)
+{
+    const struct command c = {.line = line, .limit_s = b->peer_limit_s, .stop = b->stop};
+    return command_run(&c, end);
+}
+
+/* ---- llama.cpp ---- */
+
+/* The number that `find` sees in what "PROGRAM -m 'FILE' -t THREADS OPTIONS" prints; NaN. A file
+ * name with a quote in it is not tried. */
+static double run_tool(const struct peer *p, const char *program, const char *options,
+                       double (*find)(const char *text))
+{
+    struct bench *b = p->bench;
+    struct command_end end;
+    double rate = NAN;
+    char *who = mem_format("%s of %s", program, p->file);
+    char *line = mem_format("exec %s -m '%s' -t %zu %s", program, p->file, p->threads, options);
+    if (!has_failed(b, program) && !has_failed(b, who) && !strchr(p->file, '\'')) {
+        char *text = run_command(b, line, &end);
+        rate = text ? find(text) : rate;
+        if (isnan(rate) && !*b->stop)
+            peer_failed(b, end.missing ? program : who,
+                        text ? "it printed no rate (run it by hand to see why)" : end.how);
+        free(text);
+    }
+    free(line);
+    free(who);
+    return rate;
+}
+
+/* A number of the first object of a list, or of a line. */
 static double number_of(const char *text, const char *key)
 {
     json_t *j = text ? json_loads(text, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
-    const json_t *first = json_is_array(j) ? json_array_get(j, 0) : j;
-    const json_t *value = json_object_get(first, key);
-    double x = json_is_number(value) ? json_number_value(value) : (double)NAN;
+    double x = rec_number(json_is_array(j) ? json_array_get(j, 0) : j, key);
     json_decref(j);
     return x;
+}
+
+static double bench_rate(const char *text)
+{
+    return number_of(text, "avg_ts");
+}
+
+static double batch_rate(const char *text)
+{
+    return number_of(strchr(text, '{'), "speed_tg");
+}
+
+/* Seconds of all steps, as it logs them. */
+static double diffusion_s(const char *text)
+{
+    const char *total = strstr(text, "total time: ");
+    double ms = total ? strtod(total + strlen("total time: "), NULL) : 0;
+    return ms > 0 ? ms / 1e3 : (double)NAN;
 }
 
 static double bench_tool(const struct peer *p, size_t prompt, size_t tokens)
 {
     char options[96];
     snprintf(options, sizeof options, "-p %zu -n %zu -r 1 -o json 2>/dev/null", prompt, tokens);
-    char *text = run_tool(p, "llama-bench", options);
-    double rate = number_of(text, "avg_ts");
-    free(text);
-    return rate;
+    return run_tool(p, "llama-bench", options, bench_rate);
 }
 
 double peer_prefill(const struct peer *p, size_t tokens)
@@ -79,63 +114,153 @@ double peer_batch(const struct peer *p, size_t batch, size_t prompt, size_t toke
     snprintf(options, sizeof options,
              "-npp %zu -ntg %zu -npl %zu -c %zu --output-format jsonl 2>/dev/null", prompt, tokens,
              batch, batch * (prompt + tokens));
-    char *text = run_tool(p, "llama-batched-bench", options);
-    const char *line = text ? strchr(text, '{') : NULL;
-    double rate = number_of(line, "speed_tg");
-    free(text);
-    return rate;
+    return run_tool(p, "llama-batched-bench", options, batch_rate);
 }
 
-/* Top-k 1 is the cheapest way of its sampler to a token; its time of all steps counts, which
- * it logs. */
+/* Top-k 1 is the cheapest way of its sampler to a token. */
 double peer_diffuse(const struct peer *p, size_t positions, size_t block, size_t steps)
 {
     char options[192];
     snprintf(options, sizeof options, "-tb %zu -p x -ub %zu -b %zu -c %zu --temp 0 --top-k 1 "
              "--diffusion-block-length %zu --diffusion-steps %zu --diffusion-algorithm 4 2>&1",
              p->threads, positions, positions, positions, block, steps);
-    char *text = run_tool(p, "llama-diffusion-cli", options);
-    const char *total = text ? strstr(text, "total time: ") : NULL;
-    double ms = total ? strtod(total + strlen("total time: "), NULL) : (double)NAN;
-    free(text);
-    return ms > 0 ? (double)positions / ms * 1e3 : (double)NAN;
+    return (double)positions / run_tool(p, "llama-diffusion-cli", options, diffusion_s);
 }
 
-int peer_told(const char *command, json_t **told, struct err *e)
+/* ---- one of the user's own ---- */
+
+/* What is wanted of it, in its environment. */
+static void say_wishes(const struct bench *b)
 {
-    char *text = output_of(command);
-    if (!text)
-        return err_set(e, EXIT_BAD_DATA, "--peer-command %s: it failed, or said nothing", command);
-    *told = json_array();
-    int bad = 0;
-    for (char *at = text, *end; !bad && *at; at = end) {
-        end = at + strcspn(at, "\n");
-        json_t *line = json_loadb(at, (size_t)(end - at), 0, NULL);
-        if (end > at && (!rec_text(line, "work") || isnan(rec_number(line, "tokens_per_s"))))
-            bad = err_set(e, EXIT_BAD_DATA, "--peer-command %s: expected a JSON object with work "
-                          "and tokens_per_s, got %.*s", command, (int)(end - at), at);
-        if (line)
-            json_array_append_new(*told, line);
-        end += *end == '\n';
+    char threads[24], repeat[24];
+    struct pool *pool = pool_new((size_t)b->threads);
+    snprintf(threads, sizeof threads, "%zu", pool_threads(pool));
+    pool_free(pool);
+    snprintf(repeat, sizeof repeat, "%lld", (long long)b->repeat);
+    setenv("BENCH_DEVICE", b->device, 1);
+    setenv("BENCH_SHAPES", b->shapes, 1);
+    setenv("BENCH_DTYPES", b->dtypes, 1);
+    setenv("BENCH_JOBS", b->jobs, 1);
+    setenv("BENCH_THREADS", threads, 1);
+    setenv("BENCH_REPEAT", repeat, 1);
+}
+
+/* One line as a member of `told`. -1: it is none, and *why says so. */
+static int take_line(json_t *told, const char *line, size_t n, struct err *why)
+{
+    json_t *j = json_loadb(line, n, 0, NULL);
+    if (!rec_text(j, "work") || !(rec_number(j, "tokens_per_s") > 0)) {
+        json_decref(j);
+        return err_set(why, EXIT_BAD_DATA, "line %zu: expected a JSON object with work and "
+                       "tokens_per_s, got %.*s", json_array_size(told) + 1,
+                       (int)(n < 60 ? n : 60), line);
     }
+    return json_array_append_new(told, j);
+}
+
+/* The list of what it told, or NULL and *why. */
+static json_t *take_lines(const char *text, struct err *why)
+{
+    json_t *told = json_array();
+    int bad = 0;
+    while (!bad && *text) {
+        size_t n = strcspn(text, "\n");
+        bad = n && take_line(told, text, n, why);
+        text += n + (text[n] == '\n');
+    }
+    if (!bad && !json_array_size(told))
+        bad = err_set(why, EXIT_BAD_DATA, "it printed nothing");
+    if (!bad)
+        return told;
+    json_decref(told);
+    return NULL;
+}
+
+void peer_ask(struct bench *b)
+{
+    struct command_end end;
+    struct err why = {0};
+    say_wishes(b);
+    char *text = run_command(b, b->peer_command, &end);
+    b->told = text ? take_lines(text, &why) : NULL;
+    if (!b->told && !*b->stop)
+        peer_failed(b, b->peer_command, text ? why.text : end.how);
     free(text);
-    return bad;
 }
 
 /* 1: the line says the same of `key`, or nothing. */
-static int agrees(const json_t *line, const char *key, const char *value)
+static int agrees(const json_t *line, const json_t *record, const char *key)
 {
-    const char *said = rec_text(line, key);
-    return !said || !strcmp(said, value);
+    const char *said = rec_text(line, key), *is = rec_text(record, key);
+    return !said || (is && !strcmp(said, is));
 }
 
-const json_t *peer_line(const json_t *told, const char *model, const char *dtype, const char *work)
+const json_t *peer_line(struct bench *b, const json_t *record)
 {
-    size_t i;
-    const json_t *line;
-    json_array_foreach(told, i, line)
-        if (agrees(line, "work", work) && agrees(line, "model", model) &&
-            agrees(line, "dtype", dtype))
-            return line;
-    return NULL;
+    size_t i = 0, n = json_array_size(b->told);
+    json_t *line = NULL;
+    for (; i < n && (line = json_array_get(b->told, i)); i++)
+        if (agrees(line, record, "work") && agrees(line, record, "model") &&
+            agrees(line, record, "dtype"))
+            break;
+    if (i == n)
+        return NULL;
+    double rate = rec_number(line, "tokens_per_s");
+    json_t *met = json_object_get(line, "met");
+    if (!met)
+        json_object_set_new(line, "met", met = json_array());
+    json_array_append_new(met, json_pack("{s:O, s:O, s:f}", "model",
+                                         json_object_get(record, "model"), "dtype",
+                                         json_object_get(record, "dtype"), "peer_ratio",
+                                         rec_number(record, "tokens_per_s") / rate));
+    return line;
+}
+
+/* ---- the records ---- */
+
+/* The line as a record: alone, or as it met a work of ours. */
+static int put_line(struct bench *b, const json_t *line, const json_t *met, struct err *e)
+{
+    static const char *const keys[] = {"peer", "work", "model", "dtype"};
+    json_t *r = json_object();
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *said = rec_text(met, keys[i]);
+        said = said ? said : rec_text(line, keys[i]);
+        if (said)
+            json_object_set_new(r, keys[i], json_string(said));
+    }
+    rec_set_number(r, "tokens_per_s", rec_number(line, "tokens_per_s"), NULL);
+    rec_set_number(r, "peer_ratio", rec_number(met, "peer_ratio"),
+                   "no such work was measured here");
+    return rec_write(&b->out, "peer", r, e);
+}
+
+static int put_told(struct bench *b, struct err *e)
+{
+    size_t i, k, alone = 0;
+    json_t *line, *met;
+    int bad = 0;
+    json_array_foreach(b->told, i, line) {
+        const json_t *all = json_object_get(line, "met");
+        json_array_foreach(all, k, met)
+            bad = bad || put_line(b, line, met, e);
+        bad = bad || (!all && put_line(b, line, NULL, e));
+        if (!all && !alone++ && !bench_chosen(b->only, "peer"))
+            fprintf(stderr, "bench: the peer tells of \"%s\", which is no work that was measured "
+                    "here\n", rec_text(line, "work"));
+    }
+    return bad;
+}
+
+int peer_finish(struct bench *b, struct err *e)
+{
+    const char *who;
+    json_t *how;
+    int bad = put_told(b, e);
+    json_object_foreach(b->peers_failed, who, how) {
+        struct err what = {0};
+        err_set(&what, EXIT_FAILED_RECORDS, "peer %s: %s", who, json_string_value(how));
+        bad = bad || rec_error(&b->out, &what, "peer", NULL, e);
+    }
+    return bad ? -1 : 0;
 }

@@ -39,6 +39,8 @@ static int bench_memory(struct models *m, struct err *e)
     rec_set_int(fields, "requested_peak_bytes", (int64_t)trace.memory.requested_peak);
     rec_set_int(fields, "allocated_peak_bytes", (int64_t)trace.memory.allocated_peak);
     rec_set_int(fields, "reserved_peak_bytes", (int64_t)trace.memory.reserved_peak);
+    if (m->net.huge_page_bytes >= 0)
+        rec_set_int(fields, "huge_page_bytes", m->net.huge_page_bytes);
     return bench_figure(b, fields, e);
 }
 
@@ -62,6 +64,7 @@ static int load_once(struct bench *b, const struct kind *k, struct load *l, stru
     struct network n;
     if (bench_stopped(b, e) || bench_backend(b, e))
         return -1;
+    bench_level(b, k->dtype);
     int64_t begin = clock_ns();
     if (checkpoint_open(&c, b->model, 0, e))
         return -1;

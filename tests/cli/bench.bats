@@ -72,10 +72,11 @@ EOF
     jq -se 'map(select(.peer)) | length > 3 and
         all((.tokens_per_s / .peer_tokens_per_s / .peer_ratio - 1 | fabs) < 1e-9)' bench.ndjson
     grep -q -- '-t 1 -p 0 -n 128 -r 1 -o json' calls
-    # without the files there are no figures, and that is no error
+    # without the files there are no figures, and that is said once for each
     "$BENCH/bench" --only models --shapes tiny --dtypes bf16 --repeat 1 --threads 1 --peer nowhere \
-        -o alone.ndjson
+        -o alone.ndjson 2> said
     jq -se 'map(select(.peer)) | length == 0' alone.ndjson
+    [ "$(grep -c 'tiny-llama.bf16.gguf: no such file' said)" -eq 1 ]
 }
 
 @test "a peer of one's own: what its command prints is joined by work, model and dtype" {
@@ -90,16 +91,118 @@ EOF
     }
     bench 'cat told'
     conforms bench.ndjson
-    jq -se 'map(select(.peer) | {work, peer, peer_tokens_per_s}) == [
+    jq -se 'map(select(.kind == "roofline" and .peer) | {work, peer, peer_tokens_per_s}) == [
         {work: "prefill 128", peer: "theirs", peer_tokens_per_s: 500},
         {work: "full 1 x 64, head of 32", peer: "peer", peer_tokens_per_s: 250.5}]' bench.ndjson
-    jq -se 'map(select(.peer)) | all((.tokens_per_s / .peer_tokens_per_s / .peer_ratio - 1 | fabs)
-        < 1e-9)' bench.ndjson
-    run bench 'echo no record'
-    [ "$status" -eq 65 ]
-    [[ $output == *'expected a JSON object with work and tokens_per_s, got no record'* ]]
-    run bench false
-    [ "$status" -eq 65 ]
+    jq -se 'map(select(.peer_tokens_per_s)) | length == 2 and
+        all((.tokens_per_s / .peer_tokens_per_s / .peer_ratio - 1 | fabs) < 1e-9)' bench.ndjson
+    # what it told is kept, with our rate over its own where the work was measured here
+    jq -se 'map(select(.kind == "roofline" and .peer)) as $ours | map(select(.kind == "peer")) |
+        map(.tokens_per_s) == [1, 500, 250.5] and .[0].peer_ratio == null and
+        (.[0].peer_ratio_reason | contains("no such work")) and
+        .[1].peer_ratio == $ours[0].peer_ratio and .[2].model == "tiny-llada"' bench.ndjson
+    # it knows what is wanted
+    bench 'set -- $BENCH_DEVICE $BENCH_SHAPES $BENCH_DTYPES $BENCH_JOBS $BENCH_THREADS $BENCH_REPEAT
+        echo "{\"work\":\"$*\",\"tokens_per_s\":1}"'
+    jq -se 'any(.work == "cpu tiny bf16 prefill,full 1 1")' bench.ndjson
+}
+
+@test "the example of data/peers is what a peer prints" {
+    "$BENCH/bench" --only peer --peer-command "cat '$ROOT/data/peers/example.ndjson'" -o told
+    conforms told
+    jq -se 'map(select(.kind == "peer") | .work) | length == 3 and .[0] == "prefill 512"' told
+}
+
+@test "a peer's command that fails is named once, and its column stays empty" {
+    fails() { # COMMAND SAID [FLAGS...]
+        local command=$1 said=$2 status=0
+        shift 2
+        "$BENCH/bench" --only peer "$@" --peer-command "$command" -o told 2> said || status=$?
+        [ "$status" -eq 1 ]
+        [ "$(grep '^bench: ' said)" = "bench: peer $command: $said; its column stays empty" ]
+        conforms told
+        jq -se --arg said "$said" '(map(select(.kind == "error") | .message) | length == 1 and
+            (.[0] | endswith($said))) and map(select(.peer)) == [] and .[-1].failed == 1' told
+    }
+    good='{"work":"prefill 128","tokens_per_s":500}'
+    fails "echo '$good'; exit 3" 'exit code 3'
+    fails "echo '$good'; kill -ABRT \$\$" 'signal 6 (Aborted)'
+    fails "sh -c 'kill -SEGV \$\$'; exit \$?" 'signal 11 (Segmentation fault)'
+    fails './not-there' 'there is no such program (exit code 127)'
+    fails "echo '$good'; sleep 60" 'still running after 0.2 s' --peer-limit 0.2
+    fails "echo '$good'; echo no record" \
+        'line 2: expected a JSON object with work and tokens_per_s, got no record'
+    fails 'echo "{\"work\":0,\"tokens_per_s\":1}"' \
+        'line 1: expected a JSON object with work and tokens_per_s, got {"work":0,"tokens_per_s":1}'
+    fails true 'it printed nothing'
+    # the rest goes on
+    "$BENCH/bench" --only models --shapes tiny --dtypes bf16 --repeat 3 --threads 1 --jobs prefill \
+        --peer-command "echo '$good'; exit 3" -o bench.ndjson 2> said
+    [ "$(grep -c '^bench: peer ' said)" -eq 1 ]
+    jq -se 'map(select(.peer)) == [] and (map(select(.took_ns)) | length > 0) and
+        (.[-1] | .status == "ok" and .failed == 1)' bench.ndjson
+    # a signal to us ends it too, and is no fault of it
+    "$BENCH/bench" --only peer --peer-command 'sleep 60' -o told 2> said &
+    sleep 0.5
+    kill -TERM $!
+    status=0
+    wait $! || status=$?
+    [ "$status" -eq 143 ] && [ "$(cat said)" = 'bench: stopped by signal 15' ]
+    jq -se 'length == 2 and .[1].status == "interrupted"' told
+}
+
+@test "a tool of llama.cpp that fails is named once, not for each run" {
+    mkdir bin peer
+    touch peer/tiny-{llama,llada}.{f32,bf16}.gguf
+    printf '#!/bin/sh\necho "$*" >> calls\nkill -SEGV $$\n' > bin/llama-bench
+    printf '#!/bin/sh\nsleep 60\n' > bin/llama-batched-bench
+    printf '#!/bin/sh\necho rubbish\n' > bin/llama-diffusion-cli
+    chmod +x bin/*
+    bench() {
+        rm -f calls
+        PATH=$PWD/bin:$PATH "$BENCH/bench" --only models --shapes tiny --repeat 3 --threads 1 \
+            --peer peer --peer-limit 0.2 "$@" -o bench.ndjson 2> said
+        conforms bench.ndjson
+        jq -se 'map(select(.peer)) == [] and .[-1].status == "ok"' bench.ndjson
+    }
+    bench --dtypes bf16
+    [ "$(wc -l < calls)" -eq 1 ]
+    [ "$(grep '^bench: peer ' said)" = "bench: peer llama-bench of peer/tiny-llama.bf16.gguf: $(:
+        )signal 11 (Segmentation fault); its column stays empty
+bench: peer llama-batched-bench of peer/tiny-llama.bf16.gguf: $(:
+        )still running after 0.2 s; its column stays empty
+bench: peer llama-diffusion-cli of peer/tiny-llada.bf16.gguf: $(:
+        )it printed no rate (run it by hand to see why); its column stays empty" ]
+    jq -se '(map(select(.kind == "error")) | length == 3) and .[-1].failed == 3' bench.ndjson
+    # one that is not there is missing for all files; one that crashes may read another file
+    rm bin/llama-batched-bench
+    bench --dtypes f32,bf16 --jobs prefill,batch
+    [ "$(wc -l < calls)" -eq 2 ]
+    [ "$(grep -c 'peer llama-batched-bench: there is no such program' said)" -eq 1 ]
+}
+
+@test "tools over streams: rates, shares and memory, and what limits a slow one" {
+    export TMPDIR=$PWD/tmp
+    mkdir tmp
+    "$BENCH/bench" --only tools --bin "${BIN:-$ROOT/build/bin}" --stream 300K --repeat 1 \
+        -o tools.ndjson 2> said
+    conforms tools.ndjson
+    jq -se 'map(select(.kind == "tool")) | map(.tool) ==
+        ["measure", "score-exact", "score-text", "report", "pareto"] and all(
+        .bytes >= 300 * 1024 and .bytes < 310 * 1024 and .records > 50 and
+        (.bytes * 1e9 / .cpu_ns / .bytes_per_cpu_s - 1 | fabs) < 1e-9 and
+        (.read_ratio + .hash_ratio + .parse_ratio + .work_ratio - 1 | fabs) < 1e-9 and
+        (.limit != null) == (.bytes_per_cpu_s < 75e6))' tools.ndjson
+    grep -q '^score-text .* MB/s a core, .* MB resident.*: read .* hash .* parse .* work ' said
+    [ -z "$(ls tmp)" ]
+    # a tool that fails is an error, and the others are measured
+    mkdir bin
+    ln -s "${BIN:-$ROOT/build/bin}"/{measure,score-exact,score-text,pareto} bin
+    "$BENCH/bench" --only tools --bin bin --stream 30K --repeat 1 -o tools.ndjson
+    jq -se '(map(select(.kind == "tool")) | length == 4) and
+        (map(select(.kind == "error") | .message)[0] | contains("report over"))' tools.ndjson
+    run "$BENCH/bench" --only tools
+    [ "$status" -eq 64 ]
 }
 
 # The jobs of passes, of memory and of loading, on the host and on a device alike.

@@ -169,6 +169,25 @@ metric() {
         cmp - "$T/out"
 }
 
+@test "the rival of another paradigm is the plain point, whatever sorts first" {
+    metric zz autoregressive 1 100 101 99 100 102 98 |
+        jq -c '.lookup = 0 | .cache = "on"' > "$T/plain"
+    metric aa autoregressive 1 50 51 49 50 52 48 |
+        jq -c '.lookup = 4 | .lookup_ngram = 3' > "$T/guess"
+    metric bb autoregressive 1 60 61 59 60 62 58 | jq -c '.admit = "continuous"' > "$T/joins"
+    metric d masked_diffusion 1 110 111 109 110 112 108 > "$T/denoised"
+    rival() { # RECORDS...: the base, and what BY is there
+        compare --by paradigm --cost e2e_ns "${@/#/$T/}" |
+            jq -r '"\(.base_config) \(.base_setting)"'
+    }
+    [ "$(rival plain guess joins denoised)" = "zz autoregressive" ]
+    jq -c '.dtype = "bf16"' "$T/plain" > "$T/other" # of another number format, and plain
+    [ "$(rival other guess denoised)" = "zz autoregressive" ]
+    jq -c '.point = .point + "b" | .config = .config + "b"' "$T/plain" > "$T/same"
+    [ "$(rival other same denoised)" = "zzb autoregressive" ]
+    [ "$(rival guess denoised)" = "aa autoregressive" ] # the only one
+}
+
 @test "of two tokenizers: bytes of text a second beside the cost" {
     { metric ar autoregressive 1 100 101 99 100 102 98
       metric slow masked_diffusion 1 110 111 109 110 112 108; } > "$T/time"

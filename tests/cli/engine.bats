@@ -75,10 +75,80 @@ isas() { # those that run here, from the message that lists them
 
 @test "threads are those that we may use, and never change the ids" {
     one=$("${GEN[@]}" --threads 1 "$T/prompt" | jq -c .token_ids)
-    for n in 2 3; do
+    nll() { "$BIN/score-ppl" --mode nll -m data/models/llama-demo --no-meta "$@" \
+        "$T/prompt"; }
+    few=$(nll --threads 1 | jq -c .value)
+    for n in 2 3 64 128; do
         [ "$("${GEN[@]}" --threads $n "$T/prompt" | jq -c .token_ids)" = "$one" ]
+        [ "$n" -eq 3 ] || [ "$(nll --threads $n | jq -c .value)" = "$few" ]
     done
     cpu=$(taskset -pc $$ | sed 's/.*: //; s/[,-].*//')
     [ "$(taskset -c "$cpu" "${GEN[@]}" "$T/prompt" | jq .threads)" -eq 1 ]
     [ "$(taskset -c "$cpu" "${GEN[@]}" --threads 2 "$T/prompt" | jq -c .token_ids)" = "$one" ]
+}
+
+@test "a format runs on the instruction set that was quickest here, once for all runs" {
+    export XDG_CACHE_HOME=$T/cache
+    "${GEN[@]}" --isa portable "$T/prompt" > "$T/named"
+    [ ! -e "$XDG_CACHE_HOME" ] # who names one needs no clock
+    read -r first second rest <<< "$(isas | tr '\n' ' ')"
+    [ -n "$rest" ] || skip "one instruction set beside portable C: nothing to choose"
+    "${GEN[@]}" -v --dtype bf16 "$T/prompt" > "$T/now" 2> "$T/log"
+    isa=$(jq -r .isa "$T/now")
+    grep -qE "^gen-llama: isa $isa for bf16: .* $first [0-9.]+ [0-9.]+, .*\(measured now\)$" \
+        "$T/log"
+    "${GEN[@]}" -v --dtype bf16 "$T/prompt" > "$T/again" 2> "$T/log"
+    grep -q '(measured before)$' "$T/log"
+    "${GEN[@]}" --dtype bf16 --isa "$isa" "$T/prompt" > "$T/named"
+    [ "$(jq -c '[.isa, .token_ids]' "$T/now" "$T/again" "$T/named" | sort -u | wc -l)" -eq 1 ]
+
+    # a clock that finds the first set slow for bf16 alone, and the others alike
+    file=$(echo "$XDG_CACHE_HOME"/crossover/levels/*)
+    awk -v isa="$first" 'NR > 3 {
+            $3 = $4 = 1000
+            if ($1 == "bf16" && $2 == isa) $4 = 2000
+        } { print }' "$file" > "$T/times"
+    cp "$T/times" "$file"
+    [ "$("${GEN[@]}" --dtype bf16 "$T/prompt" | jq -r .isa)" = "$second" ]
+    [ "$("${GEN[@]}" --dtype f32 "$T/prompt" | jq -r .isa)" = "$first" ]
+    [ "$("${GEN[@]}" --dtype bf16 --isa "$first" "$T/prompt" | jq -r .isa)" = "$first" ]
+    # every tool that runs a network, and the meta record
+    "$BIN/score-ppl" --mode nll -m synth:tiny-llama --dtype bf16 "$T/prompt" > "$T/scores"
+    jq -se --arg isa "$second" '[.[0].backend.isa] | unique == [$isa]' "$T/scores"
+    "$BIN/gen-llada" -m synth:tiny-llada --dtype bf16 --gen-length 4 --block-length 4 --steps 2 \
+        "$T/prompt" > "$T/llada"
+    jq -se --arg isa "$second" '[.[0].backend.isa, .[1].isa] | unique == [$isa]' "$T/llada"
+    cmp "$T/times" "$file"
+
+    # a file that is broken, and no place for one
+    head -c 100 "$T/times" > "$file"
+    "${GEN[@]}" -v --dtype bf16 "$T/prompt" 2> "$T/log" > /dev/null
+    grep -q '(measured now)$' "$T/log"
+    [ "$(wc -l < "$file")" -eq "$(wc -l < "$T/times")" ]
+    XDG_CACHE_HOME=/dev/null "${GEN[@]}" -v --dtype bf16 "$T/prompt" 2> "$T/log" > /dev/null
+    grep -q '(measured now)$' "$T/log"
+}
+
+@test "where weights lie: --numa is obeyed on several memory nodes, and else said to do nothing" {
+    gen() { "$BIN/gen-llama" -m synth:small-llama --dtype bf16 --max-new 2 "$@" "$T/prompt"; }
+    gen > "$T/near"
+    jq -se '.[0].backend | .numa == "none" and .memory_nodes >= 1' "$T/near"
+    jq -se '.[1] | (has("numa") | not) and (.memory | has("huge_page_bytes"))' "$T/near"
+    ${CC:-cc} -shared -fPIC -o "$T/nodes.so" tests/fixtures/preload/nodes.c -ldl ||
+        skip "no compiler"
+    here() { LD_PRELOAD=$T/nodes.so NODES_LOG=$T/ranges gen --numa interleave "$@"; }
+    ldd "$BIN/gen-llama" | grep -q asan && skip "a sanitizer wants to be loaded first"
+    here > "$T/all" 2> "$T/said"
+    [ ! -s "$T/said" ]
+    jq -se '(.[0].backend | .numa == "interleave" and .memory_nodes == 2) and
+        (.[1] | .numa == "interleave" and (.config | endswith(" numa=interleave")))' "$T/all"
+    # large matrices, and nothing else: the same tokens, another point
+    [ "$(sort -u "$T/ranges" | sed 's/.*bytes, //' | uniq)" = "policy 3, nodes 3" ]
+    [ "$(jq -s '.[1].token_ids' "$T/all")" = "$(jq -s '.[1].token_ids' "$T/near")" ]
+    [ "$(jq -s '.[1].point' "$T/all")" != "$(jq -s '.[1].point' "$T/near")" ]
+    # one node, or a system that does not tell
+    NODES_REFUSE=1 here > "$T/refused" 2> "$T/said"
+    [ "$(cat "$T/said")" = "gen-llama: --numa interleave changes nothing: one memory node is $(:
+        )here, or the system forbids to ask" ]
+    [ "$(jq -s '.[1].point' "$T/refused")" = "$(jq -s '.[1].point' "$T/near")" ]
 }

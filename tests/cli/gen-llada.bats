@@ -411,7 +411,8 @@ made() { "$BIN/gen-llada" -q --no-meta -m synth:tiny-llada --gen-length 24 --blo
     done
     made --cache vicinity | jq -s -e 'all(.vicinity_before == 16 and .vicinity_warmup == 4 and
         .refresh == 0 and .delayed_refresh == null and .suffix == "all" and
-        .suffix_window == null and .pace == "uniform" and .leave == "on")'
+        .suffix_window == null and .pace == "uniform" and .leave == "on" and
+        .admit == "static" and .admit_ns == 0)'
     # the window and the last slot: 4 slots and 1 behind the first block, 4 behind the second
     made --suffix window --suffix-window 4 --limit 1 |
         jq -e '.rows == 4 * (3 + 8 + 5) + 4 * (3 + 16 + 5) + 4 * (3 + 24)'
@@ -460,6 +461,11 @@ made() { "$BIN/gen-llada" -q --no-meta -m synth:tiny-llada --gen-length 24 --blo
     real > "$T/all"
     real --suffix grow > "$T/grow"
     real --leave off > "$T/stay"
+    real --batch 2 --admit continuous > "$T/join"
+    [ "$(ids "$T/join")" = "$(ids "$T/all")" ]
+    jq -se 'all(.batch_id == 0) and map(select(.admit_ns > 0).id) == map(.id)[2:]' "$T/join"
+    run --separate-stderr real --admit continuous --leave off
+    [ "$status" -eq 64 ] && [[ $stderr == *"admit continuous goes with leave on only"* ]]
     jq -s -e --slurpfile all "$T/all" 'all(.status == "ok") and
         (map(.rows / .denoise_steps) | add) < ($all | map(.rows / .denoise_steps) | add)' "$T/grow"
     [ "$(ids "$T/stay")" = "$(ids "$T/all")" ]

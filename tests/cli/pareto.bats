@@ -70,6 +70,26 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     [ "$(jq -s '[.[] | select(.kind == "front") | .contract] | unique | length' "$T/p")" = 2 ]
 }
 
+@test "the rival of the crossovers is the plain LLaMA, where there is one" {
+    sweep 300 30 8 32 128 > "$T/in"
+    grep '"llama"' "$T/in" | jq -c '.lookup = 4 | .config = "a llama lookup=4" | .point = "0"
+        | .model = "a" | if .kind == "metric" then .value /= 4 | .launch_values[].value /= 4
+                         else . end' > "$T/guess"
+    pareto "$T/in" "$T/guess" > "$T/p"
+    [ "$(jq -r 'select(.kind == "crossover") | .llama_point' "$T/p" | sort -u)" = a ]
+    [ "$(jq -r 'select(.kind == "front") | .point' "$T/p" | sort | paste -sd ' ')" = \
+        "0 a s128 s32 s8" ]
+    grep -v '"llama"' "$T/in" | pareto - "$T/guess" > "$T/p"
+    [ "$(jq -r 'select(.kind == "crossover") | .llama_point' "$T/p" | sort -u)" = 0 ]
+    # and of what happens along batch sizes
+    { cat "$T/in" "$T/guess"; cat "$T/in" "$T/guess" | jq -c '.batch = 4 | .point += "x"
+        | if .kind == "metric" and .arch == "llada" then .value *= 6 | .launch_values[].value *= 6
+          else . end | if .series then .series += "x" else . end'; } > "$T/two"
+    pareto "$T/two" | jq -c 'select(.name == "X_batch") | .llama' > "$T/x"
+    [ -s "$T/x" ]
+    [ "$(sort -u "$T/x")" = '"llama"' ]
+}
+
 @test "order and files leave no trace; the seed does" {
     sweep 300 30 8 32 128 > "$T/in"
     grep metric "$T/in" | sort -r > "$T/m"

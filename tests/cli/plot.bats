@@ -233,8 +233,22 @@ twice() {
     done > m.ndjson
     draw throughput t.svg m.ndjson
     grep -q 'llada-demo cache=dual, 16 steps' t.svg
-    grep -q 'llada-demo cache=none, 16 steps' t.svg
+    grep -q '>llada-demo, 16 steps' t.svg
     grep -q '>llama-demo<' t.svg
+}
+
+@test "a series that is a method has its name, and no value of its axis" {
+    echo '{"schema":"crossover/1","kind":"method","run":"t","method":"vanilla","system":"llada",
+        "settings":{"steps":null},"source":"here"}' | jq -c . > methods
+    echo '{"schema":"crossover/1","kind":"method","run":"t","method":"both","system":"llada",
+        "settings":{"cache":"dual","unmask":"factor"},"source":"here"}' | jq -c . >> methods
+    jq -c 'select(.kind == "metric" and .arch == "llada") | .cache = "dual" | .unmask = "factor"
+        | .factor = 1 | .steps = null | .axis = "factor" | .point += "f" | .series += "f"' \
+        "$F/plot-metric.ndjson" > m.ndjson
+    cat "$F/plot-metric.ndjson" methods >> m.ndjson
+    draw throughput t.svg m.ndjson
+    grep -q '>llada-demo both<' t.svg
+    grep -q '>llada-demo, 16 steps' t.svg
 }
 
 @test "memory that ran out is a hatched cell" {
@@ -407,13 +421,35 @@ numbers() { sed -n "/^# $2\$/,/^\$/p" "$1" | tail -n +3 | sed '/^$/d'; }
     numbers f.tsv points | awk '$3 == 4 && $1 == 20 && $2 == 80 { n++ } END { exit n != 4 }'
     grep -q '^array panel_length.*= \[32, 64\]' f.gp
     # there they meet, at its own place; batch 8 by the roofline, half way from 4 to 16
-    [ "$(numbers f.tsv crossings | head -n 1 | tr '\t' ' ')" = '20 80 1 4 (1/step)' ]
+    [ "$(numbers f.tsv crossings | head -n 1 | cut -f 1-4 | tr '\t' ' ')" = '20 80 1 4 (1/step)' ]
     numbers f.tsv crossings | awk 'NR == 2 && ($1 - (20 * 100 / 14) ^ 0.5) ^ 2 < 1e-12 { n = 1 }
         END { exit !n }'
     grep -q 'up to batch 4 \[3.8, 4.2\] with 1 token a step (8 if both ran at' f.txt
     draw frontier a.svg --contract answer m.ndjson
     numbers a.tsv points | awk '$3 == 4 && $1 == 180 && $2 == 720 { n++ } END { exit n != 4 }'
     [ -z "$(numbers a.tsv crossings)" ]
+}
+
+@test "the second frontier: labels of crossings that lie close stand apart" {
+    both > m.ndjson
+    for at in "15.8 15.9 16 15.95 15.85" "1 1.02 1.01 1.04 1.03"; do # at the top, at the bottom
+        jq -c --arg at "$at" 'if .kind == "crossover" then ($at | split(" ")[] | tonumber) as $x
+            | .at = $x | .tokens_per_step = 10 * $x | .predicted_at = 4 else . end' \
+            m.ndjson > close.ndjson
+        draw frontier c.svg close.ndjson
+        # five marks of each panel, from the top: each label below its own mark, or where the axis
+        # ends, and a line, a twentieth of the axis at least, below the one before
+        read -r lo hi < <(sed -n 's/^array device_range.*\[\(.*\), \(.*\)\]/\1 \2/p' c.gp)
+        numbers c.tsv crossings | awk -F '\t' -v lo="$lo" -v hi="$hi" '
+            $3 == 1 {
+                n++
+                if (n % 5 != 1 && (log(label) - log($5)) / log(hi / lo) < 0.05) bad++
+                if (n % 5 != 1 && $2 > mark) bad++
+                if (!($5 > lo && $5 < hi) || (lo * 4 < $2 && $5 >= $2)) bad++
+                label = $5; mark = $2
+            }
+            END { exit !(n == 10 && !bad) }'
+    done
 }
 
 @test "memory against length: exponents, and bytes a token" {

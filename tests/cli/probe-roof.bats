@@ -45,6 +45,10 @@ shares() {
     shares --device cpu --threads 1
     jq -se 'map(select(.ceiling)) | length >= 1 and .[0].unit == "f32" and all(.threads == 1 and
         .device_name == null and .flops_per_s > 1e8 and .bytes_per_s > 1e8)' ceilings.ndjson
+    # medians with their spread; no roof is below that of fp32, and one that is another's says so
+    jq -se 'map(select(.ceiling)) | .[0].flops_per_s as $f32 | all(.flops_spread_ratio >= 0 and
+        .bytes_spread_ratio >= 0 and .flops_per_s >= $f32 and
+        (has("remark") | not) == (.unit == "f32" or .flops_per_s > $f32))' ceilings.ndjson
     jq -se '[.[] | select(.kind == "generation") | .threads] | unique == [1]' llama.ndjson
 }
 
@@ -54,7 +58,9 @@ shares() {
     shares --device cuda
     jq -se 'map(select(.ceiling)) | map(.unit) == ["f32", "bf16", "int8"] and
         all(.device == "cuda" and .device_name == "emulated device (host)" and .isa == "sm_90" and
-            (has("threads") | not) and .flops_per_s > 0 and .bytes_per_s > 0)' ceilings.ndjson
+            (has("threads") | not) and .flops_per_s > 0 and .bytes_per_s > 0 and
+            .flops_spread_ratio == null and (.flops_spread_ratio_reason | length) > 0)' \
+        ceilings.ndjson
     # whose products they are, as the generators say it too
     [ "$(jq -s 'map(select(.ceiling or .kind == "generation") | .library) | unique | length' \
         ceilings.ndjson llama.ndjson)" -eq 1 ]

@@ -413,6 +413,72 @@ static void test_stay(struct network *n)
     n->config = was;
 }
 
+/* Six prompts, two at a time: each has the answer, steps and rows that it has alone. 1: so it is;
+ * *waited: some joined when another one had ended, at another step of its own. */
+static int joins(const struct network *n, struct diffuse d, int *waited)
+{
+    enum { INPUTS = 2 * PROMPTS };
+    struct generation_input in[INPUTS];
+    struct generation g[INPUTS] = {0};
+    struct batch_trace trace = {0};
+    for (size_t i = 0; i < INPUTS; i++) {
+        in[i] = prompts[i % PROMPTS];
+        in[i].key += i;
+    }
+    d.alive = 2;
+    diffuse(n, &d, in, INPUTS, g, &trace);
+    const struct memory_estimate e = diffuse_estimate(n, &d, in, INPUTS);
+    int same = trace.memory.kind[MEMORY_KV] == e.kv &&
+               trace.memory.kind[MEMORY_ACTIVATIONS] == e.activations &&
+               !g[0].admit_ns && !g[1].admit_ns;
+    for (size_t i = 0; i < INPUTS; i++) {
+        struct generation h = {0};
+        struct batch_trace alone = {0};
+        d.alive = 0;
+        diffuse(n, &d, &in[i], 1, &h, &alone);
+        same &= g[i].n == h.n && !memcmp(g[i].ids, h.ids, h.n * sizeof *h.ids) &&
+                g[i].denoise_steps == h.denoise_steps && g[i].rows == h.rows &&
+                g[i].remasked_tokens == h.remasked_tokens && (i < 2 || g[i].admit_ns > 0) &&
+                g[i].e2e_ns == g[i].emit_ns[g[i].n_emits - 1];
+        *waited |= i > 1 && g[i].denoise_steps != g[0].denoise_steps;
+        generation_free(&h);
+    }
+    for (size_t i = 0; i < INPUTS; i++)
+        generation_free(&g[i]);
+    return same;
+}
+
+static void test_admit(struct network *n)
+{
+    static const enum unmask rules[] = {UNMASK_SCHEDULE, UNMASK_THRESHOLD, UNMASK_CREDIT,
+                                        UNMASK_SLOWFAST, UNMASK_SABER, UNMASK_WINO, UNMASK_KLASS};
+    const struct config was = n->config;
+    int same = 0, runs = 0, waited = 0;
+    for (int cache = 0; cache < CACHE_COUNT; cache++)
+        for (size_t k = 0; k < sizeof rules / sizeof *rules; k++) {
+            struct diffuse d = {.gen_length = 16, .block_length = 8, .steps = 8, .rule = rules[k],
+                                .cache = (enum caching)cache, .kept = cache_usual, .prepare = 1,
+                                .seed = 5,
+                                .unmask = {.threshold = 0.0031, .credit_threshold = 0.0035,
+                                           .credit_weight = 0.7, .credit_decay = 0.8,
+                                           .credit_power = 0.2, .slowfast_sure = 0.003,
+                                           .slowfast_reach = 0.0031, .saber_least = 2,
+                                           .wino_draft = 0.003, .wino_verify = 0.9,
+                                           .conf_threshold = 0.003, .kl_threshold = 0.01,
+                                           .kl_history = 1}};
+            n->config.attends = cache_policies[cache]->causal ? MASK_BLOCK_CAUSAL : was.attends;
+            n->config.attends_block = cache_policies[cache]->causal ? 8 : was.attends_block;
+            d.temperature = k % 2 && rules[k] != UNMASK_WINO ? 0.3 : 0;
+            if (!diffuse_check(&d, &n->config, NULL)) {
+                same += joins(n, d, &waited);
+                runs++;
+            }
+            n->config = was;
+        }
+    ok(same == runs && runs > 40 && waited, "a prompt that joins has the answer that it has alone: "
+       "%d of %d caches and rules", same, runs);
+}
+
 static size_t prepared;
 
 static void prepare_once(struct backend *b, const void *key, size_t key_bytes,
@@ -443,6 +509,7 @@ int main(void)
         test_neutral(&n);
         test_exact(&n);
         test_stay(&n);
+        test_admit(&n);
     }
     ok(prepared > 0, "passes were prepared: %zu", prepared);
     network_free(&n);

@@ -2,6 +2,7 @@
  * choose them by.
  * One file because each rule is a table of a few lines, and all share how one is asked. */
 #include "kernels/advance.h"
+#include "lib/base/rng.h"
 #include "lib/decode/cache/cache.h"
 #include "lib/decode/decoder.h"
 #include "lib/decode/schedule.h"
@@ -313,6 +314,104 @@ static void test_saber(void)
        "least 1, floor 1: one by one, none comes back");
 }
 
+/* Saber written out from its description: a block of slots, pass after pass. */
+struct saber {
+    int held[MOST], ever[MOST];          /* has an id now; had one */
+    double then[MOST], before[MOST];     /* confidence of its commit; probability a pass ago */
+};
+
+/* The slot of a set in which v is largest, of equals the first; -1: the set is empty. */
+static int largest(unsigned set, const double *v)
+{
+    int best = -1;
+    for (int i = 0; i < MOST; i++)
+        if (set >> i & 1 && (best < 0 || v[i] > v[best]))
+            best = i;
+    return best;
+}
+
+/* A pass over the block of slots from..to-1 with the confidences now[]: which are committed, and
+ * which are masked again. */
+static void saber_pass(struct saber *s, const double *now, int from, int to, double bottom,
+                       int least, unsigned *commit, unsigned *back)
+{
+    unsigned masked = 0, held = 0;
+    double sum = 0, threshold, fell[MOST];
+    int known = 0, taken = 0;
+    for (int i = 0; i < MOST; i++) {
+        known += s->ever[i];
+        sum += s->ever[i] ? s->then[i] : 0;
+        fell[i] = s->before[i] - now[i];
+        if (i >= from && i < to)
+            *(s->held[i] ? &held : &masked) |= 1u << i;
+    }
+    threshold = fmax(known ? sum / known : 1, bottom);
+    *commit = *back = 0;
+    for (int i; (i = largest(masked & ~*commit, now)) >= 0 &&
+                (taken < least || now[i] > threshold); taken++)
+        *commit |= 1u << i;
+    int again = (int)fmax(least / 2, ceil(taken / 8.0));
+    for (again = again < taken ? again : taken - 1; again > 0 && (held & ~*back); again--)
+        *back |= 1u << largest(held & ~*back, fell);
+    for (int i = from; i < to; i++) {
+        s->before[i] = now[i];
+        if (*commit >> i & 1) {
+            s->held[i] = s->ever[i] = 1;
+            s->then[i] = now[i];
+        }
+        if (*back >> i & 1)
+            s->held[i] = 0;
+    }
+}
+
+/* Two blocks of a canvas on random confidences, coarse so that some are equal: 1 when the rule does
+ * what is written out, and ends a block within as many passes as it has slots. *again: slots that
+ * were masked again. */
+static int saber_agrees(struct rng *r, double bottom, int least, int *again)
+{
+    const struct unmask_params p = {.saber_floor = bottom, .saber_least = least};
+    struct played m = {.step = 0};
+    struct saber s = {{0}, {0}, {0}, {0}};
+    for (int from = 0; from < MOST; from += MOST / 2)
+        for (int passes = 0;; passes++) {
+            int32_t asked[MOST];
+            double now[MOST] = {0}, confidence[MOST];
+            size_t n = 0, masks = 0;
+            for (int held = 0; held < 2; held++)
+                for (int i = from; i < from + MOST / 2; i++)
+                    if (s.held[i] == held) {
+                        now[i] = (double)rng_below(r, 17) / 16;
+                        masks += !held;
+                        confidence[n] = now[i];
+                        asked[n++] = i;
+                    }
+            if (!masks)
+                break;
+            unsigned commit, back, took = 0, returned = 0;
+            int digits = pass(&m, UNMASK_SABER, &p, asked, confidence, masks, n - masks);
+            for (; digits; digits /= 10)
+                took |= 1u << (digits % 10 - 1);
+            for (size_t k = 0; k < m.backs; k++)
+                returned |= 1u << m.back[k];
+            saber_pass(&s, now, from, from + MOST / 2, bottom, least, &commit, &back);
+            if (took != commit || returned != back || passes == MOST / 2)
+                return 0;
+            *again += (int)m.backs;
+        }
+    return 1;
+}
+
+static void test_saber_written_out(void)
+{
+    enum { CANVASES = 3000 };
+    struct rng r = {.seed = 11};
+    int alike = 0, again = 0;
+    for (int i = 0; i < CANVASES; i++)
+        alike += saber_agrees(&r, (double)(i % 5) / 4, 1 + i % 4, &again);
+    ok(alike == CANVASES && again > CANVASES / 4, "saber: %d of %d canvases as written out from "
+       "the publication, %d slots masked again", alike, (int)CANVASES, again);
+}
+
 static void test_wino(void)
 {
     const struct unmask_params p = {.wino_draft = 0.6, .wino_verify = 0.9};
@@ -524,6 +623,7 @@ int main(void)
     test_credit();
     test_slowfast();
     test_saber();
+    test_saber_written_out();
     test_wino();
     test_klass();
     test_offers();

@@ -32,7 +32,8 @@ static void test_taints(void)
     ok(taints((struct host_seen){1, 0, 0.1, 0.5, 0, 0, 0, 0}) == (HOST_STOLEN | HOST_OTHERS),
        "stolen and used by others");
     ok(!taints((struct host_seen){0.02, 0, 1, 1, 0, 0, 0, 0}), "a tick of the clock makes neither");
-    ok(taints((struct host_seen){1, 0, 0, 0, 60, 0, 0, 0}) == HOST_PREEMPTED, "preempted");
+    ok(taints((struct host_seen){1, NAN, 0, 0, 60, 0, 0, 0}) == HOST_PREEMPTED, "preempted");
+    ok(!taints((struct host_seen){1, 0.015, 0, 0, 90, 0, 0, 0}), "often, and hardly for any time");
     ok(taints((struct host_seen){1, 0, 0, 0, 0, 1, 0, 0}) == HOST_THERMAL, "slowed by heat");
 }
 

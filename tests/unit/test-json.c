@@ -195,26 +195,29 @@ static int quick_agrees(const char *bytes, size_t n)
     return verdict;
 }
 
-/* The members that were wanted, of bytes that are an object for jansson: 1, as it has them; 0: left
- * to it; -1: others. Of all other bytes nothing is asked but that none behind them is read. */
+/* The members that were wanted, of bytes that are an object for jansson: 1, as it has them; 0: it
+ * is none; -1: others. Of all other bytes nothing is asked but that none behind them is read. */
 static int members_agree(const char *bytes, size_t n)
 {
-    static const char *const wanted[] = {"a", "text", "id", "ok", "memory", "", NULL};
+    enum { WANTED = 5 };
+    static const struct quick_view wanted[WANTED] = {{"a", 1}, {"text", 4}, {"id", 2}, {"ok", 2},
+                                                     {"memory", 6}};
+    struct quick_view found[WANTED];
     char *exact = mem_alloc(n);
     memcpy(exact, bytes, n);
-    json_t *q = quick_members(exact, n, wanted);
+    quick_members(exact, n, wanted, WANTED, found);
     json_t *j = json_loadb(exact, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
-    size_t same = 0, there = 0;
-    for (size_t i = 0; wanted[i]; i++) {
-        const json_t *v = json_object_get(j, wanted[i]);
-        there += v != NULL;
-        same += v && json_equal(v, json_object_get(q, wanted[i]));
+    int same = 1;
+    for (size_t i = 0; i < WANTED; i++) {
+        const json_t *v = json_object_get(j, wanted[i].at);
+        json_t *q = found[i].n ? json_loadb(found[i].at, found[i].n, JSON_DECODE_ANY |
+                                            JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL) : NULL;
+        same &= v ? json_equal(v, q) : !found[i].n;
+        json_decref(q);
     }
-    int verdict = !q || !json_is_object(j) ? 0
-                  : same == there && json_object_size(q) == there ? 1 : -1;
+    int verdict = !json_is_object(j) ? 0 : same ? 1 : -1;
     if (verdict < 0)
         printf("# %.*s\n", (int)n, bytes);
-    json_decref(q);
     json_decref(j);
     free(exact);
     return verdict;
@@ -247,8 +250,7 @@ static void test_quick(void)
     int alike = 0, apart = 0, wrong = 0, some = 0;
     for (size_t i = 0; i < ORDINARY; i++) {
         alike += quick_agrees(ordinary[i], strlen(ordinary[i])) == 1;
-        some += members_agree(ordinary[i] + strspn(ordinary[i], " "),
-                              strlen(ordinary[i]) - strspn(ordinary[i], " ")) == 1;
+        some += members_agree(ordinary[i], strlen(ordinary[i])) == 1;
     }
     ok(alike == ORDINARY, "ordinary objects: %d of %d are as jansson makes them", alike, ORDINARY);
     for (size_t i = 0; i < sizeof other / sizeof *other; i++)

@@ -14,7 +14,7 @@
 #include "lib/base/pool.h"
 #include "tests/tap.h"
 
-enum { N = 1000, MOST = 16 };
+enum { N = 1000, MOST = 128 };
 
 struct seen {
     size_t grain;
@@ -283,7 +283,7 @@ int main(void)
     test_help();
     if (!mkdtemp(root))
         return 1;
-    static const size_t counts[] = {1, 2, 3, 7, MOST};
+    static const size_t counts[] = {1, 2, 3, 7, 16, MOST};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         test_parts(counts[i]);
     test_chain(2, 3000);

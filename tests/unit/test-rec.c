@@ -1,10 +1,15 @@
 /* Records: what is written can be read and verified; what was cut or edited is found. */
 #include "lib/base/buf.h"
 #include "lib/base/file.h"
+#include "lib/base/hash.h"
+#include "lib/base/rng.h"
+#include "lib/record/kept.h"
 #include "lib/record/machine.h"
 #include "lib/record/rec.h"
 #include "lib/record/repeats.h"
 
+#include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -314,6 +319,99 @@ static void test_machine(void)
     json_decref(b);
 }
 
+enum { KEPT_LINES = 3000, KEPT_LONG = 1700 };
+
+/* Line i, with its line feed: members that are asked for between others; one line is longer than
+ * many blocks. */
+static void put_kept_line(struct buf *b, struct rng *r, int i)
+{
+    buf_format(b, "{\"kind\":\"generation\",\"id\":\"p\\\"%d\",\"ids\":[1,2,3],\"text\":\"", i);
+    for (uint64_t n = i == KEPT_LONG ? 5 << 20 : rng_below(r, 2500); n > 0; n--)
+        buf_char(b, 'x');
+    buf_format(b, "\",\"in\":{\"seq\":-1,\"more\":[]},\"seq\":%d,\"status\":\"oom\"}\n", i);
+}
+
+/* 1: the list is of lines 0 .. n-1 of these bytes. */
+static int is_kept_list(struct kept_list *l, const char *bytes, int64_t n)
+{
+    struct kept k;
+    int64_t same = 0;
+    for (int64_t i = 0; kept_next(l, &k); i++) {
+        char *id = mem_format("p\"%lld", (long long)i);
+        json_t *value = json_string(id);
+        size_t length = (size_t)(strchr(bytes, '\n') + 1 - bytes);
+        same += k.bytes == length && kept_is(&k, KEPT_KIND, "generation") &&
+                !kept_is(&k, KEPT_KIND, "generations") && kept_is(&k, KEPT_ID, id) &&
+                kept_equals(&k, KEPT_ID, value) && kept_int(&k, KEPT_SEQ, -1) == i &&
+                kept_number(&k, KEPT_SEQ) == (double)i && kept_int(&k, KEPT_MORE, -7) == -7 &&
+                isnan(kept_number(&k, KEPT_VALUE)) && kept_is(&k, KEPT_STATUS, "oom");
+        bytes += length;
+        json_decref(value);
+        free(id);
+    }
+    return same == n && l->records == n;
+}
+
+/* What is left of a file of lines is the same however many are asked for: members, end and hash. */
+static void test_kept(void)
+{
+    static const int64_t most[] = {1, 7, KEPT_LONG, KEPT_LONG + 1, KEPT_LINES, KEPT_LINES + 5};
+    struct rng r = {.seed = 3};
+    struct buf b = {0};
+    size_t end[KEPT_LINES + 1] = {6};
+    buf_text(&b, "first\n");
+    for (int i = 0; i < KEPT_LINES; i++) {
+        put_kept_line(&b, &r, i);
+        end[i + 1] = b.len;
+    }
+    buf_text(&b, "{\"kind\":\"generation\",\"id\":\"to");
+    char *path = file_with("kept", b.data, b.len), want[65], got[65];
+    int fd = open(path, O_RDONLY);
+    for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
+        int64_t n = most[i] < KEPT_LINES ? most[i] : KEPT_LINES;
+        struct kept_list l = {0};
+        struct hash *h = hash_new();
+        int64_t to = kept_read(&l, fd, 6, most[i], h);
+        hash_hex(h, got);
+        hash_bytes(b.data + 6, end[n] - 6, want);
+        ok(to == (int64_t)end[n] && is_kept_list(&l, b.data + 6, n) && !strcmp(got, want),
+           "%lld lines of a work file, wherever blocks end", (long long)most[i]);
+        hash_free(h);
+        kept_free(&l);
+    }
+    close(fd);
+    free(path);
+    buf_free(&b);
+}
+
+/* Lines that are no records: nothing of them is kept that would shift what comes behind. */
+static void test_kept_hostile(void)
+{
+    static const char *const line[] = {"", "{", "{\"", "{\"id\":", "{\"id\":\"x\0y\",\"seq\":3}",
+                                       "{\"id\\\"\":1,\"seq\":3", "{\"id\0\":1}", "[\"id\"]",
+                                       "{\"seq\":03x}", "{\"id\":\"\\"};
+    static const size_t n[] = {0, 1, 2, 6, 20, 17, 9, 6, 11, 8};
+    struct kept_list l = {0};
+    struct kept k;
+    for (size_t i = 0; i < sizeof n / sizeof *n; i++) {
+        char *exact = mem_alloc(n[i]); /* so that a byte read behind the end is found */
+        memcpy(exact, line[i], n[i]);
+        kept_add(&l, exact, n[i]);
+        free(exact);
+    }
+    kept_add(&l, "{\"id\":5,\"value\":-1.5}", 21);
+    size_t lengths = 0;
+    for (size_t i = 0; i < sizeof n / sizeof *n; i++)
+        lengths += kept_next(&l, &k) && k.bytes == n[i] + 1 &&
+                   !kept_is(&k, KEPT_ID, "x") && kept_int(&k, KEPT_VALUE, 9) == 9;
+    json_t *five = json_integer(5);
+    ok(lengths == sizeof n / sizeof *n && kept_next(&l, &k) && kept_equals(&k, KEPT_ID, five) &&
+       !kept_is(&k, KEPT_ID, "5") && kept_number(&k, KEPT_VALUE) == -1.5 && !kept_next(&l, &k),
+       "lines that are no records shift none");
+    json_decref(five);
+    kept_free(&l);
+}
+
 int main(void)
 {
     if (!mkdtemp(folder))
@@ -324,6 +422,8 @@ int main(void)
     test_lines();
     test_long_line();
     test_counts();
+    test_kept();
+    test_kept_hostile();
     test_broken_outputs();
     test_machine();
     char *remove = mem_format("rm -rf %s", folder);

@@ -1,15 +1,21 @@
-/* The peak of the resident set begins anew. Where the system cannot do that, it must say so. And
- * what is free is the least that the machine and the control groups leave. */
+/* test-resident.c - the peak of the resident set begins anew, and where the system cannot do that,
+ * it must say so; huge pages are counted; memory is spread over nodes where that is asked for; what
+ * is free is the least that the machine and the control groups leave. */
 #include "lib/base/resident.h"
 
+#include <linux/mempolicy.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include "kernels/ops.h"
+#include "lib/base/nodes.h"
 #include "tests/tap.h"
+
+enum { MIB = 1 << 20 };
 
 /* Fills so many bytes, a page at a time, and gives them back. */
 static void fill(size_t bytes)
@@ -76,9 +82,46 @@ static void test_room(void)
        (long long)a, (long long)t);
 }
 
+/* A back end asks for huge pages; whether there are any is the system's choice. */
+static void test_huge(struct backend *b)
+{
+    int64_t before = resident_huge();
+    void *p = b->ops->alloc(b, 64 * MIB, MEMORY_KV);
+    int64_t after = resident_huge();
+    b->ops->free(b, p);
+    int64_t end = resident_huge();
+    ok(before < 0 ? after < 0 : after >= before && end <= after && after - before <= 66 * MIB,
+       "huge pages of a block of 64 MiB: %lld MiB", (long long)(after - before) / MIB);
+}
+
+/* The policy of the page at `p`; -1: the system does not tell. */
+static int policy_at(void *p)
+{
+    int policy = -1;
+    long bad = syscall(SYS_get_mempolicy, &policy, NULL, 0ul, p, (unsigned long)MPOL_F_ADDR);
+    return bad ? -1 : policy;
+}
+
+static void test_nodes(struct backend *b)
+{
+    void *here = b->ops->alloc(b, 4 * MIB, MEMORY_WEIGHTS);
+    int told = policy_at(here);
+    b->interleave = 1;
+    void *weights = b->ops->alloc(b, 4 * MIB, MEMORY_WEIGHTS);
+    void *cache = b->ops->alloc(b, 4 * MIB, MEMORY_KV);
+    ok(nodes_count() >= 1, "%zu memory nodes", nodes_count());
+    ok(told < 0 ? !b->interleave
+                : told == MPOL_DEFAULT && policy_at(weights) == MPOL_INTERLEAVE &&
+                      policy_at(cache) == MPOL_DEFAULT && b->interleave,
+       "weights lie on all nodes in turn when asked for, the rest where it is used: %s",
+       told < 0 ? "refused, and that is said" : "they do");
+    b->ops->free(b, here);
+    b->ops->free(b, weights);
+    b->ops->free(b, cache);
+}
+
 int main(void)
 {
-    enum { MIB = 1 << 20 };
     int can = !resident_reset();
     int64_t before = resident_peak();
     fill(64 * MIB);
@@ -91,6 +134,11 @@ int main(void)
        (long long)(large - before));
     ok(!can || (small > 0 && small <= large - 40 * MIB && small >= before),
        "after a reset it is that of what came later: %lld", (long long)(large - small));
+    struct err e = {0};
+    struct backend *b = backend_open("cpu", NULL, 2, 0, &e);
+    test_huge(b);
+    test_nodes(b);
+    backend_close(b);
     test_room();
     char command[64];
     snprintf(command, sizeof command, "rm -r %s", root);

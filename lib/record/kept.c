@@ -1,0 +1,183 @@
+/* kept.c - see kept.h.
+ *
+ * A list is one run of bytes: of each record the length of its line, then the wanted members as
+ * they stand there, each ended by a NUL. Invariant: no member holds another NUL, so that the list
+ * is walked safely, whatever the file was.
+ *
+ * A work file is read once, in blocks. SHA-256 goes on from byte to byte and cannot be shared, so
+ * it has a thread for itself: while that hashes the lines of one block, the next block is read, cut
+ * into lines, and what is wanted of them taken out.
+ */
+#include "lib/record/kept.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/pool.h"
+#include "lib/record/quick.h"
+
+enum { BLOCK = 1 << 20, LONGEST = 1 << 26 }; /* of a line: what rec_read reads */
+
+#define NAME(text) {text, sizeof text - 1}
+static const struct quick_view names[KEPT_MEMBERS] = {
+    [KEPT_KIND] = NAME("kind"), [KEPT_ID] = NAME("id"), [KEPT_WHERE] = NAME("where"),
+    [KEPT_STATUS] = NAME("status"), [KEPT_MORE] = NAME("more"), [KEPT_SEQ] = NAME("seq"),
+    [KEPT_BATCH_ID] = NAME("batch_id"), [KEPT_VALUE] = NAME("value"),
+    [KEPT_VALUE_SE] = NAME("value_se"), [KEPT_SCORED_TOKENS] = NAME("scored_tokens")};
+
+/* ---- members ---- */
+
+/* json is a text, and that text is text[0..n-1]. */
+static int is_text(const char *json, const char *text, size_t n)
+{
+    if (*json != '"')
+        return 0;
+    if (!strchr(json, '\\'))
+        return strlen(json) == n + 2 && !memcmp(json + 1, text, n);
+    json_t *v = json_loads(json, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    int same = json_is_string(v) && json_string_length(v) == n &&
+               !memcmp(json_string_value(v), text, n);
+    json_decref(v);
+    return same;
+}
+
+int kept_is(const struct kept *k, enum kept_member m, const char *text)
+{
+    return is_text(k->json[m], text, strlen(text));
+}
+
+int kept_equals(const struct kept *k, enum kept_member m, const json_t *value)
+{
+    if (json_is_string(value))
+        return is_text(k->json[m], json_string_value(value), json_string_length(value));
+    char *s = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15))
+                    : NULL;
+    int same = s && !strcmp(k->json[m], s);
+    free(s);
+    return same;
+}
+
+int64_t kept_int(const struct kept *k, enum kept_member m, int64_t otherwise)
+{
+    char *end;
+    errno = 0;
+    long long v = strtoll(k->json[m], &end, 10);
+    return end == k->json[m] || *end || errno ? otherwise : v;
+}
+
+double kept_number(const struct kept *k, enum kept_member m)
+{
+    char *end;
+    double v = strtod(k->json[m], &end);
+    return end == k->json[m] || *end ? (double)NAN : v;
+}
+
+/* ---- the list ---- */
+
+void kept_add(struct kept_list *l, const char *line, size_t n)
+{
+    struct quick_view found[KEPT_MEMBERS];
+    size_t bytes = n + 1;
+    quick_members(line, n, names, KEPT_MEMBERS, found);
+    buf_put(&l->all, &bytes, sizeof bytes);
+    for (size_t i = 0; i < KEPT_MEMBERS; i++) {
+        const struct quick_view *v = &found[i];
+        if (v->n && *v->at != '[' && *v->at != '{') /* none of them is asked for lists */
+            buf_put(&l->all, v->at, strnlen(v->at, v->n));
+        buf_char(&l->all, 0);
+    }
+    l->records++;
+}
+
+int kept_next(struct kept_list *l, struct kept *k)
+{
+    if (l->at == l->all.len)
+        return 0;
+    const char *p = l->all.data + l->at;
+    memcpy(&k->bytes, p, sizeof k->bytes);
+    p += sizeof k->bytes;
+    for (size_t i = 0; i < KEPT_MEMBERS; i++) {
+        k->json[i] = p;
+        p += strlen(p) + 1;
+    }
+    l->at = (size_t)(p - l->all.data);
+    return 1;
+}
+
+void kept_free(struct kept_list *l)
+{
+    buf_free(&l->all);
+    *l = (struct kept_list){0};
+}
+
+/* ---- from a file ---- */
+
+struct block {
+    struct buf b;
+    size_t whole; /* bytes of its whole lines, as far as they are wanted; then the rest */
+};
+
+struct reading {
+    struct kept_list *list;
+    struct hash *hash;
+    int fd, now; /* the block that is read; the other one is hashed */
+    int64_t at, lines, end;
+    struct block block[2];
+};
+
+/* Reads a block behind the rest of the other one, as much again where that is longer, so that a
+ * long line is not looked through too often. */
+static void split(struct reading *r, struct block *to, const struct block *before)
+{
+    size_t rest = before->b.len - before->whole, more = rest > BLOCK ? rest : BLOCK;
+    buf_clear(&to->b);
+    buf_put(&to->b, before->b.data + before->whole, rest);
+    buf_reserve(&to->b, more);
+    ssize_t got = rest < LONGEST ? pread(r->fd, to->b.data + rest, more, (off_t)r->at) : 0;
+    const char *from = to->b.data, *lf;
+    if (got > 0) {
+        to->b.len += (size_t)got;
+        r->at += got;
+    } else {
+        r->lines = 0;
+    }
+    while (r->lines > 0 && (lf = memchr(from, '\n', (size_t)(to->b.data + to->b.len - from)))) {
+        kept_add(r->list, from, (size_t)(lf - from));
+        from = lf + 1;
+        r->lines--;
+    }
+    to->whole = (size_t)(from - to->b.data);
+    r->end += (int64_t)to->whole;
+}
+
+/* Two tasks that touch nothing in common but the other block, which neither changes. */
+static void step(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    struct reading *r = ctx;
+    struct block *now = &r->block[r->now], *before = &r->block[!r->now];
+    (void)worker;
+    for (size_t i = begin; i < end; i++)
+        if (i == 0)
+            hash_add(r->hash, before->b.data, before->whole);
+        else
+            split(r, now, before);
+}
+
+int64_t kept_read(struct kept_list *l, int fd, int64_t at, int64_t most, struct hash *h)
+{
+    struct reading r = {.list = l, .hash = h, .fd = fd, .at = at, .lines = most, .end = at};
+    struct pool *pool = pool_new(2);
+    buf_reserve(&r.block[0].b, 0);
+    while (r.lines > 0) {
+        r.now = !r.now;
+        pool_run(pool, 2, 1, step, &r);
+    }
+    hash_add(h, r.block[r.now].b.data, r.block[r.now].whole);
+    pool_free(pool);
+    buf_free(&r.block[0].b);
+    buf_free(&r.block[1].b);
+    return r.end;
+}
