@@ -15,6 +15,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/nodes.h"
+#include "lib/base/resident.h"
 
 struct header {
     size_t bytes;
@@ -105,9 +106,17 @@ static size_t pages_of(int name)
 
 void host_room(struct backend *b, size_t *available, size_t *total)
 {
-    (void)b;
-    *available = pages_of(_SC_AVPHYS_PAGES);
-    *total = pages_of(_SC_PHYS_PAGES);
+    const struct memory *m = &b->memory;
+    int64_t left, all;
+    if (resident_room("", &left, &all)) {
+        *available = pages_of(_SC_AVPHYS_PAGES);
+        *total = pages_of(_SC_PHYS_PAGES);
+    } else {
+        *available = (size_t)left;
+        *total = (size_t)all;
+    }
+    if (m->cap && *available > m->cap - m->reserved)
+        *available = m->cap - m->reserved;
 }
 
 void host_copy(struct backend *b, void *to, const void *from, size_t bytes)

@@ -26,6 +26,7 @@ int memory_take(struct memory *m, size_t bytes, enum memory_kind kind)
     size_t allocated = memory_rounded(bytes), reserved = memory_pages(allocated);
     if (m->cap && (reserved > m->cap || m->reserved > m->cap - reserved))
         return -1;
+    m->calls++;
     m->requested += bytes;
     m->allocated += allocated;
     m->reserved += reserved;
@@ -47,6 +48,7 @@ void memory_give(struct memory *m, size_t bytes, enum memory_kind kind)
 
 void memory_reset_peak(struct memory *m)
 {
+    m->calls = 0;
     m->requested_peak = m->requested;
     m->allocated_peak = m->allocated;
     m->reserved_peak = m->reserved;

@@ -58,6 +58,7 @@ typedef void act; /* activations, in the format that backend.act names */
 struct memory {
     size_t requested, allocated, reserved;
     size_t requested_peak, allocated_peak, reserved_peak;
+    size_t calls;              /* blocks handed out since the last reset */
     size_t kind[MEMORY_KINDS]; /* allocated, by what it is for */
     size_t cap;                /* --mem-cap: alloc answers NULL beyond it; 0: none */
 };
@@ -339,7 +340,7 @@ struct ops {
 struct backend *backend_open(const char *device, const char *isa, size_t threads, size_t mem_cap,
                              struct err *e);
 void backend_close(struct backend *b);
-/* peak := current, for all three counters. */
+/* peak := current, for all three counters; calls := 0. */
 void memory_reset_peak(struct memory *m);
 /* For the back ends: accounts for a block of `bytes`; -1 when the cap forbids it. */
 int memory_take(struct memory *m, size_t bytes, enum memory_kind kind);

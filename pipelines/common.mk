@@ -90,6 +90,14 @@ SHAPE_TO        ?= 16,32,64,128
 TRACE_UNMASK    ?= schedule,factor
 # flags for both generators, for one of them, and for score-ppl
 GEN_FLAGS       ?=
+# --level of both generators: what saves memory, by one word (make extreme, make restore)
+LEVEL           ?=
+ifneq ($(filter-out exact mild moderate aggressive,$(LEVEL)),)
+$(error LEVEL=$(LEVEL): expected exact, mild, moderate or aggressive)
+endif
+ifneq ($(LEVEL),)
+override GEN_FLAGS += --level $(LEVEL)
+endif
 LLADA_FLAGS     ?=
 LLAMA_FLAGS     ?=
 SCORE_FLAGS     ?=

@@ -76,3 +76,12 @@ $(R)/quant/comparison.ndjson: $(R)/quant/metrics.ndjson $(R)/quant/exact.ndjson 
 
 # Without a quantization there is nothing to compare.
 QUANT := $(if $(QUANTS),$(R)/quant/comparison.ndjson)
+
+# The level of both generators in all that follows, kept in local.mk.
+.PHONY: extreme restore
+extreme: ## from now on both models run at --level aggressive (LEVEL=moderate: at that one)
+	@touch local.mk && sed -i '/^LEVEL := /d' local.mk
+	@echo 'LEVEL := $(if $(findstring command,$(origin LEVEL)),$(LEVEL),aggressive)' >> local.mk
+
+restore: ## from now on both models run as they are again
+	@touch local.mk && sed -i '/^LEVEL := /d' local.mk

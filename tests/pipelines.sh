@@ -261,4 +261,19 @@ did "drawn shapes: short sweeps of each format and batch, nothing of quality" \
     "forecast:1 gen-llada:12 gen-llama:12 measure:4 prep-prompts:4 probe-roof:1"
 again all PROFILE=cpu-8b SHAPE_TO=256
 did "other step counts are forecast anew, nothing is measured again" "forecast:1"
+echo 'STEPS := 2,4' >local.mk
+flags() { env -i PATH="$PATH" make -s CPU_LEVELS= HARDEN= FP=here "$@" print-GEN_FLAGS; }
+again extreme
+[ "$status" -eq 0 ] && [ "$(flags)" = "--level aggressive" ] &&
+    [ "$(flags GEN_FLAGS='--threads 1')" = "--threads 1 --level aggressive" ]
+ok $? "make extreme sets the level of both generators"
+again extreme LEVEL=moderate
+[ "$status" -eq 0 ] && [ "$(flags)" = "--level moderate" ] && [ "$(wc -l <local.mk)" -eq 2 ]
+ok $? "or the one that is named"
+again restore
+[ "$status" -eq 0 ] && [ -z "$(flags)" ] && [ "$(cat local.mk)" = 'STEPS := 2,4' ]
+ok $? "make restore leaves the generators as they are"
+again extreme LEVEL=most
+[ "$status" -ne 0 ] && grep -q 'LEVEL=most: expected exact, mild, moderate or aggressive' log
+ok $? "a level that there is not is refused"
 finish

@@ -260,7 +260,7 @@ static json_t *scored_text_about(const struct scorer *s, int64_t steps, struct b
     }
     if (!strcmp(s->a.target, "reference"))
         buf_text(config, " target=reference");
-    if (strcmp(s->a.engine.quant, "none"))
+    if (s->a.engine.quant && strcmp(s->a.engine.quant, "none"))
         buf_format(config, " quant=%s", s->a.engine.quant);
     engine_describe(o, &s->network);
     about_identify(o, kstep ? "steps" : NULL);

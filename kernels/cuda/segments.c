@@ -208,6 +208,7 @@ void *segments_alloc(struct segments *s, size_t bytes, enum memory_kind kind)
     b->used = 1;
     b->requested = bytes;
     b->kind = kind;
+    s->memory->calls++;
     s->memory->requested += bytes;
     s->memory->allocated += b->bytes;
     s->memory->kind[kind] += b->bytes;

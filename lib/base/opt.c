@@ -71,7 +71,7 @@ static int is_choice(const char *choices, const char *s)
     return 0;
 }
 
-static void set_number(const struct tool *t, const struct opt *o, const char *s)
+static int set_number(const struct opt *o, const char *s, struct err *e)
 {
     double v = NAN;
     int64_t i = 0;
@@ -89,27 +89,30 @@ static void set_number(const struct tool *t, const struct opt *o, const char *s)
         if (o->lo != 0 || o->hi != 0) /* exact: see in_range */
             snprintf(range, sizeof range, " from %s to %s", plain_number(lo, o->lo),
                      plain_number(hi, o->hi));
-        opt_usage(t, "--%s: expected %s%s, got '%s'", o->name,
-                  o->type == OPT_REAL ? "a number" : "an integer", range, s);
+        return err_set(e, EXIT_BAD_USAGE, "--%s: expected %s%s, got '%s'", o->name,
+                       o->type == OPT_REAL ? "a number" : "an integer", range, s);
     }
     if (o->type == OPT_REAL)
         *(double *)o->to = v;
     else
         *(int64_t *)o->to = i;
+    return 0;
 }
 
-static void check_choice(const struct tool *t, const struct opt *o, const char *s)
+static int set_choice(const struct opt *o, const char *s, struct err *e)
 {
     struct near n = {.got = s};
     char hint[NEAR_HINT];
-    if (is_choice(o->choices, s))
-        return;
+    if (is_choice(o->choices, s)) {
+        *(const char **)o->to = s;
+        return 0;
+    }
     near_words(&n, o->choices);
-    opt_usage(t, "--%s: expected one of %s, got '%s'%s", o->name, o->choices, s,
-              near_hint(&n, "", hint));
+    return err_set(e, EXIT_BAD_USAGE, "--%s: expected one of %s, got '%s'%s", o->name, o->choices,
+                   s, near_hint(&n, "", hint));
 }
 
-static void set_value(const struct tool *t, const struct opt *o, const char *s)
+static int set_value(const struct opt *o, const char *s, struct err *e)
 {
     switch (o->type) {
     case OPT_FLAG:
@@ -125,17 +128,15 @@ static void set_value(const struct tool *t, const struct opt *o, const char *s)
         *(const char **)o->to = s;
         break;
     case OPT_CHOICE:
-        check_choice(t, o, s);
-        *(const char **)o->to = s;
-        break;
+        return set_choice(o, s, e);
     case OPT_INT:
     case OPT_REAL:
     case OPT_BYTES:
-        set_number(t, o, s);
-        break;
+        return set_number(o, s, e);
     case OPT_HEADING:
         break;
     }
+    return 0;
 }
 
 /* Fills getopt's arrays from the table. Returns the number of long options. */
@@ -178,18 +179,42 @@ static const struct opt *find_letter(const struct tool *t, int letter)
     return NULL;
 }
 
+/* The option that a name may have meant. */
+static const char *hint_of(const struct tool *t, const char *name, const char *mark,
+                           char hint[NEAR_HINT])
+{
+    struct near n = {.got = name};
+    for (const struct opt *o = t->options; o->name; o++)
+        near_add(&n, o->name);
+    near_words(&n, *mark ? "help|version" : NULL);
+    return near_hint(&n, mark, hint);
+}
+
 static _Noreturn void refuse_unknown(const struct tool *t, const char *word)
 {
     char name[64], hint[NEAR_HINT] = "";
     if (!strncmp(word, "--", 2)) {
-        struct near n = {.got = name};
         snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
-        for (const struct opt *o = t->options; o->name; o++)
-            near_add(&n, o->name);
-        near_words(&n, "help|version");
-        near_hint(&n, "--", hint);
+        hint_of(t, name, "--", hint);
     }
     opt_usage(t, "unknown option '%s'%s", word, hint);
+}
+
+int opt_set(const struct tool *t, const char *name, const char *value, struct err *e)
+{
+    char hint[NEAR_HINT];
+    const struct opt *o = t->options;
+    while (o->name && (o->type == OPT_HEADING || strcmp(o->name, name)))
+        o++;
+    if (!o->name)
+        return err_set(e, EXIT_BAD_USAGE, "'%.64s' is no option of %s%s", name, t->name,
+                       hint_of(t, name, "", hint));
+    int bare = o->type == OPT_FLAG || o->type == OPT_WORD;
+    if (bare && !strcmp(value, "off"))
+        return 0;
+    if (bare && strcmp(value, "on"))
+        return err_set(e, EXIT_BAD_USAGE, "--%s: expected true or false, got '%s'", name, value);
+    return set_value(o, value, e);
 }
 
 /* getopt accepts unambiguous prefixes; this project does not, so that adding a flag never changes
@@ -247,7 +272,9 @@ int opt_parse(const struct tool *t, int argc, char **argv)
                                                                   : find_letter(t, c);
         if (c >= FIRST_CODE)
             refuse_abbreviation(t, word, o->name);
-        set_value(t, o, optarg);
+        struct err bad = {0};
+        if (set_value(o, optarg, &bad))
+            opt_usage(t, "%s", bad.text);
     }
     check_output(t, argv + optind);
     return optind;

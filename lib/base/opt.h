@@ -16,6 +16,8 @@
 
 #include <stdint.h>
 
+struct err;
+
 enum opt_type {
     OPT_FLAG,   /* int *: set to 1 */
     OPT_INT,    /* int64_t *: decimal, lo..hi */
@@ -87,6 +89,11 @@ struct common {
     {                                                                                              \
         "verbose", 'v', OPT_FLAG, &(c).verbose, .help = "more on standard error"                   \
     }
+
+/* Sets the option of that name as the command line would, for options that stand elsewhere: what
+ * opt_parse reads after that wins. A flag or a word takes on or off. Keeps `value` where the row's
+ * value is a text. -1: EXIT_BAD_USAGE, there is none (with the nearest name), or not this value. */
+int opt_set(const struct tool *t, const char *name, const char *value, struct err *e);
 
 /* Parses; prints and exits 0 on --help, --help-man, --help-completion and --version, exits 64 with
  * one line on bad usage (name of the option, what was expected, what it got; an operand that is

@@ -2,22 +2,32 @@
  * kernel's high-water mark to what is resident at that moment, and VmHWM in status is that mark.
  * Huge pages are the sum over all mappings, in smaps_rollup. Without these files there is no
  * answer, rather than one that belongs to an earlier moment.
+ *
+ * Free memory is MemAvailable, for what is cached of files gives way; a container has less: each
+ * control group from ours up to the root may have a limit, which counts the same way.
  */
 #include "lib/base/resident.h"
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
 
-int resident_reset(void)
+enum { PATH_MOST = 1024 };
+
+void resident_trim(void)
 {
 #ifdef __GLIBC__
     malloc_trim(0);
 #endif
+}
+
+int resident_reset(void)
+{
     int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return -1;
@@ -25,18 +35,85 @@ int resident_reset(void)
     return close(fd) || bad ? -1 : 0;
 }
 
+/* The number behind `name` at the begin of a line of the file; -1: there is none. */
+static int64_t number_of(const char *path, const char *name)
+{
+    char line[256], *end;
+    int64_t v = -1;
+    size_t n = strlen(name);
+    FILE *f = fopen(path, "r");
+    while (f && v < 0 && fgets(line, sizeof line, f))
+        if (!strncmp(line, name, n)) {
+            long long got = strtoll(line + n, &end, 10);
+            v = end > line + n && got >= 0 ? got : -1;
+        }
+    if (f)
+        fclose(f);
+    return v;
+}
+
 /* The number of kibibytes behind `name` ("VmHWM:") in a file of /proc, in bytes; -1: none. */
 static int64_t bytes_in(const char *path, const char *name)
 {
-    char line[256];
-    long long kib = -1;
+    int64_t kib = number_of(path, name);
+    return kib < 0 || kib > INT64_MAX / 1024 ? -1 : kib * 1024;
+}
+
+/* A number of a control group. */
+static int64_t group_number(const char *folder, const char *file, const char *name)
+{
+    char path[PATH_MOST + 32];
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    return number_of(path, name);
+}
+
+/* The limit of one control group, where it has one ("max" is no number). */
+static void narrow(const char *folder, int64_t *available, int64_t *total)
+{
+    int64_t most = group_number(folder, "memory.max", "");
+    int64_t used = group_number(folder, "memory.current", "");
+    int64_t files = group_number(folder, "memory.stat", "inactive_file ");
+    if (most < 0 || used < 0)
+        return;
+    int64_t left = most - used + (files > 0 ? files : 0);
+    left = left < 0 ? 0 : left > most ? most : left;
+    *available = left < *available ? left : *available;
+    *total = most < *total ? most : *total;
+}
+
+/* The folder of our control group, from /proc/self/cgroup ("0::/a/b"). -1: there is none. */
+static int group_of(const char *root, char folder[PATH_MOST])
+{
+    char path[PATH_MOST], line[PATH_MOST / 2];
+    int n = -1;
+    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
     FILE *f = fopen(path, "r");
-    while (f && kib < 0 && fgets(line, sizeof line, f))
-        if (!strncmp(line, name, strlen(name)) && sscanf(line + strlen(name), "%lld", &kib) != 1)
-            kib = -1;
+    while (f && n < 0 && fgets(line, sizeof line, f))
+        if (!strncmp(line, "0::/", 4)) {
+            line[strcspn(line, "\n")] = 0;
+            n = snprintf(folder, PATH_MOST, "%s/sys/fs/cgroup%s", root, line + 3);
+        }
     if (f)
         fclose(f);
-    return kib < 0 ? -1 : (int64_t)kib * 1024;
+    return n > 0 && n < PATH_MOST ? 0 : -1;
+}
+
+int resident_room(const char *root, int64_t *available, int64_t *total)
+{
+    char path[PATH_MOST], folder[PATH_MOST];
+    snprintf(path, sizeof path, "%s/proc/meminfo", root);
+    *available = bytes_in(path, "MemAvailable:");
+    *total = bytes_in(path, "MemTotal:");
+    if (*available < 0 || *total < 0)
+        return -1;
+    if (group_of(root, folder))
+        return 0;
+    size_t top = strlen(root) + strlen("/sys/fs/cgroup");
+    for (char *slash; strlen(folder) >= top; *slash = 0) {
+        narrow(folder, available, total);
+        slash = strrchr(folder, '/');
+    }
+    return 0;
 }
 
 int64_t resident_peak(void)

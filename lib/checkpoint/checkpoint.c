@@ -329,9 +329,13 @@ int checkpoint_check_tensor(const struct checkpoint *c, enum role r, size_t laye
 int checkpoint_check_values(const struct checkpoint *c, struct err *e)
 {
     for (int r = 0; c->role && r < ROLE_COUNT; r++)
-        for (size_t l = 0; l < role_layers(&c->config, (enum role)r); l++)
-            if (checkpoint_check_tensor(c, (enum role)r, l, e))
+        for (size_t l = 0; l < role_layers(&c->config, (enum role)r); l++) {
+            const struct weight w = {c, (enum role)r, l};
+            int bad = checkpoint_check_tensor(c, w.role, l, e);
+            checkpoint_advise(&w, 0);
+            if (bad)
                 return -1;
+        }
     return c->tensors ? safetensors_unchanged(c->tensors, e) : 0;
 }
 

@@ -88,8 +88,7 @@ static struct memory_estimate estimate(const struct run *r)
     if (!r->drafter.n)
         return m;
     struct memory_estimate d = estimate_of(r->drafter.n, &guess, guess.listed);
-    return (struct memory_estimate){m.weights + d.weights, m.kv + d.kv,
-                                    m.activations + d.activations};
+    return estimate_sum(&m, &d);
 }
 
 /* ---- seats ---- */

@@ -46,19 +46,24 @@ static size_t index_arrays(const struct work_size *s)
            array(16 * s->chosen * s->seqs);
 }
 
+static size_t head(const struct network *n, const struct work_size *s)
+{
+    size_t A = dtype_value_bytes(n->backend->act), R = s->wanted, D = n->config.width;
+    return array(A * R * D) + array(A * (s->guided | s->compared) * R * D) +
+           array(A * s->compared * R * D) + array(R * sizeof(struct head_row)) +
+           array(4 * s->logits * R * n->config.vocab);
+}
+
 static size_t activations(const struct network *n, const struct work_size *s)
 {
     const struct config *c = &n->config;
-    size_t A = dtype_value_bytes(n->backend->act), T = s->rows, R = s->wanted, D = c->width;
+    size_t A = dtype_value_bytes(n->backend->act), T = s->rows, D = c->width;
     size_t HE = c->heads * c->head_dim, KE = c->kv_heads * c->head_dim;
     size_t own = s->sifted ? dtype_value_bytes(n->kv_dtype) : s->cached ? 0 : A;
     size_t stream = array(A * T * D) + 2 * array(A * T * HE) + array(A * T * c->ffn) +
                     2 * array(own * T * KE) + array(4 * T * c->head_dim);
     size_t chosen = array(A * s->chosen * T * D) + 4 * array(4 * s->chosen * T);
-    size_t head = array(A * R * D) + array(A * (s->guided | s->compared) * R * D) +
-                  array(A * s->compared * R * D) +
-                  array(R * sizeof(struct head_row)) + array(4 * s->logits * R * c->vocab);
-    return index_arrays(s) + stream + chosen + head + array(scratch(n, s));
+    return index_arrays(s) + stream + chosen + head(n, s) + array(scratch(n, s));
 }
 
 struct memory_estimate estimate_of(const struct network *n, const struct work_size *size,
@@ -68,8 +73,24 @@ struct memory_estimate estimate_of(const struct network *n, const struct work_si
     size_t values = c->layers * kv_slots * c->kv_heads * c->head_dim;
     size_t half = memory_rounded(values * dtype_value_bytes(n->kv_dtype));
     size_t outputs = c->layers * kv_slots * c->width * dtype_value_bytes(n->backend->act);
-    if (size->chosen)
-        half += memory_rounded(outputs);
-    return (struct memory_estimate){network_expected_bytes(n), 2 * half,
-                                    memory_rounded(activations(n, size))};
+    outputs = size->chosen ? memory_rounded(outputs) : 0;
+    struct memory_estimate m = {.weights = network_expected_bytes(n), .kv = 2 * (half + outputs),
+                                .activations = memory_rounded(activations(n, size)),
+                                .logits = head(n, size)};
+    m.reserved = network_expected_pages(n) + memory_pages(m.activations) +
+                 2 * (half ? memory_pages(half) : 0) + 2 * (outputs ? memory_pages(outputs) : 0);
+    return m;
+}
+
+size_t estimate_bytes(const struct memory_estimate *m)
+{
+    return m->weights + m->kv + m->activations;
+}
+
+struct memory_estimate estimate_sum(const struct memory_estimate *a,
+                                    const struct memory_estimate *b)
+{
+    return (struct memory_estimate){a->weights + b->weights, a->kv + b->kv,
+                                    a->activations + b->activations, a->logits + b->logits,
+                                    a->reserved + b->reserved};
 }

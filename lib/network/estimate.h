@@ -17,7 +17,13 @@
 
 struct memory_estimate {
     size_t weights, kv, activations; /* bytes */
+    size_t logits;   /* of the activations: rows and answers of the head, logits where asked for */
+    size_t reserved; /* all of it in memory of the host, each block in whole pages */
 };
+size_t estimate_bytes(const struct memory_estimate *m); /* weights, kv and activations */
+/* Of two networks side by side. */
+struct memory_estimate estimate_sum(const struct memory_estimate *a,
+                                    const struct memory_estimate *b);
 /* For passes of that size, with a cache of `kv_slots` (0: none): the arguments of work_make and
  * kv_make. */
 struct memory_estimate estimate_of(const struct network *n, const struct work_size *size,

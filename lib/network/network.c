@@ -183,10 +183,11 @@ int network_half(const struct network *n)
 
 /* ---- loading ---- */
 
-size_t network_expected_bytes(const struct network *n)
+/* taken(bytes): what a block of so many bytes takes. */
+static size_t expected(const struct network *n, size_t (*taken)(size_t bytes))
 {
     const struct config *c = &n->config;
-    size_t sum = memory_rounded(c->head_dim / 2 * sizeof(float));
+    size_t sum = taken(c->head_dim / 2 * sizeof(float));
     for (int i = 0; i < ROLE_COUNT; i++) {
         enum role r = (enum role)i;
         size_t rows, cols;
@@ -196,9 +197,24 @@ size_t network_expected_bytes(const struct network *n)
         enum dtype d = quantization_dtype(n->quant, c, r, n->dtype);
         size_t bytes = role_is_vector(r) ? rows * cols * sizeof(float)
                                        : n->backend->ops->mat_bytes(rows, cols, d);
-        sum += role_layers(c, r) * memory_rounded(bytes);
+        sum += role_layers(c, r) * taken(bytes);
     }
     return sum;
+}
+
+size_t network_expected_bytes(const struct network *n)
+{
+    return expected(n, memory_rounded);
+}
+
+static size_t pages(size_t bytes)
+{
+    return memory_pages(memory_rounded(bytes));
+}
+
+size_t network_expected_pages(const struct network *n)
+{
+    return expected(n, pages);
 }
 
 /* -1 (EXIT_BUSY): the weights would fit the device if others were not using it. The host is not

@@ -70,6 +70,8 @@ size_t network_weight_bytes(const struct network *n); /* taken */
  * in the back end's layout, with their scales when quantized), 4 bytes a value of a norm, of a bias
  * and of the rotation's frequencies. For a network that is settled. */
 size_t network_expected_bytes(const struct network *n);
+/* The same in memory of the host, which hands out whole pages. */
+size_t network_expected_pages(const struct network *n);
 int network_half(const struct network *n); /* 1: keys, values, attention may be rounded to bf16 */
 
 #endif

@@ -8,7 +8,9 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/record/optfile.h"
 #include "lib/record/resume.h"
+#include "lib/run/saving.h"
 #include "lib/run/runner.h"
 
 static const char notes[] =
@@ -47,16 +49,52 @@ static const char notes[] =
     "good, or they were cut; 66 no input; 69 no device; 70 NaN in the logits, a lost device, a\n"
     "failed self-check; 73, 74 output; 129, 130, 143 interrupted.\n";
 
+static const char memory_notes[] =
+    "Levels of --level: exact switches nothing on (attention and head in tiles are always on and\n"
+    "change no bit); mild: --kv-dtype bf16; moderate: that and --quant int8; aggressive: that and\n"
+    "--quant nf4. An option that is said wins over its level. (--isa has other levels: those are\n"
+    "instruction sets.)\n"
+    "--on-oom plan: where one prompt alone does not fit what is free, or --mem-cap, the run takes\n"
+    "the first level from the one asked for on at which it does; then a batch that does not fit\n"
+    "runs in halves, as with --halve. Steps and lengths stay. cpu: on the processor, where the\n"
+    "device is too small. Each is said on standard error, and `level` and `device` of the records\n"
+    "are what ran. --explain writes a record of kind plan a point: bytes by kind, and whether\n"
+    "they fit. planned_bytes of a generation is the same sum for its batch; alloc_calls: blocks\n"
+    "taken in the batch; fragmentation_ratio: reserved / requested, of the peaks;\n"
+    "load_peak_bytes: the resident set up to the end of loading, at most.\n"
+    "--settings FILE: an object of options, {\"steps\": [8, 16], \"quant\": \"int8\"}, by their\n"
+    "names or those of record fields, in any case.\n";
+
 #define DRIVER_OPTIONS(g)                                                                        \
     ENGINE_OPTIONS((g).engine),                                                                 \
+    {.type = OPT_HEADING, .name = "", .help = "When memory is short:"},                         \
+    {"level", 0, OPT_CHOICE, &(g).engine.level, .choices = SAVING_CHOICES,                       \
+     .help = "options that save memory, by one word"},                                          \
+    {"on-oom", 0, OPT_CHOICE, &(g).on_oom, .choices = "fail|plan|cpu",                          \
+     .help = "what is too large: a record, or at a level that fits, or on the CPU (fail)"},      \
+    {"halve", 0, OPT_FLAG, &(g).halve,                                                          \
+     .help = "run a batch that memory is short for as two halves, down to one prompt"},         \
+    {"trim", 0, OPT_CHOICE, &(g).trim, .choices = "batch|off",                                  \
+     .help = "give freed memory back to the system before each batch, or keep it (batch)"},     \
+    {"explain", 0, OPT_FLAG, &(g).explain,                                                      \
+     .help = "load nothing: say what the run would take, and whether it fits"},                 \
+    {"optimized-gpu-memory", 0, OPT_WORD, &(g).on_oom, .choices = "plan",                       \
+     .help = "--on-oom plan"},                                                                  \
+    {"apply-all", 0, OPT_WORD, &(g).engine.level, .choices = "aggressive",                      \
+     .help = "--level aggressive"},                                                             \
+    {"load-in-8bit", 0, OPT_WORD, &(g).engine.quant, .choices = "int8",                         \
+     .help = "--quant int8"},                                                                   \
+    {"load-in-4bit", 0, OPT_WORD, &(g).engine.quant, .choices = "nf4", .help = "--quant nf4"},  \
+    {"cache-precision", 0, OPT_CHOICE, &(g).engine.kv_dtype, .choices = "bfloat16|float32",     \
+     .help = "--kv-dtype, by torch's names"},                                                   \
     {.type = OPT_HEADING, .name = "", .help = "Prompts:"},                                      \
     {"chat", 0, OPT_CHOICE, &(g).chat, .choices = CHAT_CHOICES,                                  \
      .help = "chat template (auto: what the model's own chat_template says, or none)"},          \
     {"parse-special", 0, OPT_FLAG, &(g).parse_special,                                          \
      .help = "special-token texts inside prompts mean the tokens"},                             \
     {.type = OPT_HEADING, .name = "", .help = "What is run:"},                                  \
-    {"halve", 0, OPT_FLAG, &(g).halve,                                                          \
-     .help = "run a batch that memory is short for as two halves, down to one prompt"},         \
+    {"settings", 0, OPT_TEXT, &(g).settings, .arg = "FILE",                                     \
+     .help = "options from a JSON object; those of the command line win"},                      \
     {"warmup", 0, OPT_INT, &(g).warmup, 0, 1000000, .arg = "N",                                 \
      .help = "warm-up batches before each setting, at least (0)"},                              \
     {"warmup-most", 0, OPT_INT, &(g).warmup_most, 0, 1000000, .arg = "N",                       \
@@ -84,9 +122,20 @@ static const char notes[] =
     {"live", 0, OPT_FLAG, &(g).live,                                                            \
      .help = "the answer in the terminal, drawn after each pass (--batch 1)"}
 
-/* Reads the command line into *a and given[]. Returns the index of the first operand. */
-static int parse(const struct driver *d, struct job_args *a, const char **given, int argc,
-                 char **argv)
+/* The command line, and below it what --settings says. Returns the index of the first operand, or
+ * -1. */
+static int parse_all(const struct tool *t, const struct job_args *a, struct optfile *file,
+                     int argc, char **argv, struct err *e)
+{
+    int first = opt_parse(t, argc, argv);
+    if (!a->settings)
+        return first;
+    return optfile_read(file, t, a->settings, e) ? -1 : opt_parse(t, argc, argv);
+}
+
+/* Reads the options into *a and given[]. Returns the index of the first operand, or -1. */
+static int parse(const struct driver *d, struct job_args *a, const char **given,
+                 struct optfile *file, int argc, char **argv, struct err *e)
 {
     const struct opt shared[] = {DRIVER_OPTIONS(*a), OPT_COMMON(a->common), {0}};
     const size_t n = sizeof shared / sizeof *shared;
@@ -108,9 +157,9 @@ static int parse(const struct driver *d, struct job_args *a, const char **given,
                 "draft", 0, OPT_TEXT, &a->draft, .arg = "MODEL",
                 .help = "a smaller model of the same tokenizer, which guesses the next tokens"};
     }
-    char *all = mem_format("%s%s", d->notes, notes);
+    char *all = mem_format("%s%s%s", d->notes, notes, memory_notes);
     const struct tool tool = {d->decoder->tool, d->about, d->examples, all, options};
-    int first = opt_parse(&tool, argc, argv);
+    int first = parse_all(&tool, a, file, argc, argv, e);
     settings_texts_free(&texts);
     free(all);
     free(options);
@@ -150,23 +199,31 @@ int driver_run(const struct driver *d, int argc, char **argv, struct err *e)
     struct job_args a = JOB_DEFAULTS;
     const char *given[SETTINGS_MAX] = {0};
     const struct settings_table *t = d->decoder->table;
-    int first = parse(d, &a, given, argc, argv);
+    struct optfile file = {0};
     struct plan plan = {0};
+    int first = parse(d, &a, given, &file, argc, argv, e);
+    if (first < 0) {
+        optfile_free(&file);
+        return err_code(e);
+    }
     if (a.draft && !given[settings_find(t, d->decoder->drafts)])
         given[settings_find(t, d->decoder->drafts)] = "4";
     int bad = a.schedule ? plan_read(&plan, t, given, a.schedule, a.launch, e)
                          : plan_cross(&plan, t, given, (size_t)a.repeat,
                                       (uint64_t)a.common.seed, e);
+    if (bad && a.settings)
+        err_prefix(e, "with --settings %s", a.settings);
     plan.launch = a.launch;
     struct commit_trace trace = {0};
     bad = bad || check_draft(d, &a, &plan, e) || read_trace(&trace, &a, &plan, e) ? -1 : 0;
     const struct job job = {.decoder = d->decoder, .args = &a, .plan = &plan,
-                            .replay = a.commit_trace ? &trace : NULL,
+                            .replay = a.commit_trace ? &trace : NULL, .options = file.object,
                             .files = (const char *const *)argv + first,
                             .n_files = (size_t)(argc - first), .argc = argc, .argv = argv,
                             .process_ns = begin, .stop = d->stop, .note_signal = d->note_signal};
     int code = bad ? err_code(e) : runner_run(&job, e);
     plan_free(&plan);
     commit_trace_free(&trace);
+    optfile_free(&file);
     return code;
 }

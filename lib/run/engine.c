@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "kernels/amx.h"
+#include "lib/base/buf.h"
 #include "lib/base/nodes.h"
 #include "lib/record/rec.h"
 #include "lib/checkpoint/manifest.h"
 #include "lib/checkpoint/quantization.h"
 #include "lib/run/level_choice.h"
+#include "lib/run/saving.h"
 
 /* Which level runs is in the records; why it is not the one of AMX, nowhere else. */
 static void say_level(const struct engine *g, const struct log *log)
@@ -85,17 +87,66 @@ void engine_place(const struct engine *g, struct backend *b, const struct log *l
                  "forbids to ask");
 }
 
+/* Formats have names of their own in torch, which --cache-precision takes. */
+static const char *own_name(const char *name)
+{
+    static const char *const names[][2] = {{"bfloat16", "bf16"}, {"float32", "f32"}};
+    for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i][0]))
+            return names[i][1];
+    return name;
+}
+
+struct precision engine_precision(const struct engine *g, const struct config *c)
+{
+    const struct saving *l = saving_named(g->level);
+    struct precision p = {.dtype = g->dtype, .kv = own_name(g->kv_dtype), .quant = g->quant};
+    if (l && !p.kv)
+        p.kv = l->kv;
+    if (l && !p.quant && c->quant == QUANT_NONE)
+        p.quant = l->quant;
+    return p;
+}
+
+/* Appends " --OPTION VALUE" as far as the level has it: it is in force, or another one was said. */
+static void put_switch(struct buf *b, const char *option, const char *value, const char *said,
+                       const char *in_force)
+{
+    if (!value)
+        return;
+    if (said)
+        buf_format(b, " --%s %s (said)", option, said);
+    else if (in_force)
+        buf_format(b, " --%s %s", option, in_force);
+    else
+        buf_format(b, " no --%s (the checkpoint is packed)", option);
+}
+
+void engine_say_saving(const struct engine *g, const struct config *c, const struct log *log)
+{
+    const struct saving *l = saving_named(g->level);
+    struct buf b = {0};
+    if (!l)
+        return;
+    const struct precision p = engine_precision(g, c);
+    put_switch(&b, "kv-dtype", l->kv, g->kv_dtype, p.kv);
+    put_switch(&b, "quant", l->quant, g->quant, p.quant);
+    log_note(log, "level %s:%s; always on, as it changes no bit: attention and head in tiles",
+             l->name, b.len ? b.data : " nothing is switched on");
+    buf_free(&b);
+}
+
 int engine_settle(const struct engine *g, struct network *n, struct backend *b,
                   const struct checkpoint *c, struct err *e)
 {
-    const struct precision p = {.dtype = g->dtype, .kv = g->kv_dtype, .quant = g->quant};
+    const struct precision p = engine_precision(g, &c->config);
     return network_settle(n, b, c, &p, e);
 }
 
 int engine_load(const struct engine *g, struct network *n, struct backend *b,
                 const struct checkpoint *c, struct err *e)
 {
-    const struct precision p = {.dtype = g->dtype, .kv = g->kv_dtype, .quant = g->quant};
+    const struct precision p = engine_precision(g, &c->config);
     return network_load(n, b, c, &p, e);
 }
 

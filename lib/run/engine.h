@@ -16,13 +16,13 @@
 #include "lib/network/network.h"
 
 struct engine {
-    const char *model, *ignore_config, *device, *isa, *dtype, *kv_dtype, *quant, *numa;
+    const char *model, *ignore_config, *device, *isa, *dtype, *numa;
+    const char *kv_dtype, *quant, *level; /* NULL: not said */
     int64_t threads, mem_cap;
     int check_finite, verify;
 };
 #define ENGINE_DEFAULTS                                                                         \
-    {.device = "auto", .isa = "auto", .dtype = "auto", .kv_dtype = "auto", .quant = "none",   \
-     .numa = "none"}
+    {.device = "auto", .isa = "auto", .dtype = "auto", .numa = "none"}
 #define ISA_OPTION(to)                                                                          \
     {"isa", 0, OPT_TEXT, &(to), .arg = "auto|amx|avx512bf16|avx512|avx2|neon|portable",         \
      .help = "instruction set of the CPU back end (auto: the quickest that it has)"}
@@ -73,10 +73,15 @@ void engine_level(const struct engine *g, struct backend *b, const struct checkp
                   const struct log *log);
 /* Obeys --numa on a back end without weights, and says where that changes nothing. */
 void engine_place(const struct engine *g, struct backend *b, const struct log *log);
-/* network_settle as --dtype, --kv-dtype and --quant say. */
+/* What --dtype, --kv-dtype and --quant say and, where they say nothing, --level. A checkpoint that
+ * is packed stays as it is, whatever the level. */
+struct precision engine_precision(const struct engine *g, const struct config *c);
+/* One line: what --level has switched on. */
+void engine_say_saving(const struct engine *g, const struct config *c, const struct log *log);
+/* network_settle with engine_precision. */
 int engine_settle(const struct engine *g, struct network *n, struct backend *b,
                   const struct checkpoint *c, struct err *e);
-/* network_load as --dtype, --kv-dtype and --quant say. */
+/* network_load with engine_precision. */
 int engine_load(const struct engine *g, struct network *n, struct backend *b,
                 const struct checkpoint *c, struct err *e);
 

@@ -49,17 +49,18 @@ static void set_config(json_t *r, const struct job *job, const struct network *n
                        const struct generation_place *at)
 {
     const struct engine *g = &job->args->engine;
+    const struct precision p = engine_precision(g, &n->config);
     struct buf b = {0};
     buf_text(&b, n->config.name);
     settings_label(at->point, &b);
     if (at->draft)
         buf_format(&b, " draft=%s", at->draft->config.name);
-    if (strcmp(g->quant, "none"))
-        buf_format(&b, " quant=%s", g->quant);
+    if (p.quant && strcmp(p.quant, "none"))
+        buf_format(&b, " quant=%s", p.quant);
     if (strcmp(g->dtype, "auto"))
         buf_format(&b, " dtype=%s", g->dtype);
-    if (strcmp(g->kv_dtype, "auto"))
-        buf_format(&b, " kv=%s", g->kv_dtype);
+    if (p.kv && strcmp(p.kv, "auto"))
+        buf_format(&b, " kv=%s", p.kv);
     if (strcmp(g->device, "auto"))
         buf_format(&b, " device=%s", g->device);
     if (strcmp(g->isa, "auto"))
@@ -209,9 +210,11 @@ static void set_cost(json_t *r, const struct network *n, const struct batch_trac
     set_known(r, "prefill_ns", trace->prefill_ns, split);
 }
 
-static void set_memory(json_t *r, const struct memory *m, const struct network *n,
-                       const struct gpu_monitor *monitor)
+static void set_memory(json_t *r, const struct network *n, const struct generation_place *at,
+                       const struct batch_trace *trace, const struct gpu_monitor *monitor)
 {
+    const struct memory *m = &trace->memory;
+    size_t planned = estimate_bytes(&trace->estimate);
     json_t *o = json_object();
     set_size(o, "weights_bytes", m->kind[MEMORY_WEIGHTS]);
     set_size(o, "kv_bytes", m->kind[MEMORY_KV]);
@@ -222,6 +225,13 @@ static void set_memory(json_t *r, const struct memory *m, const struct network *
     set_size(o, "requested_peak_bytes", m->requested_peak);
     set_size(o, "allocated_peak_bytes", m->allocated_peak);
     set_size(o, "reserved_peak_bytes", m->reserved_peak);
+    json_object_set_new(o, "planned_bytes", planned ? json_integer((json_int_t)planned)
+                                                    : json_null());
+    rec_set_number(o, "fragmentation_ratio", (double)m->reserved_peak / (double)m->requested_peak,
+                   "nothing was asked for");
+    set_size(o, "alloc_calls", m->calls);
+    set_size(o, "load_allocated_peak_bytes", at->load_allocated);
+    set_known(o, "load_peak_bytes", at->load_peak, at->load_peak >= 0);
     set_known(o, "huge_page_bytes", n->huge_page_bytes, n->huge_page_bytes >= 0);
     gpu_monitor_put_memory(monitor, m, o);
     json_object_set_new(r, "memory", o);
@@ -260,7 +270,8 @@ json_t *generation_record(const struct job *job, const struct network *n,
     set_place(r, job, at);
     set_times(r, job, p, at, g, trace);
     set_cost(r, n, trace);
-    set_memory(r, &trace->memory, n, monitor);
+    set_text(r, "level", job->args->engine.level);
+    set_memory(r, n, at, trace, monitor);
     gpu_monitor_put(monitor, r);
     if (at->host)
         host_monitor_put(at->host, r);

@@ -22,6 +22,8 @@ struct generation_place {
     int64_t prepare_ns;       /* from the ids of the batch to the begin of its clock */
     const struct host_monitor *host; /* NULL: nothing is timed */
     int watched;              /* 1: each pass waited for who looked on */
+    int64_t load_peak;        /* bytes resident up to the end of loading, at most; -1: not told */
+    size_t load_allocated;    /* of the back end while loading, at most */
 };
 
 /* What runs: config, point, series, axis, the model and all settings. The caller's reference. */

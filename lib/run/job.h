@@ -16,19 +16,20 @@
 struct job_args {
     struct common common;
     struct engine engine;
-    const char *chat, *schedule, *commit_trace, *draft, *trace;
+    const char *chat, *schedule, *commit_trace, *draft, *trace, *settings, *on_oom, *trim;
     int64_t warmup, warmup_most, again, repeat, launch, idle_ms, selfcheck;
-    int parse_special, halve, fresh, force, stream, live;
+    int parse_special, halve, fresh, force, stream, live, explain;
 };
 #define JOB_DEFAULTS                                                                            \
     {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .chat = "auto", .repeat = 1,         \
-     .idle_ms = 500, .selfcheck = -1}
+     .idle_ms = 500, .selfcheck = -1, .on_oom = "fail", .trim = "batch"}
 
 struct job {
     const struct decoder *decoder;
     const struct job_args *args;
     const struct plan *plan;
     const struct commit_trace *replay; /* NULL: none */
+    const json_t *options;    /* of --settings; NULL: none */
     const char *const *files; /* prompts; n_files 0: standard input */
     size_t n_files;
     int argc;

@@ -10,6 +10,8 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/base/resident.h"
+#include "lib/run/fit.h"
 #include "lib/run/generation_record.h"
 #include "lib/run/session.h"
 #include "lib/run/steady.h"
@@ -36,6 +38,8 @@ static int write_generation(struct session *s, const struct prompt *p, struct ge
     if (g->oom)
         session_worse(s, EXIT_FAILED_RECORDS);
     at->host = s->timed ? &s->host : NULL;
+    at->load_peak = s->load_peak;
+    at->load_allocated = s->load_allocated;
     at->seq = s->seq++;
     at->workload = s->workload;
     at->prompts = s->prompts.n;
@@ -78,6 +82,25 @@ static int write_fitness(struct session *s, struct err *e)
     return rec_write(&s->out, "fitness", o, e);
 }
 
+/* What an earlier batch needed is not of this one. */
+static void trim(struct session *s)
+{
+    if (s->backend->ops->trim)
+        s->backend->ops->trim(s->backend);
+    resident_trim();
+}
+
+/* A batch gives back all that it took: what is in use after it is what was after the first. */
+static void check_given_back(struct session *s)
+{
+    size_t now = s->backend->memory.requested;
+    if (s->live && now > s->live)
+        log_warn(&s->log, "W111", "batch %lld: %zu bytes were not given back: a defect of this "
+                 "program; end it before memory is short, and report the command",
+                 (long long)s->batch_id, now - s->live);
+    s->live = now;
+}
+
 /* Generates n prompts together: out[n], *trace. -1: what was looked at cannot be written. */
 static int generate(struct session *s, const struct generation_place *at,
                     const struct prompt *const *p, size_t n, struct generation *out,
@@ -88,8 +111,8 @@ static int generate(struct session *s, const struct generation_place *at,
     struct generation_input *in = mem_zero(n, sizeof *in);
     for (size_t i = 0; i < n; i++)
         in[i] = p[i]->input;
-    if (s->backend->ops->trim) /* what an earlier batch needed is not of this one */
-        s->backend->ops->trim(s->backend);
+    if (!strcmp(job->args->trim, "batch"))
+        trim(s);
     memory_reset_peak(&s->backend->memory);
     gpu_monitor_begin(&s->monitor);
     if (s->timed)
@@ -101,7 +124,10 @@ static int generate(struct session *s, const struct generation_place *at,
                                        watch_begin(&s->watch, &s->network, at, p, out, n)};
         job->decoder->run(&s->network, at->point, &env, in, n, out, trace);
         bad = watch_end(&s->watch, e);
+        fit_add_idle(&trace->estimate, job, at->point,
+                     s->drafter.loaded ? &s->drafter.network : NULL);
         note_memory(s, trace);
+        check_given_back(s);
     } else {
         trace->start_ns = clock_ns();
         trace->memory = s->backend->memory;
@@ -116,6 +142,16 @@ static int generate(struct session *s, const struct generation_place *at,
         out[i].oom |= !s->loaded;
     free(in);
     return bad;
+}
+
+static void say_parts(struct session *s, size_t n, size_t half)
+{
+    if (s->parted || strcmp(s->job->args->on_oom, "plan"))
+        log_more(&s->log, "%zu prompts do not fit together: %zu and %zu", n, half, n - half);
+    else
+        log_note(&s->log, "%zu prompts do not fit together: they run as %zu and %zu, and others "
+                 "likewise (batch_halved in their records)", n, half, n - half);
+    s->parted = 1;
 }
 
 /* Generates n prompts together and writes their records; with --halve as two batches, one after the
@@ -146,7 +182,7 @@ static int run_batch(struct session *s, struct generation_place at, const struct
         return rc;
     }
     size_t half = n - n / 2;
-    log_more(&s->log, "%zu prompts do not fit together: %zu and %zu", n, half, n - half);
+    say_parts(s, n, half);
     at.halved = 1;
     rc = run_batch(s, at, p, half, ns, e);
     at.phase = strcmp(at.phase, "cold") ? at.phase : "warmup"; /* one batch is the first */
@@ -279,13 +315,6 @@ static int64_t fitting(struct session *s, const struct settings *point, size_t r
     return n;
 }
 
-/* Prompts that a batch is given: with --admit continuous all n, of which `batch` run at once. */
-static size_t together(const struct settings *point, size_t n)
-{
-    int asks = settings_find(point->table, "admit") < point->table->n;
-    return asks && settings_is(point, "admit", "continuous") ? n : settings_count(point, "batch");
-}
-
 static int run_point(struct session *s, const struct settings *point, size_t round,
                      struct err *e)
 {
@@ -297,7 +326,7 @@ static int run_point(struct session *s, const struct settings *point, size_t rou
                                   .phase = "timed", .round = (int64_t)round, .steady = -1};
     if (fit > 0 && round == 0)
         rc = warm_up(s, &at, p, (size_t)fit, e);
-    size_t size = together(point, (size_t)fit);
+    size_t size = fit_together(point, (size_t)fit);
     for (size_t i = 0, n; i < (size_t)fit && fit > 0 && !rc && !session_stopped(s); i += n) {
         n = (size_t)fit - i < size ? (size_t)fit - i : size;
         rc = do_batch(s, at, p + i, n, e);
@@ -333,7 +362,7 @@ int runner_run(const struct job *job, struct err *e)
     struct session s = {.job = job,
                         .log = {job->decoder->tool, c->quiet ? 0 : c->verbose ? 2 : 1}};
     int bad = session_open(&s, e);
-    if (!bad) {
+    if (!bad && !job->args->explain) {
         int shows = job->args->stream || job->args->live; /* on the same terminal */
         progress_start(&s.progress, &s.log, shows ? "never" : c->progress, "generations",
                        planned(&s));

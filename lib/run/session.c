@@ -10,8 +10,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/nodes.h"
+#include "lib/base/resident.h"
 #include "lib/record/resume.h"
-#include "lib/run/fit.h"
 
 void session_worse(struct session *s, int code)
 {
@@ -111,6 +111,10 @@ static json_t *meta_extra(const struct session *s, struct err *e)
     json_object_set_new(m, "checkpoint", about);
     if (draft)
         json_object_set_new(m, "draft_model", draft);
+    if (s->job->options) /* as the arguments: what is said there is part of the work */
+        json_object_set_new(m, "options", json_deep_copy(s->job->options));
+    if (s->job->args->engine.level)
+        json_object_set_new(m, "level", json_string(s->job->args->engine.level));
     json_object_set_new(m, "tokenizer_sha256",
                         s->tokenizer ? json_string(tokenizer_hash(s->tokenizer)) : json_null());
     json_object_set_new(m, "prompts_sha256", json_string(s->prompts.sha256));
@@ -138,21 +142,6 @@ static void warn_library(const struct session *s)
                  "that are several times slower; put libcublasLt.so on LD_LIBRARY_PATH");
 }
 
-/* One line before hours are spent on records that will say oom. To refuse is up to the loading. */
-static void foresee(struct session *s)
-{
-    struct network n, draft;
-    if ((s->drafter.asked && drafter_settle(&s->drafter, s->job, s->backend, &draft, NULL)) ||
-        engine_settle(&s->job->args->engine, &n, s->backend, &s->checkpoint, NULL))
-        return;
-    char *lacks = fit_lacks(s->job, &n, s->drafter.asked ? &draft : NULL, s->prompts.v,
-                            s->prompts.n);
-    if (lacks)
-        log_warn(&s->log, "W105", "%s: %s; try a smaller --dtype, --quant or shorter texts",
-                 n.config.name, lacks);
-    free(lacks);
-}
-
 /* The weights of all networks, or of none: -1, and the network says what was wanted. */
 static int load_all(struct session *s, struct err *e)
 {
@@ -176,10 +165,12 @@ static int load_weights(struct session *s, struct err *e)
 {
     struct err load = {0};
     int64_t begin = clock_ns();
-    foresee(s);
+    session_foresee(s);
     s->network.config = s->checkpoint.config;
     s->network.backend = s->backend;
     s->loaded = !load_all(s, &load);
+    s->load_peak = resident_peak();
+    s->load_allocated = s->backend->memory.allocated_peak;
     if (!s->loaded && load.code != EXIT_FAILED_RECORDS) {
         *e = load;
         return -1;
@@ -275,11 +266,13 @@ static int open_outputs(struct session *s, struct err *e)
 
 int session_open(struct session *s, struct err *e)
 {
-    const struct job *job = s->job;
-    if (check_flags(job, e) || open_model(s, e) || read_prompts(s, e) ||
-        engine_open(&job->args->engine, &s->backend, e))
+    if (check_flags(s->job, e) || open_model(s, e) || read_prompts(s, e) ||
+        engine_open(&s->job->args->engine, &s->backend, e) || session_plan(s, e))
         return -1;
+    const struct job *job = s->job;
     engine_level(&job->args->engine, s->backend, &s->checkpoint, &s->log);
+    if (job->args->explain)
+        return session_explain(s, e);
     engine_place(&job->args->engine, s->backend, &s->log);
     if (open_outputs(s, e))
         return -1;

@@ -18,7 +18,9 @@
 #include "lib/run/watch.h"
 
 struct session {
-    const struct job *job;
+    const struct job *job;       /* as it is run: what was asked, or `own` */
+    struct job own;              /* with args, which memory may have made others (session_plan) */
+    struct job_args args;
     struct log log;
     struct checkpoint checkpoint;
     struct tokenizer *tokenizer; /* NULL: none */
@@ -32,6 +34,10 @@ struct session {
     int64_t batches, again;      /* timed ones so far; of these run again */
     struct network network;
     int loaded;                  /* 0: the weights did not fit, every record is oom */
+    int64_t load_peak;           /* resident set up to the end of loading, at most; -1: not told */
+    size_t load_allocated;       /* of the back end while loading, at most */
+    size_t live;                 /* bytes that the last batch left in use; 0: none ran */
+    int parted;                  /* 1: it was said that a batch runs in parts */
     struct drafter drafter;
     struct rec_writer out;
     int writing;
@@ -46,6 +52,12 @@ struct session {
 /* Opens all, writes `meta` and the error records of bad prompts, loads the weights. -1: what is
  * open is closed by session_close all the same. */
 int session_open(struct session *s, struct err *e);
+/* Opens no more than it needs and writes the records of --explain in place of a run. */
+int session_explain(struct session *s, struct err *e);
+/* As --on-oom says, with the device open and nothing loaded (session-plan.c). -1: no device. */
+int session_plan(struct session *s, struct err *e);
+/* One line before hours are spent on records that will say oom. To refuse is up to the loading. */
+void session_foresee(struct session *s);
 /* Writes `end` unless `bad`, closes all. The exit code. */
 int session_close(struct session *s, int bad, struct err *e);
 

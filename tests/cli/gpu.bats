@@ -208,11 +208,15 @@ EOF
 cache, "*" of activations) and emulated device (host) has "*" free of 2200000"* ]]
 }
 
-@test "memory that an earlier, larger batch reserved is not a later one's" {
-    jq -nc 'range(4) | {id: "p\(.)", prompt_ids: [range(300) | . % 200]}' > "$T/long"
-    "$BIN/gen-llama" -m synth:tiny-llama --device cuda --ignore-eos --no-meta -q --max-new 1 \
-        --batch 4,1 "$T/long" > "$T/out"
-    jq -se '(map(select(.batch_id == 0))[0] | .batch == 4 and
-        .memory.reserved_peak_bytes > 50000000) and
-        all(.batch == 4 or .memory.reserved_peak_bytes < 40000000)' "$T/out"
+@test "memory that an earlier, larger batch reserved is not a later one's, but with --trim off" {
+    jq -nc '(range(4) | {id: "p\(.)", prompt_ids: [range(150)]}), {id: "q", prompt_ids: [1, 2]}' \
+        > "$T/long"
+    for trim in batch off; do
+        "$BIN/gen-llama" -m synth:tiny-llama --device cuda --ignore-eos --no-meta -q --max-new 1 \
+            --batch 4 --trim $trim "$T/long" > "$T/$trim"
+    done
+    jq -se '.[0].memory.reserved_peak_bytes > 50000000 and .[4].batch_id == 1 and
+        .[4].memory.reserved_peak_bytes < 40000000' "$T/batch"
+    jq -se '.[4].memory.reserved_peak_bytes > 50000000' "$T/off"
+    cmp <(jq -c .token_ids "$T/batch") <(jq -c .token_ids "$T/off")
 }

@@ -264,6 +264,22 @@ same_as_whole() {
         [[ $stderr == *"goes on after $kept records"* ]]
         same_as_whole
     done
+    # nor do other options in the same file of them
+    echo '{"temperature": 0.5}' > settings
+    from 6 0
+    run -0 --separate-stderr "${LLAMA_GEN[@]}" --settings settings "$F/prompts"
+    [[ $stderr == *"starts anew"* ]]
+    mv out whole
+    rm whole.sums
+    from 6 0
+    run -0 --separate-stderr "${LLAMA_GEN[@]}" --settings settings "$F/prompts"
+    [[ $stderr == *"goes on after 6 records"* ]]
+    from 6 0
+    echo '{"temperature": 0.75}' > settings
+    run -0 --separate-stderr "${LLAMA_GEN[@]}" --settings settings "$F/prompts"
+    [[ $stderr == *"starts anew"*options* ]]
+    "${LLAMA_GEN[@]}" "$F/prompts"
+    mv out whole
     # a timed run is one process and needs none; what others left goes
     from 6 0
     run -0 --separate-stderr "${LLAMA_GEN[@]}" --warmup 1 "$F/prompts"

@@ -360,7 +360,11 @@ static void test_estimate(struct backend *b, const char *model, const char *dtyp
         struct kv cache;
         int bad = kv_make(&cache, &n, shapes[i].kv_slots) ||
                   (s->chosen && kv_keep_outputs(&cache, &n));
-        ok(w && !bad && kind[MEMORY_KV] == p.kv && kind[MEMORY_ACTIVATIONS] == p.activations,
+        ok(!shapes[i].kv_slots || b->memory.reserved == p.reserved,
+           "%zu rows: pages %zu, on paper %zu", s->rows, b->memory.reserved, p.reserved);
+        ok(w && !bad && kind[MEMORY_KV] == p.kv && kind[MEMORY_ACTIVATIONS] == p.activations &&
+               p.logits > 0 && p.logits < p.activations &&
+               (s->logits ? p.logits > 4 * s->wanted * n.config.vocab : 1),
            "%zu rows: cache %zu, on paper %zu; activations %zu, on paper %zu", s->rows,
            kind[MEMORY_KV], p.kv, kind[MEMORY_ACTIVATIONS], p.activations);
         work_free(w, &n);
@@ -391,6 +395,12 @@ static void test_blocks(struct backend *b)
             good &= !m->requested && !m->allocated && !m->reserved && !m->kind[kind];
         }
     ok(good, "%s: blocks are cleared, aligned and counted", b->ops->name);
+    memory_reset_peak(&b->memory);
+    void *one = b->ops->alloc(b, 5, MEMORY_KV);
+    size_t calls = b->memory.calls;
+    b->ops->free(b, one);
+    memory_reset_peak(&b->memory);
+    ok(calls == 1 && b->memory.calls == 0, "%s: blocks are counted from a reset on", b->ops->name);
     b->memory.cap = 3 << 20;
     void *two = b->ops->alloc(b, 2 << 20, MEMORY_KV);
     ok(two && !b->ops->alloc(b, 1 << 20, MEMORY_KV) && b->memory.requested == 2 << 20,

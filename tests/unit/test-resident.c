@@ -1,8 +1,10 @@
 /* test-resident.c - the peak of the resident set begins anew, and where the system cannot do that,
- * it must say so; huge pages are counted; memory is spread over nodes where that is asked for. */
+ * it must say so; huge pages are counted; memory is spread over nodes where that is asked for; what
+ * is free is the least that the machine and the control groups leave. */
 #include "lib/base/resident.h"
 
 #include <linux/mempolicy.h>
+#include <sys/stat.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,6 +26,60 @@ static void fill(size_t bytes)
         abort();
     memset(p, 1, bytes);
     munmap(p, bytes);
+}
+
+/* ---- what is free: on a machine made of files ---- */
+
+static char root[] = "/tmp/test-resident-XXXXXX";
+
+static void put(const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s%s", root, name);
+    for (char *slash = path + strlen(root); (slash = strchr(slash + 1, '/'));) {
+        *slash = 0;
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+    FILE *f = fopen(path, "w");
+    if (!f || fputs(text, f) == EOF || fclose(f))
+        abort();
+}
+
+static void is_room(int64_t available, int64_t total, const char *what)
+{
+    int64_t a = -7, t = -7;
+    int bad = resident_room(root, &a, &t);
+    ok(available < 0 ? bad : !bad && a == available && t == total, "%s: %lld of %lld", what,
+       (long long)a, (long long)t);
+}
+
+static void test_room(void)
+{
+    int64_t a, t;
+    if (!mkdtemp(root))
+        abort();
+    is_room(-1, -1, "a system that tells nothing");
+    put("/proc/meminfo", "MemTotal:  4000 kB\nMemFree: 10 kB\n");
+    is_room(-1, -1, "an old one");
+    put("/proc/meminfo", "MemTotal:  4000 kB\nMemFree: 10 kB\nMemAvailable:   3000 kB\n");
+    is_room(3000 * 1024, 4000 * 1024, "without control groups");
+    put("/proc/self/cgroup", "1:cpu:/x\n0::/a/b\n");
+    put("/sys/fs/cgroup/a/b/memory.max", "max\n");
+    put("/sys/fs/cgroup/a/b/memory.current", "77\n");
+    is_room(3000 * 1024, 4000 * 1024, "a group without a limit");
+    put("/sys/fs/cgroup/a/memory.max", "1000000\n");
+    put("/sys/fs/cgroup/a/memory.current", "700000\n");
+    is_room(300000, 1000000, "the limit of the group above it");
+    put("/sys/fs/cgroup/a/memory.stat", "anon 5\ninactive_file 200000\n");
+    is_room(500000, 1000000, "what is held of files gives way");
+    put("/sys/fs/cgroup/a/b/memory.max", "90000\n");
+    put("/sys/fs/cgroup/a/b/memory.current", "100000\n");
+    is_room(0, 90000, "a group that has too much already");
+    put("/proc/self/cgroup", "0::/\n");
+    is_room(3000 * 1024, 4000 * 1024, "the root of the groups");
+    ok(!resident_room("", &a, &t) ? a > 0 && a <= t : 1, "this machine: %lld of %lld",
+       (long long)a, (long long)t);
 }
 
 /* A back end asks for huge pages; whether there are any is the system's choice. */
@@ -83,5 +139,8 @@ int main(void)
     test_huge(b);
     test_nodes(b);
     backend_close(b);
-    return tap_done();
+    test_room();
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", root);
+    return system(command) ? 1 : tap_done();
 }

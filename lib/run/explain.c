@@ -1,0 +1,88 @@
+/* explain.c - see explain.h. The numbers are those that the run itself is held against
+ * (`planned_bytes` of its records): estimates of the very batches that it would make.
+ */
+#include "lib/run/explain.h"
+
+#include "lib/run/fit.h"
+#include "lib/run/generation_record.h"
+
+/* 1: nothing is switched on that changes a bit of what the checkpoint computes in its dtype. */
+static int is_exact(const struct network *n, const struct memory_estimate *m)
+{
+    enum dtype kv = network_half(n) ? DTYPE_BF16 : DTYPE_F32;
+    return n->quant == n->config.quant && (n->kv_dtype == kv || !m->kv);
+}
+
+/* The largest batch that fits, as a run with --on-oom plan comes to it; 0: not one prompt. */
+static size_t halved(const struct job *job, const struct network *n, const struct network *draft,
+                     const struct settings *point, const struct promptset *prompts)
+{
+    size_t size = fit_together(point, prompts->n);
+    for (size = size < prompts->n ? size : prompts->n; size; size = size > 1 ? size - size / 2 : 0)
+        if (fit_point(job, n, draft, point, prompts->v, prompts->n, size).fits)
+            break;
+    return size;
+}
+
+static json_t *record_of(const struct job *job, const struct network *n,
+                         const struct generation_place *at, const struct fit *f, size_t fits)
+{
+    const struct memory_estimate *m = &f->need;
+    const char *level = job->args->engine.level;
+    json_t *r = generation_record_about(job, n, at);
+    json_object_set_new(r, "level", level ? json_string(level) : json_null());
+    json_object_set_new(r, "exact", json_boolean(is_exact(n, m)));
+    rec_set_int(r, "batch_filled", (int64_t)f->batch);
+    rec_set_int(r, "prompt_tokens", (int64_t)f->tokens);
+    rec_set_int(r, "new_tokens", (int64_t)f->extent);
+    rec_set_int(r, "weights_bytes", (int64_t)m->weights);
+    rec_set_int(r, "kv_bytes", (int64_t)m->kv);
+    rec_set_int(r, "activations_bytes", (int64_t)m->activations);
+    rec_set_int(r, "logits_bytes", (int64_t)m->logits);
+    rec_set_int(r, "planned_bytes", (int64_t)estimate_bytes(m));
+    rec_set_int(r, "available_bytes", (int64_t)f->available);
+    json_object_set_new(r, "fits", json_boolean(f->fits));
+    rec_set_int(r, "batch_fits", (int64_t)fits);
+    return r;
+}
+
+static void say(const struct log *log, json_t *r, const struct fit *f, size_t fits)
+{
+    const struct memory_estimate *m = &f->need;
+    const char *config = rec_text(r, "config");
+    if (!f->batch)
+        log_note(log, "%s: no prompt fits its context", config);
+    else if (f->fits)
+        log_note(log, "%s: %.4g MB of weights, %.4g of cache, %.4g of activations (%.4g for the "
+                 "head): %.4g MB of %.4g free: it fits", config, (double)m->weights * 1e-6,
+                 (double)m->kv * 1e-6, (double)m->activations * 1e-6, (double)m->logits * 1e-6,
+                 (double)estimate_bytes(m) * 1e-6, (double)f->available * 1e-6);
+    else
+        log_note(log, "%s: %.4g MB of weights, %.4g of cache, %.4g of activations (%.4g for the "
+                 "head): %.4g MB, and %.4g are free: %zu of %zu prompts fit together (try "
+                 "--on-oom plan)", config, (double)m->weights * 1e-6, (double)m->kv * 1e-6,
+                 (double)m->activations * 1e-6, (double)m->logits * 1e-6,
+                 (double)estimate_bytes(m) * 1e-6, (double)f->available * 1e-6, fits, f->batch);
+}
+
+int explain_write(const struct job *job, const struct network *n, const struct network *draft,
+                  const struct promptset *prompts, struct rec_writer *out, const struct log *log,
+                  struct err *e)
+{
+    const struct backend *b = n->backend;
+    log_note(log, "%s on %s: matrices %s, quantization %s, cache %s; nothing is loaded",
+             n->config.name, b->name[0] ? b->name : b->ops->name, dtype_info[n->dtype].name,
+             quantization_name(n->quant), dtype_info[n->kv_dtype].name);
+    for (size_t i = 0; i < job->plan->points; i++) {
+        const struct settings *point = &job->plan->point[i];
+        int drafts = draft && settings_count(point, job->decoder->drafts);
+        const struct generation_place at = {.point = point, .draft = drafts ? draft : NULL};
+        struct fit f = fit_point(job, n, draft, point, prompts->v, prompts->n, prompts->n);
+        size_t fits = f.fits ? f.batch : halved(job, n, draft, point, prompts);
+        json_t *r = record_of(job, n, &at, &f, fits);
+        say(log, r, &f, fits);
+        if (rec_write(out, "plan", r, e))
+            return -1;
+    }
+    return 0;
+}

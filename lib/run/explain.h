@@ -1,0 +1,17 @@
+/* explain.h - what a run would take, said before anything is loaded: --explain. */
+#ifndef RUN_EXPLAIN_H
+#define RUN_EXPLAIN_H
+
+#include "lib/base/log.h"
+#include "lib/record/rec.h"
+#include "lib/run/job.h"
+#include "lib/run/promptset.h"
+
+/* A record of kind `plan` and a line on standard error for each point: bytes by kind of its
+ * neediest batch, whether that fits, and how many of its prompts fit together. *n and *draft as in
+ * fit.h. */
+int explain_write(const struct job *job, const struct network *n, const struct network *draft,
+                  const struct promptset *prompts, struct rec_writer *out, const struct log *log,
+                  struct err *e);
+
+#endif

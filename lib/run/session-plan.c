@@ -1,0 +1,128 @@
+/* session-plan.c - what a session does about memory before it loads anything: it says what will not
+ * fit, explains, and, where --on-oom asks for it, makes the run one that fits.
+ *
+ * The order in which a run gives way is fixed: first how many prompts run together, down to one
+ * (runner.c, which halves), then the levels one after the other (saving.h), then nothing. Steps,
+ * lengths and options that were said stay: a run that would answer another question is no answer.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/run/explain.h"
+#include "lib/run/fit.h"
+#include "lib/run/saving.h"
+#include "lib/run/session.h"
+
+/* *n and *draft = what would be loaded. -1: it cannot be had. */
+static int settle(const struct session *s, struct network *n, struct network *draft,
+                  struct err *e)
+{
+    return (s->drafter.asked && drafter_settle(&s->drafter, s->job, s->backend, draft, e)) ||
+                   engine_settle(&s->job->args->engine, n, s->backend, &s->checkpoint, e)
+               ? -1
+               : 0;
+}
+
+/* How the run stands as its engine is set now. -1: it cannot be had so. */
+static int look(const struct session *s, struct fit *f)
+{
+    struct network n, draft;
+    engine_level(&s->job->args->engine, s->backend, &s->checkpoint, NULL); /* whose scratch it is */
+    if (settle(s, &n, &draft, NULL))
+        return -1;
+    *f = fit_alone(s->job, &n, s->drafter.asked ? &draft : NULL, s->prompts.v, s->prompts.n);
+    return 0;
+}
+
+void session_foresee(struct session *s)
+{
+    struct network n, draft;
+    if (settle(s, &n, &draft, NULL))
+        return;
+    char *lacks = fit_lacks(s->job, &n, s->drafter.asked ? &draft : NULL, s->prompts.v,
+                            s->prompts.n);
+    if (lacks)
+        log_warn(&s->log, "W105", "%s: %s; try a smaller --dtype, --quant or shorter texts, or "
+                 "--on-oom plan", n.config.name, lacks);
+    free(lacks);
+}
+
+/* The first level from the one asked for on at which each point fits with one prompt. Where there
+ * is none, all stays. */
+static void climb_down(struct session *s, const struct fit *asked)
+{
+    const char *level = s->args.engine.level;
+    const struct saving *l = saving_named(level);
+    struct fit f = *asked;
+    while (!f.fits && (l = saving_next(l))) {
+        s->args.engine.level = l->name;
+        if (look(s, &f))
+            f.fits = 0;
+    }
+    char *lacks = fit_text(asked, s->job, s->backend);
+    if (!f.fits)
+        s->args.engine.level = level;
+    if (!f.fits)
+        log_warn(&s->log, "W110", "%s: %s; no level is small enough (--on-oom plan)",
+                 s->checkpoint.config.name, lacks);
+    else if (l)
+        log_warn(&s->log, "W110", "%s: %s; it runs at level %s (--on-oom plan)",
+                 s->checkpoint.config.name, lacks, l->name);
+    free(lacks);
+}
+
+/* A host has no limit of its own: what is free now is one. */
+static void plan(struct session *s)
+{
+    struct backend *b = s->backend;
+    struct fit f;
+    size_t total;
+    s->args.halve = 1;
+    if (!b->name[0] && !b->memory.cap)
+        b->ops->room(b, &b->memory.cap, &total);
+    if (!look(s, &f) && !f.fits)
+        climb_down(s, &f);
+}
+
+/* From a device that is too small to the processor. */
+static int move(struct session *s, struct err *e)
+{
+    struct fit f;
+    if (!s->backend->name[0] || look(s, &f) || f.fits)
+        return 0;
+    char *lacks = fit_text(&f, s->job, s->backend);
+    log_warn(&s->log, "W110", "%s: %s; it runs on the CPU, whose times its records hold (--on-oom "
+             "cpu)", s->checkpoint.config.name, lacks);
+    free(lacks);
+    backend_close(s->backend);
+    s->backend = NULL;
+    s->args.engine.device = "cpu";
+    return engine_open(&s->args.engine, &s->backend, e);
+}
+
+int session_plan(struct session *s, struct err *e)
+{
+    const char *how = s->job->args->on_oom;
+    s->args = *s->job->args;
+    s->own = *s->job;
+    s->own.args = &s->args;
+    s->job = &s->own;
+    if (!strcmp(how, "plan"))
+        plan(s);
+    else if (!strcmp(how, "cpu") && move(s, e))
+        return -1;
+    engine_say_saving(&s->args.engine, &s->checkpoint.config, &s->log);
+    return 0;
+}
+
+int session_explain(struct session *s, struct err *e)
+{
+    const struct job *job = s->job;
+    struct network n, draft;
+    if (settle(s, &n, &draft, e) ||
+        rec_open(&s->out, &job->args->common, job->decoder->tool, job->argc, job->argv, NULL, e))
+        return -1;
+    s->writing = 1;
+    return explain_write(job, &n, s->drafter.asked ? &draft : NULL, &s->prompts, &s->out, &s->log,
+                         e);
+}

@@ -1,0 +1,258 @@
+#!/usr/bin/env bats
+bats_require_minimum_version 1.5.0
+# Memory from outside: levels, settings from a file, the plan and what is taken, what gives way when
+# memory is short. That records say oom, and --halve: gen-llada.bats; on a device: gpu.bats.
+
+setup() {
+    set -o pipefail
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    BIN=${BIN:-build/bin}
+    T=$BATS_TEST_TMPDIR
+    for n in 3 40 11 7 25; do
+        jq -nc --argjson n "$n" '{id: "p\($n)", prompt_ids: [range(10; 10 + $n)]}'
+    done > "$T/prompts"
+    LLADA=("$BIN/gen-llada" -m data/models/llada-demo --device cpu --gen-length 16 --steps 4)
+    LLAMA=("$BIN/gen-llama" -m data/models/llama-demo --device cpu --max-new 8 --ignore-eos)
+}
+
+generations() { jq -c 'select(.kind == "generation")' "$1"; }
+ids() { jq -c 'select(.kind == "generation") | [.id, .batch, .token_ids]' "$1" | sort; }
+
+conforms() {
+    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$1"
+}
+
+# refused CODE TEXT COMMAND...: it ends with CODE, no output, and one line that has TEXT.
+refused() {
+    run --separate-stderr "${@:3}"
+    [ "$status" -eq "$1" ] && [ -z "$output" ] && [ "${#stderr_lines[@]}" -eq 1 ] &&
+        [[ "$stderr" == *"$2"* ]] || { echo "$status: $stderr"; return 1; }
+}
+
+@test "a level says what it switches on, records hold it, and what is said wins" {
+    "${LLAMA[@]}" --no-meta "$T/prompts" > "$T/none" 2> "$T/said"
+    [ ! -s "$T/said" ]
+    jq -se 'all(.level == null and .quant == "none")' "$T/none"
+    at() { # LEVEL TEXT OPTION...: it says the text, and is what these options are
+        "${LLAMA[@]}" --no-meta --level "$1" "$T/prompts" > "$T/$1" 2> "$T/said"
+        grep -qF "level $1:$2; always on" "$T/said"
+        "${LLAMA[@]}" --no-meta "${@:3}" "$T/prompts" > "$T/plain"
+        cmp <(jq -c '[.config, .point, .kv_dtype, .quant, .token_ids]' "$T/$1") \
+            <(jq -c '[.config, .point, .kv_dtype, .quant, .token_ids]' "$T/plain")
+        jq -se --arg l "$1" 'all(.level == $l)' "$T/$1"
+        conforms "$T/$1"
+    }
+    at exact " nothing is switched on"
+    cmp <(ids "$T/exact") <(ids "$T/none")
+    at mild " --kv-dtype bf16" --kv-dtype bf16
+    at moderate " --kv-dtype bf16 --quant int8" --kv-dtype bf16 --quant int8
+    at aggressive " --kv-dtype bf16 --quant nf4" --kv-dtype bf16 --quant nf4
+    jq -s 'map(map(.memory.planned_bytes) | max) | . == (sort | reverse) and .[0] > 2 * .[3]' \
+        <(jq -s . "$T/exact") <(jq -s . "$T/mild") <(jq -s . "$T/moderate") \
+        <(jq -s . "$T/aggressive") | grep -qx true
+    "${LLAMA[@]}" --no-meta --level aggressive --quant none "$T/prompts" > "$T/out" 2> "$T/said"
+    grep -qF "level aggressive: --kv-dtype bf16 --quant none (said);" "$T/said"
+    jq -se 'all(.level == "aggressive" and .quant == "none" and .kv_dtype == "bf16")' "$T/out"
+    refused 64 "got 'moderat' (did you mean moderate?)" "${LLAMA[@]}" --level moderat "$T/prompts"
+}
+
+@test "a packed checkpoint stays as it is at every level" {
+    "$BIN/pack-model" -q -m data/models/llama-demo --quant int8 --out "$T/packed" -o "$T/pack"
+    "$BIN/gen-llama" -m "$T/packed" --level aggressive --max-new 2 --no-meta --limit 1 \
+        "$T/prompts" > "$T/out" 2> "$T/said"
+    jq -e '.quant == "int8" and .kv_dtype == "bf16"' "$T/out"
+    grep -qF "no --quant (the checkpoint is packed)" "$T/said"
+}
+
+@test "names that others gave to the same switches" {
+    one() { "${LLAMA[@]}" --no-meta -q --limit 1 --max-new 1 "$@" "$T/prompts"; }
+    one --apply-all | jq -e '.level == "aggressive" and .quant == "nf4"'
+    one --load-in-8bit | jq -e '.level == null and .quant == "int8"'
+    one --load-in-4bit | jq -e '.quant == "nf4"'
+    one --cache-precision bfloat16 | jq -e '.kv_dtype == "bf16" and (.config | contains("kv=bf16"))'
+    echo '{"OPTIMIZED_GPU_MEMORY": true, "CACHE_PRECISION": "float32"}' > "$T/file"
+    one --settings "$T/file" --quant int8 | jq -e '.kv_dtype == "f32"'
+}
+
+@test "--settings: options from a file, below those of the command line" {
+    cat > "$T/file" << 'END'
+{"steps": [2, 4], "GEN_LENGTH": 8, "batch": "1,5", "quant": "int8", "stop_at_eos": false,
+ "temperature": 0.5, "mem_cap": "1G", "unmask": null, "quiet": true, "halve": true}
+END
+    "$BIN/gen-llada" -m data/models/llada-demo --settings "$T/file" --no-meta --batch 5 \
+        "$T/prompts" > "$T/out"
+    jq -se 'length == 10 and all(.gen_length == 8 and .batch == 5 and .quant == "int8" and
+        .temperature == 0.5 and .contract == "fixed") and (map(.steps) | unique == [2, 4])' "$T/out"
+    "$BIN/gen-llada" -m data/models/llada-demo --device cpu --gen-length 8 --steps 2,4 --batch 5 \
+        --quant int8 --temperature 0.5 --no-meta "$T/prompts" > "$T/same"
+    cmp <(ids "$T/out") <(ids "$T/same")
+    echo '{"contract": "fixed", "level": "mild"}' > "$T/file"
+    "${LLAMA[@]}" --settings "$T/file" --level moderate --no-meta -q "$T/prompts" |
+        jq -se 'all(.level == "moderate" and .quant == "int8")'
+}
+
+@test "--settings: a file that is none, or says what cannot be" {
+    file() { # TEXT CONTENT
+        printf '%s' "$2" > "$T/file"
+        refused 65 "$1" "${LLADA[@]}" --settings "$T/file" "$T/prompts"
+    }
+    file "'qaunt' is no option of gen-llada (did you mean quant?)" '{"qaunt": "int8"}'
+    file "'x\x0ay' is no option" '{"x\ny": 1}'
+    file "is no option" "{\"$(printf 'a%.0s' {1..5000})\": 1}"
+    file "--quant: expected one of none|int8|nf4|fp8, got 'int7' (did you mean int8?)" \
+        '{"quant": "int7"}'
+    file "--threads: expected an integer from 0 to 1024, got '-1'" '{"threads": -1}'
+    file "--threads: expected an integer from 0 to 1024, got '1,2'" '{"threads": [1, 2]}'
+    file "--explain: expected true or false, got '1'" '{"explain": 1}'
+    file "steps: expected a text, a number, true, false or a list of them, got {" '{"steps": {}}'
+    file "steps: expected a text" '{"steps": []}'
+    file "steps: expected a text" '{"steps": [[1]]}'
+    file "steps: expected a text" '{"steps": "1\u0000"}'
+    file "it can name no other" '{"settings": "other"}'
+    file "expected an object of options" '[1]'
+    file "$T/file" '{"steps": 1'
+    file "$T/file" '{"steps": 1, "steps": 2}'
+    head -c 1048577 /dev/zero | tr '\0' ' ' > "$T/large"
+    refused 65 large "${LLADA[@]}" --settings "$T/large" "$T/prompts"
+    refused 66 none "${LLADA[@]}" --settings "$T/none" "$T/prompts"
+    printf '{"steps": 0}' > "$T/file"
+    refused 64 "with --settings $T/file: --steps: expected" "$BIN/gen-llada" \
+        -m data/models/llada-demo --settings "$T/file" "$T/prompts"
+}
+
+@test "--explain: the plan of an 8B shape in little memory, whether it fits, and 0" {
+    explain() { (ulimit -v 3000000; "$BIN/$1" -m "synth:$2" --device cpu "${@:3}" "$T/prompts"); }
+    explain gen-llada llada-8b --explain --dtype bf16 --mem-cap 8G --batch 1,4 \
+        -o "$T/out" 2> "$T/said"
+    conforms "$T/out"
+    jq -se 'map(.kind) == ["meta", "plan", "plan", "end"] and
+        all(.[1:3][]; .fits == false and .batch_fits == 0 and .exact and
+            .weights_bytes > 16.0e9 and .weights_bytes < 16.1e9 and .kv_bytes == 0 and
+            .available_bytes == 8 * pow(2; 30) and .logits_bytes < .activations_bytes and
+            .planned_bytes == .weights_bytes + .kv_bytes + .activations_bytes)' "$T/out"
+    [ "$(grep -c 'MB of weights.* 0 of [14] prompts fit together (try --on-oom plan)' \
+        "$T/said")" -eq 2 ]
+    explain gen-llada llada-8b --explain --level aggressive --mem-cap 8G --no-meta \
+        > "$T/out" 2> "$T/said"
+    jq -e '.fits and .batch_fits == 1 and .exact == false and .level == "aggressive" and
+        .quant == "nf4" and .weights_bytes < 6.2e9' "$T/out"
+    grep -q 'level aggressive: ' "$T/said"
+    grep -q 'synth:llada-8b on cpu: matrices bf16-f32, quantization nf4, cache bf16; ' "$T/said"
+    grep -q ': it fits$' "$T/said"
+    # a plan that gives way says to what, before anything is loaded; what it gave way to fits
+    explain gen-llama llama3-8b --explain --on-oom plan --mem-cap 10G --no-meta \
+        > "$T/out" 2> "$T/said"
+    jq -e '.fits and .level == "moderate" and .quant == "int8"' "$T/out"
+    grep -q 'W110.* it runs at level moderate (--on-oom plan)' "$T/said"
+}
+
+# plan FILE COMMAND...: what --explain says of each point is what its run takes, kind by kind, and
+# each batch takes what it was planned to, within 5 %.
+plan() {
+    "${@:2}" --no-meta -q --explain "$T/prompts" > "$T/plan"
+    "${@:2}" --no-meta -q "$T/prompts" > "$1"
+    jq -n --slurpfile plan "$T/plan" --slurpfile run "$1" '
+        def near($a; $b): ($a - $b) * ($a - $b) <= $b * $b * 0.0025;
+        ($run | group_by(.point)) as $points
+        | ($points | length) == ($plan | length)
+          and all($run[]; .status == "ok" and
+              near(.memory.planned_bytes; .memory.allocated_peak_bytes))
+          and all($plan[]; . as $p | $points[] | select(.[0].point == $p.point)
+              | (max_by(.memory.planned_bytes) | .memory) as $m
+              | $p.fits and near($p.planned_bytes; $m.allocated_peak_bytes)
+                and near($p.weights_bytes; $m.weights_bytes)
+                and near($p.kv_bytes; $m.kv_bytes)
+                and near($p.activations_bytes; $m.activations_bytes))' | grep -qx true ||
+        { echo "${*:2}"; cat "$T/plan"; jq -c '[.config, .memory]' "$1"; return 1; }
+}
+
+@test "what is planned is what is taken: formats, batches, lengths, caches" {
+    sed -i 3q "$T/prompts"
+    for format in "--dtype f32" "--dtype bf16 --kv-dtype f32" "--level mild" "--level moderate" \
+        "--level aggressive"; do
+        # shellcheck disable=SC2086
+        plan "$T/run" "$BIN/gen-llada" -m data/models/llada-demo --device cpu $format \
+            --gen-length 16,32 --block-length 16 --steps 2 --batch 1,3 --cache none,dual,features
+        # shellcheck disable=SC2086
+        plan "$T/run" "$BIN/gen-llama" -m data/models/llama-demo --device cpu $format \
+            --max-new 2,6 --batch 1,3 --cache on,off
+    done
+    for shape in tiny-llada:gen-llada tiny-llama:gen-llama; do
+        plan "$T/run" "$BIN/${shape#*:}" -m "synth:${shape%:*}" --device cpu --batch 1,3
+        plan "$T/run" "$BIN/${shape#*:}" -m "synth:${shape%:*}" --device ref --quant int8 --batch 2
+    done
+    plan "$T/run" "${LLAMA[@]}" --max-new 3 --admit static,continuous --batch 1,2
+    plan "$T/run" "${LLAMA[@]}" --max-new 3 --draft data/models/judge-demo --draft-tokens 0,3
+}
+
+@test "--on-oom plan: the first level that fits; said, and in the records" {
+    need() { "${LLAMA[@]}" --no-meta -q --explain "$@" "$T/prompts" | jq .planned_bytes; }
+    cap=$((($(need --level mild) + $(need --level moderate)) / 2))
+    run --separate-stderr "${LLAMA[@]}" --mem-cap "$cap" --no-meta "$T/prompts"
+    [ "$status" -eq 1 ]
+    jq -se 'all(.status == "oom" and .level == null)' <<< "$output"
+    "${LLAMA[@]}" --mem-cap "$cap" --on-oom plan --no-meta "$T/prompts" > "$T/out" 2> "$T/said"
+    grep -q 'W110: llama-demo: a prompt of 40 tokens and 8 to come need .* bytes .* and --mem-cap '\
+'has .* free of .*; it runs at level moderate (--on-oom plan)$' "$T/said"
+    grep -q ' level moderate: --kv-dtype bf16 --quant int8;' "$T/said"
+    "${LLAMA[@]}" --level moderate --no-meta -q "$T/prompts" > "$T/moderate"
+    jq -se --argjson cap "$cap" 'all(.status == "ok" and .level == "moderate" and
+        .quant == "int8" and .new_tokens == 8 and .memory.reserved_peak_bytes <= $cap)' "$T/out"
+    cmp <(ids "$T/out") <(ids "$T/moderate")
+    # what was said stays, and so it does not fit
+    run --separate-stderr "${LLAMA[@]}" --mem-cap "$cap" --on-oom plan --quant none --no-meta \
+        "$T/prompts"
+    [ "$status" -eq 1 ]
+    [[ $stderr == *"W110"*"no level is small enough (--on-oom plan)"* ]]
+    jq -se 'all(.status == "oom" and .level == null)' <<< "$output"
+    # nothing gives way where all fits
+    "${LLAMA[@]}" --on-oom plan --no-meta "$T/prompts" > "$T/out" 2> "$T/said"
+    [ ! -s "$T/said" ]
+    jq -se 'all(.level == null and .batch_halved == false)' "$T/out"
+}
+
+@test "--on-oom plan: a batch that does not fit shrinks before any level changes, and says so" {
+    one=$("${LLADA[@]}" --no-meta "$T/prompts" | jq -s 'map(.memory.reserved_peak_bytes) | max')
+    "${LLADA[@]}" --batch 5 --on-oom plan --mem-cap "$one" --no-meta "$T/prompts" \
+        > "$T/out" 2> "$T/said"
+    jq -se 'length == 5 and all(.status == "ok" and .level == null and .batch == 5 and
+        .batch_halved and .batch_filled < 5 and .gen_length == 16 and .denoise_steps == 4)' \
+        "$T/out"
+    "${LLADA[@]}" --no-meta --batch 5 "$T/prompts" > "$T/whole"
+    cmp <(ids "$T/out") <(ids "$T/whole")
+    [ "$(grep -c 'do not fit together: they run as ' "$T/said")" -eq 1 ]
+    "${LLADA[@]}" --batch 5 --mem-cap "$one" --explain --no-meta -q "$T/prompts" |
+        jq -e '.fits == false and .batch_fits == 1'
+}
+
+@test "blocks are taken for a batch and none in a pass; loading and fragmentation are counted" {
+    "${LLADA[@]}" --gen-length 16 --steps 2,16 --cache none,dual --no-meta -q "$T/prompts" |
+        jq -se 'all(.memory | .fragmentation_ratio >= 1 and .fragmentation_ratio < 1.5 and
+            .load_peak_bytes > .weights_bytes and
+            .load_allocated_peak_bytes == .weights_bytes) and
+            (group_by(.cache) | all(map(.memory.alloc_calls) | unique | length == 1))'
+    "${LLAMA[@]}" --max-new 1,30 --no-meta -q "$T/prompts" |
+        jq -se 'map(.memory.alloc_calls) | unique | length == 1 and .[0] > 0 and .[0] < 9'
+    "${LLAMA[@]}" --mem-cap 10K --no-meta -q --limit 1 "$T/prompts" > "$T/out" || [ $? -eq 1 ]
+    jq -e '.memory.planned_bytes == null' "$T/out"
+    conforms "$T/out"
+}
+
+@test "a device that is too small: --on-oom cpu leaves it, --on-oom plan gives way" {
+    export CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so"
+    [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, so no emulated device"
+    small=("$BIN/gen-llama" -m data/models/llama-demo --device cuda --max-new 2 --no-meta
+           --limit 1 "$T/prompts")
+    EMULATE_MEMORY=2200000 "${small[@]}" --on-oom cpu > "$T/out" 2> "$T/said"
+    jq -se 'all(.status == "ok" and .device == "cpu" and .device_name == null and
+        (.config | contains("device=cpu")))' "$T/out"
+    grep -q 'W110: .* and emulated device (host) has .*; it runs on the CPU, ' "$T/said"
+    "${small[@]}" --on-oom cpu 2> "$T/said" | jq -se 'all(.device == "cuda")'
+    [ ! -s "$T/said" ]
+    EMULATE_MEMORY=40000000 "$BIN/gen-llama" -m data/models/judge-demo --device cuda --dtype f32 \
+        --max-new 2 --no-meta --limit 1 --on-oom plan "$T/prompts" > "$T/out" 2> "$T/said"
+    jq -se 'all(.status == "ok" and .device == "cuda" and .level != null and
+        .memory.load_allocated_peak_bytes >= .memory.weights_bytes and
+        .memory.load_allocated_peak_bytes < 2 * .memory.weights_bytes)' "$T/out"
+    grep -q 'W110: .* it runs at level ' "$T/said"
+}

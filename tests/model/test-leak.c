@@ -1,0 +1,114 @@
+/* test-leak.c - many generations one after the other: each takes as many blocks of the back end as
+ * the one before and gives all of them back, and the memory of the process does not grow.
+ * GENERATIONS=10000 in the environment makes as many of each kind (200). */
+#include <malloc.h>
+
+#include "lib/base/mem.h"
+#include "lib/decode/decoder.h"
+#include "tests/tap.h"
+
+static const int32_t ids[] = {11, 42, 300, 7, 99};
+static const struct generation_input prompts[] = {{ids, 5, 77}, {ids + 1, 3, 78}};
+
+static long generations(void)
+{
+    const char *said = getenv("GENERATIONS");
+    long n = said ? strtol(said, NULL, 10) : 200;
+    return n < 20 ? 20 : n;
+}
+
+/* Bytes that the program holds of its allocator. */
+static size_t in_use(void)
+{
+    struct mallinfo2 m = mallinfo2();
+    return m.uordblks + m.hblkhd;
+}
+
+static struct settings point_of(const struct decoder *d, const char *options)
+{
+    struct settings *p;
+    struct err e = {0};
+    size_t n;
+    const char *given[SETTINGS_MAX] = {0};
+    char *text = mem_text(options), *save, *word = strtok_r(text, " ", &save);
+    for (; word; word = strtok_r(NULL, " ", &save)) {
+        char *value = strchr(word, '=');
+        *value++ = 0;
+        given[settings_find(d->table, word)] = value;
+    }
+    if (settings_cross(d->table, given, &p, &n, &e) || n != 1) {
+        printf("Bail out! %s\n", e.text);
+        exit(1);
+    }
+    struct settings s = *p;
+    free(p);
+    free(text);
+    return s;
+}
+
+static void generate(const struct decoder *d, const struct network *n, const struct settings *s,
+                     uint64_t seed)
+{
+    struct generation out[2] = {0};
+    struct batch_trace trace = {0};
+    const struct decode_env env = {.seed = seed};
+    d->run(n, s, &env, prompts, 2, out, &trace);
+    generation_free(&out[0]);
+    generation_free(&out[1]);
+}
+
+static void many(const struct decoder *d, const struct network *n, const char *options)
+{
+    enum { WARM = 10 };
+    struct memory *m = &n->backend->memory;
+    const struct settings s = point_of(d, options);
+    size_t before = m->requested, held = 0, blocks = 0, odd = 0, left = 0;
+    for (long i = 0; i < generations(); i++) {
+        memory_reset_peak(m);
+        generate(d, n, &s, (uint64_t)i);
+        left += m->requested != before;
+        if (i == WARM) {
+            held = in_use();
+            blocks = m->calls;
+        }
+        odd += i > WARM && m->calls != blocks;
+    }
+    size_t now = in_use();
+    ok(!left && !odd && blocks > 0, "%s: each takes %zu blocks and gives them back", options,
+       blocks);
+    ok(now <= held + 4096, "%s: %zu bytes held, then %zu", options, held, now);
+}
+
+static void with(const char *shape, const struct decoder *d, const char *const *options)
+{
+    struct err e = {0};
+    struct checkpoint c;
+    struct network n;
+    struct backend *b = backend_open("cpu", NULL, 1, 0, NULL);
+    if (!b || checkpoint_open(&c, shape, 5, &e) ||
+        network_load(&n, b, &c, &(struct precision){.dtype = "f32"}, &e)) {
+        printf("Bail out! %s\n", e.text);
+        exit(1);
+    }
+    for (; *options; options++)
+        many(d, &n, *options);
+    network_free(&n);
+    checkpoint_close(&c);
+    ok(!b->memory.requested && !b->memory.allocated && !b->memory.reserved,
+       "%s: with the weights all is given back", shape);
+    backend_close(b);
+}
+
+int main(void)
+{
+    static const char *const canvases[] = {
+        "gen_length=8 block_length=4 steps=2 batch=2",
+        "gen_length=8 block_length=4 steps=4 cache=dual batch=2",
+        "gen_length=8 block_length=4 unmask=wino cache=features temperature=1 batch=2", NULL};
+    static const char *const texts[] = {"max_new=4 contract=fixed batch=2",
+                                        "max_new=4 contract=fixed lookup=2 cache=off batch=2",
+                                        "max_new=4 contract=fixed admit=continuous batch=1", NULL};
+    with("synth:tiny-llada", &decoder_diffuse, canvases);
+    with("synth:tiny-llama", &decoder_autoregress, texts);
+    return tap_done();
+}
