@@ -34,8 +34,8 @@ above() {
           "$D/lists"; } | "$BIN/score-exact" -q > "$D/listed"
     for arch in llama llada; do
         for task in copy reverse replace; do
-            jq -e "select(.summary and .arch == \"$arch\" and .metric == \"accuracy_$task\") |
-                .value >= 0.8" "$D/listed"
+            jq -se "map(select(.summary and .arch == \"$arch\" and
+                .metric == \"accuracy_$task\").value) | length == 1 and .[0] >= 0.8" "$D/listed"
         done
     done
 }

@@ -59,7 +59,7 @@ ids_of_methods() { # FLAGS...
 
 @test "every method writes what it wrote when it was made" {
     ids_of_methods --device cpu > got
-    diff "$ROOT/tests/fixtures/methods-ids.ndjson" got
+    diff "$ROOT/tests/fixtures/methods-ids.txt" got
 }
 
 @test "a method is its settings and what is given of all others" {
