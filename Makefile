@@ -74,7 +74,7 @@ COMMIT := $(shell git describe --always --dirty=+ --abbrev=12 2>/dev/null || ech
 PEAK_x86_64 := x86
 PEAK_aarch64 := arm
 PEAK := $(wildcard kernels/peak-$(or $(PEAK_$(shell uname -m)),other).c)
-AMX  := kernels/amx-$(if $(filter x86_64,$(shell uname -m)),x86,other).c
+AMX  := $(wildcard kernels/amx-$(if $(filter x86_64,$(shell uname -m)),x86,other).c)
 LIB_SRC := $(filter-out lib/base/version.c kernels/peak-% kernels/amx-%, \
                $(wildcard lib/*/*.c lib/*/*/*.c kernels/*.c)) \
            $(PEAK) $(AMX) $(wildcard kernels/ref/*.c kernels/cuda/segments.c)
