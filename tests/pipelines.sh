@@ -256,6 +256,9 @@ again phase4 STEPS=2,4,8,16,32,64
 [ "$status" -ne 0 ]
 ok $? "bad data do"
 rm -f status
+pipelines/lenient sh -c 'exit 69'
+[ $? -eq 69 ] && pipelines/lenient sh -c 'exit 1'
+ok $? "what stops a phase keeps its exit status"
 again all PROFILE=cpu-8b
 did "drawn shapes: short sweeps of each format and batch, nothing of quality" \
     "forecast:1 gen-llada:12 gen-llama:12 measure:4 prep-prompts:4 probe-roof:1"
