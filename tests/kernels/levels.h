@@ -3,9 +3,11 @@
 #ifndef TESTS_KERNELS_LEVELS_H
 #define TESTS_KERNELS_LEVELS_H
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/ops.h"
+#include "lib/base/mem.h"
 #if defined HAVE_TILES_avx512bf16 && defined HAVE_CPU_amx
 #include "tests/emulate/tmm_trap.h"
 #define HAVE_TRAPS
@@ -63,6 +65,26 @@ static inline const struct ops *levels_named(const char *level)
 static inline int levels_tiles(const struct ops *ops)
 {
     return !strncmp(ops->level, "amx", 3);
+}
+
+/* A back end that has a pool and this table, and nothing else. */
+static inline struct backend *levels_open(const struct ops *ops, size_t threads)
+{
+    struct backend *b = mem_zero(1, sizeof *b);
+    b->ops = ops;
+    b->pool = pool_new(threads);
+    return b;
+}
+
+/* w[N, K] as the back end keeps it. */
+static inline struct mat levels_mat(struct backend *b, const float *w, size_t N, size_t K,
+                                    enum dtype dtype)
+{
+    struct mat m = {0};
+    struct mat_source s = mat_floats(w, N, K);
+    if (b->ops->mat_make(b, &m, &s, dtype))
+        exit(EXIT_FAILURE);
+    return m;
 }
 
 #endif

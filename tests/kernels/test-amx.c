@@ -20,28 +20,11 @@ static float *draw(size_t n)
     return x;
 }
 
-static struct backend *open_ops(const struct ops *ops, size_t threads)
-{
-    struct backend *b = mem_zero(1, sizeof *b);
-    b->ops = ops;
-    b->pool = pool_new(threads);
-    return b;
-}
-
-static struct mat make(struct backend *b, const float *w, size_t N, size_t K, enum dtype dtype)
-{
-    struct mat m = {0};
-    struct mat_source s = mat_floats(w, N, K);
-    if (b->ops->mat_make(b, &m, &s, dtype))
-        exit(EXIT_FAILURE);
-    return m;
-}
-
 /* Two matrices in one product and as gate and up, the outputs one after the other in y. */
 static void multiply(struct backend *b, float *y, const float *x, const float *w, const float *u,
                      size_t T, size_t N, size_t K, enum dtype dtype)
 {
-    struct mat m = make(b, w, N, K, dtype), up = make(b, u, N, K, dtype);
+    struct mat m = levels_mat(b, w, N, K, dtype), up = levels_mat(b, u, N, K, dtype);
     struct product p[] = {{&m, y, 0}, {&up, y + T * N, 0}};
     size_t bytes = b->ops->matmul_work(b, T, K, 2 * N);
     char *work = mem_aligned(bytes + 64);
@@ -75,7 +58,7 @@ static void many(const struct ops *ops, enum dtype dtype, size_t T, size_t N, si
     const size_t ALL = 3 * T * N;
     float *x = draw(T * K), *w = draw(N * K), *u = draw(N * K);
     float *y = draw(ALL), *z = draw(ALL), *one = draw(3 * N);
-    struct backend *b = open_ops(ops, 3), *ref = open_ops(&ops_ref, 1);
+    struct backend *b = levels_open(ops, 3), *ref = levels_open(&ops_ref, 1);
     long before = tmm_products();
     multiply(b, y, x, w, u, T, N, K, dtype);
     long used = tmm_products() - before;
@@ -105,7 +88,7 @@ static void below(const struct ops *ops)
     const char *name = strchr(ops->level, '_');
     const struct ops *two[] = {ops, ops_cpu(name ? name + 1 : "avx512bf16")};
     for (int i = 0; i < 2; i++) {
-        struct backend *b = open_ops(two[i], 2);
+        struct backend *b = levels_open(two[i], 2);
         y[i] = draw(3 * T * N);
         multiply(b, y[i], x, w, u, T, N, K, DTYPE_F32);
         backend_close(b);
@@ -120,12 +103,12 @@ static void head(const struct ops *ops, enum dtype dtype, size_t R, int guided)
 {
     enum { V = 1100, D = 128 };
     float *x = draw(R * D), *xu = draw(R * D), *w = draw(V * D);
-    struct backend *two[] = {open_ops(ops, 2), open_ops(&ops_ref, 1)};
+    struct backend *two[] = {levels_open(ops, 2), levels_open(&ops_ref, 1)};
     struct head_query q = {.cfg_scale = guided ? 1.5 : 0};
     struct head_row *out[2];
     for (int i = 0; i < 2; i++) {
         struct backend *b = two[i];
-        struct mat m = make(b, w, V, D, dtype);
+        struct mat m = levels_mat(b, w, V, D, dtype);
         size_t bytes = b->ops->head_work(b, R, D, V);
         void *work = mem_aligned(bytes);
         out[i] = mem_zero(R, sizeof *out[i]);
@@ -152,8 +135,8 @@ static void parts(const struct ops *ops)
     enum { T = 40 };
     float w = 1, *x = draw(T), y[T];
     x[0] = 0x1.fffffep+10f, x[1] = 0x1.000002p0f, x[2] = -0x1.010101p-20f, x[3] = 0;
-    struct backend *b = open_ops(ops, 1);
-    struct mat m = make(b, &w, 1, 1, DTYPE_BF16_F32);
+    struct backend *b = levels_open(ops, 1);
+    struct mat m = levels_mat(b, &w, 1, 1, DTYPE_BF16_F32);
     void *work = mem_aligned(b->ops->matmul_work(b, T, 1, 1));
     b->ops->matmul(b, &(struct product){&m, y, 0}, 1, (struct input){.x = x}, T, work);
     ok(!memcmp(x, y, sizeof y), "%s: bf16-f32 by 1 is x, to the last bit", ops->level);

@@ -20,23 +20,6 @@ static float *draw(size_t n)
     return x;
 }
 
-static struct backend *open_table(const struct ops *ops, size_t threads)
-{
-    struct backend *b = mem_zero(1, sizeof *b);
-    b->ops = ops;
-    b->pool = pool_new(threads);
-    return b;
-}
-
-static struct mat make(struct backend *b, const float *w, size_t N, size_t K, enum dtype dtype)
-{
-    struct mat m = {0};
-    struct mat_source s = mat_floats(w, N, K);
-    if (b->ops->mat_make(b, &m, &s, dtype))
-        exit(EXIT_FAILURE);
-    return m;
-}
-
 static void *work_for(struct backend *b, size_t T, size_t K, size_t N)
 {
     return mem_aligned(b->ops->matmul_work(b, T, K, N));
@@ -50,7 +33,7 @@ static void multiply(struct backend *b, float *const y[], const float *x, const 
     struct mat m[MATRICES];
     struct product p[MATRICES];
     for (int i = 0; i < MATRICES; i++) {
-        m[i] = make(b, w[i], N[i], K, dtype);
+        m[i] = levels_mat(b, w[i], N[i], K, dtype);
         p[i] = (struct product){&m[i], y[i], i == 1};
     }
     void *work = work_for(b, T, K, N[0] + N[1] + N[2]);
@@ -117,7 +100,8 @@ static void gated_case(struct backend *b, struct backend *ref, struct shape s, e
     float *y = draw(s.T * s.N), *z = draw(s.T * s.N);
     struct backend *both[] = {b, ref};
     for (int i = 0; i < 2; i++) {
-        struct mat gate = make(both[i], g, s.N, s.K, dtype), up = make(both[i], u, s.N, s.K, dtype);
+        struct mat gate = levels_mat(both[i], g, s.N, s.K, dtype);
+        struct mat up = levels_mat(both[i], u, s.N, s.K, dtype);
         void *work = work_for(both[i], s.T, s.K, 2 * s.N);
         struct input in = {.x = x};
         both[i]->ops->gated(both[i], i ? z : y, in, &gate, &up, s.T, work);
@@ -141,7 +125,7 @@ static void norm_case(struct backend *b, struct shape s, enum dtype dtype)
 {
     float *x = draw(s.T * s.K), *gain = draw(s.K), *n = mem_alloc(s.T * s.K * sizeof *n);
     float *w = draw(s.N * s.K), *u = draw(s.N * s.K), *y[4];
-    struct mat m = make(b, w, s.N, s.K, dtype), up = make(b, u, s.N, s.K, dtype);
+    struct mat m = levels_mat(b, w, s.N, s.K, dtype), up = levels_mat(b, u, s.N, s.K, dtype);
     struct input in[] = {{x, gain, 1e-5}, {.x = n}};
     void *work = work_for(b, s.T, s.K, 2 * s.N);
     b->ops->rmsnorm(b, n, x, NULL, gain, s.T, s.K, 1e-5);
@@ -213,7 +197,7 @@ static void padding_case(struct backend *b, enum dtype dtype)
         w[i] = i % K == K - 1 ? INFINITY : 1;
     for (int i = 0; i < 2 * K; i++)
         x[i] = 1;
-    struct mat m = make(b, w, N, K, dtype);
+    struct mat m = levels_mat(b, w, N, K, dtype);
     void *work = work_for(b, 2, K, N);
     b->ops->matmul(b, &(struct product){&m, y, 0}, 1, (struct input){.x = x}, 2, work);
     int good = 1, parts = levels_tiles(b->ops) && dtype == DTYPE_BF16_F32;
@@ -232,8 +216,8 @@ static void same_bits(const struct ops *ops, enum dtype dtype)
     const size_t batches[] = {1, 2, 7, 12, 13, 24, 30, 100, 200};
     float *x = draw(T * K), *w = draw(N * K), *first = NULL, *y = draw(T * N);
     for (size_t threads = 1; threads <= 3; threads++) {
-        struct backend *b = open_table(ops, threads);
-        struct mat m = make(b, w, N, K, dtype);
+        struct backend *b = levels_open(ops, threads);
+        struct mat m = levels_mat(b, w, N, K, dtype);
         void *work = work_for(b, T, K, N);
         int same = 1;
         for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
@@ -258,10 +242,10 @@ static void same_bits(const struct ops *ops, enum dtype dtype)
 
 int main(void)
 {
-    struct backend *ref = open_table(&ops_ref, 1);
+    struct backend *ref = levels_open(&ops_ref, 1);
     size_t ran = 0;
     for (const struct ops *ops; (ops = levels_at(ran)); ran++) {
-        struct backend *b = open_table(ops, 2);
+        struct backend *b = levels_open(ops, 2);
         for (int d = 0; d < OWN; d++) {
             for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
                 matmul_case(b, ref, shapes[i], dtypes[d]);
