@@ -112,7 +112,7 @@ int slowdown_foresee(struct slowdown *s, const struct network *n, const struct e
     *s = (struct slowdown){0};
     if (time_store(n, &rate, e))
         return -1;
-    double layer = rate > 0 && x->rows > 0 ? time_layer(n, (size_t)x->rows) : 0;
+    double layer = rate > 0 ? time_layer(n, (size_t)x->rows) : 0;
     if (b->ops->trim)
         b->ops->trim(b);
     memory_reset_peak(&b->memory);
