@@ -61,6 +61,7 @@ struct memory {
     size_t calls;              /* blocks handed out since the last reset */
     size_t kind[MEMORY_KINDS]; /* allocated, by what it is for */
     size_t cap;                /* --mem-cap: alloc answers NULL beyond it; 0: none */
+    int64_t arrive_ns;         /* a host has waited in ops.arrive since the last reset */
 };
 
 /* A weight matrix y = x W^T, W [rows, cols] as in the checkpoint. `data` is packed in the layout of
@@ -198,6 +199,9 @@ struct rows {
     uint64_t *key;                /* [R] of the noise */
 };
 
+struct store;       /* a back end's own */
+enum { STORE_GRAIN = 4096, STORE_DEPTH = 2 };
+
 struct text_loop;   /* kernels/advance.h */
 struct canvas_loop;
 struct drift;       /* kernels/reuse.h */
@@ -250,6 +254,26 @@ struct ops {
      * event is waited for at most once, and not after a later one. */
     int64_t (*event_record)(struct backend *b);
     int64_t (*event_wait)(struct backend *b, int64_t event);
+
+    /* ---- a store: blocks that lie elsewhere, and come while others are computed with ---- */
+
+    /* Room for `blocks` blocks of `bytes` each, a multiple of STORE_GRAIN, that is no memory of the
+     * back end: on a host a file without a name in `folder`, on a device pinned memory of its host.
+     * The caller's (store_close). NULL: EXIT_CANNOT_CREATE (no such folder), EXIT_IO (it is full),
+     * EXIT_FAILED_RECORDS (no memory of the host). */
+    struct store *(*store_open)(struct backend *b, const char *folder, size_t blocks, size_t bytes,
+                                struct err *e);
+    void (*store_close)(struct backend *b, struct store *s); /* NULL is fine */
+    /* Bytes from `at` on (a multiple of STORE_GRAIN) of a block = from[bytes] of the back end;
+     * waits. -1: EXIT_IO. */
+    int (*store_put)(struct backend *b, struct store *s, size_t block, size_t at, const void *from,
+                     size_t bytes, struct err *e);
+    /* to[] = the block, `to` at a multiple of STORE_GRAIN: begins behind the operations so far and
+     * goes on beside those to come. STORE_DEPTH may be under way; within ops.run each has arrived
+     * before the step ends. A store that cannot be read ends the process: exit 70. */
+    void (*stage)(struct backend *b, struct store *s, size_t block, void *to);
+    /* Operations from here on come behind the oldest `stage` that has not arrived yet. */
+    void (*arrive)(struct backend *b, struct store *s);
 
     /* ---- matrices ---- */
 
@@ -340,7 +364,7 @@ struct ops {
 struct backend *backend_open(const char *device, const char *isa, size_t threads, size_t mem_cap,
                              struct err *e);
 void backend_close(struct backend *b);
-/* peak := current, for all three counters; calls := 0. */
+/* peak := current, for all three counters; calls, arrive_ns := 0. */
 void memory_reset_peak(struct memory *m);
 /* For the back ends: accounts for a block of `bytes`; -1 when the cap forbids it. */
 int memory_take(struct memory *m, size_t bytes, enum memory_kind kind);

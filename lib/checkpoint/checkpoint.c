@@ -196,6 +196,14 @@ static void draw_all(struct checkpoint *c, uint64_t seed)
         }
 }
 
+void checkpoint_draw(struct checkpoint *c, const struct config *shape, uint64_t seed)
+{
+    *c = (struct checkpoint){.config = *shape};
+    c->config.synth = 1;
+    c->config.quant = QUANT_NONE;
+    draw_all(c, seed);
+}
+
 int checkpoint_open(struct checkpoint *c, const char *name, uint64_t synth_seed, struct err *e)
 {
     return checkpoint_open_ignoring(c, name, synth_seed, NULL, e);

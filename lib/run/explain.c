@@ -65,6 +65,17 @@ static void say(const struct log *log, json_t *r, const struct fit *f, size_t fi
                  (double)estimate_bytes(m) * 1e-6, (double)f->available * 1e-6, fits, f->batch);
 }
 
+static int tell_slowdown(const struct network *n, const struct fit *f, json_t *r,
+                         const struct log *log, struct err *e)
+{
+    struct slowdown s;
+    if (slowdown_foresee(&s, n, &f->pass, e))
+        return -1;
+    slowdown_say(&s, n, log);
+    generation_record_put_offload(r, n, &s);
+    return 0;
+}
+
 int explain_write(const struct job *job, const struct network *n, const struct network *draft,
                   const struct promptset *prompts, struct rec_writer *out, const struct log *log,
                   struct err *e)
@@ -81,6 +92,10 @@ int explain_write(const struct job *job, const struct network *n, const struct n
         size_t fits = f.fits ? f.batch : halved(job, n, draft, point, prompts);
         json_t *r = record_of(job, n, &at, &f, fits);
         say(log, r, &f, fits);
+        if (n->wish.layers && tell_slowdown(n, &f, r, log, e)) {
+            json_decref(r);
+            return -1;
+        }
         if (rec_write(out, "plan", r, e))
             return -1;
     }

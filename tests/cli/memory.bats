@@ -200,8 +200,8 @@ plan() {
         .quant == "int8" and .new_tokens == 8 and .memory.reserved_peak_bytes <= $cap)' "$T/out"
     cmp <(ids "$T/out") <(ids "$T/moderate")
     # what was said stays, and so it does not fit
-    run --separate-stderr "${LLAMA[@]}" --mem-cap "$cap" --on-oom plan --quant none --no-meta \
-        "$T/prompts"
+    run --separate-stderr "${LLAMA[@]}" --mem-cap "$cap" --on-oom plan --quant none \
+        --device-map all --no-meta "$T/prompts"
     [ "$status" -eq 1 ]
     [[ $stderr == *"W110"*"no level is small enough (--on-oom plan)"* ]]
     jq -se 'all(.status == "oom" and .level == null)' <<< "$output"
