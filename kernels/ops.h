@@ -207,6 +207,8 @@ struct canvas_loop;
 struct drift;       /* kernels/reuse.h */
 struct outputs;
 struct sift;
+struct wkv;         /* kernels/wkv.h */
+struct wkv_back;
 struct gemm;        /* kernels/train.h */
 
 struct ops {
@@ -337,6 +339,17 @@ struct ops {
     void (*choose)(struct backend *b, const struct drift *d, void *work);
     void (*settle)(struct backend *b, const struct outputs *o);
     void (*sift)(struct backend *b, const struct sift *s, void *work);
+
+    /* ---- time mixing of RWKV 6 and 7, and its gradients: kernels/wkv.h ---- */
+
+    /* work: wkv_work(...) and wkv_back_work(...) bytes for at least these numbers of sequences, and
+     * of rows a sequence. */
+    void (*wkv)(struct backend *b, const struct wkv *a, void *work);
+    size_t (*wkv_work)(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
+                       size_t head_dim);
+    void (*wkv_back)(struct backend *b, const struct wkv_back *a, void *work);
+    size_t (*wkv_back_work)(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
+                            size_t head_dim);
 
     /* ---- for training: host back ends only, NULL on cuda ---- */
 

@@ -105,6 +105,14 @@ void cuda_choose(struct backend *b, const struct drift *d, void *work);
 void cuda_settle(struct backend *b, const struct outputs *o);
 void cuda_sift(struct backend *b, const struct sift *s, void *work);
 
+/* wkv.cu, wkv_back.cu */
+void cuda_wkv(struct backend *b, const struct wkv *w, void *work);
+size_t cuda_wkv_work(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
+                     size_t head_dim);
+void cuda_wkv_back(struct backend *b, const struct wkv_back *a, void *work);
+size_t cuda_wkv_back_work(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
+                          size_t head_dim);
+
 #ifdef __cplusplus
 }
 #endif

@@ -48,5 +48,9 @@ const struct ops cuda_ops = {
     .choose = cuda_choose,
     .settle = cuda_settle,
     .sift = cuda_sift,
+    .wkv = cuda_wkv,
+    .wkv_work = cuda_wkv_work,
+    .wkv_back = cuda_wkv_back,
+    .wkv_back_work = cuda_wkv_back_work,
     .close = cuda_close,
 };

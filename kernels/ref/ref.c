@@ -9,6 +9,7 @@
 #include "kernels/host.h"
 #include "kernels/quant.h"
 #include "kernels/ref/mat.h"
+#include "kernels/ref/wkv.h"
 #include "kernels/reuse.h"
 #include "kernels/train.h"
 #include "lib/base/mem.h"
@@ -405,6 +406,10 @@ const struct ops ops_ref = {
     .choose = host_choose,
     .settle = host_settle,
     .sift = host_sift,
+    .wkv = ref_wkv,
+    .wkv_work = ref_wkv_work,
+    .wkv_back = ref_wkv_back,
+    .wkv_back_work = ref_wkv_back_work,
     .gemm = gemm,
     .gemm_work = gemm_work,
     .rope = rope,
