@@ -1,14 +1,15 @@
-/* levels.h - the numbers that codes stand for, for host and device: the 16 levels of NF4 and of FP4,
- * the 256 of the dynamic map behind double quantization, e4m3 and fp16 (kernels/quant.h says what
- * for).
+/* levels.h - the numbers that codes stand for, for host and device: the 16 levels of NF4 and of
+ * FP4, the 256 of the dynamic map behind double quantization, e4m3 and fp16 (kernels/quant.h says
+ * what for).
  *
  * Source: NF4: arXiv 2305.14314, appendix E, quantiles of N(0, 1) with an exact zero, divided by
  * their largest. FP4: dDequantizeFP4Tree and dQuantizeFP4 of bitsandbytes: a sign, two bits of
- * exponent (bias 3), one of fraction, divided by 12; code 1 alone is 1/16 / 12. e4m3: OCP 8-bit Floating Point Specification (OFP8) 1.0, E4M3: no infinities, one
- * NaN of either sign, numbers up to 448. The dynamic map: for each decade s = 10^-6..1 the
- * midpoints of n = 1, 2, 4, .. 64 equal parts of [0.1, 1], times s; their negatives; 0 and 1. A
- * bound of the parts is a fused multiply-add from the nearer end and a midpoint a float sum, as
- * torch.linspace and bitsandbytes compute them.
+ * exponent (bias 3), one of fraction, divided by 12; code 1 alone is 1/16 / 12. e4m3: OCP 8-bit
+ * Floating Point Specification (OFP8) 1.0, E4M3: no infinities, one NaN of either sign, numbers up
+ * to 448. The dynamic map: for each decade s = 10^-6..1 the midpoints of n = 1, 2, 4, .. 64 equal
+ * parts of [0.1, 1], times s; their negatives; 0 and 1. A bound of the parts is a fused
+ * multiply-add from the nearer end and a midpoint a float sum, as torch.linspace and bitsandbytes
+ * compute them.
  */
 #ifndef KERNELS_LEVELS_H
 #define KERNELS_LEVELS_H
@@ -129,8 +130,9 @@ HOST_DEVICE float e4m3_value(uint8_t code)
     return rest == 0x7f ? f : f * 0x1p120f;
 }
 
-/* The number that 16 bits of IEEE 754 binary16 (fp16) stand for: sign, 5 bits of exponent (bias 15),
- * 10 of fraction. Read as a float it is 2^-112 of that, denormals too; infinities and NaN apart. */
+/* The number that 16 bits of IEEE 754 binary16 (fp16) stand for: sign, 5 bits of exponent (bias
+ * 15), 10 of fraction. Read as a float it is 2^-112 of that, denormals too; infinities and NaN
+ * apart. */
 HOST_DEVICE float f16_float(uint16_t code)
 {
     uint32_t sign = (uint32_t)(code & 0x8000) << 16, bits = (uint32_t)(code & 0x7fff) << 13;

@@ -56,8 +56,10 @@ static float encode_super(const float *absmax, size_t n, float offset, uint8_t *
     for (size_t i = 0; i < n; i++)
         scale = fmaxf(scale, fabsf(absmax[i] - offset));
     float up = quant_up(scale, 1);
-    for (size_t i = 0; i < n; i++)
-        code[i] = (uint8_t)level_nearest(dynamic_level, 256, up > 0 ? (absmax[i] - offset) * up : 0);
+    for (size_t i = 0; i < n; i++) {
+        float v = up > 0 ? (absmax[i] - offset) * up : 0;
+        code[i] = (uint8_t)level_nearest(dynamic_level, 256, v);
+    }
     return up > 0 ? scale : 0;
 }
 
@@ -102,8 +104,8 @@ static void fold_some(void *ctx, size_t begin, size_t end, size_t worker)
     const struct quant_target *t = f->t;
     for (size_t i = begin; i < end; i++) {
         size_t at = i * QUANT_SUPER, n = f->n - at;
-        t->scale[i] = encode_super(t->block_scale + at, n < QUANT_SUPER ? n : QUANT_SUPER, f->offset,
-                                   t->absmax + at);
+        n = n < QUANT_SUPER ? n : QUANT_SUPER;
+        t->scale[i] = encode_super(t->block_scale + at, n, f->offset, t->absmax + at);
     }
 }
 

@@ -27,8 +27,8 @@
  * bf16 instead when there are many rows: CUDA does (kernels/cuda/large.cu), for its library.
  *     y = sum_blocks a sum_k bf16(x_k) bf16(level[code_k]).
  *
- * NF4_F32: the same without double quantization: a in fp32. FP4: as NF4_F32 with 16 other levels,
- * a sign and 0, 1/192, 1/6, 1/4, 1/3, 1/2, 2/3, 1 (bnb_4bit_quant_type "fp4" of bitsandbytes without
+ * NF4_F32: the same without double quantization: a in fp32. FP4: as NF4_F32 with 16 other levels, a
+ * sign and 0, 1/192, 1/6, 1/4, 1/3, 1/2, 2/3, 1 (bnb_4bit_quant_type "fp4" of bitsandbytes without
  * bnb_4bit_use_double_quant, its default).
  *
  * FP8 (Micikevicius et al. 2022, arXiv 2209.05433): a row of weights has one scale,
@@ -37,9 +37,10 @@
  * A product rounds x to bf16 and scales the whole sum:
  *     y = (sum_k bf16(x_k) value(code_k)) * (scale / 448).
  *
- * What is not a number: a row (int8, FP8) or a block (4 bits) with a NaN or an infinity has the scale
- * NaN, so that products with it are NaN (for NF4 with double quantization: the whole matrix) and
- * the head reports them. A scale below QUANT_TINY, whose reciprocal would overflow, counts as zero.
+ * What is not a number: a row (int8, FP8) or a block (4 bits) with a NaN or an infinity has the
+ * scale NaN, so that products with it are NaN (for NF4 with double quantization: the whole matrix)
+ * and the head reports them. A scale below QUANT_TINY, whose reciprocal would overflow, counts as
+ * zero.
  *
  * Source: github.com/bitsandbytes-foundation/bitsandbytes; the dynamic map is its
  * create_dynamic_map(signed), bit for bit.
@@ -65,8 +66,8 @@ extern "C" {
 
 /* A quantized matrix as the checkpoint keeps it: the arrays of its row in dtype_info[]. INT8: code
  * [rows, cols] int8, scale [rows]. NF4: code [rows * cols / 2]; absmax [rows * cols / 64]
- * dynamic-map codes; scale [ceil(rows * cols / 64 / 256)] their maxima; offset m. NF4_F32, FP4: code
- * as NF4, scale [rows * cols / 64] the absmax themselves. FP8: as INT8, e4m3 codes. */
+ * dynamic-map codes; scale [ceil(rows * cols / 64 / 256)] their maxima; offset m. NF4_F32, FP4:
+ * code as NF4, scale [rows * cols / 64] the absmax themselves. FP8: as INT8, e4m3 codes. */
 struct codes {
     enum dtype dtype;
     const void *code;
@@ -114,8 +115,8 @@ float quant_fp8(const float *w, size_t n, uint8_t *code);
  * ascending order: outlier[*n_outliers] are their indices (room for n). */
 float quant_int8_row(const float *x, size_t n, float limit, int8_t *code, uint32_t *outlier,
                      size_t *n_outliers);
-/* codes of n values (a multiple of 64) in a format of blocks, code[n / 2], and absmax[n / 64] of the
- * blocks, in fp32. */
+/* codes of n values (a multiple of 64) in a format of blocks, code[n / 2], and absmax[n / 64] of
+ * the blocks, in fp32. */
 void quant_blocks(enum dtype d, const float *w, size_t n, uint8_t *code, float *absmax);
 /* m of a whole matrix: a sum in double, in order. */
 float quant_absmax_mean(const float *absmax, size_t n);

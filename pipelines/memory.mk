@@ -75,7 +75,8 @@ $(R)/quant/$(1)exact.ndjson: $$($(1)quant_RUNS) $(BIN)/score-exact | $(QUIET)
 
 # With the answers themselves: how many differ, and where they part (robustness.mk has the rest).
 $(R)/quant/$(1)comparison.ndjson: $(R)/quant/$(1)metrics.ndjson $(R)/quant/$(1)exact.ndjson \
-    $$($(1)quant_RUNS:$(R)/quant/%=$(R)/quant/likelihood-%) $$($(1)quant_RUNS) $(BIN)/compare | $(QUIET)
+    $$($(1)quant_RUNS:$(R)/quant/%=$(R)/quant/likelihood-%) $$($(1)quant_RUNS) $(BIN)/compare \
+    | $(QUIET)
 	$$(call say,compare $(1)quant)\
 	    $(beside) $(BIN)/compare --by quant --seed $(SEED) $$(filter %.ndjson,$$^) -o $$@
 
@@ -90,7 +91,8 @@ $(eval $(call quantizations,all-,$(QUANTS_ALL)))
 QUANT := $(if $(QUANTS),$(R)/quant/comparison.ndjson $(R)/quant/time.ndjson)
 
 .PHONY: quantizations
-quantizations: $(R)/quant/all-comparison.ndjson $(R)/quant/all-time.ndjson ## every number format: QUANTS_ALL=
+quantizations: $(R)/quant/all-comparison.ndjson $(R)/quant/all-time.ndjson \
+    ## every number format beside the others: QUANTS_ALL=
 	@jq -sr -f pipelines/quantizations.jq $^
 
 # The level of both generators in all that follows, kept in local.mk.

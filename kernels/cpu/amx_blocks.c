@@ -1,5 +1,6 @@
 /* amx_blocks.c - tiles of blocks of 16 levels (kernels/quant.h): the levels of a chunk become pairs
- * of bf16 in the nearest cache, once for all rows of a group, and multiply as those of amx_bf16.c do.
+ * of bf16 in the nearest cache, once for all rows of a group, and multiply as those of amx_bf16.c
+ * do.
  *
  * Only a block of 64 values shares its absmax, so a block, which is two steps, has sums of its own:
  * they begin at zero and, times absmax, are added to those of the row in fp32, blocks ascending. In

@@ -1,4 +1,5 @@
-/* amx_int8.c - tiles of LLM.int8() and int8-vector (kernels/quant.h): codes by codes, sums as exact integers.
+/* amx_int8.c - tiles of LLM.int8() and int8-vector (kernels/quant.h): codes by codes, sums as exact
+ * integers.
  *
  * A panel of format_int8.c has after its scales [K/4][PANEL] quadruples: 16 rows of them are a
  * step. Rows of x become codes, [step][rows][64 bytes]; beside a row tile lie its scales and the

@@ -5,7 +5,8 @@
  *         quantization that its outputs touch and the 8-bit absmax codes [K/64][PANEL], of the
  *         others absmax in fp32 [K/64][PANEL]; the codes [K/8][PANEL] as 32-bit words: the lower
  *         half of a word holds k = 0, 2, 4, 6 of eight from its lowest nibble on, the upper half k
- *         = 1, 3, 5, 7. So the nibbles at one height are the bf16 pairs (k, k + 1) of LANES outputs.
+ *         = 1, 3, 5, 7. So the nibbles at one height are the bf16 pairs (k, k + 1) of LANES
+ *         outputs.
  * block   that of format_bf16.c: x rounded to bf16, as pairs where one instruction multiplies them,
  *         else as floats.
  *
@@ -129,7 +130,8 @@ INLINE vec absmax_of(const void *panel, size_t at, size_t j, size_t K)
     memcpy(&past, h->past + j, sizeof past);
     scale += at / QUANT_SUPER * PANEL + j;
     veci next = past + (int32_t)(at % QUANT_SUPER) >= QUANT_SUPER;
-    return pick(next, load(scale + PANEL), load(scale)) * dynamic_map(dynamic_level, code) + h->offset;
+    vec map = dynamic_map(dynamic_level, code);
+    return pick(next, load(scale + PANEL), load(scale)) * map + h->offset;
 }
 
 void CPU(blocks_absmax)(float *out, const void *panel, size_t first, size_t n, size_t K)

@@ -15,7 +15,8 @@ encode_all(const uint16_t *x, uint32_t K, float limit, int8_t *code, uint32_t co
     let_next_start();
     wait_for_inputs();
     size_t t = blockIdx.x;
-    encode_row(x + t * K, K, limit, code + t * codes, codes, step + t, marks + t * marks_words(K), shared);
+    encode_row(x + t * K, K, limit, code + t * codes, codes, step + t,
+               marks + t * marks_words(K), shared);
 }
 
 struct coding coding_at(void *work, size_t T, size_t K)

@@ -1,5 +1,5 @@
-/* encode_row.cuh - rows of activations for formats that code x (kernels/quant.h): codes, scale and outliers
- * of a row by one block, and the value of an output from its exact sum.
+/* encode_row.cuh - rows of activations for formats that code x (kernels/quant.h): codes, scale and
+ * outliers of a row by one block, and the value of an output from its exact sum.
  *
  * Outliers are marked by bits, one for each k and above these one for each word of them, so that
  * any number of them is found in ascending order, and a row without any costs a glance.
@@ -32,8 +32,8 @@ DEVICE float block_greatest(float x, float *shared)
 
 /* By the whole block: code[codes] (zeros from K on), *step and marks of x[K]; limit:
  * quant_outlier(). shared: a float a warp. A barrier follows before anything is read. */
-DEVICE void encode_row(const uint16_t *x, uint32_t K, float limit, int8_t *code, uint32_t codes, float *step,
-                       uint32_t *marks, float *shared)
+DEVICE void encode_row(const uint16_t *x, uint32_t K, float limit, int8_t *code,
+                       uint32_t codes, float *step, uint32_t *marks, float *shared)
 {
     float top = 0;
     for (uint32_t k = threadIdx.x; k < K; k += blockDim.x) {

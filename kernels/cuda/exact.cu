@@ -1,5 +1,5 @@
-/* exact.cu - products of fp32 rows with F32, BF16_F32 and F16 weights, in fp32 throughout: for parity,
- * and at memory speed for up to four rows; more rows read the weights again for every four.
+/* exact.cu - products of fp32 rows with F32, BF16_F32 and F16 weights, in fp32 throughout: for
+ * parity, and at memory speed for up to four rows; more rows read the weights again for every four.
  *
  * A warp owns two rows of W; a lane asks for its next eight 16-byte words before it uses the last
  * eight: 4 KB a warp under way, and 16 warps on an SM make 64 KB, twice what 4.3 TB/s needs.

@@ -4,8 +4,8 @@
  * itself: 256 words a lane, a bank a lane. The sums of 64 values are multiplied by their absmax in
  * fp32.
  */
-#ifndef KERNELS_CUDA_FORMAT_NF4_CUH
-#define KERNELS_CUDA_FORMAT_NF4_CUH
+#ifndef KERNELS_CUDA_FORMAT_BLOCKS_CUH
+#define KERNELS_CUDA_FORMAT_BLOCKS_CUH
 
 #include "kernels/cuda/fragments.cuh"
 

@@ -12,7 +12,8 @@
 
 /* Rows of x that skinny.cu takes at a time. */
 enum { SKINNY_ROWS = 64 };
-/* The tables of formats of blocks in shared memory (format_blocks.cuh): 256 words for each lane and 256 for all. */
+/* The tables of formats of blocks in shared memory (format_blocks.cuh): 256 words for each lane and
+ * 256 for all. */
 enum { LEVELS_SHARED = 256 * 33 * 4 };
 
 /* How 16-byte words of x lie in shared memory (x_place in plan.h). */

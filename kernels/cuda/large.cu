@@ -4,11 +4,11 @@
  *     F32, BF16          straight; gate, up, and k and v with slots by way of `work`; bf16 products
  *                        that are added, too, for they are rounded before the sum is
  *     INT8               codes of x, exact int32 sums, then scales and outliers (finish.cu)
- *     FP8, blocks, BF16_F32 a slice of W is widened into `work` (widen.cu), for all rows of the call;
+ *     FP8, 4 bits, ..F32 a slice of W is widened into `work` (widen.cu), for all rows of the call;
  *                        fp32 sums of as many rows as there is room for, finish.cu
  *
- * Blocks are widened to bf16(level * absmax), as bitsandbytes does it: the kernels for fewer rows round
- * the level and keep absmax in fp32 (kernels/quant.h).
+ * 4 bits are widened to bf16(level * absmax), as bitsandbytes does it: the kernels for fewer rows
+ * round the level and keep absmax in fp32 (kernels/quant.h).
  */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/product.h"

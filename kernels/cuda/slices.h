@@ -1,5 +1,5 @@
-/* slices.h - many rows of x by weights that the library does not read (FP8, blocks, BF16_F32): index
- * arithmetic and choices; host tests reach all of it.
+/* slices.h - many rows of x by weights that the library does not read (FP8, blocks, BF16_F32):
+ * index arithmetic and choices; host tests reach all of it.
  *
  *     for each slice of W:       widened once, into work
  *         for each run of rows:  the library's sums into work, and what becomes of them

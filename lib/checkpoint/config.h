@@ -23,8 +23,8 @@ const char *config_paradigm_name(enum paradigm p);
 #define QUANT_NONE DTYPE_F32
 #define QUANT_MIXED DTYPES
 enum { CONFIG_MAX_EOS = 32, CONFIG_MAX_LAYERS = 1024 };
-/* What of a network has one format under QUANT_MIXED: q, k, v and o of a layer; gate, up and down of
- * it; the head (with the embedding when tied), which counts as a part of layer 0. */
+/* What of a network has one format under QUANT_MIXED: q, k, v and o of a layer; gate, up and down
+ * of it; the head (with the embedding when tied), which counts as a part of layer 0. */
 enum part { PART_ATTENTION, PART_FFN, PART_HEAD, LAYER_PARTS };
 
 struct family; /* family.h */

@@ -15,9 +15,9 @@ struct pack_role {
 };
 
 /* Writes folder/model.safetensors, one matrix in memory at a time, and then folder/config.json, the
- * source's with the member `quantization`. QUANT_MIXED: by the mix of the source's config. The folder
- * exists. -1: a file error; EXIT_BAD_DATA when
- * the source is packed already, drawn (synth:), does not fit the format or holds a NaN. */
+ * source's with the member `quantization`. QUANT_MIXED: by the mix of the source's config. The
+ * folder exists. -1: a file error; EXIT_BAD_DATA when the source is packed already, drawn (synth:),
+ * does not fit the format or holds a NaN. */
 int pack_checkpoint(const struct checkpoint *c, enum dtype q, const char *folder,
                     struct pool *pool, struct pack_role role[ROLE_COUNT], struct err *e);
 

@@ -12,7 +12,8 @@ struct cost_model cost_model_of(const struct network *n)
     double E = (double)c->head_dim, layers = (double)c->layers;
     size_t rows, cols;
     role_shape(c, ROLE_HEAD, &rows, &cols);
-    enum dtype head = quantization_dtype(n->quant, c, c->tied ? ROLE_EMBED : ROLE_HEAD, 0, n->dtype);
+    enum role answers = c->tied ? ROLE_EMBED : ROLE_HEAD;
+    enum dtype head = quantization_dtype(n->quant, c, answers, 0, n->dtype);
     struct cost_model t = {.pair_flops = 4 * layers * (double)c->heads * E,
                            .answer_flops = 2 * (double)c->vocab * (double)c->width,
                            .head_bytes = dtype_bytes(head, rows, cols),

@@ -34,8 +34,8 @@ struct layer {
  *          on a device that computes in it; elsewhere what loses nothing of the checkpoint,
  *          bf16-f32 when it is BF16, else f32
  *   kv     auto | f32 | bf16   the cache. auto: bf16 with dtype bf16 or a quantization, else f32
- *   quant  none | int8 | nf4 | ..   lib/checkpoint/quantization.h; matrices that it leaves out go by
- *          dtype */
+ *   quant  none | int8 | nf4 | ..   lib/checkpoint/quantization.h; matrices that it leaves out go
+ *          by dtype */
 struct precision {
     const char *dtype, *kv, *quant;
 };

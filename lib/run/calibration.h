@@ -2,7 +2,8 @@
  * losses of mix.h.
  *
  * A text costs an autoregressive model its exact nll, a diffusion model the bound over some masks,
- * the same ones in every measurement. loss = (nats with the part quantized - nats without) / tokens.
+ * the same ones in every measurement. loss = (nats with the part quantized - nats without) /
+ * tokens.
  */
 #ifndef RUN_CALIBRATION_H
 #define RUN_CALIBRATION_H
@@ -19,8 +20,8 @@ struct calibration {
     uint64_t seed;
 };
 
-/* The first `most` records (0: all) with a text or prompt_ids of the files (standard input when n is
- * 0). With `reference` it is what is scored, given the text. -1: a file is missing or broken, or
+/* The first `most` records (0: all) with a text or prompt_ids of the files (standard input when n
+ * is 0). With `reference` it is what is scored, given the text. -1: a file is missing or broken, or
  * has none. */
 int calibration_read(struct calibration *c, const char *const *files, size_t n, int64_t most,
                      const struct checkpoint *model, const struct tokenizer *t, struct err *e);

@@ -137,7 +137,7 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     ids -m "$T/m$large" | jq -e '.[1] == "mixed"' > /dev/null
 }
 
-@test "--budget without texts, as a share, of a diffusion model; the same on any number of threads" {
+@test "--budget without texts, as a share, of a diffusion model; on any number of threads" {
     for t in 1 3; do
         pack -q --budget-share 0.4 -m $M --threads $t --out "$T/b$t" > "$T/b$t.ndjson"
     done

@@ -217,7 +217,8 @@ static void widened_weights(struct fixture *f, enum dtype dtype)
     d->sms = sms;
     float *got = got_as(f, widened_value(dtype) == 2 ? DTYPE_BF16 : DTYPE_F32, to, N * COLS);
     widened_floats(f, dtype, &s, FIRST, N, want);
-    ok(memcmp(got, want, N * COLS * sizeof *got) == 0, "%s widened for the library", dtype_info[dtype].name);
+    ok(memcmp(got, want, N * COLS * sizeof *got) == 0, "%s widened for the library",
+       dtype_info[dtype].name);
     free(got), free(want), free(w);
     cuda_free(f->cuda, to);
     cuda_mat_free(f->cuda, &m);

@@ -133,8 +133,8 @@ static void make_from(struct fixture *f, struct values *v, enum dtype dtype, enu
     void *block = coded ? quant_make(&q, &plain, dtype, f->ref->pool) : NULL;
     struct mat_source s = source_of(v, way, &q);
     int bad = cuda_mat_make(f->cuda, &m, &s, dtype);
-    ok(!bad && as_expected(f, &m, v, coded ? &q : NULL), "%s %zu x %zu from %s", dtype_info[dtype].name,
-       v->rows, v->cols, ways[way]);
+    ok(!bad && as_expected(f, &m, v, coded ? &q : NULL), "%s %zu x %zu from %s",
+       dtype_info[dtype].name, v->rows, v->cols, ways[way]);
     cuda_mat_free(f->cuda, &m);
     free(block);
 }

@@ -483,21 +483,11 @@ int main(void)
     w.ref.pool = pool_new(1);
     w.state = 1;
     static const size_t odd[] = {65, 6, 416}, even[] = {64, 192, 1088}, wide[] = {160, 48, 65};
-    try_dtype(&w, DTYPE_BF16, odd);
-    try_dtype(&w, DTYPE_BF16, wide);
-    try_dtype(&w, DTYPE_INT8, odd);
-    try_dtype(&w, DTYPE_INT8, wide);
-    try_dtype(&w, DTYPE_FP8, odd);
-    try_dtype(&w, DTYPE_FP8, wide);
-    try_dtype(&w, DTYPE_NF4, even);
-    try_dtype(&w, DTYPE_NF4_F32, even);
-    try_dtype(&w, DTYPE_FP4, even);
-    try_dtype(&w, DTYPE_INT8_VECTOR, odd);
-    try_dtype(&w, DTYPE_F16, odd);
-    try_dtype(&w, DTYPE_F32, odd);
-    try_dtype(&w, DTYPE_F32, wide);
-    try_dtype(&w, DTYPE_BF16_F32, odd);
-    try_dtype(&w, DTYPE_BF16_F32, wide);
+    for (int d = 0; d < DTYPES; d++) {
+        try_dtype(&w, (enum dtype)d, dtype_info[d].block ? even : odd);
+        if (!dtype_info[d].block && d != DTYPE_INT8_VECTOR && d != DTYPE_F16)
+            try_dtype(&w, (enum dtype)d, wide);
+    }
     w.b.ops->close(&w.b);
     pool_free(w.b.pool);
     pool_free(w.ref.pool);

@@ -244,8 +244,8 @@ static void gate(struct fixture *f, enum dtype act, size_t T, size_t F, size_t l
     cuda_swiglu_rows(f->cuda, y, x, x + (ld - F) * value, ld, T, F);
     float *got = got_as(f, act, y, T * F);
     double e = farthest(got, want, T * F, 1e-20);
-    ok(e < (act == DTYPE_F32 ? 2e-6 : 0.008), "gate %s %zu x %zu of %zu: %.1e", dtype_info[act].name, T, F,
-       ld, e);
+    ok(e < (act == DTYPE_F32 ? 2e-6 : 0.008), "gate %s %zu x %zu of %zu: %.1e",
+       dtype_info[act].name, T, F, ld, e);
     cuda_free(f->cuda, block), cuda_free(f->cuda, out);
     free(both), free(want), free(got);
 }

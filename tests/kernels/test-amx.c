@@ -67,7 +67,8 @@ static void many(const struct ops *ops, enum dtype dtype, size_t T, size_t N, si
     ok(dtype_info[dtype].unit == UNIT_INT8
            ? !memcmp(y, z, 2 * T * N * sizeof *y) && far < 1e-5 : far < 1e-4,
        "%s dtype %d: %zu rows in groups and stages, off by %.1e", ops->level, (int)dtype, T, far);
-    ok(!amx_refused() && !strcmp(ops->level, "amx") ? !used : (used > 0) == (dtype != DTYPE_F32 && dtype != DTYPE_F16),
+    int tiled = dtype != DTYPE_F32 && dtype != DTYPE_F16;
+    ok(!amx_refused() && !strcmp(ops->level, "amx") ? !used : (used > 0) == tiled,
        "%s dtype %d: %ld products of tiles", ops->level, (int)dtype, used);
     ok(!tmm_open(), "%s dtype %d: every thread has released its tiles", ops->level, (int)dtype);
     int same = 1;

@@ -246,7 +246,7 @@ static void test_precision(struct backend *b, const char *stored)
         {{"f32", NULL, "int8"}, DTYPE_F32, DTYPE_BF16, DTYPE_INT8, DTYPE_F32, NULL},
         {{"fp16", NULL, NULL}, .says = "expected auto|f32|bf16|bf16-f32|f16, got 'fp16'"},
         {{NULL, "int8", NULL}, .says = "expected auto|f32|bf16, got 'int8'"},
-        {{NULL, NULL, "int4"}, .says = "expected none|int8|nf4|fp8, got 'int4'"},
+        {{NULL, NULL, "int4"}, .says = "expected none|" DTYPE_QUANTIZED ", got 'int4'"},
         {{NULL, NULL, "nf4"}, .says = "multiple of 64"}, /* ffn is 160 */
     };
     struct checkpoint c;

@@ -403,8 +403,8 @@ static void test_mixed(void)
 }
 
 #define MIX(head, layers)                                                                       \
-    "{\"method\":\"mixed\",\"source_dtype\":\"BF16\",\"block\":64,\"absmax_block\":256," head              \
-    "\"layers\":" layers "}"
+    "{\"method\":\"mixed\",\"source_dtype\":\"BF16\",\"block\":64,\"absmax_block\":256,"       \
+    head "\"layers\":" layers "}"
 #define HEAD "\"head\":\"int8\","
 #define LAYER(attention, ffn) "{\"attention\":\"" attention "\",\"ffn\":\"" ffn "\"}"
 

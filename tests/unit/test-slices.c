@@ -122,7 +122,8 @@ static void test_nf4(void)
         memcpy(&word, (const uint8_t *)q.code + at.code, sizeof word);
         float a = quant_absmax_unfold(q.absmax[at.block], q.scale[at.super], q.offset);
         for (uint32_t k = 0; k < BLOCKS_UNIT; k++)
-            wrong += quant_levels(DTYPE_NF4)[blocks_code(word, k)] * a != want[first + u * BLOCKS_UNIT + k];
+            wrong += quant_levels(DTYPE_NF4)[blocks_code(word, k)] * a !=
+                     want[first + u * BLOCKS_UNIT + k];
     }
     ok(wrong == 0, "nf4: every value is found");
     free(block);
