@@ -14,17 +14,20 @@
  * Operations take effect in the order of the calls, but a device may run them later: only `read`
  * and `event_wait` wait for it.
  *
- * Activations (`act`) are values of backend.act: F32, or on cuda BF16 when the matrices are not F32
- * or BF16_F32, as bf16 models compute: every operation then computes in fp32 and rounds what it
- * writes.
+ * Activations (`act`) are values of backend.act: F32, or on cuda BF16 when the matrices are not
+ * F32, F16 or BF16_F32, as bf16 models compute: every operation then computes in fp32 and rounds
+ * what it writes.
  *
  * Precision: what a product means depends on the dtype of its matrix alone, on every back end:
  *
  *   F32       y = sum_k x_k w_k
  *   BF16      the same with x rounded to bf16 (to nearest, ties to even), as bf16 models compute
  *   BF16_F32  bf16 weights, x as it is
- *   INT8      LLM.int8(): kernels/quant.h
- *   NF4       4-bit NormalFloat with double quantization, x rounded to bf16: kernels/quant.h
+ *   F16       fp16 weights, x rounded to fp16: from 65520 on to infinity, which its outputs then
+ *             are or, met by a zero or its opposite, NaN
+ *   INT8      LLM.int8(): kernels/quant.h; INT8_VECTOR the same without outliers
+ *   NF4       4-bit NormalFloat with double quantization, x rounded to bf16: kernels/quant.h;
+ *             NF4_F32 the same without it, FP4 the same as that with other levels
  *   FP8       e4m3 weights with one scale a row, x rounded to bf16: kernels/quant.h
  *
  * Sums are fp32 (ref: double; INT8: exact integers). On ref and cpu their order depends on K alone:

@@ -203,7 +203,7 @@ void engine_level(const struct engine *g, struct backend *b, const struct checkp
     struct network n;
     if (strcmp(g->isa, "auto") || engine_settle(g, &n, b, c, NULL))
         return; /* what cannot be settled, loading refuses */
-    level_choice_use(b, quantization_dtype(n.quant, &n.config, ROLE_Q, n.dtype), log);
+    level_choice_use(b, quantization_dtype(n.quant, &n.config, ROLE_Q, 0, n.dtype), log);
 }
 
 const char *const engine_facts[] = {"device", "device_name", "isa", "library", "dtype",

@@ -52,7 +52,7 @@ struct engine {
     {"device", 0, OPT_TEXT, &(g).device, .arg = "auto|ref|cpu|cuda[:N]",                        \
      .help = "back end (auto: a usable GPU, else the CPU)"},                                    \
     ISA_OPTION((g).isa),                                                                        \
-    {"dtype", 0, OPT_CHOICE, &(g).dtype, .choices = "auto|f32|bf16|bf16-f32",                   \
+    {"dtype", 0, OPT_CHOICE, &(g).dtype, .choices = "auto|f32|bf16|bf16-f32|f16",               \
      .help = "matrices and products (auto: as exact as the checkpoint; on a GPU bf16)"},        \
     {"kv-dtype", 0, OPT_CHOICE, &(g).kv_dtype, .choices = "auto|f32|bf16",                      \
      .help = "key/value cache (auto: bf16 with dtype bf16 or a quantization, else f32)"},       \

@@ -203,7 +203,7 @@ static void set_cost(json_t *r, const struct network *n, const struct batch_trac
 {
     int ran = trace->cost.flops > 0, split = ran && trace->prefill_ns > 0;
     const char *why = ran ? "every pass holds the prompt" : "nothing ran";
-    enum dtype blocks = quantization_dtype(n->quant, &n->config, ROLE_GATE, n->dtype);
+    enum dtype blocks = quantization_dtype(n->quant, &n->config, ROLE_GATE, 0, n->dtype);
     set_text(r, "flops_unit", dtype_unit_name(dtype_info[blocks].unit));
     rec_set_number(r, "model_flops", ran ? trace->cost.flops : (double)NAN, why);
     rec_set_number(r, "model_bytes", ran ? trace->cost.bytes : (double)NAN, why);
