@@ -67,6 +67,12 @@ static void set_config(json_t *r, const struct job *job, const struct network *n
         buf_format(&b, " isa=%s", g->isa);
     if (n->backend->interleave)
         buf_text(&b, " numa=interleave");
+    if (n->backend->unrecorded)
+        buf_text(&b, " graphs=off");
+    if (n->backend->memory.direct)
+        buf_text(&b, " alloc=direct");
+    if (n->row_tile)
+        buf_format(&b, " row_tile=%zu", n->row_tile);
     set_text(r, "config", b.data);
     buf_free(&b);
 }
