@@ -40,6 +40,7 @@ const struct ops cuda_ops = {
     .matmul = cuda_matmul,
     .gated = cuda_gated,
     .matmul_work = cuda_matmul_work,
+    .swiglu = cuda_swiglu,
     .rmsnorm = cuda_rmsnorm,
     .head = cuda_head,
     .head_work = cuda_head_work,

@@ -339,3 +339,15 @@ void cuda_swiglu_rows(struct backend *b, act *y, const act *gate, const act *up,
     else
         gate_as(b, (uint16_t *)y, (const uint16_t *)gate, (const uint16_t *)up, ld, T, F);
 }
+
+void cuda_swiglu(struct backend *b, act *y, const act *gate, const act *up, size_t n)
+{
+    enum { PIECE = 1 << 18 }; /* as a row: as many as fit the grid's first axis */
+    size_t whole = n / PIECE * PIECE, at = whole * (b->act == DTYPE_F32 ? 4 : 2);
+    struct range here("swiglu");
+    if (whole)
+        cuda_swiglu_rows(b, y, gate, up, PIECE, n / PIECE, PIECE);
+    if (n > whole)
+        cuda_swiglu_rows(b, (char *)y + at, (const char *)gate + at, (const char *)up + at,
+                         n - whole, 1, n - whole);
+}

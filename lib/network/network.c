@@ -372,7 +372,8 @@ int network_load(struct network *n, struct backend *b, const struct checkpoint *
         return 0;
     }
     struct network what = {.config = n->config, .backend = b, .dtype = n->dtype,
-                           .kv_dtype = n->kv_dtype, .quant = n->quant, .wish = n->wish};
+                           .kv_dtype = n->kv_dtype, .quant = n->quant, .wish = n->wish,
+                           .row_tile = n->row_tile};
     network_free(n);
     *n = what;
     return -1;

@@ -49,6 +49,8 @@ struct network {
     enum dtype dtype;        /* of the matrices that are not quantized */
     enum dtype kv_dtype;     /* of caches made for it: F32 or BF16 */
     enum dtype quant;
+    size_t row_tile;         /* rows that the products of a layer work on at once, the same numbers
+                              * with less between them (lib/network/work.h); 0: all. The caller's */
     struct mat embed, head;  /* head.data == embed.data when tied */
     float *norm;             /* [D], memory of the back end */
     float *inv_freq;         /* [E/2], the same */

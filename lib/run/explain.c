@@ -6,11 +6,25 @@
 #include "lib/run/fit.h"
 #include "lib/run/generation_record.h"
 
+/* 1: noise and confidences are what they are in double. */
+static int is_double(const struct settings *point)
+{
+    static const char *const kinds[] = {"gumbel", "confidence_dtype"};
+    int yes = 1;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t row = settings_find(point->table, kinds[i]);
+        yes &= row == point->table->n || !settings_counts(point, row) ||
+               settings_is(point, kinds[i], "f64");
+    }
+    return yes;
+}
+
 /* 1: nothing is switched on that changes a bit of what the checkpoint computes in its dtype. */
-static int is_exact(const struct network *n, const struct memory_estimate *m)
+static int is_exact(const struct network *n, const struct memory_estimate *m,
+                    const struct settings *point)
 {
     enum dtype kv = network_half(n) ? DTYPE_BF16 : DTYPE_F32;
-    return n->quant == n->config.quant && (n->kv_dtype == kv || !m->kv);
+    return n->quant == n->config.quant && (n->kv_dtype == kv || !m->kv) && is_double(point);
 }
 
 /* The largest batch that fits, as a run with --on-oom plan comes to it; 0: not one prompt. */
@@ -31,7 +45,7 @@ static json_t *record_of(const struct job *job, const struct network *n,
     const char *level = job->args->engine.level;
     json_t *r = generation_record_about(job, n, at);
     json_object_set_new(r, "level", level ? json_string(level) : json_null());
-    json_object_set_new(r, "exact", json_boolean(is_exact(n, m)));
+    json_object_set_new(r, "exact", json_boolean(is_exact(n, m, at->point)));
     rec_set_int(r, "batch_filled", (int64_t)f->batch);
     rec_set_int(r, "prompt_tokens", (int64_t)f->tokens);
     rec_set_int(r, "new_tokens", (int64_t)f->extent);

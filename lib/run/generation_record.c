@@ -69,6 +69,12 @@ static void set_config(json_t *r, const struct job *job, const struct network *n
         buf_text(&b, " numa=interleave");
     if (n->wish.layers)
         buf_format(&b, " offload=%zu", n->wish.layers);
+    if (n->backend->unrecorded)
+        buf_text(&b, " graphs=off");
+    if (n->backend->memory.direct)
+        buf_text(&b, " alloc=direct");
+    if (n->row_tile)
+        buf_format(&b, " row_tile=%zu", n->row_tile);
     set_text(r, "config", b.data);
     buf_free(&b);
 }

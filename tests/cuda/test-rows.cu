@@ -246,6 +246,13 @@ static void gate(struct fixture *f, enum dtype act, size_t T, size_t F, size_t l
     double e = farthest(got, want, T * F, 1e-20);
     ok(e < (act == DTYPE_F32 ? 2e-6 : 0.008), "gate %s %zu x %zu of %zu: %.1e",
        dtype_info[act].name, T, F, ld, e);
+    if (ld == 2 * F && T == 1) { /* rows without gaps: the operation of ops.h */
+        cuda_swiglu(f->cuda, y, x, x + F * value, F);
+        float *flat = got_as(f, act, y, F);
+        ok(!memcmp(flat, got, F * sizeof *got), "%s %zu values as the rows", dtype_info[act].name,
+           F);
+        free(flat);
+    }
     cuda_free(f->cuda, block), cuda_free(f->cuda, out);
     free(both), free(want), free(got);
 }
@@ -253,7 +260,8 @@ static void gate(struct fixture *f, enum dtype act, size_t T, size_t F, size_t l
 static void gates(struct fixture *f)
 {
     static const size_t shapes[][3] = {{1, 160, 320}, {3, 6, 12},      {17, 65, 130},
-                                       {2, 48, 100},  {5, 2064, 4128}, {1, 8, 8}};
+                                       {2, 48, 100},  {5, 2064, 4128}, {1, 8, 8},
+                                       {1, 600007, 1200014}};
     for (size_t a = 0; a < 2; a++)
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
             gate(f, acts[a], shapes[i][0], shapes[i][1], shapes[i][2]);

@@ -111,7 +111,7 @@ static void head(const struct ops *ops, enum dtype dtype, size_t R, int guided)
     for (int i = 0; i < 2; i++) {
         struct backend *b = two[i];
         struct mat m = levels_mat(b, w, V, D, dtype);
-        size_t bytes = b->ops->head_work(b, R, D, V);
+        size_t bytes = b->ops->head_work(b, R, D, V, 0);
         void *work = mem_aligned(bytes);
         out[i] = mem_zero(R, sizeof *out[i]);
         b->ops->head(b, &m, x, guided ? xu : NULL, R, &q, out[i], NULL, work);

@@ -346,7 +346,11 @@ static void test_estimate(struct backend *b, const char *model, const char *dtyp
                   {{.rows = 55, .seqs = 3, .slots = 33, .listed = 71, .wanted = 5, .cached = 1,
                     .chosen = 1}, 64},
                   {{.rows = 55, .seqs = 3, .slots = 33, .listed = 71, .wanted = 5, .cached = 1,
-                    .sifted = 1}, 64}};
+                    .sifted = 1}, 64},
+                  {{.rows = 130, .seqs = 2, .slots = 200, .listed = 400, .wanted = 130,
+                    .guided = 1, .how = {SIZE_MAX, 1, 1}}, 301},
+                  {{.rows = 130, .seqs = 2, .slots = 200, .listed = 400, .wanted = 13,
+                    .cached = 1, .how = {1, 0, 0}}, 301}};
     struct err e = {0};
     struct checkpoint c;
     struct network n;
@@ -358,6 +362,7 @@ static void test_estimate(struct backend *b, const char *model, const char *dtyp
        b->ops->name, dtype, quant, kind[MEMORY_WEIGHTS], weights);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const struct work_size *s = &shapes[i].size;
+        n.row_tile = i % 2 ? 16 : 0;
         struct memory_estimate p = estimate_of(&n, s, shapes[i].kv_slots);
         struct work *w = work_make(&n, s);
         struct kv cache;
