@@ -40,6 +40,7 @@ const struct ops cuda_ops = {
     .matmul = cuda_matmul,
     .gated = cuda_gated,
     .matmul_work = cuda_matmul_work,
+    .swiglu = cuda_swiglu,
     .rmsnorm = cuda_rmsnorm,
     .head = cuda_head,
     .head_work = cuda_head_work,
@@ -48,5 +49,9 @@ const struct ops cuda_ops = {
     .choose = cuda_choose,
     .settle = cuda_settle,
     .sift = cuda_sift,
+    .wkv = cuda_wkv,
+    .wkv_work = cuda_wkv_work,
+    .wkv_back = cuda_wkv_back,
+    .wkv_back_work = cuda_wkv_back_work,
     .close = cuda_close,
 };

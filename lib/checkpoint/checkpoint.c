@@ -62,7 +62,7 @@ static int find_role(struct checkpoint *c, const struct family_naming *names, en
 {
     char name[FAMILY_NAME_MAX];
     family_tensor_name(name, names, r, layer);
-    enum dtype d = quantization_dtype(c->config.quant, &c->config, r, DTYPE_F32);
+    enum dtype d = quantization_dtype(c->config.quant, &c->config, r, layer, DTYPE_F32);
     if (d != DTYPE_F32)
         return find_codes(c, name, d, r, layer, used, e);
     const struct tensor *t = safetensors_find(c->tensors, name);

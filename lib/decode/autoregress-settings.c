@@ -28,6 +28,7 @@ static const struct setting rows[] = {
      SETTING_SWEPT | SETTING_SPEED, "where the last N tokens stood before, or fewer down to 1"},
     {"draft_tokens", 0, SETTING_INT, 0, GUESSES, NULL, "0", "tokens", "draft_tokens", NULL,
      SETTING_SWEPT | SETTING_SPEED, "tokens that --draft guesses a pass; with it 4 unless said"},
+    DECODER_VARIANT_ROWS
     DECODER_ADMIT_ROW,
     DECODER_BATCH_ROW};
 static const struct settings_table table = {"llama", rows, sizeof rows / sizeof *rows,
@@ -45,6 +46,7 @@ static struct autoregress how_of(const struct settings *s, const struct decode_e
         .lookup_ngram = settings_count(s, "lookup_ngram"),
         .draft_tokens = settings_count(s, "draft_tokens"),
         .draft = settings_count(s, "draft_tokens") ? env->draft : NULL,
+        .variant = decoder_variant(s),
         .prepare = env->prepare,
         .seed = env->seed,
         .stop = env->stop,

@@ -31,7 +31,7 @@ static int load_mat(struct network *n, const struct checkpoint *c, enum role r, 
 {
     struct weight w = {c, r, layer};
     struct mat_source s = checkpoint_source(&w);
-    enum dtype dtype = quantization_dtype(n->quant, &n->config, r, n->dtype);
+    enum dtype dtype = quantization_dtype(n->quant, &n->config, r, layer, n->dtype);
     int odd = 0;
     s.odd = c->role ? &odd : NULL; /* what is drawn is finite */
     checkpoint_advise(&w, 1);
@@ -183,20 +183,39 @@ static enum dtype auto_dtype(const struct ops *ops, const struct checkpoint *c)
     return strcmp(checkpoint_dtype(c), "BF16") ? DTYPE_F32 : DTYPE_BF16_F32;
 }
 
+/* The format of the matrices that a pass multiplies first; activations follow from it. */
+static enum dtype first_dtype(const struct network *n)
+{
+    return quantization_dtype(n->quant, &n->config, ROLE_Q, 0, n->dtype);
+}
+
+/* Why the back end cannot have the matrix beside the others, or NULL. Activations have one format
+ * in all products; an embedding alone is not multiplied. */
+static const char *refuses(const struct network *n, enum role r, enum dtype d, size_t cols)
+{
+    const struct ops *ops = n->backend->ops;
+    const char *why = ops->refuses(n->backend, d, cols);
+    int multiplied = r != ROLE_EMBED || n->config.tied;
+    if (!why && multiplied && ops->act_dtype(d) != ops->act_dtype(first_dtype(n)))
+        why = "what is not quantized has other activations than the rest: use --dtype bf16";
+    return why;
+}
+
 /* -1: the back end has no matrices of a kind that is wanted. */
 static int check_matrices(const struct network *n, struct err *e)
 {
-    for (int i = 0; i < ROLE_COUNT; i++) {
-        enum role r = (enum role)i;
-        enum dtype d = quantization_dtype(n->quant, &n->config, r, n->dtype);
-        size_t rows, cols;
-        role_shape(&n->config, r, &rows, &cols);
-        const char *why = role_is_vector(r) ? NULL : n->backend->ops->refuses(n->backend, d, cols);
-        if (why)
-            return err_set(e, EXIT_BAD_USAGE, "%s: %s as %s [%zu, %zu] on %s: %s", n->config.name,
-                           role_name(r), dtype_info[d].name, rows, cols, n->backend->ops->name,
-                           why);
-    }
+    for (int i = 0; i < ROLE_COUNT; i++)
+        for (size_t l = 0; l < role_layers(&n->config, (enum role)i); l++) {
+            enum role r = (enum role)i;
+            enum dtype d = quantization_dtype(n->quant, &n->config, r, l, n->dtype);
+            size_t rows, cols;
+            role_shape(&n->config, r, &rows, &cols);
+            const char *why = role_is_vector(r) ? NULL : refuses(n, r, d, cols);
+            if (why)
+                return err_set(e, EXIT_BAD_USAGE, "%s: %s as %s [%zu, %zu] on %s: %s",
+                               n->config.name, role_name(r), dtype_info[d].name, rows, cols,
+                               n->backend->ops->name, why);
+        }
     return 0;
 }
 
@@ -214,7 +233,7 @@ static int choose_precision(struct network *n, const struct checkpoint *c,
     enum dtype half = network_half(n) ? DTYPE_BF16 : DTYPE_F32;
     if (read_dtype("--kv-dtype", p->kv, is_cache, half, &n->kv_dtype, e) || check_matrices(n, e))
         return -1;
-    n->backend->act = ops->act_dtype(quantization_dtype(n->quant, &n->config, ROLE_Q, n->dtype));
+    n->backend->act = ops->act_dtype(first_dtype(n));
     return 0;
 }
 
@@ -225,20 +244,24 @@ int network_half(const struct network *n)
 
 /* ---- loading ---- */
 
-static size_t mat_bytes(const struct network *n, enum role r)
+static size_t mat_bytes(const struct network *n, enum role r, size_t l)
 {
     size_t rows, cols;
     role_shape(&n->config, r, &rows, &cols);
-    return n->backend->ops->mat_bytes(rows, cols,
-                                      quantization_dtype(n->quant, &n->config, r, n->dtype));
+    enum dtype d = quantization_dtype(n->quant, &n->config, r, l, n->dtype);
+    return n->backend->ops->mat_bytes(rows, cols, d);
 }
 
 size_t network_layer_bytes(const struct network *n)
 {
-    size_t sum = 0;
-    for (size_t i = 0; i < LAYER_MATS; i++)
-        sum += offload_part(mat_bytes(n, layer_roles[i]));
-    return sum;
+    size_t most = 0;
+    for (size_t l = 0; l < n->config.layers; l++) {
+        size_t sum = 0;
+        for (size_t i = 0; i < LAYER_MATS; i++)
+            sum += offload_part(mat_bytes(n, layer_roles[i], l));
+        most = sum > most ? sum : most;
+    }
+    return most;
 }
 
 /* taken(bytes): what a block of so many bytes takes. */
@@ -254,9 +277,11 @@ static size_t expected(const struct network *n, size_t (*taken)(size_t bytes))
         role_shape(c, r, &rows, &cols);
         if (r == ROLE_HEAD && c->tied)
             continue;
-        size_t bytes = role_is_vector(r) ? rows * cols * sizeof(float) : mat_bytes(n, r);
-        size_t here = role_per_layer(r) && !role_is_vector(r) ? outside : 0;
-        sum += (role_layers(c, r) - here) * taken(bytes);
+        for (size_t l = 0; l < role_layers(c, r); l++) {
+            int vector = role_is_vector(r), elsewhere = role_per_layer(r) && is_outside(n, l);
+            if (vector || !elsewhere)
+                sum += taken(vector ? rows * cols * sizeof(float) : mat_bytes(n, r, l));
+        }
     }
     return sum;
 }
@@ -347,10 +372,47 @@ int network_load(struct network *n, struct backend *b, const struct checkpoint *
         return 0;
     }
     struct network what = {.config = n->config, .backend = b, .dtype = n->dtype,
-                           .kv_dtype = n->kv_dtype, .quant = n->quant, .wish = n->wish};
+                           .kv_dtype = n->kv_dtype, .quant = n->quant, .wish = n->wish,
+                           .row_tile = n->row_tile};
     network_free(n);
     *n = what;
     return -1;
+}
+
+/* Matrix `r` of a layer, where a network has it. */
+static struct mat *mat_of(struct network *n, enum role r, size_t layer)
+{
+    struct layer *l = &n->layer[layer];
+    switch (r) {
+    case ROLE_EMBED: return &n->embed;
+    case ROLE_HEAD: return &n->head;
+    case ROLE_Q: return &l->q;
+    case ROLE_K: return &l->k;
+    case ROLE_V: return &l->v;
+    case ROLE_O: return &l->o;
+    case ROLE_GATE: return &l->gate;
+    case ROLE_UP: return &l->up;
+    default: return &l->down;
+    }
+}
+
+int network_part(struct network *n, const struct checkpoint *c, enum part p, size_t layer,
+                 enum dtype d, struct err *e)
+{
+    int bad = 0;
+    n->quant = QUANT_MIXED;
+    n->config.mix[layer][p] = (uint8_t)d;
+    for (int i = 0; i < ROLE_COUNT && !bad; i++) {
+        enum role r = (enum role)i;
+        if (quantization_part(&n->config, r) != p || (r == ROLE_HEAD && n->config.tied))
+            continue;
+        n->backend->ops->mat_free(n->backend, mat_of(n, r, layer));
+        bad = load_mat(n, c, r, layer, mat_of(n, r, layer), e);
+    }
+    if (n->config.tied)
+        n->head = n->embed;
+    n->identity = identity_of(n);
+    return bad || check_matrices(n, e) ? -1 : 0;
 }
 
 void network_free(struct network *n)

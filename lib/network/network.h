@@ -31,11 +31,11 @@ struct layer {
     struct mat q, k, v, o, gate, up, down; /* of a layer that is offloaded: in its slot */
 };
 /* How precisely a network runs; a name that is NULL is the first of its list.
- *   dtype  auto | f32 | bf16 | bf16-f32   matrices and products (kernels/ops.h). auto: bf16 on a
- *          device that computes in it; elsewhere what loses nothing of the checkpoint, bf16-f32
- *          when it is BF16, else f32
+ *   dtype  auto | f32 | bf16 | bf16-f32 | f16   matrices and products (kernels/ops.h). auto: bf16
+ *          on a device that computes in it; elsewhere what loses nothing of the checkpoint,
+ *          bf16-f32 when it is BF16, else f32
  *   kv     auto | f32 | bf16   the cache. auto: bf16 with dtype bf16 or a quantization, else f32
- *   quant  none | int8 | nf4 | fp8   lib/checkpoint/quantization.h; matrices that it leaves out go
+ *   quant  none | int8 | nf4 | ..   lib/checkpoint/quantization.h; matrices that it leaves out go
  *          by dtype
  *   offload  layers that are kept elsewhere (offload.h); no bit depends on it */
 struct precision {
@@ -49,6 +49,8 @@ struct network {
     enum dtype dtype;        /* of the matrices that are not quantized */
     enum dtype kv_dtype;     /* of caches made for it: F32 or BF16 */
     enum dtype quant;
+    size_t row_tile;         /* rows that the products of a layer work on at once, the same numbers
+                              * with less between them (lib/network/work.h); 0: all. The caller's */
     struct mat embed, head;  /* head.data == embed.data when tied */
     float *norm;             /* [D], memory of the back end */
     float *inv_freq;         /* [E/2], the same */
@@ -70,6 +72,11 @@ int network_settle(struct network *n, struct backend *b, const struct checkpoint
  * it. */
 int network_load(struct network *n, struct backend *b, const struct checkpoint *c,
                  const struct precision *p, struct err *e);
+/* From now on the matrices of a part are in format d (QUANT_NONE: by dtype), made anew from the
+ * checkpoint, which is the one that was loaded and is not packed. -1: as network_load; the network
+ * is then for network_free alone. */
+int network_part(struct network *n, const struct checkpoint *c, enum part p, size_t layer,
+                 enum dtype d, struct err *e);
 void network_free(struct network *n);
 size_t network_weight_bytes(const struct network *n); /* taken */
 /* What the weights will take, from config, dtype, quant and wish alone: mat_bytes of every matrix

@@ -51,9 +51,12 @@ static const char notes[] =
 
 static const char memory_notes[] =
     "Levels of --level: exact switches nothing on (attention and head in tiles are always on and\n"
-    "change no bit); mild: --kv-dtype bf16; moderate: that and --quant int8; aggressive: that and\n"
-    "--quant nf4. An option that is said wins over its level. (--isa has other levels: those are\n"
-    "instruction sets.)\n"
+    "change no bit); mild: --kv-dtype bf16 --row-tile 512; moderate: that and --quant int8;\n"
+    "aggressive: that and --quant nf4. An option that is said wins over its level. (--isa has\n"
+    "other levels: those are instruction sets.)\n"
+    "What is always on can be left out to see what it saves: --attention dense or sliced, --ffn\n"
+    "unfused, --head dense, --head-rows, --graphs off, --alloc direct. Ids stay what they are, but\n"
+    "where sums of another order decide a tie: dense attention, and all of them on a GPU.\n"
     "--on-oom plan gives way in this order: a batch that does not fit what is free, or --mem-cap,\n"
     "runs in halves, as with --halve; where one prompt alone does not fit, the run takes the\n"
     "first level from the one asked for on at which it does; where none does, the last one, with\n"
@@ -72,7 +75,7 @@ static const char memory_notes[] =
     "--settings FILE: an object of options, {\"steps\": [8, 16], \"quant\": \"int8\"}, by their\n"
     "names or those of record fields, in any case.\n";
 
-#define DRIVER_OPTIONS(g)                                                                        \
+#define DRIVER_OPTIONS(g, attention_word)                                                       \
     ENGINE_OPTIONS((g).engine),                                                                 \
     {.type = OPT_HEADING, .name = "", .help = "When memory is short:"},                         \
     {"level", 0, OPT_CHOICE, &(g).engine.level, .choices = SAVING_CHOICES,                       \
@@ -93,6 +96,10 @@ static const char memory_notes[] =
     {"load-in-8bit", 0, OPT_WORD, &(g).engine.quant, .choices = "int8",                         \
      .help = "--quant int8"},                                                                   \
     {"load-in-4bit", 0, OPT_WORD, &(g).engine.quant, .choices = "nf4", .help = "--quant nf4"},  \
+    {"enable-flash-attention", 0, OPT_WORD, attention_word, .choices = "tiled",                  \
+     .help = "--attention tiled"},                                                              \
+    {"enable-attention-slicing", 0, OPT_WORD, attention_word, .choices = "sliced",               \
+     .help = "--attention sliced"},                                                             \
     {"cache-precision", 0, OPT_CHOICE, &(g).engine.kv_dtype, .choices = "bfloat16|float32",     \
      .help = "--kv-dtype, by torch's names"},                                                   \
     {.type = OPT_HEADING, .name = "", .help = "Prompts:"},                                      \
@@ -145,7 +152,9 @@ static int parse_all(const struct tool *t, const struct job_args *a, struct optf
 static int parse(const struct driver *d, struct job_args *a, const char **given,
                  struct optfile *file, int argc, char **argv, struct err *e)
 {
-    const struct opt shared[] = {DRIVER_OPTIONS(*a), OPT_COMMON(a->common), {0}};
+    const struct settings_table *t = d->decoder->table;
+    const struct opt shared[] = {DRIVER_OPTIONS(*a, &given[settings_find(t, "attention")]),
+                                 OPT_COMMON(a->common), {0}};
     const size_t n = sizeof shared / sizeof *shared;
     struct opt *options = mem_zero(4 + d->decoder->table->n + n, sizeof *options);
     options[0] = (struct opt){.type = OPT_HEADING, .name = "",

@@ -41,6 +41,11 @@ static struct fit measured(const struct job *job, const struct network *n,
     return f;
 }
 
+size_t fit_on_device(size_t bytes)
+{
+    return bytes + bytes / LOST_SHARE + LOST;
+}
+
 /* What is free is asked once for all. */
 static struct fit held(struct fit f, struct backend *b)
 {
@@ -48,7 +53,7 @@ static struct fit held(struct fit f, struct backend *b)
     if (!b->name[0] && b->memory.cap && b->memory.cap < f.total)
         f.total = b->memory.cap;
     f.lacks = f.bytes > f.available;
-    f.fits = f.bytes + (b->name[0] ? f.bytes / LOST_SHARE + LOST : 0) <= f.available;
+    f.fits = (b->name[0] ? fit_on_device(f.bytes) : f.bytes) <= f.available;
     return f;
 }
 

@@ -19,6 +19,8 @@ struct fit {
     int fits;              /* with what a device loses between its blocks */
     int lacks;             /* whatever that is */
 };
+/* What must be free of a device for so many bytes, with what it loses between its blocks. */
+size_t fit_on_device(size_t bytes);
 /* A draft is in memory at points that do not ask for its guesses, too. */
 void fit_add_idle(struct memory_estimate *m, const struct job *job, const struct settings *point,
                   const struct network *draft);

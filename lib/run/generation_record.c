@@ -69,6 +69,12 @@ static void set_config(json_t *r, const struct job *job, const struct network *n
         buf_text(&b, " numa=interleave");
     if (n->wish.layers)
         buf_format(&b, " offload=%zu", n->wish.layers);
+    if (n->backend->unrecorded)
+        buf_text(&b, " graphs=off");
+    if (n->backend->memory.direct)
+        buf_text(&b, " alloc=direct");
+    if (n->row_tile)
+        buf_format(&b, " row_tile=%zu", n->row_tile);
     set_text(r, "config", b.data);
     buf_free(&b);
 }
@@ -203,7 +209,7 @@ static void set_cost(json_t *r, const struct network *n, const struct batch_trac
 {
     int ran = trace->cost.flops > 0, split = ran && trace->prefill_ns > 0;
     const char *why = ran ? "every pass holds the prompt" : "nothing ran";
-    enum dtype blocks = quantization_dtype(n->quant, &n->config, ROLE_GATE, n->dtype);
+    enum dtype blocks = quantization_dtype(n->quant, &n->config, ROLE_GATE, 0, n->dtype);
     set_text(r, "flops_unit", dtype_unit_name(dtype_info[blocks].unit));
     rec_set_number(r, "model_flops", ran ? trace->cost.flops : (double)NAN, why);
     rec_set_number(r, "model_bytes", ran ? trace->cost.bytes : (double)NAN, why);
