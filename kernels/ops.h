@@ -14,17 +14,20 @@
  * Operations take effect in the order of the calls, but a device may run them later: only `read`
  * and `event_wait` wait for it.
  *
- * Activations (`act`) are values of backend.act: F32, or on cuda BF16 when the matrices are not F32
- * or BF16_F32, as bf16 models compute: every operation then computes in fp32 and rounds what it
- * writes.
+ * Activations (`act`) are values of backend.act: F32, or on cuda BF16 when the matrices are not
+ * F32, F16 or BF16_F32, as bf16 models compute: every operation then computes in fp32 and rounds
+ * what it writes.
  *
  * Precision: what a product means depends on the dtype of its matrix alone, on every back end:
  *
  *   F32       y = sum_k x_k w_k
  *   BF16      the same with x rounded to bf16 (to nearest, ties to even), as bf16 models compute
  *   BF16_F32  bf16 weights, x as it is
- *   INT8      LLM.int8(): kernels/quant.h
- *   NF4       4-bit NormalFloat with double quantization, x rounded to bf16: kernels/quant.h
+ *   F16       fp16 weights, x rounded to fp16: from 65520 on to infinity, which its outputs then
+ *             are or, met by a zero or its opposite, NaN
+ *   INT8      LLM.int8(): kernels/quant.h; INT8_VECTOR the same without outliers
+ *   NF4       4-bit NormalFloat with double quantization, x rounded to bf16: kernels/quant.h;
+ *             NF4_F32 the same without it, FP4 the same as that with other levels
  *   FP8       e4m3 weights with one scale a row, x rounded to bf16: kernels/quant.h
  *
  * Sums are fp32 (ref: double; INT8: exact integers). On ref and cpu their order depends on K alone:
@@ -61,6 +64,7 @@ struct memory {
     size_t calls;              /* blocks handed out since the last reset */
     size_t kind[MEMORY_KINDS]; /* allocated, by what it is for */
     size_t cap;                /* --mem-cap: alloc answers NULL beyond it; 0: none */
+    int64_t arrive_ns;         /* a host has waited in ops.arrive since the last reset */
     int direct;                /* 1: on a device each block comes from the system and goes back to
                                 * it by itself, as on a host; none is kept for the next */
 };
@@ -208,11 +212,16 @@ struct rows {
     uint64_t *key;                /* [R] of the noise */
 };
 
+struct store;       /* a back end's own */
+enum { STORE_GRAIN = 4096, STORE_DEPTH = 2 };
+
 struct text_loop;   /* kernels/advance.h */
 struct canvas_loop;
 struct drift;       /* kernels/reuse.h */
 struct outputs;
 struct sift;
+struct wkv;         /* kernels/wkv.h */
+struct wkv_back;
 struct gemm;        /* kernels/train.h */
 
 struct ops {
@@ -260,6 +269,26 @@ struct ops {
      * event is waited for at most once, and not after a later one. */
     int64_t (*event_record)(struct backend *b);
     int64_t (*event_wait)(struct backend *b, int64_t event);
+
+    /* ---- a store: blocks that lie elsewhere, and come while others are computed with ---- */
+
+    /* Room for `blocks` blocks of `bytes` each, a multiple of STORE_GRAIN, that is no memory of the
+     * back end: on a host a file without a name in `folder`, on a device pinned memory of its host.
+     * The caller's (store_close). NULL: EXIT_CANNOT_CREATE (no such folder), EXIT_IO (it is full),
+     * EXIT_FAILED_RECORDS (no memory of the host). */
+    struct store *(*store_open)(struct backend *b, const char *folder, size_t blocks, size_t bytes,
+                                struct err *e);
+    void (*store_close)(struct backend *b, struct store *s); /* NULL is fine */
+    /* Bytes from `at` on (a multiple of STORE_GRAIN) of a block = from[bytes] of the back end;
+     * waits. -1: EXIT_IO. */
+    int (*store_put)(struct backend *b, struct store *s, size_t block, size_t at, const void *from,
+                     size_t bytes, struct err *e);
+    /* to[] = the block, `to` at a multiple of STORE_GRAIN: begins behind the operations so far and
+     * goes on beside those to come. STORE_DEPTH may be under way; within ops.run each has arrived
+     * before the step ends. A store that cannot be read ends the process: exit 70. */
+    void (*stage)(struct backend *b, struct store *s, size_t block, void *to);
+    /* Operations from here on come behind the oldest `stage` that has not arrived yet. */
+    void (*arrive)(struct backend *b, struct store *s);
 
     /* ---- matrices ---- */
 
@@ -329,6 +358,17 @@ struct ops {
     void (*settle)(struct backend *b, const struct outputs *o);
     void (*sift)(struct backend *b, const struct sift *s, void *work);
 
+    /* ---- time mixing of RWKV 6 and 7, and its gradients: kernels/wkv.h ---- */
+
+    /* work: wkv_work(...) and wkv_back_work(...) bytes for at least these numbers of sequences, and
+     * of rows a sequence. */
+    void (*wkv)(struct backend *b, const struct wkv *a, void *work);
+    size_t (*wkv_work)(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
+                       size_t head_dim);
+    void (*wkv_back)(struct backend *b, const struct wkv_back *a, void *work);
+    size_t (*wkv_back_work)(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
+                            size_t head_dim);
+
     /* ---- for training: host back ends only, NULL on cuda ---- */
 
     const struct train_ops *train; /* kernels/train.h; cpu alone */
@@ -353,7 +393,7 @@ struct ops {
 struct backend *backend_open(const char *device, const char *isa, size_t threads, size_t mem_cap,
                              struct err *e);
 void backend_close(struct backend *b);
-/* peak := current, for all three counters; calls := 0. */
+/* peak := current, for all three counters; calls, arrive_ns := 0. */
 void memory_reset_peak(struct memory *m);
 /* For the back ends: accounts for a block of `bytes`; -1 when the cap forbids it. */
 int memory_take(struct memory *m, size_t bytes, enum memory_kind kind);

@@ -55,6 +55,12 @@ size_t CPU(attention_dense_work)(const struct backend *b, size_t T, size_t max_s
 void OWN_CPU(head)(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
                    const struct head_query *q, struct head_row *out, float *logits, void *work);
 size_t OWN_CPU(head_work)(const struct backend *b, size_t R, size_t D, size_t V, size_t dense);
+void CPU(wkv)(struct backend *b, const struct wkv *a, void *work);
+size_t CPU(wkv_work)(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
+                     size_t head_dim);
+void CPU(wkv_back)(struct backend *b, const struct wkv_back *a, void *work);
+size_t CPU(wkv_back_work)(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
+                          size_t head_dim);
 
 extern const struct ops OWN_CPU(ops);
 

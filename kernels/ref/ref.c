@@ -10,6 +10,7 @@
 #include "kernels/host.h"
 #include "kernels/quant.h"
 #include "kernels/ref/mat.h"
+#include "kernels/ref/wkv.h"
 #include "kernels/reuse.h"
 #include "kernels/train.h"
 #include "lib/base/mem.h"
@@ -375,6 +376,11 @@ const struct ops ops_ref = {
     .run = host_run,
     .event_record = host_event_record,
     .event_wait = host_event_wait,
+    .store_open = host_store_open,
+    .store_close = host_store_close,
+    .store_put = host_store_put,
+    .stage = host_store_stage,
+    .arrive = host_store_arrive,
     .act_dtype = host_act_dtype,
     .refuses = refuses,
     .mat_make = ref_mat_make,
@@ -397,6 +403,10 @@ const struct ops ops_ref = {
     .choose = host_choose,
     .settle = host_settle,
     .sift = host_sift,
+    .wkv = ref_wkv,
+    .wkv_work = ref_wkv_work,
+    .wkv_back = ref_wkv_back,
+    .wkv_back_work = ref_wkv_back_work,
     .gemm = gemm,
     .gemm_work = gemm_work,
     .rope = rope,

@@ -77,6 +77,17 @@ static struct memory_estimate estimate(const struct network *n, const struct set
     return autoregress_estimate(n, &how, in, batch);
 }
 
+/* With a cache the last token of each text, and what is guessed behind it. */
+static struct extent pass(const struct settings *s, const struct generation_input *in, size_t batch)
+{
+    size_t guesses = settings_count(s, "lookup") + settings_count(s, "draft_tokens");
+    size_t answers = batch * (1 + guesses), sum = 0;
+    for (size_t i = 0; i < batch; i++)
+        sum += settings_is(s, "cache", "on") ? 1 + guesses
+                                             : in[i].n + settings_count(s, "max_new") / 2;
+    return (struct extent){.rows = (double)sum, .wanted = (double)answers};
+}
+
 static void run(const struct network *n, const struct settings *s, const struct decode_env *env,
                 const struct generation_input *in, size_t batch, struct generation *out,
                 struct batch_trace *trace)
@@ -93,5 +104,5 @@ static void shorten(struct settings *s)
 }
 
 const struct decoder decoder_autoregress = {"gen-llama", 1u << PARADIGM_AUTOREGRESSIVE, &table,
-                                            extent, check, estimate, run, shorten, 0,
+                                            extent, check, estimate, pass, run, shorten, 0,
                                             "draft_tokens"};

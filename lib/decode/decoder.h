@@ -33,6 +33,9 @@ struct decoder {
     struct memory_estimate (*estimate)(const struct network *n, const struct settings *s,
                                        const struct decode_env *env,
                                        const struct generation_input *in, size_t batch);
+    /* Rows and answers of most passes of such a batch; nothing else is filled. */
+    struct extent (*pass)(const struct settings *s, const struct generation_input *in,
+                          size_t batch);
     /* Generates one batch: out[batch] zero on entry, each the caller's (generation_free). */
     void (*run)(const struct network *n, const struct settings *s, const struct decode_env *env,
                 const struct generation_input *in, size_t batch, struct generation *out,

@@ -151,6 +151,16 @@ static struct memory_estimate estimate(const struct network *n, const struct set
     return diffuse_estimate(n, &how, in, batch);
 }
 
+/* Without a cache whole canvases, else their blocks; half of a block is masked. */
+static struct extent pass(const struct settings *s, const struct generation_input *in, size_t batch)
+{
+    size_t twins = settings_number(s, "cfg_scale") > 0 ? 2 : 1, sum = 0;
+    size_t block = settings_count(s, "block_length"), slots = settings_count(s, "gen_length");
+    for (size_t i = 0; i < batch; i++)
+        sum += settings_is(s, "cache", "none") ? in[i].n + slots : block;
+    return (struct extent){.rows = (double)(twins * sum), .wanted = (double)(batch * block) / 2};
+}
+
 static void run(const struct network *n, const struct settings *s, const struct decode_env *env,
                 const struct generation_input *in, size_t batch, struct generation *out,
                 struct batch_trace *trace)
@@ -180,4 +190,4 @@ static void shorten(struct settings *s)
 }
 
 const struct decoder decoder_diffuse = {"gen-llada", DIFFUSES, &table,
-                                        extent, check, estimate, run, shorten, 1, NULL};
+                                        extent, check, estimate, pass, run, shorten, 1, NULL};

@@ -1,6 +1,6 @@
 /* estimate.h - the memory that a network needs, computed from its config and precision alone.
  *
- *     weights      network_expected_bytes
+ *     weights      network_expected_bytes: what is resident, with the slots of what is not
  *     kv           2 L S K E values of the cache's dtype; where outputs are kept A 2 L S D too
  *     activations  A [T (D + 2HE) + N F + R D], 4 T E of the rotation, answers, index arrays, and
  *                  the scratch of the neediest operation, N rows being those of a row tile, or T;

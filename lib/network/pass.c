@@ -309,10 +309,15 @@ void pass_run(const struct network *n, const struct kv *kv, const struct work *w
     const struct rows *r = &w->device.rows;
     assert((!p->chosen || (kv && kv->attn)) && (!p->sifts || w->size.sifted));
     assert(p->T <= w->size.rows && p->n_seqs <= w->size.seqs && p->R <= w->size.wanted);
+    offload_begin(n->offload);
     b->ops->embed(b, w->x, &n->embed, r->token, p->T);
     b->ops->rope_table(b, w->table, r->pos, n->inv_freq, p->T, c->head_dim);
-    for (size_t l = 0; l < c->layers; l++)
+    for (size_t l = 0; l < c->layers; l++) {
+        offload_enter(n->offload, l);
         (kv && kv->attn ? kept_layer : whole_layer)(n, l, kv, w, p);
+        offload_leave(n->offload, l);
+    }
     if (p->R)
         answer(n, w, p);
+    offload_end(n->offload);
 }

@@ -57,13 +57,20 @@ static const char memory_notes[] =
     "What is always on can be left out to see what it saves: --attention dense or sliced, --ffn\n"
     "unfused, --head dense, --head-rows, --graphs off, --alloc direct. Ids stay what they are, but\n"
     "where sums of another order decide a tie: dense attention, and all of them on a GPU.\n"
-    "--on-oom plan: where one prompt alone does not fit what is free, or --mem-cap, the run takes\n"
-    "the first level from the one asked for on at which it does; then a batch that does not fit\n"
-    "runs in halves, as with --halve. Steps and lengths stay. cpu: on the processor, where the\n"
-    "device is too small. Each is said on standard error, and `level` and `device` of the records\n"
-    "are what ran. --explain writes a record of kind plan a point: bytes by kind, and whether\n"
-    "they fit. planned_bytes of a generation is the same sum for its batch; alloc_calls: blocks\n"
-    "taken in the batch; fragmentation_ratio: reserved / requested, of the peaks;\n"
+    "--on-oom plan gives way in this order: a batch that does not fit what is free, or --mem-cap,\n"
+    "runs in halves, as with --halve; where one prompt alone does not fit, the run takes the first\n"
+    "level from the one asked for on at which it does; where none does, the last one with as few\n"
+    "layers offloaded as it takes, unless --device-map was said. Steps and lengths stay. cpu: on\n"
+    "the processor, where the device is too small. Each is said on standard error, and `level`,\n"
+    "`device` and `offload_layers` of the records are what ran.\n"
+    "--device-map N: N layers stay in memory, the others lie packed in a store (a file; for a GPU\n"
+    "memory of the host) and come into one of two slots while others compute. The tokens are the\n"
+    "same. The layers outside lie evenly between the others; first:N and last:N keep those at one\n"
+    "end. What a pass then reads, how fast the store was and how much slower that makes a pass is\n"
+    "said before; offload_wait_ns of a record is how long its batch waited for layers.\n"
+    "--explain writes a record of kind plan a point: bytes by kind, and whether they fit.\n"
+    "planned_bytes of a generation is the same sum for its batch; alloc_calls: blocks taken in it;\n"
+    "fragmentation_ratio: reserved / requested, of the peaks;\n"
     "load_peak_bytes: the resident set up to the end of loading, at most.\n"
     "--settings FILE: an object of options, {\"steps\": [8, 16], \"quant\": \"int8\"}, by their\n"
     "names or those of record fields, in any case.\n";
@@ -75,6 +82,7 @@ static const char memory_notes[] =
      .help = "options that save memory, by one word"},                                          \
     {"on-oom", 0, OPT_CHOICE, &(g).on_oom, .choices = "fail|plan|cpu",                          \
      .help = "what is too large: a record, or at a level that fits, or on the CPU (fail)"},      \
+    OFFLOAD_OPTIONS((g).engine),                                                                \
     {"halve", 0, OPT_FLAG, &(g).halve,                                                          \
      .help = "run a batch that memory is short for as two halves, down to one prompt"},         \
     {"trim", 0, OPT_CHOICE, &(g).trim, .choices = "batch|off",                                  \

@@ -3,7 +3,10 @@
  */
 #include "lib/run/engine.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/amx.h"
@@ -100,10 +103,54 @@ static const char *own_name(const char *name)
     return name;
 }
 
+/* ---- layers outside ---- */
+
+/* Of "[first:|last:]N" the number, and which end stays. -1: it is none of these. */
+static int read_map(const char *text, size_t *stay, enum offload_order *outside)
+{
+    char *end;
+    *outside = OFFLOAD_EVEN;
+    if (!strncmp(text, "first:", 6) || !strncmp(text, "last:", 5)) {
+        *outside = *text == 'f' ? OFFLOAD_LAST : OFFLOAD_FIRST;
+        text = strchr(text, ':') + 1;
+    }
+    if (!isdigit((unsigned char)*text))
+        return -1;
+    errno = 0;
+    *stay = strtoul(text, &end, 10);
+    return *end || errno ? -1 : 0;
+}
+
+int engine_maps_itself(const struct engine *g)
+{
+    return g->device_map && !strcmp(g->device_map, "auto");
+}
+
+int engine_check_map(const struct engine *g, struct err *e)
+{
+    const char *map = g->device_map;
+    size_t stay;
+    enum offload_order outside;
+    if (!map || !strcmp(map, "all") || engine_maps_itself(g) || !read_map(map, &stay, &outside))
+        return 0;
+    return err_set(e, EXIT_BAD_USAGE, "--device-map: expected all, auto, N, first:N or last:N, got "
+                   "'%s'", map);
+}
+
+static struct offload_wish wish_of(const struct engine *g, const struct config *c)
+{
+    struct offload_wish w = {.layers = g->offload, .folder = g->offload_dir};
+    size_t stay = 0;
+    if (g->device_map && !read_map(g->device_map, &stay, &w.order))
+        w.layers = stay < c->layers ? c->layers - stay : 0;
+    return w;
+}
+
 struct precision engine_precision(const struct engine *g, const struct config *c)
 {
     const struct saving *l = saving_named(g->level);
-    struct precision p = {.dtype = g->dtype, .kv = own_name(g->kv_dtype), .quant = g->quant};
+    struct precision p = {.dtype = g->dtype, .kv = own_name(g->kv_dtype), .quant = g->quant,
+                          .offload = wish_of(g, c)};
     if (l && !p.kv)
         p.kv = l->kv;
     if (l && !p.quant && c->quant == QUANT_NONE)
@@ -173,12 +220,12 @@ void engine_level(const struct engine *g, struct backend *b, const struct checkp
     struct network n;
     if (strcmp(g->isa, "auto") || engine_settle(g, &n, b, c, NULL))
         return; /* what cannot be settled, loading refuses */
-    level_choice_use(b, quantization_dtype(n.quant, &n.config, ROLE_Q, n.dtype), log);
+    level_choice_use(b, quantization_dtype(n.quant, &n.config, ROLE_Q, 0, n.dtype), log);
 }
 
 const char *const engine_facts[] = {"device", "device_name", "isa", "library", "dtype",
                                     "kv_dtype", "quant", "threads", "numa", "graphs", "alloc",
-                                    "row_tile", NULL};
+                                    "row_tile", "offload_layers", NULL};
 
 void engine_describe(json_t *r, const struct network *n)
 {
@@ -193,6 +240,8 @@ void engine_describe(json_t *r, const struct network *n)
     rec_set_int(r, "threads", (int64_t)pool_threads(n->backend->pool));
     if (b->interleave)
         json_object_set_new(r, "numa", json_string("interleave"));
+    if (n->wish.layers)
+        rec_set_int(r, "offload_layers", (int64_t)n->wish.layers);
     if (b->unrecorded)
         json_object_set_new(r, "graphs", json_string("off"));
     if (b->memory.direct)

@@ -103,7 +103,8 @@ END
     file "'qaunt' is no option of gen-llada (did you mean quant?)" '{"qaunt": "int8"}'
     file "'x\x0ay' is no option" '{"x\ny": 1}'
     file "is no option" "{\"$(printf 'a%.0s' {1..5000})\": 1}"
-    file "--quant: expected one of none|int8|nf4|fp8, got 'int7' (did you mean int8?)" \
+    formats='int8|nf4|fp8|int8-vector|nf4-f32|fp4'
+    file "--quant: expected one of none|$formats, got 'int7' (did you mean int8?)" \
         '{"quant": "int7"}'
     file "--threads: expected an integer from 0 to 1024, got '-1'" '{"threads": -1}'
     file "--threads: expected an integer from 0 to 1024, got '1,2'" '{"threads": [1, 2]}'
@@ -204,8 +205,8 @@ plan() {
         .quant == "int8" and .new_tokens == 8 and .memory.reserved_peak_bytes <= $cap)' "$T/out"
     cmp <(ids "$T/out") <(ids "$T/moderate")
     # what was said stays, and so it does not fit
-    run --separate-stderr "${LLAMA[@]}" --mem-cap "$cap" --on-oom plan --quant none --no-meta \
-        "$T/prompts"
+    run --separate-stderr "${LLAMA[@]}" --mem-cap "$cap" --on-oom plan --quant none \
+        --device-map all --no-meta "$T/prompts"
     [ "$status" -eq 1 ]
     [[ $stderr == *"W110"*"no level is small enough (--on-oom plan)"* ]]
     jq -se 'all(.status == "oom" and .level == null)' <<< "$output"
