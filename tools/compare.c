@@ -250,8 +250,10 @@ static struct interval resample(const struct compare *c, const double *num, cons
     size_t draws = (size_t)c->a.draws;
     double *draw = mem_zero(2 * draws, sizeof *draw);
     uint32_t *index = mem_zero(n, sizeof *index);
+    double *work = mem_zero(4 * (n + 1), sizeof *work);
     pooled_draws(num, den, has, 2, n, t, rng_derive((uint64_t)c->a.common.seed, "prompts"), draws,
-                 value, draw, index);
+                 value, draw, index, work);
+    free(work);
     for (size_t d = 0; d < draws; d++)
         draw[d] = effect(draw + 2 * d, t);
     struct interval v = bootstrap_interval(effect(value, t), draw, draws, LEVEL);
@@ -300,7 +302,7 @@ static int compare_quality(struct compare *c, const struct couple *k, const char
                                 : kind.weight == POOLED_BY_BYTE ? POINTS_BY_BYTE
                                                                 : POINTS_BY_PROMPT;
     const struct point *side[2] = {k->base, k->point};
-    size_t ids = p->n_ids, left_out = 0, n = 0;
+    size_t ids = p->ids.n, left_out = 0, n = 0;
     double *num = mem_zero(2 * ids, sizeof *num), *den = mem_zero(2 * ids, sizeof *den);
     unsigned char *there = mem_zero(2 * ids, 1), has[2] = {0, 0};
     for (size_t s = 0; s < 2; s++)
@@ -352,8 +354,11 @@ static struct interval differing_ids(const struct compare *c, const double *num,
     size_t draws = (size_t)c->a.draws;
     double value, *draw = mem_zero(draws, sizeof *draw);
     uint32_t *index = mem_zero(n, sizeof *index);
+    double *work = mem_zero(2 * (n + 1), sizeof *work);
     pooled_draws(num, den, &has, 1, n, POOLED_PLAIN,
-                 rng_derive((uint64_t)c->a.common.seed, "prompts"), draws, &value, draw, index);
+                 rng_derive((uint64_t)c->a.common.seed, "prompts"), draws, &value, draw, index,
+                 work);
+    free(work);
     struct interval v = bootstrap_interval(value, draw, draws, LEVEL);
     free(draw);
     free(index);

@@ -21,7 +21,7 @@ int forecast_is_canvas(const struct network *n)
 
 static enum unit unit_of(const struct network *n)
 {
-    return dtype_info[quantization_dtype(n->quant, &n->config, ROLE_GATE, n->dtype)].unit;
+    return dtype_info[quantization_dtype(n->quant, &n->config, ROLE_GATE, 0, n->dtype)].unit;
 }
 
 void forecast_place(struct forecast_place *p, const struct hardware *h,

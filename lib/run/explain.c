@@ -15,18 +15,32 @@
 #include "lib/run/fit.h"
 #include "lib/run/generation_record.h"
 
+/* 1: noise and confidences are what they are in double. */
+static int is_double(const struct settings *point)
+{
+    static const char *const kinds[] = {"gumbel", "confidence_dtype"};
+    int yes = 1;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t row = settings_find(point->table, kinds[i]);
+        yes &= row == point->table->n || !settings_counts(point, row) ||
+               settings_is(point, kinds[i], "f64");
+    }
+    return yes;
+}
+
 /* 1: nothing is switched on that changes a bit of what the checkpoint computes in its dtype. */
-static int is_exact(const struct network *n, const struct memory_estimate *m)
+static int is_exact(const struct network *n, const struct memory_estimate *m,
+                    const struct settings *point)
 {
     enum dtype kv = network_half(n) ? DTYPE_BF16 : DTYPE_F32;
-    return n->quant == n->config.quant && (n->kv_dtype == kv || !m->kv);
+    return n->quant == n->config.quant && (n->kv_dtype == kv || !m->kv) && is_double(point);
 }
 
 /* Root of sum (w - w')^2 / sum w^2, w' = w in the format of the blocks; 0: that is none. */
 static double weights_error(const struct network *n)
 {
     enum { ROWS = 64, COLS = 4096 };
-    enum dtype d = quantization_dtype(n->quant, &n->config, ROLE_GATE, n->dtype);
+    enum dtype d = quantization_dtype(n->quant, &n->config, ROLE_GATE, 0, n->dtype);
     if (!dtype_info[d].quantized)
         return 0;
     struct rng rng = {.seed = 1};
@@ -68,7 +82,7 @@ static json_t *record_of(const struct job *job, const struct network *n,
     const char *level = job->args->engine.level;
     json_t *r = generation_record_about(job, n, at);
     json_object_set_new(r, "level", level ? json_string(level) : json_null());
-    json_object_set_new(r, "exact", json_boolean(is_exact(n, m)));
+    json_object_set_new(r, "exact", json_boolean(is_exact(n, m, at->point)));
     json_object_set_new(r, "weights_error_ratio", json_real(error));
     rec_set_int(r, "batch_filled", (int64_t)f->batch);
     rec_set_int(r, "prompt_tokens", (int64_t)f->tokens);
@@ -103,6 +117,17 @@ static void say(const struct log *log, json_t *r, const struct fit *f, size_t fi
                  (double)estimate_bytes(m) * 1e-6, (double)f->available * 1e-6, fits, f->batch);
 }
 
+static int tell_slowdown(const struct network *n, const struct fit *f, json_t *r,
+                         const struct log *log, struct err *e)
+{
+    struct slowdown s;
+    if (slowdown_foresee(&s, n, &f->pass, e))
+        return -1;
+    slowdown_say(&s, n, log);
+    generation_record_put_offload(r, n, &s);
+    return 0;
+}
+
 int explain_write(const struct job *job, const struct network *n, const struct network *draft,
                   const struct promptset *prompts, struct rec_writer *out, const struct log *log,
                   struct err *e)
@@ -123,6 +148,10 @@ int explain_write(const struct job *job, const struct network *n, const struct n
         size_t fits = f.fits ? f.batch : halved(job, n, draft, point, prompts);
         json_t *r = record_of(job, n, &at, &f, fits, error);
         say(log, r, &f, fits);
+        if (n->wish.layers && tell_slowdown(n, &f, r, log, e)) {
+            json_decref(r);
+            return -1;
+        }
         if (rec_write(out, "plan", r, e))
             return -1;
     }

@@ -32,7 +32,8 @@ static struct fit measured(const struct job *job, const struct network *n,
 {
     const struct decode_env env = {.draft = draft};
     struct fit f = {.batch = batch, .extent = job->decoder->extent(point),
-                    .need = job->decoder->estimate(n, point, &env, in, batch)};
+                    .need = job->decoder->estimate(n, point, &env, in, batch),
+                    .pass = job->decoder->pass(point, in, batch)};
     for (size_t i = 0; i < batch; i++)
         f.tokens = in[i].n > f.tokens ? in[i].n : f.tokens;
     fit_add_idle(&f.need, job, point, draft);
@@ -98,6 +99,18 @@ struct fit fit_point(const struct job *job, const struct network *n, const struc
     }
     free(in);
     return held(most, n->backend);
+}
+
+struct fit fit_batches(const struct job *job, const struct network *n, const struct network *draft,
+                       const struct prompt *prompts, size_t n_prompts)
+{
+    struct fit most = {0};
+    for (size_t i = 0; i < job->plan->points; i++) {
+        struct fit one = fit_point(job, n, draft, &job->plan->point[i], prompts, n_prompts,
+                                   n_prompts);
+        keep_neediest(&most, &one);
+    }
+    return most;
 }
 
 struct fit fit_alone(const struct job *job, const struct network *n, const struct network *draft,
