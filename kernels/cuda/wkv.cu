@@ -35,7 +35,7 @@ static __global__ void __launch_bounds__(N) wkv_tokens(struct wkv w)
     for (unsigned i = 0; i < N; i++)
         s[i] = there && i < p.E ? state[i * p.E + j] : 0.0f;
     for (size_t first = 0; first < p.rows; first += BESIDE) {
-        const size_t n = p.rows - first < BESIDE ? p.rows - first : BESIDE;
+        const size_t n = tokens_from(p, first, BESIDE);
         __syncthreads();
         for (size_t t = 0; t < n; t++) {
             size_t at = (p.first + first + t) * p.stride + p.head * p.E + j, i = t * N + j;
@@ -163,7 +163,7 @@ static __global__ void __launch_bounds__(THREADS) wkv_chunks_of(struct wkv w, st
     const size_t head = p.seq * w.in.heads + p.head;
     state_load(m->s, w.state ? w.state + p.state : NULL, p.E);
     for (size_t first = 0; first < p.rows; first += C) {
-        size_t n = p.rows - first < C ? p.rows - first : C;
+        size_t n = tokens_from(p, first, C);
         chunk_load<SEVEN>(&m->c, w.in, p, first, n);
         __syncthreads();
         chunk_scores<SEVEN>(&m->c, 0);

@@ -33,7 +33,7 @@ struct job {
 template <bool SEVEN>
 DEVICE void load(struct room *m, const struct job &j, const struct place &p, size_t first)
 {
-    const size_t n = p.rows - first < C ? p.rows - first : C;
+    const size_t n = tokens_from(p, first, C);
     const size_t head = p.seq * j.a.in.heads + p.head, number = first / C;
     const float *state = j.kept.states + (head * (j.kept.chunks + 1) + number) * N * N;
     const float *x = j.kept.xs + (head * j.kept.chunks + number) * C * N;
@@ -277,7 +277,7 @@ static __global__ void __launch_bounds__(THREADS) wkv_chunks_back(struct job j)
     float du = 0;
     state_load(m->g, j.a.dstate ? j.a.dstate + p.state : NULL, p.E);
     for (size_t number = (p.rows + C - 1) / C; number-- > 0;) {
-        const size_t first = number * C, n = p.rows - first < C ? p.rows - first : C;
+        const size_t first = number * C, n = tokens_from(p, first, C);
         const size_t to = (p.first + first) * p.stride + p.head * p.E;
         load<SEVEN>(m, j, p, first);
         __syncthreads();
