@@ -12,7 +12,10 @@
 
 /* ---- token by token ---- */
 
-enum { BESIDE = 8 /* tokens between two barriers */, SUMS = 4 /* that do not wait for each other */ };
+enum {
+    BESIDE = 8, /* tokens between two barriers */
+    SUMS = 4    /* that do not wait for each other */
+};
 
 struct tokens {
     float r[BESIDE * N], k[BESIDE * N], decay[BESIDE * N];
@@ -126,7 +129,8 @@ DEVICE void solve(struct room *m)
 }
 
 /* The outputs of the first n tokens. */
-template <bool SEVEN> DEVICE void read_out(struct room *m, float *y, const struct place &p, size_t n)
+template <bool SEVEN>
+DEVICE void read_out(struct room *m, float *y, const struct place &p, size_t n)
 {
     const unsigned i = threadIdx.x % N, first = threadIdx.x / N * TOKENS_EACH;
     float sum[TOKENS_EACH] = {};
@@ -211,7 +215,7 @@ void cuda_wkv(struct backend *b, const struct wkv *w, void *work)
     struct range here("wkv");
     const struct wkv_kept none = {};
     (void)work;
-    if (wkv_chunked(w, w->in.max_rows))
+    if (w->form == WKV_AUTO ? w->in.max_rows >= C : w->form == WKV_CHUNKED)
         launch(b, w->in.a ? wkv_chunks_of<true, false> : wkv_chunks_of<false, false>,
                heads_of(&w->in), dim3(THREADS), sizeof(struct room), *w, none);
     else

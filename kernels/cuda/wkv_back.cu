@@ -85,16 +85,16 @@ DEVICE void add_values(float sum[TOKENS_EACH], const struct room *r, const float
 DEVICE void solve_back(struct room *m)
 {
     const unsigned i = threadIdx.x % N, g = threadIdx.x / N;
-    float sum[TOKENS_EACH] = {}, own[C];
+    float sum[TOKENS_EACH] = {};
     add_values(sum, m, m->c.read + C, m->dy, m->c.keys + C * N);
     for (unsigned q = 0; q < TOKENS_EACH; q++)
         m->dz[(g * TOKENS_EACH + q) * N + i] = sum[q];
     __syncthreads();
     for (unsigned q = C; g == 0 && q-- > 0;) {
-        own[q] = m->dz[q * N + i];
+        float own = m->dz[q * N + i];
         for (unsigned t = q + 1; t < C; t++)
-            own[q] = fmaf(m->c.solve[t * PAIR_ROW + C + q], own[t], own[q]);
-        m->dz[q * N + i] = own[q];
+            own = fmaf(m->c.solve[t * PAIR_ROW + C + q], m->dz[t * N + i], own);
+        m->dz[q * N + i] = own;
     }
     __syncthreads();
 }
