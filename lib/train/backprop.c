@@ -108,7 +108,7 @@ static void make_room(struct backprop *t)
 {
     const struct config *c = &t->c;
     size_t T = t->rows, D = c->width, E = c->head_dim, HE = c->heads * E, KE = c->kv_heads * E;
-    size_t forward = t->b->ops->attention_work(t->b, T, T, T, c->heads, c->kv_heads, E);
+    size_t forward = t->b->ops->attention_work(t->b, T, T, T, c->heads, c->kv_heads, E, 0);
     size_t product = products_work(t), back = t->train->attention_back_work(t->b, T, E);
     forward = (forward > product ? forward : product) / sizeof(float) + 1;
     float **wide[] = {&t->asked, &t->top, &t->final, &t->dx, &t->dn};
