@@ -115,6 +115,9 @@ struct rec_reader *rec_read_open(const char *const *paths, size_t n, struct err 
  * was read since `meta` is EXIT_BAD_DATA, and so is a `meta` without an `end`: the stream was cut.
  * Each meta ... end is verified on its own, so streams may be concatenated. */
 int rec_read(struct rec_reader *r, json_t **record, struct err *e);
+/* The caller promises to change no record: what a record has as the one before had it is then not
+ * read again. */
+void rec_read_unchanging(struct rec_reader *r);
 const char *rec_where(struct rec_reader *r); /* "FILE:LINE" of the last record; borrowed */
 /* [{path, sha256}] of the streams read to their end: from `meta` on the hash that their `end` has,
  * of lines without these the hash of the lines. The caller's reference. */
