@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/mix.h"
 
 enum { DEPTH = 32, KEY = 128, DIGITS = 18, NUMBER = 64, MEMBERS = 256 };
 
@@ -24,8 +25,9 @@ struct quick {
     const char *p, *end;
     int depth;
     struct buf text; /* a text without its escapes */
-    struct quick_again *note; /* wants to know where the members are; or NULL */
     const char *begin;
+    struct quick_again *note; /* wants to know where the members are; or NULL */
+    json_t **numbers; /* [QUICK_NUMBERS], met before; or NULL */
 };
 
 static json_t *value(struct quick *q);
@@ -151,6 +153,19 @@ static json_t *real(const char *from, size_t n)
     return *end || isinf(x) ? NULL : json_real(x);
 }
 
+/* Lists of a stream have the same integers again and again: one that was met is shared. */
+static json_t *integer(struct quick *q, json_int_t v)
+{
+    if (!q->numbers)
+        return json_integer(v);
+    json_t **met = &q->numbers[mix_bits(0, (uint64_t)v) % QUICK_NUMBERS];
+    if (!*met || json_integer_value(*met) != v) {
+        json_decref(*met);
+        *met = json_integer(v);
+    }
+    return json_incref(*met);
+}
+
 static json_t *number(struct quick *q)
 {
     const char *from = q->p, *digits = from + (*from == '-'), *whole = pass_digits(q, digits);
@@ -165,7 +180,7 @@ static json_t *number(struct quick *q)
     json_int_t v = 0;
     for (const char *p = digits; p < whole; p++)
         v = 10 * v + (*p - '0');
-    return json_integer(digits == from ? v : -v);
+    return integer(q, digits == from ? v : -v);
 }
 
 static json_t *word(struct quick *q, const char *name, json_t *(*make)(void))
@@ -342,7 +357,8 @@ void quick_members(const char *bytes, size_t n, const struct quick_view *names, 
 
 static json_t *whole(const char *bytes, size_t n, struct quick_again *note)
 {
-    struct quick q = {.p = bytes, .end = bytes + n, .note = note, .begin = bytes};
+    struct quick q = {.p = bytes, .end = bytes + n, .note = note, .begin = bytes,
+                      .numbers = note ? note->number : NULL};
     skip_space(&q);
     json_t *v = q.p < q.end && *q.p == '{' ? value(&q) : NULL;
     skip_space(&q);
@@ -406,7 +422,8 @@ static int follows(struct quick_again *a, const char *bytes, size_t n)
 {
     struct quick_span v[MEMBERS];
     size_t i = 0, begin = a->n ? a->v[0].at : 0;
-    struct quick q = {.p = bytes + begin, .end = bytes + n, .depth = 1, .begin = bytes};
+    struct quick q = {.p = bytes + begin, .end = bytes + n, .depth = 1, .begin = bytes,
+                      .numbers = a->number};
     if (!a->n || a->n > MEMBERS || a->object->refcount > 1 || n < begin ||
         memcmp(bytes, a->text.data, begin))
         return 0;
@@ -438,6 +455,8 @@ json_t *quick_again(struct quick_again *a, const char *bytes, size_t n)
 void quick_again_free(struct quick_again *a)
 {
     json_decref(a->object);
+    for (size_t i = 0; i < QUICK_NUMBERS; i++)
+        json_decref(a->number[i]);
     buf_free(&a->text);
     free(a->v);
     *a = (struct quick_again){0};

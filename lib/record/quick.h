@@ -18,11 +18,13 @@ json_t *quick_object(const char *bytes, size_t n);
  * the next one; who holds a reference longer has it unchanged, and nobody may change it. NULL: it is
  * not ordinary. */
 struct quick_span { size_t at, from; json_t *now; }; /* its key; its value; what it has become */
+enum { QUICK_NUMBERS = 1024 };
 struct quick_again { /* begins as zeroes */
     json_t *object;
     struct buf text;      /* what it was made of */
     struct quick_span *v; /* [n]: its members */
     size_t n, cap;
+    json_t *number[QUICK_NUMBERS]; /* integers that were met, for the next one of that value */
 };
 json_t *quick_again(struct quick_again *a, const char *bytes, size_t n);
 void quick_again_free(struct quick_again *a);

@@ -55,6 +55,7 @@ int rec_write(struct rec_writer *w, const char *kind, json_t *fields, struct err
 int rec_write_members(struct rec_writer *w, const char *kind, const struct buf *members,
                       struct err *e);
 void rec_put(struct buf *members, const char *key, json_t *value);
+void rec_put_plain(struct buf *members, const char *key, const char *text); /* no sign to escape */
 /* Writes a record that came in, unchanged (borrowed); but a `meta` becomes kind "parent" and an
  * `end` is left out, because every stream has one of its own. */
 int rec_pass(struct rec_writer *w, const json_t *record, struct err *e);
