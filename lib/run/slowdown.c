@@ -73,12 +73,14 @@ static double time_pass(const struct network *n, size_t rows)
     return best;
 }
 
-/* As precise as the run: a network that is drawn would choose otherwise. */
+/* As precise as the run: a network that is drawn would choose otherwise. A packed one is packed. */
 static double time_layer(const struct network *n, size_t rows)
 {
     const struct precision p = {.dtype = dtype_info[n->dtype].name,
                                 .kv = dtype_info[n->kv_dtype].name,
-                                .quant = quantization_name(n->quant)};
+                                .quant = n->config.quant != QUANT_NONE
+                                             ? NULL
+                                             : quantization_name(n->quant)};
     struct config shape = n->config;
     struct checkpoint c;
     struct network one;
