@@ -170,6 +170,7 @@ static int write_fits(struct forecast *f, struct err *e)
     qsort(gb.v, gb.n, sizeof *gb.v, ascends);
     for (size_t i = 0; i < f->n_models; i++) {
         enum dtype kv = DTYPES, quant = DTYPES;
+        size_t tile = 0;
         for (const struct saving *l = saving_next(NULL); l; l = saving_next(l)) {
             const struct precision how = {.dtype = f->a.dtype, .kv = l->kv, .quant = l->quant};
             struct network n;
@@ -178,9 +179,10 @@ static int write_fits(struct forecast *f, struct err *e)
                 log_note(&f->log, "level %s is left out: %s", l->name, why.text);
                 continue;
             }
-            int same = n.kv_dtype == kv && n.quant == quant;
+            int same = n.kv_dtype == kv && n.quant == quant && l->row_tile == tile;
             kv = n.kv_dtype;
             quant = n.quant;
+            n.row_tile = tile = l->row_tile;
             if (!same && write_level(f, &n, l->name, &gb, e))
                 return -1;
         }
