@@ -28,10 +28,10 @@
  *               x by forward substitution. RWKV 6 has no a, b, x; its r decays like a, up to t - 1,
  *               and A^rk_tt = sum_i r_i u_i k_i.
  *
- * No e^w is ever divided by: each D is a product of numbers in [0, 1], so strong decay underflows to
- * zero and nothing overflows. Source: Yang et al. 2024, "Gated linear attention", arXiv
- * 2312.06635, section 4; Yang et al. 2024, "Parallelizing linear transformers with the delta rule",
- * arXiv 2406.06484, section 3.
+ * Nothing is ever divided by e^w: each D is a product of numbers in [0, 1], so strong decay goes to
+ * zero and nothing overflows. Source: Yang et al. 2024, "Gated linear attention", arXiv 2312.06635,
+ * section 4; Yang et al. 2024, "Parallelizing linear transformers with the delta rule", arXiv
+ * 2406.06484, section 3.
  */
 #ifndef KERNELS_WKV_H
 #define KERNELS_WKV_H
