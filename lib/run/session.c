@@ -4,6 +4,7 @@
  */
 #include "lib/run/session.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,6 +162,17 @@ static int load_all(struct session *s, struct err *e)
     return -1;
 }
 
+/* The filled store may be of another speed than what was tried of it before. */
+static void settle_slowdown(struct session *s)
+{
+    for (size_t i = 0; s->slowdown && i < s->job->plan->points; i++) {
+        double said = s->slowdown[i].ratio;
+        slowdown_settle(&s->slowdown[i], &s->network);
+        if (fabs(s->slowdown[i].ratio - said) > said / 10)
+            slowdown_say(&s->slowdown[i], &s->network, &s->log);
+    }
+}
+
 /* Memory too short for the weights is a result, not a failure: the records say oom. */
 static int load_weights(struct session *s, struct err *e)
 {
@@ -184,6 +196,7 @@ static int load_weights(struct session *s, struct err *e)
     log_more(&s->log, "%s: %zu bytes of weights in %.2f s (%zu estimated)", s->network.config.name,
              network_weight_bytes(&s->network), (double)(clock_ns() - begin) * 1e-9,
              network_expected_bytes(&s->network));
+    settle_slowdown(s);
     if (s->network.huge_page_bytes >= 0)
         log_more(&s->log, "%lld bytes of this process lie in huge pages",
                  (long long)s->network.huge_page_bytes);
