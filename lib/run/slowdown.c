@@ -31,7 +31,7 @@ static int time_store(const struct network *n, double *rate, struct err *e)
     int bad = 0;
     for (size_t i = 0; i < BLOCKS && p && !bad; i++)
         bad = b->ops->store_put(b, s, i, 0, first, bytes, e);
-    if (p && !bad)
+    for (int i = 0; i < 2 && p && !bad; i++) /* the first touches the slots */
         *rate = offload_rate(b, s, BLOCKS, bytes, slot);
     b->ops->free(b, p);
     b->ops->store_close(b, s);
@@ -51,16 +51,15 @@ static double time_pass(const struct network *n, size_t rows)
                                    .wanted = 1};
     struct work *w = work_make(n, &size);
     struct head_row out;
-    double best = 0;
+    double sum = 0;
     for (int i = 0; w && i <= TRIES; i++) {
         int64_t begin = now(n->backend);
         forward(n, NULL, w, &f, &out, NULL);
-        double s = (double)(now(n->backend) - begin) * 1e-9;
-        best = i < 2 || s < best ? s : best;
+        sum += i ? (double)(now(n->backend) - begin) * 1e-9 : 0;
     }
     work_free(w, n);
     free(zero);
-    return best;
+    return sum / TRIES;
 }
 
 /* As precise as the run: a network that is drawn would choose otherwise. A packed one is packed. */
