@@ -19,13 +19,14 @@
 #include "lib/decode/diffuse.h"
 #include "lib/record/rec.h"
 #include "lib/record/take.h"
+#include "lib/run/saving.h"
 
 enum { MODELS_MOST = 16, VALUES_MOST = 64, TOKENS_MOST = 1 << 20 };
 
 struct args {
     struct common common;
     const char *models, *hardware, *batch, *length, *steps, *cache, *dtype, *quant, *table,
-        *published;
+        *published, *fit;
     int64_t prompt, block;
     double mfu, mbu;
     int check, along;
@@ -133,6 +134,58 @@ static int write_grid(struct forecast *f, struct err *e)
     }
     free(list);
     return bad;
+}
+
+/* ---- what fits ---- */
+
+/* One model at one level: every length and batch size. */
+static int write_level(struct forecast *f, struct network *n, const char *level,
+                       const struct values *gb, struct err *e)
+{
+    const struct values batch = list_of("batch", f->a.batch),
+                        length = list_of("gen-length", f->a.length);
+    for (size_t i = 0; i < length.n * batch.n; i++) {
+        size_t tokens = (size_t)length.v[i / batch.n];
+        const struct forecast_batch b = {
+            .batch = (size_t)batch.v[i % batch.n], .prompt = (size_t)f->a.prompt, .length = tokens,
+            .steps = tokens, .kept = cache_usual,
+            .block = f->a.block ? (size_t)f->a.block : tokens};
+        if (rec_write(&f->out, "forecast", forecast_fit(n, &b, level, gb->v, gb->n), e))
+            return -1;
+    }
+    return 0;
+}
+
+static int ascends(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Every model at every level that makes it another one: where a cache is bf16 already, mild is
+ * exact. */
+static int write_fits(struct forecast *f, struct err *e)
+{
+    struct values gb = list_of("fit", f->a.fit);
+    qsort(gb.v, gb.n, sizeof *gb.v, ascends);
+    for (size_t i = 0; i < f->n_models; i++) {
+        enum dtype kv = DTYPES, quant = DTYPES;
+        for (const struct saving *l = saving_next(NULL); l; l = saving_next(l)) {
+            const struct precision how = {f->a.dtype, l->kv, l->quant};
+            struct network n;
+            struct err why = {0};
+            if (network_settle(&n, f->backend, &f->model[i], &how, &why)) {
+                log_note(&f->log, "level %s is left out: %s", l->name, why.text);
+                continue;
+            }
+            int same = n.kv_dtype == kv && n.quant == quant;
+            kv = n.kv_dtype;
+            quant = n.quant;
+            if (!same && write_level(f, &n, l->name, &gb, e))
+                return -1;
+        }
+    }
+    return 0;
 }
 
 /* ---- the check ---- */
@@ -305,7 +358,8 @@ static int open_models(struct forecast *f, struct err *e)
 static const char examples[] =
     "forecast --hardware rtx-4090,h100-sxm --batch 1,8,32 --gen-length 256 --steps 64,128\n"
     "forecast metrics.ndjson ceilings.ndjson > forecast.ndjson\n"
-    "forecast --check metrics.ndjson ceilings.ndjson > errors.ndjson\n";
+    "forecast --check metrics.ndjson ceilings.ndjson > errors.ndjson\n"
+    "forecast --fit 8,12,16,24 --batch 1,4,8,16,32 --gen-length 128,512,2048 > fits.ndjson\n";
 static const char notes[] =
     "Nothing is run. Every record says modelled: true. A pass takes the longer of two times,\n"
     "    flops / (mfu peak flops per s)   and   bytes / (mbu peak bytes per s),\n"
@@ -321,6 +375,11 @@ static const char notes[] =
     "of operations and what a driver takes. hardware_memory_bytes: as data sheets say, GB = 1e9.\n"
     "crossover: steps at which a canvas takes as long as the autoregressive text of the same\n"
     "length and batch, between step counts that the blocks allow; null outside, see `censored`.\n"
+    "--fit: instead of all that, the memory on a GPU at each level of saving (--level of the\n"
+    "generators; mild is left out where it changes nothing), cache none, and fits_gb, the least\n"
+    "of the sizes, GB = 1e9, that holds needed_bytes: memory and what an allocator may lose\n"
+    "between blocks, as in the generators' own --explain. Planned, not measured; --dtype,\n"
+    "--prompt, --gen-length and --batch count.\n"
     "--along-steps: instead of all that, e2e_ns at --steps out of metric records of the same\n"
     "sweep at a few other step counts: a line through them for each launch, which is exact where\n"
     "every pass computes the whole canvas; with the measured text beside it the crossover, too.\n"
@@ -381,6 +440,8 @@ int main(int argc, char **argv)
          .help = "share of peak arithmetic that is reached (measured, else 0.6)"},
         {"mbu", 0, OPT_REAL, &f.a.mbu, 0.001, 1, .arg = "SHARE",
          .help = "share of peak bandwidth that is reached (measured, else 0.8)"},
+        {"fit", 0, OPT_TEXT, &f.a.fit, .arg = "GB,...",
+         .help = "which of these sizes of a GPU's memory each model, level, length, batch fits"},
         {"check", 0, OPT_FLAG, &f.a.check,
          .help = "hold the model against what was measured and published"},
         {"along-steps", 0, OPT_FLAG, &f.a.along,
@@ -405,6 +466,7 @@ int main(int argc, char **argv)
     check(&f, read_records(&f, &seen, (const char *const *)argv + first, (size_t)(argc - first),
                            &e), &e);
     check(&f, f.a.along ? write_along(&f, &e)
+              : f.a.fit   ? write_fits(&f, &e)
               : f.a.check ? read_published(&f, &e) || check_measured(&f, &e)
                           : write_grid(&f, &e), &e);
     int code = take_verdict(&seen, &f.log, 0);

@@ -13,7 +13,8 @@
  * Chunks are counted from the start of the list. Each makes a part (maximum, sum, y) per query, and
  * parts are merged in their order (online softmax). A key that a query may not see adds exact
  * zeros. So a row's bits depend on the row and its list alone: not on the rows beside it, nor on
- * whether the parts were computed one after another or by several threads.
+ * whether the parts were computed one after another or by several threads. With attn.dense:
+ * attention-dense.c.
  */
 #include <math.h>
 
@@ -76,9 +77,11 @@ static size_t split_floats(size_t threads, size_t slots, size_t E)
 }
 
 size_t OWN_CPU(attention_work)(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
-                               size_t heads, size_t kv_heads, size_t head_dim)
+                               size_t heads, size_t kv_heads, size_t head_dim, size_t dense)
 {
-    (void)T, (void)n_seqs, (void)heads, (void)kv_heads;
+    (void)n_seqs, (void)heads, (void)kv_heads;
+    if (dense)
+        return CPU(attention_dense_work)(b, T, max_slots, head_dim, dense);
     size_t threads = pool_threads(b->pool);
     size_t floats = threads * worker_floats(head_dim) + split_floats(threads, max_slots, head_dim);
     return floats * sizeof(float);
@@ -466,7 +469,7 @@ static void merge_parts(const struct job *j, size_t sides)
     }
 }
 
-void OWN_CPU(attention)(struct backend *b, const struct attn *a, void *work)
+static void attention_tiled(struct backend *b, const struct attn *a, void *work)
 {
     size_t group = a->heads / a->kv_heads, E = a->head_dim, rows = 0, slots = 0, pairs = 0;
     size_t threads = pool_threads(b->pool), sides = a->n_seqs * a->kv_heads;
@@ -485,4 +488,9 @@ void OWN_CPU(attention)(struct backend *b, const struct attn *a, void *work)
     pool_run(b->pool, tasks, grain(products), split ? keys_part : blocks_part, &j);
     if (split)
         merge_parts(&j, sides);
+}
+
+void OWN_CPU(attention)(struct backend *b, const struct attn *a, void *work)
+{
+    (a->dense ? CPU(attention_dense) : attention_tiled)(b, a, work);
 }

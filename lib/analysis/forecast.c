@@ -15,7 +15,7 @@
 struct forecast_reach forecast_reach(const struct hardware *h, const struct network *n,
                                      const struct fraction *f)
 {
-    enum dtype d = quantization_dtype(n->quant, &n->config, ROLE_GATE, n->dtype);
+    enum dtype d = quantization_dtype(n->quant, &n->config, ROLE_GATE, 0, n->dtype);
     int is_text = !config_denoises(&n->config);
     return (struct forecast_reach){
         h->flops_per_s[dtype_info[d].unit] *
@@ -189,10 +189,10 @@ static double weights_of(const struct network *n)
         enum role r = (enum role)i;
         size_t rows, cols;
         role_shape(c, r, &rows, &cols);
-        enum dtype d = role_is_vector(r) ? DTYPE_F32
-                                         : quantization_dtype(n->quant, c, r, n->dtype);
-        if (r != ROLE_HEAD || !c->tied)
-            sum += (double)role_layers(c, r) * dtype_bytes(d, rows, cols);
+        for (size_t l = 0; l < role_layers(c, r) && (r != ROLE_HEAD || !c->tied); l++)
+            sum += dtype_bytes(role_is_vector(r) ? DTYPE_F32
+                                                 : quantization_dtype(n->quant, c, r, l, n->dtype),
+                               rows, cols);
     }
     return sum;
 }

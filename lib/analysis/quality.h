@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "lib/analysis/about.h"
+#include "lib/base/buf.h"
 #include "lib/stat/pooled.h"
 #include "lib/stat/stat.h"
 
@@ -13,6 +14,13 @@
  * record that was scored. The caller's reference. */
 json_t *quality_of(const json_t *about, const json_t *record, const char *metric,
                    const char *direction);
+/* The same as the text of members, for tools that score many records in little time: `said` is that
+ * of `about`, by quality_said. The value (stolen; NULL: none, and why) is put behind it, then
+ * rec_write_members writes it. */
+void quality_put(struct buf *members, const struct buf *said, const json_t *record,
+                 const char *metric, const char *direction);
+void quality_put_value(struct buf *members, json_t *value, const char *why);
+void quality_said(struct buf *said, const json_t *about);
 /* A summary: value with its 95 % interval over n prompts. why: the reason for what is NaN; from two
  * prompts on, or with a single one if `single`, there is an interval. The caller's reference. */
 json_t *quality_summary(const json_t *about, const char *metric, const char *direction,

@@ -20,9 +20,14 @@ enum paradigm { PARADIGM_AUTOREGRESSIVE, PARADIGM_MASKED_DIFFUSION, PARADIGM_BLO
 /* "autoregressive", "masked_diffusion", "block_diffusion", "latent": what records call it. */
 const char *config_paradigm_name(enum paradigm p);
 
-/* A quantization is named by the format of the blocks' matrices (quantization.h). */
+/* A quantization is named by the format of the blocks' matrices (quantization.h), or is one of its
+ * own for each part of each layer, as config.mix says. */
 #define QUANT_NONE DTYPE_F32
-enum { CONFIG_MAX_EOS = 32 };
+#define QUANT_MIXED DTYPES
+enum { CONFIG_MAX_EOS = 32, CONFIG_MAX_LAYERS = 1024 };
+/* What of a network has one format under QUANT_MIXED: q, k, v and o of a layer; gate, up and down
+ * of it; the head (with the embedding when tied), which counts as a part of layer 0. */
+enum part { PART_ATTENTION, PART_FFN, PART_HEAD, LAYER_PARTS };
 
 struct family; /* family.h */
 struct config {
@@ -56,6 +61,8 @@ struct config {
     size_t n_eos;
     enum dtype quant;     /* of the stored matrices: not none when pack-model wrote them */
     char source_dtype[8]; /* and then: of the matrices it packed, "F32", "F16" or "BF16" */
+    uint8_t mix[CONFIG_MAX_LAYERS][LAYER_PARTS]; /* under QUANT_MIXED: the enum dtype of a part, or
+                                                  * QUANT_NONE: it stays */
     uint64_t synth_seed;
     int synth;            /* 1: weights are drawn, not read; every quality field is null */
 };

@@ -44,7 +44,7 @@ const struct family_naming family_hugging_face_bare = HUGGING_FACE("");
 
 const struct family_number family_hugging_face_numbers[] = {
     {"hidden_size", FAMILY_AT(width), 1, FAMILY_WIDTH_MAX, KEY_REQUIRED},
-    {"num_hidden_layers", FAMILY_AT(layers), 1, 1024, KEY_REQUIRED},
+    {"num_hidden_layers", FAMILY_AT(layers), 1, CONFIG_MAX_LAYERS, KEY_REQUIRED},
     {"num_attention_heads", FAMILY_AT(heads), 1, 4096, KEY_REQUIRED},
     {"num_key_value_heads", FAMILY_AT(kv_heads), 1, 4096, KEY_WRITTEN},
     {"head_dim", FAMILY_AT(head_dim), 2, 4096, KEY_WRITTEN},

@@ -15,3 +15,13 @@ const struct decoder *decoder_of(const char *system)
         d++;
     return decoders[d];
 }
+
+struct variant decoder_variant(const struct settings *s)
+{
+    return (struct variant){
+        .scores = settings_is(s, "attention", "dense")    ? SIZE_MAX
+                  : settings_is(s, "attention", "sliced") ? settings_count(s, "attention_heads")
+                                                          : 0,
+        .unfused = settings_is(s, "ffn", "unfused") != 0,
+        .dense_head = settings_is(s, "head", "dense") != 0};
+}

@@ -77,6 +77,14 @@ static struct memory_estimate estimate(const struct network *n, const struct set
     return think_estimate(n, &how, in, batch);
 }
 
+/* A token a text. */
+static struct extent pass(const struct settings *s, const struct generation_input *in,
+                          size_t batch)
+{
+    (void)s, (void)in;
+    return (struct extent){.rows = (double)batch, .wanted = (double)batch};
+}
+
 static void run(const struct network *n, const struct settings *s, const struct decode_env *env,
                 const struct generation_input *in, size_t batch, struct generation *out,
                 struct batch_trace *trace)
@@ -100,5 +108,6 @@ const struct decoder decoder_think = {.tool = "gen-ltm",
                                       .check = check,
                                       .able = able,
                                       .estimate = estimate,
+                                      .pass = pass,
                                       .run = run,
                                       .shorten = shorten};

@@ -40,7 +40,8 @@ static int check_flags(const struct job *job, struct err *e)
     if (!a->engine.model)
         return err_set(e, EXIT_BAD_USAGE, "-m MODEL is needed (try '%s --help')",
                        job->decoder->tool);
-    if (engine_check_device(&a->engine, e) || watch_check(job, e))
+    if (engine_check_device(&a->engine, e) || engine_check_map(&a->engine, e) ||
+        watch_check(job, e))
         return -1;
     if (check_points(job, NULL, e))
         return -1;
@@ -286,7 +287,7 @@ int session_open(struct session *s, struct err *e)
     if (job->args->explain)
         return session_explain(s, e);
     engine_place(&job->args->engine, s->backend, &s->log);
-    if (open_outputs(s, e))
+    if (session_slowdown(s, e) || open_outputs(s, e))
         return -1;
     s->out.inputs = json_incref(s->prompts.inputs);
     warn_library(s);
@@ -324,6 +325,7 @@ int session_close(struct session *s, int bad, struct err *e)
     if (s->loaded)
         network_free(&s->network);
     drafter_close(&s->drafter);
+    free(s->slowdown);
     gpu_monitor_close(&s->monitor);
     host_monitor_close(&s->host);
     if (s->backend)

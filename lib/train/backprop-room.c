@@ -70,7 +70,7 @@ static size_t scratch_floats(const struct backprop *t)
     const struct config *c = &t->c;
     size_t T = t->rows, longest = T > c->latents ? T : c->latents;
     size_t forward = t->b->ops->attention_work(t->b, T, T, longest, c->heads, c->kv_heads,
-                                               c->head_dim);
+                                               c->head_dim, 0);
     size_t product = products_work(t);
     size_t back = t->train->attention_back_work(t->b, longest, c->head_dim);
     forward = (forward > product ? forward : product) / sizeof(float) + 1;

@@ -125,7 +125,7 @@ static float *run(struct backend *b, const struct data *d, const struct shape *s
 {
     struct attn a = d->a;
     size_t bytes = b->ops->attention_work(b, a.T, a.n_seqs, a.max_slots, s->heads, s->kv_heads,
-                                          s->head_dim);
+                                          s->head_dim, a.dense);
     void *work = mem_aligned(bytes);
     float *y = mem_alloc(d->values * sizeof *y);
     memset(work, 0xff, bytes); /* NaN: nothing may be taken from it */
@@ -144,6 +144,25 @@ static double worst(const float *x, const float *y, size_t n)
         size = fabs((double)y[i]) > size ? fabs((double)y[i]) : size;
     }
     return top / size;
+}
+
+/* With all scores of 1, 2 and all heads at once: near the truth, and the same bits. */
+static void dense_case(const char *level, const struct shape *s, struct data d, const float *truth)
+{
+    const size_t heads[] = {s->heads, 1, 2};
+    float *y[3];
+    for (size_t i = 0; i < 3; i++) {
+        struct backend *b = open_level(level, 1 + i);
+        d.a.dense = heads[i];
+        y[i] = run(b, &d, s);
+        backend_close(b);
+    }
+    size_t bytes = d.values * sizeof(float);
+    double far = worst(y[0], truth, d.values);
+    ok(far < (d.a.half ? 1e-2 : 1e-5), "%s all scores at once: %.1e", level, far);
+    ok(!memcmp(y[0], y[1], bytes) && !memcmp(y[0], y[2], bytes),
+       "%s scores of some heads at a time: the same bits", level);
+    free(y[0]), free(y[1]), free(y[2]);
 }
 
 /* 1, 2 and 3 threads against ref and against each other. */
@@ -165,6 +184,7 @@ static void case_of(const char *level, const struct shape *s, enum dtype dtype, 
        dtype == DTYPE_F32 ? "f32" : "bf16", half ? " half" : "", far);
     ok(!memcmp(y[0], y[1], bytes) && !memcmp(y[0], y[2], bytes),
        "%s the same bits at 1, 2 and 3 threads", level);
+    dense_case(level, s, d, truth);
     free(truth), free(y[0]), free(y[1]), free(y[2]);
     drop(&d);
 }
@@ -305,13 +325,15 @@ static void qkv_cases(const char *level)
 static void poison(const char *level)
 {
     const struct shape s = {1, 2, 2, 64, 4, 40, MASK_CAUSAL, IN_ORDER, 0};
-    for (int which = 0; which < 3; which++) {
+    for (int which = 0; which < 6; which++) {
         struct data d = fill(&s, DTYPE_F32, 1);
-        float *at = which == 0 ? d.q : which == 1 ? (float *)d.k : (float *)d.v;
+        float *at = which % 3 == 0 ? d.q : which % 3 == 1 ? (float *)d.k : (float *)d.v;
         at[3] = NAN;
+        d.a.dense = which >= 3;
         struct backend *b = open_level(level, 1);
         float *y = run(b, &d, &s);
-        ok(y[3] != y[3], "%s a NaN in %c comes out", level, "qkv"[which]);
+        ok(y[3] != y[3], "%s a NaN in %c comes out%s", level, "qkv"[which % 3],
+           which < 3 ? "" : " of scores at once");
         free(y);
         backend_close(b);
         drop(&d);
