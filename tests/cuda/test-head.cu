@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/cuda/head.h"
+#include "kernels/gumbel.h"
 #include "tests/cuda/rows-fixture.h"
 
 typedef std::vector<float> values;
@@ -285,7 +286,7 @@ static void noise(struct fixture *f)
  * differ, but only for one whose score is as good to within that. */
 static void float_noise(struct fixture *f)
 {
-    for (size_t kind : {GUMBEL_F32, GUMBEL_F32X})
+    for (size_t kind : {(size_t)GUMBEL_F32, (size_t)GUMBEL_F32X})
         for (double spread : {0.01, 1.0, 20.0})
             for (double t : {0.05, 0.7, 8.0}) {
                 struct question a = ask(5, 700, spread);
