@@ -5,6 +5,7 @@
  */
 #include "lib/network/network.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -400,6 +401,7 @@ int network_part(struct network *n, const struct checkpoint *c, enum part p, siz
                  enum dtype d, struct err *e)
 {
     int bad = 0;
+    assert(!n->offload);
     n->quant = QUANT_MIXED;
     n->config.mix[layer][p] = (uint8_t)d;
     for (int i = 0; i < ROLE_COUNT && !bad; i++) {

@@ -67,9 +67,9 @@ struct network {
 int network_settle(struct network *n, struct backend *b, const struct checkpoint *c,
                    const struct precision *p, struct err *e);
 /* Loads weights into the back end, and sets its `act`. -1: EXIT_BAD_USAGE, EXIT_BAD_DATA, EXIT_BUSY
- * (others use the memory of the device), EXIT_CANNOT_CREATE or EXIT_IO (no store, or a full one), or
- * EXIT_FAILED_RECORDS when memory is short: then *n still says what was wanted, for a record of it.
- */
+ * (others use the memory of the device), EXIT_CANNOT_CREATE or EXIT_IO (no store, or a full one),
+ * or EXIT_FAILED_RECORDS when memory is short: then *n still says what was wanted, for a record of
+ * it. */
 int network_load(struct network *n, struct backend *b, const struct checkpoint *c,
                  const struct precision *p, struct err *e);
 /* From now on the matrices of a part are in format d (QUANT_NONE: by dtype), made anew from the

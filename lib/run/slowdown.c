@@ -73,12 +73,14 @@ static double time_pass(const struct network *n, size_t rows)
     return best;
 }
 
-/* As precise as the run: a network that is drawn would choose otherwise. */
+/* As precise as the run: a network that is drawn would choose otherwise. A packed one is packed. */
 static double time_layer(const struct network *n, size_t rows)
 {
     const struct precision p = {.dtype = dtype_info[n->dtype].name,
                                 .kv = dtype_info[n->kv_dtype].name,
-                                .quant = quantization_name(n->quant)};
+                                .quant = n->config.quant != QUANT_NONE
+                                             ? NULL
+                                             : quantization_name(n->quant)};
     struct config shape = n->config;
     struct checkpoint c;
     struct network one;
@@ -112,7 +114,7 @@ int slowdown_foresee(struct slowdown *s, const struct network *n, const struct e
     *s = (struct slowdown){0};
     if (time_store(n, &rate, e))
         return -1;
-    double layer = rate > 0 && x->rows > 0 ? time_layer(n, (size_t)x->rows) : 0;
+    double layer = rate > 0 ? time_layer(n, (size_t)x->rows) : 0;
     if (b->ops->trim)
         b->ops->trim(b);
     memory_reset_peak(&b->memory);

@@ -169,7 +169,7 @@ fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
         # 131072 bytes of keys and values a token: 9.1 GB beside 16.06 GB of weights
         (cell("llama3-8b"; "exact"; 32; 2048)
          | (.memory_kv_bytes | near(131072 * (128 + 2048) * 32)) and .fits_gb == 80),
-        (map(.level) | unique == ["aggressive", "exact", "moderate"]),
+        (map(.level) | unique == ["aggressive", "exact", "mild", "moderate"]),
         (all(.modelled and .what == "fit" and .capacity_gb == [4, 6, 8, 12, 16, 24, 80] and
              .memory_bytes == .memory_weights_bytes + .memory_kv_bytes + .memory_activations_bytes
              and .needed_bytes > .memory_bytes and .needed_bytes < 1.05 * .memory_bytes + 3e7 and
