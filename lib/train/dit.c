@@ -185,6 +185,16 @@ size_t dit_parameters(const struct dit *d)
     return d->n;
 }
 
+const struct dit_shape *dit_shape_of(const struct dit *d)
+{
+    return &d->s;
+}
+
+size_t dit_batch(const struct dit *d)
+{
+    return d->batch;
+}
+
 int64_t dit_step(const struct dit *d)
 {
     return d->step;
@@ -283,6 +293,14 @@ void dit_from_standard(const struct dit *d, float *z, size_t n)
     size_t each = d->s.tokens * d->s.values;
     for (size_t i = 0; i < n * each; i++)
         z[i] = z[i] * d->deviation[i % each] + d->mean[i % each];
+}
+
+double dit_log_deviation(const struct dit *d)
+{
+    double sum = 0;
+    for (size_t i = 0; i < d->s.tokens * d->s.values; i++)
+        sum += log(d->deviation[i]);
+    return sum;
 }
 
 /* ---- as a file ---- */

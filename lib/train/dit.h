@@ -38,6 +38,8 @@ struct dit *dit_make(const struct dit_shape *s, struct backend *b, uint64_t seed
                      struct err *e);
 void dit_free(struct dit *d); /* NULL is fine */
 size_t dit_parameters(const struct dit *d);
+const struct dit_shape *dit_shape_of(const struct dit *d);
+size_t dit_batch(const struct dit *d); /* samples at a time */
 
 /* v[n, N, Z] for x[n, N, Z] at times t[n]; n <= batch. */
 void dit_predict(struct dit *d, const float *x, const double *t, size_t n, float *v);
@@ -56,6 +58,7 @@ void dit_use_average(struct dit *d);
 void dit_standardize(struct dit *d, const float *z, size_t n);
 void dit_to_standard(const struct dit *d, float *z, size_t n);   /* in place */
 void dit_from_standard(const struct dit *d, float *z, size_t n); /* the way back */
+double dit_log_deviation(const struct dit *d); /* sum over the values: what the scale weighs */
 
 /* values, gradients [dit_parameters]; borrowed, writable: for tests. */
 float *dit_values(struct dit *d);
