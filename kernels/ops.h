@@ -161,6 +161,8 @@ struct attn {
     size_t heads, kv_heads, head_dim;
     enum mask mask;
     size_t mask_block; /* MASK_BLOCK_CAUSAL: a row sees keys whose pos/block <= its own */
+    size_t window;     /* > 0, MASK_CAUSAL: a row sees the last `window` positions up to its own
+                        * alone. Host back ends; 0 elsewhere */
 };
 
 /* What the head must answer, and how a token is chosen. */

@@ -42,8 +42,10 @@ struct decoder {
     void (*shorten)(struct settings *s);
     int replays; /* 1: it can replay a commit trace */
     const char *drafts; /* the setting that asks for decode_env.draft; NULL: none does */
+    /* 0, or -1 with EXIT_NO_DEVICE: the back end has not what the point needs. NULL: any will do */
+    int (*able)(const struct settings *s, const struct backend *b, struct err *e);
 };
-extern const struct decoder decoder_autoregress, decoder_diffuse;
+extern const struct decoder decoder_autoregress, decoder_diffuse, decoder_think;
 extern const struct decoder *const decoders[]; /* all of them, NULL last */
 /* The one whose table has this system, or NULL. */
 const struct decoder *decoder_of(const char *system);

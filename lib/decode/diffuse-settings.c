@@ -165,4 +165,4 @@ static void shorten(struct settings *s)
 }
 
 const struct decoder decoder_diffuse = {"gen-llada", DIFFUSES, &table,
-                                        extent, check, estimate, run, shorten, 1, NULL};
+                                        extent, check, estimate, run, shorten, 1, NULL, NULL};

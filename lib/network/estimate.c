@@ -17,8 +17,8 @@ static size_t scratch(const struct network *n, const struct work_size *s)
     struct backend *b = n->backend;
     const struct ops *ops = b->ops;
     size_t T = s->rows, D = c->width, F = c->ffn, HE = c->heads * c->head_dim;
-    size_t most = larger(ops->attention_work(b, T, s->seqs, s->slots, c->heads, c->kv_heads,
-                                             c->head_dim),
+    size_t most = larger(ops->attention_work(b, T, s->seqs, larger(s->slots, c->latents), c->heads,
+                                             c->kv_heads, c->head_dim),
                          ops->head_work(b, s->wanted, D, c->vocab));
     most = larger(most, ops->qkv_work(b, T, D, c->heads, c->kv_heads, c->head_dim,
                                       c->qkv_bias || c->qk_norm));
@@ -43,7 +43,7 @@ static size_t index_arrays(const struct work_size *s)
            2 * array(4 * s->wanted) + array(4 * (s->guided | s->compared) * s->wanted) +
            array(8 * s->wanted) + array(16 * s->seqs) + array(4 * s->seqs) +
            2 * array(4 * ADVANCE_STOPS) + (s->chosen || s->sifted ? array(16 * s->seqs) : 0) +
-           array(16 * s->chosen * s->seqs);
+           array(16 * s->chosen * s->seqs) + array(16 * s->latent * s->seqs);
 }
 
 static size_t head(const struct network *n, const struct work_size *s)

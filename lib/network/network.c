@@ -5,6 +5,7 @@
  */
 #include "lib/network/network.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,6 +98,19 @@ static int load_layer(struct network *n, const struct checkpoint *c, size_t l, s
                    load_mat(n, c, ROLE_GATE, l, &y->gate, e) ||
                    load_mat(n, c, ROLE_UP, l, &y->up, e) ||
                    load_mat(n, c, ROLE_DOWN, l, &y->down, e)
+               ? -1
+               : 0;
+}
+
+/* What reads the latents. */
+static int load_cross(struct network *n, const struct checkpoint *c, size_t l, struct err *e)
+{
+    struct layer *y = &n->layer[l];
+    return n->config.latents && (load_vector(n, c, ROLE_CROSS_NORM, l, &y->cross_norm, e) ||
+                                 load_mat(n, c, ROLE_CROSS_Q, l, &y->cross_q, e) ||
+                                 load_mat(n, c, ROLE_CROSS_K, l, &y->cross_k, e) ||
+                                 load_mat(n, c, ROLE_CROSS_V, l, &y->cross_v, e) ||
+                                 load_mat(n, c, ROLE_CROSS_O, l, &y->cross_o, e))
                ? -1
                : 0;
 }
@@ -242,7 +256,7 @@ static int load_all(struct network *n, const struct checkpoint *c, struct err *e
         bad = load_mat(n, c, ROLE_HEAD, 0, &n->head, e);
     bad = bad || load_vector(n, c, ROLE_NORM, 0, &n->norm, e);
     for (size_t l = 0; !bad && l < n->config.layers; l++)
-        bad = load_layer(n, c, l, e);
+        bad = load_layer(n, c, l, e) || load_cross(n, c, l, e);
     return bad || (c->tensors && safetensors_unchanged(c->tensors, e)) ? -1 : 0;
 }
 
@@ -270,6 +284,9 @@ int network_settle(struct network *n, struct backend *b, const struct checkpoint
         return err_set(e, EXIT_BAD_DATA, "%s: %zu of %zu values of a head are rotated: partial "
                        "rotation is not supported yet", c->config.name, c->config.rope_dims,
                        c->config.head_dim);
+    if (c->config.latents && *b->name)
+        return err_set(e, EXIT_NO_DEVICE, "%s: latent thoughts are fitted on the processor: "
+                       "expected --device cpu, got %s", c->config.name, b->ops->name);
     return choose_precision(n, c, p, e);
 }
 
@@ -298,11 +315,12 @@ void network_free(struct network *n)
     const struct ops *ops = n->backend->ops;
     for (size_t l = 0; l < n->config.layers; l++) {
         struct layer *y = &n->layer[l];
-        struct mat *mats[] = {&y->q, &y->k, &y->v, &y->o, &y->gate, &y->up, &y->down};
+        struct mat *mats[] = {&y->q,    &y->k,       &y->v,       &y->o,       &y->gate,   &y->up,
+                              &y->down, &y->cross_q, &y->cross_k, &y->cross_v, &y->cross_o};
         for (size_t i = 0; i < sizeof mats / sizeof *mats; i++)
             ops->mat_free(n->backend, mats[i]);
         float *vectors[] = {y->attn_norm, y->ffn_norm, y->q_bias, y->k_bias,
-                            y->v_bias,    y->q_norm,   y->k_norm};
+                            y->v_bias,    y->q_norm,   y->k_norm, y->cross_norm};
         for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
             ops->free(n->backend, vectors[i]);
     }
@@ -318,4 +336,49 @@ void network_free(struct network *n)
 size_t network_weight_bytes(const struct network *n)
 {
     return n->backend->memory.kind[MEMORY_WEIGHTS];
+}
+
+/* ---- reading back ---- */
+
+static const struct mat *matrix_of(const struct network *n, enum role r, size_t l)
+{
+    const struct layer *y = &n->layer[l];
+    const struct mat *const mats[ROLE_COUNT] = {
+        [ROLE_EMBED] = &n->embed,         [ROLE_HEAD] = &n->head,
+        [ROLE_Q] = &y->q,                 [ROLE_K] = &y->k,
+        [ROLE_V] = &y->v,                 [ROLE_O] = &y->o,
+        [ROLE_GATE] = &y->gate,           [ROLE_UP] = &y->up,
+        [ROLE_DOWN] = &y->down,           [ROLE_CROSS_Q] = &y->cross_q,
+        [ROLE_CROSS_K] = &y->cross_k,     [ROLE_CROSS_V] = &y->cross_v,
+        [ROLE_CROSS_O] = &y->cross_o};
+    return mats[r];
+}
+
+static const float *vector_of(const struct network *n, enum role r, size_t l)
+{
+    const struct layer *y = &n->layer[l];
+    const float *const vectors[ROLE_COUNT] = {
+        [ROLE_NORM] = n->norm,            [ROLE_ATTN_NORM] = y->attn_norm,
+        [ROLE_FFN_NORM] = y->ffn_norm,    [ROLE_CROSS_NORM] = y->cross_norm,
+        [ROLE_Q_BIAS] = y->q_bias,        [ROLE_K_BIAS] = y->k_bias,
+        [ROLE_V_BIAS] = y->v_bias,        [ROLE_Q_NORM] = y->q_norm,
+        [ROLE_K_NORM] = y->k_norm};
+    return vectors[r];
+}
+
+void network_values(const struct network *n, enum role r, size_t layer, float *out)
+{
+    struct backend *b = n->backend;
+    const struct mat *m = matrix_of(n, r, layer);
+    size_t rows, cols;
+    role_shape(&n->config, r, &rows, &cols);
+    assert(!*b->name);
+    if (!m) {
+        memcpy(out, vector_of(n, r, layer), rows * sizeof *out);
+        return;
+    }
+    for (size_t i = 0; i < rows; i++) {
+        const int32_t row = (int32_t)i;
+        b->ops->embed(b, out + i * cols, m, &row, 1);
+    }
 }

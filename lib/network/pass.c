@@ -9,6 +9,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "lib/network/latent.h"
+
 enum { SLOT_STEP = 256 };
 
 /* ---- description ---- */
@@ -104,11 +106,39 @@ static void attention_block(const struct network *n, size_t l, const struct kv *
                               .kv_heads = c->kv_heads,
                               .head_dim = c->head_dim,
                               .mask = p->mask,
-                              .mask_block = p->mask_block};
+                              .mask_block = p->mask_block,
+                              .window = c->window};
     const struct product o = {&y->o, z->x, 1};
     b->ops->qkv(b, &qkv, z->T, w->scratch);
     b->ops->attention(b, &attn, w->scratch);
     b->ops->matmul(b, &o, 1, (struct input){.x = w->y}, z->T, w->scratch);
+}
+
+/* x += what the rows read of their latents. */
+static void cross_block(const struct network *n, size_t l, const struct kv *kv,
+                        const struct work *w, const struct pass *p)
+{
+    const struct config *c = &n->config;
+    struct backend *b = n->backend;
+    const struct layer *y = &n->layer[l];
+    const struct product q = {&y->cross_q, w->q, 0}, o = {&y->cross_o, w->x, 1};
+    struct attn attn = {.q = w->q,
+                        .y = w->y,
+                        .half = network_half(n),
+                        .pos = w->device.rows.pos,
+                        .seqs = w->device.cross,
+                        .n_seqs = p->n_seqs,
+                        .T = p->T,
+                        .max_rows = p->max_rows,
+                        .heads = c->heads,
+                        .kv_heads = c->kv_heads,
+                        .head_dim = c->head_dim,
+                        .mask = MASK_FULL};
+    latent_read(kv->latents, n, l, &attn);
+    b->ops->matmul(b, &q, 1, (struct input){w->x, y->cross_norm, c->norm_eps}, p->T, w->scratch);
+    b->ops->rope(b, w->q, w->table, p->T, c->heads, c->head_dim, 1);
+    b->ops->attention(b, &attn, w->scratch);
+    b->ops->matmul(b, &o, 1, (struct input){.x = w->y}, p->T, w->scratch);
 }
 
 static void ffn_block(const struct network *n, size_t l, const struct work *w, act *x, size_t T)
@@ -149,6 +179,8 @@ static void whole_layer(const struct network *n, size_t l, const struct kv *kv,
     attention_block(n, l, kv, w, p, &all);
     if (p->sifts)
         sift_layer(n, l, kv, w, p);
+    if (w->size.latent)
+        cross_block(n, l, kv, w, p);
     ffn_block(n, l, w, w->x, p->T);
 }
 
@@ -254,6 +286,7 @@ void pass_run(const struct network *n, const struct kv *kv, const struct work *w
     struct backend *b = n->backend;
     const struct rows *r = &w->device.rows;
     assert((!p->chosen || (kv && kv->attn)) && (!p->sifts || w->size.sifted));
+    assert(!w->size.latent == !c->latents && (!c->latents || (kv && kv->latents && !kv->attn)));
     assert(p->T <= w->size.rows && p->n_seqs <= w->size.seqs && p->R <= w->size.wanted);
     b->ops->embed(b, w->x, &n->embed, r->token, p->T);
     b->ops->rope_table(b, w->table, r->pos, n->inv_freq, p->T, c->head_dim);

@@ -62,6 +62,16 @@ static int other_decoder(const struct job *job, const struct checkpoint *c, stru
                    config_paradigm_name(c->config.paradigm), other);
 }
 
+/* What the points need of the device. */
+static int check_device(const struct session *s, struct err *e)
+{
+    const struct job *job = s->job;
+    for (size_t i = 0; job->decoder->able && i < job->plan->points; i++)
+        if (job->decoder->able(&job->plan->point[i], s->backend, e))
+            return -1;
+    return 0;
+}
+
 static int open_model(struct session *s, struct err *e)
 {
     const struct job *job = s->job;
@@ -270,6 +280,8 @@ int session_open(struct session *s, struct err *e)
         engine_open(&s->job->args->engine, &s->backend, e) || session_plan(s, e))
         return -1;
     const struct job *job = s->job;
+    if (check_device(s, e))
+        return -1;
     engine_level(&job->args->engine, s->backend, &s->checkpoint, &s->log);
     if (job->args->explain)
         return session_explain(s, e);
