@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
@@ -245,9 +246,11 @@ static int save(struct run *r, struct err *e)
 {
     const char *folder = r->model.folder;
     char *path = r->a->out ? mem_text(r->a->out) : mem_format("%s/" PRIOR_FILE, folder);
-    int bad = dit_save(r->prior, path, 0, e);
-    if (!bad && !r->a->out)
-        bad = manifest_make(folder, NULL, e);
+    char *manifest = mem_format("%s/" MANIFEST, folder); /* of a prior that goes now */
+    int bad = dit_save(r->prior, path, 0, e), listed = !r->a->out && !access(manifest, F_OK);
+    if (!bad && listed)
+        bad = unlink(manifest) || manifest_make(folder, NULL, e);
+    free(manifest);
     free(path);
     return bad;
 }

@@ -201,17 +201,11 @@ static void adaptive(struct flow *f)
 size_t solver_run(const struct solver *p, const struct denoiser *d, float *x, size_t rows,
                   size_t width)
 {
-    static const struct {
-        const char *name;
-        void (*run)(struct flow *f);
-    } ways[] = {{"ddim", ddim}, {"dpmpp2m", dpmpp2m}, {"edm", edm}, {"adaptive", adaptive}};
+    static void (*const ways[])(struct flow *f) = {ddim, dpmpp2m, edm, adaptive};
     size_t n = rows * width;
     float *room = mem_alloc(3 * n * sizeof *room);
     struct flow f = {p, d, x, room, room + n, room + 2 * n, rows, width, n, 0};
-    size_t i = 0;
-    while (strcmp(ways[i].name, p->name))
-        i++;
-    ways[i].run(&f);
+    ways[p->kind](&f);
     free(room);
     return f.calls;
 }

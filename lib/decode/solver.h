@@ -22,9 +22,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SOLVERS "ddim|dpmpp2m|edm|adaptive"
+#define SOLVERS "ddim|dpmpp2m|edm|adaptive" /* the names of: */
+enum solver_kind { SOLVER_DDIM, SOLVER_DPMPP2M, SOLVER_EDM, SOLVER_ADAPTIVE };
 struct solver {
-    const char *name;
+    enum solver_kind kind;
     size_t evaluations;          /* of the model, a row; edm: the odd number at or below it;
                                   * adaptive: as many as it takes */
     double sigma_max, sigma_min; /* > 0 */
@@ -36,7 +37,7 @@ struct solver {
 /* For samples of variance about 1: sigma_max matched to it wants fewer steps than the 80 of images.
  */
 #define SOLVER_DEFAULTS                                                                         \
-    {.name = "dpmpp2m", .evaluations = 20, .sigma_max = 10, .sigma_min = 0.01, .rho = 7,        \
+    {.kind = SOLVER_DPMPP2M, .evaluations = 20, .sigma_max = 10, .sigma_min = 0.01, .rho = 7,        \
      .rtol = 0.05, .atol = 0.0078}
 
 struct denoiser {
@@ -49,7 +50,7 @@ double solver_alpha(double lambda); /* of the equations above */
 double solver_s(double lambda);
 
 /* x[rows, width]: N(0, 1) on entry, samples at the end. Returns the calls of the model that a row
- * took, the most of any row. The name is one of SOLVERS, evaluations > 0. */
+ * took, the most of any row; evaluations > 0. */
 size_t solver_run(const struct solver *p, const struct denoiser *d, float *x, size_t rows,
                   size_t width);
 

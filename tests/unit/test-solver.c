@@ -15,6 +15,8 @@
 enum { ROWS = 4000, MODES = 4 };
 static const double mode[MODES] = {-1.35, -0.45, 0.45, 1.35}, width = 0.12;
 
+static const char *const names[] = {"ddim", "dpmpp2m", "edm", "adaptive"};
+
 static void posterior(void *ctx, const float *x, double lambda, size_t rows, size_t n, float *x0)
 {
     double alpha = solver_alpha(lambda), s = solver_s(lambda);
@@ -73,17 +75,17 @@ static double distance(const float *a, const float *b)
 }
 
 /* The rms distance from the flow's end, and how many calls a row it took. */
-static double error_of(const char *name, size_t evaluations, const float *end, float *x,
+static double error_of(enum solver_kind kind, size_t evaluations, const float *end, float *x,
                        size_t *calls, double *wide)
 {
     struct solver p = SOLVER_DEFAULTS;
-    p.name = name;
+    p.kind = kind;
     p.evaluations = evaluations;
     size_t n = sample(p, x);
     *calls = n;
     *wide = width_error(x);
     double e = distance(x, end);
-    printf("# %-9s %4zu calls: distance %.4f, width %+.1f %%\n", name, n, e, 100 * *wide);
+    printf("# %-9s %4zu calls: distance %.4f, width %+.1f %%\n", names[kind], n, e, 100 * *wide);
     return e;
 }
 
@@ -91,15 +93,15 @@ static double error_of(const char *name, size_t evaluations, const float *end, f
 static void test_convergence(const float *end, float *x)
 {
     static const struct {
-        const char *name;
+        enum solver_kind kind;
         double order;
-    } ways[] = {{"ddim", 1.6}, {"dpmpp2m", 3}, {"edm", 2.6}};
+    } ways[] = {{SOLVER_DDIM, 1.6}, {SOLVER_DPMPP2M, 3}, {SOLVER_EDM, 2.6}};
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
         size_t n;
-        double w, before = error_of(ways[k].name, 80, end, x, &n, &w);
-        double after = error_of(ways[k].name, 160, end, x, &n, &w);
+        double w, before = error_of(ways[k].kind, 80, end, x, &n, &w);
+        double after = error_of(ways[k].kind, 160, end, x, &n, &w);
         ok(before / after > ways[k].order && after > 0,
-           "%s: twice the evaluations, %.2f times the accuracy", ways[k].name, before / after);
+           "%s: twice the evaluations, %.2f times the accuracy", names[ways[k].kind], before / after);
     }
 }
 
@@ -107,18 +109,19 @@ static void test_convergence(const float *end, float *x)
 static void test_table(const float *end, float *x)
 {
     static const struct {
-        const char *name;
+        enum solver_kind kind;
         size_t evaluations;
         double off, wide;
-    } rows[] = {{"ddim", 10, 0.13, 0.22},     {"ddim", 20, 0.08, 0.17},
-                {"ddim", 50, 0.04, 0.10},     {"dpmpp2m", 10, 0.087, 0.18},
-                {"dpmpp2m", 20, 0.030, 0.04}, {"dpmpp2m", 50, 0.009, 0.017},
-                {"edm", 19, 0.143, 0.06},     {"edm", 29, 0.06, 0.02}};
+    } rows[] = {{SOLVER_DDIM, 10, 0.13, 0.22},     {SOLVER_DDIM, 20, 0.08, 0.17},
+                {SOLVER_DDIM, 50, 0.04, 0.10},     {SOLVER_DPMPP2M, 10, 0.087, 0.18},
+                {SOLVER_DPMPP2M, 20, 0.030, 0.04}, {SOLVER_DPMPP2M, 50, 0.009, 0.017},
+                {SOLVER_EDM, 19, 0.143, 0.06},     {SOLVER_EDM, 29, 0.06, 0.02}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         size_t n;
-        double wide, off = error_of(rows[i].name, rows[i].evaluations, end, x, &n, &wide);
+        double wide, off = error_of(rows[i].kind, rows[i].evaluations, end, x, &n, &wide);
         ok(n == rows[i].evaluations && off < rows[i].off && fabs(wide) < rows[i].wide,
-           "%s, %zu evaluations: off by %.3f of at most %.3f, width %+.1f %% of %.1f", rows[i].name,
+           "%s, %zu evaluations: off by %.3f of at most %.3f, width %+.1f %% of %.1f",
+           names[rows[i].kind],
            n, off, rows[i].off, 100 * wide, 100 * rows[i].wide);
     }
 }
@@ -128,12 +131,12 @@ static void test_adaptive(const float *end, float *x)
 {
     struct solver p = SOLVER_DEFAULTS;
     size_t n, calls = 0, loose;
-    double w, off = error_of("adaptive", 1, end, x, &loose, &w), tight;
+    double w, off = error_of(SOLVER_ADAPTIVE, 1, end, x, &loose, &w), tight;
     const struct denoiser d = {posterior, &calls};
     float one[2] = {x[17], 0};
     noise(x);
     one[1] = x[17];
-    p.name = "adaptive";
+    p.kind = SOLVER_ADAPTIVE;
     solver_run(&p, &d, &one[1], 1, 1);
     ok(one[0] == one[1], "adaptive: a row alone ends where it ended among others");
     p.rtol = 0.005;
@@ -162,7 +165,7 @@ static void test_fresh(float *x)
     double wide = width_error(x0);
     ok(wide < -0.1, "fresh noise at each of 1000 steps: width %+.1f %%", 100 * wide);
     struct solver p = SOLVER_DEFAULTS;
-    p.name = "ddim";
+    p.kind = SOLVER_DDIM;
     p.evaluations = 300;
     p.eta = 1;
     p.seed = 5;
@@ -198,7 +201,7 @@ int main(void)
     float *end = mem_alloc(ROWS * sizeof *end), *x = mem_alloc(ROWS * sizeof *x);
     size_t n;
     double w;
-    error_of("dpmpp2m", 2000, end, end, &n, &w);
+    error_of(SOLVER_DPMPP2M, 2000, end, end, &n, &w);
     ok(fabs(w) < 0.015, "the flow itself: width %+.1f %%", 100 * w);
     test_convergence(end, x);
     test_table(end, x);
