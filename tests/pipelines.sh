@@ -8,7 +8,9 @@ cp -r Makefile config.mk pipelines "$tree"
 rm -f "$tree"/pipelines/{corpus,reference,models}.mk
 cp lib/base/version.c lib/base/opt.h "$tree/lib/base"
 cp tests/house/stand-in "$tree"
-cp data/{methods,ablation}.ndjson "$tree/data"
+cp data/methods.ndjson "$tree/data"
+jq -c 'select(.option | . == "base" or . == "int8" or . == "nf4" or . == "lookup")' \
+    data/ablation.ndjson >"$tree/data/ablation.ndjson"
 echo 'int nothing(void); int nothing(void) { return 0; }' >"$tree/lib/base/nothing.c"
 tools='prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact score-text pareto
     compare plot report forecast bundle'

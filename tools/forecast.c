@@ -99,7 +99,7 @@ static int write_machine(struct forecast *f, const struct hardware *h, struct er
 {
     const struct values batch = list_of("batch", f->a.batch), steps = list_of("steps", f->a.steps),
                         length = list_of("gen-length", f->a.length);
-    const struct precision how = {f->a.dtype, NULL, f->a.quant};
+    const struct precision how = {.dtype = f->a.dtype, .quant = f->a.quant};
     struct forecast_place places[MODELS_MOST];
     enum caching cache = 0;
     while (strcmp(cache_policies[cache]->name, f->a.cache))
@@ -170,17 +170,19 @@ static int write_fits(struct forecast *f, struct err *e)
     qsort(gb.v, gb.n, sizeof *gb.v, ascends);
     for (size_t i = 0; i < f->n_models; i++) {
         enum dtype kv = DTYPES, quant = DTYPES;
+        size_t tile = 0;
         for (const struct saving *l = saving_next(NULL); l; l = saving_next(l)) {
-            const struct precision how = {f->a.dtype, l->kv, l->quant};
+            const struct precision how = {.dtype = f->a.dtype, .kv = l->kv, .quant = l->quant};
             struct network n;
             struct err why = {0};
             if (network_settle(&n, f->backend, &f->model[i], &how, &why)) {
                 log_note(&f->log, "level %s is left out: %s", l->name, why.text);
                 continue;
             }
-            int same = n.kv_dtype == kv && n.quant == quant;
+            int same = n.kv_dtype == kv && n.quant == quant && l->row_tile == tile;
             kv = n.kv_dtype;
             quant = n.quant;
+            n.row_tile = tile = l->row_tile;
             if (!same && write_level(f, &n, l->name, &gb, e))
                 return -1;
         }
@@ -210,7 +212,7 @@ static int check_published(struct forecast *f, const json_t *r, struct err *e)
     const struct forecast_held x = {"publication", rec_text(r, "name"), rec_text(r, "source"),
                            rec_text(r, "metric"), rec_text(r, "counting"),
                            rec_number(r, "value"), json_object_get(r, "assumed")};
-    const struct precision how = {rec_text(r, "dtype"), NULL, rec_text(r, "quant")};
+    const struct precision how = {.dtype = rec_text(r, "dtype"), .quant = rec_text(r, "quant")};
     const struct hardware *h = hardware ? hardware_find(&f->table, hardware) : NULL;
     struct checkpoint c;
     struct forecast_place p;
@@ -253,8 +255,9 @@ static int check_point(struct forecast *f, const struct checkpoint *c,
                        const struct fraction_point *m, struct err *e)
 {
     const struct roof_limit limit = roof_find(&f->roof, m->about);
-    const struct precision how = {rec_text(m->about, "dtype"), rec_text(m->about, "kv_dtype"),
-                                  rec_text(m->about, "quant")};
+    const struct precision how = {.dtype = rec_text(m->about, "dtype"),
+                                  .kv = rec_text(m->about, "kv_dtype"),
+                                  .quant = rec_text(m->about, "quant")};
     const char *device = rec_text(m->about, "device_name");
     const struct forecast_held x = {"measurement", rec_text(m->about, "config"),
                            device ? device : "this program on a host", "e2e_ns", "all_slots",

@@ -370,8 +370,10 @@ static void put_fit(struct grid *g, int p, int row, const json_t *r)
     const json_t *sizes = json_object_get(r, "capacity_gb");
     for (int k = 0; k < g->columns; k++) {
         double gb = json_number_value(json_array_get(sizes, (size_t)k)), *at = &g->value[p][row][k];
-        if (isnan(*at) && !(least <= gb))
+        if (isnan(*at) && !(least <= gb)) {
             g->mark[p][row][k] = OOM;
+            strcpy(g->text[p][row][k], "–");
+        }
         if (!(least <= gb) || !(batch > 0) || log2(batch) < *at)
             continue;
         *at = log2(batch);
