@@ -168,6 +168,8 @@ struct attn {
     size_t heads, kv_heads, head_dim;
     enum mask mask;
     size_t mask_block; /* MASK_BLOCK_CAUSAL: a row sees keys whose pos/block <= its own */
+    size_t window;     /* > 0, MASK_CAUSAL: a row sees the last `window` positions up to its own
+                        * alone. Host back ends; 0 elsewhere */
     size_t dense;      /* 0: scores exist a tile at a time. Else those of so many heads do at once,
                         * of all rows with all keys, in work: what tiles save, to be measured. ref
                         * has one row of them whatever it says */

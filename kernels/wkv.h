@@ -28,7 +28,7 @@
  *               x by forward substitution. RWKV 6 has no a, b, x; its r decays like a, up to t - 1,
  *               and A^rk_tt = sum_i r_i u_i k_i.
  *
- * No e^w is ever divided by: each D is a product of numbers in [0, 1], so strong decay underflows to
+ * Nothing is ever divided by e^w: each D is a product of numbers in [0, 1], so strong decay goes to
  * zero and nothing overflows. Source: Yang et al. 2024, "Gated linear attention", arXiv 2312.06635,
  * section 4; Yang et al. 2024, "Parallelizing linear transformers with the delta rule", arXiv
  * 2406.06484, section 3.
@@ -39,11 +39,14 @@
 #include "kernels/ops.h"
 
 enum {
-    WKV_CHUNK = 16,    /* tokens; of 16, 32 and 64 the fastest on the processors at hand */
+    WKV_CHUNK = 16,    /* tokens: of 8, 16 and 32 about the quickest on the CPU (AVX2) */
     WKV_CUDA_MOST = 64 /* channels of a head on cuda; on the host there is no limit */
 };
 
-/* AUTO: chunked where a sequence has WKV_CHUNK rows or more. ref knows the recurrence alone. */
+/* AUTO: the form that the back end does faster. On the host both forms multiply about as often and
+ * the recurrent one comes near the peak of fp32, so RWKV 7 is recurrent there, and RWKV 6 chunked
+ * where a sequence has WKV_CHUNK rows or more; so are both on cuda. ref knows the recurrence alone.
+ */
 enum wkv_form { WKV_AUTO, WKV_RECURRENT, WKV_CHUNKED };
 
 /* What the operation reads. Rows are H*E values. */
@@ -81,11 +84,6 @@ struct wkv_back {
 static inline size_t wkv_chunks(size_t rows)
 {
     return (rows + WKV_CHUNK - 1) / WKV_CHUNK;
-}
-
-static inline int wkv_chunked(const struct wkv *a, size_t rows)
-{
-    return a->form == WKV_AUTO ? rows >= WKV_CHUNK : a->form == WKV_CHUNKED;
 }
 
 #endif

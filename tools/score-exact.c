@@ -218,15 +218,15 @@ static int score(struct scorer *s, const json_t *r, const struct response *of, c
     int right = of->random ? 0 : judge(s, rule, answer, of->text, e);
     if (right < 0)
         return -1;
-    quality_put(&s->members, &of->group->said, r, "accuracy", "higher");
-    quality_put_value(&s->members, of->random ? NULL : json_integer(right), "random weights");
     if (!of->random) {
         double *kept = responses_keep(&s->responses, of->group);
         kept[RIGHT] = right;
         kept[RULE] = rule;
         kept[TASK] = (double)task_of(s, r);
     }
-    return rec_write_members(&s->out, "quality", &s->members, e);
+    quality_begin(&s->members, &of->group->said, r);
+    return quality_write(&s->out, &s->members, "accuracy", "higher",
+                         of->random ? NULL : json_integer(right), "random weights", e);
 }
 
 static int take(void *ctx, const json_t *r, struct err *e)

@@ -62,12 +62,11 @@ static int take(void *ctx, const json_t *r, struct err *e)
     double *kept = of.random ? NULL : responses_keep(&s->responses, of.group);
     for (int k = 0; kept && k < WIDTH; k++)
         kept[k] = v[k];
-    for (int k = 0; k < METRICS; k++) {
-        quality_put(&s->members, &of.group->said, r, names[k], "higher");
-        quality_put_value(&s->members, of.random ? NULL : json_real(v[k]), "random weights");
-        if (rec_write_members(&s->out, "quality", &s->members, e))
+    quality_begin(&s->members, &of.group->said, r);
+    for (int k = 0; k < METRICS; k++)
+        if (quality_write(&s->out, &s->members, names[k], "higher",
+                          of.random ? NULL : json_real(v[k]), "random weights", e))
             return -1;
-    }
     return 1;
 }
 

@@ -1,5 +1,5 @@
-/* tile.h - c (+)= a m for up to TILE_ROWS rows and PANEL columns that lie anywhere, in registers. An
- * element is a word: a float, or a pair of bf16 that belong to an even k and the next. */
+/* tile.h - c (+)= a m for up to TILE_ROWS rows and PANEL columns that lie anywhere, in registers.
+ * An element is a word: a float, or a pair of bf16 that belong to an even k and the next. */
 #ifndef KERNELS_CPU_TILE_H
 #define KERNELS_CPU_TILE_H
 

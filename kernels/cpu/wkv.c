@@ -3,8 +3,9 @@
  * All that pairs of tokens share are sums over key channels: there lanes are key channels, each
  * pair keeps a vector of sums, and the lanes of LANES pairs are added up by turning them.
  *
- * The products with a state, 2 E^2 for a token, are as many as the recurrent form has; what chunks
- * save is the way of the state through registers: once a chunk and not once a token.
+ * Of E^2 multiply-adds for a token the chunked form has 2 and what pairs share (RWKV 7: 4), the
+ * recurrent one 3 (RWKV 7: 5); what chunks save is the way of the state through registers, once a
+ * chunk and not once a token. Gradients have the chunked form alone: it needs no state of a token.
  */
 #include "kernels/cpu/wkv.h"
 
@@ -46,7 +47,7 @@ void CPU(wkv_product)(size_t M, size_t N, size_t K, struct tile t)
 size_t CPU(wkv_chunk_floats)(size_t E)
 {
     size_t width = wkv_width(E);
-    return (11 * TOKENS + 2) * width + 2 * TOKENS * PAIR_ROW + PAIRS_ROOM * (LANES + 1);
+    return (11 * TOKENS + 2) * width + 2 * TOKENS * PAIR_ROW + 2 * PAIRS_ROOM * LANES;
 }
 
 static float *take(float **at, size_t floats)
@@ -72,7 +73,7 @@ struct chunk CPU(wkv_chunk_cut)(const struct wkv_rows *in, size_t h, float *at)
     c.scaled = take(&at, 2 * rows);
     c.read = take(&at, TOKENS * PAIR_ROW);
     c.solve = take(&at, TOKENS * PAIR_ROW);
-    c.partial = take(&at, PAIRS_ROOM * (LANES + 1));
+    c.partial = take(&at, 2 * PAIRS_ROOM * LANES);
     if (!c.removes)
         wkv_rows_in(c.bonus, width, in->u + h * c.E, 0, 1, c.E);
     return c;
@@ -150,75 +151,84 @@ void CPU(wkv_chunk_scale_keys)(struct chunk *c)
 
 /* ---- what pairs of tokens share ---- */
 
-/* What a token shares with itself: nothing (a), all (r of RWKV 7), the bonus (r of RWKV 6). Only
- * with `ALL` its own decay is between it and those before it. */
-enum own { NOTHING, ALL, BONUS };
+/* Where the vectors of pair (t, q), q <= t, lie: (0, 0), (1, 0), (1, 1), (2, 0)... */
+INLINE float *pair_at(float *partial, size_t t, size_t q)
+{
+    return partial + (t * (t + 1) / 2 + q) * LANES;
+}
 
-/* Adds one panel of key channels, the first of them or a later one, to the vectors of all pairs
- * (t, q), q <= t, in the order (0, 0), (1, 0), (1, 1), (2, 0)... */
-INLINE void add_pairs(const struct chunk *c, const float *left, const float *right,
-                      const enum own own, const int first, size_t e)
+/* Sums of one panel of key channels, the first of them or a later one, lane by lane: of key row q
+ * with r of all t >= q and, of RWKV 7, with a of all t > q. On its way the key decays: RWKV 7 reads
+ * what has decayed in t too, RWKV 6 and a what came to t. */
+INLINE void add_pairs(const struct chunk *c, const float *right, size_t q, size_t e,
+                      const int removes, const int first)
 {
     const size_t width = c->width;
-    for (size_t q = 0; q < TOKENS; q++) {
-        const float *l = left + q * width + e, *k = right + q * width + e;
-        vec lo = load(k), hi = load(k + LANES), sum = {0};
-        float *to = c->partial + (q * (q + 1) / 2 + q) * LANES;
-        if (own == ALL)
-            sum = load(l) * lo + load(l + LANES) * hi;
-        if (own == BONUS)
-            sum = load(l) * load(c->bonus + e) * lo +
-                  load(l + LANES) * load(c->bonus + e + LANES) * hi;
-        put(to, first ? sum : load(to) + sum);
-        for (size_t t = q + 1; t < TOKENS; t++) {
-            const float *decay = c->decay + t * width + e;
-            l = left + t * width + e;
-            to = c->partial + (t * (t + 1) / 2 + q) * LANES;
-            if (own == ALL)
-                lo *= load(decay), hi *= load(decay + LANES);
-            sum = load(l) * lo + load(l + LANES) * hi;
-            put(to, first ? sum : load(to) + sum);
-            if (own != ALL)
-                lo *= load(decay), hi *= load(decay + LANES);
+    float *of_r = c->partial, *of_a = c->partial + PAIRS_ROOM * LANES;
+    const float *k = right + q * width + e;
+    vec lo = load(k), hi = load(k + LANES);
+    for (size_t t = q; t < TOKENS; t++) {
+        const size_t at = t * width + e;
+        const float *r = c->r + at, *a = c->a + at, *decay = c->decay + at;
+        float *to = pair_at(of_r, t, q);
+        vec sum;
+        if (removes && t > q) {
+            float *to_a = pair_at(of_a, t, q);
+            sum = load(a) * lo + load(a + LANES) * hi;
+            put(to_a, first ? sum : load(to_a) + sum);
+            lo *= load(decay), hi *= load(decay + LANES);
         }
+        sum = load(r) * lo + load(r + LANES) * hi;
+        if (!removes && t == q)
+            sum = load(r) * load(c->bonus + e) * lo +
+                  load(r + LANES) * load(c->bonus + e + LANES) * hi;
+        put(to, first ? sum : load(to) + sum);
+        if (!removes && t > q)
+            lo *= load(decay), hi *= load(decay + LANES);
     }
 }
 
-/* out[t, q] = sum_i left_ti right_qi D(...]_i; zeros for q > t. */
-INLINE void scores(const struct chunk *c, const float *left, const float *right,
-                   const enum own own, float *out)
+/* out[t, q] = the sums of the lanes; zeros for q > t and, without `own`, for q = t. */
+static void add_lanes(float *partial, float *out, int own)
 {
-    float *flat = c->partial + PAIRS_ROOM * LANES;
-    add_pairs(c, left, right, own, 1, 0);
-    for (size_t e = PANEL; e < c->width; e += PANEL)
-        add_pairs(c, left, right, own, 0, e);
+    float *flat = partial;
     for (size_t p = 0; p < PAIRS; p += LANES) {
         vecu v[LANES];
         for (size_t i = 0; i < LANES; i++)
-            v[i] = p + i < PAIRS ? load_bits(c->partial + (p + i) * LANES) : (vecu){0};
+            v[i] = p + i < PAIRS ? load_bits(partial + (p + i) * LANES) : (vecu){0};
         transpose(v);
         vec sum = (vec)v[0];
         for (int i = 1; i < LANES; i++)
             sum += (vec)v[i];
-        put(flat + p, sum);
+        put(flat + p, sum); /* over what has been read */
     }
     for (size_t t = 0; t < TOKENS; t++) {
-        memset(out + t * PAIR_ROW, 0, TOKENS * sizeof *out);
-        memcpy(out + t * PAIR_ROW, flat + t * (t + 1) / 2, (t + 1) * sizeof *out);
+        size_t n = own ? t + 1 : t;
+        memcpy(out + t * PAIR_ROW, flat + t * (t + 1) / 2, n * sizeof *out);
+        memset(out + t * PAIR_ROW + n, 0, (TOKENS - n) * sizeof *out);
     }
+}
+
+INLINE void scores(const struct chunk *c, const float *right, const int removes, size_t column)
+{
+    for (size_t q = 0; q < TOKENS; q++)
+        add_pairs(c, right, q, 0, removes, 1);
+    for (size_t e = PANEL; e < c->width; e += PANEL)
+        for (size_t q = 0; q < TOKENS; q++)
+            add_pairs(c, right, q, e, removes, 0);
+    add_lanes(c->partial, c->read + column, 1);
+    if (removes)
+        add_lanes(c->partial + PAIRS_ROOM * LANES, c->solve + column, 0);
 }
 
 void CPU(wkv_chunk_scores)(struct chunk *c)
 {
-    const float *b = c->keys + TOKENS * c->width;
     if (!c->removes) {
-        scores(c, c->r, c->keys, BONUS, c->read);
+        scores(c, c->keys, 0, 0);
         return;
     }
-    scores(c, c->r, c->keys, ALL, c->read);
-    scores(c, c->r, b, ALL, c->read + TOKENS);
-    scores(c, c->a, c->keys, NOTHING, c->solve);
-    scores(c, c->a, b, NOTHING, c->solve + TOKENS);
+    scores(c, c->keys, 1, 0);
+    scores(c, c->keys + TOKENS * c->width, 1, TOKENS);
 }
 
 /* ---- the chunked form ---- */
@@ -243,17 +253,40 @@ void CPU(wkv_chunk_solve)(struct chunk *c, const float *S)
         }
 }
 
-void CPU(wkv_chunk_carry)(struct chunk *c, float *S)
+/* Rows i.. of S, PANEL columns: decayed, and what the tokens add. */
+INLINE void carry_rows(const int rows, const struct chunk *c, float *S, size_t i)
 {
     const size_t width = c->width;
-    const float *whole = c->before + TOKENS * width;
-    for (size_t i = 0; i < c->E; i++)
-        for (size_t j = 0; j < width; j += LANES)
-            put(S + i * width + j, load(S + i * width + j) * whole[i]);
+    const float *whole = c->before + TOKENS * width + i, *k = c->scaled + i, *v = c->values;
+    for (size_t j = 0; j < width; j += PANEL) {
+        vec sum[TILE_ROWS][2];
+        for (int m = 0; m < rows; m++) {
+            sum[m][0] = load(S + (size_t)m * width + j) * whole[m];
+            sum[m][1] = load(S + (size_t)m * width + j + LANES) * whole[m];
+        }
+        for (size_t q = 0; q < c->pairs; q++) {
+            vec lo = load(v + q * width + j), hi = load(v + q * width + j + LANES);
+            for (int m = 0; m < rows; m++) {
+                sum[m][0] += lo * k[q * width + (size_t)m];
+                sum[m][1] += hi * k[q * width + (size_t)m];
+            }
+        }
+        for (int m = 0; m < rows; m++) {
+            put(S + (size_t)m * width + j, sum[m][0]);
+            put(S + (size_t)m * width + j + LANES, sum[m][1]);
+        }
+    }
+}
+
+void CPU(wkv_chunk_carry)(struct chunk *c, float *S)
+{
     CPU(wkv_chunk_scale_keys)(c);
-    CPU(wkv_product)(c->E, width, c->pairs,
-                     (struct tile){.a = c->scaled, .a_row = 1, .a_k = width, .m = c->values,
-                                   .m_k = width, .c = S, .ldc = width, .add = 1});
+    for (size_t i = 0; i < c->E; i += TILE_ROWS) {
+        float *at = S + i * c->width;
+#define KERNEL(n) carry_rows(n, c, at, i)
+        WITH_ROWS(least(TILE_ROWS, c->E - i), KERNEL)
+#undef KERNEL
+    }
 }
 
 /* y: of the first token, rows `stride` apart. */
@@ -347,6 +380,11 @@ size_t CPU(wkv_work)(const struct backend *b, size_t n_seqs, size_t max_rows, si
     return pool_threads(b->pool) * worker_floats(head_dim) * sizeof(float);
 }
 
+static int chunked(const struct wkv *a, size_t rows)
+{
+    return a->form == WKV_AUTO ? !a->in.a && rows >= TOKENS : a->form == WKV_CHUNKED;
+}
+
 static void one_head(const struct wkv *a, size_t seq, size_t h, float *work)
 {
     const struct wkv_rows *in = &a->in;
@@ -361,8 +399,7 @@ static void one_head(const struct wkv *a, size_t seq, size_t h, float *work)
     for (size_t done = 0; done < rows; done += TOKENS) {
         size_t row = (size_t)s->row_begin + done;
         CPU(wkv_chunk_load)(&c, in, row, least(TOKENS, rows - done), h);
-        (wkv_chunked(a, rows) ? chunk_step : tokens_step)(&c, S, a->y + row * stride + h * E,
-                                                          stride);
+        (chunked(a, rows) ? chunk_step : tokens_step)(&c, S, a->y + row * stride + h * E, stride);
     }
     if (S != state)
         wkv_rows_out(state, E, S, c.width, E, E);

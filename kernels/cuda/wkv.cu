@@ -12,7 +12,10 @@
 
 /* ---- token by token ---- */
 
-enum { BESIDE = 8 /* tokens between two barriers */, SUMS = 4 /* that do not wait for each other */ };
+enum {
+    BESIDE = 8, /* tokens between two barriers */
+    SUMS = 4    /* that do not wait for each other */
+};
 
 struct tokens {
     float r[BESIDE * N], k[BESIDE * N], decay[BESIDE * N];
@@ -35,7 +38,7 @@ static __global__ void __launch_bounds__(N) wkv_tokens(struct wkv w)
     for (unsigned i = 0; i < N; i++)
         s[i] = there && i < p.E ? state[i * p.E + j] : 0.0f;
     for (size_t first = 0; first < p.rows; first += BESIDE) {
-        const size_t n = p.rows - first < BESIDE ? p.rows - first : BESIDE;
+        const size_t n = tokens_from(p, first, BESIDE);
         __syncthreads();
         for (size_t t = 0; t < n; t++) {
             size_t at = (p.first + first + t) * p.stride + p.head * p.E + j, i = t * N + j;
@@ -126,7 +129,8 @@ DEVICE void solve(struct room *m)
 }
 
 /* The outputs of the first n tokens. */
-template <bool SEVEN> DEVICE void read_out(struct room *m, float *y, const struct place &p, size_t n)
+template <bool SEVEN>
+DEVICE void read_out(struct room *m, float *y, const struct place &p, size_t n)
 {
     const unsigned i = threadIdx.x % N, first = threadIdx.x / N * TOKENS_EACH;
     float sum[TOKENS_EACH] = {};
@@ -163,7 +167,7 @@ static __global__ void __launch_bounds__(THREADS) wkv_chunks_of(struct wkv w, st
     const size_t head = p.seq * w.in.heads + p.head;
     state_load(m->s, w.state ? w.state + p.state : NULL, p.E);
     for (size_t first = 0; first < p.rows; first += C) {
-        size_t n = p.rows - first < C ? p.rows - first : C;
+        size_t n = tokens_from(p, first, C);
         chunk_load<SEVEN>(&m->c, w.in, p, first, n);
         __syncthreads();
         chunk_scores<SEVEN>(&m->c, 0);
@@ -211,7 +215,7 @@ void cuda_wkv(struct backend *b, const struct wkv *w, void *work)
     struct range here("wkv");
     const struct wkv_kept none = {};
     (void)work;
-    if (wkv_chunked(w, w->in.max_rows))
+    if (w->form == WKV_AUTO ? w->in.max_rows >= C : w->form == WKV_CHUNKED)
         launch(b, w->in.a ? wkv_chunks_of<true, false> : wkv_chunks_of<false, false>,
                heads_of(&w->in), dim3(THREADS), sizeof(struct room), *w, none);
     else

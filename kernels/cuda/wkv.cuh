@@ -35,6 +35,12 @@ DEVICE struct place place_here(const struct wkv_rows &in)
             at * E * E};
 }
 
+/* Tokens from `first` on, `most` of them at most. */
+DEVICE size_t tokens_from(const struct place &p, size_t first, size_t most)
+{
+    return p.rows - first < most ? p.rows - first : most;
+}
+
 /* Tokens first .. first + n - 1 of the sequence; zeros behind them. */
 template <bool SEVEN>
 DEVICE void chunk_load(struct chunk *c, const struct wkv_rows &in, const struct place &p,

@@ -33,7 +33,7 @@ struct job {
 template <bool SEVEN>
 DEVICE void load(struct room *m, const struct job &j, const struct place &p, size_t first)
 {
-    const size_t n = p.rows - first < C ? p.rows - first : C;
+    const size_t n = tokens_from(p, first, C);
     const size_t head = p.seq * j.a.in.heads + p.head, number = first / C;
     const float *state = j.kept.states + (head * (j.kept.chunks + 1) + number) * N * N;
     const float *x = j.kept.xs + (head * j.kept.chunks + number) * C * N;
@@ -85,16 +85,16 @@ DEVICE void add_values(float sum[TOKENS_EACH], const struct room *r, const float
 DEVICE void solve_back(struct room *m)
 {
     const unsigned i = threadIdx.x % N, g = threadIdx.x / N;
-    float sum[TOKENS_EACH] = {}, own[C];
+    float sum[TOKENS_EACH] = {};
     add_values(sum, m, m->c.read + C, m->dy, m->c.keys + C * N);
     for (unsigned q = 0; q < TOKENS_EACH; q++)
         m->dz[(g * TOKENS_EACH + q) * N + i] = sum[q];
     __syncthreads();
     for (unsigned q = C; g == 0 && q-- > 0;) {
-        own[q] = m->dz[q * N + i];
+        float own = m->dz[q * N + i];
         for (unsigned t = q + 1; t < C; t++)
-            own[q] = fmaf(m->c.solve[t * PAIR_ROW + C + q], own[t], own[q]);
-        m->dz[q * N + i] = own[q];
+            own = fmaf(m->c.solve[t * PAIR_ROW + C + q], m->dz[t * N + i], own);
+        m->dz[q * N + i] = own;
     }
     __syncthreads();
 }
@@ -277,7 +277,7 @@ static __global__ void __launch_bounds__(THREADS) wkv_chunks_back(struct job j)
     float du = 0;
     state_load(m->g, j.a.dstate ? j.a.dstate + p.state : NULL, p.E);
     for (size_t number = (p.rows + C - 1) / C; number-- > 0;) {
-        const size_t first = number * C, n = p.rows - first < C ? p.rows - first : C;
+        const size_t first = number * C, n = tokens_from(p, first, C);
         const size_t to = (p.first + first) * p.stride + p.head * p.E;
         load<SEVEN>(m, j, p, first);
         __syncthreads();

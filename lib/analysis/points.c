@@ -15,28 +15,40 @@
 
 const char *const points_work_names[] = {"steps", "passes", "rows"};
 
-/* The names of a record's members and which of them are null: records that agree in these carry the
- * same. */
-static void put_shape(struct buf *b, const json_t *r)
+/* Appends the names of a record's members and which of them are null: records that agree in these
+ * carry the same. */
+static void put_shape(struct buf *shape, const json_t *r)
 {
     const char *key;
     json_t *v;
-    buf_clear(b);
     json_object_foreach((json_t *)(uintptr_t)r, key, v) {
-        buf_put(b, key, strlen(key) + 1);
-        buf_char(b, json_is_null(v) ? '0' : '1');
+        buf_put(shape, key, strlen(key) + 1);
+        buf_char(shape, json_is_null(v) ? '0' : '1');
     }
 }
 
-/* What the record carries is added to the point, unless one that carries the same was just added. */
-static void add_about(struct point *p, const json_t *r, struct buf *work)
+static int has_shape(const struct buf *shape, const json_t *r)
 {
-    put_shape(work, r);
-    if (work->len == p->shape.len && !memcmp(work->data, p->shape.data, work->len))
+    const char *key, *at = shape->data, *end = at + shape->len;
+    json_t *v;
+    json_object_foreach((json_t *)(uintptr_t)r, key, v) {
+        if (at == end || strcmp(at, key))
+            return 0;
+        at += strlen(key) + 1;
+        if (*at++ != (json_is_null(v) ? '0' : '1'))
+            return 0;
+    }
+    return at == end;
+}
+
+/* What the record carries is added to the point, unless one that carries the same was just added. */
+static void add_about(struct point *p, const json_t *r)
+{
+    if (p->shape.len && has_shape(&p->shape, r))
         return;
     about_add(p->about, r);
     buf_clear(&p->shape);
-    buf_put(&p->shape, work->data, work->len);
+    put_shape(&p->shape, r);
 }
 
 /* The point of this record's configuration and workload. */
@@ -53,7 +65,7 @@ static size_t find_point(struct points *p, const json_t *r)
                                       .cost = NAN, .cost_lo = NAN, .cost_hi = NAN,
                                       .roof = NAN, .beside = NAN};
     }
-    add_about(&p->v[i], r, &p->text);
+    add_about(&p->v[i], r);
     return i;
 }
 

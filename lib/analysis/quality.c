@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "lib/base/mem.h"
-#include "lib/record/rec.h"
 #include "lib/stat/bootstrap.h"
 
 enum { DRAWS = 2000, COPIED = 3 };
@@ -37,8 +36,7 @@ void quality_said(struct buf *said, const json_t *about)
         rec_put(said, key, json_incref(v));
 }
 
-void quality_put(struct buf *members, const struct buf *said, const json_t *r, const char *metric,
-                 const char *direction)
+void quality_begin(struct buf *members, const struct buf *said, const json_t *r)
 {
     buf_clear(members);
     buf_put(members, said->data, said->len);
@@ -47,15 +45,20 @@ void quality_put(struct buf *members, const struct buf *said, const json_t *r, c
         if (v && !json_is_null(v))
             rec_put(members, copied[i], json_incref(v));
     }
-    rec_put(members, "metric", json_string(metric));
-    rec_put(members, "direction", json_string(direction));
 }
 
-void quality_put_value(struct buf *members, json_t *value, const char *why)
+int quality_write(struct rec_writer *w, struct buf *members, const char *metric,
+                  const char *direction, json_t *value, const char *why, struct err *e)
 {
+    size_t common = members->len;
+    rec_put_plain(members, "metric", metric);
+    rec_put_plain(members, "direction", direction);
     rec_put(members, "value", value ? value : json_null());
     if (!value)
-        rec_put(members, "value_reason", json_string(why));
+        rec_put_plain(members, "value_reason", why);
+    int bad = rec_write_members(w, "quality", members, e);
+    members->len = common;
+    return bad;
 }
 
 json_t *quality_summary(const json_t *about, const char *metric, const char *direction,

@@ -200,7 +200,6 @@ void checkpoint_draw(struct checkpoint *c, const struct config *shape, uint64_t 
 {
     *c = (struct checkpoint){.config = *shape};
     c->config.synth = 1;
-    c->config.quant = QUANT_NONE;
     draw_all(c, seed);
 }
 

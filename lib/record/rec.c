@@ -185,11 +185,24 @@ int rec_write(struct rec_writer *w, const char *kind, json_t *fields, struct err
     return bad;
 }
 
-void rec_put(struct buf *members, const char *key, json_t *value)
+static void put_key(struct buf *members, const char *key)
 {
     buf_text(members, members->len ? ",\"" : "\"");
     buf_text(members, key);
     buf_text(members, "\":");
+}
+
+void rec_put_plain(struct buf *members, const char *key, const char *text)
+{
+    put_key(members, key);
+    buf_char(members, '"');
+    buf_text(members, text);
+    buf_char(members, '"');
+}
+
+void rec_put(struct buf *members, const char *key, json_t *value)
+{
+    put_key(members, key);
     must(!value || dump(value, members));
     json_decref(value);
 }
@@ -199,7 +212,8 @@ int rec_write_members(struct rec_writer *w, const char *kind, const struct buf *
 {
     struct buf line = {0};
     buf_reserve(&line, members->len + 256);
-    buf_format(&line, "{\"schema\":\"%s\",\"kind\":\"%s\"", RECORD_SCHEMA, kind);
+    buf_text(&line, "{\"schema\":\"" RECORD_SCHEMA "\"");
+    rec_put_plain(&line, "kind", kind);
     rec_put(&line, "run", json_string(w->run));
     buf_char(&line, ',');
     buf_put(&line, members->data, members->len);

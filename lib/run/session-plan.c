@@ -164,9 +164,10 @@ int session_slowdown(struct session *s, struct err *e)
     for (size_t i = 0; i < plan->points; i++) {
         struct fit f = fit_point(s->job, &n, s->drafter.asked ? &draft : NULL, &plan->point[i],
                                  s->prompts.v, s->prompts.n, s->prompts.n);
-        if (slowdown_foresee(&s->slowdown[i], &n, &f.pass, e))
+        if (f.batch && slowdown_foresee(&s->slowdown[i], &n, &f.pass, e))
             return -1;
-        slowdown_say(&s->slowdown[i], &n, &s->log);
+        if (f.batch)
+            slowdown_say(&s->slowdown[i], &n, &s->log);
     }
     return 0;
 }

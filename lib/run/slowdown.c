@@ -8,7 +8,7 @@
 #include "lib/base/mem.h"
 #include "lib/network/forward.h"
 
-enum { FEW_TOKENS = 64, TRIES = 3, BLOCKS = 4, BLOCK_MOST = 16 << 20 };
+enum { FEW_TOKENS = 64, TRIES = 3, BLOCKS = 6, BLOCK_MOST = 64 << 20 };
 
 static int64_t now(struct backend *b)
 {
@@ -16,17 +16,6 @@ static int64_t now(struct backend *b)
 }
 
 /* ---- the store ---- */
-
-static double read_blocks(struct backend *b, struct store *s, size_t bytes, unsigned char *to)
-{
-    int64_t begin = now(b);
-    for (size_t i = 0; i < BLOCKS; i++) {
-        b->ops->stage(b, s, i, to);
-        b->ops->arrive(b, s);
-    }
-    int64_t ns = now(b) - begin;
-    return (double)(BLOCKS * bytes) / ((double)(ns > 0 ? ns : 1) * 1e-9);
-}
 
 /* 0 and *rate; 0 and no rate: no memory. */
 static int time_store(const struct network *n, double *rate, struct err *e)
@@ -36,13 +25,14 @@ static int time_store(const struct network *n, double *rate, struct err *e)
     struct store *s = b->ops->store_open(b, offload_folder(&n->wish), BLOCKS, bytes, e);
     if (!s)
         return -1;
-    unsigned char *p = b->ops->alloc(b, bytes + STORE_GRAIN, MEMORY_WEIGHTS);
-    unsigned char *to = p ? p + -(uintptr_t)p % STORE_GRAIN : NULL;
+    unsigned char *p = b->ops->alloc(b, 2 * bytes + STORE_GRAIN, MEMORY_WEIGHTS);
+    unsigned char *first = p ? p + -(uintptr_t)p % STORE_GRAIN : NULL;
+    unsigned char *const slot[] = {first, first ? first + bytes : NULL};
     int bad = 0;
-    for (size_t i = 0; i < BLOCKS && to && !bad; i++)
-        bad = b->ops->store_put(b, s, i, 0, to, bytes, e);
-    if (to && !bad)
-        *rate = read_blocks(b, s, bytes, to);
+    for (size_t i = 0; i < BLOCKS && p && !bad; i++)
+        bad = b->ops->store_put(b, s, i, 0, first, bytes, e);
+    if (p && !bad)
+        *rate = offload_rate(b, s, BLOCKS, bytes, slot);
     b->ops->free(b, p);
     b->ops->store_close(b, s);
     return bad;
@@ -73,12 +63,14 @@ static double time_pass(const struct network *n, size_t rows)
     return best;
 }
 
-/* As precise as the run: a network that is drawn would choose otherwise. */
+/* As precise as the run: a network that is drawn would choose otherwise. A packed one is packed. */
 static double time_layer(const struct network *n, size_t rows)
 {
     const struct precision p = {.dtype = dtype_info[n->dtype].name,
                                 .kv = dtype_info[n->kv_dtype].name,
-                                .quant = quantization_name(n->quant)};
+                                .quant = n->config.quant != QUANT_NONE
+                                             ? NULL
+                                             : quantization_name(n->quant)};
     struct config shape = n->config;
     struct checkpoint c;
     struct network one;
@@ -104,6 +96,13 @@ static double head_share(const struct network *n, const struct extent *x)
     return bytes > flops ? bytes : flops;
 }
 
+static void conclude(struct slowdown *s, const struct network *n, double rate)
+{
+    s->bytes_per_s = rate;
+    s->stream_s = (double)(n->wish.layers * network_layer_bytes(n)) / rate;
+    s->ratio = s->stream_s > s->compute_s ? s->stream_s / s->compute_s : 1;
+}
+
 int slowdown_foresee(struct slowdown *s, const struct network *n, const struct extent *x,
                      struct err *e)
 {
@@ -112,18 +111,22 @@ int slowdown_foresee(struct slowdown *s, const struct network *n, const struct e
     *s = (struct slowdown){0};
     if (time_store(n, &rate, e))
         return -1;
-    double layer = rate > 0 && x->rows > 0 ? time_layer(n, (size_t)x->rows) : 0;
+    double layer = rate > 0 ? time_layer(n, (size_t)x->rows) : 0;
     if (b->ops->trim)
         b->ops->trim(b);
     memory_reset_peak(&b->memory);
     if (!(layer > 0))
         return 0;
     s->known = 1;
-    s->bytes_per_s = rate;
     s->compute_s = (double)n->config.layers * layer * (1 + head_share(n, x));
-    s->stream_s = (double)(n->wish.layers * network_layer_bytes(n)) / rate;
-    s->ratio = s->stream_s > s->compute_s ? s->stream_s / s->compute_s : 1;
+    conclude(s, n, rate);
     return 0;
+}
+
+void slowdown_settle(struct slowdown *s, const struct network *n)
+{
+    if (s->known)
+        conclude(s, n, n->offload->bytes_per_s);
 }
 
 void slowdown_say(const struct slowdown *s, const struct network *n, const struct log *log)

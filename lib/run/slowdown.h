@@ -1,5 +1,5 @@
-/* slowdown.h - how much slower a run is for the layers that it keeps outside (lib/network/offload.h),
- * told before it begins.
+/* slowdown.h - how much slower a run is for the layers that it keeps outside memory
+ * (lib/network/offload.h), told before it begins.
  *
  *     compute_s = L t + t_head              of a pass over so many rows with all layers in memory
  *     stream_s  = bytes outside / bytes_per_s
@@ -21,10 +21,12 @@ struct slowdown {
     double bytes_per_s; /* of the store */
     double stream_s, compute_s, ratio;
 };
-/* n: settled, its layers outside by n->wish; x: rows and answers of a pass. Takes memory of the back
- * end and gives it back. -1: there can be no store (as ops.store_open and store_put). */
+/* n: settled, its layers outside by n->wish; x: rows and answers of a pass. Takes memory of the
+ * back end and gives it back. -1: there can be no store (as ops.store_open and store_put). */
 int slowdown_foresee(struct slowdown *s, const struct network *n, const struct extent *x,
                      struct err *e);
+/* The network is loaded, so its own store is known: the rate and the ratio are of that. */
+void slowdown_settle(struct slowdown *s, const struct network *n);
 /* One line. */
 void slowdown_say(const struct slowdown *s, const struct network *n, const struct log *log);
 

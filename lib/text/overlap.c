@@ -16,7 +16,6 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
-#include "lib/base/mix.h"
 #include "lib/base/places.h"
 #include "lib/text/utf8.h"
 
@@ -34,8 +33,11 @@ static struct chars chars_of(const char *s)
     size_t n = strlen(s);
     struct chars c = {.code = mem_alloc(n * sizeof *c.code), .gram = mem_zero(n, sizeof *c.gram)};
     for (size_t i = 0, len; i < n; i += len) {
-        uint32_t code = utf8_read(s + i, &len);
-        if (!utf8_is_space(code))
+        uint32_t code = (unsigned char)s[i];
+        len = 1;
+        if (code >= 0x80)
+            code = utf8_read(s + i, &len);
+        if (code < 0x80 ? !isspace((int)code) : !utf8_is_space(code))
             c.code[c.n++] = code;
     }
     return c;
@@ -50,7 +52,7 @@ struct grams { struct gram *slot; size_t slots; };        /* a power of two */
 static struct gram *find(const struct grams *g, uint32_t begin, uint32_t code)
 {
     uint64_t made_of = (uint64_t)begin << 32 | (code + 1);
-    size_t i = mix_bits(0, made_of) & (g->slots - 1);
+    size_t i = (made_of * 0x9e3779b97f4a7c15u >> 32) & (g->slots - 1); /* Knuth 6.4 */
     while (g->slot[i].made_of && g->slot[i].made_of != made_of)
         i = (i + 1) & (g->slots - 1);
     return &g->slot[i];
@@ -179,8 +181,10 @@ static void cut_squad(const char *s, struct buf *words)
 {
     size_t run = 0; /* where the run of letters and digits began */
     buf_reserve(words, 3 * strlen(s) + 4);
-    for (size_t len; *s; s += len) {
-        uint32_t code = utf8_read(s, &len);
+    for (size_t len = 1; *s; s += len, len = 1) {
+        uint32_t code = (unsigned char)*s;
+        if (code >= 0x80)
+            code = utf8_read(s, &len);
         if (code < 0x80 && ispunct((int)code))
             continue;
         code = code < 0x80 ? (uint32_t)tolower((int)code)
@@ -188,7 +192,7 @@ static void cut_squad(const char *s, struct buf *words)
         int is_word = code < 0x80 ? isalnum((int)code) : utf8_is_word(code);
         if (!is_word && words->len)
             end_run(words, run);
-        if (!is_word && utf8_is_space(code))
+        if (!is_word && (code < 0x80 ? isspace((int)code) : utf8_is_space(code)))
             end_word(words);
         else if (code < 0x80)
             put(words, (int)code);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# Layers that are not in memory: the same tokens whatever is outside, memory as planned, what is said
-# before, what a plan gives up last, and a store that cannot be had.
+# Layers that are not in memory: the same tokens whatever is outside, memory as planned, what is
+# said before, what a plan gives up last, and a store that cannot be had.
 
 setup() {
     set -o pipefail
@@ -167,7 +167,7 @@ needs() { "$@" --no-meta -q --explain "$T/prompts" | jq -s 'map(.planned_bytes) 
 }
 
 @test "a run that is interrupted leaves no file of layers behind, nor has it one to be seen" {
-    "${LLADA[@]}" --device-map 0 --gen-length 512 --block-length 32 --steps 512 --repeat 100 \
+    "${LLADA[@]}" --device-map 0 --gen-length 256 --block-length 32 --steps 256 --repeat 100 \
         -o "$T/out" "$T/prompts" 2> "$T/said" &
     for _ in {1..600}; do
         [ "$(ls -l "/proc/$!/fd" 2> /dev/null | grep -c "$T/spool/.*(deleted)")" -eq 0 ] || break
@@ -176,7 +176,8 @@ needs() { "$@" --no-meta -q --explain "$T/prompts" | jq -s 'map(.planned_bytes) 
     ls -l "/proc/$!/fd" | grep -q "$T/spool/.*(deleted)"
     [ -z "$(ls -A "$T/spool")" ]
     kill -INT $!
-    run wait $!
+    status=0
+    wait $! || status=$?
     [ "$status" -eq 130 ]
     rmdir "$T/spool"
 }
@@ -184,23 +185,24 @@ needs() { "$@" --no-meta -q --explain "$T/prompts" | jq -s 'map(.planned_bytes) 
 @test "an emulated device: the same tokens, passes recorded, memory as planned" {
     export CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so"
     [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, so no emulated device"
-    sed -i 2q "$T/prompts"
-    on() { # TOOL MODEL OPTION...
+    sed -i 1q "$T/prompts"
+    on() { # TOOL MODEL OPTION...: it runs with all layers but one outside, too
         for map in all 0 1; do
-            "$BIN/$1" -m "data/models/$2" --device cuda --no-meta -q --device-map "$map" "${@:3}" \
+            "$BIN/$1" -m "$2" --device cuda --no-meta -q --device-map "$map" "${@:3}" \
                 "$T/prompts" > "$T/$map"
         done
         cmp <(ids "$T/0") <(ids "$T/all")
         cmp <(ids "$T/1") <(ids "$T/all")
         jq -se 'def near($a; $b): ($a - $b) * ($a - $b) <= $b * $b * 0.0025;
-            all(.status == "ok" and .offload_layers == 4 and .offload_wait_ns == null and
+            all(.status == "ok" and .offload_layers >= 2 and .offload_wait_ns == null and
             near(.memory.planned_bytes; .memory.allocated_peak_bytes))' "$T/0"
     }
-    on gen-llada llada-demo --gen-length 8 --steps 8 --batch 2 --cache none
-    on gen-llada llada-demo --gen-length 8 --steps 4 --cache dual --quant int8
-    on gen-llama llama-demo --max-new 6 --batch 1,2 --ignore-eos
+    on gen-llada synth:tiny-llada --gen-length 8 --block-length 8 --steps 4 --batch 2
+    on gen-llada synth:tiny-llada --gen-length 8 --block-length 4 --steps 4 --cache dual \
+        --quant int8
+    on gen-llama data/models/llama-demo --max-new 4 --ignore-eos
     EMULATE_MEMORY=40000000 "$BIN/gen-llama" -m data/models/judge-demo --device cuda --dtype f32 \
-        --max-new 2 --no-meta --limit 1 --device-map auto "$T/prompts" > "$T/out" 2> "$T/said"
+        --max-new 1 --no-meta -q --device-map auto "$T/prompts" > "$T/out"
     jq -se 'all(.status == "ok" and .device == "cuda" and .offload_layers >= 3)' "$T/out"
 }
 

@@ -324,11 +324,14 @@ static void compare(const struct shape *s, uint64_t seed)
     got = run(&d, s);
     far = worst(got, want, d.values);
     ok(far < (s->act == DTYPE_F32 ? 1e-5 : 1e-2), "all scores at once: %.1e", far);
-    d.a.dense = 1 + seed % 2;
-    again = run(&d, s);
-    ok(!memcmp(got, again, d.values * sizeof *got), "scores of %zu heads at a time: the same bits",
-       d.a.dense);
-    free(want), free(got), free(again);
+    if (seed % 4 == 0) {
+        d.a.dense = 1 + seed % 8 / 4;
+        again = run(&d, s);
+        ok(!memcmp(got, again, d.values * sizeof *got),
+           "scores of %zu heads at a time: the same bits", d.a.dense);
+        free(again);
+    }
+    free(want), free(got);
     drop(&d);
 }
 

@@ -47,8 +47,8 @@ static void chi_square(size_t kind)
         count[bin[draw(kind, logits, V, 0.9, i)]]++;
     for (int i = 0; i < BINS; i++)
         chi += (count[i] - expected[i]) * (count[i] - expected[i]) / expected[i];
-    ok(chi < 24.3, "%s: %d draws from 2^17 ids, chi-square %.1f of 7 (24.3: 1 in 1000)", names[kind],
-       DRAWS, chi);
+    ok(chi < 24.3, "%s: %d draws from 2^17 ids, chi-square %.1f of 7 (24.3: 1 in 1000)",
+       names[kind], DRAWS, chi);
     free(logits);
     free(bin);
 }
@@ -64,8 +64,7 @@ static double share_of(size_t kind, double p)
     double width = 40 * p, sum = 0;
     for (int i = 0; i < STEPS; i++) {
         double v = width * (i + 0.5) / STEPS;
-        uint64_t low = (uint64_t)(v * 0x1p63) * 2, bits = kind == GUMBEL_F32X ? low : ~low;
-        double score = gumbel_score(kind, 0, 1, bits);
+        double score = gumbel_score(kind, 0, 1, ~((uint64_t)(v * 0x1p63) * 2));
         double E = kind == GUMBEL_F32 ? 1 / score : exp(-score);
         sum += exp(-E * (1 - p) / p);
     }
@@ -85,11 +84,11 @@ static void rare(void)
     double most[3] = {0};
     for (int i = 0; i < 1000; i++)
         for (size_t kind = 0; kind < 3; kind++) {
-            uint64_t bits = kind == GUMBEL_F32X ? (uint64_t)i : ~(uint64_t)i;
-            double score = gumbel_score(kind, 0, 1, bits);
-            most[kind] = fmax(most[kind], kind == GUMBEL_F32 ? log(score) : score);
+            double score = gumbel_score(kind, 0, 1, ~((uint64_t)i << 12));
+            if (score < INFINITY) /* f64 can come to a u of 1 */
+                most[kind] = fmax(most[kind], kind == GUMBEL_F32 ? log(score) : score);
         }
-    ok(most[0] > 36 && most[1] > 16.6 && most[1] < 16.7 && most[2] > 44,
+    ok(most[0] > 35 && most[1] > 16.6 && most[1] < 16.7 && most[2] > 44,
        "the largest noise: f64 %.1f, f32 %.1f, f32x %.1f", most[0], most[1], most[2]);
 }
 
