@@ -83,19 +83,26 @@ static int64_t now(struct backend *b)
     return b->ops->event_wait(b, b->ops->event_record(b));
 }
 
+double offload_rate(struct backend *b, struct store *s, size_t n, size_t bytes,
+                    unsigned char *const slot[2])
+{
+    int64_t begin = now(b);
+    b->ops->stage(b, s, n - 1, slot[(n - 1) % 2]);
+    for (size_t i = n - 1; i-- > 0;) {
+        b->ops->stage(b, s, i, slot[i % 2]);
+        b->ops->arrive(b, s);
+    }
+    b->ops->arrive(b, s);
+    int64_t ns = now(b) - begin;
+    return (double)(n * bytes) / ((double)(ns > 0 ? ns : 1) * 1e-9);
+}
+
 /* A few layers, the first one last: there it stays. */
 void offload_start(struct offload *o)
 {
     enum { LOOKED_AT = 4 };
-    struct backend *b = o->backend;
     size_t n = o->wish.layers < LOOKED_AT ? o->wish.layers : LOOKED_AT;
-    int64_t begin = now(b);
-    for (size_t i = n; i-- > 0;) {
-        b->ops->stage(b, o->store, i, o->slot[i % 2]);
-        b->ops->arrive(b, o->store);
-    }
-    int64_t ns = now(b) - begin;
-    o->bytes_per_s = (double)(n * o->bytes) / ((double)(ns > 0 ? ns : 1) * 1e-9);
+    o->bytes_per_s = offload_rate(o->backend, o->store, n, o->bytes, o->slot);
 }
 
 void offload_close(struct offload *o)

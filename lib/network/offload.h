@@ -53,6 +53,10 @@ struct offload *offload_open(struct backend *b, const struct offload_wish *w, si
 int offload_take(struct offload *o, size_t l, struct mat *m, size_t *at, struct err *e);
 /* All is in the store: finds out how fast that is. */
 void offload_start(struct offload *o);
+/* Bytes a second of a store: reads its blocks n - 1 down to 0, two at a time as in a pass, each to
+ * the slot of its number. */
+double offload_rate(struct backend *b, struct store *s, size_t n, size_t bytes,
+                    unsigned char *const slot[2]);
 void offload_close(struct offload *o); /* NULL is fine */
 
 /* Of a pass; NULL: nothing is outside. l: any layer, in their order. */

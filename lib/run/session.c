@@ -4,6 +4,7 @@
  */
 #include "lib/run/session.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "lib/base/file.h"
 #include "lib/base/nodes.h"
 #include "lib/base/resident.h"
+#include "lib/decode/prior.h"
 #include "lib/record/resume.h"
 
 void session_worse(struct session *s, int code)
@@ -171,6 +173,33 @@ static int load_all(struct session *s, struct err *e)
     return -1;
 }
 
+/* The filled store may be of another speed than what was tried of it before. */
+static void settle_slowdown(struct session *s)
+{
+    for (size_t i = 0; s->slowdown && i < s->job->plan->points; i++) {
+        double said = s->slowdown[i].ratio;
+        slowdown_settle(&s->slowdown[i], &s->network);
+        if (fabs(s->slowdown[i].ratio - said) > said / 10)
+            slowdown_say(&s->slowdown[i], &s->network, &s->log);
+    }
+}
+
+/* Where a point draws latents of it, the prior in the model's folder. */
+static int open_prior(struct session *s, struct err *e)
+{
+    const struct plan *plan = s->job->plan;
+    for (size_t i = 0; i < plan->points && !s->own.prior; i++) {
+        const struct settings *point = &plan->point[i];
+        if (settings_find(point->table, "z") == point->table->n || !settings_is(point, "z", "dit"))
+            continue;
+        s->own.prior = prior_open(s->checkpoint.folder, &s->checkpoint.config, s->backend,
+                                  settings_count(point, "batch"), e);
+        if (!s->own.prior)
+            return -1;
+    }
+    return 0;
+}
+
 /* Memory too short for the weights is a result, not a failure: the records say oom. */
 static int load_weights(struct session *s, struct err *e)
 {
@@ -194,6 +223,7 @@ static int load_weights(struct session *s, struct err *e)
     log_more(&s->log, "%s: %zu bytes of weights in %.2f s (%zu estimated)", s->network.config.name,
              network_weight_bytes(&s->network), (double)(clock_ns() - begin) * 1e-9,
              network_expected_bytes(&s->network));
+    settle_slowdown(s);
     if (s->network.huge_page_bytes >= 0)
         log_more(&s->log, "%lld bytes of this process lie in huge pages",
                  (long long)s->network.huge_page_bytes);
@@ -301,7 +331,7 @@ int session_open(struct session *s, struct err *e)
                        "timing alone; end them, or say --force", s->backend->name);
     if (job->note_signal)
         catch_signals(job->note_signal);
-    return write_faults(s, e) || load_weights(s, e) ? -1 : 0;
+    return write_faults(s, e) || load_weights(s, e) || (s->loaded && open_prior(s, e)) ? -1 : 0;
 }
 
 int session_close(struct session *s, int bad, struct err *e)
@@ -322,6 +352,7 @@ int session_close(struct session *s, int bad, struct err *e)
         rec_abandon(&s->out);
     }
     selfcheck_free(&s->selfcheck);
+    dit_free(s->own.prior);
     if (s->loaded)
         network_free(&s->network);
     drafter_close(&s->drafter);

@@ -8,7 +8,7 @@
 #include "lib/base/mem.h"
 #include "lib/network/forward.h"
 
-enum { FEW_TOKENS = 64, TRIES = 3, BLOCKS = 4, BLOCK_MOST = 16 << 20 };
+enum { FEW_TOKENS = 64, TRIES = 3, BLOCKS = 6, BLOCK_MOST = 64 << 20 };
 
 static int64_t now(struct backend *b)
 {
@@ -16,17 +16,6 @@ static int64_t now(struct backend *b)
 }
 
 /* ---- the store ---- */
-
-static double read_blocks(struct backend *b, struct store *s, size_t bytes, unsigned char *to)
-{
-    int64_t begin = now(b);
-    for (size_t i = 0; i < BLOCKS; i++) {
-        b->ops->stage(b, s, i, to);
-        b->ops->arrive(b, s);
-    }
-    int64_t ns = now(b) - begin;
-    return (double)(BLOCKS * bytes) / ((double)(ns > 0 ? ns : 1) * 1e-9);
-}
 
 /* 0 and *rate; 0 and no rate: no memory. */
 static int time_store(const struct network *n, double *rate, struct err *e)
@@ -36,13 +25,14 @@ static int time_store(const struct network *n, double *rate, struct err *e)
     struct store *s = b->ops->store_open(b, offload_folder(&n->wish), BLOCKS, bytes, e);
     if (!s)
         return -1;
-    unsigned char *p = b->ops->alloc(b, bytes + STORE_GRAIN, MEMORY_WEIGHTS);
-    unsigned char *to = p ? p + -(uintptr_t)p % STORE_GRAIN : NULL;
+    unsigned char *p = b->ops->alloc(b, 2 * bytes + STORE_GRAIN, MEMORY_WEIGHTS);
+    unsigned char *first = p ? p + -(uintptr_t)p % STORE_GRAIN : NULL;
+    unsigned char *const slot[] = {first, first ? first + bytes : NULL};
     int bad = 0;
-    for (size_t i = 0; i < BLOCKS && to && !bad; i++)
-        bad = b->ops->store_put(b, s, i, 0, to, bytes, e);
-    if (to && !bad)
-        *rate = read_blocks(b, s, bytes, to);
+    for (size_t i = 0; i < BLOCKS && p && !bad; i++)
+        bad = b->ops->store_put(b, s, i, 0, first, bytes, e);
+    if (p && !bad)
+        *rate = offload_rate(b, s, BLOCKS, bytes, slot);
     b->ops->free(b, p);
     b->ops->store_close(b, s);
     return bad;
@@ -106,6 +96,13 @@ static double head_share(const struct network *n, const struct extent *x)
     return bytes > flops ? bytes : flops;
 }
 
+static void conclude(struct slowdown *s, const struct network *n, double rate)
+{
+    s->bytes_per_s = rate;
+    s->stream_s = (double)(n->wish.layers * network_layer_bytes(n)) / rate;
+    s->ratio = s->stream_s > s->compute_s ? s->stream_s / s->compute_s : 1;
+}
+
 int slowdown_foresee(struct slowdown *s, const struct network *n, const struct extent *x,
                      struct err *e)
 {
@@ -121,11 +118,15 @@ int slowdown_foresee(struct slowdown *s, const struct network *n, const struct e
     if (!(layer > 0))
         return 0;
     s->known = 1;
-    s->bytes_per_s = rate;
     s->compute_s = (double)n->config.layers * layer * (1 + head_share(n, x));
-    s->stream_s = (double)(n->wish.layers * network_layer_bytes(n)) / rate;
-    s->ratio = s->stream_s > s->compute_s ? s->stream_s / s->compute_s : 1;
+    conclude(s, n, rate);
     return 0;
+}
+
+void slowdown_settle(struct slowdown *s, const struct network *n)
+{
+    if (s->known)
+        conclude(s, n, n->offload->bytes_per_s);
 }
 
 void slowdown_say(const struct slowdown *s, const struct network *n, const struct log *log)

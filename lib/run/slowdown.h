@@ -25,6 +25,8 @@ struct slowdown {
  * back end and gives it back. -1: there can be no store (as ops.store_open and store_put). */
 int slowdown_foresee(struct slowdown *s, const struct network *n, const struct extent *x,
                      struct err *e);
+/* The network is loaded, so its own store is known: the rate and the ratio are of that. */
+void slowdown_settle(struct slowdown *s, const struct network *n);
 /* One line. */
 void slowdown_say(const struct slowdown *s, const struct network *n, const struct log *log);
 
