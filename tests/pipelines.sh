@@ -96,8 +96,8 @@ ok $? "and of the bundle, which holds files of the run alone"
 again ablation PROFILE=quick
 pairs=$(jq -s 'map(.systems // [1, 2] | length) | add' data/ablation.ndjson)
 [ "$status" -eq 0 ] && [ "$(grep -c '^gen-.*--launch' ran)" -eq $((3 * pairs)) ] &&
-    [ "$(grep '^gen-.*--launch' ran | sed -n "1p;$((2 * pairs))p" | sed 's/.*run.//' | paste -sd ' ')" = \
-        "llada-base-1.ndjson llada-base-2.ndjson" ] &&
+    [ "$(grep '^gen-.*--launch' ran | sed -n "1p;$((2 * pairs))p" | sed 's/.*run.//' |
+        paste -sd ' ')" = "llada-base-1.ndjson llada-base-2.ndjson" ] &&
     grep -q '^gen-llama .*--quant nf4 .*/run/llama-nf4-3.ndjson' ran &&
     grep -q '^compare --by option --base base' ran && grep -q '^plot --type waterfall' ran
 ok $? "make ablation runs base and options in turn, every other time backwards"
