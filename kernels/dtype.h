@@ -38,8 +38,8 @@ const char *dtype_unit_name(enum unit u); /* "f32", "bf16", "int8" */
 /* The arrays of a quantized matrix: the members of struct codes (kernels/quant.h). */
 enum codes_part { PART_CODE, PART_ABSMAX, PART_SCALE, PART_OFFSET, PARTS };
 
-/* Of formats of 4 bits: values in a block; of NF4, blocks whose absmax are quantized together. INT8:
- * 127 * 128 times so many columns still fit an int32 sum. */
+/* Of formats of 4 bits: values in a block; of NF4, blocks whose absmax are quantized together. Of
+ * INT8: 127 * 128 times so many columns still fit an int32 sum. */
 enum { QUANT_BLOCK = 64, QUANT_SUPER = 256, INT8_COLS_MAX = 131072 };
 
 /* What has an element of an array: of PER_VALUE its elements are `bits` of dtype_info. */

@@ -22,7 +22,7 @@
  *
  *   F32       y = sum_k x_k w_k
  *   BF16      the same with x rounded to bf16 (to nearest, ties to even), as bf16 models compute
- *   BF16_F32  bf16 weights, x as it is
+ *   BF16_F32  bf16 weights, x as it is; of an infinite weight NaN or infinity (tiles: 3 parts of x)
  *   F16       fp16 weights, x rounded to fp16: from 65520 on to infinity, which its outputs then
  *             are or, met by a zero or its opposite, NaN
  *   INT8      LLM.int8(): kernels/quant.h; INT8_VECTOR the same without outliers
@@ -168,6 +168,8 @@ struct attn {
     size_t heads, kv_heads, head_dim;
     enum mask mask;
     size_t mask_block; /* MASK_BLOCK_CAUSAL: a row sees keys whose pos/block <= its own */
+    size_t window;     /* > 0, MASK_CAUSAL: a row sees the last `window` positions up to its own
+                        * alone. Host back ends; 0 elsewhere */
     size_t dense;      /* 0: scores exist a tile at a time. Else those of so many heads do at once,
                         * of all rows with all keys, in work: what tiles save, to be measured. ref
                         * has one row of them whatever it says */

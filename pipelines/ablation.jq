@@ -16,8 +16,10 @@ reduce inputs as $r ({};
 | . as $all
 | ($options[0].option) as $base
 | $options[] | . as $o | systems[] as $s
-| ($all.metric[$s][$o.option] // {}) as $mine | ($all.metric[$s][$base] // {}) as $other
-| ($all.effect[$s][$o.option] // {}) as $effect
+| ($all.metric[$s][$o.option] // {}) as $run | ($all.metric[$s][$base] // {}) as $other
+| ($o.device != null and $run.e2e_ns.device != $o.device) as $nothing
+| (if $nothing then {} else $run end) as $mine
+| (if $nothing then {} else $all.effect[$s][$o.option] // {} end) as $effect
 | ($o.exact | index($s) != null) as $exact
 | "it needs \($o.needs // "what this machine lacks")" as $lacks
 | def value($m): $mine[$m].value;

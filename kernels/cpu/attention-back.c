@@ -4,7 +4,8 @@
  *     dv = P^T dy,  dP = dy v^T,  dS = P (dP - rowsum(P dP)) / sqrt(E),  dq = dS k,  dk = dS^T q
  *
  * The rows of a sequence see a growing number of its keys, with a full mask all: tiles of S and dP
- * that no row sees are left out, and sums over keys or rows skip what is zero there. A thread owns
+ * that no row sees are left out, and sums over keys or rows skip what is zero there. What a window
+ * hides of the first keys is zeros in P. A thread owns
  * a key head of a sequence and takes its query heads in order. A tile:
  *
  *            K                    PANEL = 2 registers
@@ -76,20 +77,22 @@ struct head {
 };
 
 /* Scratch of one worker: k^T and v^T [E, n'] of words; P and dP [rows, n'], and pairs of them; and
- * how many keys each row sees. */
+ * how many keys each row sees, and which of these first ones it does not. `most` rows or keys there
+ * is room for. */
 struct scratch {
     uint32_t *kt, *vt;
     struct head k, q, dy;
     float *p, *dp;
     uint32_t *pairs;
-    int32_t *sees; /* ascending */
-    size_t np, Ep, rows, n;
+    int32_t *sees, *hidden; /* ascending */
+    size_t np, Ep, rows, n, most;
     int half;
 };
 
 static size_t back_floats(size_t n, size_t E)
 {
-    return 2 * E * padded(n) + 6 * (n + 1) * padded(E) + 3 * (n + 1) * padded(n) + padded(n) + 64;
+    return 2 * E * padded(n) + 6 * (n + 1) * padded(E) + 3 * (n + 1) * padded(n) +
+           2 * padded(n) + 64;
 }
 
 size_t CPU(attention_back_work)(const struct backend *b, size_t len, size_t head_dim)
@@ -99,20 +102,23 @@ size_t CPU(attention_back_work)(const struct backend *b, size_t len, size_t head
 
 static struct scratch cut(float *base, size_t rows, size_t n, size_t E, int half)
 {
-    struct scratch w = {.np = padded(n), .Ep = padded(E), .rows = rows, .n = n, .half = half};
+    size_t most = rows > n ? rows : n;
+    struct scratch w = {.np = padded(n), .Ep = padded(E), .rows = rows, .n = n, .most = most,
+                        .half = half};
     struct head *heads[] = {&w.k, &w.q, &w.dy};
     w.kt = (uint32_t *)(void *)base;
     w.vt = w.kt + E * w.np;
     base += 2 * E * w.np;
-    for (int i = 0; i < 3; i++, base += 2 * (n + 1) * w.Ep) {
+    for (int i = 0; i < 3; i++, base += 2 * (most + 1) * w.Ep) {
         heads[i]->x = base;
-        heads[i]->along = half ? base + n * w.Ep : base;
-        heads[i]->across = half ? base + n * w.Ep + n * w.Ep / 2 : base;
+        heads[i]->along = half ? base + most * w.Ep : base;
+        heads[i]->across = half ? base + most * w.Ep + most * w.Ep / 2 : base;
     }
     w.p = base;
-    w.dp = w.p + n * w.np;
-    w.pairs = (uint32_t *)(void *)(w.dp + n * w.np);
-    w.sees = (int32_t *)(void *)(w.pairs + (n + 1) * w.np);
+    w.dp = w.p + most * w.np;
+    w.pairs = (uint32_t *)(void *)(w.dp + most * w.np);
+    w.sees = (int32_t *)(void *)(w.pairs + (most + 1) * w.np);
+    w.hidden = w.sees + padded(most);
     return w;
 }
 
@@ -160,9 +166,9 @@ static void load_head(const struct scratch *w, const struct head *h, const float
         memcpy(h->x + t * w->Ep, x + t * stride, E * sizeof *x);
     if (!w->half)
         return;
-    uint32_t *along = (uint32_t *)(void *)(h->x + w->n * w->Ep);
+    uint32_t *along = (uint32_t *)(void *)(h->x + w->most * w->Ep);
     pair_along(along, h->x, rows, w->Ep);
-    pair_across(along + w->n * w->Ep / 2, h->x, rows, w->Ep);
+    pair_across(along + w->most * w->Ep / 2, h->x, rows, w->Ep);
 }
 
 /* out[words of E, n'] = the elements of the keys along their rows, turned, zero-padded. */
@@ -183,6 +189,8 @@ static void probabilities(const struct scratch *w, size_t E)
                           .m = w->kt, .m_k = w->np, .c = w->p, .ldc = w->np});
     for (size_t i = 0; i < w->rows; i++) {
         size_t n = (size_t)w->sees[i], whole = (n + LANES - 1) / LANES * LANES;
+        for (int32_t j = 0; j < w->hidden[i]; j++)
+            w->p[i * w->np + (size_t)j] = -INFINITY;
         softmax_row(w->p + i * w->np, n, (float)(1 / sqrt((double)E)));
         memset(w->p + i * w->np + whole, 0, (w->np - whole) * sizeof *w->p);
     }
@@ -269,8 +277,10 @@ static void key_head(const struct attn_back *a, const struct attn_seq *s, size_t
     size_t n = (size_t)s->n_slots, E = a->head_dim, KE = a->kv_heads * E;
     size_t group = a->heads / a->kv_heads, at = (size_t)s->slot_begin * KE + kh * E;
     struct scratch w = cut(work, (size_t)s->rows, n, E, BF16_DOT && a->half);
-    for (size_t i = 0; i < w.rows; i++)
+    for (size_t i = 0; i < w.rows; i++) {
         w.sees[i] = a->causal ? a->pos[(size_t)s->row_begin + i] + 1 : s->n_slots;
+        w.hidden[i] = a->window ? w.sees[i] - (int32_t)a->window : 0;
+    }
     load_head(&w, &w.k, a->v + at, KE, n, E);
     turn_head(&w, w.vt, &w.k, E);
     load_head(&w, &w.k, a->k + at, KE, n, E);

@@ -227,16 +227,22 @@ INLINE void row_sums(vecu v[LANES], double *out)
     memcpy(out, &sum, sizeof sum);
 }
 
+/* The first position that a query may see, by the last one. */
+static int32_t first_seen(const struct attn *a, int32_t last)
+{
+    return a->window ? last - (int32_t)a->window + 1 : INT32_MIN;
+}
+
 /* Scores of keys that the query may not see become -inf. */
-static void hide(float *scores, const int32_t *slot_pos, size_t n, int32_t last)
+static void hide(float *scores, const int32_t *slot_pos, size_t n, int32_t first, int32_t last)
 {
     size_t j = 0;
     for (; j + LANES <= n; j += LANES) {
-        veci seen = (veci)load_bits(slot_pos + j) <= last;
+        veci at = (veci)load_bits(slot_pos + j), seen = (at >= first) & (at <= last);
         put(scores + j, pick(seen, load(scores + j), splat(-INFINITY)));
     }
     for (; j < n; j++)
-        scores[j] = slot_pos[j] <= last ? scores[j] : -INFINITY;
+        scores[j] = slot_pos[j] >= first && slot_pos[j] <= last ? scores[j] : -INFINITY;
 }
 
 /* LANES rows of scores[n] (n a multiple of LANES) to probabilities e^(s - max), in place, as words.
@@ -280,7 +286,7 @@ INLINE void panel_part(const int pairs, const struct side *d, const struct panel
                 keys + j * words, KEYS);
     for (size_t i = 0; i < p->count; i++) {
         if (hidden)
-            hide(scores + i * STRIDE, slot_pos, n, p->last[i]);
+            hide(scores + i * STRIDE, slot_pos, n, first_seen(d->a, p->last[i]), p->last[i]);
         for (size_t j = n; j < whole; j++)
             scores[i * STRIDE + j] = -INFINITY;
     }
@@ -376,7 +382,8 @@ static void run_chunk(const struct side *d, struct scratch *w, size_t panels, si
         size_t seen = n;
         while (slot_pos[seen - 1] > p->most)
             seen--;
-        run_part(d, p, w->keys, &values, slot_pos, seen, most > p->least, w->scores, part);
+        run_part(d, p, w->keys, &values, slot_pos, seen,
+                 most > p->least || least < first_seen(d->a, p->most), w->scores, part);
         if (!into)
             merge(&p->all, part, p->count, E);
     }

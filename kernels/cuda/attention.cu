@@ -39,7 +39,7 @@ void cuda_attention(struct backend *b, const struct attn *a, void *work)
     struct range here("attention");
     if (!a->T || !a->n_seqs)
         return;
-    assert(a->heads % a->kv_heads == 0 && a->n_seqs * a->max_rows >= a->T);
+    assert(a->heads % a->kv_heads == 0 && a->n_seqs * a->max_rows >= a->T && !a->window);
     if (a->dense) {
         attention_dense(b, a, work);
         return;

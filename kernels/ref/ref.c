@@ -166,6 +166,12 @@ static int32_t last_seen(const struct attn *a, int32_t pos)
     return (pos / block + 1) * block - 1;
 }
 
+/* And the first: there is none but with a window. */
+static int32_t first_seen(const struct attn *a, int32_t pos)
+{
+    return a->window ? pos - (int32_t)a->window + 1 : INT32_MIN;
+}
+
 static void attend_row(const struct attn *a, const struct attn_seq *s, size_t row, size_t h,
                        double *p)
 {
@@ -174,10 +180,10 @@ static void attend_row(const struct attn *a, const struct attn_seq *s, size_t ro
     const int32_t *slots = a->slots + s->slot_begin, *slot_pos = a->slot_pos + s->slot_begin;
     const float *q = (const float *)a->q + (row * a->heads + h) * E;
     float *y = (float *)a->y + (row * a->heads + h) * E;
-    int32_t last = last_seen(a, a->pos[row]);
+    int32_t last = last_seen(a, a->pos[row]), first = first_seen(a, a->pos[row]);
     double max = -INFINITY, sum = 0;
     for (size_t j = 0; j < n_slots; j++) {
-        int seen = slot_pos[j] <= last;
+        int seen = slot_pos[j] <= last && slot_pos[j] >= first;
         double score = 0;
         for (size_t e = 0; e < E; e++)
             score += q[e] * cached(a, a->kv.k, (size_t)slots[j] * stride + kh * E + e);

@@ -16,7 +16,7 @@ enum { TOKENS_MOST = 1 << 20 };
 
 int forecast_is_canvas(const struct network *n)
 {
-    return n->config.paradigm != PARADIGM_AUTOREGRESSIVE;
+    return config_denoises(&n->config);
 }
 
 static enum unit unit_of(const struct network *n)

@@ -31,6 +31,11 @@ static const struct family *const families[] = {FAMILIES(FAMILY_ROW)};
             [ROLE_V_BIAS] = "self_attn.v_proj.bias",                                            \
             [ROLE_Q_NORM] = "self_attn.q_norm.weight",                                          \
             [ROLE_K_NORM] = "self_attn.k_norm.weight",                                          \
+            [ROLE_CROSS_NORM] = "cross_attention_layernorm.weight",                             \
+            [ROLE_CROSS_Q] = "cross_attn.q_proj.weight",                                        \
+            [ROLE_CROSS_K] = "cross_attn.k_proj.weight",                                        \
+            [ROLE_CROSS_V] = "cross_attn.v_proj.weight",                                        \
+            [ROLE_CROSS_O] = "cross_attn.o_proj.weight",                                        \
         }                                                                                       \
     }
 const struct family_naming family_hugging_face = HUGGING_FACE("model.");

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-const struct decoder *const decoders[] = {&decoder_autoregress, &decoder_diffuse, NULL};
+const struct decoder *const decoders[] = {&decoder_autoregress, &decoder_diffuse, &decoder_think,
+                                         NULL};
 
 const struct decoder *decoder_of(const char *system)
 {

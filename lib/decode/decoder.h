@@ -10,6 +10,8 @@
 #include "lib/network/work.h"
 #include "lib/record/settings.h"
 
+struct dit; /* lib/train/dit.h */
+
 /* What a batch is given beside its point. */
 struct decode_env {
     int prepare;  /* 1: each kind of pass that can come is prepared before the clock begins */
@@ -18,6 +20,7 @@ struct decode_env {
     const struct commit_trace *replay; /* of points that replay one (commit_trace_check); or NULL */
     const struct network *draft; /* guesses for the model (autoregress.h); or NULL */
     const struct observer *observer; /* told of each pass; may be NULL */
+    struct dit *prior;               /* of points that draw latents of it; or NULL */
 };
 
 struct decoder {
@@ -45,8 +48,10 @@ struct decoder {
     void (*shorten)(struct settings *s);
     int replays; /* 1: it can replay a commit trace */
     const char *drafts; /* the setting that asks for decode_env.draft; NULL: none does */
+    /* 0, or -1 with EXIT_NO_DEVICE: the back end has not what the point needs. NULL: any will do */
+    int (*able)(const struct settings *s, const struct backend *b, struct err *e);
 };
-extern const struct decoder decoder_autoregress, decoder_diffuse;
+extern const struct decoder decoder_autoregress, decoder_diffuse, decoder_think;
 extern const struct decoder *const decoders[]; /* all of them, NULL last */
 /* The one whose table has this system, or NULL. */
 const struct decoder *decoder_of(const char *system);

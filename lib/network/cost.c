@@ -25,8 +25,8 @@ struct cost_model cost_model_of(const struct network *n)
     for (int i = 0; i < ROLE_COUNT; i++) {
         enum role r = (enum role)i;
         int is_bias = role_is_vector(r) && !role_is_norm(r);
-        if (!role_per_layer(r) || role_is_norm(r))
-            continue;
+        if (!role_per_layer(r) || role_is_norm(r) || r == ROLE_CROSS_K || r == ROLE_CROSS_V)
+            continue; /* the last two multiply the latents, once a text */
         role_shape(c, r, &rows, &cols);
         double times = (double)role_layers(c, r);
         t.row_flops += times * (is_bias ? 1 : 2) * (double)rows * (double)cols;

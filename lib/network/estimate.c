@@ -25,8 +25,8 @@ static size_t scratch(const struct network *n, const struct work_size *s)
     size_t T = s->rows, D = c->width, F = c->ffn, HE = c->heads * c->head_dim, N = tile(n, s);
     size_t scores = s->how.scores < c->heads ? s->how.scores : c->heads;
     size_t logits = s->how.dense_head * (s->guided || s->compared ? 2 : 1);
-    size_t most = larger(ops->attention_work(b, T, s->seqs, s->slots, c->heads, c->kv_heads,
-                                             c->head_dim, scores),
+    size_t most = larger(ops->attention_work(b, T, s->seqs, larger(s->slots, c->latents), c->heads,
+                                             c->kv_heads, c->head_dim, scores),
                          ops->head_work(b, s->wanted, D, c->vocab, logits));
     most = larger(most, ops->qkv_work(b, N, D, c->heads, c->kv_heads, c->head_dim,
                                       c->qkv_bias || c->qk_norm));
@@ -51,7 +51,7 @@ static size_t index_arrays(const struct work_size *s)
            2 * array(4 * s->wanted) + array(4 * (s->guided | s->compared) * s->wanted) +
            array(8 * s->wanted) + array(16 * s->seqs) + array(4 * s->seqs) +
            2 * array(4 * ADVANCE_STOPS) + (s->chosen || s->sifted ? array(16 * s->seqs) : 0) +
-           array(16 * s->chosen * s->seqs);
+           array(16 * s->chosen * s->seqs) + array(16 * s->latent * s->seqs);
 }
 
 static size_t head(const struct network *n, const struct work_size *s)

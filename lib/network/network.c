@@ -82,13 +82,21 @@ static int load_rope(struct network *n, struct err *e)
 }
 
 /* The matrices of a layer, in the order in which a store keeps them. */
-static const enum role layer_roles[] = {ROLE_Q,    ROLE_K,  ROLE_V,   ROLE_O,
-                                        ROLE_GATE, ROLE_UP, ROLE_DOWN};
-enum { LAYER_MATS = sizeof layer_roles / sizeof *layer_roles };
+static const enum role layer_roles[] = {ROLE_Q,       ROLE_K,       ROLE_V,       ROLE_O,
+                                        ROLE_GATE,    ROLE_UP,      ROLE_DOWN,    ROLE_CROSS_Q,
+                                        ROLE_CROSS_K, ROLE_CROSS_V, ROLE_CROSS_O};
+enum { LAYER_MATS = sizeof layer_roles / sizeof *layer_roles, LATENT_MATS = 4 /* the last ones */ };
+
+static size_t layer_mats(const struct network *n)
+{
+    return LAYER_MATS - (n->config.latents ? 0 : LATENT_MATS);
+}
 
 static struct mat *layer_mat(struct layer *y, size_t i)
 {
-    struct mat *const mats[LAYER_MATS] = {&y->q, &y->k, &y->v, &y->o, &y->gate, &y->up, &y->down};
+    struct mat *const mats[LAYER_MATS] = {&y->q,       &y->k,       &y->v,    &y->o,
+                                          &y->gate,    &y->up,      &y->down, &y->cross_q,
+                                          &y->cross_k, &y->cross_v, &y->cross_o};
     return mats[i];
 }
 
@@ -102,7 +110,7 @@ static int load_mats(struct network *n, const struct checkpoint *c, size_t l, st
 {
     size_t at = 0;
     int bad = 0;
-    for (size_t i = 0; i < LAYER_MATS && !bad; i++) {
+    for (size_t i = 0; i < layer_mats(n) && !bad; i++) {
         struct mat *m = layer_mat(&n->layer[l], i);
         bad = load_mat(n, c, layer_roles[i], l, m, e);
         if (bad && is_outside(n, l))
@@ -122,7 +130,8 @@ static int load_vectors(struct network *n, const struct checkpoint *c, size_t l,
                    load_vector(n, c, ROLE_K_BIAS, l, &y->k_bias, e) ||
                    load_vector(n, c, ROLE_V_BIAS, l, &y->v_bias, e) ||
                    load_vector(n, c, ROLE_Q_NORM, l, &y->q_norm, e) ||
-                   load_vector(n, c, ROLE_K_NORM, l, &y->k_norm, e)
+                   load_vector(n, c, ROLE_K_NORM, l, &y->k_norm, e) ||
+                   load_vector(n, c, ROLE_CROSS_NORM, l, &y->cross_norm, e)
                ? -1
                : 0;
 }
@@ -258,7 +267,7 @@ size_t network_layer_bytes(const struct network *n)
     size_t most = 0;
     for (size_t l = 0; l < n->config.layers; l++) {
         size_t sum = 0;
-        for (size_t i = 0; i < LAYER_MATS; i++)
+        for (size_t i = 0; i < layer_mats(n); i++)
             sum += offload_part(mat_bytes(n, layer_roles[i], l));
         most = sum > most ? sum : most;
     }
@@ -358,6 +367,12 @@ int network_settle(struct network *n, struct backend *b, const struct checkpoint
         return err_set(e, EXIT_BAD_DATA, "%s: %zu of %zu values of a head are rotated: partial "
                        "rotation is not supported yet", c->config.name, c->config.rope_dims,
                        c->config.head_dim);
+    if (c->config.latents && *b->name)
+        return err_set(e, EXIT_NO_DEVICE, "%s: latent thoughts are fitted on the processor: "
+                       "expected --device cpu, got %s", c->config.name, b->ops->name);
+    if (c->config.latents && n->wish.layers)
+        return err_set(e, EXIT_BAD_USAGE, "%s: latent thoughts are fitted with all layers in "
+                       "memory: none can be offloaded", c->config.name);
     return choose_precision(n, c, p, e);
 }
 
@@ -393,6 +408,10 @@ static struct mat *mat_of(struct network *n, enum role r, size_t layer)
     case ROLE_O: return &l->o;
     case ROLE_GATE: return &l->gate;
     case ROLE_UP: return &l->up;
+    case ROLE_CROSS_Q: return &l->cross_q;
+    case ROLE_CROSS_K: return &l->cross_k;
+    case ROLE_CROSS_V: return &l->cross_v;
+    case ROLE_CROSS_O: return &l->cross_o;
     default: return &l->down;
     }
 }
@@ -424,10 +443,10 @@ void network_free(struct network *n)
     const struct ops *ops = n->backend->ops;
     for (size_t l = 0; l < n->config.layers; l++) {
         struct layer *y = &n->layer[l];
-        for (size_t i = 0; i < LAYER_MATS && !is_outside(n, l); i++)
+        for (size_t i = 0; i < layer_mats(n) && !is_outside(n, l); i++)
             ops->mat_free(n->backend, layer_mat(y, i));
         float *vectors[] = {y->attn_norm, y->ffn_norm, y->q_bias, y->k_bias,
-                            y->v_bias,    y->q_norm,   y->k_norm};
+                            y->v_bias,    y->q_norm,   y->k_norm, y->cross_norm};
         for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
             ops->free(n->backend, vectors[i]);
     }
@@ -444,4 +463,35 @@ void network_free(struct network *n)
 size_t network_weight_bytes(const struct network *n)
 {
     return n->backend->memory.kind[MEMORY_WEIGHTS];
+}
+
+/* ---- reading back ---- */
+
+static const float *vector_of(const struct network *n, enum role r, size_t l)
+{
+    const struct layer *y = &n->layer[l];
+    const float *const vectors[ROLE_COUNT] = {
+        [ROLE_NORM] = n->norm,            [ROLE_ATTN_NORM] = y->attn_norm,
+        [ROLE_FFN_NORM] = y->ffn_norm,    [ROLE_CROSS_NORM] = y->cross_norm,
+        [ROLE_Q_BIAS] = y->q_bias,        [ROLE_K_BIAS] = y->k_bias,
+        [ROLE_V_BIAS] = y->v_bias,        [ROLE_Q_NORM] = y->q_norm,
+        [ROLE_K_NORM] = y->k_norm};
+    return vectors[r];
+}
+
+void network_values(const struct network *n, enum role r, size_t layer, float *out)
+{
+    struct backend *b = n->backend;
+    const struct mat *m = mat_of((struct network *)(uintptr_t)n, r, layer);
+    size_t rows, cols;
+    role_shape(&n->config, r, &rows, &cols);
+    assert(!*b->name && !is_outside(n, layer));
+    if (role_is_vector(r)) {
+        memcpy(out, vector_of(n, r, layer), rows * sizeof *out);
+        return;
+    }
+    for (size_t i = 0; i < rows; i++) {
+        const int32_t row = (int32_t)i;
+        b->ops->embed(b, out + i * cols, m, &row, 1);
+    }
 }

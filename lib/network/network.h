@@ -3,10 +3,11 @@
  *
  * Every family is the same block (RMSNorm, RoPE, attention, SwiGLU) under other tensor names,
  * another mask and a few switches of its config (lib/checkpoint/config.h): biases b, norms h of
- * single heads.
+ * single heads, and latent vectors z_l of a layer (latent.h), which every row reads.
  *
  *     x = embed(token)
  *     per layer: x += Wo attention(rope(h(Wq n + b)), rope(h(Wk n + b)), Wv n + b),  n = rmsnorm(x)
+ *                x += Wco attention(rope(Wcq c), rope(Wck z_l), Wcv z_l),            c = rmsnorm(x)
  *                x += Wdown (silu(Wgate m) * Wup m),                                 m = rmsnorm(x)
  *     wanted rows: head(rmsnorm(x))
  * Source: Touvron et al. 2023 (arXiv 2302.13971), 2.2; Nie et al. 2025 (arXiv 2502.09992), 2.2;
@@ -28,7 +29,9 @@ struct layer {
     float *attn_norm, *ffn_norm;      /* [D] */
     float *q_bias, *k_bias, *v_bias;  /* [H*E], [K*E], [K*E], or NULL */
     float *q_norm, *k_norm;           /* [E], or NULL */
+    float *cross_norm;                /* [D], or NULL */
     struct mat q, k, v, o, gate, up, down; /* of a layer that is offloaded: in its slot */
+    struct mat cross_q, cross_k, cross_v, cross_o; /* the same; data NULL without latents */
 };
 /* How precisely a network runs; a name that is NULL is the first of its list.
  *   dtype  auto | f32 | bf16 | bf16-f32 | f16   matrices and products (kernels/ops.h). auto: bf16
@@ -79,6 +82,9 @@ int network_part(struct network *n, const struct checkpoint *c, enum part p, siz
                  enum dtype d, struct err *e);
 void network_free(struct network *n);
 size_t network_weight_bytes(const struct network *n); /* taken */
+/* out[rows * cols] = the values of a role as the network computes with them: read back from the
+ * matrix on a host back end, quantized or not. The role has that layer, which is not offloaded. */
+void network_values(const struct network *n, enum role r, size_t layer, float *out);
 /* What the weights will take, from config, dtype, quant and wish alone: mat_bytes of every matrix
  * (values in the back end's layout, with their scales when quantized), or in place of the layers
  * outside two slots; 4 bytes a value of a norm, of a bias and of the rotation's frequencies. For a

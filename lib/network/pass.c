@@ -9,6 +9,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "lib/network/latent.h"
+
 enum { SLOT_STEP = 256 };
 
 /* ---- description ---- */
@@ -108,6 +110,19 @@ static void qkv_block(const struct network *n, size_t l, const struct work *w,
     }
 }
 
+/* y = in W^T, or += , a tile of rows after the other; the rows of in are K wide, those of y N. */
+static void multiply_rows(const struct network *n, const struct work *w, const struct mat *m,
+                          struct input in, act *y, int add, size_t T)
+{
+    for (size_t t = 0, N; t < T; t += N) {
+        N = rows_at_once(n, w, t, T);
+        struct input rows = in;
+        rows.x = row_at(n, (act *)(uintptr_t)in.x, t, m->cols);
+        const struct product p = {m, row_at(n, y, t, m->rows), add};
+        n->backend->ops->matmul(n->backend, &p, 1, rows, N, w->scratch);
+    }
+}
+
 static void attention_block(const struct network *n, size_t l, const struct kv *kv,
                             const struct work *w, const struct pass *p, const struct layer_rows *z)
 {
@@ -133,15 +148,11 @@ static void attention_block(const struct network *n, size_t l, const struct kv *
                               .head_dim = c->head_dim,
                               .mask = p->mask,
                               .mask_block = p->mask_block,
+                              .window = c->window,
                               .dense = work_scores(n, &w->size)};
     qkv_block(n, l, w, z, to, own ? NULL : z->slot);
     b->ops->attention(b, &attn, w->scratch);
-    for (size_t t = 0, N; t < z->T; t += N) {
-        N = rows_at_once(n, w, t, z->T);
-        const struct product o = {&n->layer[l].o, row_at(n, z->x, t, c->width), 1};
-        const act *y = row_at(n, w->y, t, c->heads * c->head_dim);
-        b->ops->matmul(b, &o, 1, (struct input){.x = y}, N, w->scratch);
-    }
+    multiply_rows(n, w, &n->layer[l].o, (struct input){.x = w->y}, z->x, 1, z->T);
 }
 
 /* w->gate = silu(in Wgate^T) * (in Wup^T), in one operation or in three. */
@@ -158,6 +169,34 @@ static void gate_rows(const struct network *n, size_t l, const struct work *w, s
     b->ops->matmul(b, &gate, 1, in, N, w->scratch);
     b->ops->matmul(b, &up, 1, in, N, w->scratch);
     b->ops->swiglu(b, w->gate, w->gate, w->up, N * n->config.ffn);
+}
+
+/* x += what the rows read of their latents. */
+static void cross_block(const struct network *n, size_t l, const struct kv *kv,
+                        const struct work *w, const struct pass *p)
+{
+    const struct config *c = &n->config;
+    struct backend *b = n->backend;
+    const struct layer *y = &n->layer[l];
+    struct attn attn = {.q = w->q,
+                        .y = w->y,
+                        .half = network_half(n),
+                        .pos = w->device.rows.pos,
+                        .seqs = w->device.cross,
+                        .n_seqs = p->n_seqs,
+                        .T = p->T,
+                        .max_rows = p->max_rows,
+                        .heads = c->heads,
+                        .kv_heads = c->kv_heads,
+                        .head_dim = c->head_dim,
+                        .mask = MASK_FULL,
+                        .dense = work_scores(n, &w->size)};
+    latent_read(kv->latents, n, l, &attn);
+    multiply_rows(n, w, &y->cross_q, (struct input){w->x, y->cross_norm, c->norm_eps}, w->q, 0,
+                  p->T);
+    b->ops->rope(b, w->q, w->table, p->T, c->heads, c->head_dim, 1);
+    b->ops->attention(b, &attn, w->scratch);
+    multiply_rows(n, w, &y->cross_o, (struct input){.x = w->y}, w->x, 1, p->T);
 }
 
 static void ffn_block(const struct network *n, size_t l, const struct work *w, act *x, size_t T)
@@ -201,6 +240,8 @@ static void whole_layer(const struct network *n, size_t l, const struct kv *kv,
     attention_block(n, l, kv, w, p, &all);
     if (p->sifts)
         sift_layer(n, l, kv, w, p);
+    if (w->size.latent)
+        cross_block(n, l, kv, w, p);
     ffn_block(n, l, w, w->x, p->T);
 }
 
@@ -308,6 +349,7 @@ void pass_run(const struct network *n, const struct kv *kv, const struct work *w
     struct backend *b = n->backend;
     const struct rows *r = &w->device.rows;
     assert((!p->chosen || (kv && kv->attn)) && (!p->sifts || w->size.sifted));
+    assert(!w->size.latent == !c->latents && (!c->latents || (kv && kv->latents && !kv->attn)));
     assert(p->T <= w->size.rows && p->n_seqs <= w->size.seqs && p->R <= w->size.wanted);
     offload_begin(n->offload);
     b->ops->embed(b, w->x, &n->embed, r->token, p->T);

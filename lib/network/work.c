@@ -47,6 +47,7 @@ static void arena_index(struct arena *k, struct index *x, const struct work_size
     x->quiet = arena_ids(k, ADVANCE_STOPS);
     x->part = arena_take(k, (s->chosen | s->sifted) * s->seqs, sizeof *x->part);
     x->some = arena_take(k, s->chosen * s->seqs, sizeof *x->some);
+    x->cross = arena_take(k, s->latent * s->seqs, sizeof *x->cross);
 }
 
 static size_t larger(size_t a, size_t b)
@@ -77,8 +78,8 @@ static size_t scratch_bytes(const struct network *n, const struct work_size *s)
     struct backend *b = n->backend;
     const struct ops *ops = b->ops;
     size_t T = s->rows, D = c->width, HE = c->heads * c->head_dim, tile = work_tile(n, s);
-    size_t most = ops->attention_work(b, T, s->seqs, s->slots, c->heads, c->kv_heads, c->head_dim,
-                                      work_scores(n, s));
+    size_t most = ops->attention_work(b, T, s->seqs, larger(s->slots, c->latents), c->heads,
+                                      c->kv_heads, c->head_dim, work_scores(n, s));
     most = larger(most, ops->qkv_work(b, tile, D, c->heads, c->kv_heads, c->head_dim,
                                       c->qkv_bias || c->qk_norm));
     most = larger(most, ops->matmul_work(b, tile, HE, D));

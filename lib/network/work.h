@@ -32,6 +32,7 @@ struct work_size {
     size_t logits;     /* 1: logits may be asked for */
     size_t chosen;     /* 1: passes may compute chosen rows alone, and the cache keeps outputs */
     size_t sifted;     /* 1: passes may keep a part of their keys and values */
+    size_t latent;     /* 1: rows read latents too */
     struct variant how;
 };
 /* Heads of attn.dense. */
@@ -47,6 +48,7 @@ struct index {
     int32_t *ban, *quiet;  /* [ADVANCE_STOPS] */
     struct share *part;   /* [seqs] see struct pass, chosen and sifted */
     struct attn_seq *some; /* [seqs] the sequences as their chosen rows alone */
+    struct attn_seq *cross; /* [seqs] the sequences as they read their latents */
     unsigned char *extra;  /* [extra] 256-byte aligned */
 };
 

@@ -203,6 +203,17 @@ static void set_times(json_t *r, const struct job *job, const struct prompt *p,
                         g->n_commits ? list32(g->commit_tokens, g->n_commits) : json_null());
 }
 
+/* What latent thoughts cost and are worth. */
+static void set_latents(json_t *r, const struct generation *g)
+{
+    const char *why = g->oom ? "out of memory" : "nothing was fitted";
+    set_known(r, "vi_ns", g->vi_ns, !g->oom);
+    set_known(r, "decode_ns", g->decode_ns, !g->oom);
+    set_known(r, "state_bytes", (int64_t)g->state_bytes, !g->oom);
+    rec_set_number(r, "kl_nats", g->oom ? (double)NAN : g->kl_nats, why);
+    rec_set_number(r, "elbo_nats", g->oom ? (double)NAN : g->elbo_nats, why);
+}
+
 /* What the passes of the batch had to do at least. Counts of a long run exceed 2^53, so they are no
  * integers. */
 static void set_cost(json_t *r, const struct network *n, const struct batch_trace *trace)
@@ -295,6 +306,8 @@ json_t *generation_record(const struct job *job, const struct network *n,
     set_output(r, tokenizer, g);
     set_place(r, job, at);
     set_times(r, job, p, at, g, trace);
+    if (n->config.latents)
+        set_latents(r, g);
     set_cost(r, n, trace);
     set_text(r, "level", job->args->engine.level);
     if (at->slowdown)

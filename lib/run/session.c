@@ -12,6 +12,7 @@
 #include "lib/base/file.h"
 #include "lib/base/nodes.h"
 #include "lib/base/resident.h"
+#include "lib/decode/prior.h"
 #include "lib/record/resume.h"
 
 void session_worse(struct session *s, int code)
@@ -62,6 +63,16 @@ static int other_decoder(const struct job *job, const struct checkpoint *c, stru
     return err_set(e, EXIT_BAD_DATA, "%s: %s does not run %s models (try %s)",
                    job->args->engine.model, job->decoder->tool,
                    config_paradigm_name(c->config.paradigm), other);
+}
+
+/* What the points need of the device. */
+static int check_device(const struct session *s, struct err *e)
+{
+    const struct job *job = s->job;
+    for (size_t i = 0; job->decoder->able && i < job->plan->points; i++)
+        if (job->decoder->able(&job->plan->point[i], s->backend, e))
+            return -1;
+    return 0;
 }
 
 static int open_model(struct session *s, struct err *e)
@@ -171,6 +182,22 @@ static void settle_slowdown(struct session *s)
         if (fabs(s->slowdown[i].ratio - said) > said / 10)
             slowdown_say(&s->slowdown[i], &s->network, &s->log);
     }
+}
+
+/* Where a point draws latents of it, the prior in the model's folder. */
+static int open_prior(struct session *s, struct err *e)
+{
+    const struct plan *plan = s->job->plan;
+    for (size_t i = 0; i < plan->points && !s->own.prior; i++) {
+        const struct settings *point = &plan->point[i];
+        if (settings_find(point->table, "z") == point->table->n || !settings_is(point, "z", "dit"))
+            continue;
+        s->own.prior = prior_open(s->checkpoint.folder, &s->checkpoint.config, s->backend,
+                                  settings_count(point, "batch"), e);
+        if (!s->own.prior)
+            return -1;
+    }
+    return 0;
 }
 
 /* Memory too short for the weights is a result, not a failure: the records say oom. */
@@ -284,6 +311,8 @@ int session_open(struct session *s, struct err *e)
         engine_open(&s->job->args->engine, &s->backend, e) || session_plan(s, e))
         return -1;
     const struct job *job = s->job;
+    if (check_device(s, e))
+        return -1;
     engine_level(&job->args->engine, s->backend, &s->checkpoint, &s->log);
     if (job->args->explain)
         return session_explain(s, e);
@@ -302,7 +331,7 @@ int session_open(struct session *s, struct err *e)
                        "timing alone; end them, or say --force", s->backend->name);
     if (job->note_signal)
         catch_signals(job->note_signal);
-    return write_faults(s, e) || load_weights(s, e) ? -1 : 0;
+    return write_faults(s, e) || load_weights(s, e) || (s->loaded && open_prior(s, e)) ? -1 : 0;
 }
 
 int session_close(struct session *s, int bad, struct err *e)
@@ -323,6 +352,7 @@ int session_close(struct session *s, int bad, struct err *e)
         rec_abandon(&s->out);
     }
     selfcheck_free(&s->selfcheck);
+    dit_free(s->own.prior);
     if (s->loaded)
         network_free(&s->network);
     drafter_close(&s->drafter);

@@ -19,6 +19,8 @@ static const struct pooled_kind kinds[] = {
     {"bits_per_byte", "nll_nats", POOLED_BY_BYTE, POOLED_BITS, 0},
     {"elbo_ppl", "elbo_nats", POOLED_BY_TOKEN, POOLED_EXPONENTIAL, 0},
     {"elbo_bits_per_byte", "elbo_nats", POOLED_BY_BYTE, POOLED_BITS, 0},
+    {"iwae_ppl", "iwae_nats", POOLED_BY_TOKEN, POOLED_EXPONENTIAL, 0},
+    {"iwae_bits_per_byte", "iwae_nats", POOLED_BY_BYTE, POOLED_BITS, 0},
     {"kstep_ppl", "kstep_nats", POOLED_BY_TOKEN, POOLED_EXPONENTIAL, 0},
     {"kstep_bits_per_byte", "kstep_nats", POOLED_BY_BYTE, POOLED_BITS, 0},
     {"accuracy", "accuracy", POOLED_BY_PROMPT, POOLED_PLAIN, 1},

@@ -32,18 +32,23 @@ struct shape {
     size_t n, heads, kv_heads, head_dim, rows, slots;
     enum mask mask;
     enum order order;
+    size_t window;
 };
 static const struct shape shapes[] = {
-    {2, 4, 4, 16, 9, 9, MASK_FULL, IN_ORDER},
-    {2, 6, 2, 24, 50, 77, MASK_CAUSAL, BACKWARD},
-    {1, 4, 1, 64, 1, 700, MASK_CAUSAL, IN_ORDER}, /* split by keys */
-    {3, 8, 2, 64, 1, 300, MASK_CAUSAL, HOLES},
-    {2, 3, 3, 11, 70, 70, MASK_FULL, HOLES},
-    {1, 4, 2, 32, 90, 600, MASK_BLOCK_CAUSAL, IN_ORDER},
-    {1, 4, 2, 33, 65, 258, MASK_CAUSAL, IN_ORDER},
-    {1, 2, 2, 128, 257, 257, MASK_CAUSAL, IN_ORDER},
-    {1, 5, 1, 64, 129, 512, MASK_FULL, BACKWARD},
-    {1, 1, 1, 1, 3, 1, MASK_CAUSAL, IN_ORDER}, /* two rows see nothing */
+    {2, 4, 4, 16, 9, 9, MASK_FULL, IN_ORDER, 0},
+    {2, 6, 2, 24, 50, 77, MASK_CAUSAL, BACKWARD, 0},
+    {1, 4, 1, 64, 1, 700, MASK_CAUSAL, IN_ORDER, 0}, /* split by keys */
+    {3, 8, 2, 64, 1, 300, MASK_CAUSAL, HOLES, 0},
+    {2, 3, 3, 11, 70, 70, MASK_FULL, HOLES, 0},
+    {1, 4, 2, 32, 90, 600, MASK_BLOCK_CAUSAL, IN_ORDER, 0},
+    {1, 4, 2, 33, 65, 258, MASK_CAUSAL, IN_ORDER, 0},
+    {1, 2, 2, 128, 257, 257, MASK_CAUSAL, IN_ORDER, 0},
+    {1, 5, 1, 64, 129, 512, MASK_FULL, BACKWARD, 0},
+    {1, 1, 1, 1, 3, 1, MASK_CAUSAL, IN_ORDER, 0}, /* two rows see nothing */
+    {2, 4, 2, 24, 77, 77, MASK_CAUSAL, BACKWARD, 7},
+    {1, 4, 1, 64, 1, 700, MASK_CAUSAL, IN_ORDER, 300}, /* a chunk of keys and a half */
+    {1, 4, 2, 33, 300, 600, MASK_CAUSAL, HOLES, 41},   /* most chunks are seen by no row */
+    {3, 2, 2, 16, 5, 9, MASK_CAUSAL, IN_ORDER, 1},     /* each row sees itself */
 };
 
 /* Everything that an attention reads, filled. */
@@ -105,7 +110,8 @@ static struct data fill(const struct shape *s, enum dtype dtype, int half)
                         .kv_heads = s->kv_heads,
                         .head_dim = s->head_dim,
                         .mask = s->mask,
-                        .mask_block = 16};
+                        .mask_block = 16,
+                        .window = s->window};
     return d;
 }
 
@@ -186,7 +192,7 @@ static void case_of(const char *level, const struct shape *s, enum dtype dtype, 
 /* One row, alone and with only the keys that it sees, has the bits that it has among the others. */
 static void row_alone(const char *level, int half)
 {
-    const struct shape s = {1, 8, 2, 64, 100, 400, MASK_CAUSAL, IN_ORDER};
+    const struct shape s = {1, 8, 2, 64, 100, 400, MASK_CAUSAL, IN_ORDER, 0};
     struct data d = fill(&s, DTYPE_BF16, half);
     struct backend *b = open_level(level, 2);
     float *all = run(b, &d, &s);
@@ -318,7 +324,7 @@ static void qkv_cases(const char *level)
 /* A NaN among the values that a row reads must come out, not be lost on the way. */
 static void poison(const char *level)
 {
-    const struct shape s = {1, 2, 2, 64, 4, 40, MASK_CAUSAL, IN_ORDER};
+    const struct shape s = {1, 2, 2, 64, 4, 40, MASK_CAUSAL, IN_ORDER, 0};
     for (int which = 0; which < 6; which++) {
         struct data d = fill(&s, DTYPE_F32, 1);
         float *at = which % 3 == 0 ? d.q : which % 3 == 1 ? (float *)d.k : (float *)d.v;
