@@ -32,6 +32,7 @@ static const struct setting rows[] = {
     DECODER_CONTRACT_ROW("answer"),
     {"cache", 0, SETTING_CHOICE, 0, 0, "on|off", "on", NULL, "cache", NULL,
      SETTING_SWEPT | SETTING_SPEED, "keep K and V, or compute everything at each token"},
+    DECODER_VARIANT_ROWS
     DECODER_BATCH_ROW};
 static const struct settings_table table = {"ltm", rows, sizeof rows / sizeof *rows,
                                             {"ignore-eos", "contract", "fixed"}};
@@ -62,6 +63,7 @@ static struct think how_of(const struct settings *s, const struct decode_env *en
         .draws = settings_is(s, "z_draw", "sample"),
         .refit = settings_is(s, "z", "posterior") ? settings_count(s, "refit") : 0,
         .cache = settings_is(s, "cache", "on"),
+        .variant = decoder_variant(s),
         .ignore_eos = settings_is(s, "contract", "fixed"),
         .seed = env->seed,
         .stop = env->stop,

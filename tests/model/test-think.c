@@ -206,17 +206,18 @@ static void test_writing(size_t window)
 {
     struct model m = open_model("cpu", "f32", window);
     int32_t a[PROMPTS][NEW], b[PROMPTS][NEW];
-    for (int source = THINK_POSTERIOR; source <= THINK_ZERO; source++)
-        for (int refit = 0; refit <= (source == THINK_POSTERIOR ? 5 : 0); refit += 5) {
+    static const enum think_source sources[] = {THINK_POSTERIOR, THINK_PRIOR, THINK_ZERO};
+    for (int k = 0; k < 3; k++)
+        for (int refit = 0; refit <= (k == 0 ? 5 : 0); refit += 5) {
             struct think how = settings();
-            how.source = (enum think_source)source;
+            how.source = sources[k];
             how.draws = refit != 0;
             how.refit = (size_t)refit;
             size_t good = write_all(&m.n, &how, 0, PROMPTS, a);
             for (size_t i = 0; i < PROMPTS; i++)
                 good += write_all(&m.n, &how, i, i + 1, b);
             ok(good == 2 * PROMPTS && same(a, b), "window %zu, source %d, refit %d: a batch writes "
-               "what each writes alone", window, source, refit);
+               "what each writes alone", window, k, refit);
             how.cache = 0;
             write_all(&m.n, &how, 0, PROMPTS, b);
             ok(same(a, b), "and so it does without a cache");
@@ -226,6 +227,9 @@ static void test_writing(size_t window)
     for (size_t i = 0; i < PROMPTS; i++)
         naive(&m.n, &how, i, b[i]);
     ok(same(a, b), "window %zu: as a pass over the whole text for each id", window);
+    how.variant = (struct variant){SIZE_MAX, 1, 1};
+    write_all(&m.n, &how, 0, PROMPTS, b);
+    ok(same(a, b), "and with all scores at once");
     close_model(&m);
 }
 
