@@ -32,6 +32,7 @@ static const struct setting rows[] = {
     DECODER_CONTRACT_ROW("answer"),
     {"cache", 0, SETTING_CHOICE, 0, 0, "on|off", "on", NULL, "cache", NULL,
      SETTING_SWEPT | SETTING_SPEED, "keep K and V, or compute everything at each token"},
+    DECODER_VARIANT_ROWS
     DECODER_BATCH_ROW};
 static const struct settings_table table = {"ltm", rows, sizeof rows / sizeof *rows,
                                             {"ignore-eos", "contract", "fixed"}};
@@ -63,6 +64,7 @@ static struct think how_of(const struct settings *s, const struct decode_env *en
         .refit = settings_is(s, "z", "posterior") ? settings_count(s, "refit") : 0,
         .cache = settings_is(s, "cache", "on"),
         .ignore_eos = settings_is(s, "contract", "fixed"),
+        .variant = decoder_variant(s),
         .seed = env->seed,
         .stop = env->stop,
         .observer = env->observer};

@@ -44,7 +44,8 @@ static size_t ring_of(const struct thinking *t, size_t i)
 static struct work_size size_of(const struct thinking *t)
 {
     const int again = !t->how->cache || t->how->refit; /* passes over whole texts come again */
-    struct work_size s = {.seqs = t->batch, .wanted = t->batch, .cached = 1, .latent = 1};
+    struct work_size s = {.seqs = t->batch, .wanted = t->batch, .cached = 1, .latent = 1,
+                          .how = t->how->variant};
     for (size_t i = 0; i < t->batch; i++) {
         size_t longest = t->in[i].n + (again ? t->how->max_new : 0);
         s.rows += smaller(longest, t->n->config.window);

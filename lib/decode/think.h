@@ -18,7 +18,7 @@
 #include "lib/decode/generation.h"
 #include "lib/decode/observer.h"
 #include "lib/decode/prior.h"
-#include "lib/network/network.h"
+#include "lib/network/work.h"
 
 /* dit: of the prior that was learned (prior.h). */
 enum think_source { THINK_POSTERIOR, THINK_PRIOR, THINK_DIT, THINK_ZERO };
@@ -33,6 +33,7 @@ struct think {
     size_t refit;       /* tokens after which z is fitted anew; 0: never */
     int cache;          /* 1: keys and values are kept; 0: every pass computes the whole text */
     int ignore_eos;     /* 1: a stop id is a token like any other */
+    struct variant variant; /* of the passes */
     struct dit *prior;  /* of THINK_DIT, borrowed */
     struct solver solver;
     uint64_t seed;
