@@ -43,6 +43,10 @@ same() {
         --cache on,off "$T/prompts" > "$T/out"
     [ "$(same "$T/out" | tail -n 1)" -eq 24 ]
     conforms "$T/out"
+    "$BIN/gen-ltm" -m synth:tiny-ltm --device cpu --max-new 8 --batch 4 --no-meta -q \
+        --attention tiled,dense,sliced --ffn fused,unfused --head streamed,dense "$T/prompts" \
+        > "$T/out"
+    [ "$(same "$T/out" | tail -n 1)" -eq 12 ]
     "${LLADA[@]}" --cfg-scale 1 --head streamed,dense --attention tiled,dense "$T/prompts" \
         > "$T/out"
     [ "$(same "$T/out" | tail -n 1)" -eq 4 ]
