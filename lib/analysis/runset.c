@@ -21,7 +21,8 @@ enum { SOURCES_MAX = 1000 }; /* kinds of prompts told apart */
 static const char *const kept[] = {"metric", "quality", "front",    "crossover", "suggest",
                                    "meta",   "parent",  "error",    "roofline",
                                    "check",  "comparison", "workload", "attainment",
-                                   "hypervolume", "dialect", "audit", "method", "commit"};
+                                   "hypervolume", "dialect", "audit", "method", "commit",
+                                   "prune"};
 
 static void copy_known(json_t *to, const json_t *from, const char *key)
 {
@@ -189,7 +190,7 @@ static void add_record(struct runset *s, json_t *r)
         return;
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (!strcmp(kind, kept[i])) {
-            if (strcmp(kind, "comparison") && strcmp(kind, "commit"))
+            if (strcmp(kind, "comparison") && strcmp(kind, "commit") && strcmp(kind, "prune"))
                 /* of configurations that other records tell of */
                 about_config(s, r);
             json_array_append(list_of(s, kind), r);
