@@ -21,8 +21,10 @@ PRUNE_TRAIN_TEXTS ?= data/corpus/train.ndjson.gz data/corpus/train-lists.ndjson.
 prune_all  := $(foreach s,$(PRUNE_SCORES),$(foreach n,$(PRUNE_SHARES),$(s)-$(n)))
 prune_more := $(PRUNE_RECOVER:%=activation-%-trained)
 $(R)/prune/settings: FORCE
-	$(call stamp,$(PRUNE_PROMPTS) $(PRUNE_TEXTS) $(PRUNE_COUNT) $(SEED) / $(PRUNE_STEPS) \
-	    $(PRUNE_TRAIN_TEXTS))
+	$(call stamp,$(PRUNE_PROMPTS) $(PRUNE_TEXTS) $(PRUNE_COUNT) $(SEED))
+
+$(R)/prune/training: FORCE
+	$(call stamp,$(PRUNE_STEPS) $(PRUNE_TRAIN_TEXTS))
 
 $(R)/prune/questions.ndjson: $(R)/quant/questions.ndjson $(R)/prune/settings
 	@sed -n '1,$(PRUNE_PROMPTS)p' $< > $@.tmp && mv $@.tmp $@
@@ -58,8 +60,8 @@ $(foreach y,LLADA LLAMA,$(foreach s,$(PRUNE_SCORES),$(foreach n,$(PRUNE_SHARES),
 # $(call prune_train,SYSTEM,SHARE): its record is that of the model that it began with.
 define prune_train
 $(call prune_model,$(1),activation-$(2)-trained).ndjson: \
-    $(call prune_model,$(1),activation-$(2)).ndjson $(R)/stamp/tool-train-lm \
-    | $(PIPE) $(BIN)/train-lm
+    $(call prune_model,$(1),activation-$(2)).ndjson $(R)/prune/training \
+    $(R)/stamp/tool-train-lm | $(PIPE) $(BIN)/train-lm
 	@rm -rf $$(@:.ndjson=)
 	$$(call say,train-lm $(1) $(2))\
 	    $(beside) $(BIN)/train-lm -q --from $$(<:.ndjson=) --steps $(PRUNE_STEPS) --warmup 20 \

@@ -1,6 +1,6 @@
-/* folder.c - see folder.h. A folder cannot be written in place and seen whole, so it is filled under
- * a name that nobody reads and renamed; rename() refuses a target with files in it, so nothing is
- * ever written over. */
+/* folder.c - see folder.h. A folder cannot be written in place and seen whole, so it is filled
+ * under a name that nobody reads and renamed; rename() refuses a target with files in it, so
+ * nothing is ever written over. */
 #include "lib/base/folder.h"
 
 #include <dirent.h>
