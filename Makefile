@@ -125,6 +125,8 @@ $(BUILD)/obj/kernels/$(1)/cpu/format_int8.o $(BUILD)/obj/kernels/$(1)/cpu/amx_in
 endef
 $(foreach l,portable $(CPU_LEVELS),\
     $(eval $(call cpu_level,$(l),$(or $(CPU_BASE_$(l)),$(l)),kernels/cpu/tmm.h)))
+# Sums of many draws are most of what statistics take, and vectors of them are the same bits.
+$(BUILD)/obj/lib/stat/bootstrap.o: private ALL_CFLAGS += -O3
 # The loops that find the ceilings must not be what limits them.
 $(BUILD)/obj/lib/run/ceiling.o $(BUILD)/obj/kernels/peak-%.o: private ALL_CFLAGS += -O3
 $(BUILD)/obj/kernels/peak-arm.o: private ALL_CFLAGS += -march=armv8.2-a+dotprod+bf16

@@ -12,6 +12,7 @@
 #define KERNELS_ADVANCE_H
 
 #include <math.h>
+#include <string.h>
 
 #include "kernels/ops.h"
 #include "kernels/order/table.h"
@@ -19,6 +20,22 @@
 #include "lib/base/philox.h"
 
 enum { ADVANCE_STOPS = 33 }; /* ids that end a text: CONFIG_MAX_EOS and end-of-turn */
+
+/* As what a confidence is kept. It is computed in double; near 1 floats tie where doubles do not,
+ * and bf16 knows nothing between 0.996 and 1. */
+#define ROUNDING_CHOICES "f64|f32|bf16" /* in the order of: */
+enum rounding { ROUNDING_F64, ROUNDING_F32, ROUNDING_BF16 };
+HOST_DEVICE double rounded_confidence(enum rounding r, double p)
+{
+    float x = (float)p;
+    uint32_t bits;
+    if (r != ROUNDING_BF16)
+        return r == ROUNDING_F32 ? (double)x : p;
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u; /* to nearest, ties to even */
+    memcpy(&x, &bits, sizeof bits);
+    return (double)x;
+}
 
 /* ---- texts: one token a pass (autoregression) ---- */
 
@@ -141,6 +158,7 @@ struct canvas_loop {
     int32_t mask;                  /* the mask id */
     enum order order;
     enum unmask rule;
+    enum rounding rounding;        /* of confidences */
     struct unmask_params params;
     uint64_t order_seed;           /* of the draws that an order makes */
     int32_t per_block;             /* 1: rows serve the block that they were described for only */
@@ -214,7 +232,9 @@ HOST_DEVICE struct reading canvas_read(const struct canvas_loop *l, const struct
         unmask_klass_note(slot, w, c->passes,
                           canvas_before(l, c, l->asked[w]) >= 0 &&
                               (double)l->answer[w].divergence < l->params.kl_threshold);
-    return unmask_read(l->rule, &l->params, &l->answer[w], slot);
+    struct reading said = unmask_read(l->rule, &l->params, &l->answer[w], slot);
+    said.confidence = rounded_confidence(l->rounding, said.confidence);
+    return said;
 }
 
 /* Where the order puts answer w of that confidence. */

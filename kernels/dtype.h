@@ -4,7 +4,8 @@
  *
  * What the codes of a quantized format mean is defined in kernels/quant.h. A further one is a row
  * here, its definition (kernels/quant-NAME.c), and a file with its kernels in each back end that
- * has it: kernels/ref/mat.c, kernels/cpu/format_NAME.c, kernels/cuda/format_NAME.cuh.
+ * has it: kernels/ref/mat.c, kernels/cpu/format_NAME.c, kernels/cuda/format_NAME.cuh. Formats that
+ * differ in a table or in how scales are kept share these files: those of blocks of 16 levels do.
  */
 #ifndef KERNELS_DTYPE_H
 #define KERNELS_DTYPE_H
@@ -15,19 +16,31 @@
 extern "C" {
 #endif
 
-enum dtype { DTYPE_F32, DTYPE_BF16, DTYPE_BF16_F32, DTYPE_INT8, DTYPE_NF4, DTYPE_FP8, DTYPES };
+enum dtype {
+    DTYPE_F32,
+    DTYPE_BF16,
+    DTYPE_BF16_F32,
+    DTYPE_INT8,
+    DTYPE_NF4,
+    DTYPE_FP8,
+    DTYPE_INT8_VECTOR,
+    DTYPE_NF4_F32,
+    DTYPE_FP4,
+    DTYPE_F16,
+    DTYPES
+};
 
-/* The numbers that a product multiplies. F32: x as it is; BF16: x rounded to bf16; INT8: codes of x
- * by codes of W. */
+/* The numbers that a product multiplies. F32: floats; BF16: x rounded to bf16; INT8: codes of x by
+ * codes of W. */
 enum unit { UNIT_F32, UNIT_BF16, UNIT_INT8, UNITS };
 const char *dtype_unit_name(enum unit u); /* "f32", "bf16", "int8" */
 
 /* The arrays of a quantized matrix: the members of struct codes (kernels/quant.h). */
 enum codes_part { PART_CODE, PART_ABSMAX, PART_SCALE, PART_OFFSET, PARTS };
 
-/* NF4: values in a block, blocks whose absmax are quantized together. INT8: 127 * 128 times so many
- * columns still fit an int32 sum. */
-enum { NF4_BLOCK = 64, NF4_SUPER = 256, INT8_COLS_MAX = 131072 };
+/* Of formats of 4 bits: values in a block; of NF4, blocks whose absmax are quantized together. Of
+ * INT8: 127 * 128 times so many columns still fit an int32 sum. */
+enum { QUANT_BLOCK = 64, QUANT_SUPER = 256, INT8_COLS_MAX = 131072 };
 
 /* What has an element of an array: of PER_VALUE its elements are `bits` of dtype_info. */
 enum part_per { PER_NONE, PER_VALUE, PER_ROW, PER_BLOCK, PER_SUPER, PER_MATRIX };
@@ -57,7 +70,7 @@ extern const struct dtype_info dtype_info[DTYPES];
 
 /* The names of the quantized formats, as choices of an option; tests/kernels/test-dtype.c compares
  * them with the table. */
-#define DTYPE_QUANTIZED "int8|nf4|fp8"
+#define DTYPE_QUANTIZED "int8|nf4|fp8|int8-vector|nf4-f32|fp4"
 
 /* The format of that name, or DTYPES: there is none. */
 enum dtype dtype_named(const char *name);

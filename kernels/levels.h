@@ -1,12 +1,15 @@
-/* levels.h - the numbers that codes stand for, for host and device: the 16 levels of NF4, the 256
- * of the dynamic map behind its double quantization, and e4m3 (kernels/quant.h says what for).
+/* levels.h - the numbers that codes stand for, for host and device: the 16 levels of NF4 and of
+ * FP4, the 256 of the dynamic map behind double quantization, e4m3 and fp16 (kernels/quant.h says
+ * what for).
  *
- * Source: levels: arXiv 2305.14314, appendix E, quantiles of N(0, 1) with an exact zero, divided by
- * their largest. e4m3: OCP 8-bit Floating Point Specification (OFP8) 1.0, E4M3: no infinities, one
- * NaN of either sign, numbers up to 448. The dynamic map: for each decade s = 10^-6..1 the
- * midpoints of n = 1, 2, 4, .. 64 equal parts of [0.1, 1], times s; their negatives; 0 and 1. A
- * bound of the parts is a fused multiply-add from the nearer end and a midpoint a float sum, as
- * torch.linspace and bitsandbytes compute them.
+ * Source: NF4: arXiv 2305.14314, appendix E, quantiles of N(0, 1) with an exact zero, divided by
+ * their largest. FP4: dDequantizeFP4Tree and dQuantizeFP4 of bitsandbytes: a sign, two bits of
+ * exponent (bias 3), one of fraction, divided by 12; code 1 alone is 1/16 / 12. e4m3: OCP 8-bit
+ * Floating Point Specification (OFP8) 1.0, E4M3: no infinities, one NaN of either sign, numbers up
+ * to 448. The dynamic map: for each decade s = 10^-6..1 the midpoints of n = 1, 2, 4, .. 64 equal
+ * parts of [0.1, 1], times s; their negatives; 0 and 1. A bound of the parts is a fused
+ * multiply-add from the nearer end and a midpoint a float sum, as torch.linspace and bitsandbytes
+ * compute them.
  */
 #ifndef KERNELS_LEVELS_H
 #define KERNELS_LEVELS_H
@@ -14,6 +17,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "kernels/dtype.h"
 #include "lib/base/device.h"
 
 #define NF4_LEVELS                                                                              \
@@ -34,6 +38,10 @@
      0.7229568362236023f,                                                                       \
      1.0f}
 
+#define FP4_LEVELS                                                                              \
+    {0.0f,  5.208333333e-03f,  0.66666667f,  1.0f,  0.33333333f,  0.5f,  0.16666667f,  0.25f,   \
+     -0.0f, -5.208333333e-03f, -0.66666667f, -1.0f, -0.33333333f, -0.5f, -0.16666667f, -0.25f}
+
 #define LEVEL_STEP(n) ((1.0f - 0.1f) / (n))
 #define LEVEL_BOUND(i, n)                                                                       \
     (2 * (i) < (n) ? (float)((double)0.1f + (double)LEVEL_STEP(n) * (i))                        \
@@ -53,7 +61,7 @@
 #define LEVEL_DOWN_16(i, n, s) LEVEL_DOWN_8(i, n, s), LEVEL_DOWN_8((i) + 8, n, s)
 #define LEVEL_DOWN_32(i, n, s) LEVEL_DOWN_16(i, n, s), LEVEL_DOWN_16((i) + 16, n, s)
 #define LEVEL_DOWN_64(i, n, s) LEVEL_DOWN_32(i, n, s), LEVEL_DOWN_32((i) + 32, n, s)
-#define NF4_DYNAMIC                                                                             \
+#define DYNAMIC_LEVELS                                                                             \
     {LEVEL_DOWN_64(0, 64, 1.0), LEVEL_DOWN_32(0, 32, 1e-1), LEVEL_DOWN_16(0, 16, 1e-2),         \
      LEVEL_DOWN_8(0, 8, 1e-3),  LEVEL_DOWN_4(0, 4, 1e-4),   LEVEL_DOWN_2(0, 2, 1e-5),           \
      LEVEL_DOWN_1(0, 1, 1e-6),  0.0f,                       LEVEL_UP_1(0, 1, 1e-6),             \
@@ -61,16 +69,16 @@
      LEVEL_UP_16(0, 16, 1e-2),  LEVEL_UP_32(0, 32, 1e-1),   LEVEL_UP_64(0, 64, 1.0),            \
      1.0f}
 
-/* What nf4_level and nf4_dynamic of quant.h hold, where those cannot be read. */
-HOST_DEVICE float level_of(unsigned code)
+/* What quant_levels(d) and dynamic_level of quant.h hold, where those cannot be read. */
+HOST_DEVICE float level_of(enum dtype d, unsigned code)
 {
-    static const float level[16] = NF4_LEVELS;
-    return level[code];
+    static const float nf4[16] = NF4_LEVELS, fp4[16] = FP4_LEVELS;
+    return d == DTYPE_FP4 ? fp4[code] : nf4[code];
 }
 
 HOST_DEVICE float dynamic_level_of(unsigned code)
 {
-    static const float level[256] = NF4_DYNAMIC;
+    static const float level[256] = DYNAMIC_LEVELS;
     return level[code];
 }
 
@@ -85,11 +93,24 @@ HOST_DEVICE unsigned level_nearest(const float *level, unsigned n, float v)
     return at;
 }
 
-/* The NF4 code of v in -1..1. */
-HOST_DEVICE unsigned level_code(float v)
+/* The FP4 code of v in -1..1: bitsandbytes' bounds between neighbours; on one, the smaller. */
+HOST_DEVICE unsigned level_fp4_code(float v)
 {
-    static const float level[16] = NF4_LEVELS;
-    return level_nearest(level, 16, v);
+    static const float bound[7] = {0.00260417f, 0.0859375f, 0.20833333f, 0.29166667f,
+                                   0.4166667f,  0.583333f,  0.8333333f};
+    const uint32_t ascending = 0x32547610; /* codes by size, four bits each */
+    float size = v < 0 ? -v : v;
+    unsigned above = 0;
+    for (unsigned i = 0; i < 7; i++)
+        above += size > bound[i];
+    return (ascending >> 4 * above & 7) | (v < 0 ? 8 : 0);
+}
+
+/* The code of v in -1..1 in a format of 16 levels. */
+HOST_DEVICE unsigned level_code(enum dtype d, float v)
+{
+    static const float nf4[16] = NF4_LEVELS;
+    return d == DTYPE_FP4 ? level_fp4_code(v) : level_nearest(nf4, 16, v);
 }
 
 /* To the nearest integer, ties to even, for |x| < 2^22: beyond 1.5 * 2^23 floats are integers. */
@@ -107,6 +128,41 @@ HOST_DEVICE float e4m3_value(uint8_t code)
     float f;
     memcpy(&f, &bits, sizeof f);
     return rest == 0x7f ? f : f * 0x1p120f;
+}
+
+/* The number that 16 bits of IEEE 754 binary16 (fp16) stand for: sign, 5 bits of exponent (bias
+ * 15), 10 of fraction. Read as a float it is 2^-112 of that, denormals too; infinities and NaN
+ * apart. */
+HOST_DEVICE float f16_float(uint16_t code)
+{
+    uint32_t sign = (uint32_t)(code & 0x8000) << 16, bits = (uint32_t)(code & 0x7fff) << 13;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    f *= 0x1p112f;
+    memcpy(&bits, &f, sizeof bits);
+    bits |= sign | ((code & 0x7c00) == 0x7c00 ? 0x7f800000u : 0);
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+/* The code of the fp16 number nearest to x, ties to even; from 65520 on that of infinity; NaN stays
+ * NaN. */
+HOST_DEVICE uint16_t f16_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    uint32_t sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
+    if (size > 0x7f800000)
+        return (uint16_t)(sign | 0x7e00);
+    if (size >= 0x477ff000) /* 65520 */
+        return (uint16_t)(sign | 0x7c00);
+    if (size < 0x38800000) { /* 2^-14, the least number with a leading one: multiples of 2^-24 */
+        float small;
+        memcpy(&small, &size, sizeof small);
+        return (uint16_t)(sign | (uint32_t)level_round(small * 0x1p24f));
+    }
+    size += 0xfff + (size >> 13 & 1);
+    return (uint16_t)(sign | ((size >> 13) - (112 << 10)));
 }
 
 /* The code of the e4m3 number nearest to x, ties to even; beyond 448, infinities too, that of 448.

@@ -49,6 +49,7 @@ void memory_give(struct memory *m, size_t bytes, enum memory_kind kind)
 void memory_reset_peak(struct memory *m)
 {
     m->calls = 0;
+    m->arrive_ns = 0;
     m->requested_peak = m->requested;
     m->allocated_peak = m->allocated;
     m->reserved_peak = m->reserved;

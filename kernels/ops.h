@@ -14,17 +14,20 @@
  * Operations take effect in the order of the calls, but a device may run them later: only `read`
  * and `event_wait` wait for it.
  *
- * Activations (`act`) are values of backend.act: F32, or on cuda BF16 when the matrices are not F32
- * or BF16_F32, as bf16 models compute: every operation then computes in fp32 and rounds what it
- * writes.
+ * Activations (`act`) are values of backend.act: F32, or on cuda BF16 when the matrices are not
+ * F32, F16 or BF16_F32, as bf16 models compute: every operation then computes in fp32 and rounds
+ * what it writes.
  *
  * Precision: what a product means depends on the dtype of its matrix alone, on every back end:
  *
  *   F32       y = sum_k x_k w_k
  *   BF16      the same with x rounded to bf16 (to nearest, ties to even), as bf16 models compute
  *   BF16_F32  bf16 weights, x as it is
- *   INT8      LLM.int8(): kernels/quant.h
- *   NF4       4-bit NormalFloat with double quantization, x rounded to bf16: kernels/quant.h
+ *   F16       fp16 weights, x rounded to fp16: from 65520 on to infinity, which its outputs then
+ *             are or, met by a zero or its opposite, NaN
+ *   INT8      LLM.int8(): kernels/quant.h; INT8_VECTOR the same without outliers
+ *   NF4       4-bit NormalFloat with double quantization, x rounded to bf16: kernels/quant.h;
+ *             NF4_F32 the same without it, FP4 the same as that with other levels
  *   FP8       e4m3 weights with one scale a row, x rounded to bf16: kernels/quant.h
  *
  * Sums are fp32 (ref: double; INT8: exact integers). On ref and cpu their order depends on K alone:
@@ -61,6 +64,9 @@ struct memory {
     size_t calls;              /* blocks handed out since the last reset */
     size_t kind[MEMORY_KINDS]; /* allocated, by what it is for */
     size_t cap;                /* --mem-cap: alloc answers NULL beyond it; 0: none */
+    int64_t arrive_ns;         /* a host has waited in ops.arrive since the last reset */
+    int direct;                /* 1: on a device each block comes from the system and goes back to
+                                * it by itself, as on a host; none is kept for the next */
 };
 
 /* A weight matrix y = x W^T, W [rows, cols] as in the checkpoint. `data` is packed in the layout of
@@ -110,6 +116,7 @@ struct backend {
     struct pool *pool;   /* threads of the host */
     struct memory memory;
     int interleave;      /* 1: weights of a host lie on all its memory nodes in turn */
+    int unrecorded;      /* 1: run() never records, each step is what it is the first time */
     void *device;        /* what a back end keeps for itself */
     char name[64];       /* of the device: "NVIDIA H200"; empty for the host */
     char address[16];    /* of the device on the bus, "0000:18:00.0"; empty for the host */
@@ -161,11 +168,17 @@ struct attn {
     size_t heads, kv_heads, head_dim;
     enum mask mask;
     size_t mask_block; /* MASK_BLOCK_CAUSAL: a row sees keys whose pos/block <= its own */
+    size_t window;     /* > 0, MASK_CAUSAL: a row sees the last `window` positions up to its own
+                        * alone. Host back ends; 0 elsewhere */
+    size_t dense;      /* 0: scores exist a tile at a time. Else those of so many heads do at once,
+                        * of all rows with all keys, in work: what tiles save, to be measured. ref
+                        * has one row of them whatever it says */
 };
 
-/* What the head must answer, and how a token is chosen. */
+/* What the head must answer, and how a token is chosen. No member has padding behind it. */
 struct head_query {
-    double temperature;   /* 0: argmax. > 0: argmax of logit + T * Gumbel noise, in double */
+    double temperature;   /* 0: argmax. > 0: argmax of logit + T * Gumbel noise: gumbel_score */
+    size_t gumbel;        /* enum gumbel (kernels/gumbel.h); 0: in double */
     uint64_t seed;        /* with keys[]: noise of (row r, id v) = rng_at(seed, keys[r], v) */
     const uint64_t *keys; /* [R], may be NULL at temperature 0 */
     double cfg_scale;     /* > 0: logits = u + (1 + cfg_scale) (c - u) with xu below */
@@ -175,6 +188,9 @@ struct head_query {
     const int32_t *quiet; /* ids left out of the softmax after the choice: their probability is 0 */
     size_t n_quiet;
     const int32_t *target; /* [R] ids whose log-probability is wanted, or NULL */
+    size_t dense;         /* 1: the logits of all rows and ids exist before the first is looked at,
+                           * in work; what chunks of the vocabulary save, to be measured. ref has
+                           * one row of them whatever it says */
 };
 struct head_row {
     int32_t id;        /* chosen */
@@ -198,11 +214,16 @@ struct rows {
     uint64_t *key;                /* [R] of the noise */
 };
 
+struct store;       /* a back end's own */
+enum { STORE_GRAIN = 4096, STORE_DEPTH = 2 };
+
 struct text_loop;   /* kernels/advance.h */
 struct canvas_loop;
 struct drift;       /* kernels/reuse.h */
 struct outputs;
 struct sift;
+struct wkv;         /* kernels/wkv.h */
+struct wkv_back;
 struct gemm;        /* kernels/train.h */
 
 struct ops {
@@ -251,6 +272,26 @@ struct ops {
     int64_t (*event_record)(struct backend *b);
     int64_t (*event_wait)(struct backend *b, int64_t event);
 
+    /* ---- a store: blocks that lie elsewhere, and come while others are computed with ---- */
+
+    /* Room for `blocks` blocks of `bytes` each, a multiple of STORE_GRAIN, that is no memory of the
+     * back end: on a host a file without a name in `folder`, on a device pinned memory of its host.
+     * The caller's (store_close). NULL: EXIT_CANNOT_CREATE (no such folder), EXIT_IO (it is full),
+     * EXIT_FAILED_RECORDS (no memory of the host). */
+    struct store *(*store_open)(struct backend *b, const char *folder, size_t blocks, size_t bytes,
+                                struct err *e);
+    void (*store_close)(struct backend *b, struct store *s); /* NULL is fine */
+    /* Bytes from `at` on (a multiple of STORE_GRAIN) of a block = from[bytes] of the back end;
+     * waits. -1: EXIT_IO. */
+    int (*store_put)(struct backend *b, struct store *s, size_t block, size_t at, const void *from,
+                     size_t bytes, struct err *e);
+    /* to[] = the block, `to` at a multiple of STORE_GRAIN: begins behind the operations so far and
+     * goes on beside those to come. STORE_DEPTH may be under way; within ops.run each has arrived
+     * before the step ends. A store that cannot be read ends the process: exit 70. */
+    void (*stage)(struct backend *b, struct store *s, size_t block, void *to);
+    /* Operations from here on come behind the oldest `stage` that has not arrived yet. */
+    void (*arrive)(struct backend *b, struct store *s);
+
     /* ---- matrices ---- */
 
     /* The format of activations beside matrices of `dtype`. */
@@ -278,11 +319,12 @@ struct ops {
                        size_t head_dim, int steps);
     /* y = softmax(q k^T / sqrt(E) + mask) v. Query head h reads key head h / (H/K). A row that sees
      * no key gives zeros. work: attention_work(...) bytes for at least these numbers of rows in
-     * all, of sequences, and of slots a sequence. Source: Milakov & Gimelshein 2018 (online
-     * softmax, arXiv 1805.02867); Ainslie et al. 2023 (grouped queries, arXiv 2305.13245). */
+     * all, of sequences, of slots a sequence, and this attn.dense. Source: Milakov & Gimelshein
+     * 2018 (online softmax, arXiv 1805.02867); Ainslie et al. 2023 (grouped queries, arXiv
+     * 2305.13245). */
     void (*attention)(struct backend *b, const struct attn *a, void *work);
     size_t (*attention_work)(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
-                             size_t heads, size_t kv_heads, size_t head_dim);
+                             size_t heads, size_t kv_heads, size_t head_dim, size_t dense);
     /* y_i[T, N_i] = in[T, K] W_i^T, or += , for n <= PRODUCTS_MAX matrices of one dtype and one K.
      * work: matmul_work(...) bytes for these T, K and the sum of N_i, or more. */
     void (*matmul)(struct backend *b, const struct product *p, size_t n, struct input in, size_t T,
@@ -292,16 +334,20 @@ struct ops {
     void (*gated)(struct backend *b, act *y, struct input in, const struct mat *gate,
                   const struct mat *up, size_t T, void *work);
     size_t (*matmul_work)(const struct backend *b, size_t T, size_t K, size_t N);
+    /* y = silu(gate) * up, n values, silu's rounded to `act`; y may be gate. What gated() does to
+     * its products. */
+    void (*swiglu)(struct backend *b, act *y, const act *gate, const act *up, size_t n);
     /* y[t, d] = x[row[t], d] normalized as for struct input (gain NULL: as it is); row NULL: row t,
      * and then y may be x. */
     void (*rmsnorm)(struct backend *b, act *y, const act *x, const int32_t *row, const float *gain,
                     size_t T, size_t D, double eps);
     /* One streaming pass over the vocabulary for R rows x[R, D] (xu: unconditional rows for CFG, or
      * rows to be compared with, or NULL). logits: NULL, or [R, V] that gets the (guided, banned)
-     * logits. work: head_work bytes. */
+     * logits. work: head_work bytes; its `dense` is 0, or with head_query.dense 1, and 2 with xu.
+     */
     void (*head)(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
                  const struct head_query *q, struct head_row *out, float *logits, void *work);
-    size_t (*head_work)(const struct backend *b, size_t R, size_t D, size_t V);
+    size_t (*head_work)(const struct backend *b, size_t R, size_t D, size_t V, size_t dense);
 
     /* ---- from one pass to the next: kernels/advance.h ---- */
 
@@ -313,6 +359,17 @@ struct ops {
     void (*choose)(struct backend *b, const struct drift *d, void *work);
     void (*settle)(struct backend *b, const struct outputs *o);
     void (*sift)(struct backend *b, const struct sift *s, void *work);
+
+    /* ---- time mixing of RWKV 6 and 7, and its gradients: kernels/wkv.h ---- */
+
+    /* work: wkv_work(...) and wkv_back_work(...) bytes for at least these numbers of sequences, and
+     * of rows a sequence. */
+    void (*wkv)(struct backend *b, const struct wkv *a, void *work);
+    size_t (*wkv_work)(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
+                       size_t head_dim);
+    void (*wkv_back)(struct backend *b, const struct wkv_back *a, void *work);
+    size_t (*wkv_back_work)(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
+                            size_t head_dim);
 
     /* ---- for training: host back ends only, NULL on cuda ---- */
 
@@ -326,8 +383,6 @@ struct ops {
      */
     void (*rope)(struct backend *b, float *x, const float *table, size_t T, size_t heads, size_t E,
                  int sign);
-    /* y = silu(gate) * up, n values; y may be gate. */
-    void (*swiglu)(struct backend *b, float *y, const float *gate, const float *up, size_t n);
 
     /* Gives back what the back end keeps in backend.device; NULL: nothing. */
     void (*close)(struct backend *b);
@@ -340,7 +395,7 @@ struct ops {
 struct backend *backend_open(const char *device, const char *isa, size_t threads, size_t mem_cap,
                              struct err *e);
 void backend_close(struct backend *b);
-/* peak := current, for all three counters; calls := 0. */
+/* peak := current, for all three counters; calls, arrive_ns := 0. */
 void memory_reset_peak(struct memory *m);
 /* For the back ends: accounts for a block of `bytes`; -1 when the cap forbids it. */
 int memory_take(struct memory *m, size_t bytes, enum memory_kind kind);

@@ -1,6 +1,6 @@
-/* quant-int8.c - LLM.int8() by its definition in quant.h, in plain fp32: rows of weights, and rows
- * of activations without their outliers. Every operation is rounded by itself, so that each back
- * end can make the same codes.
+/* quant-int8.c - LLM.int8() and int8-vector by their definition in quant.h, in plain fp32: rows of
+ * weights, and rows of activations without their outliers. Every operation is rounded by itself, so
+ * that each back end can make the same codes.
  */
 #include <math.h>
 
@@ -14,20 +14,21 @@ float quant_int8(const float *w, size_t n, int8_t *code)
     return quant_scale(top);
 }
 
-float quant_int8_row(const float *x, size_t n, int8_t *code, uint32_t *outlier, size_t *n_outliers)
+float quant_int8_row(const float *x, size_t n, float limit, int8_t *code, uint32_t *outlier,
+                     size_t *n_outliers)
 {
     float scale = 0;
     *n_outliers = 0;
     for (size_t i = 0; i < n; i++) {
         float a = fabsf(x[i]);
-        if (!(a < INT8_OUTLIER))
+        if (!(a < limit))
             outlier[(*n_outliers)++] = (uint32_t)i;
         else if (a > scale)
             scale = a;
     }
     float up = quant_up(scale, INT8_TOP);
     for (size_t i = 0; i < n; i++)
-        code[i] = fabsf(x[i]) < INT8_OUTLIER ? (int8_t)level_round(x[i] * up) : 0;
+        code[i] = fabsf(x[i]) < limit ? (int8_t)level_round(x[i] * up) : 0;
     return quant_scale(scale);
 }
 

@@ -10,9 +10,11 @@
 
 #include "lib/base/mem.h"
 
-static const struct quant_format *const formats[DTYPES] = {[DTYPE_INT8] = &quant_int8_format,
-                                                           [DTYPE_NF4] = &quant_nf4_format,
-                                                           [DTYPE_FP8] = &quant_fp8_format};
+static const struct quant_format *const formats[DTYPES] = {
+    [DTYPE_INT8] = &quant_int8_format, [DTYPE_INT8_VECTOR] = &quant_int8_format,
+    [DTYPE_FP8] = &quant_fp8_format,   [DTYPE_NF4] = &quant_nf4_format,
+    [DTYPE_FP4] = &quant_fp4_format,   [DTYPE_NF4_F32] = &quant_nf4_f32_format,
+};
 
 float quant_largest(const float *x, size_t n)
 {
@@ -58,8 +60,8 @@ void *quant_make(struct codes *q, const struct mat_source *s, enum dtype dtype, 
     size_t blocks = absmax ? dtype_scales(dtype, N, K) : 0;
     char *block = mem_aligned(scale + blocks * sizeof(float) + absmax + code);
     struct making m = {s, formats[dtype], {.cols = K, .scale = (float *)block}};
-    m.to.block_scale = m.to.scale + scale / sizeof(float);
-    m.to.absmax = (uint8_t *)(m.to.block_scale + blocks);
+    m.to.block_scale = m.to.scale + (blocks ? scale / sizeof(float) : 0);
+    m.to.absmax = (uint8_t *)(m.to.scale + scale / sizeof(float) + blocks);
     m.to.code = m.to.absmax + absmax;
     pool_run(pool, N, 1, encode_rows, &m);
     float offset = m.format->fold ? m.format->fold(&m.to, blocks, pool) : 0;

@@ -1,4 +1,4 @@
-/* quant.h - what int8, nf4 and fp8 mean: how values become codes and codes become values again.
+/* quant.h - what the quantized formats mean: how values become codes and codes become values again.
  * Here is the definition, in plain C: back ends have kernels of their own for the same bits. Sizes
  * and limits of the formats: kernels/dtype.h.
  *
@@ -13,6 +13,10 @@
  * batch has one there; here each row decides for itself, so that a sequence does not depend on its
  * neighbours.
  *
+ * INT8_VECTOR, vector-wise int8 (the baseline of the same paper, 2.1): the same codes and scales
+ * of weights, and nothing is kept out of those of x: its outliers are the elements that are no
+ * finite numbers, so that what has none stays visible. One large element coarsens its whole row.
+ *
  * NF4 (Dettmers et al. 2023, arXiv 2305.14314): blocks of 64 consecutive values of the row-major
  * matrix, a = max |w| of the block, code = index of the nearest of 16 levels to w * (1 / a),
  * w' = level[code] * a. Two codes a byte, the first in the high half. Double quantization: with
@@ -23,15 +27,20 @@
  * bf16 instead when there are many rows: CUDA does (kernels/cuda/large.cu), for its library.
  *     y = sum_blocks a sum_k bf16(x_k) bf16(level[code_k]).
  *
+ * NF4_F32: the same without double quantization: a in fp32. FP4: as NF4_F32 with 16 other levels, a
+ * sign and 0, 1/192, 1/6, 1/4, 1/3, 1/2, 2/3, 1 (bnb_4bit_quant_type "fp4" of bitsandbytes without
+ * bnb_4bit_use_double_quant, its default).
+ *
  * FP8 (Micikevicius et al. 2022, arXiv 2209.05433): a row of weights has one scale,
  *     scale = max |w|,  code = the e4m3 number nearest to w * (448 / scale), ties to even,
  *     w' = value(code) * (scale / 448).
  * A product rounds x to bf16 and scales the whole sum:
  *     y = (sum_k bf16(x_k) value(code_k)) * (scale / 448).
  *
- * What is not a number: a row (INT8, FP8) or a block (NF4) with a NaN or an infinity has the scale
- * NaN, so that products with it are NaN (for NF4 with double quantization: the whole matrix) and
- * the head reports them. A scale below QUANT_TINY, whose reciprocal would overflow, counts as zero.
+ * What is not a number: a row (int8, FP8) or a block (4 bits) with a NaN or an infinity has the
+ * scale NaN, so that products with it are NaN (for NF4 with double quantization: the whole matrix)
+ * and the head reports them. A scale below QUANT_TINY, whose reciprocal would overflow, counts as
+ * zero.
  *
  * Source: github.com/bitsandbytes-foundation/bitsandbytes; the dynamic map is its
  * create_dynamic_map(signed), bit for bit.
@@ -39,6 +48,7 @@
 #ifndef KERNELS_QUANT_H
 #define KERNELS_QUANT_H
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -56,8 +66,8 @@ extern "C" {
 
 /* A quantized matrix as the checkpoint keeps it: the arrays of its row in dtype_info[]. INT8: code
  * [rows, cols] int8, scale [rows]. NF4: code [rows * cols / 2]; absmax [rows * cols / 64]
- * dynamic-map codes; scale [ceil(rows * cols / 64 / 256)] their maxima; offset m. FP8: as INT8,
- * e4m3 codes. */
+ * dynamic-map codes; scale [ceil(rows * cols / 64 / 256)] their maxima; offset m. NF4_F32, FP4:
+ * code as NF4, scale [rows * cols / 64] the absmax themselves. FP8: as INT8, e4m3 codes. */
 struct codes {
     enum dtype dtype;
     const void *code;
@@ -67,14 +77,21 @@ struct codes {
 };
 
 /* Scales that the absmax of so many blocks have. */
-HOST_DEVICE size_t nf4_supers(size_t blocks)
+HOST_DEVICE size_t quant_supers(size_t blocks)
 {
-    return (blocks + NF4_SUPER - 1) / NF4_SUPER;
+    return (blocks + QUANT_SUPER - 1) / QUANT_SUPER;
 }
 
-extern const float nf4_level[16];
-extern const uint16_t nf4_level_bf16[16]; /* the same, rounded */
-extern const float nf4_dynamic[256];      /* ascending */
+extern const float dynamic_level[256]; /* ascending */
+/* The 16 levels of a format of blocks, and the same rounded to bf16. */
+const float *quant_levels(enum dtype d);
+const uint16_t *quant_levels_bf16(enum dtype d);
+
+/* Elements of x that are not below this in size stay out of the codes of a format that codes x. */
+HOST_DEVICE float quant_outlier(enum dtype d)
+{
+    return d == DTYPE_INT8 ? INT8_OUTLIER : INFINITY;
+}
 
 /* The scale of a row whose largest |w| is `top` (NaN when one is not finite), and what w is
  * multiplied by before it is coded, `most` being the largest code; 0: all codes are 0. */
@@ -94,18 +111,19 @@ float quant_largest(const float *x, size_t n);
 /* code[n] and the scale of one row; a row of zeros has scale 0 and codes 0. */
 float quant_int8(const float *w, size_t n, int8_t *code);
 float quant_fp8(const float *w, size_t n, uint8_t *code);
-/* The same for activations: outliers are left out (code 0) and reported in ascending order:
- * outlier[*n_outliers] are their indices (room for n). */
-float quant_int8_row(const float *x, size_t n, int8_t *code, uint32_t *outlier,
+/* The same for activations: outliers, not below `limit`, are left out (code 0) and reported in
+ * ascending order: outlier[*n_outliers] are their indices (room for n). */
+float quant_int8_row(const float *x, size_t n, float limit, int8_t *code, uint32_t *outlier,
                      size_t *n_outliers);
-/* codes of n values (a multiple of 64), code[n / 2], and absmax[n / 64] of the blocks, in fp32. */
-void quant_nf4(const float *w, size_t n, uint8_t *code, float *absmax);
+/* codes of n values (a multiple of 64) in a format of blocks, code[n / 2], and absmax[n / 64] of
+ * the blocks, in fp32. */
+void quant_blocks(enum dtype d, const float *w, size_t n, uint8_t *code, float *absmax);
 /* m of a whole matrix: a sum in double, in order. */
-float quant_nf4_mean(const float *absmax, size_t n);
-/* The absmax that a code stands for: offset + nf4_dynamic[code] * scale. */
-float quant_nf4_unfold(uint8_t code, float scale, float offset);
+float quant_absmax_mean(const float *absmax, size_t n);
+/* The absmax that a code stands for: offset + dynamic_level[code] * scale. */
+float quant_absmax_unfold(uint8_t code, float scale, float offset);
 /* absmax of block i of a matrix, back from its codes. */
-float quant_nf4_absmax_at(const struct codes *q, size_t i);
+float quant_absmax_at(const struct codes *q, size_t i);
 
 /* ---- whole matrices ---- */
 
@@ -115,7 +133,7 @@ struct quant_target {
     size_t cols;
     void *code;
     float *scale;
-    float *block_scale; /* [dtype_scales()], or NULL */
+    float *block_scale; /* [dtype_scales()] in fp32: `scale`, unless they are quantized in turn */
     uint8_t *absmax;
 };
 /* A format as it is applied to matrices, in quant-NAME.c; quant.c lists them. */
@@ -128,7 +146,8 @@ struct quant_format {
     /* out[cols] = the values of a row (w' above). */
     void (*floats)(const struct codes *q, size_t cols, size_t row, float *out);
 };
-extern const struct quant_format quant_int8_format, quant_nf4_format, quant_fp8_format;
+extern const struct quant_format quant_int8_format, quant_fp8_format;
+extern const struct quant_format quant_nf4_format, quant_nf4_f32_format, quant_fp4_format;
 
 /* out[count * cols]: the values of rows first.. of a quantized matrix. */
 void quant_floats(const struct codes *q, size_t cols, size_t first, size_t count, float *out);

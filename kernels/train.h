@@ -31,7 +31,7 @@ struct gemm {
 };
 
 /* Gradients of attention: rows of seqs[].row_begin.. read the keys slot_begin.. of their sequence,
- * which are its positions 0..n_slots-1, all of them or those up to their own. */
+ * all of them, or those up to their own position: keys are then its positions 0..n_slots-1. */
 struct attn_back {
     const float *q;      /* [R, H*E], as the forward pass saw it (rotated) */
     const float *k, *v;  /* [T, K*E], the same */
@@ -42,6 +42,7 @@ struct attn_back {
     size_t n_seqs, max_slots; /* no sequence has more slots, nor more rows */
     size_t heads, kv_heads, head_dim;
     int causal;
+    size_t window; /* > 0, causal: the last `window` positions up to a row's own alone */
     int half; /* 1: what is multiplied may be rounded to bf16 on the way */
 };
 

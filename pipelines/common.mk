@@ -287,6 +287,8 @@ SCALES  := $(LENGTHS:%=length-%)
 whole   := phase1 phase6 phase7 figures paper report plan bundle replicate results/%
 # the methods are part of the page once make decoding has run them
 DECODED := $(if $(wildcard $(R)/decoding/by-method.ndjson),$(whole))
+# and so are the options that save memory or time, once make ablation has
+ABLATED := $(if $(wildcard $(R)/ablation/outcomes.ndjson),$(whole) outcomes)
 SHAPES  := $(foreach q,$(SHAPE_FORMATS),$(foreach b,$(call split,$(SHAPE_BATCH)),shape-$(q)-$(b)))
 ifneq ($(filter shapes measured,$(GOALS)),)
 SWEEPS  := $(SHAPES)

@@ -1,9 +1,12 @@
-# memory.mk - memory techniques: what quantization costs in quality and saves in memory. Each
-# contestant as it is and with its matrices in int8 and in nf4, on the same prompts: likelihoods of
-# the references and answers are compared prompt by prompt. Part of phase 5.
+# memory.mk - memory techniques: what quantization costs in quality and saves in memory and time.
+# Each contestant as it is and with its matrices in each of QUANTS, on the same prompts: likelihoods
+# of the references and answers are compared prompt by prompt. Part of phase 5. `make quantizations`
+# does the same for QUANTS_ALL, which take longer.
 #
-#   $(R)/quant/SYSTEM-QUANT.ndjson, likelihood-SYSTEM-QUANT.ndjson -> comparison.ndjson
+#   $(R)/quant/SYSTEM-QUANT.ndjson, likelihood-SYSTEM-QUANT.ndjson -> comparison.ndjson, time.ndjson
+#                                                     of QUANTS_ALL: all-comparison, all-time
 QUANTS        ?= int8 nf4
+QUANTS_ALL    ?= $(sort int8 int8-vector nf4 nf4-f32 fp4 $(QUANTS))
 # prompts, other ones than those of the sweeps
 QUANT_CHOICE  ?= --count $(LIKELIHOOD_PROMPTS)
 QUANT_STEPS   ?= $(lastword $(call split,$(STEPS)))
@@ -29,7 +32,7 @@ $(R)/quant/questions.ndjson: $(R)/quant/prompts.ndjson
 $(R)/quant/references.ndjson: $(R)/quant/prompts.ndjson
 	@jq -c 'select(.reference != null)' $< > $@.tmp && mv $@.tmp $@
 
-QUANT_ALL := none $(QUANTS)
+QUANT_EACH := none $(sort $(QUANTS) $(QUANTS_ALL))
 define quant
 $(R)/quant/llada-$(1).ndjson: $(R)/quant/questions.ndjson $(R)/stamp/model-LLADA \
     $(R)/stamp/tool-gen-llada | $(PIPE)
@@ -56,26 +59,41 @@ $(R)/quant/likelihood-llama-$(1).ndjson: $(R)/quant/references.ndjson $(R)/stamp
 	    $(beside) $(BIN)/score-ppl --mode nll -m $(LLAMA) --quant $(1) --target reference \
 	    --seed $(SEED) $(SCORE_FLAGS) $$< -o $$@
 endef
-$(foreach q,$(QUANT_ALL),$(eval $(call quant,$(q))))
-QUANT_RUNS := $(foreach q,$(QUANT_ALL),$(R)/quant/llada-$(q).ndjson $(R)/quant/llama-$(q).ndjson)
-QUANT_LIKELIHOOD := $(QUANT_RUNS:$(R)/quant/%=$(R)/quant/likelihood-%)
+$(foreach q,$(QUANT_EACH),$(eval $(call quant,$(q))))
 
-$(R)/quant/metrics.ndjson: $(QUANT_RUNS) $(BIN)/measure | $(QUIET)
-	$(call say,measure quant)\
-	    $(beside) $(BIN)/measure $(QUANT_RUNS) -o $@
+# $(call quantizations,PREFIX,LIST): what is compared, of the formats of a list.
+define quantizations
+$(1)quant_RUNS := $(foreach q,none $(2),$(R)/quant/llada-$(q).ndjson $(R)/quant/llama-$(q).ndjson)
 
-$(R)/quant/exact.ndjson: $(QUANT_RUNS) $(BIN)/score-exact | $(QUIET)
-	$(call say,score-exact quant)\
-	    $(beside) $(BIN)/score-exact $(QUANT_RUNS) -o $@
+$(R)/quant/$(1)metrics.ndjson: $$($(1)quant_RUNS) $(BIN)/measure | $(QUIET)
+	$$(call say,measure $(1)quant)\
+	    $(beside) $(BIN)/measure $$($(1)quant_RUNS) -o $$@
+
+$(R)/quant/$(1)exact.ndjson: $$($(1)quant_RUNS) $(BIN)/score-exact | $(QUIET)
+	$$(call say,score-exact $(1)quant)\
+	    $(beside) $(BIN)/score-exact $$($(1)quant_RUNS) -o $$@
 
 # With the answers themselves: how many differ, and where they part (robustness.mk has the rest).
-$(R)/quant/comparison.ndjson: $(R)/quant/metrics.ndjson $(R)/quant/exact.ndjson \
-    $(QUANT_LIKELIHOOD) $(QUANT_RUNS) $(BIN)/compare | $(QUIET)
-	$(call say,compare)\
-	    $(beside) $(BIN)/compare --by quant --seed $(SEED) $(filter %.ndjson,$^) -o $@
+$(R)/quant/$(1)comparison.ndjson: $(R)/quant/$(1)metrics.ndjson $(R)/quant/$(1)exact.ndjson \
+    $$($(1)quant_RUNS:$(R)/quant/%=$(R)/quant/likelihood-%) $$($(1)quant_RUNS) $(BIN)/compare \
+    | $(QUIET)
+	$$(call say,compare $(1)quant)\
+	    $(beside) $(BIN)/compare --by quant --seed $(SEED) $$(filter %.ndjson,$$^) -o $$@
+
+$(R)/quant/$(1)time.ndjson: $(R)/quant/$(1)metrics.ndjson $(BIN)/compare | $(QUIET)
+	$$(call say,compare time of $(1)quant)\
+	    $(beside) $(BIN)/compare --by quant --cost norm_latency_ns_per_token $$< -o $$@
+endef
+$(eval $(call quantizations,,$(QUANTS)))
+$(eval $(call quantizations,all-,$(QUANTS_ALL)))
 
 # Without a quantization there is nothing to compare.
-QUANT := $(if $(QUANTS),$(R)/quant/comparison.ndjson)
+QUANT := $(if $(QUANTS),$(R)/quant/comparison.ndjson $(R)/quant/time.ndjson)
+
+.PHONY: quantizations
+quantizations: $(R)/quant/all-comparison.ndjson $(R)/quant/all-time.ndjson \
+    ## every number format beside the others: QUANTS_ALL=
+	@jq -sr -f pipelines/quantizations.jq $^
 
 # The level of both generators in all that follows, kept in local.mk.
 .PHONY: extreme restore

@@ -1,7 +1,7 @@
 # phase6.mk - the figures, each from its own records, and the page that tells the story.
 # A figure is of the type that its name begins with.
 FIGURES := pareto pareto-scale steps frontier throughput ratio memory growth kinds trace roofline \
-           drift loss methods
+           drift loss methods waterfall fit
 
 # of methods by their names
 NAMED           := $(if $(METHODS),$(R)/methods.ndjson)
@@ -18,6 +18,8 @@ trace_FROM      := $(TRACE)
 roofline_FROM   := $(R)/ceilings.ndjson $(R)/steps/metrics.ndjson $(SCALE)
 drift_FROM       = $(steps_FILES)
 methods_FROM     = $(BY_METHOD) $(if $(filter $(R)/steps/%,$(BY_METHOD)),$(R)/steps/metrics.ndjson)
+waterfall_FROM   = $(filter %outcomes.ndjson,$(OPTION_TOLD))
+fit_FROM         = $(filter %fits.ndjson,$(OPTION_TOLD))
 loss_FROM       := $(wildcard $(LLADA)/loss.ndjson $(LLAMA)/loss.ndjson)
 
 define figure
@@ -57,8 +59,8 @@ $(R)/quiet.ndjson: $(foreach s,aa steps $(SCALES),$($(s)_FILES))
 	@cat $(R)/fitness.ndjson >> $@.tmp 2>/dev/null || :
 	@mv $@.tmp $@
 
-TOLD = $(BY_METHOD) $(R)/pareto.ndjson $(R)/scale/pareto.ndjson $(R)/steps/metrics.ndjson \
-       $(QUALITY) $(SCALE) \
+TOLD = $(BY_METHOD) $(OPTION_TOLD) $(R)/pareto.ndjson $(R)/scale/pareto.ndjson \
+       $(R)/steps/metrics.ndjson $(QUALITY) $(SCALE) \
        $(SCALE_QUALITY) $(QUANT) $(ROBUST) $(LIKELIHOOD) $(R)/steps/ratios.ndjson $(RATIOS) \
        $(R)/aa/verdict.ndjson $(BASELINE) $(R)/ceilings.ndjson $(R)/quiet.ndjson \
        $(R)/workload.ndjson $(R)/prompts.ndjson

@@ -51,7 +51,7 @@ $(call prune_model,$(1),$(2)-$(3)).ndjson: $(R)/stamp/model-$(1) $(R)/prune/sett
 	@mkdir -p $$(@D) && rm -rf $$(@:.ndjson=)
 	$$(call say,pack-model $(1) $(2) $(3))\
 	    $(beside) $(BIN)/pack-model -q -m $($(1)) --prune-heads $(3) --prune-ffn $(3) \
-	    --prune-score $(2) $(if $(filter activation,$(2)),--calibration $(PRUNE_TEXTS) \
+	    --prune-score $(2) $(if $(filter activation,$(2)),--calibrate $(PRUNE_TEXTS) \
 	    --limit $(PRUNE_COUNT)) --seed $(SEED) --out $$(@:.ndjson=) -o $$@
 endef
 $(foreach y,LLADA LLAMA,$(foreach s,$(PRUNE_SCORES),$(foreach n,$(PRUNE_SHARES),\

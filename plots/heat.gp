@@ -7,9 +7,8 @@ unset grid; unset border; unset key
 set tics scale 0
 set xrange [0.5:column_count + 0.5]
 set yrange [0.5:row_count + 0.5]
-set xtics (); set ytics ()
+set xtics ()
 do for [i = 1:column_count] {set xtics add (column_label[i] i)}
-do for [i = 1:row_count] {set ytics add (row_label[i] i)}
 set xlabel x_label
 set cbrange [value_lo:value_hi]
 longest = 0
@@ -31,6 +30,10 @@ do for [p = 1:panel_count] {
     set title panel_title[p]
     unset ylabel
     if (p % columns == 1 || columns == 1) {set ylabel y_label}
+    if (p % columns != 1 && columns > 1) {unset ytics} else {
+        set ytics () nomirror scale 0 textcolor rgb '#202020'
+        do for [i = 1:row_count] {set ytics add (row_label[i] i)}
+    }
     if (p > 1) {unset colorbox; unset label 1}
     plot $cells index p - 1 using 1:2:($1 - 0.48):($1 + 0.48):($2 - 0.47):($2 + 0.47):3 \
             with boxxyerror fillstyle solid noborder linecolor palette, \

@@ -102,7 +102,8 @@ mkdir -p "$scratch"/data "$scratch"/tests
 echo '@test "a test"' | plant tests/a.bats
 row() # COLUMNS OF ROW 4-07...: a table that is good but for that row
 {
-    for i in $(seq -f '4-%02g' 1 38); do
+    for i in $(seq -f '0-%02g' 1 52; seq -f '1-%02g' 1 26; seq -f '2-%02g' 1 31
+               seq -f '4-%02g' 1 38); do
         [ "$i" = 4-07 ] && printf '%s\n' "$1" ||
             printf '%s\twhat\tdata\ttests/a.bats::a test\tdone\t\n' "$i"
     done | plant data/requirements.tsv
@@ -121,6 +122,6 @@ bad "done, and yet something lacks" "$good${t}done${t}this" "state 'done'"
 bad "open, and nothing lacks" "$good${t}open${t}" "state 'open'"
 bad "another state" "$good${t}partial${t}this" "state 'partial'"
 row "4-08${t}what${t}data${t}tests/a.bats::a test${t}done${t}"
-caught "expected the rows" "planted: a row twice, and one is not there" \
+caught "expected the row 4-07" "planted: a row twice, and one is not there" \
     tests/house/requirements "$scratch"
 finish

@@ -9,6 +9,8 @@ rm -f "$tree"/pipelines/{corpus,reference,models}.mk
 cp lib/base/version.c lib/base/opt.h "$tree/lib/base"
 cp tests/house/stand-in "$tree"
 cp data/methods.ndjson "$tree/data"
+jq -c 'select(.option | . == "base" or . == "int8" or . == "nf4" or . == "lookup")' \
+    data/ablation.ndjson >"$tree/data/ablation.ndjson"
 echo 'int nothing(void); int nothing(void) { return 0; }' >"$tree/lib/base/nothing.c"
 tools='prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact score-text pareto
     compare plot report forecast bundle'
@@ -91,6 +93,30 @@ again bundle PROFILE=quick
 [ "$status" -eq 0 ] && grep -q '^bundle .*decoding/by-method.ndjson' ran &&
     ! grep -q '^bundle .*data/methods' ran
 ok $? "and of the bundle, which holds files of the run alone"
+again ablation PROFILE=quick
+pairs=$(jq -s 'map(.systems // [1, 2] | length) | add' data/ablation.ndjson)
+[ "$status" -eq 0 ] && [ "$(grep -c '^gen-.*--launch' ran)" -eq $((3 * pairs)) ] &&
+    [ "$(grep '^gen-' ran | sed -n "1p;$((2 * pairs))p" | sed 's/.*run.//' | paste -sd ' ')" = \
+        "llada-base-1.ndjson llada-base-2.ndjson" ] &&
+    grep -q '^gen-llama .*--quant nf4 .*/run/llama-nf4-3.ndjson' ran &&
+    grep -q '^compare --by option --base base' ran && grep -q '^plot --type waterfall' ran
+ok $? "make ablation runs base and options in turn, every other time backwards"
+[ "$status" -eq 0 ] || tail -n 5 log | sed 's/^/# /'
+again ablation PROFILE=quick
+did "and once" ""
+sed -i 's/--lookup 10/--lookup 4/' data/ablation.ndjson
+again ablation PROFILE=quick ABLATION_LAUNCHES=4
+[ "$(grep '^gen-' ran | grep -c -- '--lookup 4')" -eq 4 ] &&
+    [ "$(grep -c '^gen-' ran)" -eq $((pairs + 3)) ]
+ok $? "an option with other flags runs again, others in the new launch alone"
+echo 69 >status
+again ablation PROFILE=quick ABLATION_LAUNCHES=5
+rm status
+[ "$status" -eq 0 ] && [ ! -s results/here/quick/ablation/run/llama-int8-5.ndjson ]
+ok $? "what this machine cannot run is left out"
+again report PROFILE=quick
+grep -q '^report .*quick/ablation/outcomes.ndjson' ran
+ok $? "and the page tells what was found"
 again phase4 PROFILE=h200 LLADA=org/large LLAMA=org/other PROMPT_FILE=system
 [ "$status" -ne 0 ] && [ -z "$ran" ] &&
     grep -q 'PROFILE=h200 with org/large org/other: JUDGE would be of the demonstration' log

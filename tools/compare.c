@@ -110,11 +110,31 @@ static const struct point *find_rival(const struct compare *c, const struct poin
     return best;
 }
 
+/* An option of make ablation may bring any settings: its base is what the same system did without
+ * any, on the same prompts. */
+static const struct point *find_without(const struct compare *c, const struct point *of)
+{
+    static const char *const same[] = {"arch", "mode", "target"};
+    for (size_t i = 0; i < c->points.n; i++) {
+        const struct point *p = &c->points.v[i];
+        int fits = is_base(c, p) && !strcmp(p->workload, of->workload);
+        for (size_t k = 0; k < sizeof same / sizeof *same && fits; k++) {
+            const char *a = rec_text(p->about, same[k]), *b = rec_text(of->about, same[k]);
+            fits = a && b ? !strcmp(a, b) : a == b;
+        }
+        if (fits)
+            return p;
+    }
+    return NULL;
+}
+
 static const struct point *find_base(const struct compare *c, const struct point *of)
 {
     char wanted[SETTINGS_ID], id[SETTINGS_ID];
     if (!strcmp(c->a.by, "paradigm") || c->methods.n)
         return find_rival(c, of);
+    if (!strcmp(c->a.by, "option"))
+        return find_without(c, of);
     for (int lenient = 0; lenient < 2; lenient++) {
         rest_of(c, of, lenient, wanted);
         for (size_t i = 0; i < c->points.n; i++) {
@@ -230,8 +250,10 @@ static struct interval resample(const struct compare *c, const double *num, cons
     size_t draws = (size_t)c->a.draws;
     double *draw = mem_zero(2 * draws, sizeof *draw);
     uint32_t *index = mem_zero(n, sizeof *index);
+    double *work = mem_zero(4 * (n + 1), sizeof *work);
     pooled_draws(num, den, has, 2, n, t, rng_derive((uint64_t)c->a.common.seed, "prompts"), draws,
-                 value, draw, index);
+                 value, draw, index, work);
+    free(work);
     for (size_t d = 0; d < draws; d++)
         draw[d] = effect(draw + 2 * d, t);
     struct interval v = bootstrap_interval(effect(value, t), draw, draws, LEVEL);
@@ -280,7 +302,7 @@ static int compare_quality(struct compare *c, const struct couple *k, const char
                                 : kind.weight == POOLED_BY_BYTE ? POINTS_BY_BYTE
                                                                 : POINTS_BY_PROMPT;
     const struct point *side[2] = {k->base, k->point};
-    size_t ids = p->n_ids, left_out = 0, n = 0;
+    size_t ids = p->ids.n, left_out = 0, n = 0;
     double *num = mem_zero(2 * ids, sizeof *num), *den = mem_zero(2 * ids, sizeof *den);
     unsigned char *there = mem_zero(2 * ids, 1), has[2] = {0, 0};
     for (size_t s = 0; s < 2; s++)
@@ -332,8 +354,11 @@ static struct interval differing_ids(const struct compare *c, const double *num,
     size_t draws = (size_t)c->a.draws;
     double value, *draw = mem_zero(draws, sizeof *draw);
     uint32_t *index = mem_zero(n, sizeof *index);
+    double *work = mem_zero(2 * (n + 1), sizeof *work);
     pooled_draws(num, den, &has, 1, n, POOLED_PLAIN,
-                 rng_derive((uint64_t)c->a.common.seed, "prompts"), draws, &value, draw, index);
+                 rng_derive((uint64_t)c->a.common.seed, "prompts"), draws, &value, draw, index,
+                 work);
+    free(work);
     struct interval v = bootstrap_interval(value, draw, draws, LEVEL);
     free(draw);
     free(index);
@@ -471,7 +496,8 @@ static const char notes[] =
     "size, length, contract and prompts: a plain one (what changes its speed alone, as --lookup,\n"
     "is as by default) before others, of the same number format before others. --methods FILE, by\n"
     "method: every point of a method of the file against the first that its system has there,\n"
-    "likewise; base_setting is its name. Where the two have other\n"
+    "likewise; base_setting is its name. --by option (make ablation): against the point of --base\n"
+    "of the same system, whatever settings the option changes. Where the two have other\n"
     "tokenizers, output_bytes_per_s beside the cost: tokens a second of one are not the other's.\n"
     "The cost: exp(difference of the mean logs of launches), in pairs where launches stand beside\n"
     "each other in the schedule, with Student's interval; null below 5 launches of each. verdict:\n"

@@ -19,13 +19,14 @@
 #include "lib/decode/diffuse.h"
 #include "lib/record/rec.h"
 #include "lib/record/take.h"
+#include "lib/run/saving.h"
 
 enum { MODELS_MOST = 16, VALUES_MOST = 64, TOKENS_MOST = 1 << 20 };
 
 struct args {
     struct common common;
     const char *models, *hardware, *batch, *length, *steps, *cache, *dtype, *quant, *table,
-        *published;
+        *published, *fit;
     int64_t prompt, block;
     double mfu, mbu;
     int check, along;
@@ -98,7 +99,7 @@ static int write_machine(struct forecast *f, const struct hardware *h, struct er
 {
     const struct values batch = list_of("batch", f->a.batch), steps = list_of("steps", f->a.steps),
                         length = list_of("gen-length", f->a.length);
-    const struct precision how = {f->a.dtype, NULL, f->a.quant};
+    const struct precision how = {.dtype = f->a.dtype, .quant = f->a.quant};
     struct forecast_place places[MODELS_MOST];
     enum caching cache = 0;
     while (strcmp(cache_policies[cache]->name, f->a.cache))
@@ -135,6 +136,60 @@ static int write_grid(struct forecast *f, struct err *e)
     return bad;
 }
 
+/* ---- what fits ---- */
+
+/* One model at one level: every length and batch size. */
+static int write_level(struct forecast *f, struct network *n, const char *level,
+                       const struct values *gb, struct err *e)
+{
+    const struct values batch = list_of("batch", f->a.batch),
+                        length = list_of("gen-length", f->a.length);
+    for (size_t i = 0; i < length.n * batch.n; i++) {
+        size_t tokens = (size_t)length.v[i / batch.n];
+        const struct forecast_batch b = {
+            .batch = (size_t)batch.v[i % batch.n], .prompt = (size_t)f->a.prompt, .length = tokens,
+            .steps = tokens, .kept = cache_usual,
+            .block = f->a.block ? (size_t)f->a.block : tokens};
+        if (rec_write(&f->out, "forecast", forecast_fit(n, &b, level, gb->v, gb->n), e))
+            return -1;
+    }
+    return 0;
+}
+
+static int ascends(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Every model at every level that makes it another one: where a cache is bf16 already, mild is
+ * exact. */
+static int write_fits(struct forecast *f, struct err *e)
+{
+    struct values gb = list_of("fit", f->a.fit);
+    qsort(gb.v, gb.n, sizeof *gb.v, ascends);
+    for (size_t i = 0; i < f->n_models; i++) {
+        enum dtype kv = DTYPES, quant = DTYPES;
+        size_t tile = 0;
+        for (const struct saving *l = saving_next(NULL); l; l = saving_next(l)) {
+            const struct precision how = {.dtype = f->a.dtype, .kv = l->kv, .quant = l->quant};
+            struct network n;
+            struct err why = {0};
+            if (network_settle(&n, f->backend, &f->model[i], &how, &why)) {
+                log_note(&f->log, "level %s is left out: %s", l->name, why.text);
+                continue;
+            }
+            int same = n.kv_dtype == kv && n.quant == quant && l->row_tile == tile;
+            kv = n.kv_dtype;
+            quant = n.quant;
+            n.row_tile = tile = l->row_tile;
+            if (!same && write_level(f, &n, l->name, &gb, e))
+                return -1;
+        }
+    }
+    return 0;
+}
+
 /* ---- the check ---- */
 
 /* p NULL: no forecast is possible, and why. */
@@ -157,7 +212,7 @@ static int check_published(struct forecast *f, const json_t *r, struct err *e)
     const struct forecast_held x = {"publication", rec_text(r, "name"), rec_text(r, "source"),
                            rec_text(r, "metric"), rec_text(r, "counting"),
                            rec_number(r, "value"), json_object_get(r, "assumed")};
-    const struct precision how = {rec_text(r, "dtype"), NULL, rec_text(r, "quant")};
+    const struct precision how = {.dtype = rec_text(r, "dtype"), .quant = rec_text(r, "quant")};
     const struct hardware *h = hardware ? hardware_find(&f->table, hardware) : NULL;
     struct checkpoint c;
     struct forecast_place p;
@@ -200,8 +255,9 @@ static int check_point(struct forecast *f, const struct checkpoint *c,
                        const struct fraction_point *m, struct err *e)
 {
     const struct roof_limit limit = roof_find(&f->roof, m->about);
-    const struct precision how = {rec_text(m->about, "dtype"), rec_text(m->about, "kv_dtype"),
-                                  rec_text(m->about, "quant")};
+    const struct precision how = {.dtype = rec_text(m->about, "dtype"),
+                                  .kv = rec_text(m->about, "kv_dtype"),
+                                  .quant = rec_text(m->about, "quant")};
     const char *device = rec_text(m->about, "device_name");
     const struct forecast_held x = {"measurement", rec_text(m->about, "config"),
                            device ? device : "this program on a host", "e2e_ns", "all_slots",
@@ -305,7 +361,8 @@ static int open_models(struct forecast *f, struct err *e)
 static const char examples[] =
     "forecast --hardware rtx-4090,h100-sxm --batch 1,8,32 --gen-length 256 --steps 64,128\n"
     "forecast metrics.ndjson ceilings.ndjson > forecast.ndjson\n"
-    "forecast --check metrics.ndjson ceilings.ndjson > errors.ndjson\n";
+    "forecast --check metrics.ndjson ceilings.ndjson > errors.ndjson\n"
+    "forecast --fit 8,12,16,24 --batch 1,4,8,16,32 --gen-length 128,512,2048 > fits.ndjson\n";
 static const char notes[] =
     "Nothing is run. Every record says modelled: true. A pass takes the longer of two times,\n"
     "    flops / (mfu peak flops per s)   and   bytes / (mbu peak bytes per s),\n"
@@ -321,6 +378,11 @@ static const char notes[] =
     "of operations and what a driver takes. hardware_memory_bytes: as data sheets say, GB = 1e9.\n"
     "crossover: steps at which a canvas takes as long as the autoregressive text of the same\n"
     "length and batch, between step counts that the blocks allow; null outside, see `censored`.\n"
+    "--fit: instead of all that, the memory on a GPU at each level of saving (--level of the\n"
+    "generators; mild is left out where it changes nothing), cache none, and fits_gb, the least\n"
+    "of the sizes, GB = 1e9, that holds needed_bytes: memory and what an allocator may lose\n"
+    "between blocks, as in the generators' own --explain. Planned, not measured; --dtype,\n"
+    "--prompt, --gen-length and --batch count.\n"
     "--along-steps: instead of all that, e2e_ns at --steps out of metric records of the same\n"
     "sweep at a few other step counts: a line through them for each launch, which is exact where\n"
     "every pass computes the whole canvas; with the measured text beside it the crossover, too.\n"
@@ -381,6 +443,8 @@ int main(int argc, char **argv)
          .help = "share of peak arithmetic that is reached (measured, else 0.6)"},
         {"mbu", 0, OPT_REAL, &f.a.mbu, 0.001, 1, .arg = "SHARE",
          .help = "share of peak bandwidth that is reached (measured, else 0.8)"},
+        {"fit", 0, OPT_TEXT, &f.a.fit, .arg = "GB,...",
+         .help = "which of these sizes of a GPU's memory each model, level, length, batch fits"},
         {"check", 0, OPT_FLAG, &f.a.check,
          .help = "hold the model against what was measured and published"},
         {"along-steps", 0, OPT_FLAG, &f.a.along,
@@ -405,6 +469,7 @@ int main(int argc, char **argv)
     check(&f, read_records(&f, &seen, (const char *const *)argv + first, (size_t)(argc - first),
                            &e), &e);
     check(&f, f.a.along ? write_along(&f, &e)
+              : f.a.fit   ? write_fits(&f, &e)
               : f.a.check ? read_published(&f, &e) || check_measured(&f, &e)
                           : write_grid(&f, &e), &e);
     int code = take_verdict(&seen, &f.log, 0);

@@ -1,9 +1,12 @@
 /* pack-model - a checkpoint in, a new folder with the same model pruned or quantized out, and a
- * record for each kind of matrix: bytes before and after, and how far the values moved.
+ * record for each kind of matrix: bytes before and after, and how far the values moved. Under
+ * --budget each part of each layer gets a format of its own, and a record says what it would lose
+ * in which.
  *
  * The folder is filled under another name and renamed: it appears whole or not at all. Its last
  * file is SHA256SUMS, which --manifest writes for a model that is there already. How it was made
  * stands in it (origin.json), so that --verify-source can do it again, beside it, and compare.
+ * One file because all its ways end in the one folder, made and proved by the same few functions.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -19,9 +22,11 @@
 #include "lib/base/out.h"
 #include "lib/record/rec.h"
 #include "lib/record/filehash.h"
+#include "lib/run/calibration.h"
 #include "lib/run/engine.h"
-#include "lib/decode/calibration.h"
+#include "lib/decode/activity.h"
 #include "lib/checkpoint/manifest.h"
+#include "lib/checkpoint/mix.h"
 #include "lib/checkpoint/origin.h"
 #include "lib/checkpoint/pack.h"
 
@@ -34,10 +39,10 @@ static const char *const copied[] = {"tokenizer.json", "tokenizer_config.json",
 
 struct args {
     struct common common;
-    const char *model, *ignore_config, *quant, *out, *verify_source;
-    const char *score, *calibration;
-    double heads, ffn; /* shares to remove; below 0: not said */
-    int64_t threads;
+    struct engine engine;
+    const char *quant, *out, *calibrate, *score, *verify_source;
+    int64_t budget, samples;
+    double share, heads, ffn; /* of bytes; to remove, below 0: not said */
     int manifest;
 };
 
@@ -52,7 +57,12 @@ struct packer {
     json_t *origin;
     struct pack_role role[ROLE_COUNT];
     struct folder folder;
+    struct mix_unit *units; /* of --budget */
+    double stays, budget;   /* bytes of what no format takes; of all tensors at most */
+    double dense_nats;      /* of --calibrate, a token; NAN */
 };
+
+static int has_budget(const struct args *a) { return a->budget > 0 || a->share > 0; }
 
 /* ---- the folder ---- */
 
@@ -98,7 +108,7 @@ static int copy_file(const struct packer *p, const char *name, struct err *e)
 /* Everything that goes into the folder. */
 static int fill(struct packer *p, struct err *e)
 {
-    struct pool *pool = pool_new((size_t)p->a.threads);
+    struct pool *pool = pool_new((size_t)p->a.engine.threads);
     const char *folder = p->folder.temp;
     int bad = 0;
     for (const char *const *name = copied; *name && !bad; name++)
@@ -106,23 +116,25 @@ static int fill(struct packer *p, struct err *e)
     bad = bad ||
           pack_checkpoint(&p->checkpoint, p->quant, p->prunes ? &p->prune : NULL, folder, pool,
                           p->role, e) ||
-          origin_write(p->origin, folder, e) || manifest_make(folder, p->a.ignore_config, e);
+          origin_write(p->origin, folder, e) || manifest_make(folder, p->a.engine.ignore_config, e);
     pool_free(pool);
     return bad ? -1 : 0;
 }
 
 /* ---- what goes ---- */
 
-static int calibrate(struct packer *p, struct calibration *c, struct err *e)
+/* What heads and units put out; on the processor, whose memory can be looked into. */
+static int hear(struct packer *p, struct activity *c, struct err *e)
 {
-    const struct engine engine = {.device = "cpu", .isa = "auto", .threads = p->a.threads};
+    struct engine engine = p->a.engine;
     struct backend *b = NULL;
     struct network n = {0};
     struct tokenizer *t = NULL;
-    struct rec_reader *in = rec_read_open(&p->a.calibration, 1, e);
+    struct rec_reader *in = rec_read_open(&p->a.calibrate, 1, e);
+    engine.device = "cpu";
     int bad = !in || checkpoint_tokenizer(&p->checkpoint, &t, e) || engine_open(&engine, &b, e) ||
               network_load(&n, b, &p->checkpoint, &(struct precision){0}, e) ||
-              calibration_run(c, &n, t, in, p->a.common.limit, (uint64_t)p->a.common.seed, e);
+              activity_run(c, &n, t, in, p->a.common.limit, (uint64_t)p->a.common.seed, e);
     if (!bad)
         log_note(&p->log, "calibrated with %lld texts, %lld rows", (long long)c->texts,
                  (long long)c->rows);
@@ -147,10 +159,10 @@ static int choose(struct packer *p, struct err *e)
 {
     const struct config *c = &p->checkpoint.config;
     enum prune_score how = prune_score_named(p->a.score);
-    struct calibration seen = {0};
+    struct activity seen = {0};
     json_t *texts = NULL;
     int bad = how == PRUNE_ACTIVATION &&
-              (rec_inputs(&p->a.calibration, 1, &texts, e) || calibrate(p, &seen, e));
+              (rec_inputs(&p->a.calibrate, 1, &texts, e) || hear(p, &seen, e));
     struct prune_values score = prune_values_make(c);
     bad = bad || prune_scores(&p->checkpoint, how, &seen.mean, &score, e);
     if (!bad) {
@@ -161,7 +173,7 @@ static int choose(struct packer *p, struct err *e)
     }
     json_decref(texts);
     prune_values_free(&score);
-    calibration_free(&seen);
+    activity_free(&seen);
     return bad ? -1 : 0;
 }
 
@@ -194,7 +206,7 @@ static int compare_all(const struct packer *p, struct err *e)
 {
     struct checkpoint packed;
     char *path;
-    if (checkpoint_open_ignoring(&packed, p->a.out, 0, p->a.ignore_config, e))
+    if (checkpoint_open_ignoring(&packed, p->a.out, 0, p->a.engine.ignore_config, e))
         return -1;
     int bad = manifest_verify(&packed, e);
     for (size_t i = 0; !bad && (path = checkpoint_file(&packed, i)); i++) {
@@ -205,14 +217,28 @@ static int compare_all(const struct packer *p, struct err *e)
     return bad;
 }
 
+/* The format that a packed model says it has; of a mixed one the mix is in its own config.json. */
+static int read_format(struct packer *p, const char *quant, struct err *e)
+{
+    struct config packed;
+    struct family_extras extras = {.ignore = p->a.engine.ignore_config};
+    if (strcmp(quant, quantization_name(QUANT_MIXED)) && !quantization_named(quant, &p->quant))
+        return 0;
+    int bad = family_load(&packed, p->a.out, &extras, e);
+    family_extras_free(&extras);
+    if (bad || packed.quant != QUANT_MIXED || strcmp(quant, quantization_name(QUANT_MIXED)))
+        return err_set(e, EXIT_BAD_DATA, "%s/" ORIGIN ": quant: expected none|" DTYPE_QUANTIZED
+                       "|mixed, as in config.json, got \"%.40s\"", p->a.out, quant);
+    p->quant = QUANT_MIXED;
+    memcpy(p->checkpoint.config.mix, packed.mix, sizeof packed.mix);
+    return 0;
+}
+
 static int verify(struct packer *p, struct err *e)
 {
     const char *quant = json_string_value(json_object_get(p->origin, "quant"));
     int pruned = 0;
-    if (quantization_named(quant, &p->quant))
-        return err_set(e, EXIT_BAD_DATA, "%s/" ORIGIN ": quant: expected none|" DTYPE_QUANTIZED
-                       ", got \"%.40s\"", p->a.out, quant);
-    if (origin_verify(p->origin, &p->checkpoint, e) ||
+    if (read_format(p, quant, e) || origin_verify(p->origin, &p->checkpoint, e) ||
         (pruned = origin_pruning(p->origin, &p->checkpoint.config, &p->prune, e)) < 0)
         return -1;
     p->prunes = pruned;
@@ -227,14 +253,105 @@ static int verify(struct packer *p, struct err *e)
     return 0;
 }
 
+/* ---- a format for each part ---- */
+
+/* Losses by the likelihood of texts. */
+static int calibrate(struct packer *p, struct err *e)
+{
+    struct calibration c = {.samples = (size_t)p->a.samples, .seed = (uint64_t)p->a.common.seed};
+    struct tokenizer *t = NULL;
+    struct backend *b = NULL;
+    struct network n = {0};
+    struct progress progress;
+    progress_start(&progress, &p->log, p->a.common.progress, "parts",
+                   (int64_t)mix_count(&p->checkpoint.config));
+    int bad = checkpoint_tokenizer(&p->checkpoint, &t, e) ||
+              calibration_read(&c, &p->a.calibrate, 1, p->a.common.limit, &p->checkpoint, t, e) ||
+              engine_open(&p->a.engine, &b, e);
+    if (!bad)
+        engine_level(&p->a.engine, b, &p->checkpoint, &p->log);
+    bad = bad || engine_load(&p->a.engine, &n, b, &p->checkpoint, e) ||
+          calibration_measure(&c, &n, &p->checkpoint, p->units, &p->dense_nats, &progress, e);
+    progress_end(&progress);
+    network_free(&n);
+    backend_close(b);
+    tokenizer_free(t);
+    calibration_free(&c);
+    return bad ? -1 : 0;
+}
+
+static int measure_losses(struct packer *p, struct err *e)
+{
+    if (p->a.calibrate)
+        return calibrate(p, e);
+    struct pool *pool = pool_new((size_t)p->a.engine.threads);
+    int bad = mix_errors(p->units, &p->checkpoint, pool, e);
+    pool_free(pool);
+    return bad;
+}
+
+/* The mix of the checkpoint's config under the budget. */
+static int choose_mix(struct packer *p, struct err *e)
+{
+    struct config *c = &p->checkpoint.config;
+    size_t n = mix_count(c);
+    double all;
+    p->units = mem_zero(n, sizeof *p->units);
+    all = p->stays = mix_list(p->units, &p->checkpoint);
+    for (size_t i = 0; i < n; i++)
+        all += p->units[i].bytes[0];
+    p->budget = p->a.budget > 0 ? (double)p->a.budget : floor(all * p->a.share);
+    if (measure_losses(p, e))
+        return -1;
+    if (!isfinite(mix_choose(p->units, n, p->budget - p->stays)))
+        return err_set(e, EXIT_BAD_USAGE,
+                       "--budget: %.0f bytes do not hold %s: what stays is %.0f, and every part in "
+                       "its smallest format is more than the rest", p->budget, c->name, p->stays);
+    mix_apply(p->units, n, c);
+    return 0;
+}
+
 /* ---- records ---- */
+
+/* What a part would lose in a format. */
+static void set_loss(json_t *j, const char *name, const struct mix_unit *u, size_t f)
+{
+    double loss = isfinite(u->bytes[f]) ? u->loss[f] : (double)NAN;
+    rec_set_number(j, name, loss, "it cannot have that format");
+}
+
+static int write_unit(struct packer *p, const struct mix_unit *u, struct err *e)
+{
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s}", "model", p->checkpoint.config.name, "part",
+                          quantization_part_name(u->part), "dtype",
+                          quantization_name(mix_format[u->chosen]), "loss_unit",
+                          p->a.calibrate ? "nats_per_token" : "squared_error");
+    if (u->part == PART_HEAD)
+        json_object_set_new(j, "layer", json_null());
+    else
+        rec_set_int(j, "layer", (int64_t)u->layer);
+    rec_set_int(j, "parameters", (int64_t)u->parameters);
+    rec_set_int(j, "source_bytes", (int64_t)u->bytes[0]);
+    rec_set_int(j, "packed_bytes", (int64_t)u->bytes[u->chosen]);
+    set_loss(j, "int8_loss", u, 1);
+    set_loss(j, "nf4_loss", u, 2);
+    return rec_write(&p->out, "sensitivity", j, e);
+}
+
+static int write_units(struct packer *p, struct err *e)
+{
+    for (size_t i = 0; p->units && i < mix_count(&p->checkpoint.config); i++)
+        if (write_unit(p, &p->units[i], e))
+            return -1;
+    return 0;
+}
 
 static const char *role_dtype(const struct packer *p, int r)
 {
     static const char *const names[][2] = {{"F32", "f32"}, {"F16", "f16"}, {"BF16", "bf16"}};
     const char *stored = checkpoint_tensor(&p->checkpoint, (enum role)r, 0)->dtype;
     if (p->role[r].dtype != DTYPE_F32)
-        return dtype_info[p->role[r].dtype].name;
+        return quantization_name(p->role[r].dtype);
     for (size_t i = 0; i < 3; i++)
         if (!strcmp(stored, names[i][0]))
             return names[i][1];
@@ -251,6 +368,10 @@ static int write_role(struct packer *p, const struct pack_role *s, const char *r
     rec_set_int(j, "source_bytes", (int64_t)s->source_bytes);
     rec_set_int(j, "packed_bytes", (int64_t)s->packed_bytes);
     rec_set_number(j, "error_rms_ratio", sqrt(s->error / s->power), "not quantized");
+    if (p->units && !strcmp(role, "all")) {
+        rec_set_int(j, "budget_bytes", (int64_t)p->budget);
+        rec_set_number(j, "dense_nats_per_token", p->dense_nats, "no --calibrate");
+    }
     return rec_write(&p->out, "pack", j, e);
 }
 
@@ -259,7 +380,7 @@ static int write_prune(struct packer *p, const struct pack_role *all, struct err
 {
     const struct config *from = &p->checkpoint.config;
     struct config to;
-    struct family_extras extras = {.ignore = p->a.ignore_config};
+    struct family_extras extras = {.ignore = p->a.engine.ignore_config};
     int bad = family_load(&to, p->a.out, &extras, e);
     family_extras_free(&extras);
     if (bad)
@@ -325,14 +446,26 @@ static int write_records(struct packer *p, struct err *e)
 static const char examples[] =
     "pack-model --quant nf4 -m meta-llama/Llama-3.2-1B --out llama-3.2-1b-nf4 > pack.ndjson\n"
     "gen-llama -m llama-3.2-1b-nf4 --verify < prompts.ndjson\n"
-    "pack-model --prune-heads 0.25 --prune-ffn 0.2 --calibration texts.ndjson -m DIR --out small\n"
+    "pack-model --prune-heads 0.25 --prune-ffn 0.2 --calibrate texts.ndjson -m DIR --out small\n"
     "pack-model --verify-source DIR -m small\n"
+    "pack-model --budget 800M --calibrate texts.ndjson -m meta-llama/Llama-3.2-1B --out mixed\n"
     "pack-model --manifest -m meta-llama/Llama-3.2-1B\n";
 static const char notes[] =
     "int8  LLM.int8(): every matrix, one scale a row; the embedding only when it is the head too.\n"
+    "int8-vector  the same codes, but no activation is kept out of them (vector-wise).\n"
     "nf4   4-bit NormalFloat with double quantization: the matrices of the blocks; the head in\n"
     "      int8. Rows must be whole blocks of 64 values.\n"
+    "nf4-f32  the same without double quantization. fp4  the same with the 4-bit floats of\n"
+    "      bitsandbytes, without double quantization, too.\n"
     "fp8   e4m3, one scale a row: the matrices that int8 takes. For a GPU.\n"
+    "--budget, --budget-share: attention and feed-forward of each layer, and the head, stay as\n"
+    "      they are or become int8 or nf4, so that all tensors together take no more bytes than\n"
+    "      that and as little as possible is lost. What a part loses is measured with it alone\n"
+    "      quantized: in likelihood, over the texts of --calibrate (a diffusion model: its bound\n"
+    "      over --samples masks a text), else as the squared error of its values. Losses are\n"
+    "      taken to add up; the choice is greedy, by loss for a byte, and never expected to be\n"
+    "      worse than one format for all. Records of kind `sensitivity` say what was measured and\n"
+    "      chosen.\n"
     "Norms and an untied embedding stay as they are. A packed model computes the same bits as its\n"
     "source loaded with --quant; it is smaller on disk and loads faster.\n"
     "\n"
@@ -341,7 +474,7 @@ static const char notes[] =
     "number for all. Of grouped queries go as many of every group, or whole groups with their key\n"
     "head, whichever comes nearer to the share; FFN widths stay multiples of 64 (of less in tiny\n"
     "models). What matters least goes first, by\n"
-    "  activation  rms of what a unit or head puts out on the texts of --calibration, the first\n"
+    "  activation  rms of what a unit or head puts out on the texts of --calibrate, the first\n"
     "              --limit of them, times the norm of the weights that it meets\n"
     "  gate, l2    norms of its weights alone: gate, up and down, or up and down; of heads those\n"
     "              of values and output\n"
@@ -366,30 +499,40 @@ static void check(struct packer *p, int bad, const struct err *e)
 /* What is wrong with the words, or NULL. */
 static const char *usage(const struct args *a, int operands)
 {
-    const int prunes = a->heads >= 0 || a->ffn >= 0, packs = prunes || a->quant || a->out;
+    const int prunes = a->heads >= 0 || a->ffn >= 0;
+    const int seen = prunes && prune_score_named(a->score) == PRUNE_ACTIVATION;
+    const int packs = prunes || a->quant || has_budget(a);
     if (operands)
         return "takes no operands";
-    if ((a->manifest || a->verify_source) && (packs || (a->manifest && a->verify_source)))
+    if ((a->manifest || a->verify_source) && (packs || a->out || (a->manifest && a->verify_source)))
         return "--manifest and --verify-source pack nothing: each goes without the other and "
-               "without --quant, --prune-heads, --prune-ffn and --out";
-    if (a->model && (a->manifest || a->verify_source))
+               "without --quant, --budget, --prune-heads, --prune-ffn and --out";
+    if ((a->quant && has_budget(a)) || (a->budget > 0 && a->share > 0))
+        return "one of --quant, --budget and --budget-share";
+    if (prunes && has_budget(a))
+        return "--prune-heads and --prune-ffn go without a budget: prune, then pack what remains";
+    if (a->calibrate && !has_budget(a) && !seen)
+        return "--calibrate goes with --budget, --budget-share or --prune-score activation";
+    if (a->engine.model && (a->manifest || a->verify_source))
         return NULL;
-    if (!a->model || !a->out || !*a->out || (!a->quant && !prunes))
-        return "-m, --out and one of --quant, --prune-heads and --prune-ffn are needed (or -m and "
-               "--manifest or --verify-source)";
-    if (!prunes || prune_score_named(a->score) != PRUNE_ACTIVATION)
-        return a->calibration ? "--calibration is for --prune-score activation" : NULL;
-    return a->calibration ? NULL : "--prune-score activation needs --calibration FILE";
+    if (!a->engine.model || !a->out || !*a->out || !packs)
+        return "-m, --out and one of --quant, --budget, --prune-heads and --prune-ffn are needed "
+               "(or -m and --manifest or --verify-source)";
+    return seen && !a->calibrate ? "--prune-score activation needs --calibrate FILE" : NULL;
 }
 
 /* The source of what is to be packed. */
 static int open_source(struct packer *p, struct err *e)
 {
     const struct args *a = &p->a;
+    const struct engine *g = &a->engine;
     p->prunes = a->heads >= 0 || a->ffn >= 0;
-    return (a->quant && quantization_named(a->quant, &p->quant)) ||
-                   checkpoint_open_ignoring(&p->checkpoint, a->model, 0, a->ignore_config, e) ||
-                   (!a->manifest && (check_absent(p, e) || pack_check(&p->checkpoint, e))) ||
+    if (has_budget(a))
+        p->quant = QUANT_MIXED;
+    else if (a->quant && quantization_named(a->quant, &p->quant))
+        return -1;
+    return checkpoint_open_ignoring(&p->checkpoint, g->model, 0, g->ignore_config, e) ||
+                   (!a->manifest && (check_absent(p, e) || pack_refuses(&p->checkpoint, e))) ||
                    (p->prunes && prune_settle(&p->prune, &p->checkpoint.config, fmax(a->heads, 0),
                                               fmax(a->ffn, 0), e))
                ? -1
@@ -399,10 +542,11 @@ static int open_source(struct packer *p, struct err *e)
 /* That of a model that was packed. */
 static int open_packed(struct packer *p, struct err *e)
 {
-    p->a.out = p->a.model;
-    p->origin = origin_read(p->a.model, e);
+    const struct engine *g = &p->a.engine;
+    p->a.out = g->model;
+    p->origin = origin_read(g->model, e);
     return !p->origin || checkpoint_open_ignoring(&p->checkpoint, p->a.verify_source, 0,
-                                                  p->a.ignore_config, e)
+                                                  g->ignore_config, e)
                ? -1
                : 0;
 }
@@ -419,7 +563,12 @@ static int work(struct packer *p, struct err *e)
 {
     if (p->a.manifest)
         return write_manifest(p, e);
-    return p->a.verify_source ? verify(p, e) : make(p, e) || write_records(p, e) ? -1 : 0;
+    if (p->a.verify_source)
+        return verify(p, e);
+    return (has_budget(&p->a) && choose_mix(p, e)) || make(p, e) || write_units(p, e) ||
+                   write_records(p, e)
+               ? -1
+               : 0;
 }
 
 static void close_all(struct packer *p)
@@ -427,30 +576,40 @@ static void close_all(struct packer *p)
     checkpoint_close(&p->checkpoint);
     prune_free(&p->prune);
     json_decref(p->origin);
+    free(p->units);
 }
 
 static void options(struct opt *o, struct args *a)
 {
     const struct opt table[] = {
-        {"model", 'm', OPT_TEXT, &a->model, .arg = "MODEL",
+        {"model", 'm', OPT_TEXT, &a->engine.model, .arg = "MODEL",
          .help = "folder, or org/name in the local Hugging Face cache (needed)"},
-        IGNORE_CONFIG_OPTION(a->ignore_config),
+        IGNORE_CONFIG_OPTION(a->engine.ignore_config),
         {"out", 0, OPT_TEXT, &a->out, .arg = "DIR", .help = "new folder"},
         {"quant", 0, OPT_CHOICE, &a->quant, .choices = DTYPE_QUANTIZED,
          .help = "format of the matrices"},
+        {"budget", 0, OPT_BYTES, &a->budget, 1, 9007199254740991.0, .arg = "BYTES",
+         .help = "of all tensors, K/M/G: a format of its own for each part of each layer"},
+        {"budget-share", 0, OPT_REAL, &a->share, 1e-6, 1, .arg = "R",
+         .help = "the same as a share of the bytes of the source"},
         {"prune-heads", 0, OPT_REAL, &a->heads, 0, 1, .arg = "SHARE",
          .help = "remove up to this share of the query heads of every layer"},
         {"prune-ffn", 0, OPT_REAL, &a->ffn, 0, 1, .arg = "SHARE",
          .help = "remove up to this share of the hidden units of every layer"},
         {"prune-score", 0, OPT_CHOICE, &a->score, .choices = PRUNE_SCORES,
          .help = "what tells how much they matter (activation)"},
-        {"calibration", 0, OPT_TEXT, &a->calibration, .arg = "FILE",
-         .help = "texts whose activations count: {text, reference} or {text} records"},
+        {"calibrate", 0, OPT_TEXT, &a->calibrate, .arg = "FILE",
+         .help = "texts, or prompts with references (--limit of them), by whose likelihood parts "
+                 "are judged under a budget, and by whose activations when pruning"},
+        {"samples", 0, OPT_INT, &a->samples, 1, 100000, .arg = "N",
+         .help = "masks a text for a diffusion model under a budget (8)"},
+        {"device", 0, OPT_TEXT, &a->engine.device, .arg = "auto|ref|cpu|cuda[:N]",
+         .help = "where --calibrate runs the model under a budget (auto); when pruning, the CPU"},
         {"manifest", 0, OPT_FLAG, &a->manifest,
          .help = "pack nothing: write SHA256SUMS of the model's files beside them, for --verify"},
         {"verify-source", 0, OPT_TEXT, &a->verify_source, .arg = "SOURCE",
          .help = "pack nothing: is this what -m was made of, unchanged, and all it was made of?"},
-        THREADS_OPTION(a->threads),
+        THREADS_OPTION(a->engine.threads),
         OPT_COMMON(a->common),
         {0}};
     memcpy(o, table, sizeof table);
@@ -458,8 +617,9 @@ static void options(struct opt *o, struct args *a)
 
 int main(int argc, char **argv)
 {
-    struct packer p = {.a = {.common = COMMON_DEFAULTS, .score = "activation", .heads = -1,
-                             .ffn = -1}, .quant = QUANT_NONE};
+    struct packer p = {.a = {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .samples = 8,
+                             .score = "activation", .heads = -1, .ffn = -1},
+                       .quant = QUANT_NONE, .dense_nats = NAN};
     struct opt table[32];
     options(table, &p.a);
     const struct tool tool = {"pack-model", "a checkpoint in, a pruned or quantized one out",

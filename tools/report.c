@@ -175,6 +175,7 @@ static int fill(struct page *p, const struct args *a, const struct runset *s, st
     sections_words(p, s);
     sections_methods(p, s);
     sections_comparisons(p, s);
+    sections_ablation(p, s);
     sections_robustness(p, s);
     sections_texts(p, s);
     sections_threats(p, s, a->embedded);

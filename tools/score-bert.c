@@ -129,16 +129,17 @@ static int take(void *ctx, const json_t *r, struct err *e)
     return 1;
 }
 
-static int write_summaries(struct scorer *s, const struct response_group *g, struct err *e)
+static int write_summaries(struct scorer *s, size_t group, struct err *e)
 {
-    for (int k = 0; k < METRICS; k++) {
-        json_t *q = responses_mean(&s->responses, g, (size_t)k, names[k],
-                                   (uint64_t)s->common.seed);
+    const struct response_group *g = &s->responses.group[group];
+    const double *sums = responses_sums(&s->responses, group, (uint64_t)s->common.seed);
+    int bad = 0;
+    for (size_t k = 0; k < METRICS && !bad; k++) {
+        json_t *q = responses_mean(&s->responses, g, sums, k, names[k]);
         sign(s, q);
-        if (rec_write(&s->out, "quality", q, e))
-            return -1;
+        bad = rec_write(&s->out, "quality", q, e);
     }
-    return 0;
+    return bad;
 }
 
 static void vectors_free(struct vectors *v)
@@ -232,7 +233,7 @@ int main(int argc, char **argv)
         log_note(&s.log, "%lld texts were cut to the encoder's %zu tokens", (long long)s.cut,
                  s.encoder.tokens);
     for (size_t i = 0; i < s.responses.n; i++)
-        check(&s, write_summaries(&s, &s.responses.group[i], &e), &e);
+        check(&s, write_summaries(&s, i, &e), &e);
     int code = take_verdict(&s.seen, &s.log, s.max_failed);
     check(&s, rec_close(&s.out, code ? "failed" : "ok", &e), &e);
     close_all(&s);

@@ -29,7 +29,7 @@ struct scorer {
     struct rec_writer out;
     struct take seen;
     struct responses responses;
-    struct buf answer, found;
+    struct buf answer, found, members; /* members: of the record at hand */
     char *task[TASKS]; /* those that were met, as their metrics say them; owned */
     size_t tasks;
     int64_t more_tasks; /* responses of others */
@@ -218,18 +218,15 @@ static int score(struct scorer *s, const json_t *r, const struct response *of, c
     int right = of->random ? 0 : judge(s, rule, answer, of->text, e);
     if (right < 0)
         return -1;
-    json_t *q = quality_of(of->group->about, r, "accuracy", "higher");
-    if (of->random)
-        rec_set_number(q, "value", (double)NAN, "random weights");
-    else
-        rec_set_int(q, "value", right);
     if (!of->random) {
         double *kept = responses_keep(&s->responses, of->group);
         kept[RIGHT] = right;
         kept[RULE] = rule;
         kept[TASK] = (double)task_of(s, r);
     }
-    return rec_write(&s->out, "quality", q, e);
+    quality_begin(&s->members, &of->group->said, r);
+    return quality_write(&s->out, &s->members, "accuracy", "higher",
+                         of->random ? NULL : json_integer(right), "random weights", e);
 }
 
 static int take(void *ctx, const json_t *r, struct err *e)
@@ -338,6 +335,7 @@ int main(int argc, char **argv)
     responses_free(&s.responses);
     buf_free(&s.answer);
     buf_free(&s.found);
+    buf_free(&s.members);
     for (size_t i = 0; i < s.tasks; i++)
         free(s.task[i]);
     return code;

@@ -25,6 +25,7 @@
 #include "lib/checkpoint/quantization.h"
 #include "lib/text/tokenizer.h"
 #include "lib/stat/diversity.h"
+#include "lib/train/posterior.h"
 
 enum { MAX_STEPS = 16 };
 
@@ -32,7 +33,8 @@ struct args {
     struct common common;
     struct engine engine;
     const char *mode, *target, *steps;
-    int64_t samples, orders, max_failed, step[MAX_STEPS];
+    int64_t samples, orders, max_failed, step[MAX_STEPS], vi_steps;
+    double vi_rate;
     int steps_n, fresh;
 };
 
@@ -219,7 +221,8 @@ static int judge(struct scorer *s, const json_t *r, struct err *e)
     return judge_text(s, r, g, text, e) ? -1 : 1;
 }
 
-/* ---- nll, elbo, kstep ---- */
+/* ---- nll, elbo, iwae, kstep ---- */
+
 
 /* The estimator of --mode, for one text. */
 static int estimate(struct scorer *s, const json_t *r, const struct scored_text *g, int64_t steps,
@@ -228,10 +231,14 @@ static int estimate(struct scorer *s, const json_t *r, const struct scored_text 
     const char *id = rec_text(r, "id");
     uint64_t seed = (uint64_t)s->a.common.seed, key = rng_derive(0, id ? id : "");
     const struct network *n = &s->network;
+    const struct likelihood_fit fit = {(size_t)s->a.vi_steps, s->a.vi_rate, (size_t)s->a.samples,
+                                       !strcmp(s->a.mode, "iwae")};
     if (likelihood_kept(&s->out, r, l))
         return 0;
     if (!strcmp(s->a.mode, "nll"))
         return likelihood_nll(n, g->ids.v, g->ids.n, g->first, l, e);
+    if (n->config.latents)
+        return likelihood_latent(n, g->ids.v, g->ids.n, g->first, &fit, seed, key, l, e);
     if (!strcmp(s->a.mode, "elbo"))
         return likelihood_elbo(n, g->ids.v, g->ids.n, g->first, (size_t)s->a.samples, seed, key, l,
                                e);
@@ -254,16 +261,21 @@ static json_t *scored_text_about(const struct scorer *s, int64_t steps, struct b
         rec_set_int(o, "steps", steps);
         rec_set_int(o, "kstep_orders", s->a.orders);
     }
-    if (!strcmp(mode, "elbo")) {
+    if (!strcmp(mode, "elbo") || !strcmp(mode, "iwae")) {
         buf_format(config, " samples=%lld", (long long)s->a.samples);
         rec_set_int(o, "elbo_samples", s->a.samples);
+    }
+    if (c->latents) {
+        buf_format(config, " vi_steps=%lld", (long long)s->a.vi_steps);
+        rec_set_int(o, "vi_steps", s->a.vi_steps);
+        rec_set_number(o, "vi_rate", s->a.vi_rate, "");
     }
     if (!strcmp(s->a.target, "reference"))
         buf_text(config, " target=reference");
     if (s->a.engine.quant && strcmp(s->a.engine.quant, "none"))
         buf_format(config, " quant=%s", s->a.engine.quant);
     engine_describe(o, &s->network);
-    about_identify(o, kstep ? "steps" : NULL);
+    about_identify(o, kstep ? "steps" : c->latents ? "vi_steps" : NULL);
     json_object_set_new(o, "config", json_string(config->data));
     return o;
 }
@@ -302,7 +314,7 @@ static int score_text(struct scorer *s, const json_t *r, struct err *e)
         return 0;
     struct scored_text t = {0};
     int bad = !random_weights(s, r) && scored_text_read(&t, r, &s->checkpoint.config, s->tokenizer,
-                                                  strcmp(s->a.mode, "nll") != 0,
+                                                  config_denoises(&s->checkpoint.config),
                                                   !strcmp(s->a.target, "reference"), e);
     int passes = strcmp(s->a.mode, "kstep") ? 1 : s->a.steps_n;
     for (int i = 0; i < passes && !bad; i++)
@@ -322,17 +334,27 @@ static int take(void *ctx, const json_t *r, struct err *e)
     return got > 0 && rec_sync(&s->out, e) ? -1 : got;
 }
 
+/* judge and nll are of autoregressive models, kstep of those that denoise, iwae of latent ones, and
+ * elbo of the last two. */
+static int mode_goes(const char *mode, const struct config *c)
+{
+    if (!strcmp(mode, "elbo"))
+        return c->latents || config_denoises(c);
+    return !strcmp(mode, "iwae")    ? c->latents > 0
+           : !strcmp(mode, "kstep") ? config_denoises(c)
+                                    : !c->latents && !config_denoises(c);
+}
+
 static int load(struct scorer *s, struct err *e)
 {
     struct args *a = &s->a;
     if (engine_checkpoint(&a->engine, (uint64_t)a->common.seed, &s->checkpoint, &s->log, e))
         return -1;
     const struct config *c = &s->checkpoint.config;
-    int ar = !strcmp(a->mode, "judge") || !strcmp(a->mode, "nll");
-    if (ar != (c->paradigm == PARADIGM_AUTOREGRESSIVE))
+    if (!mode_goes(a->mode, c))
         return err_set(e, EXIT_BAD_DATA, "%s: --mode %s does not go with a %s checkpoint (%s)",
                        a->engine.model, a->mode, config_paradigm_name(c->paradigm),
-                       ar ? "try --mode elbo" : "try --mode nll");
+                       mode_goes("elbo", c) ? "try --mode elbo" : "try --mode nll");
     if (generation_refuses(c, e))
         return -1;
     if (a->engine.check_finite && checkpoint_check_values(&s->checkpoint, e))
@@ -379,7 +401,8 @@ static const char examples[] =
     "score-ppl -m judge-model generations.ndjson > quality.ndjson\n"
     "score-ppl --mode nll -m meta-llama/Meta-Llama-3-8B texts.ndjson\n"
     "score-ppl --mode elbo -m GSAI-ML/LLaDA-8B-Base --samples 128 texts.ndjson\n"
-    "score-ppl --mode kstep -m GSAI-ML/LLaDA-8B-Base --steps 16,64,256 texts.ndjson\n";
+    "score-ppl --mode kstep -m GSAI-ML/LLaDA-8B-Base --steps 16,64,256 texts.ndjson\n"
+    "score-ppl --mode elbo -m LTM --vi-steps 64 --samples 16 texts.ndjson\n";
 static const char notes[] =
     "judge  perplexity of each response given its prompt, under a third autoregressive model: the\n"
     "       text up to the first stop token, encoded anew with the judge's tokenizer. Beside it,\n"
@@ -388,6 +411,9 @@ static const char notes[] =
     "nll    exact -ln p of the second token and all after it. elbo  upper bound for diffusion\n"
     "       models, the same at every step count. kstep  upper bound for a sampler of K steps in\n"
     "       random order. Never compare an nll with a bound as if they were one thing.\n"
+    "       Of a latent thought model elbo fits its latents to the text first and then scores\n"
+    "       the second token and all after it by draws that the fit has not seen; iwae is a\n"
+    "       tighter bound by the same draws.\n"
     "       --target reference scores `reference` given `text`.\n"
     "Perplexities are exp(sum of nats / sum of tokens). Random weights have no quality.\n"
     RESUME_NOTES;
@@ -404,12 +430,16 @@ static void check(struct scorer *s, int bad, const struct err *e)
 static void options(struct opt *o, struct args *a)
 {
     const struct opt table[] = {
-        {"mode", 0, OPT_CHOICE, &a->mode, .choices = "judge|nll|elbo|kstep",
+        {"mode", 0, OPT_CHOICE, &a->mode, .choices = "judge|nll|elbo|kstep|iwae",
          .help = "what is asked (judge)"},
         {"target", 0, OPT_CHOICE, &a->target, .choices = "text|reference",
          .help = "nll, elbo, kstep: what is scored (text)"},
+        {"vi-steps", 0, OPT_INT, &a->vi_steps, 0, 65536, .arg = "N",
+         .help = "elbo, iwae of latents: steps of the fit (64)"},
+        {"vi-rate", 0, OPT_REAL, &a->vi_rate, 1e-9, 10, .arg = "R",
+         .help = "their learning rate at first, a tenth of it at last (0.34)"},
         {"samples", 0, OPT_INT, &a->samples, 1, 1000000, .arg = "N",
-         .help = "elbo: masks a text (128)"},
+         .help = "elbo, iwae: masks a text, or draws of its latents (128)"},
         {"steps", 0, OPT_TEXT, &a->steps, .arg = "K[,K...]", .help = "kstep: step counts (16)"},
         {"orders", 0, OPT_INT, &a->orders, 1, 100000, .arg = "N",
          .help = "kstep: permutations a text (4)"},
@@ -424,7 +454,8 @@ static void options(struct opt *o, struct args *a)
 int main(int argc, char **argv)
 {
     struct scorer s = {.a = {COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .mode = "judge",
-                             .target = "text", .steps = "16", .samples = 128, .orders = 4}};
+                             .target = "text", .steps = "16", .samples = 128, .orders = 4,
+                             .vi_steps = 64, .vi_rate = POSTERIOR_RATE}};
     struct opt table[48];
     options(table, &s.a);
     const struct tool tool = {"score-ppl", "texts or generations in, their probability out",

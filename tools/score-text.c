@@ -14,8 +14,7 @@
 #include "lib/stat/bootstrap.h"
 #include "lib/text/overlap.h"
 
-enum { CHRF, ROUGE_L, TOKEN_F1, METRICS, GRAMS = METRICS, WIDTH = GRAMS + OVERLAP_GRAMS,
-       DRAWS = 2000 };
+enum { CHRF, ROUGE_L, TOKEN_F1, METRICS, GRAMS = METRICS, WIDTH = GRAMS + OVERLAP_GRAMS };
 static const char *const names[METRICS] = {"chrf", "rouge_l", "token_f1"};
 
 struct scorer {
@@ -25,6 +24,7 @@ struct scorer {
     struct rec_writer out;
     struct take seen;
     struct responses responses;
+    struct buf members; /* of the record at hand */
 };
 
 /* v[WIDTH] of a response: of several references the best for each metric. */
@@ -62,48 +62,35 @@ static int take(void *ctx, const json_t *r, struct err *e)
     double *kept = of.random ? NULL : responses_keep(&s->responses, of.group);
     for (int k = 0; kept && k < WIDTH; k++)
         kept[k] = v[k];
-    for (int k = 0; k < METRICS; k++) {
-        json_t *q = quality_of(of.group->about, r, names[k], "higher");
-        rec_set_number(q, "value", of.random ? (double)NAN : v[k], "random weights");
-        if (rec_write(&s->out, "quality", q, e))
+    quality_begin(&s->members, &of.group->said, r);
+    for (int k = 0; k < METRICS; k++)
+        if (quality_write(&s->out, &s->members, names[k], "higher",
+                          of.random ? NULL : json_real(v[k]), "random weights", e))
             return -1;
-    }
     return 1;
 }
 
 /* chrF of all responses as one text: n-grams are added before they are divided. */
-static double corpus_chrf(const struct response_group *g, const uint32_t *index)
+static json_t *corpus_summary(const struct response_group *g, const double *sums)
 {
-    double grams[OVERLAP_GRAMS] = {0};
-    for (size_t i = 0; i < g->n; i++)
-        for (int k = 0; k < OVERLAP_GRAMS; k++)
-            grams[k] += g->v[(index ? index[i] : i) * WIDTH + GRAMS + (size_t)k];
-    return g->n ? overlap_chrf(grams) : (double)NAN;
-}
-
-static json_t *corpus_summary(const struct response_group *g, uint64_t seed)
-{
-    uint32_t *index = mem_zero(g->n, sizeof *index);
-    double *draw = mem_zero(DRAWS, sizeof *draw);
-    for (size_t d = 0; d < DRAWS; d++) {
-        bootstrap_draw(seed, d, g->n, index);
-        draw[d] = corpus_chrf(g, index);
-    }
-    struct interval v = bootstrap_interval(corpus_chrf(g, NULL), draw, DRAWS, 0.95);
-    free(index);
-    free(draw);
+    double *chrf = mem_zero(RESPONSES_DRAWS + 1, sizeof *chrf);
+    for (size_t d = 0; d <= RESPONSES_DRAWS; d++)
+        chrf[d] = g->n ? overlap_chrf(sums + d * WIDTH + GRAMS) : (double)NAN;
+    struct interval v = bootstrap_interval(chrf[RESPONSES_DRAWS], chrf, RESPONSES_DRAWS, 0.95);
+    free(chrf);
     return quality_summary(g->about, "chrf_corpus", "higher", v, (int64_t)g->n, 0,
                            responses_why(g), "n-grams of all texts, percentile bootstrap of texts");
 }
 
-static int write_summaries(struct scorer *s, const struct response_group *g, struct err *e)
+static int write_summaries(struct scorer *s, size_t group, struct err *e)
 {
-    uint64_t seed = (uint64_t)s->common.seed;
-    for (int k = 0; k < METRICS; k++)
-        if (rec_write(&s->out, "quality",
-                      responses_mean(&s->responses, g, (size_t)k, names[k], seed), e))
-            return -1;
-    return rec_write(&s->out, "quality", corpus_summary(g, seed), e);
+    const struct response_group *g = &s->responses.group[group];
+    const double *sums = responses_sums(&s->responses, group, (uint64_t)s->common.seed);
+    int bad = 0;
+    for (size_t k = 0; k < METRICS && !bad; k++)
+        bad = rec_write(&s->out, "quality",
+                        responses_mean(&s->responses, g, sums, k, names[k]), e);
+    return bad || rec_write(&s->out, "quality", corpus_summary(g, sums), e) ? -1 : 0;
 }
 
 static const char examples[] =
@@ -155,9 +142,10 @@ int main(int argc, char **argv)
         check(&s, err_set(&e, EXIT_BAD_DATA, "no generation records in the input"), &e);
     responses_finish(&s.responses, &s.log);
     for (size_t i = 0; i < s.responses.n; i++)
-        check(&s, write_summaries(&s, &s.responses.group[i], &e), &e);
+        check(&s, write_summaries(&s, i, &e), &e);
     int code = take_verdict(&s.seen, &s.log, s.max_failed);
     check(&s, rec_close(&s.out, code ? "failed" : "ok", &e), &e);
     responses_free(&s.responses);
+    buf_free(&s.members);
     return code;
 }

@@ -4,6 +4,8 @@
  * The state (values, moments, step, and a note of every option that matters) is saved as it goes
  * on, and a training that was interrupted resumes with the numbers it would have had: batches are a
  * function of seed and step (lib/train/training_batch.h).
+ *
+ * One file because all of it works on the one struct run below, and most of it is options.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -33,20 +35,24 @@ struct args {
     const char *arch, *out, *valid, *dtype, *init, *from, *ignore_config, *oversample, *isa,
         *precision;
     int64_t vocab, width, layers, heads, kv_heads, ffn, context;
-    int64_t steps, rows, min_len, max_len, threads, report, save, times;
-    double rate, decay, clip, warmup, whole, cut;
+    int64_t steps, rows, min_len, max_len, threads, report, save, times, latents, window, vi_steps;
+    double rate, decay, clip, warmup, whole, cut, vi_rate;
     int tied;
 };
 
 static const char examples[] =
     "train-lm --arch llada --out models/mine corpus.ndjson.gz > loss.ndjson\n"
     "train-lm --arch llama --kv-heads 2 --ffn 832 --valid heldout.ndjson.gz --out m "
-    "corpus.ndjson\n";
+    "corpus.ndjson\n"
+    "train-lm --arch ltm --latents 4 --vi-steps 8 --rows 1024 --out m corpus.ndjson\n";
 static const char notes[] =
     "Learns a byte-level BPE tokenizer from the corpus (with --init and --from it is that of the\n"
     "weights), then the network: AdamW (0.9, 0.95), linear warm-up and cosine decay to a\n"
     "twentieth, gradients clipped by global norm. llama: next-token loss; llada: masked-diffusion\n"
     "loss (uniform t, weight 1/t). Records {text, reference} are documents.\n"
+    "ltm: -ELBO a token. For each document a posterior of its latents is fitted by --vi-steps\n"
+    "steps, the network as it is, then one step of the network is made with a fresh draw of it;\n"
+    "a step costs about (2/3 vi-steps + 1) times that of a llama.\n"
     "--precision bf16 rounds what a layer multiplies, there and back, to bf16 and is about twice\n"
     "as fast where the processor multiplies bf16; weights, gradients, moments and all sums stay\n"
     "f32. Interrupted, it goes on from OUT/train.state with the same command. The same seed gives\n"
@@ -55,13 +61,14 @@ static const char notes[] =
 static void options(struct opt *o, struct args *a)
 {
     const struct opt table[] = {
-        {"arch", 0, OPT_CHOICE, &a->arch, .choices = "llada|llama", .help = "family (llada)"},
+        {"arch", 0, OPT_CHOICE, &a->arch, .choices = "llada|llama|ltm",
+         .help = "family (llada)"},
         {"out", 0, OPT_TEXT, &a->out, .arg = "FOLDER",
          .help = "where the checkpoint goes (needed)"},
         {"valid", 0, OPT_TEXT, &a->valid, .arg = "FILE",
          .help = "held-out records: validation loss"},
         {"init", 0, OPT_TEXT, &a->init, .arg = "MODEL",
-         .help = "begin with weights and tokenizer of this checkpoint (of either family)"},
+         .help = "begin with weights and tokenizer of this checkpoint (of any family)"},
         {"from", 0, OPT_TEXT, &a->from, .arg = "MODEL",
          .help = "the same, and its family and shape are taken too: go on with a pruned model"},
         IGNORE_CONFIG_OPTION(a->ignore_config),
@@ -80,6 +87,14 @@ static void options(struct opt *o, struct args *a)
         {"ffn", 0, OPT_INT, &a->ffn, 8, 16384, .arg = "N", .help = "width of the gate (704)"},
         {"context", 0, OPT_INT, &a->context, 16, 8192, .arg = "N",
          .help = "longest sequence (512)"},
+        {"latents", 0, OPT_INT, &a->latents, 1, 4096, .arg = "N",
+         .help = "ltm: latent vectors a layer (4)"},
+        {"window", 0, OPT_INT, &a->window, 1, 8192, .arg = "N",
+         .help = "ltm: tokens that a token sees, itself included (256)"},
+        {"vi-steps", 0, OPT_INT, &a->vi_steps, 0, 1000, .arg = "N",
+         .help = "ltm: steps of a posterior (16)"},
+        {"vi-rate", 0, OPT_REAL, &a->vi_rate, 1e-9, 10, .arg = "R",
+         .help = "ltm: their rate at first, a tenth of it at last (0.34)"},
         {"tied", 0, OPT_FLAG, &a->tied, .help = "the head is the embedding"},
         {"dtype", 0, OPT_CHOICE, &a->dtype, .choices = "F32|BF16", .help = "of the file (BF16)"},
         {"steps", 0, OPT_INT, &a->steps, 1, 10000000, .arg = "N", .help = "updates (8000)"},
@@ -122,7 +137,7 @@ struct run {
 static int make_tokenizer(struct run *r, char **texts, size_t n, struct err *e)
 {
     static const char *const special[] = {"<|startoftext|>", "<|endoftext|>", "<|mdm_mask|>"};
-    int masks = r->config.paradigm != PARADIGM_AUTOREGRESSIVE;
+    int masks = config_denoises(&r->config);
     const char *bos = masks ? NULL : special[0];
     if (r->from.folder ? tokenizer_adopt(r->a->out, r->from.folder, bos, e)
                        : tokenizer_learn(r->a->out, (const char *const *)texts, 2 * n,
@@ -155,7 +170,7 @@ static int read_lessons(struct run *r, char **corpus, size_t n_corpus, struct er
     const struct config *c = &r->config;
     uint64_t seed = rng_derive((uint64_t)r->a->common.seed, "batches");
     int bad = make_tokenizer(r, texts, unique, e);
-    int64_t bos = c->paradigm == PARADIGM_AUTOREGRESSIVE ? c->bos : -1;
+    int64_t bos = config_denoises(c) ? -1 : c->bos;
     bad = bad || training_batch_make(&r->corpus, r->tokenizer, texts, n, bos, c->eos[0], c->mask,
                                      seed, e);
     training_batch_texts_free(texts, n);
@@ -255,6 +270,8 @@ static void set_shape(struct config *c, const struct args *a, const struct confi
     c->tied = a->tied;
     c->norm_eps = 1e-5;
     c->rope_theta = 10000;
+    c->latents = c->paradigm == PARADIGM_LATENT ? (size_t)a->latents : 0;
+    c->window = c->paradigm == PARADIGM_LATENT ? (size_t)a->window : 0;
 }
 
 static int open_init(struct run *r, struct err *e)
@@ -282,6 +299,9 @@ static int start(struct run *r, char **corpus, size_t n_corpus, struct err *e)
                               strcmp(a->precision, "bf16") ? DTYPE_F32 : DTYPE_BF16, e);
     if (!r->trainer || (a->init && trainer_take(r->trainer, &r->from, e)))
         return -1;
+    const struct posterior_fit fit = {(size_t)a->vi_steps, a->vi_rate,
+                                      rng_derive((uint64_t)a->common.seed, "latents")};
+    trainer_fit(r->trainer, &fit);
     size_t rows = (size_t)a->rows;
     r->batch.token = mem_zero(rows, sizeof *r->batch.token);
     r->batch.target = mem_zero(rows, sizeof *r->batch.target);
@@ -333,6 +353,8 @@ static void fill(const struct run *r, const struct training_batch *l, int64_t st
     const struct args *a = r->a;
     if (r->config.paradigm == PARADIGM_AUTOREGRESSIVE)
         training_batch_next_token(l, step, (size_t)a->rows, (size_t)a->max_len, b);
+    else if (r->config.paradigm == PARADIGM_LATENT)
+        training_batch_documents(l, step, (size_t)a->rows, (size_t)a->max_len, b);
     else
         training_batch_diffusion(l, step, (size_t)a->rows, (size_t)a->min_len, (size_t)a->max_len,
                                  b);
@@ -424,8 +446,9 @@ static const float *values(void *ctx, enum role role, size_t layer)
 
 static int finish(struct run *r, struct err *e)
 {
-    const struct history_line line = {r->config.name, r->config.family->name,
-                                      r->a->steps, r->a->steps * r->a->rows};
+    int64_t times = r->config.latents ? r->a->vi_steps + 1 : 1;
+    const struct history_line line = {r->config.name, r->config.family->name, r->a->steps,
+                                      r->a->steps * r->a->rows * times};
     manifest_remove(r->a->out); /* of weights that go now */
     if (checkpoint_save(&r->config, r->a->out, r->a->dtype, values, r->trainer, e) ||
         history_write(r->a->out, r->a->init ? r->from.folder : NULL, &line, e) ||
@@ -468,11 +491,12 @@ int main(int argc, char **argv)
                      .arch = "llada", .isa = "auto", .precision = "f32", .dtype = "BF16",
                      .vocab = 1024, .width = 256, .layers = 4, .heads = 8, .kv_heads = 8,
                      .ffn = 704, .context = 512,
+                     .latents = 4, .window = 256, .vi_steps = 16, .vi_rate = POSTERIOR_RATE,
                      .steps = 8000, .rows = 2048, .min_len = 72, .max_len = 128,
                      .times = 4, .whole = 0.5,
                      .rate = 2e-3, .decay = 0.1, .clip = 1, .warmup = 200,
                      .report = 50, .save = 500};
-    struct opt table[48];
+    struct opt table[56];
     options(table, &a);
     const struct tool tool = {"train-lm",
                               "corpus records in, a small checkpoint and its loss curve out",

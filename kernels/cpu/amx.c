@@ -23,7 +23,10 @@ static const struct amx_format *const formats[DTYPES] = {
     [DTYPE_BF16] = &OWN_CPU(amx_bf16),
     [DTYPE_BF16_F32] = &OWN_CPU(amx_bf16_f32),
     [DTYPE_INT8] = &OWN_CPU(amx_int8),
-    [DTYPE_NF4] = &OWN_CPU(amx_nf4),
+    [DTYPE_INT8_VECTOR] = &OWN_CPU(amx_int8_vector),
+    [DTYPE_NF4] = &OWN_CPU(amx_blocks),
+    [DTYPE_NF4_F32] = &OWN_CPU(amx_blocks),
+    [DTYPE_FP4] = &OWN_CPU(amx_blocks),
 };
 
 static size_t cut(size_t n, size_t size) { return (n + size - 1) / size; }

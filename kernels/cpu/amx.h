@@ -63,7 +63,7 @@ struct amx_block {
     size_t steps;
     struct ahead next;   /* as format.h has it, `bytes` a step */
     int far;             /* what comes next is for the second cache */
-    const float *absmax; /* NF4: [steps / 2, PANEL] */
+    const float *absmax; /* blocks: [steps / 2, PANEL] */
     float *scratch;      /* [32, PANEL] */
 };
 
@@ -92,7 +92,7 @@ struct amx_format {
     void (*finish)(float *sums, const struct amx_rows *r, size_t tile, const void *panel);
 };
 extern const struct amx_format OWN_CPU(amx_bf16), OWN_CPU(amx_bf16_f32);
-extern const struct amx_format OWN_CPU(amx_int8), OWN_CPU(amx_nf4);
+extern const struct amx_format OWN_CPU(amx_int8), OWN_CPU(amx_int8_vector), OWN_CPU(amx_blocks);
 
 /* Where a row tile's step lies in packed rows; those of a stage follow each other. */
 char *OWN_CPU(amx_at)(const struct amx_rows *r, size_t tile, size_t step);
@@ -106,7 +106,7 @@ INLINE char *amx_side(const struct amx_rows *r, size_t tile)
 {
     return r->side + tile * (r->f->side_bytes + r->K * r->f->side_value_bytes);
 }
-/* `multiply` and `pack` of pairs of bf16: NF4 has them too. */
+/* `multiply` and `pack` of pairs of bf16: blocks have them too. */
 void OWN_CPU(amx_pack)(const struct amx_rows *r, size_t tile, const float *x);
 /* A stretch of a panel that ends before its last step does is copied and padded with zeros: `there`
  * bytes from `at` on, n steps are wanted. */

@@ -1,4 +1,5 @@
-/* amx_int8.c - tiles of LLM.int8() (kernels/quant.h): codes by codes, sums as exact integers.
+/* amx_int8.c - tiles of LLM.int8() and int8-vector (kernels/quant.h): codes by codes, sums as exact
+ * integers.
  *
  * A panel of format_int8.c has after its scales [K/4][PANEL] quadruples: 16 rows of them are a
  * step. Rows of x become codes, [step][rows][64 bytes]; beside a row tile lie its scales and the
@@ -18,7 +19,7 @@ struct side {
 
 enum { VALUES = TMM_BYTES };
 
-static void pack(const struct amx_rows *r, size_t tile, const float *x)
+INLINE void pack_limited(const struct amx_rows *r, size_t tile, const float *x, const float limit)
 {
     const size_t rows = amx_height(r, tile), K = r->K;
     struct side *side = (struct side *)(void *)amx_side(r, tile);
@@ -27,19 +28,29 @@ static void pack(const struct amx_rows *r, size_t tile, const float *x)
     x += tile * TMM_ROWS * K;
     *side = (struct side){.x = x};
     for (size_t i = 0; i < rows; i++) {
-        scale[i] = CPU(int8_scale)(x + i * K, K, &outliers);
+        scale[i] = CPU(int8_scale)(x + i * K, K, limit, &outliers);
         side->step[i] = scale[i] / INT8_TOP;
     }
     if (outliers)
-        side->n_outliers = CPU(int8_outliers)(side->outlier, x, K, rows, K);
+        side->n_outliers = CPU(int8_outliers)(side->outlier, x, K, rows, K, limit);
     for (size_t k = 0; k < K; k += VALUES) {
         size_t n = K - k < VALUES ? K - k : VALUES;
         int8_t *out = (int8_t *)OWN_CPU(amx_at)(r, tile, k / VALUES);
         if (n < VALUES || rows < r->height)
             memset(out, 0, r->height * VALUES);
         for (size_t i = 0; i < rows; i++)
-            CPU(int8_codes)(out + i * VALUES, x + i * K + k, n, scale[i]);
+            CPU(int8_codes)(out + i * VALUES, x + i * K + k, n, scale[i], limit);
     }
+}
+
+static void pack(const struct amx_rows *r, size_t tile, const float *x)
+{
+    pack_limited(r, tile, x, INT8_OUTLIER);
+}
+
+static void pack_vector(const struct amx_rows *r, size_t tile, const float *x)
+{
+    pack_limited(r, tile, x, INFINITY);
 }
 
 static const void *weights(struct amx_room *room, const void *panel, size_t K, size_t s, size_t n)
@@ -70,15 +81,11 @@ static void finish(float *sums, const struct amx_rows *r, size_t tile, const voi
     CPU(int8_add)(sums, side->outlier, side->n_outliers, side->x, r->K, panel);
 }
 
-const struct amx_format OWN_CPU(amx_int8) = {
-    .values = VALUES,
-    .parts = 1,
-    .stored_bytes = AMX_STEP,
-    .distance = 8192,
-    .side_bytes = sizeof(struct side),
-    .side_value_bytes = sizeof(struct outlier),
-    .pack = pack,
-    .weights = weights,
-    .multiply = multiply,
-    .finish = finish,
-};
+#define INT8_FORMAT(packs)                                                                      \
+    {                                                                                           \
+        .values = VALUES, .parts = 1, .stored_bytes = AMX_STEP, .distance = 8192,               \
+        .side_bytes = sizeof(struct side), .side_value_bytes = sizeof(struct outlier),          \
+        .pack = packs, .weights = weights, .multiply = multiply, .finish = finish,              \
+    }
+const struct amx_format OWN_CPU(amx_int8) = INT8_FORMAT(pack);
+const struct amx_format OWN_CPU(amx_int8_vector) = INT8_FORMAT(pack_vector);

@@ -4,7 +4,8 @@
  *     dv = P^T dy,  dP = dy v^T,  dS = P (dP - rowsum(P dP)) / sqrt(E),  dq = dS k,  dk = dS^T q
  *
  * The rows of a sequence see a growing number of its keys, with a full mask all: tiles of S and dP
- * that no row sees are left out, and sums over keys or rows skip what is zero there. A thread owns
+ * that no row sees are left out, and sums over keys or rows skip what is zero there. What a window
+ * hides of the first keys is zeros in P. A thread owns
  * a key head of a sequence and takes its query heads in order. A tile:
  *
  *            K                    PANEL = 2 registers
@@ -22,70 +23,11 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/format.h"
 #include "kernels/cpu/softmax.h"
+#include "kernels/cpu/tile.h"
 
 static size_t padded(size_t n) { return (n + PANEL - 1) / PANEL * PANEL; }
 
 /* ---- tiles ---- */
-
-/* Where a tile reads and writes: a(i,k) = a[i*a_row + k*a_k], m(k, j) = m[k*m_k + j],
- * c(i, j) = c[i*ldc + j] for j < cols <= PANEL. m must be readable PANEL wide. */
-struct tile {
-    const void *a; /* words */
-    size_t a_row, a_k;
-    const void *m;
-    size_t m_k, K;
-    float *c;
-    size_t ldc, cols;
-    int add;
-};
-
-static const void *word_at(const void *words, size_t i)
-{
-    return (const char *)words + i * sizeof(uint32_t);
-}
-
-INLINE uint32_t word(const char *at)
-{
-    uint32_t w;
-    memcpy(&w, at, sizeof w);
-    return w;
-}
-
-INLINE void tile_store(float *c, vec lo, vec hi, size_t cols, int add)
-{
-    if (cols == PANEL) {
-        put(c, add ? load(c) + lo : lo);
-        put(c + LANES, add ? load(c + LANES) + hi : hi);
-        return;
-    }
-    float row[PANEL];
-    put(row, lo);
-    put(row + LANES, hi);
-    for (size_t j = 0; j < cols; j++)
-        c[j] = add ? c[j] + row[j] : row[j];
-}
-
-INLINE void tile_rows(const int rows, const int pairs, const struct tile *t)
-{
-    vec sum[TILE_ROWS][2];
-    for (int i = 0; i < rows; i++)
-        sum[i][0] = sum[i][1] = (vec){0};
-    const char *a = t->a, *m = t->m;
-    const size_t size = sizeof(uint32_t), a_row = t->a_row * size;
-    const size_t a_k = t->a_k * size, m_k = t->m_k * size;
-    for (size_t k = t->K; k > 0; k--) {
-        vecu lo = load_bits(m), hi = load_bits(m + LANES * size);
-        for (int i = 0; i < rows; i++) {
-            vecu x = splat_bits(word(a + (size_t)i * a_row));
-            sum[i][0] = pairs ? dot_bf16(sum[i][0], lo, x) : sum[i][0] + (vec)x * (vec)lo;
-            sum[i][1] = pairs ? dot_bf16(sum[i][1], hi, x) : sum[i][1] + (vec)x * (vec)hi;
-        }
-        a += a_k;
-        m += m_k;
-    }
-    for (int i = 0; i < rows; i++)
-        tile_store(t->c + (size_t)i * t->ldc, sum[i][0], sum[i][1], t->cols, t->add);
-}
 
 /* Run one tile of 1..TILE_ROWS rows. */
 static void tile_floats(size_t rows, const struct tile *t)
@@ -135,20 +77,22 @@ struct head {
 };
 
 /* Scratch of one worker: k^T and v^T [E, n'] of words; P and dP [rows, n'], and pairs of them; and
- * how many keys each row sees. */
+ * how many keys each row sees, and which of these first ones it does not. `most` rows or keys there
+ * is room for. */
 struct scratch {
     uint32_t *kt, *vt;
     struct head k, q, dy;
     float *p, *dp;
     uint32_t *pairs;
-    int32_t *sees; /* ascending */
-    size_t np, Ep, rows, n;
+    int32_t *sees, *hidden; /* ascending */
+    size_t np, Ep, rows, n, most;
     int half;
 };
 
 static size_t back_floats(size_t n, size_t E)
 {
-    return 2 * E * padded(n) + 6 * (n + 1) * padded(E) + 3 * (n + 1) * padded(n) + padded(n) + 64;
+    return 2 * E * padded(n) + 6 * (n + 1) * padded(E) + 3 * (n + 1) * padded(n) +
+           2 * padded(n) + 64;
 }
 
 size_t CPU(attention_back_work)(const struct backend *b, size_t len, size_t head_dim)
@@ -158,20 +102,23 @@ size_t CPU(attention_back_work)(const struct backend *b, size_t len, size_t head
 
 static struct scratch cut(float *base, size_t rows, size_t n, size_t E, int half)
 {
-    struct scratch w = {.np = padded(n), .Ep = padded(E), .rows = rows, .n = n, .half = half};
+    size_t most = rows > n ? rows : n;
+    struct scratch w = {.np = padded(n), .Ep = padded(E), .rows = rows, .n = n, .most = most,
+                        .half = half};
     struct head *heads[] = {&w.k, &w.q, &w.dy};
     w.kt = (uint32_t *)(void *)base;
     w.vt = w.kt + E * w.np;
     base += 2 * E * w.np;
-    for (int i = 0; i < 3; i++, base += 2 * (n + 1) * w.Ep) {
+    for (int i = 0; i < 3; i++, base += 2 * (most + 1) * w.Ep) {
         heads[i]->x = base;
-        heads[i]->along = half ? base + n * w.Ep : base;
-        heads[i]->across = half ? base + n * w.Ep + n * w.Ep / 2 : base;
+        heads[i]->along = half ? base + most * w.Ep : base;
+        heads[i]->across = half ? base + most * w.Ep + most * w.Ep / 2 : base;
     }
     w.p = base;
-    w.dp = w.p + n * w.np;
-    w.pairs = (uint32_t *)(void *)(w.dp + n * w.np);
-    w.sees = (int32_t *)(void *)(w.pairs + (n + 1) * w.np);
+    w.dp = w.p + most * w.np;
+    w.pairs = (uint32_t *)(void *)(w.dp + most * w.np);
+    w.sees = (int32_t *)(void *)(w.pairs + (most + 1) * w.np);
+    w.hidden = w.sees + padded(most);
     return w;
 }
 
@@ -219,9 +166,9 @@ static void load_head(const struct scratch *w, const struct head *h, const float
         memcpy(h->x + t * w->Ep, x + t * stride, E * sizeof *x);
     if (!w->half)
         return;
-    uint32_t *along = (uint32_t *)(void *)(h->x + w->n * w->Ep);
+    uint32_t *along = (uint32_t *)(void *)(h->x + w->most * w->Ep);
     pair_along(along, h->x, rows, w->Ep);
-    pair_across(along + w->n * w->Ep / 2, h->x, rows, w->Ep);
+    pair_across(along + w->most * w->Ep / 2, h->x, rows, w->Ep);
 }
 
 /* out[words of E, n'] = the elements of the keys along their rows, turned, zero-padded. */
@@ -242,6 +189,8 @@ static void probabilities(const struct scratch *w, size_t E)
                           .m = w->kt, .m_k = w->np, .c = w->p, .ldc = w->np});
     for (size_t i = 0; i < w->rows; i++) {
         size_t n = (size_t)w->sees[i], whole = (n + LANES - 1) / LANES * LANES;
+        for (int32_t j = 0; j < w->hidden[i]; j++)
+            w->p[i * w->np + (size_t)j] = -INFINITY;
         softmax_row(w->p + i * w->np, n, (float)(1 / sqrt((double)E)));
         memset(w->p + i * w->np + whole, 0, (w->np - whole) * sizeof *w->p);
     }
@@ -328,8 +277,10 @@ static void key_head(const struct attn_back *a, const struct attn_seq *s, size_t
     size_t n = (size_t)s->n_slots, E = a->head_dim, KE = a->kv_heads * E;
     size_t group = a->heads / a->kv_heads, at = (size_t)s->slot_begin * KE + kh * E;
     struct scratch w = cut(work, (size_t)s->rows, n, E, BF16_DOT && a->half);
-    for (size_t i = 0; i < w.rows; i++)
+    for (size_t i = 0; i < w.rows; i++) {
         w.sees[i] = a->causal ? a->pos[(size_t)s->row_begin + i] + 1 : s->n_slots;
+        w.hidden[i] = a->window ? w.sees[i] - (int32_t)a->window : 0;
+    }
     load_head(&w, &w.k, a->v + at, KE, n, E);
     turn_head(&w, w.vt, &w.k, E);
     load_head(&w, &w.k, a->k + at, KE, n, E);

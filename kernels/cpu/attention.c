@@ -13,7 +13,8 @@
  * Chunks are counted from the start of the list. Each makes a part (maximum, sum, y) per query, and
  * parts are merged in their order (online softmax). A key that a query may not see adds exact
  * zeros. So a row's bits depend on the row and its list alone: not on the rows beside it, nor on
- * whether the parts were computed one after another or by several threads.
+ * whether the parts were computed one after another or by several threads. With attn.dense:
+ * attention-dense.c.
  */
 #include <math.h>
 
@@ -76,9 +77,11 @@ static size_t split_floats(size_t threads, size_t slots, size_t E)
 }
 
 size_t OWN_CPU(attention_work)(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
-                               size_t heads, size_t kv_heads, size_t head_dim)
+                               size_t heads, size_t kv_heads, size_t head_dim, size_t dense)
 {
-    (void)T, (void)n_seqs, (void)heads, (void)kv_heads;
+    (void)n_seqs, (void)heads, (void)kv_heads;
+    if (dense)
+        return CPU(attention_dense_work)(b, T, max_slots, head_dim, dense);
     size_t threads = pool_threads(b->pool);
     size_t floats = threads * worker_floats(head_dim) + split_floats(threads, max_slots, head_dim);
     return floats * sizeof(float);
@@ -224,16 +227,22 @@ INLINE void row_sums(vecu v[LANES], double *out)
     memcpy(out, &sum, sizeof sum);
 }
 
+/* The first position that a query may see, by the last one. */
+static int32_t first_seen(const struct attn *a, int32_t last)
+{
+    return a->window ? last - (int32_t)a->window + 1 : INT32_MIN;
+}
+
 /* Scores of keys that the query may not see become -inf. */
-static void hide(float *scores, const int32_t *slot_pos, size_t n, int32_t last)
+static void hide(float *scores, const int32_t *slot_pos, size_t n, int32_t first, int32_t last)
 {
     size_t j = 0;
     for (; j + LANES <= n; j += LANES) {
-        veci seen = (veci)load_bits(slot_pos + j) <= last;
+        veci at = (veci)load_bits(slot_pos + j), seen = (at >= first) & (at <= last);
         put(scores + j, pick(seen, load(scores + j), splat(-INFINITY)));
     }
     for (; j < n; j++)
-        scores[j] = slot_pos[j] <= last ? scores[j] : -INFINITY;
+        scores[j] = slot_pos[j] >= first && slot_pos[j] <= last ? scores[j] : -INFINITY;
 }
 
 /* LANES rows of scores[n] (n a multiple of LANES) to probabilities e^(s - max), in place, as words.
@@ -277,7 +286,7 @@ INLINE void panel_part(const int pairs, const struct side *d, const struct panel
                 keys + j * words, KEYS);
     for (size_t i = 0; i < p->count; i++) {
         if (hidden)
-            hide(scores + i * STRIDE, slot_pos, n, p->last[i]);
+            hide(scores + i * STRIDE, slot_pos, n, first_seen(d->a, p->last[i]), p->last[i]);
         for (size_t j = n; j < whole; j++)
             scores[i * STRIDE + j] = -INFINITY;
     }
@@ -373,7 +382,8 @@ static void run_chunk(const struct side *d, struct scratch *w, size_t panels, si
         size_t seen = n;
         while (slot_pos[seen - 1] > p->most)
             seen--;
-        run_part(d, p, w->keys, &values, slot_pos, seen, most > p->least, w->scores, part);
+        run_part(d, p, w->keys, &values, slot_pos, seen,
+                 most > p->least || least < first_seen(d->a, p->most), w->scores, part);
         if (!into)
             merge(&p->all, part, p->count, E);
     }
@@ -459,7 +469,7 @@ static void merge_parts(const struct job *j, size_t sides)
     }
 }
 
-void OWN_CPU(attention)(struct backend *b, const struct attn *a, void *work)
+static void attention_tiled(struct backend *b, const struct attn *a, void *work)
 {
     size_t group = a->heads / a->kv_heads, E = a->head_dim, rows = 0, slots = 0, pairs = 0;
     size_t threads = pool_threads(b->pool), sides = a->n_seqs * a->kv_heads;
@@ -478,4 +488,9 @@ void OWN_CPU(attention)(struct backend *b, const struct attn *a, void *work)
     pool_run(b->pool, tasks, grain(products), split ? keys_part : blocks_part, &j);
     if (split)
         merge_parts(&j, sides);
+}
+
+void OWN_CPU(attention)(struct backend *b, const struct attn *a, void *work)
+{
+    (a->dense ? CPU(attention_dense) : attention_tiled)(b, a, work);
 }

@@ -7,15 +7,15 @@
 #include "kernels/cpu/vector.h"
 
 /* The 16 levels as bf16, twice, since vpermw looks at five bits of an index. */
-typedef __m512i nf4_table;
+typedef __m512i level_table;
 
-INLINE nf4_table nf4_levels(const uint16_t level[16])
+INLINE level_table level_look(const uint16_t level[16])
 {
     return _mm512_broadcast_i64x4(_mm256_loadu_si256((const void *)level));
 }
 
 /* bf16 pairs of the levels that nibble n of every 16-bit lane names. */
-INLINE vecu nf4_pairs(nf4_table t, vecu codes, int n)
+INLINE vecu level_pairs(level_table t, vecu codes, int n)
 {
     return (vecu)_mm512_permutexvar_epi16((__m512i)(codes >> 4 * n), t);
 }
@@ -29,7 +29,7 @@ INLINE __m512 nf4_part(const float *table, __m512i at)
 /* LANES values of the dynamic map, without a gather (20 cycles). The map's upper half is the
  * magnitudes 0..127, its lower half their negatives downwards: code 126 is -magnitude 0; code 127,
  * alone, is zero. */
-INLINE vec nf4_map(const float map[256], const uint8_t *code)
+INLINE vec dynamic_map(const float map[256], const uint8_t *code)
 {
     __m512i c = _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)code));
     __m512i s = _mm512_sub_epi32(c, _mm512_set1_epi32(128)), minus = _mm512_srai_epi32(s, 31);

@@ -43,14 +43,24 @@ void CPU(rope_table)(struct backend *b, float *table, const int32_t *pos, const 
 void CPU(rope)(struct backend *b, float *x, const float *table, size_t T, size_t heads, size_t E,
                int sign);
 void CPU(qkv)(struct backend *b, const struct qkv *a, size_t T, void *work);
-void CPU(swiglu)(struct backend *b, float *y, const float *gate, const float *up, size_t n);
+void CPU(swiglu)(struct backend *b, act *y, const act *gate, const act *up, size_t n);
 
 void OWN_CPU(attention)(struct backend *b, const struct attn *a, void *work);
 size_t OWN_CPU(attention_work)(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
-                               size_t heads, size_t kv_heads, size_t head_dim);
+                               size_t heads, size_t kv_heads, size_t head_dim, size_t dense);
+/* attention-dense.c: with attn.dense. */
+void CPU(attention_dense)(struct backend *b, const struct attn *a, void *work);
+size_t CPU(attention_dense_work)(const struct backend *b, size_t T, size_t max_slots,
+                                 size_t head_dim, size_t dense);
 void OWN_CPU(head)(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
                    const struct head_query *q, struct head_row *out, float *logits, void *work);
-size_t OWN_CPU(head_work)(const struct backend *b, size_t R, size_t D, size_t V);
+size_t OWN_CPU(head_work)(const struct backend *b, size_t R, size_t D, size_t V, size_t dense);
+void CPU(wkv)(struct backend *b, const struct wkv *a, void *work);
+size_t CPU(wkv_work)(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
+                     size_t head_dim);
+void CPU(wkv_back)(struct backend *b, const struct wkv_back *a, void *work);
+size_t CPU(wkv_back_work)(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
+                          size_t head_dim);
 
 extern const struct ops OWN_CPU(ops);
 

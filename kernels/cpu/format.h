@@ -43,7 +43,9 @@ struct format {
 };
 
 extern const struct format CPU(format_f32), CPU(format_bf16), CPU(format_bf16_f32);
-extern const struct format CPU(format_int8), CPU(format_nf4);
+extern const struct format CPU(format_int8), CPU(format_int8_vector), CPU(format_f16);
+/* Blocks of 16 levels, with absmax as codes (NF4) and in fp32 (NF4_F32, FP4). */
+extern const struct format CPU(format_blocks_coded), CPU(format_blocks);
 
 /* Where word k of the first row lies in a block [K/LINE][rows][LINE] of 32-bit words; the other
  * rows follow at every LINE words. A line of one row lies beside that of the next, so that packing
@@ -78,22 +80,23 @@ INLINE size_t line_at(size_t k, size_t rows) { return k / LINE * LINE * rows + k
 void CPU(pack_pairs)(void *block, const float *x, size_t ldx, size_t rows, size_t K);
 
 /* INT8, a row of activations: its scale without outliers (*outliers becomes 1 when there are any,
- * else stays), and the codes of n values of it. */
-float CPU(int8_scale)(const float *x, size_t K, int *outliers);
-void CPU(int8_codes)(int8_t *code, const float *x, size_t n, float scale);
+ * else stays), and the codes of n values of it. limit: quant_outlier(). */
+float CPU(int8_scale)(const float *x, size_t K, float limit, int *outliers);
+void CPU(int8_codes)(int8_t *code, const float *x, size_t n, float scale, float limit);
 /* The columns in which some of up to 32 rows has an outlier, ascending; list: room for K. */
 struct outlier {
     uint32_t k, rows; /* bit i: row i has one in column k */
 };
-size_t CPU(int8_outliers)(struct outlier *list, const float *x, size_t ldx, size_t rows, size_t K);
+size_t CPU(int8_outliers)(struct outlier *list, const float *x, size_t ldx, size_t rows, size_t K,
+                          float limit);
 /* out[rows, PANEL] += x_k w'_k for the outliers of such a list, k ascending. */
 void CPU(int8_add)(float *out, const struct outlier *list, size_t n, const float *x, size_t ldx,
                    const void *panel);
 
-/* NF4: a panel's rounded levels of values k..k+n as the pairs of format_bf16, [n/2][PANEL]; k and n
- * are multiples of 8. out[n, PANEL] = absmax of blocks first..first+n. */
-void CPU(nf4_widen)(uint32_t *pairs, const void *panel, size_t k, size_t n, size_t K);
-void CPU(nf4_absmax)(float *out, const void *panel, size_t first, size_t n, size_t K);
+/* Blocks: a panel's rounded levels of values k..k+n as the pairs of format_bf16, [n/2][PANEL]; k
+ * and n are multiples of 8. out[n, PANEL] = absmax of blocks first..first+n. */
+void CPU(blocks_widen)(uint32_t *pairs, const void *panel, size_t k, size_t n, size_t K);
+void CPU(blocks_absmax)(float *out, const void *panel, size_t first, size_t n, size_t K);
 
 /* The format of a dtype; NULL: no level has it. */
 const struct format *CPU(format_of)(enum dtype dtype);

@@ -1,5 +1,6 @@
-/* format_int8.c - LLM.int8() (kernels/quant.h): weights and activations as bytes, sums as exact
- * integers, outliers of the activations in fp32 afterwards.
+/* format_int8.c - LLM.int8() and int8-vector (kernels/quant.h): weights and activations as bytes,
+ * sums as exact integers, outliers of the activations in fp32 afterwards. What the two call an
+ * outlier is all that they differ in: the constant `limit` of the functions here.
  *
  * panel   step[PANEL] = scale / 127, start[PANEL] = what a sum starts from, then the codes as
  *         [K/4][PANEL][4]: a register holds four consecutive k of LANES outputs.
@@ -77,7 +78,7 @@ static void pack_panel(void *panel, const struct mat_source *s, size_t first, si
 {
     size_t K = s->cols;
     memset(panel, 0, panel_bytes(K));
-    if (s->q && s->q->dtype == DTYPE_INT8) {
+    if (s->q && dtype_info[s->q->dtype].unit == UNIT_INT8) { /* the two have the same codes */
         const int8_t *code = s->q->code;
         for (size_t j = 0; j < count; j++)
             pack_output(panel, j, code + (first + j) * K, s->q->scale[first + j], K);
@@ -125,23 +126,24 @@ static float largest(const float *x, size_t K, uint32_t limit)
     return out;
 }
 
-float CPU(int8_scale)(const float *x, size_t K, int *outliers)
+float CPU(int8_scale)(const float *x, size_t K, float limit, int *outliers)
 {
     float scale = largest(x, K, UINT32_MAX);
-    if (!(scale < INT8_OUTLIER)) {
+    if (!(scale < limit)) {
         *outliers = 1;
-        scale = largest(x, K, bits_of(INT8_OUTLIER));
+        scale = largest(x, K, bits_of(limit));
     }
     return scale < QUANT_TINY ? 0 : scale;
 }
 
-size_t CPU(int8_outliers)(struct outlier *list, const float *x, size_t ldx, size_t rows, size_t K)
+size_t CPU(int8_outliers)(struct outlier *list, const float *x, size_t ldx, size_t rows, size_t K,
+                          float limit)
 {
     size_t n = 0;
     for (size_t k = 0; k < K; k += LANES) {
         vecu having = {0};
         for (size_t i = 0; i < rows; i++) {
-            veci in = magnitude(load_some(x + i * ldx + k, K - k)) < INT8_OUTLIER;
+            veci in = magnitude(load_some(x + i * ldx + k, K - k)) < limit;
             having |= (vecu)~in & 1u << i;
         }
         if (any_of((veci)having))
@@ -155,9 +157,9 @@ size_t CPU(int8_outliers)(struct outlier *list, const float *x, size_t ldx, size
 typedef int8_t bytes __attribute__((vector_size(LANES)));
 
 /* quant_int8_row() of quant.h for LANES values. */
-INLINE bytes coded(vec v, vec up)
+INLINE bytes coded(vec v, vec up, float limit)
 {
-    v = pick(magnitude(v) < INT8_OUTLIER, v, (vec){0});
+    v = pick(magnitude(v) < limit, v, (vec){0});
     /* beyond 1.5 * 2^23 floats are integers: to the nearest, ties to even */
     v = (v * up + 12582912.0f) - 12582912.0f;
     return __builtin_convertvector(__builtin_convertvector(v, veci), bytes);
@@ -165,30 +167,30 @@ INLINE bytes coded(vec v, vec up)
 
 INLINE vec up_of(float scale) { return splat(scale > 0 ? INT8_TOP / scale : 0); }
 
-void CPU(int8_codes)(int8_t *code, const float *x, size_t n, float scale)
+void CPU(int8_codes)(int8_t *code, const float *x, size_t n, float scale, float limit)
 {
     vec up = up_of(scale);
     size_t k = 0;
     for (; k + LANES <= n; k += LANES) {
-        bytes c = coded(load(x + k), up);
+        bytes c = coded(load(x + k), up, limit);
         memcpy(code + k, &c, sizeof c);
     }
-    for (bytes c = coded(load_some(x + k, n - k), up); k < n; k++)
+    for (bytes c = coded(load_some(x + k, n - k), up, limit); k < n; k++)
         code[k] = c[k % LANES];
 }
 
 /* The codes of LANES values into n words `next` apart. */
-INLINE void pack_lanes(uint32_t *words, size_t next, vec v, vec up, size_t n)
+INLINE void pack_lanes(uint32_t *words, size_t next, vec v, vec up, float limit, size_t n)
 {
     union {
         bytes all;
         int8_t each[LANES];
-    } code = {coded(v, up)};
+    } code = {coded(v, up, limit)};
     for (size_t q = 0; q < n && q < LANES / 4; q++)
         int8_words(words + q * next, code.each + 4 * q);
 }
 
-static void pack_row(struct block *b, size_t i, float scale, size_t K)
+INLINE void pack_row(struct block *b, size_t i, float scale, size_t K, const float limit)
 {
     const float *x = b->x + i * b->ldx;
     uint32_t *words = (uint32_t *)(uintptr_t)words_of(b) + i * INT8_WORDS;
@@ -196,20 +198,31 @@ static void pack_row(struct block *b, size_t i, float scale, size_t K)
     b->step[i] = scale / 127;
     vec up = up_of(scale);
     for (size_t k = 0; k < whole; k += LANES, words += LANES / 4 * next)
-        pack_lanes(words, next, load(x + k), up, LANES / 4);
+        pack_lanes(words, next, load(x + k), up, limit, LANES / 4);
     if (whole < K)
-        pack_lanes(words, next, load_some(x + whole, K - whole), up, quads(K - whole));
+        pack_lanes(words, next, load_some(x + whole, K - whole), up, limit, quads(K - whole));
 }
 
-static void pack_rows(void *block, const float *x, size_t ldx, size_t rows, size_t K)
+INLINE void pack_limited(void *block, const float *x, size_t ldx, size_t rows, size_t K,
+                         const float limit)
 {
     struct block *b = block;
     *b = (struct block){.x = x, .ldx = ldx, .rows = rows};
     int outliers = 0;
     for (size_t i = 0; i < rows; i++)
-        pack_row(b, i, CPU(int8_scale)(x + i * ldx, K, &outliers), K);
+        pack_row(b, i, CPU(int8_scale)(x + i * ldx, K, limit, &outliers), K, limit);
     if (outliers)
-        b->n_outliers = CPU(int8_outliers)(outliers_of(b, K), x, ldx, rows, K);
+        b->n_outliers = CPU(int8_outliers)(outliers_of(b, K), x, ldx, rows, K, limit);
+}
+
+static void pack_rows(void *block, const float *x, size_t ldx, size_t rows, size_t K)
+{
+    pack_limited(block, x, ldx, rows, K, INT8_OUTLIER);
+}
+
+static void pack_rows_vector(void *block, const float *x, size_t ldx, size_t rows, size_t K)
+{
+    pack_limited(block, x, ldx, rows, K, INFINITY);
 }
 
 void CPU(int8_add)(float *out, const struct outlier *list, size_t n, const float *x, size_t ldx,
@@ -285,3 +298,5 @@ static void row(float *out, const void *panel, size_t j, size_t K)
 
 const struct format CPU(format_int8) = {panel_bytes, block_bytes, pack_panel, pack_rows,
                                         tile,        row,         8192};
+const struct format CPU(format_int8_vector) = {panel_bytes, block_bytes, pack_panel,
+                                               pack_rows_vector, tile, row, 8192};

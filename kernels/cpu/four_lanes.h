@@ -29,12 +29,12 @@ INLINE veci dot_int8(veci sum, vecu w, const uint32_t *x)
     return sum + ((veci)((vecu)pairs << 16) >> 16) + ((veci)pairs >> 16);
 }
 
-typedef const uint16_t *nf4_table;
+typedef const uint16_t *level_table;
 
-INLINE nf4_table nf4_levels(const uint16_t level[16]) { return level; }
+INLINE level_table level_look(const uint16_t level[16]) { return level; }
 
 /* bf16 pairs of the levels that nibble n of every 16-bit lane names. */
-INLINE vecu nf4_pairs(nf4_table t, vecu codes, int n)
+INLINE vecu level_pairs(level_table t, vecu codes, int n)
 {
     vecu at = codes >> 4 * n, out = {0};
     for (int i = 0; i < LANES; i++)
@@ -43,7 +43,7 @@ INLINE vecu nf4_pairs(nf4_table t, vecu codes, int n)
 }
 
 /* LANES values of the dynamic map. */
-INLINE vec nf4_map(const float map[256], const uint8_t *code)
+INLINE vec dynamic_map(const float map[256], const uint8_t *code)
 {
     vec out = {0};
     for (int i = 0; i < LANES; i++)

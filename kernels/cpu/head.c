@@ -3,13 +3,15 @@
  * The vocabulary is cut into chunks of CHUNK ids, whatever the number of threads. A chunk's logits
  * for ROWS rows live in the worker's scratch only; what survives is one `struct part` per (row,
  * chunk). Parts are then merged in chunk order, so the answer has the same bits at every thread
- * count.
+ * count. With head_query.dense the chunks of all rows lie side by side before the first is reduced:
+ * the same numbers in the same order.
  */
 #include <math.h>
 #include <stdlib.h>
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/noise.h"
+#include "kernels/gumbel.h"
 #include "kernels/cpu/softmax.h"
 #include "lib/base/rng.h"
 
@@ -38,26 +40,26 @@ struct head_job {
     float *logits;
     struct part *parts; /* [R, chunks] */
     struct contrast *contrasts; /* [R, chunks] */
-    float *tiles;       /* per worker: [2, ROWS, CHUNK] */
+    float *tiles;       /* per worker: [2, ROWS, CHUNK]; dense: of each chunk [1 or 2, R, CHUNK] */
     char *x_packed, *xu_packed;
 };
 
-/* Bytes of all workers' tiles. */
-static size_t tile_bytes(const struct backend *b)
+/* Bytes of all workers' tiles, or of those of all chunks. */
+static size_t tile_bytes(const struct backend *b, size_t R, size_t chunks, size_t dense)
 {
-    return pool_threads(b->pool) * 2 * ROWS * CHUNK * sizeof(float);
+    return (dense ? dense * chunks * R : pool_threads(b->pool) * 2 * ROWS) * CHUNK * sizeof(float);
 }
 
 /* Bytes of R packed rows, of which `most` fill a tile and `rest` are left. */
 static size_t packed_all(size_t R, size_t most, size_t rest) { return R / ROWS * most + rest; }
 
 /* Work: tiles, packed x, packed xu, parts, contrasts. */
-size_t OWN_CPU(head_work)(const struct backend *b, size_t R, size_t D, size_t V)
+size_t OWN_CPU(head_work)(const struct backend *b, size_t R, size_t D, size_t V, size_t dense)
 {
     size_t chunks = (V + CHUNK - 1) / CHUNK;
     size_t packed =
         packed_all(R, OWN_CPU(packed_most)(ROWS, D), OWN_CPU(packed_most)(R % ROWS, D));
-    return tile_bytes(b) + 2 * packed +
+    return tile_bytes(b, R, chunks, dense) + 2 * packed +
            R * chunks * (sizeof(struct part) + sizeof(struct contrast));
 }
 
@@ -134,8 +136,7 @@ static void top_ids(const float *l, size_t n, struct part *p)
 
 static double noisy(const struct head_query *q, size_t r, size_t id, float logit)
 {
-    double u = rng_unit(rng_at(q->seed, q->keys[r], id)) + 0x1p-54; /* never 0 */
-    return logit + q->temperature * -log(-log(u));
+    return gumbel_score(q->gumbel, logit, q->temperature, rng_at(q->seed, q->keys[r], id));
 }
 
 /* Takes id v when its noisy score is better, or as good and the id lower. */
@@ -151,14 +152,15 @@ static void race(const struct head_query *q, size_t r, size_t first, const float
     }
 }
 
-/* The best noisy score of a chunk. The best logit runs first: few others can still beat it. */
+/* The best noisy score of a chunk. The best logit runs first: few others can still beat it. What
+ * they would need is known for noise in double alone; with other kinds all run. */
 static void race_all(const struct head_query *q, size_t r, size_t first, const float *l, size_t n,
                      struct part *p)
 {
     race(q, r, first, l, (size_t)p->best_id, p);
     struct bar bar = bar_at(p->score, q->temperature);
     size_t v = 0;
-    for (; v + LANES <= n; v += LANES) {
+    for (; v + LANES <= n && q->gumbel == GUMBEL_F64; v += LANES) {
         vecu bits = rng_lanes(q->seed, q->keys[r], (uint32_t)(first + v));
         veci may = may_win(&bar, load(l + v), bits);
         if (!any_of(may))
@@ -292,11 +294,18 @@ static void pack_x(const struct head_job *j, char *packed, const float *x)
                            j->R - r < ROWS ? j->R - r : ROWS);
 }
 
-static void chunk_rows(const struct head_job *j, size_t chunk, float *tile, size_t r0, size_t rows)
+/* Ids of a chunk. */
+static size_t ids_of(const struct head_job *j, size_t chunk)
 {
-    size_t first = chunk * CHUNK;
-    size_t n = j->w->rows - first < CHUNK ? j->w->rows - first : CHUNK;
-    float *guide = tile + ROWS * CHUNK;
+    size_t left = j->w->rows - chunk * CHUNK;
+    return left < CHUNK ? left : CHUNK;
+}
+
+/* The logits of a chunk for rows r0.., guided; those of the other rows go to `guide`. */
+static void multiply(const struct head_job *j, size_t chunk, float *tile, float *guide, size_t r0,
+                     size_t rows)
+{
+    size_t first = chunk * CHUNK, n = ids_of(j, chunk);
     OWN_CPU(packed_product)(tile, CHUNK, packed_at(j, j->x_packed, r0), j->w, rows, first, n);
     if (j->xu) {
         float scale = (float)(1 + j->q->cfg_scale);
@@ -304,6 +313,13 @@ static void chunk_rows(const struct head_job *j, size_t chunk, float *tile, size
         for (size_t r = 0; r < rows && !j->q->divergence; r++)
             guide_row(tile + r * CHUNK, guide + r * CHUNK, scale, n);
     }
+}
+
+/* What is left of them. */
+static void reduce_rows(const struct head_job *j, size_t chunk, float *tile, float *guide,
+                        size_t r0, size_t rows)
+{
+    size_t n = ids_of(j, chunk);
     for (size_t r = 0; r < rows; r++)
         reduce(j, r0 + r, chunk, tile + r * CHUNK, n);
     for (size_t r = 0; r < rows && j->q->divergence; r++)
@@ -315,8 +331,38 @@ static void chunk_part(void *ctx, size_t begin, size_t end, size_t worker)
     const struct head_job *j = ctx;
     float *tile = j->tiles + worker * 2 * ROWS * CHUNK;
     for (size_t c = begin; c < end; c++)
-        for (size_t r = 0; r < j->R; r += ROWS)
-            chunk_rows(j, c, tile, r, j->R - r < ROWS ? j->R - r : ROWS);
+        for (size_t r = 0; r < j->R; r += ROWS) {
+            size_t rows = j->R - r < ROWS ? j->R - r : ROWS;
+            multiply(j, c, tile, tile + ROWS * CHUNK, r, rows);
+            reduce_rows(j, c, tile, tile + ROWS * CHUNK, r, rows);
+        }
+}
+
+/* The logits of a chunk where those of all chunks are; behind them those of the other rows. */
+static float *dense_chunk(const struct head_job *j, size_t chunk)
+{
+    return j->tiles + (j->xu ? 2 : 1) * chunk * j->R * CHUNK;
+}
+
+static void dense_logits(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    const struct head_job *j = ctx;
+    (void)worker;
+    for (size_t c = begin; c < end; c++)
+        for (size_t r = 0; r < j->R; r += ROWS) {
+            float *tile = dense_chunk(j, c) + r * CHUNK;
+            multiply(j, c, tile, tile + j->R * CHUNK, r, j->R - r < ROWS ? j->R - r : ROWS);
+        }
+}
+
+static void dense_answers(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    const struct head_job *j = ctx;
+    (void)worker;
+    for (size_t c = begin; c < end; c++) {
+        float *tile = dense_chunk(j, c);
+        reduce_rows(j, c, tile, tile + j->R * CHUNK, 0, j->R);
+    }
 }
 
 /* Puts `value`, `id` into the pair (best, next) when it belongs there; earlier ids win ties. */
@@ -407,14 +453,16 @@ void OWN_CPU(head)(struct backend *b, const struct mat *w, const act *x, const a
                          .tiles = work};
     size_t packed =
         packed_all(R, OWN_CPU(packed_bytes)(w, ROWS), OWN_CPU(packed_bytes)(w, R % ROWS));
-    j.x_packed = (char *)work + tile_bytes(b);
+    j.x_packed = (char *)work + tile_bytes(b, R, j.chunks, q->dense ? 1 + (xu != NULL) : 0);
     j.xu_packed = j.x_packed + packed;
     j.parts = (struct part *)(void *)(j.xu_packed + packed);
     j.contrasts = (struct contrast *)(void *)(j.parts + R * j.chunks);
     pack_x(&j, j.x_packed, x);
     if (xu)
         pack_x(&j, j.xu_packed, xu);
-    pool_run(b->pool, j.chunks, 1, chunk_part, &j);
+    pool_run(b->pool, j.chunks, 1, q->dense ? dense_logits : chunk_part, &j);
+    if (q->dense)
+        pool_run(b->pool, j.chunks, 1, dense_answers, &j);
     for (size_t r = 0; r < R; r++)
         merge(&j, r, &out[r]);
     for (size_t r = 0; r < R && q->divergence; r++)

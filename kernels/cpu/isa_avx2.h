@@ -22,22 +22,22 @@ INLINE veci dot_int8(veci sum, vecu w, const uint32_t *x)
 /* nf4: the low and the high bytes of the 16 levels as bf16, for both 128-bit halves. */
 typedef struct {
     __m256i low, high;
-} nf4_table;
+} level_table;
 
-INLINE nf4_table nf4_levels(const uint16_t level[16])
+INLINE level_table level_look(const uint16_t level[16])
 {
     uint8_t low[32], high[32];
     for (int i = 0; i < 32; i++) {
         low[i] = (uint8_t)(level[i % 16] & 255);
         high[i] = (uint8_t)(level[i % 16] >> 8);
     }
-    return (nf4_table){_mm256_loadu_si256((const void *)low),
+    return (level_table){_mm256_loadu_si256((const void *)low),
                        _mm256_loadu_si256((const void *)high)};
 }
 
 /* bf16 pairs of the levels that nibble n of every 16-bit lane names. An index with its top bit set
  * looks up a zero. */
-INLINE vecu nf4_pairs(nf4_table t, vecu codes, int n)
+INLINE vecu level_pairs(level_table t, vecu codes, int n)
 {
     vecu at = codes >> 4 * n & 0x000f000fu;
     __m256i low = _mm256_shuffle_epi8(t.low, (__m256i)(at | 0x80008000u));
@@ -46,7 +46,7 @@ INLINE vecu nf4_pairs(nf4_table t, vecu codes, int n)
 }
 
 /* LANES values of the dynamic map. */
-INLINE vec nf4_map(const float map[256], const uint8_t *code)
+INLINE vec dynamic_map(const float map[256], const uint8_t *code)
 {
     __m256i at = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)code));
     return (vec)_mm256_i32gather_ps(map, at, 4);

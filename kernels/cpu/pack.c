@@ -15,7 +15,9 @@
 static const struct format *const formats[DTYPES] = {
     [DTYPE_F32] = &CPU(format_f32),           [DTYPE_BF16] = &CPU(format_bf16),
     [DTYPE_BF16_F32] = &CPU(format_bf16_f32), [DTYPE_INT8] = &CPU(format_int8),
-    [DTYPE_NF4] = &CPU(format_nf4),
+    [DTYPE_NF4] = &CPU(format_blocks_coded),  [DTYPE_INT8_VECTOR] = &CPU(format_int8_vector),
+    [DTYPE_NF4_F32] = &CPU(format_blocks),    [DTYPE_FP4] = &CPU(format_blocks),
+    [DTYPE_F16] = &CPU(format_f16),
 };
 
 const struct format *CPU(format_of)(enum dtype dtype) { return formats[dtype]; }
@@ -68,7 +70,7 @@ int CPU(mat_make)(struct backend *b, struct mat *m, const struct mat_source *s, 
     struct mat_source source = *s;
     struct codes q;
     void *made = NULL;
-    if (dtype_info[dtype].super && !(s->q && s->q->dtype == dtype)) {
+    if (dtype_info[dtype].block && !(s->q && s->q->dtype == dtype)) {
         made = quant_make(&q, s, dtype, b->pool); /* scales of scales are the whole matrix's */
         source.q = &q;
     }

@@ -176,7 +176,7 @@ static void swiglu_part(void *ctx, size_t begin, size_t end, size_t worker)
         a->y[i] = a->x[i] / (1.0f + expf(-a->x[i])) * a->g[i];
 }
 
-void CPU(swiglu)(struct backend *b, float *y, const float *gate, const float *up, size_t n)
+void CPU(swiglu)(struct backend *b, act *y, const act *gate, const act *up, size_t n)
 {
     struct row_loop a = {.y = y, .x = gate, .g = up};
     pool_run(b->pool, n, 4096, swiglu_part, &a); /* 4096 is a multiple of LANES: tails only at n */

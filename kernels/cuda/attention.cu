@@ -39,7 +39,11 @@ void cuda_attention(struct backend *b, const struct attn *a, void *work)
     struct range here("attention");
     if (!a->T || !a->n_seqs)
         return;
-    assert(a->heads % a->kv_heads == 0 && a->n_seqs * a->max_rows >= a->T);
+    assert(a->heads % a->kv_heads == 0 && a->n_seqs * a->max_rows >= a->T && !a->window);
+    if (a->dense) {
+        attention_dense(b, a, work);
+        return;
+    }
     if (!tiles_take(b, a)) {
         attention_exact(b, a);
         return;
@@ -58,9 +62,11 @@ void cuda_attention(struct backend *b, const struct attn *a, void *work)
 }
 
 size_t cuda_attention_work(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
-                           size_t heads, size_t kv_heads, size_t head_dim)
+                           size_t heads, size_t kv_heads, size_t head_dim, size_t dense)
 {
     (void)n_seqs, (void)kv_heads;
+    if (dense)
+        return attention_dense_work(T, max_slots, dense);
     size_t parts = parts_most(T, max_slots, heads, device_of(b)->sms);
     return parts * (head_dim + 2) * sizeof(float);
 }

@@ -15,4 +15,8 @@ void attention_few_combine(struct backend *b, const struct tile_job *j,
 /* attention_exact.cu: in fp32; any head dim up to 256, format of activations and of the cache. */
 void attention_exact(struct backend *b, const struct attn *a);
 
+/* attention_dense.cu: with attn.dense. */
+void attention_dense(struct backend *b, const struct attn *a, void *work);
+size_t attention_dense_work(size_t T, size_t max_slots, size_t dense);
+
 #endif

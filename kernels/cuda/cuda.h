@@ -38,6 +38,15 @@ void cuda_prepare(struct backend *b, const void *key, size_t key_bytes, void (*s
 int64_t cuda_event_record(struct backend *b);
 int64_t cuda_event_wait(struct backend *b, int64_t event);
 
+/* store.cu */
+struct store *cuda_store_open(struct backend *b, const char *folder, size_t blocks, size_t bytes,
+                              struct err *e);
+void cuda_store_close(struct backend *b, struct store *s);
+int cuda_store_put(struct backend *b, struct store *s, size_t block, size_t at, const void *from,
+                   size_t bytes, struct err *e);
+void cuda_stage(struct backend *b, struct store *s, size_t block, void *to);
+void cuda_arrive(struct backend *b, struct store *s);
+
 /* mat.cu */
 enum dtype cuda_act_dtype(enum dtype dtype);
 const char *cuda_refuses(const struct backend *b, enum dtype dtype, size_t cols);
@@ -55,6 +64,7 @@ void cuda_rmsnorm(struct backend *b, act *y, const act *x, const int32_t *row, c
  * products were made by others. k, v: [T, K*E] of `act`; NULL when they already lie in the cache
  * (a->slot NULL and a->to.dtype the activations' own). */
 void cuda_rotate_store(struct backend *b, const struct qkv *a, act *k, const act *v, size_t T);
+void cuda_swiglu(struct backend *b, act *y, const act *gate, const act *up, size_t n);
 /* y[T, F] = silu(gate) * up, both [T, F] with row stride ld. */
 void cuda_swiglu_rows(struct backend *b, act *y, const act *gate, const act *up, size_t ld,
                       size_t T, size_t F);
@@ -80,12 +90,12 @@ void cuda_logits(struct backend *b, float *y, const struct mat *w, size_t first,
 /* attention.cu */
 void cuda_attention(struct backend *b, const struct attn *a, void *work);
 size_t cuda_attention_work(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
-                           size_t heads, size_t kv_heads, size_t head_dim);
+                           size_t heads, size_t kv_heads, size_t head_dim, size_t dense);
 
 /* head.cu */
 void cuda_head(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
                const struct head_query *q, struct head_row *out, float *logits, void *work);
-size_t cuda_head_work(const struct backend *b, size_t R, size_t D, size_t V);
+size_t cuda_head_work(const struct backend *b, size_t R, size_t D, size_t V, size_t dense);
 
 /* advance.cu */
 void cuda_advance_texts(struct backend *b, const struct text_loop *l);
@@ -95,6 +105,14 @@ void cuda_advance_canvases(struct backend *b, const struct canvas_loop *l);
 void cuda_choose(struct backend *b, const struct drift *d, void *work);
 void cuda_settle(struct backend *b, const struct outputs *o);
 void cuda_sift(struct backend *b, const struct sift *s, void *work);
+
+/* wkv.cu, wkv_back.cu */
+void cuda_wkv(struct backend *b, const struct wkv *w, void *work);
+size_t cuda_wkv_work(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
+                     size_t head_dim);
+void cuda_wkv_back(struct backend *b, const struct wkv_back *a, void *work);
+size_t cuda_wkv_back_work(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
+                          size_t head_dim);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* device.cuh - what every kernel needs: bf16 values, reductions over a warp and a block.
+/* device.cuh - what every kernel needs: bf16 and fp16 values, reductions over a warp and a block.
  *
  * PLATFORM is kernels/cuda/nvidia.cuh, or in the tests' host build tests/emulate/emulate.cuh. All
  * reductions have a fixed order, so a pass repeats bit for bit.
@@ -10,6 +10,8 @@
 
 #include <math.h>
 #include <stddef.h>
+
+#include "kernels/levels.h"
 
 enum { WARP = 32 };
 #define EVERY_LANE 0xffffffffu
@@ -57,6 +59,16 @@ DEVICE void act_put(uint16_t *to, float x)
 }
 
 /* x as it is after being kept as an A. */
+/* A value kept as fp16; uint16_t alone is bf16. */
+struct half16 {
+    uint16_t bits;
+};
+
+DEVICE void act_put(half16 *to, float x)
+{
+    to->bits = f16_of(x);
+}
+
 template <class A> DEVICE float act_rounded(float x)
 {
     A kept;

@@ -83,9 +83,9 @@ encode_bytes(uint8_t *code, float *scale, const V *v, size_t cols, size_t stride
 }
 
 /* A warp owns a block of 64 values, a lane two of them and their byte. */
-template <class V>
+template <class V, enum dtype D>
 static __global__ void __launch_bounds__(ENCODE_THREADS)
-encode_nf4(uint8_t *code, float *absmax, const V *v, size_t blocks)
+encode_blocks(uint8_t *code, float *absmax, const V *v, size_t blocks)
 {
     let_next_start();
     wait_for_inputs();
@@ -97,14 +97,14 @@ encode_nf4(uint8_t *code, float *absmax, const V *v, size_t blocks)
     float top = size_of(warp_most(max(size_bits(left), size_bits(right)))), up = quant_up(top, 1);
     left = up > 0 ? __fmul_rn(left, up) : 0;
     right = up > 0 ? __fmul_rn(right, up) : 0;
-    code[i] = (uint8_t)(level_code(left) << 4 | level_code(right));
+    code[i] = (uint8_t)(level_code(D, left) << 4 | level_code(D, right));
     if (threadIdx.x % WARP == 0)
         absmax[at] = quant_scale(top);
 }
 
 /* A block owns a block of 256 absmax, a thread one: its scale and their codes. As encode_super of
  * quant.c: fmaxf passes over NaN. */
-static __global__ void __launch_bounds__(NF4_SUPER)
+static __global__ void __launch_bounds__(QUANT_SUPER)
 encode_supers(uint8_t *code, float *scale, float *kept_offset, const float *absmax, size_t n,
               float offset)
 {
@@ -113,13 +113,13 @@ encode_supers(uint8_t *code, float *scale, float *kept_offset, const float *absm
     let_next_start();
     dynamic[threadIdx.x] = dynamic_level_of(threadIdx.x);
     wait_for_inputs();
-    size_t i = (size_t)blockIdx.x * NF4_SUPER + threadIdx.x;
+    size_t i = (size_t)blockIdx.x * QUANT_SUPER + threadIdx.x;
     float a = i < n ? __fadd_rn(absmax[i], -offset) : 0, top = warp_max(fabsf(a));
     if (threadIdx.x % WARP == 0)
         tops[threadIdx.x / WARP] = top;
     __syncthreads();
     top = 0;
-    for (int w = 0; w < NF4_SUPER / WARP; w++)
+    for (int w = 0; w < QUANT_SUPER / WARP; w++)
         top = fmaxf(top, tops[w]);
     float up = quant_up(top, 1);
     if (i < n)
@@ -149,14 +149,19 @@ draw_values(float *out, struct draw d, const float *table, size_t first, size_t 
 
 /* ---- launches ---- */
 
-/* Codes of a byte with one scale a row. */
+/* Codes of a byte with one scale a row, or of half a byte with one scale a block. */
 template <class V, enum dtype D>
-static void start_bytes(struct backend *b, unsigned char *code, float *scale, const V *v,
+static void start_codes(struct backend *b, unsigned char *code, float *scale, const V *v,
                         const struct chunk *c, size_t stride)
 {
-    if constexpr (format<D>::TOP > 0)
+    if constexpr (format<D>::TOP > 0) {
         launch(b, encode_bytes<V, D>, dim3((unsigned)c->count), dim3(ENCODE_THREADS),
                ENCODE_THREADS / WARP * sizeof(uint32_t), code, scale, v, c->cols, stride);
+    } else if constexpr (D != DTYPE_BF16) {
+        size_t blocks = c->count * c->cols / QUANT_BLOCK;
+        launch(b, encode_blocks<V, D>, dim3(blocks_of(blocks, ENCODE_THREADS / WARP)),
+               dim3(ENCODE_THREADS), 0, code, scale, v, blocks);
+    }
 }
 
 template <class V>
@@ -165,21 +170,22 @@ static void encode_values(struct backend *b, unsigned char *data, const struct l
 {
     const V *v = (const V *)c->values;
     const struct dtype_info *info = &dtype_info[dtype];
-    size_t n = c->count * c->cols, begin = c->first * at->stride, blocks = n / NF4_BLOCK;
-    float *scale = (float *)(data + at->scale) + c->first;
+    size_t n = c->count * c->cols, begin = c->first * at->stride;
+    float *scale = absmax ? absmax : (float *)(data + at->scale);
+    scale += dtype_scales(dtype, c->first, c->cols);
     dim3 each(blocks_of(n, ENCODE_THREADS)), threads(ENCODE_THREADS);
     if (info->bits == 32)
         launch(b, convert<V, float>, each, threads, 0, (float *)data + begin, v, n, c->cols,
                at->stride);
+    else if (dtype == DTYPE_F16)
+        launch(b, convert<V, half16>, each, threads, 0, (half16 *)data + begin, v, n, c->cols,
+               at->stride);
     else if (!info->quantized)
         launch(b, convert<V, uint16_t>, each, threads, 0, (uint16_t *)data + begin, v, n, c->cols,
                at->stride);
-    else if (info->super)
-        launch(b, encode_nf4<V>, dim3(blocks_of(blocks, ENCODE_THREADS / WARP)), threads, 0,
-               data + begin, absmax + c->first * (c->cols / NF4_BLOCK), v, blocks);
 #define START(id, ...)                                                                             \
     else if (dtype == DTYPE_##id)                                                                  \
-        start_bytes<V, DTYPE_##id>(b, data + begin, scale, v, c, at->stride);
+        start_codes<V, DTYPE_##id>(b, data + begin, scale, v, c, at->stride);
     STREAMED_FORMATS(START)
 #undef START
 }
@@ -196,8 +202,8 @@ void encode_chunk(struct backend *b, unsigned char *data, const struct layout *a
 void encode_absmax(struct backend *b, unsigned char *data, const struct layout *at,
                    const float *absmax, size_t blocks, float offset)
 {
-    size_t shared = (256 + NF4_SUPER / WARP) * sizeof(float);
-    launch(b, encode_supers, dim3(blocks_of(blocks, NF4_SUPER)), dim3(NF4_SUPER), shared,
+    size_t shared = (256 + QUANT_SUPER / WARP) * sizeof(float);
+    launch(b, encode_supers, dim3(blocks_of(blocks, QUANT_SUPER)), dim3(QUANT_SUPER), shared,
            data + at->absmax, (float *)(data + at->scale), (float *)(data + at->offset), absmax,
            blocks, offset);
 }

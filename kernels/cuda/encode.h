@@ -20,7 +20,7 @@ void encode_chunk(struct backend *b, unsigned char *data, const struct layout *a
                   enum dtype dtype, const struct chunk *c, float *absmax);
 
 /* The second quantization of NF4: absmax[blocks] to codes and scales where they belong in `data`;
- * offset: quant_nf4_mean of all of them, which is put there too. */
+ * offset: quant_absmax_mean of all of them, which is put there too. */
 void encode_absmax(struct backend *b, unsigned char *data, const struct layout *at,
                    const float *absmax, size_t blocks, float offset);
 

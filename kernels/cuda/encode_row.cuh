@@ -1,5 +1,5 @@
-/* encode_row.cuh - rows of activations for LLM.int8() (kernels/quant.h): codes, scale and outliers
- * of a row by one block, and the value of an output from its exact sum.
+/* encode_row.cuh - rows of activations for formats that code x (kernels/quant.h): codes, scale and
+ * outliers of a row by one block, and the value of an output from its exact sum.
  *
  * Outliers are marked by bits, one for each k and above these one for each word of them, so that
  * any number of them is found in ascending order, and a row without any costs a glance.
@@ -30,15 +30,15 @@ DEVICE float block_greatest(float x, float *shared)
     return x;
 }
 
-/* By the whole block: code[codes] (zeros from K on), *step and marks of x[K]. shared: a float a
- * warp. A barrier follows before anything is read. */
-DEVICE void encode_row(const uint16_t *x, uint32_t K, int8_t *code, uint32_t codes, float *step,
-                       uint32_t *marks, float *shared)
+/* By the whole block: code[codes] (zeros from K on), *step and marks of x[K]; limit:
+ * quant_outlier(). shared: a float a warp. A barrier follows before anything is read. */
+DEVICE void encode_row(const uint16_t *x, uint32_t K, float limit, int8_t *code,
+                       uint32_t codes, float *step, uint32_t *marks, float *shared)
 {
     float top = 0;
     for (uint32_t k = threadIdx.x; k < K; k += blockDim.x) {
         float a = fabsf(bf16_float(x[k]));
-        if (a < INT8_OUTLIER && a > top)
+        if (a < limit && a > top)
             top = a;
     }
     top = block_greatest(top, shared);
@@ -46,7 +46,7 @@ DEVICE void encode_row(const uint16_t *x, uint32_t K, int8_t *code, uint32_t cod
     for (uint32_t base = 0; base < codes || base < K; base += blockDim.x) {
         uint32_t k = base + threadIdx.x;
         float v = k < K ? bf16_float(x[k]) : 0;
-        bool out = !(fabsf(v) < INT8_OUTLIER);
+        bool out = !(fabsf(v) < limit);
         if (k < codes)
             code[k] = out ? (int8_t)0 : (int8_t)level_round(__fmul_rn(v, up));
         uint32_t bits = __ballot_sync(EVERY_LANE, out);

@@ -1,5 +1,5 @@
-/* exact.cu - products of fp32 rows with F32 and BF16_F32 weights, in fp32 throughout: for parity,
- * and at memory speed for up to four rows; more rows read the weights again for every four.
+/* exact.cu - products of fp32 rows with F32, BF16_F32 and F16 weights, in fp32 throughout: for
+ * parity, and at memory speed for up to four rows; more rows read the weights again for every four.
  *
  * A warp owns two rows of W; a lane asks for its next eight 16-byte words before it uses the last
  * eight: 4 KB a warp under way, and 16 warps on an SM make 64 KB, twice what 4.3 TB/s needs.
@@ -32,11 +32,31 @@ DEVICE void word_floats(float v[8], const uint16_t *, uint4 w)
     }
 }
 
+DEVICE void word_floats(float v[8], const half16 *, uint4 w)
+{
+    const uint32_t pair[4] = {w.x, w.y, w.z, w.w};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        v[2 * i] = f16_float((uint16_t)pair[i]);
+        v[2 * i + 1] = f16_float((uint16_t)(pair[i] >> 16));
+    }
+}
+
+/* A value of x as it meets such weights. */
+DEVICE float met(const float *, float x) { return x; }
+DEVICE float met(const uint16_t *, float x) { return x; }
+DEVICE float met(const half16 *, float x) { return f16_float(f16_of(x)); }
+
 /* Word u of a row of weights; zeros beyond K. Rows of floats that are no multiple of 16 bytes long
  * are read value by value. */
 DEVICE uint4 row_word(const uint16_t *row, uint32_t u, uint32_t K)
 {
     return u * 8 < K ? load_once(row + u * 8) : make_uint4(0, 0, 0, 0);
+}
+
+DEVICE uint4 row_word(const half16 *row, uint32_t u, uint32_t K)
+{
+    return row_word(&row->bits, u, K);
 }
 
 DEVICE uint4 row_word(const float *row, uint32_t u, uint32_t K)
@@ -144,7 +164,9 @@ exact_pairs(struct job j, const float *x, uint32_t part)
         for (uint32_t t = 0; t < T; t++)
             for (uint32_t i = threadIdx.x; i < ld; i += blockDim.x)
                 shared[t * ld + i] =
-                    i < n && t < rows ? x[(size_t)(first + t) * j.K + k + i] : 0;
+                    i < n && t < rows
+                        ? met(static_cast<const W *>(nullptr), x[(size_t)(first + t) * j.K + k + i])
+                        : 0;
         __syncthreads();
         multiply_rows<W, T>(sum, r, k, n, shared, ld);
         __syncthreads();
@@ -183,6 +205,8 @@ void exact(const struct backend *b, const struct job *j, const float *x)
 {
     if (j->dtype == DTYPE_F32)
         start_rows<float>(b, j, x);
+    else if (j->dtype == DTYPE_F16)
+        start_rows<half16>(b, j, x);
     else
         start_rows<uint16_t>(b, j, x);
 }

@@ -1,5 +1,5 @@
-/* format_int8.cuh - LLM.int8() (kernels/quant.h): codes of W by codes of x, exact sums; scales and
- * outliers come after them (encode_row.cuh).
+/* format_int8.cuh - LLM.int8() and int8-vector (kernels/quant.h): codes of W by codes of x, exact
+ * sums; scales and outliers come after them (encode_row.cuh).
  */
 #ifndef KERNELS_CUDA_FORMAT_INT8_CUH
 #define KERNELS_CUDA_FORMAT_INT8_CUH
@@ -33,6 +33,9 @@ template <> struct format<DTYPE_INT8> : plain_format<int32_t> {
             multiply_s8(sum[i], w[1], k[1]);
         }
     }
+};
+
+template <> struct format<DTYPE_INT8_VECTOR> : format<DTYPE_INT8> {
 };
 
 #endif

@@ -12,8 +12,9 @@
 
 /* Rows of x that skinny.cu takes at a time. */
 enum { SKINNY_ROWS = 64 };
-/* The tables of NF4 in shared memory (format_nf4.cuh): 256 words for each lane and 256 for all. */
-enum { NF4_SHARED = 256 * 33 * 4 };
+/* The tables of formats of blocks in shared memory (format_blocks.cuh): 256 words for each lane and
+ * 256 for all. */
+enum { LEVELS_SHARED = 256 * 33 * 4 };
 
 /* How 16-byte words of x lie in shared memory (x_place in plan.h). */
 enum x_order { X_STRAIGHT, X_PAIRS, X_HALVES };
@@ -32,13 +33,18 @@ struct format_row {
 /*      format    chunk x  order       tables      resident widened above            capability */
 #define EXACT_FORMATS(ROW)                                                                         \
     ROW(F32,      0,    4, X_STRAIGHT, 0,          0,       0,      8,               0)            \
-    ROW(BF16_F32, 0,    4, X_STRAIGHT, 0,          0,       4,      32,              0)
+    ROW(BF16_F32, 0,    4, X_STRAIGHT, 0,          0,       4,      32,              0)            \
+    ROW(F16,      0,    4, X_STRAIGHT, 0,          0,       0,      UINT32_MAX,      0)
 #define STREAMED_FORMATS(ROW)                                                                      \
     ROW(BF16,     32,   2, X_STRAIGHT, 0,          3,       0,      SKINNY_ROWS,     0)            \
     ROW(INT8,     64,   1, X_STRAIGHT, 0,          3,       0,      SKINNY_ROWS,     0)            \
+    ROW(INT8_VECTOR, 64, 1, X_STRAIGHT, 0,         3,       0,      SKINNY_ROWS,     0)            \
     ROW(FP8,      64,   2, X_PAIRS,    0,          3,       2,      2 * SKINNY_ROWS, 89)           \
-    ROW(NF4,      128,  2, X_HALVES,   NF4_SHARED, 2,       2,      2 * SKINNY_ROWS, 0)
-/* (With three blocks on an SM NF4 would keep some of its values in memory.) */
+    ROW(NF4,      128,  2, X_HALVES,   LEVELS_SHARED, 2,    2,      2 * SKINNY_ROWS, 0)            \
+    ROW(NF4_F32,  128,  2, X_HALVES,   LEVELS_SHARED, 2,    2,      2 * SKINNY_ROWS, 0)            \
+    ROW(FP4,      128,  2, X_HALVES,   LEVELS_SHARED, 2,    2,      2 * SKINNY_ROWS, 0)
+/* (With three blocks on an SM formats of blocks would keep some of their values in memory. F16 is
+ * for parity, as exact.cu is: it never goes to the library.) */
 
 #ifdef __cplusplus
 #define FORMAT_FUNCTION HOST_DEVICE constexpr

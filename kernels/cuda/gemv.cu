@@ -35,8 +35,9 @@ DEVICE struct coded_rows stage_all(uint8_t *shared, const struct gemv_room &room
     __syncthreads();
     for (uint32_t t = 0; x_coded(D) && t < j.T; t++) {
         float *scratch = reinterpret_cast<float *>(shared + room.scratch) + t % 2 * GEMV_WARPS;
-        encode_row(coded + t * ldx, j.K, reinterpret_cast<int8_t *>(shared + room.x + t * stride),
-                   bytes, step + t, marks + t * words, scratch);
+        int8_t *code = reinterpret_cast<int8_t *>(shared + room.x + t * stride);
+        encode_row(coded + t * ldx, j.K, quant_outlier(D), code, bytes, step + t,
+                   marks + t * words, scratch);
     }
     return {coded, step, marks, ldx};
 }

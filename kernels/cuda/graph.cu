@@ -4,7 +4,8 @@
  * The first time a key is seen the step runs as it is, so that whatever a kernel or a library wants
  * to settle at its first use is settled outside a record. The second time it is recorded; from then
  * on the record is launched. prepare does the first two at once, before somebody's clock begins.
- * Where the device has no memory for a record, the step goes on running as it is.
+ * Where the device has no memory for a record, the step goes on running as it is, and so does each
+ * where the back end is told to record none (backend.unrecorded).
  *
  * A record holds addresses. So when memory of the device is given back, all records go: those of a
  * batch live as long as its cache and activations, and are as many as it has kinds of passes.
@@ -146,6 +147,10 @@ void cuda_run(struct backend *b, const void *key, size_t key_bytes, void (*step)
     struct range pass("pass");
     int known;
     assert(!g->recording);
+    if (b->unrecorded) {
+        step(ctx);
+        return;
+    }
     struct record *r = record_of(g, key, key_bytes, &known);
     if (!known || !replay(b, r, step, ctx))
         step(ctx);
@@ -159,6 +164,10 @@ void cuda_prepare(struct backend *b, const void *key, size_t key_bytes, void (*s
     struct range pass("prepare");
     int known;
     assert(!d->graphs->recording);
+    if (b->unrecorded) { /* kernels are settled where they run first */
+        step(ctx);
+        return;
+    }
     struct record *r = record_of(d->graphs, key, key_bytes, &known);
     if (!known)
         step(ctx);

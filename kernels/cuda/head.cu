@@ -489,11 +489,11 @@ size_t cuda_head_by_work(const struct backend *b, const struct head_plan *plan, 
            (whole > last ? whole : last);
 }
 
-size_t cuda_head_work(const struct backend *b, size_t R, size_t D, size_t V)
+size_t cuda_head_work(const struct backend *b, size_t R, size_t D, size_t V, size_t dense)
 {
     size_t most = 0;
-    for (int guided = 0; guided < 2; guided++) {
-        struct head_plan plan = head_plan_of(R, V, guided, device_of(b)->sms);
+    for (int guided = 0; guided < (dense == 1 ? 1 : 2); guided++) {
+        struct head_plan plan = head_plan_of(R, V, guided, dense, device_of(b)->sms);
         size_t bytes = cuda_head_by_work(b, &plan, R, D, V, guided);
         most = bytes > most ? bytes : most;
     }
@@ -540,6 +540,7 @@ void cuda_head(struct backend *b, const struct mat *w, const act *x, const act *
                const struct head_query *q, struct head_row *out, float *logits, void *work)
 {
     struct range here("head");
-    struct head_plan plan = head_plan_of(R, w->rows, xu != nullptr, device_of(b)->sms);
+    struct head_plan plan =
+        head_plan_of(R, w->rows, xu != nullptr, q->dense, device_of(b)->sms);
     cuda_head_by(b, &plan, w, x, xu, R, q, out, logits, work);
 }

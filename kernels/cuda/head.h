@@ -23,15 +23,16 @@ HOST_DEVICE size_t head_pieces(const struct head_plan *p, size_t n)
 }
 
 /* sms: multiprocessors. Few rows are cut finely, so that every multiprocessor has warps to run;
- * with many rows a warp takes more ids, which spreads the cost of closing a piece over them. */
-HOST_DEVICE struct head_plan head_plan_of(size_t R, size_t V, int guided, int sms)
+ * with many rows a warp takes more ids, which spreads the cost of closing a piece over them. dense:
+ * one chunk, all logits at once. */
+HOST_DEVICE struct head_plan head_plan_of(size_t R, size_t V, int guided, size_t dense, int sms)
 {
     struct head_plan p = {0, HEAD_MANY};
     if (R * head_pieces(&p, V) < 8 * (size_t)sms)
         p.each = HEAD_FEW;
     size_t piece = HEAD_LANES * p.each;
     size_t most = HEAD_SCRATCH / (sizeof(float) * (guided ? 2 : 1) * R) / piece * piece;
-    size_t chunks = (V + (most ? most : piece) - 1) / (most ? most : piece);
+    size_t chunks = dense ? 1 : (V + (most ? most : piece) - 1) / (most ? most : piece);
     p.chunk = layout_up((V + chunks - 1) / chunks, piece);
     return p;
 }

@@ -4,11 +4,11 @@
  *     F32, BF16          straight; gate, up, and k and v with slots by way of `work`; bf16 products
  *                        that are added, too, for they are rounded before the sum is
  *     INT8               codes of x, exact int32 sums, then scales and outliers (finish.cu)
- *     FP8, NF4, BF16_F32 a slice of W is widened into `work` (widen.cu), for all rows of the call;
+ *     FP8, 4 bits, ..F32 a slice of W is widened into `work` (widen.cu), for all rows of the call;
  *                        fp32 sums of as many rows as there is room for, finish.cu
  *
- * NF4 is widened to bf16(level * absmax), as bitsandbytes does it: the kernels for fewer rows round
- * the level and keep absmax in fp32 (kernels/quant.h).
+ * 4 bits are widened to bf16(level * absmax), as bitsandbytes does it: the kernels for fewer rows
+ * round the level and keep absmax in fp32 (kernels/quant.h).
  */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/product.h"
@@ -114,7 +114,7 @@ static int large_int8(struct backend *b, const struct job *j, const void *x, voi
     }
     if (!takes_all(b, g, j->n))
         return 0;
-    struct coded_rows rows = coding_make(b, &c, x, j->T, j->K);
+    struct coded_rows rows = coding_make(b, &c, j->dtype, x, j->T, j->K);
     gemm_all(b, g, j->n);
     finish(b, j, &rows, sums, 1);
     return 1;

@@ -2,10 +2,12 @@
  *
  *     F32             float  [N, K]
  *     BF16, BF16_F32  uint16 [N, S]          S = K rounded up to 8, the tail zero
- *     INT8            int8   [N, S]          S = K rounded up to 16, the tail zero; float scale[N]
+ *     F16             uint16 [N, S]          the same
+ *     INT8, .._VECTOR int8   [N, S]          S = K rounded up to 16, the tail zero; float scale[N]
  *     FP8             uint8  [N, S]          the same
  *     NF4             uint8  [N, K/2]; uint8 absmax[N K/64]; float scale[ceil(N K/64/256)];
  *                     float offset
+ *     NF4_F32, FP4    uint8  [N, K/2]; float scale[N K/64]
  *
  * in the row-major order of the checkpoint; each part begins at a multiple of 256 bytes. F32 rows
  * are not padded.
@@ -22,7 +24,7 @@ HOST_DEVICE size_t layout_up(size_t n, size_t to)
     return (n + to - 1) / to * to;
 }
 
-/* Values between the beginnings of two rows of codes (NF4: bytes): rows begin at multiples of 16
+/* Values between the beginnings of two rows of codes (4 bits: bytes): rows begin at multiples of 16
  * bytes, but for F32 and for whole blocks of values, whose bytes are consecutive. */
 static inline size_t layout_stride(enum dtype dtype, size_t cols)
 {

@@ -109,6 +109,8 @@ static const void *same_format(const struct making *m, size_t *value)
 {
     size_t bits = dtype_info[m->dtype].bits;
     *value = layout_value(m->dtype);
+    if (m->dtype == DTYPE_F16)
+        return NULL;
     return bits == 16 ? (const void *)m->s->bf16 : bits == 32 ? m->s->f32 : NULL;
 }
 
@@ -156,7 +158,7 @@ static void quantize_absmax(const struct making *m)
     size_t blocks = dtype_scales(m->dtype, m->s->rows, m->s->cols);
     float *absmax = (float *)mem_alloc(blocks * sizeof *absmax);
     cuda_read(m->b, absmax, m->absmax, blocks * sizeof *absmax);
-    encode_absmax(m->b, m->data, &m->at, m->absmax, blocks, quant_nf4_mean(absmax, blocks));
+    encode_absmax(m->b, m->data, &m->at, m->absmax, blocks, quant_absmax_mean(absmax, blocks));
     free(absmax);
 }
 

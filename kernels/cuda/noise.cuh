@@ -1,5 +1,6 @@
 /* noise.cuh - the race for the best score = logit + T * Gumbel noise, run in fp32 as far as fp32
  * can tell, because double logarithms are slow. The answer is that of doubles, to the last tie.
+ * Where the score itself is one of floats (gumbel.h) that is what is run, by all ids.
  *
  * With 64 random bits for an id, k = bits >> 11, u = k 2^-53 + 2^-54 rounded to double:
  *     score = x + T g,  g = -log t,  t = -log u,  in double.
@@ -25,20 +26,21 @@
 #define KERNELS_CUDA_NOISE_CUH
 
 #include "kernels/cuda/device.cuh"
+#include "kernels/gumbel.h"
 #include "kernels/ops.h"
-#include "lib/base/philox.h"
 
 /* The noise of one row. */
 struct noise {
     double t;      /* temperature */
     float near_t;  /* the same in fp32 */
     uint64_t seed, key;
+    size_t kind;   /* enum gumbel */
 };
 
 DEVICE struct noise noise_of(const struct head_query *q, size_t r)
 {
     struct noise n = {q->temperature, (float)q->temperature, q->seed,
-                      q->temperature > 0 ? q->keys[r] : 0};
+                      q->temperature > 0 ? q->keys[r] : 0, q->gumbel};
     return n;
 }
 
@@ -90,7 +92,11 @@ DEVICE float noise_slack(const struct noise *n, float logit)
 
 DEVICE struct racer noise_racer(const struct noise *n, float logit, int32_t id)
 {
-    struct racer a = {logit, logit + n->near_t * gumbel_near(noise_bits(n, id)), id};
+    uint64_t bits = noise_bits(n, id);
+    struct racer a = {logit,
+                      n->kind == GUMBEL_F64 ? logit + n->near_t * gumbel_near(bits)
+                                            : (float)gumbel_score(n->kind, logit, n->t, bits),
+                      id};
     return a;
 }
 
@@ -110,7 +116,7 @@ DEVICE float noise_low(const struct noise *n, const struct racer *a)
 DEVICE bool noise_may_reach(const struct noise *n, float logit, uint64_t bits, float bar)
 {
     float top = logit + n->near_t * gumbel_top(bits);
-    return !(top + noise_slack(n, logit) < bar);
+    return n->kind != GUMBEL_F64 || !(top + noise_slack(n, logit) < bar);
 }
 
 /* a runs ahead of b: a better score, or as good and the id lower. A total order. */
@@ -118,6 +124,8 @@ DEVICE bool noise_ahead(const struct noise *n, const struct racer *a, const stru
 {
     if (a->id == b->id || a->id == NOBODY || b->id == NOBODY)
         return a->id < b->id;
+    if (n->kind != GUMBEL_F64)
+        return a->near > b->near || (a->near == b->near && a->id < b->id);
     if (noise_low(n, a) > b->near + noise_slack(n, b->logit))
         return true;
     if (noise_low(n, b) > a->near + noise_slack(n, a->logit))

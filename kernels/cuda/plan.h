@@ -335,7 +335,7 @@ HOST_DEVICE size_t skinny_sums(enum dtype dtype, size_t T, size_t K, size_t colu
 /* Bytes of a value of y[i]. */
 HOST_DEVICE uint32_t job_value_bytes(const struct job *j, uint32_t i)
 {
-    if (j->kind == JOB_FLOATS || j->dtype == DTYPE_F32 || j->dtype == DTYPE_BF16_F32)
+    if (j->kind == JOB_FLOATS || format_row(j->dtype).x_bytes == 4)
         return j->kind == JOB_QKV && i > 0 && !j->cache_f32 ? 2 : 4;
     return j->kind == JOB_QKV && i > 0 && j->cache_f32 ? 4 : 2;
 }

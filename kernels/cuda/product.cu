@@ -57,7 +57,7 @@ static void skinny_all(struct backend *b, const struct job *j, const void *x, vo
     size_t ldx = j->K;
     if (x_coded(j->dtype)) {
         struct coding c = coding_at(at, j->T, j->K);
-        rows = coding_make(b, &c, x, j->T, j->K);
+        rows = coding_make(b, &c, j->dtype, x, j->T, j->K);
         read = c.code;
         ldx = c.codes;
         at += c.bytes;

@@ -23,7 +23,7 @@ void finish(const struct backend *b, const struct job *j, const struct coded_row
 /* y[n] = bf16(y + product), both bf16. */
 void finish_add(const struct backend *b, void *y, const void *product, size_t n);
 
-/* exact.cu: any number of rows of fp32 with F32 or BF16_F32 weights. */
+/* exact.cu: any number of rows of fp32 with F32, BF16_F32 or F16 weights. */
 void exact(const struct backend *b, const struct job *j, const float *x);
 
 /* large.cu: many rows by the library. x: normalized rows, of `act`. 0: the library does not take
@@ -41,8 +41,8 @@ struct coding {
     size_t bytes;
 };
 struct coding coding_at(void *work, size_t T, size_t K);
-/* Encodes x[T, K] there. */
-struct coded_rows coding_make(const struct backend *b, const struct coding *c, const void *x,
-                              size_t T, size_t K);
+/* Encodes x[T, K] there, as products with such weights want it. */
+struct coded_rows coding_make(const struct backend *b, const struct coding *c, enum dtype dtype,
+                              const void *x, size_t T, size_t K);
 
 #endif

@@ -56,6 +56,8 @@ DEVICE float element(const unsigned char *data, const struct layout *at, size_t 
 {
     if constexpr (D == DTYPE_F32)
         return reinterpret_cast<const float *>(data)[row * at->stride + k];
+    else if constexpr (D == DTYPE_F16)
+        return f16_float(reinterpret_cast<const uint16_t *>(data)[row * at->stride + k]);
     else
         return format<D>::element(data, at, row, k);
 }
@@ -86,6 +88,7 @@ static void embed_as(struct backend *b, act *y, const struct mat *w, const int32
 {
     switch (w->dtype) {
     case DTYPE_F32: launch_embed<A, DTYPE_F32>(b, y, w, token, T); break;
+    case DTYPE_F16: launch_embed<A, DTYPE_F16>(b, y, w, token, T); break;
     case DTYPE_BF16_F32: launch_embed<A, DTYPE_BF16>(b, y, w, token, T); break;
 #define EMBED(id, ...)                                                                             \
     case DTYPE_##id: launch_embed<A, DTYPE_##id>(b, y, w, token, T); break;
@@ -97,7 +100,7 @@ static void embed_as(struct backend *b, act *y, const struct mat *w, const int32
 
 void cuda_embed(struct backend *b, act *y, const struct mat *w, const int32_t *token, size_t T)
 {
-    int half = dtype_info[w->dtype].bits == 16;
+    int half = w->dtype == DTYPE_BF16 || w->dtype == DTYPE_BF16_F32;
     size_t stride = layout_stride(w->dtype, w->cols);
     if (b->act == DTYPE_F32 && w->dtype == DTYPE_F32)
         copy(b, y, w->data, stride, token, T, w->cols, sizeof(float));
@@ -335,4 +338,16 @@ void cuda_swiglu_rows(struct backend *b, act *y, const act *gate, const act *up,
         gate_as(b, (float *)y, (const float *)gate, (const float *)up, ld, T, F);
     else
         gate_as(b, (uint16_t *)y, (const uint16_t *)gate, (const uint16_t *)up, ld, T, F);
+}
+
+void cuda_swiglu(struct backend *b, act *y, const act *gate, const act *up, size_t n)
+{
+    enum { PIECE = 1 << 18 }; /* as a row: as many as fit the grid's first axis */
+    size_t whole = n / PIECE * PIECE, at = whole * (b->act == DTYPE_F32 ? 4 : 2);
+    struct range here("swiglu");
+    if (whole)
+        cuda_swiglu_rows(b, y, gate, up, PIECE, n / PIECE, PIECE);
+    if (n > whole)
+        cuda_swiglu_rows(b, (char *)y + at, (const char *)gate + at, (const char *)up + at,
+                         n - whole, 1, n - whole);
 }

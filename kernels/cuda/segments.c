@@ -8,6 +8,7 @@
  *
  * There are some hundreds of blocks (the matrices of a model and the arrays of a pass), and none is
  * taken or given in a pass: looking at each of them for the best fit costs nothing that counts.
+ * With memory.direct a block is a segment, and goes back with it.
  */
 #include "kernels/cuda/segments.h"
 
@@ -197,10 +198,10 @@ void *segments_alloc(struct segments *s, size_t bytes, enum memory_kind kind)
     if (bytes > SIZE_MAX - LARGE_GRAIN)
         return NULL;
     size_t wanted = rounded_up(bytes ? bytes : 1, SEGMENT_GRAIN);
-    int small = wanted <= SMALL_MOST;
-    size_t i = best_fit(s, wanted, small);
+    int small = wanted <= SMALL_MOST, direct = s->memory->direct;
+    size_t i = direct ? s->n : best_fit(s, wanted, small);
     if (i == s->n)
-        i = add_segment(s, segment_bytes(wanted), small);
+        i = add_segment(s, direct ? wanted : segment_bytes(wanted), small);
     if (i == s->n)
         return NULL;
     split(s, i, wanted);
@@ -242,6 +243,8 @@ enum memory_kind segments_free(struct segments *s, void *p)
         merge(s, i);
     if (i > 0 && !b->begins && !b[-1].used)
         merge(s, i - 1);
+    if (s->memory->direct && is_idle_segment(s, i))
+        give_segment(s, i);
     return kind;
 }
 

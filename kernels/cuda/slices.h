@@ -1,11 +1,11 @@
-/* slices.h - many rows of x by weights that the library does not read (FP8, NF4, BF16_F32): index
- * arithmetic and choices; host tests reach all of it.
+/* slices.h - many rows of x by weights that the library does not read (FP8, blocks, BF16_F32):
+ * index arithmetic and choices; host tests reach all of it.
  *
  *     for each slice of W:       widened once, into work
  *         for each run of rows:  the library's sums into work, and what becomes of them
  *
  * A widened value is bf16 (BF16_F32: a float). Of FP8 it is the code's value, which bf16 holds, and
- * the scale waits for the sum; of NF4 it is w' of kernels/quant.h, rounded.
+ * the scale waits for the sum; of blocks it is w' of kernels/quant.h, rounded.
  */
 #ifndef KERNELS_CUDA_SLICES_H
 #define KERNELS_CUDA_SLICES_H
@@ -108,24 +108,24 @@ HOST_DEVICE size_t slice_work(enum dtype dtype, size_t T, size_t K, size_t N)
            (sums < SUMS_MOST ? sums : SUMS_MOST);
 }
 
-/* ---- NF4: eight values at a time ---- */
+/* ---- blocks: eight values at a time ---- */
 
-enum { NF4_UNIT = 8 };
+enum { BLOCKS_UNIT = 8 };
 
 /* Where unit u of the values from `first` on, a multiple of a block, lies in a matrix: its first
  * byte of codes, its block, and the scale of that. */
-struct nf4_place {
+struct blocks_place {
     size_t code, block, super;
 };
-HOST_DEVICE struct nf4_place nf4_place(size_t first, size_t u)
+HOST_DEVICE struct blocks_place blocks_place(size_t first, size_t u)
 {
-    size_t value = first + u * NF4_UNIT;
-    struct nf4_place p = {value / 2, value / NF4_BLOCK, value / NF4_BLOCK / NF4_SUPER};
+    size_t value = first + u * BLOCKS_UNIT;
+    struct blocks_place p = {value / 2, value / QUANT_BLOCK, value / QUANT_BLOCK / QUANT_SUPER};
     return p;
 }
 
 /* The code of value i of a unit, from its four bytes as a word: the first of a byte lies high. */
-HOST_DEVICE uint32_t nf4_code(uint32_t word, uint32_t i)
+HOST_DEVICE uint32_t blocks_code(uint32_t word, uint32_t i)
 {
     return word >> (i / 2 * 8 + (i % 2 ? 0 : 4)) & 15;
 }

@@ -5,6 +5,6 @@
 #include "kernels/cuda/format_bf16.cuh"
 #include "kernels/cuda/format_fp8.cuh"
 #include "kernels/cuda/format_int8.cuh"
-#include "kernels/cuda/format_nf4.cuh"
+#include "kernels/cuda/format_blocks.cuh"
 
 #endif

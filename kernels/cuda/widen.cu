@@ -34,23 +34,27 @@ widen_rows(To *to, const uint8_t *from, uint32_t stride, uint32_t K, uint32_t va
         widen_eight(to + row * K + k, from + row * stride + k * value_bytes);
 }
 
-/* What a thread reads for a unit of NF4. */
-struct nf4_read {
+/* What a thread reads for a unit of a format of blocks. */
+struct block_read {
     uint32_t codes;
     float scale;
     uint8_t absmax;
 };
 
-DEVICE struct nf4_read nf4_load(const struct operand &w, size_t first, size_t u)
+template <enum dtype D>
+DEVICE struct block_read block_load(const struct operand &w, size_t first, size_t u)
 {
-    const struct nf4_place at = nf4_place(first, u);
-    return {*reinterpret_cast<const uint32_t *>(w.code + at.code), w.scale[at.super],
-            w.absmax[at.block]};
+    const struct blocks_place at = blocks_place(first, u);
+    const uint32_t codes = *reinterpret_cast<const uint32_t *>(w.code + at.code);
+    if (D != DTYPE_NF4)
+        return {codes, w.scale[at.block], 0};
+    return {codes, w.scale[at.super], w.absmax[at.block]};
 }
 
 /* Thread i makes units i, i + all threads, .. of n: bf16(level * absmax). */
+template <enum dtype D>
 static __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
-widen_nf4(uint4 *to, struct operand w, size_t first, size_t n)
+widen_blocks(uint4 *to, struct operand w, size_t first, size_t n)
 {
     SHARED(float, level); /* 16, and 256 of the dynamic map */
     float *dynamic = level + 16;
@@ -58,38 +62,41 @@ widen_nf4(uint4 *to, struct operand w, size_t first, size_t n)
     for (uint32_t i = threadIdx.x; i < 256; i += THREADS)
         dynamic[i] = dynamic_level_of(i);
     if (threadIdx.x < 16)
-        level[threadIdx.x] = level_of(threadIdx.x);
+        level[threadIdx.x] = level_of(D, threadIdx.x);
     __syncthreads();
     wait_for_inputs();
     const size_t all = (size_t)gridDim.x * THREADS;
-    const float offset = *w.offset;
+    const float offset = D == DTYPE_NF4 ? *w.offset : 0;
     for (size_t u = (size_t)blockIdx.x * THREADS + threadIdx.x; u < n; u += UNITS_AHEAD * all) {
-        struct nf4_read read[UNITS_AHEAD]; /* all loads first */
+        struct block_read read[UNITS_AHEAD]; /* all loads first */
 #pragma unroll
         for (uint32_t i = 0; i < UNITS_AHEAD; i++)
             if (u + i * all < n)
-                read[i] = nf4_load(w, first, u + i * all);
+                read[i] = block_load<D>(w, first, u + i * all);
 #pragma unroll
         for (uint32_t i = 0; i < UNITS_AHEAD; i++) {
             if (u + i * all >= n)
                 break;
-            float a = __fadd_rn(offset, __fmul_rn(dynamic[read[i].absmax], read[i].scale));
-            float v[NF4_UNIT];
+            float a = read[i].scale;
+            if (D == DTYPE_NF4)
+                a = __fadd_rn(offset, __fmul_rn(dynamic[read[i].absmax], a));
+            float v[BLOCKS_UNIT];
 #pragma unroll
-            for (uint32_t k = 0; k < NF4_UNIT; k++)
-                v[k] = level[nf4_code(read[i].codes, k)] * a;
-            values_store<NF4_UNIT>(reinterpret_cast<uint16_t *>(to + u + i * all), v);
+            for (uint32_t k = 0; k < BLOCKS_UNIT; k++)
+                v[k] = level[blocks_code(read[i].codes, k)] * a;
+            values_store<BLOCKS_UNIT>(reinterpret_cast<uint16_t *>(to + u + i * all), v);
         }
     }
 }
 
-static void start_nf4(const struct backend *b, void *to, const struct job *j,
+template <enum dtype D>
+static void start_blocks(const struct backend *b, void *to, const struct job *j,
                       const struct operand *w)
 {
-    size_t first = (size_t)w->begin * j->K, n = (size_t)w->rows * j->K / NF4_UNIT;
+    size_t first = (size_t)w->begin * j->K, n = (size_t)w->rows * j->K / BLOCKS_UNIT;
     unsigned most = (unsigned)device_of(b)->sms * BLOCKS_PER_SM;
     unsigned blocks = blocks_of(n, THREADS * UNITS_AHEAD);
-    launch(b, widen_nf4, dim3(blocks < most ? blocks : most), dim3(THREADS),
+    launch(b, widen_blocks<D>, dim3(blocks < most ? blocks : most), dim3(THREADS),
            (16 + 256) * sizeof(float), static_cast<uint4 *>(to), *w, first, n);
 }
 
@@ -98,7 +105,11 @@ void widen(const struct backend *b, void *to, const struct job *j, const struct 
     const uint8_t *from = w->code + (size_t)w->begin * j->stride;
     dim3 grid(w->rows, plan_up(j->K, WIDE * THREADS));
     if (j->dtype == DTYPE_NF4)
-        start_nf4(b, to, j, w);
+        start_blocks<DTYPE_NF4>(b, to, j, w);
+    else if (j->dtype == DTYPE_NF4_F32)
+        start_blocks<DTYPE_NF4_F32>(b, to, j, w);
+    else if (j->dtype == DTYPE_FP4)
+        start_blocks<DTYPE_FP4>(b, to, j, w);
     else if (j->dtype == DTYPE_FP8)
         launch(b, widen_rows<uint16_t>, grid, dim3(THREADS), 0, static_cast<uint16_t *>(to), from,
                j->stride, j->K, 1u);

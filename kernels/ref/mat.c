@@ -1,7 +1,7 @@
 /* mat.c - matrices of the reference, kept so that a product can be read off the definition: floats
- * [rows, cols], rounded to bf16 where that is the dtype; or the codes as floats, followed by the
- * scales, fp32: one a row, of NF4 the absmax [rows, cols / 64]. A quantized format is the three
- * functions of its row in formats[].
+ * [rows, cols], rounded to bf16 or fp16 where that is the dtype; or the codes as floats, followed
+ * by the scales, fp32: one a row, of formats of blocks the absmax [rows, cols / 64]. A quantized
+ * format is the three functions of its row in formats[].
  */
 #include "kernels/ref/mat.h"
 
@@ -28,12 +28,12 @@ static const float *scales_of(const struct mat *w)
     return (const float *)w->data + w->rows * w->cols;
 }
 
-/* x[n] rounded to bf16; to be freed. */
-static float *rounded(const float *x, size_t n)
+/* x[n] rounded to bf16, or for F16 to fp16; to be freed. */
+static float *rounded(const float *x, size_t n, enum dtype d)
 {
     float *near = mem_alloc(n * sizeof *near);
     for (size_t k = 0; k < n; k++)
-        near[k] = bf16_float(bf16_of(x[k]));
+        near[k] = d == DTYPE_F16 ? f16_float(f16_of(x[k])) : bf16_float(bf16_of(x[k]));
     return near;
 }
 
@@ -57,7 +57,8 @@ static void int8_outputs(double *y, const float *x, const struct mat *w)
     const float *value = w->data, *scale = scales_of(w);
     int8_t *code = mem_alloc(K);
     uint32_t *outlier = mem_alloc(K * sizeof *outlier);
-    float step = quant_int8_row(x, K, code, outlier, &n_outliers) / INT8_TOP;
+    float limit = quant_outlier(w->dtype);
+    float step = quant_int8_row(x, K, limit, code, outlier, &n_outliers) / INT8_TOP;
     for (size_t n = 0; n < w->rows; n++) {
         const float *row = value + n * K;
         float wstep = scale[n] / INT8_TOP;
@@ -72,35 +73,44 @@ static void int8_outputs(double *y, const float *x, const struct mat *w)
     free(code), free(outlier);
 }
 
-/* ---- nf4 ---- */
+/* ---- blocks of 16 levels ---- */
 
-static float nf4_code(const void *codes, size_t i)
+static float block_code(const void *codes, size_t i)
 {
     uint8_t pair = ((const uint8_t *)codes)[i / 2];
     return i % 2 ? pair & 15 : pair >> 4;
 }
 
-static float nf4_value(float code, float scale) { return nf4_level[(int)code] * scale; }
+static float nf4_value(float code, float scale)
+{
+    return quant_levels(DTYPE_NF4)[(int)code] * scale;
+}
 
-static double nf4_output(const float *x, const float *code, const float *absmax, size_t K)
+static float fp4_value(float code, float scale)
+{
+    return quant_levels(DTYPE_FP4)[(int)code] * scale;
+}
+
+static double block_output(const float *x, const float *code, const float *absmax,
+                           const uint16_t *level, size_t K)
 {
     double y = 0;
-    for (size_t k = 0; k < K; k += NF4_BLOCK) {
+    for (size_t k = 0; k < K; k += QUANT_BLOCK) {
         double sum = 0;
-        for (size_t i = k; i < k + NF4_BLOCK; i++)
-            sum += (double)x[i] * bf16_float(nf4_level_bf16[(int)code[i]]);
-        y += absmax[k / NF4_BLOCK] * sum;
+        for (size_t i = k; i < k + QUANT_BLOCK; i++)
+            sum += (double)x[i] * bf16_float(level[(int)code[i]]);
+        y += absmax[k / QUANT_BLOCK] * sum;
     }
     return y;
 }
 
-static void nf4_outputs(double *y, const float *x, const struct mat *w)
+static void block_outputs(double *y, const float *x, const struct mat *w)
 {
     size_t K = w->cols;
-    float *near = rounded(x, K);
+    float *near = rounded(x, K, w->dtype);
     for (size_t n = 0; n < w->rows; n++)
-        y[n] = nf4_output(near, (const float *)w->data + n * K,
-                          scales_of(w) + n * (K / NF4_BLOCK), K);
+        y[n] = block_output(near, (const float *)w->data + n * K,
+                            scales_of(w) + n * (K / QUANT_BLOCK), quant_levels_bf16(w->dtype), K);
     free(near);
 }
 
@@ -116,7 +126,7 @@ static float fp8_value(float code, float scale) { return code * (scale / FP8_TOP
 static void fp8_outputs(double *y, const float *x, const struct mat *w)
 {
     size_t K = w->cols;
-    float *near = rounded(x, K);
+    float *near = rounded(x, K, w->dtype);
     for (size_t n = 0; n < w->rows; n++)
         y[n] = dot(near, (const float *)w->data + n * K, K) * (scales_of(w)[n] / FP8_TOP);
     free(near);
@@ -124,7 +134,10 @@ static void fp8_outputs(double *y, const float *x, const struct mat *w)
 
 static const struct ref_format formats[DTYPES] = {
     [DTYPE_INT8] = {int8_code, int8_value, int8_outputs},
-    [DTYPE_NF4] = {nf4_code, nf4_value, nf4_outputs},
+    [DTYPE_INT8_VECTOR] = {int8_code, int8_value, int8_outputs},
+    [DTYPE_NF4] = {block_code, nf4_value, block_outputs},
+    [DTYPE_NF4_F32] = {block_code, nf4_value, block_outputs},
+    [DTYPE_FP4] = {block_code, fp4_value, block_outputs},
     [DTYPE_FP8] = {fp8_code, fp8_value, fp8_outputs},
 };
 
@@ -136,7 +149,7 @@ static void from_codes(float *data, const struct codes *q, size_t rows, size_t c
     for (size_t i = 0; i < n; i++)
         data[i] = formats[q->dtype].code(q->code, i);
     for (size_t i = 0; i < scales; i++)
-        data[n + i] = dtype_info[q->dtype].super ? quant_nf4_absmax_at(q, i) : q->scale[i];
+        data[n + i] = dtype_info[q->dtype].block ? quant_absmax_at(q, i) : q->scale[i];
 }
 
 static void from_floats(float *data, const struct mat_source *s, enum dtype dtype)
@@ -144,7 +157,7 @@ static void from_floats(float *data, const struct mat_source *s, enum dtype dtyp
     size_t n = s->rows * s->cols;
     s->floats(s, 0, s->rows, data);
     for (size_t i = 0; dtype != DTYPE_F32 && i < n; i++)
-        data[i] = bf16_float(bf16_of(data[i]));
+        data[i] = dtype == DTYPE_F16 ? f16_float(f16_of(data[i])) : bf16_float(bf16_of(data[i]));
 }
 
 size_t ref_mat_bytes(size_t rows, size_t cols, enum dtype dtype)
@@ -200,7 +213,8 @@ void ref_outputs(double *y, const float *x, const struct mat *w)
         formats[w->dtype].outputs(y, x, w);
         return;
     }
-    float *near = dtype_info[w->dtype].unit == UNIT_BF16 ? rounded(x, K) : NULL;
+    int rounds = w->dtype == DTYPE_BF16 || w->dtype == DTYPE_F16;
+    float *near = rounds ? rounded(x, K, w->dtype) : NULL;
     for (size_t n = 0; n < w->rows; n++)
         y[n] = dot(near ? near : x, (const float *)w->data + n * K, K);
     free(near);

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 
 #include "kernels/advance.h"
+#include "kernels/gumbel.h"
 #include "kernels/host.h"
 #include "kernels/quant.h"
 #include "kernels/ref/mat.h"
+#include "kernels/ref/wkv.h"
 #include "kernels/reuse.h"
 #include "kernels/train.h"
 #include "lib/base/mem.h"
@@ -164,6 +166,12 @@ static int32_t last_seen(const struct attn *a, int32_t pos)
     return (pos / block + 1) * block - 1;
 }
 
+/* And the first: there is none but with a window. */
+static int32_t first_seen(const struct attn *a, int32_t pos)
+{
+    return a->window ? pos - (int32_t)a->window + 1 : INT32_MIN;
+}
+
 static void attend_row(const struct attn *a, const struct attn_seq *s, size_t row, size_t h,
                        double *p)
 {
@@ -172,10 +180,10 @@ static void attend_row(const struct attn *a, const struct attn_seq *s, size_t ro
     const int32_t *slots = a->slots + s->slot_begin, *slot_pos = a->slot_pos + s->slot_begin;
     const float *q = (const float *)a->q + (row * a->heads + h) * E;
     float *y = (float *)a->y + (row * a->heads + h) * E;
-    int32_t last = last_seen(a, a->pos[row]);
+    int32_t last = last_seen(a, a->pos[row]), first = first_seen(a, a->pos[row]);
     double max = -INFINITY, sum = 0;
     for (size_t j = 0; j < n_slots; j++) {
-        int seen = slot_pos[j] <= last;
+        int seen = slot_pos[j] <= last && slot_pos[j] >= first;
         double score = 0;
         for (size_t e = 0; e < E; e++)
             score += q[e] * cached(a, a->kv.k, (size_t)slots[j] * stride + kh * E + e);
@@ -194,9 +202,9 @@ static void attend_row(const struct attn *a, const struct attn_seq *s, size_t ro
 
 /* work holds one row of probabilities, in doubles. */
 static size_t attention_work(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
-                             size_t heads, size_t kv_heads, size_t head_dim)
+                             size_t heads, size_t kv_heads, size_t head_dim, size_t dense)
 {
-    (void)b, (void)T, (void)n_seqs, (void)heads, (void)kv_heads, (void)head_dim;
+    (void)b, (void)T, (void)n_seqs, (void)heads, (void)kv_heads, (void)head_dim, (void)dense;
     return max_slots * sizeof(double);
 }
 
@@ -209,12 +217,12 @@ static void attention(struct backend *b, const struct attn *a, void *work)
                 attend_row(a, s, (size_t)row, h, work);
 }
 
-static void swiglu(struct backend *b, float *y, const float *gate, const float *up, size_t n)
+static void swiglu(struct backend *b, act *y, const act *gate, const act *up, size_t n)
 {
     (void)b;
     for (size_t i = 0; i < n; i++) {
-        double g = gate[i];
-        y[i] = (float)(g / (1 + exp(-g)) * up[i]);
+        double g = ((const float *)gate)[i];
+        ((float *)y)[i] = (float)(g / (1 + exp(-g)) * ((const float *)up)[i]);
     }
 }
 
@@ -258,12 +266,6 @@ static int row_logits(const struct mat *w, const float *x, const float *xu,
     return bad;
 }
 
-static double gumbel(const struct head_query *q, size_t r, size_t v)
-{
-    double u = rng_unit(rng_at(q->seed, q->keys[r], v)) + 0x1p-54; /* never 0 */
-    return -log(-log(u));
-}
-
 static void choose(const struct head_query *q, size_t r, const float *l, size_t V,
                    struct head_row *out)
 {
@@ -271,7 +273,9 @@ static void choose(const struct head_query *q, size_t r, const float *l, size_t 
     int32_t top = -1, next = -1;
     out->id = -1;
     for (size_t v = 0; v < V; v++) {
-        double score = l[v] + (q->temperature > 0 ? q->temperature * gumbel(q, r, v) : 0);
+        double score = l[v];
+        if (q->temperature > 0)
+            score = gumbel_score(q->gumbel, l[v], q->temperature, rng_at(q->seed, q->keys[r], v));
         if (l[v] > -INFINITY && (out->id < 0 || score > best)) {
             best = score;
             out->id = (int32_t)v;
@@ -337,9 +341,9 @@ static double divergence(const struct head_query *q, const float *l, const float
 }
 
 /* A row of logits, and one to compare it with. */
-static size_t head_work(const struct backend *b, size_t R, size_t D, size_t V)
+static size_t head_work(const struct backend *b, size_t R, size_t D, size_t V, size_t dense)
 {
-    (void)b, (void)R, (void)D;
+    (void)b, (void)R, (void)D, (void)dense;
     return 2 * V * sizeof(float);
 }
 
@@ -378,6 +382,11 @@ const struct ops ops_ref = {
     .run = host_run,
     .event_record = host_event_record,
     .event_wait = host_event_wait,
+    .store_open = host_store_open,
+    .store_close = host_store_close,
+    .store_put = host_store_put,
+    .stage = host_store_stage,
+    .arrive = host_store_arrive,
     .act_dtype = host_act_dtype,
     .refuses = refuses,
     .mat_make = ref_mat_make,
@@ -400,6 +409,10 @@ const struct ops ops_ref = {
     .choose = host_choose,
     .settle = host_settle,
     .sift = host_sift,
+    .wkv = ref_wkv,
+    .wkv_work = ref_wkv_work,
+    .wkv_back = ref_wkv_back,
+    .wkv_back_work = ref_wkv_back_work,
     .gemm = gemm,
     .gemm_work = gemm_work,
     .rope = rope,

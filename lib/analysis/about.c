@@ -12,7 +12,7 @@
 #include "lib/run/engine.h"
 
 static const char *const models[] = {"model", "arch", "paradigm", "draft_model", "commit_trace",
-                                     NULL};
+                                     "option", NULL};
 
 /* Of score-ppl where it scores given texts: there these are what makes a point. */
 static const char *const scoring[] = {"mode", "target", "elbo_samples", "kstep_orders", NULL};
@@ -216,7 +216,25 @@ json_t *about_default(const char *setting)
         json_decref(o);
         return v;
     }
+    if (!strcmp(setting, "offload_layers"))
+        return json_integer(0);
     return strcmp(setting, "quant") && strcmp(setting, "numa") ? NULL : json_string("none");
+}
+
+int about_is_default(const char *setting, const json_t *value)
+{
+    struct buf b = {0};
+    int same = 0;
+    buf_text(&b, "");
+    about_value(&b, value);
+    for (size_t d = 0; decoders[d] && !same; d++) {
+        const struct settings_table *t = decoders[d]->table;
+        size_t row = settings_find(t, setting);
+        const char *standard = row < t->n ? t->row[row].standard : NULL;
+        same = standard && !strcmp(b.data, standard);
+    }
+    buf_free(&b);
+    return same;
 }
 
 /* The record has a value in the table that is not the default, of a setting of speed alone. */

@@ -48,7 +48,11 @@ void about_value(struct buf *b, const json_t *value);
 /* "denoising steps" for steps; any other setting by its name. Borrowed. */
 const char *about_axis_name(const char *axis);
 /* The value that a setting has unless told otherwise, as records have it: of the decoders' tables,
- * or "none" for quant and numa. The caller's reference; NULL: no table has it. */
+ * "none" for quant and numa, 0 for offload_layers. The caller's reference; NULL: no table has it.
+ */
 json_t *about_default(const char *setting);
+/* 1: the value is the one that a row of these tables names, also of a setting that does not count by
+ * default (and then is null in records that say nothing) or that follows another one. */
+int about_is_default(const char *setting, const json_t *value);
 
 #endif

@@ -12,7 +12,7 @@
 #include "lib/analysis/about.h"
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
-#include "lib/decode/decoder.h"
+#include "lib/base/places.h"
 #include "lib/record/rec.h"
 #include "lib/run/methods.h"
 
@@ -180,34 +180,24 @@ static json_t *telling(const struct config_table *c, const struct runset *s)
     return models;
 }
 
-/* 1: a table has this value as the default of the setting, whether it counts there or not. */
-static int is_default(const char *key, const json_t *value)
+/* its[i] = the method that all rows of the series of c->v[i] are, other than the first of its
+ * system; NULL: none. */
+static void find_methods(const struct config_table *c, const struct methods *m,
+                         const struct runset *s, const struct method **its)
 {
-    struct buf b = {0};
-    int same = 0;
-    buf_text(&b, "");
-    about_value(&b, value);
-    for (size_t d = 0; decoders[d] && !same; d++) {
-        const struct settings_table *t = decoders[d]->table;
-        size_t row = settings_find(t, key);
-        const char *standard = row < t->n ? t->row[row].standard : NULL;
-        same = standard && !strcmp(b.data, standard);
+    struct places series = {0};
+    const struct method **of = mem_zero(c->n, sizeof *of); /* a series; NULL: of several */
+    size_t *place = mem_zero(c->n, sizeof *place);
+    for (size_t i = 0, known = 0; i < c->n; i++, known = series.n) {
+        const struct method *is = methods_of(m, runset_config(s, c->v[i].point));
+        place[i] = places_of(&series, c->v[i].series, strlen(c->v[i].series));
+        of[place[i]] = series.n > known || of[place[i]] == is ? is : NULL;
     }
-    buf_free(&b);
-    return same;
-}
-
-/* The method that all rows of the series of c->v[i] are, other than the first of its system; NULL:
- * none. */
-static const struct method *method_of(const struct config_table *c, size_t i,
-                                      const struct methods *m, const struct runset *s)
-{
-    const struct method *its = methods_of(m, runset_config(s, c->v[i].point));
-    for (size_t k = 0; its && k < c->n; k++)
-        if (config_table_together(&c->v[k], &c->v[i]) &&
-            methods_of(m, runset_config(s, c->v[k].point)) != its)
-            its = NULL;
-    return methods_is_base(m, its) ? NULL : its;
+    for (size_t i = 0; i < c->n; i++)
+        its[i] = methods_is_base(m, of[place[i]]) ? NULL : of[place[i]];
+    places_free(&series);
+    free(of);
+    free(place);
 }
 
 /* Appends " cache=dual" for each of these keys that is not at its default. */
@@ -218,7 +208,8 @@ static void put_settings(struct buf *b, const struct config_row *row, const json
     const char *key;
     json_object_foreach(settings, key, value) {
         int own = row->axis && !strcmp(row->axis, key);
-        if (own || json_is_null(value) || !json_object_get(keys, key) || is_default(key, value))
+        if (own || json_is_null(value) || !json_object_get(keys, key) ||
+            about_is_default(key, value))
             continue;
         buf_format(b, " %s=", key);
         about_value(b, value);
@@ -231,9 +222,11 @@ static void name_rows(struct config_table *c, const struct runset *s)
     json_t *models = telling(c, s);
     struct methods m;
     methods_gather(&m, runset_kind(s, "method"));
+    const struct method **method = mem_zero(c->n, sizeof *method);
+    find_methods(c, &m, s, method);
     for (size_t i = 0; i < c->n; i++) {
         struct config_row *row = &c->v[i];
-        const struct method *its = method_of(c, i, &m, s);
+        const struct method *its = method[i];
         const json_t *keys = json_object_get(models, row->model);
         struct buf b = {0};
         buf_text(&b, row->model);
@@ -244,6 +237,7 @@ static void name_rows(struct config_table *c, const struct runset *s)
             put_settings(&b, row, keys, s);
         row->name = b.data;
     }
+    free(method);
     methods_free(&m);
     json_decref(models);
 }

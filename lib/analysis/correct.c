@@ -43,17 +43,19 @@ void correct_take(struct correct *c, const json_t *r)
 static size_t accuracy_of(const struct points *p, size_t i, uint64_t seed, size_t draws,
                           double *value, double *draw)
 {
-    size_t ids = p->n_ids, left_out, n = 0;
+    size_t ids = p->ids.n, left_out, n = 0;
     unsigned char *there = mem_zero(ids, 1), has = 0;
     double *num = mem_zero(ids, sizeof *num), *den = mem_zero(ids, sizeof *den);
     uint32_t *index = mem_zero(ids, sizeof *index);
+    double *work = mem_zero(2 * (ids + 1), sizeof *work);
     points_pool(p, "accuracy", POINTS_BY_PROMPT, i, 1, num, den, there, &has);
     if (has)
         n = pooled_common(num, den, there, &has, 1, ids, &left_out);
     if (n)
         pooled_draws(num, den, &has, 1, n, POOLED_PLAIN, rng_derive(seed, "prompts"), draws, value,
-                     draw, index);
+                     draw, index, work);
     free(index);
+    free(work);
     free(there);
     free(num);
     free(den);

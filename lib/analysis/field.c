@@ -46,7 +46,7 @@ static void fill_board(const struct field *f, struct field_board *b)
     enum points_weight weight = k->weight == POOLED_BY_TOKEN  ? POINTS_BY_TOKEN
                                 : k->weight == POOLED_BY_BYTE ? POINTS_BY_BYTE
                                                               : POINTS_BY_PROMPT;
-    size_t ids = f->points->n_ids;
+    size_t ids = f->points->ids.n;
     unsigned char *there = mem_zero(f->n * ids, 1);
     b->num = mem_zero(f->n * ids, sizeof *b->num);
     b->den = mem_zero(f->n * ids, sizeof *b->den);
@@ -63,9 +63,11 @@ static void make_board(const struct field *f, struct field_board *b, const struc
     b->value = mem_zero(f->n, sizeof *b->value);
     b->draw = mem_zero(f->draws * f->n, sizeof *b->draw);
     uint32_t *index = mem_zero(b->n, sizeof *index);
+    double *work = mem_zero(2 * f->n * (b->n + 1), sizeof *work);
     pooled_draws(b->num, b->den, b->has, f->n, b->n, q->is.transform,
-                 rng_derive(f->seed, "prompts"), f->draws, b->value, b->draw, index);
+                 rng_derive(f->seed, "prompts"), f->draws, b->value, b->draw, index, work);
     free(index);
+    free(work);
     b->good = mem_zero(f->n, sizeof *b->good);
     b->good_draw = mem_zero(f->draws * f->n, sizeof *b->good_draw);
     for (size_t i = 0; i < f->n; i++)

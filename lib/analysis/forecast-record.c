@@ -10,17 +10,18 @@
 #include "lib/analysis/about.h"
 #include "lib/decode/diffuse.h"
 #include "lib/record/rec.h"
+#include "lib/run/fit.h"
 
 enum { TOKENS_MOST = 1 << 20 };
 
 int forecast_is_canvas(const struct network *n)
 {
-    return n->config.paradigm != PARADIGM_AUTOREGRESSIVE;
+    return config_denoises(&n->config);
 }
 
 static enum unit unit_of(const struct network *n)
 {
-    return dtype_info[quantization_dtype(n->quant, &n->config, ROLE_GATE, n->dtype)].unit;
+    return dtype_info[quantization_dtype(n->quant, &n->config, ROLE_GATE, 0, n->dtype)].unit;
 }
 
 void forecast_place(struct forecast_place *p, const struct hardware *h,
@@ -62,6 +63,13 @@ static json_t *record_of(const struct forecast_place *p, const char *what)
     return r;
 }
 
+static void set_kinds(json_t *r, const struct memory_estimate *m)
+{
+    rec_set_int(r, "memory_weights_bytes", (int64_t)m->weights);
+    rec_set_int(r, "memory_kv_bytes", (int64_t)m->kv);
+    rec_set_int(r, "memory_activations_bytes", (int64_t)m->activations);
+}
+
 static void set_batch(json_t *r, const struct network *n, const struct forecast_batch *b)
 {
     rec_set_int(r, "batch", (int64_t)b->batch);
@@ -85,9 +93,7 @@ static void set_memory(json_t *r, const struct forecast_place *p, const struct m
                        double bytes)
 {
     double room = p->hardware->memory_bytes;
-    rec_set_int(r, "memory_weights_bytes", (int64_t)m->weights);
-    rec_set_int(r, "memory_kv_bytes", (int64_t)m->kv);
-    rec_set_int(r, "memory_activations_bytes", (int64_t)m->activations);
+    set_kinds(r, m);
     rec_set_number(r, "memory_bytes", bytes, NULL);
     rec_set_number(r, "hardware_memory_bytes", room, "not in the table");
     rec_set_flag(r, "fits", isnan(room) ? -1 : bytes <= room, "not in the table");
@@ -129,6 +135,32 @@ json_t *forecast_crossover(const struct forecast_place *canvas, const struct for
                    at < 0 ? "dearer than the autoregressive model at every step count"
                           : "cheaper than the autoregressive model at every step count");
     set_text(r, "censored", isfinite(at) ? NULL : at < 0 ? "below" : "above");
+    return r;
+}
+
+json_t *forecast_fit(struct network *n, const struct forecast_batch *b, const char *level,
+                     const int64_t *gb, size_t sizes)
+{
+    const struct memory_estimate m = forecast_memory(n, b, 1);
+    const size_t bytes = estimate_bytes(&m), needed = fit_on_device(bytes);
+    int is_long = b->prompt + b->length > n->config.context;
+    json_t *r = json_pack("{s:s, s:b, s:s, s:s}", "what", "fit", "modelled", 1, "model",
+                          n->config.name, "level", level), *all = json_array();
+    size_t at = is_long ? sizes : 0;
+    set_text(r, "paradigm", config_paradigm_name(n->config.paradigm));
+    set_text(r, "dtype", dtype_info[n->dtype].name);
+    set_text(r, "quant", quantization_name(n->quant));
+    set_batch(r, n, b);
+    set_kinds(r, &m);
+    rec_set_int(r, "memory_bytes", (int64_t)bytes);
+    rec_set_int(r, "needed_bytes", (int64_t)needed);
+    while (at < sizes && (double)needed > 1e9 * (double)gb[at])
+        at++;
+    for (size_t i = 0; i < sizes; i++)
+        json_array_append_new(all, json_integer(gb[i]));
+    json_object_set_new(r, "capacity_gb", all);
+    rec_set_number(r, "fits_gb", at < sizes ? (double)gb[at] : (double)NAN,
+                   is_long ? "longer than the model's context" : "larger than all of them");
     return r;
 }
 

@@ -17,6 +17,11 @@ void forecast_place(struct forecast_place *p, const struct hardware *h,
                     const struct fraction_point *without);
 int forecast_is_canvas(const struct network *n);
 
+/* The memory of a batch on a GPU and the least of n sizes in GB (ascending) that it fits in: a
+ * record of kind forecast, the caller's reference. *n is settled. */
+json_t *forecast_fit(struct network *n, const struct forecast_batch *b, const char *level,
+                     const int64_t *gb, size_t sizes);
+
 /* Records of kind forecast, the caller's references: a point; a crossover, the steps at which the
  * canvas takes as long as the text; a figure that is known beside its forecast. */
 json_t *forecast_point(struct forecast_place *p, const struct forecast_batch *b);

@@ -15,8 +15,8 @@
 struct forecast_reach forecast_reach(const struct hardware *h, const struct network *n,
                                      const struct fraction *f)
 {
-    enum dtype d = quantization_dtype(n->quant, &n->config, ROLE_GATE, n->dtype);
-    int is_text = n->config.paradigm == PARADIGM_AUTOREGRESSIVE;
+    enum dtype d = quantization_dtype(n->quant, &n->config, ROLE_GATE, 0, n->dtype);
+    int is_text = !config_denoises(&n->config);
     return (struct forecast_reach){
         h->flops_per_s[dtype_info[d].unit] *
             f->is[is_text ? FRACTION_MFU_TEXT : FRACTION_MFU_CANVAS],
@@ -151,7 +151,7 @@ struct forecast_time forecast_time(const struct network *n, const struct forecas
                                    const struct forecast_reach *r)
 {
     const struct cost_model m = cost_model_of(n);
-    return n->config.paradigm == PARADIGM_AUTOREGRESSIVE ? texts(&m, b, r) : canvases(&m, b, r);
+    return !config_denoises(&n->config) ? texts(&m, b, r) : canvases(&m, b, r);
 }
 
 double forecast_crossing(const struct network *n, const struct forecast_batch *b,
@@ -189,10 +189,10 @@ static double weights_of(const struct network *n)
         enum role r = (enum role)i;
         size_t rows, cols;
         role_shape(c, r, &rows, &cols);
-        enum dtype d = role_is_vector(r) ? DTYPE_F32
-                                         : quantization_dtype(n->quant, c, r, n->dtype);
-        if (r != ROLE_HEAD || !c->tied)
-            sum += (double)role_layers(c, r) * dtype_bytes(d, rows, cols);
+        for (size_t l = 0; l < role_layers(c, r) && (r != ROLE_HEAD || !c->tied); l++)
+            sum += dtype_bytes(role_is_vector(r) ? DTYPE_F32
+                                                 : quantization_dtype(n->quant, c, r, l, n->dtype),
+                               rows, cols);
     }
     return sum;
 }
@@ -205,7 +205,7 @@ struct memory_estimate forecast_memory(struct network *n, const struct forecast_
         in[i].n = b->prompt;
     n->backend->act = is_gpu && network_half(n) ? DTYPE_BF16 : DTYPE_F32;
     struct memory_estimate m;
-    if (n->config.paradigm == PARADIGM_AUTOREGRESSIVE) {
+    if (!config_denoises(&n->config)) {
         const struct autoregress how = {.max_new = b->length, .sample.top_p = 1, .cache = 1};
         m = autoregress_estimate(n, &how, in, b->batch);
     } else {

@@ -66,6 +66,9 @@ static const struct {
     {"elbo_ppl", "perplexity, at most (ELBO)"},
     {"elbo_nats", "NLL bound (nats, ELBO)"},
     {"elbo_bits_per_byte", "bits per byte, at most (ELBO)"},
+    {"iwae_ppl", "perplexity, at most (IWAE)"},
+    {"iwae_nats", "NLL bound (nats, IWAE)"},
+    {"iwae_bits_per_byte", "bits per byte, at most (IWAE)"},
     {"kstep_ppl", "perplexity, at most (K steps)"},
     {"kstep_nats", "NLL bound (nats, K steps)"},
     {"kstep_bits_per_byte", "bits per byte, at most (K steps)"},
@@ -83,8 +86,8 @@ int format_lower_is_better(const char *metric, const char *direction)
 {
     if (direction)
         return !strcmp(direction, "lower");
-    static const char *const lower[] = {"ppl", "nll", "elbo", "kstep", "bits", "repetition",
-                                        "_ns", "_bytes", "loss"};
+    static const char *const lower[] = {"ppl", "nll", "elbo", "iwae", "kstep", "bits",
+                                        "repetition", "_ns", "_bytes", "loss"};
     for (size_t i = 0; i < sizeof lower / sizeof *lower && !strstr(metric, "_per_s"); i++)
         if (strstr(metric, lower[i]))
             return 1;

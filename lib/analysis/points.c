@@ -15,23 +15,57 @@
 
 const char *const points_work_names[] = {"steps", "passes", "rows"};
 
+/* Appends the names of a record's members and which of them are null: records that agree in these
+ * carry the same. */
+static void put_shape(struct buf *shape, const json_t *r)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)(uintptr_t)r, key, v) {
+        buf_put(shape, key, strlen(key) + 1);
+        buf_char(shape, json_is_null(v) ? '0' : '1');
+    }
+}
+
+static int has_shape(const struct buf *shape, const json_t *r)
+{
+    const char *key, *at = shape->data, *end = at + shape->len;
+    json_t *v;
+    json_object_foreach((json_t *)(uintptr_t)r, key, v) {
+        if (at == end || strcmp(at, key))
+            return 0;
+        at += strlen(key) + 1;
+        if (*at++ != (json_is_null(v) ? '0' : '1'))
+            return 0;
+    }
+    return at == end;
+}
+
+/* What the record carries is added to the point, unless one that carries the same was just added. */
+static void add_about(struct point *p, const json_t *r)
+{
+    if (p->shape.len && has_shape(&p->shape, r))
+        return;
+    about_add(p->about, r);
+    buf_clear(&p->shape);
+    put_shape(&p->shape, r);
+}
+
 /* The point of this record's configuration and workload. */
 static size_t find_point(struct points *p, const json_t *r)
 {
-    char *key = mem_format("%s\n%s", about_point(r), about_workload(r));
-    const json_t *at = json_object_get(p->index, key);
-    size_t i = at ? (size_t)json_integer_value(at) : p->n;
-    if (!at) {
-        if (!p->index)
-            p->index = json_object();
+    buf_clear(&p->text);
+    buf_text(&p->text, about_point(r));
+    buf_char(&p->text, '\n');
+    buf_text(&p->text, about_workload(r));
+    size_t i = places_of(&p->index, p->text.data, p->text.len);
+    if (i == p->n) {
         MEM_GROW(p->v, p->n, p->cap);
         p->v[p->n++] = (struct point){.about = json_object(), .passes = NAN, .rows = NAN,
                                       .cost = NAN, .cost_lo = NAN, .cost_hi = NAN,
                                       .roof = NAN, .beside = NAN};
-        json_object_set_new(p->index, key, json_integer((json_int_t)i));
     }
-    free(key);
-    about_add(p->v[i].about, r);
+    add_about(&p->v[i], r);
     return i;
 }
 
@@ -43,15 +77,7 @@ static size_t find_id(struct points *p, const json_t *id)
         snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(id));
         text = number;
     }
-    if (!p->id_index)
-        p->id_index = json_object();
-    const json_t *at = json_object_get(p->id_index, text);
-    if (at)
-        return (size_t)json_integer_value(at);
-    MEM_GROW(p->ids, p->n_ids, p->cap_ids);
-    json_object_set_new(p->id_index, text, json_integer((json_int_t)p->n_ids));
-    p->ids[p->n_ids] = mem_text(text);
-    return p->n_ids++;
+    return places_of(&p->ids, text, strlen(text));
 }
 
 static int direction(const json_t *r)
@@ -294,6 +320,7 @@ static void join(struct point *to, struct point *from)
 static void free_point(struct point *p)
 {
     json_decref(p->about);
+    buf_free(&p->shape);
     free(p->series);
     free(p->launch);
     free(p->beside_launch);
@@ -360,6 +387,17 @@ static enum points_work order_of(const struct points *p, const struct point *of)
     return POINTS_NONE;
 }
 
+/* For each id its place in the order of their texts; the caller's. */
+static size_t *order_ids(const struct places *ids)
+{
+    const char **text = mem_zero(ids->n, sizeof *text);
+    for (size_t i = 0; i < ids->n; i++)
+        text[i] = places_text(ids, i);
+    size_t *order = ids->n ? sort_places(text, ids->n, sizeof *text, by_text) : NULL;
+    free(text);
+    return order;
+}
+
 void points_finish(struct points *p)
 {
     size_t *first = mem_zero(p->n, sizeof *first);
@@ -371,7 +409,7 @@ void points_finish(struct points *p)
         p->v[i].at = p->v[i].work == POINTS_NONE ? NAN : work_of(&p->v[i], p->v[i].work);
     }
     size_t *point = p->n ? sort_places(p->v, p->n, sizeof *p->v, by_point) : NULL;
-    size_t *id = p->n_ids ? sort_places(p->ids, p->n_ids, sizeof *p->ids, by_text) : NULL;
+    size_t *id = order_ids(&p->ids);
     size_t rows = 0;
     for (size_t i = 0; i < p->n_rows; i++) {
         size_t at = first[p->rows[i].point];
@@ -437,7 +475,7 @@ void points_pool(const struct points *p, const char *metric, enum points_weight 
         if (r->metric != which || r->point < from || r->point >= from + n || !(w >= 0) ||
             p->v[r->point].random)
             continue;
-        size_t i = r->point - from, at = i * p->n_ids + r->id;
+        size_t i = r->point - from, at = i * p->ids.n + r->id;
         has[i] = there[at] = 1;
         num[at] += r->value;
         den[at] += w;
@@ -448,16 +486,14 @@ void points_free(struct points *p)
 {
     for (size_t i = 0; i < p->n; i++)
         free_point(&p->v[i]);
-    for (size_t i = 0; i < p->n_ids; i++)
-        free((char *)(uintptr_t)p->ids[i]);
     for (size_t i = 0; i < p->n_metrics; i++)
         free((char *)(uintptr_t)p->metrics[i]);
     free(p->v);
     free(p->rows);
-    free(p->ids);
     free(p->metrics);
     free(p->higher);
-    json_decref(p->index);
-    json_decref(p->id_index);
+    places_free(&p->index);
+    places_free(&p->ids);
+    buf_free(&p->text);
     *p = (struct points){0};
 }

@@ -18,7 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
+#include "lib/base/places.h"
 #include "lib/stat/launch.h"
 
 enum points_work { POINTS_STEPS, POINTS_PASSES, POINTS_ROWS, POINTS_NONE /* none orders them */ };
@@ -28,6 +30,7 @@ struct point {
     const char *id;     /* about_point; borrowed from `about`, as all texts below */
     const char *config; /* what people call it */
     json_t *about;      /* what its records carry (about.h) */
+    struct buf shape;   /* of the record that `about` took last */
     const char *workload;
     char *series;       /* identity of the sweep; owned */
     const char *axis;   /* NULL: none */
@@ -48,7 +51,7 @@ struct point {
 };
 
 struct point_row { /* one prompt's value */
-    size_t point, metric, id; /* places in v, metrics, ids */
+    size_t point, metric, id; /* places in v, metrics; of the id */
     double value, tokens, bytes; /* bytes, tokens NaN: not said */
 };
 
@@ -61,12 +64,12 @@ struct points {
     size_t n, cap;
     struct point_row *rows;  /* after points_finish: by metric, point, id */
     size_t n_rows, cap_rows;
-    const char **ids;        /* after points_finish: ascending */
-    size_t n_ids, cap_ids;
+    struct places ids;       /* rows have them, after points_finish, in the order of their texts */
     const char **metrics;    /* names met; direction of each: 1 more is better, -1 not said */
     int *higher;
     size_t n_metrics, cap_metrics, cap_higher;
-    json_t *index, *id_index; /* text -> place */
+    struct places index;      /* point and workload: the place in v, before points_finish */
+    struct buf text;
     int64_t dropped;          /* rows whose value is null */
     size_t set_aside;         /* measurements of a point on fewer prompts than another of it */
 };
@@ -97,7 +100,7 @@ const char *points_no_interval(const struct point *p);
 size_t points_metric(const struct points *p, const char *name);
 
 enum points_weight { POINTS_BY_PROMPT, POINTS_BY_TOKEN, POINTS_BY_BYTE };
-/* Sums the rows of a metric over the points from..from+n-1 into num, den, there[n][n_ids] and
+/* Sums the rows of a metric over the points from..from+n-1 into num, den, there[n][ids.n] and
  * has[n], all zero before. Rows without the weight and points of random weights are left out. */
 void points_pool(const struct points *p, const char *metric, enum points_weight weight, size_t from,
                  size_t n, double *num, double *den, unsigned char *there, unsigned char *has);

@@ -7,16 +7,17 @@
 #include <stdlib.h>
 
 #include "lib/base/mem.h"
-#include "lib/record/rec.h"
 #include "lib/stat/bootstrap.h"
 
-enum { DRAWS = 2000 };
+enum { DRAWS = 2000, COPIED = 3 };
+
+/* Of the record that was scored; no `about` has them. */
+static const char *const copied[COPIED] = {"id", "seed", "task"};
 
 json_t *quality_of(const json_t *about, const json_t *r, const char *metric, const char *direction)
 {
-    static const char *const copied[] = {"id", "seed", "task"};
     json_t *q = json_copy((json_t *)(uintptr_t)about);
-    for (size_t i = 0; i < sizeof copied / sizeof *copied; i++) {
+    for (size_t i = 0; i < COPIED; i++) {
         json_t *v = json_object_get(r, copied[i]);
         if (v && !json_is_null(v))
             json_object_set(q, copied[i], v);
@@ -24,6 +25,40 @@ json_t *quality_of(const json_t *about, const json_t *r, const char *metric, con
     json_object_set_new(q, "metric", json_string(metric));
     json_object_set_new(q, "direction", json_string(direction));
     return q;
+}
+
+void quality_said(struct buf *said, const json_t *about)
+{
+    const char *key;
+    json_t *v;
+    buf_clear(said);
+    json_object_foreach((json_t *)(uintptr_t)about, key, v)
+        rec_put(said, key, json_incref(v));
+}
+
+void quality_begin(struct buf *members, const struct buf *said, const json_t *r)
+{
+    buf_clear(members);
+    buf_put(members, said->data, said->len);
+    for (size_t i = 0; i < COPIED; i++) {
+        json_t *v = json_object_get(r, copied[i]);
+        if (v && !json_is_null(v))
+            rec_put(members, copied[i], json_incref(v));
+    }
+}
+
+int quality_write(struct rec_writer *w, struct buf *members, const char *metric,
+                  const char *direction, json_t *value, const char *why, struct err *e)
+{
+    size_t common = members->len;
+    rec_put_plain(members, "metric", metric);
+    rec_put_plain(members, "direction", direction);
+    rec_put(members, "value", value ? value : json_null());
+    if (!value)
+        rec_put_plain(members, "value_reason", why);
+    int bad = rec_write_members(w, "quality", members, e);
+    members->len = common;
+    return bad;
 }
 
 json_t *quality_summary(const json_t *about, const char *metric, const char *direction,
@@ -50,16 +85,14 @@ json_t *quality_pooled(const json_t *about, const char *metric, const char *dire
                        enum pooled_transform transform, uint64_t seed, const char *why,
                        const char *method)
 {
-    uint32_t *index = mem_alloc((n + 1) * sizeof *index);
-    double *draws = mem_alloc(DRAWS * sizeof *draws);
-    double value = n ? pooled_value(num, den, n, NULL, transform) : (double)NAN;
-    for (size_t d = 0; d < DRAWS; d++) {
-        if (n)
-            bootstrap_draw(seed, d, n, index);
-        draws[d] = n ? pooled_value(num, den, n, index, transform) : (double)NAN;
-    }
+    const unsigned char has = 1;
+    double value, *draws = mem_zero(DRAWS, sizeof *draws);
+    double *work = mem_zero(2 * (n + 1), sizeof *work);
+    uint32_t *index = mem_zero(n, sizeof *index);
+    pooled_draws(num, den, &has, 1, n, transform, seed, DRAWS, &value, draws, index, work);
     struct interval v = bootstrap_interval(value, draws, DRAWS, 0.95);
     free(index);
+    free(work);
     free(draws);
     return quality_summary(about, metric, direction, v, (int64_t)n, 0, why, method);
 }

@@ -6,6 +6,8 @@
 #include <jansson.h>
 
 #include "lib/analysis/about.h"
+#include "lib/base/buf.h"
+#include "lib/record/rec.h"
 #include "lib/stat/pooled.h"
 #include "lib/stat/stat.h"
 
@@ -13,6 +15,13 @@
  * record that was scored. The caller's reference. */
 json_t *quality_of(const json_t *about, const json_t *record, const char *metric,
                    const char *direction);
+/* The same records written at once, for tools that score many in little time: what the metrics of a
+ * response have in common is made of the text of `about` (quality_said) and its record, and each is
+ * written with its value (stolen; NULL: none, and why). */
+void quality_said(struct buf *said, const json_t *about);
+void quality_begin(struct buf *members, const struct buf *said, const json_t *record);
+int quality_write(struct rec_writer *w, struct buf *members, const char *metric,
+                  const char *direction, json_t *value, const char *why, struct err *e);
 /* A summary: value with its 95 % interval over n prompts. why: the reason for what is NaN; from two
  * prompts on, or with a single one if `single`, there is an interval. The caller's reference. */
 json_t *quality_summary(const json_t *about, const char *metric, const char *direction,

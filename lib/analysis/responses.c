@@ -11,38 +11,45 @@
 #include "lib/analysis/quality.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
+#include "lib/stat/bootstrap.h"
+
+/* Groups that are drawn together, and draws of one after the other while its scores are near. */
+enum { TOGETHER = 16, AT_ONCE = 20 };
+_Static_assert(RESPONSES_DRAWS % AT_ONCE == 0, "no draw is left over");
 
 static struct response_group *find_group(struct responses *s, const json_t *r)
 {
-    char *key = mem_format("%s\n%s", about_point(r), about_workload(r));
-    if (!s->index)
-        s->index = json_object();
-    const json_t *at = json_object_get(s->index, key);
-    size_t place = at ? (size_t)json_integer_value(at) : s->n;
-    if (!at) {
-        json_object_set_new(s->index, key, json_integer((json_int_t)place));
+    buf_clear(&s->key);
+    buf_text(&s->key, about_point(r));
+    buf_char(&s->key, '\n');
+    buf_text(&s->key, about_workload(r));
+    size_t place = places_of(&s->index, s->key.data, s->key.len);
+    if (place == s->n) {
         MEM_GROW(s->group, s->n, s->cap);
-        s->group[s->n++] = (struct response_group){.about = about_carried(r)};
+        s->group[s->n] = (struct response_group){.about = about_carried(r)};
+        quality_said(&s->group[s->n].said, s->group[s->n].about);
+        s->n++;
     }
-    free(key);
     return &s->group[place];
 }
 
-/* 1 when this point, workload, id and seed were scored before: another round of the same prompt. */
-static int is_repeat(struct responses *s, const json_t *r)
+/* 1 when this id and seed were scored in the group before: another round of the same prompt. */
+static int is_repeat(struct responses *s, struct response_group *g, const json_t *r)
 {
-    json_t *place = json_pack("[s, s, O, O?]", about_point(r), about_workload(r),
-                              json_object_get(r, "id"), json_object_get(r, "seed"));
-    char *key = json_dumps(place, JSON_COMPACT | JSON_ENCODE_ANY);
-    json_decref(place);
-    if (!key)
-        err_machine(__FILE__, __LINE__, "no memory for a key");
-    if (!s->scored)
-        s->scored = json_object();
-    int had = json_object_get(s->scored, key) != NULL;
-    json_object_set_new(s->scored, key, json_true());
-    free(key);
-    return had;
+    json_t *seed = json_object_get(r, "seed");
+    buf_clear(&s->key);
+    rec_put(&s->key, "id", json_incref(json_object_get(r, "id")));
+    rec_put(&s->key, "seed", seed ? json_incref(seed) : json_null());
+    size_t place = places_of(&s->prompts, s->key.data, s->key.len);
+    if (place / 8 >= g->cap_met) {
+        size_t had = g->cap_met;
+        g->cap_met = 2 * (place / 8) + 16;
+        g->met = mem_resize(g->met, g->cap_met, 1);
+        memset(g->met + had, 0, g->cap_met - had);
+    }
+    unsigned char bit = (unsigned char)(1 << place % 8), before = g->met[place / 8];
+    g->met[place / 8] |= bit;
+    return (before & bit) != 0;
 }
 
 int responses_take(struct responses *s, const json_t *r, struct response *of, struct err *e)
@@ -53,17 +60,18 @@ int responses_take(struct responses *s, const json_t *r, struct response *of, st
         return 0;
     if (!about_point(r) || (!json_is_string(id) && !json_is_integer(id)))
         return err_set(e, EXIT_BAD_DATA, "config, id: expected texts, got none");
-    int64_t *passed = (status && strcmp(status, "ok")) || (phase && strcmp(phase, "timed"))
-                          ? &s->not_ok
-                      : !wanted || json_is_null(wanted) ? &s->none
-                      : is_repeat(s, r)                 ? &s->repeats
-                                                        : NULL;
+    int timed = !(status && strcmp(status, "ok")) && !(phase && strcmp(phase, "timed"));
+    struct response_group *g = timed && wanted && !json_is_null(wanted) ? find_group(s, r) : NULL;
+    int64_t *passed = !timed              ? &s->not_ok
+                      : !g                ? &s->none
+                      : is_repeat(s, g, r) ? &s->repeats
+                                          : NULL;
     if (passed) {
         ++*passed;
         return 1;
     }
     const char *text = rec_text(r, "text_to_eos");
-    *of = (struct response){find_group(s, r), text ? text : rec_text(r, "text"), wanted,
+    *of = (struct response){g, text ? text : rec_text(r, "text"), wanted,
                             json_is_true(json_object_get(r, "weights_random"))};
     of->group->unscored += of->random;
     return of->text || of->random ? 2
@@ -118,11 +126,15 @@ void responses_free(struct responses *s)
 {
     for (size_t i = 0; i < s->n; i++) {
         json_decref(s->group[i].about);
+        buf_free(&s->group[i].said);
         free(s->group[i].v);
+        free(s->group[i].met);
+        free(s->group[i].sums);
     }
     free(s->group);
-    json_decref(s->index);
-    json_decref(s->scored);
+    places_free(&s->index);
+    places_free(&s->prompts);
+    buf_free(&s->key);
 }
 
 const char *responses_why(const struct response_group *g)
@@ -130,17 +142,52 @@ const char *responses_why(const struct response_group *g)
     return g->unscored ? "random weights" : "n<1";
 }
 
-json_t *responses_mean(const struct responses *s, const struct response_group *g, size_t at,
-                       const char *metric, uint64_t seed)
+/* The draws first..first + n - 1, which index[n][texts] has room for, of each of these groups. */
+static void add_draws(struct response_group *const *groups, size_t count, size_t width,
+                      uint64_t seed, size_t first, size_t n, uint32_t *index)
 {
-    double *num = mem_zero(g->n, sizeof *num), *den = mem_zero(g->n, sizeof *den);
-    for (size_t i = 0; i < g->n; i++) {
-        num[i] = g->v[i * s->width + at];
-        den[i] = 1;
+    const size_t texts = groups[0]->n;
+    for (size_t d = 0; d < n; d++)
+        bootstrap_draw(seed, first + d, texts, index + d * texts);
+    for (size_t i = 0; i < count; i++)
+        for (size_t d = 0; d < n; d++)
+            bootstrap_sums(groups[i]->v, width, index + d * texts, texts,
+                           groups[i]->sums + (first + d) * width);
+}
+
+const double *responses_sums(struct responses *s, size_t group, uint64_t seed)
+{
+    struct response_group *together[TOGETHER], *g = &s->group[group];
+    size_t count = 0, width = s->width;
+    for (size_t i = 0; i < group; i++) {
+        free(s->group[i].sums);
+        s->group[i].sums = NULL;
     }
-    json_t *q = quality_pooled(g->about, metric, "higher", num, den, g->n, POOLED_PLAIN, seed,
-                               responses_why(g), "mean, percentile bootstrap of texts");
-    free(num);
-    free(den);
-    return q;
+    if (g->sums)
+        return g->sums;
+    for (size_t i = group; i < s->n && count < TOGETHER; i++)
+        if (s->group[i].n == g->n && !s->group[i].sums)
+            together[count++] = &s->group[i];
+    uint32_t *index = mem_zero(g->n, AT_ONCE * sizeof *index);
+    for (size_t i = 0; i < count; i++) {
+        together[i]->sums = mem_zero((RESPONSES_DRAWS + 1) * width, sizeof *g->sums);
+        bootstrap_sums(together[i]->v, width, NULL, g->n,
+                       together[i]->sums + RESPONSES_DRAWS * width);
+    }
+    for (size_t d = 0; d < RESPONSES_DRAWS; d += AT_ONCE)
+        add_draws(together, count, width, seed, d, AT_ONCE, index);
+    free(index);
+    return g->sums;
+}
+
+json_t *responses_mean(const struct responses *s, const struct response_group *g,
+                       const double *sums, size_t at, const char *metric)
+{
+    double *mean = mem_zero(RESPONSES_DRAWS + 1, sizeof *mean);
+    for (size_t d = 0; d <= RESPONSES_DRAWS; d++)
+        mean[d] = g->n ? sums[d * s->width + at] / (double)g->n : (double)NAN;
+    struct interval v = bootstrap_interval(mean[RESPONSES_DRAWS], mean, RESPONSES_DRAWS, 0.95);
+    free(mean);
+    return quality_summary(g->about, metric, "higher", v, (int64_t)g->n, 0, responses_why(g),
+                           "mean, percentile bootstrap of texts");
 }

@@ -11,22 +11,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/base/log.h"
+#include "lib/base/places.h"
 
 struct response_group { /* one configuration and workload */
     json_t *about;      /* what its records carry; owned */
+    struct buf said;    /* the same as text: quality_said */
     double *v;          /* [n][width] */
     size_t n, cap;
     int64_t unscored;   /* random weights */
+    double *sums;       /* responses_sums; NULL: not yet, or not any more */
+    unsigned char *met; /* [cap_met]: a bit for each place in `prompts` that it was scored at */
+    size_t cap_met;
 };
 struct responses {
     const char *wanted; /* the field held against, "answer": set by the caller, as is width */
     size_t width;       /* numbers a response is scored with */
     struct response_group *group;
     size_t n, cap;
-    json_t *index;      /* point and workload -> place in group */
-    json_t *scored;     /* point, workload, id, seed -> true */
+    struct places index;   /* point and workload: the place in group */
+    struct places prompts; /* id and seed */
+    struct buf key;
     int64_t none, repeats, not_ok;
 };
 struct response {
@@ -47,9 +54,14 @@ const char *responses_wanted_at(const struct response *of, size_t i);
 void responses_finish(struct responses *s, const struct log *log);
 void responses_free(struct responses *s);
 
+/* The scores of a group added up: [RESPONSES_DRAWS][width] in each draw of its texts (stream
+ * `seed`), and behind them once, as measured. Borrowed, until those of another group are asked for:
+ * of groups in their order, because those with as many texts are drawn together. */
+enum { RESPONSES_DRAWS = 2000 };
+const double *responses_sums(struct responses *s, size_t group, uint64_t seed);
 /* The summary of column `at`, a mean over texts, with a percentile bootstrap. */
-json_t *responses_mean(const struct responses *s, const struct response_group *g, size_t at,
-                       const char *metric, uint64_t seed);
+json_t *responses_mean(const struct responses *s, const struct response_group *g,
+                       const double *sums, size_t at, const char *metric);
 /* Why a group has no value. */
 const char *responses_why(const struct response_group *g);
 

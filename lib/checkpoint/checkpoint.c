@@ -62,7 +62,7 @@ static int find_role(struct checkpoint *c, const struct family_naming *names, en
 {
     char name[FAMILY_NAME_MAX];
     family_tensor_name(name, names, r, layer);
-    enum dtype d = quantization_dtype(c->config.quant, &c->config, r, DTYPE_F32);
+    enum dtype d = quantization_dtype(c->config.quant, &c->config, r, layer, DTYPE_F32);
     if (d != DTYPE_F32)
         return find_codes(c, name, d, r, layer, used, e);
     const struct tensor *t = safetensors_find(c->tensors, name);
@@ -194,6 +194,13 @@ static void draw_all(struct checkpoint *c, uint64_t seed)
             c->draw[place(c, (enum role)r, l)] =
                 (struct draw){c->normal, seed, (uint32_t)drawn, (uint32_t)l};
         }
+}
+
+void checkpoint_draw(struct checkpoint *c, const struct config *shape, uint64_t seed)
+{
+    *c = (struct checkpoint){.config = *shape};
+    c->config.synth = 1;
+    draw_all(c, seed);
 }
 
 int checkpoint_open(struct checkpoint *c, const char *name, uint64_t synth_seed, struct err *e)

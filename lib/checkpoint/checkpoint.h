@@ -34,6 +34,8 @@ int checkpoint_open(struct checkpoint *c, const char *name, uint64_t synth_seed,
 /* The same, with keys "KEY,KEY" of config.json that it does not know passed over (family.h). */
 int checkpoint_open_ignoring(struct checkpoint *c, const char *name, uint64_t synth_seed,
                              const char *keys, struct err *e);
+/* *c = drawn weights of any shape, as synth: has them. */
+void checkpoint_draw(struct checkpoint *c, const struct config *shape, uint64_t seed);
 /* What is odd and does no harm: a warning or a note each. */
 void checkpoint_say(const struct checkpoint *c, const struct log *log);
 /* The stored tensor in a role; layer is ignored where there are none. NULL for synth. */

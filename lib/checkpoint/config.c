@@ -10,8 +10,14 @@
 
 const char *config_paradigm_name(enum paradigm p)
 {
-    static const char *const names[] = {"autoregressive", "masked_diffusion", "block_diffusion"};
+    static const char *const names[] = {"autoregressive", "masked_diffusion", "block_diffusion",
+                                        "latent"};
     return names[p];
+}
+
+int config_denoises(const struct config *c)
+{
+    return c->paradigm == PARADIGM_MASKED_DIFFUSION || c->paradigm == PARADIGM_BLOCK_DIFFUSION;
 }
 
 size_t config_parameters(const struct config *c)
@@ -19,6 +25,7 @@ size_t config_parameters(const struct config *c)
     size_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
     size_t layer = 2 * c->width + 2 * q * c->width + 2 * kv * c->width + 3 * c->ffn * c->width;
     layer += (c->qkv_bias ? q + 2 * kv : 0) + (c->qk_norm ? 2 * c->head_dim : 0);
+    layer += c->latents ? c->width + 2 * q * c->width + 2 * kv * c->width : 0;
     return (c->tied ? 1 : 2) * c->vocab * c->width + c->layers * layer + c->width;
 }
 

@@ -12,15 +12,22 @@
 #include "kernels/ops.h"
 #include "lib/text/chat.h"
 
-/* How a model writes: from left to right; all masks of a canvas by and by; or a block of masks
- * after the other, each seeing the blocks before it. */
-enum paradigm { PARADIGM_AUTOREGRESSIVE, PARADIGM_MASKED_DIFFUSION, PARADIGM_BLOCK_DIFFUSION };
-/* "autoregressive", "masked_diffusion", "block_diffusion": what records call it. */
+/* How a model writes: from left to right; all masks of a canvas by and by; a block of masks after
+ * the other, each seeing the blocks before it; or from left to right under latent thoughts that are
+ * fitted first (families/ltm.c). */
+enum paradigm { PARADIGM_AUTOREGRESSIVE, PARADIGM_MASKED_DIFFUSION, PARADIGM_BLOCK_DIFFUSION,
+                PARADIGM_LATENT };
+/* "autoregressive", "masked_diffusion", "block_diffusion", "latent": what records call it. */
 const char *config_paradigm_name(enum paradigm p);
 
-/* A quantization is named by the format of the blocks' matrices (quantization.h). */
+/* A quantization is named by the format of the blocks' matrices (quantization.h), or is one of its
+ * own for each part of each layer, as config.mix says. */
 #define QUANT_NONE DTYPE_F32
-enum { CONFIG_MAX_EOS = 32 };
+#define QUANT_MIXED DTYPES
+enum { CONFIG_MAX_EOS = 32, CONFIG_MAX_LAYERS = 1024 };
+/* What of a network has one format under QUANT_MIXED: q, k, v and o of a layer; gate, up and down
+ * of it; the head (with the embedding when tied), which counts as a part of layer 0. */
+enum part { PART_ATTENTION, PART_FFN, PART_HEAD, LAYER_PARTS };
 
 struct family; /* family.h */
 struct config {
@@ -42,19 +49,26 @@ struct config {
     int logit_shift;      /* 1: the answer for position i is the output at i-1; 0: at i */
     enum mask attends;    /* which keys a row sees */
     size_t attends_block; /* B of MASK_BLOCK_CAUSAL, else 0 */
+    size_t window;        /* with MASK_CAUSAL: a row sees so many positions; 0: all up to its own */
+    size_t latents;       /* n: latent vectors [D] that each layer reads besides; 0: none */
     double norm_eps;
     double rope_theta;
     size_t rope_dims;     /* of a head, the first ones, are rotated: E, or fewer (partial rotary) */
     int rope_llama3;      /* 1: the four numbers below apply (rope_type llama3) */
     double rope_factor, rope_low_freq, rope_high_freq, rope_original_context;
-    int64_t bos, pad, mask, eot; /* -1: none. mask >= 0 unless autoregressive */
+    int64_t bos, pad, mask, eot; /* -1: none. mask >= 0 where it denoises */
     int64_t eos[CONFIG_MAX_EOS];
     size_t n_eos;
     enum dtype quant;     /* of the stored matrices: not none when pack-model wrote them */
     char source_dtype[8]; /* and then: of the matrices it packed, "F32", "F16" or "BF16" */
+    uint8_t mix[CONFIG_MAX_LAYERS][LAYER_PARTS]; /* under QUANT_MIXED: the enum dtype of a part, or
+                                                  * QUANT_NONE: it stays */
     uint64_t synth_seed;
     int synth;            /* 1: weights are drawn, not read; every quality field is null */
 };
+
+/* 1: it fills in masks, so it has a mask token and ends with an eos; 0: left to right. */
+int config_denoises(const struct config *c);
 
 /* Parameters that a forward pass reads (embedding counted once when tied), and all of them. */
 size_t config_parameters(const struct config *c);

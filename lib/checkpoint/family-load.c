@@ -66,7 +66,7 @@ static int is_read(const struct family *f, const char *key)
         if (!strcmp(x->key, key))
             return 1;
     return !strcmp(key, f->tied_key) || listed(read_always, key) || listed(f->finished, key) ||
-           (f->start.paradigm != PARADIGM_AUTOREGRESSIVE && !strcmp(key, "mask_token_id"));
+           (config_denoises(&f->start) && !strcmp(key, "mask_token_id"));
 }
 
 int family_refuse(const struct family_source *s, const char *key, const char *expected)
@@ -418,7 +418,7 @@ static int load_family(struct config *c, const struct family_source *s, struct f
         read_block(c, s) || check_layer_types(s) || (f->finish && f->finish(c, s)) ||
         read_ids(c, s))
         return -1;
-    if (c->paradigm != PARADIGM_AUTOREGRESSIVE &&
+    if (config_denoises(c) &&
         json_int(s->json, s->path, "mask_token_id", 0, (int64_t)c->vocab - 1, &c->mask, s->e))
         return -1;
     return quantization_read(c, s->json, s->path, s->e);
@@ -486,7 +486,7 @@ int family_load(struct config *c, const char *folder, struct family_extras *extr
     if (j && !json_is_object(j))
         bad = err_set(e, EXIT_BAD_DATA, "%s: expected a JSON object", path);
     bad = bad || load_family(c, &s, x) || load_generation(c, folder, e);
-    if (!bad && !c->n_eos && c->paradigm != PARADIGM_AUTOREGRESSIVE)
+    if (!bad && !c->n_eos && config_denoises(c))
         bad = family_refuse(&s, "eos_token_id", "an id, here or in generation_config.json");
     family_extras_free(&none);
     json_decref(j);

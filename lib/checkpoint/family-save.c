@@ -117,9 +117,9 @@ static int can_say(const struct config *c, struct err *e)
                        c->head_dim, c->heads, c->width);
     if (c->rope_llama3 && !f->rope_scaling)
         return err_set(e, EXIT_INTERNAL, "%s config: rescaled RoPE has no key", f->name);
-    if (c->paradigm != PARADIGM_AUTOREGRESSIVE && c->mask < 0)
+    if (config_denoises(c) && c->mask < 0)
         return err_set(e, EXIT_INTERNAL, "%s config: no mask token", f->name);
-    if (c->paradigm != PARADIGM_AUTOREGRESSIVE && !c->n_eos)
+    if (config_denoises(c) && !c->n_eos)
         return err_set(e, EXIT_INTERNAL, "%s config: no eos token", f->name);
     return 0;
 }

@@ -31,6 +31,11 @@ static const struct family *const families[] = {FAMILIES(FAMILY_ROW)};
             [ROLE_V_BIAS] = "self_attn.v_proj.bias",                                            \
             [ROLE_Q_NORM] = "self_attn.q_norm.weight",                                          \
             [ROLE_K_NORM] = "self_attn.k_norm.weight",                                          \
+            [ROLE_CROSS_NORM] = "cross_attention_layernorm.weight",                             \
+            [ROLE_CROSS_Q] = "cross_attn.q_proj.weight",                                        \
+            [ROLE_CROSS_K] = "cross_attn.k_proj.weight",                                        \
+            [ROLE_CROSS_V] = "cross_attn.v_proj.weight",                                        \
+            [ROLE_CROSS_O] = "cross_attn.o_proj.weight",                                        \
         }                                                                                       \
     }
 const struct family_naming family_hugging_face = HUGGING_FACE("model.");
@@ -39,7 +44,7 @@ const struct family_naming family_hugging_face_bare = HUGGING_FACE("");
 
 const struct family_number family_hugging_face_numbers[] = {
     {"hidden_size", FAMILY_AT(width), 1, FAMILY_WIDTH_MAX, KEY_REQUIRED},
-    {"num_hidden_layers", FAMILY_AT(layers), 1, 1024, KEY_REQUIRED},
+    {"num_hidden_layers", FAMILY_AT(layers), 1, CONFIG_MAX_LAYERS, KEY_REQUIRED},
     {"num_attention_heads", FAMILY_AT(heads), 1, 4096, KEY_REQUIRED},
     {"num_key_value_heads", FAMILY_AT(kv_heads), 1, 4096, KEY_WRITTEN},
     {"head_dim", FAMILY_AT(head_dim), 2, 4096, KEY_WRITTEN},

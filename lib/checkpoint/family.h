@@ -100,7 +100,7 @@ struct family {
     const struct family_shape *shapes; /* ends with a row without a name */
 };
 
-#define FAMILIES(FAMILY) FAMILY(llama) FAMILY(llada) FAMILY(qwen2) FAMILY(qwen3)
+#define FAMILIES(FAMILY) FAMILY(llama) FAMILY(llada) FAMILY(qwen2) FAMILY(qwen3) FAMILY(ltm)
 #define FAMILY_ROW(name) extern const struct family name##_family;
 FAMILIES(FAMILY_ROW)
 #undef FAMILY_ROW

@@ -53,9 +53,10 @@ static void list_role(struct packing *p, enum role r, size_t layer)
     struct pack_role *sum = &p->role[r];
     size_t rows, cols, parts = 1;
     role_shape(&p->config, r, &rows, &cols);
-    sum->dtype = quantization_dtype(p->quant, &p->config, r, DTYPE_F32);
-    if (sum->dtype != DTYPE_F32) {
-        parts = quantization_parts(p->list + p->n, t->name, sum->dtype, rows, cols);
+    enum dtype d = quantization_dtype(p->quant, &p->config, r, layer, DTYPE_F32);
+    sum->dtype = sum->tensors && sum->dtype != d ? QUANT_MIXED : d;
+    if (d != DTYPE_F32) {
+        parts = quantization_parts(p->list + p->n, t->name, d, rows, cols);
     } else {
         struct tensor *new = &p->list[p->n];
         *new = *t;
@@ -107,18 +108,37 @@ static void compare_rows(void *ctx, size_t begin, size_t end, size_t worker)
     free(w);
 }
 
-/* Adds the matrix to the sums of its role, rows in order, so that threads do not matter. */
-static void compare_matrix(const struct packing *p, const struct mat_source *s,
-                           const struct codes *q, struct pack_role *sum)
+/* Adds the matrix to the sums of its role, rows in order, so that threads do not matter. -1: a
+ * value is not finite. */
+static int compare_matrix(const struct weight *w, const struct mat_source *s,
+                          const struct codes *q, struct pool *pool, struct pack_role *sum,
+                          struct err *e)
 {
     double *error = mem_zero(2 * s->rows, sizeof *error);
     struct comparison c = {s, q, error, error + s->rows};
-    pool_run(p->pool, s->rows, 1, compare_rows, &c);
+    pool_run(pool, s->rows, 1, compare_rows, &c);
     for (size_t r = 0; r < s->rows; r++) {
         sum->error += c.error[r];
         sum->power += c.power[r];
     }
     free(error);
+    if (isfinite(sum->power))
+        return 0;
+    return err_set(e, EXIT_BAD_DATA,
+                   "%s: tensor %s: expected finite values, got a NaN or an infinity",
+                   w->checkpoint->folder,
+                   checkpoint_tensor(w->checkpoint, w->role, w->layer)->name);
+}
+
+int pack_compare(const struct weight *w, enum dtype d, struct pool *pool, struct pack_role *sum,
+                 struct err *e)
+{
+    struct mat_source s = checkpoint_source(w);
+    struct codes q;
+    void *memory = quant_make(&q, &s, d, pool);
+    int bad = compare_matrix(w, &s, &q, pool, sum, e);
+    free(memory);
+    return bad;
 }
 
 static void write_bytes(struct packing *p, const void *bytes, size_t n)
@@ -189,9 +209,10 @@ static int write_role(struct packing *p, enum role r, size_t layer, struct err *
     const struct tensor *t = checkpoint_tensor(p->c, r, layer);
     struct pack_role *sum = &p->role[r];
     struct kept k = {.from = {p->c, r, layer}};
+    enum dtype d = quantization_dtype(p->quant, &p->config, r, layer, DTYPE_F32);
     if (p->prune)
         k.cut = prune_cut_of(p->prune, r, layer);
-    if (sum->dtype == DTYPE_F32) {
+    if (d == DTYPE_F32) {
         if (k.cut.rows || k.cut.cols)
             write_kept(p, &k);
         else
@@ -200,14 +221,11 @@ static int write_role(struct packing *p, enum role r, size_t layer, struct err *
     }
     struct mat_source s = kept_source(p, &k);
     struct codes q;
-    void *memory = quant_make(&q, &s, sum->dtype, p->pool);
-    compare_matrix(p, &s, &q, sum);
+    void *memory = quant_make(&q, &s, d, p->pool);
+    int bad = compare_matrix(&k.from, &s, &q, p->pool, sum, e);
     write_codes(p, &q, &s);
     free(memory);
-    return isfinite(sum->power) ? 0
-                                : err_set(e, EXIT_BAD_DATA,
-                                          "%s: tensor %s: expected finite values, got a NaN or an "
-                                          "infinity", p->c->folder, t->name);
+    return bad;
 }
 
 /* Every tensor. A write that fails ends it, for out_commit to report. */
@@ -269,7 +287,7 @@ static int write_config(const struct packing *p, const char *folder, struct err 
     return bad ? -1 : 0;
 }
 
-int pack_check(const struct checkpoint *c, struct err *e)
+int pack_refuses(const struct checkpoint *c, struct err *e)
 {
     if (!c->tensors)
         return err_set(e, EXIT_BAD_DATA, "%s: weights that are drawn cannot be packed",
@@ -287,7 +305,7 @@ int pack_checkpoint(const struct checkpoint *c, enum dtype q, const struct prune
 {
     struct packing p = {.c = c, .config = prune ? prune->config : c->config, .prune = prune,
                         .quant = q, .pool = pool, .role = role};
-    if (pack_check(c, e) || quantization_check(q, &p.config, e))
+    if (pack_refuses(c, e) || quantization_check(q, &p.config, e))
         return -1;
     memset(role, 0, ROLE_COUNT * sizeof *role);
     list_all(&p);

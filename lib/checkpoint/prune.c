@@ -52,6 +52,9 @@ int prune_settle(struct prune *p, const struct config *c, double heads, double f
     *p = (struct prune){.config = *c};
     if (check_share("--prune-heads", heads, e) || check_share("--prune-ffn", ffn, e))
         return -1;
+    if (c->latents && heads > 0)
+        return err_set(e, EXIT_BAD_DATA, "%s: --prune-heads: its layers read latents with as many "
+                       "heads again: only --prune-ffn goes", c->name);
     settle_heads(&p->config, c, heads);
     settle_units(&p->config, c, ffn);
     if (!p->config.heads)

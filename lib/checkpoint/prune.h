@@ -27,7 +27,8 @@ struct prune {
  * first, which keeps every key head. Where each query head has a key head of its own (LLaDA 8B)
  * that means whole pairs. Hidden units: F' is a multiple of 64, or of the largest power of two that
  * is at most F / 8. Both are rounded towards removing less. Lists are NULL as yet. -1
- * (EXIT_BAD_USAGE): a share is not in [0, 1), or no head or unit would be left. */
+ * (EXIT_BAD_USAGE): a share is not in [0, 1), or no head or unit would be left; (EXIT_BAD_DATA)
+ * heads of a network whose layers read latents with as many. */
 int prune_settle(struct prune *p, const struct config *c, double heads, double ffn, struct err *e);
 
 /* A number for each head and hidden unit of a network. */

@@ -14,7 +14,7 @@
 
 const char *quantization_name(enum dtype q)
 {
-    return dtype_info[q].quantized ? dtype_info[q].name : "none";
+    return q == QUANT_MIXED ? "mixed" : dtype_info[q].quantized ? dtype_info[q].name : "none";
 }
 
 int quantization_named(const char *name, enum dtype *q)
@@ -24,24 +24,52 @@ int quantization_named(const char *name, enum dtype *q)
     return *q == QUANT_NONE || (d != DTYPES && dtype_info[d].quantized) ? 0 : -1;
 }
 
-enum dtype quantization_dtype(enum dtype q, const struct config *c, enum role r, enum dtype dense)
+enum part quantization_part(const struct config *c, enum role r)
 {
-    if (q == QUANT_NONE || role_is_vector(r) || (r == ROLE_EMBED && !c->tied))
-        return dense;
-    return r == ROLE_HEAD || r == ROLE_EMBED ? dtype_info[q].head : q;
+    if (role_is_vector(r) || !role_layers(c, r) || (r == ROLE_EMBED && !c->tied))
+        return LAYER_PARTS;
+    if (r == ROLE_HEAD || r == ROLE_EMBED)
+        return PART_HEAD;
+    return r == ROLE_GATE || r == ROLE_UP || r == ROLE_DOWN ? PART_FFN : PART_ATTENTION;
 }
 
-int quantization_check(enum dtype q, const struct config *c, struct err *e)
+const char *quantization_part_name(enum part p)
 {
-    for (int r = 0; r < ROLE_COUNT; r++) {
-        size_t rows, cols;
-        enum dtype d = quantization_dtype(q, c, (enum role)r, DTYPE_F32);
-        role_shape(c, (enum role)r, &rows, &cols);
-        const char *why = dtype_refuses(d, cols);
+    static const char *const names[LAYER_PARTS] = {"attention", "ffn", "head"};
+    return names[p];
+}
+
+enum dtype quantization_dtype(enum dtype q, const struct config *c, enum role r, size_t layer,
+                              enum dtype dense)
+{
+    enum part part = quantization_part(c, r);
+    if (q == QUANT_NONE || part == LAYER_PARTS)
+        return dense;
+    if (q != QUANT_MIXED)
+        return part == PART_HEAD ? dtype_info[q].head : q;
+    enum dtype d = (enum dtype)c->mix[part == PART_HEAD ? 0 : layer][part];
+    return d == QUANT_NONE ? dense : d;
+}
+
+/* Whether a matrix of some shape fits its format in each layer. */
+static int check_role(enum dtype q, const struct config *c, enum role r, struct err *e)
+{
+    size_t rows, cols;
+    role_shape(c, r, &rows, &cols);
+    for (size_t l = 0; l < role_layers(c, r); l++) {
+        const char *why = dtype_refuses(quantization_dtype(q, c, r, l, DTYPE_F32), cols);
         if (why)
             return err_set(e, EXIT_BAD_DATA, "%s: %s: %s [%zu, %zu]: %s", c->name,
                            quantization_name(q), role_name(r), rows, cols, why);
     }
+    return 0;
+}
+
+int quantization_check(enum dtype q, const struct config *c, struct err *e)
+{
+    for (int r = 0; r < ROLE_COUNT; r++)
+        if (check_role(q, c, (enum role)r, e))
+            return -1;
     return 0;
 }
 
@@ -56,13 +84,34 @@ int quantization_resolve(const struct config *c, enum dtype asked, enum dtype *q
     return quantization_check(*q, c, e);
 }
 
+/* ---- config.json ---- */
+
+/* Name of the format of a part. */
+static json_t *mix_name(const struct config *c, size_t layer, enum part p)
+{
+    return json_string(quantization_name((enum dtype)c->mix[layer][p]));
+}
+
+static void put_mix(json_t *o, const struct config *c)
+{
+    json_t *layers = json_array();
+    for (size_t l = 0; l < c->layers; l++)
+        json_array_append_new(layers, json_pack("{s:o, s:o}", "attention",
+                                                mix_name(c, l, PART_ATTENTION), "ffn",
+                                                mix_name(c, l, PART_FFN)));
+    json_object_set_new(o, "head", mix_name(c, 0, PART_HEAD));
+    json_object_set_new(o, "layers", layers);
+}
+
 json_t *quantization_json(const struct config *c)
 {
     if (c->quant == QUANT_NONE)
         return NULL;
     json_t *o = json_pack("{s:s, s:s}", "method", quantization_name(c->quant), "source_dtype",
                           c->source_dtype);
-    const struct dtype_info *i = &dtype_info[c->quant];
+    const struct dtype_info *i = &dtype_info[c->quant == QUANT_MIXED ? DTYPE_NF4 : c->quant];
+    if (c->quant == QUANT_MIXED)
+        put_mix(o, c);
     if (i->block)
         json_object_set_new(o, "block", json_integer((json_int_t)i->block));
     if (i->super)
@@ -77,9 +126,13 @@ static int read_texts(struct config *c, const json_t *o, const char *where, stru
     const char *method, *dtype;
     if (json_text(o, where, "method", &method, e) || json_text(o, where, "source_dtype", &dtype, e))
         return -1;
-    if (quantization_named(method, &c->quant) || c->quant == QUANT_NONE)
+    int mixed = !strcmp(method, "mixed");
+    if (mixed)
+        c->quant = QUANT_MIXED;
+    else if (quantization_named(method, &c->quant) || c->quant == QUANT_NONE)
         return err_set(e, EXIT_BAD_DATA,
-                       "%s: method: expected " DTYPE_QUANTIZED ", got \"%.40s\"", where, method);
+                       "%s: method: expected " DTYPE_QUANTIZED "|mixed, got \"%.40s\"", where,
+                       method);
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
         if (!strcmp(dtype, dtypes[i])) {
             memcpy(c->source_dtype, dtypes[i], strlen(dtypes[i]) + 1);
@@ -87,6 +140,42 @@ static int read_texts(struct config *c, const json_t *o, const char *where, stru
         }
     return err_set(e, EXIT_BAD_DATA, "%s: source_dtype: expected F32, F16 or BF16, got \"%.40s\"",
                    where, dtype);
+}
+
+/* The format that a member of `o` names. The head takes those that are their own head's. */
+static int read_part(struct config *c, const json_t *o, const char *where, size_t layer,
+                     enum part p, struct err *e)
+{
+    const char *key = quantization_part_name(p), *name;
+    enum dtype d;
+    if (json_text(o, where, key, &name, e))
+        return -1;
+    if (quantization_named(name, &d) ||
+        (p == PART_HEAD && d != QUANT_NONE && dtype_info[d].head != d))
+        return err_set(e, EXIT_BAD_DATA, "%s: %s: expected %s, got \"%.40s\"", where, key,
+                       p == PART_HEAD ? "none or a format of whole rows"
+                                      : "none|" DTYPE_QUANTIZED, name);
+    c->mix[layer][p] = (uint8_t)d;
+    return 0;
+}
+
+/* head and layers of a mix: one entry a layer of the network. */
+static int read_mix(struct config *c, const json_t *o, const char *where, struct err *e)
+{
+    const json_t *layers = json_object_get(o, "layers");
+    if (!json_is_array(layers) || json_array_size(layers) != c->layers)
+        return err_set(e, EXIT_BAD_DATA, "%s: layers: expected a list of %zu, one a layer", where,
+                       c->layers);
+    int bad = read_part(c, o, where, 0, PART_HEAD, e);
+    for (size_t l = 0; l < c->layers && !bad; l++) {
+        char *at = mem_format("%s: layers: %zu", where, l);
+        const json_t *layer = json_array_get(layers, l);
+        bad = !json_is_object(layer) ? err_set(e, EXIT_BAD_DATA, "%s: expected an object", at)
+                                     : read_part(c, layer, at, l, PART_ATTENTION, e) ||
+                                           read_part(c, layer, at, l, PART_FFN, e);
+        free(at);
+    }
+    return bad ? -1 : 0;
 }
 
 /* What others write, by name. */
@@ -116,7 +205,8 @@ int quantization_read(struct config *c, const json_t *config, const char *path, 
     if (!json_is_object(o))
         return err_set(e, EXIT_BAD_DATA, "%s: quantization: expected an object", path);
     char *where = mem_format("%s: quantization", path);
-    int bad = read_texts(c, o, where, e);
+    int bad = read_texts(c, o, where, e) ||
+              (c->quant == QUANT_MIXED && read_mix(c, o, where, e));
     if (!bad) {
         json_t *want = quantization_json(c);
         char *text = json_dumps(want, JSON_COMPACT);

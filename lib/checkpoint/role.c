@@ -29,6 +29,11 @@ static const struct row table[ROLE_COUNT] = {
     [ROLE_V_BIAS] = {"v_bias", 1, BIAS, ALONG_KEY, ALONG_ONE},
     [ROLE_Q_NORM] = {"q_norm", 1, GAIN, ALONG_HEAD, ALONG_ONE},
     [ROLE_K_NORM] = {"k_norm", 1, GAIN, ALONG_HEAD, ALONG_ONE},
+    [ROLE_CROSS_NORM] = {"cross_norm", 1, GAIN, ALONG_WIDTH, ALONG_ONE},
+    [ROLE_CROSS_Q] = {"cross_q", 1, MATRIX, ALONG_QUERY, ALONG_WIDTH},
+    [ROLE_CROSS_K] = {"cross_k", 1, MATRIX, ALONG_KEY, ALONG_WIDTH},
+    [ROLE_CROSS_V] = {"cross_v", 1, MATRIX, ALONG_KEY, ALONG_WIDTH},
+    [ROLE_CROSS_O] = {"cross_o", 1, MATRIX, ALONG_WIDTH, ALONG_QUERY},
 };
 
 const char *role_name(enum role r)
@@ -56,6 +61,8 @@ size_t role_layers(const struct config *c, enum role r)
     if (table[r].kind == BIAS && !c->qkv_bias)
         return 0;
     if ((r == ROLE_Q_NORM || r == ROLE_K_NORM) && !c->qk_norm)
+        return 0;
+    if (r >= ROLE_CROSS_NORM && r <= ROLE_CROSS_O && !c->latents)
         return 0;
     return table[r].per_layer ? c->layers : 1;
 }

@@ -27,6 +27,11 @@ enum role {
     ROLE_V_BIAS,    /* [K*E], the same */
     ROLE_Q_NORM,    /* [E], with config.qk_norm */
     ROLE_K_NORM,    /* [E], the same */
+    ROLE_CROSS_NORM, /* [D], with config.latents: what reads them */
+    ROLE_CROSS_Q,    /* [H*E, D], the same */
+    ROLE_CROSS_K,    /* [K*E, D], the same, of the latents */
+    ROLE_CROSS_V,    /* [K*E, D], the same */
+    ROLE_CROSS_O,    /* [D, H*E], the same */
     ROLE_COUNT
 };
 const char *role_name(enum role r); /* "embed", "q", ... for messages */

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "kernels/levels.h"
 #include "lib/base/mem.h"
 #include "lib/record/json.h"
 #include "lib/checkpoint/safetensors-header.h"
@@ -509,19 +510,6 @@ static float from_bits(uint32_t bits)
     return f;
 }
 
-/* IEEE half to float, exactly. */
-static float from_half(uint16_t h)
-{
-    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, mantissa = h & 1023;
-    if (exponent == 31)
-        return from_bits(sign | 0x7f800000 | mantissa << 13);
-    if (exponent == 0) {
-        float f = (float)mantissa * 0x1p-24f;
-        return sign ? -f : f;
-    }
-    return from_bits(sign | (exponent + 112) << 23 | mantissa << 13);
-}
-
 void safetensors_floats(const struct tensor *t, size_t first, size_t n, float *out)
 {
     if (!strcmp(t->dtype, "F32")) {
@@ -532,7 +520,7 @@ void safetensors_floats(const struct tensor *t, size_t first, size_t n, float *o
     for (size_t i = 0; i < n; i++) {
         uint16_t v;
         memcpy(&v, t->data + 2 * (first + i), 2);
-        out[i] = half ? from_half(v) : from_bits((uint32_t)v << 16);
+        out[i] = half ? f16_float(v) : from_bits((uint32_t)v << 16);
     }
 }
 

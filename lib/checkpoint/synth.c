@@ -35,7 +35,7 @@ static void fill(struct config *c, const struct family *f, const struct family_s
     c->eos[0] = s->eos;
     c->n_eos = 1;
     c->synth = 1;
-    if (c->paradigm != PARADIGM_AUTOREGRESSIVE)
+    if (config_denoises(c))
         c->pad = s->eos;
     if (s->rope_factor > 0) {
         c->rope_llama3 = 1;

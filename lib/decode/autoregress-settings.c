@@ -28,6 +28,7 @@ static const struct setting rows[] = {
      SETTING_SWEPT | SETTING_SPEED, "where the last N tokens stood before, or fewer down to 1"},
     {"draft_tokens", 0, SETTING_INT, 0, GUESSES, NULL, "0", "tokens", "draft_tokens", NULL,
      SETTING_SWEPT | SETTING_SPEED, "tokens that --draft guesses a pass; with it 4 unless said"},
+    DECODER_VARIANT_ROWS
     DECODER_ADMIT_ROW,
     DECODER_BATCH_ROW};
 static const struct settings_table table = {"llama", rows, sizeof rows / sizeof *rows,
@@ -45,6 +46,7 @@ static struct autoregress how_of(const struct settings *s, const struct decode_e
         .lookup_ngram = settings_count(s, "lookup_ngram"),
         .draft_tokens = settings_count(s, "draft_tokens"),
         .draft = settings_count(s, "draft_tokens") ? env->draft : NULL,
+        .variant = decoder_variant(s),
         .prepare = env->prepare,
         .seed = env->seed,
         .stop = env->stop,
@@ -75,6 +77,17 @@ static struct memory_estimate estimate(const struct network *n, const struct set
     return autoregress_estimate(n, &how, in, batch);
 }
 
+/* With a cache the last token of each text, and what is guessed behind it. */
+static struct extent pass(const struct settings *s, const struct generation_input *in, size_t batch)
+{
+    size_t guesses = settings_count(s, "lookup") + settings_count(s, "draft_tokens");
+    size_t answers = batch * (1 + guesses), sum = 0;
+    for (size_t i = 0; i < batch; i++)
+        sum += settings_is(s, "cache", "on") ? 1 + guesses
+                                             : in[i].n + settings_count(s, "max_new") / 2;
+    return (struct extent){.rows = (double)sum, .wanted = (double)answers};
+}
+
 static void run(const struct network *n, const struct settings *s, const struct decode_env *env,
                 const struct generation_input *in, size_t batch, struct generation *out,
                 struct batch_trace *trace)
@@ -91,5 +104,5 @@ static void shorten(struct settings *s)
 }
 
 const struct decoder decoder_autoregress = {"gen-llama", 1u << PARADIGM_AUTOREGRESSIVE, &table,
-                                            extent, check, estimate, run, shorten, 0,
-                                            "draft_tokens"};
+                                            extent, check, estimate, pass, run, shorten, 0,
+                                            "draft_tokens", NULL};

@@ -57,7 +57,7 @@ static size_t larger(size_t a, size_t b)
 static struct work_size size_of(const struct run *r, size_t guesses, int cached, size_t more)
 {
     struct work_size s = {.seqs = r->seats, .wanted = r->seats * (1 + guesses),
-                          .cached = cached != 0};
+                          .cached = cached != 0, .how = r->how->variant};
     for (size_t i = 0; i < r->seats; i++) {
         size_t prompt = prompt_room(r, i), room = prompt + r->how->max_new;
         s.rows += s.cached ? larger(prompt + more, 1 + guesses) : room;

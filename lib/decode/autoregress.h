@@ -20,7 +20,7 @@
 
 #include "lib/decode/generation.h"
 #include "lib/decode/observer.h"
-#include "lib/network/network.h"
+#include "lib/network/work.h"
 #include "lib/decode/sample.h"
 
 struct autoregress {
@@ -34,6 +34,7 @@ struct autoregress {
     const struct network *draft; /* makes draft_tokens guesses in place of lookup; NULL: none. Of
                                   * the same vocabulary, on the same back end */
     size_t draft_tokens;
+    struct variant variant; /* of the passes */
     int prepare;          /* 1: its kinds of passes are prepared before the clock begins */
     uint64_t seed;
     const volatile sig_atomic_t *stop; /* non-zero: leave after this pass; may be NULL */

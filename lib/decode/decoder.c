@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-const struct decoder *const decoders[] = {&decoder_autoregress, &decoder_diffuse, NULL};
+const struct decoder *const decoders[] = {&decoder_autoregress, &decoder_diffuse, &decoder_think,
+                                         NULL};
 
 const struct decoder *decoder_of(const char *system)
 {
@@ -13,4 +14,14 @@ const struct decoder *decoder_of(const char *system)
     while (decoders[d] && strcmp(decoders[d]->table->system, system))
         d++;
     return decoders[d];
+}
+
+struct variant decoder_variant(const struct settings *s)
+{
+    return (struct variant){
+        .scores = settings_is(s, "attention", "dense")    ? SIZE_MAX
+                  : settings_is(s, "attention", "sliced") ? settings_count(s, "attention_heads")
+                                                          : 0,
+        .unfused = settings_is(s, "ffn", "unfused") != 0,
+        .dense_head = settings_is(s, "head", "dense") != 0};
 }

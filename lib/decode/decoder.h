@@ -7,7 +7,7 @@
 #include "lib/decode/commit_trace.h"
 #include "lib/decode/generation.h"
 #include "lib/decode/observer.h"
-#include "lib/network/network.h"
+#include "lib/network/work.h"
 #include "lib/record/settings.h"
 
 /* What a batch is given beside its point. */
@@ -33,6 +33,9 @@ struct decoder {
     struct memory_estimate (*estimate)(const struct network *n, const struct settings *s,
                                        const struct decode_env *env,
                                        const struct generation_input *in, size_t batch);
+    /* Rows and answers of most passes of such a batch; nothing else is filled. */
+    struct extent (*pass)(const struct settings *s, const struct generation_input *in,
+                          size_t batch);
     /* Generates one batch: out[batch] zero on entry, each the caller's (generation_free). */
     void (*run)(const struct network *n, const struct settings *s, const struct decode_env *env,
                 const struct generation_input *in, size_t batch, struct generation *out,
@@ -42,8 +45,10 @@ struct decoder {
     void (*shorten)(struct settings *s);
     int replays; /* 1: it can replay a commit trace */
     const char *drafts; /* the setting that asks for decode_env.draft; NULL: none does */
+    /* 0, or -1 with EXIT_NO_DEVICE: the back end has not what the point needs. NULL: any will do */
+    int (*able)(const struct settings *s, const struct backend *b, struct err *e);
 };
-extern const struct decoder decoder_autoregress, decoder_diffuse;
+extern const struct decoder decoder_autoregress, decoder_diffuse, decoder_think;
 extern const struct decoder *const decoders[]; /* all of them, NULL last */
 /* The one whose table has this system, or NULL. */
 const struct decoder *decoder_of(const char *system);
@@ -61,6 +66,23 @@ const struct decoder *decoder_of(const char *system);
     {"admit", 0, SETTING_CHOICE, 0, 0, "static|continuous", "static", NULL, "admit", NULL,     \
      SETTING_SWEPT | SETTING_SPEED,                                                             \
      "continuous: a prompt joins the batch when another one ends; static: all begin together"}
+
+/* What is always on, and can be left out to see what it saves (struct variant), in every table. */
+#define DECODER_VARIANT_ROWS                                                                    \
+    {"attention", 0, SETTING_CHOICE, 0, 0, "tiled|dense|sliced", "tiled", NULL, "attention",    \
+     NULL, SETTING_SWEPT | SETTING_SPEED,                                                       \
+     "tiled: scores never exist but for a tile; dense: all of a layer do; sliced: those of "    \
+     "some heads at a time"},                                                                   \
+    {"attention_heads", 0, SETTING_INT, 1, 1 << 20, NULL, "1", "heads", "attention_heads",      \
+     "attention=sliced", SETTING_SWEPT | SETTING_SPEED, "at a time, with all scores"},          \
+    {"ffn", 0, SETTING_CHOICE, 0, 0, "fused|unfused", "fused", NULL, "ffn", NULL,               \
+     SETTING_SWEPT | SETTING_SPEED,                                                             \
+     "unfused: gate and up are products by themselves, with their results in memory"},          \
+    {"head", 0, SETTING_CHOICE, 0, 0, "streamed|dense", "streamed", NULL, "head", NULL,         \
+     SETTING_SWEPT | SETTING_SPEED,                                                             \
+     "dense: logits of all rows by all ids exist before one of them is looked at"},
+/* Of these rows. */
+struct variant decoder_variant(const struct settings *s);
 
 /* The row that every table has, the innermost one. */
 #define DECODER_BATCH_ROW                                                                       \

@@ -53,7 +53,8 @@ size_t diffuse_capacity(const struct run *r, size_t most)
 {
     size_t step = r->n->backend->ops->depth > 1 ? CAPACITY_STEP : 1;
     size_t capacity = (most + step - 1) / step * step;
-    return capacity < r->how->gen_length ? capacity : r->how->gen_length;
+    capacity = capacity < r->how->gen_length ? capacity : r->how->gen_length;
+    return capacity > r->least ? capacity : r->least;
 }
 
 /* What the layers choose of the rows that follow; the slots of the canvas begin at `slot`. */
@@ -291,7 +292,8 @@ static void describe_pass(struct run *r)
     const struct index *t = &r->work->device;
     pass_begin(p, r->n, r->kv, r->work);
     p->guided = r->guided;
-    p->query = (struct head_query){.temperature = r->how->temperature, .seed = r->how->seed,
+    p->query = (struct head_query){.temperature = r->how->temperature,
+                                   .gumbel = r->how->gumbel, .seed = r->how->seed,
                                    .keys = t->rows.key, .cfg_scale = r->how->cfg_scale,
                                    .ban = t->ban, .n_ban = r->n_ban,
                                    .divergence = r->work->size.compared,

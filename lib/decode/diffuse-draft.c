@@ -32,7 +32,7 @@ void diffuse_draft_make(struct run *r)
     for (size_t i = 0; i < r->batch; i++)
         longest = r->in[i].n + gen > longest ? r->in[i].n + gen : longest;
     d->after = mem_zero(r->ids, sizeof *d->after);
-    d->answer = mem_zero(r->lanes * gen, sizeof *d->answer);
+    d->answer = mem_zero(r->lanes * (gen > r->least ? gen : r->least), sizeof *d->answer);
     d->version = mem_zero(r->ids, sizeof *d->version);
     d->place = mem_zero(longest, sizeof *d->place);
     d->known = mem_zero(gen, sizeof *d->known);

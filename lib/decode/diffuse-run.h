@@ -29,7 +29,7 @@ struct plan {
 /* What diffuse-draft.c keeps, all of it on the host; nothing without drafts. */
 struct draft {
     int32_t *after;          /* [ids] what the last pass made of the tokens */
-    struct head_row *answer; /* [lanes * gen_length] its answers */
+    struct head_row *answer; /* [wanted] its answers */
     int32_t *version;        /* [ids] of the first lane of each canvas, see diffuse_slot */
     int32_t *place;          /* [longest canvas] of the answer to each slot; -1: it has none */
     /* Of a step that is drafted, as struct canvas_loop has them. */
@@ -55,6 +55,7 @@ struct run {
                                  * so many a block and canvas */
     size_t n_ban, n_quiet;
     size_t shadows;             /* shadow rows of a canvas: a block, or none */
+    size_t least;               /* answers of a canvas in a pass, at least: how->head_rows */
     int guided;
     int per_block;              /* 1: what is described serves one block */
     const struct cache_policy *policy;

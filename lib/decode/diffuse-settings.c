@@ -39,10 +39,16 @@ static const struct setting rows[] = {
      "classifier-free guidance; doubles the work; 0: off"},
     {"temperature", 0, SETTING_REAL, 0, 1000, NULL, "0", NULL, "temp", NULL,
      SETTING_SWEPT | BOTH, "0: argmax; else Gumbel noise"},
+    {"gumbel", 0, SETTING_CHOICE, 0, 0, GUMBEL_CHOICES, "f64", NULL, "gumbel", "temperature>0",
+     SETTING_SWEPT | BOTH, "noise in double; in floats, whose tails and large logits fail; in "
+     "floats that keep them"},
     {"remasking", 0, SETTING_CHOICE, 0, 0, "low_confidence|random", "low_confidence", NULL,
      "remask", NULL, SETTING_SWEPT | BOTH, "what stays masked"},
     {"order", 0, SETTING_CHOICE, 0, 0, CHOICES(orders), "confidence", NULL, "order",
      "remasking=low_confidence", SETTING_SWEPT | BOTH, "which answers come first"},
+    {"confidence_dtype", 0, SETTING_CHOICE, 0, 0, ROUNDING_CHOICES, "f64", NULL, "confidence",
+     NULL, SETTING_SWEPT | BOTH,
+     "as what probabilities of answers are compared; bf16: as the authors' code does since 2025"},
     {"unmask", 0, SETTING_CHOICE, 0, 0, CHOICES(rules), "schedule", NULL, "unmask", NULL,
      SETTING_SWEPT | BOTH, "which rule commits"},
     UNMASK_PARAMETERS(PARAMETER)
@@ -70,6 +76,11 @@ static const struct setting rows[] = {
      SETTING_SWEPT | SETTING_SPEED,
      "states that a pass answers: this one and those its next steps may come to; the same ids in "
      "fewer passes of more rows (FreeDave); 0: off"},
+    DECODER_VARIANT_ROWS
+    {"head_rows", 0, SETTING_CHOICE, 0, 0, HEAD_ROWS_CHOICES, "masked", NULL, "head_rows", NULL,
+     SETTING_SWEPT | SETTING_SPEED,
+     "slots that the head answers: those that may be committed, or as many as a block has, or the "
+     "canvas has ids"},
     {"logits_eos_inf", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "logits-eos-inf", NULL,
      SETTING_SWEPT | BOTH, "eos can never be chosen"},
     {"confidence_eos_eot_inf", 0, SETTING_FLAG, 0, 0, NULL, "off", NULL, "confidence-eos-eot-inf",
@@ -110,6 +121,10 @@ static struct diffuse how_of(const struct settings *s)
         .stay = settings_is(s, "leave", "off"),
         .alive = settings_is(s, "admit", "continuous") ? settings_count(s, "batch") : 0,
         .draft = settings_count(s, "draft_steps"),
+        .variant = decoder_variant(s),
+        .head_rows = (enum head_rows)settings_number(s, "head_rows"),
+        .gumbel = (enum gumbel)settings_number(s, "gumbel"),
+        .confidence = (enum rounding)settings_number(s, "confidence_dtype"),
         .logits_eos_inf = flag(s, "logits_eos_inf"),
         .confidence_eos_eot_inf = flag(s, "confidence_eos_eot_inf"),
         .stop_at_eos = settings_is(s, "contract", "answer")};
@@ -134,6 +149,16 @@ static struct memory_estimate estimate(const struct network *n, const struct set
     (void)env;
     const struct diffuse how = how_of(s);
     return diffuse_estimate(n, &how, in, batch);
+}
+
+/* Without a cache whole canvases, else their blocks; half of a block is masked. */
+static struct extent pass(const struct settings *s, const struct generation_input *in, size_t batch)
+{
+    size_t twins = settings_number(s, "cfg_scale") > 0 ? 2 : 1, sum = 0;
+    size_t block = settings_count(s, "block_length"), slots = settings_count(s, "gen_length");
+    for (size_t i = 0; i < batch; i++)
+        sum += settings_is(s, "cache", "none") ? in[i].n + slots : block;
+    return (struct extent){.rows = (double)(twins * sum), .wanted = (double)(batch * block) / 2};
 }
 
 static void run(const struct network *n, const struct settings *s, const struct decode_env *env,
@@ -165,4 +190,5 @@ static void shorten(struct settings *s)
 }
 
 const struct decoder decoder_diffuse = {"gen-llada", DIFFUSES, &table,
-                                        extent, check, estimate, run, shorten, 1, NULL};
+                                        extent, check, estimate, pass, run, shorten, 1, NULL,
+                                        NULL};

@@ -55,13 +55,19 @@ static size_t room_of(const struct run *r, size_t place)
     return most + r->how->gen_length;
 }
 
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 static struct work_size size_of(const struct run *r)
 {
     size_t shadows = r->batch * r->shadows, rows = (r->guided ? 2 * r->ids : r->ids) + shadows;
     struct work_size s = {.rows = rows,
                           .seqs = (r->guided ? 2 * r->lanes : r->lanes) + shadows,
                           .listed = rows + r->ids * r->shadows + shadows * r->shadows,
-                          .wanted = r->lanes * r->how->gen_length,
+                          .wanted = r->lanes * larger(r->how->gen_length, r->least),
+                          .how = r->how->variant,
                           .cached = (size_t)r->policy->kept,
                           .guided = (size_t)r->guided,
                           .chosen = (size_t)r->policy->outputs,
@@ -186,6 +192,7 @@ static void loop_make(struct run *r)
     l->block_pace = how->replay || !diffuse_is_even(how) ? (int32_t)r->block_steps : 0;
     l->mask = (int32_t)r->n->config.mask;
     l->order = how->order;
+    l->rounding = how->confidence;
     l->params = how->unmask;
     l->order_seed = rng_derive(how->seed, "random remasking");
     l->per_block = r->per_block;
@@ -214,8 +221,13 @@ static struct work_size run_count(struct run *r)
     size_t shifted = 0;
     r->drafts = how->draft > 1 ? how->draft : 1;
     r->lanes = r->batch * r->drafts;
-    for (size_t i = 0; i < r->batch; i++)
+    for (size_t i = 0; i < r->batch; i++) {
         r->ids += r->drafts * room_of(r, i);
+        if (how->head_rows == HEAD_ROWS_CANVAS)
+            r->least = larger(r->least, room_of(r, i));
+    }
+    if (how->head_rows == HEAD_ROWS_BLOCK)
+        r->least = how->block_length;
     for (size_t i = 0; i < r->inputs; i++)
         shifted |= shift_of(r, &r->in[i]);
     r->policy = cache_policies[how->cache];

@@ -6,13 +6,20 @@
 #ifndef DECODE_DIFFUSE_H
 #define DECODE_DIFFUSE_H
 
+#include "kernels/gumbel.h"
 #include "lib/decode/cache/cache.h"
 #include "lib/decode/commit_trace.h"
 #include "lib/decode/generation.h"
 #include "lib/decode/observer.h"
 #include "lib/decode/schedule.h"
 #include "lib/decode/suffix.h"
-#include "lib/network/network.h"
+#include "lib/network/work.h"
+
+/* What the head computes of a pass: answers to the slots that can be committed, or, what samplers
+ * do that have no use for the others either, to as many as a block has slots, or as the canvas has
+ * ids. The same answers are used. */
+#define HEAD_ROWS_CHOICES "masked|block|canvas"
+enum head_rows { HEAD_ROWS_MASKED, HEAD_ROWS_BLOCK, HEAD_ROWS_CANVAS };
 
 struct diffuse {
     size_t gen_length;    /* slots of the canvas; a multiple of block_length */
@@ -34,6 +41,10 @@ struct diffuse {
     size_t alive;         /* canvases in a pass at most; 0: all */
     size_t draft;         /* states of a canvas that a pass answers: the one it is at, and what its
                            * next steps may come to. 0 as 1: no more than the first */
+    struct variant variant; /* of the passes */
+    enum head_rows head_rows; /* which slots the head answers */
+    enum gumbel gumbel;   /* kind of the noise */
+    enum rounding confidence; /* as what the confidence of an answer is kept */
     int logits_eos_inf;   /* eos can never be chosen */
     int confidence_eos_eot_inf; /* eos and end-of-turn are committed last (see diffuse.c, quiet) */
     int stop_at_eos;      /* 1: stop when the readable prefix holds a stop id */

@@ -40,7 +40,7 @@ void generation_commit(struct generation *g, int32_t tokens)
 
 int generation_refuses(const struct config *c, struct err *e)
 {
-    const int forward = c->paradigm == PARADIGM_AUTOREGRESSIVE;
+    const int forward = !config_denoises(c);
     const enum mask wants = forward                                  ? MASK_CAUSAL
                             : c->paradigm == PARADIGM_BLOCK_DIFFUSION ? MASK_BLOCK_CAUSAL
                                                                       : MASK_FULL;
@@ -61,7 +61,7 @@ int32_t generation_stops(const struct config *c, int32_t stop[ADVANCE_STOPS])
     int32_t n = 0;
     for (size_t i = 0; i < c->n_eos; i++)
         stop[n++] = (int32_t)c->eos[i];
-    if (c->paradigm != PARADIGM_AUTOREGRESSIVE && c->eot >= 0)
+    if (config_denoises(c) && c->eot >= 0)
         stop[n++] = (int32_t)c->eot;
     return n;
 }

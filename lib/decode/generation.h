@@ -45,6 +45,11 @@ struct generation {
     int64_t drafted_tokens;   /* guessed ahead for it, and of these right: LLaMA */
     int64_t accepted_tokens;
     int64_t admit_ns;      /* when it joined its batch, since that began; all above count from it */
+    /* Under latent thoughts (think.h); 0 elsewhere. NaN: nothing was fitted. */
+    int64_t vi_ns, decode_ns; /* of e2e_ns: fitting them; the rest */
+    double kl_nats;        /* of the posterior, as it was last fitted, from the prior */
+    double elbo_nats;      /* -ELBO of what it was fitted to: one draw, before the last step */
+    size_t state_bytes;    /* keys and values of the text and of its latents */
     int oom, bad;          /* 1: memory short / NaN in the logits: no tokens */
 };
 void generation_free(struct generation *g);

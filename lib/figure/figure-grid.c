@@ -360,3 +360,62 @@ void figure_ratio(struct figure *f, const struct runset *s, const struct figure_
     config_table_free(&c);
     config_table_free(&llada);
 }
+
+/* ---- fit ---- */
+
+/* Of records of kind forecast, what fit: the largest batch that the capacity holds. */
+static void put_fit(struct grid *g, int p, int row, const json_t *r)
+{
+    double batch = rec_number(r, "batch"), least = rec_number(r, "fits_gb");
+    const json_t *sizes = json_object_get(r, "capacity_gb");
+    for (int k = 0; k < g->columns; k++) {
+        double gb = json_number_value(json_array_get(sizes, (size_t)k)), *at = &g->value[p][row][k];
+        if (isnan(*at) && !(least <= gb)) {
+            g->mark[p][row][k] = OOM;
+            strcpy(g->text[p][row][k], "–");
+        }
+        if (!(least <= gb) || !(batch > 0) || log2(batch) < *at)
+            continue;
+        *at = log2(batch);
+        g->mark[p][row][k] = PLAIN;
+        snprintf(g->text[p][row][k], sizeof g->text[p][row][k], "%.0f", batch);
+    }
+}
+
+void figure_fit(struct figure *f, const struct runset *s, const struct figure_request *q)
+{
+    (void)q;
+    struct grid *g = grid_new();
+    const json_t *r;
+    double prompt = NAN;
+    size_t i;
+    json_array_foreach(runset_kind(s, "forecast"), i, r) {
+        const char *model = rec_text(r, "model"), *level = rec_text(r, "level");
+        const json_t *sizes = json_object_get(r, "capacity_gb");
+        if (!rec_is(r, "what", "fit") || !model || !level || !json_array_size(sizes))
+            continue;
+        for (; g->columns < MAX_SIDE && (size_t)g->columns < json_array_size(sizes); g->columns++)
+            g->column[g->columns] =
+                mem_format("%.4g", json_number_value(json_array_get(sizes, (size_t)g->columns)));
+        char *name = mem_format("%s, %.0f", level, rec_number(r, "new_tokens"));
+        int p = index_of_model(g->title, &g->panels, MAX_MODELS, model);
+        int row = index_of_model(g->row, &g->rows, MAX_SIDE, name);
+        free(name);
+        prompt = rec_number(r, "prompt_tokens");
+        if (p < 0 || row < 0)
+            f->script.skipped++;
+        else
+            put_fit(g, p, row, r);
+    }
+    if (!g->panels)
+        f->why = "no records of forecast --fit";
+    g->x_label = "memory of the device (GB)";
+    g->y_label = "level, tokens to come";
+    put_grid(&f->script, g);
+    script_text(&f->script, "value_label", "batch size");
+    f->level = (double)NAN; /* planned, without an interval */
+    figure_say(f, "In each cell: the largest batch size, of those asked about, that fits a GPU of "
+                  "that memory (GB = 1e9), with prompts of %.0f tokens; planned by the arithmetic "
+                  "of this program, not measured. Hatched: not one prompt fits.", prompt);
+    grid_free(g);
+}

@@ -25,6 +25,8 @@ const struct figure_type figure_types[] = {
     {"growth", "growth", figure_growth},
     {"kinds", "kinds", figure_kinds},
     {"trace", "trace", figure_trace},
+    {"waterfall", "waterfall", figure_waterfall},
+    {"fit", "fit heat", figure_fit},
     {"roofline", "roofline", figure_roofline},
     {"drift", "drift", figure_drift},
     {"loss", "loss", figure_loss},

@@ -80,6 +80,8 @@ void figure_frontier(struct figure *f, const struct runset *s, const struct figu
 void figure_growth(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_kinds(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_trace(struct figure *f, const struct runset *s, const struct figure_request *q);
+void figure_waterfall(struct figure *f, const struct runset *s, const struct figure_request *q);
+void figure_fit(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_drift(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_roofline(struct figure *f, const struct runset *s, const struct figure_request *q);
 

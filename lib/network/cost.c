@@ -12,7 +12,8 @@ struct cost_model cost_model_of(const struct network *n)
     double E = (double)c->head_dim, layers = (double)c->layers;
     size_t rows, cols;
     role_shape(c, ROLE_HEAD, &rows, &cols);
-    enum dtype head = quantization_dtype(n->quant, c, c->tied ? ROLE_EMBED : ROLE_HEAD, n->dtype);
+    enum role answers = c->tied ? ROLE_EMBED : ROLE_HEAD;
+    enum dtype head = quantization_dtype(n->quant, c, answers, 0, n->dtype);
     struct cost_model t = {.pair_flops = 4 * layers * (double)c->heads * E,
                            .answer_flops = 2 * (double)c->vocab * (double)c->width,
                            .head_bytes = dtype_bytes(head, rows, cols),
@@ -24,14 +25,15 @@ struct cost_model cost_model_of(const struct network *n)
     for (int i = 0; i < ROLE_COUNT; i++) {
         enum role r = (enum role)i;
         int is_bias = role_is_vector(r) && !role_is_norm(r);
-        if (!role_per_layer(r) || role_is_norm(r))
-            continue;
+        if (!role_per_layer(r) || role_is_norm(r) || r == ROLE_CROSS_K || r == ROLE_CROSS_V)
+            continue; /* the last two multiply the latents, once a text */
         role_shape(c, r, &rows, &cols);
         double times = (double)role_layers(c, r);
         t.row_flops += times * (is_bias ? 1 : 2) * (double)rows * (double)cols;
-        t.block_bytes += times * dtype_bytes(is_bias ? DTYPE_F32
-                                                     : quantization_dtype(n->quant, c, r, n->dtype),
-                                             rows, cols);
+        for (size_t l = 0; l < role_layers(c, r); l++)
+            t.block_bytes += dtype_bytes(is_bias ? DTYPE_F32
+                                                 : quantization_dtype(n->quant, c, r, l, n->dtype),
+                                         rows, cols);
     }
     t.look_flops = t.row_flops / layers + (layers - 1) * (double)c->kv_heads * E *
                                               (2 * (double)c->width + (c->qkv_bias ? 1 : 0));

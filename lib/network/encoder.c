@@ -81,7 +81,7 @@ static struct work work_make(const struct encoder *n, size_t T)
 {
     struct backend *b = n->backend;
     size_t D = n->width, F = n->ffn;
-    size_t most = b->ops->attention_work(b, T, 1, T, n->heads, n->heads, n->head_dim);
+    size_t most = b->ops->attention_work(b, T, 1, T, n->heads, n->heads, n->head_dim, 0);
     most = larger(most, b->ops->matmul_work(b, T, D, 3 * D));
     most = larger(most, b->ops->matmul_work(b, T, D, F));
     most = larger(most, b->ops->matmul_work(b, T, F, D));

@@ -10,25 +10,33 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+/* Rows of a layer's products at once. */
+static size_t tile(const struct network *n, const struct work_size *s)
+{
+    return n->row_tile && n->row_tile < s->rows ? n->row_tile : s->rows;
+}
+
 /* The scratch that operations use by turns. */
 static size_t scratch(const struct network *n, const struct work_size *s)
 {
     const struct config *c = &n->config;
     struct backend *b = n->backend;
     const struct ops *ops = b->ops;
-    size_t T = s->rows, D = c->width, F = c->ffn, HE = c->heads * c->head_dim;
-    size_t most = larger(ops->attention_work(b, T, s->seqs, s->slots, c->heads, c->kv_heads,
-                                             c->head_dim),
-                         ops->head_work(b, s->wanted, D, c->vocab));
-    most = larger(most, ops->qkv_work(b, T, D, c->heads, c->kv_heads, c->head_dim,
+    size_t T = s->rows, D = c->width, F = c->ffn, HE = c->heads * c->head_dim, N = tile(n, s);
+    size_t scores = s->how.scores < c->heads ? s->how.scores : c->heads;
+    size_t logits = s->how.dense_head * (s->guided || s->compared ? 2 : 1);
+    size_t most = larger(ops->attention_work(b, T, s->seqs, larger(s->slots, c->latents), c->heads,
+                                             c->kv_heads, c->head_dim, scores),
+                         ops->head_work(b, s->wanted, D, c->vocab, logits));
+    most = larger(most, ops->qkv_work(b, N, D, c->heads, c->kv_heads, c->head_dim,
                                       c->qkv_bias || c->qk_norm));
-    most = larger(most, ops->matmul_work(b, T, HE, D));
-    most = larger(most, ops->matmul_work(b, T, D, 2 * F));
+    most = larger(most, ops->matmul_work(b, N, HE, D));
+    most = larger(most, ops->matmul_work(b, N, D, 2 * F));
     if (s->chosen)
         most = larger(most, ops->matmul_work(b, T, D, c->kv_heads * c->head_dim));
     if (s->chosen || s->sifted)
         most = larger(most, reuse_work(T, s->seqs, c->kv_heads * c->head_dim));
-    return larger(most, ops->matmul_work(b, T, F, D));
+    return larger(most, ops->matmul_work(b, N, F, D));
 }
 
 static size_t array(size_t bytes)
@@ -43,7 +51,7 @@ static size_t index_arrays(const struct work_size *s)
            2 * array(4 * s->wanted) + array(4 * (s->guided | s->compared) * s->wanted) +
            array(8 * s->wanted) + array(16 * s->seqs) + array(4 * s->seqs) +
            2 * array(4 * ADVANCE_STOPS) + (s->chosen || s->sifted ? array(16 * s->seqs) : 0) +
-           array(16 * s->chosen * s->seqs);
+           array(16 * s->chosen * s->seqs) + array(16 * s->latent * s->seqs);
 }
 
 static size_t head(const struct network *n, const struct work_size *s)
@@ -60,8 +68,10 @@ static size_t activations(const struct network *n, const struct work_size *s)
     size_t A = dtype_value_bytes(n->backend->act), T = s->rows, D = c->width;
     size_t HE = c->heads * c->head_dim, KE = c->kv_heads * c->head_dim;
     size_t own = s->sifted ? dtype_value_bytes(n->kv_dtype) : s->cached ? 0 : A;
-    size_t stream = array(A * T * D) + 2 * array(A * T * HE) + array(A * T * c->ffn) +
-                    2 * array(own * T * KE) + array(4 * T * c->head_dim);
+    size_t ffn = A * tile(n, s) * c->ffn;
+    size_t stream = array(A * T * D) + 2 * array(A * T * HE) + array(ffn) +
+                    array(s->how.unfused * ffn) + 2 * array(own * T * KE) +
+                    array(4 * T * c->head_dim);
     size_t chosen = array(A * s->chosen * T * D) + 4 * array(4 * s->chosen * T);
     return index_arrays(s) + stream + chosen + head(n, s) + array(scratch(n, s));
 }

@@ -1,11 +1,13 @@
 /* estimate.h - the memory that a network needs, computed from its config and precision alone.
  *
- *     weights      network_expected_bytes
+ *     weights      network_expected_bytes: what is resident, with the slots of what is not
  *     kv           2 L S K E values of the cache's dtype; where outputs are kept A 2 L S D too
- *     activations  A [T (D + 2HE + F) + R D], 4 T E of the rotation, answers, index arrays, and the
- *                  scratch of the neediest operation; without a cache A 2 T K E too, with CFG
- *                  A R D too, with logits 4 R V too, with chosen rows A T D too, with sifting
- *                  2 T K E of the cache's dtype too. A = 4, or 2 where activations are bf16
+ *     activations  A [T (D + 2HE) + N F + R D], 4 T E of the rotation, answers, index arrays, and
+ *                  the scratch of the neediest operation, N rows being those of a row tile, or T;
+ *                  without a cache A 2 T K E too, with CFG A R D too, with logits 4 R V too, with
+ *                  chosen rows A T D too, with sifting 2 T K E of the cache's dtype too, unfused
+ *                  A N F too. Scratch holds 4 h T S with the scores of h heads at once,
+ *                  4 R V with a dense head, 8 R V where rows have twins (not on ref). A = 4, or 2 where activations are bf16
  *
  * Weights and cache are rounded up to 64 bytes, as memory is handed out, every array of the
  * activations to 256.

@@ -9,6 +9,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "lib/network/latent.h"
+
 static size_t larger(size_t a, size_t b)
 {
     return a > b ? a : b;
@@ -36,6 +38,8 @@ static void list_seqs(const struct forward *f, const struct kv *kv, struct work 
             r->slots[at] = q->slots[j];
             r->slot_pos[at] = kv->pos[q->slots[j]];
         }
+        if (w->size.latent)
+            w->host.cross[s] = latent_seq(kv->latents, q->latent, (int32_t)row, (int32_t)q->rows);
         p->max_rows = larger(p->max_rows, q->rows);
         p->max_slots = larger(p->max_slots, n_slots);
         row += q->rows;

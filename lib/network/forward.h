@@ -9,6 +9,7 @@ struct forward_seq {
     size_t rows;
     const int32_t *slots; /* cache slots that these rows read (their own included) */
     size_t n_slots;
+    size_t latent;        /* whose latents they read: which part of kv->latents */
 };
 /* Host memory throughout. */
 struct forward {

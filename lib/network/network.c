@@ -5,6 +5,7 @@
  */
 #include "lib/network/network.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +32,7 @@ static int load_mat(struct network *n, const struct checkpoint *c, enum role r, 
 {
     struct weight w = {c, r, layer};
     struct mat_source s = checkpoint_source(&w);
-    enum dtype dtype = quantization_dtype(n->quant, &n->config, r, n->dtype);
+    enum dtype dtype = quantization_dtype(n->quant, &n->config, r, layer, n->dtype);
     int odd = 0;
     s.odd = c->role ? &odd : NULL; /* what is drawn is finite */
     checkpoint_advise(&w, 1);
@@ -80,7 +81,47 @@ static int load_rope(struct network *n, struct err *e)
     return n->inv_freq ? 0 : short_of_memory(n, ROLE_Q, e);
 }
 
-static int load_layer(struct network *n, const struct checkpoint *c, size_t l, struct err *e)
+/* The matrices of a layer, in the order in which a store keeps them. */
+static const enum role layer_roles[] = {ROLE_Q,       ROLE_K,       ROLE_V,       ROLE_O,
+                                        ROLE_GATE,    ROLE_UP,      ROLE_DOWN,    ROLE_CROSS_Q,
+                                        ROLE_CROSS_K, ROLE_CROSS_V, ROLE_CROSS_O};
+enum { LAYER_MATS = sizeof layer_roles / sizeof *layer_roles, LATENT_MATS = 4 /* the last ones */ };
+
+static size_t layer_mats(const struct network *n)
+{
+    return LAYER_MATS - (n->config.latents ? 0 : LATENT_MATS);
+}
+
+static struct mat *layer_mat(struct layer *y, size_t i)
+{
+    struct mat *const mats[LAYER_MATS] = {&y->q,       &y->k,       &y->v,    &y->o,
+                                          &y->gate,    &y->up,      &y->down, &y->cross_q,
+                                          &y->cross_k, &y->cross_v, &y->cross_o};
+    return mats[i];
+}
+
+static int is_outside(const struct network *n, size_t l)
+{
+    return offload_number(&n->wish, n->config.layers, l) >= 0;
+}
+
+/* The matrices of layer l, where they stay or on their way into the store. */
+static int load_mats(struct network *n, const struct checkpoint *c, size_t l, struct err *e)
+{
+    size_t at = 0;
+    int bad = 0;
+    for (size_t i = 0; i < layer_mats(n) && !bad; i++) {
+        struct mat *m = layer_mat(&n->layer[l], i);
+        bad = load_mat(n, c, layer_roles[i], l, m, e);
+        if (bad && is_outside(n, l))
+            n->backend->ops->mat_free(n->backend, m);
+        else if (!bad && is_outside(n, l))
+            bad = offload_take(n->offload, l, m, &at, e);
+    }
+    return bad;
+}
+
+static int load_vectors(struct network *n, const struct checkpoint *c, size_t l, struct err *e)
 {
     struct layer *y = &n->layer[l];
     return load_vector(n, c, ROLE_ATTN_NORM, l, &y->attn_norm, e) ||
@@ -90,15 +131,26 @@ static int load_layer(struct network *n, const struct checkpoint *c, size_t l, s
                    load_vector(n, c, ROLE_V_BIAS, l, &y->v_bias, e) ||
                    load_vector(n, c, ROLE_Q_NORM, l, &y->q_norm, e) ||
                    load_vector(n, c, ROLE_K_NORM, l, &y->k_norm, e) ||
-                   load_mat(n, c, ROLE_Q, l, &y->q, e) ||
-                   load_mat(n, c, ROLE_K, l, &y->k, e) ||
-                   load_mat(n, c, ROLE_V, l, &y->v, e) ||
-                   load_mat(n, c, ROLE_O, l, &y->o, e) ||
-                   load_mat(n, c, ROLE_GATE, l, &y->gate, e) ||
-                   load_mat(n, c, ROLE_UP, l, &y->up, e) ||
-                   load_mat(n, c, ROLE_DOWN, l, &y->down, e)
+                   load_vector(n, c, ROLE_CROSS_NORM, l, &y->cross_norm, e)
                ? -1
                : 0;
+}
+
+/* First of all, when the others are not there yet: a matrix on its way takes memory too. */
+static int load_outside(struct network *n, const struct checkpoint *c, struct err *e)
+{
+    const struct ops *ops = n->backend->ops;
+    if (!n->wish.layers)
+        return 0;
+    n->offload = offload_open(n->backend, &n->wish, n->config.layers, network_layer_bytes(n), e);
+    int bad = !n->offload;
+    for (size_t l = 0; !bad && l < n->config.layers; l++)
+        bad = is_outside(n, l) && load_mats(n, c, l, e);
+    if (!bad)
+        offload_start(n->offload);
+    if (!bad && ops->trim)
+        ops->trim(n->backend);
+    return bad;
 }
 
 /* ---- precision ---- */
@@ -141,20 +193,39 @@ static enum dtype auto_dtype(const struct ops *ops, const struct checkpoint *c)
     return strcmp(checkpoint_dtype(c), "BF16") ? DTYPE_F32 : DTYPE_BF16_F32;
 }
 
+/* The format of the matrices that a pass multiplies first; activations follow from it. */
+static enum dtype first_dtype(const struct network *n)
+{
+    return quantization_dtype(n->quant, &n->config, ROLE_Q, 0, n->dtype);
+}
+
+/* Why the back end cannot have the matrix beside the others, or NULL. Activations have one format
+ * in all products; an embedding alone is not multiplied. */
+static const char *refuses(const struct network *n, enum role r, enum dtype d, size_t cols)
+{
+    const struct ops *ops = n->backend->ops;
+    const char *why = ops->refuses(n->backend, d, cols);
+    int multiplied = r != ROLE_EMBED || n->config.tied;
+    if (!why && multiplied && ops->act_dtype(d) != ops->act_dtype(first_dtype(n)))
+        why = "what is not quantized has other activations than the rest: use --dtype bf16";
+    return why;
+}
+
 /* -1: the back end has no matrices of a kind that is wanted. */
 static int check_matrices(const struct network *n, struct err *e)
 {
-    for (int i = 0; i < ROLE_COUNT; i++) {
-        enum role r = (enum role)i;
-        enum dtype d = quantization_dtype(n->quant, &n->config, r, n->dtype);
-        size_t rows, cols;
-        role_shape(&n->config, r, &rows, &cols);
-        const char *why = role_is_vector(r) ? NULL : n->backend->ops->refuses(n->backend, d, cols);
-        if (why)
-            return err_set(e, EXIT_BAD_USAGE, "%s: %s as %s [%zu, %zu] on %s: %s", n->config.name,
-                           role_name(r), dtype_info[d].name, rows, cols, n->backend->ops->name,
-                           why);
-    }
+    for (int i = 0; i < ROLE_COUNT; i++)
+        for (size_t l = 0; l < role_layers(&n->config, (enum role)i); l++) {
+            enum role r = (enum role)i;
+            enum dtype d = quantization_dtype(n->quant, &n->config, r, l, n->dtype);
+            size_t rows, cols;
+            role_shape(&n->config, r, &rows, &cols);
+            const char *why = role_is_vector(r) ? NULL : refuses(n, r, d, cols);
+            if (why)
+                return err_set(e, EXIT_BAD_USAGE, "%s: %s as %s [%zu, %zu] on %s: %s",
+                               n->config.name, role_name(r), dtype_info[d].name, rows, cols,
+                               n->backend->ops->name, why);
+        }
     return 0;
 }
 
@@ -172,7 +243,7 @@ static int choose_precision(struct network *n, const struct checkpoint *c,
     enum dtype half = network_half(n) ? DTYPE_BF16 : DTYPE_F32;
     if (read_dtype("--kv-dtype", p->kv, is_cache, half, &n->kv_dtype, e) || check_matrices(n, e))
         return -1;
-    n->backend->act = ops->act_dtype(quantization_dtype(n->quant, &n->config, ROLE_Q, n->dtype));
+    n->backend->act = ops->act_dtype(first_dtype(n));
     return 0;
 }
 
@@ -183,21 +254,44 @@ int network_half(const struct network *n)
 
 /* ---- loading ---- */
 
+static size_t mat_bytes(const struct network *n, enum role r, size_t l)
+{
+    size_t rows, cols;
+    role_shape(&n->config, r, &rows, &cols);
+    enum dtype d = quantization_dtype(n->quant, &n->config, r, l, n->dtype);
+    return n->backend->ops->mat_bytes(rows, cols, d);
+}
+
+size_t network_layer_bytes(const struct network *n)
+{
+    size_t most = 0;
+    for (size_t l = 0; l < n->config.layers; l++) {
+        size_t sum = 0;
+        for (size_t i = 0; i < layer_mats(n); i++)
+            sum += offload_part(mat_bytes(n, layer_roles[i], l));
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
+
 /* taken(bytes): what a block of so many bytes takes. */
 static size_t expected(const struct network *n, size_t (*taken)(size_t bytes))
 {
     const struct config *c = &n->config;
-    size_t sum = taken(c->head_dim / 2 * sizeof(float));
+    size_t outside = n->wish.layers, sum = taken(c->head_dim / 2 * sizeof(float));
+    if (outside)
+        sum += taken(offload_slots(&n->wish, network_layer_bytes(n)));
     for (int i = 0; i < ROLE_COUNT; i++) {
         enum role r = (enum role)i;
         size_t rows, cols;
         role_shape(c, r, &rows, &cols);
         if (r == ROLE_HEAD && c->tied)
             continue;
-        enum dtype d = quantization_dtype(n->quant, c, r, n->dtype);
-        size_t bytes = role_is_vector(r) ? rows * cols * sizeof(float)
-                                       : n->backend->ops->mat_bytes(rows, cols, d);
-        sum += role_layers(c, r) * taken(bytes);
+        for (size_t l = 0; l < role_layers(c, r); l++) {
+            int vector = role_is_vector(r), elsewhere = role_per_layer(r) && is_outside(n, l);
+            if (vector || !elsewhere)
+                sum += taken(vector ? rows * cols * sizeof(float) : mat_bytes(n, r, l));
+        }
     }
     return sum;
 }
@@ -235,14 +329,15 @@ static int check_room(const struct network *n, struct err *e)
 
 static int load_all(struct network *n, const struct checkpoint *c, struct err *e)
 {
-    int bad = load_rope(n, e) || load_mat(n, c, ROLE_EMBED, 0, &n->embed, e);
+    int bad = load_outside(n, c, e) || load_rope(n, e) ||
+              load_mat(n, c, ROLE_EMBED, 0, &n->embed, e);
     if (!bad && n->config.tied)
         n->head = n->embed;
     else if (!bad)
         bad = load_mat(n, c, ROLE_HEAD, 0, &n->head, e);
     bad = bad || load_vector(n, c, ROLE_NORM, 0, &n->norm, e);
     for (size_t l = 0; !bad && l < n->config.layers; l++)
-        bad = load_layer(n, c, l, e);
+        bad = load_vectors(n, c, l, e) || (!is_outside(n, l) && load_mats(n, c, l, e));
     return bad || (c->tensors && safetensors_unchanged(c->tensors, e)) ? -1 : 0;
 }
 
@@ -265,11 +360,19 @@ static uint64_t identity_of(const struct network *n)
 int network_settle(struct network *n, struct backend *b, const struct checkpoint *c,
                    const struct precision *p, struct err *e)
 {
-    *n = (struct network){.config = c->config, .backend = b};
+    *n = (struct network){.config = c->config, .backend = b, .wish = p->offload};
+    if (n->wish.layers > c->config.layers)
+        n->wish.layers = c->config.layers;
     if (c->config.rope_dims != c->config.head_dim)
         return err_set(e, EXIT_BAD_DATA, "%s: %zu of %zu values of a head are rotated: partial "
                        "rotation is not supported yet", c->config.name, c->config.rope_dims,
                        c->config.head_dim);
+    if (c->config.latents && *b->name)
+        return err_set(e, EXIT_NO_DEVICE, "%s: latent thoughts are fitted on the processor: "
+                       "expected --device cpu, got %s", c->config.name, b->ops->name);
+    if (c->config.latents && n->wish.layers)
+        return err_set(e, EXIT_BAD_USAGE, "%s: latent thoughts are fitted with all layers in "
+                       "memory: none can be offloaded", c->config.name);
     return choose_precision(n, c, p, e);
 }
 
@@ -285,10 +388,52 @@ int network_load(struct network *n, struct backend *b, const struct checkpoint *
         return 0;
     }
     struct network what = {.config = n->config, .backend = b, .dtype = n->dtype,
-                           .kv_dtype = n->kv_dtype, .quant = n->quant};
+                           .kv_dtype = n->kv_dtype, .quant = n->quant, .wish = n->wish,
+                           .row_tile = n->row_tile};
     network_free(n);
     *n = what;
     return -1;
+}
+
+/* Matrix `r` of a layer, where a network has it. */
+static struct mat *mat_of(struct network *n, enum role r, size_t layer)
+{
+    struct layer *l = &n->layer[layer];
+    switch (r) {
+    case ROLE_EMBED: return &n->embed;
+    case ROLE_HEAD: return &n->head;
+    case ROLE_Q: return &l->q;
+    case ROLE_K: return &l->k;
+    case ROLE_V: return &l->v;
+    case ROLE_O: return &l->o;
+    case ROLE_GATE: return &l->gate;
+    case ROLE_UP: return &l->up;
+    case ROLE_CROSS_Q: return &l->cross_q;
+    case ROLE_CROSS_K: return &l->cross_k;
+    case ROLE_CROSS_V: return &l->cross_v;
+    case ROLE_CROSS_O: return &l->cross_o;
+    default: return &l->down;
+    }
+}
+
+int network_part(struct network *n, const struct checkpoint *c, enum part p, size_t layer,
+                 enum dtype d, struct err *e)
+{
+    int bad = 0;
+    assert(!n->offload);
+    n->quant = QUANT_MIXED;
+    n->config.mix[layer][p] = (uint8_t)d;
+    for (int i = 0; i < ROLE_COUNT && !bad; i++) {
+        enum role r = (enum role)i;
+        if (quantization_part(&n->config, r) != p || (r == ROLE_HEAD && n->config.tied))
+            continue;
+        n->backend->ops->mat_free(n->backend, mat_of(n, r, layer));
+        bad = load_mat(n, c, r, layer, mat_of(n, r, layer), e);
+    }
+    if (n->config.tied)
+        n->head = n->embed;
+    n->identity = identity_of(n);
+    return bad || check_matrices(n, e) ? -1 : 0;
 }
 
 void network_free(struct network *n)
@@ -298,11 +443,10 @@ void network_free(struct network *n)
     const struct ops *ops = n->backend->ops;
     for (size_t l = 0; l < n->config.layers; l++) {
         struct layer *y = &n->layer[l];
-        struct mat *mats[] = {&y->q, &y->k, &y->v, &y->o, &y->gate, &y->up, &y->down};
-        for (size_t i = 0; i < sizeof mats / sizeof *mats; i++)
-            ops->mat_free(n->backend, mats[i]);
+        for (size_t i = 0; i < layer_mats(n) && !is_outside(n, l); i++)
+            ops->mat_free(n->backend, layer_mat(y, i));
         float *vectors[] = {y->attn_norm, y->ffn_norm, y->q_bias, y->k_bias,
-                            y->v_bias,    y->q_norm,   y->k_norm};
+                            y->v_bias,    y->q_norm,   y->k_norm, y->cross_norm};
         for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
             ops->free(n->backend, vectors[i]);
     }
@@ -311,6 +455,7 @@ void network_free(struct network *n)
     ops->mat_free(n->backend, &n->embed);
     ops->free(n->backend, n->norm);
     ops->free(n->backend, n->inv_freq);
+    offload_close(n->offload);
     free(n->layer);
     *n = (struct network){0};
 }
@@ -318,4 +463,35 @@ void network_free(struct network *n)
 size_t network_weight_bytes(const struct network *n)
 {
     return n->backend->memory.kind[MEMORY_WEIGHTS];
+}
+
+/* ---- reading back ---- */
+
+static const float *vector_of(const struct network *n, enum role r, size_t l)
+{
+    const struct layer *y = &n->layer[l];
+    const float *const vectors[ROLE_COUNT] = {
+        [ROLE_NORM] = n->norm,            [ROLE_ATTN_NORM] = y->attn_norm,
+        [ROLE_FFN_NORM] = y->ffn_norm,    [ROLE_CROSS_NORM] = y->cross_norm,
+        [ROLE_Q_BIAS] = y->q_bias,        [ROLE_K_BIAS] = y->k_bias,
+        [ROLE_V_BIAS] = y->v_bias,        [ROLE_Q_NORM] = y->q_norm,
+        [ROLE_K_NORM] = y->k_norm};
+    return vectors[r];
+}
+
+void network_values(const struct network *n, enum role r, size_t layer, float *out)
+{
+    struct backend *b = n->backend;
+    const struct mat *m = mat_of((struct network *)(uintptr_t)n, r, layer);
+    size_t rows, cols;
+    role_shape(&n->config, r, &rows, &cols);
+    assert(!*b->name && !is_outside(n, layer));
+    if (role_is_vector(r)) {
+        memcpy(out, vector_of(n, r, layer), rows * sizeof *out);
+        return;
+    }
+    for (size_t i = 0; i < rows; i++) {
+        const int32_t row = (int32_t)i;
+        b->ops->embed(b, out + i * cols, m, &row, 1);
+    }
 }

@@ -9,6 +9,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "lib/network/latent.h"
+
 enum { SLOT_STEP = 256 };
 
 /* ---- description ---- */
@@ -67,30 +69,71 @@ struct layer_rows {
     size_t T, max_rows;
 };
 
+/* Row t of x[T, n]. */
+static act *row_at(const struct network *n, act *x, size_t t, size_t width)
+{
+    return (char *)x + t * width * dtype_value_bytes(n->backend->act);
+}
+
+/* Of T rows from t on those that the products work on at once. */
+static size_t rows_at_once(const struct network *n, const struct work *w, size_t t, size_t T)
+{
+    size_t most = work_tile(n, &w->size);
+    return T - t < most ? T - t : most;
+}
+
+/* The queries, keys and values of z, a tile of rows after the other; `to`, `slot` as in struct
+ * qkv. */
+static void qkv_block(const struct network *n, size_t l, const struct work *w,
+                      const struct layer_rows *z, struct cache to, const int32_t *slot)
+{
+    const struct config *c = &n->config;
+    const struct layer *y = &n->layer[l];
+    const size_t E = c->head_dim, kept = c->kv_heads * E * dtype_value_bytes(to.dtype);
+    for (size_t t = 0, N; t < z->T; t += N) {
+        N = rows_at_once(n, w, t, z->T);
+        size_t at = slot ? 0 : t * kept;
+        const struct qkv qkv = {.in = {row_at(n, z->x, t, c->width), y->attn_norm, c->norm_eps},
+                                .wq = &y->q,
+                                .wk = &y->k,
+                                .wv = &y->v,
+                                .bias = {y->q_bias, y->k_bias, y->v_bias},
+                                .head_gain = {y->q_norm, y->k_norm},
+                                .table = w->table + t * E,
+                                .q = row_at(n, w->q, t, c->heads * E),
+                                .to = {(char *)to.k + at, (char *)to.v + at, to.dtype},
+                                .slot = slot ? slot + t : NULL,
+                                .heads = c->heads,
+                                .kv_heads = c->kv_heads,
+                                .head_dim = E};
+        n->backend->ops->qkv(n->backend, &qkv, N, w->scratch);
+    }
+}
+
+/* y = in W^T, or += , a tile of rows after the other; the rows of in are K wide, those of y N. */
+static void multiply_rows(const struct network *n, const struct work *w, const struct mat *m,
+                          struct input in, act *y, int add, size_t T)
+{
+    for (size_t t = 0, N; t < T; t += N) {
+        N = rows_at_once(n, w, t, T);
+        struct input rows = in;
+        rows.x = row_at(n, (act *)(uintptr_t)in.x, t, m->cols);
+        const struct product p = {m, row_at(n, y, t, m->rows), add};
+        n->backend->ops->matmul(n->backend, &p, 1, rows, N, w->scratch);
+    }
+}
+
 static void attention_block(const struct network *n, size_t l, const struct kv *kv,
                             const struct work *w, const struct pass *p, const struct layer_rows *z)
 {
     const struct config *c = &n->config;
     struct backend *b = n->backend;
-    const struct layer *y = &n->layer[l];
     const struct rows *r = &w->device.rows;
     const int own = !kv || p->sifts; /* keys and values are not cached */
-    const struct qkv qkv = {.in = {z->x, y->attn_norm, c->norm_eps},
-                            .wq = &y->q,
-                            .wk = &y->k,
-                            .wv = &y->v,
-                            .bias = {y->q_bias, y->k_bias, y->v_bias},
-                            .head_gain = {y->q_norm, y->k_norm},
-                            .table = w->table,
-                            .q = w->q,
-                            .to = own ? w->fresh : layer_cache(n, kv, l),
-                            .slot = own ? NULL : z->slot,
-                            .heads = c->heads,
-                            .kv_heads = c->kv_heads,
-                            .head_dim = c->head_dim};
+    const struct cache to = own ? w->fresh : layer_cache(n, kv, l);
     const struct attn attn = {.q = w->q,
                               .y = w->y,
-                              .kv = qkv.to,
+                              .kv = to,
                               .half = network_half(n),
                               .pos = z->pos,
                               .seqs = z->seqs,
@@ -104,21 +147,68 @@ static void attention_block(const struct network *n, size_t l, const struct kv *
                               .kv_heads = c->kv_heads,
                               .head_dim = c->head_dim,
                               .mask = p->mask,
-                              .mask_block = p->mask_block};
-    const struct product o = {&y->o, z->x, 1};
-    b->ops->qkv(b, &qkv, z->T, w->scratch);
+                              .mask_block = p->mask_block,
+                              .window = c->window,
+                              .dense = work_scores(n, &w->size)};
+    qkv_block(n, l, w, z, to, own ? NULL : z->slot);
     b->ops->attention(b, &attn, w->scratch);
-    b->ops->matmul(b, &o, 1, (struct input){.x = w->y}, z->T, w->scratch);
+    multiply_rows(n, w, &n->layer[l].o, (struct input){.x = w->y}, z->x, 1, z->T);
+}
+
+/* w->gate = silu(in Wgate^T) * (in Wup^T), in one operation or in three. */
+static void gate_rows(const struct network *n, size_t l, const struct work *w, struct input in,
+                      size_t N)
+{
+    struct backend *b = n->backend;
+    const struct layer *y = &n->layer[l];
+    const struct product gate = {&y->gate, w->gate, 0}, up = {&y->up, w->up, 0};
+    if (!w->size.how.unfused) {
+        b->ops->gated(b, w->gate, in, &y->gate, &y->up, N, w->scratch);
+        return;
+    }
+    b->ops->matmul(b, &gate, 1, in, N, w->scratch);
+    b->ops->matmul(b, &up, 1, in, N, w->scratch);
+    b->ops->swiglu(b, w->gate, w->gate, w->up, N * n->config.ffn);
+}
+
+/* x += what the rows read of their latents. */
+static void cross_block(const struct network *n, size_t l, const struct kv *kv,
+                        const struct work *w, const struct pass *p)
+{
+    const struct config *c = &n->config;
+    struct backend *b = n->backend;
+    const struct layer *y = &n->layer[l];
+    struct attn attn = {.q = w->q,
+                        .y = w->y,
+                        .half = network_half(n),
+                        .pos = w->device.rows.pos,
+                        .seqs = w->device.cross,
+                        .n_seqs = p->n_seqs,
+                        .T = p->T,
+                        .max_rows = p->max_rows,
+                        .heads = c->heads,
+                        .kv_heads = c->kv_heads,
+                        .head_dim = c->head_dim,
+                        .mask = MASK_FULL};
+    latent_read(kv->latents, n, l, &attn);
+    multiply_rows(n, w, &y->cross_q, (struct input){w->x, y->cross_norm, c->norm_eps}, w->q, 0,
+                  p->T);
+    b->ops->rope(b, w->q, w->table, p->T, c->heads, c->head_dim, 1);
+    b->ops->attention(b, &attn, w->scratch);
+    multiply_rows(n, w, &y->cross_o, (struct input){.x = w->y}, w->x, 1, p->T);
 }
 
 static void ffn_block(const struct network *n, size_t l, const struct work *w, act *x, size_t T)
 {
     struct backend *b = n->backend;
     const struct layer *y = &n->layer[l];
-    const struct input in = {x, y->ffn_norm, n->config.norm_eps};
-    const struct product down = {&y->down, x, 1};
-    b->ops->gated(b, w->gate, in, &y->gate, &y->up, T, w->scratch);
-    b->ops->matmul(b, &down, 1, (struct input){.x = w->gate}, T, w->scratch);
+    for (size_t t = 0, N; t < T; t += N) {
+        N = rows_at_once(n, w, t, T);
+        act *rows = row_at(n, x, t, n->config.width);
+        const struct product down = {&y->down, rows, 1};
+        gate_rows(n, l, w, (struct input){rows, y->ffn_norm, n->config.norm_eps}, N);
+        b->ops->matmul(b, &down, 1, (struct input){.x = w->gate}, N, w->scratch);
+    }
 }
 
 /* Of the keys and values that layer l has made, what is kept. */
@@ -149,6 +239,8 @@ static void whole_layer(const struct network *n, size_t l, const struct kv *kv,
     attention_block(n, l, kv, w, p, &all);
     if (p->sifts)
         sift_layer(n, l, kv, w, p);
+    if (w->size.latent)
+        cross_block(n, l, kv, w, p);
     ffn_block(n, l, w, w->x, p->T);
     if (n->hook)
         n->hook->hear(n->hook->ctx, l, w->y, w->gate, p->T);
@@ -239,11 +331,13 @@ static void answer(const struct network *n, const struct work *w, const struct p
     double eps = n->config.norm_eps;
     ops->rmsnorm(b, w->wanted, w->x, r->wanted, n->norm, p->R, D, eps);
     int compares = p->query.divergence != 0;
+    struct head_query query = p->query;
+    query.dense = w->size.how.dense_head;
     if (p->guided)
         ops->rmsnorm(b, w->uncond, w->x, r->uncond, n->norm, p->R, D, eps);
     if (compares)
         ops->rmsnorm(b, w->uncond, w->before, r->uncond, NULL, p->R, D, eps);
-    ops->head(b, &n->head, w->wanted, p->guided || compares ? w->uncond : NULL, p->R, &p->query,
+    ops->head(b, &n->head, w->wanted, p->guided || compares ? w->uncond : NULL, p->R, &query,
               w->answer, p->logits ? w->logits : NULL, w->scratch);
     if (compares)
         ops->rmsnorm(b, w->before, w->wanted, NULL, NULL, p->R, D, eps);
@@ -256,11 +350,17 @@ void pass_run(const struct network *n, const struct kv *kv, const struct work *w
     struct backend *b = n->backend;
     const struct rows *r = &w->device.rows;
     assert((!p->chosen || (kv && kv->attn)) && (!p->sifts || w->size.sifted));
+    assert(!w->size.latent == !c->latents && (!c->latents || (kv && kv->latents && !kv->attn)));
     assert(p->T <= w->size.rows && p->n_seqs <= w->size.seqs && p->R <= w->size.wanted);
+    offload_begin(n->offload);
     b->ops->embed(b, w->x, &n->embed, r->token, p->T);
     b->ops->rope_table(b, w->table, r->pos, n->inv_freq, p->T, c->head_dim);
-    for (size_t l = 0; l < c->layers; l++)
+    for (size_t l = 0; l < c->layers; l++) {
+        offload_enter(n->offload, l);
         (kv && kv->attn ? kept_layer : whole_layer)(n, l, kv, w, p);
+        offload_leave(n->offload, l);
+    }
     if (p->R)
         answer(n, w, p);
+    offload_end(n->offload);
 }

@@ -47,11 +47,28 @@ static void arena_index(struct arena *k, struct index *x, const struct work_size
     x->quiet = arena_ids(k, ADVANCE_STOPS);
     x->part = arena_take(k, (s->chosen | s->sifted) * s->seqs, sizeof *x->part);
     x->some = arena_take(k, s->chosen * s->seqs, sizeof *x->some);
+    x->cross = arena_take(k, s->latent * s->seqs, sizeof *x->cross);
 }
 
 static size_t larger(size_t a, size_t b)
 {
     return a > b ? a : b;
+}
+
+size_t work_scores(const struct network *n, const struct work_size *s)
+{
+    return s->how.scores < n->config.heads ? s->how.scores : n->config.heads;
+}
+
+/* Matrices of logits that the head makes at once. */
+static size_t work_logits(const struct work_size *s)
+{
+    return s->how.dense_head * (1 + (s->guided | s->compared));
+}
+
+size_t work_tile(const struct network *n, const struct work_size *s)
+{
+    return n->row_tile && n->row_tile < s->rows ? n->row_tile : s->rows;
 }
 
 /* Bytes of work that the neediest operation asks for. */
@@ -60,18 +77,19 @@ static size_t scratch_bytes(const struct network *n, const struct work_size *s)
     const struct config *c = &n->config;
     struct backend *b = n->backend;
     const struct ops *ops = b->ops;
-    size_t T = s->rows, D = c->width, HE = c->heads * c->head_dim;
-    size_t most = ops->attention_work(b, T, s->seqs, s->slots, c->heads, c->kv_heads, c->head_dim);
-    most = larger(most, ops->qkv_work(b, T, D, c->heads, c->kv_heads, c->head_dim,
+    size_t T = s->rows, D = c->width, HE = c->heads * c->head_dim, tile = work_tile(n, s);
+    size_t most = ops->attention_work(b, T, s->seqs, larger(s->slots, c->latents), c->heads,
+                                      c->kv_heads, c->head_dim, work_scores(n, s));
+    most = larger(most, ops->qkv_work(b, tile, D, c->heads, c->kv_heads, c->head_dim,
                                       c->qkv_bias || c->qk_norm));
-    most = larger(most, ops->matmul_work(b, T, HE, D));
-    most = larger(most, ops->matmul_work(b, T, D, 2 * c->ffn));
-    most = larger(most, ops->matmul_work(b, T, c->ffn, D));
+    most = larger(most, ops->matmul_work(b, tile, HE, D));
+    most = larger(most, ops->matmul_work(b, tile, D, 2 * c->ffn));
+    most = larger(most, ops->matmul_work(b, tile, c->ffn, D));
     if (s->chosen)
         most = larger(most, ops->matmul_work(b, T, D, c->kv_heads * c->head_dim));
     if (s->chosen || s->sifted)
         most = larger(most, reuse_work(T, s->seqs, c->kv_heads * c->head_dim));
-    return larger(most, ops->head_work(b, s->wanted, D, c->vocab));
+    return larger(most, ops->head_work(b, s->wanted, D, c->vocab, work_logits(s)));
 }
 
 /* Names the shapes inside `block`; NULL: only measures. Returns the bytes needed. */
@@ -93,7 +111,8 @@ static size_t cut_all(struct work *w, const struct network *n, unsigned char *bl
     w->y = arena_take(&k, T * c->heads * E, A);
     w->fresh = (struct cache){arena_take(&k, fresh, dtype_value_bytes(kept)), NULL, kept};
     w->fresh.v = arena_take(&k, fresh, dtype_value_bytes(kept));
-    w->gate = arena_take(&k, T * c->ffn, A);
+    w->gate = arena_take(&k, work_tile(n, s) * c->ffn, A);
+    w->up = arena_take(&k, s->how.unfused * work_tile(n, s) * c->ffn, A);
     w->table = arena_take(&k, T * E, sizeof *w->table);
     w->wanted = arena_take(&k, R * D, A);
     w->uncond = arena_take(&k, (s->guided | s->compared) * R * D, A);

@@ -7,6 +7,17 @@
 #include "kernels/reuse.h"
 #include "lib/network/network.h"
 
+/* Ways to compute the same that take more memory or time than the usual ones: what those save can
+ * so be measured. All 0: the usual ones. Results differ by the order of sums at most (attention),
+ * or not at all where a back end computes the same whatever is beside it (ref, cpu). */
+struct variant {
+    size_t scores;     /* heads of which attention makes all scores at once (attn.dense), cut to
+                        * what there is; SIZE_MAX: all; 0: a tile at a time */
+    size_t unfused;    /* 1: gate and up are two products with results in memory, then silu(gate) *
+                        * up; 0: one operation */
+    size_t dense_head; /* 1: head_query.dense */
+};
+
 /* How much the passes may hold that a work area serves. No member has padding behind it, so that
  * equal sizes are equal bytes. */
 struct work_size {
@@ -21,7 +32,13 @@ struct work_size {
     size_t logits;     /* 1: logits may be asked for */
     size_t chosen;     /* 1: passes may compute chosen rows alone, and the cache keeps outputs */
     size_t sifted;     /* 1: passes may keep a part of their keys and values */
+    size_t latent;     /* 1: rows read latents too */
+    struct variant how;
 };
+/* Heads of attn.dense. */
+size_t work_scores(const struct network *n, const struct work_size *size);
+/* Rows that a layer's products work on at once: all T, or network.row_tile. */
+size_t work_tile(const struct network *n, const struct work_size *size);
 
 /* The index arrays of a pass, and what the caller keeps beside them. */
 struct index {
@@ -31,6 +48,7 @@ struct index {
     int32_t *ban, *quiet;  /* [ADVANCE_STOPS] */
     struct share *part;   /* [seqs] see struct pass, chosen and sifted */
     struct attn_seq *some; /* [seqs] the sequences as their chosen rows alone */
+    struct attn_seq *cross; /* [seqs] the sequences as they read their latents */
     unsigned char *extra;  /* [extra] 256-byte aligned */
 };
 
@@ -42,7 +60,7 @@ struct work {
     act *x;                   /* [T, D] the stream */
     act *q, *y;               /* [T, H*E] queries, attention output */
     struct cache fresh;       /* [T, K*E] keys and values of a pass that does not cache them */
-    act *gate;                /* [T, F] */
+    act *gate, *up;           /* [tile, F]; up: unfused */
     float *table;             /* [T, E] cosines and sines */
     act *wanted, *uncond;     /* [R, D] */
     act *before;              /* [R, D] what `wanted` was in the last pass */

@@ -5,10 +5,29 @@
 #define RECORD_QUICK_H
 
 #include <jansson.h>
+#include <stddef.h>
+
+#include "lib/base/buf.h"
 
 /* bytes[0..n-1] as the object that json_loadb makes of it with JSON_REJECT_DUPLICATES, the caller's
  * reference. NULL: it is not ordinary, and may be right or wrong. */
 json_t *quick_object(const char *bytes, size_t n);
+
+/* The same of one object after another, of which each says much of what the one before said, in the
+ * same order: members whose bytes have not changed are not read again. The object is borrowed until
+ * the next one; who holds a reference longer has it unchanged, and nobody may change it. NULL: it is
+ * not ordinary. */
+struct quick_span { size_t at, from; json_t *now; }; /* its key; its value; what it has become */
+enum { QUICK_NUMBERS = 1024 };
+struct quick_again { /* begins as zeroes */
+    json_t *object;
+    struct buf text;      /* what it was made of */
+    struct quick_span *v; /* [n]: its members */
+    size_t n, cap;
+    json_t *number[QUICK_NUMBERS]; /* integers that were met, for the next one of that value */
+};
+json_t *quick_again(struct quick_again *a, const char *bytes, size_t n);
+void quick_again_free(struct quick_again *a);
 
 struct quick_view {
     const char *at; /* n 0: nothing */

@@ -14,6 +14,7 @@
 #include "lib/base/input.h"
 #include "lib/base/mem.h"
 #include "lib/record/json.h"
+#include "lib/record/quick.h"
 #include "lib/record/schema.h"
 
 enum { LINE_MAX_BYTES = 64 << 20, BLOCK = 1 << 18 };
@@ -25,10 +26,14 @@ struct rec_reader {
     char *block;       /* [BLOCK] of the file; block_at..block_n-1 is still to be read */
     size_t block_at, block_n;
     struct buf text;   /* the line */
-    char *where;
+    char *where;       /* "FILE:LINE", made when somebody asks */
+    int64_t where_line; /* the line that it has; 0: not made yet */
+    int64_t last_line; /* the last line with something in it; 0: none in this file */
     /* The span from `meta` (or the start of the file) on. */
     struct hash *hash;
     int64_t records;
+    int unchanging;         /* rec_read_unchanging */
+    struct quick_again last; /* the record before, if so */
     json_t *inputs; /* [{path, sha256}] of the spans that ended well */
     int open; /* a `meta` was seen and no `end` yet */
     int unsound;
@@ -73,6 +78,7 @@ void rec_read_close(struct rec_reader *r)
     free(r->where);
     free(r->block);
     buf_free(&r->text);
+    quick_again_free(&r->last);
     hash_free(r->hash);
     json_decref(r->inputs);
     free(r);
@@ -83,21 +89,21 @@ json_t *rec_read_inputs(const struct rec_reader *r)
     return json_incref(r->inputs);
 }
 
-const char *rec_where(const struct rec_reader *r)
+const char *rec_where(struct rec_reader *r)
 {
+    if (r->last_line && r->where_line != r->last_line) {
+        const char *name = input_name(r->in[r->at]);
+        free(r->where);
+        r->where = mem_format("%s:%lld", strcmp(name, "-") ? name : "standard input",
+                              (long long)r->last_line);
+        r->where_line = r->last_line;
+    }
     return r->where ? r->where : "";
 }
 
 int rec_read_unsound(const struct rec_reader *r)
 {
     return r->unsound;
-}
-
-static void set_where(struct rec_reader *r, const char *name)
-{
-    free(r->where);
-    r->where = mem_format("%s:%lld", strcmp(name, "-") ? name : "standard input",
-                          (long long)r->line);
 }
 
 /* More of the file into r->block. 0: its end, or an error. */
@@ -142,8 +148,13 @@ static int is_blank(const struct buf *b)
     return 1;
 }
 
+void rec_read_unchanging(struct rec_reader *r)
+{
+    r->unchanging = 1;
+}
+
 /* The line as an object of a schema that we know. NULL: *e filled. */
-static json_t *parse_line(const struct rec_reader *r, struct err *e)
+static json_t *parse_line(struct rec_reader *r, struct err *e)
 {
     const struct buf *t = &r->text;
     json_error_t je;
@@ -153,7 +164,8 @@ static json_t *parse_line(const struct rec_reader *r, struct err *e)
         err_set(e, EXIT_BAD_DATA, "a NUL byte in the line; expected one JSON object a line");
     if (e->code)
         return NULL;
-    json_t *j = json_strict(t->data, t->len, &je);
+    json_t *j = r->unchanging ? json_incref(quick_again(&r->last, t->data, t->len)) : NULL;
+    j = j ? j : json_strict(t->data, t->len, &je);
     if (!j) {
         err_set(e, EXIT_BAD_DATA, "not a JSON object: %s (byte %d)", je.text, je.position);
         return NULL;
@@ -228,15 +240,16 @@ static int account(struct rec_reader *r, const json_t *record, struct err *e)
 static int finish_file(struct rec_reader *r, struct err *e)
 {
     struct input *in = r->in[r->at];
+    const char *where = rec_where(r); /* while the file has a name */
     int bad = input_check(in, e);
     if (!bad && r->open)
         bad = err_set(e, EXIT_BAD_DATA, "%s: no end record after %lld records: the stream was cut",
-                      rec_where(r), (long long)r->records);
+                      where, (long long)r->records);
     if (!bad && r->records)
         note_input(r);
     input_close(in);
     r->in[r->at++] = NULL;
-    r->line = 0;
+    r->line = r->last_line = r->where_line = 0;
     span_start(r, 0);
     return bad;
 }
@@ -257,16 +270,16 @@ int rec_read(struct rec_reader *r, json_t **record, struct err *e)
         r->line++;
         if (got > 0 && is_blank(&r->text))
             continue;
-        set_where(r, input_name(in));
+        r->last_line = r->line;
         if (got < 0)
-            return err_set(e, EXIT_BAD_DATA, "%s: line longer than %d bytes", r->where,
+            return err_set(e, EXIT_BAD_DATA, "%s: line longer than %d bytes", rec_where(r),
                            (int)LINE_MAX_BYTES);
         *record = parse_line(r, &why);
         if (!*record || account(r, *record, &why)) {
             r->unsound |= *record != NULL;
             json_decref(*record);
             *record = NULL;
-            return err_set(e, why.code, "%s: %s", r->where, why.text);
+            return err_set(e, why.code, "%s: %s", rec_where(r), why.text);
         }
         return 1;
     }

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/record/machine.h"
@@ -50,32 +49,42 @@ static int append(const char *bytes, size_t n, void *to)
     return 0;
 }
 
-static int write_record(struct rec_writer *w, const json_t *record, struct err *e)
+static int dump(const json_t *v, struct buf *to)
 {
-    struct buf line = {0};
-    if (json_dump_callback(record, append, &line, JSON_COMPACT | JSON_REAL_PRECISION(15))) {
-        buf_free(&line);
-        return err_set(e, EXIT_INTERNAL, "a record of kind '%s' cannot be written as JSON",
-                       rec_kind(record));
-    }
-    buf_char(&line, '\n');
+    return json_dump_callback(v, append, to,
+                              JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+}
+
+/* A record and its line feed. */
+static int write_line(struct rec_writer *w, const struct buf *line, struct err *e)
+{
     int kept = resume_goes_on(w->work);
-    int bad = kept ? resume_match(w->work, &line, e) : resume_hash(w->work, &w->hash, e);
+    int bad = kept ? resume_match(w->work, line, e) : resume_hash(w->work, &w->hash, e);
     if (!kept && !bad) {
-        hash_add(w->hash, line.data, line.len);
+        hash_add(w->hash, line->data, line->len);
         bad = !w->broken && resume_seal(w->work, w->hash, e);
     }
-    if (kept || bad) {
-        buf_free(&line);
+    if (kept || bad)
         return bad ? -1 : 0;
-    }
     errno = EIO; /* for a stream that is broken already */
-    w->broken = w->broken || write_all(fileno(w->out.f), line.data, line.len);
-    buf_free(&line);
+    w->broken = w->broken || write_all(fileno(w->out.f), line->data, line->len);
     if (!w->broken)
         return 0;
     return err_set(e, EXIT_IO, "%s: cannot write: %s",
                    w->out.path ? w->out.path : "standard output", strerror(errno));
+}
+
+static int write_record(struct rec_writer *w, const json_t *record, struct err *e)
+{
+    struct buf line = {0};
+    int bad = dump(record, &line)
+                  ? err_set(e, EXIT_INTERNAL, "a record of kind '%s' cannot be written as JSON",
+                            rec_kind(record))
+                  : 0;
+    buf_char(&line, '\n');
+    bad = bad || write_line(w, &line, e);
+    buf_free(&line);
+    return bad ? -1 : 0;
 }
 
 /* {schema, kind, run} + fields, in that order; steals fields. NULL: fields was NULL. */
@@ -173,6 +182,45 @@ int rec_write(struct rec_writer *w, const char *kind, json_t *fields, struct err
         return err_set(e, EXIT_INTERNAL, "a record of kind '%s' could not be built", kind);
     int bad = write_counted(w, r, e);
     json_decref(r);
+    return bad;
+}
+
+static void put_key(struct buf *members, const char *key)
+{
+    buf_text(members, members->len ? ",\"" : "\"");
+    buf_text(members, key);
+    buf_text(members, "\":");
+}
+
+void rec_put_plain(struct buf *members, const char *key, const char *text)
+{
+    put_key(members, key);
+    buf_char(members, '"');
+    buf_text(members, text);
+    buf_char(members, '"');
+}
+
+void rec_put(struct buf *members, const char *key, json_t *value)
+{
+    put_key(members, key);
+    must(!value || dump(value, members));
+    json_decref(value);
+}
+
+int rec_write_members(struct rec_writer *w, const char *kind, const struct buf *members,
+                      struct err *e)
+{
+    struct buf line = {0};
+    buf_reserve(&line, members->len + 256);
+    buf_text(&line, "{\"schema\":\"" RECORD_SCHEMA "\"");
+    rec_put_plain(&line, "kind", kind);
+    rec_put(&line, "run", json_string(w->run));
+    buf_char(&line, ',');
+    buf_put(&line, members->data, members->len);
+    buf_text(&line, "}\n");
+    count(w, 0, 0);
+    int bad = write_line(w, &line, e);
+    buf_free(&line);
     return bad;
 }
 

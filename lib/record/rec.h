@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/base/hash.h"
 #include "lib/base/opt.h"
@@ -48,6 +49,13 @@ int rec_open(struct rec_writer *w, const struct common *c, const char *tool, int
              char **argv, json_t *extra, struct err *e);
 /* Writes {schema, kind, run, members of `fields`}; steals `fields`. A `run` inside fields wins. */
 int rec_write(struct rec_writer *w, const char *kind, json_t *fields, struct err *e);
+/* The same of members that are JSON text already: for a record that says much of what the one before
+ * said. None of them is schema, kind, run or status. rec_put adds one (of a plain name; steals the
+ * value) as rec_write would write it. */
+int rec_write_members(struct rec_writer *w, const char *kind, const struct buf *members,
+                      struct err *e);
+void rec_put(struct buf *members, const char *key, json_t *value);
+void rec_put_plain(struct buf *members, const char *key, const char *text); /* no sign to escape */
 /* Writes a record that came in, unchanged (borrowed); but a `meta` becomes kind "parent" and an
  * `end` is left out, because every stream has one of its own. */
 int rec_pass(struct rec_writer *w, const json_t *record, struct err *e);
@@ -108,7 +116,10 @@ struct rec_reader *rec_read_open(const char *const *paths, size_t n, struct err 
  * was read since `meta` is EXIT_BAD_DATA, and so is a `meta` without an `end`: the stream was cut.
  * Each meta ... end is verified on its own, so streams may be concatenated. */
 int rec_read(struct rec_reader *r, json_t **record, struct err *e);
-const char *rec_where(const struct rec_reader *r); /* "FILE:LINE" of the last record; borrowed */
+/* The caller promises to change no record: what a record has as the one before had it is then not
+ * read again. */
+void rec_read_unchanging(struct rec_reader *r);
+const char *rec_where(struct rec_reader *r); /* "FILE:LINE" of the last record; borrowed */
 /* [{path, sha256}] of the streams read to their end: from `meta` on the hash that their `end` has,
  * of lines without these the hash of the lines. The caller's reference. */
 json_t *rec_read_inputs(const struct rec_reader *r);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/mix.h"
 #include "lib/record/rec.h"
 
 static const char *const of_generation[] = {"phase", "launch", "round", "seq", "id", NULL};
@@ -26,27 +27,6 @@ static const char *const *place_of(const char *kind)
                                        : NULL;
 }
 
-/* Every bit of h and v moves half of the bits. Source: Steele et al. OOPSLA'14 (SplitMix64). */
-static uint64_t mix(uint64_t h, uint64_t v)
-{
-    h = (h ^ v) + 0x9e3779b97f4a7c15u;
-    h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
-    h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
-    return h ^ (h >> 31);
-}
-
-static uint64_t hash_text(uint64_t h, const char *s, size_t n)
-{
-    uint64_t x = 0;
-    for (h = mix(h, n); n >= 8; s += 8, n -= 8) {
-        memcpy(&x, s, 8);
-        h = mix(h, x);
-    }
-    x = 0;
-    memcpy(&x, s, n);
-    return mix(h, x);
-}
-
 static uint64_t hash_value(const json_t *v);
 
 /* The same in any order of the members. */
@@ -57,8 +37,8 @@ static uint64_t hash_members(const json_t *o, const char *without)
     uint64_t sum = 0;
     json_object_foreach((json_t *)(uintptr_t)o, key, v)
         if (!without || strcmp(key, without))
-            sum += mix(hash_text(0, key, strlen(key)), hash_value(v));
-    return mix(JSON_OBJECT, sum);
+            sum += mix_bits(mix_text(0, key, strlen(key)), hash_value(v));
+    return mix_bits(JSON_OBJECT, sum);
 }
 
 static uint64_t hash_value(const json_t *v)
@@ -72,28 +52,28 @@ static uint64_t hash_value(const json_t *v)
         return hash_members(v, NULL);
     case JSON_ARRAY:
         json_array_foreach(v, i, one)
-            h = mix(h, hash_value(one));
-        return mix(h, json_array_size(v));
+            h = mix_bits(h, hash_value(one));
+        return mix_bits(h, json_array_size(v));
     case JSON_STRING:
-        return hash_text(h, json_string_value(v), json_string_length(v));
+        return mix_text(h, json_string_value(v), json_string_length(v));
     case JSON_INTEGER:
-        return mix(h, (uint64_t)json_integer_value(v));
+        return mix_bits(h, (uint64_t)json_integer_value(v));
     case JSON_REAL:
         x = json_real_value(v);
         memcpy(&bits, &x, sizeof bits);
-        return mix(h, bits);
+        return mix_bits(h, bits);
     default:
-        return mix(h, 0);
+        return mix_bits(h, 0);
     }
 }
 
 static uint64_t hash_place(const json_t *r, const char *const *members)
 {
     uint64_t h = hash_value(json_object_get(r, "kind"));
-    h = mix(h, hash_value(json_object_get(r, rec_text(r, "point") ? "point" : "config")));
-    h = mix(h, hash_value(json_object_get(r, "workload")));
+    h = mix_bits(h, hash_value(json_object_get(r, rec_text(r, "point") ? "point" : "config")));
+    h = mix_bits(h, hash_value(json_object_get(r, "workload")));
     for (; *members; members++)
-        h = mix(h, hash_value(json_object_get(r, *members)));
+        h = mix_bits(h, hash_value(json_object_get(r, *members)));
     return h ? h : 1;
 }
 

@@ -58,6 +58,7 @@ int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, cons
 {
     struct repeats seen = {0};
     int rc = 0;
+    rec_read_unchanging(in);
     while (!rc && (!limit || t->taken < limit)) {
         struct err bad = {0};
         json_t *record;

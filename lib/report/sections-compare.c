@@ -68,12 +68,14 @@ static void put_effect(struct page *p, const json_t *r)
 static void put_row(struct page *p, const json_t *list, const json_t *like)
 {
     const json_t *bytes = find(list, like, "memory_weights_bytes", "memory_weights_bytes");
+    const json_t *time = find(list, like, "norm_latency_ns_per_token", "norm_latency_ns_per_token");
     const json_t *ppl = find(list, like, "ppl", "elbo_ppl");
     const json_t *accuracy = find(list, like, "accuracy", "accuracy");
     const char *setting = rec_text(like, "setting"), *model = rec_text(like, "model");
     page_cell(p, model ? model : "–");
     page_cell(p, setting ? setting : "–");
     put_change(p, bytes, "memory_weights_bytes");
+    put_change(p, time, "norm_latency_ns_per_token");
     put_change(p, ppl, "ppl");
     put_effect(p, ppl);
     put_change(p, accuracy, "accuracy");
@@ -135,8 +137,9 @@ static void put_both_ratios(struct page *p, const json_t *list)
 void sections_comparisons(struct page *p, const struct runset *s)
 {
     static const struct page_column columns[] = {
-        {"Model", NULL},         {"Setting", NULL},  {"Weights", NULL},       {"Perplexity", NULL},
-        {"Change [95 %]", NULL}, {"Accuracy", NULL}, {"Change [95 %]", NULL}, {"Prompts", NULL}};
+        {"Model", NULL},      {"Setting", NULL},       {"Weights", NULL},
+        {"Time a token", NULL}, {"Perplexity", NULL},  {"Change [95 %]", NULL},
+        {"Accuracy", NULL},   {"Change [95 %]", NULL}, {"Prompts", NULL}};
     const json_t *list = runset_kind(s, "comparison"), *r;
     size_t i;
     int quantized = 0;
@@ -150,8 +153,10 @@ void sections_comparisons(struct page *p, const struct runset *s)
     page_table(p, "Each model as it is and with its matrices quantized, on the same prompts. "
                   "Perplexity is the model's own of the reference texts: exact for LLaMA, from the "
                   "bound for LLaDA. Intervals resample the prompts of both in pairs; a change "
-                  "whose interval holds 0 is no finding. Prompts: texts scored / answers matched.",
-               8, columns);
+                  "whose interval holds 0 is no finding. Prompts: texts scored / answers matched. "
+                  "Time a token is that of an answer over its tokens, the median of one process "
+                  "that is not repeated: an order of magnitude, without an interval.",
+               9, columns);
     json_array_foreach(list, i, r) {
         const char *model = rec_text(r, "model"), *setting = rec_text(r, "setting");
         if (rec_is(r, "effect", "disagreement"))

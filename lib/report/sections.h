@@ -21,6 +21,9 @@ void sections_comparisons(struct page *p, const struct runset *s);
 /* Ways of decoding against the base of their system (by "method"; kind `method` says what was
  * published of them). */
 void sections_methods(struct page *p, const struct runset *s);
+/* What each option and level of saving takes and changes, and what was claimed of it (kind
+ * `ablation`). */
+void sections_ablation(struct page *p, const struct runset *s);
 /* How far answers of the same weights differ (the same kind, effect `disagreement`). */
 void sections_robustness(struct page *p, const struct runset *s);
 /* Some of the texts themselves, when the generations are among the records. */

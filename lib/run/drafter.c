@@ -12,6 +12,8 @@ static struct engine engine_of(const struct job *job)
 {
     struct engine g = job->args->engine;
     g.model = job->args->draft;
+    g.device_map = NULL; /* it guesses to be quick */
+    g.offload = 0;
     return g;
 }
 

@@ -51,27 +51,38 @@ static const char notes[] =
 
 static const char memory_notes[] =
     "Levels of --level: exact switches nothing on (attention and head in tiles are always on and\n"
-    "change no bit); mild: --kv-dtype bf16; moderate: that and --quant int8; aggressive: that and\n"
-    "--quant nf4. An option that is said wins over its level. (--isa has other levels: those are\n"
-    "instruction sets.)\n"
-    "--on-oom plan: where one prompt alone does not fit what is free, or --mem-cap, the run takes\n"
-    "the first level from the one asked for on at which it does; then a batch that does not fit\n"
-    "runs in halves, as with --halve. Steps and lengths stay. cpu: on the processor, where the\n"
-    "device is too small. Each is said on standard error, and `level` and `device` of the records\n"
-    "are what ran. --explain writes a record of kind plan a point: bytes by kind, and whether\n"
-    "they fit. planned_bytes of a generation is the same sum for its batch; alloc_calls: blocks\n"
-    "taken in the batch; fragmentation_ratio: reserved / requested, of the peaks;\n"
+    "change no bit); mild: --kv-dtype bf16 --row-tile 512; moderate: that and --quant int8;\n"
+    "aggressive: that and --quant nf4. An option that is said wins over its level. (--isa has\n"
+    "other levels: those are instruction sets.)\n"
+    "What is always on can be left out to see what it saves: --attention dense or sliced, --ffn\n"
+    "unfused, --head dense, --head-rows, --graphs off, --alloc direct. Ids stay what they are, but\n"
+    "where sums of another order decide a tie: dense attention, and all of them on a GPU.\n"
+    "--on-oom plan gives way in this order: a batch that does not fit what is free, or --mem-cap,\n"
+    "runs in halves, as with --halve; where one prompt alone does not fit, the run takes the\n"
+    "first level from the one asked for on at which it does; where none does, the last one, with\n"
+    "as few layers offloaded as it takes, unless --device-map was said. Steps and lengths stay.\n"
+    "cpu: on the processor, where the device is too small. Each is said on standard error, and\n"
+    "`level`, `device` and `offload_layers` of the records are what ran.\n"
+    "--device-map N: N layers stay in memory, the others lie packed in a store (a file; for a GPU\n"
+    "memory of the host) and come into one of two slots while others compute. The tokens are the\n"
+    "same. The layers outside lie evenly between the others; first:N and last:N keep those at one\n"
+    "end. What a pass then reads, how fast the store was and how much slower that makes a pass is\n"
+    "said before; offload_wait_ns of a record is how long its batch waited for layers.\n"
+    "--explain writes a record of kind plan a point: bytes by kind, and whether they fit.\n"
+    "planned_bytes of a generation is the same sum for its batch; alloc_calls: blocks taken in\n"
+    "it; fragmentation_ratio: reserved / requested, of the peaks;\n"
     "load_peak_bytes: the resident set up to the end of loading, at most.\n"
     "--settings FILE: an object of options, {\"steps\": [8, 16], \"quant\": \"int8\"}, by their\n"
     "names or those of record fields, in any case.\n";
 
-#define DRIVER_OPTIONS(g)                                                                        \
+#define DRIVER_OPTIONS(g, attention_word)                                                       \
     ENGINE_OPTIONS((g).engine),                                                                 \
     {.type = OPT_HEADING, .name = "", .help = "When memory is short:"},                         \
     {"level", 0, OPT_CHOICE, &(g).engine.level, .choices = SAVING_CHOICES,                       \
      .help = "options that save memory, by one word"},                                          \
     {"on-oom", 0, OPT_CHOICE, &(g).on_oom, .choices = "fail|plan|cpu",                          \
      .help = "what is too large: a record, or at a level that fits, or on the CPU (fail)"},      \
+    OFFLOAD_OPTIONS((g).engine),                                                                \
     {"halve", 0, OPT_FLAG, &(g).halve,                                                          \
      .help = "run a batch that memory is short for as two halves, down to one prompt"},         \
     {"trim", 0, OPT_CHOICE, &(g).trim, .choices = "batch|off",                                  \
@@ -85,6 +96,10 @@ static const char memory_notes[] =
     {"load-in-8bit", 0, OPT_WORD, &(g).engine.quant, .choices = "int8",                         \
      .help = "--quant int8"},                                                                   \
     {"load-in-4bit", 0, OPT_WORD, &(g).engine.quant, .choices = "nf4", .help = "--quant nf4"},  \
+    {"enable-flash-attention", 0, OPT_WORD, attention_word, .choices = "tiled",                  \
+     .help = "--attention tiled"},                                                              \
+    {"enable-attention-slicing", 0, OPT_WORD, attention_word, .choices = "sliced",               \
+     .help = "--attention sliced"},                                                             \
     {"cache-precision", 0, OPT_CHOICE, &(g).engine.kv_dtype, .choices = "bfloat16|float32",     \
      .help = "--kv-dtype, by torch's names"},                                                   \
     {.type = OPT_HEADING, .name = "", .help = "Prompts:"},                                      \
@@ -137,7 +152,9 @@ static int parse_all(const struct tool *t, const struct job_args *a, struct optf
 static int parse(const struct driver *d, struct job_args *a, const char **given,
                  struct optfile *file, int argc, char **argv, struct err *e)
 {
-    const struct opt shared[] = {DRIVER_OPTIONS(*a), OPT_COMMON(a->common), {0}};
+    const struct settings_table *t = d->decoder->table;
+    const struct opt shared[] = {DRIVER_OPTIONS(*a, &given[settings_find(t, "attention")]),
+                                 OPT_COMMON(a->common), {0}};
     const size_t n = sizeof shared / sizeof *shared;
     struct opt *options = mem_zero(4 + d->decoder->table->n + n, sizeof *options);
     options[0] = (struct opt){.type = OPT_HEADING, .name = "",

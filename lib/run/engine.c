@@ -3,7 +3,10 @@
  */
 #include "lib/run/engine.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/amx.h"
@@ -65,8 +68,11 @@ int engine_open(const struct engine *g, struct backend **b, struct err *e)
     if (engine_check_device(g, e))
         return -1;
     *b = backend_open(g->device, isa, (size_t)g->threads, (size_t)g->mem_cap, &why);
-    if (*b)
+    if (*b) {
+        (*b)->memory.direct = *(*b)->name && !strcmp(g->alloc, "direct");
+        (*b)->unrecorded = *(*b)->name && !strcmp(g->graphs, "off");
         return 0;
+    }
     if (*why.text)
         return err_set(e, why.code, "--device %s: %s", g->device, why.text);
     list_isas(have, sizeof have);
@@ -97,15 +103,67 @@ static const char *own_name(const char *name)
     return name;
 }
 
+/* ---- layers outside ---- */
+
+/* Of "[first:|last:]N" the number, and which end stays. -1: it is none of these. */
+static int read_map(const char *text, size_t *stay, enum offload_order *outside)
+{
+    char *end;
+    *outside = OFFLOAD_EVEN;
+    if (!strncmp(text, "first:", 6) || !strncmp(text, "last:", 5)) {
+        *outside = *text == 'f' ? OFFLOAD_LAST : OFFLOAD_FIRST;
+        text = strchr(text, ':') + 1;
+    }
+    if (!isdigit((unsigned char)*text))
+        return -1;
+    errno = 0;
+    *stay = strtoul(text, &end, 10);
+    return *end || errno ? -1 : 0;
+}
+
+int engine_maps_itself(const struct engine *g)
+{
+    return g->device_map && !strcmp(g->device_map, "auto");
+}
+
+int engine_check_map(const struct engine *g, struct err *e)
+{
+    const char *map = g->device_map;
+    size_t stay;
+    enum offload_order outside;
+    if (!map || !strcmp(map, "all") || engine_maps_itself(g) || !read_map(map, &stay, &outside))
+        return 0;
+    return err_set(e, EXIT_BAD_USAGE, "--device-map: expected all, auto, N, first:N or last:N, got "
+                   "'%s'", map);
+}
+
+static struct offload_wish wish_of(const struct engine *g, const struct config *c)
+{
+    struct offload_wish w = {.layers = g->offload, .folder = g->offload_dir};
+    size_t stay = 0;
+    if (g->device_map && !read_map(g->device_map, &stay, &w.order))
+        w.layers = stay < c->layers ? c->layers - stay : 0;
+    return w;
+}
+
 struct precision engine_precision(const struct engine *g, const struct config *c)
 {
     const struct saving *l = saving_named(g->level);
-    struct precision p = {.dtype = g->dtype, .kv = own_name(g->kv_dtype), .quant = g->quant};
+    struct precision p = {.dtype = g->dtype, .kv = own_name(g->kv_dtype), .quant = g->quant,
+                          .offload = wish_of(g, c)};
     if (l && !p.kv)
         p.kv = l->kv;
     if (l && !p.quant && c->quant == QUANT_NONE)
         p.quant = l->quant;
     return p;
+}
+
+size_t engine_row_tile(const struct engine *g)
+{
+    enum { EIGHT = 8 }; /* rows begin where the widest accesses of a device may */
+    const struct saving *l = saving_named(g->level);
+    size_t rows = g->row_tile >= 0 ? (size_t)g->row_tile : l ? l->row_tile : 0;
+    return (rows + EIGHT - 1) / EIGHT * EIGHT;
 }
 
 /* Appends " --OPTION VALUE" as far as the level has it: it is in force, or another one was said. */
@@ -131,6 +189,8 @@ void engine_say_saving(const struct engine *g, const struct config *c, const str
     const struct precision p = engine_precision(g, c);
     put_switch(&b, "kv-dtype", l->kv, g->kv_dtype, p.kv);
     put_switch(&b, "quant", l->quant, g->quant, p.quant);
+    if (l->row_tile)
+        buf_format(&b, " --row-tile %zu%s", engine_row_tile(g), g->row_tile >= 0 ? " (said)" : "");
     log_note(log, "level %s:%s; always on, as it changes no bit: attention and head in tiles",
              l->name, b.len ? b.data : " nothing is switched on");
     buf_free(&b);
@@ -140,14 +200,18 @@ int engine_settle(const struct engine *g, struct network *n, struct backend *b,
                   const struct checkpoint *c, struct err *e)
 {
     const struct precision p = engine_precision(g, &c->config);
-    return network_settle(n, b, c, &p, e);
+    int bad = network_settle(n, b, c, &p, e);
+    n->row_tile = engine_row_tile(g);
+    return bad;
 }
 
 int engine_load(const struct engine *g, struct network *n, struct backend *b,
                 const struct checkpoint *c, struct err *e)
 {
     const struct precision p = engine_precision(g, &c->config);
-    return network_load(n, b, c, &p, e);
+    int bad = network_load(n, b, c, &p, e);
+    n->row_tile = engine_row_tile(g);
+    return bad;
 }
 
 void engine_level(const struct engine *g, struct backend *b, const struct checkpoint *c,
@@ -156,11 +220,12 @@ void engine_level(const struct engine *g, struct backend *b, const struct checkp
     struct network n;
     if (strcmp(g->isa, "auto") || engine_settle(g, &n, b, c, NULL))
         return; /* what cannot be settled, loading refuses */
-    level_choice_use(b, quantization_dtype(n.quant, &n.config, ROLE_Q, n.dtype), log);
+    level_choice_use(b, quantization_dtype(n.quant, &n.config, ROLE_Q, 0, n.dtype), log);
 }
 
 const char *const engine_facts[] = {"device", "device_name", "isa", "library", "dtype",
-                                    "kv_dtype", "quant", "threads", "numa", NULL};
+                                    "kv_dtype", "quant", "threads", "numa", "graphs", "alloc",
+                                    "row_tile", "offload_layers", NULL};
 
 void engine_describe(json_t *r, const struct network *n)
 {
@@ -175,4 +240,12 @@ void engine_describe(json_t *r, const struct network *n)
     rec_set_int(r, "threads", (int64_t)pool_threads(n->backend->pool));
     if (b->interleave)
         json_object_set_new(r, "numa", json_string("interleave"));
+    if (n->wish.layers)
+        rec_set_int(r, "offload_layers", (int64_t)n->wish.layers);
+    if (b->unrecorded)
+        json_object_set_new(r, "graphs", json_string("off"));
+    if (b->memory.direct)
+        json_object_set_new(r, "alloc", json_string("direct"));
+    if (n->row_tile)
+        rec_set_int(r, "row_tile", (int64_t)n->row_tile);
 }

@@ -17,12 +17,16 @@
 
 struct engine {
     const char *model, *ignore_config, *device, *isa, *dtype, *numa;
+    const char *graphs, *alloc;
     const char *kv_dtype, *quant, *level; /* NULL: not said */
-    int64_t threads, mem_cap;
+    const char *device_map, *offload_dir; /* NULL: not said */
+    size_t offload; /* layers that --device-map auto, or a plan, puts outside */
+    int64_t threads, mem_cap, row_tile;   /* row_tile -1: not said */
     int check_finite, verify;
 };
 #define ENGINE_DEFAULTS                                                                         \
-    {.device = "auto", .isa = "auto", .dtype = "auto", .numa = "none"}
+    {.device = "auto", .isa = "auto", .dtype = "auto", .numa = "none", .graphs = "on",          \
+     .alloc = "pool", .row_tile = -1}
 #define ISA_OPTION(to)                                                                          \
     {"isa", 0, OPT_TEXT, &(to), .arg = "auto|amx|avx512bf16|avx512|avx2|neon|portable",         \
      .help = "instruction set of the CPU back end (auto: the quickest that it has)"}
@@ -36,6 +40,12 @@ struct engine {
 #define IGNORE_CONFIG_OPTION(to)                                                                \
     {"ignore-config", 0, OPT_TEXT, &(to), .arg = "KEY[,KEY...]",                                \
      .help = "unknown keys of config.json that do not change the network"}
+#define OFFLOAD_OPTIONS(g)                                                                      \
+    {"device-map", 0, OPT_TEXT, &(g).device_map, .arg = "all|auto|[first:|last:]N",             \
+     .help = "layers that stay in memory; the others come from a store in each pass, with the " \
+             "same tokens (all; auto: as many as fit)"},                                        \
+    {"offload-dir", 0, OPT_TEXT, &(g).offload_dir, .arg = "DIR",                                \
+     .help = "where the CPU keeps those: a file without a name ($TMPDIR, else /var/tmp)"}
 #define ENGINE_OPTIONS(g)                                                                       \
     {.type = OPT_HEADING, .name = "", .help = "Model and machine:"},                            \
     {"model", 'm', OPT_TEXT, &(g).model, .arg = "MODEL",                                        \
@@ -44,7 +54,7 @@ struct engine {
     {"device", 0, OPT_TEXT, &(g).device, .arg = "auto|ref|cpu|cuda[:N]",                        \
      .help = "back end (auto: a usable GPU, else the CPU)"},                                    \
     ISA_OPTION((g).isa),                                                                        \
-    {"dtype", 0, OPT_CHOICE, &(g).dtype, .choices = "auto|f32|bf16|bf16-f32",                   \
+    {"dtype", 0, OPT_CHOICE, &(g).dtype, .choices = "auto|f32|bf16|bf16-f32|f16",               \
      .help = "matrices and products (auto: as exact as the checkpoint; on a GPU bf16)"},        \
     {"kv-dtype", 0, OPT_CHOICE, &(g).kv_dtype, .choices = "auto|f32|bf16",                      \
      .help = "key/value cache (auto: bf16 with dtype bf16 or a quantization, else f32)"},       \
@@ -52,6 +62,13 @@ struct engine {
      .help = "quantize the matrices (none; a packed checkpoint stays as it is)"},               \
     THREADS_OPTION((g).threads),                                                                \
     NUMA_OPTION((g).numa),                                                                      \
+    {"graphs", 0, OPT_CHOICE, &(g).graphs, .choices = "on|off",                                 \
+     .help = "on a GPU: record each kind of pass once and replay it, or start each kernel (on)"}, \
+    {"alloc", 0, OPT_CHOICE, &(g).alloc, .choices = "pool|direct",                              \
+     .help = "on a GPU: keep freed memory for what comes next, or ask the driver each time "    \
+             "(pool)"},                                                                         \
+    {"row-tile", 0, OPT_INT, &(g).row_tile, 0, 1 << 20, .arg = "N",                             \
+     .help = "rows that the products of a layer work on at once, in eights (0: all)"},          \
     {"mem-cap", 0, OPT_BYTES, &(g).mem_cap, 0, 9007199254740991.0, .arg = "BYTES",              \
      .help = "memory of the model at most, K/M/G (0: no cap)"},                                 \
     {"verify", 0, OPT_FLAG, &(g).verify,                                                        \
@@ -63,7 +80,8 @@ struct engine {
  * --verify. */
 int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkpoint *c,
                       const struct log *log, struct err *e);
-/* Opens --device with --isa on --threads threads; the caller's (backend_close). -1: EXIT_BAD_USAGE
+/* Opens --device with --isa on --threads threads, --graphs and --alloc; the caller's
+ * (backend_close). -1: EXIT_BAD_USAGE
  * when there can be no such device, EXIT_NO_DEVICE when there is none here, saying what is. */
 int engine_open(const struct engine *g, struct backend **b, struct err *e);
 int engine_check_device(const struct engine *g, struct err *e); /* the first of these alone */
@@ -71,10 +89,16 @@ int engine_check_device(const struct engine *g, struct err *e); /* the first of 
  * that is just open. */
 void engine_level(const struct engine *g, struct backend *b, const struct checkpoint *c,
                   const struct log *log);
+/* What --device-map asks for is not to be had. -1: EXIT_BAD_USAGE. */
+int engine_check_map(const struct engine *g, struct err *e);
+/* 1: how many layers stay is up to the memory at hand. */
+int engine_maps_itself(const struct engine *g);
 /* Obeys --numa on a back end without weights, and says where that changes nothing. */
 void engine_place(const struct engine *g, struct backend *b, const struct log *log);
-/* What --dtype, --kv-dtype and --quant say and, where they say nothing, --level. A checkpoint that
- * is packed stays as it is, whatever the level. */
+/* Likewise --row-tile and --level, 0: all rows at once. */
+size_t engine_row_tile(const struct engine *g);
+/* What --dtype, --kv-dtype, --quant and --device-map say and, where they say nothing, --level. A
+ * checkpoint that is packed stays as it is, whatever the level. */
 struct precision engine_precision(const struct engine *g, const struct config *c);
 /* One line: what --level has switched on. */
 void engine_say_saving(const struct engine *g, const struct config *c, const struct log *log);
@@ -86,7 +110,8 @@ int engine_load(const struct engine *g, struct network *n, struct backend *b,
                 const struct checkpoint *c, struct err *e);
 
 /* For records: sets all engine_facts: what ran, not what was asked. device_name and library are
- * null on a host; numa is not there unless weights lie on several nodes in turn. */
+ * null on a host; numa is not there unless weights lie on several nodes in turn, offload_layers not
+ * unless some are outside, and graphs, alloc and row_tile not where they are as usual. */
 extern const char *const engine_facts[]; /* names, NULL last */
 void engine_describe(json_t *record, const struct network *n);
 

@@ -1,16 +1,66 @@
 /* explain.c - see explain.h. The numbers are those that the run itself is held against
- * (`planned_bytes` of its records): estimates of the very batches that it would make.
+ * (`planned_bytes` of its records): estimates of the very batches that it would make. What a
+ * quantization is expected to change is told by the format itself, of normally distributed weights.
  */
 #include "lib/run/explain.h"
 
+#include <math.h>
+#include <stdlib.h>
+
+#include "kernels/quant.h"
+#include "lib/base/mem.h"
+#include "lib/base/pool.h"
+#include "lib/base/rng.h"
+#include "lib/checkpoint/quantization.h"
 #include "lib/run/fit.h"
 #include "lib/run/generation_record.h"
 
+/* 1: noise and confidences are what they are in double. */
+static int is_double(const struct settings *point)
+{
+    static const char *const kinds[] = {"gumbel", "confidence_dtype"};
+    int yes = 1;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t row = settings_find(point->table, kinds[i]);
+        yes &= row == point->table->n || !settings_counts(point, row) ||
+               settings_is(point, kinds[i], "f64");
+    }
+    return yes;
+}
+
 /* 1: nothing is switched on that changes a bit of what the checkpoint computes in its dtype. */
-static int is_exact(const struct network *n, const struct memory_estimate *m)
+static int is_exact(const struct network *n, const struct memory_estimate *m,
+                    const struct settings *point)
 {
     enum dtype kv = network_half(n) ? DTYPE_BF16 : DTYPE_F32;
-    return n->quant == n->config.quant && (n->kv_dtype == kv || !m->kv);
+    return n->quant == n->config.quant && (n->kv_dtype == kv || !m->kv) && is_double(point);
+}
+
+/* Root of sum (w - w')^2 / sum w^2, w' = w in the format of the blocks; 0: that is none. */
+static double weights_error(const struct network *n)
+{
+    enum { ROWS = 64, COLS = 4096 };
+    enum dtype d = quantization_dtype(n->quant, &n->config, ROLE_GATE, 0, n->dtype);
+    if (!dtype_info[d].quantized)
+        return 0;
+    struct rng rng = {.seed = 1};
+    float *w = mem_alloc(2 * ROWS * COLS * sizeof *w), *back = w + ROWS * COLS;
+    for (size_t i = 0; i < ROWS * COLS; i++)
+        w[i] = (float)rng_normal(&rng);
+    const struct mat_source s = mat_floats(w, ROWS, COLS);
+    struct pool *pool = pool_new(1);
+    struct codes q;
+    void *block = quant_make(&q, &s, d, pool);
+    double far = 0, size = 0;
+    quant_floats(&q, COLS, 0, ROWS, back);
+    for (size_t i = 0; i < ROWS * COLS; i++) {
+        far += pow((double)w[i] - (double)back[i], 2);
+        size += pow((double)w[i], 2);
+    }
+    pool_free(pool);
+    free(block);
+    free(w);
+    return sqrt(far / size);
 }
 
 /* The largest batch that fits, as a run with --on-oom plan comes to it; 0: not one prompt. */
@@ -25,13 +75,15 @@ static size_t halved(const struct job *job, const struct network *n, const struc
 }
 
 static json_t *record_of(const struct job *job, const struct network *n,
-                         const struct generation_place *at, const struct fit *f, size_t fits)
+                         const struct generation_place *at, const struct fit *f, size_t fits,
+                         double error)
 {
     const struct memory_estimate *m = &f->need;
     const char *level = job->args->engine.level;
     json_t *r = generation_record_about(job, n, at);
     json_object_set_new(r, "level", level ? json_string(level) : json_null());
-    json_object_set_new(r, "exact", json_boolean(is_exact(n, m)));
+    json_object_set_new(r, "exact", json_boolean(is_exact(n, m, at->point)));
+    json_object_set_new(r, "weights_error_ratio", json_real(error));
     rec_set_int(r, "batch_filled", (int64_t)f->batch);
     rec_set_int(r, "prompt_tokens", (int64_t)f->tokens);
     rec_set_int(r, "new_tokens", (int64_t)f->extent);
@@ -65,22 +117,41 @@ static void say(const struct log *log, json_t *r, const struct fit *f, size_t fi
                  (double)estimate_bytes(m) * 1e-6, (double)f->available * 1e-6, fits, f->batch);
 }
 
+static int tell_slowdown(const struct network *n, const struct fit *f, json_t *r,
+                         const struct log *log, struct err *e)
+{
+    struct slowdown s;
+    if (slowdown_foresee(&s, n, &f->pass, e))
+        return -1;
+    slowdown_say(&s, n, log);
+    generation_record_put_offload(r, n, &s);
+    return 0;
+}
+
 int explain_write(const struct job *job, const struct network *n, const struct network *draft,
                   const struct promptset *prompts, struct rec_writer *out, const struct log *log,
                   struct err *e)
 {
     const struct backend *b = n->backend;
+    const double error = weights_error(n);
     log_note(log, "%s on %s: matrices %s, quantization %s, cache %s; nothing is loaded",
              n->config.name, b->name[0] ? b->name : b->ops->name, dtype_info[n->dtype].name,
              quantization_name(n->quant), dtype_info[n->kv_dtype].name);
+    if (error > 0)
+        log_note(log, "%s: weights change by %.2g %% of their size, and so do answers",
+                 quantization_name(n->quant), 100 * error);
     for (size_t i = 0; i < job->plan->points; i++) {
         const struct settings *point = &job->plan->point[i];
         int drafts = draft && settings_count(point, job->decoder->drafts);
         const struct generation_place at = {.point = point, .draft = drafts ? draft : NULL};
         struct fit f = fit_point(job, n, draft, point, prompts->v, prompts->n, prompts->n);
         size_t fits = f.fits ? f.batch : halved(job, n, draft, point, prompts);
-        json_t *r = record_of(job, n, &at, &f, fits);
+        json_t *r = record_of(job, n, &at, &f, fits, error);
         say(log, r, &f, fits);
+        if (n->wish.layers && f.batch && tell_slowdown(n, &f, r, log, e)) {
+            json_decref(r);
+            return -1;
+        }
         if (rec_write(out, "plan", r, e))
             return -1;
     }

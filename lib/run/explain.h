@@ -8,8 +8,8 @@
 #include "lib/run/promptset.h"
 
 /* A record of kind `plan` and a line on standard error for each point: bytes by kind of its
- * neediest batch, whether that fits, and how many of its prompts fit together. *n and *draft as in
- * fit.h. */
+ * neediest batch, whether that fits, how many of its prompts fit together, and how far a
+ * quantization moves the weights. *n and *draft as in fit.h. */
 int explain_write(const struct job *job, const struct network *n, const struct network *draft,
                   const struct promptset *prompts, struct rec_writer *out, const struct log *log,
                   struct err *e);

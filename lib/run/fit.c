@@ -32,12 +32,18 @@ static struct fit measured(const struct job *job, const struct network *n,
 {
     const struct decode_env env = {.draft = draft};
     struct fit f = {.batch = batch, .extent = job->decoder->extent(point),
-                    .need = job->decoder->estimate(n, point, &env, in, batch)};
+                    .need = job->decoder->estimate(n, point, &env, in, batch),
+                    .pass = job->decoder->pass(point, in, batch)};
     for (size_t i = 0; i < batch; i++)
         f.tokens = in[i].n > f.tokens ? in[i].n : f.tokens;
     fit_add_idle(&f.need, job, point, draft);
     f.bytes = taken(n->backend, &f.need);
     return f;
+}
+
+size_t fit_on_device(size_t bytes)
+{
+    return bytes + bytes / LOST_SHARE + LOST;
 }
 
 /* What is free is asked once for all. */
@@ -47,7 +53,7 @@ static struct fit held(struct fit f, struct backend *b)
     if (!b->name[0] && b->memory.cap && b->memory.cap < f.total)
         f.total = b->memory.cap;
     f.lacks = f.bytes > f.available;
-    f.fits = f.bytes + (b->name[0] ? f.bytes / LOST_SHARE + LOST : 0) <= f.available;
+    f.fits = (b->name[0] ? fit_on_device(f.bytes) : f.bytes) <= f.available;
     return f;
 }
 
@@ -93,6 +99,18 @@ struct fit fit_point(const struct job *job, const struct network *n, const struc
     }
     free(in);
     return held(most, n->backend);
+}
+
+struct fit fit_batches(const struct job *job, const struct network *n, const struct network *draft,
+                       const struct prompt *prompts, size_t n_prompts)
+{
+    struct fit most = {0};
+    for (size_t i = 0; i < job->plan->points; i++) {
+        struct fit one = fit_point(job, n, draft, &job->plan->point[i], prompts, n_prompts,
+                                   n_prompts);
+        keep_neediest(&most, &one);
+    }
+    return most;
 }
 
 struct fit fit_alone(const struct job *job, const struct network *n, const struct network *draft,

@@ -13,11 +13,14 @@ struct fit {
     size_t batch;          /* prompts of the neediest batch; 0: there is none */
     size_t tokens, extent; /* of its longest prompt; to come */
     struct memory_estimate need;
+    struct extent pass;    /* rows and answers of most of its passes */
     size_t bytes;          /* of the device that this takes: of a host in whole pages */
     size_t available, total; /* of the device now, or of --mem-cap */
     int fits;              /* with what a device loses between its blocks */
     int lacks;             /* whatever that is */
 };
+/* What must be free of a device for so many bytes, with what it loses between its blocks. */
+size_t fit_on_device(size_t bytes);
 /* A draft is in memory at points that do not ask for its guesses, too. */
 void fit_add_idle(struct memory_estimate *m, const struct job *job, const struct settings *point,
                   const struct network *draft);
@@ -30,6 +33,9 @@ size_t fit_together(const struct settings *point, size_t n);
 struct fit fit_point(const struct job *job, const struct network *n, const struct network *draft,
                      const struct settings *point, const struct prompt *prompts, size_t n_prompts,
                      size_t at_most);
+/* Of all points with their batches: the neediest. */
+struct fit fit_batches(const struct job *job, const struct network *n, const struct network *draft,
+                       const struct prompt *prompts, size_t n_prompts);
 /* Of all points with the longest prompt that each can take, alone: the neediest. */
 struct fit fit_alone(const struct job *job, const struct network *n, const struct network *draft,
                      const struct prompt *prompts, size_t n_prompts);

@@ -67,6 +67,14 @@ static void set_config(json_t *r, const struct job *job, const struct network *n
         buf_format(&b, " isa=%s", g->isa);
     if (n->backend->interleave)
         buf_text(&b, " numa=interleave");
+    if (n->wish.layers)
+        buf_format(&b, " offload=%zu", n->wish.layers);
+    if (n->backend->unrecorded)
+        buf_text(&b, " graphs=off");
+    if (n->backend->memory.direct)
+        buf_text(&b, " alloc=direct");
+    if (n->row_tile)
+        buf_format(&b, " row_tile=%zu", n->row_tile);
     set_text(r, "config", b.data);
     buf_free(&b);
 }
@@ -195,19 +203,48 @@ static void set_times(json_t *r, const struct job *job, const struct prompt *p,
                         g->n_commits ? list32(g->commit_tokens, g->n_commits) : json_null());
 }
 
+/* What latent thoughts cost and are worth. */
+static void set_latents(json_t *r, const struct generation *g)
+{
+    const char *why = g->oom ? "out of memory" : "nothing was fitted";
+    set_known(r, "vi_ns", g->vi_ns, !g->oom);
+    set_known(r, "decode_ns", g->decode_ns, !g->oom);
+    set_known(r, "state_bytes", (int64_t)g->state_bytes, !g->oom);
+    rec_set_number(r, "kl_nats", g->oom ? (double)NAN : g->kl_nats, why);
+    rec_set_number(r, "elbo_nats", g->oom ? (double)NAN : g->elbo_nats, why);
+}
+
 /* What the passes of the batch had to do at least. Counts of a long run exceed 2^53, so they are no
  * integers. */
 static void set_cost(json_t *r, const struct network *n, const struct batch_trace *trace)
 {
     int ran = trace->cost.flops > 0, split = ran && trace->prefill_ns > 0;
     const char *why = ran ? "every pass holds the prompt" : "nothing ran";
-    enum dtype blocks = quantization_dtype(n->quant, &n->config, ROLE_GATE, n->dtype);
+    enum dtype blocks = quantization_dtype(n->quant, &n->config, ROLE_GATE, 0, n->dtype);
     set_text(r, "flops_unit", dtype_unit_name(dtype_info[blocks].unit));
     rec_set_number(r, "model_flops", ran ? trace->cost.flops : (double)NAN, why);
     rec_set_number(r, "model_bytes", ran ? trace->cost.bytes : (double)NAN, why);
     rec_set_number(r, "prefill_flops", split ? trace->prefill.flops : (double)NAN, why);
     rec_set_number(r, "prefill_bytes", split ? trace->prefill.bytes : (double)NAN, why);
     set_known(r, "prefill_ns", trace->prefill_ns, split);
+}
+
+void generation_record_put_offload(json_t *r, const struct network *n, const struct slowdown *s)
+{
+    if (!n->wish.layers)
+        return;
+    rec_set_int(r, "offload_bytes", (int64_t)(n->wish.layers * network_layer_bytes(n)));
+    rec_set_number(r, "offload_bytes_per_s", s->known ? s->bytes_per_s : (double)NAN,
+                   "no memory to find it out");
+    rec_set_number(r, "slow_down_ratio", s->known ? s->ratio : (double)NAN,
+                   "no memory to find it out");
+}
+
+/* How long layers were waited for. */
+static void set_wait(json_t *r, const struct network *n, const struct batch_trace *trace)
+{
+    if (n->wish.layers)
+        set_known(r, "offload_wait_ns", trace->memory.arrive_ns, !*n->backend->name);
 }
 
 static void set_memory(json_t *r, const struct network *n, const struct generation_place *at,
@@ -269,8 +306,13 @@ json_t *generation_record(const struct job *job, const struct network *n,
     set_output(r, tokenizer, g);
     set_place(r, job, at);
     set_times(r, job, p, at, g, trace);
+    if (n->config.latents)
+        set_latents(r, g);
     set_cost(r, n, trace);
     set_text(r, "level", job->args->engine.level);
+    if (at->slowdown)
+        generation_record_put_offload(r, n, at->slowdown);
+    set_wait(r, n, trace);
     set_memory(r, n, at, trace, monitor);
     gpu_monitor_put(monitor, r);
     if (at->host)

@@ -6,6 +6,7 @@
 #include "lib/run/host_monitor.h"
 #include "lib/run/job.h"
 #include "lib/run/prompt.h"
+#include "lib/run/slowdown.h"
 
 /* Where in the run a generation belongs. */
 struct generation_place {
@@ -24,11 +25,14 @@ struct generation_place {
     int watched;              /* 1: each pass waited for who looked on */
     int64_t load_peak;        /* bytes resident up to the end of loading, at most; -1: not told */
     size_t load_allocated;    /* of the back end while loading, at most */
+    const struct slowdown *slowdown; /* what was said of layers outside; NULL: none is */
 };
 
 /* What runs: config, point, series, axis, the model and all settings. The caller's reference. */
 json_t *generation_record_about(const struct job *job, const struct network *n,
                                 const struct generation_place *at);
+/* What layers outside cost, where there are any. */
+void generation_record_put_offload(json_t *r, const struct network *n, const struct slowdown *s);
 /* The generation record (caller's reference). tokenizer NULL: text is null with the reason. */
 json_t *generation_record(const struct job *job, const struct network *n,
                           const struct tokenizer *tokenizer, const struct prompt *p,

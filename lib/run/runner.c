@@ -324,6 +324,8 @@ static int run_point(struct session *s, const struct settings *point, size_t rou
     struct generation_place at = {.point = point,
                                   .draft = drafter_at(&s->drafter, s->job, point),
                                   .phase = "timed", .round = (int64_t)round, .steady = -1};
+    if (s->slowdown)
+        at.slowdown = &s->slowdown[point - s->job->plan->point];
     if (fit > 0 && round == 0)
         rc = warm_up(s, &at, p, (size_t)fit, e);
     size_t size = fit_together(point, (size_t)fit);

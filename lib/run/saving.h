@@ -4,11 +4,14 @@
 #ifndef RUN_SAVING_H
 #define RUN_SAVING_H
 
+#include <stddef.h>
+
 #define SAVING_CHOICES "exact|mild|moderate|aggressive"
 
 struct saving {
     const char *name;
     const char *kv, *quant; /* of --kv-dtype and --quant; NULL: as without a level */
+    size_t row_tile;        /* of --row-tile */
 };
 /* NULL: no level, or none of that name. */
 const struct saving *saving_named(const char *name);

@@ -2,12 +2,14 @@
  * fit, explains, and, where --on-oom asks for it, makes the run one that fits.
  *
  * The order in which a run gives way is fixed: first how many prompts run together, down to one
- * (runner.c, which halves), then the levels one after the other (saving.h), then nothing. Steps,
- * lengths and options that were said stay: a run that would answer another question is no answer.
+ * (runner.c, which halves), then the levels one after the other (saving.h), then the layers that
+ * stay in memory (lib/network/offload.h), then nothing. Steps, lengths and options that were said
+ * stay: a run that would answer another question is no answer.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/mem.h"
 #include "lib/run/explain.h"
 #include "lib/run/fit.h"
 #include "lib/run/saving.h"
@@ -23,14 +25,16 @@ static int settle(const struct session *s, struct network *n, struct network *dr
                : 0;
 }
 
-/* How the run stands as its engine is set now. -1: it cannot be had so. */
-static int look(const struct session *s, struct fit *f)
+/* How the run stands as its engine is set now, with batches as they were asked for or each prompt
+ * alone. -1: it cannot be had so. */
+static int look(const struct session *s, int alone, struct fit *f)
 {
     struct network n, draft;
     engine_level(&s->job->args->engine, s->backend, &s->checkpoint, NULL); /* whose scratch it is */
     if (settle(s, &n, &draft, NULL))
         return -1;
-    *f = fit_alone(s->job, &n, s->drafter.asked ? &draft : NULL, s->prompts.v, s->prompts.n);
+    *f = (alone ? fit_alone : fit_batches)(s->job, &n, s->drafter.asked ? &draft : NULL,
+                                           s->prompts.v, s->prompts.n);
     return 0;
 }
 
@@ -47,28 +51,62 @@ void session_foresee(struct session *s)
     free(lacks);
 }
 
-/* The first level from the one asked for on at which each point fits with one prompt. Where there
- * is none, all stays. */
+/* Where layers go outside, a share of a host's memory is left for what is not the model: its
+ * programs, prompts and records. */
+static int fits_well(const struct fit *f, const struct backend *b)
+{
+    enum { BESIDE_SHARE = 64 };
+    return f->fits && (b->name[0] || f->bytes + f->bytes / BESIDE_SHARE <= f->available);
+}
+
+/* Puts as few layers outside as the run fits with. 0: it does not, however many; then none is. */
+static int put_outside(struct session *s, int alone)
+{
+    enum { IN_SLOTS = 2 }; /* so many outside save nothing */
+    size_t *outside = &s->args.engine.offload, layers = s->checkpoint.config.layers;
+    struct fit f;
+    for (*outside = 0; *outside <= layers; *outside += *outside ? 1 : IN_SLOTS + 1)
+        if (!look(s, alone, &f) && fits_well(&f, s->backend))
+            return 1;
+    *outside = 0;
+    return 0;
+}
+
+/* The first level from the one asked for on at which each point fits with one prompt, or the last
+ * one with layers outside. Where nothing does, all stays. */
 static void climb_down(struct session *s, const struct fit *asked)
 {
-    const char *level = s->args.engine.level;
+    struct engine *g = &s->args.engine;
+    const char *level = g->level, *name = s->checkpoint.config.name;
     const struct saving *l = saving_named(level);
     struct fit f = *asked;
     while (!f.fits && (l = saving_next(l))) {
-        s->args.engine.level = l->name;
-        if (look(s, &f))
+        g->level = l->name;
+        if (look(s, 1, &f))
             f.fits = 0;
     }
+    int outside = !f.fits && !g->device_map && put_outside(s, 1);
     char *lacks = fit_text(asked, s->job, s->backend);
-    if (!f.fits)
-        s->args.engine.level = level;
-    if (!f.fits)
-        log_warn(&s->log, "W110", "%s: %s; no level is small enough (--on-oom plan)",
-                 s->checkpoint.config.name, lacks);
+    if (outside)
+        log_warn(&s->log, "W110", "%s: %s; it runs at level %s with %zu of %zu layers offloaded "
+                 "(--on-oom plan)", name, lacks, g->level, g->offload,
+                 s->checkpoint.config.layers);
+    else if (!f.fits)
+        log_warn(&s->log, "W110", "%s: %s; no level is small enough (--on-oom plan)", name, lacks);
     else if (l)
-        log_warn(&s->log, "W110", "%s: %s; it runs at level %s (--on-oom plan)",
-                 s->checkpoint.config.name, lacks, l->name);
+        log_warn(&s->log, "W110", "%s: %s; it runs at level %s (--on-oom plan)", name, lacks,
+                 l->name);
+    if (!f.fits && !outside)
+        g->level = level;
     free(lacks);
+}
+
+/* --device-map auto: with batches as asked for if that can be, else so that each prompt fits. */
+static void map_layers(struct session *s)
+{
+    if (engine_maps_itself(&s->args.engine) && !put_outside(s, 0) && !put_outside(s, 1))
+        log_warn(&s->log, "W112", "%s: it does not fit with all layers offloaded either "
+                 "(--device-map auto)", s->checkpoint.config.name);
 }
 
 /* A host has no limit of its own: what is free now is one. */
@@ -80,7 +118,7 @@ static void plan(struct session *s)
     s->args.halve = 1;
     if (!b->name[0] && !b->memory.cap)
         b->ops->room(b, &b->memory.cap, &total);
-    if (!look(s, &f) && !f.fits)
+    if (!look(s, 1, &f) && !f.fits)
         climb_down(s, &f);
 }
 
@@ -88,7 +126,7 @@ static void plan(struct session *s)
 static int move(struct session *s, struct err *e)
 {
     struct fit f;
-    if (!s->backend->name[0] || look(s, &f) || f.fits)
+    if (!s->backend->name[0] || look(s, 1, &f) || f.fits)
         return 0;
     char *lacks = fit_text(&f, s->job, s->backend);
     log_warn(&s->log, "W110", "%s: %s; it runs on the CPU, whose times its records hold (--on-oom "
@@ -107,11 +145,30 @@ int session_plan(struct session *s, struct err *e)
     s->own = *s->job;
     s->own.args = &s->args;
     s->job = &s->own;
+    map_layers(s);
     if (!strcmp(how, "plan"))
         plan(s);
     else if (!strcmp(how, "cpu") && move(s, e))
         return -1;
     engine_say_saving(&s->args.engine, &s->checkpoint.config, &s->log);
+    return 0;
+}
+
+int session_slowdown(struct session *s, struct err *e)
+{
+    const struct plan *plan = s->job->plan;
+    struct network n, draft;
+    if (settle(s, &n, &draft, NULL) || !n.wish.layers) /* what cannot be had, loading refuses */
+        return 0;
+    s->slowdown = mem_zero(plan->points, sizeof *s->slowdown);
+    for (size_t i = 0; i < plan->points; i++) {
+        struct fit f = fit_point(s->job, &n, s->drafter.asked ? &draft : NULL, &plan->point[i],
+                                 s->prompts.v, s->prompts.n, s->prompts.n);
+        if (f.batch && slowdown_foresee(&s->slowdown[i], &n, &f.pass, e))
+            return -1;
+        if (f.batch)
+            slowdown_say(&s->slowdown[i], &n, &s->log);
+    }
     return 0;
 }
 

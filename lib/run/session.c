@@ -4,6 +4,7 @@
  */
 #include "lib/run/session.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +41,8 @@ static int check_flags(const struct job *job, struct err *e)
     if (!a->engine.model)
         return err_set(e, EXIT_BAD_USAGE, "-m MODEL is needed (try '%s --help')",
                        job->decoder->tool);
-    if (engine_check_device(&a->engine, e) || watch_check(job, e))
+    if (engine_check_device(&a->engine, e) || engine_check_map(&a->engine, e) ||
+        watch_check(job, e))
         return -1;
     if (check_points(job, NULL, e))
         return -1;
@@ -60,6 +62,16 @@ static int other_decoder(const struct job *job, const struct checkpoint *c, stru
     return err_set(e, EXIT_BAD_DATA, "%s: %s does not run %s models (try %s)",
                    job->args->engine.model, job->decoder->tool,
                    config_paradigm_name(c->config.paradigm), other);
+}
+
+/* What the points need of the device. */
+static int check_device(const struct session *s, struct err *e)
+{
+    const struct job *job = s->job;
+    for (size_t i = 0; job->decoder->able && i < job->plan->points; i++)
+        if (job->decoder->able(&job->plan->point[i], s->backend, e))
+            return -1;
+    return 0;
 }
 
 static int open_model(struct session *s, struct err *e)
@@ -160,6 +172,17 @@ static int load_all(struct session *s, struct err *e)
     return -1;
 }
 
+/* The filled store may be of another speed than what was tried of it before. */
+static void settle_slowdown(struct session *s)
+{
+    for (size_t i = 0; s->slowdown && i < s->job->plan->points; i++) {
+        double said = s->slowdown[i].ratio;
+        slowdown_settle(&s->slowdown[i], &s->network);
+        if (fabs(s->slowdown[i].ratio - said) > said / 10)
+            slowdown_say(&s->slowdown[i], &s->network, &s->log);
+    }
+}
+
 /* Memory too short for the weights is a result, not a failure: the records say oom. */
 static int load_weights(struct session *s, struct err *e)
 {
@@ -183,6 +206,7 @@ static int load_weights(struct session *s, struct err *e)
     log_more(&s->log, "%s: %zu bytes of weights in %.2f s (%zu estimated)", s->network.config.name,
              network_weight_bytes(&s->network), (double)(clock_ns() - begin) * 1e-9,
              network_expected_bytes(&s->network));
+    settle_slowdown(s);
     if (s->network.huge_page_bytes >= 0)
         log_more(&s->log, "%lld bytes of this process lie in huge pages",
                  (long long)s->network.huge_page_bytes);
@@ -270,11 +294,13 @@ int session_open(struct session *s, struct err *e)
         engine_open(&s->job->args->engine, &s->backend, e) || session_plan(s, e))
         return -1;
     const struct job *job = s->job;
+    if (check_device(s, e))
+        return -1;
     engine_level(&job->args->engine, s->backend, &s->checkpoint, &s->log);
     if (job->args->explain)
         return session_explain(s, e);
     engine_place(&job->args->engine, s->backend, &s->log);
-    if (open_outputs(s, e))
+    if (session_slowdown(s, e) || open_outputs(s, e))
         return -1;
     s->out.inputs = json_incref(s->prompts.inputs);
     warn_library(s);
@@ -312,6 +338,7 @@ int session_close(struct session *s, int bad, struct err *e)
     if (s->loaded)
         network_free(&s->network);
     drafter_close(&s->drafter);
+    free(s->slowdown);
     gpu_monitor_close(&s->monitor);
     host_monitor_close(&s->host);
     if (s->backend)

@@ -15,6 +15,7 @@
 #include "lib/run/job.h"
 #include "lib/run/promptset.h"
 #include "lib/run/selfcheck.h"
+#include "lib/run/slowdown.h"
 #include "lib/run/watch.h"
 
 struct session {
@@ -38,6 +39,7 @@ struct session {
     size_t load_allocated;       /* of the back end while loading, at most */
     size_t live;                 /* bytes that the last batch left in use; 0: none ran */
     int parted;                  /* 1: it was said that a batch runs in parts */
+    struct slowdown *slowdown;   /* [points]; NULL: no layer is outside */
     struct drafter drafter;
     struct rec_writer out;
     int writing;
@@ -56,6 +58,9 @@ int session_open(struct session *s, struct err *e);
 int session_explain(struct session *s, struct err *e);
 /* As --on-oom says, with the device open and nothing loaded (session-plan.c). -1: no device. */
 int session_plan(struct session *s, struct err *e);
+/* Where layers are offloaded, how much slower each point is for it: found out and said. -1: there
+ * can be no store. */
+int session_slowdown(struct session *s, struct err *e);
 /* One line before hours are spent on records that will say oom. To refuse is up to the loading. */
 void session_foresee(struct session *s);
 /* Writes `end` unless `bad`, closes all. The exit code. */

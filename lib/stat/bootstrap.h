@@ -13,6 +13,10 @@
 /* index[i] = a place 0..n-1, drawn with replacement: draw `draw` of stream `seed`. */
 void bootstrap_draw(uint64_t seed, uint64_t draw, size_t n, uint32_t *index);
 
+/* sum[width] = the rows[.][width] at the places index[0..n-1] added up, each column in that order;
+ * index NULL: rows 0..n-1. */
+void bootstrap_sums(const double *rows, size_t width, const uint32_t *index, size_t n, double *sum);
+
 /* Draws of a cost into out[d * stride]: around `value`, as Student's distribution has its logarithm
  * over launches[n] (two or more, all above 0); else `value` itself. Costs that were measured in the
  * same launches and draw from one `seed` keep what these launches have in common.

@@ -19,6 +19,8 @@ static const struct pooled_kind kinds[] = {
     {"bits_per_byte", "nll_nats", POOLED_BY_BYTE, POOLED_BITS, 0},
     {"elbo_ppl", "elbo_nats", POOLED_BY_TOKEN, POOLED_EXPONENTIAL, 0},
     {"elbo_bits_per_byte", "elbo_nats", POOLED_BY_BYTE, POOLED_BITS, 0},
+    {"iwae_ppl", "iwae_nats", POOLED_BY_TOKEN, POOLED_EXPONENTIAL, 0},
+    {"iwae_bits_per_byte", "iwae_nats", POOLED_BY_BYTE, POOLED_BITS, 0},
     {"kstep_ppl", "kstep_nats", POOLED_BY_TOKEN, POOLED_EXPONENTIAL, 0},
     {"kstep_bits_per_byte", "kstep_nats", POOLED_BY_BYTE, POOLED_BITS, 0},
     {"accuracy", "accuracy", POOLED_BY_PROMPT, POOLED_PLAIN, 1},
@@ -67,14 +69,9 @@ size_t pooled_common(double *num, double *den, const unsigned char *there,
     return kept;
 }
 
-double pooled_value(const double *num, const double *den, size_t n, const uint32_t *index,
-                    enum pooled_transform transform)
+/* Of sums. */
+static double quotient(double value, double weight, enum pooled_transform transform)
 {
-    double value = 0, weight = 0;
-    for (size_t k = 0; k < n; k++) {
-        value += num[index ? index[k] : k];
-        weight += den[index ? index[k] : k];
-    }
     double mean = weight > 0 ? value / weight : (double)NAN;
     return transform == POOLED_EXPONENTIAL ? exp(mean)
            : transform == POOLED_BITS      ? mean / log(2)
@@ -93,17 +90,35 @@ double pooled_unscale(double scaled, enum pooled_transform transform, int higher
     return transform == POOLED_EXPONENTIAL ? exp(s) : s;
 }
 
+/* The sums of each prompt side by side: num of all points and then, unless all weights are 1, den.
+ * Returns how many. */
+static size_t lay(const double *num, const double *den, const unsigned char *has, size_t points,
+                  size_t n, double *rows)
+{
+    int ones = 1;
+    for (size_t i = 0; i < points; i++)
+        for (size_t k = 0; has[i] && k < n; k++)
+            ones &= den[i * n + k] >= 1 && den[i * n + k] <= 1;
+    size_t width = ones ? points : 2 * points;
+    for (size_t k = 0; k < n; k++)
+        for (size_t i = 0; i < width; i++)
+            rows[k * width + i] = i < points ? num[i * n + k] : den[(i - points) * n + k];
+    return width;
+}
+
 void pooled_draws(const double *num, const double *den, const unsigned char *has, size_t points,
                   size_t n, enum pooled_transform transform, uint64_t seed, size_t draws,
-                  double *value, double *draw, uint32_t *index)
+                  double *value, double *draw, uint32_t *index, double *work)
 {
+    double *sum = work, *rows = work + 2 * points;
+    size_t width = lay(num, den, has, points, n, rows);
     for (size_t d = 0; d <= draws; d++) { /* the last: as measured */
         if (d < draws)
             bootstrap_draw(seed, d, n, index);
+        bootstrap_sums(rows, width, d < draws ? index : NULL, n, sum);
         for (size_t i = 0; i < points; i++) {
-            double v = has[i] ? pooled_value(num + i * n, den + i * n, n, d < draws ? index : NULL,
-                                             transform)
-                              : (double)NAN;
+            double weight = width > points ? sum[points + i] : (double)n;
+            double v = has[i] ? quotient(sum[i], weight, transform) : (double)NAN;
             *(d < draws ? &draw[d * points + i] : &value[i]) = v;
         }
     }

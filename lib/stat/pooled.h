@@ -34,16 +34,12 @@ struct pooled_kind pooled_of(const char *source);
 size_t pooled_common(double *num, double *den, const unsigned char *there,
                      const unsigned char *has, size_t points, size_t prompts, size_t *left_out);
 
-/* num[n], den[n] of one point over the prompts index[0..n-1]; index NULL: each once. NaN when the
- * weights add to nothing. */
-double pooled_value(const double *num, const double *den, size_t n, const uint32_t *index,
-                    enum pooled_transform transform);
-
-/* As measured and in every draw of prompts, for all points: value[points], draw[draws][points].
- * index[n] is work. Points without the quality (has 0) are NaN. */
+/* As measured and in every draw of prompts, for all points: value[points], draw[draws][points]; NaN
+ * where the weights add to nothing.
+ * Points without the quality (has 0) are NaN. index[n] and work[2 * points * (n + 1)] are work. */
 void pooled_draws(const double *num, const double *den, const unsigned char *has, size_t points,
                   size_t n, enum pooled_transform transform, uint64_t seed, size_t draws,
-                  double *value, double *draw, uint32_t *index);
+                  double *value, double *draw, uint32_t *index, double *work);
 
 /* The scale on which values are compared, higher is better: a perplexity by its logarithm. */
 double pooled_scale(double value, enum pooled_transform transform, int higher);

@@ -1,13 +1,14 @@
 /* overlap.c - see overlap.h.
  *
- * N-grams are counted in the order of their first six characters: all that begin alike stand
- * together, so one sorted list serves every n. Words become numbers that are equal when the words
- * are. Nothing is hashed, so nothing collides.
+ * N-grams of n characters are told apart by the n-gram of n - 1 that they begin with and by their
+ * last character: as one number, which is looked up among those of the wanted text. So each order
+ * costs one step for each place of either text, and places where the shorter n-gram is not wanted
+ * drop out. Words are numbers that are equal when the words are. Tables compare what they hash, so
+ * nothing collides.
  */
 #include "lib/text/overlap.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,86 +16,107 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
+#include "lib/base/places.h"
 #include "lib/text/utf8.h"
 
 /* ---- characters ---- */
 
-/* The characters from a place on, each plus one; 0: behind the end of the text. */
-struct run { uint32_t c[OVERLAP_ORDERS]; };
+/* A text without its white space, and at each place the n-gram that begins there: its number among
+ * those of the wanted text. */
+struct chars {
+    uint32_t *code, *gram; /* [n] */
+    size_t n;
+};
 
-static int by_run(const void *a, const void *b)
+static struct chars chars_of(const char *s)
 {
-    const struct run *x = a, *y = b;
-    for (int i = 0; i < OVERLAP_ORDERS; i++)
-        if (x->c[i] != y->c[i])
-            return x->c[i] < y->c[i] ? -1 : 1;
-    return 0;
-}
-
-/* Every place of a text without its white space, in order; the caller's. */
-static struct run *runs_of(const char *s, size_t *count)
-{
-    size_t n = strlen(s), m = 0;
-    uint32_t *c = mem_zero(n + OVERLAP_ORDERS, sizeof *c);
+    size_t n = strlen(s);
+    struct chars c = {.code = mem_alloc(n * sizeof *c.code), .gram = mem_zero(n, sizeof *c.gram)};
     for (size_t i = 0, len; i < n; i += len) {
-        uint32_t code = utf8_read(s + i, &len);
-        if (!utf8_is_space(code))
-            c[m++] = code + 1;
+        uint32_t code = (unsigned char)s[i];
+        len = 1;
+        if (code >= 0x80)
+            code = utf8_read(s + i, &len);
+        if (code < 0x80 ? !isspace((int)code) : !utf8_is_space(code))
+            c.code[c.n++] = code;
     }
-    struct run *r = mem_zero(m, sizeof *r);
-    for (size_t i = 0; i < m; i++)
-        memcpy(r[i].c, c + i, sizeof r[i].c);
-    if (m)
-        qsort(r, m, sizeof *r, by_run);
-    free(c);
-    *count = m;
-    return r;
+    return c;
 }
 
-static int order_of(const struct run *a, const struct run *b, size_t characters)
+/* The n-grams of the wanted text: found by the shorter one that they begin with and by their last
+ * character. left: how often one comes there, less how often the other text had it. */
+struct gram { uint64_t made_of; uint32_t number, left; }; /* made_of 0: nothing */
+struct grams { struct gram *slot; size_t slots; };        /* a power of two */
+
+/* The n-gram of these parts, or where it would be. */
+static struct gram *find(const struct grams *g, uint32_t begin, uint32_t code)
 {
-    for (size_t i = 0; i < characters; i++)
-        if (a->c[i] != b->c[i])
-            return a->c[i] < b->c[i] ? -1 : 1;
-    return 0;
+    uint64_t made_of = (uint64_t)begin << 32 | (code + 1);
+    size_t i = (made_of * 0x9e3779b97f4a7c15u >> 32) & (g->slots - 1); /* Knuth 6.4 */
+    while (g->slot[i].made_of && g->slot[i].made_of != made_of)
+        i = (i + 1) & (g->slots - 1);
+    return &g->slot[i];
 }
 
-/* How many runs from r on begin with the same `gram` characters. */
-static size_t alike(const struct run *r, size_t n, size_t gram)
+/* Goes from the n-grams of `order` - 1 characters of the wanted text to those of one more. */
+static void lengthen(struct grams *g, struct chars *wanted, size_t order)
 {
-    size_t k = 1;
-    while (k < n && !order_of(r, r + k, gram))
-        k++;
-    return k;
-}
-
-/* N-grams that both have, each as often as the one that has it less. */
-static size_t in_both(const struct run *a, size_t n, const struct run *b, size_t m, size_t gram)
-{
-    size_t both = 0;
-    for (size_t i = 0, j = 0; i < n && j < m;) {
-        int order = order_of(a + i, b + j, gram);
-        size_t x = alike(a + i, n - i, gram), y = alike(b + j, m - j, gram);
-        if (!order && a[i].c[gram - 1])
-            both += x < y ? x : y;
-        i += order <= 0 ? x : 0;
-        j += order >= 0 ? y : 0;
+    uint32_t met = 0;
+    memset(g->slot, 0, g->slots * sizeof *g->slot);
+    for (size_t i = 0; i + order <= wanted->n; i++) {
+        uint32_t begin = wanted->gram[i], code = wanted->code[i + order - 1];
+        struct gram *is = find(g, begin, code);
+        if (!is->made_of)
+            *is = (struct gram){(uint64_t)begin << 32 | (code + 1), met++, 0};
+        is->left++;
+        wanted->gram[i] = is->number;
     }
+}
+
+/* N-grams that both have, each as often as the one that has it less. at[*n]: the places of the text
+ * whose n-gram of one character less is wanted; those stay whose longer one is, too. */
+static size_t in_both(const struct grams *g, struct chars *text, size_t order, uint32_t *at,
+                      size_t *n)
+{
+    size_t both = 0, kept = 0;
+    for (size_t k = 0; k < *n && at[k] + order <= text->n; k++) {
+        uint32_t i = at[k];
+        struct gram *is = find(g, text->gram[i], text->code[i + order - 1]);
+        if (!is->made_of)
+            continue;
+        both += is->left > 0;
+        is->left -= is->left > 0;
+        text->gram[i] = is->number;
+        at[kept++] = i;
+    }
+    *n = kept;
     return both;
 }
 
 void overlap_grams(const char *text, const char *wanted, double grams[OVERLAP_GRAMS])
 {
-    size_t n, m;
-    struct run *a = runs_of(text, &n), *b = runs_of(wanted, &m);
+    struct chars a = chars_of(text), b = chars_of(wanted);
+    struct grams g = {.slots = 8};
+    while (3 * g.slots < 4 * (b.n + 1))
+        g.slots *= 2;
+    g.slot = mem_alloc(g.slots * sizeof *g.slot);
+    uint32_t *at = mem_alloc(a.n * sizeof *at);
+    size_t n = a.n;
+    for (size_t i = 0; i < n; i++)
+        at[i] = (uint32_t)i;
     for (size_t k = 1; k <= OVERLAP_ORDERS; k++) {
-        double *g = grams + 3 * (k - 1);
-        g[0] = m >= k && n >= k ? (double)(n - k + 1) : 0;
-        g[1] = m >= k ? (double)(m - k + 1) : 0;
-        g[2] = (double)in_both(a, n, b, m, k);
+        double *count = grams + 3 * (k - 1);
+        lengthen(&g, &b, k);
+        count[0] = b.n >= k && a.n >= k ? (double)(a.n - k + 1) : 0;
+        count[1] = b.n >= k ? (double)(b.n - k + 1) : 0;
+        count[2] = (double)in_both(&g, &a, k, at, &n);
     }
-    free(a);
-    free(b);
+    free(at);
+    free(g.slot);
+    free(a.code);
+    free(a.gram);
+    free(b.code);
+    free(b.gram);
 }
 
 double overlap_chrf(const double grams[OVERLAP_GRAMS])
@@ -114,21 +136,28 @@ double overlap_chrf(const double grams[OVERLAP_GRAMS])
 
 /* ---- words ---- */
 
-/* Words one after the other, each ended by a NUL. */
+/* Words one after the other, each ended by a NUL. Makes room for them first: a character may grow
+ * from two bytes to three when it becomes a small letter. */
 typedef void cut_fn(const char *s, struct buf *words);
+
+static void put(struct buf *words, int c)
+{
+    words->data[words->len++] = (char)c;
+}
 
 static void end_word(struct buf *words)
 {
     if (words->len && words->data[words->len - 1])
-        buf_char(words, 0);
+        put(words, 0);
 }
 
 static void cut_ascii(const char *s, struct buf *words)
 {
+    buf_reserve(words, 2 * strlen(s) + 1);
     for (; *s; s++) {
         unsigned char c = (unsigned char)*s;
         if (c < 0x80 && isalnum(c))
-            buf_char(words, (char)tolower(c));
+            put(words, tolower(c));
         else
             end_word(words);
     }
@@ -139,10 +168,10 @@ static void cut_ascii(const char *s, struct buf *words)
 static void end_run(struct buf *words, size_t from)
 {
     static const char *const articles[] = {"a", "an", "the"};
-    for (size_t i = 0; i < sizeof articles / sizeof *articles; i++)
-        if (words->len - from == strlen(articles[i]) &&
-            !memcmp(words->data + from, articles[i], words->len - from)) {
-            words->data[words->len = from] = 0;
+    size_t n = words->len - from;
+    for (size_t i = 0; n <= 3 && i < sizeof articles / sizeof *articles; i++)
+        if (n == strlen(articles[i]) && !memcmp(words->data + from, articles[i], n)) {
+            words->len = from;
             end_word(words);
             return;
         }
@@ -151,36 +180,36 @@ static void end_run(struct buf *words, size_t from)
 static void cut_squad(const char *s, struct buf *words)
 {
     size_t run = 0; /* where the run of letters and digits began */
-    for (size_t len; *s; s += len) {
-        uint32_t code = utf8_read(s, &len);
+    buf_reserve(words, 3 * strlen(s) + 4);
+    for (size_t len = 1; *s; s += len, len = 1) {
+        uint32_t code = (unsigned char)*s;
+        if (code >= 0x80)
+            code = utf8_read(s, &len);
         if (code < 0x80 && ispunct((int)code))
             continue;
-        code = (uint32_t)utf8proc_tolower((utf8proc_int32_t)code);
-        if (!utf8_is_word(code)) {
-            if (words->len)
-                end_run(words, run);
-            if (utf8_is_space(code))
-                end_word(words);
-            else
-                utf8_put(words, code);
-            run = words->len;
-        } else {
+        code = code < 0x80 ? (uint32_t)tolower((int)code)
+                           : (uint32_t)utf8proc_tolower((utf8proc_int32_t)code);
+        int is_word = code < 0x80 ? isalnum((int)code) : utf8_is_word(code);
+        if (!is_word && words->len)
+            end_run(words, run);
+        if (!is_word && (code < 0x80 ? isspace((int)code) : utf8_is_space(code)))
+            end_word(words);
+        else if (code < 0x80)
+            put(words, (int)code);
+        else
             utf8_put(words, code);
-        }
+        run = is_word ? run : words->len;
     }
     if (words->len)
         end_run(words, run);
     end_word(words);
 }
 
-/* A pair of texts as numbers of words: the same word, the same number. */
-struct pair { int32_t *v[2]; size_t n[2]; };
-struct word { const char *text; int32_t *number; };
-
-static int by_word(const void *a, const void *b)
-{
-    return strcmp(((const struct word *)a)->text, ((const struct word *)b)->text);
-}
+/* A pair of texts as numbers of words: the same word, the same number, below `met`. */
+struct pair {
+    uint32_t *v[2];
+    size_t n[2], met;
+};
 
 static size_t count_words(const struct buf *words)
 {
@@ -193,21 +222,17 @@ static size_t count_words(const struct buf *words)
 /* words[2]: the two texts, cut. */
 static void number(struct pair *p, const struct buf words[2])
 {
-    struct word *w = mem_zero(p->n[0] + p->n[1], sizeof *w);
-    size_t all = 0;
+    struct places met = {0};
     for (int k = 0; k < 2; k++) {
-        p->v[k] = mem_zero(p->n[k], sizeof *p->v[k]);
+        p->v[k] = mem_alloc(p->n[k] * sizeof *p->v[k]);
         const char *s = words[k].data;
-        for (size_t i = 0; i < p->n[k]; i++, s += strlen(s) + 1)
-            w[all++] = (struct word){s, &p->v[k][i]};
+        for (size_t i = 0, len; i < p->n[k]; i++, s += len + 1) {
+            len = strlen(s);
+            p->v[k][i] = (uint32_t)places_of(&met, s, len);
+        }
     }
-    if (all)
-        qsort(w, all, sizeof *w, by_word);
-    for (size_t i = 0, id = 0; i < all; i++) {
-        id += i && strcmp(w[i].text, w[i - 1].text);
-        *w[i].number = (int32_t)id;
-    }
-    free(w);
+    p->met = met.n;
+    places_free(&met);
 }
 
 static int read_pair(struct pair *p, cut_fn *cut, const char *text, const char *wanted,
@@ -236,21 +261,44 @@ static double finish(struct pair *p, size_t both)
     return both ? 2 * (double)both / (double)(p->n[0] + p->n[1]) : 0;
 }
 
-/* Longest common subsequence: one row of the table of Wagner and Fischer. */
+/* One row further in the table of the longest common subsequence, 64 columns a word: row has a 0
+ * where the length rises. match: columns with the word of this row; cleared.
+ * Source: Hyyro 2004 (Bit-parallel LCS-length computation revisited), after Crochemore et al. 2001.
+ */
+static void next_row(uint64_t *row, uint64_t *match, size_t n)
+{
+    uint64_t carry = 0;
+    for (size_t k = 0; k < n; k++) {
+        uint64_t both = row[k] & match[k], sum = row[k] + both, all = sum + carry;
+        carry = (sum < both) | (all < sum);
+        row[k] = all | (row[k] & ~match[k]);
+        match[k] = 0;
+    }
+}
+
+/* Length of the longest common subsequence. */
 static size_t subsequence(const struct pair *p)
 {
-    size_t m = p->n[1];
-    int32_t *row = mem_zero(m + 1, sizeof *row);
-    for (size_t i = 0; i < p->n[0]; i++) {
-        int32_t corner = 0; /* of the row before, one column back */
-        for (size_t j = 0; j < m; j++) {
-            int32_t above = row[j + 1], best = above > row[j] ? above : row[j];
-            row[j + 1] = p->v[0][i] == p->v[1][j] ? corner + 1 : best;
-            corner = above;
-        }
+    size_t n = p->n[0], words = n / 64 + 1, longest = 0;
+    uint64_t *row = mem_alloc(words * sizeof *row), *match = mem_zero(words, sizeof *match);
+    uint32_t *last = mem_zero(p->met, sizeof *last); /* place of a word in the text, plus 1 */
+    uint32_t *before = mem_alloc(n * sizeof *before); /* the same of that word before a place */
+    memset(row, 0xFF, words * sizeof *row);
+    for (size_t i = 0; i < n; i++) {
+        before[i] = last[p->v[0][i]];
+        last[p->v[0][i]] = (uint32_t)i + 1;
     }
-    size_t longest = (size_t)row[m];
+    for (size_t j = 0; j < p->n[1]; j++) {
+        for (uint32_t i = last[p->v[1][j]]; i; i = before[i - 1])
+            match[(i - 1) / 64] |= (uint64_t)1 << (i - 1) % 64;
+        next_row(row, match, words);
+    }
+    for (size_t k = 0; k < words; k++)
+        longest += (size_t)__builtin_popcountll(~row[k]);
     free(row);
+    free(match);
+    free(last);
+    free(before);
     return longest;
 }
 
@@ -263,27 +311,20 @@ int overlap_rouge_l(const char *text, const char *wanted, double *f1, struct err
     return 0;
 }
 
-static int by_number(const void *a, const void *b)
-{
-    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-    return (x > y) - (x < y);
-}
-
 int overlap_token_f1(const char *text, const char *wanted, double *f1, struct err *e)
 {
     struct pair p;
     size_t both = 0;
     if (read_pair(&p, cut_squad, text, wanted, e))
         return -1;
-    for (int k = 0; k < 2; k++)
-        if (p.n[k])
-            qsort(p.v[k], p.n[k], sizeof *p.v[k], by_number);
-    for (size_t i = 0, j = 0; i < p.n[0] && j < p.n[1];) {
-        int32_t a = p.v[0][i], b = p.v[1][j];
-        both += a == b;
-        i += a <= b;
-        j += a >= b;
+    uint32_t *left = mem_zero(p.met, sizeof *left);
+    for (size_t i = 0; i < p.n[1]; i++)
+        left[p.v[1][i]]++;
+    for (size_t i = 0; i < p.n[0]; i++) {
+        both += left[p.v[0][i]] > 0;
+        left[p.v[0][i]] -= left[p.v[0][i]] > 0;
     }
+    free(left);
     *f1 = finish(&p, both);
     return 0;
 }

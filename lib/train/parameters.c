@@ -42,8 +42,8 @@ static size_t lay_out(struct parameters *p)
 }
 
 /* Standard deviation of a role at the start: 1/sqrt(inputs) keeps the size of what flows through,
- * so that attention can tell keys apart from the first step on; the two projections into the stream
- * are smaller, or 2L of them would outgrow the embedding; the head begins with nearly equal logits.
+ * so that attention can tell keys apart from the first step on; the projections into the stream are
+ * smaller, or 2L of them would outgrow the embedding; the head begins with nearly equal logits.
  */
 static double start_std(const struct config *c, enum role r)
 {
@@ -54,7 +54,8 @@ static double start_std(const struct config *c, enum role r)
         return c->tied ? 0.1 : 0.5;
     if (r == ROLE_HEAD)
         return 0.02;
-    return r == ROLE_O || r == ROLE_DOWN ? even / sqrt(2.0 * (double)c->layers) : even;
+    int adds = r == ROLE_O || r == ROLE_DOWN || r == ROLE_CROSS_O;
+    return adds ? even / sqrt(2.0 * (double)c->layers) : even;
 }
 
 static void draw(struct parameters *p, uint64_t seed)
@@ -86,10 +87,41 @@ struct parameters *parameters_make(const struct config *c, struct backend *b,
     return p;
 }
 
+size_t parameters_bytes(const struct config *c)
+{
+    struct parameters p = {.c = *c};
+    p.at = mem_zero(c->layers, sizeof *p.at);
+    size_t n = lay_out(&p);
+    free(p.at);
+    return n * sizeof *p.w;
+}
+
+struct parameters *parameters_read(const struct network *n)
+{
+    struct backend *b = n->backend;
+    struct parameters *p = mem_zero(1, sizeof *p);
+    *p = (struct parameters){.c = n->config, .b = b, .ops = b->ops->train, .lent = 1};
+    p->at = mem_zero(p->c.layers, sizeof *p->at);
+    p->n = lay_out(p);
+    p->w = b->ops->alloc(b, p->n * sizeof *p->w, MEMORY_WEIGHTS);
+    if (!p->w) {
+        parameters_free(p);
+        return NULL;
+    }
+    for (int r = 0; r < ROLE_COUNT; r++)
+        for (size_t l = 0; l < role_layers(&p->c, (enum role)r); l++)
+            network_values(n, (enum role)r, l, parameters_values(p, (enum role)r, l));
+    return p;
+}
+
 void parameters_free(struct parameters *p)
 {
     if (!p)
         return;
+    if (p->lent) {
+        p->b->ops->free(p->b, p->w);
+        p->w = NULL;
+    }
     void *host[] = {p->w, p->g, p->m1, p->m2, p->at};
     for (size_t i = 0; i < sizeof host / sizeof *host; i++)
         free(host[i]);

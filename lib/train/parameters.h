@@ -13,6 +13,7 @@
 #include "kernels/train.h"
 #include "lib/base/err.h"
 #include "lib/checkpoint/checkpoint.h"
+#include "lib/network/network.h"
 
 struct parameters {
     struct config c;
@@ -22,11 +23,16 @@ struct parameters {
     float *w, *g, *m1, *m2;   /* [n] values, gradients, moments */
     size_t (*at)[ROLE_COUNT]; /* [L] offsets of the per-layer roles; row 0 also the others */
     int64_t step;             /* updates done */
+    int lent;                 /* 1: w is memory of the back end, the others are NULL */
 };
 /* Values drawn: normal, std 1/sqrt(inputs), projections into the stream divided by sqrt(2L); norms
  * 1. The caller's. */
 struct parameters *parameters_make(const struct config *c, struct backend *b,
                                    const struct train_ops *ops, uint64_t seed);
+/* The values with which a loaded network computes, in fp32, for gradients of what it reads: there
+ * are no gradients of these and no moments. NULL: no memory of the back end. The caller's. */
+struct parameters *parameters_read(const struct network *n);
+size_t parameters_bytes(const struct config *c); /* that it asks for */
 void parameters_free(struct parameters *p); /* NULL is fine */
 
 /* A role's values or gradients, rows*cols floats; borrowed, writable. */

@@ -5,8 +5,11 @@
  *     trainer_update(t, rate, 0.1, 1.0);
  *
  * Losses: next token (weight 1/count on every scored row, causal mask) and masked diffusion (weight
- * 2u/(p L B) on masked rows, see training_batch.h; full mask).
- * Source: LLaDA (arXiv 2502.09992) eq. 3.
+ * 2u/(p L B) on masked rows, see training_batch.h; full mask). Of a latent model it is -ELBO a
+ * token (weight 1 on every scored row): a posterior is fitted to each sequence first (the fast
+ * loop, posterior.h), and the loss, with the gradients of the parameters, is that of a fresh draw
+ * of it (the slow step).
+ * Source: LLaDA (arXiv 2502.09992) eq. 3; Kong et al. 2025 (arXiv 2502.01567), algorithm 1.
  */
 #ifndef TRAIN_TRAINER_H
 #define TRAIN_TRAINER_H
@@ -16,6 +19,7 @@
 
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/train/backprop.h"
+#include "lib/train/posterior.h"
 
 struct trainer;
 
@@ -26,6 +30,8 @@ struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t
                              enum dtype products, struct err *e);
 void trainer_free(struct trainer *t);
 
+/* How a latent model's posteriors are fitted; 16 steps from POSTERIOR_RATE unless said. */
+void trainer_fit(struct trainer *t, const struct posterior_fit *how);
 /* The loss; with `gradients`, also d loss / d parameters (replacing the former ones). */
 double trainer_loss(struct trainer *t, const struct train_batch *batch, int gradients);
 /* One AdamW step (beta 0.9, 0.95; eps 1e-8), gradients clipped to global norm `clip`; decay on
@@ -34,7 +40,8 @@ double trainer_update(struct trainer *t, double rate, double decay, double clip)
 int64_t trainer_step(const struct trainer *t); /* updates done */
 
 /* Takes the weights of another checkpoint of the same shape, whatever its family: a next-token
- * model converted to denoising, as LLaDA 2.0 was (arXiv 2410.17891 describes the way). -1: 65. */
+ * model converted to denoising, as LLaDA 2.0 was (arXiv 2410.17891 describes the way), or given
+ * latents, for which its own drawn weights stay. -1: 65. */
 int trainer_take(struct trainer *t, const struct checkpoint *from, struct err *e);
 
 /* The values of a role, rows*cols floats; borrowed, writable. */

@@ -139,6 +139,37 @@ void training_batch_next_token(const struct training_batch *l, int64_t step, siz
     }
 }
 
+/* Tokens of the document that stands in place s of a step, cut to `most`. */
+static size_t length_of(const struct training_batch *l, int64_t step, size_t s, size_t most)
+{
+    size_t doc = below(l, step, s, l->n), n = l->begin[doc + 1] - l->begin[doc];
+    return n < most ? n : most;
+}
+
+/* The last token of a row has no target: it is the end, or what follows was cut. */
+void training_batch_documents(const struct training_batch *l, int64_t step, size_t rows,
+                              size_t max_len, struct train_batch *b)
+{
+    size_t seqs = 0, len = 0;
+    for (; seqs < rows / TRAINING_ROW_LEAST; seqs++) {
+        size_t n = length_of(l, step, seqs, max_len), longest = n > len ? n : len;
+        if ((seqs + 1) * longest > rows)
+            break;
+        len = longest;
+    }
+    b->seqs = seqs;
+    b->len = len;
+    for (size_t s = 0; s < seqs; s++) {
+        const int32_t *from = l->all.v + l->begin[below(l, step, s, l->n)];
+        size_t n = length_of(l, step, s, len);
+        for (size_t i = 0; i < len; i++) {
+            b->token[s * len + i] = i < n ? from[i] : (int32_t)l->eos;
+            b->target[s * len + i] = i + 1 < n ? from[i + 1] : (int32_t)l->eos;
+            b->weight[s * len + i] = i + 1 < n ? 1 : 0;
+        }
+    }
+}
+
 /* What of a row can be masked, see training_batch.h. */
 enum row_kind { ROW_WHOLE, ROW_CUT, ROW_RESPONSE };
 

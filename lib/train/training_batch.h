@@ -6,6 +6,9 @@
  * Next token: windows of the shuffled corpus, BOS + prompt + response + EOS one after the other,
  * each window beginning at a document.
  *
+ * Documents, for latent models, whose latents are one text's: a document a row, as long as the
+ * longest that is drawn, what is behind it without a target. A target weighs 1.
+ *
  * Masked diffusion: one document a row, the rest of the row filled with EOS as LLaDA's canvas is.
  * In a share `whole` of the rows, by lot, everything can be masked (pre-training; guidance and the
  * ELBO need it); in a share `cut`, only what follows a random place in the response, as when text
@@ -54,6 +57,10 @@ void training_batch_hash(const struct training_batch *l, char hex[65]);
 /* Fills b (its arrays hold `rows` entries) for a step; sets b->seqs and b->len. */
 void training_batch_next_token(const struct training_batch *l, int64_t step, size_t rows,
                                size_t len, struct train_batch *b);
+enum { TRAINING_ROW_LEAST = 16 };
+/* Rows of up to max_len, as many as `rows` tokens hold, but no more than if each were that long. */
+void training_batch_documents(const struct training_batch *l, int64_t step, size_t rows,
+                              size_t max_len, struct train_batch *b);
 /* Row length is drawn from min_len..max_len (multiples of 8) for each step. */
 void training_batch_diffusion(const struct training_batch *l, int64_t step, size_t rows,
                               size_t min_len, size_t max_len, struct train_batch *b);

@@ -96,7 +96,7 @@ static int run_case(struct bench *b, const struct config *f, const struct kase *
     void *v = data_random(b, copies * values, dtype, MEMORY_KV);
     r.work = ops->alloc(b->backend,
                         ops->attention_work(b->backend, T, c->seqs, c->keys, f->heads, f->kv_heads,
-                                            f->head_dim),
+                                            f->head_dim, 0),
                         MEMORY_ACTIVATIONS);
     r.attn = (struct attn){.q = q, .y = y, .kv = {k, v, dtype}, .half = dtype == DTYPE_BF16,
                            .n_seqs = c->seqs, .T = T, .max_rows = c->rows, .max_slots = c->keys,

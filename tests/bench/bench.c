@@ -24,7 +24,7 @@
 
 static const char tool_name[] = "bench";
 static volatile sig_atomic_t stop_signal;
-static const char parts[] = "ceilings,kernels,models,growth,tools,peer";
+static const char parts[] = "ceilings,kernels,wkv,models,growth,tools,peer";
 static const char usual_parts[] = "ceilings,kernels,models,growth";
 static const char jobs[] = "prefill,decode,batch,diffuse,after,full,block,gap,memory,load";
 static const char usual_jobs[] = "prefill,decode,batch,diffuse";
@@ -259,7 +259,8 @@ static int run_ceilings(struct bench *b, struct err *e)
 static int has_roofs(const struct bench *b)
 {
     return bench_chosen(b->only, "ceilings") || bench_chosen(b->only, "kernels") ||
-           bench_chosen(b->only, "models") || bench_chosen(b->only, "growth");
+           bench_chosen(b->only, "wkv") || bench_chosen(b->only, "models") ||
+           bench_chosen(b->only, "growth");
 }
 
 static int run(struct bench *b, struct err *e)
@@ -267,7 +268,8 @@ static int run(struct bench *b, struct err *e)
     if (b->peer_command) /* the peer has the machine, or the device, alone */
         peer_ask(b);
     int bad = bench_stopped(b, e) || (bench_chosen(b->only, "tools") && bench_tools(b, e)) ||
-              (has_roofs(b) && run_ceilings(b, e)) || bench_stopped(b, e);
+              (has_roofs(b) && run_ceilings(b, e)) || bench_stopped(b, e) ||
+              (bench_chosen(b->only, "wkv") && bench_wkv(b, e));
     for (const struct pair *p = pairs; !bad && p->name; p++) {
         if (!bench_chosen(b->shapes, p->name))
             continue;
@@ -324,7 +326,7 @@ static void parse(struct bench *b, int argc, char **argv)
 {
     const struct opt options[] = {
         {"only", 0, OPT_TEXT, &b->only, .arg = "LIST",
-         .help = "of ceilings, kernels, models, growth (these four), tools, peer"},
+         .help = "of ceilings, kernels, models, growth (these four), wkv, tools, peer"},
         {"jobs", 0, OPT_TEXT, &b->jobs, .arg = "LIST",
          .help = "what models do, of prefill, decode, batch, diffuse (these four), after, full, "
                  "block, gap, memory, load"},

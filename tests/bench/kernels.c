@@ -169,7 +169,7 @@ static int bench_head(struct bench *b, const struct config *f, const struct pair
     r.copies = walk_copies(b, pair, dtype_bytes(kind->dtype, f->vocab, f->width));
     r.copy = mem_zero(r.copies, sizeof *r.copy);
     r.x = rows_of(b, f->width);
-    r.work = ops->alloc(b->backend, ops->head_work(b->backend, ROWS_MAX, f->width, f->vocab),
+    r.work = ops->alloc(b->backend, ops->head_work(b->backend, ROWS_MAX, f->width, f->vocab, 0),
                         MEMORY_ACTIVATIONS);
     r.out = ops->alloc(b->backend, ROWS_MAX * sizeof *r.out, MEMORY_ACTIVATIONS);
     int bad = !r.x || !r.work || !r.out ||

@@ -220,3 +220,27 @@ cache, "*" of activations) and emulated device (host) has "*" free of 2200000"* 
     jq -se '.[4].memory.reserved_peak_bytes > 50000000' "$T/off"
     cmp <(jq -c .token_ids "$T/batch") <(jq -c .token_ids "$T/off")
 }
+
+@test "without graphs, without a pool, and by the ways that tiles spare: the same ids" {
+    for what in "" "--graphs off" "--alloc direct" "--attention dense" "--attention sliced" \
+        "--ffn unfused" "--head dense" "--head-rows canvas" "--row-tile 8"; do
+        # shellcheck disable=SC2086
+        "${LLADA_GEN[@]}" --dtype f32 --batch 4 --cache none,dual $what "$F/prompts" > "$T/llada"
+        # shellcheck disable=SC2086
+        "${LLAMA_GEN[@]}" --dtype f32 --batch 4 --warmup 1 ${what/--head-rows*/} "$F/prompts" \
+            > "$T/llama"
+        conforms "$T/llada"
+        jq -c '[.id, .cache, .phase, .token_ids]' "$T/llada" "$T/llama" > "$T/ids"
+        [ -e "$T/usual" ] || cp "$T/ids" "$T/usual"
+        cmp "$T/ids" "$T/usual"
+        case $what in
+        --graphs*) jq -se 'all(.graphs == "off" and (.config | contains(" graphs=off")))' \
+            "$T/llama" ;;
+        --alloc*) jq -se 'all(.alloc == "direct" and .memory.reserved_peak_bytes ==
+            .memory.allocated_peak_bytes)' "$T/llama" ;;
+        *) jq -se 'all(has("graphs") or has("alloc") | not)' "$T/llama" ;;
+        esac
+    done
+    "${LLADA_GEN[@]}" --temperature 1 --gumbel f64,f32,f32x --confidence-dtype f64,bf16 \
+        "$F/prompts" | jq -se 'map(.point) | unique | length == 6'
+}

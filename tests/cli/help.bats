@@ -74,7 +74,7 @@ agree() { # HELP RECORD
 
 @test "settings in help and in records are the same ones; a planted difference is found" {
     echo '{"id":"p","prompt_ids":[5,6,7]}' > prompt
-    for t in gen-llama:tiny-llama gen-llada:tiny-llada; do
+    for t in gen-llama:tiny-llama gen-llada:tiny-llada gen-ltm:tiny-ltm; do
         tool=${t%:*}
         "$BIN/$tool" --help > help
         "$BIN/$tool" -m "synth:${t#*:}" --no-meta prompt > record

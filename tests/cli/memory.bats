@@ -44,15 +44,19 @@ refused() {
     }
     at exact " nothing is switched on"
     cmp <(ids "$T/exact") <(ids "$T/none")
-    at mild " --kv-dtype bf16" --kv-dtype bf16
-    at moderate " --kv-dtype bf16 --quant int8" --kv-dtype bf16 --quant int8
-    at aggressive " --kv-dtype bf16 --quant nf4" --kv-dtype bf16 --quant nf4
+    at mild " --kv-dtype bf16 --row-tile 512" --kv-dtype bf16 --row-tile 512
+    at moderate " --kv-dtype bf16 --quant int8 --row-tile 512" --kv-dtype bf16 --quant int8 \
+        --row-tile 512
+    at aggressive " --kv-dtype bf16 --quant nf4 --row-tile 512" --kv-dtype bf16 --quant nf4 \
+        --row-tile 512
     jq -s 'map(map(.memory.planned_bytes) | max) | . == (sort | reverse) and .[0] > 2 * .[3]' \
         <(jq -s . "$T/exact") <(jq -s . "$T/mild") <(jq -s . "$T/moderate") \
         <(jq -s . "$T/aggressive") | grep -qx true
     "${LLAMA[@]}" --no-meta --level aggressive --quant none "$T/prompts" > "$T/out" 2> "$T/said"
-    grep -qF "level aggressive: --kv-dtype bf16 --quant none (said);" "$T/said"
+    grep -qF "level aggressive: --kv-dtype bf16 --quant none (said) --row-tile 512;" "$T/said"
     jq -se 'all(.level == "aggressive" and .quant == "none" and .kv_dtype == "bf16")' "$T/out"
+    "${LLAMA[@]}" --level mild --row-tile 0 "$T/prompts" 2>&1 > "$T/out" |
+        grep -qF " --row-tile 0 (said);"
     refused 64 "got 'moderat' (did you mean moderate?)" "${LLAMA[@]}" --level moderat "$T/prompts"
 }
 
@@ -99,7 +103,8 @@ END
     file "'qaunt' is no option of gen-llada (did you mean quant?)" '{"qaunt": "int8"}'
     file "'x\x0ay' is no option" '{"x\ny": 1}'
     file "is no option" "{\"$(printf 'a%.0s' {1..5000})\": 1}"
-    file "--quant: expected one of none|int8|nf4|fp8, got 'int7' (did you mean int8?)" \
+    formats='int8|nf4|fp8|int8-vector|nf4-f32|fp4'
+    file "--quant: expected one of none|$formats, got 'int7' (did you mean int8?)" \
         '{"quant": "int7"}'
     file "--threads: expected an integer from 0 to 1024, got '-1'" '{"threads": -1}'
     file "--threads: expected an integer from 0 to 1024, got '1,2'" '{"threads": [1, 2]}'
@@ -194,14 +199,14 @@ plan() {
     "${LLAMA[@]}" --mem-cap "$cap" --on-oom plan --no-meta "$T/prompts" > "$T/out" 2> "$T/said"
     grep -q 'W110: llama-demo: a prompt of 40 tokens and 8 to come need .* bytes .* and --mem-cap '\
 'has .* free of .*; it runs at level moderate (--on-oom plan)$' "$T/said"
-    grep -q ' level moderate: --kv-dtype bf16 --quant int8;' "$T/said"
+    grep -q ' level moderate: --kv-dtype bf16 --quant int8 --row-tile 512;' "$T/said"
     "${LLAMA[@]}" --level moderate --no-meta -q "$T/prompts" > "$T/moderate"
     jq -se --argjson cap "$cap" 'all(.status == "ok" and .level == "moderate" and
         .quant == "int8" and .new_tokens == 8 and .memory.reserved_peak_bytes <= $cap)' "$T/out"
     cmp <(ids "$T/out") <(ids "$T/moderate")
     # what was said stays, and so it does not fit
-    run --separate-stderr "${LLAMA[@]}" --mem-cap "$cap" --on-oom plan --quant none --no-meta \
-        "$T/prompts"
+    run --separate-stderr "${LLAMA[@]}" --mem-cap "$cap" --on-oom plan --quant none \
+        --device-map all --no-meta "$T/prompts"
     [ "$status" -eq 1 ]
     [[ $stderr == *"W110"*"no level is small enough (--on-oom plan)"* ]]
     jq -se 'all(.status == "oom" and .level == null)' <<< "$output"

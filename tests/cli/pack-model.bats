@@ -28,7 +28,7 @@ refused() {
 }
 
 @test "a packed model answers as its source with --quant" {
-    for q in int8 nf4; do
+    for q in int8 nf4 int8-vector nf4-f32 fp4; do
         pack -q --quant $q -m $M --out "$T/$q" > "$T/$q.ndjson"
         ids -m $M --quant $q > "$T/a"
         ids -m "$T/$q" > "$T/b"
@@ -88,8 +88,76 @@ refused() {
     refused 65 "packed already (int8)" pack --quant nf4 -m "$T/int8" --out "$T/new"
     refused 65 "drawn" pack --quant nf4 -m synth:tiny-llama --out "$T/new"
     refused 64 "needed" pack --quant nf4 -m $M
-    refused 64 "--quant" pack --quant fp4 -m $M --out "$T/new"
+    refused 64 "--quant" pack --quant fp5 -m $M --out "$T/new"
     [ ! -e "$T/new" ] && [ "$(ls -A "$T")" = int8 ]
+}
+
+# texts SEED: worded sums and stories with what follows
+texts() { "$BIN/prep-prompts" -q --per-task 12 --seed "$1" data/corpus/heldout.ndjson.gz; }
+
+# nats DIR FLAGS...: of the references of $T/texts, a token
+nats() {
+    "$BIN/score-ppl" -q --no-meta --mode nll --target reference -m "$1" "${@:2}" "$T/texts" |
+        jq -rs 'map(select(.metric == "nll_nats" and .id)) |
+            (map(.value) | add) / (map(.scored_tokens) | add)'
+}
+
+# bytes FILE: of all tensors that are packed
+bytes() { jq -r 'select(.kind == "pack" and .role == "all") | .packed_bytes' "$1"; }
+
+less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
+
+@test "--budget: within the bytes, better than nf4, not worse than one format of that size" {
+    texts 1 > "$T/calibrate"
+    texts 2 > "$T/texts"
+    for q in int8 nf4; do
+        pack -q --quant $q -m $M --out "$T/$q" > "$T/$q.ndjson"
+    done
+    small=$(bytes "$T/nf4.ndjson") large=$(bytes "$T/int8.ndjson")
+    for budget in $(((small + large) / 2)) "$large"; do
+        "$BIN/pack-model" -q --budget "$budget" --calibrate "$T/calibrate" -m $M \
+            --out "$T/m$budget" -o "$T/mix"
+        jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/mix"
+        got=$(bytes "$T/mix")
+        header=$(od -An -t u8 -N 8 "$T/m$budget/model.safetensors" | tr -d ' ')
+        [ "$got" -eq $(($(stat -c %s "$T/m$budget/model.safetensors") - 8 - header)) ]
+        # no part that is not as it was would fit in the next larger format
+        jq -es --argjson budget "$budget" --argjson got "$got" '
+            map(select(.kind == "sensitivity")) | length == 9 and $got <= $budget and
+            all(.dtype == "none" or $budget - $got <
+                (if .dtype == "int8" then .source_bytes - .packed_bytes
+                 else .parameters * 0.48 end))' "$T/mix"
+        jq -es 'map(select(.kind == "sensitivity")) |
+            all(.loss_unit == "nats_per_token" and .int8_loss >= 0)' "$T/mix"
+    done
+    mixed=$(nats "$T/m$(((small + large) / 2))")
+    echo "nats: nf4 $(nats "$T/nf4"), mixed $mixed, int8 $(nats "$T/int8"), as it is $(nats $M)"
+    less "$mixed" "$(nats "$T/nf4")"
+    less "$(nats "$T/m$large")" "$(nats "$T/int8" | awk '{ print $1 + 1e-4 }')"
+    ids -m "$T/m$large" | jq -e '.[1] == "mixed"' > /dev/null
+}
+
+@test "--budget without texts, as a share, of a diffusion model; on any number of threads" {
+    for t in 1 3; do
+        pack -q --budget-share 0.4 -m $M --threads $t --out "$T/b$t" > "$T/b$t.ndjson"
+    done
+    cmp "$T/b1/model.safetensors" "$T/b3/model.safetensors"
+    cmp "$T/b1.ndjson" "$T/b3.ndjson"
+    jq -es 'map(select(.kind == "sensitivity")) | all(.loss_unit == "squared_error") and
+        (map(.dtype) | unique | length) > 1' "$T/b1.ndjson"
+    texts 1 > "$T/calibrate"
+    pack -q --budget-share 0.4 --calibrate "$T/calibrate" --limit 4 --samples 2 \
+        -m data/models/llada-demo --out "$T/canvas" > "$T/canvas.ndjson"
+    jq -es 'any(.kind == "sensitivity" and .nf4_loss > 0)' "$T/canvas.ndjson"
+    jq -e '.quantization | .method == "mixed" and (.layers | length) == 4' "$T/canvas/config.json"
+    refused 64 "do not hold" pack --budget 1M -m $M --out "$T/new"
+    refused 64 "one of --quant, --budget" pack --budget 3M --quant int8 -m $M --out "$T/new"
+    refused 64 "goes with --budget" pack --quant int8 --calibrate "$T/texts" -m $M --out "$T/new"
+    refused 66 "nowhere" pack --budget 3M --calibrate "$T/nowhere" -m $M --out "$T/new"
+    refused 65 "packed already (mixed)" pack --budget 3M -m "$T/b1" --out "$T/new"
+    echo '{"id":"p","text":"Ann had"}' > "$T/p"
+    refused 64 "packed as mixed" "$BIN/gen-llama" -m "$T/b1" --quant nf4 "$T/p"
+    [ ! -e "$T/new" ]
 }
 
 @test "a packed model and --quant" {

@@ -29,7 +29,7 @@ hashes() { (cd "$1" && find . -type f | sort | xargs sha256sum); }
 @test "a pruned model is read by every tool, of both families, and its record says what is left" {
     for m in $LLAMA $LLADA; do
         hashes $m > "$T/before"
-        "$BIN/pack-model" -q --prune-heads 0.3 --prune-ffn 0.2 --calibration $TEXTS --limit 8 \
+        "$BIN/pack-model" -q --prune-heads 0.3 --prune-ffn 0.2 --calibrate $TEXTS --limit 8 \
             -m $m --out "$T/small-${m##*/}" -o "$T/record"
         jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/record"
         jq -c 'select(.kind == "prune") | [.model, .source_model, .score, .heads, .source_heads,
@@ -80,15 +80,15 @@ END
         refused 64 "prune-heads" pack --prune-heads $share --prune-score l2 -m $LLAMA --out "$T/new"
     done
     refused 64 "prune-ffn" pack --prune-ffn 1 --prune-score l2 -m $LLAMA --out "$T/new"
-    refused 64 "needs --calibration" pack --prune-ffn 0.1 -m $LLAMA --out "$T/new"
-    refused 64 "is for --prune-score activation" pack --prune-ffn 0.1 --prune-score l2 \
-        --calibration $TEXTS -m $LLAMA --out "$T/new"
+    refused 64 "needs --calibrate" pack --prune-ffn 0.1 -m $LLAMA --out "$T/new"
+    refused 64 "--calibrate goes with" pack --prune-ffn 0.1 --prune-score l2 \
+        --calibrate $TEXTS -m $LLAMA --out "$T/new"
     refused 64 "prune-score" pack --prune-ffn 0.1 --prune-score taylor -m $LLAMA --out "$T/new"
     refused 64 "needed" pack --prune-ffn 0.1 --prune-score l2 -m $LLAMA
-    refused 66 "no-such-file" pack --prune-ffn 0.1 --calibration no-such-file -m $LLAMA \
+    refused 66 "no-such-file" pack --prune-ffn 0.1 --calibrate no-such-file -m $LLAMA \
         --out "$T/new"
     echo '{"id":1}' > "$T/bad"
-    refused 65 "bad:1: expected" pack --prune-ffn 0.1 --calibration "$T/bad" -m $LLAMA \
+    refused 65 "bad:1: expected" pack --prune-ffn 0.1 --calibrate "$T/bad" -m $LLAMA \
         --out "$T/new"
     refused 65 "drawn" pack --prune-ffn 0.1 --prune-score l2 -m synth:tiny-llama --out "$T/new"
     pack -q --quant int8 -m $LLAMA --out "$T/int8" > "$T/record"
@@ -106,7 +106,7 @@ END
 
 @test "pruned and quantized in one call; the same on any number of threads" {
     for n in 1 3; do
-        pack -q --prune-heads 0.5 --prune-ffn 0.3 --calibration $TEXTS --limit 4 --quant nf4 \
+        pack -q --prune-heads 0.5 --prune-ffn 0.3 --calibrate $TEXTS --limit 4 --quant nf4 \
             --threads $n -m $LLAMA --out "$T/$n" > "$T/$n.ndjson"
     done
     cmp "$T/1/model.safetensors" "$T/3/model.safetensors"
@@ -123,7 +123,7 @@ verified() {
 
 @test "--verify-source: the source is as it was, and gives the same bytes again" {
     cp -r $LLAMA "$T/source"
-    pack -q --prune-heads 0.3 --prune-ffn 0.2 --calibration $TEXTS --limit 4 -m "$T/source" \
+    pack -q --prune-heads 0.3 --prune-ffn 0.2 --calibrate $TEXTS --limit 4 -m "$T/source" \
         --out "$T/small" > "$T/record"
     verified 0 "packed again gives the same bytes"
     jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/v"
@@ -172,7 +172,7 @@ verified() {
         --out "$T/new" 2> "$T/err") && false
     grep -q 'cannot write' "$T/err"
     [ ! -e "$T/new" ] && [ ! -e "$T/.new.tmp" ]
-    pack -q --prune-ffn 0.2 --calibration $TEXTS -m $LLAMA --out "$T/new" > "$T/record" &
+    pack -q --prune-ffn 0.2 --calibrate $TEXTS -m $LLAMA --out "$T/new" > "$T/record" &
     sleep 0.3
     kill -KILL $!
     wait $! || true

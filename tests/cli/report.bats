@@ -174,6 +174,8 @@ says() {
        model: "m-demo", arch: "llama", by: "quant", setting: "nf4"'
     jq -cn "{$c, metric: \"memory_weights_bytes\", effect: \"ratio\", value: 0.25,
              base_value: 4194304, config_value: 1048576},
+            {$c, metric: \"norm_latency_ns_per_token\", effect: \"ratio\", value: 0.5,
+             base_value: 4e6, config_value: 2e6},
             {$c, metric: \"ppl\", effect: \"ratio\", value: 1.0625, lo: 1.03125, hi: 1.09375,
              level: 0.95, base_value: 8, config_value: 8.5, n: 32},
             {$c, metric: \"accuracy\", effect: \"difference\", value: -0.125, lo: -0.25, hi: 0,
@@ -182,8 +184,9 @@ says() {
         -f "$CROSSOVER_SHARE/tests/schema.jq" compared
     report "${ALL[@]}" compared
     grep -q '^## What quantization costs and saves$' report.md
-    [ "$(grep '^| m-demo | nf4' report.md | tr -d '\\')" = "| m-demo | nf4 | 4 MiB → 1 MiB |\
- 8 → 8.50 | +6.25 [+3.12, +9.38] % | 75 % → 62.5 % | -12.5 [-25, 0] points | 32 / 16 |" ]
+    [ "$(grep '^| m-demo | nf4' report.md | tr -d '\\')" = "| m-demo | nf4 |\
+ 4 MiB → 1 MiB | 4.00 ms → 2.00 ms | 8 → 8.50 | +6.25 [+3.12, +9.38] % | 75 % → 62.5 % |\
+ -12.5 [-25, 0] points | 32 / 16 |" ]
     report "${ALL[@]}"
     lacks 'quantization costs' report.md
 }

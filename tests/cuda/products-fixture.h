@@ -63,18 +63,18 @@ static void call_free(struct call *c)
     free(c->x), free(c->read);
 }
 
-/* NF4 that the library is to read is rounded as weights: to the reference a matrix in bf16. */
+/* Blocks that the library is to read are rounded as weights: to the reference a matrix in bf16. */
 static struct pair pair_make(struct call *c, size_t rows)
 {
     float *w = drawn(c->f, rows * c->K);
     struct mat_source s = mat_floats(w, rows, c->K);
     struct pair p;
-    int widened = c->dtype == DTYPE_NF4 && c->library && c->T > library_above(c->dtype);
+    int widened = dtype_info[c->dtype].block && c->library && c->T > library_above(c->dtype);
     if (cuda_mat_make(c->f->cuda, &p.cuda, &s, c->dtype))
         abort();
     if (widened) {
         struct codes q;
-        void *block = quant_make(&q, &s, DTYPE_NF4, c->f->ref->pool);
+        void *block = quant_make(&q, &s, c->dtype, c->f->ref->pool);
         quant_floats(&q, c->K, 0, rows, w);
         free(block);
     }

@@ -222,7 +222,7 @@ static float *truth(const struct data *d, const struct shape *s)
     float *y = (float *)mem_zero(d->values, sizeof *y);
     b.act = DTYPE_F32;
     void *work = mem_zero(ops_ref.attention_work(&b, a.T, a.n_seqs, a.max_slots, a.heads,
-                                                 a.kv_heads, a.head_dim) + 8, 1);
+                                                 a.kv_heads, a.head_dim, 0) + 8, 1);
     a.q = d->q, a.y = y, a.kv.k = d->k, a.kv.v = d->v;
     a.pos = d->pos, a.seqs = d->seqs, a.slots = d->slots, a.slot_pos = d->slot_pos;
     ops_ref.attention(&b, &a, work);
@@ -253,7 +253,7 @@ static float *run(const struct data *d, const struct shape *s)
     b.act = s->act, b.device = &device;
     size_t value = s->act == DTYPE_F32 ? 4 : 2, room = s->kv == DTYPE_F32 ? 4 : 2;
     size_t bytes = cuda_attention_work(&b, a.T, a.n_seqs, a.max_slots, a.heads, a.kv_heads,
-                                       a.head_dim);
+                                       a.head_dim, a.dense);
     void *work, *y;
     CHECK(cudaMalloc(&work, bytes));
     CHECK(cudaMemset(work, 0xff, bytes));
@@ -319,7 +319,19 @@ static void compare(const struct shape *s, uint64_t seed)
        masks[s->mask], d.a.T, s->n, s->group, s->head_dim, s->act == DTYPE_F32 ? "f32" : "bf16",
        s->kv == DTYPE_F32 ? "f32" : "bf16", p.queries, p.splits, far);
     ok(!memcmp(got, again, d.values * sizeof *got), "the same bits twice");
-    free(want), free(got), free(again);
+    free(got), free(again);
+    d.a.dense = d.a.heads;
+    got = run(&d, s);
+    far = worst(got, want, d.values);
+    ok(far < (s->act == DTYPE_F32 ? 1e-5 : 1e-2), "all scores at once: %.1e", far);
+    if (seed % 4 == 0) {
+        d.a.dense = 1 + seed % 8 / 4;
+        again = run(&d, s);
+        ok(!memcmp(got, again, d.values * sizeof *got),
+           "scores of %zu heads at a time: the same bits", d.a.dense);
+        free(again);
+    }
+    free(want), free(got);
     drop(&d);
 }
 

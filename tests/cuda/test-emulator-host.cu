@@ -110,6 +110,40 @@ static void test_streams()
     cudaStreamDestroy(s);
 }
 
+/* A second stream joins a capture by an event of it, and must have been waited for at its end. */
+static void test_two_streams(cudaStream_t s)
+{
+    cudaStream_t other;
+    cudaEvent_t begun, done;
+    cudaGraph_t graph;
+    array<int> y(std::vector<int>{0});
+    cudaStreamCreate(&other);
+    cudaEventCreateWithFlags(&begun, cudaEventDisableTiming);
+    cudaEventCreateWithFlags(&done, cudaEventDisableTiming);
+    for (int waits = 0; waits < 2; waits++) {
+        cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal);
+        cudaEventRecord(begun, s);
+        cudaStreamWaitEvent(other, begun, 0);
+        start_kernel(add, dim3(1), dim3(1), 0, other, false, y.p, 1);
+        cudaEventRecord(done, other);
+        if (waits)
+            cudaStreamWaitEvent(s, done, 0);
+        ok(cudaStreamEndCapture(s, &graph) ==
+               (waits ? cudaSuccess : cudaErrorStreamCaptureUnjoined),
+           "what another stream adds to a graph is %swaited for", waits ? "" : "not ");
+    }
+    cudaGraphDestroy(graph);
+    start_kernel(add, dim3(1), dim3(1), 0, s, false, y.p, 5);
+    cudaEventRecord(begun, s);
+    cudaStreamWaitEvent(other, begun, 0);
+    start_kernel(add, dim3(1), dim3(1), 0, other, false, y.p, 2);
+    cudaStreamSynchronize(other);
+    ok(y.values()[0] == 7, "a stream waits for another one");
+    cudaEventDestroy(begun);
+    cudaEventDestroy(done);
+    cudaStreamDestroy(other);
+}
+
 static void test_graphs()
 {
     cudaStream_t s;
@@ -130,6 +164,7 @@ static void test_graphs()
     cudaStreamSynchronize(s);
     ok(before == 0 && y.values()[0] == 33 && y.values()[1] == 3, "a graph is recorded, replayed");
     cudaGraphExecDestroy(replay);
+    test_two_streams(s);
     void *p;
     cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal);
     ok(cudaMalloc(&p, 1) == cudaErrorStreamCaptureUnsupported &&

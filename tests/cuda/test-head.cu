@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/cuda/head.h"
+#include "kernels/gumbel.h"
 #include "tests/cuda/rows-fixture.h"
 
 typedef std::vector<float> values;
@@ -17,7 +18,7 @@ struct question {
     values w;     /* [V, D] logits; row r has those of column r % (D/2), by a power of two */
     values x, xu; /* [R, D]; xu empty: no guidance. Its rows pick from the other half of w */
     double temperature, scale;
-    size_t divergence;
+    size_t divergence, gumbel, dense;
     std::vector<uint64_t> keys;
     ids ban, quiet, target;
 };
@@ -64,6 +65,8 @@ static struct head_query query(const struct question &a)
     q.seed = 3;
     q.cfg_scale = a.scale;
     q.divergence = a.divergence;
+    q.gumbel = a.gumbel;
+    q.dense = a.dense;
     q.keys = a.keys.data();
     q.ban = a.ban.data();
     q.n_ban = a.ban.size();
@@ -128,7 +131,8 @@ static answers by_cuda(struct fixture *f, const struct question &a, const struct
     struct head_row *rows = room<struct head_row>(&d, a.R);
     float *kept = logits ? room<float>(&d, a.R * a.V) : NULL;
     void *work = room<char>(&d, plan ? cuda_head_by_work(b, plan, a.R, a.D, a.V, xu != NULL)
-                                     : cuda_head_work(b, a.R, a.D, a.V));
+                                     : cuda_head_work(b, a.R, a.D, a.V,
+                                                      a.dense * (1 + (xu != NULL))));
     if (plan)
         cuda_head_by(b, plan, &m, x, xu, a.R, &q, rows, kept, work);
     else
@@ -273,7 +277,37 @@ static void noise(struct fixture *f)
             char what[64];
             snprintf(what, sizeof what, "temperature %g, spread %g", t, spread);
             agree(f, a, NULL, what);
+            a.dense = 1;
+            agree(f, a, NULL, "all logits at once");
         }
+}
+
+/* Noise in floats: the device's logarithms are not the host's to the last bit, so a choice may
+ * differ, but only for one whose score is as good to within that. */
+static void float_noise(struct fixture *f)
+{
+    for (size_t kind : {(size_t)GUMBEL_F32, (size_t)GUMBEL_F32X})
+        for (double spread : {0.01, 1.0, 20.0})
+            for (double t : {0.05, 0.7, 8.0}) {
+                struct question a = ask(5, 700, spread);
+                a.temperature = t;
+                a.gumbel = kind;
+                values logits;
+                answers x = by_ref(f, a, &logits), y = by_cuda(f, a, NULL, NULL);
+                int worse = 0, same = 0;
+                for (size_t r = 0; r < a.R; r++) {
+                    double score[2];
+                    for (int i = 0; i < 2; i++) {
+                        size_t id = (size_t)(i ? y[r].id : x[r].id);
+                        score[i] = gumbel_score(kind, logits[r * a.V + id], t,
+                                                rng_at(3, a.keys[r], id));
+                    }
+                    same += x[r].id == y[r].id;
+                    worse += !(score[1] >= score[0] - 1e-5 * fabs(score[0]) - 1e-30);
+                }
+                ok(worse == 0 && same > 0, "noise %zu, temperature %g, spread %g: %d of %zu ids "
+                   "the same, %d with a worse score", kind, t, spread, same, a.R, worse);
+            }
 }
 
 /* The best and the second best are often equal, in one piece or in two. */
@@ -401,7 +435,7 @@ static void replays(struct fixture *f)
     struct backend *b = f->cuda;
     struct desk d = {f, {}};
     struct recorded s = {b, {}, put(&d, a.x), query(a), room<struct head_row>(&d, a.R),
-                         room<char>(&d, cuda_head_work(b, a.R, a.D, a.V))};
+                         room<char>(&d, cuda_head_work(b, a.R, a.D, a.V, 0))};
     struct mat_source from = mat_floats(a.w.data(), a.V, a.D);
     cuda_mat_make(b, &s.m, &from, DTYPE_F32);
     uint64_t *keys = put(&d, a.keys);
@@ -437,7 +471,7 @@ static void plans(void)
         for (size_t R : {1, 4, 5, 32, 64, 65, 256, 1024, 8192, 40000})
             for (int guided = 0; guided < 2; guided++)
                 for (int sms : {1, 16, 132}) {
-                    struct head_plan p = head_plan_of(R, V, guided, sms);
+                    struct head_plan p = head_plan_of(R, V, guided, 0, sms);
                     struct head_scratch s = head_scratch_of(&p, R, V, guided, 48);
                     size_t piece = HEAD_LANES * p.each, one = R * p.chunk * sizeof(float);
                     size_t bytes = guided ? 2 * one : one;
@@ -447,9 +481,11 @@ static void plans(void)
                              s.product < s.states + R * head_pieces(&p, V) * 48;
                 }
     ok(wrong == 0, "plans: %d wrong", wrong);
-    struct head_plan one = head_plan_of(1, 128256, 0, 132);
-    struct head_plan many = head_plan_of(256, 128256, 0, 132);
+    struct head_plan one = head_plan_of(1, 128256, 0, 0, 132);
+    struct head_plan many = head_plan_of(256, 128256, 0, 0, 132);
+    struct head_plan dense = head_plan_of(256, 128256, 1, 1, 132);
     ok(one.chunk == 128256 && one.each == HEAD_FEW, "one row: one chunk, small pieces");
+    ok(dense.chunk >= 128256 && dense.each == HEAD_MANY, "all logits at once: one chunk");
     ok(many.chunk == 32256 && many.each == HEAD_MANY, "256 rows: four chunks");
 }
 
@@ -461,6 +497,7 @@ int main(void)
     chunks(&f);
     divergences(&f);
     noise(&f);
+    float_noise(&f);
     ties(&f);
     lists(&f);
     planted(&f);

@@ -9,7 +9,6 @@
 #include "kernels/cuda/slices.h"
 #include "tests/cuda/products-fixture.h"
 
-static const char *const names[] = {"f32", "bf16", "bf16-f32", "int8", "nf4", "fp8"};
 
 /* ---- one operation each: the number of wrong values ---- */
 
@@ -185,12 +184,12 @@ static void widened_floats(struct fixture *f, enum dtype dtype, const struct mat
     struct codes q;
     size_t cols = s->cols, n = rows * cols;
     void *block = dtype == DTYPE_BF16_F32 ? NULL : quant_make(&q, s, dtype, f->ref->pool);
-    if (dtype == DTYPE_NF4)
+    if (dtype_info[dtype].block)
         quant_floats(&q, cols, first, rows, out);
     for (size_t i = 0; i < n; i++)
-        out[i] = dtype == DTYPE_FP8   ? e4m3_value(((const uint8_t *)q.code)[first * cols + i])
-                 : dtype == DTYPE_NF4 ? kept(DTYPE_BF16, out[i])
-                                      : kept(DTYPE_BF16, s->f32[first * cols + i]);
+        out[i] = dtype == DTYPE_FP8        ? e4m3_value(((const uint8_t *)q.code)[first * cols + i])
+                 : dtype_info[dtype].block ? kept(DTYPE_BF16, out[i])
+                                           : kept(DTYPE_BF16, s->f32[first * cols + i]);
     free(block);
 }
 
@@ -218,7 +217,8 @@ static void widened_weights(struct fixture *f, enum dtype dtype)
     d->sms = sms;
     float *got = got_as(f, widened_value(dtype) == 2 ? DTYPE_BF16 : DTYPE_F32, to, N * COLS);
     widened_floats(f, dtype, &s, FIRST, N, want);
-    ok(memcmp(got, want, N * COLS * sizeof *got) == 0, "%s widened for the library", names[dtype]);
+    ok(memcmp(got, want, N * COLS * sizeof *got) == 0, "%s widened for the library",
+       dtype_info[dtype].name);
     free(got), free(want), free(w);
     cuda_free(f->cuda, to);
     cuda_mat_free(f->cuda, &m);
@@ -234,7 +234,7 @@ static void try_shape(struct fixture *f, enum dtype dtype, size_t T, size_t K, i
     size_t gated = wrong_gated(&c, T % 2 ? 27 : 48, 1);
     size_t qkv = wrong_qkv(&c, T % 4 ? DTYPE_BF16 : DTYPE_F32, T % 3 != 0);
     ok(!matmul && !logits && !gated && !qkv, "%s%s, T %zu, K %zu: matmul, logits, gated, qkv",
-       names[dtype], c.library ? "" : " without the library", T, K);
+       dtype_info[dtype].name, c.library ? "" : " without the library", T, K);
     if (matmul || logits || gated || qkv)
         printf("# wrong values: matmul %zu, logits %zu, gated %zu, qkv %zu\n", matmul, logits,
                gated, qkv);
@@ -271,6 +271,8 @@ int main(void)
     struct fixture f = fixture_open();
     widened_weights(&f, DTYPE_FP8);
     widened_weights(&f, DTYPE_NF4);
+    widened_weights(&f, DTYPE_NF4_F32);
+    widened_weights(&f, DTYPE_FP4);
     widened_weights(&f, DTYPE_BF16_F32);
     every_format(&f, rows, sizeof rows / sizeof *rows);
     slices_and_runs(&f);

@@ -5,7 +5,6 @@
 #include "kernels/draw.h"
 #include "tests/cuda/rows-fixture.h"
 
-static const char *const names[] = {"f32", "bf16", "bf16-f32", "int8", "nf4", "fp8"};
 enum way { FROM_F32, FROM_BF16, FROM_CODES, FROM_DRAW, FROM_FLOATS, WAYS };
 static const char *const ways[] = {"f32", "bf16", "codes", "draws", "floats"};
 
@@ -79,16 +78,16 @@ static struct mat_source source_of(const struct values *v, enum way way, const s
 static void put_codes(unsigned char *block, const struct layout *at, const struct values *v,
                       const struct codes *q)
 {
-    size_t row = q->dtype == DTYPE_NF4 ? v->cols / 2 : v->cols;
-    size_t blocks = v->rows * (v->cols / NF4_BLOCK);
+    const struct dtype_info *d = &dtype_info[q->dtype];
+    size_t row = v->cols * d->bits / 8, blocks = v->rows * (v->cols / QUANT_BLOCK);
     for (size_t r = 0; r < v->rows; r++)
         memcpy(block + r * at->stride, (const char *)q->code + r * row, row);
-    if (q->dtype == DTYPE_NF4) {
+    if (d->super) {
         memcpy(block + at->absmax, q->absmax, blocks);
         memcpy(block + at->scale, q->scale, (blocks + 255) / 256 * sizeof(float));
         memcpy(block + at->offset, &q->offset, sizeof q->offset);
     } else {
-        memcpy(block + at->scale, q->scale, v->rows * sizeof(float));
+        memcpy(block + at->scale, q->scale, (d->block ? blocks : v->rows) * sizeof(float));
     }
 }
 
@@ -103,7 +102,7 @@ static unsigned char *expected(const struct values *v, enum dtype dtype, const s
     for (size_t r = 0; r < v->rows; r++)
         for (size_t k = 0; k < v->cols; k++) {
             float x = v->w[r * v->cols + k];
-            uint16_t half = bf16_of(x);
+            uint16_t half = dtype == DTYPE_F16 ? f16_of(x) : bf16_of(x);
             size_t i = r * at.stride + k;
             if (dtype == DTYPE_F32)
                 memcpy(block + i * sizeof x, &x, sizeof x);
@@ -134,8 +133,8 @@ static void make_from(struct fixture *f, struct values *v, enum dtype dtype, enu
     void *block = coded ? quant_make(&q, &plain, dtype, f->ref->pool) : NULL;
     struct mat_source s = source_of(v, way, &q);
     int bad = cuda_mat_make(f->cuda, &m, &s, dtype);
-    ok(!bad && as_expected(f, &m, v, coded ? &q : NULL), "%s %zu x %zu from %s", names[dtype],
-       v->rows, v->cols, ways[way]);
+    ok(!bad && as_expected(f, &m, v, coded ? &q : NULL), "%s %zu x %zu from %s",
+       dtype_info[dtype].name, v->rows, v->cols, ways[way]);
     cuda_mat_free(f->cuda, &m);
     free(block);
 }
@@ -169,7 +168,7 @@ static void odd_values(struct fixture *f)
         if (d == DTYPE_NF4) /* one NaN would make every absmax NaN */
             v.w[5 * COLS + 35] = v.w[6 * COLS + 42] = v.w[7 * COLS + 49] = 1;
         /* what the host and a device call NaN has other bits in bf16 */
-        if (d == DTYPE_BF16 || d == DTYPE_BF16_F32)
+        if (dtype_info[d].bits == 16)
             v.w[5 * COLS + 35] = 1;
         make_from(f, &v, (enum dtype)d, FROM_F32);
         values_free(&v);
@@ -274,7 +273,7 @@ static void short_of_memory(enum dtype dtype, enum way way)
         refused++;
     }
     ok(refused > 1 && clean, "%s from %s: %d caps are too small, and nothing is left behind",
-       names[dtype], ways[way], refused);
+       dtype_info[dtype].name, ways[way], refused);
     cuda_mat_free(f.cuda, &m);
     values_free(&v);
     fixture_close(&f);
@@ -283,7 +282,8 @@ static void short_of_memory(enum dtype dtype, enum way way)
 static void refusals(struct fixture *f)
 {
     ok(cuda_act_dtype(DTYPE_F32) == DTYPE_F32 && cuda_act_dtype(DTYPE_BF16_F32) == DTYPE_F32 &&
-           cuda_act_dtype(DTYPE_BF16) == DTYPE_BF16 && cuda_act_dtype(DTYPE_FP8) == DTYPE_BF16,
+           cuda_act_dtype(DTYPE_BF16) == DTYPE_BF16 && cuda_act_dtype(DTYPE_FP8) == DTYPE_BF16 &&
+           cuda_act_dtype(DTYPE_F16) == DTYPE_F32 && cuda_act_dtype(DTYPE_FP4) == DTYPE_BF16,
        "activations beside matrices");
     ok(cuda_refuses(f->cuda, DTYPE_NF4, 100) && !cuda_refuses(f->cuda, DTYPE_NF4, 128),
        "what no back end can hold");

@@ -96,27 +96,29 @@ struct pair {
 static void lay(uint8_t *to, const struct mat_source *s, enum dtype dtype, struct pool *pool)
 {
     struct layout l = layout_of(dtype, s->rows, s->cols);
-    size_t row = dtype == DTYPE_F32 ? s->cols * 4 : dtype == DTYPE_NF4 ? s->cols / 2 : s->cols;
+    const struct dtype_info *d = &dtype_info[dtype];
+    size_t row = s->cols * d->bits / 8;
     struct codes q;
     void *block = NULL;
     const float *w = s->f32;
-    if (dtype == DTYPE_INT8 || dtype == DTYPE_NF4 || dtype == DTYPE_FP8)
+    if (d->quantized)
         block = quant_make(&q, s, dtype, pool);
     for (size_t r = 0; r < s->rows; r++)
         if (dtype == DTYPE_F32)
             memcpy(to + r * row, w + r * s->cols, row);
         else if (!block)
             for (size_t k = 0; k < s->cols; k++)
-                ((uint16_t *)(void *)to)[r * l.stride + k] = half_of(w[r * s->cols + k]);
+                ((uint16_t *)(void *)to)[r * l.stride + k] =
+                    dtype == DTYPE_F16 ? f16_of(w[r * s->cols + k]) : half_of(w[r * s->cols + k]);
         else
             memcpy(to + r * l.stride, (const uint8_t *)q.code + r * row, row);
-    if (dtype == DTYPE_NF4) {
-        size_t blocks = s->rows * s->cols / NF4_BLOCK;
+    size_t blocks = s->rows * s->cols / QUANT_BLOCK;
+    if (d->super) {
         memcpy(to + l.absmax, q.absmax, blocks);
-        memcpy(to + l.scale, q.scale, (blocks + NF4_SUPER - 1) / NF4_SUPER * 4);
+        memcpy(to + l.scale, q.scale, (blocks + QUANT_SUPER - 1) / QUANT_SUPER * 4);
         memcpy(to + l.offset, &q.offset, 4);
     } else if (block) {
-        memcpy(to + l.scale, q.scale, s->rows * 4);
+        memcpy(to + l.scale, q.scale, (d->block ? blocks : s->rows) * 4);
     }
     free(block);
 }
@@ -451,7 +453,7 @@ static void try_shape(struct world *w, enum dtype dtype, size_t T, size_t K)
 static void try_dtype(struct world *w, enum dtype dtype, const size_t K[3])
 {
     static const size_t rows[] = {1, 2, 3, 4, 5, 8, 17, 32, 33, 64, 65, 100};
-    w->b.act = dtype == DTYPE_F32 || dtype == DTYPE_BF16_F32 ? DTYPE_F32 : DTYPE_BF16;
+    w->b.act = cuda_act_dtype(dtype);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         w->device->sms = i % 2 ? 1 : 8; /* a block makes many tiles, or one */
         w->device->shared_max = shared_here(i % 3 == 2 ? 101376 : 232448);
@@ -459,10 +461,10 @@ static void try_dtype(struct world *w, enum dtype dtype, const size_t K[3])
     }
     w->device->shared_max = shared_here(232448);
     w->device->sms = 1;
-    ok(wrong_batch(w, dtype, 7, dtype == DTYPE_NF4 ? 192 : 104) == 0,
+    ok(wrong_batch(w, dtype, 7, dtype_info[dtype].block ? 192 : 104) == 0,
        "%s: a row alone gives the bits that it gives among others", dtype_info[dtype].name);
     /* So little shared memory that few rows take the way of many. */
-    w->device->shared_max = dtype == DTYPE_NF4 ? 49152 : 12288;
+    w->device->shared_max = dtype_info[dtype].block ? 49152 : 12288;
     try_shape(w, dtype, 3, K[2]);
     try_shape(w, dtype, 8, K[2]);
 }
@@ -481,17 +483,11 @@ int main(void)
     w.ref.pool = pool_new(1);
     w.state = 1;
     static const size_t odd[] = {65, 6, 416}, even[] = {64, 192, 1088}, wide[] = {160, 48, 65};
-    try_dtype(&w, DTYPE_BF16, odd);
-    try_dtype(&w, DTYPE_BF16, wide);
-    try_dtype(&w, DTYPE_INT8, odd);
-    try_dtype(&w, DTYPE_INT8, wide);
-    try_dtype(&w, DTYPE_FP8, odd);
-    try_dtype(&w, DTYPE_FP8, wide);
-    try_dtype(&w, DTYPE_NF4, even);
-    try_dtype(&w, DTYPE_F32, odd);
-    try_dtype(&w, DTYPE_F32, wide);
-    try_dtype(&w, DTYPE_BF16_F32, odd);
-    try_dtype(&w, DTYPE_BF16_F32, wide);
+    for (int d = 0; d < DTYPES; d++) {
+        try_dtype(&w, (enum dtype)d, dtype_info[d].block ? even : odd);
+        if (!dtype_info[d].block && d != DTYPE_INT8_VECTOR && d != DTYPE_F16)
+            try_dtype(&w, (enum dtype)d, wide);
+    }
     w.b.ops->close(&w.b);
     pool_free(w.b.pool);
     pool_free(w.ref.pool);

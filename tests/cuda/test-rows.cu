@@ -1,7 +1,6 @@
 /* Rows on the device against the reference: embedding, norm, rotation, gate. */
 #include "tests/cuda/rows-fixture.h"
 
-static const char *const names[] = {"f32", "bf16", "bf16-f32", "int8", "nf4", "fp8"};
 static const enum dtype acts[] = {DTYPE_F32, DTYPE_BF16};
 
 /* ---- embedding ---- */
@@ -29,7 +28,7 @@ static void embed(struct fixture *f, enum dtype dtype, enum dtype act, struct ta
     keep_all(act, want, s.T * s.K);
     float *got = got_as(f, act, y, s.T * s.K);
     ok(!bad && !memcmp(got, want, s.T * s.K * sizeof *got), "embed %s to %s, %zu of %zu x %zu",
-       names[dtype], names[act], s.T, s.V, s.K);
+       dtype_info[dtype].name, dtype_info[act].name, s.T, s.V, s.K);
     cuda_mat_free(f->cuda, &m), ops_ref.mat_free(f->ref, &r);
     cuda_free(f->cuda, ids), cuda_free(f->cuda, block);
     free(w), free(want), free(token), free(got);
@@ -87,7 +86,7 @@ static void norm(struct fixture *f, enum dtype act, size_t T, size_t D, enum gat
     for (size_t i = 0; i < T * D; i++)
         other += got[i] != want[i];
     ok(e <= least && (act == DTYPE_F32 || other <= T * D / 50), "norm %s %zu x %zu way %d%s: %.1e",
-       names[act], T, D, (int)how, with_gain ? "" : ", as it is", e);
+       dtype_info[act].name, T, D, (int)how, with_gain ? "" : ", as it is", e);
     cuda_free(f->cuda, block), cuda_free(f->cuda, gain_block), cuda_free(f->cuda, out_block);
     cuda_free(f->cuda, rows);
     free(x), free(gain), free(want), free(row), free(got);
@@ -203,7 +202,7 @@ static void rotate(struct fixture *f, struct rotated r)
     /* fp32, and a step of bf16 where that tips its rounding */
     ok(eq < (r.act == DTYPE_F32 ? 1e-4 : 0.008) && ek < (r.cache == DTYPE_F32 ? 1e-4 : 0.008),
        "rotate %zu rows of %zu/%zu x %zu, %s in %s, way %d%d: %.1e %.1e", T, r.s.H, r.s.K, E,
-       names[r.act], names[r.cache], r.slots, r.there, eq, ek);
+       dtype_info[r.act].name, dtype_info[r.cache].name, r.slots, r.there, eq, ek);
     ok(!memcmp(gv, wv, n * sizeof *gv), "values are stored");
     cuda_free(f->cuda, qb), cuda_free(f->cuda, kb), cuda_free(f->cuda, vb);
     cuda_free(f->cuda, tb), cuda_free(f->cuda, ckb), cuda_free(f->cuda, cvb);
@@ -245,8 +244,15 @@ static void gate(struct fixture *f, enum dtype act, size_t T, size_t F, size_t l
     cuda_swiglu_rows(f->cuda, y, x, x + (ld - F) * value, ld, T, F);
     float *got = got_as(f, act, y, T * F);
     double e = farthest(got, want, T * F, 1e-20);
-    ok(e < (act == DTYPE_F32 ? 2e-6 : 0.008), "gate %s %zu x %zu of %zu: %.1e", names[act], T, F,
-       ld, e);
+    ok(e < (act == DTYPE_F32 ? 2e-6 : 0.008), "gate %s %zu x %zu of %zu: %.1e",
+       dtype_info[act].name, T, F, ld, e);
+    if (ld == 2 * F && T == 1) { /* rows without gaps: the operation of ops.h */
+        cuda_swiglu(f->cuda, y, x, x + F * value, F);
+        float *flat = got_as(f, act, y, F);
+        ok(!memcmp(flat, got, F * sizeof *got), "%s %zu values as the rows", dtype_info[act].name,
+           F);
+        free(flat);
+    }
     cuda_free(f->cuda, block), cuda_free(f->cuda, out);
     free(both), free(want), free(got);
 }
@@ -254,7 +260,8 @@ static void gate(struct fixture *f, enum dtype act, size_t T, size_t F, size_t l
 static void gates(struct fixture *f)
 {
     static const size_t shapes[][3] = {{1, 160, 320}, {3, 6, 12},      {17, 65, 130},
-                                       {2, 48, 100},  {5, 2064, 4128}, {1, 8, 8}};
+                                       {2, 48, 100},  {5, 2064, 4128}, {1, 8, 8},
+                                       {1, 600007, 1200014}};
     for (size_t a = 0; a < 2; a++)
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
             gate(f, acts[a], shapes[i][0], shapes[i][1], shapes[i][2]);

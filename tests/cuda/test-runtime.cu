@@ -288,6 +288,81 @@ static void test_prepare(struct backend *b)
     cuda_free(b, s.value);
 }
 
+/* ---- a store ---- */
+
+/* A pass over blocks in two slots, as lib/network/offload.h orders it: each is added to the sum. */
+struct stream_pass {
+    struct backend *b;
+    struct store *store;
+    int *slot[2], *sum, n, blocks;
+};
+
+/* Thread i adds from[i], which it reads as a weight: before it waits. */
+static __global__ void add_weights(int *sum, const int *from, int n)
+{
+    let_next_start();
+    int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    int weight = i < n ? from[i] : 0;
+    wait_for_inputs();
+    if (i < n)
+        sum[i] += weight;
+}
+
+static void add_block(const struct stream_pass *p, int block)
+{
+    launch(p->b, add_weights, dim3((unsigned)(p->n + 63) / 64), dim3(64), 0, p->sum,
+           p->slot[block % 2], p->n);
+}
+
+static void run_blocks(void *ctx)
+{
+    const struct stream_pass *p = (const struct stream_pass *)ctx;
+    cuda_stage(p->b, p->store, 1, p->slot[1]);
+    for (int i = 0; i < p->blocks; i++) {
+        if (i)
+            cuda_arrive(p->b, p->store);
+        add_block(p, i);
+        if (i + 2 < p->blocks)
+            cuda_stage(p->b, p->store, (size_t)i + 2, p->slot[i % 2]);
+        else if (i % 2 == 0)
+            cuda_stage(p->b, p->store, 0, p->slot[0]);
+    }
+    cuda_arrive(p->b, p->store);
+}
+
+static void test_store(struct backend *b, int blocks)
+{
+    enum { N = STORE_GRAIN / sizeof(int) };
+    static int values[N], sums[N];
+    struct err e = {};
+    struct stream_pass p = {b, cuda_store_open(b, NULL, (size_t)blocks, STORE_GRAIN, &e), {}, NULL,
+                            N, blocks};
+    int *from = (int *)cuda_alloc(b, STORE_GRAIN, MEMORY_WEIGHTS), key = 7, wrong = 0, wanted = 0;
+    p.slot[0] = (int *)cuda_alloc(b, STORE_GRAIN, MEMORY_WEIGHTS);
+    p.slot[1] = (int *)cuda_alloc(b, STORE_GRAIN, MEMORY_WEIGHTS);
+    p.sum = (int *)cuda_alloc(b, STORE_GRAIN, MEMORY_KV);
+    for (int k = 0, power = 1; k < blocks; k++, power *= 3, wanted += power / 3) {
+        for (int i = 0; i < N; i++)
+            values[i] = power;
+        cuda_write(b, from, values, sizeof values);
+        cuda_store_put(b, p.store, (size_t)k, 0, from, STORE_GRAIN, &e);
+    }
+    cuda_stage(b, p.store, 0, p.slot[0]);
+    cuda_arrive(b, p.store);
+    for (int pass = 1; pass <= 6; pass++) { /* as it is, recorded, replayed */
+        cuda_run(b, &key, sizeof key, run_blocks, &p);
+        cuda_read(b, sums, p.sum, sizeof sums);
+        for (int i = 0; i < N; i++)
+            wrong += sums[i] != pass * wanted;
+    }
+    ok(!wrong, "%d blocks come in time, pass after pass: %d sums differ", blocks, wrong);
+    void *const memory[] = {from, p.slot[0], p.slot[1], p.sum};
+    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
+        cuda_free(b, memory[i]);
+    cuda_store_close(b, p.store);
+    cuda_store_close(b, NULL);
+}
+
 /* ---- events ---- */
 
 static void test_marks(struct backend *b)
@@ -337,6 +412,8 @@ int main(void)
     test_fetch(&b);
     test_records(&b);
     test_prepare(&b);
+    test_store(&b, 4);
+    test_store(&b, 7);
     test_marks(&b);
     cuda_close(&b);
     ok(!b.memory.reserved, "at the end all is given back");

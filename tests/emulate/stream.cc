@@ -15,6 +15,8 @@ struct CUevent_st {
         CUstream_st *stream;
         bool done;
         int64_t at_ns;
+        CUgraph_st *graph; /* recorded while that was captured; NULL: not so */
+        size_t nodes;      /* it had then */
     };
     std::shared_ptr<struct record> last; /* empty: never recorded */
 };
@@ -37,10 +39,13 @@ CUstream_st *stream_of(cudaStream_t s)
 cudaError_t enqueue(cudaStream_t stream, struct work w)
 {
     CUstream_st *s = stream_of(stream);
-    if (s->capture)
+    if (s->capture) {
         s->capture->nodes.push_back(std::move(w));
-    else
+        s->last_node = s->capture->nodes.size();
+        s->joined = false;
+    } else {
         s->queue.push_back(std::move(w));
+    }
     return cudaSuccess;
 }
 
@@ -97,7 +102,7 @@ bool spoils_capture()
 
 static cudaError_t make_stream(cudaStream_t *s, unsigned flags)
 {
-    *s = new CUstream_st{flags, {}, nullptr, false};
+    *s = new CUstream_st{flags, {}, nullptr, 0, false, false, 0};
     streams.push_back(*s);
     return cudaSuccess;
 }
@@ -169,6 +174,8 @@ static void await(const std::shared_ptr<CUevent_st::record> &r)
 {
     if (!r || r->done)
         return;
+    if (r->graph)
+        fail("an event was recorded into a graph: nobody outside it can wait for it");
     awake all_the_while;
     while (!r->done)
         step(r->stream);
@@ -199,14 +206,50 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t stream)
 {
     return call([=] {
         CUstream_st *s = stream_of(stream);
-        if (s->capture)
-            fail("an event is recorded into a graph: the host cannot wait for it");
-        auto r = std::make_shared<CUevent_st::record>(CUevent_st::record{s, false, 0});
+        auto r = std::make_shared<CUevent_st::record>(CUevent_st::record{
+            s, false, 0, s->capture, s->capture ? s->capture->nodes.size() : 0});
         e->last = r;
-        return enqueue(s, [r] {
+        if (s->capture)
+            return cudaSuccess;
+        enqueue(s, [r] {
             r->done = true;
             r->at_ns = clock_ns();
         });
+        if (s->waits % 2)
+            drain(s);
+        return cudaSuccess;
+    });
+}
+
+/* In a capture: a stream that waits for an event of it joins it, and one whose last work lies
+ * before the event that the other waits for has been waited for. Nodes stand in the order of the
+ * calls, so replaying them one by one keeps every order that the events ask for. */
+static cudaError_t wait_captured(CUstream_st *s, const CUevent_st::record &r)
+{
+    if (s->capture && s->capture != r.graph)
+        return cudaErrorStreamCaptureIsolation;
+    if (!s->capture) {
+        s->capture = r.graph;
+        s->last_node = r.nodes;
+        s->spoiled = s->joined = false;
+    }
+    r.stream->joined = r.nodes >= r.stream->last_node;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e, unsigned)
+{
+    return call([=] {
+        CUstream_st *s = stream_of(stream);
+        auto r = e->last;
+        if (!r)
+            return cudaSuccess;
+        if (r->graph)
+            return wait_captured(s, *r);
+        if (s->capture)
+            return cudaErrorStreamCaptureIsolation;
+        s->waits++;
+        return enqueue(s, [r] { await(r); });
     });
 }
 
@@ -240,6 +283,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode)
         if (!s || s->capture)
             return cudaErrorStreamCaptureUnsupported;
         s->capture = new CUgraph_st;
+        s->last_node = 0;
         s->spoiled = false;
         return cudaSuccess;
     });
@@ -253,9 +297,18 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g)
     *g = nullptr;
     if (s)
         s->capture = nullptr;
+    bool unjoined = false;
+    for (CUstream_st *other : streams)
+        if (made && other->capture == made) {
+            unjoined |= !other->joined;
+            s->spoiled |= other->spoiled;
+            other->capture = nullptr;
+        }
     cudaError_t status = call([=] {
         if (!made)
             return cudaErrorInvalidValue;
+        if (unjoined)
+            return cudaErrorStreamCaptureUnjoined;
         if (s->spoiled)
             return cudaErrorStreamCaptureInvalidated;
         *g = made;

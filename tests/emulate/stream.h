@@ -1,8 +1,9 @@
 /* stream.h - the device behind cuda_api.h: what its parts offer each other.
  *
- * Work that was given to a stream waits there. It runs when the host waits for the stream, for an
- * event behind it, or for the whole device, and never by itself: whoever forgets to wait reads what
- * was there before.
+ * Work that was given to a stream waits there. It runs when the host or another stream waits for
+ * the stream, for an event behind it, or for the whole device, and never by itself: whoever forgets
+ * to wait reads what was there before. But a stream that waits for others runs every other time as
+ * soon as it can: who does not let it wait for those who read finds that overwritten.
  */
 #ifndef TESTS_EMULATE_STREAM_H
 #define TESTS_EMULATE_STREAM_H
@@ -34,7 +35,10 @@ struct CUstream_st {
     unsigned flags;
     std::deque<emulate::work> queue;
     CUgraph_st *capture; /* or NULL */
+    size_t last_node;    /* nodes of the graph up to its last one */
     bool spoiled;        /* a call that no graph can hold came while it was capturing */
+    bool joined;         /* of a capture that began elsewhere: all its work was waited for there */
+    unsigned waits;      /* for other streams, so far */
 };
 
 namespace emulate {

@@ -64,9 +64,11 @@ static void many(const struct ops *ops, enum dtype dtype, size_t T, size_t N, si
     long used = tmm_products() - before;
     multiply(ref, z, x, w, u, T, N, K, dtype);
     double far = apart(y, z, ALL);
-    ok(dtype == DTYPE_INT8 ? !memcmp(y, z, 2 * T * N * sizeof *y) && far < 1e-5 : far < 1e-4,
+    ok(dtype_info[dtype].unit == UNIT_INT8
+           ? !memcmp(y, z, 2 * T * N * sizeof *y) && far < 1e-5 : far < 1e-4,
        "%s dtype %d: %zu rows in groups and stages, off by %.1e", ops->level, (int)dtype, T, far);
-    ok(!amx_refused() && !strcmp(ops->level, "amx") ? !used : (used > 0) == (dtype != DTYPE_F32),
+    int tiled = dtype != DTYPE_F32 && dtype != DTYPE_F16;
+    ok(!amx_refused() && !strcmp(ops->level, "amx") ? !used : (used > 0) == tiled,
        "%s dtype %d: %ld products of tiles", ops->level, (int)dtype, used);
     ok(!tmm_open(), "%s dtype %d: every thread has released its tiles", ops->level, (int)dtype);
     int same = 1;
@@ -109,7 +111,7 @@ static void head(const struct ops *ops, enum dtype dtype, size_t R, int guided)
     for (int i = 0; i < 2; i++) {
         struct backend *b = two[i];
         struct mat m = levels_mat(b, w, V, D, dtype);
-        size_t bytes = b->ops->head_work(b, R, D, V);
+        size_t bytes = b->ops->head_work(b, R, D, V, 0);
         void *work = mem_aligned(bytes);
         out[i] = mem_zero(R, sizeof *out[i]);
         b->ops->head(b, &m, x, guided ? xu : NULL, R, &q, out[i], NULL, work);
@@ -150,8 +152,9 @@ static void parts(const struct ops *ops)
 
 static void all(const struct ops *ops)
 {
-    static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_BF16_F32, DTYPE_INT8,
-                                        DTYPE_NF4};
+    static const enum dtype dtypes[] = {DTYPE_F32,  DTYPE_BF16, DTYPE_BF16_F32,
+                                        DTYPE_INT8, DTYPE_NF4,  DTYPE_INT8_VECTOR,
+                                        DTYPE_FP4,  DTYPE_F16};
     int sizes = !strcmp(ops->level, "amx"); /* as they are, not those for tests */
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
         many(ops, dtypes[i], sizes ? 200 : 150, sizes ? 33 : 70, sizes ? 2112 : 448);

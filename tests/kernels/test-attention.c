@@ -32,18 +32,23 @@ struct shape {
     size_t n, heads, kv_heads, head_dim, rows, slots;
     enum mask mask;
     enum order order;
+    size_t window;
 };
 static const struct shape shapes[] = {
-    {2, 4, 4, 16, 9, 9, MASK_FULL, IN_ORDER},
-    {2, 6, 2, 24, 50, 77, MASK_CAUSAL, BACKWARD},
-    {1, 4, 1, 64, 1, 700, MASK_CAUSAL, IN_ORDER}, /* split by keys */
-    {3, 8, 2, 64, 1, 300, MASK_CAUSAL, HOLES},
-    {2, 3, 3, 11, 70, 70, MASK_FULL, HOLES},
-    {1, 4, 2, 32, 90, 600, MASK_BLOCK_CAUSAL, IN_ORDER},
-    {1, 4, 2, 33, 65, 258, MASK_CAUSAL, IN_ORDER},
-    {1, 2, 2, 128, 257, 257, MASK_CAUSAL, IN_ORDER},
-    {1, 5, 1, 64, 129, 512, MASK_FULL, BACKWARD},
-    {1, 1, 1, 1, 3, 1, MASK_CAUSAL, IN_ORDER}, /* two rows see nothing */
+    {2, 4, 4, 16, 9, 9, MASK_FULL, IN_ORDER, 0},
+    {2, 6, 2, 24, 50, 77, MASK_CAUSAL, BACKWARD, 0},
+    {1, 4, 1, 64, 1, 700, MASK_CAUSAL, IN_ORDER, 0}, /* split by keys */
+    {3, 8, 2, 64, 1, 300, MASK_CAUSAL, HOLES, 0},
+    {2, 3, 3, 11, 70, 70, MASK_FULL, HOLES, 0},
+    {1, 4, 2, 32, 90, 600, MASK_BLOCK_CAUSAL, IN_ORDER, 0},
+    {1, 4, 2, 33, 65, 258, MASK_CAUSAL, IN_ORDER, 0},
+    {1, 2, 2, 128, 257, 257, MASK_CAUSAL, IN_ORDER, 0},
+    {1, 5, 1, 64, 129, 512, MASK_FULL, BACKWARD, 0},
+    {1, 1, 1, 1, 3, 1, MASK_CAUSAL, IN_ORDER, 0}, /* two rows see nothing */
+    {2, 4, 2, 24, 77, 77, MASK_CAUSAL, BACKWARD, 7},
+    {1, 4, 1, 64, 1, 700, MASK_CAUSAL, IN_ORDER, 300}, /* a chunk of keys and a half */
+    {1, 4, 2, 33, 300, 600, MASK_CAUSAL, HOLES, 41},   /* most chunks are seen by no row */
+    {3, 2, 2, 16, 5, 9, MASK_CAUSAL, IN_ORDER, 1},     /* each row sees itself */
 };
 
 /* Everything that an attention reads, filled. */
@@ -105,7 +110,8 @@ static struct data fill(const struct shape *s, enum dtype dtype, int half)
                         .kv_heads = s->kv_heads,
                         .head_dim = s->head_dim,
                         .mask = s->mask,
-                        .mask_block = 16};
+                        .mask_block = 16,
+                        .window = s->window};
     return d;
 }
 
@@ -119,7 +125,7 @@ static float *run(struct backend *b, const struct data *d, const struct shape *s
 {
     struct attn a = d->a;
     size_t bytes = b->ops->attention_work(b, a.T, a.n_seqs, a.max_slots, s->heads, s->kv_heads,
-                                          s->head_dim);
+                                          s->head_dim, a.dense);
     void *work = mem_aligned(bytes);
     float *y = mem_alloc(d->values * sizeof *y);
     memset(work, 0xff, bytes); /* NaN: nothing may be taken from it */
@@ -138,6 +144,25 @@ static double worst(const float *x, const float *y, size_t n)
         size = fabs((double)y[i]) > size ? fabs((double)y[i]) : size;
     }
     return top / size;
+}
+
+/* With all scores of 1, 2 and all heads at once: near the truth, and the same bits. */
+static void dense_case(const char *level, const struct shape *s, struct data d, const float *truth)
+{
+    const size_t heads[] = {s->heads, 1, 2};
+    float *y[3];
+    for (size_t i = 0; i < 3; i++) {
+        struct backend *b = open_level(level, 1 + i);
+        d.a.dense = heads[i];
+        y[i] = run(b, &d, s);
+        backend_close(b);
+    }
+    size_t bytes = d.values * sizeof(float);
+    double far = worst(y[0], truth, d.values);
+    ok(far < (d.a.half ? 1e-2 : 1e-5), "%s all scores at once: %.1e", level, far);
+    ok(!memcmp(y[0], y[1], bytes) && !memcmp(y[0], y[2], bytes),
+       "%s scores of some heads at a time: the same bits", level);
+    free(y[0]), free(y[1]), free(y[2]);
 }
 
 /* 1, 2 and 3 threads against ref and against each other. */
@@ -159,6 +184,7 @@ static void case_of(const char *level, const struct shape *s, enum dtype dtype, 
        dtype == DTYPE_F32 ? "f32" : "bf16", half ? " half" : "", far);
     ok(!memcmp(y[0], y[1], bytes) && !memcmp(y[0], y[2], bytes),
        "%s the same bits at 1, 2 and 3 threads", level);
+    dense_case(level, s, d, truth);
     free(truth), free(y[0]), free(y[1]), free(y[2]);
     drop(&d);
 }
@@ -166,7 +192,7 @@ static void case_of(const char *level, const struct shape *s, enum dtype dtype, 
 /* One row, alone and with only the keys that it sees, has the bits that it has among the others. */
 static void row_alone(const char *level, int half)
 {
-    const struct shape s = {1, 8, 2, 64, 100, 400, MASK_CAUSAL, IN_ORDER};
+    const struct shape s = {1, 8, 2, 64, 100, 400, MASK_CAUSAL, IN_ORDER, 0};
     struct data d = fill(&s, DTYPE_BF16, half);
     struct backend *b = open_level(level, 2);
     float *all = run(b, &d, &s);
@@ -298,14 +324,16 @@ static void qkv_cases(const char *level)
 /* A NaN among the values that a row reads must come out, not be lost on the way. */
 static void poison(const char *level)
 {
-    const struct shape s = {1, 2, 2, 64, 4, 40, MASK_CAUSAL, IN_ORDER};
-    for (int which = 0; which < 3; which++) {
+    const struct shape s = {1, 2, 2, 64, 4, 40, MASK_CAUSAL, IN_ORDER, 0};
+    for (int which = 0; which < 6; which++) {
         struct data d = fill(&s, DTYPE_F32, 1);
-        float *at = which == 0 ? d.q : which == 1 ? (float *)d.k : (float *)d.v;
+        float *at = which % 3 == 0 ? d.q : which % 3 == 1 ? (float *)d.k : (float *)d.v;
         at[3] = NAN;
+        d.a.dense = which >= 3;
         struct backend *b = open_level(level, 1);
         float *y = run(b, &d, &s);
-        ok(y[3] != y[3], "%s a NaN in %c comes out", level, "qkv"[which]);
+        ok(y[3] != y[3], "%s a NaN in %c comes out%s", level, "qkv"[which % 3],
+           which < 3 ? "" : " of scores at once");
         free(y);
         backend_close(b);
         drop(&d);

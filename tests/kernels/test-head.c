@@ -1,5 +1,6 @@
 /* The head's streaming reduction against ref, with logits that are exact: D = 1 and x = 1, so that
  * the logits are the weights and every choice must agree to the last id. */
+#include "kernels/gumbel.h"
 #include "kernels/ops.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
@@ -24,7 +25,7 @@ static struct head_row *run(struct backend *b, const float *logits, size_t V,
     for (int i = 0; i < ROWS; i++)
         ones[i] = 1;
     struct head_row *out = mem_zero(ROWS, sizeof *out);
-    void *work = mem_aligned(b->ops->head_work(b, ROWS, 1, V));
+    void *work = mem_aligned(b->ops->head_work(b, ROWS, 1, V, q->dense));
     b->ops->mat_make(b, &m, &s, DTYPE_F32);
     b->ops->head(b, &m, ones, NULL, ROWS, q, out, NULL, work);
     b->ops->mat_free(b, &m);
@@ -50,16 +51,18 @@ static double apart(const struct head_row *x, const struct head_row *y)
     return fmax(d, fabs(x->target_log_prob - y->target_log_prob));
 }
 
-/* Against ref with 2 threads, and the same numbers with 1 and 3. */
+/* Against ref with 2 threads, and the same numbers with 1 and 3, and with all logits at once. */
 static void compare(const char *level, const float *logits, size_t V, const struct head_query *q,
                     const char *what)
 {
     struct backend *ref = open_level("ref", 1);
-    struct head_row *truth = run(ref, logits, V, q), *got[3];
+    struct head_row *truth = run(ref, logits, V, q), *got[4];
+    struct head_query dense = *q;
+    dense.dense = 1;
     backend_close(ref);
-    for (size_t threads = 1; threads <= 3; threads++) {
-        struct backend *b = open_level(level, threads);
-        got[threads - 1] = run(b, logits, V, q);
+    for (size_t i = 0; i < 4; i++) {
+        struct backend *b = open_level(level, i + 1);
+        got[i] = run(b, logits, V, i == 3 ? &dense : q);
         backend_close(b);
     }
     int wrong = 0, unequal = 0;
@@ -67,13 +70,13 @@ static void compare(const char *level, const float *logits, size_t V, const stru
     for (int r = 0; r < ROWS; r++) {
         wrong += !same_choice(&got[1][r], &truth[r]);
         far = fmax(far, apart(&got[1][r], &truth[r]));
-        for (int i = 0; i < 3; i += 2)
+        for (int i = 0; i < 4; i += 1 + !i)
             unequal += !same_choice(&got[i][r], &got[1][r]) || apart(&got[i][r], &got[1][r]) != 0;
     }
     ok(wrong == 0 && far < 1e-5, "%s %zu ids, %s: %d choices differ, numbers by %.1e", level, V,
        what, wrong, far);
-    ok(unequal == 0, "%s the same at 1, 2 and 3 threads", level);
-    for (int i = 0; i < 3; i++)
+    ok(unequal == 0, "%s the same at 1, 2 and 3 threads, and with all logits at once", level);
+    for (int i = 0; i < 4; i++)
         free(got[i]);
     free(truth);
 }
@@ -94,8 +97,11 @@ static void noise(const char *level)
         for (int t = 0; t < 5; t++) {
             struct head_query q = {.temperature = temperature[t], .seed = 3, .keys = keys};
             char what[64];
-            snprintf(what, sizeof what, "temperature %g, spread %g", temperature[t], spread[s]);
-            compare(level, logits, V, &q, what);
+            for (q.gumbel = GUMBEL_F64; q.gumbel <= GUMBEL_F32X; q.gumbel++) {
+                snprintf(what, sizeof what, "temperature %g, spread %g, noise %zu",
+                         temperature[t], spread[s], q.gumbel);
+                compare(level, logits, V, &q, what);
+            }
         }
     }
     free(logits);
@@ -182,10 +188,15 @@ static void diverge(const char *level, size_t V, double spread, int lists)
     struct mat m;
     struct mat_source s = mat_floats(w, V, 2);
     struct head_row out[ROWS], plain[ROWS];
-    void *work = mem_aligned(b->ops->head_work(b, ROWS, 2, V));
+    void *work = mem_aligned(b->ops->head_work(b, ROWS, 2, V, q.dense));
     b->ops->mat_make(b, &m, &s, DTYPE_F32);
     b->ops->head(b, &m, x, xu, ROWS, &q, out, NULL, work);
-    q.divergence = 0;
+    struct head_row dense[ROWS];
+    q.dense = 1;
+    void *more = mem_aligned(b->ops->head_work(b, ROWS, 2, V, 2));
+    b->ops->head(b, &m, x, xu, ROWS, &q, dense, NULL, more);
+    free(more);
+    q.divergence = q.dense = 0;
     b->ops->head(b, &m, x, NULL, ROWS, &q, plain, NULL, work);
     b->ops->mat_free(b, &m);
     double true_one = divergence_of(l, l + V, (int)V, &q), far = 0;
@@ -193,7 +204,8 @@ static void diverge(const char *level, size_t V, double spread, int lists)
     for (int r = 0; r < ROWS; r++) {
         far = fmax(far, fabs((double)out[r].divergence - (r ? true_one : 0)));
         others += out[r].id != plain[r].id || apart(&out[r], &plain[r]) != 0 ||
-                  plain[r].divergence != 0;
+                  plain[r].divergence != 0 || dense[r].id != out[r].id ||
+                  memcmp(&dense[r].divergence, &out[r].divergence, sizeof(float)) != 0;
     }
     ok(far < 1e-6 && out[0].divergence < 1e-6 && !others,
        "%s %zu ids, spread %g%s: divergence %g, off by %.1e, of itself %g; the rest is as ever",

@@ -237,8 +237,8 @@ static void attention_case(struct backend *b, struct backend *ref, struct attn_c
                      .slots = slots, .slot_pos = slot_pos, .n_seqs = 2, .T = T,
                      .max_rows = c.rows, .max_slots = c.slots, .heads = c.H, .kv_heads = c.K,
                      .head_dim = c.E, .mask = c.mask, .mask_block = 16};
-    void *work = mem_aligned(b->ops->attention_work(b, T, 2, c.slots, c.H, c.K, c.E));
-    void *rwork = mem_aligned(ref->ops->attention_work(ref, T, 2, c.slots, c.H, c.K, c.E));
+    void *work = mem_aligned(b->ops->attention_work(b, T, 2, c.slots, c.H, c.K, c.E, 0));
+    void *rwork = mem_aligned(ref->ops->attention_work(ref, T, 2, c.slots, c.H, c.K, c.E, 0));
     b->ops->attention(b, &a, work);
     a.y = z;
     ref->ops->attention(ref, &a, rwork);
@@ -272,8 +272,8 @@ static void head_case(struct backend *b, struct backend *ref, size_t R, size_t V
     struct mat m, r;
     make(b, &m, w, V, D, DTYPE_F32);
     make(ref, &r, w, V, D, DTYPE_F32);
-    void *bw = mem_aligned(b->ops->head_work(b, R, D, V));
-    void *rw = mem_aligned(ref->ops->head_work(ref, R, D, V));
+    void *bw = mem_aligned(b->ops->head_work(b, R, D, V, 0));
+    void *rw = mem_aligned(ref->ops->head_work(ref, R, D, V, 0));
     float *l = mem_alloc(R * V * sizeof *l), *k = mem_alloc(R * V * sizeof *k);
     struct head_row *a = mem_zero(R, sizeof *a), *c = mem_zero(R, sizeof *c);
     b->ops->head(b, &m, x, xu, R, q, a, l, bw);
@@ -312,7 +312,7 @@ static void head_corners(struct backend *b)
     float *w = mem_zero(V * D, sizeof *w), x[D] = {1, 1, 1, 1};
     struct mat m;
     struct head_row row;
-    void *work = mem_aligned(b->ops->head_work(b, 1, D, V));
+    void *work = mem_aligned(b->ops->head_work(b, 1, D, V, 0));
     struct head_query q = {0};
     make(b, &m, w, V, D, DTYPE_F32);
     b->ops->head(b, &m, x, NULL, 1, &q, &row, NULL, work);

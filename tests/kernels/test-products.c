@@ -9,7 +9,7 @@
 #include "tests/tap.h"
 
 static struct rng rng = {.seed = 11};
-static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_BF16_F32};
+static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_BF16_F32, DTYPE_F16};
 enum { OWN = sizeof dtypes / sizeof *dtypes, MATRICES = PRODUCTS_MAX };
 
 static float *draw(size_t n)

@@ -1,5 +1,5 @@
-/* int8 and nf4: codes and values by definition, and their products at every level of the cpu back
- * end against ref. */
+/* The quantized formats that a CPU has: codes and values by definition, and their products at every
+ * level of the cpu back end against ref. */
 #include "kernels/quant.h"
 #include "kernels/host.h"
 #include "lib/base/mem.h"
@@ -8,6 +8,10 @@
 #include "tests/tap.h"
 
 static struct rng rng = {.seed = 11};
+static const enum dtype bytes[] = {DTYPE_INT8, DTYPE_INT8_VECTOR};
+static const enum dtype blocks[] = {DTYPE_NF4, DTYPE_NF4_F32, DTYPE_FP4};
+#define EACH(d, list)                                                                           \
+    for (const enum dtype *d = (list); d < (list) + sizeof(list) / sizeof *(list); d++)
 
 static float *draw(size_t n)
 {
@@ -20,14 +24,16 @@ static float *draw(size_t n)
 static void tables(void)
 {
     int rounded = 1, ascending = 1, mirrored = 1;
-    for (int i = 0; i < 16; i++)
-        rounded &= nf4_level_bf16[i] == bf16_of(nf4_level[i]);
+    EACH(d, blocks)
+        for (int i = 0; i < 16; i++)
+            rounded &= quant_levels_bf16(*d)[i] == bf16_of(quant_levels(*d)[i]) &&
+                       !memcmp(&(float){level_of(*d, (unsigned)i)}, &quant_levels(*d)[i], 4);
     for (int i = 1; i < 256; i++)
-        ascending &= nf4_dynamic[i] > nf4_dynamic[i - 1];
+        ascending &= dynamic_level[i] > dynamic_level[i - 1];
     for (int i = 0; i < 127; i++)
-        mirrored &= nf4_dynamic[126 - i] == -nf4_dynamic[128 + i];
+        mirrored &= dynamic_level[126 - i] == -dynamic_level[128 + i];
     ok(rounded, "the bf16 levels are the levels rounded");
-    ok(ascending && mirrored && nf4_dynamic[127] == 0 && nf4_dynamic[255] == 1,
+    ok(ascending && mirrored && dynamic_level[127] == 0 && dynamic_level[255] == 1,
        "the dynamic map ascends, mirrors and holds 0 and 1");
     /* values of bitsandbytes 0.50.2, create_dynamic_map(signed=True) */
     static const struct {
@@ -37,8 +43,8 @@ static void tables(void)
                  {150, 0x1.56041ap-8f},  {170, 0x1.5ae146p-5f},  {190, 0x1.93d70ap-4f},
                  {191, 0x1.b66668p-4f},  {254, 0x1.fc6666p-1f}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        ok(nf4_dynamic[known[i].at] == known[i].value, "dynamic map %d: %a", known[i].at,
-           (double)nf4_dynamic[known[i].at]);
+        ok(dynamic_level[known[i].at] == known[i].value, "dynamic map %d: %a", known[i].at,
+           (double)dynamic_level[known[i].at]);
 }
 
 static void known_codes(void)
@@ -53,15 +59,39 @@ static void known_codes(void)
     float a;
     int good = 1;
     for (int i = 0; i < 64; i++)
-        w[i] = 2 * nf4_level[i % 16];
-    quant_nf4(w, 64, pairs, &a);
+        w[i] = 2 * quant_levels(DTYPE_NF4)[i % 16];
+    quant_blocks(DTYPE_NF4, w, 64, pairs, &a);
     for (int i = 0; i < 32; i++)
         good &= pairs[i] == ((2 * i % 16) << 4 | (2 * i + 1) % 16);
     ok(a == 2 && good && pairs[0] == 0x01 && pairs[31] == 0xef,
        "nf4: levels are their own codes, the first of a byte in its high half");
     w[0] = 2 * 0.0397f, w[1] = 2 * 0.0399f, w[2] = 2 * -0.848f, w[3] = 2 * -0.8482f;
-    quant_nf4(w, 64, pairs, &a);
+    quant_blocks(DTYPE_NF4, w, 64, pairs, &a);
     ok(pairs[0] == 0x78 && pairs[1] == 0x10, "nf4: the nearest level on both sides of a middle");
+}
+
+/* Codes of bitsandbytes 0.50.2, quantize_fp4, on both sides of each of its bounds. */
+static void fp4_codes(void)
+{
+    static const struct {
+        float below, above;
+        unsigned low, high;
+    } bound[] = {{0.0026f, 0.00261f, 0, 1}, {0.0859f, 0.086f, 1, 6},   {0.2083f, 0.2084f, 6, 7},
+                 {0.2916f, 0.2917f, 7, 4},  {0.4166f, 0.4167f, 4, 5},  {0.5833f, 0.5834f, 5, 2},
+                 {0.8333f, 0.8334f, 2, 3}};
+    int good = 1, own = 1;
+    for (size_t i = 0; i < sizeof bound / sizeof *bound; i++)
+        good &= level_code(DTYPE_FP4, bound[i].below) == bound[i].low &&
+                level_code(DTYPE_FP4, bound[i].above) == bound[i].high &&
+                level_code(DTYPE_FP4, -bound[i].below) == (bound[i].low | 8) &&
+                level_code(DTYPE_FP4, -bound[i].above) == (bound[i].high | 8);
+    for (unsigned i = 0; i < 16; i++)
+        own &= level_code(DTYPE_FP4, quant_levels(DTYPE_FP4)[i]) == (i == 8 ? 0 : i);
+    ok(good, "fp4: the codes of bitsandbytes on both sides of its bounds");
+    ok(own, "fp4: levels are their own codes, but -0, which has that of 0");
+    ok(level_of(DTYPE_FP4, 3) == 1 && level_of(DTYPE_FP4, 10) == -0.66666667f &&
+           level_of(DTYPE_FP4, 1) == 0.0625f / 12,
+       "fp4: a code is a sign and one of eight sizes");
 }
 
 static double rms(const float *x, const float *y, size_t n)
@@ -80,14 +110,18 @@ static void errors(struct pool *pool)
     enum { ROWS = 4000, K = 64 };
     float *w = draw(ROWS * K), *back = mem_alloc(ROWS * K * sizeof *back);
     struct mat_source s = mat_floats(w, ROWS, K);
-    const double expected[] = {0.0059, 0.0920};
-    for (int i = 0; i < 2; i++) {
+    static const struct {
+        enum dtype dtype;
+        double error;
+    } expected[] = {{DTYPE_INT8, 0.0059}, {DTYPE_INT8_VECTOR, 0.0059}, {DTYPE_NF4, 0.0920},
+                    {DTYPE_NF4_F32, 0.0920}, {DTYPE_FP4, 0.1217}};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         struct codes q;
-        void *block = quant_make(&q, &s, i ? DTYPE_NF4 : DTYPE_INT8, pool);
+        void *block = quant_make(&q, &s, expected[i].dtype, pool);
         quant_floats(&q, K, 0, ROWS, back);
         double e = rms(w, back, ROWS * K);
-        ok(fabs(e / expected[i] - 1) < 0.05, "%s of Gaussian values: error %.4f, expected %.4f",
-           i ? "nf4" : "int8", e, expected[i]);
+        ok(fabs(e / expected[i].error - 1) < 0.05, "%s of Gaussian values: error %.4f, expected "
+           "%.4f", dtype_info[expected[i].dtype].name, e, expected[i].error);
         free(block);
     }
     free(w), free(back);
@@ -114,7 +148,7 @@ static void double_quantization(void)
     float m = fold(a, N, code, scale);
     struct codes q = {.dtype = DTYPE_NF4, .absmax = code, .scale = scale, .offset = m};
     for (int i = 0; i < N; i++)
-        worst = fmax(worst, fabs((double)quant_nf4_absmax_at(&q, (size_t)i) - a[i]) /
+        worst = fmax(worst, fabs((double)quant_absmax_at(&q, (size_t)i) - a[i]) /
                                 scale[i / 256]);
     /* half the widest step of the map: 0.9 / 64 / 2 */
     ok(worst > 0.003 && worst < 0.00704, "absmax comes back within %.5f of its scale", worst);
@@ -122,7 +156,7 @@ static void double_quantization(void)
         a[i] = 3;
     m = fold(a, N, code, scale);
     q.offset = m;
-    ok(m == 3 && quant_nf4_absmax_at(&q, 0) == 3 && quant_nf4_absmax_at(&q, N - 1) == 3,
+    ok(m == 3 && quant_absmax_at(&q, 0) == 3 && quant_absmax_at(&q, N - 1) == 3,
        "equal absmax are exact");
 }
 
@@ -154,7 +188,7 @@ static void through(enum dtype dtype, const float *w, float *out, struct pool *p
 
 static void odd_values(enum dtype dtype, struct pool *pool)
 {
-    const char *name = dtype == DTYPE_INT8 ? "int8" : "nf4";
+    const char *name = dtype_info[dtype].name;
     float w[64] = {0}, out[64];
     through(dtype, w, out, pool);
     ok(all_zero(out, 64), "%s: zeros stay zeros", name);
@@ -194,10 +228,19 @@ static void every_code(void)
     quant_floats(&q, 64, 0, 256, out);
     good = 1;
     for (int i = 0; i < 256; i++) {
-        float a = 5 + nf4_dynamic[i] * 2;
-        good &= out[i * 64] == nf4_level[i >> 4] * a && out[i * 64 + 63] == nf4_level[i & 15] * a;
+        float a = 5 + dynamic_level[i] * 2;
+        good &= out[i * 64] == quant_levels(DTYPE_NF4)[i >> 4] * a &&
+                out[i * 64 + 63] == quant_levels(DTYPE_NF4)[i & 15] * a;
     }
     ok(good, "nf4: every byte and every absmax code has its values");
+    q = (struct codes){.dtype = DTYPE_FP4, .code = pairs, .scale = scale};
+    scale[17] = 3;
+    quant_floats(&q, 64, 0, 256, out);
+    good = 1;
+    for (int i = 0; i < 256; i++)
+        good &= out[i * 64] == quant_levels(DTYPE_FP4)[i >> 4] * scale[i] &&
+                out[i * 64 + 63] == quant_levels(DTYPE_FP4)[i & 15] * scale[i];
+    ok(good, "fp4: every byte has its values, a block its own scale");
 }
 
 static void rows_with_outliers(void)
@@ -206,12 +249,17 @@ static void rows_with_outliers(void)
     int8_t code[8];
     uint32_t outlier[8];
     size_t n;
-    float scale = quant_int8_row(x, 8, code, outlier, &n);
+    float scale = quant_int8_row(x, 8, quant_outlier(DTYPE_INT8), code, outlier, &n);
     ok(scale == 5.9f && n == 4 && outlier[0] == 1 && outlier[1] == 3 && outlier[2] == 4 &&
            outlier[3] == 6,
        "outliers: 6, -7, NaN and infinity are, 5.9 is not");
     ok(code[1] == 0 && code[4] == 0 && code[2] == -127 && code[5] == 127 && code[0] == 22,
        "the others are coded as if outliers were zeros");
+    scale = quant_int8_row(x, 8, quant_outlier(DTYPE_INT8_VECTOR), code, outlier, &n);
+    ok(scale == 7 && n == 2 && outlier[0] == 4 && outlier[1] == 6,
+       "int8-vector: only NaN and infinity are");
+    ok(code[3] == -127 && code[1] == 109 && code[0] == 18 && code[4] == 0,
+       "and the largest sets the scale of all");
 }
 
 static void same_codes(void)
@@ -224,12 +272,17 @@ static void same_codes(void)
         struct pool *pool = pool_new(threads);
         struct codes q;
         void *block = quant_make(&q, &s, DTYPE_NF4, pool);
-        quant_nf4(w, ROWS * K, code, absmax);
+        quant_blocks(DTYPE_NF4, w, ROWS * K, code, absmax);
         float m = fold(absmax, BLOCKS, second, scale);
         ok(m == q.offset && !memcmp(code, q.code, ROWS * K / 2) &&
                !memcmp(second, q.absmax, BLOCKS) &&
                !memcmp(scale, q.scale, sizeof(float) * ((BLOCKS + 255) / 256)),
            "nf4 codes of a matrix at %zu threads", threads);
+        free(block);
+        block = quant_make(&q, &s, DTYPE_FP4, pool);
+        quant_blocks(DTYPE_FP4, w, ROWS * K, code, absmax);
+        ok(!memcmp(code, q.code, ROWS * K / 2) && !memcmp(absmax, q.scale, sizeof absmax),
+           "fp4 codes of a matrix at %zu threads", threads);
         free(block);
         block = quant_make(&q, &s, DTYPE_INT8, pool);
         for (size_t r = 0; r < ROWS; r++)
@@ -282,7 +335,7 @@ static void plant(float *x, struct shape s)
     }
 }
 
-static void int8_case(const struct ops *ops, struct shape s)
+static void bytes_case(const struct ops *ops, enum dtype dtype, struct shape s)
 {
     size_t n = s.T * s.N;
     float *x = draw(s.T * s.K), *w = draw(s.N * s.K), *start = draw(n);
@@ -294,10 +347,10 @@ static void int8_case(const struct ops *ops, struct shape s)
             struct backend *b = open_ops(ops, threads);
             memcpy(y, start, n * sizeof *y);
             memcpy(z, start, n * sizeof *z);
-            multiply(b, y, x, w, NULL, s, DTYPE_INT8, add);
-            multiply(ref, z, x, w, NULL, s, DTYPE_INT8, add);
-            ok(!memcmp(y, z, n * sizeof *y), "%s int8 %zux%zux%zu add %d, %zu threads: ref's bits",
-               ops->level, s.T, s.N, s.K, add, threads);
+            multiply(b, y, x, w, NULL, s, dtype, add);
+            multiply(ref, z, x, w, NULL, s, dtype, add);
+            ok(!memcmp(y, z, n * sizeof *y), "%s %s %zux%zux%zu add %d, %zu threads: ref's bits",
+               ops->level, dtype_info[dtype].name, s.T, s.N, s.K, add, threads);
             backend_close(b);
         }
     backend_close(ref);
@@ -305,7 +358,7 @@ static void int8_case(const struct ops *ops, struct shape s)
 }
 
 /* The largest |y - z| as a part of sum |x| |w|. */
-static double nf4_error(const float *y, const float *z, const float *x, const float *w,
+static double blocks_error(const float *y, const float *z, const float *x, const float *w,
                         struct shape s)
 {
     double worst = 0;
@@ -320,24 +373,25 @@ static double nf4_error(const float *y, const float *z, const float *x, const fl
     return worst;
 }
 
-static void nf4_case(const struct ops *ops, struct shape s)
+static void blocks_case(const struct ops *ops, enum dtype dtype, struct shape s)
 {
     size_t n = s.T * s.N;
     float *x = draw(s.T * s.K), *w = draw(s.N * s.K), *z = mem_alloc(n * sizeof *z), *y[3];
     struct backend *ref = open_ops(&ops_ref, 1);
-    multiply(ref, z, x, w, NULL, s, DTYPE_NF4, 0);
+    multiply(ref, z, x, w, NULL, s, dtype, 0);
     for (size_t threads = 1; threads <= 3; threads++) {
         struct backend *b = open_ops(ops, threads);
         y[threads - 1] = mem_alloc(n * sizeof *z);
-        multiply(b, y[threads - 1], x, w, NULL, s, DTYPE_NF4, 0);
+        multiply(b, y[threads - 1], x, w, NULL, s, dtype, 0);
         backend_close(b);
     }
-    double e = nf4_error(y[0], z, x, w, s);
+    double e = blocks_error(y[0], z, x, w, s);
     /* both round x and the levels alike: what differs is fp32 sums, K 2^-24 at the very worst */
-    ok(e < 1e-6, "%s nf4 %zux%zux%zu against ref: %.1e of sum |x||w|", ops->level, s.T, s.N, s.K,
-       e);
+    ok(e < 1e-6, "%s %s %zux%zux%zu against ref: %.1e of sum |x||w|", ops->level,
+       dtype_info[dtype].name, s.T, s.N, s.K, e);
     ok(!memcmp(y[0], y[1], n * sizeof *z) && !memcmp(y[0], y[2], n * sizeof *z),
-       "%s nf4 %zux%zux%zu: same bits at 1, 2 and 3 threads", ops->level, s.T, s.N, s.K);
+       "%s %s %zux%zux%zu: same bits at 1, 2 and 3 threads", ops->level, dtype_info[dtype].name,
+       s.T, s.N, s.K);
     backend_close(ref);
     free(x), free(w), free(z), free(y[0]), free(y[1]), free(y[2]);
 }
@@ -397,19 +451,23 @@ static void embedding(const struct ops *ops, enum dtype dtype)
 
 static void products(const struct ops *ops)
 {
-    static const struct shape bytes[] = {{1, 1, 1},   {1, 33, 7},    {5, 65, 31},   {13, 31, 64},
-                                         {7, 96, 99}, {96, 70, 130}, {40, 129, 1021}};
+    static const struct shape any[] = {{1, 1, 1},   {1, 33, 7},    {5, 65, 31},   {13, 31, 64},
+                                       {7, 96, 99}, {96, 70, 130}, {40, 129, 1021}};
     /* 3 and 5 blocks a row put the bounds of double quantization anywhere; 300 blocks are more
      * than one of them */
     static const struct shape nibbles[] = {{1, 1, 64},   {3, 200, 192}, {25, 333, 320},
                                            {2, 7, 19200}, {50, 96, 128}, {6, 40, 832}};
-    for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
-        int8_case(ops, bytes[i]);
-    for (size_t i = 0; i < sizeof nibbles / sizeof *nibbles; i++)
-        nf4_case(ops, nibbles[i]);
-    for (int i = 0; i < 2; i++) {
-        alone(ops, i ? DTYPE_NF4 : DTYPE_INT8);
-        embedding(ops, i ? DTYPE_NF4 : DTYPE_INT8);
+    EACH(d, bytes) {
+        for (size_t i = 0; i < sizeof any / sizeof *any; i++)
+            bytes_case(ops, *d, any[i]);
+        alone(ops, *d);
+        embedding(ops, *d);
+    }
+    EACH(d, blocks) {
+        for (size_t i = 0; i < sizeof nibbles / sizeof *nibbles; i++)
+            blocks_case(ops, *d, nibbles[i]);
+        alone(ops, *d);
+        embedding(ops, *d);
     }
 }
 
@@ -418,16 +476,21 @@ int main(void)
     struct pool *pool = pool_new(1);
     tables();
     known_codes();
+    fp4_codes();
     errors(pool);
     double_quantization();
-    odd_values(DTYPE_INT8, pool);
-    odd_values(DTYPE_NF4, pool);
+    EACH(d, bytes)
+        odd_values(*d, pool);
+    EACH(d, blocks)
+        odd_values(*d, pool);
     every_code();
     rows_with_outliers();
     same_codes();
     pool_free(pool);
-    embedding(&ops_ref, DTYPE_INT8);
-    embedding(&ops_ref, DTYPE_NF4);
+    EACH(d, bytes)
+        embedding(&ops_ref, *d);
+    EACH(d, blocks)
+        embedding(&ops_ref, *d);
     for (size_t i = 0; levels_at(i); i++)
         products(levels_at(i));
     return tap_done();

@@ -194,7 +194,10 @@ static void test_all_spoiled(struct backend *b)
     static const struct precision all[] = {{.dtype = "f32", .quant = "none"},
                                            {.dtype = "bf16", .quant = "none"},
                                            {.dtype = "f32", .quant = "int8"},
-                                           {.dtype = "f32", .quant = "nf4"}};
+                                           {.dtype = "f16", .quant = "none"},
+                                           {.dtype = "f32", .quant = "nf4"},
+                                           {.dtype = "f32", .quant = "fp4"},
+                                           {.dtype = "f16", .quant = "int8-vector"}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         test_spoiled(b, &all[i], "BF16", 0);
         test_spoiled(b, &all[i], "F32", 0);
@@ -235,16 +238,16 @@ static void test_precision(struct backend *b, const char *stored)
     const enum dtype own = bf16 ? DTYPE_BF16_F32 : DTYPE_F32;
     const struct choice list[] = {
         {{0}, own, DTYPE_F32, own, own, NULL},
-        {{"auto", "auto", "none"}, own, DTYPE_F32, own, own, NULL},
-        {{"f32", NULL, NULL}, DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_F32, NULL},
-        {{"bf16", "f32", NULL}, DTYPE_BF16, DTYPE_F32, DTYPE_BF16, DTYPE_BF16, NULL},
-        {{"bf16-f32", NULL, NULL}, DTYPE_BF16_F32, DTYPE_F32, DTYPE_BF16_F32, DTYPE_BF16_F32, NULL},
-        {{"f32", "bf16", NULL}, DTYPE_F32, DTYPE_BF16, DTYPE_F32, DTYPE_F32, NULL},
-        {{"f32", NULL, "int8"}, DTYPE_F32, DTYPE_BF16, DTYPE_INT8, DTYPE_F32, NULL},
-        {{"fp16", NULL, NULL}, .says = "expected auto|f32|bf16|bf16-f32, got 'fp16'"},
-        {{NULL, "int8", NULL}, .says = "expected auto|f32|bf16, got 'int8'"},
-        {{NULL, NULL, "int4"}, .says = "expected none|int8|nf4|fp8, got 'int4'"},
-        {{NULL, NULL, "nf4"}, .says = "multiple of 64"}, /* ffn is 160 */
+        {{.dtype = "auto", .kv = "auto", .quant = "none"}, own, DTYPE_F32, own, own, NULL},
+        {{.dtype = "f32"}, DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_F32, NULL},
+        {{.dtype = "bf16", .kv = "f32"}, DTYPE_BF16, DTYPE_F32, DTYPE_BF16, DTYPE_BF16, NULL},
+        {{.dtype = "bf16-f32"}, DTYPE_BF16_F32, DTYPE_F32, DTYPE_BF16_F32, DTYPE_BF16_F32, NULL},
+        {{.dtype = "f32", .kv = "bf16"}, DTYPE_F32, DTYPE_BF16, DTYPE_F32, DTYPE_F32, NULL},
+        {{.dtype = "f32", .quant = "int8"}, DTYPE_F32, DTYPE_BF16, DTYPE_INT8, DTYPE_F32, NULL},
+        {{.dtype = "fp16"}, .says = "expected auto|f32|bf16|bf16-f32|f16, got 'fp16'"},
+        {{.kv = "int8"}, .says = "expected auto|f32|bf16, got 'int8'"},
+        {{.quant = "int4"}, .says = "expected none|" DTYPE_QUANTIZED ", got 'int4'"},
+        {{.quant = "nf4"}, .says = "multiple of 64"}, /* ffn is 160 */
     };
     struct checkpoint c;
     struct err e = {0};
@@ -343,18 +346,23 @@ static void test_estimate(struct backend *b, const char *model, const char *dtyp
                   {{.rows = 55, .seqs = 3, .slots = 33, .listed = 71, .wanted = 5, .cached = 1,
                     .chosen = 1}, 64},
                   {{.rows = 55, .seqs = 3, .slots = 33, .listed = 71, .wanted = 5, .cached = 1,
-                    .sifted = 1}, 64}};
+                    .sifted = 1}, 64},
+                  {{.rows = 130, .seqs = 2, .slots = 200, .listed = 400, .wanted = 130,
+                    .guided = 1, .how = {SIZE_MAX, 1, 1}}, 301},
+                  {{.rows = 130, .seqs = 2, .slots = 200, .listed = 400, .wanted = 13,
+                    .cached = 1, .how = {1, 0, 0}}, 301}};
     struct err e = {0};
     struct checkpoint c;
     struct network n;
-    must(checkpoint_open(&c, model, 5, &e) ||
-             network_load(&n, b, &c, &(struct precision){dtype, kv, quant}, &e), &e);
+    const struct precision how = {.dtype = dtype, .kv = kv, .quant = quant};
+    must(checkpoint_open(&c, model, 5, &e) || network_load(&n, b, &c, &how, &e), &e);
     const size_t *kind = b->memory.kind;
     size_t weights = network_expected_bytes(&n);
     ok(kind[MEMORY_WEIGHTS] == weights, "%s %s %s %s: weights %zu, on paper %zu", model,
        b->ops->name, dtype, quant, kind[MEMORY_WEIGHTS], weights);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const struct work_size *s = &shapes[i].size;
+        n.row_tile = i % 2 ? 16 : 0;
         struct memory_estimate p = estimate_of(&n, s, shapes[i].kv_slots);
         struct work *w = work_make(&n, s);
         struct kv cache;

@@ -101,17 +101,19 @@ static int same_codes(enum dtype q)
     struct err e = {0};
     int same = !checkpoint_open(&a, source, 0, &e) && !checkpoint_open(&b, packed, 0, &e);
     for (int r = 0; same && r < ROLE_COUNT; r++) {
-        enum dtype d = quantization_dtype(q, &a.config, (enum role)r, DTYPE_F32);
+        enum dtype d = quantization_dtype(q, &a.config, (enum role)r, 0, DTYPE_F32);
         for (size_t l = 0; d != DTYPE_F32 && l < role_layers(&a.config, (enum role)r); l++) {
             struct weight wa = {&a, (enum role)r, l}, wb = {&b, (enum role)r, l};
             struct mat_source sa = checkpoint_source(&wa), sb = checkpoint_source(&wb);
             struct codes want;
             void *memory = quant_make(&want, &sa, d, pool);
-            size_t n = sa.rows * sa.cols / (d == DTYPE_NF4 ? 2 : 1);
+            size_t n = dtype_part_bytes(d, PART_CODE, sa.rows, sa.cols);
             same &= sb.q && sb.q->dtype == d && !memcmp(sb.q->code, want.code, n);
             if (same && d == DTYPE_NF4)
                 same &= !memcmp(sb.q->absmax, want.absmax, n / 32) &&
                         !memcmp(&sb.q->offset, &want.offset, sizeof want.offset);
+            same = same && !memcmp(sb.q->scale, want.scale,
+                                   dtype_part_bytes(d, PART_SCALE, sa.rows, sa.cols));
             free(memory);
         }
     }
@@ -145,12 +147,15 @@ static void test_same(const char *shape, const char *dtype, int tied, enum dtype
     }
     double error = sqrt(role[ROLE_UP].error / role[ROLE_UP].power);
     /* of Gaussian rows of 64 */
-    double expected = q == DTYPE_INT8 ? 0.0062 : q == DTYPE_FP8 ? 0.0245 : 0.092;
+    double expected = dtype_info[q].unit == UNIT_INT8 ? 0.0062
+                      : q == DTYPE_FP8                ? 0.0245
+                      : q == DTYPE_FP4                ? 0.1217
+                                                      : 0.092;
     ok(error > 0.85 * expected && error < 1.15 * expected, "relative error %.4f", error);
     ok(role[ROLE_NORM].packed_bytes == role[ROLE_NORM].source_bytes &&
            role[ROLE_HEAD].tensors == (tied ? 0 : 1) &&
            role[ROLE_EMBED].dtype ==
-               (!tied ? DTYPE_F32 : q == DTYPE_FP8 ? DTYPE_FP8 : DTYPE_INT8),
+               (!tied ? DTYPE_F32 : dtype_info[q].head),
        "what stays as it was");
 }
 
@@ -267,6 +272,12 @@ static void test_hostile(void)
     edited(DTYPE_NF4, (struct edit){UP ".absmax.scale", .shape0 = 2}, "[2]");
     edited(DTYPE_NF4, (struct edit){UP ".absmax.offset", .value = &nan}, "expected finite");
     edited(DTYPE_NF4, (struct edit){UP ".absmax.scale", .value = &infinity}, "expected finite");
+    edited(DTYPE_FP4, (struct edit){UP ".absmax", .drop = 1}, "missing");
+    edited(DTYPE_FP4, (struct edit){UP ".absmax", .dtype = "U8"}, "expected F32");
+    edited(DTYPE_FP4, (struct edit){UP ".absmax", .shape0 = 191}, "[191, 1]");
+    edited(DTYPE_FP4, (struct edit){UP ".absmax", .value = &nan}, "expected finite");
+    edited(DTYPE_NF4_F32, (struct edit){UP ".absmax", .value = &below}, "not below 0");
+    edited(DTYPE_INT8_VECTOR, (struct edit){UP ".scale", .value = &infinity}, "expected finite");
 }
 
 /* Members of `quantization` that are not what pack-model writes. says NULL: opens. */
@@ -305,12 +316,125 @@ static void test_config(void)
     configured("{\"method\":\"nf4\",\"source_dtype\":\"F32\",\"block\":64,\"absmax_block\":256,"
                "\"x\":1}", "other members");
     configured("{\"method\":\"int8\",\"source_dtype\":\"F32\"}", "expected I8");
-    configured("{\"method\":\"gptq\",\"source_dtype\":\"F32\"}", "int8|nf4|fp8");
-    configured("{\"method\":\"none\",\"source_dtype\":\"F32\"}", "int8|nf4|fp8");
+    configured("{\"method\":\"fp4\",\"source_dtype\":\"F32\",\"block\":64}", "expected F32");
+    configured("{\"method\":\"gptq\",\"source_dtype\":\"F32\"}", DTYPE_QUANTIZED "|mixed");
+    configured("{\"method\":\"none\",\"source_dtype\":\"F32\"}", DTYPE_QUANTIZED "|mixed");
     configured("{\"method\":\"nf4\",\"source_dtype\":\"I8\"}", "source_dtype");
     configured("{\"source_dtype\":\"F32\"}", "method");
     configured("\"nf4\"", "expected an object");
     configured("null", "shape expected [64, 64]");
+}
+
+/* ---- a format for each part ---- */
+
+/* Attention of both layers, feed-forward of both, the head. */
+static int pack_mix(const enum dtype mix[5], struct pack_role role[ROLE_COUNT], struct err *e)
+{
+    struct checkpoint c;
+    if (checkpoint_open(&c, source, 0, e))
+        return -1;
+    for (size_t i = 0; i < 4; i++)
+        c.config.mix[i % 2][i / 2] = (uint8_t)mix[i];
+    c.config.mix[0][PART_HEAD] = (uint8_t)mix[4];
+    int bad = file_make_folder(packed, e) ||
+              pack_checkpoint(&c, QUANT_MIXED, packed, pool, role, e);
+    checkpoint_close(&c);
+    return bad ? -1 : 0;
+}
+
+/* Logits of the mix as network_part makes it of the source. */
+static int run_parts(const char *device, const enum dtype mix[5], float *logits, size_t *bytes)
+{
+    struct err e = {0};
+    struct checkpoint c;
+    struct network n;
+    struct head_row out[5];
+    static const int32_t ids[] = {1, 7, 42, 100, 511}, pos[] = {0, 1, 2, 3, 4};
+    int bad = checkpoint_open(&c, source, 0, &e);
+    struct backend *b = backend_open(device, NULL, 2, 0, NULL);
+    bad = bad || network_load(&n, b, &c, &(struct precision){.kv = "bf16"}, &e);
+    for (size_t i = 0; i < 5 && !bad; i++)
+        bad = network_part(&n, &c, i < 4 ? (enum part)(i / 2) : PART_HEAD, i < 4 ? i % 2 : 0,
+                           mix[i], &e);
+    if (!bad) {
+        struct work *w = work_make(&n, &(struct work_size){.rows = 5, .seqs = 1, .slots = 5,
+                                                             .listed = 5, .wanted = 5,
+                                                             .logits = 1});
+        const struct forward_seq seq = {.rows = 5};
+        struct forward f = {.token = ids, .pos = pos, .seqs = &seq, .n_seqs = 1,
+                            .mask = MASK_CAUSAL, .wanted = pos, .n_wanted = 5};
+        forward(&n, NULL, w, &f, out, logits);
+        work_free(w, &n);
+        *bytes = network_expected_bytes(&n);
+        bad = *bytes != network_weight_bytes(&n);
+        network_free(&n);
+    }
+    backend_close(b);
+    checkpoint_close(&c);
+    return bad;
+}
+
+static void test_mixed(void)
+{
+    static const enum dtype mix[2][5] = {
+        {DTYPE_NF4, DTYPE_INT8, QUANT_NONE, DTYPE_NF4, DTYPE_INT8},
+        {QUANT_NONE, DTYPE_FP4, DTYPE_INT8_VECTOR, DTYPE_NF4_F32, QUANT_NONE}};
+    static float x[5 * 512], y[5 * 512];
+    static const char *const devices[] = {"ref", "cpu"};
+    struct pack_role role[ROLE_COUNT];
+    for (int i = 0; i < 2; i++) {
+        struct err e = {0};
+        size_t bytes = 0;
+        save("tiny-llama", "BF16", i, 0);
+        ok(!pack_mix(mix[i], role, &e), "a mix packs %s", e.text);
+        ok(role[ROLE_Q].dtype == QUANT_MIXED && role[ROLE_UP].dtype == QUANT_MIXED &&
+               role[i ? ROLE_EMBED : ROLE_HEAD].dtype == mix[i][4],
+           "layers differ, the head is %s", quantization_name(mix[i][4]));
+        for (size_t d = 0; d < 2; d++) {
+            int bad = run_parts(devices[d], mix[i], x, &bytes) ||
+                      run(devices[d], packed, NULL, y, &e);
+            ok(!bad && !memcmp(x, y, sizeof x),
+               "%s: the logits of the source with its parts quantized one by one, %zu bytes %s",
+               devices[d], bytes, e.text);
+        }
+        ok(run("ref", packed, "nf4", y, &e) == -1 && strstr(e.text, "packed as mixed"), "%s",
+           e.text);
+    }
+}
+
+#define MIX(head, layers)                                                                       \
+    "{\"method\":\"mixed\",\"source_dtype\":\"BF16\",\"block\":64,\"absmax_block\":256,"       \
+    head "\"layers\":" layers "}"
+#define HEAD "\"head\":\"int8\","
+#define LAYER(attention, ffn) "{\"attention\":\"" attention "\",\"ffn\":\"" ffn "\"}"
+
+static void test_mixed_config(void)
+{
+    static const enum dtype mix[5] = {DTYPE_NF4, DTYPE_INT8, QUANT_NONE, DTYPE_NF4, DTYPE_INT8};
+    struct pack_role role[ROLE_COUNT];
+    struct err e = {0};
+    save("tiny-llama", "BF16", 0, 0);
+    ok(!pack_mix(mix, role, &e), "a mix packs %s", e.text);
+    configured(MIX(HEAD, "[" LAYER("nf4", "none") "," LAYER("int8", "nf4") "]"), NULL);
+    configured(MIX(HEAD, "[" LAYER("nf4", "none") "," LAYER("int8", "int8") "]"), "expected I8");
+    configured(MIX(HEAD, "[" LAYER("none", "none") "," LAYER("int8", "nf4") "]"), "shape expected");
+    configured(MIX(HEAD, "[" LAYER("nf4", "none") "]"), "a list of 2");
+    configured(MIX(HEAD, "[" LAYER("nf4", "none") "," LAYER("int8", "nf4") "," LAYER("int8", "nf4")
+                   "]"), "a list of 2");
+    configured(MIX(HEAD, "{}"), "a list of 2");
+    configured(MIX(HEAD, "[" LAYER("nf4", "none") ",3]"), "layers: 1: expected an object");
+    configured(MIX(HEAD, "[" LAYER("nf5", "none") "," LAYER("int8", "nf4") "]"), "got \"nf5\"");
+    configured(MIX(HEAD, "[" LAYER("nf4", "bf16") "," LAYER("int8", "nf4") "]"), "got \"bf16\"");
+    configured(MIX(HEAD, "[{\"attention\":\"nf4\"}," LAYER("int8", "nf4") "]"), "ffn");
+    configured(MIX(HEAD, "[{\"attention\":7,\"ffn\":\"none\"}," LAYER("int8", "nf4") "]"),
+               "attention");
+    configured(MIX(HEAD, "[{\"attention\":\"nf4\",\"ffn\":\"none\",\"x\":1}," LAYER("int8", "nf4")
+                   "]"), "other members");
+    configured(MIX("\"head\":\"nf4\",", "[" LAYER("nf4", "none") "," LAYER("int8", "nf4") "]"),
+               "a format of whole rows");
+    configured(MIX("", "[" LAYER("nf4", "none") "," LAYER("int8", "nf4") "]"), "head");
+    configured(MIX("\"x\":1," HEAD, "[" LAYER("nf4", "none") "," LAYER("int8", "nf4") "]"),
+               "other members");
 }
 
 int main(void)
@@ -331,9 +455,14 @@ int main(void)
     test_same("tiny-llama", "F32", 1, DTYPE_FP8);
     test_same("tiny-qwen2", "BF16", 1, DTYPE_NF4);
     test_same("tiny-qwen3", "F32", 0, DTYPE_INT8);
+    test_same("tiny-llama", "BF16", 0, DTYPE_INT8_VECTOR);
+    test_same("tiny-llada", "F32", 1, DTYPE_FP4);
+    test_same("tiny-qwen2", "BF16", 0, DTYPE_NF4_F32);
     test_other_quant();
     test_hostile();
     test_config();
+    test_mixed();
+    test_mixed_config();
     pool_free(pool);
     snprintf(command, sizeof command, "rm -rf %s", root);
     return system(command) ? 1 : tap_done();

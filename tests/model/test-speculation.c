@@ -461,9 +461,10 @@ static void prepare_anyhow(struct backend *b, const void *key, size_t key_bytes,
 static int load(struct network *n, struct backend *b, uint64_t seed, const char *quant)
 {
     struct err e = {0};
+    const struct precision how = {.dtype = "f32", .kv = "f32", .quant = quant};
     struct checkpoint c;
     int loaded = !checkpoint_open(&c, "synth:tiny-llama", seed, &e) &&
-                 !network_load(n, b, &c, &(struct precision){"f32", "f32", quant}, &e);
+                 !network_load(n, b, &c, &how, &e);
     checkpoint_close(&c);
     return ok(loaded, "synth:tiny-llama %s loads %s", quant, e.text);
 }

@@ -1,4 +1,4 @@
-/* Gradients against finite differences, for both families and both precisions; saving and resuming
+/* Gradients against finite differences, for three families and both precisions; saving and resuming
  * gives the same run; a few steps lower the loss, and bf16 products lower it as f32 ones do. */
 #include <unistd.h>
 
@@ -28,14 +28,17 @@ static struct config tiny(const struct family *f, int tied)
                        .bos = -1,
                        .pad = -1,
                        .mask = f == &llada_family ? 49 : -1,
-                       .eot = -1};
+                       .eot = -1,
+                       .latents = f == &ltm_family ? 3 : 0,
+                       .window = f == &ltm_family ? 5 : 0};
     return c;
 }
 
 static struct train_batch make_batch(size_t seqs, size_t len, size_t vocab)
 {
     size_t T = seqs * len;
-    struct train_batch b = {seqs, len, mem_zero(T, 4), mem_zero(T, 4), mem_zero(T, 4)};
+    struct train_batch b = {.seqs = seqs, .len = len, .token = mem_zero(T, 4),
+                            .target = mem_zero(T, 4), .weight = mem_zero(T, 4)};
     struct rng r = {.seed = 3};
     for (size_t i = 0; i < T; i++) {
         b.token[i] = (int32_t)rng_below(&r, vocab);
@@ -50,6 +53,18 @@ static void free_batch(struct train_batch *b)
     free(b->token);
     free(b->target);
     free(b->weight);
+    free((void *)(uintptr_t)b->z);
+}
+
+/* Latents of every sequence, where there are any. */
+static void add_latents(struct train_batch *b, const struct config *c)
+{
+    size_t n = c->layers * b->seqs * c->latents * c->width;
+    float *z = mem_zero(n, sizeof *z);
+    struct rng r = {.seed = 4};
+    for (size_t i = 0; i < n; i++)
+        z[i] = (float)rng_normal(&r);
+    b->z = z;
 }
 
 /* Larger weights than at the start of training, so that every path carries signal. */
@@ -102,10 +117,52 @@ static void check_role(struct backprop *t, struct backprop *smooth, struct param
     double slope = (f[0] - f[1]) / (2 * h);
     ok(norm > 1e-4 && fabs(slope - norm) < (t == smooth ? 0.01 : 0.02) * norm + 1e-4,
        "%s %s layer %zu%s: gradient %.6g, finite difference %.6g",
-       p->c.attends == MASK_CAUSAL ? "causal" : "full", role_name(r), l,
+       p->c.latents                   ? "latent"
+       : p->c.attends == MASK_CAUSAL ? "causal"
+                                      : "full",
+       role_name(r), l,
        t == smooth ? "" : " bf16", norm, slope);
     free(old);
     free(u);
+}
+
+/* The same of the latents: of all of them at once, and of those of one sequence, which are in no
+ * other's loss. And what is left out for their sake changes no bit of it. */
+static void check_latents(struct backprop *t, struct backprop *smooth, const struct train_batch *b,
+                          const struct config *c)
+{
+    size_t piece = c->latents * c->width, n = c->layers * b->seqs * piece;
+    float *z = (float *)(uintptr_t)b->z, *old = mem_alloc(n * sizeof *z);
+    float *g = mem_alloc(n * sizeof *g);
+    double norm = 0, f[2], own[2], h = 0.66 / (double)(b->seqs * b->len);
+    double loss = backprop_loss(t, b, BACKPROP_PARAMETERS);
+    memcpy(g, backprop_latents(t), n * sizeof *g);
+    struct train_batch again = *b;
+    int same = backprop_loss(t, b, BACKPROP_LATENTS) == loss &&
+               !memcmp(g, backprop_latents(t), n * sizeof *g);
+    again.again = 1;
+    same &= backprop_loss(t, &again, BACKPROP_LATENTS) == loss &&
+            !memcmp(g, backprop_latents(t), n * sizeof *g);
+    ok(same, "latents alone, and of a batch that was there before: the same bits");
+    memcpy(old, z, n * sizeof *z);
+    for (size_t i = 0; i < n; i++)
+        norm += i / piece % b->seqs == 1 ? (double)g[i] * g[i] : 0;
+    norm = sqrt(norm);
+    for (int side = 0; side < 2; side++) {
+        for (size_t i = 0; i < n; i++)
+            z[i] = i / piece % b->seqs == 1
+                       ? old[i] + (float)((side ? -h : h) * (double)g[i] / norm) : old[i];
+        f[side] = backprop_loss(smooth, b, BACKPROP_LOSS);
+        own[side] = backprop_losses(smooth)[1];
+    }
+    memcpy(z, old, n * sizeof *z);
+    double slope = (f[0] - f[1]) / (2 * h), mine = (own[0] - own[1]) / (2 * h);
+    ok(norm > 1e-4 && fabs(slope - norm) < (t == smooth ? 0.01 : 0.02) * norm + 1e-4 &&
+           fabs(mine - slope) < 1e-3 * norm,
+       "latents of a sequence: gradient %.6g, finite difference %.6g, of its own loss %.6g", norm,
+       slope, mine);
+    free(old);
+    free(g);
 }
 
 /* The whole gradient of rounded factors beside that of f32: as far off as check_role reasons, and
@@ -143,12 +200,17 @@ static void gradients(const struct family *f, int tied, size_t seqs, size_t len,
     struct backend *be = backend_open("cpu", level, 2, 0, NULL);
     struct config c = tiny(f, tied);
     struct parameters *p = parameters_make(&c, be, be->ops->train, 5);
-    struct backprop *t = backprop_make(p, seqs * len, DTYPE_F32);
-    struct backprop *half = backprop_make(p, seqs * len, DTYPE_BF16);
+    struct backprop *t = backprop_make(p, seqs * len, seqs, DTYPE_F32);
+    struct backprop *half = backprop_make(p, seqs * len, seqs, DTYPE_BF16);
     if (!ok(t && half, "room for parameters and their gradients"))
         return;
     enlarge(p, &c);
     struct train_batch b = make_batch(seqs, len, c.vocab);
+    add_latents(&b, &c);
+    if (c.latents) {
+        check_latents(t, t, &b, &c);
+        check_latents(half, t, &b, &c);
+    }
     for (size_t l = 0; l < c.layers; l++)
         for (int r = 0; r < ROLE_COUNT; r++)
             if (role_layers(&c, (enum role)r) > l) {
@@ -283,6 +345,9 @@ int main(void)
     gradients(&llada_family, 0, 2, 45, NULL);
     for (size_t i = 0; ops_cpu_at(i); i++) /* attention in several tiles, of each level */
         gradients(&llama_family, 1, 2, 45, ops_cpu_at(i)->level);
+    gradients(&ltm_family, 1, 3, 11, NULL);
+    for (size_t i = 0; ops_cpu_at(i); i++) /* fewer latents than rows, a window that binds */
+        gradients(&ltm_family, 0, 2, 45, ops_cpu_at(i)->level);
     refused();
     resume();
     same_curve();

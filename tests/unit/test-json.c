@@ -275,6 +275,47 @@ static void test_quick(void)
     ok(!quick_agrees(deep, sizeof deep), "deep nesting is left to jansson");
 }
 
+/* Objects one after another, most of them the one before with some bytes changed. */
+static void test_again(void)
+{
+    enum { ORDINARY = sizeof ordinary / sizeof *ordinary, CASES = 60000 };
+    struct rng r = {.seed = 2};
+    struct quick_again a = {0};
+    json_t *held = NULL, *copy = NULL;
+    int wrong = 0, patched = 0, moved = 0;
+    size_t n = 0;
+    char text[2][1024];
+    for (int i = 0, at = 0; i < CASES; i++) {
+        const char *from = ordinary[rng_below(&r, ORDINARY)];
+        int fresh = rng_below(&r, 4) == 0 || n == 0 || n > 400;
+        const json_t *before = held ? NULL : a.object;
+        n = mutate(&r, fresh ? from : text[at], fresh ? strlen(from) : n, text[!at]);
+        at = !at;
+        char *exact = mem_alloc(n);
+        memcpy(exact, text[at], n);
+        json_t *j = json_loadb(exact, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+        json_t *q = quick_again(&a, exact, n), *first = quick_object(text[at], n);
+        char *x = q ? json_dumps(q, JSON_COMPACT) : NULL;
+        char *y = q && j ? json_dumps(j, JSON_COMPACT) : NULL;
+        wrong += !q != !first || (q && (!y || strcmp(x, y) || !json_equal(q, j)));
+        wrong += held && !json_equal(held, copy);
+        patched += q && q == before;
+        moved += held && q && q != held;
+        json_decref(held), json_decref(copy);
+        held = q && rng_below(&r, 8) == 0 ? json_incref(q) : NULL;
+        copy = held ? json_deep_copy(held) : NULL;
+        json_decref(j), json_decref(first);
+        free(x), free(y), free(exact);
+        if (!q)
+            n = 0;
+    }
+    ok(!wrong && patched > CASES / 50 && moved > CASES / 200, "%d objects one after another: %d "
+       "by what changed, %d beside one that somebody holds (%d wrong)", (int)CASES, patched, moved,
+       wrong);
+    json_decref(held), json_decref(copy);
+    quick_again_free(&a);
+}
+
 /* Writes bytes to a file and reads it as JSON. */
 static void file_case(const char *folder, const char *bytes, size_t limit, int code,
                       const char *says)
@@ -302,6 +343,7 @@ int main(void)
     test_big_integers();
     test_members();
     test_quick();
+    test_again();
     file_case(folder, "{\"a\":1}", 100, 0, "");
     file_case(folder, "{\"a\":1}", 7, 0, "");
     file_case(folder, "{\"a\":1}", 6, EXIT_BAD_DATA, "limit of 6");

@@ -13,14 +13,14 @@ static uint32_t draw(uint32_t below)
     return (uint32_t)(state >> 33) % below;
 }
 
-static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_INT8, DTYPE_FP8, DTYPE_NF4};
+static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_INT8, DTYPE_FP8, DTYPE_NF4, DTYPE_FP4};
 static const size_t shared[] = {99 << 10, 163 << 10, 227 << 10};
 static const uint32_t sms[] = {46, 108, 128, 132, 148};
 
 static struct job any_job(uint32_t most)
 {
-    struct job j = {.dtype = dtypes[draw(4)], .kind = (enum job_kind)draw(4), .T = 1 + draw(64)};
-    j.K = j.dtype == DTYPE_NF4 ? 64 * (1 + draw(most / 64)) : 1 + draw(most);
+    struct job j = {.dtype = dtypes[draw(5)], .kind = (enum job_kind)draw(4), .T = 1 + draw(64)};
+    j.K = dtype_info[j.dtype].block ? 64 * (1 + draw(most / 64)) : 1 + draw(most);
     j.head_dim = 2 * (1 + draw(128));
     j.n = j.kind == JOB_GATED ? 2 : j.kind == JOB_FLOATS ? 1 : 3;
     j.stride = (uint32_t)layout_stride(j.dtype, j.K) * (j.dtype == DTYPE_BF16 ? 2 : 1);

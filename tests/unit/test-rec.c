@@ -64,6 +64,36 @@ static char *write_stream(const char *name)
     return path;
 }
 
+/* A record of members that are text already is the same line. */
+static void test_text_members(void)
+{
+    char *path = path_of("members"), *argv[] = {"tool"};
+    struct common c = COMMON_DEFAULTS;
+    struct rec_writer w;
+    struct err e = {0};
+    c.output = path;
+    c.no_meta = 1;
+    c.run = "a \"b\"";
+    struct buf members = {0};
+    json_t *r = json_pack("{s:s, s:f, s:[i, n], s:f, s:b}", "id", "p\"\\\n\xc3\xa9", "value", 0.1,
+                          "list", 7, "whole", 3.0, "flag", 1);
+    const char *key;
+    json_t *v;
+    json_object_foreach(r, key, v)
+        rec_put(&members, key, json_incref(v));
+    int bad = rec_open(&w, &c, "tool", 1, argv, NULL, &e) ||
+              rec_write_members(&w, "quality", &members, &e) || rec_write(&w, "quality", r, &e) ||
+              rec_close(&w, "ok", &e);
+    char *text = text_of(path), *first = strstr(text, "\n");
+    size_t n = first ? (size_t)(first + 1 - text) : 0;
+    ok(!bad && n && strlen(text) == 2 * n && !memcmp(text, text + n, n),
+       "a record of members as text: %.*s", (int)n - 1, text);
+    buf_free(&members);
+    unlink(path);
+    free(text);
+    free(path);
+}
+
 /* Reads all; returns the number of records, *bad counts refused lines, *last keeps the message. */
 static int read_all(const char *const *paths, size_t n, int *bad, struct err *last)
 {
@@ -417,6 +447,7 @@ int main(void)
     if (!mkdtemp(folder))
         err_machine(__FILE__, __LINE__, "mkdtemp failed");
     test_members();
+    test_text_members();
     test_repeats();
     test_round_trip();
     test_lines();

@@ -116,13 +116,14 @@ static void test_nf4(void)
     void *block = quant_make(&q, &s, DTYPE_NF4, pool);
     quant_floats(&q, COLS, 0, ROWS, want);
     size_t wrong = 0, first = FROM * COLS;
-    for (size_t u = 0; u < (ROWS - FROM) * COLS / NF4_UNIT; u++) {
-        struct nf4_place at = nf4_place(first, u);
+    for (size_t u = 0; u < (ROWS - FROM) * COLS / BLOCKS_UNIT; u++) {
+        struct blocks_place at = blocks_place(first, u);
         uint32_t word;
         memcpy(&word, (const uint8_t *)q.code + at.code, sizeof word);
-        float a = quant_nf4_unfold(q.absmax[at.block], q.scale[at.super], q.offset);
-        for (uint32_t k = 0; k < NF4_UNIT; k++)
-            wrong += nf4_level[nf4_code(word, k)] * a != want[first + u * NF4_UNIT + k];
+        float a = quant_absmax_unfold(q.absmax[at.block], q.scale[at.super], q.offset);
+        for (uint32_t k = 0; k < BLOCKS_UNIT; k++)
+            wrong += quant_levels(DTYPE_NF4)[blocks_code(word, k)] * a !=
+                     want[first + u * BLOCKS_UNIT + k];
     }
     ok(wrong == 0, "nf4: every value is found");
     free(block);

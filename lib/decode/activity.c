@@ -1,7 +1,7 @@
-/* calibration.c - see calibration.h: sums of squares of what a network tells its hook, in double,
+/* activity.c - see activity.h: sums of squares of what a network tells its hook, in double,
  * rows in order, so that they are the same at any number of threads. Which passes a text needs is
  * likelihood.c's affair; what it finds is thrown away. */
-#include "lib/decode/calibration.h"
+#include "lib/decode/activity.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 struct hearing {
     const struct config *config;
-    struct calibration *to;
+    struct activity *to;
 };
 
 static void hear(void *ctx, size_t layer, const act *heads, const act *hidden, size_t T)
@@ -33,20 +33,20 @@ static void hear(void *ctx, size_t layer, const act *heads, const act *hidden, s
 static int run_text(const struct network *n, const struct tokenizer *t, const json_t *r,
                     uint64_t seed, uint64_t key, struct err *e)
 {
-    int diffusion = n->config.paradigm != PARADIGM_AUTOREGRESSIVE;
+    int diffusion = config_denoises(&n->config);
     struct scored_text g = {0};
     struct likelihood l;
     const int pair = rec_text(r, "reference") != NULL;
     int bad = scored_text_read(&g, r, &n->config, t, diffusion, pair, e);
     if (!bad && diffusion)
-        bad = likelihood_elbo(n, g.ids.v, g.ids.n, g.first, CALIBRATION_MASKS, seed, key, &l, e);
+        bad = likelihood_elbo(n, g.ids.v, g.ids.n, g.first, ACTIVITY_MASKS, seed, key, &l, e);
     else if (!bad)
         bad = likelihood_nll(n, g.ids.v, g.ids.n, g.first, &l, e);
     ids_free(&g.ids);
     return bad ? -1 : 0;
 }
 
-static int run_all(struct calibration *c, const struct network *n, const struct tokenizer *t,
+static int run_all(struct activity *c, const struct network *n, const struct tokenizer *t,
                    struct rec_reader *in, int64_t limit, uint64_t seed, struct err *e)
 {
     json_t *r = NULL;
@@ -66,26 +66,26 @@ static int run_all(struct calibration *c, const struct network *n, const struct 
     return got < 0 ? -1 : 0;
 }
 
-int calibration_run(struct calibration *c, struct network *n, const struct tokenizer *t,
+int activity_run(struct activity *c, struct network *n, const struct tokenizer *t,
                     struct rec_reader *in, int64_t limit, uint64_t seed, struct err *e)
 {
     const struct config *f = &n->config;
     struct hearing a = {f, c};
     const struct layer_hook hook = {hear, &a};
-    *c = (struct calibration){.mean = prune_values_make(f)};
+    *c = (struct activity){.mean = prune_values_make(f)};
     n->hook = &hook;
-    int bad = run_all(c, n, t, in, limit, rng_derive(seed, "calibration"), e);
+    int bad = run_all(c, n, t, in, limit, rng_derive(seed, "activity"), e);
     n->hook = NULL;
     for (size_t i = 0; i < f->layers * f->heads && c->rows; i++)
         c->mean.head[i] /= (double)c->rows;
     for (size_t i = 0; i < f->layers * f->ffn && c->rows; i++)
         c->mean.unit[i] /= (double)c->rows;
     if (bad)
-        calibration_free(c);
+        activity_free(c);
     return bad ? -1 : 0;
 }
 
-void calibration_free(struct calibration *c)
+void activity_free(struct activity *c)
 {
     prune_values_free(&c->mean);
 }

@@ -1,10 +1,10 @@
-/* test-calibration.c - what a network computes inside, over texts: heard by the right part, in mean
+/* test-activity.c - what a network computes inside, over texts: heard by the right part, in mean
  * squares; and that origin.json, which tells what a pruning removed, is not believed blindly. */
 #include "lib/checkpoint/origin.h"
-#include "lib/decode/calibration.h"
+#include "lib/decode/activity.h"
 #include "tests/model/planted.h"
 
-static char root[] = "/tmp/test-calibration-XXXXXX";
+static char root[] = "/tmp/test-activity-XXXXXX";
 static char source[64];
 
 /* ---- calibration ---- */
@@ -22,7 +22,7 @@ static void plant_loud(const struct config *c, enum role r, size_t layer, float 
         v[c->head_dim * c->width + i] = 0;
 }
 
-static int calibrate(const char *device, const char *texts, struct calibration *out, struct err *e)
+static int calibrate(const char *device, const char *texts, struct activity *out, struct err *e)
 {
     struct checkpoint c;
     struct network n;
@@ -35,7 +35,7 @@ static int calibrate(const char *device, const char *texts, struct calibration *
     struct rec_reader *in = rec_read_open(paths, 1, e);
     int bad = checkpoint_open(&c, source, 0, e) ||
               network_load(&n, b, &c, &(struct precision){0}, e) ||
-              calibration_run(out, &n, NULL, in, 0, 3, e);
+              activity_run(out, &n, NULL, in, 0, 3, e);
     rec_read_close(in);
     network_free(&n);
     backend_close(b);
@@ -44,13 +44,13 @@ static int calibrate(const char *device, const char *texts, struct calibration *
     return bad ? -1 : 0;
 }
 
-static void test_calibration(const char *shape, const char *device, int64_t rows)
+static void test_activity(const char *shape, const char *device, int64_t rows)
 {
     static const char texts[] = "{\"id\":\"a\",\"prompt_ids\":[1,2,3,4,5,6,7]}\n"
                                 "{\"kind\":\"note\"}\n"
                                 "{\"id\":\"b\",\"prompt_ids\":[9,8,7,11,300]}\n";
     enum { F = 160, H = 4 };
-    struct calibration a = {0}, b = {0};
+    struct activity a = {0}, b = {0};
     struct err e = {0};
     planted_save((struct planted){.shape = shape, .kv_heads = 2}, source);
     int bad = calibrate(device, texts, &a, &e);
@@ -64,8 +64,8 @@ static void test_calibration(const char *shape, const char *device, int64_t rows
     ok(h[0] > 0 && h[1] > 0 && !(h[2] > 0) && !(h[3] > 0), "%s: heads without values", shape);
     /* what attention puts into the stream has changed with key head 1 */
     ok(v[F + 5] > 0 && !(v[F + 6] > 0) && v[F + 7] > 0, "%s: a unit that is silent", shape);
-    calibration_free(&a);
-    calibration_free(&b);
+    activity_free(&a);
+    activity_free(&b);
 }
 
 static void plant_unit(const struct config *c, enum role r, size_t layer, float *v)
@@ -78,7 +78,7 @@ static void test_mean_squares(void)
 {
     static const char texts[] = "{\"id\":\"a\",\"prompt_ids\":[1,2,3,4,5,6,7]}\n";
     enum { F = 160 };
-    struct calibration a = {0}, b = {0};
+    struct activity a = {0}, b = {0};
     struct err e = {0};
     planted_save((struct planted){.shape = "tiny-llama"}, source);
     int bad = calibrate("cpu", texts, &a, &e);
@@ -88,13 +88,13 @@ static void test_mean_squares(void)
     ok(!bad && !(d < 0) && !(d > 0), "twice a unit is four times its mean square %s", e.text);
     b.mean.unit[F + 5] /= 4;
     ok(!bad && !memcmp(a.mean.unit, b.mean.unit, 2 * F * sizeof(double)), "and of no other");
-    calibration_free(&a);
-    calibration_free(&b);
+    activity_free(&a);
+    activity_free(&b);
 }
 
 static void test_bad_texts(void)
 {
-    struct calibration c = {0};
+    struct activity c = {0};
     struct err e = {0};
     planted_save((struct planted){.shape = "tiny-llada"}, source);
     ok(calibrate("cpu", "{\"id\":\"a\",\"prompt_ids\":[1,512]}\n", &c, &e) == -1 &&
@@ -178,9 +178,9 @@ int main(void)
     if (!mkdtemp(root))
         return 1;
     snprintf(source, sizeof source, "%s/source", root);
-    test_calibration("tiny-llama", "cpu", 12);
-    test_calibration("tiny-llada", "cpu", 12 * CALIBRATION_MASKS);
-    test_calibration("tiny-llama", "ref", 12);
+    test_activity("tiny-llama", "cpu", 12);
+    test_activity("tiny-llada", "cpu", 12 * ACTIVITY_MASKS);
+    test_activity("tiny-llama", "ref", 12);
     test_mean_squares();
     test_bad_texts();
     test_origin();

@@ -1,36 +1,92 @@
-/* format_nf4.cuh - 4-bit NormalFloat with double quantization (kernels/quant.h).
+/* format_blocks.cuh - blocks of 64 values with 16 levels: NF4, NF4_F32 and FP4 (kernels/quant.h).
  *
  * A byte, two codes, becomes a pair of levels by one look into a table that each lane has for
  * itself: 256 words a lane, a bank a lane. The sums of 64 values are multiplied by their absmax in
  * fp32.
  */
-#ifndef KERNELS_CUDA_FORMAT_NF4_CUH
-#define KERNELS_CUDA_FORMAT_NF4_CUH
+#ifndef KERNELS_CUDA_FORMAT_BLOCKS_CUH
+#define KERNELS_CUDA_FORMAT_BLOCKS_CUH
 
 #include "kernels/cuda/fragments.cuh"
 
-/* The tables of NF4 (kernels/quant.h), for kernels. */
-struct nf4_tables {
+/* The levels of D, and the dynamic map, for kernels. */
+template <enum dtype D> struct level_tables {
     float dynamic[256];
     uint16_t level[16];
 };
 
-static inline void tables_fill(struct nf4_tables *t)
+template <enum dtype D> static inline void tables_fill(struct level_tables<D> *t)
 {
     for (int i = 0; i < 256; i++)
-        t->dynamic[i] = nf4_dynamic[i];
+        t->dynamic[i] = dynamic_level[i];
     for (int i = 0; i < 16; i++)
-        t->level[i] = nf4_level_bf16[i];
+        t->level[i] = quant_levels_bf16(D)[i];
 }
-template <> struct format<DTYPE_NF4> {
+
+enum { AHEAD = 4 }; /* absmax that a lane reads for a group */
+
+/* How a lane comes to absmax first .. first+n of a matrix, n <= AHEAD, in two steps: what it reads,
+ * and what it makes of that. whole: a row has a multiple of AHEAD of them. */
+template <int CODED> struct absmax_read;
+
+/* 8-bit codes of the dynamic map. */
+template <> struct absmax_read<1> {
+    uint32_t codes, first;
+    float scale, next_scale, offset;
+
+    DEVICE absmax_read read(const struct operand &w, uint32_t from, uint32_t n, bool whole)
+    {
+        absmax_read m = {0, from, 0, 0, 0};
+        if (whole)
+            m.codes = *reinterpret_cast<const uint32_t *>(w.absmax + from);
+        else
+#pragma unroll 1
+            for (uint32_t i = 0; i < n; i++)
+                m.codes |= (uint32_t)w.absmax[from + i] << 8 * i;
+        m.scale = w.scale[from / QUANT_SUPER];
+        m.next_scale = w.scale[(from + n - 1) / QUANT_SUPER];
+        m.offset = *w.offset;
+        return m;
+    }
+
+    DEVICE float unfolded(const absmax_read &m, int i, const float *dynamic)
+    {
+        bool next = (m.first + (uint32_t)i) / QUANT_SUPER != m.first / QUANT_SUPER;
+        float scale = next ? m.next_scale : m.scale;
+        return __fadd_rn(m.offset, __fmul_rn(dynamic[m.codes >> 8 * i & 0xff], scale));
+    }
+};
+
+/* fp32. */
+template <> struct absmax_read<0> {
+    float absmax[AHEAD];
+
+    DEVICE absmax_read read(const struct operand &w, uint32_t from, uint32_t n, bool whole)
+    {
+        absmax_read m = {{0, 0, 0, 0}};
+        if (whole) {
+            float4 v = *reinterpret_cast<const float4 *>(w.scale + from);
+            m = {{v.x, v.y, v.z, v.w}};
+        } else {
+#pragma unroll
+            for (uint32_t i = 0; i < AHEAD; i++)
+                m.absmax[i] = i < n ? w.scale[from + i] : 0;
+        }
+        return m;
+    }
+
+    DEVICE float unfolded(const absmax_read &m, int i, const float *)
+    {
+        return m.absmax[i];
+    }
+};
+
+template <enum dtype D> struct block_format {
     static constexpr float TOP = 0;
     typedef float Sum;
-    typedef nf4_tables Tables;
-    enum { LANES_END = 256 * WARP * 4, AHEAD = 4 }; /* absmax that a lane reads for a group */
-    struct More {
-        uint32_t codes, first; /* AHEAD codes; index of the first in the matrix */
-        float scale, next_scale, offset;
-    };
+    typedef level_tables<D> Tables;
+    enum { LANES_END = 256 * WARP * 4 };
+    typedef absmax_read<D == DTYPE_NF4> More;
     struct Row {
         uint32_t first;  /* index of the first absmax of row g + 8 (q / 2), which this lane reads */
         uint32_t matrix; /* MATRICES: there is no such row */
@@ -44,11 +100,14 @@ template <> struct format<DTYPE_NF4> {
     {
         const float *scale = reinterpret_cast<const float *>(data + at->scale);
         unsigned pair = data[row * at->stride + k / 2];
-        size_t block = (row * at->stride * 2 + k) / NF4_BLOCK;
+        size_t block = (row * at->stride * 2 + k) / QUANT_BLOCK;
+        float level = level_of(D, k % 2 ? pair & 15 : pair >> 4);
+        if (D != DTYPE_NF4)
+            return level * scale[block];
         float offset = *reinterpret_cast<const float *>(data + at->offset);
         float step = __fmul_rn(dynamic_level_of(data[at->absmax + block]),
-                               scale[block / NF4_SUPER]);
-        return level_of(k % 2 ? pair & 15 : pair >> 4) * __fadd_rn(offset, step);
+                               scale[block / QUANT_SUPER]);
+        return level * __fadd_rn(offset, step);
     }
 
     /* By all threads; a barrier follows. */
@@ -75,40 +134,24 @@ template <> struct format<DTYPE_NF4> {
         if (g >= (h ? t.count[1] : t.count[0]))
             return {0, MATRICES};
         uint32_t matrix = h ? t.matrix[1] : t.matrix[0], at = h ? t.row[1] : t.row[0];
-        return {(j.w[matrix].begin + at + g) * (j.K / NF4_BLOCK), matrix};
+        return {(j.w[matrix].begin + at + g) * (j.K / QUANT_BLOCK), matrix};
     }
 
     DEVICE More more(const struct job &j, const Row &row, uint32_t group)
     {
-        More m = {0, 0, 0, 0, 0};
-        uint32_t blocks = j.K / NF4_BLOCK, block = group * 8 + threadIdx.x % 2 * AHEAD;
+        uint32_t blocks = j.K / QUANT_BLOCK, block = group * 8 + threadIdx.x % 2 * AHEAD;
         if (row.matrix == MATRICES || block >= blocks)
-            return m;
-        const struct operand &w = j.w[row.matrix];
+            return More();
         uint32_t n = min(blocks - block, (uint32_t)AHEAD); /* those beyond meet zeros of x */
-        m.first = row.first + block;
-        if (blocks % AHEAD == 0)
-            m.codes = *reinterpret_cast<const uint32_t *>(w.absmax + m.first);
-        else
-#pragma unroll 1
-            for (uint32_t i = 0; i < n; i++)
-                m.codes |= (uint32_t)w.absmax[m.first + i] << 8 * i;
-        m.scale = w.scale[m.first / NF4_SUPER];
-        m.next_scale = w.scale[(m.first + n - 1) / NF4_SUPER];
-        m.offset = *w.offset;
-        return m;
+        return More::read(j.w[row.matrix], row.first + block, n, blocks % AHEAD == 0);
     }
 
     DEVICE void begin(State &s, const More &m)
     {
         const float *dynamic = reinterpret_cast<const float *>(s.shared + LANES_END);
 #pragma unroll
-        for (int i = 0; i < AHEAD; i++) {
-            bool next = (m.first + (uint32_t)i) / NF4_SUPER != m.first / NF4_SUPER;
-            float scale = next ? m.next_scale : m.scale;
-            float unfolded = __fmul_rn(dynamic[m.codes >> 8 * i & 0xff], scale);
-            s.absmax[i] = __fadd_rn(m.offset, unfolded);
-        }
+        for (int i = 0; i < AHEAD; i++)
+            s.absmax[i] = More::unfolded(m, i, dynamic);
     }
 
     /* Lane q read codes of block q / 2 of both rows. With lane q ^ 2 it swaps halves, so that it
@@ -166,6 +209,13 @@ template <> struct format<DTYPE_NF4> {
             }
         }
     }
+};
+
+template <> struct format<DTYPE_NF4> : block_format<DTYPE_NF4> {
+};
+template <> struct format<DTYPE_NF4_F32> : block_format<DTYPE_NF4_F32> {
+};
+template <> struct format<DTYPE_FP4> : block_format<DTYPE_FP4> {
 };
 
 #endif

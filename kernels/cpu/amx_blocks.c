@@ -1,5 +1,6 @@
-/* amx_nf4.c - tiles of 4-bit NormalFloat (kernels/quant.h): the levels of a chunk become pairs of
- * bf16 in the nearest cache, once for all rows of a group, and multiply as those of amx_bf16.c do.
+/* amx_blocks.c - tiles of blocks of 16 levels (kernels/quant.h): the levels of a chunk become pairs
+ * of bf16 in the nearest cache, once for all rows of a group, and multiply as those of amx_bf16.c
+ * do.
  *
  * Only a block of 64 values shares its absmax, so a block, which is two steps, has sums of its own:
  * they begin at zero and, times absmax, are added to those of the row in fp32, blocks ascending. In
@@ -8,12 +9,12 @@
 #include "kernels/cpu/amx.h"
 #include "kernels/quant.h"
 
-enum { VALUES = TMM_BYTES / 2, STEPS = NF4_BLOCK / VALUES /* of a block */ };
+enum { VALUES = TMM_BYTES / 2, STEPS = QUANT_BLOCK / VALUES /* of a block */ };
 
 static const void *weights(struct amx_room *room, const void *panel, size_t K, size_t s, size_t n)
 {
-    CPU(nf4_widen)(room->weights, panel, s * VALUES, n * VALUES, K);
-    CPU(nf4_absmax)(room->absmax, panel, s / STEPS, n / STEPS, K);
+    CPU(blocks_widen)(room->weights, panel, s * VALUES, n * VALUES, K);
+    CPU(blocks_absmax)(room->absmax, panel, s / STEPS, n / STEPS, K);
     return room->weights;
 }
 
@@ -51,7 +52,7 @@ static void multiply(const struct amx_block *k)
         multiply_tiles(0, k);
 }
 
-const struct amx_format OWN_CPU(amx_nf4) = {
+const struct amx_format OWN_CPU(amx_blocks) = {
     .values = VALUES,
     .parts = 1,
     .stored_bytes = VALUES / 2 * PANEL,

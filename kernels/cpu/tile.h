@@ -1,0 +1,68 @@
+/* tile.h - c (+)= a m for up to TILE_ROWS rows and PANEL columns that lie anywhere, in registers.
+ * An element is a word: a float, or a pair of bf16 that belong to an even k and the next. */
+#ifndef KERNELS_CPU_TILE_H
+#define KERNELS_CPU_TILE_H
+
+#include "kernels/cpu/level.h"
+
+/* Where a tile reads and writes: a(i,k) = a[i*a_row + k*a_k], m(k, j) = m[k*m_k + j],
+ * c(i, j) = c[i*ldc + j] for j < cols <= PANEL. m must be readable PANEL wide. */
+struct tile {
+    const void *a; /* words */
+    size_t a_row, a_k;
+    const void *m;
+    size_t m_k, K;
+    float *c;
+    size_t ldc, cols;
+    int add;
+};
+
+INLINE const void *word_at(const void *words, size_t i)
+{
+    return (const char *)words + i * sizeof(uint32_t);
+}
+
+INLINE uint32_t word(const char *at)
+{
+    uint32_t w;
+    memcpy(&w, at, sizeof w);
+    return w;
+}
+
+INLINE void tile_store(float *c, vec lo, vec hi, size_t cols, int add)
+{
+    if (cols == PANEL) {
+        put(c, add ? load(c) + lo : lo);
+        put(c + LANES, add ? load(c + LANES) + hi : hi);
+        return;
+    }
+    float row[PANEL];
+    put(row, lo);
+    put(row + LANES, hi);
+    for (size_t j = 0; j < cols; j++)
+        c[j] = add ? c[j] + row[j] : row[j];
+}
+
+INLINE void tile_rows(const int rows, const int pairs, const struct tile *t)
+{
+    vec sum[TILE_ROWS][2];
+    for (int i = 0; i < rows; i++)
+        sum[i][0] = sum[i][1] = (vec){0};
+    const char *a = t->a, *m = t->m;
+    const size_t size = sizeof(uint32_t), a_row = t->a_row * size;
+    const size_t a_k = t->a_k * size, m_k = t->m_k * size;
+    for (size_t k = t->K; k > 0; k--) {
+        vecu lo = load_bits(m), hi = load_bits(m + LANES * size);
+        for (int i = 0; i < rows; i++) {
+            vecu x = splat_bits(word(a + (size_t)i * a_row));
+            sum[i][0] = pairs ? dot_bf16(sum[i][0], lo, x) : sum[i][0] + (vec)x * (vec)lo;
+            sum[i][1] = pairs ? dot_bf16(sum[i][1], hi, x) : sum[i][1] + (vec)x * (vec)hi;
+        }
+        a += a_k;
+        m += m_k;
+    }
+    for (int i = 0; i < rows; i++)
+        tile_store(t->c + (size_t)i * t->ldc, sum[i][0], sum[i][1], t->cols, t->add);
+}
+
+#endif

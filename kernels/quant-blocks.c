@@ -1,0 +1,132 @@
+/* quant-blocks.c - blocks of values that share a scale and have 16 levels, by their definition in
+ * quant.h, in plain fp32: which levels, and whether the scales are quantized in turn, is all that
+ * these formats differ in. The codes of a matrix are made row by row; absmax are quantized when all
+ * of them are known, for they are taken from their mean: a sum in order, so that threads do not
+ * change it.
+ */
+#include <assert.h>
+#include <math.h>
+
+#include "kernels/quant.h"
+
+const float dynamic_level[256] = DYNAMIC_LEVELS;
+
+const float *quant_levels(enum dtype d)
+{
+    static const float nf4[16] = NF4_LEVELS, fp4[16] = FP4_LEVELS;
+    return d == DTYPE_FP4 ? fp4 : nf4;
+}
+
+const uint16_t *quant_levels_bf16(enum dtype d)
+{
+    static const uint16_t nf4[16] = {0xbf80, 0xbf32, 0xbf06, 0xbeca, 0xbe92, 0xbe3d,
+                                     0xbdba, 0x0000, 0x3da3, 0x3e25, 0x3e7c, 0x3ead,
+                                     0x3ee2, 0x3f10, 0x3f39, 0x3f80};
+    static const uint16_t fp4[16] = {0x0000, 0x3bab, 0x3f2b, 0x3f80, 0x3eab, 0x3f00,
+                                     0x3e2b, 0x3e80, 0x8000, 0xbbab, 0xbf2b, 0xbf80,
+                                     0xbeab, 0xbf00, 0xbe2b, 0xbe80};
+    return d == DTYPE_FP4 ? fp4 : nf4;
+}
+
+void quant_blocks(enum dtype d, const float *w, size_t n, uint8_t *code, float *absmax)
+{
+    assert(n % QUANT_BLOCK == 0);
+    for (size_t b = 0; b < n / QUANT_BLOCK; b++, w += QUANT_BLOCK) {
+        float top = quant_largest(w, QUANT_BLOCK);
+        float up = quant_up(top, 1); /* 0: zeros, and codes of a NaN block: level 0 */
+        for (size_t i = 0; i < QUANT_BLOCK; i += 2)
+            *code++ = (uint8_t)(level_code(d, up > 0 ? w[i] * up : 0) << 4 |
+                                level_code(d, up > 0 ? w[i + 1] * up : 0));
+        absmax[b] = quant_scale(top);
+    }
+}
+
+float quant_absmax_mean(const float *absmax, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += absmax[i];
+    return (float)(n ? sum / (double)n : 0);
+}
+
+/* One block of the double quantization; returns its scale. */
+static float encode_super(const float *absmax, size_t n, float offset, uint8_t *code)
+{
+    float scale = 0;
+    for (size_t i = 0; i < n; i++)
+        scale = fmaxf(scale, fabsf(absmax[i] - offset));
+    float up = quant_up(scale, 1);
+    for (size_t i = 0; i < n; i++) {
+        float v = up > 0 ? (absmax[i] - offset) * up : 0;
+        code[i] = (uint8_t)level_nearest(dynamic_level, 256, v);
+    }
+    return up > 0 ? scale : 0;
+}
+
+float quant_absmax_unfold(uint8_t code, float scale, float offset)
+{
+    return offset + dynamic_level[code] * scale;
+}
+
+float quant_absmax_at(const struct codes *q, size_t i)
+{
+    if (!dtype_info[q->dtype].super)
+        return q->scale[i];
+    return quant_absmax_unfold(q->absmax[i], q->scale[i / QUANT_SUPER], q->offset);
+}
+
+static void encode(enum dtype d, const struct quant_target *t, size_t row, const float *w)
+{
+    quant_blocks(d, w, t->cols, (uint8_t *)t->code + row * t->cols / 2,
+                 t->block_scale + row * t->cols / QUANT_BLOCK);
+}
+
+static void encode_nf4(const struct quant_target *t, size_t row, const float *w)
+{
+    encode(DTYPE_NF4, t, row, w);
+}
+
+static void encode_fp4(const struct quant_target *t, size_t row, const float *w)
+{
+    encode(DTYPE_FP4, t, row, w);
+}
+
+struct folding {
+    const struct quant_target *t;
+    size_t n;
+    float offset;
+};
+
+static void fold_some(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    (void)worker;
+    const struct folding *f = ctx;
+    const struct quant_target *t = f->t;
+    for (size_t i = begin; i < end; i++) {
+        size_t at = i * QUANT_SUPER, n = f->n - at;
+        n = n < QUANT_SUPER ? n : QUANT_SUPER;
+        t->scale[i] = encode_super(t->block_scale + at, n, f->offset, t->absmax + at);
+    }
+}
+
+static float fold(const struct quant_target *t, size_t n, struct pool *pool)
+{
+    struct folding f = {t, n, quant_absmax_mean(t->block_scale, n)};
+    pool_run(pool, quant_supers(n), 1, fold_some, &f);
+    return f.offset;
+}
+
+static void floats(const struct codes *q, size_t cols, size_t row, float *out)
+{
+    const uint8_t *code = (const uint8_t *)q->code + row * cols / 2;
+    const float *level = quant_levels(q->dtype);
+    for (size_t k = 0; k < cols; k += 2) {
+        float a = quant_absmax_at(q, (row * cols + k) / QUANT_BLOCK);
+        out[k] = level[code[k / 2] >> 4] * a;
+        out[k + 1] = level[code[k / 2] & 15] * a;
+    }
+}
+
+const struct quant_format quant_nf4_format = {encode_nf4, fold, floats};
+const struct quant_format quant_nf4_f32_format = {encode_nf4, NULL, floats};
+const struct quant_format quant_fp4_format = {encode_fp4, NULL, floats};

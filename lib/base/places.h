@@ -1,0 +1,30 @@
+/* places.h - texts by number: each text that is met gets the next place, the same text the same one.
+ *
+ *     struct places ids = {0};
+ *     size_t at = places_of(&ids, "p1", 2);     // 0; it is new when ids.n has grown
+ *     places_free(&ids);
+ */
+#ifndef BASE_PLACES_H
+#define BASE_PLACES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/buf.h"
+
+struct places_text { size_t from; uint32_t n; };
+struct places { /* begins as zeroes; n + 21 to 32 bytes a text of n bytes */
+    struct buf bytes;        /* the texts, each with a NUL behind it */
+    struct places_text *v;   /* [n]: where they are */
+    size_t n, cap;
+    uint32_t *slot;          /* [slots], a power of two: place + 1; 0: nothing */
+    size_t slots;
+};
+
+/* The place of text[0..n-1]. At most 2^32 - 2 texts, of less than 4 GiB each. */
+size_t places_of(struct places *p, const char *text, size_t n);
+/* The text at a place, with its NUL; borrowed until the next one is met. */
+const char *places_text(const struct places *p, size_t place);
+void places_free(struct places *p);
+
+#endif

@@ -1,0 +1,88 @@
+/* likelihood-latent.c - bounds of a latent model; see likelihood.h. The posterior is fitted to the
+ * very text that is scored, which makes the bound tight and leaves it one: its draws alone must be
+ * others than those of the fit.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/rng.h"
+#include "lib/decode/likelihood.h"
+#include "lib/train/posterior.h"
+
+struct scoring {
+    struct parameters *values;
+    struct backprop *backprop;
+    struct posterior state;
+    struct train_batch text;
+    double *work;
+};
+
+static int check(const struct network *n, size_t count, size_t first, struct err *e)
+{
+    if (!n->backend->ops->train)
+        return err_set(e, EXIT_NO_DEVICE, "the '%s' back end has no gradients: latents are fitted "
+                       "with --device cpu", n->backend->ops->name);
+    if (first != 1)
+        return err_set(e, EXIT_BAD_DATA, "a bound of a text given another one: not of latent "
+                       "models: the difference of two bounds is none");
+    if (count < 2 || count > n->config.context)
+        return err_set(e, EXIT_BAD_DATA, "expected 2 to %zu ids, got %zu", n->config.context,
+                       count);
+    return 0;
+}
+
+static int make(struct scoring *s, const struct network *n, const int32_t *ids, size_t count,
+                size_t samples)
+{
+    struct train_batch *b = &s->text;
+    *b = (struct train_batch){.seqs = 1, .len = count - 1};
+    b->token = mem_zero(b->len, sizeof *b->token);
+    b->target = mem_zero(b->len, sizeof *b->target);
+    b->weight = mem_zero(b->len, sizeof *b->weight);
+    s->work = mem_zero(samples, sizeof *s->work);
+    memcpy(b->token, ids, b->len * sizeof *ids);
+    memcpy(b->target, ids + 1, b->len * sizeof *ids);
+    for (size_t i = 0; i < b->len; i++)
+        b->weight[i] = 1;
+    s->values = parameters_read(n);
+    s->backprop = s->values ? backprop_make(s->values, b->len, 1,
+                                            network_half(n) ? DTYPE_BF16 : DTYPE_F32)
+                            : NULL;
+    return s->backprop ? posterior_make(&s->state, &n->config, n->backend, 1) : -1;
+}
+
+static void unmake(struct scoring *s)
+{
+    posterior_free(&s->state);
+    backprop_free(s->backprop);
+    parameters_free(s->values);
+    void *host[] = {s->text.token, s->text.target, s->text.weight, s->work};
+    for (size_t i = 0; i < sizeof host / sizeof *host; i++)
+        free(host[i]);
+}
+
+int likelihood_latent(const struct network *n, const int32_t *ids, size_t count, size_t first,
+                      const struct likelihood_fit *how, uint64_t seed, uint64_t key,
+                      struct likelihood *out, struct err *e)
+{
+    const struct posterior_fit fit = {how->steps, how->rate, rng_derive(seed, "latents")};
+    struct scoring s = {0};
+    int bad = check(n, count, first, e);
+    if (!bad && make(&s, n, ids, count, how->samples))
+        bad = err_set(e, EXIT_FAILED_RECORDS, "out of memory for the gradients of %zu rows",
+                      count);
+    if (!bad) {
+        posterior_start(&s.state, fit.seed, &key, 1);
+        posterior_run(&s.state, s.backprop, &s.text, &fit, &key, 0, NULL);
+        const struct posterior_bound b = posterior_score(&s.state, s.backprop, &s.text,
+                                                         how->samples, how->iwae, fit.seed, key,
+                                                         s.work);
+        *out = (struct likelihood){.nats = b.nats, .se = b.se, .scored = count - 1};
+        if (!isfinite(b.nats))
+            bad = err_set(e, EXIT_INTERNAL, "%s: NaN or infinity in the bound", n->config.name);
+    }
+    unmake(&s);
+    return bad;
+}

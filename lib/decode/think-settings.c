@@ -1,0 +1,113 @@
+/* think-settings.c - latent thoughts as the runner sees them: the settings as data, and a point of
+ * them as a struct think. What other decoders call their steps are here those of the fit: with more
+ * of them an answer takes longer, and may be better.
+ */
+#include "lib/decode/decoder.h"
+#include "lib/decode/think.h"
+
+enum { SHORT_TOKENS = 16, SHORT_STEPS = 4 /* of a self-check */ };
+enum { BOTH = SETTING_TEXT | SETTING_SPEED };
+
+static const struct setting rows[] = {
+    {"max_new", 'n', SETTING_INT, 1, 1 << 20, NULL, "128", "tokens", "max_new", NULL,
+     SETTING_SWEPT | BOTH | SETTING_SHOWN | SETTING_LENGTH, "tokens at most"},
+    {"z", 0, SETTING_CHOICE, 0, 0, "posterior|prior|zero", "posterior", NULL, "z", NULL,
+     SETTING_SWEPT | BOTH, "latents fitted to the prompt, drawn from N(0, I), or none"},
+    {"vi_steps", 0, SETTING_INT, 0, 1 << 16, NULL, "16", "steps", "vi_steps", "z=posterior",
+     SETTING_SWEPT | BOTH | SETTING_SHOWN | SETTING_AXIS, "steps of a fit; 0: where it begins"},
+    {"vi_rate", 0, SETTING_REAL, 1e-9, 10, NULL, "0.34", NULL, "vi_rate", "z=posterior",
+     SETTING_SWEPT | SETTING_TEXT, "learning rate of its first step; the last one's is a tenth"},
+    {"z_draw", 0, SETTING_CHOICE, 0, 0, "mean|sample", "mean", NULL, "z_draw", "z=posterior",
+     SETTING_SWEPT | SETTING_TEXT, "what of the posterior is taken"},
+    {"refit", 0, SETTING_INT, 0, 1 << 20, NULL, "0", "tokens", "refit", "z=posterior",
+     SETTING_SWEPT | BOTH, "fit to prompt and answer again after so many tokens; 0: never"},
+    {"temperature", 0, SETTING_REAL, 0, 1000, NULL, "0", NULL, "temp", NULL,
+     SETTING_SWEPT | BOTH, "0: argmax; else a draw"},
+    DECODER_CONTRACT_ROW("answer"),
+    {"cache", 0, SETTING_CHOICE, 0, 0, "on|off", "on", NULL, "cache", NULL,
+     SETTING_SWEPT | SETTING_SPEED, "keep K and V, or compute everything at each token"},
+    DECODER_BATCH_ROW};
+static const struct settings_table table = {"ltm", rows, sizeof rows / sizeof *rows,
+                                            {"ignore-eos", "contract", "fixed"}};
+
+static struct think how_of(const struct settings *s, const struct decode_env *env)
+{
+    return (struct think){
+        .max_new = settings_count(s, "max_new"),
+        .temperature = settings_number(s, "temperature"),
+        .source = settings_is(s, "z", "posterior") ? THINK_POSTERIOR
+                  : settings_is(s, "z", "prior")   ? THINK_PRIOR
+                                                   : THINK_ZERO,
+        .vi_steps = settings_count(s, "vi_steps"),
+        .vi_rate = settings_number(s, "vi_rate"),
+        .draws = settings_is(s, "z_draw", "sample"),
+        .refit = settings_is(s, "z", "posterior") ? settings_count(s, "refit") : 0,
+        .cache = settings_is(s, "cache", "on"),
+        .ignore_eos = settings_is(s, "contract", "fixed"),
+        .seed = env->seed,
+        .stop = env->stop,
+        .observer = env->observer};
+}
+
+static size_t extent(const struct settings *s)
+{
+    return settings_count(s, "max_new");
+}
+
+static int check(const struct settings *s, const struct config *c, struct err *e)
+{
+    (void)s, (void)c, (void)e;
+    return 0;
+}
+
+static int able(const struct settings *s, const struct backend *b, struct err *e)
+{
+    if (b->ops->train || (!*b->name && (!settings_is(s, "z", "posterior") ||
+                                        !settings_count(s, "vi_steps"))))
+        return 0;
+    return err_set(e, EXIT_NO_DEVICE, "the '%s' back end has no gradients: latents are fitted with "
+                   "--device cpu%s", b->ops->name, *b->name ? "" : " (or say --z zero)");
+}
+
+static struct memory_estimate estimate(const struct network *n, const struct settings *s,
+                                       const struct decode_env *env,
+                                       const struct generation_input *in, size_t batch)
+{
+    const struct think how = how_of(s, env);
+    return think_estimate(n, &how, in, batch);
+}
+
+/* A token a text. */
+static struct extent pass(const struct settings *s, const struct generation_input *in,
+                          size_t batch)
+{
+    (void)s, (void)in;
+    return (struct extent){.rows = (double)batch, .wanted = (double)batch};
+}
+
+static void run(const struct network *n, const struct settings *s, const struct decode_env *env,
+                const struct generation_input *in, size_t batch, struct generation *out,
+                struct batch_trace *trace)
+{
+    const struct think how = how_of(s, env);
+    think(n, &how, in, batch, out, trace);
+}
+
+static void shorten(struct settings *s)
+{
+    size_t most = settings_count(s, "max_new"), steps = settings_count(s, "vi_steps");
+    settings_say(s, "max_new", most < SHORT_TOKENS ? (double)most : SHORT_TOKENS);
+    settings_say(s, "vi_steps", steps < SHORT_STEPS ? (double)steps : SHORT_STEPS);
+    settings_say(s, "batch", 1);
+}
+
+const struct decoder decoder_think = {.tool = "gen-ltm",
+                                      .paradigms = 1u << PARADIGM_LATENT,
+                                      .table = &table,
+                                      .extent = extent,
+                                      .check = check,
+                                      .able = able,
+                                      .estimate = estimate,
+                                      .pass = pass,
+                                      .run = run,
+                                      .shorten = shorten};

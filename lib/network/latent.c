@@ -1,0 +1,105 @@
+/* latent.c - see latent.h. Keys and values lie in one block with all that makes them, so that a
+ * text's latents can be exchanged between two passes and nothing is allocated then.
+ */
+#include "lib/network/latent.h"
+
+#include <string.h>
+
+#include "lib/base/mem.h"
+
+enum { ALIGN = 256 };
+
+static void *cut(struct latents *z, size_t *at, size_t bytes)
+{
+    void *p = z->block ? z->block + *at : NULL;
+    *at += (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    return p;
+}
+
+/* Names the parts inside z->block; NULL: only measures. */
+static size_t cut_all(struct latents *z, const struct network *n)
+{
+    const struct config *c = &n->config;
+    size_t at = 0, N = c->latents, KE = c->kv_heads * c->head_dim, all = z->texts * N;
+    z->k = cut(z, &at, c->layers * all * KE * sizeof *z->k);
+    z->v = cut(z, &at, c->layers * all * KE * sizeof *z->v);
+    z->table = cut(z, &at, N * c->head_dim * sizeof *z->table);
+    z->in = cut(z, &at, N * c->width * sizeof *z->in);
+    z->slots = cut(z, &at, (all > N ? all : N) * sizeof *z->slots);
+    z->scratch = cut(z, &at, n->backend->ops->matmul_work(n->backend, N, c->width, 2 * KE));
+    return at;
+}
+
+size_t latent_values(const struct config *c)
+{
+    return c->layers * c->latents * c->width;
+}
+
+size_t latent_stride(const struct config *c)
+{
+    return c->context / c->latents;
+}
+
+size_t latent_bytes(const struct network *n, size_t texts)
+{
+    struct latents z = {.texts = texts};
+    return cut_all(&z, n);
+}
+
+int latent_make(struct latents *z, const struct network *n, size_t texts)
+{
+    const struct config *c = &n->config;
+    struct backend *b = n->backend;
+    *z = (struct latents){.texts = texts, .n = (int32_t)n->config.latents};
+    z->block = b->ops->alloc(b, cut_all(z, n), MEMORY_KV);
+    if (!z->block)
+        return -1;
+    cut_all(z, n);
+    for (size_t j = 0; j < c->latents; j++)
+        z->slots[j] = (int32_t)(j * latent_stride(c));
+    b->ops->rope_table(b, z->table, z->slots, n->inv_freq, c->latents, c->head_dim);
+    for (size_t i = 0; i < texts * c->latents; i++)
+        z->slots[i] = (int32_t)i;
+    return 0;
+}
+
+void latent_free(struct latents *z, const struct network *n)
+{
+    n->backend->ops->free(n->backend, z->block);
+    *z = (struct latents){0};
+}
+
+static size_t place(const struct latents *z, const struct config *c, size_t l, size_t text)
+{
+    return (l * z->texts + text) * c->latents * c->kv_heads * c->head_dim;
+}
+
+void latent_set(struct latents *z, const struct network *n, size_t text, const float *values,
+                size_t step)
+{
+    const struct config *c = &n->config;
+    struct backend *b = n->backend;
+    size_t N = c->latents;
+    for (size_t l = 0; l < c->layers; l++) {
+        const struct layer *y = &n->layer[l];
+        float *k = z->k + place(z, c, l, text), *v = z->v + place(z, c, l, text);
+        const struct product p[] = {{&y->cross_k, k, 0}, {&y->cross_v, v, 0}};
+        memcpy(z->in, values + l * step, N * c->width * sizeof *z->in);
+        b->ops->matmul(b, p, 2, (struct input){.x = z->in}, N, z->scratch);
+        b->ops->rope(b, k, z->table, N, c->kv_heads, c->head_dim, 1);
+    }
+}
+
+struct attn_seq latent_seq(const struct latents *z, size_t text, int32_t row, int32_t rows)
+{
+    int32_t n = z->n;
+    return (struct attn_seq){row, rows, (int32_t)text * n, n};
+}
+
+void latent_read(const struct latents *z, const struct network *n, size_t l, struct attn *a)
+{
+    size_t at = place(z, &n->config, l, 0);
+    a->kv = (struct cache){z->k + at, z->v + at, DTYPE_F32};
+    a->slots = a->slot_pos = z->slots;
+    a->max_slots = n->config.latents;
+}

@@ -1,0 +1,154 @@
+/* offload.c - see offload.h. What is under way between two passes is nothing: each pass waits for
+ * all that it sent for, which lets a back end record it by itself.
+ */
+#include "lib/network/offload.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "lib/base/mem.h"
+
+int64_t offload_number(const struct offload_wish *w, size_t L, size_t l)
+{
+    size_t m = w->layers;
+    switch (w->order) {
+    case OFFLOAD_FIRST: return l < m ? (int64_t)l : -1;
+    case OFFLOAD_LAST: return l + m >= L ? (int64_t)(l + m - L) : -1;
+    default: return (l + 1) * m / L > l * m / L ? (int64_t)(l * m / L) : -1;
+    }
+}
+
+size_t offload_part(size_t bytes)
+{
+    return (bytes + STORE_GRAIN - 1) / STORE_GRAIN * STORE_GRAIN;
+}
+
+static size_t slots(const struct offload_wish *w)
+{
+    return w->layers < 2 ? w->layers : 2;
+}
+
+size_t offload_slots(const struct offload_wish *w, size_t bytes)
+{
+    return slots(w) * bytes + STORE_GRAIN; /* a block may begin anywhere */
+}
+
+const char *offload_folder(const struct offload_wish *w)
+{
+    const char *named = w->folder ? w->folder : getenv("TMPDIR");
+    return named && *named ? named : "/var/tmp";
+}
+
+/* ---- filling ---- */
+
+static int take_slots(struct offload *o, struct err *e)
+{
+    struct backend *b = o->backend;
+    size_t bytes = offload_slots(&o->wish, o->bytes);
+    o->block = b->ops->alloc(b, bytes, MEMORY_WEIGHTS);
+    if (!o->block)
+        return err_set(e, EXIT_FAILED_RECORDS, "out of memory for the %zu bytes of two layers "
+                       "(%zu bytes are taken)", bytes, b->memory.reserved);
+    o->slot[0] = (unsigned char *)o->block + -(uintptr_t)o->block % STORE_GRAIN;
+    o->slot[1] = o->slot[0] + o->bytes;
+    return 0;
+}
+
+struct offload *offload_open(struct backend *b, const struct offload_wish *w, size_t L,
+                             size_t bytes, struct err *e)
+{
+    struct offload *o = mem_zero(1, sizeof *o);
+    *o = (struct offload){.backend = b, .wish = *w, .L = L, .bytes = bytes};
+    o->store = b->ops->store_open(b, offload_folder(w), w->layers, bytes, e);
+    if (o->store && !take_slots(o, e))
+        return o;
+    offload_close(o);
+    return NULL;
+}
+
+int offload_take(struct offload *o, size_t l, struct mat *m, size_t *at, struct err *e)
+{
+    struct backend *b = o->backend;
+    size_t number = (size_t)offload_number(&o->wish, o->L, l);
+    size_t bytes = b->ops->mat_bytes(m->rows, m->cols, m->dtype);
+    int bad = b->ops->store_put(b, o->store, number, *at, m->data, bytes, e);
+    b->ops->mat_free(b, m);
+    m->data = o->slot[number % 2] + *at;
+    *at += offload_part(bytes);
+    return bad;
+}
+
+static int64_t now(struct backend *b)
+{
+    return b->ops->event_wait(b, b->ops->event_record(b));
+}
+
+double offload_rate(struct backend *b, struct store *s, size_t n, size_t bytes,
+                    unsigned char *const slot[2])
+{
+    int64_t begin = now(b);
+    b->ops->stage(b, s, n - 1, slot[(n - 1) % 2]);
+    for (size_t i = n - 1; i-- > 0;) {
+        b->ops->stage(b, s, i, slot[i % 2]);
+        b->ops->arrive(b, s);
+    }
+    b->ops->arrive(b, s);
+    int64_t ns = now(b) - begin;
+    return (double)(n * bytes) / ((double)(ns > 0 ? ns : 1) * 1e-9);
+}
+
+/* A few layers, the first one last: there it stays. */
+void offload_start(struct offload *o)
+{
+    enum { LOOKED_AT = 4 };
+    size_t n = o->wish.layers < LOOKED_AT ? o->wish.layers : LOOKED_AT;
+    o->bytes_per_s = offload_rate(o->backend, o->store, n, o->bytes, o->slot);
+}
+
+void offload_close(struct offload *o)
+{
+    if (!o)
+        return;
+    struct backend *b = o->backend;
+    b->ops->free(b, o->block);
+    b->ops->store_close(b, o->store);
+    free(o);
+}
+
+/* ---- a pass ---- */
+
+static void send_for(const struct offload *o, size_t number)
+{
+    struct backend *b = o->backend;
+    b->ops->stage(b, o->store, number, o->slot[number % 2]);
+}
+
+void offload_begin(const struct offload *o)
+{
+    if (o && o->wish.layers > 1)
+        send_for(o, 1);
+}
+
+void offload_enter(const struct offload *o, size_t l)
+{
+    if (o && offload_number(&o->wish, o->L, l) > 0)
+        o->backend->ops->arrive(o->backend, o->store);
+}
+
+void offload_leave(const struct offload *o, size_t l)
+{
+    int64_t number = o ? offload_number(&o->wish, o->L, l) : -1;
+    if (number < 0)
+        return;
+    size_t next = (size_t)number + 2;
+    if (next < o->wish.layers)
+        send_for(o, next);
+    else if (number % 2 == 0)
+        send_for(o, 0);
+}
+
+void offload_end(const struct offload *o)
+{
+    if (o)
+        o->backend->ops->arrive(o->backend, o->store);
+}

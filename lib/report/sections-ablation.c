@@ -1,0 +1,174 @@
+/* sections-ablation.c - see sections.h: options and levels of saving, each alone against the base
+ * on the same prompts (kind `ablation`): what it takes, what it changes, and what had been claimed
+ * of it. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/analysis/format.h"
+#include "lib/base/mem.h"
+#include "lib/record/rec.h"
+#include "lib/report/sections.h"
+
+static void put_share(struct buf *b, double v, double none)
+{
+    double p = 100 * (v - none);
+    buf_text(b, p > 0 ? "+" : "");
+    format_digits(b, fabs(p) < 0.005 ? 0 : p); /* no -0 */
+}
+
+/* "-53 [-54, -52] %": a ratio or a difference of shares as a change; nothing for NaN. */
+static void put_change(struct buf *b, double value, double lo, double hi, double none)
+{
+    if (isnan(value))
+        return;
+    put_share(b, value, none);
+    if (!isnan(lo) && !isnan(hi)) {
+        buf_text(b, " [");
+        put_share(b, lo, none);
+        buf_text(b, ", ");
+        put_share(b, hi, none);
+        buf_text(b, "]");
+    }
+    buf_text(b, none > 0 ? " %" : " points");
+}
+
+static double no_change(const char *metric)
+{
+    return metric && (!strcmp(metric, "accuracy") || strstr(metric, "_answers_ratio")) ? 0 : 1;
+}
+
+static void cell_of(struct page *p, struct buf *b)
+{
+    page_cell(p, b->len ? b->data : "–");
+    buf_free(b);
+}
+
+static void put_answers(struct page *p, const json_t *r)
+{
+    struct buf b = {0};
+    double n = rec_number(r, "answers"), differ = rec_number(r, "differing_answers");
+    if (!isnan(n) && !isnan(differ))
+        buf_format(&b, "%.0f of %.0f%s", differ, n,
+                   !json_is_true(json_object_get(r, "exact")) ? ""
+                   : differ > 0 ? ", and none may" : ", exact");
+    cell_of(p, &b);
+}
+
+static void put_qualities(struct page *p, const json_t *r)
+{
+    struct buf b = {0};
+    size_t i;
+    const json_t *q;
+    json_array_foreach(json_object_get(r, "qualities"), i, q) {
+        const char *metric = rec_text(q, "metric");
+        buf_format(&b, "%s%s ", i ? "; " : "", metric ? metric : "");
+        put_change(&b, rec_number(q, "value"), rec_number(q, "lo"), rec_number(q, "hi"),
+                   no_change(metric));
+    }
+    cell_of(p, &b);
+}
+
+static void put_claims(struct page *p, const json_t *r)
+{
+    struct buf b = {0};
+    size_t i;
+    const json_t *c;
+    json_array_foreach(json_object_get(r, "claims"), i, c)
+        buf_format(&b, "%s%s %s", i ? "; " : "", sections_dash(rec_text(c, "row")),
+                   sections_dash(rec_text(c, "outcome")));
+    cell_of(p, &b);
+}
+
+static void put_option(struct page *p, const json_t *r)
+{
+    static const char *const bytes[] = {"memory_weights_bytes", "memory_kv_bytes",
+                                        "memory_activations_bytes"};
+    const char *flags = rec_text(r, "flags"), *why = rec_text(r, "not_run_reason");
+    struct buf memory = {0}, time = {0};
+    page_cell(p, sections_dash(rec_text(r, "arch")));
+    page_cell(p, sections_dash(rec_text(r, "option")));
+    page_cell(p, why ? why : flags && *flags ? flags : "–");
+    put_answers(p, r);
+    for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
+        page_value(p, rec_number(r, bytes[i]), NAN, NAN, NULL);
+    put_change(&memory, rec_number(r, "memory_ratio"), NAN, NAN, 1);
+    cell_of(p, &memory);
+    put_change(&time, rec_number(r, "time_ratio"), rec_number(r, "time_lo"),
+               rec_number(r, "time_hi"), 1);
+    cell_of(p, &time);
+    page_value(p, rec_number(r, "output_tokens_per_s"), NAN, NAN, NULL);
+    put_qualities(p, r);
+    put_claims(p, r);
+}
+
+/* One claim of one system: what was said, what was measured. */
+static void put_claim(struct page *p, const json_t *r, const json_t *c)
+{
+    struct buf b = {0};
+    const char *metric = rec_text(c, "metric"), *why = rec_text(c, "outcome_reason");
+    double most = rec_number(c, "most"), least = rec_number(c, "least");
+    double none = no_change(metric);
+    page_cell(p, sections_dash(rec_text(c, "row")));
+    page_cell(p, sections_dash(rec_text(c, "text")));
+    page_cell(p, sections_dash(rec_text(r, "arch")));
+    page_cell(p, sections_dash(rec_text(r, "option")));
+    buf_format(&b, "%s %s ", sections_dash(metric), isnan(most) ? "at least" : "at most");
+    put_change(&b, isnan(most) ? least : most, NAN, NAN, none);
+    cell_of(p, &b);
+    put_change(&b, rec_number(c, "value"), rec_number(c, "lo"), rec_number(c, "hi"), none);
+    cell_of(p, &b);
+    buf_format(&b, "%s%s%s", sections_dash(rec_text(c, "outcome")), why ? ": " : "",
+               why ? why : "");
+    cell_of(p, &b);
+}
+
+static void put_all_claims(struct page *p, const json_t *list)
+{
+    static const struct page_column columns[] = {
+        {"Row", NULL}, {"Claim", NULL}, {"System", NULL}, {"Option", NULL},
+        {"Held to", NULL}, {"Measured [95 %]", NULL}, {"Outcome", NULL}};
+    size_t i, k;
+    const json_t *r, *c;
+    page_table_folded(p, "What was claimed, claim by claim",
+                      "Rows are those of data/requirements.tsv. Held: the whole interval keeps the "
+                      "bound; not held: none of it does; undecided: it holds the bound, or there "
+                      "is none. Counters have no interval, their value decides.",
+                      sizeof columns / sizeof *columns, columns);
+    json_array_foreach(list, i, r)
+        json_array_foreach(json_object_get(r, "claims"), k, c)
+            put_claim(p, r, c);
+    page_table_end(p);
+}
+
+void sections_ablation(struct page *p, const struct runset *s)
+{
+    static const struct page_column columns[] = {
+        {"System", NULL},
+        {"Option", NULL},
+        {"Flags", NULL},
+        {"Answers that differ", NULL},
+        {"Weights", "memory_weights_bytes"},
+        {"Cache", "memory_kv_bytes"},
+        {"Activations", "memory_activations_bytes"},
+        {"Peak", NULL},
+        {"Latency [95 %]", NULL},
+        {"Tokens per second", "output_tokens_per_s"},
+        {"Quality [95 %]", NULL},
+        {"Claims", NULL}};
+    const json_t *list = runset_kind(s, "ablation"), *r;
+    size_t i;
+    if (!json_array_size(list))
+        return;
+    page_heading(p, "What each option saves and costs");
+    page_table(p, "Every option alone, and every level of saving, against the base (the first "
+                  "option) of the same system on the same prompts. Changes of peak memory, latency "
+                  "and perplexity are relative, those of accuracy in points; intervals are over "
+                  "launches and over prompts in pairs. Perplexity is the model's own of the "
+                  "reference texts.",
+               sizeof columns / sizeof *columns, columns);
+    json_array_foreach(list, i, r)
+        put_option(p, r);
+    page_table_end(p);
+    put_all_claims(p, list);
+}

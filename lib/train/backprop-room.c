@@ -1,0 +1,177 @@
+/* backprop-room.c - the memory of a way there and back; see backprop-run.h. The same function
+ * measures the block of the back end and cuts it, so that both agree.
+ */
+#include <stdlib.h>
+
+#include "lib/base/mem.h"
+#include "lib/train/backprop-run.h"
+
+enum { ALIGN = 256 };
+
+static float *room(struct backprop *t, size_t n)
+{
+    unsigned char *p = t->block ? t->block + t->bytes : NULL;
+    t->bytes += (n * sizeof(float) + ALIGN - 1) / ALIGN * ALIGN;
+    return (float *)(void *)p;
+}
+
+static void cut_latents(struct backprop *t, struct layer_tape *y)
+{
+    const struct config *c = &t->c;
+    size_t T = t->rows, HE = c->heads * c->head_dim, N = t->seqs * c->latents;
+    y->nc = room(t, T * c->width);
+    y->cq = room(t, T * HE);
+    y->cy = room(t, T * HE);
+    y->zk = room(t, N * c->kv_heads * c->head_dim);
+    y->zv = room(t, N * c->kv_heads * c->head_dim);
+    y->crossed = room(t, T * c->width);
+}
+
+static void cut_tape(struct backprop *t)
+{
+    const struct config *c = &t->c;
+    size_t T = t->rows, D = c->width, HE = c->heads * c->head_dim, KE = c->kv_heads * c->head_dim;
+    for (size_t l = 0; l < c->layers; l++) {
+        struct layer_tape *y = &t->tape[l];
+        float **wide[] = {&y->x, &y->n1, &y->mid, &y->n2};
+        for (int i = 0; i < 4; i++)
+            *wide[i] = room(t, T * D);
+        y->q = room(t, T * HE);
+        y->y = room(t, T * HE);
+        y->k = room(t, T * KE);
+        y->v = room(t, T * KE);
+        y->gate = room(t, T * c->ffn);
+        y->up = room(t, T * c->ffn);
+        y->act = room(t, T * c->ffn);
+        y->crossed = y->mid;
+        if (t->seqs)
+            cut_latents(t, y);
+    }
+}
+
+/* Bytes of work that the largest of the three products of any matrix needs. */
+static size_t products_work(const struct backprop *t)
+{
+    size_t most = 0, N = t->seqs * t->c.latents, T = t->rows > N ? t->rows : N;
+    for (int r = 0; r < ROLE_COUNT; r++) {
+        size_t rows, cols;
+        role_shape(&t->c, (enum role)r, &rows, &cols);
+        const size_t shape[][3] = {{T, rows, cols}, {T, cols, rows}, {rows, cols, T}};
+        for (int i = 0; i < 3 && !role_is_vector((enum role)r); i++) {
+            size_t bytes = t->b->ops->gemm_work(t->b, shape[i][0], shape[i][1], shape[i][2]);
+            most = bytes > most ? bytes : most;
+        }
+    }
+    return most;
+}
+
+static size_t scratch_floats(const struct backprop *t)
+{
+    const struct config *c = &t->c;
+    size_t T = t->rows, longest = T > c->latents ? T : c->latents;
+    size_t forward = t->b->ops->attention_work(t->b, T, T, longest, c->heads, c->kv_heads,
+                                               c->head_dim, 0);
+    size_t product = products_work(t);
+    size_t back = t->train->attention_back_work(t->b, longest, c->head_dim);
+    forward = (forward > product ? forward : product) / sizeof(float) + 1;
+    return (forward > back ? forward : back) + 2 * T;
+}
+
+/* Names the parts of t->block; NULL: only measures. */
+static void cut_all(struct backprop *t)
+{
+    const struct config *c = &t->c;
+    size_t T = t->rows, D = c->width, E = c->head_dim, HE = c->heads * E, KE = c->kv_heads * E;
+    size_t N = t->seqs * c->latents;
+    t->bytes = 0;
+    float **wide[] = {&t->asked, &t->top, &t->final, &t->dx, &t->dn};
+    for (int i = 0; i < 5; i++)
+        *wide[i] = room(t, T * D);
+    t->dq = room(t, T * HE);
+    t->dy = room(t, T * HE);
+    t->dk = room(t, T * KE);
+    t->dv = room(t, T * KE);
+    t->dup = room(t, T * c->ffn);
+    t->logits = room(t, BACKPROP_LOGIT_ROWS * c->vocab);
+    t->gain = room(t, D);
+    t->all.table = room(t, T * E);
+    t->scored.table = room(t, T * E);
+    t->dz = room(t, c->layers * N * D);
+    t->dzk = room(t, N * KE);
+    t->dzv = room(t, N * KE);
+    t->ztable = room(t, N * E);
+    cut_tape(t);
+    t->scratch = room(t, scratch_floats(t));
+}
+
+static void make_askers(const struct backprop *t, struct askers *a)
+{
+    a->row = mem_zero(t->rows, sizeof *a->row);
+    a->pos = mem_zero(t->rows, sizeof *a->pos);
+    a->seqs = mem_zero(t->rows, sizeof *a->seqs);
+}
+
+static void make_host(struct backprop *t)
+{
+    size_t T = t->rows;
+    t->inv_freq = mem_alloc(t->c.head_dim / 2 * sizeof(float));
+    config_rope(&t->c, t->inv_freq);
+    t->row_loss = mem_zero(T, sizeof *t->row_loss);
+    t->loss = mem_zero(T, sizeof *t->loss);
+    t->slots = mem_zero(T, sizeof *t->slots);
+    t->target = mem_zero(T, sizeof *t->target);
+    t->weight = mem_zero(T, sizeof *t->weight);
+    t->zslots = mem_zero(t->seqs * t->c.latents, sizeof *t->zslots);
+    t->cross = mem_zero(t->seqs, sizeof *t->cross);
+    make_askers(t, &t->all);
+    make_askers(t, &t->scored);
+}
+
+static struct backprop *measured(const struct config *c, struct backend *b, size_t rows,
+                                 size_t seqs)
+{
+    struct backprop *t = mem_zero(1, sizeof *t);
+    *t = (struct backprop){.c = *c, .b = b, .train = b->ops->train, .rows = rows,
+                           .seqs = c->latents ? seqs : 0};
+    t->tape = mem_zero(c->layers, sizeof *t->tape);
+    cut_all(t);
+    return t;
+}
+
+size_t backprop_bytes(const struct config *c, struct backend *b, size_t rows, size_t seqs)
+{
+    struct backprop *t = measured(c, b, rows, seqs);
+    size_t bytes = t->bytes;
+    free(t->tape);
+    free(t);
+    return bytes;
+}
+
+struct backprop *backprop_make(struct parameters *p, size_t rows, size_t seqs,
+                               enum dtype products)
+{
+    struct backprop *t = measured(&p->c, p->b, rows, seqs);
+    t->parameters = p;
+    t->dtype = products;
+    t->block = p->b->ops->alloc(p->b, t->bytes, MEMORY_ACTIVATIONS);
+    if (!t->block) {
+        backprop_free(t);
+        return NULL;
+    }
+    cut_all(t);
+    make_host(t);
+    return t;
+}
+
+void backprop_free(struct backprop *t)
+{
+    if (!t)
+        return;
+    t->b->ops->free(t->b, t->block);
+    void *host[] = {t->tape,     t->inv_freq,   t->row_loss,    t->loss,     t->slots,
+                    t->target,   t->weight,     t->zslots,      t->cross,    t->all.row,
+                    t->all.pos,  t->all.seqs,   t->scored.row,  t->scored.pos, t->scored.seqs};
+    for (size_t i = 0; i < sizeof host / sizeof *host; i++)
+        free(host[i]);
+    free(t);
+}

@@ -1,0 +1,201 @@
+/* wkv.c - time mixing of RWKV 6 and 7 (kernels/wkv.h) at 12 heads of 64 channels: token by token,
+ * a call each, as a text grows; the recurrent form; the chunked form; and the gradients.
+ *
+ * The task is the recurrence, whatever form does it: of an element of the state 5 operations for
+ * RWKV 6 and 9 for RWKV 7, and three times as many for the gradients; bytes are the rows, read and
+ * written once, and the states, once a sequence. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernels/wkv.h"
+#include "lib/base/mem.h"
+#include "lib/base/rng.h"
+#include "tests/bench/bench.h"
+
+enum { H = 12, E = 64, HE = H * E };
+
+static const struct kase {
+    size_t seqs, rows;
+} kases[] = {{1, 128}, {1, 512}, {1, 2048}, {1, 4096}, {8, 512}, {32, 128}};
+
+enum inputs { R, W, K, V, A, B, INPUTS };
+enum form { SEQUENTIAL, RECURRENT, CHUNKED, BACK, FORMS };
+static const char *const form_names[] = {"sequential", "recurrent", "chunked", "back"};
+
+struct run {
+    struct bench *bench;
+    struct wkv a;
+    struct wkv_back back;
+    struct attn_seq *each; /* [rows, seqs]: one row of every sequence */
+    size_t rows;
+    void *work;
+};
+
+static void call_whole(void *ctx, size_t i)
+{
+    struct run *r = ctx;
+    (void)i;
+    r->bench->backend->ops->wkv(r->bench->backend, &r->a, r->work);
+}
+
+static void call_each(void *ctx, size_t i)
+{
+    struct run *r = ctx;
+    struct wkv a = r->a;
+    (void)i;
+    a.in.max_rows = 1;
+    for (size_t t = 0; t < r->rows; t++) {
+        a.in.seqs = r->each + t * a.in.n_seqs;
+        r->bench->backend->ops->wkv(r->bench->backend, &a, r->work);
+    }
+}
+
+static void call_back(void *ctx, size_t i)
+{
+    struct run *r = ctx;
+    (void)i;
+    r->bench->backend->ops->wkv_back(r->bench->backend, &r->back, r->work);
+}
+
+/* As a trained network has them: decays of 0.5 to 1, a unit vector a of every head, b its part. */
+static void *drawn(struct bench *b, enum inputs what, const float *kappa, size_t rows)
+{
+    struct rng rng = {.seed = (uint64_t)b->common.seed, .stream = what};
+    float *x = mem_alloc(rows * HE * sizeof *x);
+    for (size_t i = 0; i < rows * HE; i++) {
+        float eta = (float)rng_uniform(&rng);
+        x[i] = what == W ? -0.6f * eta : what == A ? -kappa[i] : what == B ? kappa[i] * eta
+                                                                          : 2 * eta - 1;
+    }
+    void *p = data_sent(b, x, rows * HE * sizeof *x);
+    free(x);
+    return p;
+}
+
+static float *unit_vectors(struct bench *b, size_t rows)
+{
+    struct rng rng = {.seed = (uint64_t)b->common.seed, .stream = INPUTS};
+    float *x = mem_alloc(rows * HE * sizeof *x);
+    for (size_t i = 0; i < rows * HE; i += E) {
+        double sum = 0;
+        for (size_t e = 0; e < E; e++) {
+            x[i + e] = (float)rng_normal(&rng);
+            sum += (double)x[i + e] * x[i + e];
+        }
+        for (size_t e = 0; e < E; e++)
+            x[i + e] /= (float)sqrt(sum);
+    }
+    return x;
+}
+
+static void *zeros(struct bench *b, size_t floats)
+{
+    return b->backend->ops->alloc(b->backend, floats * sizeof(float), MEMORY_ACTIVATIONS);
+}
+
+/* The lists of sequences: whole ones, then a row of each. */
+static struct attn_seq *lists(struct bench *b, const struct kase *c)
+{
+    size_t n = c->seqs * (c->rows + 1);
+    struct attn_seq *s = mem_zero(n, sizeof *s);
+    for (size_t i = 0; i < n; i++) {
+        size_t begin = i % c->seqs * c->rows, t = i / c->seqs;
+        s[i].row_begin = (int32_t)(t ? begin + t - 1 : begin);
+        s[i].rows = t ? 1 : (int32_t)c->rows;
+    }
+    struct attn_seq *sent = data_sent(b, s, n * sizeof *s);
+    free(s);
+    return sent;
+}
+
+static struct task task_of(struct run *r, int kind, const struct kase *c, enum form form)
+{
+    double tokens = (double)(c->seqs * c->rows), rows = kind == 7 ? 7 : 5;
+    double operations = tokens * H * E * E * (kind == 7 ? 9 : 5) * (form == BACK ? 3 : 1);
+    double states = 2.0 * (double)c->seqs * H * E * E;
+    struct task task = task_begin(r->bench, UNIT_F32);
+    task_add(&task, &r->bench->roof, operations,
+             sizeof(float) * (tokens * HE * rows * (form == BACK ? 2 : 1) + states));
+    return task;
+}
+
+static int time_form(struct run *r, int kind, const struct kase *c, enum form form,
+                     double *sequential, struct err *e)
+{
+    char kernel[8], text[64];
+    struct task task = task_of(r, kind, c, form);
+    r->a.form = form == CHUNKED ? WKV_CHUNKED : WKV_RECURRENT;
+    double took = walk_s(r->bench,
+                         form == BACK         ? call_back
+                         : form == SEQUENTIAL ? call_each
+                                              : call_whole,
+                         r, 1, QUICKEST);
+    ceilings_bracket(r->bench);
+    if (form == SEQUENTIAL)
+        *sequential = took;
+    snprintf(kernel, sizeof kernel, "wkv%d", kind);
+    snprintf(text, sizeof text, "%d x %d %s %s, %zu x %zu rows", H, E, kernel, form_names[form],
+             c->seqs, c->rows);
+    json_t *fields = json_pack("{s:s, s:s, s:s, s:s}", "name", text, "kernel", kernel, "dtype",
+                               "f32", "form", form_names[form]);
+    rec_set_int(fields, "rows", (int64_t)(c->rows * c->seqs));
+    rec_set_int(fields, "sequences", (int64_t)c->seqs);
+    if (form != BACK)
+        rec_set_number(fields, "sequential_ratio", *sequential / took, NULL);
+    return bench_point(r->bench, fields, &task, took, e);
+}
+
+static int run_case(struct bench *b, int kind, const struct kase *c, struct err *e)
+{
+    const struct ops *ops = b->backend->ops;
+    size_t rows = c->seqs * c->rows, states = c->seqs * H * E * E, n = rows * HE;
+    float *kappa = unit_vectors(b, rows), *x[INPUTS], *d[INPUTS + 1];
+    struct run r = {.bench = b, .rows = c->rows};
+    int seven = kind == 7, bad = 0;
+    for (int i = 0; i < INPUTS; i++) {
+        x[i] = drawn(b, (enum inputs)i, kappa, rows);
+        d[i] = zeros(b, n);
+        bad |= !x[i] || !d[i];
+    }
+    d[INPUTS] = zeros(b, HE);
+    struct attn_seq *seqs = lists(b, c);
+    float *state = zeros(b, states), *y = zeros(b, n);
+    size_t forward = ops->wkv_work(b->backend, c->seqs, c->rows, H, E);
+    size_t back = ops->wkv_back_work(b->backend, c->seqs, c->rows, H, E);
+    r.work = ops->alloc(b->backend, forward > back ? forward : back, MEMORY_ACTIVATIONS);
+    r.each = seqs + c->seqs;
+    r.a = (struct wkv){{x[R], x[W], x[K], x[V], seven ? x[A] : NULL, seven ? x[B] : NULL,
+                        seven ? NULL : x[R], seqs, c->seqs, rows, c->rows, H, E},
+                       state, y, WKV_AUTO};
+    r.back = (struct wkv_back){r.a.in, NULL, x[V], NULL, d[R], d[W], d[K], d[V], d[A], d[B],
+                               d[INPUTS]};
+    double sequential = 0;
+    if (bad || !d[INPUTS] || !seqs || !state || !y || !r.work)
+        bad = err_set(e, EXIT_FAILED_RECORDS, "wkv%d: no memory for %zu rows", kind, rows);
+    for (int form = SEQUENTIAL; !bad && form < FORMS; form++)
+        bad = time_form(&r, kind, c, (enum form)form, &sequential, e);
+    for (int i = 0; i < INPUTS; i++) {
+        ops->free(b->backend, x[i]);
+        ops->free(b->backend, d[i]);
+    }
+    void *others[] = {d[INPUTS], seqs, state, y, r.work};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        ops->free(b->backend, others[i]);
+    free(kappa);
+    return bad;
+}
+
+int bench_wkv(struct bench *b, struct err *e)
+{
+    int bad = bench_backend(b, e);
+    bench_level(b, DTYPE_F32);
+    b->backend->act = DTYPE_F32;
+    for (int kind = 6; !bad && kind <= 7; kind++)
+        for (size_t i = 0; !bad && i < sizeof kases / sizeof *kases; i++) {
+            struct err why = {0};
+            if (run_case(b, kind, &kases[i], &why))
+                bad = bench_forgive(b, &why, "wkv", e);
+        }
+    return bad;
+}

@@ -1,0 +1,240 @@
+#!/usr/bin/env bats
+# Ablation: options against the base, and whether what was claimed of them held; what fits which
+# memory; what a plan says of answers that will change.
+bats_require_minimum_version 1.5.0
+
+setup() {
+    set -o pipefail
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    BIN=$(realpath "${BIN:-build/bin}")
+    export CROSSOVER_SHARE=$PWD
+    T=$BATS_TEST_TMPDIR
+}
+
+conforms() { jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$1"; }
+
+# option NAME EXACT CLAIMS [MORE]
+option() {
+    jq -cn --arg o "$1" --argjson exact "$2" --argjson claims "$3" --argjson more "${4:-{\}}" \
+        '{schema: "crossover/1", kind: "option", run: "t", option: $o, flags: "--\($o)",
+          exact: $exact, text: $o, claims: $claims, systems: ["llada"]} + $more'
+}
+
+# of OPTION MS BYTES RIGHT: five launches that took so long, one memory, 40 answers, so many right,
+# each of them with ids of its own option where it is "other".
+of() {
+    jq -cn --arg o "$1" --argjson ms "$2" --argjson bytes "$3" --argjson right "$4" '
+        {schema: "crossover/1", run: "t", option: $o, point: "p\($o)", config: "m \($o)",
+         model: "m", arch: "llada", paradigm: "masked_diffusion", workload: "w", prompts: 40,
+         batch: 8, gen_length: 16, steps: 8, contract: "answer", device: "cpu"} as $r
+        | $r + {kind: "metric", metric: "e2e_ns", unit: "ns", direction: "lower", n: 40,
+                value: ($ms * 1e6), lo: null, hi: null, launches: 5,
+                launch_values: [range(5) | {launch: ., value: (($ms + . * $ms / 400) * 1e6)}]},
+          ("weights", "kv", "activations", "allocated_peak", "reserved_peak"
+           | $r + {kind: "metric", metric: "memory_\(.)_bytes", unit: "bytes", direction: "lower",
+                   n: 40, value: (if . == "kv" then 0 else $bytes end), lo: null, hi: null,
+                   launches: 5}),
+          (range(40) as $i
+           | $r + ({kind: "quality", id: "q\($i)", metric: "accuracy", direction: "higher",
+                    value: (if $i < $right then 1 else 0 end)},
+                   {kind: "generation", id: "q\($i)", phase: "timed", status: "ok",
+                    token_ids: [1, $i, (if $o == "other" then 7 else 2 end)]}))'
+}
+
+# Three options of one system, run; one that was not.
+run_of() {
+    { of base 100 1000 30; of lean 98 500 30; of other 50 1000 2; of elsewhere 90 500 30
+    } > "$T/in"
+    "$BIN/compare" -q --no-meta --by option --base base --cost e2e_ns "$T/in" > "$T/comparison"
+    conforms "$T/comparison"
+    jq -cn -f pipelines/ablation.jq --slurpfile options "$T/options" "$T/in" "$T/comparison" \
+        > "$T/outcomes"
+    conforms "$T/outcomes"
+}
+
+four() {
+    option base '["llada"]' '[]' '{"flags": "", "stair": 0}'
+    option lean '["llada"]' '[
+        {"row": "2-18", "text": "half", "metric": "memory_allocated_peak_bytes", "most": 0.5},
+        {"row": "2-19", "text": "less", "metric": "memory_weights_bytes", "most": 0.4},
+        {"row": "1-13", "text": "cache", "metric": "memory_kv_bytes", "most": 0.5},
+        {"row": "1-08", "text": "fast", "metric": "e2e_ns", "most": 0.9},
+        {"row": "2-20", "text": "as good", "metric": "accuracy", "least": 0}]' '{"stair": 1}'
+    option other '[]' '[
+        {"row": "0-35", "text": "faster", "metric": "e2e_ns", "most": 0.9},
+        {"row": "0-51", "text": "as good", "metric": "accuracy", "least": -0.02}]'
+    option elsewhere '["llada"]' '[
+        {"row": "1-01", "text": "lean", "metric": "memory_weights_bytes", "most": 0.9}]' \
+        '{"device": "cuda", "needs": "a GPU"}'
+    option absent '[]' '[
+        {"row": "1-25", "text": "small", "metric": "memory_weights_bytes", "most": 0.6}]'
+}
+
+@test "effects against claims: held, not held, undecided, not applicable" {
+    four > "$T/options"
+    run_of
+    outcome() { # OPTION ROW: its outcome
+        jq -r --arg o "$1" --arg r "$2" \
+            'select(.option == $o).claims[] | select(.row == $r).outcome' "$T/outcomes"
+    }
+    [ "$(outcome lean 2-18)" = held ]
+    [ "$(outcome lean 2-19)" = "not held" ]
+    [ "$(outcome lean 1-13)" = "not applicable" ] # the base has no cache
+    [ "$(outcome lean 1-08)" = "not held" ]
+    [ "$(outcome lean 2-20)" = undecided ]
+    [ "$(outcome lean 0-51)" = held ]
+    [ "$(outcome other 0-35)" = held ]
+    [ "$(outcome other 0-51)" = "not held" ]
+    [ "$(outcome absent 1-25)" = "not applicable" ]
+    [ "$(outcome elsewhere 1-01)" = "not applicable" ] # it ran on a processor
+    jq -se '(map({(.option): .}) | add) as $o
+        | ($o | keys) == ["absent", "base", "elsewhere", "lean", "other"]
+          and $o.lean.memory_ratio == 0.5 and $o.lean.differing_answers == 0
+          and $o.other.answers == 40 and $o.other.differing_answers == 40
+          and ($o.other.time_ratio - 0.5) * ($o.other.time_ratio - 0.5) < 1e-9
+          and $o.base.time_ratio == null and $o.base.e2e_ns == 1e8 and $o.base.claims == []
+          and $o.absent.not_run_reason != null' "$T/outcomes"
+    jq -nr -f pipelines/outcomes.jq "$T/outcomes" > "$T/said"
+    grep -q '^    2-19 not held: less (memory_weights_bytes -50 %)$' "$T/said"
+    grep -q '^llada elsewhere (--elsewhere): it needs a GPU$' "$T/said"
+    grep -q '^llada absent (--absent): it needs what this machine lacks$' "$T/said"
+    [ "$(tail -n 1 "$T/said")" = "claims: 3 held, 4 not applicable, 3 not held, 1 undecided" ]
+    jq -nr -f pipelines/found.jq "$T/outcomes" | grep -q "^2-18	held, llada lean: half; .* -50 %$"
+}
+
+@test "tokens that change where none may are an error" {
+    four | jq -c 'if .option == "other" then .exact = ["llada"] else . end' > "$T/options"
+    run_of
+    run jq -nr -f pipelines/outcomes.jq "$T/outcomes"
+    [ "$status" -eq 5 ]
+    [[ $output == *"error: tokens changed where none may: llada other"* ]]
+}
+
+@test "the claims of the file: rows that exist, flags that both generators take" {
+    conforms data/ablation.ndjson
+    jq -r '.claims[]?.row' data/ablation.ndjson | sort -u > "$T/rows"
+    [ "$(wc -l < "$T/rows")" -gt 15 ]
+    while read -r row; do grep -q "^$row	" data/requirements.tsv; done < "$T/rows"
+    jq -se 'map(.option) | length == (unique | length) and .[0] == "base"' data/ablation.ndjson
+    jq -se 'all(.[].claims[]?; (.most == null) != (.least == null))' data/ablation.ndjson
+    jq -nr -f pipelines/options.jq data/ablation.ndjson > "$T/mk"
+    echo '{"id":"p","prompt_ids":[11,42,300,7,99]}' > "$T/prompt"
+    # bad usage (64) is only what says that it needs something
+    jq -r '.option as $o | (if .needs then 64 else 69 end) as $may
+        | (.systems // ["llada", "llama"])[] as $s | "\($s) \($may) \($o) \(.flags)"' \
+        data/ablation.ndjson > "$T/flags"
+    while read -r system may name flags; do
+        grep -q "^option_FLAGS_$name := $flags\$" "$T/mk" || { echo "$name"; false; }
+        code=0
+        # shellcheck disable=SC2086
+        "$BIN/gen-$system" -q --no-meta -m "data/models/$system-demo" --device cpu --batch 8 \
+            --limit 1 $flags --explain "$T/prompt" > "$T/plan" 2> "$T/said" || code=$?
+        [ "$code" -eq 0 ] || [ "$code" -eq 69 ] || [ "$code" -eq "$may" ] ||
+            { echo "$system $name: $code"; cat "$T/said"; false; }
+    done < "$T/flags"
+    # what a shell or make would take apart is refused
+    option a '[]' '[]' '{"flags": "--trim off; ls"}' > "$T/bad"
+    run jq -nr -f pipelines/options.jq "$T/bad"
+    [ "$status" -eq 65 ]
+    option 'a$b' '[]' '[]' > "$T/bad"
+    run jq -nr -f pipelines/options.jq "$T/bad"
+    [ "$status" -eq 65 ]
+}
+
+@test "a base is of the same system, prompts and way of scoring" {
+    { of base 100 1000 30; of lean 98 500 30; } > "$T/both"
+    jq -c '., (select(.option == "lean") | .workload = "v" | .point += "v")' "$T/both" > "$T/in"
+    run --separate-stderr "$BIN/compare" --no-meta --by option --base base --cost e2e_ns "$T/in"
+    [ "$status" -eq 0 ]
+    [[ $stderr == *"'m lean' has no base"* ]]
+    jq -se 'map(.point) | unique == ["plean"]' <<< "$output"
+    jq -c 'if .option == "base" then .arch = "llama" else . end' "$T/in" > "$T/apart"
+    run "$BIN/compare" --no-meta --by option --base base --cost e2e_ns "$T/apart"
+    [ "$status" -eq 65 ]
+}
+
+fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
+
+@test "what fits which memory is what arithmetic by hand says" {
+    fits 80,8,4,6,24,12,16 -m synth:llada-8b,synth:llama3-8b --batch 1,32 \
+        --gen-length 128,2048 > "$T/out"
+    conforms "$T/out"
+    jq -se --slurpfile all "$T/out" '
+        def near($b): (. - $b) * ($b | 1 / .) | . < 0.01 and . > -0.01;
+        def cell($m; $l; $b; $n): $all[] | select(.model == "synth:\($m)" and .level == $l and
+            .batch == $b and .new_tokens == $n);
+        # 32 layers of 218112000 parameters, embedding and head, two bytes each
+        (cell("llada-8b"; "exact"; 1; 128)
+         | (.memory_weights_bytes | near(2 * (32 * 218112000 + 2 * 126464 * 4096)))
+           and .memory_kv_bytes == 0 and .fits_gb == 24),
+        # int8: a byte for all but the embedding, which keeps two
+        (cell("llada-8b"; "moderate"; 1; 128)
+         | (.memory_weights_bytes | near(32 * 218112000 + 3 * 126464 * 4096)) and .fits_gb == 12),
+        # nf4 in 4.127 bits, the head in int8
+        (cell("llada-8b"; "aggressive"; 1; 128)
+         | (.memory_weights_bytes | near(32 * 218112000 * 4.127 / 8 + 3 * 126464 * 4096))
+           and .fits_gb == 6),
+        # 131072 bytes of keys and values a token: 9.1 GB beside 16.06 GB of weights
+        (cell("llama3-8b"; "exact"; 32; 2048)
+         | (.memory_kv_bytes | near(131072 * (128 + 2048) * 32)) and .fits_gb == 80),
+        (map(.level) | unique == ["aggressive", "exact", "mild", "moderate"]),
+        (all(.modelled and .what == "fit" and .capacity_gb == [4, 6, 8, 12, 16, 24, 80] and
+             .memory_bytes == .memory_weights_bytes + .memory_kv_bytes + .memory_activations_bytes
+             and .needed_bytes > .memory_bytes and .needed_bytes < 1.05 * .memory_bytes + 3e7 and
+             (.fits_gb == null or .needed_bytes <= 1e9 * .fits_gb)))' "$T/out" > "$T/said"
+    [ "$(paste -sd ' ' "$T/said")" = "true true true true true true" ]
+    fits 4 -m synth:tiny-llada --prompt 500 --gen-length 128 |
+        jq -se 'all(.fits_gb == null and (.fits_gb_reason | test("context")))'
+    fits 4 -m synth:llada-8b | jq -se 'all(.fits_gb == null and (.fits_gb_reason | test("larger")))'
+    # nf4 wants rows of 64 values, which this one has not
+    run --separate-stderr "$BIN/forecast" --no-meta --fit 4 -m synth:tiny-llama --dtype f32
+    jq -se 'map(.level) == ["exact", "mild", "moderate"]' <<< "$output"
+    [[ $stderr == *"aggressive is left out: "*64* ]]
+    run fits 4,x
+    [ "$status" -eq 64 ]
+    jq -nr -f pipelines/fits.jq "$T/out" > "$T/said"
+    grep -q '^synth:llada-8b moderate, 128 + 128 tokens: .*8 GB -, 12 GB 32, ' "$T/said"
+}
+
+@test "memory does not depend on the length of a block" {
+    echo '{"id":"p","prompt_ids":[11,42,300,7,99]}' > "$T/prompt"
+    "$BIN/gen-llada" -q --no-meta -m synth:llada-1b --device cpu --explain --gen-length 128 \
+        --block-length 8,32,128 "$T/prompt" | jq -se 'map(.planned_bytes) | length == 3 and
+        max < 1.01 * min'
+}
+
+@test "a plan that changes answers says so, and how far the weights move" {
+    echo '{"id":"p","prompt_ids":[11,42,300,7,99]}' > "$T/prompt"
+    plan() {
+        "$BIN/gen-llama" --no-meta -m data/models/llama-demo --device cpu --explain "$@" \
+            "$T/prompt" 2> "$T/said"
+    }
+    plan --level exact > "$T/out"
+    conforms "$T/out"
+    jq -e '.exact and .weights_error_ratio == 0' "$T/out"
+    plan --level moderate | jq -e '.exact == false and .weights_error_ratio > 0.005 and
+        .weights_error_ratio < 0.012'
+    grep -q 'int8: weights change by .* % of their size, and so do answers' "$T/said"
+    plan --level aggressive | jq -e '.exact == false and .weights_error_ratio > 0.085 and
+        .weights_error_ratio < 0.1'
+}
+
+@test "the waterfall and the matrix of what fits are drawn, and told on the page" {
+    command -v gnuplot > /dev/null || skip "no gnuplot here"
+    four > "$T/options"
+    run_of
+    fits 8,24 -m synth:llada-8b --batch 1,4 --gen-length 128 > "$T/fits"
+    cd "$T"
+    for type in waterfall fit; do
+        "$BIN/plot" --type $type outcomes fits -o $type.svg
+        [ -s $type.svg ] && [ -s $type.tsv ] && [ -s $type.txt ]
+        "$BIN/plot" --type $type "$CROSSOVER_SHARE/tests/fixtures/plot-metric.ndjson" -o none.svg
+        grep -q 'no ablation\|no records of forecast --fit' none.txt none.svg
+    done
+    grep -q 'lean' waterfall.tsv
+    grep -q -- '-50' waterfall.tsv
+    "$BIN/report" -q --format markdown outcomes fits -o page.md
+    grep -q 'What each option saves and costs' page.md
+    grep -q '| lean .*| 0 of 40, exact .*-50.* %.*2-18 held; 2-19 not held' page.md
+    grep -q '| 2-18 | half | llada | lean | memory.* at most -50.* | held |' page.md
+}

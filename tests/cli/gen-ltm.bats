@@ -1,0 +1,179 @@
+#!/usr/bin/env bats
+bats_require_minimum_version 1.5.0
+# Latent thought models from outside: training, generating, scoring. The numbers themselves are
+# checked in tests/model/test-think.c and test-posterior.c.
+
+setup_file() {
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    export BIN="${BIN:-build/bin}" D="$BATS_FILE_TMPDIR"
+    "$BIN/write-corpus" --count 60 --seed 1 -o "$D/corpus"
+    # short runs, tiny shapes; the options of a training
+    export SHAPE="--width 32 --layers 2 --heads 2 --kv-heads 2 --ffn 48 --vocab 300 --context 256
+        --latents 3 --window 24 --vi-steps 4 --steps 30 --warmup 3 --rate 0.01 --rows 384
+        --max-len 96 --threads 1"
+    # shellcheck disable=SC2086
+    "$BIN/train-lm" -q --arch ltm $SHAPE --report 5 --valid "$D/corpus" --out "$D/m" "$D/corpus" \
+        > "$D/loss"
+}
+
+setup() {
+    set -o pipefail
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    T=$BATS_TEST_TMPDIR
+    cat > "$T/prompts" << 'END'
+{"id":"p1","text":"Write a story about a boat."}
+{"id":"p2","prompt_ids":[5,6,7,8,9,10,11]}
+{"id":"p3","prompt_ids":[12]}
+END
+    GEN=("$BIN/gen-ltm" -m "$D/m" --max-new 8 --ignore-eos --no-meta -q --threads 1)
+    read -rd '' -a shape <<< "$SHAPE" || true
+}
+
+sound() { jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$@"; }
+ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
+
+@test "training: the loss falls, records and checkpoint say what it is" {
+    jq -se 'map(select(.kind == "train")) | .[0].loss > .[-1].loss + 0.3 and
+        all(.arch == "ltm" and .paradigm == "latent") and .[-1].valid_loss < .[0].loss - 0.3' \
+        "$D/loss"
+    sound "$D/loss"
+    jq -e '.architectures == ["LatentThoughtForCausalLM"] and .mixer == "swa" and
+        .sliding_window == 24 and .latents_per_layer == 3' "$D/m/config.json"
+    jq -se '.[0].rows == 30 * 384 * 5' "$D/m/training.ndjson" # each row five times
+}
+
+@test "the same bits at 1 and 3 threads, and after an interruption" {
+    train=("$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --steps 6)
+    "${train[@]}" --out "$T/one" "$D/corpus" > "$T/loss"
+    "${train[@]}" --threads 3 --out "$T/three" "$D/corpus" > "$T/loss"
+    cmp "$T/one/model.safetensors" "$T/three/model.safetensors"
+    run -74 "${train[@]}" --save 2 --report 4 --out "$T/again" -o /dev/full "$D/corpus"
+    [ -e "$T/again/train.state" ]
+    "${train[@]}" --out "$T/again" "$D/corpus" > "$T/loss"
+    cmp "$T/one/model.safetensors" "$T/again/model.safetensors"
+    cp "$D/m/config.json" "$T/again/train.state"
+    run -65 "${train[@]}" --out "$T/again" "$D/corpus"
+}
+
+@test "--init: a left-to-right model is given latents; other settings refuse its state" {
+    plain=(--width 32 --layers 2 --heads 2 --kv-heads 2 --ffn 48 --vocab 300 --context 256 -q
+           --no-meta --max-len 96 --rows 384 --steps 4 --threads 1)
+    "$BIN/train-lm" --arch llama "${plain[@]}" --out "$T/llama" "$D/corpus" > "$T/loss"
+    "$BIN/train-lm" --arch ltm "${plain[@]}" --latents 2 --vi-steps 2 --init "$T/llama" \
+        --out "$T/ltm" "$D/corpus" > "$T/loss"
+    jq -e '.latents_per_layer == 2 and .sliding_window == 256' "$T/ltm/config.json"
+    jq -se 'map(.arch) == ["llama", "ltm"]' "$T/ltm/training.ndjson"
+    run -74 "$BIN/train-lm" --arch ltm "${plain[@]}" --save 2 --report 4 --vi-steps 2 \
+        --out "$T/cut" -o /dev/full "$D/corpus"
+    for other in "--vi-steps 3" "--vi-rate 0.2" "--latents 5" "--window 9"; do
+        # shellcheck disable=SC2086
+        run -65 --separate-stderr "$BIN/train-lm" --arch ltm "${plain[@]}" --vi-steps 2 $other \
+            --out "$T/cut" "$D/corpus"
+        [[ $stderr == *"${other% *} expected "* || $stderr == *"another shape"* ||
+            $stderr == *"not a state of this network"* ]]
+    done
+}
+
+@test "a generation holds what fitting cost and is worth" {
+    "${GEN[@]}" --vi-steps 0,8 "$T/prompts" > "$T/out"
+    sound "$T/out"
+    jq -se 'length == 6 and all(.arch == "ltm" and .paradigm == "latent" and .axis == "vi_steps"
+        and .z == "posterior" and .new_tokens == 8 and .passes == 8 and .state_bytes > 0
+        and .vi_ns + .decode_ns == .e2e_ns and .ttft_ns > .vi_ns and .kl_nats > 0
+        and .emit_tokens == [1,1,1,1,1,1,1,1])
+        and ([.[].series] | unique | length) == 1 and ([.[].point] | unique | length) == 2
+        and (map(select(.vi_steps == 0)) | all(.elbo_nats == null and
+            .elbo_nats_reason == "nothing was fitted"))
+        and (map(select(.vi_steps == 8)) | all(.elbo_nats != null))' "$T/out"
+    jq -se '(map(select(.vi_steps == 8 and .id == "p1").model_flops) | add) >
+        2 * (map(select(.vi_steps == 0 and .id == "p1").model_flops) | add)' "$T/out"
+    "${GEN[@]}" --z prior,zero "$T/prompts" > "$T/out"
+    sound "$T/out"
+    jq -se 'length == 6 and all(.vi_steps == null and .kl_nats == null and .elbo_nats == null and
+        .kl_nats_reason == "nothing was fitted")' "$T/out"
+}
+
+@test "batch, cache and threads change no id; seed, source and steps do" {
+    for how in "--vi-steps 4" "--vi-steps 4 --z-draw sample --refit 3" "--z prior"; do
+        read -ra more <<< "$how --temperature 1 --max-new 40"
+        "${GEN[@]}" "${more[@]}" "$T/prompts" > "$T/a"
+        "${GEN[@]}" "${more[@]}" --batch 3 --threads 3 "$T/prompts" > "$T/b"
+        "${GEN[@]}" "${more[@]}" --cache off "$T/prompts" > "$T/c"
+        cmp <(ids "$T/a") <(ids "$T/b")
+        cmp <(ids "$T/a") <(ids "$T/c")
+    done
+    "${GEN[@]}" "${more[@]}" --seed 8 "$T/prompts" > "$T/b"
+    run -1 cmp -s <(ids "$T/a") <(ids "$T/b")
+    "${GEN[@]}" "${more[@]}" --z zero "$T/prompts" > "$T/b"
+    run -1 cmp -s <(ids "$T/a") <(ids "$T/b")
+    # two runs in one process are two processes
+    "${GEN[@]}" --vi-steps 4 --repeat 2 "$T/prompts" > "$T/b"
+    "${GEN[@]}" --vi-steps 4 "$T/prompts" > "$T/a"
+    cmp <(ids "$T/a" "$T/a") <(ids "$T/b")
+}
+
+@test "a pass costs the same at every position: rows a pass, slots of a text" {
+    "${GEN[@]}" --z zero --max-new 200 <(sed -n 3p "$T/prompts") > "$T/long"
+    "${GEN[@]}" --z zero --max-new 100 <(sed -n 3p "$T/prompts") > "$T/short"
+    jq -se '.[0].state_bytes == .[1].state_bytes and .[0].rows == 200 and
+        .[0].memory.kv_bytes == .[1].memory.kv_bytes' "$T/long" "$T/short"
+}
+
+@test "quantized, planned, watched, checked" {
+    "${GEN[@]}" --quant int8 --vi-steps 2 "$T/prompts" > "$T/int8"
+    jq -se 'all(.quant == "int8" and .status == "ok")' "$T/int8"
+    "${GEN[@]}" --vi-steps 2 --batch 3 --explain "$T/prompts" > "$T/plan"
+    "${GEN[@]}" --vi-steps 2 --batch 3 "$T/prompts" > "$T/ran"
+    [ "$(jq .planned_bytes "$T/plan")" -eq "$(jq -s '.[0].memory.planned_bytes' "$T/ran")" ]
+    jq -se 'all(.memory.planned_bytes == .memory.weights_bytes + .memory.kv_bytes +
+        .memory.activations_bytes)' "$T/ran"
+    "${GEN[@]}" --mem-cap 200K "$T/prompts" > "$T/oom" || [ "$?" -eq 1 ]
+    jq -se 'all(.status == "oom" and .vi_ns == null)' "$T/oom"
+    "${GEN[@]}" --vi-steps 2 --trace "$T/trace" "$T/prompts" > "$T/seen"
+    cmp <(ids "$T/seen") <(ids <("${GEN[@]}" --vi-steps 2 "$T/prompts"))
+    [ "$(jq -s 'map(select(.kind == "commit")) | length' "$T/trace")" -eq 24 ]
+    "${GEN[@]}" --vi-steps 2 --self-check 1 --repeat 2 "$T/prompts" > "$T/seen"
+    [ "$(wc -l < "$T/seen")" -eq 6 ]
+}
+
+@test "what does not go together is said: tool, device, mode, target" {
+    run -65 --separate-stderr "$BIN/gen-llama" -m "$D/m" "$T/prompts"
+    [[ $stderr == *"gen-llama does not run latent models (try gen-ltm)"* ]]
+    run -65 --separate-stderr "$BIN/gen-ltm" -m synth:tiny-llama "$T/prompts"
+    [[ $stderr == *"try gen-llama"* ]]
+    run -69 --separate-stderr "${GEN[@]}" --device ref "$T/prompts"
+    [[ $stderr == *"no gradients: latents are fitted with --device cpu"* ]]
+    "${GEN[@]}" --device ref --z zero "$T/prompts" > "$T/ref"
+    cmp <(ids "$T/ref") <(ids <("${GEN[@]}" --z zero "$T/prompts"))
+    for mode in judge nll kstep; do
+        run -65 --separate-stderr "$BIN/score-ppl" --mode $mode -m "$D/m" "$T/prompts"
+        [[ $stderr == *"does not go with a latent checkpoint (try --mode elbo)"* ]]
+    done
+    run -65 --separate-stderr "$BIN/score-ppl" --mode iwae -m synth:tiny-llada "$T/prompts"
+    echo '{"id":"p","text":"one","reference":"two"}' > "$T/pair"
+    run --separate-stderr "$BIN/score-ppl" --mode elbo --target reference -m "$D/m" "$T/pair"
+    [ "$status" -ne 0 ]
+    [[ $stderr == *"the difference of two bounds is none"* ]]
+    sed 's/"swa"/"rwkv9"/' "$D/m/config.json" > "$T/config.json"
+    cp "$D/m/model.safetensors" "$D/m/tokenizer.json" "$T"
+    run -65 --separate-stderr "$BIN/gen-ltm" -m "$T" "$T/prompts"
+    [[ $stderr == *'mixer: expected "swa", got "rwkv9"'* ]]
+}
+
+@test "score-ppl: an ELBO and a tighter IWAE, more steps and tighter still" {
+    head -n 4 "$D/corpus" | jq -c '{id: "t\(input_line_number)", text: "\(.text)\(.reference)"}' \
+        > "$T/texts"
+    score() { "$BIN/score-ppl" -q --no-meta --threads 1 -m "$D/m" "$@" "$T/texts"; }
+    sum() { jq -s 'map(select(.id) | .value) | add' "$1"; }
+    score --mode elbo --samples 8 --vi-steps 1 > "$T/one"
+    score --mode elbo --samples 8 > "$T/elbo"
+    score --mode iwae --samples 8 > "$T/iwae"
+    sound "$T/elbo"
+    sound "$T/iwae"
+    jq -n -e "$(sum "$T/one") > $(sum "$T/elbo") and $(sum "$T/elbo") > $(sum "$T/iwae")"
+    jq -se 'map(select(.id)) | length == 4 and all(.metric == "elbo_nats" and .value_se > 0 and
+        .vi_steps == 64 and .elbo_samples == 8 and .ppl > 1)' "$T/elbo"
+    jq -se 'map(select(.summary).metric) | sort == ["iwae_bits_per_byte", "iwae_ppl"]' "$T/iwae"
+    score --mode elbo --samples 8 > "$T/again"
+    cmp "$T/elbo" "$T/again"
+}

@@ -1,0 +1,240 @@
+#!/usr/bin/env bats
+bats_require_minimum_version 1.5.0
+# Layers that are not in memory: the same tokens whatever is outside, memory as planned, what is
+# said before, what a plan gives up last, and a store that cannot be had.
+
+setup() {
+    set -o pipefail
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    BIN=${BIN:-build/bin}
+    T=$BATS_TEST_TMPDIR
+    mkdir "$T/spool"
+    export TMPDIR=$T/spool
+    for n in 3 40 11; do
+        jq -nc --argjson n "$n" '{id: "p\($n)", prompt_ids: [range(10; 10 + $n)]}'
+    done > "$T/prompts"
+    LLADA=("$BIN/gen-llada" -m data/models/llada-demo --device cpu --gen-length 16 --steps 4)
+    LLAMA=("$BIN/gen-llama" -m data/models/llama-demo --device cpu --max-new 8 --ignore-eos)
+}
+
+ids() {
+    jq -c 'select(.kind == "generation") | [.id, .batch, .cache, .token_ids]' "$1" | sort
+}
+
+conforms() {
+    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$1"
+}
+
+# refused CODE TEXT COMMAND...: it ends with CODE, no output, and a last line that has TEXT.
+refused() {
+    run --separate-stderr "${@:3}"
+    [ "$status" -eq "$1" ] && [ -z "$output" ] &&
+        [[ "${stderr_lines[-1]}" == *"$2"* ]] || { echo "$status: $stderr"; return 1; }
+}
+
+# same COMMAND...: it gives the same tokens with any number of layers outside (4 of 4 at most), and
+# its records say how many those are.
+same() {
+    "$@" --no-meta -q "$T/prompts" > "$T/whole"
+    jq -se 'all(has("offload_layers") or has("offload_bytes") | not)' "$T/whole"
+    for map in 0 1 2 3 first:1 last:1; do
+        "$@" --no-meta -q --device-map "$map" "$T/prompts" > "$T/out" || return 1
+        cmp <(ids "$T/out") <(ids "$T/whole") || { echo "$map: $*"; return 1; }
+        jq -se --arg map "$map" '($map | split(":") | last | tonumber) as $stay
+            | all(.status == "ok" and .offload_layers == 4 - $stay and .slow_down_ratio >= 1 and
+                  .offload_bytes_per_s > 0 and (.config | contains(" offload=\(4 - $stay)")))
+            and (map(.offload_bytes) | unique | length == 1)' "$T/out" || return 1
+    done
+    for map in all 4 99; do
+        "$@" --no-meta -q --device-map "$map" "$T/prompts" > "$T/out"
+        cmp <(jq -c '[.point, .token_ids]' "$T/out") <(jq -c '[.point, .token_ids]' "$T/whole")
+    done
+}
+
+@test "the same tokens with any device map: both models, batches, caches, formats" {
+    same "${LLADA[@]}" --batch 1,3 --cache none,dual,features
+    same "${LLADA[@]}" --cfg-scale 1 --unmask threshold --temperature 0.5
+    same "${LLAMA[@]}" --batch 1,3 --cache on,off
+    same "${LLAMA[@]}" --lookup 3 --batch 2
+    for quant in int8 nf4; do
+        same "${LLADA[@]}" --quant "$quant"
+        same "${LLAMA[@]}" --quant "$quant" --batch 3
+    done
+    "${LLADA[@]}" --device-map 1 -o "$T/records" "$T/prompts" 2> "$T/said"
+    conforms "$T/records"
+    jq -se 'map(select(.kind == "generation")) | length == 3 and
+        all(.offload_wait_ns >= 0 and .offload_wait_ns <= .batch_ns)' "$T/records"
+    grep -q 'llada-demo: 3 of 4 layers are offloaded: a pass reads .* MB at .* MB/s (measured), '\
+'which takes .* s, while it computes for .* s (measured on a layer): .* times as long$' "$T/said"
+    rmdir "$T/spool"
+}
+
+# planned ALL CAP COMMAND...: in so little memory, ALL bytes short of what it takes in whole, it
+# runs with --device-map auto, within 5 % of its plan, never above the cap.
+planned() {
+    run --separate-stderr "${@:3}" --mem-cap "$2" --no-meta -q "$T/prompts"
+    [ "$status" -eq 1 ]
+    jq -se 'all(.status == "oom")' <<< "$output"
+    "${@:3}" --mem-cap "$2" --device-map auto --no-meta -q "$T/prompts" > "$T/out"
+    "${@:3}" --no-meta -q "$T/prompts" > "$T/whole"
+    cmp <(ids "$T/out") <(ids "$T/whole")
+    jq -se --argjson cap "$2" --argjson all "$1" '
+        def near($a; $b): ($a - $b) * ($a - $b) <= $b * $b * 0.0025;
+        all(.status == "ok" and .offload_layers >= 3 and (.memory |
+            .reserved_peak_bytes <= $cap and .load_allocated_peak_bytes <= $cap and
+            near(.planned_bytes; .allocated_peak_bytes) and .planned_bytes < $all))' "$T/out" ||
+        { jq -c '[.offload_layers, .memory]' "$T/out"; return 1; }
+}
+
+# needs COMMAND...: bytes that the neediest of its batches takes.
+needs() { "$@" --no-meta -q --explain "$T/prompts" | jq -s 'map(.planned_bytes) | max'; }
+
+@test "--device-map auto: in less memory than the weights take, with the same tokens" {
+    for command in LLADA LLAMA; do
+        declare -n run=$command
+        all=$(needs "${run[@]}" --dtype f32)
+        least=$(needs "${run[@]}" --dtype f32 --device-map 0)
+        [ "$least" -lt $((all * 9 / 10)) ]
+        planned "$all" $((least + least / 20)) "${run[@]}" --dtype f32
+        all=$(needs "${run[@]}" --batch 3 --quant int8)
+        least=$(needs "${run[@]}" --batch 3 --quant int8 --device-map 0)
+        planned "$all" $((least + least / 16)) "${run[@]}" --batch 3 --quant int8
+    done
+    # where all fits nothing is outside
+    "${LLAMA[@]}" --device-map auto --mem-cap 1G --no-meta "$T/prompts" 2> "$T/said" |
+        jq -se 'all(has("offload_layers") | not)'
+    [ ! -s "$T/said" ]
+    run --separate-stderr "${LLAMA[@]}" --device-map auto --mem-cap 100K --no-meta "$T/prompts"
+    [ "$status" -eq 1 ]
+    [[ $stderr == *"W112"*"does not fit with all layers offloaded either"* ]]
+}
+
+@test "--explain says what is outside, what that costs, and loads nothing" {
+    "${LLADA[@]}" --device-map 1 --batch 1,3 --explain -o "$T/plan" "$T/prompts" 2> "$T/said"
+    conforms "$T/plan"
+    "${LLADA[@]}" --device-map 1 --batch 1,3 -q --no-meta "$T/prompts" > "$T/run"
+    jq -n --slurpfile plan "$T/plan" --slurpfile run "$T/run" '
+        ($plan | map(select(.kind == "plan"))) as $plan
+        | ($plan | length) == 2 and all($plan[]; . as $p
+            | .offload_layers == 3 and .slow_down_ratio >= 1 and .offload_bytes_per_s > 0 and .exact
+              and any($run[]; .point == $p.point and .offload_bytes == $p.offload_bytes))' |
+        grep -qx true
+    [ "$(grep -c ' 3 of 4 layers are offloaded: ' "$T/said")" -eq 2 ]
+}
+
+@test "--on-oom plan offloads last: behind batches and levels, and not where it was said" {
+    # where --quant was said the last level is above what fits, so layers go
+    least=$(needs "${LLAMA[@]}" --kv-dtype bf16 --dtype f32 --device-map 0)
+    cap=$((least + least / 20))
+    "${LLAMA[@]}" --dtype f32 --quant none --batch 3 --mem-cap "$cap" --on-oom plan --no-meta \
+        "$T/prompts" > "$T/out" 2> "$T/said"
+    grep -q 'W110: llama-demo: .* it runs at level aggressive with [34] of 4 layers offloaded '\
+'(--on-oom plan)$' "$T/said"
+    jq -se --argjson cap "$cap" 'all(.status == "ok" and .level == "aggressive" and .quant == "none"
+        and .offload_layers >= 3 and .new_tokens == 8 and .memory.reserved_peak_bytes <= $cap)' \
+        "$T/out"
+    "${LLAMA[@]}" --dtype f32 --kv-dtype bf16 --batch 3 --no-meta -q "$T/prompts" > "$T/whole"
+    cmp <(jq -c '[.id, .token_ids]' "$T/out") <(jq -c '[.id, .token_ids]' "$T/whole")
+    # a level that fits comes first
+    "${LLAMA[@]}" --dtype f32 --mem-cap "$cap" --on-oom plan --no-meta "$T/prompts" 2> "$T/said" |
+        jq -se 'all(.status == "ok" and .level != null and .quant != "none" and
+            (has("offload_layers") | not))'
+    run --separate-stderr "${LLAMA[@]}" --dtype f32 --quant none --device-map all \
+        --mem-cap "$cap" --on-oom plan --no-meta "$T/prompts"
+    [ "$status" -eq 1 ]
+    [[ $stderr == *"W110"*"no level is small enough"* ]]
+}
+
+@test "a store that cannot be had: 73, 74, and a map that is none: 64" {
+    for map in -1 x 3x first: first:x auto:2 ''; do
+        refused 64 "--device-map: expected all, auto, N, first:N or last:N, got '$map'" \
+            "${LLADA[@]}" --device-map "$map" "$T/prompts"
+    done
+    refused 73 "$T/none: no file for layers can be made there: No such file or directory "\
+"(--offload-dir names another folder)" "${LLADA[@]}" --device-map 0 --offload-dir "$T/none" \
+        "$T/prompts"
+    refused 73 "$T/prompts: no file for layers can be made there: Not a directory" \
+        "${LLADA[@]}" --device-map 0 --offload-dir "$T/prompts" "$T/prompts"
+    refused 73 "no file for layers can be made there" \
+        env TMPDIR="$T/none" "${LLADA[@]}" --device-map 0 "$T/prompts"
+    (
+        trap '' XFSZ
+        ulimit -f 100
+        refused 74 "bytes of layers cannot be kept there: File too large" \
+            "${LLADA[@]}" --device-map 0 "$T/prompts"
+    )
+    rmdir "$T/spool"
+}
+
+@test "a run that is interrupted leaves no file of layers behind, nor has it one to be seen" {
+    "${LLADA[@]}" --device-map 0 --gen-length 256 --block-length 32 --steps 256 --repeat 100 \
+        -o "$T/out" "$T/prompts" 2> "$T/said" &
+    for _ in {1..600}; do
+        [ "$(ls -l "/proc/$!/fd" 2> /dev/null | grep -c "$T/spool/.*(deleted)")" -eq 0 ] || break
+        sleep 0.1
+    done
+    ls -l "/proc/$!/fd" | grep -q "$T/spool/.*(deleted)"
+    [ -z "$(ls -A "$T/spool")" ]
+    kill -INT $!
+    status=0
+    wait $! || status=$?
+    [ "$status" -eq 130 ]
+    rmdir "$T/spool"
+}
+
+@test "an emulated device: the same tokens, passes recorded, memory as planned" {
+    export CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so"
+    [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, so no emulated device"
+    sed -i 1q "$T/prompts"
+    on() { # TOOL MODEL OPTION...: it runs with all layers but one outside, too
+        for map in all 0 1; do
+            "$BIN/$1" -m "$2" --device cuda --no-meta -q --device-map "$map" "${@:3}" \
+                "$T/prompts" > "$T/$map"
+        done
+        cmp <(ids "$T/0") <(ids "$T/all")
+        cmp <(ids "$T/1") <(ids "$T/all")
+        jq -se 'def near($a; $b): ($a - $b) * ($a - $b) <= $b * $b * 0.0025;
+            all(.status == "ok" and .offload_layers >= 2 and .offload_wait_ns == null and
+            near(.memory.planned_bytes; .memory.allocated_peak_bytes))' "$T/0"
+    }
+    on gen-llada synth:tiny-llada --gen-length 8 --block-length 8 --steps 4 --batch 2
+    on gen-llada synth:tiny-llada --gen-length 8 --block-length 4 --steps 4 --cache dual \
+        --quant int8
+    on gen-llama data/models/llama-demo --max-new 4 --ignore-eos
+    EMULATE_MEMORY=40000000 "$BIN/gen-llama" -m data/models/judge-demo --device cuda --dtype f32 \
+        --max-new 1 --no-meta -q --device-map auto "$T/prompts" > "$T/out"
+    jq -se 'all(.status == "ok" and .device == "cuda" and .offload_layers >= 3)' "$T/out"
+}
+
+# in_group BYTES COMMAND...: runs it in a control group with so much memory; PEAK: the most of it
+# that the group used.
+in_group() {
+    local folder=/sys/fs/cgroup/memory limit=memory.limit_in_bytes peak=memory.max_usage_in_bytes
+    [ -d "$folder" ] || { folder=/sys/fs/cgroup; limit=memory.max; peak=memory.peak; }
+    folder=$folder/crossover-test-$$
+    mkdir "$folder" 2> /dev/null || skip "no control group can be made here"
+    if ! [ -w "$folder/$limit" ] || ! [ -e "$folder/$peak" ]; then
+        rmdir "$folder"
+        skip "control groups have no limit of memory here"
+    fi
+    echo "$1" > "$folder/$limit"
+    bash -c 'echo $$ > "$0/cgroup.procs" && exec "$@"' "$folder" "${@:2}" > "$T/out" 2> "$T/said"
+    local status=$?
+    PEAK=$(cat "$folder/$peak")
+    rmdir "$folder"
+    return "$status"
+}
+
+@test "a control group with less memory than the weights take holds the whole process" {
+    cap=190000000
+    for shape in small-llada:gen-llada small-llama:gen-llama; do
+        how=(--max-new 3)
+        [ "$shape" != small-llada:gen-llada ] || how=(--gen-length 8 --block-length 8 --steps 2)
+        in_group "$cap" "$BIN/${shape#*:}" -m "synth:${shape%:*}" --device cpu --mem-cap "$cap" \
+            --device-map auto "${how[@]}" --limit 1 --no-meta "$T/prompts" ||
+            { cat "$T/said"; return 1; }
+        [ "$PEAK" -le "$cap" ]
+        jq -se --argjson cap "$cap" 'all(.status == "ok" and .offload_layers >= 3 and
+            .memory.reserved_peak_bytes <= $cap and .memory.process_peak_bytes <= $cap)' "$T/out"
+    done
+}

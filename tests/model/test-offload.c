@@ -1,0 +1,246 @@
+/* test-offload.c - layers outside: the same bits however many there are and wherever they lie in
+ * the network, memory as on paper, and what a store says that cannot be. And the store itself. */
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "lib/base/mem.h"
+#include "lib/network/forward.h"
+#include "lib/network/network.h"
+#include "tests/tap.h"
+
+enum { LAYERS = 5, T = 13 };
+
+/* ---- the store ---- */
+
+static unsigned char value(size_t block, size_t i)
+{
+    return (unsigned char)(i * 7 + i / 4096 * 13 + block * 31);
+}
+
+static void fill(struct backend *b, struct store *s, size_t block, size_t at, size_t bytes)
+{
+    struct err e = {0};
+    unsigned char *from = b->ops->alloc(b, bytes, MEMORY_WEIGHTS);
+    for (size_t i = 0; i < bytes; i++)
+        from[i] = value(block, at + i);
+    ok(!b->ops->store_put(b, s, block, at, from, bytes, &e), "block %zu from %zu on %s", block, at,
+       e.text);
+    b->ops->free(b, from);
+}
+
+static int holds(const unsigned char *p, size_t block, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (p[i] != value(block, i))
+            return 0;
+    return 1;
+}
+
+/* Blocks larger than what is written at once, the last part of one of them an odd number of bytes;
+ * two on their way at a time, and read in any order. */
+static void test_store(struct backend *b, const char *folder)
+{
+    enum { BLOCKS = 3, BYTES = (5 << 20) + 8192, FIRST = 4096, ALL = BYTES - 1000 };
+    static const size_t order[] = {2, 0, 1, 1, 2, 0, 0};
+    enum { N = sizeof order / sizeof *order };
+    struct err e = {0};
+    struct store *s = b->ops->store_open(b, folder, BLOCKS, BYTES, &e);
+    unsigned char *room = aligned_alloc(STORE_GRAIN, 2 * BYTES), *slot[] = {room, room + BYTES};
+    int same = 1;
+    if (!ok(s != NULL, "%s: a store in %s %s", b->ops->name, folder, e.text))
+        return;
+    for (size_t i = 0; i < BLOCKS; i++) {
+        fill(b, s, i, 0, FIRST);
+        fill(b, s, i, FIRST, ALL - FIRST);
+    }
+    b->ops->stage(b, s, order[0], slot[0]);
+    for (size_t i = 0; i < N; i++) {
+        if (i + 1 < N)
+            b->ops->stage(b, s, order[i + 1], slot[(i + 1) % 2]);
+        b->ops->arrive(b, s);
+        same &= holds(slot[i % 2], order[i], ALL);
+    }
+    ok(same && b->memory.arrive_ns > 0, "%s: blocks come back as they were put", b->ops->name);
+    b->ops->stage(b, s, 0, slot[0]); /* nobody waits for it */
+    b->ops->store_close(b, s);
+    free(room);
+}
+
+static void test_refused(struct backend *b)
+{
+    struct rlimit all, little = {1 << 20, RLIM_INFINITY};
+    struct err none = {0}, full = {0};
+    ok(!b->ops->store_open(b, "/nowhere/at/all", 2, 4096, &none) &&
+           none.code == EXIT_CANNOT_CREATE && strstr(none.text, "/nowhere/at/all: ") &&
+           strstr(none.text, "--offload-dir"), "no folder: %s", none.text);
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &all);
+    little.rlim_max = all.rlim_max;
+    setrlimit(RLIMIT_FSIZE, &little);
+    ok(!b->ops->store_open(b, "/tmp", 2, 1 << 20, &full) && full.code == EXIT_IO &&
+           strstr(full.text, "2097152 bytes of layers cannot be kept"), "no room: %s", full.text);
+    setrlimit(RLIMIT_FSIZE, &all);
+    b->ops->store_close(b, NULL);
+}
+
+/* ---- networks ---- */
+
+static struct checkpoint shape_of(const char *name)
+{
+    struct config c;
+    struct checkpoint made;
+    struct err e = {0};
+    checkpoint_open(&made, name, 5, &e);
+    c = made.config;
+    checkpoint_close(&made);
+    c.layers = LAYERS;
+    c.ffn = 128; /* whole blocks of nf4 */
+    checkpoint_draw(&made, &c, 5);
+    return made;
+}
+
+/* Three passes in a row, since each leaves the slots to the next; with a cache the second and the
+ * third continue the first. Bits of the last. */
+static void answers(const struct network *n, int cached, struct head_row *out)
+{
+    struct kv cache;
+    int32_t ids[3 * T], slots[3 * T], wanted[T];
+    const struct work_size size = {.rows = T, .seqs = 1, .slots = 3 * T, .listed = 3 * T,
+                                   .wanted = T, .cached = (size_t)cached};
+    struct work *w = work_make(n, &size);
+    kv_make(&cache, n, 3 * T);
+    for (int i = 0; i < 3 * T; i++) {
+        ids[i] = (i * 37 + 5) % 100;
+        slots[i] = i;
+        wanted[i % T] = i % T;
+    }
+    for (size_t at = 0; at < 3 * T; at += T) {
+        const struct forward_seq seq = {T, slots, at + T};
+        const struct forward f = {.token = ids + at,
+                                  .pos = slots + at,
+                                  .slot = cached ? slots + at : NULL,
+                                  .seqs = &seq,
+                                  .n_seqs = 1,
+                                  .mask = cached ? MASK_CAUSAL : MASK_FULL,
+                                  .wanted = wanted,
+                                  .n_wanted = T};
+        forward(n, cached ? &cache : NULL, w, &f, out, NULL);
+    }
+    work_free(w, n);
+    kv_free(&cache, n);
+}
+
+static int same_answers(const struct head_row *a, const struct head_row *b)
+{
+    int same = 1;
+    for (int i = 0; i < T; i++)
+        same &= a[i].id == b[i].id && a[i].prob == b[i].prob && a[i].gap == b[i].gap &&
+                a[i].entropy == b[i].entropy && !a[i].bad;
+    return same;
+}
+
+/* Loads with so many layers outside; 1: same answers, and memory as on paper, never more. */
+static int same_outside(struct backend *b, const struct checkpoint *c, struct precision p,
+                        int cached, const struct head_row *wanted)
+{
+    struct err e = {0};
+    struct network n;
+    struct head_row out[T];
+    memory_reset_peak(&b->memory);
+    if (network_load(&n, b, c, &p, &e)) {
+        printf("# %s\n", e.text);
+        return 0;
+    }
+    size_t outside = p.offload.layers < LAYERS ? p.offload.layers : LAYERS;
+    size_t weights = b->memory.kind[MEMORY_WEIGHTS];
+    int good = weights == network_expected_bytes(&n) &&
+               b->memory.reserved == network_expected_pages(&n) &&
+               b->memory.allocated_peak == weights && n.wish.layers == outside &&
+               (outside ? n.offload->bytes_per_s > 0 : !n.offload);
+    answers(&n, cached, out);
+    good &= same_answers(out, wanted);
+    network_free(&n);
+    return good && !b->memory.allocated;
+}
+
+static void test_same(struct backend *b, const char *shape, const char *quant, int cached)
+{
+    struct checkpoint c = shape_of(shape);
+    struct network n;
+    struct head_row wanted[T];
+    struct err e = {0};
+    struct precision p = {.dtype = "f32", .quant = quant};
+    if (!ok(!network_load(&n, b, &c, &p, &e), "%s %s %s", shape, quant, e.text))
+        return;
+    answers(&n, cached, wanted);
+    network_free(&n);
+    for (int order = OFFLOAD_EVEN; order <= OFFLOAD_FIRST; order++)
+        for (size_t outside = 0; outside <= LAYERS + 1; outside++) {
+            p.offload = (struct offload_wish){outside, (enum offload_order)order, "/tmp"};
+            ok(same_outside(b, &c, p, cached, wanted), "%s %s %s%s: %zu outside, order %d",
+               b->ops->name, shape, quant, cached ? " cached" : "", outside, order);
+        }
+    checkpoint_close(&c);
+}
+
+/* Which layers: numbered in order, and each order has as many as were asked for. */
+static void test_numbers(void)
+{
+    int good = 1;
+    for (int order = OFFLOAD_EVEN; order <= OFFLOAD_FIRST; order++)
+        for (size_t L = 1; L < 40; L++)
+            for (size_t m = 0; m <= L; m++) {
+                const struct offload_wish w = {.layers = m, .order = (enum offload_order)order};
+                int64_t next = 0;
+                for (size_t l = 0; l < L; l++) {
+                    int64_t number = offload_number(&w, L, l);
+                    good &= number < 0 || number == next++;
+                }
+                good &= next == (int64_t)m;
+            }
+    ok(good, "layers outside are numbered in the order of a pass");
+    const struct offload_wish half = {.layers = 4};
+    good = 1;
+    for (size_t l = 0; l < 8; l++)
+        good &= (offload_number(&half, 8, l) >= 0) == (int)(l % 2);
+    ok(good, "evenly: every other one");
+}
+
+/* Short of memory, of a folder: an answer each, and nothing is left behind. */
+static void test_failures(struct backend *b)
+{
+    struct checkpoint c = shape_of("synth:tiny-llama");
+    struct precision p = {.dtype = "f32", .offload = {.layers = 4, .folder = "/nowhere"}};
+    struct network n;
+    struct err none = {0}, little = {0};
+    ok(network_load(&n, b, &c, &p, &none) && none.code == EXIT_CANNOT_CREATE, "%s", none.text);
+    p.offload.folder = "/tmp";
+    b->memory.cap = 100000;
+    ok(network_load(&n, b, &c, &p, &little) && little.code == EXIT_FAILED_RECORDS &&
+           n.wish.layers == 4, "%s", little.text);
+    b->memory.cap = 0;
+    ok(!b->memory.allocated, "all is given back");
+    checkpoint_close(&c);
+}
+
+int main(void)
+{
+    static const char *const devices[] = {"ref", "cpu"};
+    struct err e = {0};
+    test_numbers();
+    for (size_t i = 0; i < 2; i++) {
+        struct backend *b = backend_open(devices[i], NULL, 2, 0, &e);
+        test_store(b, "/tmp");
+        if (!access("/dev/shm", W_OK)) /* a file system without direct access, on most systems */
+            test_store(b, "/dev/shm");
+        test_refused(b);
+        test_same(b, "synth:tiny-llama", "none", 1);
+        test_same(b, "synth:tiny-llada", "none", 0);
+        test_same(b, "synth:tiny-llada", "int8", 0);
+        test_same(b, "synth:tiny-llama", "nf4", 1);
+        test_failures(b);
+        backend_close(b);
+    }
+    return tap_done();
+}
