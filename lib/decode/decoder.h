@@ -10,6 +10,8 @@
 #include "lib/network/work.h"
 #include "lib/record/settings.h"
 
+struct dit; /* lib/train/dit.h */
+
 /* What a batch is given beside its point. */
 struct decode_env {
     int prepare;  /* 1: each kind of pass that can come is prepared before the clock begins */
@@ -18,6 +20,7 @@ struct decode_env {
     const struct commit_trace *replay; /* of points that replay one (commit_trace_check); or NULL */
     const struct network *draft; /* guesses for the model (autoregress.h); or NULL */
     const struct observer *observer; /* told of each pass; may be NULL */
+    struct dit *prior;               /* of points that draw latents of it; or NULL */
 };
 
 struct decoder {

@@ -146,6 +146,13 @@ static void take_prior(struct thinking *t)
                        POSTERIOR_FRESH);
 }
 
+static void take_learned(struct thinking *t)
+{
+    const struct think *how = t->how;
+    prior_draw(how->prior, &t->n->config, &how->solver, rng_derive(how->seed, "latents"),
+               t->fit.keys, t->batch, t->fit.state.z);
+}
+
 static void note_worth(struct thinking *t, int64_t ns)
 {
     const struct fitting *f = &t->fit;
@@ -169,6 +176,8 @@ void think_fit(struct thinking *t)
     int mean = how->source == THINK_ZERO || (how->source == THINK_POSTERIOR && !how->draws);
     if (how->source == THINK_POSTERIOR)
         fit_texts(t);
+    else if (how->source == THINK_DIT)
+        take_learned(t);
     else
         take_prior(t);
     t->fit.rounds++;

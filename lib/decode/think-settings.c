@@ -11,8 +11,10 @@ enum { BOTH = SETTING_TEXT | SETTING_SPEED };
 static const struct setting rows[] = {
     {"max_new", 'n', SETTING_INT, 1, 1 << 20, NULL, "128", "tokens", "max_new", NULL,
      SETTING_SWEPT | BOTH | SETTING_SHOWN | SETTING_LENGTH, "tokens at most"},
-    {"z", 0, SETTING_CHOICE, 0, 0, "posterior|prior|zero", "posterior", NULL, "z", NULL,
-     SETTING_SWEPT | BOTH, "latents fitted to the prompt, drawn from N(0, I), or none"},
+    {"z", 0, SETTING_CHOICE, 0, 0, "posterior|prior|dit|zero", "posterior", NULL, "z", NULL,
+     SETTING_SWEPT | BOTH,
+     "latents fitted to the prompt, drawn from N(0, I), drawn of the prior in the model's folder "
+     "(train-prior), or none"},
     {"vi_steps", 0, SETTING_INT, 0, 1 << 16, NULL, "16", "steps", "vi_steps", "z=posterior",
      SETTING_SWEPT | BOTH | SETTING_SHOWN | SETTING_AXIS, "steps of a fit; 0: where it begins"},
     {"vi_rate", 0, SETTING_REAL, 1e-9, 10, NULL, "0.34", NULL, "vi_rate", "z=posterior",
@@ -21,6 +23,10 @@ static const struct setting rows[] = {
      SETTING_SWEPT | SETTING_TEXT, "what of the posterior is taken"},
     {"refit", 0, SETTING_INT, 0, 1 << 20, NULL, "0", "tokens", "refit", "z=posterior",
      SETTING_SWEPT | BOTH, "fit to prompt and answer again after so many tokens; 0: never"},
+    {"solver", 0, SETTING_CHOICE, 0, 0, SOLVERS, "dpmpp2m", NULL, "solver", "z=dit",
+     SETTING_SWEPT | BOTH, "from noise to latents (adaptive: as many evaluations as it takes)"},
+    {"evaluations", 0, SETTING_INT, 1, 1 << 16, NULL, "20", "passes", "evals", "z=dit",
+     SETTING_SWEPT | BOTH | SETTING_SHOWN | SETTING_AXIS, "of the prior, a text"},
     {"temperature", 0, SETTING_REAL, 0, 1000, NULL, "0", NULL, "temp", NULL,
      SETTING_SWEPT | BOTH, "0: argmax; else a draw"},
     DECODER_CONTRACT_ROW("answer"),
@@ -30,6 +36,16 @@ static const struct setting rows[] = {
 static const struct settings_table table = {"ltm", rows, sizeof rows / sizeof *rows,
                                             {"ignore-eos", "contract", "fixed"}};
 
+static struct solver solver_of(const struct settings *s)
+{
+    struct solver p = SOLVER_DEFAULTS;
+    if (!settings_is(s, "z", "dit"))
+        return p;
+    p.kind = (enum solver_kind)settings_count(s, "solver");
+    p.evaluations = settings_count(s, "evaluations");
+    return p;
+}
+
 static struct think how_of(const struct settings *s, const struct decode_env *env)
 {
     return (struct think){
@@ -37,7 +53,10 @@ static struct think how_of(const struct settings *s, const struct decode_env *en
         .temperature = settings_number(s, "temperature"),
         .source = settings_is(s, "z", "posterior") ? THINK_POSTERIOR
                   : settings_is(s, "z", "prior")   ? THINK_PRIOR
+                  : settings_is(s, "z", "dit")     ? THINK_DIT
                                                    : THINK_ZERO,
+        .prior = env->prior,
+        .solver = solver_of(s),
         .vi_steps = settings_count(s, "vi_steps"),
         .vi_rate = settings_number(s, "vi_rate"),
         .draws = settings_is(s, "z_draw", "sample"),

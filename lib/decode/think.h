@@ -3,9 +3,9 @@
  *
  * First a posterior of the latents z is fitted to each prompt by gradients, the next tokens of the
  * prompt itself being the targets (lib/train/posterior.h); then the answer is written a token a
- * pass with z fixed. Latents may also be drawn from their prior, or be zero: then nothing is
- * fitted. With `refit` they are fitted anew, from what they are, to prompt and answer after each so
- * many tokens.
+ * pass with z fixed. Latents may also be drawn from their prior, N(0, I) or a learned one, or be
+ * zero: then nothing is fitted. With `refit` they are fitted anew, from what they are, to prompt
+ * and answer after each so many tokens.
  *
  * Each text has a ring of slots for keys and values of at most twice the window, whatever its
  * length, so a token costs the same at every position; a longer prompt is read a window at a time.
@@ -17,9 +17,11 @@
 
 #include "lib/decode/generation.h"
 #include "lib/decode/observer.h"
+#include "lib/decode/prior.h"
 #include "lib/network/network.h"
 
-enum think_source { THINK_POSTERIOR, THINK_PRIOR, THINK_ZERO };
+/* dit: of the prior that was learned (prior.h). */
+enum think_source { THINK_POSTERIOR, THINK_PRIOR, THINK_DIT, THINK_ZERO };
 
 struct think {
     size_t max_new;     /* tokens at most, >= 1 */
@@ -31,6 +33,8 @@ struct think {
     size_t refit;       /* tokens after which z is fitted anew; 0: never */
     int cache;          /* 1: keys and values are kept; 0: every pass computes the whole text */
     int ignore_eos;     /* 1: a stop id is a token like any other */
+    struct dit *prior;  /* of THINK_DIT, borrowed */
+    struct solver solver;
     uint64_t seed;
     const volatile sig_atomic_t *stop; /* non-zero: leave after this pass; may be NULL */
     const struct observer *observer; /* told of each pass; may be NULL */

@@ -6,8 +6,9 @@
  *                  the scratch of the neediest operation, N rows being those of a row tile, or T;
  *                  without a cache A 2 T K E too, with CFG A R D too, with logits 4 R V too, with
  *                  chosen rows A T D too, with sifting 2 T K E of the cache's dtype too, unfused
- *                  A N F too. Scratch holds 4 h T S with the scores of h heads at once,
- *                  4 R V with a dense head, 8 R V where rows have twins (not on ref). A = 4, or 2 where activations are bf16
+ *                  A N F too. Scratch holds, but on ref, 4 h T S with scores of h heads at once,
+ *                  4 R V with a dense head, 8 R V where rows have twins. A = 4, or 2 where
+ *                  activations are bf16
  *
  * Weights and cache are rounded up to 64 bytes, as memory is handed out, every array of the
  * activations to 256.

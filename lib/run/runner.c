@@ -121,7 +121,8 @@ static int generate(struct session *s, const struct generation_place *at,
     if (s->loaded) {
         const struct decode_env env = {!!strcmp(at->phase, "cold"), job->plan->seed, job->stop,
                                        job->replay, at->draft,
-                                       watch_begin(&s->watch, &s->network, at, p, out, n)};
+                                       watch_begin(&s->watch, &s->network, at, p, out, n),
+                                       job->prior};
         job->decoder->run(&s->network, at->point, &env, in, n, out, trace);
         bad = watch_end(&s->watch, e);
         fit_add_idle(&trace->estimate, job, at->point,

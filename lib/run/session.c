@@ -12,6 +12,7 @@
 #include "lib/base/file.h"
 #include "lib/base/nodes.h"
 #include "lib/base/resident.h"
+#include "lib/decode/prior.h"
 #include "lib/record/resume.h"
 
 void session_worse(struct session *s, int code)
@@ -183,6 +184,22 @@ static void settle_slowdown(struct session *s)
     }
 }
 
+/* Where a point draws latents of it, the prior in the model's folder. */
+static int open_prior(struct session *s, struct err *e)
+{
+    const struct plan *plan = s->job->plan;
+    for (size_t i = 0; i < plan->points && !s->own.prior; i++) {
+        const struct settings *point = &plan->point[i];
+        if (settings_find(point->table, "z") == point->table->n || !settings_is(point, "z", "dit"))
+            continue;
+        s->own.prior = prior_open(s->checkpoint.folder, &s->checkpoint.config, s->backend,
+                                  settings_count(point, "batch"), e);
+        if (!s->own.prior)
+            return -1;
+    }
+    return 0;
+}
+
 /* Memory too short for the weights is a result, not a failure: the records say oom. */
 static int load_weights(struct session *s, struct err *e)
 {
@@ -314,7 +331,7 @@ int session_open(struct session *s, struct err *e)
                        "timing alone; end them, or say --force", s->backend->name);
     if (job->note_signal)
         catch_signals(job->note_signal);
-    return write_faults(s, e) || load_weights(s, e) ? -1 : 0;
+    return write_faults(s, e) || load_weights(s, e) || (s->loaded && open_prior(s, e)) ? -1 : 0;
 }
 
 int session_close(struct session *s, int bad, struct err *e)
@@ -335,6 +352,7 @@ int session_close(struct session *s, int bad, struct err *e)
         rec_abandon(&s->out);
     }
     selfcheck_free(&s->selfcheck);
+    dit_free(s->own.prior);
     if (s->loaded)
         network_free(&s->network);
     drafter_close(&s->drafter);

@@ -177,3 +177,32 @@ ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
     score --mode elbo --samples 8 > "$T/again"
     cmp "$T/elbo" "$T/again"
 }
+
+@test "a prior of latents is learned, drawn from with any solver, and proved when it is read" {
+    cp -r "$D/m" "$T/m"
+    run -66 --separate-stderr "${GEN[@]}" -m "$T/m" --z dit "$T/prompts"
+    [[ $stderr == *prior.safetensors* ]]
+    prior=("$BIN/train-prior" -m "$T/m" --count 40 --vi-steps 3 --rows 384 --max-len 96 --width 16
+           --layers 2 --heads 2 --batch 8 --steps 40 --report 10 --bound-steps 20 --threads 1 -q)
+    "${prior[@]}" "$D/corpus" > "$T/loss"
+    sound "$T/loss"
+    jq -se 'map(select(.kind == "train")) | length == 4 and .[0].loss > .[-1].loss' "$T/loss"
+    jq -se 'map(select(.kind == "prior")) | length == 1 and .[0].documents == 4 and
+        .[0].kl_normal_nats > 0 and .[0].kl_prior_nats != null' "$T/loss"
+    (cd "$T/m" && sha256sum -c --quiet SHA256SUMS)
+    cp "$T/m/prior.safetensors" "$T/first"
+    "${prior[@]}" --threads 3 "$D/corpus" > "$T/loss"
+    cmp "$T/first" "$T/m/prior.safetensors"
+    "${GEN[@]}" -m "$T/m" --z dit --solver ddim,dpmpp2m,edm,adaptive --evaluations 5 "$T/prompts" \
+        > "$T/out"
+    sound "$T/out"
+    jq -se 'length == 12 and all(.z == "dit" and .status == "ok" and .vi_steps == null and
+        .evaluations == 5 and .kl_nats == null) and (map(.solver) | unique | length == 4)' "$T/out"
+    "${GEN[@]}" -m "$T/m" --z dit --batch 3 --solver dpmpp2m --evaluations 5 "$T/prompts" \
+        > "$T/three"
+    [ "$(ids "$T/three")" = "$(jq -c 'select(.solver == "dpmpp2m")' "$T/out" | ids)" ]
+    head -c 3000 "$T/first" > "$T/m/prior.safetensors"
+    run -65 "${GEN[@]}" -m "$T/m" --z dit "$T/prompts"
+    run -64 "$BIN/train-prior" -m "$T/m" --width 10 --heads 4 "$D/corpus"
+    run -64 "$BIN/train-prior" -m data/models/llama-demo "$D/corpus"
+}

@@ -55,8 +55,8 @@ refused() {
     "${LLAMA[@]}" --no-meta --level aggressive --quant none "$T/prompts" > "$T/out" 2> "$T/said"
     grep -qF "level aggressive: --kv-dtype bf16 --quant none (said) --row-tile 512;" "$T/said"
     jq -se 'all(.level == "aggressive" and .quant == "none" and .kv_dtype == "bf16")' "$T/out"
-    "${LLAMA[@]}" --level mild --row-tile 0 "$T/prompts" 2>&1 > "$T/out" |
-        grep -qF " --row-tile 0 (said);"
+    "${LLAMA[@]}" --no-meta --level mild --row-tile 0 "$T/prompts" > "$T/out" 2> "$T/said"
+    grep -qF " --row-tile 0 (said);" "$T/said"
     refused 64 "got 'moderat' (did you mean moderate?)" "${LLAMA[@]}" --level moderat "$T/prompts"
 }
 

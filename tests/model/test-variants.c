@@ -1,5 +1,5 @@
-/* Ways to compute the same (struct variant, network.row_tile): on ref and cpu the same bits, but for
- * scores that are summed in another order; and what each takes of memory, by formula. */
+/* Ways to compute the same (struct variant, network.row_tile): on ref and cpu the same bits, but
+ * for scores that are summed in another order; and what each takes of memory, by formula. */
 #include "lib/base/mem.h"
 #include "lib/network/estimate.h"
 #include "lib/network/forward.h"

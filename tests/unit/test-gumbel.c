@@ -47,8 +47,8 @@ static void chi_square(size_t kind)
         count[bin[draw(kind, logits, V, 0.9, i)]]++;
     for (int i = 0; i < BINS; i++)
         chi += (count[i] - expected[i]) * (count[i] - expected[i]) / expected[i];
-    ok(chi < 24.3, "%s: %d draws from 2^17 ids, chi-square %.1f of 7 (24.3: 1 in 1000)", names[kind],
-       DRAWS, chi);
+    ok(chi < 24.3, "%s: %d draws from 2^17 ids, chi-square %.1f of 7 (24.3: 1 in 1000)",
+       names[kind], DRAWS, chi);
     free(logits);
     free(bin);
 }

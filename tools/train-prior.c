@@ -1,0 +1,322 @@
+/* train-prior - a latent thought model and texts in, the law of their latents out: a prior that
+ * gen-ltm draws from (--z dit), and its loss curve.
+ *
+ * First a posterior is fitted to each of --count documents, and one draw of it is kept; then a
+ * transformer learns the law of these draws (lib/train/dit.h). Every tenth document is held out: by
+ * them the record at the end says what the prior is worth beside N(0, I), both as bounds of
+ * KL(q(z|x) || prior).
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/file.h"
+#include "lib/base/mem.h"
+#include "lib/base/progress.h"
+#include "lib/base/rng.h"
+#include "lib/checkpoint/manifest.h"
+#include "lib/decode/prior.h"
+#include "lib/network/latent.h"
+#include "lib/record/rec.h"
+#include "lib/run/engine.h"
+#include "lib/train/posterior.h"
+#include "lib/train/training_batch.h"
+
+enum { HELD = 10 /* one in so many */ };
+
+struct args {
+    struct common common;
+    struct engine engine;
+    const char *out;
+    int64_t count, vi_steps, rows, max_len, width, layers, heads, batch, steps, report, bound;
+    double vi_rate, rate, keep, warmup;
+};
+
+static const char examples[] =
+    "train-prior -m models/ltm corpus.ndjson > loss.ndjson\n"
+    "train-prior -m models/ltm --count 2000 --steps 3000 --out prior.safetensors corpus.ndjson\n";
+static const char notes[] =
+    "Documents are records {text, reference}. The prior predicts v of a cosine schedule, AdamW\n"
+    "with linear warm-up; what is kept is a running average of its weights. The record of kind\n"
+    "prior says for held-out documents the KL of their posteriors to N(0, I) and to the prior,\n"
+    "both in nats a document, the second as an upper bound.\n";
+
+static void options(struct opt *o, struct args *a)
+{
+    const struct opt table[] = {
+        ENGINE_OPTIONS(a->engine),
+        {.type = OPT_HEADING, .name = "", .help = "Latents:"},
+        {"count", 0, OPT_INT, &a->count, 2 * HELD, 1 << 24, .arg = "N",
+         .help = "documents (1000)"},
+        {"vi-steps", 0, OPT_INT, &a->vi_steps, 1, 1000, .arg = "N",
+         .help = "steps of a posterior (16)"},
+        {"vi-rate", 0, OPT_REAL, &a->vi_rate, 1e-9, 10, .arg = "R",
+         .help = "their rate at first, a tenth of it at last (0.34)"},
+        {"rows", 0, OPT_INT, &a->rows, 16, 65536, .arg = "N",
+         .help = "tokens fitted together (1024)"},
+        {"max-len", 0, OPT_INT, &a->max_len, 16, 8192, .arg = "N", .help = "of a document (128)"},
+        {.type = OPT_HEADING, .name = "", .help = "Prior:"},
+        {"out", 0, OPT_TEXT, &a->out, .arg = "FILE", .help = "(MODEL/" PRIOR_FILE ")"},
+        {"width", 0, OPT_INT, &a->width, 8, 4096, .arg = "N", .help = "of its stream (96)"},
+        {"layers", 0, OPT_INT, &a->layers, 1, 64, .arg = "N", .help = "layers (3)"},
+        {"heads", 0, OPT_INT, &a->heads, 1, 64, .arg = "N", .help = "heads (4)"},
+        {"batch", 0, OPT_INT, &a->batch, 1, 65536, .arg = "N", .help = "samples a step (32)"},
+        {"steps", 0, OPT_INT, &a->steps, 1, 10000000, .arg = "N", .help = "updates (2000)"},
+        {"rate", 0, OPT_REAL, &a->rate, 1e-9, 1, .arg = "R", .help = "learning rate (0.001)"},
+        {"warmup", 0, OPT_REAL, &a->warmup, 1, 1e6, .arg = "N", .help = "warm-up steps (100)"},
+        {"keep", 0, OPT_REAL, &a->keep, 0, 1, .arg = "R",
+         .help = "what the average keeps of itself at a step (0.995)"},
+        {"bound-steps", 0, OPT_INT, &a->bound, 1, 100000, .arg = "N",
+         .help = "steps of the bound (200)"},
+        {"report", 0, OPT_INT, &a->report, 1, 1000000, .arg = "N", .help = "steps a record (50)"},
+        OPT_COMMON(a->common),
+        {0}};
+    memcpy(o, table, sizeof table);
+}
+
+struct run {
+    const struct args *a;
+    struct log log;
+    struct rec_writer records;
+    struct checkpoint model;
+    struct backend *backend;
+    struct network network;
+    struct training_batch corpus;
+    float *z;            /* [n, L n D] a draw of each posterior; the last ones are held out */
+    double *kl, *log_q;  /* [n] to N(0, I); log q of the draw */
+    size_t n, held, each;
+    struct dit *prior;
+};
+
+/* ---- latents ---- */
+
+static int read_corpus(struct run *r, char **paths, size_t n_paths, struct err *e)
+{
+    const struct config *c = &r->model.config;
+    struct tokenizer *t;
+    char **texts;
+    size_t n, unique;
+    if (checkpoint_tokenizer(&r->model, &t, e) ||
+        training_batch_texts((const char *const *)paths, n_paths, r->a->common.limit, NULL, 1,
+                                   &texts, &n, &unique, e))
+        return -1;
+    int bad = training_batch_make(&r->corpus, t, texts, n, c->bos, c->eos[0], -1,
+                                  rng_derive((uint64_t)r->a->common.seed, "batches"), e);
+    training_batch_texts_free(texts, n);
+    tokenizer_free(t);
+    return bad;
+}
+
+/* log q(z) of the last draw: log p(z) less the weight. */
+static double log_q(const struct run *r, const struct posterior *q, size_t texts, size_t text,
+                    const float *z)
+{
+    double p = 0;
+    for (size_t i = 0; i < r->each; i++)
+        p -= 0.5 * ((double)z[i] * z[i] + log(2 * 3.14159265358979323846));
+    return p - posterior_weight(q, texts, text);
+}
+
+/* Fits the documents of a batch and keeps a draw of each. */
+static void fit_batch(struct run *r, struct posterior *q, struct backprop *t,
+                      struct train_batch *b, uint64_t *keys)
+{
+    const struct posterior_fit fit = {(size_t)r->a->vi_steps, r->a->vi_rate,
+                                      rng_derive((uint64_t)r->a->common.seed, "latents")};
+    size_t left = (size_t)r->a->count - r->n, take = b->seqs < left ? b->seqs : left;
+    for (size_t s = 0; s < b->seqs; s++)
+        keys[s] = r->n + s;
+    posterior_start(q, fit.seed, keys, b->seqs);
+    posterior_run(q, t, b, &fit, keys, 0, NULL);
+    posterior_draw(q, fit.seed, keys, b->seqs, POSTERIOR_FRESH);
+    float *all = mem_alloc(b->seqs * r->each * sizeof *all);
+    prior_gather(&r->model.config, q->z, b->seqs, all);
+    for (size_t s = 0; s < take; s++) {
+        memcpy(r->z + (r->n + s) * r->each, all + s * r->each, r->each * sizeof *all);
+        r->kl[r->n + s] = posterior_kl(q, b->seqs, s);
+        r->log_q[r->n + s] = log_q(r, q, b->seqs, s, all + s * r->each);
+    }
+    free(all);
+    r->n += take;
+}
+
+static int fit_all(struct run *r, struct err *e)
+{
+    const struct args *a = r->a;
+    size_t rows = (size_t)a->rows, most = rows / TRAINING_ROW_LEAST, count = (size_t)a->count;
+    struct posterior q;
+    struct parameters *w = parameters_read(&r->network);
+    struct backprop *t = w ? backprop_make(w, rows, most, DTYPE_F32) : NULL;
+    if (!t || posterior_make(&q, &r->model.config, r->backend, most))
+        return err_set(e, EXIT_FAILED_RECORDS, "%s: out of memory for gradients over %zu tokens",
+                       r->model.config.name, rows);
+    struct train_batch b = {.token = mem_zero(rows, sizeof *b.token),
+                            .target = mem_zero(rows, sizeof *b.target),
+                            .weight = mem_zero(rows, sizeof *b.weight)};
+    uint64_t *keys = mem_zero(most, sizeof *keys);
+    struct progress p;
+    progress_start(&p, &r->log, a->common.progress, "documents", a->count);
+    r->z = mem_alloc(count * r->each * sizeof *r->z);
+    r->kl = mem_alloc(count * sizeof *r->kl);
+    r->log_q = mem_alloc(count * sizeof *r->log_q);
+    for (int64_t step = 0; r->n < count; step++) {
+        training_batch_documents(&r->corpus, step, rows, (size_t)a->max_len, &b);
+        fit_batch(r, &q, t, &b, keys);
+        progress_at(&p, (int64_t)r->n, NULL);
+    }
+    progress_end(&p);
+    posterior_free(&q);
+    backprop_free(t);
+    parameters_free(w);
+    void *own[] = {b.token, b.target, b.weight, keys};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        free(own[i]);
+    return 0;
+}
+
+/* ---- the prior ---- */
+
+static int write_step(struct run *r, int64_t step, double loss, double norm, struct err *e)
+{
+    json_t *j = json_pack("{s:s, s:s, s:s, s:I}", "model", r->model.config.name, "arch", "dit",
+                          "paradigm", config_paradigm_name(r->model.config.paradigm), "step",
+                          (json_int_t)step);
+    rec_set_number(j, "loss", loss, "not finite");
+    rec_set_number(j, "grad_norm", norm, "not finite");
+    return rec_write(&r->records, "train", j, e);
+}
+
+static int train(struct run *r, struct err *e)
+{
+    const struct args *a = r->a;
+    size_t n = r->n - r->held, batch = (size_t)a->batch;
+    uint64_t seed = rng_derive((uint64_t)a->common.seed, "prior");
+    float *z = mem_alloc(batch * r->each * sizeof *z);
+    double loss = 0, norm = 0;
+    struct progress p;
+    progress_start(&p, &r->log, a->common.progress, "steps", a->steps);
+    dit_standardize(r->prior, r->z, n);
+    for (int64_t step = 0; step < a->steps; step++) {
+        for (size_t s = 0; s < batch; s++) {
+            struct rng lot = {seed, (uint64_t)step, s << 8};
+            memcpy(z + s * r->each, r->z + rng_below(&lot, n) * r->each, r->each * sizeof *z);
+        }
+        dit_to_standard(r->prior, z, batch);
+        double warm = fmin(1, (double)(step + 1) / a->warmup);
+        loss += dit_loss(r->prior, z, batch, seed, (uint64_t)step, 1);
+        norm += dit_update(r->prior, a->rate * warm, 1, fmin(a->keep, (double)step / 10));
+        if ((step + 1) % a->report && step + 1 < a->steps)
+            continue;
+        double of = (double)(step % a->report + 1);
+        if (write_step(r, step + 1, loss / of, norm / of, e))
+            return -1;
+        loss = norm = 0;
+        progress_at(&p, step + 1, NULL);
+    }
+    progress_end(&p);
+    free(z);
+    return 0;
+}
+
+/* KL(q || p) = E[log q] - E[log p], one draw a document. */
+static int write_worth(struct run *r, struct err *e)
+{
+    double normal = 0, log_q_sum = 0, held = (double)r->held;
+    size_t first = r->n - r->held;
+    dit_use_average(r->prior);
+    for (size_t i = first; i < r->n; i++) {
+        normal += r->kl[i] / held;
+        log_q_sum += r->log_q[i] / held;
+    }
+    double cross = prior_bound(r->prior, r->z + first * r->each, r->held, (size_t)r->a->bound,
+                               rng_derive((uint64_t)r->a->common.seed, "bound"));
+    json_t *j = json_pack("{s:s, s:I, s:I, s:I}", "model", r->model.config.name, "step",
+                          (json_int_t)dit_step(r->prior), "documents", (json_int_t)r->held,
+                          "parameters", (json_int_t)dit_parameters(r->prior));
+    rec_set_number(j, "kl_normal_nats", normal, "not finite");
+    rec_set_number(j, "kl_prior_nats", log_q_sum + cross, "not finite");
+    log_note(&r->log, "held-out documents: KL to N(0, I) %.1f nats, to the prior at most %.1f",
+             normal, log_q_sum + cross);
+    return rec_write(&r->records, "prior", j, e);
+}
+
+static int save(struct run *r, struct err *e)
+{
+    const char *folder = r->model.folder;
+    char *path = r->a->out ? mem_text(r->a->out) : mem_format("%s/" PRIOR_FILE, folder);
+    char *manifest = mem_format("%s/" MANIFEST, folder); /* of a prior that goes now */
+    int bad = dit_save(r->prior, path, 0, e), listed = !r->a->out && !access(manifest, F_OK);
+    if (!bad && listed)
+        bad = unlink(manifest) || manifest_make(folder, NULL, e);
+    free(manifest);
+    free(path);
+    return bad;
+}
+
+/* ---- the run ---- */
+
+static int open_model(struct run *r, struct err *e)
+{
+    const struct engine *g = &r->a->engine;
+    const struct config *c = &r->model.config;
+    if (engine_checkpoint(g, 0, &r->model, &r->log, e))
+        return -1;
+    if (c->paradigm != PARADIGM_LATENT)
+        return err_set(e, EXIT_BAD_USAGE, "%s: expected a latent thought model, got %s", g->model,
+                       config_paradigm_name(c->paradigm));
+    if (engine_open(g, &r->backend, e) ||
+        engine_load(g, &r->network, r->backend, &r->model, e))
+        return -1;
+    r->each = c->layers * c->latents * c->width;
+    const struct dit_shape s = {c->layers * c->latents, c->width, (size_t)r->a->width,
+                                (size_t)r->a->layers, (size_t)r->a->heads};
+    r->prior = dit_make(&s, r->backend, rng_derive((uint64_t)r->a->common.seed, "prior weights"),
+                        (size_t)r->a->batch, e);
+    return r->prior ? 0 : -1;
+}
+
+static void close_run(struct run *r)
+{
+    dit_free(r->prior);
+    network_free(&r->network);
+    backend_close(r->backend);
+    checkpoint_close(&r->model);
+    training_batch_free(&r->corpus);
+    free(r->z);
+    free(r->kl);
+    free(r->log_q);
+}
+
+int main(int argc, char **argv)
+{
+    struct args a = {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS,
+                     .count = 1000, .vi_steps = 16, .vi_rate = POSTERIOR_RATE, .rows = 1024,
+                     .max_len = 128, .width = 96, .layers = 3, .heads = 4, .batch = 32,
+                     .steps = 2000, .rate = 1e-3, .keep = 0.995, .warmup = 100, .bound = 200,
+                     .report = 50};
+    struct opt table[56];
+    options(table, &a);
+    const struct tool tool = {"train-prior",
+                              "a latent thought model and texts in, the law of their latents out",
+                              examples, notes, table};
+    int first = opt_parse(&tool, argc, argv);
+    if (!a.engine.model || first == argc || a.width % a.heads)
+        opt_usage(&tool, "expected -m MODEL, a corpus file, and --heads that divide --width");
+    struct run r = {.a = &a, .log = {tool.name, a.common.quiet ? 0 : 1 + a.common.verbose}};
+    struct err e = {0};
+    if (open_model(&r, &e) || read_corpus(&r, argv + first, (size_t)(argc - first), &e) ||
+        rec_open(&r.records, &a.common, tool.name, argc, argv, NULL, &e))
+        err_die(tool.name, &e);
+    int bad = fit_all(&r, &e);
+    r.held = r.n / HELD;
+    bad = bad || train(&r, &e) || write_worth(&r, &e) || save(&r, &e);
+    bad = bad || rec_close(&r.records, "ok", &e);
+    if (bad)
+        rec_abandon(&r.records);
+    close_run(&r);
+    if (bad)
+        err_die(tool.name, &e);
+    return EXIT_OK;
+}
