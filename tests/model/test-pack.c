@@ -337,7 +337,7 @@ static int pack_mix(const enum dtype mix[5], struct pack_role role[ROLE_COUNT], 
         c.config.mix[i % 2][i / 2] = (uint8_t)mix[i];
     c.config.mix[0][PART_HEAD] = (uint8_t)mix[4];
     int bad = file_make_folder(packed, e) ||
-              pack_checkpoint(&c, QUANT_MIXED, packed, pool, role, e);
+              pack_checkpoint(&c, QUANT_MIXED, NULL, packed, pool, role, e);
     checkpoint_close(&c);
     return bad ? -1 : 0;
 }
