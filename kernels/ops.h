@@ -22,7 +22,7 @@
  *
  *   F32       y = sum_k x_k w_k
  *   BF16      the same with x rounded to bf16 (to nearest, ties to even), as bf16 models compute
- *   BF16_F32  bf16 weights, x as it is
+ *   BF16_F32  bf16 weights, x as it is; of an infinite weight NaN or infinity (tiles: 3 parts of x)
  *   F16       fp16 weights, x rounded to fp16: from 65520 on to infinity, which its outputs then
  *             are or, met by a zero or its opposite, NaN
  *   INT8      LLM.int8(): kernels/quant.h; INT8_VECTOR the same without outliers

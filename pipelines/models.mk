@@ -70,3 +70,11 @@ train-judge-demo:
 	@mkdir -p data/models/judge-demo
 	$(call train,--arch llama --kv-heads 2 --width 320 --layers 5 --heads 10 --ffn 1024 --seed 2 \
 	    --steps 2000,judge-demo,loss,$(TRAIN_TEXT))
+
+# A latent thought model, which begins as the LLaMA-type and is given latents; not one of the
+# embedded ones, and none of `make models`. A row goes through the network nine times.
+.PHONY: train-ltm-demo
+train-ltm-demo: $(TRAIN_TEXT) $(VALID_TEXT) $(BIN)/train-lm | $(QUIET)
+	@mkdir -p data/models/ltm-demo
+	$(call train,--arch ltm --kv-heads 2 --ffn 832 --latents 4 --seed 41 --init $(LLAMA_DEMO) \
+	    --vi-steps 8 --steps 3000 --rate 0.0006 --max-len 112,ltm-demo,loss,$(TRAIN_TEXT))

@@ -4,14 +4,20 @@
 # fresh processes in turn: base and options one after the other, then the same backwards, and so on.
 # A new option is a line of the file.
 #
-#   $(R)/ablation/run/SYSTEM-OPTION-LAUNCH.ndjson -> generations.ndjson -> metrics, exact, answers
+# What is timed is one batch in each launch; what quality is of, ABLATION_PROMPTS answers, is made
+# once and not timed.
+#
+#   $(R)/ablation/run/SYSTEM-OPTION-LAUNCH.ndjson -> timed.ndjson -> metrics.ndjson
+#   $(R)/ablation/SYSTEM-OPTION.ndjson -> answers.ndjson -> exact.ndjson
 #       -> comparison.ndjson -> outcomes.ndjson -> figures/waterfall.svg, the page
 OPTIONS_FILE      := data/ablation.ndjson
 ABLATION_PROMPTS  ?= 64
 ABLATION_LAUNCHES ?= $(LAUNCHES)
 ABLATION_BATCH    ?= $(QUANT_BATCH)
 ABLATION_STEPS    ?= $(QUANT_STEPS)
-ABLATION_TIMING   ?= --warmup 1 --warmup-most 3 --again $(AGAIN) $(if $(FORCE),--force)
+ABLATION_LENGTH   ?= $(QUANT_LENGTH)
+ABLATION_BLOCK    ?= $(BLOCK_LENGTH)
+ABLATION_TIMING   ?= --warmup 1 --warmup-most 2 --again $(AGAIN) $(if $(FORCE),--force)
 # the base has no level
 ABLATION_FLAGS    := $(filter-out --level $(LEVEL),$(GEN_FLAGS))
 
@@ -24,8 +30,8 @@ ifneq ($(filter ablation $(ABLATED),$(GOALS)),)
 endif
 
 $(R)/ablation/settings: FORCE
-	$(call stamp,$(ABLATION_STEPS) $(ABLATION_BATCH) $(QUANT_LENGTH) $(BLOCK_LENGTH) $(SEED) / \
-	    $(ABLATION_TIMING) $(ABLATION_FLAGS) / $(LLADA_FLAGS) / $(LLAMA_FLAGS))
+	$(call stamp,$(ABLATION_STEPS) $(ABLATION_BATCH) $(ABLATION_LENGTH) $(ABLATION_BLOCK) \
+	    $(SEED) / $(ABLATION_TIMING) $(ABLATION_FLAGS) / $(LLADA_FLAGS) / $(LLAMA_FLAGS))
 
 $(R)/ablation/prompts: FORCE
 	$(call stamp,$(ABLATION_PROMPTS))
@@ -34,9 +40,12 @@ $(R)/ablation/questions.ndjson $(R)/ablation/references.ndjson: $(R)/ablation/%:
     $(R)/ablation/prompts
 	@sed -n '1,$(ABLATION_PROMPTS)p' $< > $@.tmp && mv $@.tmp $@
 
-option_GEN_llada    = --steps $(ABLATION_STEPS) --gen-length $(QUANT_LENGTH) \
-    --block-length $(BLOCK_LENGTH) $(LLADA_FLAGS)
-option_GEN_llama    = --max-new $(QUANT_LENGTH) $(LLAMA_FLAGS)
+$(R)/ablation/batch.ndjson: $(R)/ablation/questions.ndjson $(R)/ablation/settings
+	@sed -n '1,$(ABLATION_BATCH)p' $< > $@.tmp && mv $@.tmp $@
+
+option_GEN_llada    = --steps $(ABLATION_STEPS) --gen-length $(ABLATION_LENGTH) \
+    --block-length $(ABLATION_BLOCK) $(LLADA_FLAGS)
+option_GEN_llama    = --max-new $(ABLATION_LENGTH) $(LLAMA_FLAGS)
 option_MODE_llada   = --mode elbo --samples $(QUANT_SAMPLES)
 option_MODE_llama  := --mode nll
 option_MODEL_llada := LLADA
@@ -45,6 +54,9 @@ option_MODEL_llama := LLAMA
 option_model = $(if $(option_PACK_$(2)),$(R)/ablation/model/$(1)-$(2),$($(option_MODEL_$(1))))
 option_made  = $(if $(option_PACK_$(2)),$(R)/ablation/pack-$(1)-$(2).ndjson) \
     $(R)/ablation/flags-$(2) $(R)/stamp/model-$(option_MODEL_$(1))
+option_run   = $(BIN)/gen-$(1) -m $(call option_model,$(1),$(2)) $(option_GEN_$(1)) \
+    --contract answer --batch $(ABLATION_BATCH) --seed $(SEED) $(ABLATION_FLAGS) \
+    $(option_FLAGS_$(2))
 # What this machine cannot run (69) leaves an empty file; so does what is bad usage here (64) of an
 # option that says what it needs.
 may_lack = || { code=$$$$?; case $$$$code in \
@@ -55,7 +67,8 @@ $(R)/ablation/flags-$(1): FORCE
 	$$(call stamp,$(option_FLAGS_$(1)) / $(option_PACK_$(1)) / $(option_SCORE_$(1)))
 endef
 
-# $(call option_rules,SYSTEM,OPTION): its checkpoint, if it has one of its own, and its likelihood.
+# $(call option_rules,SYSTEM,OPTION): its checkpoint, if it has one of its own, its answers and its
+# likelihood.
 define option_rules
 $(R)/ablation/pack-$(1)-$(2).ndjson: $(R)/ablation/flags-$(2) \
     $(R)/stamp/model-$(option_MODEL_$(1)) | $(BIN)/pack-model $(QUIET)
@@ -63,6 +76,11 @@ $(R)/ablation/pack-$(1)-$(2).ndjson: $(R)/ablation/flags-$(2) \
 	    rm -rf $(R)/ablation/model/$(1)-$(2); mkdir -p $(R)/ablation/model; \
 	    $(beside) $(BIN)/pack-model $(option_PACK_$(2)) -m $($(option_MODEL_$(1))) \
 	    --out $(R)/ablation/model/$(1)-$(2) -o $$@
+
+$(R)/ablation/$(1)-$(2).ndjson: $(R)/ablation/questions.ndjson $(R)/ablation/settings \
+    $(call option_made,$(1),$(2)) $(R)/stamp/tool-gen-$(1) | $(PIPE)
+	$$(call say,gen-$(1) $(2))\
+	    $(alone) $(call option_run,$(1),$(2)) $$< -o $$@ $(call may_lack,$(2))
 
 $(R)/ablation/likelihood-$(1)-$(2).ndjson: $(R)/ablation/references.ndjson \
     $(R)/ablation/settings $(call option_made,$(1),$(2)) $(R)/stamp/tool-score-ppl | $(PIPE)
@@ -74,13 +92,11 @@ endef
 
 # $(call option_launch,SYSTEM,OPTION,LAUNCH)
 define option_launch
-$(R)/ablation/run/$(1)-$(2)-$(3).ndjson: $(R)/ablation/questions.ndjson $(R)/ablation/settings \
+$(R)/ablation/run/$(1)-$(2)-$(3).ndjson: $(R)/ablation/batch.ndjson \
     $(call option_made,$(1),$(2)) $(R)/stamp/tool-gen-$(1) | $(PIPE)
 	@mkdir -p $$(@D)
 	$$(call say,gen-$(1) $(2) $(3))\
-	    $(alone) $(BIN)/gen-$(1) -m $(call option_model,$(1),$(2)) $(option_GEN_$(1)) \
-	    --contract answer --batch $(ABLATION_BATCH) --launch $(3) $(ABLATION_TIMING) \
-	    --seed $(SEED) $(ABLATION_FLAGS) $(option_FLAGS_$(2)) $$< -o $$@ \
+	    $(alone) $(call option_run,$(1),$(2)) --launch $(3) $(ABLATION_TIMING) $$< -o $$@ \
 	    $(call may_lack,$(2))
 endef
 
@@ -94,6 +110,7 @@ OPTION_TURNS := $(if $(option_NAMES),$(shell seq $(ABLATION_LAUNCHES)))
 OPTION_RUNS  := $(foreach n,$(OPTION_TURNS),\
     $(foreach p,$(if $(filter %1 %3 %5 %7 %9,$(n)),$(OPTION_PAIRS),$(OPTION_BACK)),\
         $(R)/ablation/run/$(p)-$(n).ndjson))
+OPTION_ANSWERS := $(OPTION_PAIRS:%=$(R)/ablation/%.ndjson)
 # An option that says nothing for score-ppl has the likelihood of the base.
 option_scored = $(option_SCORE_$(1))$(option_PACK_$(1))$(filter $(firstword $(option_NAMES)),$(1))
 OPTION_LIKELIHOOD := $(foreach p,$(OPTION_PAIRS),\
@@ -104,23 +121,24 @@ $(foreach p,$(OPTION_PAIRS),\
 $(foreach n,$(OPTION_TURNS),$(foreach p,$(OPTION_PAIRS),\
     $(eval $(call option_launch,$(call system_of,$(p)),$(call option_of,$(p)),$(n)))))
 
-# $(call named_option,KIND,TAIL): records say whose they are by the names of their files.
+# $(call named_option,KIND,TAIL): records say whose they are by the names of their files. Answers
+# that are timed and those that are not are of two sets of prompts, so they are two points.
 named_option = jq -c '\
     (input_filename | capture("(llada|llama)-(?<o>[^/]+?)$(2)[.]ndjson$$").o) as $$o \
     | select(.kind == "$(1)") | .option = $$o | .config += " option=\($$o)" \
-    | .point = (.point // .config) + "-\($$o)"'
+    | .point = (.point // .config) + "-\($$o)-$(3)"'
 
-$(R)/ablation/generations.ndjson: $(OPTION_RUNS) $(R)/ablation/options.mk
-	@$(call named_option,generation,-[0-9]+) $(OPTION_RUNS) > $@.tmp && mv $@.tmp $@
+$(R)/ablation/timed.ndjson: $(OPTION_RUNS) $(R)/ablation/options.mk
+	@$(call named_option,generation,-[0-9]+,timed) $(OPTION_RUNS) > $@.tmp && mv $@.tmp $@
+
+$(R)/ablation/answers.ndjson: $(OPTION_ANSWERS) $(R)/ablation/options.mk
+	@$(call named_option,generation,,answers) $(OPTION_ANSWERS) > $@.tmp && mv $@.tmp $@
 
 $(R)/ablation/likelihood.ndjson: $(OPTION_LIKELIHOOD) $(R)/ablation/options.mk
-	@$(call named_option,quality) $(OPTION_LIKELIHOOD) > $@.tmp && mv $@.tmp $@
+	@$(call named_option,quality,,texts) $(OPTION_LIKELIHOOD) > $@.tmp && mv $@.tmp $@
 
-$(R)/ablation/metrics.ndjson: $(R)/ablation/generations.ndjson $(BIN)/measure | $(QUIET)
+$(R)/ablation/metrics.ndjson: $(R)/ablation/timed.ndjson $(BIN)/measure | $(QUIET)
 	$(call say,measure ablation)$(beside) $(BIN)/measure $< -o $@
-
-$(R)/ablation/answers.ndjson: $(R)/ablation/generations.ndjson
-	@jq -cn -f pipelines/distinct.jq $< > $@.tmp && mv $@.tmp $@
 
 $(R)/ablation/exact.ndjson: $(R)/ablation/answers.ndjson $(BIN)/score-exact | $(QUIET)
 	$(call say,score-exact ablation)$(beside) $(BIN)/score-exact $< -o $@

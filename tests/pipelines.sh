@@ -96,8 +96,8 @@ ok $? "and of the bundle, which holds files of the run alone"
 again ablation PROFILE=quick
 pairs=$(jq -s 'map(.systems // [1, 2] | length) | add' data/ablation.ndjson)
 [ "$status" -eq 0 ] && [ "$(grep -c '^gen-.*--launch' ran)" -eq $((3 * pairs)) ] &&
-    [ "$(grep '^gen-' ran | sed -n "1p;$((2 * pairs))p" | sed 's/.*run.//' | paste -sd ' ')" = \
-        "llada-base-1.ndjson llada-base-2.ndjson" ] &&
+    [ "$(grep '^gen-.*--launch' ran | sed -n "1p;$((2 * pairs))p" | sed 's/.*run.//' |
+        paste -sd ' ')" = "llada-base-1.ndjson llada-base-2.ndjson" ] &&
     grep -q '^gen-llama .*--quant nf4 .*/run/llama-nf4-3.ndjson' ran &&
     grep -q '^compare --by option --base base' ran && grep -q '^plot --type waterfall' ran
 ok $? "make ablation runs base and options in turn, every other time backwards"
@@ -106,8 +106,8 @@ again ablation PROFILE=quick
 did "and once" ""
 sed -i 's/--lookup 10/--lookup 4/' data/ablation.ndjson
 again ablation PROFILE=quick ABLATION_LAUNCHES=4
-[ "$(grep '^gen-' ran | grep -c -- '--lookup 4')" -eq 4 ] &&
-    [ "$(grep -c '^gen-' ran)" -eq $((pairs + 3)) ]
+[ "$(grep '^gen-' ran | grep -c -- '--lookup 4')" -eq 5 ] &&
+    [ "$(grep -c '^gen-' ran)" -eq $((pairs + 4)) ]
 ok $? "an option with other flags runs again, others in the new launch alone"
 echo 69 >status
 again ablation PROFILE=quick ABLATION_LAUNCHES=5

@@ -101,9 +101,10 @@ static void softmax_part(void *ctx, size_t begin, size_t end, size_t worker)
     for (size_t i = begin; i < end; i++) {
         float *p = t->scores + i * t->room.row;
         int32_t last = last_seen(a, a->pos[(size_t)t->s->row_begin + i]), n = t->s->n_slots;
+        int32_t first = a->window ? last - (int32_t)a->window + 1 : INT32_MIN;
         int odd = 0;
         for (int32_t j = 0; j < n; j++) {
-            p[j] = slot_pos[j] <= last ? p[j] : -INFINITY;
+            p[j] = slot_pos[j] <= last && slot_pos[j] >= first ? p[j] : -INFINITY;
             odd |= p[j] != p[j];
         }
         softmax_row(p, (size_t)n, scale);

@@ -194,6 +194,7 @@ DEVICE float rows_back(struct room *m, const struct wkv_back &a, size_t to, cons
         by_row(da, m->dz, m->s);
         by_row(db, c->values + C * N, m->g);
     }
+#pragma unroll
     for (unsigned x = 0; x < TOKENS_EACH; x++) {
         const unsigned t = first + x, at = t * N + i;
         const float *before = m->before + at;

@@ -51,8 +51,8 @@ const char *about_axis_name(const char *axis);
  * "none" for quant and numa, 0 for offload_layers. The caller's reference; NULL: no table has it.
  */
 json_t *about_default(const char *setting);
-/* 1: the value is the one that a row of these tables names, also of a setting that does not count by
- * default (and then is null in records that say nothing) or that follows another one. */
+/* 1: the value is the one that a row of these tables names, also where the setting does not count
+ * by default: about_default has null then. */
 int about_is_default(const char *setting, const json_t *value);
 
 #endif

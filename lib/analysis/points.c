@@ -41,7 +41,7 @@ static int has_shape(const struct buf *shape, const json_t *r)
     return at == end;
 }
 
-/* What the record carries is added to the point, unless one that carries the same was just added. */
+/* What the record carries is added to the point, unless one that carries the same was the last. */
 static void add_about(struct point *p, const json_t *r)
 {
     if (p->shape.len && has_shape(&p->shape, r))

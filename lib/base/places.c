@@ -1,5 +1,7 @@
-/* places.c - see places.h. A table with open addressing, at most three quarters full; texts that
- * hash alike are compared, so places are exact. */
+/* places.c - see places.h.
+ *
+ * A table with open addressing, at most three quarters full. Texts that hash alike are compared, so
+ * places are exact. */
 #include "lib/base/places.h"
 
 #include <stdlib.h>

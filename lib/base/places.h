@@ -1,4 +1,4 @@
-/* places.h - texts by number: each text that is met gets the next place, the same text the same one.
+/* places.h - texts by number: a text that is met gets the next place, the same text the same one.
  *
  *     struct places ids = {0};
  *     size_t at = places_of(&ids, "p1", 2);     // 0; it is new when ids.n has grown

@@ -189,7 +189,8 @@ static void cross_block(const struct network *n, size_t l, const struct kv *kv,
                         .heads = c->heads,
                         .kv_heads = c->kv_heads,
                         .head_dim = c->head_dim,
-                        .mask = MASK_FULL};
+                        .mask = MASK_FULL,
+                        .dense = work_scores(n, &w->size)};
     latent_read(kv->latents, n, l, &attn);
     multiply_rows(n, w, &y->cross_q, (struct input){w->x, y->cross_norm, c->norm_eps}, w->q, 0,
                   p->T);

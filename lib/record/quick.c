@@ -373,7 +373,7 @@ json_t *quick_object(const char *bytes, size_t n)
 
 /* ---- one after another ---- */
 
-/* Member i from q->p on: past it and the sign behind it, and it->now is its value, or NULL when that
+/* Member i from q->p on: past it and the sign behind it. it->now is its value, or NULL where that
  * is what it was. 0: the name is another, or it is not ordinary. */
 static int next_member(struct quick *q, const struct quick_again *a, size_t i,
                        struct quick_span *it)

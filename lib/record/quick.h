@@ -13,10 +13,10 @@
  * reference. NULL: it is not ordinary, and may be right or wrong. */
 json_t *quick_object(const char *bytes, size_t n);
 
-/* The same of one object after another, of which each says much of what the one before said, in the
+/* The same of one object after another, where each says much of what the one before said, in the
  * same order: members whose bytes have not changed are not read again. The object is borrowed until
- * the next one; who holds a reference longer has it unchanged, and nobody may change it. NULL: it is
- * not ordinary. */
+ * the next one; a reference that is held longer keeps it as it is, and nobody may change it. NULL:
+ * it is not ordinary. */
 struct quick_span { size_t at, from; json_t *now; }; /* its key; its value; what it has become */
 enum { QUICK_NUMBERS = 1024 };
 struct quick_again { /* begins as zeroes */

@@ -49,7 +49,7 @@ int rec_open(struct rec_writer *w, const struct common *c, const char *tool, int
              char **argv, json_t *extra, struct err *e);
 /* Writes {schema, kind, run, members of `fields`}; steals `fields`. A `run` inside fields wins. */
 int rec_write(struct rec_writer *w, const char *kind, json_t *fields, struct err *e);
-/* The same of members that are JSON text already: for a record that says much of what the one before
+/* The same of members that are JSON text already: for records that say much of what the one before
  * said. None of them is schema, kind, run or status. rec_put adds one (of a plain name; steals the
  * value) as rec_write would write it. */
 int rec_write_members(struct rec_writer *w, const char *kind, const struct buf *members,

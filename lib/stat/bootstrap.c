@@ -17,12 +17,12 @@
 #include "lib/base/rng.h"
 
 enum { BLOCK = 16, COLUMNS = 8 };
-__extension__ typedef unsigned __int128 wide;
 
 /* x % n, with most = UINT64_MAX / n. */
 static uint32_t rest(uint64_t x, uint64_t n, uint64_t most)
 {
-    uint64_t r = x - (uint64_t)((wide)x * most >> 64) * n; /* the quotient is at most 2 too low */
+    uint64_t low = (uint64_t)(__extension__(unsigned __int128)x * most >> 64); /* by 2 at most */
+    uint64_t r = x - low * n;
     r -= r >= n ? n : 0;
     r -= r >= n ? n : 0;
     return (uint32_t)r;

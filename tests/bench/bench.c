@@ -268,13 +268,14 @@ static int run(struct bench *b, struct err *e)
     if (b->peer_command) /* the peer has the machine, or the device, alone */
         peer_ask(b);
     int bad = bench_stopped(b, e) || (bench_chosen(b->only, "tools") && bench_tools(b, e)) ||
-              (has_roofs(b) && run_ceilings(b, e)) || bench_stopped(b, e) ||
-              (bench_chosen(b->only, "wkv") && bench_wkv(b, e));
+              (has_roofs(b) && run_ceilings(b, e)) || bench_stopped(b, e);
     for (const struct pair *p = pairs; !bad && p->name; p++) {
         if (!bench_chosen(b->shapes, p->name))
             continue;
         if (bench_chosen(b->only, "kernels"))
             bad = bench_kernels(b, p, e);
+        if (!bad && bench_chosen(b->only, "wkv"))
+            bad = bench_wkv(b, p, e);
         if (!bad && bench_chosen(b->only, "models"))
             bad = bench_models(b, p, e);
         if (!bad && bench_chosen(b->only, "growth"))

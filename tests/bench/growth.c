@@ -52,7 +52,7 @@ static struct lists lists_of(const struct shape *p)
     for (size_t i = 0; i < S; i++)
         l.slots[i] = (int32_t)i;
     for (size_t s = 0; s < p->seqs; s++) {
-        l.seqs[s] = (struct forward_seq){p->rows, l.slots + s * p->keys, p->keys};
+        l.seqs[s] = (struct forward_seq){p->rows, l.slots + s * p->keys, p->keys, 0};
         for (size_t r = 0, before = p->keys - p->rows; r < p->rows; r++) {
             l.pos[s * p->rows + r] = (int32_t)(before + r);
             l.slot[s * p->rows + r] = (int32_t)(s * p->keys + before + r);

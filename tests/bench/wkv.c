@@ -1,5 +1,6 @@
-/* wkv.c - time mixing of RWKV 6 and 7 (kernels/wkv.h) at 12 heads of 64 channels: token by token,
- * a call each, as a text grows; the recurrent form; the chunked form; and the gradients.
+/* wkv.c - time mixing of RWKV 6 and 7 (kernels/wkv.h) at the width of a network, in heads of 64
+ * channels: token by token, a call each, as a text grows; the recurrent form; the chunked form; and
+ * the gradients.
  *
  * The task is the recurrence, whatever form does it: of an element of the state 5 operations for
  * RWKV 6 and 9 for RWKV 7, and three times as many for the gradients; bytes are the rows, read and
@@ -9,11 +10,12 @@
 #include <stdlib.h>
 
 #include "kernels/wkv.h"
+#include "lib/checkpoint/synth.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "tests/bench/bench.h"
 
-enum { H = 12, E = 64, HE = H * E };
+enum { E = 64 };
 
 static const struct kase {
     size_t seqs, rows;
@@ -25,10 +27,11 @@ static const char *const form_names[] = {"sequential", "recurrent", "chunked", "
 
 struct run {
     struct bench *bench;
+    const struct pair *pair;
     struct wkv a;
     struct wkv_back back;
     struct attn_seq *each; /* [rows, seqs]: one row of every sequence */
-    size_t rows;
+    size_t heads, rows; /* of a sequence */
     void *work;
 };
 
@@ -59,25 +62,25 @@ static void call_back(void *ctx, size_t i)
 }
 
 /* As a trained network has them: decays of 0.5 to 1, a unit vector a of every head, b its part. */
-static void *drawn(struct bench *b, enum inputs what, const float *kappa, size_t rows)
+static void *drawn(struct bench *b, enum inputs what, const float *kappa, size_t n)
 {
     struct rng rng = {.seed = (uint64_t)b->common.seed, .stream = what};
-    float *x = mem_alloc(rows * HE * sizeof *x);
-    for (size_t i = 0; i < rows * HE; i++) {
+    float *x = mem_alloc(n * sizeof *x);
+    for (size_t i = 0; i < n; i++) {
         float eta = (float)rng_uniform(&rng);
         x[i] = what == W ? -0.6f * eta : what == A ? -kappa[i] : what == B ? kappa[i] * eta
                                                                           : 2 * eta - 1;
     }
-    void *p = data_sent(b, x, rows * HE * sizeof *x);
+    void *p = data_sent(b, x, n * sizeof *x);
     free(x);
     return p;
 }
 
-static float *unit_vectors(struct bench *b, size_t rows)
+static float *unit_vectors(struct bench *b, size_t n)
 {
     struct rng rng = {.seed = (uint64_t)b->common.seed, .stream = INPUTS};
-    float *x = mem_alloc(rows * HE * sizeof *x);
-    for (size_t i = 0; i < rows * HE; i += E) {
+    float *x = mem_alloc(n * sizeof *x);
+    for (size_t i = 0; i < n; i += E) {
         double sum = 0;
         for (size_t e = 0; e < E; e++) {
             x[i + e] = (float)rng_normal(&rng);
@@ -112,11 +115,12 @@ static struct attn_seq *lists(struct bench *b, const struct kase *c)
 static struct task task_of(struct run *r, int kind, const struct kase *c, enum form form)
 {
     double tokens = (double)(c->seqs * c->rows), rows = kind == 7 ? 7 : 5;
-    double operations = tokens * H * E * E * (kind == 7 ? 9 : 5) * (form == BACK ? 3 : 1);
-    double states = 2.0 * (double)c->seqs * H * E * E;
+    double state = (double)(r->heads * E * E), width = (double)(r->heads * E);
+    double operations = tokens * state * (kind == 7 ? 9 : 5) * (form == BACK ? 3 : 1);
     struct task task = task_begin(r->bench, UNIT_F32);
     task_add(&task, &r->bench->roof, operations,
-             sizeof(float) * (tokens * HE * rows * (form == BACK ? 2 : 1) + states));
+             sizeof(float) * (tokens * width * rows * (form == BACK ? 2 : 1) +
+                              2 * (double)c->seqs * state));
     return task;
 }
 
@@ -135,30 +139,29 @@ static int time_form(struct run *r, int kind, const struct kase *c, enum form fo
     if (form == SEQUENTIAL)
         *sequential = took;
     snprintf(kernel, sizeof kernel, "wkv%d", kind);
-    snprintf(text, sizeof text, "%d x %d %s %s, %zu x %zu rows", H, E, kernel, form_names[form],
-             c->seqs, c->rows);
-    json_t *fields = json_pack("{s:s, s:s, s:s, s:s}", "name", text, "kernel", kernel, "dtype",
-                               "f32", "form", form_names[form]);
-    rec_set_int(fields, "rows", (int64_t)(c->rows * c->seqs));
+    snprintf(text, sizeof text, "%s, %zu x %zu rows", form_names[form], c->seqs, c->rows);
+    json_t *fields = kernel_fields(kernel, r->pair, "f32", text, c->rows * c->seqs);
+    json_object_set_new(fields, "form", json_string(form_names[form]));
     rec_set_int(fields, "sequences", (int64_t)c->seqs);
     if (form != BACK)
         rec_set_number(fields, "sequential_ratio", *sequential / took, NULL);
     return bench_point(r->bench, fields, &task, took, e);
 }
 
-static int run_case(struct bench *b, int kind, const struct kase *c, struct err *e)
+static int run_case(struct bench *b, const struct pair *pair, size_t H, int kind,
+                    const struct kase *c, struct err *e)
 {
     const struct ops *ops = b->backend->ops;
-    size_t rows = c->seqs * c->rows, states = c->seqs * H * E * E, n = rows * HE;
-    float *kappa = unit_vectors(b, rows), *x[INPUTS], *d[INPUTS + 1];
-    struct run r = {.bench = b, .rows = c->rows};
+    size_t rows = c->seqs * c->rows, states = c->seqs * H * E * E, n = rows * H * E;
+    float *kappa = unit_vectors(b, n), *x[INPUTS], *d[INPUTS + 1];
+    struct run r = {.bench = b, .pair = pair, .heads = H, .rows = c->rows};
     int seven = kind == 7, bad = 0;
     for (int i = 0; i < INPUTS; i++) {
-        x[i] = drawn(b, (enum inputs)i, kappa, rows);
+        x[i] = drawn(b, (enum inputs)i, kappa, n);
         d[i] = zeros(b, n);
         bad |= !x[i] || !d[i];
     }
-    d[INPUTS] = zeros(b, HE);
+    d[INPUTS] = zeros(b, H * E);
     struct attn_seq *seqs = lists(b, c);
     float *state = zeros(b, states), *y = zeros(b, n);
     size_t forward = ops->wkv_work(b->backend, c->seqs, c->rows, H, E);
@@ -186,16 +189,18 @@ static int run_case(struct bench *b, int kind, const struct kase *c, struct err 
     return bad;
 }
 
-int bench_wkv(struct bench *b, struct err *e)
+int bench_wkv(struct bench *b, const struct pair *p, struct err *e)
 {
-    int bad = bench_backend(b, e);
+    struct config f;
+    int bad = bench_backend(b, e) || synth_config(&f, p->llama, e);
     bench_level(b, DTYPE_F32);
     b->backend->act = DTYPE_F32;
     for (int kind = 6; !bad && kind <= 7; kind++)
         for (size_t i = 0; !bad && i < sizeof kases / sizeof *kases; i++) {
+            struct kase c = {kases[i].seqs, shrunk(p, kases[i].rows)};
             struct err why = {0};
-            if (run_case(b, kind, &kases[i], &why))
-                bad = bench_forgive(b, &why, "wkv", e);
+            if (run_case(b, p, f.width / E, kind, &c, &why))
+                bad = bench_forgive(b, &why, p->name, e);
         }
     return bad;
 }

@@ -185,7 +185,7 @@ says() {
     report "${ALL[@]}" compared
     grep -q '^## What quantization costs and saves$' report.md
     [ "$(grep '^| m-demo | nf4' report.md | tr -d '\\')" = "| m-demo | nf4 |\
- 4 MiB → 1 MiB | 4.00 ms → 2.00 ms | 8 → 8.50 | +6.25 [+3.12, +9.38] % | 75 % → 62.5 % |\
+ 4 MiB → 1 MiB | 4 ms → 2 ms | 8 → 8.50 | +6.25 [+3.12, +9.38] % | 75 % → 62.5 % |\
  -12.5 [-25, 0] points | 32 / 16 |" ]
     report "${ALL[@]}"
     lacks 'quantization costs' report.md

@@ -43,7 +43,7 @@ static void compute(struct naive *v, struct kv *kv, const int32_t *x, const int 
         if (key[i])
             keys[n_keys++] = (int32_t)i;
     }
-    const struct forward_seq seq = {rows, keys, n_keys};
+    const struct forward_seq seq = {rows, keys, n_keys, 0};
     struct forward f = {.token = token, .pos = pos, .slot = pos, .seqs = &seq, .n_seqs = 1,
                         .mask = v->n->config.attends, .mask_block = v->n->config.attends_block,
                         .wanted = wanted, .n_wanted = rows};

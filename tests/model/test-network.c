@@ -68,7 +68,7 @@ static void cached(const struct network *n, const int32_t *ids, int step, double
             wanted[i] = i;
             target[i] = ids[(at + i + 1) % T];
         }
-        struct forward_seq seq = {(size_t)rows, slots, (size_t)(at + rows)};
+        struct forward_seq seq = {(size_t)rows, slots, (size_t)(at + rows), 0};
         struct forward f = {.token = ids + at,
                             .pos = pos,
                             .slot = slots + at,

@@ -116,7 +116,7 @@ static void answers(const struct network *n, int cached, struct head_row *out)
         wanted[i % T] = i % T;
     }
     for (size_t at = 0; at < 3 * T; at += T) {
-        const struct forward_seq seq = {T, slots, at + T};
+        const struct forward_seq seq = {T, slots, at + T, 0};
         const struct forward f = {.token = ids + at,
                                   .pos = slots + at,
                                   .slot = cached ? slots + at : NULL,

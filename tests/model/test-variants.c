@@ -51,7 +51,8 @@ static struct told run(const struct network *n, struct variant how, size_t row_t
                 slot[all] = slots[s][at + i] = ROWS - 1 - s - SEQS * (at + i);
                 wanted[all] = all;
             }
-            seqs[s] = (struct forward_seq){(size_t)rows, slots[s], (size_t)(at + rows)};
+            seqs[s] = (struct forward_seq){.rows = (size_t)rows, .slots = slots[s],
+                                           .n_slots = (size_t)(at + rows)};
         }
         const struct forward f = {.token = token, .pos = pos, .slot = slot, .seqs = seqs,
                                   .n_seqs = SEQS, .mask = n->config.attends, .wanted = wanted,

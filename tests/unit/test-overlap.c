@@ -1,6 +1,6 @@
 /* test-overlap.c - agreement of texts against the arithmetic of the definitions: n-grams compared
  * one by one, the whole table of the longest common subsequence, words crossed off a list. Random
- * texts, among them those of few letters (everything matches), of several scripts, and long ones. */
+ * texts, among them those of few letters (everything matches), of several scripts, long ones. */
 #include <ctype.h>
 #include <utf8proc.h>
 

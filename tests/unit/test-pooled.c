@@ -1,0 +1,114 @@
+/* test-pooled.c - qualities of a whole set of prompts: sums over sums, and draws of them that are
+ * the same bits as one number added after the other. */
+#include "lib/stat/pooled.h"
+
+#include "lib/base/rng.h"
+#include "lib/stat/bootstrap.h"
+#include "tests/tap.h"
+
+static int near(double a, double b, double tolerance)
+{
+    return fabs(a - b) <= tolerance * fmax(fabs(b), 1);
+}
+
+static void test_pooled(void)
+{
+    /* 2 points, 3 prompts; the second point lacks prompt 1. */
+    double num[] = {1, 2, 3, 4, 0, 6}, den[] = {1, 1, 2, 2, 0, 2};
+    unsigned char there[] = {1, 1, 1, 1, 0, 1}, has[] = {1, 1};
+    size_t left;
+    size_t n = pooled_common(num, den, there, has, 2, 3, &left);
+    ok(n == 2 && left == 1 && near(num[1], 3, 0) && near(num[2], 4, 0) && near(num[3], 6, 0),
+       "prompts that all have are kept");
+    double value[2], draw[1], work[2 * 2 * 3];
+    uint32_t index[2];
+    pooled_draws(num, den, has, 2, 2, POOLED_EXPONENTIAL, 1, 0, value, draw, index, work);
+    ok(near(value[0], exp(4.0 / 3), 1e-15) && near(value[1], exp(10.0 / 4), 1e-15),
+       "perplexity is pooled, not averaged");
+    struct pooled_margin m;
+    ok(!pooled_margin_parse("judge_ppl=1%,accuracy=0.02", "accuracy", &m) && near(m.by, 0.02, 0) &&
+       !m.relative && near(pooled_worsened(0.5, &m, 1), 0.48, 1e-15), "a margin by name");
+    ok(!pooled_margin_parse("1%", "judge_ppl", &m) && m.relative &&
+       near(pooled_worsened(20, &m, 0), 20.2, 1e-15), "a relative margin");
+    ok(pooled_margin_parse("x", "a", &m) && pooled_margin_parse("-1", "a", &m) &&
+       pooled_margin_parse("a=", "a", &m) && pooled_margin_parse("1,,2", "a", &m),
+       "malformed margins are refused");
+}
+
+/* In every draw, one number after the other: what pooled_draws must give to the bit. */
+static double pooled_plainly(const double *num, const double *den, size_t n, uint64_t seed,
+                             uint64_t draw, enum pooled_transform transform)
+{
+    struct rng r = {.seed = seed, .stream = draw};
+    double value = 0, weight = 0;
+    for (size_t k = 0; k < n; k++) {
+        size_t at = rng_below(&r, n);
+        value += num[at];
+        weight += den[at];
+    }
+    double mean = weight > 0 ? value / weight : (double)NAN;
+    return transform == POOLED_EXPONENTIAL ? exp(mean)
+           : transform == POOLED_BITS      ? mean / log(2)
+                                           : mean;
+}
+
+static void test_pooled_draws(void)
+{
+    enum { MOST = 300, POINTS = 13, DRAWS = 40 };
+    static double num[POINTS * MOST], den[POINTS * MOST], work[2 * POINTS * (MOST + 1)];
+    static double value[POINTS], draw[DRAWS * POINTS];
+    static uint32_t index[MOST];
+    struct rng r = {.seed = 9};
+    int wrong = 0;
+    for (int round = 0; round < 60; round++) {
+        size_t n = round < 6 ? (size_t)round : 1 + rng_below(&r, MOST);
+        size_t points = 1 + rng_below(&r, POINTS);
+        unsigned char has[POINTS];
+        enum pooled_transform t = (enum pooled_transform)(round % 3);
+        for (size_t i = 0; i < points; i++)
+            has[i] = rng_below(&r, 5) > 0;
+        for (size_t i = 0; i < points * n; i++) {
+            num[i] = has[i / n] ? rng_uniform(&r) - 0.3 : 0;
+            den[i] = !has[i / n] ? 0 : round % 2 ? 1 : (double)rng_below(&r, 9);
+        }
+        pooled_draws(num, den, has, points, n, t, 7, DRAWS, value, draw, index, work);
+        for (size_t k = 0; k < DRAWS * points; k++) {
+            size_t i = k % points;
+            double v = has[i] ? pooled_plainly(num + i * n, den + i * n, n, 7, k / points, t)
+                              : (double)NAN;
+            wrong += isnan(v) ? !isnan(draw[k]) : memcmp(&v, &draw[k], sizeof v) != 0;
+        }
+    }
+    ok(!wrong, "draws of several points side by side, to the bit (%d differ)", wrong);
+}
+
+static void test_columns(void)
+{
+    enum { N = 97, MOST = 27 };
+    double rows[N * MOST], sum[MOST];
+    uint32_t index[N];
+    struct rng r = {.seed = 4};
+    int wrong = 0;
+    for (size_t i = 0; i < N * MOST; i++)
+        rows[i] = rng_normal(&r);
+    bootstrap_draw(3, 1, N, index);
+    for (size_t width = 1; width <= MOST; width++)
+        for (int all = 0; all < 2; all++) {
+            bootstrap_sums(rows, width, all ? NULL : index, N, sum);
+            for (size_t k = 0; k < width; k++) {
+                double s = 0;
+                for (size_t i = 0; i < N; i++)
+                    s += rows[(all ? i : index[i]) * width + k];
+                wrong += memcmp(&s, &sum[k], sizeof s) != 0;
+            }
+        }
+    ok(!wrong, "sums of 1 to %d columns, each in its order", MOST);
+}
+
+int main(void)
+{
+    test_pooled();
+    test_pooled_draws();
+    test_columns();
+    return tap_done();
+}
