@@ -101,5 +101,6 @@ extreme: ## from now on both models run at --level aggressive (LEVEL=moderate: a
 	@touch local.mk && sed -i '/^LEVEL := /d' local.mk
 	@echo 'LEVEL := $(if $(findstring command,$(origin LEVEL)),$(LEVEL),aggressive)' >> local.mk
 
-restore: ## from now on both models run as they are again
+restore: ## both models run as they are again; what make pruning made of them goes
 	@touch local.mk && sed -i '/^LEVEL := /d' local.mk
+	@rm -rf $(RESULTS)/*/prune/models

@@ -1,9 +1,12 @@
-/* pack-model - a checkpoint in, a new folder with the same model quantized out, and a record for
- * each kind of matrix: bytes before and after, and how far the values moved. Under --budget each
- * part of each layer gets a format of its own, and a record says what it would lose in which.
+/* pack-model - a checkpoint in, a new folder with the same model pruned or quantized out, and a
+ * record for each kind of matrix: bytes before and after, and how far the values moved. Under
+ * --budget each part of each layer gets a format of its own, and a record says what it would lose
+ * in which.
  *
  * The folder is filled under another name and renamed: it appears whole or not at all. Its last
- * file is SHA256SUMS, which --manifest writes for a model that is there already.
+ * file is SHA256SUMS, which --manifest writes for a model that is there already. How it was made
+ * stands in it (origin.json), so that --verify-source can do it again, beside it, and compare.
+ * One file because all its ways end in the one folder, made and proved by the same few functions.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -13,28 +16,33 @@
 #include <unistd.h>
 
 #include "lib/base/file.h"
+#include "lib/base/folder.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/out.h"
 #include "lib/record/rec.h"
+#include "lib/record/filehash.h"
 #include "lib/run/calibration.h"
 #include "lib/run/engine.h"
+#include "lib/decode/activity.h"
 #include "lib/checkpoint/manifest.h"
 #include "lib/checkpoint/mix.h"
+#include "lib/checkpoint/origin.h"
 #include "lib/checkpoint/pack.h"
 
 enum { SMALL_FILE_MAX = 128 << 20 };
 /* What goes along from the source, as far as it is there. */
 static const char *const copied[] = {"tokenizer.json", "tokenizer_config.json",
                                      "special_tokens_map.json", "generation_config.json",
-                                     "chat_template.jinja", "chat_template.json", "LICENSE", NULL};
+                                     "chat_template.jinja", "chat_template.json", "LICENSE",
+                                     "training.ndjson", NULL};
 
 struct args {
     struct common common;
     struct engine engine;
-    const char *quant, *out, *calibrate;
+    const char *quant, *out, *calibrate, *score, *verify_source;
     int64_t budget, samples;
-    double share;
+    double share, heads, ffn; /* of bytes; to remove, below 0: not said */
     int manifest;
 };
 
@@ -42,12 +50,16 @@ struct packer {
     struct args a;
     struct log log;
     struct rec_writer out;
-    struct checkpoint checkpoint;
+    struct checkpoint checkpoint; /* the source */
+    enum dtype quant;
+    struct prune prune;
+    int prunes;
+    json_t *origin;
     struct pack_role role[ROLE_COUNT];
+    struct folder folder;
     struct mix_unit *units; /* of --budget */
     double stays, budget;   /* bytes of what no format takes; of all tensors at most */
     double dense_nats;      /* of --calibrate, a token; NAN */
-    char *temp; /* the folder's name until it is whole */
 };
 
 static int has_budget(const struct args *a) { return a->budget > 0 || a->share > 0; }
@@ -75,45 +87,10 @@ static int check_absent(const struct packer *p, struct err *e)
                        : "one with files: name another");
 }
 
-/* "a/b/" -> "a/.b.tmp" */
-static char *temp_name(const char *out)
-{
-    size_t n = strlen(out);
-    while (n > 1 && out[n - 1] == '/')
-        n--;
-    size_t at = n;
-    while (at > 0 && out[at - 1] != '/')
-        at--;
-    return mem_format("%.*s.%.*s.tmp", (int)at, out, (int)(n - at), out + at);
-}
-
-static void remove_file(const char *folder, const char *name)
-{
-    char *path = mem_format("%s/%s", folder, name);
-    unlink(path);
-    free(path);
-}
-
-/* Also what a killed process left. */
-static void clear_temp(const struct packer *p)
-{
-    static const char *const made[] = {"model.safetensors", ".model.safetensors.tmp",
-                                       "config.json", ".config.json.tmp", MANIFEST,
-                                       "." MANIFEST ".tmp"};
-    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
-        remove_file(p->temp, made[i]);
-    for (const char *const *name = copied; *name; name++) {
-        char *temp = mem_format(".%s.tmp", *name);
-        remove_file(p->temp, *name);
-        remove_file(p->temp, temp);
-        free(temp);
-    }
-}
-
 static int copy_file(const struct packer *p, const char *name, struct err *e)
 {
     char *from = mem_format("%s/%s", p->checkpoint.folder, name);
-    char *to = mem_format("%s/%s", p->temp, name);
+    char *to = mem_format("%s/%s", p->folder.temp, name);
     struct buf b = {0};
     struct out o;
     int none = access(from, F_OK) && errno == ENOENT;
@@ -128,37 +105,152 @@ static int copy_file(const struct packer *p, const char *name, struct err *e)
     return bad ? -1 : 0;
 }
 
-/* The folder under its other name, everything in it. */
-static int fill(struct packer *p, enum dtype q, struct err *e)
+/* Everything that goes into the folder. */
+static int fill(struct packer *p, struct err *e)
 {
     struct pool *pool = pool_new((size_t)p->a.engine.threads);
+    const char *folder = p->folder.temp;
     int bad = 0;
-    clear_temp(p);
     for (const char *const *name = copied; *name && !bad; name++)
         bad = copy_file(p, *name, e);
-    bad = bad || pack_checkpoint(&p->checkpoint, q, p->temp, pool, p->role, e) ||
-          manifest_make(p->temp, p->a.engine.ignore_config, e);
+    bad = bad ||
+          pack_checkpoint(&p->checkpoint, p->quant, p->prunes ? &p->prune : NULL, folder, pool,
+                          p->role, e) ||
+          origin_write(p->origin, folder, e) || manifest_make(folder, p->a.engine.ignore_config, e);
     pool_free(pool);
     return bad ? -1 : 0;
 }
 
-static int make_folder(struct packer *p, enum dtype q, struct err *e)
+/* ---- what goes ---- */
+
+/* What heads and units put out; on the processor, whose memory can be looked into. */
+static int hear(struct packer *p, struct activity *c, struct err *e)
 {
-    int lock = -1;
-    p->temp = temp_name(p->a.out);
-    if (check_absent(p, e) || file_make_folder(p->temp, e) ||
-        (lock = file_lock_folder(p->temp, e)) < 0)
-        return -1;
-    int bad = fill(p, q, e);
-    if (!bad && rename(p->temp, p->a.out))
-        bad = err_set(e, EXIT_CANNOT_CREATE, "%s: cannot be renamed to %s: %s", p->temp, p->a.out,
-                      strerror(errno));
-    if (bad) {
-        clear_temp(p);
-        rmdir(p->temp);
-    }
-    close(lock);
+    struct engine engine = p->a.engine;
+    struct backend *b = NULL;
+    struct network n = {0};
+    struct tokenizer *t = NULL;
+    struct rec_reader *in = rec_read_open(&p->a.calibrate, 1, e);
+    engine.device = "cpu";
+    int bad = !in || checkpoint_tokenizer(&p->checkpoint, &t, e) || engine_open(&engine, &b, e) ||
+              network_load(&n, b, &p->checkpoint, &(struct precision){0}, e) ||
+              activity_run(c, &n, t, in, p->a.common.limit, (uint64_t)p->a.common.seed, e);
+    if (!bad)
+        log_note(&p->log, "calibrated with %lld texts, %lld rows", (long long)c->texts,
+                 (long long)c->rows);
+    network_free(&n);
+    backend_close(b);
+    tokenizer_free(t);
+    rec_read_close(in);
     return bad ? -1 : 0;
+}
+
+/* A share that nothing can be taken for is said, not refused: sweeps begin small. */
+static void say_sizes(const struct packer *p)
+{
+    const struct config *from = &p->checkpoint.config, *to = &p->prune.config;
+    if ((p->a.heads > 0 && to->heads == from->heads) || (p->a.ffn > 0 && to->ffn == from->ffn))
+        log_warn(&p->log, "W112", "a share is less than the least that can go: of %zu heads in %zu "
+                 "groups %zu stay, of %zu hidden units %zu", from->heads, from->kv_heads, to->heads,
+                 from->ffn, to->ffn);
+}
+
+static int choose(struct packer *p, struct err *e)
+{
+    const struct config *c = &p->checkpoint.config;
+    enum prune_score how = prune_score_named(p->a.score);
+    struct activity seen = {0};
+    json_t *texts = NULL;
+    int bad = how == PRUNE_ACTIVATION &&
+              (rec_inputs(&p->a.calibrate, 1, &texts, e) || hear(p, &seen, e));
+    struct prune_values score = prune_values_make(c);
+    bad = bad || prune_scores(&p->checkpoint, how, &seen.mean, &score, e);
+    if (!bad) {
+        prune_choose(&p->prune, c, &score);
+        origin_prune(p->origin, c, &p->prune, p->a.score, fmax(p->a.heads, 0), fmax(p->a.ffn, 0),
+                     json_incref(texts));
+        say_sizes(p);
+    }
+    json_decref(texts);
+    prune_values_free(&score);
+    activity_free(&seen);
+    return bad ? -1 : 0;
+}
+
+static int make(struct packer *p, struct err *e)
+{
+    if ((p->prunes && choose(p, e)) || folder_begin(&p->folder, p->a.out, e))
+        return -1;
+    if (!fill(p, e))
+        return folder_commit(&p->folder, e);
+    folder_abandon(&p->folder);
+    return -1;
+}
+
+/* ---- the source, as it was ---- */
+
+static int compare_file(const char *path, const char *folder, struct err *e)
+{
+    char mine[65], its[65], *other = mem_format("%s/%s", folder, strrchr(path, '/') + 1);
+    int bad = filehash_anew(path, FILEHASH_LARGE, its, e) ||
+              (file_exists(other) ? filehash_anew(other, FILEHASH_LARGE, mine, e) : 0);
+    if (!bad && (!file_exists(other) || strcmp(mine, its)))
+        bad = err_set(e, EXIT_BAD_DATA, "%s: is not what its source gives when it is packed again "
+                      "as " ORIGIN " says", path);
+    free(other);
+    return bad ? -1 : 0;
+}
+
+/* Every file of the packed model against what was made anew. */
+static int compare_all(const struct packer *p, struct err *e)
+{
+    struct checkpoint packed;
+    char *path;
+    if (checkpoint_open_ignoring(&packed, p->a.out, 0, p->a.engine.ignore_config, e))
+        return -1;
+    int bad = manifest_verify(&packed, e);
+    for (size_t i = 0; !bad && (path = checkpoint_file(&packed, i)); i++) {
+        bad = compare_file(path, p->folder.temp, e);
+        free(path);
+    }
+    checkpoint_close(&packed);
+    return bad;
+}
+
+/* The format that a packed model says it has; of a mixed one the mix is in its own config.json. */
+static int read_format(struct packer *p, const char *quant, struct err *e)
+{
+    struct config packed;
+    struct family_extras extras = {.ignore = p->a.engine.ignore_config};
+    if (strcmp(quant, quantization_name(QUANT_MIXED)) && !quantization_named(quant, &p->quant))
+        return 0;
+    int bad = family_load(&packed, p->a.out, &extras, e);
+    family_extras_free(&extras);
+    if (bad || packed.quant != QUANT_MIXED || strcmp(quant, quantization_name(QUANT_MIXED)))
+        return err_set(e, EXIT_BAD_DATA, "%s/" ORIGIN ": quant: expected none|" DTYPE_QUANTIZED
+                       "|mixed, as in config.json, got \"%.40s\"", p->a.out, quant);
+    p->quant = QUANT_MIXED;
+    memcpy(p->checkpoint.config.mix, packed.mix, sizeof packed.mix);
+    return 0;
+}
+
+static int verify(struct packer *p, struct err *e)
+{
+    const char *quant = json_string_value(json_object_get(p->origin, "quant"));
+    int pruned = 0;
+    if (read_format(p, quant, e) || origin_verify(p->origin, &p->checkpoint, e) ||
+        (pruned = origin_pruning(p->origin, &p->checkpoint.config, &p->prune, e)) < 0)
+        return -1;
+    p->prunes = pruned;
+    if (folder_begin(&p->folder, p->a.out, e))
+        return -1;
+    int bad = fill(p, e) || compare_all(p, e);
+    folder_abandon(&p->folder);
+    if (bad)
+        return -1;
+    log_note(&p->log, "%s: its source %s is as it was, and packed again gives the same bytes",
+             p->a.out, p->checkpoint.folder);
+    return 0;
 }
 
 /* ---- a format for each part ---- */
@@ -270,7 +362,7 @@ static int write_role(struct packer *p, const struct pack_role *s, const char *r
                       const char *dtype, struct err *e)
 {
     json_t *j = json_pack("{s:s, s:s, s:s, s:s?}", "model", p->checkpoint.config.name, "quant",
-                          p->units ? "mixed" : p->a.quant, "role", role, "dtype", dtype);
+                          quantization_name(p->quant), "role", role, "dtype", dtype);
     rec_set_int(j, "tensors", (int64_t)s->tensors);
     rec_set_int(j, "parameters", (int64_t)s->values);
     rec_set_int(j, "source_bytes", (int64_t)s->source_bytes);
@@ -283,7 +375,41 @@ static int write_role(struct packer *p, const struct pack_role *s, const char *r
     return rec_write(&p->out, "pack", j, e);
 }
 
-static int write_records(struct packer *p, struct err *e)
+/* The network as it is read from the new folder beside what it was. */
+static int write_prune(struct packer *p, const struct pack_role *all, struct err *e)
+{
+    const struct config *from = &p->checkpoint.config;
+    struct config to;
+    struct family_extras extras = {.ignore = p->a.engine.ignore_config};
+    int bad = family_load(&to, p->a.out, &extras, e);
+    family_extras_free(&extras);
+    if (bad)
+        return -1;
+    double gone = (double)(config_parameters(from) - config_parameters(&to));
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s}", "model", to.name, "source_model", from->name,
+                          "arch", from->family->name, "score", p->a.score, "quant",
+                          quantization_name(p->quant));
+    rec_set_number(j, "heads_share", fmax(p->a.heads, 0), "");
+    rec_set_number(j, "ffn_share", fmax(p->a.ffn, 0), "");
+    rec_set_int(j, "heads", (int64_t)to.heads);
+    rec_set_int(j, "source_heads", (int64_t)from->heads);
+    rec_set_int(j, "kv_heads", (int64_t)to.kv_heads);
+    rec_set_int(j, "source_kv_heads", (int64_t)from->kv_heads);
+    rec_set_int(j, "ffn", (int64_t)to.ffn);
+    rec_set_int(j, "source_ffn", (int64_t)from->ffn);
+    rec_set_int(j, "parameters", (int64_t)config_parameters(&to));
+    rec_set_int(j, "source_parameters", (int64_t)config_parameters(from));
+    rec_set_number(j, "removed_ratio", gone / (double)config_parameters(from), "");
+    rec_set_int(j, "source_bytes", (int64_t)all->source_bytes);
+    rec_set_int(j, "packed_bytes", (int64_t)all->packed_bytes);
+    json_object_set(j, "source_files", json_object_get(p->origin, "files"));
+    log_note(&p->log, "%s: %zu of %zu heads, %zu of %zu key heads, %zu of %zu hidden units: %.1f "
+             "%% of the parameters are gone", to.name, to.heads, from->heads, to.kv_heads,
+             from->kv_heads, to.ffn, from->ffn, 100 * gone / (double)config_parameters(from));
+    return rec_write(&p->out, "prune", j, e);
+}
+
+static struct pack_role sum_roles(const struct packer *p)
 {
     struct pack_role all = {0};
     for (int r = 0; r < ROLE_COUNT; r++) {
@@ -294,13 +420,24 @@ static int write_records(struct packer *p, struct err *e)
         all.packed_bytes += s->packed_bytes;
         all.error += s->error;
         all.power += s->power;
-        if (s->tensors && write_role(p, s, role_name(r), role_dtype(p, r), e))
-            return -1;
     }
-    log_note(&p->log, "%s: %.4g MB of weights -> %.4g MB in %s (%s, error %.2g %% of their size)",
-             p->checkpoint.config.name, (double)all.source_bytes * 1e-6,
-             (double)all.packed_bytes * 1e-6, p->a.out, p->units ? "mixed" : p->a.quant,
-             100 * sqrt(all.error / all.power));
+    return all;
+}
+
+static int write_records(struct packer *p, struct err *e)
+{
+    const struct pack_role all = sum_roles(p);
+    if (p->prunes && write_prune(p, &all, e))
+        return -1;
+    for (int r = 0; r < ROLE_COUNT; r++)
+        if (p->role[r].tensors &&
+            write_role(p, &p->role[r], role_name((enum role)r), role_dtype(p, r), e))
+            return -1;
+    if (p->quant != QUANT_NONE)
+        log_note(&p->log, "%s: %.4g MB of weights -> %.4g MB in %s (%s, error %.2g %% of their "
+                 "size)", p->checkpoint.config.name, (double)all.source_bytes * 1e-6,
+                 (double)all.packed_bytes * 1e-6, p->a.out, quantization_name(p->quant),
+                 100 * sqrt(all.error / all.power));
     return write_role(p, &all, "all", NULL, e);
 }
 
@@ -309,6 +446,8 @@ static int write_records(struct packer *p, struct err *e)
 static const char examples[] =
     "pack-model --quant nf4 -m meta-llama/Llama-3.2-1B --out llama-3.2-1b-nf4 > pack.ndjson\n"
     "gen-llama -m llama-3.2-1b-nf4 --verify < prompts.ndjson\n"
+    "pack-model --prune-heads 0.25 --prune-ffn 0.2 --calibrate texts.ndjson -m DIR --out small\n"
+    "pack-model --verify-source DIR -m small\n"
     "pack-model --budget 800M --calibrate texts.ndjson -m meta-llama/Llama-3.2-1B --out mixed\n"
     "pack-model --manifest -m meta-llama/Llama-3.2-1B\n";
 static const char notes[] =
@@ -328,9 +467,26 @@ static const char notes[] =
     "      worse than one format for all. Records of kind `sensitivity` say what was measured and\n"
     "      chosen.\n"
     "Norms and an untied embedding stay as they are. A packed model computes the same bits as its\n"
-    "source loaded with --quant; it is smaller on disk and loads faster. DIR is new: nothing is\n"
+    "source loaded with --quant; it is smaller on disk and loads faster.\n"
+    "\n"
+    "Pruning removes at most a share of the query heads and of the hidden units of every layer;\n"
+    "each layer chooses which, and gives up as many as every other, since config.json has one\n"
+    "number for all. Of grouped queries go as many of every group, or whole groups with their key\n"
+    "head, whichever comes nearer to the share; FFN widths stay multiples of 64 (of less in tiny\n"
+    "models). What matters least goes first, by\n"
+    "  activation  rms of what a unit or head puts out on the texts of --calibrate, the first\n"
+    "              --limit of them, times the norm of the weights that it meets\n"
+    "  gate, l2    norms of its weights alone: gate, up and down, or up and down; of heads those\n"
+    "              of values and output\n"
+    "  first       its index: what knowing nothing costs\n"
+    "What is pruned with --quant is quantized as it then is. A pruned LLaDA says head_dim in its\n"
+    "config.json, which the publishers' own code does not read.\n"
+    "\n"
+    "DIR is new: nothing is\n"
     "ever changed in place. SHA256SUMS in it is for --verify of the tools that run it, and for\n"
-    "sha256sum -c; --manifest writes one for a model from elsewhere, from files that you trust.\n";
+    "sha256sum -c; --manifest writes one for a model from elsewhere, from files that you trust.\n"
+    "origin.json in it has the SHA-256 of the source's files and what was done; --verify-source\n"
+    "holds the source against it, does it again and compares every file.\n";
 
 static void check(struct packer *p, int bad, const struct err *e)
 {
@@ -343,30 +499,54 @@ static void check(struct packer *p, int bad, const struct err *e)
 /* What is wrong with the words, or NULL. */
 static const char *usage(const struct args *a, int operands)
 {
-    int packs = (a->quant || has_budget(a)) && a->out && *a->out;
+    const int prunes = a->heads >= 0 || a->ffn >= 0;
+    const int seen = prunes && prune_score_named(a->score) == PRUNE_ACTIVATION;
+    const int packs = prunes || a->quant || has_budget(a);
     if (operands)
         return "takes no operands";
-    if (a->manifest && (a->quant || a->out || has_budget(a)))
-        return "--manifest packs nothing: it goes without --quant, --budget and --out";
+    if ((a->manifest || a->verify_source) && (packs || a->out || (a->manifest && a->verify_source)))
+        return "--manifest and --verify-source pack nothing: each goes without the other and "
+               "without --quant, --budget, --prune-heads, --prune-ffn and --out";
     if ((a->quant && has_budget(a)) || (a->budget > 0 && a->share > 0))
         return "one of --quant, --budget and --budget-share";
-    if (a->calibrate && !has_budget(a))
-        return "--calibrate goes with --budget or --budget-share";
-    return a->engine.model && (packs || a->manifest)
-               ? NULL
-               : "-m, --quant or --budget, and --out are needed (or -m and --manifest)";
+    if (prunes && has_budget(a))
+        return "--prune-heads and --prune-ffn go without a budget: prune, then pack what remains";
+    if (a->calibrate && !has_budget(a) && !seen)
+        return "--calibrate goes with --budget, --budget-share or --prune-score activation";
+    if (a->engine.model && (a->manifest || a->verify_source))
+        return NULL;
+    if (!a->engine.model || !a->out || !*a->out || !packs)
+        return "-m, --out and one of --quant, --budget, --prune-heads and --prune-ffn are needed "
+               "(or -m and --manifest or --verify-source)";
+    return seen && !a->calibrate ? "--prune-score activation needs --calibrate FILE" : NULL;
 }
 
-static int open_source(struct packer *p, enum dtype *q, struct err *e)
+/* The source of what is to be packed. */
+static int open_source(struct packer *p, struct err *e)
 {
-    const struct engine *g = &p->a.engine;
-    if (has_budget(&p->a))
-        *q = QUANT_MIXED;
-    else if (!p->a.manifest && quantization_named(p->a.quant, q))
+    const struct args *a = &p->a;
+    const struct engine *g = &a->engine;
+    p->prunes = a->heads >= 0 || a->ffn >= 0;
+    if (has_budget(a))
+        p->quant = QUANT_MIXED;
+    else if (a->quant && quantization_named(a->quant, &p->quant))
         return -1;
     return checkpoint_open_ignoring(&p->checkpoint, g->model, 0, g->ignore_config, e) ||
-                   (!p->a.manifest && check_absent(p, e)) ||
-                   (has_budget(&p->a) && pack_refuses(&p->checkpoint, e))
+                   (!a->manifest && (check_absent(p, e) || pack_refuses(&p->checkpoint, e))) ||
+                   (p->prunes && prune_settle(&p->prune, &p->checkpoint.config, fmax(a->heads, 0),
+                                              fmax(a->ffn, 0), e))
+               ? -1
+               : 0;
+}
+
+/* That of a model that was packed. */
+static int open_packed(struct packer *p, struct err *e)
+{
+    const struct engine *g = &p->a.engine;
+    p->a.out = g->model;
+    p->origin = origin_read(g->model, e);
+    return !p->origin || checkpoint_open_ignoring(&p->checkpoint, p->a.verify_source, 0,
+                                                  g->ignore_config, e)
                ? -1
                : 0;
 }
@@ -379,56 +559,88 @@ static int write_manifest(struct packer *p, struct err *e)
     return 0;
 }
 
+static int work(struct packer *p, struct err *e)
+{
+    if (p->a.manifest)
+        return write_manifest(p, e);
+    if (p->a.verify_source)
+        return verify(p, e);
+    return (has_budget(&p->a) && choose_mix(p, e)) || make(p, e) || write_units(p, e) ||
+                   write_records(p, e)
+               ? -1
+               : 0;
+}
+
+static void close_all(struct packer *p)
+{
+    checkpoint_close(&p->checkpoint);
+    prune_free(&p->prune);
+    json_decref(p->origin);
+    free(p->units);
+}
+
+static void options(struct opt *o, struct args *a)
+{
+    const struct opt table[] = {
+        {"model", 'm', OPT_TEXT, &a->engine.model, .arg = "MODEL",
+         .help = "folder, or org/name in the local Hugging Face cache (needed)"},
+        IGNORE_CONFIG_OPTION(a->engine.ignore_config),
+        {"out", 0, OPT_TEXT, &a->out, .arg = "DIR", .help = "new folder"},
+        {"quant", 0, OPT_CHOICE, &a->quant, .choices = DTYPE_QUANTIZED,
+         .help = "format of the matrices"},
+        {"budget", 0, OPT_BYTES, &a->budget, 1, 9007199254740991.0, .arg = "BYTES",
+         .help = "of all tensors, K/M/G: a format of its own for each part of each layer"},
+        {"budget-share", 0, OPT_REAL, &a->share, 1e-6, 1, .arg = "R",
+         .help = "the same as a share of the bytes of the source"},
+        {"prune-heads", 0, OPT_REAL, &a->heads, 0, 1, .arg = "SHARE",
+         .help = "remove up to this share of the query heads of every layer"},
+        {"prune-ffn", 0, OPT_REAL, &a->ffn, 0, 1, .arg = "SHARE",
+         .help = "remove up to this share of the hidden units of every layer"},
+        {"prune-score", 0, OPT_CHOICE, &a->score, .choices = PRUNE_SCORES,
+         .help = "what tells how much they matter (activation)"},
+        {"calibrate", 0, OPT_TEXT, &a->calibrate, .arg = "FILE",
+         .help = "texts, or prompts with references (--limit of them), by whose likelihood parts "
+                 "are judged under a budget, and by whose activations when pruning"},
+        {"samples", 0, OPT_INT, &a->samples, 1, 100000, .arg = "N",
+         .help = "masks a text for a diffusion model under a budget (8)"},
+        {"device", 0, OPT_TEXT, &a->engine.device, .arg = "auto|ref|cpu|cuda[:N]",
+         .help = "where --calibrate runs the model under a budget (auto); when pruning, the CPU"},
+        {"manifest", 0, OPT_FLAG, &a->manifest,
+         .help = "pack nothing: write SHA256SUMS of the model's files beside them, for --verify"},
+        {"verify-source", 0, OPT_TEXT, &a->verify_source, .arg = "SOURCE",
+         .help = "pack nothing: is this what -m was made of, unchanged, and all it was made of?"},
+        THREADS_OPTION(a->engine.threads),
+        OPT_COMMON(a->common),
+        {0}};
+    memcpy(o, table, sizeof table);
+}
+
 int main(int argc, char **argv)
 {
-    struct packer p = {.a = {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .samples = 8},
-                       .dense_nats = NAN};
-    const struct opt options[] = {
-        {"model", 'm', OPT_TEXT, &p.a.engine.model, .arg = "MODEL",
-         .help = "folder, or org/name in the local Hugging Face cache (needed)"},
-        IGNORE_CONFIG_OPTION(p.a.engine.ignore_config),
-        {"quant", 0, OPT_CHOICE, &p.a.quant, .choices = DTYPE_QUANTIZED,
-         .help = "format of the matrices (this or a budget is needed)"},
-        {"budget", 0, OPT_BYTES, &p.a.budget, 1, 9007199254740991.0, .arg = "BYTES",
-         .help = "of all tensors, K/M/G: a format of its own for each part of each layer"},
-        {"budget-share", 0, OPT_REAL, &p.a.share, 1e-6, 1, .arg = "R",
-         .help = "the same as a share of the bytes of the source"},
-        {"calibrate", 0, OPT_TEXT, &p.a.calibrate, .arg = "FILE",
-         .help = "texts, or prompts with references, by whose likelihood parts are judged (--limit "
-                 "of them)"},
-        {"samples", 0, OPT_INT, &p.a.samples, 1, 100000, .arg = "N",
-         .help = "masks a text for a diffusion model (8)"},
-        {"device", 0, OPT_TEXT, &p.a.engine.device, .arg = "auto|ref|cpu|cuda[:N]",
-         .help = "where --calibrate runs the model (auto)"},
-        {"out", 0, OPT_TEXT, &p.a.out, .arg = "DIR", .help = "new folder (needed)"},
-        {"manifest", 0, OPT_FLAG, &p.a.manifest,
-         .help = "pack nothing: write SHA256SUMS of the model's files beside them, for --verify"},
-        THREADS_OPTION(p.a.engine.threads),
-        OPT_COMMON(p.a.common),
-        {0}};
-    const struct tool tool = {"pack-model", "a checkpoint in, a quantized one out", examples, notes,
-                              options};
+    struct packer p = {.a = {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .samples = 8,
+                             .score = "activation", .heads = -1, .ffn = -1},
+                       .quant = QUANT_NONE, .dense_nats = NAN};
+    struct opt table[32];
+    options(table, &p.a);
+    const struct tool tool = {"pack-model", "a checkpoint in, a pruned or quantized one out",
+                              examples, notes, table};
     int first = opt_parse(&tool, argc, argv);
     const char *wrong = usage(&p.a, first < argc);
     if (wrong)
-        opt_usage(&tool, wrong);
+        opt_usage(&tool, "%s", wrong);
     struct err e = {0};
-    enum dtype q = QUANT_NONE;
     p.log = (struct log){tool.name, p.a.common.quiet ? 0 : 1 + p.a.common.verbose};
     json_t *about = NULL;
-    if (!open_source(&p, &q, &e))
+    if (!(p.a.verify_source ? open_packed : open_source)(&p, &e))
         about = checkpoint_describe(&p.checkpoint, &e);
-    if (about)
+    if (about) {
         checkpoint_say(&p.checkpoint, &p.log);
+        p.origin = p.origin ? p.origin : origin_make(about, quantization_name(p.quant));
+    }
     check(&p, !about || rec_open(&p.out, &p.a.common, tool.name, argc, argv,
                                  json_pack("{s:o}", "checkpoint", about), &e), &e);
-    check(&p, p.a.manifest ? write_manifest(&p, &e)
-                           : (has_budget(&p.a) && choose_mix(&p, &e)) ||
-                                 make_folder(&p, q, &e) || write_units(&p, &e) ||
-                                 write_records(&p, &e), &e);
+    check(&p, work(&p, &e), &e);
     check(&p, rec_close(&p.out, "ok", &e), &e);
-    checkpoint_close(&p.checkpoint);
-    free(p.units);
-    free(p.temp);
+    close_all(&p);
     return EXIT_OK;
 }

@@ -27,8 +27,8 @@ static const char notes[] =
     "  FIG.tsv  its data        FIG.txt  its caption, from the records\n"
     "pareto wants metric and quality or front records, steps metric and quality, loss train,\n"
     "drift and kinds generation, trace commit, roofline roofline, methods comparison, metric and\n"
-    "method records, all others metric records, frontier, ratio and pareto also crossover, pareto\n"
-    "attainment; other kinds pass by.\n"
+    "method records, pruning comparison and prune records, all others metric records, frontier,\n"
+    "ratio and pareto also crossover, pareto attainment; other kinds pass by.\n"
     "Values that cannot stand on an axis are left out, and counted in the caption. Without data\n"
     "the figure says so, and the exit code is 0. CROSSOVER_SHARE: folder that holds plots/.\n";
 

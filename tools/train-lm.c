@@ -32,7 +32,7 @@
 
 struct args {
     struct common common;
-    const char *arch, *out, *valid, *dtype, *init, *ignore_config, *oversample, *isa,
+    const char *arch, *out, *valid, *dtype, *init, *from, *ignore_config, *oversample, *isa,
         *precision;
     int64_t vocab, width, layers, heads, kv_heads, ffn, context;
     int64_t steps, rows, min_len, max_len, threads, report, save, times, latents, window, vi_steps;
@@ -45,24 +45,18 @@ static const char examples[] =
     "train-lm --arch llama --kv-heads 2 --ffn 832 --valid heldout.ndjson.gz --out m "
     "corpus.ndjson\n"
     "train-lm --arch ltm --latents 4 --vi-steps 8 --rows 1024 --out m corpus.ndjson\n";
-static const char notes[] = "Learns a byte-level BPE tokenizer from the corpus (with --init it is "
-                            "that of the weights),\nthen the network: AdamW (0.9, 0.95), linear\n"
-                            "warm-up and cosine decay to a twentieth, gradients clipped by global "
-                            "norm. llama: next-token loss;\n"
-                            "llada: masked-diffusion loss (uniform t, weight 1/t). Records {text, "
-                            "reference} are documents.\n"
-                            "ltm: -ELBO a token. For each document a posterior of its latents is "
-                            "fitted by --vi-steps\n"
-                            "steps, the network as it is, then one step of the network is made "
-                            "with a fresh draw of it;\n"
-                            "a step costs about (2/3 vi-steps + 1) times that of a llama.\n"
-                            "--precision bf16 rounds what a layer multiplies, there and back, "
-                            "to bf16 and is about twice as fast\n"
-                            "where the processor multiplies bf16; weights, gradients, moments "
-                            "and all sums stay f32.\n"
-                            "Interrupted, it goes on from OUT/train.state with the same command. "
-                            "The same seed gives the same\n"
-                            "bits on machines of one processor level, at any number of threads.\n";
+static const char notes[] =
+    "Learns a byte-level BPE tokenizer from the corpus (with --init and --from it is that of the\n"
+    "weights), then the network: AdamW (0.9, 0.95), linear warm-up and cosine decay to a\n"
+    "twentieth, gradients clipped by global norm. llama: next-token loss; llada: masked-diffusion\n"
+    "loss (uniform t, weight 1/t). Records {text, reference} are documents.\n"
+    "ltm: -ELBO a token. For each document a posterior of its latents is fitted by --vi-steps\n"
+    "steps, the network as it is, then one step of the network is made with a fresh draw of it;\n"
+    "a step costs about (2/3 vi-steps + 1) times that of a llama.\n"
+    "--precision bf16 rounds what a layer multiplies, there and back, to bf16 and is about twice\n"
+    "as fast where the processor multiplies bf16; weights, gradients, moments and all sums stay\n"
+    "f32. Interrupted, it goes on from OUT/train.state with the same command. The same seed gives\n"
+    "the same bits on machines of one processor level, at any number of threads.\n";
 
 static void options(struct opt *o, struct args *a)
 {
@@ -75,6 +69,8 @@ static void options(struct opt *o, struct args *a)
          .help = "held-out records: validation loss"},
         {"init", 0, OPT_TEXT, &a->init, .arg = "MODEL",
          .help = "begin with weights and tokenizer of this checkpoint (of any family)"},
+        {"from", 0, OPT_TEXT, &a->from, .arg = "MODEL",
+         .help = "the same, and its family and shape are taken too: go on with a pruned model"},
         IGNORE_CONFIG_OPTION(a->ignore_config),
         {"oversample", 0, OPT_TEXT, &a->oversample, .arg = "TASK",
          .help = "documents of this task come --times times as often"},
@@ -166,8 +162,7 @@ static int make_tokenizer(struct run *r, char **texts, size_t n, struct err *e)
 static int read_lessons(struct run *r, char **corpus, size_t n_corpus, struct err *e)
 {
     char **texts;
-    size_t n;
-    size_t unique;
+    size_t n, unique;
     if (training_batch_texts((const char *const *)corpus, n_corpus, r->a->common.limit,
                              r->a->oversample, r->a->times, &texts, &n, &unique, e))
         return -1;
@@ -217,7 +212,7 @@ static int is_harmless(const struct opt *o)
     static const char *const names[] = {"out", "valid", "dtype", "threads", "report", "save",
                                         "output", "run", "no-meta", "progress", "quiet", "verbose",
                                         /* the hashes tell: */
-                                        "init", "ignore-config", "limit"};
+                                        "init", "from", "ignore-config", "limit"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(o->name, names[i]))
             return 1;
@@ -256,8 +251,14 @@ static json_t *note_of(const struct run *r)
     return note;
 }
 
-static void set_shape(struct config *c, const struct args *a)
+/* With --from all that the network is stays; a packed one goes on as what its codes say. */
+static void set_shape(struct config *c, const struct args *a, const struct config *from)
 {
+    if (a->from) {
+        *c = *from;
+        c->quant = QUANT_NONE;
+        return;
+    }
     family_start(c, family_named(a->arch));
     c->width = (size_t)a->width;
     c->layers = (size_t)a->layers;
@@ -275,18 +276,18 @@ static void set_shape(struct config *c, const struct args *a)
 
 static int open_init(struct run *r, struct err *e)
 {
-    if (!r->a->init)
-        return 0;
-    if (checkpoint_open_ignoring(&r->from, r->a->init, 0, r->a->ignore_config, e))
+    const struct args *a = r->a;
+    if (a->init && checkpoint_open_ignoring(&r->from, a->init, 0, a->ignore_config, e))
         return -1;
-    checkpoint_say(&r->from, &r->log);
+    if (a->init)
+        checkpoint_say(&r->from, &r->log);
+    set_shape(&r->config, a, &r->from.config);
     return 0;
 }
 
 static int start(struct run *r, char **corpus, size_t n_corpus, struct err *e)
 {
     const struct args *a = r->a;
-    set_shape(&r->config, a);
     const struct engine engine = {.device = "cpu", .isa = a->isa, .threads = a->threads};
     if (engine_open(&engine, &r->backend, e) || file_make_folder(a->out, e) ||
         file_lock_folder(a->out, e) < 0 || open_init(r, e) || read_lessons(r, corpus, n_corpus, e))
@@ -390,9 +391,9 @@ static int write_record(struct run *r, int64_t step, struct sums *s, double rate
     int last = step == r->a->steps;
     double seconds = (double)(clock_ns() - s->begin_ns) * 1e-9;
     json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "model", r->config.name, "arch",
-                          r->a->arch, "paradigm", config_paradigm_name(r->config.paradigm),
-                          "precision", r->a->precision, "step", (json_int_t)step, "tokens",
-                          (json_int_t)(step * r->a->rows));
+                          r->config.family->name, "paradigm",
+                          config_paradigm_name(r->config.paradigm), "precision", r->a->precision,
+                          "step", (json_int_t)step, "tokens", (json_int_t)(step * r->a->rows));
     rec_set_number(j, "loss", s->loss / (double)s->n, "not finite");
     if (last || step / r->a->report % 10 == 0)
         rec_set_number(j, "valid_loss", valid_loss(r), "no held-out records");
@@ -446,11 +447,9 @@ static const float *values(void *ctx, enum role role, size_t layer)
 static int finish(struct run *r, struct err *e)
 {
     int64_t times = r->config.latents ? r->a->vi_steps + 1 : 1;
-    const struct history_line line = {r->config.name, r->a->arch, r->a->steps,
+    const struct history_line line = {r->config.name, r->config.family->name, r->a->steps,
                                       r->a->steps * r->a->rows * times};
-    char *manifest = mem_format("%s/" MANIFEST, r->a->out); /* of weights that go now */
-    unlink(manifest);
-    free(manifest);
+    manifest_remove(r->a->out); /* of weights that go now */
     if (checkpoint_save(&r->config, r->a->out, r->a->dtype, values, r->trainer, e) ||
         history_write(r->a->out, r->a->init ? r->from.folder : NULL, &line, e) ||
         manifest_make(r->a->out, NULL, e))
@@ -478,8 +477,8 @@ static void close_run(struct run *r)
 
 static void check(const struct tool *t, const struct args *a, int operands)
 {
-    if (!a->out || operands < 1)
-        opt_usage(t, "expected --out FOLDER and a corpus file");
+    if (!a->out || operands < 1 || (a->from && a->init))
+        opt_usage(t, "expected --out FOLDER, a corpus file, and of --init and --from one at most");
     if (a->width % a->heads || a->width / a->heads % 2 || a->heads % a->kv_heads)
         opt_usage(t, "--heads must divide --width into even heads, --kv-heads must divide --heads");
     if (a->min_len > a->max_len || a->max_len > a->rows)
@@ -504,6 +503,7 @@ int main(int argc, char **argv)
                               examples, notes, table};
     int first = opt_parse(&tool, argc, argv);
     check(&tool, &a, argc - first);
+    a.init = a.from ? a.from : a.init;
     struct run r = {.a = &a, .options = table,
                     .log = {tool.name, a.common.quiet ? 0 : 1 + a.common.verbose}};
     struct err e = {0};

@@ -22,7 +22,7 @@ static const char *const kept[] = {"metric", "quality", "front",    "crossover",
                                    "meta",   "parent",  "error",    "roofline",
                                    "check",  "comparison", "workload", "attainment",
                                    "hypervolume", "dialect", "audit", "method", "commit",
-                                   "ablation", "forecast"};
+                                   "ablation", "forecast", "prune"};
 
 static void copy_known(json_t *to, const json_t *from, const char *key)
 {
@@ -191,7 +191,8 @@ static void add_record(struct runset *s, json_t *r)
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (!strcmp(kind, kept[i])) {
             if (strcmp(kind, "comparison") && strcmp(kind, "commit") &&
-                strcmp(kind, "ablation") && strcmp(kind, "forecast"))
+                strcmp(kind, "ablation") && strcmp(kind, "forecast") &&
+                strcmp(kind, "prune"))
                 /* of configurations that other records tell of */
                 about_config(s, r);
             json_array_append(list_of(s, kind), r);

@@ -45,13 +45,31 @@ static void set_ids(json_t *o, const struct config *c)
     set_id(o, "mask_token_id", c->mask);
 }
 
+static size_t number_of(const struct config *c, const struct family_number *k)
+{
+    size_t v;
+    memcpy(&v, (const char *)c + k->offset, sizeof v);
+    return v;
+}
+
+/* What may be absent and is not said by others: head_dim, where heads do not fill the width. */
+static int must_say(const struct config *c, const struct family_number *k)
+{
+    return k->offset == FAMILY_AT(head_dim) && c->width != c->heads * c->head_dim;
+}
+
 static void set_numbers(json_t *o, const struct config *c)
 {
-    for (const struct family_number *k = c->family->numbers; k->key; k++) {
-        size_t v;
-        memcpy(&v, (const char *)c + k->offset, sizeof v);
-        set_int(o, k->key, v);
-    }
+    for (const struct family_number *k = c->family->numbers; k->key; k++)
+        if (k->use != KEY_READ || must_say(c, k))
+            set_int(o, k->key, number_of(c, k));
+}
+
+void family_set_shape(json_t *json, const struct config *from, const struct config *to)
+{
+    for (const struct family_number *k = to->family->numbers; k->key; k++)
+        if (number_of(from, k) != number_of(to, k) || (must_say(to, k) && !must_say(from, k)))
+            set_int(json, k->key, number_of(to, k));
 }
 
 static void set_fixed(json_t *o, const struct family_fixed *k)

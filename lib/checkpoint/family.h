@@ -37,7 +37,7 @@ void family_tensor_name(char name[FAMILY_NAME_MAX], const struct family_naming *
 /* ---- config.json ---- */
 
 enum family_use {
-    KEY_READ,     /* may be absent, and is not written */
+    KEY_READ,     /* may be absent, and is not written; a number is where nothing else says it */
     KEY_WRITTEN,  /* may be absent, and is written all the same */
     KEY_REQUIRED, /* when absent, the value would be another one */
     KEY_SAME      /* a number that, when there, must be what a row above gave its member */
@@ -124,5 +124,8 @@ void family_extras_free(struct family_extras *x);
 int family_load(struct config *c, const char *folder, struct family_extras *extras, struct err *e);
 /* Writes the family's own config.json. -1: 73/74; EXIT_INTERNAL: its keys cannot say this shape. */
 int family_save(const struct config *c, const char *folder, struct err *e);
+/* Changes a config.json that says the sizes of `from` into one that says those of `to`; all other
+ * keys stay as they are. */
+void family_set_shape(json_t *json, const struct config *from, const struct config *to);
 
 #endif

@@ -9,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "lib/base/file.h"
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
 #include "lib/base/out.h"
+#include "lib/checkpoint/origin.h"
 #include "lib/record/filehash.h"
 
 enum { MOST_BYTES = 4 << 20, DIGITS = 64 };
@@ -62,6 +64,16 @@ int manifest_make(const char *folder, const char *ignore, struct err *e)
     int bad = manifest_write(&c, e);
     checkpoint_close(&c);
     return bad;
+}
+
+void manifest_remove(const char *folder)
+{
+    static const char *const stale[] = {MANIFEST, ORIGIN};
+    for (size_t i = 0; i < 2; i++) {
+        char *path = mem_format("%s/%s", folder, stale[i]);
+        unlink(path);
+        free(path);
+    }
 }
 
 /* ---- reading ---- */

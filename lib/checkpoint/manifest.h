@@ -13,6 +13,8 @@
 int manifest_write(const struct checkpoint *c, struct err *e);
 /* The same for a folder that was just written, which must open (as checkpoint_open_ignoring). */
 int manifest_make(const char *folder, const char *ignore, struct err *e);
+/* Removes it, and origin.json, from a folder whose weights are about to be others. */
+void manifest_remove(const char *folder);
 /* Reads every file to its end. -1: EXIT_NO_INPUT when there is no manifest, EXIT_BAD_DATA when it
  * does not list a file or a file is another, EXIT_BAD_USAGE when there are no files (synth:). */
 int manifest_verify(const struct checkpoint *c, struct err *e);

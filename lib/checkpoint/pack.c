@@ -1,8 +1,9 @@
-/* pack.c - a checkpoint written again with its matrices as codes.
+/* pack.c - a checkpoint written again, pruned and its matrices as codes.
  *
  * The header of the new file follows from the shapes alone, so it is written first, and then one
  * matrix after the other: read, turned into codes, compared with what the codes say, written,
- * forgotten. What is not quantized goes from file to file as it lies there.
+ * forgotten. What is not quantized goes from file to file as it lies there, or the rows or columns
+ * of it that are kept.
  */
 #include "lib/checkpoint/pack.h"
 
@@ -19,6 +20,8 @@ enum { CONFIG_MAX_BYTES = 4 << 20 };
 
 struct packing {
     const struct checkpoint *c;
+    struct config config; /* of what is written */
+    const struct prune *prune; /* NULL: nothing goes */
     enum dtype quant;
     struct pool *pool;
     struct pack_role *role;
@@ -33,6 +36,14 @@ static int is_stored(const struct checkpoint *c, enum role r)
     return !(r == ROLE_HEAD && c->config.tied);
 }
 
+/* Of a tensor that is no codes. */
+static size_t value_bytes(const struct packing *p, enum role r, const struct tensor *t)
+{
+    size_t rows, cols;
+    role_shape(&p->c->config, r, &rows, &cols);
+    return t->bytes / (rows * cols);
+}
+
 /* ---- the list ---- */
 
 /* Lists what the tensor of a role becomes, and counts it. */
@@ -41,14 +52,18 @@ static void list_role(struct packing *p, enum role r, size_t layer)
     const struct tensor *t = checkpoint_tensor(p->c, r, layer);
     struct pack_role *sum = &p->role[r];
     size_t rows, cols, parts = 1;
-    role_shape(&p->c->config, r, &rows, &cols);
-    enum dtype d = quantization_dtype(p->quant, &p->c->config, r, layer, DTYPE_F32);
+    role_shape(&p->config, r, &rows, &cols);
+    enum dtype d = quantization_dtype(p->quant, &p->config, r, layer, DTYPE_F32);
     sum->dtype = sum->tensors && sum->dtype != d ? QUANT_MIXED : d;
     if (d != DTYPE_F32) {
         parts = quantization_parts(p->list + p->n, t->name, d, rows, cols);
     } else {
-        p->list[p->n] = *t;
-        p->list[p->n].name = mem_text(t->name);
+        struct tensor *new = &p->list[p->n];
+        *new = *t;
+        new->name = mem_text(t->name);
+        new->bytes = rows * cols * value_bytes(p, r, t);
+        new->shape[0] = rows;
+        new->shape[1] = new->rank > 1 ? cols : new->shape[1];
     }
     for (size_t i = 0; i < parts; i++)
         sum->packed_bytes += p->list[p->n + i].bytes;
@@ -139,20 +154,75 @@ static void write_codes(struct packing *p, const struct codes *q, const struct m
         write_bytes(p, part[i], dtype_part_bytes(q->dtype, (enum codes_part)i, s->rows, s->cols));
 }
 
+/* ---- what is kept of a matrix ---- */
+
+struct kept {
+    struct weight from;
+    struct prune_cut cut;
+};
+
+/* mat_source.floats of it. */
+static void kept_floats(const struct mat_source *s, size_t first, size_t count, float *out)
+{
+    const struct kept *k = s->ctx;
+    struct mat_source from = checkpoint_source(&k->from);
+    float *row = mem_alloc(from.cols * sizeof *row);
+    from.odd = s->odd;
+    for (size_t i = 0; i < count; i++, out += s->cols) {
+        from.floats(&from, prune_place(k->cut.rows, k->cut.unit, first + i), 1, row);
+        for (size_t j = 0; j < s->cols; j++)
+            out[j] = row[prune_place(k->cut.cols, k->cut.unit, j)];
+    }
+    free(row);
+}
+
+static struct mat_source kept_source(const struct packing *p, const struct kept *k)
+{
+    struct mat_source s = {.floats = kept_floats, .ctx = k};
+    if (!k->cut.rows && !k->cut.cols)
+        return checkpoint_source(&k->from);
+    role_shape(&p->config, k->from.role, &s.rows, &s.cols);
+    return s;
+}
+
+/* Its values as they lie in the file. */
+static void write_kept(struct packing *p, const struct kept *k)
+{
+    const struct tensor *t = checkpoint_tensor(p->c, k->from.role, k->from.layer);
+    size_t rows, cols, from_rows, from_cols, v = value_bytes(p, k->from.role, t);
+    size_t piece = k->cut.unit * v;
+    role_shape(&p->config, k->from.role, &rows, &cols);
+    role_shape(&p->c->config, k->from.role, &from_rows, &from_cols);
+    unsigned char *row = mem_alloc(cols * v);
+    for (size_t i = 0; i < rows; i++) {
+        const unsigned char *from =
+            t->data + prune_place(k->cut.rows, k->cut.unit, i) * from_cols * v;
+        for (size_t j = 0; k->cut.cols && j < cols / k->cut.unit; j++)
+            memcpy(row + j * piece, from + k->cut.cols[j] * piece, piece);
+        write_bytes(p, k->cut.cols ? row : from, cols * v);
+    }
+    free(row);
+}
+
 static int write_role(struct packing *p, enum role r, size_t layer, struct err *e)
 {
     const struct tensor *t = checkpoint_tensor(p->c, r, layer);
     struct pack_role *sum = &p->role[r];
-    enum dtype d = quantization_dtype(p->quant, &p->c->config, r, layer, DTYPE_F32);
+    struct kept k = {.from = {p->c, r, layer}};
+    enum dtype d = quantization_dtype(p->quant, &p->config, r, layer, DTYPE_F32);
+    if (p->prune)
+        k.cut = prune_cut_of(p->prune, r, layer);
     if (d == DTYPE_F32) {
-        write_bytes(p, t->data, t->bytes);
+        if (k.cut.rows || k.cut.cols)
+            write_kept(p, &k);
+        else
+            write_bytes(p, t->data, t->bytes);
         return 0;
     }
-    struct weight w = {p->c, r, layer};
-    struct mat_source s = checkpoint_source(&w);
+    struct mat_source s = kept_source(p, &k);
     struct codes q;
     void *memory = quant_make(&q, &s, d, p->pool);
-    int bad = compare_matrix(&w, &s, &q, p->pool, sum, e);
+    int bad = compare_matrix(&k.from, &s, &q, p->pool, sum, e);
     write_codes(p, &q, &s);
     free(memory);
     return bad;
@@ -171,7 +241,9 @@ static int write_data(struct packing *p, struct err *e)
 
 static int write_tensors(struct packing *p, const char *folder, struct err *e)
 {
-    json_t *metadata = json_pack("{s:s}", "quantization", quantization_name(p->quant));
+    json_t *metadata = p->quant == QUANT_NONE
+                           ? json_pack("{s:s}", "format", "pt") /* what transformers looks for */
+                           : json_pack("{s:s}", "quantization", quantization_name(p->quant));
     char *path = mem_format("%s/model.safetensors", folder);
     int bad = safetensors_begin(&p->out, path, p->list, p->n, metadata, e);
     free(path);
@@ -188,7 +260,7 @@ static int write_tensors(struct packing *p, const char *folder, struct err *e)
 
 static int write_config(const struct packing *p, const char *folder, struct err *e)
 {
-    struct config packed = p->c->config;
+    struct config packed = p->config;
     struct out out;
     char *from = mem_format("%s/config.json", p->c->folder);
     char *to = mem_format("%s/config.json", folder);
@@ -197,7 +269,9 @@ static int write_config(const struct packing *p, const char *folder, struct err 
     packed.quant = p->quant;
     snprintf(packed.source_dtype, sizeof packed.source_dtype, "%s", checkpoint_dtype(p->c));
     if (!bad) {
-        json_object_set_new(j, "quantization", quantization_json(&packed));
+        family_set_shape(j, &p->c->config, &p->config);
+        if (p->quant != QUANT_NONE)
+            json_object_set_new(j, "quantization", quantization_json(&packed));
         bad = json_dumpf(j, out.f, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) ||
               fputc('\n', out.f) == EOF;
         if (bad) {
@@ -225,11 +299,13 @@ int pack_refuses(const struct checkpoint *c, struct err *e)
     return 0;
 }
 
-int pack_checkpoint(const struct checkpoint *c, enum dtype q, const char *folder,
-                    struct pool *pool, struct pack_role role[ROLE_COUNT], struct err *e)
+int pack_checkpoint(const struct checkpoint *c, enum dtype q, const struct prune *prune,
+                    const char *folder, struct pool *pool, struct pack_role role[ROLE_COUNT],
+                    struct err *e)
 {
-    struct packing p = {.c = c, .quant = q, .pool = pool, .role = role};
-    if (pack_refuses(c, e) || quantization_check(q, &c->config, e))
+    struct packing p = {.c = c, .config = prune ? prune->config : c->config, .prune = prune,
+                        .quant = q, .pool = pool, .role = role};
+    if (pack_refuses(c, e) || quantization_check(q, &p.config, e))
         return -1;
     memset(role, 0, ROLE_COUNT * sizeof *role);
     list_all(&p);

@@ -5,36 +5,35 @@
 #include "lib/checkpoint/role.h"
 
 enum kind { MATRIX, GAIN, BIAS };
-enum size { ONE, WIDTH, FFN, VOCAB, QUERY, KEY, HEAD };
 struct row {
     const char *name;
     int per_layer;
     enum kind kind;
-    enum size rows, cols;
+    enum role_along rows, cols;
 };
 static const struct row table[ROLE_COUNT] = {
-    [ROLE_EMBED] = {"embed", 0, MATRIX, VOCAB, WIDTH},
-    [ROLE_ATTN_NORM] = {"attn_norm", 1, GAIN, WIDTH, ONE},
-    [ROLE_Q] = {"q", 1, MATRIX, QUERY, WIDTH},
-    [ROLE_K] = {"k", 1, MATRIX, KEY, WIDTH},
-    [ROLE_V] = {"v", 1, MATRIX, KEY, WIDTH},
-    [ROLE_O] = {"o", 1, MATRIX, WIDTH, QUERY},
-    [ROLE_FFN_NORM] = {"ffn_norm", 1, GAIN, WIDTH, ONE},
-    [ROLE_GATE] = {"gate", 1, MATRIX, FFN, WIDTH},
-    [ROLE_UP] = {"up", 1, MATRIX, FFN, WIDTH},
-    [ROLE_DOWN] = {"down", 1, MATRIX, WIDTH, FFN},
-    [ROLE_NORM] = {"norm", 0, GAIN, WIDTH, ONE},
-    [ROLE_HEAD] = {"head", 0, MATRIX, VOCAB, WIDTH},
-    [ROLE_Q_BIAS] = {"q_bias", 1, BIAS, QUERY, ONE},
-    [ROLE_K_BIAS] = {"k_bias", 1, BIAS, KEY, ONE},
-    [ROLE_V_BIAS] = {"v_bias", 1, BIAS, KEY, ONE},
-    [ROLE_Q_NORM] = {"q_norm", 1, GAIN, HEAD, ONE},
-    [ROLE_K_NORM] = {"k_norm", 1, GAIN, HEAD, ONE},
-    [ROLE_CROSS_NORM] = {"cross_norm", 1, GAIN, WIDTH, ONE},
-    [ROLE_CROSS_Q] = {"cross_q", 1, MATRIX, QUERY, WIDTH},
-    [ROLE_CROSS_K] = {"cross_k", 1, MATRIX, KEY, WIDTH},
-    [ROLE_CROSS_V] = {"cross_v", 1, MATRIX, KEY, WIDTH},
-    [ROLE_CROSS_O] = {"cross_o", 1, MATRIX, WIDTH, QUERY},
+    [ROLE_EMBED] = {"embed", 0, MATRIX, ALONG_VOCAB, ALONG_WIDTH},
+    [ROLE_ATTN_NORM] = {"attn_norm", 1, GAIN, ALONG_WIDTH, ALONG_ONE},
+    [ROLE_Q] = {"q", 1, MATRIX, ALONG_QUERY, ALONG_WIDTH},
+    [ROLE_K] = {"k", 1, MATRIX, ALONG_KEY, ALONG_WIDTH},
+    [ROLE_V] = {"v", 1, MATRIX, ALONG_KEY, ALONG_WIDTH},
+    [ROLE_O] = {"o", 1, MATRIX, ALONG_WIDTH, ALONG_QUERY},
+    [ROLE_FFN_NORM] = {"ffn_norm", 1, GAIN, ALONG_WIDTH, ALONG_ONE},
+    [ROLE_GATE] = {"gate", 1, MATRIX, ALONG_FFN, ALONG_WIDTH},
+    [ROLE_UP] = {"up", 1, MATRIX, ALONG_FFN, ALONG_WIDTH},
+    [ROLE_DOWN] = {"down", 1, MATRIX, ALONG_WIDTH, ALONG_FFN},
+    [ROLE_NORM] = {"norm", 0, GAIN, ALONG_WIDTH, ALONG_ONE},
+    [ROLE_HEAD] = {"head", 0, MATRIX, ALONG_VOCAB, ALONG_WIDTH},
+    [ROLE_Q_BIAS] = {"q_bias", 1, BIAS, ALONG_QUERY, ALONG_ONE},
+    [ROLE_K_BIAS] = {"k_bias", 1, BIAS, ALONG_KEY, ALONG_ONE},
+    [ROLE_V_BIAS] = {"v_bias", 1, BIAS, ALONG_KEY, ALONG_ONE},
+    [ROLE_Q_NORM] = {"q_norm", 1, GAIN, ALONG_HEAD, ALONG_ONE},
+    [ROLE_K_NORM] = {"k_norm", 1, GAIN, ALONG_HEAD, ALONG_ONE},
+    [ROLE_CROSS_NORM] = {"cross_norm", 1, GAIN, ALONG_WIDTH, ALONG_ONE},
+    [ROLE_CROSS_Q] = {"cross_q", 1, MATRIX, ALONG_QUERY, ALONG_WIDTH},
+    [ROLE_CROSS_K] = {"cross_k", 1, MATRIX, ALONG_KEY, ALONG_WIDTH},
+    [ROLE_CROSS_V] = {"cross_v", 1, MATRIX, ALONG_KEY, ALONG_WIDTH},
+    [ROLE_CROSS_O] = {"cross_o", 1, MATRIX, ALONG_WIDTH, ALONG_QUERY},
 };
 
 const char *role_name(enum role r)
@@ -68,15 +67,15 @@ size_t role_layers(const struct config *c, enum role r)
     return table[r].per_layer ? c->layers : 1;
 }
 
-static size_t size_of(const struct config *c, enum size s)
+static size_t size_of(const struct config *c, enum role_along s)
 {
-    const size_t sizes[] = {[ONE] = 1,
-                            [WIDTH] = c->width,
-                            [FFN] = c->ffn,
-                            [VOCAB] = c->vocab,
-                            [QUERY] = c->heads * c->head_dim,
-                            [KEY] = c->kv_heads * c->head_dim,
-                            [HEAD] = c->head_dim};
+    const size_t sizes[] = {[ALONG_ONE] = 1,
+                            [ALONG_WIDTH] = c->width,
+                            [ALONG_FFN] = c->ffn,
+                            [ALONG_VOCAB] = c->vocab,
+                            [ALONG_QUERY] = c->heads * c->head_dim,
+                            [ALONG_KEY] = c->kv_heads * c->head_dim,
+                            [ALONG_HEAD] = c->head_dim};
     return sizes[s];
 }
 
@@ -84,4 +83,14 @@ void role_shape(const struct config *c, enum role r, size_t *rows, size_t *cols)
 {
     *rows = size_of(c, table[r].rows);
     *cols = size_of(c, table[r].cols);
+}
+
+enum role_along role_rows(enum role r)
+{
+    return table[r].rows;
+}
+
+enum role_along role_cols(enum role r)
+{
+    return table[r].cols;
 }

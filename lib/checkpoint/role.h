@@ -38,6 +38,12 @@ const char *role_name(enum role r); /* "embed", "q", ... for messages */
 
 /* Rows and columns (columns = 1 for a vector) of a role under a config. */
 void role_shape(const struct config *c, enum role r, size_t *rows, size_t *cols);
+/* What its rows and columns run along: nothing, D, F, V, H*E, K*E or E. */
+enum role_along {
+    ALONG_ONE, ALONG_WIDTH, ALONG_FFN, ALONG_VOCAB, ALONG_QUERY, ALONG_KEY, ALONG_HEAD
+};
+enum role_along role_rows(enum role r);
+enum role_along role_cols(enum role r);
 int role_is_norm(enum role r);   /* 1: a gain, whose neutral value is 1 */
 int role_is_vector(enum role r); /* 1: a gain or a bias: one dimension, kept in fp32 */
 int role_per_layer(enum role r); /* 1: one per layer */

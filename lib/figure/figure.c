@@ -20,6 +20,7 @@ const struct figure_type figure_types[] = {
     {"memory", "memory heat", figure_memory},
     {"ratio", "ratio heat", figure_ratio},
     {"methods", "methods", figure_methods},
+    {"pruning", "pruning", figure_pruning},
     {"frontier", "frontier", figure_frontier},
     {"growth", "growth", figure_growth},
     {"kinds", "kinds", figure_kinds},

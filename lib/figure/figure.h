@@ -75,6 +75,7 @@ void figure_memory(struct figure *f, const struct runset *s, const struct figure
 void figure_ratio(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_loss(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_methods(struct figure *f, const struct runset *s, const struct figure_request *q);
+void figure_pruning(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_frontier(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_growth(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_kinds(struct figure *f, const struct runset *s, const struct figure_request *q);

@@ -46,6 +46,16 @@ struct precision {
     struct offload_wish offload;
 };
 
+/* Who hears what each layer of a pass computes, before the next one writes over it: the outputs of
+ * the heads that meet Wo, and the hidden values that meet Wdown. Both are memory of the back end,
+ * in its `act`. For statistics over passes that forward() runs, not for generation, and without
+ * row tiles. */
+struct layer_hook {
+    void (*hear)(void *ctx, size_t layer, const act *heads /* [T, H*E] */,
+                 const act *hidden /* [T, F] */, size_t T);
+    void *ctx;
+};
+
 struct network {
     struct config config;
     struct backend *backend; /* borrowed */
@@ -61,6 +71,7 @@ struct network {
     struct offload_wish wish; /* layers that are outside, or will be */
     struct offload *offload; /* those at work; NULL: none is outside */
     uint64_t identity;       /* of what is above: networks that differ there differ here */
+    const struct layer_hook *hook; /* NULL: nobody hears; borrowed */
     int64_t huge_page_bytes; /* of the host's memory in huge pages with the weights loaded; -1: on a
                               * device, or the system does not tell */
 };

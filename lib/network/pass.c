@@ -243,6 +243,8 @@ static void whole_layer(const struct network *n, size_t l, const struct kv *kv,
     if (w->size.latent)
         cross_block(n, l, kv, w, p);
     ffn_block(n, l, w, w->x, p->T);
+    if (n->hook)
+        n->hook->hear(n->hook->ctx, l, w->y, w->gate, p->T);
 }
 
 /* ---- a layer whose outputs are kept ---- */

@@ -7,7 +7,7 @@ setup() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
     T=$BATS_TEST_TMPDIR
     M=data/models/llama-demo
-    WHOLE="SHA256SUMS config.json model.safetensors tokenizer.json"
+    WHOLE="SHA256SUMS config.json model.safetensors origin.json tokenizer.json training.ndjson"
 }
 
 pack() { "$BIN/pack-model" --no-meta "$@"; }

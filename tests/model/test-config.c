@@ -436,7 +436,9 @@ static const struct change llada_changes[] = {
     {"clip_qkv", "8.0", "not supported"},
     {"clip_qkv", "null", NULL},
     {"rope_scaling", "{\"type\":\"yarn\"}", "not supported"},
-    {"head_dim", "128", "not supported"},
+    {"head_dim", "128", NULL},
+    {"head_dim", "64", NULL}, /* heads that do not fill the width: pruned */
+    {"head_dim", "63", "even"},
     {"quantization_config", "{}", "not supported"},
     {"yarn_factor", "2", "not supported"},
     {"use_cache", "true", NULL},

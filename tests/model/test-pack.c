@@ -60,7 +60,7 @@ static int pack(enum dtype q, struct pack_role role[ROLE_COUNT], struct err *e)
     struct checkpoint c;
     if (checkpoint_open(&c, source, 0, e))
         return -1;
-    int bad = file_make_folder(packed, e) || pack_checkpoint(&c, q, packed, pool, role, e);
+    int bad = file_make_folder(packed, e) || pack_checkpoint(&c, q, NULL, packed, pool, role, e);
     checkpoint_close(&c);
     return bad ? -1 : 0;
 }
@@ -171,12 +171,12 @@ static void test_other_quant(void)
     e = (struct err){0};
     ok(!checkpoint_open(&c, packed, 0, &e) && !checkpoint_check_values(&c, &e) &&
            !strcmp(checkpoint_dtype(&c), "BF16"), "its values are finite %s", e.text);
-    ok(pack_checkpoint(&c, DTYPE_INT8, packed, pool, role, &e) == -1 &&
+    ok(pack_checkpoint(&c, DTYPE_INT8, NULL, packed, pool, role, &e) == -1 &&
            e.code == EXIT_BAD_DATA && strstr(e.text, "packed already"), "%s", e.text);
     checkpoint_close(&c);
     e = (struct err){0};
     ok(!checkpoint_open(&c, "synth:tiny-llama", 0, &e) &&
-           pack_checkpoint(&c, DTYPE_INT8, packed, pool, role, &e) == -1 &&
+           pack_checkpoint(&c, DTYPE_INT8, NULL, packed, pool, role, &e) == -1 &&
            e.code == EXIT_BAD_DATA, "%s", e.text);
     checkpoint_close(&c);
     e = (struct err){0};
@@ -337,7 +337,7 @@ static int pack_mix(const enum dtype mix[5], struct pack_role role[ROLE_COUNT], 
         c.config.mix[i % 2][i / 2] = (uint8_t)mix[i];
     c.config.mix[0][PART_HEAD] = (uint8_t)mix[4];
     int bad = file_make_folder(packed, e) ||
-              pack_checkpoint(&c, QUANT_MIXED, packed, pool, role, e);
+              pack_checkpoint(&c, QUANT_MIXED, NULL, packed, pool, role, e);
     checkpoint_close(&c);
     return bad ? -1 : 0;
 }

@@ -27,12 +27,14 @@ static const struct family_naming names = {
     },
 };
 
-/* A longer embedding would give ids that the vocabulary does not have. */
+/* A longer embedding would give ids that the vocabulary does not have. head_dim is ours: a network
+ * that lost heads (prune.h) has fewer than fill the width, and the publishers' code divides. */
 static const struct family_number numbers[] = {
     {"d_model", FAMILY_AT(width), 1, FAMILY_WIDTH_MAX, KEY_REQUIRED},
     {"n_layers", FAMILY_AT(layers), 1, 1024, KEY_REQUIRED},
     {"n_heads", FAMILY_AT(heads), 1, 4096, KEY_REQUIRED},
     {"n_kv_heads", FAMILY_AT(kv_heads), 1, 4096, KEY_WRITTEN},
+    {"head_dim", FAMILY_AT(head_dim), 2, 4096, KEY_READ},
     {"mlp_hidden_size", FAMILY_AT(ffn), 1, FAMILY_WIDTH_MAX, KEY_WRITTEN},
     {"vocab_size", FAMILY_AT(vocab), 1, FAMILY_VOCAB_MAX, KEY_REQUIRED},
     {"embedding_size", FAMILY_AT(vocab), 1, FAMILY_VOCAB_MAX, KEY_SAME},

@@ -1,0 +1,76 @@
+/* folder.c - see folder.h. A folder cannot be written in place and seen whole, so it is filled
+ * under a name that nobody reads and renamed; rename() refuses a target with files in it, so
+ * nothing is ever written over. */
+#include "lib/base/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/file.h"
+#include "lib/base/mem.h"
+
+/* "a/b/" -> "a/.b.tmp" */
+static char *temp_name(const char *path)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    size_t at = n;
+    while (at > 0 && path[at - 1] != '/')
+        at--;
+    return mem_format("%.*s.%.*s.tmp", (int)at, path, (int)(n - at), path + at);
+}
+
+static void clear(const char *folder)
+{
+    DIR *d = opendir(folder);
+    for (struct dirent *x; d && (x = readdir(d));)
+        unlinkat(dirfd(d), x->d_name, 0); /* refuses folders, "." and ".." among them */
+    if (d)
+        closedir(d);
+}
+
+static void close_folder(struct folder *f)
+{
+    if (f->lock >= 0)
+        close(f->lock);
+    free(f->path);
+    free(f->temp);
+    *f = (struct folder){.lock = -1};
+}
+
+int folder_begin(struct folder *f, const char *path, struct err *e)
+{
+    *f = (struct folder){mem_text(path), temp_name(path), -1};
+    if (file_make_folder(f->temp, e) || (f->lock = file_lock_folder(f->temp, e)) < 0) {
+        close_folder(f);
+        return -1;
+    }
+    clear(f->temp);
+    return 0;
+}
+
+int folder_commit(struct folder *f, struct err *e)
+{
+    if (!rename(f->temp, f->path)) {
+        close_folder(f);
+        return 0;
+    }
+    err_set(e, EXIT_CANNOT_CREATE, "%s: cannot be renamed to %s: %s", f->temp, f->path,
+            strerror(errno));
+    folder_abandon(f);
+    return -1;
+}
+
+void folder_abandon(struct folder *f)
+{
+    if (f->temp) {
+        clear(f->temp);
+        rmdir(f->temp);
+    }
+    close_folder(f);
+}
