@@ -65,7 +65,6 @@ static struct think how_of(const struct settings *s, const struct decode_env *en
         .cache = settings_is(s, "cache", "on"),
         .variant = decoder_variant(s),
         .ignore_eos = settings_is(s, "contract", "fixed"),
-        .variant = decoder_variant(s),
         .seed = env->seed,
         .stop = env->stop,
         .observer = env->observer};
