@@ -60,6 +60,11 @@ static void list_isas(char *text, size_t room)
         n += (size_t)snprintf(text + n, room - n, "%s%s", i ? ", " : "", ops->level);
 }
 
+static int said(const char *option, const char *word)
+{
+    return option && !strcmp(option, word);
+}
+
 int engine_open(const struct engine *g, struct backend **b, struct err *e)
 {
     const char *isa = strcmp(g->isa, "auto") ? g->isa : NULL;
@@ -69,8 +74,8 @@ int engine_open(const struct engine *g, struct backend **b, struct err *e)
         return -1;
     *b = backend_open(g->device, isa, (size_t)g->threads, (size_t)g->mem_cap, &why);
     if (*b) {
-        (*b)->memory.direct = *(*b)->name && !strcmp(g->alloc, "direct");
-        (*b)->unrecorded = *(*b)->name && !strcmp(g->graphs, "off");
+        (*b)->memory.direct = *(*b)->name && said(g->alloc, "direct");
+        (*b)->unrecorded = *(*b)->name && said(g->graphs, "off");
         return 0;
     }
     if (*why.text)

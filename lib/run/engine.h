@@ -17,7 +17,7 @@
 
 struct engine {
     const char *model, *ignore_config, *device, *isa, *dtype, *numa;
-    const char *graphs, *alloc;
+    const char *graphs, *alloc;           /* NULL: as usual */
     const char *kv_dtype, *quant, *level; /* NULL: not said */
     const char *device_map, *offload_dir; /* NULL: not said */
     size_t offload; /* layers that --device-map auto, or a plan, puts outside */

@@ -108,7 +108,9 @@ static void run(struct fixture *f, struct shape s, struct how h)
     float *gk = got_as(f, h.cache, d.to.k, S * KE), *gv = got_as(f, h.cache, d.to.v, S * KE);
     double far[3] = {farthest(gq, q, T * HE, 1), stored_far(gk, k, &h, slot, T, KE),
                      stored_far(gv, v, &h, slot, T, KE)};
-    double slack = exact ? 2e-5 : h.dtype == DTYPE_INT8 ? 0.06 : 0.04;
+    /* inputs that differ in the last bit may round to neighbours: of fp16, or of a row's codes */
+    int codes = h.dtype == DTYPE_INT8 || h.dtype == DTYPE_INT8_VECTOR;
+    double slack = h.dtype == DTYPE_F16 ? 2e-3 : exact ? 2e-5 : codes ? 0.06 : 0.04;
     double stored = h.cache == DTYPE_F32 || !exact ? slack : 0.006;
     ok(far[0] < slack && far[1] < stored && far[2] < stored,
        "%s in %s, %zu rows of %zu/%zu x %zu%s%s%s: %.1e %.1e %.1e", dtype_info[h.dtype].name,

@@ -16,7 +16,7 @@ static int only_holds(const struct settings_table *t, const char *only)
     snprintf(name, sizeof name, "%.*s", (int)(words - only), only);
     size_t row = settings_find(t, name);
     if (*words == '>')
-        return row < t->n && t->row[row].type == SETTING_INT && t->row[row].lo <= 0 &&
+        return row < t->n && t->row[row].type <= SETTING_REAL && t->row[row].lo <= 0 &&
                !strcmp(words, ">0");
     if (!*words)
         return 0;
