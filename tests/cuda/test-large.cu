@@ -242,10 +242,16 @@ static void try_shape(struct fixture *f, enum dtype dtype, size_t T, size_t K, i
     call_free(&c);
 }
 
+/* 1: another format has the same kernels, and only the numbers that they look up differ. */
+static int is_twin(enum dtype d)
+{
+    return d == DTYPE_NF4_F32 || d == DTYPE_FP4 || d == DTYPE_INT8_VECTOR;
+}
+
 static void every_format(struct fixture *f, const size_t *rows, size_t n)
 {
     for (int d = DTYPE_F32; d < DTYPES; d++)
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n && !(is_twin((enum dtype)d) && rows[i] > 65); i++)
             try_shape(f, (enum dtype)d, rows[i], rows[i] > 1000 ? 64 : i % 2 ? 64 : 192,
                       i % 2 == 0);
 }
