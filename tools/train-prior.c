@@ -304,6 +304,8 @@ int main(int argc, char **argv)
     int first = opt_parse(&tool, argc, argv);
     if (!a.engine.model || first == argc || a.width % a.heads)
         opt_usage(&tool, "expected -m MODEL, a corpus file, and --heads that divide --width");
+    if (a.max_len > a.rows) /* no document would ever fit */
+        opt_usage(&tool, "expected --max-len <= --rows");
     struct run r = {.a = &a, .log = {tool.name, a.common.quiet ? 0 : 1 + a.common.verbose}};
     struct err e = {0};
     if (open_model(&r, &e) || read_corpus(&r, argv + first, (size_t)(argc - first), &e) ||

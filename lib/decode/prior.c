@@ -64,10 +64,10 @@ void prior_scatter(const struct config *c, const float *z, size_t texts, float *
     move(c, out, (float *)(uintptr_t)z, texts, 1);
 }
 
-size_t prior_draw(struct dit *d, const struct config *c, const struct solver *how, uint64_t seed,
-                  const uint64_t *keys, size_t texts, float *z)
+void prior_draw(struct dit *d, const struct config *c, const struct solver *how, uint64_t seed,
+                const uint64_t *keys, size_t texts, float *z)
 {
-    size_t width = c->layers * c->latents * c->width, most = 0;
+    size_t width = c->layers * c->latents * c->width;
     float *x = mem_alloc(texts * width * sizeof *x);
     const struct denoiser of = {predict, d};
     for (size_t s = 0; s < texts; s++) {
@@ -75,11 +75,10 @@ size_t prior_draw(struct dit *d, const struct config *c, const struct solver *ho
         for (size_t i = 0; i < width; i++)
             x[s * width + i] = (float)rng_normal(&noise);
     }
-    most = solver_run(how, &of, x, texts, width);
+    solver_run(how, &of, x, texts, width);
     dit_from_standard(d, x, texts);
     prior_scatter(c, x, texts, z);
     free(x);
-    return most;
 }
 
 double prior_bound(struct dit *d, float *z, size_t n, size_t steps, uint64_t seed)

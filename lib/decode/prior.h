@@ -18,10 +18,9 @@
  * EXIT_NO_INPUT when there is none, EXIT_BAD_DATA when it is of latents of another shape. */
 struct dit *prior_open(const char *folder, const struct config *c, struct backend *b, size_t texts,
                        struct err *e);
-/* z[L, texts, n, D] drawn; what is drawn for a text depends on (seed, its key) alone. Returns the
- * evaluations a text. */
-size_t prior_draw(struct dit *d, const struct config *c, const struct solver *how, uint64_t seed,
-                  const uint64_t *keys, size_t texts, float *z);
+/* z[L, texts, n, D] drawn; what is drawn for a text depends on (seed, its key) alone. */
+void prior_draw(struct dit *d, const struct config *c, const struct solver *how, uint64_t seed,
+                const uint64_t *keys, size_t texts, float *z);
 /* Nats, an upper bound of -log p of latents z[n, N, Z] as they are, a sample in the mean, walked in
  * `steps` steps (solver_bound, and the scale of the standard). z is overwritten. */
 double prior_bound(struct dit *d, float *z, size_t n, size_t steps, uint64_t seed);
