@@ -60,10 +60,14 @@ void cuda_rope_table(struct backend *b, float *table, const int32_t *pos, const 
                      size_t T, size_t E);
 void cuda_rmsnorm(struct backend *b, act *y, const act *x, const int32_t *row, const float *gain,
                   size_t T, size_t D, double eps);
-/* Rotates q and k[T, .] in place and puts k, v into the cache: what is left of qkv when the three
- * products were made by others. k, v: [T, K*E] of `act`; NULL when they already lie in the cache
- * (a->slot NULL and a->to.dtype the activations' own). */
-void cuda_rotate_store(struct backend *b, const struct qkv *a, act *k, const act *v, size_t T);
+/* What is left of qkv when its products were made by others: q and k are rotated, k and v put into
+ * the cache. The products lie in rows of `act`, ld values apart. q NULL: in a->q. k and v NULL: in
+ * the cache (a->slot NULL and a->to.dtype the activations' own). */
+struct made {
+    const act *q, *k, *v;
+    size_t ld;
+};
+void cuda_rotate_store(struct backend *b, const struct qkv *a, const struct made *m, size_t T);
 void cuda_swiglu(struct backend *b, act *y, const act *gate, const act *up, size_t n);
 /* y[T, F] = silu(gate) * up, both [T, F] with row stride ld. */
 void cuda_swiglu_rows(struct backend *b, act *y, const act *gate, const act *up, size_t ld,

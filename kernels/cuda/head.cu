@@ -25,7 +25,10 @@ struct top {
 };
 /* What is left of a piece. */
 struct state {
-    float max, sum, weighted; /* of what is not quiet: sum e^(l-max), sum e^(l-max) (l-max) */
+    /* Of what is not quiet: the greatest, how many equal it, the sums e^(l-max) of those below, and
+     * e^(l-max) (l-max). Apart, for beside 1 a sum of fp32 keeps nothing below 1e-7, and by how much
+     * two answers are sure says which of them comes first. */
+    float max, equal, below, weighted;
     struct top top;
     struct racer winner; /* at a temperature */
     float target;        /* logit of the target; -inf: not in this piece */
@@ -213,18 +216,21 @@ DEVICE struct racer race(const struct piece<N> *p, const struct noise *noise, in
     return ahead;
 }
 
-/* s->sum, s->weighted relative to s->max. */
+/* The sums of s, relative to s->max. */
 template <int N> DEVICE void sums_of(const struct piece<N> *p, struct state *s)
 {
-    float sum = 0, weighted = 0;
+    float equal = 0, below = 0, weighted = 0;
 #pragma unroll
     for (int k = 0; k < N; k++) {
         /* no lower than where e^d is 0: there d may be -inf or NaN, and 0 * d would be NaN */
         float d = fmaxf(p->x[k] - s->max, -200.0f), e = exp2_near(1.44269504f * d);
-        sum += e;
+        bool most = p->x[k] == s->max && s->max > -INFINITY;
+        equal += most ? 1.0f : 0.0f;
+        below += most ? 0.0f : e;
         weighted += e * d;
     }
-    s->sum = warp_sum(sum);
+    s->equal = warp_sum(equal);
+    s->below = warp_sum(below);
     s->weighted = warp_sum(weighted);
 }
 
@@ -317,9 +323,15 @@ DEVICE struct whole whole_of_none(void)
     return w;
 }
 
+/* The sum of e^(l-max). */
+DEVICE double state_sum(const struct state *s)
+{
+    return (double)s->equal + (double)s->below;
+}
+
 DEVICE struct whole whole_of(const struct state *s)
 {
-    struct whole w = {(double)s->sum, (double)s->weighted, s->max, s->target, s->top, s->winner,
+    struct whole w = {state_sum(s), (double)s->weighted, s->max, s->target, s->top, s->winner,
                       s->bad};
     return w;
 }
@@ -450,7 +462,7 @@ head_diverge(const struct state *states, const struct contrast *contrasts, uint3
     }
     for (uint32_t i = 0; i < count; i++) {
         double scale = s[i].max > -INFINITY ? exp((double)s[i].max - (double)max) : 0;
-        sum += scale * (double)s[i].sum;
+        sum += scale * state_sum(&s[i]);
         cross += scale > 0 ? scale * (double)c[i].cross : 0;
         was += c[i].max > -INFINITY ? exp((double)c[i].max - (double)was_max) * (double)c[i].sum
                                     : 0;

@@ -2,7 +2,8 @@
  * before and after it.
  *
  *     F32, BF16          straight; gate, up, and k and v with slots by way of `work`; bf16 products
- *                        that are added, too, for they are rounded before the sum is
+ *                        that are added, too, for they are rounded before the sum is. Gate and up,
+ *                        and q, k and v, that lie behind each other in memory are one product
  *     INT8               codes of x, exact int32 sums, then scales and outliers (finish.cu)
  *     FP8, 4 bits, ..F32 a slice of W is widened into `work` (widen.cu), for all rows of the call;
  *                        fp32 sums of as many rows as there is room for, finish.cu
@@ -44,7 +45,7 @@ static int stored(const struct job *j)
 }
 
 /* What is left of qkv behind its three products: see cuda_rotate_store. */
-static void rotate_store(struct backend *b, const struct job *j, void *k, const void *v)
+static void rotate_store(struct backend *b, const struct job *j, const struct made *m)
 {
     struct qkv a = {};
     a.table = j->table;
@@ -56,16 +57,18 @@ static void rotate_store(struct backend *b, const struct job *j, void *k, const 
     a.heads = j->w[0].rows / j->head_dim;
     a.kv_heads = j->w[1].rows / j->head_dim;
     a.head_dim = j->head_dim;
-    cuda_rotate_store(b, &a, k, v, j->T);
+    cuda_rotate_store(b, &a, m, j->T);
 }
 
 /* What becomes of products that lie aside. */
 static void settle_aside(struct backend *b, const struct job *j, void *const out[MATRICES])
 {
+    const struct made there = {nullptr, nullptr, nullptr, j->w[1].rows};
+    const struct made aside = {nullptr, out[1], out[2], j->w[1].rows};
     if (j->kind == JOB_GATED)
         cuda_swiglu_rows(b, j->y[0], out[0], out[1], j->w[0].rows, j->T, j->w[0].rows);
     if (j->kind == JOB_QKV)
-        rotate_store(b, j, stored(j) ? nullptr : out[1], stored(j) ? nullptr : out[2]);
+        rotate_store(b, j, stored(j) ? &there : &aside);
     for (uint32_t i = 0; j->kind == JOB_ROWS && i < j->n; i++)
         if (out[i] != j->y[i])
             finish_add(b, j->y[i], out[i], (size_t)j->T * j->w[i].rows);
@@ -78,12 +81,50 @@ static int goes_aside(const struct job *j, uint32_t i)
            (j->kind == JOB_ROWS && j->add[i] && j->dtype == DTYPE_BF16);
 }
 
+/* 1: gate and up, or q, k and v, lie behind each other in memory. */
+static int joined(const struct job *j)
+{
+    int all = j->kind == JOB_GATED || j->kind == JOB_QKV;
+    for (uint32_t i = 0; i + 1 < j->n; i++) {
+        const struct operand *w = &j->w[i], *next = &j->w[i + 1];
+        all &= w->code + (size_t)(w->begin + w->rows) * j->stride ==
+               next->code + (size_t)next->begin * j->stride;
+    }
+    return all;
+}
+
+/* They are one matrix to the library, its product [T, columns] in `work`: several hundred rows then
+ * still give every multiprocessor a tile. */
+static int large_joined(struct backend *b, const struct job *j, const void *x, void *work)
+{
+    enum gemm_job::gemm_type type = j->dtype == DTYPE_F32 ? gemm_job::GEMM_F32
+                                                          : gemm_job::GEMM_BF16;
+    struct gemm_job g = gemm_of(j, 0, type, x, j->K, work, j->columns);
+    g.N = j->columns;
+    if (!gemm_takes(b, &g))
+        return 0;
+    gemm(b, &g);
+    const uint8_t *part[MATRICES];
+    for (uint32_t i = 0; i < j->n; i++)
+        part[i] = static_cast<uint8_t *>(work) +
+                  (size_t)j->w[i].column * (j->dtype == DTYPE_F32 ? 4 : 2);
+    if (j->kind == JOB_GATED) {
+        cuda_swiglu_rows(b, j->y[0], part[0], part[1], j->columns, j->T, j->w[0].rows);
+        return 1;
+    }
+    const struct made m = {part[0], part[1], part[2], j->columns};
+    rotate_store(b, j, &m);
+    return 1;
+}
+
 /* Weights in the format of the activations. */
 static int large_straight(struct backend *b, const struct job *j, const void *x, void *work)
 {
     enum gemm_job::gemm_type type = j->dtype == DTYPE_F32     ? gemm_job::GEMM_F32
                                     : j->kind == JOB_FLOATS ? gemm_job::GEMM_BF16_F32
                                                             : gemm_job::GEMM_BF16;
+    if (joined(j) && large_joined(b, j, x, work))
+        return 1;
     size_t act_bytes = j->dtype == DTYPE_F32 ? 4 : 2;
     uint8_t *free_at = static_cast<uint8_t *>(work);
     void *out[MATRICES];

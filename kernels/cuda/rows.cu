@@ -138,10 +138,12 @@ void cuda_rope_table(struct backend *b, float *table, const int32_t *pos, const 
 
 /* The arguments of rotate_rows: A activations, C values of the cache. */
 template <class A, class C> struct rotation {
-    const float *table; /* [T, E] */
+    const float *table;  /* [T, E] */
     A *q;
-    const A *k, *v;     /* NULL: keys are rotated where they lie, in the cache */
-    C *key, *value;     /* the cache */
+    const A *from;       /* q as the product left it, rows from_ld apart; may be q itself */
+    const A *k, *v;      /* rows ld apart; NULL: keys are rotated where they lie, in the cache */
+    size_t from_ld, ld;
+    C *key, *value;      /* the cache */
     const int32_t *slot;
     size_t heads, kv_heads, half;
 };
@@ -175,35 +177,47 @@ static __global__ void __launch_bounds__(ROW_THREADS) rotate_rows(struct rotatio
     C *key = r.key + at * 2 * k;
     const float *table = r.table + t * 2 * r.half;
     if (i < q) {
-        A *to = r.q + t * 2 * q + i / r.half * 2 * r.half + i % r.half;
-        rotate<N>(to, to, table + i % r.half, r.half);
+        size_t place = i / r.half * 2 * r.half + i % r.half;
+        rotate<N>(r.q + t * 2 * q + place, r.from + t * r.from_ld + place, table + i % r.half,
+                  r.half);
     } else if (i < q + k) {
         i -= q;
         size_t place = i / r.half * 2 * r.half + i % r.half;
         if (r.k)
-            rotate<N>(key + place, r.k + t * 2 * k + place, table + i % r.half, r.half);
+            rotate<N>(key + place, r.k + t * r.ld + place, table + i % r.half, r.half);
         else
             rotate<N>(key + place, key + place, table + i % r.half, r.half);
     } else if (r.v && i < q + 3 * k) {
         float v[N];
         i -= q + k;
-        values_load<N>(v, r.v + t * 2 * k + i);
+        values_load<N>(v, r.v + t * r.ld + i);
         values_store<N>(r.value + at * 2 * k + i, v);
     }
 }
 
 template <class A, class C>
-static void rotate_as(struct backend *b, const struct qkv *a, act *k, const act *v, size_t T)
+static void rotate_as(struct backend *b, const struct qkv *a, const struct made *m, size_t T)
 {
-    C *key = (C *)a->to.k, *value = (C *)a->to.v;
-    struct rotation<A, C> r = {a->table, (A *)a->q, (const A *)k, (const A *)v,
-                               key,      value,     a->slot,      a->heads,
-                               a->kv_heads, a->head_dim / 2};
-    size_t n = (r.heads + (v ? 3 : 1) * r.kv_heads) * r.half;
+    size_t width = a->heads * a->head_dim;
+    struct rotation<A, C> r = {a->table,
+                               (A *)a->q,
+                               (const A *)(m->q ? m->q : a->q),
+                               (const A *)m->k,
+                               (const A *)m->v,
+                               m->q ? m->ld : width,
+                               m->ld,
+                               (C *)a->to.k,
+                               (C *)a->to.v,
+                               a->slot,
+                               a->heads,
+                               a->kv_heads,
+                               a->head_dim / 2};
+    size_t n = (r.heads + (r.v ? 3 : 1) * r.kv_heads) * r.half;
     int wide = values_wide(r.table, r.half, r.half, sizeof(float)) &&
                values_wide(r.q, r.half, r.half, sizeof(A)) &&
-               values_wide(r.k, r.half, r.half, sizeof(A)) &&
-               values_wide(r.v, r.half, r.half, sizeof(A)) &&
+               values_wide(r.from, r.half, r.from_ld, sizeof(A)) &&
+               values_wide(r.k, r.half, r.ld, sizeof(A)) &&
+               values_wide(r.v, r.half, r.ld, sizeof(A)) &&
                values_wide(r.key, r.half, r.half, sizeof(C)) &&
                values_wide(r.value, r.half, r.half, sizeof(C));
     if (wide)
@@ -214,16 +228,16 @@ static void rotate_as(struct backend *b, const struct qkv *a, act *k, const act 
                dim3(ROW_THREADS), 0, r);
 }
 
-void cuda_rotate_store(struct backend *b, const struct qkv *a, act *k, const act *v, size_t T)
+void cuda_rotate_store(struct backend *b, const struct qkv *a, const struct made *m, size_t T)
 {
     if (b->act == DTYPE_F32 && a->to.dtype == DTYPE_F32)
-        rotate_as<float, float>(b, a, k, v, T);
+        rotate_as<float, float>(b, a, m, T);
     else if (b->act == DTYPE_F32)
-        rotate_as<float, uint16_t>(b, a, k, v, T);
+        rotate_as<float, uint16_t>(b, a, m, T);
     else if (a->to.dtype == DTYPE_F32)
-        rotate_as<uint16_t, float>(b, a, k, v, T);
+        rotate_as<uint16_t, float>(b, a, m, T);
     else
-        rotate_as<uint16_t, uint16_t>(b, a, k, v, T);
+        rotate_as<uint16_t, uint16_t>(b, a, m, T);
 }
 
 /* ---- norm ---- */

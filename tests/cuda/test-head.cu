@@ -340,6 +340,20 @@ static void fill(struct question *a, size_t v, float logit)
         a->w[v * a->D + j] = logit;
 }
 
+/* How sure an answer is that is nearly certain: 1 - prob to four digits, as the order of two such
+ * answers asks for. */
+static void certain(struct fixture *f)
+{
+    for (float lead : {8.0f, 14.0f, 20.0f, 26.0f, 32.0f}) {
+        struct question a = ask(1, 700, 0.5);
+        fill(&a, 300, lead / a.x[0]);
+        values want, have;
+        double x = by_ref(f, a, &want)[0].log_prob, y = by_cuda(f, a, &narrow, &have)[0].log_prob;
+        ok(x < 0 && fabs(y / x - 1) < 1e-4, "ahead by %g: log prob %.6g, %.6g by the reference",
+           (double)lead, y, x);
+    }
+}
+
 static void lists(struct fixture *f)
 {
     struct question a = ask(4, 1500, 1);
@@ -502,6 +516,7 @@ int main(void)
     noise(&f);
     float_noise(&f);
     ties(&f);
+    certain(&f);
     lists(&f);
     planted(&f);
     repeats(&f);

@@ -256,6 +256,18 @@ static void every_format(struct fixture *f, const size_t *rows, size_t n)
                       i % 2 == 0);
 }
 
+/* Matrices that are made in turn are one product to the library, so that way is tried above. */
+static void one_behind_the_other(struct fixture *f)
+{
+    struct call c = call_make(f, DTYPE_BF16, 65, 192, 0);
+    struct pair gate = pair_make(&c, 48), up = pair_make(&c, 48);
+    ok((char *)gate.cuda.data + cuda_mat_bytes(48, 192, DTYPE_BF16) == (char *)up.cuda.data,
+       "the second matrix begins where the first one ends");
+    pair_free(&c, &gate);
+    pair_free(&c, &up);
+    call_free(&c);
+}
+
 /* So many rows that a slice is not all of W, and the rows are not one run. */
 static void slices_and_runs(struct fixture *f)
 {
@@ -282,6 +294,7 @@ int main(void)
     widened_weights(&f, DTYPE_BF16_F32);
     every_format(&f, rows, sizeof rows / sizeof *rows);
     slices_and_runs(&f);
+    one_behind_the_other(&f);
     fixture_close(&f);
     setenv("EMULATE_LIBRARY", "0", 1);
     f = fixture_open();
