@@ -70,6 +70,16 @@ static cudaDataType_t value_type(enum gemm_job::gemm_type type, int output)
     }
 }
 
+/* One of `batch` matrices, `step` values apart. */
+static void layout_batch(const struct library *l, cublasLtMatrixLayout_t m, int32_t batch,
+                         int64_t step)
+{
+    LIBRARY(l->MatrixLayoutSetAttribute(m, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch,
+                                        sizeof batch));
+    LIBRARY(l->MatrixLayoutSetAttribute(m, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step,
+                                        sizeof step));
+}
+
 static void problem_make(struct problem *p, const struct library *l, const struct gemm_job *j)
 {
     int exact = j->type == gemm_job::GEMM_S8;
@@ -82,6 +92,11 @@ static void problem_make(struct problem *p, const struct library *l, const struc
     LIBRARY(l->MatrixLayoutCreate(&p->w, in, j->K, j->N, (int64_t)j->ldw));
     LIBRARY(l->MatrixLayoutCreate(&p->x, in, j->K, j->T, (int64_t)j->ldx));
     LIBRARY(l->MatrixLayoutCreate(&p->y, out, j->N, j->T, (int64_t)j->ldy));
+    if (j->batch > 1) {
+        layout_batch(l, p->w, (int32_t)j->batch, (int64_t)j->step);
+        layout_batch(l, p->x, (int32_t)j->batch, 0);
+        layout_batch(l, p->y, (int32_t)j->batch, (int64_t)j->N);
+    }
     p->one_s32 = 1;
     p->add_s32 = j->add != 0;
     p->one = 1;
@@ -129,7 +144,8 @@ static uint64_t rows_step(size_t T)
 static void key_of(uint64_t key[CHOICE_KEY], const struct gemm_job *j)
 {
     uint64_t align = (uint64_t)alignment(j->w) << 32 | alignment(j->x) << 16 | alignment(j->y);
-    const uint64_t all[CHOICE_KEY] = {(uint64_t)j->type, (uint64_t)(j->add != 0), align,
+    uint64_t batch = j->batch > 1 ? j->batch : 0;
+    const uint64_t all[CHOICE_KEY] = {(uint64_t)j->type, batch << 1 | (j->add != 0), align,
                                       rows_step(j->T), j->N, j->K, j->ldy, j->ldx, j->ldw};
     memcpy(key, all, sizeof all);
 }
@@ -322,7 +338,7 @@ int gemm_takes(const struct backend *b, const struct gemm_job *j)
         return 0;
     if (j->type == gemm_job::GEMM_S8 && (j->K % 16 || j->N % 16))
         return 0;
-    if (grain > 1 && (alignment(j->x) < 16 || alignment(j->w) < 16))
+    if (grain > 1 && (alignment(j->x) < 16 || alignment(j->w) < 16 || j->step % grain))
         return 0;
     waiting here(device_of(b), "matmul"); /* as launch() does */
     take_workspace(const_cast<struct backend *>(b));

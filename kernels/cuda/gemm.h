@@ -5,7 +5,9 @@
 
 #include "kernels/cuda/runtime.h"
 
-/* y[T, N] (row stride ldy) = x[T, K] (ldx) W[N, K]^T (ldw), plus y when `add`; fp32 sums. */
+/* y[T, N] (row stride ldy) = x[T, K] (ldx) W[N, K]^T (ldw), plus y when `add`; fp32 sums. With
+ * batch > 1 so many such products of one x: W of the next is `step` values on, its y N values, so
+ * that together they are [T, batch * N]. One call fills a device that one product would not. */
 struct gemm_job {
     void *y;
     const void *x, *w;
@@ -17,6 +19,8 @@ struct gemm_job {
     } type;
     size_t T, N, K, ldy, ldx, ldw;
     int add;
+    uint32_t batch; /* 0: 1 */
+    size_t step;
 };
 /* 1: the library takes such a shape with these addresses; 0: use another kernel. What x and W hold
  * does not matter yet, but they are read: a new shape is timed here. */

@@ -3,7 +3,7 @@
  *
  *     F32, BF16          straight; gate, up, and k and v with slots by way of `work`; bf16 products
  *                        that are added, too, for they are rounded before the sum is. Gate and up,
- *                        and q, k and v, that lie behind each other in memory are one product
+ *                        and q, k and v of equal width, are one batch of products
  *     INT8               codes of x, exact int32 sums, then scales and outliers (finish.cu)
  *     FP8, 4 bits, ..F32 a slice of W is widened into `work` (widen.cu), for all rows of the call;
  *                        fp32 sums of as many rows as there is room for, finish.cu
@@ -21,7 +21,7 @@ static struct gemm_job gemm_of(const struct job *j, uint32_t i, enum gemm_job::g
     const struct operand *w = &j->w[i];
     size_t value = type == gemm_job::GEMM_F32 ? 4 : type == gemm_job::GEMM_S8 ? 1 : 2;
     return {y, x, w->code + (size_t)w->begin * j->stride, type, j->T, w->rows, j->K, ldy, ldx,
-            j->stride / value, 0};
+            j->stride / value, 0, 0, 0};
 }
 
 static int takes_all(struct backend *b, const struct gemm_job *g, uint32_t n)
@@ -81,35 +81,42 @@ static int goes_aside(const struct job *j, uint32_t i)
            (j->kind == JOB_ROWS && j->add[i] && j->dtype == DTYPE_BF16);
 }
 
-/* 1: gate and up, or q, k and v, lie behind each other in memory. */
-static int joined(const struct job *j)
+/* Bytes from matrix i to the next one. */
+static ptrdiff_t step_to_next(const struct job *j, uint32_t i)
 {
-    int all = j->kind == JOB_GATED || j->kind == JOB_QKV;
-    for (uint32_t i = 0; i + 1 < j->n; i++) {
-        const struct operand *w = &j->w[i], *next = &j->w[i + 1];
-        all &= w->code + (size_t)(w->begin + w->rows) * j->stride ==
-               next->code + (size_t)next->begin * j->stride;
-    }
-    return all;
+    const struct operand *w = &j->w[i], *next = &j->w[i + 1];
+    return next->code - w->code + ((ptrdiff_t)next->begin - w->begin) * (ptrdiff_t)j->stride;
 }
 
-/* They are one matrix to the library, its product [T, columns] in `work`: several hundred rows then
- * still give every multiprocessor a tile. */
-static int large_joined(struct backend *b, const struct job *j, const void *x, void *work)
+/* 1: gate and up, or q, k and v, are equally large and equally far from each other. */
+static int is_batch(const struct job *j)
+{
+    int is = j->kind == JOB_GATED || j->kind == JOB_QKV;
+    for (uint32_t i = 0; i + 1 < j->n; i++)
+        is &= j->w[i].rows == j->w[i + 1].rows && step_to_next(j, i) == step_to_next(j, 0);
+    return is;
+}
+
+/* All matrices as one batch, their outputs beside each other in `work`, [T, columns], in the order
+ * of their addresses: several hundred rows then give every multiprocessor a tile. */
+static int large_batch(struct backend *b, const struct job *j, const void *x, void *work)
 {
     enum gemm_job::gemm_type type = j->dtype == DTYPE_F32 ? gemm_job::GEMM_F32
                                                           : gemm_job::GEMM_BF16;
-    struct gemm_job g = gemm_of(j, 0, type, x, j->K, work, j->columns);
-    g.N = j->columns;
+    size_t value = j->dtype == DTYPE_F32 ? 4 : 2, N = j->w[0].rows;
+    ptrdiff_t step = step_to_next(j, 0);
+    uint32_t first = step < 0 ? j->n - 1 : 0;
+    struct gemm_job g = gemm_of(j, first, type, x, j->K, work, j->columns);
+    g.batch = j->n;
+    g.step = (size_t)(step < 0 ? -step : step) / value;
     if (!gemm_takes(b, &g))
         return 0;
     gemm(b, &g);
     const uint8_t *part[MATRICES];
     for (uint32_t i = 0; i < j->n; i++)
-        part[i] = static_cast<uint8_t *>(work) +
-                  (size_t)j->w[i].column * (j->dtype == DTYPE_F32 ? 4 : 2);
+        part[i] = static_cast<uint8_t *>(work) + (first ? first - i : i) * N * value;
     if (j->kind == JOB_GATED) {
-        cuda_swiglu_rows(b, j->y[0], part[0], part[1], j->columns, j->T, j->w[0].rows);
+        cuda_swiglu_rows(b, j->y[0], part[0], part[1], j->columns, j->T, N);
         return 1;
     }
     const struct made m = {part[0], part[1], part[2], j->columns};
@@ -123,7 +130,7 @@ static int large_straight(struct backend *b, const struct job *j, const void *x,
     enum gemm_job::gemm_type type = j->dtype == DTYPE_F32     ? gemm_job::GEMM_F32
                                     : j->kind == JOB_FLOATS ? gemm_job::GEMM_BF16_F32
                                                             : gemm_job::GEMM_BF16;
-    if (joined(j) && large_joined(b, j, x, work))
+    if (is_batch(j) && large_batch(b, j, x, work))
         return 1;
     size_t act_bytes = j->dtype == DTYPE_F32 ? 4 : 2;
     uint8_t *free_at = static_cast<uint8_t *>(work);

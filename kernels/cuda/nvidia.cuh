@@ -24,7 +24,7 @@ enum { SHARED_UNASKED = 48 << 10 }; /* bytes that any kernel may have; more it m
 /* Percent of an SM's memory that kernels want as shared memory, all the same (allow_shared): 132 of
  * 228 KB on Hopper. Loads on their way hold lines of what remains, the first cache, and with all of
  * it as shared memory those are too few (H100, 8B, decoding: 59 % of the memory's rate, not 84 %). */
-enum { SHARED_PART = 58 };
+enum { SHARED_PART = 58, SHARED_ALL = 100 };
 
 /* type *name = the dynamic shared memory of the block, 128-byte aligned. Once in a kernel. */
 #define SHARED(type, name)                                                                      \
@@ -55,14 +55,14 @@ DEVICE void let_next_start(void)
  * between shared memory and first cache: to change it an SM must run empty, and then no kernel is
  * brought up beside the one ahead. */
 template <class... P>
-cudaError_t allow_shared(void (*kernel)(P...), size_t shared, bool overlap)
+cudaError_t allow_shared(void (*kernel)(P...), size_t shared, bool overlap, int part)
 {
     cudaFuncAttributes now;
     cudaError_t status = cudaFuncGetAttributes(&now, kernel);
     if (status == cudaSuccess && overlap &&
-        now.preferredShmemCarveout != SHARED_PART)
+        now.preferredShmemCarveout != part)
         status = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                      SHARED_PART);
+                                      part);
     if (status == cudaSuccess && shared > (size_t)now.maxDynamicSharedSizeBytes)
         status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                       static_cast<int>(shared));
@@ -74,7 +74,7 @@ cudaError_t allow_shared(void (*kernel)(P...), size_t shared, bool overlap)
  * goes without. */
 template <class... P, class... A>
 cudaError_t start_kernel(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
-                         cudaStream_t stream, bool overlap, A... args)
+                         cudaStream_t stream, bool overlap, int part, A... args)
 {
     cudaLaunchConfig_t config = {};
     config.gridDim = grid;
@@ -92,7 +92,7 @@ cudaError_t start_kernel(void (*kernel)(P...), dim3 grid, dim3 block, size_t sha
 #endif
     cudaError_t status = cudaSuccess;
     if (shared > SHARED_UNASKED || overlap)
-        status = allow_shared(kernel, shared, overlap);
+        status = allow_shared(kernel, shared, overlap, part);
     return status != cudaSuccess ? status : cudaLaunchKernelEx(&config, kernel, args...);
 }
 

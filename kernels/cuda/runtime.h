@@ -70,16 +70,24 @@ static inline unsigned blocks_of(size_t n, size_t each)
 }
 
 /* kernel<<<grid, block, shared>>>(args...) on the device's stream. More than 48 KB of shared memory
- * is opted into here. When the device has been given all that it can remember, this waits. */
+ * is opted into here; part: SHARED_ALL for kernels whose blocks find no room beside each other
+ * otherwise. When the device has been given all that it can remember, this waits. */
 template <class... P, class... A>
-void launch(const struct backend *b, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
-            A... args)
+void launch_in(const struct backend *b, int part, void (*kernel)(P...), dim3 grid, dim3 block,
+               size_t shared, A... args)
 {
     struct device *d = device_of(b);
     waiting here(d, "launch");
     bool overlap = d->overlap && !d->in_turn;
-    CHECK(start_kernel(kernel, grid, block, shared, d->stream, overlap, args...));
+    CHECK(start_kernel(kernel, grid, block, shared, d->stream, overlap, part, args...));
     d->in_turn = 0;
+}
+
+template <class... P, class... A>
+void launch(const struct backend *b, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
+            A... args)
+{
+    launch_in(b, SHARED_PART, kernel, grid, block, shared, args...);
 }
 
 #endif

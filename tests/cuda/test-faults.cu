@@ -45,7 +45,8 @@ static int use_everything(struct backend *b)
     if (!s.value)
         s.value = (int *)cuda_alloc(b, sizeof start, MEMORY_ACTIVATIONS);
     void *weights = cuda_alloc(b, 11 * MIB, MEMORY_WEIGHTS);
-    struct gemm_job job = {weights, weights, weights, gemm_job::GEMM_F32, 65, 8, 8, 8, 8, 8, 0};
+    struct gemm_job job = {weights, weights, weights, gemm_job::GEMM_F32, 65, 8, 8, 8, 8, 8,
+                           0, 0, 0};
     if (weights && gemm_takes(b, &job))
         gemm(b, &job);
     for (int i = 0; i < N; i++)

@@ -39,7 +39,8 @@ static void world_open(struct world *w)
         exit(1);
     }
     uint8_t *at = (uint8_t *)cuda_alloc(&w->b, 1 << 20, MEMORY_ACTIVATIONS);
-    w->job = {at, at + (1 << 18), at + (1 << 19), gemm_job::GEMM_BF16, 65, N, K, N, K, K, 0};
+    w->job = {at, at + (1 << 18), at + (1 << 19), gemm_job::GEMM_BF16, 65, N, K, N, K, K, 0, 0,
+              0};
     memset(algorithm_runs, 0, sizeof algorithm_runs);
 }
 
@@ -99,6 +100,9 @@ static void test_timing(void)
     w.job.type = gemm_job::GEMM_BF16_F32;
     multiply(&w);
     ok(ran(TRIES, TRIES + 1, TRIES), "and times what is new to it");
+    w.job.batch = 2, w.job.step = N * K, w.job.ldy = 2 * N;
+    multiply(&w);
+    ok(ran(TRIES, TRIES + 1, TRIES), "as two products at a time are");
     char *path = choices_path(w.b.name, 1);
     ok(!strncmp(path, folder, strlen(folder)) && !access(path, R_OK), "all of it in the cache");
     free(path);

@@ -75,10 +75,11 @@ static size_t wrong_logits(struct call *c)
     return wrong;
 }
 
-/* Of rows t, t + step, .. */
-static size_t wrong_gated(struct call *c, size_t F, size_t step)
+/* Of rows t, t + step, ..; frees both matrices. */
+static size_t gated_apart(struct call *c, struct pair *of, struct pair *with, size_t step)
 {
-    struct pair gate = pair_make(c, F), up = pair_make(c, F);
+    struct pair gate = *of, up = *with;
+    size_t F = gate.cuda.rows;
     void *work = work_for(c, 2 * F);
     act *y = cuda_alloc(c->f->cuda, c->T * F * sizeof(float), MEMORY_ACTIVATIONS);
     cuda_gated(c->f->cuda, y, c->in, &gate.cuda, &up.cuda, c->T, work);
@@ -103,9 +104,15 @@ static size_t wrong_gated(struct call *c, size_t F, size_t step)
     return wrong;
 }
 
+static size_t wrong_gated(struct call *c, size_t F, size_t step)
+{
+    struct pair gate = pair_make(c, F), up = pair_make(c, F);
+    return gated_apart(c, &gate, &up, step);
+}
+
 /* ---- q, k, v ---- */
 
-enum { E = 32, H = 4, KH = 2 };
+enum { E = 32, H = 4 };
 
 /* The value of column n of rope(product), and its size. */
 static double rotated(const double *y, const float *table, size_t n, double *size)
@@ -134,7 +141,7 @@ static size_t wrong_part(const struct call *c, int i, const struct mat *w, const
     return wrong;
 }
 
-static size_t wrong_qkv(struct call *c, enum dtype cache, int with_slots)
+static size_t wrong_qkv(struct call *c, size_t KH, enum dtype cache, int with_slots)
 {
     const size_t S = c->T + 3, N[3] = {H * E, KH * E, KH * E};
     struct backend *b = c->f->cuda;
@@ -232,7 +239,7 @@ static void try_shape(struct fixture *f, enum dtype dtype, size_t T, size_t K, i
     struct call c = call_make(f, dtype, T, K, gain), plain = call_make(f, dtype, T, K, 0);
     size_t matmul = wrong_matmul(&c, T % 2 ? 37 : 48), logits = wrong_logits(&plain);
     size_t gated = wrong_gated(&c, T % 2 ? 27 : 48, 1);
-    size_t qkv = wrong_qkv(&c, T % 4 ? DTYPE_BF16 : DTYPE_F32, T % 3 != 0);
+    size_t qkv = wrong_qkv(&c, H / 2, T % 4 ? DTYPE_BF16 : DTYPE_F32, T % 3 != 0);
     ok(!matmul && !logits && !gated && !qkv, "%s%s, T %zu, K %zu: matmul, logits, gated, qkv",
        dtype_info[dtype].name, c.library ? "" : " without the library", T, K);
     if (matmul || logits || gated || qkv)
@@ -256,16 +263,33 @@ static void every_format(struct fixture *f, const size_t *rows, size_t n)
                       i % 2 == 0);
 }
 
-/* Matrices that are made in turn are one product to the library, so that way is tried above. */
-static void one_behind_the_other(struct fixture *f)
+/* Gate and up, which are one batch, in both orders of their addresses. */
+static void either_order(struct fixture *f)
 {
-    struct call c = call_make(f, DTYPE_BF16, 65, 192, 0);
-    struct pair gate = pair_make(&c, 48), up = pair_make(&c, 48);
-    ok((char *)gate.cuda.data + cuda_mat_bytes(48, 192, DTYPE_BF16) == (char *)up.cuda.data,
-       "the second matrix begins where the first one ends");
-    pair_free(&c, &gate);
-    pair_free(&c, &up);
-    call_free(&c);
+    size_t wrong = 0, swapped = 0;
+    for (int hole = 0; hole < 2; hole++) {
+        struct call c = call_make(f, DTYPE_BF16, 65, 192, 0);
+        struct pair low = pair_make(&c, 48), high = pair_make(&c, 48);
+        pair_free(&c, hole ? &low : &high); /* its room is the next one's */
+        struct pair gate = hole ? high : low, up = pair_make(&c, 48);
+        swapped += up.cuda.data < gate.cuda.data;
+        wrong += gated_apart(&c, &gate, &up, 1);
+        call_free(&c);
+    }
+    ok(swapped == 1 && wrong == 0, "gate before up and up before gate: %zu wrong values", wrong);
+}
+
+/* q, k and v of equal width, which are one batch too. */
+static void equal_heads(struct fixture *f)
+{
+    static const enum dtype weights[] = {DTYPE_BF16, DTYPE_F32};
+    for (int i = 0; i < 8; i++) {
+        struct call c = call_make(f, weights[i % 2], 65, 192, 1);
+        size_t wrong = wrong_qkv(&c, H, i & 2 ? DTYPE_F32 : DTYPE_BF16, i & 4);
+        ok(wrong == 0, "%s, as many heads of k and v as of q, way %d: %zu wrong values",
+           dtype_info[weights[i % 2]].name, i, wrong);
+        call_free(&c);
+    }
 }
 
 /* So many rows that a slice is not all of W, and the rows are not one run. */
@@ -294,7 +318,8 @@ int main(void)
     widened_weights(&f, DTYPE_BF16_F32);
     every_format(&f, rows, sizeof rows / sizeof *rows);
     slices_and_runs(&f);
-    one_behind_the_other(&f);
+    either_order(&f);
+    equal_heads(&f);
     fixture_close(&f);
     setenv("EMULATE_LIBRARY", "0", 1);
     f = fixture_open();

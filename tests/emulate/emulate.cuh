@@ -275,9 +275,12 @@ template <class T> inline void check_argument(T *const &p)
     emulate::check_reach(p);
 }
 
+/* As much as a kernel wants is there. */
+enum { SHARED_PART, SHARED_ALL };
+
 template <class... P, class... A>
 cudaError_t start_kernel(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
-                         cudaStream_t stream, bool overlap, A... given)
+                         cudaStream_t stream, bool overlap, int, A... given)
 {
     static_assert(sizeof...(P) == sizeof...(A), "as many arguments as the kernel has");
     static_assert(sizeof(std::tuple<P...>) <= 4096, "the arguments of a kernel fit 4 KB");

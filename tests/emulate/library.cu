@@ -24,6 +24,8 @@ struct cublasLtDesc {
 struct cublasLtLayout {
     cudaDataType_t type;
     uint64_t rows, cols, ld;
+    int32_t batch;
+    int64_t step;
 };
 struct cublasLtPreference {
     size_t workspace;
@@ -83,7 +85,8 @@ static bool has_types(const struct shape &s)
 
 static cublasStatus_t shape_status(const struct shape &s)
 {
-    if (s.a.rows != s.b.rows || s.a.cols != s.d.rows || s.b.cols != s.d.cols)
+    if (s.a.rows != s.b.rows || s.a.cols != s.d.rows || s.b.cols != s.d.cols ||
+        s.a.batch != s.b.batch || s.a.batch != s.d.batch || s.d.batch < 1)
         return CUBLAS_STATUS_INVALID_VALUE;
     if (s.what.a != CUBLAS_OP_T || !has_types(s))
         return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -121,15 +124,16 @@ static void put(int32_t *y, int32_t x)
     *y = x;
 }
 
-/* D = A^T B, plus D when `add`; matrices column by column. */
+/* D = A^T B, plus D when `add`; matrices column by column; number i of the batch. */
 template <class Y, class X, class Sum>
-static void multiply(const struct shape &s, const void *A, const void *B, void *D, bool add)
+static void multiply(const struct shape &s, const void *A, const void *B, void *D, bool add,
+                     int64_t i)
 {
     for (size_t t = 0; t < s.d.cols; t++)
         for (size_t n = 0; n < s.d.rows; n++) {
-            const X *a = static_cast<const X *>(A) + n * s.a.ld;
-            const X *b = static_cast<const X *>(B) + t * s.b.ld;
-            Y *y = static_cast<Y *>(D) + t * s.d.ld + n;
+            const X *a = static_cast<const X *>(A) + i * s.a.step + n * s.a.ld;
+            const X *b = static_cast<const X *>(B) + i * s.b.step + t * s.b.ld;
+            Y *y = static_cast<Y *>(D) + i * s.d.step + t * s.d.ld + n;
             Sum sum = 0;
             for (size_t k = 0; k < s.a.rows; k++)
                 sum += value(b[k]) * value(a[k]);
@@ -137,16 +141,17 @@ static void multiply(const struct shape &s, const void *A, const void *B, void *
         }
 }
 
-static void multiply_any(const struct shape &s, const void *A, const void *B, void *D, bool add)
+static void multiply_any(const struct shape &s, const void *A, const void *B, void *D, bool add,
+                         int64_t i)
 {
     if (s.a.type == CUDA_R_32F)
-        multiply<float, float, float>(s, A, B, D, add);
+        multiply<float, float, float>(s, A, B, D, add, i);
     else if (s.a.type == CUDA_R_8I)
-        multiply<int32_t, int8_t, int32_t>(s, A, B, D, add);
+        multiply<int32_t, int8_t, int32_t>(s, A, B, D, add, i);
     else if (s.d.type == CUDA_R_32F)
-        multiply<float, uint16_t, float>(s, A, B, D, add);
+        multiply<float, uint16_t, float>(s, A, B, D, add, i);
     else
-        multiply<uint16_t, uint16_t, float>(s, A, B, D, add);
+        multiply<uint16_t, uint16_t, float>(s, A, B, D, add, i);
 }
 
 static bool aligned(const void *p, uint32_t by)
@@ -222,7 +227,18 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *l, cudaDataTyp
 {
     if (!rows || !cols || ld < (int64_t)rows)
         return CUBLAS_STATUS_INVALID_VALUE;
-    *l = new cublasLtLayout{type, rows, cols, (uint64_t)ld};
+    *l = new cublasLtLayout{type, rows, cols, (uint64_t)ld, 1, 0};
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t l,
+                                                cublasLtMatrixLayoutAttribute_t what,
+                                                const void *value, size_t bytes)
+{
+    bool count = what == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT;
+    if (bytes != (count ? sizeof l->batch : sizeof l->step))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    memcpy(count ? static_cast<void *>(&l->batch) : &l->step, value, bytes);
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -339,7 +355,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t what, const
             algorithm_runs[i]++;
             if (wants[i].workspace)
                 memset(workspace, 0xff, 4096);
-            multiply_any(s, A, B, D, add);
+            for (int64_t of = 0; of < s.d.batch; of++)
+                multiply_any(s, A, B, D, add, of);
             while (clock_ns() < end) {
             }
         });
