@@ -9,6 +9,7 @@
 #include "kernels/cuda/library.h"
 
 #include <string.h>
+#include <vector>
 
 #include "kernels/cuda/device.cuh"
 #include "lib/base/clock.h"
@@ -121,20 +122,29 @@ static void put(int32_t *y, int32_t x)
     *y = x;
 }
 
-/* D = A^T B, plus D when `add`; matrices column by column. */
+/* D = A^T B, plus D when `add`; matrices column by column. Some sums at a time, each in the order
+ * of k: what kernels tune themselves by is multiplied twenty times. */
 template <class Y, class X, class Sum>
 static void multiply(const struct shape &s, const void *A, const void *B, void *D, bool add)
 {
-    for (size_t t = 0; t < s.d.cols; t++)
-        for (size_t n = 0; n < s.d.rows; n++) {
-            const X *a = static_cast<const X *>(A) + n * s.a.ld;
-            const X *b = static_cast<const X *>(B) + t * s.b.ld;
-            Y *y = static_cast<Y *>(D) + t * s.d.ld + n;
-            Sum sum = 0;
+    const size_t SUMS = 8;
+    std::vector<Sum> a(s.a.rows * SUMS);
+    for (size_t first = 0; first < s.d.rows; first += SUMS) {
+        size_t n = s.d.rows - first < SUMS ? s.d.rows - first : SUMS;
+        for (size_t i = 0; i < n; i++)
             for (size_t k = 0; k < s.a.rows; k++)
-                sum += value(b[k]) * value(a[k]);
-            put(y, add ? value(*y) + sum : sum);
+                a[k * SUMS + i] = value(static_cast<const X *>(A)[(first + i) * s.a.ld + k]);
+        for (size_t t = 0; t < s.d.cols; t++) {
+            const X *b = static_cast<const X *>(B) + t * s.b.ld;
+            Y *y = static_cast<Y *>(D) + t * s.d.ld + first;
+            Sum sum[SUMS] = {};
+            for (size_t k = 0; k < s.a.rows; k++)
+                for (size_t i = 0; i < SUMS; i++)
+                    sum[i] += value(b[k]) * a[k * SUMS + i];
+            for (size_t i = 0; i < n; i++)
+                put(&y[i], add ? value(y[i]) + sum[i] : sum[i]);
         }
+    }
 }
 
 static void multiply_any(const struct shape &s, const void *A, const void *B, void *D, bool add)
