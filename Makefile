@@ -36,7 +36,9 @@ CFLAGS  ?= -O2 -g
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) $(WARN) $(HARDEN) $(SANITIZE) -MMD -MP
 LIBS    := jansson libpcre2-8 libutf8proc libarchive zlib libcrypto
 PKG     := pkg-config $(if $(STATIC),--static)
+# libarchive writes xar by libxml2, and does not say what that needs: ICU, which is C++.
 LDLIBS  := $(if $(STATIC),-Wl$(,)-Bstatic) $(shell $(PKG) --libs $(LIBS) 2>/dev/null) \
+           $(if $(STATIC),$(filter-out -lm,$(shell $(PKG) --libs libxml-2.0)) -lstdc++) \
            $(if $(STATIC),-Wl$(,)-Bdynamic) -lm -lpthread -ldl
 LDFLAGS += -pie -Wl,-z,relro,-z,now
 

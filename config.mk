@@ -5,7 +5,7 @@ DESTDIR ?=
 # SAN=1: address and undefined-behaviour sanitizers; SAN=thread: ThreadSanitizer.
 SAN     ?=
 # STATIC=1: link jansson, PCRE2, utf8proc, libarchive... statically. Archives of what libarchive
-# needs must be there too (Debian: libacl1-dev, liblz4-dev, libzstd-dev).
+# needs must be there too (Debian: libacl1-dev, liblz4-dev, libzstd-dev, libxml2-dev).
 STATIC  ?=
 # Instruction sets of kernels/cpu beside the portable one, each compiled from the same source.
 # (amx needs avx512bf16 beside it.)

@@ -39,8 +39,10 @@ EMULATE_FLAGS := -std=c++17 -D_GNU_SOURCE -I. -Itests/emulate -O1 -g -Wall -Wext
     -Wno-unknown-pragmas -ffp-contract=off -fPIC -fvisibility=hidden \
     -DPLATFORM='"tests/emulate/emulate.cuh"' $(EMULATE_TRAPS) $(SANITIZE) \
     $(if $(filter thread,$(SAN)),-DWATCH_THREADS) -MMD -MP
+# What kernels run on, and the library, take far more time than kernels: they are optimized more.
 # ThreadSanitizer watches kernels, not what they run on (tests/emulate/sanitizers.h).
-EMULATE_FLAGS_cc := $(if $(filter thread,$(SAN)),-fno-sanitize=thread)
+EMULATE_FLAGS_cc := -O3 $(if $(filter thread,$(SAN)),-fno-sanitize=thread)
+$(EMULATE)/tests/emulate/library.o: private EMULATE_FLAGS += -O3
 
 TEST_CU      := $(call SELECT,$(sort $(wildcard tests/cuda/test-*.cu)))
 TEST_CU_PROG := $(TEST_CU:%.cu=$(BUILD)/%)
@@ -48,7 +50,7 @@ TEST_CU_PROG := $(TEST_CU:%.cu=$(BUILD)/%)
 ifeq ($(HAVE_CXX),)
 TEST_PROG += $(if $(TEST_CU),tests/emulate/absent.sh)
 else
-$(BUILD)/obj/emulate-flags.txt: STAMP = $(CXX) $(EMULATE_FLAGS)
+$(BUILD)/obj/emulate-flags.txt: STAMP = $(CXX) $(EMULATE_FLAGS) $(EMULATE_FLAGS_cc)
 $(BUILD)/obj/emulate-flags.txt: FORCE
 	@mkdir -p $(@D)
 	@echo "$(STAMP)" | cmp -s - $@ || echo "$(STAMP)" > $@

@@ -30,6 +30,23 @@ for reason in 'no device' 'nothing here'; do
     BUILD=$scratch/build tests/run "$scratch"/{good,none}.sh 2>&1 | grep -q "1 skipped: $reason$"
     ok $? "a skip is said aloud at the end: $reason"
 done
+plant long <<<'9.0 5.0 slower.sh
+8.0 4.0 tests/slow.sh'
+plant build/tests/slow.sh <<<'echo 1..1; echo "ok 1"; for ((i = 0; i < 100000; i++)); do :; done'
+plant slower.sh <<<'echo 1..1; echo "ok 1"; sleep 0.3'
+order=$(cd "$scratch" && BUILD=build TEST_JOBS=1 LONGEST=long "$OLDPWD/tests/run" \
+    good.sh build/tests/slow.sh slower.sh 2>&1 | grep -o '[a-z]*\.sh \.\.' | tr -d '\n')
+[ "$order" = 'slower.sh ..slow.sh ..good.sh ..' ]
+ok $? "those that take long begin first: $order"
+read -r cpu wall name <"$scratch/build/tap/times"
+[ "$name" = tests/slow.sh ] && awk "BEGIN { exit !($cpu > 0.05 && $wall >= $cpu / 2) }" &&
+    grep -qE '^ +0\.0 +0\.[3-9] slower.sh$' "$scratch/build/tap/times"
+ok $? "what each took: $cpu s of the processor, $wall s"
+while read -r _ _ name; do
+    [ -e "$name" ] || [ -e "$name.c" ] || [ -e "$name.cu" ] || echo "$name"
+done <tests/longest >"$scratch/gone"
+[ -s tests/longest ] && [ ! -s "$scratch/gone" ]
+ok $? "tests/longest names tests: $(cat "$scratch/gone")"
 if printf '%s\n' 'Bats 1.5' "$(bats --version)" | sort -CV; then
     says "1 passed, 0 failed" 0 "bats" cli.bats
 else

@@ -18,8 +18,8 @@
 
 enum { LOOPS = 5, PASSES = 12, PASSES_AGAIN = 4, READ_PASSES = 10 };
 enum { ROUNDS = 200000, THREADS_MAX = 1024 };
-/* Read: beyond most last-level caches, and 16 KiB ahead of what the sums need. */
-enum { READ_BYTES = 256 << 20, AHEAD = 256, HUGE_PAGE = 2 << 20 };
+/* Read: 16 KiB ahead of what the sums need. */
+enum { AHEAD = 256, HUGE_PAGE = 2 << 20 };
 
 typedef uint64_t line __attribute__((vector_size(64)));
 
@@ -37,6 +37,7 @@ static void spin_part(void *ctx, size_t begin, size_t end, size_t worker)
 
 struct ceiling_reader {
     void *block;
+    size_t bytes; /* of lines */
     const line *lines;
     unsigned char seed[THREADS_MAX][PEAK_SEED]; /* the sums: that they are made is all */
 };
@@ -70,33 +71,35 @@ static double best_pass(int passes, struct pool *pool, size_t n, pool_task *task
     return (double)best / 1e9;
 }
 
-struct ceiling_reader *ceiling_reader_open(struct err *e)
+struct ceiling_reader *ceiling_reader_open(size_t bytes, struct err *e)
 {
-    void *block = mmap(NULL, READ_BYTES + HUGE_PAGE, PROT_READ | PROT_WRITE,
+    void *block = mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (block == MAP_FAILED) {
-        err_set(e, EXIT_INTERNAL, "no memory: %d bytes expected, to measure how fast they are read",
-                READ_BYTES + HUGE_PAGE);
+        err_set(e, EXIT_INTERNAL, "no memory: %zu bytes expected, to measure how fast they are "
+                "read", bytes + HUGE_PAGE);
         return NULL;
     }
     line *lines = (line *)(((uintptr_t)block + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
-    madvise(lines, READ_BYTES, MADV_HUGEPAGE); /* where there are none, small ones do */
-    memset(lines, 1, READ_BYTES);
+    madvise(lines, bytes, MADV_HUGEPAGE); /* where there are none, small ones do */
+    memset(lines, 1, bytes);
     struct ceiling_reader *r = mem_zero(1, sizeof *r);
     r->block = block;
+    r->bytes = bytes;
     r->lines = lines;
     return r;
 }
 
 double ceiling_reader_bytes_per_s(struct ceiling_reader *r, struct pool *pool)
 {
-    return READ_BYTES / best_pass(READ_PASSES, pool, READ_BYTES / sizeof *r->lines, scan_part, r);
+    size_t lines = r->bytes / sizeof *r->lines;
+    return (double)r->bytes / best_pass(READ_PASSES, pool, lines, scan_part, r);
 }
 
 void ceiling_reader_close(struct ceiling_reader *r)
 {
     if (r)
-        munmap(r->block, READ_BYTES + HUGE_PAGE);
+        munmap(r->block, r->bytes + HUGE_PAGE);
     free(r);
 }
 
@@ -163,7 +166,7 @@ int ceiling_measure(struct ceilings *c, struct backend *b, struct err *e)
 {
     if (*b->name)
         return ceiling_device(c, b, e);
-    struct ceiling_reader *r = ceiling_reader_open(e);
+    struct ceiling_reader *r = ceiling_reader_open(CEILING_ARRAY_BYTES, e);
     if (!r)
         return -1;
     ceiling_host(c, b->pool, r);

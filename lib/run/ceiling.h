@@ -37,8 +37,9 @@ json_t *ceiling_record(const struct ceilings *c, const struct backend *b, enum u
 
 /* ---- the parts ---- */
 
-struct ceiling_reader; /* memory to be read, larger than most caches */
-struct ceiling_reader *ceiling_reader_open(struct err *e); /* NULL: no memory */
+enum { CEILING_ARRAY_BYTES = 256 << 20 }; /* beyond most last-level caches */
+struct ceiling_reader; /* memory to be read */
+struct ceiling_reader *ceiling_reader_open(size_t bytes, struct err *e); /* NULL: no memory */
 double ceiling_reader_bytes_per_s(struct ceiling_reader *r, struct pool *pool);
 void ceiling_reader_close(struct ceiling_reader *r); /* NULL is fine */
 

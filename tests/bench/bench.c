@@ -343,6 +343,9 @@ static void parse(struct bench *b, int argc, char **argv)
          .help = "runs of a model, of which the median counts (3)"},
         {"point", 0, OPT_REAL, &b->point_s, 1e-3, 60, .arg = "SECONDS",
          .help = "about as long is spent on each kernel, and on each pass of full and block (0.3)"},
+        {"array", 0, OPT_BYTES, &b->array_bytes, 1 << 20, 1e12, .arg = "BYTES",
+         .help = "the ceiling of memory is that of reading so many, K/M/G: more than the caches "
+                 "of all threads together (256M)"},
         {"peer", 0, OPT_TEXT, &b->peer, .arg = "DIR",
          .help = "run llama.cpp's tools between ours, on SHAPE.TYPE.gguf of this folder"},
         {"peer-command", 0, OPT_TEXT, &b->peer_command, .arg = "COMMAND",
@@ -382,7 +385,10 @@ static int open_all(struct bench *b, struct err *e)
         return 0;
     if (bench_backend(b, e))
         return -1;
-    return bench_on_device(b) || (b->reader = ceiling_reader_open(e)) ? 0 : -1;
+    if (bench_on_device(b))
+        return 0;
+    b->reader = ceiling_reader_open((size_t)b->array_bytes, e);
+    return b->reader ? 0 : -1;
 }
 
 /* Ends the stream as it came to its end, and says how the process shall. */
@@ -406,7 +412,8 @@ int main(int argc, char **argv)
     struct bench b = {.common = COMMON_DEFAULTS, .only = usual_parts, .shapes = "small",
                       .dtypes = usual_kinds, .jobs = usual_jobs, .device = "cpu", .isa = "auto",
                       .numa = "none", .repeat = 3, .point_s = 0.3, .peer_limit_s = 900,
-                      .stream_bytes = 16 << 20, .stop = &stop_signal};
+                      .array_bytes = CEILING_ARRAY_BYTES, .stream_bytes = 16 << 20,
+                      .stop = &stop_signal};
     struct err e = {0};
     parse(&b, argc, argv);
     if (open_all(&b, &e) || rec_open(&b.out, &b.common, tool_name, argc, argv, NULL, &e))

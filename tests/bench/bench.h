@@ -12,7 +12,7 @@
 struct bench {
     const char *only, *shapes, *dtypes, *jobs, *device, *isa, *numa, *model, *peer, *peer_command;
     const char *bin;       /* folder of the tools */
-    int64_t repeat, threads, stream_bytes;
+    int64_t repeat, threads, array_bytes, stream_bytes;
     double peer_limit_s;
     double point_s; /* about as long is spent on each kernel, and on each pass */
     struct common common;

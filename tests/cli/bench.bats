@@ -5,6 +5,7 @@ setup() {
     set -o pipefail
     ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
     BENCH=${TESTBIN:-$ROOT/build/tests}/bench
+    QUICK=(--shapes tiny --array 1M) # the memory's ceiling is measured again at every point
     cd "$BATS_TEST_TMPDIR" || exit 1
 }
 
@@ -13,7 +14,7 @@ conforms() { # every record of a file to the schema
 }
 
 @test "ceilings, kernels, models and growth are records under this machine's roofs" {
-    "$BENCH/bench" --shapes tiny --dtypes bf16 --repeat 1 --threads 2 --point 0.02 \
+    "$BENCH/bench" "${QUICK[@]}" --dtypes bf16 --repeat 1 --threads 2 --point 0.02 \
         -o bench.ndjson
     conforms bench.ndjson
     # f32 at one and at two threads is there on every processor
@@ -37,7 +38,7 @@ conforms() { # every record of a file to the schema
 }
 
 @test "time mixing of RWKV in its forms: the same work, and ratios that are those of the times" {
-    "$BENCH/bench" --only wkv --shapes tiny --threads 2 --point 0.001 -o bench.ndjson
+    "$BENCH/bench" "${QUICK[@]}" --only wkv --threads 2 --point 0.001 -o bench.ndjson
     conforms bench.ndjson
     # six cases of RWKV 6 and of 7, four times each; operations counted by hand
     jq -se 'map(select(.form)) | length == 48 and
@@ -52,6 +53,8 @@ conforms() { # every record of a file to the schema
     run "$BENCH/bench" --dtypes bf16,int9
     [ "$status" -eq 64 ]
     [[ $output == *'--dtypes: expected a list of f32,bf16,int8,nf4,fp8, got "int9"'* ]]
+    run "$BENCH/bench" --array 1000
+    [ "$status" -eq 64 ] && [[ $output == *--array*1000* ]]
 }
 
 @test "the peer's figures are read from what its tools print" {
@@ -72,7 +75,7 @@ echo 'total time: 2000.00ms, time per step: 62.50ms, sampling time per step: 1.0
 EOF
     chmod +x bin/*
     touch peer/tiny-llama.bf16.gguf peer/tiny-llada.bf16.gguf
-    PATH=$PWD/bin:$PATH "$BENCH/bench" --only models --shapes tiny --dtypes bf16 --repeat 1 \
+    PATH=$PWD/bin:$PATH "$BENCH/bench" "${QUICK[@]}" --only models --dtypes bf16 --repeat 1 \
         --threads 1 --peer peer -o bench.ndjson
     conforms bench.ndjson
     rate_is() {
@@ -85,7 +88,7 @@ EOF
         all((.tokens_per_s / .peer_tokens_per_s / .peer_ratio - 1 | fabs) < 1e-9)' bench.ndjson
     grep -q -- '-t 1 -p 0 -n 128 -r 1 -o json' calls
     # without the files there are no figures, and that is said once for each
-    "$BENCH/bench" --only models --shapes tiny --dtypes bf16 --repeat 1 --threads 1 --peer nowhere \
+    "$BENCH/bench" "${QUICK[@]}" --only models --dtypes bf16 --repeat 1 --threads 1 --peer nowhere \
         -o alone.ndjson 2> said
     jq -se 'map(select(.peer)) | length == 0' alone.ndjson
     [ "$(grep -c 'tiny-llama.bf16.gguf: no such file' said)" -eq 1 ]
@@ -98,7 +101,7 @@ EOF
 {"work": "full 1 x 64, head of 32", "tokens_per_s": 250.5}
 EOF
     bench() {
-        "$BENCH/bench" --only models --shapes tiny --dtypes bf16 --repeat 1 --threads 1 \
+        "$BENCH/bench" "${QUICK[@]}" --only models --dtypes bf16 --repeat 1 --threads 1 \
             --point 0.01 --jobs prefill,full --peer-command "$1" -o bench.ndjson
     }
     bench 'cat told'
@@ -114,7 +117,9 @@ EOF
         (.[0].peer_ratio_reason | contains("no such work")) and
         .[1].peer_ratio == $ours[0].peer_ratio and .[2].model == "tiny-llada"' bench.ndjson
     # it knows what is wanted
-    bench 'set -- $BENCH_DEVICE $BENCH_SHAPES $BENCH_DTYPES $BENCH_JOBS $BENCH_THREADS $BENCH_REPEAT
+    "$BENCH/bench" --only peer --shapes tiny --dtypes bf16 --repeat 1 --threads 1 \
+        --jobs prefill,full -o bench.ndjson --peer-command \
+        'set -- $BENCH_DEVICE $BENCH_SHAPES $BENCH_DTYPES $BENCH_JOBS $BENCH_THREADS $BENCH_REPEAT
         echo "{\"work\":\"$*\",\"tokens_per_s\":1}"'
     jq -se 'any(.work == "cpu tiny bf16 prefill,full 1 1")' bench.ndjson
 }
@@ -148,7 +153,7 @@ EOF
         'line 1: expected a JSON object with work and tokens_per_s, got {"work":0,"tokens_per_s":1}'
     fails true 'it printed nothing'
     # the rest goes on
-    "$BENCH/bench" --only models --shapes tiny --dtypes bf16 --repeat 1 --threads 1 --jobs prefill \
+    "$BENCH/bench" "${QUICK[@]}" --only models --dtypes bf16 --repeat 1 --threads 1 --jobs prefill \
         --peer-command "echo '$good'; exit 3" -o bench.ndjson 2> said
     [ "$(grep -c '^bench: peer ' said)" -eq 1 ]
     jq -se 'map(select(.peer)) == [] and (map(select(.took_ns)) | length > 0) and
@@ -172,7 +177,7 @@ EOF
     chmod +x bin/*
     bench() {
         rm -f calls
-        PATH=$PWD/bin:$PATH "$BENCH/bench" --only models --shapes tiny --repeat 2 --threads 1 \
+        PATH=$PWD/bin:$PATH "$BENCH/bench" "${QUICK[@]}" --only models --repeat 2 --threads 1 \
             --peer peer --peer-limit 0.2 "$@" -o bench.ndjson 2> said
         conforms bench.ndjson
         jq -se 'map(select(.peer)) == [] and .[-1].status == "ok"' bench.ndjson
@@ -256,10 +261,10 @@ memory of 64 after 64" ]
 JOBS=after,full,block,gap,memory,load
 
 @test "passes, gaps, memory and loading are measured on the host" {
-    "$BENCH/bench" --only models --jobs $JOBS --shapes tiny --dtypes bf16 --repeat 1 --threads 1 \
+    "$BENCH/bench" "${QUICK[@]}" --only models --jobs $JOBS --dtypes bf16 --repeat 1 --threads 1 \
         --point 0.01 -o bench.ndjson
     check_jobs bench.ndjson
-    "$BENCH/bench" --only models --jobs load --shapes tiny --dtypes f32 --threads 1 \
+    "$BENCH/bench" "${QUICK[@]}" --only models --jobs load --dtypes f32 --threads 1 \
         --model "$ROOT/data/models/llama-demo" -o load.ndjson
     conforms load.ndjson
     jq -se 'map(select(.work == "load"))[0] | .model == "llama-demo" and .weights_bytes > 1e6 and
@@ -329,7 +334,7 @@ JOBS=after,full,block,gap,memory,load
 }
 
 @test "a signal ends bench with what it has, and says so" {
-    "$BENCH/bench" --only kernels,models --shapes tiny --dtypes f32 --threads 1 --point 0.2 \
+    "$BENCH/bench" "${QUICK[@]}" --only kernels,models --dtypes f32 --threads 1 --point 0.2 \
         -o cut.ndjson 2> said &
     until [ "$(grep -c ' of ' said)" -ge 2 ]; do sleep 0.05; done
     kill -TERM $!
@@ -343,11 +348,11 @@ JOBS=after,full,block,gap,memory,load
     [ "$(jq -s '.[-1].records' cut.ndjson)" -eq $(($(wc -l < cut.ndjson) - 2)) ]
     [ -z "$(ls -A | grep tmp)" ]
     # so does an error after the first point; before it there is nothing to keep
-    run "$BENCH/bench" --only models --jobs prefill,load --shapes tiny \
+    run "$BENCH/bench" "${QUICK[@]}" --only models --jobs prefill,load \
         --dtypes f32,bf16 --repeat 1 --threads 1 --model nowhere -o failed.ndjson
     [ "$status" -eq 66 ]
     jq -se '.[-1].status == "failed" and (map(select(.took_ns)) | length) > 0' failed.ndjson
-    run "$BENCH/bench" --only models --jobs load --shapes tiny --threads 1 --model nowhere \
+    run "$BENCH/bench" "${QUICK[@]}" --only models --jobs load --threads 1 --model nowhere \
         -o no.ndjson
     [ "$status" -eq 66 ] && [ ! -e no.ndjson ]
 }

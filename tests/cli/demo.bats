@@ -5,10 +5,10 @@
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.."
     export BIN="${BIN:-build/bin}" D="$BATS_FILE_TMPDIR"
-    "$BIN/prep-prompts" -q --per-task 100 --seed 1 data/corpus/heldout.ndjson.gz -o "$D/prompts"
+    "$BIN/prep-prompts" -q --per-task 60 --seed 1 data/corpus/heldout.ndjson.gz -o "$D/prompts"
     "$BIN/gen-llama" -q -m data/models/llama-demo --max-new 64 --batch 25 "$D/prompts" -o "$D/llama"
     "$BIN/gen-llada" -q -m data/models/llada-demo --gen-length 64 --block-length 32 \
-        --steps 2,4,8,64 --batch 25 "$D/prompts" -o "$D/llada"
+        --steps 2,4,16 --batch 25 "$D/prompts" -o "$D/llada"
     "$BIN/score-exact" -q "$D/llama" "$D/llada" -o "$D/exact"
     "$BIN/score-ppl" -q -m data/models/judge-demo "$D/llama" "$D/llada" -o "$D/judged"
 }
@@ -45,21 +45,21 @@ above() {
 }
 
 @test "the LLaDA-type answers most of them too, where a guess is right once in a hundred" {
-    above "$(summary exact accuracy llada 64 lo)" 0.5
+    above "$(summary exact accuracy llada 16 lo)" 0.5
 }
 
 @test "its accuracy rises with steps, beyond the intervals" {
-    above "$(summary exact accuracy llada 8 lo)" "$(summary exact accuracy llada 2 hi)"
-    above "$(summary exact accuracy llada 64 lo)" "$(summary exact accuracy llada 4 hi)"
+    above "$(summary exact accuracy llada 16 lo)" "$(summary exact accuracy llada 2 hi)"
+    above "$(summary exact accuracy llada 16 lo)" "$(summary exact accuracy llada 4 hi)"
 }
 
 @test "its perplexity under the judge falls with steps, beyond the intervals" {
-    above "$(summary judged judge_ppl llada 2 lo)" "$(summary judged judge_ppl llada 8 hi)"
-    above "$(summary judged judge_ppl llada 8 lo)" "$(summary judged judge_ppl llada 64 hi)"
+    above "$(summary judged judge_ppl llada 2 lo)" "$(summary judged judge_ppl llada 4 hi)"
+    above "$(summary judged judge_ppl llada 4 lo)" "$(summary judged judge_ppl llada 16 hi)"
 }
 
 @test "and not by repeating itself" {
-    above "$(summary judged entropy_nats llada 64 value)" \
+    above "$(summary judged entropy_nats llada 16 value)" \
         "$(awk -v h="$(summary judged entropy_nats llama 0 value)" 'BEGIN { print 0.9 * h }')"
 }
 

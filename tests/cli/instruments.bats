@@ -36,7 +36,7 @@ setup() {
 driver() {
     local said=()
     while [ "${1---}" != -- ]; do said+=("$1"); shift; done
-    env LD_LIBRARY_PATH="$F/driver" "${said[@]}" "${GEN[@]}" --max-new 10 --idle-ms 160 "${@:2}" \
+    env LD_LIBRARY_PATH="$F/driver" "${said[@]}" "${GEN[@]}" --max-new 16 --idle-ms 160 "${@:2}" \
         "$F/prompts" > "$T/all" 2> "$T/err"
     jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/all"
     # what the host of this test did is not of the card
@@ -97,7 +97,7 @@ all() { # FILTER: true of every generation
     jq -se 'map(select(.kind == "idle")) | map(.when) == ["before", "after"] and
         all(.power_w > 50 and .power_w < 400 and .window_ns >= 16e7 and
             .method == "energy counter")' "$T/all"
-    driver NVML_TICK_MS=300 -- --max-new 40 --limit 1
+    driver NVML_TICK_MS=300 -- --max-new 80 --limit 1
     all '.gpu | .energy_j == null and .energy_ticks > 0 and .energy_ticks < 100 and
         .energy_j_reason == "\(.energy_ticks) ticks of the counter: expected 100"'
     "$BIN/measure" --no-meta "$T/all" | jq -se 'map(select(.metric | test("energy|power_mean"))) |

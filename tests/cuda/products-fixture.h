@@ -15,6 +15,10 @@ struct pair {
     struct mat cuda, ref;
 };
 
+/* Where a value of x lies in the midst of two bf16 numbers, a norm may round it the other way: by
+ * 2^-7 of the row's largest at most, in the unit of near()'s size. */
+enum { ROUNDED_OTHERWISE = 400 };
+
 /* Rows of x, what a product reads of them (normalized, where there is a gain), and the same on the
  * device. */
 struct call {
@@ -23,6 +27,7 @@ struct call {
     int library, gained;
     size_t T, K;
     float *x, *read;
+    double *sizes; /* of the rows that are read: see near() */
     struct input in;
     void *x_here, *gain_here;
     size_t work_bytes;
@@ -30,9 +35,10 @@ struct call {
 
 static struct call call_make(struct fixture *f, enum dtype dtype, size_t T, size_t K, int gain)
 {
-    struct call c = {f, dtype, cuda_act_dtype(dtype), 0, gain, T, K, NULL, NULL, {}, NULL, NULL, 0};
+    struct call c = {};
+    c.f = f, c.dtype = dtype, c.gained = gain, c.T = T, c.K = K;
+    f->cuda->act = c.act = cuda_act_dtype(dtype);
     float *g = drawn(f, K);
-    f->cuda->act = c.act;
     c.library = device_of(f->cuda)->gemm != NULL;
     c.x = drawn(f, T * K);
     c.read = floats(T * K);
@@ -45,6 +51,15 @@ static struct call call_make(struct fixture *f, enum dtype dtype, size_t T, size
         double scale = 1 / sqrt(sum / (double)K + 1e-5);
         for (size_t k = 0; k < K; k++)
             c.read[t * K + k] = kept(c.act, kept(c.act, (float)(c.x[t * K + k] * scale)) * g[k]);
+    }
+    c.sizes = (double *)calloc(T, sizeof *c.sizes);
+    for (size_t t = 0; t < T; t++) {
+        double top = 0;
+        for (size_t k = 0; k < K; k++) {
+            c.sizes[t] += fabs((double)c.read[t * K + k]);
+            top = fmax(top, fabs((double)c.read[t * K + k]));
+        }
+        c.sizes[t] += gain && c.act == DTYPE_BF16 ? ROUNDED_OTHERWISE * top : 0;
     }
     void *block;
     c.x_here = sent_as(f, c.act, c.x, T * K, 0, &block);
@@ -60,7 +75,7 @@ static void call_free(struct call *c)
 {
     cuda_free(c->f->cuda, c->x_here);
     cuda_free(c->f->cuda, c->gain_here);
-    free(c->x), free(c->read);
+    free(c->x), free(c->read), free(c->sizes);
 }
 
 /* Blocks that the library is to read are rounded as weights: to the reference a matrix in bf16. */
@@ -127,16 +142,8 @@ static double *outputs(const struct call *c, const struct mat *w)
     return y;
 }
 
-static double row_size(const struct call *c, size_t t)
-{
-    double sum = 0;
-    for (size_t k = 0; k < c->K; k++)
-        sum += fabs((double)c->read[t * c->K + k]);
-    return sum;
-}
-
 /* How far y may be from `want` (whose parts are as large as `size`): the rounding to act, `steps`
- * times, and fp32 sums. A gain adds the chance that a row was rounded the other way. */
+ * times, and fp32 sums. A gain adds the chance that values were rounded the other way. */
 static int near(enum dtype act, double want, float got, double size, int steps)
 {
     double bound = (act == DTYPE_F32 ? 2e-6 : 0.004 * steps) * fabs(want) + 2e-5 * size;
@@ -151,7 +158,7 @@ static size_t wrong_values(const struct call *c, const struct mat *w, const floa
     size_t wrong = 0;
     for (size_t j = 0; j < c->T * w->rows; j++) {
         double old = before ? before[j] : 0;
-        double size = row_size(c, j / w->rows) + fabs(want[j]) * 200;
+        double size = c->sizes[j / w->rows] + fabs(want[j]) * 200;
         wrong += !near(c->act, want[j] + old, y[j], size, 2 + 2 * c->gained);
     }
     free(want);

@@ -28,6 +28,7 @@ static struct fiber host;
 static std::deque<struct fiber> fibers;
 static std::vector<struct fiber *> idle; /* fibers that have no thread to run */
 static std::unique_ptr<struct block> brought_up; /* a block of the next kernel, or none */
+static std::vector<std::unique_ptr<struct block>> spare; /* ended: their memory is used again */
 static uint64_t lot;
 
 void fail(const char *format, ...)
@@ -57,7 +58,7 @@ static size_t draw(size_t n)
     uint64_t z = lot += 0x9e3779b97f4a7c15u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return static_cast<size_t>((z ^ z >> 31) % n);
+    return static_cast<size_t>(static_cast<unsigned __int128>(z ^ z >> 31) * n >> 64);
 }
 
 /* ---- whose turn it is ---- */
@@ -135,13 +136,18 @@ static void wait_in(struct meeting *m, size_t all, void (*work)(void *brought[32
     give_way(me->block, me->fiber);
 }
 
+static bool same(const char *a, const char *b)
+{
+    return a == b || !strcmp(a, b);
+}
+
 static void enter(struct meeting *m, uint32_t mask, const char *word, place at)
 {
     if (!m->here) {
         m->word = word;
         m->at = at;
         m->mask = mask;
-    } else if (strcmp(m->word, word) || m->at.line != at.line || strcmp(m->at.file, at.file))
+    } else if (m->at.line != at.line || !same(m->word, word) || !same(m->at.file, at.file))
         fail("is at %s of %s:%d, where others wait at %s of %s:%d", word, at.file, at.line, m->word,
              m->at.file, m->at.line);
     self->before = m->here;
@@ -166,8 +172,8 @@ static struct meeting *meeting_of(unsigned warp, uint32_t mask)
     for (struct meeting *m = first; m < first + 32; m++) {
         if (m->here && m->mask == mask)
             return m;
-        if (!m->here)
-            empty = m;
+        if (!m->here && !empty)
+            empty = m; /* the first: there the others look first, too */
     }
     return empty; /* there is one: each of the others keeps a lane, and this one is free */
 }
@@ -257,6 +263,10 @@ static void make_threads(struct block *b)
         struct thread *t = &b->threads[i];
         if (idle.empty())
             fiber_make(idle.emplace_back(&fibers.emplace_back()), live);
+        std::vector<struct copy> copies = std::move(t->copies);
+        copies.clear();
+        *t = {};
+        t->copies = std::move(copies);
         t->block = b;
         t->fiber = idle.back();
         t->rank = i;
@@ -266,17 +276,33 @@ static void make_threads(struct block *b)
     }
 }
 
+/* Shared memory of a block, as large as the kernel asked for and no larger. */
+static void make_shared(struct block *b, size_t bytes)
+{
+    if (!b->shared || b->shared_bytes != bytes) {
+        void *shared;
+        free(b->shared);
+        if (posix_memalign(&shared, 128, bytes))
+            fail("no memory for %zu bytes of shared memory", bytes);
+        b->shared = static_cast<unsigned char *>(shared);
+        b->shared_bytes = bytes;
+    }
+    memset(b->shared, 0xff, bytes); /* a NaN in every format, -1 as an index */
+}
+
 static std::unique_ptr<struct block> make_block(const struct kernel &k, size_t i)
 {
-    void *shared;
-    if (posix_memalign(&shared, 128, k.shared))
-        fail("no memory for %zu bytes of shared memory", k.shared);
-    memset(shared, 0xff, k.shared); /* a NaN in every format, -1 as an index */
-    auto b = std::make_unique<struct block>();
+    if (spare.empty())
+        spare.push_back(std::make_unique<struct block>());
+    std::unique_ptr<struct block> b = std::move(spare.back());
+    spare.pop_back();
     b->kernel = &k;
     b->index = {static_cast<unsigned>(i % k.grid.x), static_cast<unsigned>(i / k.grid.x % k.grid.y),
                 static_cast<unsigned>(i / k.grid.x / k.grid.y)};
-    b->shared = static_cast<unsigned char *>(shared);
+    b->early = false;
+    b->letting = 0;
+    b->next = nullptr;
+    make_shared(b.get(), k.shared);
     make_threads(b.get());
     return b;
 }
@@ -312,21 +338,22 @@ void let_next_start()
 }
 
 /* Runs a block to its end, whether it was brought up or is new. */
-static void finish(struct block *b, const struct kernel *next)
+static void finish(std::unique_ptr<struct block> b, const struct kernel *next)
 {
     b->next = next;
     if (next && b->letting == b->threads.size())
         bring_up(*next);
     b->early = false;
     b->runnable.insert(b->runnable.end(), b->stopped.begin(), b->stopped.end());
-    go_on(b);
+    b->stopped.clear();
+    go_on(b.get());
     sanitizer_learn(&b->ends);
     for (const struct thread &t : b->threads) {
         if (!t.returned)
             explain(*b);
         idle.push_back(t.fiber);
     }
-    free(b->shared);
+    spare.push_back(std::move(b));
 }
 
 void run(const struct kernel &k, const struct kernel *next)
@@ -342,10 +369,10 @@ void run(const struct kernel &k, const struct kernel *next)
         const uint3 &at = first->index;
         size_t i = (static_cast<size_t>(at.z) * k.grid.y + at.y) * k.grid.x + at.x;
         order.erase(std::find(order.begin(), order.end(), i));
-        finish(first.get(), order.empty() ? next : nullptr);
+        finish(std::move(first), order.empty() ? next : nullptr);
     }
     for (size_t i : order)
-        finish(make_block(k, i).get(), i == order.back() ? next : nullptr);
+        finish(make_block(k, i), i == order.back() ? next : nullptr);
 }
 
 } // namespace emulate

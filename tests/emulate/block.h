@@ -14,6 +14,7 @@
 #include <functional>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <vector>
 
 #include "tests/emulate/cuda_api.h"
@@ -75,6 +76,7 @@ struct block {
     const struct kernel *kernel;
     uint3 index;
     unsigned char *shared;
+    size_t shared_bytes;
     std::vector<struct thread> threads;
     std::vector<struct thread *> runnable;
     std::vector<struct meeting> of_warp; /* 32 a warp */
@@ -85,6 +87,7 @@ struct block {
     size_t letting;                        /* threads that let the next kernel start */
     const struct kernel *next;             /* to be brought up when all do, or NULL */
     char begins, ends;                     /* for ThreadSanitizer: places in time */
+    ~block() { free(shared); }
 };
 
 extern struct thread *self; /* the one that runs */

@@ -81,6 +81,9 @@ swap_stacks:
 #endif
 
 static const size_t STACK = 256 << 10;
+/* Stacks begin at all the cache lines of a page in turn: were it always the same one, what the
+ * threads of a block have there would all fall into a few sets of the caches. */
+static const size_t LINE = 64, LINES = 64;
 static struct fiber *leaving, *coming;
 
 /* On the stack of `coming`, first thing. */
@@ -113,7 +116,9 @@ void fiber_make(struct fiber *f, void (*run)(void))
     f->stack = static_cast<char *>(all) + guard;
     f->bytes = STACK;
     f->trace = sanitizer_thread_new();
-    void **top = reinterpret_cast<void **>(static_cast<char *>(f->stack) + STACK);
+    static size_t made;
+    char *end = static_cast<char *>(f->stack) + STACK - made++ % LINES * LINE;
+    void **top = reinterpret_cast<void **>(end);
     top[ENTRY - FRAME] = reinterpret_cast<void *>(first_steps);
     f->at = top - FRAME;
     f->run = run;

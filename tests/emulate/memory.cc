@@ -105,6 +105,7 @@ static cudaError_t device_alloc(void **p, size_t bytes)
     if (pages == MAP_FAILED)
         return cudaErrorMemoryAllocation;
     a.pages = static_cast<unsigned char *>(pages);
+    madvise(pages, a.pages_bytes, MADV_HUGEPAGE); /* or protect() takes long; it may be refused */
     protect(a, PROT_READ | PROT_WRITE);
     size_t inner = a.pages_bytes - 2 * page(), room = rounded_up(bytes, 512);
     unsigned char *first = a.pages + page();

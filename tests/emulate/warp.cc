@@ -101,19 +101,24 @@ static void do_multiply(void *brought[32], Value value)
 {
     enum { K = 8 * per };
     auto lane = [brought](int i) { return static_cast<struct factors<D> *>(brought[i]); };
-    D a[16][K], b[8][K];
+    D a[16][K], b[K][8], d[16][8];
     for (int i = 0; i < 32; i++)
-        for (int word = 0; word < 4; word++)
+        for (int word = 0; word < 4; word++) {
             for (int at = 0; at < per; at++) {
                 int k = i % 4 * per + word / 2 * 4 * per + at;
                 a[i / 4 + word % 2 * 8][k] = value(lane(i)->a[word], at);
                 if (word < 2)
-                    b[i / 4][i % 4 * per + word * 4 * per + at] = value(lane(i)->b[word], at);
+                    b[i % 4 * per + word * 4 * per + at][i / 4] = value(lane(i)->b[word], at);
             }
+            d[i / 4 + word / 2 * 8][i % 4 * 2 + word % 2] = lane(i)->d[word];
+        }
+    for (int row = 0; row < 16; row++)
+        for (int k = 0; k < K; k++)
+            for (int column = 0; column < 8; column++)
+                d[row][column] += a[row][k] * b[k][column];
     for (int i = 0; i < 32; i++)
         for (int c = 0; c < 4; c++)
-            for (int k = 0; k < K; k++)
-                lane(i)->d[c] += a[i / 4 + c / 2 * 8][k] * b[i % 4 * 2 + c % 2][k];
+            lane(i)->d[c] = d[i / 4 + c / 2 * 8][i % 4 * 2 + c % 2];
 }
 
 void multiply_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], place at)
