@@ -5,6 +5,9 @@
  * on, and a training that was interrupted resumes with the numbers it would have had: batches are a
  * function of seed and step (lib/train/training_batch.h).
  *
+ * Batches come from threads of their own (lib/train/loader.h); what a pass keeps for its way back,
+ * and in which format it sees the weights, is said by options, too.
+ *
  * One file because all of it works on the one struct run below, and most of it is options.
  */
 #include <math.h>
@@ -20,22 +23,26 @@
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
 #include "lib/base/progress.h"
+#include "lib/base/resident.h"
 #include "lib/base/rng.h"
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
 #include "lib/run/engine.h"
 #include "lib/train/history.h"
+#include "lib/train/loader.h"
 #include "lib/train/trainer.h"
 #include "lib/train/training_batch.h"
+#include "lib/train/training_note.h"
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/manifest.h"
 
 struct args {
     struct common common;
     const char *arch, *out, *valid, *dtype, *init, *from, *ignore_config, *oversample, *isa,
-        *precision;
+        *precision, *loss, *qat;
     int64_t vocab, width, layers, heads, kv_heads, ffn, context;
-    int64_t steps, rows, min_len, max_len, threads, report, save, times, latents, window, vi_steps;
+    int64_t steps, rows, min_len, max_len, threads, report, save, times, latents, window, vi_steps,
+        every, loaders;
     double rate, decay, clip, warmup, whole, cut, vi_rate;
     int tied;
 };
@@ -55,7 +62,11 @@ static const char notes[] =
     "a step costs about (2/3 vi-steps + 1) times that of a llama.\n"
     "--precision bf16 rounds what a layer multiplies, there and back, to bf16 and is about twice\n"
     "as fast where the processor multiplies bf16; weights, gradients, moments and all sums stay\n"
-    "f32. Interrupted, it goes on from OUT/train.state with the same command. The same seed gives\n"
+    "f32. --checkpoint-every K keeps of K layers the input of the first and computes the rest\n"
+    "again on the way back: fewer bytes, one more pass, the same bits. --loss whole has the logits\n"
+    "of all rows at once, to know what doing without saves. --qat computes with the weights that\n"
+    "pack-model --quant would make of them, and learns by them; what is written is not quantized.\n"
+    "Interrupted, it goes on from OUT/train.state with the same command. The same seed gives\n"
     "the same bits on machines of one processor level, at any number of threads.\n";
 
 static void options(struct opt *o, struct args *a)
@@ -107,6 +118,15 @@ static void options(struct opt *o, struct args *a)
         {"clip", 0, OPT_REAL, &a->clip, 1e-6, 1e6, .arg = "R", .help = "gradient norm limit (1)"},
         {"precision", 0, OPT_CHOICE, &a->precision, .choices = "f32|bf16",
          .help = "of what the layers multiply; values and sums are f32 (f32)"},
+        {"checkpoint-every", 0, OPT_INT, &a->every, 0, 64, .arg = "K",
+         .help = "layers whose first alone keeps its input (0: all keep all)"},
+        {"loss", 0, OPT_CHOICE, &a->loss, .choices = "fused|whole",
+         .help = "logits of a block of rows at a time, or of all rows (fused)"},
+        {"qat", 0, OPT_CHOICE, &a->qat,
+         .choices = "none|int8|int8-vector|fp8|nf4|nf4-f32|fp4",
+         .help = "learn with weights as this format has them (none)"},
+        {"loaders", 0, OPT_INT, &a->loaders, 0, 64, .arg = "N",
+         .help = "threads that make batches ahead; 0: none, the loop makes them (1)"},
         ISA_OPTION(a->isa),
         THREADS_OPTION(a->threads),
         {"report", 0, OPT_INT, &a->report, 1, 1000000, .arg = "N", .help = "steps a record (50)"},
@@ -126,8 +146,10 @@ struct run {
     struct training_batch corpus, valid;
     struct backend *backend;
     struct trainer *trainer;
+    struct trainer_need need;
     struct rec_writer records;
-    struct train_batch batch;
+    struct loader *loader;
+    struct train_batch batch; /* of held-out records */
     char *state;  /* OUT/train.state */
     json_t *note; /* what must be equal for a state to fit */
 };
@@ -206,43 +228,14 @@ static void hash_weights(const struct run *r, char hex[65])
     hash_free(h);
 }
 
-/* Options that change neither the weights nor which of them comes next. */
-static int is_harmless(const struct opt *o)
-{
-    static const char *const names[] = {"out", "valid", "dtype", "threads", "report", "save",
-                                        "output", "run", "no-meta", "progress", "quiet", "verbose",
-                                        /* the hashes tell: */
-                                        "init", "from", "ignore-config", "limit"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(o->name, names[i]))
-            return 1;
-    return o->type == OPT_HEADING;
-}
-
-static json_t *value_of(const struct opt *o)
-{
-    if (o->type == OPT_INT)
-        return json_integer((json_int_t)*(const int64_t *)o->to);
-    if (o->type == OPT_REAL)
-        return json_real(*(const double *)o->to);
-    if (o->type == OPT_FLAG)
-        return json_boolean(*(const int *)o->to);
-    const char *text = *(const char *const *)o->to;
-    return text ? json_string(text) : json_null();
-}
-
-/* What a state must agree in: every option that changes the result, by name, and hashes of what
- * options only point to. */
+/* What a state must agree in. */
 static json_t *note_of(const struct run *r)
 {
+    static const char *const harmless[] = {"valid", "dtype", "checkpoint-every", "loaders",
+                                           /* the hashes tell: */
+                                           "init", "from", "ignore-config", "limit", NULL};
     char hex[65];
-    json_t *note = json_object();
-    for (const struct opt *o = r->options; o->name; o++) {
-        char *name = mem_format("--%s", o->name);
-        if (!is_harmless(o))
-            json_object_set_new(note, name, value_of(o));
-        free(name);
-    }
+    json_t *note = training_note(r->options, harmless);
     training_batch_hash(&r->corpus, hex);
     json_object_set_new(note, "corpus", json_string(hex));
     json_object_set_new(note, "tokenizer", json_string(tokenizer_hash(r->tokenizer)));
@@ -285,6 +278,28 @@ static int open_init(struct run *r, struct err *e)
     return 0;
 }
 
+/* The trainer, as the options want it, and what it takes. */
+static int make_trainer(struct run *r, struct err *e)
+{
+    const struct args *a = r->a;
+    const struct backprop_how how = {
+        .products = strcmp(a->precision, "bf16") ? DTYPE_F32 : DTYPE_BF16,
+        .every = (size_t)a->every,
+        .whole_loss = !strcmp(a->loss, "whole")};
+    enum dtype quant = QUANT_NONE;
+    if (quantization_named(a->qat, &quant) || quantization_check(quant, &r->config, e))
+        return -1;
+    r->need = trainer_need(&r->config, r->backend, (size_t)a->rows, &how, quant);
+    log_note(&r->log, "%.1f MB of parameters with gradients and moments, %.1f MB of activations",
+             (double)r->need.parameters / 1e6, (double)r->need.activations / 1e6);
+    r->trainer = trainer_make_as(&r->config, r->backend,
+                                 rng_derive((uint64_t)a->common.seed, "weights"),
+                                 (size_t)a->rows, &how, e);
+    if (!r->trainer || (a->init && trainer_take(r->trainer, &r->from, e)))
+        return -1;
+    return quant == QUANT_NONE ? 0 : trainer_quantize(r->trainer, quant, e);
+}
+
 static int start(struct run *r, char **corpus, size_t n_corpus, struct err *e)
 {
     const struct args *a = r->a;
@@ -294,10 +309,7 @@ static int start(struct run *r, char **corpus, size_t n_corpus, struct err *e)
         return -1;
     const char *slash = strrchr(a->out, '/');
     snprintf(r->config.name, sizeof r->config.name, "%.63s", slash ? slash + 1 : a->out);
-    r->trainer = trainer_make(&r->config, r->backend,
-                              rng_derive((uint64_t)a->common.seed, "weights"), (size_t)a->rows,
-                              strcmp(a->precision, "bf16") ? DTYPE_F32 : DTYPE_BF16, e);
-    if (!r->trainer || (a->init && trainer_take(r->trainer, &r->from, e)))
+    if (make_trainer(r, e))
         return -1;
     const struct posterior_fit fit = {(size_t)a->vi_steps, a->vi_rate,
                                       rng_derive((uint64_t)a->common.seed, "latents")};
@@ -311,27 +323,6 @@ static int start(struct run *r, char **corpus, size_t n_corpus, struct err *e)
     return 0;
 }
 
-/* -1 with the first setting in which a state differs from this command. */
-static int check_note(const struct run *r, const json_t *note, struct err *e)
-{
-    const char *key;
-    json_t *mine;
-    json_object_foreach(r->note, key, mine) {
-        const json_t *its = json_object_get(note, key);
-        if (its && json_equal(its, mine))
-            continue;
-        char *was = its ? json_dumps(its, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6)) : NULL;
-        char *now = json_dumps(mine, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
-        err_set(e, EXIT_BAD_DATA, "%s: belongs to a training with other settings: %s expected %s, "
-                "got %s: give the same, or remove the file to begin anew", r->state, key,
-                was ? was : "nothing", now);
-        free(was);
-        free(now);
-        return -1;
-    }
-    return 0;
-}
-
 /* Goes on from a former state when there is one and it belongs to the same command. */
 static int resume(struct run *r, struct err *e)
 {
@@ -340,15 +331,15 @@ static int resume(struct run *r, struct err *e)
     json_t *note;
     if (trainer_restore(r->trainer, r->state, &note, e))
         return -1;
-    int bad = check_note(r, note, e);
+    int bad = training_note_check(r->note, note, r->state, e);
     json_decref(note);
     if (!bad)
         log_note(&r->log, "going on after step %lld", (long long)trainer_step(r->trainer));
     return bad;
 }
 
-static void fill(const struct run *r, const struct training_batch *l, int64_t step,
-                 struct train_batch *b)
+static void fill_from(const struct run *r, const struct training_batch *l, int64_t step,
+                      struct train_batch *b)
 {
     const struct args *a = r->a;
     if (r->config.paradigm == PARADIGM_AUTOREGRESSIVE)
@@ -360,13 +351,19 @@ static void fill(const struct run *r, const struct training_batch *l, int64_t st
                                  b);
 }
 
+static void fill(const void *run, int64_t step, struct train_batch *b)
+{
+    const struct run *r = run;
+    fill_from(r, &r->corpus, step, b);
+}
+
 /* Loss over eight fixed batches of the held-out records; NaN without them. */
 static double valid_loss(struct run *r)
 {
     enum { BATCHES = 8 };
     double sum = 0;
     for (int i = 0; r->valid.n && i < BATCHES; i++) {
-        fill(r, &r->valid, i, &r->batch);
+        fill_from(r, &r->valid, i, &r->batch);
         sum += trainer_loss(r->trainer, &r->batch, 0);
     }
     return r->valid.n ? sum / BATCHES : NAN;
@@ -383,16 +380,38 @@ static double rate_at(const struct args *a, int64_t step)
 
 struct sums {
     double loss, norm;
-    int64_t n, tokens, begin_ns;
+    int64_t n, tokens, begin_ns, waited_ns; /* waited: for batches, before */
 };
+
+/* Bytes as planned and as the back end counts them, and the resident set at most since the record
+ * before. */
+static json_t *memory_of(struct run *r)
+{
+    struct memory *m = &r->backend->memory;
+    int64_t resident = resident_peak();
+    json_t *o = json_object();
+    rec_set_int(o, "weights_bytes", (int64_t)m->kind[MEMORY_WEIGHTS]);
+    rec_set_int(o, "activations_bytes", (int64_t)m->kind[MEMORY_ACTIVATIONS]);
+    rec_set_int(o, "allocated_bytes", (int64_t)m->allocated);
+    rec_set_int(o, "allocated_peak_bytes", (int64_t)m->allocated_peak);
+    rec_set_int(o, "planned_bytes", (int64_t)(r->need.parameters + r->need.activations));
+    rec_set_number(o, "process_peak_bytes", resident < 0 ? (double)NAN : (double)resident,
+                   "the system does not tell");
+    memory_reset_peak(m);
+    resident_reset();
+    return o;
+}
 
 static int write_record(struct run *r, int64_t step, struct sums *s, double rate, struct err *e)
 {
     int last = step == r->a->steps;
     double seconds = (double)(clock_ns() - s->begin_ns) * 1e-9;
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "model", r->config.name, "arch",
-                          r->config.family->name, "paradigm",
+    double waited = (double)(loader_waited_ns(r->loader) - s->waited_ns) * 1e-9;
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "model",
+                          r->config.name, "arch", r->config.family->name, "paradigm",
                           config_paradigm_name(r->config.paradigm), "precision", r->a->precision,
+                          "qat", r->a->qat, "loss_form", r->a->loss, "checkpoint_every",
+                          (json_int_t)r->a->every, "loaders", (json_int_t)r->a->loaders,
                           "step", (json_int_t)step, "tokens", (json_int_t)(step * r->a->rows));
     rec_set_number(j, "loss", s->loss / (double)s->n, "not finite");
     if (last || step / r->a->report % 10 == 0)
@@ -400,7 +419,9 @@ static int write_record(struct run *r, int64_t step, struct sums *s, double rate
     rec_set_number(j, "rate", rate, "");
     rec_set_number(j, "grad_norm", s->norm / (double)s->n, "not finite");
     rec_set_number(j, "tokens_per_s", (double)s->tokens / seconds, "");
-    *s = (struct sums){.begin_ns = clock_ns()};
+    rec_set_number(j, "load_wait_ratio", waited / seconds, "");
+    json_object_set_new(j, "memory", memory_of(r));
+    *s = (struct sums){.begin_ns = clock_ns(), .waited_ns = loader_waited_ns(r->loader)};
     return rec_write(&r->records, "train", j, e);
 }
 
@@ -408,11 +429,16 @@ static int train(struct run *r, struct err *e)
 {
     const struct args *a = r->a;
     struct progress p;
+    const struct loader_work work = {fill, r};
+    r->loader = loader_open(&work, (size_t)a->rows, trainer_step(r->trainer), a->steps,
+                            (size_t)a->loaders, e);
+    if (!r->loader)
+        return -1;
     struct sums s = {.begin_ns = clock_ns()};
     progress_start(&p, &r->log, a->common.progress, "steps", a->steps);
     for (int64_t step = trainer_step(r->trainer); step < a->steps; step++) {
-        fill(r, &r->corpus, step, &r->batch);
-        double loss = trainer_loss(r->trainer, &r->batch, 1), rate = rate_at(a, step);
+        const struct train_batch *batch = loader_next(r->loader);
+        double loss = trainer_loss(r->trainer, batch, 1), rate = rate_at(a, step);
         double norm = trainer_update(r->trainer, rate, a->decay, a->clip);
         if (!isfinite(loss) || !isfinite(norm))
             return err_set(
@@ -422,7 +448,7 @@ static int train(struct run *r, struct err *e)
                 (long long)step, loss, norm, r->state);
         s.loss += loss;
         s.norm += norm;
-        s.tokens += (int64_t)(r->batch.seqs * r->batch.len);
+        s.tokens += (int64_t)(batch->seqs * batch->len);
         s.n++;
         if ((step + 1) % a->report == 0 || step + 1 == a->steps) {
             char extra[48];
@@ -461,6 +487,7 @@ static int finish(struct run *r, struct err *e)
 
 static void close_run(struct run *r)
 {
+    loader_close(r->loader);
     trainer_free(r->trainer);
     if (r->a->init)
         checkpoint_close(&r->from);
@@ -489,6 +516,7 @@ int main(int argc, char **argv)
 {
     struct args a = {.common = COMMON_DEFAULTS,
                      .arch = "llada", .isa = "auto", .precision = "f32", .dtype = "BF16",
+                     .loss = "fused", .qat = "none", .loaders = 1,
                      .vocab = 1024, .width = 256, .layers = 4, .heads = 8, .kv_heads = 8,
                      .ffn = 704, .context = 512,
                      .latents = 4, .window = 256, .vi_steps = 16, .vi_rate = POSTERIOR_RATE,
@@ -496,7 +524,7 @@ int main(int argc, char **argv)
                      .times = 4, .whole = 0.5,
                      .rate = 2e-3, .decay = 0.1, .clip = 1, .warmup = 200,
                      .report = 50, .save = 500};
-    struct opt table[56];
+    struct opt table[64];
     options(table, &a);
     const struct tool tool = {"train-lm",
                               "corpus records in, a small checkpoint and its loss curve out",

@@ -5,9 +5,11 @@
 
 #include "lib/train/backprop.h"
 
-enum { BACKPROP_LOGIT_ROWS = 512 }; /* logits of this many rows exist at a time */
+/* Logits of this many rows exist at a time, fewer of a large vocabulary. */
+enum { BACKPROP_LOGIT_ROWS = 512, BACKPROP_LOGITS = 1 << 23, BACKPROP_LOGIT_ROWS_LEAST = 64 };
 
-/* What a layer's forward pass leaves for its backward pass. */
+/* What a layer's forward pass leaves for its backward pass. With checkpoints layers l and l + every
+ * have one tape, but for x of each first layer. */
 struct layer_tape {
     float *x, *n1, *k, *v;  /* [T,D] input, its norm; rotated k, v */
     float *q, *y;           /* [R,H*E] rotated q, attention out; R: rows that ask */
@@ -33,13 +35,15 @@ struct backprop {
     struct parameters *parameters; /* borrowed */
     size_t rows, seqs;           /* capacity; seqs 0: no latents */
     enum dtype dtype;            /* of the products */
+    struct backprop_how how;     /* every: L where nothing is computed again */
+    size_t logit_rows;           /* of t->logits */
     enum backprop_of of;         /* what is asked now */
     struct layer_tape *tape;     /* [L] */
     struct askers all, scored;
     float *inv_freq;             /* [E/2] */
     float *asked;                /* [R,D] rows of n1 that ask in the last layer */
     float *top, *final;          /* [R,D] last stream of the scored rows, and its norm */
-    float *logits;               /* [BACKPROP_LOGIT_ROWS, V] */
+    float *logits;               /* [logit_rows, V] */
     float *dx, *dn, *dq, *dk, *dv, *dy, *dup, *scratch;
     float *gain;                 /* [D] gradients of gains that nobody asks for */
     double *row_loss, *loss;     /* [T]; [T] of sequences */

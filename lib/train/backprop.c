@@ -22,7 +22,7 @@ enum { PRODUCTS = 6 }; /* that follow one another, at most */
 
 float *backprop_values(struct backprop *t, enum role r, size_t l)
 {
-    return parameters_values(t->parameters, r, l);
+    return parameters_seen(t->parameters, r, l);
 }
 
 static float *gradients_of(struct backprop *t, enum role r, size_t l)
@@ -193,7 +193,7 @@ static void attend(struct backprop *t, struct layer_tape *y, size_t l, const str
     backprop_multiply(t, &o, 1);
 }
 
-/* x + FFN(x) of layer l into `out`. */
+/* x + FFN(x) of layer l into `out`; NULL: up to what the way back reads. */
 static void feed(struct backprop *t, struct layer_tape *y, size_t l, size_t T, float *out)
 {
     backprop_norm(t, y->n2, y->crossed, ROLE_FFN_NORM, l, T);
@@ -201,6 +201,8 @@ static void feed(struct backprop *t, struct layer_tape *y, size_t l, size_t T, f
                                  backprop_linear(t, y->up, y->n2, ROLE_UP, l, T, NULL)};
     backprop_multiply(t, gated, 2);
     t->b->ops->swiglu(t->b, y->act, y->gate, y->up, T * t->c.ffn);
+    if (!out)
+        return;
     struct gemm down = backprop_linear(t, out, y->act, ROLE_DOWN, l, T, y->crossed);
     backprop_multiply(t, &down, 1);
 }
@@ -213,19 +215,34 @@ static void embed(struct backprop *t, const struct train_batch *in)
         memcpy(t->tape[0].x + i * D, values + (size_t)in->token[i] * D, D * sizeof *values);
 }
 
-/* What comes before the latents of the first layer is there when they alone are others. */
+static void run_layer(struct backprop *t, const struct train_batch *in, size_t l, float *out)
+{
+    /* What comes before the latents of the first layer is there when they alone are others, unless
+     * another layer has its tape now. */
+    if (l || !in->again || t->how.every < t->c.layers)
+        attend(t, &t->tape[l], l, in);
+    if (t->c.latents)
+        backprop_cross(t, &t->tape[l], l, askers_of(t, l), in);
+    feed(t, &t->tape[l], l, askers_of(t, l)->n, out);
+}
+
 static void run_layers(struct backprop *t, const struct train_batch *in)
 {
     if (!in->again)
         embed(t, in);
-    for (size_t l = 0; l < t->c.layers; l++) {
-        float *out = l + 1 < t->c.layers ? t->tape[l + 1].x : t->top;
-        if (l || !in->again)
-            attend(t, &t->tape[l], l, in);
-        if (t->c.latents)
-            backprop_cross(t, &t->tape[l], l, askers_of(t, l), in);
-        feed(t, &t->tape[l], l, askers_of(t, l)->n, out);
-    }
+    for (size_t l = 0; l < t->c.layers; l++)
+        run_layer(t, in, l, l + 1 < t->c.layers ? t->tape[l + 1].x : t->top);
+}
+
+/* On the way back layer l is next: where it ends a part whose tapes others have since written, the
+ * part is computed again from its kept input. The last part was written last. */
+static void run_again(struct backprop *t, const struct train_batch *in, size_t l)
+{
+    size_t every = t->how.every;
+    if (l + 1 == t->c.layers || (l + 1) % every)
+        return;
+    for (size_t i = l + 1 - every; i <= l; i++)
+        run_layer(t, in, i, i < l ? t->tape[i + 1].x : NULL);
 }
 
 /* t->loss of the sequences += that of the scored rows r.., n of them, in t->row_loss. */
@@ -235,11 +252,12 @@ static void share_loss(struct backprop *t, const struct train_batch *in, size_t 
         t->loss[(size_t)t->scored.row[r + i] / in->len] += t->row_loss[i];
 }
 
-/* Loss over the scored rows, BACKPROP_LOGIT_ROWS at a time. With a gradient, t->dx receives that of
- * the last stream. */
+/* Loss over the scored rows, t->logit_rows at a time: head, softmax, loss and the way back to the
+ * stream of a block, before the logits of the next take their place. With a gradient, t->dx
+ * receives that of the last stream. */
 static double head_loss(struct backprop *t, const struct train_batch *in)
 {
-    size_t R = t->scored.n, D = t->c.width, V = t->c.vocab, most = BACKPROP_LOGIT_ROWS;
+    size_t R = t->scored.n, D = t->c.width, V = t->c.vocab, most = t->logit_rows;
     double loss = 0;
     memset(t->loss, 0, in->seqs * sizeof *t->loss);
     for (size_t r = 0; r < R; r += most) {
@@ -336,6 +354,7 @@ static void embed_back(struct backprop *t, const struct train_batch *in)
 double backprop_loss(struct backprop *t, const struct train_batch *in, enum backprop_of of)
 {
     const int latents = of == BACKPROP_LATENTS;
+    assert(of != BACKPROP_PARAMETERS || !t->how.latents);
     t->of = of;
     if (of == BACKPROP_PARAMETERS)
         parameters_clear_gradients(t->parameters);
@@ -349,6 +368,7 @@ double backprop_loss(struct backprop *t, const struct train_batch *in, enum back
     if (of == BACKPROP_LOSS)
         return loss;
     for (size_t l = t->c.layers; l-- > 0;) {
+        run_again(t, in, l);
         feed_back(t, &t->tape[l], l, askers_of(t, l)->n);
         if (t->c.latents)
             backprop_cross_back(t, &t->tape[l], l, askers_of(t, l), in);

@@ -15,6 +15,8 @@
 #include "lib/checkpoint/role.h"
 #include "lib/record/json.h"
 
+enum { FLAT = 4 /* values, gradients, moments */ };
+
 /* Values of a role in one layer; 0 when the network has none. */
 static size_t value_count(const struct config *c, enum role r)
 {
@@ -77,12 +79,18 @@ struct parameters *parameters_make(const struct config *c, struct backend *b,
                                    const struct train_ops *ops, uint64_t seed)
 {
     struct parameters *p = mem_zero(1, sizeof *p);
-    *p = (struct parameters){.c = *c, .b = b, .ops = ops};
+    *p = (struct parameters){.c = *c, .b = b, .ops = ops, .quant = QUANT_NONE};
     p->at = mem_zero(c->layers, sizeof *p->at);
     p->n = lay_out(p);
-    float **flat[] = {&p->w, &p->g, &p->m1, &p->m2};
-    for (int i = 0; i < 4; i++)
-        *flat[i] = mem_zero(p->n, sizeof(float));
+    p->w = p->block = b->ops->alloc(b, FLAT * p->n * sizeof *p->w, MEMORY_WEIGHTS);
+    if (!p->w) {
+        parameters_free(p);
+        return NULL;
+    }
+    p->g = p->w + p->n;
+    p->m1 = p->g + p->n;
+    p->m2 = p->m1 + p->n;
+    memset(p->g, 0, (FLAT - 1) * p->n * sizeof *p->g);
     draw(p, seed);
     return p;
 }
@@ -96,14 +104,20 @@ size_t parameters_bytes(const struct config *c)
     return n * sizeof *p.w;
 }
 
+size_t parameters_bytes_trained(const struct config *c)
+{
+    return FLAT * parameters_bytes(c);
+}
+
 struct parameters *parameters_read(const struct network *n)
 {
     struct backend *b = n->backend;
     struct parameters *p = mem_zero(1, sizeof *p);
-    *p = (struct parameters){.c = n->config, .b = b, .ops = b->ops->train, .lent = 1};
+    *p = (struct parameters){.c = n->config, .b = b, .ops = b->ops->train,
+                             .quant = QUANT_NONE};
     p->at = mem_zero(p->c.layers, sizeof *p->at);
     p->n = lay_out(p);
-    p->w = b->ops->alloc(b, p->n * sizeof *p->w, MEMORY_WEIGHTS);
+    p->w = p->block = b->ops->alloc(b, p->n * sizeof *p->w, MEMORY_WEIGHTS);
     if (!p->w) {
         parameters_free(p);
         return NULL;
@@ -118,13 +132,9 @@ void parameters_free(struct parameters *p)
 {
     if (!p)
         return;
-    if (p->lent) {
-        p->b->ops->free(p->b, p->w);
-        p->w = NULL;
-    }
-    void *host[] = {p->w, p->g, p->m1, p->m2, p->at};
-    for (size_t i = 0; i < sizeof host / sizeof *host; i++)
-        free(host[i]);
+    p->b->ops->free(p->b, p->block);
+    p->b->ops->free(p->b, p->seen_block);
+    free(p->at);
     free(p);
 }
 

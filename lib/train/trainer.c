@@ -23,8 +23,29 @@ struct trainer {
     uint64_t *keys; /* [seqs] */
 };
 
+static size_t most_seqs(size_t rows) /* that it can have latents for */
+{
+    return rows / TRAINING_ROW_LEAST + 1;
+}
+
+struct trainer_need trainer_need(const struct config *c, struct backend *b, size_t rows,
+                                 const struct backprop_how *how, enum dtype quant)
+{
+    size_t seqs = most_seqs(rows);
+    size_t seen = quant == QUANT_NONE ? 0 : memory_rounded(parameters_bytes(c));
+    size_t latents = c->latents ? memory_rounded(posterior_bytes(c, seqs)) : 0;
+    return (struct trainer_need){memory_rounded(parameters_bytes_trained(c)) + seen,
+                                 memory_rounded(backprop_bytes(c, b, rows, seqs, how)) + latents};
+}
+
 struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t seed, size_t rows,
                              enum dtype products, struct err *e)
+{
+    return trainer_make_as(c, b, seed, rows, &(struct backprop_how){.products = products}, e);
+}
+
+struct trainer *trainer_make_as(const struct config *c, struct backend *b, uint64_t seed,
+                                size_t rows, const struct backprop_how *how, struct err *e)
 {
     const struct train_ops *ops = b->ops->train;
     if (!ops) {
@@ -38,9 +59,9 @@ struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t
         return NULL;
     }
     struct trainer *t = mem_zero(1, sizeof *t);
-    size_t seqs = rows / TRAINING_ROW_LEAST + 1; /* that it can have latents for */
+    size_t seqs = most_seqs(rows);
     t->parameters = parameters_make(c, b, ops, seed);
-    t->backprop = backprop_make(t->parameters, rows, seqs, products);
+    t->backprop = t->parameters ? backprop_make_as(t->parameters, rows, seqs, how) : NULL;
     t->fit = (struct posterior_fit){STEPS, POSTERIOR_RATE, seed};
     t->weight = mem_zero(rows, sizeof *t->weight);
     t->keys = mem_zero(seqs, sizeof *t->keys);
@@ -97,8 +118,14 @@ static double latent_loss(struct trainer *t, const struct train_batch *batch, en
 double trainer_loss(struct trainer *t, const struct train_batch *batch, int gradients)
 {
     const enum backprop_of of = gradients ? BACKPROP_PARAMETERS : BACKPROP_LOSS;
+    parameters_look(t->parameters);
     return t->parameters->c.latents ? latent_loss(t, batch, of)
                                     : backprop_loss(t->backprop, batch, of);
+}
+
+int trainer_quantize(struct trainer *t, enum dtype quant, struct err *e)
+{
+    return parameters_quantize(t->parameters, quant, e);
 }
 
 double trainer_update(struct trainer *t, double rate, double decay, double clip)

@@ -28,7 +28,20 @@ struct trainer;
  * gradients and moments are fp32 with both. NULL: the back end cannot train, or memory is short. */
 struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t seed, size_t rows,
                              enum dtype products, struct err *e);
+/* With all that a pass can spare (backprop.h). */
+struct trainer *trainer_make_as(const struct config *c, struct backend *b, uint64_t seed,
+                                size_t rows, const struct backprop_how *how, struct err *e);
+/* Bytes of the back end that it takes, quantization-aware or (QUANT_NONE) not: parameters with
+ * gradients and moments; and the activations, a latent model's posteriors among them. */
+struct trainer_need {
+    size_t parameters, activations;
+};
+struct trainer_need trainer_need(const struct config *c, struct backend *b, size_t rows,
+                                 const struct backprop_how *how, enum dtype quant);
 void trainer_free(struct trainer *t);
+
+/* From now on losses and gradients are those of the quantized values, see parameters.h. -1. */
+int trainer_quantize(struct trainer *t, enum dtype quant, struct err *e);
 
 /* How a latent model's posteriors are fitted; 16 steps from POSTERIOR_RATE unless said. */
 void trainer_fit(struct trainer *t, const struct posterior_fit *how);

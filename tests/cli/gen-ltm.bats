@@ -178,6 +178,36 @@ ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
     cmp "$T/elbo" "$T/again"
 }
 
+@test "train-prior goes on after an interruption, while it fits and while it learns" {
+    cp -r "$D/m" "$T/m"
+    prior=("$BIN/train-prior" -m "$T/m" --count 40 --vi-steps 3 --rows 384 --max-len 96 --width 16
+           --layers 2 --heads 2 --batch 8 --steps 40 --report 10 --bound-steps 20 --threads 1 -q
+           --no-meta)
+    "${prior[@]}" --out "$T/whole" "$D/corpus" > "$T/loss"
+    run -74 --separate-stderr bash -c 'ulimit -f 16; exec "$@"' - "${prior[@]}" --save 1 \
+        --out "$T/cut" "$D/corpus"
+    [ -e "$T/cut.fits" ]
+    [ ! -e "$T/cut.state" ]
+    documents() { grep -ao '"documents":[0-9]*' "$T/cut.fits"; }
+    [ "$(documents)" != '"documents":40' ]
+    run -74 --separate-stderr "${prior[@]}" --save 4 --out "$T/cut" -o /dev/full "$D/corpus"
+    [ "$(documents)" = '"documents":40' ]
+    [ -e "$T/cut.state" ]
+    for other in "--rate 0.1" "--vi-steps 4" "--seed 3" "--width 24" "--limit 50"; do
+        # shellcheck disable=SC2086
+        run -65 --separate-stderr "${prior[@]}" $other --out "$T/cut" "$D/corpus"
+        [[ $stderr == *"cut.fits: belongs to a training with other settings: "* ]]
+    done
+    head -c 3000 "$T/cut.fits" > "$T/short.fits"
+    run -65 "${prior[@]}" --out "$T/short" "$D/corpus"
+    "${prior[@]}" --save 7 --threads 3 --out "$T/cut" "$D/corpus" > "$T/rest"
+    cmp "$T/whole" "$T/cut"
+    [ "$(jq .step "$T/rest" | head -n 1)" = 10 ]
+    [ "$(tail -n 1 "$T/loss")" = "$(tail -n 1 "$T/rest")" ]
+    [ ! -e "$T/cut.fits" ]
+    [ ! -e "$T/cut.state" ]
+}
+
 @test "a prior of latents is learned, drawn from with any solver, and proved when it is read" {
     cp -r "$D/m" "$T/m"
     run -66 --separate-stderr "${GEN[@]}" -m "$T/m" --z dit "$T/prompts"
