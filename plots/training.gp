@@ -3,8 +3,8 @@
 eval begin(1.6 + (narrow ? 3.0 : 3.4) * panel_count)
 set multiplot layout panel_count, 1 margins char 10, char 2, char 3.4, char 1.6 \
     spacing char 0, char 1.4
-stats $points using 1 nooutput name 'x'
-set xrange [0:x_max > 0 ? x_max : 1]
+stats $points using 1 nooutput name 'seen'
+set xrange [0:seen_max > 0 ? seen_max : 1]
 set format x ''
 do for [p = 1:panel_count] {
     c = int(panel_column[p])

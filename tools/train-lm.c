@@ -42,7 +42,7 @@ struct args {
         *precision, *loss, *qat;
     int64_t vocab, width, layers, heads, kv_heads, ffn, context;
     int64_t steps, rows, min_len, max_len, threads, report, save, times, latents, window, vi_steps,
-        every, loaders;
+        every, loaders, parts;
     double rate, decay, clip, warmup, whole, cut, vi_rate;
     int tied;
 };
@@ -63,8 +63,8 @@ static const char notes[] =
     "--precision bf16 rounds what a layer multiplies, there and back, to bf16 and is about twice\n"
     "as fast where the processor multiplies bf16; weights, gradients, moments and all sums stay\n"
     "f32. --checkpoint-every K keeps of K layers the input of the first and computes the rest\n"
-    "again on the way back: fewer bytes, one more pass, the same bits. --loss whole has the logits\n"
-    "of all rows at once, to know what doing without saves. --qat computes with the weights that\n"
+    "again on the way back: fewer bytes, one more pass, the same bits. --loss whole has logits of\n"
+    "all rows at once, to know what doing without saves. --qat computes with the weights that\n"
     "pack-model --quant would make of them, and learns by them; what is written is not quantized.\n"
     "Interrupted, it goes on from OUT/train.state with the same command. The same seed gives\n"
     "the same bits on machines of one processor level, at any number of threads.\n";
@@ -125,6 +125,8 @@ static void options(struct opt *o, struct args *a)
         {"qat", 0, OPT_CHOICE, &a->qat,
          .choices = "none|int8|int8-vector|fp8|nf4|nf4-f32|fp4",
          .help = "learn with weights as this format has them (none)"},
+        {"parts", 0, OPT_INT, &a->parts, 1, 1024, .arg = "P",
+         .help = "parts of a batch, one after the other: activations of one at a time (1)"},
         {"loaders", 0, OPT_INT, &a->loaders, 0, 64, .arg = "N",
          .help = "threads that make batches ahead; 0: none, the loop makes them (1)"},
         ISA_OPTION(a->isa),
@@ -282,10 +284,11 @@ static int open_init(struct run *r, struct err *e)
 static int make_trainer(struct run *r, struct err *e)
 {
     const struct args *a = r->a;
-    const struct backprop_how how = {
-        .products = strcmp(a->precision, "bf16") ? DTYPE_F32 : DTYPE_BF16,
-        .every = (size_t)a->every,
-        .whole_loss = !strcmp(a->loss, "whole")};
+    const struct trainer_how how = {
+        .back = {.products = strcmp(a->precision, "bf16") ? DTYPE_F32 : DTYPE_BF16,
+                 .every = (size_t)a->every,
+                 .whole_loss = !strcmp(a->loss, "whole")},
+        .parts = (size_t)a->parts, .longest = (size_t)a->max_len};
     enum dtype quant = QUANT_NONE;
     if (quantization_named(a->qat, &quant) || quantization_check(quant, &r->config, e))
         return -1;
@@ -516,7 +519,7 @@ int main(int argc, char **argv)
 {
     struct args a = {.common = COMMON_DEFAULTS,
                      .arch = "llada", .isa = "auto", .precision = "f32", .dtype = "BF16",
-                     .loss = "fused", .qat = "none", .loaders = 1,
+                     .loss = "fused", .qat = "none", .loaders = 1, .parts = 1,
                      .vocab = 1024, .width = 256, .layers = 4, .heads = 8, .kv_heads = 8,
                      .ffn = 704, .context = 512,
                      .latents = 4, .window = 256, .vi_steps = 16, .vi_rate = POSTERIOR_RATE,

@@ -458,7 +458,8 @@ int main(int argc, char **argv)
         opt_usage(&tool, "expected -m MODEL, a corpus file, and --heads that divide --width");
     if (a.max_len > a.rows) /* no document would ever fit */
         opt_usage(&tool, "expected --max-len <= --rows");
-    struct run r = {.a = &a, .options = table, .log = {tool.name, a.common.quiet ? 0 : 1 + a.common.verbose}};
+    struct run r = {.a = &a, .options = table,
+                    .log = {tool.name, a.common.quiet ? 0 : 1 + a.common.verbose}};
     struct err e = {0};
     if (open_model(&r, &e) || read_corpus(&r, argv + first, (size_t)(argc - first), &e) ||
         make_note(&r, &e) || make_room(&r, &e) || restore_prior(&r, &e) ||

@@ -47,8 +47,8 @@ void parameters_free(struct parameters *p); /* NULL is fine */
 float *parameters_values(struct parameters *p, enum role r, size_t layer);
 float *parameters_gradients(struct parameters *p, enum role r, size_t layer);
 
-/* From now on passes see the values quantized, in as much memory again as the values take. -1: 65 when a matrix does not fit the format, or no
- * memory (EXIT_INTERNAL). */
+/* From now on passes see the values quantized, in as much memory again as the values take. -1: 65
+ * when a matrix does not fit the format, or no memory (EXIT_INTERNAL). */
 int parameters_quantize(struct parameters *p, enum dtype quant, struct err *e);
 /* What passes see follows the values: to be called between a change of these and a pass. */
 void parameters_look(struct parameters *p);

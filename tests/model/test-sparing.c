@@ -203,7 +203,7 @@ static void planned(const struct family *f, enum dtype quant, size_t every, int 
     struct backend *be = backend_open("cpu", NULL, 1, 0, NULL);
     struct config c = shape(f, 0);
     struct err e = {0};
-    const struct backprop_how how = {.every = every, .whole_loss = whole};
+    const struct trainer_how how = {.back = {.every = every, .whole_loss = whole}};
     const struct trainer_need need = trainer_need(&c, be, 640, &how, quant);
     struct trainer *t = trainer_make_as(&c, be, 5, 640, &how, &e);
     if (ok(t != NULL, "a trainer: %s", e.text) && quant != QUANT_NONE)
