@@ -30,6 +30,7 @@
 #include "lib/run/engine.h"
 #include "lib/train/history.h"
 #include "lib/train/loader.h"
+#include "lib/train/ranks.h"
 #include "lib/train/trainer.h"
 #include "lib/train/training_batch.h"
 #include "lib/train/training_note.h"
@@ -42,7 +43,7 @@ struct args {
         *precision, *loss, *qat;
     int64_t vocab, width, layers, heads, kv_heads, ffn, context;
     int64_t steps, rows, min_len, max_len, threads, report, save, times, latents, window, vi_steps,
-        every, loaders, parts;
+        every, loaders, parts, ranks;
     double rate, decay, clip, warmup, whole, cut, vi_rate;
     int tied;
 };
@@ -66,6 +67,7 @@ static const char notes[] =
     "again on the way back: fewer bytes, one more pass, the same bits. --loss whole has logits of\n"
     "all rows at once, to know what doing without saves. --qat computes with the weights that\n"
     "pack-model --quant would make of them, and learns by them; what is written is not quantized.\n"
+    "--parts P takes a batch in P parts, --ranks N in N processes, summed up in one order.\n"
     "Interrupted, it goes on from OUT/train.state with the same command. The same seed gives\n"
     "the same bits on machines of one processor level, at any number of threads.\n";
 
@@ -127,6 +129,8 @@ static void options(struct opt *o, struct args *a)
          .help = "learn with weights as this format has them (none)"},
         {"parts", 0, OPT_INT, &a->parts, 1, 1024, .arg = "P",
          .help = "parts of a batch, one after the other: activations of one at a time (1)"},
+        {"ranks", 0, OPT_INT, &a->ranks, 1, 1024, .arg = "N",
+         .help = "processes started by mpirun -n N, which take a part each: as --parts N (1)"},
         {"loaders", 0, OPT_INT, &a->loaders, 0, 64, .arg = "N",
          .help = "threads that make batches ahead; 0: none, the loop makes them (1)"},
         ISA_OPTION(a->isa),
@@ -141,6 +145,7 @@ static void options(struct opt *o, struct args *a)
 struct run {
     const struct args *a;
     const struct opt *options; /* the table that filled it */
+    size_t rank; /* 0 alone writes */
     struct log log;
     struct config config;
     struct checkpoint from; /* --init */
@@ -163,10 +168,14 @@ static int make_tokenizer(struct run *r, char **texts, size_t n, struct err *e)
     static const char *const special[] = {"<|startoftext|>", "<|endoftext|>", "<|mdm_mask|>"};
     int masks = config_denoises(&r->config);
     const char *bos = masks ? NULL : special[0];
-    if (r->from.folder ? tokenizer_adopt(r->a->out, r->from.folder, bos, e)
+    if (r->rank)
+        ranks_wait(); /* for the one that learns it */
+    else if (r->from.folder ? tokenizer_adopt(r->a->out, r->from.folder, bos, e)
                        : tokenizer_learn(r->a->out, (const char *const *)texts, 2 * n,
                                          (size_t)r->a->vocab, special, 3, bos, e))
         return -1;
+    if (!r->rank && r->a->ranks > 1)
+        ranks_wait();
     r->tokenizer = tokenizer_load(r->a->out, e);
     if (!r->tokenizer)
         return -1;
@@ -233,7 +242,7 @@ static void hash_weights(const struct run *r, char hex[65])
 /* What a state must agree in. */
 static json_t *note_of(const struct run *r)
 {
-    static const char *const harmless[] = {"valid", "dtype", "checkpoint-every", "loaders",
+    static const char *const harmless[] = {"valid", "dtype", "checkpoint-every", "loaders", "ranks",
                                            /* the hashes tell: */
                                            "init", "from", "ignore-config", "limit", NULL};
     char hex[65];
@@ -288,7 +297,8 @@ static int make_trainer(struct run *r, struct err *e)
         .back = {.products = strcmp(a->precision, "bf16") ? DTYPE_F32 : DTYPE_BF16,
                  .every = (size_t)a->every,
                  .whole_loss = !strcmp(a->loss, "whole")},
-        .parts = (size_t)a->parts, .longest = (size_t)a->max_len};
+        .parts = (size_t)a->parts, .longest = (size_t)a->max_len,
+        .me = r->rank, .sum = a->ranks > 1 ? ranks_sum : NULL};
     enum dtype quant = QUANT_NONE;
     if (quantization_named(a->qat, &quant) || quantization_check(quant, &r->config, e))
         return -1;
@@ -308,7 +318,7 @@ static int start(struct run *r, char **corpus, size_t n_corpus, struct err *e)
     const struct args *a = r->a;
     const struct engine engine = {.device = "cpu", .isa = a->isa, .threads = a->threads};
     if (engine_open(&engine, &r->backend, e) || file_make_folder(a->out, e) ||
-        file_lock_folder(a->out, e) < 0 || open_init(r, e) || read_lessons(r, corpus, n_corpus, e))
+        (!r->rank && file_lock_folder(a->out, e) < 0) || open_init(r, e) || read_lessons(r, corpus, n_corpus, e))
         return -1;
     const char *slash = strrchr(a->out, '/');
     snprintf(r->config.name, sizeof r->config.name, "%.63s", slash ? slash + 1 : a->out);
@@ -329,15 +339,18 @@ static int start(struct run *r, char **corpus, size_t n_corpus, struct err *e)
 /* Goes on from a former state when there is one and it belongs to the same command. */
 static int resume(struct run *r, struct err *e)
 {
-    if (!file_exists(r->state))
-        return 0;
-    json_t *note;
-    if (trainer_restore(r->trainer, r->state, &note, e))
-        return -1;
-    int bad = training_note_check(r->note, note, r->state, e);
-    json_decref(note);
-    if (!bad)
-        log_note(&r->log, "going on after step %lld", (long long)trainer_step(r->trainer));
+    int bad = 0;
+    if (!r->rank && file_exists(r->state)) {
+        json_t *note;
+        if (trainer_restore(r->trainer, r->state, &note, e))
+            return -1;
+        bad = training_note_check(r->note, note, r->state, e);
+        json_decref(note);
+        if (!bad)
+            log_note(&r->log, "going on after step %lld", (long long)trainer_step(r->trainer));
+    }
+    if (!bad && r->a->ranks > 1)
+        trainer_share(r->trainer, ranks_share, NULL);
     return bad;
 }
 
@@ -410,11 +423,13 @@ static int write_record(struct run *r, int64_t step, struct sums *s, double rate
     int last = step == r->a->steps;
     double seconds = (double)(clock_ns() - s->begin_ns) * 1e-9;
     double waited = (double)(loader_waited_ns(r->loader) - s->waited_ns) * 1e-9;
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "model",
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}",
+                          "model",
                           r->config.name, "arch", r->config.family->name, "paradigm",
                           config_paradigm_name(r->config.paradigm), "precision", r->a->precision,
                           "qat", r->a->qat, "loss_form", r->a->loss, "checkpoint_every",
                           (json_int_t)r->a->every, "loaders", (json_int_t)r->a->loaders,
+                          "parts", (json_int_t)r->a->parts, "ranks", (json_int_t)r->a->ranks,
                           "step", (json_int_t)step, "tokens", (json_int_t)(step * r->a->rows));
     rec_set_number(j, "loss", s->loss / (double)s->n, "not finite");
     if (last || step / r->a->report % 10 == 0)
@@ -460,7 +475,7 @@ static int train(struct run *r, struct err *e)
                 return -1;
             progress_at(&p, step + 1, extra);
         }
-        if ((step + 1) % a->save == 0 && step + 1 < a->steps &&
+        if ((step + 1) % a->save == 0 && step + 1 < a->steps && !r->rank &&
             trainer_save(r->trainer, r->state, r->note, e))
             return -1;
     }
@@ -475,6 +490,8 @@ static const float *values(void *ctx, enum role role, size_t layer)
 
 static int finish(struct run *r, struct err *e)
 {
+    if (r->rank)
+        return 0;
     int64_t times = r->config.latents ? r->a->vi_steps + 1 : 1;
     const struct history_line line = {r->config.name, r->config.family->name, r->a->steps,
                                       r->a->steps * r->a->rows * times};
@@ -511,15 +528,32 @@ static void check(const struct tool *t, const struct args *a, int operands)
         opt_usage(t, "expected --out FOLDER, a corpus file, and of --init and --from one at most");
     if (a->width % a->heads || a->width / a->heads % 2 || a->heads % a->kv_heads)
         opt_usage(t, "--heads must divide --width into even heads, --kv-heads must divide --heads");
+    if (a->ranks > 1 && a->parts > 1 && a->parts != a->ranks)
+        opt_usage(t, "expected --parts or --ranks: a part is what a process takes");
     if (a->min_len > a->max_len || a->max_len > a->rows)
         opt_usage(t, "expected --min-len <= --max-len <= --rows");
+}
+
+/* One of several processes: a part of every batch; only the first says and writes anything. */
+static void join(struct run *r, struct args *a)
+{
+    struct err e = {0};
+    if (ranks_join((size_t)a->ranks, &e))
+        err_die(r->log.tool, &e);
+    a->parts = a->ranks;
+    r->rank = ranks_me();
+    if (!r->rank)
+        return;
+    a->common.output = "/dev/null";
+    a->common.progress = "never";
+    r->log.level = 0;
 }
 
 int main(int argc, char **argv)
 {
     struct args a = {.common = COMMON_DEFAULTS,
                      .arch = "llada", .isa = "auto", .precision = "f32", .dtype = "BF16",
-                     .loss = "fused", .qat = "none", .loaders = 1, .parts = 1,
+                     .loss = "fused", .qat = "none", .loaders = 1, .parts = 1, .ranks = 1,
                      .vocab = 1024, .width = 256, .layers = 4, .heads = 8, .kv_heads = 8,
                      .ffn = 704, .context = 512,
                      .latents = 4, .window = 256, .vi_steps = 16, .vi_rate = POSTERIOR_RATE,
@@ -538,6 +572,8 @@ int main(int argc, char **argv)
     struct run r = {.a = &a, .options = table,
                     .log = {tool.name, a.common.quiet ? 0 : 1 + a.common.verbose}};
     struct err e = {0};
+    if (a.ranks > 1)
+        join(&r, &a);
     if (start(&r, argv + first, (size_t)(argc - first), &e) || resume(&r, &e) ||
         rec_open(&r.records, &a.common, tool.name, argc, argv, NULL, &e))
         err_die(tool.name, &e);
@@ -548,5 +584,7 @@ int main(int argc, char **argv)
     close_run(&r);
     if (bad)
         err_die(tool.name, &e);
+    if (a.ranks > 1)
+        ranks_leave();
     return EXIT_OK;
 }

@@ -92,11 +92,12 @@ static int time_case(struct run *r, const struct kase *k, struct err *e)
 int bench_training(struct bench *b, const struct pair *p, struct err *e)
 {
     struct run r = {.bench = b, .pair = p};
+    if (bench_backend(b, e) || synth_config(&r.c, p->llama, e))
+        return -1;
     if (!b->backend->ops->train)
         return err_set(e, EXIT_NO_DEVICE, "training: expected --device cpu");
-    if (synth_config(&r.c, p->llama, e))
-        return -1;
     bench_level(b, DTYPE_F32);
+    b->roof.threads = pool_threads(b->backend->pool);
     r.parameters = parameters_make(&r.c, b->backend, b->backend->ops->train, 1);
     if (!r.parameters) {
         const struct err why = {.code = EXIT_FAILED_RECORDS, .text = "no memory for parameters"};

@@ -75,6 +75,11 @@ setup()
     done
     jq -se '(.[2].memory.activations_bytes - .[0].memory.activations_bytes) >= 512 * 400 * 4 and
         (.[2].loss - .[0].loss | fabs) < 1e-9' "$T/fused.records" "$T/whole.records"
+    "${train[@]}" "${shape[@]}" --parts 4 --out "$T/parts" corpus > "$T/parts.records"
+    jq -se '.[2].memory.activations_bytes * 2 < .[0].memory.activations_bytes and
+        (.[2] | .parts == 4 and .ranks == 1 and
+            .memory.planned_bytes == .memory.allocated_peak_bytes) and
+        (.[2].loss - .[0].loss | fabs) < 1e-6' "$T/fused.records" "$T/parts.records"
     for format in int8 nf4; do
         "${train[@]}" "${shape[@]}" --qat $format --out "$T/$format" corpus > "$T/r"
         jq -se --arg format $format --slurpfile plain "$T/fused.records" 'all(.[];
@@ -86,6 +91,35 @@ setup()
     done
     run -65 --separate-stderr "${train[@]}" --qat nf4 --out "$T/odd" corpus
     [[ $stderr == *"nf4"* ]]
+}
+
+@test "--ranks N: processes that take a part each learn the bits of one with --parts N" {
+    run -64 --separate-stderr "${train[@]}" --ranks 2 --out "$T/alone" corpus
+    [[ $stderr == *"--ranks 2: "* ]]
+    run -64 "${train[@]}" --ranks 2 --parts 3 --out "$T/alone" corpus
+    run -64 --separate-stderr "${train[@]}" --ranks 2 --out "$T/alone" corpus
+    [[ $stderr != *"built without MPI"* ]] || skip "built without MPI"
+    command -v mpirun > /dev/null || skip "no mpirun"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    ranks() { mpirun -n "$n" --oversubscribe "$@" --ranks "$n"; }
+    for arch in llada llama ltm; do
+        n=$([ $arch = llama ] && echo 3 || echo 2)
+        more=(--arch $arch --vi-steps 2 --report 2 --valid corpus)
+        "${train[@]}" "${more[@]}" --parts "$n" --out "$T/$arch" corpus > "$T/one"
+        ranks "${train[@]}" "${more[@]}" --out "$T/$arch-2" corpus > "$T/two"
+        cmp "$T/$arch/model.safetensors" "$T/$arch-2/model.safetensors"
+        cmp <(jq -c '[.step, .loss, .valid_loss, .grad_norm]' "$T/one") \
+            <(jq -c '[.step, .loss, .valid_loss, .grad_norm]' "$T/two")
+    done
+    # a state of several goes on with one, and the other way round
+    n=2
+    run -74 ranks "${train[@]}" --out "$T/m" --save 2 --report 4 -o /dev/full corpus
+    "${train[@]}" --parts 2 --out "$T/whole" corpus > "$T/loss"
+    "${train[@]}" --parts 2 --out "$T/m" corpus > "$T/loss"
+    cmp "$T/whole/model.safetensors" "$T/m/model.safetensors"
+    stopped --parts 2
+    ranks "${train[@]}" --out "$T/m" corpus > "$T/loss"
+    cmp "$T/whole/model.safetensors" "$T/m/model.safetensors"
 }
 
 @test "--limit N is the corpus of the first N documents" {
@@ -206,6 +240,7 @@ context 128
 precision bf16
 loss whole
 qat int8
+parts 2
 END
     run -65 --separate-stderr "${train[@]}" --out "$T/m" --init "$T/init" corpus
     [[ $stderr == *"first weights expected "* ]]
