@@ -76,10 +76,12 @@ PEAK_aarch64 := arm
 PEAK := $(wildcard kernels/peak-$(or $(PEAK_$(shell uname -m)),other).c)
 AMX  := $(wildcard kernels/amx-$(if $(filter x86_64,$(shell uname -m)),x86,other).c)
 # Processes that train together, where there is an MPI (MPI= leaves it out).
-MPI  := $(shell for p in ompi-c mpich; do pkg-config --exists $$p 2>/dev/null && echo $$p && break; done)
+MPI  := $(shell for p in ompi-c mpich; do \
+            pkg-config --exists $$p 2>/dev/null && echo $$p && break; done)
 LIB_SRC := $(filter-out lib/base/version.c kernels/peak-% kernels/amx-% lib/train/ranks-%, \
                $(wildcard lib/*/*.c lib/*/*/*.c kernels/*.c)) \
-           lib/train/ranks-$(if $(MPI),mpi,none).c $(PEAK) $(AMX) $(wildcard kernels/ref/*.c kernels/cuda/segments.c)
+           lib/train/ranks-$(if $(MPI),mpi,none).c $(PEAK) $(AMX) \
+           $(wildcard kernels/ref/*.c kernels/cuda/segments.c)
 # Levels named amx are products by tiles, and what runs through them; all else is that of a level
 # below, their base (kernels/cpu/level.h).
 AMX_SRC := $(wildcard kernels/cpu/amx*.c) $(patsubst %,kernels/cpu/%.c,attention head ops)

@@ -132,7 +132,7 @@ static void options(struct opt *o, struct args *a)
         {"ranks", 0, OPT_INT, &a->ranks, 1, 1024, .arg = "N",
          .help = "processes started by mpirun -n N, which take a part each: as --parts N (1)"},
         {"loaders", 0, OPT_INT, &a->loaders, 0, 64, .arg = "N",
-         .help = "threads that make batches ahead; 0: none, the loop makes them (1)"},
+         .help = "threads that make batches ahead; 0: none, the loop makes them (0)"},
         ISA_OPTION(a->isa),
         THREADS_OPTION(a->threads),
         {"report", 0, OPT_INT, &a->report, 1, 1000000, .arg = "N", .help = "steps a record (50)"},
@@ -318,7 +318,8 @@ static int start(struct run *r, char **corpus, size_t n_corpus, struct err *e)
     const struct args *a = r->a;
     const struct engine engine = {.device = "cpu", .isa = a->isa, .threads = a->threads};
     if (engine_open(&engine, &r->backend, e) || file_make_folder(a->out, e) ||
-        (!r->rank && file_lock_folder(a->out, e) < 0) || open_init(r, e) || read_lessons(r, corpus, n_corpus, e))
+        (!r->rank && file_lock_folder(a->out, e) < 0) || open_init(r, e) ||
+        read_lessons(r, corpus, n_corpus, e))
         return -1;
     const char *slash = strrchr(a->out, '/');
     snprintf(r->config.name, sizeof r->config.name, "%.63s", slash ? slash + 1 : a->out);
@@ -553,7 +554,7 @@ int main(int argc, char **argv)
 {
     struct args a = {.common = COMMON_DEFAULTS,
                      .arch = "llada", .isa = "auto", .precision = "f32", .dtype = "BF16",
-                     .loss = "fused", .qat = "none", .loaders = 1, .parts = 1, .ranks = 1,
+                     .loss = "fused", .qat = "none", .parts = 1, .ranks = 1,
                      .vocab = 1024, .width = 256, .layers = 4, .heads = 8, .kv_heads = 8,
                      .ffn = 704, .context = 512,
                      .latents = 4, .window = 256, .vi_steps = 16, .vi_rate = POSTERIOR_RATE,

@@ -1,9 +1,9 @@
 /* ranks.h - processes that train one model together, each a part of every batch: data parallel by
  * MPI, where the build found one (pkg-config ompi-c or mpich).
  *
- * Parts are summed up in the order of the ranks, whatever order they arrive in, so N processes learn
- * the same bits as one with --parts N. Nothing else is exchanged while training: all make the same
- * update of the same values. Posteriors of texts belong to a part alone.
+ * Parts are summed up in the order of the ranks, whatever order they arrive in, so N processes
+ * learn the same bits as one with --parts N. Nothing else is exchanged while training: all make the
+ * same update of the same values. Posteriors of texts belong to a part alone.
  */
 #ifndef TRAIN_RANKS_H
 #define TRAIN_RANKS_H
