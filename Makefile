@@ -80,7 +80,7 @@ MPI  := $(shell for p in ompi-c mpich; do \
             pkg-config --exists $$p 2>/dev/null && echo $$p && break; done)
 LIB_SRC := $(filter-out lib/base/version.c kernels/peak-% kernels/amx-% lib/train/ranks-%, \
                $(wildcard lib/*/*.c lib/*/*/*.c kernels/*.c)) \
-           lib/train/ranks-$(if $(MPI),mpi,none).c $(PEAK) $(AMX) \
+           $(wildcard lib/train/ranks-$(if $(MPI),mpi,none).c) $(PEAK) $(AMX) \
            $(wildcard kernels/ref/*.c kernels/cuda/segments.c)
 # Levels named amx are products by tiles, and what runs through them; all else is that of a level
 # below, their base (kernels/cpu/level.h).
