@@ -46,6 +46,8 @@ static void cut_tape(struct backprop *t)
         y->crossed = y->mid;
         if (t->seqs)
             cut_latents(t, y);
+        if (config_recurs(c))
+            backprop_mix_tape(t, &y->mix, room);
     }
 }
 
@@ -57,7 +59,8 @@ static size_t products_work(const struct backprop *t)
         size_t rows, cols;
         role_shape(&t->c, (enum role)r, &rows, &cols);
         const size_t shape[][3] = {{T, rows, cols}, {T, cols, rows}, {rows, cols, T}};
-        for (int i = 0; i < 3 && !role_is_vector((enum role)r); i++) {
+        const int there = role_layers(&t->c, (enum role)r) && !role_is_vector((enum role)r);
+        for (int i = 0; i < 3 && there; i++) {
             size_t bytes = t->b->ops->gemm_work(t->b, shape[i][0], shape[i][1], shape[i][2]);
             most = bytes > most ? bytes : most;
         }
@@ -73,6 +76,10 @@ static size_t scratch_floats(const struct backprop *t)
                                                c->head_dim, 0);
     size_t product = products_work(t);
     size_t back = t->train->attention_back_work(t->b, longest, c->head_dim);
+    if (config_recurs(c)) {
+        size_t mixing = backprop_mix_work(t);
+        forward = forward > mixing ? forward : mixing;
+    }
     forward = (forward > product ? forward : product) / sizeof(float) + 1;
     return (forward > back ? forward : back) + 2 * T;
 }
@@ -93,7 +100,9 @@ static void cut_all(struct backprop *t)
     t->dv = room(t, T * KE);
     t->dup = room(t, T * c->ffn);
     t->logits = room(t, BACKPROP_LOGIT_ROWS * c->vocab);
-    t->gain = room(t, D);
+    t->gain = room(t, backprop_widest(c));
+    if (config_recurs(c))
+        backprop_mix_room(t, room);
     t->all.table = room(t, T * E);
     t->scored.table = room(t, T * E);
     t->dz = room(t, c->layers * N * D);
