@@ -12,7 +12,8 @@
  *            y_j = sum_i r_i S_ij
  *
  * RWKV 5 is 6 with one w for all tokens. Token shift, GroupNorm of the heads and the gate are
- * kernels/mixing.h, the projections a network's. Everything is fp32 on every back end, states above all.
+ * kernels/mixing.h, the projections a network's. Everything is fp32 on every back end, states above
+ * all.
  * Source: Peng et al. 2024, "Eagle and Finch", arXiv 2404.05892, section 4; Peng et al. 2025,
  * "RWKV-7 Goose", arXiv 2503.14456, section 3.
  *

@@ -35,7 +35,8 @@ struct args {
     const char *arch, *mixer, *out, *valid, *dtype, *init, *from, *ignore_config, *oversample, *isa,
         *precision;
     int64_t vocab, width, layers, heads, kv_heads, ffn, context;
-    int64_t steps, rows, min_len, max_len, threads, report, save, times, latents, window, rank, vi_steps;
+    int64_t steps, rows, min_len, max_len, threads, report, save, times, latents, window, rank;
+    int64_t vi_steps;
     double rate, decay, clip, warmup, whole, cut, vi_rate;
     int tied;
 };
@@ -502,7 +503,8 @@ int main(int argc, char **argv)
                      .arch = "llada", .isa = "auto", .precision = "f32", .dtype = "BF16",
                      .vocab = 1024, .width = 256, .layers = 4, .heads = 8, .kv_heads = 8,
                      .ffn = 704, .context = 512,
-                     .latents = 4, .mixer = "swa", .window = 256, .rank = 32, .vi_steps = 16, .vi_rate = POSTERIOR_RATE,
+                     .latents = 4, .mixer = "swa", .window = 256, .rank = 32,
+                     .vi_steps = 16, .vi_rate = POSTERIOR_RATE,
                      .steps = 8000, .rows = 2048, .min_len = 72, .max_len = 128,
                      .times = 4, .whole = 0.5,
                      .rate = 2e-3, .decay = 0.1, .clip = 1, .warmup = 200,

@@ -106,7 +106,8 @@ static void out_head_back(const struct heads_out_back *a, size_t at, size_t colu
     for (size_t e = 0; e < E; e++) {
         const float x = (f->o[at + e] - norm.mean) * norm.scale;
         const float dx = a->dy[at + e] * f->gain[column + e];
-        a->d_o[at + e] = norm.scale * (dx - (float)(sum / (double)E) - x * (float)(dot / (double)E));
+        const float pull = (float)(sum / (double)E) + x * (float)(dot / (double)E);
+        a->d_o[at + e] = norm.scale * (dx - pull);
     }
 }
 

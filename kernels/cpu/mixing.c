@@ -128,8 +128,8 @@ static void out_heads(void *ctx, size_t begin, size_t end, size_t worker)
         const float c = mixing_bonus(a, at, column);
         for (size_t e = 0; e < E; e += LANES) {
             const size_t k = least(LANES, E - e);
-            vec g = some_in(a->gate + at + e, k), y = (some_in(a->o + at + e, k) - n.mean) * n.scale;
-            y = y * some_in(a->gain + column + e, k) + some_in(a->bias + column + e, k);
+            vec g = some_in(a->gate + at + e, k), y = some_in(a->o + at + e, k);
+            y = (y - n.mean) * n.scale * some_in(a->gain + column + e, k) + some_in(a->bias + column + e, k);
             if (a->weight)
                 y += some_in(a->v + at + e, k) * c;
             some_out(a->y + at + e, k, y * (a->weight ? g : g * logistic(g)));

@@ -1,6 +1,5 @@
-/* mixing.cu - what is around time mixing on the device (kernels/mixing.h): each a single kernel that
- * reads a row once, whatever number of mixtures or products is made of it. Sums over a head are a
- * warp's.
+/* mixing.cu - what is around time mixing on the device (kernels/mixing.h): each a single kernel,
+ * which reads a row once, whatever number of mixtures is made of it. Sums over a head are a warp's.
  */
 #include "kernels/mixing.h"
 

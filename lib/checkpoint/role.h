@@ -53,8 +53,12 @@ enum role {
     ROLE_COUNT
 };
 /* Roles of a mixer: vectors, then matrices. */
-enum { MIXING_VECTOR = ROLE_SHIFT_R, MIXING_MATRIX = ROLE_LERP_DOWN_R,
-       MIXING_VECTORS = MIXING_MATRIX - MIXING_VECTOR, MIXING_MATRICES = ROLE_COUNT - MIXING_MATRIX };
+enum {
+    MIXING_VECTOR = ROLE_SHIFT_R,
+    MIXING_MATRIX = ROLE_LERP_DOWN_R,
+    MIXING_VECTORS = MIXING_MATRIX - MIXING_VECTOR,
+    MIXING_MATRICES = ROLE_COUNT - MIXING_MATRIX
+};
 /* What a mixture of a row and the one before it is for. */
 enum lane { LANE_R, LANE_W, LANE_K, LANE_V, LANE_G, LANE_A, LANES_OF_6 = LANE_A, LANES_OF_7 };
 const char *role_name(enum role r); /* "embed", "q", ... for messages */

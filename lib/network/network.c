@@ -21,8 +21,7 @@ static int short_of_memory(const struct network *n, enum role r, struct err *e)
     size_t rows, cols;
     role_shape(&n->config, r, &rows, &cols);
     return err_set(
-        e, EXIT_FAILED_RECORDS,
-        "%s: out of memory for %s [%zu, %zu] (%zu bytes are taken; try --quant, a smaller "
+        e, EXIT_FAILED_RECORDS, "%s: out of memory for %s [%zu, %zu] (%zu bytes are taken; try --quant, a smaller "
         "--dtype or a larger --mem-cap)",
         n->config.name, role_name(r), rows, cols, n->backend->memory.reserved);
 }
@@ -87,8 +86,7 @@ static const enum role layer_roles[] = {ROLE_Q,       ROLE_K,       ROLE_V,     
                                         ROLE_CROSS_K, ROLE_CROSS_V, ROLE_CROSS_O};
 enum { OF_ALL = sizeof layer_roles / sizeof *layer_roles, LAYER_MATS = OF_ALL + MIXING_MATRICES };
 
-/* Those of a mixer come last. */
-static enum role layer_role(size_t i)
+static enum role layer_role(size_t i) /* those of a mixer come last */
 {
     return i < OF_ALL ? layer_roles[i] : (enum role)(MIXING_MATRIX + i - OF_ALL);
 }
@@ -411,24 +409,10 @@ int network_load(struct network *n, struct backend *b, const struct checkpoint *
 /* Matrix `r` of a layer, where a network has it. */
 static struct mat *mat_of(struct network *n, enum role r, size_t layer)
 {
-    struct layer *l = &n->layer[layer];
-    if (r >= ROLE_LERP_DOWN_R)
-        return &l->mixing[r - ROLE_LERP_DOWN_R];
-    switch (r) {
-    case ROLE_EMBED: return &n->embed;
-    case ROLE_HEAD: return &n->head;
-    case ROLE_Q: return &l->q;
-    case ROLE_K: return &l->k;
-    case ROLE_V: return &l->v;
-    case ROLE_O: return &l->o;
-    case ROLE_GATE: return &l->gate;
-    case ROLE_UP: return &l->up;
-    case ROLE_CROSS_Q: return &l->cross_q;
-    case ROLE_CROSS_K: return &l->cross_k;
-    case ROLE_CROSS_V: return &l->cross_v;
-    case ROLE_CROSS_O: return &l->cross_o;
-    default: return &l->down;
-    }
+    for (size_t i = 0; i < LAYER_MATS; i++)
+        if (layer_role(i) == r)
+            return layer_mat(&n->layer[layer], i);
+    return r == ROLE_HEAD ? &n->head : &n->embed;
 }
 
 int network_part(struct network *n, const struct checkpoint *c, enum part p, size_t layer,

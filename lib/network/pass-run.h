@@ -1,5 +1,5 @@
-/* pass-run.h - a layer at work: what pass.c (the layer, by attention) and pass-mixing.c (a mixer that
- * recurs) share. */
+/* pass-run.h - a layer at work: what pass.c (the layer, with attention) and pass-mixing.c (a mixer
+ * that recurs) share. */
 #ifndef NETWORK_PASS_RUN_H
 #define NETWORK_PASS_RUN_H
 

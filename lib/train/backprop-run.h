@@ -96,7 +96,8 @@ static inline size_t backprop_widest(const struct config *c)
 {
     return c->width > c->heads * c->head_dim ? c->width : c->heads * c->head_dim;
 }
-/* What a vector's gradient is added to; room that nobody reads where latents alone are asked for. */
+/* What a vector's gradient is added to; where latents alone are asked for, room that nobody reads.
+ */
 float *backprop_sum(struct backprop *t, enum role r, size_t l);
 /* out[n, wide] = the rows of x[T, wide] that ask; and the way back, in place: x[T, wide], zeros in
  * the other rows. */

@@ -87,8 +87,8 @@ void backprop_norm(struct backprop *t, float *y, const float *x, enum role r, si
 void backprop_norm_back(struct backprop *t, float *dx, const float *dy, const float *x,
                         enum role r, size_t l, size_t T)
 {
-    t->train->rmsnorm_back(t->b, dx, backprop_sum(t, r, l), dy, x, backprop_values(t, r, l), T, t->c.width,
-                           t->c.norm_eps, t->scratch);
+    t->train->rmsnorm_back(t->b, dx, backprop_sum(t, r, l), dy, x, backprop_values(t, r, l), T,
+                           t->c.width, t->c.norm_eps, t->scratch);
 }
 
 /* ---- rows that ask ---- */

@@ -77,7 +77,8 @@ static double start_value(const struct config *c, enum role r, size_t layer, siz
     case ROLE_DECAY:
         return seven ? -5.5 + 6 * pow(channel, 1 + pow(deep, 0.3)) + 2.5 * turn * fabs(turn)
                      : -6 + 5 * pow(channel, 0.7 + 1.3 * deep);
-    case ROLE_BONUS: return seven ? -0.04 : deep * (1 - channel) + 0.1 * ((double)((i + 1) % 3) - 1);
+    case ROLE_BONUS:
+        return seven ? -0.04 : deep * (1 - channel) + 0.1 * ((double)((i + 1) % 3) - 1);
     case ROLE_HEADS_BIAS: return 0;
     case ROLE_RATE: return -0.19;
     case ROLE_FIRST: return 0.73;

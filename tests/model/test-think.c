@@ -262,8 +262,8 @@ static void test_records(const char *shape, size_t window)
     size_t slot = 2 * c->layers * c->kv_heads * c->head_dim, ring = 2 * c->window;
     size_t held = window ? slot * 2 * ring : 4 * c->layers * c->width * (c->head_dim + 1);
     ok(g[2].state_bytes == held + slot * 4 * c->latents && (window || held == 8704),
-       "%s, the state of a long text: %zu bytes of a ring of bf16, or of states, and of its latents",
-       shape, g[2].state_bytes);
+       "the state of a long text: %zu bytes of a ring of bf16, or of %s states, and of its latents",
+       g[2].state_bytes, shape);
     ok(g[0].vi_ns > 0 && g[0].vi_ns + g[0].decode_ns == g[0].e2e_ns && g[0].emit_ns[0] > g[0].vi_ns,
        "fitting is inside the clock, before the first token");
     ok(g[0].kl_nats > 0 && isfinite(g[0].elbo_nats) && g[0].kl_nats != g[2].kl_nats,
