@@ -1,6 +1,5 @@
-/* mixing.c - what is around time mixing (kernels/mixing.h). A thread has some columns of all rows
- * where a row needs the one before it, else some heads of rows: no sum crosses two of them, so
- * nothing depends on the number of threads. Ends of rows go through a vector like the rest, so that
+/* mixing.c - what is around time mixing (kernels/mixing.h). A thread has some rows, or some heads of
+ * rows: no sum crosses two of them, so nothing depends on the number of threads. Ends of rows go through a vector like the rest, so that
  * a value does not depend on where it lies.
  */
 #include "kernels/mixing.h"
@@ -12,40 +11,48 @@
 
 /* ---- the shift ---- */
 
-static void shift_columns(void *ctx, size_t begin, size_t end, size_t worker)
+/* Row t, `old` the one before it; NULL: zeros. */
+static void shift_row(const struct shift *a, size_t t, const float *old)
+{
+    const size_t at = t * a->D;
+    for (size_t d = 0; d < a->D; d += LANES) {
+        const size_t k = least(LANES, a->D - d);
+        const vec now = some_in(a->x + at + d, k);
+        const vec far = (old ? some_in(old + d, k) : (vec){0}) - now;
+        for (size_t i = 0; i < a->n; i++) {
+            vec m = some_in(a->share[i] + d, k);
+            if (a->more[i])
+                m += some_in(a->more[i] + at + d, k);
+            some_out(a->to[i] + at + d, k, now + far * m);
+        }
+    }
+}
+
+static float *last_of(const struct shift *a, size_t s)
+{
+    return a->last ? a->last + (size_t)a->at[s] * a->D : NULL;
+}
+
+static void shift_rows(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    static const float zeros[MIXING_COLUMNS];
     const struct shift *a = ctx;
     for (size_t s = 0; s < a->n_seqs; s++) {
         const size_t first = (size_t)a->seqs[s].row_begin, rows = (size_t)a->seqs[s].rows;
-        float *last = a->last ? a->last + (size_t)a->at[s] * a->D : NULL;
-        for (size_t c = begin; c < end; c++) {
-            const size_t d = c * MIXING_COLUMNS, n = mixing_columns(a->D, c);
-            const float *old = last ? last + d : zeros;
-            for (size_t t = first; t < first + rows; t++) {
-                const float *x = a->x + t * a->D + d;
-                for (size_t i = 0; i < a->n; i++)
-                    for (size_t j = 0; j < n; j += LANES) {
-                        const size_t k = least(LANES, n - j);
-                        vec now = some_in(x + j, k), m = some_in(a->share[i] + d + j, k);
-                        if (a->more[i])
-                            m += some_in(a->more[i] + t * a->D + d + j, k);
-                        some_out(a->to[i] + t * a->D + d + j, k,
-                                 now + (some_in(old + j, k) - now) * m);
-                    }
-                old = x;
-            }
-            if (last && a->keep && rows)
-                memcpy(last + d, old, n * sizeof *last);
-        }
+        const size_t to = least(end, first + rows);
+        for (size_t t = begin > first ? begin : first; t < to; t++)
+            shift_row(a, t, t > first ? a->x + (t - 1) * a->D : last_of(a, s));
     }
 }
 
 void CPU(shift)(struct backend *b, const struct shift *a)
 {
-    pool_run(b->pool, mixing_blocks(a->D), grain(MIXING_COLUMNS * a->T * a->n), shift_columns,
-             (void *)(uintptr_t)a);
+    pool_run(b->pool, a->T, grain(2 * a->D * a->n), shift_rows, (void *)(uintptr_t)a);
+    for (size_t s = 0; s < a->n_seqs && a->last && a->keep; s++) {
+        const size_t first = (size_t)a->seqs[s].row_begin, rows = (size_t)a->seqs[s].rows;
+        if (rows)
+            memcpy(last_of(a, s), a->x + (first + rows - 1) * a->D, a->D * sizeof *a->last);
+    }
 }
 
 /* ---- what bends ---- */
@@ -129,7 +136,8 @@ static void out_heads(void *ctx, size_t begin, size_t end, size_t worker)
         for (size_t e = 0; e < E; e += LANES) {
             const size_t k = least(LANES, E - e);
             vec g = some_in(a->gate + at + e, k), y = some_in(a->o + at + e, k);
-            y = (y - n.mean) * n.scale * some_in(a->gain + column + e, k) + some_in(a->bias + column + e, k);
+            y = (y - n.mean) * n.scale * some_in(a->gain + column + e, k);
+            y += some_in(a->bias + column + e, k);
             if (a->weight)
                 y += some_in(a->v + at + e, k) * c;
             some_out(a->y + at + e, k, y * (a->weight ? g : g * logistic(g)));

@@ -39,35 +39,70 @@ INLINE void some_out(float *p, size_t k, vec v)
 
 INLINE vec logistic(vec x) { return 1.0f / (1.0f + vexp(-x)); }
 
+/* Sums over a head are fp32 lane by lane, as many as there are in a vector. */
+INLINE double lanes_sum(vec v)
+{
+    double s = 0;
+    for (int i = 0; i < LANES; i++)
+        s += v[i];
+    return s;
+}
+
 struct head_norm {
     float mean, scale;
 };
 
 INLINE struct head_norm mixing_norm(const float *o, size_t E)
 {
-    double sum = 0, squares = 0;
-    for (size_t e = 0; e < E; e++)
+    const size_t whole = E / LANES * LANES;
+    vec all = {0}, far = {0};
+    for (size_t e = 0; e < whole; e += LANES)
+        all += load(o + e);
+    double sum = lanes_sum(all);
+    for (size_t e = whole; e < E; e++)
         sum += o[e];
     const double mean = sum / (double)E;
-    for (size_t e = 0; e < E; e++)
+    for (size_t e = 0; e < whole; e += LANES) {
+        const vec x = load(o + e) - (float)mean;
+        far += x * x;
+    }
+    double squares = lanes_sum(far);
+    for (size_t e = whole; e < E; e++)
         squares += (o[e] - mean) * (o[e] - mean);
     return (struct head_norm){(float)mean, (float)(1 / sqrt(squares / (double)E + HEADS_EPS))};
+}
+
+/* sum_e x y z. */
+INLINE double mixing_sum(const float *x, const float *y, const float *z, size_t E)
+{
+    const size_t whole = E / LANES * LANES;
+    vec all = {0};
+    for (size_t e = 0; e < whole; e += LANES)
+        all += load(x + e) * load(y + e) * load(z + e);
+    double sum = lanes_sum(all);
+    for (size_t e = whole; e < E; e++)
+        sum += (double)(x[e] * y[e]) * z[e];
+    return sum;
 }
 
 /* sum_e r k weight, 0 where there is no bonus. */
 INLINE float mixing_bonus(const struct heads_out *a, size_t at, size_t column)
 {
-    double sum = 0;
-    for (size_t e = 0; a->weight && e < a->head_dim; e++)
-        sum += (double)a->r[at + e] * a->k[at + e] * a->weight[column + e];
-    return (float)sum;
+    return a->weight ? (float)mixing_sum(a->r + at, a->k + at, a->weight + column, a->head_dim)
+                     : 0;
 }
 
 /* 1 / |k * scale| of a head. */
 INLINE float mixing_inverse(const float *k, const float *scale, size_t E)
 {
-    double squares = 0;
-    for (size_t e = 0; e < E; e++)
+    const size_t whole = E / LANES * LANES;
+    vec all = {0};
+    for (size_t e = 0; e < whole; e += LANES) {
+        const vec u = load(k + e) * load(scale + e);
+        all += u * u;
+    }
+    double squares = lanes_sum(all);
+    for (size_t e = whole; e < E; e++)
         squares += (double)(k[e] * scale[e]) * (k[e] * scale[e]);
     return (float)(1 / fmax(sqrt(squares), (double)REMOVAL_LEAST));
 }

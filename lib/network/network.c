@@ -20,10 +20,9 @@ static int short_of_memory(const struct network *n, enum role r, struct err *e)
 {
     size_t rows, cols;
     role_shape(&n->config, r, &rows, &cols);
-    return err_set(
-        e, EXIT_FAILED_RECORDS, "%s: out of memory for %s [%zu, %zu] (%zu bytes are taken; try --quant, a smaller "
-        "--dtype or a larger --mem-cap)",
-        n->config.name, role_name(r), rows, cols, n->backend->memory.reserved);
+    return err_set(e, EXIT_FAILED_RECORDS, "%s: out of memory for %s [%zu, %zu] (%zu bytes are "
+                   "taken; try --quant, a smaller --dtype or a larger --mem-cap)", n->config.name,
+                   role_name(r), rows, cols, n->backend->memory.reserved);
 }
 
 static int load_mat(struct network *n, const struct checkpoint *c, enum role r, size_t layer,
