@@ -1,6 +1,6 @@
-/* mixing.c - what is around time mixing (kernels/mixing.h). A thread has some rows, or some heads of
- * rows: no sum crosses two of them, so nothing depends on the number of threads. Ends of rows go through a vector like the rest, so that
- * a value does not depend on where it lies.
+/* mixing.c - what is around time mixing (kernels/mixing.h). A thread has some rows, or some heads
+ * of rows: no sum crosses two of them, so nothing depends on the number of threads. Ends of rows go
+ * through a vector like the rest, so that a value does not depend on where it lies.
  */
 #include "kernels/mixing.h"
 
