@@ -39,11 +39,11 @@
 
 struct args {
     struct common common;
-    const char *arch, *out, *valid, *dtype, *init, *from, *ignore_config, *oversample, *isa,
+    const char *arch, *mixer, *out, *valid, *dtype, *init, *from, *ignore_config, *oversample, *isa,
         *precision, *loss, *qat;
     int64_t vocab, width, layers, heads, kv_heads, ffn, context;
-    int64_t steps, rows, min_len, max_len, threads, report, save, times, latents, window, vi_steps,
-        every, loaders, parts, ranks;
+    int64_t steps, rows, min_len, max_len, threads, report, save, times, latents, window, rank;
+    int64_t vi_steps, every, loaders, parts, ranks;
     double rate, decay, clip, warmup, whole, cut, vi_rate;
     int tied;
 };
@@ -52,7 +52,8 @@ static const char examples[] =
     "train-lm --arch llada --out models/mine corpus.ndjson.gz > loss.ndjson\n"
     "train-lm --arch llama --kv-heads 2 --ffn 832 --valid heldout.ndjson.gz --out m "
     "corpus.ndjson\n"
-    "train-lm --arch ltm --latents 4 --vi-steps 8 --rows 1024 --out m corpus.ndjson\n";
+    "train-lm --arch ltm --latents 4 --vi-steps 8 --rows 1024 --out m corpus.ndjson\n"
+    "train-lm --arch ltm --mixer rwkv6 --rank 16 --out m corpus.ndjson\n";
 static const char notes[] =
     "Learns a byte-level BPE tokenizer from the corpus (with --init and --from it is that of the\n"
     "weights), then the network: AdamW (0.9, 0.95), linear warm-up and cosine decay to a\n"
@@ -104,6 +105,10 @@ static void options(struct opt *o, struct args *a)
          .help = "ltm: latent vectors a layer (4)"},
         {"window", 0, OPT_INT, &a->window, 1, 8192, .arg = "N",
          .help = "ltm: tokens that a token sees, itself included (256)"},
+        {"mixer", 0, OPT_CHOICE, &a->mixer, .choices = "swa|rwkv6|rwkv7",
+         .help = "ltm: what moves between tokens: attention in the window, or time mixing (swa)"},
+        {"rank", 0, OPT_INT, &a->rank, 1, 4096, .arg = "N",
+         .help = "ltm: of the low-rank parts of rwkv6 and rwkv7 (32)"},
         {"vi-steps", 0, OPT_INT, &a->vi_steps, 0, 1000, .arg = "N",
          .help = "ltm: steps of a posterior (16)"},
         {"vi-rate", 0, OPT_REAL, &a->vi_rate, 1e-9, 10, .arg = "R",
@@ -275,7 +280,11 @@ static void set_shape(struct config *c, const struct args *a, const struct confi
     c->norm_eps = 1e-5;
     c->rope_theta = 10000;
     c->latents = c->paradigm == PARADIGM_LATENT ? (size_t)a->latents : 0;
-    c->window = c->paradigm == PARADIGM_LATENT ? (size_t)a->window : 0;
+    for (int i = 0; c->paradigm == PARADIGM_LATENT && i < MIXERS; i++)
+        if (!strcmp(a->mixer, config_mixer_name((enum mixer)i)))
+            c->mixer = (enum mixer)i;
+    c->rank = config_recurs(c) ? (size_t)a->rank : 0;
+    c->window = c->paradigm == PARADIGM_LATENT && !config_recurs(c) ? (size_t)a->window : 0;
 }
 
 static int open_init(struct run *r, struct err *e)
@@ -432,6 +441,8 @@ static int write_record(struct run *r, int64_t step, struct sums *s, double rate
                           (json_int_t)r->a->every, "loaders", (json_int_t)r->a->loaders,
                           "parts", (json_int_t)r->a->parts, "ranks", (json_int_t)r->a->ranks,
                           "step", (json_int_t)step, "tokens", (json_int_t)(step * r->a->rows));
+    if (r->config.latents)
+        json_object_set_new(j, "mixer", json_string(config_mixer_name(r->config.mixer)));
     rec_set_number(j, "loss", s->loss / (double)s->n, "not finite");
     if (last || step / r->a->report % 10 == 0)
         rec_set_number(j, "valid_loss", valid_loss(r), "no held-out records");
@@ -557,7 +568,8 @@ int main(int argc, char **argv)
                      .loss = "fused", .qat = "none", .parts = 1, .ranks = 1,
                      .vocab = 1024, .width = 256, .layers = 4, .heads = 8, .kv_heads = 8,
                      .ffn = 704, .context = 512,
-                     .latents = 4, .window = 256, .vi_steps = 16, .vi_rate = POSTERIOR_RATE,
+                     .latents = 4, .mixer = "swa", .window = 256, .rank = 32,
+                     .vi_steps = 16, .vi_rate = POSTERIOR_RATE,
                      .steps = 8000, .rows = 2048, .min_len = 72, .max_len = 128,
                      .times = 4, .whole = 0.5,
                      .rate = 2e-3, .decay = 0.1, .clip = 1, .warmup = 200,

@@ -16,10 +16,10 @@ static float *room(struct backprop *t, size_t n)
 }
 
 /* What only the gradients of matrices read on the way back: layer l has it, or where nobody asks
- * for those all layers share that of the first. */
+ * for those all layers share that of the first. A mixer that recurs reads it for others, too. */
 static float *input_room(struct backprop *t, size_t l, float *first, size_t n)
 {
-    return l && t->how.latents ? first : room(t, n);
+    return l && t->how.latents && !config_recurs(&t->c) ? first : room(t, n);
 }
 
 static void cut_latents(struct backprop *t, struct layer_tape *y, size_t l)
@@ -52,10 +52,13 @@ static void cut_layer(struct backprop *t, struct layer_tape *y, size_t l)
     y->crossed = y->mid;
     if (t->seqs)
         cut_latents(t, y, l);
+    if (config_recurs(c))
+        backprop_mix_tape(t, &y->mix, room);
 }
 
 /* The first `every` layers have tapes, the others those of the layers `every` before them; the
- * first of each part has its own input. */
+ * first of each part has its own input. The values of the first layer are read by all others where
+ * a mixer recurs (RWKV 7): nobody takes their place. */
 static void cut_tape(struct backprop *t)
 {
     size_t every = t->how.every;
@@ -64,9 +67,11 @@ static void cut_tape(struct backprop *t)
             cut_layer(t, &t->tape[l], l);
             continue;
         }
-        t->tape[l] = t->tape[l % every];
+        t->tape[l] = t->tape[l - every];
         if (l % every == 0)
             t->tape[l].x = room(t, t->rows * t->c.width);
+        if (l == every && config_recurs(&t->c))
+            t->tape[l].v = room(t, t->rows * t->c.kv_heads * t->c.head_dim);
     }
 }
 
@@ -79,7 +84,8 @@ static size_t products_work(const struct backprop *t)
         size_t rows, cols, T = r == ROLE_HEAD || r == ROLE_EMBED ? t->logit_rows : all;
         role_shape(&t->c, (enum role)r, &rows, &cols);
         const size_t shape[][3] = {{T, rows, cols}, {T, cols, rows}, {rows, cols, T}};
-        for (int i = 0; i < 3 && !role_is_vector((enum role)r); i++) {
+        const int there = role_layers(&t->c, (enum role)r) && !role_is_vector((enum role)r);
+        for (int i = 0; i < 3 && there; i++) {
             size_t bytes = t->b->ops->gemm_work(t->b, shape[i][0], shape[i][1], shape[i][2]);
             most = bytes > most ? bytes : most;
         }
@@ -95,6 +101,10 @@ static size_t scratch_floats(const struct backprop *t)
                                                c->head_dim, 0);
     size_t product = products_work(t);
     size_t back = t->train->attention_back_work(t->b, longest, c->head_dim);
+    if (config_recurs(c)) {
+        size_t mixing = backprop_mix_work(t);
+        forward = forward > mixing ? forward : mixing;
+    }
     forward = (forward > product ? forward : product) / sizeof(float) + 1;
     return (forward > back ? forward : back) + 2 * T;
 }
@@ -115,7 +125,9 @@ static void cut_all(struct backprop *t)
     t->dv = room(t, T * KE);
     t->dup = room(t, T * c->ffn);
     t->logits = room(t, t->logit_rows * c->vocab);
-    t->gain = room(t, D);
+    t->gain = room(t, backprop_widest(c));
+    if (config_recurs(c))
+        backprop_mix_room(t, room);
     t->all.table = room(t, T * E);
     t->scored.table = room(t, T * E);
     t->dz = room(t, c->layers * N * D);

@@ -30,6 +30,11 @@ static float *gradients_of(struct backprop *t, enum role r, size_t l)
     return parameters_gradients(t->parameters, r, l);
 }
 
+float *backprop_sum(struct backprop *t, enum role r, size_t l)
+{
+    return t->of == BACKPROP_LATENTS ? t->gain : gradients_of(t, r, l);
+}
+
 struct gemm backprop_linear(struct backprop *t, float *y, const float *x, enum role r, size_t l,
                             size_t T, const float *plus)
 {
@@ -82,9 +87,8 @@ void backprop_norm(struct backprop *t, float *y, const float *x, enum role r, si
 void backprop_norm_back(struct backprop *t, float *dx, const float *dy, const float *x,
                         enum role r, size_t l, size_t T)
 {
-    float *dg = t->of == BACKPROP_LATENTS ? t->gain : gradients_of(t, r, l);
-    t->train->rmsnorm_back(t->b, dx, dg, dy, x, backprop_values(t, r, l), T, t->c.width,
-                           t->c.norm_eps, t->scratch);
+    t->train->rmsnorm_back(t->b, dx, backprop_sum(t, r, l), dy, x, backprop_values(t, r, l), T,
+                           t->c.width, t->c.norm_eps, t->scratch);
 }
 
 /* ---- rows that ask ---- */
@@ -130,16 +134,14 @@ static const struct askers *askers_of(const struct backprop *t, size_t l)
     return l + 1 < t->c.layers || t->scored.n == t->all.n ? &t->all : &t->scored;
 }
 
-/* out[n, wide] = the rows of x[T, wide] that ask. */
-static void gather(const struct askers *a, float *out, const float *x, size_t wide)
+void backprop_gather(const struct askers *a, float *out, const float *x, size_t wide)
 {
     for (size_t i = 0; i < a->n; i++)
         memcpy(out + i * wide, x + (size_t)a->row[i] * wide, wide * sizeof *out);
 }
 
-/* The way back, in place: x[T, wide], zeros in the other rows. From the last row on, so that each
- * row has left its place when another one comes there. */
-static void spread(const struct askers *a, float *x, size_t T, size_t wide)
+/* From the last row on, so that each row has left its place when another one comes there. */
+void backprop_spread(const struct askers *a, float *x, size_t T, size_t wide)
 {
     size_t i = a->n;
     for (size_t row = T; row-- > 0;)
@@ -160,8 +162,8 @@ static void attend(struct backprop *t, struct layer_tape *y, size_t l, const str
     size_t T = t->all.n;
     backprop_norm(t, y->n1, y->x, ROLE_ATTN_NORM, l, T);
     if (who->n < T) {
-        gather(who, t->asked, y->n1, c->width);
-        gather(who, y->mid, y->x, c->width);
+        backprop_gather(who, t->asked, y->n1, c->width);
+        backprop_gather(who, y->mid, y->x, c->width);
         n1 = t->asked;
         stream = y->mid;
     }
@@ -219,7 +221,10 @@ static void run_layer(struct backprop *t, const struct train_batch *in, size_t l
 {
     /* What comes before the latents of the first layer is there when they alone are others, unless
      * another layer has its tape now. */
-    if (l || !in->again || t->how.every < t->c.layers)
+    const int there = !l && in->again && t->how.every == t->c.layers;
+    if (!there && config_recurs(&t->c))
+        backprop_mix(t, &t->tape[l], l, askers_of(t, l), in);
+    else if (!there)
         attend(t, &t->tape[l], l, in);
     if (t->c.latents)
         backprop_cross(t, &t->tape[l], l, askers_of(t, l), in);
@@ -331,8 +336,8 @@ static void attend_back(struct backprop *t, const struct layer_tape *y, size_t l
                              backprop_input(t, t->dn, t->dq, ROLE_Q, l, who->n, NULL)};
     backprop_multiply(t, q, 2);
     if (who->n < T) {
-        spread(who, t->dn, T, D);
-        spread(who, t->dx, T, D);
+        backprop_spread(who, t->dn, T, D);
+        backprop_spread(who, t->dx, T, D);
     }
     const struct gemm kv[] = {backprop_weights(t, t->dk, y->n1, ROLE_K, l, T),
                               backprop_weights(t, t->dv, y->n1, ROLE_V, l, T),
@@ -358,7 +363,7 @@ double backprop_loss(struct backprop *t, const struct train_batch *in, enum back
     t->of = of;
     if (of == BACKPROP_PARAMETERS)
         parameters_clear_gradients(t->parameters);
-    memset(t->gain, 0, t->c.width * sizeof *t->gain);
+    memset(t->gain, 0, backprop_widest(&t->c) * sizeof *t->gain);
     if (!in->again)
         prepare(t, in);
     if (t->c.latents)
@@ -372,7 +377,9 @@ double backprop_loss(struct backprop *t, const struct train_batch *in, enum back
         feed_back(t, &t->tape[l], l, askers_of(t, l)->n);
         if (t->c.latents)
             backprop_cross_back(t, &t->tape[l], l, askers_of(t, l), in);
-        if (l || !latents)
+        if ((l || !latents) && config_recurs(&t->c))
+            backprop_mix_back(t, &t->tape[l], l, askers_of(t, l), in);
+        else if (l || !latents)
             attend_back(t, &t->tape[l], l, in);
     }
     if (!latents)

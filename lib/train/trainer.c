@@ -71,6 +71,11 @@ struct trainer *trainer_make_as(const struct config *c, struct backend *b, uint6
                 "cannot be trained", c->name);
         return NULL;
     }
+    if (config_recurs(c) && c->kv_heads != c->heads) {
+        err_set(e, EXIT_BAD_USAGE, "%s: mixer %s: expected as many key heads as heads (%zu), got "
+                "%zu", c->name, config_mixer_name(c->mixer), c->heads, c->kv_heads);
+        return NULL;
+    }
     struct trainer *t = mem_zero(1, sizeof *t);
     size_t part = part_rows(rows, how), seqs = most_seqs(part);
     t->how = *how;
@@ -213,6 +218,7 @@ int trainer_take(struct trainer *t, const struct checkpoint *from, struct err *e
     if (c->width != d->width || c->layers != d->layers || c->heads != d->heads ||
         c->kv_heads != d->kv_heads || c->ffn != d->ffn || c->vocab != d->vocab ||
         c->head_dim != d->head_dim || c->tied != d->tied || d->qkv_bias || d->qk_norm ||
+        (config_recurs(d) && (d->mixer != c->mixer || d->rank != c->rank)) ||
         (d->latents && (d->latents != c->latents || d->context != c->context)))
         return err_set(e, EXIT_BAD_DATA, "--init %s: expected the shape that is trained: width "
                        "%zu, layers %zu, heads %zu/%zu, ffn %zu, vocabulary %zu", d->name,

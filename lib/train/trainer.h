@@ -24,8 +24,9 @@
 struct trainer;
 
 /* Weights drawn: normal, std 1/sqrt(inputs), projections into the stream divided by sqrt(2L);
- * norms 1. `rows`: most seqs*len of a batch; `products`: F32 or BF16, see backprop.h. Values,
- * gradients and moments are fp32 with both. NULL: the back end cannot train, or memory is short. */
+ * norms 1; of a mixer of RWKV what its authors begin with. `rows`: most seqs*len of a batch;
+ * `products`: F32 or BF16, see backprop.h. Values, gradients and moments are fp32 with both. NULL:
+ * the back end cannot train, or memory is short. */
 struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t seed, size_t rows,
                              enum dtype products, struct err *e);
 /* What a pass can spare (backprop.h), and how a batch is cut: into `parts` (0 and 1: none) of whole
