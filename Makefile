@@ -77,9 +77,13 @@ PEAK_x86_64 := x86
 PEAK_aarch64 := arm
 PEAK := $(wildcard kernels/peak-$(or $(PEAK_$(shell uname -m)),other).c)
 AMX  := $(wildcard kernels/amx-$(if $(filter x86_64,$(shell uname -m)),x86,other).c)
-LIB_SRC := $(filter-out lib/base/version.c kernels/peak-% kernels/amx-%, \
+# Processes that train together, where there is an MPI (MPI= leaves it out).
+MPI  := $(shell for p in ompi-c mpich; do \
+            pkg-config --exists $$p 2>/dev/null && echo $$p && break; done)
+LIB_SRC := $(filter-out lib/base/version.c kernels/peak-% kernels/amx-% lib/train/ranks-%, \
                $(wildcard lib/*/*.c lib/*/*/*.c kernels/*.c)) \
-           $(PEAK) $(AMX) $(wildcard kernels/ref/*.c kernels/cuda/segments.c)
+           $(wildcard lib/train/ranks-$(if $(MPI),mpi,none).c) $(PEAK) $(AMX) \
+           $(wildcard kernels/ref/*.c kernels/cuda/segments.c)
 # Levels named amx are products by tiles, and what runs through them; all else is that of a level
 # below, their base (kernels/cpu/level.h).
 AMX_SRC := $(wildcard kernels/cpu/amx*.c) $(patsubst %,kernels/cpu/%.c,attention head ops)
@@ -133,6 +137,13 @@ $(BUILD)/obj/lib/stat/bootstrap.o: private ALL_CFLAGS += -O3
 $(BUILD)/obj/lib/run/ceiling.o $(BUILD)/obj/kernels/peak-%.o: private ALL_CFLAGS += -O3
 $(BUILD)/obj/kernels/peak-arm.o: private ALL_CFLAGS += -march=armv8.2-a+dotprod+bf16
 $(BUILD)/obj/kernels/ops.o: private ALL_CFLAGS += $(CPU_LEVELS:%=-DHAVE_CPU_%)
+
+# The header of MPI is not ours to warn of.
+ifneq ($(MPI),)
+$(BUILD)/obj/lib/train/ranks-mpi.o: private ALL_CFLAGS += \
+    $(patsubst -I%,-isystem %,$(shell pkg-config --cflags-only-I $(MPI)))
+$(BIN)/train-lm: private LDLIBS += $(shell pkg-config --libs $(MPI))
+endif
 
 # Stamps, rewritten only when what they hold changes.
 $(BUILD)/obj/commit.txt: STAMP = $(COMMIT)

@@ -224,6 +224,10 @@ struct outputs;
 struct sift;
 struct wkv;         /* kernels/wkv.h */
 struct wkv_back;
+struct shift;       /* kernels/mixing.h */
+struct squash;
+struct removal;
+struct heads_out;
 struct gemm;        /* kernels/train.h */
 
 struct ops {
@@ -370,6 +374,13 @@ struct ops {
     void (*wkv_back)(struct backend *b, const struct wkv_back *a, void *work);
     size_t (*wkv_back_work)(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
                             size_t head_dim);
+
+    /* ---- and what is around it: kernels/mixing.h ---- */
+
+    void (*shift)(struct backend *b, const struct shift *a);
+    void (*squash)(struct backend *b, const struct squash *a);
+    void (*removal)(struct backend *b, const struct removal *a);
+    void (*heads_out)(struct backend *b, const struct heads_out *a);
 
     /* ---- for training: host back ends only, NULL on cuda ---- */
 

@@ -53,6 +53,11 @@ struct adamw {
     int64_t step;                          /* from 1, for the bias correction */
 };
 
+struct shift_back; /* kernels/mixing.h */
+struct squash_back;
+struct heads_out_back;
+struct removal_back;
+
 enum { SQUARES_PARTS = 64 };
 
 struct train_ops {
@@ -65,6 +70,11 @@ struct train_ops {
     void (*attention_back)(struct backend *b, const struct attn_back *a, float *work);
     size_t (*attention_back_work)(const struct backend *b, size_t len,
                                   size_t head_dim); /* floats */
+    /* kernels/mixing.h */
+    void (*shift_back)(struct backend *b, const struct shift_back *a);
+    void (*squash_back)(struct backend *b, const struct squash_back *a);
+    void (*heads_out_back)(struct backend *b, const struct heads_out_back *a);
+    void (*removal_back)(struct backend *b, const struct removal_back *a);
     /* logits[T, V] become d(sum_t weight[t] * CE_t)/dlogits; returns that sum. A row of weight 0
      * gives zeros. work: T doubles. */
     double (*cross_entropy)(struct backend *b, float *logits, const int32_t *target,

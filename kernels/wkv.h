@@ -11,8 +11,9 @@
  *            S_ij <- e^{w_i} S_ij + b_i x_j + k_i v_j            (a = -kappa, b = kappa * eta)
  *            y_j = sum_i r_i S_ij
  *
- * RWKV 5 is 6 with one w for all tokens. Token shift, the projections, GroupNorm of the heads and
- * the gate are a network's. Everything is fp32 on every back end, states above all.
+ * RWKV 5 is 6 with one w for all tokens. Token shift, GroupNorm of the heads and the gate are
+ * kernels/mixing.h, the projections a network's. Everything is fp32 on every back end, states above
+ * all.
  * Source: Peng et al. 2024, "Eagle and Finch", arXiv 2404.05892, section 4; Peng et al. 2025,
  * "RWKV-7 Goose", arXiv 2503.14456, section 3.
  *
@@ -64,6 +65,7 @@ struct wkv {
     float *state; /* [n_seqs, H, E, E] before the first row of each sequence; then after the last */
     float *y;     /* [T, H*E]; overlaps nothing that is read */
     enum wkv_form form;
+    const int32_t *at; /* [n_seqs] which of the states is each sequence's; NULL: the s-th */
 };
 
 /* Gradients. What the forward pass computed is computed again: from the first state those at the

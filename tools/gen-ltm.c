@@ -26,9 +26,10 @@ static const char notes[] =
     "Fitting is inside the clock: ttft_ns holds it and the pass over the prompt; vi_ns is what\n"
     "it took for the batch, decode_ns the rest of e2e_ns. passes and rows are those of decoding;\n"
     "model_flops hold the fit too. elbo_nats bounds the prompt by one draw: score-ppl --mode\n"
-    "elbo draws more. A text keeps the keys and values of at most twice its window\n"
-    "(state_bytes), so a token costs the same at every position. After --refit N tokens the\n"
-    "latents go on being fitted, to prompt and answer, and the text is read again under them.\n"
+    "elbo draws more. A text keeps the keys and values of at most twice its window, or with\n"
+    "mixer rwkv6 or rwkv7 one state (state_bytes), so a token costs the same at every position.\n"
+    "After --refit N tokens the latents go on being fitted, to prompt and answer, and the text is\n"
+    "read again under them.\n"
     "Gradients are the processor's: on a GPU the run ends with 69 (--device cpu runs it).\n"
     "Lists are crossed: every combination is a point, run in this process.\n";
 

@@ -5,6 +5,9 @@
  * on, and a training that was interrupted resumes with the numbers it would have had: batches are a
  * function of seed and step (lib/train/training_batch.h).
  *
+ * Batches come from threads of their own (lib/train/loader.h); what a pass keeps for its way back,
+ * and in which format it sees the weights, is said by options, too.
+ *
  * One file because all of it works on the one struct run below, and most of it is options.
  */
 #include <math.h>
@@ -20,22 +23,27 @@
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"
 #include "lib/base/progress.h"
+#include "lib/base/resident.h"
 #include "lib/base/rng.h"
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
 #include "lib/run/engine.h"
 #include "lib/train/history.h"
+#include "lib/train/loader.h"
+#include "lib/train/ranks.h"
 #include "lib/train/trainer.h"
 #include "lib/train/training_batch.h"
+#include "lib/train/training_note.h"
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/manifest.h"
 
 struct args {
     struct common common;
-    const char *arch, *out, *valid, *dtype, *init, *from, *ignore_config, *oversample, *isa,
-        *precision;
+    const char *arch, *mixer, *out, *valid, *dtype, *init, *from, *ignore_config, *oversample, *isa,
+        *precision, *loss, *qat;
     int64_t vocab, width, layers, heads, kv_heads, ffn, context;
-    int64_t steps, rows, min_len, max_len, threads, report, save, times, latents, window, vi_steps;
+    int64_t steps, rows, min_len, max_len, threads, report, save, times, latents, window, rank;
+    int64_t vi_steps, every, loaders, parts, ranks;
     double rate, decay, clip, warmup, whole, cut, vi_rate;
     int tied;
 };
@@ -44,7 +52,8 @@ static const char examples[] =
     "train-lm --arch llada --out models/mine corpus.ndjson.gz > loss.ndjson\n"
     "train-lm --arch llama --kv-heads 2 --ffn 832 --valid heldout.ndjson.gz --out m "
     "corpus.ndjson\n"
-    "train-lm --arch ltm --latents 4 --vi-steps 8 --rows 1024 --out m corpus.ndjson\n";
+    "train-lm --arch ltm --latents 4 --vi-steps 8 --rows 1024 --out m corpus.ndjson\n"
+    "train-lm --arch ltm --mixer rwkv6 --rank 16 --out m corpus.ndjson\n";
 static const char notes[] =
     "Learns a byte-level BPE tokenizer from the corpus (with --init and --from it is that of the\n"
     "weights), then the network: AdamW (0.9, 0.95), linear warm-up and cosine decay to a\n"
@@ -55,7 +64,12 @@ static const char notes[] =
     "a step costs about (2/3 vi-steps + 1) times that of a llama.\n"
     "--precision bf16 rounds what a layer multiplies, there and back, to bf16 and is about twice\n"
     "as fast where the processor multiplies bf16; weights, gradients, moments and all sums stay\n"
-    "f32. Interrupted, it goes on from OUT/train.state with the same command. The same seed gives\n"
+    "f32. --checkpoint-every K keeps of K layers the input of the first and computes the rest\n"
+    "again on the way back: fewer bytes, one more pass, the same bits. --loss whole has logits of\n"
+    "all rows at once, to know what doing without saves. --qat computes with the weights that\n"
+    "pack-model --quant would make of them, and learns by them; what is written is not quantized.\n"
+    "--parts P takes a batch in P parts, --ranks N in N processes, summed up in one order.\n"
+    "Interrupted, it goes on from OUT/train.state with the same command. The same seed gives\n"
     "the same bits on machines of one processor level, at any number of threads.\n";
 
 static void options(struct opt *o, struct args *a)
@@ -91,6 +105,10 @@ static void options(struct opt *o, struct args *a)
          .help = "ltm: latent vectors a layer (4)"},
         {"window", 0, OPT_INT, &a->window, 1, 8192, .arg = "N",
          .help = "ltm: tokens that a token sees, itself included (256)"},
+        {"mixer", 0, OPT_CHOICE, &a->mixer, .choices = "swa|rwkv6|rwkv7",
+         .help = "ltm: what moves between tokens: attention in the window, or time mixing (swa)"},
+        {"rank", 0, OPT_INT, &a->rank, 1, 4096, .arg = "N",
+         .help = "ltm: of the low-rank parts of rwkv6 and rwkv7 (32)"},
         {"vi-steps", 0, OPT_INT, &a->vi_steps, 0, 1000, .arg = "N",
          .help = "ltm: steps of a posterior (16)"},
         {"vi-rate", 0, OPT_REAL, &a->vi_rate, 1e-9, 10, .arg = "R",
@@ -107,6 +125,19 @@ static void options(struct opt *o, struct args *a)
         {"clip", 0, OPT_REAL, &a->clip, 1e-6, 1e6, .arg = "R", .help = "gradient norm limit (1)"},
         {"precision", 0, OPT_CHOICE, &a->precision, .choices = "f32|bf16",
          .help = "of what the layers multiply; values and sums are f32 (f32)"},
+        {"checkpoint-every", 0, OPT_INT, &a->every, 0, 64, .arg = "K",
+         .help = "layers whose first alone keeps its input (0: all keep all)"},
+        {"loss", 0, OPT_CHOICE, &a->loss, .choices = "fused|whole",
+         .help = "logits of a block of rows at a time, or of all rows (fused)"},
+        {"qat", 0, OPT_CHOICE, &a->qat,
+         .choices = "none|int8|int8-vector|fp8|nf4|nf4-f32|fp4",
+         .help = "learn with weights as this format has them (none)"},
+        {"parts", 0, OPT_INT, &a->parts, 1, 1024, .arg = "P",
+         .help = "parts of a batch, one after the other: activations of one at a time (1)"},
+        {"ranks", 0, OPT_INT, &a->ranks, 1, 1024, .arg = "N",
+         .help = "processes started by mpirun -n N, which take a part each: as --parts N (1)"},
+        {"loaders", 0, OPT_INT, &a->loaders, 0, 64, .arg = "N",
+         .help = "threads that make batches ahead; 0: none, the loop makes them (0)"},
         ISA_OPTION(a->isa),
         THREADS_OPTION(a->threads),
         {"report", 0, OPT_INT, &a->report, 1, 1000000, .arg = "N", .help = "steps a record (50)"},
@@ -119,6 +150,7 @@ static void options(struct opt *o, struct args *a)
 struct run {
     const struct args *a;
     const struct opt *options; /* the table that filled it */
+    size_t rank; /* 0 alone writes */
     struct log log;
     struct config config;
     struct checkpoint from; /* --init */
@@ -126,8 +158,10 @@ struct run {
     struct training_batch corpus, valid;
     struct backend *backend;
     struct trainer *trainer;
+    struct trainer_need need;
     struct rec_writer records;
-    struct train_batch batch;
+    struct loader *loader;
+    struct train_batch batch; /* of held-out records */
     char *state;  /* OUT/train.state */
     json_t *note; /* what must be equal for a state to fit */
 };
@@ -139,10 +173,14 @@ static int make_tokenizer(struct run *r, char **texts, size_t n, struct err *e)
     static const char *const special[] = {"<|startoftext|>", "<|endoftext|>", "<|mdm_mask|>"};
     int masks = config_denoises(&r->config);
     const char *bos = masks ? NULL : special[0];
-    if (r->from.folder ? tokenizer_adopt(r->a->out, r->from.folder, bos, e)
+    if (r->rank)
+        ranks_wait(); /* for the one that learns it */
+    else if (r->from.folder ? tokenizer_adopt(r->a->out, r->from.folder, bos, e)
                        : tokenizer_learn(r->a->out, (const char *const *)texts, 2 * n,
                                          (size_t)r->a->vocab, special, 3, bos, e))
         return -1;
+    if (!r->rank && r->a->ranks > 1)
+        ranks_wait();
     r->tokenizer = tokenizer_load(r->a->out, e);
     if (!r->tokenizer)
         return -1;
@@ -206,43 +244,14 @@ static void hash_weights(const struct run *r, char hex[65])
     hash_free(h);
 }
 
-/* Options that change neither the weights nor which of them comes next. */
-static int is_harmless(const struct opt *o)
-{
-    static const char *const names[] = {"out", "valid", "dtype", "threads", "report", "save",
-                                        "output", "run", "no-meta", "progress", "quiet", "verbose",
-                                        /* the hashes tell: */
-                                        "init", "from", "ignore-config", "limit"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(o->name, names[i]))
-            return 1;
-    return o->type == OPT_HEADING;
-}
-
-static json_t *value_of(const struct opt *o)
-{
-    if (o->type == OPT_INT)
-        return json_integer((json_int_t)*(const int64_t *)o->to);
-    if (o->type == OPT_REAL)
-        return json_real(*(const double *)o->to);
-    if (o->type == OPT_FLAG)
-        return json_boolean(*(const int *)o->to);
-    const char *text = *(const char *const *)o->to;
-    return text ? json_string(text) : json_null();
-}
-
-/* What a state must agree in: every option that changes the result, by name, and hashes of what
- * options only point to. */
+/* What a state must agree in. */
 static json_t *note_of(const struct run *r)
 {
+    static const char *const harmless[] = {"valid", "dtype", "checkpoint-every", "loaders", "ranks",
+                                           /* the hashes tell: */
+                                           "init", "from", "ignore-config", "limit", NULL};
     char hex[65];
-    json_t *note = json_object();
-    for (const struct opt *o = r->options; o->name; o++) {
-        char *name = mem_format("--%s", o->name);
-        if (!is_harmless(o))
-            json_object_set_new(note, name, value_of(o));
-        free(name);
-    }
+    json_t *note = training_note(r->options, harmless);
     training_batch_hash(&r->corpus, hex);
     json_object_set_new(note, "corpus", json_string(hex));
     json_object_set_new(note, "tokenizer", json_string(tokenizer_hash(r->tokenizer)));
@@ -271,7 +280,11 @@ static void set_shape(struct config *c, const struct args *a, const struct confi
     c->norm_eps = 1e-5;
     c->rope_theta = 10000;
     c->latents = c->paradigm == PARADIGM_LATENT ? (size_t)a->latents : 0;
-    c->window = c->paradigm == PARADIGM_LATENT ? (size_t)a->window : 0;
+    for (int i = 0; c->paradigm == PARADIGM_LATENT && i < MIXERS; i++)
+        if (!strcmp(a->mixer, config_mixer_name((enum mixer)i)))
+            c->mixer = (enum mixer)i;
+    c->rank = config_recurs(c) ? (size_t)a->rank : 0;
+    c->window = c->paradigm == PARADIGM_LATENT && !config_recurs(c) ? (size_t)a->window : 0;
 }
 
 static int open_init(struct run *r, struct err *e)
@@ -285,19 +298,41 @@ static int open_init(struct run *r, struct err *e)
     return 0;
 }
 
+/* The trainer, as the options want it, and what it takes. */
+static int make_trainer(struct run *r, struct err *e)
+{
+    const struct args *a = r->a;
+    const struct trainer_how how = {
+        .back = {.products = strcmp(a->precision, "bf16") ? DTYPE_F32 : DTYPE_BF16,
+                 .every = (size_t)a->every,
+                 .whole_loss = !strcmp(a->loss, "whole")},
+        .parts = (size_t)a->parts, .longest = (size_t)a->max_len,
+        .me = r->rank, .sum = a->ranks > 1 ? ranks_sum : NULL};
+    enum dtype quant = QUANT_NONE;
+    if (quantization_named(a->qat, &quant) || quantization_check(quant, &r->config, e))
+        return -1;
+    r->need = trainer_need(&r->config, r->backend, (size_t)a->rows, &how, quant);
+    log_note(&r->log, "%.1f MB of parameters with gradients and moments, %.1f MB of activations",
+             (double)r->need.parameters / 1e6, (double)r->need.activations / 1e6);
+    r->trainer = trainer_make_as(&r->config, r->backend,
+                                 rng_derive((uint64_t)a->common.seed, "weights"),
+                                 (size_t)a->rows, &how, e);
+    if (!r->trainer || (a->init && trainer_take(r->trainer, &r->from, e)))
+        return -1;
+    return quant == QUANT_NONE ? 0 : trainer_quantize(r->trainer, quant, e);
+}
+
 static int start(struct run *r, char **corpus, size_t n_corpus, struct err *e)
 {
     const struct args *a = r->a;
     const struct engine engine = {.device = "cpu", .isa = a->isa, .threads = a->threads};
     if (engine_open(&engine, &r->backend, e) || file_make_folder(a->out, e) ||
-        file_lock_folder(a->out, e) < 0 || open_init(r, e) || read_lessons(r, corpus, n_corpus, e))
+        (!r->rank && file_lock_folder(a->out, e) < 0) || open_init(r, e) ||
+        read_lessons(r, corpus, n_corpus, e))
         return -1;
     const char *slash = strrchr(a->out, '/');
     snprintf(r->config.name, sizeof r->config.name, "%.63s", slash ? slash + 1 : a->out);
-    r->trainer = trainer_make(&r->config, r->backend,
-                              rng_derive((uint64_t)a->common.seed, "weights"), (size_t)a->rows,
-                              strcmp(a->precision, "bf16") ? DTYPE_F32 : DTYPE_BF16, e);
-    if (!r->trainer || (a->init && trainer_take(r->trainer, &r->from, e)))
+    if (make_trainer(r, e))
         return -1;
     const struct posterior_fit fit = {(size_t)a->vi_steps, a->vi_rate,
                                       rng_derive((uint64_t)a->common.seed, "latents")};
@@ -311,44 +346,26 @@ static int start(struct run *r, char **corpus, size_t n_corpus, struct err *e)
     return 0;
 }
 
-/* -1 with the first setting in which a state differs from this command. */
-static int check_note(const struct run *r, const json_t *note, struct err *e)
-{
-    const char *key;
-    json_t *mine;
-    json_object_foreach(r->note, key, mine) {
-        const json_t *its = json_object_get(note, key);
-        if (its && json_equal(its, mine))
-            continue;
-        char *was = its ? json_dumps(its, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6)) : NULL;
-        char *now = json_dumps(mine, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
-        err_set(e, EXIT_BAD_DATA, "%s: belongs to a training with other settings: %s expected %s, "
-                "got %s: give the same, or remove the file to begin anew", r->state, key,
-                was ? was : "nothing", now);
-        free(was);
-        free(now);
-        return -1;
-    }
-    return 0;
-}
-
 /* Goes on from a former state when there is one and it belongs to the same command. */
 static int resume(struct run *r, struct err *e)
 {
-    if (!file_exists(r->state))
-        return 0;
-    json_t *note;
-    if (trainer_restore(r->trainer, r->state, &note, e))
-        return -1;
-    int bad = check_note(r, note, e);
-    json_decref(note);
-    if (!bad)
-        log_note(&r->log, "going on after step %lld", (long long)trainer_step(r->trainer));
+    int bad = 0;
+    if (!r->rank && file_exists(r->state)) {
+        json_t *note;
+        if (trainer_restore(r->trainer, r->state, &note, e))
+            return -1;
+        bad = training_note_check(r->note, note, r->state, e);
+        json_decref(note);
+        if (!bad)
+            log_note(&r->log, "going on after step %lld", (long long)trainer_step(r->trainer));
+    }
+    if (!bad && r->a->ranks > 1)
+        trainer_share(r->trainer, ranks_share, NULL);
     return bad;
 }
 
-static void fill(const struct run *r, const struct training_batch *l, int64_t step,
-                 struct train_batch *b)
+static void fill_from(const struct run *r, const struct training_batch *l, int64_t step,
+                      struct train_batch *b)
 {
     const struct args *a = r->a;
     if (r->config.paradigm == PARADIGM_AUTOREGRESSIVE)
@@ -360,13 +377,19 @@ static void fill(const struct run *r, const struct training_batch *l, int64_t st
                                  b);
 }
 
+static void fill(const void *run, int64_t step, struct train_batch *b)
+{
+    const struct run *r = run;
+    fill_from(r, &r->corpus, step, b);
+}
+
 /* Loss over eight fixed batches of the held-out records; NaN without them. */
 static double valid_loss(struct run *r)
 {
     enum { BATCHES = 8 };
     double sum = 0;
     for (int i = 0; r->valid.n && i < BATCHES; i++) {
-        fill(r, &r->valid, i, &r->batch);
+        fill_from(r, &r->valid, i, &r->batch);
         sum += trainer_loss(r->trainer, &r->batch, 0);
     }
     return r->valid.n ? sum / BATCHES : NAN;
@@ -383,24 +406,52 @@ static double rate_at(const struct args *a, int64_t step)
 
 struct sums {
     double loss, norm;
-    int64_t n, tokens, begin_ns;
+    int64_t n, tokens, begin_ns, waited_ns; /* waited: for batches, before */
 };
+
+/* Bytes as planned and as the back end counts them, and the resident set at most since the record
+ * before. */
+static json_t *memory_of(struct run *r)
+{
+    struct memory *m = &r->backend->memory;
+    int64_t resident = resident_peak();
+    json_t *o = json_object();
+    rec_set_int(o, "weights_bytes", (int64_t)m->kind[MEMORY_WEIGHTS]);
+    rec_set_int(o, "activations_bytes", (int64_t)m->kind[MEMORY_ACTIVATIONS]);
+    rec_set_int(o, "allocated_bytes", (int64_t)m->allocated);
+    rec_set_int(o, "allocated_peak_bytes", (int64_t)m->allocated_peak);
+    rec_set_int(o, "planned_bytes", (int64_t)(r->need.parameters + r->need.activations));
+    rec_set_number(o, "process_peak_bytes", resident < 0 ? (double)NAN : (double)resident,
+                   "the system does not tell");
+    memory_reset_peak(m);
+    resident_reset();
+    return o;
+}
 
 static int write_record(struct run *r, int64_t step, struct sums *s, double rate, struct err *e)
 {
     int last = step == r->a->steps;
     double seconds = (double)(clock_ns() - s->begin_ns) * 1e-9;
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "model", r->config.name, "arch",
-                          r->config.family->name, "paradigm",
+    double waited = (double)(loader_waited_ns(r->loader) - s->waited_ns) * 1e-9;
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}",
+                          "model",
+                          r->config.name, "arch", r->config.family->name, "paradigm",
                           config_paradigm_name(r->config.paradigm), "precision", r->a->precision,
+                          "qat", r->a->qat, "loss_form", r->a->loss, "checkpoint_every",
+                          (json_int_t)r->a->every, "loaders", (json_int_t)r->a->loaders,
+                          "parts", (json_int_t)r->a->parts, "ranks", (json_int_t)r->a->ranks,
                           "step", (json_int_t)step, "tokens", (json_int_t)(step * r->a->rows));
+    if (r->config.latents)
+        json_object_set_new(j, "mixer", json_string(config_mixer_name(r->config.mixer)));
     rec_set_number(j, "loss", s->loss / (double)s->n, "not finite");
     if (last || step / r->a->report % 10 == 0)
         rec_set_number(j, "valid_loss", valid_loss(r), "no held-out records");
     rec_set_number(j, "rate", rate, "");
     rec_set_number(j, "grad_norm", s->norm / (double)s->n, "not finite");
     rec_set_number(j, "tokens_per_s", (double)s->tokens / seconds, "");
-    *s = (struct sums){.begin_ns = clock_ns()};
+    rec_set_number(j, "load_wait_ratio", waited / seconds, "");
+    json_object_set_new(j, "memory", memory_of(r));
+    *s = (struct sums){.begin_ns = clock_ns(), .waited_ns = loader_waited_ns(r->loader)};
     return rec_write(&r->records, "train", j, e);
 }
 
@@ -408,11 +459,16 @@ static int train(struct run *r, struct err *e)
 {
     const struct args *a = r->a;
     struct progress p;
+    const struct loader_work work = {fill, r};
+    r->loader = loader_open(&work, (size_t)a->rows, trainer_step(r->trainer), a->steps,
+                            (size_t)a->loaders, e);
+    if (!r->loader)
+        return -1;
     struct sums s = {.begin_ns = clock_ns()};
     progress_start(&p, &r->log, a->common.progress, "steps", a->steps);
     for (int64_t step = trainer_step(r->trainer); step < a->steps; step++) {
-        fill(r, &r->corpus, step, &r->batch);
-        double loss = trainer_loss(r->trainer, &r->batch, 1), rate = rate_at(a, step);
+        const struct train_batch *batch = loader_next(r->loader);
+        double loss = trainer_loss(r->trainer, batch, 1), rate = rate_at(a, step);
         double norm = trainer_update(r->trainer, rate, a->decay, a->clip);
         if (!isfinite(loss) || !isfinite(norm))
             return err_set(
@@ -422,7 +478,7 @@ static int train(struct run *r, struct err *e)
                 (long long)step, loss, norm, r->state);
         s.loss += loss;
         s.norm += norm;
-        s.tokens += (int64_t)(r->batch.seqs * r->batch.len);
+        s.tokens += (int64_t)(batch->seqs * batch->len);
         s.n++;
         if ((step + 1) % a->report == 0 || step + 1 == a->steps) {
             char extra[48];
@@ -431,7 +487,7 @@ static int train(struct run *r, struct err *e)
                 return -1;
             progress_at(&p, step + 1, extra);
         }
-        if ((step + 1) % a->save == 0 && step + 1 < a->steps &&
+        if ((step + 1) % a->save == 0 && step + 1 < a->steps && !r->rank &&
             trainer_save(r->trainer, r->state, r->note, e))
             return -1;
     }
@@ -446,6 +502,8 @@ static const float *values(void *ctx, enum role role, size_t layer)
 
 static int finish(struct run *r, struct err *e)
 {
+    if (r->rank)
+        return 0;
     int64_t times = r->config.latents ? r->a->vi_steps + 1 : 1;
     const struct history_line line = {r->config.name, r->config.family->name, r->a->steps,
                                       r->a->steps * r->a->rows * times};
@@ -461,6 +519,7 @@ static int finish(struct run *r, struct err *e)
 
 static void close_run(struct run *r)
 {
+    loader_close(r->loader);
     trainer_free(r->trainer);
     if (r->a->init)
         checkpoint_close(&r->from);
@@ -481,22 +540,41 @@ static void check(const struct tool *t, const struct args *a, int operands)
         opt_usage(t, "expected --out FOLDER, a corpus file, and of --init and --from one at most");
     if (a->width % a->heads || a->width / a->heads % 2 || a->heads % a->kv_heads)
         opt_usage(t, "--heads must divide --width into even heads, --kv-heads must divide --heads");
+    if (a->ranks > 1 && a->parts > 1 && a->parts != a->ranks)
+        opt_usage(t, "expected --parts or --ranks: a part is what a process takes");
     if (a->min_len > a->max_len || a->max_len > a->rows)
         opt_usage(t, "expected --min-len <= --max-len <= --rows");
+}
+
+/* One of several processes: a part of every batch; only the first says and writes anything. */
+static void join(struct run *r, struct args *a)
+{
+    struct err e = {0};
+    if (ranks_join((size_t)a->ranks, &e))
+        err_die(r->log.tool, &e);
+    a->parts = a->ranks;
+    r->rank = ranks_me();
+    if (!r->rank)
+        return;
+    a->common.output = "/dev/null";
+    a->common.progress = "never";
+    r->log.level = 0;
 }
 
 int main(int argc, char **argv)
 {
     struct args a = {.common = COMMON_DEFAULTS,
                      .arch = "llada", .isa = "auto", .precision = "f32", .dtype = "BF16",
+                     .loss = "fused", .qat = "none", .parts = 1, .ranks = 1,
                      .vocab = 1024, .width = 256, .layers = 4, .heads = 8, .kv_heads = 8,
                      .ffn = 704, .context = 512,
-                     .latents = 4, .window = 256, .vi_steps = 16, .vi_rate = POSTERIOR_RATE,
+                     .latents = 4, .mixer = "swa", .window = 256, .rank = 32,
+                     .vi_steps = 16, .vi_rate = POSTERIOR_RATE,
                      .steps = 8000, .rows = 2048, .min_len = 72, .max_len = 128,
                      .times = 4, .whole = 0.5,
                      .rate = 2e-3, .decay = 0.1, .clip = 1, .warmup = 200,
                      .report = 50, .save = 500};
-    struct opt table[56];
+    struct opt table[64];
     options(table, &a);
     const struct tool tool = {"train-lm",
                               "corpus records in, a small checkpoint and its loss curve out",
@@ -507,6 +585,8 @@ int main(int argc, char **argv)
     struct run r = {.a = &a, .options = table,
                     .log = {tool.name, a.common.quiet ? 0 : 1 + a.common.verbose}};
     struct err e = {0};
+    if (a.ranks > 1)
+        join(&r, &a);
     if (start(&r, argv + first, (size_t)(argc - first), &e) || resume(&r, &e) ||
         rec_open(&r.records, &a.common, tool.name, argc, argv, NULL, &e))
         err_die(tool.name, &e);
@@ -517,5 +597,7 @@ int main(int argc, char **argv)
     close_run(&r);
     if (bad)
         err_die(tool.name, &e);
+    if (a.ranks > 1)
+        ranks_leave();
     return EXIT_OK;
 }

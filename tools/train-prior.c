@@ -5,6 +5,10 @@
  * transformer learns the law of these draws (lib/train/dit.h). Every tenth document is held out: by
  * them the record at the end says what the prior is worth beside N(0, I), both as bounds of
  * KL(q(z|x) || prior).
+ *
+ * Interrupted, it goes on with the numbers that it would have had: OUT.fits has the draws so far,
+ * OUT.state the transformer, with its moments and its average. What a batch of documents or of
+ * draws holds is a function of seed and step.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -13,16 +17,21 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
+#include "lib/base/hash.h"
 #include "lib/base/mem.h"
 #include "lib/base/progress.h"
 #include "lib/base/rng.h"
+#include "kernels/finite.h"
 #include "lib/checkpoint/manifest.h"
+#include "lib/checkpoint/safetensors.h"
 #include "lib/decode/prior.h"
 #include "lib/network/latent.h"
+#include "lib/record/json.h"
 #include "lib/record/rec.h"
 #include "lib/run/engine.h"
 #include "lib/train/posterior.h"
 #include "lib/train/training_batch.h"
+#include "lib/train/training_note.h"
 
 enum { HELD = 10 /* one in so many */ };
 
@@ -30,7 +39,8 @@ struct args {
     struct common common;
     struct engine engine;
     const char *out;
-    int64_t count, vi_steps, rows, max_len, width, layers, heads, batch, steps, report, bound;
+    int64_t count, vi_steps, rows, max_len, width, layers, heads, batch, steps, report, bound,
+        save;
     double vi_rate, rate, keep, warmup;
 };
 
@@ -41,7 +51,8 @@ static const char notes[] =
     "Documents are records {text, reference}. The prior predicts v of a cosine schedule, AdamW\n"
     "with linear warm-up; what is kept is a running average of its weights. The record of kind\n"
     "prior says for held-out documents the KL of their posteriors to N(0, I) and to the prior,\n"
-    "both in nats a document, the second as an upper bound.\n";
+    "both in nats a document, the second as an upper bound. Interrupted, it goes on from\n"
+    "OUT.fits and OUT.state with the same command, to the same bits.\n";
 
 static void options(struct opt *o, struct args *a)
 {
@@ -71,6 +82,8 @@ static void options(struct opt *o, struct args *a)
         {"bound-steps", 0, OPT_INT, &a->bound, 1, 100000, .arg = "N",
          .help = "steps of the bound (200)"},
         {"report", 0, OPT_INT, &a->report, 1, 1000000, .arg = "N", .help = "steps a record (50)"},
+        {"save", 0, OPT_INT, &a->save, 1, 1000000, .arg = "N",
+         .help = "steps, or batches of documents, a state (200)"},
         OPT_COMMON(a->common),
         {0}};
     memcpy(o, table, sizeof table);
@@ -78,6 +91,7 @@ static void options(struct opt *o, struct args *a)
 
 struct run {
     const struct args *a;
+    const struct opt *options; /* the table that filled it */
     struct log log;
     struct rec_writer records;
     struct checkpoint model;
@@ -87,8 +101,124 @@ struct run {
     float *z;            /* [n, L n D] a draw of each posterior; the last ones are held out */
     double *kl, *log_q;  /* [n] to N(0, I); log q of the draw */
     size_t n, held, each;
+    int64_t batches;     /* of documents, fitted so far */
     struct dit *prior;
+    char *path, *fits, *state;
+    json_t *note;        /* what must be equal for a state to fit */
 };
+
+/* ---- states ---- */
+
+static int make_note(struct run *r, struct err *e)
+{
+    static const char *const harmless[] = {"model", "limit", "verify", NULL}; /* hashes tell */
+    json_t *about = checkpoint_describe(&r->model, e), *file, *hashes = json_array();
+    size_t i;
+    char hex[65];
+    json_array_foreach(json_object_get(about, "files"), i, file)
+        json_array_append(hashes, json_object_get(file, "sha256"));
+    json_t *note = r->note = training_note(r->options, harmless);
+    json_object_set_new(note, "model", hashes);
+    training_batch_hash(&r->corpus, hex);
+    json_object_set_new(note, "corpus", json_string(hex));
+    int bad = about ? 0 : -1;
+    json_decref(about);
+    return bad;
+}
+
+static struct tensor flat(const char *name, const char *dtype, const void *data, size_t n,
+                          size_t bytes)
+{
+    struct tensor t = {.name = (char *)(uintptr_t)name, .rank = 1, .shape = {n}, .bytes = bytes,
+                       .data = data};
+    snprintf(t.dtype, sizeof t.dtype, "%s", dtype);
+    return t;
+}
+
+static int save_fits(const struct run *r, struct err *e)
+{
+    json_t *note = json_copy(r->note);
+    json_object_set_new(note, "documents", json_integer((json_int_t)r->n));
+    json_object_set_new(note, "batches", json_integer((json_int_t)r->batches));
+    char *text = json_dumps(note, JSON_COMPACT);
+    size_t values = r->n * r->each, len = strlen(text);
+    const struct tensor list[] = {flat("z", "F32", r->z, values, values * sizeof *r->z),
+                                  flat("kl", "F64", r->kl, r->n, r->n * sizeof *r->kl),
+                                  flat("log_q", "F64", r->log_q, r->n, r->n * sizeof *r->log_q),
+                                  flat("note", "U8", text, len, len)};
+    int bad = safetensors_write(r->fits, list, sizeof list / sizeof *list, NULL, e);
+    free(text);
+    json_decref(note);
+    return bad;
+}
+
+static int take(const struct run *r, const struct tensors *f, const char *name, void *out,
+                size_t bytes, struct err *e)
+{
+    const struct tensor *t = safetensors_find(f, name);
+    if (!t || t->bytes != bytes)
+        return err_set(e, EXIT_BAD_DATA, "%s: %s: expected %zu bytes", r->fits, name, bytes);
+    memcpy(out, t->data, bytes);
+    return 0;
+}
+
+static int take_fits(struct run *r, const struct tensors *f, const json_t *note, struct err *e)
+{
+    int64_t n;
+    if (training_note_check(r->note, note, r->fits, e) ||
+        json_int(note, r->fits, "documents", 0, r->a->count, &n, e) ||
+        json_int(note, r->fits, "batches", 0, INT64_MAX, &r->batches, e) ||
+        take(r, f, "z", r->z, (size_t)n * r->each * sizeof *r->z, e) ||
+        take(r, f, "kl", r->kl, (size_t)n * sizeof *r->kl, e) ||
+        take(r, f, "log_q", r->log_q, (size_t)n * sizeof *r->log_q, e))
+        return -1;
+    if (!finite_floats(r->z, (size_t)n * r->each))
+        return err_set(e, EXIT_BAD_DATA, "%s: z: holds a value that is not finite", r->fits);
+    r->n = (size_t)n;
+    return 0;
+}
+
+/* Draws of a former run of the same command, where there are any. Without them a state of the prior
+ * belongs to nothing. */
+static int restore_fits(struct run *r, struct err *e)
+{
+    if (!file_exists(r->fits)) {
+        unlink(r->state);
+        return 0;
+    }
+    struct tensors *f = safetensors_open_file(r->fits, e);
+    const struct tensor *t = f ? safetensors_find(f, "note") : NULL;
+    json_t *note = t ? json_bytes((const char *)t->data, t->bytes, r->fits, e) : NULL;
+    if (f && !t)
+        err_set(e, EXIT_BAD_DATA, "%s: no 'note': not a state of train-prior", r->fits);
+    int bad = note ? take_fits(r, f, note, e) : -1;
+    json_decref(note);
+    if (f)
+        safetensors_close(f);
+    if (!bad)
+        log_note(&r->log, "going on after %zu documents", r->n);
+    return bad;
+}
+
+static int restore_prior(struct run *r, struct err *e)
+{
+    if (!file_exists(r->state))
+        return 0;
+    struct dit *former = dit_open(r->state, r->backend, (size_t)r->a->batch, e);
+    if (!former)
+        return -1;
+    const struct dit_shape *s = dit_shape_of(former), *mine = dit_shape_of(r->prior);
+    if (s->tokens != mine->tokens || s->values != mine->values || s->width != mine->width ||
+        s->layers != mine->layers || s->heads != mine->heads || dit_step(former) > r->a->steps) {
+        dit_free(former);
+        return err_set(e, EXIT_BAD_DATA, "%s: of another shape: remove the file to begin anew",
+                       r->state);
+    }
+    dit_free(r->prior);
+    r->prior = former;
+    log_note(&r->log, "going on after step %lld", (long long)dit_step(former));
+    return 0;
+}
 
 /* ---- latents ---- */
 
@@ -146,9 +276,12 @@ static int fit_all(struct run *r, struct err *e)
 {
     const struct args *a = r->a;
     size_t rows = (size_t)a->rows, most = rows / TRAINING_ROW_LEAST, count = (size_t)a->count;
+    if (r->n == count)
+        return 0;
     struct posterior q;
     struct parameters *w = parameters_read(&r->network);
-    struct backprop *t = w ? backprop_make(w, rows, most, DTYPE_F32) : NULL;
+    const struct backprop_how how = {.products = DTYPE_F32, .latents = 1};
+    struct backprop *t = w ? backprop_make_as(w, rows, most, &how) : NULL;
     if (!t || posterior_make(&q, &r->model.config, r->backend, most))
         return err_set(e, EXIT_FAILED_RECORDS, "%s: out of memory for gradients over %zu tokens",
                        r->model.config.name, rows);
@@ -158,12 +291,12 @@ static int fit_all(struct run *r, struct err *e)
     uint64_t *keys = mem_zero(most, sizeof *keys);
     struct progress p;
     progress_start(&p, &r->log, a->common.progress, "documents", a->count);
-    r->z = mem_alloc(count * r->each * sizeof *r->z);
-    r->kl = mem_alloc(count * sizeof *r->kl);
-    r->log_q = mem_alloc(count * sizeof *r->log_q);
-    for (int64_t step = 0; r->n < count; step++) {
-        training_batch_documents(&r->corpus, step, rows, (size_t)a->max_len, &b);
+    int bad = 0;
+    while (!bad && r->n < count) {
+        training_batch_documents(&r->corpus, r->batches++, rows, (size_t)a->max_len, &b);
         fit_batch(r, &q, t, &b, keys);
+        if (r->batches % a->save == 0 || r->n == count)
+            bad = save_fits(r, e);
         progress_at(&p, (int64_t)r->n, NULL);
     }
     progress_end(&p);
@@ -173,7 +306,7 @@ static int fit_all(struct run *r, struct err *e)
     void *own[] = {b.token, b.target, b.weight, keys};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         free(own[i]);
-    return 0;
+    return bad;
 }
 
 /* ---- the prior ---- */
@@ -194,11 +327,12 @@ static int train(struct run *r, struct err *e)
     size_t n = r->n - r->held, batch = (size_t)a->batch;
     uint64_t seed = rng_derive((uint64_t)a->common.seed, "prior");
     float *z = mem_alloc(batch * r->each * sizeof *z);
-    double loss = 0, norm = 0;
+    double loss = 0, norm = 0, of = 0;
     struct progress p;
+    int bad = 0;
     progress_start(&p, &r->log, a->common.progress, "steps", a->steps);
     dit_standardize(r->prior, r->z, n);
-    for (int64_t step = 0; step < a->steps; step++) {
+    for (int64_t step = dit_step(r->prior); !bad && step < a->steps; step++) {
         for (size_t s = 0; s < batch; s++) {
             struct rng lot = {seed, (uint64_t)step, s << 8};
             memcpy(z + s * r->each, r->z + rng_below(&lot, n) * r->each, r->each * sizeof *z);
@@ -207,17 +341,18 @@ static int train(struct run *r, struct err *e)
         double warm = fmin(1, (double)(step + 1) / a->warmup);
         loss += dit_loss(r->prior, z, batch, seed, (uint64_t)step, 1);
         norm += dit_update(r->prior, a->rate * warm, 1, fmin(a->keep, (double)step / 10));
-        if ((step + 1) % a->report && step + 1 < a->steps)
+        of++;
+        if ((step + 1) % a->save == 0)
+            bad = dit_save(r->prior, r->state, 1, e);
+        if (bad || ((step + 1) % a->report && step + 1 < a->steps))
             continue;
-        double of = (double)(step % a->report + 1);
-        if (write_step(r, step + 1, loss / of, norm / of, e))
-            return -1;
-        loss = norm = 0;
+        bad = write_step(r, step + 1, loss / of, norm / of, e);
+        loss = norm = of = 0;
         progress_at(&p, step + 1, NULL);
     }
     progress_end(&p);
     free(z);
-    return 0;
+    return bad;
 }
 
 /* KL(q || p) = E[log q] - E[log p], one draw a document. */
@@ -245,17 +380,29 @@ static int write_worth(struct run *r, struct err *e)
 static int save(struct run *r, struct err *e)
 {
     const char *folder = r->model.folder;
-    char *path = r->a->out ? mem_text(r->a->out) : mem_format("%s/" PRIOR_FILE, folder);
     char *manifest = mem_format("%s/" MANIFEST, folder); /* of a prior that goes now */
-    int bad = dit_save(r->prior, path, 0, e), listed = !r->a->out && !access(manifest, F_OK);
+    int bad = dit_save(r->prior, r->path, 0, e), listed = !r->a->out && !access(manifest, F_OK);
+    if (!bad) {
+        unlink(r->fits);
+        unlink(r->state);
+    }
     if (!bad && listed)
         bad = unlink(manifest) || manifest_make(folder, NULL, e);
     free(manifest);
-    free(path);
     return bad;
 }
 
 /* ---- the run ---- */
+
+/* For the draws, with those that are there already. */
+static int make_room(struct run *r, struct err *e)
+{
+    size_t count = (size_t)r->a->count;
+    r->z = mem_alloc(count * r->each * sizeof *r->z);
+    r->kl = mem_alloc(count * sizeof *r->kl);
+    r->log_q = mem_alloc(count * sizeof *r->log_q);
+    return restore_fits(r, e);
+}
 
 static int open_model(struct run *r, struct err *e)
 {
@@ -269,6 +416,10 @@ static int open_model(struct run *r, struct err *e)
     if (engine_open(g, &r->backend, e) ||
         engine_load(g, &r->network, r->backend, &r->model, e))
         return -1;
+    r->path = r->a->out ? mem_text(r->a->out)
+                        : mem_format("%s/" PRIOR_FILE, r->model.folder);
+    r->fits = mem_format("%s.fits", r->path);
+    r->state = mem_format("%s.state", r->path);
     r->each = c->layers * c->latents * c->width;
     const struct dit_shape s = {c->layers * c->latents, c->width, (size_t)r->a->width,
                                 (size_t)r->a->layers, (size_t)r->a->heads};
@@ -284,9 +435,10 @@ static void close_run(struct run *r)
     backend_close(r->backend);
     checkpoint_close(&r->model);
     training_batch_free(&r->corpus);
-    free(r->z);
-    free(r->kl);
-    free(r->log_q);
+    json_decref(r->note);
+    void *own[] = {r->z, r->kl, r->log_q, r->path, r->fits, r->state};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        free(own[i]);
 }
 
 int main(int argc, char **argv)
@@ -295,7 +447,7 @@ int main(int argc, char **argv)
                      .count = 1000, .vi_steps = 16, .vi_rate = POSTERIOR_RATE, .rows = 1024,
                      .max_len = 128, .width = 96, .layers = 3, .heads = 4, .batch = 32,
                      .steps = 2000, .rate = 1e-3, .keep = 0.995, .warmup = 100, .bound = 200,
-                     .report = 50};
+                     .report = 50, .save = 200};
     struct opt table[56];
     options(table, &a);
     const struct tool tool = {"train-prior",
@@ -306,9 +458,11 @@ int main(int argc, char **argv)
         opt_usage(&tool, "expected -m MODEL, a corpus file, and --heads that divide --width");
     if (a.max_len > a.rows) /* no document would ever fit */
         opt_usage(&tool, "expected --max-len <= --rows");
-    struct run r = {.a = &a, .log = {tool.name, a.common.quiet ? 0 : 1 + a.common.verbose}};
+    struct run r = {.a = &a, .options = table,
+                    .log = {tool.name, a.common.quiet ? 0 : 1 + a.common.verbose}};
     struct err e = {0};
     if (open_model(&r, &e) || read_corpus(&r, argv + first, (size_t)(argc - first), &e) ||
+        make_note(&r, &e) || make_room(&r, &e) || restore_prior(&r, &e) ||
         rec_open(&r.records, &a.common, tool.name, argc, argv, NULL, &e))
         err_die(tool.name, &e);
     int bad = fit_all(&r, &e);

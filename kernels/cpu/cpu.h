@@ -62,6 +62,11 @@ void CPU(wkv_back)(struct backend *b, const struct wkv_back *a, void *work);
 size_t CPU(wkv_back_work)(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
                           size_t head_dim);
 
+void CPU(shift)(struct backend *b, const struct shift *a);
+void CPU(squash)(struct backend *b, const struct squash *a);
+void CPU(removal)(struct backend *b, const struct removal *a);
+void CPU(heads_out)(struct backend *b, const struct heads_out *a);
+
 extern const struct ops OWN_CPU(ops);
 
 /* kernels/train.h */
@@ -71,6 +76,10 @@ void CPU(swiglu_back)(struct backend *b, float *dgate, float *dup, const float *
                       const float *gate, const float *up, size_t n);
 void CPU(attention_back)(struct backend *b, const struct attn_back *a, float *work);
 size_t CPU(attention_back_work)(const struct backend *b, size_t len, size_t head_dim);
+void CPU(shift_back)(struct backend *b, const struct shift_back *a);
+void CPU(squash_back)(struct backend *b, const struct squash_back *a);
+void CPU(heads_out_back)(struct backend *b, const struct heads_out_back *a);
+void CPU(removal_back)(struct backend *b, const struct removal_back *a);
 double CPU(cross_entropy)(struct backend *b, float *logits, const int32_t *target,
                           const float *weight, size_t T, size_t V, double *work);
 double CPU(squares)(struct backend *b, const float *x, size_t n, double *work);

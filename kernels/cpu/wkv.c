@@ -402,7 +402,8 @@ static void one_head(const struct wkv *a, size_t seq, size_t h, float *work)
     const struct attn_seq *s = &in->seqs[seq];
     const size_t E = in->head_dim, stride = in->heads * E, rows = (size_t)s->rows;
     struct chunk c = CPU(wkv_chunk_cut)(in, h, work);
-    float *state = a->state + (seq * in->heads + h) * E * E, *S = state;
+    const size_t own = a->at ? (size_t)a->at[seq] : seq;
+    float *state = a->state + (own * in->heads + h) * E * E, *S = state;
     if (c.width != E) {
         S = work + CPU(wkv_chunk_floats)(E);
         wkv_rows_in(S, c.width, state, E, E, E);

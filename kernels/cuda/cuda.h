@@ -118,6 +118,12 @@ void cuda_wkv_back(struct backend *b, const struct wkv_back *a, void *work);
 size_t cuda_wkv_back_work(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
                           size_t head_dim);
 
+/* mixing.cu */
+void cuda_shift(struct backend *b, const struct shift *a);
+void cuda_squash(struct backend *b, const struct squash *a);
+void cuda_removal(struct backend *b, const struct removal *a);
+void cuda_heads_out(struct backend *b, const struct heads_out *a);
+
 #ifdef __cplusplus
 }
 #endif

@@ -53,5 +53,9 @@ const struct ops cuda_ops = {
     .wkv_work = cuda_wkv_work,
     .wkv_back = cuda_wkv_back,
     .wkv_back_work = cuda_wkv_back_work,
+    .shift = cuda_shift,
+    .squash = cuda_squash,
+    .removal = cuda_removal,
+    .heads_out = cuda_heads_out,
     .close = cuda_close,
 };

@@ -31,7 +31,7 @@ static __global__ void __launch_bounds__(N) wkv_tokens(struct wkv w)
     wait_for_inputs();
     SHARED(struct tokens, m);
     const struct wkv_rows &in = w.in;
-    const struct place p = place_here(in);
+    const struct place p = place_here(in, w.at);
     const unsigned j = threadIdx.x;
     float *state = w.state + p.state, s[N];
     bool there = j < p.E;
@@ -163,7 +163,7 @@ static __global__ void __launch_bounds__(THREADS) wkv_chunks_of(struct wkv w, st
     let_next_start();
     wait_for_inputs();
     SHARED(struct room, m);
-    const struct place p = place_here(w.in);
+    const struct place p = place_here(w.in, w.at);
     const size_t head = p.seq * w.in.heads + p.head;
     state_load(m->s, w.state ? w.state + p.state : NULL, p.E);
     for (size_t first = 0; first < p.rows; first += C) {
@@ -226,7 +226,7 @@ void cuda_wkv(struct backend *b, const struct wkv *w, void *work)
 void cuda_wkv_keep(struct backend *b, const struct wkv_rows *in, const float *state,
                    const struct wkv_kept *to)
 {
-    const struct wkv w = {*in, const_cast<float *>(state), NULL, WKV_CHUNKED};
+    const struct wkv w = {*in, const_cast<float *>(state), NULL, WKV_CHUNKED, NULL};
     launch(b, in->a ? wkv_chunks_of<true, true> : wkv_chunks_of<false, true>, heads_of(in),
            dim3(THREADS), sizeof(struct room), w, *to);
 }

@@ -22,17 +22,17 @@ struct chunk {
     float read[C * PAIR_ROW], solve[C * PAIR_ROW]; /* A^rk, A^rb; A^ak, A^ab */
 };
 
-/* The head of this block. */
+/* The head of this block; at: struct wkv. */
 struct place {
     size_t seq, head, E, first, rows, stride, state;
 };
 
-DEVICE struct place place_here(const struct wkv_rows &in)
+DEVICE struct place place_here(const struct wkv_rows &in, const int32_t *at)
 {
     struct attn_seq s = in.seqs[blockIdx.y];
-    size_t E = in.head_dim, at = (size_t)blockIdx.y * in.heads + blockIdx.x;
+    size_t E = in.head_dim, own = at ? (size_t)at[blockIdx.y] : blockIdx.y;
     return {blockIdx.y, blockIdx.x, E, (size_t)s.row_begin, (size_t)s.rows, in.heads * E,
-            at * E * E};
+            (own * in.heads + blockIdx.x) * E * E};
 }
 
 /* Tokens from `first` on, `most` of them at most. */

@@ -273,7 +273,7 @@ static __global__ void __launch_bounds__(THREADS) wkv_chunks_back(struct job j)
     let_next_start();
     wait_for_inputs();
     SHARED(struct room, m);
-    const struct place p = place_here(j.a.in);
+    const struct place p = place_here(j.a.in, NULL);
     const size_t head = p.seq * j.a.in.heads + p.head;
     float du = 0;
     state_load(m->g, j.a.dstate ? j.a.dstate + p.state : NULL, p.E);

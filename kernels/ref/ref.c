@@ -10,6 +10,7 @@
 #include "kernels/host.h"
 #include "kernels/quant.h"
 #include "kernels/ref/mat.h"
+#include "kernels/ref/mixing.h"
 #include "kernels/ref/wkv.h"
 #include "kernels/reuse.h"
 #include "kernels/train.h"
@@ -413,6 +414,10 @@ const struct ops ops_ref = {
     .wkv_work = ref_wkv_work,
     .wkv_back = ref_wkv_back,
     .wkv_back_work = ref_wkv_back_work,
+    .shift = ref_shift,
+    .squash = ref_squash,
+    .removal = ref_removal,
+    .heads_out = ref_heads_out,
     .gemm = gemm,
     .gemm_work = gemm_work,
     .rope = rope,

@@ -91,7 +91,8 @@ void ref_wkv(struct backend *b, const struct wkv *a, void *work)
     double *before = work, *behind = before + E * E, *x = behind + E * E;
     for (size_t s = 0; s < in->n_seqs; s++)
         for (size_t h = 0; h < in->heads; h++) {
-            float *state = a->state + (s * in->heads + h) * E * E;
+            size_t own = a->at ? (size_t)a->at[s] : s;
+            float *state = a->state + (own * in->heads + h) * E * E;
             widen(behind, state, E * E);
             for (size_t t = 0; t < (size_t)in->seqs[s].rows; t++) {
                 struct token p = token_at(in, first_row(in, s) + t, h);

@@ -95,10 +95,14 @@ static void add_loss(struct runset *s, const json_t *r)
 {
     const char *model = rec_text(r, "model");
     double tokens = rec_number(r, "tokens"), steps = rec_number(r, "step");
+    const json_t *memory = json_object_get(r, "memory");
     MEM_GROW(s->losses, s->n_losses, s->cap_losses);
     s->losses[s->n_losses++] = (struct run_loss){
         .model = text_once(s, model ? model : "model"), .at = isnan(tokens) ? steps : tokens,
         .loss = rec_number(r, "loss"), .held = rec_number(r, "valid_loss"),
+        .norm = rec_number(r, "grad_norm"), .speed = rec_number(r, "tokens_per_s"),
+        .allocated_mb = rec_number(memory, "allocated_peak_bytes") / 1e6,
+        .resident_mb = rec_number(memory, "process_peak_bytes") / 1e6,
         .by_steps = isnan(tokens), .is_diffusion = about_is_diffusion(r)};
 }
 

@@ -25,6 +25,8 @@ struct run_loss {      /* one training record */
     const char *model; /* borrowed */
     double at;         /* tokens seen; steps where these are not said */
     double loss, held; /* of the corpus; of held-out documents; NaN */
+    double norm, speed; /* of the gradient; tokens a second; NaN */
+    double allocated_mb, resident_mb; /* of the back end, of the process, at most; NaN */
     int by_steps, is_diffusion; /* is_diffusion: as about_is_diffusion() says */
 };
 

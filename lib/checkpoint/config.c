@@ -20,11 +20,37 @@ int config_denoises(const struct config *c)
     return c->paradigm == PARADIGM_MASKED_DIFFUSION || c->paradigm == PARADIGM_BLOCK_DIFFUSION;
 }
 
+const char *config_mixer_name(enum mixer m)
+{
+    static const char *const names[MIXERS] = {"swa", "rwkv6", "rwkv7"};
+    return names[m];
+}
+
+int config_recurs(const struct config *c)
+{
+    return c->mixer != MIXER_ATTENTION;
+}
+
+size_t config_state(const struct config *c)
+{
+    return c->heads * c->head_dim * c->head_dim + c->width;
+}
+
+/* What the mixer of a layer has beside r, k, v and o. */
+static size_t mixer_parameters(const struct config *c)
+{
+    size_t D = c->width, q = c->heads * c->head_dim, low = c->rank * (D + q);
+    if (c->mixer == MIXER_RWKV6)
+        return 6 * D + 4 * q + 10 * c->rank * D + q * D + low;
+    return c->mixer == MIXER_RWKV7 ? 6 * D + 8 * q + 4 * low : 0;
+}
+
 size_t config_parameters(const struct config *c)
 {
     size_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
     size_t layer = 2 * c->width + 2 * q * c->width + 2 * kv * c->width + 3 * c->ffn * c->width;
     layer += (c->qkv_bias ? q + 2 * kv : 0) + (c->qk_norm ? 2 * c->head_dim : 0);
+    layer += mixer_parameters(c);
     layer += c->latents ? c->width + 2 * q * c->width + 2 * kv * c->width : 0;
     return (c->tied ? 1 : 2) * c->vocab * c->width + c->layers * layer + c->width;
 }

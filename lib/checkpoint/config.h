@@ -20,6 +20,10 @@ enum paradigm { PARADIGM_AUTOREGRESSIVE, PARADIGM_MASKED_DIFFUSION, PARADIGM_BLO
 /* "autoregressive", "masked_diffusion", "block_diffusion", "latent": what records call it. */
 const char *config_paradigm_name(enum paradigm p);
 
+/* How a layer moves what is said between tokens: attention, or a recurrence of fixed state
+ * (kernels/wkv.h). */
+enum mixer { MIXER_ATTENTION, MIXER_RWKV6, MIXER_RWKV7, MIXERS };
+
 /* A quantization is named by the format of the blocks' matrices (quantization.h), or is one of its
  * own for each part of each layer, as config.mix says. */
 #define QUANT_NONE DTYPE_F32
@@ -50,6 +54,8 @@ struct config {
     enum mask attends;    /* which keys a row sees */
     size_t attends_block; /* B of MASK_BLOCK_CAUSAL, else 0 */
     size_t window;        /* with MASK_CAUSAL: a row sees so many positions; 0: all up to its own */
+    enum mixer mixer;
+    size_t rank;          /* R of the low-rank parts of RWKV; 0: none */
     size_t latents;       /* n: latent vectors [D] that each layer reads besides; 0: none */
     double norm_eps;
     double rope_theta;
@@ -69,6 +75,12 @@ struct config {
 
 /* 1: it fills in masks, so it has a mask token and ends with an eos; 0: left to right. */
 int config_denoises(const struct config *c);
+
+const char *config_mixer_name(enum mixer m); /* "swa", "rwkv6", "rwkv7": of a latent model */
+/* 1: the mixer keeps a state a text, in place of keys and values. Then K = H. */
+int config_recurs(const struct config *c);
+/* fp32 values of that state in a layer: H E^2 of the recurrence, D of the row before. */
+size_t config_state(const struct config *c);
 
 /* Parameters that a forward pass reads (embedding counted once when tied), and all of them. */
 size_t config_parameters(const struct config *c);

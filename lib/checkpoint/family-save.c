@@ -96,6 +96,8 @@ static json_t *config_json(const struct config *c)
                                       "original_max_position_embeddings",
                                       (json_int_t)c->rope_original_context));
     set_fixed(o, f->fixed);
+    if (f->say)
+        f->say(o, c);
     set_ids(o, c);
     return o;
 }

@@ -57,6 +57,7 @@ struct family_fixed {
 #define FAMILY_WIDTH_MAX (INT64_C(1) << 20)
 #define FAMILY_VOCAB_MAX (INT64_C(1) << 20)
 #define FAMILY_CONTEXT_MAX (INT64_C(1) << 24)
+#define FAMILY_RANK 32 /* of the low-rank parts of RWKV where nobody says another */
 #define FAMILY_AT(member) offsetof(struct config, member)
 /* hidden_size, num_hidden_layers, ...: what most families call them. */
 extern const struct family_number family_hugging_face_numbers[];
@@ -97,7 +98,10 @@ struct family {
     const char *const *finished; /* keys that `finish` reads; both end with NULL and may be NULL */
     /* What the tables cannot say, once they are read. NULL: nothing. -1: refused. */
     int (*finish)(struct config *c, const struct family_source *s);
+    /* Sets those of the keys that `finish` reads which say this shape. NULL: none. */
+    void (*say)(json_t *json, const struct config *c);
     const struct family_shape *shapes; /* ends with a row without a name */
+    const enum mixer *mixers; /* of each of them; NULL: attention */
 };
 
 #define FAMILIES(FAMILY) FAMILY(llama) FAMILY(llada) FAMILY(qwen2) FAMILY(qwen3) FAMILY(ltm)

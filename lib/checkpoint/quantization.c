@@ -26,7 +26,8 @@ int quantization_named(const char *name, enum dtype *q)
 
 enum part quantization_part(const struct config *c, enum role r)
 {
-    if (role_is_vector(r) || !role_layers(c, r) || (r == ROLE_EMBED && !c->tied))
+    if (role_is_vector(r) || role_is_low_rank(r) || !role_layers(c, r) ||
+        (r == ROLE_EMBED && !c->tied))
         return LAYER_PARTS;
     if (r == ROLE_HEAD || r == ROLE_EMBED)
         return PART_HEAD;

@@ -4,36 +4,72 @@
  */
 #include "lib/checkpoint/role.h"
 
-enum kind { MATRIX, GAIN, BIAS };
+enum kind { MATRIX, GAIN, BIAS, TERM /* a vector of a mixer */ };
+enum { SIX = 1 << MIXER_RWKV6, SEVEN = 1 << MIXER_RWKV7 };
 struct row {
     const char *name;
     int per_layer;
     enum kind kind;
     enum role_along rows, cols;
+    int mixers; /* 1 << enum mixer of those that have it; 0: it is not a mixer's */
 };
 static const struct row table[ROLE_COUNT] = {
-    [ROLE_EMBED] = {"embed", 0, MATRIX, ALONG_VOCAB, ALONG_WIDTH},
-    [ROLE_ATTN_NORM] = {"attn_norm", 1, GAIN, ALONG_WIDTH, ALONG_ONE},
-    [ROLE_Q] = {"q", 1, MATRIX, ALONG_QUERY, ALONG_WIDTH},
-    [ROLE_K] = {"k", 1, MATRIX, ALONG_KEY, ALONG_WIDTH},
-    [ROLE_V] = {"v", 1, MATRIX, ALONG_KEY, ALONG_WIDTH},
-    [ROLE_O] = {"o", 1, MATRIX, ALONG_WIDTH, ALONG_QUERY},
-    [ROLE_FFN_NORM] = {"ffn_norm", 1, GAIN, ALONG_WIDTH, ALONG_ONE},
-    [ROLE_GATE] = {"gate", 1, MATRIX, ALONG_FFN, ALONG_WIDTH},
-    [ROLE_UP] = {"up", 1, MATRIX, ALONG_FFN, ALONG_WIDTH},
-    [ROLE_DOWN] = {"down", 1, MATRIX, ALONG_WIDTH, ALONG_FFN},
-    [ROLE_NORM] = {"norm", 0, GAIN, ALONG_WIDTH, ALONG_ONE},
-    [ROLE_HEAD] = {"head", 0, MATRIX, ALONG_VOCAB, ALONG_WIDTH},
-    [ROLE_Q_BIAS] = {"q_bias", 1, BIAS, ALONG_QUERY, ALONG_ONE},
-    [ROLE_K_BIAS] = {"k_bias", 1, BIAS, ALONG_KEY, ALONG_ONE},
-    [ROLE_V_BIAS] = {"v_bias", 1, BIAS, ALONG_KEY, ALONG_ONE},
-    [ROLE_Q_NORM] = {"q_norm", 1, GAIN, ALONG_HEAD, ALONG_ONE},
-    [ROLE_K_NORM] = {"k_norm", 1, GAIN, ALONG_HEAD, ALONG_ONE},
-    [ROLE_CROSS_NORM] = {"cross_norm", 1, GAIN, ALONG_WIDTH, ALONG_ONE},
-    [ROLE_CROSS_Q] = {"cross_q", 1, MATRIX, ALONG_QUERY, ALONG_WIDTH},
-    [ROLE_CROSS_K] = {"cross_k", 1, MATRIX, ALONG_KEY, ALONG_WIDTH},
-    [ROLE_CROSS_V] = {"cross_v", 1, MATRIX, ALONG_KEY, ALONG_WIDTH},
-    [ROLE_CROSS_O] = {"cross_o", 1, MATRIX, ALONG_WIDTH, ALONG_QUERY},
+    [ROLE_EMBED] = {"embed", 0, MATRIX, ALONG_VOCAB, ALONG_WIDTH, 0},
+    [ROLE_ATTN_NORM] = {"attn_norm", 1, GAIN, ALONG_WIDTH, ALONG_ONE, 0},
+    [ROLE_Q] = {"q", 1, MATRIX, ALONG_QUERY, ALONG_WIDTH, 0},
+    [ROLE_K] = {"k", 1, MATRIX, ALONG_KEY, ALONG_WIDTH, 0},
+    [ROLE_V] = {"v", 1, MATRIX, ALONG_KEY, ALONG_WIDTH, 0},
+    [ROLE_O] = {"o", 1, MATRIX, ALONG_WIDTH, ALONG_QUERY, 0},
+    [ROLE_FFN_NORM] = {"ffn_norm", 1, GAIN, ALONG_WIDTH, ALONG_ONE, 0},
+    [ROLE_GATE] = {"gate", 1, MATRIX, ALONG_FFN, ALONG_WIDTH, 0},
+    [ROLE_UP] = {"up", 1, MATRIX, ALONG_FFN, ALONG_WIDTH, 0},
+    [ROLE_DOWN] = {"down", 1, MATRIX, ALONG_WIDTH, ALONG_FFN, 0},
+    [ROLE_NORM] = {"norm", 0, GAIN, ALONG_WIDTH, ALONG_ONE, 0},
+    [ROLE_HEAD] = {"head", 0, MATRIX, ALONG_VOCAB, ALONG_WIDTH, 0},
+    [ROLE_Q_BIAS] = {"q_bias", 1, BIAS, ALONG_QUERY, ALONG_ONE, 0},
+    [ROLE_K_BIAS] = {"k_bias", 1, BIAS, ALONG_KEY, ALONG_ONE, 0},
+    [ROLE_V_BIAS] = {"v_bias", 1, BIAS, ALONG_KEY, ALONG_ONE, 0},
+    [ROLE_Q_NORM] = {"q_norm", 1, GAIN, ALONG_HEAD, ALONG_ONE, 0},
+    [ROLE_K_NORM] = {"k_norm", 1, GAIN, ALONG_HEAD, ALONG_ONE, 0},
+    [ROLE_CROSS_NORM] = {"cross_norm", 1, GAIN, ALONG_WIDTH, ALONG_ONE, 0},
+    [ROLE_CROSS_Q] = {"cross_q", 1, MATRIX, ALONG_QUERY, ALONG_WIDTH, 0},
+    [ROLE_CROSS_K] = {"cross_k", 1, MATRIX, ALONG_KEY, ALONG_WIDTH, 0},
+    [ROLE_CROSS_V] = {"cross_v", 1, MATRIX, ALONG_KEY, ALONG_WIDTH, 0},
+    [ROLE_CROSS_O] = {"cross_o", 1, MATRIX, ALONG_WIDTH, ALONG_QUERY, 0},
+    [ROLE_SHIFT_R] = {"shift_r", 1, TERM, ALONG_WIDTH, ALONG_ONE, SIX | SEVEN},
+    [ROLE_SHIFT_W] = {"shift_w", 1, TERM, ALONG_WIDTH, ALONG_ONE, SIX | SEVEN},
+    [ROLE_SHIFT_K] = {"shift_k", 1, TERM, ALONG_WIDTH, ALONG_ONE, SIX | SEVEN},
+    [ROLE_SHIFT_V] = {"shift_v", 1, TERM, ALONG_WIDTH, ALONG_ONE, SIX | SEVEN},
+    [ROLE_SHIFT_G] = {"shift_g", 1, TERM, ALONG_WIDTH, ALONG_ONE, SIX | SEVEN},
+    [ROLE_SHIFT_A] = {"shift_a", 1, TERM, ALONG_WIDTH, ALONG_ONE, SEVEN},
+    [ROLE_SHIFT_X] = {"shift_x", 1, TERM, ALONG_WIDTH, ALONG_ONE, SIX},
+    [ROLE_DECAY] = {"decay", 1, TERM, ALONG_QUERY, ALONG_ONE, SIX | SEVEN},
+    [ROLE_BONUS] = {"bonus", 1, TERM, ALONG_QUERY, ALONG_ONE, SIX | SEVEN},
+    [ROLE_HEADS_GAIN] = {"heads_gain", 1, GAIN, ALONG_QUERY, ALONG_ONE, SIX | SEVEN},
+    [ROLE_HEADS_BIAS] = {"heads_bias", 1, TERM, ALONG_QUERY, ALONG_ONE, SIX | SEVEN},
+    [ROLE_RATE] = {"rate", 1, TERM, ALONG_QUERY, ALONG_ONE, SEVEN},
+    [ROLE_FIRST] = {"first", 1, TERM, ALONG_QUERY, ALONG_ONE, SEVEN},
+    [ROLE_KEY_SCALE] = {"key_scale", 1, TERM, ALONG_QUERY, ALONG_ONE, SEVEN},
+    [ROLE_KEY_RATE] = {"key_rate", 1, TERM, ALONG_QUERY, ALONG_ONE, SEVEN},
+    [ROLE_LERP_DOWN_R] = {"lerp_down_r", 1, MATRIX, ALONG_RANK, ALONG_WIDTH, SIX},
+    [ROLE_LERP_DOWN_W] = {"lerp_down_w", 1, MATRIX, ALONG_RANK, ALONG_WIDTH, SIX},
+    [ROLE_LERP_DOWN_K] = {"lerp_down_k", 1, MATRIX, ALONG_RANK, ALONG_WIDTH, SIX},
+    [ROLE_LERP_DOWN_V] = {"lerp_down_v", 1, MATRIX, ALONG_RANK, ALONG_WIDTH, SIX},
+    [ROLE_LERP_DOWN_G] = {"lerp_down_g", 1, MATRIX, ALONG_RANK, ALONG_WIDTH, SIX},
+    [ROLE_LERP_UP_R] = {"lerp_up_r", 1, MATRIX, ALONG_WIDTH, ALONG_RANK, SIX},
+    [ROLE_LERP_UP_W] = {"lerp_up_w", 1, MATRIX, ALONG_WIDTH, ALONG_RANK, SIX},
+    [ROLE_LERP_UP_K] = {"lerp_up_k", 1, MATRIX, ALONG_WIDTH, ALONG_RANK, SIX},
+    [ROLE_LERP_UP_V] = {"lerp_up_v", 1, MATRIX, ALONG_WIDTH, ALONG_RANK, SIX},
+    [ROLE_LERP_UP_G] = {"lerp_up_g", 1, MATRIX, ALONG_WIDTH, ALONG_RANK, SIX},
+    [ROLE_MIX_GATE] = {"mix_gate", 1, MATRIX, ALONG_QUERY, ALONG_WIDTH, SIX},
+    [ROLE_DECAY_DOWN] = {"decay_down", 1, MATRIX, ALONG_RANK, ALONG_WIDTH, SIX | SEVEN},
+    [ROLE_DECAY_UP] = {"decay_up", 1, MATRIX, ALONG_QUERY, ALONG_RANK, SIX | SEVEN},
+    [ROLE_RATE_DOWN] = {"rate_down", 1, MATRIX, ALONG_RANK, ALONG_WIDTH, SEVEN},
+    [ROLE_RATE_UP] = {"rate_up", 1, MATRIX, ALONG_QUERY, ALONG_RANK, SEVEN},
+    [ROLE_FIRST_DOWN] = {"first_down", 1, MATRIX, ALONG_RANK, ALONG_WIDTH, SEVEN},
+    [ROLE_FIRST_UP] = {"first_up", 1, MATRIX, ALONG_QUERY, ALONG_RANK, SEVEN},
+    [ROLE_GATE_DOWN] = {"gate_down", 1, MATRIX, ALONG_RANK, ALONG_WIDTH, SEVEN},
+    [ROLE_GATE_UP] = {"gate_up", 1, MATRIX, ALONG_QUERY, ALONG_RANK, SEVEN},
 };
 
 const char *role_name(enum role r)
@@ -51,6 +87,11 @@ int role_is_vector(enum role r)
     return table[r].kind != MATRIX;
 }
 
+int role_is_low_rank(enum role r)
+{
+    return table[r].rows == ALONG_RANK || table[r].cols == ALONG_RANK;
+}
+
 int role_per_layer(enum role r)
 {
     return table[r].per_layer;
@@ -64,6 +105,8 @@ size_t role_layers(const struct config *c, enum role r)
         return 0;
     if (r >= ROLE_CROSS_NORM && r <= ROLE_CROSS_O && !c->latents)
         return 0;
+    if (table[r].mixers && !(table[r].mixers >> c->mixer & 1))
+        return 0;
     return table[r].per_layer ? c->layers : 1;
 }
 
@@ -75,7 +118,8 @@ static size_t size_of(const struct config *c, enum role_along s)
                             [ALONG_VOCAB] = c->vocab,
                             [ALONG_QUERY] = c->heads * c->head_dim,
                             [ALONG_KEY] = c->kv_heads * c->head_dim,
-                            [ALONG_HEAD] = c->head_dim};
+                            [ALONG_HEAD] = c->head_dim,
+                            [ALONG_RANK] = c->rank};
     return sizes[s];
 }
 

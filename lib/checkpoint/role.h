@@ -32,20 +32,48 @@ enum role {
     ROLE_CROSS_K,    /* [K*E, D], the same, of the latents */
     ROLE_CROSS_V,    /* [K*E, D], the same */
     ROLE_CROSS_O,    /* [D, H*E], the same */
+    /* With a mixer of RWKV 6 or 7 (kernels/mixing.h), Q being the projection of r: what a lane
+     * mixes of the row before, in the order of enum lane, */
+    ROLE_SHIFT_R, ROLE_SHIFT_W, ROLE_SHIFT_K, ROLE_SHIFT_V, ROLE_SHIFT_G, /* [D] */
+    ROLE_SHIFT_A,    /* [D], of 7 */
+    ROLE_SHIFT_X,    /* [D], of 6: what the low-rank parts of the lanes read */
+    ROLE_DECAY,      /* [H*E] w_0 */
+    ROLE_BONUS,      /* [H*E] u of 6, r_k of 7 */
+    ROLE_HEADS_GAIN, /* [H*E] of GroupNorm */
+    ROLE_HEADS_BIAS, /* [H*E] */
+    ROLE_RATE, ROLE_FIRST, ROLE_KEY_SCALE, ROLE_KEY_RATE, /* [H*E] a_0, v_0, k_k, k_a of 7 */
+    /* what a lane of 6 adds to its share: [R, D] and [D, R], */
+    ROLE_LERP_DOWN_R, ROLE_LERP_DOWN_W, ROLE_LERP_DOWN_K, ROLE_LERP_DOWN_V, ROLE_LERP_DOWN_G,
+    ROLE_LERP_UP_R, ROLE_LERP_UP_W, ROLE_LERP_UP_K, ROLE_LERP_UP_V, ROLE_LERP_UP_G,
+    ROLE_MIX_GATE,   /* [H*E, D], of 6 */
+    /* and low-rank parts, [R, D] and [H*E, R]: of the decay, and of 7 alone. Those of v_first are
+     * there in all layers, and nobody reads the first layer's, as in the authors' checkpoints. */
+    ROLE_DECAY_DOWN, ROLE_DECAY_UP, ROLE_RATE_DOWN, ROLE_RATE_UP, ROLE_FIRST_DOWN, ROLE_FIRST_UP,
+    ROLE_GATE_DOWN, ROLE_GATE_UP,
     ROLE_COUNT
 };
+/* Roles of a mixer: vectors, then matrices. */
+enum {
+    MIXING_VECTOR = ROLE_SHIFT_R,
+    MIXING_MATRIX = ROLE_LERP_DOWN_R,
+    MIXING_VECTORS = MIXING_MATRIX - MIXING_VECTOR,
+    MIXING_MATRICES = ROLE_COUNT - MIXING_MATRIX
+};
+/* What a mixture of a row and the one before it is for. */
+enum lane { LANE_R, LANE_W, LANE_K, LANE_V, LANE_G, LANE_A, LANES_OF_6 = LANE_A, LANES_OF_7 };
 const char *role_name(enum role r); /* "embed", "q", ... for messages */
 
 /* Rows and columns (columns = 1 for a vector) of a role under a config. */
 void role_shape(const struct config *c, enum role r, size_t *rows, size_t *cols);
-/* What its rows and columns run along: nothing, D, F, V, H*E, K*E or E. */
+/* What its rows and columns run along: nothing, D, F, V, H*E, K*E, E or R. */
 enum role_along {
-    ALONG_ONE, ALONG_WIDTH, ALONG_FFN, ALONG_VOCAB, ALONG_QUERY, ALONG_KEY, ALONG_HEAD
+    ALONG_ONE, ALONG_WIDTH, ALONG_FFN, ALONG_VOCAB, ALONG_QUERY, ALONG_KEY, ALONG_HEAD, ALONG_RANK
 };
 enum role_along role_rows(enum role r);
 enum role_along role_cols(enum role r);
 int role_is_norm(enum role r);   /* 1: a gain, whose neutral value is 1 */
 int role_is_vector(enum role r); /* 1: a gain or a bias: one dimension, kept in fp32 */
+int role_is_low_rank(enum role r); /* 1: a matrix of R rows or columns */
 int role_per_layer(enum role r); /* 1: one per layer */
 /* Layers of a role: L, 1 when it is not per layer, 0 when the network has none. */
 size_t role_layers(const struct config *c, enum role r);

@@ -44,6 +44,11 @@ static void fill(struct config *c, const struct family *f, const struct family_s
         c->rope_high_freq = 4;
         c->rope_original_context = 8192;
     }
+    c->mixer = f->mixers ? f->mixers[s - f->shapes] : MIXER_ATTENTION;
+    if (config_recurs(c)) {
+        c->window = 0;
+        c->rank = FAMILY_RANK;
+    }
     snprintf(c->name, sizeof c->name, "synth:%s", s->name);
 }
 

@@ -46,10 +46,10 @@ static int make(struct scoring *s, const struct network *n, const int32_t *ids, 
     memcpy(b->target, ids + 1, b->len * sizeof *ids);
     for (size_t i = 0; i < b->len; i++)
         b->weight[i] = 1;
+    const struct backprop_how how = {.products = network_half(n) ? DTYPE_BF16 : DTYPE_F32,
+                                     .latents = 1};
     s->values = parameters_read(n);
-    s->backprop = s->values ? backprop_make(s->values, b->len, 1,
-                                            network_half(n) ? DTYPE_BF16 : DTYPE_F32)
-                            : NULL;
+    s->backprop = s->values ? backprop_make_as(s->values, b->len, 1, &how) : NULL;
     return s->backprop ? posterior_make(&s->state, &n->config, n->backend, 1) : -1;
 }
 

@@ -31,16 +31,26 @@ static void add(struct memory_estimate *m, size_t *kind, size_t bytes)
     m->reserved += memory_pages(memory_rounded(bytes));
 }
 
+/* The parameters stay as they are: nothing is kept for their gradients. */
+static struct backprop_how back_of(const struct network *n)
+{
+    return (struct backprop_how){.products = network_half(n) ? DTYPE_BF16 : DTYPE_F32,
+                                 .latents = 1};
+}
+
 struct memory_estimate think_fit_estimate(const struct network *n, const struct think *how,
                                           const struct generation_input *in, size_t batch)
 {
     struct memory_estimate m = {0};
     size_t rows = batch * think_fit_rows(how, in, batch);
     add(&m, &m.activations, posterior_bytes(&n->config, batch));
+    if (how->source == THINK_DIT && how->prior)
+        m.activations += dit_bytes(how->prior); /* it is there already */
     if (!fits(how) || !n->backend->ops->train)
         return m;
     add(&m, &m.weights, parameters_bytes(&n->config));
-    add(&m, &m.activations, backprop_bytes(&n->config, n->backend, rows, batch));
+    const struct backprop_how back = back_of(n);
+    add(&m, &m.activations, backprop_bytes(&n->config, n->backend, rows, batch, &back));
     return m;
 }
 
@@ -61,8 +71,8 @@ int think_fit_make(struct thinking *t)
     f->texts.target = mem_zero(rows, sizeof *f->texts.target);
     f->texts.weight = mem_zero(rows, sizeof *f->texts.weight);
     f->values = parameters_read(n);
-    enum dtype products = network_half(n) ? DTYPE_BF16 : DTYPE_F32;
-    f->backprop = f->values ? backprop_make(f->values, rows, t->batch, products) : NULL;
+    const struct backprop_how back = back_of(n);
+    f->backprop = f->values ? backprop_make_as(f->values, rows, t->batch, &back) : NULL;
     return f->backprop ? 0 : -1;
 }
 

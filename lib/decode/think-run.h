@@ -14,7 +14,7 @@ struct thought {           /* a text of the batch */
     size_t prompt, len, most; /* ids of the prompt; so far; at most */
     size_t held;           /* whose keys and values the cache holds: the first ones */
     size_t fitted;         /* ids that z was last fitted to */
-    size_t slot, ring;     /* position p lies in slot + p % ring */
+    size_t slot, ring;     /* position p lies in slot + p % ring; of a state the ring is 1 */
     int live, met_stop;
     int32_t *ids;          /* [most] */
 };
@@ -54,7 +54,7 @@ struct thinking {
     struct head_row *answer;      /* [batch] */
 };
 
-/* Positions before and at `pos` that its row sees. */
+/* Positions before and at `pos` that its row attends to; 0 with a mixer that recurs. */
 size_t think_seen(const struct thinking *t, size_t pos);
 
 /* ---- think-fit.c ---- */

@@ -1,7 +1,8 @@
 /* think.c - see think.h.
  *
  *     fit z to the prompts
- *     rows = of each text, up to a window of the ids that the cache does not hold yet
+ *     rows = of each text, up to a window of the ids that the cache does not hold yet (256 of them
+ *            where it is a state, which has no window)
  *     a pass over the rows (causal, within the window, and all latents); wanted: the last id's row
  *     each answer is appended to its text, or ends it; after `refit` ids z is fitted anew, and
  *     what the cache holds of the text is forgotten: it was made under other thoughts
@@ -29,16 +30,29 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+enum { READ_AT_ONCE = 256 };
+
+static int recurs(const struct thinking *t)
+{
+    return config_recurs(&t->n->config);
+}
+
+/* Rows of a text in a pass, at most. */
+static size_t at_once(const struct thinking *t)
+{
+    return recurs(t) ? READ_AT_ONCE : t->n->config.window;
+}
+
 size_t think_seen(const struct thinking *t, size_t pos)
 {
-    return smaller(pos + 1, t->n->config.window);
+    return recurs(t) ? 0 : smaller(pos + 1, t->n->config.window);
 }
 
 /* ---- memory ---- */
 
 static size_t ring_of(const struct thinking *t, size_t i)
 {
-    return smaller(t->in[i].n + t->how->max_new, 2 * t->n->config.window);
+    return recurs(t) ? 1 : smaller(t->in[i].n + t->how->max_new, 2 * t->n->config.window);
 }
 
 static struct work_size size_of(const struct thinking *t)
@@ -48,7 +62,7 @@ static struct work_size size_of(const struct thinking *t)
                           .how = t->how->variant};
     for (size_t i = 0; i < t->batch; i++) {
         size_t longest = t->in[i].n + (again ? t->how->max_new : 0);
-        s.rows += smaller(longest, t->n->config.window);
+        s.rows += smaller(longest, at_once(t));
         s.listed += ring_of(t, i);
         s.slots = larger(s.slots, ring_of(t, i));
     }
@@ -132,8 +146,10 @@ static void add_rows(struct thinking *t, size_t i, size_t from, size_t to, size_
                      size_t *listed)
 {
     const struct thought *x = &t->text[i];
-    size_t first = from + 1 - think_seen(t, from);
+    size_t first = recurs(t) ? to - 1 : from + 1 - think_seen(t, from);
     struct forward_seq *q = &t->seqs[t->pass.n_seqs++];
+    if (recurs(t) && !from)
+        kv_forget(&t->kv, t->n, x->slot);
     *q = (struct forward_seq){to - from, t->slots + *listed, to - first, i};
     for (size_t p = first; p < to; p++)
         t->slots[(*listed)++] = (int32_t)(x->slot + p % x->ring);
@@ -150,7 +166,7 @@ static int is_reading(const struct thinking *t)
 {
     int reads = 0;
     for (size_t i = 0; i < t->batch; i++)
-        reads |= t->text[i].live && t->text[i].len - t->text[i].held > t->n->config.window;
+        reads |= t->text[i].live && t->text[i].len - t->text[i].held > at_once(t);
     return reads;
 }
 
@@ -165,9 +181,9 @@ static void describe(struct thinking *t)
                                          .seed = t->how->seed, .keys = t->key}};
     for (size_t i = 0; i < t->batch; i++) {
         const struct thought *x = &t->text[i];
-        if (!x->live || (reads && x->len - x->held <= t->n->config.window))
+        if (!x->live || (reads && x->len - x->held <= at_once(t)))
             continue;
-        size_t to = smaller(x->len, x->held + t->n->config.window);
+        size_t to = smaller(x->len, x->held + at_once(t));
         add_rows(t, i, x->held, to, &rows, &listed);
         if (to < x->len)
             continue;
@@ -188,7 +204,7 @@ static void count(struct thinking *t)
             x.pairs += (double)(think_seen(t, p) + t->n->config.latents);
         x.rows += (double)q->rows;
         x.read += (double)q->n_slots;
-        x.written += (double)q->rows;
+        x.written += recurs(t) ? 1 : (double)q->rows;
     }
     cost_add(&t->trace->cost, cost_of(&t->cost_model, &x));
 }
@@ -300,13 +316,15 @@ static void write_texts(struct thinking *t)
 static void finish(struct thinking *t)
 {
     const struct config *c = &t->n->config;
-    size_t slot = 2 * c->layers * c->kv_heads * c->head_dim;
+    size_t latent = 2 * c->layers * c->kv_heads * c->head_dim * c->latents * sizeof(float);
+    size_t slot = 2 * c->layers * c->kv_heads * c->head_dim * dtype_value_bytes(t->kv.dtype);
+    if (recurs(t))
+        slot = c->layers * config_state(c) * sizeof(float);
     for (size_t i = 0; i < t->batch; i++) {
         const struct thought *x = &t->text[i];
         struct generation *g = &t->out[i];
         g->decode_ns = g->e2e_ns - g->vi_ns;
-        g->state_bytes = slot * (x->ring * dtype_value_bytes(t->kv.dtype) +
-                                 c->latents * sizeof(float));
+        g->state_bytes = slot * x->ring + latent;
         if (x->live)
             continue; /* interrupted */
         generation_take(g, x->ids + x->prompt, g->bad ? 0 : x->len - x->prompt);

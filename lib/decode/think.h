@@ -7,8 +7,9 @@
  * zero: then nothing is fitted. With `refit` they are fitted anew, from what they are, to prompt
  * and answer after each so many tokens.
  *
- * Each text has a ring of slots for keys and values of at most twice the window, whatever its
- * length, so a token costs the same at every position; a longer prompt is read a window at a time.
+ * Each text has a ring of slots for keys and values of at most twice the window, or with a mixer
+ * that recurs one state, whatever its length, so a token costs the same at every position; a longer
+ * prompt is read a window, or 256 tokens, at a time.
  * Latents become keys and values once a fit.
  * Source: Kong et al. 2025 (arXiv 2502.01567), 3 and 4.
  */

@@ -30,6 +30,7 @@ const struct figure_type figure_types[] = {
     {"roofline", "roofline", figure_roofline},
     {"drift", "drift", figure_drift},
     {"loss", "loss", figure_loss},
+    {"training", "training", figure_training},
     {0}};
 
 const struct figure_type *figure_find(const char *name)

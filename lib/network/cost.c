@@ -22,15 +22,22 @@ struct cost_model cost_model_of(const struct network *n)
                            .look_pair_flops = 4 * (double)c->heads * E,
                            .output_bytes = 2 * layers * (double)c->width *
                                            (double)dtype_value_bytes(n->backend->act)};
+    if (config_recurs(c)) { /* multiplications and additions of the recurrence, line by line */
+        double each = c->mixer == MIXER_RWKV6 ? 5 : 9;
+        t.row_flops = each * layers * (double)c->heads * E * E;
+        t.slot_bytes = layers * (double)config_state(c) * sizeof(float);
+    }
     for (int i = 0; i < ROLE_COUNT; i++) {
         enum role r = (enum role)i;
         int is_bias = role_is_vector(r) && !role_is_norm(r);
         if (!role_per_layer(r) || role_is_norm(r) || r == ROLE_CROSS_K || r == ROLE_CROSS_V)
             continue; /* the last two multiply the latents, once a text */
         role_shape(c, r, &rows, &cols);
-        double times = (double)role_layers(c, r);
+        /* nobody reads the first layer's */
+        size_t first = r == ROLE_FIRST || r == ROLE_FIRST_DOWN || r == ROLE_FIRST_UP;
+        double times = role_layers(c, r) ? (double)(role_layers(c, r) - first) : 0;
         t.row_flops += times * (is_bias ? 1 : 2) * (double)rows * (double)cols;
-        for (size_t l = 0; l < role_layers(c, r); l++)
+        for (size_t l = first; l < role_layers(c, r); l++)
             t.block_bytes += dtype_bytes(is_bias ? DTYPE_F32
                                                  : quantization_dtype(n->quant, c, r, l, n->dtype),
                                          rows, cols);

@@ -8,7 +8,11 @@
  * flops, 4 H E for each of its pairs, and (L - 1) K E (2 D + 1, with a bias). Where outputs are
  * kept, 2 L D values of them are read or written for every row.
  *
- * P: values of the blocks' matrices; B: of the biases of q, k and v, where there are such. A
+ * With a mixer that recurs, 5 (RWKV 6) or 9 (7) L H E^2 flops for each row besides, pairs being
+ * those with latents alone, and the cache's slot is the state of a text.
+ *
+ * P: values of the blocks' matrices; B: of the biases of q, k and v and of a mixer's
+ * vectors, where there are such. A
  * multiplication and an addition are two flops, integer ones too. Each matrix is read once a pass,
  * each key and value of the cache once by every sequence that sees it. Left out: rows of the
  * embedding, norms, activations, and the keys and values of a pass without a cache, which need

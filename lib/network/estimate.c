@@ -39,6 +39,19 @@ static size_t scratch(const struct network *n, const struct work_size *s)
     return larger(most, ops->matmul_work(b, N, F, D));
 }
 
+/* That of a mixer that recurs. */
+static size_t mixing_scratch(const struct network *n, const struct work_size *s)
+{
+    const struct config *c = &n->config;
+    const struct ops *ops = n->backend->ops;
+    size_t HE = c->heads * c->head_dim, D = c->width, N = tile(n, s);
+    if (!config_recurs(c))
+        return 0;
+    return larger(larger(ops->wkv_work(n->backend, s->seqs, s->rows, c->heads, c->head_dim),
+                         ops->matmul_work(n->backend, N, D, larger(HE, c->rank))),
+                  ops->matmul_work(n->backend, N, c->rank, larger(D, HE)));
+}
+
 static size_t array(size_t bytes)
 {
     return (bytes + 255) / 256 * 256;
@@ -62,6 +75,15 @@ static size_t head(const struct network *n, const struct work_size *s)
            array(4 * s->logits * R * n->config.vocab);
 }
 
+/* Of a mixer that recurs: the norm and its mixtures, what projections make of them. */
+static size_t mixing(const struct config *c, size_t T)
+{
+    size_t wide = array(4 * T * c->width), heads = array(4 * T * c->heads * c->head_dim);
+    if (c->mixer == MIXER_RWKV6)
+        return 6 * wide + array(4 * 5 * T * c->rank) + 4 * heads;
+    return c->mixer == MIXER_RWKV7 ? 7 * wide + array(4 * T * c->rank) + 8 * heads : 0;
+}
+
 static size_t activations(const struct network *n, const struct work_size *s)
 {
     const struct config *c = &n->config;
@@ -73,7 +95,8 @@ static size_t activations(const struct network *n, const struct work_size *s)
                     array(s->how.unfused * ffn) + 2 * array(own * T * KE) +
                     array(4 * T * c->head_dim);
     size_t chosen = array(A * s->chosen * T * D) + 4 * array(4 * s->chosen * T);
-    return index_arrays(s) + stream + chosen + head(n, s) + array(scratch(n, s));
+    return index_arrays(s) + stream + chosen + head(n, s) + mixing(c, T) +
+           array(larger(scratch(n, s), mixing_scratch(n, s)));
 }
 
 struct memory_estimate estimate_of(const struct network *n, const struct work_size *size,
@@ -84,10 +107,18 @@ struct memory_estimate estimate_of(const struct network *n, const struct work_si
     size_t half = memory_rounded(values * dtype_value_bytes(n->kv_dtype));
     size_t outputs = c->layers * kv_slots * c->width * dtype_value_bytes(n->backend->act);
     outputs = size->chosen ? memory_rounded(outputs) : 0;
-    struct memory_estimate m = {.weights = network_expected_bytes(n), .kv = 2 * (half + outputs),
+    size_t state = 0, last = 0; /* in place of keys and values */
+    if (config_recurs(c)) {
+        last = memory_rounded(c->layers * kv_slots * c->width * sizeof(float));
+        state = memory_rounded(c->layers * kv_slots * (config_state(c) - c->width) * sizeof(float));
+        half = 0;
+    }
+    struct memory_estimate m = {.weights = network_expected_bytes(n),
+                                .kv = 2 * (half + outputs) + state + last,
                                 .activations = memory_rounded(activations(n, size)),
                                 .logits = head(n, size)};
     m.reserved = network_expected_pages(n) + memory_pages(m.activations) +
+                 (state ? memory_pages(state) + memory_pages(last) : 0) +
                  2 * (half ? memory_pages(half) : 0) + 2 * (outputs ? memory_pages(outputs) : 0);
     return m;
 }

@@ -10,6 +10,9 @@
  *                  4 R V with a dense head, 8 R V where rows have twins. A = 4, or 2 where
  *                  activations are bf16
  *
+ * With a mixer that recurs kv is 4 L (H E^2 + D) a text, and activations hold its mixtures and
+ * projections too, 4 T (6 D + 5 R + 4 HE) for RWKV 6 and 4 T (7 D + R + 8 HE) for 7.
+ *
  * Weights and cache are rounded up to 64 bytes, as memory is handed out, every array of the
  * activations to 256.
  */

@@ -7,18 +7,38 @@
 #include "lib/network/kv.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/base/mem.h"
 
-int kv_make(struct kv *kv, const struct network *n, size_t slots)
+/* -1: no memory. */
+static int make_states(struct kv *kv, const struct network *n)
 {
     const struct config *c = &n->config;
-    size_t bytes = c->layers * slots * c->kv_heads * c->head_dim * dtype_value_bytes(n->kv_dtype);
     const struct ops *ops = n->backend->ops;
-    *kv = (struct kv){.slots = slots, .dtype = n->kv_dtype};
+    size_t texts = c->layers * kv->slots * sizeof(float);
+    kv->dtype = DTYPE_F32;
+    kv->last = ops->alloc(n->backend, texts * c->width, MEMORY_KV);
+    kv->state = kv->last ? ops->alloc(n->backend, texts * (config_state(c) - c->width), MEMORY_KV)
+                         : NULL;
+    return kv->state ? 0 : -1;
+}
+
+static int make_slots(struct kv *kv, const struct network *n)
+{
+    const struct config *c = &n->config;
+    const struct ops *ops = n->backend->ops;
+    size_t bytes = c->layers * kv->slots * c->kv_heads * c->head_dim *
+                   dtype_value_bytes(n->kv_dtype);
     kv->k = ops->alloc(n->backend, bytes, MEMORY_KV);
     kv->v = kv->k ? ops->alloc(n->backend, bytes, MEMORY_KV) : NULL;
-    if (!kv->v) {
+    return kv->v ? 0 : -1;
+}
+
+int kv_make(struct kv *kv, const struct network *n, size_t slots)
+{
+    *kv = (struct kv){.slots = slots, .dtype = n->kv_dtype};
+    if (config_recurs(&n->config) ? make_states(kv, n) : make_slots(kv, n)) {
         kv_free(kv, n);
         return -1;
     }
@@ -36,9 +56,19 @@ int kv_keep_outputs(struct kv *kv, const struct network *n)
     return kv->ffn ? 0 : -1;
 }
 
+void kv_forget(struct kv *kv, const struct network *n, size_t slot)
+{
+    const struct config *c = &n->config;
+    const size_t D = c->width, HEE = config_state(c) - D;
+    for (size_t l = 0; l < c->layers; l++) {
+        memset(kv->state + (l * kv->slots + slot) * HEE, 0, HEE * sizeof *kv->state);
+        memset(kv->last + (l * kv->slots + slot) * D, 0, D * sizeof *kv->last);
+    }
+}
+
 void kv_free(struct kv *kv, const struct network *n)
 {
-    void *const blocks[] = {kv->k, kv->v, kv->attn, kv->ffn};
+    void *const blocks[] = {kv->k, kv->v, kv->state, kv->last, kv->attn, kv->ffn};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         n->backend->ops->free(n->backend, blocks[i]);
     free(kv->pos);

@@ -20,11 +20,9 @@ static int short_of_memory(const struct network *n, enum role r, struct err *e)
 {
     size_t rows, cols;
     role_shape(&n->config, r, &rows, &cols);
-    return err_set(
-        e, EXIT_FAILED_RECORDS,
-        "%s: out of memory for %s [%zu, %zu] (%zu bytes are taken; try --quant, a smaller "
-        "--dtype or a larger --mem-cap)",
-        n->config.name, role_name(r), rows, cols, n->backend->memory.reserved);
+    return err_set(e, EXIT_FAILED_RECORDS, "%s: out of memory for %s [%zu, %zu] (%zu bytes are "
+                   "taken; try --quant, a smaller --dtype or a larger --mem-cap)", n->config.name,
+                   role_name(r), rows, cols, n->backend->memory.reserved);
 }
 
 static int load_mat(struct network *n, const struct checkpoint *c, enum role r, size_t layer,
@@ -85,16 +83,23 @@ static int load_rope(struct network *n, struct err *e)
 static const enum role layer_roles[] = {ROLE_Q,       ROLE_K,       ROLE_V,       ROLE_O,
                                         ROLE_GATE,    ROLE_UP,      ROLE_DOWN,    ROLE_CROSS_Q,
                                         ROLE_CROSS_K, ROLE_CROSS_V, ROLE_CROSS_O};
-enum { LAYER_MATS = sizeof layer_roles / sizeof *layer_roles, LATENT_MATS = 4 /* the last ones */ };
+enum { OF_ALL = sizeof layer_roles / sizeof *layer_roles, LAYER_MATS = OF_ALL + MIXING_MATRICES };
 
-static size_t layer_mats(const struct network *n)
+static enum role layer_role(size_t i) /* those of a mixer come last */
 {
-    return LAYER_MATS - (n->config.latents ? 0 : LATENT_MATS);
+    return i < OF_ALL ? layer_roles[i] : (enum role)(MIXING_MATRIX + i - OF_ALL);
+}
+
+static int has_mat(const struct network *n, size_t i)
+{
+    return role_layers(&n->config, layer_role(i)) > 0;
 }
 
 static struct mat *layer_mat(struct layer *y, size_t i)
 {
-    struct mat *const mats[LAYER_MATS] = {&y->q,       &y->k,       &y->v,    &y->o,
+    if (i >= OF_ALL)
+        return &y->mixing[i - OF_ALL];
+    struct mat *const mats[OF_ALL] = {&y->q,       &y->k,       &y->v,    &y->o,
                                           &y->gate,    &y->up,      &y->down, &y->cross_q,
                                           &y->cross_k, &y->cross_v, &y->cross_o};
     return mats[i];
@@ -110,9 +115,11 @@ static int load_mats(struct network *n, const struct checkpoint *c, size_t l, st
 {
     size_t at = 0;
     int bad = 0;
-    for (size_t i = 0; i < layer_mats(n) && !bad; i++) {
+    for (size_t i = 0; i < LAYER_MATS && !bad; i++) {
         struct mat *m = layer_mat(&n->layer[l], i);
-        bad = load_mat(n, c, layer_roles[i], l, m, e);
+        if (!has_mat(n, i))
+            continue;
+        bad = load_mat(n, c, layer_role(i), l, m, e);
         if (bad && is_outside(n, l))
             n->backend->ops->mat_free(n->backend, m);
         else if (!bad && is_outside(n, l))
@@ -124,6 +131,9 @@ static int load_mats(struct network *n, const struct checkpoint *c, size_t l, st
 static int load_vectors(struct network *n, const struct checkpoint *c, size_t l, struct err *e)
 {
     struct layer *y = &n->layer[l];
+    for (size_t i = 0; i < MIXING_VECTORS; i++)
+        if (load_vector(n, c, (enum role)(MIXING_VECTOR + i), l, &y->term[i], e))
+            return -1;
     return load_vector(n, c, ROLE_ATTN_NORM, l, &y->attn_norm, e) ||
                    load_vector(n, c, ROLE_FFN_NORM, l, &y->ffn_norm, e) ||
                    load_vector(n, c, ROLE_Q_BIAS, l, &y->q_bias, e) ||
@@ -267,8 +277,8 @@ size_t network_layer_bytes(const struct network *n)
     size_t most = 0;
     for (size_t l = 0; l < n->config.layers; l++) {
         size_t sum = 0;
-        for (size_t i = 0; i < layer_mats(n); i++)
-            sum += offload_part(mat_bytes(n, layer_roles[i], l));
+        for (size_t i = 0; i < LAYER_MATS; i++)
+            sum += has_mat(n, i) ? offload_part(mat_bytes(n, layer_role(i), l)) : 0;
         most = sum > most ? sum : most;
     }
     return most;
@@ -398,22 +408,10 @@ int network_load(struct network *n, struct backend *b, const struct checkpoint *
 /* Matrix `r` of a layer, where a network has it. */
 static struct mat *mat_of(struct network *n, enum role r, size_t layer)
 {
-    struct layer *l = &n->layer[layer];
-    switch (r) {
-    case ROLE_EMBED: return &n->embed;
-    case ROLE_HEAD: return &n->head;
-    case ROLE_Q: return &l->q;
-    case ROLE_K: return &l->k;
-    case ROLE_V: return &l->v;
-    case ROLE_O: return &l->o;
-    case ROLE_GATE: return &l->gate;
-    case ROLE_UP: return &l->up;
-    case ROLE_CROSS_Q: return &l->cross_q;
-    case ROLE_CROSS_K: return &l->cross_k;
-    case ROLE_CROSS_V: return &l->cross_v;
-    case ROLE_CROSS_O: return &l->cross_o;
-    default: return &l->down;
-    }
+    for (size_t i = 0; i < LAYER_MATS; i++)
+        if (layer_role(i) == r)
+            return layer_mat(&n->layer[layer], i);
+    return r == ROLE_HEAD ? &n->head : &n->embed;
 }
 
 int network_part(struct network *n, const struct checkpoint *c, enum part p, size_t layer,
@@ -443,12 +441,14 @@ void network_free(struct network *n)
     const struct ops *ops = n->backend->ops;
     for (size_t l = 0; l < n->config.layers; l++) {
         struct layer *y = &n->layer[l];
-        for (size_t i = 0; i < layer_mats(n) && !is_outside(n, l); i++)
+        for (size_t i = 0; i < LAYER_MATS && !is_outside(n, l); i++)
             ops->mat_free(n->backend, layer_mat(y, i));
         float *vectors[] = {y->attn_norm, y->ffn_norm, y->q_bias, y->k_bias,
                             y->v_bias,    y->q_norm,   y->k_norm, y->cross_norm};
         for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
             ops->free(n->backend, vectors[i]);
+        for (size_t i = 0; i < MIXING_VECTORS; i++)
+            ops->free(n->backend, y->term[i]);
     }
     if (!n->config.tied)
         ops->mat_free(n->backend, &n->head);
@@ -470,6 +470,8 @@ size_t network_weight_bytes(const struct network *n)
 static const float *vector_of(const struct network *n, enum role r, size_t l)
 {
     const struct layer *y = &n->layer[l];
+    if (r >= ROLE_SHIFT_R && r < ROLE_LERP_DOWN_R)
+        return y->term[r - ROLE_SHIFT_R];
     const float *const vectors[ROLE_COUNT] = {
         [ROLE_NORM] = n->norm,            [ROLE_ATTN_NORM] = y->attn_norm,
         [ROLE_FFN_NORM] = y->ffn_norm,    [ROLE_CROSS_NORM] = y->cross_norm,

@@ -10,6 +10,9 @@
  *                x += Wco attention(rope(Wcq c), rope(Wck z_l), Wcv z_l),            c = rmsnorm(x)
  *                x += Wdown (silu(Wgate m) * Wup m),                                 m = rmsnorm(x)
  *     wanted rows: head(rmsnorm(x))
+ *
+ * With another mixer (config.mixer) the first line of a layer is the time mixing of RWKV 6 or 7,
+ * r, k, v and out being its projections: kernels/mixing.h, kernels/wkv.h.
  * Source: Touvron et al. 2023 (arXiv 2302.13971), 2.2; Nie et al. 2025 (arXiv 2502.09992), 2.2;
  * modeling_llama.py of https://github.com/huggingface/transformers.
  */
@@ -32,6 +35,8 @@ struct layer {
     float *cross_norm;                /* [D], or NULL */
     struct mat q, k, v, o, gate, up, down; /* of a layer that is offloaded: in its slot */
     struct mat cross_q, cross_k, cross_v, cross_o; /* the same; data NULL without latents */
+    float *term[MIXING_VECTORS];        /* of a mixer, by role; NULL where it has none */
+    struct mat mixing[MIXING_MATRICES]; /* the same; data NULL */
 };
 /* How precisely a network runs; a name that is NULL is the first of its list.
  *   dtype  auto | f32 | bf16 | bf16-f32 | f16   matrices and products (kernels/ops.h). auto: bf16

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lib/network/latent.h"
+#include "lib/network/pass-run.h"
 
 enum { SLOT_STEP = 256 };
 
@@ -110,9 +111,8 @@ static void qkv_block(const struct network *n, size_t l, const struct work *w,
     }
 }
 
-/* y = in W^T, or += , a tile of rows after the other; the rows of in are K wide, those of y N. */
-static void multiply_rows(const struct network *n, const struct work *w, const struct mat *m,
-                          struct input in, act *y, int add, size_t T)
+void pass_multiply(const struct network *n, const struct work *w, const struct mat *m,
+                   struct input in, act *y, int add, size_t T)
 {
     for (size_t t = 0, N; t < T; t += N) {
         N = rows_at_once(n, w, t, T);
@@ -152,7 +152,7 @@ static void attention_block(const struct network *n, size_t l, const struct kv *
                               .dense = work_scores(n, &w->size)};
     qkv_block(n, l, w, z, to, own ? NULL : z->slot);
     b->ops->attention(b, &attn, w->scratch);
-    multiply_rows(n, w, &n->layer[l].o, (struct input){.x = w->y}, z->x, 1, z->T);
+    pass_multiply(n, w, &n->layer[l].o, (struct input){.x = w->y}, z->x, 1, z->T);
 }
 
 /* w->gate = silu(in Wgate^T) * (in Wup^T), in one operation or in three. */
@@ -192,11 +192,11 @@ static void cross_block(const struct network *n, size_t l, const struct kv *kv,
                         .mask = MASK_FULL,
                         .dense = work_scores(n, &w->size)};
     latent_read(kv->latents, n, l, &attn);
-    multiply_rows(n, w, &y->cross_q, (struct input){w->x, y->cross_norm, c->norm_eps}, w->q, 0,
+    pass_multiply(n, w, &y->cross_q, (struct input){w->x, y->cross_norm, c->norm_eps}, w->q, 0,
                   p->T);
     b->ops->rope(b, w->q, w->table, p->T, c->heads, c->head_dim, 1);
     b->ops->attention(b, &attn, w->scratch);
-    multiply_rows(n, w, &y->cross_o, (struct input){.x = w->y}, w->x, 1, p->T);
+    pass_multiply(n, w, &y->cross_o, (struct input){.x = w->y}, w->x, 1, p->T);
 }
 
 static void ffn_block(const struct network *n, size_t l, const struct work *w, act *x, size_t T)
@@ -237,7 +237,10 @@ static void whole_layer(const struct network *n, size_t l, const struct kv *kv,
 {
     const struct rows *r = &w->device.rows;
     const struct layer_rows all = {w->x, r->slot, r->pos, r->seqs, p->T, p->max_rows};
-    attention_block(n, l, kv, w, p, &all);
+    if (config_recurs(&n->config))
+        pass_mix(n, l, kv, w, p);
+    else
+        attention_block(n, l, kv, w, p, &all);
     if (p->sifts)
         sift_layer(n, l, kv, w, p);
     if (w->size.latent)
@@ -353,6 +356,7 @@ void pass_run(const struct network *n, const struct kv *kv, const struct work *w
     assert((!p->chosen || (kv && kv->attn)) && (!p->sifts || w->size.sifted));
     assert(!w->size.latent == !c->latents && (!c->latents || (kv && kv->latents && !kv->attn)));
     assert(p->T <= w->size.rows && p->n_seqs <= w->size.seqs && p->R <= w->size.wanted);
+    assert(!config_recurs(c) || (kv && kv->state));
     offload_begin(n->offload);
     b->ops->embed(b, w->x, &n->embed, r->token, p->T);
     b->ops->rope_table(b, w->table, r->pos, n->inv_freq, p->T, c->head_dim);

@@ -71,6 +71,18 @@ size_t work_tile(const struct network *n, const struct work_size *s)
     return n->row_tile && n->row_tile < s->rows ? n->row_tile : s->rows;
 }
 
+/* That of a mixer that recurs. */
+static size_t mixing_scratch(const struct network *n, const struct work_size *s)
+{
+    const struct config *c = &n->config;
+    const struct ops *ops = n->backend->ops;
+    struct backend *b = n->backend;
+    size_t D = c->width, HE = c->heads * c->head_dim, tile = work_tile(n, s);
+    size_t most = ops->wkv_work(b, s->seqs, s->rows, c->heads, c->head_dim);
+    most = larger(most, ops->matmul_work(b, tile, D, larger(HE, c->rank)));
+    return larger(most, ops->matmul_work(b, tile, c->rank, larger(D, HE)));
+}
+
 /* Bytes of work that the neediest operation asks for. */
 static size_t scratch_bytes(const struct network *n, const struct work_size *s)
 {
@@ -85,11 +97,26 @@ static size_t scratch_bytes(const struct network *n, const struct work_size *s)
     most = larger(most, ops->matmul_work(b, tile, HE, D));
     most = larger(most, ops->matmul_work(b, tile, D, 2 * c->ffn));
     most = larger(most, ops->matmul_work(b, tile, c->ffn, D));
+    if (config_recurs(c))
+        most = larger(most, mixing_scratch(n, s));
     if (s->chosen)
         most = larger(most, ops->matmul_work(b, T, D, c->kv_heads * c->head_dim));
     if (s->chosen || s->sifted)
         most = larger(most, reuse_work(T, s->seqs, c->kv_heads * c->head_dim));
     return larger(most, ops->head_work(b, s->wanted, D, c->vocab, work_logits(s)));
+}
+
+static void arena_mixing(struct arena *k, struct mixing_room *m, const struct config *c, size_t T)
+{
+    const int seven = c->mixer == MIXER_RWKV7;
+    const size_t D = c->width, HE = c->heads * c->head_dim, lanes = seven ? LANES_OF_7 : LANES_OF_6;
+    float **const wide[] = {&m->k, &m->v, &m->w, &m->g, &m->a, &m->b, &m->first, &m->share};
+    m->norm = arena_take(k, T * D, sizeof(float));
+    for (size_t i = 0; i < lanes; i++)
+        m->lane[i] = arena_take(k, T * D, sizeof(float));
+    m->low = arena_take(k, (seven ? 1 : lanes) * T * c->rank, sizeof(float));
+    for (size_t i = 0; i < (seven ? 8 : 4); i++)
+        *wide[i] = arena_take(k, T * HE, sizeof(float));
 }
 
 /* Names the shapes inside `block`; NULL: only measures. Returns the bytes needed. */
@@ -120,6 +147,8 @@ static size_t cut_all(struct work *w, const struct network *n, unsigned char *bl
     w->sum = arena_take(&k, taken * D, A);
     w->rows = (struct chosen){arena_ids(&k, taken), arena_ids(&k, taken), arena_ids(&k, taken),
                               arena_ids(&k, taken)};
+    if (config_recurs(c))
+        arena_mixing(&k, &w->mixing, c, T);
     w->scratch = arena_take(&k, scratch_bytes(n, s), 1);
     return k.at;
 }

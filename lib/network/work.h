@@ -4,6 +4,7 @@
 #define NETWORK_WORK_H
 
 #include "kernels/advance.h"
+#include "kernels/mixing.h"
 #include "kernels/reuse.h"
 #include "lib/network/network.h"
 
@@ -52,6 +53,16 @@ struct index {
     unsigned char *extra;  /* [extra] 256-byte aligned */
 };
 
+/* What rows become in a mixer that recurs, all [T, ..]; NULL what it has not. */
+struct mixing_room {
+    float *norm;               /* [T, D] the rows that are mixed */
+    float *lane[MIXING_LANES]; /* [T, D] what each projection reads */
+    float *low;                /* [lanes of 6, T, R], or [T, R] of 7: inside a low-rank part */
+    float *k, *v, *w, *g;      /* [T, H*E] */
+    float *a, *b;              /* [T, H*E] of 7; b first is eta */
+    float *first, *share;      /* [T, H*E] of 7: v of the first layer, and how much of it */
+};
+
 struct work {
     struct work_size size;
     struct index host, device; /* where a pass is described; where operations read it */
@@ -66,6 +77,7 @@ struct work {
     act *before;              /* [R, D] what `wanted` was in the last pass */
     act *sum;                 /* [T, D] chosen rows of the stream */
     struct chosen rows;       /* [T] which ones they are */
+    struct mixing_room mixing;
     void *scratch;            /* of operations, by turns */
     unsigned char *block;     /* all of it; begins with the index arrays */
     size_t index_bytes;

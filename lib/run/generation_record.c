@@ -204,8 +204,9 @@ static void set_times(json_t *r, const struct job *job, const struct prompt *p,
 }
 
 /* What latent thoughts cost and are worth. */
-static void set_latents(json_t *r, const struct generation *g)
+static void set_latents(json_t *r, const struct generation *g, enum mixer mixer)
 {
+    set_text(r, "mixer", config_mixer_name(mixer));
     const char *why = g->oom ? "out of memory" : "nothing was fitted";
     set_known(r, "vi_ns", g->vi_ns, !g->oom);
     set_known(r, "decode_ns", g->decode_ns, !g->oom);
@@ -307,7 +308,7 @@ json_t *generation_record(const struct job *job, const struct network *n,
     set_place(r, job, at);
     set_times(r, job, p, at, g, trace);
     if (n->config.latents)
-        set_latents(r, g);
+        set_latents(r, g, n->config.mixer);
     set_cost(r, n, trace);
     set_text(r, "level", job->args->engine.level);
     if (at->slowdown)

@@ -15,49 +15,77 @@ static float *room(struct backprop *t, size_t n)
     return (float *)(void *)p;
 }
 
-static void cut_latents(struct backprop *t, struct layer_tape *y)
+/* What only the gradients of matrices read on the way back: layer l has it, or where nobody asks
+ * for those all layers share that of the first. A mixer that recurs reads it for others, too. */
+static float *input_room(struct backprop *t, size_t l, float *first, size_t n)
+{
+    return l && t->how.latents && !config_recurs(&t->c) ? first : room(t, n);
+}
+
+static void cut_latents(struct backprop *t, struct layer_tape *y, size_t l)
 {
     const struct config *c = &t->c;
     size_t T = t->rows, HE = c->heads * c->head_dim, N = t->seqs * c->latents;
-    y->nc = room(t, T * c->width);
+    y->nc = input_room(t, l, t->tape->nc, T * c->width);
     y->cq = room(t, T * HE);
-    y->cy = room(t, T * HE);
+    y->cy = input_room(t, l, t->tape->cy, T * HE);
     y->zk = room(t, N * c->kv_heads * c->head_dim);
     y->zv = room(t, N * c->kv_heads * c->head_dim);
     y->crossed = room(t, T * c->width);
 }
 
-static void cut_tape(struct backprop *t)
+static void cut_layer(struct backprop *t, struct layer_tape *y, size_t l)
 {
     const struct config *c = &t->c;
     size_t T = t->rows, D = c->width, HE = c->heads * c->head_dim, KE = c->kv_heads * c->head_dim;
-    for (size_t l = 0; l < c->layers; l++) {
-        struct layer_tape *y = &t->tape[l];
-        float **wide[] = {&y->x, &y->n1, &y->mid, &y->n2};
-        for (int i = 0; i < 4; i++)
-            *wide[i] = room(t, T * D);
-        y->q = room(t, T * HE);
-        y->y = room(t, T * HE);
-        y->k = room(t, T * KE);
-        y->v = room(t, T * KE);
-        y->gate = room(t, T * c->ffn);
-        y->up = room(t, T * c->ffn);
-        y->act = room(t, T * c->ffn);
-        y->crossed = y->mid;
-        if (t->seqs)
-            cut_latents(t, y);
+    y->x = room(t, T * D);
+    y->n1 = input_room(t, l, t->tape->n1, T * D);
+    y->mid = room(t, T * D);
+    y->n2 = input_room(t, l, t->tape->n2, T * D);
+    y->q = room(t, T * HE);
+    y->y = input_room(t, l, t->tape->y, T * HE);
+    y->k = room(t, T * KE);
+    y->v = room(t, T * KE);
+    y->gate = room(t, T * c->ffn);
+    y->up = room(t, T * c->ffn);
+    y->act = input_room(t, l, t->tape->act, T * c->ffn);
+    y->crossed = y->mid;
+    if (t->seqs)
+        cut_latents(t, y, l);
+    if (config_recurs(c))
+        backprop_mix_tape(t, &y->mix, room);
+}
+
+/* The first `every` layers have tapes, the others those of the layers `every` before them; the
+ * first of each part has its own input. The values of the first layer are read by all others where
+ * a mixer recurs (RWKV 7): nobody takes their place. */
+static void cut_tape(struct backprop *t)
+{
+    size_t every = t->how.every;
+    for (size_t l = 0; l < t->c.layers; l++) {
+        if (l < every) {
+            cut_layer(t, &t->tape[l], l);
+            continue;
+        }
+        t->tape[l] = t->tape[l - every];
+        if (l % every == 0)
+            t->tape[l].x = room(t, t->rows * t->c.width);
+        if (l == every && config_recurs(&t->c))
+            t->tape[l].v = room(t, t->rows * t->c.kv_heads * t->c.head_dim);
     }
 }
 
-/* Bytes of work that the largest of the three products of any matrix needs. */
+/* Bytes of work that the largest of the three products of any matrix needs: the head's have the
+ * rows of a block. */
 static size_t products_work(const struct backprop *t)
 {
-    size_t most = 0, N = t->seqs * t->c.latents, T = t->rows > N ? t->rows : N;
+    size_t most = 0, N = t->seqs * t->c.latents, all = t->rows > N ? t->rows : N;
     for (int r = 0; r < ROLE_COUNT; r++) {
-        size_t rows, cols;
+        size_t rows, cols, T = r == ROLE_HEAD || r == ROLE_EMBED ? t->logit_rows : all;
         role_shape(&t->c, (enum role)r, &rows, &cols);
         const size_t shape[][3] = {{T, rows, cols}, {T, cols, rows}, {rows, cols, T}};
-        for (int i = 0; i < 3 && !role_is_vector((enum role)r); i++) {
+        const int there = role_layers(&t->c, (enum role)r) && !role_is_vector((enum role)r);
+        for (int i = 0; i < 3 && there; i++) {
             size_t bytes = t->b->ops->gemm_work(t->b, shape[i][0], shape[i][1], shape[i][2]);
             most = bytes > most ? bytes : most;
         }
@@ -73,6 +101,10 @@ static size_t scratch_floats(const struct backprop *t)
                                                c->head_dim, 0);
     size_t product = products_work(t);
     size_t back = t->train->attention_back_work(t->b, longest, c->head_dim);
+    if (config_recurs(c)) {
+        size_t mixing = backprop_mix_work(t);
+        forward = forward > mixing ? forward : mixing;
+    }
     forward = (forward > product ? forward : product) / sizeof(float) + 1;
     return (forward > back ? forward : back) + 2 * T;
 }
@@ -92,8 +124,10 @@ static void cut_all(struct backprop *t)
     t->dk = room(t, T * KE);
     t->dv = room(t, T * KE);
     t->dup = room(t, T * c->ffn);
-    t->logits = room(t, BACKPROP_LOGIT_ROWS * c->vocab);
-    t->gain = room(t, D);
+    t->logits = room(t, t->logit_rows * c->vocab);
+    t->gain = room(t, backprop_widest(c));
+    if (config_recurs(c))
+        backprop_mix_room(t, room);
     t->all.table = room(t, T * E);
     t->scored.table = room(t, T * E);
     t->dz = room(t, c->layers * N * D);
@@ -127,20 +161,32 @@ static void make_host(struct backprop *t)
     make_askers(t, &t->scored);
 }
 
+static size_t logit_rows(const struct config *c, size_t rows, const struct backprop_how *how)
+{
+    size_t n = BACKPROP_LOGIT_ROWS;
+    while (n * c->vocab > BACKPROP_LOGITS && n > BACKPROP_LOGIT_ROWS_LEAST)
+        n /= 2;
+    return how->whole_loss || rows < n ? rows : n;
+}
+
 static struct backprop *measured(const struct config *c, struct backend *b, size_t rows,
-                                 size_t seqs)
+                                 size_t seqs, const struct backprop_how *how)
 {
     struct backprop *t = mem_zero(1, sizeof *t);
     *t = (struct backprop){.c = *c, .b = b, .train = b->ops->train, .rows = rows,
-                           .seqs = c->latents ? seqs : 0};
+                           .seqs = c->latents ? seqs : 0, .dtype = how->products, .how = *how,
+                           .logit_rows = logit_rows(c, rows, how)};
+    if (!how->every || how->every > c->layers)
+        t->how.every = c->layers;
     t->tape = mem_zero(c->layers, sizeof *t->tape);
     cut_all(t);
     return t;
 }
 
-size_t backprop_bytes(const struct config *c, struct backend *b, size_t rows, size_t seqs)
+size_t backprop_bytes(const struct config *c, struct backend *b, size_t rows, size_t seqs,
+                      const struct backprop_how *how)
 {
-    struct backprop *t = measured(c, b, rows, seqs);
+    struct backprop *t = measured(c, b, rows, seqs, how);
     size_t bytes = t->bytes;
     free(t->tape);
     free(t);
@@ -150,9 +196,14 @@ size_t backprop_bytes(const struct config *c, struct backend *b, size_t rows, si
 struct backprop *backprop_make(struct parameters *p, size_t rows, size_t seqs,
                                enum dtype products)
 {
-    struct backprop *t = measured(&p->c, p->b, rows, seqs);
+    return backprop_make_as(p, rows, seqs, &(struct backprop_how){.products = products});
+}
+
+struct backprop *backprop_make_as(struct parameters *p, size_t rows, size_t seqs,
+                                  const struct backprop_how *how)
+{
+    struct backprop *t = measured(&p->c, p->b, rows, seqs, how);
     t->parameters = p;
-    t->dtype = products;
     t->block = p->b->ops->alloc(p->b, t->bytes, MEMORY_ACTIVATIONS);
     if (!t->block) {
         backprop_free(t);

@@ -22,12 +22,17 @@ enum { PRODUCTS = 6 }; /* that follow one another, at most */
 
 float *backprop_values(struct backprop *t, enum role r, size_t l)
 {
-    return parameters_values(t->parameters, r, l);
+    return parameters_seen(t->parameters, r, l);
 }
 
 static float *gradients_of(struct backprop *t, enum role r, size_t l)
 {
     return parameters_gradients(t->parameters, r, l);
+}
+
+float *backprop_sum(struct backprop *t, enum role r, size_t l)
+{
+    return t->of == BACKPROP_LATENTS ? t->gain : gradients_of(t, r, l);
 }
 
 struct gemm backprop_linear(struct backprop *t, float *y, const float *x, enum role r, size_t l,
@@ -82,9 +87,8 @@ void backprop_norm(struct backprop *t, float *y, const float *x, enum role r, si
 void backprop_norm_back(struct backprop *t, float *dx, const float *dy, const float *x,
                         enum role r, size_t l, size_t T)
 {
-    float *dg = t->of == BACKPROP_LATENTS ? t->gain : gradients_of(t, r, l);
-    t->train->rmsnorm_back(t->b, dx, dg, dy, x, backprop_values(t, r, l), T, t->c.width,
-                           t->c.norm_eps, t->scratch);
+    t->train->rmsnorm_back(t->b, dx, backprop_sum(t, r, l), dy, x, backprop_values(t, r, l), T,
+                           t->c.width, t->c.norm_eps, t->scratch);
 }
 
 /* ---- rows that ask ---- */
@@ -130,16 +134,14 @@ static const struct askers *askers_of(const struct backprop *t, size_t l)
     return l + 1 < t->c.layers || t->scored.n == t->all.n ? &t->all : &t->scored;
 }
 
-/* out[n, wide] = the rows of x[T, wide] that ask. */
-static void gather(const struct askers *a, float *out, const float *x, size_t wide)
+void backprop_gather(const struct askers *a, float *out, const float *x, size_t wide)
 {
     for (size_t i = 0; i < a->n; i++)
         memcpy(out + i * wide, x + (size_t)a->row[i] * wide, wide * sizeof *out);
 }
 
-/* The way back, in place: x[T, wide], zeros in the other rows. From the last row on, so that each
- * row has left its place when another one comes there. */
-static void spread(const struct askers *a, float *x, size_t T, size_t wide)
+/* From the last row on, so that each row has left its place when another one comes there. */
+void backprop_spread(const struct askers *a, float *x, size_t T, size_t wide)
 {
     size_t i = a->n;
     for (size_t row = T; row-- > 0;)
@@ -160,8 +162,8 @@ static void attend(struct backprop *t, struct layer_tape *y, size_t l, const str
     size_t T = t->all.n;
     backprop_norm(t, y->n1, y->x, ROLE_ATTN_NORM, l, T);
     if (who->n < T) {
-        gather(who, t->asked, y->n1, c->width);
-        gather(who, y->mid, y->x, c->width);
+        backprop_gather(who, t->asked, y->n1, c->width);
+        backprop_gather(who, y->mid, y->x, c->width);
         n1 = t->asked;
         stream = y->mid;
     }
@@ -193,7 +195,7 @@ static void attend(struct backprop *t, struct layer_tape *y, size_t l, const str
     backprop_multiply(t, &o, 1);
 }
 
-/* x + FFN(x) of layer l into `out`. */
+/* x + FFN(x) of layer l into `out`; NULL: up to what the way back reads. */
 static void feed(struct backprop *t, struct layer_tape *y, size_t l, size_t T, float *out)
 {
     backprop_norm(t, y->n2, y->crossed, ROLE_FFN_NORM, l, T);
@@ -201,6 +203,8 @@ static void feed(struct backprop *t, struct layer_tape *y, size_t l, size_t T, f
                                  backprop_linear(t, y->up, y->n2, ROLE_UP, l, T, NULL)};
     backprop_multiply(t, gated, 2);
     t->b->ops->swiglu(t->b, y->act, y->gate, y->up, T * t->c.ffn);
+    if (!out)
+        return;
     struct gemm down = backprop_linear(t, out, y->act, ROLE_DOWN, l, T, y->crossed);
     backprop_multiply(t, &down, 1);
 }
@@ -213,19 +217,37 @@ static void embed(struct backprop *t, const struct train_batch *in)
         memcpy(t->tape[0].x + i * D, values + (size_t)in->token[i] * D, D * sizeof *values);
 }
 
-/* What comes before the latents of the first layer is there when they alone are others. */
+static void run_layer(struct backprop *t, const struct train_batch *in, size_t l, float *out)
+{
+    /* What comes before the latents of the first layer is there when they alone are others, unless
+     * another layer has its tape now. */
+    const int there = !l && in->again && t->how.every == t->c.layers;
+    if (!there && config_recurs(&t->c))
+        backprop_mix(t, &t->tape[l], l, askers_of(t, l), in);
+    else if (!there)
+        attend(t, &t->tape[l], l, in);
+    if (t->c.latents)
+        backprop_cross(t, &t->tape[l], l, askers_of(t, l), in);
+    feed(t, &t->tape[l], l, askers_of(t, l)->n, out);
+}
+
 static void run_layers(struct backprop *t, const struct train_batch *in)
 {
     if (!in->again)
         embed(t, in);
-    for (size_t l = 0; l < t->c.layers; l++) {
-        float *out = l + 1 < t->c.layers ? t->tape[l + 1].x : t->top;
-        if (l || !in->again)
-            attend(t, &t->tape[l], l, in);
-        if (t->c.latents)
-            backprop_cross(t, &t->tape[l], l, askers_of(t, l), in);
-        feed(t, &t->tape[l], l, askers_of(t, l)->n, out);
-    }
+    for (size_t l = 0; l < t->c.layers; l++)
+        run_layer(t, in, l, l + 1 < t->c.layers ? t->tape[l + 1].x : t->top);
+}
+
+/* On the way back layer l is next: where it ends a part whose tapes others have since written, the
+ * part is computed again from its kept input. The last part was written last. */
+static void run_again(struct backprop *t, const struct train_batch *in, size_t l)
+{
+    size_t every = t->how.every;
+    if (l + 1 == t->c.layers || (l + 1) % every)
+        return;
+    for (size_t i = l + 1 - every; i <= l; i++)
+        run_layer(t, in, i, i < l ? t->tape[i + 1].x : NULL);
 }
 
 /* t->loss of the sequences += that of the scored rows r.., n of them, in t->row_loss. */
@@ -235,11 +257,12 @@ static void share_loss(struct backprop *t, const struct train_batch *in, size_t 
         t->loss[(size_t)t->scored.row[r + i] / in->len] += t->row_loss[i];
 }
 
-/* Loss over the scored rows, BACKPROP_LOGIT_ROWS at a time. With a gradient, t->dx receives that of
- * the last stream. */
+/* Loss over the scored rows, t->logit_rows at a time: head, softmax, loss and the way back to the
+ * stream of a block, before the logits of the next take their place. With a gradient, t->dx
+ * receives that of the last stream. */
 static double head_loss(struct backprop *t, const struct train_batch *in)
 {
-    size_t R = t->scored.n, D = t->c.width, V = t->c.vocab, most = BACKPROP_LOGIT_ROWS;
+    size_t R = t->scored.n, D = t->c.width, V = t->c.vocab, most = t->logit_rows;
     double loss = 0;
     memset(t->loss, 0, in->seqs * sizeof *t->loss);
     for (size_t r = 0; r < R; r += most) {
@@ -313,8 +336,8 @@ static void attend_back(struct backprop *t, const struct layer_tape *y, size_t l
                              backprop_input(t, t->dn, t->dq, ROLE_Q, l, who->n, NULL)};
     backprop_multiply(t, q, 2);
     if (who->n < T) {
-        spread(who, t->dn, T, D);
-        spread(who, t->dx, T, D);
+        backprop_spread(who, t->dn, T, D);
+        backprop_spread(who, t->dx, T, D);
     }
     const struct gemm kv[] = {backprop_weights(t, t->dk, y->n1, ROLE_K, l, T),
                               backprop_weights(t, t->dv, y->n1, ROLE_V, l, T),
@@ -336,10 +359,11 @@ static void embed_back(struct backprop *t, const struct train_batch *in)
 double backprop_loss(struct backprop *t, const struct train_batch *in, enum backprop_of of)
 {
     const int latents = of == BACKPROP_LATENTS;
+    assert(of != BACKPROP_PARAMETERS || !t->how.latents);
     t->of = of;
     if (of == BACKPROP_PARAMETERS)
         parameters_clear_gradients(t->parameters);
-    memset(t->gain, 0, t->c.width * sizeof *t->gain);
+    memset(t->gain, 0, backprop_widest(&t->c) * sizeof *t->gain);
     if (!in->again)
         prepare(t, in);
     if (t->c.latents)
@@ -349,10 +373,13 @@ double backprop_loss(struct backprop *t, const struct train_batch *in, enum back
     if (of == BACKPROP_LOSS)
         return loss;
     for (size_t l = t->c.layers; l-- > 0;) {
+        run_again(t, in, l);
         feed_back(t, &t->tape[l], l, askers_of(t, l)->n);
         if (t->c.latents)
             backprop_cross_back(t, &t->tape[l], l, askers_of(t, l), in);
-        if (l || !latents)
+        if ((l || !latents) && config_recurs(&t->c))
+            backprop_mix_back(t, &t->tape[l], l, askers_of(t, l), in);
+        else if (l || !latents)
             attend_back(t, &t->tape[l], l, in);
     }
     if (!latents)

@@ -16,15 +16,35 @@ struct train_batch {
 
 struct backprop; /* the activations of one batch, and the room for their gradients */
 
-/* rows: most seqs*len of a batch; seqs: most sequences (counts for a latent model alone). products:
- * F32 or BF16, struct gemm's dtype in the products of the linear layers; with BF16 attention may
- * round what it multiplies too (struct attn.half). All else is fp32. The parameters are borrowed.
- * NULL: no memory. The caller's. */
+/* What of a pass exists until the way back, and how exact it is.
+ *
+ * products: F32 or BF16, struct gemm's dtype in the products of the linear layers; with BF16
+ * attention may round what it multiplies too (struct attn.half). All else is fp32.
+ * every: 0, or gradient checkpointing (Chen et al. 2016, arXiv 1604.06174): of so many layers that
+ * follow one another only the input of the first is kept, and the way back computes them again, by
+ * the same operations on the same values: loss and gradients are the same bits.
+ * whole_loss: 1: the logits of all rows exist at once. 0: those of a block of rows, and its
+ * gradient, before the next block's; the sums over rows are then sums over blocks, which may move
+ * the last bits where there are several.
+ * latents: 1: the parameters' gradients are never asked for, so what the linear layers read need
+ * not be kept. */
+struct backprop_how {
+    enum dtype products;
+    size_t every;
+    int whole_loss, latents;
+};
+
+/* rows: most seqs*len of a batch; seqs: most sequences (counts for a latent model alone). The
+ * parameters are borrowed. NULL: no memory. The caller's. */
+struct backprop *backprop_make_as(struct parameters *p, size_t rows, size_t seqs,
+                                  const struct backprop_how *how);
+/* With products so, and all else 0. */
 struct backprop *backprop_make(struct parameters *p, size_t rows, size_t seqs,
                                enum dtype products);
 void backprop_free(struct backprop *t); /* NULL is fine */
-/* Bytes of the back end that backprop_make asks for, in one block. */
-size_t backprop_bytes(const struct config *c, struct backend *b, size_t rows, size_t seqs);
+/* Bytes of the back end that backprop_make_as asks for, in one block. */
+size_t backprop_bytes(const struct config *c, struct backend *b, size_t rows, size_t seqs,
+                      const struct backprop_how *how);
 
 enum backprop_of {
     BACKPROP_LOSS,       /* no gradient */

@@ -18,6 +18,8 @@ static const double pi = 3.14159265358979323846;
 
 /* ---- room ---- */
 
+enum { VALUES = 5 /* weights, gradients, moments, average */ };
+
 /* Places a linear layer behind what is placed already. */
 static struct dit_linear place(size_t *at, size_t in, size_t out)
 {
@@ -148,9 +150,9 @@ struct dit *dit_make(const struct dit_shape *s, struct backend *b, uint64_t seed
     for (size_t i = 0; i < s->tokens * s->values; i++)
         d->deviation[i] = 1;
     lay_out(d);
-    float **values[] = {&d->w, &d->g, &d->m1, &d->m2, &d->average};
+    float **values[VALUES] = {&d->w, &d->g, &d->m1, &d->m2, &d->average};
     int lacks = 0;
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+    for (size_t i = 0; i < VALUES; i++)
         lacks |= !(*values[i] = take(d, d->n));
     lacks |= !(d->room = take(d, cut(d, NULL))) ||
              !(d->work = b->ops->alloc(b, most_work(d), MEMORY_ACTIVATIONS));
@@ -178,6 +180,17 @@ void dit_free(struct dit *d)
     free(d->mean);
     free(d->deviation);
     free(d);
+}
+
+size_t dit_bytes(const struct dit *d)
+{
+    struct dit sized = *d; /* whose arrays cut() forgets */
+    struct dit_tape *tape = mem_zero(d->s.layers, sizeof *tape);
+    sized.tape = tape;
+    size_t room = cut(&sized, NULL) * sizeof(float);
+    free(tape);
+    return VALUES * memory_rounded(d->n * sizeof(float)) + memory_rounded(room) +
+           memory_rounded(most_work(d));
 }
 
 size_t dit_parameters(const struct dit *d)

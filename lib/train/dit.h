@@ -37,6 +37,8 @@ struct dit;
 struct dit *dit_make(const struct dit_shape *s, struct backend *b, uint64_t seed, size_t batch,
                      struct err *e);
 void dit_free(struct dit *d); /* NULL is fine */
+/* Bytes that dit_make asks for, block by block as the back end hands them out. */
+size_t dit_bytes(const struct dit *d);
 size_t dit_parameters(const struct dit *d);
 const struct dit_shape *dit_shape_of(const struct dit *d);
 size_t dit_batch(const struct dit *d); /* samples at a time */

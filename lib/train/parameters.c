@@ -10,10 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/mixing.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/checkpoint/role.h"
 #include "lib/record/json.h"
+
+enum { FLAT = 4 /* values, gradients, moments */ };
 
 /* Values of a role in one layer; 0 when the network has none. */
 static size_t value_count(const struct config *c, enum role r)
@@ -43,7 +46,8 @@ static size_t lay_out(struct parameters *p)
 
 /* Standard deviation of a role at the start: 1/sqrt(inputs) keeps the size of what flows through,
  * so that attention can tell keys apart from the first step on; the projections into the stream are
- * smaller, or 2L of them would outgrow the embedding; the head begins with nearly equal logits.
+ * smaller, or 2L of them would outgrow the embedding; the head begins with nearly equal logits;
+ * low-rank parts begin with next to nothing (the authors' zeros, but that no tensor is all zeros).
  */
 static double start_std(const struct config *c, enum role r)
 {
@@ -54,8 +58,43 @@ static double start_std(const struct config *c, enum role r)
         return c->tied ? 0.1 : 0.5;
     if (r == ROLE_HEAD)
         return 0.02;
+    if (role_is_low_rank(r))
+        return even * 0.1 * (role_cols(r) == ALONG_RANK ? 1 : 0.1);
     int adds = r == ROLE_O || r == ROLE_DOWN || r == ROLE_CROSS_O;
     return adds ? even / sqrt(2.0 * (double)c->layers) : even;
+}
+
+/* Value i of a vector at the start: gains 1; those of a mixer as the authors' code has them, by
+ * layer and channel. Source: Peng et al. 2024 (arXiv 2404.05892), 2025 (arXiv 2503.14456), and
+ * https://github.com/BlinkDL/RWKV-LM. */
+static double start_value(const struct config *c, enum role r, size_t layer, size_t i)
+{
+    const double deep = c->layers > 1 ? (double)layer / (double)(c->layers - 1) : 0;
+    const double low = 1 - (double)layer / (double)c->layers, n = (double)(c->heads * c->head_dim);
+    const double part = (double)i / (double)c->width, channel = n > 1 ? (double)i / (n - 1) : 0;
+    const double E = (double)c->head_dim, turn = 2 * (double)(i % c->head_dim) / fmax(E - 1, 1) - 1;
+    const int seven = c->mixer == MIXER_RWKV7;
+    static const double bends[MIXING_LANES] = {0.2, 0.9, 0.7, 0.7, 0.2, 0.9};
+    switch (r) {
+    case ROLE_DECAY:
+        return seven ? -5.5 + 6 * pow(channel, 1 + pow(deep, 0.3)) + 2.5 * turn * fabs(turn)
+                     : -6 + 5 * pow(channel, 0.7 + 1.3 * deep);
+    case ROLE_BONUS:
+        return seven ? -0.04 : deep * (1 - channel) + 0.1 * ((double)((i + 1) % 3) - 1);
+    case ROLE_HEADS_BIAS: return 0;
+    case ROLE_RATE: return -0.19;
+    case ROLE_FIRST: return 0.73;
+    case ROLE_KEY_SCALE: return 0.71;
+    case ROLE_KEY_RATE: return 1.02;
+    case ROLE_SHIFT_X: return 1 - pow(part, low);
+    default: break;
+    }
+    if (r < ROLE_SHIFT_R || r > ROLE_SHIFT_A)
+        return 1;
+    if (seven)
+        return 1 - pow(part, bends[r - ROLE_SHIFT_R] * low);
+    const int half = r == ROLE_SHIFT_R || r == ROLE_SHIFT_G;
+    return 1 - pow(part, half ? 0.5 * low : low) - (r == ROLE_SHIFT_V ? 0.3 * deep : 0);
 }
 
 static void draw(struct parameters *p, uint64_t seed)
@@ -69,7 +108,8 @@ static void draw(struct parameters *p, uint64_t seed)
             struct rng rng = {seed, (uint64_t)r << 32 | l, 0};
             double std = start_std(&p->c, role);
             for (size_t i = 0; i < value_count(&p->c, role); i++)
-                w[i] = role_is_norm(role) ? 1.0f : (float)(std * rng_normal(&rng));
+                w[i] = (float)(role_is_vector(role) ? start_value(&p->c, role, l, i)
+                                                    : std * rng_normal(&rng));
         }
 }
 
@@ -77,12 +117,18 @@ struct parameters *parameters_make(const struct config *c, struct backend *b,
                                    const struct train_ops *ops, uint64_t seed)
 {
     struct parameters *p = mem_zero(1, sizeof *p);
-    *p = (struct parameters){.c = *c, .b = b, .ops = ops};
+    *p = (struct parameters){.c = *c, .b = b, .ops = ops, .quant = QUANT_NONE};
     p->at = mem_zero(c->layers, sizeof *p->at);
     p->n = lay_out(p);
-    float **flat[] = {&p->w, &p->g, &p->m1, &p->m2};
-    for (int i = 0; i < 4; i++)
-        *flat[i] = mem_zero(p->n, sizeof(float));
+    p->w = p->block = b->ops->alloc(b, FLAT * p->n * sizeof *p->w, MEMORY_WEIGHTS);
+    if (!p->w) {
+        parameters_free(p);
+        return NULL;
+    }
+    p->g = p->w + p->n;
+    p->m1 = p->g + p->n;
+    p->m2 = p->m1 + p->n;
+    memset(p->g, 0, (FLAT - 1) * p->n * sizeof *p->g);
     draw(p, seed);
     return p;
 }
@@ -96,14 +142,20 @@ size_t parameters_bytes(const struct config *c)
     return n * sizeof *p.w;
 }
 
+size_t parameters_bytes_trained(const struct config *c)
+{
+    return FLAT * parameters_bytes(c);
+}
+
 struct parameters *parameters_read(const struct network *n)
 {
     struct backend *b = n->backend;
     struct parameters *p = mem_zero(1, sizeof *p);
-    *p = (struct parameters){.c = n->config, .b = b, .ops = b->ops->train, .lent = 1};
+    *p = (struct parameters){.c = n->config, .b = b, .ops = b->ops->train,
+                             .quant = QUANT_NONE};
     p->at = mem_zero(p->c.layers, sizeof *p->at);
     p->n = lay_out(p);
-    p->w = b->ops->alloc(b, p->n * sizeof *p->w, MEMORY_WEIGHTS);
+    p->w = p->block = b->ops->alloc(b, p->n * sizeof *p->w, MEMORY_WEIGHTS);
     if (!p->w) {
         parameters_free(p);
         return NULL;
@@ -118,13 +170,9 @@ void parameters_free(struct parameters *p)
 {
     if (!p)
         return;
-    if (p->lent) {
-        p->b->ops->free(p->b, p->w);
-        p->w = NULL;
-    }
-    void *host[] = {p->w, p->g, p->m1, p->m2, p->at};
-    for (size_t i = 0; i < sizeof host / sizeof *host; i++)
-        free(host[i]);
+    p->b->ops->free(p->b, p->block);
+    p->b->ops->free(p->b, p->seen_block);
+    free(p->at);
     free(p);
 }
 
@@ -165,7 +213,7 @@ double parameters_update(struct parameters *p, double rate, double decay, double
             if ((l && !role_per_layer(role)) || (role == ROLE_HEAD && p->c.tied))
                 continue;
             size_t at = p->at[l][r];
-            a.decay = role_is_norm(role) ? 0 : decay;
+            a.decay = role_is_vector(role) ? 0 : decay;
             p->ops->adamw(p->b, p->w + at, p->m1 + at, p->m2 + at, p->g + at,
                             value_count(&p->c, role), &a);
         }

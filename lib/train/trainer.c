@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/train/training_batch.h"
@@ -16,6 +17,8 @@ enum { STEPS = 16 };
 struct trainer {
     struct parameters *parameters;
     struct backprop *backprop;
+    struct trainer_how how; /* parts: at least 1 */
+    float *sum;             /* [n] with parts: the gradients of those before */
     /* Of a latent model. */
     struct posterior posterior;
     struct posterior_fit fit;
@@ -23,8 +26,39 @@ struct trainer {
     uint64_t *keys; /* [seqs] */
 };
 
+static size_t most_seqs(size_t rows) /* that it can have latents for */
+{
+    return rows / TRAINING_ROW_LEAST + 1;
+}
+
+/* Rows of a part, at most. */
+static size_t part_rows(size_t rows, const struct trainer_how *how)
+{
+    size_t part = how->parts > 1 ? rows / how->parts + how->longest : rows;
+    return part < rows ? part : rows;
+}
+
+struct trainer_need trainer_need(const struct config *c, struct backend *b, size_t rows,
+                                 const struct trainer_how *how, enum dtype quant)
+{
+    size_t part = part_rows(rows, how), seqs = most_seqs(part);
+    size_t more = how->parts > 1 ? memory_rounded(parameters_bytes(c)) : 0;
+    size_t seen = quant == QUANT_NONE ? 0 : memory_rounded(parameters_bytes(c));
+    size_t latents = c->latents ? memory_rounded(posterior_bytes(c, seqs)) : 0;
+    return (struct trainer_need){memory_rounded(parameters_bytes_trained(c)) + seen + more,
+                                 memory_rounded(backprop_bytes(c, b, part, seqs, &how->back)) +
+                                     latents};
+}
+
 struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t seed, size_t rows,
                              enum dtype products, struct err *e)
+{
+    return trainer_make_as(c, b, seed, rows,
+                           &(struct trainer_how){.back = {.products = products}}, e);
+}
+
+struct trainer *trainer_make_as(const struct config *c, struct backend *b, uint64_t seed,
+                                size_t rows, const struct trainer_how *how, struct err *e)
 {
     const struct train_ops *ops = b->ops->train;
     if (!ops) {
@@ -37,10 +71,20 @@ struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t
                 "cannot be trained", c->name);
         return NULL;
     }
+    if (config_recurs(c) && c->kv_heads != c->heads) {
+        err_set(e, EXIT_BAD_USAGE, "%s: mixer %s: expected as many key heads as heads (%zu), got "
+                "%zu", c->name, config_mixer_name(c->mixer), c->heads, c->kv_heads);
+        return NULL;
+    }
     struct trainer *t = mem_zero(1, sizeof *t);
-    size_t seqs = rows / TRAINING_ROW_LEAST + 1; /* that it can have latents for */
+    size_t part = part_rows(rows, how), seqs = most_seqs(part);
+    t->how = *how;
+    t->how.parts += !how->parts;
     t->parameters = parameters_make(c, b, ops, seed);
-    t->backprop = backprop_make(t->parameters, rows, seqs, products);
+    if (t->parameters && t->how.parts > 1)
+        t->sum = b->ops->alloc(b, t->parameters->n * sizeof *t->sum, MEMORY_WEIGHTS);
+    if (t->parameters && (t->sum || t->how.parts == 1))
+        t->backprop = backprop_make_as(t->parameters, part, seqs, &how->back);
     t->fit = (struct posterior_fit){STEPS, POSTERIOR_RATE, seed};
     t->weight = mem_zero(rows, sizeof *t->weight);
     t->keys = mem_zero(seqs, sizeof *t->keys);
@@ -56,6 +100,8 @@ void trainer_free(struct trainer *t)
     if (!t)
         return;
     backprop_free(t->backprop);
+    if (t->sum)
+        t->parameters->b->ops->free(t->parameters->b, t->sum);
     parameters_free(t->parameters);
     posterior_free(&t->posterior);
     free(t->weight);
@@ -68,25 +114,33 @@ void trainer_fit(struct trainer *t, const struct posterior_fit *how)
     t->fit = *how;
 }
 
-/* Fast loop and slow step. What is drawn is the step's own: a training that goes on draws what it
- * would have drawn; a loss without gradients draws the same at every step. */
-static double latent_loss(struct trainer *t, const struct train_batch *batch, enum backprop_of of)
+static size_t count_scored(const struct train_batch *b)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < b->seqs * b->len; i++)
+        count += b->weight[i] != 0;
+    return count;
+}
+
+/* Fast loop and slow step, of the sequences from `first` on of a batch that scores `count` rows.
+ * What is drawn is the step's own: a training that goes on draws what it would have drawn; a loss
+ * without gradients draws the same at every step. */
+static double latent_loss(struct trainer *t, const struct train_batch *batch, size_t first,
+                          size_t count, enum backprop_of of)
 {
     struct posterior *p = &t->posterior;
     struct train_batch in = *batch;
-    size_t rows = in.seqs * in.len, count = 0;
+    size_t rows = in.seqs * in.len;
     double kl = 0;
     uint64_t step = of == BACKPROP_LOSS ? 0 : 1 + (uint64_t)t->parameters->step;
     assert(in.seqs <= p->texts);
     for (size_t s = 0; s < in.seqs; s++)
-        t->keys[s] = step << 24 | s;
+        t->keys[s] = step << 24 | (first + s);
     posterior_start(p, t->fit.seed, t->keys, in.seqs);
     posterior_run(p, t->backprop, &in, &t->fit, t->keys, 0, NULL);
     posterior_draw(p, t->fit.seed, t->keys, in.seqs, POSTERIOR_FRESH);
     for (size_t s = 0; s < in.seqs; s++)
         kl += posterior_kl(p, in.seqs, s);
-    for (size_t i = 0; i < rows; i++)
-        count += in.weight[i] != 0;
     for (size_t i = 0; i < rows; i++)
         t->weight[i] = in.weight[i] / (float)count;
     in.weight = t->weight;
@@ -94,16 +148,63 @@ static double latent_loss(struct trainer *t, const struct train_batch *batch, en
     return backprop_loss(t->backprop, &in, of) + kl / (double)count;
 }
 
+/* Part p of a batch: as many sequences as any other, or one more. */
+static double part_loss(struct trainer *t, const struct train_batch *batch, size_t p, size_t count,
+                        enum backprop_of of)
+{
+    size_t parts = t->how.parts, first = batch->seqs * p / parts;
+    struct train_batch in = *batch;
+    in.seqs = batch->seqs * (p + 1) / parts - first;
+    in.token += first * in.len;
+    in.target += first * in.len;
+    in.weight += first * in.len;
+    if (!in.seqs && of == BACKPROP_PARAMETERS)
+        memset(t->parameters->g, 0, t->parameters->n * sizeof(float));
+    if (!in.seqs)
+        return 0;
+    return t->parameters->c.latents ? latent_loss(t, &in, first, count, of)
+                                    : backprop_loss(t->backprop, &in, of);
+}
+
 double trainer_loss(struct trainer *t, const struct train_batch *batch, int gradients)
 {
     const enum backprop_of of = gradients ? BACKPROP_PARAMETERS : BACKPROP_LOSS;
-    return t->parameters->c.latents ? latent_loss(t, batch, of)
-                                    : backprop_loss(t->backprop, batch, of);
+    size_t parts = t->how.parts, count = count_scored(batch), n = t->parameters->n;
+    float *g = t->parameters->g;
+    parameters_look(t->parameters);
+    if (t->how.sum) {
+        double loss = part_loss(t, batch, t->how.me, count, of);
+        t->how.sum(t->how.ctx, &loss, g, gradients ? n : 0, t->sum);
+        return loss;
+    }
+    double loss = part_loss(t, batch, 0, count, of);
+    for (size_t p = 1; p < parts; p++) {
+        if (gradients)
+            memcpy(t->sum, g, n * sizeof *g);
+        loss += part_loss(t, batch, p, count, of);
+        for (size_t i = 0; gradients && i < n; i++)
+            g[i] = t->sum[i] + g[i];
+    }
+    return loss;
+}
+
+int trainer_quantize(struct trainer *t, enum dtype quant, struct err *e)
+{
+    return parameters_quantize(t->parameters, quant, e);
 }
 
 double trainer_update(struct trainer *t, double rate, double decay, double clip)
 {
     return parameters_update(t->parameters, rate, decay, clip);
+}
+
+void trainer_share(struct trainer *t, void (*share)(void *ctx, void *x, size_t bytes), void *ctx)
+{
+    struct parameters *p = t->parameters;
+    float *own[] = {p->w, p->m1, p->m2};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        share(ctx, own[i], p->n * sizeof *p->w);
+    share(ctx, &p->step, sizeof p->step);
 }
 
 int64_t trainer_step(const struct trainer *t)
@@ -117,6 +218,7 @@ int trainer_take(struct trainer *t, const struct checkpoint *from, struct err *e
     if (c->width != d->width || c->layers != d->layers || c->heads != d->heads ||
         c->kv_heads != d->kv_heads || c->ffn != d->ffn || c->vocab != d->vocab ||
         c->head_dim != d->head_dim || c->tied != d->tied || d->qkv_bias || d->qk_norm ||
+        (config_recurs(d) && (d->mixer != c->mixer || d->rank != c->rank)) ||
         (d->latents && (d->latents != c->latents || d->context != c->context)))
         return err_set(e, EXIT_BAD_DATA, "--init %s: expected the shape that is trained: width "
                        "%zu, layers %zu, heads %zu/%zu, ffn %zu, vocabulary %zu", d->name,

@@ -24,7 +24,7 @@
 
 static const char tool_name[] = "bench";
 static volatile sig_atomic_t stop_signal;
-static const char parts[] = "ceilings,kernels,wkv,models,growth,tools,peer";
+static const char parts[] = "ceilings,kernels,wkv,models,growth,training,tools,peer";
 static const char usual_parts[] = "ceilings,kernels,models,growth";
 static const char jobs[] = "prefill,decode,batch,diffuse,after,full,block,gap,memory,load";
 static const char usual_jobs[] = "prefill,decode,batch,diffuse";
@@ -280,6 +280,8 @@ static int run(struct bench *b, struct err *e)
             bad = bench_models(b, p, e);
         if (!bad && bench_chosen(b->only, "growth"))
             bad = bench_growth(b, p, e);
+        if (!bad && bench_chosen(b->only, "training"))
+            bad = bench_training(b, p, e);
     }
     return bad ? -1 : 0;
 }
@@ -320,6 +322,8 @@ static const char jobs_text[] =
     "second of processor time, peak resident memory (looked at every 5 ms), and the shares of\n"
     "reading, hashing and parsing, which are those of three readers of the same bytes in this\n"
     "process; below 75 MB/s the row says which share is the largest.\n"
+    "The part training: a loss with its gradient over 1024 rows (tiny: 64), with layers computed\n"
+    "again and with logits of all rows at once: bytes of the activations, and time.\n"
     "The part peer: what --peer-command tells, and nothing of ours.\n"
     "A signal ends the stream with what it has and an end record \"interrupted\": 129, 130, 143.\n";
 
@@ -327,7 +331,7 @@ static void parse(struct bench *b, int argc, char **argv)
 {
     const struct opt options[] = {
         {"only", 0, OPT_TEXT, &b->only, .arg = "LIST",
-         .help = "of ceilings, kernels, models, growth (these four), wkv, tools, peer"},
+         .help = "of ceilings, kernels, models, growth (these four), wkv, training, tools, peer"},
         {"jobs", 0, OPT_TEXT, &b->jobs, .arg = "LIST",
          .help = "what models do, of prefill, decode, batch, diffuse (these four), after, full, "
                  "block, gap, memory, load"},

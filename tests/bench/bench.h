@@ -100,6 +100,7 @@ struct pair {
 size_t shrunk(const struct pair *p, size_t length); /* at least 1 */
 int bench_kernels(struct bench *b, const struct pair *p, struct err *e);
 int bench_wkv(struct bench *b, const struct pair *p, struct err *e);
+int bench_training(struct bench *b, const struct pair *p, struct err *e);
 int bench_models(struct bench *b, const struct pair *p, struct err *e);
 int bench_growth(struct bench *b, const struct pair *p, struct err *e);
 /* The tools that reduce records, over streams of --stream bytes that are made here. */

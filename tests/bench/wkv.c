@@ -170,7 +170,7 @@ static int run_case(struct bench *b, const struct pair *pair, size_t H, int kind
     r.each = seqs + c->seqs;
     r.a = (struct wkv){{x[R], x[W], x[K], x[V], seven ? x[A] : NULL, seven ? x[B] : NULL,
                         seven ? NULL : x[R], seqs, c->seqs, rows, c->rows, H, E},
-                       state, y, WKV_AUTO};
+                       state, y, WKV_AUTO, NULL};
     r.back = (struct wkv_back){r.a.in, NULL, x[V], NULL, d[R], d[W], d[K], d[V], d[A], d[B],
                                d[INPUTS]};
     double sequential = 0;

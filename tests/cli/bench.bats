@@ -49,6 +49,17 @@ conforms() { # every record of a file to the schema
             (.sequential_ratio * .took_ns / $each - 1 | fabs) < 1e-9)))' bench.ndjson
 }
 
+@test "training: what is computed again and what is not there at once, in bytes and time" {
+    "$BENCH/bench" --only training --shapes tiny --threads 2 --point 0.001 -o bench.ndjson
+    conforms bench.ndjson
+    jq -se 'map(select(.work == "train")) | length == 8 and
+        all(.pass_ns > 0 and .time_ratio > 0) and
+        (.[0] as $all | all((.memory_ratio * .activations_bytes / $all.activations_bytes - 1 |
+            fabs) < 1e-9 and (.time_ratio * $all.pass_ns / .pass_ns - 1 | fabs) < 1e-9)) and
+        (map(select(.loss_form == "fused" and .checkpoint_every == 1))[0].memory_ratio > 1.2)' \
+        bench.ndjson
+}
+
 @test "a wrong list is refused with the words that are known" {
     run "$BENCH/bench" --dtypes bf16,int9
     [ "$status" -eq 64 ]

@@ -157,7 +157,86 @@ ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
     sed 's/"swa"/"rwkv9"/' "$D/m/config.json" > "$T/config.json"
     cp "$D/m/model.safetensors" "$D/m/tokenizer.json" "$T"
     run -65 --separate-stderr "$BIN/gen-ltm" -m "$T" "$T/prompts"
-    [[ $stderr == *'mixer: expected "swa", got "rwkv9"'* ]]
+    [[ $stderr == *'mixer: expected "swa", "rwkv6" or "rwkv7", got "rwkv9"'* ]]
+}
+
+# train-lm of a mixer into a folder
+mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --rank 8 "${@:3}" \
+    --out "$2" "$D/corpus"; }
+
+@test "rwkv6 and rwkv7 are trained, at any number of threads, go on, and say what they are" {
+    for mixer in rwkv6 rwkv7; do
+        mixed $mixer "$T/$mixer" --report 5 > "$T/loss"
+        sound "$T/loss"
+        jq -se --arg m $mixer '.[0].loss > .[-1].loss + 0.3 and all(.mixer == $m)' "$T/loss"
+        jq -e --arg m $mixer '.mixer == $m and .low_rank_dim == 8 and
+            (has("sliding_window") | not)' "$T/$mixer/config.json"
+        mixed $mixer "$T/one" --steps 4 > "$T/loss"
+        mixed $mixer "$T/three" --steps 4 --threads 3 > "$T/loss"
+        cmp "$T/one/model.safetensors" "$T/three/model.safetensors"
+        run -74 mixed $mixer "$T/again" --steps 4 --save 1 --report 3 -o /dev/full
+        mixed $mixer "$T/again" --steps 4 > "$T/loss"
+        cmp "$T/one/model.safetensors" "$T/again/model.safetensors"
+        rm -r "$T/one" "$T/three" "$T/again"
+    done
+    run -64 --separate-stderr mixed rwkv6 "$T/two" --kv-heads 1
+    [[ $stderr == *"expected as many key heads as heads"* ]]
+}
+
+@test "texts with a state: batch, cache and threads change no id; one size at every position" {
+    for mixer in rwkv6 rwkv7; do
+        mixed $mixer "$T/$mixer" --steps 8 > "$T/loss"
+        gen=("$BIN/gen-ltm" -m "$T/$mixer" --ignore-eos --no-meta -q --threads 1)
+        for how in "--vi-steps 3" "--vi-steps 3 --z-draw sample --refit 5" "--z prior"; do
+            read -ra more <<< "$how --temperature 1 --max-new 30"
+            "${gen[@]}" "${more[@]}" "$T/prompts" > "$T/a"
+            "${gen[@]}" "${more[@]}" --batch 3 --threads 3 "$T/prompts" > "$T/b"
+            "${gen[@]}" "${more[@]}" --cache off "$T/prompts" > "$T/c"
+            cmp <(ids "$T/a") <(ids "$T/b")
+            cmp <(ids "$T/a") <(ids "$T/c")
+        done
+        sound "$T/a"
+        # two layers of two heads of 16 and a row of 32, three latents a layer
+        jq -se --arg m $mixer 'all(.mixer == $m and .state_bytes ==
+            2 * 4 * (2 * 16 * 16 + 32) + 2 * 2 * 4 * 32 * 3)' "$T/a"
+        "${gen[@]}" --z zero --max-new 200 <(sed -n 3p "$T/prompts") > "$T/long"
+        "${gen[@]}" --z zero --max-new 100 <(sed -n 3p "$T/prompts") > "$T/short"
+        jq -se '.[0].state_bytes == .[1].state_bytes and .[0].rows == 200 and
+            .[0].memory.kv_bytes == .[1].memory.kv_bytes and
+            all(.memory.planned_bytes == .memory.weights_bytes + .memory.kv_bytes +
+                .memory.activations_bytes)' "$T/long" "$T/short"
+        "${gen[@]}" --z zero --device ref "$T/prompts" > "$T/ref"
+        cmp <(ids "$T/ref") <(ids <("${gen[@]}" --z zero "$T/prompts"))
+        "${gen[@]}" --quant int8 --vi-steps 2 "$T/prompts" > "$T/int8"
+        jq -se 'all(.quant == "int8" and .status == "ok")' "$T/int8"
+        head -n 2 "$D/corpus" | jq -c '{id: "t\(input_line_number)", text}' > "$T/texts"
+        for mode in elbo iwae; do
+            "$BIN/score-ppl" -q --no-meta --threads 1 -m "$T/$mixer" --mode $mode --samples 4 \
+                --vi-steps 8 "$T/texts" > "$T/$mode"
+            sound "$T/$mode"
+        done
+        jq -n -e "$(jq -s 'map(select(.id).value) | add' "$T/elbo") >
+            $(jq -s 'map(select(.id).value) | add' "$T/iwae")"
+    done
+}
+
+@test "what a mixer does not have is refused" {
+    mixed rwkv7 "$T/m" --steps 2 > "$T/loss"
+    try() {
+        mkdir -p "$T/bad"
+        jq "$1" "$T/m/config.json" > "$T/bad/config.json"
+        cp "$T/m/model.safetensors" "$T/m/tokenizer.json" "$T/bad"
+        run -65 --separate-stderr "$BIN/gen-ltm" -m "$T/bad" -q "$T/prompts"
+        [[ $stderr == *"$2"* ]]
+    }
+    try '.sliding_window = 24' 'sliding_window: expected no such key with this mixer, got 24'
+    try 'del(.low_rank_dim)' 'low_rank_dim'
+    try 'del(.mixer)' 'mixer: expected'
+    try '.low_rank_dim = 9' 'shape'
+    try '.num_key_value_heads = 1' 'num_key_value_heads: expected as many as heads'
+    try '.mixer = "swa" | del(.low_rank_dim)' 'sliding_window'
+    try '.mixer = "rwkv6"' 'time_mix'
+    try '.low_rank_dim = 1e9' 'low_rank_dim'
 }
 
 @test "score-ppl: an ELBO and a tighter IWAE, more steps and tighter still" {
@@ -176,6 +255,36 @@ ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
     jq -se 'map(select(.summary).metric) | sort == ["iwae_bits_per_byte", "iwae_ppl"]' "$T/iwae"
     score --mode elbo --samples 8 > "$T/again"
     cmp "$T/elbo" "$T/again"
+}
+
+@test "train-prior goes on after an interruption, while it fits and while it learns" {
+    cp -r "$D/m" "$T/m"
+    prior=("$BIN/train-prior" -m "$T/m" --count 40 --vi-steps 3 --rows 384 --max-len 96 --width 16
+           --layers 2 --heads 2 --batch 8 --steps 40 --report 10 --bound-steps 20 --threads 1 -q
+           --no-meta)
+    "${prior[@]}" --out "$T/whole" "$D/corpus" > "$T/loss"
+    run -74 --separate-stderr bash -c 'ulimit -f 16; exec "$@"' - "${prior[@]}" --save 1 \
+        --out "$T/cut" "$D/corpus"
+    [ -e "$T/cut.fits" ]
+    [ ! -e "$T/cut.state" ]
+    documents() { grep -ao '"documents":[0-9]*' "$T/cut.fits"; }
+    [ "$(documents)" != '"documents":40' ]
+    run -74 --separate-stderr "${prior[@]}" --save 4 --out "$T/cut" -o /dev/full "$D/corpus"
+    [ "$(documents)" = '"documents":40' ]
+    [ -e "$T/cut.state" ]
+    for other in "--rate 0.1" "--vi-steps 4" "--seed 3" "--width 24" "--limit 50"; do
+        # shellcheck disable=SC2086
+        run -65 --separate-stderr "${prior[@]}" $other --out "$T/cut" "$D/corpus"
+        [[ $stderr == *"cut.fits: belongs to a training with other settings: "* ]]
+    done
+    head -c 3000 "$T/cut.fits" > "$T/short.fits"
+    run -65 "${prior[@]}" --out "$T/short" "$D/corpus"
+    "${prior[@]}" --save 7 --threads 3 --out "$T/cut" "$D/corpus" > "$T/rest"
+    cmp "$T/whole" "$T/cut"
+    [ "$(jq .step "$T/rest" | head -n 1)" = 10 ]
+    [ "$(tail -n 1 "$T/loss")" = "$(tail -n 1 "$T/rest")" ]
+    [ ! -e "$T/cut.fits" ]
+    [ ! -e "$T/cut.state" ]
 }
 
 @test "a prior of latents is learned, drawn from with any solver, and proved when it is read" {

@@ -29,6 +29,7 @@ records() { # of a type
     kinds) echo kinds.ndjson ;;
     trace) echo trace.ndjson ;;
     loss) echo "$F/plot-train.ndjson" ;;
+    training) echo training.ndjson ;;
     drift) echo "$F/plot-generation.ndjson" ;;
     roofline) echo "$F/plot-roofline.ndjson" ;;
     esac
@@ -71,6 +72,16 @@ kinds() {
            max_new: 64, phase: "timed", status: "ok", contract: "answer"} + .'
 }
 
+# A training with all that is watched, another that knows no memory, and a prior that has steps.
+watched() {
+    jq -cn 'range(1; 41) as $i | {schema: "crossover/1", kind: "train", run: "r"}
+        + ({model: "a", arch: "llada", paradigm: "masked_diffusion", step: $i, tokens: (100 * $i),
+            loss: (4 / $i), grad_norm: (2 / $i), tokens_per_s: (1000 + $i),
+            memory: {allocated_peak_bytes: (1e6 * $i), process_peak_bytes: (2e6 * $i)}},
+           {model: "b", arch: "llama", paradigm: "autoregressive", step: $i, tokens: (100 * $i),
+            loss: (3 / $i), grad_norm: 1, tokens_per_s: null, memory: null})'
+}
+
 # An answer of 8 slots in blocks of 4, one a pass from the left; and in 3 passes, in the second of
 # which a slot is masked again. Another prompt's before and after.
 commits() {
@@ -92,7 +103,8 @@ valid_svg() {
     kinds > kinds.ndjson
     both > both.ndjson
     commits > trace.ndjson
-    for t in pareto steps throughput memory ratio frontier growth kinds trace loss drift \
+    watched > training.ndjson
+    for t in pareto steps throughput memory ratio frontier growth kinds trace loss training drift \
         roofline; do
         # shellcheck disable=SC2046
         draw "$t" "$t.svg" $(records "$t")
@@ -103,6 +115,19 @@ valid_svg() {
         [ "$(grep -c '<path' "$t.svg")" -gt 5 ]
     done
     [ -z "$(find . -name '.*tmp*')" ]
+}
+
+@test "a training watched: means as the records have them, a panel for what any of them knows" {
+    watched > training.ndjson
+    draw training t.svg training.ndjson
+    awk -F '\t' '$1 == 400' t.tsv > at
+    [ "$(cut -f 1-6 at | head -n 1)" = "400	1	0.5	1004	8	4" ]
+    [ "$(awk -F '\t' '$1 == 4000 && $3 == 1' t.tsv | cut -f 1-3)" = "4000	0.075	1" ]
+    grep -q 'panel_count = 4' t.gp
+    jq -c 'del(.memory, .tokens_per_s, .tokens)' training.ndjson > bare.ndjson
+    draw training bare.svg bare.ndjson
+    grep -q 'panel_count = 2' bare.gp
+    grep -q 'optimiser steps' bare.gp
 }
 
 @test "and is checked as XML" {

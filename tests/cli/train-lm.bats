@@ -40,6 +40,88 @@ setup()
     done
 }
 
+# Layers that are computed again and batches that others make: the same model, in fewer bytes; a
+# training may go on with others of either.
+@test "--checkpoint-every and --loaders change no bit; records hold what was planned and taken" {
+    shape=(--layers 3 --report 2 --rows 192)
+    for arch in llada llama ltm; do
+        for how in "0 0" "0 3" "1 1" "2 0" "3 2"; do
+            read -r every loaders <<< "$how"
+            "${train[@]}" "${shape[@]}" --arch $arch --checkpoint-every "$every" \
+                --loaders "$loaders" --vi-steps 2 --out "$T/$arch$every$loaders" corpus > "$T/r"
+            cmp "$T/${arch}00/model.safetensors" "$T/$arch$every$loaders/model.safetensors"
+            jq -se --argjson every "$every" --argjson loaders "$loaders" 'length == 3 and
+                all(.[]; .checkpoint_every == $every and .loaders == $loaders and
+                    .load_wait_ratio >= 0 and .load_wait_ratio <= 1 and .tokens_per_s > 0 and
+                    .memory.planned_bytes == .memory.allocated_peak_bytes and
+                    .memory.process_peak_bytes > .memory.allocated_bytes / 2)' "$T/r"
+            jq -s 'last.memory.activations_bytes' "$T/r" >> "$T/$arch"
+        done
+        # 0, 0, 1, 2, 3 of three layers
+        jq -se '.[0] == .[1] and .[2] < .[3] and .[3] < .[0] and .[4] == .[0]' "$T/$arch"
+    done
+    "${train[@]}" "${shape[@]}" --out "$T/whole" corpus > "$T/loss"
+    stopped "${shape[@]}" --report 4 --checkpoint-every 2 --loaders 2
+    "${train[@]}" "${shape[@]}" --checkpoint-every 1 --loaders 0 --out "$T/m" corpus > "$T/loss"
+    cmp "$T/whole/model.safetensors" "$T/m/model.safetensors"
+}
+
+@test "--loss whole: logits of all rows at once; --qat: weights as a format has them" {
+    shape=(--width 64 --ffn 128 --rows 1024 --max-len 64 --steps 2 --report 1 --vocab 400)
+    for loss in fused whole; do
+        "${train[@]}" "${shape[@]}" --loss $loss --out "$T/$loss" corpus > "$T/$loss.records"
+        jq -se --arg loss $loss 'all(.[]; .loss_form == $loss and .qat == "none")' \
+            "$T/$loss.records"
+    done
+    jq -se '(.[2].memory.activations_bytes - .[0].memory.activations_bytes) >= 512 * 400 * 4 and
+        (.[2].loss - .[0].loss | fabs) < 1e-9' "$T/fused.records" "$T/whole.records"
+    "${train[@]}" "${shape[@]}" --parts 4 --out "$T/parts" corpus > "$T/parts.records"
+    jq -se '.[2].memory.activations_bytes * 2 < .[0].memory.activations_bytes and
+        (.[2] | .parts == 4 and .ranks == 1 and
+            .memory.planned_bytes == .memory.allocated_peak_bytes) and
+        (.[2].loss - .[0].loss | fabs) < 1e-6' "$T/fused.records" "$T/parts.records"
+    for format in int8 nf4; do
+        "${train[@]}" "${shape[@]}" --qat $format --out "$T/$format" corpus > "$T/r"
+        jq -se --arg format $format --slurpfile plain "$T/fused.records" 'all(.[];
+            .qat == $format and .memory.weights_bytes > $plain[0].memory.weights_bytes and
+            .memory.planned_bytes == .memory.allocated_peak_bytes) and
+            .[0].loss != $plain[0].loss' "$T/r"
+        jq -e '.quantization == null' "$T/$format/config.json" # what is packed is packed later
+        "$BIN/pack-model" -q --quant $format -m "$T/$format" --out "$T/$format-packed" > "$T/p"
+    done
+    run -65 --separate-stderr "${train[@]}" --qat nf4 --out "$T/odd" corpus
+    [[ $stderr == *"nf4"* ]]
+}
+
+@test "--ranks N: processes that take a part each learn the bits of one with --parts N" {
+    run -64 --separate-stderr "${train[@]}" --ranks 2 --out "$T/alone" corpus
+    [[ $stderr == *"--ranks 2: "* ]]
+    run -64 "${train[@]}" --ranks 2 --parts 3 --out "$T/alone" corpus
+    run -64 --separate-stderr "${train[@]}" --ranks 2 --out "$T/alone" corpus
+    [[ $stderr != *"built without MPI"* ]] || skip "built without MPI"
+    command -v mpirun > /dev/null || skip "no mpirun"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    ranks() { mpirun -n "$n" --oversubscribe "$@" --ranks "$n"; }
+    for arch in llada llama ltm; do
+        n=$([ $arch = llama ] && echo 3 || echo 2)
+        more=(--arch $arch --vi-steps 2 --report 2 --valid corpus)
+        "${train[@]}" "${more[@]}" --parts "$n" --out "$T/$arch" corpus > "$T/one"
+        ranks "${train[@]}" "${more[@]}" --out "$T/$arch-2" corpus > "$T/two"
+        cmp "$T/$arch/model.safetensors" "$T/$arch-2/model.safetensors"
+        cmp <(jq -c '[.step, .loss, .valid_loss, .grad_norm]' "$T/one") \
+            <(jq -c '[.step, .loss, .valid_loss, .grad_norm]' "$T/two")
+    done
+    # a state of several goes on with one, and the other way round
+    n=2
+    run -74 ranks "${train[@]}" --out "$T/m" --save 2 --report 4 -o /dev/full corpus
+    "${train[@]}" --parts 2 --out "$T/whole" corpus > "$T/loss"
+    "${train[@]}" --parts 2 --out "$T/m" corpus > "$T/loss"
+    cmp "$T/whole/model.safetensors" "$T/m/model.safetensors"
+    stopped --parts 2
+    ranks "${train[@]}" --out "$T/m" corpus > "$T/loss"
+    cmp "$T/whole/model.safetensors" "$T/m/model.safetensors"
+}
+
 @test "--limit N is the corpus of the first N documents" {
     "${train[@]}" --limit 20 --out "$T/limit" corpus > "$T/loss"
     "${train[@]}" --out "$T/head" <(head -n 20 corpus) > "$T/loss"
@@ -156,6 +238,9 @@ min-len 24
 max-len 40
 context 128
 precision bf16
+loss whole
+qat int8
+parts 2
 END
     run -65 --separate-stderr "${train[@]}" --out "$T/m" --init "$T/init" corpus
     [[ $stderr == *"first weights expected "* ]]

@@ -133,8 +133,8 @@ static struct wkv_rows rows_of(const struct data *d, const struct shape *s, bool
 static void forward(struct fixture *f, const struct shape *s, bool seven, enum wkv_form form)
 {
     struct data d = make(f, s);
-    struct wkv r = {rows_of(&d, s, seven, false), d.state.host, d.y.host, form};
-    struct wkv c = {rows_of(&d, s, seven, true), d.state.device, d.y.device, form};
+    struct wkv r = {rows_of(&d, s, seven, false), d.state.host, d.y.host, form, NULL};
+    struct wkv c = {rows_of(&d, s, seven, true), d.state.device, d.y.device, form, NULL};
     void *work = mem_aligned(ops_ref.wkv_work(f->ref, SEQS, d.most, s->H, s->E));
     ops_ref.wkv(f->ref, &r, work);
     cuda_wkv(f->cuda, &c, NULL);

@@ -96,7 +96,7 @@ static size_t states_of(const struct data *d)
 /* y and after, from state. */
 static void forward(struct backend *b, struct data *d, enum wkv_form form)
 {
-    struct wkv a = {rows_of(d), d->after, d->y, form};
+    struct wkv a = {.in = rows_of(d), .state = d->after, .y = d->y, .form = form};
     void *work = mem_aligned(b->ops->wkv_work(b, d->s.n_seqs, a.in.max_rows, d->H, d->E));
     memcpy(d->after, d->state, states_of(d) * sizeof(float));
     b->ops->wkv(b, &a, work);

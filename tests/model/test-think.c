@@ -25,16 +25,22 @@ struct model {
     struct network n;
 };
 
-/* synth:tiny-ltm with another window. */
-static struct model open_model(const char *device, const char *dtype, size_t window)
+static struct model open_shape(const char *shape, const char *device, const char *dtype,
+                               size_t window)
 {
     struct model m = {.b = backend_open(device, NULL, 2, 0, NULL)};
     struct err e = {0};
     const struct precision p = {.dtype = dtype};
-    must(checkpoint_open(&m.c, "synth:tiny-ltm", 3, &e), &e);
+    must(checkpoint_open(&m.c, shape, 3, &e), &e);
     m.c.config.window = window;
     must(network_load(&m.n, m.b, &m.c, &p, &e), &e);
     return m;
+}
+
+/* synth:tiny-ltm with another window. */
+static struct model open_model(const char *device, const char *dtype, size_t window)
+{
+    return open_shape("synth:tiny-ltm", device, dtype, window);
 }
 
 static void close_model(struct model *m)
@@ -166,9 +172,10 @@ static void naive(const struct network *n, const struct think *how, size_t which
                   int32_t out[NEW])
 {
     struct posterior q;
-    int32_t ids[LEN], pos[LEN];
+    int32_t ids[LEN], pos[LEN], slot[LEN];
     const struct generation_input *in = &prompts[which];
     const struct config *c = &n->config;
+    const int recurs = config_recurs(c); /* then slot 0 is the text */
     must(posterior_make(&q, c, n->backend, 1), &(struct err){0});
     posterior_draw(&q, rng_derive(how->seed, "latents"), &in->key, 1, POSTERIOR_FRESH);
     memcpy(ids, in->ids, in->n * sizeof *ids);
@@ -182,12 +189,12 @@ static void naive(const struct network *n, const struct think *how, size_t which
         const int32_t last = (int32_t)len - 1;
         const uint64_t key = rng_at(in->key, k, 0);
         for (size_t i = 0; i < len; i++)
-            pos[i] = (int32_t)i;
+            pos[i] = (int32_t)i, slot[i] = recurs ? 0 : (int32_t)i;
         must(!w || kv_make(&kv, n, len) || latent_make(&latents, n, 1), &(struct err){0});
         latent_set(&latents, n, 0, q.z, c->latents * c->width);
         kv.latents = &latents;
-        const struct forward_seq seq = {len, pos, len, 0};
-        const struct forward f = {.token = ids, .pos = pos, .slot = pos, .seqs = &seq,
+        const struct forward_seq seq = {len, slot, recurs ? 1 : len, 0};
+        const struct forward f = {.token = ids, .pos = pos, .slot = slot, .seqs = &seq,
                                   .n_seqs = 1, .mask = MASK_CAUSAL, .wanted = &last, .n_wanted = 1,
                                   .query = {.temperature = how->temperature, .seed = how->seed,
                                             .keys = &key}};
@@ -202,9 +209,9 @@ static void naive(const struct network *n, const struct think *how, size_t which
 
 /* Prompts of 5, 1 and 13 ids, answers of 14: with a window of 4 the ring of 8 slots goes round, and
  * a prompt is read in four passes; with 6 none of the prompts ends where a pass does. */
-static void test_writing(size_t window)
+static void test_writing(const char *shape, size_t window)
 {
-    struct model m = open_model("cpu", "f32", window);
+    struct model m = open_shape(shape, "cpu", "f32", window);
     int32_t a[PROMPTS][NEW], b[PROMPTS][NEW];
     static const enum think_source sources[] = {THINK_POSTERIOR, THINK_PRIOR, THINK_ZERO};
     for (int k = 0; k < 3; k++)
@@ -233,9 +240,9 @@ static void test_writing(size_t window)
     close_model(&m);
 }
 
-static void test_records(void)
+static void test_records(const char *shape, size_t window)
 {
-    struct model m = open_model("cpu", "bf16", 6);
+    struct model m = open_shape(shape, "cpu", "bf16", window);
     struct think how = settings();
     how.source = THINK_POSTERIOR;
     struct generation g[PROMPTS] = {0};
@@ -253,8 +260,10 @@ static void test_records(void)
     ok(m.b->memory.requested == before, "and all is given back");
     const struct config *c = &m.n.config;
     size_t slot = 2 * c->layers * c->kv_heads * c->head_dim, ring = 2 * c->window;
-    ok(g[2].state_bytes == slot * (2 * ring + 4 * c->latents), "the state of a long text: %zu bytes"
-       " of a ring of bf16, and of its latents", g[2].state_bytes);
+    size_t held = window ? slot * 2 * ring : 4 * c->layers * c->width * (c->head_dim + 1);
+    ok(g[2].state_bytes == held + slot * 4 * c->latents && (window || held == 8704),
+       "the state of a long text: %zu bytes of a ring of bf16, or of %s states, and of its latents",
+       g[2].state_bytes, shape);
     ok(g[0].vi_ns > 0 && g[0].vi_ns + g[0].decode_ns == g[0].e2e_ns && g[0].emit_ns[0] > g[0].vi_ns,
        "fitting is inside the clock, before the first token");
     ok(g[0].kl_nats > 0 && isfinite(g[0].elbo_nats) && g[0].kl_nats != g[2].kl_nats,
@@ -275,9 +284,13 @@ int main(void)
 {
     test_two_ways();
     test_ref();
-    test_writing(4);
-    test_writing(6);
-    test_writing(256);
-    test_records();
+    test_writing("synth:tiny-ltm", 4);
+    test_writing("synth:tiny-ltm", 6);
+    test_writing("synth:tiny-ltm", 256);
+    test_writing("synth:tiny-ltm-rwkv6", 0);
+    test_writing("synth:tiny-ltm-rwkv7", 0);
+    test_records("synth:tiny-ltm", 6);
+    test_records("synth:tiny-ltm-rwkv6", 0);
+    test_records("synth:tiny-ltm-rwkv7", 0);
     return tap_done();
 }

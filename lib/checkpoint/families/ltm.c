@@ -1,18 +1,25 @@
 /* ltm.c - the latent thought model (Kong et al. 2025, arXiv 2502.01567): a decoder with a short
  * window, each layer of which also reads n latent vectors z_l of the whole text:
  *
- *     x += SWA(norm x);  x += CA(norm x; keys and values of z_l);  x += SwiGLU(norm x)
+ *     x += MIX(norm x);  x += CA(norm x; keys and values of z_l);  x += SwiGLU(norm x)
  *
  * z ~ N(0, I) has no encoder: it is fitted to a text by gradients (lib/train/posterior.h). In CA
  * the query is turned by its row's position and the key of vector j by j * floor(context / n).
  *
  * No checkpoint was ever published; this layout is our own, in the manner of Hugging Face. What a
- * layer mixes tokens with is the key `mixer`; another mixer than the window is another value of it.
+ * layer mixes tokens with is the key `mixer`: attention in a window (swa, the paper's, with the key
+ * sliding_window), or the time mixing of RWKV 6 or 7 (kernels/mixing.h), whose state has one size
+ * whatever the text's, with the rank of its low-rank parts, low_rank_dim. The projections of r, k,
+ * v and out have the names of q, k, v and o.
  * The authors' code turns neighbouring values (2j, 2j+1) where the house turns (j, j + E/2): the
  * same network with the rows of q and k in another order. ltm-l: the paper's largest; tiny-ltm is
  * ours.
  */
 #include "lib/checkpoint/family.h"
+
+#include <string.h>
+
+#include "lib/record/json.h"
 
 static const struct family_number numbers[] = {
     {"hidden_size", FAMILY_AT(width), 1, FAMILY_WIDTH_MAX, KEY_REQUIRED},
@@ -24,13 +31,11 @@ static const struct family_number numbers[] = {
     {"vocab_size", FAMILY_AT(vocab), 1, FAMILY_VOCAB_MAX, KEY_REQUIRED},
     {"max_position_embeddings", FAMILY_AT(context), 1, FAMILY_CONTEXT_MAX, KEY_REQUIRED},
     {"latents_per_layer", FAMILY_AT(latents), 1, 4096, KEY_REQUIRED},
-    {"sliding_window", FAMILY_AT(window), 1, FAMILY_CONTEXT_MAX, KEY_REQUIRED},
     {0},
 };
 
 static const struct family_fixed fixed[] = {
     {"hidden_act", "\"silu\"", KEY_WRITTEN},
-    {"mixer", "\"swa\"", KEY_REQUIRED},
     {"attention_bias", "false", KEY_WRITTEN},
     {0},
 };
@@ -38,8 +43,58 @@ static const struct family_fixed fixed[] = {
 static const struct family_shape shapes[] = {
     {"ltm-l", 512, 12, 8, 8, 64, 1376, 50258, 1024, 1, 1e-5, 1e4, 0, 50256, 50257, -1, -1},
     {"tiny-ltm", 64, 2, 4, 2, 16, 160, 512, 512, 1, 1e-5, 1e4, 0, 508, 509, -1, -1},
+    {"tiny-ltm-rwkv6", 64, 2, 4, 4, 16, 160, 512, 512, 1, 1e-5, 1e4, 0, 508, 509, -1, -1},
+    {"tiny-ltm-rwkv7", 64, 2, 4, 4, 16, 160, 512, 512, 1, 1e-5, 1e4, 0, 508, 509, -1, -1},
+    {"ltm-l-rwkv6", 512, 12, 8, 8, 64, 1376, 50258, 1024, 1, 1e-5, 1e4, 0, 50256, 50257, -1, -1},
+    {"ltm-l-rwkv7", 512, 12, 8, 8, 64, 1376, 50258, 1024, 1, 1e-5, 1e4, 0, 50256, 50257, -1, -1},
     {0},
 };
+static const enum mixer mixers[] = {MIXER_ATTENTION, MIXER_ATTENTION, MIXER_RWKV6,
+                                    MIXER_RWKV7,     MIXER_RWKV6,     MIXER_RWKV7};
+
+/* Which mixer it is, and the one key of those that only one has. */
+static const char *const finished[] = {"mixer", "sliding_window", "low_rank_dim", NULL};
+
+static int read_mixer(struct config *c, const struct family_source *s)
+{
+    const char *name;
+    if (!json_has(s->json, "mixer"))
+        return family_refuse(s, "mixer", "\"swa\", \"rwkv6\" or \"rwkv7\"");
+    if (json_text(s->json, s->path, "mixer", &name, s->e))
+        return -1;
+    for (int i = 0; i < MIXERS; i++)
+        if (!strcmp(name, config_mixer_name((enum mixer)i))) {
+            c->mixer = (enum mixer)i;
+            return 0;
+        }
+    return family_refuse(s, "mixer", "\"swa\", \"rwkv6\" or \"rwkv7\"");
+}
+
+static int finish(struct config *c, const struct family_source *s)
+{
+    int64_t n;
+    if (read_mixer(c, s))
+        return -1;
+    const int recurs = config_recurs(c);
+    const char *mine = finished[recurs ? 2 : 1], *other = finished[recurs ? 1 : 2];
+    if (json_has(s->json, other))
+        return family_refuse(s, other, "no such key with this mixer");
+    if (json_int(s->json, s->path, mine, 1, recurs ? 4096 : FAMILY_CONTEXT_MAX, &n, s->e))
+        return -1;
+    c->window = recurs ? 0 : (size_t)n;
+    c->rank = recurs ? (size_t)n : 0;
+    if (recurs && c->kv_heads != c->heads)
+        return family_refuse(s, "num_key_value_heads", "as many as heads, with this mixer");
+    return 0;
+}
+
+static void say(json_t *json, const struct config *c)
+{
+    const int recurs = config_recurs(c);
+    json_object_set_new(json, "mixer", json_string(config_mixer_name(c->mixer)));
+    json_object_set_new(json, finished[recurs ? 2 : 1],
+                        json_integer((json_int_t)(recurs ? c->rank : c->window)));
+}
 
 const struct family ltm_family = {
     .name = "ltm",
@@ -50,6 +105,10 @@ const struct family ltm_family = {
               .tied = -1, .chat = CHAT_NONE, .latents = 8, .window = 256},
     .numbers = numbers,
     .fixed = fixed,
+    .finished = finished,
+    .finish = finish,
+    .say = say,
     .tied_key = "tie_word_embeddings",
     .shapes = shapes,
+    .mixers = mixers,
 };

@@ -1,0 +1,122 @@
+/* figure-training.c - a training watched while it runs: loss, gradient norm, tokens a second and
+ * memory over what was seen, a panel each, a line for each model. A record may lack any of them:
+ * older ones have no memory, a prior has no tokens. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/figure/figure.h"
+
+enum { MAX_MODELS = 8, BINS = 300 };
+enum quantity { LOSS, NORM, SPEED, RESIDENT, ALLOCATED, QUANTITIES };
+
+/* Means over equal stretches of what was seen. */
+struct lane {
+    const char *model;
+    double kind;
+    double at[BINS], sum[QUANTITIES][BINS], count[QUANTITIES][BINS], records[BINS];
+};
+
+static struct lane *lane_of(struct lane *list, int *n, const struct run_loss *r)
+{
+    for (int i = 0; i < *n; i++)
+        if (!strcmp(list[i].model, r->model))
+            return &list[i];
+    if (*n == MAX_MODELS)
+        return NULL;
+    list[*n] = (struct lane){.model = r->model,
+                             .kind = (double)config_table_kind_of(r->is_diffusion)};
+    return &list[(*n)++];
+}
+
+/* drawn[q]: some record has that quantity. */
+static int fill_lanes(struct figure *f, const struct runset *s, struct lane *list, int *drawn)
+{
+    double most = 0;
+    int n = 0;
+    for (size_t i = 0; i < s->n_losses; i++)
+        most = gnuplot_drawable(s->losses[i].at, 0) ? fmax(most, s->losses[i].at) : most;
+    for (size_t i = 0; i < s->n_losses; i++) {
+        const struct run_loss *r = &s->losses[i];
+        const double value[QUANTITIES] = {r->loss, r->norm, r->speed, r->resident_mb,
+                                          r->allocated_mb};
+        struct lane *c = gnuplot_drawable(r->at, 0) && r->at >= 0 ? lane_of(list, &n, r) : NULL;
+        if (!c) {
+            f->script.skipped++;
+            continue;
+        }
+        int bin = most > 0 ? (int)(r->at / most * (BINS - 1)) : 0;
+        c->at[bin] += r->at;
+        c->records[bin]++;
+        for (int q = 0; q < QUANTITIES; q++)
+            if (gnuplot_drawable(value[q], 0)) {
+                c->sum[q][bin] += value[q];
+                c->count[q][bin]++;
+                drawn[q] = 1;
+            }
+    }
+    return n;
+}
+
+static void put_lanes(struct script *out, const struct lane *list, int n)
+{
+    script_table(out, "points", "seen loss grad_norm tokens_per_s process_mb allocated_mb");
+    for (int i = 0; i < n; i++) {
+        const struct lane *c = &list[i];
+        if (i)
+            script_next(out, 1 + QUANTITIES);
+        for (int b = 0; b < BINS; b++)
+            if (c->records[b] > 0)
+                script_row(out, "nnnnnn", c->at[b] / c->records[b],
+                           c->sum[LOSS][b] / c->count[LOSS][b], c->sum[NORM][b] / c->count[NORM][b],
+                           c->sum[SPEED][b] / c->count[SPEED][b],
+                           c->sum[RESIDENT][b] / c->count[RESIDENT][b],
+                           c->sum[ALLOCATED][b] / c->count[ALLOCATED][b]);
+    }
+    script_table_end(out);
+}
+
+/* The panels: a column of the table each, and what stands at its axis. */
+static void put_panels(struct script *out, const int *drawn)
+{
+    static const char *const labels[QUANTITIES] = {"loss (nats per token)", "gradient norm",
+                                                   "tokens/s", "memory (MB)", NULL};
+    const char *label[QUANTITIES];
+    double column[QUANTITIES];
+    int n = 0;
+    for (int q = LOSS; q < ALLOCATED; q++)
+        if (drawn[q] || (q == RESIDENT && drawn[ALLOCATED])) {
+            label[n] = labels[q];
+            column[n++] = q + 2;
+        }
+    script_texts(out, "panel_label", label, n);
+    script_numbers(out, "panel_column", column, n);
+    script_number(out, "panel_count", n);
+}
+
+void figure_training(struct figure *f, const struct runset *s, const struct figure_request *q)
+{
+    (void)q;
+    struct lane *list = mem_zero(MAX_MODELS, sizeof *list);
+    const char *names[MAX_MODELS];
+    double kinds[MAX_MODELS];
+    int drawn[QUANTITIES] = {0}, n = fill_lanes(f, s, list, drawn);
+    struct script *out = &f->script;
+    for (int i = 0; i < n; i++) {
+        names[i] = list[i].model;
+        kinds[i] = list[i].kind;
+    }
+    put_lanes(out, list, n);
+    put_panels(out, drawn);
+    script_texts(out, "series_name", names, n);
+    script_numbers(out, "series_kind", kinds, n);
+    script_number(out, "series_count", n);
+    int by_steps = !s->n_losses || s->losses[0].by_steps;
+    script_text(out, "x_label", by_steps ? "optimiser steps" : "tokens seen");
+    figure_say(f, "A training as its records tell it, means over %d equal stretches.", BINS);
+    if (drawn[RESIDENT] || drawn[ALLOCATED])
+        figure_say(f, "Memory: the resident set of the process at most between two records; "
+                      "dashed, what the back end had handed out at most.");
+    free(list);
+}

@@ -1,0 +1,68 @@
+/* training_note.c - see training_note.h. An option that nobody lists as harmless counts: a new one
+ * has to be thought about, and what is forgotten refuses a state that might have gone on, never the
+ * other way round. */
+#include "lib/train/training_note.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+
+static int is_listed(const char *name, const char *const *list)
+{
+    for (; *list; list++)
+        if (!strcmp(name, *list))
+            return 1;
+    return 0;
+}
+
+static int is_harmless(const struct opt *o, const char *const *own)
+{
+    static const char *const common[] = {"out", "threads", "report", "save", "output", "run",
+                                         "no-meta", "progress", "quiet", "verbose", NULL};
+    return o->type == OPT_HEADING || is_listed(o->name, common) || is_listed(o->name, own);
+}
+
+static json_t *value_of(const struct opt *o)
+{
+    if (o->type == OPT_INT || o->type == OPT_BYTES)
+        return json_integer((json_int_t)*(const int64_t *)o->to);
+    if (o->type == OPT_REAL)
+        return json_real(*(const double *)o->to);
+    if (o->type == OPT_FLAG)
+        return json_boolean(*(const int *)o->to);
+    const char *text = *(const char *const *)o->to;
+    return text ? json_string(text) : json_null();
+}
+
+json_t *training_note(const struct opt *options, const char *const *harmless)
+{
+    json_t *note = json_object();
+    for (const struct opt *o = options; o->name; o++) {
+        char *name = mem_format("--%s", o->name);
+        if (!is_harmless(o, harmless))
+            json_object_set_new(note, name, value_of(o));
+        free(name);
+    }
+    return note;
+}
+
+int training_note_check(const json_t *mine, const json_t *its, const char *path, struct err *e)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)mine, key, value) {
+        const json_t *other = json_object_get(its, key);
+        if (other && json_equal(other, value))
+            continue;
+        char *was = other ? json_dumps(other, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6)) : NULL;
+        char *now = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+        err_set(e, EXIT_BAD_DATA, "%s: belongs to a training with other settings: %s expected %s, "
+                "got %s: give the same, or remove the file to begin anew", path, key,
+                was ? was : "nothing", now);
+        free(was);
+        free(now);
+        return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,212 @@
+/* Quantization-aware training: a pass computes with the values that the packed model will have, its
+ * gradient is the one there, and what moves are the values in fp32; what is learned so loses less
+ * when it is packed. */
+#include "kernels/quant.h"
+#include "lib/base/mem.h"
+#include "lib/base/rng.h"
+#include "lib/checkpoint/quantization.h"
+#include "lib/checkpoint/role.h"
+#include "lib/train/trainer.h"
+#include "tests/tap.h"
+
+static struct config shape(const struct family *f, int tied)
+{
+    struct config c = {.family = f,
+                       .paradigm = f->start.paradigm,
+                       .attends = f->start.attends,
+                       .name = "aware",
+                       .width = 64,
+                       .layers = 2,
+                       .heads = 4,
+                       .kv_heads = 2,
+                       .head_dim = 16,
+                       .rope_dims = 16,
+                       .ffn = 128,
+                       .vocab = 60,
+                       .context = 64,
+                       .tied = tied,
+                       .norm_eps = 1e-5,
+                       .rope_theta = 10000,
+                       .bos = -1,
+                       .pad = -1,
+                       .mask = -1,
+                       .eot = -1,
+                       .latents = f == &ltm_family ? 3 : 0,
+                       .window = f == &ltm_family ? 5 : 0};
+    return c;
+}
+
+static struct train_batch make_batch(size_t seqs, size_t len)
+{
+    size_t T = seqs * len;
+    return (struct train_batch){.seqs = seqs, .len = len, .token = mem_zero(T, 4),
+                                .target = mem_zero(T, 4), .weight = mem_zero(T, 4)};
+}
+
+static void free_batch(struct train_batch *b)
+{
+    free(b->token);
+    free(b->target);
+    free(b->weight);
+}
+
+/* Sequences in which a token follows from the two before it, nine times of ten. */
+static void draw_chains(struct train_batch *b, struct rng *r, size_t vocab)
+{
+    for (size_t i = 0; i < b->seqs * b->len; i++) {
+        size_t from = i % b->len ? (size_t)b->target[i - 1] : rng_below(r, vocab);
+        size_t before = i % b->len ? (size_t)b->token[i - 1] : 0;
+        int jump = rng_below(r, 10) == 0;
+        b->token[i] = (int32_t)from;
+        b->target[i] = (int32_t)(jump ? rng_below(r, vocab) : (7 * from + 3 * before) % vocab);
+        b->weight[i] = 1 / (float)(b->seqs * b->len);
+    }
+}
+
+/* A row as its format has it, from the definition of the format, not by the way of whole matrices.
+ * Of nf4 the scales of blocks are quantized over a whole matrix: the one without that is tested. */
+static void decode_row(enum dtype d, const float *w, size_t n, float *out)
+{
+    if (d == DTYPE_INT8) {
+        int8_t code[256];
+        float scale = quant_int8(w, n, code);
+        for (size_t i = 0; i < n; i++)
+            out[i] = (float)code[i] * (scale / INT8_TOP);
+        return;
+    }
+    uint8_t code[128];
+    float top[4];
+    quant_blocks(d, w, n, code, top);
+    for (size_t i = 0; i < n; i++)
+        out[i] = quant_levels(d)[i % 2 ? code[i / 2] & 15 : code[i / 2] >> 4] * top[i / 64];
+}
+
+/* The values of p as they should be seen, in `to`, another set of parameters. */
+static void decode_all(struct parameters *p, struct parameters *to, enum dtype quant)
+{
+    const struct config *c = &p->c;
+    for (int k = 0; k < ROLE_COUNT; k++)
+        for (size_t l = 0; l < role_layers(c, (enum role)k); l++) {
+            enum role r = (enum role)k;
+            size_t rows, cols;
+            role_shape(c, r, &rows, &cols);
+            enum dtype d = quantization_dtype(quant, c, r, l, DTYPE_F32);
+            const float *w = parameters_values(p, r, l);
+            float *out = parameters_values(to, r, l);
+            for (size_t i = 0; i < rows; i++)
+                if (dtype_info[d].quantized)
+                    decode_row(d, w + i * cols, cols, out + i * cols);
+                else
+                    memcpy(out + i * cols, w + i * cols, cols * sizeof *out);
+        }
+}
+
+/* Loss and gradient of a trainer that rounds are those at the rounded values; its own stay. */
+static void straight_through(const struct family *f, int tied, enum dtype quant)
+{
+    enum { SEQS = 3, LEN = 11 };
+    struct backend *be = backend_open("cpu", NULL, 2, 0, NULL);
+    struct config c = shape(f, tied);
+    struct err e = {0};
+    struct parameters *p = parameters_make(&c, be, be->ops->train, 5);
+    struct parameters *at = parameters_make(&c, be, be->ops->train, 6);
+    struct backprop *t = backprop_make(p, SEQS * LEN, SEQS, DTYPE_F32);
+    struct backprop *s = backprop_make(at, SEQS * LEN, SEQS, DTYPE_F32);
+    struct train_batch b = make_batch(SEQS, LEN);
+    struct rng r = {.seed = 2};
+    float *z = mem_zero(c.layers * SEQS * (c.latents + 1) * c.width, sizeof *z);
+    float *before = mem_alloc(p->n * sizeof *before);
+    b.z = z;
+    draw_chains(&b, &r, c.vocab);
+    double plain = backprop_loss(t, &b, BACKPROP_LOSS);
+    ok(!parameters_quantize(p, quant, &e), "%s: %s", quantization_name(quant), e.text);
+    int good = 1;
+    for (int step = 0; step < 3; step++) {
+        memcpy(before, p->w, p->n * sizeof *before);
+        parameters_look(p);
+        decode_all(p, at, quant);
+        double loss = backprop_loss(t, &b, BACKPROP_PARAMETERS);
+        good &= loss == backprop_loss(s, &b, BACKPROP_PARAMETERS) && loss != plain &&
+                !memcmp(p->g, at->g, p->n * sizeof *p->g) &&
+                !memcmp(before, p->w, p->n * sizeof *before);
+        parameters_update(p, 1e-2, 0.1, 1);
+        good &= memcmp(before, p->w, p->n * sizeof *before) != 0;
+    }
+    ok(good, "%s%s as %s: loss and gradient are those at the rounded values, masters move",
+       f->name, tied ? " tied" : "", quantization_name(quant));
+    free(z);
+    free(before);
+    free_batch(&b);
+    backprop_free(t);
+    backprop_free(s);
+    parameters_free(p);
+    parameters_free(at);
+    backend_close(be);
+}
+
+static void refused(void)
+{
+    struct backend *be = backend_open("cpu", NULL, 1, 0, NULL);
+    struct config c = shape(&llama_family, 0);
+    struct err e = {0};
+    c.ffn = 96;
+    struct trainer *t = trainer_make(&c, be, 5, 64, DTYPE_F32, &e);
+    ok(trainer_quantize(t, DTYPE_NF4, &e) == -1 && e.code == EXIT_BAD_DATA,
+       "a matrix that does not fit the format: %s", e.text);
+    trainer_free(t);
+    backend_close(be);
+}
+
+/* Learns one batch by heart, the second half of the steps with or without rounding; the loss of the
+ * values as they are packed. (Little is left of it but what rounding does.) */
+static double packed_loss(struct backend *be, uint64_t seed, enum dtype quant, int aware)
+{
+    enum { STEPS = 160, ROUND = 80 };
+    struct config c = shape(&llama_family, 0);
+    struct err e = {0};
+    struct trainer *t = trainer_make(&c, be, seed, 4 * 16, DTYPE_F32, &e);
+    struct train_batch b = make_batch(4, 16);
+    struct rng r = {.seed = seed};
+    draw_chains(&b, &r, c.vocab);
+    for (int i = 0; i < STEPS; i++) {
+        if (i == ROUND && aware)
+            trainer_quantize(t, quant, &e);
+        trainer_loss(t, &b, 1);
+        trainer_update(t, 3e-3 * (1 - (double)i / STEPS), 0.1, 1);
+    }
+    if (!aware)
+        trainer_quantize(t, quant, &e);
+    double loss = trainer_loss(t, &b, 0);
+    free_batch(&b);
+    trainer_free(t);
+    return loss;
+}
+
+static void learns(enum dtype quant)
+{
+    enum { SEEDS = 4 };
+    struct backend *be = backend_open("cpu", NULL, 1, 0, NULL);
+    double after = 0, with = 0;
+    int better = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        double a = packed_loss(be, seed, quant, 0), w = packed_loss(be, seed, quant, 1);
+        after += a / SEEDS;
+        with += w / SEEDS;
+        better += w < a;
+    }
+    ok(better == SEEDS, "by heart, as %s: %.4f nats quantized after training, %.4f in training",
+       quantization_name(quant), after, with);
+    backend_close(be);
+}
+
+int main(void)
+{
+    straight_through(&llama_family, 0, DTYPE_INT8);
+    straight_through(&llama_family, 1, DTYPE_INT8);
+    straight_through(&llama_family, 0, DTYPE_NF4_F32);
+    straight_through(&ltm_family, 1, DTYPE_NF4_F32);
+    refused();
+    learns(DTYPE_NF4);
+    learns(DTYPE_FP4);
+    return tap_done();
+}
