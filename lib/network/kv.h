@@ -9,17 +9,26 @@
 
 struct latents; /* latent.h */
 
-/* Named key/value slots for every layer. */
+/* Named key/value slots for every layer. Those of a layer whose matrices are outside are outside
+ * too (offload.h); outputs that are kept beside them stay. */
 struct kv {
-    void *k, *v;  /* [L, S, K*E] of dtype */
+    void *k, *v;  /* [L less those outside, S, K*E] of dtype; NULL: all are outside */
+    struct offload *outside; /* a layer there: [S, K*E] keys, and from `second` on values; NULL:
+                              * none is */
+    size_t second;
     enum dtype dtype; /* F32 or BF16 */
     int32_t *pos; /* [S], host: forward() keeps here the position of each slot's token */
     size_t slots; /* S */
     act *attn, *ffn; /* [L, S, D] of the back end's `act`: outputs kept beside them, or NULL */
     const struct latents *latents; /* what rows of a latent model read besides; borrowed, or NULL */
 };
-int kv_make(struct kv *kv, const struct network *n, size_t slots); /* -1: no memory */
+/* -1: no memory. A store that there is no room for ends the process: exit 74. */
+int kv_make(struct kv *kv, const struct network *n, size_t slots);
+/* Bytes of S slots of a layer in a store; *second: where values begin. */
+size_t kv_layer_bytes(const struct network *n, size_t slots, size_t *second);
 int kv_keep_outputs(struct kv *kv, const struct network *n); /* -1: no memory */
+/* Layer l of it. */
+struct cache kv_layer(const struct kv *kv, const struct network *n, size_t l);
 void kv_free(struct kv *kv, const struct network *n);
 
 #endif
