@@ -1,11 +1,13 @@
-/* host-store.c - a store in a file: blocks are written once, and a thread reads them into memory
- * while the others compute.
+/* host-store.c - a store in a file, which a thread reads into memory, and writes rows of back from
+ * there, while the others compute.
  *
  * The file has no name, so nothing stays behind however the process ends. Where the file system has
  * direct access, a block comes into its place without a copy among the pages that the system keeps
  * of files, which a control group counts as ours; elsewhere those pages are dropped at once.
  *
- * Requests form a ring: staged - arrived of them are under way, of which read - arrived are done.
+ * Requests form a ring and are served in their order: staged - arrived of them are under way, of
+ * which done - arrived are done. Rows that are written go by grains, the least that direct access
+ * can write: which ones is settled when they are asked for, since their slots may change then.
  */
 #include <assert.h>
 #include <errno.h>
@@ -20,22 +22,25 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
-enum { PIECE = 4 << 20, READ_MOST = 64 << 20 };
+enum { PIECE = 4 << 20, AT_ONCE = 64 << 20 };
 
 struct store {
     int fd, direct; /* 1: by direct access */
     size_t bytes;   /* of a block */
     char *folder;
-    unsigned char *piece; /* [PIECE] what is written, aligned */
+    unsigned char *piece; /* [PIECE] what is put, aligned */
     struct request {
         size_t block;
-        unsigned char *to;
+        unsigned char *place;
+        int writes;           /* 1: place to block, the grains that are marked */
+        unsigned char *marks; /* [bytes / STORE_GRAIN], cleared again by who serves it; NULL: none
+                               * was written yet */
     } ring[STORE_DEPTH];
-    size_t staged, read, arrived; /* requests so far */
+    size_t staged, done, arrived; /* requests so far */
     int stop;
-    pthread_t reader;
+    pthread_t server;
     pthread_mutex_t lock; /* of the three lines above */
-    pthread_cond_t asked, done;
+    pthread_cond_t asked, served;
 };
 
 /* ---- the file ---- */
@@ -63,9 +68,10 @@ static int full(const struct store *s, size_t wanted, struct err *e)
 /* Makes sure of the room before hours are spent. A file system that cannot promise is believed. */
 static int reserve(const struct store *s, size_t bytes, struct err *e)
 {
-    if (!fallocate(s->fd, 0, 0, (off_t)bytes) || errno == EOPNOTSUPP || errno == ENOSYS)
-        return 0;
-    return full(s, bytes, e);
+    int bad = fallocate(s->fd, 0, 0, (off_t)bytes);
+    if (bad && (errno == EOPNOTSUPP || errno == ENOSYS))
+        bad = ftruncate(s->fd, (off_t)bytes);
+    return bad ? full(s, bytes, e) : 0;
 }
 
 static void set_direct(struct store *s, int direct)
@@ -79,10 +85,10 @@ static void drop_pages(const struct store *s, off_t at, size_t bytes)
         posix_fadvise(s->fd, at, (off_t)bytes, POSIX_FADV_DONTNEED);
 }
 
-static int write_piece(struct store *s, off_t at, size_t bytes)
+static int write_all(struct store *s, const unsigned char *from, off_t at, size_t bytes)
 {
     for (size_t done = 0; done < bytes;) {
-        ssize_t n = pwrite(s->fd, s->piece + done, bytes - done, at + (off_t)done);
+        ssize_t n = pwrite(s->fd, from + done, bytes - done, at + (off_t)done);
         if (n < 0 && errno == EINVAL && s->direct)
             set_direct(s, 0); /* larger sectors than ours */
         else if (n <= 0 && errno != EINTR)
@@ -107,7 +113,7 @@ int host_store_put(struct backend *b, struct store *s, size_t block, size_t at, 
         n = bytes - i < PIECE ? bytes - i : PIECE;
         memcpy(s->piece, (const unsigned char *)from + i, n);
         memset(s->piece + n, 0, whole(n) - n);
-        if (write_piece(s, begin + (off_t)i, whole(n)))
+        if (write_all(s, s->piece, begin + (off_t)i, whole(n)))
             return full(s, bytes, e);
     }
     if (!s->direct && fdatasync(s->fd))
@@ -116,81 +122,149 @@ int host_store_put(struct backend *b, struct store *s, size_t block, size_t at, 
     return 0;
 }
 
-/* ---- the reader ---- */
+/* ---- who serves requests ---- */
+
+/* In the middle of a pass nobody can be answered. */
+static _Noreturn void lost(const struct store *s, int line, const char *what, const char *why)
+{
+    char text[256];
+    snprintf(text, sizeof text, "%s %.100s: %s", what, s->folder, why);
+    err_file(__FILE__, line, text);
+}
 
 static void read_block(const struct store *s, const struct request *r)
 {
     off_t begin = (off_t)(r->block * s->bytes);
     for (size_t done = 0; done < s->bytes;) {
-        size_t left = s->bytes - done, most = left < READ_MOST ? left : READ_MOST;
-        ssize_t n = pread(s->fd, r->to + done, most, begin + (off_t)done);
+        size_t left = s->bytes - done, most = left < AT_ONCE ? left : AT_ONCE;
+        ssize_t n = pread(s->fd, r->place + done, most, begin + (off_t)done);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n <= 0) {
-            char text[256];
-            snprintf(text, sizeof text, "a layer cannot be read back from %.100s: %s", s->folder,
-                     n ? strerror(errno) : "the file ends");
-            err_machine(__FILE__, __LINE__, text);
-        }
+        if (n <= 0)
+            lost(s, __LINE__, "a layer cannot be read back from",
+                 n ? strerror(errno) : "the file ends");
         drop_pages(s, begin + (off_t)done, (size_t)n);
         done += (size_t)n;
     }
 }
 
-static void *read_blocks(void *ctx)
+/* Grains that follow each other are written at once. */
+static void write_rows(struct store *s, const struct request *r)
+{
+    const size_t grains = s->bytes / STORE_GRAIN;
+    const off_t begin = (off_t)(r->block * s->bytes);
+    for (size_t g = 0, n; g < grains; g += n) {
+        int wanted = r->marks[g];
+        for (n = 1; g + n < grains && r->marks[g + n] == wanted && n < AT_ONCE / STORE_GRAIN;)
+            n++;
+        const size_t at = g * STORE_GRAIN;
+        if (wanted && write_all(s, r->place + at, begin + (off_t)at, n * STORE_GRAIN))
+            lost(s, __LINE__, "rows of a layer cannot be written to", strerror(errno));
+    }
+    memset(r->marks, 0, grains);
+    if (!s->direct && fdatasync(s->fd))
+        lost(s, __LINE__, "rows of a layer cannot be written to", strerror(errno));
+    drop_pages(s, begin, s->bytes);
+}
+
+static void *serve(void *ctx)
 {
     struct store *s = ctx;
     pthread_mutex_lock(&s->lock);
     for (;;) {
-        while (s->read == s->staged && !s->stop)
+        while (s->done == s->staged && !s->stop)
             pthread_cond_wait(&s->asked, &s->lock);
         if (s->stop)
             break;
-        struct request r = s->ring[s->read % STORE_DEPTH];
+        struct request r = s->ring[s->done % STORE_DEPTH];
         pthread_mutex_unlock(&s->lock);
-        read_block(s, &r);
+        if (r.writes)
+            write_rows(s, &r);
+        else
+            read_block(s, &r);
         pthread_mutex_lock(&s->lock);
-        s->read++;
-        pthread_cond_signal(&s->done);
+        s->done++;
+        pthread_cond_signal(&s->served);
     }
     pthread_mutex_unlock(&s->lock);
     return NULL;
 }
 
 /* Signals are the main thread's. */
-static int start_reader(struct store *s)
+static int start_server(struct store *s)
 {
     sigset_t all, before;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->asked, NULL);
-    pthread_cond_init(&s->done, NULL);
+    pthread_cond_init(&s->served, NULL);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int bad = pthread_create(&s->reader, NULL, read_blocks, s);
+    int bad = pthread_create(&s->server, NULL, serve, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return bad;
+}
+
+/* The place of the next request, which nobody else uses. */
+static struct request *next_request(struct store *s, size_t block, const void *place, int writes)
+{
+    struct request *r = &s->ring[s->staged % STORE_DEPTH];
+    assert(s->staged - s->arrived < STORE_DEPTH && (uintptr_t)place % STORE_GRAIN == 0);
+    r->block = block;
+    r->place = (unsigned char *)(uintptr_t)place;
+    r->writes = writes;
+    return r;
+}
+
+static void ask(struct store *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->staged++;
+    pthread_cond_signal(&s->asked);
+    pthread_mutex_unlock(&s->lock);
 }
 
 void host_store_stage(struct backend *b, struct store *s, size_t block, void *to)
 {
     (void)b;
-    pthread_mutex_lock(&s->lock);
-    assert(s->staged - s->arrived < STORE_DEPTH && (uintptr_t)to % STORE_GRAIN == 0);
-    s->ring[s->staged++ % STORE_DEPTH] = (struct request){block, to};
-    pthread_cond_signal(&s->asked);
-    pthread_mutex_unlock(&s->lock);
+    next_request(s, block, to, 0);
+    ask(s);
 }
 
 void host_store_arrive(struct backend *b, struct store *s)
 {
     int64_t begin = clock_ns();
+    int written;
     pthread_mutex_lock(&s->lock);
-    assert(s->arrived < s->staged);
-    while (s->read == s->arrived)
-        pthread_cond_wait(&s->done, &s->lock);
-    s->arrived++;
+    do { /* what was asked for before it is done, too */
+        assert(s->arrived < s->staged);
+        while (s->done == s->arrived)
+            pthread_cond_wait(&s->served, &s->lock);
+        written = s->ring[s->arrived++ % STORE_DEPTH].writes;
+    } while (written);
     pthread_mutex_unlock(&s->lock);
     b->memory.arrive_ns += clock_ns() - begin;
+}
+
+static void mark(const struct store *s, struct request *q, size_t at, size_t bytes)
+{
+    assert(bytes && bytes <= s->bytes && at <= s->bytes - bytes);
+    for (size_t g = at / STORE_GRAIN; g <= (at + bytes - 1) / STORE_GRAIN; g++)
+        q->marks[g] = 1;
+}
+
+void host_store_rows(struct backend *b, struct store *s, size_t block, const void *from,
+                     const struct store_rows *r)
+{
+    (void)b;
+    struct request *q = next_request(s, block, from, 1);
+    if (!q->marks)
+        q->marks = mem_zero(s->bytes / STORE_GRAIN, 1);
+    for (size_t t = 0; t < r->T; t++) {
+        size_t at = (r->slot ? (size_t)r->slot[t] : t) * r->bytes;
+        mark(s, q, at, r->bytes);
+        mark(s, q, r->second + at, r->bytes);
+    }
+    ask(s);
 }
 
 /* ---- open and close ---- */
@@ -199,6 +273,8 @@ static void discard(struct store *s)
 {
     if (s->fd >= 0)
         close(s->fd);
+    for (size_t i = 0; i < STORE_DEPTH; i++)
+        free(s->ring[i].marks);
     free(s->piece);
     free(s->folder);
     free(s);
@@ -218,7 +294,7 @@ struct store *host_store_open(struct backend *b, const char *folder, size_t bloc
                                   strerror(errno))
                         : reserve(s, blocks * bytes, e);
     s->piece = bad ? NULL : aligned_alloc(STORE_GRAIN, PIECE);
-    if (!bad && (!s->piece || start_reader(s)))
+    if (!bad && (!s->piece || start_server(s)))
         bad = err_set(e, EXIT_INTERNAL, "no memory or thread to read layers with");
     if (bad) {
         discard(s);
@@ -237,9 +313,9 @@ void host_store_close(struct backend *b, struct store *s)
     s->stop = 1;
     pthread_cond_signal(&s->asked);
     pthread_mutex_unlock(&s->lock);
-    pthread_join(s->reader, NULL);
+    pthread_join(s->server, NULL);
     pthread_cond_destroy(&s->asked);
-    pthread_cond_destroy(&s->done);
+    pthread_cond_destroy(&s->served);
     pthread_mutex_destroy(&s->lock);
     discard(s);
 }

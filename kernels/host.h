@@ -28,7 +28,7 @@ int64_t host_event_record(struct backend *b);
 int64_t host_event_wait(struct backend *b, int64_t event);
 enum dtype host_act_dtype(enum dtype dtype);
 
-/* host-store.c: the operations of a store, by a file and a thread that reads it. */
+/* host-store.c: the operations of a store, by a file and a thread of its own. */
 struct store *host_store_open(struct backend *b, const char *folder, size_t blocks, size_t bytes,
                               struct err *e);
 void host_store_close(struct backend *b, struct store *s);
@@ -36,6 +36,8 @@ int host_store_put(struct backend *b, struct store *s, size_t block, size_t at, 
                    size_t bytes, struct err *e);
 void host_store_stage(struct backend *b, struct store *s, size_t block, void *to);
 void host_store_arrive(struct backend *b, struct store *s);
+void host_store_rows(struct backend *b, struct store *s, size_t block, const void *from,
+                     const struct store_rows *r);
 
 /* cache[slot[t], :] = x[t, :], rows of n values of `dtype` (F32 or BF16); slot NULL: slot t. */
 typedef void host_store(struct backend *b, void *cache, enum dtype dtype, const float *x,

@@ -215,7 +215,13 @@ struct rows {
 };
 
 struct store;       /* a back end's own */
-enum { STORE_GRAIN = 4096, STORE_DEPTH = 2 };
+enum { STORE_GRAIN = 4096, STORE_DEPTH = 4 };
+/* Rows of two arrays of a block, one at its beginning and one at `second`: rows slot[0..T), an
+ * array of the back end, or the first T (NULL). */
+struct store_rows {
+    const int32_t *slot;
+    size_t T, bytes, second; /* bytes of a row */
+};
 
 struct text_loop;   /* kernels/advance.h */
 struct canvas_loop;
@@ -290,11 +296,17 @@ struct ops {
     int (*store_put)(struct backend *b, struct store *s, size_t block, size_t at, const void *from,
                      size_t bytes, struct err *e);
     /* to[] = the block, `to` at a multiple of STORE_GRAIN: begins behind the operations so far and
-     * goes on beside those to come. STORE_DEPTH may be under way; within ops.run each has arrived
-     * before the step ends. A store that cannot be read ends the process: exit 70. */
+     * goes on beside those to come. STORE_DEPTH may be under way, with store_rows; on a device
+     * each has arrived before a step of ops.run ends. A store that cannot be read ends the process:
+     * exit 74. */
     void (*stage)(struct backend *b, struct store *s, size_t block, void *to);
     /* Operations from here on come behind the oldest `stage` that has not arrived yet. */
     void (*arrive)(struct backend *b, struct store *s);
+    /* Rows of the block = those of from[], which is where it was staged to and stays as it is until
+     * something is staged there again: behind the operations so far, before what is staged later.
+     * A store that cannot be written ends the process: exit 74. */
+    void (*store_rows)(struct backend *b, struct store *s, size_t block, const void *from,
+                       const struct store_rows *r);
 
     /* ---- matrices ---- */
 

@@ -45,6 +45,7 @@ const struct ops OWN_CPU(ops) = {
     .store_put = host_store_put,
     .stage = host_store_stage,
     .arrive = host_store_arrive,
+    .store_rows = host_store_rows,
     .act_dtype = host_act_dtype,
     .refuses = CPU(refuses),
     .mat_make = CPU(mat_make),

@@ -46,6 +46,8 @@ int cuda_store_put(struct backend *b, struct store *s, size_t block, size_t at, 
                    size_t bytes, struct err *e);
 void cuda_stage(struct backend *b, struct store *s, size_t block, void *to);
 void cuda_arrive(struct backend *b, struct store *s);
+void cuda_store_rows(struct backend *b, struct store *s, size_t block, const void *from,
+                     const struct store_rows *r);
 
 /* mat.cu */
 enum dtype cuda_act_dtype(enum dtype dtype);

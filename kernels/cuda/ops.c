@@ -26,6 +26,7 @@ const struct ops cuda_ops = {
     .store_put = cuda_store_put,
     .stage = cuda_stage,
     .arrive = cuda_arrive,
+    .store_rows = cuda_store_rows,
     .act_dtype = cuda_act_dtype,
     .refuses = cuda_refuses,
     .mat_make = cuda_mat_make,

@@ -3,11 +3,14 @@
  * were called before it, since they may still read the place that it writes, and operations that
  * read it wait for the copy. All of that can be recorded (graph.cu): the stream of copies joins a
  * record with its first copy, and has left it when all of them were waited for.
+ *
+ * Rows go back by a kernel that writes the memory of the host: which ones is only known there.
  */
 #include <assert.h>
 #include <stdlib.h>
 
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/device.cuh"
 #include "kernels/cuda/graph.h"
 #include "kernels/cuda/runtime.h"
 #include "lib/base/mem.h"
@@ -94,4 +97,33 @@ void cuda_arrive(struct backend *b, struct store *s)
     assert(s->arrived < s->staged);
     CHECK(cudaStreamWaitEvent(d->stream, s->there[s->arrived++ % STORE_DEPTH], 0));
     d->in_turn = 1;
+}
+
+enum { ROW_THREADS = 128 };
+
+/* Block (t, i) owns row t of array i: `words` words of type W. */
+template <class W>
+static __global__ void __launch_bounds__(ROW_THREADS)
+write_rows(unsigned char *to, const unsigned char *from, struct store_rows r, size_t words)
+{
+    let_next_start();
+    wait_for_inputs();
+    size_t row = r.slot ? (size_t)r.slot[blockIdx.x] : blockIdx.x;
+    size_t at = row * r.bytes + (blockIdx.y ? r.second : 0);
+    for (size_t i = threadIdx.x; i < words; i += ROW_THREADS)
+        ((W *)(to + at))[i] = ((const W *)(from + at))[i];
+}
+
+void cuda_store_rows(struct backend *b, struct store *s, size_t block, const void *from,
+                     const struct store_rows *r)
+{
+    struct range here("store_rows");
+    unsigned char *to = (unsigned char *)s->block[block];
+    dim3 grid((unsigned)r->T, 2);
+    if (!(r->bytes % sizeof(uint4)))
+        launch(b, write_rows<uint4>, grid, dim3(ROW_THREADS), 0, to, (const unsigned char *)from,
+               *r, r->bytes / sizeof(uint4));
+    else
+        launch(b, write_rows<uint16_t>, grid, dim3(ROW_THREADS), 0, to,
+               (const unsigned char *)from, *r, r->bytes / sizeof(uint16_t));
 }

@@ -388,6 +388,7 @@ const struct ops ops_ref = {
     .store_put = host_store_put,
     .stage = host_store_stage,
     .arrive = host_store_arrive,
+    .store_rows = host_store_rows,
     .act_dtype = host_act_dtype,
     .refuses = refuses,
     .mat_make = ref_mat_make,

@@ -11,8 +11,8 @@
 #include "lib/record/rec.h"
 #include "lib/run/engine.h"
 
-static const char *const models[] = {"model", "arch", "paradigm", "draft_model", "commit_trace",
-                                     "option", NULL};
+static const char *const models[] = {"model", "arch", "paradigm", "draft_model", "early_quant",
+                                     "commit_trace", "option", NULL};
 
 /* Of score-ppl where it scores given texts: there these are what makes a point. */
 static const char *const scoring[] = {"mode", "target", "elbo_samples", "kstep_orders", NULL};

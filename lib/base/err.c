@@ -75,7 +75,7 @@ void err_share(struct err_witness **other)
         place = other;
 }
 
-_Noreturn void err_machine(const char *file, int line, const char *what)
+static _Noreturn void leave(const char *file, int line, const char *what, int code)
 {
     char where[256], clean[512];
     struct err_witness *w = __atomic_exchange_n(place, NULL, __ATOMIC_ACQ_REL); /* is told once */
@@ -83,8 +83,18 @@ _Noreturn void err_machine(const char *file, int line, const char *what)
     fprintf(stderr, "crossover: %s:%d: %s\n", file, line, clean);
     snprintf(where, sizeof where, "%s:%d", file, line);
     if (w)
-        w->hear(w, where, what);
-    _exit(EXIT_INTERNAL);
+        w->hear(w, code, where, what);
+    _exit(code);
+}
+
+_Noreturn void err_machine(const char *file, int line, const char *what)
+{
+    leave(file, line, what, EXIT_INTERNAL);
+}
+
+_Noreturn void err_file(const char *file, int line, const char *what)
+{
+    leave(file, line, what, EXIT_IO);
 }
 
 int err_reason(int otherwise)

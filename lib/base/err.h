@@ -49,11 +49,13 @@ void err_die(const char *tool, const struct err *e) __attribute__((noreturn));
 /* The machine failed (no host memory, a broken invariant of the system): prints and exits 70, at
  * once: it may be called from inside a library that holds its locks. */
 void err_machine(const char *file, int line, const char *what) __attribute__((noreturn));
+/* The same where it is a file that cannot be read or written, in the middle of work: exits 74. */
+void err_file(const char *file, int line, const char *what) __attribute__((noreturn));
 
-/* Who is told why before err_machine ends the process, `where` as "FILE:LINE". It may be called by
+/* Who is told why before one of these ends the process, `where` as "FILE:LINE". It may be called by
  * any thread, inside a library that holds its locks: it allocates nothing and waits for nobody. */
 struct err_witness {
-    void (*hear)(struct err_witness *w, const char *where, const char *what);
+    void (*hear)(struct err_witness *w, int code, const char *where, const char *what);
 };
 /* The place of the one witness of the process; at first it holds NULL, nobody. An object with an
  * err.c of its own takes the place of the program that loaded it by err_share (NULL: keeps its). */

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "lib/base/mem.h"
@@ -90,6 +91,14 @@ int file_is_regular(const char *path)
 {
     struct stat s;
     return !stat(path, &s) && S_ISREG(s.st_mode);
+}
+
+int file_in_memory(const char *path)
+{
+    static const unsigned long kinds[] = {0x01021994, 0x858458f6}; /* tmpfs, ramfs: statfs(2) */
+    struct statfs f;
+    return !statfs(path, &f) &&
+           ((unsigned long)f.f_type == kinds[0] || (unsigned long)f.f_type == kinds[1]);
 }
 
 int file_make_folder(const char *path, struct err *e)

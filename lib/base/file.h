@@ -16,6 +16,7 @@ int file_same(const char *a, const char *b);
 int file_exists(const char *path);   /* any kind */
 int file_is_folder(const char *path);
 int file_is_regular(const char *path);
+int file_in_memory(const char *path); /* on a file system that keeps its files in memory (tmpfs) */
 /* Makes the folder and its parents. -1: EXIT_CANNOT_CREATE. */
 int file_make_folder(const char *path, struct err *e);
 /* The user's cache folder for `what`: $XDG_CACHE_HOME/crossover/WHAT, else ~/.cache/crossover/WHAT.

@@ -67,12 +67,22 @@ static int64_t group_number(const char *folder, const char *file, const char *na
     return number_of(path, name);
 }
 
+/* Version 2, where all controllers have the same groups, and version 1, where that of memory has
+ * its own. */
+static const struct groups {
+    const char *controller; /* in /proc/self/cgroup */
+    const char *folder, *limit, *used, *files;
+} versions[] = {
+    {"", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "},
+    {"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+     "total_inactive_file "}};
+
 /* The limit of one control group, where it has one ("max" is no number). */
-static void narrow(const char *folder, int64_t *available, int64_t *total)
+static void narrow(const struct groups *v, const char *folder, int64_t *available, int64_t *total)
 {
-    int64_t most = group_number(folder, "memory.max", "");
-    int64_t used = group_number(folder, "memory.current", "");
-    int64_t files = group_number(folder, "memory.stat", "inactive_file ");
+    int64_t most = group_number(folder, v->limit, "");
+    int64_t used = group_number(folder, v->used, "");
+    int64_t files = group_number(folder, "memory.stat", v->files);
     if (most < 0 || used < 0)
         return;
     int64_t left = most - used + (files > 0 ? files : 0);
@@ -81,38 +91,63 @@ static void narrow(const char *folder, int64_t *available, int64_t *total)
     *total = most < *total ? most : *total;
 }
 
-/* The folder of our control group, from /proc/self/cgroup ("0::/a/b"). -1: there is none. */
-static int group_of(const char *root, char folder[PATH_MOST])
+/* Of a line "4:cpu,memory:/a/b" the path, where it names the controller; else NULL. */
+static char *path_of(char *line, const char *controller)
+{
+    char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL, *rest;
+    if (!path || path[1] != '/')
+        return NULL;
+    *path = 0;
+    if (!*controller)
+        return names[1] ? NULL : path + 1;
+    for (char *name = strtok_r(names + 1, ",", &rest); name; name = strtok_r(NULL, ",", &rest))
+        if (!strcmp(name, controller))
+            return path + 1;
+    return NULL;
+}
+
+/* The folder of our control group, from /proc/self/cgroup. -1: there is none. */
+static int group_of(const struct groups *v, const char *root, char folder[PATH_MOST])
 {
     char path[PATH_MOST], line[PATH_MOST / 2];
     int n = -1;
     snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
     FILE *f = fopen(path, "r");
-    while (f && n < 0 && fgets(line, sizeof line, f))
-        if (!strncmp(line, "0::/", 4)) {
-            line[strcspn(line, "\n")] = 0;
-            n = snprintf(folder, PATH_MOST, "%s/sys/fs/cgroup%s", root, line + 3);
-        }
+    while (f && n < 0 && fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = 0;
+        const char *own = path_of(line, v->controller);
+        if (own)
+            n = snprintf(folder, PATH_MOST, "%s%s%s", root, v->folder, own);
+    }
     if (f)
         fclose(f);
     return n > 0 && n < PATH_MOST ? 0 : -1;
 }
 
+/* Of our group and those above it. A container may not see its own path, but its root. */
+static void narrow_all(const struct groups *v, const char *root, int64_t *available,
+                       int64_t *total)
+{
+    char folder[PATH_MOST];
+    if (group_of(v, root, folder))
+        return;
+    size_t top = strlen(root) + strlen(v->folder);
+    for (char *slash; strlen(folder) >= top; *slash = 0) {
+        narrow(v, folder, available, total);
+        slash = strrchr(folder, '/');
+    }
+}
+
 int resident_room(const char *root, int64_t *available, int64_t *total)
 {
-    char path[PATH_MOST], folder[PATH_MOST];
+    char path[PATH_MOST];
     snprintf(path, sizeof path, "%s/proc/meminfo", root);
     *available = bytes_in(path, "MemAvailable:");
     *total = bytes_in(path, "MemTotal:");
     if (*available < 0 || *total < 0)
         return -1;
-    if (group_of(root, folder))
-        return 0;
-    size_t top = strlen(root) + strlen("/sys/fs/cgroup");
-    for (char *slash; strlen(folder) >= top; *slash = 0) {
-        narrow(folder, available, total);
-        slash = strrchr(folder, '/');
-    }
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
+        narrow_all(&versions[i], root, available, total);
     return 0;
 }
 

@@ -21,8 +21,8 @@ int64_t resident_peak_of(long pid); /* of another process, since it began its pr
 int64_t resident_huge(void);
 
 /* Bytes that could be had without swapping, what is held of files included, and all there are: of
- * the machine, or of the narrowest control group (cgroup v2) that we are in, where that is less.
- * root: in front of /proc and /sys, "" but in tests. -1: the system does not tell. */
+ * the machine, or of the narrowest control group (cgroup v2 or v1) that we are in, where that is
+ * less. root: in front of /proc and /sys, "" but in tests. -1: the system does not tell. */
 int resident_room(const char *root, int64_t *available, int64_t *total);
 
 #endif

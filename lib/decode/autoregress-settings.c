@@ -78,14 +78,24 @@ static struct memory_estimate estimate(const struct network *n, const struct set
 }
 
 /* With a cache the last token of each text, and what is guessed behind it. */
-static struct extent pass(const struct settings *s, const struct generation_input *in, size_t batch)
+/* Texts are halfway, on the average. */
+static struct passes passes(const struct settings *s, const struct generation_input *in,
+                            size_t batch)
 {
     size_t guesses = settings_count(s, "lookup") + settings_count(s, "draft_tokens");
-    size_t answers = batch * (1 + guesses), sum = 0;
-    for (size_t i = 0; i < batch; i++)
-        sum += settings_is(s, "cache", "on") ? 1 + guesses
-                                             : in[i].n + settings_count(s, "max_new") / 2;
-    return (struct extent){.rows = (double)sum, .wanted = (double)answers};
+    size_t new = settings_count(s, "max_new");
+    const int cached = settings_is(s, "cache", "on");
+    const double answers = 1 + (double)guesses;
+    struct passes p = {.whole_share = cached ? 1.0 / (double)(new ? new : 1) : 1};
+    for (size_t i = 0; i < batch; i++) {
+        double begin = (double)in[i].n, len = begin + (double)new / 2;
+        cost_causal(&p.whole, cached ? begin : len, cached ? begin : len);
+        cost_causal(&p.most, answers, len);
+        p.most.read += len;
+    }
+    p.whole.wanted = (double)batch;
+    p.most.wanted = (double)batch * answers;
+    return p;
 }
 
 static void run(const struct network *n, const struct settings *s, const struct decode_env *env,
@@ -104,5 +114,5 @@ static void shorten(struct settings *s)
 }
 
 const struct decoder decoder_autoregress = {"gen-llama", 1u << PARADIGM_AUTOREGRESSIVE, &table,
-                                            extent, check, estimate, pass, run, shorten, 0,
-                                            "draft_tokens", NULL};
+                                            extent, check, estimate, passes, run, shorten, 0,
+                                            "draft_tokens", NULL, 0};

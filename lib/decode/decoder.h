@@ -18,9 +18,17 @@ struct decode_env {
     uint64_t seed;
     const volatile sig_atomic_t *stop; /* non-zero: leave after this pass; may be NULL */
     const struct commit_trace *replay; /* of points that replay one (commit_trace_check); or NULL */
-    const struct network *draft; /* guesses for the model (autoregress.h); or NULL */
+    const struct network *draft; /* guesses for the model (autoregress.h), or is the model itself in
+                                  * another format (diffuse.h); or NULL */
     const struct observer *observer; /* told of each pass; may be NULL */
     struct dit *prior;               /* of points that draw latents of it; or NULL */
+};
+
+/* The passes of a batch are of two kinds: over all that there is (a prefill, whole canvases), and
+ * as most of the others are. */
+struct passes {
+    struct extent whole, most; /* rows, pairs, answers and slots that are read */
+    double whole_share;        /* of all passes; 1: there are no others */
 };
 
 struct decoder {
@@ -36,9 +44,8 @@ struct decoder {
     struct memory_estimate (*estimate)(const struct network *n, const struct settings *s,
                                        const struct decode_env *env,
                                        const struct generation_input *in, size_t batch);
-    /* Rows and answers of most passes of such a batch; nothing else is filled. */
-    struct extent (*pass)(const struct settings *s, const struct generation_input *in,
-                          size_t batch);
+    struct passes (*passes)(const struct settings *s, const struct generation_input *in,
+                            size_t batch);
     /* Generates one batch: out[batch] zero on entry, each the caller's (generation_free). */
     void (*run)(const struct network *n, const struct settings *s, const struct decode_env *env,
                 const struct generation_input *in, size_t batch, struct generation *out,
@@ -50,6 +57,7 @@ struct decoder {
     const char *drafts; /* the setting that asks for decode_env.draft; NULL: none does */
     /* 0, or -1 with EXIT_NO_DEVICE: the back end has not what the point needs. NULL: any will do */
     int (*able)(const struct settings *s, const struct backend *b, struct err *e);
+    int early; /* 1: decode_env.draft is the model itself, in the format of --early-quant */
 };
 extern const struct decoder decoder_autoregress, decoder_diffuse, decoder_think;
 extern const struct decoder *const decoders[]; /* all of them, NULL last */

@@ -269,6 +269,17 @@ static void ask(struct run *r, size_t capacity)
     r->plan.pass.R = here.parts * capacity;
 }
 
+/* Steps of the first format that are left: canvases that live have made the same number. */
+static size_t early_left(const struct run *r)
+{
+    for (size_t i = 0; r->how->early && i < r->lanes; i++) {
+        const struct canvas_state *c = &r->host.state[i];
+        if (c->live && (size_t)c->passes < r->how->early_steps)
+            return r->how->early_steps - (size_t)c->passes;
+    }
+    return 0;
+}
+
 /* Passes until the slowest canvas is full, if it does not end before, or until the policy is to be
  * asked again. Behind each that answers drafts the host looks. */
 static size_t passes_left(const struct run *r)
@@ -282,6 +293,8 @@ static size_t passes_left(const struct run *r)
         size_t its = c->live ? r->blocks * block - (size_t)c->passes : 0;
         left = its > left ? its : left;
     }
+    size_t early = early_left(r);
+    left = early && early < left ? early : left;
     return left < serves ? left : serves;
 }
 
@@ -290,7 +303,9 @@ static void describe_pass(struct run *r)
 {
     struct pass *p = &r->plan.pass;
     const struct index *t = &r->work->device;
-    pass_begin(p, r->n, r->kv, r->work);
+    r->at = early_left(r) ? r->how->early : r->n;
+    r->cost_model = cost_model_of(r->at);
+    pass_begin(p, r->at, r->kv, r->work);
     p->guided = r->guided;
     p->query = (struct head_query){.temperature = r->how->temperature,
                                    .gumbel = r->how->gumbel, .seed = r->how->seed,
@@ -341,7 +356,7 @@ void diffuse_pass(void *ctx)
 {
     const struct run *r = ctx;
     struct backend *b = r->n->backend;
-    pass_run(r->n, r->kv, r->work, &r->plan.pass);
+    pass_run(r->at, r->kv, r->work, &r->plan.pass);
     b->ops->advance_canvases(b, &r->plan.loop);
 }
 

@@ -104,6 +104,15 @@ static int check_admit(const struct diffuse *how, struct err *e)
     return 0;
 }
 
+/* All canvases of a pass are at the same step. */
+static int check_early(const struct diffuse *how, struct err *e)
+{
+    if (!how->early_steps || (how->draft < 2 && !how->alive))
+        return 0;
+    return err_set(e, EXIT_BAD_USAGE, "early-steps %zu: expected admit static and draft-steps 0: "
+                   "all canvases of a pass are computed in one format", how->early_steps);
+}
+
 int diffuse_check(const struct diffuse *how, const struct config *c, struct err *e)
 {
     size_t gen = how->gen_length, block = how->block_length;
@@ -125,7 +134,7 @@ int diffuse_check(const struct diffuse *how, const struct config *c, struct err 
         return err_set(e, EXIT_BAD_USAGE, "unmask credit goes with temperature 0 only, got %g: "
                        "credits go to the best token, not to a drawn one", how->temperature);
     if (check_shadows(how, c, e) || check_compared(how, e) || check_drafts(how, e) ||
-        check_admit(how, e))
+        check_admit(how, e) || check_early(how, e))
         return -1;
     if (c && cache_policies[how->cache]->causal && c->attends != MASK_BLOCK_CAUSAL)
         return err_set(e, EXIT_BAD_USAGE, "cache %s: expected a model with a block-causal mask; in "

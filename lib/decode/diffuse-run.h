@@ -40,7 +40,7 @@ struct draft {
 };
 
 struct run {
-    const struct network *n;
+    const struct network *n, *at; /* at: of the passes that are described, n or how->early */
     const struct diffuse *how;
     const struct generation_input *in;
     struct generation *out;

@@ -76,6 +76,8 @@ static const struct setting rows[] = {
      SETTING_SWEPT | SETTING_SPEED,
      "states that a pass answers: this one and those its next steps may come to; the same ids in "
      "fewer passes of more rows (FreeDave); 0: off"},
+    {"early_steps", 0, SETTING_INT, 0, 1 << 20, NULL, "0", "steps", "early_steps", NULL,
+     SETTING_SWEPT | BOTH, "first steps that compute in the format of --early-quant; 0: none"},
     DECODER_VARIANT_ROWS
     {"head_rows", 0, SETTING_CHOICE, 0, 0, HEAD_ROWS_CHOICES, "masked", NULL, "head_rows", NULL,
      SETTING_SWEPT | SETTING_SPEED,
@@ -121,6 +123,7 @@ static struct diffuse how_of(const struct settings *s)
         .stay = settings_is(s, "leave", "off"),
         .alive = settings_is(s, "admit", "continuous") ? settings_count(s, "batch") : 0,
         .draft = settings_count(s, "draft_steps"),
+        .early_steps = settings_count(s, "early_steps"),
         .variant = decoder_variant(s),
         .head_rows = (enum head_rows)settings_number(s, "head_rows"),
         .gumbel = (enum gumbel)settings_number(s, "gumbel"),
@@ -146,19 +149,32 @@ static struct memory_estimate estimate(const struct network *n, const struct set
                                        const struct decode_env *env,
                                        const struct generation_input *in, size_t batch)
 {
-    (void)env;
-    const struct diffuse how = how_of(s);
+    struct diffuse how = how_of(s);
+    how.early = how.early_steps ? env->draft : NULL;
     return diffuse_estimate(n, &how, in, batch);
 }
 
-/* Without a cache whole canvases, else their blocks; half of a block is masked. */
-static struct extent pass(const struct settings *s, const struct generation_input *in, size_t batch)
+/* Half of a block is masked. With a cache, the first pass of a block is over the whole canvas; the
+ * others are over the block, or over the half of the slots that is behind it on the average. A rule
+ * that needs fewer steps than --steps says is foreseen as if it needed them. */
+static struct passes passes(const struct settings *s, const struct generation_input *in,
+                            size_t batch)
 {
-    size_t twins = settings_number(s, "cfg_scale") > 0 ? 2 : 1, sum = 0;
-    size_t block = settings_count(s, "block_length"), slots = settings_count(s, "gen_length");
-    for (size_t i = 0; i < batch; i++)
-        sum += settings_is(s, "cache", "none") ? in[i].n + slots : block;
-    return (struct extent){.rows = (double)(twins * sum), .wanted = (double)(batch * block) / 2};
+    double twins = settings_number(s, "cfg_scale") > 0 ? 2 : 1;
+    double block = (double)settings_count(s, "block_length");
+    double slots = (double)settings_count(s, "gen_length");
+    double steps = (double)settings_count(s, "steps");
+    double behind = settings_is(s, "cache", "prefix") ? (slots + block) / 2 : block;
+    int cached = !settings_is(s, "cache", "none");
+    struct passes p = {.whole_share = cached && steps > slots / block ? slots / block / steps : 1};
+    for (size_t i = 0; i < batch; i++) {
+        double len = (double)in[i].n + slots;
+        cost_full(&p.whole, twins * len, len);
+        cost_full(&p.most, twins * behind, len);
+        p.most.read += twins * len;
+    }
+    p.whole.wanted = p.most.wanted = (double)batch * block / 2;
+    return p;
 }
 
 static void run(const struct network *n, const struct settings *s, const struct decode_env *env,
@@ -171,6 +187,7 @@ static void run(const struct network *n, const struct settings *s, const struct 
     how.stop = env->stop;
     how.observer = env->observer;
     how.replay = env->replay;
+    how.early = how.early_steps ? env->draft : NULL;
     diffuse(n, &how, in, batch, out, trace);
 }
 
@@ -190,5 +207,5 @@ static void shorten(struct settings *s)
 }
 
 const struct decoder decoder_diffuse = {"gen-llada", DIFFUSES, &table,
-                                        extent, check, estimate, pass, run, shorten, 1, NULL,
-                                        NULL};
+                                        extent, check, estimate, passes, run, shorten, 1,
+                                        "early_steps", NULL, 1};

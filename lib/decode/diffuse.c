@@ -278,11 +278,20 @@ static int cache_make(struct run *r)
                : 0;
 }
 
+/* Both formats are there. */
+static struct memory_estimate estimate(const struct run *r, const struct work_size *size)
+{
+    struct memory_estimate m = estimate_of(r->n, size, diffuse_slots(r));
+    m.weights += r->how->early ? network_expected_bytes(r->how->early) : 0;
+    m.reserved += r->how->early ? network_expected_pages(r->how->early) : 0;
+    return m;
+}
+
 /* -1: memory of the back end short. */
-static int run_make(struct run *r, struct memory_estimate *estimate)
+static int run_make(struct run *r, struct memory_estimate *need)
 {
     const struct work_size size = run_count(r);
-    *estimate = estimate_of(r->n, &size, diffuse_slots(r));
+    *need = estimate(r, &size);
     r->part.row = mem_alloc(size.slots * sizeof *r->part.row);
     r->part.key = mem_alloc(size.slots * sizeof *r->part.key);
     r->who = mem_zero(r->batch, sizeof *r->who);
@@ -448,7 +457,7 @@ static struct run run_of(const struct network *n, const struct diffuse *how,
                          const struct generation_input *in, size_t inputs)
 {
     size_t places = how->alive && how->alive < inputs ? how->alive : inputs;
-    return (struct run){.n = n, .how = how, .in = in, .inputs = inputs, .batch = places};
+    return (struct run){.n = n, .at = n, .how = how, .in = in, .inputs = inputs, .batch = places};
 }
 
 struct memory_estimate diffuse_estimate(const struct network *n, const struct diffuse *how,
@@ -456,7 +465,7 @@ struct memory_estimate diffuse_estimate(const struct network *n, const struct di
 {
     struct run r = run_of(n, how, in, batch);
     const struct work_size size = run_count(&r);
-    return estimate_of(n, &size, diffuse_slots(&r));
+    return estimate(&r, &size);
 }
 
 void diffuse(const struct network *n, const struct diffuse *how,

@@ -41,6 +41,9 @@ struct diffuse {
     size_t alive;         /* canvases in a pass at most; 0: all */
     size_t draft;         /* states of a canvas that a pass answers: the one it is at, and what its
                            * next steps may come to. 0 as 1: no more than the first */
+    const struct network *early; /* the network in another format, of the same activations, for the
+                                  * first early_steps steps of a canvas; NULL: none */
+    size_t early_steps;
     struct variant variant; /* of the passes */
     enum head_rows head_rows; /* which slots the head answers */
     enum gumbel gumbel;   /* kind of the noise */

@@ -100,11 +100,11 @@ static struct memory_estimate estimate(const struct network *n, const struct set
 }
 
 /* A token a text. */
-static struct extent pass(const struct settings *s, const struct generation_input *in,
-                          size_t batch)
+static struct passes passes(const struct settings *s, const struct generation_input *in,
+                            size_t batch)
 {
     (void)s, (void)in;
-    return (struct extent){.rows = (double)batch, .wanted = (double)batch};
+    return (struct passes){.most = {.rows = (double)batch, .wanted = (double)batch}};
 }
 
 static void run(const struct network *n, const struct settings *s, const struct decode_env *env,
@@ -130,6 +130,6 @@ const struct decoder decoder_think = {.tool = "gen-ltm",
                                       .check = check,
                                       .able = able,
                                       .estimate = estimate,
-                                      .pass = pass,
+                                      .passes = passes,
                                       .run = run,
                                       .shorten = shorten};

@@ -5,6 +5,8 @@
  */
 #include "lib/network/estimate.h"
 
+#include "lib/network/kv.h"
+
 static size_t larger(size_t a, size_t b)
 {
     return a > b ? a : b;
@@ -103,7 +105,10 @@ struct memory_estimate estimate_of(const struct network *n, const struct work_si
                                    size_t kv_slots)
 {
     const struct config *c = &n->config;
-    size_t values = c->layers * kv_slots * c->kv_heads * c->head_dim;
+    size_t stay = c->layers - n->wish.layers, outside = n->wish.layers, second;
+    size_t values = stay * kv_slots * c->kv_heads * c->head_dim;
+    size_t moved = kv_layer_bytes(n, kv_slots, &second);
+    size_t slots = outside && moved ? memory_rounded(offload_slots(&n->wish, moved)) : 0;
     size_t half = memory_rounded(values * dtype_value_bytes(n->kv_dtype));
     size_t outputs = c->layers * kv_slots * c->width * dtype_value_bytes(n->backend->act);
     outputs = size->chosen ? memory_rounded(outputs) : 0;
@@ -114,12 +119,14 @@ struct memory_estimate estimate_of(const struct network *n, const struct work_si
         half = 0;
     }
     struct memory_estimate m = {.weights = network_expected_bytes(n),
-                                .kv = 2 * (half + outputs) + state + last,
+                                .kv = 2 * (half + outputs) + slots + state + last,
                                 .activations = memory_rounded(activations(n, size)),
-                                .logits = head(n, size)};
+                                .logits = head(n, size), .outside_kv = outside * moved};
     m.reserved = network_expected_pages(n) + memory_pages(m.activations) +
                  (state ? memory_pages(state) + memory_pages(last) : 0) +
-                 2 * (half ? memory_pages(half) : 0) + 2 * (outputs ? memory_pages(outputs) : 0);
+                 2 * (half ? memory_pages(half) : 0) +
+                 2 * (outputs ? memory_pages(outputs) : 0) + (slots ? memory_pages(slots) : 0);
+    m.outside = m.outside_kv + outside * network_layer_bytes(n);
     return m;
 }
 
@@ -133,5 +140,6 @@ struct memory_estimate estimate_sum(const struct memory_estimate *a,
 {
     return (struct memory_estimate){a->weights + b->weights, a->kv + b->kv,
                                     a->activations + b->activations, a->logits + b->logits,
-                                    a->reserved + b->reserved};
+                                    a->reserved + b->reserved, a->outside + b->outside,
+                                    a->outside_kv + b->outside_kv};
 }

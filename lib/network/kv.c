@@ -1,7 +1,8 @@
 /* kv.c - memory for a cache; see kv.h.
  *
- * Keys and values of all layers lie in one array each, [L, S, K*E], in the memory of the back end.
- * So do the outputs of attention and of the gated layer, [L, S, D], where they are kept.
+ * Keys and values of all layers lie in one array each, [L, S, K*E], in the memory of the back end;
+ * those of layers outside in blocks of a store, the keys of a layer and then its values.
+ * The outputs of attention and of the gated layer, [L, S, D], are in memory where they are kept.
  * Which position a slot holds is known on the host alone: attention is told with every pass.
  */
 #include "lib/network/kv.h"
@@ -24,26 +25,68 @@ static int make_states(struct kv *kv, const struct network *n)
     return kv->state ? 0 : -1;
 }
 
-static int make_slots(struct kv *kv, const struct network *n)
+/* Keys, or values, of the slots of a layer. */
+static size_t half_bytes(const struct network *n, size_t slots)
 {
-    const struct config *c = &n->config;
+    return slots * n->config.kv_heads * n->config.head_dim * dtype_value_bytes(n->kv_dtype);
+}
+
+size_t kv_layer_bytes(const struct network *n, size_t slots, size_t *second)
+{
+    *second = config_recurs(&n->config) ? 0 : offload_part(half_bytes(n, slots));
+    return 2 * *second;
+}
+
+/* -1: no memory. */
+static int make_inside(struct kv *kv, const struct network *n)
+{
     const struct ops *ops = n->backend->ops;
-    size_t bytes = c->layers * kv->slots * c->kv_heads * c->head_dim *
-                   dtype_value_bytes(n->kv_dtype);
+    size_t bytes = (n->config.layers - n->wish.layers) * half_bytes(n, kv->slots);
+    if (config_recurs(&n->config))
+        return make_states(kv, n);
+    if (!bytes)
+        return 0;
     kv->k = ops->alloc(n->backend, bytes, MEMORY_KV);
     kv->v = kv->k ? ops->alloc(n->backend, bytes, MEMORY_KV) : NULL;
     return kv->v ? 0 : -1;
 }
 
+/* -1: no memory. */
+static int make_outside(struct kv *kv, const struct network *n)
+{
+    struct err e = {0};
+    size_t bytes = kv_layer_bytes(n, kv->slots, &kv->second);
+    if (!n->wish.layers || !bytes)
+        return 0;
+    kv->outside = offload_open(n->backend, &n->wish, n->config.layers, bytes, MEMORY_KV, &e);
+    if (!kv->outside && e.code != EXIT_FAILED_RECORDS)
+        err_file(__FILE__, __LINE__, e.text);
+    if (kv->outside)
+        offload_start(kv->outside);
+    return kv->outside ? 0 : -1;
+}
+
 int kv_make(struct kv *kv, const struct network *n, size_t slots)
 {
     *kv = (struct kv){.slots = slots, .dtype = n->kv_dtype};
-    if (config_recurs(&n->config) ? make_states(kv, n) : make_slots(kv, n)) {
+    if (make_inside(kv, n) || make_outside(kv, n)) {
         kv_free(kv, n);
         return -1;
     }
     kv->pos = mem_zero(slots, sizeof *kv->pos);
     return 0;
+}
+
+struct cache kv_layer(const struct kv *kv, const struct network *n, size_t l)
+{
+    const struct offload_wish *w = &n->wish;
+    int64_t number = kv->outside ? offload_number(w, n->config.layers, l) : -1;
+    if (number >= 0) {
+        unsigned char *slot = kv->outside->slot[number % 2];
+        return (struct cache){slot, slot + kv->second, kv->dtype};
+    }
+    size_t at = (l - offload_before(w, n->config.layers, l)) * half_bytes(n, kv->slots);
+    return (struct cache){(char *)kv->k + at, (char *)kv->v + at, kv->dtype};
 }
 
 int kv_keep_outputs(struct kv *kv, const struct network *n)
@@ -71,6 +114,7 @@ void kv_free(struct kv *kv, const struct network *n)
     void *const blocks[] = {kv->k, kv->v, kv->state, kv->last, kv->attn, kv->ffn};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         n->backend->ops->free(n->backend, blocks[i]);
+    offload_close(kv->outside);
     free(kv->pos);
     *kv = (struct kv){0};
 }

@@ -152,12 +152,15 @@ static int load_outside(struct network *n, const struct checkpoint *c, struct er
     const struct ops *ops = n->backend->ops;
     if (!n->wish.layers)
         return 0;
-    n->offload = offload_open(n->backend, &n->wish, n->config.layers, network_layer_bytes(n), e);
+    n->offload = offload_open(n->backend, &n->wish, n->config.layers, network_layer_bytes(n),
+                              MEMORY_WEIGHTS, e);
     int bad = !n->offload;
     for (size_t l = 0; !bad && l < n->config.layers; l++)
         bad = is_outside(n, l) && load_mats(n, c, l, e);
-    if (!bad)
+    if (!bad) {
+        offload_time(n->offload);
         offload_start(n->offload);
+    }
     if (!bad && ops->trim)
         ops->trim(n->backend);
     return bad;

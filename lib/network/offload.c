@@ -1,5 +1,6 @@
-/* offload.c - see offload.h. What is under way between two passes is nothing: each pass waits for
- * all that it sent for, which lets a back end record it by itself.
+/* offload.c - see offload.h. The two slots lie in one block; a layer goes by its number, whose
+ * parity is its slot. Requests of a store are served in their order, so rows of a layer are back in
+ * it before another one comes into their place.
  */
 #include "lib/network/offload.h"
 
@@ -8,14 +9,20 @@
 
 #include "lib/base/mem.h"
 
-int64_t offload_number(const struct offload_wish *w, size_t L, size_t l)
+size_t offload_before(const struct offload_wish *w, size_t L, size_t l)
 {
     size_t m = w->layers;
     switch (w->order) {
-    case OFFLOAD_FIRST: return l < m ? (int64_t)l : -1;
-    case OFFLOAD_LAST: return l + m >= L ? (int64_t)(l + m - L) : -1;
-    default: return (l + 1) * m / L > l * m / L ? (int64_t)(l * m / L) : -1;
+    case OFFLOAD_FIRST: return l < m ? l : m;
+    case OFFLOAD_LAST: return l + m > L ? l + m - L : 0;
+    default: return (l * m + m % 2 * (L / 2)) / L;
     }
+}
+
+int64_t offload_number(const struct offload_wish *w, size_t L, size_t l)
+{
+    size_t before = offload_before(w, L, l);
+    return offload_before(w, L, l + 1) > before ? (int64_t)before : -1;
 }
 
 size_t offload_part(size_t bytes)
@@ -45,7 +52,7 @@ static int take_slots(struct offload *o, struct err *e)
 {
     struct backend *b = o->backend;
     size_t bytes = offload_slots(&o->wish, o->bytes);
-    o->block = b->ops->alloc(b, bytes, MEMORY_WEIGHTS);
+    o->block = b->ops->alloc(b, bytes, o->kind);
     if (!o->block)
         return err_set(e, EXIT_FAILED_RECORDS, "out of memory for the %zu bytes of two layers "
                        "(%zu bytes are taken)", bytes, b->memory.reserved);
@@ -55,10 +62,10 @@ static int take_slots(struct offload *o, struct err *e)
 }
 
 struct offload *offload_open(struct backend *b, const struct offload_wish *w, size_t L,
-                             size_t bytes, struct err *e)
+                             size_t bytes, enum memory_kind kind, struct err *e)
 {
     struct offload *o = mem_zero(1, sizeof *o);
-    *o = (struct offload){.backend = b, .wish = *w, .L = L, .bytes = bytes};
+    *o = (struct offload){.backend = b, .wish = *w, .L = L, .bytes = bytes, .kind = kind};
     o->store = b->ops->store_open(b, offload_folder(w), w->layers, bytes, e);
     if (o->store && !take_slots(o, e))
         return o;
@@ -86,25 +93,43 @@ static int64_t now(struct backend *b)
 double offload_rate(struct backend *b, struct store *s, size_t n, size_t bytes,
                     unsigned char *const slot[2])
 {
-    int64_t begin = now(b);
+    const int64_t begin = now(b), enough = 2000000000;
+    size_t read = 1;
     b->ops->stage(b, s, n - 1, slot[(n - 1) % 2]);
-    for (size_t i = n - 1; i-- > 0;) {
+    for (size_t i = n - 1; i-- > 0 && now(b) - begin < enough; read++) {
         b->ops->stage(b, s, i, slot[i % 2]);
         b->ops->arrive(b, s);
     }
     b->ops->arrive(b, s);
     int64_t ns = now(b) - begin;
-    return (double)(n * bytes) / ((double)(ns > 0 ? ns : 1) * 1e-9);
+    return (double)(read * bytes) / ((double)(ns > 0 ? ns : 1) * 1e-9);
 }
 
-/* A few layers, the first one last: there it stays. Once before, for a slot that nobody has touched
- * yet takes pages of the system while it is read into. */
+static void send_for(const struct offload *o, size_t number)
+{
+    struct backend *b = o->backend;
+    b->ops->stage(b, o->store, number, o->slot[number % 2]);
+}
+
+/* 1: the next pass waits for number 0 itself. */
+static int waits_late(const struct offload *o)
+{
+    return !o->backend->name[0];
+}
+
 void offload_start(struct offload *o)
 {
-    enum { LOOKED_AT = 4 };
-    size_t n = o->wish.layers < LOOKED_AT ? o->wish.layers : LOOKED_AT;
-    offload_rate(o->backend, o->store, n, o->bytes, o->slot);
-    o->bytes_per_s = offload_rate(o->backend, o->store, n, o->bytes, o->slot);
+    send_for(o, 0);
+    if (!waits_late(o))
+        o->backend->ops->arrive(o->backend, o->store);
+}
+
+/* Both slots once before, for one that nobody has touched yet takes pages of the system while it is
+ * read into. */
+void offload_time(struct offload *o)
+{
+    offload_rate(o->backend, o->store, slots(&o->wish), o->bytes, o->slot);
+    o->bytes_per_s = offload_rate(o->backend, o->store, o->wish.layers, o->bytes, o->slot);
 }
 
 void offload_close(struct offload *o)
@@ -112,18 +137,12 @@ void offload_close(struct offload *o)
     if (!o)
         return;
     struct backend *b = o->backend;
+    b->ops->store_close(b, o->store); /* which may be on its way into a slot */
     b->ops->free(b, o->block);
-    b->ops->store_close(b, o->store);
     free(o);
 }
 
 /* ---- a pass ---- */
-
-static void send_for(const struct offload *o, size_t number)
-{
-    struct backend *b = o->backend;
-    b->ops->stage(b, o->store, number, o->slot[number % 2]);
-}
 
 void offload_begin(const struct offload *o)
 {
@@ -133,8 +152,15 @@ void offload_begin(const struct offload *o)
 
 void offload_enter(const struct offload *o, size_t l)
 {
-    if (o && offload_number(&o->wish, o->L, l) > 0)
+    if (o && offload_number(&o->wish, o->L, l) >= !waits_late(o))
         o->backend->ops->arrive(o->backend, o->store);
+}
+
+void offload_keep(const struct offload *o, size_t l, const struct store_rows *r)
+{
+    int64_t number = o ? offload_number(&o->wish, o->L, l) : -1;
+    if (number >= 0)
+        o->backend->ops->store_rows(o->backend, o->store, (size_t)number, o->slot[number % 2], r);
 }
 
 void offload_leave(const struct offload *o, size_t l)
@@ -151,6 +177,6 @@ void offload_leave(const struct offload *o, size_t l)
 
 void offload_end(const struct offload *o)
 {
-    if (o)
+    if (o && !waits_late(o))
         o->backend->ops->arrive(o->backend, o->store);
 }

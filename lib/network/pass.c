@@ -26,6 +26,7 @@ void pass_begin(struct pass *p, const struct network *n, const struct kv *kv, co
         p->k = kv->k;
         p->v = kv->v;
         p->attn = kv->attn;
+        p->outside = kv->outside ? kv->outside->block : NULL;
         p->kv_slots = kv->slots;
         p->kv_dtype = kv->dtype;
     }
@@ -54,12 +55,15 @@ void pass_write(const struct network *n, struct work *w)
 
 /* ---- a layer ---- */
 
-/* Layer l of a cache. */
-static struct cache layer_cache(const struct network *n, const struct kv *kv, size_t l)
+/* What layer l has changed of its keys and values, where they come from outside: rows slot[0..T),
+ * or all slots (NULL). */
+static void keep_rows(const struct network *n, size_t l, const struct kv *kv, const int32_t *slot,
+                      size_t T)
 {
     const struct config *c = &n->config;
-    size_t at = l * kv->slots * c->kv_heads * c->head_dim * dtype_value_bytes(kv->dtype);
-    return (struct cache){(char *)kv->k + at, (char *)kv->v + at, kv->dtype};
+    size_t row = c->kv_heads * c->head_dim * dtype_value_bytes(kv->dtype);
+    const struct store_rows r = {slot, slot ? T : kv->slots, row, kv->second};
+    offload_keep(kv->outside, l, &r);
 }
 
 /* The rows that a layer computes: of its pass, or the chosen ones. */
@@ -130,7 +134,7 @@ static void attention_block(const struct network *n, size_t l, const struct kv *
     struct backend *b = n->backend;
     const struct rows *r = &w->device.rows;
     const int own = !kv || p->sifts; /* keys and values are not cached */
-    const struct cache to = own ? w->fresh : layer_cache(n, kv, l);
+    const struct cache to = own ? w->fresh : kv_layer(kv, n, l);
     const struct attn attn = {.q = w->q,
                               .y = w->y,
                               .kv = to,
@@ -151,6 +155,8 @@ static void attention_block(const struct network *n, size_t l, const struct kv *
                               .window = c->window,
                               .dense = work_scores(n, &w->size)};
     qkv_block(n, l, w, z, to, own ? NULL : z->slot);
+    if (!own)
+        keep_rows(n, l, kv, r->slot, p->T); /* and of all rows the values that chose them */
     b->ops->attention(b, &attn, w->scratch);
     pass_multiply(n, w, &n->layer[l].o, (struct input){.x = w->y}, z->x, 1, z->T);
 }
@@ -220,7 +226,7 @@ static void sift_layer(const struct network *n, size_t l, const struct kv *kv,
     const struct index *x = &w->device;
     const struct sift s = {.q = w->q,
                            .from = w->fresh,
-                           .to = layer_cache(n, kv, l),
+                           .to = kv_layer(kv, n, l),
                            .seqs = x->rows.seqs,
                            .part = x->part,
                            .n_seqs = p->n_seqs,
@@ -230,6 +236,7 @@ static void sift_layer(const struct network *n, size_t l, const struct kv *kv,
                            .kv_heads = c->kv_heads,
                            .head_dim = c->head_dim};
     n->backend->ops->sift(n->backend, &s, w->scratch);
+    keep_rows(n, l, kv, NULL, 0);
 }
 
 static void whole_layer(const struct network *n, size_t l, const struct kv *kv,
@@ -260,7 +267,7 @@ static void choose_rows(const struct network *n, size_t l, const struct kv *kv,
     const struct layer *y = &n->layer[l];
     const struct index *x = &w->device;
     struct backend *b = n->backend;
-    const struct cache to = layer_cache(n, kv, l);
+    const struct cache to = kv_layer(kv, n, l);
     const struct product v = {&y->v, w->q, 0}; /* no queries yet, and they are no narrower */
     const struct drift d = {.v = w->q,
                             .bias = y->v_bias,
@@ -357,15 +364,20 @@ void pass_run(const struct network *n, const struct kv *kv, const struct work *w
     assert(!w->size.latent == !c->latents && (!c->latents || (kv && kv->latents && !kv->attn)));
     assert(p->T <= w->size.rows && p->n_seqs <= w->size.seqs && p->R <= w->size.wanted);
     assert(!config_recurs(c) || (kv && kv->state));
+    const struct offload *cache = kv ? kv->outside : NULL;
     offload_begin(n->offload);
+    offload_begin(cache);
     b->ops->embed(b, w->x, &n->embed, r->token, p->T);
     b->ops->rope_table(b, w->table, r->pos, n->inv_freq, p->T, c->head_dim);
     for (size_t l = 0; l < c->layers; l++) {
         offload_enter(n->offload, l);
+        offload_enter(cache, l);
         (kv && kv->attn ? kept_layer : whole_layer)(n, l, kv, w, p);
         offload_leave(n->offload, l);
+        offload_leave(cache, l);
     }
     if (p->R)
         answer(n, w, p);
     offload_end(n->offload);
+    offload_end(cache);
 }

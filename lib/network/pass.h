@@ -16,7 +16,7 @@
  * by pass_begin, then filled member by member. */
 struct pass {
     uint64_t network;           /* its identity */
-    const void *block, *k, *v, *attn; /* where work and cache lie */
+    const void *block, *k, *v, *attn, *outside; /* where work and cache lie */
     struct work_size size;
     size_t kv_slots;
     size_t T, R, n_seqs;

@@ -278,14 +278,15 @@ static void put_string(struct words *w, const char *s)
     put(w, "\"");
 }
 
-static void hear(struct err_witness *self, const char *where, const char *what)
+static void hear(struct err_witness *self, int code, const char *where, const char *what)
 {
     struct resume *r = (struct resume *)(void *)self;
     struct words w;
     w.n = 0;
     put(&w, "{\"schema\":\"" RECORD_SCHEMA "\",\"kind\":\"error\",\"run\":");
     put_string(&w, strlen(r->run) < 1024 ? r->run : "");
-    put(&w, ",\"code\":\"internal\",\"message\":");
+    put(&w, code == EXIT_IO ? ",\"code\":\"io\",\"message\":"
+                            : ",\"code\":\"internal\",\"message\":");
     put_string(&w, what);
     put(&w, ",\"where\":");
     put_string(&w, where);

@@ -11,7 +11,8 @@
 static struct engine engine_of(const struct job *job)
 {
     struct engine g = job->args->engine;
-    g.model = job->args->draft;
+    g.model = job->args->early_quant ? g.model : job->args->draft;
+    g.quant = job->args->early_quant ? job->args->early_quant : g.quant;
     g.device_map = NULL; /* it guesses to be quick */
     g.offload = 0;
     return g;
@@ -50,6 +51,8 @@ int drafter_open(struct drafter *d, const struct job *job, const struct checkpoi
     d->asked = 1;
     if (engine_checkpoint(&g, (uint64_t)job->args->common.seed, &d->checkpoint, log, e))
         return -1;
+    if (job->args->early_quant)
+        return 0;
     const struct config *config = &d->checkpoint.config;
     if (config->paradigm != PARADIGM_AUTOREGRESSIVE)
         return err_set(e, EXIT_BAD_DATA, "--draft %s: expected an autoregressive model, got a %s "
@@ -81,8 +84,9 @@ int drafter_agrees(const struct drafter *d, const struct backend *b, struct err 
 {
     if (!d->loaded || d->act == b->act)
         return 0;
-    return err_set(e, EXIT_BAD_USAGE, "--draft %s: its activations are %s here, those of the model "
-                   "%s: expected the same; say --dtype for both", d->checkpoint.config.name,
+    return err_set(e, EXIT_BAD_USAGE, "%s beside the other model: its activations are %s here, "
+                   "those of that %s: expected the same; say --dtype for both",
+                   d->checkpoint.config.name,
                    dtype_info[d->act].name, dtype_info[b->act].name);
 }
 

@@ -1,4 +1,5 @@
-/* drafter.h - the model of --draft, which guesses for another one (lib/decode/autoregress.h). */
+/* drafter.h - the model of --draft, which guesses for another one (lib/decode/autoregress.h); or
+ * the same one in the format of --early-quant (lib/decode/diffuse.h). */
 #ifndef RUN_DRAFTER_H
 #define RUN_DRAFTER_H
 
@@ -8,12 +9,12 @@
 struct drafter {
     struct checkpoint checkpoint;
     struct network network;
-    int asked;      /* 1: there is a --draft */
+    int asked;      /* 1: there is such a model */
     int loaded;     /* 1: its weights are in the memory of the back end */
     enum dtype act; /* then, of its activations */
 };
-/* Opens --draft, if it was said: an autoregressive model whose ids mean what those of *c and its
- * tokenizer `own` (NULL: none) do. -1: EXIT_NO_INPUT, EXIT_BAD_DATA with what differs. */
+/* Opens it, if it was said. --draft: an autoregressive model whose ids mean what those of *c and
+ * its tokenizer `own` (NULL: none) do. -1: EXIT_NO_INPUT, EXIT_BAD_DATA with what differs. */
 int drafter_open(struct drafter *d, const struct job *job, const struct checkpoint *c,
                  const struct tokenizer *own, const struct log *log, struct err *e);
 /* Settles or loads it as precisely as the flags of the job say, which is how the other one runs.

@@ -64,8 +64,9 @@ static const char memory_notes[] =
     "cpu: on the processor, where the device is too small. Each is said on standard error, and\n"
     "`level`, `device` and `offload_layers` of the records are what ran.\n"
     "--device-map N: N layers stay in memory, the others lie packed in a store (a file; for a GPU\n"
-    "memory of the host) and come into one of two slots while others compute. The tokens are the\n"
-    "same. The layers outside lie evenly between the others; first:N and last:N keep those at one\n"
+    "memory of the host) and come into one of two slots while others compute, and so do their\n"
+    "keys and values, of which the rows that a pass makes go back. The tokens are the same.\n"
+    "The layers outside lie evenly between the others; first:N and last:N keep those at one\n"
     "end. What a pass then reads, how fast the store was and how much slower that makes a pass is\n"
     "said before; offload_wait_ns of a record is how long its batch waited for layers.\n"
     "--explain writes a record of kind plan a point: bytes by kind, and whether they fit.\n"
@@ -169,10 +170,14 @@ static int parse(const struct driver *d, struct job_args *a, const char **given,
             options[at++] = (struct opt){
                 "commit-trace", 0, OPT_TEXT, &a->commit_trace, .arg = "FILE",
                 .help = "generation records whose commit_tokens --unmask replay goes by"};
-        if (d->decoder->drafts && shared[i].to == &a->engine.model)
+        if (d->decoder->drafts && !d->decoder->early && shared[i].to == &a->engine.model)
             options[at++] = (struct opt){
                 "draft", 0, OPT_TEXT, &a->draft, .arg = "MODEL",
                 .help = "a smaller model of the same tokenizer, which guesses the next tokens"};
+        if (d->decoder->early && shared[i].to == &a->engine.threads)
+            options[at++] = (struct opt){
+                "early-quant", 0, OPT_CHOICE, &a->early_quant, .choices = "none|" DTYPE_QUANTIZED,
+                .help = "--quant of the first --early-steps steps; both are in memory then"};
     }
     char *all = mem_format("%s%s%s", d->notes, notes, memory_notes);
     const struct tool tool = {d->decoder->tool, d->about, d->examples, all, options};
@@ -195,7 +200,7 @@ static int read_trace(struct commit_trace *t, const struct job_args *a, const st
     return 0;
 }
 
-/* The points that want guesses of --draft have one: -1 (EXIT_BAD_USAGE). */
+/* The points that want --draft or --early-quant have it: -1 (EXIT_BAD_USAGE). */
 static int check_draft(const struct driver *d, const struct job_args *a, const struct plan *plan,
                        struct err *e)
 {
@@ -203,11 +208,12 @@ static int check_draft(const struct driver *d, const struct job_args *a, const s
     int wanted = 0;
     for (size_t i = 0; setting && i < plan->points; i++)
         wanted |= settings_count(&plan->point[i], setting) > 0;
-    if (!setting || wanted == (a->draft != NULL))
+    if (!setting || wanted == (a->draft || a->early_quant))
         return 0;
-    return err_set(e, EXIT_BAD_USAGE, wanted ? "%s above 0: expected --draft MODEL beside it"
-                                             : "--draft: expected a point with %s above 0",
-                   setting);
+    const char *option = d->decoder->early ? "--early-quant" : "--draft";
+    return wanted ? err_set(e, EXIT_BAD_USAGE, "%s above 0: expected %s beside it", setting, option)
+                  : err_set(e, EXIT_BAD_USAGE, "%s: expected a point with %s above 0", option,
+                            setting);
 }
 
 int driver_run(const struct driver *d, int argc, char **argv, struct err *e)

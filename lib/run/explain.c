@@ -29,11 +29,12 @@ static int is_double(const struct settings *point)
 }
 
 /* 1: nothing is switched on that changes a bit of what the checkpoint computes in its dtype. */
-static int is_exact(const struct network *n, const struct memory_estimate *m,
-                    const struct settings *point)
+static int is_exact(const struct network *n, const struct network *early,
+                    const struct memory_estimate *m, const struct settings *point)
 {
     enum dtype kv = network_half(n) ? DTYPE_BF16 : DTYPE_F32;
-    return n->quant == n->config.quant && (n->kv_dtype == kv || !m->kv) && is_double(point);
+    return n->quant == n->config.quant && (!early || early->quant == n->quant) &&
+           (n->kv_dtype == kv || !m->kv) && is_double(point);
 }
 
 /* Root of sum (w - w')^2 / sum w^2, w' = w in the format of the blocks; 0: that is none. */
@@ -80,9 +81,10 @@ static json_t *record_of(const struct job *job, const struct network *n,
 {
     const struct memory_estimate *m = &f->need;
     const char *level = job->args->engine.level;
+    const struct network *early = job->decoder->early ? at->draft : NULL;
     json_t *r = generation_record_about(job, n, at);
     json_object_set_new(r, "level", level ? json_string(level) : json_null());
-    json_object_set_new(r, "exact", json_boolean(is_exact(n, m, at->point)));
+    json_object_set_new(r, "exact", json_boolean(is_exact(n, early, m, at->point)));
     json_object_set_new(r, "weights_error_ratio", json_real(error));
     rec_set_int(r, "batch_filled", (int64_t)f->batch);
     rec_set_int(r, "prompt_tokens", (int64_t)f->tokens);
@@ -121,7 +123,7 @@ static int tell_slowdown(const struct network *n, const struct fit *f, json_t *r
                          const struct log *log, struct err *e)
 {
     struct slowdown s;
-    if (slowdown_foresee(&s, n, &f->pass, e))
+    if (slowdown_foresee(&s, n, &f->need, &f->passes, e))
         return -1;
     slowdown_say(&s, n, log);
     generation_record_put_offload(r, n, &s);

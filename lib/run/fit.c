@@ -33,7 +33,7 @@ static struct fit measured(const struct job *job, const struct network *n,
     const struct decode_env env = {.draft = draft};
     struct fit f = {.batch = batch, .extent = job->decoder->extent(point),
                     .need = job->decoder->estimate(n, point, &env, in, batch),
-                    .pass = job->decoder->pass(point, in, batch)};
+                    .passes = job->decoder->passes(point, in, batch)};
     for (size_t i = 0; i < batch; i++)
         f.tokens = in[i].n > f.tokens ? in[i].n : f.tokens;
     fit_add_idle(&f.need, job, point, draft);

@@ -13,7 +13,7 @@ struct fit {
     size_t batch;          /* prompts of the neediest batch; 0: there is none */
     size_t tokens, extent; /* of its longest prompt; to come */
     struct memory_estimate need;
-    struct extent pass;    /* rows and answers of most of its passes */
+    struct passes passes;  /* its passes, as slowdown.h takes them */
     size_t bytes;          /* of the device that this takes: of a host in whole pages */
     size_t available, total; /* of the device now, or of --mem-cap */
     int fits;              /* with what a device loses between its blocks */

@@ -53,7 +53,9 @@ static void set_config(json_t *r, const struct job *job, const struct network *n
     struct buf b = {0};
     buf_text(&b, n->config.name);
     settings_label(at->point, &b);
-    if (at->draft)
+    if (at->draft && job->decoder->early)
+        buf_format(&b, " early=%s", quantization_name(at->draft->quant));
+    else if (at->draft)
         buf_format(&b, " draft=%s", at->draft->config.name);
     if (p.quant && strcmp(p.quant, "none"))
         buf_format(&b, " quant=%s", p.quant);
@@ -90,7 +92,10 @@ static void set_point(json_t *r, const struct job *job, const struct network *n,
     set_text(about, "model", n->config.name);
     set_text(about, "arch", n->config.family->name);
     set_text(about, "paradigm", config_paradigm_name(n->config.paradigm));
-    set_text(about, "draft_model", at->draft ? at->draft->config.name : NULL);
+    set_text(about, "draft_model",
+             at->draft && !job->decoder->early ? at->draft->config.name : NULL);
+    if (at->draft && job->decoder->early)
+        set_text(about, "early_quant", quantization_name(at->draft->quant));
     engine_describe(about, n);
     settings_put(p, about);
     const char *trace = job->replay ? job->replay->sha256 : NULL;
@@ -234,7 +239,8 @@ void generation_record_put_offload(json_t *r, const struct network *n, const str
 {
     if (!n->wish.layers)
         return;
-    rec_set_int(r, "offload_bytes", (int64_t)(n->wish.layers * network_layer_bytes(n)));
+    rec_set_int(r, "offload_bytes", (int64_t)s->bytes);
+    rec_set_int(r, "offload_kv_bytes", (int64_t)s->kv_bytes);
     rec_set_number(r, "offload_bytes_per_s", s->known ? s->bytes_per_s : (double)NAN,
                    "no memory to find it out");
     rec_set_number(r, "slow_down_ratio", s->known ? s->ratio : (double)NAN,

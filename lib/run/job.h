@@ -16,7 +16,8 @@
 struct job_args {
     struct common common;
     struct engine engine;
-    const char *chat, *schedule, *commit_trace, *draft, *trace, *settings, *on_oom, *trim;
+    const char *chat, *schedule, *commit_trace, *trace, *settings, *on_oom, *trim;
+    const char *draft, *early_quant; /* a second network: drafter.h */
     int64_t warmup, warmup_most, again, repeat, launch, idle_ms, selfcheck;
     int parse_special, halve, fresh, force, stream, live, explain;
 };

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/run/explain.h"
 #include "lib/run/fit.h"
@@ -138,6 +139,16 @@ static int move(struct session *s, struct err *e)
     return engine_open(&s->args.engine, &s->backend, e);
 }
 
+/* What is kept in memory after all saves none. */
+static void doubt_folder(const struct session *s)
+{
+    const struct offload_wish w = engine_precision(&s->args.engine, &s->checkpoint.config).offload;
+    const char *folder = offload_folder(&w);
+    if (w.layers && !s->backend->name[0] && file_in_memory(folder))
+        log_warn(&s->log, "W113", "%s: layers are kept there, and it lies in memory itself: what "
+                 "is offloaded saves none (--offload-dir names another folder)", folder);
+}
+
 int session_plan(struct session *s, struct err *e)
 {
     const char *how = s->job->args->on_oom;
@@ -151,6 +162,7 @@ int session_plan(struct session *s, struct err *e)
     else if (!strcmp(how, "cpu") && move(s, e))
         return -1;
     engine_say_saving(&s->args.engine, &s->checkpoint.config, &s->log);
+    doubt_folder(s);
     return 0;
 }
 
@@ -164,7 +176,7 @@ int session_slowdown(struct session *s, struct err *e)
     for (size_t i = 0; i < plan->points; i++) {
         struct fit f = fit_point(s->job, &n, s->drafter.asked ? &draft : NULL, &plan->point[i],
                                  s->prompts.v, s->prompts.n, s->prompts.n);
-        if (f.batch && slowdown_foresee(&s->slowdown[i], &n, &f.pass, e))
+        if (f.batch && slowdown_foresee(&s->slowdown[i], &n, &f.need, &f.passes, e))
             return -1;
         if (f.batch)
             slowdown_say(&s->slowdown[i], &n, &s->log);

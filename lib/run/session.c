@@ -116,7 +116,9 @@ static int read_prompts(struct session *s, struct err *e)
 static json_t *meta_extra(const struct session *s, struct err *e)
 {
     json_t *about = checkpoint_describe(&s->checkpoint, e), *draft = NULL;
-    if (!about || (s->drafter.asked && !(draft = checkpoint_describe(&s->drafter.checkpoint, e)))) {
+    if (about && s->job->args->draft)
+        draft = checkpoint_describe(&s->drafter.checkpoint, e);
+    if (!about || (s->job->args->draft && !draft)) {
         json_decref(about);
         return NULL;
     }

@@ -130,6 +130,20 @@ of()
     fault 74 "read:error=EIO:when=$n" "$BIN/gen-llama" -m llama prompts
 }
 
+# Of the thread that reads and writes it: those of the measuring before come in others.
+@test "a store of layers, or of keys and values, that fails in the middle of a pass" {
+    mkdir "$T/spool"
+    words=("$BIN/gen-llama" -q -m llama --max-new 30 --ignore-eos --threads 1 --device-map 0
+           --offload-dir "$T/spool" prompts)
+    kept=1
+    fault 74 "pread64:error=EIO:when=20" "${words[@]}"
+    grep -q "a layer cannot be read back from $T/spool: Input/output error" "$T/stderr"
+    rm "$T"/.out.tmp*
+    fault 74 "pwrite64:error=ENOSPC:when=20" "${words[@]}"
+    grep -q "rows of a layer cannot be written to $T/spool: No space left on device" "$T/stderr"
+    "${words[@]}" -o "$T/out"
+}
+
 @test "a seek that fails in a work file is an error with its reason" {
     words=("$BIN/gen-llama" -m llama --max-new 2 --threads 1 prompts)
     inject write:error=ENOSPC:when=3 "$T/out" "${words[@]}" # leaves a record

@@ -363,6 +363,80 @@ static void test_store(struct backend *b, int blocks)
     cuda_store_close(b, NULL);
 }
 
+/* Thread i adds 1 to p[i]. */
+static __global__ void bump(int *p, int n)
+{
+    let_next_start();
+    wait_for_inputs();
+    int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i < n)
+        p[i]++;
+}
+
+struct rows_pass {
+    struct backend *b;
+    struct store *store;
+    int *place[2], blocks;
+    struct store_rows rows;
+};
+
+/* Each block changes whole in its slot, and of that its rows go back. */
+static void run_rows(void *ctx)
+{
+    enum { N = STORE_GRAIN / sizeof(int) };
+    const struct rows_pass *p = (const struct rows_pass *)ctx;
+    cuda_stage(p->b, p->store, 1, p->place[1]);
+    for (int i = 0; i < p->blocks; i++) {
+        if (i)
+            cuda_arrive(p->b, p->store);
+        launch(p->b, bump, dim3(N / 64), dim3(64), 0, p->place[i % 2], N);
+        cuda_store_rows(p->b, p->store, (size_t)i, p->place[i % 2], &p->rows);
+        if (i + 2 < p->blocks)
+            cuda_stage(p->b, p->store, (size_t)i + 2, p->place[i % 2]);
+        else if (i % 2 == 0)
+            cuda_stage(p->b, p->store, 0, p->place[0]);
+    }
+    cuda_arrive(p->b, p->store);
+}
+
+/* Rows of `bytes`: after some passes, as they are, recorded and replayed, those of the list hold
+ * the number of passes, the others what they held. */
+static void test_store_rows(struct backend *b, int blocks, size_t bytes)
+{
+    enum { N = STORE_GRAIN / sizeof(int), PASSES = 6, SLOTS = 3 };
+    static const int32_t list[SLOTS] = {0, 5, 2};
+    static int values[N];
+    struct err e = {};
+    const size_t each = bytes / sizeof(int), second = N / 2;
+    int *zero = (int *)cuda_alloc(b, STORE_GRAIN, MEMORY_KV), key = 9, wrong = 0;
+    int32_t *slot = (int32_t *)cuda_alloc(b, sizeof list, MEMORY_KV);
+    struct rows_pass p = {b, cuda_store_open(b, NULL, (size_t)blocks, STORE_GRAIN, &e),
+                          {(int *)cuda_alloc(b, STORE_GRAIN, MEMORY_KV),
+                           (int *)cuda_alloc(b, STORE_GRAIN, MEMORY_KV)}, blocks,
+                          {slot, SLOTS, bytes, STORE_GRAIN / 2}};
+    cuda_write(b, slot, list, sizeof list);
+    for (int k = 0; k < blocks; k++)
+        cuda_store_put(b, p.store, (size_t)k, 0, zero, STORE_GRAIN, &e);
+    cuda_stage(b, p.store, 0, p.place[0]);
+    cuda_arrive(b, p.store);
+    for (int pass = 0; pass < PASSES; pass++)
+        cuda_run(b, &key, sizeof key, run_rows, &p);
+    for (int k = 0; k < blocks; k++) {
+        cuda_stage(b, p.store, (size_t)k, p.place[0]);
+        cuda_arrive(b, p.store);
+        cuda_read(b, values, p.place[0], sizeof values);
+        for (size_t i = 0; i < N; i++) {
+            size_t row = i % second / each;
+            wrong += values[i] != (row == 0 || row == 5 || row == 2 ? PASSES : 0);
+        }
+    }
+    ok(!wrong, "rows of %zu bytes of %d blocks go back: %d values differ", bytes, blocks, wrong);
+    cuda_store_close(b, p.store);
+    void *const memory[] = {zero, slot, p.place[0], p.place[1]};
+    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
+        cuda_free(b, memory[i]);
+}
+
 /* ---- events ---- */
 
 static void test_marks(struct backend *b)
@@ -414,6 +488,8 @@ int main(void)
     test_prepare(&b);
     test_store(&b, 4);
     test_store(&b, 7);
+    test_store_rows(&b, 4, 256);
+    test_store_rows(&b, 5, 20);
     test_marks(&b);
     cuda_close(&b);
     ok(!b.memory.reserved, "at the end all is given back");

@@ -1,10 +1,13 @@
-/* test-offload.c - layers outside: the same bits however many there are and wherever they lie in
- * the network, memory as on paper, and what a store says that cannot be. And the store itself. */
+/* test-offload.c - layers outside, with their keys and values: the same bits however many there are
+ * and wherever they lie in the network, memory as on paper, and what a store says that cannot be.
+ * And the store itself. */
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/base/mem.h"
+#include "lib/network/estimate.h"
 #include "lib/network/forward.h"
 #include "lib/network/network.h"
 #include "tests/tap.h"
@@ -67,6 +70,46 @@ static void test_store(struct backend *b, const char *folder)
     free(room);
 }
 
+/* Rows go back, and nothing but the grains in which they lie; whatever their list says then. What
+ * was put before and never staged reads as it was. */
+static void test_rows(struct backend *b, const char *folder)
+{
+    enum { ROW = 96, SECOND = 3 * 4096, BYTES = 2 * SECOND, FAR = 60, IN_GRAIN = 4096 / ROW };
+    struct err e = {0};
+    struct store *s = b->ops->store_open(b, folder, 2, BYTES, &e);
+    unsigned char *room = aligned_alloc(STORE_GRAIN, 2 * BYTES), *p = room;
+    int32_t slot[] = {1, FAR};
+    const struct store_rows r = {slot, 2, ROW, SECOND}, all = {NULL, SECOND / ROW, ROW, SECOND};
+    if (!ok(s != NULL, "%s: a store of rows in %s %s", b->ops->name, folder, e.text))
+        return;
+    fill(b, s, 0, 0, BYTES);
+    b->ops->stage(b, s, 0, p);
+    b->ops->arrive(b, s);
+    for (size_t i = 0; i < BYTES; i++)
+        p[i] = (unsigned char)(value(0, i) + 1);
+    b->ops->store_rows(b, s, 0, p, &r);
+    slot[0] = slot[1] = 127;
+    b->ops->stage(b, s, 1, room + BYTES);
+    b->ops->stage(b, s, 0, p);
+    b->ops->arrive(b, s);
+    b->ops->arrive(b, s);
+    int good = 1;
+    for (size_t i = 0; i < BYTES; i++) {
+        size_t grain = i % SECOND / 4096, far = FAR / IN_GRAIN;
+        good &= p[i] == (unsigned char)(value(0, i) + (grain == 0 || grain == far));
+    }
+    ok(good, "%s: the rows of the list are kept, and their neighbours in a grain", b->ops->name);
+    memset(p, 7, BYTES);
+    b->ops->store_rows(b, s, 1, p, &all);
+    memset(room + BYTES, 0, BYTES);
+    b->ops->stage(b, s, 1, room + BYTES);
+    b->ops->arrive(b, s);
+    ok(!memcmp(p, room + BYTES, BYTES), "%s: all rows", b->ops->name);
+    b->ops->store_rows(b, s, 0, p, &all); /* nobody waits for it */
+    b->ops->store_close(b, s);
+    free(room);
+}
+
 static void test_refused(struct backend *b)
 {
     struct rlimit all, little = {1 << 20, RLIM_INFINITY};
@@ -101,8 +144,8 @@ static struct checkpoint shape_of(const char *name)
 }
 
 /* Three passes in a row, since each leaves the slots to the next; with a cache the second and the
- * third continue the first. Bits of the last. */
-static void answers(const struct network *n, int cached, struct head_row *out)
+ * third continue the first. Bits of the last. 1: the cache is as large as on paper. */
+static int answers(const struct network *n, int cached, struct head_row *out)
 {
     struct kv cache;
     int32_t ids[3 * T], slots[3 * T], wanted[T];
@@ -110,6 +153,9 @@ static void answers(const struct network *n, int cached, struct head_row *out)
                                    .wanted = T, .cached = (size_t)cached};
     struct work *w = work_make(n, &size);
     kv_make(&cache, n, 3 * T);
+    const struct memory *m = &n->backend->memory;
+    const struct memory_estimate paper = estimate_of(n, &size, 3 * T);
+    int good = m->kind[MEMORY_KV] == paper.kv && m->reserved == paper.reserved;
     for (int i = 0; i < 3 * T; i++) {
         ids[i] = (i * 37 + 5) % 100;
         slots[i] = i;
@@ -129,6 +175,7 @@ static void answers(const struct network *n, int cached, struct head_row *out)
     }
     work_free(w, n);
     kv_free(&cache, n);
+    return good;
 }
 
 static int same_answers(const struct head_row *a, const struct head_row *b)
@@ -158,8 +205,7 @@ static int same_outside(struct backend *b, const struct checkpoint *c, struct pr
                b->memory.reserved == network_expected_pages(&n) &&
                b->memory.allocated_peak == weights && n.wish.layers == outside &&
                (outside ? n.offload->bytes_per_s > 0 : !n.offload);
-    answers(&n, cached, out);
-    good &= same_answers(out, wanted);
+    good &= answers(&n, cached, out) && same_answers(out, wanted);
     network_free(&n);
     return good && !b->memory.allocated;
 }
@@ -200,11 +246,77 @@ static void test_numbers(void)
                 good &= next == (int64_t)m;
             }
     ok(good, "layers outside are numbered in the order of a pass");
+    const struct offload_wish odd = {.layers = 3};
+    ok(offload_number(&odd, 12, 11) < 0 && offload_number(&odd, 12, 0) < 0,
+       "an odd number: others compute before the first one and behind the last one");
     const struct offload_wish half = {.layers = 4};
     good = 1;
     for (size_t l = 0; l < 8; l++)
         good &= (offload_number(&half, 8, l) >= 0) == (int)(l % 2);
     ok(good, "evenly: every other one");
+}
+
+/* In less memory than either all weights or the whole cache of a long text take: what is at work,
+ * two layers, and what a pass works in. */
+static void test_long(struct backend *b)
+{
+    enum { SLOTS = 1200, DEEP = 16 };
+    struct checkpoint tiny = shape_of("synth:tiny-llama"), deep;
+    struct config shape = tiny.config;
+    struct precision p = {.dtype = "f32"};
+    struct network n;
+    struct err e = {0};
+    const struct work_size size = {.rows = 1, .seqs = 1, .slots = SLOTS, .listed = SLOTS,
+                                   .wanted = 1, .cached = 1};
+    struct kv cache;
+    shape.layers = DEEP;
+    shape.context = SLOTS;
+    checkpoint_draw(&deep, &shape, 5);
+    network_settle(&n, b, &deep, &p, &e);
+    const struct memory_estimate all = estimate_of(&n, &size, SLOTS);
+    p.offload = (struct offload_wish){.layers = DEEP, .folder = "/tmp"};
+    network_settle(&n, b, &deep, &p, &e);
+    const struct memory_estimate least = estimate_of(&n, &size, SLOTS);
+    b->memory.cap = least.reserved;
+    ok(b->memory.cap < all.weights && b->memory.cap < all.kv &&
+           least.outside_kv >= all.kv && least.outside > least.outside_kv,
+       "%zu bytes: fewer than weights, %zu, and than the cache, %zu", b->memory.cap, all.weights,
+       all.kv);
+    int bad = network_load(&n, b, &deep, &p, &e);
+    struct work *w = bad ? NULL : work_make(&n, &size);
+    bad = bad || !w || kv_make(&cache, &n, SLOTS);
+    ok(!bad && b->memory.reserved == least.reserved, "and it runs in them %s", e.text);
+    b->memory.cap = 0;
+    if (!bad) {
+        work_free(w, &n);
+        kv_free(&cache, &n);
+        network_free(&n);
+    }
+    checkpoint_close(&tiny);
+    checkpoint_close(&deep);
+}
+
+/* A folder that is full when the cache is made: there is no run without it, and no answer. */
+static void test_full(struct backend *b)
+{
+    struct checkpoint c = shape_of("synth:tiny-llama");
+    struct precision p = {.dtype = "f32", .offload = {.layers = 3, .folder = "/tmp"}};
+    struct network n;
+    struct kv cache;
+    struct err e = {0};
+    int status = 0, bad = network_load(&n, b, &c, &p, &e);
+    fflush(stdout);
+    pid_t child = bad ? -1 : fork();
+    if (child == 0) {
+        const struct rlimit little = {4096, 4096};
+        signal(SIGXFSZ, SIG_IGN);
+        setrlimit(RLIMIT_FSIZE, &little);
+        _exit(kv_make(&cache, &n, 100) ? 1 : 2);
+    }
+    ok(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+           WEXITSTATUS(status) == EXIT_IO, "no room for keys and values: %d", WEXITSTATUS(status));
+    network_free(&n);
+    checkpoint_close(&c);
 }
 
 /* Short of memory, of a folder: an answer each, and nothing is left behind. */
@@ -234,11 +346,17 @@ int main(void)
         test_store(b, "/tmp");
         if (!access("/dev/shm", W_OK)) /* a file system without direct access, on most systems */
             test_store(b, "/dev/shm");
+        test_rows(b, "/tmp");
+        if (!access("/dev/shm", W_OK))
+            test_rows(b, "/dev/shm");
         test_refused(b);
         test_same(b, "synth:tiny-llama", "none", 1);
         test_same(b, "synth:tiny-llada", "none", 0);
+        test_same(b, "synth:tiny-llada", "none", 1);
         test_same(b, "synth:tiny-llada", "int8", 0);
         test_same(b, "synth:tiny-llama", "nf4", 1);
+        test_long(b);
+        test_full(b);
         test_failures(b);
         backend_close(b);
     }

@@ -78,6 +78,16 @@ static void test_room(void)
     is_room(0, 90000, "a group that has too much already");
     put("/proc/self/cgroup", "0::/\n");
     is_room(3000 * 1024, 4000 * 1024, "the root of the groups");
+    put("/proc/self/cgroup", "5:cpu,cpuacct:/x\n4:hugetlb,memory:/c/d\n0::/\n");
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "900000\n");
+    is_room(3000 * 1024, 4000 * 1024, "version 1, without a limit");
+    put("/sys/fs/cgroup/memory/c/memory.limit_in_bytes", "800000\n");
+    put("/sys/fs/cgroup/memory/c/memory.usage_in_bytes", "700000\n");
+    put("/sys/fs/cgroup/memory/c/memory.stat", "inactive_file 5\ntotal_inactive_file 60000\n");
+    is_room(160000, 800000, "version 1, the limit of the group above ours");
+    put("/proc/self/cgroup", "4:hugetlb,memoryless:/c/d\n");
+    is_room(3000 * 1024, 4000 * 1024, "no controller of memory");
     ok(!resident_room("", &a, &t) ? a > 0 && a <= t : 1, "this machine: %lld of %lld",
        (long long)a, (long long)t);
 }
