@@ -105,4 +105,4 @@ static void shorten(struct settings *s)
 
 const struct decoder decoder_autoregress = {"gen-llama", 1u << PARADIGM_AUTOREGRESSIVE, &table,
                                             extent, check, estimate, pass, run, shorten, 0,
-                                            "draft_tokens", NULL};
+                                            "draft_tokens", NULL, 0};

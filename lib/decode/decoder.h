@@ -10,7 +10,8 @@
 #include "lib/network/work.h"
 #include "lib/record/settings.h"
 
-struct dit; /* lib/train/dit.h */
+struct dit;         /* lib/train/dit.h */
+struct latent_file; /* lib/decode/latent_file.h */
 
 /* What a batch is given beside its point. */
 struct decode_env {
@@ -21,6 +22,8 @@ struct decode_env {
     const struct network *draft; /* guesses for the model (autoregress.h); or NULL */
     const struct observer *observer; /* told of each pass; may be NULL */
     struct dit *prior;               /* of points that draw latents of it; or NULL */
+    const struct latent_file *given; /* latents of all prompts, of points that read them; or NULL */
+    int keep;                        /* 1: generations hold their latents */
 };
 
 struct decoder {
@@ -50,6 +53,7 @@ struct decoder {
     const char *drafts; /* the setting that asks for decode_env.draft; NULL: none does */
     /* 0, or -1 with EXIT_NO_DEVICE: the back end has not what the point needs. NULL: any will do */
     int (*able)(const struct settings *s, const struct backend *b, struct err *e);
+    int latents; /* 1: it can read latents of a file, and keep them */
 };
 extern const struct decoder decoder_autoregress, decoder_diffuse, decoder_think;
 extern const struct decoder *const decoders[]; /* all of them, NULL last */

@@ -191,4 +191,4 @@ static void shorten(struct settings *s)
 
 const struct decoder decoder_diffuse = {"gen-llada", DIFFUSES, &table,
                                         extent, check, estimate, pass, run, shorten, 1, NULL,
-                                        NULL};
+                                        NULL, 0};
