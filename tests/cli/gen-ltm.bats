@@ -122,6 +122,9 @@ ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
 @test "quantized, planned, watched, checked" {
     "${GEN[@]}" --quant int8 --vi-steps 2 "$T/prompts" > "$T/int8"
     jq -se 'all(.quant == "int8" and .status == "ok")' "$T/int8"
+    "$BIN/pack-model" -q --quant int8 -m "$D/m" --out "$T/packed" > "$T/log"
+    "$BIN/gen-ltm" -m "$T/packed" "${GEN[@]:3}" --vi-steps 2 "$T/prompts" > "$T/packed.out"
+    cmp <(ids "$T/int8") <(ids "$T/packed.out")
     "${GEN[@]}" --vi-steps 2 --batch 3 --explain "$T/prompts" > "$T/plan"
     "${GEN[@]}" --vi-steps 2 --batch 3 "$T/prompts" > "$T/ran"
     [ "$(jq .planned_bytes "$T/plan")" -eq "$(jq -s '.[0].memory.planned_bytes' "$T/ran")" ]
