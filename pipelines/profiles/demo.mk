@@ -30,4 +30,5 @@ ABLATION_BLOCK  := 16
 LTM           ?= $(if $(filter-out data/models/%,$(LLADA) $(LLAMA)),,data/models/ltm-demo)
 LTM_STEPS     := 0,2,8
 SCALE_LTM_STEPS := 2
-LIKELIHOOD_FIT := 16
+# its bound is tighter where a fit begins than after a few steps of one
+LIKELIHOOD_FIT := 0
