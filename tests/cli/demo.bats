@@ -92,8 +92,10 @@ rows() { jq -s 'map(.rows) | add' "data/models/$1/training.ndjson"; }
     } | jq -se 'map(select(.summary and (.metric | endswith("bits_per_byte"))).value) |
         length == 2 and .[1] > 0.95 * .[0] and .[1] < 1.2 * .[0]'
     # a row of its training passed through it five times
-    jq -se 'map(select(.kind == "train").tokens) | max == 420 * 1024' data/models/ltm-demo/loss.ndjson
-    jq -se 'map(select(.arch == "ltm").rows) == [420 * 1024 * 5]' data/models/ltm-demo/training.ndjson
+    jq -se 'map(select(.kind == "train").tokens) | max == 420 * 1024' \
+        data/models/ltm-demo/loss.ndjson
+    jq -se 'map(select(.arch == "ltm").rows) == [420 * 1024 * 5]' \
+        data/models/ltm-demo/training.ndjson
 }
 
 @test "the models stay under 40 MB together, the latent one under 9" {
