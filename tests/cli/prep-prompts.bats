@@ -314,6 +314,8 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
 @test "three systems go A B C C B A, each along its own axis" {
     "$BIN/prep-prompts" --schedule --systems llada,llama,ltm --launches 4 --steps 2,4 \
         --vi-steps 0,8 --no-meta > "$T/s"
+    root=$BATS_TEST_DIRNAME/../..
+    jq -n --slurpfile schema "$root/data/record.schema.json" -f "$root/tests/schema.jq" "$T/s"
     [ "$(jq -r .system "$T/s" | paste -sd ' ')" = "llada llama ltm ltm llama llada llada llama ltm \
 ltm llama llada" ]
     jq -se 'map(select(.system == "ltm")) | length == 4 and all(.points | length == 2 and
