@@ -33,7 +33,7 @@ reduce inputs as $r ({};
       | $c + $e
       | if $e.value == null
         then .outcome = "not applicable"
-             | .outcome_reason = (if $mine == {} then $lacks
+             | .outcome_reason = (if $mine == {} and $effect == {} then $lacks
                                   elif $other[$c.metric].value == 0 then "the base has none of it"
                                   else "it was not measured" end)
         elif $lo == null
