@@ -51,7 +51,7 @@ signs   = $(strip $(foreach c,$(SIGNS),$(findstring $(c),$(1))) $(if $(word 2,$(
 plain   = $(if $(call signs,$(2)),$(error $(1)$(2): a name with $(call signs,$(2)) in it would be \
               taken apart by the shell or make: $(or $(3),rename or link it)))
 quoted  = '$(subst $(quote),$(quote)\$(quote)$(quote),$(1))'
-$(foreach v,LLADA LLAMA JUDGE STORED PREFIX DESTDIR,$(call plain,$(v)=,$($(v))))
+$(foreach v,LLADA LLAMA LTM JUDGE STORED PREFIX DESTDIR,$(call plain,$(v)=,$($(v))))
 
 # One make at a time works in a folder; those that it calls itself belong to it.
 READERS := help style print-%

@@ -12,7 +12,7 @@ STATIC  ?=
 CPU_LEVELS_x86_64  := amx avx512bf16 avx512 avx2
 CPU_LEVELS_aarch64 := neon
 CPU_LEVELS ?= $(CPU_LEVELS_$(shell uname -m))
-# Checkpoints; default is the embedded trio.
+# Checkpoints; default is the embedded trio. (LTM=, a latent thought model, is the profile's.)
 LLADA ?= data/models/llada-demo
 LLAMA ?= data/models/llama-demo
 JUDGE ?= data/models/judge-demo

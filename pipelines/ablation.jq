@@ -1,10 +1,11 @@
-# ablation.jq - one record an option and system, from metrics and comparisons by option of make
-# ablation, and the options themselves (-n --slurpfile options): memory by kind, time and quality
-# against the base, and for each claim whether it held.
+# ablation.jq - one record an option and system of $systems, from metrics and comparisons by option
+# of make ablation, and the options themselves (-n --slurpfile options): memory by kind, time and
+# quality against the base, and for each claim whether it held.
 #
 # An effect is value / base, of shares value - base. A claim holds where the whole interval keeps
 # its bound, and does not where none of it does. Counters have no interval: the value decides.
-def systems: .systems // ["llada", "llama"];
+($systems | split(" ")) as $here
+| def systems: .systems // ["llada", "llama"] | .[] | select(IN($here[]));
 def is_counter: endswith("_bytes") or . == "differing_answers_ratio";
 
 # {metric, comparison}: option and system -> metric -> record
@@ -15,7 +16,7 @@ reduce inputs as $r ({};
     else . end)
 | . as $all
 | ($options[0].option) as $base
-| $options[] | . as $o | systems[] as $s
+| $options[] | . as $o | systems as $s
 | ($all.metric[$s][$o.option] // {}) as $run | ($all.metric[$s][$base] // {}) as $other
 | ($o.device != null and $run.e2e_ns.device != $o.device) as $nothing
 | (if $nothing then {} else $run end) as $mine
@@ -32,7 +33,7 @@ reduce inputs as $r ({};
       | $c + $e
       | if $e.value == null
         then .outcome = "not applicable"
-             | .outcome_reason = (if $mine == {} then $lacks
+             | .outcome_reason = (if $mine == {} and $effect == {} then $lacks
                                   elif $other[$c.metric].value == 0 then "the base has none of it"
                                   else "it was not measured" end)
         elif $lo == null
@@ -48,7 +49,7 @@ reduce inputs as $r ({};
    exact: $exact, stair: $o.stair, answers: $differ.n,
    differing_answers: (if $differ.value == null then null
                        else $differ.value * $differ.n | round end)}
-  + (if $mine == {} then {not_run_reason: $lacks}
+  + (if $mine == {} and $effect != {} then {} elif $mine == {} then {not_run_reason: $lacks}
      else ($mine.e2e_ns // {}) as $t
           | {model: $t.model, device: $t.device, launches: $t.launches} end)
   + ([("weights", "kv", "activations", "allocated_peak", "reserved_peak") | "memory_\(.)_bytes"

@@ -100,6 +100,13 @@ override GEN_FLAGS += --level $(LEVEL)
 endif
 LLADA_FLAGS     ?=
 LLAMA_FLAGS     ?=
+# The third way, a latent thought model: its checkpoint (empty: it is left out), the steps of a fit
+# in phase 4, those in phase 5, and those before its likelihood bound is taken.
+LTM             ?=
+LTM_STEPS       ?= 0,4,16,64
+SCALE_LTM_STEPS ?= 4
+LIKELIHOOD_FIT  ?= 64
+LTM_FLAGS       ?=
 SCORE_FLAGS     ?=
 # what probe-roof probes: the device and the threads of the generators
 joined           = $(subst --threads ,--threads=,$(subst --device ,--device=,$(1)))
@@ -142,7 +149,8 @@ $(QUIET):
 	@mkdir -p $(@D) && touch $@
 
 # The tools of a pipeline are all built before anything is timed.
-PIPE_TOOLS := prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact score-text \
+PIPE_TOOLS := prep-prompts gen-llada gen-llama $(if $(LTM),gen-ltm) probe-roof measure score-ppl \
+              score-exact score-text \
               pareto compare plot report forecast bundle $(if $(BERT),score-bert)
 PIPE       := $(PIPE_TOOLS:%=$(BIN)/%) $(QUIET)
 
@@ -162,8 +170,8 @@ $(R)/stamp/model-%: FORCE
 	   else find -L '$($*)' -type f -printf '%P %s %T@\n' | sort; fi; } > $@.tmp
 	@cmp -s $@.tmp $@ && rm $@.tmp || mv $@.tmp $@
 
-# Only prompts that both contestants can take with the longest answer to come.
-PROMPT_FITS = --fits $(LLADA),$(LLAMA) --room $(GEN_LENGTH)
+# Only prompts that all contestants can take with the longest answer to come.
+PROMPT_FITS = --fits $(LLADA),$(LLAMA)$(LTM:%=,%) --room $(GEN_LENGTH)
 $(R)/stamp/prompts: FORCE
 	$(call stamp,$(PROMPT_FILE) $(PROMPT_CHOICE) $(PROMPT_FLAGS) $(PROMPT_FITS) $(SEED))
 
@@ -178,13 +186,14 @@ $(PROMPTS_system): | pipelines/system-text
 	$(call say,system-text)pipelines/system-text > $@.tmp
 	@mv $@.tmp $@
 
-# A sweep is a set of points for one or both systems, cut into launches: fresh processes over
+# A sweep is a set of points for one system or several, cut into launches: fresh processes over
 # shuffled points. Its settings are the variables NAME_SYSTEMS, _STEPS, _BATCH, _LENGTH, _BLOCK,
 # _CONTRACT, _SWEEP (any settings of prep-prompts --schedule, as
 # "--unmask threshold --threshold 0.7,0.9"), _METHODS (a file of them, run too),
-# _LAUNCHES, _PROMPTS, _LLADA_FLAGS, _LLAMA_FLAGS. prep-prompts writes the schedule. While only the
-# points change, what an earlier schedule held stays as it was: a new point adds launches and
-# repeats none. With other settings it is written afresh, and launches that come out the same stay.
+# _LAUNCHES, _PROMPTS, _LLADA_FLAGS, _LLAMA_FLAGS, _LTM_FLAGS. prep-prompts writes the schedule.
+# While only the points change, what an earlier schedule held stays as it was: a new point adds
+# launches and repeats none. With other settings it is written afresh, and launches that come out
+# the same stay.
 #
 #   $(R)/NAME/schedule.ndjson -> launches.mk (their names) and launch/SYSTEM-NNN.plan
 #                             -> launch/SYSTEM-NNN.ndjson -> metrics.ndjson
@@ -231,7 +240,7 @@ $(R)/$(1)/launch/%.plan: | $(R)/$(1)/launches.mk
 
 $(R)/$(1)/flags: FORCE
 	$$(call stamp,$$(TIMING) $$(GEN_FLAGS) / $$(LLADA_FLAGS) $$($(1)_LLADA_FLAGS) / \
-	    $$(LLAMA_FLAGS) $$($(1)_LLAMA_FLAGS))
+	    $$(LLAMA_FLAGS) $$($(1)_LLAMA_FLAGS) $$(if $$(LTM),/ $$(LTM_FLAGS) $$($(1)_LTM_FLAGS)))
 
 $(R)/$(1)/launch/llada-%.ndjson: $(R)/$(1)/launch/llada-%.plan $(R)/$(1)/flags \
     $($(1)_PROMPTS) $(R)/stamp/model-LLADA $(R)/stamp/tool-gen-llada | $(PIPE)
@@ -245,6 +254,13 @@ $(R)/$(1)/launch/llama-%.ndjson: $(R)/$(1)/launch/llama-%.plan $(R)/$(1)/flags \
 	$$(call say,gen-llama $(1) $$*)\
 	    $(alone) $(BIN)/gen-llama -m $(LLAMA) --schedule $$< --launch $$$$((10#$$*)) \
 	    $(TIMING) --seed $(SEED) $(GEN_FLAGS) $(LLAMA_FLAGS) $($(1)_LLAMA_FLAGS) \
+	    $($(1)_PROMPTS) -o $$@
+
+$(R)/$(1)/launch/ltm-%.ndjson: $(R)/$(1)/launch/ltm-%.plan $(R)/$(1)/flags \
+    $($(1)_PROMPTS) $(R)/stamp/model-LTM $(R)/stamp/tool-gen-ltm | $(PIPE)
+	$$(call say,gen-ltm $(1) $$*)\
+	    $(alone) $(BIN)/gen-ltm -m $(LTM) --schedule $$< --launch $$$$((10#$$*)) \
+	    $(TIMING) --seed $(SEED) $(GEN_FLAGS) $(LTM_FLAGS) $($(1)_LTM_FLAGS) \
 	    $($(1)_PROMPTS) -o $$@
 
 $(1)_FILES = $$($(1)_NAMES:%=$(R)/$(1)/launch/%.ndjson)
@@ -288,7 +304,7 @@ whole   := phase1 phase6 phase7 figures paper report plan bundle replicate resul
 # the methods are part of the page once make decoding has run them
 DECODED := $(if $(wildcard $(R)/decoding/by-method.ndjson),$(whole))
 # and so are the options that save memory or time, once make ablation has
-ABLATED := $(if $(wildcard $(R)/ablation/outcomes.ndjson),$(whole) outcomes)
+ABLATED := $(if $(wildcard $(R)/$(or $(ABLATION),ablation)/outcomes.ndjson),$(whole) outcomes)
 SHAPES  := $(foreach q,$(SHAPE_FORMATS),$(foreach b,$(call split,$(SHAPE_BATCH)),shape-$(q)-$(b)))
 ifneq ($(filter shapes measured,$(GOALS)),)
 SWEEPS  := $(SHAPES)
@@ -301,7 +317,7 @@ endif
 
 # Own checkpoints want data and a judge of their own. A profile that is for them (OWN := 1) asks for
 # these before anything runs; elsewhere the page says above its answers what is a toy.
-OWNED := $(filter-out data/models/% synth:%,$(LLADA) $(LLAMA))
+OWNED := $(filter-out data/models/% synth:%,$(LLADA) $(LLAMA) $(LTM))
 TOY   := $(strip $(if $(OWNED),$(if $(filter data/corpus/%,$(PROMPT_FILE)),PROMPT_FILE) \
              $(if $(filter data/models/%,$(JUDGE)),JUDGE)))
 runs  := $(filter phase% all refine release-run $(whole),$(GOALS))

@@ -1,5 +1,6 @@
-# models.mk - trains the embedded trio again: two contestants of one shape on the same text, and a
-# larger judge that neither of them is. An interrupted training goes on where it stood.
+# models.mk - trains the embedded models again: two contestants of one shape on the same text, a
+# larger judge that neither of them is, and a latent thought model. An interrupted training goes on
+# where it stood.
 #
 # The LLaDA-type begins with the weights of the LLaMA-type and learns to denoise, as LLaDA 2.0 was
 # made: a masked row teaches a fraction of what a row of next tokens does, and from nothing it would
@@ -24,12 +25,13 @@ LLAMA_SHAPE := --arch llama --kv-heads 2 --ffn 832
 LLADA_SHAPE := --arch llada --kv-heads 2 --ffn 832
 LLAMA_DEMO  := data/models/llama-demo
 LLADA_DEMO  := data/models/llada-demo
+LTM_DEMO    := data/models/ltm-demo
 LLADA_AGAIN := --min-len 48 --max-len 96 --oversample sum --times 8 --whole 0.1
 # $(call train,FLAGS,MODEL,LOSS,TEXTS)
 train = $(alone) $(BIN)/train-lm $(1) --precision $(TRAIN_PRECISION) --valid $(VALID_TEXT) \
         --out data/models/$(2) $(4) -o data/models/$(2)/$(3).ndjson
 
-TRAININGS := train-llama-first train-llada-demo train-llama-demo train-judge-demo
+TRAININGS := train-llama-first train-llada-demo train-llama-demo train-judge-demo train-ltm-demo
 .PHONY: models $(TRAININGS)
 models: $(TRAININGS) ## train the embedded models again
 $(TRAININGS): $(TRAIN_TEXT) $(LIST_TEXT) $(VALID_TEXT) $(BIN)/train-lm | $(QUIET)
@@ -71,10 +73,12 @@ train-judge-demo:
 	$(call train,--arch llama --kv-heads 2 --width 320 --layers 5 --heads 10 --ffn 1024 --seed 2 \
 	    --steps 2000,judge-demo,loss,$(TRAIN_TEXT))
 
-# A latent thought model, which begins as the LLaMA-type and is given latents; not one of the
-# embedded ones, and none of `make models`. A row goes through the network nine times.
-.PHONY: train-ltm-demo
-train-ltm-demo: $(TRAIN_TEXT) $(VALID_TEXT) $(BIN)/train-lm | $(QUIET)
-	@mkdir -p data/models/ltm-demo
-	$(call train,--arch ltm --kv-heads 2 --ffn 832 --latents 4 --seed 41 --init $(LLAMA_DEMO) \
-	    --vi-steps 8 --steps 3000 --rate 0.0006 --max-len 112,ltm-demo,loss,$(TRAIN_TEXT))
+# The latent thought model begins as the LLaMA-type and is given latents, and a window of 48 tokens,
+# so that what is further back reaches a token through layers or latents. A row goes through the
+# network five times a step; few steps of a fit and a low rate keep the posteriors near the prior.
+train-ltm-demo: train-llama-demo
+	@mkdir -p $(LTM_DEMO)
+	$(call train,--arch ltm --kv-heads 2 --ffn 832 --latents 2 --window 48 --seed 41 \
+	    --init $(LLAMA_DEMO) --vi-steps 4 --vi-rate 0.2 --rows 1024 --max-len 112 --rate 0.0006 \
+	    --warmup 50 --oversample sum --times 2 --steps 420 --report 20 \
+	    ,ltm-demo,loss,$(TRAIN_TEXT))

@@ -1,9 +1,10 @@
 # options.jq - data/ablation.ndjson as variables of make: option_NAMES, and of each its systems and
-# flags. Run with -nr. What could mean something to make or a shell is refused.
+# flags; without those whose figures come from elsewhere. Run with -nr. What could mean something to
+# make or a shell is refused.
 def plain: if test("^[A-Za-z0-9 ._:,=+-]*$") then . else
     "data/ablation.ndjson: '\(.)': expected letters, digits and . _ : , = + -\n" | halt_error(65)
     end;
-inputs | select(.kind == "option")
+inputs | select(.kind == "option" and .from == null)
 | .option as $name
 | if $name | test("^[a-z0-9-]+$") then . else
     "data/ablation.ndjson: option '\($name)': expected letters, digits and -\n" | halt_error(65) end

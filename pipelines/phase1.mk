@@ -1,6 +1,7 @@
 # phase1.mk - design: what this machine is and can do at most, whether it is fit to measure, and the
 # schedules as data.
 
+comma := ,
 # Launches of each system: what the profile begins with, or what refine has come to.
 launches_of = $(shell n=$$(cat $(R)/$(1)/refined 2>/dev/null || echo 0); \
                   echo $$((n > $(2) ? n : $(2))))
@@ -14,28 +15,31 @@ aa_LAUNCHES := $(call launches_of,aa,$(AA_LAUNCHES))
 aa_PROMPTS  := $(R)/prompts.ndjson
 aa_CONTRACT := fixed
 
-steps_SYSTEMS  := llada,llama
+# the third way is swept along the steps of its fit
+systems := llada,llama$(if $(LTM),$(comma)ltm)
+fitted   = $(if $(LTM),--vi-steps $(1))
+steps_SYSTEMS  := $(systems)
 # what make refine-steps found wanting
 -include $(R)/steps/added.mk
 steps_STEPS    := $(STEPS)$(STEPS_ADDED:%=,%)
-steps_SWEEP     = $(SWEEP)
+steps_SWEEP     = $(SWEEP) $(call fitted,$(LTM_STEPS))
 steps_CONTRACT := $(CONTRACT)
 # beside our metrics what other benchmarks would print, and the tokens by their rules
 steps_MEASURE  := --dialects
 steps_BATCH    := 1
 steps_LENGTH   := $(GEN_LENGTH)
 steps_BLOCK    := $(BLOCK_LENGTH)
-steps_ANSWERS  := $(if $(METHODS),$(R)/steps/exact.ndjson)
+steps_ANSWERS  := $(if $(METHODS)$(LTM),$(R)/steps/exact.ndjson)
 steps_METHODS  := $(if $(METHODS),$(R)/methods.ndjson)
 steps_LAUNCHES := $(call launches_of,steps,$(LAUNCHES))
 steps_PROMPTS  := $(R)/prompts.ndjson
 
 # One sweep a length: every batch size, the first prompts only, exactly that many tokens from both.
-comma := ,
 steps_for = $(shell for k in $(call split,$(SCALE_PER_STEP)); do echo $$(( ($(1) + k - 1) / k )); \
     done | sort -nu | paste -sd $(comma))
 define scale_settings
-length-$(1)_SYSTEMS  := llada,llama
+length-$(1)_SYSTEMS  := $(systems)
+length-$(1)_SWEEP    := $(call fitted,$(SCALE_LTM_STEPS))
 length-$(1)_STEPS    := $(call steps_for,$(1))
 length-$(1)_BATCH    := $(SCALE_BATCH)
 length-$(1)_LENGTH   := $(1)
@@ -90,19 +94,22 @@ $(R)/ceilings.ndjson: $(R)/stamp/roof $(R)/stamp/tool-probe-roof | $(PIPE)
 
 # What is measured with what: data set and judge by name and hash, for the page.
 $(R)/stamp/workload: FORCE
-	$(call stamp,$(PROFILE) $(LLADA) $(LLAMA) $(JUDGE) / $(TOY))
+	$(call stamp,$(PROFILE) $(LLADA) $(LLAMA) $(LTM) $(JUDGE) / $(TOY))
 
 # the trainings that made the weights of a folder, where it says so
 trainings = $(or $(wildcard $(1)/training.ndjson),/dev/null)
 $(R)/workload.ndjson: $(R)/prompts.ndjson $(R)/stamp/workload $(R)/stamp/model-JUDGE \
-    pipelines/workload.jq $(wildcard $(LLADA)/training.ndjson $(LLAMA)/training.ndjson)
+    pipelines/workload.jq \
+    $(wildcard $(foreach m,$(LLADA) $(LLAMA) $(LTM),$(m)/training.ndjson))
 	@{ jq -cS 'select(.kind == "prompt" or .kind == null)' $< > $@.prompts; \
 	jq -sc -f pipelines/workload.jq --arg profile '$(PROFILE)' --arg file '$(PROMPT_FILE)' \
 	    --arg file_sha "$$(sha256sum < $(PROMPT_FILE) | cut -c 1-64)" --arg seed '$(SEED)' \
 	    --arg choice '$(PROMPT_CHOICE)' --arg workload "$$(sha256sum < $@.prompts | cut -c 1-12)" \
-	    --arg llada '$(LLADA)' --arg llama '$(LLAMA)' --arg judge '$(JUDGE)' --arg toy '$(TOY)' \
+	    --arg llada '$(LLADA)' --arg llama '$(LLAMA)' --arg ltm '$(LTM)' \
+	    --arg judge '$(JUDGE)' --arg toy '$(TOY)' \
 	    --slurpfile llada_training $(call trainings,$(LLADA)) \
 	    --slurpfile llama_training $(call trainings,$(LLAMA)) \
+	    --slurpfile ltm_training $(if $(LTM),$(call trainings,$(LTM)),/dev/null) \
 	    --arg judge_sha "$$(sha256sum < $(R)/stamp/model-JUDGE | cut -c 1-64)" $@.prompts; } > $@.tmp
 	@rm $@.prompts; mv $@.tmp $@
 	@jq -r '.text, .training_text // empty, .warning // empty' $@

@@ -4,7 +4,8 @@ $(R)/stamp/score: FORCE
 	$(call stamp,$(SCORE_FLAGS))
 
 $(R)/stamp/likelihood: FORCE
-	$(call stamp,$(LIKELIHOOD_PROMPTS) $(LIKELIHOOD_SAMPLES) $(LIKELIHOOD_ORDERS) $(SEED))
+	$(call stamp,$(LIKELIHOOD_PROMPTS) $(LIKELIHOOD_SAMPLES) $(LIKELIHOOD_ORDERS) $(SEED) \
+	    $(if $(LTM),$(LIKELIHOOD_FIT)))
 
 $(R)/stamp/pareto: FORCE
 	$(call stamp,$(PARETO_FLAGS) $(SEED))
@@ -16,9 +17,10 @@ $(R)/steps/generations.ndjson: $(steps_FILES)
 # A judge has to be a third one, and no smaller than those it judges: said aloud where it is not.
 # The stamp of a checkpoint is its name and the hashes of its files.
 small_judge = $(if $(filter %/judge-demo,$(JUDGE)),\
-                  $(filter-out data/models/%-demo,$(LLADA) $(LLAMA)))
-$(R)/judge.words: $(foreach m,JUDGE LLADA LLAMA,$(R)/stamp/model-$(m))
-	@judge=$$(tail -n +2 $(R)/stamp/model-JUDGE); for m in LLADA LLAMA; do \
+                  $(filter-out data/models/%-demo,$(LLADA) $(LLAMA) $(LTM)))
+judged      = LLADA LLAMA $(if $(LTM),LTM)
+$(R)/judge.words: $(foreach m,JUDGE $(judged),$(R)/stamp/model-$(m))
+	@judge=$$(tail -n +2 $(R)/stamp/model-JUDGE); for m in $(judged); do \
 	    files=$$(tail -n +2 $(R)/stamp/model-$$m); \
 	    if cmp -s $(R)/stamp/model-JUDGE $(R)/stamp/model-$$m || \
 	        { [ -n "$$files" ] && [ "$$files" = "$$judge" ]; }; \
@@ -64,7 +66,7 @@ $(R)/steps/bert.ndjson: $(R)/steps/generations.ndjson $(R)/stamp/model-BERT \
 	    $(beside) $(BIN)/score-bert -m $(BERT) $< -o $@
 
 # What the models themselves say of the reference answers: exact for LLaMA; for LLaDA a bound over
-# all orders, and one for each step count.
+# all orders, and one for each step count; for latents a bound by draws that no fit has seen.
 $(R)/likelihood/prompts.ndjson: $(R)/prompts.ndjson $(R)/stamp/likelihood
 	@mkdir -p $(@D)
 	@jq -c 'select(.reference != null)' $< | sed -n '1,$(LIKELIHOOD_PROMPTS)p' > $@.tmp
@@ -84,6 +86,17 @@ $(LIKELIHOOD): $(R)/likelihood/%.ndjson: $(R)/likelihood/prompts.ndjson $(R)/sta
 	    $(beside) $(BIN)/score-ppl $(OF) --target reference --seed $(SEED) $(SCORE_FLAGS) \
 	    $< -o $@
 
+# Of whole texts: the difference of two bounds is none.
+LATENT_BOUND := $(if $(LTM),$(R)/likelihood/elbo-ltm.ndjson)
+$(R)/likelihood/texts.ndjson: $(R)/likelihood/prompts.ndjson
+	@jq -c '.text += .reference' $< > $@.tmp && mv $@.tmp $@
+
+$(R)/likelihood/elbo-ltm.ndjson: $(R)/likelihood/texts.ndjson $(R)/stamp/score \
+    $(R)/stamp/model-LTM $(R)/stamp/tool-score-ppl | $(PIPE)
+	$(call say,score-ppl elbo-ltm)\
+	    $(beside) $(BIN)/score-ppl --mode elbo -m $(LTM) --vi-steps $(LIKELIHOOD_FIT) \
+	    --samples $(LIKELIHOOD_SAMPLES) --seed $(SEED) $(SCORE_FLAGS) $< -o $@
+
 QUALITY := $(R)/steps/judge.ndjson $(R)/steps/exact.ndjson $(R)/steps/text.ndjson \
            $(if $(BERT),$(R)/steps/bert.ndjson)
 $(R)/pareto.ndjson: $(R)/steps/metrics.ndjson $(QUALITY) $(R)/stamp/pareto $(BIN)/pareto | $(QUIET)
@@ -91,7 +104,8 @@ $(R)/pareto.ndjson: $(R)/steps/metrics.ndjson $(QUALITY) $(R)/stamp/pareto $(BIN
 	    $(beside) $(BIN)/pareto --seed $(SEED) $(PARETO_FLAGS) $(filter %.ndjson,$^) -o $@
 
 .PHONY: phase4
-PHASE4 := $(R)/pareto.ndjson $(LIKELIHOOD) $(R)/figures/pareto.svg $(R)/figures/steps.svg
+PHASE4 := $(R)/pareto.ndjson $(LIKELIHOOD) $(LATENT_BOUND) \
+          $(R)/figures/pareto.svg $(R)/figures/steps.svg
 phase4: $(PHASE4) ## quality by steps, front, crossover: STEPS= SWEEP= LAUNCHES=; most of the time
 	@jq -sr -f pipelines/summary.jq $(R)/steps/metrics.ndjson $(R)/steps/judge.ndjson \
 	    $(R)/pareto.ndjson | $(PLAIN)

@@ -18,9 +18,9 @@ trace_FROM      := $(TRACE)
 roofline_FROM   := $(R)/ceilings.ndjson $(R)/steps/metrics.ndjson $(SCALE)
 drift_FROM       = $(steps_FILES)
 methods_FROM     = $(BY_METHOD) $(if $(filter $(R)/steps/%,$(BY_METHOD)),$(R)/steps/metrics.ndjson)
-waterfall_FROM   = $(filter %outcomes.ndjson,$(OPTION_TOLD))
+waterfall_FROM   = $(filter %/ablation/outcomes.ndjson,$(OPTION_TOLD))
 fit_FROM         = $(filter %fits.ndjson,$(OPTION_TOLD))
-loss_FROM       := $(wildcard $(LLADA)/loss.ndjson $(LLAMA)/loss.ndjson)
+loss_FROM       := $(wildcard $(foreach m,$(LLADA) $(LLAMA) $(LTM),$(m)/loss.ndjson))
 
 define figure
 $(R)/figures/$(1).svg $(R)/figures/$(1).png: $$($(1)_FROM) $(BIN)/plot \
@@ -61,7 +61,8 @@ $(R)/quiet.ndjson: $(foreach s,aa steps $(SCALES),$($(s)_FILES))
 
 TOLD = $(BY_METHOD) $(OPTION_TOLD) $(R)/pareto.ndjson $(R)/scale/pareto.ndjson \
        $(R)/steps/metrics.ndjson $(QUALITY) $(SCALE) \
-       $(SCALE_QUALITY) $(QUANT) $(ROBUST) $(LIKELIHOOD) $(R)/steps/ratios.ndjson $(RATIOS) \
+       $(SCALE_QUALITY) $(QUANT) $(ROBUST) $(LIKELIHOOD) $(LATENT_BOUND) \
+       $(R)/steps/ratios.ndjson $(RATIOS) \
        $(R)/aa/verdict.ndjson $(BASELINE) $(R)/ceilings.ndjson $(R)/quiet.ndjson \
        $(R)/workload.ndjson $(R)/prompts.ndjson
 # The page says of the embedded models what they can show.

@@ -58,7 +58,8 @@ container-check: ## build the Dockerfile line by line in a chroot: root, a Debia
 	@tests/house/container . $(CONTAINER_BASE)
 
 # What make ablation found of its claims, here or when it was kept.
-FOUND = $(firstword $(wildcard $(R)/ablation/outcomes.ndjson data/demo/outcomes.ndjson))
+FOUND = $(firstword $(wildcard $(R)/ablation/outcomes.ndjson data/demo/outcomes.ndjson)) \
+    $(firstword $(wildcard $(R)/latent-ablation/outcomes.ndjson data/demo/latent-outcomes.ndjson))
 .PHONY: requirements
 requirements: ## what the comparison has to deliver: where it is, its test, its state
 	@{ $(if $(FOUND),jq -nr -f pipelines/found.jq $(FOUND);) grep -v '^#' data/requirements.tsv; } | \

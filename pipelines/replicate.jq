@@ -7,6 +7,7 @@
 #   time                 never as such: the ratio of a LLaDA-type point to the LLaMA-type point of
 #                        the same work, by intervals widened by 1.1 on the same processor and 2 on
 #                        another; not where a machine was disturbed
+#   points               of this run that the stored one has not: said, and not compared
 #   crossovers           by their intervals: of quality always, of time on the same processor
 def checkable: ($stored[] | select(.what == "run")) as $was | (.[] | select(.what == "run")) as $now
     | ($was.machine | [.cpu, .cores, .gpu]) == ($now.machine | [.cpu, .cores, .gpu]);
@@ -33,7 +34,7 @@ def ratio($a; $b): if $a.disturbed == true or $b.disturbed == true
        | add | sqrt) as $s
     | (($x | mean) - ($y | mean)) as $r
     | {value: ($r | exp), lo: ($r - $t * $s | exp), hi: ($r + $t * $s | exp)} end;
-def rival($all): . as $p | first($all[] | select(.arch != $p.arch and .max_new == $p.gen_length
+def rival($all): . as $p | first($all[] | select(.arch == "llama" and .max_new == $p.gen_length
     and ([.workload, .contract, .batch, .quant] == ($p | [.workload, .contract, .batch, .quant]))));
 def three: if type == "number" then . * 1000 | round / 1000 else . end;
 def words: if . == null then "disturbed, or too few launches"
@@ -91,6 +92,8 @@ def compare_crossover($a; $b; $here; $quiet):
           (select($alike) | compare_memory($was; $now)),
           (select($now.arch == "llada") | compare_time($was; $now; $old; $new; $here))
    end),
+  (select($k == ($old | keys_unsorted[0])) | $new | to_entries[] | select($old[.key] == null)
+   | said(null; .value.config; "point"; "not in the stored run"; "measured")),
   (select($k == ($old | keys_unsorted[0])) | ($stored[] | select(.what == "crossover")) as $a
    | ["name", "quality_metric", "llada", "llama_config", "gen_length", "contract"] as $names
    | compare_crossover($a; first(($run[] | select(.what == "crossover"

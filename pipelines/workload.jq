@@ -6,13 +6,15 @@ def name: sub("/+$"; "") | sub(".*/"; "");
 def millions: "\(. / 1e5 | round / 10) million";
 def times: (. * 10 | round / 10) as $t | if $t == 1 then "as many" else "\($t) times as many" end;
 def training: [{model: ($llama | name), rows: ($llama_training | rows)},
-               {model: ($llada | name), rows: ($llada_training | rows)}];
-def told: map(.rows) as [$a, $b] | if $a == null or $b == null then null else
-    "Training compute: \(.[0].model) \($a | millions) rows of text, \(.[1].model) "
-    + "\($b | millions), \($b / $a | times)." end;
+               {model: ($llada | name), rows: ($llada_training | rows)},
+               (select($ltm != "") | {model: ($ltm | name), rows: ($ltm_training | rows)})];
+def told: .[0].rows as $a | if any(.rows == null) then null else
+    "Training compute: \(.[0].model) \($a | millions) rows of text, "
+    + (.[1:] | map("\(.model) \(.rows | millions), \(.rows / $a | times)") | join("; ")) + "." end;
 def counts: group_by(.task)[] | "\(.[0].task // "without task") \(length)";
 {schema: "crossover/1", kind: "workload", run: "local", profile: $profile, llada: $llada,
- llama: $llama, judge: $judge, judge_files_sha256: $judge_sha,
+ llama: $llama, ltm: (if $ltm == "" then null else $ltm end), judge: $judge,
+ judge_files_sha256: $judge_sha,
  prompt_file: $file, prompt_file_sha256: $file_sha,
  choice: $choice, seed: $seed, workload: $workload, prompts: length,
  training: training, training_text: (training | told),

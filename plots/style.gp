@@ -1,23 +1,23 @@
 # style.gp - what all figures share; it comes before the file of the figure.
 # Sizes are those of a printed column, letters 7.5 pt. One model has one colour in every figure
-# (Okabe-Ito, told apart by colour-blind readers and in grey): LLaDA blue, LLaMA vermillion; more
-# sweeps of a model have colours, shapes and dashes of their own.
+# (Okabe-Ito, told apart by colour-blind readers and in grey): LLaDA blue, LLaMA vermillion, the
+# third way black; more sweeps of a model have colours, shapes and dashes of their own.
 set encoding utf8
 set datafile separator "\t"
 dumb = (format eq 'dumb')
-array kind_colour[3] = ['#0072B2', '#D55E00', '#009E73']
-array kind_point[3] = [7, 2, 5]
+array kind_colour[3] = ['#0072B2', '#D55E00', '#202020']
+array kind_point[3] = [7, 2, 13]
 grey = '#767676'; faint = '#D9D9D9'
 colour(kind) = kind_colour[int(kind) + 1]
-rgb(kind) = kind == 0 ? 0x0072B2 : (kind == 1 ? 0xD55E00 : 0x009E73)
+rgb(kind) = kind == 0 ? 0x0072B2 : (kind == 1 ? 0xD55E00 : 0x202020)
 point(kind) = kind_point[int(kind) + 1]
 # The first, second, ... series of a kind: filled shapes for LLaDA, crossed ones for LLaMA.
-shapes(kind) = kind == 1 ? '2 3 1 2 3' : (kind == 0 ? '7 5 9 13 11' : '5 9 13 11 7')
+shapes(kind) = kind == 1 ? '2 3 1 2 3' : (kind == 0 ? '7 5 9 13 11' : '13 9 5 11 7')
 variant(kind, n) = int(word(shapes(kind), int(n - 1) % 5 + 1))
 # The same drawn hollow: its time was taken while the machine was disturbed.
 hollow(kind, n) = kind == 1 ? 4 : variant(kind, n) - 1
 hues(kind) = kind == 0 ? '#0072B2 #009E73 #CC79A7 #56B4E9 #7B3FA0 #4D4D4D #8C6D1F #004D43' : \
-    (kind == 1 ? '#D55E00 #E69F00 #8A3D00 #A50F15' : '#009E73 #8C6D1F #4D4D4D #CC79A7')
+    (kind == 1 ? '#D55E00 #E69F00 #8A3D00 #A50F15' : '#202020 #8C6D1F #CC79A7 #767676')
 hue(kind, n) = word(hues(kind), int(n - 1) % words(hues(kind)) + 1)
 shade(a, b, t) = int(a + (b - a) * t)
 # Blue from light (t = 0) to darker than LLaDA's (t = 1), for series that differ in steps.

@@ -12,27 +12,28 @@ cp data/methods.ndjson "$tree/data"
 jq -c 'select(.option | . == "base" or . == "int8" or . == "nf4" or . == "lookup")' \
     data/ablation.ndjson >"$tree/data/ablation.ndjson"
 echo 'int nothing(void); int nothing(void) { return 0; }' >"$tree/lib/base/nothing.c"
-tools='prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact score-text pareto
-    compare plot report forecast bundle'
+tools='prep-prompts gen-llada gen-llama gen-ltm probe-roof measure score-ppl score-exact
+    score-text pareto compare plot report forecast bundle'
 for t in $tools; do
     cat >"$tree/tools/$t.c" <<'END'
 #include <unistd.h>
 int main(int argc, char **argv)
 {
-    char *v[99] = {"stand-in"};
+    char *v[199] = {"stand-in"};
     for (int i = 0; i < argc; i++)
         v[i + 1] = argv[i];
     return execv("./stand-in", v);
 }
 END
 done
-for m in llada llama judge; do
+for m in llada llama ltm judge; do
     mkdir -p "$tree/data/models/$m-demo"
     echo '{}' >"$tree/data/models/$m-demo/config.json"
 done
 for m in llama llada; do
     echo '{"model":"llama-demo","rows":2000000}' >"$tree/data/models/$m-demo/training.ndjson"
 done
+echo '{"model":"ltm-demo","rows":1000000}' >"$tree/data/models/ltm-demo/training.ndjson"
 echo '{"model":"llada-demo","rows":3140000}' >>"$tree/data/models/llada-demo/training.ndjson"
 for f in heldout lists; do echo '{}' | gzip -n >"$tree/data/corpus/$f.ndjson.gz"; done
 cd "$tree" || exit 1
@@ -64,6 +65,7 @@ again -j4 all
 [ "$status" -eq 0 ] && [ "$(tail -n 1 log)" = "$PWD/results/here/demo/report.html" ]
 ok $? "make -j4 all ends with the path of the report"
 [ "$status" -eq 0 ] || tail -n 20 log | sed 's/^/# /'
+cp ran first-ran
 [ -s results/here/demo/crossover-demo.tar.gz ] && grep -q '^bundle .*report.html.*steps/launch' ran
 ok $? "the run is sealed: page, records of every launch"
 again all
@@ -72,10 +74,21 @@ jq -e '.prompt_file == "data/corpus/heldout.ndjson.gz" and .judge == "data/model
     (.prompt_file_sha256 | length) == 64 and .warning == null' \
     results/here/demo/workload.ndjson >/dev/null
 ok $? "data set and judge are in a record"
-jq -e '(.training_text | test(": llama-demo 2 million rows .* 5.1 million, 2.6 times as many")) and
-    .training == [{model: "llama-demo", rows: 2000000}, {model: "llada-demo", rows: 5140000}]' \
+jq -e '(.training_text |
+        test(": llama-demo 2 million rows .* 5.1 million, 2.6 times as many; ltm-")) and .ltm ==
+        "data/models/ltm-demo" and .training == [{model: "llama-demo", rows: 2000000},
+        {model: "llada-demo", rows: 5140000}, {model: "ltm-demo", rows: 1000000}]' \
     results/here/demo/workload.ndjson >/dev/null
 ok $? "and what the contestants were trained on, beginnings included"
+grep -q '^prep-prompts --schedule .*--systems llada,llama,ltm .*--vi-steps 0,2,8' first-ran &&
+    grep -q '^gen-ltm -m data/models/ltm-demo --schedule .*steps/launch/ltm-' first-ran &&
+    grep -q '^gen-ltm .*length-64/launch/ltm-' first-ran &&
+    grep -q '^score-ppl --mode elbo -m data/models/ltm-demo .*elbo-ltm' first-ran
+ok $? "the third way is swept along the steps of its fit, in phases 4 and 5"
+again phase4 PROFILE=quick LTM=
+[ "$status" -eq 0 ] && ! grep -q 'gen-ltm\|vi-steps' ran &&
+    grep -q -- '--systems llada,llama --' ran
+ok $? "LTM= leaves it out"
 again decoding PROFILE=quick
 grep -q '^prep-prompts .*--methods data/methods.ndjson' ran && grep -q '^compare --methods' ran &&
     grep -q '^plot --type methods' ran
@@ -94,7 +107,8 @@ again bundle PROFILE=quick
     ! grep -q '^bundle .*data/methods' ran
 ok $? "and of the bundle, which holds files of the run alone"
 again ablation PROFILE=quick
-pairs=$(jq -s 'map(.systems // [1, 2] | length) | add' data/ablation.ndjson)
+pairs=$(jq -s 'map(.systems // [1, 2] | map(select(. != "ltm")) | length) | add' \
+    data/ablation.ndjson)
 [ "$status" -eq 0 ] && [ "$(grep -c '^gen-.*--launch' ran)" -eq $((3 * pairs)) ] &&
     [ "$(grep '^gen-.*--launch' ran | sed -n "1p;$((2 * pairs))p" | sed 's/.*run.//' |
         paste -sd ' ')" = "llada-base-1.ndjson llada-base-2.ndjson" ] &&
@@ -117,6 +131,11 @@ ok $? "what this machine cannot run is left out"
 again report PROFILE=quick
 grep -q '^report .*quick/ablation/outcomes.ndjson' ran
 ok $? "and the page tells what was found"
+again ablation PROFILE=quick ABLATION=latent-ablation ABLATION_MORE=
+[ "$status" -eq 0 ] && [ "$(grep -c '^gen-ltm.*--launch' ran)" -eq 3 ] &&
+    [ "$(grep -c '^gen-ll' ran)" -eq 0 ] && ! grep -q '^plot' ran &&
+    [ -e results/here/quick/latent-ablation/outcomes.ndjson ]
+ok $? "make latent-ablation runs the options of the third way alone, in a folder of its own"
 again phase4 PROFILE=h200 LLADA=org/large LLAMA=org/other PROMPT_FILE=system
 [ "$status" -ne 0 ] && [ -z "$ran" ] &&
     grep -q 'PROFILE=h200 with org/large org/other: JUDGE would be of the demonstration' log
@@ -207,10 +226,10 @@ ok $? "another judge scores again"
 again phase4 STEPS=2,4,8,16 JUDGE=data/models/llama-demo
 grep -q 'WARNING: the judge is LLAMA itself' log
 ok $? "a judge that is a contestant is said aloud"
-again phase4 STEPS=2,4,8,16 LLADA=org/large
+again phase4 STEPS=2,4,8,16 LLADA=org/large LTM=data/models/ltm-demo
 grep -q 'WARNING: JUDGE is the embedded demonstration model' log
 ok $? "the embedded judge beside other contestants is said aloud"
-again results/here/demo/workload.ndjson LLADA=org/large
+again results/here/demo/workload.ndjson LLADA=org/large LTM=data/models/ltm-demo
 jq -e '.toys == ["PROMPT_FILE", "JUDGE"] and (.warning | test("^Toys: prompts and judge"))' \
     results/here/demo/workload.ndjson >/dev/null
 ok $? "and is in the record that the page prints above its answers"
@@ -224,7 +243,7 @@ again -n phase5 STEPS=2,4,8,16
 [ "$status" -eq 0 ] && [ ! -s ran ]
 ok $? "make -n runs no tool"
 again plan STEPS=2,4,8,16
-grep -q 'steps: 9 launches, 9 done' log
+grep -q 'steps: 12 launches, 12 done' log
 ok $? "make plan counts launches"
 again phase2 LLAMA="x/q';touch X;'"
 [ "$status" -ne 0 ] && [ ! -e X ] && [ ! -s ran ] && [ "$(wc -l <log)" -eq 1 ] &&
@@ -252,7 +271,7 @@ again all STEPS=2,4,8,16
 [ "$status" -eq 0 ] && [ "$(cut -d ' ' -f 1 .build.tmp)" != $! ]
 ok $? "what a dead make left behind holds nothing"
 csi=$(printf '\302\233')
-again phase4 STEPS=2,4,8,16 LLADA="data/models/lla${csi}31m"
+again phase4 STEPS=2,4,8,16 LLADA="data/models/lla${csi}31m" LTM=data/models/ltm-demo
 [ "$status" -eq 0 ] && grep -q 'lla.*31m 2 1: ' log && ! grep -q "$csi" log
 ok $? "a control character in a model's name does not reach the terminal"
 again all STEPS=2,4,8,16

@@ -353,6 +353,9 @@ static int open_models(struct forecast *f, struct err *e)
                   ? err_set(e, EXIT_BAD_USAGE, "--model: expected up to %d names", MODELS_MOST)
                   : checkpoint_open(&f->model[f->n_models], s, 0, e);
         f->n_models += !bad;
+        if (!bad && f->model[f->n_models - 1].config.latents)
+            bad = err_set(e, EXIT_BAD_USAGE, "--model %.200s: there is no model of what fitting "
+                          "latents costs; expected an autoregressive or a denoising one", s);
     }
     free(list);
     return bad || (f->n_models ? 0 : err_set(e, EXIT_BAD_USAGE, "--model: expected a name"));

@@ -351,19 +351,13 @@ static const char NOTES[] =
 
 static void check_schedule(const struct tool *t, struct args *a)
 {
-    char first[16];
-    const char *comma = strchr(a->systems, ',');
     struct launches *p = &a->plan;
-    snprintf(first, sizeof first, "%.*s", (int)strcspn(a->systems, ","), a->systems);
-    p->decoder[0] = decoder_of(first);
-    p->decoder[1] = comma ? decoder_of(comma + 1) : NULL;
-    p->n_systems = comma ? 2 : 1;
     p->seed = (uint64_t)a->common.seed;
     struct err e = {0};
     struct methods m = {0};
     if (a->methods && methods_read(&m, a->methods, &e))
         err_die(TOOL, &e);
-    if (launches_points(p, &a->given, &m, &e))
+    if (launches_systems(p, a->systems, &e) || launches_points(p, &a->given, &m, &e))
         opt_usage(t, "%s", e.text);
     methods_free(&m);
 }
@@ -474,8 +468,7 @@ int main(int argc, char **argv)
         FLAG("schedule", &a.schedule, "write launch records"),
         COUNT("launches", 0, &a.plan.launches, "launches of each system (5)"),
         COUNT("rounds", 0, &a.plan.rounds, "rounds over the points inside a launch (1)"),
-        {"systems", 0, OPT_CHOICE, &a.systems, .choices = "llada,llama|llama,llada|llada|llama",
-         .help = "first A, then B (llada,llama)"},
+        TEXT("systems", 0, &a.systems, "LIST", "in this order: llada, llama, ltm (llada,llama)"),
         TEXT("previous", 0, &a.previous, "FILE", "a schedule to extend"),
         TEXT("methods", 0, &a.methods, "FILE", "run these ways of decoding, too"),
     };

@@ -12,7 +12,7 @@
 #include "lib/run/engine.h"
 
 static const char *const models[] = {"model", "arch", "paradigm", "draft_model", "early_quant",
-                                     "commit_trace", "option", NULL};
+                                     "commit_trace", "latent_file", "option", NULL};
 
 /* Of score-ppl where it scores given texts: there these are what makes a point. */
 static const char *const scoring[] = {"mode", "target", "elbo_samples", "kstep_orders", NULL};
@@ -163,8 +163,14 @@ int about_is_diffusion(const json_t *r)
 {
     const char *paradigm = rec_text(r, "paradigm"), *arch = rec_text(r, "arch");
     if (paradigm)
-        return strcmp(paradigm, "autoregressive") != 0;
+        return about_is_latent(r) ? -1 : strcmp(paradigm, "autoregressive") != 0;
     return !arch ? -1 : !strcmp(arch, "llada") ? 1 : !strcmp(arch, "llama") ? 0 : -1;
+}
+
+int about_is_latent(const json_t *r)
+{
+    const char *paradigm = rec_text(r, "paradigm");
+    return paradigm && !strcmp(paradigm, "latent");
 }
 
 double about_length(const json_t *r)

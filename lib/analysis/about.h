@@ -36,8 +36,10 @@ const char *about_workload(const json_t *record);
 /* 1: both say which tokenizer they have, and it is not the same: their tokens are other units. */
 int about_other_tokens(const json_t *a, const json_t *b);
 /* 1: made by denoising, by `paradigm` (in records older than that field, by `arch`); 0:
- * autoregressive; -1: not said. */
+ * autoregressive; -1: neither, or not said. */
 int about_is_diffusion(const json_t *record);
+/* 1: made under latents that were fitted or drawn first. */
+int about_is_latent(const json_t *record);
 /* 1: all settings that change the speed alone, and are no size of the experiment, are as by
  * default: nothing was guessed, none joined a batch that ran. */
 int about_is_plain(const json_t *record);

@@ -47,8 +47,9 @@ static void fill(struct side *s, const struct field *f, const struct field_board
     s->n = 0;
     s->few = 0;
     for (size_t i = 0; i < f->n; i++) {
-        if (field_point(f, i)->is_diffusion != diffusion || isnan(f->cost[i]) ||
-            isnan(b->good[i]))
+        const struct point *p = field_point(f, i);
+        int wanted = diffusion ? p->is_diffusion : p->is_rival;
+        if (!wanted || isnan(f->cost[i]) || isnan(b->good[i]))
             continue;
         s->few |= field_point(f, i)->n_launch < LAUNCH_LEAST;
         s->cost[s->n] = cost[i];

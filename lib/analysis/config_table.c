@@ -384,6 +384,8 @@ static double field_of(const struct config_row *c, enum config_field f)
 double config_table_work(const struct config_row *c, const char *over)
 {
     int by_steps = over ? !strcmp(over, "steps") : c->axis && !strcmp(c->axis, "steps");
+    if (!over && c->kind == CONFIG_OTHER && !isnan(c->value))
+        return c->value;
     return by_steps ? c->steps : over && !strcmp(over, "rows") ? c->rows : c->passes;
 }
 

@@ -4,7 +4,7 @@
 
 #include "lib/analysis/runset.h"
 
-enum config_kind { CONFIG_DIFFUSION, CONFIG_AUTOREGRESSIVE, CONFIG_OTHER };
+enum config_kind { CONFIG_DIFFUSION, CONFIG_AUTOREGRESSIVE, CONFIG_OTHER /* latent too */ };
 
 struct value { /* NaN: not known */
     double at, lo, hi;
@@ -62,7 +62,8 @@ int config_table_values(const struct config_table *c, enum config_field f, doubl
 /* The value that most rows have, the smallest of equals; NaN. */
 double config_table_usual(const struct config_table *c, enum config_field f);
 /* The row's computation in the unit that a crossover counts `over`: "steps", "passes", "rows";
- * NULL: steps where they are the axis, else passes. NaN: not known. */
+ * NULL: steps where they are the axis, the value along it where neither denoises nor is
+ * autoregressive (steps of a fit), else passes. NaN: not known. */
 double config_table_work(const struct config_row *c, const char *over);
 /* The name of a series as in the rows, or NULL. Borrowed from the table. */
 const char *config_table_name(const struct config_table *c, const char *series);

@@ -154,7 +154,7 @@ size_t field_series_end(const struct field *f, size_t i)
 int field_rank(const struct field *f, size_t i, size_t rival)
 {
     const struct point *p = field_point(f, rival);
-    return p->is_diffusion ? -1 : points_rank(field_point(f, i), p);
+    return p->is_rival ? points_rank(field_point(f, i), p) : -1;
 }
 
 int field_has_sweep(const struct field *f)

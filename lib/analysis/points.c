@@ -225,6 +225,7 @@ static void describe(struct point *p, const char *axis)
     p->batch = rec_number(p->about, "batch");
     p->length = about_length(p->about);
     p->is_diffusion = about_is_diffusion(p->about) == 1;
+    p->is_rival = !p->is_diffusion && !about_is_latent(p->about);
     p->is_plain = about_is_plain(p->about);
     p->axis = p->is_diffusion && axis ? axis : rec_text(p->about, "axis");
     p->series = series_of(p, p->axis);

@@ -35,7 +35,9 @@ struct point {
     char *series;       /* identity of the sweep; owned */
     const char *axis;   /* NULL: none */
     const char *model, *device, *dtype, *quant, *contract; /* "" when not said */
-    int is_diffusion, random; /* random: weights are, so no quality counts */
+    int is_diffusion;
+    int is_rival;             /* of those: neither denoised nor latent */
+    int random;               /* weights are, so no quality counts */
     int is_plain;             /* about_is_plain */
     double batch, length, steps, passes, rows; /* NaN: not said */
     enum points_work work; /* what `at` is, the same in a series */

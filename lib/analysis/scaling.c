@@ -50,7 +50,7 @@ static const struct point *rival_of(const struct points *all, const struct point
     const struct point *best = NULL;
     for (size_t i = 0; i < all->n; i++) {
         const struct point *r = &all->v[i];
-        if (!r->is_diffusion && !isnan(r->cost) && points_same_group(p, r) &&
+        if (r->is_rival && !isnan(r->cost) && points_same_group(p, r) &&
             (!best || points_rank(p, r) < points_rank(p, best)))
             best = r;
     }

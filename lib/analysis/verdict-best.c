@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "lib/analysis/about.h"
 #include "lib/analysis/format.h"
 #include "lib/analysis/verdict.h"
 #include "lib/record/rec.h"
@@ -38,6 +39,8 @@ struct best {
 static void look(struct best *best, const struct methods *m, const struct runset *s,
                  const struct config_row *c)
 {
+    if (c->kind == CONFIG_OTHER) /* the third way has a sentence of its own */
+        return;
     int ar = c->kind == CONFIG_AUTOREGRESSIVE;
     const struct config_row **fastest = ar ? &best->llama : &best->llada;
     const json_t *accuracy = accuracy_of(s, c->point);
@@ -110,4 +113,84 @@ void verdict_best(struct buf *b, const struct runset *s)
     }
     config_table_free(&c);
     methods_free(&m);
+}
+
+/* ---- the third way ---- */
+
+/* The comparison of its time with LLaMA's; NULL: none. */
+static const json_t *time_of(const struct runset *s, const char *point)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(runset_kind(s, "comparison"), i, r)
+        if (rec_is(r, "by", "paradigm") && rec_is(r, "metric", "e2e_ns") &&
+            rec_is(r, "effect", "ratio") && rec_is(r, "point", point))
+            return r;
+    return NULL;
+}
+
+/* Is a better than b: in right answers, of equals in time. */
+static int is_better(const struct runset *s, const struct config_row *a, const struct config_row *b)
+{
+    double x = rec_number(accuracy_of(s, a->point), "value");
+    double y = b ? rec_number(accuracy_of(s, b->point), "value") : NAN;
+    return !b || x > y || (!(x < y) && a->y.at < b->y.at);
+}
+
+/* The largest share of draws in which a latent point is on the front, by right answers; NaN. */
+static double front_of(const struct runset *s, const struct config_row *like)
+{
+    double most = NAN;
+    size_t i;
+    const json_t *r;
+    json_array_foreach(runset_kind(s, "front"), i, r)
+        if (rec_is(r, "quality_metric", "accuracy") && rec_is(r, "cost_metric", "e2e_ns") &&
+            rec_is(r, "series", like->series))
+            most = fmax(most, rec_number(r, "p_front"));
+    return most;
+}
+
+static void put_third(struct buf *b, const struct runset *s, const struct config_row *c,
+                      const json_t *time)
+{
+    const json_t *accuracy = accuracy_of(s, c->point);
+    double front = front_of(s, c);
+    buf_format(b, "At batch %.0f, contract %s, the third way, latent thoughts fitted to the prompt "
+               "first (%s), at its best setting measured (%s %s) takes ", c->batch, c->contract,
+               c->model, c->axis ? c->axis : "config", c->axis ? c->along : c->config);
+    format_digits(b, rec_number(time, "value"));
+    if (!isnan(rec_number(time, "lo"))) {
+        buf_text(b, " [");
+        format_digits(b, rec_number(time, "lo"));
+        buf_text(b, ", ");
+        format_digits(b, rec_number(time, "hi"));
+        buf_char(b, ']');
+    }
+    buf_text(b, " times as long as LLaMA");
+    if (accuracy) {
+        buf_text(b, ", accuracy ");
+        put_points(b, accuracy);
+        buf_text(b, " against LLaMA's");
+    }
+    if (!isnan(front))
+        buf_format(b, "; it is on the front of accuracy and latency with probability %.2f", front);
+    buf_char(b, '.');
+}
+
+void verdict_third(struct buf *b, const struct runset *s)
+{
+    struct config_table c = {0};
+    const struct config_row *best = NULL;
+    config_table_metric(&c, s, "e2e_ns");
+    for (size_t i = 0; i < c.n; i++) { /* sorted: contract answer, smallest batch first */
+        const struct config_row *k = &c.v[i];
+        int same = !best || (!strcmp(k->contract, best->contract) && !(k->batch > best->batch) &&
+                             !strcmp(k->series, best->series));
+        if (same && !isnan(k->y.at) && about_is_latent(runset_config(s, k->point)) &&
+            time_of(s, k->point) && is_better(s, k, best))
+            best = k;
+    }
+    if (best)
+        put_third(b, s, best, time_of(s, best->point));
+    config_table_free(&c);
 }

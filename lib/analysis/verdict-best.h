@@ -10,5 +10,9 @@
  * beside it the first method of either (one token at a time). At the smallest batch size, contract
  * answer where it was measured. Nothing where no methods (kind `method`) were run. */
 void verdict_best(struct buf *b, const struct runset *s);
+/* Appends where the third way stands, latents fitted first: the point of most right answers (of
+ * equals the fastest), its time and its right answers against LLaMA's with their intervals, on the
+ * same contract and prompts, and whether any is on the front. Nothing where none was compared. */
+void verdict_third(struct buf *b, const struct runset *s);
 
 #endif

@@ -115,4 +115,4 @@ static void shorten(struct settings *s)
 
 const struct decoder decoder_autoregress = {"gen-llama", 1u << PARADIGM_AUTOREGRESSIVE, &table,
                                             extent, check, estimate, passes, run, shorten, 0,
-                                            "draft_tokens", NULL, 0};
+                                            "draft_tokens", NULL, 0, 0};

@@ -10,7 +10,8 @@
 #include "lib/network/work.h"
 #include "lib/record/settings.h"
 
-struct dit; /* lib/train/dit.h */
+struct dit;         /* lib/train/dit.h */
+struct latent_file; /* lib/decode/latent_file.h */
 
 /* What a batch is given beside its point. */
 struct decode_env {
@@ -22,6 +23,8 @@ struct decode_env {
                                   * another format (diffuse.h); or NULL */
     const struct observer *observer; /* told of each pass; may be NULL */
     struct dit *prior;               /* of points that draw latents of it; or NULL */
+    const struct latent_file *given; /* latents of all prompts, of points that read them; or NULL */
+    int keep;                        /* 1: generations hold their latents */
 };
 
 /* The passes of a batch are of two kinds: over all that there is (a prefill, whole canvases), and
@@ -58,6 +61,7 @@ struct decoder {
     /* 0, or -1 with EXIT_NO_DEVICE: the back end has not what the point needs. NULL: any will do */
     int (*able)(const struct settings *s, const struct backend *b, struct err *e);
     int early; /* 1: decode_env.draft is the model itself, in the format of --early-quant */
+    int latents; /* 1: it can read latents of a file, and keep them */
 };
 extern const struct decoder decoder_autoregress, decoder_diffuse, decoder_think;
 extern const struct decoder *const decoders[]; /* all of them, NULL last */

@@ -208,4 +208,4 @@ static void shorten(struct settings *s)
 
 const struct decoder decoder_diffuse = {"gen-llada", DIFFUSES, &table,
                                         extent, check, estimate, passes, run, shorten, 1,
-                                        "early_steps", NULL, 1};
+                                        "early_steps", NULL, 1, 0};

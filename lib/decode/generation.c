@@ -103,5 +103,6 @@ void generation_free(struct generation *g)
     free(g->emit_tokens);
     free(g->step_ns);
     free(g->commit_tokens);
+    free(g->latents);
     *g = (struct generation){0};
 }

@@ -50,6 +50,8 @@ struct generation {
     double kl_nats;        /* of the posterior, as it was last fitted, from the prior */
     double elbo_nats;      /* -ELBO of what it was fitted to: one draw, before the last step */
     size_t state_bytes;    /* keys and values of the text and of its latents */
+    float *latents;        /* [n_latents], [L, n, D], where they are to be kept; else NULL */
+    size_t n_latents;
     int oom, bad;          /* 1: memory short / NaN in the logits: no tokens */
 };
 void generation_free(struct generation *g);

@@ -1,6 +1,7 @@
-/* think-fit.c - where latents come from: fitted, drawn, or zero; see think-run.h. All three are a
+/* think-fit.c - where latents come from: fitted, drawn, given, or zero; see think-run.h. All are a
  * state of posterior.h: the prior is a posterior of mean 0 and variance 1.
  */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,6 +164,20 @@ static void take_learned(struct thinking *t)
                t->fit.keys, t->batch, t->fit.state.z);
 }
 
+static void take_given(struct thinking *t)
+{
+    const struct config *c = &t->n->config;
+    size_t each = latent_values(c);
+    float *all = mem_alloc(t->batch * each * sizeof *all);
+    for (size_t s = 0; s < t->batch; s++) {
+        const float *its = latent_file_find(t->how->given, t->fit.keys[s]);
+        assert(its && t->how->given->each == each);
+        memcpy(all + s * each, its, each * sizeof *all);
+    }
+    prior_scatter(c, all, t->batch, t->fit.state.z);
+    free(all);
+}
+
 static void note_worth(struct thinking *t, int64_t ns)
 {
     const struct fitting *f = &t->fit;
@@ -188,10 +203,12 @@ void think_fit(struct thinking *t)
         fit_texts(t);
     else if (how->source == THINK_DIT)
         take_learned(t);
+    else if (how->source == THINK_FILE)
+        take_given(t);
     else
         take_prior(t);
     t->fit.rounds++;
-    const float *z = mean ? t->fit.state.mean : t->fit.state.z;
+    const float *z = t->fit.used = mean ? t->fit.state.mean : t->fit.state.z;
     size_t one = c->latents * c->width;
     for (size_t s = 0; s < t->batch; s++)
         latent_set(&t->latents, t->n, s, z + s * one, t->batch * one);

@@ -28,6 +28,7 @@ struct fitting {
     uint64_t *keys;        /* [batch] */
     double *bound;         /* [batch] one-draw estimate of -ELBO */
     uint64_t rounds;       /* fits so far */
+    const float *used;     /* [L, batch, n, D] what the layers read: of state */
 };
 
 struct thinking {

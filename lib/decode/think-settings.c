@@ -11,10 +11,11 @@ enum { BOTH = SETTING_TEXT | SETTING_SPEED };
 static const struct setting rows[] = {
     {"max_new", 'n', SETTING_INT, 1, 1 << 20, NULL, "128", "tokens", "max_new", NULL,
      SETTING_SWEPT | BOTH | SETTING_SHOWN | SETTING_LENGTH, "tokens at most"},
-    {"z", 0, SETTING_CHOICE, 0, 0, "posterior|prior|dit|zero", "posterior", NULL, "z", NULL,
+    {"z", 0, SETTING_CHOICE, 0, 0, "posterior|prior|dit|zero|file", "posterior", NULL, "z",
+     NULL,
      SETTING_SWEPT | BOTH,
      "latents fitted to the prompt, drawn from N(0, I), drawn of the prior in the model's folder "
-     "(train-prior), or none"},
+     "(train-prior), none, or those of --z-file"},
     {"vi_steps", 0, SETTING_INT, 0, 1 << 16, NULL, "16", "steps", "vi_steps", "z=posterior",
      SETTING_SWEPT | BOTH | SETTING_SHOWN | SETTING_AXIS, "steps of a fit; 0: where it begins"},
     {"vi_rate", 0, SETTING_REAL, 1e-9, 10, NULL, "0.34", NULL, "vi_rate", "z=posterior",
@@ -56,8 +57,11 @@ static struct think how_of(const struct settings *s, const struct decode_env *en
         .source = settings_is(s, "z", "posterior") ? THINK_POSTERIOR
                   : settings_is(s, "z", "prior")   ? THINK_PRIOR
                   : settings_is(s, "z", "dit")     ? THINK_DIT
+                  : settings_is(s, "z", "file")    ? THINK_FILE
                                                    : THINK_ZERO,
         .prior = env->prior,
+        .given = env->given,
+        .keep = env->keep,
         .solver = solver_of(s),
         .vi_steps = settings_count(s, "vi_steps"),
         .vi_rate = settings_number(s, "vi_rate"),
@@ -126,6 +130,7 @@ static void shorten(struct settings *s)
 const struct decoder decoder_think = {.tool = "gen-ltm",
                                       .paradigms = 1u << PARADIGM_LATENT,
                                       .table = &table,
+                                      .latents = 1,
                                       .extent = extent,
                                       .check = check,
                                       .able = able,

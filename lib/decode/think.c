@@ -313,6 +313,17 @@ static void write_texts(struct thinking *t)
     }
 }
 
+/* The latents of text i, layer by layer. */
+static float *latents_of(const struct thinking *t, size_t i)
+{
+    const struct config *c = &t->n->config;
+    size_t one = c->latents * c->width;
+    float *z = mem_alloc(c->layers * one * sizeof *z);
+    for (size_t l = 0; l < c->layers; l++)
+        memcpy(z + l * one, t->fit.used + (l * t->batch + i) * one, one * sizeof *z);
+    return z;
+}
+
 static void finish(struct thinking *t)
 {
     const struct config *c = &t->n->config;
@@ -325,6 +336,10 @@ static void finish(struct thinking *t)
         struct generation *g = &t->out[i];
         g->decode_ns = g->e2e_ns - g->vi_ns;
         g->state_bytes = slot * x->ring + latent;
+        if (t->how->keep) {
+            g->latents = latents_of(t, i);
+            g->n_latents = latent_values(c);
+        }
         if (x->live)
             continue; /* interrupted */
         generation_take(g, x->ids + x->prompt, g->bad ? 0 : x->len - x->prompt);

@@ -17,13 +17,14 @@
 #define DECODE_THINK_H
 
 #include "lib/decode/generation.h"
+#include "lib/decode/latent_file.h"
 #include "lib/decode/observer.h"
 #include "lib/decode/prior.h"
 #include "lib/network/network.h"
 #include "lib/network/work.h"
 
-/* dit: of the prior that was learned (prior.h). */
-enum think_source { THINK_POSTERIOR, THINK_PRIOR, THINK_DIT, THINK_ZERO };
+/* dit: of the prior that was learned (prior.h); file: given (latent_file.h). */
+enum think_source { THINK_POSTERIOR, THINK_PRIOR, THINK_DIT, THINK_ZERO, THINK_FILE };
 
 struct think {
     size_t max_new;     /* tokens at most, >= 1 */
@@ -38,6 +39,8 @@ struct think {
     struct variant variant; /* of the passes over the text */
     struct dit *prior;  /* of THINK_DIT, borrowed */
     struct solver solver;
+    const struct latent_file *given; /* of THINK_FILE, with all texts in it; borrowed */
+    int keep;           /* 1: generations hold the latents that they were written under */
     uint64_t seed;
     const volatile sig_atomic_t *stop; /* non-zero: leave after this pass; may be NULL */
     const struct observer *observer; /* told of each pass; may be NULL */

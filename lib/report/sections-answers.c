@@ -61,7 +61,7 @@ static void put_training(struct page *p, const struct runset *s)
 static void put_box(struct page *p, const struct runset *s, const json_t *r)
 {
     struct doubts doubts = {0};
-    struct buf lead = {0}, more = {0}, contracts = {0};
+    struct buf lead = {0}, more = {0}, third = {0}, contracts = {0};
     doubts_find(&doubts, s, r);
     put_toys(&lead, s);
     verdict_best(&lead, s);
@@ -74,16 +74,20 @@ static void put_box(struct page *p, const struct runset *s, const json_t *r)
                         "it takes the latency and the quality of LLaDA at several step counts and "
                         "of LLaMA, and then pareto.");
     }
+    verdict_third(&third, s);
     verdict_contracts(&contracts, s, r);
     page_lead(p, lead.data, (const char *const *)doubts.v, doubts.n);
     if (more.len)
         page_lead_more(p, more.data + 1);
+    if (third.len)
+        page_lead_more(p, third.data);
     if (contracts.len)
         page_lead_more(p, contracts.data);
     put_training(p, s);
     page_lead_end(p);
     buf_free(&lead);
     buf_free(&more);
+    buf_free(&third);
     buf_free(&contracts);
     doubts_free(&doubts);
 }

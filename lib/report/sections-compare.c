@@ -86,13 +86,20 @@ static void put_row(struct page *p, const json_t *list, const json_t *like)
     free(n);
 }
 
+/* What is held against LLaMA: LLaDA, or the third way. */
+struct contender { int latent; const char *name, *heading; };
+static const struct contender denoised = {0, "LLaDA", "LLaDA against LLaMA at the same work"};
+static const struct contender latent = {1, "LTM", "Latent thoughts against LLaMA"};
+
 /* The two systems at points that do the same work: the ratio over launches and what it shows. */
-static void put_ratios(struct page *p, const json_t *list, int of_text, const char *caption)
+static void put_ratios(struct page *p, const json_t *list, const struct contender *who, int of_text,
+                       const char *caption)
 {
+    char *ratio = mem_format("%s / LLaMA [95 %%]", who->name);
     const struct page_column columns[] = {
-        {"LLaDA", NULL},
+        {who->name, NULL},
         {"LLaMA", NULL},
-        {"LLaDA / LLaMA [95 %]", of_text ? "text_ratio" : "time_ratio"},
+        {ratio, of_text ? "text_ratio" : "time_ratio"},
         {"Verdict", NULL},
         {"p, adjusted", ""},
         {"Launches", ""}};
@@ -102,11 +109,11 @@ static void put_ratios(struct page *p, const json_t *list, int of_text, const ch
     json_array_foreach(list, i, r) {
         const char *metric = rec_text(r, "metric"), *verdict = rec_text(r, "verdict");
         if (!metric || !verdict || !rec_is(r, "by", "paradigm") ||
-            rec_is(r, "metric", "output_bytes_per_s") != of_text)
+            rec_is(r, "metric", "output_bytes_per_s") != of_text ||
+            rec_is(r, "setting", "latent") != who->latent)
             continue;
         if (!said++) {
-            page_heading(p, of_text ? "Text a second at the same work"
-                                    : "LLaDA against LLaMA at the same work");
+            page_heading(p, of_text ? "Text a second at the same work" : who->heading);
             page_table(p, caption, of_text ? 4 : 6, columns);
         }
         for (size_t k = 0; k < 2; k++)
@@ -120,15 +127,19 @@ static void put_ratios(struct page *p, const json_t *list, int of_text, const ch
     }
     if (said)
         page_table_end(p);
+    free(ratio);
 }
 
-static void put_both_ratios(struct page *p, const json_t *list)
+static void put_all_ratios(struct page *p, const json_t *list)
 {
-    put_ratios(p, list, 0,
+    put_ratios(p, list, &denoised, 0,
                "Time of an answer of LLaDA over that of LLaMA, paired by launch. SAME: "
                "the whole interval lies within 2 % of 1; UNDECIDED: it holds 1 and "
                "more. p against equality, adjusted by Holm for all ratios of one sweep.");
-    put_ratios(p, list, 1,
+    put_ratios(p, list, &latent, 0,
+               "Time of an answer under latents that were fitted to its prompt first, over that of "
+               "LLaMA, paired by launch: vi_steps 0 fits nothing.");
+    put_ratios(p, list, &denoised, 1,
                "Bytes of text a second, up to the end of the text, of LLaDA over those of LLaMA. "
                "The two have different tokenizers, so a token of one is not a token of the other, "
                "and tokens a second of both cannot be held against each other.");
@@ -143,7 +154,7 @@ void sections_comparisons(struct page *p, const struct runset *s)
     const json_t *list = runset_kind(s, "comparison"), *r;
     size_t i;
     int quantized = 0;
-    put_both_ratios(p, list);
+    put_all_ratios(p, list);
     json_array_foreach(list, i, r)
         quantized |= rec_is(r, "by", "quant") && !rec_is(r, "effect", "disagreement");
     if (!quantized)

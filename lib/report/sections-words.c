@@ -30,7 +30,7 @@ static struct choice choose(const json_t *list)
     json_array_foreach(list, i, r) {
         double steps = rec_number(r, "steps");
         int diffusion = about_is_diffusion(r) == 1;
-        if (!diffusion && !end[0])
+        if (!diffusion && !about_is_latent(r) && !end[0])
             end[0] = r;
         if (diffusion && (!end[1] || steps < rec_number(end[1], "steps")))
             end[1] = r;

@@ -170,6 +170,12 @@ static int parse(const struct driver *d, struct job_args *a, const char **given,
             options[at++] = (struct opt){
                 "commit-trace", 0, OPT_TEXT, &a->commit_trace, .arg = "FILE",
                 .help = "generation records whose commit_tokens --unmask replay goes by"};
+        if (d->decoder->latents && shared[i].to == &a->schedule) {
+            options[at++] = (struct opt){"z-file", 0, OPT_TEXT, &a->z_file, .arg = "FILE",
+                                         .help = "records with the latents that --z file reads"};
+            options[at++] = (struct opt){"keep-latents", 0, OPT_FLAG, &a->keep_latents,
+                                         .help = "records hold the latents, for --z-file"};
+        }
         if (d->decoder->drafts && !d->decoder->early && shared[i].to == &a->engine.model)
             options[at++] = (struct opt){
                 "draft", 0, OPT_TEXT, &a->draft, .arg = "MODEL",
@@ -216,6 +222,17 @@ static int check_draft(const struct driver *d, const struct job_args *a, const s
                             setting);
 }
 
+/* The points that read latents have --z-file: -1 (EXIT_BAD_USAGE). */
+static int check_latents(const struct driver *d, const struct job_args *a, const struct plan *plan,
+                         struct err *e)
+{
+    int read = 0;
+    for (size_t i = 0; d->decoder->latents && i < plan->points; i++)
+        read |= settings_is(&plan->point[i], "z", "file");
+    return read == (a->z_file != NULL) ? 0
+               : err_set(e, EXIT_BAD_USAGE, "--z file and --z-file FILE: expected both or neither");
+}
+
 int driver_run(const struct driver *d, int argc, char **argv, struct err *e)
 {
     int64_t begin = clock_ns();
@@ -238,7 +255,8 @@ int driver_run(const struct driver *d, int argc, char **argv, struct err *e)
         err_prefix(e, "with --settings %s", a.settings);
     plan.launch = a.launch;
     struct commit_trace trace = {0};
-    bad = bad || check_draft(d, &a, &plan, e) || read_trace(&trace, &a, &plan, e) ? -1 : 0;
+    bad = bad || check_draft(d, &a, &plan, e) || check_latents(d, &a, &plan, e) ||
+          read_trace(&trace, &a, &plan, e) ? -1 : 0;
     const struct job job = {.decoder = d->decoder, .args = &a, .plan = &plan,
                             .replay = a.commit_trace ? &trace : NULL, .options = file.object,
                             .files = (const char *const *)argv + first,

@@ -12,6 +12,7 @@
 #include "lib/record/rec.h"
 #include "lib/run/ceiling.h"
 #include "lib/checkpoint/quantization.h"
+#include "lib/decode/latent_file.h"
 
 static void set_text(json_t *r, const char *key, const char *value)
 {
@@ -100,17 +101,23 @@ static void set_point(json_t *r, const struct job *job, const struct network *n,
     settings_put(p, about);
     const char *trace = job->replay ? job->replay->sha256 : NULL;
     set_text(about, "commit_trace", trace); /* no setting, and yet what passes depend on */
+    const char *given = settings_find(p->table, "z") < p->table->n && settings_is(p, "z", "file")
+                            ? job->given->sha256 : NULL;
+    set_text(about, "latent_file", given); /* likewise */
     settings_id(about, NULL, id);
     settings_id(about, axis, series);
     set_text(r, "point", id);
     set_text(r, "series", series);
     set_text(r, "axis", axis);
     json_object_del(about, "commit_trace");
+    json_object_del(about, "latent_file");
     json_object_update(r, about);
     json_decref(about);
     json_object_set_new(r, "weights_random", json_boolean(n->config.synth));
     json_object_set_new(r, "replayed", json_boolean(trace != NULL));
     set_text(r, "commit_trace", trace);
+    if (n->config.latents)
+        set_text(r, "latent_file", given);
 }
 
 static void set_prompt(json_t *r, const struct prompt *p)
@@ -218,6 +225,11 @@ static void set_latents(json_t *r, const struct generation *g, enum mixer mixer)
     set_known(r, "state_bytes", (int64_t)g->state_bytes, !g->oom);
     rec_set_number(r, "kl_nats", g->oom ? (double)NAN : g->kl_nats, why);
     rec_set_number(r, "elbo_nats", g->oom ? (double)NAN : g->elbo_nats, why);
+    json_t *list = g->latents ? json_array() : NULL;
+    for (size_t i = 0; i < g->n_latents; i++)
+        json_array_append_new(list, json_real((double)g->latents[i]));
+    if (list)
+        json_object_set_new(r, "latents", list);
 }
 
 /* What the passes of the batch had to do at least. Counts of a long run exceed 2^53, so they are no

@@ -18,8 +18,9 @@ struct job_args {
     struct engine engine;
     const char *chat, *schedule, *commit_trace, *trace, *settings, *on_oom, *trim;
     const char *draft, *early_quant; /* a second network: drafter.h */
+    const char *z_file;              /* latents of all prompts */
     int64_t warmup, warmup_most, again, repeat, launch, idle_ms, selfcheck;
-    int parse_special, halve, fresh, force, stream, live, explain;
+    int parse_special, halve, fresh, force, stream, live, explain, keep_latents;
 };
 #define JOB_DEFAULTS                                                                            \
     {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .chat = "auto", .repeat = 1,         \
@@ -31,6 +32,7 @@ struct job {
     const struct plan *plan;
     const struct commit_trace *replay; /* NULL: none */
     struct dit *prior;        /* of points that ask for it, once the weights are loaded */
+    const struct latent_file *given; /* NULL: none */
     const json_t *options;    /* of --settings; NULL: none */
     const char *const *files; /* prompts; n_files 0: standard input */
     size_t n_files;

@@ -141,6 +141,27 @@ static int add_methods(struct launches *p, size_t s, const struct methods *m,
     return 0;
 }
 
+int launches_systems(struct launches *p, const char *list, struct err *e)
+{
+    char *names = mem_text(list), *rest = NULL;
+    int bad = 0;
+    p->n_systems = 0;
+    for (char *s = strtok_r(names, ",", &rest); s && !bad; s = strtok_r(NULL, ",", &rest)) {
+        const struct decoder *d = decoder_of(s);
+        size_t i = 0;
+        while (i < p->n_systems && p->decoder[i] != d)
+            i++;
+        bad = !d || i < p->n_systems;
+        if (!bad)
+            p->decoder[p->n_systems++] = d;
+    }
+    bad |= !p->n_systems;
+    free(names);
+    return !bad ? 0
+                : err_set(e, EXIT_BAD_USAGE, "--systems: expected llada, llama and ltm, each at "
+                          "most once, got '%.100s'", list);
+}
+
 int launches_points(struct launches *p, const struct launches_given *g, const struct methods *m,
                     struct err *e)
 {
@@ -167,8 +188,8 @@ int launches_points(struct launches *p, const struct launches_given *g, const st
 
 void launches_free(struct launches *p)
 {
-    free(p->point[0]);
-    free(p->point[1]);
+    for (size_t s = 0; s < p->n_systems; s++)
+        free(p->point[s]);
     *p = (struct launches){0};
 }
 
@@ -307,20 +328,20 @@ static json_t *one_launch(const struct launches *p, json_int_t number, size_t sy
 
 json_t *launches_schedule(const struct launches *p, const json_t *previous, struct err *e)
 {
-    assert(p->n_systems == 1 || p->n_systems == 2);
+    assert(p->n_systems >= 1 && p->n_systems <= LAUNCHES_SYSTEMS);
     json_int_t number;
-    json_t *points[2] = {NULL, NULL}, *out = json_array();
+    json_t *points[LAUNCHES_SYSTEMS] = {NULL}, *out = json_array();
     if (check_previous(previous, &number, e)) {
         json_decref(out);
         return NULL;
     }
     for (size_t s = 0; s < p->n_systems; s++)
         points[s] = points_to_run(p, previous, s);
-    /* A B, then B A, ...; an extension goes on with the other order than the last pair had. */
+    /* A B, then B A, ...; an extension goes on with the other order than the last turn had. */
     int64_t first = (int64_t)(json_array_size(previous) / p->n_systems);
-    for (int64_t pair = first; pair < first + p->launches; pair++)
+    for (int64_t turn = first; turn < first + p->launches; turn++)
         for (size_t i = 0; i < p->n_systems; i++) {
-            size_t s = pair % 2 ? p->n_systems - 1 - i : i;
+            size_t s = turn % 2 ? p->n_systems - 1 - i : i;
             if (points[s])
                 must(json_array_append_new(out, one_launch(p, ++number, s, points[s])));
         }

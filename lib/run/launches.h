@@ -1,8 +1,9 @@
 /* launches.h - the schedule of a timing run as data: which process measures which points, in which
  * order.
  *
- * A launch is one fresh process of one system. Launches go A B B A A B B A ..., so that a machine
- * that warms up or is disturbed for a while touches both systems alike; inside a launch every round
+ * A launch is one fresh process of one system. Launches go A B B A A B B A ... (of three systems
+ * A B C C B A ...), so that a machine that warms up or is disturbed for a while touches all systems
+ * alike; inside a launch every round
  * holds each point once, in a fresh random order (randomised complete blocks).
  *
  *     struct launches_given g = {0};
@@ -24,7 +25,7 @@
 #include "lib/decode/decoder.h"
 #include "lib/run/methods.h"
 
-enum { LAUNCHES_SYSTEMS = 4 }; /* room for decoders[] */
+enum { LAUNCHES_SYSTEMS = 4 }; /* room for decoders[]; systems of a schedule */
 
 /* What the command line gives the rows of each decoder, by the places in decoders[]. */
 struct launches_given {
@@ -39,13 +40,16 @@ size_t launches_options(struct launches_given *g, struct opt **options,
                         struct settings_texts *texts);
 
 struct launches {
-    const struct decoder *decoder[2]; /* the order of the first pair */
+    const struct decoder *decoder[LAUNCHES_SYSTEMS]; /* in the order of the first turn */
     size_t n_systems;
-    struct settings *point[2];        /* owned: launches_free */
-    size_t points[2];
+    struct settings *point[LAUNCHES_SYSTEMS];        /* owned: launches_free */
+    size_t points[LAUNCHES_SYSTEMS];
     int64_t launches, rounds;         /* launches: of each system */
     uint64_t seed;
 };
+/* decoder[] = those of a list of systems ("llada,llama,ltm"). -1 (EXIT_BAD_USAGE): a name that is
+ * none or is there twice. */
+int launches_systems(struct launches *p, const char *list, struct err *e);
 /* point[i] = all combinations of what the table of decoder[i] was given, and each of its methods
  * (m may be NULL) with what is given beside its own settings. Where the length of one
  * system (SETTING_LENGTH) was not given, it is that of another. -1 (EXIT_BAD_USAGE): a list is

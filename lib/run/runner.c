@@ -122,7 +122,7 @@ static int generate(struct session *s, const struct generation_place *at,
         const struct decode_env env = {!!strcmp(at->phase, "cold"), job->plan->seed, job->stop,
                                        job->replay, at->draft,
                                        watch_begin(&s->watch, &s->network, at, p, out, n),
-                                       job->prior};
+                                       job->prior, job->given, job->args->keep_latents};
         job->decoder->run(&s->network, at->point, &env, in, n, out, trace);
         bad = watch_end(&s->watch, e);
         fit_add_idle(&trace->estimate, job, at->point,

@@ -13,6 +13,7 @@
 #include "lib/base/nodes.h"
 #include "lib/base/resident.h"
 #include "lib/decode/prior.h"
+#include "lib/network/latent.h"
 #include "lib/record/resume.h"
 
 void session_worse(struct session *s, int code)
@@ -135,6 +136,8 @@ static json_t *meta_extra(const struct session *s, struct err *e)
     json_object_set_new(m, "prompts_sha256", json_string(s->prompts.sha256));
     if (s->job->replay)
         json_object_set_new(m, "commit_trace", json_string(s->job->replay->sha256));
+    if (s->job->given)
+        json_object_set_new(m, "latent_file", json_string(s->job->given->sha256));
     rec_set_int(m, "prompts", (int64_t)s->prompts.n);
     json_object_set_new(m, "chat", json_string(s->chat));
     json_object_set_new(b, "name", json_string(s->backend->ops->name));
@@ -199,6 +202,22 @@ static int open_prior(struct session *s, struct err *e)
         if (!s->own.prior)
             return -1;
     }
+    return 0;
+}
+
+/* The latents that points read: every prompt has some. */
+static int open_latents(struct session *s, struct err *e)
+{
+    const char *path = s->job->args->z_file;
+    if (!path)
+        return 0;
+    if (latent_file_read(&s->latents, path, latent_values(&s->checkpoint.config), e))
+        return -1;
+    for (size_t i = 0; i < s->prompts.n; i++)
+        if (!latent_file_find(&s->latents, s->prompts.v[i].input.key))
+            return err_set(e, EXIT_BAD_DATA, "%s: no latents of prompt '%.200s'", path,
+                           s->prompts.v[i].id);
+    s->own.given = &s->latents;
     return 0;
 }
 
@@ -313,7 +332,7 @@ int session_open(struct session *s, struct err *e)
         engine_open(&s->job->args->engine, &s->backend, e) || session_plan(s, e))
         return -1;
     const struct job *job = s->job;
-    if (check_device(s, e))
+    if (check_device(s, e) || open_latents(s, e))
         return -1;
     engine_level(&job->args->engine, s->backend, &s->checkpoint, &s->log);
     if (job->args->explain)
@@ -355,6 +374,7 @@ int session_close(struct session *s, int bad, struct err *e)
     }
     selfcheck_free(&s->selfcheck);
     dit_free(s->own.prior);
+    latent_file_free(&s->latents);
     if (s->loaded)
         network_free(&s->network);
     drafter_close(&s->drafter);

@@ -8,6 +8,7 @@
 
 #include "lib/base/log.h"
 #include "lib/base/progress.h"
+#include "lib/decode/latent_file.h"
 #include "lib/record/rec.h"
 #include "lib/run/drafter.h"
 #include "lib/run/gpu_monitor.h"
@@ -39,6 +40,7 @@ struct session {
     size_t load_allocated;       /* of the back end while loading, at most */
     size_t live;                 /* bytes that the last batch left in use; 0: none ran */
     int parted;                  /* 1: it was said that a batch runs in parts */
+    struct latent_file latents;  /* of --z-file */
     struct slowdown *slowdown;   /* [points]; NULL: no layer is outside */
     struct drafter drafter;
     struct rec_writer out;

@@ -26,3 +26,9 @@ ABLATION_BATCH  := 8
 ABLATION_STEPS  := 16
 ABLATION_LENGTH := 32
 ABLATION_BLOCK  := 16
+# the embedded latent thought model beside the embedded two
+LTM           ?= $(if $(filter-out data/models/%,$(LLADA) $(LLAMA)),,data/models/ltm-demo)
+LTM_STEPS     := 0,2,8
+SCALE_LTM_STEPS := 2
+# its bound is tighter where a fit begins than after a few steps of one
+LIKELIHOOD_FIT := 0

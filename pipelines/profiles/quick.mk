@@ -21,3 +21,8 @@ QUANT_CHOICE  := --per-task 6
 QUANT_STEPS   := 4
 QUANT_SAMPLES := 4
 ABLATION_BATCH := 6
+# the embedded latent thought model beside the embedded two
+LTM           ?= $(if $(filter-out data/models/%,$(LLADA) $(LLAMA)),,data/models/ltm-demo)
+LTM_STEPS     := 0,4
+SCALE_LTM_STEPS := 4
+LIKELIHOOD_FIT := 4

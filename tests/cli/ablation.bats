@@ -47,7 +47,8 @@ run_of() {
     } > "$T/in"
     "$BIN/compare" -q --no-meta --by option --base base --cost e2e_ns "$T/in" > "$T/comparison"
     conforms "$T/comparison"
-    jq -cn -f pipelines/ablation.jq --slurpfile options "$T/options" "$T/in" "$T/comparison" \
+    jq -cn -f pipelines/ablation.jq --arg systems "llada llama" --slurpfile options "$T/options" \
+        "$T/in" "$T/comparison" \
         > "$T/outcomes"
     conforms "$T/outcomes"
 }
@@ -120,7 +121,7 @@ four() {
     jq -nr -f pipelines/options.jq data/ablation.ndjson > "$T/mk"
     echo '{"id":"p","prompt_ids":[11,42,300,7,99]}' > "$T/prompt"
     # bad usage (64) is only what says that it needs something
-    jq -r '.option as $o | (if .needs then 64 else 69 end) as $may
+    jq -r 'select(.from == null) | .option as $o | (if .needs then 64 else 69 end) as $may
         | (.systems // ["llada", "llama"])[] as $s | "\($s) \($may) \($o) \(.flags)"' \
         data/ablation.ndjson > "$T/flags"
     while read -r system may name flags; do
@@ -237,4 +238,38 @@ fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
     grep -q 'What each option saves and costs' page.md
     grep -q '| lean .*| 0 of 40, exact .*-50.* %.*2-18 held; 2-19 not held' page.md
     grep -q '| 2-18 | half | llada | lean | memory.* at most -50.* | held |' page.md
+}
+
+@test "time mixing and long answers: ratios with intervals over turns" {
+    # three turns of a bench, at two lengths; two rounds of an answer of 256 tokens, 1 ms a token
+    # with a cache and i / 16 ms the i-th without
+    jq -cn '{kind: "meta"}, ((10, 11, 12) as $x | (128, 512) as $rows | (1, 8) as $seqs
+            | {kernel: "wkv7", form: "chunked", sequences: $seqs, rows: ($rows * $seqs),
+               sequential_ratio: (if $rows == 512 and $seqs == 1 then $x else 99 end)}),
+        ((1, 2) as $round | ("on", "off") as $cache
+            | {kind: "generation", phase: "timed", id: "p", round: $round, cache: $cache,
+               step_ns: [range(1; 257) | if $cache == "on" then . * 1e6
+                                         else . * (. + 1) / 2 * 1e6 / 16 end]}),
+        {kind: "generation", phase: "warmup", id: "p", round: 0, cache: "on", step_ns: [9]}' |
+        jq -sc -f pipelines/latent.jq > "$T/effects"
+    conforms "$T/effects"
+    jq -se 'map({(.metric): .}) | add | .wkv7_chunked_ratio.value == 11 and
+        .wkv7_chunked_ratio.n == 3 and (.wkv7_chunked_ratio.lo * 100 | round) == 852 and
+        .cache_32_ratio.value == 33 / 32 and .cache_256_ratio.hi == 257 / 32 and
+        .late_early_ratio.value == 1 and (has("wkv6_chunked_ratio") | not)' "$T/effects"
+    claim() { option "$1" '[]' "$2" '{"systems": ["ltm"], "from": "bench", "flags": ""}'; }
+    { option base '["llada"]' '[]' '{"flags": ""}'
+      claim wkv '[{"row":"3-02","text":"t","metric":"wkv7_chunked_ratio","least":8.5},
+                  {"row":"3-04","text":"t","metric":"wkv7_chunked_ratio","least":14},
+                  {"row":"3-05","text":"t","metric":"wkv6_chunked_ratio","least":3}]'
+      claim long-answers '[{"row":"3-14","text":"t","metric":"cache_32_ratio","least":10}]'
+    } > "$T/options"
+    conforms "$T/options"
+    jq -cn -f pipelines/ablation.jq --arg systems ltm --slurpfile options "$T/options" \
+        "$T/effects" > "$T/outcomes"
+    conforms "$T/outcomes"
+    jq -se 'map({(.option): [.claims[].outcome]}) | add ==
+        {wkv: ["held", "not held", "not applicable"], "long-answers": ["not held"]}' "$T/outcomes"
+    # they are no options that make runs
+    [ "$(jq -nr -f pipelines/options.jq "$T/options" | grep -c NAMES)" -eq 1 ]
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The embedded trio is worth measuring: both contestants answer sums that they never saw, and the
+# The embedded models are worth measuring: both contestants answer sums that they never saw, and the
 # LLaDA-type answers better and writes better with more steps, by a judge that is neither of them.
 
 setup_file() {
@@ -79,8 +79,28 @@ rows() { jq -s 'map(.rows) | add' "data/models/$1/training.ndjson"; }
     done
 }
 
-@test "the models stay under 30 MB together" {
+@test "the latent thought model answers most held-out sums, and its bound is near the LLaMA-type" {
+    jq -c 'select(.answer)' "$D/prompts" | sed -n 1,30p > "$D/sums"
+    "$BIN/gen-ltm" -q -m data/models/ltm-demo --max-new 64 --vi-steps 0,2 --batch 15 "$D/sums" |
+        "$BIN/score-exact" -q > "$D/latent"
+    jq -se 'map(select(.summary and .metric == "accuracy").value) | length == 2 and min > 0.8' \
+        "$D/latent"
+    jq -c 'select(.reference) | {id, text: (.text + .reference)}' "$D/prompts" | sed -n 1,20p \
+        > "$D/texts"
+    { "$BIN/score-ppl" -q --mode nll -m data/models/llama-demo "$D/texts"
+      "$BIN/score-ppl" -q --mode elbo -m data/models/ltm-demo --vi-steps 0 --samples 8 "$D/texts"
+    } | jq -se 'map(select(.summary and (.metric | endswith("bits_per_byte"))).value) |
+        length == 2 and .[1] > 0.95 * .[0] and .[1] < 1.2 * .[0]'
+    # a row of its training passed through it five times
+    jq -se 'map(select(.kind == "train").tokens) | max == 420 * 1024' \
+        data/models/ltm-demo/loss.ndjson
+    jq -se 'map(select(.arch == "ltm").rows) == [420 * 1024 * 5]' \
+        data/models/ltm-demo/training.ndjson
+}
+
+@test "the models stay under 40 MB together, the latent one under 9" {
     bytes=$(cat data/models/*/* | wc -c)
     echo "$bytes bytes"
-    [ "$bytes" -lt 30000000 ]
+    [ "$bytes" -lt 40000000 ]
+    [ "$(cat data/models/ltm-demo/* | wc -c)" -lt 9000000 ]
 }

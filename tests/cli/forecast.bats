@@ -141,6 +141,12 @@ measured() {
         all(.[]; .ratio > 0.8 and .ratio < 1.2)' "$T/out"
 }
 
+@test "what fitting latents costs is not modelled, and that is said" {
+    run --separate-stderr "$BIN/forecast" -m synth:tiny-ltm
+    [ "$status" -eq 64 ]
+    [[ $stderr == *"there is no model of what fitting latents costs"* ]]
+}
+
 @test "broken tables and lists are refused by name" {
     refuses 64 "--hardware: expected names" forecast --hardware no-such
     refuses 64 "--steps: expected up to" forecast --steps 4,x

@@ -122,6 +122,9 @@ ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
 @test "quantized, planned, watched, checked" {
     "${GEN[@]}" --quant int8 --vi-steps 2 "$T/prompts" > "$T/int8"
     jq -se 'all(.quant == "int8" and .status == "ok")' "$T/int8"
+    "$BIN/pack-model" -q --quant int8 -m "$D/m" --out "$T/packed" > "$T/log"
+    "$BIN/gen-ltm" -m "$T/packed" "${GEN[@]:3}" --vi-steps 2 "$T/prompts" > "$T/packed.out"
+    cmp <(ids "$T/int8") <(ids "$T/packed.out")
     "${GEN[@]}" --vi-steps 2 --batch 3 --explain "$T/prompts" > "$T/plan"
     "${GEN[@]}" --vi-steps 2 --batch 3 "$T/prompts" > "$T/ran"
     [ "$(jq .planned_bytes "$T/plan")" -eq "$(jq -s '.[0].memory.planned_bytes' "$T/ran")" ]
@@ -237,6 +240,46 @@ mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --r
     try '.mixer = "swa" | del(.low_rank_dim)' 'sliding_window'
     try '.mixer = "rwkv6"' 'time_mix'
     try '.low_rank_dim = 1e9' 'low_rank_dim'
+}
+
+@test "latents that were kept write the same text; other files are refused" {
+    "${GEN[@]}" --vi-steps 4 --keep-latents "$T/prompts" > "$T/kept"
+    sound "$T/kept"
+    jq -se 'all(.latents | length == 2 * 3 * 32)' "$T/kept"
+    z() { "${GEN[@]}" --z file --z-file "$1" "${@:2}" "$T/prompts"; }
+    z "$T/kept" --keep-latents > "$T/given"
+    sound "$T/given"
+    cmp <(ids "$T/kept") <(ids "$T/given")
+    cmp <(jq -c .latents "$T/kept") <(jq -c .latents "$T/given")
+    z "$T/kept" --batch 3 > "$T/three"
+    cmp <(ids "$T/given") <(ids "$T/three")
+    # other latents: another text, another point
+    jq -c '.latents |= map(3 - 9 * .)' "$T/kept" > "$T/other"
+    z "$T/other" > "$T/out"
+    run -1 cmp -s <(ids "$T/given") <(ids "$T/out")
+    jq -se '.[0].latent_file != .[3].latent_file and .[0].point != .[3].point and
+        .[0].point == .[1].point and .[0].z == "file" and .[0].vi_steps == null' \
+        "$T/given" "$T/out"
+    bad() { # JQ-EXPRESSION WORDS: of the kept records, and what is said
+        jq -c "$1" "$T/kept" > "$T/bad"
+        run -65 --separate-stderr z "$T/bad"
+        [[ $stderr == *"$2"* ]] || { echo "$stderr"; false; }
+    }
+    bad '.latents |= .[1:]' "latents: expected 192 values, as the model's layers read, got 191"
+    bad '.latents += [0]' "got 193"
+    bad '.latents[7] = "x"' 'latents[7]: expected a number from -1e+06 to 1e+06, got "x"'
+    bad '.latents[7] = 1e300' "got 1e300"
+    bad '.latents[0] = null' "got null"
+    bad 'del(.id)' "id: expected"
+    bad 'select(.id != "p2")' "no latents of prompt 'p2'"
+    bad '., (.latents[0] += 1)' "id 'p1' has other latents in an earlier record"
+    bad 'del(.latents)' "no latents: expected records of gen-ltm --keep-latents"
+    head -c 2000 "$T/kept" > "$T/bad"
+    run -65 z "$T/bad"
+    run -66 z "$T/nothing"
+    run -64 --separate-stderr "${GEN[@]}" --z file "$T/prompts"
+    [[ $stderr == *"--z file and --z-file FILE: expected both or neither"* ]]
+    run -64 "${GEN[@]}" --z-file "$T/kept" "$T/prompts"
 }
 
 @test "score-ppl: an ELBO and a tighter IWAE, more steps and tighter still" {

@@ -90,6 +90,22 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     [ "$(sort -u "$T/x")" = '"llama"' ]
 }
 
+@test "latent points compete for the front, and are neither sweep nor rival" {
+    sweep 300 60 8 16 32 64 128 > "$T/two"
+    pareto "$T/two" | jq -c 'select(.kind != "front")' > "$T/without"
+    # cheaper and better than all: the first of both as a rival, and a sweep of its own
+    jq -c 'select(.model == "llama") | . + {model: "ltm", arch: "ltm", paradigm: "latent",
+        axis: "vi_steps", series: "z"} | (4, 16) as $n | .vi_steps = $n | .point = "z\($n)" |
+        .config = "ltm \($n)" | .value *= 0.1 | .launch_values[]?.value *= 0.1' "$T/two" > "$T/z"
+    pareto "$T/two" "$T/z" > "$T/with"
+    diff <(jq -c 'select(.kind != "front")' "$T/with") "$T/without"
+    [ "$(jq -s 'map(select(.kind == "crossover")) | length > 2' "$T/without")" = true ]
+    [ "$(jq -s 'map(select(.kind == "front" and .model == "ltm")) | length > 1 and
+        all(.p_front > 0)' "$T/with")" = true ]
+    [ "$(jq -s 'map(select(.kind == "attainment" or .kind == "hypervolume")) | length' \
+        "$T/without")" -gt 1 ]
+}
+
 @test "order and files leave no trace; the seed does" {
     sweep 300 30 8 32 128 > "$T/in"
     grep metric "$T/in" | sort -r > "$T/m"

@@ -311,6 +311,22 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
     [ "$(jq -r 'select(.kind == "launch").seed' got | sort -u | wc -l)" -eq 8 ]
 }
 
+@test "three systems go A B C C B A, each along its own axis" {
+    "$BIN/prep-prompts" --schedule --systems llada,llama,ltm --launches 4 --steps 2,4 \
+        --vi-steps 0,8 --no-meta > "$T/s"
+    root=$BATS_TEST_DIRNAME/../..
+    jq -n --slurpfile schema "$root/data/record.schema.json" -f "$root/tests/schema.jq" "$T/s"
+    [ "$(jq -r .system "$T/s" | paste -sd ' ')" = "llada llama ltm ltm llama llada llada llama ltm \
+ltm llama llada" ]
+    jq -se 'map(select(.system == "ltm")) | length == 4 and all(.points | length == 2 and
+        (map(.vi_steps) | sort == [0, 8]) and all(.max_new == 64 and .steps == null))' "$T/s"
+    jq -se 'map(select(.system != "ltm") | .points[]) | all(.vi_steps == null)' "$T/s"
+    for wrong in llada,llada llama,gpt "" ,; do
+        run -64 --separate-stderr "$BIN/prep-prompts" --schedule --systems "$wrong"
+        [[ $stderr == *"--systems: expected llada, llama and ltm, each at most once"* ]]
+    done
+}
+
 @test "a schedule is extended by new points and a bridge" {
     prep --schedule --steps 2,8,32 --launches 3 --no-meta > old
     prep --schedule --steps 2,4,8,32 --launches 3 --no-meta --previous old > new

@@ -104,3 +104,18 @@ llada='select(.what == "point" and .arch == "llada") |='
     [ "$status" -ne 0 ]
     compared | jq -se 'all(.pass == null) and map(select(.value == "not in this run")) != []'
 }
+
+@test "a point that the stored run has not is said and not compared; it is nobody's rival" {
+    jq -c 'select(.arch == "llama") | .arch = "ltm" | .model = "z" | .config = "z c" |
+        .metrics.e2e_ns.launches |= map(. * 50)' "$S" > "$N.more"
+    { head -n 1 "$S"; cat "$N.more"; tail -n +2 "$S"; } > "$N"
+    agrees
+    compared | jq -se 'map(select(.config == "z c")) | length == 1 and .[0].pass == null and
+        (.[0].text | test("not compared  z c / point: not in the stored run then, measured now"))'
+    compared | jq -se 'map(select(.metric == "time as a multiple of the LLaMA-type").pass) ==
+        [true]'
+    # such points alone are a run with nothing in common
+    { head -n 1 "$S"; cat "$N.more"; } > "$N"
+    run agrees
+    [ "$status" -ne 0 ]
+}

@@ -106,6 +106,41 @@ answer='At batch 1, by judge perplexity, llada-demo is as good as LLaMA'
     says 'these records hold fixed alone'
 }
 
+@test "where the third way stands is one sentence, with its intervals" {
+    # of VI_STEPS MS RATIO POINTS: a latent point, and what it is held against LLaMA
+    of() {
+        jq -cn --argjson n "$1" --argjson ms "$2" --argjson times "$3" --argjson points "$4" '
+            {schema: "crossover/1", run: "r", config: "ltm-demo vi_steps=\($n)", model: "ltm-demo",
+             arch: "ltm", paradigm: "latent", point: "z\($n)", axis: "vi_steps", series: "z",
+             vi_steps: $n, batch: 1, max_new: 64, contract: "answer"} as $r
+            | $r + {kind: "metric", metric: "e2e_ns", unit: "ns", direction: "lower", n: 5,
+                    value: ($ms * 1e6), lo: null, hi: null},
+              ($r | {schema, run, config, model, arch, point}) + {kind: "comparison",
+                    by: "paradigm", setting: "latent", base_config: "llama c", base_value: 1,
+                    config_value: 1} + (
+                  {metric: "e2e_ns", effect: "ratio", value: $times, lo: ($times - 0.1),
+                   hi: ($times + 0.1), verdict: "SLOWER", p_holm: 0.01, launches: 5},
+                  {metric: "accuracy", effect: "difference", value: ($points / 100),
+                   lo: ($points / 100 - 0.05), hi: ($points / 100 + 0.05)})'
+    }
+    { of 0 20 1.5 -9; of 4 30 2.5 -4; of 16 90 7.5 -4; } > third
+    report "${ALL[@]}" third
+    box | grep -qF 'At batch 1, contract answer, the third way, latent thoughts fitted to the' \
+        && box | tr -s ' ' | grep -qF "(ltm-demo), at its best setting measured (vi_steps 4) takes\
+ 2.50 [2.40, 2.60] times as long as LLaMA, accuracy -4 [-9, +1] points against LLaMA&#39;s."
+    # a table of its own, and no row among those of LLaDA
+    says 'Latent thoughts against LLaMA'
+    sed -n '/Latent thoughts against LLaMA/,/^#/p' report.md > table
+    [ "$(grep -c '^| ltm-demo vi.*steps=' table)" -eq 3 ]
+    # the answer itself is as it was
+    report "${ALL[@]}"
+    box | grep -o "$answer.*Equal" > before
+    lacks 'the third way' report.md
+    report "${ALL[@]}" third
+    box | grep -o "$answer.*Equal" > after
+    cmp before after
+}
+
 @test "the batch and the length where the advantage changes hands are one sentence" {
     x() { jq -cn "{schema: \"crossover/1\", kind: \"crossover\", run: \"r\",
         llada: \"l\", llama: \"a\", contract: \"fixed\", direction: \"cheaper_up_to\", exists: true,
