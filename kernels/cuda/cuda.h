@@ -65,11 +65,11 @@ void cuda_rmsnorm(struct backend *b, act *y, const act *x, const int32_t *row, c
 /* What is left of qkv when its products were made by others: q and k are rotated, k and v put into
  * the cache. The products lie in rows of `act`, ld values apart. q NULL: in a->q. k and v NULL: in
  * the cache (a->slot NULL and a->to.dtype the activations' own). */
-struct made {
+struct qkv_made {
     const act *q, *k, *v;
     size_t ld;
 };
-void cuda_rotate_store(struct backend *b, const struct qkv *a, const struct made *m, size_t T);
+void cuda_rotate_store(struct backend *b, const struct qkv *a, const struct qkv_made *m, size_t T);
 void cuda_swiglu(struct backend *b, act *y, const act *gate, const act *up, size_t n);
 /* y[T, F] = silu(gate) * up, both [T, F] with row stride ld. */
 void cuda_swiglu_rows(struct backend *b, act *y, const act *gate, const act *up, size_t ld,

@@ -45,7 +45,7 @@ static int stored(const struct job *j)
 }
 
 /* What is left of qkv behind its three products: see cuda_rotate_store. */
-static void rotate_store(struct backend *b, const struct job *j, const struct made *m)
+static void rotate_store(struct backend *b, const struct job *j, const struct qkv_made *m)
 {
     struct qkv a = {};
     a.table = j->table;
@@ -63,8 +63,8 @@ static void rotate_store(struct backend *b, const struct job *j, const struct ma
 /* What becomes of products that lie aside. */
 static void settle_aside(struct backend *b, const struct job *j, void *const out[MATRICES])
 {
-    const struct made there = {nullptr, nullptr, nullptr, j->w[1].rows};
-    const struct made aside = {nullptr, out[1], out[2], j->w[1].rows};
+    const struct qkv_made there = {nullptr, nullptr, nullptr, j->w[1].rows};
+    const struct qkv_made aside = {nullptr, out[1], out[2], j->w[1].rows};
     if (j->kind == JOB_GATED)
         cuda_swiglu_rows(b, j->y[0], out[0], out[1], j->w[0].rows, j->T, j->w[0].rows);
     if (j->kind == JOB_QKV)
@@ -119,7 +119,7 @@ static int large_batch(struct backend *b, const struct job *j, const void *x, vo
         cuda_swiglu_rows(b, j->y[0], part[0], part[1], j->columns, j->T, N);
         return 1;
     }
-    const struct made m = {part[0], part[1], part[2], j->columns};
+    const struct qkv_made m = {part[0], part[1], part[2], j->columns};
     rotate_store(b, j, &m);
     return 1;
 }

@@ -23,7 +23,8 @@
 enum { SHARED_UNASKED = 48 << 10 }; /* bytes that any kernel may have; more it must opt into */
 /* Percent of an SM's memory that kernels want as shared memory, all the same (allow_shared): 132 of
  * 228 KB on Hopper. Loads on their way hold lines of what remains, the first cache, and with all of
- * it as shared memory those are too few (H100, 8B, decoding: 59 % of the memory's rate, not 84 %). */
+ * it as shared memory those are too few (H100, 8B, decoding: 59 % of the memory's rate in place of
+ * 84 %). */
 enum { SHARED_PART = 58, SHARED_ALL = 100 };
 
 /* type *name = the dynamic shared memory of the block, 128-byte aligned. Once in a kernel. */

@@ -196,7 +196,7 @@ static __global__ void __launch_bounds__(ROW_THREADS) rotate_rows(struct rotatio
 }
 
 template <class A, class C>
-static void rotate_as(struct backend *b, const struct qkv *a, const struct made *m, size_t T)
+static void rotate_as(struct backend *b, const struct qkv *a, const struct qkv_made *m, size_t T)
 {
     size_t width = a->heads * a->head_dim;
     struct rotation<A, C> r = {a->table,
@@ -228,7 +228,7 @@ static void rotate_as(struct backend *b, const struct qkv *a, const struct made 
                dim3(ROW_THREADS), 0, r);
 }
 
-void cuda_rotate_store(struct backend *b, const struct qkv *a, const struct made *m, size_t T)
+void cuda_rotate_store(struct backend *b, const struct qkv *a, const struct qkv_made *m, size_t T)
 {
     if (b->act == DTYPE_F32 && a->to.dtype == DTYPE_F32)
         rotate_as<float, float>(b, a, m, T);

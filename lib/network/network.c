@@ -495,8 +495,6 @@ void network_values(const struct network *n, enum role r, size_t layer, float *o
         memcpy(out, vector_of(n, r, layer), rows * sizeof *out);
         return;
     }
-    for (size_t i = 0; i < rows; i++) {
-        const int32_t row = (int32_t)i;
-        b->ops->embed(b, out + i * cols, m, &row, 1);
-    }
+    for (int32_t row = 0; row < (int32_t)rows; row++)
+        b->ops->embed(b, out + (size_t)row * cols, m, &row, 1);
 }

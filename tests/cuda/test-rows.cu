@@ -188,7 +188,7 @@ static void rotate(struct fixture *f, struct rotated r)
         a.to.v = sent_as(f, r.act, v, T * KE, 0, &cvb);
     }
     f->cuda->act = r.act;
-    const struct made there = {NULL, NULL, NULL, KE}, aside = {NULL, key, value, KE};
+    const struct qkv_made there = {NULL, NULL, NULL, KE}, aside = {NULL, key, value, KE};
     cuda_rotate_store(f->cuda, &a, r.there ? &there : &aside, T);
     for (size_t t = 0; t < T; t++) {
         rotate_model(q + t * HE, table + t * E, r.s.H, E);
