@@ -36,12 +36,13 @@ $(BUILD)/gpu/%: $(BUILD)/obj/gpu/%.o $(CUDA_OBJ) \
 	$(call say,nvcc $@)$(NVCC) -cudart static $(CUDA_RPATH) $^ -o $@ $(GPU_LDLIBS)
 
 # sanitize, or sanitize-TOOL: a part for each program, sanitize-TOOL-PROGRAM; where there is nothing
-# to run one part says so. Programs whose kernels fail on purpose are not for these tools.
+# to run one part says so. Programs whose kernels fail on purpose, or that have none, are not for
+# these tools.
 GPU_SANITIZER  := $(or $(shell command -v compute-sanitizer),$(wildcard \
     $(CUDA_HOME)/bin/compute-sanitizer $(CUDA_HOME)/compute-sanitizer/compute-sanitizer))
 GPU_SANITIZE   := $(if $(QUICK),memcheck synccheck,memcheck racecheck initcheck synccheck)
-GPU_SANITIZED  := $(if $(GPU_SANITIZER),$(filter-out test-lost test-watch, \
-    $(notdir $(GPU_TEST_PROG))))
+GPU_SANITIZED  := $(if $(GPU_SANITIZER),$(filter-out test-lost test-watch \
+    test-choices, $(notdir $(GPU_TEST_PROG))))
 gpu_sanitize    = $(foreach t,$(1),$(GPU_SANITIZED:%=sanitize-$(t)-%))
 gpu_tools       = $(if $(filter sanitize,$(1)),$(GPU_SANITIZE),$(patsubst \
     sanitize-%,%,$(filter sanitize-%,$(1))))

@@ -26,8 +26,8 @@ struct top {
 /* What is left of a piece. */
 struct state {
     /* Of what is not quiet: the greatest, how many equal it, the sums e^(l-max) of those below, and
-     * e^(l-max) (l-max). Apart, for beside 1 a sum of fp32 keeps nothing below 1e-7, and which of two
-     * nearly certain answers comes first lies there. */
+     * e^(l-max) (l-max). Apart, for beside 1 a sum of fp32 keeps nothing below 1e-7, and which of
+     * two nearly certain answers comes first lies there. */
     float max, equal, below, weighted;
     struct top top;
     struct racer winner; /* at a temperature */

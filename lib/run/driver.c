@@ -216,10 +216,11 @@ static int check_draft(const struct driver *d, const struct job_args *a, const s
         wanted |= settings_count(&plan->point[i], setting) > 0;
     if (!setting || wanted == (a->draft || a->early_quant))
         return 0;
-    const char *option = d->decoder->early ? "--early-quant" : "--draft";
-    return wanted ? err_set(e, EXIT_BAD_USAGE, "%s above 0: expected %s beside it", setting, option)
-                  : err_set(e, EXIT_BAD_USAGE, "%s: expected a point with %s above 0", option,
-                            setting);
+    const int early = d->decoder->early;
+    return wanted ? err_set(e, EXIT_BAD_USAGE, "%s above 0: expected %s beside it", setting,
+                            early ? "--early-quant FORMAT" : "--draft MODEL")
+                  : err_set(e, EXIT_BAD_USAGE, "%s: expected a point with %s above 0",
+                            early ? "--early-quant" : "--draft", setting);
 }
 
 /* The points that read latents have --z-file: -1 (EXIT_BAD_USAGE). */

@@ -290,7 +290,7 @@ plan() {
     jq -n --slurpfile p "$T/plain" --slurpfile q "$T/nf4" --slurpfile b "$T/out" '$b[0] |
         .weights_bytes == ($p[0].memory.weights_bytes + $q[0].memory.weights_bytes) and
         .exact == false' | grep -qx true
-    refused 64 "early_steps above 0: expected --early-quant beside it" run_ --early-steps 1
+    refused 64 "early_steps above 0: expected --early-quant FORMAT beside it" run_ --early-steps 1
     refused 64 "--early-quant: expected a point with early_steps above 0" run_ --early-quant int8
     refused 64 "early-steps 1: expected admit static and draft-steps 0" \
         run_ --early-quant int8 --early-steps 1 --admit continuous
