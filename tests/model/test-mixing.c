@@ -10,7 +10,7 @@
 #include "tests/model/planted.h"
 
 enum { L = 2, D = 64, H = 4, E = 16, R = 32, V = 512, LEN = 45, ROOM = 1 << 15 };
-static const char folder[] = "/tmp/crossover-test-mixing";
+static char folder[] = "/tmp/crossover-test-mixing-XXXXXX";
 
 /* Larger weights than networks begin with, so that every part counts. */
 static void plant(const struct config *c, enum role r, size_t layer, float *v)
@@ -361,6 +361,10 @@ static void mixer(const char *shape)
 
 int main(void)
 {
+    if (!mkdtemp(folder)) {
+        printf("Bail out! no folder in /tmp\n");
+        return 1;
+    }
     mixer("tiny-ltm-rwkv6");
     mixer("tiny-ltm-rwkv7");
     planted_forget(folder);
