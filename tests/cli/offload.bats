@@ -263,16 +263,18 @@ in_group() {
     return "$status"
 }
 
-@test "a control group with less memory than the weights take holds the whole process" {
+# The group's limit is beyond --mem-cap, so that its peak is a measurement and no limit. The resident
+# set is not asked: it counts pages of shared files too, which the group is not charged for.
+@test "in a control group with less memory than the weights take, a run stays within --mem-cap" {
     cap=190000000
     for shape in small-llada:gen-llada small-llama:gen-llama; do
         how=(--max-new 3)
         [ "$shape" != small-llada:gen-llada ] || how=(--gen-length 8 --block-length 8 --steps 2)
-        in_group "$cap" "$BIN/${shape#*:}" -m "synth:${shape%:*}" --device cpu --mem-cap "$cap" \
-            --device-map auto "${how[@]}" --limit 1 --no-meta "$T/prompts" ||
+        in_group $((cap + cap / 8)) "$BIN/${shape#*:}" -m "synth:${shape%:*}" --device cpu \
+            --mem-cap "$cap" --device-map auto "${how[@]}" --limit 1 --no-meta "$T/prompts" ||
             { cat "$T/said"; return 1; }
         [ "$PEAK" -le "$cap" ]
         jq -se --argjson cap "$cap" 'all(.status == "ok" and .offload_layers >= 3 and
-            .memory.reserved_peak_bytes <= $cap and .memory.process_peak_bytes <= $cap)' "$T/out"
+            .memory.reserved_peak_bytes <= $cap)' "$T/out"
     done
 }
