@@ -13,7 +13,6 @@ CAPS_FLAGS ?= --device cpu --dtype bf16
 
 caps_gen_LLADA = $(BIN)/gen-llada -m $(LLADA) $(CAPS_LLADA)
 caps_gen_LLAMA = $(BIN)/gen-llama -m $(LLAMA) $(CAPS_LLAMA)
-caps_bytes = $$(numfmt --from=iec $(1))
 
 $(R)/caps/settings: FORCE
 	$(call stamp,$(CAPS_ROWS) / $(CAPS_LLADA) / $(CAPS_LLAMA) / $(CAPS_FLAGS))
@@ -27,7 +26,7 @@ $(R)/caps/$(1)-$(2).ndjson: $(R)/caps/prompt.ndjson $(R)/stamp/model-$(1) \
     $(R)/stamp/tool-gen-llada $(R)/stamp/tool-gen-llama pipelines/within | $(PIPE)
 	$$(call say,$(1) $(2))\
 	    $(alone) $(if $(filter whole,$(2)),,pipelines/within \
-	        $$$$(( $(call caps_bytes,$(2)) * 9 / 8 )) $$(@:.ndjson=.group)) \
+	        $$$$(( $$$$(numfmt --from=iec $(2)) * 9 / 8 )) $$(@:.ndjson=.group)) \
 	    $$(caps_gen_$(1)) $(CAPS_FLAGS) --warmup 0 --launch 0 \
 	    $(if $(filter whole,$(2)),,--mem-cap $(2) --quant none --device-map auto) $$< -o $$@
 endef
@@ -36,7 +35,7 @@ CAPS_RUNS := $(foreach y,LLADA LLAMA,$(foreach c,whole $(CAPS),$(R)/caps/$(y)-$(
 
 $(R)/caps/caps.ndjson: $(CAPS_RUNS) pipelines/caps.jq
 	@for y in LLADA LLAMA; do for c in $(CAPS); do \
-	    jq -nc --arg cap $$c --argjson bytes $(call caps_bytes,$$c) \
+	    jq -nc --arg cap $$c --argjson bytes $$(numfmt --from=iec $$c) \
 	        --slurpfile group $(R)/caps/$$y-$$c.group --slurpfile whole $(R)/caps/$$y-whole.ndjson \
 	        --slurpfile run $(R)/caps/$$y-$$c.ndjson -f pipelines/caps.jq; \
 	done; done > $@.tmp && mv $@.tmp $@
