@@ -42,6 +42,4 @@ $(R)/caps/caps.ndjson: $(CAPS_RUNS) pipelines/caps.jq
 
 .PHONY: caps
 caps: $(R)/caps/caps.ndjson ## models in less memory than they take: peaks, slow-down, as foretold?
-	@jq -r '"\(.model) in \(.cap): \(.offload_layers) layers outside, peak \
-	\(.group_peak / 1e7 | round / 100? // "unknown") GB; \(.measured_ratio * 100 | round / 100) times\
-	 as long, foretold \(.slow_down_ratio * 100 | round / 100)"' $<
+	@jq -r -f pipelines/caps-said.jq $<
