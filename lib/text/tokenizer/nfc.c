@@ -6,7 +6,7 @@
  * Unicode 9 stays as it is, as in Hugging Face's tokenizers, whose tables end there; by Unicode's
  * stability policy the rest is the same in every version, so nothing depends on utf8proc's.
  */
-#include "lib/text/nfc.h"
+#include "lib/text/tokenizer/nfc.h"
 
 #include <stdlib.h>
 #include <string.h>

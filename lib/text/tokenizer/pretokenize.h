@@ -1,7 +1,7 @@
 /* pretokenize.h - text cut into the words that a tokenizer merges apart from each other, by the
  * patterns of tokenizer.json. */
-#ifndef TEXT_PRETOKENIZE_H
-#define TEXT_PRETOKENIZE_H
+#ifndef TEXT_TOKENIZER_PRETOKENIZE_H
+#define TEXT_TOKENIZER_PRETOKENIZE_H
 
 #include <stddef.h>
 

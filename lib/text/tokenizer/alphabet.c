@@ -3,7 +3,7 @@
  * The 188 bytes that print in Latin-1 stand for themselves; the other 68 follow from U+0100 on, in
  * the order of their values.
  */
-#include "lib/text/alphabet.h"
+#include "lib/text/tokenizer/alphabet.h"
 
 #include "lib/text/utf8.h"
 

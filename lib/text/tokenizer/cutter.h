@@ -1,6 +1,6 @@
 /* cutter.h - finds the texts that are tokens by themselves ("<|endoftext|>") in a longer text. */
-#ifndef TEXT_CUTTER_H
-#define TEXT_CUTTER_H
+#ifndef TEXT_TOKENIZER_CUTTER_H
+#define TEXT_TOKENIZER_CUTTER_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -5,7 +5,7 @@
  * bpe_finish has merged every piece once. Short words are scanned for their best pair; long ones
  * keep a linked list and a heap of (rank, place), so a million equal letters cost n log n.
  */
-#include "lib/text/bpe.h"
+#include "lib/text/tokenizer/bpe.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  *
  * Ids fit in 21 bits and ranks of merges in 22, so that one merge rule is one 64-bit number.
  */
-#ifndef TEXT_BPE_H
-#define TEXT_BPE_H
+#ifndef TEXT_TOKENIZER_BPE_H
+#define TEXT_TOKENIZER_BPE_H
 
 #include <stddef.h>
 #include <stdint.h>

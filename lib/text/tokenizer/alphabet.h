@@ -1,8 +1,8 @@
 /* alphabet.h - GPT-2's byte alphabet: each byte is one printable character, so that the pieces of
  * a byte-level tokenizer can stand in a JSON file.
  * Source: bytes_to_unicode in https://github.com/openai/gpt-2, src/encoder.py. */
-#ifndef TEXT_ALPHABET_H
-#define TEXT_ALPHABET_H
+#ifndef TEXT_TOKENIZER_ALPHABET_H
+#define TEXT_TOKENIZER_ALPHABET_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
  * Rules of Hugging Face's AddedVocabulary: single_word wants no word character on either side,
  * lstrip and rstrip swallow the white space next to the token.
  */
-#include "lib/text/cutter.h"
+#include "lib/text/tokenizer/cutter.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* nfc.h - Unicode normalization form C (UAX #15). */
-#ifndef TEXT_NFC_H
-#define TEXT_NFC_H
+#ifndef TEXT_TOKENIZER_NFC_H
+#define TEXT_TOKENIZER_NFC_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -7,13 +7,13 @@
  * beyond it. What is matched is the text's shadow: the same bytes, but for characters that PCRE2's
  * tables may not know, whose place utf8_stand_in() takes; words are cut from the text itself.
  */
-#include "lib/text/pretokenize.h"
+#include "lib/text/tokenizer/pretokenize.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <string.h>
 
-#include "lib/text/alphabet.h"
+#include "lib/text/tokenizer/alphabet.h"
 #include "lib/text/utf8.h"
 
 /* Source: tokenizer.json of https://huggingface.co/GSAI-ML/LLaDA-8B-Instruct, and the pattern of
