@@ -21,7 +21,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/out.h"
-#include "lib/base/tarball.h"
+#include "lib/base/archive/tarball.h"
 #include "lib/record/lineage.h"
 #include "lib/record/manifest.h"
 #include "lib/record/rec.h"

@@ -1,6 +1,6 @@
 /* Inputs: every packing gives the same bytes, and what is cut, doubled, encrypted, nested or
  * too large is an error that says so. */
-#include "lib/base/input.h"
+#include "lib/base/archive/input.h"
 
 #include <archive.h>
 #include <archive_entry.h>

@@ -7,8 +7,8 @@
  *
  * One gzip and one tar are taken off, none is guessed. Names are compared, never opened.
  */
-#ifndef BASE_TARBALL_H
-#define BASE_TARBALL_H
+#ifndef BASE_ARCHIVE_TARBALL_H
+#define BASE_ARCHIVE_TARBALL_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* zip.h - whether a zip file says the same at its end and before each member. */
-#ifndef BASE_ZIP_H
-#define BASE_ZIP_H
+#ifndef BASE_ARCHIVE_ZIP_H
+#define BASE_ARCHIVE_ZIP_H
 
 #include "lib/base/err.h"
 

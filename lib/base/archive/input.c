@@ -6,7 +6,7 @@
  * unpacker and one archive. The error of a source is kept and handed out by input_check, because a
  * reader of a FILE sees only a short read.
  */
-#include "lib/base/input.h"
+#include "lib/base/archive/input.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "lib/base/mem.h"
-#include "lib/base/stage.h"
+#include "lib/base/archive/stage.h"
 
 static const int64_t DEFAULT_CAP = (int64_t)8 << 30;
 

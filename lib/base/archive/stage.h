@@ -1,7 +1,7 @@
 /* stage.h - byte sources that stand on one another: a file, an unpacker, a member of an archive.
  * input.h puts a FILE on top. */
-#ifndef BASE_STAGE_H
-#define BASE_STAGE_H
+#ifndef BASE_ARCHIVE_STAGE_H
+#define BASE_ARCHIVE_STAGE_H
 
 #include <archive.h>
 #include <stddef.h>

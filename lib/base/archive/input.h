@@ -6,8 +6,8 @@
  * something else than its members (zip.h) is refused; through a pipe, where that directory comes
  * last, only the members themselves are believed.
  */
-#ifndef BASE_INPUT_H
-#define BASE_INPUT_H
+#ifndef BASE_ARCHIVE_INPUT_H
+#define BASE_ARCHIVE_INPUT_H
 
 #include <stdint.h>
 #include <stdio.h>

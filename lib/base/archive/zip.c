@@ -7,7 +7,7 @@
  *
  * Source: PKWARE, APPNOTE.TXT 6.3.10, sections 4.3.7, 4.3.12, 4.3.14 to 4.3.16 and 4.5.3.
  */
-#include "lib/base/zip.h"
+#include "lib/base/archive/zip.h"
 
 #include <errno.h>
 #include <stdint.h>

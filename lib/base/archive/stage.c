@@ -4,7 +4,7 @@
  * other filters are libarchive's, exactly one appended and none guessed. An error stays in the
  * chain and every later read fails, so nothing after it can look like data.
  */
-#include "lib/base/stage.h"
+#include "lib/base/archive/stage.h"
 
 #include <archive_entry.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "lib/base/mem.h"
-#include "lib/base/zip.h"
+#include "lib/base/archive/zip.h"
 
 enum { BLOCK = 1 << 16, MAX_MEMBERS = 100000, MAX_NAME = 4096 };
 

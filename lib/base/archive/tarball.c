@@ -3,7 +3,7 @@
  * gzip is unpacked by stage.h, which proves its sums and the limit, and libarchive reads tar alone
  * from that.
  */
-#include "lib/base/tarball.h"
+#include "lib/base/archive/tarball.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "lib/base/mem.h"
-#include "lib/base/stage.h"
+#include "lib/base/archive/stage.h"
 
 struct tarball {
     struct chain chain;
