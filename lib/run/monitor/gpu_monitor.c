@@ -1,7 +1,7 @@
 /* gpu_monitor.c - see gpu_monitor.h. What stands in a record was seen by the poll while the batch
  * ran; only what no batch changes (processes, errors, memory held) is also asked before and after.
  */
-#include "lib/run/gpu_monitor.h"
+#include "lib/run/monitor/gpu_monitor.h"
 
 #include <errno.h>
 #include <math.h>

@@ -2,15 +2,15 @@
  * decoder. It moves the progress line within a batch, and with --trace, --stream or --live it looks
  * closely (observer.h): then nothing may be timed, and the records say `watched` where they say
  * what their times are worth. */
-#ifndef RUN_WATCH_H
-#define RUN_WATCH_H
+#ifndef RUN_WATCH_WATCH_H
+#define RUN_WATCH_WATCH_H
 
 #include "lib/base/progress.h"
-#include "lib/run/commits.h"
+#include "lib/run/watch/commits.h"
 #include "lib/run/generation_record.h"
 #include "lib/run/job.h"
-#include "lib/run/live.h"
-#include "lib/run/stream.h"
+#include "lib/run/watch/live.h"
+#include "lib/run/watch/stream.h"
 
 struct watch {
     struct observer observer;

@@ -1,7 +1,7 @@
 /* gpu_poll.c - see gpu_poll.h. The readings are a list in order of time, guarded by one lock that
  * is never held over a call of the driver. A reading whose energy is not that of the one before is
  * a tick. */
-#include "lib/run/gpu_poll.h"
+#include "lib/run/monitor/gpu_poll.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -5,8 +5,8 @@
  * joules that its processors took, where we may read their counters (rapl.h); CROSSOVER_SYS names a
  * folder to be read for them in place of /sys, for tests.
  */
-#ifndef RUN_HOST_MONITOR_H
-#define RUN_HOST_MONITOR_H
+#ifndef RUN_MONITOR_HOST_MONITOR_H
+#define RUN_MONITOR_HOST_MONITOR_H
 
 #include <jansson.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* stream.h - an answer on standard error while it grows (--stream): the text that can be read, to
  * its end, never half a character. */
-#ifndef RUN_STREAM_H
-#define RUN_STREAM_H
+#ifndef RUN_WATCH_STREAM_H
+#define RUN_WATCH_STREAM_H
 
 #include "lib/base/buf.h"
 #include "lib/decode/generation.h"

@@ -1,7 +1,7 @@
 /* commits.c - see commits.h. Records are written between two passes, where nobody can be handed an
  * error: the first one is kept, and asked for when the batch is over. Nothing is written after it.
  */
-#include "lib/run/commits.h"
+#include "lib/run/watch/commits.h"
 
 #include <math.h>
 

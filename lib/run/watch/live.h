@@ -1,7 +1,7 @@
 /* live.h - an answer drawn in the terminal while it is made (--live): what is final in the colour
  * of its confidence, what is masked as a block; elsewhere a line for each pass. */
-#ifndef RUN_LIVE_H
-#define RUN_LIVE_H
+#ifndef RUN_WATCH_LIVE_H
+#define RUN_WATCH_LIVE_H
 
 #include "lib/decode/observer.h"
 #include "lib/text/tokenizer.h"

@@ -7,8 +7,8 @@
  * Energy. The driver's counter ticks every 20 to 100 ms. Its value at a moment is read off the line
  * between the tick before and the tick after it, so gpu_poll_take waits for the tick that follows.
  */
-#ifndef RUN_GPU_POLL_H
-#define RUN_GPU_POLL_H
+#ifndef RUN_MONITOR_GPU_POLL_H
+#define RUN_MONITOR_GPU_POLL_H
 
 #include <stdint.h>
 

@@ -4,7 +4,7 @@
  * shown. No line reaches the last column, where terminals differ; an answer that is higher than the
  * terminal is shown around its first masked slot. Only the sequences of ECMA-48 and 256 colours.
  */
-#include "lib/run/live.h"
+#include "lib/run/watch/live.h"
 
 #include <errno.h>
 #include <math.h>

@@ -2,7 +2,7 @@
  * clock: /proc/pressure/cpu counts microseconds, /proc/stat ticks of mostly 10 ms, getrusage() the
  * switches of this process. A system that lacks one of them is judged by the others.
  */
-#include "lib/run/host_monitor.h"
+#include "lib/run/monitor/host_monitor.h"
 
 #include <errno.h>
 #include <math.h>

@@ -2,13 +2,13 @@
  * first batch and after the last one. Without a GPU, or without its driver's library, nothing is
  * shown and nothing costs anything.
  */
-#ifndef RUN_GPU_MONITOR_H
-#define RUN_GPU_MONITOR_H
+#ifndef RUN_MONITOR_GPU_MONITOR_H
+#define RUN_MONITOR_GPU_MONITOR_H
 
 #include <jansson.h>
 
 #include "lib/base/rng.h"
-#include "lib/run/gpu_poll.h"
+#include "lib/run/monitor/gpu_poll.h"
 #include "lib/decode/generation.h"
 
 enum { GPU_MONITOR_PERIOD_NS = 20000000 }; /* from one reading to the next */

@@ -1,7 +1,7 @@
 /* commits.h - a stream of its own with what each pass made final (--trace): records of kind
  * `commit`, one for each pass and prompt that changed a slot. */
-#ifndef RUN_COMMITS_H
-#define RUN_COMMITS_H
+#ifndef RUN_WATCH_COMMITS_H
+#define RUN_WATCH_COMMITS_H
 
 #include <jansson.h>
 

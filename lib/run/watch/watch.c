@@ -2,7 +2,7 @@
  * be written is told at the end of the batch. All that is shown of a pass is shown after it is
  * accounted: what out[] says is then true.
  */
-#include "lib/run/watch.h"
+#include "lib/run/watch/watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * whose slots are final. A text of a model is not ours: what would steer the terminal is written
  * as \xNN, but for the ends of lines and tabs.
  */
-#include "lib/run/stream.h"
+#include "lib/run/watch/stream.h"
 
 #include <stdio.h>
 #include <string.h>
