@@ -6,9 +6,9 @@
 
 #include "lib/base/mem.h"
 #include "lib/checkpoint/family.h"
+#include "tests/files.h"
 #include "tests/tap.h"
 
-static char folder[] = "/tmp/test-config-XXXXXX";
 static char config_path[64], generation_path[64];
 
 /* LLaMA 3.2 1B and LLaDA 8B, as published on huggingface.co. */
@@ -61,13 +61,6 @@ static const char qwen3[] =
     "\"tie_word_embeddings\":true,\"torch_dtype\":\"bfloat16\",\"transformers_version\":\"4.51.0\","
     "\"use_cache\":true,\"use_sliding_window\":false,\"vocab_size\":151936}";
 
-static void put_text(const char *to, const char *text)
-{
-    FILE *f = fopen(to, "wb");
-    if (!f || fputs(text, f) == EOF || fclose(f))
-        exit(1);
-}
-
 /* Writes `base` with `key` set to the JSON `value` (NULL: removed) and loads it. */
 static int load_with(const char *base, const char *key, const char *value, struct config *c,
                      struct err *e)
@@ -80,7 +73,7 @@ static int load_with(const char *base, const char *key, const char *value, struc
     json_dump_file(o, config_path, 0);
     json_decref(o);
     *e = (struct err){0};
-    return family_load(c, folder, NULL, e);
+    return family_load(c, files_root, NULL, e);
 }
 
 struct change {
@@ -240,7 +233,7 @@ static void test_llama(void)
            c.rope_low_freq == 1 && c.rope_high_freq == 4 && c.rope_original_context == 8192,
        "its numbers");
     ok(c.bos == 128000 && c.n_eos == 1 && c.eos[0] == 128001 && c.mask == -1 && c.pad == -1 &&
-           c.eot == -1 && !c.synth && !strncmp(c.name, "test-config-", 12), "its ids and name");
+           c.eot == -1 && !c.synth && !strncmp(c.name, "crossover-test-", 15), "its ids and name");
     ok(!load_with(llama, "rope_parameters", "{\"rope_type\":\"default\",\"rope_theta\":1e6}", &c,
                   &e) &&
            c.rope_theta == 1e6,
@@ -325,10 +318,10 @@ static void test_published(void)
         struct config c;
         struct err e = {0};
         struct family_extras x = {0};
-        put_text(config_path, published[i].config);
+        files_put_text(config_path, published[i].config);
         if (published[i].generation)
-            put_text(generation_path, published[i].generation);
-        int r = family_load(&c, folder, &x, &e);
+            files_put_text(generation_path, published[i].generation);
+        int r = family_load(&c, files_root, &x, &e);
         ok(!r && config_parameters(&c) == published[i].parameters && c.bos == published[i].bos &&
                c.n_eos == published[i].n_eos &&
                !memcmp(c.eos, published[i].eos, c.n_eos * sizeof *c.eos),
@@ -368,8 +361,8 @@ static void test_ignored(void)
         struct config c;
         struct err e = {0};
         struct family_extras x = {.ignore = list[i].ignore};
-        put_text(config_path, list[i].says && strstr(list[i].says, "quant") ? text : plain);
-        int r = family_load(&c, folder, &x, &e);
+        files_put_text(config_path, list[i].says && strstr(list[i].says, "quant") ? text : plain);
+        int r = family_load(&c, files_root, &x, &e);
         ok(list[i].says ? r == -1 && e.code == list[i].code && strstr(e.text, list[i].says)
                         : !r && x.ignored && !strcmp(x.ignored, list[i].ignored),
            "--ignore-config %s: %s", list[i].ignore ? list[i].ignore : "(not given)",
@@ -544,33 +537,34 @@ static void test_files(void)
                {"{\"model_type\":[\"llama\"]}", "a string"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct err e = {0};
-        put_text(config_path, bad[i].text);
-        ok(family_load(&c, folder, NULL, &e) == -1 && e.code == EXIT_BAD_DATA &&
+        files_put_text(config_path, bad[i].text);
+        ok(family_load(&c, files_root, NULL, &e) == -1 && e.code == EXIT_BAD_DATA &&
                strstr(e.text, bad[i].says),
            "config.json: %s", e.text);
     }
     struct err e = {0};
-    ok(!truncate(config_path, 1 << 30) && family_load(&c, folder, NULL, &e) == -1 &&
+    ok(!truncate(config_path, 1 << 30) && family_load(&c, files_root, NULL, &e) == -1 &&
            e.code == EXIT_BAD_DATA && strstr(e.text, "limit"), "1 GB: %s", e.text);
     unlink(config_path);
     e = (struct err){0};
-    ok(family_load(&c, folder, NULL, &e) == -1 && e.code == EXIT_NO_INPUT, "absent: %s", e.text);
+    ok(family_load(&c, files_root, NULL, &e) == -1 && e.code == EXIT_NO_INPUT, "absent: %s",
+       e.text);
     alarm(20); /* ends this test if a pipe without a writer is waited for */
     e = (struct err){0};
-    ok(!mkfifo(config_path, 0600) && family_load(&c, folder, NULL, &e) == -1 &&
+    ok(!mkfifo(config_path, 0600) && family_load(&c, files_root, NULL, &e) == -1 &&
            e.code == EXIT_NO_INPUT && strstr(e.text, "regular file"), "a pipe: %s", e.text);
     unlink(config_path);
     alarm(0);
 
-    put_text(generation_path, "{\"bos_token_id\":126080,\"eos_token_id\":[126081,126348]}");
+    files_put_text(generation_path, "{\"bos_token_id\":126080,\"eos_token_id\":[126081,126348]}");
     ok(!load_with(llada, NULL, NULL, &c, &e) && c.bos == 126080 && c.n_eos == 2 &&
            c.eos[1] == 126348, "generation_config.json gives bos and the list of eos");
     ok(!load_with(llada, "eos_token_id", NULL, &c, &e) && c.eos[0] == 126081,
        "and may be the only one");
-    put_text(generation_path, "{\"eos_token_id\":126464}");
+    files_put_text(generation_path, "{\"eos_token_id\":126464}");
     ok(load_with(llada, NULL, NULL, &c, &e) == -1 && strstr(e.text, "generation_config.json"),
        "its ids are checked: %s", e.text);
-    put_text(generation_path, "[]");
+    files_put_text(generation_path, "[]");
     ok(load_with(llada, NULL, NULL, &c, &e) == -1 && e.code == EXIT_BAD_DATA, "an array: %s",
        e.text);
     unlink(generation_path);
@@ -578,17 +572,15 @@ static void test_files(void)
 
 int main(void)
 {
-    if (!mkdtemp(folder))
-        return 1;
-    snprintf(config_path, sizeof config_path, "%s/config.json", folder);
-    snprintf(generation_path, sizeof generation_path, "%s/generation_config.json", folder);
+    files_begin();
+    snprintf(config_path, sizeof config_path, "%s/config.json", files_root);
+    snprintf(generation_path, sizeof generation_path, "%s/generation_config.json", files_root);
     test_llama();
     test_published();
     test_ignored();
     test_llada();
     test_qwen();
     test_files();
-    unlink(config_path);
-    rmdir(folder);
+    files_end();
     return tap_done();
 }

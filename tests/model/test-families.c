@@ -1,14 +1,11 @@
 /* test-families.c - the table of families is whole; what is saved of each shape is loaded; what the
  * fields can say and nothing here computes is refused; RoPE against a double-precision definition.
  */
-#include <unistd.h>
-
 #include "lib/checkpoint/family.h"
 #include "lib/checkpoint/synth.h"
 #include "lib/decode/generation.h"
+#include "tests/files.h"
 #include "tests/tap.h"
-
-static char folder[] = "/tmp/test-families-XXXXXX";
 
 /* Every row of the table is whole: a name for each tensor that its block has, a shape to try. */
 static void test_rows(void)
@@ -38,7 +35,7 @@ static void round_trip(const char *shape)
     struct config a, b;
     struct err e = {0};
     synth_config(&a, shape, &e);
-    int r = family_save(&a, folder, &e) || family_load(&b, folder, NULL, &e);
+    int r = family_save(&a, files_root, &e) || family_load(&b, files_root, NULL, &e);
     a.synth = 0;
     a.eot = b.eot; /* of the tokenizer, not of config.json */
     memcpy(a.name, b.name, sizeof a.name);
@@ -56,9 +53,9 @@ static void round_trip(const char *shape)
            a.n_eos == b.n_eos && a.eos[0] == b.eos[0], "%s: numbers and ids", shape);
     a.n_eos = 0;
     e = (struct err){0};
-    r = family_save(&a, folder, &e);
+    r = family_save(&a, files_root, &e);
     if (a.paradigm == PARADIGM_AUTOREGRESSIVE)
-        ok(!r && !family_load(&b, folder, NULL, &e) && !b.n_eos, "and without eos %s", e.text);
+        ok(!r && !family_load(&b, files_root, NULL, &e) && !b.n_eos, "and without eos %s", e.text);
     else
         ok(r == -1 && e.code, "without eos it is not written: %s", e.text);
 }
@@ -163,15 +160,11 @@ static void test_rope(void)
 
 int main(void)
 {
-    char path[64];
-    if (!mkdtemp(folder))
-        return 1;
-    snprintf(path, sizeof path, "%s/config.json", folder);
+    files_begin();
     test_rows();
     test_shapes();
     test_switches();
     test_rope();
-    unlink(path);
-    rmdir(folder);
+    files_end();
     return tap_done();
 }

@@ -7,9 +7,9 @@
 #include "lib/network/forward.h"
 #include "lib/checkpoint/pack.h"
 #include "lib/checkpoint/role.h"
+#include "tests/files.h"
 #include "tests/tap.h"
 
-static char root[] = "/tmp/test-pack-XXXXXX";
 static char source[64], packed[64], weights_path[96], config_path[96];
 static struct pool *pool;
 
@@ -439,11 +439,9 @@ static void test_mixed_config(void)
 
 int main(void)
 {
-    char command[64];
-    if (!mkdtemp(root))
-        return 1;
-    snprintf(source, sizeof source, "%s/source", root);
-    snprintf(packed, sizeof packed, "%s/packed", root);
+    files_begin();
+    snprintf(source, sizeof source, "%s/source", files_root);
+    snprintf(packed, sizeof packed, "%s/packed", files_root);
     snprintf(weights_path, sizeof weights_path, "%s/model.safetensors", packed);
     snprintf(config_path, sizeof config_path, "%s/config.json", packed);
     pool = pool_new(2);
@@ -464,6 +462,6 @@ int main(void)
     test_mixed();
     test_mixed_config();
     pool_free(pool);
-    snprintf(command, sizeof command, "rm -rf %s", root);
-    return system(command) ? 1 : tap_done();
+    files_end();
+    return tap_done();
 }
