@@ -2,8 +2,9 @@
 #ifndef TESTS_MODEL_DECODED_H
 #define TESTS_MODEL_DECODED_H
 
+#include "lib/base/mem.h"
 #include "lib/checkpoint/checkpoint.h"
-#include "lib/decode/generation.h"
+#include "lib/decode/decoder.h"
 #include "lib/network/network.h"
 #include "tests/tap.h"
 
@@ -41,6 +42,29 @@ static inline void decoded_close(struct decoded *m)
     network_free(&m->n);
     checkpoint_close(&m->c);
     backend_close(m->b);
+}
+
+/* The only point of options like "gen_length=16 steps=8". */
+static inline struct settings decoded_point(const struct decoder *d, const char *options)
+{
+    struct settings *p, one;
+    struct err e = {0};
+    size_t n;
+    const char *given[SETTINGS_MAX] = {0};
+    char *text = mem_text(options), *save, *word = strtok_r(text, " ", &save);
+    for (; word; word = strtok_r(NULL, " ", &save)) {
+        char *value = strchr(word, '=');
+        *value++ = 0;
+        given[settings_find(d->table, word)] = value;
+    }
+    if (settings_cross(d->table, given, &p, &n, &e) || n != 1) {
+        printf("Bail out! %s: %s\n", options, e.text);
+        exit(EXIT_FAILURE);
+    }
+    one = *p;
+    free(p);
+    free(text);
+    return one;
 }
 
 static size_t decoded_prepared; /* passes */
