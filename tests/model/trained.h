@@ -45,7 +45,7 @@ static inline struct train_batch trained_batch(const struct config *c, size_t se
                                                uint64_t seed)
 {
     size_t T = seqs * len, n = c->layers * seqs * c->latents * c->width;
-    struct rng r = {.seed = seed};
+    struct rng r = {.seed = seed}, of_latents = {.seed = seed + 1};
     struct train_batch b = train_batch_room(T);
     float *z = mem_zero(n, sizeof *z);
     b.seqs = seqs;
@@ -57,7 +57,7 @@ static inline struct train_batch trained_batch(const struct config *c, size_t se
         b.weight[i] = i % 3 ? 0.2f + (float)rng_uniform(&r) : 0;
     }
     for (size_t i = 0; i < n; i++)
-        z[i] = (float)rng_normal(&r);
+        z[i] = (float)rng_normal(&of_latents);
     return b;
 }
 
