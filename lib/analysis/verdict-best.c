@@ -12,16 +12,23 @@
 #include "lib/record/rec.h"
 #include "lib/run/methods.h"
 
-/* The share of right answers of a denoised point against that of LLaMA. */
-static const json_t *accuracy_of(const struct runset *s, const char *point)
+/* A number of a point against LLaMA's; NULL: none. */
+static const json_t *comparison_of(const struct runset *s, const char *point, const char *metric,
+                                   const char *effect)
 {
     size_t i;
     const json_t *r;
     json_array_foreach(runset_kind(s, "comparison"), i, r)
-        if (rec_is(r, "by", "paradigm") && rec_is(r, "metric", "accuracy") &&
-            rec_is(r, "effect", "difference") && rec_is(r, "point", point))
+        if (rec_is(r, "by", "paradigm") && rec_is(r, "metric", metric) &&
+            rec_is(r, "effect", effect) && rec_is(r, "point", point))
             return r;
     return NULL;
+}
+
+/* The share of right answers. */
+static const json_t *accuracy_of(const struct runset *s, const char *point)
+{
+    return comparison_of(s, point, "accuracy", "difference");
 }
 
 static const struct method *method_of(const struct methods *m, const struct runset *s,
@@ -117,16 +124,9 @@ void verdict_best(struct buf *b, const struct runset *s)
 
 /* ---- the third way ---- */
 
-/* The comparison of its time with LLaMA's; NULL: none. */
 static const json_t *time_of(const struct runset *s, const char *point)
 {
-    size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "comparison"), i, r)
-        if (rec_is(r, "by", "paradigm") && rec_is(r, "metric", "e2e_ns") &&
-            rec_is(r, "effect", "ratio") && rec_is(r, "point", point))
-            return r;
-    return NULL;
+    return comparison_of(s, point, "e2e_ns", "ratio");
 }
 
 /* Is a better than b: in right answers, of equals in time. */
