@@ -479,7 +479,7 @@ int main(int argc, char **argv)
     const struct tool tool = {"forecast", "shapes and data sheets in, modelled figures out",
                               examples, notes, options};
     int first = opt_parse(&tool, argc, argv);
-    struct take seen = {0};
+    struct take seen = {.anew = 1};
     struct err e = {0};
     f.log = (struct log){"forecast", f.a.common.quiet ? 0 : 1 + f.a.common.verbose};
     f.stated[FRACTION_MFU_TEXT] = f.stated[FRACTION_MFU_CANVAS] = f.a.mfu;

@@ -1,5 +1,6 @@
-/* origin.c - see origin.h. The marks are members that no record has; name and fingerprint together
- * are the machine, because either alone may be that of two. */
+/* origin.c - see origin.h. The marks are members that no record has. Name and fingerprint together
+ * are the machine: two may call themselves alike, and records from before fingerprints told
+ * processors apart share these. */
 #include "lib/analysis/origin.h"
 
 #include <stdlib.h>

@@ -169,8 +169,8 @@ measured() {
           measured masked_diffusion s8 $v 104 "$more"
       done; } > "$T/in"
     forecast --check -m synth:tiny-llada --hardware-table "$T/table" "$T/in" |
-        jq -s -e 'map(select(.against == "measurement")) | map(.hardware) == ["measured", "sheet"] and
-            map(.source) == ["Card", "Card"] and .[0].value == 2 * .[1].value'
+        jq -s -e 'map(select(.against == "measurement")) |
+            map(.hardware) == ["measured", "sheet"] and map(.source) == ["Card", "Card"] and .[0].value == 2 * .[1].value'
 }
 
 @test "what is stored is read: every machine that was measured, and the table of its errors" {

@@ -96,7 +96,8 @@ llada='select(.what == "point" and .arch == "llada") |='
 }
 
 @test "two processors that share a name are two: time is held by the wider factor" {
-    known='(select(.what == "run") |= (.machine += {cpu_vendor: "V", cpu_family: 25, cpu_model: 1}))'
+    known='(select(.what == "run") |=
+        (.machine += {cpu_vendor: "V", cpu_family: 25, cpu_model: 1}))'
     slower="($llada (.metrics.e2e_ns.launches |= map(. * 1.5)))"
     jq -c "$known" "$S" > "$S.known"
     mv "$S.known" "$S"
