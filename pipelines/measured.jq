@@ -1,6 +1,6 @@
 # measured.jq - what is worth keeping of a run (slurped): machine and commit once, the ceilings,
-# then the numbers that people ask for, each with its settings, interval and launches: all that forecast
-# reads (--check, --along-steps). For data/measured.
+# then the numbers that people ask for, each with its settings, interval and launches: all that
+# forecast reads (--check, --along-steps). For data/measured.
 #
 # Tools read it: meta records are kept as parents, because their streams are not whole any more.
 # The machine of a number is the one that its launches ran on (the parent record of `measure`), not

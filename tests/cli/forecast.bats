@@ -170,21 +170,25 @@ measured() {
       done; } > "$T/in"
     forecast --check -m synth:tiny-llada --hardware-table "$T/table" "$T/in" |
         jq -s -e 'map(select(.against == "measurement")) |
-            map(.hardware) == ["measured", "sheet"] and map(.source) == ["Card", "Card"] and .[0].value == 2 * .[1].value'
+            map(.hardware) == ["measured", "sheet"] and map(.source) == ["Card", "Card"] and
+            .[0].value == 2 * .[1].value'
 }
 
 @test "what is stored is read: every machine that was measured, and the table of its errors" {
     forecast --check data/measured/*.ndjson | jq -c 'select(.kind == "forecast")' > "$T/out"
     sound "$T/out"
-    for f in data/measured/*-8b-*.ndjson; do # each point of each file, by its time
+    files=0
+    for f in data/measured/*.ndjson; do # each point of each file, by its time
         jq -c 'select(.metric == "e2e_ns") | .value' "$f" > "$T/times"
-        [ -s "$T/times" ]
+        [ -s "$T/times" ] || continue # of kernels, of tests, of caps
+        files=$((files + 1))
         jq -s -e --slurpfile t "$T/times" '[.[] | select(.against == "measurement" and
             .hardware == "measured" and .ratio > 0) | .reference_value] as $v |
             $t - $v == []' "$T/out"
     done
+    [ "$files" -ge 5 ]
     jq -s -e 'map(select(.against == "measurement") | .source) | unique |
-        length == 3 and any(test("Zen 3")) and any(test("Zen 5")) and any(test("H100"))' "$T/out"
+        length >= 3 and any(test("Zen 3")) and any(test("Zen 5")) and any(test("H100"))' "$T/out"
     jq -s -e 'any(.[]; .hardware == "h100-sxm" and .against == "measurement" and .ratio > 0)' \
         "$T/out"
     jq -sr -f pipelines/forecast-check.jq "$T/out" > "$T/table"

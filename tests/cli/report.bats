@@ -43,7 +43,7 @@ says() {
         "$F/plot-metric.ndjson" > metrics
     report metrics "$F"/plot-{quality,front}.ndjson
     says 'Machine aaaaaaaaaaaa: Q (Zen 5), '
-    says 'Analysed on machine [0-9a-f]*: Example CPU, '
+    says 'Analysed on machine [0-9a-f]*: Example CPU 2.0 GHz, '
     lacks -q 'latencies of different machines' report.html
 }
 
