@@ -4,12 +4,9 @@
 # depend on stamps: small files that are rewritten only when what they describe changes (settings,
 # checkpoints, the code inside a generator), never on the times of binaries.
 
-# The machine, as in the records: another processor, kernel, GPU or driver, other results.
+# The machine: another one, other results.
 ifndef FP
-FP := $(shell { grep -m 1 -i '^model name\|^cpu part' /proc/cpuinfo; nproc --all; uname -srm; \
-        { cat /proc/driver/nvidia/gpus/*/information | grep '^Model' || \
-          nvidia-smi -L | sed 's/ .UUID: .*//' || :; \
-          cat /sys/module/nvidia/version || :; } 2>/dev/null; } | sha256sum | cut -c 1-12)
+FP := $(shell pipelines/machine)
 endif
 RESULTS := results/$(FP)
 R       := $(RESULTS)/$(PROFILE)

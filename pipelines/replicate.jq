@@ -9,8 +9,11 @@
 #                        another; not where a machine was disturbed
 #   points               of this run that the stored one has not: said, and not compared
 #   crossovers           by their intervals: of quality always, of time on the same processor
+# The same processor: not by its name alone, which virtual machines of several kinds share. A run
+# that was stored before records said more than the name is of another one.
+def processor: [.cpu, .cpu_vendor, .cpu_family, .cpu_model, .cpu_flags, .cores, .gpu];
 def checkable: ($stored[] | select(.what == "run")) as $was | (.[] | select(.what == "run")) as $now
-    | ($was.machine | [.cpu, .cores, .gpu]) == ($now.machine | [.cpu, .cores, .gpu]);
+    | ($was.machine | processor) == ($now.machine | processor);
 def key: "\(.config) on \(.workload)";
 def points: map(select(.what == "point")) | INDEX(key);
 def same_kind($a; $b): [$a, $b | [.device, .device_name, .isa, .library, .dtype, .kv_dtype, .quant]]

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/analysis/about.h"
+#include "lib/analysis/origin.h"
 #include "lib/record/rec.h"
 #include "lib/stat/stat.h"
 
@@ -45,7 +46,7 @@ void along_free(struct along *a)
 static int same_sweep(const json_t *x, const json_t *y)
 {
     return !strcmp(rec_text(x, "series"), rec_text(y, "series")) &&
-           !strcmp(about_workload(x), about_workload(y));
+           !strcmp(about_workload(x), about_workload(y)) && origin_same_machine(x, y);
 }
 
 /* The points of the sweep that record i begins; 0: an earlier one does. */
@@ -188,7 +189,7 @@ static const json_t *rival_of(const struct along *a, const json_t *canvas)
     const json_t *r, *other = NULL;
     json_array_foreach(a->text, i, r) {
         double mine = about_length(r), its = about_length(canvas);
-        int same = mine >= its && mine <= its;
+        int same = mine >= its && mine <= its && origin_same_machine(r, canvas);
         for (size_t k = 0; k < sizeof alike / sizeof *alike; k++) {
             const json_t *x = json_object_get(r, alike[k]), *y = json_object_get(canvas, alike[k]);
             same &= x == y || (x && y && json_equal(x, y));

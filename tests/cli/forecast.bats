@@ -124,6 +124,85 @@ measured() {
             .mbu_from == "assumed"'
 }
 
+@test "two machines of one name and one point: each under its own ceilings, by the other's shares" {
+    more='{model: "synth:tiny-llada", gen_length: 8, block_length: 8, cache: "none", steps: 8}'
+    tiny -m synth:tiny-llada --hardware counter --prompt 5 --gen-length 8 --steps 8 > "$T/model"
+    for m in '3 0.5 1e9' '5 0.25 4e9'; do
+        read -r kind share peak <<< "$m"
+        ns=$(jq -s ".[0].e2e_ns * 1e9 / $peak / $share" "$T/model")
+        { jq -cn --arg k "Zen $kind" '{schema: "crossover/1", kind: "parent", run: "r",
+            tool: "gen-llada", machine: {cpu: "E", cores: 2, fingerprint: "aaaaaaaaaaaa",
+                microarchitecture: $k}}'
+          jq -cn --argjson p $peak '{schema: "crossover/1", kind: "roofline", run: "r", name: "c",
+            ceiling: true, flops_per_s: $p, bytes_per_s: 1e15, unit: "f32", threads: 1}'
+          for v in "mfu_ratio $share" "mbu_ratio 0.01" "e2e_ns $ns"; do
+              measured masked_diffusion s8 $v 104 "$more"
+          done; } > "$T/zen$kind"
+    done
+    forecast --check -m synth:tiny-llada "$T/zen3" "$T/zen5" |
+        jq -c 'select(.against == "measurement")' > "$T/out"
+    sound "$T/out"
+    jq -s -e 'map(.source | sub(" .aaaaaaaaaaaa.$"; "")) ==
+            ["E (Zen 3), 2 cores", "E (Zen 5), 2 cores"] and
+        map(.mfu_ratio) == [0.25, 0.5] and map(.ratio * 1000 | round) == [2000, 500]' "$T/out"
+    # one machine twice: its other points are no witnesses, its own file's ceilings hold
+    jq -c 'if .kind == "roofline" then .flops_per_s *= 8 elif .point then .point = "t" else . end' \
+        "$T/zen3" > "$T/again"
+    forecast --check -m synth:tiny-llada "$T/zen3" "$T/again" "$T/zen5" |
+        jq -s -e 'map(select(.against == "measurement")) | map(.mfu_ratio) == [0.25, 0.25, 0.5] and
+            map(.ratio * 1000 | round) == [2000, 250, 500]'
+    # and no line of steps goes through points of two machines
+    sweep 1 2 > "$T/s"
+    { jq -c 'select(.kind == "parent")' "$T/zen3"; cat "$T/s"
+      jq -c 'select(.kind == "parent")' "$T/zen5"; sweep 4 8; } > "$T/both"
+    forecast --along-steps --steps 16 "$T/both" | jq -s -e 'map(select(.what == "line")) |
+        map(.measured_steps) == [[1, 2], [4, 8]]'
+}
+
+@test "a device of the table is forecast by its data sheet, too" {
+    row sheet 2e9 1e15 '{device_name: "Card"}' > "$T/table"
+    more='{model: "synth:tiny-llada", gen_length: 8, block_length: 8, cache: "none", steps: 8,
+        device_name: "Card"}'
+    { jq -cn '{schema: "crossover/1", kind: "roofline", run: "r", name: "c", ceiling: true,
+        flops_per_s: 1e9, bytes_per_s: 1e15, unit: "f32", device_name: "Card"}'
+      for v in "mfu_ratio 0.5" "mbu_ratio 0.01" "e2e_ns 1e6"; do
+          measured masked_diffusion s8 $v 104 "$more"
+      done; } > "$T/in"
+    forecast --check -m synth:tiny-llada --hardware-table "$T/table" "$T/in" |
+        jq -s -e 'map(select(.against == "measurement")) |
+            map(.hardware) == ["measured", "sheet"] and map(.source) == ["Card", "Card"] and
+            .[0].value == 2 * .[1].value'
+}
+
+@test "what is stored is read: every machine that was measured, and the table of its errors" {
+    forecast --check data/measured/*.ndjson | jq -c 'select(.kind == "forecast")' > "$T/out"
+    sound "$T/out"
+    files=0
+    for f in data/measured/*.ndjson; do # each point of each file, by its time
+        jq -c 'select(.metric == "e2e_ns") | .value' "$f" > "$T/times"
+        [ -s "$T/times" ] || continue # of kernels, of tests, of caps
+        files=$((files + 1))
+        jq -s -e --slurpfile t "$T/times" '[.[] | select(.against == "measurement" and
+            .hardware == "measured" and .ratio > 0) | .reference_value] as $v |
+            $t - $v == []' "$T/out"
+    done
+    [ "$files" -ge 5 ]
+    jq -s -e 'map(select(.against == "measurement") | .source) | unique |
+        length >= 3 and any(test("Zen 3")) and any(test("Zen 5")) and any(test("H100"))' "$T/out"
+    jq -s -e 'any(.[]; .hardware == "h100-sxm" and .against == "measurement" and .ratio > 0)' \
+        "$T/out"
+    jq -sr -f pipelines/forecast-check.jq "$T/out" > "$T/table"
+    cat "$T/table"
+    grep '^|' "$T/table" | while IFS= read -r line; do # the page says what the target prints
+        grep -Fxq -- "$line" README.md || { echo "README.md lacks: $line"; exit 1; }
+    done
+    # the ratio of a rate is turned over: what is too optimistic is below 1
+    jq -n '{schema: "crossover/1", kind: "forecast", run: "r", what: "check", modelled: true,
+        against: "publication", source: "S", metric: "output_tokens_per_s", ratio: 4,
+        paradigm: "autoregressive", quant: "none"}' | jq -sr -f pipelines/forecast-check.jq |
+        grep -Fx '| published: S | LLaMA | 1 | 0.25 | 0.25 | 0.25 |'
+}
+
 @test "the tables are sound, and every published figure has its forecast or a reason" {
     for kind in hardware published; do
         jq -c --arg k $kind '. + {schema: "crossover/1", kind: $k, run: "r"}' data/$kind.ndjson \

@@ -270,6 +270,25 @@ stream() {
     [ "$(measure "$T/a" "$T/c" | value e2e_ns launches)" = 2 ]
 }
 
+@test "numbers name the machine that they were made on, wherever they are measured" {
+    stream aaaaaaaaaaaa '{}' > "$T/a"
+    stream aaaaaaaaaaaa '{launch: 3}' > "$T/b"
+    "$BIN/measure" -q "$T/a" "$T/b" > "$T/m"
+    jq -se '.[0].kind == "meta" and .[0].tool == "measure" and
+        (map(select(.kind == "parent")) | length == 1 and .[0].tool == "gen-llama" and
+            .[0].machine.fingerprint == "aaaaaaaaaaaa")' "$T/m"
+    jq -sc -f pipelines/measured.jq "$T/m" > "$T/kept"
+    jq -se --slurpfile m "$T/m" 'all(.[0, 1]; .kind == "parent") and .[1].tool == "measure" and
+        .[1].machine.fingerprint == "aaaaaaaaaaaa" and
+        .[1].analysis_machine == $m[0].machine and
+        (map(select(.metric == "e2e_ns")) | length == 1 and (.[0].launch_values | length == 2))' \
+        "$T/kept"
+    # measured where it was made: one machine
+    jq -c --slurpfile m "$T/m" 'if .kind == "parent" then .machine = $m[0].machine else . end' \
+        "$T/m" | jq -sc -f pipelines/measured.jq | jq -se 'any(.tool == "measure" and
+            .machine != null) and all(has("analysis_machine") | not)'
+}
+
 @test "one configuration cannot have two devices" {
     run measure < <(one '{device: "cpu"}'; one '{device: "cuda"}')
     [ "$status" -eq 65 ]

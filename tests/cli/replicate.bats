@@ -95,6 +95,24 @@ llada='select(.what == "point" and .arch == "llada") |='
     differs token_ids
 }
 
+@test "two processors that share a name are two: time is held by the wider factor" {
+    known='(select(.what == "run") |=
+        (.machine += {cpu_vendor: "V", cpu_family: 25, cpu_model: 1}))'
+    slower="($llada (.metrics.e2e_ns.launches |= map(. * 1.5)))"
+    jq -c "$known" "$S" > "$S.known"
+    mv "$S.known" "$S"
+    now "$slower"
+    differs "time as a multiple of the LLaMA-type"
+    now "$slower | (select(.what == \"run\") |= (.machine.cpu_family = 26))"
+    agrees
+    # stored before records said more than the name
+    cp "$S" "$N"
+    jq -c 'del(.machine.cpu_vendor, .machine.cpu_family, .machine.cpu_model)' "$N" > "$S"
+    jq -c "$slower" "$N" > "$N.slower"
+    mv "$N.slower" "$N"
+    agrees
+}
+
 @test "what was disturbed is not compared, and a run with nothing in common does not pass" {
     now "($llada (.metrics.e2e_ns |= (.disturbed = true | .launches |= map(. * 9))))
         | (select(.name == \"X_lat\") |= (.lo = 5 | .hi = 6))"

@@ -18,6 +18,17 @@ load report
     done
 }
 
+@test "the machine is that of the launches; who analysed them elsewhere is another item" {
+    jq -c 'if .kind == "meta" then .kind = "parent" | ., (.tool = "gen-llada" |
+        .machine += {cpu: "Q", cpu_family: 26, cpu_model: 2, microarchitecture: "Zen 5",
+            fingerprint: "aaaaaaaaaaaa"}) elif .kind == "end" then empty else . end' \
+        "$F/plot-metric.ndjson" > metrics
+    report metrics "$F"/plot-{quality,front}.ndjson
+    says 'Machine aaaaaaaaaaaa: Q (Zen 5), '
+    says 'Analysed on machine [0-9a-f]*: Example CPU 2.0 GHz, '
+    lacks -q 'latencies of different machines' report.html
+}
+
 @test "the first sentence is the answer, with intervals" {
     report "${ALL[@]}"
     grep -q 'class="lead"><p><strong>At batch 1, by judge perplexity, llada-demo is as good as' \
