@@ -242,12 +242,12 @@ static double effect(const double pair[2], enum pooled_transform transform)
     return transform == POOLED_EXPONENTIAL ? pair[1] / pair[0] : pair[1] - pair[0];
 }
 
-/* Values of base and point over n common prompts: as measured, and how far the effect may be. */
+/* Values of base and point over n common prompts: as measured, and, where there are draws, how far
+ * the effect may be. */
 static struct interval resample(const struct compare *c, const double *num, const double *den,
                                 const unsigned char has[2], size_t n, enum pooled_transform t,
-                                double value[2])
+                                size_t draws, double value[2])
 {
-    size_t draws = (size_t)c->a.draws;
     double *draw = mem_zero(2 * draws, sizeof *draw);
     uint32_t *index = mem_zero(n, sizeof *index);
     double *work = mem_zero(4 * (n + 1), sizeof *work);
@@ -313,9 +313,10 @@ static int compare_quality(struct compare *c, const struct couple *k, const char
     int bad = 0;
     if (n) {
         double value[2];
-        struct interval v = resample(c, num, den, has, n, kind.transform, value);
-        struct proportion_pairs pairs = proportion_count(num, num + n, n);
         int is = kind.transform == POOLED_PLAIN && proportion_is(num, den, 2 * n);
+        struct interval v = resample(c, num, den, has, n, kind.transform,
+                                     is ? 0 : (size_t)c->a.draws, value);
+        struct proportion_pairs pairs = proportion_count(num, num + n, n);
         if (is)
             v = proportion_difference(&pairs, LEVEL);
         bad = write_effect(c, k, &kind, value, v, n, left_out, is ? &pairs : NULL, e);

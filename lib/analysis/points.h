@@ -53,8 +53,8 @@ struct point {
 };
 
 struct point_row { /* one prompt's value */
-    size_t point, metric, id; /* places in v, metrics; of the id */
     double value, tokens, bytes; /* bytes, tokens NaN: not said */
+    uint32_t point, metric, id;  /* places in v, metrics; of the id */
 };
 
 struct points {
@@ -64,8 +64,9 @@ struct points {
     int cost_higher;         /* from the records: 1 when more is better */
     struct point *v;
     size_t n, cap;
-    struct point_row *rows;  /* after points_finish: by metric, point, id */
+    struct point_row *rows;
     size_t n_rows, cap_rows;
+    uint32_t *order;         /* [n_rows], after points_finish: rows by metric, point, id, value */
     struct places ids;       /* rows have them, after points_finish, in the order of their texts */
     const char **metrics;    /* names met; direction of each: 1 more is better, -1 not said */
     int *higher;
@@ -85,6 +86,8 @@ void points_meet(struct points *p, const json_t *record);
  * joins points to series and orders these, then puts everything into an order of its own: points by
  * device, batch, length, model, axis, series, work. */
 void points_finish(struct points *p);
+/* Of points_finish: puts the rows into their order. */
+void points_order(struct points *p);
 /* 1 when the points have one device, batch size, length and contract. */
 int points_same_group(const struct point *a, const struct point *b);
 /* 1 when both are of one series; its points stand together. */

@@ -142,41 +142,57 @@ const char *responses_why(const struct response_group *g)
     return g->unscored ? "random weights" : "n<1";
 }
 
-/* The draws first..first + n - 1, which index[n][texts] has room for, of each of these groups. */
-static void add_draws(struct response_group *const *groups, size_t count, size_t width,
-                      uint64_t seed, size_t first, size_t n, uint32_t *index)
+/* Groups that have as many texts, and room for the draws that are made at once. */
+struct together {
+    struct response_group *group[TOGETHER];
+    size_t n, texts, width;
+    uint32_t *index; /* [AT_ONCE][texts] */
+    int16_t *times;  /* [AT_ONCE][bootstrap_room(texts)] */
+};
+
+/* AT_ONCE draws from `first` on. */
+static void add_draws(const struct together *t, uint64_t seed, size_t first)
 {
-    const size_t texts = groups[0]->n;
-    for (size_t d = 0; d < n; d++)
-        bootstrap_draw(seed, first + d, texts, index + d * texts);
-    for (size_t i = 0; i < count; i++)
-        for (size_t d = 0; d < n; d++)
-            bootstrap_sums(groups[i]->v, width, index + d * texts, texts,
-                           groups[i]->sums + (first + d) * width);
+    for (size_t d = 0; d < AT_ONCE; d++) {
+        bootstrap_draw(seed, first + d, t->texts, t->index + d * t->texts);
+        bootstrap_count(t->index + d * t->texts, t->texts,
+                        t->times + d * bootstrap_room(t->texts));
+    }
+    for (size_t i = 0; i < t->n; i++) {
+        const struct response_group *g = t->group[i];
+        double *sums = g->sums + first * t->width;
+        for (size_t d = 0; d < AT_ONCE; d++)
+            bootstrap_sums(g->v, t->width, g->whole, t->index + d * t->texts, t->texts,
+                           sums + d * t->width);
+        bootstrap_weigh(g->v, t->width, g->whole, t->times, AT_ONCE, t->texts, sums);
+    }
 }
 
 const double *responses_sums(struct responses *s, size_t group, uint64_t seed)
 {
-    struct response_group *together[TOGETHER], *g = &s->group[group];
-    size_t count = 0, width = s->width;
+    struct response_group *g = &s->group[group];
+    struct together t = {.texts = g->n, .width = s->width};
     for (size_t i = 0; i < group; i++) {
         free(s->group[i].sums);
         s->group[i].sums = NULL;
     }
     if (g->sums)
         return g->sums;
-    for (size_t i = group; i < s->n && count < TOGETHER; i++)
+    for (size_t i = group; i < s->n && t.n < TOGETHER; i++)
         if (s->group[i].n == g->n && !s->group[i].sums)
-            together[count++] = &s->group[i];
-    uint32_t *index = mem_zero(g->n, AT_ONCE * sizeof *index);
-    for (size_t i = 0; i < count; i++) {
-        together[i]->sums = mem_zero((RESPONSES_DRAWS + 1) * width, sizeof *g->sums);
-        bootstrap_sums(together[i]->v, width, NULL, g->n,
-                       together[i]->sums + RESPONSES_DRAWS * width);
+            t.group[t.n++] = &s->group[i];
+    t.index = mem_zero(g->n, AT_ONCE * sizeof *t.index);
+    t.times = mem_zero(bootstrap_room(g->n), AT_ONCE * sizeof *t.times);
+    for (size_t i = 0; i < t.n; i++) {
+        struct response_group *one = t.group[i];
+        one->sums = mem_zero((RESPONSES_DRAWS + 1) * t.width, sizeof *g->sums);
+        one->whole = bootstrap_whole(one->v, t.width, g->n);
+        bootstrap_sums(one->v, t.width, t.width, NULL, g->n, one->sums + RESPONSES_DRAWS * t.width);
     }
     for (size_t d = 0; d < RESPONSES_DRAWS; d += AT_ONCE)
-        add_draws(together, count, width, seed, d, AT_ONCE, index);
-    free(index);
+        add_draws(&t, seed, d);
+    free(t.index);
+    free(t.times);
     return g->sums;
 }
 

@@ -23,6 +23,7 @@ struct response_group { /* one configuration and workload */
     size_t n, cap;
     int64_t unscored;   /* random weights */
     double *sums;       /* responses_sums; NULL: not yet, or not any more */
+    size_t whole;       /* the columns from here on are whole numbers: bootstrap_whole */
     unsigned char *met; /* [cap_met]: a bit for each place in `prompts` that it was scored at */
     size_t cap_met;
 };
