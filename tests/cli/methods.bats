@@ -169,8 +169,8 @@ run_of() {
     prompts 200 185 200 > said
     grep -qF 'within 5 points of accuracy (vanilla: +0 [' said
     prompts 40 2 1 > said
-    grep -qF "none of 3 ways of decoding LLaDA answers as well as LLaMA within 5 points of accuracy;\
- the nearest (factor: -95 [" said
+    grep -qF "none of 3 ways of decoding LLaDA answers as well as LLaMA within 5 points of\
+ accuracy; the nearest (factor: -95 [" said
     # of so many ways one passes by chance: 80 alike are enough for one, and not for each of three
     prompts 80 80 80 > said
     grep -q 'UNDECIDED.*which about [0-9]* prompts would decide' said
