@@ -143,7 +143,7 @@ static void warn(const struct measure *m, const struct measurement *c)
     if (m->a.verify && c->repeat_ratio < 0.9)
         log_warn(&m->log, "W027", "%s: repeats take %.2f of the time of the first answers: "
                  "something is cached between them", name, c->repeat_ratio);
-    if (c->differs)
+    if (c->differs && !about_is_drawn(c->about))
         log_warn(&m->log, "W022", "%s: repeats of one prompt gave different tokens", name);
     if (c->partial)
         log_note(&m->log, "%s: %lld answers of batches that were not full are left out", name,

@@ -312,6 +312,15 @@ stream() {
     { one '{token_ids: [1, 2, 3, 4]}'; one '{token_ids: [1, 2, 3, 5], round: 1}'; } |
         measure --verify -q > "$T/m"
     [ "$(value e2e_ns deterministic < "$T/m")" = false ]
+    # each launch has a seed of its own, and that is no excuse
+    { one '{token_ids: [1, 2, 3, 4], seed: 1}'; one '{token_ids: [1, 2, 3, 5], seed: 2, launch: 2}'
+    } > "$T/in"
+    measure --verify "$T/in" 2>&1 > "$T/m" | grep -q W022
+    [ "$(value e2e_ns deterministic < "$T/m")" = false ]
+    # where answers are drawn it is what one expects
+    jq -c '.temperature = 0.7' "$T/in" | measure --verify 2> "$T/err" > "$T/m"
+    [ "$(value e2e_ns deterministic < "$T/m")" = false ]
+    [ ! -s "$T/err" ] || ! grep -q W022 "$T/err"
     for good in '{contract: "fixed", max_new: 4, stop: "eos", stop_tokens: 1, tokens_to_eos: 3}' \
                 '{contract: "answer", max_new: 9, stop: "eos"}'; do
         one "$good" | measure --verify > "$T/m"
