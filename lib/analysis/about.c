@@ -228,7 +228,7 @@ json_t *about_default(const char *setting)
         json_decref(o);
         return v;
     }
-    if (!strcmp(setting, "offload_layers"))
+    if (!strcmp(setting, "offload_layers") || !strcmp(setting, "offload_kv_layers"))
         return json_integer(0);
     return strcmp(setting, "quant") && strcmp(setting, "numa") ? NULL : json_string("none");
 }

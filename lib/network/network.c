@@ -373,9 +373,9 @@ static uint64_t identity_of(const struct network *n)
 int network_settle(struct network *n, struct backend *b, const struct checkpoint *c,
                    const struct precision *p, struct err *e)
 {
-    *n = (struct network){.config = c->config, .backend = b, .wish = p->offload};
-    if (n->wish.layers > c->config.layers)
-        n->wish.layers = c->config.layers;
+    const size_t L = c->config.layers;
+    *n = (struct network){.config = c->config, .backend = b, .wish = offload_of(&p->offload, L),
+                          .kv_wish = offload_of(p->kv_apart ? &p->offload_kv : &p->offload, L)};
     if (c->config.rope_dims != c->config.head_dim)
         return err_set(e, EXIT_BAD_DATA, "%s: %zu of %zu values of a head are rotated: partial "
                        "rotation is not supported yet", c->config.name, c->config.rope_dims,
@@ -383,7 +383,7 @@ int network_settle(struct network *n, struct backend *b, const struct checkpoint
     if (c->config.latents && *b->name)
         return err_set(e, EXIT_NO_DEVICE, "%s: latent thoughts are fitted on the processor: "
                        "expected --device cpu, got %s", c->config.name, b->ops->name);
-    if (c->config.latents && n->wish.layers)
+    if (c->config.latents && network_offloads(n))
         return err_set(e, EXIT_BAD_USAGE, "%s: latent thoughts are fitted with all layers in "
                        "memory: none can be offloaded", c->config.name);
     return choose_precision(n, c, p, e);
@@ -402,7 +402,7 @@ int network_load(struct network *n, struct backend *b, const struct checkpoint *
     }
     struct network what = {.config = n->config, .backend = b, .dtype = n->dtype,
                            .kv_dtype = n->kv_dtype, .quant = n->quant, .wish = n->wish,
-                           .row_tile = n->row_tile};
+                           .kv_wish = n->kv_wish, .row_tile = n->row_tile};
     network_free(n);
     *n = what;
     return -1;

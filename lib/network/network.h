@@ -45,10 +45,13 @@ struct layer {
  *   kv     auto | f32 | bf16   the cache. auto: bf16 with dtype bf16 or a quantization, else f32
  *   quant  none | int8 | nf4 | ..   lib/checkpoint/quantization.h; matrices that it leaves out go
  *          by dtype
- *   offload  layers that are kept elsewhere (offload.h); no bit depends on it */
+ *   offload  layers that are kept elsewhere (offload.h); no bit depends on it
+ *   offload_kv  those whose keys and values are, where kv_apart; else they are where the matrices
+ *          of their layer are */
 struct precision {
     const char *dtype, *kv, *quant;
-    struct offload_wish offload;
+    struct offload_wish offload, offload_kv;
+    int kv_apart;
 };
 
 /* Who hears what each layer of a pass computes, before the next one writes over it: the outputs of
@@ -74,6 +77,7 @@ struct network {
     float *inv_freq;         /* [E/2], the same */
     struct layer *layer;     /* [L] */
     struct offload_wish wish; /* layers that are outside, or will be */
+    struct offload_wish kv_wish; /* those whose keys and values are, in caches made for it */
     struct offload *offload; /* those at work; NULL: none is outside */
     uint64_t identity;       /* of what is above: networks that differ there differ here */
     const struct layer_hook *hook; /* NULL: nobody hears; borrowed */
@@ -110,6 +114,11 @@ size_t network_expected_bytes(const struct network *n);
 size_t network_expected_pages(const struct network *n);
 /* Of a layer in the store, its parts rounded up. For a network that is settled. */
 size_t network_layer_bytes(const struct network *n);
+/* 1: matrices, or keys and values, of layers are outside. */
+static inline int network_offloads(const struct network *n)
+{
+    return n->wish.layers || n->kv_wish.layers;
+}
 int network_half(const struct network *n); /* 1: keys, values, attention may be rounded to bf16 */
 
 #endif
