@@ -1,4 +1,6 @@
-/* network.c - loading a network into a back end, and reading it back; see network.h. */
+/* network.c - loading a network into a back end, and reading it back; see network.h. How precisely
+ * it runs is settled before the first weight is read (network-precision.c).
+ */
 #include "lib/network/network.h"
 
 #include <assert.h>
