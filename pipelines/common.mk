@@ -304,7 +304,8 @@ whole   := phase1 phase6 phase7 figures paper report plan bundle replicate resul
 # the methods are part of the page once make decoding has run them
 DECODED := $(if $(wildcard $(R)/decoding/by-method.ndjson),$(whole))
 # and so are the options that save memory or time, once make ablation has
-ABLATED := $(if $(wildcard $(R)/$(or $(ABLATION),ablation)/outcomes.ndjson),$(whole) outcomes)
+ABLATED := outcomes \
+           $(if $(wildcard $(R)/$(or $(ABLATION),ablation)/outcomes.ndjson),$(whole))
 SHAPES  := $(foreach q,$(SHAPE_FORMATS),$(foreach b,$(call split,$(SHAPE_BATCH)),shape-$(q)-$(b)))
 ifneq ($(filter shapes measured,$(GOALS)),)
 SWEEPS  := $(SHAPES)
