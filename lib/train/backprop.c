@@ -169,7 +169,7 @@ static void send_lists(struct backprop *t, const struct train_batch *in)
     t->at.scored.n = t->host.scored.n;
     ops->write(t->b, t->block, t->host_lists, t->list_bytes);
     const struct askers *const who[] = {&t->at.all, &t->at.scored};
-    for (int i = 0; i < (t->at.scored.n < t->at.all.n ? 2 : 1); i++)
+    for (int i = 0; i < 2 && who[i]->n; i++)
         ops->rope_table(t->b, who[i]->table, who[i]->pos, t->inv_freq, who[i]->n, E);
     if (t->c.latents)
         ops->rope_table(t->b, t->ztable, t->at.zpos, t->inv_freq, backprop_latent_rows(t, in), E);
