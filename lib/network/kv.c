@@ -102,10 +102,11 @@ int kv_keep_outputs(struct kv *kv, const struct network *n)
 void kv_forget(struct kv *kv, const struct network *n, size_t slot)
 {
     const struct config *c = &n->config;
+    const struct ops *ops = n->backend->ops;
     const size_t D = c->width, HEE = config_state(c) - D;
     for (size_t l = 0; l < c->layers; l++) {
-        memset(kv->state + (l * kv->slots + slot) * HEE, 0, HEE * sizeof *kv->state);
-        memset(kv->last + (l * kv->slots + slot) * D, 0, D * sizeof *kv->last);
+        ops->clear(n->backend, kv->state + (l * kv->slots + slot) * HEE, HEE * sizeof *kv->state);
+        ops->clear(n->backend, kv->last + (l * kv->slots + slot) * D, D * sizeof *kv->last);
     }
 }
 

@@ -89,6 +89,8 @@ struct network {
  * nothing. -1: EXIT_BAD_USAGE, EXIT_BAD_DATA. */
 int network_settle(struct network *n, struct backend *b, const struct checkpoint *c,
                    const struct precision *p, struct err *e);
+/* -1 (EXIT_BAD_USAGE): the back end has no matrices of a kind that is wanted. */
+int network_check(const struct network *n, struct err *e);
 /* Loads weights into the back end, and sets its `act`. -1: EXIT_BAD_USAGE, EXIT_BAD_DATA, EXIT_BUSY
  * (others use the memory of the device), EXIT_CANNOT_CREATE or EXIT_IO (no store, or a full one),
  * or EXIT_FAILED_RECORDS when memory is short: then *n still says what was wanted, for a record of
@@ -102,9 +104,11 @@ int network_part(struct network *n, const struct checkpoint *c, enum part p, siz
                  enum dtype d, struct err *e);
 void network_free(struct network *n);
 size_t network_weight_bytes(const struct network *n); /* taken */
-/* out[rows * cols] = the values of a role as the network computes with them: read back from the
- * matrix on a host back end, quantized or not. The role has that layer, which is not offloaded. */
-void network_values(const struct network *n, enum role r, size_t layer, float *out);
+/* out[rows * cols], in memory of the back end = the values of a role as the network computes with
+ * them: read back from the matrix, quantized or not. ids: 0, 1, .. rows - 1, there too. The role
+ * has that layer, which is not offloaded, and the back end's `act` is F32. */
+void network_values(const struct network *n, enum role r, size_t layer, const int32_t *ids,
+                    float *out);
 /* What the weights will take, from config, dtype, quant and wish alone: mat_bytes of every matrix
  * (values in the back end's layout, with their scales when quantized), or in place of the layers
  * outside two slots; 4 bytes a value of a norm, of a bias and of the rotation's frequencies. For a

@@ -5,7 +5,6 @@
 #include <malloc.h>
 #include <unistd.h>
 
-#include "lib/base/mem.h"
 #include "tests/model/decoded.h"
 
 static long generations(const struct backend *b)
