@@ -337,10 +337,7 @@ static int start(struct run *r, char **corpus, size_t n_corpus, struct err *e)
     const struct posterior_fit fit = {(size_t)a->vi_steps, a->vi_rate,
                                       rng_derive((uint64_t)a->common.seed, "latents")};
     trainer_fit(r->trainer, &fit);
-    size_t rows = (size_t)a->rows;
-    r->batch.token = mem_zero(rows, sizeof *r->batch.token);
-    r->batch.target = mem_zero(rows, sizeof *r->batch.target);
-    r->batch.weight = mem_zero(rows, sizeof *r->batch.weight);
+    r->batch = train_batch_room((size_t)a->rows);
     r->state = mem_format("%s/train.state", a->out);
     r->note = note_of(r);
     return 0;
@@ -528,9 +525,7 @@ static void close_run(struct run *r)
     training_batch_free(&r->valid);
     tokenizer_free(r->tokenizer);
     json_decref(r->note);
-    free(r->batch.token);
-    free(r->batch.target);
-    free(r->batch.weight);
+    train_batch_free(&r->batch);
     free(r->state);
 }
 

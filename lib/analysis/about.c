@@ -174,6 +174,12 @@ int about_is_latent(const json_t *r)
     return paradigm && !strcmp(paradigm, "latent");
 }
 
+int about_is_drawn(const json_t *r)
+{
+    return about_is_latent(r) || rec_number(r, "temperature") > 0 ||
+           rec_is(r, "remasking", "random");
+}
+
 double about_length(const json_t *r)
 {
     double v = NAN;

@@ -190,3 +190,27 @@ int origin_verify(const json_t *origin, const struct checkpoint *source, struct 
                       source->folder, json_array_size(files), n);
     return bad ? -1 : 0;
 }
+
+static int compare_file(const char *path, const char *folder, struct err *e)
+{
+    char mine[HEX], its[HEX], *other = mem_format("%s/%s", folder, strrchr(path, '/') + 1);
+    int there = file_exists(other);
+    int bad = filehash_anew(path, FILEHASH_LARGE, its, e) ||
+              (there && filehash_anew(other, FILEHASH_LARGE, mine, e));
+    if (!bad && (!there || strcmp(mine, its)))
+        bad = err_set(e, EXIT_BAD_DATA, "%s: is not what its source gives when it is packed again "
+                      "as " ORIGIN " says", path);
+    free(other);
+    return bad ? -1 : 0;
+}
+
+int origin_compare(const struct checkpoint *packed, const char *folder, struct err *e)
+{
+    char *path;
+    int bad = 0;
+    for (size_t i = 0; !bad && (path = checkpoint_file(packed, i)); i++) {
+        bad = compare_file(path, folder, e);
+        free(path);
+    }
+    return bad;
+}

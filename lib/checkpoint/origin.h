@@ -30,5 +30,8 @@ json_t *origin_read(const char *folder, struct err *e);
 int origin_pruning(const json_t *origin, const struct config *c, struct prune *p, struct err *e);
 /* -1 (EXIT_BAD_DATA): the files of a checkpoint, read anew, are not those that it was made of. */
 int origin_verify(const json_t *origin, const struct checkpoint *source, struct err *e);
+/* -1 (EXIT_BAD_DATA): a file of a packed checkpoint is another in `folder`, where its source was
+ * packed again, or is not there. */
+int origin_compare(const struct checkpoint *packed, const char *folder, struct err *e);
 
 #endif

@@ -3,16 +3,7 @@
 #define TRAIN_BACKPROP_H
 
 #include "lib/train/parameters.h"
-
-/* seqs sequences of len rows. A row of weight 0 has no target. loss = sum of weight * CE. */
-struct train_batch {
-    size_t seqs, len;
-    int32_t *token, *target; /* [seqs * len] */
-    float *weight;           /* [seqs * len] */
-    /* Of a latent model, [L, seqs, n, D]: layer l's latents of every sequence; else NULL. */
-    const float *z;
-    int again; /* 1: all but z is as in the call before, and what it does not change is kept */
-};
+#include "lib/train/train_batch.h"
 
 struct backprop; /* the activations of one batch, and the room for their gradients */
 

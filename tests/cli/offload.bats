@@ -244,37 +244,27 @@ needs() { "$@" --no-meta -q --explain "$T/prompts" | jq -s 'map(.planned_bytes) 
     jq -se 'all(.status == "ok" and .device == "cuda" and .offload_layers >= 3)' "$T/out"
 }
 
-# in_group BYTES COMMAND...: runs it in a control group with so much memory; PEAK: the most of it
-# that the group used.
-in_group() {
-    local folder=/sys/fs/cgroup/memory limit=memory.limit_in_bytes peak=memory.max_usage_in_bytes
-    [ -d "$folder" ] || { folder=/sys/fs/cgroup; limit=memory.max; peak=memory.peak; }
-    folder=$folder/crossover-test-$$
-    mkdir "$folder" 2> /dev/null || skip "no control group can be made here"
-    if ! [ -w "$folder/$limit" ] || ! [ -e "$folder/$peak" ]; then
-        rmdir "$folder"
-        skip "control groups have no limit of memory here"
-    fi
-    echo "$1" > "$folder/$limit"
-    bash -c 'echo $$ > "$0/cgroup.procs" && exec "$@"' "$folder" "${@:2}" > "$T/out" 2> "$T/said"
-    local status=$?
-    PEAK=$(cat "$folder/$peak")
-    rmdir "$folder"
-    return "$status"
-}
-
-# The group's limit is beyond --mem-cap, so that its peak is a measurement and no limit. The resident
-# set is not asked: it counts pages of shared files too, which the group is not charged for.
+# The group's limit is beyond --mem-cap, so that its peak is a measurement and no limit. The
+# resident set is not asked: it counts pages of shared files too, which the group is not charged
+# for.
 @test "in a control group with less memory than the weights take, a run stays within --mem-cap" {
     cap=190000000
     for shape in small-llada:gen-llada small-llama:gen-llama; do
         how=(--max-new 3)
         [ "$shape" != small-llada:gen-llada ] || how=(--gen-length 8 --block-length 8 --steps 2)
-        in_group $((cap + cap / 8)) "$BIN/${shape#*:}" -m "synth:${shape%:*}" --device cpu \
-            --mem-cap "$cap" --device-map auto "${how[@]}" --limit 1 --no-meta "$T/prompts" ||
-            { cat "$T/said"; return 1; }
-        [ "$PEAK" -le "$cap" ]
-        jq -se --argjson cap "$cap" 'all(.status == "ok" and .offload_layers >= 3 and
+        how=("$BIN/${shape#*:}" -m "synth:${shape%:*}" --device cpu --warmup 0 "${how[@]}"
+             --limit 1 "$T/prompts")
+        "${how[@]}" > "$T/whole" 2> "$T/said"
+        pipelines/within $((cap + cap / 8)) "$T/group" "${how[@]}" --mem-cap "$cap" \
+            --device-map auto > "$T/out" 2> "$T/said" || { cat "$T/said"; return 1; }
+        jq -se --argjson cap "$cap" 'map(select(.kind == "generation")) |
+            all(.status == "ok" and .offload_layers >= 3 and
             .memory.reserved_peak_bytes <= $cap)' "$T/out"
+        jq -nc --arg cap 190M --argjson bytes "$cap" --slurpfile group "$T/group" \
+            --slurpfile whole "$T/whole" --slurpfile run "$T/out" -f pipelines/caps.jq > "$T/cap"
+        conforms "$T/cap"
+        jq -e '.same_ids and .measured_ratio > 0.5' "$T/cap"
+        ! jq -e .group_peak_reason "$T/group" || skip "$(jq -r .group_peak_reason "$T/group")"
+        jq -e --argjson cap "$cap" '.group_peak <= $cap' "$T/cap"
     done
 }

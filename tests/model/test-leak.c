@@ -3,12 +3,7 @@
  * GENERATIONS=10000 in the environment makes as many of each kind (200). */
 #include <malloc.h>
 
-#include "lib/base/mem.h"
-#include "lib/decode/decoder.h"
-#include "tests/tap.h"
-
-static const int32_t ids[] = {11, 42, 300, 7, 99};
-static const struct generation_input prompts[] = {{ids, 5, 77}, {ids + 1, 3, 78}};
+#include "tests/model/decoded.h"
 
 static long generations(void)
 {
@@ -22,28 +17,6 @@ static size_t in_use(void)
 {
     struct mallinfo2 m = mallinfo2();
     return m.uordblks + m.hblkhd;
-}
-
-static struct settings point_of(const struct decoder *d, const char *options)
-{
-    struct settings *p;
-    struct err e = {0};
-    size_t n;
-    const char *given[SETTINGS_MAX] = {0};
-    char *text = mem_text(options), *save, *word = strtok_r(text, " ", &save);
-    for (; word; word = strtok_r(NULL, " ", &save)) {
-        char *value = strchr(word, '=');
-        *value++ = 0;
-        given[settings_find(d->table, word)] = value;
-    }
-    if (settings_cross(d->table, given, &p, &n, &e) || n != 1) {
-        printf("Bail out! %s\n", e.text);
-        exit(1);
-    }
-    struct settings s = *p;
-    free(p);
-    free(text);
-    return s;
 }
 
 static void generate(const struct decoder *d, const struct network *n, const struct settings *s,
@@ -61,7 +34,7 @@ static void many(const struct decoder *d, const struct network *n, const char *o
 {
     enum { WARM = 10 };
     struct memory *m = &n->backend->memory;
-    const struct settings s = point_of(d, options);
+    const struct settings s = decoded_point(d, options);
     size_t before = m->requested, held = 0, blocks = 0, odd = 0, left = 0;
     for (long i = 0; i < generations(); i++) {
         memory_reset_peak(m);
@@ -81,22 +54,15 @@ static void many(const struct decoder *d, const struct network *n, const char *o
 
 static void with(const char *shape, const struct decoder *d, const char *const *options)
 {
-    struct err e = {0};
-    struct checkpoint c;
-    struct network n;
-    struct backend *b = backend_open("cpu", NULL, 1, 0, NULL);
-    if (!b || checkpoint_open(&c, shape, 5, &e) ||
-        network_load(&n, b, &c, &(struct precision){.dtype = "f32"}, &e)) {
-        printf("Bail out! %s\n", e.text);
-        exit(1);
-    }
+    struct decoded m;
+    decoded_open(&m, shape, "cpu", NULL);
     for (; *options; options++)
-        many(d, &n, *options);
-    network_free(&n);
-    checkpoint_close(&c);
-    ok(!b->memory.requested && !b->memory.allocated && !b->memory.reserved,
+        many(d, &m.n, *options);
+    network_free(&m.n);
+    checkpoint_close(&m.c);
+    ok(!m.b->memory.requested && !m.b->memory.allocated && !m.b->memory.reserved,
        "%s: with the weights all is given back", shape);
-    backend_close(b);
+    backend_close(m.b);
 }
 
 int main(void)
