@@ -239,7 +239,7 @@ static const char notes[] =
     "  visible_gap_ns   from one change of the readable text to the next, as a reader sees it;\n"
     "                   longest_gap_ns: the longest of an answer\n"
     "  norm_latency_ns_per_token   e2e_ns / n; norm_latency_ns_per_word: e2e_ns / words of the\n"
-    "                   text up to the stop id, which white space separates, whatever the tokenizer\n"
+    "                   text up to the stop id, as wc -w counts them\n"
     "  output_tokens_per_s         sum of n / sum of batch makespans, each batch once\n"
     "  slot_tokens_per_s           the same over all slots of the canvas\n"
     "  output_bytes_per_s          the same in bytes of text, for models of other tokenizers\n"

@@ -3,6 +3,7 @@
  * judge scores the response of generation records, given their prompt, with a third autoregressive
  * model, and measures its variety beside it; nll, elbo and kstep score given texts with a
  * contestant. Sums are pooled over tokens, never averaged over texts; intervals resample texts.
+ * One file because all modes share what is opened, resumed and written.
  */
 #include <math.h>
 #include <stdlib.h>
