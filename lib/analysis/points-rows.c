@@ -113,3 +113,9 @@ void points_pool(const struct points *p, const char *metric, enum points_weight 
         den[at] += w;
     }
 }
+
+int points_is_binary(const struct points *p, const char *metric)
+{
+    size_t i = points_metric(p, metric);
+    return i < p->n_metrics && p->binary[i];
+}
