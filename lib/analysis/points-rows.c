@@ -129,9 +129,3 @@ void points_pool(const struct points *p, const char *metric, enum points_weight 
         }
     free(copies);
 }
-
-int points_is_binary(const struct points *p, const char *metric)
-{
-    size_t i = points_metric(p, metric);
-    return i < p->n_metrics && p->binary[i];
-}
