@@ -3,7 +3,8 @@
 def percent(none): (. - none) * 1000 | round / 10
     | if . > 0 then "+\(.)" else "\(.)" end;
 inputs | select(.kind == "ablation") | . as $r | .claims[]
-| (if .metric == "accuracy" or (.metric | endswith("_answers_ratio")) then 0 else 1 end) as $none
+| (if .metric == "accuracy" or (.metric | endswith("_answers_ratio") or endswith("_distance"))
+   then 0 else 1 end) as $none
 | (if $none == 0 then "points" else "%" end) as $unit
 | "\(.row)\t\(.outcome), \($r.arch) \($r.option): \(.text)"
   + (if .value == null then "" else

@@ -208,6 +208,11 @@ mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --r
             .[0].memory.kv_bytes == .[1].memory.kv_bytes and
             all(.memory.planned_bytes == .memory.weights_bytes + .memory.kv_bytes +
                 .memory.activations_bytes)' "$T/long" "$T/short"
+        for form in recurrent chunked; do
+            "${gen[@]}" --z zero --wkv $form "$T/prompts" > "$T/form"
+            cmp <(ids "$T/form") <(ids <("${gen[@]}" --z zero "$T/prompts"))
+            jq -se --arg f $form 'all(.wkv == $f)' "$T/form"
+        done
         "${gen[@]}" --z zero --device ref "$T/prompts" > "$T/ref"
         cmp <(ids "$T/ref") <(ids <("${gen[@]}" --z zero "$T/prompts"))
         "${gen[@]}" --quant int8 --vi-steps 2 "$T/prompts" > "$T/int8"
@@ -224,6 +229,8 @@ mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --r
 }
 
 @test "what a mixer does not have is refused" {
+    run -64 --separate-stderr "${GEN[@]}" --wkv chunked "$T/prompts"
+    [[ $stderr == *"--wkv: expected a model with time mixing, got '"*"whose mixer is swa"* ]]
     mixed rwkv7 "$T/m" --steps 2 > "$T/loss"
     try() {
         mkdir -p "$T/bad"

@@ -1,15 +1,17 @@
 /* RWKV 6 and 7 as mixers of a network: what their papers define, written out here token by token in
  * double, against the network (all rows at once, and one after the other) and the forward pass of
- * training, on cpu and on ref, with weights that went through a checkpoint. Latents are zeros: what
- * layers read of them is nothing. */
+ * training, on cpu and on ref, with weights that went through a checkpoint; and every gradient against
+ * differences of that definition, where a step as small as it has to be says something still.
+ * Latents are zeros: what layers read of them is nothing. */
 #include <math.h>
 
+#include "kernels/wkv.h"
 #include "lib/network/forward.h"
 #include "lib/network/latent.h"
 #include "lib/train/backprop.h"
 #include "tests/model/planted.h"
 
-enum { L = 2, D = 64, H = 4, E = 16, R = 32, V = 512, LEN = 45, ROOM = 1 << 15 };
+enum { L = 2, D = 64, H = 4, E = 16, R = 32, V = 512, LEN = 45, SHORT = 21, ROOM = 1 << 15 };
 static char folder[] = "/tmp/crossover-test-mixing-XXXXXX";
 
 /* Larger weights than networks begin with, so that every part counts. */
@@ -30,7 +32,7 @@ static void plant(const struct config *c, enum role r, size_t layer, float *v)
 /* ---- the definition ---- */
 
 struct naive {
-    float *w[ROLE_COUNT][L];
+    double *w[ROLE_COUNT][L];
     double S[L][H][E][E], before[L][D], first[D], room[ROOM];
     size_t used, layers;
     enum mixer mixer;
@@ -204,10 +206,12 @@ static void feed(struct naive *m, size_t l, double *x, size_t ffn)
     add(x, times(m, ROLE_DOWN, l, gate, D, ffn));
 }
 
-/* out[i] = log p(ids[i + 1] | ids[0 .. i]). */
-static void by_definition(struct naive *m, size_t ffn, const int32_t *ids, double *out)
+/* out[i] = log p(ids[i + 1] | ids[0 .. i]), of len ids. */
+static void by_definition(struct naive *m, size_t ffn, const int32_t *ids, size_t len, double *out)
 {
-    for (size_t t = 0; t + 1 < LEN; t++) {
+    memset(m->S, 0, sizeof m->S);
+    memset(m->before, 0, sizeof m->before);
+    for (size_t t = 0; t + 1 < len; t++) {
         m->used = 0;
         double *x = take(m, D), sum = 0;
         for (size_t d = 0; d < D; d++)
@@ -218,7 +222,7 @@ static void by_definition(struct naive *m, size_t ffn, const int32_t *ids, doubl
             memcpy(m->before[l], n, sizeof m->before[l]);
             feed(m, l, x, ffn);
         }
-        double *logit = times(m, ROLE_EMBED, 0, norm(m, ROLE_NORM, 0, x), V, D);
+        double *logit = times(m, ROLE_HEAD, 0, norm(m, ROLE_NORM, 0, x), V, D);
         for (size_t v = 0; v < V; v++)
             sum += exp(logit[v]);
         out[t] = logit[ids[t + 1]] - log(sum);
@@ -234,14 +238,24 @@ static struct naive *read_naive(const struct checkpoint *c)
         for (size_t l = 0; l < role_layers(&c->config, (enum role)r); l++) {
             size_t rows, cols;
             role_shape(&c->config, (enum role)r, &rows, &cols);
-            m->w[r][l] = mem_alloc(rows * cols * sizeof(float));
-            checkpoint_floats(c, (enum role)r, l, m->w[r][l]);
+            float *w = mem_alloc(rows * cols * sizeof *w);
+            checkpoint_floats(c, (enum role)r, l, w);
+            m->w[r][l] = mem_alloc(rows * cols * sizeof(double));
+            for (size_t i = 0; i < rows * cols; i++)
+                m->w[r][l][i] = w[i];
+            free(w);
         }
+    if (c->config.tied) {
+        free(m->w[ROLE_HEAD][0]);
+        m->w[ROLE_HEAD][0] = m->w[ROLE_EMBED][0];
+    }
     return m;
 }
 
 static void free_naive(struct naive *m)
 {
+    if (m->w[ROLE_HEAD][0] == m->w[ROLE_EMBED][0])
+        m->w[ROLE_HEAD][0] = NULL;
     for (int r = 0; r < ROLE_COUNT; r++)
         for (size_t l = 0; l < L; l++)
             free(m->w[r][l]);
@@ -251,10 +265,12 @@ static void free_naive(struct naive *m)
 /* ---- the network ---- */
 
 /* The same, `part` rows a pass. */
-static void by_network(const struct network *n, const int32_t *ids, size_t part, double *out)
+static void by_network(const struct network *n, const int32_t *ids, size_t part,
+                       enum wkv_form form, double *out)
 {
     const struct work_size size = {.rows = part, .seqs = 1, .slots = 1, .listed = 1,
-                                   .wanted = part, .cached = 1, .latent = 1};
+                                   .wanted = part, .cached = 1, .latent = 1,
+                                   .how = {.wkv = form}};
     float *z = mem_zero(latent_values(&n->config), sizeof *z);
     struct kv kv;
     struct latents latents;
@@ -316,25 +332,154 @@ static void compare(const struct checkpoint *c, const char *device, const int32_
     const char *name = config_mixer_name(c->config.mixer);
     struct err e = {0};
     struct network n;
-    double whole[LEN], single[LEN], parts[LEN], sum = 0;
+    double whole[LEN], single[LEN], parts[LEN], forms[2][LEN], sum = 0;
     if (network_load(&n, b, c, &p, &e)) {
         printf("Bail out! %s\n", e.text);
         exit(1);
     }
-    by_network(&n, ids, LEN - 1, whole);
-    by_network(&n, ids, 1, single);
-    by_network(&n, ids, 17, parts);
+    by_network(&n, ids, LEN - 1, WKV_AUTO, whole);
+    by_network(&n, ids, 1, WKV_AUTO, single);
+    by_network(&n, ids, 17, WKV_AUTO, parts);
+    by_network(&n, ids, LEN - 1, WKV_RECURRENT, forms[0]);
+    by_network(&n, ids, LEN - 1, WKV_CHUNKED, forms[1]);
     ok(apart(whole, truth) < 1e-4, "%s on %s is what its paper defines: %.1e nats apart", name,
        device, apart(whole, truth));
     ok(apart(whole, single) < 1e-5 && apart(whole, parts) < 1e-5,
        "%s on %s: rows at once, in parts and one by one: %.1e and %.1e nats apart", name, device,
        apart(whole, parts), apart(whole, single));
+    ok(apart(forms[0], truth) < 1e-4 && apart(forms[1], truth) < 1e-4 &&
+           (!strcmp(device, "ref") || apart(forms[0], forms[1]) > 0),
+       "%s on %s: recurrent %.1e and chunked %.1e nats apart from it", name, device,
+       apart(forms[0], truth), apart(forms[1], truth));
     for (size_t t = 0; t + 1 < LEN; t++)
         sum -= truth[t];
     double trained = b->ops->train ? by_training(&n, ids) : sum;
     ok(fabs(trained - sum) < 1e-5 * sum, "%s: %.5f nats by training, %.5f by definition", name,
        trained, sum);
     network_free(&n);
+    backend_close(b);
+}
+
+/* ---- gradients ---- */
+
+/* The parameters of a checkpoint with their gradients, and what is made of a batch. */
+struct learner {
+    struct parameters *p;
+    struct backprop *t;
+    struct train_batch batch;
+};
+
+static void make_learner(struct learner *w, struct backend *b, const struct checkpoint *c,
+                         const int32_t *ids)
+{
+    w->p = parameters_make(&c->config, b, b->ops->train, 1);
+    w->t = w->p ? backprop_make(w->p, SHORT, 1, DTYPE_F32) : NULL;
+    if (!w->t)
+        exit(1);
+    for (int r = 0; r < ROLE_COUNT; r++)
+        for (size_t l = 0; l < role_layers(&c->config, (enum role)r); l++)
+            checkpoint_floats(c, (enum role)r, l, parameters_values(w->p, (enum role)r, l));
+    float *weight = mem_alloc(SHORT * sizeof *weight);
+    for (size_t i = 0; i < SHORT; i++)
+        weight[i] = 1;
+    w->batch = (struct train_batch){
+        .seqs = 1, .len = SHORT - 1, .token = (int32_t *)(uintptr_t)ids,
+        .target = (int32_t *)(uintptr_t)(ids + 1), .weight = weight,
+        .z = mem_zero(c->config.layers * c->config.latents * c->config.width, sizeof(float))};
+    backprop_loss(w->t, &w->batch, BACKPROP_PARAMETERS);
+}
+
+static void free_learner(struct learner *w)
+{
+    free(w->batch.weight);
+    free((void *)(uintptr_t)w->batch.z);
+    backprop_free(w->t);
+    parameters_free(w->p);
+}
+
+static double nats(struct naive *m, size_t ffn, const int32_t *ids)
+{
+    double out[LEN], sum = 0;
+    by_definition(m, ffn, ids, SHORT, out);
+    for (size_t t = 0; t + 1 < SHORT; t++)
+        sum -= out[t];
+    return sum;
+}
+
+/* How the definition's loss changes along u[n], a unit vector of these values. */
+static double slope_along(struct naive *m, size_t ffn, const int32_t *ids, double *w,
+                          const double *u, size_t n)
+{
+    const double h = 1e-4;
+    double side[2], *old = mem_alloc(n * sizeof *old);
+    memcpy(old, w, n * sizeof *old);
+    for (int s = 0; s < 2; s++) {
+        for (size_t i = 0; i < n; i++)
+            w[i] = old[i] + (s ? -h : h) * u[i];
+        side[s] = nats(m, ffn, ids);
+    }
+    memcpy(w, old, n * sizeof *old);
+    free(old);
+    return (side[0] - side[1]) / (2 * h);
+}
+
+/* u = g / |g|, or a direction drawn by lot. */
+static void direct(double *u, const float *g, size_t n, struct rng *rng)
+{
+    double size = 0;
+    for (size_t i = 0; i < n; i++) {
+        u[i] = rng ? rng_normal(rng) : g[i];
+        size += u[i] * u[i];
+    }
+    for (size_t i = 0; i < n; i++)
+        u[i] /= sqrt(size);
+}
+
+/* Along the gradient and along ways drawn by lot, which see what lies across it: the most that the
+ * slope is off, as a share of the gradient. Of an error as long as e, a way by lot through n values
+ * sees e / sqrt(n). */
+static double off_role(const struct checkpoint *c, struct naive *m, const int32_t *ids,
+                       const struct learner *w, enum role r, size_t l)
+{
+    enum { WAYS = 3 };
+    size_t rows, cols;
+    role_shape(&c->config, r, &rows, &cols);
+    size_t n = rows * cols;
+    const float *g = parameters_gradients(w->p, r, l);
+    struct rng rng = {3, (uint64_t)r << 32 | l, 0};
+    double norm = 0, most = 0, *u = mem_alloc(n * sizeof *u);
+    for (size_t i = 0; i < n; i++)
+        norm += (double)g[i] * g[i];
+    norm = sqrt(norm);
+    for (int way = norm > 0 ? 0 : 1; way < WAYS; way++) {
+        direct(u, g, n, way ? &rng : NULL);
+        double want = slope_along(m, c->config.ffn, ids, m->w[r][l], u, n), got = 0;
+        for (size_t i = 0; i < n; i++)
+            got += g[i] * u[i];
+        double off = fabs(want - got) * (way ? sqrt((double)n) : 1);
+        most = fmax(most, norm > 0 ? off / norm : off > 1e-6 ? (double)INFINITY : 0);
+    }
+    free(u);
+    return most;
+}
+
+static void gradients(const struct checkpoint *c, struct naive *m, const int32_t *ids)
+{
+    struct backend *b = backend_open("cpu", NULL, 2, 0, NULL);
+    struct learner w;
+    size_t held = 0;
+    double most = 0;
+    const char *worst = "";
+    make_learner(&w, b, c, ids);
+    for (int r = 0; r < ROLE_COUNT; r++)
+        for (size_t l = 0; l < role_layers(&c->config, (enum role)r); l++, held++) {
+            double off = off_role(c, m, ids, &w, (enum role)r, l);
+            worst = off > most ? role_name((enum role)r) : worst;
+            most = isnan(off) ? (double)INFINITY : fmax(most, off);
+        }
+    ok(held > 40 && most < 2e-4, "%s: gradients of %zu tensors by differences in double, off by "
+       "%.1e of themselves at most (%s)", config_mixer_name(c->config.mixer), held, most, worst);
+    free_learner(&w);
     backend_close(b);
 }
 
@@ -352,9 +497,10 @@ static void mixer(const char *shape)
         exit(1);
     }
     struct naive *m = read_naive(&c);
-    by_definition(m, c.config.ffn, ids, truth);
+    by_definition(m, c.config.ffn, ids, LEN, truth);
     compare(&c, "cpu", ids, truth);
     compare(&c, "ref", ids, truth);
+    gradients(&c, m, ids);
     free_naive(m);
     checkpoint_close(&c);
 }

@@ -15,10 +15,10 @@ static struct config tiny(const struct family *f, enum mixer mixer, int tied)
                        .name = "tiny",
                        .width = 24,
                        .layers = 2,
-                       .heads = 4,
-                       .kv_heads = mixer ? 4 : 2,
-                       .head_dim = 6,
-                       .rope_dims = 6,
+                       .heads = mixer ? 2 : 4,
+                       .kv_heads = 2,
+                       .head_dim = mixer ? 12 : 6,
+                       .rope_dims = mixer ? 12 : 6,
                        .ffn = 40,
                        .vocab = 50,
                        .context = 64,
@@ -87,11 +87,13 @@ static void enlarge(struct parameters *p, const struct config *c)
         }
 }
 
-/* Of a gradient, how much a quotient of differences may be off. GroupNorm divides by what six
- * values are apart: where that is little, so much larger is what rounding made of them. */
+/* Of a gradient, how much a quotient of differences may be off. GroupNorm divides by what twelve
+ * values are apart: where that is little, so much larger is what rounding to bf16 made of them. It
+ * is nothing but that: in fp32 the same code is held to 1 % here, and to 2e-4 of differences in
+ * double, along the gradient and across it, in test-mixing.c. */
 static double slack_of(int exact, const struct config *c)
 {
-    return exact ? 0.01 : config_recurs(c) ? 0.12 : 0.02;
+    return exact ? 0.01 : config_recurs(c) ? 0.08 : 0.02;
 }
 
 /* Directional derivative of each role's gradient: (f(w + h u) - f(w - h u)) / 2h against g.u with
