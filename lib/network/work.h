@@ -10,7 +10,8 @@
 
 /* Ways to compute the same that take more memory or time than the usual ones: what those save can
  * so be measured. All 0: the usual ones. Results differ by the order of sums at most (attention,
- * time mixing), or not at all where a back end computes the same whatever is beside it (ref, cpu). */
+ * time mixing), or not at all where a back end computes the same whatever is beside it (ref,
+ * cpu). */
 struct variant {
     size_t scores;     /* heads of which attention makes all scores at once (attn.dense), cut to
                         * what there is; SIZE_MAX: all; 0: a tile at a time */

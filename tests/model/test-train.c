@@ -90,7 +90,7 @@ static void enlarge(struct parameters *p, const struct config *c)
 /* Of a gradient, how much a quotient of differences may be off. GroupNorm divides by what twelve
  * values are apart: where that is little, so much larger is what rounding to bf16 made of them. It
  * is nothing but that: in fp32 the same code is held to 1 % here, and to 2e-4 of differences in
- * double, along the gradient and across it, in test-mixing.c. */
+ * double, along the gradient and across it, in test-mixing-slopes.c. */
 static double slack_of(int exact, const struct config *c)
 {
     return exact ? 0.01 : config_recurs(c) ? 0.08 : 0.02;
