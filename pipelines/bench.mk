@@ -55,7 +55,7 @@ $(PEER_DIR)/%.gguf: $(BUILD)/tests/bench/write-gguf
 BENCH_OUT  = $(RESULTS)/bench
 BENCH_NEEDS := $(firstword $(BENCH_PROG)) $(BIN)/plot $(if $(PEER),$(PEER_FILES)) \
     $(if $(findstring tools,$(BENCH)),$(BIN)/measure $(BIN)/score-exact $(BIN)/score-text \
-        $(BIN)/report $(BIN)/pareto)
+        $(BIN)/report $(BIN)/pareto $(BIN)/compare)
 .PHONY: bench
 bench: $(BENCH_NEEDS) ## ceilings, kernels, models of this machine (BENCH=, BENCH_SHAPES=small,1b)
 	@mkdir -p $(BENCH_OUT)

@@ -29,8 +29,9 @@ static const char *name_of(const json_t *r)
 
 void correct_take(struct correct *c, const json_t *r)
 {
-    const char *name = strcmp(rec_kind(r), "metric") ? NULL : name_of(r), *point = about_point(r);
-    if (!name || !point)
+    const char *name = strcmp(rec_kind(r), "metric") ? NULL : name_of(r);
+    const char *point = name ? about_point(r) : NULL;
+    if (!point)
         return;
     if (!c->costs)
         c->costs = json_object();

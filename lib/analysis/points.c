@@ -91,8 +91,10 @@ static size_t find_metric(struct points *p, const json_t *r, const char *name)
     size_t i = points_metric(p, name);
     if (i == p->n_metrics) {
         MEM_GROW(p->higher, p->n_metrics, p->cap_higher);
+        MEM_GROW(p->binary, p->n_metrics, p->cap_binary);
         MEM_GROW(p->metrics, p->n_metrics, p->cap_metrics);
         p->higher[i] = -1;
+        p->binary[i] = 1;
         p->metrics[p->n_metrics++] = mem_text(name);
     }
     if (p->higher[i] < 0)
@@ -130,15 +132,23 @@ static int take_quality(struct points *all, const json_t *r, const char *metric,
     const json_t *id = json_object_get(r, "id");
     if (!json_is_string(id) && !json_is_integer(id))
         return err_set(e, EXIT_BAD_DATA, "id: expected a text, got none");
-    struct point_row row = {find_point(all, r), find_metric(all, r, metric), 0,
-                            rec_number(r, "value"), rec_number(r, "scored_tokens"),
-                            rec_number(r, "scored_bytes")};
+    double copies = rec_number(r, "copies");
+    struct point_row row = {.value = rec_number(r, "value"),
+                            .tokens = rec_number(r, "scored_tokens"),
+                            .bytes = rec_number(r, "scored_bytes"),
+                            .copies = copies > 0 ? copies : 1,
+                            .point = (uint32_t)find_point(all, r),
+                            .metric = (uint32_t)find_metric(all, r, metric)};
     if (isnan(row.value)) {
         all->dropped++;
         all->v[row.point].dropped++;
         return 1;
     }
-    row.id = find_id(all, id);
+    all->binary[row.metric] &= !(row.value < 0) && !(row.value > 1) &&
+                               !(row.value > 0 && row.value < 1);
+    row.id = (uint32_t)find_id(all, id);
+    if (all->n_rows == UINT32_MAX)
+        err_machine(__FILE__, __LINE__, "more than 2^32 - 1 values");
     MEM_GROW(all->rows, all->n_rows, all->cap_rows);
     all->rows[all->n_rows++] = row;
     return 1;
@@ -253,19 +263,6 @@ static int by_point(const void *a, const void *b)
 static int by_text(const void *a, const void *b)
 {
     return strcmp(**(const char **const *)a, **(const char **const *)b);
-}
-
-static int by_row(const void *a, const void *b)
-{
-    const struct point_row *x = a, *y = b;
-    if (x->metric != y->metric)
-        return x->metric < y->metric ? -1 : 1;
-    if (x->point != y->point)
-        return x->point < y->point ? -1 : 1;
-    if (x->id != y->id)
-        return x->id < y->id ? -1 : 1;
-    int o = by_value(x->value, y->value);
-    return o ? o : by_value(x->tokens, y->tokens);
 }
 
 /* Sorts n things of `size` bytes at base by `order` (over pointers to them) and returns, for each
@@ -417,12 +414,11 @@ void points_finish(struct points *p)
         if (at >= p->n)
             continue;
         p->rows[rows] = p->rows[i];
-        p->rows[rows].point = point[at];
-        p->rows[rows++].id = id[p->rows[i].id];
+        p->rows[rows].point = (uint32_t)point[at];
+        p->rows[rows++].id = (uint32_t)id[p->rows[i].id];
     }
     p->n_rows = rows;
-    if (p->n_rows)
-        qsort(p->rows, p->n_rows, sizeof *p->rows, by_row);
+    points_order(p);
     free(first);
     free(point);
     free(id);
@@ -464,25 +460,6 @@ size_t points_metric(const struct points *p, const char *name)
     return i;
 }
 
-void points_pool(const struct points *p, const char *metric, enum points_weight weight, size_t from,
-                 size_t n, double *num, double *den, unsigned char *there, unsigned char *has)
-{
-    size_t which = points_metric(p, metric);
-    for (size_t k = 0; k < p->n_rows; k++) {
-        const struct point_row *r = &p->rows[k];
-        double w = weight == POINTS_BY_TOKEN  ? r->tokens
-                   : weight == POINTS_BY_BYTE ? r->bytes
-                                              : 1;
-        if (r->metric != which || r->point < from || r->point >= from + n || !(w >= 0) ||
-            p->v[r->point].random)
-            continue;
-        size_t i = r->point - from, at = i * p->ids.n + r->id;
-        has[i] = there[at] = 1;
-        num[at] += r->value;
-        den[at] += w;
-    }
-}
-
 void points_free(struct points *p)
 {
     for (size_t i = 0; i < p->n; i++)
@@ -491,8 +468,10 @@ void points_free(struct points *p)
         free((char *)(uintptr_t)p->metrics[i]);
     free(p->v);
     free(p->rows);
+    free(p->order);
     free(p->metrics);
     free(p->higher);
+    free(p->binary);
     places_free(&p->index);
     places_free(&p->ids);
     buf_free(&p->text);

@@ -53,8 +53,9 @@ struct point {
 };
 
 struct point_row { /* one prompt's value */
-    size_t point, metric, id; /* places in v, metrics; of the id */
     double value, tokens, bytes; /* bytes, tokens NaN: not said */
+    double copies;               /* generations that ended in this answer */
+    uint32_t point, metric, id;  /* places in v, metrics; of the id */
 };
 
 struct points {
@@ -64,12 +65,14 @@ struct points {
     int cost_higher;         /* from the records: 1 when more is better */
     struct point *v;
     size_t n, cap;
-    struct point_row *rows;  /* after points_finish: by metric, point, id */
+    struct point_row *rows;
     size_t n_rows, cap_rows;
+    uint32_t *order;         /* [n_rows], after points_finish: rows by metric, point, id, value */
     struct places ids;       /* rows have them, after points_finish, in the order of their texts */
     const char **metrics;    /* names met; direction of each: 1 more is better, -1 not said */
     int *higher;
-    size_t n_metrics, cap_metrics, cap_higher;
+    unsigned char *binary;   /* of each: all its values are 0 or 1, right or wrong */
+    size_t n_metrics, cap_metrics, cap_higher, cap_binary;
     struct places index;      /* point and workload: the place in v, before points_finish */
     struct buf text;
     int64_t dropped;          /* rows whose value is null */
@@ -85,6 +88,8 @@ void points_meet(struct points *p, const json_t *record);
  * joins points to series and orders these, then puts everything into an order of its own: points by
  * device, batch, length, model, axis, series, work. */
 void points_finish(struct points *p);
+/* Of points_finish: puts the rows into their order. */
+void points_order(struct points *p);
 /* 1 when the points have one device, batch size, length and contract. */
 int points_same_group(const struct point *a, const struct point *b);
 /* 1 when both are of one series; its points stand together. */
@@ -101,9 +106,14 @@ const char *points_no_interval(const struct point *p);
 /* Place of a metric in `metrics`, n_metrics when it was not met. */
 size_t points_metric(const struct points *p, const char *name);
 
+/* 1: answers are right or wrong by this metric, so that a prompt has a share of right ones. */
+int points_is_binary(const struct points *p, const char *metric);
+
 enum points_weight { POINTS_BY_PROMPT, POINTS_BY_TOKEN, POINTS_BY_BYTE };
-/* Sums the rows of a metric over the points from..from+n-1 into num, den, there[n][ids.n] and
- * has[n], all zero before. Rows without the weight and points of random weights are left out. */
+/* The rows of a metric over the points from..from+n-1 into num, den, there[n][ids.n] and has[n],
+ * all zero before: num / den is the mean of a prompt's answers, each as often as it was given, and
+ * den 1 by prompt, else the weight of one of them. Rows without the weight and points of random
+ * weights are left out. */
 void points_pool(const struct points *p, const char *metric, enum points_weight weight, size_t from,
                  size_t n, double *num, double *den, unsigned char *there, unsigned char *has);
 void points_free(struct points *p);

@@ -52,6 +52,16 @@ static int is_repeat(struct responses *s, struct response_group *g, const json_t
     return (before & bit) != 0;
 }
 
+/* Which prompt the record answers, and for how many generations it stands. */
+static void note_prompt(struct responses *s, struct response_group *g, const json_t *r)
+{
+    int64_t copies = rec_int(r, "copies", 1);
+    buf_clear(&s->key);
+    rec_put(&s->key, "id", json_incref(json_object_get(r, "id")));
+    g->at = (uint32_t)places_of(&s->ids, s->key.data, s->key.len);
+    g->times = copies < 1 ? 1 : copies > UINT32_MAX ? UINT32_MAX : (uint32_t)copies;
+}
+
 int responses_take(struct responses *s, const json_t *r, struct response *of, struct err *e)
 {
     const char *status = rec_text(r, "status"), *phase = rec_text(r, "phase");
@@ -71,6 +81,7 @@ int responses_take(struct responses *s, const json_t *r, struct response *of, st
         return 1;
     }
     const char *text = rec_text(r, "text_to_eos");
+    note_prompt(s, g, r);
     *of = (struct response){g, text ? text : rec_text(r, "text"), wanted,
                             json_is_true(json_object_get(r, "weights_random"))};
     of->group->unscored += of->random;
@@ -86,7 +97,11 @@ double *responses_keep(const struct responses *s, struct response_group *g)
         if (mem_size_mul(g->cap, s->width, &numbers))
             err_machine(__FILE__, __LINE__, "no memory for scores");
         g->v = mem_resize(g->v, numbers, sizeof *g->v);
+        g->prompt = mem_resize(g->prompt, g->cap, sizeof *g->prompt);
+        g->copies = mem_resize(g->copies, g->cap, sizeof *g->copies);
     }
+    g->prompt[g->n] = g->at;
+    g->copies[g->n] = g->times;
     return g->v + s->width * g->n++;
 }
 
@@ -112,8 +127,35 @@ static int by_about(const void *a, const void *b)
                        ((const struct response_group *)b)->about);
 }
 
+/* Rows of one prompt become one, their mean; that of a prompt which has one row stays as it is. */
+static void fold(const struct responses *s, struct response_group *g)
+{
+    uint32_t *row = mem_zero(s->ids.n, sizeof *row); /* of a prompt: its row + 1 */
+    double *times = mem_zero(g->n, sizeof *times);
+    size_t n = 0;
+    for (size_t i = 0; i < g->n; i++) {
+        const double *from = g->v + i * s->width, c = g->copies[i];
+        uint32_t *at = &row[g->prompt[i]];
+        if (!*at) {
+            memmove(g->v + n * s->width, from, s->width * sizeof *from);
+            times[n++] = c;
+            *at = (uint32_t)n;
+            continue;
+        }
+        double *to = g->v + (*at - 1) * s->width, had = times[*at - 1];
+        for (size_t k = 0; k < s->width; k++)
+            to[k] = (to[k] * had + from[k] * c) / (had + c);
+        times[*at - 1] = had + c;
+    }
+    g->n = n;
+    free(times);
+    free(row);
+}
+
 void responses_finish(struct responses *s, const struct log *log)
 {
+    for (size_t i = 0; i < s->n; i++)
+        fold(s, &s->group[i]);
     if (s->n)
         qsort(s->group, s->n, sizeof *s->group, by_about);
     if (s->none + s->repeats + s->not_ok)
@@ -128,12 +170,15 @@ void responses_free(struct responses *s)
         json_decref(s->group[i].about);
         buf_free(&s->group[i].said);
         free(s->group[i].v);
+        free(s->group[i].prompt);
+        free(s->group[i].copies);
         free(s->group[i].met);
         free(s->group[i].sums);
     }
     free(s->group);
     places_free(&s->index);
     places_free(&s->prompts);
+    places_free(&s->ids);
     buf_free(&s->key);
 }
 
@@ -142,41 +187,57 @@ const char *responses_why(const struct response_group *g)
     return g->unscored ? "random weights" : "n<1";
 }
 
-/* The draws first..first + n - 1, which index[n][texts] has room for, of each of these groups. */
-static void add_draws(struct response_group *const *groups, size_t count, size_t width,
-                      uint64_t seed, size_t first, size_t n, uint32_t *index)
+/* Groups that have as many texts, and room for the draws that are made at once. */
+struct together {
+    struct response_group *group[TOGETHER];
+    size_t n, texts, width;
+    uint32_t *index; /* [AT_ONCE][texts] */
+    int16_t *times;  /* [AT_ONCE][bootstrap_room(texts)] */
+};
+
+/* AT_ONCE draws from `first` on. */
+static void add_draws(const struct together *t, uint64_t seed, size_t first)
 {
-    const size_t texts = groups[0]->n;
-    for (size_t d = 0; d < n; d++)
-        bootstrap_draw(seed, first + d, texts, index + d * texts);
-    for (size_t i = 0; i < count; i++)
-        for (size_t d = 0; d < n; d++)
-            bootstrap_sums(groups[i]->v, width, index + d * texts, texts,
-                           groups[i]->sums + (first + d) * width);
+    for (size_t d = 0; d < AT_ONCE; d++) {
+        bootstrap_draw(seed, first + d, t->texts, t->index + d * t->texts);
+        bootstrap_count(t->index + d * t->texts, t->texts,
+                        t->times + d * bootstrap_room(t->texts));
+    }
+    for (size_t i = 0; i < t->n; i++) {
+        const struct response_group *g = t->group[i];
+        double *sums = g->sums + first * t->width;
+        for (size_t d = 0; d < AT_ONCE; d++)
+            bootstrap_sums(g->v, t->width, g->whole, t->index + d * t->texts, t->texts,
+                           sums + d * t->width);
+        bootstrap_weigh(g->v, t->width, g->whole, t->times, AT_ONCE, t->texts, sums);
+    }
 }
 
 const double *responses_sums(struct responses *s, size_t group, uint64_t seed)
 {
-    struct response_group *together[TOGETHER], *g = &s->group[group];
-    size_t count = 0, width = s->width;
+    struct response_group *g = &s->group[group];
+    struct together t = {.texts = g->n, .width = s->width};
     for (size_t i = 0; i < group; i++) {
         free(s->group[i].sums);
         s->group[i].sums = NULL;
     }
     if (g->sums)
         return g->sums;
-    for (size_t i = group; i < s->n && count < TOGETHER; i++)
+    for (size_t i = group; i < s->n && t.n < TOGETHER; i++)
         if (s->group[i].n == g->n && !s->group[i].sums)
-            together[count++] = &s->group[i];
-    uint32_t *index = mem_zero(g->n, AT_ONCE * sizeof *index);
-    for (size_t i = 0; i < count; i++) {
-        together[i]->sums = mem_zero((RESPONSES_DRAWS + 1) * width, sizeof *g->sums);
-        bootstrap_sums(together[i]->v, width, NULL, g->n,
-                       together[i]->sums + RESPONSES_DRAWS * width);
+            t.group[t.n++] = &s->group[i];
+    t.index = mem_zero(g->n, AT_ONCE * sizeof *t.index);
+    t.times = mem_zero(bootstrap_room(g->n), AT_ONCE * sizeof *t.times);
+    for (size_t i = 0; i < t.n; i++) {
+        struct response_group *one = t.group[i];
+        one->sums = mem_zero((RESPONSES_DRAWS + 1) * t.width, sizeof *g->sums);
+        one->whole = bootstrap_whole(one->v, t.width, g->n);
+        bootstrap_sums(one->v, t.width, t.width, NULL, g->n, one->sums + RESPONSES_DRAWS * t.width);
     }
     for (size_t d = 0; d < RESPONSES_DRAWS; d += AT_ONCE)
-        add_draws(together, count, width, seed, d, AT_ONCE, index);
-    free(index);
+        add_draws(&t, seed, d);
+    free(t.index);
+    free(t.times);
     return g->sums;
 }
 

@@ -7,24 +7,29 @@
  * Most of the time of a tool that has intervals goes into drawing places and adding what stands
  * there. So places are made a block at a time, by a product in place of a division, and sums of
  * several columns are made side by side: each still adds its numbers in the order of the draw.
+ * Where order does not matter, products of counts and values are added, as integers of 32 bits.
  */
 #include "lib/stat/bootstrap.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/base/philox.h"
 #include "lib/base/rng.h"
 
 enum { BLOCK = 16, COLUMNS = 8 };
+/* A sum of SPAN products fits 32 bits: 255 * SPAN * 32767 < 2^31. */
+enum { SPAN = 256, OFTEN = 255 };
 
 /* x % n, with most = UINT64_MAX / n. */
 static uint32_t rest(uint64_t x, uint64_t n, uint64_t most)
 {
     uint64_t low = (uint64_t)(__extension__(unsigned __int128)x * most >> 64); /* by 2 at most */
     uint64_t r = x - low * n;
-    r -= r >= n ? n : 0;
-    r -= r >= n ? n : 0;
+    r -= n & -(uint64_t)(r >= n); /* no branch, which nobody could foresee */
+    r -= n & -(uint64_t)(r >= n);
     return (uint32_t)r;
 }
 
@@ -53,15 +58,83 @@ static inline void add(const double *rows, size_t width, const uint32_t *index, 
         sum[from + k] = s[k];
 }
 
-void bootstrap_sums(const double *rows, size_t width, const uint32_t *index, size_t n, double *sum)
+void bootstrap_sums(const double *rows, size_t width, size_t columns, const uint32_t *index,
+                    size_t n, double *sum)
 {
     size_t k = 0;
-    for (; k + COLUMNS <= width; k += COLUMNS)
+    for (; k + COLUMNS <= columns; k += COLUMNS)
         add(rows, width, index, n, sum, k, COLUMNS);
-    for (; k + 4 <= width; k += 4)
+    for (; k + 4 <= columns; k += 4)
         add(rows, width, index, n, sum, k, 4);
-    for (; k < width; k++)
+    for (; k < columns; k++)
         add(rows, width, index, n, sum, k, 1);
+}
+
+/* ---- whole numbers ---- */
+
+static int is_whole(double v)
+{
+    return v >= 0 && v <= BOOTSTRAP_WHOLE && !(v > (double)(int16_t)v);
+}
+
+size_t bootstrap_whole(const double *rows, size_t width, size_t n)
+{
+    size_t from = 0;
+    if (n < BOOTSTRAP_SHORT)
+        return width;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = width; k > from; k--)
+            if (!is_whole(rows[i * width + k - 1]))
+                from = k;
+    return from;
+}
+
+size_t bootstrap_room(size_t n)
+{
+    return (n + SPAN - 1) / SPAN * SPAN;
+}
+
+/* That a place is drawn 256 times out of n is no more likely than n / 256!, so never. */
+void bootstrap_count(const uint32_t *index, size_t n, int16_t *times)
+{
+    memset(times, 0, bootstrap_room(n) * sizeof *times);
+    for (size_t i = 0; i < n; i++) {
+        times[index[i]]++;
+        assert(times[index[i]] <= OFTEN);
+    }
+}
+
+static int32_t dot(const int16_t *a, const int16_t *b)
+{
+    int32_t sum = 0;
+    for (size_t i = 0; i < SPAN; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+/* The columns from..from + columns - 1 of rows at..at + SPAN - 1, each for itself. */
+static void weigh(const double *rows, size_t width, size_t from, size_t columns,
+                  const int16_t *times, size_t draws, size_t n, size_t at, double *sums)
+{
+    int16_t column[COLUMNS][SPAN] = {{0}};
+    for (size_t i = 0; i < SPAN && at + i < n; i++)
+        for (size_t k = 0; k < columns; k++)
+            column[k][i] = (int16_t)rows[(at + i) * width + from + k];
+    for (size_t d = 0; d < draws; d++)
+        for (size_t k = 0; k < columns; k++)
+            sums[d * width + from + k] += dot(times + d * bootstrap_room(n) + at, column[k]);
+}
+
+void bootstrap_weigh(const double *rows, size_t width, size_t from, const int16_t *times,
+                     size_t draws, size_t n, double *sums)
+{
+    for (size_t d = 0; d < draws; d++)
+        for (size_t k = from; k < width; k++)
+            sums[d * width + k] = 0;
+    for (size_t at = 0; at < n; at += SPAN)
+        for (size_t k = from; k < width; k += COLUMNS)
+            weigh(rows, width, k, width - k < COLUMNS ? width - k : COLUMNS, times, draws, n, at,
+                  sums);
 }
 
 /* Residuals of the logarithms into x. 0: a value has none. */

@@ -13,9 +13,26 @@
 /* index[i] = a place 0..n-1, drawn with replacement: draw `draw` of stream `seed`. */
 void bootstrap_draw(uint64_t seed, uint64_t draw, size_t n, uint32_t *index);
 
-/* sum[width] = the rows[.][width] at the places index[0..n-1] added up, each column in that order;
- * index NULL: rows 0..n-1. */
-void bootstrap_sums(const double *rows, size_t width, const uint32_t *index, size_t n, double *sum);
+/* sum[columns] = the first columns of rows[.][width] at the places index[0..n-1] added up, each in
+ * that order; index NULL: rows 0..n-1. */
+void bootstrap_sums(const double *rows, size_t width, size_t columns, const uint32_t *index,
+                    size_t n, double *sum);
+
+/* Whole numbers add up to the same in any order, so a long table of them need not be read all over
+ * the memory in every draw: how often each place was drawn is counted first, and then several draws
+ * read the table once, from one end to the other.
+ *
+ * bootstrap_whole: the first of the columns from which on all are whole numbers from 0 to
+ * BOOTSTRAP_WHOLE; `width`: there is none, or the table is so short that nothing is gained.
+ * bootstrap_count: times[bootstrap_room(n)], how often each place stands in index[0..n-1].
+ * bootstrap_weigh: sums[draws][width], there the columns from..width-1: what bootstrap_sums gives
+ * for each of these draws, by times[draws][bootstrap_room(n)]. */
+enum { BOOTSTRAP_WHOLE = INT16_MAX, BOOTSTRAP_SHORT = 1024 };
+size_t bootstrap_whole(const double *rows, size_t width, size_t n);
+size_t bootstrap_room(size_t n);
+void bootstrap_count(const uint32_t *index, size_t n, int16_t *times);
+void bootstrap_weigh(const double *rows, size_t width, size_t from, const int16_t *times,
+                     size_t draws, size_t n, double *sums);
 
 /* Draws of a cost into out[d * stride]: around `value`, as Student's distribution has its logarithm
  * over launches[n] (two or more, all above 0); else `value` itself. Costs that were measured in the

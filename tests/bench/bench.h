@@ -176,9 +176,12 @@ double peer_diffuse(const struct peer *p, size_t positions, size_t block, size_t
 void peer_failed(struct bench *b, const char *who, const char *how);
 /* Runs --peer-command, which prints what data/peers/README.md says. */
 void peer_ask(struct bench *b);
+/* 1: it does the work of this record, too. Then it may have its turn: it is run for that alone. */
+int peer_tells(const struct bench *b, const json_t *record);
+void peer_turn(struct bench *b, const json_t *record);
 /* The line of it about the work of a record that has our rate, which it then has met; NULL: none.
- * Borrowed. */
-const json_t *peer_line(struct bench *b, const json_t *record);
+ * *rate: the median of its turns at this work. Borrowed. */
+const json_t *peer_line(struct bench *b, const json_t *record, double *rate);
 /* Writes what it told as `peer` records, and peers that failed as errors. */
 int peer_finish(struct bench *b, struct err *e);
 

@@ -179,11 +179,12 @@ json_t *model_fields(const struct models *m, const char *work)
 void set_rates(const struct models *m, json_t *r, double rate, const char *peer, double peer_rate)
 {
     rec_set_number(r, "tokens_per_s", rate, NULL);
-    const json_t *line = peer_line(m->bench, r);
+    double own = NAN;
+    const json_t *line = peer_line(m->bench, r, &own);
     if (isnan(peer_rate) && line) {
         peer = rec_text(line, "peer");
         peer = peer ? peer : "peer";
-        peer_rate = rec_number(line, "tokens_per_s");
+        peer_rate = own;
     }
     if (!isnan(peer_rate)) {
         json_object_set_new(r, "peer", json_string(peer));
@@ -205,7 +206,8 @@ static int bench_job(struct models *m, const struct job *j, struct err *e)
     static double took[REPEAT_MAX], peer[REPEAT_MAX], read[REPEAT_MAX];
     size_t n = (size_t)m->bench->repeat;
     double tokens = (double)(j->batch * (j->kind == PREFILL ? j->prompt : j->tokens));
-    char *file = peer_file(m, j);
+    char *file = peer_file(m, j), text[64];
+    json_t *fields = model_fields(m, work_of(j, text, sizeof text));
     if (n < 3)
         run_ours(m, j); /* warm-up; a median of three or more leaves a cold run out anyway */
     for (size_t i = 0; i < n && !*m->bench->stop; i++) {
@@ -213,17 +215,17 @@ static int bench_job(struct models *m, const struct job *j, struct err *e)
         read[i] = m->bench->roof.bytes_per_s;
         took[i] = run_ours(m, j);
         peer[i] = run_peer(m, j, file);
+        peer_turn(m->bench, fields);
     }
     free(file);
-    if (bench_stopped(m->bench, e))
-        return -1;
     double seconds = median_of(took, n);
-    char text[64];
-    if (isnan(seconds))
-        return err_set(e, EXIT_FAILED_RECORDS, "%s %s: no memory, or NaN in the logits",
-                       m->pair->name, work_of(j, text, sizeof text));
+    if (bench_stopped(m->bench, e) ||
+        (isnan(seconds) && err_set(e, EXIT_FAILED_RECORDS, "%s %s: no memory, or NaN in the logits",
+                                   m->pair->name, rec_text(fields, "work")))) {
+        json_decref(fields);
+        return -1;
+    }
     struct task task = job_task(m, j, median_of(read, n));
-    json_t *fields = model_fields(m, work_of(j, text, sizeof text));
     rec_set_int(fields, "samples", m->bench->repeat);
     snprintf(text, sizeof text, "llama.cpp %s", m->kind->peer_type ? m->kind->peer_type : "");
     set_rates(m, fields, tokens / seconds, text, median_of(peer, n));

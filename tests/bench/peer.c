@@ -1,6 +1,8 @@
 /* peer.c - other engines at the same work. llama.cpp's own tools are run in turn with ours: each
  * call is one process and one run after the tool's own warm-up; what it loads is not in its figure.
- * A peer of the user's own is a command that is run once, before ours, and tells all at once.
+ * A peer of the user's own is a command. It is run once, before ours, and tells what works it
+ * does; each of them that is ours too is then asked for by name, in turn with ours, and of these
+ * turns the median counts.
  *
  * One that crashes, hangs, is missing or prints something else is named once, with what became of
  * it; it is not asked again, and its column stays empty. Records about peers come last: what failed
@@ -149,6 +151,8 @@ static void say_wishes(const struct bench *b)
 static int take_line(json_t *told, const char *line, size_t n, struct err *why)
 {
     json_t *j = json_loadb(line, n, 0, NULL);
+    json_object_del(j, "turns"); /* what is noted there is ours */
+    json_object_del(j, "met");
     if (!rec_text(j, "work") || !(rec_number(j, "tokens_per_s") > 0)) {
         json_decref(j);
         return err_set(why, EXIT_BAD_DATA, "line %zu: expected a JSON object with work and "
@@ -176,16 +180,23 @@ static json_t *take_lines(const char *text, struct err *why)
     return NULL;
 }
 
-void peer_ask(struct bench *b)
+/* What it tells when it is run now, or NULL: it has failed, and that is said. The caller's. */
+static json_t *listen(struct bench *b)
 {
     struct command_end end;
     struct err why = {0};
-    say_wishes(b);
     char *text = run_command(b, b->peer_command, &end);
-    b->told = text ? take_lines(text, &why) : NULL;
-    if (!b->told && !*b->stop)
+    json_t *told = text ? take_lines(text, &why) : NULL;
+    if (!told && !*b->stop)
         peer_failed(b, b->peer_command, text ? why.text : end.how);
     free(text);
+    return told;
+}
+
+void peer_ask(struct bench *b)
+{
+    say_wishes(b);
+    b->told = listen(b);
 }
 
 /* 1: the line says the same of `key`, or nothing. */
@@ -195,24 +206,81 @@ static int agrees(const json_t *line, const json_t *record, const char *key)
     return !said || (is && !strcmp(said, is));
 }
 
-const json_t *peer_line(struct bench *b, const json_t *record)
+/* The first of these lines that is about the work of a record; NULL. Borrowed. */
+static json_t *line_of(const json_t *told, const json_t *record)
 {
-    size_t i = 0, n = json_array_size(b->told);
-    json_t *line = NULL;
-    for (; i < n && (line = json_array_get(b->told, i)); i++)
+    size_t i;
+    json_t *line;
+    json_array_foreach(told, i, line)
         if (agrees(line, record, "work") && agrees(line, record, "model") &&
             agrees(line, record, "dtype"))
-            break;
-    if (i == n)
+            return line;
+    return NULL;
+}
+
+/* The list of that name in a line, made when there is none. Borrowed. */
+static json_t *list_in(json_t *line, const char *name)
+{
+    json_t *list = json_object_get(line, name);
+    if (!list)
+        json_object_set_new(line, name, list = json_array());
+    return list;
+}
+
+int peer_tells(const struct bench *b, const json_t *record)
+{
+    return !has_failed(b, b->peer_command) && line_of(b->told, record);
+}
+
+void peer_turn(struct bench *b, const json_t *record)
+{
+    static const char *const names[][2] = {
+        {"BENCH_WORK", "work"}, {"BENCH_MODEL", "model"}, {"BENCH_DTYPE", "dtype"}};
+    if (*b->stop || !peer_tells(b, record))
+        return;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        setenv(names[i][0], rec_text(record, names[i][1]), 1);
+    setenv("BENCH_REPEAT", "1", 1);
+    json_t *told = listen(b);
+    const json_t *line = line_of(told, record);
+    if (line)
+        json_array_append(list_in(line_of(b->told, record), "turns"),
+                          json_object_get(line, "tokens_per_s"));
+    else if (told) {
+        char *how = mem_format("asked for \"%s\" alone it does not tell of it",
+                               rec_text(record, "work"));
+        peer_failed(b, b->peer_command, how);
+        free(how);
+    }
+    json_decref(told);
+}
+
+/* The median of the turns of a line, which end with that; what it told at first, without any. */
+static double rate_of(json_t *line)
+{
+    json_t *turns = json_object_get(line, "turns");
+    size_t n = json_array_size(turns);
+    double *v = mem_zero(n, sizeof *v), rate = rec_number(line, "tokens_per_s");
+    for (size_t i = 0; i < n; i++)
+        v[i] = json_number_value(json_array_get(turns, i));
+    if (n)
+        rate = median_of(v, n);
+    json_array_clear(turns);
+    free(v);
+    return rate;
+}
+
+const json_t *peer_line(struct bench *b, const json_t *record, double *rate)
+{
+    json_t *line = peer_tells(b, record) ? line_of(b->told, record) : NULL;
+    if (!line)
         return NULL;
-    double rate = rec_number(line, "tokens_per_s");
-    json_t *met = json_object_get(line, "met");
-    if (!met)
-        json_object_set_new(line, "met", met = json_array());
-    json_array_append_new(met, json_pack("{s:O, s:O, s:f}", "model",
-                                         json_object_get(record, "model"), "dtype",
-                                         json_object_get(record, "dtype"), "peer_ratio",
-                                         rec_number(record, "tokens_per_s") / rate));
+    *rate = rate_of(line);
+    json_array_append_new(list_in(line, "met"),
+                          json_pack("{s:O, s:O, s:f, s:f}", "model",
+                                    json_object_get(record, "model"), "dtype",
+                                    json_object_get(record, "dtype"), "tokens_per_s", *rate,
+                                    "peer_ratio", rec_number(record, "tokens_per_s") / *rate));
     return line;
 }
 
@@ -229,7 +297,7 @@ static int put_line(struct bench *b, const json_t *line, const json_t *met, stru
         if (said)
             json_object_set_new(r, keys[i], json_string(said));
     }
-    rec_set_number(r, "tokens_per_s", rec_number(line, "tokens_per_s"), NULL);
+    rec_set_number(r, "tokens_per_s", rec_number(met ? met : line, "tokens_per_s"), NULL);
     rec_set_number(r, "peer_ratio", rec_number(met, "peer_ratio"),
                    "no such work was measured here");
     return rec_write(&b->out, "peer", r, e);
@@ -242,6 +310,8 @@ static int put_told(struct bench *b, struct err *e)
     int bad = 0;
     json_array_foreach(b->told, i, line) {
         const json_t *all = json_object_get(line, "met");
+        if (!all && has_failed(b, b->peer_command))
+            continue;
         json_array_foreach(all, k, met)
             bad = bad || put_line(b, line, met, e);
         bad = bad || (!all && put_line(b, line, NULL, e));

@@ -33,7 +33,9 @@ static const struct {
             {"score-exact", "", GENERATIONS},
             {"score-text", "", GENERATIONS},
             {"report", "--format html", GENERATIONS},
-            {"pareto", "", QUALITIES}};
+            {"plot", "--type drift", GENERATIONS},
+            {"pareto", "", QUALITIES},
+            {"compare", "--by paradigm", QUALITIES}};
 
 struct stream {
     char *path;
@@ -262,8 +264,8 @@ static int put_row(struct bench *b, size_t run, const struct stream *s,
 static int run_tool(struct bench *b, size_t run, const struct stream *s, struct err *e)
 {
     struct command_end best = {.cpu_s = INFINITY, .peak_bytes = -1};
-    char *line = mem_format("exec '%s/%s' -q %s -o '%s.out' '%s'", b->bin, runs[run].tool,
-                            runs[run].options, s->path, s->path);
+    char *line = mem_format("exec '%s/%s' -q %s -o '%s.svg' '%s'", b->bin, runs[run].tool,
+                            runs[run].options, s->path, s->path); /* plot goes by the suffix */
     int bad = 0;
     for (int64_t i = 0; !bad && i < b->repeat; i++) {
         const struct command c = {line, b->peer_limit_s, b->stop, 1};

@@ -169,6 +169,47 @@ EOF
     jq -se 'any(.work == "cpu tiny bf16 prefill,full 1 1")' bench.ndjson
 }
 
+@test "a peer of one's own has its turn after each of ours, and the median of its turns counts" {
+    # told at first, in three turns, and an exit code in the fourth
+    cat > engine <<'EOF'
+echo "${BENCH_WORK-all} ${BENCH_MODEL-} ${BENCH_DTYPE-} $BENCH_REPEAT" >> asked
+set -- 999 100 300 200
+shift $(($(wc -l < asked) - 1)) || exit 3
+[ $# -gt 0 ] || exit 3
+echo "{\"work\":\"${BENCH_WORK-WORK}\",\"tokens_per_s\":$1,\"turns\":[1],\"met\":0}"
+EOF
+    bench() { # WORK REPEAT JOBS
+        rm -f asked
+        sed "s/WORK}/$1}/" engine > engine.sh
+        "$BENCH/bench" "${QUICK[@]}" --only models --dtypes bf16 --threads 1 --point 0.01 \
+            --repeat "$2" --jobs "$3" --peer-command 'sh engine.sh' -o bench.ndjson 2> said
+        conforms bench.ndjson
+    }
+    bench 'prefill 128' 3 prefill
+    [ "$(cat asked)" = 'all   3
+prefill 128 tiny-llama bf16 1
+prefill 128 tiny-llama bf16 1
+prefill 128 tiny-llama bf16 1' ]
+    jq -se 'map(select(.kind == "roofline" and .peer)) as $ours | ($ours | length == 1) and
+        $ours[0].peer_tokens_per_s == 200 and (map(select(.kind == "peer")) | length == 1 and
+        .[0].tokens_per_s == 200 and .[0].peer_ratio == $ours[0].peer_ratio)' bench.ndjson
+    bench 'prefill 128' 6 prefill # it is not asked again
+    [ "$(wc -l < asked)" -eq 5 ]
+    [ "$(grep '^bench: peer' said)" = \
+        'bench: peer sh engine.sh: exit code 3; its column stays empty' ]
+    jq -se 'map(select(.peer or .kind == "peer")) == [] and (map(select(.kind == "error")) |
+        length == 1) and (.[-1] | .failed == 1 and .status == "ok")' bench.ndjson
+    bench 'full 1 x 64, head of 32' 2 full # single passes, too
+    [ "$(wc -l < asked)" -eq 3 ]
+    jq -se 'map(select(.kind == "roofline" and .peer) | .peer_tokens_per_s) == [200]' bench.ndjson
+    sed -i 's/${BENCH_WORK-WORK}/prefill 128/' engine # of something else than it is asked for
+    bench - 2 prefill,decode
+    jq -se 'map(select(.peer_tokens_per_s)) | length == 1' bench.ndjson
+    sed -i 's/"turns/"model\\":\\"${BENCH_MODEL+other}${BENCH_MODEL-tiny-llama}\\",\\"turns/' engine
+    bench - 2 prefill
+    grep -q '^bench: peer sh engine.sh: asked for "prefill 128" alone it does not tell of it;' said
+}
+
 @test "the example of data/peers is what a peer prints" {
     "$BENCH/bench" --only peer --peer-command "cat '$ROOT/data/peers/example.ndjson'" -o told
     conforms told
@@ -244,13 +285,14 @@ bench: peer llama-diffusion-cli of peer/tiny-llada.bf16.gguf: $(:
 }
 
 @test "tools over streams: rates, shares and memory, and what limits a slow one" {
+    command -v gnuplot > /dev/null || skip "no gnuplot"
     export TMPDIR=$PWD/tmp
     mkdir tmp
     "$BENCH/bench" --only tools --bin "${BIN:-$ROOT/build/bin}" --stream 300K --repeat 1 \
         -o tools.ndjson 2> said
     conforms tools.ndjson
     jq -se 'map(select(.kind == "tool")) | map(.tool) ==
-        ["measure", "score-exact", "score-text", "report", "pareto"] and all(
+        ["measure", "score-exact", "score-text", "report", "plot", "pareto", "compare"] and all(
         .bytes >= 300 * 1024 and .bytes < 310 * 1024 and .records > 50 and
         (.bytes * 1e9 / .cpu_ns / .bytes_per_cpu_s - 1 | fabs) < 1e-9 and
         (.read_ratio + .hash_ratio + .parse_ratio + .work_ratio - 1 | fabs) < 1e-9 and
@@ -259,9 +301,9 @@ bench: peer llama-diffusion-cli of peer/tiny-llada.bf16.gguf: $(:
     [ -z "$(ls tmp)" ]
     # a tool that fails is an error, and the others are measured
     mkdir bin
-    ln -s "${BIN:-$ROOT/build/bin}"/{measure,score-exact,score-text,pareto} bin
+    ln -s "${BIN:-$ROOT/build/bin}"/{measure,score-exact,score-text,plot,pareto,compare} bin
     "$BENCH/bench" --only tools --bin bin --stream 30K --repeat 1 -o tools.ndjson
-    jq -se '(map(select(.kind == "tool")) | length == 4) and
+    jq -se '(map(select(.kind == "tool")) | length == 6) and
         (map(select(.kind == "error") | .message)[0] | contains("report over"))' tools.ndjson
     run "$BENCH/bench" --only tools
     [ "$status" -eq 64 ]

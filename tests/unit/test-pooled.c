@@ -54,21 +54,24 @@ static double pooled_plainly(const double *num, const double *den, size_t n, uin
 
 static void test_pooled_draws(void)
 {
-    enum { MOST = 300, POINTS = 13, DRAWS = 40 };
+    enum { FEW = 300, MOST = 2500, POINTS = 13, DRAWS = 40 };
     static double num[POINTS * MOST], den[POINTS * MOST], work[2 * POINTS * (MOST + 1)];
     static double value[POINTS], draw[DRAWS * POINTS];
     static uint32_t index[MOST];
     struct rng r = {.seed = 9};
     int wrong = 0;
-    for (int round = 0; round < 60; round++) {
-        size_t n = round < 6 ? (size_t)round : 1 + rng_below(&r, MOST);
+    for (int round = 0; round < 80; round++) {
+        int many = round >= 60, right = round % 4 > 1; /* right and wrong answers, or any values */
+        size_t n = round < 6 ? (size_t)round
+                   : many    ? BOOTSTRAP_SHORT + rng_below(&r, MOST - BOOTSTRAP_SHORT)
+                             : 1 + rng_below(&r, FEW);
         size_t points = 1 + rng_below(&r, POINTS);
         unsigned char has[POINTS];
         enum pooled_transform t = (enum pooled_transform)(round % 3);
         for (size_t i = 0; i < points; i++)
             has[i] = rng_below(&r, 5) > 0;
         for (size_t i = 0; i < points * n; i++) {
-            num[i] = has[i / n] ? rng_uniform(&r) - 0.3 : 0;
+            num[i] = !has[i / n] ? 0 : right ? (double)rng_below(&r, 2) : rng_uniform(&r) - 0.3;
             den[i] = !has[i / n] ? 0 : round % 2 ? 1 : (double)rng_below(&r, 9);
         }
         pooled_draws(num, den, has, points, n, t, 7, DRAWS, value, draw, index, work);
@@ -94,7 +97,7 @@ static void test_columns(void)
     bootstrap_draw(3, 1, N, index);
     for (size_t width = 1; width <= MOST; width++)
         for (int all = 0; all < 2; all++) {
-            bootstrap_sums(rows, width, all ? NULL : index, N, sum);
+            bootstrap_sums(rows, width, width, all ? NULL : index, N, sum);
             for (size_t k = 0; k < width; k++) {
                 double s = 0;
                 for (size_t i = 0; i < N; i++)
@@ -105,10 +108,56 @@ static void test_columns(void)
     ok(!wrong, "sums of 1 to %d columns, each in its order", MOST);
 }
 
+/* A table whose columns from `from` on are whole numbers, up to the largest that may be. */
+static void fill_whole(struct rng *r, double *rows, size_t width, size_t from, size_t n)
+{
+    for (size_t i = 0; i < n * width; i++)
+        rows[i] = i % width < from      ? rng_normal(r)
+                  : rng_below(r, 3) > 1 ? BOOTSTRAP_WHOLE
+                                        : (double)rng_below(r, 300);
+}
+
+static void test_whole(void)
+{
+    enum { MOST = 3000, WIDTH = 11, DRAWS = 5 };
+    static double rows[MOST * WIDTH], sums[DRAWS * WIDTH], sum[WIDTH];
+    static int16_t times[DRAWS * (MOST + 256)];
+    static uint32_t index[DRAWS * MOST];
+    struct rng r = {.seed = 5};
+    int wrong = 0;
+    for (size_t n = BOOTSTRAP_SHORT; n <= MOST; n += 247) {
+        size_t width = 1 + rng_below(&r, WIDTH), from = rng_below(&r, width + 1);
+        fill_whole(&r, rows, width, from, n);
+        wrong += bootstrap_whole(rows, width, n) != from;
+        for (size_t d = 0; d < DRAWS; d++) {
+            bootstrap_draw(n, d, n, index + d * n);
+            bootstrap_count(index + d * n, n, times + d * bootstrap_room(n));
+        }
+        bootstrap_weigh(rows, width, from, times, DRAWS, n, sums);
+        for (size_t d = 0; d < DRAWS; d++) {
+            bootstrap_sums(rows, width, width, index + d * n, n, sum);
+            wrong += memcmp(sum + from, sums + d * width + from, (width - from) * sizeof *sum) != 0;
+        }
+    }
+    ok(!wrong, "sums of whole numbers by how often each was drawn, to the bit");
+    static const double others[] = {-1, 0.5, BOOTSTRAP_WHOLE + 1.0, NAN, INFINITY};
+    wrong = 0;
+    fill_whole(&r, rows, 3, 0, MOST);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        double had = rows[700 * 3 + 1];
+        rows[700 * 3 + 1] = others[i];
+        wrong += bootstrap_whole(rows, 3, MOST) != 2;
+        rows[700 * 3 + 1] = had;
+    }
+    wrong += bootstrap_whole(rows, 3, MOST) != 0 || bootstrap_whole(rows, 3, 9) != 3;
+    ok(!wrong, "one other number, and its column is none of them");
+}
+
 int main(void)
 {
     test_pooled();
     test_pooled_draws();
     test_columns();
+    test_whole();
     return tap_done();
 }

@@ -1,0 +1,45 @@
+# offload.mk - models in less memory than their weights take: each contestant whole, then within each
+# of CAPS (--mem-cap, --device-map auto, nothing quantized), in a control group that has an eighth
+# more, so that its peak is a measurement and no limit. What was foretold of the time is held
+# against what it took. `make caps PROFILE=cpu-8b` takes the 8B shapes (a run draws 16 GB of
+# weights, and writes what is outside to TMPDIR: --offload-dir).
+#
+#   $(R)/caps/SYSTEM-CAP.ndjson, .group -> $(R)/caps/caps.ndjson
+CAPS       ?= 8G 6G 4G
+CAPS_ROWS  ?= 64
+CAPS_LLADA ?= --gen-length 64 --block-length 64 --steps 3
+CAPS_LLAMA ?= --max-new 6 --ignore-eos
+CAPS_FLAGS ?= --device cpu --dtype bf16
+
+caps_gen_LLADA = $(BIN)/gen-llada -m $(LLADA) $(CAPS_LLADA)
+caps_gen_LLAMA = $(BIN)/gen-llama -m $(LLAMA) $(CAPS_LLAMA)
+
+$(R)/caps/settings: FORCE
+	$(call stamp,$(CAPS_ROWS) / $(CAPS_LLADA) / $(CAPS_LLAMA) / $(CAPS_FLAGS))
+
+$(R)/caps/prompt.ndjson: $(R)/caps/settings
+	@jq -nc --argjson n $(CAPS_ROWS) '1 as $$p | $(shape_prompt)' > $@.tmp && mv $@.tmp $@
+
+# $(call caps_run,SYSTEM,CAP)
+define caps_run
+$(R)/caps/$(1)-$(2).ndjson: $(R)/caps/prompt.ndjson $(R)/stamp/model-$(1) \
+    $(R)/stamp/tool-gen-llada $(R)/stamp/tool-gen-llama pipelines/within | $(PIPE)
+	$$(call say,$(1) $(2))\
+	    $(alone) $(if $(filter whole,$(2)),,pipelines/within \
+	        $$$$(( $$$$(numfmt --from=iec $(2)) * 9 / 8 )) $$(@:.ndjson=.group)) \
+	    $$(caps_gen_$(1)) $(CAPS_FLAGS) --warmup 0 --launch 0 \
+	    $(if $(filter whole,$(2)),,--mem-cap $(2) --quant none --device-map auto) $$< -o $$@
+endef
+$(foreach y,LLADA LLAMA,$(foreach c,whole $(CAPS),$(eval $(call caps_run,$(y),$(c)))))
+CAPS_RUNS := $(foreach y,LLADA LLAMA,$(foreach c,whole $(CAPS),$(R)/caps/$(y)-$(c).ndjson))
+
+$(R)/caps/caps.ndjson: $(CAPS_RUNS) pipelines/caps.jq
+	@for y in LLADA LLAMA; do for c in $(CAPS); do \
+	    jq -nc --arg cap $$c --argjson bytes $$(numfmt --from=iec $$c) \
+	        --slurpfile group $(R)/caps/$$y-$$c.group --slurpfile whole $(R)/caps/$$y-whole.ndjson \
+	        --slurpfile run $(R)/caps/$$y-$$c.ndjson -f pipelines/caps.jq; \
+	done; done > $@.tmp && mv $@.tmp $@
+
+.PHONY: caps
+caps: $(R)/caps/caps.ndjson ## models in less memory than they take: peaks, slow-down, as foretold?
+	@jq -r -f pipelines/caps-said.jq $<
