@@ -70,4 +70,4 @@ bench: $(BENCH_NEEDS) ## ceilings, kernels, models of this machine (BENCH=, BENC
 
 # Their tests.
 $(BUILD)/tests/unit/test-ggml-blocks: $(BUILD)/obj/tests/bench/ggml-blocks.o
-test: $(if $(filter %/bench.bats %/gpu-parts.bats,$(TEST_SH)),$(BENCH_PROG))
+test: $(if $(filter %/bench.bats %/bench-tables.bats %/gpu-parts.bats,$(TEST_SH)),$(BENCH_PROG))
