@@ -4,6 +4,8 @@
 #   make bench BENCH=models BENCH_SHAPES=small,1b BENCH_DTYPES=bf16,int8 BENCH_REPEAT=5
 #   make bench BENCH=wkv                         time mixing of RWKV 6 and 7 in its forms
 #   make bench BENCH=training                    bytes and time of steps that compute layers again
+#   make bench BENCH=activations                 bytes at the size of a small language model
+#   make bench BENCH=solvers                     error against evaluations of solvers of latents
 #   make bench BENCH=tools BENCH_STREAM=10G      how fast the tools read records; below TMPDIR
 #   make bench BENCH_PEER='COMMAND'              another engine beside ours: data/peers/README.md
 #
@@ -21,8 +23,8 @@ BENCH_FLAGS  ?=
 
 BENCH_LIB := $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
 BENCH_OBJ := $(addprefix $(BUILD)/obj/tests/bench/,bench.o card.o task.o data.o walk.o \
-    kernels.o attention.o wkv.o training.o models.o passes.o whole.o growth.o tools.o peer.o \
-    command.o)
+    kernels.o attention.o wkv.o training.o solvers.o models.o passes.o whole.o growth.o tools.o \
+    peer.o command.o)
 WRITE_OBJ := $(BUILD)/obj/tests/bench/write-checkpoint.o
 GGUF_OBJ  := $(addprefix $(BUILD)/obj/tests/bench/,write-gguf.o ggml-blocks.o)
 
@@ -68,4 +70,4 @@ bench: $(BENCH_NEEDS) ## ceilings, kernels, models of this machine (BENCH=, BENC
 
 # Their tests.
 $(BUILD)/tests/unit/test-ggml-blocks: $(BUILD)/obj/tests/bench/ggml-blocks.o
-test: $(if $(filter %/bench.bats %/gpu-parts.bats,$(TEST_SH)),$(BENCH_PROG))
+test: $(if $(filter %/bench.bats %/bench-tables.bats %/gpu-parts.bats,$(TEST_SH)),$(BENCH_PROG))

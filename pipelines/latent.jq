@@ -1,34 +1,88 @@
-# latent.jq - what a bench of time mixing (several turns) and long answers of gen-ltm say, as
-# comparisons by option for ablation.jq: a value with Student's interval over turns. Run with -sc.
+# latent.jq - what is measured of the third way beside the options of its generator (latent.mk), as
+# comparisons by option for ablation.jq: a value with Student's interval over turns or texts, or a
+# count of bytes. Run with -sc.
 #
-#   wkv6/7_chunked_ratio      a call for each token / the chunked form, at the most rows of a text
-#   wkv6/7_recurrent_ratio    a call for each token / all tokens in one call
-#   cache_N_ratio             the first N tokens without a cache / with one
-#   late_early_ratio          a token of the last quarter of an answer / of the second, with a cache
+#   wkv6/7_chunked_ratio            a call for each token / the chunked form, over 2,048 tokens
+#   wkv6/7_recurrent_ratio          a call for each token / all tokens in one call
+#   wkv6/7_chunked_recurrent_ratio  all tokens in one call / the chunked form
+#   cache_N_ratio                   the first N tokens without a cache / with one
+#   late_early_ratio                a token of the last quarter of an answer / of the second, with a
+#                                   cache; MIXER_late_early_ratio: of shape ltm-l with time mixing
+#   loaders_N_ratio                 tokens a second of a training with N threads that make batches /
+#                                   with none; again_ratio: with layers computed again / without
+#   memory_SAVED_ratio              activations of a training that keeps all / that saves; training
+#                                   _8gib_ratio: all that it takes, of 8 GiB
+#   SOLVER_N_distance               of samples after N evaluations from where the flow leads
+#   qat_FORMAT_ratio                perplexity, by the bound, in the format, of as long a training
+#                                   that was aware of it / that was not
 def t95: [12.71, 4.3, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26][. - 2] // 2.1;
 def interval: length as $n | (add / $n) as $m
     | if $n < 2 then {value: $m, lo: null, hi: null, n: $n}
       else (map((. - $m) * (. - $m)) | add / ($n - 1) / $n | sqrt) as $s
            | {value: $m, lo: ($m - ($n | t95) * $s), hi: ($m + ($n | t95) * $s), n: $n} end;
-def effect($option; $metric): select(length > 0) | interval
-    | {schema: "crossover/1", kind: "comparison", run: "local", by: "option", arch: "ltm",
-       model: "ltm", config: $option, base_config: "base", setting: $option, metric: $metric,
-       effect: "ratio", base_value: 1, config_value: .value} + .;
-def wkv($kernel; $form):
+def told($option; $metric): {schema: "crossover/1", kind: "comparison", run: "local", by: "option",
+       arch: "ltm", model: "ltm", config: $option, base_config: "base", setting: $option,
+       metric: $metric, config_value: .value}
+    + (if $metric | endswith("_distance") then {effect: "difference", base_value: 0}
+       else {effect: "ratio", base_value: 1} end) + .;
+def effect($option; $metric): select(length > 0) | interval | told($option; $metric);
+def settled($option; $metric): select(. != null) | {value: ., lo: ., hi: ., n: 1}
+    | told($option; $metric);
+
+def wkv($kernel; $form; $ratio; $metric):
     map(select(.kernel == $kernel and .form == $form and .sequences == 1))
-    | (map(.rows) | max) as $most | map(select(.rows == $most) | .sequential_ratio)
-    | effect("wkv"; "\($kernel)_\($form)_ratio");
-def answers($cache): map(select(.kind == "generation" and .phase == "timed" and .cache == $cache));
+    | ([.[].rows | select(. <= 2048)] | max) as $most
+    | map(select(.rows == $most) | .[$ratio] | values) | effect("wkv"; "\($kernel)_\($metric)");
+
+def answers($cache): map(select(.kind == "generation" and .phase == "timed" and .cache == $cache
+    and .weights_random != true));
 # seconds until the first n tokens were there
 def reached($n): .step_ns[$n - 1];
 def key: [.id, .round];
 # nanoseconds a token from share a to share b of an answer
 def pace($a; $b): .step_ns as $t | ($t | length) as $n | ($n * $a | floor) as $i
     | ($n * $b | floor) as $k | ($t[$k - 1] - $t[$i - 1]) / ($k - $i);
-(("wkv6", "wkv7") as $kernel | ("chunked", "recurrent") as $form | wkv($kernel; $form)),
+def late_early: pace(0.75; 1) / pace(0.25; 0.5);
+
+# tokens a second of the trainings whose records hold this, turn by turn
+def rates($loaders; $every): map(select(.kind == "train" and .loaders == $loaders and
+    .checkpoint_every == $every)) | (map(.step) | max) as $last
+    | map(select(.step == $last).tokens_per_s);
+def over($base): [., $base] | transpose | map(select(.[0] and .[1]) | .[0] / .[1]);
+def kept($every; $form): map(select(.work == "train" and .rows == 4096
+    and .checkpoint_every == $every and .loss_form == $form))[0];
+
+# nats a token of a text, by id
+def bound($trained; $format): map(select(.kind == "quality" and .id and .metric == "elbo_nats" and
+    .quant == $format and (.model | endswith("qat-\($trained)"))
+    and .value != null) | {(.id): (.value / .scored_tokens)}) | add // {};
+
+(("wkv6", "wkv7") as $kernel
+ | wkv($kernel; "chunked"; "sequential_ratio"; "chunked_ratio"),
+   wkv($kernel; "recurrent"; "sequential_ratio"; "recurrent_ratio"),
+   wkv($kernel; "chunked"; "recurrent_ratio"; "chunked_recurrent_ratio")),
 (answers("on") as $on | answers("off") as $off
  | ($on | map(.step_ns | length) | min) as $all
  | ((32, 128, $all | select(. <= $all)) as $n
     | [$on[] | . as $a | $off[] | select(key == ($a | key)) | reached($n) / ($a | reached($n))]
     | effect("long-answers"; "cache_\($n)_ratio")),
-   ([$on[] | pace(0.75; 1) / pace(0.25; 0.5)] | effect("long-answers"; "late_early_ratio")))
+   ([$on[] | late_early] | effect("long-answers"; "late_early_ratio"))),
+(("rwkv6", "rwkv7") as $mixer
+ | map(select(.kind == "generation" and .phase == "timed" and .weights_random == true and
+              .mixer == $mixer) | late_early)
+ | effect("long-answers"; "\($mixer)_late_early_ratio")),
+(rates(0; 0) as $base
+ | ((1, 2) as $n | rates($n; 0) | over($base) | effect("loaders"; "loaders_\($n)_ratio")),
+   (rates(0; 1) | over($base) | effect("checkpointing"; "again_ratio"))),
+(kept(0; "whole") as $all | kept(1; "fused") as $least
+ | (["again", 1, "whole"], ["fused", 0, "fused"], ["both", 1, "fused"]) as [$name, $every, $form]
+ | kept($every; $form).memory_ratio | settled("checkpointing"; "memory_\($name)_ratio")),
+(kept(1; "fused") | select(.) | (.activations_bytes + .weights_bytes) / 8 / 1073741824
+ | settled("checkpointing"; "training_8gib_ratio")),
+(map(select(.kind == "solver" and .flow_distance)) | group_by([.solver, .evaluations])[]
+ | .[0] as $s | map(.flow_distance)
+ | effect("solvers"; "\($s.solver)_\($s.evaluations)_distance")),
+(("int8", "nf4") as $format | bound($format; $format) as $aware | bound("none"; $format) as $not
+ | [$aware | keys[] | select($not[.]) | $aware[.] - $not[.]] | select(length > 1) | interval
+ | {value: (.value | exp), lo: (.lo | exp), hi: (.hi | exp), n}
+ | told("qat"; "qat_\($format)_ratio"))

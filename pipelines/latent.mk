@@ -1,21 +1,30 @@
 # latent.mk - make latent-ablation: the latent thought model (LTM) by the options of
 # data/ablation.ndjson, as make ablation does it, and what no option of a generator shows: time
-# mixing in its forms, what a token costs along a long answer with a cache and without, and what a
-# learned prior of the latents is worth beside N(0, I).
+# mixing in its forms, what a token costs along a long answer with a cache and without, what a
+# learned prior of the latents is worth beside N(0, I), solvers of latents by evaluations, and
+# trainings: threads that make batches, layers that are computed again, formats learned with.
 LATENT_TURNS  ?= 3
 # rows of up to 4,096 tokens at the width of a small network; seconds a point
 LATENT_SHAPES ?= small
 LATENT_POINT  ?= 0.05
 LATENT_LENGTH ?= 384
 LATENT_LONG   ?= 2
+# answers of shape ltm-l with time mixing, in tokens; drawn weights
+LATENT_DRAWN  ?= 256
+# trainings of LTM: of a few steps that are timed, and of some that learn with a format
+LATENT_TEXT   ?= data/corpus/train.ndjson.gz
+LATENT_STEPS  ?= 12
+LATENT_AWARE  ?= 40
+LATENT_SCORED ?= 32
 LATENT        := $(R)/latent-ablation
-LATENT_BENCH  := $(foreach n,$(shell seq $(LATENT_TURNS)),$(LATENT)/wkv-$(n).ndjson)
+latent_turns   = $(foreach n,$(shell seq $(LATENT_TURNS)),$(LATENT)/$(1)-$(n).ndjson)
+LATENT_BENCH  := $(call latent_turns,bench)
 
-$(LATENT_BENCH): $(LATENT)/wkv-%.ndjson: $(BUILD)/tests/bench/bench | $(QUIET)
+$(LATENT_BENCH): $(LATENT)/bench-%.ndjson: $(BUILD)/tests/bench/bench | $(QUIET)
 	@mkdir -p $(@D)
-	$(call say,bench wkv $*)\
-	    $(alone) $< --only wkv --shapes $(LATENT_SHAPES) --point $(LATENT_POINT) --bin $(BIN) \
-	    -q -o $@
+	$(call say,bench $*)\
+	    $(alone) $< --only wkv,solvers,activations --shapes $(LATENT_SHAPES) \
+	    --point $(LATENT_POINT) --seed $* --bin $(BIN) -q -o $@
 
 $(LATENT)/long.ndjson: $(R)/prompts.ndjson $(LATENT)/long-flags $(R)/stamp/model-LTM \
     $(R)/stamp/tool-gen-ltm | $(PIPE)
@@ -27,8 +36,58 @@ $(LATENT)/long.ndjson: $(R)/prompts.ndjson $(LATENT)/long-flags $(R)/stamp/model
 $(LATENT)/long-flags: FORCE
 	$(call stamp,$(LATENT_LENGTH) $(LATENT_LONG) $(LATENT_TURNS) $(GEN_FLAGS) $(LTM_FLAGS))
 
-$(LATENT)/elsewhere.ndjson: $(LATENT_BENCH) $(LATENT)/long.ndjson pipelines/latent.jq
-	@jq -sc -f pipelines/latent.jq $(filter %.ndjson,$^) > $@.tmp && mv $@.tmp $@
+LATENT_MIXED := $(LATENT)/drawn-rwkv6.ndjson $(LATENT)/drawn-rwkv7.ndjson
+$(LATENT)/drawn-flags: FORCE
+	$(call stamp,$(LATENT_DRAWN) $(LATENT_TURNS) $(GEN_FLAGS))
+$(LATENT)/drawn-prompt.ndjson: | $(QUIET)
+	@mkdir -p $(@D)
+	@echo '{"id":"drawn","prompt_ids":[1,2,3,4,5,6,7,8]}' > $@
+$(LATENT_MIXED): $(LATENT)/drawn-%.ndjson: $(LATENT)/drawn-prompt.ndjson $(LATENT)/drawn-flags \
+    $(R)/stamp/tool-gen-ltm | $(PIPE)
+	$(call say,gen-ltm ltm-l $*)\
+	    $(alone) $(BIN)/gen-ltm -m synth:ltm-l-$* --z zero --max-new $(LATENT_DRAWN) \
+	    --contract fixed --repeat $(LATENT_TURNS) --warmup 1 --dtype bf16 --seed $(SEED) \
+	    $(GEN_FLAGS) $< -o $@
+
+# $(call latent_train,FLAGS,FOLDER): a training of LTM from where it stands, in a folder of its own
+# that is not gone on with.
+latent_train = rm -rf $(2); mkdir -p $(2); \
+    $(alone) $(BIN)/train-lm --from $(LTM) --vi-steps 1 --rows 512 --min-len 64 --max-len 112 \
+    --limit 2000 --warmup 4 --rate 0.0003 --seed $(SEED) $(1) --out $(2) $(LATENT_TEXT) -q -o $@
+
+latent_flags_plain   :=
+latent_flags_loader  := --loaders 1
+latent_flags_loaders := --loaders 2
+latent_flags_again   := --checkpoint-every 1
+LATENT_TIMED := $(foreach n,$(shell seq $(LATENT_TURNS)),$(foreach w,plain loader loaders again,\
+    $(LATENT)/train-$(w)-$(n).ndjson))
+LATENT_TRAIN  = $(LATENT)/train-flags $(R)/stamp/model-LTM $(R)/stamp/tool-train-lm
+$(LATENT)/train-flags: FORCE
+	$(call stamp,$(LATENT_TEXT) $(LATENT_STEPS) $(LATENT_AWARE) $(LATENT_SCORED) $(SEED))
+$(LATENT_TIMED): $(LATENT)/train-%.ndjson: $(LATENT_TRAIN) | $(PIPE) $(BIN)/train-lm
+	$(call say,train-lm $*)\
+	    $(call latent_train,$(latent_flags_$(firstword $(subst -, ,$*))) \
+	        --steps $(LATENT_STEPS) --report $(LATENT_STEPS),$(LATENT)/model/timed-$*) \
+        && rm -rf $(LATENT)/model/timed-$*
+
+LATENT_AWARES := $(foreach f,none int8 nf4,$(LATENT)/aware-$(f).ndjson)
+$(LATENT_AWARES): $(LATENT)/aware-%.ndjson: $(LATENT_TRAIN) | $(PIPE) $(BIN)/train-lm
+	$(call say,train-lm --qat $*)\
+	    $(call latent_train,--qat $* --steps $(LATENT_AWARE) --report $(LATENT_AWARE),\
+	        $(LATENT)/model/qat-$*)
+
+# How good what was learned with a format (FORMAT-FORMAT), or without (none-FORMAT), is in it.
+LATENT_BOUNDS := $(foreach b,none-int8 int8-int8 none-nf4 nf4-nf4,$(LATENT)/bound-$(b).ndjson)
+$(LATENT_BOUNDS): $(LATENT)/bound-%.ndjson: $(LATENT)/texts.ndjson $(LATENT_AWARES) \
+    $(R)/stamp/tool-score-ppl | $(PIPE)
+	$(call say,score-ppl $*)\
+	    $(beside) $(BIN)/score-ppl --mode elbo --vi-steps 0 --samples $(QUANT_SAMPLES) \
+	    -m $(LATENT)/model/qat-$(firstword $(subst -, ,$*)) --limit $(LATENT_SCORED) \
+	    --quant $(lastword $(subst -, ,$*)) --seed $(SEED) $(SCORE_FLAGS) $< -o $@
+
+LATENT_ALL := $(LATENT_BENCH) $(LATENT)/long.ndjson $(LATENT_MIXED) $(LATENT_TIMED) $(LATENT_BOUNDS)
+$(LATENT)/elsewhere.ndjson: $(LATENT_ALL) pipelines/latent.jq
+	@jq -sc -f pipelines/latent.jq $(LATENT_ALL) > $@.tmp && mv $@.tmp $@
 
 # A prior is learned here, in a copy of the model, unless it has one; of a model that is a folder.
 # By it and by N(0, I): the bound of given texts, and texts written from nothing, judged.
@@ -36,7 +95,7 @@ PRIOR_TEXT  ?= data/corpus/train.ndjson.gz
 PRIOR_TRAIN ?= --count 1000 --vi-steps 4 --vi-rate 0.2 --width 64 --layers 2 --steps 1500
 PRIOR_BOUND ?= --vi-steps 4 --vi-rate 0.2 --samples 8
 PRIOR_DRAWN ?= 128
-PRIOR_MODEL := $(if $(wildcard $(LTM)/prior.safetensors),$(LTM),$(LATENT)/model)
+PRIOR_MODEL := $(if $(wildcard $(LTM)/prior.safetensors),$(LTM),$(LATENT)/with-prior)
 PRIOR_MADE  := $(if $(filter $(LTM),$(PRIOR_MODEL)),,$(LATENT)/train-prior.ndjson)
 
 $(LATENT)/prior-flags: FORCE
@@ -48,8 +107,8 @@ $(LATENT)/worth-flags: FORCE
 $(LATENT)/train-prior.ndjson: $(LATENT)/prior-flags $(PRIOR_TEXT) $(R)/stamp/model-LTM \
     $(R)/stamp/tool-train-prior | $(BIN)/train-prior $(QUIET)
 	$(call say,train-prior)\
-	    rm -rf $(LATENT)/model; cp -rL $(LTM) $(LATENT)/model; \
-	    $(beside) $(BIN)/train-prior $(PRIOR_TRAIN) -m $(LATENT)/model --seed $(SEED) \
+	    rm -rf $(LATENT)/with-prior; cp -rL $(LTM) $(LATENT)/with-prior; \
+	    $(beside) $(BIN)/train-prior $(PRIOR_TRAIN) -m $(LATENT)/with-prior --seed $(SEED) \
 	    $(PRIOR_TEXT) -o $@
 
 $(LATENT)/nothing.ndjson: $(LATENT)/worth-flags

@@ -10,7 +10,8 @@ def signed(none): if .lo == null then .value - none | percent
 def bytes: if type != "number" then "-" elif . >= 1e9 then "\(. / 1e9 | two) GB"
     else "\(. / 1e5 | round / 10) MB" end;
 # what no change is
-def none: if . == "accuracy" or endswith("_answers_ratio") then 0 else 1 end;
+def none: if . == "accuracy" or endswith("_answers_ratio") or endswith("_distance") then 0 else 1
+    end;
 def quality: "\(.metric) \(signed(.metric | none))";
 def line: "\(.arch) \(.option)\(if .flags == "" then "" else " (\(.flags))" end)"
     + "\(if .against then " beside \(.against)" else "" end): "

@@ -2,6 +2,7 @@
  * them as a struct think. What other decoders call their steps are here those of the fit: with more
  * of them an answer takes longer, and may be better.
  */
+#include "kernels/wkv.h"
 #include "lib/decode/decoder.h"
 #include "lib/decode/think.h"
 
@@ -34,6 +35,10 @@ static const struct setting rows[] = {
     DECODER_CONTRACT_ROW("answer"),
     {"cache", 0, SETTING_CHOICE, 0, 0, "on|off", "on", NULL, "cache", NULL,
      SETTING_SWEPT | SETTING_SPEED, "keep K and V, or compute everything at each token"},
+    {"wkv", 0, SETTING_CHOICE, 0, 0, "auto|recurrent|chunked", "auto", NULL, "wkv", NULL,
+     SETTING_SWEPT | SETTING_SPEED,
+     "form of RWKV time mixing in passes over the text; auto, on a processor: chunks of 16 tokens "
+     "for RWKV 6, and for RWKV 7 the recurrence, which multiplies no more than its chunks do"},
     DECODER_VARIANT_ROWS
     DECODER_BATCH_ROW};
 static const struct settings_table table = {"ltm", rows, sizeof rows / sizeof *rows,
@@ -47,6 +52,16 @@ static struct solver solver_of(const struct settings *s)
     p.kind = (enum solver_kind)settings_count(s, "solver");
     p.evaluations = settings_count(s, "evaluations");
     return p;
+}
+
+/* In the order of the setting's words. */
+_Static_assert(WKV_AUTO == 0 && WKV_RECURRENT == 1 && WKV_CHUNKED == 2, "--wkv");
+
+static struct variant variant_of(const struct settings *s)
+{
+    struct variant v = decoder_variant(s);
+    v.wkv = settings_count(s, "wkv");
+    return v;
 }
 
 static struct think how_of(const struct settings *s, const struct decode_env *env)
@@ -68,7 +83,7 @@ static struct think how_of(const struct settings *s, const struct decode_env *en
         .draws = settings_is(s, "z_draw", "sample"),
         .refit = settings_is(s, "z", "posterior") ? settings_count(s, "refit") : 0,
         .cache = settings_is(s, "cache", "on"),
-        .variant = decoder_variant(s),
+        .variant = variant_of(s),
         .ignore_eos = settings_is(s, "contract", "fixed"),
         .seed = env->seed,
         .stop = env->stop,
@@ -82,8 +97,10 @@ static size_t extent(const struct settings *s)
 
 static int check(const struct settings *s, const struct config *c, struct err *e)
 {
-    (void)s, (void)c, (void)e;
-    return 0;
+    if (!c || config_recurs(c) || settings_is(s, "wkv", "auto"))
+        return 0;
+    return err_set(e, EXIT_BAD_USAGE, "--wkv: expected a model with time mixing, got '%s', whose "
+                   "mixer is %s", c->name, config_mixer_name(c->mixer));
 }
 
 static int able(const struct settings *s, const struct backend *b, struct err *e)

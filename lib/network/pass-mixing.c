@@ -164,7 +164,7 @@ void pass_mix(const struct network *n, size_t l, const struct kv *kv, const stru
                                     .heads = c->heads, .head_dim = E},
                              .state = kv->state + l * kv->slots * c->heads * E * E,
                              .y = w->y,
-                             .form = WKV_AUTO,
+                             .form = (enum wkv_form)w->size.how.wkv,
                              .at = w->device.rows.slots};
     const struct heads_out out = {.o = w->y, .gain = term_of(&m, ROLE_HEADS_GAIN),
                                   .bias = term_of(&m, ROLE_HEADS_BIAS), .gate = o->g, .r = w->q,

@@ -9,14 +9,16 @@
 #include "lib/network/network.h"
 
 /* Ways to compute the same that take more memory or time than the usual ones: what those save can
- * so be measured. All 0: the usual ones. Results differ by the order of sums at most (attention),
- * or not at all where a back end computes the same whatever is beside it (ref, cpu). */
+ * so be measured. All 0: the usual ones. Results differ by the order of sums at most (attention,
+ * time mixing), or not at all where a back end computes the same whatever is beside it (ref,
+ * cpu). */
 struct variant {
     size_t scores;     /* heads of which attention makes all scores at once (attn.dense), cut to
                         * what there is; SIZE_MAX: all; 0: a tile at a time */
     size_t unfused;    /* 1: gate and up are two products with results in memory, then silu(gate) *
                         * up; 0: one operation */
     size_t dense_head; /* 1: head_query.dense */
+    size_t wkv;        /* enum wkv_form of kernels/wkv.h, of layers with time mixing */
 };
 
 /* How much the passes may hold that a work area serves. No member has padding behind it, so that

@@ -35,7 +35,8 @@ static void put_change(struct buf *b, double value, double lo, double hi, double
 
 static double no_change(const char *metric)
 {
-    return metric && (!strcmp(metric, "accuracy") || strstr(metric, "_answers_ratio")) ? 0 : 1;
+    return metric && (!strcmp(metric, "accuracy") || strstr(metric, "_answers_ratio") ||
+                      strstr(metric, "_distance")) ? 0 : 1;
 }
 
 static void cell_of(struct page *p, struct buf *b)

@@ -24,7 +24,8 @@
 
 static const char tool_name[] = "bench";
 static volatile sig_atomic_t stop_signal;
-static const char parts[] = "ceilings,kernels,wkv,models,growth,training,tools,peer";
+static const char parts[] = "ceilings,kernels,wkv,models,growth,training,activations,"
+                            "solvers,tools,peer";
 static const char usual_parts[] = "ceilings,kernels,models,growth";
 static const char jobs[] = "prefill,decode,batch,diffuse,after,full,block,gap,memory,load";
 static const char usual_jobs[] = "prefill,decode,batch,diffuse";
@@ -268,6 +269,8 @@ static int run(struct bench *b, struct err *e)
     if (b->peer_command) /* the peer has the machine, or the device, alone */
         peer_ask(b);
     int bad = bench_stopped(b, e) || (bench_chosen(b->only, "tools") && bench_tools(b, e)) ||
+              (bench_chosen(b->only, "solvers") && bench_solvers(b, e)) ||
+              (bench_chosen(b->only, "activations") && bench_activations(b, e)) ||
               (has_roofs(b) && run_ceilings(b, e)) || bench_stopped(b, e);
     for (const struct pair *p = pairs; !bad && p->name; p++) {
         if (!bench_chosen(b->shapes, p->name))
@@ -324,6 +327,13 @@ static const char jobs_text[] =
     "process; below 75 MB/s the row says which share is the largest.\n"
     "The part training: a loss with its gradient over 1024 rows (tiny: 64), with layers computed\n"
     "again and with logits of all rows at once: bytes of the activations, and time.\n"
+    "The part activations: the bytes of a latent thought model of 12 layers, 768 wide, with 50258\n"
+    "tokens, over 4096 rows; planned, none are taken.\n"
+    "The part solvers: how far samples are off after so many evaluations, on a mixture whose flow\n"
+    "is known exactly (4000 samples, the noise is that of --seed).\n"
+    "The part wkv: sequential_ratio is against a call for each token, recurrent_ratio against the\n"
+    "recurrent form of all tokens in one call. Chunks of RWKV 7 multiply about as often as its\n"
+    "recurrence does, so that they win where calls or memory cost, and not here.\n"
     "The part peer: what --peer-command tells, and nothing of ours.\n"
     "A signal ends the stream with what it has and an end record \"interrupted\": 129, 130, 143.\n";
 
@@ -331,7 +341,8 @@ static void parse(struct bench *b, int argc, char **argv)
 {
     const struct opt options[] = {
         {"only", 0, OPT_TEXT, &b->only, .arg = "LIST",
-         .help = "of ceilings, kernels, models, growth (these four), wkv, training, tools, peer"},
+         .help = "of ceilings, kernels, models, growth (these four), wkv, training, activations, "
+                 "solvers, tools, peer"},
         {"jobs", 0, OPT_TEXT, &b->jobs, .arg = "LIST",
          .help = "what models do, of prefill, decode, batch, diffuse (these four), after, full, "
                  "block, gap, memory, load"},

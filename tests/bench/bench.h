@@ -103,6 +103,10 @@ int bench_wkv(struct bench *b, const struct pair *p, struct err *e);
 int bench_training(struct bench *b, const struct pair *p, struct err *e);
 int bench_models(struct bench *b, const struct pair *p, struct err *e);
 int bench_growth(struct bench *b, const struct pair *p, struct err *e);
+/* Error against evaluations of the solvers of latents. */
+int bench_solvers(struct bench *b, struct err *e);
+/* Bytes of a training step at the size of a small language model, as planned: none are taken. */
+int bench_activations(struct bench *b, struct err *e);
 /* The tools that reduce records, over streams of --stream bytes that are made here. */
 int bench_tools(struct bench *b, struct err *e);
 int bench_attention(struct bench *b, const struct config *f, const struct pair *pair,

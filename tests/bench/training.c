@@ -2,7 +2,10 @@
  * (--checkpoint-every), logits of all rows at once (--loss). Bytes are those that the back end was
  * asked for, and time is that of a loss with its gradient, both beside the step that keeps
  * everything. Where one thing is saved and the other is not, the ratio says how much that is
- * worth. */
+ * worth.
+ *
+ * At the size of a small language model bytes alone are of interest, and a step takes minutes:
+ * bench_activations says what the back end would be asked for, by the function that asks. */
 #include <stdio.h>
 
 #include "lib/base/rng.h"
@@ -10,7 +13,7 @@
 #include "lib/train/backprop.h"
 #include "tests/bench/bench.h"
 
-enum { ROWS = 1024, SEQS = 4 };
+enum { ROWS = 1024, SEQS = 4, LARGE_ROWS = 4096 };
 
 static const struct kase {
     size_t every;
@@ -49,17 +52,15 @@ static void make_batch(struct run *r)
     }
 }
 
-static json_t *fields_of(const struct run *r, const struct kase *k)
+static json_t *fields_of(const char *model, const char *shape, const struct kase *k, size_t rows)
 {
     char name[96];
     const char *form = k->whole ? "whole" : "fused";
-    snprintf(name, sizeof name, "%s training, layers by %zu, loss %s", r->pair->llama, k->every,
-             form);
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "name", name, "model", r->pair->llama,
-                          "shape", r->pair->name, "dtype", "f32", "work", "train", "loss_form",
-                          form);
+    snprintf(name, sizeof name, "%s training, layers by %zu, loss %s", model, k->every, form);
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "name", name, "model", model, "shape",
+                          shape, "dtype", "f32", "work", "train", "loss_form", form);
     rec_set_int(j, "checkpoint_every", (int64_t)k->every);
-    rec_set_int(j, "rows", (int64_t)(r->batch.seqs * r->batch.len));
+    rec_set_int(j, "rows", (int64_t)rows);
     return j;
 }
 
@@ -80,7 +81,7 @@ static int time_case(struct run *r, const struct kase *k, struct err *e)
         r->bytes = bytes;
         r->seconds = seconds;
     }
-    json_t *j = fields_of(r, k);
+    json_t *j = fields_of(r->pair->llama, r->pair->name, k, rows);
     rec_set_int(j, "activations_bytes", (int64_t)bytes);
     rec_set_number(j, "pass_ns", seconds * 1e9, NULL);
     rec_set_number(j, "memory_ratio", r->bytes / bytes, NULL);
@@ -109,4 +110,31 @@ int bench_training(struct bench *b, const struct pair *p, struct err *e)
     parameters_free(r.parameters);
     train_batch_free(&r.batch);
     return bad;
+}
+
+/* A latent thought model of 12 layers, 768 wide, with 50,258 tokens. */
+int bench_activations(struct bench *b, struct err *e)
+{
+    struct config c;
+    double all = 0;
+    if (bench_backend(b, e) || synth_config(&c, "ltm-l", e))
+        return -1;
+    if (!b->backend->ops->train)
+        return err_set(e, EXIT_NO_DEVICE, "activations: expected --device cpu");
+    b->roof.threads = pool_threads(b->backend->pool);
+    c.width = 768;
+    c.heads = c.kv_heads = c.width / c.head_dim;
+    c.ffn = 2048;
+    for (size_t i = 0; i < sizeof kases / sizeof *kases; i++) {
+        const struct backprop_how how = {.every = kases[i].every, .whole_loss = kases[i].whole};
+        double bytes = (double)backprop_bytes(&c, b->backend, LARGE_ROWS, SEQS, &how);
+        json_t *j = fields_of("ltm", "768x12", &kases[i], LARGE_ROWS);
+        all = i ? all : bytes;
+        rec_set_int(j, "activations_bytes", (int64_t)bytes);
+        rec_set_number(j, "memory_ratio", all / bytes, NULL);
+        rec_set_int(j, "weights_bytes", (int64_t)parameters_bytes_trained(&c));
+        if (bench_figure(b, j, e))
+            return -1;
+    }
+    return 0;
 }

@@ -1,6 +1,7 @@
 /* wkv.c - time mixing of RWKV 6 and 7 (kernels/wkv.h) at the width of a network, in heads of 64
  * channels: token by token, a call each, as a text grows; the recurrent form; the chunked form; and
- * the gradients.
+ * the gradients. Two things are sequential, and each form is held against both: a call for each
+ * token (sequential_ratio), and the recurrence over all tokens in one call (recurrent_ratio).
  *
  * The task is the recurrence, whatever form does it: of an element of the state 5 operations for
  * RWKV 6 and 9 for RWKV 7, and three times as many for the gradients; bytes are the rows, read and
@@ -32,6 +33,7 @@ struct run {
     struct wkv_back back;
     struct attn_seq *each; /* [rows, seqs]: one row of every sequence */
     size_t heads, rows; /* of a sequence */
+    double took[FORMS]; /* so far */
     void *work;
 };
 
@@ -124,8 +126,14 @@ static struct task task_of(struct run *r, int kind, const struct kase *c, enum f
     return task;
 }
 
-static int time_form(struct run *r, int kind, const struct kase *c, enum form form,
-                     double *sequential, struct err *e)
+static void set_ratio(const struct run *r, json_t *fields, const char *key, enum form base,
+                      enum form form)
+{
+    if (form >= base && form != BACK)
+        rec_set_number(fields, key, r->took[base] / r->took[form], NULL);
+}
+
+static int time_form(struct run *r, int kind, const struct kase *c, enum form form, struct err *e)
 {
     char kernel[8], text[64];
     struct task task = task_of(r, kind, c, form);
@@ -136,15 +144,14 @@ static int time_form(struct run *r, int kind, const struct kase *c, enum form fo
                                               : call_whole,
                          r, 1, QUICKEST);
     ceilings_bracket(r->bench);
-    if (form == SEQUENTIAL)
-        *sequential = took;
+    r->took[form] = took;
     snprintf(kernel, sizeof kernel, "wkv%d", kind);
     snprintf(text, sizeof text, "%s, %zu x %zu rows", form_names[form], c->seqs, c->rows);
     json_t *fields = kernel_fields(kernel, r->pair, "f32", text, c->rows * c->seqs);
     json_object_set_new(fields, "form", json_string(form_names[form]));
     rec_set_int(fields, "sequences", (int64_t)c->seqs);
-    if (form != BACK)
-        rec_set_number(fields, "sequential_ratio", *sequential / took, NULL);
+    set_ratio(r, fields, "sequential_ratio", SEQUENTIAL, form);
+    set_ratio(r, fields, "recurrent_ratio", RECURRENT, form);
     return bench_point(r->bench, fields, &task, took, e);
 }
 
@@ -173,11 +180,10 @@ static int run_case(struct bench *b, const struct pair *pair, size_t H, int kind
                        state, y, WKV_AUTO, NULL};
     r.back = (struct wkv_back){r.a.in, NULL, x[V], NULL, d[R], d[W], d[K], d[V], d[A], d[B],
                                d[INPUTS]};
-    double sequential = 0;
     if (bad || !d[INPUTS] || !seqs || !state || !y || !r.work)
         bad = err_set(e, EXIT_FAILED_RECORDS, "wkv%d: no memory for %zu rows", kind, rows);
     for (int form = SEQUENTIAL; !bad && form < FORMS; form++)
-        bad = time_form(&r, kind, c, (enum form)form, &sequential, e);
+        bad = time_form(&r, kind, c, (enum form)form, e);
     for (int i = 0; i < INPUTS; i++) {
         ops->free(b->backend, x[i]);
         ops->free(b->backend, d[i]);

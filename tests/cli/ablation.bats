@@ -274,9 +274,37 @@ fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
             | {kind: "generation", phase: "timed", id: "p", round: $round, cache: $cache,
                step_ns: [range(1; 257) | if $cache == "on" then . * 1e6
                                          else . * (. + 1) / 2 * 1e6 / 16 end]}),
-        {kind: "generation", phase: "warmup", id: "p", round: 0, cache: "on", step_ns: [9]}' |
+        {kind: "generation", phase: "warmup", id: "p", round: 0, cache: "on", step_ns: [9]},
+        {kind: "generation", phase: "timed", id: "d", round: 1, cache: "on", weights_random: true,
+         mixer: "rwkv6", step_ns: [range(1; 9) | . * . * 1e6]},
+        # two turns of trainings: 100 and 200 tokens a second alone, with a loader a tenth more
+        ((100, 200) as $r | ([0, 0, $r], [1, 0, $r * 1.1], [0, 1, $r * 0.8]) as [$n, $k, $rate]
+            | (1, 12) as $step | {kind: "train", loaders: $n, checkpoint_every: $k, step: $step,
+                                  tokens_per_s: (if $step == 12 then $rate else 7 end)}),
+        (([0, "whole", 1], [1, "whole", 1.5], [0, "fused", 2], [1, "fused", 6])
+            as [$k, $form, $ratio]
+            | {kind: "bench", work: "train", rows: 4096, checkpoint_every: $k, loss_form: $form,
+               memory_ratio: $ratio, activations_bytes: 3221225472, weights_bytes: 1073741824}),
+        ((0.5, 0.7) as $d | {kind: "solver", solver: "ddim", evaluations: 20, flow_distance: $d}),
+        {kind: "solver", solver: "fresh", evaluations: 20, flow_distance: null},
+        # of 10 tokens each: 1 and 3 nats less when it is aware of the format
+        (("a", "b") as $id | ("none", "int8") as $how
+            | {kind: "quality", id: $id, metric: "elbo_nats", quant: "int8", model: "x/qat-\($how)",
+               scored_tokens: 10, value: (50 - (if $how == "none" then 0 elif $id == "a" then 1
+                                                else 3 end))})' |
         jq -sc -f pipelines/latent.jq > "$T/effects"
     conforms "$T/effects"
+    jq -se 'def near($x): . - $x | . < 1e-9 and . > -1e-9; map({(.metric): .}) | add |
+        .rwkv6_late_early_ratio.value == (64 - 36) / (16 - 4) and
+        (.loaders_1_ratio | .n == 2 and (.value | near(1.1))) and
+        (.again_ratio.value | near(0.8)) and
+        (has("loaders_2_ratio") | not) and .memory_again_ratio.value == 1.5 and
+        .memory_fused_ratio.lo == 2 and .memory_both_ratio.hi == 6 and
+        .training_8gib_ratio.value == 0.5 and
+        (.ddim_20_distance | (.value | near(0.6)) and .effect == "difference") and
+        (has("fresh_20_distance") | not) and
+        (.qat_int8_ratio | .n == 2 and (.value | near(-0.2 | exp))) and
+        (has("qat_nf4_ratio") | not)' "$T/effects"
     jq -se 'map({(.metric): .}) | add | .wkv7_chunked_ratio.value == 11 and
         .wkv7_chunked_ratio.n == 3 and (.wkv7_chunked_ratio.lo * 100 | round) == 852 and
         .cache_32_ratio.value == 33 / 32 and .cache_256_ratio.hi == 257 / 32 and

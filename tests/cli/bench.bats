@@ -46,7 +46,11 @@ conforms() { # every record of a file to the schema
             (.flops_per_s * .took_ns / 1e9 / (128 * 64 * 64 * 9) - 1 | fabs) < 1e-9) and
         (group_by([.kernel, .rows, .sequences]) | length == 12 and all(
             (map(select(.form == "sequential"))[0].took_ns) as $each | all(.form == "back" or
-            (.sequential_ratio * .took_ns / $each - 1 | fabs) < 1e-9)))' bench.ndjson
+            (.sequential_ratio * .took_ns / $each - 1 | fabs) < 1e-9) and
+            (map(select(.form == "recurrent"))[0].took_ns) as $all | all(
+            (.form | . == "back" or . == "sequential") == (.recurrent_ratio == null) and
+            (.recurrent_ratio == null or
+             (.recurrent_ratio * .took_ns / $all - 1 | fabs) < 1e-9))))' bench.ndjson
 }
 
 @test "training: what is computed again and what is not there at once, in bytes and time" {

@@ -212,6 +212,11 @@ mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --r
             .[0].memory.kv_bytes == .[1].memory.kv_bytes and
             all(.memory.planned_bytes == .memory.weights_bytes + .memory.kv_bytes +
                 .memory.activations_bytes)' "$T/long" "$T/short"
+        for form in recurrent chunked; do
+            "${gen[@]}" --z zero --wkv $form "$T/prompts" > "$T/form"
+            cmp <(ids "$T/form") <(ids <("${gen[@]}" --z zero "$T/prompts"))
+            jq -se --arg f $form 'all(.wkv == $f)' "$T/form"
+        done
         for how in "--z zero" "--vi-steps 3 --keep-latents"; do
             read -ra more <<< "$how"
             "${gen[@]}" "${more[@]}" --device ref "$T/prompts" > "$T/ref"
@@ -234,6 +239,8 @@ mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --r
 }
 
 @test "what a mixer does not have is refused" {
+    run -64 --separate-stderr "${GEN[@]}" --wkv chunked "$T/prompts"
+    [[ $stderr == *"--wkv: expected a model with time mixing, got '"*"whose mixer is swa"* ]]
     mixed rwkv7 "$T/m" --steps 2 > "$T/loss"
     try() {
         mkdir -p "$T/bad"

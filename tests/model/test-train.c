@@ -25,11 +25,13 @@ static void enlarge(struct parameters *p, const struct config *c)
         }
 }
 
-/* Of a gradient, how much a quotient of differences may be off. GroupNorm divides by what six
- * values are apart: where that is little, so much larger is what rounding made of them. */
+/* Of a gradient, how much a quotient of differences may be off. GroupNorm divides by what twelve
+ * values are apart: where that is little, so much larger is what rounding to bf16 made of them. It
+ * is nothing but that: in fp32 the same code is held to 1 % here, and to 2e-4 of differences in
+ * double, along the gradient and across it, in test-mixing-slopes.c. */
 static double slack_of(int exact, const struct config *c)
 {
-    return exact ? 0.01 : config_recurs(c) ? 0.12 : 0.02;
+    return exact ? 0.01 : config_recurs(c) ? 0.08 : 0.02;
 }
 
 /* Directional derivative of each role's gradient: (f(w + h u) - f(w - h u)) / 2h against g.u with
@@ -157,6 +159,10 @@ static void gradients(const struct family *f, enum mixer mixer, int tied, size_t
 {
     struct backend *be = backend_open("cpu", level, 2, 0, NULL);
     struct config c = trained_config(f, mixer, tied, WIDTH, FFN);
+    if (mixer) { /* larger heads, of whose values GroupNorm divides by what they are apart */
+        c.heads = c.kv_heads = 2;
+        c.head_dim = c.rope_dims = WIDTH / 2;
+    }
     struct parameters *p = parameters_make(&c, be, be->ops->train, 5);
     struct backprop *t = backprop_make(p, seqs * len, seqs, DTYPE_F32);
     struct backprop *half = backprop_make(p, seqs * len, seqs, DTYPE_BF16);
