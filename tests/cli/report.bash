@@ -1,4 +1,4 @@
-# report.bash - what the tests of the report share: a folder of their own, and questions to the page.
+# report.bash - what the tests of the report share: a folder of their own, questions to the page.
 # shellcheck shell=bash
 
 setup() {
