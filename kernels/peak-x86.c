@@ -2,6 +2,7 @@
  * loop is built for its own instruction set by attribute, whatever the rest of the program is built
  * for, and run when the processor says that it has that set; so one program measures every machine.
  */
+#include <cpuid.h>
 #include <immintrin.h>
 #include <string.h>
 
@@ -11,32 +12,39 @@
 
 #define AMX         __attribute__((target("amx-tile,amx-bf16,amx-int8")))
 #define AVX512      __attribute__((target("avx512f")))
-#define AVX512_BF16 __attribute__((target("avx512f,avx512bf16")))
-#define AVX512_VNNI __attribute__((target("avx512f,avx512vnni")))
 #define AVX2        __attribute__((target("avx2,fma")))
 #define SSE2        __attribute__((target("sse2")))
 
-#define BF16_512(s, x, y) _mm512_dpbf16_ps(s, (__m512bh)(x), (__m512bh)(y))
-#define INT8_512(s, x, y) _mm512_dpbusd_epi32(s, x, y)
-#define FMA_512(s, x, y)  _mm512_fmadd_ps(x, y, s)
-#define FMA_256(s, x, y)  _mm256_fmadd_ps(x, y, s)
-#define INT8_256(s, x, y)                                                                        \
-    _mm256_add_epi32(s, _mm256_madd_epi16(_mm256_maddubs_epi16(opaque(x), y),                    \
-                                          _mm256_set1_epi16(1)))
+/* The products by their names: of integers' intrinsics a compiler made a loop that moves each sum
+ * from register to register, or to memory and back, in every round, and such a loop is no peak. */
+#define VECTORS(NAME, TARGET, VEC, CODE)                                                         \
+    TARGET static inline VEC NAME(VEC sum, VEC x, VEC y)                                         \
+    {                                                                                            \
+        __asm__ volatile(CODE " %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y));                       \
+        return sum;                                                                              \
+    }
+VECTORS(bf16_512, AVX512, __m512, "vdpbf16ps")
+VECTORS(int8_512, AVX512, __m512i, "vpdpbusd")
+VECTORS(fma_512, AVX512, __m512, "vfmadd231ps")
+VECTORS(fma_256, AVX2, __m256, "vfmadd231ps")
+VECTORS(int8_vex, AVX2, __m256i, "%{vex%} vpdpbusd")
+
+/* Products of bytes in pairs, those in pairs again, and the sum. */
+AVX2 static inline __m256i int8_256(__m256i sum, __m256i x, __m256i y)
+{
+    __m256i pairs;
+    __asm__ volatile("vpmaddubsw %3, %2, %1\n\tvpmaddwd %3, %1, %1\n\tvpaddd %1, %0, %0"
+                     : "+v"(sum), "=&v"(pairs) : "v"(x), "v"(y));
+    return sum;
+}
 #define MULADD_128(s, x, y) _mm_add_ps(_mm_mul_ps(s, x), y)
 
-/* The same value, of which the compiler does not know that: nothing is moved out of the loop. */
-AVX2 static inline __m256i opaque(__m256i x)
-{
-    __asm__ volatile("" : "+x"(x));
-    return x;
-}
-
-PEAK_LOOP(f32_avx512, AVX512, __m512, FMA_512)
-PEAK_LOOP(bf16_avx512, AVX512_BF16, __m512, BF16_512)
-PEAK_LOOP(int8_avx512, AVX512_VNNI, __m512i, INT8_512)
-PEAK_LOOP(f32_avx2, AVX2, __m256, FMA_256)
-PEAK_LOOP(int8_avx2, AVX2, __m256i, INT8_256)
+PEAK_LOOP(f32_avx512, AVX512, __m512, fma_512)
+PEAK_LOOP(bf16_avx512, AVX512, __m512, bf16_512)
+PEAK_LOOP(int8_avx512, AVX512, __m512i, int8_512)
+PEAK_LOOP(f32_avx2, AVX2, __m256, fma_256)
+PEAK_LOOP(int8_avx2, AVX2, __m256i, int8_256)
+PEAK_LOOP(int8_vnni, AVX2, __m256i, int8_vex)
 PEAK_LOOP(f32_sse2, SSE2, __m128, MULADD_128)
 
 /* Full tiles by full tiles: four sums in flight are more than the latency of a product. */
@@ -69,6 +77,14 @@ AMX_LOOP(bf16_amx, tmm_bf16)
 AMX_LOOP(int8_amx, tmm_int8)
 #define AMX_OPERATIONS(words) (4 * 2.0 * TMM_ROWS * TMM_ROWS * TMM_ROWS * (words))
 
+/* By the processor's own word (leaf 7, subleaf 1: EAX, bit 4): older compilers have no name for it.
+ * Where AVX2 may be used, so may its registers. */
+static int has_avx_vnni(void)
+{
+    unsigned a = 0, b, c, d;
+    return __builtin_cpu_supports("avx2") && __get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 4 & 1;
+}
+
 const struct peak *peak_at(enum unit u, size_t n)
 {
     static const struct peak all[] = {
@@ -79,13 +95,15 @@ const struct peak *peak_at(enum unit u, size_t n)
         {UNIT_INT8, "AMX INT8", AMX_OPERATIONS(4), int8_amx},
         {UNIT_BF16, "AVX-512 BF16", PEAK_OPERATIONS(32), bf16_avx512},
         {UNIT_INT8, "AVX-512 VNNI", PEAK_OPERATIONS(64), int8_avx512},
+        {UNIT_INT8, "AVX-VNNI", PEAK_OPERATIONS(32), int8_vnni},
         {UNIT_INT8, "AVX2", PEAK_OPERATIONS(32), int8_avx2},
     };
     const int amx = u != UNIT_F32 && amx_permitted();
     const int usable[] = {__builtin_cpu_supports("avx512f"),
                           __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"), 1,
                           amx, amx, __builtin_cpu_supports("avx512bf16"),
-                          __builtin_cpu_supports("avx512vnni"), __builtin_cpu_supports("avx2")};
+                          __builtin_cpu_supports("avx512vnni"), has_avx_vnni(),
+                          __builtin_cpu_supports("avx2")};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].unit == u && usable[i] && !n--)
             return &all[i];

@@ -4,12 +4,9 @@
 # depend on stamps: small files that are rewritten only when what they describe changes (settings,
 # checkpoints, the code inside a generator), never on the times of binaries.
 
-# The machine, as in the records: another processor, kernel, GPU or driver, other results.
+# The machine: another one, other results.
 ifndef FP
-FP := $(shell { grep -m 1 -i '^model name\|^cpu part' /proc/cpuinfo; nproc --all; uname -srm; \
-        { cat /proc/driver/nvidia/gpus/*/information | grep '^Model' || \
-          nvidia-smi -L | sed 's/ .UUID: .*//' || :; \
-          cat /sys/module/nvidia/version || :; } 2>/dev/null; } | sha256sum | cut -c 1-12)
+FP := $(shell pipelines/machine)
 endif
 RESULTS := results/$(FP)
 R       := $(RESULTS)/$(PROFILE)
@@ -121,6 +118,9 @@ PRICES           = $(if $(PRICE_KWH)$(PRICE_HOUR),--currency '$(CURRENCY)' \
 BERT            ?=
 # flags of pareto: margins, the cost
 PARETO_FLAGS    ?=
+# The loss of quality up to which the page's first sentence calls an answer as good as LLaMA's,
+# declared before anything is measured. Not said: that of compare, 5 points of accuracy.
+MARGIN          ?=
 # share of baseline prompts on which two back ends must give identical ids
 AGREE           ?= 0.75
 # STRICT=1: a machine unfit to measure, or an A/A test that does not come out SAME, is an error
@@ -292,9 +292,10 @@ $(R)/$(1)/ratios.ndjson: $(R)/$(1)/metrics.ndjson $($(1)_ANSWERS) $(R)/stamp/pre
 endif
 endef
 
-ratio_flags = --by paradigm --cost e2e_ns --precision $(PRECISION)
+ratio_flags = --by paradigm --cost e2e_ns --precision $(PRECISION) \
+    $(if $(MARGIN),--margin $(MARGIN))
 $(R)/stamp/precision: FORCE
-	$(call stamp,$(PRECISION))
+	$(call stamp,$(PRECISION) $(MARGIN))
 
 # Which schedules this call of make must know before it can name its targets.
 GOALS   := $(or $(MAKECMDGOALS),tools)

@@ -1,6 +1,7 @@
 # phase3.mk - harness: can it tell the same from the different? One model runs under two names, its
-# launches in turn as those of two systems are (A B B A ...), and once more slowed by a known
-# factor: the first two must come out SAME, the third SLOWER.
+# launches in turn as those of two systems are (A B B A ...): they must come out SAME. And once more
+# with the times of its records multiplied by a known factor, which must come out SLOWER: that tests
+# the resolution of the statistics, not the clock. LLaMA alone: it is the base of every ratio.
 SLOWED := 1.05
 # Half of the zone that SAME means: how far launches are added (make refine).
 AA_PRECISION ?= 0.01

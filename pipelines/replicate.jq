@@ -9,8 +9,11 @@
 #                        another; not where a machine was disturbed
 #   points               of this run that the stored one has not: said, and not compared
 #   crossovers           by their intervals: of quality always, of time on the same processor
+# The same processor: not by its name alone, which virtual machines of several kinds share. A run
+# that was stored before records said more than the name is of another one.
+def processor: [.cpu, .cpu_vendor, .cpu_family, .cpu_model, .cpu_flags, .cores, .gpu];
 def checkable: ($stored[] | select(.what == "run")) as $was | (.[] | select(.what == "run")) as $now
-    | ($was.machine | [.cpu, .cores, .gpu]) == ($now.machine | [.cpu, .cores, .gpu]);
+    | ($was.machine | processor) == ($now.machine | processor);
 def key: "\(.config) on \(.workload)";
 def points: map(select(.what == "point")) | INDEX(key);
 def same_kind($a; $b): [$a, $b | [.device, .device_name, .isa, .library, .dtype, .kv_dtype, .quant]]
@@ -24,10 +27,11 @@ def said($pass; $of; $what; $was; $now):
      text: "\(if $pass == null then "not compared" elif $pass then "agrees" else "DIFFERS" end
               )  \($of) / \($what): \($was) then, \($now) now"};
 
-# The ratio of two sets of launch means with its 95 % interval on the log scale; null: none.
+# The ratio of two sets of launch means with its 95 % interval on the log scale; null: none, as
+# below five launches anywhere (lib/stat/launch.h).
 def mean: add / length;
 def ratio($a; $b): if $a.disturbed == true or $b.disturbed == true
-        or ([$a, $b | .launches // [] | length] | min) < 2 then null
+        or ([$a, $b | .launches // [] | length] | min) < 5 then null
     else [$a, $b | .launches | map(log)] as [$x, $y] | ([$x, $y | length] | min) as $n
     | ([12.71, 4.3, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26][$n - 2] // 2.2) as $t
     | ([$x, $y | mean as $m | (map((. - $m) * (. - $m)) | add) / (length - 1) / length]

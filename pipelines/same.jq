@@ -1,6 +1,8 @@
 # same.jq - the A/A verdict in words, from the comparisons of one model under three names: a twin
-# (the same model in other launches) and the twin made slower by $factor, both against itself. The
-# twin has to be the SAME, and the handicap FOUND.
+# (the same model in other launches) and the twin with its times multiplied by $factor, both against
+# itself. The twin has to be the SAME, and the handicap FOUND. The handicap is put into records, not
+# into passes: it shows that this many launches of this spread tell a difference of that size, and
+# nothing about what the generator's clock would miss; and it shares the twin's luck.
 def of($name): map(select(.kind == "comparison" and .setting == $name))[0];
 def round3: if . == null then "none" else . * 1000 | round / 1000 end;
 of("twin") as $twin | of("slow") as $slow
@@ -16,4 +18,5 @@ of("twin") as $twin | of("slow") as $slow
        else "without interval (\(.twin.lo_reason))" end)
     + " over \(.launches) launches of each"
     + (if .launches_to_decide then "; about \(.launches_to_decide) would decide" else "" end)
-    + "; a handicap of \(.factor) was \(.handicap)"
+    + "; its recorded times multiplied by \(.factor) were \(.handicap) to be slower, which tests "
+    + "the statistics and not the clock"

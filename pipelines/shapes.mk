@@ -48,7 +48,20 @@ shapes: $(R)/shapes.ndjson ## speed and memory of two shapes with drawn weights 
 # What of it is worth keeping, with machine and commit inside.
 MEASURED ?= data/measured/$(PROFILE)-$(FP).ndjson
 .PHONY: measured
-measured: $(SHAPES:%=$(R)/%/metrics.ndjson) $(R)/shapes.ndjson ## keep it in data/measured
+measured: $(SHAPES:%=$(R)/%/metrics.ndjson) $(R)/ceilings.ndjson $(R)/shapes.ndjson ## keep it \
+    in data/measured
 	@mkdir -p $(dir $(MEASURED))
-	@jq -c -f pipelines/measured.jq $^ > $(MEASURED).tmp && mv $(MEASURED).tmp $(MEASURED)
+	@jq -sc -f pipelines/measured.jq $^ > $(MEASURED).tmp && mv $(MEASURED).tmp $(MEASURED)
 	@echo '$(MEASURED)'
+
+# What a forecast is worth: its errors against all that was measured and published, from records
+# that are there; nothing is run.
+CHECKED := $(wildcard data/measured/*.ndjson)
+$(RESULTS)/forecast-check.ndjson: $(CHECKED) data/published.ndjson data/hardware.ndjson \
+    $(BIN)/forecast | $(QUIET)
+	$(call say,forecast --check)\
+	    $(beside) $(BIN)/forecast -q --check $(CHECKED) -o $@
+
+.PHONY: forecast-check
+forecast-check: $(RESULTS)/forecast-check.ndjson ## the errors of forecast where they are known
+	@jq -sr -f pipelines/forecast-check.jq $<

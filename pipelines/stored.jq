@@ -1,8 +1,8 @@
 # stored.jq - what a run keeps for those who repeat it: a line for each point, with what ran there,
 # its metrics, its quality, the most memory that any of its answers took (metrics are of undisturbed
 # batches alone, which are others each time), and a mark for the token ids of each answer; the
-# crossovers; first who measured. Inputs (-n): the first lines of the launches, metrics, quality,
-# generations, pareto.
+# crossovers; first who measured, and on which machine the launches ran. Inputs (-n): the first
+# lines of the launches, metrics, quality, generations, pareto.
 # jq has no SHA-256: a mark is two polynomials modulo primes, 56 bits together.
 def mark: reduce .[] as $id ([1, 1]; [(.[0] * 48271 + $id + 1) % 67108859,
                                       (.[1] * 69621 + $id + 1) % 1073741789])
@@ -17,9 +17,9 @@ def facts: {config, workload, model, arch, device, device_name, isa, library, dt
 def measured: {value: .value | digits, lo: .lo | digits, hi: .hi | digits}
     + if .metric == "e2e_ns" then {disturbed, launches: [.launch_values[]?.value | digits]}
       else {} end;
-reduce inputs as $r ({points: {}, about: null, checkpoints: {}, crossovers: []};
+reduce inputs as $r ({points: {}, about: null, machine: null, checkpoints: {}, crossovers: []};
     if $r.kind == "meta" and $r.checkpoint.model != null and ($r.tool | startswith("gen-"))
-    then .checkpoints[$r.checkpoint.model] = ($r | files)
+    then .checkpoints[$r.checkpoint.model] = ($r | files) | .machine //= $r.machine
     elif $r.kind == "meta" and .about == null and $r.tool == "measure"
     then .about = ($r | {version, commit, start, machine})
     elif $r.kind == "metric" and $r.value != null
@@ -36,7 +36,8 @@ reduce inputs as $r ({points: {}, about: null, checkpoints: {}, crossovers: []};
                                exists, at: .at | digits, lo: .lo | digits, hi: .hi | digits}]
     else . end)
 | .checkpoints as $files
-| {schema: "crossover/1", kind: "stored", run: "local", what: "run"} + .about,
+| {schema: "crossover/1", kind: "stored", run: "local", what: "run"} + .about
+  + if .machine then {machine} else {} end,
   (.points[] | select(.metrics) | {schema: "crossover/1", kind: "stored", run: "local",
        what: "point"} + . + {checkpoint: $files[.model]}),
   (.crossovers[] | {schema: "crossover/1", kind: "stored", run: "local", what: "crossover"} + .)

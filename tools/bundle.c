@@ -16,11 +16,12 @@
 #include <sys/stat.h>
 
 #include "lib/base/file.h"
+#include "lib/base/folder.h"
 #include "lib/base/hash.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/out.h"
-#include "lib/base/tarball.h"
+#include "lib/base/archive/tarball.h"
 #include "lib/record/lineage.h"
 #include "lib/record/manifest.h"
 #include "lib/record/rec.h"
@@ -341,20 +342,6 @@ static int walk(struct bundle *b, struct err *e)
     return bad ? -1 : 0;
 }
 
-static int check_empty(const char *folder, struct err *e)
-{
-    DIR *d = opendir(folder);
-    int n = 0;
-    if (!d)
-        return errno == ENOENT ? 0 : err_set(e, EXIT_CANNOT_CREATE, "--extract %s: %s", folder,
-                                             strerror(errno));
-    for (struct dirent *x; (x = readdir(d));)
-        n += strcmp(x->d_name, ".") && strcmp(x->d_name, "..");
-    closedir(d);
-    return n ? err_set(e, EXIT_CANNOT_CREATE, "--extract %s: expected a folder that is new or "
-                       "empty, got one with files: name another", folder) : 0;
-}
-
 static json_t *verified(const struct bundle *b, const char *hex)
 {
     json_t *outside = json_array(), *name = json_string(b->archive), *one;
@@ -375,7 +362,7 @@ static int read_back(struct bundle *b, int argc, char **argv, struct err *e)
     struct rec_writer w;
     char hex[65];
     b->a.extract = NULL;
-    if ((to && check_empty(to, e)) || walk(b, e) || hash_file(b->archive, hex, e))
+    if ((to && folder_check_new(to, "--extract", e)) || walk(b, e) || hash_file(b->archive, hex, e))
         return -1;
     json_t *record = verified(b, hex);
     log_note(&b->log, "verified %zu files, %lld bytes, %zu inputs outside; SHA-256 %s", b->m.n,

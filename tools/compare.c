@@ -14,6 +14,7 @@
 #include "lib/analysis/about.h"
 #include "lib/analysis/answers.h"
 #include "lib/analysis/contrast.h"
+#include "lib/analysis/noninferior.h"
 #include "lib/analysis/points.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -32,7 +33,7 @@ static const double LEVEL = 0.95;
 
 struct args {
     struct common common;
-    const char *by, *base, *cost, *stopped, *methods;
+    const char *by, *base, *cost, *stopped, *methods, *margin;
     double precision; /* goal for the half-width of a ratio */
     int64_t draws, max_failed;
 };
@@ -265,8 +266,8 @@ static struct interval resample(const struct compare *c, const double *num, cons
 /* What was right at one side only, and how probable that is between equals. */
 static void set_test(json_t *j, const struct proportion_pairs *p)
 {
-    rec_set_int(j, "only_base", (int64_t)p->first);
-    rec_set_int(j, "only_config", (int64_t)p->second);
+    rec_set_int(j, "only_base", (int64_t)p->at_first);
+    rec_set_int(j, "only_config", (int64_t)p->at_second);
     rec_set_number(j, "p_value", proportion_mcnemar(p), "undefined");
     json_object_set_new(j, "method", json_string("Tango's score interval, exact McNemar test"));
 }
@@ -289,6 +290,10 @@ static int write_effect(struct compare *c, const struct couple *k, const struct 
     json_object_set_new(j, "method", json_string("prompts resampled in pairs"));
     if (pairs)
         set_test(j, pairs);
+    struct pooled_margin margin;
+    pooled_margin_parse(c->a.margin, kind->name, &margin); /* main has tried it */
+    if (kind->higher >= 0 && (n > 1 || pairs))
+        noninferior_put(j, kind, &margin, value[0], v, n, pairs);
     return rec_write(&c->out, "comparison", j, e);
 }
 
@@ -298,6 +303,8 @@ static int compare_quality(struct compare *c, const struct couple *k, const char
 {
     const struct points *p = &c->points;
     struct pooled_kind kind = pooled_of(source);
+    if (kind.higher < 0)
+        kind.higher = p->higher[points_metric(p, source)];
     enum points_weight weight = kind.weight == POOLED_BY_TOKEN  ? POINTS_BY_TOKEN
                                 : kind.weight == POOLED_BY_BYTE ? POINTS_BY_BYTE
                                                                 : POINTS_BY_PROMPT;
@@ -313,7 +320,7 @@ static int compare_quality(struct compare *c, const struct couple *k, const char
     int bad = 0;
     if (n) {
         double value[2];
-        int is = kind.transform == POOLED_PLAIN && proportion_is(num, den, 2 * n);
+        int is = kind.transform == POOLED_PLAIN && points_is_binary(p, source);
         struct interval v = resample(c, num, den, has, n, kind.transform,
                                      is ? 0 : (size_t)c->a.draws, value);
         struct proportion_pairs pairs = proportion_count(num, num + n, n);
@@ -486,7 +493,11 @@ static const char notes[] =
     "perplexities and the cost; difference: value - base, for everything else. Only prompts that\n"
     "both sides have count; the interval resamples prompts, the same draw for both sides. Where\n"
     "answers are right or wrong it is Tango's score interval instead, and p_value is that of the\n"
-    "exact McNemar test over the prompts that one side alone gets right.\n"
+    "exact McNemar test over the prompts that one side alone gets right. The prompt is the unit:\n"
+    "one with several answers has the share of them that is right.\n"
+    "noninferior: true where the whole interval is better than a loss of --margin, false where it\n"
+    "is worse, else null with prompts_to_decide; p_noninferior is one-sided. The margin has to be\n"
+    "declared before the data are seen: 5 points of accuracy, 5 % of the base's value of others.\n"
     "Of generation records it says how far the answers disagree, whatever their quality:\n"
     "  differing_answers_ratio   the share of answers that differ in any id\n"
     "  differing_ids_ratio       the share of ids that differ, of the longer answer\n"
@@ -518,7 +529,8 @@ static void check(struct compare *c, int bad, const struct err *e)
 int main(int argc, char **argv)
 {
     struct compare c = {.a = {.common = COMMON_DEFAULTS, .by = "quant", .draws = 2000,
-                              .cost = "memory_weights_bytes", .precision = 0.02}};
+                              .cost = "memory_weights_bytes", .precision = 0.02,
+                              .margin = NONINFERIOR_MARGIN}};
     const struct opt options[] = {
         {"by", 0, OPT_TEXT, &c.a.by, .arg = "SETTING",
          .help = "setting that makes the difference (quant)"},
@@ -532,6 +544,8 @@ int main(int argc, char **argv)
          .help = "goal for half the width of a log ratio (0.02)"},
         {"stopped", 0, OPT_TEXT, &c.a.stopped, .arg = "WHY",
          .help = "stop_reason where the goal is not reached: budget, launches, ..."},
+        {"margin", 0, OPT_TEXT, &c.a.margin, .arg = "M",
+         .help = "loss of quality that counts as none (5%,accuracy=0.05)"},
         {"draws", 0, OPT_INT, &c.a.draws, 100, 100000, .arg = "N", .help = "resamples (2000)"},
         TAKE_OPTION(c.a.max_failed),
         OPT_COMMON(c.a.common),
@@ -540,6 +554,10 @@ int main(int argc, char **argv)
                               examples, notes, options};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
+    struct pooled_margin margin;
+    if (pooled_margin_parse(c.a.margin, "", &margin))
+        opt_usage(&tool, "--margin: expected a number, a percentage, or a list NAME=NUMBER,... not "
+                  "below 0");
     if (c.a.methods && (c.a.by = "method", methods_read(&c.methods, c.a.methods, &e)))
         err_die(tool.name, &e);
     c.log = (struct log){tool.name, c.a.common.quiet ? 0 : 1 + c.a.common.verbose};

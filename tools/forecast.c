@@ -11,6 +11,7 @@
 
 #include "lib/analysis/along.h"
 #include "lib/analysis/forecast-record.h"
+#include "lib/analysis/origin.h"
 #include "lib/analysis/roof.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -41,6 +42,8 @@ struct forecast {
     struct roof roof;
     struct fraction_points points;
     struct along along;
+    struct rec_reader *in; /* of the operands, while they are read */
+    struct origin origin;  /* and of which machine they are */
     double stated[FRACTIONS];
     struct checkpoint model[MODELS_MOST];
     size_t n_models;
@@ -251,30 +254,27 @@ static int read_published(struct forecast *f, struct err *e)
     return got;
 }
 
+/* Under the ceilings of h. NULL: there are none, and why. */
 static int check_point(struct forecast *f, const struct checkpoint *c,
-                       const struct fraction_point *m, struct err *e)
+                       const struct fraction_point *m, const struct hardware *h, const char *why,
+                       struct err *e)
 {
-    const struct roof_limit limit = roof_find(&f->roof, m->about);
     const struct precision how = {.dtype = rec_text(m->about, "dtype"),
                                   .kv = rec_text(m->about, "kv_dtype"),
                                   .quant = rec_text(m->about, "quant")};
-    const char *device = rec_text(m->about, "device_name");
+    const char *device = rec_text(m->about, "device_name"), *host = origin_machine(m->about);
     const struct forecast_held x = {"measurement", rec_text(m->about, "config"),
-                           device ? device : "this program on a host", "e2e_ns", "all_slots",
-                           m->e2e_ns, NULL};
-    struct hardware h = {.name = "measured", .bytes_per_s = limit.bytes_per_s,
-                         .memory_bytes = NAN};
+                                    device ? device : host ? host : "this program on a host",
+                                    "e2e_ns", "all_slots", m->e2e_ns, NULL};
     struct forecast_place p;
     struct forecast_batch b;
-    for (int u = 0; u < UNITS; u++)
-        h.flops_per_s[u] = limit.flops_per_s;
-    if (limit.why || isnan(limit.flops_per_s))
-        return write_check(f, NULL, NULL, &x, limit.why ? limit.why : "no ceiling", e);
-    if (place_make(f, &p, c, &h, &how, m, e))
+    if (!h)
+        return write_check(f, NULL, NULL, &x, why, e);
+    if (place_make(f, &p, c, h, &how, m, e))
         return -1;
     json_t *r = json_deep_copy(m->about);
     rec_set_int(r, "prompt_tokens", 1);
-    const char *why = forecast_batch_of(r, &p.n, &b);
+    why = forecast_batch_of(r, &p.n, &b);
     json_decref(r);
     if (!why)
         forecast_prompt(&p, &b, m->rows);
@@ -283,7 +283,20 @@ static int check_point(struct forecast *f, const struct checkpoint *c,
     return write_check(f, why ? NULL : &p, &b, &x, why, e);
 }
 
-/* Every measured point of these models under contract fixed, by the fractions of the others. */
+/* Under the ceilings that were measured, and, of a device of the table, under its data sheet. */
+static int check_twice(struct forecast *f, const struct checkpoint *c,
+                       const struct fraction_point *m, struct err *e)
+{
+    const struct roof_limit limit = roof_find(&f->roof, m->about);
+    const char *device = rec_text(m->about, "device_name");
+    const struct hardware *sheet = hardware_of_device(&f->table, device);
+    const struct hardware h = hardware_measured(limit.flops_per_s, limit.bytes_per_s);
+    const char *why = limit.why ? limit.why : isnan(limit.flops_per_s) ? "no ceiling" : NULL;
+    return check_point(f, c, m, why ? NULL : &h, why, e) ||
+           (sheet && check_point(f, c, m, sheet, NULL, e)) ? -1 : 0;
+}
+
+/* Every measured point of these models under contract fixed, by the fractions of others. */
 static int check_measured(struct forecast *f, struct err *e)
 {
     size_t left_out = 0;
@@ -296,7 +309,7 @@ static int check_measured(struct forecast *f, struct err *e)
         int fixed = contract && !strcmp(contract, "fixed");
         if (k == f->n_models || !fixed || isnan(m->e2e_ns) || isnan(m->rows))
             left_out++;
-        else if (check_point(f, &f->model[k], m, e))
+        else if (check_twice(f, &f->model[k], m, e))
             return -1;
     }
     if (left_out)
@@ -327,21 +340,24 @@ static int write_along(struct forecast *f, struct err *e)
 
 static int take(void *ctx, const json_t *r, struct err *e)
 {
-    struct forecast *f = ctx;
     (void)e;
-    int is_used = roof_take(&f->roof, r);
-    is_used |= fraction_take(&f->points, r);
-    return along_take(&f->along, r) | is_used;
+    struct forecast *f = ctx;
+    json_t *mine = origin_mark(&f->origin, r, rec_where(f->in));
+    int is_used = roof_take(&f->roof, mine) | fraction_take(&f->points, mine) |
+                  along_take(&f->along, mine);
+    json_decref(mine);
+    return is_used;
 }
 
 static int read_records(struct forecast *f, struct take *seen, const char *const *paths, size_t n,
                         struct err *e)
 {
-    struct rec_reader *in = n ? rec_read_open(paths, n, e) : NULL;
-    int bad = n && (!in || take_all(seen, in, &f->out, &f->log, f->a.common.limit, take, f, e));
-    if (in)
-        rec_read_close(in);
-    return bad ? -1 : 0;
+    f->in = n ? rec_read_open(paths, n, e) : NULL;
+    if (!f->in)
+        return n ? -1 : 0;
+    int bad = take_all(seen, f->in, &f->out, &f->log, f->a.common.limit, take, f, e);
+    rec_read_close(f->in);
+    return bad;
 }
 
 static int open_models(struct forecast *f, struct err *e)
@@ -389,9 +405,12 @@ static const char notes[] =
     "--along-steps: instead of all that, e2e_ns at --steps out of metric records of the same\n"
     "sweep at a few other step counts: a line through them for each launch, which is exact where\n"
     "every pass computes the whole canvas; with the measured text beside it the crossover, too.\n"
-    "Says measured_steps and residual_ratio; lo and hi are of the launches.\n"
+    "Says measured_steps, residual_ratio, line_holds (false: a point is over 2 % off) and how far\n"
+    "beyond the measured steps that is (is_far: over 4 times). lo and hi: from five launches on;\n"
+    "of a crossover they are of the launches of both models.\n"
     "--check: ratio = forecast / reference. Measured points (of -m, contract fixed) are forecast\n"
-    "by the fractions of all other points and the measured ceilings; published ones\n"
+    "by the fractions of all other points (where there are several machines: of all others) and\n"
+    "the ceilings measured there; a device of the table by its data sheet, too. Published ones\n"
     "(data/published.ndjson) from the table of hardware. `counting` says which tokens a published\n"
     "rate counts: to_eos leaves out slots that a forecast counts. `assumed` names settings that\n"
     "the publication does not state. What cannot be forecast is there with its reason.\n";
@@ -411,6 +430,7 @@ static void forecast_free(struct forecast *f)
     fraction_free(&f->points);
     along_free(&f->along);
     roof_free(&f->roof);
+    origin_free(&f->origin);
     hardware_free(&f->table);
     backend_close(f->backend);
 }
@@ -461,7 +481,7 @@ int main(int argc, char **argv)
     const struct tool tool = {"forecast", "shapes and data sheets in, modelled figures out",
                               examples, notes, options};
     int first = opt_parse(&tool, argc, argv);
-    struct take seen = {0};
+    struct take seen = {.anew = 1};
     struct err e = {0};
     f.log = (struct log){"forecast", f.a.common.quiet ? 0 : 1 + f.a.common.verbose};
     f.stated[FRACTION_MFU_TEXT] = f.stated[FRACTION_MFU_CANVAS] = f.a.mfu;

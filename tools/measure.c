@@ -34,6 +34,7 @@ struct measure {
     struct idle idle;
     json_t *index;          /* point and workload -> place in v */
     char *machine, *other;  /* fingerprints: of the first stream; of one that differs, or NULL */
+    int has_origin;         /* the meta record of a generator is in the output */
     struct measurement_work work;
     struct take seen;
 };
@@ -64,13 +65,19 @@ static struct measurement *find(struct measure *m, const json_t *r, struct err *
     return NULL;
 }
 
-static void note_machine(struct measure *m, const json_t *meta)
+/* Records are measured where somebody reads them, which need not be where they were made: the meta
+ * record of the first generator stays in the output, so that its numbers name their machine. */
+static int note_machine(struct measure *m, const json_t *meta, struct err *e)
 {
-    const char *is = rec_text(json_object_get(meta, "machine"), "fingerprint");
+    const char *is = rec_text(json_object_get(meta, "machine"), "fingerprint"),
+               *tool = rec_text(meta, "tool");
+    int is_origin = is && tool && !strncmp(tool, "gen-", 4) && !m->has_origin;
     if (is && !m->machine)
         m->machine = mem_text(is);
     else if (is && !m->other && strcmp(is, m->machine))
         m->other = mem_text(is);
+    m->has_origin |= is_origin;
+    return is_origin && !m->a.common.no_meta ? rec_pass(&m->out, meta, e) : 0;
 }
 
 static int take(void *ctx, const json_t *r, struct err *e)
@@ -79,8 +86,8 @@ static int take(void *ctx, const json_t *r, struct err *e)
     const char *kind = rec_kind(r);
     if (!strcmp(kind, "idle"))
         return idle_add(&m->idle, r, e);
-    if (!strcmp(kind, "meta"))
-        note_machine(m, r);
+    if (!strcmp(kind, "meta") && note_machine(m, r, e))
+        return -1;
     if (roof_take(&m->roof, r) || strcmp(kind, "generation"))
         return 0;
     struct measurement *c = find(m, r, e);
@@ -136,7 +143,7 @@ static void warn(const struct measure *m, const struct measurement *c)
     if (m->a.verify && c->repeat_ratio < 0.9)
         log_warn(&m->log, "W027", "%s: repeats take %.2f of the time of the first answers: "
                  "something is cached between them", name, c->repeat_ratio);
-    if (c->differs)
+    if (c->differs && !about_is_drawn(c->about))
         log_warn(&m->log, "W022", "%s: repeats of one prompt gave different tokens", name);
     if (c->partial)
         log_note(&m->log, "%s: %lld answers of batches that were not full are left out", name,
@@ -215,7 +222,8 @@ static const char notes[] =
     "Definitions. Only records of phase `timed` and status `ok` count, and tainted ones (the\n"
     "machine was disturbed) only where a point has no others: then without intervals, as\n"
     "`disturbed`. Records of one\n"
-    "point and one set of prompts are one measurement, and records of two machines are refused. A\n"
+    "point and one set of prompts are one measurement, and records of two machines are refused;\n"
+    "the one they were made on is in a record of kind parent, wherever measure itself runs. A\n"
     "record that comes again counts once. Answers of a batch that is not full are counted as\n"
     "`partial` and left out. A token is output up to the first stop id; what follows is padding.\n"
     "  e2e_ns           request accepted to its last token final, padding included\n"

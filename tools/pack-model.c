@@ -8,20 +8,15 @@
  * stands in it (origin.json), so that --verify-source can do it again, beside it, and compare.
  * One file because all its ways end in the one folder, made and proved by the same few functions.
  */
-#include <dirent.h>
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lib/base/file.h"
 #include "lib/base/folder.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
-#include "lib/base/out.h"
 #include "lib/record/rec.h"
-#include "lib/record/filehash.h"
 #include "lib/run/calibration.h"
 #include "lib/run/engine.h"
 #include "lib/decode/activity.h"
@@ -29,13 +24,6 @@
 #include "lib/checkpoint/mix.h"
 #include "lib/checkpoint/origin.h"
 #include "lib/checkpoint/pack.h"
-
-enum { SMALL_FILE_MAX = 128 << 20 };
-/* What goes along from the source, as far as it is there. */
-static const char *const copied[] = {"tokenizer.json", "tokenizer_config.json",
-                                     "special_tokens_map.json", "generation_config.json",
-                                     "chat_template.jinja", "chat_template.json", "LICENSE",
-                                     "training.ndjson", NULL};
 
 struct args {
     struct common common;
@@ -69,40 +57,10 @@ static int has_budget(const struct args *a) { return a->budget > 0 || a->share >
 /* -1 unless the folder is absent or empty. */
 static int check_absent(const struct packer *p, struct err *e)
 {
-    DIR *d = opendir(p->a.out);
-    int n = 0;
-    if (!d)
-        return errno == ENOENT ? 0
-                               : err_set(e, EXIT_CANNOT_CREATE, "--out %s: %s", p->a.out,
-                                         strerror(errno));
-    for (struct dirent *x; (x = readdir(d));)
-        n += strcmp(x->d_name, ".") && strcmp(x->d_name, "..");
-    closedir(d);
-    if (!n)
-        return 0;
-    return err_set(e, EXIT_CANNOT_CREATE,
-                   "--out %s: expected a folder that is new or empty, got %s", p->a.out,
-                   p->checkpoint.folder && file_same(p->a.out, p->checkpoint.folder)
-                       ? "that of the model itself"
-                       : "one with files: name another");
-}
-
-static int copy_file(const struct packer *p, const char *name, struct err *e)
-{
-    char *from = mem_format("%s/%s", p->checkpoint.folder, name);
-    char *to = mem_format("%s/%s", p->folder.temp, name);
-    struct buf b = {0};
-    struct out o;
-    int none = access(from, F_OK) && errno == ENOENT;
-    int bad = !none && (file_read(from, SMALL_FILE_MAX, &b, e) || out_open(&o, to, e));
-    if (!none && !bad) {
-        fwrite(b.data, 1, b.len, o.f);
-        bad = out_commit(&o, e);
-    }
-    buf_free(&b);
-    free(from);
-    free(to);
-    return bad ? -1 : 0;
+    if (p->checkpoint.folder && file_same(p->a.out, p->checkpoint.folder))
+        return err_set(e, EXIT_CANNOT_CREATE, "--out %s: expected a folder that is new or empty, "
+                       "got that of the model itself", p->a.out);
+    return folder_check_new(p->a.out, "--out", e);
 }
 
 /* Everything that goes into the folder. */
@@ -110,13 +68,11 @@ static int fill(struct packer *p, struct err *e)
 {
     struct pool *pool = pool_new((size_t)p->a.engine.threads);
     const char *folder = p->folder.temp;
-    int bad = 0;
-    for (const char *const *name = copied; *name && !bad; name++)
-        bad = copy_file(p, *name, e);
-    bad = bad ||
-          pack_checkpoint(&p->checkpoint, p->quant, p->prunes ? &p->prune : NULL, folder, pool,
-                          p->role, e) ||
-          origin_write(p->origin, folder, e) || manifest_make(folder, p->a.engine.ignore_config, e);
+    int bad = pack_along(&p->checkpoint, folder, e) ||
+              pack_checkpoint(&p->checkpoint, p->quant, p->prunes ? &p->prune : NULL, folder, pool,
+                              p->role, e) ||
+              origin_write(p->origin, folder, e) ||
+              manifest_make(folder, p->a.engine.ignore_config, e);
     pool_free(pool);
     return bad ? -1 : 0;
 }
@@ -189,32 +145,15 @@ static int make(struct packer *p, struct err *e)
 
 /* ---- the source, as it was ---- */
 
-static int compare_file(const char *path, const char *folder, struct err *e)
-{
-    char mine[65], its[65], *other = mem_format("%s/%s", folder, strrchr(path, '/') + 1);
-    int bad = filehash_anew(path, FILEHASH_LARGE, its, e) ||
-              (file_exists(other) ? filehash_anew(other, FILEHASH_LARGE, mine, e) : 0);
-    if (!bad && (!file_exists(other) || strcmp(mine, its)))
-        bad = err_set(e, EXIT_BAD_DATA, "%s: is not what its source gives when it is packed again "
-                      "as " ORIGIN " says", path);
-    free(other);
-    return bad ? -1 : 0;
-}
-
 /* Every file of the packed model against what was made anew. */
 static int compare_all(const struct packer *p, struct err *e)
 {
     struct checkpoint packed;
-    char *path;
     if (checkpoint_open_ignoring(&packed, p->a.out, 0, p->a.engine.ignore_config, e))
         return -1;
-    int bad = manifest_verify(&packed, e);
-    for (size_t i = 0; !bad && (path = checkpoint_file(&packed, i)); i++) {
-        bad = compare_file(path, p->folder.temp, e);
-        free(path);
-    }
+    int bad = manifest_verify(&packed, e) || origin_compare(&packed, p->folder.temp, e);
     checkpoint_close(&packed);
-    return bad;
+    return bad ? -1 : 0;
 }
 
 /* The format that a packed model says it has; of a mixed one the mix is in its own config.json. */
@@ -409,24 +348,9 @@ static int write_prune(struct packer *p, const struct pack_role *all, struct err
     return rec_write(&p->out, "prune", j, e);
 }
 
-static struct pack_role sum_roles(const struct packer *p)
-{
-    struct pack_role all = {0};
-    for (int r = 0; r < ROLE_COUNT; r++) {
-        const struct pack_role *s = &p->role[r];
-        all.tensors += s->tensors;
-        all.values += s->values;
-        all.source_bytes += s->source_bytes;
-        all.packed_bytes += s->packed_bytes;
-        all.error += s->error;
-        all.power += s->power;
-    }
-    return all;
-}
-
 static int write_records(struct packer *p, struct err *e)
 {
-    const struct pack_role all = sum_roles(p);
+    const struct pack_role all = pack_sum(p->role);
     if (p->prunes && write_prune(p, &all, e))
         return -1;
     for (int r = 0; r < ROLE_COUNT; r++)

@@ -285,9 +285,7 @@ static int fit_all(struct run *r, struct err *e)
     if (!t || posterior_make(&q, &r->model.config, r->backend, most))
         return err_set(e, EXIT_FAILED_RECORDS, "%s: out of memory for gradients over %zu tokens",
                        r->model.config.name, rows);
-    struct train_batch b = {.token = mem_zero(rows, sizeof *b.token),
-                            .target = mem_zero(rows, sizeof *b.target),
-                            .weight = mem_zero(rows, sizeof *b.weight)};
+    struct train_batch b = train_batch_room(rows);
     uint64_t *keys = mem_zero(most, sizeof *keys);
     struct progress p;
     progress_start(&p, &r->log, a->common.progress, "documents", a->count);
@@ -303,9 +301,8 @@ static int fit_all(struct run *r, struct err *e)
     posterior_free(&q);
     backprop_free(t);
     parameters_free(w);
-    void *own[] = {b.token, b.target, b.weight, keys};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        free(own[i]);
+    train_batch_free(&b);
+    free(keys);
     return bad;
 }
 

@@ -1,9 +1,7 @@
 /* format_f16.c - weights as fp16, activations rounded to fp16, products and sums in fp32.
  *
- * Panel: [K][PANEL] halves. Block: floats [K/LINE][rows][LINE] as in format_f32.c, each rounded to
- * the nearest fp16 number: |x| from 65520 on becomes infinite, as in a model that computes in fp16.
- * For each k the tile widens one row of the panel, broadcasts the k-th value of each row, and runs
- * rows x 2 fused multiply-adds.
+ * Panel: [K][PANEL] halves. Block and tile as in tile_wide.h, each value of the block rounded to the
+ * nearest fp16 number: |x| from 65520 on becomes infinite, as in a model that computes in fp16.
  */
 #include <math.h>
 
@@ -11,11 +9,6 @@
 #include "kernels/levels.h"
 
 static size_t panel_bytes(size_t K) { return (K * PANEL * sizeof(uint16_t) + 63) / 64 * 64; }
-
-static size_t block_bytes(size_t K)
-{
-    return (K + LINE - 1) / LINE * LINE * TILE_ROWS * sizeof(float);
-}
 
 static void pack_panel(void *panel, const struct mat_source *s, size_t first, size_t count,
                        float *scratch)
@@ -74,37 +67,9 @@ INLINE vec load_half(const uint16_t *p)
     return (vec)((vecu)v | odd | (u & 0x8000) << 16);
 }
 
-INLINE void tile_rows(const int rows, float *out, const float *x, const uint16_t *w, size_t K,
-                      struct ahead next)
-{
-    const size_t share = next.bytes / K;
-    vec sum[TILE_ROWS][2];
-    for (int i = 0; i < rows; i++)
-        sum[i][0] = sum[i][1] = (vec){0};
-    for (size_t k = 0; k < K; k++, w += PANEL) {
-        fetch_ahead(next.at);
-        next.at += share;
-        const float *from = x + line_at(k, (size_t)rows);
-        vec lo = load_half(w), hi = load_half(w + LANES);
-        for (int i = 0; i < rows; i++) {
-            vec v = splat(from[i * LINE]);
-            sum[i][0] += v * lo;
-            sum[i][1] += v * hi;
-        }
-    }
-    for (int i = 0; i < rows; i++) {
-        put(out + i * PANEL, sum[i][0]);
-        put(out + i * PANEL + LANES, sum[i][1]);
-    }
-}
-
-static void tile(float *out, const void *block, size_t rows, const void *panel, size_t K,
-                 struct ahead next)
-{
-#define KERNEL(n) tile_rows(n, out, block, panel, K, next)
-    WITH_ROWS(rows, KERNEL)
-#undef KERNEL
-}
+#define WEIGHT uint16_t
+#define WIDEN load_half
+#include "kernels/cpu/tile_wide.h"
 
 static void row(float *out, const void *panel, size_t j, size_t K)
 {

@@ -1,16 +1,11 @@
 /* format_f32.c - weights and activations as floats.
  *
- * Panel: [K][PANEL]. Block: [K/LINE][rows][LINE]. For each k the tile loads one row of the panel (2
- * registers), broadcasts the k-th value of each row, and runs rows x 2 fused multiply-adds.
+ * Panel: [K][PANEL], block and tile as in tile_wide.h. What is packed is copied, and no value
+ * changes.
  */
 #include "kernels/cpu/format.h"
 
 static size_t panel_bytes(size_t K) { return K * PANEL * sizeof(float); }
-
-static size_t block_bytes(size_t K)
-{
-    return (K + LINE - 1) / LINE * LINE * TILE_ROWS * sizeof(float);
-}
 
 static void pack_panel(void *panel, const struct mat_source *s, size_t first, size_t count,
                        float *scratch)
@@ -41,37 +36,9 @@ static void pack_rows(void *block, const float *x, size_t ldx, size_t rows, size
                 memcpy(out, x + i * ldx + k, (K - k) * sizeof *out);
 }
 
-INLINE void tile_rows(const int rows, float *out, const float *x, const float *w, size_t K,
-                      struct ahead next)
-{
-    const size_t share = next.bytes / K;
-    vec sum[TILE_ROWS][2];
-    for (int i = 0; i < rows; i++)
-        sum[i][0] = sum[i][1] = (vec){0};
-    for (size_t k = 0; k < K; k++, w += PANEL) {
-        fetch_ahead(next.at);
-        next.at += share;
-        const float *from = x + line_at(k, (size_t)rows);
-        vec lo = load(w), hi = load(w + LANES);
-        for (int i = 0; i < rows; i++) {
-            vec v = splat(from[i * LINE]);
-            sum[i][0] += v * lo;
-            sum[i][1] += v * hi;
-        }
-    }
-    for (int i = 0; i < rows; i++) {
-        put(out + i * PANEL, sum[i][0]);
-        put(out + i * PANEL + LANES, sum[i][1]);
-    }
-}
-
-static void tile(float *out, const void *block, size_t rows, const void *panel, size_t K,
-                 struct ahead next)
-{
-#define KERNEL(n) tile_rows(n, out, block, panel, K, next)
-    WITH_ROWS(rows, KERNEL)
-#undef KERNEL
-}
+#define WEIGHT float
+#define WIDEN load
+#include "kernels/cpu/tile_wide.h"
 
 static void row(float *out, const void *panel, size_t j, size_t K)
 {

@@ -173,6 +173,12 @@ int about_is_latent(const json_t *r)
     return paradigm && !strcmp(paradigm, "latent");
 }
 
+int about_is_drawn(const json_t *r)
+{
+    return about_is_latent(r) || rec_number(r, "temperature") > 0 ||
+           rec_is(r, "remasking", "random");
+}
+
 double about_length(const json_t *r)
 {
     double v = NAN;
@@ -222,7 +228,7 @@ json_t *about_default(const char *setting)
         json_decref(o);
         return v;
     }
-    if (!strcmp(setting, "offload_layers"))
+    if (!strcmp(setting, "offload_layers") || !strcmp(setting, "offload_kv_layers"))
         return json_integer(0);
     return strcmp(setting, "quant") && strcmp(setting, "numa") ? NULL : json_string("none");
 }

@@ -40,6 +40,9 @@ int about_other_tokens(const json_t *a, const json_t *b);
 int about_is_diffusion(const json_t *record);
 /* 1: made under latents that were fitted or drawn first. */
 int about_is_latent(const json_t *record);
+/* 1: its answer is drawn, so that another seed gives another one: at a temperature, in an order
+ * left to chance, or under latents, whose fits and draws begin with noise. */
+int about_is_drawn(const json_t *record);
 /* 1: all settings that change the speed alone, and are no size of the experiment, are as by
  * default: nothing was guessed, none joined a batch that ran. */
 int about_is_plain(const json_t *record);

@@ -4,14 +4,19 @@
 #include "lib/analysis/along.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/analysis/about.h"
+#include "lib/analysis/contrast.h"
+#include "lib/analysis/origin.h"
+#include "lib/base/mem.h"
 #include "lib/record/rec.h"
-#include "lib/stat/stat.h"
+#include "lib/stat/crossover.h"
+#include "lib/stat/ratio.h"
 
 enum { LAUNCHES_MOST = 1024 };
-static const double LEVEL = 0.95;
+static const double LEVEL = 0.95, ALONG_FAR = 4;
 
 static int is(const json_t *r, const char *key, const char *word)
 {
@@ -45,7 +50,7 @@ void along_free(struct along *a)
 static int same_sweep(const json_t *x, const json_t *y)
 {
     return !strcmp(rec_text(x, "series"), rec_text(y, "series")) &&
-           !strcmp(about_workload(x), about_workload(y));
+           !strcmp(about_workload(x), about_workload(y)) && origin_same_machine(x, y);
 }
 
 /* The points of the sweep that record i begins; 0: an earlier one does. */
@@ -97,6 +102,7 @@ static double of_launch(const json_t *r, int64_t launch)
 /* The lines of the launches, and how far the worst of their points is from its line. */
 struct lines {
     double a[LAUNCHES_MOST], b[LAUNCHES_MOST], residual;
+    int64_t launch[LAUNCHES_MOST];
     size_t n;
 };
 
@@ -117,6 +123,7 @@ static void draw(struct lines *l, const json_t *const *of, size_t n)
         if (!whole)
             continue;
         stat_line(x, y, n, &l->a[l->n], &l->b[l->n]);
+        l->launch[l->n] = rec_int(v, "launch", -1);
         for (size_t k = 0; k < n; k++)
             l->residual = fmax(l->residual, fabs(l->a[l->n] + l->b[l->n] * x[k] - y[k]) / y[k]);
         l->n++;
@@ -145,21 +152,32 @@ static json_t *record_of(const char *what, const json_t *const *of, size_t n, co
     return r;
 }
 
-/* exp of the mean of log v[], with Student's interval where no point is of a disturbed machine.
- * Changes v. */
-static void set_value(json_t *r, const char *key, double *v, size_t n)
+/* Whether the line holds where it was measured, and how far beyond that it is asked. */
+static void set_trust(json_t *r, double steps)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i++)
-        if (v[i] > 0)
-            v[kept++] = log(v[i]);
-    struct interval t = {NAN, NAN, NAN};
-    if (kept == n && n)
-        t = stat_t(v, n, LEVEL);
-    rec_set_number(r, key, exp(t.value), "the line of a launch does not reach it");
+    double residual = rec_number(r, "residual_ratio"), least = INFINITY, most = 0;
+    size_t i;
+    const json_t *v;
+    json_array_foreach(json_object_get(r, "measured_steps"), i, v) {
+        least = fmin(least, json_number_value(v));
+        most = fmax(most, json_number_value(v));
+    }
+    double beyond = isnan(steps) ? (double)NAN : fmax(1, fmax(steps / most, least / steps));
+    rec_set_flag(r, "line_holds", isnan(residual) ? -1 : residual <= CROSSOVER_RESIDUAL,
+                 "fewer than 3 step counts");
+    rec_set_number(r, "beyond_ratio", beyond, "no step count");
+    json_object_set_new(r, "is_far", json_boolean(beyond > ALONG_FAR));
+}
+
+/* A value with its interval, unless a point is of a disturbed machine. */
+static void set_value(json_t *r, const char *key, const struct interval *v, const char *few)
+{
     int disturbed = json_is_true(json_object_get(r, "disturbed"));
-    rec_set_number(r, "lo", disturbed ? (double)NAN : exp(t.lo), disturbed ? "disturbed" : "n<2");
-    rec_set_number(r, "hi", disturbed ? (double)NAN : exp(t.hi), disturbed ? "disturbed" : "n<2");
+    static const char none[] = "the line of a launch does not reach it";
+    const char *why = disturbed ? "disturbed" : few ? few : none;
+    rec_set_number(r, key, v->value, none);
+    rec_set_number(r, "lo", disturbed || few ? (double)NAN : v->lo, why);
+    rec_set_number(r, "hi", disturbed || few ? (double)NAN : v->hi, why);
 }
 
 json_t *along_point(const struct along *a, size_t k, int64_t steps)
@@ -170,10 +188,17 @@ json_t *along_point(const struct along *a, size_t k, int64_t steps)
     draw(&l, of, n);
     json_t *r = record_of("line", of, n, &l);
     double v[LAUNCHES_MOST];
-    for (size_t i = 0; i < l.n; i++)
+    int reaches = l.n > 0;
+    for (size_t i = 0; i < l.n; i++) {
         v[i] = l.a[i] + l.b[i] * (double)steps;
+        reaches &= v[i] > 0;
+    }
+    struct interval t = {NAN, NAN, NAN};
+    if (reaches)
+        t = stat_log_t(v, l.n, LEVEL);
     rec_set_int(r, "steps", steps);
-    set_value(r, "e2e_ns", v, l.n);
+    set_value(r, "e2e_ns", &t, l.n < LAUNCH_LEAST ? LAUNCH_FEW : NULL);
+    set_trust(r, (double)steps);
     rec_set_number(r, "output_tokens_per_s", 1e9 * rec_number(of[0], "batch") *
                    about_length(of[0]) / rec_number(r, "e2e_ns"), "no line");
     return r;
@@ -188,7 +213,7 @@ static const json_t *rival_of(const struct along *a, const json_t *canvas)
     const json_t *r, *other = NULL;
     json_array_foreach(a->text, i, r) {
         double mine = about_length(r), its = about_length(canvas);
-        int same = mine >= its && mine <= its;
+        int same = mine >= its && mine <= its && origin_same_machine(r, canvas);
         for (size_t k = 0; k < sizeof alike / sizeof *alike; k++) {
             const json_t *x = json_object_get(r, alike[k]), *y = json_object_get(canvas, alike[k]);
             same &= x == y || (x && y && json_equal(x, y));
@@ -198,6 +223,29 @@ static const json_t *rival_of(const struct along *a, const json_t *canvas)
         other = same && !other ? r : other;
     }
     return other;
+}
+
+/* Where the line of each launch meets the rival, and where the mean line meets each launch of the
+ * rival: what either varies by is in the interval, and what they share in it cancels where their
+ * launches stand in pairs. So it is the ratio of the first to the inverse of the second. */
+static struct ratio meet(const struct lines *l, const json_t *rival, double ns)
+{
+    struct launch_value *text, meets[LAUNCHES_MOST];
+    size_t n = contrast_launches(rival, &text);
+    double a = stat_mean(l->a, l->n), b = stat_mean(l->b, l->n), logs = 0;
+    for (size_t i = 0; i < l->n; i++)
+        meets[i] = (struct launch_value){l->launch[i], (ns - l->a[i]) / l->b[i]};
+    for (size_t i = 0; i < n; i++) {
+        text[i].value = b / (text[i].value - a);
+        logs += log(text[i].value) / (double)n;
+    }
+    for (size_t i = 0; i < n; i++)
+        text[i].value /= exp(logs);
+    double *work = mem_zero(n + l->n, sizeof *work);
+    struct ratio x = ratio_of(text, n, meets, l->n, LEVEL, work);
+    free(work);
+    free(text);
+    return x;
 }
 
 json_t *along_crossover(const struct along *a, size_t k)
@@ -210,11 +258,14 @@ json_t *along_crossover(const struct along *a, size_t k)
         return NULL;
     draw(&l, of, n);
     json_t *r = record_of("crossover", of, n, &l);
-    double v[LAUNCHES_MOST], ns = rec_number(rival, "value");
-    for (size_t i = 0; i < l.n; i++)
-        v[i] = (ns - l.a[i]) / l.b[i];
+    double ns = rec_number(rival, "value");
+    struct ratio x = meet(&l, rival, ns);
+    if (json_is_true(json_object_get(rival, "disturbed")))
+        json_object_set_new(r, "disturbed", json_true());
+    rec_set_int(r, "launches", (int64_t)x.launches);
     json_object_set_new(r, "llama", json_string(rec_text(rival, "model")));
     rec_set_number(r, "llama_e2e_ns", ns, "not measured");
-    set_value(r, "steps", v, l.n);
+    set_value(r, "steps", &(struct interval){x.value, x.lo, x.hi}, x.reason);
+    set_trust(r, rec_number(r, "steps"));
     return r;
 }

@@ -4,8 +4,11 @@
  *
  * Where every pass computes the whole canvas (cache none) and the schedule is uniform that is no
  * approximation: passes differ in the masks that the head answers, length (steps + 1) / 2 of them
- * in all. So a few steps say what many take, and the residual shows where the line does not hold.
- * Each launch has a line of its own; the interval is that of their values, on the log scale.
+ * in all. So a few steps say what many take, and the residual shows where the line does not hold
+ * (line_holds: no measured point is farther from it than CROSSOVER_RESIDUAL). Each launch has a
+ * line of its own; the interval is that of their values, on the log scale, from five launches on,
+ * and of a crossover it holds what the launches of the text differ in, too. What is asked of a line
+ * more than two octaves beyond the measured step counts is flagged (is_far, beyond_ratio).
  */
 #ifndef ANALYSIS_ALONG_H
 #define ANALYSIS_ALONG_H

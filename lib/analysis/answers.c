@@ -39,7 +39,7 @@ static int read_ids(struct answer *to, const json_t *list, struct err *e)
         }
         v[i] = (int32_t)value;
     }
-    *to = (struct answer){v, mem_zero(n, sizeof *to->step), n};
+    *to = (struct answer){v, mem_zero(n, sizeof *to->step), n, NAN};
     return 0;
 }
 
@@ -60,6 +60,25 @@ static void read_steps(struct answer *to, const json_t *r)
     }
 }
 
+/* The answer at a place of v, or behind its end. */
+static int keep(struct answers *a, size_t at, const json_t *r, const json_t *ids, struct err *e)
+{
+    struct answer got = {0};
+    if (read_ids(&got, ids, e))
+        return -1;
+    read_steps(&got, r);
+    got.seed = rec_number(r, "seed");
+    if (at == a->n) {
+        MEM_GROW(a->v, a->n, a->cap);
+        a->n++;
+    } else {
+        free(a->v[at].ids);
+        free(a->v[at].step);
+    }
+    a->v[at] = got;
+    return 0;
+}
+
 int answers_take(struct answers *a, const json_t *r, struct err *e)
 {
     const char *status = rec_text(r, "status"), *phase = rec_text(r, "phase");
@@ -71,19 +90,17 @@ int answers_take(struct answers *a, const json_t *r, struct err *e)
     if ((status && strcmp(status, "ok")) || (phase && strcmp(phase, "timed")) ||
         json_is_true(json_object_get(r, "weights_random")))
         return 1;
-    json_t *list = answers_of(a, r), *place = json_pack("[O, O?]", id, json_object_get(r, "seed"));
-    char *key = json_dumps(place, JSON_COMPACT);
-    int bad = 0;
-    json_decref(place);
+    json_t *list = answers_of(a, r);
+    char *key = json_dumps(id, JSON_COMPACT | JSON_ENCODE_ANY);
     if (!key)
         err_machine(__FILE__, __LINE__, "no memory for a key");
-    if (!json_object_get(list, key)) {
-        MEM_GROW(a->v, a->n, a->cap);
-        bad = read_ids(&a->v[a->n], ids, e);
-        if (!bad) {
-            read_steps(&a->v[a->n], r);
-            json_object_set_new(list, key, json_integer((json_int_t)a->n++));
-        }
+    const json_t *had = json_object_get(list, key);
+    size_t at = had ? (size_t)json_integer_value(had) : a->n;
+    int bad = 0;
+    if (!had || rec_number(r, "seed") < a->v[at].seed) {
+        bad = keep(a, at, r, ids, e);
+        if (!bad)
+            json_object_set_new(list, key, json_integer((json_int_t)at));
     }
     free(key);
     return bad ? -1 : 1;
@@ -144,9 +161,10 @@ struct answers_pair *answers_pairs(const struct answers *a, const struct point *
     *n = 0;
     json_object_foreach(first, prompt, place) {
         const json_t *other = json_object_get(second, prompt);
-        if (other)
-            list[(*n)++] = pair_of(prompt, &a->v[json_integer_value(place)],
-                                   &a->v[json_integer_value(other)]);
+        const struct answer *p = &a->v[json_integer_value(place)];
+        const struct answer *q = other ? &a->v[json_integer_value(other)] : NULL;
+        if (q && !(p->seed < q->seed) && !(p->seed > q->seed)) /* drawn alike, if it was drawn */
+            list[(*n)++] = pair_of(prompt, p, q);
     }
     if (*n)
         qsort(list, *n, sizeof *list, by_prompt);

@@ -2,8 +2,9 @@
  * agree prompt by prompt: what another number format, batch size or instruction set changes in what
  * is written, not only in how good it is.
  *
- * Counted are timed records with status ok, each point, workload, id and seed once; not those of
- * random weights.
+ * Counted are timed records with status ok, each point, workload and id once, of several seeds the
+ * smallest: the prompt is the unit, and the launches of a prompt are no further prompts. Not those
+ * of random weights.
  */
 #ifndef ANALYSIS_ANSWERS_H
 #define ANALYSIS_ANSWERS_H
@@ -18,9 +19,10 @@ struct answer {
     int32_t *ids;  /* [n] */
     int32_t *step; /* [n] the pass, from 1, by which a reader has each; 0: not told */
     size_t n;
+    double seed; /* NaN: not said */
 };
 struct answers {
-    json_t *index; /* point and workload -> {id and seed: place in v} */
+    json_t *index; /* point and workload -> {id: place in v} */
     struct answer *v;
     size_t n, cap;
 };

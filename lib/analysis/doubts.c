@@ -1,6 +1,7 @@
 /* doubts.c - see doubts.h. A batch that was disturbed is run again, so a few are no doubt; more
- * than a tenth of launches or batches are, since then what counts was chosen by its quiet. What
- * other points suffered is told below the answer, not above it. */
+ * than a tenth of launches or batches are, since then what counts was chosen by its quiet. Of
+ * points that hold still one in twenty is taken for one that drifts, so more than a quarter are a
+ * doubt. What other points suffered is told below the answer, not above it. */
 #include "lib/analysis/doubts.h"
 
 #include <math.h>
@@ -26,6 +27,16 @@ int doubts_is_failed(const json_t *check)
     return json_is_boolean(pass) ? json_is_false(pass)
                                  : is_not(check, "verdict", "SAME") ||
                                        is_not(check, "handicap", "FOUND");
+}
+
+/* What `measure --verify` found of the answers to the prompts of a point. */
+static void count_answers(struct doubts_fitness *f, const json_t *r)
+{
+    double prompts = rec_number(r, "prompts");
+    int drawn = about_is_drawn(r), random = json_is_true(json_object_get(r, "weights_random"));
+    f->unlike += !drawn && json_is_false(json_object_get(r, "deterministic"));
+    f->cached += rec_number(r, "repeat_ratio") < 0.9;
+    f->alike += !random && prompts > 3 && rec_number(r, "distinct_ratio") * prompts < 1.5;
 }
 
 /* 1: the point was measured against the others of the headline. */
@@ -60,6 +71,7 @@ struct doubts_fitness doubts_count(const struct runset *s, const json_t *headlin
         f.batches += disturbed ? tainted : tainted + timed;
         f.cold += json_is_false(json_object_get(r, "warmup_steady"));
         f.drifts += json_is_false(json_object_get(r, "steady"));
+        count_answers(&f, r);
     }
     return f;
 }
@@ -89,6 +101,20 @@ static void add_checks(struct doubts *d, const struct runset *s)
     }
 }
 
+static void add_answers(struct doubts *d, const struct doubts_fitness *f)
+{
+    if (f->unlike)
+        add(d, "At %lld of %lld points repeats of a prompt gave other tokens, though nothing is "
+               "drawn there.", (long long)f->unlike, (long long)f->points);
+    if (f->alike)
+        add(d, "At %lld of %lld points all prompts have the same answer, as if none were read.",
+            (long long)f->alike, (long long)f->points);
+    if (f->cached)
+        add(d, "At %lld of %lld points repeats take less than 0.9 of the time of the first "
+               "answers: something is cached between them.",
+            (long long)f->cached, (long long)f->points);
+}
+
 void doubts_find(struct doubts *d, const struct runset *s, const json_t *headline)
 {
     struct doubts_fitness f = doubts_count(s, headline);
@@ -107,6 +133,10 @@ void doubts_find(struct doubts *d, const struct runset *s, const json_t *headlin
     if (f.cold)
         add(d, "At %lld of %lld points a warm-up ended before its times were steady.",
             (long long)f.cold, (long long)f.points);
+    if (4 * f.drifts > f.points)
+        add(d, "Times drift over the batches of %lld of %lld points.", (long long)f.drifts,
+            (long long)f.points);
+    add_answers(d, &f);
 }
 
 void doubts_free(struct doubts *d)

@@ -1,6 +1,6 @@
 /* doubts.h - what keeps a run from answering, whatever its numbers are: a self-test that did not
  * pass, batches that the machine disturbed, a machine that was not quiet, a warm-up that never
- * became steady. Each is a sentence of its own. */
+ * became steady, times that drift, answers that no sound run gives. Each is a sentence. */
 #ifndef ANALYSIS_DOUBTS_H
 #define ANALYSIS_DOUBTS_H
 
@@ -19,9 +19,12 @@ void doubts_free(struct doubts *d);
 int doubts_is_failed(const json_t *check);
 
 /* How quiet the machine was: looks before launches and how many were not fit; answers timed and
- * tainted; points, those with tainted answers alone, those never warm, those that drift. */
+ * tainted; points, those with tainted answers alone, those never warm, those that drift; those
+ * whose repeats differ though nothing is drawn, whose prompts all have one answer, whose repeats
+ * are quicker. */
 struct doubts_fitness {
     int64_t launches, unfit, batches, tainted, points, disturbed, cold, drifts;
+    int64_t unlike, alike, cached;
 };
 struct doubts_fitness doubts_count(const struct runset *s, const json_t *headline);
 

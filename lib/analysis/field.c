@@ -10,7 +10,6 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/stat/bootstrap.h"
-#include "lib/stat/proportion.h"
 
 static const double LEVEL = 0.95;
 
@@ -127,9 +126,9 @@ static struct interval interval_of(const struct field *f, double value, const do
 struct interval field_quality_interval(const struct field *f, const struct field_board *b, size_t i,
                                        double *work)
 {
-    const double *num = b->num + i * b->n, *den = b->den + i * b->n;
-    if (b->quality->is.transform == POOLED_PLAIN && proportion_is(num, den, b->n))
-        return bootstrap_wilson(stat_sum(num, b->n), (double)b->n, LEVEL);
+    const struct pooled_kind *k = &b->quality->is;
+    if (k->transform == POOLED_PLAIN && points_is_binary(f->points, k->source))
+        return bootstrap_wilson(stat_sum(b->num + i * b->n, b->n), (double)b->n, LEVEL);
     return interval_of(f, b->value[i], b->draw, i, work);
 }
 

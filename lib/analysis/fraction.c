@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/analysis/about.h"
+#include "lib/analysis/origin.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 #include "lib/stat/stat.h"
@@ -15,8 +16,10 @@
 static struct fraction_point *point_of(struct fraction_points *p, const json_t *r)
 {
     const char *point = about_point(r), *device = rec_text(r, "device_name");
-    char *id = mem_format("%s %s %s %lld", point ? point : "", about_workload(r),
-                          device ? device : "", (long long)rec_int(r, "threads", -1));
+    const char *machine = origin_machine(r);
+    char *id = mem_format("%s %s %s %lld %s", point ? point : "", about_workload(r),
+                          device ? device : "", (long long)rec_int(r, "threads", -1),
+                          machine ? machine : "");
     for (size_t i = 0; i < p->n; i++)
         if (!strcmp(p->v[i].id, id)) {
             free(id);
@@ -71,15 +74,31 @@ static double witness(const struct fraction_point *t, enum fraction_kind k)
     return !by_memory ? (double)NAN : is_canvas ? t->mbu : t->decode_mbu;
 }
 
+static int same_machine(const struct fraction_point *a, const struct fraction_point *b)
+{
+    return origin_same_machine(a->about, b->about);
+}
+
+static int is_of_several(const struct fraction_points *p)
+{
+    size_t i = 1;
+    while (i < p->n && same_machine(&p->v[0], &p->v[i]))
+        i++;
+    return i < p->n;
+}
+
 static void settle(struct fraction *f, const struct fraction_points *p, enum unit unit,
                    enum fraction_kind k, const struct fraction_point *without)
 {
     double *seen = mem_alloc((p->n + 1) * sizeof *seen);
     size_t n = 0;
+    int several = without && is_of_several(p);
     for (size_t i = 0; i < p->n; i++) {
         const char *its = rec_text(p->v[i].about, "flops_unit");
         double v = witness(&p->v[i], k);
-        if (&p->v[i] != without && its && !strcmp(its, dtype_unit_name(unit)) && v > 0)
+        if (&p->v[i] == without || (several && same_machine(&p->v[i], without)))
+            continue;
+        if (its && !strcmp(its, dtype_unit_name(unit)) && v > 0)
             seen[n++] = v;
     }
     if (n) {

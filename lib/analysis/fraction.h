@@ -38,8 +38,8 @@ struct fraction {
     const char *from[FRACTIONS]; /* "stated", "measured", "assumed" */
     size_t witnesses[FRACTIONS];
 };
-/* For products of that unit; stated[] NaN: not. `without`: a point that bears no witness; NULL: all
- * do. */
+/* For products of that unit; stated[] NaN: not. `without`: a point that bears no witness, nor,
+ * where the points are of several machines (origin.h), do others of its machine; NULL: all do. */
 struct fraction fraction_of(const struct fraction_points *p, enum unit unit,
                             const double stated[FRACTIONS], const struct fraction_point *without);
 

@@ -19,7 +19,7 @@ static const double RATE_MOST = 1e21;
 static int take(struct hardware_table *t, const json_t *row, const char *where, struct err *e)
 {
     struct hardware h = {.memory_bytes = NAN};
-    const char *name, *form;
+    const char *name, *form, *device = "";
     if (json_text(row, where, "name", &name, e) || json_text(row, where, "form", &form, e) ||
         json_number(row, where, "bytes_per_s", 1, RATE_MOST, &h.bytes_per_s, e) ||
         json_number(row, where, "f32_flops_per_s", 1, RATE_MOST, &h.flops_per_s[UNIT_F32], e))
@@ -34,11 +34,14 @@ static int take(struct hardware_table *t, const json_t *row, const char *where, 
         if (json_has(row, key) && json_number(row, where, key, 1, RATE_MOST, &h.flops_per_s[u], e))
             return -1;
     }
+    if (json_has(row, "device_name") && json_text(row, where, "device_name", &device, e))
+        return -1;
     if (json_has(row, "memory_bytes") &&
         json_number(row, where, "memory_bytes", 1, RATE_MOST, &h.memory_bytes, e))
         return -1;
     h.is_gpu = !strcmp(form, "gpu");
     snprintf(h.name, sizeof h.name, "%s", name);
+    snprintf(h.device, sizeof h.device, "%s", device);
     t->v = mem_resize(t->v, t->n + 1, sizeof *t->v);
     t->v[t->n++] = h;
     return 0;
@@ -67,6 +70,22 @@ const struct hardware *hardware_find(const struct hardware_table *t, const char 
         if (!strcmp(t->v[i].name, name))
             return &t->v[i];
     return NULL;
+}
+
+const struct hardware *hardware_of_device(const struct hardware_table *t, const char *device)
+{
+    for (size_t i = 0; device && *device && i < t->n; i++)
+        if (!strcmp(t->v[i].device, device))
+            return &t->v[i];
+    return NULL;
+}
+
+struct hardware hardware_measured(double flops_per_s, double bytes_per_s)
+{
+    struct hardware h = {.name = "measured", .bytes_per_s = bytes_per_s, .memory_bytes = NAN};
+    for (int u = 0; u < UNITS; u++)
+        h.flops_per_s[u] = flops_per_s;
+    return h;
 }
 
 void hardware_free(struct hardware_table *t)

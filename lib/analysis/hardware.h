@@ -9,6 +9,7 @@
 
 struct hardware {
     char name[64];
+    char device[64];            /* as its driver calls it; "": not said */
     int is_gpu;
     double flops_per_s[UNITS];  /* dense; a unit that the processor lacks multiplies in f32 */
     double bytes_per_s;
@@ -23,6 +24,10 @@ struct hardware_table {
 int hardware_read(struct hardware_table *t, const char *path, struct err *e);
 /* The machine of that name; NULL: none. */
 const struct hardware *hardware_find(const struct hardware_table *t, const char *name);
+/* The machine whose driver calls it that; NULL: none, or device is NULL. */
+const struct hardware *hardware_of_device(const struct hardware_table *t, const char *device);
+/* The same rate for every unit: what was measured, for one format. */
+struct hardware hardware_measured(double flops_per_s, double bytes_per_s);
 void hardware_free(struct hardware_table *t);
 
 #endif

@@ -91,8 +91,10 @@ static size_t find_metric(struct points *p, const json_t *r, const char *name)
     size_t i = points_metric(p, name);
     if (i == p->n_metrics) {
         MEM_GROW(p->higher, p->n_metrics, p->cap_higher);
+        MEM_GROW(p->binary, p->n_metrics, p->cap_binary);
         MEM_GROW(p->metrics, p->n_metrics, p->cap_metrics);
         p->higher[i] = -1;
+        p->binary[i] = 1;
         p->metrics[p->n_metrics++] = mem_text(name);
     }
     if (p->higher[i] < 0)
@@ -130,9 +132,11 @@ static int take_quality(struct points *all, const json_t *r, const char *metric,
     const json_t *id = json_object_get(r, "id");
     if (!json_is_string(id) && !json_is_integer(id))
         return err_set(e, EXIT_BAD_DATA, "id: expected a text, got none");
+    double copies = rec_number(r, "copies");
     struct point_row row = {.value = rec_number(r, "value"),
                             .tokens = rec_number(r, "scored_tokens"),
                             .bytes = rec_number(r, "scored_bytes"),
+                            .copies = copies > 0 ? copies : 1,
                             .point = (uint32_t)find_point(all, r),
                             .metric = (uint32_t)find_metric(all, r, metric)};
     if (isnan(row.value)) {
@@ -140,6 +144,8 @@ static int take_quality(struct points *all, const json_t *r, const char *metric,
         all->v[row.point].dropped++;
         return 1;
     }
+    all->binary[row.metric] &= !(row.value < 0) && !(row.value > 1) &&
+                               !(row.value > 0 && row.value < 1);
     row.id = (uint32_t)find_id(all, id);
     if (all->n_rows == UINT32_MAX)
         err_machine(__FILE__, __LINE__, "more than 2^32 - 1 values");
@@ -465,6 +471,7 @@ void points_free(struct points *p)
     free(p->order);
     free(p->metrics);
     free(p->higher);
+    free(p->binary);
     places_free(&p->index);
     places_free(&p->ids);
     buf_free(&p->text);

@@ -54,6 +54,7 @@ struct point {
 
 struct point_row { /* one prompt's value */
     double value, tokens, bytes; /* bytes, tokens NaN: not said */
+    double copies;               /* generations that ended in this answer */
     uint32_t point, metric, id;  /* places in v, metrics; of the id */
 };
 
@@ -70,7 +71,8 @@ struct points {
     struct places ids;       /* rows have them, after points_finish, in the order of their texts */
     const char **metrics;    /* names met; direction of each: 1 more is better, -1 not said */
     int *higher;
-    size_t n_metrics, cap_metrics, cap_higher;
+    unsigned char *binary;   /* of each: all its values are 0 or 1, right or wrong */
+    size_t n_metrics, cap_metrics, cap_higher, cap_binary;
     struct places index;      /* point and workload: the place in v, before points_finish */
     struct buf text;
     int64_t dropped;          /* rows whose value is null */
@@ -104,9 +106,14 @@ const char *points_no_interval(const struct point *p);
 /* Place of a metric in `metrics`, n_metrics when it was not met. */
 size_t points_metric(const struct points *p, const char *name);
 
+/* 1: answers are right or wrong by this metric, so that a prompt has a share of right ones. */
+int points_is_binary(const struct points *p, const char *metric);
+
 enum points_weight { POINTS_BY_PROMPT, POINTS_BY_TOKEN, POINTS_BY_BYTE };
-/* Sums the rows of a metric over the points from..from+n-1 into num, den, there[n][ids.n] and
- * has[n], all zero before. Rows without the weight and points of random weights are left out. */
+/* The rows of a metric over the points from..from+n-1 into num, den, there[n][ids.n] and has[n],
+ * all zero before: num / den is the mean of a prompt's answers, each as often as it was given, and
+ * den 1 by prompt, else the weight of one of them. Rows without the weight and points of random
+ * weights are left out. */
 void points_pool(const struct points *p, const char *metric, enum points_weight weight, size_t from,
                  size_t n, double *num, double *den, unsigned char *there, unsigned char *has);
 void points_free(struct points *p);

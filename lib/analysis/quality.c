@@ -9,10 +9,10 @@
 #include "lib/base/mem.h"
 #include "lib/stat/bootstrap.h"
 
-enum { DRAWS = 2000, COPIED = 3 };
+enum { DRAWS = 2000, COPIED = 4 };
 
 /* Of the record that was scored; no `about` has them. */
-static const char *const copied[COPIED] = {"id", "seed", "task"};
+static const char *const copied[COPIED] = {"id", "seed", "task", "copies"};
 
 json_t *quality_of(const json_t *about, const json_t *r, const char *metric, const char *direction)
 {

@@ -11,8 +11,8 @@
 #include "lib/stat/pooled.h"
 #include "lib/stat/stat.h"
 
-/* A metric of responses, without its value: what `about` carries, then id, seed and task of the
- * record that was scored. The caller's reference. */
+/* A metric of responses, without its value: what `about` carries, then id, seed, task and
+ * copies of the record that was scored. The caller's reference. */
 json_t *quality_of(const json_t *about, const json_t *record, const char *metric,
                    const char *direction);
 /* The same records written at once, for tools that score many in little time: what the metrics of a

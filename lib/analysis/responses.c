@@ -52,6 +52,16 @@ static int is_repeat(struct responses *s, struct response_group *g, const json_t
     return (before & bit) != 0;
 }
 
+/* Which prompt the record answers, and for how many generations it stands. */
+static void note_prompt(struct responses *s, struct response_group *g, const json_t *r)
+{
+    int64_t copies = rec_int(r, "copies", 1);
+    buf_clear(&s->key);
+    rec_put(&s->key, "id", json_incref(json_object_get(r, "id")));
+    g->at = (uint32_t)places_of(&s->ids, s->key.data, s->key.len);
+    g->times = copies < 1 ? 1 : copies > UINT32_MAX ? UINT32_MAX : (uint32_t)copies;
+}
+
 int responses_take(struct responses *s, const json_t *r, struct response *of, struct err *e)
 {
     const char *status = rec_text(r, "status"), *phase = rec_text(r, "phase");
@@ -71,6 +81,7 @@ int responses_take(struct responses *s, const json_t *r, struct response *of, st
         return 1;
     }
     const char *text = rec_text(r, "text_to_eos");
+    note_prompt(s, g, r);
     *of = (struct response){g, text ? text : rec_text(r, "text"), wanted,
                             json_is_true(json_object_get(r, "weights_random"))};
     of->group->unscored += of->random;
@@ -86,7 +97,11 @@ double *responses_keep(const struct responses *s, struct response_group *g)
         if (mem_size_mul(g->cap, s->width, &numbers))
             err_machine(__FILE__, __LINE__, "no memory for scores");
         g->v = mem_resize(g->v, numbers, sizeof *g->v);
+        g->prompt = mem_resize(g->prompt, g->cap, sizeof *g->prompt);
+        g->copies = mem_resize(g->copies, g->cap, sizeof *g->copies);
     }
+    g->prompt[g->n] = g->at;
+    g->copies[g->n] = g->times;
     return g->v + s->width * g->n++;
 }
 
@@ -112,8 +127,35 @@ static int by_about(const void *a, const void *b)
                        ((const struct response_group *)b)->about);
 }
 
+/* Rows of one prompt become one, their mean; that of a prompt which has one row stays as it is. */
+static void fold(const struct responses *s, struct response_group *g)
+{
+    uint32_t *row = mem_zero(s->ids.n, sizeof *row); /* of a prompt: its row + 1 */
+    double *times = mem_zero(g->n, sizeof *times);
+    size_t n = 0;
+    for (size_t i = 0; i < g->n; i++) {
+        const double *from = g->v + i * s->width, c = g->copies[i];
+        uint32_t *at = &row[g->prompt[i]];
+        if (!*at) {
+            memmove(g->v + n * s->width, from, s->width * sizeof *from);
+            times[n++] = c;
+            *at = (uint32_t)n;
+            continue;
+        }
+        double *to = g->v + (*at - 1) * s->width, had = times[*at - 1];
+        for (size_t k = 0; k < s->width; k++)
+            to[k] = (to[k] * had + from[k] * c) / (had + c);
+        times[*at - 1] = had + c;
+    }
+    g->n = n;
+    free(times);
+    free(row);
+}
+
 void responses_finish(struct responses *s, const struct log *log)
 {
+    for (size_t i = 0; i < s->n; i++)
+        fold(s, &s->group[i]);
     if (s->n)
         qsort(s->group, s->n, sizeof *s->group, by_about);
     if (s->none + s->repeats + s->not_ok)
@@ -128,12 +170,15 @@ void responses_free(struct responses *s)
         json_decref(s->group[i].about);
         buf_free(&s->group[i].said);
         free(s->group[i].v);
+        free(s->group[i].prompt);
+        free(s->group[i].copies);
         free(s->group[i].met);
         free(s->group[i].sums);
     }
     free(s->group);
     places_free(&s->index);
     places_free(&s->prompts);
+    places_free(&s->ids);
     buf_free(&s->key);
 }
 

@@ -2,7 +2,8 @@
  * which configuration they belong to, and their scores, kept for its summary.
  *
  * Scored are timed records with status ok, each point, workload, id and seed once, up to the first
- * stop token.
+ * stop token. A prompt that was answered several times (other seeds) is one prompt: its scores are
+ * the mean of its answers, each as often as it was given (`copies`).
  */
 #ifndef ANALYSIS_RESPONSES_H
 #define ANALYSIS_RESPONSES_H
@@ -19,8 +20,10 @@
 struct response_group { /* one configuration and workload */
     json_t *about;      /* what its records carry; owned */
     struct buf said;    /* the same as text: quality_said */
-    double *v;          /* [n][width] */
+    double *v;          /* [n][width]: of answers, after responses_finish of prompts */
+    uint32_t *prompt, *copies; /* [n]: which prompt each answers, and how often it was given */
     size_t n, cap;
+    uint32_t at, times; /* prompt and copies of the response at hand */
     int64_t unscored;   /* random weights */
     double *sums;       /* responses_sums; NULL: not yet, or not any more */
     size_t whole;       /* the columns from here on are whole numbers: bootstrap_whole */
@@ -34,6 +37,7 @@ struct responses {
     size_t n, cap;
     struct places index;   /* point and workload: the place in group */
     struct places prompts; /* id and seed */
+    struct places ids;     /* id alone */
     struct buf key;
     int64_t none, repeats, not_ok;
 };
@@ -51,7 +55,8 @@ double *responses_keep(const struct responses *s, struct response_group *g);
 /* How many wanted texts the response has: one, or those of a list. -1: one is no text. */
 int64_t responses_wanted(const struct response *of, struct err *e);
 const char *responses_wanted_at(const struct response *of, size_t i);
-/* Puts the groups into the order of a report and says what was passed over. */
+/* Makes one row of all answers to a prompt, puts the groups into the order of a report and says
+ * what was passed over. */
 void responses_finish(struct responses *s, const struct log *log);
 void responses_free(struct responses *s);
 

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "lib/analysis/origin.h"
 #include "lib/record/rec.h"
 
 int roof_take(struct roof *r, const json_t *record)
@@ -18,27 +19,31 @@ int roof_take(struct roof *r, const json_t *record)
     return 1;
 }
 
-/* On a GPU its name says where; on the host the number of threads. */
+/* On a GPU its name says where; on the host the machine (origin.h) and the number of threads. */
 static int same_place(const json_t *ceiling, const json_t *about)
 {
     const char *a = rec_text(ceiling, "device_name"), *b = rec_text(about, "device_name");
     if (a || b)
         return a && b && !strcmp(a, b);
-    return rec_int(ceiling, "threads", -1) == rec_int(about, "threads", -2);
+    return origin_same_machine(ceiling, about) &&
+           rec_int(ceiling, "threads", -1) == rec_int(about, "threads", -2);
 }
 
-/* NaN: no ceiling; unit NULL: of any. */
+/* NaN: no ceiling; unit NULL: of any. Those of the record's own file come before others: a machine
+ * that is measured twice need not be as fast again. */
 static double most(const struct roof *r, const json_t *about, const char *key, const char *unit)
 {
-    double best = NAN;
+    double best[2] = {NAN, NAN}; /* of its file; of any */
     size_t i;
     const json_t *c;
     json_array_foreach(r->list, i, c) {
         const char *its = rec_text(c, "unit");
-        if (same_place(c, about) && (!unit || (its && !strcmp(its, unit))))
-            best = fmax(best, rec_number(c, key)); /* fmax passes over NaN */
+        if (!same_place(c, about) || (unit && (!its || strcmp(its, unit))))
+            continue;
+        for (int k = !origin_same_file(c, about); k < 2; k++)
+            best[k] = fmax(best[k], rec_number(c, key)); /* fmax passes over NaN */
     }
-    return best;
+    return isnan(best[0]) ? best[1] : best[0];
 }
 
 struct roof_limit roof_find(const struct roof *r, const json_t *about)

@@ -10,8 +10,9 @@ struct roof {
 };
 /* 1: the record is a ceiling, and a copy is kept. */
 int roof_take(struct roof *r, const json_t *record);
-/* The most bytes and flops a second for a record with device_name, threads and flops_unit. A unit
- * that the processor has no instruction for multiplies in f32. NaN with *why (static): none. */
+/* The most bytes and flops a second for a record with device_name, threads and flops_unit; of its
+ * file before those of others, where records are marked (origin.h). A unit that the processor has
+ * no instruction for multiplies in f32. NaN with *why (static): none. */
 struct roof_limit {
     double bytes_per_s, flops_per_s;
     const char *why;

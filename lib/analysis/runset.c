@@ -368,3 +368,25 @@ const json_t *runset_meta(const struct runset *s, const char *key)
     }
     return NULL;
 }
+
+int runset_measures(const json_t *meta)
+{
+    const char *tool = rec_text(meta, "tool");
+    return tool && (!strncmp(tool, "gen-", 4) || !strcmp(tool, "probe-roof") ||
+                    !strcmp(tool, "bench"));
+}
+
+const json_t *runset_machine(const struct runset *s)
+{
+    static const char *const kinds[] = {"meta", "parent"};
+    for (size_t k = 0; k < 2; k++) {
+        size_t i;
+        const json_t *r;
+        json_array_foreach(runset_kind(s, kinds[k]), i, r) {
+            const json_t *m = json_object_get(r, "machine");
+            if (m && runset_measures(r))
+                return m;
+        }
+    }
+    return runset_meta(s, "machine");
+}

@@ -73,5 +73,10 @@ const json_t *runset_config(const struct runset *s, const char *point);
 /* First non-null member of that name in the meta records, or in the `machine` object of one.
  * NULL. */
 const json_t *runset_meta(const struct runset *s, const char *key);
+/* The machine on which things were measured: that of a generator's stream, whoever quotes it; else
+ * of the first stream that names one. Borrowed; NULL. */
+const json_t *runset_machine(const struct runset *s);
+/* 1: the meta or parent record is of a tool that measures where it runs. */
+int runset_measures(const json_t *meta);
 
 #endif

@@ -330,10 +330,8 @@ int timing_repeats(json_t *outputs, const json_t *r)
     size_t i;
     json_array_foreach(ids, i, token)
         h = (h ^ (uint64_t)json_integer_value(token)) * 0x100000001b3u;
-    char *key = json_is_string(id)
-                    ? mem_format("%.17g %s", rec_number(r, "seed"), json_string_value(id))
-                    : mem_format("%.17g %" JSON_INTEGER_FORMAT, rec_number(r, "seed"),
-                                 json_integer_value(id));
+    char *key = json_is_string(id) ? mem_text(json_string_value(id))
+                                   : mem_format("%" JSON_INTEGER_FORMAT, json_integer_value(id));
     const json_t *had = json_object_get(outputs, key);
     int differs = had ? json_integer_value(had) != (json_int_t)(h >> 1) : -1;
     if (!had)

@@ -56,8 +56,9 @@ enum timing_class timing_read(struct timing *t, const json_t *record, struct err
 /* What instruments can get wrong without a fault of the record: requested <= allocated <= reserved,
  * layers_hold. -1: EXIT_BAD_DATA. */
 int timing_verify(const struct timing *t, const json_t *record, struct err *e);
-/* Compares the tokens of a record with those of an earlier one of the same id and seed. `outputs`:
- * an object that belongs to the configuration. -1: there was none; 0 the same, 1 others. */
+/* Compares the tokens of a record with those of an earlier one of the same id, whatever their
+ * seeds: each launch has its own. `outputs`: an object that belongs to the configuration. -1: there
+ * was none; 0 the same, 1 others. */
 int timing_repeats(json_t *outputs, const json_t *record);
 void timing_free(struct timing *t);
 

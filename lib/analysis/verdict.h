@@ -20,6 +20,9 @@ double verdict_at(const json_t *crossover);
 /* Appends "24.5 [17.2, 34.0]"; an end outside what was measured of the series itself is "<2" or
  * ">64"; "none". */
 void verdict_place(struct buf *b, const struct runset *s, const json_t *crossover);
+/* Appends where an X_lat would lie by the roofline, " (28.1 if both ran at their rooflines)";
+ * nothing where the record does not say. Far from the measured place one of the two wastes more. */
+void verdict_predicted(struct buf *b, const struct runset *s, const json_t *crossover);
 /* "steps", "passes", "rows"; long: "denoising steps", ... */
 const char *verdict_unit(const json_t *crossover, int is_long);
 /* Appends where that is along the axis, when the axis is not what the place counts:

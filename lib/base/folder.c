@@ -13,6 +13,20 @@
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 
+int folder_check_new(const char *path, const char *option, struct err *e)
+{
+    DIR *d = opendir(path);
+    int n = 0;
+    if (!d)
+        return errno == ENOENT ? 0 : err_set(e, EXIT_CANNOT_CREATE, "%s %s: %s", option, path,
+                                             strerror(errno));
+    for (struct dirent *x; (x = readdir(d));)
+        n += strcmp(x->d_name, ".") && strcmp(x->d_name, "..");
+    closedir(d);
+    return n ? err_set(e, EXIT_CANNOT_CREATE, "%s %s: expected a folder that is new or empty, got "
+                       "one with files: name another", option, path) : 0;
+}
+
 /* "a/b/" -> "a/.b.tmp" */
 static char *temp_name(const char *path)
 {

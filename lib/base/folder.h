@@ -10,6 +10,8 @@ struct folder {
     char *path, *temp; /* owned; temp is where files go */
     int lock;
 };
+/* -1 (EXIT_CANNOT_CREATE, the option that names it in the message): it is there and has files. */
+int folder_check_new(const char *path, const char *option, struct err *e);
 /* Neither the folder nor its place needs to be there. -1: EXIT_CANNOT_CREATE, EXIT_BUSY; nothing is
  * left to be freed. */
 int folder_begin(struct folder *f, const char *path, struct err *e);

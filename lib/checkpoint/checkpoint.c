@@ -32,7 +32,7 @@ static int check_tensor(const struct checkpoint *c, enum role r, const struct te
 {
     size_t want[2];
     role_shape(&c->config, r, &want[0], &want[1]);
-    if (safetensors_check_shape(c->folder, t, want, role_is_vector(r) ? 1 : 2, e))
+    if (tensor_check_shape(c->folder, t, want, role_is_vector(r) ? 1 : 2, e))
         return -1;
     if (strcmp(t->dtype, "F32") && strcmp(t->dtype, "F16") && strcmp(t->dtype, "BF16"))
         return err_set(e, EXIT_BAD_DATA,
@@ -243,7 +243,7 @@ static void read_rows(const struct checkpoint *c, enum role r, size_t layer, siz
     if (q) {
         quant_floats(q, cols, first, count, out);
     } else if (c->role) {
-        safetensors_floats(c->role[place(c, r, layer)], first * cols, count * cols, out);
+        tensor_floats(c->role[place(c, r, layer)], first * cols, count * cols, out);
     } else if (role_is_norm(r)) {
         for (size_t i = 0; i < count; i++)
             out[i] = 1;

@@ -7,6 +7,7 @@
 #include "lib/checkpoint/hub.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -140,4 +141,39 @@ char *hub_folder(const char *name, struct err *e)
     free(root);
     free(repository);
     return folder;
+}
+
+/* Is `path` (resolved) below `root` (which gets resolved)? */
+static int below(const char *path, const char *root)
+{
+    char *r = realpath(root, NULL);
+    size_t n = r ? strlen(r) : 0;
+    int yes = r && !strncmp(path, r, n) && path[n] == '/';
+    free(r);
+    return yes;
+}
+
+int hub_contains(const char *folder, const char *path)
+{
+    char *to = realpath(path, NULL), *real = realpath(folder, NULL), *up = NULL;
+    if ((!to || !real) && errno == ENOMEM)
+        err_machine(__FILE__, __LINE__, "out of host memory");
+    int yes = to && real && below(to, real);
+    char *slash = real ? strrchr(real, '/') : NULL;
+    if (to && slash && !yes) {
+        *slash = 0;
+        char *parent = strrchr(real, '/');
+        if (parent && !strcmp(parent, "/snapshots")) {
+            *parent = 0;
+            up = mem_format("%s/blobs", real);
+            yes = below(to, up);
+            free(up);
+            up = mem_format("%s/../blobs", real);
+            yes = yes || below(to, up);
+            free(up);
+        }
+    }
+    free(to);
+    free(real);
+    return yes;
 }

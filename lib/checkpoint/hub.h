@@ -9,5 +9,7 @@
  * ~/.cache/huggingface/hub. NULL: EXIT_NO_INPUT with the `hf download` line to run. The caller
  * frees. Never downloads. */
 char *hub_folder(const char *name, struct err *e);
+/* 1: a link of the folder leads within it, or from a snapshot of the cache into its blobs. */
+int hub_contains(const char *folder, const char *path);
 
 #endif

@@ -134,6 +134,11 @@ static int check_groups(const struct config *c, const struct prune *p, struct er
     return 0;
 }
 
+int origin_is_pruned(const json_t *origin)
+{
+    return json_is_object(json_object_get(origin, "pruning"));
+}
+
 int origin_pruning(const json_t *origin, const struct config *c, struct prune *p, struct err *e)
 {
     const json_t *pruning = json_object_get(origin, "pruning");
@@ -189,4 +194,28 @@ int origin_verify(const json_t *origin, const struct checkpoint *source, struct 
         bad = err_set(e, EXIT_BAD_DATA, "%s: expected the %zu files that " ORIGIN " lists, got %zu",
                       source->folder, json_array_size(files), n);
     return bad ? -1 : 0;
+}
+
+static int compare_file(const char *path, const char *folder, struct err *e)
+{
+    char mine[HEX], its[HEX], *other = mem_format("%s/%s", folder, strrchr(path, '/') + 1);
+    int there = file_exists(other);
+    int bad = filehash_anew(path, FILEHASH_LARGE, its, e) ||
+              (there && filehash_anew(other, FILEHASH_LARGE, mine, e));
+    if (!bad && (!there || strcmp(mine, its)))
+        bad = err_set(e, EXIT_BAD_DATA, "%s: is not what its source gives when it is packed again "
+                      "as " ORIGIN " says", path);
+    free(other);
+    return bad ? -1 : 0;
+}
+
+int origin_compare(const struct checkpoint *packed, const char *folder, struct err *e)
+{
+    char *path;
+    int bad = 0;
+    for (size_t i = 0; !bad && (path = checkpoint_file(packed, i)); i++) {
+        bad = compare_file(path, folder, e);
+        free(path);
+    }
+    return bad;
 }

@@ -11,12 +11,14 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/out.h"
 #include "lib/record/json.h"
 
-enum { CONFIG_MAX_BYTES = 4 << 20 };
+enum { CONFIG_MAX_BYTES = 4 << 20, SMALL_FILE_MAX = 128 << 20 };
 
 struct packing {
     const struct checkpoint *c;
@@ -314,4 +316,50 @@ int pack_checkpoint(const struct checkpoint *c, enum dtype q, const struct prune
         free(p.list[i].name);
     free(p.list);
     return bad ? -1 : 0;
+}
+
+/* ---- what is beside the weights ---- */
+
+static int copy_file(const char *name, const char *source, const char *folder, struct err *e)
+{
+    char *from = mem_format("%s/%s", source, name);
+    char *to = mem_format("%s/%s", folder, name);
+    struct buf b = {0};
+    struct out o;
+    int none = access(from, F_OK) && errno == ENOENT;
+    int bad = !none && (file_read(from, SMALL_FILE_MAX, &b, e) || out_open(&o, to, e));
+    if (!none && !bad) {
+        fwrite(b.data, 1, b.len, o.f);
+        bad = out_commit(&o, e);
+    }
+    buf_free(&b);
+    free(from);
+    free(to);
+    return bad ? -1 : 0;
+}
+
+int pack_along(const struct checkpoint *c, const char *folder, struct err *e)
+{
+    static const char *const copied[] = {"tokenizer.json", "tokenizer_config.json",
+                                         "special_tokens_map.json", "generation_config.json",
+                                         "chat_template.jinja", "chat_template.json", "LICENSE",
+                                         "training.ndjson"};
+    int bad = 0;
+    for (size_t i = 0; i < sizeof copied / sizeof *copied && !bad; i++)
+        bad = copy_file(copied[i], c->folder, folder, e);
+    return bad;
+}
+
+struct pack_role pack_sum(const struct pack_role role[ROLE_COUNT])
+{
+    struct pack_role all = {0};
+    for (int r = 0; r < ROLE_COUNT; r++) {
+        all.tensors += role[r].tensors;
+        all.values += role[r].values;
+        all.source_bytes += role[r].source_bytes;
+        all.packed_bytes += role[r].packed_bytes;
+        all.error += role[r].error;
+        all.power += role[r].power;
+    }
+    return all;
 }

@@ -23,6 +23,12 @@ int pack_checkpoint(const struct checkpoint *c, enum dtype q, const struct prune
                     const char *folder, struct pool *pool, struct pack_role role[ROLE_COUNT],
                     struct err *e);
 
+/* Copies what goes along from the source's folder, as far as it is there: the tokenizer's files,
+ * generation_config.json, the chat template, the licence, training.ndjson. -1: a file error. */
+int pack_along(const struct checkpoint *c, const char *folder, struct err *e);
+/* All roles together; dtype is of none. */
+struct pack_role pack_sum(const struct pack_role role[ROLE_COUNT]);
+
 /* -1: it is drawn or packed already, so that it cannot be packed. */
 int pack_refuses(const struct checkpoint *c, struct err *e);
 /* Adds what quantizing a matrix of a checkpoint to d moves to sum's error and power. -1:

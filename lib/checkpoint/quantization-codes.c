@@ -55,7 +55,7 @@ static const struct tensor *take_part(const struct tensors *set, const char *fol
                 folder, want->name, want->dtype, t->dtype);
         return NULL;
     }
-    if (safetensors_check_shape(folder, t, want->shape, want->rank, e))
+    if (tensor_check_shape(folder, t, want->shape, want->rank, e))
         return NULL;
     used[t - safetensors_at(set, 0)] = 1;
     return t;

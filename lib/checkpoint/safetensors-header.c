@@ -12,6 +12,8 @@
  */
 #include "lib/checkpoint/safetensors-header.h"
 
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +21,6 @@
 #include "lib/base/mem.h"
 
 #define INTEGER_MAX ((UINT64_C(1) << 48) - 1)
-#define DIMENSION_MAX ((UINT64_C(1) << 31) - 1)
 
 struct scan {
     const char *begin, *p, *end;
@@ -32,43 +33,6 @@ struct scan {
     size_t count, cap;
     int metadata_seen;
 };
-
-static const struct { const char *name; unsigned bits; } dtypes[] = {
-    {"BOOL", 8},        {"F4", 4},    {"F6_E2M3", 6},     {"F6_E3M2", 6}, {"U8", 8},   {"I8", 8},
-    {"F8_E5M2", 8},     {"F8_E4M3", 8}, {"F8_E8M0", 8},   {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8},
-    {"I16", 16},        {"U16", 16},  {"F16", 16},        {"BF16", 16},   {"I32", 32}, {"U32", 32},
-    {"F32", 32},        {"C64", 64},  {"F64", 64},        {"I64", 64},    {"U64", 64},
-};
-
-unsigned safetensors_header_dtype_bits(const char *dtype)
-{
-    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-        if (!strcmp(dtype, dtypes[i].name))
-            return dtypes[i].bits;
-    return 0;
-}
-
-int safetensors_header_bytes(const char *dtype, const size_t *shape, size_t rank, size_t *bytes,
-                             const char **why)
-{
-    size_t n = 1;
-    *why = "rank above 8";
-    if (rank > TENSOR_MAX_RANK)
-        return -1;
-    for (size_t i = 0; i < rank; i++) {
-        *why = "dimension above 2147483647";
-        if (shape[i] > DIMENSION_MAX)
-            return -1;
-        *why = "product of the shape overflows";
-        if (mem_size_mul(n, shape[i], &n))
-            return -1;
-    }
-    if (mem_size_mul(n, safetensors_header_dtype_bits(dtype), &n))
-        return -1;
-    *why = "not a whole number of bytes";
-    *bytes = n / 8;
-    return n % 8 ? -1 : 0;
-}
 
 static int fail(struct scan *s, const char *expected)
 {
@@ -297,7 +261,7 @@ static int take_field(struct scan *s, struct tensor *t, size_t offsets[2], int *
         return take_integers(s, offsets, 2, &n) ? -1 : n == 2 ? 0 : fail(s, "two data_offsets");
     if (take_string(s))
         return -1;
-    if (!safetensors_header_dtype_bits(s->text.data) || strlen(s->text.data) != s->text.len)
+    if (!tensor_dtype_bits(s->text.data) || strlen(s->text.data) != s->text.len)
         return err_set(s->e, EXIT_BAD_DATA,
                        "%s: tensor \"%.200s\": dtype \"%.40s\" is none of the format's (F32, F16, "
                        "BF16, ...)", s->where, t->name, s->text.data);
@@ -309,7 +273,7 @@ static int take_field(struct scan *s, struct tensor *t, size_t offsets[2], int *
 static int prove_range(struct scan *s, struct tensor *t, const size_t offsets[2])
 {
     const char *why;
-    if (safetensors_header_bytes(t->dtype, t->shape, t->rank, &t->bytes, &why))
+    if (tensor_bytes(t->dtype, t->shape, t->rank, &t->bytes, &why))
         return err_set(s->e, EXIT_BAD_DATA, "%s: tensor \"%.200s\": %s", s->where, t->name, why);
     if (offsets[1] < offsets[0] || offsets[1] - offsets[0] != t->bytes)
         return err_set(s->e, EXIT_BAD_DATA,

@@ -1,19 +1,11 @@
 /* safetensors-header.h - the JSON header of a safetensors file, parsed and proved; used by
- * safetensors.c alone. */
+ * safetensors*.c alone. */
 #ifndef CHECKPOINT_SAFETENSORS_HEADER_H
 #define CHECKPOINT_SAFETENSORS_HEADER_H
 
-#include "lib/checkpoint/safetensors.h"
+#include "lib/checkpoint/tensor.h"
 
 enum { HEADER_MAX_BYTES = 100000000, HEADER_MAX_NAME = 1024 };
-
-/* Bits of one element of a dtype, 0: no such dtype. Source: safetensors tensor.rs, `Dtype`. */
-unsigned safetensors_header_dtype_bits(const char *dtype);
-
-/* Elements of `shape` times the dtype's width, in whole bytes. -1: overflow, rank or dimension too
- * large, or a fraction of a byte; *why says which. */
-int safetensors_header_bytes(const char *dtype, const size_t *shape, size_t rank, size_t *bytes,
-                             const char **why);
 
 /* Parses text[0..n-1] of the file `where` whose data part is data[0..data_bytes-1]. On success
  * *list holds *count tensors (caller frees names and list) in the order of their data, which they

@@ -28,8 +28,8 @@ static int put_tensor(struct buf *b, const struct tensor *t, size_t at, const ch
     size_t bytes;
     json_t *name = json_string(t->name); /* NULL when not UTF-8 */
     if (!name || !*t->name || strlen(t->name) > HEADER_MAX_NAME ||
-        !strcmp(t->name, "__metadata__") || !safetensors_header_dtype_bits(t->dtype) ||
-        safetensors_header_bytes(t->dtype, t->shape, t->rank, &bytes, &why) || bytes != t->bytes) {
+        !strcmp(t->name, "__metadata__") || !tensor_dtype_bits(t->dtype) ||
+        tensor_bytes(t->dtype, t->shape, t->rank, &bytes, &why) || bytes != t->bytes) {
         json_decref(name);
         return err_set(e, EXIT_INTERNAL, "%s: tensor \"%.200s\" (%s, %zu bytes) cannot be written",
                        path, t->name, t->dtype, t->bytes);

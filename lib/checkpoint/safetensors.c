@@ -1,5 +1,5 @@
-/* safetensors.c - files and folders of tensors, opened and proved. One file because an index and
- * its shards are proved against each other, tensor by tensor.
+/* safetensors.c - files and folders of tensors, opened and proved; an index and its shards are
+ * proved against each other, tensor by tensor.
  *
  * A file is opened once, measured with fstat, its header read and proved, its data mapped. A
  * mapping of a file that was cut short reads as zeros or kills the process, so the exact size is
@@ -16,9 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "kernels/levels.h"
 #include "lib/base/mem.h"
 #include "lib/record/json.h"
+#include "lib/checkpoint/hub.h"
 #include "lib/checkpoint/safetensors-header.h"
 
 enum { INDEX_MAX_BYTES = 64 << 20, SHARD_NAME_MAX = 255 };
@@ -202,43 +202,6 @@ static int shard_name_good(const char *s, size_t n)
            strcmp(s, "..");
 }
 
-/* Is `path` (resolved) below `root` (which gets resolved)? */
-static int below(const char *path, const char *root)
-{
-    char *r = realpath(root, NULL);
-    size_t n = r ? strlen(r) : 0;
-    int yes = r && !strncmp(path, r, n) && path[n] == '/';
-    free(r);
-    return yes;
-}
-
-/* A link may lead within its folder, or from a snapshot of the Hugging Face cache into its blobs.
- */
-static int link_contained(const char *folder, const char *path)
-{
-    char *to = realpath(path, NULL), *real = realpath(folder, NULL), *up = NULL;
-    if ((!to || !real) && errno == ENOMEM)
-        err_machine(__FILE__, __LINE__, "out of host memory");
-    int yes = to && real && below(to, real);
-    char *slash = real ? strrchr(real, '/') : NULL;
-    if (to && slash && !yes) {
-        *slash = 0;
-        char *parent = strrchr(real, '/');
-        if (parent && !strcmp(parent, "/snapshots")) {
-            *parent = 0;
-            up = mem_format("%s/blobs", real);
-            yes = below(to, up);
-            free(up);
-            up = mem_format("%s/../blobs", real);
-            yes = yes || below(to, up);
-            free(up);
-        }
-    }
-    free(to);
-    free(real);
-    return yes;
-}
-
 /* Opens one shard and adds its tensors. */
 static int add_shard(struct tensors *t, const char *folder, const char *name, struct err *e)
 {
@@ -248,7 +211,7 @@ static int add_shard(struct tensors *t, const char *folder, const char *name, st
         if (access(path, F_OK))
             bad = err_set(e, EXIT_BAD_DATA, "%s: link leads nowhere: the download is not complete",
                           path);
-        else if (!link_contained(folder, path))
+        else if (!hub_contains(folder, path))
             bad = err_set(e, EXIT_BAD_DATA, "%s: link leads out of the folder", path);
         else
             fd = open_path(path, e);
@@ -474,54 +437,9 @@ const struct tensor *safetensors_find(const struct tensors *t, const char *name)
     return hit ? *hit : NULL;
 }
 
-/* "[4096, 1024]" */
-static void shape_text(char text[160], const size_t *shape, size_t rank)
-{
-    size_t n = 0;
-    text[n++] = '[';
-    for (size_t i = 0; i < rank; i++)
-        n += (size_t)snprintf(text + n, 160 - n, "%s%zu", i ? ", " : "", shape[i]);
-    snprintf(text + n, 160 - n, "]");
-}
-
-int safetensors_check_shape(const char *folder, const struct tensor *t, const size_t *want,
-                            size_t rank, struct err *e)
-{
-    char expected[160], got[160];
-    if (t->rank == rank && !memcmp(t->shape, want, rank * sizeof *want))
-        return 0;
-    shape_text(expected, want, rank);
-    shape_text(got, t->shape, t->rank);
-    return err_set(e, EXIT_BAD_DATA, "%s: tensor %.200s: shape expected %s by config.json, got %s",
-                   folder, t->name, expected, got);
-}
-
 const char *safetensors_note(const struct tensors *t)
 {
     return t->note;
-}
-
-/* ---- values ---- */
-
-static float from_bits(uint32_t bits)
-{
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
-void safetensors_floats(const struct tensor *t, size_t first, size_t n, float *out)
-{
-    if (!strcmp(t->dtype, "F32")) {
-        memcpy(out, t->data + 4 * first, 4 * n);
-        return;
-    }
-    int half = !strcmp(t->dtype, "F16");
-    for (size_t i = 0; i < n; i++) {
-        uint16_t v;
-        memcpy(&v, t->data + 2 * (first + i), 2);
-        out[i] = half ? f16_float(v) : from_bits((uint32_t)v << 16);
-    }
 }
 
 size_t safetensors_files(const struct tensors *t)

@@ -1,10 +1,9 @@
 /* safetensors.h - tensors in files, proved before they are used.
  *
  * Format: u64 little-endian header length N, JSON header, data. Every rule of the format and the
- * stricter ones of this project (README, "Checkpoints") hold after a successful open: offsets cover
- * the data without hole or overlap, shape x dtype = byte range, file size = 8 + N + last end, no
- * duplicate names. A folder may hold one model.safetensors or the shards named by
- * model.safetensors.index.json.
+ * stricter ones of this project hold after a successful open: offsets cover the data without hole
+ * or overlap, shape x dtype = byte range, file size = 8 + N + last end, no duplicate names. A
+ * folder may hold one model.safetensors or the shards named by model.safetensors.index.json.
  */
 #ifndef CHECKPOINT_SAFETENSORS_H
 #define CHECKPOINT_SAFETENSORS_H
@@ -15,16 +14,7 @@
 
 #include "lib/base/err.h"
 #include "lib/base/out.h"
-
-enum { TENSOR_MAX_RANK = 8 };
-
-struct tensor {
-    char *name;          /* owned by the set */
-    char dtype[16];      /* "F32", "BF16", "F16", ... as in the file */
-    size_t rank, shape[TENSOR_MAX_RANK];
-    size_t bytes;
-    const unsigned char *data; /* into the mapping, any alignment: copy with memcpy */
-};
+#include "lib/checkpoint/tensor.h"
 
 struct tensors; /* every tensor of a file or a sharded folder; the files stay mapped */
 
@@ -37,11 +27,6 @@ const struct tensor *safetensors_find(const struct tensors *t, const char *name)
 /* What is odd in the index and does no harm (total_size, a name without a tensor), or NULL; the
  * set's. */
 const char *safetensors_note(const struct tensors *t);
-/* -1 (EXIT_BAD_DATA): a tensor of the folder has another shape than config.json makes expect. */
-int safetensors_check_shape(const char *folder, const struct tensor *t, const size_t *want,
-                            size_t rank, struct err *e);
-/* Widens n values of an F32, F16 or BF16 tensor, from value `first` on. */
-void safetensors_floats(const struct tensor *t, size_t first, size_t n, float *out);
 /* The files, for provenance. */
 size_t safetensors_files(const struct tensors *t);
 const char *safetensors_file(const struct tensors *t, size_t i);

@@ -6,11 +6,13 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/analysis/about.h"
 #include "lib/analysis/format.h"
 #include "lib/base/mem.h"
+#include "lib/record/processor.h"
 #include "lib/record/rec.h"
 
 const struct figure_type figure_types[] = {
@@ -204,7 +206,9 @@ static void say_machine(struct figure *f, const struct runset *s)
         note_device(on, v);
     json_array_foreach(runset_kind(s, "roofline"), i, v)
         note_device(on, v);
-    const char *gpu = meta_text(s, "gpu"), *cpu = meta_text(s, "cpu");
+    const json_t *machine = runset_machine(s);
+    const char *gpu = rec_text(machine, "gpu");
+    char *cpu = processor_name(machine);
     int any = json_object_size(on) > 0, host = any ? json_object_get(on, "") != NULL : !gpu;
     if (!any && gpu)
         json_object_set_new(on, gpu, json_true());
@@ -212,12 +216,13 @@ static void say_machine(struct figure *f, const struct runset *s)
     json_object_foreach(on, key, v)
         if (*key)
             buf_format(&names, "%s%s", names.len ? ", " : "", key);
-    double cores = json_number_value(runset_meta(s, "cores"));
+    double cores = json_number_value(json_object_get(machine, "cores"));
     if (host && cpu)
         buf_format(&names, "%s%s, %.0f core%s", names.len ? "; " : "", cpu, cores,
                    figure_plural(cores));
     if (names.len)
         figure_say(f, "Machine: %s.", names.data);
+    free(cpu);
     buf_free(&names);
     json_decref(on);
 }

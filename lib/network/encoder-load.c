@@ -96,7 +96,7 @@ static const struct tensor *find(const struct load *l, const char *name, const c
     t = t ? t : safetensors_find(l->n->tensors, other);
     if (!t)
         err_set(l->e, EXIT_BAD_DATA, "%s: tensor %s: expected, is missing", l->folder, full);
-    else if (safetensors_check_shape(l->folder, t, want, cols ? 2 : 1, l->e))
+    else if (tensor_check_shape(l->folder, t, want, cols ? 2 : 1, l->e))
         t = NULL;
     else if (strcmp(t->dtype, "F32") && strcmp(t->dtype, "F16") && strcmp(t->dtype, "BF16")) {
         err_set(l->e, EXIT_BAD_DATA, "%s: tensor %s: expected F32, F16 or BF16, got %s", l->folder,
@@ -114,7 +114,7 @@ static float *read_vector(const struct load *l, const char *name, const char *en
     const struct tensor *t = find(l, name, end, old, n, 0);
     float *v = t ? mem_alloc(n * sizeof *v) : NULL;
     if (v)
-        safetensors_floats(t, 0, n, v);
+        tensor_floats(t, 0, n, v);
     return v;
 }
 
@@ -128,7 +128,7 @@ static int read_norm(const struct load *l, const char *name, struct encoder_norm
 /* Rows of a matrix on demand; ctx is the tensor. */
 static void rows_of(const struct mat_source *s, size_t first, size_t count, float *out)
 {
-    safetensors_floats(s->ctx, first * s->cols, count * s->cols, out);
+    tensor_floats(s->ctx, first * s->cols, count * s->cols, out);
 }
 
 static int read_linear(const struct load *l, const char *name, size_t rows, size_t cols,

@@ -164,9 +164,9 @@ static void embed(const struct encoder *n, const struct ids *ids, const struct w
     size_t D = n->width;
     for (size_t t = 0; t < ids->n; t++) {
         float *x = w->x + t * D, *position = w->q, *type = w->k;
-        safetensors_floats(n->word, (size_t)ids->v[t] * D, D, x);
-        safetensors_floats(n->position, (t + n->first_position) * D, D, position);
-        safetensors_floats(n->type, 0, D, type);
+        tensor_floats(n->word, (size_t)ids->v[t] * D, D, x);
+        tensor_floats(n->position, (t + n->first_position) * D, D, position);
+        tensor_floats(n->type, 0, D, type);
         for (size_t d = 0; d < D; d++)
             x[d] += position[d] + type[d];
     }

@@ -1,8 +1,8 @@
 /* machine.c - what this computer is; see machine.h.
  *
  * Read from the system's own files (/proc, /sys, uname); what is not there is null. The fingerprint
- * names result folders and keeps records of two machines apart, so nothing goes into it that
- * changes between two runs on the same machine (load, clocks, free memory).
+ * keeps records of two machines apart, so nothing goes into it that changes between two runs on the
+ * same machine (load, clocks, free memory).
  */
 #include "lib/record/machine.h"
 
@@ -19,6 +19,7 @@
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
 #include "lib/record/nvml.h"
+#include "lib/record/processor.h"
 
 /* The value of the first "key : value" line of a file as JSON text, or JSON null. */
 static json_t *value_of(const char *path, const char *key)
@@ -40,18 +41,6 @@ static json_t *value_of(const char *path, const char *key)
     if (f)
         fclose(f);
     return out ? out : json_null();
-}
-
-json_t *machine_cpu(void)
-{
-    static const char *const keys[] = {"model name", "Model", "CPU part"}; /* x86, boards, ARM */
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        json_t *v = value_of("/proc/cpuinfo", keys[i]);
-        if (json_is_string(v))
-            return v;
-        json_decref(v);
-    }
-    return json_null();
 }
 
 /* "NVIDIA H200, NVIDIA H200": from the driver's folder, which needs no driver call; some systems
@@ -100,21 +89,24 @@ static json_t *driver(void)
     return out ? out : json_null();
 }
 
-json_t *machine_describe(void)
+json_t *machine_describe_below(const char *root)
 {
     struct utsname u = {0};
     (void)uname(&u);
     char *kernel = mem_format("%s %s %s", u.sysname, u.release, u.machine);
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    json_t *m = json_pack("{s:o, s:I, s:I, s:s, s:s, s:o}", "cpu", machine_cpu(), "cores",
-                          (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "memory_bytes",
-                          (json_int_t)pages * page, "kernel", kernel, "compiler", __VERSION__,
-                          "gpu", gpus());
+    json_t *m = processor_describe(root);
+    json_t *rest = json_pack("{s:I, s:I, s:s, s:s, s:o}", "cores",
+                             (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "memory_bytes",
+                             (json_int_t)pages * page, "kernel", kernel, "compiler", __VERSION__,
+                             "gpu", gpus());
     free(kernel);
     json_t *version = driver();
-    if (m && json_is_string(version)) /* machines without one keep their fingerprints */
+    int bad = !m || !rest || json_object_update(m, rest);
+    json_decref(rest);
+    if (!bad && json_is_string(version)) /* machines without one keep their fingerprints */
         json_object_set(m, "driver", version);
-    char *text = json_dumps(m, JSON_COMPACT | JSON_SORT_KEYS); /* NULL when m is */
+    char *text = bad ? NULL : json_dumps(m, JSON_COMPACT | JSON_SORT_KEYS);
     if (!text)
         err_machine(__FILE__, __LINE__, "cannot describe the machine (out of memory)");
     char hex[65];
@@ -124,4 +116,9 @@ json_t *machine_describe(void)
     json_object_set_new(m, "driver", version);
     json_object_set_new(m, "fingerprint", json_string(hex));
     return m;
+}
+
+json_t *machine_describe(void)
+{
+    return machine_describe_below("");
 }

@@ -4,10 +4,11 @@
 
 #include <jansson.h>
 
-/* cpu model, cores, memory, kernel, compiler, gpu and its driver (null without), and `fingerprint`,
- * the first 12 hex digits of the SHA-256 of those. The caller's reference. */
+/* What processor.h says of the processor; cores, memory, kernel, compiler, gpu and its driver (null
+ * without); and `fingerprint`, the first 12 hex digits of the SHA-256 of those. The caller's
+ * reference. */
 json_t *machine_describe(void);
-/* The model of its processor, a text, or null: the system does not say. The caller's reference. */
-json_t *machine_cpu(void);
+/* The same with the processor as files below `root` have it (processor.h). */
+json_t *machine_describe_below(const char *root);
 
 #endif

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "lib/base/buf.h"
-#include "lib/base/input.h"
+#include "lib/base/archive/input.h"
 #include "lib/base/mem.h"
 #include "lib/record/json.h"
 #include "lib/record/quick.h"

@@ -31,6 +31,11 @@ static int one(struct take *t, struct repeats *seen, struct rec_writer *out, tak
         return 0;
     if (!is_known(kind))
         return rec_pass(out, record, e);
+    if (t->anew && (!strcmp(kind, "meta") || !strcmp(kind, "parent"))) {
+        const struct repeats fresh = {.dropped = seen->dropped};
+        repeats_free(seen);
+        *seen = fresh;
+    }
     int got = repeats_take(seen, record, bad);
     t->unsound |= got < 0;
     if (got == 0 && (got = fn(ctx, record, bad)) > 0)

@@ -20,6 +20,8 @@ struct take {
     int64_t unable; /* among them too: sound, but too much for this tool or its memory */
     int unsound;    /* the input as a whole is: cut, edited, or two answers in one place */
     int64_t repeats; /* identical records that came again and were left out */
+    int anew;        /* the caller's: places begin anew with each meta or parent record, for tools
+                      * that read several machines together */
 };
 /* One record (borrowed): 1 used, 0 not of interest, -1 malformed (*e filled, EXIT_BAD_DATA) or too
  * much for this tool (EXIT_FAILED_RECORDS); after any other code the tool ends. */

@@ -165,10 +165,57 @@ static void put_crossover(struct page *p, const struct runset *s, const json_t *
     verdict_place(&b, s, r);
     if (exists)
         buf_format(&b, " %s", verdict_unit(r, 0));
+    verdict_predicted(&b, s, r);
     page_cell(p, b.data);
     put_bracket(p, r);
     page_count(p, rec_number(r, "probability"));
     buf_free(&b);
+}
+
+/* "20 ms, 1 to 80 ms, 0.5": the corners of the box. */
+static void put_corners(struct page *p, const json_t *r)
+{
+    static const char *const keys[] = {"ideal", "reference"};
+    const char *cost = rec_text(r, "cost_metric"), *quality = rec_text(r, "quality_metric");
+    struct buf b = {0};
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *corner = json_object_get(r, keys[i]);
+        buf_text(&b, i ? " to " : "");
+        format_value(&b, cost ? cost : "", rec_number(corner, "cost"));
+        buf_text(&b, ", ");
+        format_value(&b, quality ? quality : "", rec_number(corner, "quality"));
+    }
+    page_cell(p, b.data);
+    buf_free(&b);
+}
+
+static void put_volumes(struct page *p, const struct runset *s)
+{
+    static const struct page_column columns[] = {
+        {"Contract", NULL}, {"Quality", NULL}, {"Batch", ""},     {"Best to worst corner", NULL},
+        {"LLaDA", ""},      {"LLaMA", ""},     {"Difference", ""}};
+    static const char *const sides[] = {"llada", "llama", "difference"};
+    const json_t *list = runset_kind(s, "hypervolume"), *r;
+    size_t i;
+    if (json_array_size(list))
+        page_table_folded(p, "Hypervolume",
+                          "Share of the box between the best and the worst cost (by its logarithm) "
+                          "and quality measured that the points of each model dominate. Another "
+                          "box would give other shares.",
+                          sizeof columns / sizeof *columns, columns);
+    json_array_foreach(list, i, r) {
+        const char *quality = rec_text(r, "quality_metric");
+        page_cell(p, sections_dash(rec_text(r, "contract")));
+        page_cell(p, quality ? format_metric_name(quality) : "–");
+        page_count(p, rec_number(r, "batch"));
+        put_corners(p, r);
+        for (size_t k = 0; k < 3; k++) {
+            const json_t *v = json_object_get(r, sides[k]);
+            page_value(p, rec_number(v, "value"), rec_number(v, "lo"), rec_number(v, "hi"), NULL);
+        }
+    }
+    if (json_array_size(list))
+        page_table_end(p);
 }
 
 void sections_crossovers(struct page *p, const struct runset *s)
@@ -187,4 +234,5 @@ void sections_crossovers(struct page *p, const struct runset *s)
     json_array_foreach(list, i, r)
         put_crossover(p, s, r);
     page_table_end(p);
+    put_volumes(p, s);
 }

@@ -65,7 +65,7 @@ static void put_effect(struct page *p, const json_t *r)
     buf_free(&b);
 }
 
-static void put_row(struct page *p, const json_t *list, const json_t *like)
+static void put_row(struct page *p, const json_t *list, const json_t *like, int folded)
 {
     const json_t *bytes = find(list, like, "memory_weights_bytes", "memory_weights_bytes");
     const json_t *time = find(list, like, "norm_latency_ns_per_token", "norm_latency_ns_per_token");
@@ -74,16 +74,39 @@ static void put_row(struct page *p, const json_t *list, const json_t *like)
     const char *setting = rec_text(like, "setting"), *model = rec_text(like, "model");
     page_cell(p, model ? model : "–");
     page_cell(p, setting ? setting : "–");
+    if (folded) {
+        put_change(p, ppl, "ppl");
+        put_change(p, accuracy, "accuracy");
+        return;
+    }
     put_change(p, bytes, "memory_weights_bytes");
     put_change(p, time, "norm_latency_ns_per_token");
-    put_change(p, ppl, "ppl");
     put_effect(p, ppl);
-    put_change(p, accuracy, "accuracy");
     put_effect(p, accuracy);
     char *n = mem_format("%lld / %lld", (long long)rec_int(ppl, "n", 0),
                          (long long)rec_int(accuracy, "n", 0));
     page_cell(p, n);
     free(n);
+}
+
+/* A row for each model and quantization. */
+static void put_rows(struct page *p, const json_t *list, int folded)
+{
+    json_t *seen = json_object();
+    size_t i;
+    const json_t *r;
+    json_array_foreach(list, i, r) {
+        const char *model = rec_text(r, "model"), *setting = rec_text(r, "setting");
+        if (rec_is(r, "effect", "disagreement"))
+            continue;
+        char *key = mem_format("%s\n%s", model ? model : "", setting ? setting : "");
+        if (model && setting && rec_is(r, "by", "quant") && !json_object_get(seen, key))
+            put_row(p, list, r, folded);
+        json_object_set_new(seen, key, json_true());
+        free(key);
+    }
+    page_table_end(p);
+    json_decref(seen);
 }
 
 /* What is held against LLaMA: LLaDA, or the third way. */
@@ -148,9 +171,12 @@ static void put_all_ratios(struct page *p, const json_t *list)
 void sections_comparisons(struct page *p, const struct runset *s)
 {
     static const struct page_column columns[] = {
-        {"Model", NULL},      {"Setting", NULL},       {"Weights", NULL},
-        {"Time a token", NULL}, {"Perplexity", NULL},  {"Change [95 %]", NULL},
-        {"Accuracy", NULL},   {"Change [95 %]", NULL}, {"Prompts", NULL}};
+        {"Model", NULL},        {"Setting", NULL},
+        {"Weights", NULL},      {"Time a token", NULL},
+        {"Perplexity, change [95 %]", NULL}, {"Accuracy, change [95 %]", NULL},
+        {"Prompts", NULL}};
+    static const struct page_column more[] = {
+        {"Model", NULL}, {"Setting", NULL}, {"Perplexity", NULL}, {"Accuracy", NULL}};
     const json_t *list = runset_kind(s, "comparison"), *r;
     size_t i;
     int quantized = 0;
@@ -159,7 +185,6 @@ void sections_comparisons(struct page *p, const struct runset *s)
         quantized |= rec_is(r, "by", "quant") && !rec_is(r, "effect", "disagreement");
     if (!quantized)
         return;
-    json_t *seen = json_object();
     page_heading(p, "What quantization costs and saves");
     page_table(p, "Each model as it is and with its matrices quantized, on the same prompts. "
                   "Perplexity is the model's own of the reference texts: exact for LLaMA, from the "
@@ -167,19 +192,11 @@ void sections_comparisons(struct page *p, const struct runset *s)
                   "whose interval holds 0 is no finding. Prompts: texts scored / answers matched. "
                   "Time a token is that of an answer over its tokens, the median of one process "
                   "that is not repeated: an order of magnitude, without an interval.",
-               9, columns);
-    json_array_foreach(list, i, r) {
-        const char *model = rec_text(r, "model"), *setting = rec_text(r, "setting");
-        if (rec_is(r, "effect", "disagreement"))
-            continue;
-        char *key = mem_format("%s\n%s", model ? model : "", setting ? setting : "");
-        if (model && setting && rec_is(r, "by", "quant") && !json_object_get(seen, key))
-            put_row(p, list, r);
-        json_object_set_new(seen, key, json_true());
-        free(key);
-    }
-    page_table_end(p);
-    json_decref(seen);
+               sizeof columns / sizeof *columns, columns);
+    put_rows(p, list, 0);
+    page_table_folded(p, "Further columns: Perplexity, Accuracy",
+                      "Further columns of the table above.", sizeof more / sizeof *more, more);
+    put_rows(p, list, 1);
 }
 
 /* ---- robustness ---- */

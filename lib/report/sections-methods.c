@@ -58,13 +58,13 @@ static void put_published(struct page *p, const json_t *method)
     buf_free(&b);
 }
 
-/* The costs of a point, and its share of right answers. */
+/* What a point takes beside its time. */
 static void put_costs(struct page *p, const struct runset *s, const char *point)
 {
-    static const char *const costs[] = {"e2e_ns", "output_tokens_per_s", "tokens_per_step",
-                                        "passes", "rows", "memory_allocated_peak_bytes"};
+    static const char *const costs[] = {"output_tokens_per_s", "tokens_per_step", "passes", "rows",
+                                        "memory_allocated_peak_bytes"};
     for (size_t i = 0; i < sizeof costs / sizeof *costs; i++)
-        put_metric(p, s, point, costs[i]);
+        put_metric(p, s, point ? point : "", costs[i]);
 }
 
 static void put_accuracy(struct page *p, const json_t *accuracy, const char *side)
@@ -79,9 +79,7 @@ static void put_accuracy(struct page *p, const json_t *accuracy, const char *sid
 static void put_base(struct page *p, const struct runset *s, const json_t *list, const json_t *like)
 {
     const char *point = rec_text(like, "base_point");
-    page_cell(p, sections_dash(rec_text(like, "model")));
-    page_cell(p, sections_dash(rec_text(like, "base_setting")));
-    put_costs(p, s, point ? point : "");
+    put_metric(p, s, point ? point : "", "e2e_ns");
     page_value(p, 1, NAN, NAN, NULL);
     put_accuracy(p, find_other(list, like, "accuracy"), "base_value");
     page_cell(p, "–");
@@ -94,9 +92,7 @@ static void put_method(struct page *p, const struct runset *s, const json_t *lis
     const json_t *accuracy = find_other(list, ratio, "accuracy");
     const char *name = rec_text(ratio, "setting"), *point = rec_text(ratio, "point");
     struct buf b = {0};
-    page_cell(p, sections_dash(rec_text(ratio, "model")));
-    page_cell(p, sections_dash(name));
-    put_costs(p, s, point ? point : "");
+    put_metric(p, s, point ? point : "", "e2e_ns");
     page_value(p, 1 / rec_number(ratio, "value"), 1 / rec_number(ratio, "hi"),
                1 / rec_number(ratio, "lo"), NULL);
     put_accuracy(p, accuracy, "config_value");
@@ -135,44 +131,61 @@ static void say_losers(struct page *p, const json_t *list)
     buf_free(&wrong);
 }
 
-void sections_methods(struct page *p, const struct runset *s)
+/* A row for each base and each method: what it takes and changes, or what else it takes. */
+static void put_rows(struct page *p, const struct runset *s, int folded)
 {
-    static const struct page_column columns[] = {
-        {"Model", NULL},
-        {"Method", NULL},
-        {"Latency", "e2e_ns"},
-        {"Tokens per second", "output_tokens_per_s"},
-        {"Tokens per pass", "tokens_per_step"},
-        {"Passes", "passes"},
-        {"Rows", "rows"},
-        {"Peak memory", "memory_allocated_peak_bytes"},
-        {"Times as fast", ""},
-        {"Accuracy", NULL},
-        {"Change [95 %]", NULL},
-        {"Published speed-up", NULL}};
+    static const char *const points[] = {"base_point", "point"};
+    static const char *const names[] = {"base_setting", "setting"};
     const json_t *list = runset_kind(s, "comparison"), *r;
     size_t i;
     json_t *bases = json_object();
     json_array_foreach(list, i, r) {
         const char *base = rec_text(r, "base_point");
-        if (!is_row(r))
-            continue;
-        if (!json_object_size(bases)) {
-            page_heading(p, "Ways of decoding");
-            page_table(p, "Each method against the base of its model on the same prompts, one "
-                          "answer at a time: the ratio over launches, and the share of right "
-                          "answers over the prompts of both. What was published of a method is of "
-                          "another model on another machine, in tokens counted as said.",
-                       sizeof columns / sizeof *columns, columns);
+        int from = !base || json_object_get(bases, base); /* a base that was met, or none */
+        for (int k = from; is_row(r) && k < 2; k++) {
+            page_cell(p, sections_dash(rec_text(r, "model")));
+            page_cell(p, sections_dash(rec_text(r, names[k])));
+            if (folded)
+                put_costs(p, s, rec_text(r, points[k]));
+            else
+                (k ? put_method : put_base)(p, s, list, r);
         }
-        if (base && !json_object_get(bases, base))
-            put_base(p, s, list, r);
-        json_object_set_new(bases, base ? base : "", json_true());
-        put_method(p, s, list, r);
-    }
-    if (json_object_size(bases)) {
-        page_table_end(p);
-        say_losers(p, list);
+        if (is_row(r) && base)
+            json_object_set_new(bases, base, json_true());
     }
     json_decref(bases);
+}
+
+void sections_methods(struct page *p, const struct runset *s)
+{
+    static const struct page_column columns[] = {
+        {"Model", NULL},       {"Method", NULL},   {"Latency", "e2e_ns"},
+        {"Times as fast", ""}, {"Accuracy", NULL}, {"Change [95 %]", NULL},
+        {"Published speed-up", NULL}};
+    static const struct page_column more[] = {
+        {"Model", NULL},
+        {"Method", NULL},
+        {"Tokens per second", "output_tokens_per_s"},
+        {"Tokens per pass", "tokens_per_step"},
+        {"Passes", "passes"},
+        {"Rows", "rows"},
+        {"Peak memory", "memory_allocated_peak_bytes"}};
+    const json_t *list = runset_kind(s, "comparison"), *r;
+    size_t i, rows = 0;
+    json_array_foreach(list, i, r)
+        rows += is_row(r) ? 1 : 0;
+    if (!rows)
+        return;
+    page_heading(p, "Ways of decoding");
+    page_table(p, "Each method against the base of its model on the same prompts, one answer at a "
+                  "time: the ratio over launches, and the share of right answers over the prompts "
+                  "of both. What was published of a method is of another model on another machine, "
+                  "in tokens counted as said.", sizeof columns / sizeof *columns, columns);
+    put_rows(p, s, 0);
+    page_table_end(p);
+    page_table_folded(p, "Further columns: tokens, passes, rows, memory",
+                      "Further columns of the table above.", sizeof more / sizeof *more, more);
+    put_rows(p, s, 1);
+    page_table_end(p);
+    say_losers(p, list);
 }

@@ -11,38 +11,51 @@
 #include "lib/analysis/config_table.h"
 #include "lib/analysis/doubts.h"
 #include "lib/analysis/format.h"
+#include "lib/record/processor.h"
 #include "lib/record/rec.h"
 
 enum { MAX_COMMANDS = 60, MAX_ERRORS = 12 };
 
 /* ---- machine and models ---- */
 
+static void put_machine(struct page *p, const json_t *m, int measured)
+{
+    const char *gpu = rec_text(m, "gpu");
+    char *cpu = processor_name(m);
+    page_item(p, "%s %s: %s%s%s, %lld cores, %.1f GiB memory, %s, compiler %s.",
+              measured ? "Machine" : "Analysed on machine", rec_text(m, "fingerprint"),
+              sections_dash(cpu), gpu ? ", " : "", gpu ? gpu : "",
+              (long long)rec_int(m, "cores", 0),
+              rec_number(m, "memory_bytes") / (1024.0 * 1024 * 1024),
+              sections_dash(rec_text(m, "kernel")), sections_dash(rec_text(m, "compiler")));
+    free(cpu);
+}
+
+/* Each machine once: first those of tools that measure where they run, then those of others. */
 void sections_machines(struct page *p, const struct runset *s)
 {
     static const char *const kinds[] = {"meta", "parent"};
     json_t *seen = json_object();
-    for (size_t k = 0; k < 2; k++) {
+    size_t measured = 0;
+    for (size_t k = 0; k < 4; k++) {
         size_t i;
         const json_t *r;
-        json_array_foreach(runset_kind(s, kinds[k]), i, r) {
+        json_array_foreach(runset_kind(s, kinds[k % 2]), i, r) {
             const json_t *m = json_object_get(r, "machine");
             const char *print = rec_text(m, "fingerprint");
-            if (!print || json_object_get(seen, print))
+            if (!print || runset_measures(r) != (k < 2) || json_object_get(seen, print))
                 continue;
             json_object_set_new(seen, print, json_true());
-            const char *gpu = rec_text(m, "gpu");
-            page_item(p, "Machine %s: %s%s%s, %lld cores, %.1f GiB memory, %s, compiler %s.", print,
-                      sections_dash(rec_text(m, "cpu")), gpu ? ", " : "", gpu ? gpu : "",
-                      (long long)rec_int(m, "cores", 0),
-                      rec_number(m, "memory_bytes") / (1024.0 * 1024 * 1024),
-                      sections_dash(rec_text(m, "kernel")),
-                      sections_dash(rec_text(m, "compiler")));
+            put_machine(p, m, k < 2 || !measured);
+            measured += k < 2;
         }
     }
-    if (json_object_size(seen) > 1)
+    if (!measured)
+        measured = json_object_size(seen);
+    if (measured > 1)
         page_item(p, "The records come from %zu machines: latencies of different machines must not "
                      "be compared.",
-                  json_object_size(seen));
+                  measured);
     json_decref(seen);
 }
 

@@ -2,8 +2,8 @@
 #ifndef RUN_GENERATION_RECORD_H
 #define RUN_GENERATION_RECORD_H
 
-#include "lib/run/gpu_monitor.h"
-#include "lib/run/host_monitor.h"
+#include "lib/run/monitor/gpu_monitor.h"
+#include "lib/run/monitor/host_monitor.h"
 #include "lib/run/job.h"
 #include "lib/run/prompt.h"
 #include "lib/run/slowdown.h"

@@ -2,7 +2,7 @@
  * for the same times: what it is of, then a line for each format and level, and nothing behind.
  *
  *     crossover 1.0.0 0123456789ab
- *     AMD EPYC 9655
+ *     AMD EPYC 9655 26 2 1
  *     avx512bf16 avx512 avx2
  *     f32 avx512bf16 5120 71300
  *     ...
@@ -28,7 +28,8 @@
 #include "lib/base/opt.h"
 #include "lib/base/out.h"
 #include "lib/base/rng.h"
-#include "lib/record/machine.h"
+#include "lib/record/processor.h"
+#include "lib/record/rec.h"
 
 static const double noise = 0.05;
 
@@ -131,9 +132,12 @@ static int time_all(struct level_times *t)
 static char *header_of(const struct level_times *t)
 {
     struct buf b = {0};
-    json_t *cpu = machine_cpu();
-    const char *name = json_string_value(cpu);
-    buf_format(&b, "crossover %s %s\n%s\n", version_text, version_commit, name ? name : "unknown");
+    json_t *cpu = processor_describe("");
+    const char *name = rec_text(cpu, "cpu");
+    buf_format(&b, "crossover %s %s\n%s %lld %lld %lld\n", version_text, version_commit,
+               name ? name : "unknown", (long long)rec_int(cpu, "cpu_family", -1),
+               (long long)rec_int(cpu, "cpu_model", -1),
+               (long long)rec_int(cpu, "cpu_stepping", -1));
     for (size_t i = 0; i < t->levels; i++)
         buf_format(&b, "%s%s", t->level[i], i + 1 < t->levels ? " " : "\n");
     json_decref(cpu);

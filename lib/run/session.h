@@ -11,13 +11,13 @@
 #include "lib/decode/latent_file.h"
 #include "lib/record/rec.h"
 #include "lib/run/drafter.h"
-#include "lib/run/gpu_monitor.h"
-#include "lib/run/host_monitor.h"
+#include "lib/run/monitor/gpu_monitor.h"
+#include "lib/run/monitor/host_monitor.h"
 #include "lib/run/job.h"
 #include "lib/run/promptset.h"
 #include "lib/run/selfcheck.h"
 #include "lib/run/slowdown.h"
-#include "lib/run/watch.h"
+#include "lib/run/watch/watch.h"
 
 struct session {
     const struct job *job;       /* as it is run: what was asked, or `own` */

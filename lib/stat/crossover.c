@@ -9,8 +9,6 @@
 
 #include "lib/stat/stat.h"
 
-static const double LINE_RESIDUAL = 0.02; /* a line within 2 % of every point is believed */
-
 /* First x where non-decreasing y reaches zero. */
 static double first_zero(const double *x, const double *y, size_t n)
 {
@@ -55,7 +53,7 @@ void crossover_fit(struct crossover_cost *c, const double *steps, const double *
     memcpy(c->cost, cost, n * sizeof *cost);
     stat_line(steps, cost, n, &c->a, &c->b);
     c->residual = n > 2 ? line_residual(c) : NAN;
-    int fits = n > 1 && c->b > 0 && !(c->residual > LINE_RESIDUAL);
+    int fits = n > 1 && c->b > 0 && !(c->residual > CROSSOVER_RESIDUAL);
     c->line = line < 0 ? fits : line && n > 1 && c->b > 0;
     if (!c->line)
         stat_isotonic(c->cost, NULL, n, work);

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 enum { CROSSOVER_MAX = 256 }; /* points of one curve */
+#define CROSSOVER_RESIDUAL 0.02 /* a line within 2 % of every point is believed */
 
 /* First x at which the non-decreasing fit through (x[i], y[i]) reaches zero, linear between
  * points. x ascends, n <= CROSSOVER_MAX. NaN when n = 0. */

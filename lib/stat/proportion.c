@@ -7,37 +7,29 @@
 
 #include <math.h>
 
-int proportion_is(const double *num, const double *den, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if ((num[i] < 0 || num[i] > 0) && (num[i] < 1 || num[i] > 1))
-            return 0;
-        else if (den[i] < 1 || den[i] > 1)
-            return 0;
-    return n > 0;
-}
-
 struct proportion_pairs proportion_count(const double *first, const double *second, size_t n)
 {
-    struct proportion_pairs p = {0, 0, (double)n};
+    struct proportion_pairs p = {.n = (double)n};
     for (size_t i = 0; i < n; i++) {
-        p.first += first[i] > second[i];
-        p.second += second[i] > first[i];
+        p.first += fmax(first[i] - second[i], 0);
+        p.second += fmax(second[i] - first[i], 0);
+        p.at_first += first[i] > second[i];
+        p.at_second += second[i] > first[i];
     }
     return p;
 }
 
 double proportion_mcnemar(const struct proportion_pairs *p)
 {
-    double n = p->first + p->second, less = fmin(p->first, p->second), tail = 0;
+    double n = p->at_first + p->at_second, less = fmin(p->at_first, p->at_second);
+    double tail = 0;
     for (double k = 0; k <= less; k++)
         tail += exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) - n * log(2));
     return fmin(1, 2 * tail);
 }
 
-/* How many standard errors what was seen lies above the difference d; the chance that only the
- * first is right is what fits best beside d. */
-static double score(const struct proportion_pairs *p, double d)
+/* The chance that only the first is right is what fits best beside d. */
+double proportion_above(const struct proportion_pairs *p, double d)
 {
     double a = 2 * p->n, b = (2 * p->n - p->second + p->first) * d - p->second - p->first;
     double c = -p->first * d * (1 - d);
@@ -52,7 +44,7 @@ static double solve(const struct proportion_pairs *p, double lo, double hi, doub
 {
     for (int i = 0; i < 60; i++) {
         double mid = (lo + hi) / 2;
-        *(score(p, mid) > z ? &lo : &hi) = mid;
+        *(proportion_above(p, mid) > z ? &lo : &hi) = mid;
     }
     return (lo + hi) / 2;
 }

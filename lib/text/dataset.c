@@ -15,7 +15,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
 #include "lib/text/dataset-json.h"
-#include "lib/base/input.h"
+#include "lib/base/archive/input.h"
 #include "lib/text/split.h"
 
 struct dataset {

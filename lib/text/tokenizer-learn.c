@@ -13,7 +13,7 @@
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/out.h"
-#include "lib/text/alphabet.h"
+#include "lib/text/tokenizer/alphabet.h"
 #include "lib/text/tokenizer-parts.h"
 #include "lib/text/tokenizer.h"
 #include "lib/text/utf8.h"

@@ -14,7 +14,7 @@
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
 #include "lib/record/json.h"
-#include "lib/text/alphabet.h"
+#include "lib/text/tokenizer/alphabet.h"
 #include "lib/text/tokenizer-parts.h"
 #include "lib/text/tokenizer.h"
 

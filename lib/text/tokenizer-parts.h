@@ -7,10 +7,10 @@
 
 #include <jansson.h>
 
-#include "lib/text/bpe.h"
-#include "lib/text/cutter.h"
+#include "lib/text/tokenizer/bpe.h"
+#include "lib/text/tokenizer/cutter.h"
 #include "lib/text/ids.h"
-#include "lib/text/pretokenize.h"
+#include "lib/text/tokenizer/pretokenize.h"
 
 enum { TOKENIZER_FILE_LIMIT = 128 << 20 };
 

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/text/alphabet.h"
-#include "lib/text/nfc.h"
+#include "lib/text/tokenizer/alphabet.h"
+#include "lib/text/tokenizer/nfc.h"
 #include "lib/text/tokenizer-parts.h"
 #include "lib/text/utf8.h"
 

@@ -86,10 +86,7 @@ struct loader *loader_open(const struct loader_work *work, size_t rows, int64_t 
     l->slot = mem_zero(l->n, sizeof *l->slot);
     l->thread = mem_zero(threads + 1, sizeof *l->thread);
     for (size_t i = 0; i < l->n; i++) {
-        struct train_batch *b = &l->slot[i].batch;
-        b->token = mem_zero(rows, sizeof *b->token);
-        b->target = mem_zero(rows, sizeof *b->target);
-        b->weight = mem_zero(rows, sizeof *b->weight);
+        l->slot[i].batch = train_batch_room(rows);
         l->slot[i].holds = -1;
     }
     pthread_mutex_init(&l->lock, NULL);
@@ -139,11 +136,8 @@ void loader_close(struct loader *l)
     pthread_cond_destroy(&l->ready);
     pthread_cond_destroy(&l->room);
     pthread_mutex_destroy(&l->lock);
-    for (size_t i = 0; i < l->n; i++) {
-        void *own[] = {l->slot[i].batch.token, l->slot[i].batch.target, l->slot[i].batch.weight};
-        for (size_t k = 0; k < sizeof own / sizeof *own; k++)
-            free(own[k]);
-    }
+    for (size_t i = 0; i < l->n; i++)
+        train_batch_free(&l->slot[i].batch);
     free(l->slot);
     free(l->thread);
     free(l);

@@ -11,7 +11,8 @@
 #ifndef TRAIN_LOADER_H
 #define TRAIN_LOADER_H
 
-#include "lib/train/backprop.h"
+#include "lib/base/err.h"
+#include "lib/train/train_batch.h"
 
 /* Fills b, whose arrays have `rows` entries, for a step. Called by several threads at once. */
 struct loader_work {

@@ -1,5 +1,5 @@
 # demo - the embedded trio on this machine: at most ten minutes on two cores.
-PROMPT_CHOICE := --per-task 32
+PROMPT_CHOICE := --per-task 28
 STEPS         := 2,4,8,16,32,64
 GEN_LENGTH    := 64
 BLOCK_LENGTH  := 32
@@ -7,15 +7,15 @@ METHODS       := dual-factor dual-threshold streaming
 LAUNCHES      := 5
 PRECISION     := 0.05
 BUDGET_MINUTES := 2
-WARMUP_MOST   := 4
+WARMUP_MOST   := 3
 AA_LAUNCHES   := 24
 AA_LENGTH     := 32
 SCALE_LENGTHS := 32,64
 SCALE_BATCH   := 1,4,8
 SCALE_LAUNCHES := 5
 SCALE_PROMPTS := 8
-# a token a step is phase 4's
-SCALE_PER_STEP := 2,4,8
+# fewer a step are phase 4's
+SCALE_PER_STEP := 4,8,16
 BASELINE_PROMPTS := 8
 BASELINE_LENGTH := 32
 LIKELIHOOD_PROMPTS := 32

@@ -2,7 +2,6 @@
 # them is small; larger batches may end in oom, which is a result.
 include pipelines/profiles/gpu.mk
 PROMPTS       := 64
-LAUNCHES      := 5
 SCALE_LENGTHS := 128,512,1024
 SCALE_BATCH   := 1,2,4,8,16
 SCALE_PROMPTS := 16

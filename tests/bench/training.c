@@ -4,9 +4,7 @@
  * everything. Where one thing is saved and the other is not, the ratio says how much that is
  * worth. */
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/checkpoint/synth.h"
 #include "lib/train/backprop.h"
@@ -41,8 +39,9 @@ static void make_batch(struct run *r)
     struct train_batch *b = &r->batch;
     struct rng rng = {.seed = (uint64_t)r->bench->common.seed};
     size_t T = shrunk(r->pair, ROWS);
-    *b = (struct train_batch){.seqs = SEQS, .len = T / SEQS, .token = mem_zero(T, 4),
-                              .target = mem_zero(T, 4), .weight = mem_zero(T, 4)};
+    *b = train_batch_room(T);
+    b->seqs = SEQS;
+    b->len = T / SEQS;
     for (size_t i = 0; i < T; i++) {
         b->token[i] = (int32_t)rng_below(&rng, r->c.vocab);
         b->target[i] = (int32_t)rng_below(&rng, r->c.vocab);
@@ -94,7 +93,7 @@ int bench_training(struct bench *b, const struct pair *p, struct err *e)
     struct run r = {.bench = b, .pair = p};
     if (bench_backend(b, e) || synth_config(&r.c, p->llama, e))
         return -1;
-    if (!b->backend->ops->train)
+    if (*b->backend->name)
         return err_set(e, EXIT_NO_DEVICE, "training: expected --device cpu");
     bench_level(b, DTYPE_F32);
     b->roof.threads = pool_threads(b->backend->pool);
@@ -108,8 +107,6 @@ int bench_training(struct bench *b, const struct pair *p, struct err *e)
     for (size_t i = 0; i < sizeof kases / sizeof *kases && !bad; i++)
         bad = time_case(&r, &kases[i], e);
     parameters_free(r.parameters);
-    void *own[] = {r.batch.token, r.batch.target, r.batch.weight};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        free(own[i]);
+    train_batch_free(&r.batch);
     return bad;
 }

@@ -75,6 +75,64 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }
         "0 1 -161125 161125" ]
 }
 
+@test "several answers to a prompt are one prompt" {
+    # int8 answers prompt after prompt as often right as wrong, in 4 of 4 launches another answer
+    for i in $(seq 20); do
+        quality "m" "p$i" accuracy 1
+        for seed in 1 2 3 4; do
+            quality "m quant=int8" "p$i" accuracy $((seed % 2)) | jq -c ".seed = $seed"
+        done
+    done | compare > "$T/out"
+    [ "$(jq -c '[.n, .value, .only_base, .only_config]' "$T/out")" = "[20,-0.5,20,0]" ]
+    # as Tango's interval has it for 10 that only the base gets right, of 20; not of 40 or 80
+    [ "$(jq -c '[.lo, .hi | . * 1e3 | round]' "$T/out")" = "[-701,-258]" ]
+    # an answer that was given three times weighs as three
+    { quality m p accuracy 1; quality "m quant=int8" p accuracy 1 | jq -c '.copies = 3 | .seed = 1'
+      quality "m quant=int8" p accuracy 0 | jq -c '.seed = 2'; } | compare |
+        jq -e '.n == 1 and .value == -0.25 and .config_value == 0.75'
+}
+
+# right N BOTH BASE CONFIG: of N prompts so many that both get right, only the base, only int8
+right() {
+    seq "$1" | jq -c --argjson both "$2" --argjson base "$3" --argjson config "$4" '. as $i
+        | {schema: "crossover/1", kind: "quality", run: "r", model: "m", arch: "llama",
+           id: "p\($i)", metric: "accuracy", direction: "higher"}
+        | (. + {config: "m", quant: "none", value: (if $i <= $both + $base then 1 else 0 end)}),
+          (. + {config: "m quant=int8", quant: "int8",
+                value: (if $i <= $both or ($i > $both + $base and $i <= $both + $base + $config)
+                        then 1 else 0 end)})'
+}
+
+@test "as good is what is shown to be, not what is not shown to be worse" {
+    said() { jq -c '[.noninferior, .noninferior_reason, .margin, .margin_relative]'; }
+    # 5 fewer of 32: the interval reaches into equality, and shows nothing
+    right 32 20 6 1 | compare > "$T/out"
+    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/out"
+    jq -e '.lo < -0.3 and .hi > 0' "$T/out"
+    [ "$(said < "$T/out")" = '[null,"undecided",0.05,false]' ]
+    jq -e '.p_noninferior > 0.8 and .prompts_to_decide > 32' "$T/out"
+    # and so many prompts of the like do decide it
+    n=$(jq '.prompts_to_decide / 32 | ceil' "$T/out")
+    right $((32 * n)) $((20 * n)) $((6 * n)) $((1 * n)) | compare | jq -e '.noninferior == false
+        and .prompts_to_decide == null and .prompts_to_decide_reason == "decided"'
+    # all alike, in few prompts and in more
+    right 40 30 0 0 | compare | jq -e '.noninferior == null and .p_noninferior < 0.5 and
+        .prompts_to_decide == 73'
+    right 73 30 0 0 | compare | jq -e '.noninferior == true and .p_noninferior < 0.0251'
+    right 400 200 4 4 | compare | jq -e '.noninferior == true'
+    right 400 200 4 4 | compare --margin 0 | jq -e '.noninferior == null'
+    # of perplexities the loss is a share: 2 % dearer beyond doubt, and less than 5
+    for i in $(seq 40); do
+        quality "m nll" "p$i" nll_nats "$(awk -v i="$i" 'BEGIN { print 10 + sin(i) }')" 10
+        quality "m nll quant=int8" "p$i" nll_nats \
+            "$(awk -v i="$i" 'BEGIN { print 10.2 + sin(i) + 0.1 * cos(3 * i) }')" 10
+    done > "$T/in"
+    compare "$T/in" | said | grep -qx '\[true,null,0.05,true\]'
+    compare --margin 1% "$T/in" | said | grep -qx '\[false,null,0.01,true\]'
+    run compare --margin x "$T/in"
+    [ "$status" -eq 64 ]
+}
+
 @test "only prompts of both count" {
     { texts 10
       quality "m nll" only-base nll_nats 500 10
@@ -258,6 +316,19 @@ first_difference_tokens 4 45000,first_difference_steps 1 30000" ]
     [ "$(jq -c 'select(.metric == "differing_answers_ratio") | [.lo, .hi | . * 1e3 | round]' \
         "$T/out")" = "[300,903]" ]
     compare --by batch <(tac "$T/in" | jq -c 'select(.round == null)') | diff - "$T/out"
+}
+
+@test "launches with seeds of their own are no further prompts" {
+    for i in 1 2 3 4 5 6; do for seed in 5 3 4; do
+        answer 1 "p$i" '[1,2]' "{seed: $seed, launch: $seed}"
+        answer 8 "p$i" "[$((i < 4 ? 1 : 2)),2]" "{seed: $seed, launch: $seed}"
+    done; done > "$T/in"
+    compare --by batch "$T/in" > "$T/out"
+    [ "$(jq -c 'select(.metric == "differing_answers_ratio") | [.n, .value]' "$T/out")" = \
+        "[6,0.5]" ]
+    tac "$T/in" | compare --by batch | diff - "$T/out"
+    # of other seeds only: they say nothing about the setting
+    [ -z "$(jq -c 'if .batch == 8 then .seed += 9 else . end' "$T/in" | compare --by batch)" ]
 }
 
 @test "answers that agree, random weights, and ids that are none" {

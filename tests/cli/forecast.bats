@@ -124,6 +124,85 @@ measured() {
             .mbu_from == "assumed"'
 }
 
+@test "two machines of one name and one point: each under its own ceilings, by the other's shares" {
+    more='{model: "synth:tiny-llada", gen_length: 8, block_length: 8, cache: "none", steps: 8}'
+    tiny -m synth:tiny-llada --hardware counter --prompt 5 --gen-length 8 --steps 8 > "$T/model"
+    for m in '3 0.5 1e9' '5 0.25 4e9'; do
+        read -r kind share peak <<< "$m"
+        ns=$(jq -s ".[0].e2e_ns * 1e9 / $peak / $share" "$T/model")
+        { jq -cn --arg k "Zen $kind" '{schema: "crossover/1", kind: "parent", run: "r",
+            tool: "gen-llada", machine: {cpu: "E", cores: 2, fingerprint: "aaaaaaaaaaaa",
+                microarchitecture: $k}}'
+          jq -cn --argjson p $peak '{schema: "crossover/1", kind: "roofline", run: "r", name: "c",
+            ceiling: true, flops_per_s: $p, bytes_per_s: 1e15, unit: "f32", threads: 1}'
+          for v in "mfu_ratio $share" "mbu_ratio 0.01" "e2e_ns $ns"; do
+              measured masked_diffusion s8 $v 104 "$more"
+          done; } > "$T/zen$kind"
+    done
+    forecast --check -m synth:tiny-llada "$T/zen3" "$T/zen5" |
+        jq -c 'select(.against == "measurement")' > "$T/out"
+    sound "$T/out"
+    jq -s -e 'map(.source | sub(" .aaaaaaaaaaaa.$"; "")) ==
+            ["E (Zen 3), 2 cores", "E (Zen 5), 2 cores"] and
+        map(.mfu_ratio) == [0.25, 0.5] and map(.ratio * 1000 | round) == [2000, 500]' "$T/out"
+    # one machine twice: its other points are no witnesses, its own file's ceilings hold
+    jq -c 'if .kind == "roofline" then .flops_per_s *= 8 elif .point then .point = "t" else . end' \
+        "$T/zen3" > "$T/again"
+    forecast --check -m synth:tiny-llada "$T/zen3" "$T/again" "$T/zen5" |
+        jq -s -e 'map(select(.against == "measurement")) | map(.mfu_ratio) == [0.25, 0.25, 0.5] and
+            map(.ratio * 1000 | round) == [2000, 250, 500]'
+    # and no line of steps goes through points of two machines
+    sweep 1 2 > "$T/s"
+    { jq -c 'select(.kind == "parent")' "$T/zen3"; cat "$T/s"
+      jq -c 'select(.kind == "parent")' "$T/zen5"; sweep 4 8; } > "$T/both"
+    forecast --along-steps --steps 16 "$T/both" | jq -s -e 'map(select(.what == "line")) |
+        map(.measured_steps) == [[1, 2], [4, 8]]'
+}
+
+@test "a device of the table is forecast by its data sheet, too" {
+    row sheet 2e9 1e15 '{device_name: "Card"}' > "$T/table"
+    more='{model: "synth:tiny-llada", gen_length: 8, block_length: 8, cache: "none", steps: 8,
+        device_name: "Card"}'
+    { jq -cn '{schema: "crossover/1", kind: "roofline", run: "r", name: "c", ceiling: true,
+        flops_per_s: 1e9, bytes_per_s: 1e15, unit: "f32", device_name: "Card"}'
+      for v in "mfu_ratio 0.5" "mbu_ratio 0.01" "e2e_ns 1e6"; do
+          measured masked_diffusion s8 $v 104 "$more"
+      done; } > "$T/in"
+    forecast --check -m synth:tiny-llada --hardware-table "$T/table" "$T/in" |
+        jq -s -e 'map(select(.against == "measurement")) |
+            map(.hardware) == ["measured", "sheet"] and map(.source) == ["Card", "Card"] and
+            .[0].value == 2 * .[1].value'
+}
+
+@test "what is stored is read: every machine that was measured, and the table of its errors" {
+    forecast --check data/measured/*.ndjson | jq -c 'select(.kind == "forecast")' > "$T/out"
+    sound "$T/out"
+    files=0
+    for f in data/measured/*.ndjson; do # each point of each file, by its time
+        jq -c 'select(.metric == "e2e_ns") | .value' "$f" > "$T/times"
+        [ -s "$T/times" ] || continue # of kernels, of tests, of caps
+        files=$((files + 1))
+        jq -s -e --slurpfile t "$T/times" '[.[] | select(.against == "measurement" and
+            .hardware == "measured" and .ratio > 0) | .reference_value] as $v |
+            $t - $v == []' "$T/out"
+    done
+    [ "$files" -ge 5 ]
+    jq -s -e 'map(select(.against == "measurement") | .source) | unique |
+        length >= 3 and any(test("Zen 3")) and any(test("Zen 5")) and any(test("H100"))' "$T/out"
+    jq -s -e 'any(.[]; .hardware == "h100-sxm" and .against == "measurement" and .ratio > 0)' \
+        "$T/out"
+    jq -sr -f pipelines/forecast-check.jq "$T/out" > "$T/table"
+    cat "$T/table"
+    grep '^|' "$T/table" | while IFS= read -r line; do # the page says what the target prints
+        grep -Fxq -- "$line" README.md || { echo "README.md lacks: $line"; exit 1; }
+    done
+    # the ratio of a rate is turned over: what is too optimistic is below 1
+    jq -n '{schema: "crossover/1", kind: "forecast", run: "r", what: "check", modelled: true,
+        against: "publication", source: "S", metric: "output_tokens_per_s", ratio: 4,
+        paradigm: "autoregressive", quant: "none"}' | jq -sr -f pipelines/forecast-check.jq |
+        grep -Fx '| published: S | LLaMA | 1 | 0.25 | 0.25 | 0.25 |'
+}
+
 @test "the tables are sound, and every published figure has its forecast or a reason" {
     for kind in hardware published; do
         jq -c --arg k $kind '. + {schema: "crossover/1", kind: $k, run: "r"}' data/$kind.ndjson \
@@ -162,17 +241,18 @@ measured() {
     refuses 65 "expected name, source" forecast --check --published "$T/bad"
 }
 
-# sweep STEPS...: e2e_ns of a canvas, 10 + 5 s ms in launch 1 and twice that in launch 2, and of a
-# text of 60 ms
+# sweep STEPS...: e2e_ns of a canvas, f (10 + 5 s) ms in five launches of f = 1, 2, 1, 2, root of 2,
+# and of a text of 60 ms in launches beside these
 sweep() {
     jq -cn --args '{schema: "crossover/1", kind: "metric", run: "r", metric: "e2e_ns", batch: 2,
             contract: "fixed", workload: "w", dtype: "bf16", quant: "none", threads: 2} as $all |
+        [1, 2, 1, 2, (2 | sqrt)] as $f |
         ($ARGS.positional[] | tonumber | . as $s | $all + {model: "c", config: "c\($s)",
             point: "c\($s)", series: "s", axis: "steps", steps: $s, gen_length: 64, cache: "none",
             paradigm: "masked_diffusion", value: (15e6 + 7.5e6 * $s),
-            launch_values: [1, 2 | {launch: ., value: (. * (10e6 + 5e6 * $s))}]}),
+            launch_values: [range(5) | {launch: (2 * .), value: ($f[.] * (10e6 + 5e6 * $s))}]}),
         $all + {model: "t", config: "t", point: "t", max_new: 64, paradigm: "autoregressive",
-            value: 60e6, launch_values: [{launch: 3, value: 60e6}]}' "$@"
+            value: 60e6, launch_values: [range(5) | {launch: (2 * . + 1), value: 60e6}]}' "$@"
 }
 
 @test "a few step counts say what many take: a line a launch, and the interval of the launches" {
@@ -182,19 +262,62 @@ sweep() {
     jq -s -e 'map(.what) == ["line", "line", "crossover"] and all(.[]; .modelled) and
         (.[0].e2e_ns / (90e6 * (2 | sqrt)) - 1 | fabs) < 1e-9 and .[0].steps == 16 and
         (.[1].e2e_ns / (650e6 * (2 | sqrt)) - 1 | fabs) < 1e-9 and
-        .[1].lo < 650e6 and .[1].hi > 1300e6 and .[1].launches == 2 and
-        .[1].measured_steps == [1, 2, 4] and .[1].residual_ratio < 1e-9 and
+        .[1].lo < 650e6 * 1.1 and .[1].hi > 1300e6 * 0.9 and .[1].launches == 5 and
+        .[1].measured_steps == [1, 2, 4] and .[1].residual_ratio < 1e-9 and .[1].line_holds and
         (.[1].output_tokens_per_s * .[1].e2e_ns / 128e9 - 1 | fabs) < 1e-9' "$T/out"
-    # 60 ms are 10 steps at one launch and 4 at the other
-    jq -s -e '.[2] | .llama == "t" and (.steps / (40 | sqrt) - 1 | fabs) < 1e-9' "$T/out"
+    # 60 ms are 10 steps at two launches, 4 at two, and 6.5 at one
+    jq -s -e '.[2] | .llama == "t" and .launches == 5 and .lo < .steps and .hi > .steps and
+        (.steps - ((1600 * (60 / (2 | sqrt) - 10) / 5 | log) / 5 | exp) | fabs) < 1e-6' "$T/out"
     # Off the line, with a tainted point, or one step count alone.
     sweep 1 2 4 | jq -c 'if .steps == 4 then .launch_values[].value *= 1.5 else . end' |
-        forecast --along-steps --steps 8 - | jq -s -e '.[0].residual_ratio > 0.2'
+        forecast --along-steps --steps 8 - | tee "$T/off" |
+        jq -s -e '.[0].residual_ratio > 0.2 and all(.[]; .line_holds == false)'
+    jq -r -f pipelines/shapes.jq "$T/off" | grep -q 'DOUBTFUL: a point is [0-9.]* % off the line'
     sweep 1 2 4 | jq -c 'if .steps == 2 then .disturbed = true else . end' |
         forecast --along-steps --steps 8 - |
         jq -s -e '.[0] | .disturbed and .lo == null and .e2e_ns > 0'
+    sweep 1 2 4 | jq -c 'if .model == "t" then .disturbed = true else . end' |
+        forecast --along-steps --steps 8 - |
+        jq -s -e '(.[0].lo > 0) and (.[1] | .disturbed and .lo == null and .steps > 0)'
     sweep 4 > "$T/in"
     refuses 65 "two step counts" forecast --along-steps "$T/in"
+}
+
+@test "fewer than five launches give a line no interval, of either side a crossover none" {
+    four='.launch_values |= .[:4]'
+    sweep 1 2 4 | jq -c "$four" | forecast --along-steps --steps 16 - > "$T/out"
+    sound "$T/out"
+    jq -s -e 'all(.[]; .lo == null and .hi == null and .lo_reason == "fewer than 5 launches" and
+        .launches == 4) and .[0].e2e_ns > 0 and .[1].steps > 0' "$T/out"
+    jq -r -f pipelines/shapes.jq "$T/out" | grep -q 'no interval: fewer than 5 launches'
+    sweep 1 2 4 | jq -c "if .model == \"t\" then $four else . end" |
+        forecast --along-steps --steps 16 - |
+        jq -s -e '.[0].lo > 0 and .[1].lo == null and .[1].launches == 4'
+}
+
+@test "what the text's launches differ in is in the interval of its crossover" {
+    # width RIVAL: of the interval, with these times of the text
+    width() {
+        sweep 1 2 4 | jq -c --argjson v "$1" 'if .model == "t"
+            then .launch_values |= [range(5) as $i | .[$i] | .value *= $v[$i]] else . end' |
+            forecast --along-steps --steps 8 - | jq -s '.[1] | (.hi / .lo | log) * 1000 | round'
+    }
+    calm=$(width '[1, 1, 1, 1, 1]')
+    [ "$(width '[1.25, 0.8, 1.25, 0.8, 1]')" -gt "$((calm * 12 / 10))" ]
+    # slow when its neighbour is slow: what they share is no doubt about where they meet
+    [ "$(width '[0.7071, 1.4142, 0.7071, 1.4142, 1]')" -lt "$((calm / 2))" ]
+}
+
+@test "what lies far beyond the measured step counts is flagged" {
+    sweep 1 2 4 | forecast --along-steps --steps 2,16,17 - > "$T/out"
+    sound "$T/out"
+    [ "$(jq -c 'select(.what == "line") | [.beyond_ratio, .is_far]' "$T/out" | sed 's/\.0//' |
+        paste -sd ' ')" = '[1,false] [4,false] [4.25,true]' ]
+    jq -s -e '.[3] | .what == "crossover" and .is_far == false and
+        (.beyond_ratio - .steps / 4 | fabs) < 1e-9' "$T/out"
+    jq -r -f pipelines/shapes.jq "$T/out" > "$T/said"
+    [ "$(grep -c 'DOUBTFUL' "$T/said")" -eq 1 ]
+    grep -q '17 steps .*DOUBTFUL: 4.3 times beyond the measured steps' "$T/said"
 }
 
 @test "tiny shapes, measured at 1, 2 and 4 steps and modelled at 16" {

@@ -12,25 +12,10 @@ setup() {
     F=tests/fixtures
 }
 
-measure() { "$BIN/measure" --no-meta "$@"; }
+load measure
 
 # The last digits are the machine's.
 digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
-
-# value METRIC FIELD < metrics
-value() {
-    jq -r --arg m "$1" --arg f "$2" \
-        'select(.metric == $m) | .[$f] | if type == "number" then . + 0 else . end'
-}
-
-# one FIELDS: a timed record with these members over the usual ones, in a place of its own
-one() {
-    place=$((place + 1))
-    jq -cn "{schema: \"crossover/1\", kind: \"generation\", run: \"r\", id: \"p\", config: \"c\",
-             model: \"m\", arch: \"llama\", batch: 1, launch: 1, round: 0, seq: $place,
-             phase: \"timed\",
-             status: \"ok\", e2e_ns: 1000, new_tokens: 4, tokens_to_eos: 4} + $1"
-}
 
 @test "golden stream" {
     measure --verify $F/measure-generation.ndjson > "$T/out"
@@ -285,6 +270,25 @@ stream() {
     [ "$(measure "$T/a" "$T/c" | value e2e_ns launches)" = 2 ]
 }
 
+@test "numbers name the machine that they were made on, wherever they are measured" {
+    stream aaaaaaaaaaaa '{}' > "$T/a"
+    stream aaaaaaaaaaaa '{launch: 3}' > "$T/b"
+    "$BIN/measure" -q "$T/a" "$T/b" > "$T/m"
+    jq -se '.[0].kind == "meta" and .[0].tool == "measure" and
+        (map(select(.kind == "parent")) | length == 1 and .[0].tool == "gen-llama" and
+            .[0].machine.fingerprint == "aaaaaaaaaaaa")' "$T/m"
+    jq -sc -f pipelines/measured.jq "$T/m" > "$T/kept"
+    jq -se --slurpfile m "$T/m" 'all(.[0, 1]; .kind == "parent") and .[1].tool == "measure" and
+        .[1].machine.fingerprint == "aaaaaaaaaaaa" and
+        .[1].analysis_machine == $m[0].machine and
+        (map(select(.metric == "e2e_ns")) | length == 1 and (.[0].launch_values | length == 2))' \
+        "$T/kept"
+    # measured where it was made: one machine
+    jq -c --slurpfile m "$T/m" 'if .kind == "parent" then .machine = $m[0].machine else . end' \
+        "$T/m" | jq -sc -f pipelines/measured.jq | jq -se 'any(.tool == "measure" and
+            .machine != null) and all(has("analysis_machine") | not)'
+}
+
 @test "one configuration cannot have two devices" {
     run measure < <(one '{device: "cpu"}'; one '{device: "cuda"}')
     [ "$status" -eq 65 ]
@@ -308,6 +312,15 @@ stream() {
     { one '{token_ids: [1, 2, 3, 4]}'; one '{token_ids: [1, 2, 3, 5], round: 1}'; } |
         measure --verify -q > "$T/m"
     [ "$(value e2e_ns deterministic < "$T/m")" = false ]
+    # each launch has a seed of its own, and that is no excuse
+    { one '{token_ids: [1, 2, 3, 4], seed: 1}'; one '{token_ids: [1, 2, 3, 5], seed: 2, launch: 2}'
+    } > "$T/in"
+    measure --verify "$T/in" 2>&1 > "$T/m" | grep -q W022
+    [ "$(value e2e_ns deterministic < "$T/m")" = false ]
+    # where answers are drawn it is what one expects
+    jq -c '.temperature = 0.7' "$T/in" | measure --verify 2> "$T/err" > "$T/m"
+    [ "$(value e2e_ns deterministic < "$T/m")" = false ]
+    [ ! -s "$T/err" ] || ! grep -q W022 "$T/err"
     for good in '{contract: "fixed", max_new: 4, stop: "eos", stop_tokens: 1, tokens_to_eos: 3}' \
                 '{contract: "answer", max_new: 9, stop: "eos"}'; do
         one "$good" | measure --verify > "$T/m"

@@ -276,6 +276,15 @@ twice() {
     done
 }
 
+@test "a caption names the machine of the launches, and the kind of its processor" {
+    jq -c 'if .kind == "meta" then .kind = "parent" | ., (.tool = "gen-llada" |
+        .machine += {cpu: "Q", microarchitecture: "Zen 5", cores: 7}) elif .kind == "end" then empty
+        else . end' "$F/plot-metric.ndjson" |
+        draw steps s.svg - "$F/plot-quality.ndjson" "$F/plot-front.ndjson"
+    grep -q 'Machine: Q (Zen 5), 7 cores\.' s.txt
+    run ! grep -q 'Example CPU' s.txt
+}
+
 @test "without data the figure says so" {
     run draw loss empty.svg "$F/plot-metric.ndjson"
     [ "$status" -eq 0 ]

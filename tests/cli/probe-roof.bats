@@ -74,3 +74,26 @@ shares() {
     run "$BIN/probe-roof" x.ndjson
     [ "$status" -eq 64 ]
 }
+
+# What a compiler makes of a peak's loop decides how high the roof is: a move of a register, or one
+# to memory, in each round and it is too low.
+@test "the loops of peaks multiply and add, and do nothing else" {
+    object=${TESTBIN:-$ROOT/build/tests}/../obj/kernels/peak-x86.o
+    command -v objdump > /dev/null || skip "no objdump"
+    [ -e "$object" ] || skip "another processor"
+    [ "$(objdump -t "$object" | grep -c '__[atu]b\?san')" -eq 0 ] || skip "with a sanitizer"
+    objdump -d --no-show-raw-insn "$object" > code
+    # of each function that ends with a jump back: how much is between its target and the jump
+    awk '/^[0-9a-f]+ <.*>:$/ { name = $2; n = 0; delete at; next }
+        /^ +[0-9a-f]+:/ { sub(":", "", $1); at[$1] = ++n; word[n] = $2 }
+        $2 ~ /^j/ && ($3 in at) && name ~ /_(avx|vnni)/ {
+            products = moves = 0
+            for (i = at[$3]; i < n; i++) {
+                products += word[i] ~ /^(vfmadd|vdpbf16|vpdpbusd|vpmadd|\{vex\})/
+                moves += word[i] ~ /mov/
+            }
+            if (products) print name, products, moves }' code | sort > loops
+    cat loops
+    [ "$(wc -l < loops)" -ge 6 ]
+    [ "$(awk '$3 > 0 || $2 < 12' loops)" = "" ]
+}

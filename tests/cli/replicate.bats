@@ -15,7 +15,7 @@ setup() {
             dtype: "f32", quant: "none", threads: 2, contract: "answer",
             arch: {d: "llada", a: "llama"}[.key]} + {d: {gen_length: 8}, a: {max_new: 8}}[.key]
          | . + {kind: "metric", metric: "e2e_ns", value: $ns, disturbed: false,
-                launch_values: [0.99, 1, 1.01 | {value: (. * $ns)}]},
+                launch_values: [0.99, 1, 1.01, 0.995, 1.005 | {value: (. * $ns)}]},
            . + {kind: "quality", summary: true, metric: "judge_ppl", value: 2.5, lo: 2, hi: 3},
            . + {kind: "generation", id: "p1", token_ids: [5, 6, 7], memory: {layers_hold: true,
                 weights_bytes: 7000000, activations_bytes: 300000, reserved_peak_bytes: 8000000,
@@ -93,6 +93,31 @@ llada='select(.what == "point" and .arch == "llada") |='
     differs "time as a multiple of the LLaMA-type"
     now "$other | ($llada (.ids.p1 = \"1-1\"))" # the same kind, another processor
     differs token_ids
+}
+
+@test "two processors that share a name are two: time is held by the wider factor" {
+    known='(select(.what == "run") |=
+        (.machine += {cpu_vendor: "V", cpu_family: 25, cpu_model: 1}))'
+    slower="($llada (.metrics.e2e_ns.launches |= map(. * 1.5)))"
+    jq -c "$known" "$S" > "$S.known"
+    mv "$S.known" "$S"
+    now "$slower"
+    differs "time as a multiple of the LLaMA-type"
+    now "$slower | (select(.what == \"run\") |= (.machine.cpu_family = 26))"
+    agrees
+    # stored before records said more than the name
+    cp "$S" "$N"
+    jq -c 'del(.machine.cpu_vendor, .machine.cpu_family, .machine.cpu_model)' "$N" > "$S"
+    jq -c "$slower" "$N" > "$N.slower"
+    mv "$N.slower" "$N"
+    agrees
+}
+
+@test "fewer than five launches give no ratio to compare" {
+    now "($llada (.metrics.e2e_ns.launches |= (.[:4] | map(. * 9))))"
+    agrees
+    compared | jq -se 'map(select(.metric == "time as a multiple of the LLaMA-type"))
+        | length == 1 and .[0].pass == null'
 }
 
 @test "what was disturbed is not compared, and a run with nothing in common does not pass" {

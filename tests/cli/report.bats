@@ -2,25 +2,7 @@
 # The report: one page that loads nothing, its Markdown twin, the answer in words, and no way in for
 # what stands in a record.
 
-setup() {
-    set -o pipefail
-    cd "$BATS_TEST_DIRNAME/../.." || exit 1
-    BIN=$(realpath "${BIN:-build/bin}")
-    export CROSSOVER_SHARE=$PWD
-    F=$PWD/tests/fixtures
-    T=$BATS_TEST_TMPDIR
-    cd "$T" || exit 1
-    ALL=("$F"/plot-{metric,quality,front,generation,scale}.ndjson)
-}
-
-report() { "$BIN/report" -o report.html "$@"; }
-# A negated command cannot fail a test: this can.
-lacks() { if grep "$@"; then return 1; fi; }
-# says PATTERN: in the text of the page, without what is not read.
-says() {
-    sed 's/<script.*<\/script>//; s/<[^>]*>/ /g' report.html | tr -s ' ' > words
-    grep -q "$1" words
-}
+load report
 
 @test "the page stands alone and has a twin" {
     report "${ALL[@]}" 2> err
@@ -34,6 +16,17 @@ says() {
         grep -q "<h2 [^>]*>$h</h2>" report.html
         grep -q "^## $h\$" report.md
     done
+}
+
+@test "the machine is that of the launches; who analysed them elsewhere is another item" {
+    jq -c 'if .kind == "meta" then .kind = "parent" | ., (.tool = "gen-llada" |
+        .machine += {cpu: "Q", cpu_family: 26, cpu_model: 2, microarchitecture: "Zen 5",
+            fingerprint: "aaaaaaaaaaaa"}) elif .kind == "end" then empty else . end' \
+        "$F/plot-metric.ndjson" > metrics
+    report metrics "$F"/plot-{quality,front}.ndjson
+    says 'Machine aaaaaaaaaaaa: Q (Zen 5), '
+    says 'Analysed on machine [0-9a-f]*: Example CPU 2.0 GHz, '
+    lacks -q 'latencies of different machines' report.html
 }
 
 @test "the first sentence is the answer, with intervals" {
@@ -184,9 +177,10 @@ says() {
         -f "$CROSSOVER_SHARE/tests/schema.jq" compared
     report "${ALL[@]}" compared
     grep -q '^## What quantization costs and saves$' report.md
+    # no wider than other tables: what the changes are of is folded away
     [ "$(grep '^| m-demo | nf4' report.md | tr -d '\\')" = "| m-demo | nf4 |\
- 4 MiB → 1 MiB | 4 ms → 2 ms | 8 → 8.50 | +6.25 [+3.12, +9.38] % | 75 % → 62.5 % |\
- -12.5 [-25, 0] points | 32 / 16 |" ]
+ 4 MiB → 1 MiB | 4 ms → 2 ms | +6.25 [+3.12, +9.38] % | -12.5 [-25, 0] points | 32 / 16 |
+| m-demo | nf4 | 8 → 8.50 | 75 % → 62.5 % |" ]
     report "${ALL[@]}"
     lacks 'quantization costs' report.md
 }

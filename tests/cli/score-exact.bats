@@ -102,6 +102,26 @@ verdict() {
       "[true,0.75,20,5312,8881]" ]
 }
 
+@test "the prompt is the unit: several answers to it are one share of right ones" {
+    # 20 prompts in 5 launches, each with a seed of its own: 10 always right, 10 once in 5
+    for n in $(seq 20); do for launch in 1 2 3 4 5; do
+        one "{id: \"p$n\", answer: \"7\", seed: $launch, launch: $launch, token_ids: [$n],
+              text: (if $n <= 10 or $launch == 1 then \"7\" else \"8\" end)}"
+    done; done > "$T/g"
+    score "$T/g" | tail -1 > "$T/s"
+    [ "$(jq -c '[.n, (.value * 1e6 | round), (.lo * 1e4 | floor), (.hi * 1e4 | floor)]' "$T/s")" = \
+      "[20,600000,3865,7811]" ] # Wilson's of 12 among 20
+    # and one of each answer, with how often it was given, says the same
+    jq -c '.token_ids = [.text | tonumber]' "$T/g" > "$T/raw"
+    jq -cn -f pipelines/distinct.jq "$T/raw" > "$T/distinct"
+    [ "$(jq -s -c '[length, (map(.copies) | add), (map(.copies) | unique)]' "$T/distinct")" = \
+        "[30,100,[1,4,5]]" ]
+    score "$T/distinct" > "$T/q"
+    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/q"
+    tail -1 "$T/q" | diff - "$T/s"
+    [ "$(jq -s 'map(.copies // 0) | add' "$T/q")" -eq 100 ]
+}
+
 @test "what is not scored is counted" {
     { one '{text: "7", seq: 1}'; one '{answer: "7", text: "7"}'
       one '{answer: "7", text: "8", round: 1}'

@@ -2,9 +2,9 @@
  * squares; and that origin.json, which tells what a pruning removed, is not believed blindly. */
 #include "lib/checkpoint/origin.h"
 #include "lib/decode/activity.h"
+#include "tests/files.h"
 #include "tests/model/planted.h"
 
-static char root[] = "/tmp/test-activity-XXXXXX";
 static char source[64];
 
 /* ---- calibration ---- */
@@ -26,7 +26,7 @@ static int calibrate(const char *device, const char *texts, struct activity *out
 {
     struct checkpoint c;
     struct network n;
-    char *path = mem_format("%s/texts", root);
+    char *path = mem_format("%s/texts", files_root);
     FILE *f = fopen(path, "w");
     fputs(texts, f);
     fclose(f);
@@ -175,9 +175,8 @@ static void test_hostile(void)
 
 int main(void)
 {
-    if (!mkdtemp(root))
-        return 1;
-    snprintf(source, sizeof source, "%s/source", root);
+    files_begin();
+    snprintf(source, sizeof source, "%s/source", files_root);
     test_activity("tiny-llama", "cpu", 12);
     test_activity("tiny-llada", "cpu", 12 * ACTIVITY_MASKS);
     test_activity("tiny-llama", "ref", 12);
@@ -185,6 +184,6 @@ int main(void)
     test_bad_texts();
     test_origin();
     test_hostile();
-    planted_forget(root);
+    files_end();
     return tap_done();
 }

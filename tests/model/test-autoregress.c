@@ -3,14 +3,14 @@
 #include "lib/base/rng.h"
 #include "lib/decode/autoregress.h"
 #include "lib/network/forward.h"
-#include "tests/tap.h"
+#include "tests/model/decoded.h"
 
-enum { LEN = 64, PROMPTS = 3, NEW = 12 };
+enum { LEN = 64, NEW = 12 };
 
-static const int32_t prompt_a[] = {11, 42, 300, 7, 99}, prompt_b[] = {5},
-                     prompt_c[] = {200, 201, 202, 203, 204, 205, 206, 207, 208};
-static const struct generation_input prompts[PROMPTS] = {
-    {prompt_a, 5, 77}, {prompt_b, 1, 78}, {prompt_c, 9, 79}};
+/* One of them is a single token. */
+static const int32_t single[] = {5};
+static const struct generation_input texts[PROMPTS] = {
+    {prompt_a, 5, 77}, {single, 1, 78}, {prompt_c, 9, 79}};
 
 /* Greedy, or with noise at T; x gets prompt and NEW ids. */
 static void naive(const struct network *n, const struct generation_input *in, double T,
@@ -56,12 +56,12 @@ static int same_as_naive(const struct network *n, const struct autoregress *how)
 {
     struct generation g[PROMPTS] = {0};
     struct batch_trace trace = {0};
-    autoregress(n, how, prompts, PROMPTS, g, &trace);
+    autoregress(n, how, texts, PROMPTS, g, &trace);
     int same = 1;
     for (size_t i = 0; i < PROMPTS; i++) {
         int32_t x[LEN];
-        naive(n, &prompts[i], how->sample.temperature, how->seed, x);
-        same &= g[i].n == NEW && !memcmp(g[i].ids, x + prompts[i].n, NEW * sizeof *x);
+        naive(n, &texts[i], how->sample.temperature, how->seed, x);
+        same &= g[i].n == NEW && !memcmp(g[i].ids, x + texts[i].n, NEW * sizeof *x);
         generation_free(&g[i]);
     }
     return same;
@@ -71,7 +71,7 @@ static struct generation one(const struct network *n, const struct autoregress *
 {
     struct generation g = {0};
     struct batch_trace trace = {0};
-    autoregress(n, how, &prompts[i], 1, &g, &trace);
+    autoregress(n, how, &texts[i], 1, &g, &trace);
     return g;
 }
 
@@ -134,7 +134,7 @@ static void test_stop(struct network *n)
     generation_free(&h);
     struct generation all[PROMPTS] = {0};
     struct batch_trace trace = {0};
-    autoregress(n, &how, prompts, PROMPTS, all, &trace);
+    autoregress(n, &how, texts, PROMPTS, all, &trace);
     int same = all[0].n == 0;
     for (size_t i = 0; i < PROMPTS; i++) {
         h = one(n, &how, i);
@@ -151,10 +151,10 @@ static void test_counters(const struct network *n)
     struct autoregress how = settings();
     struct generation g[PROMPTS] = {0};
     struct batch_trace trace = {0};
-    autoregress(n, &how, prompts, PROMPTS, g, &trace);
+    autoregress(n, &how, texts, PROMPTS, g, &trace);
     int rows = 1, order = 1;
     for (size_t i = 0; i < PROMPTS; i++) {
-        rows &= g[i].rows == (int64_t)(prompts[i].n + NEW - 1) && g[i].denoise_steps == 0 &&
+        rows &= g[i].rows == (int64_t)(texts[i].n + NEW - 1) && g[i].denoise_steps == 0 &&
                 g[i].committed_tokens == NEW;
         for (size_t k = 0; k < NEW; k++)
             order &= g[i].emit_tokens[k] == 1 && (!k || g[i].emit_ns[k] > g[i].emit_ns[k - 1]);
@@ -190,46 +190,25 @@ static void test_failures(struct network *n)
     volatile sig_atomic_t stop = 15;
     struct batch_trace trace = {0};
     how.stop = &stop;
-    autoregress(n, &how, prompts, 1, &g, &trace);
+    autoregress(n, &how, texts, 1, &g, &trace);
     ok(trace.interrupted && g.n_steps == 1, "a signal ends the batch after the pass");
     generation_free(&g);
 }
 
-static size_t prepared;
-
-/* As often as a back end pleases. */
-static void prepare_anyhow(struct backend *b, const void *key, size_t key_bytes,
-                           void (*step)(void *ctx), void *ctx)
-{
-    (void)b, (void)key, (void)key_bytes;
-    for (size_t i = prepared++ % 3; i < 3; i++)
-        step(ctx);
-}
-
 int main(void)
 {
-    struct err e = {0};
-    struct checkpoint c;
-    struct network n;
-    struct backend *b = backend_open("ref", NULL, 1, 0, NULL);
-    int loaded = !checkpoint_open(&c, "synth:tiny-llama", 3, &e) &&
-                 !network_load(&n, b, &c, &(struct precision){.dtype = "f32"}, &e);
-    if (!ok(loaded, "synth:tiny-llama loads %s", e.text))
-        return tap_done();
-    struct ops ops = *b->ops;
-    b->ops = &ops;
-    for (ops.depth = 1; ops.depth <= 3; ops.depth += 2) { /* passes under way */
-        ops.prepare = ops.depth > 1 ? prepare_anyhow : NULL;
-        const struct config was = n.config;
-        test_naive(&n);
-        test_counters(&n);
-        test_stop(&n);
-        test_failures(&n);
-        n.config = was;
+    struct decoded m;
+    decoded_open(&m, "synth:tiny-llama", "ref", NULL);
+    for (int depth = 1; depth <= 3; depth += 2) {
+        decoded_act(&m.ops, depth);
+        const struct config was = m.n.config;
+        test_naive(&m.n);
+        test_counters(&m.n);
+        test_stop(&m.n);
+        test_failures(&m.n);
+        m.n.config = was;
     }
-    ok(prepared > 0, "passes were prepared: %zu", prepared);
-    network_free(&n);
-    checkpoint_close(&c);
-    backend_close(b);
+    ok(decoded_prepared > 0, "passes were prepared: %zu", decoded_prepared);
+    decoded_close(&m);
     return tap_done();
 }

@@ -4,15 +4,9 @@
  * against one network in doubles. */
 #include "lib/base/mem.h"
 #include "lib/decode/diffuse.h"
-#include "tests/tap.h"
+#include "tests/model/decoded.h"
 
-enum { LEN = 48, PROMPTS = 3, L = 2, D = 64, H = 4, E = 16, F = 160, V = 512,
-       MASK = 510 };
-
-static const int32_t prompt_a[] = {11, 42, 300, 7, 99}, prompt_b[] = {5, 6},
-                     prompt_c[] = {200, 201, 202, 203, 204, 205, 206, 207, 208};
-static const struct generation_input prompts[PROMPTS] = {
-    {prompt_a, 5, 77}, {prompt_b, 2, 78}, {prompt_c, 9, 79}};
+enum { LEN = 48, L = 2, D = 64, H = 4, E = 16, F = 160, V = 512, MASK = 510 };
 
 /* ---- the network in doubles; all gains are ones ---- */
 
@@ -480,13 +474,6 @@ static void test_neutral(const struct network *n)
     }
 }
 
-static void prepare_once(struct backend *b, const void *key, size_t key_bytes,
-                         void (*step)(void *ctx), void *ctx)
-{
-    (void)b, (void)key, (void)key_bytes;
-    step(ctx);
-}
-
 /* The first n cases, by a network with so many heads of keys. depth: passes in flight. */
 static void test_backend(const char *device, const char *level, size_t heads,
                          const struct answer *a, size_t n_cases, int depth)
@@ -497,8 +484,7 @@ static void test_backend(const char *device, const char *level, size_t heads,
     struct backend *b = backend_open(device, level, 2, 0, NULL);
     struct ops ops = *b->ops;
     b->ops = &ops;
-    ops.depth = depth;
-    ops.prepare = depth > 1 ? prepare_once : NULL;
+    decoded_act(&ops, depth);
     if (open_model(&c, heads) &&
         ok(!network_load(&n, b, &c, &(struct precision){.dtype = "f32"}, &e), "%s", e.text)) {
         for (size_t i = 0; i < n_cases; i++) {

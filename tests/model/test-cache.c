@@ -6,14 +6,9 @@
 #include "lib/base/rng.h"
 #include "lib/decode/diffuse.h"
 #include "lib/network/forward.h"
-#include "tests/tap.h"
+#include "tests/model/decoded.h"
 
-enum { LEN = 64, PROMPTS = 3 };
-
-static const int32_t prompt_a[] = {11, 42, 300, 7, 99}, prompt_b[] = {5, 6},
-                     prompt_c[] = {200, 201, 202, 203, 204, 205, 206, 207, 208};
-static const struct generation_input prompts[PROMPTS] = {
-    {prompt_a, 5, 77}, {prompt_b, 2, 78}, {prompt_c, 9, 79}};
+enum { LEN = 64 };
 
 /* A canvas and its cache, slot = position. */
 struct naive {
@@ -479,41 +474,21 @@ static void test_admit(struct network *n)
        "%d of %d caches and rules", same, runs);
 }
 
-static size_t prepared;
-
-static void prepare_once(struct backend *b, const void *key, size_t key_bytes,
-                         void (*step)(void *ctx), void *ctx)
-{
-    (void)b, (void)key, (void)key_bytes;
-    step(ctx);
-    prepared++;
-}
-
 int main(void)
 {
-    struct err e = {0};
-    struct checkpoint c;
-    struct network n;
-    struct backend *b = backend_open("cpu", "portable", 1, 0, NULL);
-    int loaded = !checkpoint_open(&c, "synth:tiny-llada", 3, &e) &&
-                 !network_load(&n, b, &c, &(struct precision){.dtype = "f32"}, &e);
-    if (!ok(loaded, "synth:tiny-llada loads %s", e.text))
-        return tap_done();
-    struct ops ops = *b->ops;
-    b->ops = &ops;
-    for (ops.depth = 1; ops.depth <= 3; ops.depth += 2) { /* passes in flight */
-        ops.prepare = ops.depth > 1 ? prepare_once : NULL;
+    struct decoded m;
+    decoded_open(&m, "synth:tiny-llada", "cpu", "portable");
+    for (int depth = 1; depth <= 3; depth += 2) {
+        decoded_act(&m.ops, depth);
         for (int i = 0; i < CACHE_EXACT; i++) /* that one goes with another mask */
-            test_policy(&n, (enum caching)i);
-        test_suffixes(&n);
-        test_neutral(&n);
-        test_exact(&n);
-        test_stay(&n);
-        test_admit(&n);
+            test_policy(&m.n, (enum caching)i);
+        test_suffixes(&m.n);
+        test_neutral(&m.n);
+        test_exact(&m.n);
+        test_stay(&m.n);
+        test_admit(&m.n);
     }
-    ok(prepared > 0, "passes were prepared: %zu", prepared);
-    network_free(&n);
-    checkpoint_close(&c);
-    backend_close(b);
+    ok(decoded_prepared > 0, "passes were prepared: %zu", decoded_prepared);
+    decoded_close(&m);
     return tap_done();
 }

@@ -8,9 +8,9 @@
 #include "lib/base/mem.h"
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/synth.h"
+#include "tests/files.h"
 #include "tests/tap.h"
 
-static char root[] = "/tmp/test-checkpoint-XXXXXX";
 static char folder[64], weights_path[96];
 
 /* Weights with a value for each place, exact in bf16: a small whole number. */
@@ -515,14 +515,14 @@ static void test_cache_hash(void)
     struct checkpoint c;
     struct err e = {0};
     char blob[192], snapshot[128], link[192];
-    snprintf(blob, sizeof blob, "%s/models--org--some-model/blobs", root);
-    snprintf(snapshot, sizeof snapshot, "%s/models--org--some-model/snapshots/abc", root);
+    snprintf(blob, sizeof blob, "%s/models--org--some-model/blobs", files_root);
+    snprintf(snapshot, sizeof snapshot, "%s/models--org--some-model/snapshots/abc", files_root);
     file_make_folder(blob, &e);
     file_make_folder(snapshot, &e);
     struct config f;
     synth_config(&f, "tiny-llama", &e);
     save(&f, "BF16", 0, 0);
-    snprintf(blob, sizeof blob, "%s/models--org--some-model/blobs/%s", root, hash);
+    snprintf(blob, sizeof blob, "%s/models--org--some-model/blobs/%s", files_root, hash);
     snprintf(link, sizeof link, "%s/model.safetensors", snapshot);
     int r = rename(weights_path, blob) ||
             symlink("../../blobs/00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff",
@@ -542,10 +542,8 @@ static void test_cache_hash(void)
 
 int main(void)
 {
-    char command[64];
-    if (!mkdtemp(root))
-        return 1;
-    snprintf(folder, sizeof folder, "%s/model", root);
+    files_begin();
+    snprintf(folder, sizeof folder, "%s/model", files_root);
     snprintf(weights_path, sizeof weights_path, "%s/model.safetensors", folder);
     test_round_trip("tiny-llama", "F32", 0, "model.layers.0.mlp.gate_proj.weight");
     test_round_trip("tiny-llama", "BF16", 1, "model.layers.1.post_attention_layernorm.weight");
@@ -566,6 +564,6 @@ int main(void)
     test_synth();
     test_chat_tokens();
     test_cache_hash();
-    snprintf(command, sizeof command, "rm -rf %s", root);
-    return system(command) ? 1 : tap_done();
+    files_end();
+    return tap_done();
 }

@@ -1,17 +1,14 @@
 /* test-config.c - every family's config.json, one changed key at a time: what is read, what is
- * refused by name, what is ignored; what is saved is loaded; RoPE against a double-precision
- * definition. One file because all families go through the same tables. */
+ * refused by name, what is ignored. One file because all families go through the same tables. */
 #include <jansson.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/mem.h"
-#include "lib/checkpoint/synth.h"
 #include "lib/checkpoint/family.h"
-#include "lib/decode/generation.h"
+#include "tests/files.h"
 #include "tests/tap.h"
 
-static char folder[] = "/tmp/test-config-XXXXXX";
 static char config_path[64], generation_path[64];
 
 /* LLaMA 3.2 1B and LLaDA 8B, as published on huggingface.co. */
@@ -64,13 +61,6 @@ static const char qwen3[] =
     "\"tie_word_embeddings\":true,\"torch_dtype\":\"bfloat16\",\"transformers_version\":\"4.51.0\","
     "\"use_cache\":true,\"use_sliding_window\":false,\"vocab_size\":151936}";
 
-static void put_text(const char *to, const char *text)
-{
-    FILE *f = fopen(to, "wb");
-    if (!f || fputs(text, f) == EOF || fclose(f))
-        exit(1);
-}
-
 /* Writes `base` with `key` set to the JSON `value` (NULL: removed) and loads it. */
 static int load_with(const char *base, const char *key, const char *value, struct config *c,
                      struct err *e)
@@ -83,7 +73,7 @@ static int load_with(const char *base, const char *key, const char *value, struc
     json_dump_file(o, config_path, 0);
     json_decref(o);
     *e = (struct err){0};
-    return family_load(c, folder, NULL, e);
+    return family_load(c, files_root, NULL, e);
 }
 
 struct change {
@@ -243,7 +233,7 @@ static void test_llama(void)
            c.rope_low_freq == 1 && c.rope_high_freq == 4 && c.rope_original_context == 8192,
        "its numbers");
     ok(c.bos == 128000 && c.n_eos == 1 && c.eos[0] == 128001 && c.mask == -1 && c.pad == -1 &&
-           c.eot == -1 && !c.synth && !strncmp(c.name, "test-config-", 12), "its ids and name");
+           c.eot == -1 && !c.synth && !strncmp(c.name, "crossover-test-", 15), "its ids and name");
     ok(!load_with(llama, "rope_parameters", "{\"rope_type\":\"default\",\"rope_theta\":1e6}", &c,
                   &e) &&
            c.rope_theta == 1e6,
@@ -328,10 +318,10 @@ static void test_published(void)
         struct config c;
         struct err e = {0};
         struct family_extras x = {0};
-        put_text(config_path, published[i].config);
+        files_put_text(config_path, published[i].config);
         if (published[i].generation)
-            put_text(generation_path, published[i].generation);
-        int r = family_load(&c, folder, &x, &e);
+            files_put_text(generation_path, published[i].generation);
+        int r = family_load(&c, files_root, &x, &e);
         ok(!r && config_parameters(&c) == published[i].parameters && c.bos == published[i].bos &&
                c.n_eos == published[i].n_eos &&
                !memcmp(c.eos, published[i].eos, c.n_eos * sizeof *c.eos),
@@ -371,8 +361,8 @@ static void test_ignored(void)
         struct config c;
         struct err e = {0};
         struct family_extras x = {.ignore = list[i].ignore};
-        put_text(config_path, list[i].says && strstr(list[i].says, "quant") ? text : plain);
-        int r = family_load(&c, folder, &x, &e);
+        files_put_text(config_path, list[i].says && strstr(list[i].says, "quant") ? text : plain);
+        int r = family_load(&c, files_root, &x, &e);
         ok(list[i].says ? r == -1 && e.code == list[i].code && strstr(e.text, list[i].says)
                         : !r && x.ignored && !strcmp(x.ignored, list[i].ignored),
            "--ignore-config %s: %s", list[i].ignore ? list[i].ignore : "(not given)",
@@ -532,28 +522,6 @@ static void test_qwen(void)
        "heads of 128 when not said");
 }
 
-/* Every row of the table is whole: a name for each tensor that its block has, a shape to try. */
-static void test_rows(void)
-{
-    for (size_t i = 0; family_at(i); i++) {
-        const struct family *f = family_at(i);
-        int whole = f->name && f->architecture && f->model_type && f->numbers && f->fixed &&
-                    f->tied_key && f->naming[0] && f->shapes[0].name && family_named(f->name) == f;
-        for (int k = 0; whole && k < FAMILY_NAMINGS && f->naming[k]; k++)
-            for (int r = 0; r < ROLE_COUNT; r++) {
-                struct config c = f->start;
-                c.layers = 1;
-                whole &= !role_layers(&c, (enum role)r) || f->naming[k]->role[r];
-            }
-        ok(whole, "family %s is whole", f->name);
-        for (size_t j = 0; family_at(j); j++)
-            ok(i == j || (strcmp(f->name, family_at(j)->name) &&
-                          strcmp(f->architecture, family_at(j)->architecture)),
-               "%s and %s are told apart", f->name, family_at(j)->name);
-    }
-    ok(!family_named("mamba"), "no other");
-}
-
 static void test_files(void)
 {
     struct config c;
@@ -569,184 +537,50 @@ static void test_files(void)
                {"{\"model_type\":[\"llama\"]}", "a string"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct err e = {0};
-        put_text(config_path, bad[i].text);
-        ok(family_load(&c, folder, NULL, &e) == -1 && e.code == EXIT_BAD_DATA &&
+        files_put_text(config_path, bad[i].text);
+        ok(family_load(&c, files_root, NULL, &e) == -1 && e.code == EXIT_BAD_DATA &&
                strstr(e.text, bad[i].says),
            "config.json: %s", e.text);
     }
     struct err e = {0};
-    ok(!truncate(config_path, 1 << 30) && family_load(&c, folder, NULL, &e) == -1 &&
+    ok(!truncate(config_path, 1 << 30) && family_load(&c, files_root, NULL, &e) == -1 &&
            e.code == EXIT_BAD_DATA && strstr(e.text, "limit"), "1 GB: %s", e.text);
     unlink(config_path);
     e = (struct err){0};
-    ok(family_load(&c, folder, NULL, &e) == -1 && e.code == EXIT_NO_INPUT, "absent: %s", e.text);
+    ok(family_load(&c, files_root, NULL, &e) == -1 && e.code == EXIT_NO_INPUT, "absent: %s",
+       e.text);
     alarm(20); /* ends this test if a pipe without a writer is waited for */
     e = (struct err){0};
-    ok(!mkfifo(config_path, 0600) && family_load(&c, folder, NULL, &e) == -1 &&
+    ok(!mkfifo(config_path, 0600) && family_load(&c, files_root, NULL, &e) == -1 &&
            e.code == EXIT_NO_INPUT && strstr(e.text, "regular file"), "a pipe: %s", e.text);
     unlink(config_path);
     alarm(0);
 
-    put_text(generation_path, "{\"bos_token_id\":126080,\"eos_token_id\":[126081,126348]}");
+    files_put_text(generation_path, "{\"bos_token_id\":126080,\"eos_token_id\":[126081,126348]}");
     ok(!load_with(llada, NULL, NULL, &c, &e) && c.bos == 126080 && c.n_eos == 2 &&
            c.eos[1] == 126348, "generation_config.json gives bos and the list of eos");
     ok(!load_with(llada, "eos_token_id", NULL, &c, &e) && c.eos[0] == 126081,
        "and may be the only one");
-    put_text(generation_path, "{\"eos_token_id\":126464}");
+    files_put_text(generation_path, "{\"eos_token_id\":126464}");
     ok(load_with(llada, NULL, NULL, &c, &e) == -1 && strstr(e.text, "generation_config.json"),
        "its ids are checked: %s", e.text);
-    put_text(generation_path, "[]");
+    files_put_text(generation_path, "[]");
     ok(load_with(llada, NULL, NULL, &c, &e) == -1 && e.code == EXIT_BAD_DATA, "an array: %s",
        e.text);
     unlink(generation_path);
 }
 
-/* family_save then family_load gives the same struct. */
-static void round_trip(const char *shape)
-{
-    struct config a, b;
-    struct err e = {0};
-    synth_config(&a, shape, &e);
-    int r = family_save(&a, folder, &e) || family_load(&b, folder, NULL, &e);
-    a.synth = 0;
-    a.eot = b.eot; /* of the tokenizer, not of config.json */
-    memcpy(a.name, b.name, sizeof a.name);
-    ok(!r && a.family == b.family && a.paradigm == b.paradigm && a.qkv_bias == b.qkv_bias &&
-           a.qk_norm == b.qk_norm && a.attends == b.attends && a.logit_shift == b.logit_shift &&
-           a.rope_dims == b.rope_dims && a.width == b.width && a.layers == b.layers &&
-           a.heads == b.heads &&
-           a.kv_heads == b.kv_heads && a.head_dim == b.head_dim && a.ffn == b.ffn &&
-           a.vocab == b.vocab && a.context == b.context && a.tied == b.tied, "%s: shape %s", shape,
-       e.text);
-    ok(a.norm_eps == b.norm_eps && a.rope_theta == b.rope_theta && a.rope_llama3 == b.rope_llama3 &&
-           a.rope_factor == b.rope_factor && a.rope_low_freq == b.rope_low_freq &&
-           a.rope_high_freq == b.rope_high_freq && a.bos == b.bos && a.pad == b.pad &&
-           a.rope_original_context == b.rope_original_context && a.mask == b.mask &&
-           a.n_eos == b.n_eos && a.eos[0] == b.eos[0], "%s: numbers and ids", shape);
-    a.n_eos = 0;
-    e = (struct err){0};
-    r = family_save(&a, folder, &e);
-    if (a.paradigm == PARADIGM_AUTOREGRESSIVE)
-        ok(!r && !family_load(&b, folder, NULL, &e) && !b.n_eos, "and without eos %s", e.text);
-    else
-        ok(r == -1 && e.code, "without eos it is not written: %s", e.text);
-}
-
-static void test_shapes(void)
-{
-    static const char *const names[] = {"llada-8b", "llama3-8b", "llama3.2-1b", "llama3.2-3b",
-                                        "llada-1b", "llada3.2-1b", "small-llama", "small-llada",
-                                        "tiny-llama", "tiny-llada", "tiny-qwen2", "tiny-qwen3",
-                                        "qwen2.5-0.5b", "qwen3-0.6b"};
-    struct config c;
-    struct err e = {0};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        round_trip(names[i]);
-    ok(!synth_config(&c, "llada-8b", &e) && config_parameters(&c) == 8015581184u, "LLaDA 8B");
-    ok(!synth_config(&c, "llama3-8b", &e) && config_parameters(&c) == 8030261248u, "LLaMA 3 8B");
-    ok(!synth_config(&c, "llama3.2-1b", &e) && config_parameters(&c) == 1235814400u,
-       "LLaMA 3.2 1B");
-    ok(!synth_config(&c, "llama3.2-3b", &e) && config_parameters(&c) == 3212749824u,
-       "LLaMA 3.2 3B");
-    ok(!synth_config(&c, "qwen2.5-0.5b", &e) && config_parameters(&c) == 494032768u,
-       "Qwen2.5 0.5B");
-    ok(!synth_config(&c, "qwen3-0.6b", &e) && config_parameters(&c) == 596049920u, "Qwen3 0.6B");
-    ok(synth_config(&c, "llama4", &e) == -1 && e.code == EXIT_BAD_USAGE &&
-           strstr(e.text, "tiny-llada"),
-       "an unknown shape: %s", e.text);
-}
-
-/* What the fields can say and no decoder, or no kernel, knows yet is refused with the reason. */
-static void test_switches(void)
-{
-    static const struct {
-        const char *shape;
-        int shift;
-        enum mask attends;
-        const char *says;
-    } list[] = {{"tiny-llada", 0, MASK_FULL, NULL},
-                {"tiny-llada", 1, MASK_FULL, "shifted by one"},
-                {"tiny-llada", 0, MASK_CAUSAL, "attend in another way"},
-                {"tiny-qwen3", 1, MASK_CAUSAL, NULL},
-                {"tiny-qwen3", 0, MASK_CAUSAL, "not shifted"},
-                {"tiny-qwen2", 1, MASK_BLOCK_CAUSAL, "attend in another way"}};
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-        struct config c;
-        struct err e = {0};
-        synth_config(&c, list[i].shape, &e);
-        c.logit_shift = list[i].shift;
-        c.attends = list[i].attends;
-        int r = generation_refuses(&c, &e);
-        ok(list[i].says ? r == -1 && e.code == EXIT_BAD_DATA && strstr(e.text, list[i].says) : !r,
-           "%s: %s", list[i].shape, r ? e.text : "is decoded");
-    }
-    struct config block;
-    struct checkpoint c;
-    struct network n;
-    struct err e = {0};
-    synth_config(&block, "tiny-llada", &e);
-    block.paradigm = PARADIGM_BLOCK_DIFFUSION;
-    ok(generation_refuses(&block, &e) == -1, "block diffusion under a full mask: %s", e.text);
-    block.attends = MASK_BLOCK_CAUSAL;
-    e = (struct err){0};
-    ok(generation_refuses(&block, &e) == -1, "in blocks of nothing: %s", e.text);
-    block.attends_block = 4;
-    e = (struct err){0};
-    ok(!generation_refuses(&block, &e), "in blocks of 4: is decoded");
-    struct backend *b = backend_open("ref", NULL, 1, 0, &e);
-    int r = checkpoint_open(&c, "synth:tiny-qwen3", 0, &e);
-    c.config.rope_dims = c.config.head_dim / 2;
-    ok(!r && network_settle(&n, b, &c, &(struct precision){0}, &e) == -1 &&
-           strstr(e.text, "16 of 32 values"), "partial rotation: %s", e.text);
-    checkpoint_close(&c);
-    backend_close(b);
-}
-
-/* rope_type llama3 (modeling_rope_utils.py of transformers): with E = 128, theta 5e5 and factor 8,
- * 29 frequencies stay, 6 blend, 29 are divided. */
-static void test_rope(void)
-{
-    struct config c;
-    struct err e = {0};
-    float plain[64], scaled[64];
-    int same = 0, divided = 0, between = 0, near = 1;
-    synth_config(&c, "llama3-8b", &e);
-    config_rope(&c, plain);
-    for (int j = 0; j < 64; j++)
-        near &= fabs(plain[j] * pow(5e5, j / 64.0) - 1) < 1e-5;
-    ok(near && plain[0] == 1, "plain frequencies are theta^(-2j/E)");
-    c.rope_llama3 = 1;
-    c.rope_factor = 8;
-    c.rope_low_freq = 1;
-    c.rope_high_freq = 4;
-    c.rope_original_context = 8192;
-    config_rope(&c, scaled);
-    for (int j = 0; j < 64; j++) {
-        same += scaled[j] == plain[j];
-        divided += scaled[j] == plain[j] / 8;
-        between += scaled[j] < plain[j] && scaled[j] > plain[j] / 8;
-    }
-    ok(same == 29 && between == 6 && divided == 29,
-       "llama3: %d as they are, %d blended, %d divided", same, between, divided);
-}
-
 int main(void)
 {
-    if (!mkdtemp(folder))
-        return 1;
-    snprintf(config_path, sizeof config_path, "%s/config.json", folder);
-    snprintf(generation_path, sizeof generation_path, "%s/generation_config.json", folder);
+    files_begin();
+    snprintf(config_path, sizeof config_path, "%s/config.json", files_root);
+    snprintf(generation_path, sizeof generation_path, "%s/generation_config.json", files_root);
     test_llama();
     test_published();
     test_ignored();
     test_llada();
     test_qwen();
-    test_rows();
     test_files();
-    test_shapes();
-    test_switches();
-    test_rope();
-    unlink(config_path);
-    rmdir(folder);
+    files_end();
     return tap_done();
 }

@@ -6,14 +6,9 @@
 #include "lib/decode/diffuse.h"
 #include "lib/decode/schedule.h"
 #include "lib/network/forward.h"
-#include "tests/tap.h"
+#include "tests/model/decoded.h"
 
-enum { LEN = 80, PROMPTS = 3 };
-
-static const int32_t prompt_a[] = {11, 42, 300, 7, 99}, prompt_b[] = {5, 6},
-                     prompt_c[] = {200, 201, 202, 203, 204, 205, 206, 207, 208};
-static const struct generation_input prompts[PROMPTS] = {
-    {prompt_a, 5, 77}, {prompt_b, 2, 78}, {prompt_c, 9, 79}};
+enum { LEN = 80 };
 
 /* Logits of every position of one sequence: [n, V]. */
 static void all_logits(const struct network *n, const int32_t *x, size_t len, float *logits)
@@ -424,46 +419,25 @@ static void test_check(void)
     ok(!diffuse_check(&d, NULL, NULL), "saber may be guided");
 }
 
-static size_t prepared;
-
-/* As often as a back end pleases. */
-static void prepare_anyhow(struct backend *b, const void *key, size_t key_bytes,
-                           void (*step)(void *ctx), void *ctx)
-{
-    (void)b, (void)key, (void)key_bytes;
-    for (size_t i = prepared++ % 3; i < 3; i++)
-        step(ctx);
-}
-
 int main(void)
 {
-    struct err e = {0};
-    struct checkpoint c;
-    struct network n;
-    struct backend *b = backend_open("ref", NULL, 1, 0, NULL);
-    int loaded = !checkpoint_open(&c, "synth:tiny-llada", 3, &e) &&
-                 !network_load(&n, b, &c, &(struct precision){.dtype = "f32"}, &e);
-    if (!ok(loaded, "synth:tiny-llada loads %s", e.text))
-        return tap_done();
-    struct ops ops = *b->ops;
-    b->ops = &ops;
-    for (ops.depth = 1; ops.depth <= 3; ops.depth += 2) { /* passes under way */
-        ops.prepare = ops.depth > 1 ? prepare_anyhow : NULL;
-        const struct config was = n.config;
-        test_official(&n);
-        test_rules(&n);
-        test_orders(&n);
-        test_events(&n);
-        test_neutral(&n);
-        test_mask_generated(&n);
-        test_eos_options(&n);
-        test_failures(&n);
-        n.config = was;
+    struct decoded m;
+    decoded_open(&m, "synth:tiny-llada", "ref", NULL);
+    for (int depth = 1; depth <= 3; depth += 2) {
+        decoded_act(&m.ops, depth);
+        const struct config was = m.n.config;
+        test_official(&m.n);
+        test_rules(&m.n);
+        test_orders(&m.n);
+        test_events(&m.n);
+        test_neutral(&m.n);
+        test_mask_generated(&m.n);
+        test_eos_options(&m.n);
+        test_failures(&m.n);
+        m.n.config = was;
     }
     test_check();
-    ok(prepared > 0, "passes were prepared: %zu", prepared);
-    network_free(&n);
-    checkpoint_close(&c);
-    backend_close(b);
+    ok(decoded_prepared > 0, "passes were prepared: %zu", decoded_prepared);
+    decoded_close(&m);
     return tap_done();
 }

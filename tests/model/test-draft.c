@@ -4,7 +4,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/decode/diffuse.h"
-#include "tests/tap.h"
+#include "tests/model/decoded.h"
 
 enum { MOST = 3, LONG = 12, CASES = 300, OTHERS = 60 };
 
@@ -138,42 +138,24 @@ static void play(struct game *g, const struct network *n, struct tally *t)
     t->cases++;
 }
 
-static void prepare_once(struct backend *b, const void *key, size_t key_bytes,
-                         void (*step)(void *ctx), void *ctx)
-{
-    (void)b, (void)key, (void)key_bytes;
-    step(ctx);
-}
-
 /* depth 3: as a device, whose passes are prepared and may be several under way. */
 static void test_device(const char *name, int depth, int cases, uint64_t seed)
 {
-    struct err e = {0};
-    struct checkpoint c;
-    struct network n;
-    struct backend *b = backend_open(name, NULL, 1, 0, NULL);
-    struct ops ops = *b->ops;
-    ops.depth = depth;
-    ops.prepare = depth > 1 ? prepare_once : NULL;
-    b->ops = &ops;
-    int loaded = !checkpoint_open(&c, "synth:tiny-llada", 3, &e) &&
-                 !network_load(&n, b, &c, &(struct precision){.dtype = "f32"}, &e);
-    if (!ok(loaded, "synth:tiny-llada loads %s", e.text))
-        return;
+    struct decoded m;
+    decoded_open(&m, "synth:tiny-llada", name, NULL);
+    decoded_act(&m.ops, depth);
     static struct game g;
     struct tally t = {0};
     g.rng = (struct rng){.seed = seed};
-    n.config.eos[0] = 17; /* now and then an answer ends early */
+    m.n.config.eos[0] = 17; /* now and then an answer ends early */
     for (int i = 0; i < cases; i++) {
-        deal(&g, &n);
-        play(&g, &n, &t);
+        deal(&g, &m.n);
+        play(&g, &m.n, &t);
     }
     ok(t.alike == cases && t.spared > t.passes / 20 && t.drafted > t.spared,
        "%s, depth %d: %d of %d alike; of %d steps %d were right ahead, of %d tried", name, depth,
        t.alike, cases, (int)t.passes, (int)t.spared, (int)t.drafted);
-    network_free(&n);
-    checkpoint_close(&c);
-    backend_close(b);
+    decoded_close(&m);
 }
 
 static void test_check(void)

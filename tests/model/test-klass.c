@@ -3,14 +3,9 @@
 #include "lib/base/mem.h"
 #include "lib/decode/diffuse.h"
 #include "lib/network/forward.h"
-#include "tests/tap.h"
+#include "tests/model/decoded.h"
 
-enum { LEN = 64, PROMPTS = 3, VOCAB = 512 };
-
-static const int32_t prompt_a[] = {11, 42, 300, 7, 99}, prompt_b[] = {5, 6},
-                     prompt_c[] = {200, 201, 202, 203, 204, 205, 206, 207, 208};
-static const struct generation_input prompts[PROMPTS] = {
-    {prompt_a, 5, 77}, {prompt_b, 2, 78}, {prompt_c, 9, 79}};
+enum { LEN = 64, VOCAB = 512 };
 
 struct naive {
     int32_t x[LEN];
@@ -149,13 +144,6 @@ static void test_batch(const struct network *n, struct diffuse d, enum caching c
     ok(same, "%s: each as if it were alone", cache_policies[cache]->name);
 }
 
-static void prepare_once(struct backend *b, const void *key, size_t key_bytes,
-                         void (*step_of)(void *ctx), void *ctx)
-{
-    (void)b, (void)key, (void)key_bytes;
-    step_of(ctx);
-}
-
 static void test_check(void)
 {
     struct err e = {0};
@@ -171,35 +159,27 @@ static void test_check(void)
 
 int main(void)
 {
-    struct err e = {0};
-    struct checkpoint c;
-    struct network n;
-    struct backend *b = backend_open("ref", NULL, 1, 0, NULL);
+    struct decoded m;
     test_check();
-    int loaded = !checkpoint_open(&c, "synth:tiny-llada", 3, &e) &&
-                 !network_load(&n, b, &c, &(struct precision){.dtype = "f32"}, &e);
-    if (!ok(loaded && n.config.vocab == VOCAB, "synth:tiny-llada loads %s", e.text))
+    decoded_open(&m, "synth:tiny-llada", "ref", NULL);
+    if (!ok(m.n.config.vocab == VOCAB, "a vocabulary of %d", VOCAB))
         return tap_done();
-    struct ops ops = *b->ops;
-    b->ops = &ops;
     struct diffuse d = {.gen_length = 24, .block_length = 12, .rule = UNMASK_KLASS, .prepare = 1,
                         .kept = cache_usual};
-    for (ops.depth = 1; ops.depth <= 3; ops.depth += 2) { /* passes in flight */
-        ops.prepare = ops.depth > 1 ? prepare_once : NULL;
+    for (int depth = 1; depth <= 3; depth += 2) {
+        decoded_act(&m.ops, depth);
         d.unmask = (struct unmask_params){
             .conf_threshold = 0.003, .kl_threshold = 3.75e-5, .kl_history = 2};
-        same_as_naive(&n, &d);
+        same_as_naive(&m.n, &d);
         for (int i = 0; i < CACHE_COUNT; i++)
             if (!cache_policies[i]->causal && !cache_policies[i]->slots)
-                test_batch(&n, d, (enum caching)i);
+                test_batch(&m.n, d, (enum caching)i);
         d.unmask.kl_history = 1;
         d.unmask.kl_threshold = 3.3e-5;
-        same_as_naive(&n, &d);
+        same_as_naive(&m.n, &d);
         d.unmask.kl_history = 0;
-        same_as_naive(&n, &d);
+        same_as_naive(&m.n, &d);
     }
-    network_free(&n);
-    checkpoint_close(&c);
-    backend_close(b);
+    decoded_close(&m);
     return tap_done();
 }

@@ -7,9 +7,9 @@
 #include "lib/network/kv.h"
 #include "lib/network/network.h"
 #include "lib/network/estimate.h"
+#include "tests/files.h"
 #include "tests/tap.h"
 
-static char root[] = "/tmp/test-load-XXXXXX";
 
 static const float *give(void *ctx, enum role r, size_t layer)
 {
@@ -26,20 +26,20 @@ static void must(int bad, const struct err *e)
     }
 }
 
-/* Writes synth:tiny-llama to root as `dtype`. */
+/* Writes synth:tiny-llama to files_root as `dtype`. */
 static void save(const char *dtype)
 {
     struct err e = {0};
     struct checkpoint c;
     must(checkpoint_open(&c, "synth:tiny-llama", 5, &e) ||
-             checkpoint_save(&c.config, root, dtype, give, &c, &e), &e);
+             checkpoint_save(&c.config, files_root, dtype, give, &c, &e), &e);
     checkpoint_close(&c);
 }
 
 /* Makes the header one byte longer, so that all data lie at odd addresses. */
 static void shift(void)
 {
-    char *path = mem_format("%s/model.safetensors", root);
+    char *path = mem_format("%s/model.safetensors", files_root);
     FILE *f = fopen(path, "rb");
     unsigned char length[8], *rest = mem_alloc(1 << 20);
     size_t got = f ? fread(length, 1, 8, f) : 0, n = f ? fread(rest, 1, 1 << 20, f) : 0;
@@ -100,7 +100,7 @@ static void test_paths(struct backend *b)
         save("BF16");
         if (odd)
             shift();
-        must(checkpoint_open(&c, root, 0, &e), &e);
+        must(checkpoint_open(&c, files_root, 0, &e), &e);
         struct weight w = {&c, ROLE_UP, 1};
         ok((checkpoint_source(&w).bf16 == NULL) == odd, "values are%s read in place",
            odd ? " not" : "");
@@ -142,7 +142,7 @@ static void save_spoiled(const char *dtype, enum role r, size_t at, float value)
     struct checkpoint c;
     must(checkpoint_open(&c, "synth:tiny-qwen3", 5, &e), &e);
     struct spoiled s = {&c, r, at, value};
-    must(checkpoint_save(&c.config, root, dtype, give_spoiled, &s, &e), &e);
+    must(checkpoint_save(&c.config, files_root, dtype, give_spoiled, &s, &e), &e);
     checkpoint_close(&c);
 }
 
@@ -153,7 +153,7 @@ static int loads(struct backend *b, const struct precision *p, enum role r, size
     struct checkpoint c;
     struct network n;
     size_t rows, cols;
-    must(checkpoint_open(&c, root, 0, &e), &e);
+    must(checkpoint_open(&c, files_root, 0, &e), &e);
     role_shape(&c.config, r, &rows, &cols);
     char *want = mem_format("tensor %s: value %zu expected finite",
                             checkpoint_tensor(&c, r, 1)->name, at % (rows * cols));
@@ -253,7 +253,7 @@ static void test_precision(struct backend *b, const char *stored)
     struct checkpoint c;
     struct err e = {0};
     save(stored);
-    must(checkpoint_open(&c, root, 0, &e), &e);
+    must(checkpoint_open(&c, files_root, 0, &e), &e);
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         const struct choice *x = &list[i];
         struct network n;
@@ -422,8 +422,7 @@ static void test_blocks(struct backend *b)
 
 int main(void)
 {
-    if (!mkdtemp(root))
-        return 1;
+    files_begin();
     struct backend *ref = backend_open("ref", NULL, 1, 0, NULL);
     for (size_t i = 0; ops_cpu_at(i); i++) {
         struct backend *b = backend_open("cpu", ops_cpu_at(i)->level, 2, 0, NULL);
@@ -456,8 +455,6 @@ int main(void)
            !backend_open("abacus", NULL, 1, 0, NULL), "what there is not is not opened");
     backend_close(cpu);
     backend_close(ref);
-    char *command = mem_format("rm -r %s", root);
-    int bad = system(command);
-    free(command);
-    return bad ? 1 : tap_done();
+    files_end();
+    return tap_done();
 }

@@ -5,14 +5,9 @@
 #include "lib/decode/autoregress.h"
 #include "lib/decode/diffuse.h"
 #include "lib/network/forward.h"
-#include "tests/tap.h"
+#include "tests/model/decoded.h"
 
-enum { LEN = 80, PROMPTS = 3, MOST = 32 };
-
-static const int32_t prompt_a[] = {11, 42, 300, 7, 99}, prompt_b[] = {5, 6},
-                     prompt_c[] = {200, 201, 202, 203, 204, 205, 206, 207, 208};
-static const struct generation_input prompts[PROMPTS] = {
-    {prompt_a, 5, 77}, {prompt_b, 2, 78}, {prompt_c, 9, 79}};
+enum { LEN = 80, MOST = 32 };
 
 struct watcher {
     const struct network *n;
@@ -201,22 +196,14 @@ static void look(struct network *n, int is_canvas)
 int main(void)
 {
     static const char *const models[] = {"synth:tiny-llama", "synth:tiny-llada"};
-    struct backend *b = backend_open("ref", NULL, 1, 0, NULL);
-    struct ops ops = *b->ops;
-    b->ops = &ops;
-    for (int m = 0; m < 2; m++) {
-        struct err e = {0};
-        struct checkpoint c;
-        struct network n;
-        int loaded = !checkpoint_open(&c, models[m], 3, &e) &&
-                     !network_load(&n, b, &c, &(struct precision){.dtype = "f32"}, &e);
-        if (!ok(loaded, "%s loads %s", models[m], e.text))
-            return tap_done();
-        for (ops.depth = 1; ops.depth <= 3; ops.depth += 2) /* passes under way */
-            look(&n, m);
-        network_free(&n);
-        checkpoint_close(&c);
+    for (int i = 0; i < 2; i++) {
+        struct decoded m;
+        decoded_open(&m, models[i], "ref", NULL);
+        for (int depth = 1; depth <= 3; depth += 2) {
+            decoded_act(&m.ops, depth);
+            look(&m.n, i);
+        }
+        decoded_close(&m);
     }
-    backend_close(b);
     return tap_done();
 }

@@ -4,12 +4,12 @@
 
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
-#include "lib/network/forward.h"
 #include "lib/checkpoint/pack.h"
 #include "lib/checkpoint/role.h"
+#include "tests/files.h"
+#include "tests/model/logits.h"
 #include "tests/tap.h"
 
-static char root[] = "/tmp/test-pack-XXXXXX";
 static char source[64], packed[64], weights_path[96], config_path[96];
 static struct pool *pool;
 
@@ -65,35 +65,6 @@ static int pack(enum dtype q, struct pack_role role[ROLE_COUNT], struct err *e)
     return bad ? -1 : 0;
 }
 
-/* Logits of five rows. */
-static int run(const char *device, const char *folder, const char *quant, float *logits,
-               struct err *e)
-{
-    static const int32_t token[] = {1, 7, 42, 100, 511}, pos[] = {0, 1, 2, 3, 4},
-                         wanted[] = {0, 1, 2, 3, 4};
-    struct checkpoint c;
-    struct network n;
-    struct head_row out[5];
-    if (checkpoint_open(&c, folder, 0, e))
-        return -1;
-    struct backend *b = backend_open(device, NULL, 2, 0, NULL);
-    int bad = network_load(&n, b, &c, &(struct precision){.quant = quant}, e);
-    if (!bad) {
-        struct work *w = work_make(&n, &(struct work_size){.rows = 5, .seqs = 1, .slots = 5,
-                                                             .listed = 5, .wanted = 5,
-                                                             .logits = 1});
-        const struct forward_seq seq = {.rows = 5};
-        struct forward f = {.token = token, .pos = pos, .seqs = &seq, .n_seqs = 1,
-                            .mask = MASK_CAUSAL, .wanted = wanted, .n_wanted = 5};
-        forward(&n, NULL, w, &f, out, logits);
-        work_free(w, &n);
-        network_free(&n);
-    }
-    backend_close(b);
-    checkpoint_close(&c);
-    return bad ? -1 : 0;
-}
-
 /* The codes that are stored are those of the source's floats. */
 static int same_codes(enum dtype q)
 {
@@ -137,12 +108,13 @@ static void test_same(const char *shape, const char *dtype, int tied, enum dtype
     for (size_t i = 0; i < (q == DTYPE_FP8 ? 1 : 2); i++) { /* which the CPU has not */
         e = (struct err){0};
         memset(x, 1, sizeof x);
-        int bad = run(devices[i], source, name, x, &e) || run(devices[i], packed, NULL, y, &e);
+        int bad = logits_at(source, devices[i], name, x, &e) ||
+                  logits_at(packed, devices[i], NULL, y, &e);
         ok(!bad && !memcmp(x, y, sizeof x), "%s: the logits of --quant %s, bit for bit %s",
            devices[i], name, e.text);
-        bad = run(devices[i], packed, name, y, &e);
+        bad = logits_at(packed, devices[i], name, y, &e);
         ok(!bad && !memcmp(x, y, sizeof x), "%s: --quant %s says what it is", devices[i], name);
-        bad = run(devices[i], source, NULL, y, &e);
+        bad = logits_at(source, devices[i], NULL, y, &e);
         ok(!bad && memcmp(x, y, sizeof x), "%s: not quantized they differ", devices[i]);
     }
     double error = sqrt(role[ROLE_UP].error / role[ROLE_UP].power);
@@ -166,7 +138,7 @@ static void test_other_quant(void)
     struct err e = {0};
     float x[5 * 512];
     save("tiny-llama", "BF16", 0, 0);
-    ok(!pack(DTYPE_NF4, role, &e) && run("ref", packed, "int8", x, &e) == -1 &&
+    ok(!pack(DTYPE_NF4, role, &e) && logits_at(packed, "ref", "int8", x, &e) == -1 &&
            e.code == EXIT_BAD_USAGE && strstr(e.text, "packed as nf4"), "%s", e.text);
     e = (struct err){0};
     ok(!checkpoint_open(&c, packed, 0, &e) && !checkpoint_check_values(&c, &e) &&
@@ -348,8 +320,6 @@ static int run_parts(const char *device, const enum dtype mix[5], float *logits,
     struct err e = {0};
     struct checkpoint c;
     struct network n;
-    struct head_row out[5];
-    static const int32_t ids[] = {1, 7, 42, 100, 511}, pos[] = {0, 1, 2, 3, 4};
     int bad = checkpoint_open(&c, source, 0, &e);
     struct backend *b = backend_open(device, NULL, 2, 0, NULL);
     bad = bad || network_load(&n, b, &c, &(struct precision){.kv = "bf16"}, &e);
@@ -357,14 +327,7 @@ static int run_parts(const char *device, const enum dtype mix[5], float *logits,
         bad = network_part(&n, &c, i < 4 ? (enum part)(i / 2) : PART_HEAD, i < 4 ? i % 2 : 0,
                            mix[i], &e);
     if (!bad) {
-        struct work *w = work_make(&n, &(struct work_size){.rows = 5, .seqs = 1, .slots = 5,
-                                                             .listed = 5, .wanted = 5,
-                                                             .logits = 1});
-        const struct forward_seq seq = {.rows = 5};
-        struct forward f = {.token = ids, .pos = pos, .seqs = &seq, .n_seqs = 1,
-                            .mask = MASK_CAUSAL, .wanted = pos, .n_wanted = 5};
-        forward(&n, NULL, w, &f, out, logits);
-        work_free(w, &n);
+        logits_of(&n, logits);
         *bytes = network_expected_bytes(&n);
         bad = *bytes != network_weight_bytes(&n);
         network_free(&n);
@@ -392,12 +355,12 @@ static void test_mixed(void)
            "layers differ, the head is %s", quantization_name(mix[i][4]));
         for (size_t d = 0; d < 2; d++) {
             int bad = run_parts(devices[d], mix[i], x, &bytes) ||
-                      run(devices[d], packed, NULL, y, &e);
+                      logits_at(packed, devices[d], NULL, y, &e);
             ok(!bad && !memcmp(x, y, sizeof x),
                "%s: the logits of the source with its parts quantized one by one, %zu bytes %s",
                devices[d], bytes, e.text);
         }
-        ok(run("ref", packed, "nf4", y, &e) == -1 && strstr(e.text, "packed as mixed"), "%s",
+        ok(logits_at(packed, "ref", "nf4", y, &e) == -1 && strstr(e.text, "packed as mixed"), "%s",
            e.text);
     }
 }
@@ -439,11 +402,9 @@ static void test_mixed_config(void)
 
 int main(void)
 {
-    char command[64];
-    if (!mkdtemp(root))
-        return 1;
-    snprintf(source, sizeof source, "%s/source", root);
-    snprintf(packed, sizeof packed, "%s/packed", root);
+    files_begin();
+    snprintf(source, sizeof source, "%s/source", files_root);
+    snprintf(packed, sizeof packed, "%s/packed", files_root);
     snprintf(weights_path, sizeof weights_path, "%s/model.safetensors", packed);
     snprintf(config_path, sizeof config_path, "%s/config.json", packed);
     pool = pool_new(2);
@@ -464,6 +425,6 @@ int main(void)
     test_mixed();
     test_mixed_config();
     pool_free(pool);
-    snprintf(command, sizeof command, "rm -rf %s", root);
-    return system(command) ? 1 : tap_done();
+    files_end();
+    return tap_done();
 }

@@ -4,37 +4,14 @@
  * lib/train/ranks.h. */
 #include <pthread.h>
 
-#include "lib/base/mem.h"
-#include "lib/base/rng.h"
-#include "lib/train/trainer.h"
+#include "tests/model/trained.h"
 #include "tests/tap.h"
 
-enum { LEN = 16, SEQS = 5, CUT = 3, STEPS = 4, VOCAB = 50 };
+enum { LEN = 16, SEQS = 5, CUT = 3, STEPS = 4, WIDTH = 24 };
 
 static struct config shape(const struct family *f)
 {
-    struct config c = {.family = f,
-                       .paradigm = f->start.paradigm,
-                       .attends = f->start.attends,
-                       .name = "parts",
-                       .width = 24,
-                       .layers = 2,
-                       .heads = 4,
-                       .kv_heads = 2,
-                       .head_dim = 6,
-                       .rope_dims = 6,
-                       .ffn = 40,
-                       .vocab = VOCAB,
-                       .context = 64,
-                       .norm_eps = 1e-5,
-                       .rope_theta = 10000,
-                       .bos = -1,
-                       .pad = -1,
-                       .mask = -1,
-                       .eot = -1,
-                       .latents = f == &ltm_family ? 3 : 0,
-                       .window = f == &ltm_family ? 5 : 0};
-    return c;
+    return trained_config(f, MIXER_ATTENTION, 0, WIDTH, 40);
 }
 
 /* The batch of a step: the third has fewer sequences than there are parts. */
@@ -44,15 +21,15 @@ static void fill(struct train_batch *b, uint64_t step, int latent)
     b->seqs = step == 2 ? CUT - 1 : SEQS;
     b->len = LEN;
     for (size_t i = 0; i < b->seqs * LEN; i++) {
-        b->token[i] = (int32_t)rng_below(&r, VOCAB);
-        b->target[i] = (int32_t)rng_below(&r, VOCAB);
+        b->token[i] = (int32_t)rng_below(&r, TRAINED_VOCAB);
+        b->target[i] = (int32_t)rng_below(&r, TRAINED_VOCAB);
         b->weight[i] = i % 4 == 3 ? 0 : latent ? 1 : 1 / (float)(b->seqs * LEN);
     }
 }
 
 struct outcome {
     double loss[STEPS], held; /* held: without a gradient */
-    float embed[VOCAB * 24];
+    float embed[TRAINED_VOCAB * WIDTH];
 };
 
 static void learn(const struct config *c, const struct trainer_how *how, struct outcome *out)
@@ -60,8 +37,7 @@ static void learn(const struct config *c, const struct trainer_how *how, struct 
     struct backend *be = backend_open("cpu", NULL, 1, 0, NULL);
     struct err e = {0};
     struct trainer *t = trainer_make_as(c, be, 5, SEQS * LEN, how, &e);
-    struct train_batch b = {.token = mem_zero(SEQS * LEN, 4), .target = mem_zero(SEQS * LEN, 4),
-                            .weight = mem_zero(SEQS * LEN, 4)};
+    struct train_batch b = train_batch_room(SEQS * LEN);
     trainer_fit(t, &(struct posterior_fit){3, POSTERIOR_RATE, 7});
     for (uint64_t step = 0; step < STEPS; step++) {
         fill(&b, step, c->latents > 0);
@@ -70,9 +46,7 @@ static void learn(const struct config *c, const struct trainer_how *how, struct 
     }
     out->held = trainer_loss(t, &b, 0);
     memcpy(out->embed, trainer_values(t, ROLE_EMBED, 0), sizeof out->embed);
-    void *own[] = {b.token, b.target, b.weight};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        free(own[i]);
+    train_batch_free(&b);
     trainer_free(t);
     backend_close(be);
 }

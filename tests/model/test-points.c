@@ -3,35 +3,12 @@
 #include "lib/decode/autoregress.h"
 #include "lib/decode/decoder.h"
 #include "lib/decode/diffuse.h"
-#include "tests/tap.h"
-
-/* The only point of options like "gen_length=16 steps=8". */
-static struct settings point(const struct decoder *d, const char *options)
-{
-    char text[8][40] = {{0}};
-    const char *given[SETTINGS_MAX] = {0};
-    struct settings *p, one;
-    size_t n;
-    for (int k = 0; *options; k++) {
-        char name[40];
-        int used = 0;
-        if (sscanf(options, "%39[^=]=%39s %n", name, text[k], &used) != 2)
-            break;
-        given[settings_find(d->table, name)] = text[k];
-        options += used;
-    }
-    struct err e = {0};
-    if (settings_cross(d->table, given, &p, &n, &e) || n != 1)
-        printf("Bail out! %s\n", e.text);
-    one = p[0];
-    free(p);
-    return one;
-}
+#include "tests/model/decoded.h"
 
 static void refused(const char *options, const char *because)
 {
     struct err e = {0};
-    struct settings s = point(&decoder_diffuse, options);
+    struct settings s = decoded_point(&decoder_diffuse, options);
     int bad = decoder_diffuse.check(&s, NULL, &e);
     ok(!bad == !because && (!because || (e.code == EXIT_BAD_USAGE && strstr(e.text, because))),
        "%s: %s", options, bad ? e.text : "accepted");
@@ -56,9 +33,9 @@ static int counts(const struct settings *s, const char *name)
 
 static void test_axes(void)
 {
-    struct settings s = point(&decoder_diffuse, "steps=8"),
-                    t = point(&decoder_diffuse, "unmask=threshold"),
-                    f = point(&decoder_diffuse, "unmask=factor remasking=random");
+    struct settings s = decoded_point(&decoder_diffuse, "steps=8"),
+                    t = decoded_point(&decoder_diffuse, "unmask=threshold"),
+                    f = decoded_point(&decoder_diffuse, "unmask=factor remasking=random");
     ok(!strcmp(settings_axis(&s), "steps") && counts(&s, "order") && !counts(&s, "threshold"),
        "a schedule is swept along steps");
     ok(!strcmp(settings_axis(&t), "threshold") && !counts(&t, "steps") && !counts(&t, "factor"),
@@ -69,27 +46,26 @@ static void test_axes(void)
 
 static void test_shorten(void)
 {
-    struct settings s = point(&decoder_diffuse, "gen_length=64 block_length=16 steps=32 batch=4");
+    struct settings s = decoded_point(&decoder_diffuse,
+                                      "gen_length=64 block_length=16 steps=32 batch=4");
     decoder_diffuse.shorten(&s);
     ok(settings_count(&s, "gen_length") == 16 && settings_count(&s, "block_length") == 16 &&
            settings_count(&s, "steps") == 8 && settings_count(&s, "batch") == 1 &&
            !decoder_diffuse.check(&s, NULL, NULL) && decoder_diffuse.extent(&s) == 16,
        "a canvas becomes one block with its share of the steps");
-    s = point(&decoder_diffuse, "gen_length=64 block_length=16 steps=2 unmask=threshold batch=4");
+    s = decoded_point(&decoder_diffuse,
+                      "gen_length=64 block_length=16 steps=2 unmask=threshold batch=4");
     decoder_diffuse.shorten(&s);
     ok(settings_count(&s, "gen_length") == 16 && settings_is(&s, "unmask", "threshold"),
        "by a rule without steps too");
-    s = point(&decoder_autoregress, "max_new=99 batch=3");
+    s = decoded_point(&decoder_autoregress, "max_new=99 batch=3");
     decoder_autoregress.shorten(&s);
     ok(decoder_autoregress.extent(&s) == 16 && settings_count(&s, "batch") == 1,
        "a text becomes one of 16 tokens");
-    s = point(&decoder_autoregress, "max_new=5");
+    s = decoded_point(&decoder_autoregress, "max_new=5");
     decoder_autoregress.shorten(&s);
     ok(decoder_autoregress.extent(&s) == 5, "and a shorter one stays");
 }
-
-static const int32_t ids[] = {11, 42, 300, 7, 99};
-static const struct generation_input prompt = {ids, 5, 77};
 
 static int same(struct generation *a, struct generation *b)
 {
@@ -102,13 +78,13 @@ static int same(struct generation *a, struct generation *b)
 
 static void same_canvas(const struct network *n, const char *options, struct diffuse how)
 {
-    const struct settings s = point(&decoder_diffuse, options);
+    const struct settings s = decoded_point(&decoder_diffuse, options);
     const struct decode_env env = {.seed = how.seed};
     struct generation a = {0}, b = {0};
     struct batch_trace t = {0}, u = {0};
-    decoder_diffuse.run(n, &s, &env, &prompt, 1, &a, &t);
-    diffuse(n, &how, &prompt, 1, &b, &u);
-    struct memory_estimate m = decoder_diffuse.estimate(n, &s, &env, &prompt, 1);
+    decoder_diffuse.run(n, &s, &env, prompts, 1, &a, &t);
+    diffuse(n, &how, prompts, 1, &b, &u);
+    struct memory_estimate m = decoder_diffuse.estimate(n, &s, &env, prompts, 1);
     ok(same(&a, &b) && !memcmp(&m, &u.estimate, sizeof m), "%s", options);
 }
 
@@ -139,33 +115,26 @@ static void test_diffuse(const struct network *n)
 
 static void test_autoregress(const struct network *n)
 {
-    const struct settings s = point(&decoder_autoregress, "max_new=7 temperature=0.8 top_k=9 "
-                                    "top_p=0.7 contract=fixed cache=off");
+    const struct settings s = decoded_point(&decoder_autoregress,
+                                            "max_new=7 temperature=0.8 top_k=9 top_p=0.7 "
+                                            "contract=fixed cache=off");
     const struct autoregress how = {.max_new = 7, .sample = {0.8, 9, 0.7}, .ignore_eos = 1,
                                     .seed = 4};
     const struct decode_env env = {.seed = 4};
     struct generation a = {0}, b = {0};
     struct batch_trace t = {0}, u = {0};
-    decoder_autoregress.run(n, &s, &env, &prompt, 1, &a, &t);
-    autoregress(n, &how, &prompt, 1, &b, &u);
-    struct memory_estimate m = decoder_autoregress.estimate(n, &s, &env, &prompt, 1);
+    decoder_autoregress.run(n, &s, &env, prompts, 1, &a, &t);
+    autoregress(n, &how, prompts, 1, &b, &u);
+    struct memory_estimate m = decoder_autoregress.estimate(n, &s, &env, prompts, 1);
     ok(same(&a, &b) && !memcmp(&m, &u.estimate, sizeof m), "a text by its point");
 }
 
 static void with(const char *shape, void (*test)(const struct network *n))
 {
-    struct err e = {0};
-    struct checkpoint c;
-    struct network n;
-    struct backend *b = backend_open("ref", NULL, 1, 0, NULL);
-    int loaded = !checkpoint_open(&c, shape, 3, &e) &&
-                 !network_load(&n, b, &c, &(struct precision){.dtype = "f32"}, &e);
-    if (ok(loaded, "%s loads %s", shape, e.text)) {
-        test(&n);
-        network_free(&n);
-        checkpoint_close(&c);
-    }
-    backend_close(b);
+    struct decoded m;
+    decoded_open(&m, shape, "ref", NULL);
+    test(&m.n);
+    decoded_close(&m);
 }
 
 int main(void)

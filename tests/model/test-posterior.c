@@ -19,19 +19,12 @@ static struct config shape(const struct family *f, size_t width, size_t vocab, s
 
 static struct train_batch room_for(size_t seqs, size_t len)
 {
-    size_t T = seqs * len;
-    struct train_batch b = {.seqs = seqs, .len = len, .token = mem_zero(T, 4),
-                            .target = mem_zero(T, 4), .weight = mem_zero(T, 4)};
-    for (size_t i = 0; i < T; i++)
+    struct train_batch b = train_batch_room(seqs * len);
+    b.seqs = seqs;
+    b.len = len;
+    for (size_t i = 0; i < seqs * len; i++)
         b.weight[i] = 1;
     return b;
-}
-
-static void drop(struct train_batch *b)
-{
-    free(b->token);
-    free(b->target);
-    free(b->weight);
 }
 
 /* ---- a likelihood that is known ---- */
@@ -78,7 +71,7 @@ static void all_exact(struct parameters *p, double *truth)
     for (size_t i = 0; i < TEXTS; i++)
         total += exp(truth[i] = exact(t, &all, i));
     ok(fabs(total - 1) < 1e-5, "the likelihoods of all texts add up to %.7f", total);
-    drop(&all);
+    train_batch_free(&all);
     free(z);
     backprop_free(t);
 }
@@ -156,7 +149,7 @@ static void test_bound(void)
     ok(fixed.above > FITS / 5, "scored by the noise of its fit it is no bound: %zu of %d above",
        fixed.above, FITS);
     posterior_free(&q);
-    drop(&in);
+    train_batch_free(&in);
     backprop_free(t);
     parameters_free(p);
     backend_close(b);
@@ -198,8 +191,8 @@ static void test_alone(void)
     ok(memcmp(q.mean, r.mean, n * sizeof *r.mean) != 0, "and another text has another one");
     posterior_free(&q);
     posterior_free(&r);
-    drop(&all);
-    drop(&one);
+    train_batch_free(&all);
+    train_batch_free(&one);
     backprop_free(t);
     parameters_free(p);
     backend_close(b);
@@ -296,7 +289,7 @@ static void test_latents_help(void)
     double nll = learned(without, &in, 1.0f / (MANY * LONG)), bound = learned(with, &in, 1);
     ok(bound < nll - 0.05, "held out: -ELBO %.3f nats a token, without latents %.3f", bound, nll);
     test_shuffled(with, &c, b, &in);
-    drop(&in);
+    train_batch_free(&in);
     trainer_free(with);
     trainer_free(without);
     backend_close(b);

@@ -2,10 +2,10 @@
  * what it should. */
 #include "lib/base/file.h"
 #include "lib/checkpoint/pack.h"
-#include "lib/network/forward.h"
+#include "tests/files.h"
+#include "tests/model/logits.h"
 #include "tests/model/planted.h"
 
-static char root[] = "/tmp/test-prune-XXXXXX";
 static char source[64], packed[64], again[64];
 static struct pool *pool;
 
@@ -26,33 +26,6 @@ static int prune_to(const char *to, double heads, double ffn, enum prune_score h
         bad = pack_checkpoint(&c, q, kept, to, pool, role, e);
     }
     prune_values_free(&score);
-    checkpoint_close(&c);
-    return bad ? -1 : 0;
-}
-
-/* Logits of five rows. */
-static int run(const char *device, const char *folder, float *logits, struct err *e)
-{
-    static const int32_t token[] = {1, 7, 42, 100, 511}, pos[] = {0, 1, 2, 3, 4};
-    struct checkpoint c;
-    struct network n;
-    struct head_row out[5];
-    if (checkpoint_open(&c, folder, 0, e))
-        return -1;
-    struct backend *b = backend_open(device, NULL, 2, 0, NULL);
-    int bad = network_load(&n, b, &c, &(struct precision){0}, e);
-    if (!bad) {
-        struct work *w = work_make(&n, &(struct work_size){.rows = 5, .seqs = 1, .slots = 5,
-                                                           .listed = 5, .wanted = 5,
-                                                           .logits = 1});
-        const struct forward_seq seq = {.rows = 5};
-        struct forward f = {.token = token, .pos = pos, .seqs = &seq, .n_seqs = 1,
-                            .mask = c.config.attends, .wanted = pos, .n_wanted = 5};
-        forward(&n, NULL, w, &f, out, logits);
-        work_free(w, &n);
-        network_free(&n);
-    }
-    backend_close(b);
     checkpoint_close(&c);
     return bad ? -1 : 0;
 }
@@ -297,9 +270,9 @@ static void same_answers(const char *what)
     enum { N = 5 * 512 };
     static float x[N], y[N];
     struct err e = {0};
-    int bad = run("ref", source, x, &e) || run("ref", packed, y, &e);
+    int bad = logits_at(source, "ref", NULL, x, &e) || logits_at(packed, "ref", NULL, y, &e);
     ok(!bad && !memcmp(x, y, sizeof x), "%s: the logits of ref, bit for bit %s", what, e.text);
-    bad = run("cpu", source, x, &e) || run("cpu", packed, y, &e);
+    bad = logits_at(source, "cpu", NULL, x, &e) || logits_at(packed, "cpu", NULL, y, &e);
     float far = 0, size = 0;
     for (size_t i = 0; i < N; i++) {
         far = fmaxf(far, fabsf(x[i] - y[i]));
@@ -396,11 +369,10 @@ static void test_not_finite(void)
 
 int main(void)
 {
-    if (!mkdtemp(root))
-        return 1;
-    snprintf(source, sizeof source, "%s/source", root);
-    snprintf(packed, sizeof packed, "%s/packed", root);
-    snprintf(again, sizeof again, "%s/again", root);
+    files_begin();
+    snprintf(source, sizeof source, "%s/source", files_root);
+    snprintf(packed, sizeof packed, "%s/packed", files_root);
+    snprintf(again, sizeof again, "%s/again", files_root);
     pool = pool_new(2);
     test_sizes();
     test_toy();
@@ -415,6 +387,6 @@ int main(void)
     test_quantized(DTYPE_NF4);
     test_not_finite();
     pool_free(pool);
-    planted_forget(root);
+    files_end();
     return tap_done();
 }

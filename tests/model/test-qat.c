@@ -2,66 +2,11 @@
  * gradient is the one there, and what moves are the values in fp32; what is learned so loses less
  * when it is packed. */
 #include "kernels/quant.h"
-#include "lib/base/mem.h"
-#include "lib/base/rng.h"
 #include "lib/checkpoint/quantization.h"
-#include "lib/checkpoint/role.h"
-#include "lib/train/trainer.h"
+#include "tests/model/trained.h"
 #include "tests/tap.h"
 
-static struct config shape(const struct family *f, int tied)
-{
-    struct config c = {.family = f,
-                       .paradigm = f->start.paradigm,
-                       .attends = f->start.attends,
-                       .name = "aware",
-                       .width = 64,
-                       .layers = 2,
-                       .heads = 4,
-                       .kv_heads = 2,
-                       .head_dim = 16,
-                       .rope_dims = 16,
-                       .ffn = 128,
-                       .vocab = 60,
-                       .context = 64,
-                       .tied = tied,
-                       .norm_eps = 1e-5,
-                       .rope_theta = 10000,
-                       .bos = -1,
-                       .pad = -1,
-                       .mask = -1,
-                       .eot = -1,
-                       .latents = f == &ltm_family ? 3 : 0,
-                       .window = f == &ltm_family ? 5 : 0};
-    return c;
-}
-
-static struct train_batch make_batch(size_t seqs, size_t len)
-{
-    size_t T = seqs * len;
-    return (struct train_batch){.seqs = seqs, .len = len, .token = mem_zero(T, 4),
-                                .target = mem_zero(T, 4), .weight = mem_zero(T, 4)};
-}
-
-static void free_batch(struct train_batch *b)
-{
-    free(b->token);
-    free(b->target);
-    free(b->weight);
-}
-
-/* Sequences in which a token follows from the two before it, nine times of ten. */
-static void draw_chains(struct train_batch *b, struct rng *r, size_t vocab)
-{
-    for (size_t i = 0; i < b->seqs * b->len; i++) {
-        size_t from = i % b->len ? (size_t)b->target[i - 1] : rng_below(r, vocab);
-        size_t before = i % b->len ? (size_t)b->token[i - 1] : 0;
-        int jump = rng_below(r, 10) == 0;
-        b->token[i] = (int32_t)from;
-        b->target[i] = (int32_t)(jump ? rng_below(r, vocab) : (7 * from + 3 * before) % vocab);
-        b->weight[i] = 1 / (float)(b->seqs * b->len);
-    }
-}
+enum { WIDTH = 64, FFN = 128 };
 
 /* A row as its format has it, from the definition of the format, not by the way of whole matrices.
  * Of nf4 the scales of blocks are quantized over a whole matrix: the one without that is tested. */
@@ -106,18 +51,14 @@ static void straight_through(const struct family *f, int tied, enum dtype quant)
 {
     enum { SEQS = 3, LEN = 11 };
     struct backend *be = backend_open("cpu", NULL, 2, 0, NULL);
-    struct config c = shape(f, tied);
+    struct config c = trained_config(f, MIXER_ATTENTION, tied, WIDTH, FFN);
     struct err e = {0};
     struct parameters *p = parameters_make(&c, be, be->ops->train, 5);
     struct parameters *at = parameters_make(&c, be, be->ops->train, 6);
     struct backprop *t = backprop_make(p, SEQS * LEN, SEQS, DTYPE_F32);
     struct backprop *s = backprop_make(at, SEQS * LEN, SEQS, DTYPE_F32);
-    struct train_batch b = make_batch(SEQS, LEN);
-    struct rng r = {.seed = 2};
-    float *z = mem_zero(c.layers * SEQS * (c.latents + 1) * c.width, sizeof *z);
+    struct train_batch b = trained_batch(&c, SEQS, LEN, 2);
     float *before = mem_alloc(p->n * sizeof *before);
-    b.z = z;
-    draw_chains(&b, &r, c.vocab);
     double plain = backprop_loss(t, &b, BACKPROP_LOSS);
     ok(!parameters_quantize(p, quant, &e), "%s: %s", quantization_name(quant), e.text);
     int good = 1;
@@ -134,9 +75,8 @@ static void straight_through(const struct family *f, int tied, enum dtype quant)
     }
     ok(good, "%s%s as %s: loss and gradient are those at the rounded values, masters move",
        f->name, tied ? " tied" : "", quantization_name(quant));
-    free(z);
     free(before);
-    free_batch(&b);
+    trained_batch_free(&b);
     backprop_free(t);
     backprop_free(s);
     parameters_free(p);
@@ -147,7 +87,7 @@ static void straight_through(const struct family *f, int tied, enum dtype quant)
 static void refused(void)
 {
     struct backend *be = backend_open("cpu", NULL, 1, 0, NULL);
-    struct config c = shape(&llama_family, 0);
+    struct config c = trained_config(&llama_family, MIXER_ATTENTION, 0, WIDTH, FFN);
     struct err e = {0};
     c.ffn = 96;
     struct trainer *t = trainer_make(&c, be, 5, 64, DTYPE_F32, &e);
@@ -162,12 +102,12 @@ static void refused(void)
 static double packed_loss(struct backend *be, uint64_t seed, enum dtype quant, int aware)
 {
     enum { STEPS = 160, ROUND = 80 };
-    struct config c = shape(&llama_family, 0);
+    struct config c = trained_config(&llama_family, MIXER_ATTENTION, 0, WIDTH, FFN);
     struct err e = {0};
     struct trainer *t = trainer_make(&c, be, seed, 4 * 16, DTYPE_F32, &e);
-    struct train_batch b = make_batch(4, 16);
+    struct train_batch b = trained_batch(&c, 4, 16, seed);
     struct rng r = {.seed = seed};
-    draw_chains(&b, &r, c.vocab);
+    trained_chains(&b, &r);
     for (int i = 0; i < STEPS; i++) {
         if (i == ROUND && aware)
             trainer_quantize(t, quant, &e);
@@ -177,7 +117,7 @@ static double packed_loss(struct backend *be, uint64_t seed, enum dtype quant, i
     if (!aware)
         trainer_quantize(t, quant, &e);
     double loss = trainer_loss(t, &b, 0);
-    free_batch(&b);
+    trained_batch_free(&b);
     trainer_free(t);
     return loss;
 }

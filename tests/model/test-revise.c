@@ -7,14 +7,9 @@
 #include "lib/base/mem.h"
 #include "lib/decode/diffuse.h"
 #include "lib/network/forward.h"
-#include "tests/tap.h"
+#include "tests/model/decoded.h"
 
-enum { LEN = 80, PROMPTS = 3, BLOCK = 12, GEN = 24 };
-
-static const int32_t prompt_a[] = {11, 42, 300, 7, 99}, prompt_b[] = {5, 6},
-                     prompt_c[] = {200, 201, 202, 203, 204, 205, 206, 207, 208};
-static const struct generation_input prompts[PROMPTS] = {
-    {prompt_a, 5, 77}, {prompt_b, 2, 78}, {prompt_c, 9, 79}};
+enum { LEN = 80, BLOCK = 12, GEN = 24 };
 
 static struct diffuse settings(enum unmask rule)
 {
@@ -246,15 +241,6 @@ static void test_rows(const struct network *n)
     generation_free(&g);
 }
 
-/* As often as a back end pleases; it leaves states and memory of slots behind. */
-static void prepare_anyhow(struct backend *b, const void *key, size_t key_bytes,
-                           void (*work)(void *ctx), void *ctx)
-{
-    (void)b, (void)key, (void)key_bytes;
-    work(ctx);
-    work(ctx);
-}
-
 /* Rules that remember begin with nothing, whatever was prepared and however many passes are under
  * way; *first: what they gave before. */
 static void test_memory(const struct network *n, struct generation first[2])
@@ -307,29 +293,19 @@ static void test_stay(struct network *n)
 
 int main(void)
 {
-    struct err e = {0};
-    struct checkpoint c;
-    struct network n;
-    struct backend *b = backend_open("cpu", NULL, 1, 0, NULL);
-    int loaded = !checkpoint_open(&c, "synth:tiny-llada", 3, &e) &&
-                 !network_load(&n, b, &c, &(struct precision){.dtype = "f32"}, &e);
-    if (!ok(loaded, "synth:tiny-llada loads %s", e.text))
-        return tap_done();
-    struct ops ops = *b->ops;
-    b->ops = &ops;
+    struct decoded m;
+    decoded_open(&m, "synth:tiny-llada", "cpu", NULL);
     struct generation first[2] = {{0}};
-    for (ops.depth = 1; ops.depth <= 3; ops.depth += 2) { /* passes under way */
-        ops.prepare = ops.depth > 1 ? prepare_anyhow : NULL;
-        test_released(&n);
-        test_memory(&n, first);
-        test_rules(&n);
-        test_stay(&n);
-        test_rows(&n);
+    for (int depth = 1; depth <= 3; depth += 2) {
+        decoded_act(&m.ops, depth);
+        test_released(&m.n);
+        test_memory(&m.n, first);
+        test_rules(&m.n);
+        test_stay(&m.n);
+        test_rows(&m.n);
     }
     generation_free(&first[0]);
     generation_free(&first[1]);
-    network_free(&n);
-    checkpoint_close(&c);
-    backend_close(b);
+    decoded_close(&m);
     return tap_done();
 }

@@ -8,14 +8,14 @@
 #include "lib/base/resident.h"
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/network/network.h"
+#include "tests/files.h"
 #include "tests/tap.h"
 
 enum { MIB = 1 << 20, SHARDS = 5, SLACK = 8 * MIB };
-static char root[] = "/tmp/test-sharded-XXXXXX";
 
 static char *path_of(const char *name)
 {
-    return mem_format("%s/%s", root, name);
+    return mem_format("%s/%s", files_root, name);
 }
 
 static const float *give(void *ctx, enum role r, size_t layer)
@@ -53,7 +53,7 @@ static void write_shard(const struct tensors *all, size_t first, size_t n, int k
 static void split(void)
 {
     struct err e = {0};
-    struct tensors *all = safetensors_open_folder(root, &e);
+    struct tensors *all = safetensors_open_folder(files_root, &e);
     must(!all, &e);
     char *path = path_of("model.safetensors.index.json"), *whole = path_of("model.safetensors");
     FILE *index = fopen(path, "w");
@@ -86,7 +86,7 @@ static void write_all(void)
     float *values = mem_alloc(512 * 2048 * sizeof *values);
     for (size_t i = 0; i < 512 * 2048; i++)
         values[i] = (float)(i % 13) * 0.01f - 0.05f;
-    must(checkpoint_save(&c.config, root, "F32", give, values, &e), &e);
+    must(checkpoint_save(&c.config, files_root, "F32", give, values, &e), &e);
     free(values);
     checkpoint_close(&c);
     split();
@@ -115,7 +115,7 @@ static void test_loading(struct backend *b)
     struct network n;
     int64_t before = resident_peak();
     size_t all;
-    must(checkpoint_open(&c, root, 0, &e) || checkpoint_check_values(&c, &e), &e);
+    must(checkpoint_open(&c, files_root, 0, &e) || checkpoint_check_values(&c, &e), &e);
     size_t shard = largest_shard(&c, &all);
     int64_t checked = resident_peak() - before;
     ok(before < 0 || checked <= (int64_t)shard + SLACK,
@@ -144,8 +144,7 @@ static void test_loading(struct backend *b)
 
 int main(void)
 {
-    if (!mkdtemp(root))
-        return 1;
+    files_begin();
     int status = 0;
     pid_t child = fork();
     if (child == 0) {
@@ -157,8 +156,6 @@ int main(void)
     struct backend *b = backend_open("cpu", NULL, 2, 0, NULL);
     test_loading(b);
     backend_close(b);
-    char *command = mem_format("rm -r %s", root);
-    int bad = system(command);
-    free(command);
-    return bad ? 1 : tap_done();
+    files_end();
+    return tap_done();
 }

@@ -1,66 +1,16 @@
 /* What a training does without: layers computed again have the bits of layers that were kept, with
  * all of the gradient and with that of latents alone; logits by blocks of rows add up to the whole;
  * the bytes are those that were planned, and fewer by what the sizes of the layers say. */
-#include "lib/base/mem.h"
-#include "lib/base/rng.h"
-#include "lib/checkpoint/role.h"
-#include "lib/train/trainer.h"
+#include "tests/model/trained.h"
 #include "tests/tap.h"
 
-enum { LAYERS = 5, SEQS = 3, LEN = 21, WIDTH = 64 };
+enum { LAYERS = 5, SEQS = 3, LEN = 21 };
 
 static struct config shape(const struct family *f, enum mixer mixer, int tied)
 {
-    struct config c = {.family = f,
-                       .paradigm = f->start.paradigm,
-                       .attends = f->start.attends,
-                       .name = "sparing",
-                       .width = WIDTH,
-                       .layers = LAYERS,
-                       .heads = 4,
-                       .kv_heads = mixer ? 4 : 2,
-                       .head_dim = 16,
-                       .rope_dims = 16,
-                       .ffn = 128,
-                       .vocab = 50,
-                       .context = 64,
-                       .tied = tied,
-                       .norm_eps = 1e-5,
-                       .rope_theta = 10000,
-                       .bos = -1,
-                       .pad = -1,
-                       .mask = -1,
-                       .eot = -1,
-                       .latents = f == &ltm_family ? 3 : 0,
-                       .mixer = mixer,
-                       .rank = mixer ? 8 : 0,
-                       .window = f == &ltm_family && !mixer ? 5 : 0};
+    struct config c = trained_config(f, mixer, tied, 64, 128);
+    c.layers = LAYERS;
     return c;
-}
-
-/* Texts and latents of a number; some rows have no target. */
-static struct train_batch make_batch(const struct config *c, size_t seqs, size_t len, uint64_t seed)
-{
-    size_t T = seqs * len, n = c->layers * seqs * c->latents * c->width;
-    struct rng r = {.seed = seed};
-    float *z = mem_zero(n, sizeof *z);
-    struct train_batch b = {.seqs = seqs, .len = len, .token = mem_zero(T, 4),
-                            .target = mem_zero(T, 4), .weight = mem_zero(T, 4), .z = z};
-    for (size_t i = 0; i < T; i++) {
-        b.token[i] = (int32_t)rng_below(&r, c->vocab);
-        b.target[i] = (int32_t)rng_below(&r, c->vocab);
-        b.weight[i] = i % 3 ? 0.2f + (float)rng_uniform(&r) : 0;
-    }
-    for (size_t i = 0; i < n; i++)
-        z[i] = (float)rng_normal(&r);
-    return b;
-}
-
-static void free_batch(struct train_batch *b)
-{
-    void *own[] = {b->token, b->target, b->weight, (void *)(uintptr_t)b->z};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        free(own[i]);
 }
 
 /* A loss with all its gradients. */
@@ -156,7 +106,7 @@ static void checkpoints(const struct family *f, enum mixer mixer, int tied)
     struct backend *be = backend_open("cpu", NULL, 2, 0, NULL);
     struct config c = shape(f, mixer, tied);
     struct parameters *p = parameters_make(&c, be, be->ops->train, 5);
-    struct train_batch b = make_batch(&c, SEQS, LEN, 1), other = make_batch(&c, SEQS, LEN, 2);
+    struct train_batch b = trained_batch(&c, SEQS, LEN, 1), other = trained_batch(&c, SEQS, LEN, 2);
     for (size_t every = 1; every <= LAYERS + 2; every++)
         for (int half = 0; half < 2; half++) {
             const struct backprop_how how = {.products = half ? DTYPE_BF16 : DTYPE_F32,
@@ -165,8 +115,8 @@ static void checkpoints(const struct family *f, enum mixer mixer, int tied)
         }
     if (c.latents)
         check_latents_alone(p, &b);
-    free_batch(&b);
-    free_batch(&other);
+    trained_batch_free(&b);
+    trained_batch_free(&other);
     parameters_free(p);
     backend_close(be);
 }
@@ -228,7 +178,7 @@ static void fused(int tied)
     struct backend *be = backend_open("cpu", NULL, 2, 0, NULL);
     struct config c = shape(&llama_family, MIXER_ATTENTION, tied);
     struct parameters *p = parameters_make(&c, be, be->ops->train, 5);
-    struct train_batch b = make_batch(&c, MANY, 2 * LEN, 1);
+    struct train_batch b = trained_batch(&c, MANY, 2 * LEN, 1);
     const struct backprop_how parts = {0}, one = {.whole_loss = 1};
     struct backprop *t = backprop_make_as(p, ROWS, 0, &parts);
     struct backprop *s = backprop_make_as(p, ROWS, 0, &one);
@@ -252,7 +202,7 @@ static void fused(int tied)
        "of a large vocabulary, than those of 128");
     free_outcome(&x);
     free_outcome(&y);
-    free_batch(&b);
+    trained_batch_free(&b);
     backprop_free(t);
     backprop_free(s);
     parameters_free(p);

@@ -10,7 +10,7 @@
 #include "lib/decode/autoregress.h"
 #include "lib/decode/lookup.h"
 #include "lib/network/forward.h"
-#include "tests/tap.h"
+#include "tests/model/decoded.h"
 
 enum { TEXTS = 200, MOST_TEXTS = 7, LONGEST = 40, CONTEXT = 160 };
 
@@ -447,17 +447,6 @@ static void test_distribution(const struct models *m)
     b->ops->mat_free(b, &other);
 }
 
-static size_t prepared;
-
-/* As often as a back end pleases. */
-static void prepare_anyhow(struct backend *b, const void *key, size_t key_bytes,
-                           void (*step)(void *ctx), void *ctx)
-{
-    (void)b, (void)key, (void)key_bytes;
-    for (size_t i = prepared++ % 3; i < 3; i++)
-        step(ctx);
-}
-
 static int load(struct network *n, struct backend *b, uint64_t seed, const char *quant)
 {
     struct err e = {0};
@@ -483,7 +472,7 @@ int main(void)
         struct ops ops = *b->ops;
         b->ops = &ops;
         ops.depth = host ? 3 : 1; /* passes under way */
-        ops.prepare = prepare_anyhow;
+        ops.prepare = decoded_prepare;
         test_same(&m, host ? texts : 30, 11 + (uint64_t)host, ops.name);
         if (host) {
             test_all_right(&m);
@@ -497,6 +486,6 @@ int main(void)
         network_free(&m.other);
         backend_close(b);
     }
-    ok(prepared > 0, "passes were prepared: %zu", prepared);
+    ok(decoded_prepared > 0, "passes were prepared: %zu", decoded_prepared);
     return tap_done();
 }

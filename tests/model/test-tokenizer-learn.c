@@ -2,7 +2,7 @@
  * what is refused. */
 #include "lib/base/file.h"
 #include "lib/base/rng.h"
-#include "lib/text/nfc.h"
+#include "lib/text/tokenizer/nfc.h"
 #include "tests/model/tokenizer-fixture.h"
 
 static const char *const special[] = {"<|endoftext|>", "<|mdm_mask|>", "<|bos|>"};

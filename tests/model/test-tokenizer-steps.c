@@ -4,7 +4,7 @@
 #include <utf8proc.h>
 
 #include "lib/base/opt.h"
-#include "lib/text/nfc.h"
+#include "lib/text/tokenizer/nfc.h"
 #include "tests/model/tokenizer-fixture.h"
 
 #define SEQUENCE(steps) "{\"type\":\"Sequence\",\"pretokenizers\":[" steps "]}"

@@ -4,7 +4,7 @@
 
 #include "lib/base/hash.h"
 #include "lib/base/rng.h"
-#include "lib/text/nfc.h"
+#include "lib/text/tokenizer/nfc.h"
 #include "lib/text/utf8.h"
 #include "tests/model/tokenizer-fixture.h"
 

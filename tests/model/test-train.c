@@ -2,72 +2,10 @@
  * gives the same run; a few steps lower the loss, and bf16 products lower it as f32 ones do. */
 #include <unistd.h>
 
-#include "lib/base/mem.h"
-#include "lib/base/rng.h"
-#include "lib/train/trainer.h"
+#include "tests/model/trained.h"
 #include "tests/tap.h"
 
-static struct config tiny(const struct family *f, enum mixer mixer, int tied)
-{
-    struct config c = {.family = f,
-                       .paradigm = f->start.paradigm,
-                       .attends = f->start.attends,
-                       .name = "tiny",
-                       .width = 24,
-                       .layers = 2,
-                       .heads = 4,
-                       .kv_heads = mixer ? 4 : 2,
-                       .head_dim = 6,
-                       .rope_dims = 6,
-                       .ffn = 40,
-                       .vocab = 50,
-                       .context = 64,
-                       .tied = tied,
-                       .norm_eps = 1e-5,
-                       .rope_theta = 10000,
-                       .bos = -1,
-                       .pad = -1,
-                       .mask = f == &llada_family ? 49 : -1,
-                       .eot = -1,
-                       .latents = f == &ltm_family ? 3 : 0,
-                       .mixer = mixer,
-                       .rank = mixer ? 7 : 0,
-                       .window = f == &ltm_family && !mixer ? 5 : 0};
-    return c;
-}
-
-static struct train_batch make_batch(size_t seqs, size_t len, size_t vocab)
-{
-    size_t T = seqs * len;
-    struct train_batch b = {.seqs = seqs, .len = len, .token = mem_zero(T, 4),
-                            .target = mem_zero(T, 4), .weight = mem_zero(T, 4)};
-    struct rng r = {.seed = 3};
-    for (size_t i = 0; i < T; i++) {
-        b.token[i] = (int32_t)rng_below(&r, vocab);
-        b.target[i] = (int32_t)rng_below(&r, vocab);
-        b.weight[i] = i % 3 ? 0.2f + (float)rng_uniform(&r) : 0;
-    }
-    return b;
-}
-
-static void free_batch(struct train_batch *b)
-{
-    free(b->token);
-    free(b->target);
-    free(b->weight);
-    free((void *)(uintptr_t)b->z);
-}
-
-/* Latents of every sequence, where there are any. */
-static void add_latents(struct train_batch *b, const struct config *c)
-{
-    size_t n = c->layers * b->seqs * c->latents * c->width;
-    float *z = mem_zero(n, sizeof *z);
-    struct rng r = {.seed = 4};
-    for (size_t i = 0; i < n; i++)
-        z[i] = (float)rng_normal(&r);
-    b->z = z;
-}
+enum { WIDTH = 24, FFN = 40 };
 
 /* Larger weights than at the start of training, so that every path carries signal. A recurrence is
  * steeper than a window: it has smaller ones, and steps that change the loss by little. */
@@ -218,15 +156,14 @@ static void gradients(const struct family *f, enum mixer mixer, int tied, size_t
                       const char *level)
 {
     struct backend *be = backend_open("cpu", level, 2, 0, NULL);
-    struct config c = tiny(f, mixer, tied);
+    struct config c = trained_config(f, mixer, tied, WIDTH, FFN);
     struct parameters *p = parameters_make(&c, be, be->ops->train, 5);
     struct backprop *t = backprop_make(p, seqs * len, seqs, DTYPE_F32);
     struct backprop *half = backprop_make(p, seqs * len, seqs, DTYPE_BF16);
     if (!ok(t && half, "room for parameters and their gradients"))
         return;
     enlarge(p, &c);
-    struct train_batch b = make_batch(seqs, len, c.vocab);
-    add_latents(&b, &c);
+    struct train_batch b = trained_batch(&c, seqs, len, 3);
     if (c.latents) {
         check_latents(t, t, &b, &c);
         check_latents(half, t, &b, &c);
@@ -239,44 +176,31 @@ static void gradients(const struct family *f, enum mixer mixer, int tied, size_t
             }
     check_rounding(half, t, p, &b);
     check_nothing(t, p, &b);
-    free_batch(&b);
+    trained_batch_free(&b);
     backprop_free(t);
     backprop_free(half);
     parameters_free(p);
     backend_close(be);
 }
 
-/* Sequences in which nine tokens of ten follow from the one before. */
-static void draw_chains(struct train_batch *b, struct rng *r, size_t vocab)
-{
-    for (size_t i = 0; i < b->seqs * b->len; i++) {
-        int fresh = i % b->len == 0 || rng_below(r, 10) == 0;
-        size_t from = fresh ? rng_below(r, vocab) : (size_t)b->target[i - 1];
-        int jump = rng_below(r, 10) == 0;
-        b->token[i] = (int32_t)from;
-        b->target[i] = (int32_t)(jump ? rng_below(r, vocab) : (7 * from + 3) % vocab);
-        b->weight[i] = 1 / (float)(b->seqs * b->len);
-    }
-}
-
 /* Mean loss over the last quarter of a training of a few hundred steps. */
 static double final_loss(struct backend *be, uint64_t seed, enum dtype products, double *first)
 {
     enum { STEPS = 240 };
-    struct config c = tiny(&llama_family, MIXER_ATTENTION, 0);
+    struct config c = trained_config(&llama_family, MIXER_ATTENTION, 0, WIDTH, FFN);
     struct err e = {0};
     struct trainer *t = trainer_make(&c, be, seed, 96, products, &e);
-    struct train_batch b = make_batch(8, 12, c.vocab);
+    struct train_batch b = trained_batch(&c, 8, 12, 3);
     struct rng r = {.seed = seed};
     double sum = 0;
     for (int i = 0; i < STEPS; i++) {
-        draw_chains(&b, &r, c.vocab);
+        trained_chains(&b, &r);
         double loss = trainer_loss(t, &b, 1);
         trainer_update(t, 1e-2 * (1 - (double)i / STEPS), 0.1, 1);
         *first = i ? *first : loss;
         sum += i >= STEPS * 3 / 4 ? loss : 0;
     }
-    free_batch(&b);
+    trained_batch_free(&b);
     trainer_free(t);
     return sum / (STEPS / 4);
 }
@@ -308,7 +232,7 @@ static void refused(void)
     struct backend *be = backend_open("cpu", NULL, 1, 0, NULL);
     for (int which = 0; which < 3; which++) {
         struct err e = {0};
-        struct config c = tiny(&llama_family, MIXER_ATTENTION, 0);
+        struct config c = trained_config(&llama_family, MIXER_ATTENTION, 0, WIDTH, FFN);
         c.qkv_bias = which == 0;
         c.qk_norm = which == 1;
         c.rope_dims = which == 2 ? 4 : 6;
@@ -322,8 +246,8 @@ static void resume(void)
 {
     struct err e = {0};
     struct backend *be = backend_open("cpu", NULL, 2, 0, NULL);
-    struct config c = tiny(&llada_family, MIXER_ATTENTION, 1);
-    struct train_batch b = make_batch(3, 11, c.vocab);
+    struct config c = trained_config(&llada_family, MIXER_ATTENTION, 1, WIDTH, FFN);
+    struct train_batch b = trained_batch(&c, 3, 11, 3);
     struct trainer *t = trainer_make(&c, be, 5, 33, DTYPE_F32, &e);
     struct trainer *s = trainer_make(&c, be, 6, 33, DTYPE_F32, &e);
     char path[] = "/tmp/crossover-state-XXXXXX";
@@ -343,7 +267,7 @@ static void resume(void)
     trainer_update(s, 1e-2, 0.1, 1);
     ok(x == y && trainer_loss(t, &b, 0) == trainer_loss(s, &b, 0),
        "and goes on with the same bits");
-    struct config other = tiny(&llada_family, MIXER_ATTENTION, 0);
+    struct config other = trained_config(&llada_family, MIXER_ATTENTION, 0, WIDTH, FFN);
     struct trainer *o = trainer_make(&other, be, 5, 33, DTYPE_F32, &e);
     json_t *none = NULL;
     ok(trainer_restore(o, path, &none, &e) == -1 && e.code == EXIT_BAD_DATA,
@@ -351,7 +275,7 @@ static void resume(void)
     unlink(path);
     json_decref(note);
     json_decref(back);
-    free_batch(&b);
+    trained_batch_free(&b);
     trainer_free(t);
     trainer_free(s);
     trainer_free(o);

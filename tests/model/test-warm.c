@@ -1,7 +1,7 @@
 /* When a warm-up is over, and when a batch was disturbed: rules on numbers. */
 #include <math.h>
 
-#include "lib/run/host_monitor.h"
+#include "lib/run/monitor/host_monitor.h"
 #include "lib/run/steady.h"
 #include "tests/tap.h"
 

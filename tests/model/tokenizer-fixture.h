@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "lib/base/mem.h"
-#include "lib/text/alphabet.h"
+#include "lib/text/tokenizer/alphabet.h"
 #include "lib/text/tokenizer-parts.h"
 #include "lib/text/tokenizer.h"
 #include "lib/text/utf8.h"

@@ -12,6 +12,7 @@
 #include "lib/record/rec.h"
 #include "lib/run/ceiling.h"
 #include "lib/run/level_choice.h"
+#include "tests/files.h"
 #include "tests/tap.h"
 
 /* ---- which is quickest ---- */
@@ -44,7 +45,6 @@ static void test_best(void)
 
 /* ---- the file ---- */
 
-static char root[] = "/tmp/test-clocked-XXXXXX";
 static int asked;
 static int told = -1; /* where a clock that is asked writes a byte */
 
@@ -92,13 +92,6 @@ static char *only_file(const char *folder)
     return NULL;
 }
 
-static void put(const char *path, const char *bytes, size_t n)
-{
-    FILE *f = fopen(path, "wb");
-    if (!f || fwrite(bytes, 1, n, f) != n || fclose(f))
-        exit(1);
-}
-
 static int whole(const char *path, const struct level_times *t)
 {
     struct buf b = {0};
@@ -116,7 +109,7 @@ static void broken(const char *folder, const char *path, const char *bytes, size
                    const char *what)
 {
     struct level_times t;
-    put(path, bytes, n);
+    files_put(path, bytes, n);
     ok(!strcmp(question(folder, 3, &t), "asked") && whole(path, &t) &&
        !strcmp(question(folder, 3, &t), "kept"),
        "a file that is %s: measured and written anew", what);
@@ -179,7 +172,7 @@ static void test_places(const char *folder, const char *path)
 
 static void test_file(void)
 {
-    char *folder = mem_format("%s/crossover/levels", root);
+    char *folder = mem_format("%s/crossover/levels", files_root);
     struct level_times first, t;
     ok(!strcmp(question(folder, 3, &first), "asked"), "the first run asks its clock");
     char *path = only_file(folder);
@@ -191,7 +184,7 @@ static void test_file(void)
         test_texts(folder, path);
         test_places(folder, path);
     }
-    char *other = mem_format("%s/failed", root);
+    char *other = mem_format("%s/failed", files_root);
     t.levels = 2;
     int before = asked;
     ok(level_choice_times(&t, other, fails) == -1 && asked == before + 1 && !only_file(other),
@@ -206,7 +199,7 @@ static void test_together(void)
 {
     enum { PROCESSES = 4 };
     int ends[2], bad = 0, status;
-    char *folder = mem_format("%s/together", root), bytes[PROCESSES];
+    char *folder = mem_format("%s/together", files_root), bytes[PROCESSES];
     if (pipe(ends))
         exit(1);
     for (int i = 0; i < PROCESSES; i++)
@@ -228,7 +221,7 @@ static void test_together(void)
 static void test_here(void)
 {
     struct err e = {0};
-    setenv("XDG_CACHE_HOME", root, 1);
+    setenv("XDG_CACHE_HOME", files_root, 1);
     for (int d = 0; d < DTYPES; d++) {
         struct backend *a = backend_open("cpu", NULL, 2, 0, &e);
         struct backend *b = backend_open("cpu", NULL, 1, 0, &e);
@@ -285,15 +278,12 @@ static void test_roofs(void)
 
 int main(void)
 {
-    if (!mkdtemp(root))
-        return 1;
+    files_begin();
     test_best();
     test_file();
     test_together();
     test_here();
     test_roofs();
-    char *command = mem_format("rm -r %s", root);
-    int bad = system(command);
-    free(command);
-    return bad ? 1 : tap_done();
+    files_end();
+    return tap_done();
 }

@@ -8,17 +8,10 @@
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
 #include "lib/record/filehash.h"
+#include "tests/files.h"
 #include "tests/tap.h"
 
-static char root[] = "/tmp/test-filehash-XXXXXX";
 static char file[64], small[64], folder[96];
-
-static void put(const char *path, const char *text)
-{
-    FILE *f = fopen(path, "w");
-    if (!f || fputs(text, f) < 0 || fclose(f))
-        exit(1);
-}
 
 /* Remembered hashes; `break_them` overwrites each with that text. */
 static int kept(const char *break_them)
@@ -31,7 +24,7 @@ static int kept(const char *break_them)
         n++;
         char *path = mem_format("%s/%s", folder, x->d_name);
         if (break_them)
-            put(path, break_them);
+            files_put_text(path, break_them);
         free(path);
     }
     if (d)
@@ -50,14 +43,13 @@ static int gives(const char *text, int want)
 
 int main(void)
 {
-    if (!mkdtemp(root))
-        return 1;
-    snprintf(file, sizeof file, "%s/weights", root);
-    snprintf(folder, sizeof folder, "%s/crossover/sha256", root);
-    setenv("XDG_CACHE_HOME", root, 1);
-    put(file, "first");
-    snprintf(small, sizeof small, "%s/small", root);
-    put(small, "few");
+    files_begin();
+    snprintf(file, sizeof file, "%s/weights", files_root);
+    snprintf(folder, sizeof folder, "%s/crossover/sha256", files_root);
+    setenv("XDG_CACHE_HOME", files_root, 1);
+    files_put_text(file, "first");
+    snprintf(small, sizeof small, "%s/small", files_root);
+    files_put_text(small, "few");
     ok(gives("first", 0) && gives("first", 0) && !kept(NULL), "a young file is not remembered");
     sleep(FILEHASH_AGE_S + 2);
     ok(gives("first", 0) && kept(NULL) == 1 && gives("first", 1), "an older one is");
@@ -72,7 +64,7 @@ int main(void)
     ok(gives("first", 0) && gives("first", 1), "what is broken is made anew");
     struct stat s;
     stat(file, &s);
-    put(file, "other");
+    files_put_text(file, "other");
     ok(gives("other", 0), "the same size at another time is another file");
     struct timespec times[2] = {s.st_atim, s.st_mtim};
     utimensat(AT_FDCWD, file, times, 0);
@@ -83,10 +75,8 @@ int main(void)
        "small files are not remembered, however old");
     ok(filehash("no/such/file", 4, hex, &e) == -1 && e.code == EXIT_NO_INPUT, "%s", e.text);
     setenv("XDG_CACHE_HOME", "/dev/null", 1);
-    put(file, "nowhere to keep it");
+    files_put_text(file, "nowhere to keep it");
     ok(gives("nowhere to keep it", 0), "no place to remember is no error");
-    char *command = mem_format("rm -r %s", root);
-    int bad = system(command);
-    free(command);
-    return bad ? 1 : tap_done();
+    files_end();
+    return tap_done();
 }

@@ -5,26 +5,10 @@
 
 #include "lib/base/file.h"
 #include "lib/checkpoint/hub.h"
+#include "tests/files.h"
 #include "tests/tap.h"
 
 #define HASH "0123456789abcdef0123456789abcdef01234567"
-static char root[] = "/tmp/test-hub-XXXXXX";
-
-static char *at(const char *name)
-{
-    static char names[8][512];
-    static int next;
-    char *p = names[next++ % 8];
-    snprintf(p, 512, "%s/%s", root, name);
-    return p;
-}
-
-static void put_text(const char *to, const char *text)
-{
-    FILE *f = fopen(to, "wb");
-    if (!f || fputs(text, f) == EOF || fclose(f))
-        exit(1);
-}
 
 static void clear_environment(void)
 {
@@ -41,15 +25,15 @@ static void make_cache(const char *where)
     struct err e = {0};
     char p[256];
     snprintf(p, sizeof p, "%s/models--org--name/refs", where);
-    if (file_make_folder(at(p), &e))
+    if (file_make_folder(files_at(p), &e))
         exit(1);
     snprintf(p, sizeof p, "%s/models--org--name/snapshots/" HASH, where);
-    if (file_make_folder(at(p), &e))
+    if (file_make_folder(files_at(p), &e))
         exit(1);
     snprintf(p, sizeof p, "%s/models--org--name/refs/main", where);
-    put_text(at(p), HASH);
+    files_put_text(files_at(p), HASH);
     snprintf(p, sizeof p, "%s/models--org--name/snapshots/" HASH "/config.json", where);
-    put_text(at(p), "{}");
+    files_put_text(files_at(p), "{}");
 }
 
 /* The name must be found below root/<where>. */
@@ -57,7 +41,7 @@ static void found(const char *name, const char *where, const char *what)
 {
     struct err e = {0};
     char want[512];
-    snprintf(want, sizeof want, "%s/%s/models--org--name/snapshots/" HASH, root, where);
+    snprintf(want, sizeof want, "%s/%s/models--org--name/snapshots/" HASH, files_root, where);
     char *folder = hub_folder(name, &e);
     ok(folder && !strcmp(folder, want), "%s: %s%s", what, folder ? folder : "", e.text);
     free(folder);
@@ -80,15 +64,15 @@ static void test_roots(void)
     make_cache("user/.cache/huggingface/hub");
     clear_environment();
     missed("org/name", "set HF_HOME");
-    setenv("HOME", at("user"), 1);
+    setenv("HOME", files_at("user"), 1);
     found("org/name", "user/.cache/huggingface/hub", "~/.cache");
-    setenv("XDG_CACHE_HOME", at("xdg"), 1);
+    setenv("XDG_CACHE_HOME", files_at("xdg"), 1);
     found("org/name", "xdg/huggingface/hub", "XDG_CACHE_HOME wins over it");
-    setenv("HF_HOME", at("home"), 1);
+    setenv("HF_HOME", files_at("home"), 1);
     found("org/name", "home/hub", "HF_HOME wins over that");
-    setenv("HUGGINGFACE_HUB_CACHE", at("legacy"), 1);
+    setenv("HUGGINGFACE_HUB_CACHE", files_at("legacy"), 1);
     found("org/name", "legacy", "HUGGINGFACE_HUB_CACHE wins over that");
-    setenv("HF_HUB_CACHE", at("explicit"), 1);
+    setenv("HF_HUB_CACHE", files_at("explicit"), 1);
     found("org/name", "explicit", "HF_HUB_CACHE wins over all");
     setenv("HF_HUB_CACHE", "", 1);
     found("org/name", "legacy", "an empty variable counts as none");
@@ -97,11 +81,11 @@ static void test_roots(void)
 static void test_revisions(void)
 {
     clear_environment();
-    setenv("HF_HUB_CACHE", at("explicit"), 1);
+    setenv("HF_HUB_CACHE", files_at("explicit"), 1);
     struct err e = {0};
-    file_make_folder(at("explicit/models--org--name/refs/pr"), &e);
-    put_text(at("explicit/models--org--name/refs/pr/1"), HASH "\n");
-    put_text(at("explicit/models--org--name/refs/broken"), "not a hash");
+    file_make_folder(files_at("explicit/models--org--name/refs/pr"), &e);
+    files_put_text(files_at("explicit/models--org--name/refs/pr/1"), HASH "\n");
+    files_put_text(files_at("explicit/models--org--name/refs/broken"), "not a hash");
     found("org/name@main", "explicit", "a branch");
     found("org/name@" HASH, "explicit", "a commit");
     found("org/name@pr/1", "explicit", "a pull request, and a newline in the file");
@@ -132,12 +116,12 @@ static void test_names(void)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         missed(bad[i], "org/name[@revision]");
     struct err e = {0};
-    char *folder = hub_folder(root, &e);
-    ok(folder && !strcmp(folder, root), "a folder is itself");
+    char *folder = hub_folder(files_root, &e);
+    ok(folder && !strcmp(folder, files_root), "a folder is itself");
     free(folder);
-    put_text(at("file"), "x");
-    missed(at("file"), "expected a folder");
-    if (!chdir(root) && !file_make_folder("org/name", &e)) {
+    files_put_text(files_at("file"), "x");
+    missed(files_at("file"), "expected a folder");
+    if (!chdir(files_root) && !file_make_folder("org/name", &e)) {
         folder = hub_folder("org/name", &e);
         ok(folder && !strcmp(folder, "org/name"), "a folder that is there wins over the cache");
         free(folder);
@@ -147,20 +131,18 @@ static void test_names(void)
 static void test_partial(void)
 {
     if (symlink("../../blobs/none",
-                at("explicit/models--org--name/snapshots/" HASH "/model.safetensors")))
+                files_at("explicit/models--org--name/snapshots/" HASH "/model.safetensors")))
         exit(1);
     missed("org/name@main", "not complete");
 }
 
 int main(void)
 {
-    char command[64];
-    if (!mkdtemp(root))
-        return 1;
+    files_begin();
     test_roots();
     test_revisions();
     test_partial();
     test_names();
-    snprintf(command, sizeof command, "rm -rf %s", root);
-    return system(command) ? 1 : tap_done();
+    files_end();
+    return tap_done();
 }

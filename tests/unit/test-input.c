@@ -1,6 +1,6 @@
 /* Inputs: every packing gives the same bytes, and what is cut, doubled, encrypted, nested or
  * too large is an error that says so. */
-#include "lib/base/input.h"
+#include "lib/base/archive/input.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -13,23 +13,19 @@
 #include "lib/base/buf.h"
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
+#include "tests/files.h"
 #include "tests/tap.h"
 
-static char folder[] = "/tmp/test-input.XXXXXX";
 static const char TEXT[] = "one\ntwo\nthree \xc3\xa9\n";
 
 static char *path_of(const char *name)
 {
-    return mem_format("%s/%s", folder, name);
+    return mem_format("%s/%s", files_root, name);
 }
 
 static void save(const char *name, const void *bytes, size_t n)
 {
-    char *path = path_of(name);
-    FILE *f = fopen(path, "wb");
-    if (!f || fwrite(bytes, 1, n, f) != n || fclose(f))
-        err_machine(__FILE__, __LINE__, "cannot write a test file");
-    free(path);
+    files_put(files_at(name), bytes, n);
 }
 
 /* Reads all of an input. -1 with *e, or 0 with *b. */
@@ -438,8 +434,7 @@ static void test_changed(void)
 
 int main(void)
 {
-    if (!mkdtemp(folder))
-        err_machine(__FILE__, __LINE__, "mkdtemp failed");
+    files_begin();
     test_plain();
     test_gzip();
     test_other_filters();
@@ -449,8 +444,6 @@ int main(void)
     test_tar_end();
     test_pipes();
     test_changed();
-    char *remove = mem_format("rm -rf %s", folder);
-    int status = system(remove);
-    free(remove);
-    return tap_done() || status;
+    files_end();
+    return tap_done();
 }

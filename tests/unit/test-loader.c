@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/train/loader.h"
 #include "tests/tap.h"
@@ -47,8 +46,7 @@ static int follows(int64_t first, int64_t end, size_t threads, struct making *m)
     atomic_store(&m->given, first - 1);
     struct loader *l = loader_open(&work, ROWS, first, end, threads, &e);
     struct making plain = {.main = pthread_self()};
-    struct train_batch want = {.token = mem_zero(ROWS, 4), .target = mem_zero(ROWS, 4),
-                               .weight = mem_zero(ROWS, 4)};
+    struct train_batch want = train_batch_room(ROWS);
     int good = l != NULL;
     for (int64_t step = first; good && step < end; step++) {
         atomic_store(&m->given, step);
@@ -66,9 +64,7 @@ static int follows(int64_t first, int64_t end, size_t threads, struct making *m)
     }
     good = good && loader_waited_ns(l) > 0;
     loader_close(l);
-    void *own[] = {want.token, want.target, want.weight};
-    for (size_t i = 0; i < 3; i++)
-        free(own[i]);
+    train_batch_free(&want);
     return good;
 }
 

@@ -12,6 +12,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/clock.h"
 #include "lib/base/pool.h"
+#include "tests/files.h"
 #include "tests/tap.h"
 
 enum { N = 1000, MOST = 128 };
@@ -198,46 +199,26 @@ static void test_mask(void)
 
 /* ---- the processors ---- */
 
-static char root[] = "/tmp/test-pool-XXXXXX";
-
-static void put(const char *name, const char *text)
-{
-    char *path = mem_format("%s/%s", root, name);
-    for (char *s = strchr(path + strlen(root) + 1, '/'); s; s = strchr(s + 1, '/')) {
-        *s = 0;
-        mkdir(path, 0700);
-        *s = '/';
-    }
-    FILE *f = fopen(path, "w");
-    if (!f || fputs(text, f) < 0 || fclose(f))
-        exit(1);
-    free(path);
-}
-
 static size_t quota(const char *groups)
 {
-    put("groups", groups);
-    char *path = mem_format("%s/groups", root), *mount = mem_format("%s/cgroup", root);
-    size_t n = cpus_quota(path, mount);
-    free(path);
-    free(mount);
-    return n;
+    files_grow("groups", groups);
+    return cpus_quota(files_at("groups"), files_at("cgroup"));
 }
 
 static void test_quota(void)
 {
-    put("cgroup/cpu.max", "max 100000\n");
-    put("cgroup/a/cpu.max", "350000 100000\n");
-    put("cgroup/a/b/cpu.max", "max 100000\n");
-    put("cgroup/a/b/c/cpu.max", "800000 100000\n");
+    files_grow("cgroup/cpu.max", "max 100000\n");
+    files_grow("cgroup/a/cpu.max", "350000 100000\n");
+    files_grow("cgroup/a/b/cpu.max", "max 100000\n");
+    files_grow("cgroup/a/b/c/cpu.max", "800000 100000\n");
     ok(quota("0::/\n") == 0, "no quota");
     ok(quota("0::/a\n") == 4, "three and a half processors are four");
     ok(quota("0::/a/b/c\n") == 4, "a group above may be the tightest");
     ok(quota("0::/elsewhere/x\n") == 0, "a path that is not ours to see");
-    put("cgroup/cpu/cpu.cfs_quota_us", "-1\n");
-    put("cgroup/cpu/cpu.cfs_period_us", "100000\n");
-    put("cgroup/cpu/box/cpu.cfs_quota_us", "50000\n");
-    put("cgroup/cpu/box/cpu.cfs_period_us", "100000\n");
+    files_grow("cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+    files_grow("cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    files_grow("cgroup/cpu/box/cpu.cfs_quota_us", "50000\n");
+    files_grow("cgroup/cpu/box/cpu.cfs_period_us", "100000\n");
     ok(quota("9:name=systemd:/\n4:cpuset:/box\n3:cpuacct,cpu:/box\n0::/\n") == 1,
        "version 1: half a processor is one");
     ok(quota("4:cpuset:/box\n3:cpu:/\n0::/\n") == 0, "version 1: no quota");
@@ -248,7 +229,7 @@ static void test_quota(void)
 static void test_cores(void)
 {
     struct cpus c;
-    char *folder = mem_format("%s/topology", root);
+    char *folder = mem_format("%s/topology", files_root);
     cpus_find(&c, folder);
     ok(c.n >= 1 && c.cores == c.n, "without topology a processor is a core: %zu", c.n);
     cpus_free(&c);
@@ -257,7 +238,7 @@ static void test_cores(void)
         snprintf(name, sizeof name, "topology/cpu%zu/topology/thread_siblings_list", i);
         snprintf(text, sizeof text, i % 4 < 2 ? "%zu-%zu\n" : "%zu,%zu\n", i / 2 * 2,
                  i / 2 * 2 + 1);
-        put(name, text);
+        files_grow(name, text);
     }
     cpus_find(&c, folder);
     int good = 1;
@@ -281,8 +262,7 @@ static void test_cores(void)
 int main(void)
 {
     test_help();
-    if (!mkdtemp(root))
-        return 1;
+    files_begin();
     static const size_t counts[] = {1, 2, 3, 7, 16, MOST};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         test_parts(counts[i]);
@@ -293,8 +273,6 @@ int main(void)
     test_mask();
     test_quota();
     test_cores();
-    char *command = mem_format("rm -r %s", root);
-    int bad = system(command);
-    free(command);
-    return bad ? 1 : tap_done();
+    files_end();
+    return tap_done();
 }

@@ -15,23 +15,20 @@
 #include <unistd.h>
 
 #include "lib/base/mem.h"
+#include "tests/files.h"
 #include "tests/tap.h"
 
 #define ENVELOPE(kind) "{\"schema\":\"crossover/1\",\"kind\":\"" kind "\",\"run\":\"local\""
 
-static char folder[] = "/tmp/test-rec.XXXXXX";
-
 static char *path_of(const char *name)
 {
-    return mem_format("%s/%s", folder, name);
+    return mem_format("%s/%s", files_root, name);
 }
 
 static char *file_with(const char *name, const char *bytes, size_t n)
 {
     char *path = path_of(name);
-    FILE *f = fopen(path, "wb");
-    if (!f || fwrite(bytes, 1, n, f) != n || fclose(f))
-        err_machine(__FILE__, __LINE__, "cannot write a test file");
+    files_put(path, bytes, n);
     return path;
 }
 
@@ -252,7 +249,7 @@ static void test_lines(void)
        e.code == EXIT_BAD_DATA, "another schema is refused, a minor version is not");
     const char *none[] = {"/nonexistent/x.ndjson"};
     ok(read_all(none, 1, &bad, &e) == 0 && e.code == EXIT_NO_INPUT, "a missing file: %s", e.text);
-    const char *dir[] = {folder};
+    const char *dir[] = {files_root};
     ok(read_all(dir, 1, &bad, &e) == 0 && e.code == EXIT_NO_INPUT, "a folder: %s", e.text);
 }
 
@@ -444,8 +441,7 @@ static void test_kept_hostile(void)
 
 int main(void)
 {
-    if (!mkdtemp(folder))
-        err_machine(__FILE__, __LINE__, "mkdtemp failed");
+    files_begin();
     test_members();
     test_text_members();
     test_repeats();
@@ -457,8 +453,6 @@ int main(void)
     test_kept_hostile();
     test_broken_outputs();
     test_machine();
-    char *remove = mem_format("rm -rf %s", folder);
-    int status = system(remove);
-    free(remove);
-    return tap_done() || status;
+    files_end();
+    return tap_done();
 }

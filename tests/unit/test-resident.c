@@ -13,6 +13,7 @@
 
 #include "kernels/ops.h"
 #include "lib/base/nodes.h"
+#include "tests/files.h"
 #include "tests/tap.h"
 
 enum { MIB = 1 << 20 };
@@ -30,26 +31,10 @@ static void fill(size_t bytes)
 
 /* ---- what is free: on a machine made of files ---- */
 
-static char root[] = "/tmp/test-resident-XXXXXX";
-
-static void put(const char *name, const char *text)
-{
-    char path[256];
-    snprintf(path, sizeof path, "%s%s", root, name);
-    for (char *slash = path + strlen(root); (slash = strchr(slash + 1, '/'));) {
-        *slash = 0;
-        mkdir(path, 0700);
-        *slash = '/';
-    }
-    FILE *f = fopen(path, "w");
-    if (!f || fputs(text, f) == EOF || fclose(f))
-        abort();
-}
-
 static void is_room(int64_t available, int64_t total, const char *what)
 {
     int64_t a = -7, t = -7;
-    int bad = resident_room(root, &a, &t);
+    int bad = resident_room(files_root, &a, &t);
     ok(available < 0 ? bad : !bad && a == available && t == total, "%s: %lld of %lld", what,
        (long long)a, (long long)t);
 }
@@ -57,36 +42,36 @@ static void is_room(int64_t available, int64_t total, const char *what)
 static void test_room(void)
 {
     int64_t a, t;
-    if (!mkdtemp(root))
-        abort();
+    files_begin();
     is_room(-1, -1, "a system that tells nothing");
-    put("/proc/meminfo", "MemTotal:  4000 kB\nMemFree: 10 kB\n");
+    files_grow("proc/meminfo", "MemTotal:  4000 kB\nMemFree: 10 kB\n");
     is_room(-1, -1, "an old one");
-    put("/proc/meminfo", "MemTotal:  4000 kB\nMemFree: 10 kB\nMemAvailable:   3000 kB\n");
+    files_grow("proc/meminfo", "MemTotal:  4000 kB\nMemFree: 10 kB\nMemAvailable:   3000 kB\n");
     is_room(3000 * 1024, 4000 * 1024, "without control groups");
-    put("/proc/self/cgroup", "1:cpu:/x\n0::/a/b\n");
-    put("/sys/fs/cgroup/a/b/memory.max", "max\n");
-    put("/sys/fs/cgroup/a/b/memory.current", "77\n");
+    files_grow("proc/self/cgroup", "1:cpu:/x\n0::/a/b\n");
+    files_grow("sys/fs/cgroup/a/b/memory.max", "max\n");
+    files_grow("sys/fs/cgroup/a/b/memory.current", "77\n");
     is_room(3000 * 1024, 4000 * 1024, "a group without a limit");
-    put("/sys/fs/cgroup/a/memory.max", "1000000\n");
-    put("/sys/fs/cgroup/a/memory.current", "700000\n");
+    files_grow("sys/fs/cgroup/a/memory.max", "1000000\n");
+    files_grow("sys/fs/cgroup/a/memory.current", "700000\n");
     is_room(300000, 1000000, "the limit of the group above it");
-    put("/sys/fs/cgroup/a/memory.stat", "anon 5\ninactive_file 200000\n");
+    files_grow("sys/fs/cgroup/a/memory.stat", "anon 5\ninactive_file 200000\n");
     is_room(500000, 1000000, "what is held of files gives way");
-    put("/sys/fs/cgroup/a/b/memory.max", "90000\n");
-    put("/sys/fs/cgroup/a/b/memory.current", "100000\n");
+    files_grow("sys/fs/cgroup/a/b/memory.max", "90000\n");
+    files_grow("sys/fs/cgroup/a/b/memory.current", "100000\n");
     is_room(0, 90000, "a group that has too much already");
-    put("/proc/self/cgroup", "0::/\n");
+    files_grow("proc/self/cgroup", "0::/\n");
     is_room(3000 * 1024, 4000 * 1024, "the root of the groups");
-    put("/proc/self/cgroup", "5:cpu,cpuacct:/x\n4:hugetlb,memory:/c/d\n0::/\n");
-    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-    put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "900000\n");
+    files_grow("proc/self/cgroup", "5:cpu,cpuacct:/x\n4:hugetlb,memory:/c/d\n0::/\n");
+    files_grow("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    files_grow("sys/fs/cgroup/memory/memory.usage_in_bytes", "900000\n");
     is_room(3000 * 1024, 4000 * 1024, "version 1, without a limit");
-    put("/sys/fs/cgroup/memory/c/memory.limit_in_bytes", "800000\n");
-    put("/sys/fs/cgroup/memory/c/memory.usage_in_bytes", "700000\n");
-    put("/sys/fs/cgroup/memory/c/memory.stat", "inactive_file 5\ntotal_inactive_file 60000\n");
+    files_grow("sys/fs/cgroup/memory/c/memory.limit_in_bytes", "800000\n");
+    files_grow("sys/fs/cgroup/memory/c/memory.usage_in_bytes", "700000\n");
+    files_grow("sys/fs/cgroup/memory/c/memory.stat",
+               "inactive_file 5\ntotal_inactive_file 60000\n");
     is_room(160000, 800000, "version 1, the limit of the group above ours");
-    put("/proc/self/cgroup", "4:hugetlb,memoryless:/c/d\n");
+    files_grow("proc/self/cgroup", "4:hugetlb,memoryless:/c/d\n");
     is_room(3000 * 1024, 4000 * 1024, "no controller of memory");
     ok(!resident_room("", &a, &t) ? a > 0 && a <= t : 1, "this machine: %lld of %lld",
        (long long)a, (long long)t);
@@ -150,7 +135,6 @@ int main(void)
     test_nodes(b);
     backend_close(b);
     test_room();
-    char command[64];
-    snprintf(command, sizeof command, "rm -r %s", root);
-    return system(command) ? 1 : tap_done();
+    files_end();
+    return tap_done();
 }

@@ -9,17 +9,10 @@
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
 #include "lib/checkpoint/safetensors.h"
+#include "tests/files.h"
 #include "tests/tap.h"
 
-static char folder[] = "/tmp/test-safetensors-XXXXXX";
 static char path[128]; /* folder/x */
-
-static void put_file(const char *to, const void *bytes, size_t n)
-{
-    FILE *f = fopen(to, "wb");
-    if (!f || fwrite(bytes, 1, n, f) != n || fclose(f))
-        exit(1);
-}
 
 /* A file with this header and `data` bytes after it. */
 static void make(struct buf *b, const void *header, size_t n, size_t data)
@@ -249,7 +242,7 @@ static void test_cases(struct buf *b)
     struct err e;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         make(b, cases[i].header, strlen(cases[i].header), cases[i].data);
-        put_file(path, b->data, b->len);
+        files_put(path, b->data, b->len);
         int good = judge(cases[i].says, &e);
         ok(good, "%s %zu: %s", cases[i].group, i, cases[i].says ? e.text : "accepted");
         if (!good)
@@ -276,7 +269,7 @@ static void test_dtypes(struct buf *b)
                      "{\"a\":{\"dtype\":\"%s\",\"shape\":[8],\"data_offsets\":[0,%d]}}",
                      all[i].name, n);
             make(b, header, strlen(header), (size_t)n);
-            put_file(path, b->data, b->len);
+            files_put(path, b->data, b->len);
             ok(judge(!all[i].bytes ? "is none of the format's" : extra ? "need" : NULL, &e),
                "dtype %s with %d bytes: %s", all[i].name, n, e.text);
         }
@@ -295,7 +288,7 @@ static void test_framing(struct buf *b)
         make(b, GOOD, sizeof GOOD - 1, 4);
         for (int j = 0; j < 8; j++)
             b->data[j] = (char)(lengths[i].length >> 8 * j);
-        put_file(path, b->data, b->len);
+        files_put(path, b->data, b->len);
         ok(judge(lengths[i].says, &e), "header length %llu: %s",
            (unsigned long long)lengths[i].length, e.text);
     }
@@ -303,13 +296,13 @@ static void test_framing(struct buf *b)
                                          "version https://g"};
     static const char *const says[] = {"GGUF", "PyTorch", "git-lfs"};
     for (size_t i = 0; i < 3; i++) {
-        put_file(path, starts[i], 17);
+        files_put(path, starts[i], 17);
         ok(judge(says[i], &e), "%s", e.text);
     }
-    put_file(path, "", 0);
+    files_put(path, "", 0);
     ok(judge("0 bytes", &e), "empty file: %s", e.text);
     make(b, GOOD "\0\0", sizeof GOOD + 1, 4);
-    put_file(path, b->data, b->len);
+    files_put(path, b->data, b->len);
     ok(judge("padded with NUL", &e), "NUL padding: %s", e.text);
     char name[1200], header[1300];
     for (int n = 1024; n <= 1025; n++) {
@@ -317,7 +310,7 @@ static void test_framing(struct buf *b)
         name[n] = 0;
         snprintf(header, sizeof header, "{\"%s\":{" T "}}", name);
         make(b, header, strlen(header), 4);
-        put_file(path, b->data, b->len);
+        files_put(path, b->data, b->len);
         ok(judge(n == 1024 ? NULL : "name of 1025 bytes", &e), "a name of %d bytes", n);
     }
 }
@@ -333,12 +326,12 @@ static void test_cuts(struct buf *b)
     struct err e;
     make(b, TWO, sizeof TWO - 1, 28);
     for (size_t n = 0; n < b->len; n++) {
-        put_file(path, b->data, n);
+        files_put(path, b->data, n);
         missed += !judge("", &e);
     }
     ok(missed == 0, "cut at each of %zu bytes: all refused", b->len);
     buf_char(b, 0);
-    put_file(path, b->data, b->len);
+    files_put(path, b->data, b->len);
     ok(judge("tensors cover 28", &e), "one byte too many: %s", e.text);
     b->len--;
 }
@@ -350,7 +343,7 @@ static void test_flips(struct buf *b)
     make(b, TWO, sizeof TWO - 1, 28);
     for (size_t i = 0; i < bits; i++) {
         b->data[i / 8] = (char)(b->data[i / 8] ^ 1 << i % 8);
-        put_file(path, b->data, b->len);
+        files_put(path, b->data, b->len);
         struct err e = {0};
         struct tensors *t = safetensors_open_file(path, &e);
         size_t bytes = 0;
@@ -378,7 +371,7 @@ static void test_volume(struct buf *b)
                    i ? "," : "", i * 7919 % n, 4 * i, 4 * i + 4);
     buf_char(&h, '}');
     make(b, h.data, h.len, 4 * n);
-    put_file(path, b->data, b->len);
+    files_put(path, b->data, b->len);
     clock_t start = clock();
     struct tensors *t = safetensors_open_file(path, &e);
     size_t found = 0;
@@ -398,7 +391,7 @@ static void test_volume(struct buf *b)
         b->data[i] = (char)(spaces >> 8 * i);
     buf_reserve(b, spaces);
     memset(b->data + 8, ' ', spaces);
-    put_file(path, b->data, 8 + spaces);
+    files_put(path, b->data, 8 + spaces);
     buf_free(b);
     buf_free(&h);
     getrusage(RUSAGE_SELF, &before);
@@ -472,7 +465,7 @@ static void test_open(void)
     ok(!safetensors_open_file("/nonexistent/x", &e) && e.code == EXIT_NO_INPUT, "missing: %s",
        e.text);
     e = (struct err){0};
-    ok(!safetensors_open_file(folder, &e) && e.code == EXIT_NO_INPUT, "a folder: %s", e.text);
+    ok(!safetensors_open_file(files_root, &e) && e.code == EXIT_NO_INPUT, "a folder: %s", e.text);
     e = (struct err){0};
     unlink(path);
     ok(!mkfifo(path, 0600) && !safetensors_open_file(path, &e) && e.code == EXIT_NO_INPUT,
@@ -483,9 +476,8 @@ static void test_open(void)
 int main(void)
 {
     struct buf b = {0};
-    if (!mkdtemp(folder))
-        return 1;
-    snprintf(path, sizeof path, "%s/x", folder);
+    files_begin();
+    snprintf(path, sizeof path, "%s/x", files_root);
     test_cases(&b);
     test_dtypes(&b);
     test_framing(&b);
@@ -495,6 +487,6 @@ int main(void)
     test_volume(&b);
     test_open();
     buf_free(&b);
-    rmdir(folder);
+    files_end();
     return tap_done();
 }

@@ -5,25 +5,8 @@
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
 #include "lib/checkpoint/safetensors.h"
+#include "tests/files.h"
 #include "tests/tap.h"
-
-static char root[] = "/tmp/test-shards-XXXXXX";
-
-static char *at(const char *name) /* root/name, valid until the eighth call after it */
-{
-    static char names[8][512];
-    static int next;
-    char *p = names[next++ % 8];
-    snprintf(p, 512, "%s/%s", root, name);
-    return p;
-}
-
-static void put_text(const char *to, const char *text)
-{
-    FILE *f = fopen(to, "wb");
-    if (!f || fputs(text, f) == EOF || fclose(f))
-        exit(1);
-}
 
 static void link_to(const char *target, const char *link)
 {
@@ -59,21 +42,21 @@ static void put_shard(const char *to, const char *letters)
 /* The good folder: a, b in the first shard, c in the second. */
 static void fresh(void)
 {
-    mkdir(at("f"), 0755);
-    unlink(at("f/model.safetensors"));
-    unlink(at("f/model-00003-of-00003.safetensors"));
-    unlink(at("f/" ONE));
-    unlink(at("f/" TWO));
-    put_shard(at("f/" ONE), "ab");
-    put_shard(at("f/" TWO), "c");
-    put_text(at(INDEX), "{\"metadata\":{\"total_size\":12}," MAP "}");
+    mkdir(files_at("f"), 0755);
+    unlink(files_at("f/model.safetensors"));
+    unlink(files_at("f/model-00003-of-00003.safetensors"));
+    unlink(files_at("f/" ONE));
+    unlink(files_at("f/" TWO));
+    put_shard(files_at("f/" ONE), "ab");
+    put_shard(files_at("f/" TWO), "c");
+    files_put_text(files_at(INDEX), "{\"metadata\":{\"total_size\":12}," MAP "}");
 }
 
 /* says NULL: opens with n tensors; else `code` and a message with `says`. */
 static void judge(const char *what, int code, const char *says)
 {
     struct err e = {0};
-    struct tensors *t = safetensors_open_folder(at("f"), &e);
+    struct tensors *t = safetensors_open_folder(files_at("f"), &e);
     ok(says ? !t && e.code == code && strstr(e.text, says) : t && safetensors_count(t) == 3,
        "%s: %s", what, says ? e.text : "opens");
     if (says && !(e.code == code && strstr(e.text, says)))
@@ -84,7 +67,7 @@ static void judge(const char *what, int code, const char *says)
 static void judge_index(const char *index, const char *says)
 {
     fresh();
-    put_text(at(INDEX), index);
+    files_put_text(files_at(INDEX), index);
     judge(index[0] ? index : "(empty)", EXIT_BAD_DATA, says);
 }
 
@@ -93,20 +76,20 @@ static void test_good(void)
     struct err e = {0};
     fresh();
     judge("two shards", 0, NULL);
-    struct tensors *t = safetensors_open_folder(at("f"), &e);
+    struct tensors *t = safetensors_open_folder(files_at("f"), &e);
     ok(t && safetensors_files(t) == 2 && safetensors_find(t, "c") && !safetensors_find(t, "d"),
        "all found");
-    ok(t && !safetensors_unchanged(t, &e) && truncate(at("f/" TWO), 9) == 0 &&
+    ok(t && !safetensors_unchanged(t, &e) && truncate(files_at("f/" TWO), 9) == 0 &&
            safetensors_unchanged(t, &e) == -1 && strstr(e.text, TWO),
        "a cut shard is noticed: %s", e.text);
     safetensors_close(t);
     fresh();
-    put_text(at(INDEX), "{" MAP "}");
+    files_put_text(files_at(INDEX), "{" MAP "}");
     judge("no total_size", 0, NULL);
-    unlink(at(INDEX));
-    unlink(at("f/" ONE));
-    unlink(at("f/" TWO));
-    put_shard(at("f/model.safetensors"), "abc");
+    unlink(files_at(INDEX));
+    unlink(files_at("f/" ONE));
+    unlink(files_at("f/" TWO));
+    put_shard(files_at("f/model.safetensors"), "abc");
     judge("one file", 0, NULL);
 }
 
@@ -127,8 +110,8 @@ static void test_total(void)
         struct err e = {0};
         fresh();
         snprintf(index, sizeof index, "{%s" MAP "}", totals[i].value);
-        put_text(at(INDEX), index);
-        struct tensors *t = safetensors_open_folder(at("f"), &e);
+        files_put_text(files_at(INDEX), index);
+        struct tensors *t = safetensors_open_folder(files_at("f"), &e);
         const char *note = t ? safetensors_note(t) : NULL;
         ok(t && (totals[i].says ? note && strstr(note, totals[i].says) : !note),
            "%s opens, and says: %s", totals[i].value, t ? note ? note : "nothing" : e.text);
@@ -140,7 +123,7 @@ static void test_total(void)
 static void judge_note(const char *what, size_t n, const char *says, const char *also)
 {
     struct err e = {0};
-    struct tensors *t = safetensors_open_folder(at("f"), &e);
+    struct tensors *t = safetensors_open_folder(files_at("f"), &e);
     const char *note = t ? safetensors_note(t) : NULL;
     ok(t && safetensors_count(t) == n && note && strstr(note, says) && strstr(note, also),
        "%s: opens, and says: %s", what, note ? note : e.text);
@@ -151,16 +134,16 @@ static void judge_note(const char *what, size_t n, const char *says, const char 
 static void test_lost(void)
 {
     fresh();
-    put_text(at(INDEX), "{\"metadata\":{\"total_size\":12},\"weight_map\":{\"a\":\"" ONE
+    files_put_text(files_at(INDEX), "{\"metadata\":{\"total_size\":12},\"weight_map\":{\"a\":\"" ONE
              "\",\"b\":\"" ONE "\",\"c\":\"" TWO "\",\"d\":\"" TWO "\"}}");
     judge_note("a name without a tensor", 3, "1 named there is in no shard", "\"d\" not in " TWO);
     fresh();
-    put_shard(at("f/" ONE), "a");
+    put_shard(files_at("f/" ONE), "a");
     judge_note("a shard lacks a tensor", 2, "\"b\" not in " ONE, "total_size is 12");
     fresh();
-    put_shard(at("f/" ONE), "ac");
-    unlink(at("f/" TWO));
-    put_shard(at("f/" TWO), "x");
+    put_shard(files_at("f/" ONE), "ac");
+    unlink(files_at("f/" TWO));
+    put_shard(files_at("f/" TWO), "x");
     judge("a tensor in another shard than the index says", EXIT_BAD_DATA, "\"c\" is in " ONE);
 }
 
@@ -179,7 +162,7 @@ static void test_names(void)
         buf_char(&b, 'n');
     buf_text(&b, "\"}}");
     fresh();
-    put_text(at(INDEX), b.data);
+    files_put_text(files_at(INDEX), b.data);
     judge("a name of 10 KB", EXIT_BAD_DATA, "expected a shard name");
     buf_free(&b);
 }
@@ -208,33 +191,33 @@ static void test_index(void)
 static void test_files(void)
 {
     fresh();
-    unlink(at("f/" TWO));
+    unlink(files_at("f/" TWO));
     judge("a shard is missing", EXIT_BAD_DATA, TWO);
     fresh();
-    put_shard(at("f/" TWO), "cb");
+    put_shard(files_at("f/" TWO), "cb");
     judge("a tensor in two shards", EXIT_BAD_DATA, "in two files");
     fresh();
-    put_shard(at("f/model-00003-of-00003.safetensors"), "d");
+    put_shard(files_at("f/model-00003-of-00003.safetensors"), "d");
     judge("a shard that is not listed", EXIT_BAD_DATA, "not in the index");
     fresh();
-    put_shard(at("f/model.safetensors"), "abc");
+    put_shard(files_at("f/model.safetensors"), "abc");
     judge("one file and an index", EXIT_BAD_DATA, "remove one");
     fresh();
-    if (truncate(at("f/" TWO), 70))
+    if (truncate(files_at("f/" TWO), 70))
         exit(1);
     judge("a shard cut short", EXIT_BAD_DATA, TWO);
     fresh();
-    unlink(at(INDEX));
+    unlink(files_at(INDEX));
     judge("shards without an index", EXIT_NO_INPUT, "without their index");
-    unlink(at("f/" ONE));
-    unlink(at("f/" TWO));
+    unlink(files_at("f/" ONE));
+    unlink(files_at("f/" TWO));
     judge("nothing", EXIT_NO_INPUT, "no model.safetensors");
-    put_text(at("f/pytorch_model.bin"), "x");
+    files_put_text(files_at("f/pytorch_model.bin"), "x");
     judge("a PyTorch file", EXIT_NO_INPUT, "pytorch_model.bin is not read");
-    unlink(at("f/pytorch_model.bin"));
-    put_text(at("f/x.gguf"), "x");
+    unlink(files_at("f/pytorch_model.bin"));
+    files_put_text(files_at("f/x.gguf"), "x");
     judge("a GGUF file", EXIT_NO_INPUT, "GGUF");
-    unlink(at("f/x.gguf"));
+    unlink(files_at("f/x.gguf"));
 }
 
 /* B7: 24 MB short of a big shard (sparse: costs no disk). */
@@ -245,12 +228,12 @@ static void test_short_shard(void)
     fresh();
     struct tensor big = {.name = (char *)"c", .dtype = "U8", .rank = 1, .shape = {n}, .bytes = n,
                          .data = mem_zero(n, 1)};
-    if (safetensors_write(at("f/" TWO), &big, 1, NULL, &e))
+    if (safetensors_write(files_at("f/" TWO), &big, 1, NULL, &e))
         exit(1);
-    put_text(at(INDEX), "{" MAP "}");
+    files_put_text(files_at(INDEX), "{" MAP "}");
     judge("a shard of 64 MB", 0, NULL);
     struct stat st;
-    if (stat(at("f/" TWO), &st) || truncate(at("f/" TWO), st.st_size - (24 << 20)))
+    if (stat(files_at("f/" TWO), &st) || truncate(files_at("f/" TWO), st.st_size - (24 << 20)))
         exit(1);
     judge("24 MB short", EXIT_BAD_DATA, "cut short");
     free((void *)big.data);
@@ -259,28 +242,27 @@ static void test_short_shard(void)
 static void test_links(void)
 {
     fresh();
-    mkdir(at("out"), 0755);
-    put_shard(at("out/blob"), "c");
-    unlink(at("f/" TWO));
-    link_to("../out/blob", at("f/" TWO));
+    mkdir(files_at("out"), 0755);
+    put_shard(files_at("out/blob"), "c");
+    unlink(files_at("f/" TWO));
+    link_to("../out/blob", files_at("f/" TWO));
     judge("a link out of the folder", EXIT_BAD_DATA, "out of the folder");
-    unlink(at("f/" TWO));
-    link_to("nowhere", at("f/" TWO));
+    unlink(files_at("f/" TWO));
+    link_to("nowhere", files_at("f/" TWO));
     judge("a link to nowhere", EXIT_BAD_DATA, "not complete");
-    unlink(at("f/" TWO));
-    put_shard(at("f/inside"), "c");
-    link_to("inside", at("f/" TWO));
+    unlink(files_at("f/" TWO));
+    put_shard(files_at("f/inside"), "c");
+    link_to("inside", files_at("f/" TWO));
     judge("a link within the folder", 0, NULL);
-    unlink(at("f/" TWO));
-    unlink(at("f/inside"));
-    unlink(at("out/blob"));
-    rmdir(at("out"));
+    unlink(files_at("f/" TWO));
+    unlink(files_at("f/inside"));
+    unlink(files_at("out/blob"));
+    rmdir(files_at("out"));
 }
 
 int main(void)
 {
-    if (!mkdtemp(root))
-        return 1;
+    files_begin();
     test_good();
     test_total();
     test_lost();
@@ -289,11 +271,6 @@ int main(void)
     test_files();
     test_short_shard();
     test_links();
-    fresh();
-    unlink(at("f/" ONE));
-    unlink(at("f/" TWO));
-    unlink(at(INDEX));
-    rmdir(at("f"));
-    rmdir(root);
+    files_end();
     return tap_done();
 }

@@ -404,21 +404,27 @@ static void test_proportions(void)
     /* Soft contact lenses, Tango 1998: 44 patients, of whom 1 differs; the others: a maximized
      * score statistic, solved numerically, and scipy's binomtest. */
     static const struct { struct proportion_pairs p; double lo, hi, test; } known[] = {
-        {{1, 0, 44}, -0.1180770970, 0.0593932311, 1},
-        {{45, 30, 200}, -0.1594653071, 0.0100171402, 0.105342268875},
-        {{12, 0, 30}, -0.5767963975, -0.2410812496, 0.00048828125},
-        {{5, 5, 10}, -0.5268138190, 0.5268138190, 1}};
+        {{1, 0, 44, 1, 0}, -0.1180770970, 0.0593932311, 1},
+        {{45, 30, 200, 45, 30}, -0.1594653071, 0.0100171402, 0.105342268875},
+        {{12, 0, 30, 12, 0}, -0.5767963975, -0.2410812496, 0.00048828125},
+        {{5, 5, 10, 5, 5}, -0.5268138190, 0.5268138190, 1}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct interval v = proportion_difference(&known[i].p, 0.95);
         ok(near(v.lo, known[i].lo, 1e-9) && near(v.hi, known[i].hi, 1e-9), "Tango, case %zu", i);
         ok(near(proportion_mcnemar(&known[i].p), known[i].test, 1e-11), "McNemar, case %zu", i);
     }
-    double base[] = {1, 1, 0, 0}, other[] = {1, 0, 1, 1}, one[] = {1, 1, 1, 1, 2};
+    double base[] = {1, 1, 0, 0}, other[] = {1, 0, 1, 1}, share[] = {1, 0.75, 0.5, 0};
     struct proportion_pairs p = proportion_count(base, other, 4);
     ok(near(p.first, 1, 0) && near(p.second, 2, 0) && near(p.n, 4, 0), "who alone is right");
-    ok(proportion_is(base, one, 4) && !proportion_is(one, one, 5), "right or wrong, once");
-    double half[] = {0.5};
-    ok(!proportion_is(half, one, 1) && !proportion_is(half, one, 0), "a half is neither");
+    p = proportion_count(base, share, 4);
+    ok(near(p.first, 0.25, 0) && near(p.second, 0.5, 0) && near(p.at_first, 1, 0) &&
+           near(p.at_second, 1, 0), "shares of right answers");
+    /* the same test at a difference that is supposed: Tango 1998, example of non-inferiority */
+    p = known[0].p;
+    struct proportion_pairs ten = {10, 0, 440, 10, 0};
+    ok(near(proportion_above(&p, known[0].lo), stat_t_quantile(0.975, INFINITY), 1e-6) &&
+           near(proportion_above(&ten, -0.1), sqrt(10) * proportion_above(&p, -0.1), 1e-9),
+       "how far above a margin: at the end of the interval, and with ten times the prompts");
 }
 
 static void test_fit(void)

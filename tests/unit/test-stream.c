@@ -2,7 +2,7 @@
  * and what would steer a terminal is not obeyed. */
 #include <string.h>
 
-#include "lib/run/stream.h"
+#include "lib/run/watch/stream.h"
 #include "lib/text/utf8.h"
 #include "tests/tap.h"
 

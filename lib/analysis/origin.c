@@ -1,0 +1,65 @@
+/* origin.c - see origin.h. The marks are members that no record has. Name and fingerprint together
+ * are the machine: two may call themselves alike, and records from before fingerprints told
+ * processors apart share these. */
+#include "lib/analysis/origin.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/record/processor.h"
+#include "lib/record/rec.h"
+
+static const char machine_mark[] = " machine", file_mark[] = " file";
+
+static void note_machine(struct origin *o, const json_t *machine)
+{
+    const char *print = rec_text(machine, "fingerprint");
+    char *cpu = processor_name(machine);
+    if (print) {
+        free(o->machine);
+        o->machine = mem_format("%s, %lld cores (%s)", cpu ? cpu : "a processor",
+                                (long long)rec_int(machine, "cores", 0), print);
+    }
+    free(cpu);
+}
+
+json_t *origin_mark(struct origin *o, const json_t *record, const char *where)
+{
+    const char *kind = rec_kind(record), *line = strrchr(where, ':');
+    if (!strcmp(kind, "meta") || !strcmp(kind, "parent"))
+        note_machine(o, json_object_get(record, "machine"));
+    json_t *r = json_copy((json_t *)(uintptr_t)record);
+    if (o->machine)
+        json_object_set_new(r, machine_mark, json_string(o->machine));
+    if (line) /* a name that is no UTF-8 is no mark */
+        json_object_set_new(r, file_mark, json_stringn(where, (size_t)(line - where)));
+    return r;
+}
+
+void origin_free(struct origin *o)
+{
+    free(o->machine);
+    *o = (struct origin){0};
+}
+
+const char *origin_machine(const json_t *record)
+{
+    return rec_text(record, machine_mark);
+}
+
+static int agrees(const json_t *x, const json_t *y, const char *mark)
+{
+    const char *a = rec_text(x, mark), *b = rec_text(y, mark);
+    return a && b ? !strcmp(a, b) : a == b;
+}
+
+int origin_same_machine(const json_t *a, const json_t *b)
+{
+    return agrees(a, b, machine_mark);
+}
+
+int origin_same_file(const json_t *a, const json_t *b)
+{
+    return agrees(a, b, file_mark);
+}

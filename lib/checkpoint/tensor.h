@@ -1,0 +1,31 @@
+/* tensor.h - a tensor of a file: its name, format and shape, and its values where they lie. */
+#ifndef CHECKPOINT_TENSOR_H
+#define CHECKPOINT_TENSOR_H
+
+#include <stddef.h>
+
+#include "lib/base/err.h"
+
+enum { TENSOR_MAX_RANK = 8 };
+
+struct tensor {
+    char *name;          /* owned by the set */
+    char dtype[16];      /* "F32", "BF16", "F16", ... as in the file */
+    size_t rank, shape[TENSOR_MAX_RANK];
+    size_t bytes;
+    const unsigned char *data; /* into the mapping, any alignment: copy with memcpy */
+};
+
+/* Bits of one element of a dtype, 0: no such dtype. Source: safetensors tensor.rs, `Dtype`. */
+unsigned tensor_dtype_bits(const char *dtype);
+/* Elements of `shape` times the dtype's width, in whole bytes. -1: overflow, rank or dimension too
+ * large, or a fraction of a byte; *why says which. */
+int tensor_bytes(const char *dtype, const size_t *shape, size_t rank, size_t *bytes,
+                 const char **why);
+/* -1 (EXIT_BAD_DATA): a tensor of the folder has another shape than config.json makes expect. */
+int tensor_check_shape(const char *folder, const struct tensor *t, const size_t *want, size_t rank,
+                       struct err *e);
+/* Widens n values of an F32, F16 or BF16 tensor, from value `first` on. */
+void tensor_floats(const struct tensor *t, size_t first, size_t n, float *out);
+
+#endif

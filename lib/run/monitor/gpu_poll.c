@@ -1,0 +1,273 @@
+/* gpu_poll.c - see gpu_poll.h. The readings are a list in order of time, guarded by one lock that
+ * is never held over a call of the driver. A reading whose energy is not that of the one before is
+ * a tick. */
+#include "lib/run/monitor/gpu_poll.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+
+enum { READ_EVERY = 50 }; /* lists of processes take up to 11 ms */
+static const int64_t TICK_WAIT_NS = 150000000; /* longer than any driver's tick */
+static const int64_t LOOK_WAIT_NS = 2000000000; /* a driver that is stuck must not stop the run */
+
+struct reading {
+    int64_t ns;
+    int tick;
+    struct nvml_state at;
+};
+
+struct gpu_poll {
+    struct nvml *nvml;
+    int64_t period_ns;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t news, wake; /* a reading was added; the thread shall end */
+    int stop, ticks;           /* ticks: the counter is known to tick */
+    struct reading *v;
+    size_t n, cap;
+};
+
+/* Waits at most until `deadline` of CLOCK_MONOTONIC. 0: woken. */
+static int wait_until(struct gpu_poll *s, pthread_cond_t *c, int64_t deadline)
+{
+    struct timespec t = {deadline / 1000000000, deadline % 1000000000};
+    return pthread_cond_timedwait(c, &s->lock, &t);
+}
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* ---- the thread ---- */
+
+static void add(struct gpu_poll *s, struct reading x)
+{
+    const struct nvml_state *last = s->n ? &s->v[s->n - 1].at : NULL;
+    x.tick = last && last->energy_mj >= 0 && x.at.energy_mj > last->energy_mj;
+    s->ticks |= x.tick;
+    MEM_GROW(s->v, s->n, s->cap);
+    s->v[s->n++] = x;
+    pthread_cond_broadcast(&s->news);
+}
+
+static void *watch(void *ctx)
+{
+    struct gpu_poll *s = ctx;
+    pthread_mutex_lock(&s->lock);
+    for (int64_t i = 0, next = monotonic_ns(); !s->stop; i++) {
+        pthread_mutex_unlock(&s->lock);
+        struct reading x = {.ns = clock_ns()};
+        if (i % READ_EVERY)
+            nvml_glance(s->nvml, &x.at);
+        else
+            nvml_read(s->nvml, &x.at);
+        pthread_mutex_lock(&s->lock);
+        add(s, x);
+        for (next += s->period_ns; next < monotonic_ns();) /* late: skip, never catch up */
+            next += s->period_ns;
+        while (!s->stop && wait_until(s, &s->wake, next) != ETIMEDOUT)
+            continue;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+struct gpu_poll *gpu_poll_start(struct nvml *n, int64_t period_ns)
+{
+    if (!n)
+        return NULL;
+    struct gpu_poll *s = mem_zero(1, sizeof *s);
+    pthread_condattr_t monotonic;
+    sigset_t all, mine;
+    *s = (struct gpu_poll){.nvml = n, .period_ns = period_ns};
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->news, &monotonic);
+    pthread_cond_init(&s->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &mine);
+    int bad = pthread_create(&s->thread, NULL, watch, s);
+    pthread_sigmask(SIG_SETMASK, &mine, NULL);
+    if (!bad)
+        return s;
+    free(s);
+    return NULL;
+}
+
+void gpu_poll_stop(struct gpu_poll *s)
+{
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->stop = 1;
+    pthread_cond_signal(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->thread, NULL);
+    pthread_cond_destroy(&s->wake);
+    pthread_cond_destroy(&s->news);
+    pthread_mutex_destroy(&s->lock);
+    free(s->v);
+    free(s);
+}
+
+/* ---- between two moments ---- */
+
+static void widen(int64_t *least, int64_t *most, int64_t v)
+{
+    if (v < 0)
+        return;
+    if (least && (*least < 0 || v < *least))
+        *least = v;
+    if (most && v > *most)
+        *most = v;
+}
+
+/* One reading inside. */
+static void take_reading(struct gpu_poll_seen *out, const struct nvml_state *at)
+{
+    out->samples++;
+    if (at->reasons >= 0) {
+        out->reasons = (out->reasons < 0 ? 0 : out->reasons) | at->reasons;
+        out->capped = (out->capped < 0 ? 0 : out->capped) + !!(at->reasons & NVML_POWER_CAP);
+    }
+    widen(&out->sm_min_mhz, &out->sm_max_mhz, at->sm_mhz);
+    widen(&out->memory_min_mhz, NULL, at->memory_mhz);
+    widen(NULL, &out->temperature_max_c, at->temperature_c);
+    widen(NULL, &out->used_peak_bytes, at->used_bytes);
+    widen(NULL, &out->reserved_bytes, at->reserved_bytes);
+    widen(NULL, &out->process_peak_bytes, at->process_bytes);
+    widen(NULL, &out->foreign, at->foreign);
+}
+
+/* Mean clock, and power: a reading stands for the time since the one before. NaN when they do not
+ * cover all of it. */
+static void take_means(struct gpu_poll_seen *out, const struct reading *v, size_t n, int64_t begin,
+                       int64_t end)
+{
+    double mhz = 0, joule = 0;
+    int64_t clocks = 0, covered = 0;
+    for (size_t i = 0; i < n; i++) {
+        int64_t from = i ? v[i - 1].ns : v[i].ns, to = v[i].ns < end ? v[i].ns : end;
+        if (v[i].ns >= begin && v[i].ns <= end && v[i].at.sm_mhz >= 0) {
+            mhz += (double)v[i].at.sm_mhz;
+            clocks++;
+        }
+        from = from > begin ? from : begin;
+        if (to > from && v[i].at.power_mw >= 0) {
+            joule += (double)v[i].at.power_mw * 1e-3 * (double)(to - from) * 1e-9;
+            covered += to - from;
+        }
+    }
+    out->sm_mean_mhz = clocks ? mhz / (double)clocks : (double)NAN;
+    if (out->samples > 0 && covered == end - begin && covered > 0) {
+        out->power_j = joule;
+        out->power_mean_w = joule / ((double)covered * 1e-9);
+    }
+}
+
+/* Joules of the counter at a moment, on the line between the ticks around it. */
+static double energy_at(const struct reading *v, size_t n, int64_t ns)
+{
+    const struct reading *before = NULL, *after = NULL;
+    for (size_t i = 0; i < n && !after; i++)
+        if (v[i].tick && v[i].ns <= ns)
+            before = &v[i];
+        else if (v[i].tick)
+            after = &v[i];
+    if (!before || !after)
+        return NAN;
+    double part = (double)(ns - before->ns) / (double)(after->ns - before->ns);
+    double gain = (double)(after->at.energy_mj - before->at.energy_mj);
+    return ((double)before->at.energy_mj + part * gain) * 1e-3;
+}
+
+static void summarize(const struct reading *v, size_t n, int64_t begin, int64_t end,
+                      struct gpu_poll_seen *out)
+{
+    int64_t around = -1;
+    out->samples = 0;
+    for (size_t i = 0; i < n; i++) {
+        int inside = v[i].ns >= begin && v[i].ns <= end;
+        int next_to = i + 1 < n && v[i].ns < begin && v[i + 1].ns >= begin;
+        next_to |= i > 0 && v[i].ns > end && v[i - 1].ns <= end;
+        if (inside)
+            take_reading(out, &v[i].at);
+        if ((inside || next_to) && v[i].at.reasons >= 0)
+            around = (around < 0 ? 0 : around) | v[i].at.reasons;
+    }
+    out->around = around;
+    take_means(out, v, n, begin, end);
+    out->energy_begin_j = energy_at(v, n, begin);
+    out->energy_end_j = energy_at(v, n, end);
+    for (size_t i = 0; i < n; i++)
+        if (v[i].at.energy_mj >= 0)
+            out->energy_ticks = (out->energy_ticks < 0 ? 0 : out->energy_ticks) +
+                                (v[i].tick && v[i].ns > begin && v[i].ns <= end);
+}
+
+/* Keeps the last tick up to `end` and what followed it. */
+static void forget(struct gpu_poll *s, int64_t end)
+{
+    size_t keep = 0;
+    for (size_t i = 0; i < s->n && s->v[i].ns <= end; i++)
+        if (s->v[i].tick || !s->ticks)
+            keep = i;
+    s->n -= keep;
+    memmove(s->v, s->v + keep, s->n * sizeof *s->v);
+}
+
+static int is_after(const struct gpu_poll *s, int64_t ns, int tick)
+{
+    for (size_t i = s->n; i-- && s->v[i].ns > ns;)
+        if (s->v[i].tick || !tick)
+            return 1;
+    return 0;
+}
+
+/* Waits for a reading, or a tick, after `ns`; the lock is held. */
+static void await(struct gpu_poll *s, int64_t ns, int tick, int64_t most_ns)
+{
+    int64_t deadline = monotonic_ns() + most_ns;
+    while (!is_after(s, ns, tick) && !wait_until(s, &s->news, deadline))
+        continue;
+}
+
+void gpu_poll_take(struct gpu_poll *s, int64_t begin_ns, int64_t end_ns, struct gpu_poll_seen *out)
+{
+    *out = (struct gpu_poll_seen){-1, -1, -1, -1, -1, -1, -1, -1, NAN, NAN, NAN, NAN, NAN, -1,
+                                 -1, -1, -1, -1};
+    assert(begin_ns <= end_ns);
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->lock);
+    await(s, end_ns, 0, LOOK_WAIT_NS);
+    if (s->ticks)
+        await(s, end_ns, 1, TICK_WAIT_NS);
+    summarize(s->v, s->n, begin_ns, end_ns, out);
+    forget(s, end_ns);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void gpu_poll_settle(struct gpu_poll *s)
+{
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->lock);
+    if (!s->ticks)
+        await(s, 0, 1, TICK_WAIT_NS);
+    pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,87 @@
+/* stream.c - see stream.h. Tokens are bytes, and a token may end within a character: what is not
+ * whole waits for the next one. What was said cannot be taken back, so only the readable prefix is,
+ * whose slots are final. A text of a model is not ours: what would steer the terminal is written
+ * as \xNN, but for the ends of lines and tabs.
+ */
+#include "lib/run/watch/stream.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/plain.h"
+#include "lib/text/utf8.h"
+
+static void put_plain(struct buf *out, const char *s, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        int shown;
+        size_t len = plain_next(s + i, &shown);
+        if (shown || s[i] == '\n' || s[i] == '\t')
+            buf_put(out, s + i, len);
+        for (size_t k = 0; k < len && !shown && s[i] != '\n' && s[i] != '\t'; k++)
+            buf_format(out, "\\x%02x", (unsigned char)s[i + k]);
+        i += len;
+    }
+}
+
+void stream_text(struct buf *held, const char *bytes, size_t n, int last, struct buf *out)
+{
+    struct buf whole = {0};
+    buf_put(held, bytes, n);
+    size_t ready = last ? held->len : utf8_whole(held->data, held->len), left = held->len - ready;
+    utf8_put_lossy(&whole, held->data, ready);
+    if (whole.len)
+        put_plain(out, whole.data, whole.len);
+    memmove(held->data, held->data + ready, left);
+    held->data[held->len = left] = 0;
+    buf_free(&whole);
+}
+
+static void say(struct buf *text)
+{
+    if (text->len)
+        fwrite(text->data, 1, text->len, stderr);
+    fflush(stderr);
+    buf_free(text);
+}
+
+void stream_begin(struct stream *s, const char *heading)
+{
+    struct buf text = {0};
+    s->said = 0;
+    s->ended = 0;
+    buf_clear(&s->held);
+    if (heading) {
+        buf_text(&text, s->any ? "\n== " : "== ");
+        put_plain(&text, heading, strlen(heading));
+        buf_char(&text, '\n');
+    }
+    s->any = 1;
+    say(&text);
+}
+
+void stream_grow(struct stream *s, const int32_t *ids, size_t readable)
+{
+    struct buf bytes = {0}, text = {0};
+    for (; s->said < readable && !s->ended; s->said++) {
+        s->ended = is_stop(s->stop, s->n_stop, ids[s->said]);
+        if (!s->ended)
+            tokenizer_bytes(s->tokenizer, &ids[s->said], 1, 1, &bytes);
+    }
+    stream_text(&s->held, bytes.data ? bytes.data : "", bytes.len, 0, &text);
+    say(&text);
+    buf_free(&bytes);
+}
+
+void stream_end(struct stream *s)
+{
+    struct buf text = {0};
+    stream_text(&s->held, "", 0, 1, &text);
+    buf_char(&text, '\n');
+    say(&text);
+}
+
+void stream_free(struct stream *s)
+{
+    buf_free(&s->held);
+}

@@ -1,0 +1,170 @@
+/* watch.c - see watch.h. Between two passes there is nobody to hand an error to, so what could not
+ * be written is told at the end of the batch. All that is shown of a pass is shown after it is
+ * accounted: what out[] says is then true.
+ */
+#include "lib/run/watch/watch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/file.h"
+#include "lib/base/mem.h"
+
+int watch_is_close(const struct job *job)
+{
+    const struct job_args *a = job->args;
+    return a->trace || a->stream || a->live;
+}
+
+static int check_trace(const struct job *job, struct err *e)
+{
+    const char *trace = job->args->trace, *output = job->args->common.output;
+    if (!strcmp(trace, output) || file_same(trace, output))
+        return err_set(e, EXIT_BAD_USAGE, "--trace %s: expected another file than that of the "
+                       "generations (-o)", trace);
+    for (size_t i = 0; i < job->n_files; i++)
+        if (file_same(job->files[i], trace))
+            return err_set(e, EXIT_BAD_USAGE, "%s is input and --trace", trace);
+    return 0;
+}
+
+static int check_alone(const struct settings *point, const char *flag, struct err *e)
+{
+    size_t batch = settings_count(point, "batch");
+    if (batch > 1)
+        return err_set(e, EXIT_BAD_USAGE, "%s: expected --batch 1, got %zu: one answer at a time "
+                       "can be looked at", flag, batch);
+    if (settings_find(point->table, "admit") < point->table->n &&
+        settings_is(point, "admit", "continuous"))
+        return err_set(e, EXIT_BAD_USAGE, "%s: expected --admit static, got continuous: one answer "
+                       "at a time can be looked at", flag);
+    return 0;
+}
+
+int watch_check(const struct job *job, struct err *e)
+{
+    const struct job_args *a = job->args;
+    const char *flag = a->trace ? "--trace" : a->stream ? "--stream" : "--live";
+    if (!watch_is_close(job))
+        return 0;
+    if (a->schedule || a->warmup || a->warmup_most || a->repeat > 1)
+        return err_set(e, EXIT_BAD_USAGE, "%s: expected no --schedule, --warmup or --repeat: every "
+                       "pass waits for who looks on, so nothing can be timed", flag);
+    if (a->stream && a->live)
+        return err_set(e, EXIT_BAD_USAGE, "--stream and --live: expected one of them: both write "
+                       "the answer to standard error");
+    for (size_t i = 0; i < job->plan->points && (a->stream || a->live); i++)
+        if (check_alone(&job->plan->point[i], a->stream ? "--stream" : "--live", e))
+            return -1;
+    return a->trace ? check_trace(job, e) : 0;
+}
+
+/* ---- what decoders tell ---- */
+
+static void changed(void *ctx, const struct observed *o)
+{
+    struct watch *w = ctx;
+    if (w->job->args->stream)
+        stream_grow(&w->stream, o->ids, o->readable);
+    if (w->job->args->live)
+        live_change(&w->live, o);
+    commits_put(&w->commits, w->prompt[o->input]->id, w->about, o);
+}
+
+static void passed(void *ctx)
+{
+    struct watch *w = ctx;
+    int64_t passes = 0, tokens = 0;
+    size_t most = w->n * w->job->decoder->extent(w->at->point);
+    char extra[96];
+    if (w->job->args->live)
+        live_show(&w->live);
+    if (!w->progress->mode)
+        return;
+    for (size_t i = 0; i < w->n; i++) {
+        int64_t its = (int64_t)w->out[i].n_steps;
+        passes = its > passes ? its : passes;
+        tokens += w->out[i].committed_tokens;
+    }
+    double part = most ? (double)tokens / (double)most : 0;
+    snprintf(extra, sizeof extra, "%s, pass %lld, %lld/%zu tokens", w->at->phase,
+             (long long)passes, (long long)tokens, most);
+    progress_within(w->progress, w->at->seq, (part < 1 ? part : 1) * (double)w->n, extra);
+}
+
+/* ---- batches ---- */
+
+const struct observer *watch_begin(struct watch *w, const struct network *n,
+                                   const struct generation_place *at,
+                                   const struct prompt *const *prompt,
+                                   const struct generation *out, size_t count)
+{
+    const struct job_args *a = w->job->args;
+    w->at = at;
+    w->prompt = prompt;
+    w->out = out;
+    w->n = count;
+    if (!watch_is_close(w->job))
+        return &w->observer;
+    json_t *about = generation_record_about(w->job, n, at);
+    const char *config = rec_text(about, "config");
+    w->about = json_object();
+    json_object_set(w->about, "config", json_object_get(about, "config"));
+    json_object_set(w->about, "point", json_object_get(about, "point"));
+    json_object_set(w->about, "block_length", json_object_get(about, "block_length"));
+    rec_set_int(w->about, "slot_count", (int64_t)w->job->decoder->extent(at->point));
+    rec_set_int(w->about, "batch_id", at->batch_id);
+    char *heading = mem_format("%s: %s", prompt[0]->id, config);
+    if (a->stream)
+        stream_begin(&w->stream, w->several ? heading : NULL);
+    if (a->live)
+        live_begin(&w->live, prompt[0]->id, w->job->decoder->extent(at->point));
+    free(heading);
+    json_decref(about);
+    return &w->observer;
+}
+
+int watch_end(struct watch *w, struct err *e)
+{
+    if (!watch_is_close(w->job))
+        return 0;
+    if (w->job->args->stream)
+        stream_end(&w->stream);
+    if (w->job->args->live)
+        live_end(&w->live);
+    json_decref(w->about);
+    w->about = NULL;
+    return commits_check(&w->commits, e);
+}
+
+/* ---- a session ---- */
+
+int watch_open(struct watch *w, const struct job *job, const struct config *c,
+               const struct tokenizer *tokenizer, size_t prompts, struct progress *progress,
+               json_t *extra, struct err *e)
+{
+    const struct job_args *a = job->args;
+    *w = (struct watch){.observer = {watch_is_close(job), changed, passed, w}, .job = job,
+                        .progress = progress,
+                        .several = prompts > 1 || job->plan->points > 1};
+    if (a->stream && !tokenizer)
+        return err_set(e, EXIT_BAD_DATA, "%s: --stream: expected a model with a tokenizer, got "
+                       "none: there is no text (--live shows ids)", c->name);
+    w->stream.tokenizer = tokenizer;
+    w->stream.n_stop = generation_stops(c, w->stream.stop);
+    if (a->live)
+        live_open(&w->live, job->decoder->tool, tokenizer);
+    return !a->trace ? 0
+                     : commits_open(&w->commits, &a->common, a->trace, job->decoder->tool,
+                                    job->argc, job->argv, extra, e);
+}
+
+int watch_close(struct watch *w, const char *status, struct err *e)
+{
+    stream_free(&w->stream);
+    live_free(&w->live);
+    json_decref(w->about);
+    w->about = NULL;
+    return commits_close(&w->commits, status, e);
+}

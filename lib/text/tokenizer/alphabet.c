@@ -1,0 +1,49 @@
+/* alphabet.c - bytes as printable characters and back; see alphabet.h.
+ *
+ * The 188 bytes that print in Latin-1 stand for themselves; the other 68 follow from U+0100 on, in
+ * the order of their values.
+ */
+#include "lib/text/tokenizer/alphabet.h"
+
+#include "lib/text/utf8.h"
+
+uint32_t alphabet_code(unsigned b)
+{
+    if (b <= 32)
+        return 256 + b;
+    if (b >= 127 && b <= 160)
+        return 289 + (b - 127);
+    return b == 173 ? 323 : b;
+}
+
+int alphabet_byte(uint32_t c)
+{
+    if ((c >= 33 && c <= 126) || (c >= 161 && c <= 255 && c != 173))
+        return (int)c;
+    if (c >= 256 && c <= 288)
+        return (int)c - 256;
+    if (c >= 289 && c <= 322)
+        return (int)c - 289 + 127;
+    return c == 323 ? 173 : -1;
+}
+
+int alphabet_bytes(const char *piece, size_t n, struct buf *out)
+{
+    size_t len, before = out->len;
+    buf_reserve(out, n);
+    for (size_t i = 0; i < n; i += len) {
+        int b = alphabet_byte(utf8_read(piece + i, &len));
+        if (b < 0) {
+            out->len = before;
+            return -1;
+        }
+        buf_char(out, (char)b);
+    }
+    return 0;
+}
+
+void alphabet_piece(const char *bytes, size_t n, struct buf *out)
+{
+    for (size_t i = 0; i < n; i++)
+        utf8_put(out, alphabet_code((unsigned char)bytes[i]));
+}

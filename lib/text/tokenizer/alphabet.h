@@ -1,0 +1,18 @@
+/* alphabet.h - GPT-2's byte alphabet: each byte is one printable character, so that the pieces of
+ * a byte-level tokenizer can stand in a JSON file.
+ * Source: bytes_to_unicode in https://github.com/openai/gpt-2, src/encoder.py. */
+#ifndef TEXT_TOKENIZER_ALPHABET_H
+#define TEXT_TOKENIZER_ALPHABET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/buf.h"
+
+uint32_t alphabet_code(unsigned byte);
+int alphabet_byte(uint32_t code); /* -1: not in it */
+/* Appends the bytes that a piece stands for. -1: a character is not in the alphabet. */
+int alphabet_bytes(const char *piece, size_t n, struct buf *out);
+void alphabet_piece(const char *bytes, size_t n, struct buf *out);
+
+#endif

@@ -1,0 +1,315 @@
+/* bpe.c - words to ids by byte-pair merges; see bpe.h.
+ *
+ * Rule: of all neighbouring pairs that have a merge, the one of lowest rank, leftmost among equals,
+ * is joined; again until none is left. Most words are pieces themselves: one look-up tells, because
+ * bpe_finish has merged every piece once. Short words are scanned for their best pair; long ones
+ * keep a linked list and a heap of (rank, place), so a million equal letters cost n log n.
+ */
+#include "lib/text/tokenizer/bpe.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+
+enum { SHORT_WORD = 40 };
+#define NO_RANK UINT32_MAX
+#define NO_PAIR UINT64_MAX
+
+static uint64_t mix(uint64_t h)
+{
+    h *= 0x9E3779B97F4A7C15u;
+    return h ^ h >> 32;
+}
+
+static uint64_t hash_word(const char *s, size_t n)
+{
+    uint64_t h = n, x;
+    for (; n >= 8; n -= 8, s += 8) {
+        memcpy(&x, s, 8);
+        h = mix(h ^ x);
+    }
+    x = 0;
+    memcpy(&x, s, n);
+    return mix(mix(h ^ x));
+}
+
+static size_t table_size(size_t n)
+{
+    size_t size = 16;
+    while (size < n + n / 2)
+        size *= 2;
+    return size;
+}
+
+static const char *piece_bytes(const struct bpe *b, int32_t id)
+{
+    return b->pieces->bytes.data + b->pieces->v[id].at;
+}
+
+static void add_word(struct bpe *b, int32_t id)
+{
+    size_t len = b->pieces->v[id].len;
+    uint64_t h = hash_word(piece_bytes(b, id), len);
+    size_t i = h & b->words_mask;
+    while (b->words[i].id >= 0)
+        i = (i + 1) & b->words_mask;
+    b->words[i] = (struct bpe_slot){(uint32_t)(h >> 32), id};
+    if (len > b->longest)
+        b->longest = len;
+    if (len == 1)
+        b->byte_id[(unsigned char)*piece_bytes(b, id)] = id;
+}
+
+void bpe_init(struct bpe *b, const struct pieces *p, size_t n_merges)
+{
+    *b = (struct bpe){.pieces = p};
+    size_t size = table_size(p->n);
+    b->words = mem_resize(NULL, size, sizeof *b->words);
+    b->words_mask = size - 1;
+    for (size_t i = 0; i < size; i++)
+        b->words[i].id = -1;
+    for (size_t i = 0; i < 256; i++)
+        b->byte_id[i] = -1;
+    for (size_t id = 0; id < p->n; id++)
+        if (p->v[id].flags & PIECE_VOCAB)
+            add_word(b, (int32_t)id);
+    size = table_size(n_merges);
+    b->pairs = mem_resize(NULL, size, sizeof *b->pairs);
+    b->pairs_mask = size - 1;
+    memset(b->pairs, 0xFF, size * sizeof *b->pairs);
+    b->merged = mem_resize(NULL, n_merges, sizeof *b->merged);
+}
+
+int32_t bpe_find(const struct bpe *b, const char *s, size_t n)
+{
+    if (n > b->longest)
+        return -1;
+    uint64_t h = hash_word(s, n);
+    for (size_t i = h & b->words_mask; b->words[i].id >= 0; i = (i + 1) & b->words_mask) {
+        int32_t id = b->words[i].id;
+        if (b->words[i].tag == (uint32_t)(h >> 32) && b->pieces->v[id].len == n &&
+            !memcmp(piece_bytes(b, id), s, n))
+            return id;
+    }
+    return -1;
+}
+
+/* Place of the pair in the table, or of the hole where it would stand. */
+static size_t pair_place(const struct bpe *b, uint64_t key)
+{
+    size_t i = mix(key) & b->pairs_mask;
+    while (b->pairs[i] != NO_PAIR && b->pairs[i] >> 22 != key)
+        i = (i + 1) & b->pairs_mask;
+    return i;
+}
+
+static uint32_t rank_of(const struct bpe *b, int32_t left, int32_t right)
+{
+    uint64_t found = b->pairs[pair_place(b, (uint64_t)left << 21 | (uint64_t)right)];
+    return found == NO_PAIR ? NO_RANK : (uint32_t)found & (TOKEN_RANK_LIMIT - 1);
+}
+
+int bpe_add(struct bpe *b, int32_t left, int32_t right, int32_t merged)
+{
+    uint64_t key = (uint64_t)left << 21 | (uint64_t)right;
+    size_t i = pair_place(b, key);
+    if (b->pairs[i] != NO_PAIR)
+        return -1;
+    b->pairs[i] = key << 22 | b->n_merges;
+    b->merged[b->n_merges++] = merged;
+    return 0;
+}
+
+void bpe_free(struct bpe *b)
+{
+    free(b->first);
+    free(b->pairs);
+    free(b->merged);
+    free(b->words);
+    *b = (struct bpe){0};
+}
+
+void bpe_work_free(struct bpe_work *w)
+{
+    free(w->id);
+    free(w->next);
+    free(w->prev);
+    free(w->heap);
+    *w = (struct bpe_work){0};
+}
+
+/* n <= SHORT_WORD symbols in id, whose pairs' ranks are in rank[0..n-2]. Returns how many are
+ * left. */
+static size_t merge_short(const struct bpe *b, int32_t *id, uint32_t *rank, size_t n)
+{
+    for (;;) {
+        size_t best = 0;
+        uint32_t low = NO_RANK;
+        for (size_t i = 0; i + 1 < n; i++)
+            if (rank[i] < low) {
+                low = rank[i];
+                best = i;
+            }
+        if (low == NO_RANK)
+            return n;
+        id[best] = b->merged[low];
+        n--;
+        for (size_t i = best + 1; i < n; i++) {
+            id[i] = id[i + 1];
+            rank[i - 1] = rank[i];
+        }
+        if (best > 0)
+            rank[best - 1] = rank_of(b, id[best - 1], id[best]);
+        if (best + 1 < n)
+            rank[best] = rank_of(b, id[best], id[best + 1]);
+    }
+}
+
+static void sift_down(uint64_t *heap, size_t n, size_t i)
+{
+    uint64_t x = heap[i];
+    for (size_t k; (k = 2 * i + 1) < n; i = k) {
+        k += k + 1 < n && heap[k + 1] < heap[k];
+        if (heap[k] >= x)
+            break;
+        heap[i] = heap[k];
+    }
+    heap[i] = x;
+}
+
+static void heap_push(uint64_t *heap, size_t *n, uint64_t x)
+{
+    size_t i = (*n)++;
+    for (; i > 0 && heap[(i - 1) / 2] > x; i = (i - 1) / 2)
+        heap[i] = heap[(i - 1) / 2];
+    heap[i] = x;
+}
+
+/* A pair that has a merge enters the heap as rank << 32 | place of its left symbol. */
+static void offer(const struct bpe *b, const struct bpe_work *w, int32_t left, size_t *n)
+{
+    if (left < 0 || w->next[left] < 0)
+        return;
+    uint32_t rank = rank_of(b, w->id[left], w->id[w->next[left]]);
+    if (rank != NO_RANK)
+        heap_push(w->heap, n, (uint64_t)rank << 32 | (uint32_t)left);
+}
+
+static void join(const struct bpe *b, const struct bpe_work *w, int32_t left, uint32_t rank)
+{
+    int32_t right = w->next[left], after = w->next[right];
+    w->id[left] = b->merged[rank];
+    w->id[right] = -1;
+    w->next[left] = after;
+    if (after >= 0)
+        w->prev[after] = left;
+}
+
+/* n symbols in w->id. Entries of the heap may be stale: the pair has changed since; then its rank
+ * no longer fits, because a joined pair is another, longer text. */
+static void merge_long(const struct bpe *b, const struct bpe_work *w, size_t n)
+{
+    size_t heap_n = 0;
+    for (size_t i = 0; i < n; i++) {
+        w->prev[i] = (int32_t)i - 1;
+        w->next[i] = i + 1 < n ? (int32_t)i + 1 : -1;
+    }
+    for (size_t i = 0; i < n; i++)
+        offer(b, w, (int32_t)i, &heap_n);
+    while (heap_n > 0) {
+        uint64_t top = w->heap[0];
+        w->heap[0] = w->heap[--heap_n];
+        if (heap_n > 0)
+            sift_down(w->heap, heap_n, 0);
+        int32_t left = (int32_t)(uint32_t)top;
+        uint32_t rank = (uint32_t)(top >> 32);
+        if (w->id[left] < 0 || w->next[left] < 0 ||
+            rank_of(b, w->id[left], w->id[w->next[left]]) != rank)
+            continue;
+        join(b, w, left, rank);
+        offer(b, w, w->prev[left], &heap_n);
+        offer(b, w, left, &heap_n);
+    }
+}
+
+static void work_room(struct bpe_work *w, size_t n)
+{
+    if (n <= w->cap)
+        return;
+    w->cap = n;
+    w->id = mem_resize(w->id, n, sizeof *w->id);
+    w->next = mem_resize(w->next, n, sizeof *w->next);
+    w->prev = mem_resize(w->prev, n, sizeof *w->prev);
+    w->heap = mem_resize(w->heap, 2 * n, sizeof *w->heap); /* a join takes one and adds two */
+}
+
+static int no_piece(unsigned byte, struct err *e)
+{
+    return err_set(e, EXIT_BAD_DATA, "text: byte 0x%02X has no piece in the vocabulary", byte);
+}
+
+static int long_word(const struct bpe *b, struct bpe_work *w, const char *s, size_t n,
+                     struct ids *out, struct err *e)
+{
+    if (n > INT32_MAX)
+        return err_set(e, EXIT_BAD_DATA, "text: one word of %zu bytes, at most %d", n, INT32_MAX);
+    work_room(w, n);
+    for (size_t i = 0; i < n; i++)
+        if ((w->id[i] = b->byte_id[(unsigned char)s[i]]) < 0)
+            return no_piece((unsigned char)s[i], e);
+    merge_long(b, w, n);
+    for (int32_t i = 0; i >= 0; i = w->next[i])
+        ids_push(out, w->id[i]);
+    return 0;
+}
+
+static int short_word(const struct bpe *b, const char *s, size_t n, struct ids *out,
+                      struct err *e)
+{
+    int32_t id[SHORT_WORD];
+    uint32_t rank[SHORT_WORD];
+    for (size_t i = 0; i < n; i++) {
+        unsigned byte = (unsigned char)s[i];
+        if ((id[i] = b->byte_id[byte]) < 0)
+            return no_piece(byte, e);
+        if (i > 0)
+            rank[i - 1] = b->first[(unsigned)(unsigned char)s[i - 1] << 8 | byte];
+    }
+    n = merge_short(b, id, rank, n);
+    for (size_t i = 0; i < n; i++)
+        ids_push(out, id[i]);
+    return 0;
+}
+
+int bpe_word(const struct bpe *b, struct bpe_work *w, const char *s, size_t n, struct ids *out,
+             struct err *e)
+{
+    int32_t id = bpe_find(b, s, n);
+    if (id >= 0 && b->pieces->v[id].flags & PIECE_WHOLE) {
+        ids_push(out, id);
+        return 0;
+    }
+    return n <= SHORT_WORD ? short_word(b, s, n, out, e) : long_word(b, w, s, n, out, e);
+}
+
+void bpe_finish(struct bpe *b, struct piece *v, int all)
+{
+    b->first = mem_resize(NULL, 256 * 256, sizeof *b->first);
+    for (size_t i = 0; i < 256 * 256; i++) {
+        int32_t left = b->byte_id[i >> 8], right = b->byte_id[i & 255];
+        b->first[i] = left < 0 || right < 0 ? NO_RANK : rank_of(b, left, right);
+    }
+    struct ids got = {0};
+    struct bpe_work w = {0};
+    for (size_t id = 0; id < b->pieces->n; id++) {
+        if (!(v[id].flags & PIECE_VOCAB))
+            continue;
+        got.n = 0;
+        if (all || (!bpe_word(b, &w, piece_bytes(b, (int32_t)id), v[id].len, &got, NULL) &&
+                    got.n == 1 && got.v[0] == (int32_t)id))
+            v[id].flags |= PIECE_WHOLE;
+    }
+    ids_free(&got);
+    bpe_work_free(&w);
+}

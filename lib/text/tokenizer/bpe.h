@@ -1,0 +1,60 @@
+/* bpe.h - the pieces of a tokenizer, and words to ids by byte-pair merges.
+ *
+ * Ids fit in 21 bits and ranks of merges in 22, so that one merge rule is one 64-bit number.
+ */
+#ifndef TEXT_TOKENIZER_BPE_H
+#define TEXT_TOKENIZER_BPE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+#include "lib/text/ids.h"
+
+enum {
+    TOKEN_ID_LIMIT = 1 << 21,  /* ids are below */
+    TOKEN_RANK_LIMIT = 1 << 22 /* merges are fewer */
+};
+
+enum { PIECE_VOCAB = 1, PIECE_ADDED = 2, PIECE_SPECIAL = 4, PIECE_WHOLE = 8 };
+struct piece {
+    uint32_t at, len; /* inside pieces.bytes */
+    uint8_t flags;    /* PIECE_*; 0: no such id. WHOLE: its bytes encode to just this id */
+};
+struct pieces {
+    struct buf bytes;
+    struct piece *v;
+    size_t n; /* largest id + 1 */
+};
+struct bpe {
+    const struct pieces *pieces; /* borrowed */
+    int32_t byte_id[256];        /* -1: none */
+    uint32_t *first;             /* [256*256] rank of a pair of bytes */
+    uint64_t *pairs;             /* left << 43 | right << 22 | rank, open addressing */
+    size_t pairs_mask;
+    int32_t *merged; /* [rank] id of the pair */
+    size_t n_merges;
+    struct bpe_slot { uint32_t tag; int32_t id; } *words; /* bytes of a piece -> id */
+    size_t words_mask, longest;
+};
+struct bpe_work { /* for long words; all zero at first */
+    int32_t *id, *next, *prev;
+    uint64_t *heap;
+    size_t cap;
+};
+/* The pieces with PIECE_VOCAB, then room for n_merges rules. */
+void bpe_init(struct bpe *b, const struct pieces *p, size_t n_merges);
+/* Rules in order of rank. -1: the pair is there already. */
+int bpe_add(struct bpe *b, int32_t left, int32_t right, int32_t merged);
+/* After the last rule: fills `first` and marks PIECE_WHOLE in v (the same array as b->pieces->v);
+ * `all`: every piece is whole (ignore_merges). */
+void bpe_finish(struct bpe *b, struct piece *v, int all);
+void bpe_free(struct bpe *b);
+int32_t bpe_find(const struct bpe *b, const char *s, size_t n); /* -1: no such piece */
+/* Appends the ids of one word. -1: a byte has no piece. */
+int bpe_word(const struct bpe *b, struct bpe_work *w, const char *s, size_t n, struct ids *out,
+             struct err *e);
+void bpe_work_free(struct bpe_work *w);
+
+#endif

@@ -1,0 +1,35 @@
+/* cutter.h - finds the texts that are tokens by themselves ("<|endoftext|>") in a longer text. */
+#ifndef TEXT_TOKENIZER_CUTTER_H
+#define TEXT_TOKENIZER_CUTTER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct added {
+    char *text; /* owned */
+    size_t len;
+    int32_t id;
+    int special, normalized, single_word, lstrip, rstrip;
+};
+struct cutter_node {
+    int32_t child, sibling, token; /* -1: none */
+    unsigned char byte;
+};
+struct cutter { /* a trie of byte strings */
+    struct cutter_node *nodes;
+    size_t n, cap;
+    unsigned char starts[256]; /* bytes that some token begins with */
+    const struct added *tokens; /* borrowed */
+};
+struct cut {
+    size_t begin, end;
+    int32_t id;
+};
+void cutter_add(struct cutter *c, const char *text, size_t n, int32_t token);
+void cutter_free(struct cutter *c);
+/* First match at or after `from`: leftmost, then longest. plain: special tokens do not count.
+ * 0: none. */
+int cutter_next(const struct cutter *c, const char *s, size_t n, size_t from, int plain,
+                struct cut *m);
+
+#endif

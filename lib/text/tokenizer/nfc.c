@@ -1,0 +1,175 @@
+/* nfc.c - composition to NFC in linear time; see nfc.h.
+ *
+ * utf8proc knows the tables. Its own reordering of combining marks is a bubble sort, quadratic on a
+ * long run of them, so the runs are sorted here and only composition is left to it. Most of a text
+ * cannot change: only the spans around characters from U+0300 on are worked on. What is newer than
+ * Unicode 9 stays as it is, as in Hugging Face's tokenizers, whose tables end there; by Unicode's
+ * stability policy the rest is the same in every version, so nothing depends on utf8proc's.
+ */
+#include "lib/text/tokenizer/nfc.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "lib/base/mem.h"
+#include "lib/text/utf8.h"
+
+#define NFC ((utf8proc_option_t)(UTF8PROC_STABLE | UTF8PROC_COMPOSE))
+
+int nfc_may_change(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)s[i] >= 0xCC)
+            return 1;
+    return 0;
+}
+
+/* Characters newer than Unicode 9 that order, decompose or compose today (in a row, nothing older
+ * does), and U+11A7, which utf8proc 2.8 takes for a final consonant after a Hangul syllable and
+ * drops: nothing composes with it. */
+static const uint32_t still[][2] = {
+    {0x07FD, 0x07FD},   {0x0897, 0x08D3},   {0x09FE, 0x09FE},   {0x0C3C, 0x0C3C},
+    {0x0D3B, 0x0D3C},   {0x0EBA, 0x0EBA},   {0x11A7, 0x11A7},   {0x1715, 0x1715},
+    {0x1ABF, 0x1AFF},   {0x1DF6, 0x1DFA},   {0xA82C, 0xA82C},   {0x105C9, 0x105E4},
+    {0x10D24, 0x10F85}, {0x11070, 0x11070}, {0x1133B, 0x1133B}, {0x11382, 0x113D0},
+    {0x1145E, 0x1145E}, {0x11839, 0x11A99}, {0x11D42, 0x1612F}, {0x16D63, 0x16FF1},
+    {0x1E08F, 0x1E6F5},
+};
+
+int nfc_stays(uint32_t code)
+{
+    size_t i = 0;
+    if (code < still[0][0] || (code > 0xA82C && code < 0x105C9))
+        return 0;
+    while (i < sizeof still / sizeof *still && code > still[i][1])
+        i++;
+    return i < sizeof still / sizeof *still && code >= still[i][0];
+}
+
+static unsigned combining_class(utf8proc_int32_t code)
+{
+    return (unsigned)utf8proc_get_property(code)->combining_class;
+}
+
+/* Stable counting sort of n marks by combining class. */
+static void sort_long_run(utf8proc_int32_t *v, size_t n)
+{
+    size_t at[257] = {0};
+    utf8proc_int32_t *copy = mem_alloc(n * sizeof *copy);
+    memcpy(copy, v, n * sizeof *copy);
+    for (size_t i = 0; i < n; i++)
+        at[combining_class(v[i]) + 1]++;
+    for (size_t c = 1; c < 257; c++)
+        at[c] += at[c - 1];
+    for (size_t i = 0; i < n; i++)
+        v[at[combining_class(copy[i])]++] = copy[i];
+    free(copy);
+}
+
+static void sort_run(utf8proc_int32_t *v, size_t n)
+{
+    if (n > 32) {
+        sort_long_run(v, n);
+        return;
+    }
+    for (size_t i = 1; i < n; i++) {
+        utf8proc_int32_t x = v[i];
+        unsigned c = combining_class(x);
+        size_t k = i;
+        for (; k > 0 && combining_class(v[k - 1]) > c; k--)
+            v[k] = v[k - 1];
+        v[k] = x;
+    }
+}
+
+/* Canonical order: each run of marks (class not 0) sorted by class, equals kept in order. */
+static void sort_marks(utf8proc_int32_t *v, size_t n)
+{
+    size_t begin = 0;
+    for (size_t i = 0; i <= n; i++)
+        if (i == n || v[i] < 0x300 || combining_class(v[i]) == 0) {
+            if (i - begin > 1)
+                sort_run(v + begin, i - begin);
+            begin = i + 1;
+        }
+}
+
+enum { STILL = 1 << 30 }; /* added to a code that stays: utf8proc's class of it is then 0 */
+
+/* Composes v in place; returns what is left of n. What stays parts the runs. */
+static size_t compose(utf8proc_int32_t *v, size_t n)
+{
+    size_t out = 0, begin = 0;
+    for (size_t i = 0; i <= n; i++) {
+        if (i < n && !(v[i] & STILL))
+            continue;
+        size_t k = (size_t)utf8proc_normalize_utf32(v + begin, (utf8proc_ssize_t)(i - begin), NFC);
+        memmove(v + out, v + begin, k * sizeof *v);
+        out += k;
+        if (i < n)
+            v[out++] = v[i] ^ STILL;
+        begin = i + 1;
+    }
+    return out;
+}
+
+static void nfc_span(const char *s, size_t n, struct buf *out)
+{
+    enum { ROOM = 16 }; /* no canonical decomposition is longer than 4 */
+    size_t cap = n + ROOM, count = 0, len;
+    utf8proc_int32_t *v = mem_resize(NULL, cap, sizeof *v);
+    for (size_t i = 0; i < n; i += len) {
+        if (count + ROOM > cap) {
+            cap = 2 * cap;
+            v = mem_resize(v, cap, sizeof *v);
+        }
+        utf8proc_int32_t code = (utf8proc_int32_t)utf8_read(s + i, &len);
+        if (code < 0xC0) /* the first that decomposes */
+            v[count++] = code;
+        else if (nfc_stays((uint32_t)code))
+            v[count++] = code | STILL;
+        else
+            count += (size_t)utf8proc_decompose_char(code, v + count, ROOM, NFC, NULL);
+    }
+    sort_marks(v, count);
+    count = compose(v, count);
+    buf_reserve(out, n);
+    for (size_t i = 0; i < count; i++)
+        if (v[i] < 0x80)
+            buf_char(out, (char)v[i]);
+        else
+            utf8_put(out, (uint32_t)v[i]);
+    free(v);
+}
+
+/* Does a character below U+0300 begin at s[i], or the text end? It never joins what precedes. */
+static int is_low(const char *s, size_t n, size_t i)
+{
+    return i == n || (unsigned char)s[i] < 0x80 ||
+           ((unsigned char)s[i] >= 0xC0 && (unsigned char)s[i] < 0xCC);
+}
+
+/* Only spans from one character before a byte >= 0xCC up to the next low one are worked on. */
+void nfc_put(const char *s, size_t n, struct buf *out)
+{
+    size_t done = 0, i = 0;
+    while (i < n) {
+        if ((unsigned char)s[i] < 0xCC) {
+            i++;
+            continue;
+        }
+        size_t begin = i;
+        if (begin > done)
+            do
+                begin--;
+            while (begin > done && ((unsigned char)s[begin] & 0xC0) == 0x80);
+        do
+            i++;
+        while (!is_low(s, n, i));
+        buf_put(out, s + done, begin - done);
+        nfc_span(s + begin, i - begin, out);
+        done = i;
+    }
+    buf_put(out, s + done, n - done);
+}

@@ -1,0 +1,17 @@
+/* nfc.h - Unicode normalization form C (UAX #15). */
+#ifndef TEXT_TOKENIZER_NFC_H
+#define TEXT_TOKENIZER_NFC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/buf.h"
+
+/* 0 when the text cannot change under NFC (no byte >= 0xCC). */
+int nfc_may_change(const char *s, size_t n);
+/* Appends NFC(s); linear for any input. */
+void nfc_put(const char *s, size_t n, struct buf *out);
+/* Is it too new for the normalization of published tokenizers? */
+int nfc_stays(uint32_t code);
+
+#endif

@@ -1,0 +1,308 @@
+/* pretokenize.c - text cut into words by the patterns of the file; see pretokenize.h.
+ *
+ * PCRE2 with its just-in-time compiler matches; where that is not to be had, or its stack does not
+ * suffice, its interpreter does, with the same result. The patterns were written for Oniguruma, so
+ * what means something else there is rewritten (\s has no U+180E, ^ and $ work on lines, \w takes
+ * marks) or refused (sets inside sets, \h). Each piece is its own subject: look-ahead sees nothing
+ * beyond it. What is matched is the text's shadow: the same bytes, but for characters that PCRE2's
+ * tables may not know, whose place utf8_stand_in() takes; words are cut from the text itself.
+ */
+#include "lib/text/tokenizer/pretokenize.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <string.h>
+
+#include "lib/text/tokenizer/alphabet.h"
+#include "lib/text/utf8.h"
+
+/* Source: tokenizer.json of https://huggingface.co/GSAI-ML/LLaDA-8B-Instruct, and the pattern of
+ * https://github.com/openai/gpt-2, src/encoder.py. */
+const char pretokenize_llada[] = "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}|"
+                           " ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+";
+const char pretokenize_gpt2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|"
+                          "\\s+(?!\\S)|\\s+";
+
+/* Rust's char::is_numeric: Unicode 17's, whereas patterns have Unicode 16's (utf8-newer.c). */
+const char pretokenize_digit[] = "[\\p{N}\\x{11DE0}-\\x{11DE9}\\x{16FF4}-\\x{16FF6}]";
+/* ASCII's, and P* of Unicode 8, where https://crates.io/crates/unicode_categories stopped: without
+ * what came later, with the two that left the class. */
+const char pretokenize_punctuation[] =
+    "(?![\\x{61D}\\x{9FD}-\\x{A76}\\x{C77}-\\x{C84}\\x{1B4E}\\x{1B4F}\\x{1B7D}-\\x{1B7F}"
+    "\\x{2E43}-\\x{2E7F}\\x{10D6E}-\\x{10F89}\\x{113D4}-\\x{1145D}\\x{11660}-\\x{116B9}"
+    "\\x{1183B}-\\x{11FFF}\\x{12FF1}\\x{12FF2}\\x{16D6D}-\\x{16FE2}\\x{1E5FF}-\\x{1E95F}])"
+    "[!-/:-@\\[-`{-~\\p{P}\\x{166D}\\x{111C9}]";
+
+#define SPACES "\\t-\\r\\x{85}\\p{Z}" /* Unicode White_Space */
+#define WORDS /* Oniguruma's \w: also what is alphabetic among symbols, and six of Latin-1 */ \
+    "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}"                    \
+    "\\x{1F150}-\\x{1F169}\\x{1F170}-\\x{1F189}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"
+
+/* One escape at p (two bytes). -1: it differs between the engines and is not rewritten. */
+static int rewrite_escape(const char *p, int in_set, struct buf *out)
+{
+    if (p[1] == 's')
+        buf_text(out, in_set ? SPACES : "[" SPACES "]");
+    else if (p[1] == 'S' && !in_set)
+        buf_text(out, "[^" SPACES "]");
+    else if (p[1] == 'w')
+        buf_text(out, in_set ? WORDS : "[" WORDS "]");
+    else if (p[1] == 'W' && !in_set)
+        buf_text(out, "[^" WORDS "]");
+    else if (!p[1] || strchr("hHRXKGCOybB", p[1]) || (strchr("SW", p[1]) && in_set))
+        return -1;
+    else
+        buf_put(out, p, 2);
+    return 0;
+}
+
+/* Oniguruma's meaning in PCRE2's words. -1: cannot be said. */
+static int rewrite(const char *pattern, struct buf *out)
+{
+    int in_set = 0;
+    for (const char *p = pattern; *p; p++) {
+        if (*p == '\\') {
+            if (rewrite_escape(p, in_set, out))
+                return -1;
+            p++;
+        } else if (in_set && (*p == '[' || (p[0] == '&' && p[1] == '&'))) {
+            return -1;
+        } else {
+            if (*p == '[')
+                in_set = 1;
+            else if (*p == ']')
+                in_set = 0;
+            buf_char(out, *p);
+        }
+    }
+    return 0;
+}
+
+int pretokenize_add(struct pretokenizer *p, struct pretokenize_rule rule, const char *where,
+                    struct err *e)
+{
+    if (p->n == PRETOKENIZE_MAX_STEPS)
+        return err_set(e, EXIT_BAD_DATA, "%s: pre_tokenizer: more than %d steps", where,
+                       PRETOKENIZE_MAX_STEPS);
+    struct pretokenize_step step = {.rule = rule};
+    if (rule.pattern) {
+        struct buf b = {0};
+        int code = 0;
+        PCRE2_SIZE at = 0;
+        pcre2_compile_context *lines = pcre2_compile_context_create(NULL);
+        if (!lines)
+            err_machine(__FILE__, __LINE__, "out of host memory");
+        pcre2_set_newline(lines, PCRE2_NEWLINE_LF);
+        if (!rewrite(rule.pattern, &b))
+            step.code = pcre2_compile((PCRE2_SPTR)(b.data ? b.data : ""), b.len,
+                                      PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE |
+                                          PCRE2_NEVER_BACKSLASH_C,
+                                      &code, &at, lines);
+        pcre2_compile_context_free(lines);
+        buf_free(&b);
+        PCRE2_UCHAR why[128] = "means something else to PCRE2";
+        if (code)
+            pcre2_get_error_message(code, why, sizeof why);
+        if (!step.code)
+            return err_set(e, EXIT_BAD_DATA, "%s: pre_tokenizer: pattern not supported (%s): %s",
+                           where, (const char *)why, rule.pattern);
+        step.jit = !pcre2_jit_compile(step.code, PCRE2_JIT_COMPLETE);
+    }
+    step.rule.pattern = NULL; /* borrowed */
+    p->as_bytes |= rule.as_bytes;
+    p->steps[p->n++] = step;
+    return 0;
+}
+
+void pretokenize_free(struct pretokenizer *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        pcre2_code_free(p->steps[i].code);
+    p->n = 0;
+}
+
+void pretokenize_work_init(struct pretokenize_work *w, pretokenize_word *word, void *ctx)
+{
+    *w = (struct pretokenize_work){.word = word, .ctx = ctx};
+    w->match = pcre2_match_data_create(1, NULL);
+    w->limits = pcre2_match_context_create(NULL);
+    if (!w->match || !w->limits)
+        err_machine(__FILE__, __LINE__, "out of host memory");
+    pcre2_set_match_limit(w->limits, UINT32_MAX); /* a run of spaces is as long as it is */
+}
+
+void pretokenize_work_free(struct pretokenize_work *w)
+{
+    pcre2_match_data_free(w->match);
+    pcre2_match_context_free(w->limits);
+    for (size_t i = 0; i < PRETOKENIZE_MAX_STEPS; i++)
+        buf_free(&w->text[i]);
+    buf_free(&w->shadow);
+    buf_free(&w->bytes);
+}
+
+/* Next match at or after `at`: 1 and begin, end; 0 none; -1 the engine gave up. */
+static int find(const struct pretokenize_step *t, struct pretokenize_work *w, const char *s,
+                size_t n, size_t at, size_t range[2], struct err *e)
+{
+    int r = PCRE2_ERROR_JIT_STACKLIMIT;
+    if (t->jit)
+        r = pcre2_jit_match(t->code, (PCRE2_SPTR)s, n, at, 0, w->match, w->limits);
+    if (r == PCRE2_ERROR_JIT_STACKLIMIT)
+        r = pcre2_match(t->code, (PCRE2_SPTR)s, n, at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
+                        w->match, w->limits);
+    if (r == PCRE2_ERROR_NOMATCH)
+        return 0;
+    const PCRE2_SIZE *o = pcre2_get_ovector_pointer(w->match);
+    if (r < 0 || o[0] < at || o[1] < o[0])
+        return err_set(e, EXIT_BAD_DATA,
+                       "text of %zu bytes: the pre-tokenizer's pattern gave up at byte %zu (%d)",
+                       n, at, r);
+    range[0] = o[0];
+    range[1] = o[1];
+    return 1;
+}
+
+struct span {
+    const char *s, *shadow; /* n bytes each; often the same */
+    size_t n;
+};
+
+/* The spans of one piece at one step. Those before `done` are given away; a Contiguous run of
+ * matches that may go on is [done, last). */
+struct cutting {
+    const struct pretokenizer *p;
+    size_t step;
+    struct pretokenize_work *w;
+    struct span x;
+    size_t done, last;
+};
+
+static int run(const struct pretokenizer *p, size_t step, struct pretokenize_work *w, struct span x,
+               struct err *e);
+
+/* To the next step, or out; empty spans vanish. */
+static int give(const struct cutting *c, size_t begin, size_t end, struct err *e)
+{
+    if (begin == end)
+        return 0;
+    if (c->step + 1 == c->p->n && !c->p->as_bytes)
+        return c->w->word(c->w->ctx, c->x.s + begin, end - begin, e);
+    const struct span x = {c->x.s + begin, c->x.shadow + begin, end - begin};
+    return run(c->p, c->step + 1, c->w, x, e);
+}
+
+static int take_match(struct cutting *c, enum pretokenize_how how, const size_t m[2], struct err *e)
+{
+    size_t done = c->done, last = c->last;
+    c->done = c->last = m[1];
+    switch (how) {
+    case PRETOKENIZE_ISOLATED:
+        return give(c, done, m[0], e) || give(c, m[0], m[1], e);
+    case PRETOKENIZE_CONTIGUOUS:
+        c->done = m[0] == last ? done : m[0];
+        return m[0] > last && (give(c, done, last, e) || give(c, last, m[0], e));
+    case PRETOKENIZE_WITH_PREVIOUS:
+        return give(c, done, m[1], e);
+    case PRETOKENIZE_WITH_NEXT:
+        c->done = m[0];
+        return give(c, done, m[0], e);
+    case PRETOKENIZE_REMOVED:
+        return give(c, done, m[0], e);
+    case PRETOKENIZE_KEPT:
+        break;
+    }
+    return give(c, m[0], m[1], e);
+}
+
+static int take_rest(const struct cutting *c, enum pretokenize_how how, struct err *e)
+{
+    size_t last = how == PRETOKENIZE_CONTIGUOUS ? c->last : c->done;
+    if (how == PRETOKENIZE_KEPT)
+        return 0;
+    return give(c, c->done, last, e) || give(c, last, c->x.n, e);
+}
+
+static struct span prefixed(struct buf *b, struct span x)
+{
+    buf_clear(b);
+    buf_char(b, ' ');
+    buf_put(b, x.s, x.n);
+    buf_char(b, ' ');
+    buf_put(b, x.shadow, x.n);
+    return (struct span){b->data, b->data + x.n + 1, x.n + 1};
+}
+
+static struct span in_alphabet(struct buf *b, struct span x)
+{
+    buf_clear(b);
+    alphabet_piece(x.s, x.n, b);
+    return (struct span){b->data, b->data, b->len};
+}
+
+static int put_word(const struct pretokenizer *p, struct pretokenize_work *w, struct span x,
+                    struct err *e)
+{
+    if (!p->as_bytes)
+        return w->word(w->ctx, x.s, x.n, e);
+    buf_clear(&w->bytes);
+    alphabet_bytes(x.s, x.n, &w->bytes);
+    return w->word(w->ctx, w->bytes.data, w->bytes.len, e);
+}
+
+/* x is not empty. Recursion is as deep as there are steps. */
+static int run(const struct pretokenizer *p, size_t step, struct pretokenize_work *w, struct span x,
+               struct err *e)
+{
+    if (step == p->n)
+        return put_word(p, w, x, e);
+    const struct pretokenize_step *t = &p->steps[step];
+    if (step > 0 && t[-1].rule.as_bytes)
+        x = in_alphabet(&w->text[step], x);
+    if (t->rule.prefix_space && x.s[0] != ' ')
+        x = prefixed(&w->text[step], x);
+    if (!t->code)
+        return run(p, step + 1, w, x, e);
+    struct cutting c = {.p = p, .step = step, .w = w, .x = x};
+    size_t at = 0, m[2] = {0, 0};
+    int found = 0;
+    while (at <= x.n && (found = find(t, w, x.shadow, x.n, at, m, e)) == 1) {
+        if (take_match(&c, t->rule.how, m, e))
+            return -1;
+        at = m[1];
+        if (m[0] == m[1]) /* nothing matched: step over one character */
+            at += at < x.n ? (size_t)utf8_char(x.s + at, x.n - at) : 1;
+    }
+    return found < 0 || take_rest(&c, t->rule.how, e) ? -1 : 0;
+}
+
+/* s, or a copy in b with stand-ins. They begin at U+0800: below, there is nothing new. */
+static const char *shadow_of(const char *s, size_t n, struct buf *b)
+{
+    size_t done = 0, len;
+    uint64_t eight;
+    buf_clear(b);
+    for (size_t i = 0; i < n; i += len) {
+        while (i + 8 <= n && (memcpy(&eight, s + i, 8), !(eight & 0x8080808080808080u)))
+            i += 8;
+        len = 1;
+        if (i == n || (unsigned char)s[i] < 0xE0)
+            continue;
+        uint32_t code = utf8_read(s + i, &len), known = utf8_stand_in(code);
+        if (known == code)
+            continue;
+        buf_put(b, s + done, i - done);
+        utf8_put(b, known);
+        done = i + len;
+    }
+    if (done == 0)
+        return s;
+    buf_put(b, s + done, n - done);
+    return b->data;
+}
+
+int pretokenize_run(const struct pretokenizer *p, struct pretokenize_work *w, const char *s,
+                    size_t n, struct err *e)
+{
+    return n ? run(p, 0, w, (struct span){s, shadow_of(s, n, &w->shadow), n}, e) : 0;
+}

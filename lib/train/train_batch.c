@@ -1,0 +1,22 @@
+/* train_batch.c - room for a batch; see train_batch.h. How many sequences of which length lie in it
+ * is said by whoever fills it, so one room serves steps of different lengths.
+ */
+#include "lib/train/train_batch.h"
+
+#include <stdlib.h>
+
+#include "lib/base/mem.h"
+
+struct train_batch train_batch_room(size_t rows)
+{
+    return (struct train_batch){.token = mem_zero(rows, sizeof(int32_t)),
+                                .target = mem_zero(rows, sizeof(int32_t)),
+                                .weight = mem_zero(rows, sizeof(float))};
+}
+
+void train_batch_free(struct train_batch *b)
+{
+    free(b->token);
+    free(b->target);
+    free(b->weight);
+}

@@ -1,0 +1,25 @@
+# forecast-check.jq - the errors of `forecast --check` as a table (slurped, -r): for each machine
+# that was measured and each source that published, how many figures there are and where forecast /
+# figure lies. A rate that is forecast too high and a time that is forecast too low are both
+# optimism, so ratios of rates are turned over: above 1, the forecast is too slow.
+def three: if . >= 100 then round else . * 100 | round / 100 end;
+def slower: if .metric | test("_per_s$") then 1 / .ratio else .ratio end;
+def median: sort | if length % 2 == 1 then .[length / 2 | floor]
+                   else (.[length / 2 - 1] + .[length / 2]) / 2 end;
+def place: .source | sub(" \\([0-9a-f]{12}\\)$"; "");
+def of: if .against == "publication" then "published: \(.source)"
+        else "measured: \(place), \(if .hardware == "measured" then "its ceilings"
+                                    else "data sheet" end)" end;
+def what: (if .paradigm == "autoregressive" then "LLaMA" else "LLaDA" end)
+    + (if (.quant // "none") == "none" then "" else " \(.quant)" end);
+def row: "| \(join(" | ")) |";
+map(select(.kind == "forecast" and .what == "check" and .modelled)) as $all
+| ["forecast (modelled) against", "model", "figures", "time forecast / known: median",
+   "least", "most"] | row, (map("---") | .[2:] |= map("---:") | row),
+  ($all | map(select(.ratio != null) | . + {of: of, who: what, slower: slower})
+   | group_by([.against, .of, .who])[]
+   | map(.slower) as $r
+   | [.[0].of, .[0].who, ($r | length), ($r | median | three), ($r | min | three),
+      ($r | max | three)] | map(tostring) | row),
+  "", "Without a forecast: \($all | map(select(.ratio == null)) | group_by(.ratio_reason)
+      | map("\(length) (\(.[0].ratio_reason))") | join(", "))."

@@ -1,0 +1,19 @@
+# measure.bash - the tool and records for it, for the tests of measure and of energy.
+# shellcheck shell=bash
+
+measure() { "$BIN/measure" --no-meta "$@"; }
+
+# value METRIC FIELD < metrics
+value() {
+    jq -r --arg m "$1" --arg f "$2" \
+        'select(.metric == $m) | .[$f] | if type == "number" then . + 0 else . end'
+}
+
+# one FIELDS: a timed record with these members over the usual ones, in a place of its own
+one() {
+    place=$((place + 1))
+    jq -cn "{schema: \"crossover/1\", kind: \"generation\", run: \"r\", id: \"p\", config: \"c\",
+             model: \"m\", arch: \"llama\", batch: 1, launch: 1, round: 0, seq: $place,
+             phase: \"timed\",
+             status: \"ok\", e2e_ns: 1000, new_tokens: 4, tokens_to_eos: 4} + $1"
+}

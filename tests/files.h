@@ -1,0 +1,67 @@
+/* files.h - a folder of a test's own below /tmp, and what is put there. */
+#ifndef TESTS_FILES_H
+#define TESTS_FILES_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static char files_root[] = "/tmp/crossover-test-XXXXXX";
+
+static inline void files_fail(const char *what)
+{
+    printf("Bail out! %s: %s\n", files_root, what);
+    exit(EXIT_FAILURE);
+}
+
+static inline void files_begin(void)
+{
+    if (!mkdtemp(files_root))
+        files_fail("cannot be made");
+}
+
+/* Removes it with all that is in it. */
+static inline void files_end(void)
+{
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf %s", files_root);
+    if (system(command))
+        files_fail("cannot be removed");
+}
+
+/* FOLDER/name, valid until the eighth call after it. */
+static inline char *files_at(const char *name)
+{
+    static char names[8][512];
+    static int next;
+    char *p = names[next++ % 8];
+    snprintf(p, sizeof *names, "%s/%s", files_root, name);
+    return p;
+}
+
+static inline void files_put(const char *path, const void *bytes, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(bytes, 1, n, f) != n || fclose(f))
+        files_fail(path);
+}
+
+static inline void files_put_text(const char *path, const char *text)
+{
+    files_put(path, text, strlen(text));
+}
+
+/* FOLDER/name with the folders of its name. */
+static inline void files_grow(const char *name, const char *text)
+{
+    char *path = files_at(name);
+    for (char *s = path + strlen(files_root); (s = strchr(s + 1, '/'));) {
+        *s = 0;
+        mkdir(path, 0700);
+        *s = '/';
+    }
+    files_put_text(path, text);
+}
+
+#endif

@@ -1,0 +1,323 @@
+/* The rules of unmasking that remember what passes before have said, or mask again: pass after pass
+ * on confidences made by hand, and Saber as its publication writes it out. */
+#include "kernels/advance.h"
+#include "lib/base/rng.h"
+#include "tests/tap.h"
+
+enum { MOST = 8 };
+
+static int near(double x, double y)
+{
+    return fabs(x - y) < 1e-6;
+}
+
+/* The answer of a slot whose two best tokens are `id` and `second`. */
+static struct head_row answer_of(int32_t id, double p, int32_t second, double q)
+{
+    return (struct head_row){.id = id, .runner_up = second, .prob = (float)p,
+                             .runner_up_prob = (float)q, .gap = (float)log(p / q),
+                             .log_prob = log(p)};
+}
+
+/* Decay 0.8, power 0.2, weight 0.7, by hand; in the third pass the second best token leads by its
+ * credit. */
+static void test_credit(void)
+{
+    struct slot_kept s = {{0}, {0}};
+    const struct unmask_params p = {.credit_weight = 0.7, .credit_decay = 0.8, .credit_power = 0.2,
+                                    .credit_threshold = 0.9};
+    struct head_row a = answer_of(7, 0.6, 9, 0.3);
+    struct reading r = unmask_read(UNMASK_CREDIT, &p, &a, &s);
+    double c = pow(0.6, 0.2), up = pow(1 + c, 0.7);
+    ok(r.id == 7 && near(r.confidence, 0.6 * up / (1 + 0.6 * (up - 1))) &&
+           near((double)s.value[0], c), "credit: a token gains from its own pass");
+    r = unmask_read(UNMASK_CREDIT, &p, &a, &s);
+    c = 0.8 * c + pow(0.6, 0.2);
+    ok(near((double)s.value[0], c), "credit: what is left of it, and the next one");
+    a = answer_of(9, 0.45, 7, 0.4);
+    r = unmask_read(UNMASK_CREDIT, &p, &a, &s);
+    double seven = 0.4 * pow(1 + 0.8 * c, 0.7), nine = 0.45 * pow(1 + pow(0.45, 0.2), 0.7);
+    ok(r.id == 7 && near(r.confidence, seven / (1 - 0.85 + seven + nine)),
+       "credit: the second best token is chosen: %g", r.confidence);
+    for (int32_t id = 20; id < 24; id++) {
+        a = answer_of(id, 0.5, 5, 0.1);
+        unmask_read(UNMASK_CREDIT, &p, &a, &s);
+    }
+    int found = 0;
+    for (int i = 0; i < SLOT_KEPT; i++)
+        found += s.id[i] == 7 || s.id[i] == 20;
+    ok(found == 1 && s.id[0] != s.id[1], "credit: the largest of a slot are kept");
+    const struct unmask_params none = {.credit_weight = 0, .credit_decay = 0.8,
+                                       .credit_power = 0.2};
+    a = answer_of(9, 0.4, 23, 0.4);
+    r = unmask_read(UNMASK_CREDIT, &none, &a, &s);
+    ok(r.id == 9 && !(r.confidence < exp(a.log_prob)) && !(r.confidence > exp(a.log_prob)),
+       "credit, weight 0: the answer as it is");
+    const double sure[] = {0.95, 0.9, 0.5};
+    int32_t pick[] = {0, 1, 2};
+    const struct offers o = {.n = 3, .confidence = sure, .pick = pick};
+    ok(unmask_count(UNMASK_CREDIT, &p, &o) == 2, "credit: then a threshold");
+}
+
+/* A rule that remembers, pass after pass on one canvas. Slots count from 0. */
+struct played {
+    double kept[UNMASK_KEPT];
+    struct slot_kept slot[MOST];
+    int32_t step, back[MOST];
+    size_t backs;
+};
+
+/* A pass over the masked slots asked[0..n) and the ids at asked[n..n+m). Returns the slots taken as
+ * digits, best first; m->back gets the slots that are masked again. */
+static int pass(struct played *m, enum unmask rule, const struct unmask_params *p,
+                const int32_t *asked, const double *confidence, size_t n, size_t held)
+{
+    int32_t pick[MOST];
+    for (size_t k = 0; k < n; k++)
+        pick[k] = (int32_t)k;
+    for (size_t k = 1; k < n; k++)
+        for (size_t j = k; j > 0 && confidence[pick[j]] > confidence[pick[j - 1]]; j--) {
+            int32_t was = pick[j];
+            pick[j] = pick[j - 1];
+            pick[j - 1] = was;
+        }
+    m->backs = 0;
+    const struct offers o = {.n = n, .m = held, .confidence = confidence, .pick = pick,
+                             .asked = asked, .back = m->back, .backs = &m->backs,
+                             .slot = unmask_has(rule, UNMASK_KEEPS) ? m->slot : NULL,
+                             .kept = m->kept, .step = m->step++};
+    size_t count = unmask_count(rule, p, &o);
+    int slots = 0;
+    for (size_t k = 0; k < count; k++)
+        slots = 10 * slots + asked[pick[k]] + 1;
+    for (size_t k = 0; k < m->backs; k++)
+        m->back[k] = asked[m->back[k]];
+    return slots;
+}
+
+static void test_slowfast(void)
+{
+    const struct unmask_params p = {.slowfast_sure = 0.85, .slowfast_reach = 0.1};
+    struct played m = {.step = 0};
+    const int32_t all[] = {0, 1, 2, 3, 4, 5};
+    const double first[] = {0.5, 0.9, 0.3, 0.2, 0.05, 0.01};
+    ok(pass(&m, UNMASK_SLOWFAST, &p, all, first, 6, 0) == 2, "slowfast: slow, the best one");
+    const int32_t then[] = {0, 2, 3, 4, 5};
+    const double second[] = {0.6, 0.95, 0.2, 0.3, 0.01};
+    ok(pass(&m, UNMASK_SLOWFAST, &p, then, second, 5, 0) == 3, "and once more: 4, 5: they agree");
+    const int32_t rest[] = {0, 3, 4, 5};
+    const double third[] = {0.9, 0.86, 0.99, 0.9};
+    ok(pass(&m, UNMASK_SLOWFAST, &p, rest, third, 4, 0) == 14,
+       "fast: all that is sure before slot 4, and nothing behind it");
+    const int32_t last[] = {4, 5};
+    const double fourth[] = {0.5, 0.9};
+    ok(pass(&m, UNMASK_SLOWFAST, &p, last, fourth, 2, 0) == 6 && near(m.kept[SLOWFAST_START], 4),
+       "slow again from the span's end");
+    ok(pass(&m, UNMASK_SLOWFAST, &p, last, fourth, 1, 0) == 5, "the last one");
+    struct played far = {.step = 0};
+    for (int i = 0; i < SLOWFAST_PASSES; i++) { /* horizons 6, 1, 6, 1: they never agree */
+        const double odd[] = {0.5, 0, 0, 0, 0, i % 2 ? 0 : 0.4};
+        pass(&far, UNMASK_SLOWFAST, &p, all, odd, 6, 0);
+    }
+    ok(near(far.kept[SLOWFAST_END], 3), "after 8 passes the mean will do: %g",
+       far.kept[SLOWFAST_END]);
+    const double none[] = {0.2, 0.5, 0.3, 0.9, 0.9, 0.9};
+    ok(pass(&far, UNMASK_SLOWFAST, &p, all, none, 6, 0) == 2, "fast: at least the span's best");
+    const int32_t before[] = {1};
+    struct played late = {.kept = {4, 6, 0, 0}, .step = 3};
+    ok(pass(&late, UNMASK_SLOWFAST, &p, before, first, 1, 0) == 2,
+       "masks before the span are not left");
+}
+
+static void test_saber(void)
+{
+    const struct unmask_params p = {.saber_least = 2};
+    struct played m = {.step = 0};
+    const int32_t all[] = {0, 1, 2, 3, 4, 5};
+    const double first[] = {0.5, 0.9, 0.3, 0.7, 0.6, 0.1};
+    ok(pass(&m, UNMASK_SABER, &p, all, first, 6, 0) == 24 && m.backs == 0,
+       "saber: at first the two best");
+    const int32_t then[] = {0, 2, 4, 5, 1, 3}; /* 1 and 3 are held; 3 fell from 0.7 to 0.6 */
+    const double second[] = {0.85, 0.9, 0.82, 0.1, 0.95, 0.6};
+    ok(pass(&m, UNMASK_SABER, &p, then, second, 4, 2) == 315 && m.backs == 1 && m.back[0] == 3,
+       "then all above the mean 0.8; what fell most is masked again");
+    ok(near(m.kept[SABER_SLOTS], 5) && near(m.kept[SABER_SUM], 0.9 + 0.7 + 0.85 + 0.9 + 0.82),
+       "the mean is of the times that slots were committed last");
+    const int32_t third[] = {3, 5, 0, 1, 2, 4};
+    const double now[] = {0.8, 0.1, 0.8, 0.8, 0.9, 0.82}; /* 1 fell by 0.15, 0 by 0.05 */
+    ok(pass(&m, UNMASK_SABER, &p, third, now, 2, 4) == 46 && m.back[0] == 1 && m.backs == 1 &&
+           near(m.kept[SABER_SUM], 0.9 + 0.8 + 0.85 + 0.9 + 0.82 + 0.1),
+       "the drop counts from pass to pass; a slot counts once");
+    const int32_t one[] = {1, 0, 2};
+    const double low[] = {0.2, 0.1, 0.1};
+    ok(pass(&m, UNMASK_SABER, &p, one, low, 1, 2) == 2 && m.backs == 0,
+       "fewer are masked again than were committed");
+    const struct unmask_params single = {.saber_least = 1, .saber_floor = 1};
+    struct played alone = {.step = 0};
+    pass(&alone, UNMASK_SABER, &single, all, first, 6, 0);
+    ok(pass(&alone, UNMASK_SABER, &single, then, second, 4, 2) == 3 && alone.backs == 0,
+       "least 1, floor 1: one by one, none comes back");
+}
+
+/* Saber written out from its description: a block of slots, pass after pass. */
+struct saber {
+    int held[MOST], ever[MOST];          /* has an id now; had one */
+    double then[MOST], before[MOST];     /* confidence of its commit; probability a pass ago */
+};
+
+/* The slot of a set in which v is largest, of equals the first; -1: the set is empty. */
+static int largest(unsigned set, const double *v)
+{
+    int best = -1;
+    for (int i = 0; i < MOST; i++)
+        if (set >> i & 1 && (best < 0 || v[i] > v[best]))
+            best = i;
+    return best;
+}
+
+/* A pass over the block of slots from..to-1 with the confidences now[]: which are committed, and
+ * which are masked again. */
+static void saber_pass(struct saber *s, const double *now, int from, int to, double bottom,
+                       int least, unsigned *commit, unsigned *back)
+{
+    unsigned masked = 0, held = 0;
+    double sum = 0, threshold, fell[MOST];
+    int known = 0, taken = 0;
+    for (int i = 0; i < MOST; i++) {
+        known += s->ever[i];
+        sum += s->ever[i] ? s->then[i] : 0;
+        fell[i] = s->before[i] - now[i];
+        if (i >= from && i < to)
+            *(s->held[i] ? &held : &masked) |= 1u << i;
+    }
+    threshold = fmax(known ? sum / known : 1, bottom);
+    *commit = *back = 0;
+    for (int i; (i = largest(masked & ~*commit, now)) >= 0 &&
+                (taken < least || now[i] > threshold); taken++)
+        *commit |= 1u << i;
+    int again = (int)fmax(least / 2, ceil(taken / 8.0));
+    for (again = again < taken ? again : taken - 1; again > 0 && (held & ~*back); again--)
+        *back |= 1u << largest(held & ~*back, fell);
+    for (int i = from; i < to; i++) {
+        s->before[i] = now[i];
+        if (*commit >> i & 1) {
+            s->held[i] = s->ever[i] = 1;
+            s->then[i] = now[i];
+        }
+        if (*back >> i & 1)
+            s->held[i] = 0;
+    }
+}
+
+/* Two blocks of a canvas on random confidences, coarse so that some are equal: 1 when the rule does
+ * what is written out, and ends a block within as many passes as it has slots. *again: slots that
+ * were masked again. */
+static int saber_agrees(struct rng *r, double bottom, int least, int *again)
+{
+    const struct unmask_params p = {.saber_floor = bottom, .saber_least = least};
+    struct played m = {.step = 0};
+    struct saber s = {{0}, {0}, {0}, {0}};
+    for (int from = 0; from < MOST; from += MOST / 2)
+        for (int passes = 0;; passes++) {
+            int32_t asked[MOST];
+            double now[MOST] = {0}, confidence[MOST];
+            size_t n = 0, masks = 0;
+            for (int held = 0; held < 2; held++)
+                for (int i = from; i < from + MOST / 2; i++)
+                    if (s.held[i] == held) {
+                        now[i] = (double)rng_below(r, 17) / 16;
+                        masks += !held;
+                        confidence[n] = now[i];
+                        asked[n++] = i;
+                    }
+            if (!masks)
+                break;
+            unsigned commit, back, took = 0, returned = 0;
+            int digits = pass(&m, UNMASK_SABER, &p, asked, confidence, masks, n - masks);
+            for (; digits; digits /= 10)
+                took |= 1u << (digits % 10 - 1);
+            for (size_t k = 0; k < m.backs; k++)
+                returned |= 1u << m.back[k];
+            saber_pass(&s, now, from, from + MOST / 2, bottom, least, &commit, &back);
+            if (took != commit || returned != back || passes == MOST / 2)
+                return 0;
+            *again += (int)m.backs;
+        }
+    return 1;
+}
+
+static void test_saber_written_out(void)
+{
+    enum { CANVASES = 3000 };
+    struct rng r = {.seed = 11};
+    int alike = 0, again = 0;
+    for (int i = 0; i < CANVASES; i++)
+        alike += saber_agrees(&r, (double)(i % 5) / 4, 1 + i % 4, &again);
+    ok(alike == CANVASES && again > CANVASES / 4, "saber: %d of %d canvases as written out from "
+       "the publication, %d slots masked again", alike, (int)CANVASES, again);
+}
+
+static void test_wino(void)
+{
+    const struct unmask_params p = {.wino_draft = 0.6, .wino_verify = 0.9};
+    struct played m = {.step = 0};
+    const int32_t all[] = {0, 1, 2, 3, 4, 5, 6};
+    const double first[] = {0.5, 0.9, 0.65, 0.7, 0.95, 0.8, 0.75};
+    ok(pass(&m, UNMASK_WINO, &p, all, first, 7, 0) == 52674, "wino: at most 5 of 7 masks");
+    const int32_t then[] = {0, 2, 1, 3, 4, 5, 6};
+    const double second[] = {0.61, 0.7, 0.3, 0.95, 0.1, 0.2, 0.2};
+    ok(pass(&m, UNMASK_WINO, &p, then, second, 2, 5) == 31 && m.backs == 4 && m.back[0] == 4 &&
+           m.back[1] == 5 && m.back[2] == 6 && m.back[3] == 1,
+       "all below 0.9 come back, the lowest first");
+    const int32_t third[] = {1, 4, 5, 6, 0, 2, 3};
+    const double now[] = {0.7, 0.7, 0.1, 0.1, 0.5, 0.2, 0.3};
+    ok(pass(&m, UNMASK_WINO, &p, third, now, 4, 3) == 12 + 13 && m.backs == 1 && m.back[0] == 2,
+       "fewer than the pass before took: 1 of 3");
+    const int32_t fourth[] = {2, 5, 6, 0, 1, 3, 4};
+    const double weak[] = {0.5, 0.55, 0.1, 0.1, 0.1, 0.1, 0.1};
+    ok(pass(&m, UNMASK_WINO, &p, fourth, weak, 3, 4) == 6 && m.backs == 0,
+       "who takes one alone verifies nothing");
+}
+
+/* Four slots, pass after pass; a divergence of 0.02 is not stable, the first pass has none. */
+static void test_klass(void)
+{
+    const double confidence[] = {0.95, 0.5, 0.9, 0.99};
+    const int32_t asked[] = {5, 6, 7, 8};
+    struct slot_kept slot[9] = {{{0}, {0}}};
+    const struct unmask_params p = {.conf_threshold = 0.9, .kl_threshold = 0.01, .kl_history = 2};
+    static const float divergence[][4] = {
+        {0, 0, 0, 0}, {0.001f, 0, 0, 0.001f}, {0.001f, 0, 0, 0.02f}, {0, 0, 0, 0.001f},
+        {0, 0, 0, 0.009f}};
+    static const size_t takes[] = {1, 1, 1, 1, 2};
+    static const int32_t first[] = {3, 3, 0, 0, 0};
+    int good = 1;
+    for (int32_t pass = 0; pass < 5; pass++) {
+        struct head_row answer[4] = {{0}};
+        int32_t pick[] = {3, 0, 2, 1};
+        for (size_t k = 0; k < 4; k++) {
+            struct slot_kept *s = &slot[asked[k]];
+            answer[k].divergence = divergence[pass][k];
+            good &= unmask_klass_before(s, pass) == (pass ? (int32_t)k : -1);
+            unmask_klass_note(s, k, pass, pass && (double)answer[k].divergence < p.kl_threshold);
+        }
+        const struct offers o = {.n = 4, .answer = answer, .confidence = confidence, .pick = pick,
+                                 .asked = asked, .slot = slot};
+        good &= unmask_count(UNMASK_KLASS, &p, &o) == takes[pass] && pick[0] == (pass < 4 ?
+                first[pass] : 3);
+    }
+    ok(good, "klass: sure, and stable for two passes; 0.9 is not above 0.9; else the best one");
+    ok(unmask_klass_before(&slot[5], 5) == 0 && unmask_klass_before(&slot[5], 6) < 0 &&
+           unmask_klass_before(&slot[0], 1) < 0, "a slot is compared with the pass before only");
+}
+
+int main(void)
+{
+    test_credit();
+    test_slowfast();
+    test_saber();
+    test_saber_written_out();
+    test_wino();
+    test_klass();
+    return tap_done();
+}

@@ -1,0 +1,84 @@
+/* trained.h - small networks that learn in no time, of every family and mixer; their batches. */
+#ifndef TESTS_MODEL_TRAINED_H
+#define TESTS_MODEL_TRAINED_H
+
+#include "lib/base/mem.h"
+#include "lib/base/rng.h"
+#include "lib/train/trainer.h"
+
+enum { TRAINED_VOCAB = 50 };
+
+/* Two layers of four heads; those of keys are shared where the mixer can. A latent family has three
+ * latents, and a window of 5 or a mixer that recurs. */
+static inline struct config trained_config(const struct family *f, enum mixer mixer, int tied,
+                                           size_t width, size_t ffn)
+{
+    const int latent = f == &ltm_family;
+    return (struct config){.family = f,
+                           .paradigm = f->start.paradigm,
+                           .attends = f->start.attends,
+                           .name = "trained",
+                           .width = width,
+                           .layers = 2,
+                           .heads = 4,
+                           .kv_heads = mixer ? 4 : 2,
+                           .head_dim = width / 4,
+                           .rope_dims = width / 4,
+                           .ffn = ffn,
+                           .vocab = TRAINED_VOCAB,
+                           .context = 64,
+                           .tied = tied,
+                           .norm_eps = 1e-5,
+                           .rope_theta = 10000,
+                           .bos = -1,
+                           .pad = -1,
+                           .mask = f == &llada_family ? TRAINED_VOCAB - 1 : -1,
+                           .eot = -1,
+                           .latents = latent ? 3 : 0,
+                           .mixer = mixer,
+                           .rank = mixer ? 7 : 0,
+                           .window = latent && !mixer ? 5 : 0};
+}
+
+/* Texts and latents of a number; every third row has no target. For trained_batch_free. */
+static inline struct train_batch trained_batch(const struct config *c, size_t seqs, size_t len,
+                                               uint64_t seed)
+{
+    size_t T = seqs * len, n = c->layers * seqs * c->latents * c->width;
+    struct rng r = {.seed = seed}, of_latents = {.seed = seed + 1};
+    struct train_batch b = train_batch_room(T);
+    float *z = mem_zero(n, sizeof *z);
+    b.seqs = seqs;
+    b.len = len;
+    b.z = z;
+    for (size_t i = 0; i < T; i++) {
+        b.token[i] = (int32_t)rng_below(&r, c->vocab);
+        b.target[i] = (int32_t)rng_below(&r, c->vocab);
+        b.weight[i] = i % 3 ? 0.2f + (float)rng_uniform(&r) : 0;
+    }
+    for (size_t i = 0; i < n; i++)
+        z[i] = (float)rng_normal(&of_latents);
+    return b;
+}
+
+static inline void trained_batch_free(struct train_batch *b)
+{
+    free((void *)(uintptr_t)b->z);
+    train_batch_free(b);
+}
+
+/* In place of its texts, those in which nine tokens of ten follow from the one before. */
+static inline void trained_chains(struct train_batch *b, struct rng *r)
+{
+    const size_t vocab = TRAINED_VOCAB;
+    for (size_t i = 0; i < b->seqs * b->len; i++) {
+        int fresh = i % b->len == 0 || rng_below(r, 10) == 0;
+        size_t from = fresh ? rng_below(r, vocab) : (size_t)b->target[i - 1];
+        int jump = rng_below(r, 10) == 0;
+        b->token[i] = (int32_t)from;
+        b->target[i] = (int32_t)(jump ? rng_below(r, vocab) : (7 * from + 3) % vocab);
+        b->weight[i] = 1 / (float)(b->seqs * b->len);
+    }
+}
+
+#endif
