@@ -9,6 +9,12 @@
 
 #include "lib/base/mem.h"
 
+int points_is_binary(const struct points *p, const char *metric)
+{
+    size_t i = points_metric(p, metric);
+    return i < p->n_metrics && p->binary[i];
+}
+
 typedef size_t place_fn(const struct point_row *r);
 
 static size_t id_of(const struct point_row *r)
@@ -95,10 +101,13 @@ static size_t begin_of(const struct points *p, size_t metric, size_t point)
     return lo;
 }
 
+/* A prompt counts once, however many answers to it were scored, so that launches are never taken
+ * for prompts. */
 void points_pool(const struct points *p, const char *metric, enum points_weight weight, size_t from,
                  size_t n, double *num, double *den, unsigned char *there, unsigned char *has)
 {
     size_t which = points_metric(p, metric);
+    double *copies = mem_zero(n * p->ids.n, sizeof *copies);
     size_t end = begin_of(p, which, from + n);
     for (size_t k = begin_of(p, which, from); k < end; k++) {
         const struct point_row *r = &p->rows[p->order[k]];
@@ -109,7 +118,14 @@ void points_pool(const struct points *p, const char *metric, enum points_weight 
             continue;
         size_t i = r->point - from, at = i * p->ids.n + r->id;
         has[i] = there[at] = 1;
-        num[at] += r->value;
-        den[at] += w;
+        num[at] += r->value * r->copies;
+        den[at] += w * r->copies;
+        copies[at] += r->copies;
     }
+    for (size_t at = 0; at < n * p->ids.n; at++)
+        if (there[at]) {
+            num[at] /= copies[at];
+            den[at] /= copies[at];
+        }
+    free(copies);
 }
