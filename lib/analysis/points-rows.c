@@ -9,6 +9,12 @@
 
 #include "lib/base/mem.h"
 
+int points_is_binary(const struct points *p, const char *metric)
+{
+    size_t i = points_metric(p, metric);
+    return i < p->n_metrics && p->binary[i];
+}
+
 typedef size_t place_fn(const struct point_row *r);
 
 static size_t id_of(const struct point_row *r)
@@ -95,20 +101,14 @@ static size_t begin_of(const struct points *p, size_t metric, size_t point)
     return lo;
 }
 
-int points_is_binary(const struct points *p, const char *metric)
-{
-    size_t i = points_metric(p, metric);
-    return i < p->n_metrics && p->binary[i];
-}
-
 /* A prompt counts once, however many answers to it were scored, so that launches are never taken
  * for prompts. */
 void points_pool(const struct points *p, const char *metric, enum points_weight weight, size_t from,
                  size_t n, double *num, double *den, unsigned char *there, unsigned char *has)
 {
     size_t which = points_metric(p, metric);
-    size_t end = begin_of(p, which, from + n);
     double *copies = mem_zero(n * p->ids.n, sizeof *copies);
+    size_t end = begin_of(p, which, from + n);
     for (size_t k = begin_of(p, which, from); k < end; k++) {
         const struct point_row *r = &p->rows[p->order[k]];
         double w = weight == POINTS_BY_TOKEN  ? r->tokens

@@ -66,8 +66,12 @@ void bootstrap_sums(const double *rows, size_t width, size_t columns, const uint
         add(rows, width, index, n, sum, k, COLUMNS);
     for (; k + 4 <= columns; k += 4)
         add(rows, width, index, n, sum, k, 4);
-    for (; k < columns; k++)
-        add(rows, width, index, n, sum, k, 1);
+    switch (columns - k) {
+    case 3: add(rows, width, index, n, sum, k, 3); break;
+    case 2: add(rows, width, index, n, sum, k, 2); break;
+    case 1: add(rows, width, index, n, sum, k, 1); break;
+    default: break;
+    }
 }
 
 /* ---- whole numbers ---- */
