@@ -126,6 +126,13 @@ void host_copy(struct backend *b, void *to, const void *from, size_t bytes)
         memcpy(to, from, bytes);
 }
 
+void host_clear(struct backend *b, void *p, size_t bytes)
+{
+    (void)b;
+    if (bytes)
+        memset(p, 0, bytes);
+}
+
 void *host_mirror(struct backend *b, size_t bytes)
 {
     (void)b;

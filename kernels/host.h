@@ -19,6 +19,7 @@ void host_free(struct backend *b, void *p); /* NULL is fine */
 void host_room(struct backend *b, size_t *available, size_t *total);
 /* write, read, copy and fetch */
 void host_copy(struct backend *b, void *to, const void *from, size_t bytes);
+void host_clear(struct backend *b, void *p, size_t bytes);
 void *host_mirror(struct backend *b, size_t bytes);
 void host_mirror_free(struct backend *b, void *p);
 /* What is called is done when it returns: run calls step, and an event is the time. */

@@ -80,7 +80,9 @@ struct heads_out {
 };
 #define HEADS_EPS 64e-5
 
-/* ---- gradients: sequences begin with zeros before them ---- */
+/* ---- gradients: sequences begin with zeros before them. Those of the layer's own vectors (what is
+ * added to, [D] or [H*E]) are NULL where nobody wants them, all of a structure together: on cuda
+ * always ---- */
 
 struct shift_back {
     const struct shift *of; /* as it was; to and last are not read */
@@ -110,7 +112,8 @@ struct removal_back {
     float *dk, *dv;     /* [T, H*E] of to_k, to_v without the bonus; become those of k and v */
     const float *da, *db;
     float *drate;       /* [T, H*E] overwritten */
-    float *dfirst, *dshare; /* [T, H*E] added to; overwritten; not read where first is NULL */
+    float *dfirst, *dshare; /* [T, H*E] added to; overwritten. Where first is NULL, dv += dfirst:
+                             * what the layers above read of these values; NULL: nothing */
     float *dscale, *dkey_rate, *dweight; /* [H*E] added to */
 };
 

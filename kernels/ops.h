@@ -172,7 +172,7 @@ struct attn {
     enum mask mask;
     size_t mask_block; /* MASK_BLOCK_CAUSAL: a row sees keys whose pos/block <= its own */
     size_t window;     /* > 0, MASK_CAUSAL: a row sees the last `window` positions up to its own
-                        * alone. Host back ends; 0 elsewhere */
+                        * alone */
     size_t dense;      /* 0: scores exist a tile at a time. Else those of so many heads do at once,
                         * of all rows with all keys, in work: what tiles save, to be measured. ref
                         * has one row of them whatever it says */
@@ -260,6 +260,7 @@ struct ops {
     void (*read)(struct backend *b, void *to, const void *from, size_t bytes);
     /* Within the back end's memory; the two must not overlap. */
     void (*copy)(struct backend *b, void *to, const void *from, size_t bytes);
+    void (*clear)(struct backend *b, void *p, size_t bytes); /* to zeros */
     /* Host memory that `fetch` can fill while the host does other things. NULL: none left. */
     void *(*mirror)(struct backend *b, size_t bytes);
     void (*mirror_free)(struct backend *b, void *p);
@@ -397,9 +398,9 @@ struct ops {
     void (*removal)(struct backend *b, const struct removal *a);
     void (*heads_out)(struct backend *b, const struct heads_out *a);
 
-    /* ---- for training: host back ends only, NULL on cuda ---- */
+    /* ---- gradients; activations are F32 ---- */
 
-    const struct train_ops *train; /* kernels/train.h; cpu alone */
+    const struct train_ops *train; /* kernels/train.h */
     /* n products c = a b^T, one after the other: struct gemm of kernels/train.h. A factor that the
      * product before has too is made ready once, so that one must not write it. work:
      * gemm_work(...) bytes for the most M, N and K among them. */

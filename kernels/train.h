@@ -1,5 +1,9 @@
-/* train.h - the operations that training adds to ops.h. Host memory, CPU back end; gradients are
- * proven against finite differences in tests/model/test-train.c.
+/* train.h - the operations that gradients add to ops.h: of a pass, and of what is around time
+ * mixing (kernels/mixing.h). Every back end has them, but on cuda those alone that a gradient of
+ * latents needs: there no gradient of a vector (a gain, a share) may be asked for, and nothing is
+ * updated.
+ * Activations are fp32 throughout. Gradients of the cpu back end are proven against finite
+ * differences in tests/model/test-train.c, the others against ref, as all operations are.
  */
 #ifndef KERNELS_TRAIN_H
 #define KERNELS_TRAIN_H
@@ -45,6 +49,7 @@ struct attn_back {
     size_t window; /* > 0, causal: the last `window` positions up to a row's own alone */
     int half; /* 1: what is multiplied may be rounded to bf16 on the way */
 };
+#define ATTENTION_BACK_CUDA_MOST 128 /* values of a head on cuda; on the host there is no limit */
 
 /* AdamW (Loshchilov & Hutter 2019, Algorithm 2). */
 struct adamw {
@@ -61,30 +66,35 @@ struct removal_back;
 enum { SQUARES_PARTS = 64 };
 
 struct train_ops {
-    /* dx[T, D] += gradient of rmsnorm's input; dg[D] += gradient of the gain. work: 2 T floats. */
+    /* dx[T, D] += gradient of rmsnorm's input; dg[D] += gradient of the gain, NULL: not wanted.
+     * work: 2 T floats. */
     void (*rmsnorm_back)(struct backend *b, float *dx, float *dg, const float *dy, const float *x,
                          const float *g, size_t T, size_t D, double eps, float *work);
     /* Gradients of y = silu(gate) * up, n values. dgate may be gate's buffer, dup may be dy's. */
     void (*swiglu_back)(struct backend *b, float *dgate, float *dup, const float *dy,
                         const float *gate, const float *up, size_t n);
+    /* work: attention_back_work(...) floats for at least so many rows in all, and rows or keys of a
+     * sequence. */
     void (*attention_back)(struct backend *b, const struct attn_back *a, float *work);
-    size_t (*attention_back_work)(const struct backend *b, size_t len,
-                                  size_t head_dim); /* floats */
+    size_t (*attention_back_work)(const struct backend *b, size_t rows, size_t len, size_t heads,
+                                  size_t head_dim);
+    /* y[t, :] = x[place[t], :], zeros where place[t] is below 0: rows that were picked (ops.rmsnorm
+     * without a gain) back among all T. y must not overlap x. */
+    void (*spread)(struct backend *b, float *y, const float *x, const int32_t *place, size_t T,
+                   size_t D);
     /* kernels/mixing.h */
     void (*shift_back)(struct backend *b, const struct shift_back *a);
     void (*squash_back)(struct backend *b, const struct squash_back *a);
     void (*heads_out_back)(struct backend *b, const struct heads_out_back *a);
     void (*removal_back)(struct backend *b, const struct removal_back *a);
-    /* logits[T, V] become d(sum_t weight[t] * CE_t)/dlogits; returns that sum. A row of weight 0
-     * gives zeros. work: T doubles. */
-    double (*cross_entropy)(struct backend *b, float *logits, const int32_t *target,
-                            const float *weight, size_t T, size_t V, double *work);
-    /* Sum of x_i^2. work: SQUARES_PARTS doubles. */
+    /* loss[t] = weight[t] * CE_t; logits[T, V] become the gradient of their sum. A row of weight 0
+     * gives zeros. */
+    void (*cross_entropy)(struct backend *b, float *logits, const int32_t *target,
+                          const float *weight, size_t T, size_t V, double *loss);
+    /* Sum of x_i^2. work: SQUARES_PARTS doubles. NULL on cuda, and so is adamw. */
     double (*squares)(struct backend *b, const float *x, size_t n, double *work);
     void (*adamw)(struct backend *b, float *w, float *m, float *v, const float *g, size_t n,
                   const struct adamw *a);
 };
-
-/* The table that belongs to a back end made by ops_cpu(). */
 
 #endif

@@ -80,7 +80,7 @@ struct wkv_back {
                     * and it is not wanted */
     float *dr, *dw, *dk, *dv; /* [T, H*E]; overwritten */
     float *da, *db;           /* the same, of RWKV 7 */
-    float *du;                /* [H*E] of RWKV 6: added to */
+    float *du;                /* [H*E] of RWKV 6: added to; NULL: not wanted */
 };
 
 static inline size_t wkv_chunks(size_t rows)

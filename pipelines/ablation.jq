@@ -1,10 +1,11 @@
 # ablation.jq - one record an option and system of $systems, from metrics and comparisons by option
 # of make ablation, and the options themselves (-n --slurpfile options): memory by kind, time and
-# quality against the base, and for each claim whether it held.
+# quality against the base (the first option, or the one that `against` names), and for each claim
+# whether it held.
 #
 # An effect is value / base, of shares value - base. A claim holds where the whole interval keeps
 # its bound, and does not where none of it does. Counters have no interval: the value decides.
-($systems | split(" ")) as $here
+($systems | split(" ")) as $here | $options[0].option as $first
 | def systems: .systems // ["llada", "llama"] | .[] | select(IN($here[]));
 def is_counter: endswith("_bytes") or . == "differing_answers_ratio";
 
@@ -12,15 +13,16 @@ def is_counter: endswith("_bytes") or . == "differing_answers_ratio";
 reduce inputs as $r ({};
     if $r.kind == "metric" and $r.option then .metric[$r.arch][$r.option][$r.metric] = $r
     elif $r.kind == "comparison" and $r.by == "option"
-    then .effect[$r.arch][$r.setting][$r.metric | sub("^elbo_"; "")] = $r
+    then .effect[$r.arch][$r.base_setting // $first][$r.setting]
+        [$r.metric | sub("^elbo_"; "")] = $r
     else . end)
 | . as $all
-| ($options[0].option) as $base
 | $options[] | . as $o | systems as $s
+| (.against // $first) as $base
 | ($all.metric[$s][$o.option] // {}) as $run | ($all.metric[$s][$base] // {}) as $other
 | ($o.device != null and $run.e2e_ns.device != $o.device) as $nothing
 | (if $nothing then {} else $run end) as $mine
-| (if $nothing then {} else $all.effect[$s][$o.option] // {} end) as $effect
+| (if $nothing then {} else $all.effect[$s][$base][$o.option] // {} end) as $effect
 | ($o.exact | index($s) != null) as $exact
 | "it needs \($o.needs // "what this machine lacks")" as $lacks
 | def value($m): $mine[$m].value;
@@ -49,6 +51,7 @@ reduce inputs as $r ({};
    exact: $exact, stair: $o.stair, answers: $differ.n,
    differing_answers: (if $differ.value == null then null
                        else $differ.value * $differ.n | round end)}
+  + (if $o.against then {against: $o.against} else {} end)
   + (if $mine == {} and $effect != {} then {} elif $mine == {} then {not_run_reason: $lacks}
      else ($mine.e2e_ns // {}) as $t
           | {model: $t.model, device: $t.device, launches: $t.launches} end)
@@ -58,7 +61,7 @@ reduce inputs as $r ({};
      output_tokens_per_s: value("output_tokens_per_s"),
      time_ratio: $effect.e2e_ns.value, time_lo: $effect.e2e_ns.lo, time_hi: $effect.e2e_ns.hi,
      qualities: [$effect["ppl", "accuracy"] | values | {metric, effect, value, lo, hi, n}],
-     claims: [(select($exact and $o.option != $base and $o.flags != "")
+     claims: [(select($exact and $o.option != $first and $o.flags != "")
                | {row: "0-51", text: "no answer changes", metric: "differing_answers_ratio",
                   most: 0}),
               $o.claims[]? | judge]}

@@ -78,5 +78,11 @@ $(BUILD)/tests/cuda/%: $(EMULATE)/tests/cuda/%.o $(BUILD)/libemulated.a $(BUILD)
 	$(call say,ld $@)$(CXX) $(SANITIZE) $(LDFLAGS) $^ -o $@ $(LDLIBS)
 
 TEST_PROG += $(TEST_CU_PROG)
-test: $(TEST_CU_PROG) $(if $(strip $(TEST_SH)),$(EMULATED))
+test: $(TEST_CU_PROG) $(if $(strip $(TEST_SH))$(filter %/test-leak,$(TEST_PROG)),$(EMULATED))
 endif
+
+GENERATIONS ?= 10000
+.PHONY: leak
+leak: $(BUILD)/tests/model/test-leak $(if $(HAVE_CXX),$(EMULATED)) \
+    ## GENERATIONS=10000 of each kind, one after the other: what was taken is given back
+	@GENERATIONS=$(GENERATIONS) TESTBIN='$(abspath $(BUILD))/tests' $<

@@ -18,7 +18,7 @@ EMULATED_ONLY := $(wildcard tests/cuda/test-emulator*.cu) tests/cuda/test-faults
 GPU_TEST_CU   := $(filter-out $(EMULATED_ONLY),$(sort $(wildcard tests/cuda/test-*.cu))) \
                  $(wildcard tests/gpu/test-*.cu)
 GPU_TEST_PROG := $(if $(HAVE_CUDA),$(GPU_TEST_CU:tests/%.cu=$(BUILD)/gpu/%))
-GPU_CHECK_TOOLS := $(BIN)/gen-llama $(BIN)/gen-llada $(BIN)/score-ppl
+GPU_CHECK_TOOLS := $(BIN)/gen-llama $(BIN)/gen-llada $(BIN)/gen-ltm $(BIN)/score-ppl
 GPU_CHECK_OUT = $(RESULTS)/gpu-check
 
 # Past nvcc, which would look for code of devices in them.

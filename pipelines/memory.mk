@@ -1,12 +1,16 @@
 # memory.mk - memory techniques: what quantization costs in quality and saves in memory and time.
 # Each contestant as it is and with its matrices in each of QUANTS, on the same prompts: likelihoods
 # of the references and answers are compared prompt by prompt. Part of phase 5. `make quantizations`
-# does the same for QUANTS_ALL, which take longer.
+# does the same for QUANTS_ALL, which take longer: f16 is --dtype f16, mixed a packed checkpoint
+# with a format for each part of each layer, in QUANT_SHARE of the bytes.
 #
 #   $(R)/quant/SYSTEM-QUANT.ndjson, likelihood-SYSTEM-QUANT.ndjson -> comparison.ndjson, time.ndjson
-#                                                     of QUANTS_ALL: all-comparison, all-time
+#                                  of QUANTS_ALL, by option: all.ndjson -> all-comparison, all-time
 QUANTS        ?= int8 nf4
-QUANTS_ALL    ?= $(sort int8 int8-vector nf4 nf4-f32 fp4 $(QUANTS))
+QUANTS_ALL    ?= $(sort f16 int8 int8-vector nf4 nf4-f32 fp4 mixed $(QUANTS))
+QUANT_SHARE   ?= 0.4
+QUANT_TEXTS   ?= data/corpus/train.ndjson.gz
+QUANT_HEARD   ?= 32
 # prompts, other ones than those of the sweeps
 QUANT_CHOICE  ?= --count $(LIKELIHOOD_PROMPTS)
 QUANT_STEPS   ?= $(lastword $(call split,$(STEPS)))
@@ -32,60 +36,98 @@ $(R)/quant/questions.ndjson: $(R)/quant/prompts.ndjson
 $(R)/quant/references.ndjson: $(R)/quant/prompts.ndjson
 	@jq -c 'select(.reference != null)' $< > $@.tmp && mv $@.tmp $@
 
+$(R)/quant/mixing: FORCE
+	$(call stamp,$(QUANT_SHARE) $(QUANT_TEXTS) $(QUANT_HEARD) $(SEED))
+
+# $(call quant_mix,SYSTEM): its checkpoint as mixed.
+define quant_mix
+$(R)/quant/pack-$(1).ndjson: $(R)/quant/mixing $(R)/stamp/model-$(1) $(R)/stamp/tool-pack-model \
+    | $(PIPE) $(BIN)/pack-model
+	$$(call say,pack-model $(1) mixed)\
+	    rm -rf $(R)/quant/model/$(1); mkdir -p $(R)/quant/model; \
+	    $(beside) $(BIN)/pack-model -q -m $($(1)) --budget-share $(QUANT_SHARE) \
+	    --calibrate $(QUANT_TEXTS) --limit $(QUANT_HEARD) --seed $(SEED) \
+	    --out $(R)/quant/model/$(1) -o $$@
+endef
+$(foreach y,LLADA LLAMA,$(eval $(call quant_mix,$(y))))
+
+# $(call quant_of,SYSTEM,FORMAT): the flags that say it; quant_made: what is run.
+quant_of   = -m $(if $(filter mixed,$(2)),$(R)/quant/model/$(1),$($(1))) \
+    $(if $(filter f16,$(2)),--dtype f16,$(if $(filter mixed,$(2)),,--quant $(2)))
+quant_made = $(R)/stamp/model-$(1) $(if $(filter mixed,$(2)),$(R)/quant/pack-$(1).ndjson)
+
 QUANT_EACH := none $(sort $(QUANTS) $(QUANTS_ALL))
 define quant
-$(R)/quant/llada-$(1).ndjson: $(R)/quant/questions.ndjson $(R)/stamp/model-LLADA \
+$(R)/quant/llada-$(1).ndjson: $(R)/quant/questions.ndjson $(call quant_made,LLADA,$(1)) \
     $(R)/stamp/tool-gen-llada | $(PIPE)
 	$$(call say,gen-llada $(1))\
-	    $(alone) $(BIN)/gen-llada -m $(LLADA) --quant $(1) --steps $(QUANT_STEPS) \
+	    $(alone) $(BIN)/gen-llada $(call quant_of,LLADA,$(1)) --steps $(QUANT_STEPS) \
 	    --gen-length $(QUANT_LENGTH) --block-length $(BLOCK_LENGTH) --batch $(QUANT_BATCH) \
 	    --seed $(SEED) $(GEN_FLAGS) $(LLADA_FLAGS) $$< -o $$@
 
-$(R)/quant/llama-$(1).ndjson: $(R)/quant/questions.ndjson $(R)/stamp/model-LLAMA \
+$(R)/quant/llama-$(1).ndjson: $(R)/quant/questions.ndjson $(call quant_made,LLAMA,$(1)) \
     $(R)/stamp/tool-gen-llama | $(PIPE)
 	$$(call say,gen-llama $(1))\
-	    $(alone) $(BIN)/gen-llama -m $(LLAMA) --quant $(1) --max-new $(QUANT_LENGTH) \
+	    $(alone) $(BIN)/gen-llama $(call quant_of,LLAMA,$(1)) --max-new $(QUANT_LENGTH) \
 	    --batch $(QUANT_BATCH) --seed $(SEED) $(GEN_FLAGS) $(LLAMA_FLAGS) $$< -o $$@
 
-$(R)/quant/likelihood-llada-$(1).ndjson: $(R)/quant/references.ndjson $(R)/stamp/model-LLADA \
-    $(R)/stamp/tool-score-ppl | $(PIPE)
+$(R)/quant/likelihood-llada-$(1).ndjson: $(R)/quant/references.ndjson \
+    $(call quant_made,LLADA,$(1)) $(R)/stamp/tool-score-ppl | $(PIPE)
 	$$(call say,score-ppl llada $(1))\
-	    $(beside) $(BIN)/score-ppl --mode elbo --samples $(QUANT_SAMPLES) -m $(LLADA) \
-	    --quant $(1) --target reference --seed $(SEED) $(SCORE_FLAGS) $$< -o $$@
+	    $(beside) $(BIN)/score-ppl --mode elbo --samples $(QUANT_SAMPLES) \
+	    $(call quant_of,LLADA,$(1)) --target reference --seed $(SEED) $(SCORE_FLAGS) $$< -o $$@
 
-$(R)/quant/likelihood-llama-$(1).ndjson: $(R)/quant/references.ndjson $(R)/stamp/model-LLAMA \
-    $(R)/stamp/tool-score-ppl | $(PIPE)
+$(R)/quant/likelihood-llama-$(1).ndjson: $(R)/quant/references.ndjson \
+    $(call quant_made,LLAMA,$(1)) $(R)/stamp/tool-score-ppl | $(PIPE)
 	$$(call say,score-ppl llama $(1))\
-	    $(beside) $(BIN)/score-ppl --mode nll -m $(LLAMA) --quant $(1) --target reference \
+	    $(beside) $(BIN)/score-ppl --mode nll $(call quant_of,LLAMA,$(1)) --target reference \
 	    --seed $(SEED) $(SCORE_FLAGS) $$< -o $$@
 endef
 $(foreach q,$(QUANT_EACH),$(eval $(call quant,$(q))))
 
-# $(call quantizations,PREFIX,LIST): what is compared, of the formats of a list.
-define quantizations
-$(1)quant_RUNS := $(foreach q,none $(2),$(R)/quant/llada-$(q).ndjson $(R)/quant/llama-$(q).ndjson)
+quant_RUNS := $(foreach q,none $(QUANTS),$(R)/quant/llada-$(q).ndjson $(R)/quant/llama-$(q).ndjson)
 
-$(R)/quant/$(1)metrics.ndjson: $$($(1)quant_RUNS) $(BIN)/measure | $(QUIET)
-	$$(call say,measure $(1)quant)\
-	    $(beside) $(BIN)/measure $$($(1)quant_RUNS) -o $$@
+$(R)/quant/metrics.ndjson: $(quant_RUNS) $(BIN)/measure | $(QUIET)
+	$(call say,measure quant)$(beside) $(BIN)/measure $(quant_RUNS) -o $@
 
-$(R)/quant/$(1)exact.ndjson: $$($(1)quant_RUNS) $(BIN)/score-exact | $(QUIET)
-	$$(call say,score-exact $(1)quant)\
-	    $(beside) $(BIN)/score-exact $$($(1)quant_RUNS) -o $$@
+$(R)/quant/exact.ndjson: $(quant_RUNS) $(BIN)/score-exact | $(QUIET)
+	$(call say,score-exact quant)$(beside) $(BIN)/score-exact $(quant_RUNS) -o $@
 
 # With the answers themselves: how many differ, and where they part (robustness.mk has the rest).
-$(R)/quant/$(1)comparison.ndjson: $(R)/quant/$(1)metrics.ndjson $(R)/quant/$(1)exact.ndjson \
-    $$($(1)quant_RUNS:$(R)/quant/%=$(R)/quant/likelihood-%) $$($(1)quant_RUNS) $(BIN)/compare \
-    | $(QUIET)
-	$$(call say,compare $(1)quant)\
-	    $(beside) $(BIN)/compare --by quant --seed $(SEED) $$(filter %.ndjson,$$^) -o $$@
+$(R)/quant/comparison.ndjson: $(R)/quant/metrics.ndjson $(R)/quant/exact.ndjson \
+    $(quant_RUNS:$(R)/quant/%=$(R)/quant/likelihood-%) $(quant_RUNS) $(BIN)/compare | $(QUIET)
+	$(call say,compare quant)\
+	    $(beside) $(BIN)/compare --by quant --seed $(SEED) $(filter %.ndjson,$^) -o $@
 
-$(R)/quant/$(1)time.ndjson: $(R)/quant/$(1)metrics.ndjson $(BIN)/compare | $(QUIET)
-	$$(call say,compare time of $(1)quant)\
-	    $(beside) $(BIN)/compare --by quant --cost norm_latency_ns_per_token $$< -o $$@
-endef
-$(eval $(call quantizations,,$(QUANTS)))
-$(eval $(call quantizations,all-,$(QUANTS_ALL)))
+$(R)/quant/time.ndjson: $(R)/quant/metrics.ndjson $(BIN)/compare | $(QUIET)
+	$(call say,compare time of quant)\
+	    $(beside) $(BIN)/compare --by quant --cost norm_latency_ns_per_token $< -o $@
+
+# What differs is not always the quantization, so that of QUANTS_ALL it is told as an option: the
+# name of the file.
+quant_ALL := $(foreach q,none $(QUANTS_ALL),$(foreach s,llada llama likelihood-llada \
+                 likelihood-llama,$(R)/quant/$(s)-$(q).ndjson))
+$(R)/quant/all.ndjson: $(quant_ALL)
+	@jq -c '(input_filename | capture("(llada|llama)-(?<o>[^/]+)[.]ndjson$$").o) as $$o \
+	    | select(.kind == "generation" or .kind == "quality") | .option = $$o \
+	    | .model = .arch | .config += " option=\($$o)" | .point = "\(.kind)-\(.arch)-\($$o)"' \
+	    $^ > $@.tmp && mv $@.tmp $@
+
+$(R)/quant/all-metrics.ndjson: $(R)/quant/all.ndjson $(BIN)/measure | $(QUIET)
+	$(call say,measure all quant)$(beside) $(BIN)/measure $< -o $@
+
+$(R)/quant/all-exact.ndjson: $(R)/quant/all.ndjson $(BIN)/score-exact | $(QUIET)
+	$(call say,score-exact all quant)$(beside) $(BIN)/score-exact $< -o $@
+
+quant_by = $(BIN)/compare --by option --base none
+$(R)/quant/all-comparison.ndjson: $(R)/quant/all-metrics.ndjson $(R)/quant/all-exact.ndjson \
+    $(R)/quant/all.ndjson $(BIN)/compare | $(QUIET)
+	$(call say,compare all quant)\
+	    $(beside) $(quant_by) --seed $(SEED) $(filter %.ndjson,$^) -o $@
+
+$(R)/quant/all-time.ndjson: $(R)/quant/all-metrics.ndjson $(BIN)/compare | $(QUIET)
+	$(call say,compare time of all quant)\
+	    $(beside) $(quant_by) --cost norm_latency_ns_per_token $< -o $@
 
 # Without a quantization there is nothing to compare.
 QUANT := $(if $(QUANTS),$(R)/quant/comparison.ndjson $(R)/quant/time.ndjson)

@@ -13,4 +13,5 @@ inputs | select(.kind == "option" and .from == null)
   "option_FLAGS_\($name) := \(.flags | plain)",
   "option_PACK_\($name) := \(.pack // "" | plain)",
   "option_NEEDS_\($name) := \(.needs // "" | plain)",
-  "option_SCORE_\($name) := \(.score_flags // "" | plain)"
+  "option_SCORE_\($name) := \(.score_flags // "" | plain)",
+  (.against | values | "option_AGAINST += \(plain)")

@@ -22,6 +22,8 @@ ABLATION_BATCH    ?= $(QUANT_BATCH)
 ABLATION_STEPS    ?= $(QUANT_STEPS)
 ABLATION_LENGTH   ?= $(QUANT_LENGTH)
 ABLATION_BLOCK    ?= $(BLOCK_LENGTH)
+# what pack-model judges parts by
+ABLATION_TEXTS    ?= data/corpus/train.ndjson.gz
 # steps of a fit, of the latent thought model
 ABLATION_FIT      ?= 16
 ABLATION_TIMING   ?= --warmup 1 --warmup-most 2 --again $(AGAIN) $(if $(FORCE),--force)
@@ -93,7 +95,8 @@ $(A)/pack-$(1)-$(2).ndjson: $(A)/flags-$(2) \
     $(R)/stamp/model-$(option_MODEL_$(1)) | $(BIN)/pack-model $(QUIET)
 	$$(call say,pack-model $(1) $(2))\
 	    rm -rf $(A)/model/$(1)-$(2); mkdir -p $(A)/model; \
-	    $(beside) $(BIN)/pack-model $(option_PACK_$(2)) -m $($(option_MODEL_$(1))) \
+	    $(beside) $(BIN)/pack-model $(subst TEXTS,$(ABLATION_TEXTS),$(option_PACK_$(2))) \
+	    -m $($(option_MODEL_$(1))) \
 	    --out $(A)/model/$(1)-$(2) -o $$@
 
 $(A)/$(1)-$(2).ndjson: $(A)/questions.ndjson $(A)/settings \
@@ -126,6 +129,8 @@ system_of = $(firstword $(subst -, ,$(1)))
 option_of = $(patsubst $(call system_of,$(1))-%,%,$(1))
 OPTION_PAIRS := $(foreach o,$(option_NAMES),\
     $(foreach s,$(filter $(ABLATION_SYSTEMS),$(option_SYSTEMS_$(o))),$(s)-$(o)))
+# what options are held against besides the first
+OPTION_BASES := $(sort $(foreach b,$(option_AGAINST),$(if $(filter %-$(b),$(OPTION_PAIRS)),$(b))))
 OPTION_BACK  := $(call backwards,$(OPTION_PAIRS))
 OPTION_TURNS := $(if $(option_NAMES),$(shell seq $(ABLATION_LAUNCHES)))
 OPTION_RUNS  := $(foreach n,$(OPTION_TURNS),\
@@ -167,8 +172,10 @@ $(A)/exact.ndjson: $(A)/answers.ndjson $(BIN)/score-exact | $(QUIET)
 $(A)/comparison.ndjson: $(A)/metrics.ndjson $(A)/exact.ndjson \
     $(A)/likelihood.ndjson $(A)/answers.ndjson $(BIN)/compare | $(QUIET)
 	$(call say,compare ablation)\
-	    $(beside) $(BIN)/compare --by option --base $(firstword $(option_NAMES)) --cost e2e_ns \
-	    --precision $(PRECISION) --seed $(SEED) $(filter %.ndjson,$^) -o $@
+	    for base in $(firstword $(option_NAMES)) $(OPTION_BASES); do \
+	        $(beside) $(BIN)/compare --by option --base $$base --cost e2e_ns \
+	            --precision $(PRECISION) --seed $(SEED) $(filter %.ndjson,$^); \
+	    done > $@.tmp && mv $@.tmp $@
 
 # What no option of a generator shows is measured elsewhere (latent.mk).
 $(A)/outcomes.ndjson: $(A)/metrics.ndjson $(A)/comparison.ndjson $(ABLATION_MORE) \

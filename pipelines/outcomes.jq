@@ -12,7 +12,8 @@ def bytes: if type != "number" then "-" elif . >= 1e9 then "\(. / 1e9 | two) GB"
 # what no change is
 def none: if . == "accuracy" or endswith("_answers_ratio") then 0 else 1 end;
 def quality: "\(.metric) \(signed(.metric | none))";
-def line: "\(.arch) \(.option)\(if .flags == "" then "" else " (\(.flags))" end): "
+def line: "\(.arch) \(.option)\(if .flags == "" then "" else " (\(.flags))" end)"
+    + "\(if .against then " beside \(.against)" else "" end): "
     + if .not_run_reason then .not_run_reason else
       "\(.memory_weights_bytes | bytes) weights, \(.memory_kv_bytes | bytes) cache, "
       + "\(.memory_activations_bytes | bytes) activations; peak "

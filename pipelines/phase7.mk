@@ -57,17 +57,11 @@ plan: $(foreach s,aa steps $(SCALES),$(R)/$(s)/launches.mk) ## launches and time
 container-check: ## build the Dockerfile line by line in a chroot: root, a Debian mirror; minutes
 	@tests/house/container . $(CONTAINER_BASE)
 
-# What make ablation found of its claims, here or when it was kept.
+# What make ablation and make exact found of claims, here or when it was kept.
 FOUND = $(firstword $(wildcard $(R)/ablation/outcomes.ndjson data/demo/outcomes.ndjson)) \
-    $(firstword $(wildcard $(R)/latent-ablation/outcomes.ndjson data/demo/latent-outcomes.ndjson))
+    $(firstword $(wildcard $(R)/latent-ablation/outcomes.ndjson data/demo/latent-outcomes.ndjson)) \
+    $(firstword $(wildcard $(R)/exact/exactness.ndjson data/demo/exactness.ndjson))
 .PHONY: requirements
-requirements: ## what the comparison has to deliver: where it is, its test, its state
-	@{ $(if $(FOUND),jq -nr -f pipelines/found.jq $(FOUND);) grep -v '^#' data/requirements.tsv; } | \
-	awk -F '\t' 'NF == 2 { found[$$1] = found[$$1] "        found  " $$2 "\n"; next } \
-	    { count[$$5]++ } \
-	    { printf "%s  %-17s  %s\n        in  %s\n", $$1, $$5, $$2, $$3 } \
-	    { n = split($$4, test, " ; "); \
-	      for (i = 1; i <= n; i++) { sub(/::/, ": ", test[i]); print "        test  " test[i] } } \
-	    $$6 { print "        lacks  " $$6 } \
-	    { printf "%s", found[$$1] } \
-	    END { for (s in count) total = total count[s] " " s "  "; print total }'
+requirements: ## what the comparison has to deliver: where it is, its test, its state, its verdict
+	@{ $(if $(FOUND),jq -nr -f pipelines/found.jq $(FOUND);) \
+	    cat data/verdicts.tsv data/requirements.tsv; } | awk -f pipelines/requirements.awk

@@ -1,11 +1,11 @@
-# The comparisons of `make quantizations`, a line for each model and format: bytes of weights, time
+# The comparisons of `make quantizations`, a line for each system and format: bytes of weights, time
 # a token, perplexity and its change in percent, accuracy; "-" for what was not measured.
 def digits($n): if . == null then "-" else . * pow(10; $n) | round / pow(10; $n) end;
-map(select(.kind == "comparison" and .by == "quant")) | group_by([.model, .setting])[]
+map(select(.kind == "comparison" and .by == "option")) | group_by([.arch, .setting])[]
 | (map(select(.effect != "disagreement") | {key: .metric, value: .}) | from_entries) as $m
 | ($m.ppl // $m.elbo_ppl) as $ppl | $m.memory_weights_bytes as $bytes
 | $m.norm_latency_ns_per_token as $time
-| [.[0].model, .[0].setting,
+| [.[0].arch, .[0].setting,
    "\($bytes.config_value | if . then . / 1048576 else . end | digits(2)) MiB (\(
       $bytes.value | digits(3)) of none)",
    "\($time.config_value | if . then . / 1e6 else . end | digits(2)) ms a token (\(

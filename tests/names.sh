@@ -100,10 +100,22 @@ clean "files and tests of data/requirements.tsv are there" tests/house/requireme
 rm -rf "${scratch:?}"/*
 mkdir -p "$scratch"/data "$scratch"/tests
 echo '@test "a test"' | plant tests/a.bats
+rows() { seq -f '0-%02g' 1 52; seq -f '1-%02g' 1 26; seq -f '2-%02g' 1 31; seq -f '3-%02g' 1 66; }
+# COLUMNS OF ROW 2-03...: verdicts that are good but for that row; 0-51 is measured, and 1-04
+verdict()
+{
+    echo '{"option":"o","claims":[{"row":"1-04"}]}' | plant data/ablation.ndjson
+    for i in $(rows); do
+        case $i in
+        0-51 | 1-04) printf '%s\tmeasured\t\n' "$i" ;;
+        2-03) [ -z "$1" ] || printf '%s\n' "$1" ;;
+        *) printf '%s\tby test\t\n' "$i" ;;
+        esac
+    done | plant data/verdicts.tsv
+}
 row() # COLUMNS OF ROW 4-07...: a table that is good but for that row
 {
-    for i in $(seq -f '0-%02g' 1 52; seq -f '1-%02g' 1 26; seq -f '2-%02g' 1 31
-               seq -f '4-%02g' 1 38); do
+    for i in $(rows) $(seq -f '4-%02g' 1 38); do
         [ "$i" = 4-07 ] && printf '%s\n' "$1" ||
             printf '%s\twhat\tdata\ttests/a.bats::a test\tdone\t\n' "$i"
     done | plant data/requirements.tsv
@@ -111,6 +123,7 @@ row() # COLUMNS OF ROW 4-07...: a table that is good but for that row
 t=$'\t'
 start="4-07${t}what${t}data${t}tests/"
 good="${start}a.bats::a test"
+verdict "2-03${t}not held${t}by a record"
 row "$good${t}open${t}this"
 clean "a table that is true passes" tests/house/requirements "$scratch"
 bad() { row "$2" && caught "4-07: $3" "planted: $1" tests/house/requirements "$scratch"; }
@@ -123,5 +136,15 @@ bad "open, and nothing lacks" "$good${t}open${t}" "state 'open'"
 bad "another state" "$good${t}partial${t}this" "state 'partial'"
 row "4-08${t}what${t}data${t}tests/a.bats::a test${t}done${t}"
 caught "expected the row 4-07" "planted: a row twice, and one is not there" \
+    tests/house/requirements "$scratch"
+row "$good${t}open${t}this"
+wrong() { verdict "$2" && caught "2-03$3" "planted: $1" tests/house/requirements "$scratch"; }
+wrong "a row without a verdict" "" ""
+wrong "measured, and nothing claims it" "2-03${t}measured${t}" ": verdict 'measured'"
+wrong "not held, and nothing tells it" "2-03${t}not held${t}" ": verdict 'not held'"
+wrong "another verdict" "2-03${t}perhaps${t}words" ": verdict 'perhaps'"
+verdict "2-03${t}by test${t}"
+echo '{"claims":[{"row":"2-03"},{"row":"1-04"}]}' | plant data/ablation.ndjson
+caught "2-03: verdict 'by test'" "planted: claimed, and not measured" \
     tests/house/requirements "$scratch"
 finish

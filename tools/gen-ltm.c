@@ -30,7 +30,8 @@ static const char notes[] =
     "mixer rwkv6 or rwkv7 one state (state_bytes), so a token costs the same at every position.\n"
     "After --refit N tokens the latents go on being fitted, to prompt and answer, and the text is\n"
     "read again under them.\n"
-    "Gradients are the processor's: on a GPU the run ends with 69 (--device cpu runs it).\n"
+    "On a GPU the same gradients are made there, in fp32: --dtype f32, bf16-f32 or f16 and no\n"
+    "--quant; a step of a fit is recorded once and replayed. --z dit needs the processor.\n"
     "Lists are crossed: every combination is a point, run in this process.\n";
 
 int main(int argc, char **argv)

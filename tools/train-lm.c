@@ -45,7 +45,7 @@ struct args {
     int64_t steps, rows, min_len, max_len, threads, report, save, times, latents, window, rank;
     int64_t vi_steps, every, loaders, parts, ranks;
     double rate, decay, clip, warmup, whole, cut, vi_rate;
-    int tied;
+    int tied, checkpointing;
 };
 
 static const char examples[] =
@@ -138,6 +138,8 @@ static void options(struct opt *o, struct args *a)
          .help = "processes started by mpirun -n N, which take a part each: as --parts N (1)"},
         {"loaders", 0, OPT_INT, &a->loaders, 0, 64, .arg = "N",
          .help = "threads that make batches ahead; 0: none, the loop makes them (0)"},
+        {"num-workers", 0, OPT_INT, &a->loaders, 0, 64, .arg = "N", .help = "--loaders"},
+        {"gradient-checkpointing", 0, OPT_FLAG, &a->checkpointing, .help = "--checkpoint-every 1"},
         ISA_OPTION(a->isa),
         THREADS_OPTION(a->threads),
         {"report", 0, OPT_INT, &a->report, 1, 1000000, .arg = "N", .help = "steps a record (50)"},
@@ -247,7 +249,9 @@ static void hash_weights(const struct run *r, char hex[65])
 /* What a state must agree in. */
 static json_t *note_of(const struct run *r)
 {
-    static const char *const harmless[] = {"valid", "dtype", "checkpoint-every", "loaders", "ranks",
+    static const char *const harmless[] = {"valid", "dtype", "checkpoint-every",
+                                           "gradient-checkpointing", "loaders", "num-workers",
+                                           "ranks",
                                            /* the hashes tell: */
                                            "init", "from", "ignore-config", "limit", NULL};
     char hex[65];
@@ -577,6 +581,7 @@ int main(int argc, char **argv)
     int first = opt_parse(&tool, argc, argv);
     check(&tool, &a, argc - first);
     a.init = a.from ? a.from : a.init;
+    a.every = a.every || !a.checkpointing ? a.every : 1;
     struct run r = {.a = &a, .options = table,
                     .log = {tool.name, a.common.quiet ? 0 : 1 + a.common.verbose}};
     struct err e = {0};

@@ -95,8 +95,10 @@ static size_t back_floats(size_t n, size_t E)
            2 * padded(n) + 64;
 }
 
-size_t CPU(attention_back_work)(const struct backend *b, size_t len, size_t head_dim)
+size_t CPU(attention_back_work)(const struct backend *b, size_t rows, size_t len, size_t heads,
+                                size_t head_dim)
 {
+    (void)rows, (void)heads;
     return pool_threads(b->pool) * back_floats(len, head_dim);
 }
 

@@ -75,13 +75,16 @@ void CPU(rmsnorm_back)(struct backend *b, float *dx, float *dg, const float *dy,
 void CPU(swiglu_back)(struct backend *b, float *dgate, float *dup, const float *dy,
                       const float *gate, const float *up, size_t n);
 void CPU(attention_back)(struct backend *b, const struct attn_back *a, float *work);
-size_t CPU(attention_back_work)(const struct backend *b, size_t len, size_t head_dim);
+size_t CPU(attention_back_work)(const struct backend *b, size_t rows, size_t len, size_t heads,
+                                size_t head_dim);
 void CPU(shift_back)(struct backend *b, const struct shift_back *a);
 void CPU(squash_back)(struct backend *b, const struct squash_back *a);
 void CPU(heads_out_back)(struct backend *b, const struct heads_out_back *a);
 void CPU(removal_back)(struct backend *b, const struct removal_back *a);
-double CPU(cross_entropy)(struct backend *b, float *logits, const int32_t *target,
-                          const float *weight, size_t T, size_t V, double *work);
+void CPU(cross_entropy)(struct backend *b, float *logits, const int32_t *target,
+                        const float *weight, size_t T, size_t V, double *loss);
+void CPU(spread)(struct backend *b, float *y, const float *x, const int32_t *place, size_t T,
+                 size_t D);
 double CPU(squares)(struct backend *b, const float *x, size_t n, double *work);
 void CPU(adamw)(struct backend *b, float *w, float *m, float *v, const float *g, size_t n,
                 const struct adamw *a);

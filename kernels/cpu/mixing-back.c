@@ -19,7 +19,8 @@ static void shift_row_back(const struct shift_back *a, size_t t, size_t d, size_
             a->dx[at + j] += g * (1 - m);
             if (!is_first)
                 a->dx[at - f->D + j] += g * m;
-            a->dshare[i][d + j] += dm;
+            if (a->dshare[i])
+                a->dshare[i][d + j] += dm;
             if (f->more[i])
                 a->d[i][at + j] = dm;
         }
@@ -98,8 +99,10 @@ static void out_head_back(const struct heads_out_back *a, size_t at, size_t colu
         const float dn = dy * (f->weight ? g : g * s);
         a->dgate[at + e] = dy * n * (f->weight ? 1 : s * (1 + g * (1 - s)));
         a->dy[at + e] = dn;
-        a->dgain[column + e] += dn * x;
-        a->dbias[column + e] += dn;
+        if (a->dgain) {
+            a->dgain[column + e] += dn * x;
+            a->dbias[column + e] += dn;
+        }
         sum += (double)dn * f->gain[column + e];
         dot += (double)dn * f->gain[column + e] * x;
     }
@@ -144,7 +147,8 @@ static void bonus_back(const struct removal_back *a, size_t at, size_t column)
         a->dr[at + e] += d * k[e] * weight[e];
         a->dk[at + e] += d * r[e] * weight[e];
         a->dv[at + e] += dn[e] * by;
-        a->dweight[column + e] += d * r[e] * k[e];
+        if (a->dweight)
+            a->dweight[column + e] += d * r[e] * k[e];
     }
 }
 
@@ -163,10 +167,14 @@ static void removal_head_back(const struct removal_back *a, size_t at, size_t co
         const float dkappa = a->db[at + e] * rate[e] - a->da[at + e], dk = a->dk[at + e];
         const float du = (dkappa - kappa * (float)dot) * inverse;
         a->drate[at + e] = a->db[at + e] * kappa + dk * k[e] * by;
-        a->dscale[column + e] += du * k[e];
-        a->dkey_rate[column + e] += dk * k[e] * (rate[e] - 1);
+        if (a->dscale) {
+            a->dscale[column + e] += du * k[e];
+            a->dkey_rate[column + e] += dk * k[e] * (rate[e] - 1);
+        }
         a->dk[at + e] = du * scale[e] + dk * (1 + (rate[e] - 1) * by);
     }
+    for (size_t e = at; !f->first && a->dfirst && e < at + E; e++)
+        a->dv[e] += a->dfirst[e];
     for (size_t e = at; f->first && e < at + E; e++) {
         const float dv = a->dv[e];
         a->dshare[e] = dv * (f->first[e] - f->v[e]);

@@ -69,7 +69,8 @@ void CPU(rmsnorm_back)(struct backend *b, float *dx, float *dg, const float *dy,
 {
     struct norm_back a = {dx, dg, work, work + T, dy, x, g, T, D, eps};
     pool_run(b->pool, T, 8, norm_factors, &a);
-    pool_run(b->pool, D, 64, norm_columns, &a);
+    if (dg)
+        pool_run(b->pool, D, 64, norm_columns, &a);
     pool_run(b->pool, T, 8, norm_rows, &a);
 }
 
@@ -142,15 +143,36 @@ static void entropy_rows(void *ctx, size_t begin, size_t end, size_t worker)
     }
 }
 
-double CPU(cross_entropy)(struct backend *b, float *logits, const int32_t *target,
-                          const float *weight, size_t T, size_t V, double *work)
+void CPU(cross_entropy)(struct backend *b, float *logits, const int32_t *target,
+                        const float *weight, size_t T, size_t V, double *loss)
 {
-    struct entropy a = {logits, target, weight, V, work};
+    struct entropy a = {logits, target, weight, V, loss};
     pool_run(b->pool, T, 4, entropy_rows, &a);
-    double loss = 0;
-    for (size_t t = 0; t < T; t++)
-        loss += work[t];
-    return loss;
+}
+
+struct spreading {
+    float *y;
+    const float *x;
+    const int32_t *place;
+    size_t D;
+};
+
+static void spread_rows(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    (void)worker;
+    const struct spreading *a = ctx;
+    for (size_t t = begin; t < end; t++)
+        if (a->place[t] < 0)
+            memset(a->y + t * a->D, 0, a->D * sizeof *a->y);
+        else
+            memcpy(a->y + t * a->D, a->x + (size_t)a->place[t] * a->D, a->D * sizeof *a->y);
+}
+
+void CPU(spread)(struct backend *b, float *y, const float *x, const int32_t *place, size_t T,
+                 size_t D)
+{
+    struct spreading a = {y, x, place, D};
+    pool_run(b->pool, T, grain(D), spread_rows, &a);
 }
 
 struct sum {

@@ -375,7 +375,7 @@ void CPU(wkv_back)(struct backend *b, const struct wkv_back *a, void *work)
     j.du = j.work + pool_threads(b->pool) * worker_floats(a->in.max_rows, E);
     pool_run(b->pool, a->in.n_seqs * a->in.heads, grain(16 * E * E * a->in.max_rows), some_heads,
              &j);
-    for (size_t s = 0; !a->in.a && s < a->in.n_seqs; s++)
+    for (size_t s = 0; a->du && !a->in.a && s < a->in.n_seqs; s++)
         for (size_t i = 0; i < HE; i++)
             a->du[i] += j.du[s * HE + i];
 }

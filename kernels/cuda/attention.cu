@@ -1,6 +1,7 @@
 /* attention.cu - y = softmax(q k^T / sqrt(E) + mask) v: chooses the kernel. bf16 throughout goes to
  * the matrix units (attention_tile.cuh): few queries a sequence by attention_few.cu, many by
- * attention_many(). fp32 activations, fp32 caches and odd head dims go to attention_exact.cu.
+ * attention_many(). fp32 activations, fp32 caches, odd head dims and windows go to
+ * attention_exact.cu.
  *
  * Everything that a launch is shaped by comes from the bounds in struct attn; rows, lengths and
  * slots are read on the device.
@@ -31,7 +32,7 @@ static bool tiles_take(const struct backend *b, const struct attn *a)
     uintptr_t addresses = (uintptr_t)a->q | (uintptr_t)a->y | (uintptr_t)a->kv.k |
                           (uintptr_t)a->kv.v;
     return b->act == DTYPE_BF16 && a->kv.dtype == DTYPE_BF16 && a->head_dim % TILE_CHUNK == 0 &&
-           a->head_dim <= TILE_E_MAX && addresses % 16 == 0;
+           a->head_dim <= TILE_E_MAX && addresses % 16 == 0 && !a->window;
 }
 
 void cuda_attention(struct backend *b, const struct attn *a, void *work)
@@ -39,7 +40,7 @@ void cuda_attention(struct backend *b, const struct attn *a, void *work)
     struct range here("attention");
     if (!a->T || !a->n_seqs)
         return;
-    assert(a->heads % a->kv_heads == 0 && a->n_seqs * a->max_rows >= a->T && !a->window);
+    assert(a->heads % a->kv_heads == 0 && a->n_seqs * a->max_rows >= a->T);
     if (a->dense) {
         attention_dense(b, a, work);
         return;

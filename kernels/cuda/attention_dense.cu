@@ -142,8 +142,10 @@ static __global__ void __launch_bounds__(DENSE_WARPS *WARP) dense_softmax(struct
     size_t row = (size_t)(s.row_begin + r);
     float *p = dense_row(&j, blockIdx.y, row), max = -INFINITY, sum = 0;
     int32_t last = mask_last(j.a.mask, j.a.mask_block, j.a.pos[row]);
+    int32_t before = mask_before(j.a.window, last);
     for (int k = lane_id(); k < s.n_slots; k += WARP) {
-        p[k] = j.a.slot_pos[s.slot_begin + k] <= last ? p[k] * j.scale : -INFINITY;
+        int32_t pos = j.a.slot_pos[s.slot_begin + k];
+        p[k] = pos <= last && pos > before ? p[k] * j.scale : -INFINITY;
         max = fmaxf(max, p[k]);
     }
     max = warp_max(max);

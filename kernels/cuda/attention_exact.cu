@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(EXACT_WARPS *WARP) attend_exact(struct attn a,
     float y[EXACT_QUERIES][VALUES], top[EXACT_QUERIES];
     double sum[EXACT_QUERIES];
     size_t head[EXACT_QUERIES];
-    int32_t last[EXACT_QUERIES], most = INT32_MIN;
+    int32_t last[EXACT_QUERIES], before[EXACT_QUERIES], most = INT32_MIN;
     bool real[EXACT_QUERIES];
 #pragma unroll
     for (int i = 0; i < EXACT_QUERIES; i++) {
@@ -93,6 +93,7 @@ __global__ void __launch_bounds__(EXACT_WARPS *WARP) attend_exact(struct attn a,
         head[i] = query_head((size_t)s.row_begin, (size_t)min(query, queries - 1), kh, a.heads,
                              group);
         last[i] = mask_last(a.mask, a.mask_block, a.pos[head[i] / a.heads]);
+        before[i] = mask_before(a.window, last[i]);
         top[i] = -INFINITY;
         sum[i] = 0;
         for (size_t e = (size_t)lane; e < E; e += WARP)
@@ -122,7 +123,8 @@ __global__ void __launch_bounds__(EXACT_WARPS *WARP) attend_exact(struct attn a,
                 score[i] = fmaf(q[(size_t)i * E + e], key[e], score[i]);
 #pragma unroll
         for (int i = 0; i < EXACT_QUERIES; i++) {
-            float x = listed && pos <= last[i] ? score[i] * scale : -INFINITY;
+            bool seen = listed && pos <= last[i] && pos > before[i];
+            float x = seen ? score[i] * scale : -INFINITY;
             float keep = exact_softmax(&p[i * WARP + lane], x, &top[i], &sum[i]);
 #pragma unroll
             for (int v = 0; v < VALUES; v++)

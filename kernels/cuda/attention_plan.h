@@ -54,6 +54,12 @@ HOST_DEVICE int32_t mask_last(enum mask mask, size_t mask_block, int32_t pos)
     return (pos / block + 1) * block - 1;
 }
 
+/* The position before the first that it may see, `last` being the last one. */
+HOST_DEVICE int32_t mask_before(size_t window, int32_t last)
+{
+    return window ? last - (int32_t)window : INT32_MIN;
+}
+
 /* Where query i of key head kh begins in q and y, in heads: times E for values. */
 HOST_DEVICE size_t query_head(size_t row_begin, size_t i, size_t kh, size_t heads, size_t group)
 {

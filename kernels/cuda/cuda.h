@@ -8,6 +8,7 @@
 #include "kernels/advance.h"
 #include "kernels/ops.h"
 #include "kernels/reuse.h"
+#include "kernels/train.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,6 +29,7 @@ void cuda_room(struct backend *b, size_t *available, size_t *total);
 void cuda_write(struct backend *b, void *to, const void *from, size_t bytes);
 void cuda_read(struct backend *b, void *to, const void *from, size_t bytes);
 void cuda_copy(struct backend *b, void *to, const void *from, size_t bytes);
+void cuda_clear(struct backend *b, void *p, size_t bytes);
 void *cuda_mirror(struct backend *b, size_t bytes);
 void cuda_mirror_free(struct backend *b, void *p);
 void cuda_fetch(struct backend *b, void *mirror, const void *from, size_t bytes);
@@ -125,6 +127,29 @@ void cuda_shift(struct backend *b, const struct shift *a);
 void cuda_squash(struct backend *b, const struct squash *a);
 void cuda_removal(struct backend *b, const struct removal *a);
 void cuda_heads_out(struct backend *b, const struct heads_out *a);
+
+/* train.cu */
+void cuda_rope(struct backend *b, float *x, const float *table, size_t T, size_t heads, size_t E,
+               int sign);
+void cuda_rmsnorm_back(struct backend *b, float *dx, float *dg, const float *dy, const float *x,
+                       const float *g, size_t T, size_t D, double eps, float *work);
+void cuda_swiglu_back(struct backend *b, float *dgate, float *dup, const float *dy,
+                      const float *gate, const float *up, size_t n);
+void cuda_spread(struct backend *b, float *y, const float *x, const int32_t *place, size_t T,
+                 size_t D);
+void cuda_cross_entropy(struct backend *b, float *logits, const int32_t *target,
+                        const float *weight, size_t T, size_t V, double *loss);
+
+/* attention_back.cu, mixing_back.cu, strided.cu */
+void cuda_attention_back(struct backend *b, const struct attn_back *a, float *work);
+size_t cuda_attention_back_work(const struct backend *b, size_t rows, size_t len, size_t heads,
+                                size_t head_dim);
+void cuda_shift_back(struct backend *b, const struct shift_back *a);
+void cuda_squash_back(struct backend *b, const struct squash_back *a);
+void cuda_heads_out_back(struct backend *b, const struct heads_out_back *a);
+void cuda_removal_back(struct backend *b, const struct removal_back *a);
+void cuda_gemm(struct backend *b, const struct gemm *g, size_t n, void *work);
+size_t cuda_gemm_work(const struct backend *b, size_t M, size_t N, size_t K);
 
 #ifdef __cplusplus
 }

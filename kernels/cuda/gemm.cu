@@ -28,7 +28,7 @@
 enum { CANDIDATES = 16, TIMED_RUNS = 5 };
 static const size_t workspace_bytes = (size_t)32 << 20;
 
-struct gemm {
+struct products {
     struct library lib;
     cublasLtHandle_t handle;
     void *workspace;
@@ -131,7 +131,7 @@ static cublasStatus_t problem_run(const struct backend *b, const struct problem 
                                   const struct gemm_job *j, void *y,
                                   const cublasLtMatmulAlgo_t *algo)
 {
-    const struct gemm *g = device_of(b)->gemm;
+    const struct products *g = device_of(b)->gemm;
     return g->lib.Matmul(g->handle, p->what, p->alpha, j->w, p->w, j->x, p->x, p->beta, y, p->y, y,
                          p->y, algo, g->workspace, g->workspace ? workspace_bytes : 0,
                          device_of(b)->stream);
@@ -176,7 +176,7 @@ static int repeats(const struct library *l, const cublasLtMatmulAlgo_t *algo)
 }
 
 /* Fills found[CANDIDATES] with what the library proposes, best guess first; returns how many. */
-static int propose(const struct gemm *g, const struct problem *p, const struct gemm_job *j,
+static int propose(const struct products *g, const struct problem *p, const struct gemm_job *j,
                    cublasLtMatmulHeuristicResult_t *found)
 {
     const struct library *l = &g->lib;
@@ -208,7 +208,7 @@ static int propose(const struct gemm *g, const struct problem *p, const struct g
 static_assert(sizeof(cublasLtMatmulAlgo_t) == CHOICE_WORDS * sizeof(uint64_t), "as in the file");
 
 /* 1: the algorithm of a choice, which was made elsewhere, is one for this problem too. */
-static int still_good(const struct gemm *g, const struct problem *p, const struct choice *c)
+static int still_good(const struct products *g, const struct problem *p, const struct choice *c)
 {
     cublasLtMatmulAlgo_t algo;
     cublasLtMatmulHeuristicResult_t result;
@@ -219,7 +219,7 @@ static int still_good(const struct gemm *g, const struct problem *p, const struc
 }
 
 /* Settles a choice that was read or is new, without running anything. */
-static void guess(const struct gemm *g, struct choice *c, const struct gemm_job *j)
+static void guess(const struct products *g, struct choice *c, const struct gemm_job *j)
 {
     struct problem p;
     cublasLtMatmulHeuristicResult_t found[CANDIDATES];
@@ -238,7 +238,7 @@ static void guess(const struct gemm *g, struct choice *c, const struct gemm_job 
 
 /* Makes the choice one for these rows: where it was made with others and does not suit them, it
  * becomes what the library proposes first. */
-static void suit_rows(const struct gemm *g, const struct problem *p, struct choice *c,
+static void suit_rows(const struct products *g, const struct problem *p, struct choice *c,
                       const struct gemm_job *j)
 {
     cublasLtMatmulHeuristicResult_t found[CANDIDATES];
@@ -272,7 +272,7 @@ static float time_one(const struct backend *b, const struct problem *p, const st
  * none can be run the library does not make this shape. */
 static void tune(const struct backend *b, struct choice *c, const struct gemm_job *j)
 {
-    struct gemm *g = device_of(b)->gemm;
+    struct products *g = device_of(b)->gemm;
     struct problem p;
     cublasLtMatmulHeuristicResult_t found[CANDIDATES];
     cudaEvent_t event[2];
@@ -306,7 +306,7 @@ static void tune(const struct backend *b, struct choice *c, const struct gemm_jo
 
 /* At once, so that a process that is stopped has not timed in vain. What another process wrote
  * meanwhile is kept. */
-static void keep_choices(struct gemm *g)
+static void keep_choices(struct products *g)
 {
     if (!g->path)
         return;
@@ -317,7 +317,7 @@ static void keep_choices(struct gemm *g)
 /* Settled and, where that is possible now, timed. */
 static struct choice *choice_of(const struct backend *b, const struct gemm_job *j)
 {
-    struct gemm *g = device_of(b)->gemm;
+    struct products *g = device_of(b)->gemm;
     uint64_t key[CHOICE_KEY];
     key_of(key, j);
     struct choice *c = choices_find(&g->choices, key);
@@ -338,7 +338,7 @@ static struct choice *choice_of(const struct backend *b, const struct gemm_job *
 /* Before the first choice, so that all choices know what there is to work with. */
 static void take_workspace(struct backend *b)
 {
-    struct gemm *g = device_of(b)->gemm;
+    struct products *g = device_of(b)->gemm;
     if (g->workspace || g->refused || graph_recording(b))
         return;
     g->workspace = cuda_alloc(b, workspace_bytes, MEMORY_ACTIVATIONS);
@@ -376,7 +376,7 @@ void gemm(struct backend *b, const struct gemm_job *j)
 void gemm_open(struct backend *b)
 {
     struct device *d = device_of(b);
-    struct gemm *g = static_cast<struct gemm *>(mem_zero(1, sizeof *g));
+    struct products *g = static_cast<struct products *>(mem_zero(1, sizeof *g));
     d->gemm = nullptr;
     if (library_open(&g->lib)) {
         free(g);
@@ -393,7 +393,7 @@ void gemm_open(struct backend *b)
 
 void gemm_close(struct backend *b)
 {
-    struct gemm *g = device_of(b)->gemm;
+    struct products *g = device_of(b)->gemm;
     if (!g)
         return;
     cuda_free(b, g->workspace);

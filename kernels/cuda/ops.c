@@ -1,7 +1,21 @@
 /* ops.c - the table of the CUDA back end. Two passes may be in flight (depth), so that the device
- * never waits for the host between them. Training is the CPU's: its operations stay NULL.
+ * never waits for the host between them. Training is the CPU's: what it needs beyond the gradients
+ * of latents stays NULL.
  */
 #include "kernels/cuda/cuda.h"
+
+static const struct train_ops train = {
+    .rmsnorm_back = cuda_rmsnorm_back,
+    .swiglu_back = cuda_swiglu_back,
+    .attention_back = cuda_attention_back,
+    .attention_back_work = cuda_attention_back_work,
+    .spread = cuda_spread,
+    .shift_back = cuda_shift_back,
+    .squash_back = cuda_squash_back,
+    .heads_out_back = cuda_heads_out_back,
+    .removal_back = cuda_removal_back,
+    .cross_entropy = cuda_cross_entropy,
+};
 
 const struct ops cuda_ops = {
     .name = "cuda",
@@ -14,6 +28,7 @@ const struct ops cuda_ops = {
     .write = cuda_write,
     .read = cuda_read,
     .copy = cuda_copy,
+    .clear = cuda_clear,
     .mirror = cuda_mirror,
     .mirror_free = cuda_mirror_free,
     .fetch = cuda_fetch,
@@ -58,5 +73,9 @@ const struct ops cuda_ops = {
     .squash = cuda_squash,
     .removal = cuda_removal,
     .heads_out = cuda_heads_out,
+    .train = &train,
+    .gemm = cuda_gemm,
+    .gemm_work = cuda_gemm_work,
+    .rope = cuda_rope,
     .close = cuda_close,
 };

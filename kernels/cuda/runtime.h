@@ -27,7 +27,7 @@ struct device {
     struct graphs *graphs;          /* graph.cu */
     struct events *events;          /* event.cu */
     struct staging *staging;        /* transfer.cu */
-    struct gemm *gemm;              /* gemm.cu */
+    struct products *gemm;          /* gemm.cu */
 };
 
 static inline struct device *device_of(const struct backend *b)

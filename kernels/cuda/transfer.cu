@@ -1,4 +1,4 @@
-/* transfer.cu - write, read, copy, mirror, fetch, and the stream of weights; see transfer.h.
+/* transfer.cu - write, read, copy, clear, mirror, fetch, and the stream of weights; see transfer.h.
  *
  * Whatever goes to the device goes through a ring of pinned chunks. Small writes fill the current
  * chunk one behind the other; when it is full an event is recorded behind its last copy, and the
@@ -214,6 +214,11 @@ void cuda_read(struct backend *b, void *to, const void *from, size_t bytes)
 void cuda_copy(struct backend *b, void *to, const void *from, size_t bytes)
 {
     CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, device_of(b)->stream));
+}
+
+void cuda_clear(struct backend *b, void *p, size_t bytes)
+{
+    CHECK(cudaMemsetAsync(p, 0, bytes, device_of(b)->stream));
 }
 
 void *cuda_mirror(struct backend *b, size_t bytes)

@@ -352,6 +352,6 @@ void cuda_wkv_back(struct backend *b, const struct wkv_back *a, void *work)
     cuda_wkv_keep(b, in, a->state, &j.kept);
     launch(b, in->a ? wkv_chunks_back<true> : wkv_chunks_back<false>,
            dim3((unsigned)in->heads, (unsigned)in->n_seqs), dim3(THREADS), sizeof(struct room), j);
-    if (!in->a)
+    if (!in->a && a->du)
         launch(b, wkv_add_bonus, dim3((unsigned)in->heads), dim3(N), 0, j);
 }

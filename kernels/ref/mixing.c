@@ -1,6 +1,5 @@
 /* mixing.c - what is around time mixing, line by line as kernels/mixing.h has it, in double. All
- * back ends are tested against it; gradients are the CPU's alone, tested against differences of
- * these.
+ * back ends are tested against it, and the CPU's gradients against differences of these.
  */
 #include "kernels/ref/mixing.h"
 

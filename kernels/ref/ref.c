@@ -11,9 +11,9 @@
 #include "kernels/quant.h"
 #include "kernels/ref/mat.h"
 #include "kernels/ref/mixing.h"
+#include "kernels/ref/train.h"
 #include "kernels/ref/wkv.h"
 #include "kernels/reuse.h"
-#include "kernels/train.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 
@@ -377,6 +377,7 @@ const struct ops ops_ref = {
     .write = host_copy,
     .read = host_copy,
     .copy = host_copy,
+    .clear = host_clear,
     .mirror = host_mirror,
     .mirror_free = host_mirror_free,
     .fetch = host_copy,
@@ -419,6 +420,7 @@ const struct ops ops_ref = {
     .squash = ref_squash,
     .removal = ref_removal,
     .heads_out = ref_heads_out,
+    .train = &ref_train,
     .gemm = gemm,
     .gemm_work = gemm_work,
     .rope = rope,

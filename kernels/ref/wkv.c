@@ -212,7 +212,7 @@ static void head_back(const struct wkv_back *a, size_t s, size_t h, double *work
     }
     if (a->dstate)
         narrow(a->dstate + at, sum.g, E * E);
-    for (size_t i = 0; !in->a && i < E; i++)
+    for (size_t i = 0; a->du && !in->a && i < E; i++)
         a->du[h * E + i] = (float)(a->du[h * E + i] + sum.du[i]);
 }
 

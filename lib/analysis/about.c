@@ -229,7 +229,7 @@ json_t *about_default(const char *setting)
         json_decref(o);
         return v;
     }
-    if (!strcmp(setting, "offload_layers"))
+    if (!strcmp(setting, "offload_layers") || !strcmp(setting, "offload_kv_layers"))
         return json_integer(0);
     if (!strcmp(setting, "tf32"))
         return json_string("off");

@@ -134,6 +134,11 @@ static int check_groups(const struct config *c, const struct prune *p, struct er
     return 0;
 }
 
+int origin_is_pruned(const json_t *origin)
+{
+    return json_is_object(json_object_get(origin, "pruning"));
+}
+
 int origin_pruning(const json_t *origin, const struct config *c, struct prune *p, struct err *e)
 {
     const json_t *pruning = json_object_get(origin, "pruning");

@@ -25,6 +25,7 @@ int origin_write(const json_t *origin, const char *folder, struct err *e);
 /* folder/origin.json, with `quant` a text and `files` a list. NULL: EXIT_NO_INPUT, EXIT_BAD_DATA.
  */
 json_t *origin_read(const char *folder, struct err *e);
+int origin_is_pruned(const json_t *origin); /* 1: it tells a pruning */
 /* The pruning that it tells, of a network `c`: 1; 0: it tells none. -1: EXIT_BAD_DATA, it cannot be
  * one of this network. *p is the caller's (prune_free). */
 int origin_pruning(const json_t *origin, const struct config *c, struct prune *p, struct err *e);

@@ -26,9 +26,6 @@ struct scoring {
 
 static int check(const struct network *n, size_t count, size_t first, struct err *e)
 {
-    if (!n->backend->ops->train)
-        return err_set(e, EXIT_NO_DEVICE, "the '%s' back end has no gradients: latents are fitted "
-                       "with --device cpu", n->backend->ops->name);
     if (first != 1)
         return err_set(e, EXIT_BAD_DATA, "a bound of a text given another one: not of latent "
                        "models: the difference of two bounds is none");

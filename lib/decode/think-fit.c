@@ -44,15 +44,34 @@ struct memory_estimate think_fit_estimate(const struct network *n, const struct 
 {
     struct memory_estimate m = {0};
     size_t rows = batch * think_fit_rows(how, in, batch);
-    add(&m, &m.activations, posterior_bytes(&n->config, batch));
+    add(&m, &m.activations, posterior_bytes(&n->config, n->backend, batch));
     if (how->source == THINK_DIT && how->prior)
         m.activations += dit_bytes(how->prior); /* it is there already */
-    if (!fits(how) || !n->backend->ops->train)
+    if (!fits(how))
         return m;
     add(&m, &m.weights, parameters_bytes(&n->config));
     const struct backprop_how back = back_of(n);
     add(&m, &m.activations, backprop_bytes(&n->config, n->backend, rows, batch, &back));
     return m;
+}
+
+/* The texts as they are, each token the target of the one before; what is behind a shorter one has
+ * no target and is seen by none of its rows. */
+static void list_texts(struct thinking *t)
+{
+    struct train_batch *b = &t->fit.texts;
+    b->seqs = t->batch;
+    b->len = 0;
+    for (size_t s = 0; s < t->batch; s++)
+        b->len = t->text[s].len > b->len ? t->text[s].len : b->len;
+    for (size_t s = 0; s < t->batch; s++) {
+        const struct thought *x = &t->text[s];
+        for (size_t i = 0, at = s * b->len; i < b->len; i++, at++) {
+            b->token[at] = i < x->len ? x->ids[i] : 0;
+            b->target[at] = i + 1 < x->len ? x->ids[i + 1] : 0;
+            b->weight[at] = i + 1 < x->len ? 1 : 0;
+        }
+    }
 }
 
 int think_fit_make(struct thinking *t)
@@ -74,7 +93,12 @@ int think_fit_make(struct thinking *t)
     f->values = parameters_read(n);
     const struct backprop_how back = back_of(n);
     f->backprop = f->values ? backprop_make_as(f->values, rows, t->batch, &back) : NULL;
-    return f->backprop ? 0 : -1;
+    if (!f->backprop)
+        return -1;
+    list_texts(t);
+    f->texts.z = f->state.z;
+    backprop_prepare(f->backprop, &f->texts);
+    return 0;
 }
 
 void think_fit_free(struct thinking *t)
@@ -89,25 +113,6 @@ void think_fit_free(struct thinking *t)
 }
 
 /* ---- latents ---- */
-
-/* The texts as they are, each token the target of the one before; what is behind a shorter one has
- * no target and is seen by none of its rows. */
-static void list_texts(struct thinking *t)
-{
-    struct train_batch *b = &t->fit.texts;
-    b->seqs = t->batch;
-    b->len = 0;
-    for (size_t s = 0; s < t->batch; s++)
-        b->len = t->text[s].len > b->len ? t->text[s].len : b->len;
-    for (size_t s = 0; s < t->batch; s++) {
-        const struct thought *x = &t->text[s];
-        for (size_t i = 0, at = s * b->len; i < b->len; i++, at++) {
-            b->token[at] = i < x->len ? x->ids[i] : 0;
-            b->target[at] = i + 1 < x->len ? x->ids[i + 1] : 0;
-            b->weight[at] = i + 1 < x->len ? 1 : 0;
-        }
-    }
-}
 
 /* What a fit computes at least: a step is a pass and its way back to z, twice the products of the
  * rows and three times those of attention, and both ways of the latents; the values of the network

@@ -88,11 +88,10 @@ static int check(const struct settings *s, const struct config *c, struct err *e
 
 static int able(const struct settings *s, const struct backend *b, struct err *e)
 {
-    if (b->ops->train || (!*b->name && (!settings_is(s, "z", "posterior") ||
-                                        !settings_count(s, "vi_steps"))))
+    if (!*b->name || !settings_is(s, "z", "dit"))
         return 0;
-    return err_set(e, EXIT_NO_DEVICE, "the '%s' back end has no gradients: latents are fitted with "
-                   "--device cpu%s", b->ops->name, *b->name ? "" : " (or say --z zero)");
+    return err_set(e, EXIT_NO_DEVICE, "--z dit: a learned prior is drawn from on the processor: "
+                   "expected --device cpu, got %s", b->ops->name);
 }
 
 static struct memory_estimate estimate(const struct network *n, const struct settings *s,

@@ -7,7 +7,7 @@
  *     each answer is appended to its text, or ends it; after `refit` ids z is fitted anew, and
  *     what the cache holds of the text is forgotten: it was made under other thoughts
  *
- * Passes are described and answered on the host, where the model runs.
+ * Passes are described and answered on the host; on a device those that come again are recorded.
  */
 #include "lib/decode/think.h"
 
@@ -176,7 +176,7 @@ static void describe(struct thinking *t)
     size_t rows = 0, listed = 0, answers = 0;
     int reads = is_reading(t);
     t->pass = (struct forward){.token = t->token, .pos = t->pos, .slot = t->slot, .seqs = t->seqs,
-                               .mask = MASK_CAUSAL, .wanted = t->wanted,
+                               .mask = MASK_CAUSAL, .wanted = t->wanted, .again = t->how->cache,
                                .query = {.temperature = t->how->temperature,
                                          .seed = t->how->seed, .keys = t->key}};
     for (size_t i = 0; i < t->batch; i++) {
@@ -207,6 +207,18 @@ static void count(struct thinking *t)
         x.written += recurs(t) ? 1 : (double)q->rows;
     }
     cost_add(&t->trace->cost, cost_of(&t->cost_model, &x));
+}
+
+/* The first pass that writes a token to each text, before the clock. What it leaves in the cache is
+ * in rows that are written before they are read. */
+static void prepare(struct thinking *t)
+{
+    for (size_t i = 0; i < t->batch; i++)
+        t->text[i].held = t->text[i].len - 1;
+    describe(t);
+    forward_prepare(t->n, &t->kv, t->work, &t->pass);
+    for (size_t i = 0; i < t->batch; i++)
+        t->text[i].held = 0;
 }
 
 /* ---- what a pass left ---- */
@@ -354,6 +366,8 @@ void think(const struct network *n, const struct think *how, const struct genera
                          .batch = batch};
     trace->estimate = estimate(&t);
     int short_of_memory = make(&t);
+    if (!short_of_memory && how->cache && n->backend->ops->prepare)
+        prepare(&t);
     trace->start_ns = clock_ns();
     if (!short_of_memory) {
         write_texts(&t);

@@ -47,13 +47,14 @@ struct think {
 };
 
 /* Writes `batch` texts together. out[i] (zero on entry) belongs to in[i]; the caller frees it
- * (generation_free). Every in[i].n >= 1, and in[i].n + max_new fits the context. A back end of the
- * host; where something is fitted it has gradients (ops.train).
+ * (generation_free). Every in[i].n >= 1, and in[i].n + max_new fits the context. On a device
+ * activations are F32 (network.h), and nothing is drawn of a learned prior.
  *
  * The clock begins when ids, cache, activations and, for a fit, the fp32 values of the network are
- * in memory. Fitting is inside it: the first token's time holds the fit and the pass over the
- * prompt. vi_ns is what fits took, of the whole batch; decode_ns the rest of e2e_ns. What is drawn
- * depends on (seed, key) alone. Memory short: out[i].oom for all. */
+ * in memory, and passes that will come again are recorded. Fitting is inside it: the first token's
+ * time holds the fit and the pass over the prompt. vi_ns is what fits took, of the whole batch;
+ * decode_ns the rest of e2e_ns. What is drawn depends on (seed, key) alone. Memory short:
+ * out[i].oom for all. */
 void think(const struct network *n, const struct think *how, const struct generation_input *in,
            size_t batch, struct generation *out, struct batch_trace *trace);
 /* The memory that such a batch needs, by its shapes; of the prompts only their lengths count. */

@@ -105,10 +105,10 @@ struct memory_estimate estimate_of(const struct network *n, const struct work_si
                                    size_t kv_slots)
 {
     const struct config *c = &n->config;
-    size_t stay = c->layers - n->wish.layers, outside = n->wish.layers, second;
+    size_t stay = c->layers - n->kv_wish.layers, outside = n->kv_wish.layers, second;
     size_t values = stay * kv_slots * c->kv_heads * c->head_dim;
     size_t moved = kv_layer_bytes(n, kv_slots, &second);
-    size_t slots = outside && moved ? memory_rounded(offload_slots(&n->wish, moved)) : 0;
+    size_t slots = outside && moved ? memory_rounded(offload_slots(&n->kv_wish, moved)) : 0;
     size_t half = memory_rounded(values * dtype_value_bytes(n->kv_dtype));
     size_t outputs = c->layers * kv_slots * c->width * dtype_value_bytes(n->backend->act);
     outputs = size->chosen ? memory_rounded(outputs) : 0;
@@ -126,7 +126,7 @@ struct memory_estimate estimate_of(const struct network *n, const struct work_si
                  (state ? memory_pages(state) + memory_pages(last) : 0) +
                  2 * (half ? memory_pages(half) : 0) +
                  2 * (outputs ? memory_pages(outputs) : 0) + (slots ? memory_pages(slots) : 0);
-    m.outside = m.outside_kv + outside * network_layer_bytes(n);
+    m.outside = m.outside_kv + n->wish.layers * network_layer_bytes(n);
     return m;
 }
 

@@ -1,8 +1,8 @@
 /* estimate.h - the memory that a network needs, computed from its config and precision alone.
  *
  *     weights      network_expected_bytes: what is resident, with the slots of what is not
- *     kv           2 L S K E values of the cache's dtype, L less the layers outside and of those
- *                  two (offload.h); where outputs are kept A 2 L S D too
+ *     kv           2 L S K E values of the cache's dtype, L less those of layers outside and of
+ *                  those two (offload.h); where outputs are kept A 2 L S D too
  *     activations  A [T (D + 2HE) + N F + R D], 4 T E of the rotation, answers, index arrays, and
  *                  the scratch of the neediest operation, N rows being those of a row tile, or T;
  *                  without a cache A 2 T K E too, with CFG A R D too, with logits 4 R V too, with
@@ -26,7 +26,7 @@ struct memory_estimate {
     size_t weights, kv, activations; /* bytes */
     size_t logits;   /* of the activations: rows and answers of the head, logits where asked for */
     size_t reserved; /* all of it in memory of the host, each block in whole pages */
-    size_t outside, outside_kv; /* what a pass reads of layers outside; of it keys and values */
+    size_t outside, outside_kv; /* what a pass reads that is outside; of it keys and values */
 };
 size_t estimate_bytes(const struct memory_estimate *m); /* weights, kv and activations */
 /* Of two networks side by side. */

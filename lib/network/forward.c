@@ -90,19 +90,51 @@ static void describe_answers(const struct forward *f, struct work *w, struct pas
     p->query.quiet = t->quiet;
 }
 
+/* A pass, described and sent. */
+struct running {
+    const struct network *n;
+    struct kv *kv;
+    struct work *w;
+    struct pass pass;
+};
+
+static void describe(struct running *r, const struct forward *f, int logits)
+{
+    pass_begin(&r->pass, r->n, r->kv, r->w);
+    describe_rows(f, r->kv, r->w, &r->pass);
+    describe_answers(f, r->w, &r->pass);
+    r->pass.logits = logits;
+    assert(!logits || r->w->size.logits);
+    pass_write(r->n, r->w);
+}
+
+static void step(void *ctx)
+{
+    struct running *r = ctx;
+    pass_run(r->n, r->kv, r->w, &r->pass);
+}
+
 void forward(const struct network *n, struct kv *kv, struct work *w, const struct forward *f,
              struct head_row *out, float *logits)
 {
     struct backend *b = n->backend;
-    struct pass p;
-    pass_begin(&p, n, kv, w);
-    describe_rows(f, kv, w, &p);
-    describe_answers(f, w, &p);
-    p.logits = logits != NULL;
-    assert(!logits || w->size.logits);
-    pass_write(n, w);
-    pass_run(n, kv, w, &p);
-    b->ops->read(b, out, w->answer, p.R * sizeof *out);
+    struct running r = {.n = n, .kv = kv, .w = w};
+    describe(&r, f, logits != NULL);
+    if (f->again)
+        b->ops->run(b, &r.pass, sizeof r.pass, step, &r);
+    else
+        step(&r);
+    b->ops->read(b, out, w->answer, r.pass.R * sizeof *out);
     if (logits)
-        b->ops->read(b, logits, w->logits, p.R * n->config.vocab * sizeof *logits);
+        b->ops->read(b, logits, w->logits, r.pass.R * n->config.vocab * sizeof *logits);
+}
+
+void forward_prepare(const struct network *n, struct kv *kv, struct work *w,
+                     const struct forward *f)
+{
+    struct backend *b = n->backend;
+    struct running r = {.n = n, .kv = kv, .w = w};
+    describe(&r, f, 0);
+    if (b->ops->prepare)
+        b->ops->prepare(b, &r.pass, sizeof r.pass, step, &r);
 }

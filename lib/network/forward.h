@@ -23,10 +23,14 @@ struct forward {
     size_t n_wanted;
     const int32_t *uncond;   /* [R] for CFG: the unconditional twin of each wanted row, or NULL */
     struct head_query query; /* how the head answers */
+    int again; /* 1: such a pass comes again with this work and this cache: ops.run may record it */
 };
 /* kv NULL: every row reads all rows of its own sequence (vanilla LLaDA), and nothing is kept.
  * out: [R]. logits: NULL or [R, V]. */
 void forward(const struct network *n, struct kv *kv, struct work *w, const struct forward *f,
              struct head_row *out, float *logits);
+/* ops.prepare of such a pass; what it writes means nothing. */
+void forward_prepare(const struct network *n, struct kv *kv, struct work *w,
+                     const struct forward *f);
 
 #endif

@@ -41,7 +41,7 @@ size_t kv_layer_bytes(const struct network *n, size_t slots, size_t *second)
 static int make_inside(struct kv *kv, const struct network *n)
 {
     const struct ops *ops = n->backend->ops;
-    size_t bytes = (n->config.layers - n->wish.layers) * half_bytes(n, kv->slots);
+    size_t bytes = (n->config.layers - n->kv_wish.layers) * half_bytes(n, kv->slots);
     if (config_recurs(&n->config))
         return make_states(kv, n);
     if (!bytes)
@@ -56,9 +56,9 @@ static int make_outside(struct kv *kv, const struct network *n)
 {
     struct err e = {0};
     size_t bytes = kv_layer_bytes(n, kv->slots, &kv->second);
-    if (!n->wish.layers || !bytes)
+    if (!n->kv_wish.layers || !bytes)
         return 0;
-    kv->outside = offload_open(n->backend, &n->wish, n->config.layers, bytes, MEMORY_KV, &e);
+    kv->outside = offload_open(n->backend, &n->kv_wish, n->config.layers, bytes, MEMORY_KV, &e);
     if (!kv->outside && e.code != EXIT_FAILED_RECORDS)
         err_file(__FILE__, __LINE__, e.text);
     if (kv->outside)
@@ -79,7 +79,7 @@ int kv_make(struct kv *kv, const struct network *n, size_t slots)
 
 struct cache kv_layer(const struct kv *kv, const struct network *n, size_t l)
 {
-    const struct offload_wish *w = &n->wish;
+    const struct offload_wish *w = &n->kv_wish;
     int64_t number = kv->outside ? offload_number(w, n->config.layers, l) : -1;
     if (number >= 0) {
         unsigned char *slot = kv->outside->slot[number % 2];
@@ -102,10 +102,11 @@ int kv_keep_outputs(struct kv *kv, const struct network *n)
 void kv_forget(struct kv *kv, const struct network *n, size_t slot)
 {
     const struct config *c = &n->config;
+    const struct ops *ops = n->backend->ops;
     const size_t D = c->width, HEE = config_state(c) - D;
     for (size_t l = 0; l < c->layers; l++) {
-        memset(kv->state + (l * kv->slots + slot) * HEE, 0, HEE * sizeof *kv->state);
-        memset(kv->last + (l * kv->slots + slot) * D, 0, D * sizeof *kv->last);
+        ops->clear(n->backend, kv->state + (l * kv->slots + slot) * HEE, HEE * sizeof *kv->state);
+        ops->clear(n->backend, kv->last + (l * kv->slots + slot) * D, D * sizeof *kv->last);
     }
 }
 

@@ -9,9 +9,9 @@
 
 struct latents; /* latent.h */
 
-/* Named key/value slots for every layer. Those of a layer whose matrices are outside are outside
- * too (offload.h); outputs that are kept beside them stay. With a mixer that recurs a slot is a
- * text: it holds the state behind the rows that were computed so far, zeros before the first, and
+/* Named key/value slots for every layer. Which layers have theirs outside, the network says
+ * (kv_wish; offload.h); outputs that are kept beside them stay. With a mixer that recurs a slot is
+ * a text: it holds the state behind the rows that were computed so far, zeros before the first, and
  * never moves. */
 struct kv {
     void *k, *v;  /* [L less those outside, S, K*E] of dtype; NULL: all are outside, or states */

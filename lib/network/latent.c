@@ -3,7 +3,8 @@
  */
 #include "lib/network/latent.h"
 
-#include <string.h>
+#include <assert.h>
+#include <stdlib.h>
 
 #include "lib/base/mem.h"
 
@@ -46,6 +47,16 @@ size_t latent_bytes(const struct network *n, size_t texts)
     return cut_all(&z, n);
 }
 
+/* z->slots = 0, step, 2 step, ... */
+static void list_slots(struct latents *z, const struct network *n, size_t count, size_t step)
+{
+    int32_t *list = mem_alloc(count * sizeof *list);
+    for (size_t i = 0; i < count; i++)
+        list[i] = (int32_t)(i * step);
+    n->backend->ops->write(n->backend, z->slots, list, count * sizeof *list);
+    free(list);
+}
+
 int latent_make(struct latents *z, const struct network *n, size_t texts)
 {
     const struct config *c = &n->config;
@@ -55,11 +66,9 @@ int latent_make(struct latents *z, const struct network *n, size_t texts)
     if (!z->block)
         return -1;
     cut_all(z, n);
-    for (size_t j = 0; j < c->latents; j++)
-        z->slots[j] = (int32_t)(j * latent_stride(c));
+    list_slots(z, n, c->latents, latent_stride(c));
     b->ops->rope_table(b, z->table, z->slots, n->inv_freq, c->latents, c->head_dim);
-    for (size_t i = 0; i < texts * c->latents; i++)
-        z->slots[i] = (int32_t)i;
+    list_slots(z, n, texts * c->latents, 1);
     return 0;
 }
 
@@ -80,11 +89,12 @@ void latent_set(struct latents *z, const struct network *n, size_t text, const f
     const struct config *c = &n->config;
     struct backend *b = n->backend;
     size_t N = c->latents;
+    assert(b->act == DTYPE_F32);
     for (size_t l = 0; l < c->layers; l++) {
         const struct layer *y = &n->layer[l];
         float *k = z->k + place(z, c, l, text), *v = z->v + place(z, c, l, text);
         const struct product p[] = {{&y->cross_k, k, 0}, {&y->cross_v, v, 0}};
-        memcpy(z->in, values + l * step, N * c->width * sizeof *z->in);
+        b->ops->write(b, z->in, values + l * step, N * c->width * sizeof *z->in);
         b->ops->matmul(b, p, 2, (struct input){.x = z->in}, N, z->scratch);
         b->ops->rope(b, k, z->table, N, c->kv_heads, c->head_dim, 1);
     }

@@ -1,6 +1,6 @@
 /* latent.h - the latent thoughts of texts, as the layers of a network read them: z_l, n vectors a
  * layer, become keys and values once a text, and every row of the text then reads them (families/
- * ltm.c says the block). Host back ends only.
+ * ltm.c says the block). Activations are F32.
  */
 #ifndef NETWORK_LATENT_H
 #define NETWORK_LATENT_H
@@ -24,7 +24,7 @@ size_t latent_bytes(const struct network *n, size_t texts); /* that latent_make 
 size_t latent_values(const struct config *c);  /* L n D, of a text */
 size_t latent_stride(const struct config *c);  /* floor(context / n) */
 
-/* The latents of a text, layer l's n vectors [n, D] at z + l * step. */
+/* The latents of a text, layer l's n vectors [n, D] at values + l * step: memory of the host. */
 void latent_set(struct latents *z, const struct network *n, size_t text, const float *values,
                 size_t step);
 

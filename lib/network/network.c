@@ -1,7 +1,5 @@
-/* network.c - loading a network into a back end; see network.h.
- *
- * How precisely it will run is settled before the first weight is read: matrices, cache and
- * activations follow from what was asked, what the checkpoint holds and what the back end has.
+/* network.c - loading a network into a back end, and reading it back; see network.h. How precisely
+ * it runs is settled before the first weight is read (network-precision.c).
  */
 #include "lib/network/network.h"
 
@@ -10,7 +8,6 @@
 #include <string.h>
 
 #include "kernels/finite.h"
-#include "lib/base/buf.h"
 #include "lib/base/mem.h"
 #include "lib/base/resident.h"
 
@@ -166,105 +163,6 @@ static int load_outside(struct network *n, const struct checkpoint *c, struct er
     return bad;
 }
 
-/* ---- precision ---- */
-
-static int is_dense(enum dtype d)
-{
-    return !dtype_info[d].quantized;
-}
-
-static int is_cache(enum dtype d)
-{
-    return dtype_info[d].cache;
-}
-
-/* *out = the format of that name, one that `takes` says yes to; `otherwise` for auto. */
-static int read_dtype(const char *flag, const char *name, int (*takes)(enum dtype d),
-                      enum dtype otherwise, enum dtype *out, struct err *e)
-{
-    struct buf some = {0};
-    int found = !name || !strcmp(name, "auto");
-    *out = otherwise;
-    for (int d = 0; d < DTYPES && !found; d++) {
-        if (!takes((enum dtype)d))
-            continue;
-        buf_format(&some, "|%s", dtype_info[d].name);
-        found = !strcmp(name, dtype_info[d].name);
-        *out = found ? (enum dtype)d : otherwise;
-    }
-    if (!found)
-        err_set(e, EXIT_BAD_USAGE, "%s: expected auto%s, got '%s'", flag, some.data, name);
-    buf_free(&some);
-    return found ? 0 : -1;
-}
-
-/* What auto means for the matrices. */
-static enum dtype auto_dtype(const struct ops *ops, const struct checkpoint *c)
-{
-    if (ops->act_dtype(DTYPE_BF16) == DTYPE_BF16)
-        return DTYPE_BF16;
-    return strcmp(checkpoint_dtype(c), "BF16") ? DTYPE_F32 : DTYPE_BF16_F32;
-}
-
-/* The format of the matrices that a pass multiplies first; activations follow from it. */
-static enum dtype first_dtype(const struct network *n)
-{
-    return quantization_dtype(n->quant, &n->config, ROLE_Q, 0, n->dtype);
-}
-
-/* Why the back end cannot have the matrix beside the others, or NULL. Activations have one format
- * in all products; an embedding alone is not multiplied. */
-static const char *refuses(const struct network *n, enum role r, enum dtype d, size_t cols)
-{
-    const struct ops *ops = n->backend->ops;
-    const char *why = ops->refuses(n->backend, d, cols);
-    int multiplied = r != ROLE_EMBED || n->config.tied;
-    if (!why && multiplied && ops->act_dtype(d) != ops->act_dtype(first_dtype(n)))
-        why = "what is not quantized has other activations than the rest: use --dtype bf16";
-    return why;
-}
-
-/* -1: the back end has no matrices of a kind that is wanted. */
-static int check_matrices(const struct network *n, struct err *e)
-{
-    for (int i = 0; i < ROLE_COUNT; i++)
-        for (size_t l = 0; l < role_layers(&n->config, (enum role)i); l++) {
-            enum role r = (enum role)i;
-            enum dtype d = quantization_dtype(n->quant, &n->config, r, l, n->dtype);
-            size_t rows, cols;
-            role_shape(&n->config, r, &rows, &cols);
-            const char *why = role_is_vector(r) ? NULL : refuses(n, r, d, cols);
-            if (why)
-                return err_set(e, EXIT_BAD_USAGE, "%s: %s as %s [%zu, %zu] on %s: %s",
-                               n->config.name, role_name(r), dtype_info[d].name, rows, cols,
-                               n->backend->ops->name, why);
-        }
-    return 0;
-}
-
-static int choose_precision(struct network *n, const struct checkpoint *c,
-                            const struct precision *p, struct err *e)
-{
-    const struct ops *ops = n->backend->ops;
-    enum dtype asked = QUANT_NONE;
-    if (p->quant && quantization_named(p->quant, &asked))
-        return err_set(e, EXIT_BAD_USAGE, "--quant: expected none|" DTYPE_QUANTIZED ", got '%s'",
-                       p->quant);
-    if (read_dtype("--dtype", p->dtype, is_dense, auto_dtype(ops, c), &n->dtype, e) ||
-        quantization_resolve(&c->config, asked, &n->quant, e))
-        return -1;
-    enum dtype half = network_half(n) ? DTYPE_BF16 : DTYPE_F32;
-    if (read_dtype("--kv-dtype", p->kv, is_cache, half, &n->kv_dtype, e) || check_matrices(n, e))
-        return -1;
-    n->backend->act = ops->act_dtype(first_dtype(n));
-    return 0;
-}
-
-int network_half(const struct network *n)
-{
-    return n->dtype == DTYPE_BF16 || n->quant != QUANT_NONE;
-}
-
 /* ---- loading ---- */
 
 static size_t mat_bytes(const struct network *n, enum role r, size_t l)
@@ -370,25 +268,6 @@ static uint64_t identity_of(const struct network *n)
     return mixed(mixed(h, others, sizeof others), dtypes, sizeof dtypes);
 }
 
-int network_settle(struct network *n, struct backend *b, const struct checkpoint *c,
-                   const struct precision *p, struct err *e)
-{
-    *n = (struct network){.config = c->config, .backend = b, .wish = p->offload};
-    if (n->wish.layers > c->config.layers)
-        n->wish.layers = c->config.layers;
-    if (c->config.rope_dims != c->config.head_dim)
-        return err_set(e, EXIT_BAD_DATA, "%s: %zu of %zu values of a head are rotated: partial "
-                       "rotation is not supported yet", c->config.name, c->config.rope_dims,
-                       c->config.head_dim);
-    if (c->config.latents && *b->name)
-        return err_set(e, EXIT_NO_DEVICE, "%s: latent thoughts are fitted on the processor: "
-                       "expected --device cpu, got %s", c->config.name, b->ops->name);
-    if (c->config.latents && n->wish.layers)
-        return err_set(e, EXIT_BAD_USAGE, "%s: latent thoughts are fitted with all layers in "
-                       "memory: none can be offloaded", c->config.name);
-    return choose_precision(n, c, p, e);
-}
-
 int network_load(struct network *n, struct backend *b, const struct checkpoint *c,
                  const struct precision *p, struct err *e)
 {
@@ -402,7 +281,7 @@ int network_load(struct network *n, struct backend *b, const struct checkpoint *
     }
     struct network what = {.config = n->config, .backend = b, .dtype = n->dtype,
                            .kv_dtype = n->kv_dtype, .quant = n->quant, .wish = n->wish,
-                           .row_tile = n->row_tile};
+                           .kv_wish = n->kv_wish, .row_tile = n->row_tile};
     network_free(n);
     *n = what;
     return -1;
@@ -434,7 +313,7 @@ int network_part(struct network *n, const struct checkpoint *c, enum part p, siz
     if (n->config.tied)
         n->head = n->embed;
     n->identity = identity_of(n);
-    return bad || check_matrices(n, e) ? -1 : 0;
+    return bad || network_check(n, e) ? -1 : 0;
 }
 
 void network_free(struct network *n)
@@ -484,17 +363,15 @@ static const float *vector_of(const struct network *n, enum role r, size_t l)
     return vectors[r];
 }
 
-void network_values(const struct network *n, enum role r, size_t layer, float *out)
+void network_values(const struct network *n, enum role r, size_t layer, const int32_t *ids,
+                    float *out)
 {
     struct backend *b = n->backend;
-    const struct mat *m = mat_of((struct network *)(uintptr_t)n, r, layer);
     size_t rows, cols;
     role_shape(&n->config, r, &rows, &cols);
-    assert(!*b->name && !is_outside(n, layer));
-    if (role_is_vector(r)) {
-        memcpy(out, vector_of(n, r, layer), rows * sizeof *out);
-        return;
-    }
-    for (int32_t row = 0; row < (int32_t)rows; row++)
-        b->ops->embed(b, out + (size_t)row * cols, m, &row, 1);
+    assert(b->act == DTYPE_F32 && !is_outside(n, layer));
+    if (role_is_vector(r))
+        b->ops->copy(b, out, vector_of(n, r, layer), rows * sizeof *out);
+    else
+        b->ops->embed(b, out, mat_of((struct network *)(uintptr_t)n, r, layer), ids, rows);
 }

@@ -45,10 +45,13 @@ struct layer {
  *   kv     auto | f32 | bf16   the cache. auto: bf16 with dtype bf16 or a quantization, else f32
  *   quant  none | int8 | nf4 | ..   lib/checkpoint/quantization.h; matrices that it leaves out go
  *          by dtype
- *   offload  layers that are kept elsewhere (offload.h); no bit depends on it */
+ *   offload  layers that are kept elsewhere (offload.h); no bit depends on it
+ *   offload_kv  those whose keys and values are, where kv_apart; else they are where the matrices
+ *          of their layer are */
 struct precision {
     const char *dtype, *kv, *quant;
-    struct offload_wish offload;
+    struct offload_wish offload, offload_kv;
+    int kv_apart;
 };
 
 /* Who hears what each layer of a pass computes, before the next one writes over it: the outputs of
@@ -74,6 +77,7 @@ struct network {
     float *inv_freq;         /* [E/2], the same */
     struct layer *layer;     /* [L] */
     struct offload_wish wish; /* layers that are outside, or will be */
+    struct offload_wish kv_wish; /* those whose keys and values are, in caches made for it */
     struct offload *offload; /* those at work; NULL: none is outside */
     uint64_t identity;       /* of what is above: networks that differ there differ here */
     const struct layer_hook *hook; /* NULL: nobody hears; borrowed */
@@ -85,6 +89,8 @@ struct network {
  * nothing. -1: EXIT_BAD_USAGE, EXIT_BAD_DATA. */
 int network_settle(struct network *n, struct backend *b, const struct checkpoint *c,
                    const struct precision *p, struct err *e);
+/* -1 (EXIT_BAD_USAGE): the back end has no matrices of a kind that is wanted. */
+int network_check(const struct network *n, struct err *e);
 /* Loads weights into the back end, and sets its `act`. -1: EXIT_BAD_USAGE, EXIT_BAD_DATA, EXIT_BUSY
  * (others use the memory of the device), EXIT_CANNOT_CREATE or EXIT_IO (no store, or a full one),
  * or EXIT_FAILED_RECORDS when memory is short: then *n still says what was wanted, for a record of
@@ -98,9 +104,11 @@ int network_part(struct network *n, const struct checkpoint *c, enum part p, siz
                  enum dtype d, struct err *e);
 void network_free(struct network *n);
 size_t network_weight_bytes(const struct network *n); /* taken */
-/* out[rows * cols] = the values of a role as the network computes with them: read back from the
- * matrix on a host back end, quantized or not. The role has that layer, which is not offloaded. */
-void network_values(const struct network *n, enum role r, size_t layer, float *out);
+/* out[rows * cols], in memory of the back end = the values of a role as the network computes with
+ * them: read back from the matrix, quantized or not. ids: 0, 1, .. rows - 1, there too. The role
+ * has that layer, which is not offloaded, and the back end's `act` is F32. */
+void network_values(const struct network *n, enum role r, size_t layer, const int32_t *ids,
+                    float *out);
 /* What the weights will take, from config, dtype, quant and wish alone: mat_bytes of every matrix
  * (values in the back end's layout, with their scales when quantized), or in place of the layers
  * outside two slots; 4 bytes a value of a norm, of a bias and of the rotation's frequencies. For a
@@ -110,6 +118,11 @@ size_t network_expected_bytes(const struct network *n);
 size_t network_expected_pages(const struct network *n);
 /* Of a layer in the store, its parts rounded up. For a network that is settled. */
 size_t network_layer_bytes(const struct network *n);
+/* 1: matrices, or keys and values, of layers are outside. */
+static inline int network_offloads(const struct network *n)
+{
+    return n->wish.layers || n->kv_wish.layers;
+}
 int network_half(const struct network *n); /* 1: keys, values, attention may be rounded to bf16 */
 
 #endif

@@ -9,6 +9,13 @@
 
 #include "lib/base/mem.h"
 
+struct offload_wish offload_of(const struct offload_wish *w, size_t L)
+{
+    struct offload_wish of = *w;
+    of.layers = w->layers < L ? w->layers : L;
+    return of;
+}
+
 size_t offload_before(const struct offload_wish *w, size_t L, size_t l)
 {
     size_t m = w->layers;

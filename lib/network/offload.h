@@ -2,10 +2,12 @@
  * a store (kernels/ops.h), packed as the back end packs them, and come into one of two slots while
  * other layers compute. Norms and biases stay. What is computed is the same to the bit.
  *
- * A cache keeps the keys and values of such a layer in a store of its own, by the same schedule:
- * they come with their layer, and the rows that a pass makes go back from the slot (offload_keep).
- * So tokens at work stay, and the others of a long context lie outside. To free a byte, one is read
- * in each pass, whether it is one of a matrix or of the cache: hence one map for both.
+ * A cache keeps keys and values of layers in a store of its own, by the same schedule: they come
+ * when their layer does, and the rows that a pass makes go back from the slot (offload_keep). So
+ * tokens at work stay, and the others of a long context lie outside. To free a byte, one is read in
+ * each pass, whether it is one of a matrix or of the cache: so keys and values go with the matrices
+ * of their layer, unless a map of their own says which are outside (struct precision); where they
+ * alone will do, they take smaller steps than layers of matrices.
  *
  * The layers outside are numbered in the order of a pass; those of even number come into the first
  * slot, the others into the second. So the matrices of a layer lie at one address whenever it is
@@ -34,6 +36,8 @@ struct offload_wish {
     enum offload_order order;
     const char *folder; /* of the store of a host; NULL: $TMPDIR, else /var/tmp */
 };
+/* Of a network of L layers: no more than it has. */
+struct offload_wish offload_of(const struct offload_wish *w, size_t L);
 /* How many of the first l layers of L are outside; the number of layer l among those, or -1. */
 size_t offload_before(const struct offload_wish *w, size_t L, size_t l);
 int64_t offload_number(const struct offload_wish *w, size_t L, size_t l);

@@ -12,9 +12,10 @@ static struct engine engine_of(const struct job *job)
 {
     struct engine g = job->args->engine;
     g.model = job->args->early_quant ? g.model : job->args->draft;
+    g.pruned = NULL;
     g.quant = job->args->early_quant ? job->args->early_quant : g.quant;
-    g.device_map = NULL; /* it guesses to be quick */
-    g.offload = 0;
+    g.device_map = g.kv_map = NULL; /* it guesses to be quick */
+    g.offload = g.offload_kv = 0;
     return g;
 }
 

@@ -52,7 +52,8 @@ static const char notes[] =
 static const char memory_notes[] =
     "Levels of --level: exact switches nothing on (attention and head in tiles are always on and\n"
     "change no bit); mild: --kv-dtype bf16 --row-tile 512; moderate: that and --quant int8;\n"
-    "aggressive: that and --quant nf4. An option that is said wins over its level. (--isa has\n"
+    "aggressive: that and --quant nf4, and what --pruned names in place of -m (never by a plan:\n"
+    "it is another model). An option that is said wins over its level. (--isa has\n"
     "other levels: those are instruction sets.)\n"
     "What is always on can be left out to see what it saves: --attention dense or sliced, --ffn\n"
     "unfused, --head dense, --head-rows, --graphs off, --alloc direct. Ids stay as they are, but\n"
@@ -62,12 +63,15 @@ static const char memory_notes[] =
     "--on-oom plan gives way in this order: a batch that does not fit what is free, or --mem-cap,\n"
     "runs in halves, as with --halve; where one prompt alone does not fit, the run takes the\n"
     "first level from the one asked for on at which it does; where none does, the last one, with\n"
-    "as few layers offloaded as it takes, unless --device-map was said. Steps and lengths stay.\n"
+    "keys and values of as few layers offloaded as it takes, or, where those will not do, as\n"
+    "few layers with theirs, unless --device-map was said. Steps and lengths stay.\n"
     "cpu: on the processor, where the device is too small. Each is said on standard error, and\n"
     "`level`, `device` and `offload_layers` of the records are what ran.\n"
     "--device-map N: N layers stay in memory, the others lie packed in a store (a file; for a GPU\n"
     "memory of the host) and come into one of two slots while others compute, and so do their\n"
     "keys and values, of which the rows that a pass makes go back. The tokens are the same.\n"
+    "--kv-map N: keys and values of N layers stay, wherever the matrices are: for a long context\n"
+    "beside a model that fits. auto, of either map: keys and values first, where they will do.\n"
     "The layers outside lie evenly between the others; first:N and last:N keep those at one\n"
     "end. What a pass then reads, how fast the store was and how much slower that makes a pass is\n"
     "said before; offload_wait_ns of a record is how long its batch waited for layers.\n"
@@ -83,6 +87,8 @@ static const char memory_notes[] =
     {.type = OPT_HEADING, .name = "", .help = "When memory is short:"},                         \
     {"level", 0, OPT_CHOICE, &(g).engine.level, .choices = SAVING_CHOICES,                       \
      .help = "options that save memory, by one word"},                                          \
+    {"pruned", 0, OPT_TEXT, &(g).engine.pruned, .arg = "MODEL",                                 \
+     .help = "what pack-model --prune-heads, --prune-ffn made of -m: --level aggressive runs it"}, \
     {"on-oom", 0, OPT_CHOICE, &(g).on_oom, .choices = "fail|plan|cpu",                          \
      .help = "what is too large: a record, or at a level that fits, or on the CPU (fail)"},      \
     OFFLOAD_OPTIONS((g).engine),                                                                \
@@ -103,8 +109,10 @@ static const char memory_notes[] =
      .help = "--attention tiled"},                                                              \
     {"enable-attention-slicing", 0, OPT_WORD, attention_word, .choices = "sliced",               \
      .help = "--attention sliced"},                                                             \
-    {"cache-precision", 0, OPT_CHOICE, &(g).engine.kv_dtype, .choices = "bfloat16|float32",     \
-     .help = "--kv-dtype, by torch's names"},                                                   \
+    {"cache-precision", 0, OPT_CHOICE, &(g).engine.kv_dtype,                                    \
+     .choices = "bfloat16|float32|float16",                                                     \
+     .help = "--kv-dtype, by torch's names (float16 is refused)"},                              \
+    {"compile", 0, OPT_CHOICE, &(g).engine.graphs, .choices = "on|off", .help = "--graphs"},    \
     {.type = OPT_HEADING, .name = "", .help = "Prompts:"},                                      \
     {"chat", 0, OPT_CHOICE, &(g).chat, .choices = CHAT_CHOICES,                                  \
      .help = "chat template (auto: what the model's own chat_template says, or none)"},          \
@@ -159,15 +167,20 @@ static int parse(const struct driver *d, struct job_args *a, const char **given,
     const struct opt shared[] = {DRIVER_OPTIONS(*a, &given[settings_find(t, "attention")]),
                                  OPT_COMMON(a->common), {0}};
     const size_t n = sizeof shared / sizeof *shared;
-    struct opt *options = mem_zero(4 + d->decoder->table->n + n, sizeof *options);
+    struct opt *options = mem_zero(5 + d->decoder->table->n + n, sizeof *options);
     options[0] = (struct opt){.type = OPT_HEADING, .name = "",
                               .help = "Decoding (a list, as in --batch 1,4, runs each; several "
                                       "lists are crossed):"};
     struct settings_texts texts = {0};
     size_t at = 1 + settings_options(d->decoder->table, given, options + 1, &texts);
     at += settings_alias_option(d->decoder->table, given, options + at, &texts);
+    const size_t cache = settings_find(t, "cache");
     for (size_t i = 0; i < n; i++) {
         options[at++] = shared[i];
+        if (!strcmp(shared[i].name ? shared[i].name : "", "cache-precision") &&
+            !strcmp(t->row[cache].choices, "on|off"))
+            options[at++] = (struct opt){"use-kv-cache", 0, OPT_CHOICE, &given[cache],
+                                         .choices = "on|off", .help = "--cache"};
         if (d->decoder->replays && shared[i].to == &a->schedule)
             options[at++] = (struct opt){
                 "commit-trace", 0, OPT_TEXT, &a->commit_trace, .arg = "FILE",

@@ -14,6 +14,7 @@
 #include "lib/base/nodes.h"
 #include "lib/record/rec.h"
 #include "lib/checkpoint/manifest.h"
+#include "lib/checkpoint/origin.h"
 #include "lib/checkpoint/quantization.h"
 #include "lib/run/level_choice.h"
 #include "lib/run/saving.h"
@@ -27,11 +28,36 @@ static void say_level(const struct engine *g, const struct log *log)
         log_more(log, "level amx is left out: %s", refused);
 }
 
+/* 1: the level runs what --pruned names. */
+static int takes_pruned(const struct engine *g)
+{
+    const struct saving *l = saving_named(g->level);
+    return g->pruned && l && l->pruned;
+}
+
+static int check_pruned(const struct engine *g, const struct checkpoint *c, struct err *e)
+{
+    json_t *origin = c->folder ? origin_read(c->folder, NULL) : NULL;
+    int pruned = origin_is_pruned(origin);
+    json_decref(origin);
+    return pruned ? 0
+                  : err_set(e, EXIT_BAD_DATA, "--pruned %s: expected a checkpoint that pack-model "
+                            "--prune-heads or --prune-ffn made: nothing of it is pruned",
+                            g->pruned);
+}
+
 int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkpoint *c,
                       const struct log *log, struct err *e)
 {
-    if (checkpoint_open_ignoring(c, g->model, synth_seed, g->ignore_config, e))
+    int pruned = takes_pruned(g);
+    if (checkpoint_open_ignoring(c, pruned ? g->pruned : g->model, synth_seed, g->ignore_config, e))
         return -1;
+    if (pruned && check_pruned(g, c, e)) {
+        checkpoint_close(c);
+        return -1;
+    }
+    if (g->pruned && !pruned)
+        log_note(log, "--pruned %s is for --level aggressive: it is not run", g->pruned);
     checkpoint_say(c, log);
     say_level(g, log);
     return g->verify ? manifest_verify(c, e) : 0;
@@ -127,36 +153,57 @@ static int read_map(const char *text, size_t *stay, enum offload_order *outside)
     return *end || errno ? -1 : 0;
 }
 
-int engine_maps_itself(const struct engine *g)
+int engine_maps_itself(const char *map)
 {
-    return g->device_map && !strcmp(g->device_map, "auto");
+    return map && !strcmp(map, "auto");
 }
 
-int engine_check_map(const struct engine *g, struct err *e)
+static int check_map(const char *option, const char *map, struct err *e)
 {
-    const char *map = g->device_map;
     size_t stay;
     enum offload_order outside;
-    if (!map || !strcmp(map, "all") || engine_maps_itself(g) || !read_map(map, &stay, &outside))
+    if (!map || !strcmp(map, "all") || engine_maps_itself(map) || !read_map(map, &stay, &outside))
         return 0;
-    return err_set(e, EXIT_BAD_USAGE, "--device-map: expected all, auto, N, first:N or last:N, got "
-                   "'%s'", map);
+    return err_set(e, EXIT_BAD_USAGE, "%s: expected all, auto, N, first:N or last:N, got '%s'",
+                   option, map);
 }
 
-static struct offload_wish wish_of(const struct engine *g, const struct config *c)
+int engine_check_memory(const struct engine *g, struct err *e)
 {
-    struct offload_wish w = {.layers = g->offload, .folder = g->offload_dir};
+    if (said(g->kv_dtype, "float16"))
+        return err_set(e, EXIT_BAD_USAGE, "--cache-precision float16: keys and values are kept as "
+                       "bfloat16 or float32: fp16 has no room above 65504, and takes as many bytes "
+                       "as bfloat16");
+    return check_map("--device-map", g->device_map, e) || check_map("--kv-map", g->kv_map, e) ? -1
+                                                                                             : 0;
+}
+
+/* `chosen`: how many are outside where the map says no number. */
+static struct offload_wish wish_of(const struct engine *g, const char *map, size_t chosen,
+                                   const struct config *c)
+{
+    struct offload_wish w = {.layers = chosen, .folder = g->offload_dir};
     size_t stay = 0;
-    if (g->device_map && !read_map(g->device_map, &stay, &w.order))
+    if (map && !read_map(map, &stay, &w.order))
         w.layers = stay < c->layers ? c->layers - stay : 0;
     return w;
+}
+
+/* 1: keys and values do not go where the matrices of their layer go. Where both maps are auto, they
+ * do unless they are enough. */
+static int kv_apart(const struct engine *g)
+{
+    int both = engine_maps_itself(g->device_map) && engine_maps_itself(g->kv_map);
+    return g->offload_kv || (g->kv_map && !both);
 }
 
 struct precision engine_precision(const struct engine *g, const struct config *c)
 {
     const struct saving *l = saving_named(g->level);
     struct precision p = {.dtype = g->dtype, .kv = own_name(g->kv_dtype), .quant = g->quant,
-                          .offload = wish_of(g, c)};
+                          .offload = wish_of(g, g->device_map, g->offload, c),
+                          .offload_kv = wish_of(g, g->kv_map, g->offload_kv, c),
+                          .kv_apart = kv_apart(g)};
     if (l && !p.kv)
         p.kv = l->kv;
     if (l && !p.quant && c->quant == QUANT_NONE)
@@ -197,6 +244,8 @@ void engine_say_saving(const struct engine *g, const struct config *c, const str
     put_switch(&b, "quant", l->quant, g->quant, p.quant);
     if (l->row_tile)
         buf_format(&b, " --row-tile %zu%s", engine_row_tile(g), g->row_tile >= 0 ? " (said)" : "");
+    if (takes_pruned(g))
+        buf_format(&b, " --pruned %s", g->pruned);
     log_note(log, "level %s:%s; always on, as it changes no bit: attention and head in tiles",
              l->name, b.len ? b.data : " nothing is switched on");
     buf_free(&b);
@@ -231,7 +280,8 @@ void engine_level(const struct engine *g, struct backend *b, const struct checkp
 
 const char *const engine_facts[] = {"device", "device_name", "isa", "library", "dtype",
                                     "kv_dtype", "quant", "threads", "numa", "graphs", "alloc",
-                                    "tf32", "row_tile", "offload_layers", NULL};
+                                    "tf32", "row_tile", "offload_layers",
+                                    "offload_kv_layers", NULL};
 
 int engine_is_tf32(const struct network *n)
 {
@@ -253,6 +303,8 @@ void engine_describe(json_t *r, const struct network *n)
         json_object_set_new(r, "numa", json_string("interleave"));
     if (n->wish.layers)
         rec_set_int(r, "offload_layers", (int64_t)n->wish.layers);
+    if (n->kv_wish.layers != n->wish.layers)
+        rec_set_int(r, "offload_kv_layers", (int64_t)n->kv_wish.layers);
     if (b->unrecorded)
         json_object_set_new(r, "graphs", json_string("off"));
     if (b->memory.direct)

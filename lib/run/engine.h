@@ -18,9 +18,10 @@
 struct engine {
     const char *model, *ignore_config, *device, *isa, *dtype, *numa;
     const char *graphs, *alloc, *tf32;    /* NULL: as usual */
-    const char *kv_dtype, *quant, *level; /* NULL: not said */
-    const char *device_map, *offload_dir; /* NULL: not said */
-    size_t offload; /* layers that --device-map auto, or a plan, puts outside */
+    const char *kv_dtype, *quant, *level, *pruned; /* NULL: not said */
+    const char *device_map, *kv_map, *offload_dir; /* NULL: not said */
+    size_t offload, offload_kv; /* layers that a map that is auto, or a plan, puts outside, and
+                                 * those whose keys and values alone it does */
     int64_t threads, mem_cap, row_tile;   /* row_tile -1: not said */
     int check_finite, verify;
 };
@@ -44,6 +45,9 @@ struct engine {
     {"device-map", 0, OPT_TEXT, &(g).device_map, .arg = "all|auto|[first:|last:]N",             \
      .help = "layers that stay in memory; the others come from a store in each pass, with the " \
              "same tokens (all; auto: as many as fit)"},                                        \
+    {"kv-map", 0, OPT_TEXT, &(g).kv_map, .arg = "all|auto|[first:|last:]N",                     \
+     .help = "layers whose keys and values stay in memory, with the same tokens (those whose "  \
+             "matrices do; all; auto: as many as fit)"},                                        \
     {"offload-dir", 0, OPT_TEXT, &(g).offload_dir, .arg = "DIR",                                \
      .help = "where the CPU keeps those: a file without a name ($TMPDIR, else /var/tmp)"}
 #define ENGINE_OPTIONS(g)                                                                       \
@@ -79,8 +83,9 @@ struct engine {
     {"check-finite", 0, OPT_FLAG, &(g).check_finite,                                            \
      .help = "first read all weights: refuse layers of zeros, and name NaN before loading"}
 
-/* Opens -m, passing over --ignore-config, says on standard error what is odd about it, and obeys
- * --verify. */
+/* Opens -m, or --pruned at a level that has it, passing over --ignore-config, says on standard
+ * error what is odd about it, and obeys --verify. -1: EXIT_BAD_DATA, too: nothing of --pruned is
+ * pruned. */
 int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkpoint *c,
                       const struct log *log, struct err *e);
 /* Opens --device with --isa on --threads threads, --graphs, --alloc and --tf32; the
@@ -92,16 +97,16 @@ int engine_check_device(const struct engine *g, struct err *e); /* the first of 
  * that is just open. */
 void engine_level(const struct engine *g, struct backend *b, const struct checkpoint *c,
                   const struct log *log);
-/* What --device-map asks for is not to be had. -1: EXIT_BAD_USAGE. */
-int engine_check_map(const struct engine *g, struct err *e);
-/* 1: how many layers stay is up to the memory at hand. */
-int engine_maps_itself(const struct engine *g);
+/* -1 (EXIT_BAD_USAGE): what --device-map, --kv-map or --cache-precision asks for cannot be had. */
+int engine_check_memory(const struct engine *g, struct err *e);
+/* 1: how many layers stay is up to the memory at hand. map: what one of them says, or NULL. */
+int engine_maps_itself(const char *map);
 /* Obeys --numa on a back end without weights, and says where that changes nothing. */
 void engine_place(const struct engine *g, struct backend *b, const struct log *log);
 /* Likewise --row-tile and --level, 0: all rows at once. */
 size_t engine_row_tile(const struct engine *g);
-/* What --dtype, --kv-dtype, --quant and --device-map say and, where they say nothing, --level. A
- * checkpoint that is packed stays as it is, whatever the level. */
+/* What --dtype, --kv-dtype, --quant, --device-map and --kv-map say and, where they say nothing,
+ * --level. A checkpoint that is packed stays as it is, whatever the level. */
 struct precision engine_precision(const struct engine *g, const struct config *c);
 /* One line: what --level has switched on. */
 void engine_say_saving(const struct engine *g, const struct config *c, const struct log *log);
@@ -114,7 +119,8 @@ int engine_load(const struct engine *g, struct network *n, struct backend *b,
 
 /* For records: sets all engine_facts: what ran, not what was asked. device_name and library are
  * null on a host; numa is not there unless weights lie on several nodes in turn, offload_layers not
- * unless some are outside, and graphs, alloc, tf32 and row_tile not where they are as usual. */
+ * unless some are outside, offload_kv_layers not unless it is another number, and graphs, alloc,
+ * tf32 and row_tile not where they are as usual. */
 extern const char *const engine_facts[]; /* names, NULL last */
 void engine_describe(json_t *record, const struct network *n);
 /* 1: --tf32 on is said, on a device whose library may then round products of this network. */

@@ -150,7 +150,7 @@ int explain_write(const struct job *job, const struct network *n, const struct n
         size_t fits = f.fits ? f.batch : halved(job, n, draft, point, prompts);
         json_t *r = record_of(job, n, &at, &f, fits, error);
         say(log, r, &f, fits);
-        if (n->wish.layers && f.batch && tell_slowdown(n, &f, r, log, e)) {
+        if (network_offloads(n) && f.batch && tell_slowdown(n, &f, r, log, e)) {
             json_decref(r);
             return -1;
         }

@@ -72,6 +72,8 @@ static void set_config(json_t *r, const struct job *job, const struct network *n
         buf_text(&b, " numa=interleave");
     if (n->wish.layers)
         buf_format(&b, " offload=%zu", n->wish.layers);
+    if (n->kv_wish.layers != n->wish.layers)
+        buf_format(&b, " kv_offload=%zu", n->kv_wish.layers);
     if (n->backend->unrecorded)
         buf_text(&b, " graphs=off");
     if (n->backend->memory.direct)
@@ -251,7 +253,7 @@ static void set_cost(json_t *r, const struct network *n, const struct batch_trac
 
 void generation_record_put_offload(json_t *r, const struct network *n, const struct slowdown *s)
 {
-    if (!n->wish.layers)
+    if (!network_offloads(n))
         return;
     rec_set_int(r, "offload_bytes", (int64_t)s->bytes);
     rec_set_int(r, "offload_kv_bytes", (int64_t)s->kv_bytes);
@@ -264,7 +266,7 @@ void generation_record_put_offload(json_t *r, const struct network *n, const str
 /* How long layers were waited for. */
 static void set_wait(json_t *r, const struct network *n, const struct batch_trace *trace)
 {
-    if (n->wish.layers)
+    if (network_offloads(n))
         set_known(r, "offload_wait_ns", trace->memory.arrive_ns, !*n->backend->name);
 }
 

@@ -12,6 +12,7 @@ struct saving {
     const char *name;
     const char *kv, *quant; /* of --kv-dtype and --quant; NULL: as without a level */
     size_t row_tile;        /* of --row-tile */
+    int pruned;             /* the checkpoint of --pruned, if one is named, in place of -m */
 };
 /* NULL: no level, or none of that name. */
 const struct saving *saving_named(const char *name);

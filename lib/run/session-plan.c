@@ -2,9 +2,10 @@
  * fit, explains, and, where --on-oom asks for it, makes the run one that fits.
  *
  * The order in which a run gives way is fixed: first how many prompts run together, down to one
- * (runner.c, which halves), then the levels one after the other (saving.h), then the layers that
- * stay in memory (lib/network/offload.h), then nothing. Steps, lengths and options that were said
- * stay: a run that would answer another question is no answer.
+ * (runner.c, which halves), then the levels one after the other (saving.h), then the layers whose
+ * keys and values stay in memory (lib/network/offload.h), where those alone will do, else the
+ * layers that stay with their keys and values, then nothing. Steps, lengths and options that were
+ * said stay: a run that would answer another question is no answer.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -60,17 +61,28 @@ static int fits_well(const struct fit *f, const struct backend *b)
     return f->fits && (b->name[0] || f->bytes + f->bytes / BESIDE_SHARE <= f->available);
 }
 
-/* Puts as few layers outside as the run fits with. 0: it does not, however many; then none is. */
-static int put_outside(struct session *s, int alone)
+/* *outside = as few layers as the run fits with. 0: it does not, however many; then none is. */
+static int put_some(struct session *s, size_t *outside, int alone)
 {
     enum { IN_SLOTS = 2 }; /* so many outside save nothing */
-    size_t *outside = &s->args.engine.offload, layers = s->checkpoint.config.layers;
+    size_t layers = s->checkpoint.config.layers;
     struct fit f;
     for (*outside = 0; *outside <= layers; *outside += *outside ? 1 : IN_SLOTS + 1)
         if (!look(s, alone, &f) && fits_well(&f, s->backend))
             return 1;
     *outside = 0;
     return 0;
+}
+
+/* Keys and values of some layers, or some layers with theirs, as far as that was not said; `plan`:
+ * nor asked for. 0: that is not enough. */
+static int put_outside(struct session *s, int alone, int plan)
+{
+    struct engine *g = &s->args.engine;
+    int layers = engine_maps_itself(g->device_map) || (plan && !g->device_map);
+    int kv = g->kv_map ? engine_maps_itself(g->kv_map) : layers;
+    return (kv && put_some(s, &g->offload_kv, alone)) ||
+           (layers && put_some(s, &g->offload, alone));
 }
 
 /* The first level from the one asked for on at which each point fits with one prompt, or the last
@@ -86,12 +98,13 @@ static void climb_down(struct session *s, const struct fit *asked)
         if (look(s, 1, &f))
             f.fits = 0;
     }
-    int outside = !f.fits && !g->device_map && put_outside(s, 1);
+    int outside = !f.fits && put_outside(s, 1, 1);
     char *lacks = fit_text(asked, s->job, s->backend);
     if (outside)
-        log_warn(&s->log, "W110", "%s: %s; it runs at level %s with %zu of %zu layers offloaded "
-                 "(--on-oom plan)", name, lacks, g->level, g->offload,
-                 s->checkpoint.config.layers);
+        log_warn(&s->log, "W110", "%s: %s; it runs at level %s with %s%zu of %zu layers offloaded "
+                 "(--on-oom plan)", name, lacks, g->level,
+                 g->offload_kv ? "keys and values of " : "",
+                 g->offload_kv ? g->offload_kv : g->offload, s->checkpoint.config.layers);
     else if (!f.fits)
         log_warn(&s->log, "W110", "%s: %s; no level is small enough (--on-oom plan)", name, lacks);
     else if (l)
@@ -102,12 +115,15 @@ static void climb_down(struct session *s, const struct fit *asked)
     free(lacks);
 }
 
-/* --device-map auto: with batches as asked for if that can be, else so that each prompt fits. */
+/* A map that is auto: with batches as asked for if that can be, else so that each prompt fits. */
 static void map_layers(struct session *s)
 {
-    if (engine_maps_itself(&s->args.engine) && !put_outside(s, 0) && !put_outside(s, 1))
-        log_warn(&s->log, "W112", "%s: it does not fit with all layers offloaded either "
-                 "(--device-map auto)", s->checkpoint.config.name);
+    const struct engine *g = &s->args.engine;
+    int layers = engine_maps_itself(g->device_map), kv = engine_maps_itself(g->kv_map);
+    if ((layers || kv) && !put_outside(s, 0, 0) && !put_outside(s, 1, 0))
+        log_warn(&s->log, "W112", "%s: it does not fit with all %s offloaded either (%s auto)",
+                 s->checkpoint.config.name, layers ? "layers" : "keys and values",
+                 layers ? "--device-map" : "--kv-map");
 }
 
 /* A host has no limit of its own: what is free now is one. */
@@ -142,11 +158,22 @@ static int move(struct session *s, struct err *e)
 /* What is kept in memory after all saves none. */
 static void doubt_folder(const struct session *s)
 {
-    const struct offload_wish w = engine_precision(&s->args.engine, &s->checkpoint.config).offload;
-    const char *folder = offload_folder(&w);
-    if (w.layers && !s->backend->name[0] && file_in_memory(folder))
+    const struct precision p = engine_precision(&s->args.engine, &s->checkpoint.config);
+    const char *folder = offload_folder(&p.offload);
+    size_t outside = p.offload.layers + (p.kv_apart ? p.offload_kv.layers : 0);
+    if (outside && !s->backend->name[0] && file_in_memory(folder))
         log_warn(&s->log, "W113", "%s: layers are kept there, and it lies in memory itself: what "
                  "is offloaded saves none (--offload-dir names another folder)", folder);
+}
+
+/* What the note of the slow-down does not tell apart. */
+static void say_kv_map(const struct session *s)
+{
+    const struct precision p = engine_precision(&s->args.engine, &s->checkpoint.config);
+    if (p.kv_apart && p.offload_kv.layers != p.offload.layers)
+        log_note(&s->log, "%s: keys and values of %zu of %zu layers are offloaded, and the "
+                 "matrices of %zu", s->checkpoint.config.name, p.offload_kv.layers,
+                 s->checkpoint.config.layers, p.offload.layers);
 }
 
 int session_plan(struct session *s, struct err *e)
@@ -162,6 +189,7 @@ int session_plan(struct session *s, struct err *e)
     else if (!strcmp(how, "cpu") && move(s, e))
         return -1;
     engine_say_saving(&s->args.engine, &s->checkpoint.config, &s->log);
+    say_kv_map(s);
     doubt_folder(s);
     return 0;
 }
@@ -170,7 +198,7 @@ int session_slowdown(struct session *s, struct err *e)
 {
     const struct plan *plan = s->job->plan;
     struct network n, draft;
-    if (settle(s, &n, &draft, NULL) || !n.wish.layers) /* what cannot be had, loading refuses */
+    if (settle(s, &n, &draft, NULL) || !network_offloads(&n)) /* loading refuses what cannot be */
         return 0;
     s->slowdown = mem_zero(plan->points, sizeof *s->slowdown);
     for (size_t i = 0; i < plan->points; i++) {

@@ -43,7 +43,7 @@ static int check_flags(const struct job *job, struct err *e)
     if (!a->engine.model)
         return err_set(e, EXIT_BAD_USAGE, "-m MODEL is needed (try '%s --help')",
                        job->decoder->tool);
-    if (engine_check_device(&a->engine, e) || engine_check_map(&a->engine, e) ||
+    if (engine_check_device(&a->engine, e) || engine_check_memory(&a->engine, e) ||
         watch_check(job, e))
         return -1;
     if (check_points(job, NULL, e))
@@ -178,10 +178,11 @@ static int load_all(struct session *s, struct err *e)
     return -1;
 }
 
-/* The filled store may be of another speed than what was tried of it before. */
+/* The filled store may be of another speed than what was tried of it before. Those of caches are
+ * filled in each pass. */
 static void settle_slowdown(struct session *s)
 {
-    for (size_t i = 0; s->slowdown && i < s->job->plan->points; i++) {
+    for (size_t i = 0; s->slowdown && s->network.offload && i < s->job->plan->points; i++) {
         double said = s->slowdown[i].ratio;
         slowdown_settle(&s->slowdown[i], &s->network);
         if (fabs(s->slowdown[i].ratio - said) > said / 10)

@@ -6,33 +6,9 @@
  */
 #include "lib/train/backprop-run.h"
 
-static size_t latent_rows(const struct backprop *t, const struct train_batch *in)
-{
-    return in->seqs * t->c.latents;
-}
-
-void backprop_cross_prepare(struct backprop *t, const struct train_batch *in)
-{
-    size_t N = t->c.latents, stride = t->c.context / N, n = latent_rows(t, in);
-    t->z = in->z;
-    for (size_t i = 0; i < n; i++)
-        t->zslots[i] = (int32_t)(i % N * stride);
-    t->b->ops->rope_table(t->b, t->ztable, t->zslots, t->inv_freq, n, t->c.head_dim);
-    for (size_t i = 0; i < n; i++)
-        t->zslots[i] = (int32_t)i;
-}
-
 static const float *latents_of(const struct backprop *t, size_t l, size_t n)
 {
     return t->z + l * n * t->c.width;
-}
-
-/* The rows of every sequence that ask, and its latents. */
-static void list_cross(struct backprop *t, const struct askers *who, const struct train_batch *in)
-{
-    for (size_t s = 0; s < in->seqs; s++)
-        t->cross[s] = (struct attn_seq){who->seqs[s].row_begin, who->seqs[s].rows,
-                                        (int32_t)(s * t->c.latents), (int32_t)t->c.latents};
 }
 
 void backprop_cross(struct backprop *t, struct layer_tape *y, size_t l, const struct askers *who,
@@ -40,7 +16,7 @@ void backprop_cross(struct backprop *t, struct layer_tape *y, size_t l, const st
 {
     const struct config *c = &t->c;
     const struct ops *ops = t->b->ops;
-    size_t n = latent_rows(t, in);
+    size_t n = backprop_latent_rows(t, in);
     const float *z = latents_of(t, l, n);
     backprop_norm(t, y->nc, y->mid, ROLE_CROSS_NORM, l, who->n);
     const struct gemm q = backprop_linear(t, y->cq, y->nc, ROLE_CROSS_Q, l, who->n, NULL);
@@ -50,14 +26,13 @@ void backprop_cross(struct backprop *t, struct layer_tape *y, size_t l, const st
     backprop_multiply(t, kv, 2);
     ops->rope(t->b, y->cq, who->table, who->n, c->heads, c->head_dim, 1);
     ops->rope(t->b, y->zk, t->ztable, n, c->kv_heads, c->head_dim, 1);
-    list_cross(t, who, in);
     const struct attn a = {.q = y->cq,
                            .y = y->cy,
                            .kv = {y->zk, y->zv, DTYPE_F32},
                            .pos = who->pos,
-                           .seqs = t->cross,
-                           .slots = t->zslots,
-                           .slot_pos = t->zslots,
+                           .seqs = who->cross,
+                           .slots = t->at.zslots,
+                           .slot_pos = t->at.zslots,
                            .n_seqs = in->seqs,
                            .T = who->n,
                            .max_rows = in->len,
@@ -77,13 +52,12 @@ void backprop_cross_back(struct backprop *t, const struct layer_tape *y, size_t 
 {
     const struct config *c = &t->c;
     const struct ops *ops = t->b->ops;
-    size_t n = latent_rows(t, in);
+    size_t n = backprop_latent_rows(t, in);
     const float *z = latents_of(t, l, n);
     float *dz = t->dz + l * n * c->width;
     const struct gemm o[] = {backprop_weights(t, t->dx, y->cy, ROLE_CROSS_O, l, who->n),
                              backprop_input(t, t->dy, t->dx, ROLE_CROSS_O, l, who->n, NULL)};
     backprop_multiply(t, o, 2);
-    list_cross(t, who, in);
     const struct attn_back a = {.q = y->cq,
                                 .k = y->zk,
                                 .v = y->zv,
@@ -91,7 +65,7 @@ void backprop_cross_back(struct backprop *t, const struct layer_tape *y, size_t 
                                 .dq = t->dq,
                                 .dk = t->dzk,
                                 .dv = t->dzv,
-                                .seqs = t->cross,
+                                .seqs = who->cross,
                                 .pos = who->pos,
                                 .n_seqs = in->seqs,
                                 .max_slots = in->len > c->latents ? in->len : c->latents,

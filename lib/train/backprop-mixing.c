@@ -2,8 +2,6 @@
  * kernels/mixing.h; see backprop-run.h. A text begins with the first row of its sequence, and every
  * row goes through: those that ask are taken where the mixer's output meets its last product.
  */
-#include <string.h>
-
 #include "kernels/wkv.h"
 #include "lib/train/backprop-run.h"
 
@@ -28,14 +26,14 @@ static size_t heads_width(const struct backprop *t)
 
 static void squash(struct backprop *t, float *x, const float *base, size_t wide, enum squash_by by)
 {
-    const struct squash a = {x, base, t->all.n, wide, by};
+    const struct squash a = {x, base, t->at.all.n, wide, by};
     t->b->ops->squash(t->b, &a);
 }
 
 static void low_rank(struct backprop *t, size_t l, const struct low_rank *a)
 {
-    const struct gemm down = backprop_linear(t, a->low, a->x, a->down, l, t->all.n, NULL);
-    const struct gemm up = backprop_linear(t, a->y, a->low, a->up, l, t->all.n, NULL);
+    const struct gemm down = backprop_linear(t, a->low, a->x, a->down, l, t->at.all.n, NULL);
+    const struct gemm up = backprop_linear(t, a->y, a->low, a->up, l, t->at.all.n, NULL);
     backprop_multiply(t, &down, 1);
     if (a->by != AS_IT_IS)
         squash(t, a->low, NULL, low_width(t), (enum squash_by)a->by);
@@ -46,7 +44,7 @@ static void low_rank(struct backprop *t, size_t l, const struct low_rank *a)
 static void low_rank_back(struct backprop *t, size_t l, const struct low_rank *a, const float *dy,
                           float *dx, int adds)
 {
-    const size_t T = t->all.n;
+    const size_t T = t->at.all.n;
     const struct gemm up[] = {backprop_weights(t, dy, a->low, a->up, l, T),
                               backprop_input(t, t->low, dy, a->up, l, T, NULL)};
     const struct gemm down[] = {backprop_weights(t, t->low, a->x, a->down, l, T),
@@ -62,7 +60,7 @@ static void low_rank_back(struct backprop *t, size_t l, const struct low_rank *a
 static void bend_back(struct backprop *t, size_t l, float *dy, const float *y, enum role base,
                       enum squash_by by)
 {
-    const struct squash_back a = {dy, y, backprop_sum(t, base, l), t->all.n, heads_width(t), by};
+    const struct squash_back a = {dy, y, backprop_sum(t, base, l), t->at.all.n, heads_width(t), by};
     t->train->squash_back(t->b, &a);
 }
 
@@ -103,7 +101,8 @@ static struct shift shift_of(struct backprop *t, const struct layer_tape *y, siz
                              const struct train_batch *in)
 {
     struct shift s = {.x = y->n1, .n = t->c.mixer == MIXER_RWKV6 ? LANES_OF_6 : LANES_OF_7,
-                      .seqs = t->all.seqs, .n_seqs = in->seqs, .T = t->all.n, .D = t->c.width};
+                      .seqs = t->at.all.seqs, .n_seqs = in->seqs, .T = t->at.all.n,
+                      .D = t->c.width};
     for (size_t i = 0; i < s.n; i++) {
         s.share[i] = backprop_values(t, (enum role)(ROLE_SHIFT_R + i), l);
         s.more[i] = y->mix.more[i];
@@ -117,8 +116,8 @@ static struct shift mixed_of(struct backprop *t, const struct layer_tape *y, siz
                              const struct train_batch *in)
 {
     return (struct shift){.x = y->n1, .share = {backprop_values(t, ROLE_SHIFT_X, l)},
-                          .to = {y->mix.mixed}, .n = 1, .seqs = t->all.seqs, .n_seqs = in->seqs,
-                          .T = t->all.n, .D = t->c.width};
+                          .to = {y->mix.mixed}, .n = 1, .seqs = t->at.all.seqs, .n_seqs = in->seqs,
+                          .T = t->at.all.n, .D = t->c.width};
 }
 
 static struct removal removal_of(struct backprop *t, const struct layer_tape *y, size_t l)
@@ -128,7 +127,7 @@ static struct removal removal_of(struct backprop *t, const struct layer_tape *y,
                             .first = l ? t->tape[0].v : NULL, .share = m->share,
                             .scale = backprop_values(t, ROLE_KEY_SCALE, l),
                             .key_rate = backprop_values(t, ROLE_KEY_RATE, l), .to_k = m->to_k,
-                            .to_v = m->to_v, .a = m->a, .b = m->b, .T = t->all.n,
+                            .to_v = m->to_v, .a = m->a, .b = m->b, .T = t->at.all.n,
                             .heads = t->c.heads, .head_dim = t->c.head_dim};
 }
 
@@ -141,7 +140,7 @@ static struct wkv_rows rows_of(struct backprop *t, const struct layer_tape *y, s
     return (struct wkv_rows){.r = y->q, .w = m->w, .k = seven ? m->to_k : y->k,
                              .v = seven ? m->to_v : y->v, .a = m->a, .b = m->b,
                              .u = seven ? NULL : backprop_values(t, ROLE_BONUS, l),
-                             .seqs = t->all.seqs, .n_seqs = in->seqs, .T = t->all.n,
+                             .seqs = t->at.all.seqs, .n_seqs = in->seqs, .T = t->at.all.n,
                              .max_rows = in->len, .heads = t->c.heads,
                              .head_dim = t->c.head_dim};
 }
@@ -153,7 +152,7 @@ static struct heads_out out_of(struct backprop *t, const struct layer_tape *y, s
                               .bias = backprop_values(t, ROLE_HEADS_BIAS, l), .gate = y->mix.g,
                               .r = in->r, .k = in->k, .v = in->v,
                               .weight = in->u ? NULL : backprop_values(t, ROLE_BONUS, l),
-                              .y = y->y, .T = t->all.n, .heads = t->c.heads,
+                              .y = y->y, .T = t->at.all.n, .heads = t->c.heads,
                               .head_dim = t->c.head_dim};
 }
 
@@ -163,7 +162,7 @@ static void gates6(struct backprop *t, struct layer_tape *y, size_t l)
 {
     const struct low_rank decay = decay_of(y);
     const struct gemm g = backprop_linear(t, y->mix.g, y->mix.lane[LANE_G], ROLE_MIX_GATE, l,
-                                          t->all.n, NULL);
+                                          t->at.all.n, NULL);
     low_rank(t, l, &decay);
     squash(t, y->mix.w, backprop_values(t, ROLE_DECAY, l), heads_width(t), SQUASH_DECAY6);
     backprop_multiply(t, &g, 1);
@@ -190,7 +189,7 @@ static void gates7(struct backprop *t, struct layer_tape *y, size_t l)
 static void shift(struct backprop *t, struct layer_tape *y, size_t l, const struct train_batch *in)
 {
     const struct shift lanes = shift_of(t, y, l, in), mixed = mixed_of(t, y, l, in);
-    backprop_norm(t, y->n1, y->x, ROLE_ATTN_NORM, l, t->all.n);
+    backprop_norm(t, y->n1, y->x, ROLE_ATTN_NORM, l, t->at.all.n);
     if (t->c.mixer == MIXER_RWKV6) {
         t->b->ops->shift(t->b, &mixed);
         for (size_t i = 0; i < lanes.n; i++) {
@@ -212,14 +211,14 @@ static void time_mixing(struct backprop *t, const struct wkv_rows *in, float *o)
 {
     const size_t n = states_of(t, in->n_seqs);
     const struct wkv a = {.in = *in, .state = t->scratch, .y = o, .form = WKV_AUTO};
-    memset(t->scratch, 0, n * sizeof *t->scratch);
+    backprop_clear(t, t->scratch, n);
     t->b->ops->wkv(t->b, &a, t->scratch + n);
 }
 
 void backprop_mix(struct backprop *t, struct layer_tape *y, size_t l, const struct askers *who,
                   const struct train_batch *in)
 {
-    const size_t T = t->all.n, D = t->c.width;
+    const size_t T = t->at.all.n;
     const float *out = y->y, *stream = y->x;
     shift(t, y, l, in);
     const struct gemm rkv[] = {
@@ -236,8 +235,8 @@ void backprop_mix(struct backprop *t, struct layer_tape *y, size_t l, const stru
     time_mixing(t, &rows, y->mix.o);
     t->b->ops->heads_out(t->b, &heads);
     if (who->n < T) {
-        backprop_gather(who, t->taken, y->y, heads_width(t));
-        backprop_gather(who, y->mid, y->x, D);
+        backprop_gather(t, who, t->taken, y->y, heads_width(t));
+        backprop_gather(t, who, y->mid, y->x, t->c.width);
         out = t->taken;
         stream = y->mid;
     }
@@ -251,7 +250,7 @@ void backprop_mix(struct backprop *t, struct layer_tape *y, size_t l, const stru
 static void gates6_back(struct backprop *t, const struct layer_tape *y, size_t l)
 {
     const struct low_rank decay = decay_of(y);
-    const size_t T = t->all.n;
+    const size_t T = t->at.all.n;
     const struct gemm g[] = {
         backprop_weights(t, t->dg, y->mix.lane[LANE_G], ROLE_MIX_GATE, l, T),
         backprop_input(t, t->lane[LANE_G], t->dg, ROLE_MIX_GATE, l, T, NULL)};
@@ -284,20 +283,17 @@ static void gates7_back(struct backprop *t, const struct layer_tape *y, size_t l
     if (l) {
         bend_back(t, l, t->dshare, y->mix.share, ROLE_FIRST, SQUASH_LOGISTIC);
         low_rank_back(t, l, &first, t->dshare, t->lane[LANE_V], 0);
-        return;
     }
-    for (size_t i = 0; i < t->all.n * heads_width(t); i++)
-        t->dv[i] += t->dfirst[i]; /* what the layers above read of it */
 }
 
 /* The lanes' gradients to the rows, and through the norm to t->dx. */
 static void shift_back(struct backprop *t, const struct layer_tape *y, size_t l,
                        const struct train_batch *in)
 {
-    const size_t T = t->all.n, D = t->c.width;
+    const size_t T = t->at.all.n;
     const struct shift lanes = shift_of(t, y, l, in), mixed = mixed_of(t, y, l, in);
     struct shift_back a = {.of = &lanes, .dx = t->dn}, b = {.of = &mixed, .dx = t->dn};
-    memset(t->dn, 0, T * D * sizeof *t->dn);
+    backprop_clear(t, t->dn, T * t->c.width);
     for (size_t i = 0; i < lanes.n; i++) {
         a.d[i] = t->lane[i];
         a.dshare[i] = backprop_sum(t, (enum role)(ROLE_SHIFT_R + i), l);
@@ -317,7 +313,7 @@ static void shift_back(struct backprop *t, const struct layer_tape *y, size_t l,
 
 static void projections_back(struct backprop *t, const struct layer_tape *y, size_t l)
 {
-    const size_t T = t->all.n;
+    const size_t T = t->at.all.n;
     float *const *lane = y->mix.lane, *v = t->lane[LANE_V];
     const int shared = t->c.mixer == MIXER_RWKV7 && l; /* with the low-rank part of v_first */
     const struct gemm g[] = {backprop_weights(t, t->dr, lane[LANE_R], ROLE_Q, l, T),
@@ -332,7 +328,7 @@ static void projections_back(struct backprop *t, const struct layer_tape *y, siz
 void backprop_mix_back(struct backprop *t, const struct layer_tape *y, size_t l,
                        const struct askers *who, const struct train_batch *in)
 {
-    const size_t T = t->all.n, HE = heads_width(t);
+    const size_t T = t->at.all.n, HE = heads_width(t);
     const int seven = t->c.mixer == MIXER_RWKV7, some = who->n < T;
     const struct wkv_rows rows = rows_of(t, y, l, in);
     const struct heads_out heads = out_of(t, y, l, &rows);
@@ -343,14 +339,15 @@ void backprop_mix_back(struct backprop *t, const struct layer_tape *y, size_t l,
                                   .dv = t->dv, .da = t->da, .db = t->db,
                                   .du = seven ? NULL : backprop_sum(t, ROLE_BONUS, l)};
     const struct gemm o[] = {backprop_weights(t, t->dx, some ? t->taken : y->y, ROLE_O, l, who->n),
-                             backprop_input(t, t->dy, t->dx, ROLE_O, l, who->n, NULL)};
+                             backprop_input(t, some ? t->dq : t->dy, t->dx, ROLE_O, l, who->n,
+                                            NULL)};
     backprop_multiply(t, o, 2);
     if (some) {
-        backprop_spread(who, t->dy, T, HE);
-        backprop_spread(who, t->dx, T, t->c.width);
+        backprop_spread(t, t->dy, t->dq, HE);
+        backprop_spread_stream(t);
     }
     if (seven && l + 1 == t->c.layers)
-        memset(t->dfirst, 0, T * HE * sizeof *t->dfirst);
+        backprop_clear(t, t->dfirst, T * HE);
     t->train->heads_out_back(t->b, &out);
     t->b->ops->wkv_back(t->b, &time, t->scratch);
     if (seven)

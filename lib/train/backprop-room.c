@@ -100,7 +100,7 @@ static size_t scratch_floats(const struct backprop *t)
     size_t forward = t->b->ops->attention_work(t->b, T, T, longest, c->heads, c->kv_heads,
                                                c->head_dim, 0);
     size_t product = products_work(t);
-    size_t back = t->train->attention_back_work(t->b, longest, c->head_dim);
+    size_t back = t->train->attention_back_work(t->b, T, longest, c->heads, c->head_dim);
     if (config_recurs(c)) {
         size_t mixing = backprop_mix_work(t);
         forward = forward > mixing ? forward : mixing;
@@ -109,13 +109,42 @@ static size_t scratch_floats(const struct backprop *t)
     return (forward > back ? forward : back) + 2 * T;
 }
 
+/* The part of a block at *at, from there on. */
+static void *part(unsigned char *block, size_t *at, size_t count, size_t bytes)
+{
+    void *p = block ? block + *at : NULL;
+    *at += (count * bytes + ALIGN - 1) / ALIGN * ALIGN;
+    return p;
+}
+
+/* Names the index arrays at the beginning of a block; NULL: only measures. Returns their bytes. */
+static size_t cut_lists(const struct backprop *t, struct lists *x, unsigned char *block)
+{
+    const size_t T = t->rows, N = t->seqs * t->c.latents;
+    int32_t **const all[] = {&x->all.row, &x->all.pos, &x->scored.row, &x->scored.pos,
+                             &x->token,   &x->slots,   &x->place,      &x->target};
+    struct askers *const who[] = {&x->all, &x->scored};
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        *all[i] = part(block, &at, T, sizeof **all[i]);
+    for (int i = 0; i < 2; i++) {
+        who[i]->seqs = part(block, &at, T, sizeof *who[i]->seqs);
+        who[i]->cross = part(block, &at, t->seqs, sizeof *who[i]->cross);
+    }
+    x->weight = part(block, &at, T, sizeof *x->weight);
+    x->zpos = part(block, &at, N, sizeof *x->zpos);
+    x->zslots = part(block, &at, N, sizeof *x->zslots);
+    return at;
+}
+
 /* Names the parts of t->block; NULL: only measures. */
 static void cut_all(struct backprop *t)
 {
     const struct config *c = &t->c;
     size_t T = t->rows, D = c->width, E = c->head_dim, HE = c->heads * E, KE = c->kv_heads * E;
     size_t N = t->seqs * c->latents;
-    t->bytes = 0;
+    t->bytes = t->list_bytes = cut_lists(t, &t->at, t->block);
+    t->inv_freq = room(t, E / 2);
     float **wide[] = {&t->asked, &t->top, &t->final, &t->dx, &t->dn};
     for (int i = 0; i < 5; i++)
         *wide[i] = room(t, T * D);
@@ -125,11 +154,12 @@ static void cut_all(struct backprop *t)
     t->dv = room(t, T * KE);
     t->dup = room(t, T * c->ffn);
     t->logits = room(t, t->logit_rows * c->vocab);
-    t->gain = room(t, backprop_widest(c));
     if (config_recurs(c))
         backprop_mix_room(t, room);
-    t->all.table = room(t, T * E);
-    t->scored.table = room(t, T * E);
+    t->at.all.table = room(t, T * E);
+    t->at.scored.table = room(t, T * E);
+    t->z = room(t, c->layers * N * D);
+    t->row_loss = (double *)(void *)room(t, 2 * T);
     t->dz = room(t, c->layers * N * D);
     t->dzk = room(t, N * KE);
     t->dzv = room(t, N * KE);
@@ -138,27 +168,20 @@ static void cut_all(struct backprop *t)
     t->scratch = room(t, scratch_floats(t));
 }
 
-static void make_askers(const struct backprop *t, struct askers *a)
-{
-    a->row = mem_zero(t->rows, sizeof *a->row);
-    a->pos = mem_zero(t->rows, sizeof *a->pos);
-    a->seqs = mem_zero(t->rows, sizeof *a->seqs);
-}
-
+/* What the host has beside the block, and the rotation's frequencies. */
 static void make_host(struct backprop *t)
 {
-    size_t T = t->rows;
-    t->inv_freq = mem_alloc(t->c.head_dim / 2 * sizeof(float));
-    config_rope(&t->c, t->inv_freq);
-    t->row_loss = mem_zero(T, sizeof *t->row_loss);
-    t->loss = mem_zero(T, sizeof *t->loss);
-    t->slots = mem_zero(T, sizeof *t->slots);
-    t->target = mem_zero(T, sizeof *t->target);
-    t->weight = mem_zero(T, sizeof *t->weight);
-    t->zslots = mem_zero(t->seqs * t->c.latents, sizeof *t->zslots);
-    t->cross = mem_zero(t->seqs, sizeof *t->cross);
-    make_askers(t, &t->all);
-    make_askers(t, &t->scored);
+    const struct config *c = &t->c;
+    const size_t latents = c->layers * t->seqs * c->latents * c->width * sizeof *t->dz;
+    float *inv_freq = mem_alloc(c->head_dim / 2 * sizeof *inv_freq);
+    config_rope(c, inv_freq);
+    t->b->ops->write(t->b, t->inv_freq, inv_freq, c->head_dim / 2 * sizeof *inv_freq);
+    free(inv_freq);
+    t->host_lists = mem_zero(t->list_bytes, 1);
+    cut_lists(t, &t->host, t->host_lists);
+    t->answers = mem_zero((size_t)((unsigned char *)t->dz - (unsigned char *)t->row_loss) + latents,
+                          1);
+    t->loss = mem_zero(t->rows, sizeof *t->loss);
 }
 
 static size_t logit_rows(const struct config *c, size_t rows, const struct backprop_how *how)
@@ -219,9 +242,7 @@ void backprop_free(struct backprop *t)
     if (!t)
         return;
     t->b->ops->free(t->b, t->block);
-    void *host[] = {t->tape,     t->inv_freq,   t->row_loss,    t->loss,     t->slots,
-                    t->target,   t->weight,     t->zslots,      t->cross,    t->all.row,
-                    t->all.pos,  t->all.seqs,   t->scored.row,  t->scored.pos, t->scored.seqs};
+    void *host[] = {t->tape, t->host_lists, t->answers, t->loss};
     for (size_t i = 0; i < sizeof host / sizeof *host; i++)
         free(host[i]);
     free(t);

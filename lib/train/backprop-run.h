@@ -38,8 +38,18 @@ struct layer_tape {
 struct askers {
     size_t n;
     int32_t *row, *pos; /* [n] which rows, ascending; their positions */
-    struct attn_seq *seqs;
+    struct attn_seq *seqs, *cross; /* [S] of each sequence: with its own keys, with its latents */
     float *table; /* [n, E] their rotation */
+};
+
+/* The index arrays of a batch: once where it is described, and once where operations read it. */
+struct lists {
+    struct askers all, scored;
+    int32_t *token, *slots; /* [T] ids; 0, 1, ... */
+    int32_t *place;         /* [T] which of the scored rows it is; -1: none */
+    int32_t *target;        /* [R] of the scored rows */
+    float *weight;          /* [R] */
+    int32_t *zpos, *zslots; /* [S*n] positions of the latents; 0, 1, ... */
 };
 
 struct backprop {
@@ -53,7 +63,9 @@ struct backprop {
     size_t logit_rows;           /* of t->logits */
     enum backprop_of of;         /* what is asked now */
     struct layer_tape *tape;     /* [L] */
-    struct askers all, scored;
+    struct lists host, at;       /* of the host; of the back end, with the tables of rotations */
+    unsigned char *host_lists;
+    size_t list_bytes;
     float *inv_freq;             /* [E/2] */
     float *asked;                /* [R,D] rows of n1 that ask in the last layer */
     float *top, *final;          /* [R,D] last stream of the scored rows, and its norm */
@@ -63,17 +75,14 @@ struct backprop {
     float *mixed, *low;          /* [T,D], [T,R] of what is inside low-rank parts */
     float *dr, *dw, *dg, *da, *db, *dshare, *dfirst; /* [T,H*E], the last four of 7 */
     float *taken;                /* [R,H*E] rows of y that ask in the last layer */
-    float *gain;                 /* [max(D, H*E)] gradients of gains that nobody asks for */
-    double *row_loss, *loss;     /* [T]; [T] of sequences */
-    int32_t *slots, *target;     /* [T]; [R] of the scored rows */
-    float *weight;               /* [R] */
-    const float *z;              /* [L, seqs*n, D] of the batch */
-    float *dz, *dzk, *dzv;       /* its gradient; [seqs*n, K*E] those of its keys and values */
+    double *row_loss;            /* [R]; dz is behind it, so that both are read at once */
+    float *z, *dz;               /* [L, seqs*n, D] of the batch, and its gradient */
+    float *dzk, *dzv;            /* [seqs*n, K*E] those of its keys and values */
     float *ztable;               /* [seqs*n, E] the rotation of its keys */
-    int32_t *zslots;             /* [seqs*n] 0, 1, ... */
-    struct attn_seq *cross;      /* [seqs] rows of a layer, and the latents that they read */
     unsigned char *block;        /* all of it that is the back end's */
     size_t bytes;                /* of it, named so far */
+    unsigned char *answers;      /* row_loss and dz on the host */
+    double *loss;                /* [T] of sequences */
 };
 
 /* ---- backprop.c ---- */
@@ -96,17 +105,17 @@ void backprop_norm(struct backprop *t, float *y, const float *x, enum role r, si
 void backprop_norm_back(struct backprop *t, float *dx, const float *dy, const float *x,
                         enum role r, size_t l, size_t T);
 
-static inline size_t backprop_widest(const struct config *c)
-{
-    return c->width > c->heads * c->head_dim ? c->width : c->heads * c->head_dim;
-}
-/* What a vector's gradient is added to; where latents alone are asked for, room that nobody reads.
- */
+/* What a vector's gradient is added to; NULL where latents alone are asked for. */
 float *backprop_sum(struct backprop *t, enum role r, size_t l);
-/* out[n, wide] = the rows of x[T, wide] that ask; and the way back, in place: x[T, wide], zeros in
- * the other rows. */
-void backprop_gather(const struct askers *a, float *out, const float *x, size_t wide);
-void backprop_spread(const struct askers *a, float *x, size_t T, size_t wide);
+/* out[n, wide] = the rows of x[T, wide] that ask; and the way back of those that are scored:
+ * out[T, wide], zeros in the other rows. */
+void backprop_gather(struct backprop *t, const struct askers *a, float *out, const float *x,
+                     size_t wide);
+void backprop_spread(struct backprop *t, float *out, const float *x, size_t wide);
+/* The same of t->dx, in place. */
+void backprop_spread_stream(struct backprop *t);
+/* x[n] = 0. */
+void backprop_clear(struct backprop *t, float *x, size_t n);
 
 /* ---- backprop-mixing.c ---- */
 
@@ -124,8 +133,11 @@ size_t backprop_mix_work(const struct backprop *t);
 
 /* ---- backprop-latent.c ---- */
 
-/* What layers need of the latents beside themselves. */
-void backprop_cross_prepare(struct backprop *t, const struct train_batch *in);
+/* Latents in the batch. */
+static inline size_t backprop_latent_rows(const struct backprop *t, const struct train_batch *in)
+{
+    return in->seqs * t->c.latents;
+}
 /* y->crossed = y->mid + what the rows `who` read of layer l's latents. */
 void backprop_cross(struct backprop *t, struct layer_tape *y, size_t l, const struct askers *who,
                     const struct train_batch *in);

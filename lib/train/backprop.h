@@ -18,7 +18,7 @@ struct backprop; /* the activations of one batch, and the room for their gradien
  * gradient, before the next block's; the sums over rows are then sums over blocks, which may move
  * the last bits where there are several.
  * latents: 1: the parameters' gradients are never asked for, so what the linear layers read need
- * not be kept. */
+ * not be kept. A device has no others. */
 struct backprop_how {
     enum dtype products;
     size_t every;
@@ -44,8 +44,12 @@ enum backprop_of {
 };
 /* The loss, with that gradient. */
 double backprop_loss(struct backprop *t, const struct train_batch *in, enum backprop_of of);
-/* After that, of a latent model: d loss / d z [L, seqs, n, D]; and the parts of the loss that the
- * sequences have, [seqs]. Borrowed until the next call. */
+/* Does all that is done once only for the gradient of latents of batches of this shape, on a back
+ * end that records what comes again (ops.prepare), so that from here on it costs what it always
+ * will. in->z may hold anything. */
+void backprop_prepare(struct backprop *t, struct train_batch *in);
+/* After backprop_loss, of a latent model: d loss / d z [L, seqs, n, D]; and the parts of the loss
+ * that the sequences have, [seqs]. Memory of the host, borrowed until the next call. */
 const float *backprop_latents(const struct backprop *t);
 const double *backprop_losses(const struct backprop *t);
 

@@ -147,6 +147,29 @@ size_t parameters_bytes_trained(const struct config *c)
     return FLAT * parameters_bytes(c);
 }
 
+/* -1: no memory of the back end. */
+static int read_values(struct parameters *p, const struct network *n)
+{
+    const struct ops *ops = p->b->ops;
+    size_t most = 0, rows, cols;
+    for (int r = 0; r < ROLE_COUNT; r++) {
+        role_shape(&p->c, (enum role)r, &rows, &cols);
+        most = rows > most ? rows : most;
+    }
+    int32_t *ids = mem_alloc(most * sizeof *ids);
+    int32_t *there = ops->alloc(p->b, most * sizeof *ids, MEMORY_ACTIVATIONS);
+    for (size_t i = 0; i < most; i++)
+        ids[i] = (int32_t)i;
+    if (there)
+        ops->write(p->b, there, ids, most * sizeof *ids);
+    for (int r = 0; there && r < ROLE_COUNT; r++)
+        for (size_t l = 0; l < role_layers(&p->c, (enum role)r); l++)
+            network_values(n, (enum role)r, l, there, parameters_values(p, (enum role)r, l));
+    ops->free(p->b, there);
+    free(ids);
+    return there ? 0 : -1;
+}
+
 struct parameters *parameters_read(const struct network *n)
 {
     struct backend *b = n->backend;
@@ -160,10 +183,10 @@ struct parameters *parameters_read(const struct network *n)
         parameters_free(p);
         return NULL;
     }
-    for (int r = 0; r < ROLE_COUNT; r++)
-        for (size_t l = 0; l < role_layers(&p->c, (enum role)r); l++)
-            network_values(n, (enum role)r, l, parameters_values(p, (enum role)r, l));
-    return p;
+    if (!read_values(p, n))
+        return p;
+    parameters_free(p);
+    return NULL;
 }
 
 void parameters_free(struct parameters *p)

@@ -4,8 +4,10 @@
 #include "lib/train/posterior.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/network/latent.h"
 
@@ -16,15 +18,24 @@ static size_t values_of(const struct config *c, size_t texts)
     return (texts * latent_values(c) + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-size_t posterior_bytes(const struct config *c, size_t texts)
+static int is_device(const struct backend *b)
 {
-    return ARRAYS * values_of(c, texts) * sizeof(float);
+    return *b->name != 0;
+}
+
+size_t posterior_bytes(const struct config *c, const struct backend *b, size_t texts)
+{
+    return is_device(b) ? 0 : ARRAYS * values_of(c, texts) * sizeof(float);
 }
 
 int posterior_make(struct posterior *p, const struct config *c, struct backend *b, size_t texts)
 {
     *p = (struct posterior){.c = c, .b = b, .texts = texts};
-    float *at = p->block = b->ops->alloc(b, posterior_bytes(c, texts), MEMORY_ACTIVATIONS);
+    if (is_device(b))
+        p->own = mem_zero(ARRAYS * values_of(c, texts), sizeof(float));
+    else
+        p->block = b->ops->alloc(b, posterior_bytes(c, b, texts), MEMORY_ACTIVATIONS);
+    float *at = p->own ? p->own : p->block;
     if (!at)
         return -1;
     float **all[ARRAYS] = {&p->mean,    &p->spread,    &p->eps,       &p->z,         &p->step[0],
@@ -38,6 +49,7 @@ void posterior_free(struct posterior *p)
 {
     if (p->b)
         p->b->ops->free(p->b, p->block);
+    free(p->own);
     *p = (struct posterior){0};
 }
 
@@ -102,9 +114,9 @@ void posterior_step(struct posterior *p, struct backprop *t, struct train_batch 
     }
     const struct adamw how = {.rate = rate, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8,
                               .grad_scale = 1, .step = step};
-    const struct train_ops *ops = p->b->ops->train;
-    ops->adamw(p->b, p->mean, p->moment[0], p->moment[1], p->step[0], n, &how);
-    ops->adamw(p->b, p->spread, p->moment[2], p->moment[3], p->step[1], n, &how);
+    const struct train_ops *host = (is_device(p->b) ? ops_cpu(NULL) : p->b->ops)->train;
+    host->adamw(p->b, p->mean, p->moment[0], p->moment[1], p->step[0], n, &how);
+    host->adamw(p->b, p->spread, p->moment[2], p->moment[3], p->step[1], n, &how);
 }
 
 static double rate_at(const struct posterior_fit *fit, size_t i)

@@ -10,6 +10,11 @@
  * estimate here is a bound: in the mean of its draws, -ELBO; -log of the mean of p(x|z) p(z) / q(z)
  * (IWAE), whose expectation lies between the two.
  *
+ * The state is of the host, whatever computes the gradients: it is L n D values a text, a few
+ * thousand beside the millions of operations that a step costs for each, its noise is the host's,
+ * and so the same gradients make the same fit everywhere. On a device a step sends z, repeats a
+ * record of the pass there and back, and reads g.
+ *
  * Values lie as struct train_batch.z wants them: [L, texts, n, D]. What is drawn is a function of
  * (seed, key of the text, number of the draw) alone, and every text has its own state, so a text's
  * numbers do not depend on those beside it.
@@ -29,7 +34,7 @@ struct posterior {
     float *eps, *z;       /* the last draw */
     float *step[2];       /* gradients of the first two */
     float *moment[4];     /* of AdamW: of the mean, of the spread */
-    void *block;
+    void *block, *own;    /* of the back end; beside a device */
 };
 /* How it is fitted: AdamW (0.9, 0.999; no decay), from `rate` down to a tenth along a cosine. */
 struct posterior_fit {
@@ -42,7 +47,8 @@ struct posterior_fit {
 /* -1: no memory of the back end. c is borrowed. */
 int posterior_make(struct posterior *p, const struct config *c, struct backend *b, size_t texts);
 void posterior_free(struct posterior *p);
-size_t posterior_bytes(const struct config *c, size_t texts); /* that posterior_make asks for */
+/* That posterior_make asks the back end for; of a device nothing. */
+size_t posterior_bytes(const struct config *c, const struct backend *b, size_t texts);
 
 /* Each text of a batch of `texts` begins anew, next to the prior: mu = 0.01 eps, sigma = 1. (The
  * authors' code begins with log sigma^2 = -5, 2 nats a value from the prior, which few steps never

@@ -10,7 +10,8 @@ struct train_batch {
     size_t seqs, len;
     int32_t *token, *target; /* [seqs * len] */
     float *weight;           /* [seqs * len] */
-    /* Of a latent model, [L, seqs, n, D]: layer l's latents of every sequence; else NULL. */
+    /* Of a latent model, [L, seqs, n, D]: layer l's latents of every sequence; else NULL. Memory of
+     * the host, as all of a batch is. */
     const float *z;
     int again; /* 1: all but z is as in the call before, and what it does not change is kept */
 };

@@ -44,7 +44,7 @@ struct trainer_need trainer_need(const struct config *c, struct backend *b, size
     size_t part = part_rows(rows, how), seqs = most_seqs(part);
     size_t more = how->parts > 1 ? memory_rounded(parameters_bytes(c)) : 0;
     size_t seen = quant == QUANT_NONE ? 0 : memory_rounded(parameters_bytes(c));
-    size_t latents = c->latents ? memory_rounded(posterior_bytes(c, seqs)) : 0;
+    size_t latents = c->latents ? memory_rounded(posterior_bytes(c, b, seqs)) : 0;
     return (struct trainer_need){memory_rounded(parameters_bytes_trained(c)) + seen + more,
                                  memory_rounded(backprop_bytes(c, b, part, seqs, &how->back)) +
                                      latents};

@@ -93,7 +93,7 @@ int bench_training(struct bench *b, const struct pair *p, struct err *e)
     struct run r = {.bench = b, .pair = p};
     if (bench_backend(b, e) || synth_config(&r.c, p->llama, e))
         return -1;
-    if (!b->backend->ops->train)
+    if (*b->backend->name)
         return err_set(e, EXIT_NO_DEVICE, "training: expected --device cpu");
     bench_level(b, DTYPE_F32);
     b->roof.threads = pool_threads(b->backend->pool);

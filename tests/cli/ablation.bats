@@ -103,6 +103,30 @@ four() {
     jq -nr -f pipelines/found.jq "$T/outcomes" | grep -q "^2-18	held, llada lean: half; .* -50 %$"
 }
 
+@test "an option is held against another one than the first, where it says so" {
+    { of base 100 1000 30; of noise 200 1000 30; of floats 150 500 30; } > "$T/in"
+    for base in base noise; do
+        "$BIN/compare" -q --no-meta --by option --base $base --cost e2e_ns "$T/in"
+    done > "$T/comparison"
+    { option base '[]' '[]' '{"flags": ""}'
+      option noise '[]' '[]'
+      option floats '["llada"]' '[
+          {"row": "0-23", "text": "fast", "metric": "e2e_ns", "most": 0.8},
+          {"row": "0-23", "text": "lean", "metric": "memory_weights_bytes", "most": 0.5}]' \
+          '{"against": "noise"}'
+    } > "$T/options"
+    conforms "$T/options"
+    jq -cn -f pipelines/ablation.jq --arg systems llada --slurpfile options "$T/options" "$T/in" \
+        "$T/comparison" > "$T/outcomes"
+    conforms "$T/outcomes"
+    jq -se '.[2].against == "noise" and (.[1] | has("against") | not) and
+        (.[2].time_ratio - 0.75) * (.[2].time_ratio - 0.75) < 1e-9 and .[1].time_ratio > 1.9 and
+        (.[2].claims | map(.outcome) == ["held", "held", "held"])' "$T/outcomes"
+    jq -nr -f pipelines/outcomes.jq "$T/outcomes" |
+        grep -q '^llada floats (--floats) beside noise: '
+    [ "$(jq -nr -f pipelines/options.jq "$T/options" | grep -c '^option_AGAINST += noise$')" -eq 1 ]
+}
+
 @test "tokens that change where none may are an error" {
     four | jq -c 'if .option == "other" then .exact = ["llada"] else . end' > "$T/options"
     run_of

@@ -43,7 +43,7 @@ put whole
 END
     printf '#!/bin/bash\ncat > /dev/null\necho plot >> %s/calls\n' "$T" > "$T/bin/plot"
     chmod +x "$T/bench" "$T"/bin/*
-    for t in gen-llada score-ppl; do ln -s gen-llama "$T/bin/$t"; done
+    for t in gen-llada gen-ltm score-ppl; do ln -s gen-llama "$T/bin/$t"; done
 }
 
 m() { # ARGUMENTS... of make; the calls of bench are left in $calls, by part

@@ -9,6 +9,11 @@ setup_file() {
     F=$BATS_FILE_TMPDIR
     "$MAKE_CHECKPOINT" --dtype BF16 --width 64 --heads 2 --ffn 128 "$F/llama"
     "$MAKE_CHECKPOINT" --arch llada --dtype BF16 --width 64 --heads 2 --ffn 128 "$F/llada"
+    BIN=${BIN:-build/bin}
+    "$BIN/write-corpus" --count 20 --seed 1 -o "$F/corpus"
+    "$BIN/train-lm" -q --no-meta --arch ltm --width 32 --layers 2 --heads 2 --kv-heads 1 --ffn 48 \
+        --vocab 300 --context 256 --latents 2 --window 8 --vi-steps 2 --steps 4 --rows 384 \
+        --max-len 96 --threads 1 --out "$F/ltm" "$F/corpus" > "$F/loss"
     cat > "$F/prompts" << 'EOF'
 {"id":"p1","prompt_ids":[72,5]}
 {"id":"p2","prompt_ids":[84,104,101,32,102,111,120]}
@@ -30,7 +35,7 @@ setup() {
 
 # Random weights choose between near equals: roundings show more than in a model that has learnt.
 check() {
-    LLAMA="$F/llama" LLADA="$F/llada" PROMPTS="$F/prompts" SHARE=0.6 NEAR=0.01 \
+    LLAMA="$F/llama" LLADA="$F/llada" LTM="$F/ltm" PROMPTS="$F/prompts" SHARE=0.6 NEAR=0.01 \
         tests/gpu/check --tiny "$@"
 }
 
@@ -38,11 +43,11 @@ conforms() {
     jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$1"
 }
 
-@test "f32: the ids of the CPU, over settings of both models, alone and in batches" {
+@test "f32: the ids of the CPU, over settings of all models, alone and in batches" {
     check --only identity,batch -o "$T/out/gpu-check.ndjson" > "$T/said"
-    [ "$(tail -n 1 "$T/said")" = "17 passed, 0 failed" ]
+    [ "$(tail -n 1 "$T/said")" = "18 passed, 0 failed" ]
     conforms "$T/out/gpu-check.ndjson"
-    jq -se 'length == 17 and all(.pass and .machine_fingerprint == "out" and
+    jq -se 'length == 18 and all(.pass and .machine_fingerprint == "out" and
         .device_name == "emulated device (host)" and (.date | test("^20.*Z$")) and .commit)' \
         "$T/out/gpu-check.ndjson"
 }
@@ -75,15 +80,15 @@ for _ in $(seq "${rounds:-1}"); do cat "$prompts"; done |
     esac
 EOF
     chmod +x "$T/bin/tool"
-    for tool in gen-llama gen-llada score-ppl; do ln -s tool "$T/bin/$tool"; done
+    for tool in gen-llama gen-llada gen-ltm score-ppl; do ln -s tool "$T/bin/$tool"; done
     BIN=$T/bin
     found() { # FAULT PARTS LAST
         FAULT=$1 run check --only "$2"
         [ "${lines[-1]}" = "$3" ]
     }
-    found none identity,tolerance,batch,repeat "30 passed, 0 failed"
+    found none identity,tolerance,batch,repeat "31 passed, 0 failed"
     [ "$status" -eq 0 ]
-    found other identity "0 passed, 13 failed"
+    found other identity "0 passed, 14 failed"
     [ "$status" -eq 1 ]
     found in-batch batch "2 passed, 2 failed"
     found far tolerance "0 passed, 9 failed"

@@ -76,6 +76,33 @@ refused() {
     one --cache-precision bfloat16 | jq -e '.kv_dtype == "bf16" and (.config | contains("kv=bf16"))'
     echo '{"OPTIMIZED_GPU_MEMORY": true, "CACHE_PRECISION": "float32"}' > "$T/file"
     one --settings "$T/file" --quant int8 | jq -e '.kv_dtype == "f32"'
+    one --use-kv-cache off | jq -e '.cache == "off"'
+    one --compile off | jq -e '.status == "ok"'
+    echo '{"use_kv_cache": true, "compile": false}' > "$T/file"
+    one --settings "$T/file" | jq -e '.cache == "on"'
+    refused 64 "--cache-precision float16: keys and values are kept as bfloat16 or float32" \
+        "${LLAMA[@]}" --cache-precision float16 "$T/prompts"
+    refused 64 "use-kv-cache" "${LLADA[@]}" --use-kv-cache on "$T/prompts"
+}
+
+@test "--level aggressive runs what --pruned names, and nothing else does" {
+    "$BIN/pack-model" -q -m data/models/llama-demo --prune-ffn 0.3 --prune-score l2 \
+        --out "$T/pruned" -o "$T/pack"
+    "${LLAMA[@]}" --max-new 2 --level aggressive --pruned "$T/pruned" --no-meta "$T/prompts" \
+        > "$T/out" 2> "$T/said"
+    grep -q "level aggressive: .*--quant nf4 .*--pruned $T/pruned;" "$T/said"
+    "${LLAMA[@]}" -m "$T/pruned" --max-new 2 --level aggressive --no-meta -q "$T/prompts" \
+        > "$T/same"
+    "${LLAMA[@]}" --max-new 2 --level aggressive --no-meta -q "$T/prompts" > "$T/whole"
+    cmp <(ids "$T/out") <(ids "$T/same")
+    weights() { jq -s '.[0].memory.weights_bytes' "$1"; }
+    [ "$(weights "$T/out")" -eq "$(weights "$T/same")" ]
+    [ "$(weights "$T/out")" -lt "$(weights "$T/whole")" ]
+    "${LLAMA[@]}" --max-new 2 --level moderate --pruned "$T/pruned" --no-meta "$T/prompts" \
+        > "$T/out" 2> "$T/said"
+    grep -q -- "--pruned $T/pruned is for --level aggressive: it is not run" "$T/said"
+    refused 65 "expected a checkpoint that pack-model --prune-heads or --prune-ffn made" \
+        "${LLAMA[@]}" --level aggressive --pruned data/models/judge-demo "$T/prompts"
 }
 
 @test "--settings: options from a file, below those of the command line" {

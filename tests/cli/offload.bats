@@ -138,6 +138,82 @@ needs() { "$@" --no-meta -q --explain "$T/prompts" | jq -s 'map(.planned_bytes) 
     long llada --gen-length 320 --block-length 64 --steps 10 --cache prefix
 }
 
+# apart COMMAND...: the same tokens with keys and values of any layers outside, the matrices inside
+# or not, in the memory that was planned.
+apart() {
+    "$@" --no-meta -q "$T/prompts" > "$T/whole"
+    for map in 0 1 first:2 last:1; do
+        stay=${map#*:}
+        "$@" --no-meta -q --kv-map "$map" "$T/prompts" > "$T/out" || return 1
+        cmp <(ids "$T/out") <(ids "$T/whole") || { echo "$map: $*"; return 1; }
+        jq -se --argjson kv $((4 - stay)) 'all(.status == "ok" and .offload_kv_layers == $kv and
+            (has("offload_layers") | not) and .offload_bytes == .offload_kv_bytes and
+            .offload_bytes > 0 and .slow_down_ratio >= 1 and
+            (.config | contains(" kv_offload=\($kv)")) and
+            .memory.planned_bytes == .memory.allocated_peak_bytes)' "$T/out" || return 1
+    done
+    "$@" --no-meta -q --kv-map all --device-map 1 "$T/prompts" > "$T/out"
+    cmp <(ids "$T/out") <(ids "$T/whole")
+    jq -se 'all(.offload_layers == 3 and .offload_kv_layers == 0 and .offload_kv_bytes == 0 and
+        .offload_bytes > 0 and .memory.planned_bytes == .memory.allocated_peak_bytes)' "$T/out"
+}
+
+@test "--kv-map: keys and values outside, matrices where they are, and the same tokens" {
+    apart "${LLAMA[@]}" --batch 1,3 --threads 1
+    apart "${LLAMA[@]}" --quant nf4 --batch 3 --kv-dtype bf16 --threads 1
+    apart "${LLADA[@]}" --block-length 8 --cache prefix,dual --batch 3 --threads 1
+    "${LLAMA[@]}" --kv-map 1 -o "$T/records" "$T/prompts" 2> "$T/said"
+    conforms "$T/records"
+    grep -q 'llama-demo: keys and values of 3 of 4 layers are offloaded, and the matrices of 0$' \
+        "$T/said"
+    # without a cache there is nothing to put outside
+    "${LLADA[@]}" --kv-map 0 --no-meta -q "$T/prompts" |
+        jq -se 'all(.status == "ok" and .offload_bytes == 0 and .slow_down_ratio == 1)'
+    for map in -1 x first: auto:2 ''; do
+        refused 64 "--kv-map: expected all, auto, N, first:N or last:N, got '$map'" \
+            "${LLADA[@]}" --kv-map "$map" "$T/prompts"
+    done
+}
+
+@test "keys and values go before matrices, where that will do" {
+    jq -nc '{id: "p", prompt_ids: [range(10; 450)]}' > "$T/prompts"
+    own=("${LLAMA[@]}" --max-new 40 --batch 1 --no-meta --threads 1)
+    all=$("${own[@]}" -q --explain "$T/prompts" | jq .planned_bytes)
+    least=$("${own[@]}" -q --explain --kv-map 0 "$T/prompts" | jq .planned_bytes)
+    [ "$least" -lt "$all" ]
+    "${own[@]}" -q "$T/prompts" > "$T/whole"
+    [ $((all - least)) -gt $((all / 32)) ] # of which a host wants a 64th for other things
+    cap=$all # whole pages are more
+    for how in --kv-map --device-map; do
+        "${own[@]}" -q $how auto --mem-cap "$cap" "$T/prompts" > "$T/out"
+        cmp <(ids "$T/out") <(ids "$T/whole")
+        jq -se --argjson cap "$cap" 'all(.status == "ok" and .offload_kv_layers >= 3 and
+            (has("offload_layers") | not) and .memory.reserved_peak_bytes <= $cap)' "$T/out"
+    done
+    # a plan: behind all levels, said in so many words
+    own+=(--kv-dtype f32 --quant none --row-tile 8)
+    least=$("${own[@]}" -q --explain --kv-map 0 "$T/prompts" | jq .planned_bytes)
+    all=$("${own[@]}" -q --explain "$T/prompts" | jq .planned_bytes)
+    "${own[@]}" --on-oom plan --mem-cap "$all" "$T/prompts" \
+        > "$T/out" 2> "$T/said"
+    grep -q 'W110: llama-demo: .* it runs at level aggressive with keys and values of [34] of 4 '\
+'layers offloaded (--on-oom plan)$' "$T/said"
+    jq -se 'all(.status == "ok" and .offload_kv_layers >= 3 and
+        (has("offload_layers") | not))' "$T/out"
+    # and what was said stays
+    run --separate-stderr "${own[@]}" --on-oom plan --kv-map all --device-map all \
+        --mem-cap "$all" "$T/prompts"
+    [ "$status" -eq 1 ]
+    # less than that is not enough: layers go with theirs
+    both=$("${own[@]}" -q --explain --device-map 0 "$T/prompts" | jq .planned_bytes)
+    "${own[@]}" -q --device-map auto --mem-cap $(((both * 3 + least) / 4)) "$T/prompts" |
+        jq -se 'all(.status == "ok" and .offload_layers >= 3 and
+            (has("offload_kv_layers") | not))'
+    run --separate-stderr "${own[@]}" --kv-map auto --mem-cap "$both" "$T/prompts"
+    [ "$status" -eq 1 ]
+    [[ $stderr == *"W112"*"with all keys and values offloaded either (--kv-map auto)"* ]]
+}
+
 @test "--explain says what is outside, what that costs, and loads nothing" {
     "${LLADA[@]}" --device-map 1 --batch 1,3 --explain -o "$T/plan" "$T/prompts" 2> "$T/said"
     conforms "$T/plan"
@@ -239,6 +315,20 @@ needs() { "$@" --no-meta -q --explain "$T/prompts" | jq -s 'map(.planned_bytes) 
     on gen-llada synth:tiny-llada --gen-length 8 --block-length 4 --steps 4 --cache dual \
         --quant int8
     on gen-llama data/models/llama-demo --max-new 4 --ignore-eos
+    kept() { # TOOL MODEL OPTION...: keys and values outside, matrices on the device
+        for map in all 0 1; do
+            "$BIN/$1" -m "$2" --device cuda --no-meta -q --kv-map "$map" "${@:3}" "$T/prompts" \
+                > "$T/$map"
+        done
+        cmp <(ids "$T/0") <(ids "$T/all")
+        cmp <(ids "$T/1") <(ids "$T/all")
+        jq -se 'def near($a; $b): ($a - $b) * ($a - $b) <= $b * $b * 0.0025;
+            all(.status == "ok" and .offload_kv_layers >= 2 and .offload_wait_ns == null and
+            (has("offload_layers") | not) and .offload_bytes == .offload_kv_bytes and
+            near(.memory.planned_bytes; .memory.allocated_peak_bytes))' "$T/0"
+    }
+    kept gen-llada synth:tiny-llada --gen-length 8 --block-length 4 --steps 4 --cache dual
+    kept gen-llama data/models/llama-demo --max-new 4 --ignore-eos
     EMULATE_MEMORY=40000000 "$BIN/gen-llama" -m data/models/judge-demo --device cuda --dtype f32 \
         --max-new 1 --no-meta -q --device-map auto "$T/prompts" > "$T/out"
     jq -se 'all(.status == "ok" and .device == "cuda" and .offload_layers >= 3)' "$T/out"

@@ -62,8 +62,11 @@ setup()
     done
     "${train[@]}" "${shape[@]}" --out "$T/whole" corpus > "$T/loss"
     stopped "${shape[@]}" --report 4 --checkpoint-every 2 --loaders 2
-    "${train[@]}" "${shape[@]}" --checkpoint-every 1 --loaders 0 --out "$T/m" corpus > "$T/loss"
+    # by the names of others
+    "${train[@]}" "${shape[@]}" --gradient-checkpointing --num-workers 1 --out "$T/m" corpus \
+        > "$T/loss"
     cmp "$T/whole/model.safetensors" "$T/m/model.safetensors"
+    jq -se 'last | .checkpoint_every == 1 and .loaders == 1' "$T/loss"
 }
 
 @test "--loss whole: logits of all rows at once; --qat: weights as a format has them" {

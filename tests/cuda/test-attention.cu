@@ -308,9 +308,10 @@ static struct attention_plan plan_of(const struct data *d, const struct shape *s
                              s->shared_max ? s->shared_max : 232448);
 }
 
-static void compare(const struct shape *s, uint64_t seed)
+static void compare(const struct shape *s, uint64_t seed, size_t window = 0)
 {
     struct data d = fill(s, seed);
+    d.a.window = window;
     float *want = truth(&d, s), *got = run(&d, s), *again = run(&d, s);
     struct attention_plan p = plan_of(&d, s);
     double far = worst(got, want, d.values);
@@ -399,6 +400,19 @@ static void corners(void)
         compare(&shapes[i], 300 + i);
 }
 
+/* Rows that see the last positions alone, in any format. */
+static void windows(void)
+{
+    static const size_t sizes[] = {1, 5, 40, 1000};
+    for (size_t i = 0; i < 8; i++) {
+        struct shape s = {3,         {17, 1, 40}, {90, 70, 33}, 1 + i % 2, 2, i % 3 ? 64u : 34u,
+                          MASK_CAUSAL, DTYPE_BF16, DTYPE_BF16,  4,         0, 0};
+        if (i % 2)
+            s.act = s.kv = DTYPE_F32;
+        compare(&s, 400 + i, sizes[i / 2]);
+    }
+}
+
 /* A sequence's bits are the same beside other neighbours of other lengths, under the same bounds:
  * this is also how a recorded pass is replayed. */
 static void neighbours(enum dtype act, size_t rows, size_t slots, size_t head_dim)
@@ -453,6 +467,7 @@ int main(void)
     named_plans();
     grid();
     corners();
+    windows();
     neighbours(DTYPE_BF16, 1, 500, 128);
     neighbours(DTYPE_BF16, 16, 300, 64);
     neighbours(DTYPE_BF16, 70, 200, 64);

@@ -16,7 +16,8 @@ generate()
     local tool=$1 on=$2 dtype=$3
     shift 3
     local of=(-m "$LLAMA" --max-new "$length")
-    [ "$tool" = gen-llama ] || of=(-m "$LLADA" --gen-length "$length")
+    [ "$tool" != gen-llada ] || of=(-m "$LLADA" --gen-length "$length")
+    [ "$tool" != gen-ltm ] || of=(-m "$LTM" --max-new "$length" --vi-steps 4)
     [[ $tool$* != gen-llada*--unmask* && $tool$* != gen-llada*--steps* && $tool = gen-llada ]] &&
         of+=(--steps "$length")
     "$BIN/$tool" "${of[@]}" --device "$on" --dtype "$dtype" --seed 7 -q --no-meta "$@" \

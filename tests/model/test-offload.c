@@ -200,10 +200,12 @@ static int same_outside(struct backend *b, const struct checkpoint *c, struct pr
         return 0;
     }
     size_t outside = p.offload.layers < LAYERS ? p.offload.layers : LAYERS;
+    size_t kv = !p.kv_apart ? outside : p.offload_kv.layers < LAYERS ? p.offload_kv.layers : LAYERS;
     size_t weights = b->memory.kind[MEMORY_WEIGHTS];
     int good = weights == network_expected_bytes(&n) &&
                b->memory.reserved == network_expected_pages(&n) &&
                b->memory.allocated_peak == weights && n.wish.layers == outside &&
+               n.kv_wish.layers == kv &&
                (outside ? n.offload->bytes_per_s > 0 : !n.offload);
     good &= answers(&n, cached, out) && same_answers(out, wanted);
     network_free(&n);
@@ -227,6 +229,28 @@ static void test_same(struct backend *b, const char *shape, const char *quant, i
             ok(same_outside(b, &c, p, cached, wanted), "%s %s %s%s: %zu outside, order %d",
                b->ops->name, shape, quant, cached ? " cached" : "", outside, order);
         }
+    checkpoint_close(&c);
+}
+
+/* Keys and values by a map of their own: as many outside as it says, wherever matrices are. */
+static void test_apart(struct backend *b, const char *shape, const char *quant)
+{
+    struct checkpoint c = shape_of(shape);
+    struct network n;
+    struct head_row wanted[T];
+    struct err e = {0};
+    struct precision p = {.dtype = "f32", .quant = quant, .kv_apart = 1};
+    if (!ok(!network_load(&n, b, &c, &p, &e), "%s %s %s", shape, quant, e.text))
+        return;
+    answers(&n, 1, wanted);
+    network_free(&n);
+    for (size_t at = 0; at < 3 * (LAYERS + 2); at++) {
+        static const size_t layers[] = {0, 2, LAYERS};
+        p.offload = (struct offload_wish){layers[at % 3], OFFLOAD_EVEN, "/tmp"};
+        p.offload_kv = (struct offload_wish){at / 3, (enum offload_order)(at % 3), "/tmp"};
+        ok(same_outside(b, &c, p, 1, wanted), "%s %s %s: %zu outside, keys and values of %zu",
+           b->ops->name, shape, quant, layers[at % 3], at / 3);
+    }
     checkpoint_close(&c);
 }
 
@@ -296,6 +320,29 @@ static void test_long(struct backend *b)
     checkpoint_close(&deep);
 }
 
+/* With all weights in memory: of the cache what is at work, two layers; and it is all that a pass
+ * reads. */
+static void test_long_cache(struct backend *b)
+{
+    enum { SLOTS = 1200 };
+    struct checkpoint c = shape_of("synth:tiny-llama");
+    struct precision p = {.dtype = "f32", .kv_apart = 1};
+    struct network n;
+    struct err e = {0};
+    const struct work_size size = {.rows = 1, .seqs = 1, .slots = SLOTS, .listed = SLOTS,
+                                   .wanted = 1, .cached = 1};
+    network_settle(&n, b, &c, &p, &e);
+    const struct memory_estimate all = estimate_of(&n, &size, SLOTS);
+    p.offload_kv = (struct offload_wish){.layers = LAYERS, .folder = "/tmp"};
+    network_settle(&n, b, &c, &p, &e);
+    const struct memory_estimate least = estimate_of(&n, &size, SLOTS);
+    ok(least.weights == all.weights && least.kv < all.kv / 2 && least.outside == least.outside_kv &&
+           least.outside >= all.kv && !all.outside,
+       "keys and values alone: %zu bytes of %zu in memory, %zu are read", least.kv, all.kv,
+       least.outside);
+    checkpoint_close(&c);
+}
+
 /* A folder that is full when the cache is made: there is no run without it, and no answer. */
 static void test_full(struct backend *b)
 {
@@ -355,7 +402,10 @@ int main(void)
         test_same(b, "synth:tiny-llada", "none", 1);
         test_same(b, "synth:tiny-llada", "int8", 0);
         test_same(b, "synth:tiny-llama", "nf4", 1);
+        test_apart(b, "synth:tiny-llama", "none");
+        test_apart(b, "synth:tiny-llada", "int8");
         test_long(b);
+        test_long_cache(b);
         test_full(b);
         test_failures(b);
         backend_close(b);

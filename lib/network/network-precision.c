@@ -1,0 +1,136 @@
+/* network-precision.c - how precisely a network will run, settled before the first weight is read:
+ * matrices, cache and activations follow from what was asked, what the checkpoint holds and what
+ * the back end has. See network.h.
+ */
+#include <string.h>
+
+#include "kernels/train.h"
+#include "kernels/wkv.h"
+#include "lib/base/buf.h"
+#include "lib/network/network.h"
+
+static int is_dense(enum dtype d)
+{
+    return !dtype_info[d].quantized;
+}
+
+static int is_cache(enum dtype d)
+{
+    return dtype_info[d].cache;
+}
+
+/* *out = the format of that name, one that `takes` says yes to; `otherwise` for auto. */
+static int read_dtype(const char *flag, const char *name, int (*takes)(enum dtype d),
+                      enum dtype otherwise, enum dtype *out, struct err *e)
+{
+    struct buf some = {0};
+    int found = !name || !strcmp(name, "auto");
+    *out = otherwise;
+    for (int d = 0; d < DTYPES && !found; d++) {
+        if (!takes((enum dtype)d))
+            continue;
+        buf_format(&some, "|%s", dtype_info[d].name);
+        found = !strcmp(name, dtype_info[d].name);
+        *out = found ? (enum dtype)d : otherwise;
+    }
+    if (!found)
+        err_set(e, EXIT_BAD_USAGE, "%s: expected auto%s, got '%s'", flag, some.data, name);
+    buf_free(&some);
+    return found ? 0 : -1;
+}
+
+/* What auto means for the matrices. */
+static enum dtype auto_dtype(const struct ops *ops, const struct checkpoint *c)
+{
+    if (ops->act_dtype(DTYPE_BF16) == DTYPE_BF16 && !c->config.latents)
+        return DTYPE_BF16;
+    return strcmp(checkpoint_dtype(c), "BF16") ? DTYPE_F32 : DTYPE_BF16_F32;
+}
+
+/* The format of the matrices that a pass multiplies first; activations follow from it. */
+static enum dtype first_dtype(const struct network *n)
+{
+    return quantization_dtype(n->quant, &n->config, ROLE_Q, 0, n->dtype);
+}
+
+/* Why the back end cannot have the matrix beside the others, or NULL. Activations have one format
+ * in all products; an embedding alone is not multiplied. */
+static const char *refuses(const struct network *n, enum role r, enum dtype d, size_t cols)
+{
+    const struct ops *ops = n->backend->ops;
+    const char *why = ops->refuses(n->backend, d, cols);
+    int multiplied = r != ROLE_EMBED || n->config.tied;
+    if (!why && multiplied && ops->act_dtype(d) != ops->act_dtype(first_dtype(n)))
+        why = "what is not quantized has other activations than the rest: use --dtype bf16";
+    return why;
+}
+
+int network_check(const struct network *n, struct err *e)
+{
+    for (int i = 0; i < ROLE_COUNT; i++)
+        for (size_t l = 0; l < role_layers(&n->config, (enum role)i); l++) {
+            enum role r = (enum role)i;
+            enum dtype d = quantization_dtype(n->quant, &n->config, r, l, n->dtype);
+            size_t rows, cols;
+            role_shape(&n->config, r, &rows, &cols);
+            const char *why = role_is_vector(r) ? NULL : refuses(n, r, d, cols);
+            if (why)
+                return err_set(e, EXIT_BAD_USAGE, "%s: %s as %s [%zu, %zu] on %s: %s",
+                               n->config.name, role_name(r), dtype_info[d].name, rows, cols,
+                               n->backend->ops->name, why);
+        }
+    return 0;
+}
+
+static int choose_precision(struct network *n, const struct checkpoint *c,
+                            const struct precision *p, struct err *e)
+{
+    const struct ops *ops = n->backend->ops;
+    enum dtype asked = QUANT_NONE;
+    if (p->quant && quantization_named(p->quant, &asked))
+        return err_set(e, EXIT_BAD_USAGE, "--quant: expected none|" DTYPE_QUANTIZED ", got '%s'",
+                       p->quant);
+    if (read_dtype("--dtype", p->dtype, is_dense, auto_dtype(ops, c), &n->dtype, e) ||
+        quantization_resolve(&c->config, asked, &n->quant, e))
+        return -1;
+    enum dtype half = network_half(n) ? DTYPE_BF16 : DTYPE_F32;
+    if (read_dtype("--kv-dtype", p->kv, is_cache, half, &n->kv_dtype, e) || network_check(n, e))
+        return -1;
+    n->backend->act = ops->act_dtype(first_dtype(n));
+    return 0;
+}
+
+/* -1: the device fits no latents of such a network. */
+static int check_latents(const struct network *n, struct err *e)
+{
+    const struct config *c = &n->config;
+    const size_t most = config_recurs(c) ? WKV_CUDA_MOST : ATTENTION_BACK_CUDA_MOST;
+    if (!c->latents || !*n->backend->name)
+        return 0;
+    if (n->backend->act == DTYPE_F32 && c->head_dim <= most)
+        return 0;
+    return err_set(e, EXIT_BAD_USAGE, "%s: latent thoughts are fitted in fp32 on a device: "
+                   "expected --dtype f32, bf16-f32 or f16, --quant none and heads of at most %zu "
+                   "values, got %zu (--device cpu takes all)", c->name, most, c->head_dim);
+}
+
+int network_half(const struct network *n)
+{
+    return n->dtype == DTYPE_BF16 || n->quant != QUANT_NONE;
+}
+
+int network_settle(struct network *n, struct backend *b, const struct checkpoint *c,
+                   const struct precision *p, struct err *e)
+{
+    const size_t L = c->config.layers;
+    *n = (struct network){.config = c->config, .backend = b, .wish = offload_of(&p->offload, L),
+                          .kv_wish = offload_of(p->kv_apart ? &p->offload_kv : &p->offload, L)};
+    if (c->config.rope_dims != c->config.head_dim)
+        return err_set(e, EXIT_BAD_DATA, "%s: %zu of %zu values of a head are rotated: partial "
+                       "rotation is not supported yet", c->config.name, c->config.rope_dims,
+                       c->config.head_dim);
+    if (c->config.latents && network_offloads(n))
+        return err_set(e, EXIT_BAD_USAGE, "%s: latent thoughts are fitted with all layers in "
+                       "memory: none can be offloaded", c->config.name);
+    return choose_precision(n, c, p, e) || check_latents(n, e) ? -1 : 0;
+}

@@ -1,0 +1,83 @@
+#!/usr/bin/env bats
+bats_require_minimum_version 1.5.0
+# make exact on a few prompts: what claims to change no token changes none, and one that is changed
+# is found.
+
+setup() {
+    set -o pipefail
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    BIN=$(realpath "${BIN:-build/bin}")
+    T=$BATS_TEST_TMPDIR
+    export BIN LLADA=data/models/llada-demo LLAMA=data/models/llama-demo
+    export JUDGE=data/models/judge-demo
+    export EXACT_LENGTH=12 EXACT_STEPS=4
+    gzip -dc data/corpus/heldout.ndjson.gz | sed -n '1p;700p;1500p;1999p' > "$T/prompts"
+    mkdir "$T/spool"
+    export TMPDIR=$T/spool
+}
+
+conforms() { jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$1"; }
+
+@test "no option that is called exact changes a token, on either model" {
+    conforms data/exact.ndjson
+    pipelines/exact data/exact.ndjson "$T/prompts" "$T/run" > "$T/records"
+    conforms "$T/records"
+    jq -nr -f pipelines/exactness.jq "$T/records" > "$T/said" || { cat "$T/said"; false; }
+    jq -se '(map(select(.answers != null)) | length) >= 50 and
+        all(.[]; .answers == null or (.answers == 4 and .tokens > 20)) and
+        all(.[]; .answers != null or .outcome_reason != null)' "$T/records"
+    grep -q '^[0-9]* cases that may change no id, on [0-9]* answers: 0 do$' "$T/said"
+    # every option that make ablation calls exact is among them
+    jq -r 'select(.from == null and .device == null and .flags != "")
+        | .option as $o | .flags as $f | .exact[] | select(. != "ltm") | "\(.) \($f)"' \
+        data/ablation.ndjson | sort > "$T/claimed"
+    [ "$(wc -l < "$T/claimed")" -ge 10 ]
+    jq -r '.flags as $f | .systems // ["llada", "llama"] | .[] | "\(.) \($f)"' data/exact.ndjson |
+        sort > "$T/proven"
+    [ -z "$(comm -23 "$T/claimed" "$T/proven")" ]
+}
+
+@test "on a device: graphs, blocks of memory and layers outside" {
+    export CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so"
+    [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, so no emulated device"
+    export EXACT_LENGTH=4 EXACT_STEPS=2 LLADA=synth:tiny-llada LLAMA=synth:tiny-llama
+    echo '{"id":"p","prompt_ids":[11,42,300,7,99]}' > "$T/prompts"
+    jq -c 'select(.flags | startswith("--device cuda"))' data/exact.ndjson > "$T/cases"
+    pipelines/exact "$T/cases" "$T/prompts" "$T/run" > "$T/records"
+    jq -nr -f pipelines/exactness.jq "$T/records"
+    jq -se 'length == 7 and all(.answers == 1 and .device == "cuda")' "$T/records"
+}
+
+@test "one token that differs, an answer that fails, flags that do nothing: found" {
+    jq -c 'select(.case | IN("row-tile", "attention-dense", "threads"))' data/exact.ndjson \
+        > "$T/cases"
+    mkdir "$T/bin"
+    cp -s "$BIN/gen-llama" "$T/bin"
+    # the last id of one prompt is another one where rows are tiled; an answer is missing where
+    # there is one thread
+    cat > "$T/bin/gen-llada" << END
+#!/bin/bash
+"$BIN/gen-llada" "\$@" | case " \$* " in
+*" --row-tile "*) jq -c 'if .id == "heldout-000700" then .token_ids[-1] += 1 else . end' ;;
+*" --threads 1 "*) jq -c 'if .id == "heldout-000700" then .status = "oom" else . end' ;;
+*" --attention dense "*) jq -c '.token_ids[0] += 1' ;;
+*) cat ;;
+esac
+END
+    chmod +x "$T/bin/gen-llada"
+    BIN=$T/bin pipelines/exact "$T/cases" "$T/prompts" "$T/run" > "$T/records"
+    run jq -nr -f pipelines/exactness.jq "$T/records"
+    [ "$status" -eq 5 ]
+    [[ $output == *"llada row-tile (--row-tile 16): 1 of 4 answers differ, in 1 of "* ]]
+    [[ $output == *"error: ids changed where none may: llada row-tile, llada threads"* ]]
+    jq -se 'map(select(.arch == "llama")) | length == 3 and all(.outcome == "held")' "$T/records"
+    jq -se 'map(select(.case == "attention-dense" and .arch == "llada"))
+        | .[0].differing_answers == 4 and .[0].claimed == false' "$T/records"
+    echo '{"kind":"exact_case","case":"x","flags":"--trim off","shows":{"row_tile":true}}' \
+        > "$T/cases"
+    run pipelines/exact "$T/cases" "$T/prompts" "$T/run"
+    [ "$status" -eq 65 ]
+    [[ $output == *'x: its records do not show {"row_tile":true}'* ]]
+    run jq -nr -f pipelines/exactness.jq /dev/null
+    [ "$status" -eq 5 ]
+}
