@@ -117,6 +117,9 @@ struct backend {
     struct memory memory;
     int interleave;      /* 1: weights of a host lie on all its memory nodes in turn */
     int unrecorded;      /* 1: run() never records, each step is what it is the first time */
+    int tf32;            /* 1: on cuda the vendor's library may round both sides of a product of
+                          * many rows with an F32 matrix to 10 bits of mantissa (tf32). Never
+                          * else: F32 is fp32 */
     void *device;        /* what a back end keeps for itself */
     char name[64];       /* of the device: "NVIDIA H200"; empty for the host */
     char address[16];    /* of the device on the bus, "0000:18:00.0"; empty for the host */

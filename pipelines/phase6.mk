@@ -68,12 +68,17 @@ TOLD = $(BY_METHOD) $(OPTION_TOLD) $(R)/pareto.ndjson $(R)/scale/pareto.ndjson \
 # The page says of the embedded models what they can show.
 EMBEDDED = $(if $(filter data/models/%,$(LLADA) $(LLAMA)),--embedded)
 
+# words a minute of a reader, whom the page holds each point against
+READING_SPEED ?= 238
+$(R)/stamp/reader: FORCE
+	$(call stamp,$(READING_SPEED))
+
 # $(call page,FILE,FORMAT)
 define page
-$(R)/$(1): $$(TOLD) $(R)/judge.words $$(FIGURE_FILES) $(BIN)/report | $(QUIET)
+$(R)/$(1): $$(TOLD) $(R)/judge.words $$(FIGURE_FILES) $(R)/stamp/reader $(BIN)/report | $(QUIET)
 	$$(call say,report $(1))\
 	    $(beside) $(BIN)/report -q --format $(2) --figures $(R)/figures $$(EMBEDDED) \
-	    --remarks $(R)/judge.words $$(TOLD) -o $$@
+	    --remarks $(R)/judge.words --reading-speed $(READING_SPEED) $$(TOLD) -o $$@
 endef
 $(eval $(call page,report.html,html))
 $(eval $(call page,report.md,markdown))

@@ -13,7 +13,7 @@ jq -c 'select(.option | . == "base" or . == "int8" or . == "nf4" or . == "lookup
     data/ablation.ndjson >"$tree/data/ablation.ndjson"
 echo 'int nothing(void); int nothing(void) { return 0; }' >"$tree/lib/base/nothing.c"
 tools='prep-prompts gen-llada gen-llama gen-ltm probe-roof measure score-ppl score-exact
-    score-text pareto compare plot report forecast bundle'
+    score-text pareto compare plot report forecast bundle train-prior'
 for t in $tools; do
     cat >"$tree/tools/$t.c" <<'END'
 #include <unistd.h>
@@ -35,7 +35,7 @@ for m in llama llada; do
 done
 echo '{"model":"ltm-demo","rows":1000000}' >"$tree/data/models/ltm-demo/training.ndjson"
 echo '{"model":"llada-demo","rows":3140000}' >>"$tree/data/models/llada-demo/training.ndjson"
-for f in heldout lists; do echo '{}' | gzip -n >"$tree/data/corpus/$f.ndjson.gz"; done
+for f in heldout lists train; do echo '{}' | gzip -n >"$tree/data/corpus/$f.ndjson.gz"; done
 cd "$tree" || exit 1
 
 # again ARGUMENTS...: runs make and leaves in $ran the tools that it ran, with their counts.
@@ -136,6 +136,14 @@ again ablation PROFILE=quick ABLATION=latent-ablation ABLATION_MORE=
     [ "$(grep -c '^gen-ll' ran)" -eq 0 ] && ! grep -q '^plot' ran &&
     [ -e results/here/quick/latent-ablation/outcomes.ndjson ]
 ok $? "make latent-ablation runs the options of the third way alone, in a folder of its own"
+prior="results/here/quick/latent-ablation/prior.ndjson PROFILE=quick ABLATION=latent-ablation"
+# shellcheck disable=SC2086
+again $prior
+did "a prior of latents is learned in a copy of the model, and held against N(0, I)" \
+    "compare:1 gen-ltm:1 score-ppl:3 train-prior:1"
+# shellcheck disable=SC2086
+again $prior PRIOR_DRAWN=7
+did "and learned once" "compare:1 gen-ltm:1 score-ppl:3"
 again phase4 PROFILE=h200 LLADA=org/large LLAMA=org/other PROMPT_FILE=system
 [ "$status" -ne 0 ] && [ -z "$ran" ] &&
     grep -q 'PROFILE=h200 with org/large org/other: JUDGE would be of the demonstration' log

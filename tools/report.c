@@ -24,6 +24,7 @@ enum { SVG_MAX = 16 << 20, REMARKS_MAX = 1 << 16 };
 struct args {
     struct common common;
     const char *figures, *title, *format, *remarks;
+    double reading_speed; /* words a minute */
     int embedded; /* 1: the contestants are the embedded models, and the page says what they are */
 };
 
@@ -172,6 +173,7 @@ static int fill(struct page *p, const struct args *a, const struct runset *s, st
     if (put_figures(p, a, e))
         return -1;
     sections_tables(p, s);
+    sections_reader(p, s, a->reading_speed);
     sections_words(p, s);
     sections_methods(p, s);
     sections_comparisons(p, s);
@@ -216,7 +218,7 @@ static int write_pages(const struct args *a, const struct page *p, struct err *e
 
 int main(int argc, char **argv)
 {
-    struct args a = {.common = COMMON_DEFAULTS, .format = "both",
+    struct args a = {.common = COMMON_DEFAULTS, .format = "both", .reading_speed = 238,
                      .title = "LLaDA and LLaMA: quality, speed and memory"};
     const struct opt options[] = {
         {"figures", 0, OPT_TEXT, &a.figures, .arg = "DIR",
@@ -226,6 +228,9 @@ int main(int argc, char **argv)
          .help = "what to write (both)"},
         {"remarks", 0, OPT_TEXT, &a.remarks, .arg = "FILE",
          .help = "sentences, one a line, among what the numbers cannot say"},
+        {"reading-speed", 0, OPT_REAL, &a.reading_speed, 1, 1e6, .arg = "WORDS",
+         .help = "a minute, which a reader reads: what keeps up with that is marked (238, silent "
+                 "reading of English: Brysbaert 2019)"},
         {"embedded", 0, OPT_FLAG, &a.embedded,
          .help = "the models are the embedded ones: say what they can show"},
         OPT_COMMON(a.common),

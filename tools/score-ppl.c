@@ -3,6 +3,7 @@
  * judge scores the response of generation records, given their prompt, with a third autoregressive
  * model, and measures its variety beside it; nll, elbo and kstep score given texts with a
  * contestant. Sums are pooled over tokens, never averaged over texts; intervals resample texts.
+ * One file because all modes share what is opened, resumed and written.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 #include "lib/decode/generation.h"
 #include "lib/decode/scored_text.h"
 #include "lib/decode/likelihood.h"
+#include "lib/decode/prior.h"
 #include "lib/checkpoint/quantization.h"
 #include "lib/text/tokenizer.h"
 #include "lib/stat/diversity.h"
@@ -32,7 +34,7 @@ enum { MAX_STEPS = 16 };
 struct args {
     struct common common;
     struct engine engine;
-    const char *mode, *target, *steps;
+    const char *mode, *target, *steps, *prior;
     int64_t samples, orders, max_failed, step[MAX_STEPS], vi_steps;
     double vi_rate;
     int steps_n, fresh;
@@ -48,6 +50,7 @@ struct scorer {
     struct tokenizer *tokenizer;
     struct backend *backend;
     struct network network;
+    struct dit *prior; /* of --prior dit */
     struct scores *group;
     size_t n, cap;
     json_t *index, *scored; /* point and workload -> group; these and id -> token ids */
@@ -232,7 +235,7 @@ static int estimate(struct scorer *s, const json_t *r, const struct scored_text 
     uint64_t seed = (uint64_t)s->a.common.seed, key = rng_derive(0, id ? id : "");
     const struct network *n = &s->network;
     const struct likelihood_fit fit = {(size_t)s->a.vi_steps, s->a.vi_rate, (size_t)s->a.samples,
-                                       !strcmp(s->a.mode, "iwae")};
+                                       !strcmp(s->a.mode, "iwae"), s->prior};
     if (likelihood_kept(&s->out, r, l))
         return 0;
     if (!strcmp(s->a.mode, "nll"))
@@ -269,6 +272,10 @@ static json_t *scored_text_about(const struct scorer *s, int64_t steps, struct b
         buf_format(config, " vi_steps=%lld", (long long)s->a.vi_steps);
         rec_set_int(o, "vi_steps", s->a.vi_steps);
         rec_set_number(o, "vi_rate", s->a.vi_rate, "");
+    }
+    if (s->prior) {
+        buf_text(config, " prior=dit");
+        json_object_set_new(o, "prior", json_string("dit"));
     }
     if (!strcmp(s->a.target, "reference"))
         buf_text(config, " target=reference");
@@ -355,6 +362,8 @@ static int load(struct scorer *s, struct err *e)
         return err_set(e, EXIT_BAD_DATA, "%s: --mode %s does not go with a %s checkpoint (%s)",
                        a->engine.model, a->mode, config_paradigm_name(c->paradigm),
                        mode_goes("elbo", c) ? "try --mode elbo" : "try --mode nll");
+    if (!strcmp(a->prior, "dit") && (!c->latents || strcmp(a->mode, "elbo")))
+        return err_set(e, EXIT_BAD_USAGE, "--prior dit: expected --mode elbo of a latent model");
     if (generation_refuses(c, e))
         return -1;
     if (a->engine.check_finite && checkpoint_check_values(&s->checkpoint, e))
@@ -367,7 +376,11 @@ static int load(struct scorer *s, struct err *e)
         return -1;
     engine_level(&a->engine, s->backend, &s->checkpoint, &s->log);
     engine_place(&a->engine, s->backend, &s->log);
-    return engine_load(&a->engine, &s->network, s->backend, &s->checkpoint, e);
+    if (engine_load(&a->engine, &s->network, s->backend, &s->checkpoint, e))
+        return -1;
+    if (!strcmp(a->prior, "dit"))
+        s->prior = prior_open(s->checkpoint.folder, c, s->backend, 1, e);
+    return !strcmp(a->prior, "dit") && !s->prior ? -1 : 0;
 }
 
 /* NULL: a file is unreadable. */
@@ -391,6 +404,7 @@ static void close_all(struct scorer *s)
     free(s->group);
     json_decref(s->index);
     json_decref(s->scored);
+    dit_free(s->prior);
     network_free(&s->network);
     backend_close(s->backend);
     tokenizer_free(s->tokenizer);
@@ -413,7 +427,8 @@ static const char notes[] =
     "       random order. Never compare an nll with a bound as if they were one thing.\n"
     "       Of a latent thought model elbo fits its latents to the text first and then scores\n"
     "       the second token and all after it by draws that the fit has not seen; iwae is a\n"
-    "       tighter bound by the same draws.\n"
+    "       tighter bound by the same draws. --prior dit: elbo under the learned prior, whose own\n"
+    "       -ln p(z) is bounded, too.\n"
     "       --target reference scores `reference` given `text`.\n"
     "Perplexities are exp(sum of nats / sum of tokens). Random weights have no quality.\n"
     RESUME_NOTES;
@@ -438,6 +453,9 @@ static void options(struct opt *o, struct args *a)
          .help = "elbo, iwae of latents: steps of the fit (64)"},
         {"vi-rate", 0, OPT_REAL, &a->vi_rate, 1e-9, 10, .arg = "R",
          .help = "their learning rate at first, a tenth of it at last (0.34)"},
+        {"prior", 0, OPT_CHOICE, &a->prior, .choices = "normal|dit",
+         .help = "elbo of latents: N(0, I), or what train-prior learned, in the model's folder "
+                 "(normal)"},
         {"samples", 0, OPT_INT, &a->samples, 1, 1000000, .arg = "N",
          .help = "elbo, iwae: masks a text, or draws of its latents (128)"},
         {"steps", 0, OPT_TEXT, &a->steps, .arg = "K[,K...]", .help = "kstep: step counts (16)"},
@@ -454,7 +472,8 @@ static void options(struct opt *o, struct args *a)
 int main(int argc, char **argv)
 {
     struct scorer s = {.a = {COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .mode = "judge",
-                             .target = "text", .steps = "16", .samples = 128, .orders = 4,
+                             .target = "text", .steps = "16", .prior = "normal",
+                             .samples = 128, .orders = 4,
                              .vi_steps = 64, .vi_rate = POSTERIOR_RATE}};
     struct opt table[48];
     options(table, &s.a);

@@ -80,7 +80,7 @@ static void options(struct opt *o, struct args *a)
         {"keep", 0, OPT_REAL, &a->keep, 0, 1, .arg = "R",
          .help = "what the average keeps of itself at a step (0.995)"},
         {"bound-steps", 0, OPT_INT, &a->bound, 1, 100000, .arg = "N",
-         .help = "steps of the bound (200)"},
+         .help = "draws of the bound (200)"},
         {"report", 0, OPT_INT, &a->report, 1, 1000000, .arg = "N", .help = "steps a record (50)"},
         {"save", 0, OPT_INT, &a->save, 1, 1000000, .arg = "N",
          .help = "steps, or batches of documents, a state (200)"},
@@ -239,16 +239,6 @@ static int read_corpus(struct run *r, char **paths, size_t n_paths, struct err *
     return bad;
 }
 
-/* log q(z) of the last draw: log p(z) less the weight. */
-static double log_q(const struct run *r, const struct posterior *q, size_t texts, size_t text,
-                    const float *z)
-{
-    double p = 0;
-    for (size_t i = 0; i < r->each; i++)
-        p -= 0.5 * ((double)z[i] * z[i] + log(2 * 3.14159265358979323846));
-    return p - posterior_weight(q, texts, text);
-}
-
 /* Fits the documents of a batch and keeps a draw of each. */
 static void fit_batch(struct run *r, struct posterior *q, struct backprop *t,
                       struct train_batch *b, uint64_t *keys)
@@ -266,7 +256,7 @@ static void fit_batch(struct run *r, struct posterior *q, struct backprop *t,
     for (size_t s = 0; s < take; s++) {
         memcpy(r->z + (r->n + s) * r->each, all + s * r->each, r->each * sizeof *all);
         r->kl[r->n + s] = posterior_kl(q, b->seqs, s);
-        r->log_q[r->n + s] = log_q(r, q, b->seqs, s, all + s * r->each);
+        r->log_q[r->n + s] = posterior_log_q(q, b->seqs, s);
     }
     free(all);
     r->n += take;

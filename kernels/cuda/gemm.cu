@@ -63,11 +63,25 @@ struct problem {
 static cudaDataType_t value_type(enum gemm_job::gemm_type type, int output)
 {
     switch (type) {
-    case gemm_job::GEMM_F32: return CUDA_R_32F;
+    case gemm_job::GEMM_F32:
+    case gemm_job::GEMM_TF32: return CUDA_R_32F;
     case gemm_job::GEMM_BF16: return CUDA_R_16BF;
     case gemm_job::GEMM_BF16_F32: return output ? CUDA_R_32F : CUDA_R_16BF;
     default: return output ? CUDA_R_32I : CUDA_R_8I;
     }
+}
+
+static cublasComputeType_t compute_type(enum gemm_job::gemm_type type)
+{
+    return type == gemm_job::GEMM_S8     ? CUBLAS_COMPUTE_32I
+           : type == gemm_job::GEMM_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                         : CUBLAS_COMPUTE_32F;
+}
+
+/* 1: all values are floats. */
+static int is_float(enum gemm_job::gemm_type type)
+{
+    return value_type(type, 0) == CUDA_R_32F;
 }
 
 /* One of `batch` matrices, `step` values apart. */
@@ -85,7 +99,7 @@ static void problem_make(struct problem *p, const struct library *l, const struc
     int exact = j->type == gemm_job::GEMM_S8;
     cudaDataType_t in = value_type(j->type, 0), out = value_type(j->type, 1);
     cublasOperation_t turned = CUBLAS_OP_T;
-    LIBRARY(l->MatmulDescCreate(&p->what, exact ? CUBLAS_COMPUTE_32I : CUBLAS_COMPUTE_32F,
+    LIBRARY(l->MatmulDescCreate(&p->what, compute_type(j->type),
                                 exact ? CUDA_R_32I : CUDA_R_32F));
     LIBRARY(l->MatmulDescSetAttribute(p->what, CUBLASLT_MATMUL_DESC_TRANSA, &turned,
                                       sizeof turned));
@@ -333,7 +347,7 @@ static void take_workspace(struct backend *b)
 
 int gemm_takes(const struct backend *b, const struct gemm_job *j)
 {
-    size_t grain = j->type == gemm_job::GEMM_S8 ? 16 : j->type == gemm_job::GEMM_F32 ? 1 : 8;
+    size_t grain = j->type == gemm_job::GEMM_S8 ? 16 : is_float(j->type) ? 1 : 8;
     if (!device_of(b)->gemm || j->ldx % grain || j->ldw % grain)
         return 0;
     if (j->type == gemm_job::GEMM_S8 && (j->K % 16 || j->N % 16))

@@ -15,7 +15,8 @@ struct gemm_job {
         GEMM_F32,      /* all F32, without tf32 */
         GEMM_BF16,     /* all BF16 */
         GEMM_BF16_F32, /* x, W BF16, y F32 */
-        GEMM_S8        /* x, W int8, y int32; K, ldx, ldw, N multiples of 16 */
+        GEMM_S8,       /* x, W int8, y int32; K, ldx, ldw, N multiples of 16 */
+        GEMM_TF32      /* all F32; what is multiplied may be rounded to 10 bits of mantissa */
     } type;
     size_t T, N, K, ldy, ldx, ldw;
     int add;

@@ -1,9 +1,10 @@
 /* large.cu - products for many rows (prefill, whole canvases): by the library, with own kernels
  * before and after it.
  *
- *     F32, BF16          straight; gate, up, and k and v with slots by way of `work`; bf16 products
- *                        that are added, too, for they are rounded before the sum is. Gate and up,
- *                        and q, k and v of equal width, are one batch of products
+ *     F32, BF16          straight (F32 as backend.tf32 says); gate, up, and k and v with slots by
+ *                        way of `work`; bf16 products that are added, too, for they are rounded
+ *                        before the sum is. Gate and up, and q, k and v of equal width, are one
+ *                        batch of products
  *     INT8               codes of x, exact int32 sums, then scales and outliers (finish.cu)
  *     FP8, 4 bits, ..F32 a slice of W is widened into `work` (widen.cu), for all rows of the call;
  *                        fp32 sums of as many rows as there is room for, finish.cu
@@ -15,13 +16,28 @@
 #include "kernels/cuda/product.h"
 #include "kernels/cuda/slices.h"
 
+/* How matrices of floats are multiplied. */
+static enum gemm_job::gemm_type f32_type(const struct backend *b)
+{
+    return b->tf32 ? gemm_job::GEMM_TF32 : gemm_job::GEMM_F32;
+}
+
+static size_t value_bytes(enum gemm_job::gemm_type type)
+{
+    switch (type) {
+    case gemm_job::GEMM_F32:
+    case gemm_job::GEMM_TF32: return 4;
+    case gemm_job::GEMM_S8: return 1;
+    default: return 2;
+    }
+}
+
 static struct gemm_job gemm_of(const struct job *j, uint32_t i, enum gemm_job::gemm_type type,
                                const void *x, size_t ldx, void *y, size_t ldy)
 {
     const struct operand *w = &j->w[i];
-    size_t value = type == gemm_job::GEMM_F32 ? 4 : type == gemm_job::GEMM_S8 ? 1 : 2;
     return {y, x, w->code + (size_t)w->begin * j->stride, type, j->T, w->rows, j->K, ldy, ldx,
-            j->stride / value, 0, 0, 0};
+            j->stride / value_bytes(type), 0, 0, 0};
 }
 
 static int takes_all(struct backend *b, const struct gemm_job *g, uint32_t n)
@@ -101,8 +117,7 @@ static int is_batch(const struct job *j)
  * of their addresses: several hundred rows then give every multiprocessor a tile. */
 static int large_batch(struct backend *b, const struct job *j, const void *x, void *work)
 {
-    enum gemm_job::gemm_type type = j->dtype == DTYPE_F32 ? gemm_job::GEMM_F32
-                                                          : gemm_job::GEMM_BF16;
+    enum gemm_job::gemm_type type = j->dtype == DTYPE_F32 ? f32_type(b) : gemm_job::GEMM_BF16;
     size_t value = j->dtype == DTYPE_F32 ? 4 : 2, N = j->w[0].rows;
     ptrdiff_t step = step_to_next(j, 0);
     uint32_t first = step < 0 ? j->n - 1 : 0;
@@ -127,7 +142,7 @@ static int large_batch(struct backend *b, const struct job *j, const void *x, vo
 /* Weights in the format of the activations. */
 static int large_straight(struct backend *b, const struct job *j, const void *x, void *work)
 {
-    enum gemm_job::gemm_type type = j->dtype == DTYPE_F32     ? gemm_job::GEMM_F32
+    enum gemm_job::gemm_type type = j->dtype == DTYPE_F32     ? f32_type(b)
                                     : j->kind == JOB_FLOATS ? gemm_job::GEMM_BF16_F32
                                                             : gemm_job::GEMM_BF16;
     if (is_batch(j) && large_batch(b, j, x, work))

@@ -15,7 +15,8 @@ static const char *const models[] = {"model", "arch", "paradigm", "draft_model",
                                      "commit_trace", "latent_file", "option", NULL};
 
 /* Of score-ppl where it scores given texts: there these are what makes a point. */
-static const char *const scoring[] = {"mode", "target", "elbo_samples", "kstep_orders", NULL};
+static const char *const scoring[] = {"mode", "target", "elbo_samples", "kstep_orders", "prior",
+                                      NULL};
 
 /* Beside the settings: how a point is called and drawn, and what its numbers are of. */
 static const char *const labels[] = {"config", "point", "axis", "series", "workload", "prompts",
@@ -230,6 +231,10 @@ json_t *about_default(const char *setting)
     }
     if (!strcmp(setting, "offload_layers") || !strcmp(setting, "offload_kv_layers"))
         return json_integer(0);
+    if (!strcmp(setting, "tf32"))
+        return json_string("off");
+    if (!strcmp(setting, "prior"))
+        return json_string("normal");
     return strcmp(setting, "quant") && strcmp(setting, "numa") ? NULL : json_string("none");
 }
 

@@ -23,6 +23,7 @@ static const struct {
     {"tokenize_ns", "time to tokenize"},
     {"prepare_ns", "time to prepare"},
     {"norm_latency_ns_per_token", "latency per token"},
+    {"norm_latency_ns_per_word", "latency per word"},
     {"output_tokens_per_s", "output tokens per second, to EOS"},
     {"slot_tokens_per_s", "tokens per second, all slots"},
     {"output_bytes_per_s", "bytes of text per second, to EOS"},

@@ -121,7 +121,8 @@ static void take_timed(struct measurement *c, struct measurement_work *w)
         .launch = t->launch, .round = t->round, .seq = t->seq, .e2e = t->e2e_ns,
         .ttft = t->tokens_to_eos > 0 ? t->ttft_ns : NAN, .ttft_commit = t->ttft_commit_ns,
         .ttf_block = t->ttf_block_ns, .tokenize = t->tokenize_ns, .prepare = t->prepare_ns,
-        .to_eos = t->tokens_to_eos, .steps = steps, .rows = t->rows > 0 ? t->rows : NAN,
+        .to_eos = t->tokens_to_eos, .words = t->text_words, .steps = steps,
+        .rows = t->rows > 0 ? t->rows : NAN,
         .committed = t->committed_tokens, .canvas = steps > 0 ? t->canvas_positions : NAN};
     push_answer(c, w, &a);
 }

@@ -19,6 +19,7 @@ const struct metric_row metrics[METRICS] = {
     [TOKENIZE] = {"tokenize_ns", "ns", "lower", LAUNCH_MEDIAN, "not recorded"},
     [PREPARE] = {"prepare_ns", "ns", "lower", LAUNCH_MEDIAN, "not recorded"},
     [NORM] = {"norm_latency_ns_per_token", "ns", "lower", LAUNCH_MEDIAN, "no tokens"},
+    [NORM_WORD] = {"norm_latency_ns_per_word", "ns", "lower", LAUNCH_MEDIAN, "no words"},
     [OUTPUT_RATE] = {"output_tokens_per_s", "per_s", "higher", LAUNCH_RATIO, "not recorded"},
     [SLOT_RATE] = {"slot_tokens_per_s", "per_s", "higher", LAUNCH_RATIO, "not recorded"},
     [TEXT_RATE] = {"output_bytes_per_s", "per_s", "higher", LAUNCH_RATIO, "no text"},

@@ -95,11 +95,20 @@ static size_t begin_of(const struct points *p, size_t metric, size_t point)
     return lo;
 }
 
+int points_is_binary(const struct points *p, const char *metric)
+{
+    size_t i = points_metric(p, metric);
+    return i < p->n_metrics && p->binary[i];
+}
+
+/* A prompt counts once, however many answers to it were scored, so that launches are never taken
+ * for prompts. */
 void points_pool(const struct points *p, const char *metric, enum points_weight weight, size_t from,
                  size_t n, double *num, double *den, unsigned char *there, unsigned char *has)
 {
     size_t which = points_metric(p, metric);
     size_t end = begin_of(p, which, from + n);
+    double *copies = mem_zero(n * p->ids.n, sizeof *copies);
     for (size_t k = begin_of(p, which, from); k < end; k++) {
         const struct point_row *r = &p->rows[p->order[k]];
         double w = weight == POINTS_BY_TOKEN  ? r->tokens
@@ -109,7 +118,14 @@ void points_pool(const struct points *p, const char *metric, enum points_weight 
             continue;
         size_t i = r->point - from, at = i * p->ids.n + r->id;
         has[i] = there[at] = 1;
-        num[at] += r->value;
-        den[at] += w;
+        num[at] += r->value * r->copies;
+        den[at] += w * r->copies;
+        copies[at] += r->copies;
     }
+    for (size_t at = 0; at < n * p->ids.n; at++)
+        if (there[at]) {
+            num[at] /= copies[at];
+            den[at] /= copies[at];
+        }
+    free(copies);
 }

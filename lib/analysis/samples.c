@@ -12,7 +12,8 @@
 
 enum place {
     OF_LAUNCH, OF_ROUND, OF_SEQ, OF_GAPS, OF_E2E, OF_TTFT, OF_TTFT_COMMIT, OF_TTF_BLOCK, OF_TPOT,
-    OF_LONGEST_GAP, OF_TOKENIZE, OF_PREPARE, OF_TO_EOS, OF_STEPS, OF_ROWS, OF_COMMITTED, OF_CANVAS
+    OF_LONGEST_GAP, OF_TOKENIZE, OF_PREPARE, OF_TO_EOS, OF_WORDS, OF_STEPS, OF_ROWS, OF_COMMITTED,
+    OF_CANVAS
 };
 
 /* The column of a metric, and what it is divided by; 0: there is none. */
@@ -20,6 +21,7 @@ static const struct { unsigned char value, by; } places[METRICS] = {
     [E2E] = {OF_E2E, 0}, [TTFT] = {OF_TTFT, 0}, [TTFT_COMMIT] = {OF_TTFT_COMMIT, 0},
     [TTF_BLOCK] = {OF_TTF_BLOCK, 0}, [TPOT] = {OF_TPOT, 0}, [LONGEST_GAP] = {OF_LONGEST_GAP, 0},
     [TOKENIZE] = {OF_TOKENIZE, 0}, [PREPARE] = {OF_PREPARE, 0}, [NORM] = {OF_E2E, OF_TO_EOS},
+    [NORM_WORD] = {OF_E2E, OF_WORDS},
     [TO_EOS] = {OF_TO_EOS, 0}, [EFFICIENCY] = {OF_COMMITTED, OF_CANVAS}, [PASSES] = {OF_STEPS, 0},
     [ROWS] = {OF_ROWS, 0}, [PER_STEP] = {OF_COMMITTED, OF_STEPS}};
 
@@ -48,8 +50,8 @@ void samples_add(struct samples *s, const struct samples_answer *a, const double
     }
     const double row[] = {(double)a->launch, (double)a->round, (double)a->seq, (double)kept,
                           a->e2e, a->ttft, a->ttft_commit, a->ttf_block, a->tpot, a->longest_gap,
-                          a->tokenize, a->prepare, a->to_eos, a->steps, a->rows, a->committed,
-                          a->canvas};
+                          a->tokenize, a->prepare, a->to_eos, a->words, a->steps, a->rows,
+                          a->committed, a->canvas};
     _Static_assert(sizeof row / sizeof *row == SAMPLES_COLUMNS, "a column for each member");
     for (size_t i = 0; i < SAMPLES_COLUMNS; i++)
         column_add(&s->of[i], row[i]);

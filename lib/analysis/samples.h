@@ -15,9 +15,9 @@ struct samples_answer { /* NaN: none */
     int64_t launch, round, seq; /* below 2^53 */
     double e2e, ttft, ttft_commit, ttf_block, tpot, longest_gap; /* ns */
     double tokenize, prepare;                                    /* ns */
-    double to_eos, steps, rows, committed, canvas;
+    double to_eos, words, steps, rows, committed, canvas;
 };
-enum { SAMPLES_COLUMNS = 17 };
+enum { SAMPLES_COLUMNS = 18 };
 struct samples { /* begins as zeroes */
     struct column of[SAMPLES_COLUMNS];
     size_t n;

@@ -214,14 +214,29 @@ static int tokens_agree(const struct timing *t, const json_t *r, struct err *e)
                : 0;
 }
 
-/* Bytes of the text before the first stop id. A record that has the whole text alone says so where
- * nothing is behind a stop id. */
-static double read_text(const struct timing *t, const json_t *r)
+static double words_of(const char *s, size_t n)
+{
+    size_t words = 0;
+    int before = 1; /* white space */
+    for (size_t i = 0; i < n; i++) {
+        int space = s[i] == ' ' || (s[i] >= '\t' && s[i] <= '\r');
+        words += before && !space;
+        before = space;
+    }
+    return (double)words;
+}
+
+/* The text before the first stop id. A record that has the whole text alone says so where nothing
+ * is behind a stop id. */
+static void read_text(struct timing *t, const json_t *r)
 {
     const json_t *text = json_object_get(r, "text_to_eos");
     if (!json_is_string(text) && !(t->tokens_to_eos < t->new_tokens))
         text = json_object_get(r, "text");
-    return json_is_string(text) ? (double)json_string_length(text) : NAN;
+    size_t n = json_string_length(text);
+    int is = json_is_string(text);
+    t->text_bytes = is ? (double)n : NAN;
+    t->text_words = is ? words_of(json_string_value(text), n) : NAN;
 }
 
 static int read_numbers(struct timing *t, const json_t *r, struct err *e)
@@ -259,7 +274,7 @@ static int read_numbers(struct timing *t, const json_t *r, struct err *e)
                        isnan(t->e2e_ns) ? "e2e_ns" : "new_tokens");
     t->tokens_to_eos = isnan(t->tokens_to_eos) ? t->new_tokens : t->tokens_to_eos;
     t->batch_ns = isnan(t->batch_ns) ? t->e2e_ns : t->batch_ns;
-    t->text_bytes = read_text(t, r);
+    read_text(t, r);
     return read_work(t, r, e) || read_events(t, r, e) || times_agree(t, r, e) ||
                    tokens_agree(t, r, e)
                ? -1

@@ -33,6 +33,7 @@ struct timing {
                                                      * ids of the text when encoded again */
     double stopped;                       /* 1: it ended at a stop id */
     double text_bytes;                    /* of the text before the first stop id, as UTF-8 */
+    double text_words;                    /* of it: what white space separates, as wc -w */
     double canvas_positions, denoise_steps, committed_tokens, rows;
     int warmup_steady; /* 1, 0; -1: not said */
     int partial; /* of a batch with fewer prompts in it than its point asks for */

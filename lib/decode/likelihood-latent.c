@@ -9,7 +9,12 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/decode/likelihood.h"
+#include "lib/decode/prior.h"
+#include "lib/network/latent.h"
+#include "lib/stat/stat.h"
 #include "lib/train/posterior.h"
+
+enum { PRIOR_DRAWS = 200 /* of -ln p(z) under a learned prior */ };
 
 struct scoring {
     struct parameters *values;
@@ -60,6 +65,27 @@ static void unmake(struct scoring *s)
         free(host[i]);
 }
 
+/* The bound under a learned prior: the mean over draws of -ln p(text|z) + ln q(z) - ln p(z). */
+static struct posterior_bound score_learned(struct scoring *s, const struct config *c,
+                                            const struct likelihood_fit *how, uint64_t seed,
+                                            uint64_t key)
+{
+    size_t n = how->samples;
+    float *z = mem_alloc(latent_values(c) * sizeof *z);
+    s->text.z = s->state.z;
+    for (size_t i = 0; i < n; i++) {
+        posterior_draw(&s->state, seed, &key, 1, POSTERIOR_FRESH + i);
+        prior_gather(c, s->state.z, 1, z);
+        s->work[i] = backprop_loss(s->backprop, &s->text, BACKPROP_LOSS) +
+                     posterior_log_q(&s->state, 1, 0) +
+                     prior_bound(how->prior, z, 1, PRIOR_DRAWS, rng_at(seed, key, i));
+        s->text.again = 1;
+    }
+    s->text.again = 0;
+    free(z);
+    return (struct posterior_bound){stat_mean(s->work, n), stat_sd(s->work, n) / sqrt((double)n)};
+}
+
 int likelihood_latent(const struct network *n, const int32_t *ids, size_t count, size_t first,
                       const struct likelihood_fit *how, uint64_t seed, uint64_t key,
                       struct likelihood *out, struct err *e)
@@ -73,9 +99,10 @@ int likelihood_latent(const struct network *n, const int32_t *ids, size_t count,
     if (!bad) {
         posterior_start(&s.state, fit.seed, &key, 1);
         posterior_run(&s.state, s.backprop, &s.text, &fit, &key, 0, NULL);
-        const struct posterior_bound b = posterior_score(&s.state, s.backprop, &s.text,
-                                                         how->samples, how->iwae, fit.seed, key,
-                                                         s.work);
+        const struct posterior_bound b =
+            how->prior ? score_learned(&s, &n->config, how, fit.seed, key)
+                       : posterior_score(&s.state, s.backprop, &s.text, how->samples, how->iwae,
+                                         fit.seed, key, s.work);
         *out = (struct likelihood){.nats = b.nats, .se = b.se, .scored = count - 1};
         if (!isfinite(b.nats))
             bad = err_set(e, EXIT_INTERNAL, "%s: NaN or infinity in the bound", n->config.name);

@@ -7,7 +7,8 @@
  *          Source: Nie et al. 2025, "Large Language Diffusion Models", equation 6 and the authors'
  *          get_log_likelihood.py (github.com/ML-GSAI/LLaDA).
  *          latent thoughts: -E_q ln p(text|z) + KL(q || p(z)), q fitted to the text and every draw
- *          independent of the fit (lib/train/posterior.h); an upper bound of -ln p(text).
+ *          independent of the fit (lib/train/posterior.h); an upper bound of -ln p(text). With a
+ *          learned prior (lib/decode/prior.h), by a bound of -ln p(z): one all the same.
  *          Source: Kong et al. 2025 (arXiv 2502.01567), equation 4.
  *   iwae   latent thoughts: -ln of the mean over M draws of p(text|z) p(z) / q(z); an upper bound
  *          too, lower for larger M. Source: Burda et al. 2016 (arXiv 1509.00519).
@@ -42,11 +43,13 @@ int likelihood_elbo(const struct network *n, const int32_t *ids, size_t count, s
                     struct err *e);
 /* elbo, or with `iwae` that, of a latent model: ids[1..) given ids[0]; no other part of a text has
  * a bound (EXIT_BAD_DATA). EXIT_NO_DEVICE: the back end has no gradients. */
+struct dit;
 struct likelihood_fit {
     size_t steps;   /* of the fit */
     double rate;
     size_t samples; /* draws */
     int iwae;
+    struct dit *prior; /* elbo: of the bound, in place of N(0, I); NULL: that one */
 };
 int likelihood_latent(const struct network *n, const int32_t *ids, size_t count, size_t first,
                       const struct likelihood_fit *how, uint64_t seed, uint64_t key,

@@ -13,6 +13,10 @@
 struct dit *prior_open(const char *folder, const struct config *c, struct backend *b, size_t texts,
                        struct err *e)
 {
+    if (!folder) {
+        err_set(e, EXIT_NO_INPUT, "%s: drawn weights have no " PRIOR_FILE, c->name);
+        return NULL;
+    }
     char *path = mem_format("%s/" PRIOR_FILE, folder);
     struct dit *d = dit_open(path, b, texts, e);
     const struct dit_shape *s = d ? dit_shape_of(d) : NULL;
@@ -81,12 +85,12 @@ void prior_draw(struct dit *d, const struct config *c, const struct solver *how,
     free(x);
 }
 
-double prior_bound(struct dit *d, float *z, size_t n, size_t steps, uint64_t seed)
+double prior_bound(struct dit *d, float *z, size_t n, size_t draws, uint64_t seed)
 {
     const struct denoiser of = {predict, d};
     const struct dit_shape *s = dit_shape_of(d);
     struct solver p = SOLVER_DEFAULTS;
     p.seed = seed;
     dit_to_standard(d, z, n);
-    return solver_bound(&p, &of, z, n, s->tokens * s->values, steps) + dit_log_deviation(d);
+    return solver_bound(&p, &of, z, n, s->tokens * s->values, draws) + dit_log_deviation(d);
 }

@@ -21,9 +21,9 @@ struct dit *prior_open(const char *folder, const struct config *c, struct backen
 /* z[L, texts, n, D] drawn; what is drawn for a text depends on (seed, its key) alone. */
 void prior_draw(struct dit *d, const struct config *c, const struct solver *how, uint64_t seed,
                 const uint64_t *keys, size_t texts, float *z);
-/* Nats, an upper bound of -log p of latents z[n, N, Z] as they are, a sample in the mean, walked in
- * `steps` steps (solver_bound, and the scale of the standard). z is overwritten. */
-double prior_bound(struct dit *d, float *z, size_t n, size_t steps, uint64_t seed);
+/* Nats, an upper bound of -log p of latents z[n, N, Z] as they are, a sample in the mean, by so
+ * many draws (solver_bound, and the scale of the standard). z is overwritten. */
+double prior_bound(struct dit *d, float *z, size_t n, size_t draws, uint64_t seed);
 
 /* z[texts][L n D] of a text together, from [L, texts, n D], and back. */
 void prior_gather(const struct config *c, const float *z, size_t texts, float *out);

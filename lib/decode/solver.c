@@ -210,32 +210,28 @@ size_t solver_run(const struct solver *p, const struct denoiser *d, float *x, si
     return f.calls;
 }
 
-/* KL(N(alpha x, s^2) || N(0, 1)) */
-static double from_noise(const float *x, size_t n, double lambda)
-{
-    double a = solver_alpha(lambda), s = solver_s(lambda), sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += 0.5 * (a * a * x[i] * x[i] + s * s - 1 - 2 * log(s));
-    return sum;
-}
-
 double solver_bound(const struct solver *p, const struct denoiser *d, const float *x0, size_t rows,
-                    size_t width, size_t steps)
+                    size_t width, size_t draws)
 {
     static const double pi = 3.14159265358979323846;
     size_t n = rows * width;
     float *x = mem_alloc(2 * n * sizeof *x), *found = x + n;
-    double sum = from_noise(x0, n, place(p, 0, 2)), each = (double)width / 2;
-    for (size_t i = 0; i < steps; i++) {
-        double a = place(p, i, steps + 1), b = place(p, i + 1, steps + 1), off = 0;
+    double sum = 0;
+    for (size_t j = 0; j < n; j++)
+        sum += 0.5 * ((double)x0[j] * x0[j] + log(2 * pi));
+    for (size_t i = 0; i < draws; i++) {
+        double a = place(p, i, draws + 1), part = place(p, i + 1, draws + 1) - a, more = 0;
         struct rng noise = {p->seed, i, 0};
+        double at = a + part * rng_uniform(&noise), alpha = solver_alpha(at), s = solver_s(at);
         for (size_t j = 0; j < n; j++)
-            x[j] = (float)(solver_alpha(a) * x0[j] + solver_s(a) * rng_normal(&noise));
-        d->predict(d->ctx, x, a, rows, width, found);
-        for (size_t j = 0; j < n; j++)
-            off += ((double)x0[j] - found[j]) * ((double)x0[j] - found[j]);
-        sum += 0.5 * (exp(2 * b) - exp(2 * a)) * off;
+            x[j] = (float)(alpha * x0[j] + s * rng_normal(&noise));
+        d->predict(d->ctx, x, at, rows, width, found);
+        for (size_t j = 0; j < n; j++) {
+            double off = (double)x0[j] - found[j], plain = x0[j] - alpha * x[j];
+            more += off * off - plain * plain;
+        }
+        sum += part * exp(2 * at) * more;
     }
     free(x);
-    return sum / (double)rows + each * (log(2 * pi * p->sigma_min * p->sigma_min) + 1);
+    return sum / (double)rows;
 }

@@ -55,12 +55,14 @@ size_t solver_run(const struct solver *p, const struct denoiser *d, float *x, si
                   size_t width);
 
 /* Nats a row, an upper bound of -log p(x0[rows, width]) under the law that the denoiser's flow ends
- * in, when it is walked in `steps` steps uniform in lambda between the sigmas of p:
- *     KL(q(x_max | x0) || N(0, 1)) + sum of half the gain of alpha^2/s^2 times E |x0 - predicted|^2
- *     + width/2 (log(2 pi sigma_min^2) + 1)
- * with one draw of the noise a step and row, from p->seed. Source: Kingma et al. 2021 (variational
- * diffusion models, arXiv 2107.00630), eq. 12-14. */
+ * in, walked in steps without number, in the mean over what is drawn:
+ *     -log N(x0; 0, 1) + integral of alpha^2/s^2 E(|x0 - predicted|^2 - |x0 - alpha x|^2) d lambda
+ * alpha x is what N(0, 1) predicts, whose bound is its own density: so what is drawn is how far the
+ * law is from that alone, and few draws make it uncertain and not larger. The integral is between
+ * the sigmas of p (beyond them alpha x counts as predicted), by one lambda in each of `draws` equal
+ * parts and one draw of the noise a part and row, from p->seed. Source: Kingma et al. 2021
+ * (variational diffusion models, arXiv 2107.00630), eq. 15-18. */
 double solver_bound(const struct solver *p, const struct denoiser *d, const float *x0, size_t rows,
-                    size_t width, size_t steps);
+                    size_t width, size_t draws);
 
 #endif

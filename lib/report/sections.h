@@ -14,6 +14,8 @@ void sections_answers(struct page *p, const struct runset *s);
 void sections_crossovers(struct page *p, const struct runset *s);
 /* Quality, latency, throughput, share of the machine's limits and memory of every configuration. */
 void sections_tables(struct page *p, const struct runset *s);
+/* Which configurations write at least as fast as somebody reads, `speed` words a minute. */
+void sections_reader(struct page *p, const struct runset *s, double speed);
 /* The run in other benchmarks' words, and its tokens by other rules of counting. */
 void sections_words(struct page *p, const struct runset *s);
 /* What quantization costs in quality and saves in memory (kind `comparison`). */

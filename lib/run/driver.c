@@ -58,6 +58,8 @@ static const char memory_notes[] =
     "What is always on can be left out to see what it saves: --attention dense or sliced, --ffn\n"
     "unfused, --head dense, --head-rows, --graphs off, --alloc direct. Ids stay as they are, but\n"
     "where sums in another order decide a tie: dense attention, and all of them on a GPU.\n"
+    "--tf32 on is no such switch: products in fp32 of more than 8 rows then round what they\n"
+    "multiply, so ids may change. Records say so, and without it nothing is ever rounded so.\n"
     "--on-oom plan gives way in this order: a batch that does not fit what is free, or --mem-cap,\n"
     "runs in halves, as with --halve; where one prompt alone does not fit, the run takes the\n"
     "first level from the one asked for on at which it does; where none does, the last one, with\n"

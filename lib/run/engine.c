@@ -102,6 +102,7 @@ int engine_open(const struct engine *g, struct backend **b, struct err *e)
     if (*b) {
         (*b)->memory.direct = *(*b)->name && said(g->alloc, "direct");
         (*b)->unrecorded = *(*b)->name && said(g->graphs, "off");
+        (*b)->tf32 = *(*b)->library && said(g->tf32, "on");
         return 0;
     }
     if (*why.text)
@@ -279,8 +280,13 @@ void engine_level(const struct engine *g, struct backend *b, const struct checkp
 
 const char *const engine_facts[] = {"device", "device_name", "isa", "library", "dtype",
                                     "kv_dtype", "quant", "threads", "numa", "graphs", "alloc",
-                                    "row_tile", "offload_layers", "offload_kv_layers",
+                                    "tf32", "row_tile", "offload_layers", "offload_kv_layers",
                                     NULL};
+
+int engine_is_tf32(const struct network *n)
+{
+    return n->backend->tf32 && n->dtype == DTYPE_F32;
+}
 
 void engine_describe(json_t *r, const struct network *n)
 {
@@ -303,6 +309,8 @@ void engine_describe(json_t *r, const struct network *n)
         json_object_set_new(r, "graphs", json_string("off"));
     if (b->memory.direct)
         json_object_set_new(r, "alloc", json_string("direct"));
+    if (engine_is_tf32(n))
+        json_object_set_new(r, "tf32", json_string("on"));
     if (n->row_tile)
         rec_set_int(r, "row_tile", (int64_t)n->row_tile);
 }

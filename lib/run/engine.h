@@ -17,7 +17,7 @@
 
 struct engine {
     const char *model, *ignore_config, *device, *isa, *dtype, *numa;
-    const char *graphs, *alloc;           /* NULL: as usual */
+    const char *graphs, *alloc, *tf32;    /* NULL: as usual */
     const char *kv_dtype, *quant, *level, *pruned; /* NULL: not said */
     const char *device_map, *kv_map, *offload_dir; /* NULL: not said */
     size_t offload, offload_kv; /* layers that a map that is auto, or a plan, puts outside, and
@@ -27,7 +27,7 @@ struct engine {
 };
 #define ENGINE_DEFAULTS                                                                         \
     {.device = "auto", .isa = "auto", .dtype = "auto", .numa = "none", .graphs = "on",          \
-     .alloc = "pool", .row_tile = -1}
+     .alloc = "pool", .tf32 = "off", .row_tile = -1}
 #define ISA_OPTION(to)                                                                          \
     {"isa", 0, OPT_TEXT, &(to), .arg = "auto|amx|avx512bf16|avx512|avx2|neon|portable",         \
      .help = "instruction set of the CPU back end (auto: the quickest that it has)"}
@@ -71,6 +71,9 @@ struct engine {
     {"alloc", 0, OPT_CHOICE, &(g).alloc, .choices = "pool|direct",                              \
      .help = "on a GPU: keep freed memory for what comes next, or ask the driver each time "    \
              "(pool)"},                                                                         \
+    {"tf32", 0, OPT_CHOICE, &(g).tf32, .choices = "on|off",                                     \
+     .help = "on a GPU with --dtype f32: products of many rows round what they multiply to 10 " \
+             "bits of mantissa (off: fp32 is fp32)"},                                            \
     {"row-tile", 0, OPT_INT, &(g).row_tile, 0, 1 << 20, .arg = "N",                             \
      .help = "rows that the products of a layer work on at once, in eights (0: all)"},          \
     {"mem-cap", 0, OPT_BYTES, &(g).mem_cap, 0, 9007199254740991.0, .arg = "BYTES",              \
@@ -85,8 +88,8 @@ struct engine {
  * pruned. */
 int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkpoint *c,
                       const struct log *log, struct err *e);
-/* Opens --device with --isa on --threads threads, --graphs and --alloc; the caller's
- * (backend_close). -1: EXIT_BAD_USAGE
+/* Opens --device with --isa on --threads threads, --graphs, --alloc and --tf32; the
+ * caller's (backend_close). -1: EXIT_BAD_USAGE
  * when there can be no such device, EXIT_NO_DEVICE when there is none here, saying what is. */
 int engine_open(const struct engine *g, struct backend **b, struct err *e);
 int engine_check_device(const struct engine *g, struct err *e); /* the first of these alone */
@@ -116,9 +119,11 @@ int engine_load(const struct engine *g, struct network *n, struct backend *b,
 
 /* For records: sets all engine_facts: what ran, not what was asked. device_name and library are
  * null on a host; numa is not there unless weights lie on several nodes in turn, offload_layers not
- * unless some are outside, offload_kv_layers not unless it is another number, and graphs, alloc and
- * row_tile not where they are as usual. */
+ * unless some are outside, offload_kv_layers not unless it is another number, and graphs, alloc,
+ * tf32 and row_tile not where they are as usual. */
 extern const char *const engine_facts[]; /* names, NULL last */
 void engine_describe(json_t *record, const struct network *n);
+/* 1: --tf32 on is said, on a device whose library may then round products of this network. */
+int engine_is_tf32(const struct network *n);
 
 #endif

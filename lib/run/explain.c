@@ -34,7 +34,7 @@ static int is_exact(const struct network *n, const struct network *early,
 {
     enum dtype kv = network_half(n) ? DTYPE_BF16 : DTYPE_F32;
     return n->quant == n->config.quant && (!early || early->quant == n->quant) &&
-           (n->kv_dtype == kv || !m->kv) && is_double(point);
+           (n->kv_dtype == kv || !m->kv) && is_double(point) && !engine_is_tf32(n);
 }
 
 /* Root of sum (w - w')^2 / sum w^2, w' = w in the format of the blocks; 0: that is none. */

@@ -78,6 +78,8 @@ static void set_config(json_t *r, const struct job *job, const struct network *n
         buf_text(&b, " graphs=off");
     if (n->backend->memory.direct)
         buf_text(&b, " alloc=direct");
+    if (engine_is_tf32(n))
+        buf_text(&b, " tf32=on");
     if (n->row_tile)
         buf_format(&b, " row_tile=%zu", n->row_tile);
     set_text(r, "config", b.data);

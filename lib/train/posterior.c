@@ -158,6 +158,18 @@ double posterior_kl(const struct posterior *p, size_t texts, size_t text)
     return sum;
 }
 
+double posterior_log_q(const struct posterior *p, size_t texts, size_t text)
+{
+    static const double pi = 3.14159265358979323846;
+    double sum = 0;
+    for (size_t l = 0; l < p->c->layers; l++) {
+        size_t at = piece_at(p->c, texts, l, text);
+        for (size_t i = at; i < at + piece(p->c); i++)
+            sum -= 0.5 * ((double)p->eps[i] * p->eps[i] + p->spread[i] + log(2 * pi));
+    }
+    return sum;
+}
+
 double posterior_weight(const struct posterior *p, size_t texts, size_t text)
 {
     double sum = 0;

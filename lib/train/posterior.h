@@ -70,6 +70,8 @@ void posterior_run(struct posterior *p, struct backprop *t, struct train_batch *
                    double *bound);
 
 double posterior_kl(const struct posterior *p, size_t texts, size_t text); /* nats */
+/* log q(z) of the last draw. */
+double posterior_log_q(const struct posterior *p, size_t texts, size_t text);
 /* log p(z) - log q(z) of the last draw. */
 double posterior_weight(const struct posterior *p, size_t texts, size_t text);
 /* The first draw that no step of a fit has: for what is written or scored. */

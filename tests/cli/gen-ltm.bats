@@ -359,6 +359,7 @@ mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --r
     jq -se 'map(select(.kind == "prior")) | length == 1 and .[0].documents == 4 and
         .[0].kl_normal_nats > 0 and .[0].kl_prior_nats != null' "$T/loss"
     (cd "$T/m" && sha256sum -c --quiet SHA256SUMS)
+    grep -q prior.safetensors "$T/m/SHA256SUMS"
     cp "$T/m/prior.safetensors" "$T/first"
     "${prior[@]}" --threads 3 "$D/corpus" > "$T/loss"
     cmp "$T/first" "$T/m/prior.safetensors"
@@ -371,6 +372,21 @@ mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --r
     "${GEN[@]}" -m "$T/m" --z dit --batch 3 --solver dpmpp2m --evaluations 5 "$T/prompts" \
         > "$T/three"
     [ "$(ids "$T/three")" = "$(jq -c 'select(.solver == "dpmpp2m")' "$T/out" | ids)" ]
+    head -n 3 "$D/corpus" | jq -c '{id: "t\(input_line_number)", text}' > "$T/texts"
+    score=("$BIN/score-ppl" -q --threads 1 -m "$T/m" --samples 4 --vi-steps 8)
+    "${score[@]}" --mode elbo "$T/texts" > "$T/normal"
+    "${score[@]}" --mode elbo --prior dit "$T/texts" > "$T/learned"
+    sound "$T/learned"
+    jq -se 'map(select(.id)) | length == 3 and all(.prior == "dit" and .metric == "elbo_nats" and
+        .value > 0 and .value_se > 0)' "$T/learned"
+    jq -se '.[0].checkpoint.files | any(.name == "prior.safetensors")' "$T/learned"
+    jq -se 'map(select(.kind == "quality")) | all(has("prior") | not)' "$T/normal"
+    cat "$T/normal" "$T/learned" | "$BIN/compare" --by prior --no-meta -q |
+        jq -se 'map(select(.metric == "elbo_ppl")) | length == 1 and .[0].setting == "dit" and
+            .[0].n == 3 and .[0].value > 0'
+    run -64 --separate-stderr "${score[@]}" --mode iwae --prior dit "$T/texts"
+    [[ $stderr == *"--prior dit: expected --mode elbo of a latent model"* ]]
+    run -66 "${score[@]}" -m "$D/m" --mode elbo --prior dit "$T/texts"
     head -c 3000 "$T/first" > "$T/m/prior.safetensors"
     run -65 "${GEN[@]}" -m "$T/m" --z dit "$T/prompts"
     run -64 timeout 20 "$BIN/train-prior" -m "$T/m" --rows 64 --max-len 96 "$D/corpus"

@@ -249,3 +249,34 @@ cache, "*" of activations) and emulated device (host) has "*" free of 2200000"* 
     "${LLADA_GEN[@]}" --temperature 1 --gumbel f64,f32,f32x --confidence-dtype f64,bf16 \
         "$F/prompts" | jq -se 'map(.point) | unique | length == 6'
 }
+
+@test "--tf32: f32 products of more than 8 rows are rounded where it is said, and nowhere else" {
+    for what in "" "--tf32 off" "--tf32 on"; do
+        # shellcheck disable=SC2086
+        "$BIN/score-ppl" --mode nll -m "$F/llama" --device cuda --dtype f32 $what --no-meta -q \
+            "$F/prompts" > "$T/nll${what// /}"
+    done
+    cmp "$T/nll" "$T/nll--tf32off"
+    # p4 has 11 ids, p3 has 9, of which 8 are read
+    jq -se 'map(select(.id) | {(.id): .value}) | add | .p1 and .p4' "$T/nll"
+    jq -ne --slurpfile a "$T/nll" --slurpfile b "$T/nll--tf32on" 'def values: map(select(.id) |
+        {(.id): .value}) | add; ($a | values) as $a | ($b | values) as $b
+        | $a.p1 == $b.p1 and $a.p4 != $b.p4 and (($a.p4 - $b.p4) / $a.p4 | fabs < 1e-3)'
+    conforms "$T/nll--tf32on"
+    jq -se 'map(select(.summary)) | length > 0 and all(.tf32 == "on")' "$T/nll--tf32on"
+    cat "$T/nll" "$T/nll--tf32on" | "$BIN/compare" --by tf32 --no-meta -q > "$T/compared"
+    jq -se 'map(select(.metric == "ppl")) | length == 1 and .[0].setting == "on" and
+        .[0].base_setting == null and .[0].value != 1' "$T/compared"
+    long=(--batch 4 --gen-length 8 --steps 8)
+    "${LLADA_GEN[@]}" "${long[@]}" --dtype f32 --tf32 on "$F/prompts" > "$T/on"
+    conforms "$T/on"
+    jq -se 'all(.tf32 == "on" and (.config | contains(" tf32=on")))' "$T/on"
+    "${LLADA_GEN[@]}" "${long[@]}" --dtype f32 --tf32 on --explain "$F/prompts" |
+        jq -e '.exact == false'
+    # bf16, a processor, and a device without the library have none
+    "${LLADA_GEN[@]}" "${long[@]}" --dtype bf16 --tf32 on "$F/prompts" > "$T/other"
+    "${LLADA_GEN[@]}" "${long[@]}" --dtype f32 --tf32 on --device cpu "$F/prompts" >> "$T/other"
+    EMULATE_LIBRARY=0 "${LLADA_GEN[@]}" "${long[@]}" --dtype f32 --tf32 on "$F/prompts" \
+        >> "$T/other"
+    jq -se 'length == 12 and all(has("tf32") | not)' "$T/other"
+}

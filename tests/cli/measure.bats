@@ -41,6 +41,17 @@ digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
     [ "$(value output_bytes_per_s value_reason < "$T/m")" = "no text" ]
 }
 
+@test "latency per word: words as wc counts them, up to the stop id; without a word none" {
+    { one '{text: " né  two\nthree. ", e2e_ns: 900}'
+      one '{text: "of four now five", text_to_eos: "of four", tokens_to_eos: 3, e2e_ns: 800}'
+      one '{text: "7", e2e_ns: 500}'; } | measure > "$T/m"
+    [ "$(value norm_latency_ns_per_word value < "$T/m")" = 400 ]
+    [ "$(value norm_latency_ns_per_word min < "$T/m")" = 300 ]
+    [ "$(value norm_latency_ns_per_word max < "$T/m")" = 500 ]
+    { one '{text: " \n"}'; one '{text: "and more", tokens_to_eos: 3}'; } | measure > "$T/m"
+    [ "$(value norm_latency_ns_per_word value_reason < "$T/m")" = "no words" ]
+}
+
 @test "a burst: token-weighted gaps, and padding is no output" {
     one '{tokens_to_eos: 6, new_tokens: 8, emit_ns: [10, 30, 60, 90], emit_tokens: [1, 4, 1, 2]}' |
         measure > "$T/m"

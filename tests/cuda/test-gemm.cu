@@ -103,6 +103,12 @@ static void test_timing(void)
     w.job.batch = 2, w.job.step = N * K, w.job.ldy = 2 * N;
     multiply(&w);
     ok(ran(TRIES, TRIES + 1, TRIES), "as two products at a time are");
+    w.job.batch = 0, w.job.ldy = N;
+    for (int rounded = 0; rounded < 2; rounded++) {
+        w.job.type = rounded ? gemm_job::GEMM_TF32 : gemm_job::GEMM_F32;
+        multiply(&w);
+        ok(ran(TRIES, TRIES + 1, TRIES), "and fp32, %s", rounded ? "which tf32 is not" : "too");
+    }
     char *path = choices_path(w.b.name, 1);
     ok(!strncmp(path, folder, strlen(folder)) && !access(path, R_OK), "all of it in the cache");
     free(path);

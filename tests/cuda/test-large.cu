@@ -304,6 +304,71 @@ static void equal_heads(struct fixture *f)
     }
 }
 
+/* To 10 bits of mantissa, ties away from zero. */
+static float to_tf32(float x)
+{
+    int e;
+    float half = frexpf(x, &e);
+    return ldexpf(roundf(ldexpf(half, 11)), e - 11);
+}
+
+/* Values of y[T, N] that are not x W^T: further from it than `share` of the sum of |x w|. */
+static size_t far_off(const float *y, const float *x, const float *w, size_t T, size_t N, size_t K,
+                      double share)
+{
+    size_t far = 0;
+    for (size_t i = 0; i < T * N; i++) {
+        double sum = 0, size = 0;
+        for (size_t k = 0; k < K; k++) {
+            double part = (double)x[i / N * K + k] * w[i % N * K + k];
+            sum += part;
+            size += fabs(part);
+        }
+        far += !(fabs(y[i] - sum) <= share * size);
+    }
+    return far;
+}
+
+/* fp32 is fp32 unless backend.tf32 says otherwise, and then many rows alone are rounded. A device
+ * may round or cut off; the emulated one rounds to nearest. */
+static void rounded_products(struct fixture *f)
+{
+    enum { K = 192, N = 48 };
+    int emulated = strstr(f->cuda->name, "emulated") != NULL;
+    for (size_t T = 8; T <= 65; T += 57) {
+        struct call c = call_make(f, DTYPE_F32, T, K, 0);
+        float *w = drawn(f, N * K), *xs = floats(T * K), *ws = floats(N * K), *y[2];
+        struct mat_source s = mat_floats(w, N, K);
+        struct mat m;
+        void *work = work_for(&c, N);
+        float *out = (float *)cuda_alloc(f->cuda, T * N * sizeof *out, MEMORY_ACTIVATIONS);
+        if (cuda_mat_make(f->cuda, &m, &s, DTYPE_F32))
+            abort();
+        for (int on = 0; on < 2; on++) {
+            struct product p = {&m, out, 0};
+            f->cuda->tf32 = on;
+            cuda_matmul(f->cuda, &p, 1, c.in, T, work);
+            y[on] = got_as(f, DTYPE_F32, out, T * N);
+        }
+        f->cuda->tf32 = 0;
+        for (size_t i = 0; i < T * K; i++)
+            xs[i] = to_tf32(c.x[i]);
+        for (size_t i = 0; i < N * K; i++)
+            ws[i] = to_tf32(w[i]);
+        size_t off = far_off(y[0], c.x, w, T, N, K, 1e-6);
+        size_t on = T > 8 && emulated ? far_off(y[1], xs, ws, T, N, K, 1e-6)
+                                      : far_off(y[1], c.x, w, T, N, K, T > 8 ? 0x1p-9 : 1e-6);
+        size_t same = T > 8 && emulated ? T * N - far_off(y[1], c.x, w, T, N, K, 1e-6) : 0;
+        ok(!off && !on && same < T * N / 10, "tf32 with %zu rows: %zu values wrong without, %zu "
+           "with, %zu of %zu as in fp32", T, off, on, same, T * N);
+        (void)work_kept(&c, work);
+        cuda_free(f->cuda, out);
+        cuda_mat_free(f->cuda, &m);
+        free(w), free(xs), free(ws), free(y[0]), free(y[1]);
+        call_free(&c);
+    }
+}
+
 /* So many rows that a slice is not all of W, and the rows are not one run. */
 static void slices_and_runs(struct fixture *f)
 {
@@ -331,6 +396,7 @@ int main(void)
     slices_and_runs(&f);
     either_order(&f);
     equal_heads(&f);
+    rounded_products(&f);
     fixture_close(&f);
     setenv("EMULATE_LIBRARY", "0", 1);
     f = fixture_open();

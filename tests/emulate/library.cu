@@ -4,7 +4,8 @@
  *
  * UNSTEADY is proposed though the caller's mask forbids its kind, and ends the process when run.
  * Source: cuBLAS 13.0, "Using the cuBLASLt API": cublasLtMatmul (supported types; for int8 T, N
- * operands, m, k and leading dimensions multiples of 4), cublasLtMatmulAlgoGetHeuristic.
+ * operands, m, k and leading dimensions multiples of 4), cublasLtMatmulAlgoGetHeuristic; PTX ISA,
+ * cvt.rna.tf32.f32.
  */
 #include "kernels/cuda/library.h"
 
@@ -74,6 +75,7 @@ static bool has_types(const struct shape &s)
         cublasComputeType_t compute;
         cudaDataType_t scale, in, out;
     } known[] = {{CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F},
+                 {CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F},
                  {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16BF, CUDA_R_16BF},
                  {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16BF, CUDA_R_32F},
                  {CUBLAS_COMPUTE_32I, CUDA_R_32I, CUDA_R_8I, CUDA_R_32I}};
@@ -99,6 +101,19 @@ static cublasStatus_t shape_status(const struct shape &s)
 static float value(float x)
 {
     return x;
+}
+/* What tensor cores multiply of a float: 10 bits of mantissa, to nearest, ties away from zero. */
+struct tf32 {
+    float x;
+};
+static float value(struct tf32 v)
+{
+    uint32_t bits;
+    float x;
+    memcpy(&bits, &v.x, sizeof bits);
+    bits = (bits + 0x1000) & ~0x1fffu;
+    memcpy(&x, &bits, sizeof x);
+    return (bits & 0x7f800000u) == 0x7f800000u ? v.x : x;
 }
 static float value(uint16_t x)
 {
@@ -155,7 +170,9 @@ static void multiply(const struct shape &s, const void *A, const void *B, void *
 static void multiply_any(const struct shape &s, const void *A, const void *B, void *D, bool add,
                          int64_t of)
 {
-    if (s.a.type == CUDA_R_32F)
+    if (s.what.compute == CUBLAS_COMPUTE_32F_FAST_TF32)
+        multiply<float, struct tf32, float>(s, A, B, D, add, of);
+    else if (s.a.type == CUDA_R_32F)
         multiply<float, float, float>(s, A, B, D, add, of);
     else if (s.a.type == CUDA_R_8I)
         multiply<int32_t, int8_t, int32_t>(s, A, B, D, add, of);

@@ -1,6 +1,6 @@
 /* test-dit.c - the transformer over latents: its gradient against finite differences, what it keeps
- * in a file, that bad files are refused, and that it learns a law: two clusters come out of noise
- * through a solver as two clusters.
+ * in a file, that bad files are refused, that it learns a law (two clusters come out of noise
+ * through a solver as two clusters), and what its bound says of a law.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
-#include "lib/decode/solver.h"
+#include "lib/decode/prior.h"
 #include "lib/train/dit.h"
 #include "tests/tap.h"
 
@@ -105,6 +105,15 @@ static void clusters(float *z, size_t n, const struct dit_shape *s, struct rng *
     }
 }
 
+/* -log N(z; 0, 1) of all values. */
+static double normal_nats(const float *z, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += 0.5 * ((double)z[i] * z[i] + log(2 * M_PI));
+    return sum;
+}
+
 static void test_learning(struct backend *b)
 {
     const struct dit_shape s = {.tokens = 2, .values = 4, .width = 32, .layers = 2, .heads = 4};
@@ -136,6 +145,33 @@ static void test_learning(struct backend *b)
     }
     ok(near >= 60 && plus > 16 && plus < 48,
        "samples: %d of 64 in a cluster, %d in the first", near, plus);
+    clusters(z, 64, &s, &r);
+    double plain = normal_nats(z, 64 * 8) / 64, nats = prior_bound(d, z, 64, 200, 3);
+    double entropy = log(2) + 8 * 0.5 * (log(2 * M_PI * 0.01) + 1);
+    ok(nats < plain - 4 && nats > entropy,
+       "%.2f nats a sample at most, by N(0, 1) %.2f, in truth %.2f", nats, plain, entropy);
+    dit_free(d);
+}
+
+/* One that predicts no v is N(mean, deviation), and its bound the density of that. */
+static void test_bound(struct backend *b)
+{
+    enum { N = 4, EACH = 15 };
+    struct dit *d = make(&tiny, b, N);
+    struct rng r = {.seed = 4};
+    float z[N * EACH], own[N * EACH];
+    memset(dit_values(d), 0, dit_parameters(d) * sizeof(float));
+    for (int i = 0; i < N * EACH; i++)
+        z[i] = (float)(3 + 2 * rng_normal(&r));
+    dit_standardize(d, z, N);
+    memcpy(own, z, sizeof z);
+    dit_to_standard(d, own, N);
+    double want = normal_nats(own, N * EACH) / N + dit_log_deviation(d);
+    double few = prior_bound(d, memcpy(own, z, sizeof z), N, 5, 1);
+    double many = prior_bound(d, memcpy(own, z, sizeof z), N, 500, 2);
+    ok(fabs(few - want) < 1e-3 && fabs(many - want) < 1e-3,
+       "without a prediction the bound is a normal density: %.5f by 5 draws, %.5f by 500, %.5f",
+       few, many, want);
     dit_free(d);
 }
 
@@ -190,6 +226,7 @@ int main(void)
     test_gradient(b);
     test_file(b);
     test_learning(b);
+    test_bound(b);
     backend_close(b);
     return tap_done();
 }
