@@ -67,14 +67,14 @@ $(LATENT)/train-flags: FORCE
 $(LATENT_TIMED): $(LATENT)/train-%.ndjson: $(LATENT_TRAIN) | $(PIPE) $(BIN)/train-lm
 	$(call say,train-lm $*)\
 	    $(call latent_train,$(latent_flags_$(firstword $(subst -, ,$*))) \
-	        --steps $(LATENT_STEPS) --report $(LATENT_STEPS),$(LATENT)/model/timed-$*) \
-        && rm -rf $(LATENT)/model/timed-$*
+	        --steps $(LATENT_STEPS) --report $(LATENT_STEPS),$(LATENT)/trained/timed-$*) \
+        && rm -rf $(LATENT)/trained/timed-$*
 
 LATENT_AWARES := $(foreach f,none int8 nf4,$(LATENT)/aware-$(f).ndjson)
 $(LATENT_AWARES): $(LATENT)/aware-%.ndjson: $(LATENT_TRAIN) | $(PIPE) $(BIN)/train-lm
 	$(call say,train-lm --qat $*)\
 	    $(call latent_train,--qat $* --steps $(LATENT_AWARE) --report $(LATENT_AWARE),\
-	        $(LATENT)/model/qat-$*)
+	        $(LATENT)/trained/qat-$*)
 
 # How good what was learned with a format (FORMAT-FORMAT), or without (none-FORMAT), is in it.
 LATENT_BOUNDS := $(foreach b,none-int8 int8-int8 none-nf4 nf4-nf4,$(LATENT)/bound-$(b).ndjson)
@@ -82,7 +82,7 @@ $(LATENT_BOUNDS): $(LATENT)/bound-%.ndjson: $(LATENT)/texts.ndjson $(LATENT_AWAR
     $(R)/stamp/tool-score-ppl | $(PIPE)
 	$(call say,score-ppl $*)\
 	    $(beside) $(BIN)/score-ppl --mode elbo --vi-steps 0 --samples $(QUANT_SAMPLES) \
-	    -m $(LATENT)/model/qat-$(firstword $(subst -, ,$*)) --limit $(LATENT_SCORED) \
+	    -m $(LATENT)/trained/qat-$(firstword $(subst -, ,$*)) --limit $(LATENT_SCORED) \
 	    --quant $(lastword $(subst -, ,$*)) --seed $(SEED) $(SCORE_FLAGS) $< -o $@
 
 LATENT_ALL := $(LATENT_BENCH) $(LATENT)/long.ndjson $(LATENT_MIXED) $(LATENT_TIMED) $(LATENT_BOUNDS)
