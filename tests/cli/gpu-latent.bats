@@ -31,8 +31,8 @@ setup() {
 }
 
 # gen-ltm of a mixer on a device
-gen() { "$BIN/gen-ltm" -m "$D/$1" --device "$2" --max-new 6 --ignore-eos --no-meta -q --threads 1 \
-    --vi-steps 4 "${@:3}" "$D/prompts"; }
+gen() { "$BIN/gen-ltm" -m "$D/$1" --device "$2" --max-new 3 --ignore-eos --no-meta -q --threads 1 \
+    --vi-steps 3 "${@:3}" "$D/prompts"; }
 sound() { jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$@"; }
 ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
 # ids, and what cannot be the same by chance: every latent and the worth of the fit
@@ -57,6 +57,7 @@ near() {
         jq -se 'all(.device == "cuda" and .dtype == "f32" and .vi_ns > 0 and .status == "ok")' \
             "$T/cuda"
         near "$T/cpu" "$T/cuda"
+        [ $mixer = swa ] || continue
         gen $mixer cuda --dtype f32 --keep-latents > "$T/again"
         cmp <(whole "$T/cuda") <(whole "$T/again")
         gen $mixer cuda --dtype f32 --keep-latents --graphs off > "$T/again"
@@ -66,7 +67,7 @@ near() {
 
 @test "batches, refits, draws, no cache, all scores at once: the ids of the processor" {
     for mixer in swa rwkv7; do
-        for how in "--batch 3 --refit 3" "--z-draw sample --temperature 1" "--cache off" \
+        for how in "--batch 3 --refit 2" "--z-draw sample --temperature 1" "--cache off" \
             "--z prior --batch 2" "--z zero --attention dense"; do
             read -ra more <<< "$how"
             gen $mixer cpu --dtype f32 "${more[@]}" > "$T/cpu"
