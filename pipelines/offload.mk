@@ -1,6 +1,6 @@
-# offload.mk - models in less memory than their weights take: each contestant whole, then within each
-# of CAPS (--mem-cap, --device-map auto, nothing quantized), in a control group that has an eighth
-# more, so that its peak is a measurement and no limit. What was foretold of the time is held
+# offload.mk - models in less memory than their weights take: each contestant whole, then within
+# each of CAPS (--mem-cap, --device-map auto, nothing quantized), in a control group that has an
+# eighth more, so that its peak is a measurement and no limit. What was foretold of the time is held
 # against what it took. `make caps PROFILE=cpu-8b` takes the 8B shapes (a run draws 16 GB of
 # weights, and writes what is outside to TMPDIR: --offload-dir).
 #

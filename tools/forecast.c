@@ -26,8 +26,8 @@ enum { MODELS_MOST = 16, VALUES_MOST = 64, TOKENS_MOST = 1 << 20 };
 
 struct args {
     struct common common;
-    const char *models, *hardware, *batch, *length, *steps, *cache, *dtype, *quant, *table,
-        *published, *fit;
+    const char *models, *hardware, *batch, *length, *steps, *cache, *dtype, *quant, *table;
+    const char *published, *fit;
     int64_t prompt, block;
     double mfu, mbu;
     int check, along;
@@ -92,8 +92,7 @@ static int write_cell(struct forecast *f, struct forecast_place *places, struct 
     for (size_t i = 0; i < f->n_models; i++)
         for (size_t k = 0; k < f->n_models; k++)
             if (forecast_is_canvas(&places[i].n) && !forecast_is_canvas(&places[k].n) &&
-                rec_write(&f->out, "forecast",
-                          forecast_crossover(&places[i], &places[k], &b), e))
+                rec_write(&f->out, "forecast", forecast_crossover(&places[i], &places[k], &b), e))
                 return -1;
     return 0;
 }
@@ -112,10 +111,10 @@ static int write_machine(struct forecast *f, const struct hardware *h, struct er
             return -1;
     for (size_t l = 0; l < length.n; l++)
         for (size_t k = 0; k < batch.n; k++) {
-            size_t tokens = (size_t)length.v[l];
+            int64_t tokens = length.v[l], block = f->a.block ? f->a.block : tokens;
             struct forecast_batch b = {.batch = (size_t)batch.v[k], .prompt = (size_t)f->a.prompt,
-                                       .length = tokens, .cache = cache, .kept = cache_usual,
-                                       .block = f->a.block ? (size_t)f->a.block : tokens};
+                                       .length = (size_t)tokens, .block = (size_t)block,
+                                       .cache = cache, .kept = cache_usual};
             if (write_cell(f, places, b, &steps, e))
                 return -1;
         }
@@ -126,8 +125,7 @@ static int write_grid(struct forecast *f, struct err *e)
 {
     char *list = mem_text(f->a.hardware), *rest = NULL;
     int bad = 0, all = !strcmp(list, "all");
-    for (size_t i = 0; all && !bad && i < f->table.n; i++)
-        bad = write_machine(f, &f->table.v[i], e);
+    for (size_t i = 0; all && !bad && i < f->table.n; i++) bad = write_machine(f, &f->table.v[i], e);
     for (char *s = all ? NULL : strtok_r(list, ",", &rest); s && !bad;
          s = strtok_r(NULL, ",", &rest)) {
         const struct hardware *h = hardware_find(&f->table, s);
