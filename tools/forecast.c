@@ -2,8 +2,7 @@
  * that machine out, all of it modelled.
  *
  * What it multiplies data sheets by are shares of the limits that this program reached where it was
- * measured (metric records), or stated ones. --check holds the model against what was measured and
- * against what others have published: a forecast is worth as much as that table says.
+ * measured (metric records), or stated ones. A forecast is worth as much as --check says it is.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -125,7 +124,8 @@ static int write_grid(struct forecast *f, struct err *e)
 {
     char *list = mem_text(f->a.hardware), *rest = NULL;
     int bad = 0, all = !strcmp(list, "all");
-    for (size_t i = 0; all && !bad && i < f->table.n; i++) bad = write_machine(f, &f->table.v[i], e);
+    for (size_t i = 0; all && !bad && i < f->table.n; i++)
+        bad = write_machine(f, &f->table.v[i], e);
     for (char *s = all ? NULL : strtok_r(list, ",", &rest); s && !bad;
          s = strtok_r(NULL, ",", &rest)) {
         const struct hardware *h = hardware_find(&f->table, s);
