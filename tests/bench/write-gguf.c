@@ -189,14 +189,14 @@ static void tensor_name(const struct entry *t, char name[64])
         snprintf(name, 64, "%s.weight", names[t->role]);
 }
 
-static size_t tensor_bytes(const struct entry *t)
+static size_t entry_bytes(const struct entry *t)
 {
     return t->rows * t->cols / ggml_block_values(t->type) * ggml_block_bytes(t->type);
 }
 
 static size_t tensor_place(const struct entry *t)
 {
-    return (tensor_bytes(t) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return (entry_bytes(t) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
 static void list_tensors(struct gguf *g)
@@ -288,7 +288,7 @@ static void write_tensor(const struct gguf *g, const struct entry *t)
         ggml_encode(t->type, x + source_row(c, t, r) * t->cols, t->cols, bytes);
         fwrite(bytes, 1, row_bytes, g->out); /* errors are seen when the file is committed */
     }
-    for (size_t i = tensor_bytes(t); i < tensor_place(t); i++)
+    for (size_t i = entry_bytes(t); i < tensor_place(t); i++)
         fputc(0, g->out);
     free(bytes);
     free(x);
