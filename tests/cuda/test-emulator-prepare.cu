@@ -124,7 +124,8 @@ static int load(struct network *n, struct backend *b, const char *name, const ch
 {
     struct err e = {};
     struct checkpoint c;
-    struct precision p = {dtype, nullptr, nullptr, {}};
+    struct precision p = {};
+    p.dtype = dtype;
     int good = !checkpoint_open(&c, name, 3, &e) && !network_load(n, b, &c, &p, &e);
     if (!good)
         printf("# %s: %s\n", name, e.text);

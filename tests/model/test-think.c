@@ -234,7 +234,7 @@ static void test_writing(const char *shape, size_t window)
     for (size_t i = 0; i < PROMPTS; i++)
         naive(&m.n, &how, i, b[i]);
     ok(same(a, b), "window %zu: as a pass over the whole text for each id", window);
-    how.variant = (struct variant){SIZE_MAX, 1, 1};
+    how.variant = (struct variant){.scores = SIZE_MAX, .unfused = 1, .dense_head = 1};
     write_all(&m.n, &how, 0, PROMPTS, b);
     ok(same(a, b), "and with all scores at once");
     close_model(&m);
