@@ -80,7 +80,7 @@ jq -e '(.training_text |
         {model: "llada-demo", rows: 5140000}, {model: "ltm-demo", rows: 1000000}]' \
     results/here/demo/workload.ndjson >/dev/null
 ok $? "and what the contestants were trained on, beginnings included"
-grep -q '^prep-prompts --schedule .*--systems llada,llama,ltm .*--vi-steps 0,2,8' first-ran &&
+grep -q '^prep-prompts --schedule .*--systems llada,llama,ltm .*--vi-steps 0,2,4' first-ran &&
     grep -q '^gen-ltm -m data/models/ltm-demo --schedule .*steps/launch/ltm-' first-ran &&
     grep -q '^gen-ltm .*length-64/launch/ltm-' first-ran &&
     grep -q '^score-ppl --mode elbo -m data/models/ltm-demo .*elbo-ltm' first-ran
