@@ -79,13 +79,13 @@ near() {
 
 @test "formats: bf16 weights without saying so, fp16; those with bf16 activations are refused" {
     gen swa cuda > "$T/auto"
-    jq -se 'all(.dtype == "f32")' "$T/auto"
+    jq -se 'all(.dtype == "bf16-f32")' "$T/auto"
     for dtype in bf16-f32 f16; do
         gen swa cpu --dtype $dtype > "$T/cpu"
         gen swa cuda --dtype $dtype > "$T/cuda"
         cmp <(ids "$T/cpu") <(ids "$T/cuda")
     done
-    for how in "--dtype bf16" "--quant int8" "--quant nf4"; do
+    for how in "--dtype bf16" "--quant int8"; do
         read -ra more <<< "$how"
         run -64 --separate-stderr gen swa cuda "${more[@]}"
         [[ $stderr == *"latent thoughts are fitted in fp32 on a device: expected --dtype f32"* ]]
@@ -104,8 +104,7 @@ near() {
     jq -se 'map(select(.id).value) | length == 2 and (.[0] - .[1] | fabs) < 1e-3 * .[0]' \
         "$T/cpu" "$T/cuda"
     gen swa cuda --batch 3 > "$T/ran"
-    jq -se 'all(.memory.planned_bytes >= .memory.weights_bytes + .memory.kv_bytes +
-        .memory.activations_bytes)' "$T/ran"
+    jq -se 'all(.memory | (.planned_bytes / .allocated_peak_bytes - 1 | fabs) < 0.05)' "$T/ran"
     gen swa cuda --mem-cap 300K > "$T/oom" || [ "$?" -eq 1 ]
     jq -se 'all(.status == "oom")' "$T/oom"
 }
