@@ -33,8 +33,8 @@ static void generate(const struct decoder *d, const struct network *n, const str
     generation_free(&out[1]);
 }
 
-/* What the first generation left with the back end: a device keeps the workspace of its library, and
- * the records of its passes are on the program's own heap. */
+/* What the first generation left with the back end: a device keeps the workspace of its library,
+ * and the records of its passes are on the program's own heap. */
 static size_t many(const struct decoder *d, const struct network *n, const char *options)
 {
     enum { WARM = 10, RECORDS = 16 << 10 };
@@ -58,8 +58,8 @@ static size_t many(const struct decoder *d, const struct network *n, const char 
     const char *device = n->backend->ops->name;
     ok(!left && !odd && blocks > 0, "%s: each takes %zu blocks and gives them back (%s)", options,
        blocks, device);
-    ok(now <= held + (is_device ? RECORDS : 4096), "%s: %zu bytes held, then %zu (%s)", options, held,
-       now, device);
+    ok(now <= held + (is_device ? RECORDS : 4096), "%s: %zu bytes held, then %zu (%s)", options,
+       held, now, device);
     return own;
 }
 
