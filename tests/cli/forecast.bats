@@ -272,7 +272,8 @@ sweep() {
     sweep 1 2 4 | jq -c 'if .steps == 4 then .launch_values[].value *= 1.5 else . end' |
         forecast --along-steps --steps 8 - | tee "$T/off" |
         jq -s -e '.[0].residual_ratio > 0.2 and all(.[]; .line_holds == false)'
-    jq -r -f pipelines/shapes.jq "$T/off" | grep -q 'DOUBTFUL: a point is [0-9.]* % off the line'
+    jq -r -f pipelines/shapes.jq "$T/off" |
+        grep 'DOUBTFUL: a point is [0-9.]* % off the line' > /dev/null
     sweep 1 2 4 | jq -c 'if .steps == 2 then .disturbed = true else . end' |
         forecast --along-steps --steps 8 - |
         jq -s -e '.[0] | .disturbed and .lo == null and .e2e_ns > 0'
@@ -289,7 +290,7 @@ sweep() {
     sound "$T/out"
     jq -s -e 'all(.[]; .lo == null and .hi == null and .lo_reason == "fewer than 5 launches" and
         .launches == 4) and .[0].e2e_ns > 0 and .[1].steps > 0' "$T/out"
-    jq -r -f pipelines/shapes.jq "$T/out" | grep -q 'no interval: fewer than 5 launches'
+    jq -r -f pipelines/shapes.jq "$T/out" | grep 'no interval: fewer than 5 launches' > /dev/null
     sweep 1 2 4 | jq -c "if .model == \"t\" then $four else . end" |
         forecast --along-steps --steps 16 - |
         jq -s -e '.[0].lo > 0 and .[1].lo == null and .[1].launches == 4'
@@ -333,5 +334,5 @@ sweep() {
     sound "$T/out"
     jq -s -e '.[0].what == "line" and .[0].measured_steps == [1, 2, 4] and .[0].launches == 2 and
         .[0].model == "synth:tiny-llada" and .[1].llama == "synth:tiny-llama"' "$T/out"
-    jq -r -f pipelines/shapes.jq "$T/out" | grep -q 'modelled from steps 1, 2, 4'
+    jq -r -f pipelines/shapes.jq "$T/out" | grep 'modelled from steps 1, 2, 4' > /dev/null
 }

@@ -158,7 +158,8 @@ run_of() {
         "$BIN/compare" --no-meta --by paradigm --cost e2e_ns more > ratios
         "$BIN/compare" --no-meta --methods m --cost e2e_ns more > by-method
         "$BIN/report" -q --format markdown more by-method ratios m -o page.md
-        tr -d '\\' < page.md | grep -m 1 'At batch 1, contract answer'
+        tr -d '\\' < page.md > plain.md
+        grep -m 1 'At batch 1, contract answer' plain.md
     }
     prompts 200 199 198 > said
     grep -qF "of 3 ways of decoding LLaDA the fastest that is shown to answer as well as LLaMA\

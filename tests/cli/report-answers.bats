@@ -19,7 +19,8 @@ answer='At batch 1, by judge perplexity, llada-demo is as good as LLaMA'
           text: "A/A: 12"}'; do
         jq -cn "$check" > check
         report "${ALL[@]}" check
-        box | grep -q "UNDECIDED: *A self-test of the harness did not pass: A/A: 12.*$answer"
+        box |
+            grep "UNDECIDED: *A self-test of the harness did not pass: A/A: 12.*$answer" > /dev/null
         lacks '<strong>' report.html
         lacks '^\*\*' report.md
         grep -qE '^- A self-test of the harness did not pass: A/A: 12' report.md
@@ -39,21 +40,21 @@ answer='At batch 1, by judge perplexity, llada-demo is as good as LLaMA'
             reasons: [\"other_load\"], host: {others_ratio: 0.5}}"; done; }
     metrics '{disturbed: true, tainted: 120, timed: 120, lo: null, hi: null}' > m
     report m "$F"/plot-{quality,front}.ndjson
-    box | grep -q "UNDECIDED: *At 7 of 7 points something else ran .*$answer"
+    box | grep "UNDECIDED: *At 7 of 7 points something else ran .*$answer" > /dev/null
     says ' 84 of 84 points\| 14 of 14 points'
     metrics '{tainted: 40, timed: 120}' > m
     report m "$F"/plot-{quality,front}.ndjson
-    box | grep -q 'UNDECIDED: *25 % of the timed answers were disturbed'
+    box | grep 'UNDECIDED: *25 % of the timed answers were disturbed' > /dev/null
     metrics '{tainted: 4, timed: 120}' > m
     report m "$F"/plot-{quality,front}.ndjson
-    box | grep -q "^ *$answer"
+    box | grep "^ *$answer" > /dev/null
     says 'Something else ran on the machine during [0-9]* of [0-9]* timed answers'
     metrics '{warmup_steady: false}' > m
     report m "$F"/plot-{quality,front}.ndjson
-    box | grep -q 'UNDECIDED: *At 7 of 7 points a warm-up ended before'
+    box | grep 'UNDECIDED: *At 7 of 7 points a warm-up ended before' > /dev/null
     { look 3 false; look 10 true; } > fitness
     report "${ALL[@]}" fitness
-    box | grep -q 'UNDECIDED: *The machine was not fit to measure before 3 of 13 launches'
+    box | grep 'UNDECIDED: *The machine was not fit to measure before 3 of 13 launches' > /dev/null
     says 'fit to measure before 10 of 13 launches'
     grep -q '^| – | 1 | no | other\\_load | 0.500 |' report.md
     # what came by two ways counts once, as the copy that says which sweep it is of
@@ -63,7 +64,7 @@ answer='At batch 1, by judge perplexity, llada-demo is as good as LLaMA'
     grep -q '^| steps | 1 | no | other\\_load | 0.500 |' report.md
     { look 1 false; look 12 true; } > fitness
     report "${ALL[@]}" fitness
-    box | grep -q "^ *$answer"
+    box | grep "^ *$answer" > /dev/null
 }
 
 @test "what --verify found of the headline's systems stands above the answer" {
@@ -72,7 +73,7 @@ answer='At batch 1, by judge perplexity, llada-demo is as good as LLaMA'
     doubted() { # FIELDS WORDS
         metrics "$1" > m
         report m "$F"/plot-{quality,front}.ndjson
-        box | grep -q "UNDECIDED: *$2.*$answer"
+        box | grep "UNDECIDED: *$2.*$answer" > /dev/null
     }
     doubted '{deterministic: false}' 'At 7 of 7 points repeats of a prompt gave other tokens'
     doubted '{distinct_ratio: 0.05, prompts: 20}' 'At 7 of 7 points all prompts have the same'
@@ -91,7 +92,9 @@ answer='At batch 1, by judge perplexity, llada-demo is as good as LLaMA'
     jq -c 'select(.kind != "meta" and .kind != "end")' "$F/plot-front.ndjson" > found
     jq -c 'if .name == "X_lat" then .predicted_at = 41.5 else . end' found > front
     report "$F"/plot-{metric,quality}.ndjson front
-    box | grep -qF 'equal latency allows 30.8 [29.4, 32.5] steps (41.5 if both ran at their roof'
+    box |
+        grep -F 'equal latency allows 30.8 [29.4, 32.5] steps (41.5 if both ran at their roof' \
+        > /dev/null
     grep -q '^| X.\?_lat | .* 30.8 .* steps (41.5 if both ran at their rooflines) |' report.md
     jq -c 'if .name == "X_lat" then .predicted_at = null | .predicted_at_censored = "above"
         else . end' found > front
@@ -119,7 +122,7 @@ answer='At batch 1, by judge perplexity, llada-demo is as good as LLaMA'
       jq -c 'select(.kind == "crossover" and .batch == 1) | .contract = "fixed" | .series += "f",
           (.contract = "answer")' "$F/plot-front.ndjson"; } > both
     report both
-    box | grep -q 'At batch 1, contract answer, by judge perplexity, llada-demo is as good'
+    box | grep 'At batch 1, contract answer, by judge perplexity, llada-demo is as good' > /dev/null
     lacks 'At batch 1, contract fixed' report.md
     [ "$(grep -c '^| X.\?_par | fixed |' report.md)" -eq 1 ]
     says 'of contract answer (each model stops .*), throughput and memory of contract fixed'
@@ -268,8 +271,8 @@ answer='At batch 1, by judge perplexity, llada-demo is as good as LLaMA'
         warning: "Toys: the judge is small.",
         training_text: "Training compute: a 2 million rows, b 5 million."}' > w
     report "${ALL[@]}" w
-    box | grep -q "Training compute: a 2 million rows, b 5 million[.]"
-    box | grep -q "^ *Toys: the judge is small. $answer"
+    box | grep "Training compute: a 2 million rows, b 5 million[.]" > /dev/null
+    box | grep "^ *Toys: the judge is small. $answer" > /dev/null
     grep -q '^- Prompts: 9 of a file.' report.md
     jq -c 'select(.kind == "metric") | .modelled = true | .replayed = true
         | .weights_random = true' \

@@ -371,6 +371,7 @@ load report
     echo "$w,\"warning\":\"Toys: the judge is small.\"}" > w
     report "${ALL[@]}" w
     says 'Toys: the judge is small'
-    tr '\n' ' ' < words | grep -q 'Toys: the judge is small.*At batch 1, by judge perplexity'
+    tr '\n' ' ' < words |
+        grep 'Toys: the judge is small.*At batch 1, by judge perplexity' > /dev/null
     grep -q 'Toys: the judge is small' report.md
 }
