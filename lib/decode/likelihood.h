@@ -41,8 +41,6 @@ int likelihood_nll(const struct network *n, const int32_t *ids, size_t count, si
 int likelihood_elbo(const struct network *n, const int32_t *ids, size_t count, size_t first,
                     size_t samples, uint64_t seed, uint64_t key, struct likelihood *out,
                     struct err *e);
-/* elbo, or with `iwae` that, of a latent model: ids[1..) given ids[0]; no other part of a text has
- * a bound (EXIT_BAD_DATA). EXIT_NO_DEVICE: the back end has no gradients. */
 struct dit;
 struct likelihood_fit {
     size_t steps;   /* of the fit */
@@ -51,6 +49,8 @@ struct likelihood_fit {
     int iwae;
     struct dit *prior; /* elbo: of the bound, in place of N(0, I); NULL: that one */
 };
+/* elbo, or with `iwae` that, of a latent model: ids[1..) given ids[0]; no other part of a text has
+ * a bound (EXIT_BAD_DATA). */
 int likelihood_latent(const struct network *n, const int32_t *ids, size_t count, size_t first,
                       const struct likelihood_fit *how, uint64_t seed, uint64_t key,
                       struct likelihood *out, struct err *e);

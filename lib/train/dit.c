@@ -137,7 +137,8 @@ struct dit *dit_make(const struct dit_shape *s, struct backend *b, uint64_t seed
                      struct err *e)
 {
     if (*b->name) {
-        err_set(e, EXIT_BAD_USAGE, "%s cannot train: expected --device cpu", b->ops->name);
+        err_set(e, EXIT_NO_DEVICE, "a learned prior of latents is computed on the processor: "
+                "expected --device cpu, got %s", b->ops->name);
         return NULL;
     }
     struct dit *d = mem_zero(1, sizeof *d);

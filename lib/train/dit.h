@@ -32,8 +32,8 @@ struct dit_shape {
 
 struct dit;
 
-/* Weights drawn from the seed; passes over up to `batch` samples. NULL: the back end cannot train,
- * or memory is short (EXIT_FAILED_RECORDS). */
+/* Weights drawn from the seed; passes over up to `batch` samples. NULL: the back end is no
+ * processor (EXIT_NO_DEVICE), or memory is short (EXIT_FAILED_RECORDS). */
 struct dit *dit_make(const struct dit_shape *s, struct backend *b, uint64_t seed, size_t batch,
                      struct err *e);
 void dit_free(struct dit *d); /* NULL is fine */

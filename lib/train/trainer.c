@@ -61,7 +61,7 @@ struct trainer *trainer_make_as(const struct config *c, struct backend *b, uint6
                                 size_t rows, const struct trainer_how *how, struct err *e)
 {
     const struct train_ops *ops = b->ops->train;
-    if (!ops) {
+    if (!ops->adamw) {
         err_set(e, EXIT_NO_DEVICE, "the '%s' back end cannot train: use --device cpu",
                 b->ops->name);
         return NULL;

@@ -1,4 +1,5 @@
-# demo - the embedded trio on this machine: at most ten minutes on two cores.
+# demo - the embedded trio on this machine: meant for ten minutes on two cores. Older ones take
+# longer: Zen 3 was in its last sweep after eleven.
 PROMPT_CHOICE := --per-task 28
 STEPS         := 2,4,8,16,32,64
 GEN_LENGTH    := 64

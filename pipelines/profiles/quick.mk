@@ -1,4 +1,4 @@
-# quick - does everything work: the embedded trio, under a minute. Too few launches for intervals.
+# quick - does everything work: the embedded trio, in two minutes. Too few launches for intervals.
 PROMPT_CHOICE := --per-task 6
 STEPS         := 4,16,64
 GEN_LENGTH    := 64

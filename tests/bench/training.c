@@ -119,7 +119,7 @@ int bench_activations(struct bench *b, struct err *e)
     double all = 0;
     if (bench_backend(b, e) || synth_config(&c, "ltm-l", e))
         return -1;
-    if (!b->backend->ops->train)
+    if (*b->backend->name)
         return err_set(e, EXIT_NO_DEVICE, "activations: expected --device cpu");
     b->roof.threads = pool_threads(b->backend->pool);
     c.width = 768;

@@ -93,6 +93,13 @@ near() {
     done
     run -69 --separate-stderr gen swa cuda --z dit
     [[ $stderr == *"--z dit: a learned prior is drawn from on the processor"* ]]
+    cp -r "$D/swa" "$T/with"
+    "$BIN/train-prior" -q --no-meta -m "$T/with" --count 20 --vi-steps 1 --width 32 --layers 1 \
+        --steps 2 --threads 1 "$D/corpus" > "$T/prior"
+    echo '{"id":"t","text":"A boat went out."}' > "$T/text"
+    run -69 --separate-stderr "$BIN/score-ppl" -m "$T/with" --mode elbo --prior dit --device cuda \
+        "$T/text"
+    [[ $stderr == *"a learned prior of latents is computed on the processor"* ]]
 }
 
 @test "bounds by score-ppl on the device are the processor's; memory is planned" {

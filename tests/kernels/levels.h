@@ -3,6 +3,7 @@
 #ifndef TESTS_KERNELS_LEVELS_H
 #define TESTS_KERNELS_LEVELS_H
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,6 +86,18 @@ static inline struct mat levels_mat(struct backend *b, const float *w, size_t N,
     if (b->ops->mat_make(b, &m, &s, dtype))
         exit(EXIT_FAILURE);
     return m;
+}
+
+/* The largest difference, relative to the largest of y; infinite where one is NaN. */
+static inline double worst(const float *x, const float *y, size_t n)
+{
+    double top = 0, size = 1e-30;
+    for (size_t i = 0; i < n; i++) {
+        double far = fabs((double)x[i] - y[i]);
+        top = isnan(far) ? (double)INFINITY : fmax(top, far);
+        size = fmax(size, fabs((double)y[i]));
+    }
+    return top / size;
 }
 
 #endif

@@ -135,17 +135,6 @@ static float *run(struct backend *b, const struct data *d, const struct shape *s
     return y;
 }
 
-static double worst(const float *x, const float *y, size_t n)
-{
-    double top = 0, size = 1e-30;
-    for (size_t i = 0; i < n; i++) {
-        double d = fabs((double)x[i] - y[i]);
-        top = d > top || d != d ? d : top;
-        size = fabs((double)y[i]) > size ? fabs((double)y[i]) : size;
-    }
-    return top / size;
-}
-
 /* With all scores of 1, 2 and all heads at once: near the truth, and the same bits. */
 static void dense_case(const char *level, const struct shape *s, struct data d, const float *truth)
 {

@@ -174,18 +174,6 @@ static void by_kernel(struct backend *b, const struct text *text, enum wkv_form 
     free(work);
 }
 
-/* The largest difference, relative to the largest of y; infinite where one is NaN. */
-static double worst(const float *x, const float *y, size_t n)
-{
-    double top = 0, size = 1e-30;
-    for (size_t i = 0; i < n; i++) {
-        double far = fabs((double)x[i] - y[i]);
-        top = isnan(far) ? (double)INFINITY : fmax(top, far);
-        size = fmax(size, fabs((double)y[i]));
-    }
-    return top / size;
-}
-
 static double apart(const struct result *x, const struct result *y)
 {
     return fmax(worst(x->y, y->y, T * E), worst(x->after, y->after, E * E));

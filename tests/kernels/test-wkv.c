@@ -115,18 +115,6 @@ static void backward(struct backend *b, struct data *d, int states)
     free(work);
 }
 
-/* The largest difference, relative to the largest of y; infinite where one is NaN. */
-static double worst(const float *x, const float *y, size_t n)
-{
-    double top = 0, size = 1e-30;
-    for (size_t i = 0; i < n; i++) {
-        double far = fabs((double)x[i] - y[i]);
-        top = isnan(far) ? (double)INFINITY : fmax(top, far);
-        size = fmax(size, fabs((double)y[i]));
-    }
-    return top / size;
-}
-
 /* ---- the definition, in double ---- */
 
 /* Head h of a sequence: y and the last state, by the recurrence, or with all that every token reads

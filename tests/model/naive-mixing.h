@@ -258,4 +258,19 @@ static void free_naive(struct naive *m)
     free(m);
 }
 
+/* A drawn network of that shape, saved in the folder and opened from there, and a text for it; ends
+ * the program where it cannot be. */
+static void open_mixer(struct checkpoint *c, const char *shape, const char *folder,
+                       int32_t ids[LEN])
+{
+    struct err e = {0};
+    for (size_t t = 0; t < LEN; t++)
+        ids[t] = (int32_t)(t * t * 37 % 500);
+    planted_save((struct planted){.shape = shape, .plant = plant}, folder);
+    if (checkpoint_open(c, folder, 0, &e)) {
+        printf("Bail out! %s\n", e.text);
+        exit(1);
+    }
+}
+
 #endif

@@ -132,16 +132,9 @@ static void gradients(const struct checkpoint *c, struct naive *m, const int32_t
 
 static void mixer(const char *shape)
 {
-    struct err e = {0};
     struct checkpoint c;
     int32_t ids[LEN];
-    for (size_t t = 0; t < LEN; t++)
-        ids[t] = (int32_t)(t * t * 37 % 500);
-    planted_save((struct planted){.shape = shape, .plant = plant}, folder);
-    if (checkpoint_open(&c, folder, 0, &e)) {
-        printf("Bail out! %s\n", e.text);
-        exit(1);
-    }
+    open_mixer(&c, shape, folder, ids);
     struct naive *m = read_naive(&c);
     gradients(&c, m, ids);
     free_naive(m);
