@@ -8,6 +8,7 @@
  * stands in it (origin.json), so that --verify-source can do it again, beside it, and compare.
  * One file because all its ways end in the one folder, made and proved by the same few functions.
  */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -503,6 +504,7 @@ static void close_all(struct packer *p)
     free(p->units);
 }
 
+enum { OPTIONS_MOST = 32 };
 static void options(struct opt *o, struct args *a)
 {
     const struct opt table[] = {
@@ -536,6 +538,7 @@ static void options(struct opt *o, struct args *a)
         THREADS_OPTION(a->engine.threads),
         OPT_COMMON(a->common),
         {0}};
+    static_assert(sizeof table <= OPTIONS_MOST * sizeof *table, "room for all");
     memcpy(o, table, sizeof table);
 }
 
@@ -544,7 +547,7 @@ int main(int argc, char **argv)
     struct packer p = {.a = {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .samples = 8,
                              .score = "activation", .heads = -1, .ffn = -1},
                        .quant = QUANT_NONE, .dense_nats = NAN};
-    struct opt table[32];
+    struct opt table[OPTIONS_MOST];
     options(table, &p.a);
     const struct tool tool = {"pack-model", "a checkpoint in, a pruned or quantized one out",
                               examples, notes, table};

@@ -5,6 +5,7 @@
  * contestant. Sums are pooled over tokens, never averaged over texts; intervals resample texts.
  * One file because all modes share what is opened, resumed and written.
  */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -442,6 +443,7 @@ static void check(struct scorer *s, int bad, const struct err *e)
     err_die("score-ppl", e);
 }
 
+enum { OPTIONS_MOST = 48 };
 static void options(struct opt *o, struct args *a)
 {
     const struct opt table[] = {
@@ -466,6 +468,7 @@ static void options(struct opt *o, struct args *a)
         ENGINE_OPTIONS(a->engine),
         OPT_COMMON(a->common),
         {0}};
+    static_assert(sizeof table <= OPTIONS_MOST * sizeof *table, "room for all");
     memcpy(o, table, sizeof table);
 }
 
@@ -475,7 +478,7 @@ int main(int argc, char **argv)
                              .target = "text", .steps = "16", .prior = "normal",
                              .samples = 128, .orders = 4,
                              .vi_steps = 64, .vi_rate = POSTERIOR_RATE}};
-    struct opt table[48];
+    struct opt table[OPTIONS_MOST];
     options(table, &s.a);
     const struct tool tool = {"score-ppl", "texts or generations in, their probability out",
                               examples, notes, table};

@@ -10,6 +10,7 @@
  *
  * One file because all of it works on the one struct run below, and most of it is options.
  */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,7 @@ static const char notes[] =
     "Interrupted, it goes on from OUT/train.state with the same command. The same seed gives\n"
     "the same bits on machines of one processor level, at any number of threads.\n";
 
+enum { OPTIONS_MOST = 64 };
 static void options(struct opt *o, struct args *a)
 {
     const struct opt table[] = {
@@ -146,6 +148,7 @@ static void options(struct opt *o, struct args *a)
         {"save", 0, OPT_INT, &a->save, 1, 1000000, .arg = "N", .help = "steps a state (500)"},
         OPT_COMMON(a->common),
         {0}};
+    static_assert(sizeof table <= OPTIONS_MOST * sizeof *table, "room for all");
     memcpy(o, table, sizeof table);
 }
 
@@ -573,7 +576,7 @@ int main(int argc, char **argv)
                      .times = 4, .whole = 0.5,
                      .rate = 2e-3, .decay = 0.1, .clip = 1, .warmup = 200,
                      .report = 50, .save = 500};
-    struct opt table[64];
+    struct opt table[OPTIONS_MOST];
     options(table, &a);
     const struct tool tool = {"train-lm",
                               "corpus records in, a small checkpoint and its loss curve out",

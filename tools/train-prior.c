@@ -10,6 +10,7 @@
  * OUT.state the transformer, with its moments and its average. What a batch of documents or of
  * draws holds is a function of seed and step.
  */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,7 @@ static const char notes[] =
     "both in nats a document, the second as an upper bound. Interrupted, it goes on from\n"
     "OUT.fits and OUT.state with the same command, to the same bits.\n";
 
+enum { OPTIONS_MOST = 56 };
 static void options(struct opt *o, struct args *a)
 {
     const struct opt table[] = {
@@ -86,6 +88,7 @@ static void options(struct opt *o, struct args *a)
          .help = "steps, or batches of documents, a state (200)"},
         OPT_COMMON(a->common),
         {0}};
+    static_assert(sizeof table <= OPTIONS_MOST * sizeof *table, "room for all");
     memcpy(o, table, sizeof table);
 }
 
@@ -435,7 +438,8 @@ int main(int argc, char **argv)
                      .max_len = 128, .width = 96, .layers = 3, .heads = 4, .batch = 32,
                      .steps = 2000, .rate = 1e-3, .keep = 0.995, .warmup = 100, .bound = 200,
                      .report = 50, .save = 200};
-    struct opt table[56];
+    a.engine.device = "cpu"; /* no card trains */
+    struct opt table[OPTIONS_MOST];
     options(table, &a);
     const struct tool tool = {"train-prior",
                               "a latent thought model and texts in, the law of their latents out",
