@@ -193,7 +193,8 @@ $(PROMPTS_system): | pipelines/system-text
 # shuffled points. Its settings are the variables NAME_SYSTEMS, _STEPS, _BATCH, _LENGTH, _BLOCK,
 # _CONTRACT, _SWEEP (any settings of prep-prompts --schedule, as
 # "--unmask threshold --threshold 0.7,0.9"), _METHODS (a file of them, run too),
-# _LAUNCHES, _PROMPTS, _TIMING, _LLADA_FLAGS, _LLAMA_FLAGS, _LTM_FLAGS. prep-prompts writes the schedule.
+# _LAUNCHES, _PROMPTS, _TIMING, _LLADA_FLAGS, _LLAMA_FLAGS, _LTM_FLAGS. prep-prompts writes the
+# schedule.
 # While only the points change, what an earlier schedule held stays as it was: a new point adds
 # launches and repeats none. With other settings it is written afresh, and launches that come out
 # the same stay.

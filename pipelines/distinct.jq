@@ -9,4 +9,4 @@ reduce (inputs | select(.kind == "generation" and .phase == "timed")
      | .n[$key] = ((.n[$key] // 0) + ($g.copies // 1))
      | if .first[$key] then . else .first[$key] = $g end)
 | .n as $n | .first | keys_unsorted[] as $key | .[$key] + {copies: $n[$key]}
-| .workload = ($ARGS.named.timed[0].workload // .workload)
+| if $ARGS.named.timed then .workload = $ARGS.named.timed[0].workload else . end

@@ -125,7 +125,8 @@ $(R)/workload.ndjson: $(R)/prompts.ndjson $(R)/stamp/workload $(R)/stamp/model-J
 	@{ jq -cS 'select(.kind == "prompt" or .kind == null)' $< > $@.prompts; \
 	jq -sc -f pipelines/workload.jq --arg profile '$(PROFILE)' --arg file '$(PROMPT_FILE)' \
 	    --arg file_sha "$$(sha256sum < $(PROMPT_FILE) | cut -c 1-64)" --arg seed '$(SEED)' \
-	    --arg choice '$(PROMPT_CHOICE)' --arg timed '$(TIMED_PROMPTS)' --arg workload "$$(sha256sum < $@.prompts | cut -c 1-12)" \
+	    --arg choice '$(PROMPT_CHOICE)' --arg timed '$(TIMED_PROMPTS)' \
+	    --arg workload "$$(sha256sum < $@.prompts | cut -c 1-12)" \
 	    --arg llada '$(LLADA)' --arg llama '$(LLAMA)' --arg ltm '$(LTM)' \
 	    --arg judge '$(JUDGE)' --arg toy '$(TOY)' \
 	    --slurpfile llada_training $(call trainings,$(LLADA)) \
