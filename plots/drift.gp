@@ -1,6 +1,6 @@
 # drift.gp - did the machine stay the same? Latency relative to its configuration's median.
 eval begin(width_cm > 10 ? 7 : 6)
-array kind_label[3] = ['LLaDA', 'LLaMA', 'other']
+array kind_label[3] = ['LLaDA', 'LLaMA', 'latent thoughts']
 set xlabel x_label
 set ylabel 'latency (% of its median)'
 set key top left horizontal Left reverse samplen 2

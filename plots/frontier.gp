@@ -9,7 +9,7 @@ do for [k = 1:series_count] {
     if (series_first[k]) {names = names + 1}
 }
 names = names + 2
-key_columns = narrow ? (longest > 24 ? 1 : 2) : (longest > 28 ? (longest > 44 ? 2 : 3) : 4)
+key_columns = narrow ? (longest > 24 ? 1 : 2) : (longest > 24 ? (longest > 44 ? 2 : 3) : 4)
 key_rows = int(ceil(names / (1.0 * key_columns)))
 eval begin(rows * (narrow ? 7 : 7.6) + 0.45 * key_rows)
 key_x(i) = 0.06 + (i % key_columns) * 0.94 / key_columns

@@ -4,9 +4,11 @@ longest = 0
 do for [k = 1:series_count] {
     longest = strlen(series_name[k]) > longest ? strlen(series_name[k]) : longest
 }
-key_columns = longest > 22 ? 1 : 2
+# Beside the panel there is room for short names alone.
+below = narrow || longest > 32
+key_columns = longest > (narrow ? 22 : 48) ? 1 : (narrow || longest > 32 ? 2 : 3)
 key_rows = int(ceil(series_count / (1.0 * key_columns)))
-eval begin(narrow ? 6 + 0.43 * key_rows : (series_count > 12 ? 1.5 + 0.46 * series_count : 7))
+eval begin(below ? 6 + 0.43 * key_rows : (series_count > 12 ? 1.5 + 0.46 * series_count : 7))
 llada = 0
 do for [k = 1:series_count] {if (series_kind[k] == 0) {llada = llada + 1}}
 array fill[series_count]
@@ -26,7 +28,7 @@ set tmargin 1.2
 set xlabel 'kind of prompt'
 stats $points using 2 nooutput name 'lo'
 set yrange [lo_min / 1.3 : latency_hi * 1.3]
-if (narrow) {
+if (below) {
     set bmargin 4 + 1.3 * key_rows
     set key at screen 0.5, char (0.4 + 1.3 * key_rows) center top vertical maxrows key_rows \
         Left reverse samplen 0.8
