@@ -3,12 +3,15 @@
 # mixing in its forms, what a token costs along a long answer with a cache and without, what a
 # learned prior of the latents is worth beside N(0, I), solvers of latents by evaluations, and
 # trainings: threads that make batches, layers that are computed again, formats learned with.
-LATENT_TURNS  ?= 3
+LATENT_TURNS  ?= 5
 # rows of up to 4,096 tokens at the width of a small network; seconds a point
 LATENT_SHAPES ?= small
 LATENT_POINT  ?= 0.05
 LATENT_LENGTH ?= 384
 LATENT_LONG   ?= 2
+# rounds of long answers: without a cache they take long
+LATENT_on     ?= 10
+LATENT_off    ?= 3
 # answers of shape ltm-l with time mixing, in tokens; drawn weights
 LATENT_DRAWN  ?= 256
 # trainings of LTM: of a few steps that are timed, and of some that learn with a format
@@ -26,15 +29,17 @@ $(LATENT_BENCH): $(LATENT)/bench-%.ndjson: $(BUILD)/tests/bench/bench | $(QUIET)
 	    $(alone) $< --only wkv,solvers,activations --shapes $(LATENT_SHAPES) \
 	    --point $(LATENT_POINT) --seed $* --bin $(BIN) -q -o $@
 
-$(LATENT)/long.ndjson: $(R)/prompts.ndjson $(LATENT)/long-flags $(R)/stamp/model-LTM \
-    $(R)/stamp/tool-gen-ltm | $(PIPE)
-	$(call say,gen-ltm long answers)\
-	    $(alone) $(BIN)/gen-ltm -m $(LTM) --limit $(LATENT_LONG) --vi-steps 0 --cache on,off \
-	    --max-new $(LATENT_LENGTH) --contract fixed --repeat $(LATENT_TURNS) --warmup 1 \
+LATENT_LONGS := $(LATENT)/long-on.ndjson $(LATENT)/long-off.ndjson
+$(LATENT_LONGS): $(LATENT)/long-%.ndjson: $(R)/prompts.ndjson $(LATENT)/long-flags \
+    $(R)/stamp/model-LTM $(R)/stamp/tool-gen-ltm | $(PIPE)
+	$(call say,gen-ltm long answers cache $*)\
+	    $(alone) $(BIN)/gen-ltm -m $(LTM) --limit $(LATENT_LONG) --vi-steps 0 --cache $* \
+	    --max-new $(LATENT_LENGTH) --contract fixed --repeat $(LATENT_$*) --warmup 1 \
 	    --seed $(SEED) $(GEN_FLAGS) $(LTM_FLAGS) $< -o $@
 
 $(LATENT)/long-flags: FORCE
-	$(call stamp,$(LATENT_LENGTH) $(LATENT_LONG) $(LATENT_TURNS) $(GEN_FLAGS) $(LTM_FLAGS))
+	$(call stamp,$(LATENT_LENGTH) $(LATENT_LONG) $(LATENT_on) $(LATENT_off) $(GEN_FLAGS) \
+	    $(LTM_FLAGS))
 
 LATENT_MIXED := $(LATENT)/drawn-rwkv6.ndjson $(LATENT)/drawn-rwkv7.ndjson
 $(LATENT)/drawn-flags: FORCE
@@ -85,7 +90,7 @@ $(LATENT_BOUNDS): $(LATENT)/bound-%.ndjson: $(LATENT)/texts.ndjson $(LATENT_AWAR
 	    -m $(LATENT)/trained/qat-$(firstword $(subst -, ,$*)) --limit $(LATENT_SCORED) \
 	    --quant $(lastword $(subst -, ,$*)) --seed $(SEED) $(SCORE_FLAGS) $< -o $@
 
-LATENT_ALL := $(LATENT_BENCH) $(LATENT)/long.ndjson $(LATENT_MIXED) $(LATENT_TIMED) $(LATENT_BOUNDS)
+LATENT_ALL := $(LATENT_BENCH) $(LATENT_LONGS) $(LATENT_MIXED) $(LATENT_TIMED) $(LATENT_BOUNDS)
 $(LATENT)/elsewhere.ndjson: $(LATENT_ALL) pipelines/latent.jq
 	@jq -sc -f pipelines/latent.jq $(LATENT_ALL) > $@.tmp && mv $@.tmp $@
 

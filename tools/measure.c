@@ -37,7 +37,10 @@ struct measure {
     int has_origin;         /* the meta record of a generator is in the output */
     struct measurement_work work;
     struct take seen;
+    size_t drifting, cold; /* points whose times were not steady, in launches and warm-ups */
 };
+
+enum { POINTS_NAMED = 3 }; /* in a warning that many may deserve; the records say it of each */
 
 /* The measurement that a record belongs to, made when new. NULL: *e filled; another device or model
  * under one name makes the whole input unsound. */
@@ -120,13 +123,13 @@ static void say(const struct measurement *c, const json_t *e2e, const json_t *fi
             json_is_false(json_object_get(e2e, "steady")) ? "; NOT STEADY" : "");
 }
 
-static void warn(const struct measure *m, const struct measurement *c)
+static void warn(struct measure *m, const struct measurement *c)
 {
     const char *name = rec_text(c->about, "config");
     name = name ? name : about_point(c->about);
-    if (c->is_steady == 0)
+    if (c->is_steady == 0 && ++m->drifting <= POINTS_NAMED)
         log_warn(&m->log, "W021", "%s: latency drifts in a launch; give more --warmup", name);
-    if (c->warmed == 0)
+    if (c->warmed == 0 && ++m->cold <= POINTS_NAMED)
         log_warn(&m->log, "W024", "%s: a warm-up ended before its times were steady; give more "
                  "--warmup-most", name);
     if (c->is_disturbed)
@@ -148,6 +151,16 @@ static void warn(const struct measure *m, const struct measurement *c)
     if (c->partial)
         log_note(&m->log, "%s: %lld answers of batches that were not full are left out", name,
                  (long long)c->partial);
+}
+
+static void warn_of_more(const struct measure *m)
+{
+    if (m->drifting > POINTS_NAMED)
+        log_warn(&m->log, "W021", "and latency drifts at %zu further points",
+                 m->drifting - POINTS_NAMED);
+    if (m->cold > POINTS_NAMED)
+        log_warn(&m->log, "W024", "and so did warm-ups of %zu further points",
+                 m->cold - POINTS_NAMED);
 }
 
 /* A cost is one of those metrics that need a price. */
@@ -315,6 +328,7 @@ int main(int argc, char **argv)
         qsort(m.v, m.n, sizeof *m.v, by_about);
     for (size_t i = 0; i < m.n; i++)
         check(&m, write_one(&m, &m.v[i], &e), &e);
+    warn_of_more(&m);
     int code = take_verdict(&m.seen, &m.log, m.a.max_failed);
     check(&m, rec_close(&m.out, code ? "failed" : "ok", &e), &e);
     free_measure(&m);

@@ -89,6 +89,14 @@ digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
     [ "$(value e2e_ns warmup_steady < "$T/m")" = false ]
 }
 
+@test "what many points deserve is said of three, and how many more there are" {
+    for c in a b c d e; do one "{config: \"$c\", warmup_steady: false}"; done > "$T/in"
+    measure "$T/in" 2> "$T/log" > "$T/m"
+    [ "$(grep -c W024 "$T/log")" -eq 4 ]
+    grep -q 'W024: and so did warm-ups of 2 further points' "$T/log"
+    ! grep -q W021 "$T/log"
+}
+
 @test "all at once is null, never nought" {
     one '{emit_ns: [900], emit_tokens: [4]}' | measure > "$T/m"
     [ "$(value tpot_ns value < "$T/m")" = null ]
