@@ -44,9 +44,9 @@ enum {
     WKV_CUDA_MOST = 64 /* channels of a head on cuda; on the host there is no limit */
 };
 
-/* AUTO: the form that the back end does faster. On the host both forms multiply about as often and
- * the recurrent one comes near the peak of fp32, so RWKV 7 is recurrent there, and RWKV 6 chunked
- * where a sequence has WKV_CHUNK rows or more; so are both on cuda. ref knows the recurrence alone.
+/* AUTO: the form that the back end does faster. That is chunks where a sequence has WKV_CHUNK rows
+ * or more, but for RWKV 7 on the host: there they multiply nearly as often as the recurrence, and
+ * are a little slower. ref knows the recurrence alone.
  */
 enum wkv_form { WKV_AUTO, WKV_RECURRENT, WKV_CHUNKED };
 

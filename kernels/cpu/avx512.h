@@ -62,6 +62,8 @@ INLINE vecu zip_high(vecu a, vecu b)
     return (vecu)_mm512_permutex2var_epi32((__m512i)a, from, (__m512i)b);
 }
 
+#include "kernels/cpu/lanes.h"
+
 /* The products of the lower halves of 64-bit lanes. */
 INLINE vecw mul_low(vecw a, vecw b) { return (vecw)_mm512_mul_epu32((__m512i)a, (__m512i)b); }
 

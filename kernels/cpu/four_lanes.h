@@ -17,6 +17,8 @@ INLINE vec vmin(vec a, vec b) { return pick(a < b, a, b); }
 INLINE vecu zip_low(vecu a, vecu b) { return (vecu){a[0], b[0], a[1], b[1]}; }
 INLINE vecu zip_high(vecu a, vecu b) { return (vecu){a[2], b[2], a[3], b[3]}; }
 
+#include "kernels/cpu/lanes.h"
+
 /* The products of the lower halves of 64-bit lanes. */
 INLINE vecw mul_low(vecw a, vecw b) { return (a & 0xffffffffu) * (b & 0xffffffffu); }
 

@@ -71,6 +71,17 @@ INLINE vecu zip_high(vecu a, vecu b)
     return (vecu)_mm256_permute2x128_si256(low, high, 0x31);
 }
 
+/* Lane i: the sum of the lanes of v[i]; v is used up. */
+INLINE vec add_lanes(vec v[LANES])
+{
+    __m256 sum[LANES / 2];
+    for (int i = 0; i < LANES / 2; i++)
+        sum[i] = _mm256_hadd_ps((__m256)v[2 * i], (__m256)v[2 * i + 1]);
+    __m256 low = _mm256_hadd_ps(sum[0], sum[1]), high = _mm256_hadd_ps(sum[2], sum[3]);
+    return (vec)(_mm256_permute2f128_ps(low, high, 0x20) +
+                 _mm256_permute2f128_ps(low, high, 0x31));
+}
+
 /* The products of the lower halves of 64-bit lanes. */
 INLINE vecw mul_low(vecw a, vecw b) { return (vecw)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
 

@@ -15,6 +15,8 @@
  *
  * A thread owns a head of a sequence.
  */
+#include "kernels/cpu/format.h"
+#include "kernels/cpu/tile.h"
 #include "kernels/cpu/transpose.h"
 #include "kernels/cpu/wkv.h"
 
@@ -70,6 +72,31 @@ static struct grads cut(float *at, size_t rows, size_t E)
     return g;
 }
 
+static void tile_floats(size_t rows, const struct tile *t)
+{
+#define KERNEL(n) tile_rows(n, 0, t)
+    WITH_ROWS(rows, KERNEL)
+#undef KERNEL
+}
+
+/* c[M, N] (+)= a[M, K] m[K, N], the strides and pointers being those of `t`. Tiles differ by a row
+ * at most. */
+static void product(size_t M, size_t N, size_t K, struct tile t)
+{
+    const struct tile all = t;
+    const size_t tiles = (M + TILE_ROWS - 1) / TILE_ROWS;
+    t.K = K;
+    for (size_t j = 0; j < N; j += PANEL)
+        for (size_t i = 0; i < tiles; i++) {
+            size_t first = M * i / tiles;
+            t.a = word_at(all.a, first * t.a_row);
+            t.m = word_at(all.m, j);
+            t.c = all.c + first * t.ldc + j;
+            t.cols = N - j < PANEL ? N - j : PANEL;
+            tile_floats(M * (i + 1) / tiles - first, &t);
+        }
+}
+
 /* to[n, m] = from[m, n]^T; m and n are multiples of LANES. */
 static void turn(float *to, const float *from, size_t m, size_t n)
 {
@@ -88,7 +115,7 @@ static void turn(float *to, const float *from, size_t m, size_t n)
 static void add_rows(const struct chunk *c, float *to, size_t M, const float *a, size_t a_row,
                      size_t a_k, const float *m, size_t K, int add)
 {
-    CPU(wkv_product)(M, c->width, K,
+    product(M, c->width, K,
                      (struct tile){.a = a, .a_row = a_row, .a_k = a_k, .m = m, .m_k = c->width,
                                    .c = to, .ldc = c->width, .add = add});
 }
@@ -124,11 +151,11 @@ static void outer_back(struct chunk *c, const struct grads *g, const float *S)
     turn(g->values_turned, c->values, PAIR_ROW, width);
     turn(g->turned, S, width, width);
     t.a = g->dy, t.c = g->dread;
-    CPU(wkv_product)(TOKENS, c->pairs, c->E, t);
+    product(TOKENS, c->pairs, c->E, t);
     add_rows(c, g->dr, TOKENS, g->dy, width, 1, g->turned, c->E, 0);
     if (c->removes) {
         t.a = g->dz, t.c = g->dsolve;
-        CPU(wkv_product)(TOKENS, c->pairs, c->E, t);
+        product(TOKENS, c->pairs, c->E, t);
         add_rows(c, g->da, TOKENS, g->dz, width, 1, g->turned, c->E, 0);
     }
     turn(g->turned, g->g, width, width);
@@ -198,18 +225,13 @@ static void border_sums(const struct chunk *c, const struct grads *g, const floa
 {
     const size_t width = c->width;
     for (size_t i = 0; i < width; i += LANES) {
-        vecu v[LANES];
+        vec v[LANES];
         for (size_t k = 0; k < LANES; k++) {
-            vec sum = {0};
+            v[k] = (vec){0};
             for (size_t j = 0; j < width; j += LANES)
-                sum += load(g->g + (i + k) * width + j) * load(next + (i + k) * width + j);
-            v[k] = (vecu)sum;
+                v[k] += load(g->g + (i + k) * width + j) * load(next + (i + k) * width + j);
         }
-        transpose(v);
-        vec sum = (vec)v[0];
-        for (int k = 1; k < LANES; k++)
-            sum += (vec)v[k];
-        put(g->sum + i, sum);
+        put(g->sum + i, add_lanes(v));
     }
 }
 
@@ -294,6 +316,7 @@ static void forward(struct chunk *c, const struct grads *g, const struct wkv_row
         CPU(wkv_chunk_pad)(c);
         if (c->removes) {
             CPU(wkv_chunk_scores)(c);
+            CPU(wkv_chunk_scale_left)(c);
             CPU(wkv_chunk_solve)(c, next - width * width);
             memcpy(g->xs + i * TOKENS * width, c->values + TOKENS * width,
                    TOKENS * width * sizeof *next);
@@ -340,7 +363,7 @@ static void one_head(const struct job *j, size_t seq, size_t h, float *work)
 {
     const struct wkv_back *a = j->a;
     const size_t E = a->in.head_dim, at = (seq * a->in.heads + h) * E * E;
-    struct chunk c = CPU(wkv_chunk_cut)(&a->in, h, work);
+    struct chunk c = CPU(wkv_chunk_cut)(&a->in, work);
     struct grads g = cut(work + CPU(wkv_chunk_floats)(E), a->in.max_rows, E);
     const size_t width = c.width;
     memset(g.states, 0, width * width * sizeof(float));

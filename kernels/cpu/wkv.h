@@ -4,7 +4,6 @@
 #define KERNELS_CPU_WKV_H
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/tile.h"
 #include "kernels/wkv.h"
 
 enum { TOKENS = WKV_CHUNK, PAIR_ROW = 2 * TOKENS };
@@ -21,31 +20,39 @@ struct chunk {
     float *bonus;  /* [width]: u */
     float *before; /* [TOKENS + 1, width]: D(0, t-1]; the last row is that of the whole chunk */
     float *after;  /* [TOKENS, width]: D(t, C] */
-    float *scaled; /* [2 TOKENS, width] */
+    float *scaled; /* [2 TOKENS, width]; where keys decay while scores are summed */
     float *read;   /* [TOKENS, PAIR_ROW]: A^rk, A^rb */
     float *solve;  /* [TOKENS, PAIR_ROW]: A^ak, A^ab */
-    float *partial;
+    int cleared;   /* which have zeros where a token comes before the key */
+    int last;      /* no rows follow */
+    const float *next[7]; /* rows of the next chunk, `stride` apart: r, k, v, w, a, b, y */
+    size_t stride, sources;
+    size_t source, fetched; /* rows of all that the caches have been asked for, and the next */
 };
 
 /* Floats of a chunk's arrays; and where they begin in `at`, 64-byte aligned. */
 size_t CPU(wkv_chunk_floats)(size_t E);
-struct chunk CPU(wkv_chunk_cut)(const struct wkv_rows *in, size_t h, float *at);
+struct chunk CPU(wkv_chunk_cut)(const struct wkv_rows *in, float *at);
 /* Tokens row .. row + n - 1 of head h. */
 void CPU(wkv_chunk_load)(struct chunk *c, const struct wkv_rows *in, size_t row, size_t n,
                          size_t h);
+/* Rows of a head lie too far apart for the processor to foresee: so many of the next chunk's are
+ * asked for, to come to the second cache. A few at a time, while this one is computed: a processor
+ * has so many reads under way, and then waits. */
+void CPU(wkv_chunk_fetch)(struct chunk *c, size_t rows);
 /* Fills the chunk up to TOKENS, and before and after. */
 void CPU(wkv_chunk_pad)(struct chunk *c);
 /* read and solve. */
 void CPU(wkv_chunk_scores)(struct chunk *c);
-/* x of all tokens, S[width, width] being the state before the chunk. */
+/* x of all tokens, S[width, width] being the state before the chunk, scaled that of scale_left. */
 void CPU(wkv_chunk_solve)(struct chunk *c, const float *S);
+/* y of its tokens, rows of all heads, of what scaled has from scale_left. */
+void CPU(wkv_chunk_read)(const struct chunk *c, const float *S, float *y);
 /* S becomes the state behind the chunk. */
 void CPU(wkv_chunk_carry)(struct chunk *c, float *S);
 /* scaled = r D(0, t] or, as RWKV 6 reads, r D(0, t-1]; then a D(0, t-1]. scaled = keys D(q, C]. */
 void CPU(wkv_chunk_scale_left)(struct chunk *c);
 void CPU(wkv_chunk_scale_keys)(struct chunk *c);
-/* c[M, N] (+)= a[M, K] m[K, N], the strides and pointers being those of `t`. */
-void CPU(wkv_product)(size_t M, size_t N, size_t K, struct tile t);
 
 INLINE size_t wkv_width(size_t E) { return (E + PANEL - 1) / PANEL * PANEL; }
 
@@ -53,10 +60,15 @@ INLINE size_t wkv_width(size_t E) { return (E + PANEL - 1) / PANEL * PANEL; }
 INLINE void wkv_rows_in(float *to, size_t wide, const float *from, size_t stride, size_t rows,
                         size_t n)
 {
-    for (size_t t = 0; t < rows; t++) {
-        memcpy(to + t * wide, from + t * stride, n * sizeof *to);
-        if (n < wide)
-            memset(to + t * wide + n, 0, (wide - n) * sizeof *to);
+    const size_t whole = n / PANEL * PANEL;
+    for (size_t t = 0; t < rows; t++, to += wide, from += stride) {
+        for (size_t e = 0; e < whole; e += PANEL) {
+            vec lo = load(from + e), hi = load(from + e + LANES);
+            put(to + e, lo);
+            put(to + e + LANES, hi);
+        }
+        for (size_t e = whole; e < wide; e++)
+            to[e] = e < n ? from[e] : 0;
     }
 }
 
