@@ -308,6 +308,7 @@ int main(int argc, char **argv)
                                           (size_t)(argc - first), &e);
     check(&m, !in, &e);
     check(&m, rec_open(&m.out, &m.a.common, "measure", argc, argv, NULL, &e), &e);
+    m.work.timing.lists = rec_read_numbers(in);
     check(&m, take_all(&m.seen, in, &m.out, &m.log, m.a.common.limit, take, &m, &e), &e);
     rec_read_close(in);
     check(&m, check_input(&m, &e), &e);

@@ -205,10 +205,11 @@ static void add_record(struct runset *s, json_t *r)
 
 /* Whether a record counts. Generations in the place of others cannot; of metrics and qualities the
  * better one will be chosen when all are there. */
-static int is_new(struct runset *s, struct repeats *seen, const json_t *r, struct err *line)
+static int is_new(struct runset *s, struct repeats *seen, const json_t *r,
+                  uint64_t content, struct err *line)
 {
     int64_t before = seen->dropped;
-    int repeats = repeats_take(seen, r, line);
+    int repeats = repeats_take(seen, r, content, line);
     s->repeats += seen->dropped - before;
     return repeats == 0 || (repeats < 0 && strcmp(rec_kind(r), "generation"));
 }
@@ -224,6 +225,7 @@ static int load_source(struct runset *s, struct repeats *seen, const char *path,
     struct rec_reader *reader = rec_read_open(paths, 1, e);
     if (!reader)
         return -1;
+    rec_read_numbers(reader); /* of which none is looked at */
     int got = 0;
     s->wall_s = (double)NAN;
     while (!limit || s->records < limit) {
@@ -236,7 +238,7 @@ static int load_source(struct runset *s, struct repeats *seen, const char *path,
             *e = line;
             break;
         }
-        int counts = got > 0 && is_new(s, seen, r, &line);
+        int counts = got > 0 && is_new(s, seen, r, rec_read_content(reader), &line);
         if (got < 0 || (!counts && line.code)) {
             if (!s->bad++)
                 memcpy(s->first_bad, line.text, sizeof s->first_bad);

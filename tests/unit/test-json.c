@@ -288,7 +288,7 @@ static void test_again(void)
     for (int i = 0, at = 0; i < CASES; i++) {
         const char *from = ordinary[rng_below(&r, ORDINARY)];
         int fresh = rng_below(&r, 4) == 0 || n == 0 || n > 400;
-        const json_t *before = held ? NULL : a.object;
+        const json_t *before = held ? NULL : a.last[a.at].object;
         n = mutate(&r, fresh ? from : text[at], fresh ? strlen(from) : n, text[!at]);
         at = !at;
         char *exact = mem_alloc(n);
