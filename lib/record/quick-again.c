@@ -36,13 +36,21 @@ static int pass_list(struct quick *q, struct numbers *to)
     return to->is;
 }
 
+static int is_named(const char *const *names, const char *name)
+{
+    while (names && *names && strcmp(*names, name))
+        names++;
+    return names && *names;
+}
+
 static int note_member(struct quick *q, const char *at, const char *name, const json_t *all)
 {
     struct quick_last *a = q->to;
-    size_t list = a->apart ? numbers_place(name, strlen(name)) : NUMBERS_LISTS;
+    size_t list = a->of->apart ? numbers_place(name, strlen(name)) : NUMBERS_LISTS;
     MEM_GROW(a->v, a->n, a->cap);
     a->v[a->n++] = (struct quick_span){.at = (size_t)(at - q->begin),
-                                       .from = (size_t)(q->p - q->begin), .list = list};
+                                       .from = (size_t)(q->p - q->begin), .list = list,
+                                       .is_named = is_named(a->of->names, name)};
     if (list == NUMBERS_LISTS)
         return 0;
     if (a->lists.of[list].is || json_object_get(all, name))
@@ -167,7 +175,7 @@ json_t *quick_again(struct quick_again *a, const char *bytes, size_t n)
     a->at = tried < QUICK_LAST ? a->at : oldest;
     struct quick_last *it = &a->last[a->at];
     it->used = ++a->objects;
-    it->apart = a->apart;
+    it->of = a;
     if (tried == QUICK_LAST)
         begin(it, bytes, n);
     buf_clear(&it->text);
@@ -187,6 +195,15 @@ uint64_t quick_content(const struct quick_again *a)
     for (size_t i = 0; i < it->n; i++)
         sum += it->v[i].content;
     return sum;
+}
+
+uint64_t quick_said(const struct quick_again *a)
+{
+    const struct quick_last *it = &a->last[a->at];
+    uint64_t sum = 0;
+    for (size_t i = 0; i < it->n; i++)
+        sum += it->v[i].is_named ? it->v[i].content : 0;
+    return sum ? sum : 1;
 }
 
 void quick_again_free(struct quick_again *a)

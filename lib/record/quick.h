@@ -24,7 +24,7 @@ struct quick_span {
     size_t list;      /* its name is numbers_names[list]; NUMBERS_LISTS: another, or none is apart */
     uint64_t content; /* content_of_member */
     json_t *now;      /* what it becomes, while it is read */
-    int is_new;
+    int is_new, is_named;
 };
 enum { QUICK_LAST = 4, QUICK_NUMBERS = 1024 };
 struct quick_last {
@@ -36,17 +36,20 @@ struct quick_last {
     struct numbers next[NUMBERS_LISTS]; /* of an object that may not fit */
     json_t *number[QUICK_NUMBERS]; /* integers that were met, for the next one of that value */
     int64_t used;
-    int apart;
+    const struct quick_again *of;
 };
 struct quick_again { /* begins as zeroes */
     struct quick_last last[QUICK_LAST];
     size_t at;       /* the object at hand is of this one */
     int64_t objects;
-    int apart;       /* the caller's, before the first one: lists of whole numbers are not in it */
+    /* The caller's, before the first one: */
+    int apart;                /* lists of whole numbers are not in it */
+    const char *const *names; /* of quick_said, ended by NULL; or NULL */
 };
 json_t *quick_again(struct quick_again *a, const char *bytes, size_t n);
 const struct numbers_apart *quick_lists(const struct quick_again *a); /* of that object; borrowed */
 uint64_t quick_content(const struct quick_again *a); /* content_of_record, with its lists */
+uint64_t quick_said(const struct quick_again *a); /* of the members of these names; never 0 */
 void quick_again_free(struct quick_again *a);
 
 struct quick_view {

@@ -37,7 +37,7 @@ struct rec_reader {
     int unchanging;         /* rec_read_unchanging */
     struct quick_again last; /* the records before, if so */
     struct numbers_apart own, numbers; /* lists of a record that is not ordinary; of any */
-    uint64_t content;       /* rec_read_content */
+    uint64_t content, said; /* rec_read_content, rec_read_said */
     json_t *inputs; /* [{path, sha256}] of the spans that ended well */
     int open; /* a `meta` was seen and no `end` yet */
     int unsound;
@@ -164,6 +164,17 @@ const struct numbers_apart *rec_read_numbers(struct rec_reader *r)
     return &r->numbers;
 }
 
+void rec_read_about(struct rec_reader *r, const char *const *names)
+{
+    r->unchanging = 1;
+    r->last.names = names;
+}
+
+uint64_t rec_read_said(const struct rec_reader *r)
+{
+    return r->said;
+}
+
 uint64_t rec_read_content(const struct rec_reader *r)
 {
     return r->content;
@@ -174,6 +185,7 @@ static json_t *parse_other(struct rec_reader *r, json_error_t *why)
 {
     json_t *j = json_strict(r->text.data, r->text.len, why);
     r->content = r->unchanging ? content_of_record(j) : 0;
+    r->said = 0;
     r->numbers.apart = r->last.apart && rec_is(j, "kind", "generation");
     if (r->numbers.apart) {
         numbers_take_out(&r->own, j);
@@ -192,6 +204,7 @@ static json_t *parse_text(struct rec_reader *r, json_error_t *why)
     if (!j)
         return parse_other(r, why);
     r->content = quick_content(&r->last);
+    r->said = quick_said(&r->last);
     if (!r->last.apart)
         return json_incref(j);
     r->numbers = *quick_lists(&r->last);
