@@ -30,7 +30,7 @@ struct run_loss {      /* one training record */
     int by_steps, is_diffusion; /* is_diffusion: as about_is_diffusion() says */
 };
 
-struct run_known { uint64_t said; json_t *about; }; /* of about_names(); entry of `configs` */
+struct run_known { uint64_t said; json_t *about; }; /* hash of what about.h names; of `configs` */
 enum { RUNSET_KNOWN = 64 };
 
 struct run_source {

@@ -1,5 +1,5 @@
-/* content.h - a hash of 64 bits of what a record says, made of values and not of bytes: the order of
- * members, white space and escapes do not count. Not SHA-256: its chance of a collision is said
+/* content.h - a hash of 64 bits of what a record says, made of values and not of bytes: the order
+ * of members, white space and escapes do not count. Not SHA-256: its chance of a collision is said
  * where it is used.
  */
 #ifndef RECORD_CONTENT_H

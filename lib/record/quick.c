@@ -321,7 +321,7 @@ void quick_members(const char *bytes, size_t n, const struct quick_view *names, 
         found[i] = (struct quick_view){0};
         marks |= mark(names[i].at, names[i].n);
     }
-    for (int more = quick_next_is(&q, '{'); more && quick_next_is(&q, '"'); more = quick_next_is(&q, ',')) {
+    for (char sign = '{'; quick_next_is(&q, sign) && quick_next_is(&q, '"'); sign = ',') {
         const char *name = q.p;
         skip_text(&q);
         size_t len = (size_t)(q.p - name) - 1;

@@ -21,7 +21,7 @@ json_t *quick_object(const char *bytes, size_t n);
  * NULL: it is not ordinary. */
 struct quick_span {
     size_t at, from;  /* its key; its value */
-    size_t list;      /* its name is numbers_names[list]; NUMBERS_LISTS: another, or none is apart */
+    size_t list;      /* its name is numbers_names[list]; NUMBERS_LISTS: none that is apart */
     uint64_t content; /* content_of_member */
     json_t *now;      /* what it becomes, while it is read */
     int is_new, is_named;
