@@ -28,8 +28,10 @@ reduce inputs as $r ({};
 | def value($m): $mine[$m].value;
   def ratio($m): if (value($m) // 0) > 0 and ($other[$m].value // 0) > 0
       then value($m) / $other[$m].value else null end;
-  def measured($m): if $m | endswith("_bytes") then {value: ratio($m)}
-      else $effect[$m] // {} | {value, lo, hi, n} end;
+  def measured($m): if $m | endswith("_bytes") then {value: ratio($m), effect: "ratio"}
+      else $effect[$m] // {} | {value, lo, hi, n}
+           + (if .effect then {effect: (if .effect == "ratio" then "ratio" else "difference" end)}
+              else {} end) end;
   def judge: . as $c | measured(.metric) as $e
       | (if .metric | is_counter then [$e.value, $e.value] else [$e.lo, $e.hi] end) as [$lo, $hi]
       | $c + $e

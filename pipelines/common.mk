@@ -32,6 +32,9 @@ override PROMPT_FILE := $(or $(PROMPTS_$(PROMPT_FILE)),$(PROMPT_FILE))
 PROMPTS         ?= 64
 # which prompts of the file: so many in all, or --per-task N of each task
 PROMPT_CHOICE   ?= --count $(PROMPTS)
+# of these the first that the launches of phase 4 answer and time; the others are answered once at
+# each point, and count for quality alone (empty: all are timed)
+TIMED_PROMPTS   ?=
 SEED            ?= 1
 STEPS           ?= 16,32,64,128,256
 GEN_LENGTH      ?= 256
@@ -190,7 +193,7 @@ $(PROMPTS_system): | pipelines/system-text
 # shuffled points. Its settings are the variables NAME_SYSTEMS, _STEPS, _BATCH, _LENGTH, _BLOCK,
 # _CONTRACT, _SWEEP (any settings of prep-prompts --schedule, as
 # "--unmask threshold --threshold 0.7,0.9"), _METHODS (a file of them, run too),
-# _LAUNCHES, _PROMPTS, _LLADA_FLAGS, _LLAMA_FLAGS, _LTM_FLAGS. prep-prompts writes the schedule.
+# _LAUNCHES, _PROMPTS, _TIMING, _LLADA_FLAGS, _LLAMA_FLAGS, _LTM_FLAGS. prep-prompts writes the schedule.
 # While only the points change, what an earlier schedule held stays as it was: a new point adds
 # launches and repeats none. With other settings it is written afresh, and launches that come out
 # the same stay.
@@ -198,6 +201,7 @@ $(PROMPTS_system): | pipelines/system-text
 #   $(R)/NAME/schedule.ndjson -> launches.mk (their names) and launch/SYSTEM-NNN.plan
 #                             -> launch/SYSTEM-NNN.ndjson -> metrics.ndjson
 define sweep
+$(1)_TIMING ?= $(TIMING)
 $(R)/$(1)/settings: FORCE
 	$$(call stamp,$$($(1)_SYSTEMS) $$($(1)_LENGTH) $$($(1)_BLOCK) $$($(1)_LAUNCHES) $$(ROUNDS) \
 	    $$(SEED))
@@ -230,7 +234,7 @@ $(R)/$(1)/launches.mk: $(R)/$(1)/schedule.ndjson
 	    grep -q " $$$$(basename $$$$plan .plan)$$$$" $$@.tmp || rm $$$$plan; done
 	@mv $$@.tmp $$@
 
-ifneq ($(filter $(1),$(SWEEPS)),)
+ifneq ($(filter $(1),$(SWEEPS) $(if $(filter steps,$(SWEEPS)),$(ANSWERED))),)
 -include $(R)/$(1)/launches.mk
 endif
 
@@ -239,28 +243,28 @@ $(R)/$(1)/launch/%.plan: | $(R)/$(1)/launches.mk
 	@test -f $$@
 
 $(R)/$(1)/flags: FORCE
-	$$(call stamp,$$(TIMING) $$(GEN_FLAGS) / $$(LLADA_FLAGS) $$($(1)_LLADA_FLAGS) / \
+	$$(call stamp,$$($(1)_TIMING) $$(GEN_FLAGS) / $$(LLADA_FLAGS) $$($(1)_LLADA_FLAGS) / \
 	    $$(LLAMA_FLAGS) $$($(1)_LLAMA_FLAGS) $$(if $$(LTM),/ $$(LTM_FLAGS) $$($(1)_LTM_FLAGS)))
 
 $(R)/$(1)/launch/llada-%.ndjson: $(R)/$(1)/launch/llada-%.plan $(R)/$(1)/flags \
     $($(1)_PROMPTS) $(R)/stamp/model-LLADA $(R)/stamp/tool-gen-llada | $(PIPE)
 	$$(call say,gen-llada $(1) $$*)\
 	    $(alone) $(BIN)/gen-llada -m $(LLADA) --schedule $$< --launch $$$$((10#$$*)) \
-	    $(TIMING) --seed $(SEED) $(GEN_FLAGS) $(LLADA_FLAGS) $($(1)_LLADA_FLAGS) \
+	    $($(1)_TIMING) --seed $(SEED) $(GEN_FLAGS) $(LLADA_FLAGS) $($(1)_LLADA_FLAGS) \
 	    $($(1)_PROMPTS) -o $$@
 
 $(R)/$(1)/launch/llama-%.ndjson: $(R)/$(1)/launch/llama-%.plan $(R)/$(1)/flags \
     $($(1)_PROMPTS) $(R)/stamp/model-LLAMA $(R)/stamp/tool-gen-llama | $(PIPE)
 	$$(call say,gen-llama $(1) $$*)\
 	    $(alone) $(BIN)/gen-llama -m $(LLAMA) --schedule $$< --launch $$$$((10#$$*)) \
-	    $(TIMING) --seed $(SEED) $(GEN_FLAGS) $(LLAMA_FLAGS) $($(1)_LLAMA_FLAGS) \
+	    $($(1)_TIMING) --seed $(SEED) $(GEN_FLAGS) $(LLAMA_FLAGS) $($(1)_LLAMA_FLAGS) \
 	    $($(1)_PROMPTS) -o $$@
 
 $(R)/$(1)/launch/ltm-%.ndjson: $(R)/$(1)/launch/ltm-%.plan $(R)/$(1)/flags \
     $($(1)_PROMPTS) $(R)/stamp/model-LTM $(R)/stamp/tool-gen-ltm | $(PIPE)
 	$$(call say,gen-ltm $(1) $$*)\
 	    $(alone) $(BIN)/gen-ltm -m $(LTM) --schedule $$< --launch $$$$((10#$$*)) \
-	    $(TIMING) --seed $(SEED) $(GEN_FLAGS) $(LTM_FLAGS) $($(1)_LTM_FLAGS) \
+	    $($(1)_TIMING) --seed $(SEED) $(GEN_FLAGS) $(LTM_FLAGS) $($(1)_LTM_FLAGS) \
 	    $($(1)_PROMPTS) -o $$@
 
 $(1)_FILES = $$($(1)_NAMES:%=$(R)/$(1)/launch/%.ndjson)

@@ -13,6 +13,11 @@ $(R)/methods.ndjson: $(R)/stamp/methods $(METHODS_FILE)
 	@jq -cn --arg names '$(METHODS)' -f pipelines/methods.jq $(METHODS_FILE) > $@.tmp
 	@mv $@.tmp $@
 
+# Phase 5 has as many tokens a step as its profile says: the named ones alone.
+$(R)/scale-methods.ndjson: $(R)/methods.ndjson
+	@jq -c 'select(.method as $$m | "$(METHODS)" | split(" ") | index($$m))' $< > $@.tmp
+	@mv $@.tmp $@
+
 $(R)/stamp/methods: FORCE
 	$(call stamp,$(METHODS))
 

@@ -1,5 +1,7 @@
 # distinct.jq - of timed generations that ended well, one of each (point, prompt, answer), and for
 # how many it stands: `copies`. Answers that are drawn anew in every launch are several of a prompt.
+# Where other prompts were timed than these, $timed is one answer of those: quality joins times by
+# the workload.
 reduce (inputs | select(.kind == "generation" and .phase == "timed")
         | select(.status == "ok" or .status == null)) as $g
     ({first: {}, n: {}};
@@ -7,3 +9,4 @@ reduce (inputs | select(.kind == "generation" and .phase == "timed")
      | .n[$key] = ((.n[$key] // 0) + ($g.copies // 1))
      | if .first[$key] then . else .first[$key] = $g end)
 | .n as $n | .first | keys_unsorted[] as $key | .[$key] + {copies: $n[$key]}
+| .workload = ($ARGS.named.timed[0].workload // .workload)

@@ -8,8 +8,7 @@ def exact: map(select(.claimed and .answers)) | select(. != [])
       + "\(map(.answers) | add) answers and \(map(.tokens) | add) ids \($bad) change any";
 [inputs] | (map(select(.kind == "exactness")) | exact),
 (.[] | select(.kind == "ablation") | . as $r | .claims[]
-| (if .metric == "accuracy" or (.metric | endswith("_answers_ratio") or endswith("_distance"))
-   then 0 else 1 end) as $none
+| (if .effect == "difference" then 0 else 1 end) as $none
 | (if $none == 0 then "points" else "%" end) as $unit
 | "\(.row)\t\(.outcome), \($r.arch) \($r.option): \(.text)"
   + (if .value == null then "" else

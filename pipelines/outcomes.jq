@@ -10,9 +10,8 @@ def signed(none): if .lo == null then .value - none | percent
 def bytes: if type != "number" then "-" elif . >= 1e9 then "\(. / 1e9 | two) GB"
     else "\(. / 1e5 | round / 10) MB" end;
 # what no change is
-def none: if . == "accuracy" or endswith("_answers_ratio") or endswith("_distance") then 0 else 1
-    end;
-def quality: "\(.metric) \(signed(.metric | none))";
+def none: if .effect == "difference" then 0 else 1 end;
+def quality: "\(.metric) \(signed(none))";
 def line: "\(.arch) \(.option)\(if .flags == "" then "" else " (\(.flags))" end)"
     + "\(if .against then " beside \(.against)" else "" end): "
     + if .not_run_reason then .not_run_reason else
@@ -27,7 +26,7 @@ def line: "\(.arch) \(.option)\(if .flags == "" then "" else " (\(.flags))" end)
 [inputs | select(.kind == "ablation")]
 | (.[] | line,
       (.claims[] | "    \(.row) \(.outcome): \(.text)"
-          + (if .value != null then " (\(.metric) \(signed(.metric | none)))" else "" end)
+          + (if .value != null then " (\(quality))" else "" end)
           + (if .outcome_reason then "; \(.outcome_reason)" else "" end))),
   (map(.claims[].outcome) | group_by(.) | map("\(length) \(.[0])") | "claims: " + join(", ")),
   (map(select(.exact and (.differing_answers // 0) > 0)) | select(. != [])

@@ -12,7 +12,7 @@ aa_BATCH    := 1
 aa_LENGTH   := $(AA_LENGTH)
 aa_BLOCK    := $(AA_LENGTH)
 aa_LAUNCHES := $(call launches_of,aa,$(AA_LAUNCHES))
-aa_PROMPTS  := $(R)/prompts.ndjson
+aa_PROMPTS  := $(if $(TIMED_PROMPTS),$(R)/timed-prompts.ndjson,$(R)/prompts.ndjson)
 aa_CONTRACT := fixed
 
 # the third way is swept along the steps of its fit
@@ -32,7 +32,21 @@ steps_BLOCK    := $(BLOCK_LENGTH)
 steps_ANSWERS  := $(if $(METHODS)$(LTM),$(R)/steps/exact.ndjson)
 steps_METHODS  := $(if $(METHODS),$(R)/methods.ndjson)
 steps_LAUNCHES := $(call launches_of,steps,$(LAUNCHES))
-steps_PROMPTS  := $(R)/prompts.ndjson
+steps_PROMPTS  := $(aa_PROMPTS)
+
+# With TIMED_PROMPTS the same points once more, on all prompts and not timed: what quality is of.
+ANSWERED         := $(if $(TIMED_PROMPTS),answers)
+answers_SYSTEMS  := $(steps_SYSTEMS)
+answers_STEPS    := $(steps_STEPS)
+answers_SWEEP     = $(steps_SWEEP)
+answers_CONTRACT := $(steps_CONTRACT)
+answers_BATCH    := $(steps_BATCH)
+answers_LENGTH   := $(steps_LENGTH)
+answers_BLOCK    := $(steps_BLOCK)
+answers_METHODS  := $(steps_METHODS)
+answers_LAUNCHES := 1
+answers_TIMING   := --warmup 0
+answers_PROMPTS  := $(R)/prompts.ndjson
 
 # One sweep a length: every batch size, the first prompts only, exactly that many tokens from both.
 steps_for = $(shell for k in $(call split,$(SCALE_PER_STEP)); do echo $$(( ($(1) + k - 1) / k )); \
@@ -47,15 +61,22 @@ length-$(1)_BLOCK    := $(shell echo $$(( $(1) % $(BLOCK_LENGTH) ? $(1) : $(BLOC
 length-$(1)_LAUNCHES := $(call launches_of,length-$(1),$(SCALE_LAUNCHES))
 length-$(1)_PROMPTS  := $(R)/scale-prompts.ndjson
 length-$(1)_CONTRACT := fixed
-length-$(1)_METHODS  := $(if $(METHODS),$(R)/methods.ndjson)
+length-$(1)_METHODS  := $(if $(METHODS),$(R)/scale-methods.ndjson)
 endef
 $(foreach l,$(LENGTHS),$(eval $(call scale_settings,$(l))))
-$(foreach s,aa steps $(SCALES),$(eval $(call sweep,$(s))))
+$(foreach s,aa steps $(ANSWERED) $(SCALES),$(eval $(call sweep,$(s))))
 $(foreach s,aa steps $(SCALES),$(eval $(call metrics,$(s))))
 
-$(R)/scale-prompts.ndjson: $(R)/prompts.ndjson
+$(R)/stamp/timed: FORCE
+	$(call stamp,$(TIMED_PROMPTS) $(SCALE_PROMPTS))
+
+# The first of the prompts: so many as are timed in phase 4, and in phase 5.
+timed_COUNT := $(TIMED_PROMPTS)
+scale_COUNT := $(SCALE_PROMPTS)
+$(R)/timed-prompts.ndjson $(R)/scale-prompts.ndjson: $(R)/%-prompts.ndjson: $(R)/prompts.ndjson \
+    $(R)/stamp/timed
 	@jq -c 'select(.text != null or .prompt_ids != null or .messages != null)' $< | \
-	    sed -n '1,$(SCALE_PROMPTS)p' > $@.tmp
+	    sed -n '1,$($*_COUNT)p' > $@.tmp
 	@mv $@.tmp $@
 
 # Taken anew by every phase1, not a prerequisite of anything: load and clocks change by the minute,
@@ -94,7 +115,7 @@ $(R)/ceilings.ndjson: $(R)/stamp/roof $(R)/stamp/tool-probe-roof | $(PIPE)
 
 # What is measured with what: data set and judge by name and hash, for the page.
 $(R)/stamp/workload: FORCE
-	$(call stamp,$(PROFILE) $(LLADA) $(LLAMA) $(LTM) $(JUDGE) / $(TOY))
+	$(call stamp,$(PROFILE) $(LLADA) $(LLAMA) $(LTM) $(JUDGE) / $(TOY) / $(TIMED_PROMPTS))
 
 # the trainings that made the weights of a folder, where it says so
 trainings = $(or $(wildcard $(1)/training.ndjson),/dev/null)
@@ -104,7 +125,7 @@ $(R)/workload.ndjson: $(R)/prompts.ndjson $(R)/stamp/workload $(R)/stamp/model-J
 	@{ jq -cS 'select(.kind == "prompt" or .kind == null)' $< > $@.prompts; \
 	jq -sc -f pipelines/workload.jq --arg profile '$(PROFILE)' --arg file '$(PROMPT_FILE)' \
 	    --arg file_sha "$$(sha256sum < $(PROMPT_FILE) | cut -c 1-64)" --arg seed '$(SEED)' \
-	    --arg choice '$(PROMPT_CHOICE)' --arg workload "$$(sha256sum < $@.prompts | cut -c 1-12)" \
+	    --arg choice '$(PROMPT_CHOICE)' --arg timed '$(TIMED_PROMPTS)' --arg workload "$$(sha256sum < $@.prompts | cut -c 1-12)" \
 	    --arg llada '$(LLADA)' --arg llama '$(LLAMA)' --arg ltm '$(LTM)' \
 	    --arg judge '$(JUDGE)' --arg toy '$(TOY)' \
 	    --slurpfile llada_training $(call trainings,$(LLADA)) \

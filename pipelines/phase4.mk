@@ -10,9 +10,19 @@ $(R)/stamp/likelihood: FORCE
 $(R)/stamp/pareto: FORCE
 	$(call stamp,$(PARETO_FLAGS) $(SEED))
 
-# One of each distinct answer: repeats of a greedy answer are scored once.
-$(R)/steps/generations.ndjson: $(steps_FILES)
-	@jq -cn -f pipelines/distinct.jq $(steps_FILES) > $@.tmp && mv $@.tmp $@
+# What quality is of: the answers to all prompts where only some are timed. One of each distinct
+# answer: repeats of a greedy answer are scored once.
+QUALITY_OF = $(if $(ANSWERED),$(answers_FILES),$(steps_FILES))
+$(R)/steps/generations.ndjson: $(QUALITY_OF) $(firstword $(steps_FILES)) pipelines/distinct.jq
+	@jq -cn -f pipelines/distinct.jq --slurpfile timed <(grep -m 1 '"kind":"generation"' \
+	    $(firstword $(steps_FILES))) $(QUALITY_OF) > $@.tmp && mv $@.tmp $@
+
+# Those that were timed and those that were not have to be the same. Latents are drawn anew in each
+# launch.
+$(R)/answers/passes.ndjson: $(answers_FILES) $(steps_FILES) pipelines/passes.jq
+	@jq -nc -f pipelines/passes.jq $(foreach f,$(answers_FILES) $(steps_FILES),\
+	    $(if $(findstring /ltm-,$(f)),,$(f))) > $@.tmp && mv $@.tmp $@
+	@jq -r .text $@
 
 # A judge has to be a third one, and no smaller than those it judges: said aloud where it is not.
 # The stamp of a checkpoint is its name and the hashes of its files.
@@ -104,7 +114,8 @@ $(R)/pareto.ndjson: $(R)/steps/metrics.ndjson $(QUALITY) $(R)/stamp/pareto $(BIN
 	    $(beside) $(BIN)/pareto --seed $(SEED) $(PARETO_FLAGS) $(filter %.ndjson,$^) -o $@
 
 .PHONY: phase4
-PHASE4 := $(R)/pareto.ndjson $(LIKELIHOOD) $(LATENT_BOUND) \
+PASSES := $(ANSWERED:%=$(R)/%/passes.ndjson)
+PHASE4 := $(R)/pareto.ndjson $(PASSES) $(LIKELIHOOD) $(LATENT_BOUND) \
           $(R)/figures/pareto.svg $(R)/figures/steps.svg
 phase4: $(PHASE4) ## quality by steps, front, crossover: STEPS= SWEEP= LAUNCHES=; most of the time
 	@jq -sr -f pipelines/summary.jq $(R)/steps/metrics.ndjson $(R)/steps/judge.ndjson \

@@ -63,7 +63,7 @@ TOLD = $(BY_METHOD) $(OPTION_TOLD) $(R)/pareto.ndjson $(R)/scale/pareto.ndjson \
        $(R)/steps/metrics.ndjson $(QUALITY) $(SCALE) \
        $(SCALE_QUALITY) $(QUANT) $(ROBUST) $(LIKELIHOOD) $(LATENT_BOUND) \
        $(R)/steps/ratios.ndjson $(RATIOS) \
-       $(R)/aa/verdict.ndjson $(BASELINE) $(R)/ceilings.ndjson $(R)/quiet.ndjson \
+       $(R)/aa/verdict.ndjson $(PASSES) $(BASELINE) $(R)/ceilings.ndjson $(R)/quiet.ndjson \
        $(R)/workload.ndjson $(R)/prompts.ndjson
 # The page says of the embedded models what they can show.
 EMBEDDED = $(if $(filter data/models/%,$(LLADA) $(LLAMA)),--embedded)

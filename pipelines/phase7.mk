@@ -1,7 +1,7 @@
 # phase7.mk - reproducibility: one sealed archive (bundle --verify proves it), and new records
 # against stored ones. Of what the page was told of, files of the sources are known by the commit.
-SEALED = $(filter $(R)/%,$(R)/prompts.ndjson $(foreach s,aa steps $(SCALES), \
-    $(R)/$(s)/schedule.ndjson $($(s)_FILES) $(R)/$(s)/metrics.ndjson) \
+SEALED = $(filter $(R)/%,$(R)/prompts.ndjson $(foreach s,aa steps $(ANSWERED) $(SCALES), \
+    $(R)/$(s)/schedule.ndjson $($(s)_FILES) $(if $(filter answers,$(s)),,$(R)/$(s)/metrics.ndjson)) \
     $(R)/steps/generations.ndjson $(TRACE) $(TOLD) $(FIGURE_FILES) $(PAGES) \
     $(R)/baseline/checkpoints.sha256)
 
@@ -46,8 +46,8 @@ all: ## all seven phases and the report, refined
 # What a run would do: points of every schedule, launches there and to come, and how long those take
 # at the speed of the ones that are there.
 .PHONY: plan
-plan: $(foreach s,aa steps $(SCALES),$(R)/$(s)/launches.mk) ## launches and time still to run
-	@for s in aa steps $(SCALES); do \
+plan: $(foreach s,aa steps $(ANSWERED) $(SCALES),$(R)/$(s)/launches.mk) ## launches and time still to run
+	@for s in aa steps $(ANSWERED) $(SCALES); do \
 	    find $(R)/$$s/launch -name '*.ndjson' -exec cat {} + | jq -nr -f pipelines/plan.jq \
 	        --arg sweep $$s --arg plans $$(find $(R)/$$s/launch -name '*.plan' | wc -l) \
 	        --arg done $$(find $(R)/$$s/launch -name '*.ndjson' | wc -l); \

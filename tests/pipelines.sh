@@ -68,6 +68,18 @@ ok $? "make -j4 all ends with the path of the report"
 cp ran first-ran
 [ -s results/here/demo/crossover-demo.tar.gz ] && grep -q '^bundle .*report.html.*steps/launch' ran
 ok $? "the run is sealed: page, records of every launch"
+passes=results/here/demo/answers/passes.ndjson
+jq -e '.pass and .records == .identical and .records > 0' $passes >/dev/null &&
+    grep -q "^report .*$passes" ran && [ "$(grep -c '^gen-llada .*answers/launch' ran)" -eq 1 ] &&
+    [ "$(grep '^gen-.*answers/launch' ran | grep -vc -- '--warmup 0 .* results/here/demo/prompts')" \
+        -eq 0 ] && grep -q '^gen-llada .* results/here/demo/timed-prompts.ndjson' ran
+ok $? "all prompts are answered once, some of them timed: with the same ids"
+mkdir -p "$scratch/answers"
+sed 's/"token_ids":\[/&7,/' results/here/demo/answers/launch/llada-000.ndjson \
+    >"$scratch/answers/llada-000.ndjson"
+jq -ne -f pipelines/passes.jq "$scratch/answers/llada-000.ndjson" \
+    results/here/demo/steps/launch/llada-000.ndjson | grep -q '"pass": false'
+ok $? "others are told"
 again all
 did "a second run does nothing" ""
 jq -e '.prompt_file == "data/corpus/heldout.ndjson.gz" and .judge == "data/models/judge-demo" and
@@ -184,7 +196,7 @@ again -j4 phase2 phase3
 did "what was looked at for another phase makes no launch again" ""
 again phase4 STEPS=2,4,8,16
 did "one more step count adds its launches only" \
-    "gen-llada:3 measure:1 pareto:1 plot:4 prep-prompts:1 score-exact:1 score-ppl:2 \
+    "gen-llada:4 measure:1 pareto:1 plot:4 prep-prompts:2 score-exact:1 score-ppl:2 \
 score-text:1"
 [ "$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)" -eq $((launches + 3)) ]
 ok $? "the launches of before are still there"
@@ -290,7 +302,7 @@ ok $? "at the width of a column, by the type that its name begins with"
 echo 6 >steps-wanted
 again refine-steps STEPS=2,4,8,16 BUDGET_MINUTES=9
 did "refine-steps adds the step counts that are wanted, once" \
-    "gen-llada:3 measure:1 pareto:2 prep-prompts:1 score-exact:1 score-ppl:1 score-text:1"
+    "gen-llada:4 measure:1 pareto:2 prep-prompts:2 score-exact:1 score-ppl:1 score-text:1"
 [ "$(cat results/here/demo/steps/added.mk)" = 'STEPS_ADDED := 6' ] &&
     grep -q 'steps: 2,4,8,16,6, ended by precision' log
 ok $? "and keeps them for later calls"

@@ -33,10 +33,11 @@ static void put_change(struct buf *b, double value, double lo, double hi, double
     buf_text(b, none > 0 ? " %" : " points");
 }
 
-static double no_change(const char *metric)
+/* Of a quality or a claim: 0 of differences, 1 of ratios. */
+static double no_change(const json_t *r)
 {
-    return metric && (!strcmp(metric, "accuracy") || strstr(metric, "_answers_ratio") ||
-                      strstr(metric, "_distance")) ? 0 : 1;
+    const char *effect = rec_text(r, "effect");
+    return effect && !strcmp(effect, "difference") ? 0 : 1;
 }
 
 static void cell_of(struct page *p, struct buf *b)
@@ -65,7 +66,7 @@ static void put_qualities(struct page *p, const json_t *r)
         const char *metric = rec_text(q, "metric");
         buf_format(&b, "%s%s ", i ? "; " : "", metric ? metric : "");
         put_change(&b, rec_number(q, "value"), rec_number(q, "lo"), rec_number(q, "hi"),
-                   no_change(metric));
+                   no_change(q));
     }
     cell_of(p, &b);
 }
@@ -109,13 +110,16 @@ static void put_claim(struct page *p, const json_t *r, const json_t *c)
     struct buf b = {0};
     const char *metric = rec_text(c, "metric"), *why = rec_text(c, "outcome_reason");
     double most = rec_number(c, "most"), least = rec_number(c, "least");
-    double none = no_change(metric);
+    double bound = isnan(most) ? least : most, none = no_change(c);
     page_cell(p, sections_dash(rec_text(c, "row")));
     page_cell(p, sections_dash(rec_text(c, "text")));
     page_cell(p, sections_dash(rec_text(r, "arch")));
     page_cell(p, sections_dash(rec_text(r, "option")));
     buf_format(&b, "%s %s ", sections_dash(metric), isnan(most) ? "at least" : "at most");
-    put_change(&b, isnan(most) ? least : most, NAN, NAN, none);
+    if (rec_text(c, "effect"))
+        put_change(&b, bound, NAN, NAN, none);
+    else /* nobody measured whether it is a ratio */
+        format_digits(&b, bound);
     cell_of(p, &b);
     put_change(&b, rec_number(c, "value"), rec_number(c, "lo"), rec_number(c, "hi"), none);
     cell_of(p, &b);

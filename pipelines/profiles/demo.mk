@@ -1,6 +1,8 @@
-# demo - the embedded trio on this machine: meant for ten minutes on two cores. Older ones take
-# longer: Zen 3 was in its last sweep after eleven.
-PROMPT_CHOICE := --per-task 28
+# demo - the embedded trio on this machine: meant for ten minutes on two cores.
+PROMPT_CHOICE := --per-task 56
+TIMED_PROMPTS := 20
+# so few prompts can tell no less
+MARGIN        := 0.1
 STEPS         := 2,4,8,16,32,64
 GEN_LENGTH    := 64
 BLOCK_LENGTH  := 32
@@ -9,7 +11,7 @@ LAUNCHES      := 5
 PRECISION     := 0.05
 BUDGET_MINUTES := 2
 WARMUP_MOST   := 3
-AA_LAUNCHES   := 24
+AA_LAUNCHES   := 48
 AA_LENGTH     := 32
 SCALE_LENGTHS := 32,64
 SCALE_BATCH   := 1,4,8
@@ -22,8 +24,8 @@ BASELINE_LENGTH := 32
 LIKELIHOOD_PROMPTS := 32
 LIKELIHOOD_SAMPLES := 32
 LIKELIHOOD_ORDERS := 2
-QUANT_CHOICE  := --per-task 128
-QUANT_STEPS   := 32
+QUANT_CHOICE  := --per-task 64
+QUANT_STEPS   := 16
 QUANT_BATCH   := 16
 QUANT_SAMPLES := 8
 ABLATION_BATCH  := 8
