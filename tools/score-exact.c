@@ -320,6 +320,7 @@ int main(int argc, char **argv)
                                           (size_t)(argc - first), &e);
     check(&s, !in, &e);
     check(&s, rec_open(&s.out, &s.a.common, "score-exact", argc, argv, NULL, &e), &e);
+    rec_read_numbers(in); /* of which none is looked at */
     check(&s, take_all(&s.seen, in, &s.out, &s.log, s.a.common.limit, take, &s, &e), &e);
     rec_read_close(in);
     if (!s.seen.taken && !s.seen.bad)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/mem.h"
 #include "lib/decode/decoder.h"
 #include "lib/record/rec.h"
 #include "lib/run/engine.h"
@@ -43,6 +44,32 @@ static void copy_settings(json_t *to, const json_t *from, int nulls)
     for (size_t d = 0; decoders[d]; d++)
         for (size_t i = 0; i < decoders[d]->table->n; i++)
             copy(to, from, decoders[d]->table->row[i].name, nulls);
+}
+
+static size_t put_names(const char **to, const char *const *from)
+{
+    size_t n = 0;
+    for (; from[n]; n++)
+        to[n] = from[n];
+    return n;
+}
+
+const char **about_names(void)
+{
+    const char *const *const lists[] = {labels, models, engine_facts, scoring};
+    size_t n = 1, at = 0;
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
+        for (size_t i = 0; lists[k][i]; i++)
+            n++;
+    for (size_t d = 0; decoders[d]; d++)
+        n += decoders[d]->table->n;
+    const char **all = mem_zero(n, sizeof *all);
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
+        at += put_names(all + at, lists[k]);
+    for (size_t d = 0; decoders[d]; d++)
+        for (size_t i = 0; i < decoders[d]->table->n; i++)
+            all[at++] = decoders[d]->table->row[i].name;
+    return all;
 }
 
 json_t *about_of(const json_t *r)

@@ -19,6 +19,8 @@ json_t *about_of(const json_t *record);
  * weights_random, flops_unit, tokenizer as far as the record has them: what records made of it
  * repeat. The caller's reference. */
 json_t *about_carried(const json_t *record);
+/* The names of all that may be in it, NULL behind them; the caller frees the list. */
+const char **about_names(void);
 /* Adds to `about` what the record carries and `about` does not say yet. */
 void about_add(json_t *about, const json_t *record);
 /* Sets point, axis (NULL: none) and series of a record that has all its settings. */

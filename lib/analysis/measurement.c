@@ -181,7 +181,7 @@ enum timing_class measurement_take(struct measurement *c, const json_t *r, int v
     c->oom += class == TIMING_OOM;
     c->failed += class == TIMING_FAILED;
     if (has_numbers && class != TIMING_BAD && verify)
-        note_repeat(c, timing_repeats(c->outputs, r), &w->timing);
+        note_repeat(c, timing_repeats(&w->timing, c->outputs, r), &w->timing);
     if (class == TIMING_TIMED)
         take_timed(c, w);
     if (class == TIMING_TAINTED)

@@ -67,9 +67,19 @@ static const char *text_once(struct runset *s, const char *text)
     return json_string_value(json_object_get(s->texts, text));
 }
 
-static void add_generation(struct runset *s, const json_t *r)
+/* about_config of a generation, which adds nothing where one said the same of its point before:
+ * `said` is one hash of that. */
+static json_t *about_generation(struct runset *s, const json_t *r, uint64_t said)
 {
-    json_t *about = about_config(s, r);
+    struct run_known *known = &s->known[said % RUNSET_KNOWN];
+    if (!said || known->said != said)
+        *known = (struct run_known){said, about_config(s, r)};
+    return known->about;
+}
+
+static void add_generation(struct runset *s, const json_t *r, uint64_t said)
+{
+    json_t *about = about_generation(s, r, said);
     const char *status = rec_text(r, "status"), *phase = rec_text(r, "phase");
     if (!about)
         return;
@@ -170,14 +180,14 @@ static int came_before(const struct runset *s, const char *kind, const json_t *r
     return 0;
 }
 
-static void add_record(struct runset *s, json_t *r)
+static void add_record(struct runset *s, json_t *r, uint64_t said)
 {
     const char *kind = rec_kind(r);
     s->records++;
     if (!strcmp(kind, "meta"))
         s->wall_s = wall_time(rec_text(r, "start"));
     if (!strcmp(kind, "generation")) {
-        add_generation(s, r);
+        add_generation(s, r, said);
         return;
     }
     if (came_before(s, kind, r))
@@ -205,16 +215,17 @@ static void add_record(struct runset *s, json_t *r)
 
 /* Whether a record counts. Generations in the place of others cannot; of metrics and qualities the
  * better one will be chosen when all are there. */
-static int is_new(struct runset *s, struct repeats *seen, const json_t *r, struct err *line)
+static int is_new(struct runset *s, struct repeats *seen, const json_t *r,
+                  uint64_t content, struct err *line)
 {
     int64_t before = seen->dropped;
-    int repeats = repeats_take(seen, r, line);
+    int repeats = repeats_take(seen, r, content, line);
     s->repeats += seen->dropped - before;
     return repeats == 0 || (repeats < 0 && strcmp(rec_kind(r), "generation"));
 }
 
-static int load_source(struct runset *s, struct repeats *seen, const char *path, int64_t limit,
-                       struct err *e)
+static int load_source(struct runset *s, struct repeats *seen, const char *path,
+                       const char *const *names, int64_t limit, struct err *e)
 {
     struct run_source *src = &s->sources[s->n_sources++];
     *src = (struct run_source){.path = mem_text(path)};
@@ -224,6 +235,8 @@ static int load_source(struct runset *s, struct repeats *seen, const char *path,
     struct rec_reader *reader = rec_read_open(paths, 1, e);
     if (!reader)
         return -1;
+    rec_read_about(reader, names);
+    rec_read_numbers(reader); /* of which none is looked at */
     int got = 0;
     s->wall_s = (double)NAN;
     while (!limit || s->records < limit) {
@@ -236,7 +249,7 @@ static int load_source(struct runset *s, struct repeats *seen, const char *path,
             *e = line;
             break;
         }
-        int counts = got > 0 && is_new(s, seen, r, &line);
+        int counts = got > 0 && is_new(s, seen, r, rec_read_content(reader), &line);
         if (got < 0 || (!counts && line.code)) {
             if (!s->bad++)
                 memcpy(s->first_bad, line.text, sizeof s->first_bad);
@@ -244,7 +257,7 @@ static int load_source(struct runset *s, struct repeats *seen, const char *path,
             src->records++;
         }
         if (counts)
-            add_record(s, r);
+            add_record(s, r, rec_read_said(reader));
         json_decref(r);
         got = 0;
     }
@@ -314,8 +327,10 @@ int runset_load(struct runset *s, const char *const *paths, size_t n, int64_t li
     for (size_t i = 0; i < n; i++)
         if (strcmp(paths[i], "-") && access(paths[i], R_OK))
             return err_set(e, EXIT_NO_INPUT, "%s: %s", paths[i], strerror(errno));
+    const char **names = about_names();
     for (size_t i = 0; i < n && !bad; i++)
-        bad = load_source(s, &seen, paths[i], limit, e);
+        bad = load_source(s, &seen, paths[i], names, limit, e);
+    free(names);
     repeats_free(&seen);
     choose(s, "metric");
     choose(s, "quality");

@@ -30,6 +30,9 @@ struct run_loss {      /* one training record */
     int by_steps, is_diffusion; /* is_diffusion: as about_is_diffusion() says */
 };
 
+struct run_known { uint64_t said; json_t *about; }; /* hash of what about.h names; of `configs` */
+enum { RUNSET_KNOWN = 64 };
+
 struct run_source {
     char *path;
     char sha256[65]; /* "" for standard input */
@@ -40,6 +43,7 @@ struct runset {
     json_t *kinds;   /* kind -> array of records */
     json_t *configs; /* point (about.h) -> what its records carry, and passes, rows, prompt, text,
                         and how many answers were timed, oom, failed (timed out, interrupted) */
+    struct run_known known[RUNSET_KNOWN]; /* while reading: what generations said of their point */
     json_t *places;  /* "metric", "quality" -> {point and metric: place in that array} */
     struct run_point *points;
     size_t n_points, cap_points;

@@ -55,42 +55,60 @@ static int place(const json_t *r, const char *key, int64_t otherwise, int64_t *o
                                        : "one above 2^53");
 }
 
-/* *list: an array of whole numbers from 0, or NULL when absent. */
-static int whole_list(const json_t *r, const char *key, const json_t **list, struct err *e)
+/* *list: whole numbers from 0, or NULL when absent. A list that is in the record is copied, until
+ * the next one is asked for. */
+static int whole_list(struct timing *t, const json_t *r, const char *key,
+                      const struct numbers **list, struct err *e)
 {
     const json_t *v = json_object_get(r, key), *one;
+    struct numbers *copy = &t->list;
     size_t i;
-    *list = json_is_array(v) ? v : NULL;
-    if (v && !json_is_null(v) && !*list)
+    *list = numbers_of(t->lists, key);
+    if (!*list && v && !json_is_null(v) && !json_is_array(v))
         return err_set(e, EXIT_BAD_DATA, "%s: expected an array, got %s", key, rec_type(v));
-    json_array_foreach(*list, i, one)
-        if (!json_is_integer(one) || json_integer_value(one) < 0)
+    if (!*list && json_is_array(v)) {
+        *list = copy;
+        copy->n = 0;
+        json_array_foreach(v, i, one) {
+            MEM_GROW(copy->v, copy->n, copy->cap);
+            copy->v[copy->n++] = json_is_integer(one) ? json_integer_value(one) : -1;
+        }
+    }
+    for (i = 0; *list && i < (*list)->n; i++)
+        if ((*list)->v[i] < 0)
             return err_set(e, EXIT_BAD_DATA, "%s[%zu]: expected a whole number from 0", key, i);
     return 0;
 }
 
+/* Room for n emissions. */
+static void make_room(struct timing *t, size_t n)
+{
+    if (n <= t->cap_emits)
+        return;
+    t->cap_emits = 2 * n;
+    t->emit_ns = mem_resize(t->emit_ns, t->cap_emits, sizeof *t->emit_ns);
+    t->emit_tokens = mem_resize(t->emit_tokens, t->cap_emits, sizeof *t->emit_tokens);
+}
+
 static int read_events(struct timing *t, const json_t *r, struct err *e)
 {
-    const json_t *at = json_object_get(r, "emit_ns"), *k;
+    const json_t *at = json_object_get(r, "emit_ns");
+    const struct numbers *ns = numbers_of(t->lists, "emit_ns"), *k;
     if (at && !json_is_null(at) && !json_is_array(at))
         return err_set(e, EXIT_BAD_DATA, "emit_ns: expected an array, got %s", rec_type(at));
-    if (whole_list(r, "emit_tokens", &k, e))
+    if (whole_list(t, r, "emit_tokens", &k, e))
         return -1;
-    size_t n = json_array_size(at);
-    if (n != json_array_size(k))
+    size_t n = ns ? ns->n : json_array_size(at), tokens = k ? k->n : 0;
+    if (n != tokens)
         return err_set(e, EXIT_BAD_DATA, "emit_tokens: expected %zu entries like emit_ns, got %zu",
-                       n, json_array_size(k));
-    if (n > t->cap_emits) {
-        t->cap_emits = 2 * n;
-        t->emit_ns = mem_resize(t->emit_ns, t->cap_emits, sizeof *t->emit_ns);
-        t->emit_tokens = mem_resize(t->emit_tokens, t->cap_emits, sizeof *t->emit_tokens);
-    }
+                       n, tokens);
+    make_room(t, n);
     t->n_emits = n;
     for (size_t i = 0; i < n; i++) {
-        const json_t *ti = json_array_get(at, i), *ki = json_array_get(k, i);
-        t->emit_ns[i] = json_number_value(ti);
-        t->emit_tokens[i] = json_number_value(ki);
-        if (!json_is_number(ti) || !(t->emit_ns[i] >= (i ? t->emit_ns[i - 1] : 0)) ||
+        const json_t *one = ns ? NULL : json_array_get(at, i);
+        t->emit_ns[i] = ns ? (double)ns->v[i] : json_number_value(one);
+        t->emit_tokens[i] = (double)k->v[i];
+        if (!(ns || json_is_number(one)) || !(t->emit_ns[i] >= (i ? t->emit_ns[i - 1] : 0)) ||
             !(t->emit_ns[i] < TIME_LIMIT))
             return err_set(e, EXIT_BAD_DATA, "emit_ns[%zu]: expected times that do not fall, got "
                            "%.16g after %.16g", i, t->emit_ns[i], i ? t->emit_ns[i - 1] : 0);
@@ -175,36 +193,34 @@ static int not_after(const char *key, double value, const char *end, double limi
                    value);
 }
 
-static int times_agree(const struct timing *t, const json_t *r, struct err *e)
+static int times_agree(struct timing *t, const json_t *r, struct err *e)
 {
     double last = t->n_emits ? t->emit_ns[t->n_emits - 1] : NAN;
-    const json_t *steps;
+    const struct numbers *steps;
     if (not_after("ttft_ns", t->ttft_ns, "e2e_ns", t->e2e_ns, e) ||
         not_after("ttft_commit_ns", t->ttft_commit_ns, "e2e_ns", t->e2e_ns, e) ||
         not_after("ttf_block_ns", t->ttf_block_ns, "e2e_ns", t->e2e_ns, e) ||
         not_after("emit_ns", last, "e2e_ns", t->e2e_ns, e) ||
         not_after("e2e_ns", t->e2e_ns, "batch_ns", t->batch_ns, e) ||
         not_after("prefill_ns", t->prefill_ns, "batch_ns", t->batch_ns, e) ||
-        whole_list(r, "step_ns", &steps, e))
+        whole_list(t, r, "step_ns", &steps, e))
         return -1;
-    for (size_t i = 1; i < json_array_size(steps); i++) {
-        int64_t a = (int64_t)json_integer_value(json_array_get(steps, i - 1));
-        int64_t b = (int64_t)json_integer_value(json_array_get(steps, i));
-        if (b < a)
+    for (size_t i = 1; steps && i < steps->n; i++)
+        if (steps->v[i] < steps->v[i - 1])
             return err_set(e, EXIT_BAD_DATA, "step_ns[%zu]: expected times that do not fall, got "
-                           "%lld after %lld", i, (long long)b, (long long)a);
-    }
+                           "%lld after %lld", i, (long long)steps->v[i],
+                           (long long)steps->v[i - 1]);
     return 0;
 }
 
-static int tokens_agree(const struct timing *t, const json_t *r, struct err *e)
+static int tokens_agree(struct timing *t, const json_t *r, struct err *e)
 {
-    const json_t *ids;
-    if (whole_list(r, "token_ids", &ids, e))
+    const struct numbers *ids;
+    if (whole_list(t, r, "token_ids", &ids, e))
         return -1;
-    if (ids && t->new_tokens != (double)json_array_size(ids)) /* exact: counts */
+    if (ids && t->new_tokens != (double)ids->n) /* exact: counts */
         return err_set(e, EXIT_BAD_DATA, "new_tokens: expected the length of token_ids, %zu, got "
-                       "%.16g", json_array_size(ids), t->new_tokens);
+                       "%.16g", ids->n, t->new_tokens);
     double sum = 0;
     for (size_t i = 0; i < t->n_emits; i++)
         sum += t->emit_tokens[i];
@@ -338,13 +354,15 @@ int timing_verify(const struct timing *t, const json_t *r, struct err *e)
     return 0;
 }
 
-int timing_repeats(json_t *outputs, const json_t *r)
+int timing_repeats(struct timing *t, json_t *outputs, const json_t *r)
 {
     uint64_t h = 0xcbf29ce484222325u; /* FNV-1a over the ids */
-    const json_t *ids = json_object_get(r, "token_ids"), *id = json_object_get(r, "id"), *token;
-    size_t i;
-    json_array_foreach(ids, i, token)
-        h = (h ^ (uint64_t)json_integer_value(token)) * 0x100000001b3u;
+    const json_t *id = json_object_get(r, "id");
+    const struct numbers *ids;
+    struct err none = {0}; /* they were read before */
+    if (!whole_list(t, r, "token_ids", &ids, &none))
+        for (size_t i = 0; ids && i < ids->n; i++)
+            h = (h ^ (uint64_t)ids->v[i]) * 0x100000001b3u;
     char *key = json_is_string(id) ? mem_text(json_string_value(id))
                                    : mem_format("%" JSON_INTEGER_FORMAT, json_integer_value(id));
     const json_t *had = json_object_get(outputs, key);
@@ -359,5 +377,6 @@ void timing_free(struct timing *t)
 {
     free(t->emit_ns);
     free(t->emit_tokens);
+    free(t->list.v);
     *t = (struct timing){0};
 }

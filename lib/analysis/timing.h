@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "lib/base/err.h"
+#include "lib/record/numbers.h"
 
 enum { TIMING_MEMORY = 8 };
 enum timing_class {
@@ -25,6 +26,7 @@ enum timing_class {
 extern const char *const timing_memory_names[TIMING_MEMORY];
 
 struct timing {
+    const struct numbers_apart *lists; /* the caller's: those of the records, or NULL */
     int64_t launch, round, seq, batch_id; /* batch_id -1: none */
     double e2e_ns, batch_ns, ttft_ns, ttft_commit_ns, ttf_block_ns; /* batch_ns: e2e_ns if absent */
     double tokenize_ns, prepare_ns;       /* before the clock: of the prompt, of the batch */
@@ -48,6 +50,7 @@ struct timing {
     double model_flops, model_bytes, prefill_flops, prefill_bytes, prefill_ns;
     double *emit_ns, *emit_tokens;        /* [n_emits]; owned, kept from one record to the next */
     size_t n_emits, cap_emits;
+    struct numbers list; /* scratch for lists that are in the record; owned */
 };
 
 /* Reads a generation record; fills *t for the classes with numbers. TIMING_BAD: *e filled: a number
@@ -57,10 +60,10 @@ enum timing_class timing_read(struct timing *t, const json_t *record, struct err
 /* What instruments can get wrong without a fault of the record: requested <= allocated <= reserved,
  * layers_hold. -1: EXIT_BAD_DATA. */
 int timing_verify(const struct timing *t, const json_t *record, struct err *e);
-/* Compares the tokens of a record with those of an earlier one of the same id, whatever their
- * seeds: each launch has its own. `outputs`: an object that belongs to the configuration. -1: there
- * was none; 0 the same, 1 others. */
-int timing_repeats(json_t *outputs, const json_t *record);
+/* Compares the tokens of a record that was read with those of an earlier one of the same id,
+ * whatever their seeds: each launch has its own. `outputs`: an object that belongs to the
+ * configuration. -1: there was none; 0 the same, 1 others. */
+int timing_repeats(struct timing *t, json_t *outputs, const json_t *record);
 void timing_free(struct timing *t);
 
 #endif

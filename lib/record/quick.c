@@ -1,15 +1,11 @@
-/* quick.c - see quick.h.
+/* quick.c - see quick.h. Of objects one after another quick-again.c.
  *
  * One pass, by recursive descent, eight bytes at a time within texts. Invariant: an object comes
  * out only where jansson would make an equal one. So everything that is rare, hard or wrong ends
  * it: an escape by number, a key that is not plain ASCII, an integer of more than 18 digits, a real
  * that overflows, a key that comes twice, deep nesting, any byte that does not belong there.
- *
- * One after another: a member whose bytes are those of the object before, up to and with the sign
- * behind it, has the value that is there; another value is read. Only where all names are the same
- * and in the same order, which is what makes keys that come twice impossible.
  */
-#include "lib/record/quick.h"
+#include "lib/record/quick-run.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -19,29 +15,18 @@
 #include "lib/base/mem.h"
 #include "lib/base/mix.h"
 
-enum { DEPTH = 32, KEY = 128, DIGITS = 18, NUMBER = 64, MEMBERS = 256 };
+enum { DEPTH = 32, DIGITS = 18, NUMBER = 64 };
 
-struct quick {
-    const char *p, *end;
-    int depth;
-    struct buf text; /* a text without its escapes */
-    const char *begin;
-    struct quick_again *note; /* wants to know where the members are; or NULL */
-    json_t **numbers; /* [QUICK_NUMBERS], met before; or NULL */
-};
-
-static json_t *value(struct quick *q);
-
-static void skip_space(struct quick *q)
+void quick_skip_space(struct quick *q)
 {
     while (q->p < q->end && (*q->p == ' ' || *q->p == '\t' || *q->p == '\n' || *q->p == '\r'))
         q->p++;
 }
 
 /* 1: c is next, behind white space; it is passed. */
-static int next_is(struct quick *q, char c)
+int quick_next_is(struct quick *q, char c)
 {
-    skip_space(q);
+    quick_skip_space(q);
     if (q->p == q->end || *q->p != c)
         return 0;
     q->p++;
@@ -203,58 +188,53 @@ static json_t *give_up(json_t *half)
 static json_t *list(struct quick *q)
 {
     json_t *all = json_array();
-    if (next_is(q, ']'))
+    if (quick_next_is(q, ']'))
         return all;
     do {
-        json_t *one = value(q);
+        json_t *one = quick_value(q);
         if (!one || json_array_append_new(all, one))
             return give_up(all);
-    } while (next_is(q, ','));
-    return next_is(q, ']') ? all : give_up(all);
+    } while (quick_next_is(q, ','));
+    return quick_next_is(q, ']') ? all : give_up(all);
 }
 
 /* The key at hand, and passes its colon. 0: it is not plain. */
-static int key(struct quick *q, char out[KEY])
+static int key(struct quick *q, char out[QUICK_KEY])
 {
-    if (!next_is(q, '"'))
+    if (!quick_next_is(q, '"'))
         return 0;
     const char *name = q->p;
     pass_plain(q);
     size_t n = (size_t)(q->p - name);
-    if (n >= KEY || q->p == q->end || *q->p != '"')
+    if (n >= QUICK_KEY || q->p == q->end || *q->p != '"')
         return 0;
     q->p++;
     memcpy(out, name, n);
     out[n] = 0;
-    return next_is(q, ':');
-}
-
-/* A member of the outermost object begins at `at`, its value here. */
-static void note_member(struct quick *q, const char *at)
-{
-    struct quick_again *a = q->note;
-    MEM_GROW(a->v, a->n, a->cap);
-    a->v[a->n++] = (struct quick_span){(size_t)(at - q->begin), (size_t)(q->p - q->begin), NULL};
+    return quick_next_is(q, ':');
 }
 
 /* The members behind an opening brace. A key that comes twice does not make the object larger. */
 static json_t *object(struct quick *q)
 {
-    char name[KEY];
+    char name[QUICK_KEY];
     size_t n = 0;
     json_t *all = json_object();
-    if (next_is(q, '}'))
+    if (quick_next_is(q, '}'))
         return all;
     do {
         const char *at = q->p;
         int plain = key(q, name);
-        if (plain && q->note && q->depth == 1)
-            note_member(q, at);
-        json_t *one = plain ? value(q) : NULL;
+        int apart = plain && q->note && q->depth == 1 ? q->note(q, at, name, all) : 0;
+        if (apart < 0)
+            return give_up(all);
+        if (apart)
+            continue;
+        json_t *one = plain ? quick_value(q) : NULL;
         if (!one || json_object_set_new_nocheck(all, name, one) || json_object_size(all) != ++n)
             return give_up(all);
-    } while (next_is(q, ','));
-    return next_is(q, '}') ? all : give_up(all);
+    } while (quick_next_is(q, ','));
+    return quick_next_is(q, '}') ? all : give_up(all);
 }
 
 static json_t *nested(struct quick *q, json_t *(*make)(struct quick *))
@@ -268,9 +248,9 @@ static json_t *nested(struct quick *q, json_t *(*make)(struct quick *))
     return v;
 }
 
-static json_t *value(struct quick *q)
+json_t *quick_value(struct quick *q)
 {
-    skip_space(q);
+    quick_skip_space(q);
     if (q->p == q->end)
         return NULL;
     switch (*q->p) {
@@ -304,7 +284,7 @@ static int is_flat(const char *from, const char *end)
 /* Passes a value: to the comma or brace behind it. */
 static void skip_value(struct quick *q)
 {
-    skip_space(q);
+    quick_skip_space(q);
     if (q->p < q->end && *q->p != '"' && *q->p != '[' && *q->p != '{') {
         while (q->p < q->end && *q->p != ',' && *q->p != '}')
             q->p++;
@@ -341,11 +321,11 @@ void quick_members(const char *bytes, size_t n, const struct quick_view *names, 
         found[i] = (struct quick_view){0};
         marks |= mark(names[i].at, names[i].n);
     }
-    for (int more = next_is(&q, '{'); more && next_is(&q, '"'); more = next_is(&q, ',')) {
+    for (char sign = '{'; quick_next_is(&q, sign) && quick_next_is(&q, '"'); sign = ',') {
         const char *name = q.p;
         skip_text(&q);
         size_t len = (size_t)(q.p - name) - 1;
-        if (!next_is(&q, ':'))
+        if (!quick_next_is(&q, ':'))
             return;
         const char *from = q.p;
         skip_value(&q);
@@ -355,109 +335,17 @@ void quick_members(const char *bytes, size_t n, const struct quick_view *names, 
     }
 }
 
-static json_t *whole(const char *bytes, size_t n, struct quick_again *note)
+json_t *quick_whole(struct quick *q)
 {
-    struct quick q = {.p = bytes, .end = bytes + n, .note = note, .begin = bytes,
-                      .numbers = note ? note->number : NULL};
-    skip_space(&q);
-    json_t *v = q.p < q.end && *q.p == '{' ? value(&q) : NULL;
-    skip_space(&q);
-    buf_free(&q.text);
-    return q.p == q.end ? v : give_up(v);
+    quick_skip_space(q);
+    json_t *v = q->p < q->end && *q->p == '{' ? quick_value(q) : NULL;
+    quick_skip_space(q);
+    buf_free(&q->text);
+    return q->p == q->end ? v : give_up(v);
 }
 
 json_t *quick_object(const char *bytes, size_t n)
 {
-    return whole(bytes, n, NULL);
-}
-
-/* ---- one after another ---- */
-
-/* Member i from q->p on: past it and the sign behind it. it->now is its value, or NULL where that
- * is what it was. 0: the name is another, or it is not ordinary. */
-static int next_member(struct quick *q, const struct quick_again *a, size_t i,
-                       struct quick_span *it)
-{
-    const struct quick_span *had = &a->v[i];
-    const int last = i + 1 == a->n;
-    const char *old = a->text.data + had->at;
-    size_t left = (size_t)(q->end - q->p), name = had->from - had->at;
-    size_t all = (last ? a->text.len : a->v[i + 1].at) - had->at;
-    it->at = (size_t)(q->p - q->begin);
-    it->from = it->at + name;
-    it->now = NULL;
-    if (left >= all && !memcmp(q->p, old, all)) {
-        q->p += all;
-        return 1;
-    }
-    if (left < name || memcmp(q->p, old, name))
-        return 0;
-    q->p += name;
-    it->now = value(q);
-    if (!it->now || !next_is(q, last ? '}' : ','))
-        return 0;
-    if (last)
-        skip_space(q);
-    return 1;
-}
-
-/* Puts the n members that are new into the object. */
-static void take_over(struct quick_again *a, const char *bytes, const struct quick_span *v)
-{
-    char name[KEY];
-    for (size_t i = 0; i < a->n; i++) {
-        a->v[i] = v[i];
-        if (!v[i].now)
-            continue;
-        const char *from = memchr(bytes + v[i].at, '"', v[i].from - v[i].at);
-        size_t n = (size_t)((const char *)memchr(from + 1, '"', KEY) - from - 1);
-        memcpy(name, from + 1, n);
-        name[n] = 0;
-        json_object_set_new_nocheck(a->object, name, v[i].now);
-    }
-}
-
-/* 1: the bytes have the members of a->object, which is theirs now. */
-static int follows(struct quick_again *a, const char *bytes, size_t n)
-{
-    struct quick_span v[MEMBERS];
-    size_t i = 0, begin = a->n ? a->v[0].at : 0;
-    struct quick q = {.p = bytes + begin, .end = bytes + n, .depth = 1, .begin = bytes,
-                      .numbers = a->number};
-    if (!a->n || a->n > MEMBERS || a->object->refcount > 1 || n < begin ||
-        memcmp(bytes, a->text.data, begin))
-        return 0;
-    while (i < a->n && next_member(&q, a, i, &v[i]))
-        i++;
-    buf_free(&q.text);
-    if (i == a->n && q.p == q.end) {
-        take_over(a, bytes, v);
-        return 1;
-    }
-    for (size_t k = 0; k <= i && k < a->n; k++)
-        json_decref(v[k].now);
-    return 0;
-}
-
-json_t *quick_again(struct quick_again *a, const char *bytes, size_t n)
-{
-    if (!follows(a, bytes, n)) {
-        json_decref(a->object);
-        a->n = 0;
-        a->object = whole(bytes, n, a);
-        a->n = a->object ? a->n : 0;
-    }
-    buf_clear(&a->text);
-    buf_put(&a->text, bytes, n);
-    return a->object;
-}
-
-void quick_again_free(struct quick_again *a)
-{
-    json_decref(a->object);
-    for (size_t i = 0; i < QUICK_NUMBERS; i++)
-        json_decref(a->number[i]);
-    buf_free(&a->text);
-    free(a->v);
-    *a = (struct quick_again){0};
+    struct quick q = {.p = bytes, .end = bytes + n, .begin = bytes};
+    return quick_whole(&q);
 }

@@ -23,6 +23,7 @@
 #include "lib/base/hash.h"
 #include "lib/base/opt.h"
 #include "lib/base/out.h"
+#include "lib/record/numbers.h"
 #include "lib/record/resume.h"
 
 enum {
@@ -119,6 +120,15 @@ int rec_read(struct rec_reader *r, json_t **record, struct err *e);
 /* The caller promises to change no record: what a record has as the one before had it is then not
  * read again. */
 void rec_read_unchanging(struct rec_reader *r);
+/* The same, and of generation records the lists of numbers_names that hold whole numbers are not in
+ * the record but there: borrowed, of the last record until the next one is read. */
+const struct numbers_apart *rec_read_numbers(struct rec_reader *r);
+/* One hash of the members of these names (ended by NULL; borrowed): records that have the same one
+ * say the same in them. 0: it is not known. */
+void rec_read_about(struct rec_reader *r, const char *const *names);
+uint64_t rec_read_said(const struct rec_reader *r);
+/* content_of_record of the last record, with all its lists; of a reader of records unchanged. */
+uint64_t rec_read_content(const struct rec_reader *r);
 const char *rec_where(struct rec_reader *r); /* "FILE:LINE" of the last record; borrowed */
 /* [{path, sha256}] of the streams read to their end: from `meta` on the hash that their `end` has,
  * of lines without these the hash of the lines. The caller's reference. */

@@ -1,9 +1,7 @@
 /* repeats.c - see repeats.h. Of each record only two hashes of 64 bits are kept, so ten million
- * fit: of its place, by which it is found, and of its content. They are made of values and not of
- * bytes: the order of members, white space and escapes do not count. Among a million records that
- * two places have one hash is as likely as 3 in 10^8, and would be said, for their contents differ.
- * `run` is no part of what is compared, because it names the stream and not what was measured.
- * Which members are the place of a record is one list for each kind.
+ * fit: of its place, by which it is found, and of its content (content.h). Among a million records
+ * that two places have one hash is as likely as 3 in 10^8, and would be said, for their contents
+ * differ. Which members are the place of a record is one list for each kind.
  */
 #include "lib/record/repeats.h"
 
@@ -12,6 +10,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/mix.h"
+#include "lib/record/content.h"
 #include "lib/record/rec.h"
 
 static const char *const of_generation[] = {"phase", "launch", "round", "seq", "id", NULL};
@@ -27,53 +26,13 @@ static const char *const *place_of(const char *kind)
                                        : NULL;
 }
 
-static uint64_t hash_value(const json_t *v);
-
-/* The same in any order of the members. */
-static uint64_t hash_members(const json_t *o, const char *without)
-{
-    const char *key;
-    const json_t *v;
-    uint64_t sum = 0;
-    json_object_foreach((json_t *)(uintptr_t)o, key, v)
-        if (!without || strcmp(key, without))
-            sum += mix_bits(mix_text(0, key, strlen(key)), hash_value(v));
-    return mix_bits(JSON_OBJECT, sum);
-}
-
-static uint64_t hash_value(const json_t *v)
-{
-    uint64_t h = v ? (uint64_t)json_typeof(v) : JSON_NULL, bits;
-    double x;
-    size_t i;
-    const json_t *one;
-    switch (h) {
-    case JSON_OBJECT:
-        return hash_members(v, NULL);
-    case JSON_ARRAY:
-        json_array_foreach(v, i, one)
-            h = mix_bits(h, hash_value(one));
-        return mix_bits(h, json_array_size(v));
-    case JSON_STRING:
-        return mix_text(h, json_string_value(v), json_string_length(v));
-    case JSON_INTEGER:
-        return mix_bits(h, (uint64_t)json_integer_value(v));
-    case JSON_REAL:
-        x = json_real_value(v);
-        memcpy(&bits, &x, sizeof bits);
-        return mix_bits(h, bits);
-    default:
-        return mix_bits(h, 0);
-    }
-}
-
 static uint64_t hash_place(const json_t *r, const char *const *members)
 {
-    uint64_t h = hash_value(json_object_get(r, "kind"));
-    h = mix_bits(h, hash_value(json_object_get(r, rec_text(r, "point") ? "point" : "config")));
-    h = mix_bits(h, hash_value(json_object_get(r, "workload")));
+    uint64_t h = content_of(json_object_get(r, "kind"));
+    h = mix_bits(h, content_of(json_object_get(r, rec_text(r, "point") ? "point" : "config")));
+    h = mix_bits(h, content_of(json_object_get(r, "workload")));
     for (; *members; members++)
-        h = mix_bits(h, hash_value(json_object_get(r, *members)));
+        h = mix_bits(h, content_of(json_object_get(r, *members)));
     return h ? h : 1;
 }
 
@@ -111,13 +70,13 @@ static int refuse(const json_t *r, struct err *e)
                    "give each process its own --launch", config ? config : "?");
 }
 
-int repeats_take(struct repeats *s, const json_t *r, struct err *e)
+int repeats_take(struct repeats *s, const json_t *r, uint64_t content, struct err *e)
 {
     const char *const *members = place_of(rec_kind(r));
     if (!members)
         return 0;
     make_room(s);
-    struct repeats_seen is = {hash_place(r, members), hash_members(r, "run")};
+    struct repeats_seen is = {hash_place(r, members), content};
     struct repeats_seen *had = find(s->seen, s->cap, is.place);
     if (!had->place) {
         *had = is;

@@ -4,6 +4,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/record/json.h"
+#include "lib/record/content.h"
 #include "lib/record/quick.h"
 #include "tests/tap.h"
 
@@ -158,6 +159,7 @@ static const char *const ordinary[] = {
     " { \"a\" : [ ] , \"b\" : { } }\t\r\n",
     "{\"schema\":\"crossover/1\",\"id\":\"p1\",\"token_ids\":[16,341,0,-0,-7,999999999999999999],"
     "\"emit_ns\":[883848,1079240.0,1.5e3,2E-4,0.1,-0.0,5e-324,4e+9],\"ok\":true,\"gpu\":null}",
+    "{\"id\":7,\"emit_ns\":[ 5 , 12\t,13],\"token_ids\":[],\"step_ns\":[8]}",
     "{\"text\":\"plain, with \\\"escapes\\\" \\\\ \\/ \\b\\f\\n\\r\\t, and a line that is long\"}",
     "{\"text\":\"Gr\xc3\xbc\xc3\x9f\x65 \xe2\x82\xac \xf0\x9f\x98\x80 \x7f\",\"\":false}",
     "{\"memory\":{\"weights_bytes\":7480384,\"layers_hold\":false},"
@@ -168,7 +170,9 @@ static const char *const other[] = {
     "", " ", "[]", "1", "null", "{\"a\":1}x", "{\"a\":1,}", "{\"a\":1 \"b\":2}", "{\"a\":[1,]}",
     "{,}", "{\"a\":01}", "{\"a\":-}", "{\"a\":1.}", "{\"a\":.5}", "{\"a\":1e}", "{\"a\":+1}",
     "{\"a\":1e999}", "{\"a\":0x1}", "{\"a\":NaN}", "{\"a\":tru}", "{\"a\":truee}",
-    "{\"a\":1000000000000000000}", "{\"a\":1,\"a\":2}", "{\"a\":{\"b\":1,\"b\":1}}",
+    "{\"a\":1000000000000000000}", "{\"a\":1,\"a\":2}",
+    "{\"step_ns\":[1],\"step_ns\":[2]}", "{\"step_ns\":[1.5],\"step_ns\":[2]}",
+    "{\"a\":{\"b\":1,\"b\":1}}",
     "{\"\\n\":1}", "{\"\xc3\xbc\":1}", "{\"a\":\"\\u0041\"}", "{\"a\":\"\\u0000\"}",
     "{\"a\":\"\\x\"}", "{\"a\":\"\\", "{\"a\":\"b", "{\"a\":\"\n\"}", "{\"a\":\"\xc3\"}",
     "{\"a\":\"\xed\xa0\x80\"}", "{\"a\":\"\xc0\x80\"}", "{\"a\":\"\xf4\x90\x80\x80\"}",
@@ -276,19 +280,63 @@ static void test_quick(void)
 }
 
 /* Objects one after another, most of them the one before with some bytes changed. */
+/* A copy of the object with the lists that are apart, which are no lists of it. */
+static json_t *joined(const struct quick_again *a, json_t *object)
+{
+    json_t *all = json_copy(object);
+    for (size_t i = 0; i < NUMBERS_LISTS; i++) {
+        const struct numbers *l = &quick_lists(a)->of[i];
+        json_t *list = l->is ? json_array() : NULL;
+        for (size_t k = 0; l->is && k < l->n; k++)
+            json_array_append_new(list, json_integer(l->v[k]));
+        if (list && json_object_get(object, numbers_names[i]))
+            json_object_clear(all);
+        if (list)
+            json_object_set_new(all, numbers_names[i], list);
+    }
+    return all;
+}
+
+static const char *const named[] = {"id", "token_ids", "a", "none", NULL};
+
+/* The hash of the named members, as quick_said has it. */
+static uint64_t said_of(const json_t *j)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; named[i]; i++)
+        if (json_object_get(j, named[i]))
+            sum += content_of_member(named[i], strlen(named[i]),
+                                     content_of(json_object_get(j, named[i])));
+    return sum ? sum : 1;
+}
+
+/* The same bytes with lists apart: what is in the object and beside it is all, and its hashes are
+ * those of the whole. Returns 1 when all integers of some list were apart, 0: none; -1: wrong. */
+static int apart_agrees(struct quick_again *a, const char *bytes, size_t n, json_t *j)
+{
+    json_t *q = quick_again(a, bytes, n), *all = q ? joined(a, q) : NULL;
+    int apart = q && numbers_any(quick_lists(a));
+    int wrong = !q != !j || (q && (!json_equal(all, j) || quick_said(a) != said_of(j) ||
+                                   quick_content(a) != content_of_record(j)));
+    json_decref(all);
+    return wrong ? -1 : apart;
+}
+
 static void test_again(void)
 {
     enum { ORDINARY = sizeof ordinary / sizeof *ordinary, CASES = 60000 };
     struct rng r = {.seed = 2};
-    struct quick_again a = {0};
+    struct quick_again a = {0}, beside = {.apart = 1, .names = named};
     json_t *held = NULL, *copy = NULL;
-    int wrong = 0, patched = 0, moved = 0;
+    int wrong = 0, patched = 0, moved = 0, apart = 0, odd = 0;
     size_t n = 0;
     char text[2][1024];
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        odd += apart_agrees(&beside, other[i], strlen(other[i]), NULL) != 0;
     for (int i = 0, at = 0; i < CASES; i++) {
         const char *from = ordinary[rng_below(&r, ORDINARY)];
         int fresh = rng_below(&r, 4) == 0 || n == 0 || n > 400;
-        const json_t *before = held ? NULL : a.object;
+        const json_t *before = held ? NULL : a.last[a.at].object;
         n = mutate(&r, fresh ? from : text[at], fresh ? strlen(from) : n, text[!at]);
         at = !at;
         char *exact = mem_alloc(n);
@@ -299,6 +347,9 @@ static void test_again(void)
         char *y = q && j ? json_dumps(j, JSON_COMPACT) : NULL;
         wrong += !q != !first || (q && (!y || strcmp(x, y) || !json_equal(q, j)));
         wrong += held && !json_equal(held, copy);
+        int lists = apart_agrees(&beside, exact, n, first);
+        apart += lists > 0;
+        odd += lists < 0;
         patched += q && q == before;
         moved += held && q && q != held;
         json_decref(held), json_decref(copy);
@@ -312,8 +363,11 @@ static void test_again(void)
     ok(!wrong && patched > CASES / 50 && moved > CASES / 200, "%d objects one after another: %d "
        "by what changed, %d beside one that somebody holds (%d wrong)", (int)CASES, patched, moved,
        wrong);
+    ok(!odd && apart > CASES / 50, "the same with lists of whole numbers beside %d of them, and "
+       "with the hashes of what they say (%d wrong)", apart, odd);
     json_decref(held), json_decref(copy);
     quick_again_free(&a);
+    quick_again_free(&beside);
 }
 
 /* Writes bytes to a file and reads it as JSON. */

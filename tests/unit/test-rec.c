@@ -3,6 +3,7 @@
 #include "lib/base/file.h"
 #include "lib/base/hash.h"
 #include "lib/base/rng.h"
+#include "lib/record/content.h"
 #include "lib/record/kept.h"
 #include "lib/record/machine.h"
 #include "lib/record/rec.h"
@@ -145,7 +146,7 @@ static int taken(struct repeats *s, const char *more)
     struct err e = {0};
     char *text = mem_format("{\"kind\":\"generation\",\"point\":\"p\",\"id\":\"a\"%s}", more);
     json_t *r = json_loads(text, JSON_ALLOW_NUL, NULL);
-    int got = repeats_take(s, r, &e);
+    int got = repeats_take(s, r, content_of_record(r), &e);
     json_decref(r);
     free(text);
     return got < 0 && e.code != EXIT_BAD_DATA ? -2 : got;
