@@ -12,7 +12,7 @@ aa_BATCH    := 1
 aa_LENGTH   := $(AA_LENGTH)
 aa_BLOCK    := $(AA_LENGTH)
 aa_LAUNCHES := $(call launches_of,aa,$(AA_LAUNCHES))
-aa_PROMPTS  := $(if $(TIMED_PROMPTS),$(R)/timed-prompts.ndjson,$(R)/prompts.ndjson)
+aa_PROMPTS  := $(R)/prompts.ndjson
 aa_CONTRACT := fixed
 
 # the third way is swept along the steps of its fit
@@ -32,7 +32,7 @@ steps_BLOCK    := $(BLOCK_LENGTH)
 steps_ANSWERS  := $(if $(METHODS)$(LTM),$(R)/steps/exact.ndjson)
 steps_METHODS  := $(if $(METHODS),$(R)/methods.ndjson)
 steps_LAUNCHES := $(call launches_of,steps,$(LAUNCHES))
-steps_PROMPTS  := $(aa_PROMPTS)
+steps_PROMPTS  := $(if $(TIMED_PROMPTS),$(R)/timed-prompts.ndjson,$(R)/prompts.ndjson)
 
 # With TIMED_PROMPTS the same points once more, on all prompts and not timed: what quality is of.
 ANSWERED         := $(if $(TIMED_PROMPTS),answers)
