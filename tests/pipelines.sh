@@ -44,7 +44,7 @@ again()
     rm -f ran
     touch ran
     env -i PATH="$PATH" make --no-print-directory CPU_LEVELS= CFLAGS=-O0 HARDEN= FP=here \
-        LAUNCHES=3 AA_LAUNCHES=6 SCALE_LAUNCHES=2 STEPS=2,4,8 "$@" >log 2>&1
+        LAUNCHES=3 AA_LAUNCHES=6 SCALE_LAUNCHES=2 STEPS=2,4,8 BUDGET_MINUTES=0 "$@" >log 2>&1
     status=$?
     ran=$(cut -d ' ' -f 1 ran | sort | uniq -c | awk '{ print $2 ":" $1 }' | paste -sd ' ')
 }
@@ -61,7 +61,7 @@ did()
     }
 }
 
-again -j4 all
+again -j4 all BUDGET_MINUTES=2
 [ "$status" -eq 0 ] && [ "$(tail -n 1 log)" = "$PWD/results/here/demo/report.html" ]
 ok $? "make -j4 all ends with the path of the report"
 [ "$status" -eq 0 ] || tail -n 20 log | sed 's/^/# /'
@@ -231,10 +231,10 @@ ok $? "refine adds launches until its minutes are over, and the records say so"
 [ "$status" -eq 0 ] || tail -n 20 log | sed 's/^/# /'
 rm more results/here/demo/*/ratios.ndjson
 refined=$(planned)
-again refine STEPS=2,4,8,16
+again refine STEPS=2,4,8,16 BUDGET_MINUTES=2
 [ "$(planned)" = "$refined" ] && [ "$(cat results/here/demo/steps/stopped)" = precision ]
 ok $? "what is precise gets no more, and keeps what it has"
-again -n refine STEPS=2,4,8,16
+again -n refine STEPS=2,4,8,16 BUDGET_MINUTES=2
 [ "$status" -eq 0 ] && [ ! -s ran ]
 ok $? "make -n refine runs no tool"
 rm -rf results/here/demo/*/refined
