@@ -32,8 +32,8 @@ override PROMPT_FILE := $(or $(PROMPTS_$(PROMPT_FILE)),$(PROMPT_FILE))
 PROMPTS         ?= 64
 # which prompts of the file: so many in all, or --per-task N of each task
 PROMPT_CHOICE   ?= --count $(PROMPTS)
-# of these the first that the launches of phase 4 answer and time; the others are answered once at
-# each point, and count for quality alone (empty: all are timed)
+# of these the first that the launches of phase 4 time; then all are answered once more at each
+# point, and not timed, for the quality (empty: all are timed, and quality is of those answers)
 TIMED_PROMPTS   ?=
 SEED            ?= 1
 STEPS           ?= 16,32,64,128,256

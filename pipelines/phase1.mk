@@ -45,7 +45,7 @@ answers_LENGTH   := $(steps_LENGTH)
 answers_BLOCK    := $(steps_BLOCK)
 answers_METHODS  := $(steps_METHODS)
 answers_LAUNCHES := 1
-answers_TIMING   := --warmup 0
+answers_TIMING   := --warmup 0 $(if $(FORCE),--force)
 answers_PROMPTS  := $(R)/prompts.ndjson
 
 # One sweep a length: every batch size, the first prompts only, exactly that many tokens from both.

@@ -14,8 +14,8 @@ $(R)/stamp/pareto: FORCE
 # answer: repeats of a greedy answer are scored once.
 QUALITY_OF = $(if $(ANSWERED),$(answers_FILES),$(steps_FILES))
 $(R)/steps/generations.ndjson: $(QUALITY_OF) $(firstword $(steps_FILES)) pipelines/distinct.jq
-	@jq -cn -f pipelines/distinct.jq --slurpfile timed <(grep -m 1 '"kind":"generation"' \
-	    $(firstword $(steps_FILES))) $(QUALITY_OF) > $@.tmp && mv $@.tmp $@
+	@jq -cn -f pipelines/distinct.jq $(if $(ANSWERED),--slurpfile timed <(grep -m 1 \
+	    '"kind":"generation"' $(firstword $(steps_FILES)))) $(QUALITY_OF) > $@.tmp && mv $@.tmp $@
 
 # Those that were timed and those that were not have to be the same. Latents are drawn anew in each
 # launch.

@@ -16,7 +16,10 @@
 #include "lib/record/rec.h"
 #include "lib/record/take.h"
 
-enum { KNOWN = 64 };
+enum {
+    KNOWN = 64,
+    POINTS_NAMED = 3 /* in a warning that many may deserve; the records say it of each */
+};
 
 struct args {
     struct common common;
@@ -43,8 +46,6 @@ struct measure {
     struct take seen;
     size_t drifting, cold; /* points whose times were not steady, in launches and warm-ups */
 };
-
-enum { POINTS_NAMED = 3 }; /* in a warning that many may deserve; the records say it of each */
 
 /* find() of a record that may be the first to say what it says of its point. */
 static struct measurement *find_new(struct measure *m, const json_t *r, struct err *e)

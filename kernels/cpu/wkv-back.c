@@ -116,8 +116,8 @@ static void add_rows(const struct chunk *c, float *to, size_t M, const float *a,
                      size_t a_k, const float *m, size_t K, int add)
 {
     product(M, c->width, K,
-                     (struct tile){.a = a, .a_row = a_row, .a_k = a_k, .m = m, .m_k = c->width,
-                                   .c = to, .ldc = c->width, .add = add});
+            (struct tile){.a = a, .a_row = a_row, .a_k = a_k, .m = m, .m_k = c->width, .c = to,
+                          .ldc = c->width, .add = add});
 }
 
 /* dz and dv. scaled: the keys. */
@@ -312,6 +312,7 @@ static void forward(struct chunk *c, const struct grads *g, const struct wkv_row
     for (size_t i = 0; i < wkv_chunks(rows); i++) {
         size_t left = rows - i * TOKENS;
         float *next = g->states + (i + 1) * width * width;
+        c->last = i + 1 == wkv_chunks(rows);
         CPU(wkv_chunk_load)(c, in, first + i * TOKENS, left < TOKENS ? left : TOKENS, h);
         CPU(wkv_chunk_pad)(c);
         if (c->removes) {
@@ -346,6 +347,7 @@ static void backward(struct chunk *c, const struct grads *g, const struct wkv_ba
 {
     const struct attn_seq *s = &a->in.seqs[seq];
     const size_t stride = a->in.heads * c->E, width = c->width, some = TOKENS * width;
+    c->last = 1; /* what comes next lies before */
     for (size_t i = wkv_chunks((size_t)s->rows); i-- > 0;) {
         size_t row = (size_t)s->row_begin + i * TOKENS, left = (size_t)s->rows - i * TOKENS;
         CPU(wkv_chunk_load)(c, &a->in, row, left < TOKENS ? left : TOKENS, h);

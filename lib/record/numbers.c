@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
-#include "lib/base/mix.h"
 
 enum { DIGITS = 18 };
 
@@ -106,14 +105,6 @@ void numbers_forget(struct numbers_apart *a)
 {
     for (size_t i = 0; i < NUMBERS_LISTS; i++)
         a->of[i].is = 0;
-}
-
-uint64_t numbers_hash(const struct numbers *l)
-{
-    uint64_t h = l->n;
-    for (size_t i = 0; i < l->n; i++)
-        h = mix_bits(h, (uint64_t)l->v[i]);
-    return h;
 }
 
 void numbers_free(struct numbers_apart *a)

@@ -31,7 +31,6 @@ const char *numbers_read(struct numbers *to, const char *p, const char *end);
 void numbers_take_out(struct numbers_apart *a, json_t *record);
 void numbers_forget(struct numbers_apart *a); /* the next record has none yet */
 int numbers_any(const struct numbers_apart *a);
-uint64_t numbers_hash(const struct numbers *l);
 void numbers_free(struct numbers_apart *a);
 
 #endif

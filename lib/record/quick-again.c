@@ -6,13 +6,14 @@
  * (a prompt has an answer or has none), so some objects before are kept, the last one first; one
  * that does not fit is left as it is.
  */
-#include "lib/record/quick-run.h"
+#include "lib/record/quick.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/record/content.h"
+#include "lib/record/quick-run.h"
 
 enum { MEMBERS = 256 };
 

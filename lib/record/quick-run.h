@@ -2,7 +2,11 @@
 #ifndef RECORD_QUICK_RUN_H
 #define RECORD_QUICK_RUN_H
 
-#include "lib/record/quick.h"
+#include <jansson.h>
+
+#include "lib/base/buf.h"
+
+struct quick_last;
 
 enum { QUICK_KEY = 128 }; /* a name is shorter */
 

@@ -5,7 +5,7 @@
  * it: an escape by number, a key that is not plain ASCII, an integer of more than 18 digits, a real
  * that overflows, a key that comes twice, deep nesting, any byte that does not belong there.
  */
-#include "lib/record/quick-run.h"
+#include "lib/record/quick.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -14,6 +14,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/mix.h"
+#include "lib/record/quick-run.h"
 
 enum { DEPTH = 32, DIGITS = 18, NUMBER = 64 };
 

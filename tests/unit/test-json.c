@@ -279,7 +279,6 @@ static void test_quick(void)
     ok(!quick_agrees(deep, sizeof deep), "deep nesting is left to jansson");
 }
 
-/* Objects one after another, most of them the one before with some bytes changed. */
 /* A copy of the object with the lists that are apart, which are no lists of it. */
 static json_t *joined(const struct quick_again *a, json_t *object)
 {
@@ -322,6 +321,7 @@ static int apart_agrees(struct quick_again *a, const char *bytes, size_t n, json
     return wrong ? -1 : apart;
 }
 
+/* Objects one after another, most of them the one before with some bytes changed. */
 static void test_again(void)
 {
     enum { ORDINARY = sizeof ordinary / sizeof *ordinary, CASES = 60000 };
