@@ -4,4 +4,5 @@ def two: . * 100 | round / 100;
 | two) GB, the control group \(if .group_peak then "\(.group_peak / 1e9 | two) GB"
 else .group_peak_reason end); \(.measured_ratio | two) times as long, foretold \(
 if .slow_down_ratio then .slow_down_ratio | two else "nothing" end)\(
-if .same_ids then "" else "; OTHER IDS" end)"
+if .same_ids then "" else "; OTHER IDS" end)\(if .tainted == [] then "" elif .tainted
+then "; DISTURBED: \(.tainted | join(", "))" else "; nobody watched the machine" end)"

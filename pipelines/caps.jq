@@ -13,6 +13,6 @@ def passes: map(select(.kind == "generation")) | last;
    whole_ns: $w.batch_ns, batch_ns: $r.batch_ns, offload_wait_ns: $r.offload_wait_ns,
    slow_down_ratio: $r.slow_down_ratio, measured_ratio: $measured,
    error_ratio: (if $r.slow_down_ratio then $r.slow_down_ratio / $measured - 1 else null end),
-   tainted: (($r.tainted // []) + ($w.tainted // []) | unique),
+   tainted: (if $r.tainted and $w.tainted then $r.tainted + $w.tainted | unique else null end),
    same_ids: ($r.token_ids == $w.token_ids)}
 + $group[0]
