@@ -8,7 +8,7 @@
 #include "lib/base/mem.h"
 #include "lib/network/forward.h"
 
-enum { FEW_TOKENS = 64, TRIES = 3, BLOCKS = 6, BLOCK_MOST = 64 << 20 };
+enum { FEW_TOKENS = 64, TRIES = 3, MORE_TRIES = 12, BLOCKS = 6, BLOCK_MOST = 64 << 20 };
 
 static int64_t now(struct backend *b)
 {
@@ -41,7 +41,8 @@ static int time_store(const struct network *n, double *rate, struct err *e)
 /* ---- a layer ---- */
 
 /* Seconds of a pass over the layers, at least; 0: no memory. The first pass settles what is settled
- * once. */
+ * once. One that is short beside what a machine with other guests loses at a time is tried for a
+ * second. */
 static double time_pass(const struct network *n, size_t rows)
 {
     int32_t *zero = mem_zero(rows, sizeof *zero), wanted = 0;
@@ -52,12 +53,15 @@ static double time_pass(const struct network *n, size_t rows)
                                    .wanted = 1};
     struct work *w = work_make(n, &size);
     struct head_row out;
-    double least = 0, long_enough = 1;
-    for (int i = 0; w && i <= TRIES && least < long_enough; i++) {
+    const double long_enough = 1, worth_more = 0.01;
+    double least = 0, all = 0;
+    for (int i = 0; w && least < long_enough && i <= MORE_TRIES &&
+                    (i <= TRIES || (least > worth_more && all < long_enough)); i++) {
         int64_t begin = now(n->backend);
         forward(n, NULL, w, &f, &out, NULL);
         double s = (double)(now(n->backend) - begin) * 1e-9;
         least = i == 0 || s < least ? s : least;
+        all += s;
     }
     work_free(w, n);
     free(zero);

@@ -12,19 +12,22 @@ compare() { "$BIN/compare" --no-meta "$@"; }
 
 # quality CONFIG ID METRIC VALUE [TOKENS]
 quality() {
-    jq -cn --arg c "$1" --arg id "$2" --arg m "$3" --argjson v "$4" --argjson t "${5:-null}" \
-        '{schema: "crossover/1", kind: "quality", run: "r", config: $c, model: "m", arch: "llama",
-          quant: (if $c | test("quant=") then $c | sub(".*="; "") else "none" end), id: $id,
-          metric: $m, value: $v, scored_tokens: $t, direction: "lower"}'
+    local quant=none
+    [[ $1 != *quant=* ]] || quant=${1##*=}
+    printf '{"schema":"crossover/1","kind":"quality","run":"r","config":"%s","model":"m",%s}\n' \
+        "$1" "\"arch\":\"llama\",\"quant\":\"$quant\",\"id\":\"$2\",\"metric\":\"$3\",\
+\"value\":$4,\"scored_tokens\":${5:-null},\"direction\":\"lower\""
 }
 
 # texts N: N prompts, each of its own difficulty, the same 0.02 nats a token dearer with int8
 texts() {
-    for i in $(seq "$1"); do
-        nats=$(awk -v i="$i" 'BEGIN { printf "%.15g", 10 + 7 * sin(i) }')
-        quality "m nll" "p$i" nll_nats "$nats" 10
-        nats=$(awk -v n="$nats" 'BEGIN { printf "%.15g", n + 0.2 }')
-        quality "m nll quant=int8" "p$i" nll_nats "$nats" 10
+    awk -v n="$1" 'BEGIN {
+        for (i = 1; i <= n; i++) {
+            nats = sprintf("%.15g", 10 + 7 * sin(i))
+            printf "p%d %s %.15g\n", i, nats, nats + 0.2
+        } }' | while read -r id nats dearer; do
+        quality "m nll" "$id" nll_nats "$nats" 10
+        quality "m nll quant=int8" "$id" nll_nats "$dearer" 10
     done
 }
 
@@ -80,7 +83,7 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }
     for i in $(seq 20); do
         quality "m" "p$i" accuracy 1
         for seed in 1 2 3 4; do
-            quality "m quant=int8" "p$i" accuracy $((seed % 2)) | jq -c ".seed = $seed"
+            quality "m quant=int8" "p$i" accuracy $((seed % 2)) | sed "s/}/,\"seed\":$seed}/"
         done
     done | compare > "$T/out"
     [ "$(jq -c '[.n, .value, .only_base, .only_config]' "$T/out")" = "[20,-0.5,20,0]" ]

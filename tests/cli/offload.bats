@@ -300,35 +300,33 @@ apart() {
     export CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so"
     [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, so no emulated device"
     sed -i 1q "$T/prompts"
-    on() { # TOOL MODEL OPTION...: it runs with all layers but one outside, too
-        for map in all 0 1; do
-            "$BIN/$1" -m "$2" --device cuda --no-meta -q --device-map "$map" "${@:3}" \
+    on() { # STAY TOOL MODEL OPTION...: it runs with all layers but STAY outside, too
+        for map in all $1; do
+            "$BIN/$2" -m "$3" --device cuda --no-meta -q --device-map "$map" "${@:4}" \
                 "$T/prompts" > "$T/$map"
         done
-        cmp <(ids "$T/0") <(ids "$T/all")
-        cmp <(ids "$T/1") <(ids "$T/all")
+        cmp <(ids "$T/$1") <(ids "$T/all")
         jq -se 'def near($a; $b): ($a - $b) * ($a - $b) <= $b * $b * 0.0025;
             all(.status == "ok" and .offload_layers >= 2 and .offload_wait_ns == null and
-            near(.memory.planned_bytes; .memory.allocated_peak_bytes))' "$T/0"
+            near(.memory.planned_bytes; .memory.allocated_peak_bytes))' "$T/$1"
     }
-    on gen-llada synth:tiny-llada --gen-length 8 --block-length 8 --steps 4 --batch 2
-    on gen-llada synth:tiny-llada --gen-length 8 --block-length 4 --steps 4 --cache dual \
+    on 0 gen-llada synth:tiny-llada --gen-length 8 --block-length 8 --steps 4 --batch 2
+    on 0 gen-llada synth:tiny-llada --gen-length 8 --block-length 4 --steps 4 --cache dual \
         --quant int8
-    on gen-llama data/models/llama-demo --max-new 4 --ignore-eos
-    kept() { # TOOL MODEL OPTION...: keys and values outside, matrices on the device
-        for map in all 0 1; do
-            "$BIN/$1" -m "$2" --device cuda --no-meta -q --kv-map "$map" "${@:3}" "$T/prompts" \
+    on 1 gen-llama data/models/llama-demo --max-new 4 --ignore-eos
+    kept() { # STAY TOOL MODEL OPTION...: keys and values outside, matrices on the device
+        for map in all $1; do
+            "$BIN/$2" -m "$3" --device cuda --no-meta -q --kv-map "$map" "${@:4}" "$T/prompts" \
                 > "$T/$map"
         done
-        cmp <(ids "$T/0") <(ids "$T/all")
-        cmp <(ids "$T/1") <(ids "$T/all")
+        cmp <(ids "$T/$1") <(ids "$T/all")
         jq -se 'def near($a; $b): ($a - $b) * ($a - $b) <= $b * $b * 0.0025;
             all(.status == "ok" and .offload_kv_layers >= 2 and .offload_wait_ns == null and
             (has("offload_layers") | not) and .offload_bytes == .offload_kv_bytes and
-            near(.memory.planned_bytes; .memory.allocated_peak_bytes))' "$T/0"
+            near(.memory.planned_bytes; .memory.allocated_peak_bytes))' "$T/$1"
     }
-    kept gen-llada synth:tiny-llada --gen-length 8 --block-length 4 --steps 4 --cache dual
-    kept gen-llama data/models/llama-demo --max-new 4 --ignore-eos
+    kept 0 gen-llada synth:tiny-llada --gen-length 8 --block-length 4 --steps 4 --cache dual
+    kept 1 gen-llama data/models/llama-demo --max-new 4 --ignore-eos
     EMULATE_MEMORY=40000000 "$BIN/gen-llama" -m data/models/judge-demo --device cuda --dtype f32 \
         --max-new 1 --no-meta -q --device-map auto "$T/prompts" > "$T/out"
     jq -se 'all(.status == "ok" and .device == "cuda" and .offload_layers >= 3)' "$T/out"
