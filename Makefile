@@ -75,8 +75,9 @@ COMMIT := $(shell git describe --always --dirty=+ --abbrev=12 2>/dev/null || ech
 # What multiplies fastest is a file for each processor family (kernels/peak.h).
 PEAK_x86_64 := x86
 PEAK_aarch64 := arm
-PEAK := $(wildcard kernels/peak-$(or $(PEAK_$(shell uname -m)),other).c)
-AMX  := $(wildcard kernels/amx-$(if $(filter x86_64,$(shell uname -m)),x86,other).c)
+CPU  := $(shell uname -m)
+PEAK := $(wildcard kernels/peak-$(or $(PEAK_$(CPU)),other).c)
+AMX  := $(wildcard kernels/amx-$(if $(filter x86_64,$(CPU)),x86,other).c)
 # Processes that train together, where there is an MPI (MPI= leaves it out).
 MPI  := $(shell for p in ompi-c mpich; do \
             pkg-config --exists $$p 2>/dev/null && echo $$p && break; done)

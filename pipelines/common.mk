@@ -223,11 +223,10 @@ $(R)/$(1)/schedule.ndjson: $(R)/$(1)/settings $(R)/$(1)/points $($(1)_METHODS) \
 
 $(R)/$(1)/launches.mk: $(R)/$(1)/schedule.ndjson
 	@mkdir -p $$(@D)/launch
-	@jq -r 'select(.kind == "launch") | "\(.launch) \(.system)"' $$< | sort -nu | \
-	 while read -r n system; do \
-	    name=$$$$(printf '%s-%03d' "$$$$system" "$$$$n"); plan=$$(@D)/launch/$$$$name.plan; \
-	    jq -c --arg s "$$$$system" --argjson n "$$$$n" \
-	        'select(.kind == "launch" and .system == $$$$s and .launch == $$$$n)' $$< > $$$$plan.tmp; \
+	@jq -r 'select(.kind == "launch") | "\(.launch) \(.system) \(tojson)"' $$< | sort -n | \
+	 while read -r n system line; do \
+	    printf -v name '%s-%03d' "$$$$system" "$$$$n"; plan=$$(@D)/launch/$$$$name.plan; \
+	    printf '%s\n' "$$$$line" > $$$$plan.tmp; \
 	    cmp -s $$$$plan.tmp $$$$plan && rm $$$$plan.tmp || mv $$$$plan.tmp $$$$plan; \
 	    echo "$(1)_NAMES += $$$$name"; \
 	 done > $$@.tmp

@@ -97,8 +97,8 @@ phases() { # GOAL [NAME=VALUE...]
 
 fit() { # NAME=VALUE...: phase1's word on a machine with that nvidia-smi
     rm -f $R/fitness.ndjson
-    env -i PATH="$PWD/smi:$PATH" "$@" make --no-print-directory CUDA=0 FP=here PROFILE=h200 \
-        $R/fitness.ndjson > log
+    env -i PATH="$PWD/smi:$PATH" "$@" make --no-print-directory CUDA=0 HARDEN= FP=here \
+        PROFILE=h200 $R/fitness.ndjson > log
     cat $R/fitness.ndjson
 }
 
@@ -122,7 +122,7 @@ fit() { # NAME=VALUE...: phase1's word on a machine with that nvidia-smi
 }
 
 value() { # PROFILE VARIABLE [NAME=VALUE...]
-    env -i PATH="$PATH" make -s CUDA=0 FP=here PROFILE="$1" "print-$2" "${@:3}"
+    env -i PATH="$PATH" make -s CUDA=0 HARDEN= FP=here PROFILE="$1" "print-$2" "${@:3}"
 }
 
 @test "profiles: what the cards share, and what each lacks" {

@@ -66,17 +66,18 @@ for prompts; do :; done
 [ "$prompts" != --version ] || exec echo tool
 case "$* " in *synth:*|*"device cpu "*|*"device ref "*) FAULT=none ;; esac
 rounds=$(sed -n 's/.*--repeat \([0-9]*\).*/\1/p' <<< "$*")
+answer='{"id":"\1","token_ids":[1,2,3],"metric":"x_nats","value":10,"device_name":"none"}'
 for _ in $(seq "${rounds:-1}"); do cat "$prompts"; done |
-    jq -c '{id, token_ids: [1, 2, 3], metric: "x_nats", value: 10, device_name: "none"}' |
+    sed -n 's/.*"id":"\([^"]*\)".*/'"$answer/p" |
     case $FAULT in
     none) cat ;;
-    other) jq -c 'if .id == "p3" then .token_ids[-1] += 1 else . end' ;;
-    in-batch) jq -c "if \"$*\" | test(\"batch 8\") then .token_ids[0] += 1 else . end" ;;
+    other) sed '/"p3"/s/3\]/4]/' ;;
+    in-batch) case $* in *"batch 8"*) sed 's/\[1/[2/' ;; *) cat ;; esac ;;
     silent) true ;;
-    far) jq -c '.value *= 1.02 | .token_ids = [1, 3, 2]' ;;
+    far) sed 's/"value":10/"value":10.2/; s/\[1,2,3\]/[1,3,2]/' ;;
     once) if [ -e "$0.again" ]; then cat; else touch "$0.again"; fi ;;
-    restless) jq -c ".token_ids[0] = $(date +%N | sed 's/^0*//')" ;;
-    drifting) jq -c 'if input_line_number == 4 then .token_ids[0] = 9 else . end' ;;
+    restless) sed "s/\[1/[$(date +%N | sed 's/^0*//')/" ;;
+    drifting) sed '4s/\[1/[9/' ;;
     esac
 EOF
     chmod +x "$T/bin/tool"
@@ -227,12 +228,13 @@ cache, "*" of activations) and emulated device (host) has "*" free of 2200000"* 
 }
 
 @test "without graphs, without a pool, and by the ways that tiles spare: the same ids" {
+    sed -n '2,3p' "$F/prompts" > "$T/two"
     for what in "" "--graphs off" "--alloc direct" "--attention dense" "--attention sliced" \
         "--ffn unfused" "--head dense" "--head-rows canvas" "--row-tile 8"; do
         # shellcheck disable=SC2086
-        "${LLADA_GEN[@]}" --dtype f32 --batch 4 --cache none,dual $what "$F/prompts" > "$T/llada"
+        "${LLADA_GEN[@]}" --dtype f32 --batch 2 --cache none,dual $what "$T/two" > "$T/llada"
         # shellcheck disable=SC2086
-        "${LLAMA_GEN[@]}" --dtype f32 --batch 4 --warmup 1 ${what/--head-rows*/} "$F/prompts" \
+        "${LLAMA_GEN[@]}" --dtype f32 --batch 2 --warmup 1 ${what/--head-rows*/} "$T/two" \
             > "$T/llama"
         conforms "$T/llada"
         jq -c '[.id, .cache, .phase, .token_ids]' "$T/llada" "$T/llama" > "$T/ids"

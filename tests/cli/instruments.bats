@@ -143,7 +143,7 @@ all() { # FILTER: true of every generation
 
 @test "what the driver does not tell is null, one figure at a time" {
     lacking() { # FUNCTION FIELDS: null beside energy_j, for which the batches are too short
-        driver NVML_LACKS="$1"
+        driver NVML_LACKS="$1" -- --limit 1
         all ". as \$r | [\$r.gpu | to_entries[] | select(.value == null).key] - [\"energy_j\"] ==
             $2"
     }
@@ -153,7 +153,7 @@ all() { # FILTER: true of every generation
     all '.gpu.energy_j_reason == "no energy counter"'
     jq -se 'map(select(.kind == "idle")) | length == 2 and all(.method == "power readings" and
         .power_w > 50)' "$T/all"
-    driver NVML_LACKS=Fields # before driver 530: means of a second
+    driver NVML_LACKS=Fields -- --limit 1 # before driver 530: means of a second
     all '(.gpu.power_mean_w - 300 | fabs) < 1e-6'
     lacking Temperature '["temperature_max_c"]'
     lacking Reasons '["clock_reasons","power_capped_samples"]'
@@ -163,7 +163,7 @@ all() { # FILTER: true of every generation
     lacking Processes '["foreign_processes"]'
     all '.memory.process_peak_bytes == null'
     lacking Ecc '["ecc_errors"]'
-    driver NVML_LACKS=Init
+    driver NVML_LACKS=Init -- --limit 1
     all 'all(.gpu | to_entries[]; .value == null or (.key | endswith("_reason")))'
 }
 

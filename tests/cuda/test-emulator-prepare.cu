@@ -77,7 +77,7 @@ static int same_texts(const struct made *a, const struct made *b)
 
 static int32_t ids[LONG];
 static struct generation_input prompts[PROMPTS] = {
-    {ids, 31, 7}, {ids + 5, 47, 8}, {ids + 9, 26, 9}};
+    {ids, 15, 7}, {ids + 5, 23, 8}, {ids + 9, 13, 9}};
 
 static struct made write(const struct network *n, struct autoregress how, size_t batch,
                          int prepare)
@@ -246,19 +246,19 @@ static void test_canvases(struct backend *b, const char *dtype)
     struct network n;
     if (!ok(load(&n, b, "synth:tiny-llada", dtype), "tiny-llada as %s", dtype))
         return;
-    check("canvases", &n, canvases(80, 80, 5), 2, fill, 0);
+    check("canvases", &n, canvases(40, 40, 3), 2, fill, 0);
     if (!strcmp(dtype, "f32")) {
         network_free(&n);
         return;
     }
-    check("two blocks", &n, canvases(40, 20, 4), PROMPTS, fill, 0);
-    struct diffuse how = canvases(40, 20, 4);
+    check("two blocks", &n, canvases(24, 12, 4), PROMPTS, fill, 0);
+    struct diffuse how = canvases(24, 12, 4);
     how.cache = CACHE_PREFIX;
     check("two blocks, the prefix kept", &n, how, PROMPTS, fill, 0);
     how = canvases(16, 8, 4);
     how.cfg_scale = 1;
     check("guided", &n, how, 2, fill, 0);
-    how = canvases(48, 48, 4);
+    how = canvases(32, 32, 4);
     how.rule = UNMASK_FACTOR;
     how.unmask.factor = 30;
     check("one canvas by a factor", &n, how, 1, fill, 0);
