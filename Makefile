@@ -32,7 +32,8 @@ known   = $(foreach f,$(1),$(if $(call refuses,$(f)),,$(f)))
 FORTIFY = -U_FORTIFY_SOURCE $(firstword $(call known,-D_FORTIFY_SOURCE=3) -D_FORTIFY_SOURCE=2)
 HARDEN  := $(if $(SAN),,$(FORTIFY)) -fstack-protector-strong -fPIE \
            $(call known,-fstack-clash-protection -fcf-protection -mbranch-protection=standard)
-CFLAGS  ?= -O2 -g
+# -g1: lines for sanitizers and profilers. What a debugger wants besides takes long to link.
+CFLAGS  ?= -O2 -g1
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) $(WARN) $(HARDEN) $(SANITIZE) -MMD -MP
 LIBS    := jansson libpcre2-8 libutf8proc libarchive zlib libcrypto
 PKG     := pkg-config $(if $(STATIC),--static)

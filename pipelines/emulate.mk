@@ -35,7 +35,7 @@ EMULATE_SRC := $(filter-out kernels/cuda/library.cu,$(wildcard kernels/cuda/*.cu
 EMULATE_OBJ  = $(addprefix $(EMULATE)/,$(addsuffix .o,$(basename $(EMULATE_SRC))))
 # Off-boundary accesses fault on a GPU and not on every processor.
 EMULATE_TRAPS := $(if $(SAN),,-fsanitize=alignment -fsanitize-undefined-trap-on-error)
-EMULATE_FLAGS := -std=c++17 -D_GNU_SOURCE -I. -Itests/emulate -O1 -g -Wall -Wextra -Werror \
+EMULATE_FLAGS := -std=c++17 -D_GNU_SOURCE -I. -Itests/emulate -O1 -g1 -Wall -Wextra -Werror \
     -Wno-unknown-pragmas -ffp-contract=off -fPIC -fvisibility=hidden \
     -DPLATFORM='"tests/emulate/emulate.cuh"' $(EMULATE_TRAPS) $(SANITIZE) \
     $(if $(filter thread,$(SAN)),-DWATCH_THREADS) -MMD -MP

@@ -45,7 +45,7 @@ def words: if . == null then "disturbed, or too few launches"
     else "\(.value | three) [\(.lo | three), \(.hi | three)]" end;
 
 # By what share memory of that name may differ on the same kind of machine; null: not compared.
-def tolerance($p): if test("^(device|process)_peak")
+def tolerance($p): if test("^(device|process|load)_peak")
     then (if $p.device == "cpu" then null else 0.02 end)
     elif test("^reserved") then 0.02 else 1e-9 end;
 def disturbed: any(.[]; .what == "point" and .metrics.e2e_ns.disturbed == true);

@@ -1,24 +1,43 @@
 #!/usr/bin/env bats
 # The embedded models are worth measuring: both contestants answer sums that they never saw, and the
 # LLaDA-type answers better and writes better with more steps, by a judge that is neither of them.
+# And the stored run of the demo is what this tree makes of it: some of its points are run again, by
+# its own rules, and held against it, but for times.
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.."
-    export BIN="${BIN:-build/bin}" D="$BATS_FILE_TMPDIR"
-    "$BIN/prep-prompts" -q --per-task 60 --seed 1 data/corpus/heldout.ndjson.gz -o "$D/prompts"
-    "$BIN/gen-llama" -q -m data/models/llama-demo --max-new 64 --batch 25 "$D/prompts" -o "$D/llama"
-    "$BIN/gen-llada" -q -m data/models/llada-demo --gen-length 64 --block-length 32 \
-        --steps 2,4,16 --batch 25 "$D/prompts" -o "$D/llada"
-    "$BIN/score-exact" -q "$D/llama" "$D/llada" -o "$D/exact"
-    "$BIN/score-ppl" -q -m data/models/judge-demo "$D/llama" "$D/llada" -o "$D/judged"
+    export BIN="${BIN:-build/bin}" D="$BATS_FILE_TMPDIR/tree/results/here/demo"
+    tests/house/tree "$BATS_FILE_TMPDIR/tree" "$BIN"
+    replica results/here/demo/stored.ndjson || { tail -n 20 "$BATS_FILE_TMPDIR/log"; return 1; }
 }
 
 setup() { cd "$BATS_TEST_DIRNAME/../.."; }
 
-# summary FILE METRIC ARCH STEPS FIELD
+replica() { # GOAL: of the points that are run again
+    env -i PATH="$PATH" make -C "$BATS_FILE_TMPDIR/tree" --no-print-directory CUDA=0 CPU_LEVELS= \
+        CFLAGS=-O0 HARDEN= FP=here PROFILE=demo STEPS=2,4,16 METHODS= LTM= \
+        PROMPT_FITS="--fits $(echo data/models/{llada,llama,ltm}-demo | tr ' ' ,) --room 64" \
+        LAUNCHES=1 WARMUP=0 WARMUP_MOST=0 AGAIN=0 "$1" > "$BATS_FILE_TMPDIR/log" 2>&1
+}
+
+@test "the stored run of the demo comes out again: answers id by id, quality, memory" {
+    [ -s "$D/crossovers" ] || { # they are of more points
+        jq -c 'select(.what == "crossover")' "$D/stored.ndjson" > "$D/crossovers"
+        jq -c 'select(.what != "crossover")' "$D/stored.ndjson" > "$D/points"
+        mv "$D/points" "$D/stored.ndjson"
+    }
+    replica replicate || { grep DIFFERS "$BATS_FILE_TMPDIR/log"; return 1; }
+    grep -qE '^[1-9][0-9]* agree, 0 differ, ' "$BATS_FILE_TMPDIR/log"
+    # of the same kind of machine every id is held, of another one quality by its intervals
+    jq -se 'map(select(.pass != null).config) | unique | length == 4' "$D/replicate.ndjson"
+    jq -se 'map(select(.metric == "token_ids")) | length == 4 and
+        all(.stored == "112 answers")' "$D/replicate.ndjson"
+}
+
+# summary SCORES METRIC ARCH STEPS FIELD
 summary() {
     jq -r "select(.summary and .metric == \"$2\" and .arch == \"$3\" and (.steps // 0) == $4)
-           | .$5" "$D/$1"
+           | .$5" "$D/steps/$1.ndjson"
 }
 
 # above A B: A > B as numbers
@@ -54,13 +73,13 @@ above() {
 }
 
 @test "its perplexity under the judge falls with steps, beyond the intervals" {
-    above "$(summary judged judge_ppl llada 2 lo)" "$(summary judged judge_ppl llada 4 hi)"
-    above "$(summary judged judge_ppl llada 4 lo)" "$(summary judged judge_ppl llada 16 hi)"
+    above "$(summary judge judge_ppl llada 2 lo)" "$(summary judge judge_ppl llada 4 hi)"
+    above "$(summary judge judge_ppl llada 4 lo)" "$(summary judge judge_ppl llada 16 hi)"
 }
 
 @test "and not by repeating itself" {
-    above "$(summary judged entropy_nats llada 16 value)" \
-        "$(awk -v h="$(summary judged entropy_nats llama 0 value)" 'BEGIN { print 0.9 * h }')"
+    above "$(summary judge entropy_nats llada 16 value)" \
+        "$(awk -v h="$(summary judge entropy_nats llama 0 value)" 'BEGIN { print 0.9 * h }')"
 }
 
 # rows MODEL: what its weights have cost, its beginning included
@@ -80,13 +99,13 @@ rows() { jq -s 'map(.rows) | add' "data/models/$1/training.ndjson"; }
 }
 
 @test "the latent thought model answers most held-out sums, and its bound is near the LLaMA-type" {
-    jq -c 'select(.answer)' "$D/prompts" | sed -n 1,30p > "$D/sums"
+    jq -c 'select(.answer)' "$D/prompts.ndjson" | sed -n 1,30p > "$D/sums"
     "$BIN/gen-ltm" -q -m data/models/ltm-demo --max-new 64 --vi-steps 0,2 --batch 15 "$D/sums" |
         "$BIN/score-exact" -q > "$D/latent"
     jq -se 'map(select(.summary and .metric == "accuracy").value) | length == 2 and min > 0.8' \
         "$D/latent"
-    jq -c 'select(.reference) | {id, text: (.text + .reference)}' "$D/prompts" | sed -n 1,20p \
-        > "$D/texts"
+    jq -c 'select(.reference) | {id, text: (.text + .reference)}' "$D/prompts.ndjson" |
+        sed -n 1,20p > "$D/texts"
     { "$BIN/score-ppl" -q --mode nll -m data/models/llama-demo "$D/texts"
       "$BIN/score-ppl" -q --mode elbo -m data/models/ltm-demo --vi-steps 0 --samples 8 "$D/texts"
     } | jq -se 'map(select(.summary and (.metric | endswith("bits_per_byte"))).value) |

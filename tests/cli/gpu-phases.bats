@@ -6,19 +6,9 @@ bats_require_minimum_version 1.5.0
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
-    local tree=$BATS_FILE_TMPDIR t bin=${BIN:-build/bin}
-    mkdir -p "$tree/tools" "$tree/lib/base" "$tree/smi"
-    cp -r Makefile config.mk pipelines "$tree"
-    cp lib/base/version.c lib/base/opt.h "$tree/lib/base"
-    ln -s "$PWD/data" "$PWD/plots" "$tree"
-    echo 'int nothing(void); int nothing(void) { return 0; }' > "$tree/lib/base/nothing.c"
-    for t in prep-prompts gen-llada gen-llama probe-roof measure score-ppl score-exact score-text \
-        pareto compare plot report forecast bundle; do
-        cat > "$tree/tools/$t.c" << END
-#include <unistd.h>
-int main(int n, char **v) { return n ? execv("$(realpath "$bin/$t")", v) : 1; }
-END
-    done
+    local tree=$BATS_FILE_TMPDIR
+    tests/house/tree "$tree" "${BIN:-build/bin}"
+    mkdir "$tree/smi"
     # nvidia-smi of a driver that knows the old names only, or both
     cat > "$tree/smi/nvidia-smi" << 'END'
 #!/bin/sh
