@@ -373,7 +373,7 @@ static void learn(struct quick_form *f, const char *bytes, size_t n,
             f->v[members] = it;
         members++;
     }
-    if (q.p == q.end || *q.p != '}' || members > QUICK_MEMBERS)
+    if (members > QUICK_MEMBERS)
         return;
     f->n = members;
     buf_clear(&f->line);

@@ -254,6 +254,25 @@ static size_t mutate(struct rng *r, const char *from, size_t n, char *to)
     return m;
 }
 
+/* Lines before that have no form, or one that the next line only begins with. */
+static void test_forms(void)
+{
+    static const char line[] = "{\"a\":1,\"id\":{\"x\":[]},\"ok\":true}";
+    static const char *const before[] = {"{\"a\":1,", "{\"a\":1}", "{\"a\":2,\"id\":3}", "{}",
+                                         "{\"a\":1,\"id\":[{}],\"ok\":true ,\"text\":\"\"}"};
+    struct buf many = {0};
+    int agree = 0;
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++)
+        agree += members_agree(line, strlen(line), before[i]) == 1;
+    for (int i = 0; i < 2 * QUICK_MEMBERS; i++)
+        buf_format(&many, "%s\"k%d\":%d", i ? "," : "{", i, i);
+    buf_text(&many, ",\"id\":7}");
+    agree += members_agree(many.data, many.len, many.data) == 1;
+    agree += members_agree(line, strlen(line), many.data) == 1;
+    ok(agree == sizeof before / sizeof *before + 2, "members of a line after one of another form");
+    buf_free(&many);
+}
+
 static void test_quick(void)
 {
     enum { ORDINARY = sizeof ordinary / sizeof *ordinary, CASES = 120000 };
@@ -270,6 +289,7 @@ static void test_quick(void)
     ok(some == ORDINARY, "some of their members alone: %d of %d", some, ORDINARY);
     ok(apart == sizeof other / sizeof *other, "%d that are not ordinary are left to jansson",
        apart);
+    test_forms();
     alike = some = 0;
     for (int i = 0; i < CASES; i++) {
         const char *from = ordinary[rng_below(&r, ORDINARY)];
