@@ -1,8 +1,8 @@
 /* kept.c - see kept.h.
  *
- * A list is one run of bytes: of each record the length of its line, then the wanted members as
- * they stand there, each ended by a NUL. Invariant: no member holds another NUL, so that the list
- * is walked safely, whatever the file was.
+ * A list is one run of bytes: of each record the length of its line, which of the wanted members it
+ * has, then these as they stand there, each ended by a NUL. Invariant: no member holds another NUL,
+ * so that the list is walked safely, whatever the file was.
  *
  * A work file is read once, in blocks. SHA-256 goes on from byte to byte and cannot be shared, so
  * it has a thread for itself: while that hashes the lines of one block, the next block is read, cut
@@ -12,10 +12,12 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/base/mem.h"
 #include "lib/base/pool.h"
 #include "lib/record/quick.h"
 
@@ -80,36 +82,62 @@ double kept_number(const struct kept *k, enum kept_member m)
 void kept_add(struct kept_list *l, const char *line, size_t n)
 {
     struct quick_view found[KEPT_MEMBERS];
-    size_t bytes = n + 1;
-    quick_members(line, n, names, KEPT_MEMBERS, found);
-    buf_put(&l->all, &bytes, sizeof bytes);
+    size_t bytes = n + 1, text = 0;
+    uint16_t there = 0;
+    l->form = l->form ? l->form : mem_zero(1, sizeof *l->form);
+    quick_members(l->form, line, n, names, KEPT_MEMBERS, found);
     for (size_t i = 0; i < KEPT_MEMBERS; i++) {
         const struct quick_view *v = &found[i];
-        if (v->n && *v->at != '[' && *v->at != '{') /* none of them is asked for lists */
-            buf_put(&l->all, v->at, strnlen(v->at, v->n));
-        buf_char(&l->all, 0);
+        if (!v->n || *v->at == '[' || *v->at == '{') /* none of them is asked for lists */
+            continue;
+        there |= (uint16_t)(1 << i);
+        text += v->n + 1;
     }
+    buf_reserve(&l->all, sizeof bytes + sizeof there + text);
+    buf_put(&l->all, &bytes, sizeof bytes);
+    buf_put(&l->all, &there, sizeof there);
+    char *to = l->all.data + l->all.len;
+    for (size_t i = 0; i < KEPT_MEMBERS; i++)
+        if (there >> i & 1) {
+            size_t length = strnlen(found[i].at, found[i].n);
+            memcpy(to, found[i].at, length);
+            to += length;
+            *to++ = 0;
+        }
+    *to = 0;
+    l->all.len = (size_t)(to - l->all.data);
     l->records++;
 }
 
 int kept_next(struct kept_list *l, struct kept *k)
 {
+    uint16_t there;
     if (l->at == l->all.len)
         return 0;
     const char *p = l->all.data + l->at;
     memcpy(&k->bytes, p, sizeof k->bytes);
-    p += sizeof k->bytes;
+    memcpy(&there, p + sizeof k->bytes, sizeof there);
+    p += sizeof k->bytes + sizeof there;
     for (size_t i = 0; i < KEPT_MEMBERS; i++) {
-        k->json[i] = p;
-        p += strlen(p) + 1;
+        k->json[i] = there >> i & 1 ? p : "";
+        p += there >> i & 1 ? strlen(p) + 1 : 0;
     }
     l->at = (size_t)(p - l->all.data);
     return 1;
 }
 
+static void forget_form(struct kept_list *l)
+{
+    if (l->form)
+        quick_form_free(l->form);
+    free(l->form);
+    l->form = NULL;
+}
+
 void kept_free(struct kept_list *l)
 {
     buf_free(&l->all);
+    forget_form(l);
     *l = (struct kept_list){0};
 }
 

@@ -10,6 +10,8 @@
 #include "lib/base/buf.h"
 #include "lib/base/hash.h"
 
+struct quick_form;
+
 enum kept_member {
     KEPT_KIND, KEPT_ID, KEPT_WHERE, KEPT_STATUS, KEPT_MORE, KEPT_SEQ, KEPT_BATCH_ID, KEPT_VALUE,
     KEPT_VALUE_SE, KEPT_SCORED_TOKENS, KEPT_MEMBERS
@@ -30,6 +32,7 @@ int kept_equals(const struct kept *k, enum kept_member m, const json_t *value);
 
 struct kept_list { /* all zero: empty */
     struct buf all;
+    struct quick_form *form; /* of the line added last; or NULL */
     size_t at;       /* of the next record */
     int64_t records; /* that were added */
 };

@@ -282,6 +282,23 @@ static int is_flat(const char *from, const char *end)
     return !memchr(from, '"', n) && !memchr(from, '[', n) && !memchr(from, '{', n);
 }
 
+/* Passes what is in a list or an object: to the first quote or bracket. */
+static void pass_inside(struct quick *q)
+{
+    const uint64_t ones = 0x0101010101010101u;
+    for (uint64_t x, y, hit; q->end - q->p >= 8; q->p += 8) {
+        memcpy(&x, q->p, 8);
+        y = x | 0x20 * ones; /* square ones become curly ones */
+        hit = ((x ^ '"' * ones) - ones) | ((y ^ '{' * ones) - ones) | ((y ^ '}' * ones) - ones);
+        if ((hit &= ~x & 0x80 * ones)) {
+            q->p += __builtin_ctzll(hit) / 8; /* the first byte is the lowest one */
+            return;
+        }
+    }
+    while (q->p < q->end && !strchr("\"[]{}", *q->p))
+        q->p++;
+}
+
 /* Passes a value: to the comma or brace behind it. */
 static void skip_value(struct quick *q)
 {
@@ -292,6 +309,10 @@ static void skip_value(struct quick *q)
         return;
     }
     for (int64_t open = 0; q->p < q->end;) {
+        if (open)
+            pass_inside(q);
+        if (q->p == q->end)
+            return;
         char c = *q->p;
         const char *end = c == '[' ? memchr(q->p, ']', (size_t)(q->end - q->p)) : NULL;
         if (!open && (c == ',' || c == '}'))
@@ -313,27 +334,114 @@ static uint64_t mark(const char *name, size_t n)
     return (uint64_t)1 << (((size_t)*name + 5 * n) & 63);
 }
 
-void quick_members(const char *bytes, size_t n, const struct quick_view *names, size_t count,
-                   struct quick_view *found)
+/* Which of the names it is; count: none. */
+static size_t name_at(const struct quick_view *names, size_t count, uint64_t marks,
+                      const char *name, size_t n)
+{
+    size_t i = marks & mark(name, n) ? 0 : count;
+    while (i < count && (names[i].n != n || memcmp(names[i].at, name, n)))
+        i++;
+    return i;
+}
+
+/* Walks through the line, and keeps its form. */
+static void learn(struct quick_form *f, const char *bytes, size_t n,
+                  const struct quick_view *names, size_t count, struct quick_view *found)
 {
     struct quick q = {.p = bytes, .end = bytes + n};
     uint64_t marks = 0;
-    for (size_t i = 0; i < count; i++) {
-        found[i] = (struct quick_view){0};
+    for (size_t i = 0; i < count; i++)
         marks |= mark(names[i].at, names[i].n);
-    }
-    for (char sign = '{'; quick_next_is(&q, sign) && quick_next_is(&q, '"'); sign = ',') {
+    f->n = 0;
+    size_t members = 0;
+    for (char sign = '{'; quick_next_is(&q, sign); sign = ',') {
+        struct quick_place it = {.at = (size_t)(q.p - bytes)};
+        if (!quick_next_is(&q, '"'))
+            return;
         const char *name = q.p;
         skip_text(&q);
-        size_t len = (size_t)(q.p - name) - 1;
+        size_t length = (size_t)(q.p - name) - 1;
         if (!quick_next_is(&q, ':'))
             return;
-        const char *from = q.p;
+        it.name = name_at(names, count, marks, name, length);
+        it.from = (size_t)(q.p - bytes);
         skip_value(&q);
-        for (size_t i = 0; i < count && marks & mark(name, len); i++)
-            if (names[i].n == len && !memcmp(names[i].at, name, len))
-                found[i] = (struct quick_view){from, (size_t)(q.p - from)};
+        it.end = (size_t)(q.p - bytes);
+        if (it.name < count)
+            found[it.name] = (struct quick_view){bytes + it.from, it.end - it.from};
+        if (members < QUICK_MEMBERS)
+            f->v[members] = it;
+        members++;
     }
+    if (members > QUICK_MEMBERS)
+        return;
+    f->n = members;
+    buf_clear(&f->line);
+    buf_put(&f->line, bytes, n);
+}
+
+/* So many of n bytes are the same from the front on. */
+static size_t common(const char *a, const char *b, size_t n)
+{
+    size_t i = 0;
+    for (uint64_t x, y; n - i >= 8; i += 8) {
+        memcpy(&x, a + i, 8);
+        memcpy(&y, b + i, 8);
+        if (x != y)
+            return i + (size_t)__builtin_ctzll(x ^ y) / 8;
+    }
+    while (i < n && a[i] == b[i])
+        i++;
+    return i;
+}
+
+/* The same of a line that may have that form. Where bytes are the same up to and with the sign
+ * behind a member, so is what a walk makes of them. 0: it has another form. */
+static int recall(const struct quick_form *f, const char *bytes, size_t n, size_t count,
+                  struct quick_view *found)
+{
+    size_t begin = f->n ? f->v[0].at : 0;
+    struct quick q = {.p = bytes + begin, .end = bytes + n};
+    if (!f->n || n < begin || memcmp(bytes, f->line.data, begin))
+        return 0;
+    for (size_t i = 0; i < f->n;) {
+        size_t at = f->v[i].at, left = (size_t)(q.end - q.p), old = f->line.len - at;
+        size_t same = at + common(q.p, f->line.data + at, left < old ? left : old);
+        const char *p = q.p; /* is there what is `at` in the line before */
+        for (; i < f->n && f->v[i].end < same; i++)
+            if (f->v[i].name < count)
+                found[f->v[i].name] = (struct quick_view){p + (f->v[i].from - at),
+                                                          f->v[i].end - f->v[i].from};
+        if (i == f->n)
+            break;
+        const struct quick_place *other = &f->v[i++];
+        if (same < other->from)
+            return 0;
+        const char *from = q.p = p + (other->from - at);
+        skip_value(&q);
+        if (q.p == q.end || *q.p != f->line.data[other->end])
+            return 0;
+        if (other->name < count)
+            found[other->name] = (struct quick_view){from, (size_t)(q.p - from)};
+        q.p++;
+    }
+    return 1;
+}
+
+void quick_members(struct quick_form *form, const char *bytes, size_t n,
+                   const struct quick_view *names, size_t count, struct quick_view *found)
+{
+    memset(found, 0, count * sizeof *found);
+    if (recall(form, bytes, n, count, found))
+        return;
+    memset(found, 0, count * sizeof *found);
+    learn(form, bytes, n, names, count, found);
+}
+
+void quick_form_free(struct quick_form *form)
+{
+    buf_free(&form->line);
+    form->n = 0;
 }
 
 json_t *quick_whole(struct quick *q)

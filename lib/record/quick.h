@@ -56,10 +56,22 @@ struct quick_view {
     const char *at; /* n 0: nothing */
     size_t n;
 };
+/* Where the members of a line are, for the next one: as long as that has the same names in the same
+ * order, only the values in which the two differ are looked at. */
+enum { QUICK_MEMBERS = 256 }; /* a line of more has no form */
+struct quick_form { /* begins as zeroes; for one list of names */
+    struct buf line;
+    struct quick_place {
+        size_t at, from, end; /* behind the sign before it; its value; the sign behind it */
+        size_t name;          /* of the names wanted; their count: none of them */
+    } v[QUICK_MEMBERS];
+    size_t n; /* 0: none is known */
+};
 /* found[i]: the JSON text of the member names[i], of `count`, perhaps with white space behind it.
  * For bytes that are known to be a JSON object whose keys have no escapes; of others something
- * within them is found, or nothing. */
-void quick_members(const char *bytes, size_t n, const struct quick_view *names, size_t count,
-                   struct quick_view *found);
+ * within them is found, or nothing. The same whatever the form is of. */
+void quick_members(struct quick_form *form, const char *bytes, size_t n,
+                   const struct quick_view *names, size_t count, struct quick_view *found);
+void quick_form_free(struct quick_form *form);
 
 #endif

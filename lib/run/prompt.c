@@ -11,6 +11,8 @@
 #include "lib/base/rng.h"
 #include "lib/record/json.h"
 
+enum { SOME_IDS = 256 }; /* room to begin with */
+
 static int is_special_id(const struct config *c, int64_t id)
 {
     int special = id == c->bos || id == c->pad || id == c->mask || id == c->eot;
@@ -191,7 +193,7 @@ int prompt_make(struct prompt *p, json_t *record, const char *where,
 {
     *p = (struct prompt){.record = record, .where = mem_text(where),
                          .chat = json_has(record, "prompt_ids") ? NULL : chat_name(encoder->chat)};
-    struct ids ids = {0};
+    struct ids ids = {mem_alloc(SOME_IDS * sizeof *ids.v), 0, SOME_IDS};
     if (json_text(record, where, "id", &p->id, e) || encode(p, encoder, &ids, e) ||
         check_ids(encoder->config, &ids, e)) {
         ids_free(&ids);
@@ -203,6 +205,7 @@ int prompt_make(struct prompt *p, json_t *record, const char *where,
         free(p->text); /* prompt_ids of a text that is there too: show that text */
         p->text = mem_text(json_string_value(text));
     }
+    ids.v = mem_resize(ids.v, ids.n, sizeof *ids.v); /* there may be a million prompts */
     p->input = (struct generation_input){ids.v, ids.n, rng_derive(0, p->id)};
     return 0;
 }

@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
+#include "lib/base/places.h"
 #include "lib/record/rec.h"
 
 enum { MAX_ID_BYTES = 4096 };
@@ -26,29 +27,34 @@ static void add_fault(struct promptset *s, const char *where, json_t *id, const 
     s->fault[s->faults++] = (struct prompt_fault){mem_text(where), id, *err};
 }
 
-static int check_id(json_t *seen, const char *id, struct err *e)
+static int check_id(struct places *seen, const char *id, struct err *e)
 {
-    if (strlen(id) > MAX_ID_BYTES)
-        return err_set(e, EXIT_BAD_DATA, "id: expected at most %d bytes, got %zu", MAX_ID_BYTES,
-                       strlen(id));
-    if (json_object_get(seen, id))
+    size_t n = strlen(id), met = seen->n;
+    if (n > MAX_ID_BYTES)
+        return err_set(e, EXIT_BAD_DATA, "id: expected at most %d bytes, got %zu", MAX_ID_BYTES, n);
+    if (places_of(seen, id, n) < met)
         return err_set(e, EXIT_BAD_DATA, "id '%.200s' again: expected every id once", id);
-    json_object_set_new(seen, id, json_true());
     return 0;
 }
 
-static void hash_record(struct hash *h, const json_t *record)
+static int append(const char *bytes, size_t n, void *to)
 {
-    char *line = json_dumps(record, JSON_COMPACT | JSON_SORT_KEYS);
-    if (line)
-        hash_add(h, line, strlen(line));
-    hash_add(h, "\n", 1);
-    free(line);
+    buf_put(to, bytes, n);
+    return 0;
+}
+
+static void hash_record(struct hash *h, const json_t *record, struct buf *line)
+{
+    buf_clear(line);
+    if (json_dump_callback(record, append, line, JSON_COMPACT | JSON_SORT_KEYS))
+        buf_clear(line);
+    buf_char(line, '\n');
+    hash_add(h, line->data, line->len);
 }
 
 /* Takes the record. */
 static void add_record(struct promptset *s, json_t *record, const char *where,
-                       const struct prompt_encoder *encoder, json_t *seen)
+                       const struct prompt_encoder *encoder, struct places *seen)
 {
     struct err e = {0};
     struct prompt p;
@@ -74,7 +80,9 @@ static void add_record(struct promptset *s, json_t *record, const char *where,
 static int read_all(struct promptset *s, struct rec_reader *r, int64_t limit,
                     const struct prompt_encoder *encoder, struct hash *h, struct err *e)
 {
-    json_t *seen = json_object(), *record = NULL;
+    struct places seen = {0};
+    struct buf canonical = {0};
+    json_t *record = NULL;
     int got = 1;
     for (int64_t count = 0; got && !(limit && count == limit);) {
         struct err line = {0};
@@ -90,12 +98,13 @@ static int read_all(struct promptset *s, struct rec_reader *r, int64_t limit,
         } else if (got && *kind && strcmp(kind, "prompt")) {
             json_decref(record);
         } else if (got) {
-            hash_record(h, record);
-            add_record(s, record, rec_where(r), encoder, seen);
+            hash_record(h, record, &canonical);
+            add_record(s, record, rec_where(r), encoder, &seen);
             count++;
         }
     }
-    json_decref(seen);
+    places_free(&seen);
+    buf_free(&canonical);
     s->unsound = rec_read_unsound(r);
     return e->code ? -1 : 0;
 }

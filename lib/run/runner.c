@@ -211,11 +211,13 @@ static int run_undisturbed(struct session *s, struct generation_place at,
 /* A record of an earlier process stands where this batch would put one for p: 0, or -1. */
 static int take_over(struct session *s, const struct prompt *p, struct err *e)
 {
-    const struct kept *kept = rec_kept(&s->out), *r = rec_kept_of(&s->out, "generation", p->record);
-    if (r && kept_int(r, KEPT_SEQ, -1) == s->seq) {
-        session_worse(s, kept_is(r, KEPT_STATUS, "ok") ? EXIT_OK : EXIT_FAILED_RECORDS);
-        if (kept_int(r, KEPT_BATCH_ID, -1) >= s->batch_id)
-            s->batch_id = kept_int(r, KEPT_BATCH_ID, 0) + 1;
+    const struct kept *kept = rec_kept(&s->out);
+    if (kept && kept_is(kept, KEPT_KIND, "generation") && kept_is(kept, KEPT_ID, p->id) &&
+        kept_int(kept, KEPT_SEQ, -1) == s->seq) {
+        int64_t batch_id = kept_int(kept, KEPT_BATCH_ID, -1);
+        session_worse(s, kept_is(kept, KEPT_STATUS, "ok") ? EXIT_OK : EXIT_FAILED_RECORDS);
+        if (batch_id >= s->batch_id)
+            s->batch_id = batch_id + 1;
         s->seq++;
     } else if (kept && kept_is(kept, KEPT_KIND, "error") && kept_is(kept, KEPT_WHERE, p->where)) {
         session_worse(s, EXIT_INTERNAL); /* NaN is all that a batch has errors for */

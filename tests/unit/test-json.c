@@ -200,29 +200,37 @@ static int quick_agrees(const char *bytes, size_t n)
 }
 
 /* The members that were wanted, of bytes that are an object for jansson: 1, as it has them; 0: it
- * is none; -1: others. Of all other bytes nothing is asked but that none behind them is read. */
-static int members_agree(const char *bytes, size_t n)
+ * is none; -1: others. Of all other bytes nothing is asked but that none behind them is read, and
+ * that the form of another line (`like`, or NULL) changes nothing. */
+static int members_agree(const char *bytes, size_t n, const char *like)
 {
     enum { WANTED = 5 };
     static const struct quick_view wanted[WANTED] = {{"a", 1}, {"text", 4}, {"id", 2}, {"ok", 2},
                                                      {"memory", 6}};
-    struct quick_view found[WANTED];
+    struct quick_view found[WANTED], again[WANTED];
+    struct quick_form form = {0}, other_form = {0};
     char *exact = mem_alloc(n);
     memcpy(exact, bytes, n);
-    quick_members(exact, n, wanted, WANTED, found);
+    quick_members(&form, exact, n, wanted, WANTED, found);
+    if (like)
+        quick_members(&other_form, like, strlen(like), wanted, WANTED, again);
+    quick_members(&other_form, exact, n, wanted, WANTED, again);
     json_t *j = json_loadb(exact, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
-    int same = 1;
+    int same = 1, alike = 1;
     for (size_t i = 0; i < WANTED; i++) {
+        alike &= found[i].at == again[i].at && found[i].n == again[i].n;
         const json_t *v = json_object_get(j, wanted[i].at);
         json_t *q = found[i].n ? json_loadb(found[i].at, found[i].n, JSON_DECODE_ANY |
                                             JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL) : NULL;
         same &= v ? json_equal(v, q) : !found[i].n;
         json_decref(q);
     }
-    int verdict = !json_is_object(j) ? 0 : same ? 1 : -1;
+    int verdict = !alike ? -1 : !json_is_object(j) ? 0 : same ? 1 : -1;
     if (verdict < 0)
         printf("# %.*s\n", (int)n, bytes);
     json_decref(j);
+    quick_form_free(&form);
+    quick_form_free(&other_form);
     free(exact);
     return verdict;
 }
@@ -246,6 +254,25 @@ static size_t mutate(struct rng *r, const char *from, size_t n, char *to)
     return m;
 }
 
+/* Lines before that have no form, or one that the next line only begins with. */
+static void test_forms(void)
+{
+    static const char line[] = "{\"a\":1,\"id\":{\"x\":[]},\"ok\":true}";
+    static const char *const before[] = {"{\"a\":1,", "{\"a\":1}", "{\"a\":2,\"id\":3}", "{}",
+                                         "{\"a\":1,\"id\":[{}],\"ok\":true ,\"text\":\"\"}"};
+    struct buf many = {0};
+    int agree = 0;
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++)
+        agree += members_agree(line, strlen(line), before[i]) == 1;
+    for (int i = 0; i < 2 * QUICK_MEMBERS; i++)
+        buf_format(&many, "%s\"k%d\":%d", i ? "," : "{", i, i);
+    buf_text(&many, ",\"id\":7}");
+    agree += members_agree(many.data, many.len, many.data) == 1;
+    agree += members_agree(line, strlen(line), many.data) == 1;
+    ok(agree == sizeof before / sizeof *before + 2, "members of a line after one of another form");
+    buf_free(&many);
+}
+
 static void test_quick(void)
 {
     enum { ORDINARY = sizeof ordinary / sizeof *ordinary, CASES = 120000 };
@@ -254,7 +281,7 @@ static void test_quick(void)
     int alike = 0, apart = 0, wrong = 0, some = 0;
     for (size_t i = 0; i < ORDINARY; i++) {
         alike += quick_agrees(ordinary[i], strlen(ordinary[i])) == 1;
-        some += members_agree(ordinary[i], strlen(ordinary[i])) == 1;
+        some += members_agree(ordinary[i], strlen(ordinary[i]), ordinary[0]) == 1;
     }
     ok(alike == ORDINARY, "ordinary objects: %d of %d are as jansson makes them", alike, ORDINARY);
     for (size_t i = 0; i < sizeof other / sizeof *other; i++)
@@ -262,11 +289,12 @@ static void test_quick(void)
     ok(some == ORDINARY, "some of their members alone: %d of %d", some, ORDINARY);
     ok(apart == sizeof other / sizeof *other, "%d that are not ordinary are left to jansson",
        apart);
+    test_forms();
     alike = some = 0;
     for (int i = 0; i < CASES; i++) {
         const char *from = ordinary[rng_below(&r, ORDINARY)];
         size_t n = mutate(&r, from, strlen(from), changed);
-        int verdict = quick_agrees(changed, n), members = members_agree(changed, n);
+        int verdict = quick_agrees(changed, n), members = members_agree(changed, n, from);
         wrong += verdict < 0 || members < 0;
         some += members > 0;
         alike += verdict > 0;
