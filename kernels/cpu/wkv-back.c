@@ -29,6 +29,7 @@ struct grads {
     float *dy, *dz, *dv;      /* [TOKENS, width] */
     float *dr, *da, *dw;      /* the same */
     float *dkeys;             /* [2 TOKENS, width] */
+    float *before, *after;    /* [TOKENS + 1, width]: D(0, t-1]; [TOKENS, width]: D(t, C] */
     float *dread, *dsolve;    /* [TOKENS, PAIR_ROW] */
     float *sum, *du;          /* [width] */
 };
@@ -36,7 +37,7 @@ struct grads {
 static size_t grads_floats(size_t rows, size_t E)
 {
     size_t width = wkv_width(E), chunks = wkv_chunks(rows);
-    return ((chunks + 3) * width + (chunks + 8) * TOKENS + PAIR_ROW + 2) * width +
+    return ((chunks + 3) * width + (chunks + 10) * TOKENS + PAIR_ROW + 3) * width +
            2 * TOKENS * PAIR_ROW;
 }
 
@@ -62,10 +63,11 @@ static struct grads cut(float *at, size_t rows, size_t E)
     g.values_turned = g.turned + width * width;
     g.xs = g.values_turned + width * PAIR_ROW;
     g.dy = g.xs + chunks * some;
-    float **each[] = {&g.dz, &g.dv, &g.dr, &g.da, &g.dw, &g.dkeys};
+    float **each[] = {&g.dz, &g.dv, &g.dr, &g.da, &g.dw, &g.after, &g.dkeys};
     for (size_t i = 0; i < sizeof each / sizeof *each; i++)
         *each[i] = g.dy + (i + 1) * some;
-    g.dread = g.dkeys + 2 * some;
+    g.before = g.dkeys + 2 * some;
+    g.dread = g.before + some + width;
     g.dsolve = g.dread + TOKENS * PAIR_ROW;
     g.sum = g.dsolve + TOKENS * PAIR_ROW;
     g.du = g.sum + width;
@@ -120,17 +122,16 @@ static void add_rows(const struct chunk *c, float *to, size_t M, const float *a,
                           .ldc = c->width, .add = add});
 }
 
-/* dz and dv. scaled: the keys. */
+/* dz and dv. */
 static void values_back(struct chunk *c, const struct grads *g)
 {
     const size_t width = c->width;
-    CPU(wkv_chunk_scale_keys)(c);
     add_rows(c, g->dv, TOKENS, c->read, 1, PAIR_ROW, g->dy, TOKENS, 0);
-    add_rows(c, g->dv, TOKENS, c->scaled, width, 1, g->g, c->E, 1);
+    add_rows(c, g->dv, TOKENS, c->moved, width, 1, g->g, c->E, 1);
     if (!c->removes)
         return;
     add_rows(c, g->dz, TOKENS, c->read + TOKENS, 1, PAIR_ROW, g->dy, TOKENS, 0);
-    add_rows(c, g->dz, TOKENS, c->scaled + TOKENS * width, width, 1, g->g, c->E, 1);
+    add_rows(c, g->dz, TOKENS, c->moved + TOKENS * width, width, 1, g->g, c->E, 1);
     for (size_t q = TOKENS - 1; q-- > 0;)
         for (size_t e = 0; e < width; e += LANES) {
             vec sum = load(g->dz + q * width + e);
@@ -162,6 +163,22 @@ static void outer_back(struct chunk *c, const struct grads *g, const float *S)
     add_rows(c, g->dkeys, c->pairs, c->values, width, 1, g->turned, c->E, 0);
 }
 
+static void decays_around(const struct chunk *c, const struct grads *g)
+{
+    const size_t width = c->width;
+    for (size_t e = 0; e < width; e += LANES) {
+        vec before = splat(1), after = splat(1);
+        for (size_t t = 0; t < TOKENS; t++) {
+            const size_t at = t * width + e, last = (TOKENS - 1 - t) * width + e;
+            put(g->before + at, before);
+            put(g->after + last, after);
+            before = wkv_both(before, load(c->decay + at));
+            after = wkv_both(after, load(c->decay + last));
+        }
+        put(g->before + TOKENS * width + e, before);
+    }
+}
+
 /* d[t] = d[t] * scale + sum_q m_tq key_q D(q, t'], t' being t or t - 1, for one or two keys. */
 INLINE void left_back(const struct chunk *c, float *d, const float *scale, const float *m, size_t t,
                       const int removes, const int own)
@@ -181,8 +198,8 @@ INLINE void left_back(const struct chunk *c, float *d, const float *scale, const
 }
 
 /* d[q] = d[q] after_q + the sum of r and a over the tokens behind q; m, solve: columns of q. */
-INLINE void key_back(const struct chunk *c, float *d, const float *read, const float *solve,
-                     size_t q, const int removes)
+INLINE void key_back(const struct chunk *c, float *d, const float *after, const float *read,
+                     const float *solve, size_t q, const int removes)
 {
     const size_t width = c->width;
     for (size_t e = 0; e < width; e += LANES) {
@@ -197,26 +214,26 @@ INLINE void key_back(const struct chunk *c, float *d, const float *read, const f
         }
         if (removes)
             sum += load(c->r + q * width + e) * read[q * PAIR_ROW];
-        put(d + q * width + e, load(d + q * width + e) * load(c->after + q * width + e) + sum);
+        put(d + q * width + e, load(d + q * width + e) * load(after + q * width + e) + sum);
     }
 }
 
 static void rows_back6(const struct chunk *c, const struct grads *g)
 {
     for (size_t t = 0; t < TOKENS; t++) {
-        left_back(c, g->dr, c->before, g->dread, t, 0, 0);
-        key_back(c, g->dkeys, g->dread + t, NULL, t, 0);
+        left_back(c, g->dr, g->before, g->dread, t, 0, 0);
+        key_back(c, g->dkeys, g->after, g->dread + t, NULL, t, 0);
     }
 }
 
 static void rows_back7(const struct chunk *c, const struct grads *g)
 {
     for (size_t t = 0; t < TOKENS; t++) {
-        left_back(c, g->dr, c->before + c->width, g->dread, t, 1, 1);
-        left_back(c, g->da, c->before, g->dsolve, t, 1, 0);
-        key_back(c, g->dkeys, g->dread + t, g->dsolve + t, t, 1);
-        key_back(c, g->dkeys + TOKENS * c->width, g->dread + TOKENS + t, g->dsolve + TOKENS + t, t,
-                 1);
+        left_back(c, g->dr, g->before + c->width, g->dread, t, 1, 1);
+        left_back(c, g->da, g->before, g->dsolve, t, 1, 0);
+        key_back(c, g->dkeys, g->after, g->dread + t, g->dsolve + t, t, 1);
+        key_back(c, g->dkeys + TOKENS * c->width, g->after, g->dread + TOKENS + t,
+                 g->dsolve + TOKENS + t, t, 1);
     }
 }
 
@@ -270,14 +287,12 @@ static void bonus_back(const struct chunk *c, const struct grads *g)
 static void state_back(struct chunk *c, const struct grads *g)
 {
     const size_t width = c->width;
-    const float *whole = c->before + TOKENS * width;
     for (size_t i = 0; i < c->E; i++)
         for (size_t j = 0; j < width; j += LANES)
-            put(g->g + i * width + j, load(g->g + i * width + j) * whole[i]);
-    CPU(wkv_chunk_scale_left)(c);
-    add_rows(c, g->g, c->E, c->scaled, 1, width, g->dy, TOKENS, 1);
+            put(g->g + i * width + j, load(g->g + i * width + j) * c->whole[i]);
+    add_rows(c, g->g, c->E, c->left, 1, width, g->dy, TOKENS, 1);
     if (c->removes)
-        add_rows(c, g->g, c->E, c->scaled + TOKENS * width, 1, width, g->dz, TOKENS, 1);
+        add_rows(c, g->g, c->E, c->left + TOKENS * width, 1, width, g->dz, TOKENS, 1);
 }
 
 static void chunk_back(struct chunk *c, const struct grads *g, const float *S)
@@ -285,6 +300,7 @@ static void chunk_back(struct chunk *c, const struct grads *g, const float *S)
     CPU(wkv_chunk_scores)(c);
     values_back(c, g);
     outer_back(c, g, S);
+    decays_around(c, g);
     if (c->removes)
         rows_back7(c, g);
     else
@@ -314,10 +330,8 @@ static void forward(struct chunk *c, const struct grads *g, const struct wkv_row
         float *next = g->states + (i + 1) * width * width;
         c->last = i + 1 == wkv_chunks(rows);
         CPU(wkv_chunk_load)(c, in, first + i * TOKENS, left < TOKENS ? left : TOKENS, h);
-        CPU(wkv_chunk_pad)(c);
+        CPU(wkv_chunk_scores)(c);
         if (c->removes) {
-            CPU(wkv_chunk_scores)(c);
-            CPU(wkv_chunk_scale_left)(c);
             CPU(wkv_chunk_solve)(c, next - width * width);
             memcpy(g->xs + i * TOKENS * width, c->values + TOKENS * width,
                    TOKENS * width * sizeof *next);
@@ -351,7 +365,6 @@ static void backward(struct chunk *c, const struct grads *g, const struct wkv_ba
     for (size_t i = wkv_chunks((size_t)s->rows); i-- > 0;) {
         size_t row = (size_t)s->row_begin + i * TOKENS, left = (size_t)s->rows - i * TOKENS;
         CPU(wkv_chunk_load)(c, &a->in, row, left < TOKENS ? left : TOKENS, h);
-        CPU(wkv_chunk_pad)(c);
         memset(g->dy, 0, some * sizeof(float));
         wkv_rows_in(g->dy, width, a->dy + row * stride + h * c->E, stride, c->tokens, c->E);
         if (c->removes)

@@ -7,16 +7,19 @@
 #include "kernels/cpu/format.h"
 #include "kernels/cpu/wkv.h"
 
-enum { KEYS = LANES / 4 /* of LANES pairs */ };
-
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+enum {
+    SUB = 4, /* tokens of a sub-chunk */
+    BORDERS = TOKENS / SUB,
+    KEYS = LANES / SUB, /* of LANES pairs with the rows of a sub-chunk */
+    SUMS = (SUB * (SUB + 1) / 2 + LANES - 1) / LANES * LANES /* room for the pairs within one */
+};
 
 /* ---- a chunk's arrays ---- */
 
 size_t CPU(wkv_chunk_floats)(size_t E)
 {
     size_t width = wkv_width(E);
-    return (11 * TOKENS + 2) * width + 2 * TOKENS * PAIR_ROW;
+    return (11 * TOKENS + SUB + BORDERS + 3) * width + 2 * TOKENS * PAIR_ROW;
 }
 
 static float *take(float **at, size_t floats)
@@ -37,9 +40,12 @@ struct chunk CPU(wkv_chunk_cut)(const struct wkv_rows *in, float *at)
     c.values = take(&at, 2 * rows);
     c.decay = take(&at, rows);
     c.bonus = take(&at, width);
-    c.before = take(&at, rows + width);
-    c.after = take(&at, rows);
-    c.scaled = take(&at, 2 * rows);
+    c.left = take(&at, 2 * rows);
+    c.moved = take(&at, 2 * rows);
+    c.near = take(&at, SUB * width);
+    c.step = take(&at, width);
+    c.borders = take(&at, BORDERS * width);
+    c.whole = take(&at, width);
     c.read = take(&at, TOKENS * PAIR_ROW);
     c.solve = take(&at, TOKENS * PAIR_ROW);
     return c;
@@ -84,167 +90,190 @@ void CPU(wkv_chunk_load)(struct chunk *c, const struct wkv_rows *in, size_t row,
     }
 }
 
-/* The product of two decays. What no sum in fp32 will show is zero: the last numbers before zero
- * are slow to compute with. */
-INLINE vec both(vec x, const float *decay)
+/* Tokens behind the last are zeros that do not decay. */
+static void pad(struct chunk *c)
 {
-    vec y = x * load(decay);
-    return pick(y < 1e-30f, splat(0), y);
-}
-
-void CPU(wkv_chunk_pad)(struct chunk *c)
-{
-    const size_t width = c->width, n = c->tokens, left = (TOKENS - n) * width;
+    const size_t width = c->width, n = c->tokens * width, left = TOKENS * width - n;
     float *rows[] = {c->r, c->a, c->keys, c->keys + TOKENS * width, c->values};
     for (size_t i = 0; left && i < sizeof rows / sizeof *rows; i++)
-        memset(rows[i] + n * width, 0, left * sizeof(float));
-    for (size_t i = n * width; i < TOKENS * width; i++)
+        memset(rows[i] + n, 0, left * sizeof(float));
+    for (size_t i = n; i < n + left; i++)
         c->decay[i] = 1;
-    for (size_t e = 0; e < width; e += PANEL) {
-        vec ahead[2] = {splat(1), splat(1)}, behind[2] = {splat(1), splat(1)};
-        for (size_t t = 0; t < TOKENS; t++)
-            for (size_t g = 0; g < 2; g++) {
-                const size_t at = t * width + e + g * LANES;
-                const size_t last = (TOKENS - 1 - t) * width + e + g * LANES;
-                put(c->before + at, ahead[g]);
-                put(c->after + last, behind[g]);
-                ahead[g] = both(ahead[g], c->decay + at);
-                behind[g] = both(behind[g], c->decay + last);
-            }
-        put(c->before + TOKENS * width + e, ahead[0]);
-        put(c->before + TOKENS * width + e + LANES, ahead[1]);
-    }
 }
 
-/* to[rows, width] = x * y, row by row. */
-static void multiply(float *to, const float *x, const float *y, size_t n)
+static void clear(struct chunk *c)
 {
-    for (size_t i = 0; i < n; i += LANES)
-        put(to + i, load(x + i) * load(y + i));
+    for (size_t e = 0; e < c->width; e++)
+        c->borders[e] = 1;
+    memset(c->read, 0, TOKENS * PAIR_ROW * sizeof(float));
+    memset(c->solve, 0, TOKENS * PAIR_ROW * sizeof(float));
+    c->cleared = 1;
 }
 
-void CPU(wkv_chunk_scale_left)(struct chunk *c)
+/* ---- what pairs of tokens share ----
+ *
+ * Sub-chunks of SUB tokens in turn (secondary chunking, section 4 of the source of kernels/wkv.h).
+ * Rows of one are near when they have decayed from its begin, as keys of all tokens before have up
+ * to there: what pairs of these share are then mere products, and a key moves on by a whole
+ * sub-chunk at once. At the end of the chunk keys are where the state wants them.
+ */
+
+/* Which keys a row reads. */
+enum reads {
+    COMING, /* of the tokens before, as they come to its own: a */
+    BONUS,  /* and its own by u: r of RWKV 6 */
+    LEAVING /* all up to its own, as they leave it: r of RWKV 7 */
+};
+
+/* r or a, and what becomes of them. */
+struct side {
+    const float *rows;
+    float *left, *pairs;
+};
+
+/* A key that has decayed; as wkv_both(). */
+INLINE vec faded(vec x)
 {
-    const size_t n = TOKENS * c->width;
-    multiply(c->scaled, c->r, c->removes ? c->before + c->width : c->before, n);
-    if (c->removes)
-        multiply(c->scaled + n, c->a, c->before, n);
+    const vec size = (vec)((vecu)x & 0x7fffffffu);
+    return pick(size < 1e-30f, splat(0), x);
 }
 
-void CPU(wkv_chunk_scale_keys)(struct chunk *c)
-{
-    const size_t n = TOKENS * c->width;
-    multiply(c->scaled, c->keys, c->after, n);
-    if (c->removes)
-        multiply(c->scaled + n, c->keys + n, c->after, n);
-}
-
-/* ---- what pairs of tokens share ---- */
-
-/* to[KEYS]: of a token that is `ahead` of the first of the keys; zeros for those before which it
- * is, or, without `own`, not after. */
-INLINE void put_pairs(float *to, const float *sums, int ahead, const int own)
-{
-    for (int j = 0; j < KEYS; j++)
-        to[j] = ahead >= j + !own ? sums[j] : 0;
-}
-
-/* read and solve of KEYS keys, row q and on, with r of the tokens from t up to the end, four at a
- * time, or with r and a, of two. `from` has the keys as they came to token t, scaled gets them as
- * they leave; a key decays on its way: RWKV 7 reads what has decayed in t too, RWKV 6 and a what
- * came to t. On the diagonal a key does not decay before there is one and in its own token. */
-INLINE void sum_pairs(struct chunk *c, const float *from, size_t t, size_t end, size_t q,
-                      size_t column, const int removes, const int diagonal)
+/* The rows of the sub-chunk at token t: near, and left. `step` is its whole decay; the decay up to
+ * it, of borders, is followed by that up to its end, the last by that of the chunk. */
+INLINE void rows_within(struct chunk *c, const struct side *s, size_t t, const enum reads reads)
 {
     const size_t width = c->width;
-    const int tokens = removes ? 2 : 4;
-    float *to = c->scaled;
-    for (; t < end; t += (size_t)tokens, from = to) {
-        const float *decay[4][KEYS], *r = c->r + t * width, *a = c->a + t * width;
-        float sums[LANES];
-        vec sum[LANES];
-        for (int i = 0; i < tokens; i++)
-            for (int j = 0; j < KEYS; j++) {
-                const size_t token = t + (size_t)i;
-                decay[i][j] = diagonal && token <= q + (size_t)j ? c->before /* ones */
-                                                                 : c->decay + token * width;
-            }
-        for (int i = 0; i < LANES; i++)
-            sum[i] = (vec){0};
-        for (size_t e = 0; e < width; e += LANES) {
-            vec key[KEYS];
-            for (int j = 0; j < KEYS; j++)
-                key[j] = load(from + (size_t)j * width + e);
-            for (int i = 0; i < tokens; i++)
-                for (int j = 0; j < KEYS; j++) {
-                    vec *s = sum + (removes ? 2 * i : i) * KEYS + j;
-                    if (removes) {
-                        s[KEYS] += load(a + (size_t)i * width + e) * key[j];
-                        key[j] *= load(decay[i][j] + e);
-                    }
-                    s[0] += load(r + (size_t)i * width + e) * key[j];
-                    if (!removes)
-                        key[j] *= load(decay[i][j] + e);
-                }
-            for (int j = 0; j < KEYS; j++)
-                put(to + (size_t)j * width + e, key[j]);
+    const float *rows = s->rows + t * width, *decay = c->decay + t * width;
+    float *left = s->left + t * width, *border = c->borders + t / SUB * width;
+    for (size_t e = 0; e < width; e += LANES) {
+        const vec first = load(border + e);
+        vec d = splat(1);
+        for (size_t i = 0; i < SUB; i++) {
+            const size_t at = i * width + e;
+            const vec next = wkv_both(d, load(decay + at));
+            const vec x = load(rows + at) * (reads == LEAVING ? next : d);
+            put(c->near + at, x);
+            put(left + at, x * first);
+            d = next;
         }
-        put(sums, add_lanes(sum));
-        for (int i = 0; i < tokens; i++) {
-            const size_t at = (t + (size_t)i) * PAIR_ROW + column + q;
-            const int ahead = diagonal ? (int)(t - q) + i : LANES;
-            put_pairs(c->read + at, sums + (removes ? 2 * i : i) * KEYS, ahead, 1);
-            if (removes)
-                put_pairs(c->solve + at, sums + (2 * i + 1) * KEYS, ahead, 0);
-        }
-        CPU(wkv_chunk_fetch)(c, removes ? 1 : 2);
+        put(c->step + e, d);
+        put(border + width + e, wkv_both(first, d));
     }
 }
 
-INLINE void scores(struct chunk *c, const float *right, const int removes, size_t column)
-{
-    const size_t tokens = removes ? 2 : 4;
-    for (size_t q = 0; q < TOKENS; q += KEYS) {
-        const size_t t = q / tokens * tokens, apart = (q + KEYS + tokens - 1) / tokens * tokens;
-        sum_pairs(c, right + q * c->width, t, apart, q, column, removes, 1);
-        sum_pairs(c, c->scaled, apart, TOKENS, q, column, removes, 0);
-    }
-}
-
-/* The diagonal of A^rk as RWKV 6 has it. */
-static void own_scores(const struct chunk *c)
+/* Its keys as they leave it. */
+static void keys_within(struct chunk *c, size_t first)
 {
     const size_t width = c->width;
-    for (size_t t = 0; t < TOKENS; t += LANES) {
-        vec sum[LANES];
-        float sums[LANES];
-        for (int i = 0; i < LANES; i++)
-            sum[i] = (vec){0};
-        for (size_t e = 0; e < width; e += LANES)
-            for (int i = 0; i < LANES; i++) {
-                const size_t at = (t + (size_t)i) * width + e;
-                sum[i] += load(c->r + at) * (load(c->keys + at) * load(c->bonus + e));
-            }
-        put(sums, add_lanes(sum));
-        for (size_t i = 0; i < LANES; i++)
-            c->read[(t + i) * PAIR_ROW + t + i] = sums[i];
+    const float *keys = c->keys + first * width, *decay = c->decay + first % TOKENS * width;
+    float *moved = c->moved + first * width;
+    for (size_t e = 0; e < width; e += LANES) {
+        vec d = splat(1);
+        for (size_t i = SUB; i-- > 0;) {
+            const size_t at = i * width + e;
+            put(moved + at, load(keys + at) * d);
+            d = wkv_both(d, load(decay + at));
+        }
+    }
+}
+
+/* Channels e and on of token i of a sub-chunk, and the keys up to its own. */
+INLINE void token_within(const size_t i, vec *sum, vec *key, vec x, vec decay, vec own, vec u,
+                         const enum reads reads)
+{
+    sum += i * (i + 1) / 2;
+    for (size_t q = 0; q < i; q++) {
+        const vec was = key[q];
+        key[q] *= decay;
+        sum[q] += x * (reads == LEAVING ? key[q] : was);
+    }
+    if (reads != COMING)
+        sum[i] += x * (reads == BONUS ? own * u : own);
+    key[i] = own;
+}
+
+/* What its rows share with its keys, from `first` on. */
+INLINE void pairs_within(const struct chunk *c, const struct side *s, size_t first, size_t t,
+                         const enum reads reads)
+{
+    const size_t width = c->width;
+    const float *x = s->rows + t * width, *keys = c->keys + first * width;
+    const float *decay = c->decay + t * width;
+    float *to = s->pairs + t * PAIR_ROW + first, sums[SUMS];
+    vec sum[SUMS];
+    for (int i = 0; i < SUMS; i++)
+        sum[i] = (vec){0};
+    for (size_t e = 0; e < width; e += LANES) {
+        const vec u = reads == BONUS ? load(c->bonus + e) : (vec){0};
+        vec key[SUB];
+#define TOKEN(i)                                                                                   \
+    token_within(i, sum, key, load(x + i * width + e), load(decay + i * width + e),                \
+                 load(keys + i * width + e), u, reads)
+        TOKEN(0), TOKEN(1), TOKEN(2), TOKEN(3);
+#undef TOKEN
+    }
+    for (int i = 0; i < SUMS; i += LANES)
+        put(sums + i, add_lanes(sum + i));
+    for (int i = 0; i < SUB; i++)
+        for (int q = 0; q <= i; q++)
+            to[i * PAIR_ROW + q] = sums[i * (i + 1) / 2 + q];
+}
+
+/* What they share with KEYS keys of earlier tokens, from `first` on, which r then moves on. */
+INLINE void pairs_before(const struct chunk *c, const struct side *s, size_t first, size_t t,
+                         const enum reads reads)
+{
+    const size_t width = c->width;
+    float *keys = c->moved + first * width, *to = s->pairs + t * PAIR_ROW + first, sums[LANES];
+    vec sum[LANES];
+    for (int i = 0; i < LANES; i++)
+        sum[i] = (vec){0};
+    for (size_t e = 0; e < width; e += LANES) {
+        vec key[KEYS];
+        for (size_t j = 0; j < KEYS; j++)
+            key[j] = load(keys + j * width + e);
+        for (size_t i = 0; i < SUB; i++)
+            for (size_t j = 0; j < KEYS; j++)
+                sum[i * KEYS + j] += load(c->near + i * width + e) * key[j];
+        for (size_t j = 0; reads != COMING && j < KEYS; j++)
+            put(keys + j * width + e, faded(key[j] * load(c->step + e)));
+    }
+    put(sums, add_lanes(sum));
+    for (int i = 0; i < SUB; i++)
+        for (int j = 0; j < KEYS; j++)
+            to[i * PAIR_ROW + j] = sums[i * KEYS + j];
+}
+
+/* All of r or a for the sub-chunk at token t; r comes last, and takes the keys along. */
+INLINE void sub_scores(struct chunk *c, const struct side *s, size_t t, const enum reads reads)
+{
+    rows_within(c, s, t, reads);
+    for (size_t kind = 0; kind < c->pairs; kind += TOKENS) {
+        pairs_within(c, s, kind + t, t, reads);
+        for (size_t q = 0; q < t; q += KEYS) {
+            pairs_before(c, s, kind + q, t, reads);
+            CPU(wkv_chunk_fetch)(c, 1);
+        }
+        if (reads != COMING)
+            keys_within(c, kind + t);
     }
 }
 
 void CPU(wkv_chunk_scores)(struct chunk *c)
 {
-    if (!c->cleared) { /* where a token comes before the key there is never anything else */
-        memset(c->read, 0, TOKENS * PAIR_ROW * sizeof(float));
-        memset(c->solve, 0, TOKENS * PAIR_ROW * sizeof(float));
-        c->cleared = 1;
+    const struct side r = {c->r, c->left, c->read};
+    const struct side a = {c->a, c->left + TOKENS * c->width, c->solve};
+    pad(c);
+    if (!c->cleared) /* where a token comes before the key there is never anything else */
+        clear(c);
+    for (size_t t = 0; t < TOKENS; t += SUB) {
+        if (c->removes) {
+            sub_scores(c, &a, t, COMING);
+            sub_scores(c, &r, t, LEAVING);
+        } else {
+            sub_scores(c, &r, t, BONUS);
+        }
     }
-    if (!c->removes) {
-        scores(c, c->keys, 0, 0);
-        own_scores(c);
-        return;
-    }
-    scores(c, c->keys, 1, 0);
-    scores(c, c->keys + TOKENS * c->width, 1, TOKENS);
 }
 
 /* ---- states and values ---- */
@@ -293,7 +322,7 @@ INLINE void solve_rows(const int rows, struct chunk *c, const float *S, size_t t
     for (size_t j = 0; j < width; j += PANEL) {
         float *x = c->values + (TOKENS + t) * width + j;
         vec sum[TILE_ROWS][2];
-        read_tile(rows, sum, c, c->scaled + TOKENS * width, c->solve, S, t, j, t);
+        read_tile(rows, sum, c, c->left + TOKENS * width, c->solve, S, t, j, t);
         for (int q = 0; q < rows; q++)
             for (int i = q + 1; i < rows; i++) {
                 sum[i][0] += sum[q][0] * solve[i * PAIR_ROW + q];
@@ -316,12 +345,13 @@ void CPU(wkv_chunk_solve)(struct chunk *c, const float *S)
 }
 
 /* y of tokens t and on, whole panels. */
-INLINE void y_rows(const int rows, const struct chunk *c, const float *S, size_t t, float *y,
+INLINE void y_rows(const int rows, struct chunk *c, const float *S, size_t t, float *y,
                    size_t stride)
 {
     for (size_t j = 0; j < c->width; j += PANEL) {
         vec sum[TILE_ROWS][2];
-        read_tile(rows, sum, c, c->scaled, c->read, S, t, j, c->removes ? t + (size_t)rows : 0);
+        CPU(wkv_chunk_fetch)(c, 3);
+        read_tile(rows, sum, c, c->left, c->read, S, t, j, c->removes ? t + (size_t)rows : 0);
         for (int i = 0; i < rows; i++) {
             put(y + (t + (size_t)i) * stride + j, sum[i][0]);
             put(y + (t + (size_t)i) * stride + j + LANES, sum[i][1]);
@@ -329,10 +359,10 @@ INLINE void y_rows(const int rows, const struct chunk *c, const float *S, size_t
     }
 }
 
-void CPU(wkv_chunk_read)(const struct chunk *c, const float *S, float *y)
+void CPU(wkv_chunk_read)(struct chunk *c, const float *S, float *y)
 {
     const int whole = c->width == c->E;
-    float *to = whole ? y : c->scaled + TOKENS * c->width; /* which nobody reads any more */
+    float *to = whole ? y : c->left + TOKENS * c->width; /* which nobody reads any more */
     const size_t stride = whole ? c->stride : c->width;
     for (size_t t = 0, n; (n = tile_of(c->tokens, t)); t += n) {
 #define KERNEL(n) y_rows(n, c, S, t, to, stride)
@@ -347,7 +377,7 @@ void CPU(wkv_chunk_read)(const struct chunk *c, const float *S, float *y)
 INLINE void carry_rows(const int rows, const struct chunk *c, float *S, size_t i)
 {
     const size_t width = c->width;
-    const float *whole = c->before + TOKENS * width + i, *k = c->scaled + i, *v = c->values;
+    const float *whole = c->whole + i, *k = c->moved + i, *v = c->values;
     for (size_t j = 0; j < width; j += PANEL) {
         vec sum[TILE_ROWS][2];
         for (int m = 0; m < rows; m++) {
@@ -370,12 +400,10 @@ INLINE void carry_rows(const int rows, const struct chunk *c, float *S, size_t i
 
 void CPU(wkv_chunk_carry)(struct chunk *c, float *S)
 {
-    CPU(wkv_chunk_scale_keys)(c);
-    for (size_t i = 0; i < c->E; i += TILE_ROWS) {
-        float *at = S + i * c->width;
-        CPU(wkv_chunk_fetch)(c, 4);
-#define KERNEL(n) carry_rows(n, c, at, i)
-        WITH_ROWS(least(TILE_ROWS, c->E - i), KERNEL)
+    for (size_t i = 0, n; (n = tile_of(c->E, i)); i += n) {
+        CPU(wkv_chunk_fetch)(c, 3);
+#define KERNEL(n) carry_rows(n, c, S + i * c->width, i)
+        WITH_ROWS(n, KERNEL)
 #undef KERNEL
     }
 }

@@ -15,9 +15,7 @@ static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 static void chunk_step(struct chunk *c, float *S, float *y)
 {
-    CPU(wkv_chunk_pad)(c);
     CPU(wkv_chunk_scores)(c);
-    CPU(wkv_chunk_scale_left)(c);
     if (c->removes)
         CPU(wkv_chunk_solve)(c, S);
     CPU(wkv_chunk_read)(c, S, y);
@@ -71,10 +69,10 @@ static void tokens_step(struct chunk *c, float *S, float *y)
 {
     for (size_t t = 0; t < c->tokens; t++) {
         if (c->removes)
-            token_step(1, c, t, S, c->scaled);
+            token_step(1, c, t, S, c->left);
         else
-            token_step(0, c, t, S, c->scaled);
-        memcpy(y + t * c->stride, c->scaled, c->E * sizeof *y);
+            token_step(0, c, t, S, c->left);
+        memcpy(y + t * c->stride, c->left, c->E * sizeof *y);
         CPU(wkv_chunk_fetch)(c, c->sources);
     }
 }

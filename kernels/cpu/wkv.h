@@ -11,16 +11,17 @@ enum { TOKENS = WKV_CHUNK, PAIR_ROW = 2 * TOKENS };
 struct chunk {
     size_t E, width;
     int removes;   /* RWKV 7 */
-    size_t tokens; /* those behind them, up to TOKENS, are zeros that do not decay (chunk_pad) */
+    size_t tokens; /* those behind them, up to TOKENS, are zeros that do not decay: of scores */
     size_t pairs;  /* rows of keys and values: TOKENS, or 2 TOKENS with b and x */
     float *r, *a;  /* [TOKENS, width] */
     float *keys;   /* [2 TOKENS, width]: k, then b */
     float *values; /* [2 TOKENS, width]: v, then x */
     float *decay;  /* [TOKENS, width]: e^w */
     float *bonus;  /* [width]: u */
-    float *before; /* [TOKENS + 1, width]: D(0, t-1]; the last row is that of the whole chunk */
-    float *after;  /* [TOKENS, width]: D(t, C] */
-    float *scaled; /* [2 TOKENS, width]; where keys decay while scores are summed */
+    float *left;   /* [2 TOKENS, width]: r D(0, t] or, as RWKV 6 reads, r D(0, t-1]; a D(0, t-1] */
+    float *moved;  /* [2 TOKENS, width]: keys D(q, C] */
+    float *whole;  /* [width]: D(0, C] */
+    float *near, *step, *borders; /* of sub-chunks; wkv-chunk.c */
     float *read;   /* [TOKENS, PAIR_ROW]: A^rk, A^rb */
     float *solve;  /* [TOKENS, PAIR_ROW]: A^ak, A^ab */
     int cleared;   /* which have zeros where a token comes before the key */
@@ -40,21 +41,23 @@ void CPU(wkv_chunk_load)(struct chunk *c, const struct wkv_rows *in, size_t row,
  * asked for, to come to the second cache. A few at a time, while this one is computed: a processor
  * has so many reads under way, and then waits. */
 void CPU(wkv_chunk_fetch)(struct chunk *c, size_t rows);
-/* Fills the chunk up to TOKENS, and before and after. */
-void CPU(wkv_chunk_pad)(struct chunk *c);
-/* read and solve. */
+/* Fills the chunk up to TOKENS; then left, moved, whole, read and solve. */
 void CPU(wkv_chunk_scores)(struct chunk *c);
-/* x of all tokens, S[width, width] being the state before the chunk, scaled that of scale_left. */
+/* x of all tokens, S[width, width] being the state before the chunk. */
 void CPU(wkv_chunk_solve)(struct chunk *c, const float *S);
-/* y of its tokens, rows of all heads, of what scaled has from scale_left. */
-void CPU(wkv_chunk_read)(const struct chunk *c, const float *S, float *y);
+/* y of its tokens, rows of all heads; a's part of left is lost. */
+void CPU(wkv_chunk_read)(struct chunk *c, const float *S, float *y);
 /* S becomes the state behind the chunk. */
 void CPU(wkv_chunk_carry)(struct chunk *c, float *S);
-/* scaled = r D(0, t] or, as RWKV 6 reads, r D(0, t-1]; then a D(0, t-1]. scaled = keys D(q, C]. */
-void CPU(wkv_chunk_scale_left)(struct chunk *c);
-void CPU(wkv_chunk_scale_keys)(struct chunk *c);
-
 INLINE size_t wkv_width(size_t E) { return (E + PANEL - 1) / PANEL * PANEL; }
+
+/* A product of decays. What no sum in fp32 will show is zero: the last numbers before zero are slow
+ * to compute with, and the product of two that are left is not yet among them. */
+INLINE vec wkv_both(vec x, vec y)
+{
+    const vec z = x * y;
+    return pick(z < 1e-18f, splat(0), z);
+}
 
 /* to[rows, wide] = from[rows, n], rows `stride` apart; zeros beyond, n <= wide. */
 INLINE void wkv_rows_in(float *to, size_t wide, const float *from, size_t stride, size_t rows,
