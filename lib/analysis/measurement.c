@@ -42,15 +42,17 @@ static void push(struct measurement_series *x, int64_t launch, double value, dou
     x->s[x->n++] = (struct launch_sample){launch, value, weight};
 }
 
-/* Memory keeps one sample a launch: its maximum. */
+/* Memory keeps one sample a launch: its maximum. Launches come one after the other, so the last one
+ * is asked first. */
 static void push_peak(struct measurement_series *x, int64_t launch, double value)
 {
-    for (size_t i = 0; i < x->n; i++)
-        if (x->s[i].launch == launch && !isnan(value)) {
-            x->s[i].value = fmax(x->s[i].value, value);
-            return;
-        }
-    push(x, launch, value, 1);
+    size_t i = isnan(value) ? 0 : x->n;
+    while (i > 0 && x->s[i - 1].launch != launch)
+        i--;
+    if (i > 0)
+        x->s[i - 1].value = fmax(x->s[i - 1].value, value);
+    else
+        push(x, launch, value, 1);
 }
 
 /* Room for n doubles in w->work. */
