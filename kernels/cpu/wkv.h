@@ -49,6 +49,7 @@ void CPU(wkv_chunk_solve)(struct chunk *c, const float *S);
 void CPU(wkv_chunk_read)(struct chunk *c, const float *S, float *y);
 /* S becomes the state behind the chunk. */
 void CPU(wkv_chunk_carry)(struct chunk *c, float *S);
+
 INLINE size_t wkv_width(size_t E) { return (E + PANEL - 1) / PANEL * PANEL; }
 
 /* A product of decays. What no sum in fp32 will show is zero: the last numbers before zero are slow
