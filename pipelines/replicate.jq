@@ -2,8 +2,8 @@
 #
 #   token ids, quality   of the same checkpoints: equal to the digit on the same kind of machine
 #                        (device, instruction set, formats); on another quality by its intervals
-#   memory               on the same kind: equal; page-rounded and driver's memory within 2 %;
-#                        what the kernel holds resident for a process: not compared
+#   memory               on the same kind: equal; page-rounded and driver's memory within 2 %; what
+#                        the kernel holds resident for a process, its huge pages: not compared
 #   time                 never as such: the ratio of a LLaDA-type point to the LLaMA-type point of
 #                        the same work, by intervals widened by 1.1 on the same processor and 2 on
 #                        another; not where a machine was disturbed
@@ -45,9 +45,9 @@ def words: if . == null then "disturbed, or too few launches"
     else "\(.value | three) [\(.lo | three), \(.hi | three)]" end;
 
 # By what share memory of that name may differ on the same kind of machine; null: not compared.
-def tolerance($p): if test("^(device|process|load)_peak")
-    then (if $p.device == "cpu" then null else 0.02 end)
-    elif test("^reserved") then 0.02 else 1e-9 end;
+def tolerance($p): if test("^huge_page") then null
+    elif test("^(device|process|load)_peak") then (if $p.device == "cpu" then null else 0.02 end)
+    elif test("^(reserved|fragmentation)") then 0.02 else 1e-9 end;
 def disturbed: any(.[]; .what == "point" and .metrics.e2e_ns.disturbed == true);
 
 def compare_answers($was; $now; $alike):

@@ -19,7 +19,7 @@ setup() {
            . + {kind: "quality", summary: true, metric: "judge_ppl", value: 2.5, lo: 2, hi: 3},
            . + {kind: "generation", id: "p1", token_ids: [5, 6, 7], memory: {layers_hold: true,
                 weights_bytes: 7000000, activations_bytes: 300000, reserved_peak_bytes: 8000000,
-                process_peak_bytes: 20000000, load_peak_bytes: 19000000}},
+                process_peak_bytes: 20000000, load_peak_bytes: 19000000, huge_page_bytes: 0}},
            . + {kind: "generation", id: "p2", token_ids: [7, 6, 5],
                 memory: {activations_bytes: 200000}}),
         {kind: "crossover", name: "X_lat", llada: "d", llama_config: "a c", exists: true, at: 3,
@@ -72,7 +72,8 @@ llada='select(.what == "point" and .arch == "llada") |='
 @test "absolute times, pages and what is resident are not compared" {
     now "($point (.metrics.e2e_ns.launches |= map(. * 7) | .metrics.e2e_ns.value *= 7
         | .memory.reserved_peak_bytes *= 1.01
-        | .memory.process_peak_bytes *= 2 | .memory.load_peak_bytes *= 2))"
+        | .memory.process_peak_bytes *= 2 | .memory.load_peak_bytes *= 2
+        | .memory.huge_page_bytes = 2097152))"
     agrees
     now "($point (.threads = 8 | .memory.activations_bytes *= 4))"
     agrees
