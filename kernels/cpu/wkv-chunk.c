@@ -209,6 +209,7 @@ INLINE void pairs_within(const struct chunk *c, const struct side *s, size_t fir
 #define TOKEN(i)                                                                                   \
     token_within(i, sum, key, load(x + i * width + e), load(decay + i * width + e),                \
                  load(keys + i * width + e), u, reads)
+        _Static_assert(SUB == 4, "a line for each token");
         TOKEN(0), TOKEN(1), TOKEN(2), TOKEN(3);
 #undef TOKEN
     }

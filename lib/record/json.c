@@ -49,6 +49,17 @@ static void big_integers_to_reals(const char *bytes, size_t n, struct buf *out)
     }
 }
 
+static int append(const char *bytes, size_t n, void *to)
+{
+    buf_put(to, bytes, n);
+    return 0;
+}
+
+int json_put(const json_t *v, size_t flags, struct buf *to)
+{
+    return json_dump_callback(v, append, to, flags);
+}
+
 json_t *json_strict(const char *bytes, size_t n, json_error_t *why)
 {
     json_t *j = quick_object(bytes, n);

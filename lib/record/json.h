@@ -14,6 +14,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 
 /* Whole file of at most `limit` bytes. NULL: *e filled (65 with line and column, 66, 74).
@@ -24,6 +25,9 @@ json_t *json_bytes(const char *bytes, size_t n, const char *where, struct err *e
 
 /* json_loadb, strict and faster; integers beyond 64 bits are errors. */
 json_t *json_strict(const char *bytes, size_t n, json_error_t *why);
+
+/* Appends it as text, with jansson's flags. -1: it is none. */
+int json_put(const json_t *v, size_t flags, struct buf *to);
 
 /* Required members. -1 with "where: KEY: expected integer from LO to HI, got ...". */
 int json_int(const json_t *o, const char *where, const char *key, int64_t lo, int64_t hi,

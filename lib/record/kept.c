@@ -126,18 +126,12 @@ int kept_next(struct kept_list *l, struct kept *k)
     return 1;
 }
 
-static void forget_form(struct kept_list *l)
-{
-    if (l->form)
-        quick_form_free(l->form);
-    free(l->form);
-    l->form = NULL;
-}
-
 void kept_free(struct kept_list *l)
 {
     buf_free(&l->all);
-    forget_form(l);
+    if (l->form)
+        quick_form_free(l->form);
+    free(l->form);
     *l = (struct kept_list){0};
 }
 

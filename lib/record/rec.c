@@ -14,6 +14,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/record/json.h"
 #include "lib/record/machine.h"
 #include "lib/record/schema.h"
 
@@ -43,16 +44,9 @@ static int write_all(int fd, const char *p, size_t n)
     return 0;
 }
 
-static int append(const char *bytes, size_t n, void *to)
-{
-    buf_put(to, bytes, n);
-    return 0;
-}
-
 static int dump(const json_t *v, struct buf *to)
 {
-    return json_dump_callback(v, append, to,
-                              JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+    return json_put(v, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15), to);
 }
 
 /* A record and its line feed. */

@@ -11,6 +11,7 @@
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
 #include "lib/base/places.h"
+#include "lib/record/json.h"
 #include "lib/record/rec.h"
 
 enum { MAX_ID_BYTES = 4096 };
@@ -37,16 +38,10 @@ static int check_id(struct places *seen, const char *id, struct err *e)
     return 0;
 }
 
-static int append(const char *bytes, size_t n, void *to)
-{
-    buf_put(to, bytes, n);
-    return 0;
-}
-
 static void hash_record(struct hash *h, const json_t *record, struct buf *line)
 {
     buf_clear(line);
-    if (json_dump_callback(record, append, line, JSON_COMPACT | JSON_SORT_KEYS))
+    if (json_put(record, JSON_COMPACT | JSON_SORT_KEYS, line))
         buf_clear(line);
     buf_char(line, '\n');
     hash_add(h, line->data, line->len);

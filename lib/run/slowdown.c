@@ -41,8 +41,8 @@ static int time_store(const struct network *n, double *rate, struct err *e)
 /* ---- a layer ---- */
 
 /* Seconds of a pass over the layers, at least; 0: no memory. The first pass settles what is settled
- * once. One that is short beside what a machine with other guests loses at a time is tried for a
- * second. */
+ * once. One that is short beside what a machine with other guests loses at a time is tried more
+ * often, for a second at most. */
 static double time_pass(const struct network *n, size_t rows)
 {
     int32_t *zero = mem_zero(rows, sizeof *zero), wanted = 0;
