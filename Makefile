@@ -23,6 +23,7 @@ BIN     := $(BUILD)/bin
 , := ,
 SANITIZE_1      := -fsanitize=address$(,)undefined -fno-sanitize-recover=all
 SANITIZE_thread := -fsanitize=thread
+SANITIZE_fuzz   := -fsanitize=fuzzer-no-link$(,)address$(,)undefined -fno-sanitize-recover=all
 SANITIZE := $(SANITIZE_$(SAN))
 WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
 # What of it the compiler and the C library have: what they say of an empty program, if anything.
@@ -165,7 +166,7 @@ $(BIN)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/v
 	@mkdir -p $(@D)
 	$(call say,ld $@)$(CC) $(SANITIZE) $(LDFLAGS) $^ -o $@ $(LDLIBS)
 
-# Tests in C: tests/{unit,kernels,model}/test-*.c are TAP programs, tests/fixtures/*.c helpers of
+# Tests in C: tests/{unit,kernels,model,fuzz}/test-*.c are TAP programs, tests/fixtures/*.c helpers of
 # the shell tests. T=word runs only the tests whose path contains it.
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
 	@mkdir -p $(@D)
@@ -173,7 +174,8 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libcrossover.a $(BUILD)/obj/li
 
 T         :=
 SELECT     = $(if $(T),$(foreach t,$(1),$(if $(findstring $(T),$(t)),$(t))),$(1))
-TEST_C    := $(call SELECT,$(sort $(wildcard $(foreach d,unit kernels model,tests/$(d)/test-*.c))))
+TEST_IN   := unit kernels model fuzz
+TEST_C    := $(call SELECT,$(sort $(wildcard $(foreach d,$(TEST_IN),tests/$(d)/test-*.c))))
 TEST_SH   := $(call SELECT,$(sort $(wildcard tests/*.sh tests/cli/*.sh tests/cli/*.bats)))
 TEST_PROG := $(TEST_C:%.c=$(BUILD)/%)
 HELPERS   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fixtures/*.c)) \
@@ -184,6 +186,28 @@ HELPERS   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fixtures/*.c)) \
 test: $(TEST_PROG) $(if $(strip $(TEST_SH)),$(TOOLS:%=$(BIN)/%) $(HELPERS)) ## tests (T=word, SAN=1)
 	@BUILD='$(BUILD)' BIN='$(abspath $(BIN))' TESTBIN='$(abspath $(BUILD))/tests' \
 	    tests/run $(TEST_PROG) $(TEST_SH)
+
+# A target of tests/fuzz as clang's libFuzzer drives it, in a build of its own (SAN=fuzz). What it
+# finds stays in that build: finds/TARGET-crash-...; what led there, in corpus/TARGET.
+FUZZ_S    := 60
+FUZZ      := build-sanfuzz
+FUZZED    := $(patsubst tests/fuzz/test-%.c,%,$(wildcard tests/fuzz/test-*.c))
+.PHONY: fuzz
+fuzz: ## look for bytes that a reader trips over (T=TARGET, FUZZ_S=60; needs clang)
+	@$(if $(filter $(T),$(FUZZED)),,echo "fuzz: T=$(T): expected one of: $(FUZZED)" >&2; exit 64)
+	@echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | \
+	    clang -fsanitize=fuzzer -x c -o /dev/null - || { \
+	    echo 'fuzz: expected clang with libFuzzer (Debian: clang, libclang-rt-dev)' >&2; exit 69; }
+	@$(MAKE) SAN=fuzz CC=clang CUDA=0 MPI= WARN=-w \
+	    $(FUZZ)/tests/fuzz/test-$(T) $(FUZZ)/tests/fuzz/search-$(T)
+	@mkdir -p $(FUZZ)/corpus/$(T) $(FUZZ)/finds
+	@$(FUZZ)/tests/fuzz/test-$(T) --seeds $(FUZZ)/corpus/$(T)
+	$(FUZZ)/tests/fuzz/search-$(T) $(FUZZ)/corpus/$(T) -dict=tests/fuzz/words.dict -timeout=10 \
+	    -rss_limit_mb=2048 -max_total_time=$(FUZZ_S) -artifact_prefix=$(FUZZ)/finds/$(T)-
+$(BUILD)/obj/tests/fuzz/search-%.o: tests/fuzz/test-%.c $(BUILD)/obj/flags.txt
+	@mkdir -p $(@D)
+	$(call say,cc $< (search))$(CC) $(ALL_CFLAGS) -DFUZZ_SEARCH -c $< -o $@
+$(BUILD)/tests/fuzz/search-%: private SANITIZE += -fsanitize=fuzzer
 
 style: ## budgets of the source: lengths of functions, files and lines
 	@tests/house/budgets .
@@ -205,7 +229,7 @@ uninstall: ## remove what install put there
 	rm -rf '$(datadir)' '$(DESTDIR)$(PREFIX)/lib/crossover'
 
 clean: ## remove everything built (results stay)
-	rm -rf build build-san build-santhread
+	rm -rf build build-san build-santhread build-sanfuzz
 
 help: ## this list
 	@sed -e ':a' -e '/\\$$/N; s/\\\n//; ta' Makefile pipelines/*.mk | \

@@ -60,6 +60,13 @@ static const char *type_of(const json_t *j)
     return type ? type : "";
 }
 
+/* The text, NULL: it is none, or holds a NUL, behind which nobody here would look. */
+static const char *text_of(const json_t *j)
+{
+    const char *text = json_string_value(j);
+    return text && strlen(text) == json_string_length(j) ? text : NULL;
+}
+
 /* A member that is there and neither null, false, 0 nor "". */
 static int is_set(const json_t *j, const char *key)
 {
@@ -73,18 +80,19 @@ static int is_set(const json_t *j, const char *key)
 
 static int read_added(const struct load *l, const json_t *j, struct added *a)
 {
-    const json_t *text = json_object_get(j, "content"), *id = json_object_get(j, "id");
-    size_t n = json_string_length(text);
-    if (!json_is_string(text) || n == 0 || n > ADDED_LIMIT)
+    const char *text = text_of(json_object_get(j, "content"));
+    const json_t *id = json_object_get(j, "id");
+    size_t n = text ? strlen(text) : 0;
+    if (n == 0 || n > ADDED_LIMIT)
         return refuse(l, "added_tokens: \"content\" that is not text of 1 to 4096 bytes", j);
     if (!is_id(id))
-        return bad_id(l, json_string_value(text), id);
+        return bad_id(l, text, id);
     a->special = is_set(j, "special");
     a->normalized = json_object_get(j, "normalized") ? is_set(j, "normalized") : !a->special;
     a->single_word = is_set(j, "single_word");
     a->lstrip = is_set(j, "lstrip");
     a->rstrip = is_set(j, "rstrip");
-    a->text = mem_text(json_string_value(text));
+    a->text = mem_text(text);
     a->len = n;
     a->id = (int32_t)json_integer_value(id);
     if (json_object_get(l->added, a->text))
@@ -200,21 +208,22 @@ static int32_t vocab_id(const struct load *l, const char *piece)
 /* The two parts of a merge, NUL-ended one after the other in b. -1: not two. */
 static int merge_parts(const json_t *j, struct buf *b, const char **right)
 {
+    const char *text = text_of(j);
     buf_clear(b);
-    if (json_is_string(j)) {
-        buf_put(b, json_string_value(j), json_string_length(j));
+    if (text) {
+        buf_text(b, text);
         char *space = b->len ? strchr(b->data, ' ') : NULL;
         if (!space || strchr(space + 1, ' '))
             return -1;
         *space = 0;
         *right = space + 1;
     } else {
-        const json_t *x = json_array_get(j, 0), *y = json_array_get(j, 1);
-        if (json_array_size(j) != 2 || !json_is_string(x) || !json_is_string(y))
+        const char *x = text_of(json_array_get(j, 0)), *y = text_of(json_array_get(j, 1));
+        if (json_array_size(j) != 2 || !x || !y)
             return -1;
-        buf_put(b, json_string_value(x), json_string_length(x) + 1);
+        buf_put(b, x, strlen(x) + 1);
         size_t at = b->len;
-        buf_text(b, json_string_value(y));
+        buf_text(b, y);
         *right = b->data + at;
     }
     return *b->data && **right ? 0 : -1;
@@ -319,7 +328,7 @@ static int behavior_of(const json_t *j, const char *absent, enum pretokenize_how
 static int load_split(const struct load *l, const json_t *j)
 {
     const json_t *p = json_object_get(json_object_get(j, "pattern"), "Regex");
-    struct pretokenize_rule rule = {.pattern = json_string_value(p)};
+    struct pretokenize_rule rule = {.pattern = text_of(p)};
     if (!rule.pattern || behavior_of(j, "", &rule.how))
         return refuse(l, "pre_tokenizer", j);
     if (is_set(j, "invert") && rule.how == PRETOKENIZE_REMOVED)

@@ -22,7 +22,7 @@ static json_t *changed(const char *path, const char *text)
     json_error_t why;
     if (!text)
         json_object_del(at, key);
-    else if (json_object_set_new(at, key, json_loads(text, JSON_DECODE_ANY, &why)))
+    else if (json_object_set_new(at, key, json_loads(text, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why)))
         printf("Bail out! %s: %s\n", text, why.text);
     free(copy);
     return file;
@@ -73,6 +73,8 @@ static const struct change bad[] = {
     {"model/merges", "[[\"a\",\"b\",\"c\"]]", "two pieces"},
     {"model/merges", "[[\"a\",1]]", "two pieces"},
     {"model/merges", "[7]", "two pieces"},
+    {"model/merges", "[\"a b\\u0000c\"]", "two pieces"},
+    {"model/merges", "[[\"a\\u0000b\",\"b\"]]", "two pieces"},
     {"model/merges", "[\"a b\",\"x y\"]", "\"xy\" is not in the vocab"},
     {"model/merges", "[\"a zz\"]", "\"zz\" is not in the vocab"},
     {"model/dropout", "0.1", "dropout"},
@@ -82,6 +84,7 @@ static const struct change bad[] = {
     {"added_tokens", "{}", "added_tokens"},
     {"added_tokens", "[{\"id\":258}]", "content"},
     {"added_tokens", "[{\"id\":258,\"content\":\"\"}]", "content"},
+    {"added_tokens", "[{\"id\":258,\"content\":\"<s>\\u0000\"}]", "content"},
     {"added_tokens", "[{\"content\":\"<s>\"}]", "<s>"},
     {"added_tokens", "[{\"id\":-3,\"content\":\"<s>\"}]", "-3"},
     {"added_tokens", "[{\"id\":9999999,\"content\":\"<s>\"}]", "9999999"},
@@ -96,6 +99,9 @@ static const struct change bad[] = {
     {"pre_tokenizer", "null", "pre_tokenizer"},
     {"pre_tokenizer", "{\"type\":\"Whitespace\"}", "Whitespace"},
     {"pre_tokenizer", "{\"type\":\"Sequence\",\"pretokenizers\":[]}", "Sequence"},
+    {"pre_tokenizer", "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\","
+                      "\"pattern\":{\"Regex\":\"a\\u0000b\"},\"behavior\":\"Isolated\"},"
+                      "{\"type\":\"ByteLevel\",\"use_regex\":false}]}", "pre_tokenizer"},
     {"decoder", NULL, "decoder"},
     {"decoder", "{\"type\":\"Metaspace\"}", "Metaspace"},
     {"decoder", "{\"type\":\"Sequence\",\"decoders\":[]}", "Sequence"},

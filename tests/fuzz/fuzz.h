@@ -1,0 +1,255 @@
+/* fuzz.h - a target: one reader of foreign bytes, fed with bytes that nobody meant.
+ *
+ * A target is a file that defines fuzz_one() and fuzz_seed() and ends with FUZZ_TARGET. Of any
+ * bytes at all fuzz_one() may make what it likes, but it returns: no sanitizer speaks, no check
+ * fails, nothing takes seconds or gigabytes, the process does not end.
+ *
+ *     make test T=fuzz/           replays: the seeds, and mutations of them, always the same ones
+ *     make fuzz T=archive         searches for FUZZ_S seconds: clang's libFuzzer, from the seeds
+ *     test-archive FILE...        these bytes again
+ *     test-archive --seeds DIR    writes the seeds, a file each
+ */
+#ifndef TESTS_FUZZ_FUZZ_H
+#define TESTS_FUZZ_FUZZ_H
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+#include "lib/base/file.h"
+#include "lib/base/mem.h"
+#include "lib/base/rng.h"
+#include "tests/files.h"
+#include "tests/tap.h"
+
+/* Of the target: */
+static void fuzz_one(const char *bytes, size_t n);
+static int fuzz_seed(size_t i, struct buf *to); /* the i-th into *to, which is empty; 0: no more */
+
+enum { FUZZ_SECONDS = 10, FUZZ_MIB = 1024, /* of one input; of all */
+       FUZZ_KIB = 16, FUZZ_SEEDS = 16 };   /* of a file as a seed; at most */
+
+/* What must hold of whatever was made of the bytes. */
+#define fuzz_check(condition)                                                                   \
+    ((condition) ? (void)0                                                                      \
+                 : (fprintf(stderr, "# %s:%d: %s\n", __FILE__, __LINE__, #condition), abort()))
+/* That a reader said no as it should: with a code and one line. */
+#define fuzz_check_refused(e)                                                                   \
+    fuzz_check((e)->code && *(e)->text && !strpbrk((e)->text, "\r\n\033"))
+
+/* ---- what targets are made of ---- */
+
+/* Cuts the part before the next NUL off the front. */
+static inline struct buf fuzz_part(const char **bytes, size_t *n)
+{
+    const char *end = memchr(*bytes, 0, *n);
+    struct buf part = {0};
+    size_t len = end ? (size_t)(end - *bytes) : *n;
+    buf_put(&part, *bytes, len);
+    *bytes += len + (end != NULL);
+    *n -= len + (end != NULL);
+    return part;
+}
+
+/* A file of these bytes without a name in any folder: its path, until the next one. */
+static inline const char *fuzz_file(const char *bytes, size_t n)
+{
+    static char path[64];
+    static int fd = -1;
+    if (fd >= 0)
+        close(fd);
+    fd = memfd_create("fuzz", 0);
+    if (fd < 0 || write(fd, bytes, n) != (ssize_t)n)
+        files_fail("memfd_create");
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return path;
+}
+
+/* A part as FOLDER/name; returns FOLDER. */
+static inline const char *fuzz_put(const char *name, const struct buf *part)
+{
+    files_put(files_at(name), part->data ? part->data : "", part->len);
+    return files_root;
+}
+
+/* The first FUZZ_KIB KiB of a file of the project, cut behind a line. 0: it is not there. */
+static inline int fuzz_take(const char *path, struct buf *to)
+{
+    struct buf all = {0};
+    if (!file_read(path, SIZE_MAX / 2, &all, NULL)) {
+        size_t n = all.len < FUZZ_KIB << 10 ? all.len : FUZZ_KIB << 10;
+        while (n < all.len && n && all.data[n - 1] != '\n')
+            n--;
+        buf_put(to, all.data, n);
+    }
+    buf_free(&all);
+    return to->len > 0;
+}
+
+/* ---- the replay ---- */
+
+/* Where it is, for the parent of one that died. */
+struct fuzz_place { size_t seed, round; };
+
+/* b[at..at+gone-1] becomes run[0..n-1]. */
+static inline void fuzz_splice(struct buf *b, size_t at, size_t gone, const char *run, size_t n)
+{
+    buf_reserve(b, n);
+    memmove(b->data + at + n, b->data + at + gone, b->len - at - gone);
+    memcpy(b->data + at, run, n);
+    b->len += n - gone;
+}
+
+/* Spoils *b a little, by lot: a bit, or a run that goes, comes twice, or is a word or a part of
+ * `other` from now on. */
+static inline void fuzz_mutate(struct buf *b, const struct buf *other, struct rng *r)
+{
+    static const char *const words[] = {"\\u0000", "\\ud83d", "null", "[]", "{}", "\"\"", "-1", "0",
+                                        "1e999", "2147483648", "18446744073709551616", "0.5", "\"",
+                                        "\\", ",", "\n", "\x7f", "\xc2", "\xf0\x9f", "\xff\xff"};
+    for (uint64_t left = 1 + rng_below(r, 4); left && b->len; left--) {
+        size_t at = rng_below(r, b->len), gone = rng_below(r, rng_below(r, b->len - at) + 1);
+        size_t there = rng_below(r, other->len), n = rng_below(r, other->len - there) + 1;
+        const char *word = words[rng_below(r, sizeof words / sizeof *words)];
+        char *run = mem_alloc(n);
+        memcpy(run, other->data + there, n);
+        switch (rng_below(r, 5)) {
+        case 0: b->data[at] = (char)(b->data[at] ^ 1 << rng_below(r, 8)); break;
+        case 1: fuzz_splice(b, at, 0, word, strlen(word)); break;
+        case 2: fuzz_splice(b, at, gone, word, strlen(word)); break;
+        case 3: fuzz_splice(b, at, gone, run, n); break;
+        default: fuzz_splice(b, at, gone + 1, "", 0);
+        }
+        free(run);
+    }
+}
+
+/* All seeds, each made once. */
+struct fuzz_seeds {
+    struct buf v[FUZZ_SEEDS];
+    size_t n;
+};
+
+static inline void fuzz_sow(struct fuzz_seeds *s)
+{
+    for (s->n = 0; s->n < FUZZ_SEEDS && fuzz_seed(s->n, &s->v[s->n]);)
+        s->n++;
+}
+
+/* *b = the bytes of a place: round 0 of a seed is the seed. */
+static inline void fuzz_bytes(const struct fuzz_seeds *s, const struct fuzz_place *p, struct buf *b)
+{
+    struct rng r = {rng_derive(p->seed, "fuzz"), p->round, 0};
+    buf_clear(b);
+    buf_put(b, s->v[p->seed].data, s->v[p->seed].len);
+    if (p->round)
+        fuzz_mutate(b, &s->v[rng_below(&r, s->n)], &r);
+}
+
+static inline void fuzz_replay(const struct fuzz_seeds *s, struct fuzz_place *at, size_t rounds)
+{
+    struct buf b = {0};
+    for (; at->seed < s->n; at->seed++)
+        for (at->round = 0; at->round <= rounds; at->round++) {
+            alarm(FUZZ_SECONDS);
+            fuzz_bytes(s, at, &b);
+            char *exact = mem_alloc(b.len); /* so that a byte behind it is seen */
+            memcpy(exact, b.data, b.len);
+            fuzz_one(exact, b.len);
+            free(exact);
+        }
+    buf_free(&b);
+}
+
+/* The input that a child died of, kept where it can be used again. */
+static inline void fuzz_keep(const struct fuzz_seeds *s, const struct fuzz_place *at)
+{
+    struct buf b = {0};
+    char path[] = P_tmpdir "/fuzz-XXXXXX";
+    int fd = mkstemp(path);
+    if (at->seed < s->n && fd >= 0) {
+        fuzz_bytes(s, at, &b);
+        if (write(fd, b.data, b.len) == (ssize_t)b.len)
+            printf("# seed %zu, mutation %zu: %s\n", at->seed, at->round, path);
+    }
+    buf_free(&b);
+}
+
+/* All in a child, so that what ends it is seen here. */
+static inline int fuzz_test(const char *name, const struct fuzz_seeds *s, size_t rounds)
+{
+    struct fuzz_place *at = mmap(NULL, sizeof *at, PROT_READ | PROT_WRITE,
+                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int status = 0;
+    struct rusage used;
+    pid_t child = fork();
+    if (!child) {
+        fuzz_replay(s, at, rounds);
+        exit(EXIT_SUCCESS);
+    }
+    waitpid(child, &status, 0);
+    getrusage(RUSAGE_CHILDREN, &used);
+    if (!ok(!status && s->n && at->seed == s->n, "%s: %zu seeds, %zu mutations of each", name, s->n,
+            rounds)) {
+        printf("# ended by signal %d, exit code %d\n", WTERMSIG(status), WEXITSTATUS(status));
+        fuzz_keep(s, at);
+    }
+    ok(used.ru_maxrss >> 10 < FUZZ_MIB, "it took %ld MiB", used.ru_maxrss >> 10);
+    return tap_done();
+}
+
+static inline int fuzz_main(const char *name, size_t rounds, int argc, char **argv)
+{
+    struct fuzz_seeds s = {0};
+    struct buf b = {0};
+    int status = 0;
+    files_begin();
+    fuzz_sow(&s);
+    if (argc < 2)
+        status = fuzz_test(name, &s, rounds);
+    int sow = argc == 3 && !strcmp(argv[1], "--seeds");
+    for (size_t i = 0; sow && i < s.n; i++) {
+        char *path = mem_format("%s/seed-%zu", argv[2], i);
+        files_put(path, s.v[i].data, s.v[i].len);
+        free(path);
+    }
+    for (int i = 1; !sow && i < argc; i++) {
+        buf_clear(&b);
+        if (!file_read(argv[i], SIZE_MAX / 2, &b, NULL))
+            fuzz_one(b.data, b.len);
+    }
+    for (size_t i = 0; i < s.n; i++)
+        buf_free(&s.v[i]);
+    buf_free(&b);
+    files_end();
+    return status;
+}
+
+/* Last in a target: its name, and how many mutations of each seed a replay tries. */
+#ifdef FUZZ_SEARCH
+#define FUZZ_TARGET(name, rounds)                                                               \
+    int LLVMFuzzerInitialize(int *argc, char ***argv);                                          \
+    int LLVMFuzzerInitialize(int *argc, char ***argv)                                           \
+    {                                                                                           \
+        (void)argc, (void)argv;                                                                 \
+        files_begin();                                                                          \
+        return atexit(files_end);                                                               \
+    }                                                                                           \
+    int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);                                 \
+    int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)                                  \
+    {                                                                                           \
+        fuzz_one((const char *)bytes, n);                                                       \
+        return 0;                                                                               \
+    }
+#else
+#define FUZZ_TARGET(name, rounds)                                                               \
+    int main(int argc, char **argv) { return fuzz_main(name, rounds, argc, argv); }
+#endif
+
+#endif

@@ -1,0 +1,88 @@
+/* test-resume.c - the work file that an interrupted process left, and the sums beside it, by
+ * anybody's hand: what goes on behind it ends in a sound stream. A NUL parts the two files; a first
+ * byte says whether the sums are those of the work file instead. */
+#include "lib/base/hash.h"
+#include "lib/record/rec.h"
+#include "tests/fuzz/fuzz.h"
+
+#define START "{\"schema\":\"crossover/1\",\"kind\":\"meta\",\"run\":\"local\",\"seed\":7}\n"
+#define RECORD(id) "{\"schema\":\"crossover/1\",\"kind\":\"quality\",\"run\":\"local\",\"id\":\"" id "\"}\n"
+
+static int fuzz_seed(size_t i, struct buf *to)
+{
+    static const char *const text[] = {
+        "y" START RECORD("a") RECORD("b"),
+        "y" START RECORD("a") RECORD("b") "{\"schema\":\"crossover/1\",\"kind\":\"er",
+        "y" START RECORD("a") "{\"kind\":\"error\",\"message\":\"m\",\"fatal\":true}\n" RECORD("b"),
+        "n" START RECORD("a") "{\"schema\":\"crossover/1\",\"kind\":\"end\",\"run\":\"local\"}\n",
+    };
+    if (i < sizeof text / sizeof *text)
+        buf_text(to, text[i]);
+    return to->len > 0;
+}
+
+/* The sums that a process would have left of these lines. */
+static void seal(const struct buf *work, struct buf *sums)
+{
+    struct hash *h = hash_new();
+    char hex[65];
+    for (size_t at = 0; at < work->len;) {
+        const char *end = memchr(work->data + at, '\n', work->len - at);
+        size_t n = end ? (size_t)(end - work->data) + 1 - at : work->len - at;
+        hash_add(h, work->data + at, n);
+        hash_hex(h, hex);
+        buf_format(sums, "%s\n", hex);
+        at += n;
+    }
+    hash_free(h);
+}
+
+/* Goes through the same work again, as score-exact would. -1: refused. */
+static int go_on(const struct common *c, struct err *e)
+{
+    static const struct log silent = {.tool = "fuzz", .level = 0};
+    const struct resume_wish wish = {.log = &silent};
+    json_t *meta = json_pack("{s:s, s:s, s:s, s:i}", "schema", "crossover/1", "kind", "meta",
+                             "run", "local", "seed", 7);
+    struct out o;
+    struct resume *r;
+    int bad = resume_open(&r, &o, c, meta, &wish, e);
+    json_decref(meta);
+    if (bad)
+        return -1;
+    for (const struct kept *k; (k = resume_next(r)); resume_take(r)) {
+        fuzz_check(k->bytes > 0);
+        kept_is(k, KEPT_KIND, "quality");
+        kept_int(k, KEPT_SEQ, -1);
+    }
+    fuzz_check(!resume_left(r));
+    struct hash *h = hash_new();
+    bad = resume_hash(r, &h, e);
+    hash_free(h);
+    resume_free(r);
+    out_abandon(&o);
+    return bad;
+}
+
+static void fuzz_one(const char *bytes, size_t n)
+{
+    struct err e = {0};
+    struct common c = COMMON_DEFAULTS;
+    int sealed = n && *bytes == 'y';
+    bytes += n > 0;
+    n -= n > 0;
+    struct buf work = fuzz_part(&bytes, &n), sums = fuzz_part(&bytes, &n);
+    if (sealed)
+        seal(&work, &sums);
+    fuzz_put(".run.ndjson.tmp", &work);
+    fuzz_put(".run.ndjson.tmp.sha256", &sums);
+    c.output = files_at("run.ndjson");
+    if (go_on(&c, &e))
+        fuzz_check_refused(&e);
+    fuzz_check(!*err_witness());
+    unlink(files_at(".run.ndjson.tmp"));
+    buf_free(&work);
+    buf_free(&sums);
+}
+
+FUZZ_TARGET("resume", 300)
