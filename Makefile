@@ -198,7 +198,7 @@ fuzz: ## look for bytes that a reader trips over (T=TARGET, FUZZ_S=60; needs cla
 	@echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | \
 	    clang -fsanitize=fuzzer -x c -o /dev/null - || { \
 	    echo 'fuzz: expected clang with libFuzzer (Debian: clang, libclang-rt-dev)' >&2; exit 69; }
-	@$(MAKE) SAN=fuzz CC=clang CUDA=0 MPI= WARN=-w \
+	@$(MAKE) SAN=fuzz CC=clang CUDA=0 MPI= CPU_LEVELS= WARN=-w \
 	    $(FUZZ)/tests/fuzz/test-$(T) $(FUZZ)/tests/fuzz/search-$(T)
 	@mkdir -p $(FUZZ)/corpus/$(T) $(FUZZ)/finds
 	@$(FUZZ)/tests/fuzz/test-$(T) --seeds $(FUZZ)/corpus/$(T)

@@ -17,7 +17,7 @@
 #include "lib/checkpoint/quantization.h"
 #include "lib/record/json.h"
 
-enum { CONFIG_MAX_BYTES = 4 << 20 };
+enum { CONFIG_MAX_BYTES = 4 << 20, SHOWN = 300 };
 
 /* Keys that change no result of a forward pass in any family, ended by NULL. */
 static const char *const harmless[] = {
@@ -94,15 +94,17 @@ static void add_name(struct buf *list, const char *between, const char *key)
     buf_format(list, "%s%s", list->len ? between : "", key);
 }
 
-/* Keys that nobody knows, all of them in one message: each may be what makes the network another.
- */
+/* Keys that nobody knows, all of them in one message, as far as it goes: each may be what makes the
+ * network another. */
 static int refuse_unknown(const struct family_source *s, const struct buf *keys)
 {
     struct buf values = {0};
     const char *key;
     json_t *v;
     json_object_foreach((json_t *)s->json, key, v) {
-        if (!named_in(keys->data, key) || json_is_null(v))
+        if (values.len >= SHOWN)
+            break;
+        if (json_is_null(v) || !named_in(keys->data, key))
             continue;
         char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII |
                                        JSON_REAL_PRECISION(15));
@@ -110,9 +112,9 @@ static int refuse_unknown(const struct family_source *s, const struct buf *keys)
         buf_format(&values, " = %.60s", text ? text : "");
         free(text);
     }
-    err_set(s->e, EXIT_BAD_DATA, "%s: %.300s: unknown key, not supported: if it does not change "
-            "the network, remove it or pass --ignore-config %.300s", s->path,
-            values.len ? values.data : "", keys->data);
+    err_set(s->e, EXIT_BAD_DATA, "%s: %.*s: unknown key, not supported: if it does not change "
+            "the network, remove it or pass --ignore-config %.*s", s->path, SHOWN,
+            values.len ? values.data : "", SHOWN, keys->data);
     buf_free(&values);
     return -1;
 }

@@ -30,8 +30,10 @@ static int fuzz_seed(size_t i, struct buf *to)
         "{\"type\":\"ByteLevel\",\"use_regex\":true}]},"
         "\"post_processor\":{\"type\":\"RobertaProcessing\",\"cls\":[\"a\",0],\"sep\":[\"b\",1]},"
         "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"ByteLevel\"}]}}",
+        "{\"model\":{" BYTES("") "},\"added_tokens\":[{\"id\":6,\"content\":\"<\\u0000s>\"}],"
+        "\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"decoder\":{\"type\":\"ByteLevel\"}}",
     };
-    static const char *const text[] = {"ab ab1", "<s>ab 1 ba\xcc\x81 <s>", "a1b, ab  "};
+    static const char *const text[] = {"ab ab1", "<s>ab 1 ba\xcc\x81 <s>", "a1b, ab  ", "<s>"};
     if (i >= sizeof text / sizeof *text)
         return 0;
     buf_text(to, file[i]);

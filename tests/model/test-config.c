@@ -2,8 +2,10 @@
  * refused by name, what is ignored. One file because all families go through the same tables. */
 #include <jansson.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/mem.h"
 #include "lib/checkpoint/family.h"
 #include "tests/files.h"
@@ -447,6 +449,27 @@ static const struct change llada_changes[] = {
     {0},
 };
 
+/* As many as a file holds: looking for each of them in the list of all took minutes. */
+static void test_many_keys(void)
+{
+    enum { KEYS = 100000 };
+    struct buf b = {0};
+    struct config c;
+    struct err e = {0};
+    buf_put(&b, llama, (size_t)(strrchr(llama, '}') - llama));
+    for (int i = 0; i < KEYS; i++)
+        buf_format(&b, ",\"k%d\":1", i);
+    buf_char(&b, '}');
+    files_put_text(config_path, b.data);
+    clock_t start = clock();
+    int r = family_load(&c, files_root, NULL, &e);
+    double s = (double)(clock() - start) / CLOCKS_PER_SEC;
+    ok(r == -1 && e.code == EXIT_BAD_DATA && strstr(e.text, "k0 = 1, k1 = 1"),
+       "%d unknown keys: the first ones are named", KEYS);
+    ok(s < 10, "in %.2f s", s);
+    buf_free(&b);
+}
+
 static void test_llada(void)
 {
     struct config c;
@@ -578,6 +601,7 @@ int main(void)
     test_llama();
     test_published();
     test_ignored();
+    test_many_keys();
     test_llada();
     test_qwen();
     test_files();

@@ -460,6 +460,22 @@ static void test_time(void)
     }
 }
 
+/* A pattern that tries all ways to cut a run of letters, more than there is time for. */
+static void test_patience(void)
+{
+    struct err e = {0};
+    struct ids ids = {0};
+    struct tokenizer *t = fixture_load(fixture_file(fixture_model(NULL, 0, 0, 0), "(a+)+$", 0), &e);
+    char text[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab";
+    clock_t start = clock();
+    int r = tokenizer_encode(t, text, strlen(text), 0, &ids, &e);
+    double s = (double)(clock() - start) / CLOCKS_PER_SEC;
+    ok(r == -1 && e.code == EXIT_BAD_DATA && strstr(e.text, "gave up"), "%s", e.text);
+    ok(s < 4 && ids.n == 0, "after %.2f s", s);
+    ids_free(&ids);
+    tokenizer_free(t);
+}
+
 int main(void)
 {
     fixture_start();
@@ -473,6 +489,7 @@ int main(void)
     test_long_marks();
     test_hangul();
     test_time();
+    test_patience();
     fixture_end();
     return tap_done();
 }

@@ -16,6 +16,10 @@
 #include "lib/text/tokenizer/alphabet.h"
 #include "lib/text/utf8.h"
 
+/* What one match may take. A run of spaces is as long as it is, so each byte adds some; a pattern
+ * that tries all ways to cut a run is stopped. */
+enum { MATCH_STEPS = 10000000, BYTE_STEPS = 64, MATCH_KIB = 1 << 20 };
+
 /* Source: tokenizer.json of https://huggingface.co/GSAI-ML/LLaDA-8B-Instruct, and the pattern of
  * https://github.com/openai/gpt-2, src/encoder.py. */
 const char pretokenize_llada[] = "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}|"
@@ -128,7 +132,7 @@ void pretokenize_work_init(struct pretokenize_work *w, pretokenize_word *word, v
     w->limits = pcre2_match_context_create(NULL);
     if (!w->match || !w->limits)
         err_machine(__FILE__, __LINE__, "out of host memory");
-    pcre2_set_match_limit(w->limits, UINT32_MAX); /* a run of spaces is as long as it is */
+    pcre2_set_heap_limit(w->limits, MATCH_KIB);
 }
 
 void pretokenize_work_free(struct pretokenize_work *w)
@@ -304,5 +308,8 @@ static const char *shadow_of(const char *s, size_t n, struct buf *b)
 int pretokenize_run(const struct pretokenizer *p, struct pretokenize_work *w, const char *s,
                     size_t n, struct err *e)
 {
+    size_t most = n < (UINT32_MAX - MATCH_STEPS) / BYTE_STEPS ? MATCH_STEPS + BYTE_STEPS * n
+                                                              : UINT32_MAX;
+    pcre2_set_match_limit(w->limits, (uint32_t)most);
     return n ? run(p, 0, w, (struct span){s, shadow_of(s, n, &w->shadow), n}, e) : 0;
 }
