@@ -166,8 +166,8 @@ $(BIN)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/v
 	@mkdir -p $(@D)
 	$(call say,ld $@)$(CC) $(SANITIZE) $(LDFLAGS) $^ -o $@ $(LDLIBS)
 
-# Tests in C: tests/{unit,kernels,model,fuzz}/test-*.c are TAP programs, tests/fixtures/*.c helpers of
-# the shell tests. T=word runs only the tests whose path contains it.
+# Tests in C: tests/{unit,kernels,model,fuzz}/test-*.c are TAP programs, tests/fixtures/*.c helpers
+# of the shell tests. T=word runs only the tests whose path contains it.
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
 	@mkdir -p $(@D)
 	$(call say,ld $@)$(CC) $(SANITIZE) $(LDFLAGS) $^ -o $@ $(LDLIBS)

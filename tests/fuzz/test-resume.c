@@ -6,7 +6,8 @@
 #include "tests/fuzz/fuzz.h"
 
 #define START "{\"schema\":\"crossover/1\",\"kind\":\"meta\",\"run\":\"local\",\"seed\":7}\n"
-#define RECORD(id) "{\"schema\":\"crossover/1\",\"kind\":\"quality\",\"run\":\"local\",\"id\":\"" id "\"}\n"
+#define RECORD(id)                                                                              \
+    "{\"schema\":\"crossover/1\",\"kind\":\"quality\",\"run\":\"local\",\"id\":\"" id "\"}\n"
 
 static int fuzz_seed(size_t i, struct buf *to)
 {

@@ -21,7 +21,8 @@ static int fuzz_seed(size_t i, struct buf *to)
         "none %}{{ '<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n' }}{%- endif -%}\n"
         "{# a comment -#} {%- for m in messages -%}\n{{ '<|im_start|>' ~ m.role + '\\n' + "
         "m.content.strip() + '<|im_end|>' + '\\n' }}{%- endfor %}",
-        "{{ bos_token }}{% for message in messages %}" SAYS "{% endfor %}{% if m[1:] %}x{% endif %}",
+        "{{ bos_token }}{% for message in messages %}" SAYS "{% endfor %}"
+        "{% if m[1:] %}x{% endif %}",
     };
     if (i < sizeof text / sizeof *text)
         buf_text(to, text[i]);
