@@ -4,9 +4,9 @@
  * has, then these as they stand there, each ended by a NUL. Invariant: no member holds another NUL,
  * so that the list is walked safely, whatever the file was.
  *
- * A work file is read once, in blocks. SHA-256 goes on from byte to byte and cannot be shared, so
- * it has a thread for itself: while that hashes the lines of one block, the next block is read, cut
- * into lines, and what is wanted of them taken out.
+ * A work file is mapped and read once, in blocks. SHA-256 goes from byte to byte and cannot be
+ * shared, so it has a thread for itself: while that hashes the lines of one block, the next one is
+ * cut into lines, and what is wanted of them taken out. Nobody else writes the file: it is locked.
  */
 #include "lib/record/kept.h"
 
@@ -15,13 +15,15 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/mem.h"
 #include "lib/base/pool.h"
 #include "lib/record/quick.h"
 
-enum { BLOCK = 1 << 20, LONGEST = 1 << 26 }; /* of a line: what rec_read reads */
+enum { BLOCK = 1 << 22, LONGEST = 1 << 26 }; /* of a line: what rec_read reads */
 
 #define NAME(text) {text, sizeof text - 1}
 static const struct quick_view names[KEPT_MEMBERS] = {
@@ -137,69 +139,69 @@ void kept_free(struct kept_list *l)
 
 /* ---- from a file ---- */
 
-struct block {
-    struct buf b;
-    size_t whole; /* bytes of its whole lines, as far as they are wanted; then the rest */
-};
-
 struct reading {
     struct kept_list *list;
     struct hash *hash;
-    int fd, now; /* the block that is read; the other one is hashed */
-    int64_t at, lines, end;
-    struct block block[2];
+    const char *bytes; /* of the file */
+    size_t size, hashed, whole, at; /* whole: lines up to there are hashed next; at: and found */
+    int64_t lines;     /* that are wanted still */
 };
 
-/* Reads a block behind the rest of the other one, as much again where that is longer, so that a
- * long line is not looked through too often. */
-static void split(struct reading *r, struct block *to, const struct block *before)
+/* Adds the lines that begin in the next block. */
+static void split(struct reading *r)
 {
-    size_t rest = before->b.len - before->whole, more = rest > BLOCK ? rest : BLOCK;
-    buf_clear(&to->b);
-    buf_put(&to->b, before->b.data + before->whole, rest);
-    buf_reserve(&to->b, more);
-    ssize_t got = rest < LONGEST ? pread(r->fd, to->b.data + rest, more, (off_t)r->at) : 0;
-    const char *from = to->b.data, *lf;
-    if (got > 0) {
-        to->b.len += (size_t)got;
-        r->at += got;
-    } else {
-        r->lines = 0;
-    }
-    while (r->lines > 0 && (lf = memchr(from, '\n', (size_t)(to->b.data + to->b.len - from)))) {
-        kept_add(r->list, from, (size_t)(lf - from));
-        from = lf + 1;
+    const size_t end = r->at + BLOCK;
+    while (r->lines > 0 && r->at < end && r->at < r->size) {
+        const char *line = r->bytes + r->at;
+        const size_t left = r->size - r->at, longest = left < LONGEST ? left : LONGEST;
+        const char *lf = memchr(line, '\n', longest);
+        if (!lf) {
+            r->lines = 0;
+            return;
+        }
+        kept_add(r->list, line, (size_t)(lf - line));
+        r->at += (size_t)(lf - line) + 1;
         r->lines--;
     }
-    to->whole = (size_t)(from - to->b.data);
-    r->end += (int64_t)to->whole;
 }
 
-/* Two tasks that touch nothing in common but the other block, which neither changes. */
+/* Two tasks that change nothing in common. */
 static void step(void *ctx, size_t begin, size_t end, size_t worker)
 {
     struct reading *r = ctx;
-    struct block *now = &r->block[r->now], *before = &r->block[!r->now];
     (void)worker;
     for (size_t i = begin; i < end; i++)
         if (i == 0)
-            hash_add(r->hash, before->b.data, before->whole);
+            hash_add(r->hash, r->bytes + r->hashed, r->whole - r->hashed);
         else
-            split(r, now, before);
+            split(r);
+}
+
+/* Pages that were read count as memory of this process until they are given back. */
+static void give_back(const struct reading *r, size_t page)
+{
+    const size_t from = r->hashed / page * page, to = r->whole / page * page;
+    madvise((char *)(uintptr_t)r->bytes + from, to - from, MADV_DONTNEED);
 }
 
 int64_t kept_read(struct kept_list *l, int fd, int64_t at, int64_t most, struct hash *h)
 {
-    struct reading r = {.list = l, .hash = h, .fd = fd, .at = at, .lines = most, .end = at};
+    struct stat s;
+    if (fstat(fd, &s) || s.st_size <= at)
+        return at;
+    const size_t size = (size_t)s.st_size, begin = (size_t)at;
+    void *map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED)
+        return at;
+    struct reading r = {.list = l, .hash = h, .bytes = map, .size = size, .hashed = begin,
+                        .whole = begin, .at = begin, .lines = most};
     struct pool *pool = pool_new(2);
-    buf_reserve(&r.block[0].b, 0);
-    while (r.lines > 0) {
-        r.now = !r.now;
+    for (int more = 1; more; r.hashed = r.whole, r.whole = r.at) {
+        more = r.lines > 0 && r.at < size;
         pool_run(pool, 2, 1, step, &r);
+        give_back(&r, (size_t)sysconf(_SC_PAGESIZE));
     }
-    hash_add(h, r.block[r.now].b.data, r.block[r.now].whole);
     pool_free(pool);
-    buf_free(&r.block[0].b);
-    buf_free(&r.block[1].b);
-    return r.end;
+    munmap(map, size);
+    return (int64_t)r.at;
 }
