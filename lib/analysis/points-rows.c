@@ -9,6 +9,14 @@
 
 #include "lib/base/mem.h"
 
+size_t points_metric(const struct points *p, const char *name)
+{
+    size_t i = 0;
+    while (i < p->n_metrics && strcmp(p->metrics[i], name))
+        i++;
+    return i;
+}
+
 int points_is_binary(const struct points *p, const char *metric)
 {
     size_t i = points_metric(p, metric);

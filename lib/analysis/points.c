@@ -452,14 +452,6 @@ const char *points_no_interval(const struct point *p)
     return p->n_launch < LAUNCH_LEAST ? LAUNCH_FEW : NULL;
 }
 
-size_t points_metric(const struct points *p, const char *name)
-{
-    size_t i = 0;
-    while (i < p->n_metrics && strcmp(p->metrics[i], name))
-        i++;
-    return i;
-}
-
 void points_free(struct points *p)
 {
     for (size_t i = 0; i < p->n; i++)
