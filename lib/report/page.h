@@ -67,8 +67,10 @@ void page_cell(struct page *p, const char *text);
 void page_value(struct page *p, double value, double lo, double hi, const char *why);
 void page_count(struct page *p, double value); /* a number without an interval */
 void page_table_end(struct page *p);
-void page_table_drop(struct page *p);
+
+/* For what writes to a page: a list that is open ends; the open table is forgotten. */
 void page_leave_list(struct page *p);
+void page_table_drop(struct page *p);
 
 /* An SVG file's bytes, inlined into HTML (XML prologue cut, ids made unique with `name`), and
  * linked from Markdown as `link`. svg NULL, or one that could run code: linked in both. */
