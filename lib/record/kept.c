@@ -23,7 +23,7 @@
 #include "lib/base/pool.h"
 #include "lib/record/quick.h"
 
-enum { BLOCK = 1 << 22, LONGEST = 1 << 26 }; /* of a line: what rec_read reads */
+enum { BLOCK = 1 << 20, LONGEST = 1 << 26 }; /* of a line: what rec_read reads */
 
 #define NAME(text) {text, sizeof text - 1}
 static const struct quick_view names[KEPT_MEMBERS] = {
@@ -184,7 +184,8 @@ static void give_back(const struct reading *r, size_t page)
     madvise((char *)(uintptr_t)r->bytes + from, to - from, MADV_DONTNEED);
 }
 
-int64_t kept_read(struct kept_list *l, int fd, int64_t at, int64_t most, struct hash *h)
+int64_t kept_read(struct kept_list *l, int fd, int64_t at, int64_t most, struct hash *h,
+                  struct kept_near *near)
 {
     struct stat s;
     if (fstat(fd, &s) || s.st_size <= at)
@@ -198,6 +199,8 @@ int64_t kept_read(struct kept_list *l, int fd, int64_t at, int64_t most, struct 
     struct pool *pool = pool_new(2);
     for (int more = 1; more; r.hashed = r.whole, r.whole = r.at) {
         more = r.lines > 0 && r.at < size;
+        if (!more)
+            *near = (struct kept_near){hash_copy(h), (int64_t)r.hashed};
         pool_run(pool, 2, 1, step, &r);
         give_back(&r, (size_t)sysconf(_SC_PAGESIZE));
     }

@@ -37,6 +37,7 @@ struct resume {
     struct buf line, meta; /* without line feed */
     int behind;        /* 1: records were kept, and the writer's hash is not told of them yet */
     struct hash *proof; /* of all that is kept; NULL: it must be read for it */
+    struct kept_near near; /* of nearly all that was read at once */
     int64_t marked, marked_lines, synced_ns;
     struct sums sums;  /* none when nobody goes on */
 };
@@ -180,7 +181,7 @@ static void look_at_once(struct resume *r, struct finding *f)
     if (lines <= 0)
         return;
     struct hash *all = hash_copy(r->proof);
-    int64_t end = kept_read(&r->list, fileno(r->f), f->first, lines, all);
+    int64_t end = kept_read(&r->list, fileno(r->f), f->first, lines, all, &r->near);
     if (r->list.records > 0 && sums_fit(&r->sums, all, r->list.records + 1)) {
         hash_free(r->proof);
         r->proof = all;
@@ -188,6 +189,8 @@ static void look_at_once(struct resume *r, struct finding *f)
         f->end = end;
     } else {
         hash_free(all);
+        hash_free(r->near.hash);
+        r->near.hash = NULL;
         kept_free(&r->list);
     }
 }
@@ -376,6 +379,7 @@ void resume_free(struct resume *r)
     buf_free(&r->line);
     buf_free(&r->meta);
     hash_free(r->proof);
+    hash_free(r->near.hash);
     sums_close(&r->sums);
     free(r->path);
     free(r);
@@ -433,26 +437,33 @@ const struct kept *resume_next(struct resume *r)
     return resume_goes_on(r) ? &r->next : NULL;
 }
 
+/* Hashes the bytes of the file from `at` up to `end`. */
+static int hash_again(const struct resume *r, struct hash *h, int64_t at, int64_t end,
+                      struct err *e)
+{
+    char *block = mem_alloc(BLOCK);
+    ssize_t got = 1;
+    for (; at < end && got > 0; at += got) {
+        got = pread(fileno(r->f), block, end - at < BLOCK ? (size_t)(end - at) : BLOCK, (off_t)at);
+        hash_add(h, block, got > 0 ? (size_t)got : 0);
+    }
+    free(block);
+    return got > 0 ? 0 : changed(r, e);
+}
+
 int resume_drop(struct resume *r, struct err *e)
 {
     if (!resume_left(r))
         return 0;
     hash_free(r->proof); /* it is of what is cut off, too */
     r->proof = NULL;
-    return cut(r, r->at, r->number - 1, e);
-}
-
-/* Hashes the first `end` bytes of the file. */
-static int hash_again(const struct resume *r, struct hash *h, int64_t end, struct err *e)
-{
-    char *block = mem_alloc(BLOCK);
-    ssize_t got = 1;
-    for (int64_t at = 0; at < end && got > 0; at += got) {
-        got = pread(fileno(r->f), block, end - at < BLOCK ? (size_t)(end - at) : BLOCK, (off_t)at);
-        hash_add(h, block, got > 0 ? (size_t)got : 0);
+    if (r->near.hash && r->near.at <= r->at) {
+        r->proof = r->near.hash;
+        r->near.hash = NULL;
+        if (hash_again(r, r->proof, r->near.at, r->at, e))
+            return -1;
     }
-    free(block);
-    return got > 0 ? 0 : changed(r, e);
+    return cut(r, r->at, r->number - 1, e);
 }
 
 int resume_hash(struct resume *r, struct hash **h, struct err *e)
@@ -464,7 +475,7 @@ int resume_hash(struct resume *r, struct hash **h, struct err *e)
     *h = r->proof ? r->proof : hash_new();
     int known = r->proof != NULL;
     r->proof = NULL;
-    return known ? 0 : hash_again(r, *h, r->at, e);
+    return known ? 0 : hash_again(r, *h, 0, r->at, e);
 }
 
 int resume_is_lasting(const struct resume *r)

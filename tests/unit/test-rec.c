@@ -399,11 +399,17 @@ static void test_kept(void)
         int64_t n = most[i] < KEPT_LINES ? most[i] : KEPT_LINES;
         struct kept_list l = {0};
         struct hash *h = hash_new();
-        int64_t to = kept_read(&l, fd, 6, most[i], h);
+        struct kept_near near = {0};
+        int64_t to = kept_read(&l, fd, 6, most[i], h, &near);
         hash_hex(h, got);
         hash_bytes(b.data + 6, end[n] - 6, want);
         ok(to == (int64_t)end[n] && is_kept_list(&l, b.data + 6, n) && !strcmp(got, want),
            "%lld lines of a work file, wherever blocks end", (long long)most[i]);
+        hash_hex(near.hash, got);
+        hash_bytes(b.data + 6, (size_t)near.at - 6, want);
+        ok(near.at <= to && !strcmp(got, want), "and what was hashed up to byte %lld",
+           (long long)near.at);
+        hash_free(near.hash);
         hash_free(h);
         kept_free(&l);
     }
