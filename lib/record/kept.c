@@ -143,7 +143,8 @@ struct reading {
     struct kept_list *list;
     struct hash *hash;
     const char *bytes; /* of the file */
-    size_t size, hashed, whole, at; /* whole: lines up to there are hashed next; at: and found */
+    size_t size;
+    size_t hashed, whole, at; /* ends of the lines that are hashed, are to be hashed, were found */
     int64_t lines;     /* that are wanted still */
 };
 

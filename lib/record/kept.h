@@ -40,14 +40,14 @@ struct kept_list { /* all zero: empty */
 /* Adds a line, without its line feed, that is a record if its sum says so; nothing else is made of
  * bytes that are none. */
 void kept_add(struct kept_list *l, const char *line, size_t n);
-/* Adds the whole lines of the file from byte `at` on, `most` of them at most, and hashes them with
- * their line feeds. Returns where the last of them ends. near: what was hashed a block or less
- * before, for a caller that drops the last ones; the hash is the caller's, NULL where nothing was
- * read. */
+/* The hash as it was at byte `at`, a few lines before the last: the caller's, for one that drops
+ * these. NULL where nothing was read. */
 struct kept_near {
     struct hash *hash;
     int64_t at;
 };
+/* Adds the whole lines of the file from byte `at` on, `most` of them at most, and hashes them with
+ * their line feeds. Returns where the last of them ends. */
 int64_t kept_read(struct kept_list *l, int fd, int64_t at, int64_t most, struct hash *h,
                   struct kept_near *near);
 int kept_next(struct kept_list *l, struct kept *k); /* the next one: 1; 0: there is none */

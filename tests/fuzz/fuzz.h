@@ -33,7 +33,7 @@ static void fuzz_one(const char *bytes, size_t n);
 static int fuzz_seed(size_t i, struct buf *to); /* the i-th into *to, which is empty; 0: no more */
 
 enum { FUZZ_SECONDS = 10, FUZZ_MIB = 1024, /* of one input; of all */
-       FUZZ_KIB = 16, FUZZ_SEEDS = 16 };   /* of a file as a seed; at most */
+       FUZZ_SEEDS = 16 };                  /* at most */
 
 /* What must hold of whatever was made of the bytes. */
 #define fuzz_check(condition)                                                                   \
@@ -78,18 +78,17 @@ static inline const char *fuzz_put(const char *name, const struct buf *part)
     return files_root;
 }
 
-/* The first FUZZ_KIB KiB of a file of the project, cut behind a line. 0: it is not there. */
-static inline int fuzz_take(const char *path, struct buf *to)
+/* A file of the project: its first lines, `most` bytes of them at most. */
+static inline void fuzz_take(const char *path, size_t most, struct buf *to)
 {
     struct buf all = {0};
-    if (!file_read(path, SIZE_MAX / 2, &all, NULL)) {
-        size_t n = all.len < FUZZ_KIB << 10 ? all.len : FUZZ_KIB << 10;
-        while (n < all.len && n && all.data[n - 1] != '\n')
-            n--;
-        buf_put(to, all.data, n);
-    }
+    if (file_read(path, SIZE_MAX / 2, &all, NULL))
+        files_fail(path);
+    size_t n = all.len < most ? all.len : most;
+    while (n < all.len && n && all.data[n - 1] != '\n')
+        n--;
+    buf_put(to, all.data, n);
     buf_free(&all);
-    return to->len > 0;
 }
 
 /* ---- the replay ---- */

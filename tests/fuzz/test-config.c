@@ -25,7 +25,7 @@ static int fuzz_seed(size_t i, struct buf *to)
         "{\"attention\":\"none\",\"ffn\":\"fp8\"}]}}"};
     enum { FILES = sizeof file / sizeof *file, MORE = sizeof more / sizeof *more };
     if (i < FILES)
-        fuzz_take(file[i], to);
+        fuzz_take(file[i], 2048, to);
     else if (i < FILES + MORE)
         buf_text(to, more[i - FILES]);
     if (to->len && i % 2) {

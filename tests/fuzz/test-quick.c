@@ -17,11 +17,9 @@ static int fuzz_seed(size_t i, struct buf *to)
     if (i < 2)
         buf_text(to, text[i]);
     else if (i == 2)
-        fuzz_take("tests/fixtures/measure-generation.ndjson", to);
+        fuzz_take("tests/fixtures/measure-generation.ndjson", 4096, to);
     else if (i == 3)
-        fuzz_take("tests/fixtures/plot-quality.ndjson", to);
-    if (to->len > 4096)
-        to->len = 4096;
+        fuzz_take("tests/fixtures/plot-quality.ndjson", 4096, to);
     return to->len > 0;
 }
 
