@@ -74,19 +74,6 @@ struct layer_rows {
     size_t T, max_rows;
 };
 
-/* Row t of x[T, n]. */
-static act *row_at(const struct network *n, act *x, size_t t, size_t width)
-{
-    return (char *)x + t * width * dtype_value_bytes(n->backend->act);
-}
-
-/* Of T rows from t on those that the products work on at once. */
-static size_t rows_at_once(const struct network *n, const struct work *w, size_t t, size_t T)
-{
-    size_t most = work_tile(n, &w->size);
-    return T - t < most ? T - t : most;
-}
-
 /* The queries, keys and values of z, a tile of rows after the other; `to`, `slot` as in struct
  * qkv. */
 static void qkv_block(const struct network *n, size_t l, const struct work *w,
@@ -96,34 +83,23 @@ static void qkv_block(const struct network *n, size_t l, const struct work *w,
     const struct layer *y = &n->layer[l];
     const size_t E = c->head_dim, kept = c->kv_heads * E * dtype_value_bytes(to.dtype);
     for (size_t t = 0, N; t < z->T; t += N) {
-        N = rows_at_once(n, w, t, z->T);
+        N = pass_rows_at_once(n, w, t, z->T);
         size_t at = slot ? 0 : t * kept;
-        const struct qkv qkv = {.in = {row_at(n, z->x, t, c->width), y->attn_norm, c->norm_eps},
+        const struct qkv qkv = {.in = {pass_row_at(n, z->x, t, c->width), y->attn_norm,
+                                       c->norm_eps},
                                 .wq = &y->q,
                                 .wk = &y->k,
                                 .wv = &y->v,
                                 .bias = {y->q_bias, y->k_bias, y->v_bias},
                                 .head_gain = {y->q_norm, y->k_norm},
                                 .table = w->table + t * E,
-                                .q = row_at(n, w->q, t, c->heads * E),
+                                .q = pass_row_at(n, w->q, t, c->heads * E),
                                 .to = {(char *)to.k + at, (char *)to.v + at, to.dtype},
                                 .slot = slot ? slot + t : NULL,
                                 .heads = c->heads,
                                 .kv_heads = c->kv_heads,
                                 .head_dim = E};
         n->backend->ops->qkv(n->backend, &qkv, N, w->scratch);
-    }
-}
-
-void pass_multiply(const struct network *n, const struct work *w, const struct mat *m,
-                   struct input in, act *y, int add, size_t T)
-{
-    for (size_t t = 0, N; t < T; t += N) {
-        N = rows_at_once(n, w, t, T);
-        struct input rows = in;
-        rows.x = row_at(n, (act *)(uintptr_t)in.x, t, m->cols);
-        const struct product p = {m, row_at(n, y, t, m->rows), add};
-        n->backend->ops->matmul(n->backend, &p, 1, rows, N, w->scratch);
     }
 }
 
@@ -210,8 +186,8 @@ static void ffn_block(const struct network *n, size_t l, const struct work *w, a
     struct backend *b = n->backend;
     const struct layer *y = &n->layer[l];
     for (size_t t = 0, N; t < T; t += N) {
-        N = rows_at_once(n, w, t, T);
-        act *rows = row_at(n, x, t, n->config.width);
+        N = pass_rows_at_once(n, w, t, T);
+        act *rows = pass_row_at(n, x, t, n->config.width);
         const struct product down = {&y->down, rows, 1};
         gate_rows(n, l, w, (struct input){rows, y->ffn_norm, n->config.norm_eps}, N);
         b->ops->matmul(b, &down, 1, (struct input){.x = w->gate}, N, w->scratch);
