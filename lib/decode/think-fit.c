@@ -16,7 +16,8 @@ static int fits(const struct think *how)
     return how->source == THINK_POSTERIOR && how->vi_steps > 0;
 }
 
-size_t think_fit_rows(const struct think *how, const struct generation_input *in, size_t batch)
+/* Ids of the longest text that a fit reads. */
+static size_t fit_rows(const struct think *how, const struct generation_input *in, size_t batch)
 {
     size_t longest = 0;
     for (size_t i = 0; i < batch; i++)
@@ -43,7 +44,7 @@ struct memory_estimate think_fit_estimate(const struct network *n, const struct 
                                           const struct generation_input *in, size_t batch)
 {
     struct memory_estimate m = {0};
-    size_t rows = batch * think_fit_rows(how, in, batch);
+    size_t rows = batch * fit_rows(how, in, batch);
     add(&m, &m.activations, posterior_bytes(&n->config, n->backend, batch));
     if (how->source == THINK_DIT && how->prior)
         m.activations += dit_bytes(how->prior); /* it is there already */
@@ -78,7 +79,7 @@ int think_fit_make(struct thinking *t)
 {
     struct fitting *f = &t->fit;
     const struct network *n = t->n;
-    size_t rows = t->batch * think_fit_rows(t->how, t->in, t->batch);
+    size_t rows = t->batch * fit_rows(t->how, t->in, t->batch);
     f->keys = mem_zero(t->batch, sizeof *f->keys);
     f->bound = mem_zero(t->batch, sizeof *f->bound);
     for (size_t s = 0; s < t->batch; s++)

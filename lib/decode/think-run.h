@@ -1,5 +1,5 @@
 /* think-run.h - a batch of texts at work: what think.c (its memory, its clock, its passes) and
- * think-fit.c (where the latents come from) share. */
+ * think-fit.c (where the latents come from), which it calls, share. */
 #ifndef DECODE_THINK_RUN_H
 #define DECODE_THINK_RUN_H
 
@@ -56,12 +56,14 @@ struct thinking {
 };
 
 /* Positions before and at `pos` that its row attends to; 0 with a mixer that recurs. */
-size_t think_seen(const struct thinking *t, size_t pos);
+static inline size_t think_seen(const struct thinking *t, size_t pos)
+{
+    const struct config *c = &t->n->config;
+    return config_recurs(c) ? 0 : pos < c->window ? pos + 1 : c->window;
+}
 
 /* ---- think-fit.c ---- */
 
-/* Ids of the longest text that a fit of `more` new tokens reads. */
-size_t think_fit_rows(const struct think *how, const struct generation_input *in, size_t batch);
 struct memory_estimate think_fit_estimate(const struct network *n, const struct think *how,
                                           const struct generation_input *in, size_t batch);
 int think_fit_make(struct thinking *t); /* -1: no memory */

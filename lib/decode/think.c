@@ -43,11 +43,6 @@ static size_t at_once(const struct thinking *t)
     return recurs(t) ? READ_AT_ONCE : t->n->config.window;
 }
 
-size_t think_seen(const struct thinking *t, size_t pos)
-{
-    return recurs(t) ? 0 : smaller(pos + 1, t->n->config.window);
-}
-
 /* ---- memory ---- */
 
 static size_t ring_of(const struct thinking *t, size_t i)
