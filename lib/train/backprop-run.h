@@ -1,5 +1,7 @@
-/* backprop-run.h - a way there and back at work: what backprop.c (the pass), backprop-latent.c
- * (attention to latents) and backprop-room.c (memory) share. */
+/* backprop-run.h - a way there and back at work: what its files share. From the top: backprop.c
+ * (the pass) and backprop-room.c (memory), backprop-mixing.c (a mixer that recurs),
+ * backprop-latent.c (attention to latents), backprop-parts.c (what all are made of); each calls
+ * those below it. */
 #ifndef TRAIN_BACKPROP_RUN_H
 #define TRAIN_BACKPROP_RUN_H
 
@@ -85,7 +87,7 @@ struct backprop {
     double *loss;                /* [T] of sequences */
 };
 
-/* ---- backprop.c ---- */
+/* ---- backprop-parts.c ---- */
 
 float *backprop_values(struct backprop *t, enum role r, size_t l);
 /* y = x W^T + plus (NULL: nothing), for T rows. */

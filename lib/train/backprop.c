@@ -1,10 +1,9 @@
 /* backprop.c - the loss of a batch and its gradient, written by hand.
  *
  * Forward is the pass of lib/network that keeps what the way back needs; backward mirrors it line
- * by line. For y = x W^T: dW = dy^T x and dx = dy W, all three through the strided gemm, so nothing
- * is transposed. In the last layer only the rows with a target ask and go on: all others have no
- * part in the loss but as keys and values, and their terms would be zeros in every sum. Proven
- * against finite differences in tests/model/test-train.c.
+ * by line. In the last layer only the rows with a target ask and go on: all others have no part in
+ * the loss but as keys and values, and their terms would be zeros in every sum. Proven against
+ * finite differences in tests/model/test-train.c.
  *
  * Where the gradient of latents is all that is asked for, products that lead to weights are left
  * out, and the way back ends where the first layer reads its latents: what is below does not know
@@ -15,8 +14,6 @@
 
 #include "lib/checkpoint/role.h"
 #include "lib/train/backprop-run.h"
-
-enum { PRODUCTS = 6 }; /* that follow one another, at most */
 
 /* A batch on its way; key: all that settles its operations beside the index arrays, for ops.run. No
  * member of it has padding behind it. */
@@ -32,79 +29,6 @@ struct batch_run {
 static size_t latent_bytes(const struct backprop *t, const struct train_batch *in)
 {
     return t->c.layers * backprop_latent_rows(t, in) * t->c.width * sizeof(float);
-}
-
-/* ---- parts of a pass ---- */
-
-float *backprop_values(struct backprop *t, enum role r, size_t l)
-{
-    return parameters_seen(t->parameters, r, l);
-}
-
-static float *gradients_of(struct backprop *t, enum role r, size_t l)
-{
-    return parameters_gradients(t->parameters, r, l);
-}
-
-float *backprop_sum(struct backprop *t, enum role r, size_t l)
-{
-    return t->of == BACKPROP_LATENTS ? NULL : gradients_of(t, r, l);
-}
-
-struct gemm backprop_linear(struct backprop *t, float *y, const float *x, enum role r, size_t l,
-                            size_t T, const float *plus)
-{
-    size_t N, K;
-    role_shape(&t->c, r, &N, &K);
-    return (struct gemm){.M = T, .N = N, .K = K, .a = {x, K, 1},
-                         .b = {backprop_values(t, r, l), K, 1},
-                         .c = y, .plus = plus, .ldc = N, .dtype = t->dtype};
-}
-
-struct gemm backprop_input(struct backprop *t, float *dx, const float *dy, enum role r, size_t l,
-                           size_t T, const float *plus)
-{
-    size_t N, K;
-    role_shape(&t->c, r, &N, &K);
-    return (struct gemm){.M = T, .N = K, .K = N, .a = {dy, N, 1},
-                         .b = {backprop_values(t, r, l), 1, K},
-                         .c = dx, .plus = plus, .ldc = K, .dtype = t->dtype};
-}
-
-struct gemm backprop_weights(struct backprop *t, const float *dy, const float *x, enum role r,
-                             size_t l, size_t T)
-{
-    size_t N, K;
-    if (t->of == BACKPROP_LATENTS)
-        return (struct gemm){0};
-    role_shape(&t->c, r, &N, &K);
-    float *dw = gradients_of(t, r, l);
-    return (struct gemm){.M = N, .N = K, .K = T, .a = {dy, 1, N}, .b = {x, 1, K},
-                         .c = dw, .plus = role_per_layer(r) ? NULL : dw, .ldc = K,
-                         .dtype = t->dtype};
-}
-
-void backprop_multiply(struct backprop *t, const struct gemm *g, size_t n)
-{
-    struct gemm some[PRODUCTS];
-    size_t m = 0;
-    assert(n <= PRODUCTS);
-    for (size_t i = 0; i < n; i++)
-        if (g[i].M)
-            some[m++] = g[i];
-    t->b->ops->gemm(t->b, some, m, t->scratch);
-}
-
-void backprop_norm(struct backprop *t, float *y, const float *x, enum role r, size_t l, size_t T)
-{
-    t->b->ops->rmsnorm(t->b, y, x, NULL, backprop_values(t, r, l), T, t->c.width, t->c.norm_eps);
-}
-
-void backprop_norm_back(struct backprop *t, float *dx, const float *dy, const float *x,
-                        enum role r, size_t l, size_t T)
-{
-    t->train->rmsnorm_back(t->b, dx, backprop_sum(t, r, l), dy, x, backprop_values(t, r, l), T,
-                           t->c.width, t->c.norm_eps, t->scratch);
 }
 
 /* ---- rows that ask ---- */
@@ -179,30 +103,6 @@ static const struct askers *askers_of(const struct backprop *t, size_t l)
 {
     const struct lists *x = &t->at;
     return l + 1 < t->c.layers || x->scored.n == x->all.n ? &x->all : &x->scored;
-}
-
-void backprop_gather(struct backprop *t, const struct askers *a, float *out, const float *x,
-                     size_t wide)
-{
-    t->b->ops->rmsnorm(t->b, out, x, a->row, NULL, a->n, wide, 0);
-}
-
-void backprop_spread(struct backprop *t, float *out, const float *x, size_t wide)
-{
-    t->train->spread(t->b, out, x, t->at.place, t->at.all.n, wide);
-}
-
-/* t->top was read last when the way back began. */
-void backprop_spread_stream(struct backprop *t)
-{
-    size_t D = t->c.width;
-    t->b->ops->copy(t->b, t->top, t->dx, t->at.scored.n * D * sizeof *t->dx);
-    backprop_spread(t, t->dx, t->top, D);
-}
-
-void backprop_clear(struct backprop *t, float *x, size_t n)
-{
-    t->b->ops->clear(t->b, x, n * sizeof *x);
 }
 
 /* ---- the pass ---- */
@@ -392,7 +292,7 @@ static void attend_back(struct backprop *t, const struct layer_tape *y, size_t l
 static void embed_back(struct backprop *t, const struct train_batch *in)
 {
     size_t D = t->c.width;
-    float *dembed = gradients_of(t, ROLE_EMBED, 0);
+    float *dembed = backprop_sum(t, ROLE_EMBED, 0);
     for (size_t i = 0; i < in->seqs * in->len; i++)
         for (size_t d = 0; d < D; d++)
             dembed[(size_t)in->token[i] * D + d] += t->dx[i * D + d];
