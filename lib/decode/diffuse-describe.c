@@ -16,33 +16,6 @@
 
 enum { CAPACITY_STEP = 32 };
 
-void diffuse_loop_on(struct canvas_loop *l, const struct index *x, const struct canvases *c)
-{
-    l->member = x->member;
-    l->canvas = c->state;
-    l->token = c->token;
-    l->row_of = c->row_of;
-    l->check_of = unmask_has(l->rule, UNMASK_REVISES) ? c->check_of : NULL;
-    l->slot = unmask_has(l->rule, UNMASK_KEEPS) ? c->slot : NULL;
-    l->asked = c->asked;
-    l->target = x->target;
-    l->origin = c->origin;
-    l->rows = x->rows;
-    l->budget = c->budget;
-}
-
-/* ---- the first pass of several ---- */
-
-void diffuse_read(struct run *r)
-{
-    struct backend *b = r->n->backend;
-    if (r->drafts > 1)
-        return;
-    b->ops->read(b, r->host.token, r->device.token, r->ids * sizeof *r->host.token);
-    if (unmask_has(r->how->rule, UNMASK_KEEPS))
-        b->ops->read(b, r->host.slot, r->device.slot, r->ids * sizeof *r->host.slot);
-}
-
 size_t diffuse_needs(const struct run *r, const struct canvas_state *c, size_t wanted)
 {
     int recorded = r->n->backend->ops->depth > 1, last = (size_t)c->block + 1 == r->blocks;
@@ -86,7 +59,7 @@ static size_t add_rows(struct run *r, size_t i, int twin, size_t listed)
     const struct rows *w = &r->work->host.rows;
     const struct cache_part *a = &r->part;
     int32_t row = (int32_t)p->T;
-    int32_t base = twin ? (int32_t)diffuse_slots(r) / 2 : 0;
+    int32_t base = twin ? (int32_t)r->slots / 2 : 0;
     int reads = r->kv && !a->sifts;
     add_share(r, base + diffuse_slot(r, i, 0), listed);
     for (size_t j = 0; j < a->n_rows; j++, p->T++) {
@@ -219,17 +192,9 @@ static void gather(struct run *r)
     p->max_slots = pass_slots(r->work, p->max_slots);
 }
 
-/* The arrays of the host in place of the back end's. */
-static struct canvas_loop loop_here(const struct run *r)
-{
-    struct canvas_loop here = r->plan.loop;
-    diffuse_loop_on(&here, &r->work->host, &r->host);
-    return here;
-}
-
 static size_t count_open(const struct run *r, const struct canvas_state *c)
 {
-    const struct canvas_loop here = loop_here(r);
+    const struct canvas_loop here = diffuse_loop_here(r);
     size_t n = 0;
     for (int32_t k = c->prompt; k < canvas_block_end(&here, c); k++)
         n += (size_t)canvas_open(&here, c, k);
@@ -239,7 +204,7 @@ static size_t count_open(const struct run *r, const struct canvas_state *c)
 /* And with them the slots that a rule may revise. */
 static size_t count_asked(const struct run *r, const struct canvas_state *c)
 {
-    const struct canvas_loop here = loop_here(r);
+    const struct canvas_loop here = diffuse_loop_here(r);
     size_t n = 0;
     for (int32_t k = c->prompt; k < canvas_block_end(&here, c); k++)
         n += (size_t)canvas_held(&here, c, k);
@@ -263,7 +228,7 @@ static size_t capacity_now(const struct run *r)
 static void ask(struct run *r, size_t capacity)
 {
     r->plan.loop.capacity = capacity;
-    const struct canvas_loop here = loop_here(r);
+    const struct canvas_loop here = diffuse_loop_here(r);
     for (size_t i = 0; i < here.parts; i++)
         advance_ask(&here, i);
     r->plan.pass.R = here.parts * capacity;
@@ -326,27 +291,19 @@ static void note_rows(struct run *r)
             r->cached[k] = r->host.token[k];
 }
 
-void diffuse_forget(struct run *r)
+/* The slots of the cache hold nothing yet. */
+static void forget(struct run *r)
 {
     for (size_t k = 0; k < r->ids; k++)
         r->cached[k] = -1;
 }
 
-/* By the ids that the host has. */
-static void describe_here(struct run *r)
+size_t diffuse_describe(struct run *r)
 {
     describe_pass(r);
     ask(r, capacity_now(r));
     pass_write(r->n, r->work);
     note_rows(r);
-}
-
-size_t diffuse_describe(void *ctx)
-{
-    struct run *r = ctx;
-    diffuse_read(r);
-    diffuse_change_places(r);
-    describe_here(r);
     return passes_left(r);
 }
 
@@ -433,7 +390,7 @@ static void prepare_described(struct run *r, struct acts *a)
  * described anew; see settle(). */
 static int act_out(struct run *r, const struct acts *a)
 {
-    const struct canvas_loop here = loop_here(r);
+    const struct canvas_loop here = diffuse_loop_here(r);
     size_t most = 0;
     int stale = 0;
     for (size_t i = 0; i < r->lanes; i += r->drafts) {
@@ -476,7 +433,7 @@ void diffuse_prepare(void *ctx)
     int32_t *token = memcpy(mem_alloc(ids), r->host.token, ids);
     while (a.id == r->plan.loop.mask || is_stop(r->plan.loop.stop, r->plan.loop.n_stop, a.id))
         a.id++;
-    diffuse_forget(r);
+    forget(r);
     while (any_live(r)) {
         for (size_t each = r->drafts; each > 0; each--) {
             diffuse_draft_guess(r, each);
@@ -488,8 +445,8 @@ void diffuse_prepare(void *ctx)
     }
     memcpy(r->host.state, state, states);
     memcpy(r->host.token, token, ids);
-    diffuse_forget(r);
-    describe_here(r);
+    forget(r);
+    diffuse_describe(r);
     free(a.plan);
     free(a.at);
     free(state);

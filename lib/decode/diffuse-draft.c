@@ -158,8 +158,7 @@ static void draft_step(struct run *r, size_t lane)
     copy_lane(r, c, c - 1);
     for (int32_t p = 0; p < c->len; p++)
         d->row_of[first + p] = d->place[p] < 0 ? -1 : 0;
-    struct canvas_loop l = r->plan.loop;
-    diffuse_loop_on(&l, &r->work->host, &r->host);
+    struct canvas_loop l = diffuse_loop_here(r);
     l.parts = 1;
     l.capacity = r->how->gen_length;
     l.member = &member;

@@ -61,7 +61,6 @@ void diffuse_observe_after(struct run *r)
     struct backend *b = r->n->backend;
     b->ops->read(b, r->sight->answer, r->work->answer,
                  r->plan.pass.R * sizeof *r->sight->answer);
-    diffuse_read(r);
 }
 
 /* sure[slot] where a lane, which is part `part` of the pass, was given what stands there now. */

@@ -1,6 +1,7 @@
-/* diffuse-run.h - a batch of canvases at work: what diffuse.c (its memory, its clock, what its
- * passes left), diffuse-describe.c (what goes into them), diffuse-shadow.c, diffuse-draft.c and
- * diffuse-observe.c (what an observer is told) share. */
+/* diffuse-run.h - a batch of canvases at work: what its files share, from the top: diffuse.c (its
+ * memory, its clock, what its passes left), diffuse-describe.c (what goes into them, also before
+ * the clock), diffuse-observe.c (what an observer is told), diffuse-shadow.c, diffuse-draft.c and
+ * diffuse-loop.c (what follows the answers). Each calls those below it. */
 #ifndef DECODE_DIFFUSE_RUN_H
 #define DECODE_DIFFUSE_RUN_H
 
@@ -8,6 +9,7 @@
 #include "lib/network/cost.h"
 #include "lib/network/kv.h"
 #include "lib/network/pass.h"
+
 /* What advances from pass to pass, and what does not. */
 struct canvases {
     struct canvas_state *state; /* [lanes] */
@@ -66,6 +68,7 @@ struct run {
     struct extent *span;        /* [lanes] what each has in the passes that are described; no rows:
                                  * it waits for others */
     struct extent *shade;       /* [batch] and its shadow rows, which nobody else sees */
+    size_t slots;               /* of the cache: of all canvases, and of the twins or shadow rows */
     int32_t *slot;              /* [batch] the first of each canvas in the cache */
     size_t serves;              /* passes that the description serves */
     struct work *work;
@@ -76,39 +79,29 @@ struct run {
     struct sight *sight;        /* of an observer that looks closely; else NULL */
 };
 
-/* *l works on the arrays of x and c. */
-void diffuse_loop_on(struct canvas_loop *l, const struct index *x, const struct canvases *c);
-
-/* The shadow rows of the block that canvas i is at, whose rows are in the pass as the last ones and
- * in r->part; their lists begin at `listed`. Returns the slots that they list. */
-size_t diffuse_shadow(struct run *r, size_t i, size_t listed);
-
+/* Describes and sends the passes to come, by the ids that the host has. Returns how many. */
+size_t diffuse_describe(struct run *r);
 /* For struct loop, ctx a struct run. */
-size_t diffuse_describe(void *ctx);
 void diffuse_prepare(void *ctx);
 /* A pass as described and what follows it, for ops.run. */
 void diffuse_pass(void *ctx);
+/* The answers that a live canvas needs room for when its next pass wants `wanted`. */
+size_t diffuse_needs(const struct run *r, const struct canvas_state *c, size_t wanted);
+/* The capacity that has room for `most` answers. */
+size_t diffuse_capacity(const struct run *r, size_t most);
 
-/* The slots of the cache hold nothing yet. */
-void diffuse_forget(struct run *r);
-/* Slots of the cache: those of all canvases, and again those of the twins or of shadow rows. */
-size_t diffuse_slots(const struct run *r);
-/* Brings the ids of all canvases to the host, where it does not make them itself. */
-void diffuse_read(struct run *r);
-/* Who waits takes the places of those that have ended, whose ids the host has. */
-void diffuse_change_places(struct run *r);
 /* For an observer that looks closely: its room; around each pass; what the pass that took canvas i
- * to *now changed of it. */
+ * to *now changed of it, when the host has the ids behind it. */
 struct sight *diffuse_observe_make(const struct run *r);
 void diffuse_observe_free(struct sight *s); /* NULL: nothing */
 void diffuse_observe_before(struct run *r);
 void diffuse_observe_after(struct run *r);
 void diffuse_observe(const struct run *r, size_t i, const struct canvas_state *now, size_t steps,
                      int64_t ns);
-/* The answers that a live canvas needs room for when its next pass wants `wanted`. */
-size_t diffuse_needs(const struct run *r, const struct canvas_state *c, size_t wanted);
-/* The capacity that has room for `most` answers. */
-size_t diffuse_capacity(const struct run *r, size_t most);
+
+/* The shadow rows of the block that canvas i is at, whose rows are in the pass as the last ones and
+ * in r->part; their lists begin at `listed`. Returns the slots that they list. */
+size_t diffuse_shadow(struct run *r, size_t i, size_t listed);
 
 /* Drafts: see diffuse-draft.c. */
 void diffuse_draft_make(struct run *r);
@@ -126,5 +119,10 @@ void diffuse_draft_guess(struct run *r, size_t each);
 void diffuse_draft_inherit(struct run *r, size_t lane);
 /* The slot of the cache that holds position p as a lane sees it in the pass that is described. */
 int32_t diffuse_slot(const struct run *r, size_t lane, int32_t p);
+
+/* plan.loop, but for what each description says. */
+void diffuse_loop_make(struct run *r);
+/* It as it is now, on the arrays of the host. */
+struct canvas_loop diffuse_loop_here(const struct run *r);
 
 #endif

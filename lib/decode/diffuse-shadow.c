@@ -48,7 +48,7 @@ size_t diffuse_shadow(struct run *r, size_t i, size_t listed)
     const struct canvas_state *c = &r->host.state[i];
     int32_t block = block_of(r, i);
     size_t behind = (r->batch - i) * r->shadows;
-    int32_t own = (int32_t)(r->kv ? diffuse_slots(r) - behind : p->T);
+    int32_t own = (int32_t)(r->kv ? r->slots - behind : p->T);
     size_t begin = listed, n = 0;
     for (int32_t k = 0; k < (int32_t)r->shadows; k++, p->T++, listed += n) {
         w->token[p->T] = (int32_t)r->n->config.mask;

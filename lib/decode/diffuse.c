@@ -126,7 +126,8 @@ static void leave(const struct run *r, size_t place)
     generation_close(g, &r->n->config, 0);
 }
 
-void diffuse_change_places(struct run *r)
+/* Who waits takes the places of those that have ended, whose ids the host has. */
+static void change_places(struct run *r)
 {
     for (size_t i = 0; i < r->batch && r->admitted < r->inputs; i++)
         if (!r->host.state[i].live) {
@@ -178,29 +179,6 @@ static void budget_make(const struct run *r)
     free(budget);
 }
 
-static void loop_make(struct run *r)
-{
-    const struct diffuse *how = r->how;
-    struct canvas_loop *l = &r->plan.loop;
-    memset(l, 0, sizeof *l); /* its bytes are part of a key */
-    l->rule = how->rule;
-    diffuse_loop_on(l, &r->work->device, &r->device);
-    l->answer = r->work->answer;
-    l->gen_length = (int32_t)how->gen_length;
-    l->block_length = (int32_t)how->block_length;
-    l->block_steps = (int32_t)r->block_steps;
-    l->block_pace = how->replay || !diffuse_is_even(how) ? (int32_t)r->block_steps : 0;
-    l->mask = (int32_t)r->n->config.mask;
-    l->order = how->order;
-    l->rounding = how->confidence;
-    l->params = how->unmask;
-    l->order_seed = rng_derive(how->seed, "random remasking");
-    l->per_block = r->per_block;
-    l->compares = unmask_has(how->rule, UNMASK_COMPARES) != 0;
-    l->stop_at_eos = how->stop_at_eos;
-    l->n_stop = generation_stops(&r->n->config, l->stop);
-}
-
 /* Of the block that has most. */
 static size_t steps_of(const struct diffuse *how)
 {
@@ -213,6 +191,17 @@ static size_t steps_of(const struct diffuse *how)
         most = share[b] > most ? share[b] : most;
     free(share);
     return most;
+}
+
+/* Slots of canvas i in the cache. */
+static size_t slots_of(const struct run *r, size_t i)
+{
+    const struct diffuse *how = r->how;
+    size_t len = room_of(r, i);
+    if (!r->policy->kept)
+        return 0;
+    return r->policy->slots ? r->policy->slots(&how->kept, len, how->block_length)
+                            : r->drafts * len;
 }
 
 static struct work_size run_count(struct run *r)
@@ -240,26 +229,10 @@ static struct work_size run_count(struct run *r)
     r->budgets = how->replay             ? r->batch * r->blocks * r->block_steps
                  : diffuse_is_even(how) ? r->block_steps
                                          : r->blocks * r->block_steps;
-    return size_of(r);
-}
-
-/* Slots of canvas i in the cache. */
-static size_t slots_of(const struct run *r, size_t i)
-{
-    const struct diffuse *how = r->how;
-    size_t len = room_of(r, i);
-    if (!r->policy->kept)
-        return 0;
-    return r->policy->slots ? r->policy->slots(&how->kept, len, how->block_length)
-                            : r->drafts * len;
-}
-
-size_t diffuse_slots(const struct run *r)
-{
-    size_t sum = 0;
     for (size_t i = 0; i < r->batch; i++)
-        sum += slots_of(r, i);
-    return r->guided ? 2 * sum : sum + (r->policy->kept ? r->batch * r->shadows : 0);
+        r->slots += slots_of(r, i);
+    r->slots += r->guided ? r->slots : r->policy->kept ? r->batch * r->shadows : 0;
+    return size_of(r);
 }
 
 /* -1: no memory. */
@@ -272,7 +245,7 @@ static int cache_make(struct run *r)
     if (!r->policy->kept)
         return 0;
     r->kv = &r->cache;
-    return kv_make(r->kv, r->n, diffuse_slots(r)) ||
+    return kv_make(r->kv, r->n, r->slots) ||
                    (r->policy->outputs && kv_keep_outputs(r->kv, r->n))
                ? -1
                : 0;
@@ -281,7 +254,7 @@ static int cache_make(struct run *r)
 /* Both formats are there. */
 static struct memory_estimate estimate(const struct run *r, const struct work_size *size)
 {
-    struct memory_estimate m = estimate_of(r->n, size, diffuse_slots(r));
+    struct memory_estimate m = estimate_of(r->n, size, r->slots);
     m.weights += r->how->early ? network_expected_bytes(r->how->early) : 0;
     m.reserved += r->how->early ? network_expected_pages(r->how->early) : 0;
     return m;
@@ -312,7 +285,7 @@ static int run_make(struct run *r, struct memory_estimate *need)
     const struct index *x = &r->work->host;
     r->n_ban = diffuse_banned(r->how, &r->n->config, x->ban);
     r->n_quiet = diffuse_quiet(r->how, &r->n->config, x->quiet);
-    loop_make(r);
+    diffuse_loop_make(r);
     if (r->how->observer && r->how->observer->closely)
         r->sight = diffuse_observe_make(r);
     pass_write(r->n, r->work); /* describe() begins with what is there */
@@ -333,6 +306,27 @@ static void run_free(struct run *r)
     work_free(r->work, r->n);
     if (r->kv)
         kv_free(r->kv, r->n);
+}
+
+/* ---- a pass ---- */
+
+/* Brings the ids of all canvases to the host, where it does not make them itself. */
+static void read_ids(struct run *r)
+{
+    struct backend *b = r->n->backend;
+    if (r->drafts > 1)
+        return;
+    b->ops->read(b, r->host.token, r->device.token, r->ids * sizeof *r->host.token);
+    if (unmask_has(r->how->rule, UNMASK_KEEPS))
+        b->ops->read(b, r->host.slot, r->device.slot, r->ids * sizeof *r->host.slot);
+}
+
+static size_t describe(void *ctx)
+{
+    struct run *r = ctx;
+    read_ids(r);
+    change_places(r);
+    return diffuse_describe(r);
 }
 
 static void enqueue(void *ctx)
@@ -420,8 +414,10 @@ static int settle(void *ctx, const void *state, int64_t ns)
     size_t most = 0;
     count(r);
     diffuse_draft_read(r);
-    if (r->sight)
+    if (r->sight) {
         diffuse_observe_after(r);
+        read_ids(r);
+    }
     for (size_t i = 0; i < r->batch; i++) {
         const struct canvas_state *was = &r->host.state[i * r->drafts];
         int waits = was->live && !(r->span[i * r->drafts].rows > 0);
@@ -447,7 +443,7 @@ static int settle(void *ctx, const void *state, int64_t ns)
 
 static void finish(struct run *r)
 {
-    diffuse_read(r);
+    read_ids(r);
     for (size_t i = 0; i < r->batch; i++)
         if (!r->host.state[i * r->drafts].live)
             leave(r, i);
@@ -482,7 +478,7 @@ void diffuse(const struct network *n, const struct diffuse *how,
         const struct loop loop = {.backend = n->backend, .stop = how->stop,
                                   .observer = how->observer, .state = r.device.state,
                                   .bytes = r.lanes * sizeof *r.device.state,
-                                  .describe = diffuse_describe,
+                                  .describe = describe,
                                   .prepare = how->prepare ? diffuse_prepare : NULL,
                                   .enqueue = enqueue, .settle = settle, .ctx = &r};
         short_of_memory = loop_run(&loop, trace);
