@@ -40,7 +40,6 @@ void autoregress_observe(struct run *r, const struct text_state *now, int64_t ns
     const struct head_row *a = r->answer ? r->answer : own;
     if (own)
         b->ops->read(b, own, w->work->answer, rows * sizeof *own);
-    autoregress_read(r);
     for (size_t part = 0; part < w->plan.loop.parts; part++) {
         size_t seat = (size_t)w->work->host.member[part];
         if (w->host.state[seat].live && !now[seat].bad)

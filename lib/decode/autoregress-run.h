@@ -1,7 +1,8 @@
-/* autoregress-run.h - a batch of texts at work: what autoregress.c (its memory, its clock, what its
- * passes left), autoregress-describe.c (what goes into its passes), autoregress-draft.c (what is
- * guessed, and how guesses become text) and autoregress-observe.c (what an observer is told)
- * share. */
+/* autoregress-run.h - a batch of texts at work: what its files share. From the top: autoregress.c
+ * (its memory, its clock, what its passes left), autoregress-prepare.c (before the clock),
+ * autoregress-observe.c (what an observer is told), autoregress-draft.c (what is guessed, and how
+ * guesses become text), autoregress-describe.c (what goes into its passes); each calls those below
+ * it. */
 #ifndef DECODE_AUTOREGRESS_RUN_H
 #define DECODE_AUTOREGRESS_RUN_H
 
@@ -57,19 +58,29 @@ struct run {
     struct text_state *next;   /* [seats] */
 };
 
-/* ---- autoregress.c ---- */
+/* ---- autoregress-prepare.c ---- */
 
-/* Who waits takes the seats of those that have ended. */
-void autoregress_change_seats(struct run *r);
+/* For struct loop, ctx a struct run. */
+void autoregress_prepare(void *ctx);
+
+/* ---- autoregress-observe.c ---- */
+
+/* Tells an observer that looks closely what the pass that took the texts to *now added to them,
+ * when the host has the ids behind it. */
+void autoregress_observe(struct run *r, const struct text_state *now, int64_t ns);
+
+/* ---- autoregress-draft.c ---- */
+
+/* Guesses for the texts of the next pass: guess, guesses. */
+void autoregress_guess(struct run *r);
+/* Takes the answers of the pass that was run: `next`, which the back end is given as its states. */
+void autoregress_take(struct run *r);
 
 /* ---- autoregress-describe.c ---- */
 
-/* For struct loop, ctx a struct run. */
-size_t autoregress_describe(void *ctx);
-void autoregress_prepare(void *ctx);
-/* Brings the ids of all texts to the host. */
-void autoregress_read(struct run *r);
-
+/* Describes and sends the writer's next pass, with the guesses that there are. Returns how many ids
+ * a text may still get. */
+size_t autoregress_describe(struct run *r);
 /* Begins a pass of w; each text that is added brings what w does not hold of it and then its
  * guess[0..guesses), and asks for the answers to its last id and to each guess. */
 void autoregress_begin(struct reader *w);
@@ -85,17 +96,5 @@ void autoregress_step(void *ctx);
 void autoregress_step_on(struct reader *w);
 /* What the rows of a text in a pass add to its extent: `rows` at the end of `len`. */
 void autoregress_count(const struct reader *w, struct extent *x, int32_t rows, int32_t len);
-
-/* ---- autoregress-observe.c ---- */
-
-/* Tells an observer that looks closely what the pass that took the texts to *now added to them. */
-void autoregress_observe(struct run *r, const struct text_state *now, int64_t ns);
-
-/* ---- autoregress-draft.c ---- */
-
-/* Guesses for the texts of the next pass: guess, guesses. */
-void autoregress_guess(struct run *r);
-/* Takes the answers of the pass that was run: `next`, which the back end is given as its states. */
-void autoregress_take(struct run *r);
 
 #endif

@@ -129,7 +129,8 @@ static void leave(const struct run *r, size_t seat)
     generation_close(g, &r->writer.n->config, t->met_stop);
 }
 
-void autoregress_change_seats(struct run *r)
+/* Who waits takes the seats of those that have ended. */
+static void change_seats(struct run *r)
 {
     for (size_t i = 0; i < r->seats && r->admitted < r->batch; i++)
         if (!r->writer.host.state[i].live) {
@@ -223,6 +224,27 @@ static void run_free(struct run *r)
 
 /* ---- a pass ---- */
 
+/* Brings the ids of all texts to the host, where it does not write them itself. */
+static void read_ids(struct run *r)
+{
+    struct reader *w = &r->writer;
+    struct backend *b = w->n->backend;
+    if (!r->answer)
+        b->ops->read(b, w->host.ids, w->device.ids,
+                     r->seats * r->how->max_new * sizeof *w->host.ids);
+}
+
+static size_t describe(void *ctx)
+{
+    struct run *r = ctx;
+    read_ids(r);
+    change_seats(r);
+    if (r->most)
+        autoregress_guess(r);
+    size_t most = autoregress_describe(r);
+    return most && (!r->writer.kv || r->answer) ? 1 : most;
+}
+
 static void enqueue(void *ctx)
 {
     struct run *r = ctx;
@@ -311,15 +333,17 @@ static int settle(void *ctx, const void *state, int64_t ns)
             hold(r, i, now[i].len);
             ended |= !now[i].live;
         }
-    if (r->how->observer && r->how->observer->closely)
+    if (r->how->observer && r->how->observer->closely) {
+        read_ids(r);
         autoregress_observe(r, now, ns);
+    }
     memcpy(was, now, r->seats * sizeof *now);
     return ended;
 }
 
 static void finish(struct run *r)
 {
-    autoregress_read(r);
+    read_ids(r);
     for (size_t i = 0; i < r->seats; i++)
         if (!r->writer.host.state[i].live)
             leave(r, i);
@@ -354,7 +378,7 @@ void autoregress(const struct network *n, const struct autoregress *how,
         const struct loop loop = {.backend = n->backend, .stop = how->stop,
                                   .observer = how->observer, .state = r.writer.device.state,
                                   .bytes = r.seats * sizeof *r.writer.device.state,
-                                  .describe = autoregress_describe,
+                                  .describe = describe,
                                   .prepare = how->prepare ? autoregress_prepare : NULL,
                                   .enqueue = enqueue, .settle = settle, .ctx = &r};
         short_of_memory = loop_run(&loop, trace);
