@@ -1,10 +1,13 @@
 # layers.sh - the rooms of the house: a file includes only its own room and those below it, no
-# modules include each other in a circle, and a global function bears the name of its module.
+# modules include each other in a circle, no files call each other in one, and a global function
+# bears the name of its module.
 . tests/house/tap.sh
 
 clean "every include points down, and no modules form a cycle" tests/house/layers .
 clean "every global function bears the name of its module" tests/house/prefixes .
-[ "$(find lib kernels -name '*.[ch]' | wc -l)" -gt 20 ]
+objects=$(dirname "${BIN:-build/bin}")/obj
+clean "no files call each other in a circle" tests/house/circles . "$objects"
+[ -e "$objects/lib/run/runner.o" ] && [ "$(find lib kernels -name '*.[ch]' | wc -l)" -gt 20 ]
 ok $? "there was something to look at"
 
 order='tools lib/report lib/figure lib/analysis lib/run lib/decode lib/train lib/network
@@ -129,4 +132,43 @@ for fault in lib/stat/bad.h:1:.good_other lib/stat/badly.h:1:.badlyer \
     kernels/cuda/dlsym.cu:1:.other; do
     caught "^$fault does not" "planted: $fault" tests/house/prefixes "$scratch"
 done
+
+rm -rf "$scratch"/*
+compiled() # SOURCE OBJECT: standard input
+{
+    plant "$1"
+    mkdir -p "$scratch/obj/${2%/*}"
+    ${CC:-cc} -x c -c -o "$scratch/obj/$2" "$scratch/$1"
+}
+compiled lib/stat/rise.c lib/stat/rise.o <<<'int low(int x); int rise(int x) { return low(x); }'
+compiled lib/stat/low.c lib/stat/low.o <<<'int low(int x) { return x; }'
+compiled lib/stat/table.c lib/stat/table.o <<<'extern const int rows; int row(int x);
+    int (*const table[])(int x) = {row, row};
+    int table_at(int x) { return table[x < rows](x); }'
+compiled lib/stat/row.c lib/stat/row.o <<<'const int rows = 4; int table_at(int x);
+    int row(int x) { return table_at(x); }'
+clean "files that call down pass, and a table of what calls it" \
+    tests/house/circles "$scratch" "$scratch/obj"
+while read -r sources objects suffix; do
+    rm -rf "$scratch"/{lib,kernels}
+    compiled "$sources/rise.$suffix" "$objects/rise.o" <<<'int low(int x);
+        int rise(int x) { return low(x); }'
+    compiled "$sources/low.$suffix" "$objects/low.o" <<<'int (*up(void))(int x);
+        int low(int x) { return up()(x); }'
+    compiled "$sources/up.$suffix" "$objects/up.o" <<<'int rise(int x);
+        int (*up(void))(int x) { return rise; }'
+    for part in rise low up; do
+        caught "^circle of files:.* $sources/$part[.]$suffix\\b" \
+            "planted: three files in a circle, $objects/$part" \
+            tests/house/circles "$scratch" "$scratch/obj"
+    done
+    rm "$scratch/$sources/up.$suffix"
+    clean "of $objects/up no source is left: no circle" \
+        tests/house/circles "$scratch" "$scratch/obj"
+done <<'END'
+lib/stat lib/stat c
+kernels/cpu kernels/avx2/cpu c
+kernels/cuda pic/kernels/cuda c
+kernels/cuda emulate/kernels/cuda cu
+END
 finish
