@@ -13,6 +13,12 @@ enum { WORTH_A_THREAD = 65536 };
 /* Elements of one part, of so many operations each. */
 INLINE size_t grain(size_t operations) { return WORTH_A_THREAD / (operations + 1) + 1; }
 
+/* Values that form no rows are shared out by spans: so vectors leave single values over where all
+ * end, and nowhere else, whoever takes which. */
+enum { SPAN = 64 };
+INLINE size_t spans(size_t n) { return (n + SPAN - 1) / SPAN; }
+INLINE size_t span_begin(size_t span, size_t n) { return span * SPAN < n ? span * SPAN : n; }
+
 size_t CPU(mat_bytes)(size_t rows, size_t cols, enum dtype dtype);
 int CPU(mat_make)(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype);
 void CPU(mat_free)(struct backend *b, struct mat *m);

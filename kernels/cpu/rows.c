@@ -167,17 +167,17 @@ static void swiglu_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
     const struct row_loop *a = ctx;
-    size_t i = begin;
-    for (; i + LANES <= end; i += LANES) {
+    size_t i = span_begin(begin, a->n), last = span_begin(end, a->n);
+    for (; i + LANES <= last; i += LANES) {
         vec g = load(a->x + i);
         put(a->y + i, g / (1.0f + vexp(-g)) * load(a->g + i));
     }
-    for (; i < end; i++)
+    for (; i < last; i++)
         a->y[i] = a->x[i] / (1.0f + expf(-a->x[i])) * a->g[i];
 }
 
 void CPU(swiglu)(struct backend *b, act *y, const act *gate, const act *up, size_t n)
 {
-    struct row_loop a = {.y = y, .x = gate, .g = up};
-    pool_run(b->pool, n, 4096, swiglu_part, &a); /* 4096 is a multiple of LANES: tails only at n */
+    struct row_loop a = {.y = y, .x = gate, .g = up, .n = n};
+    pool_run(b->pool, spans(n), 4096 / SPAN, swiglu_part, &a);
 }

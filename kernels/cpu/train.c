@@ -39,19 +39,21 @@ INLINE void factors_of(const struct norm_back *a, size_t t, const int rows)
 static void norm_factors(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    size_t t = begin;
-    for (; t + BESIDE <= end; t += BESIDE)
-        factors_of(ctx, t, BESIDE);
-    for (; t < end; t++)
-        factors_of(ctx, t, 1);
+    const struct norm_back *a = ctx;
+    size_t t = begin * BESIDE, last = end * BESIDE < a->T ? end * BESIDE : a->T;
+    for (; t + BESIDE <= last; t += BESIDE)
+        factors_of(a, t, BESIDE);
+    for (; t < last; t++)
+        factors_of(a, t, 1);
 }
 
 static void norm_columns(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
     const struct norm_back *a = ctx;
+    const size_t first = span_begin(begin, a->D), last = span_begin(end, a->D);
     for (size_t t = 0; t < a->T; t++)
-        for (size_t d = begin; d < end; d++)
+        for (size_t d = first; d < last; d++)
             a->dg[d] += a->dy[t * a->D + d] * a->x[t * a->D + d] * a->scale[t];
 }
 
@@ -68,15 +70,16 @@ void CPU(rmsnorm_back)(struct backend *b, float *dx, float *dg, const float *dy,
                        const float *g, size_t T, size_t D, double eps, float *work)
 {
     struct norm_back a = {dx, dg, work, work + T, dy, x, g, T, D, eps};
-    pool_run(b->pool, T, 8, norm_factors, &a);
+    pool_run(b->pool, (T + BESIDE - 1) / BESIDE, 1, norm_factors, &a);
     if (dg)
-        pool_run(b->pool, D, 64, norm_columns, &a);
+        pool_run(b->pool, spans(D), 1, norm_columns, &a);
     pool_run(b->pool, T, 8, norm_rows, &a);
 }
 
 struct gate_back {
     float *dgate, *dup;
     const float *dy, *gate, *up;
+    size_t n;
 };
 
 /* y = g s(g) u, s the logistic: dy/dg = u s (1 + g (1 - s)), dy/du = g s. */
@@ -84,14 +87,14 @@ static void gate_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
     const struct gate_back *a = ctx;
-    size_t i = begin;
-    for (; i + LANES <= end; i += LANES) {
+    size_t i = span_begin(begin, a->n), last = span_begin(end, a->n);
+    for (; i + LANES <= last; i += LANES) {
         vec g = load(a->gate + i), u = load(a->up + i), dy = load(a->dy + i);
         vec s = 1.0f / (1.0f + vexp(-g));
         put(a->dgate + i, dy * u * s * (1.0f + g * (1.0f - s)));
         put(a->dup + i, dy * g * s);
     }
-    for (; i < end; i++) {
+    for (; i < last; i++) {
         float g = a->gate[i], u = a->up[i], dy = a->dy[i], s = 1 / (1 + expf(-g));
         a->dgate[i] = dy * u * s * (1 + g * (1 - s));
         a->dup[i] = dy * g * s;
@@ -101,8 +104,8 @@ static void gate_part(void *ctx, size_t begin, size_t end, size_t worker)
 void CPU(swiglu_back)(struct backend *b, float *dgate, float *dup, const float *dy,
                       const float *gate, const float *up, size_t n)
 {
-    struct gate_back a = {dgate, dup, dy, gate, up};
-    pool_run(b->pool, n, 4096, gate_part, &a);
+    struct gate_back a = {dgate, dup, dy, gate, up, n};
+    pool_run(b->pool, spans(n), 4096 / SPAN, gate_part, &a);
 }
 
 struct entropy {
@@ -212,6 +215,7 @@ double CPU(squares)(struct backend *b, const float *x, size_t n, double *work)
 struct update {
     float *w, *m, *v;
     const float *g;
+    size_t n;
     float beta1, beta2, scale, rate, eps, keep, fix2;
 };
 
@@ -219,7 +223,8 @@ static void adamw_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
     const struct update *a = ctx;
-    for (size_t i = begin; i < end; i++) {
+    const size_t last = span_begin(end, a->n);
+    for (size_t i = span_begin(begin, a->n); i < last; i++) {
         float g = a->g[i] * a->scale;
         float m = a->m[i] = a->beta1 * a->m[i] + (1 - a->beta1) * g;
         float v = a->v[i] = a->beta2 * a->v[i] + (1 - a->beta2) * g * g;
@@ -235,6 +240,7 @@ void CPU(adamw)(struct backend *b, float *w, float *m, float *v, const float *g,
                        .m = m,
                        .v = v,
                        .g = g,
+                       .n = n,
                        .beta1 = (float)o->beta1,
                        .beta2 = (float)o->beta2,
                        .scale = (float)o->grad_scale,
@@ -242,5 +248,5 @@ void CPU(adamw)(struct backend *b, float *w, float *m, float *v, const float *g,
                        .eps = (float)o->eps,
                        .keep = (float)(1 - o->rate * o->decay),
                        .fix2 = (float)(1 / sqrt(fix2))};
-    pool_run(b->pool, n, 1024, adamw_part, &a);
+    pool_run(b->pool, spans(n), 1024 / SPAN, adamw_part, &a);
 }

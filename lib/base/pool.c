@@ -50,7 +50,7 @@ struct gate {
 struct job {
     pool_task *task; /* NULL: the pool ends */
     void *ctx;
-    size_t n, grain, grains;
+    size_t n, grain, lanes; /* lanes: those that are not empty */
 };
 
 /* What belongs to a worker: a line for each direction of news, and one for its lane. */
@@ -58,7 +58,7 @@ struct seat {
     _Alignas(LINE) struct gate go; /* the number of the loop, told from above */
     struct job job;                /* that loop, written before its number */
     _Alignas(LINE) struct gate back; /* how often workers right below came back, in all loops */
-    _Alignas(LINE) atomic_uint_fast64_t lane; /* loop << 32 | first grain that nobody has taken */
+    _Alignas(LINE) atomic_uint_fast64_t lane; /* loop << 32 | first index that nobody has taken */
 };
 
 struct pool {
@@ -77,31 +77,35 @@ struct start {
 
 /* ---- lanes ---- */
 
-struct grains {
+struct range {
     size_t first, end;
 };
 
-/* A worker's lane while it is whole. */
-static struct grains whole(const struct pool *p, const struct job *j, size_t worker)
+/* Where a worker's lane begins, and that of the one before it ends. All that are not empty are
+ * equally long, but for one index: the longest one says how long a loop takes. */
+static size_t lane_begin(const struct pool *p, const struct job *j, size_t worker)
 {
-    return (struct grains){j->grains * worker / p->threads,
-                           j->grains * (worker + 1) / p->threads};
+    size_t before = (j->lanes * worker + p->threads - 1) / p->threads;
+    return j->n * before / j->lanes;
 }
 
-/* Takes half of what is left in a lane, rounded up; 0: nothing is. */
-static int take(atomic_uint_fast64_t *lane, struct grains all, unsigned loop, struct grains *part)
+/* Takes half of what is left in a lane, rounded up, and all where half were less than a grain; 0:
+ * nothing is left. */
+static int take(atomic_uint_fast64_t *lane, struct range all, size_t grain, unsigned loop,
+                struct range *part)
 {
     POOL_TOUCH(lane);
-    uint_fast64_t left = atomic_load_explicit(lane, memory_order_relaxed), rest;
+    uint_fast64_t now = atomic_load_explicit(lane, memory_order_relaxed), rest;
     do {
-        int is_new = left >> 32 != loop;
-        part->first = is_new ? all.first : (size_t)(left & UINT32_MAX);
+        int is_new = now >> 32 != loop;
+        part->first = is_new ? all.first : (size_t)(now & UINT32_MAX);
         if (part->first >= all.end && !is_new)
             return 0;
-        part->end = part->first + (all.end - part->first + 1) / 2;
+        size_t left = all.end - part->first;
+        part->end = part->first + (left / 2 < grain ? left : left - left / 2);
         rest = (uint64_t)loop << 32 | part->end;
         POOL_TOUCH(lane);
-    } while (!atomic_compare_exchange_weak_explicit(lane, &left, rest, memory_order_relaxed,
+    } while (!atomic_compare_exchange_weak_explicit(lane, &now, rest, memory_order_relaxed,
                                                     memory_order_relaxed));
     return part->first < part->end;
 }
@@ -110,11 +114,9 @@ static void run_lanes(struct pool *p, size_t worker, unsigned loop, const struct
 {
     for (size_t far = 0; far < p->threads; far = far < NEAR ? far + 1 : 2 * far) {
         size_t owner = worker + far < p->threads ? worker + far : worker + far - p->threads;
-        struct grains all = whole(p, j, owner), part;
-        while (take(&p->seats[owner].lane, all, loop, &part)) {
-            size_t end = part.end * j->grain;
-            j->task(j->ctx, part.first * j->grain, end < j->n ? end : j->n, worker);
-        }
+        struct range all = {lane_begin(p, j, owner), lane_begin(p, j, owner + 1)}, part;
+        while (take(&p->seats[owner].lane, all, j->grain, loop, &part))
+            j->task(j->ctx, part.first, part.end, worker);
     }
 }
 
@@ -311,8 +313,9 @@ void pool_run(struct pool *p, size_t n, size_t grain, pool_task *task, void *ctx
     }
     int busy = atomic_exchange(&p->busy, 1);
     assert(!busy && "pool_run inside a task, or from two threads");
-    const struct job j = {task, ctx, n, grain, n / grain + (n % grain != 0)};
-    assert(j.grains <= UINT32_MAX);
+    assert(n <= UINT32_MAX);
+    size_t grains = n / grain + (n % grain != 0);
+    const struct job j = {task, ctx, n, grain, grains < p->threads ? grains : p->threads};
     run_tree(p, 0, ++p->loop, &j);
     atomic_store_explicit(&p->busy, 0, memory_order_release);
 }

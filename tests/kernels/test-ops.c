@@ -380,6 +380,31 @@ static void same_bits(const char *level)
     free(x), free(w), free(y[0]), free(y[1]), free(y[2]);
 }
 
+/* What goes by values, not by rows: vectors leave some over where all end, and nowhere else. So
+ * many that they are shared out, at 3 threads at a count that no vector divides. */
+static void same_values(const char *level)
+{
+    enum { T = 21, D = 953, N = T * D };
+    const struct adamw how = {.rate = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8,
+                              .decay = 0.1, .grad_scale = 0.7, .step = 3};
+    float *in = draw(3 * N, 4), *one[3], *work = mem_alloc(2 * T * sizeof *work);
+    const float *x = in, *g = in + N, *dy = in + 2 * N;
+    for (size_t threads = 1; threads <= 3; threads++) {
+        struct backend *b = open_level(level, threads);
+        float *y = one[threads - 1] = mem_zero(7 * N + D, sizeof *y), *w = y + 3 * N;
+        b->ops->swiglu(b, y, x, g, N);
+        b->ops->train->swiglu_back(b, y + N, y + 2 * N, dy, x, g, N);
+        memcpy(w, x, N * sizeof *w);
+        b->ops->train->adamw(b, w, w + N, w + 2 * N, g, N, &how);
+        b->ops->train->rmsnorm_back(b, y + 6 * N, y + 7 * N, dy, x, g, T, D, 1e-5, work);
+        backend_close(b);
+    }
+    const size_t bytes = (7 * N + D) * sizeof **one;
+    ok(!memcmp(one[0], one[1], bytes) && !memcmp(one[0], one[2], bytes),
+       "%s gates, updates and norms back: same bits at 1, 2 and 3 threads", level);
+    free(in), free(work), free(one[0]), free(one[1]), free(one[2]);
+}
+
 static void count(void *ctx) { ++*(int *)ctx; }
 
 /* Copies, order and time where all is done at once. */
@@ -430,6 +455,7 @@ int main(void)
     for (const struct ops *ops; (ops = ops_cpu_at(ran)); ran++) {
         all_ops(ops->level, 2);
         same_bits(ops->level);
+        same_values(ops->level);
         host_cases(ops->level);
         dtype_cases(ops);
         ok(ops->refuses(NULL, DTYPE_FP8, 64) && strstr(ops->refuses(NULL, DTYPE_FP8, 64), "int8"),

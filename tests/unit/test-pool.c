@@ -1,4 +1,4 @@
-/* test-pool.c - every index runs once, in the part that its thread owns, however long the workers
+/* test-pool.c - every index runs once, in lanes that are equally long, however long the workers
  * slept and however few processors there are; the processors that quotas and cores leave us. */
 #include <stdatomic.h>
 #include <sched.h>
@@ -18,25 +18,25 @@
 enum { N = 1000, MOST = 128 };
 
 struct seen {
-    size_t grain;
+    size_t n, grain;
     atomic_size_t runs[N], calls[MOST];
-    atomic_int odd; /* a part that begins between grains, or by a worker that there is not */
+    atomic_int odd; /* a part that is less than half a grain, or by a worker that there is not */
 };
 
 static void note(void *ctx, size_t begin, size_t end, size_t worker)
 {
     struct seen *s = ctx;
-    if (begin % s->grain || worker >= MOST || begin >= end)
+    if (worker >= MOST || begin >= end || (end - begin < s->grain / 2 && end - begin < s->n))
         s->odd = 1;
     s->calls[worker]++;
     for (size_t i = begin; i < end; i++)
         s->runs[i]++;
 }
 
-/* One loop, checked: every index once, at grains. */
+/* One loop, checked: every index once, in parts that are worth it. */
 static int loop_good(struct pool *p, size_t n, size_t grain)
 {
-    struct seen s = {.grain = grain};
+    struct seen s = {.n = n, .grain = grain};
     pool_run(p, n, grain, note, &s);
     int good = !s.odd;
     for (size_t w = pool_threads(p); w < MOST; w++)
@@ -54,12 +54,49 @@ static void test_parts(size_t threads)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (size_t g = 0; g < 3; g++)
             good &= loop_good(p, sizes[i], grains[g]);
-    ok(good, "%zu threads: every index once, at grains", threads);
+    ok(good, "%zu threads: every index once, no part below half a grain", threads);
     usleep(3000); /* the workers sleep now */
     good = loop_good(p, N, 1);
     usleep(150); /* or are just about to */
     ok(good && loop_good(p, N, 1), "%zu threads: and after a rest", threads);
     pool_free(p);
+}
+
+struct shares {
+    size_t lanes;
+    atomic_size_t begun, most; /* lanes that somebody is in; the longest part */
+};
+
+/* Nobody is through before all lanes have begun, so nobody helps. */
+static void hold_own(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    (void)worker;
+    struct shares *s = ctx;
+    int64_t until = clock_ns() + 5000000000;
+    s->begun++;
+    while (s->begun < s->lanes && clock_ns() < until)
+        usleep(100);
+    size_t most = s->most;
+    while (end - begin > most && !atomic_compare_exchange_weak(&s->most, &most, end - begin))
+        ;
+}
+
+/* Heads of a decoded token, panels of a matrix: a few grains that do not come out even. */
+static void test_even(void)
+{
+    static const struct {
+        size_t threads, n, grain, lanes, most;
+    } of[] = {{2, 12, 4, 2, 6}, {2, 52, 16, 2, 26}, {2, 24, 16, 2, 12}, {3, 100, 30, 3, 34},
+              {16, 40, 10, 4, 10}, {3, 11, 4, 3, 4}};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        struct shares s = {.lanes = of[i].lanes};
+        struct pool *p = pool_new(of[i].threads);
+        pool_run(p, of[i].n, of[i].grain, hold_own, &s);
+        ok(s.begun == s.lanes && s.most == of[i].most,
+           "%zu indices, a grain of %zu, %zu threads: %zu lanes, the longest %zu", of[i].n,
+           of[i].grain, of[i].threads, (size_t)s.begun, (size_t)s.most);
+        pool_free(p);
+    }
 }
 
 struct held {
@@ -261,6 +298,7 @@ static void test_cores(void)
 
 int main(void)
 {
+    test_even();
     test_help();
     files_begin();
     static const size_t counts[] = {1, 2, 3, 7, 16, MOST};
