@@ -41,6 +41,17 @@ static int number(const json_t *r, const char *key, double lo, double hi, double
     return 0;
 }
 
+/* A number of things. */
+static int count(const json_t *r, const char *key, double lo, double hi, double *out,
+                 struct err *e)
+{
+    if (number(r, key, lo, hi, out, e))
+        return -1;
+    return *out > floor(*out)
+               ? err_set(e, EXIT_BAD_DATA, "%s: expected a whole number, got %.16g", key, *out)
+               : 0;
+}
+
 /* A place: a whole number below 2^53, `otherwise` when absent. */
 static int place(const json_t *r, const char *key, int64_t otherwise, int64_t *out, struct err *e)
 {
@@ -125,6 +136,15 @@ static int read_work(struct timing *t, const json_t *r, struct err *e)
            number(r, "prefill_ns", 1, TIME_LIMIT, &t->prefill_ns, e);
 }
 
+/* What a counter that never falls says of the batch. */
+static int joules(struct timing *t, const char *of, double begin, double end, struct err *e)
+{
+    t->energy_j = end - begin;
+    return t->energy_j < 0 ? err_set(e, EXIT_BAD_DATA, "%s.energy_end_j: expected at least %.15g, "
+                                     "got %.15g", of, begin, end)
+                           : 0;
+}
+
 /* Joules of the packages of the processor, whose counters tick once a millisecond. */
 static int read_packages(struct timing *t, const json_t *host, struct err *e)
 {
@@ -133,13 +153,11 @@ static int read_packages(struct timing *t, const json_t *host, struct err *e)
         number(host, "energy_end_j", 0, TIME_LIMIT, &end, e) ||
         number(host, "window_ns", 0, TIME_LIMIT, &ns, e))
         return err_prefix(e, "host");
-    t->energy_j = end - begin;
     t->energy_ticks = ns / 1e6;
     t->energy_whole = 1;
+    if (joules(t, "host", begin, end, e))
+        return -1;
     t->energy_reason = isnan(t->energy_j) ? rec_text(host, "energy_j_reason") : NULL;
-    if (t->energy_j < 0)
-        return err_set(e, EXIT_BAD_DATA, "host.energy_end_j: expected at least %.15g, got %.15g",
-                       begin, end);
     return 0;
 }
 
@@ -148,15 +166,17 @@ static int read_gpu(struct timing *t, const json_t *gpu, struct err *e)
     double begin, end;
     if (number(gpu, "energy_begin_j", 0, TIME_LIMIT, &begin, e) ||
         number(gpu, "energy_end_j", 0, TIME_LIMIT, &end, e) ||
-        number(gpu, "energy_ticks", 0, TIME_LIMIT, &t->energy_ticks, e) ||
+        count(gpu, "energy_ticks", 0, TIME_LIMIT, &t->energy_ticks, e) ||
         number(gpu, "power_integral_j", 0, TIME_LIMIT, &t->power_integral_j, e) ||
-        number(gpu, "samples", 0, TIME_LIMIT, &t->looks, e) ||
-        number(gpu, "power_capped_samples", 0, TIME_LIMIT, &t->capped, e))
+        count(gpu, "samples", 0, TIME_LIMIT, &t->looks, e) ||
+        count(gpu, "power_capped_samples", 0, TIME_LIMIT, &t->capped, e))
         return err_prefix(e, "gpu");
-    t->energy_j = end - begin;
+    if (t->capped > t->looks)
+        return err_set(e, EXIT_BAD_DATA, "gpu.power_capped_samples: expected at most samples, "
+                       "%.16g, got %.16g", t->looks, t->capped);
     t->energy_whole = 0;
     t->energy_reason = NULL; /* of few ticks alone: launches may have enough */
-    return 0;
+    return joules(t, "gpu", begin, end, e);
 }
 
 static int read_memory(struct timing *t, const json_t *m, struct err *e)
@@ -175,7 +195,7 @@ static int read_place(struct timing *t, const json_t *r, struct err *e)
     double batch, filled;
     if (place(r, "launch", 0, &t->launch, e) || place(r, "round", 0, &t->round, e) ||
         place(r, "seq", 0, &t->seq, e) || place(r, "batch_id", -1, &t->batch_id, e) ||
-        number(r, "batch", 1, 1e9, &batch, e) || number(r, "batch_filled", 1, 1e9, &filled, e))
+        count(r, "batch", 1, 1e9, &batch, e) || count(r, "batch_filled", 1, 1e9, &filled, e))
         return -1;
     if (filled > batch)
         return err_set(e, EXIT_BAD_DATA, "batch_filled: expected at most batch, %.16g, got %.16g",
@@ -184,7 +204,7 @@ static int read_place(struct timing *t, const json_t *r, struct err *e)
     return 0;
 }
 
-/* `key` is no later than `end`. */
+/* `key` is no later, or no more, than `end`. */
 static int not_after(const char *key, double value, const char *end, double limit, struct err *e)
 {
     if (!(value > limit))
@@ -203,6 +223,8 @@ static int times_agree(struct timing *t, const json_t *r, struct err *e)
         not_after("emit_ns", last, "e2e_ns", t->e2e_ns, e) ||
         not_after("e2e_ns", t->e2e_ns, "batch_ns", t->batch_ns, e) ||
         not_after("prefill_ns", t->prefill_ns, "batch_ns", t->batch_ns, e) ||
+        not_after("prefill_flops", t->prefill_flops, "model_flops", t->model_flops, e) ||
+        not_after("prefill_bytes", t->prefill_bytes, "model_bytes", t->model_bytes, e) ||
         whole_list(t, r, "step_ns", &steps, e))
         return -1;
     for (size_t i = 1; steps && i < steps->n; i++)
@@ -225,6 +247,7 @@ static int tokens_agree(struct timing *t, const json_t *r, struct err *e)
     for (size_t i = 0; i < t->n_emits; i++)
         sum += t->emit_tokens[i];
     return not_after("tokens_to_eos", t->tokens_to_eos, "new_tokens", t->new_tokens, e) ||
+                   not_after("stop_tokens", t->stop_tokens, "new_tokens", t->new_tokens, e) ||
                    not_after("emit_tokens", sum, "new_tokens", t->new_tokens, e)
                ? -1
                : 0;
@@ -258,22 +281,22 @@ static void read_text(struct timing *t, const json_t *r)
 static int read_numbers(struct timing *t, const json_t *r, struct err *e)
 {
     if (read_place(t, r, e) || number(r, "e2e_ns", 1, TIME_LIMIT, &t->e2e_ns, e) ||
-        number(r, "new_tokens", 0, 1e9, &t->new_tokens, e) ||
-        number(r, "tokens_to_eos", 0, 1e9, &t->tokens_to_eos, e) ||
+        count(r, "new_tokens", 0, 1e9, &t->new_tokens, e) ||
+        count(r, "tokens_to_eos", 0, 1e9, &t->tokens_to_eos, e) ||
         number(r, "batch_ns", 1, TIME_LIMIT, &t->batch_ns, e) ||
         number(r, "ttft_ns", 0, TIME_LIMIT, &t->ttft_ns, e) ||
         number(r, "ttft_commit_ns", 0, TIME_LIMIT, &t->ttft_commit_ns, e) ||
         number(r, "ttf_block_ns", 0, TIME_LIMIT, &t->ttf_block_ns, e) ||
-        number(r, "canvas_positions", 0, TIME_LIMIT, &t->canvas_positions, e) ||
-        number(r, "denoise_steps", 0, TIME_LIMIT, &t->denoise_steps, e) ||
-        number(r, "committed_tokens", 0, TIME_LIMIT, &t->committed_tokens, e))
+        count(r, "canvas_positions", 0, TIME_LIMIT, &t->canvas_positions, e) ||
+        count(r, "denoise_steps", 0, TIME_LIMIT, &t->denoise_steps, e) ||
+        count(r, "committed_tokens", 0, TIME_LIMIT, &t->committed_tokens, e))
         return -1;
-    if (number(r, "rows", 0, TIME_LIMIT, &t->rows, e) ||
+    if (count(r, "rows", 0, TIME_LIMIT, &t->rows, e) ||
         number(r, "tokenize_ns", 0, TIME_LIMIT, &t->tokenize_ns, e) ||
         number(r, "prepare_ns", 0, TIME_LIMIT, &t->prepare_ns, e) ||
-        number(r, "prompt_tokens", 0, 1e9, &t->prompt_tokens, e) ||
-        number(r, "stop_tokens", 0, 1e9, &t->stop_tokens, e) ||
-        number(r, "retokenized_tokens", 0, 1e9, &t->retokenized, e))
+        count(r, "prompt_tokens", 0, 1e9, &t->prompt_tokens, e) ||
+        count(r, "stop_tokens", 0, 1e9, &t->stop_tokens, e) ||
+        count(r, "retokenized_tokens", 0, 1e9, &t->retokenized, e))
         return -1;
     const char *stop = rec_text(r, "stop");
     t->stopped = stop && !strcmp(stop, "eos");

@@ -54,8 +54,9 @@ struct timing {
 };
 
 /* Reads a generation record; fills *t for the classes with numbers. TIMING_BAD: *e filled: a number
- * is out of range, or one contradicts another: a time after e2e_ns, e2e_ns after batch_ns, times
- * that fall, token counts that do not fit token_ids, a batch of none or of more than it holds. */
+ * is out of range, a count not whole, or one contradicts another: a time after e2e_ns, e2e_ns after
+ * batch_ns, times or joules that fall, token counts that do not fit token_ids, a part that is more
+ * than its whole, a batch of none or of more than it holds. */
 enum timing_class timing_read(struct timing *t, const json_t *record, struct err *e);
 /* What instruments can get wrong without a fault of the record: requested <= allocated <= reserved,
  * layers_hold. -1: EXIT_BAD_DATA. */
