@@ -72,7 +72,7 @@ static void push_answer(struct measurement *c, struct measurement_work *w, struc
     size_t n = events_cut(t->emit_ns, t->emit_tokens, t->n_emits, t->tokens_to_eos);
     if (2 * n > w->room)
         make_room(w, 4 * n);
-    double *gap = w->work, *tokens = w->work + n;
+    double *gap = w->work, *tokens = n ? w->work + n : NULL;
     size_t gaps = events_gaps(t->emit_ns, t->emit_tokens, n, gap, tokens);
     a->tpot = events_tpot(t->emit_ns, t->emit_tokens, n);
     a->longest_gap = NAN;
@@ -350,7 +350,7 @@ static void put_values(struct measurement_work *w, struct measurement *c, enum m
     size_t requests = x->n < (size_t)c->timed ? x->n : (size_t)c->timed;
     struct launch_value *launch;
     struct launch_summary s = summarize(x, f, &launch, w);
-    json_object_set_new(j, "value", json_real(s.at.value));
+    rec_set_number(j, "value", s.at.value, "nothing to divide by");
     const char *why = c->is_disturbed ? "the machine was disturbed" : s.reason;
     rec_set_number(j, "lo", c->is_disturbed ? (double)NAN : s.at.lo, why);
     rec_set_number(j, "hi", c->is_disturbed ? (double)NAN : s.at.hi, why);
@@ -360,8 +360,10 @@ static void put_values(struct measurement_work *w, struct measurement *c, enum m
     json_object_set_new(j, "method", json_string(s.method));
     json_t *list = json_array();
     for (size_t i = 0; i < s.launches; i++)
-        json_array_append_new(list, json_pack("{s:I, s:f}", "launch", (json_int_t)launch[i].launch,
-                                              "value", launch[i].value));
+        if (isfinite(launch[i].value))
+            json_array_append_new(list, json_pack("{s:I, s:f}", "launch",
+                                                  (json_int_t)launch[i].launch, "value",
+                                                  launch[i].value));
     free(launch);
     if (row->kind != LAUNCH_RATIO && row->kind != LAUNCH_MAX) {
         rec_set_number(j, "min", s.min, "none");

@@ -54,6 +54,8 @@ package() { # HOST-MEMBERS: one batch of two answers, 0.2 s and 30 J
     batches 1 "{}" 4 | measure | reason power_mean_w "5 batches"
     { batches 1 "{}" 3; batches 2 "{}" 3; } | measure |
         reason power_mean_w "10 s"
+    # answers of nothing took joules too, and no token is there to have them
+    batches 1 "{}" | jq -c '.tokens_to_eos = 0' | measure | reason energy_j_per_token "divide"
     # readings and counter apart: said aloud, on both sides
     batches 1 "{power_integral_j: 560}" | measure 2> "$T/err" > "$T/m"
     grep -q "W023.*6.7 %" "$T/err"
