@@ -38,6 +38,18 @@ struct args {
     int64_t draws, max_failed;
 };
 
+/* What an engine chooses by itself when another setting changes: a quantization brings formats. */
+static const char *const follows[] = {"dtype", "kv_dtype", "library"};
+enum { FOLLOWS = sizeof follows / sizeof *follows };
+
+/* What is asked of a point again and again, found out once. */
+struct side {
+    const struct method *method; /* NULL: none, or nobody asks for methods */
+    char *setting; /* value of BY as text; "" when it has none */
+    int is_base;   /* BY is as usual here */
+    char rest[2][SETTINGS_ID]; /* identity of all but BY; and but what may follow from it */
+};
+
 struct compare {
     struct args a;
     struct log log;
@@ -46,54 +58,51 @@ struct compare {
     struct points points;
     struct answers answers;
     struct methods methods; /* of --methods; BY is then "method" */
+    struct side *side; /* [points.n], after learn_sides */
     char *usual; /* value of BY at a base; NULL: only where there is none */
 };
 
 /* One configuration and its base. */
 struct couple {
     const struct point *point, *base;
-    char *setting; /* "int8" */
+    const char *setting; /* "int8"; borrowed */
     struct ratio cost;
 };
 
 /* ---- couples ---- */
 
-/* The value of BY at a point as text; "" when it has none. */
-static char *setting_of(const struct compare *c, const struct point *p)
+static const struct side *side_of(const struct compare *c, const struct point *p)
+{
+    return &c->side[p - c->points.v];
+}
+
+/* The value of BY at a point as text; the caller's. */
+static char *setting_of(const struct compare *c, const struct point *p, const struct method *m)
 {
     struct buf b = {0};
-    if (c->methods.n) {
-        const struct method *m = methods_of(&c->methods, p->about);
+    if (c->methods.n)
         return mem_text(m ? m->name : "");
-    }
     about_value(&b, json_object_get(p->about, c->a.by));
     return b.data ? b.data : mem_text("");
 }
 
-/* 1: BY is as usual at this point. */
-static int is_base(const struct compare *c, const struct point *p)
+static void learn_sides(struct compare *c)
 {
-    if (c->methods.n)
-        return methods_is_base(&c->methods, methods_of(&c->methods, p->about));
-    char *setting = setting_of(c, p);
-    int is = !*setting || (c->usual && !strcmp(setting, c->usual));
-    free(setting);
-    return is;
-}
-
-/* What an engine chooses by itself when another setting changes: a quantization brings formats. */
-static const char *const follows[] = {"dtype", "kv_dtype", "library"};
-enum { FOLLOWS = sizeof follows / sizeof *follows };
-
-/* Identity of all but BY, and if `lenient` but what may follow from it. */
-static void rest_of(const struct compare *c, const struct point *p, int lenient,
-                    char id[SETTINGS_ID])
-{
-    json_t *settings = about_of(p->about);
-    for (size_t i = 0; lenient && i < FOLLOWS; i++)
-        json_object_del(settings, follows[i]);
-    settings_id(settings, c->a.by, id);
-    json_decref(settings);
+    c->side = mem_zero(c->points.n, sizeof *c->side);
+    for (size_t i = 0; i < c->points.n; i++) {
+        const struct point *p = &c->points.v[i];
+        struct side *s = &c->side[i];
+        s->method = c->methods.n ? methods_of(&c->methods, p->about) : NULL;
+        s->setting = setting_of(c, p, s->method);
+        s->is_base = c->methods.n ? methods_is_base(&c->methods, s->method)
+                                  : !*s->setting || (c->usual && !strcmp(s->setting, c->usual));
+        json_t *settings = about_of(p->about);
+        settings_id(settings, c->a.by, s->rest[0]);
+        for (size_t k = 0; k < FOLLOWS; k++)
+            json_object_del(settings, follows[k]);
+        settings_id(settings, c->a.by, s->rest[1]);
+        json_decref(settings);
+    }
 }
 
 /* Another paradigm or method has other settings: its base is the point of best rank that does the
@@ -103,7 +112,7 @@ static const struct point *find_rival(const struct compare *c, const struct poin
     const struct point *best = NULL;
     for (size_t i = 0; i < c->points.n; i++) {
         const struct point *p = &c->points.v[i];
-        if (is_base(c, p) && points_same_group(p, of) && !strcmp(p->workload, of->workload) &&
+        if (side_of(c, p)->is_base && points_same_group(p, of) && !strcmp(p->workload, of->workload) &&
             (!c->methods.n || !strcmp(p->model, of->model)) &&
             (!best || points_rank(of, p) < points_rank(of, best)))
             best = p;
@@ -118,7 +127,7 @@ static const struct point *find_without(const struct compare *c, const struct po
     static const char *const same[] = {"arch", "mode", "target"};
     for (size_t i = 0; i < c->points.n; i++) {
         const struct point *p = &c->points.v[i];
-        int fits = is_base(c, p) && !strcmp(p->workload, of->workload);
+        int fits = side_of(c, p)->is_base && !strcmp(p->workload, of->workload);
         for (size_t k = 0; k < sizeof same / sizeof *same && fits; k++) {
             const char *a = rec_text(p->about, same[k]), *b = rec_text(of->about, same[k]);
             fits = a && b ? !strcmp(a, b) : a == b;
@@ -131,19 +140,15 @@ static const struct point *find_without(const struct compare *c, const struct po
 
 static const struct point *find_base(const struct compare *c, const struct point *of)
 {
-    char wanted[SETTINGS_ID], id[SETTINGS_ID];
     if (!strcmp(c->a.by, "paradigm") || c->methods.n)
         return find_rival(c, of);
     if (!strcmp(c->a.by, "option"))
         return find_without(c, of);
-    for (int lenient = 0; lenient < 2; lenient++) {
-        rest_of(c, of, lenient, wanted);
-        for (size_t i = 0; i < c->points.n; i++) {
-            rest_of(c, &c->points.v[i], lenient, id);
-            if (!strcmp(id, wanted) && is_base(c, &c->points.v[i]))
+    for (int lenient = 0; lenient < 2; lenient++)
+        for (size_t i = 0; i < c->points.n; i++)
+            if (c->side[i].is_base &&
+                !strcmp(c->side[i].rest[lenient], side_of(c, of)->rest[lenient]))
                 return &c->points.v[i];
-        }
-    }
     return NULL;
 }
 
@@ -184,9 +189,8 @@ static json_t *about(const struct compare *c, const struct couple *k, const char
                           k->point->config, "base_config", k->base->config, "point", k->point->id,
                           "base_point", k->base->id, "model", k->point->model, "by", c->a.by,
                           "setting", k->setting, "metric", metric, "effect", effect);
-    char *base = setting_of(c, k->base);
+    const char *base = side_of(c, k->base)->setting;
     json_object_set_new(j, "base_setting", *base ? json_string(base) : json_null());
-    free(base);
     json_object_set_new(j, "also", also_of(c, k));
     const char *arch = rec_text(k->point->about, "arch");
     if (arch)
@@ -419,14 +423,13 @@ static size_t find_couples(struct compare *c, struct couple *v)
         most = p->v[i].n_launch > most ? p->v[i].n_launch : most;
     double *work = mem_zero(2 * most, sizeof *work);
     for (size_t i = 0; i < p->n; i++) {
-        if (is_base(c, &p->v[i]) || (c->methods.n && !methods_of(&c->methods, p->v[i].about)))
+        if (c->side[i].is_base || (c->methods.n && !c->side[i].method))
             continue;
         struct couple k = {.point = &p->v[i], .base = find_base(c, &p->v[i]),
-                           .setting = setting_of(c, &p->v[i])};
+                           .setting = c->side[i].setting};
         if (!k.base) {
             log_warn(&c->log, "W301", "'%s' has no base: expected records of the same with %s %s",
                      k.point->config, c->a.by, c->usual ? c->usual : "not set");
-            free(k.setting);
             continue;
         }
         k.cost = ratio_of(k.base->launch, k.base->n_launch, k.point->launch, k.point->n_launch,
@@ -463,8 +466,6 @@ static int write_all(struct compare *c, struct err *e)
     int bad = n ? write_couples(c, v, n, e)
                 : err_set(e, EXIT_BAD_DATA, "no two points differ in '%s' alone, one of them "
                           "with %s", c->a.by, c->usual ? c->usual : "none");
-    for (size_t i = 0; i < n; i++)
-        free(v[i].setting);
     free(v);
     return bad;
 }
@@ -570,9 +571,13 @@ int main(int argc, char **argv)
     rec_read_close(in);
     points_finish(&c.points);
     c.usual = usual_of(&c.a);
+    learn_sides(&c);
     check(&c, write_all(&c, &e), &e);
     int code = take_verdict(&c.seen, &c.log, c.a.max_failed);
     check(&c, rec_close(&c.out, code ? "failed" : "ok", &e), &e);
+    for (size_t i = 0; i < c.points.n; i++)
+        free(c.side[i].setting);
+    free(c.side);
     points_free(&c.points);
     answers_free(&c.answers);
     methods_free(&c.methods);

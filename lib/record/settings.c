@@ -225,15 +225,21 @@ static int is_said(const struct settings *s, size_t row)
     return (int)(s->said >> row & 1);
 }
 
-/* The rows that follow another one and were not said take its value. Chains are followed too. */
+/* The rows that follow another one and were not said take its value. Chains are followed too, to
+ * their end: a table without a circle has no longer one than it has rows. */
 static void follow(struct settings *s)
 {
-    for (size_t turn = 0; turn < s->table->n; turn++)
+    int moved = 1;
+    for (size_t turn = 0; moved && turn < s->table->n; turn++) {
+        moved = 0;
         for (size_t i = 0; i < s->table->n; i++) {
             size_t from = followed(s->table, i);
-            if (from < s->table->n && !is_said(s, i))
-                s->v[i] = s->v[from];
+            if (from == s->table->n || is_said(s, i))
+                continue;
+            moved |= s->v[i] < s->v[from] || s->v[i] > s->v[from];
+            s->v[i] = s->v[from];
         }
+    }
 }
 
 int settings_same(const struct settings *a, const struct settings *b)

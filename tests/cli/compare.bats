@@ -157,6 +157,15 @@ right() {
         paste -sd ' ')" = '["f32","m 2",8100,4100] ["f32","m",8000,4000]' ]
 }
 
+@test "three thousand points find their bases in seconds" {
+    awk 'BEGIN { for (i = 0; i < 3000; i++)
+        printf "{\"kind\":\"metric\",\"metric\":\"e2e_ns\",\"config\":\"c%d\",\"model\":\"m%d\"," \
+               "\"dtype\":\"%s\",\"direction\":\"lower\",\"value\":%d}\n", i, i / 2,
+               i % 2 ? "bf16" : "f32", 5 + i % 2 }' > "$T/many"
+    (ulimit -t 15; compare --by dtype --base f32 --cost e2e_ns "$T/many" > "$T/out")
+    [ "$(jq -s 'map(select(.value == 1.2)) | length' "$T/out")" = 1500 ]
+}
+
 @test "nothing to compare" {
     run compare < <(quality "m nll" p nll_nats 5 10)
     echo "$output"

@@ -195,7 +195,7 @@ stop_tokens: expected at most new_tokens, 4, got 5|{stop_tokens: 5}
 prefill_flops: expected at most model_flops, 5, got 6|{model_flops: 5, prefill_flops: 6}
 prefill_bytes: expected at most model_bytes, 5, got 6|{model_bytes: 5, prefill_bytes: 6}
 gpu.energy_end_j: expected at least 7, got 6|{gpu: {energy_begin_j: 7, energy_end_j: 6}}
-gpu.power_capped_samples: expected at most samples, 3, got 4|{gpu: {samples: 3, power_capped_samples: 4}}
+gpu.power_capped_samples: expected at most samples, 3|{gpu: {samples: 3, power_capped_samples: 4}}
 emit_tokens: expected at most new_tokens|{emit_ns: [1, 2], emit_tokens: [3, 3]}
 batch: expected a number from 1|{config: "d", batch: 0}
 batch_filled: expected at most batch, 2, got 3|{config: "d", batch: 2, batch_filled: 3}
