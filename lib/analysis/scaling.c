@@ -63,18 +63,21 @@ static int by_x(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The track that p begins: it is its first point. n 0: it begins none. */
-static void find_track(struct track *t, const struct points *all, size_t first)
+static int is_candidate(const struct point *p)
 {
-    char id[SETTINGS_ID], other[SETTINGS_ID];
-    identity(&all->v[first], t->along, id);
+    return p->is_diffusion && !isnan(p->cost);
+}
+
+/* The track that p begins: it is its first point. n 0: it begins none. id: of each candidate. */
+static void find_track(struct track *t, const struct points *all, size_t first,
+                       char (*const id)[SETTINGS_ID])
+{
     t->n = 0;
     for (size_t i = 0; i < all->n; i++) {
         const struct point *p = &all->v[i];
-        if (!p->is_diffusion || isnan(p->cost))
+        if (!is_candidate(p) || strcmp(id[first], id[i]))
             continue;
-        identity(p, t->along, other);
-        const struct point *rival = strcmp(id, other) ? NULL : rival_of(all, p);
+        const struct point *rival = rival_of(all, p);
         if (!rival)
             continue;
         if (i < first || t->n == CROSSOVER_MAX) {
@@ -252,17 +255,23 @@ json_t *scaling_records(const struct points *p, size_t draws, uint64_t seed, dou
 {
     json_t *list = json_array();
     struct track *t = mem_zero(1, sizeof *t);
-    for (t->along = ALONG_BATCH; t->along <= ALONG_LENGTH; t->along++)
+    char(*id)[SETTINGS_ID] = mem_zero(p->n, sizeof *id);
+    for (t->along = ALONG_BATCH; t->along <= ALONG_LENGTH; t->along++) {
+        for (size_t i = 0; i < p->n; i++)
+            if (is_candidate(&p->v[i]))
+                identity(&p->v[i], t->along, id[i]);
         for (size_t i = 0; i < p->n; i++) {
             t->n = 0;
-            if (p->v[i].is_diffusion && !isnan(p->v[i].cost))
-                find_track(t, p, i);
+            if (is_candidate(&p->v[i]))
+                find_track(t, p, i, id);
             if (t->n < 2 || !(t->cell[0].x < t->cell[t->n - 1].x))
                 continue;
             fill_draws(t, p, draws, seed);
             json_array_append_new(list, record_of(t, p, draws, level));
             free(t->y);
         }
+    }
+    free(id);
     free(t);
     return list;
 }

@@ -290,6 +290,15 @@ right() {
     [ "$(jq -c 'select(.kind == "front" and .steps == 8) | .class' "$T/p")" = '"off"' ]
 }
 
+@test "three thousand points are held against each other in seconds" {
+    awk 'BEGIN { for (i = 0; i < 3000; i++)
+        printf "{\"kind\":\"metric\",\"metric\":\"e2e_ns\",\"config\":\"c%d\",\"model\":\"m%d\"," \
+               "\"arch\":\"llada\",\"gen_length\":8,\"steps\":4,\"batch\":%d,\"value\":%d," \
+               "\"direction\":\"lower\"}\n", i, i / 2, 1 + i % 2, 5 + i % 2 }' > "$T/many"
+    (ulimit -t 15; pareto --draws 100 "$T/many" > "$T/out")
+    [ "$(wc -l < "$T/out")" -ge 3000 ]
+}
+
 @test "bad input" {
     run pareto < /dev/null
     [ "$status" -eq 65 ]
