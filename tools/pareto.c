@@ -397,8 +397,7 @@ static int write_correct(struct pareto *p, struct err *e)
 static int take(void *ctx, const json_t *r, struct err *e)
 {
     struct pareto *p = ctx;
-    correct_take(&p->correct, r);
-    return points_take(&p->points, r, e);
+    return correct_take(&p->correct, r, e) ? -1 : points_take(&p->points, r, e);
 }
 
 static const char examples[] =

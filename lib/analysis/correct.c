@@ -27,17 +27,20 @@ static const char *name_of(const json_t *r)
     return NULL;
 }
 
-void correct_take(struct correct *c, const json_t *r)
+int correct_take(struct correct *c, const json_t *r, struct err *e)
 {
     const char *name = strcmp(rec_kind(r), "metric") ? NULL : name_of(r);
     const char *point = name ? about_point(r) : NULL;
     if (!point)
-        return;
+        return 0;
+    if (points_check_cost(r, e))
+        return -1;
     if (!c->costs)
         c->costs = json_object();
     char *key = mem_format("%s\n%s\n%s", point, about_workload(r), name);
     json_object_set_new(c->costs, key, json_copy((json_t *)(uintptr_t)r));
     free(key);
+    return 0;
 }
 
 /* Accuracy of point i as measured and in draw[draws]; returns its prompts, 0: there is none. */
@@ -109,12 +112,13 @@ static json_t *correct_record(const json_t *r, const struct points *p, size_t i,
         v = bootstrap_interval(v.value, draw, draws, level);
     }
     free(draw);
+    const char *unit = rec_text(r, "unit"), *label = rec_text(r, "label");
     json_t *j = about_carried(r);
     json_object_set_new(j, "metric", json_string(name_of(r)));
-    json_object_set(j, "unit", json_object_get(r, "unit"));
+    json_object_set_new(j, "unit", json_string(unit ? unit : ""));
     json_object_set_new(j, "direction", json_string("lower"));
-    if (json_object_get(r, "label"))
-        json_object_set(j, "label", json_object_get(r, "label"));
+    if (label)
+        json_object_set_new(j, "label", json_string(label));
     rec_set_number(j, "value", v.value, why);
     why = why ? why : unsure ? unsure : "a draw has no right answer";
     rec_set_number(j, "lo", v.lo, why);

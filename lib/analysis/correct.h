@@ -10,8 +10,9 @@
 
 struct correct { json_t *costs; }; /* begins as zero: metric records, by their identity */
 
-/* Keeps a metric record of joules or money an answer; any other is none of ours. */
-void correct_take(struct correct *c, const json_t *record);
+/* Keeps a metric record of joules or money an answer; any other is none of ours. -1: it is no such
+ * cost (points_check_cost). */
+int correct_take(struct correct *c, const json_t *record, struct err *e);
 /* The members of a metric record j_per_correct or cost_per_correct of each record that was kept;
  * accuracies are those of `p`, after points_finish. Launches and prompts are resampled; without an
  * interval of the cost there is none. An array; the caller's. */

@@ -104,13 +104,12 @@ static size_t find_metric(struct points *p, const json_t *r, const char *name)
 
 static int take_cost(struct points *all, const json_t *r, struct err *e)
 {
-    const json_t *value = json_object_get(r, "value");
     int higher = direction(r);
     if (higher < 0)
         return err_set(e, EXIT_BAD_DATA, "direction: expected lower or higher for '%s'",
                        all->cost_metric);
-    if (!json_is_null(value) && !(json_number_value(value) > 0))
-        return err_set(e, EXIT_BAD_DATA, "value: expected a number above 0 or null");
+    if (points_check_cost(r, e))
+        return -1;
     size_t place = find_point(all, r); /* first: it may move all->v */
     struct point *p = &all->v[place];
     if (p->launch)
@@ -132,6 +131,8 @@ static int take_quality(struct points *all, const json_t *r, const char *metric,
     const json_t *id = json_object_get(r, "id");
     if (!json_is_string(id) && !json_is_integer(id))
         return err_set(e, EXIT_BAD_DATA, "id: expected a text, got none");
+    if (points_check_quality(r, e))
+        return -1;
     double copies = rec_number(r, "copies");
     struct point_row row = {.value = rec_number(r, "value"),
                             .tokens = rec_number(r, "scored_tokens"),

@@ -82,6 +82,10 @@ struct points {
 /* Takes a `metric` record of cost_metric or a per-prompt `quality` record. 1 taken, 0 another, -1
  * malformed (EXIT_BAD_DATA). */
 int points_take(struct points *p, const json_t *record, struct err *e);
+/* The numbers of a metric record, or of one of quality, are in the range of such things, and its
+ * interval ends behind its beginning. -1: EXIT_BAD_DATA with the member. */
+int points_check_cost(const json_t *record, struct err *e);
+int points_check_quality(const json_t *record, struct err *e);
 /* Makes a point of a record that has its settings but no number of ours: a generation. */
 void points_meet(struct points *p, const json_t *record);
 /* Of several workloads of a point keeps the one of most prompts (of equals the first by identity),

@@ -310,8 +310,29 @@ right() {
     run pareto "$T/in" <(jq -c 'select(.metric == "e2e_ns") | .value += 1' "$T/in")
     [ "$status" -eq 65 ]
     [[ "$output" == *"a second, different 'e2e_ns' record"* ]]
-    run pareto < <(sed '1s/"value":42,/"value":0,/' "$T/in")
-    [ "$status" -eq 1 ] # the others are good
+    while IFS='|' read -r words bad; do # of the first record, a cost; the others are good
+        run pareto < <(jq -c "if input_line_number == 1 then $bad else . end" "$T/in")
+        echo "$bad: $status $output"
+        [ "$status" -eq 1 ]
+        [[ "$output" == *"$words"* ]]
+    done << 'END'
+value: expected a number from 1e-60 to 1e+60 or null, got 0|.value = 0
+value: expected a number from|.value = 1e300
+value: expected a number from|.value = "5"
+lo: expected at most hi, 3, got 4|.lo = 4 | .hi = 3
+passes: expected a number from 0|.passes = -1
+launch_values[1]: value: expected a number from 0|.launch_values[1].value = -1
+END
+    while IFS='|' read -r words bad; do
+        run pareto < <(jq -c "if .kind == \"quality\" then $bad else . end" "$T/in")
+        echo "$bad: $status $output"
+        [ "$status" -eq 1 ]
+        [[ "$output" == *"$words"* ]]
+    done << 'END'
+value: expected a number from -1e+60|.value = 1e99
+scored_tokens: expected a number from 0|.scored_tokens = -3
+copies: expected a number from 1|.copies = 0
+END
     run pareto --quality=charm "$T/in"
     [ "$status" -eq 0 ]
     [ "$(crossover X_q .reason <<< "$output")" = '"no quality on one side"' ]
