@@ -78,7 +78,7 @@ static json_t *about_field(const struct field *f, const struct field_board *b, d
     for (size_t i = 0; i < sizeof copy / sizeof *copy; i++)
         if (json_object_get(p->about, copy[i]))
             json_object_set(j, copy[i], json_object_get(p->about, copy[i]));
-    if (p->length > 0)
+    if (p->length > 0 && p->length < 1e15)
         rec_set_int(j, "gen_length", (int64_t)p->length);
     json_object_set_new(j, "cost_metric", json_string(f->points->cost_metric));
     json_object_set_new(j, "quality_metric", json_string(b->quality->is.name));
