@@ -112,7 +112,8 @@ static const struct point *find_rival(const struct compare *c, const struct poin
     const struct point *best = NULL;
     for (size_t i = 0; i < c->points.n; i++) {
         const struct point *p = &c->points.v[i];
-        if (side_of(c, p)->is_base && points_same_group(p, of) && !strcmp(p->workload, of->workload) &&
+        if (side_of(c, p)->is_base && points_same_group(p, of) &&
+            !strcmp(p->workload, of->workload) &&
             (!c->methods.n || !strcmp(p->model, of->model)) &&
             (!best || points_rank(of, p) < points_rank(of, best)))
             best = p;

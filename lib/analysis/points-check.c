@@ -1,5 +1,6 @@
-/* points-check.c - the numbers of a point's records, before anything is made of them; see points.h. A
- * cost of 1e308 is no cost, and its square no number: what is out of range ends with its record. */
+/* points-check.c - the numbers of a point's records, before anything is made of them; see points.h.
+ * A cost of 1e308 is no cost, and its square no number: what is out of range ends with its record,
+ * so that nothing behind here has to ask. */
 #include "lib/analysis/points.h"
 
 #include "lib/record/json.h"

@@ -129,6 +129,12 @@ static inline void fuzz_mutate(struct buf *b, const struct buf *other, struct rn
     }
 }
 
+/* How the bytes of a replay are spoilt; a target may have another way. */
+#ifndef FUZZ_MUTATE
+#define FUZZ_MUTATE fuzz_mutate
+#endif
+static inline void FUZZ_MUTATE(struct buf *b, const struct buf *other, struct rng *r);
+
 /* All seeds, each made once. */
 struct fuzz_seeds {
     struct buf v[FUZZ_SEEDS];
@@ -148,7 +154,7 @@ static inline void fuzz_bytes(const struct fuzz_seeds *s, const struct fuzz_plac
     buf_clear(b);
     buf_put(b, s->v[p->seed].data, s->v[p->seed].len);
     if (p->round)
-        fuzz_mutate(b, &s->v[rng_below(&r, s->n)], &r);
+        FUZZ_MUTATE(b, &s->v[rng_below(&r, s->n)], &r);
 }
 
 static inline void fuzz_replay(const struct fuzz_seeds *s, struct fuzz_place *at, size_t rounds)

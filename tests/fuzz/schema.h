@@ -1,0 +1,161 @@
+/* schema.h - a record against data/record.schema.json: the first thing that is wrong, in words. The
+ * words of JSON Schema that the file uses, as tests/schema.jq has them.
+ */
+#ifndef TESTS_FUZZ_SCHEMA_H
+#define TESTS_FUZZ_SCHEMA_H
+
+#include <jansson.h>
+#include <regex.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/files.h"
+
+enum { SCHEMA_PATTERNS = 256 };
+
+struct schema {
+    json_t *all;
+    char wrong[256];
+    struct { const json_t *of; regex_t re; } pattern[SCHEMA_PATTERNS]; /* compiled once */
+    size_t patterns;
+};
+
+static inline int schema_wrong(struct schema *s, const char *where, const char *what)
+{
+    if (!*s->wrong)
+        snprintf(s->wrong, sizeof s->wrong, "%s: %s", where, what);
+    return -1;
+}
+
+/* Reads the schema. Members of these names (NULL behind them) are as the input of a tool had them,
+ * and nothing is asked of them. */
+static inline void schema_open(struct schema *s, const char *const *free)
+{
+    const char *kind;
+    json_t *of;
+    s->all = json_load_file("data/record.schema.json", 0, NULL);
+    if (!s->all)
+        files_fail("data/record.schema.json");
+    json_object_foreach(json_object_get(s->all, "definitions"), kind, of)
+        for (size_t i = 0; strcmp(kind, "envelope") && free[i]; i++) {
+            json_t *need = json_object_get(of, "required");
+            json_object_del(json_object_get(of, "properties"), free[i]);
+            for (size_t k = json_array_size(need); k-- > 0;)
+                if (!strcmp(json_string_value(json_array_get(need, k)), free[i]))
+                    json_array_remove(need, k);
+        }
+}
+
+static inline int schema_is_type(const json_t *v, const char *type)
+{
+    return !strcmp(type, "object")    ? json_is_object(v)
+           : !strcmp(type, "array")   ? json_is_array(v)
+           : !strcmp(type, "string")  ? json_is_string(v)
+           : !strcmp(type, "boolean") ? json_is_boolean(v)
+           : !strcmp(type, "null")    ? json_is_null(v)
+           : !strcmp(type, "number")  ? json_is_number(v)
+                                      : json_is_integer(v);
+}
+
+static inline int schema_fits_type(const json_t *v, const json_t *type)
+{
+    int fits = json_is_string(type) && schema_is_type(v, json_string_value(type));
+    for (size_t i = 0; i < json_array_size(type); i++)
+        fits |= schema_is_type(v, json_string_value(json_array_get(type, i)));
+    return fits;
+}
+
+static inline int schema_matches(struct schema *s, const json_t *pattern, const char *text)
+{
+    size_t i = 0;
+    while (i < s->patterns && s->pattern[i].of != pattern)
+        i++;
+    if (i == SCHEMA_PATTERNS)
+        files_fail("more patterns than there is room for");
+    if (i == s->patterns) {
+        s->pattern[s->patterns++].of = pattern;
+        if (regcomp(&s->pattern[i].re, json_string_value(pattern), REG_EXTENDED | REG_NOSUB))
+            files_fail(json_string_value(pattern));
+    }
+    return !regexec(&s->pattern[i].re, text, 0, NULL, 0);
+}
+
+static int schema_value(struct schema *s, const json_t *of, const json_t *v, const char *where);
+
+static inline int schema_object(struct schema *s, const json_t *of, const json_t *v)
+{
+    const char *key;
+    json_t *one, *need;
+    size_t i;
+    json_array_foreach(json_object_get(of, "required"), i, need) {
+        key = json_string_value(need);
+        if (!json_object_get(v, key))
+            return schema_wrong(s, key, "is missing");
+    }
+    json_object_foreach(json_object_get(of, "properties"), key, one) {
+        const json_t *has = json_object_get(v, key);
+        if (has && schema_value(s, one, has, key))
+            return -1;
+    }
+    return 0;
+}
+
+static inline int schema_any(struct schema *s, const json_t *forms, const json_t *v,
+                             const char *where)
+{
+    for (size_t i = 0; i < json_array_size(forms); i++) {
+        if (!schema_value(s, json_array_get(forms, i), v, where))
+            return 0;
+        *s->wrong = 0;
+    }
+    return schema_wrong(s, where, "fits none of its forms");
+}
+
+/* -1: s->wrong says why v is no such value. */
+static int schema_value(struct schema *s, const json_t *of, const json_t *v, const char *where)
+{
+    const json_t *type = json_object_get(of, "type"), *list = json_object_get(of, "enum"), *one;
+    const json_t *least = json_object_get(of, "minimum"), *most = json_object_get(of, "maximum");
+    const json_t *pattern = json_object_get(of, "pattern");
+    const char *ref = json_string_value(json_object_get(of, "$ref"));
+    double x = json_number_value(v);
+    int among = !list;
+    size_t i;
+    json_array_foreach(list, i, one)
+        among |= json_equal(one, v);
+    if (ref && schema_value(s, json_object_get(json_object_get(s->all, "definitions"),
+                                               strrchr(ref, '/') + 1), v, where))
+        return -1;
+    if (type && !schema_fits_type(v, type))
+        return schema_wrong(s, where, "is of another type");
+    if (!among || (pattern && json_is_string(v) &&
+                   !schema_matches(s, pattern, json_string_value(v))))
+        return schema_wrong(s, where, "is another text");
+    if (json_is_number(v) && ((least && x < json_number_value(least)) ||
+                              (most && x > json_number_value(most))))
+        return schema_wrong(s, where, "is out of range");
+    if (json_is_array(v) && json_object_get(of, "minItems") &&
+        (json_int_t)json_array_size(v) < json_integer_value(json_object_get(of, "minItems")))
+        return schema_wrong(s, where, "has too few items");
+    if (json_object_get(of, "items"))
+        json_array_foreach(v, i, one)
+            if (schema_value(s, json_object_get(of, "items"), one, where))
+                return -1;
+    if (json_object_get(of, "anyOf") && schema_any(s, json_object_get(of, "anyOf"), v, where))
+        return -1;
+    return json_is_object(v) ? schema_object(s, of, v) : 0;
+}
+
+/* -1: s->wrong says what is wrong of a record of this kind. */
+static inline int schema_record(struct schema *s, const json_t *record)
+{
+    const char *kind = json_string_value(json_object_get(record, "kind"));
+    const json_t *all = json_object_get(s->all, "definitions"), *of = json_object_get(all, kind);
+    *s->wrong = 0;
+    return schema_value(s, json_object_get(all, "envelope"), record, "record") ||
+                   (of && schema_value(s, of, record, "record"))
+               ? -1
+               : 0;
+}
+
+#endif

@@ -1,0 +1,249 @@
+/* tool.h - a tool that makes something of records, fed with what nobody meant: its main(), in this
+ * process. Whatever it reads, it ends with a code that is documented, says why in one line, and
+ * what it wrote is a sound stream: by the reader, by the schema, and with numbers that can be.
+ *
+ *     #include "tests/fuzz/tool.h"
+ *     #define main tool_main
+ *     #include "tools/measure.c"
+ *     #undef main
+ *
+ * What ends the tool jumps out of it; what it held is then given back here, as the end of a process
+ * would have done.
+ */
+#ifndef TESTS_FUZZ_TOOL_H
+#define TESTS_FUZZ_TOOL_H
+
+#include "tests/fuzz/mutate.h"
+
+#include <setjmp.h>
+
+#include "lib/analysis/about.h"
+#include "lib/base/opt.h"
+#include "lib/record/rec.h"
+#include "tests/fuzz/schema.h"
+
+static jmp_buf tool_end;
+static int tool_code;
+
+static _Noreturn void tool_die(const struct err *e)
+{
+    fuzz_check_refused(e);
+    fuzz_check(e->code == EXIT_BAD_DATA || e->code == EXIT_BAD_USAGE);
+    tool_code = e->code;
+    longjmp(tool_end, 1);
+}
+#define err_die(tool, e) ((void)(tool), tool_die(e))
+
+/* ---- memory of a tool that ended in the middle ---- */
+
+#if defined(__SANITIZE_ADDRESS__)
+#define TOOL_HOOKS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TOOL_HOOKS 1
+#endif
+#endif
+
+#ifdef TOOL_HOOKS
+int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void *, size_t),
+                                              void (*)(const volatile void *));
+enum { TOOL_HELD = 1 << 16 };
+static const volatile void *tool_held[TOOL_HELD];
+static size_t tool_holds;
+static int tool_watched;
+
+static size_t tool_place(const volatile void *p)
+{
+    return ((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u >> 48;
+}
+
+static void tool_got(const volatile void *p, size_t n)
+{
+    size_t i = tool_place(p);
+    if (!tool_watched || !p || tool_holds > TOOL_HELD / 2 || !n)
+        return;
+    while (tool_held[i])
+        i = (i + 1) % TOOL_HELD;
+    tool_held[i] = p;
+    tool_holds++;
+}
+
+static void tool_gave(const volatile void *p)
+{
+    size_t i = tool_place(p), gap;
+    while (tool_holds && tool_held[i] && tool_held[i] != p)
+        i = (i + 1) % TOOL_HELD;
+    if (!tool_holds || !p || !tool_held[i])
+        return;
+    tool_holds--;
+    for (gap = i; tool_held[i = (i + 1) % TOOL_HELD];) /* those behind move up */
+        if ((i - tool_place(tool_held[i])) % TOOL_HELD >= (i - gap) % TOOL_HELD) {
+            tool_held[gap] = tool_held[i];
+            gap = i;
+        }
+    tool_held[gap] = NULL;
+}
+
+static void tool_watch(int watch)
+{
+    static int hooked;
+    if (!hooked && __sanitizer_install_malloc_and_free_hooks(tool_got, tool_gave) < 0)
+        files_fail("no hooks");
+    hooked = 1;
+    tool_watched = watch;
+    if (watch && tool_holds) {
+        memset(tool_held, 0, sizeof tool_held);
+        tool_holds = 0;
+    }
+}
+
+static void tool_release(void)
+{
+    tool_watched = 0;
+    for (size_t i = 0; i < TOOL_HELD && tool_holds; i++)
+        while (tool_held[i])
+            free((void *)(uintptr_t)tool_held[i]); /* which takes it from the table */
+}
+#else
+static void tool_watch(int watch) { (void)watch; }
+static void tool_release(void) { }
+#endif
+
+/* ---- a run ---- */
+
+/* In place of the one that waits for a medium. */
+int fsync(int fd)
+{
+    return fd < 0 ? -1 : 0;
+}
+
+enum { TOOL_ARGS = 16 };
+
+/* What it says goes into `said`, as far as there is room. */
+static char tool_said[1 << 14];
+
+static void tool_check_said(void)
+{
+    for (char *line = tool_said, *end; *line; line = end) {
+        end = strchr(line, '\n');
+        end = end ? end + 1 : strchr(line, 0);
+        fuzz_check(end > line + 1);
+        for (char *c = line; c + 1 < end; c++)
+            fuzz_check((unsigned char)*c >= ' ' && *c != 0x7f);
+    }
+}
+
+/* Runs it; returns its exit code. */
+static int tool_run(int (*run)(int, char **), int argc, char **argv)
+{
+    static FILE *said, *terminal;
+    static char room[BUFSIZ]; /* that the tool does not seem to have made it */
+    if (!said) {
+        terminal = stderr;
+        said = fmemopen(tool_said, sizeof tool_said, "w");
+        setvbuf(said, room, _IOFBF, sizeof room);
+    }
+    memset(tool_said, 0, sizeof tool_said);
+    rewind(said);
+    stderr = said; /* sanitizers know the descriptor alone */
+    int fd = dup(STDIN_FILENO);
+    close(fd);
+    tool_watch(1);
+    if (!setjmp(tool_end)) {
+        tool_code = run(argc, argv);
+        tool_watch(0);
+    } else {
+        tool_release();
+        for (int i = fd; i < fd + 8; i++)
+            close(i);
+    }
+    fflush(said);
+    stderr = terminal;
+    fuzz_check(!*err_witness());
+    tool_check_said();
+    return tool_code;
+}
+
+/* A value lies between its ends. */
+static void tool_check_number(const json_t *r, const char *value, const char *lo, const char *hi)
+{
+    double v = rec_number(r, value), a = rec_number(r, lo), b = rec_number(r, hi);
+    double e = fabs(v) / 1e9;
+    fuzz_check(!(a > b) && !(a > v + e) && !(b < v - e));
+}
+
+static void tool_check_record(struct schema *s, const json_t *r)
+{
+    const char *kind = rec_kind(r);
+    if (schema_record(s, r)) {
+        char *text = json_dumps(r, 0);
+        fprintf(stderr, "# %s\n# %s\n", text, s->wrong);
+        abort();
+    }
+    if (!strcmp(kind, "metric") || !strcmp(kind, "quality"))
+        tool_check_number(r, "value", "lo", "hi");
+    if (!strcmp(kind, "metric") && !strstr(rec_text(r, "metric"), "_net_"))
+        fuzz_check(!(rec_number(r, "value") < 0) && !(rec_number(r, "min") < 0));
+    if (!strcmp(kind, "error"))
+        fuzz_check(rec_text(r, "message") && *rec_text(r, "message"));
+}
+
+/* What is in FOLDER/out; `ours`: the kinds of records that the tool makes. */
+static void tool_check_output(const char *const *ours)
+{
+    static struct schema s;
+    const char *path = files_at("out");
+    struct err e = {0};
+    json_t *r;
+    int got;
+    if (!s.all) {
+        const char **names = about_names();
+        schema_open(&s, names);
+        free(names);
+    }
+    struct rec_reader *in = rec_read_open(&path, 1, &e);
+    fuzz_check(in);
+    while ((got = rec_read(in, &r, &e)) > 0) {
+        for (size_t i = 0; ours[i]; i++)
+            if (!strcmp(rec_kind(r), ours[i]))
+                tool_check_record(&s, r);
+        json_decref(r);
+    }
+    fuzz_check(got == 0);
+    rec_read_close(in);
+}
+
+/* The tool with these options, NULL-ended, over these records; its output is FOLDER/out, or there
+ * is none. Returns its exit code. */
+static int tool_one(int (*run)(int, char **), const char *const *options, const char *bytes,
+                    size_t n)
+{
+    static int warm; /* what libraries make once stays theirs */
+    struct buf seed = {0};
+    if (!warm++ && fuzz_seed(0, &seed))
+        tool_one(run, options, seed.data + 1, seed.len - 1);
+    buf_free(&seed);
+    char name[] = "tool", quiet[] = "-q", bare[] = "--no-meta", output[] = "-o";
+    char *argv[TOOL_ARGS] = {name, quiet, bare, output, files_at("out")};
+    int argc = 5;
+    for (; *options; options++)
+        argv[argc++] = (char *)(uintptr_t)*options;
+    argv[argc++] = (char *)(uintptr_t)fuzz_file(bytes, n);
+    unlink(files_at("out"));
+    int code = tool_run(run, argc, argv);
+    fuzz_check(code == 0 || code == 1 || code == EXIT_BAD_DATA || code == EXIT_BAD_USAGE);
+    return code;
+}
+
+/* The same of a tool that writes a stream of records. The first byte chooses the options. */
+#define TOOL_STREAM(options, ours, bytes, n)                                                    \
+    do {                                                                                        \
+        size_t tool_of = sizeof(options) / sizeof *(options);                                   \
+        if (n)                                                                                  \
+            tool_one(tool_main, (options)[(unsigned char)*(bytes) % tool_of], (bytes) + 1,      \
+                     (n) - 1);                                                                  \
+        if (!access(files_at("out"), F_OK))                                                     \
+            tool_check_output(ours);                                                            \
+    } while (0)
+
+#endif
