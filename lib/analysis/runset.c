@@ -13,6 +13,7 @@
 #include "lib/analysis/about.h"
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
+#include "lib/record/json.h"
 #include "lib/record/rec.h"
 #include "lib/record/repeats.h"
 
@@ -149,38 +150,33 @@ static void add_prompt(struct runset *s, const json_t *r)
 static void add_fitness(struct runset *s, json_t *r)
 {
     static const char *const keys[] = {"launch", "fit", "host", "text"};
-    json_t *list = list_of(s, "fitness"), *of;
-    size_t i, k;
-    json_array_foreach(list, i, of) {
-        for (k = 0; k < sizeof keys / sizeof *keys; k++) {
-            const json_t *x = json_object_get(of, keys[k]), *y = json_object_get(r, keys[k]);
-            if (x != y && !json_equal(x, y))
-                break;
-        }
-        if (k < sizeof keys / sizeof *keys)
-            continue;
-        if (json_object_size(r) > json_object_size(of))
-            json_array_set(list, i, r);
-        return;
+    json_t *list = list_of(s, "fitness");
+    struct buf key = {0};
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+        const json_t *v = json_object_get(r, keys[k]);
+        if (!v || json_put(v, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY, &key))
+            buf_char(&key, '-');
+        buf_char(&key, '\n');
     }
-    json_array_append(list, r);
+    size_t place = places_of(&s->looks, key.data, key.len);
+    buf_free(&key);
+    if (place == json_array_size(list))
+        json_array_append(list, r);
+    else if (json_object_size(r) > json_object_size(json_array_get(list, place)))
+        json_array_set(list, place, r);
 }
 
 /* 1: a record of a kind that tools pass on, which came before. */
-static int came_before(const struct runset *s, const char *kind, const json_t *r)
+static int came_before(struct runset *s, const char *kind, uint64_t content)
 {
-    size_t i;
-    const json_t *of;
+    size_t met = s->met.n;
     if (strcmp(kind, "dialect") && strcmp(kind, "audit") && strcmp(kind, "check") &&
         strcmp(kind, "method") && strcmp(kind, "comparison"))
         return 0;
-    json_array_foreach(runset_kind(s, kind), i, of)
-        if (json_equal(of, r))
-            return 1;
-    return 0;
+    return places_of(&s->met, (const char *)&content, sizeof content) < met;
 }
 
-static void add_record(struct runset *s, json_t *r, uint64_t said)
+static void add_record(struct runset *s, json_t *r, uint64_t said, uint64_t content)
 {
     const char *kind = rec_kind(r);
     s->records++;
@@ -190,7 +186,7 @@ static void add_record(struct runset *s, json_t *r, uint64_t said)
         add_generation(s, r, said);
         return;
     }
-    if (came_before(s, kind, r))
+    if (came_before(s, kind, content))
         return;
     if (!strcmp(kind, "prompt"))
         add_prompt(s, r);
@@ -257,7 +253,7 @@ static int load_source(struct runset *s, struct repeats *seen, const char *path,
             src->records++;
         }
         if (counts)
-            add_record(s, r, rec_read_said(reader));
+            add_record(s, r, rec_read_said(reader), rec_read_content(reader));
         json_decref(r);
         got = 0;
     }
@@ -344,6 +340,8 @@ void runset_free(struct runset *s)
     free(s->sources);
     free(s->points);
     free(s->losses);
+    places_free(&s->looks);
+    places_free(&s->met);
     json_decref(s->kinds);
     json_decref(s->configs);
     json_decref(s->texts);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "lib/base/err.h"
+#include "lib/base/places.h"
 
 struct run_point {      /* one generation */
     const json_t *about; /* entry of `configs`; borrowed */
@@ -57,6 +58,8 @@ struct runset {
     int64_t set_aside;    /* points that were also measured on fewer prompts, which is not shown */
     char first_bad[1024];
     double wall_s; /* while reading: start of the process that wrote what follows */
+    struct places looks; /* fitness records by what was looked at: their places in that array */
+    struct places met;   /* records that tools pass on, by their contents */
 };
 
 /* Reads every path ("-": standard input; n = 0 the same). A broken line is counted in s->bad and

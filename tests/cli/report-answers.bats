@@ -302,3 +302,11 @@ answer='At batch 1, by judge perplexity, llada-demo is as good as LLaMA'
     grep -qF '\usepackage[T1]{fontenc}\usepackage{booktabs,graphicx}' t.tex
     grep -qF 'X\_par & -- & judge perplexity & 1 & -- & 24.5 {[}17.2, 34{]} steps &' t.tex
 }
+
+@test "twenty thousand records that come by several ways are told apart in seconds" {
+    awk 'BEGIN { for (i = 0; i < 20000; i++) {
+        printf "{\"kind\":\"comparison\",\"metric\":\"e2e_ns\",\"config\":\"c%d\"}\n", i
+        printf "{\"kind\":\"fitness\",\"launch\":%d,\"fit\":true,\"host\":{}}\n", i } }' > many
+    (ulimit -t 10; report many many)
+    says 'fit to measure before 20000 of 20000 launches'
+}
