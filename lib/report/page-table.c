@@ -146,12 +146,12 @@ static void csv_number(struct buf *b, double v)
         buf_format(b, "%.15g", v);
 }
 
-static void csv_head(struct buf *b, const struct page *p)
+static void csv_head(struct buf *b, const struct page *p, const int *wide)
 {
     static const char *const ends[] = {"", "_lo", "_hi"};
     for (size_t i = 0; i < p->n_columns; i++) {
         const char *metric = p->columns[i].metric;
-        for (size_t k = 0; k < (has_interval(p, i) ? 3 : 1); k++) {
+        for (size_t k = 0; k < (wide[i] ? 3 : 1); k++) {
             char *name = mem_format("%s%s", metric && *metric ? metric : p->columns[i].title,
                                     ends[k]);
             buf_text(b, i || k ? "," : "");
@@ -162,7 +162,7 @@ static void csv_head(struct buf *b, const struct page *p)
     buf_text(b, "\r\n");
 }
 
-static void csv_row(struct buf *b, const struct page *p, size_t from)
+static void csv_row(struct buf *b, const struct page *p, const int *wide, size_t from)
 {
     for (size_t i = 0; i < p->n_columns; i++) {
         const struct page_cell *cell = &p->cells[from + i];
@@ -171,7 +171,7 @@ static void csv_row(struct buf *b, const struct page *p, size_t from)
             escape_csv(b, cell->text);
         else
             csv_number(b, cell->value);
-        if (has_interval(p, i)) {
+        if (wide[i]) {
             buf_char(b, ',');
             csv_number(b, cell->lo);
             buf_char(b, ',');
@@ -184,9 +184,12 @@ static void csv_row(struct buf *b, const struct page *p, size_t from)
 static void html_csv(struct page *p)
 {
     struct buf csv = {0};
-    csv_head(&csv, p);
+    int wide[PAGE_COLUMNS]; /* the column has intervals */
+    for (size_t i = 0; i < p->n_columns; i++)
+        wide[i] = has_interval(p, i);
+    csv_head(&csv, p, wide);
     for (size_t i = 0; i < p->n_cells; i += p->n_columns)
-        csv_row(&csv, p, i);
+        csv_row(&csv, p, wide, i);
     buf_format(&p->html, "<a class=\"csv\" download=\"table-%d.csv\" href=\"", p->tables);
     escape_data_link(&p->html, "text/csv", csv.data);
     buf_format(&p->html, "\">table-%d.csv</a>%s\n", p->tables, p->folded ? "</details>" : "");
