@@ -242,6 +242,8 @@ static json_t *old_points(const json_t *previous, const char *system)
 }
 
 /* Checks the records; *last becomes the largest launch number, -1 without any. */
+static const json_int_t LAST = (json_int_t)1 << 52; /* with those after it below 2^53 */
+
 static int check_previous(const json_t *previous, json_int_t *last, struct err *e)
 {
     *last = -1;
@@ -249,10 +251,10 @@ static int check_previous(const json_t *previous, json_int_t *last, struct err *
         const json_t *launch = json_array_get(previous, i);
         const json_t *n = json_object_get(launch, "launch");
         const json_t *points = json_object_get(launch, "points");
-        if (!json_is_integer(n) || json_integer_value(n) < 0 || !json_is_array(points) ||
-            !json_is_string(json_object_get(launch, "system")))
-            return err_set(e, EXIT_BAD_DATA, "launch record %zu: expected launch (a number), "
-                           "system (a text) and points (an array)", i + 1);
+        if (!json_is_integer(n) || json_integer_value(n) < 0 || json_integer_value(n) > LAST ||
+            !json_is_array(points) || !json_is_string(json_object_get(launch, "system")))
+            return err_set(e, EXIT_BAD_DATA, "launch record %zu: expected launch (a number up to "
+                           "%lld), system (a text) and points (an array)", i + 1, (long long)LAST);
         for (size_t k = 0; k < json_array_size(points); k++)
             if (!json_is_object(json_array_get(points, k)))
                 return err_set(e, EXIT_BAD_DATA, "launch record %zu: points[%zu]: expected an "

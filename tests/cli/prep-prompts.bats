@@ -343,8 +343,10 @@ ltm llama llada" ]
     sound new
     echo '{"kind":"metric"}' > none
     fails 65 "no launch records" prep --schedule --previous none
-    echo '{"kind":"launch","launch":"x","system":"llada","points":[]}' > odd
-    fails 65 "launch (a number)" prep --schedule --previous odd
+    for number in '"x"' -1 9223372036854775807; do
+        echo '{"kind":"launch","launch":'"$number"',"system":"llada","points":[]}' > odd
+        fails 65 "launch (a number up to" prep --schedule --previous odd
+    done
 }
 
 @test "a hundred thousand records in bounded memory" {
