@@ -55,11 +55,26 @@ static int is_repeat(struct responses *s, struct response_group *g, const json_t
 /* Which prompt the record answers, and for how many generations it stands. */
 static void note_prompt(struct responses *s, struct response_group *g, const json_t *r)
 {
-    int64_t copies = rec_int(r, "copies", 1);
     buf_clear(&s->key);
     rec_put(&s->key, "id", json_incref(json_object_get(r, "id")));
     g->at = (uint32_t)places_of(&s->ids, s->key.data, s->key.len);
-    g->times = copies < 1 ? 1 : copies > UINT32_MAX ? UINT32_MAX : (uint32_t)copies;
+    g->times = (uint32_t)rec_int(r, "copies", 1);
+}
+
+/* What a quality repeats of its answer is as records have it. */
+static int check_copied(const json_t *r, struct err *e)
+{
+    const json_t *task = json_object_get(r, "task"), *seed = json_object_get(r, "seed"),
+                 *copies = json_object_get(r, "copies");
+    if (task && !json_is_null(task) && !json_is_string(task))
+        return err_set(e, EXIT_BAD_DATA, "task: expected a text, got %s", rec_type(task));
+    if (seed && !json_is_null(seed) && !json_is_string(seed) && !json_is_integer(seed))
+        return err_set(e, EXIT_BAD_DATA, "seed: expected a whole number, got %s", rec_type(seed));
+    double n = json_is_integer(copies) ? json_number_value(copies) : 0;
+    if (copies && !json_is_null(copies) && !(n >= 1 && n <= UINT32_MAX))
+        return err_set(e, EXIT_BAD_DATA, "copies: expected a whole number from 1 to %u, got %.15g",
+                       UINT32_MAX, json_number_value(copies));
+    return 0;
 }
 
 int responses_take(struct responses *s, const json_t *r, struct response *of, struct err *e)
@@ -70,6 +85,8 @@ int responses_take(struct responses *s, const json_t *r, struct response *of, st
         return 0;
     if (!about_point(r) || (!json_is_string(id) && !json_is_integer(id)))
         return err_set(e, EXIT_BAD_DATA, "config, id: expected texts, got none");
+    if (check_copied(r, e))
+        return -1;
     int timed = !(status && strcmp(status, "ok")) && !(phase && strcmp(phase, "timed"));
     struct response_group *g = timed && wanted && !json_is_null(wanted) ? find_group(s, r) : NULL;
     int64_t *passed = !timed              ? &s->not_ok

@@ -29,6 +29,21 @@ verdict() {
     score $F/measure-generation.ndjson | diff - $F/score-exact-quality.ndjson
 }
 
+@test "what a quality repeats of its answer is as records have it" {
+    while IFS='|' read -r words bad; do
+        run score < <(one '{answer: "5", text: "5"}'
+                      one "{id: \"q\", answer: \"6\", text: \"6\"} + $bad")
+        echo "$bad: $status $output"
+        [ "$status" -eq 1 ]
+        [[ "$output" == *"$words"* ]]
+    done << 'END'
+task: expected a text, got true or false|{task: true}
+seed: expected a whole number, got an array|{seed: []}
+copies: expected a whole number from 1 to 4294967295, got 0|{copies: 0}
+copies: expected a whole number from 1|{copies: 5000000000}
+END
+}
+
 @test "last number" {
     [ "$(verdict 17 'First 3, then 17.')" = 1 ]
     [ "$(verdict 17 'It is 17, not 18')" = 0 ]
