@@ -27,21 +27,25 @@ static inline int schema_wrong(struct schema *s, const char *where, const char *
     return -1;
 }
 
-/* Reads the schema. Members of these names (NULL behind them) are as the input of a tool had them,
- * and nothing is asked of them. */
-static inline void schema_open(struct schema *s, const char *const *free)
+static inline void schema_open(struct schema *s)
 {
-    const char *kind;
-    json_t *of;
     s->all = json_load_file("data/record.schema.json", 0, NULL);
     if (!s->all)
         files_fail("data/record.schema.json");
+}
+
+/* Members of these names (NULL behind them) are as the input of a tool had them: nothing is asked
+ * of them. */
+static inline void schema_release(struct schema *s, const char *const *names)
+{
+    const char *kind;
+    json_t *of;
     json_object_foreach(json_object_get(s->all, "definitions"), kind, of)
-        for (size_t i = 0; strcmp(kind, "envelope") && free[i]; i++) {
+        for (size_t i = 0; strcmp(kind, "envelope") && names[i]; i++) {
             json_t *need = json_object_get(of, "required");
-            json_object_del(json_object_get(of, "properties"), free[i]);
+            json_object_del(json_object_get(of, "properties"), names[i]);
             for (size_t k = json_array_size(need); k-- > 0;)
-                if (!strcmp(json_string_value(json_array_get(need, k)), free[i]))
+                if (!strcmp(json_string_value(json_array_get(need, k)), names[i]))
                     json_array_remove(need, k);
         }
 }

@@ -55,4 +55,4 @@ static void fuzz_one(const char *bytes, size_t n)
     TOOL_STREAM(options, ours, bytes, n);
 }
 
-FUZZ_TARGET("measure", 60)
+FUZZ_TARGET("measure", 25)

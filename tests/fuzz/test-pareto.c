@@ -34,4 +34,4 @@ static void fuzz_one(const char *bytes, size_t n)
     TOOL_STREAM(options, ours, bytes, n);
 }
 
-FUZZ_TARGET("pareto", 20)
+FUZZ_TARGET("pareto", 60)

@@ -23,13 +23,11 @@
 #include "tests/fuzz/schema.h"
 
 static jmp_buf tool_end;
-static int tool_code;
+static struct err tool_why;
 
 static _Noreturn void tool_die(const struct err *e)
 {
-    fuzz_check_refused(e);
-    fuzz_check(e->code == EXIT_BAD_DATA || e->code == EXIT_BAD_USAGE);
-    tool_code = e->code;
+    tool_why = *e;
     longjmp(tool_end, 1);
 }
 #define err_die(tool, e) ((void)(tool), tool_die(e))
@@ -52,12 +50,12 @@ static const volatile void *tool_held[TOOL_HELD];
 static size_t tool_holds;
 static int tool_watched;
 
-static size_t tool_place(const volatile void *p)
+static inline size_t tool_place(const volatile void *p)
 {
     return ((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u >> 48;
 }
 
-static void tool_got(const volatile void *p, size_t n)
+static inline void tool_got(const volatile void *p, size_t n)
 {
     size_t i = tool_place(p);
     if (!tool_watched || !p || tool_holds > TOOL_HELD / 2 || !n)
@@ -68,7 +66,7 @@ static void tool_got(const volatile void *p, size_t n)
     tool_holds++;
 }
 
-static void tool_gave(const volatile void *p)
+static inline void tool_gave(const volatile void *p)
 {
     size_t i = tool_place(p), gap;
     while (tool_holds && tool_held[i] && tool_held[i] != p)
@@ -84,7 +82,7 @@ static void tool_gave(const volatile void *p)
     tool_held[gap] = NULL;
 }
 
-static void tool_watch(int watch)
+static inline void tool_watch(int watch)
 {
     static int hooked;
     if (!hooked && __sanitizer_install_malloc_and_free_hooks(tool_got, tool_gave) < 0)
@@ -97,7 +95,7 @@ static void tool_watch(int watch)
     }
 }
 
-static void tool_release(void)
+static inline void tool_release(void)
 {
     tool_watched = 0;
     for (size_t i = 0; i < TOOL_HELD && tool_holds; i++)
@@ -105,8 +103,8 @@ static void tool_release(void)
             free((void *)(uintptr_t)tool_held[i]); /* which takes it from the table */
 }
 #else
-static void tool_watch(int watch) { (void)watch; }
-static void tool_release(void) { }
+static inline void tool_watch(int watch) { (void)watch; }
+static inline void tool_release(void) { }
 #endif
 
 /* ---- a run ---- */
@@ -122,7 +120,7 @@ enum { TOOL_ARGS = 16 };
 /* What it says goes into `said`, as far as there is room. */
 static char tool_said[1 << 14];
 
-static void tool_check_said(void)
+static inline void tool_check_said(void)
 {
     for (char *line = tool_said, *end; *line; line = end) {
         end = strchr(line, '\n');
@@ -134,7 +132,7 @@ static void tool_check_said(void)
 }
 
 /* Runs it; returns its exit code. */
-static int tool_run(int (*run)(int, char **), int argc, char **argv)
+static inline int tool_run(int (*run)(int, char **), int argc, char **argv)
 {
     static FILE *said, *terminal;
     static char room[BUFSIZ]; /* that the tool does not seem to have made it */
@@ -148,9 +146,11 @@ static int tool_run(int (*run)(int, char **), int argc, char **argv)
     stderr = said; /* sanitizers know the descriptor alone */
     int fd = dup(STDIN_FILENO);
     close(fd);
+    setenv("CROSSOVER_SHARE", ".", 1); /* has data/ */
+    tool_why = (struct err){0};
     tool_watch(1);
     if (!setjmp(tool_end)) {
-        tool_code = run(argc, argv);
+        tool_why.code = run(argc, argv);
         tool_watch(0);
     } else {
         tool_release();
@@ -160,19 +160,33 @@ static int tool_run(int (*run)(int, char **), int argc, char **argv)
     fflush(said);
     stderr = terminal;
     fuzz_check(!*err_witness());
+    if (*tool_why.text)
+        fuzz_check_refused(&tool_why);
     tool_check_said();
-    return tool_code;
+    return tool_why.code;
 }
 
-/* A value lies between its ends. */
-static void tool_check_number(const json_t *r, const char *value, const char *lo, const char *hi)
+/* A value lies between its ends, ends of whatever else do not cross, and a probability is one. */
+static inline void tool_check_numbers(const json_t *r)
 {
-    double v = rec_number(r, value), a = rec_number(r, lo), b = rec_number(r, hi);
-    double e = fabs(v) / 1e9;
-    fuzz_check(!(a > b) && !(a > v + e) && !(b < v - e));
+    double v = rec_number(r, "value"), e = fabs(v) / 1e9;
+    const char *key;
+    json_t *one;
+    fuzz_check(!(rec_number(r, "lo") > v + e) && !(rec_number(r, "hi") < v - e));
+    json_object_foreach((json_t *)(uintptr_t)r, key, one) {
+        size_t n = strlen(key);
+        double x = json_number_value(one);
+        if (n >= 2 && !strcmp(key + n - 2, "lo")) {
+            char *other = mem_format("%.*shi", (int)n - 2, key);
+            fuzz_check(!json_is_number(one) || !(x > rec_number(r, other)));
+            free(other);
+        }
+        if (!strncmp(key, "probability", 11) || !strcmp(key, "p") || !strncmp(key, "p_", 2))
+            fuzz_check(!(x < 0) && !(x > 1 + 1e-12));
+    }
 }
 
-static void tool_check_record(struct schema *s, const json_t *r)
+static inline void tool_check_record(struct schema *s, const json_t *r)
 {
     const char *kind = rec_kind(r);
     if (schema_record(s, r)) {
@@ -180,8 +194,7 @@ static void tool_check_record(struct schema *s, const json_t *r)
         fprintf(stderr, "# %s\n# %s\n", text, s->wrong);
         abort();
     }
-    if (!strcmp(kind, "metric") || !strcmp(kind, "quality"))
-        tool_check_number(r, "value", "lo", "hi");
+    tool_check_numbers(r);
     if (!strcmp(kind, "metric") && !strstr(rec_text(r, "metric"), "_net_"))
         fuzz_check(!(rec_number(r, "value") < 0) && !(rec_number(r, "min") < 0));
     if (!strcmp(kind, "error"))
@@ -189,7 +202,7 @@ static void tool_check_record(struct schema *s, const json_t *r)
 }
 
 /* What is in FOLDER/out; `ours`: the kinds of records that the tool makes. */
-static void tool_check_output(const char *const *ours)
+static inline void tool_check_output(const char *const *ours)
 {
     static struct schema s;
     const char *path = files_at("out");
@@ -197,8 +210,10 @@ static void tool_check_output(const char *const *ours)
     json_t *r;
     int got;
     if (!s.all) {
-        const char **names = about_names();
-        schema_open(&s, names);
+        const char *const own[] = {"id", NULL}, **names = about_names();
+        schema_open(&s);
+        schema_release(&s, names);
+        schema_release(&s, own);
         free(names);
     }
     struct rec_reader *in = rec_read_open(&path, 1, &e);
@@ -215,7 +230,7 @@ static void tool_check_output(const char *const *ours)
 
 /* The tool with these options, NULL-ended, over these records; its output is FOLDER/out, or there
  * is none. Returns its exit code. */
-static int tool_one(int (*run)(int, char **), const char *const *options, const char *bytes,
+static inline int tool_one(int (*run)(int, char **), const char *const *options, const char *bytes,
                     size_t n)
 {
     static int warm; /* what libraries make once stays theirs */
@@ -231,7 +246,10 @@ static int tool_one(int (*run)(int, char **), const char *const *options, const 
     argv[argc++] = (char *)(uintptr_t)fuzz_file(bytes, n);
     unlink(files_at("out"));
     int code = tool_run(run, argc, argv);
-    fuzz_check(code == 0 || code == 1 || code == EXIT_BAD_DATA || code == EXIT_BAD_USAGE);
+    if (code > 1 && code != EXIT_BAD_DATA && code != EXIT_BAD_USAGE) {
+        fprintf(stderr, "# exit code %d: %s\n", code, tool_why.text);
+        abort();
+    }
     return code;
 }
 
