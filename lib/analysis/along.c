@@ -15,13 +15,26 @@
 #include "lib/stat/crossover.h"
 #include "lib/stat/ratio.h"
 
-enum { LAUNCHES_MOST = 1024 };
+enum { LAUNCHES_MOST = 1024, LENGTH_MOST = 1 << 30 };
 static const double LEVEL = 0.95, ALONG_FAR = 4;
 
 static int is(const json_t *r, const char *key, const char *word)
 {
     const char *s = rec_text(r, key);
     return s && !strcmp(s, word);
+}
+
+/* The array of the records of the same series, set of prompts and machine. */
+static json_t *sweep_of(struct along *a, const json_t *r)
+{
+    const char *machine = origin_machine(r);
+    char *key = mem_format("%s\n%s\n%s", rec_text(r, "series"), about_workload(r),
+                           machine ? machine : "");
+    size_t place = places_of(&a->sweeps, key, strlen(key));
+    free(key);
+    if (place == json_array_size(a->canvas))
+        json_array_append_new(a->canvas, json_array());
+    return json_array_get(a->canvas, place);
 }
 
 int along_take(struct along *a, const json_t *r)
@@ -34,10 +47,13 @@ int along_take(struct along *a, const json_t *r)
     if (is_canvas < 0 || (is_canvas && !(is(r, "axis", "steps") && is(r, "cache", "none") &&
                                          rec_int(r, "steps", 0) > 0 && rec_text(r, "series"))))
         return 0;
+    double length = about_length(r);
+    if (!(length >= 1 && length <= LENGTH_MOST))
+        return 0;
     json_t **list = is_canvas ? &a->canvas : &a->text;
     if (!*list)
         *list = json_array();
-    json_array_append_new(*list, json_deep_copy(r));
+    json_array_append_new(is_canvas ? sweep_of(a, r) : *list, json_deep_copy(r));
     return 1;
 }
 
@@ -45,47 +61,27 @@ void along_free(struct along *a)
 {
     json_decref(a->canvas);
     json_decref(a->text);
+    places_free(&a->sweeps);
 }
 
-static int same_sweep(const json_t *x, const json_t *y)
-{
-    return !strcmp(rec_text(x, "series"), rec_text(y, "series")) &&
-           !strcmp(about_workload(x), about_workload(y)) && origin_same_machine(x, y);
-}
-
-/* The points of the sweep that record i begins; 0: an earlier one does. */
-static size_t members(const struct along *a, size_t i, const json_t *of[ALONG_STEPS])
-{
-    const json_t *first = json_array_get(a->canvas, i), *r;
-    size_t k, n = 0;
-    json_array_foreach(a->canvas, k, r) {
-        if (!same_sweep(first, r))
-            continue;
-        if (k < i)
-            return 0;
-        if (n < ALONG_STEPS)
-            of[n++] = r;
-    }
-    return n;
-}
-
-/* The points of sweep k; 0: there are not so many. */
+/* The points of sweep k of those that have two or more; 0: there are not so many. */
 static size_t sweep(const struct along *a, size_t k, const json_t *of[ALONG_STEPS])
 {
-    for (size_t i = 0; i < json_array_size(a->canvas); i++) {
-        size_t n = members(a, i, of);
-        if (n >= 2 && k-- == 0)
-            return n;
-    }
-    return 0;
+    size_t i, n = 0;
+    const json_t *list;
+    json_array_foreach(a->canvas, i, list)
+        if (json_array_size(list) >= 2 && k-- == 0)
+            for (; n < ALONG_STEPS && n < json_array_size(list); n++)
+                of[n] = json_array_get(list, n);
+    return n;
 }
 
 size_t along_sweeps(const struct along *a)
 {
-    const json_t *of[ALONG_STEPS];
-    size_t n = 0;
-    while (sweep(a, n, of))
-        n++;
+    size_t i, n = 0;
+    const json_t *list;
+    json_array_foreach(a->canvas, i, list)
+        n += json_array_size(list) >= 2;
     return n;
 }
 

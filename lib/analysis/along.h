@@ -16,9 +16,13 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "lib/base/places.h"
+
 enum { ALONG_STEPS = 64 };
-struct along { /* e2e_ns records that it took, owned */
-    json_t *canvas, *text;
+struct along {     /* e2e_ns records that it took, owned; begins as zeroes */
+    json_t *canvas; /* an array of sweeps, each an array */
+    json_t *text;
+    struct places sweeps; /* what makes a sweep: its place in `canvas` */
 };
 /* 1: an e2e_ns record with values of launches, under contract fixed, of an autoregressive model or
  * of a schedule without a cache. */

@@ -336,3 +336,14 @@ sweep() {
         .[0].model == "synth:tiny-llada" and .[1].llama == "synth:tiny-llama"' "$T/out"
     jq -r -f pipelines/shapes.jq "$T/out" | grep 'modelled from steps 1, 2, 4' > /dev/null
 }
+
+@test "--along-steps: 1500 sweeps in seconds; a length that is none is left out" {
+    awk 'BEGIN { for (i = 0; i < 3000; i++)
+        printf "{\"kind\":\"metric\",\"metric\":\"e2e_ns\",\"config\":\"c%d\",\"model\":\"m\"," \
+               "\"arch\":\"llada\",\"contract\":\"fixed\",\"cache\":\"none\",\"axis\":\"steps\"," \
+               "\"series\":\"s%d\",\"gen_length\":%s,\"steps\":%d,\"batch\":1,\"value\":%d," \
+               "\"launch_values\":[{\"launch\":1,\"value\":%d}]}\n", i, i / 2,
+               i < 2 ? "1e300" : 8, 4 + i % 2, 5 + i % 2, 5 + i % 2 }' > "$T/many"
+    (ulimit -t 15; "$BIN/forecast" --no-meta --along-steps --steps 8 "$T/many" > "$T/out")
+    [ "$(jq -s 'map(select(.what == "line" and .e2e_ns == 9)) | length' "$T/out")" = 1499 ]
+}
