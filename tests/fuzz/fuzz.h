@@ -8,6 +8,9 @@
  *     make fuzz T=archive         searches for FUZZ_S seconds: clang's libFuzzer, from the seeds
  *     test-archive FILE...        these bytes again
  *     test-archive --seeds DIR    writes the seeds, a file each
+ *
+ * Records are spoilt member by member (mutate.h), and a tool that reads them runs as a whole
+ * (tool.h).
  */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
