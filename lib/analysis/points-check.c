@@ -3,6 +3,8 @@
  * so that nothing behind here has to ask. */
 #include "lib/analysis/points.h"
 
+#include <string.h>
+
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
 
@@ -37,9 +39,22 @@ int points_check_cost(const json_t *r, struct err *e)
                    : 0;
 }
 
+/* A metric is called as fields are: it becomes part of what is written. */
+static int check_name(const json_t *r, struct err *e)
+{
+    const char *name = rec_text(r, "metric");
+    char text[JSON_SHOWN];
+    size_t n = name ? strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") : 0;
+    return n && !name[n] && *name >= 'a'
+               ? 0
+               : err_set(e, EXIT_BAD_DATA, "metric: expected a name of a-z, 0-9 and _, got %s",
+                         json_shown(json_object_get(r, "metric"), text));
+}
+
 int points_check_quality(const json_t *r, struct err *e)
 {
-    return check_number(r, "value", -MOST, MOST, e) || check_number(r, "copies", 1, COUNTS, e) ||
+    return check_name(r, e) || check_number(r, "value", -MOST, MOST, e) ||
+                   check_number(r, "copies", 1, COUNTS, e) ||
                    check_number(r, "scored_tokens", 0, COUNTS, e) ||
                    check_number(r, "scored_bytes", 0, COUNTS, e)
                ? -1

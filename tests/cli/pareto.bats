@@ -332,6 +332,7 @@ END
 value: expected a number from -1e+60|.value = 1e99
 scored_tokens: expected a number from 0|.scored_tokens = -3
 copies: expected a number from 1|.copies = 0
+metric: expected a name of a-z, 0-9 and _, got|.metric = "../x"
 END
     run pareto --quality=charm "$T/in"
     [ "$status" -eq 0 ]
