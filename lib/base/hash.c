@@ -1,12 +1,13 @@
 /* hash.c - SHA-256; see hash.h.
  *
- * libcrypto's EVP interface uses the processor's SHA instructions when there are any: hashing 16 GB
- * of weights then costs seconds. Reading out a hash works on a copy, so the running one goes on.
+ * libcrypto uses the processor's SHA instructions when there are any: hashing 16 GB of weights then
+ * costs seconds. Its older interface is used, for its newer one keeps the chaining value to itself.
  */
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include "lib/base/hash.h"
 
 #include <errno.h>
-#include <openssl/evp.h>
+#include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,51 +15,76 @@
 #include "lib/base/mem.h"
 
 struct hash {
-    EVP_MD_CTX *ctx;
+    SHA256_CTX ctx;
 };
-
-static void must(int ok)
-{
-    if (!ok)
-        err_machine(__FILE__, __LINE__, "libcrypto refused SHA-256");
-}
 
 struct hash *hash_new(void)
 {
     struct hash *h = mem_alloc(sizeof *h);
-    h->ctx = EVP_MD_CTX_new();
-    must(h->ctx && EVP_DigestInit_ex(h->ctx, EVP_sha256(), NULL));
+    SHA256_Init(&h->ctx);
     return h;
 }
 
 struct hash *hash_copy(const struct hash *h)
 {
-    struct hash *copy = hash_new();
-    must(EVP_MD_CTX_copy_ex(copy->ctx, h->ctx));
+    struct hash *copy = mem_alloc(sizeof *copy);
+    *copy = *h;
     return copy;
 }
 
 void hash_add(struct hash *h, const void *bytes, size_t n)
 {
-    must(EVP_DigestUpdate(h->ctx, bytes, n));
+    SHA256_Update(&h->ctx, bytes, n);
 }
+
+static const char digits[] = "0123456789abcdef";
 
 void hash_hex(const struct hash *h, char hex[65])
 {
-    unsigned char digest[32];
-    EVP_MD_CTX *copy = EVP_MD_CTX_new();
-    must(copy && EVP_MD_CTX_copy_ex(copy, h->ctx) && EVP_DigestFinal_ex(copy, digest, NULL));
-    EVP_MD_CTX_free(copy);
-    for (int i = 0; i < 32; i++)
-        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+    unsigned char digest[SHA256_DIGEST_LENGTH];
+    struct hash copy = *h;
+    SHA256_Final(digest, &copy.ctx);
+    for (size_t i = 0; i < sizeof digest; i++) {
+        *hex++ = digits[digest[i] >> 4];
+        *hex++ = digits[digest[i] & 15];
+    }
+    *hex = 0;
 }
 
 void hash_free(struct hash *h)
 {
-    if (h)
-        EVP_MD_CTX_free(h->ctx);
     free(h);
 }
+
+/* ---- where it stands ---- */
+
+int64_t hash_bytes_added(const struct hash *h)
+{
+    return (int64_t)(((uint64_t)h->ctx.Nh << 32 | h->ctx.Nl) / 8);
+}
+
+void hash_state(const struct hash *h, char hex[65])
+{
+    for (int i = 0; i < 64; i++)
+        hex[i] = digits[h->ctx.h[i / 8] >> (28 - 4 * (i % 8)) & 15];
+    hex[64] = 0;
+}
+
+struct hash *hash_resume(const char *hex, int64_t added)
+{
+    if (strlen(hex) != 64 || strspn(hex, digits) != 64)
+        return NULL;
+    struct hash *h = hash_new();
+    for (int i = 0; i < 64; i++) {
+        const unsigned digit = (unsigned)(strchr(digits, hex[i]) - digits);
+        h->ctx.h[i / 8] = h->ctx.h[i / 8] << 4 | digit;
+    }
+    h->ctx.Nl = (SHA_LONG)((uint64_t)added << 3);
+    h->ctx.Nh = (SHA_LONG)((uint64_t)added >> 29);
+    return h;
+}
+
+/* ---- files and memory ---- */
 
 int hash_file(const char *path, char hex[65], struct err *e)
 {

@@ -4,9 +4,7 @@
  * has, then these as they stand there, each ended by a NUL. Invariant: no member holds another NUL,
  * so that the list is walked safely, whatever the file was.
  *
- * A work file is mapped and read once, in blocks. SHA-256 goes from byte to byte and cannot be
- * shared, so it has a thread for itself: while that hashes the lines of one block, the next one is
- * cut into lines, and what is wanted of them taken out. Nobody else writes the file: it is locked.
+ * A work file is read once, in blocks that are still in the cache when they are hashed.
  */
 #include "lib/record/kept.h"
 
@@ -15,15 +13,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/mem.h"
 #include "lib/base/pool.h"
 #include "lib/record/quick.h"
+#include "lib/record/sums.h"
 
-enum { BLOCK = 1 << 20, LONGEST = 1 << 26 }; /* of a line: what rec_read reads */
+enum { BLOCK = 1 << 18, LONGEST = 1 << 26 }; /* of a line: what rec_read reads */
 
 #define NAME(text) {text, sizeof text - 1}
 static const struct quick_view names[KEPT_MEMBERS] = {
@@ -122,7 +119,8 @@ int kept_next(struct kept_list *l, struct kept *k)
     p += sizeof k->bytes + sizeof there;
     for (size_t i = 0; i < KEPT_MEMBERS; i++) {
         k->json[i] = there >> i & 1 ? p : "";
-        p += there >> i & 1 ? strlen(p) + 1 : 0;
+        if (there >> i & 1)
+            p = (const char *)rawmemchr(p, 0) + 1;
     }
     l->at = (size_t)(p - l->all.data);
     return 1;
@@ -139,73 +137,90 @@ void kept_free(struct kept_list *l)
 
 /* ---- from a file ---- */
 
-struct reading {
-    struct kept_list *list;
-    struct hash *hash;
-    const char *bytes; /* of the file */
-    size_t size;
-    size_t hashed, whole, at; /* ends of the lines that are hashed, are to be hashed, were found */
-    int64_t lines;     /* that are wanted still */
+enum { PARTS = 8 };
+
+/* A run of lines of a work file. */
+struct part {
+    struct hash *hash; /* of what is before it; then of it, too */
+    int64_t lines;     /* that are still to be read */
+    struct kept_list list;
 };
 
-/* Adds the lines that begin in the next block. */
-static void split(struct reading *r)
+struct reading {
+    struct part *parts;
+    int fd;
+};
+
+/* Adds the whole lines of a block that begins with one. 0: there are no more. */
+static int read_block(struct part *p, int fd, struct buf *block)
 {
-    const size_t end = r->at + BLOCK;
-    while (r->lines > 0 && r->at < end && r->at < r->size) {
-        const char *line = r->bytes + r->at;
-        const size_t left = r->size - r->at, longest = left < LONGEST ? left : LONGEST;
-        const char *lf = memchr(line, '\n', longest);
-        if (!lf) {
-            r->lines = 0;
-            return;
-        }
-        kept_add(r->list, line, (size_t)(lf - line));
-        r->at += (size_t)(lf - line) + 1;
-        r->lines--;
-    }
+    const ssize_t n = pread(fd, block->data, block->cap, (off_t)hash_bytes_added(p->hash));
+    const char *at = block->data, *end = at + (n > 0 ? n : 0), *lf;
+    for (; p->lines > 0 && (lf = memchr(at, '\n', (size_t)(end - at))); at = lf + 1, p->lines--)
+        kept_add(&p->list, at, (size_t)(lf - at));
+    hash_add(p->hash, block->data, (size_t)(at - block->data));
+    if (at > block->data)
+        return 1;
+    if (n < (ssize_t)block->cap || n >= LONGEST)
+        return 0;
+    buf_reserve(block, 2 * block->cap);
+    return 1;
 }
 
-/* Two tasks that change nothing in common. */
-static void step(void *ctx, size_t begin, size_t end, size_t worker)
+static void read_parts(void *ctx, size_t begin, size_t end, size_t worker)
 {
-    struct reading *r = ctx;
+    const struct reading *r = ctx;
+    struct buf block = {0};
     (void)worker;
+    buf_reserve(&block, BLOCK);
     for (size_t i = begin; i < end; i++)
-        if (i == 0)
-            hash_add(r->hash, r->bytes + r->hashed, r->whole - r->hashed);
-        else
-            split(r);
+        while (r->parts[i].lines > 0 && read_block(&r->parts[i], r->fd, &block))
+            continue;
+    buf_free(&block);
 }
 
-/* Pages that were read count as memory of this process until they are given back. */
-static void give_back(const struct reading *r, size_t page)
+/* 1: each part ends with its sum, from which the next one went on; all but the last are whole. */
+static int are_proven(const struct part *parts, size_t n, const struct sums *s)
 {
-    const size_t from = r->hashed / page * page, to = r->whole / page * page;
-    madvise((char *)(uintptr_t)r->bytes + from, to - from, MADV_DONTNEED);
-}
-
-int64_t kept_read(struct kept_list *l, int fd, int64_t at, int64_t most, struct hash *h,
-                  struct kept_near *near)
-{
-    struct stat s;
-    if (fstat(fd, &s) || s.st_size <= at)
-        return at;
-    const size_t size = (size_t)s.st_size, begin = (size_t)at;
-    void *map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
-    if (map == MAP_FAILED)
-        return at;
-    struct reading r = {.list = l, .hash = h, .bytes = map, .size = size, .hashed = begin,
-                        .whole = begin, .at = begin, .lines = most};
-    struct pool *pool = pool_new(2);
-    for (int more = 1; more; r.hashed = r.whole, r.whole = r.at) {
-        more = r.lines > 0 && r.at < size;
-        if (!more)
-            *near = (struct kept_near){hash_copy(h), (int64_t)r.hashed};
-        pool_run(pool, 2, 1, step, &r);
-        give_back(&r, (size_t)sysconf(_SC_PAGESIZE));
+    int64_t line = 1;
+    for (size_t i = 0; i < n; i++) {
+        const struct part *p = &parts[i];
+        line += p->list.records;
+        if (!p->list.records || (i + 1 < n && p->lines) || !sums_fit(s, p->hash, line))
+            return 0;
     }
-    pool_free(pool);
-    munmap(map, size);
-    return (int64_t)r.at;
+    return 1;
+}
+
+void kept_prove(struct kept_list *l, const struct sums *s, int fd, struct hash **proof)
+{
+    struct part parts[PARTS] = {{0}};
+    const int64_t lines = sums_count(s) - 2; /* but for the first and the last */
+    const size_t n = lines < 0 ? 0 : lines < PARTS ? (size_t)lines : PARTS;
+    int known = n > 0;
+    for (size_t i = 0; i < n; i++) {
+        const int64_t before = lines * (int64_t)i / (int64_t)n;
+        struct part *p = &parts[i];
+        p->hash = i ? sums_hash(s, 1 + before, fd) : hash_copy(*proof);
+        p->lines = lines * (int64_t)(i + 1) / (int64_t)n - before;
+        known = known && p->hash;
+    }
+    if (known) {
+        struct pool *pool = pool_new(0);
+        pool_run(pool, n, 1, read_parts, &(struct reading){parts, fd});
+        pool_free(pool);
+        known = are_proven(parts, n, s);
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct part *p = &parts[i];
+        if (known) {
+            buf_put(&l->all, p->list.all.data, p->list.all.len);
+            l->records += p->list.records;
+            hash_free(*proof);
+            *proof = p->hash;
+        } else {
+            hash_free(p->hash);
+        }
+        kept_free(&p->list);
+    }
 }

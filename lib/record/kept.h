@@ -11,6 +11,7 @@
 #include "lib/base/hash.h"
 
 struct quick_form;
+struct sums;
 
 enum kept_member {
     KEPT_KIND, KEPT_ID, KEPT_WHERE, KEPT_STATUS, KEPT_MORE, KEPT_SEQ, KEPT_BATCH_ID, KEPT_VALUE,
@@ -40,17 +41,12 @@ struct kept_list { /* all zero: empty */
 /* Adds a line, without its line feed, that is a record if its sum says so; nothing else is made of
  * bytes that are none. */
 void kept_add(struct kept_list *l, const char *line, size_t n);
-/* The hash as it was at byte `at`, a few lines before the last: the caller's, for one that drops
- * these. NULL where nothing was read. */
-struct kept_near {
-    struct hash *hash;
-    int64_t at;
-};
-/* Adds the whole lines of the file from byte `at` on, `most` of them at most, and hashes them with
- * their line feeds. Returns where the last of them ends. */
-int64_t kept_read(struct kept_list *l, int fd, int64_t at, int64_t most, struct hash *h,
-                  struct kept_near *near);
 int kept_next(struct kept_list *l, struct kept *k); /* the next one: 1; 0: there is none */
 void kept_free(struct kept_list *l);                /* leaves an empty list */
+
+/* Adds the records behind the first line of a work file that its sums prove, but for the last one
+ * that has a sum, which may be torn. *proof, the caller's, is the hash of the first line, and
+ * becomes that of all. Nothing changes where a sum does not fit. */
+void kept_prove(struct kept_list *l, const struct sums *s, int fd, struct hash **proof);
 
 #endif

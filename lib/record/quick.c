@@ -267,19 +267,28 @@ json_t *quick_value(struct quick *q)
 
 /* ---- some members alone ---- */
 
+/* Passes to the first byte that is one of two, both below 0x80. */
+static void pass_to(struct quick *q, char one, char other)
+{
+    const uint64_t ones = 0x0101010101010101u;
+    const uint64_t a = (uint64_t)one * ones, b = (uint64_t)other * ones;
+    for (uint64_t x, hit; q->end - q->p >= 8; q->p += 8) {
+        memcpy(&x, q->p, 8);
+        if ((hit = (((x ^ a) - ones) | ((x ^ b) - ones)) & ~x & 0x80 * ones)) {
+            q->p += __builtin_ctzll(hit) / 8; /* the first byte is the lowest one */
+            return;
+        }
+    }
+    while (q->p < q->end && *q->p != one && *q->p != other)
+        q->p++;
+}
+
 /* Passes the text behind an opening quote. */
 static void skip_text(struct quick *q)
 {
-    for (pass_plain(q); q->p < q->end && *q->p != '"'; pass_plain(q))
-        q->p += *q->p == '\\' && q->end - q->p > 1 ? 2 : 1;
+    for (pass_to(q, '"', '\\'); q->p < q->end && *q->p == '\\'; pass_to(q, '"', '\\'))
+        q->p += q->end - q->p > 1 ? 2 : 1;
     q->p += q->p < q->end;
-}
-
-/* 1: nothing in a list but numbers and words. */
-static int is_flat(const char *from, const char *end)
-{
-    size_t n = (size_t)(end - from);
-    return !memchr(from, '"', n) && !memchr(from, '[', n) && !memchr(from, '{', n);
 }
 
 /* Passes what is in a list or an object: to the first quote or bracket. */
@@ -304,8 +313,7 @@ static void skip_value(struct quick *q)
 {
     quick_skip_space(q);
     if (q->p < q->end && *q->p != '"' && *q->p != '[' && *q->p != '{') {
-        while (q->p < q->end && *q->p != ',' && *q->p != '}')
-            q->p++;
+        pass_to(q, ',', '}');
         return;
     }
     for (int64_t open = 0; q->p < q->end;) {
@@ -314,13 +322,8 @@ static void skip_value(struct quick *q)
         if (q->p == q->end)
             return;
         char c = *q->p;
-        const char *end = c == '[' ? memchr(q->p, ']', (size_t)(q->end - q->p)) : NULL;
         if (!open && (c == ',' || c == '}'))
             return;
-        if (end && is_flat(q->p + 1, end)) {
-            q->p = end + 1;
-            continue;
-        }
         open += (c == '{' || c == '[') - (c == '}' || c == ']');
         q->p++;
         if (c == '"')
@@ -380,16 +383,24 @@ static void learn(struct quick_form *f, const char *bytes, size_t n,
     buf_put(&f->line, bytes, n);
 }
 
+static uint64_t differ(const char *a, const char *b)
+{
+    uint64_t x, y;
+    memcpy(&x, a, 8);
+    memcpy(&y, b, 8);
+    return x ^ y;
+}
+
 /* So many of n bytes are the same from the front on. */
 static size_t common(const char *a, const char *b, size_t n)
 {
     size_t i = 0;
-    for (uint64_t x, y; n - i >= 8; i += 8) {
-        memcpy(&x, a + i, 8);
-        memcpy(&y, b + i, 8);
-        if (x != y)
-            return i + (size_t)__builtin_ctzll(x ^ y) / 8;
-    }
+    while (n - i >= 32 && !(differ(a + i, b + i) | differ(a + i + 8, b + i + 8) |
+                            differ(a + i + 16, b + i + 16) | differ(a + i + 24, b + i + 24)))
+        i += 32;
+    for (uint64_t x; n - i >= 8; i += 8)
+        if ((x = differ(a + i, b + i)))
+            return i + (size_t)__builtin_ctzll(x) / 8;
     while (i < n && a[i] == b[i])
         i++;
     return i;

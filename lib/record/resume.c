@@ -36,8 +36,7 @@ struct resume {
     struct kept next;  /* the first of them, when there is one left */
     struct buf line, meta; /* without line feed */
     int behind;        /* 1: records were kept, and the writer's hash is not told of them yet */
-    struct hash *proof; /* of all that is kept; NULL: it must be read for it */
-    struct kept_near near; /* of nearly all that was read at once */
+    struct hash *proof; /* of all that is kept; NULL: the sums have it */
     int64_t marked, marked_lines, synced_ns;
     struct sums sums;  /* none when nobody goes on */
 };
@@ -173,36 +172,17 @@ static int64_t size_of(int fd)
     return fstat(fd, &s) ? 0 : (int64_t)s.st_size;
 }
 
-/* Proves all records but the last that has a sum, by the sum of the last of these: it is of all the
- * bytes before. None, when it does not fit: then they are looked at one by one. */
-static void look_at_once(struct resume *r, struct finding *f)
-{
-    int64_t lines = size_of(r->sums.fd) / SUMS_BYTES - 2;
-    if (lines <= 0)
-        return;
-    struct hash *all = hash_copy(r->proof);
-    int64_t end = kept_read(&r->list, fileno(r->f), f->first, lines, all, &r->near);
-    if (r->list.records > 0 && sums_fit(&r->sums, all, r->list.records + 1)) {
-        hash_free(r->proof);
-        r->proof = all;
-        f->records = r->list.records;
-        f->end = end;
-    } else {
-        hash_free(all);
-        hash_free(r->near.hash);
-        r->near.hash = NULL;
-        kept_free(&r->list);
-    }
-}
-
-/* Finds the records behind the meta record, which was read and is in r->proof. */
+/* Finds the records behind the meta record, which was read and is in r->proof: most of them at
+ * once, and those whose sum does not fit one by one, so that it is known which. */
 static int look(struct resume *r, struct finding *f, struct err *e)
 {
     int more = 1;
     f->first = f->end = ftello(r->f);
     if (f->first < 0)
         return unreadable(r, e);
-    look_at_once(r, f);
+    kept_prove(&r->list, &r->sums, fileno(r->f), &r->proof);
+    f->records = r->list.records;
+    f->end = hash_bytes_added(r->proof);
     if (fseeko(r->f, (off_t)f->end, SEEK_SET))
         return unreadable(r, e);
     while (more > 0 && (more = get_line(r->f, &r->line)) > 0 && (more = look_at(r, f, e)) > 0 &&
@@ -379,7 +359,6 @@ void resume_free(struct resume *r)
     buf_free(&r->line);
     buf_free(&r->meta);
     hash_free(r->proof);
-    hash_free(r->near.hash);
     sums_close(&r->sums);
     free(r->path);
     free(r);
@@ -437,32 +416,12 @@ const struct kept *resume_next(struct resume *r)
     return resume_goes_on(r) ? &r->next : NULL;
 }
 
-/* Hashes the bytes of the file from `at` up to `end`. */
-static int hash_again(const struct resume *r, struct hash *h, int64_t at, int64_t end,
-                      struct err *e)
-{
-    char *block = mem_alloc(BLOCK);
-    ssize_t got = 1;
-    for (; at < end && got > 0; at += got) {
-        got = pread(fileno(r->f), block, end - at < BLOCK ? (size_t)(end - at) : BLOCK, (off_t)at);
-        hash_add(h, block, got > 0 ? (size_t)got : 0);
-    }
-    free(block);
-    return got > 0 ? 0 : changed(r, e);
-}
-
 int resume_drop(struct resume *r, struct err *e)
 {
     if (!resume_left(r))
         return 0;
     hash_free(r->proof); /* it is of what is cut off, too */
     r->proof = NULL;
-    if (r->near.hash && r->near.at <= r->at) {
-        r->proof = r->near.hash;
-        r->near.hash = NULL;
-        if (hash_again(r, r->proof, r->near.at, r->at, e))
-            return -1;
-    }
     return cut(r, r->at, r->number - 1, e);
 }
 
@@ -472,10 +431,12 @@ int resume_hash(struct resume *r, struct hash **h, struct err *e)
         return 0;
     r->behind = 0;
     hash_free(*h);
-    *h = r->proof ? r->proof : hash_new();
-    int known = r->proof != NULL;
+    *h = r->proof ? r->proof : sums_hash(&r->sums, r->number - 1, fileno(r->f));
     r->proof = NULL;
-    return known ? 0 : hash_again(r, *h, 0, r->at, e);
+    if (*h && hash_bytes_added(*h) == r->at)
+        return 0;
+    return err_set(e, EXIT_BAD_DATA, "%s: the sum of line %lld of its work file is damaged "
+                   "(--fresh starts anew)", r->path, (long long)r->number - 1);
 }
 
 int resume_is_lasting(const struct resume *r)

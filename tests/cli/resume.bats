@@ -19,6 +19,7 @@ setup() {
     set -o pipefail
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
     BIN=$(cd "${BIN:-build/bin}" && pwd)
+    SUMS=$(cd "${TESTBIN:-build/tests}" && pwd)/fixtures/sums
     export CROSSOVER_CUDA
     CROSSOVER_CUDA=$PWD/${TESTBIN:-build/tests}/libcrossover-cuda.so
     [[ ${TESTBIN:-} != /* ]] || CROSSOVER_CUDA=$TESTBIN/libcrossover-cuda.so
@@ -48,18 +49,9 @@ sound() { # FILE: the end record fits what is before it
     "$BIN/measure" "$1" > sound.out
 }
 
-# sums FILE: the SHA-256 of its first line, of its first two lines, ...
-sums() {
-    local n
-    for n in $(seq "$(wc -l < "$1")"); do
-        head -n "$n" "$1" | sha256sum | head -c 64
-        echo
-    done
-}
-
 # from N BYTES: what a process leaves that was killed after N records and BYTES of another one
 from() {
-    [ whole.sums -nt whole ] || sums whole > whole.sums
+    [ whole.sums -nt whole ] || "$SUMS" whole > whole.sums
     head -n $(($1 + 1)) whole > .out.tmp
     head -n $(($1 + 2)) whole.sums > .out.tmp.sha256
     sed -n $(($1 + 2))p whole > next
@@ -114,7 +106,11 @@ same_as_whole() {
         [ ! -e out ]
         [ "$(wc -l < .out.tmp)" -gt $n ]
         lines=$(wc -l < .out.tmp)
-        cmp <(sums .out.tmp) <(head -n "$lines" .out.tmp.sha256)
+        cmp <("$SUMS" .out.tmp) <(head -n "$lines" .out.tmp.sha256)
+        for i in 1 2 "$lines"; do
+            is=$(sed -n "${i}s/ .*//p" .out.tmp.sha256)
+            [ "$is  -" = "$(head -n "$i" .out.tmp | sha256sum)" ]
+        done
     done
     "${words[@]}" 2> err
     same_as_whole
@@ -125,7 +121,7 @@ same_as_whole() {
     "${LLAMA_GEN[@]}" "$F/prompts"
     mv out whole
     cp whole .out.tmp # its end is there, its name is not
-    sums whole > .out.tmp.sha256
+    "$SUMS" whole > .out.tmp.sha256
     "${LLAMA_GEN[@]}" -q "$F/prompts"
     same_as_whole
     cmp <(head -n -1 out) <(head -n -1 whole)
@@ -218,7 +214,7 @@ same_as_whole() {
         run -65 --separate-stderr "${LLAMA_GEN[@]}" "$F/prompts"
         [[ $stderr == *"out: line "[45]" of its work file was changed"*"--fresh"* ]]
         cmp before .out.tmp
-        sums .out.tmp > .out.tmp.sha256 # sums or not
+        "$SUMS" .out.tmp > .out.tmp.sha256 # sums or not
         run -65 --separate-stderr "${LLAMA_GEN[@]}" "$F/prompts"
         [[ $stderr == *"has another record where prompt 'p"*"--fresh"* ]]
     done
@@ -253,17 +249,30 @@ same_as_whole() {
     run -0 --separate-stderr "${LLAMA_GEN[@]}" "$F/prompts"
     [[ $stderr == *"starts anew"*".out.tmp.sha256 does not vouch for it" ]]
     same_as_whole
-    for cut in "head -n 5" "head -c 350" "head -c 6500"; do
+    for cut in "head -n 5" "head -c 790" "head -c 6500"; do
         from 6 0
         $cut whole.sums > .out.tmp.sha256
         kept=$(($(wc -l < .out.tmp.sha256) - 1))
         [ $kept -le 6 ] || kept=6
-        { cat .out.tmp.sha256; head -c 130 /dev/zero; } > zeros # as after a power failure
+        { cat .out.tmp.sha256; head -c 294 /dev/zero; } > zeros # as after a power failure
         mv zeros .out.tmp.sha256
         run -0 --separate-stderr "${LLAMA_GEN[@]}" "$F/prompts"
         [[ $stderr == *"goes on after $kept records"* ]]
         same_as_whole
     done
+    # from where hashing goes on does not prove anything: not where it is wrong, not elsewhere
+    for lines in '' 3; do
+        from 6 0
+        sed -i "${lines}s/ [0-9a-f]\{64\} / $(printf %064d 0) /" .out.tmp.sha256
+        "${LLAMA_GEN[@]}" "$F/prompts" 2> err
+        grep -q "goes on after 6 records" err
+        same_as_whole
+        sound out
+    done
+    from 3 0 # the first batch and half of the second, which is cut off
+    sed -i "3s/ [0-9a-f]\{64\} / $(printf %064d 0) /" .out.tmp.sha256
+    run -65 --separate-stderr "${LLAMA_GEN[@]}" "$F/prompts"
+    [[ $stderr == *"out: the sum of line 3 of its work file is damaged (--fresh starts anew)"* ]]
     # nor do other options in the same file of them
     echo '{"temperature": 0.5}' > settings
     from 6 0
@@ -363,7 +372,7 @@ EOF
     sed -i '3s/"value":[0-9.]*/"value":77.5/' .out.tmp
     run -65 "${words[@]}" texts
     [[ $output == *"line 3 of its work file was changed"* ]]
-    sums .out.tmp > .out.tmp.sha256
+    "$SUMS" .out.tmp > .out.tmp.sha256
     run -65 "${words[@]}" texts # its ppl does not fit: it was not computed anew, and is no proof
     [[ $output == *"line 3 of its work file is not the record that belongs there"* ]]
     from 7 0

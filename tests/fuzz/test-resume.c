@@ -1,8 +1,8 @@
 /* test-resume.c - the work file that an interrupted process left, and the sums beside it, by
  * anybody's hand: what goes on behind it ends in a sound stream. A NUL parts the two files; a first
  * byte says whether the sums are those of the work file instead. */
-#include "lib/base/hash.h"
 #include "lib/record/rec.h"
+#include "lib/record/sums.h"
 #include "tests/fuzz/fuzz.h"
 
 #define START "{\"schema\":\"crossover/1\",\"kind\":\"meta\",\"run\":\"local\",\"seed\":7}\n"
@@ -26,13 +26,13 @@ static int fuzz_seed(size_t i, struct buf *to)
 static void seal(const struct buf *work, struct buf *sums)
 {
     struct hash *h = hash_new();
-    char hex[65];
+    char sum[SUMS_BYTES + 1];
     for (size_t at = 0; at < work->len;) {
         const char *end = memchr(work->data + at, '\n', work->len - at);
         size_t n = end ? (size_t)(end - work->data) + 1 - at : work->len - at;
         hash_add(h, work->data + at, n);
-        hash_hex(h, hex);
-        buf_format(sums, "%s\n", hex);
+        sums_format(h, sum);
+        buf_text(sums, sum);
         at += n;
     }
     hash_free(h);

@@ -8,6 +8,7 @@
 #include "lib/record/machine.h"
 #include "lib/record/rec.h"
 #include "lib/record/repeats.h"
+#include "lib/record/sums.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -380,10 +381,43 @@ static int is_kept_list(struct kept_list *l, const char *bytes, int64_t n)
     return same == n && l->records == n;
 }
 
-/* What is left of a file of lines is the same however many are asked for: members, end and hash. */
+/* Of a work file with `lines` whole lines behind its first and some sums more: all that have one
+ * but the last, and their hash. */
+static void check_kept(const char *path, const struct buf *b, const size_t *end, int64_t lines)
+{
+    struct sums s;
+    struct err e = {0};
+    struct kept_list l = {0};
+    struct hash *h = hash_new(), *proof;
+    char want[65], got[65];
+    const int64_t most = lines < KEPT_LINES ? lines : KEPT_LINES;
+    sums_open(&s, path, 0, &e);
+    for (int64_t i = 0, at = 0; i < lines + 2; i++) {
+        const int64_t to = (int64_t)end[i < KEPT_LINES ? i : KEPT_LINES];
+        hash_add(h, b->data + at, (size_t)(to - at));
+        sums_add(&s, h, &e);
+        at = to;
+    }
+    hash_free(h);
+    proof = hash_new();
+    hash_add(proof, b->data, end[0]);
+    int fd = open(path, O_RDONLY);
+    kept_prove(&l, &s, fd, &proof);
+    hash_hex(proof, got);
+    hash_bytes(b->data, end[most], want);
+    ok(!strcmp(got, want) && is_kept_list(&l, b->data + end[0], most),
+       "%lld lines of a work file, wherever blocks and parts end", (long long)lines);
+    close(fd);
+    hash_free(proof);
+    kept_free(&l);
+    sums_cut(&s, 0);
+    sums_close(&s);
+}
+
 static void test_kept(void)
 {
-    static const int64_t most[] = {1, 7, KEPT_LONG, KEPT_LONG + 1, KEPT_LINES, KEPT_LINES + 5};
+    static const int64_t lines[] = {1, 7, 8, 9, KEPT_LONG, KEPT_LONG + 1, KEPT_LINES,
+                                    KEPT_LINES + 5};
     struct rng r = {.seed = 3};
     struct buf b = {0};
     size_t end[KEPT_LINES + 1] = {6};
@@ -393,27 +427,9 @@ static void test_kept(void)
         end[i + 1] = b.len;
     }
     buf_text(&b, "{\"kind\":\"generation\",\"id\":\"to");
-    char *path = file_with("kept", b.data, b.len), want[65], got[65];
-    int fd = open(path, O_RDONLY);
-    for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
-        int64_t n = most[i] < KEPT_LINES ? most[i] : KEPT_LINES;
-        struct kept_list l = {0};
-        struct hash *h = hash_new();
-        struct kept_near near = {0};
-        int64_t to = kept_read(&l, fd, 6, most[i], h, &near);
-        hash_hex(h, got);
-        hash_bytes(b.data + 6, end[n] - 6, want);
-        ok(to == (int64_t)end[n] && is_kept_list(&l, b.data + 6, n) && !strcmp(got, want),
-           "%lld lines of a work file, wherever blocks end", (long long)most[i]);
-        hash_hex(near.hash, got);
-        hash_bytes(b.data + 6, (size_t)near.at - 6, want);
-        ok(near.at <= to && !strcmp(got, want), "and what was hashed up to byte %lld",
-           (long long)near.at);
-        hash_free(near.hash);
-        hash_free(h);
-        kept_free(&l);
-    }
-    close(fd);
+    char *path = file_with("kept", b.data, b.len);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        check_kept(path, &b, end, lines[i]);
     free(path);
     buf_free(&b);
 }
