@@ -49,6 +49,21 @@ static int competes(const json_t *r, const json_t *headline)
            !(long_of < length) && !(long_of > length);
 }
 
+static void count_cores(struct doubts_fitness *f, const json_t *look)
+{
+    const double cores = rec_number(look, "cores");
+    if (!(cores > 0))
+        return;
+    f->threads = rec_number(look, "threads");
+    f->cores_least = f->cores_most > 0 ? fmin(f->cores_least, cores) : cores;
+    f->cores_most = fmax(f->cores_most, cores);
+}
+
+int doubts_cores_moved(const struct doubts_fitness *f)
+{
+    return f->cores_least < 0.75 * f->cores_most;
+}
+
 struct doubts_fitness doubts_count(const struct runset *s, const json_t *headline)
 {
     struct doubts_fitness f = {0};
@@ -59,6 +74,7 @@ struct doubts_fitness doubts_count(const struct runset *s, const json_t *headlin
         int launch = json_object_get(r, "launch") != NULL;
         f.launches += launch;
         f.unfit += launch && json_is_false(json_object_get(r, "fit"));
+        count_cores(&f, r);
     }
     json_array_foreach(runset_kind(s, "metric"), i, r) {
         if (is_not(r, "metric", cost ? cost : "e2e_ns") || !competes(r, headline))

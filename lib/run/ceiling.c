@@ -25,6 +25,7 @@ typedef uint64_t line __attribute__((vector_size(64)));
 
 struct spin {
     const struct peak *peak;
+    size_t rounds;
     unsigned char (*seed)[PEAK_SEED]; /* [threads] */
 };
 
@@ -32,7 +33,7 @@ static void spin_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
     const struct spin *s = ctx;
     for (size_t i = begin; i < end; i++)
-        s->peak->loop(ROUNDS, s->seed[worker]);
+        s->peak->loop(s->rounds, s->seed[worker]);
 }
 
 struct ceiling_reader {
@@ -103,18 +104,40 @@ void ceiling_reader_close(struct ceiling_reader *r)
     free(r);
 }
 
+static struct spin spin_new(const struct peak *p, size_t rounds)
+{
+    struct spin s = {p, rounds, mem_alloc(THREADS_MAX * sizeof *s.seed)};
+    memset(s.seed, 0x3c, THREADS_MAX * sizeof *s.seed); /* small numbers, read as whatever */
+    return s;
+}
+
 /* Operations a second of a loop; NULL: none, 0. */
 static double spin_rate(const struct peak *p, struct pool *pool, int passes)
 {
     if (!p)
         return 0;
     size_t threads = pool_threads(pool);
-    unsigned char (*seed)[PEAK_SEED] = mem_alloc(THREADS_MAX * sizeof *seed);
-    memset(seed, 0x3c, THREADS_MAX * sizeof *seed); /* small numbers, whatever they are read as */
-    struct spin s = {p, seed};
+    struct spin s = spin_new(p, ROUNDS);
     double took = best_pass(passes, pool, threads, spin_part, &s);
-    free(seed);
+    free(s.seed);
     return p->operations * ROUNDS * (double)threads / took;
+}
+
+double ceiling_cores(struct pool *pool)
+{
+    enum { PAIRS = 15 };
+    const struct peak *p = peak_best(UNIT_F32);
+    const size_t threads = pool_threads(pool);
+    double ratio[PAIRS];
+    if (!p || threads < 2)
+        return NAN;
+    struct spin s = spin_new(p, 4 * ROUNDS); /* long beside waking a thread */
+    for (int i = 0; i < PAIRS; i++) {
+        double one = best_pass(1, pool, 1, spin_part, &s);
+        ratio[i] = (double)threads * one / best_pass(1, pool, threads, spin_part, &s);
+    }
+    free(s.seed);
+    return stat_median(ratio, PAIRS);
 }
 
 /* The median of the loops, and how far they lie apart as a share of it. */

@@ -2,9 +2,11 @@
  * or a device by its own copy and products; the best of some passes.
  *
  * Passes of the host are a few milliseconds long: on a machine that does other things too, some run
- * undisturbed. On virtual machines rates follow what the neighbours do (between 48 and 78 GB/s, and
- * between 176 and 395 GFLOP/s, were seen on one machine): so the host's are medians of some loops,
- * the best pass of each, with the spread of these beside them.
+ * undisturbed. On virtual machines rates follow what the neighbours do (between 48 and 78 GB/s were
+ * seen on one machine) and which cores the host gives just now: two processors of ours that it
+ * runs on one core make half of what they make on two (between 176 and 395 GFLOP/s), and nothing
+ * that the system counts tells it. So the host's are medians of some loops, the best pass of each,
+ * with the spread of these beside them, and ceiling_cores measures how it is.
  *
  * The roof over a kind of numbers is that of the quickest instruction that can multiply them, which
  * need not be the one made for them: fp32 holds every bf16 number and every int8 code.
@@ -44,6 +46,9 @@ double ceiling_reader_bytes_per_s(struct ceiling_reader *r, struct pool *pool);
 void ceiling_reader_close(struct ceiling_reader *r); /* NULL is fine */
 
 void ceiling_host(struct ceilings *c, struct pool *pool, struct ceiling_reader *r);
+/* How many times the fp32 arithmetic of one thread alone all of them make together, now: the
+ * median of some pairs of passes, 0.1 s or less. NaN: one thread, or a processor without loop. */
+double ceiling_cores(struct pool *pool);
 /* From what each unit's own instruction makes, with its spread: the roofs. */
 void ceiling_lift(struct ceilings *c);
 /* Measures again, shortly: bandwidth as it is now, and the arithmetic of one unit, which only ever

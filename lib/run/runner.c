@@ -5,12 +5,14 @@
  */
 #include "lib/run/runner.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/resident.h"
+#include "lib/run/ceiling.h"
 #include "lib/run/fit.h"
 #include "lib/run/generation_record.h"
 #include "lib/run/session.h"
@@ -68,6 +70,18 @@ static int write_idle(struct session *s, const char *when, struct err *e)
     return rec_write(&s->out, "idle", o, e);
 }
 
+/* What its threads are worth just now, where they do the work. */
+static void write_cores(struct session *s, json_t *o)
+{
+    const double threads = (double)pool_threads(s->backend->pool);
+    const double cores = *s->backend->name ? (double)NAN : ceiling_cores(s->backend->pool);
+    rec_set_int(o, "threads", (int64_t)threads);
+    rec_set_number(o, "cores", cores, *s->backend->name ? "a GPU does the work" : "one thread");
+    if (cores < 0.6 * threads)
+        log_warn(&s->log, "W114", "%.0f threads make %.2f times the arithmetic of one: processors "
+                 "of this machine share a core", threads, cores);
+}
+
 /* Is the host quiet while this process does nothing? */
 static int write_fitness(struct session *s, struct err *e)
 {
@@ -76,6 +90,7 @@ static int write_fitness(struct session *s, struct err *e)
         return 0;
     json_t *o = host_monitor_look(&s->host, LOOK_MS);
     rec_set_int(o, "launch", s->job->plan->launch);
+    write_cores(s, o);
     if (!json_is_true(json_object_get(o, "fit")))
         log_warn(&s->log, "W108", "something else runs on this machine: batches that it disturbs "
                  "are `tainted`");

@@ -186,6 +186,12 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
             and .attempt == 0 and (.host | has("pressure_ratio")) and .prepare_ns >= 0)' "$T/warm"
     jq -se 'map(select(.kind == "fitness")) | length == 1 and (.[0].fit | type) == "boolean"' \
         "$T/warm"
+    for threads in 1 2; do
+        "${GEN[@]}" --threads $threads --warmup 1 "$T/prompts" -o "$T/cores"
+        jq -se --argjson threads $threads 'map(select(.kind == "fitness"))[0] |
+            .threads == $threads and if $threads == 1 then .cores_reason == "one thread"
+                else .cores > 0.1 and .cores < 8 end' "$T/cores"
+    done
     busy=()
     for _ in $(seq $((4 * $(nproc)))); do
         (while :; do :; done) 3>&- & busy+=($!)
