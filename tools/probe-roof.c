@@ -60,8 +60,13 @@ static int write_one(struct rec_writer *out, const struct ceilings *c, const str
 }
 
 /* A ceiling that is too low makes every share of it look good. */
-static void warn_library(const struct log *log, const struct backend *b)
+static void warn_low(const struct log *log, const struct ceilings *c, const struct backend *b)
 {
+    if (ceiling_shared(c->cores, c->threads))
+        log_warn(log, "W114", "%zu threads make %.2f times the arithmetic of one: processors of "
+                 "this machine share a core just now, ceilings are too low and shares of them too "
+                 "large",
+                 c->threads, c->cores);
     if (*b->name && !*b->library)
         log_warn(log, "W103", "no library of the vendor was found: %s multiplies faster than these "
                  "ceilings say, shares of them are too large", b->name);
@@ -103,7 +108,8 @@ int main(int argc, char **argv)
         rec_open(&out, &a.common, tool_name, argc, argv, NULL, &e))
         err_die(tool_name, &e);
     int bad = ceiling_measure(&c, b, &e) || write_all(&out, &c, b, &log, &e);
-    warn_library(&log, b);
+    if (!bad)
+        warn_low(&log, &c, b);
     if (!bad && !a.common.quiet)
         say(&c, b);
     backend_close(b);

@@ -140,6 +140,11 @@ double ceiling_cores(struct pool *pool)
     return stat_median(ratio, PAIRS);
 }
 
+int ceiling_shared(double cores, size_t threads)
+{
+    return cores > 0 && cores < 0.6 * (double)threads;
+}
+
 /* The median of the loops, and how far they lie apart as a share of it. */
 static double middle(double rate[LOOPS], double *spread)
 {
@@ -150,7 +155,7 @@ static double middle(double rate[LOOPS], double *spread)
 
 void ceiling_host(struct ceilings *c, struct pool *pool, struct ceiling_reader *r)
 {
-    double made[UNITS][LOOPS], bytes[LOOPS];
+    double made[UNITS][LOOPS], bytes[LOOPS], cores[LOOPS], unused;
     *c = (struct ceilings){.threads = pool_threads(pool)};
     for (int u = 0; u < UNITS; u++)
         c->own[u] = peak_best((enum unit)u);
@@ -158,10 +163,12 @@ void ceiling_host(struct ceilings *c, struct pool *pool, struct ceiling_reader *
         for (int u = 0; u < UNITS; u++)
             made[u][i] = spin_rate(c->own[u], pool, PASSES);
         bytes[i] = ceiling_reader_bytes_per_s(r, pool);
+        cores[i] = c->threads > 1 ? ceiling_cores(pool) : 0;
     }
     for (int u = 0; u < UNITS; u++)
         c->own_per_s[u] = middle(made[u], &c->operations_spread[u]);
     c->bytes_per_s = middle(bytes, &c->bytes_spread);
+    c->cores = middle(cores, &unused);
     ceiling_lift(c);
 }
 
@@ -224,6 +231,8 @@ json_t *ceiling_record(const struct ceilings *c, const struct backend *b, enum u
                           "library", *b->library ? b->library : NULL);
     if (!device)
         rec_set_int(r, "threads", (int64_t)c->threads);
+    if (c->cores > 0)
+        rec_set_number(r, "cores", c->cores, NULL);
     if (!device && c->by[u] != u)
         set_remark(r, c, u);
     rec_set_number(r, "flops_per_s", c->operations_per_s[u], NULL);

@@ -31,6 +31,7 @@ struct ceilings {
     double own_per_s[UNITS];        /* what it makes */
     enum unit by[UNITS];            /* the unit whose instruction is the roof: itself, or another */
     double operations_spread[UNITS], bytes_spread; /* (largest - smallest) / median */
+    double cores;                   /* ceiling_cores meanwhile, the median; not above 0: unknown */
 };
 /* What the back end runs on, whichever it is. -1 (EXIT_NO_DEVICE, EXIT_INTERNAL): no memory. */
 int ceiling_measure(struct ceilings *c, struct backend *b, struct err *e);
@@ -49,6 +50,8 @@ void ceiling_host(struct ceilings *c, struct pool *pool, struct ceiling_reader *
 /* How many times the fp32 arithmetic of one thread alone all of them make together, now: the
  * median of some pairs of passes, 0.1 s or less. NaN: one thread, or a processor without loop. */
 double ceiling_cores(struct pool *pool);
+/* 1: so few that processors share a core. Many threads are slower than one by lower clocks, too. */
+int ceiling_shared(double cores, size_t threads);
 /* From what each unit's own instruction makes, with its spread: the roofs. */
 void ceiling_lift(struct ceilings *c);
 /* Measures again, shortly: bandwidth as it is now, and the arithmetic of one unit, which only ever

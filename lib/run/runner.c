@@ -73,12 +73,12 @@ static int write_idle(struct session *s, const char *when, struct err *e)
 /* What its threads are worth just now, where they do the work. */
 static void write_cores(struct session *s, json_t *o)
 {
-    const double threads = (double)pool_threads(s->backend->pool);
+    const size_t threads = pool_threads(s->backend->pool);
     const double cores = *s->backend->name ? (double)NAN : ceiling_cores(s->backend->pool);
     rec_set_int(o, "threads", (int64_t)threads);
     rec_set_number(o, "cores", cores, *s->backend->name ? "a GPU does the work" : "one thread");
-    if (cores < 0.6 * threads)
-        log_warn(&s->log, "W114", "%.0f threads make %.2f times the arithmetic of one: processors "
+    if (ceiling_shared(cores, threads))
+        log_warn(&s->log, "W114", "%zu threads make %.2f times the arithmetic of one: processors "
                  "of this machine share a core", threads, cores);
 }
 

@@ -266,6 +266,8 @@ static void test_roofs(void)
     ok(rec_is(r, "isa", "wide") && remark && strstr(remark, "pairs") &&
        rec_number(r, "flops_spread_ratio") == .1, "its record names both instructions");
     ok(!rec_text(f32, "remark"), "the record of fp32 has nothing to remark");
+    ok(!ceiling_shared((double)NAN, 2) && !ceiling_shared(0, 1) && !ceiling_shared(1.8, 2) &&
+       ceiling_shared(1, 2) && ceiling_shared(33, 64), "threads that share cores");
     json_decref(r);
     json_decref(f32);
     c = roofs(400, 0, 300);
