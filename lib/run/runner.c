@@ -251,9 +251,11 @@ static int batch_kept(struct session *s, const struct prompt *const *p, size_t n
     int64_t batch_id = s->batch_id;
     if (rec_kept_left(&s->out) < (int64_t)n)
         return rec_drop_kept(&s->out, e);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        __builtin_prefetch(p[i + 1 < n ? i + 1 : i]->id); /* memory is what this waits for */
         if (take_over(s, p[i], e))
             return -1;
+    }
     if (s->batch_id == batch_id) /* errors only */
         s->batch_id++;
     progress_at(&s->progress, s->seq, NULL);
