@@ -13,9 +13,9 @@
  * loops of the same n (NUMA).
  *
  * A loop that fits one part (n <= grain) runs on the caller and costs a few nanoseconds; starting
- * one on threads that still spin costs 0.2 to 0.8 microseconds (near cores, far ones), on sleeping
- * ones some tens. Both were measured with few threads. For many there is a model: beginning and
- * ending a loop takes steps in proportion to log(threads), and nothing is locked
+ * one on threads that still spin costs 0.2 microseconds where two share a core, 0.8 where they do
+ * not, on sleeping ones some tens. All were measured with few threads. For many there is a model:
+ * beginning and ending a loop takes steps in proportion to log(threads), and nothing is locked
  * (tests/unit/test-pool-steps.c).
  */
 #ifndef BASE_POOL_H
