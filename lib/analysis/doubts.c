@@ -51,17 +51,16 @@ static int competes(const json_t *r, const json_t *headline)
 
 static void count_cores(struct doubts_fitness *f, const json_t *look)
 {
-    const double cores = rec_number(look, "cores");
-    if (!(cores > 0))
+    const double share = rec_number(look, "effective_cores") / rec_number(look, "threads");
+    if (!(share > 0 && share < 10))
         return;
-    f->threads = rec_number(look, "threads");
-    f->cores_least = f->cores_most > 0 ? fmin(f->cores_least, cores) : cores;
-    f->cores_most = fmax(f->cores_most, cores);
+    f->share_least = f->share_most > 0 ? fmin(f->share_least, share) : share;
+    f->share_most = fmax(f->share_most, share);
 }
 
 int doubts_cores_moved(const struct doubts_fitness *f)
 {
-    return f->cores_least < 0.75 * f->cores_most;
+    return f->share_least < 0.75 * f->share_most;
 }
 
 struct doubts_fitness doubts_count(const struct runset *s, const json_t *headline)

@@ -21,12 +21,12 @@ int doubts_is_failed(const json_t *check);
 /* How quiet the machine was: looks before launches and how many were not fit; answers timed and
  * tainted; points, those with tainted answers alone, those never warm, those that drift; those
  * whose repeats differ though nothing is drawn, whose prompts all have one answer, whose repeats
- * are quicker. How many times the arithmetic of one thread all `threads` made before launches:
- * least and most; 0: nobody looked. */
+ * are quicker. What share of the arithmetic of one thread alone each made beside the others, before
+ * launches: least and most; 0: nobody looked. */
 struct doubts_fitness {
     int64_t launches, unfit, batches, tainted, points, disturbed, cold, drifts;
     int64_t unlike, alike, cached;
-    double threads, cores_least, cores_most;
+    double share_least, share_most;
 };
 /* 1: the host moved the processors of the machine between cores that are shared and own ones. */
 int doubts_cores_moved(const struct doubts_fitness *f);

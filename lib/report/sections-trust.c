@@ -124,7 +124,7 @@ static void put_looks(struct page *p, const struct runset *s)
         page_count(p, rec_number(host, "pressure_ratio"));
         page_count(p, rec_number(host, "stolen_ratio"));
         page_count(p, rec_number(host, "preempted"));
-        page_count(p, rec_number(r, "cores"));
+        page_count(p, rec_number(r, "effective_cores"));
     }
     page_table_end(p);
 }
@@ -191,9 +191,9 @@ void sections_fitness(struct page *p, const struct runset *s)
     if (f.launches)
         page_item(p, "The machine was fit to measure before %lld of %lld launches.",
                   (long long)(f.launches - f.unfit), (long long)f.launches);
-    if (f.cores_most > 0)
-        page_item(p, "Before launches %.0f threads made %.2f to %.2f times the arithmetic of one.",
-                  f.threads, f.cores_least, f.cores_most);
+    if (f.share_most > 0)
+        page_item(p, "Before launches each thread made, beside the others, %.2f to %.2f of the "
+                     "arithmetic that one makes alone.", f.share_least, f.share_most);
     if (f.batches)
         page_item(p, "%lld of %lld timed answers were disturbed; %lld of %lld points have no "
                      "other; %lld were not warm; %lld drift over their batches.",
@@ -257,10 +257,10 @@ static void put_machine(struct page *p, const struct runset *s)
         page_item(p, "Something else ran on the machine during %lld of %lld timed answers.",
                   (long long)f.tainted, (long long)f.batches);
     if (doubts_cores_moved(&f))
-        page_item(p, "%.0f threads made %.2f times the arithmetic of one before some launches, and "
-                     "%.2f times before others: the processors of this machine share a core now "
-                     "and then, and work that is bound by arithmetic takes longer then.",
-                  f.threads, f.cores_least, f.cores_most);
+        page_item(p, "Beside the others each thread made %.2f of the arithmetic that one makes "
+                     "alone before some launches, and %.2f before others: processors of this "
+                     "machine share a core now and then, and work that is bound by arithmetic "
+                     "takes longer then.", f.share_least, f.share_most);
     if (f.drifts)
         page_item(p, "Times drift over the batches of %lld of %lld points.", (long long)f.drifts,
                   (long long)f.points);

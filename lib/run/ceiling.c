@@ -232,7 +232,7 @@ json_t *ceiling_record(const struct ceilings *c, const struct backend *b, enum u
     if (!device)
         rec_set_int(r, "threads", (int64_t)c->threads);
     if (c->cores > 0)
-        rec_set_number(r, "cores", c->cores, NULL);
+        rec_set_number(r, "effective_cores", c->cores, NULL);
     if (!device && c->by[u] != u)
         set_remark(r, c, u);
     rec_set_number(r, "flops_per_s", c->operations_per_s[u], NULL);

@@ -76,7 +76,8 @@ static void write_cores(struct session *s, json_t *o)
     const size_t threads = pool_threads(s->backend->pool);
     const double cores = *s->backend->name ? (double)NAN : ceiling_cores(s->backend->pool);
     rec_set_int(o, "threads", (int64_t)threads);
-    rec_set_number(o, "cores", cores, *s->backend->name ? "a GPU does the work" : "one thread");
+    rec_set_number(o, "effective_cores", cores,
+                   *s->backend->name ? "a GPU does the work" : "one thread");
     if (ceiling_shared(cores, threads))
         log_warn(&s->log, "W114", "%zu threads make %.2f times the arithmetic of one: processors "
                  "of this machine share a core", threads, cores);

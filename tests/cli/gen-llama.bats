@@ -189,8 +189,8 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
     for threads in 1 2; do
         "${GEN[@]}" --threads $threads --warmup 1 "$T/prompts" -o "$T/cores"
         jq -se --argjson threads $threads 'map(select(.kind == "fitness"))[0] |
-            .threads == $threads and if $threads == 1 then .cores_reason == "one thread"
-                else .cores > 0.1 and .cores < 8 end' "$T/cores"
+            .threads == $threads and if $threads == 1 then .effective_cores_reason == "one thread"
+                else .effective_cores > 0.1 and .effective_cores < 8 end' "$T/cores"
     done
     busy=()
     for _ in $(seq $((4 * $(nproc)))); do

@@ -45,10 +45,10 @@ shares() {
     shares --device cpu --threads 1
     jq -se 'map(select(.ceiling)) | length >= 1 and .[0].unit == "f32" and all(.threads == 1 and
         .device_name == null and .flops_per_s > 1e8 and .bytes_per_s > 1e8 and
-        (has("cores") | not))' ceilings.ndjson
+        (has("effective_cores") | not))' ceilings.ndjson
     "$BIN/probe-roof" --threads 2 > two 2> said
-    jq -se 'map(select(.ceiling)) | length >= 1 and all(.cores > 0.05 and .cores < 8)' two
-    low=$(jq -s 'map(select(.ceiling))[0].cores < 1.2' two)
+    jq -se 'map(select(.ceiling).effective_cores) | length >= 1 and all(. > 0.05 and . < 8)' two
+    low=$(jq -s 'map(select(.ceiling))[0].effective_cores < 1.2' two)
     warned=$(grep -c "W114: 2 threads make .* ceilings are too low" said || true)
     [ "$low $warned" = "true 1" ] || [ "$low $warned" = "false 0" ]
     # medians with their spread; no roof is below that of fp32, and one that is another's says so

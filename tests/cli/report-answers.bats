@@ -65,15 +65,20 @@ answer='At batch 1, by judge perplexity, llada-demo is as good as LLaMA'
     { look 1 false; look 12 true; } > fitness
     report "${ALL[@]}" fitness
     box | grep "^ *$answer" > /dev/null
-    lacks 'the arithmetic of one' report.md
+    lacks 'the arithmetic that one' report.md
     # processors that share a core now and then
-    look 12 true | jq -c '.threads = 2 | .cores = 1.9 + .launch / 100' > fitness
+    look 12 true | jq -c '.threads = 2 | .effective_cores = 1.9 + .launch / 100' > fitness
     report "${ALL[@]}" fitness
-    says 'Before launches 2 threads made 1.91 to 2.02 times the arithmetic of one\.'
+    says 'Before launches each thread made, .* 0.95 to 1.01 of the arithmetic '
     lacks 'share a core' report.md
-    jq -c 'if .launch == 5 then .cores = 1.02 else . end' fitness > shared
+    # how many cores a machine has is another thing
+    jq -cn '{schema: "crossover/1", kind: "fitness", run: "r", cores: 3, fit: true, reasons: [],
+        text: "machine 1: 3 cores"}' >> fitness
+    report "${ALL[@]}" fitness
+    says 'Before launches each thread made, .* 0.95 to 1.01 of the arithmetic '
+    jq -c 'if .launch == 5 then .effective_cores = 1.02 else . end' fitness > shared
     report "${ALL[@]}" shared
-    says '2 threads made 1.02 times the arithmetic of one before some .* 2.02 times before others'
+    says 'each thread made 0.51 of the .* alone before some launches, and 1.01 before others'
 }
 
 @test "what --verify found of the headline's systems stands above the answer" {
