@@ -106,7 +106,7 @@ static void put_looks(struct page *p, const struct runset *s)
     static const struct page_column columns[] = {
         {"Sweep", NULL},      {"Launch", ""},          {"Fit", NULL},
         {"Why not", NULL},    {"Others, cores", ""},   {"Waited for a core", ""},
-        {"Taken by the host", ""}, {"Switched away", ""}, {"Threads are worth", ""}};
+        {"Taken by the host", ""}, {"Switched away", ""}, {"Effective cores", ""}};
     size_t i;
     const json_t *r;
     page_table_folded(p, "Look by look", "The machine before the first batch of each launch, with "
