@@ -79,8 +79,8 @@ static void write_cores(struct session *s, json_t *o)
     rec_set_number(o, "effective_cores", cores,
                    *s->backend->name ? "a GPU does the work" : "one thread");
     if (ceiling_shared(cores, threads))
-        log_warn(&s->log, "W114", "%zu threads make %.2f times the arithmetic of one: processors "
-                 "of this machine share a core", threads, cores);
+        log_more(&s->log, "%zu threads make %.2f times the arithmetic of one: processors of this "
+                 "machine share a core", threads, cores);
 }
 
 /* Is the host quiet while this process does nothing? */
