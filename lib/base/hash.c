@@ -72,7 +72,7 @@ void hash_state(const struct hash *h, char hex[65])
 
 struct hash *hash_resume(const char *hex, int64_t added)
 {
-    if (strlen(hex) != 64 || strspn(hex, digits) != 64)
+    if (strspn(hex, digits) != 64 || hex[64])
         return NULL;
     struct hash *h = hash_new();
     for (int i = 0; i < 64; i++) {

@@ -155,7 +155,7 @@ static double middle(double rate[LOOPS], double *spread)
 
 void ceiling_host(struct ceilings *c, struct pool *pool, struct ceiling_reader *r)
 {
-    double made[UNITS][LOOPS], bytes[LOOPS], cores[LOOPS], unused;
+    double made[UNITS][LOOPS], bytes[LOOPS], cores[LOOPS];
     *c = (struct ceilings){.threads = pool_threads(pool)};
     for (int u = 0; u < UNITS; u++)
         c->own[u] = peak_best((enum unit)u);
@@ -163,12 +163,12 @@ void ceiling_host(struct ceilings *c, struct pool *pool, struct ceiling_reader *
         for (int u = 0; u < UNITS; u++)
             made[u][i] = spin_rate(c->own[u], pool, PASSES);
         bytes[i] = ceiling_reader_bytes_per_s(r, pool);
-        cores[i] = c->threads > 1 ? ceiling_cores(pool) : 0;
+        cores[i] = ceiling_cores(pool);
     }
     for (int u = 0; u < UNITS; u++)
         c->own_per_s[u] = middle(made[u], &c->operations_spread[u]);
     c->bytes_per_s = middle(bytes, &c->bytes_spread);
-    c->cores = middle(cores, &unused);
+    c->cores = stat_median(cores, LOOPS);
     ceiling_lift(c);
 }
 

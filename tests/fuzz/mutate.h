@@ -38,6 +38,16 @@ static inline void mutate_take(const char *path, size_t first, size_t step, size
     buf_free(&all);
 }
 
+struct mutate_file { const char *path; size_t step; };
+
+/* Some lines of two of n files, the i-th two. */
+static inline void mutate_take_two(const struct mutate_file *files, size_t n, size_t i,
+                                   struct buf *to)
+{
+    for (size_t k = 2 * i; k < 2 * i + 2 && k < n; k++)
+        mutate_take(files[k].path, 0, files[k].step, 10, to);
+}
+
 /* A value that nobody expects where it stands. */
 static inline json_t *mutate_value(struct rng *r)
 {

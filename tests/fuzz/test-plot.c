@@ -6,7 +6,7 @@
 
 static int fuzz_seed(size_t i, struct buf *to)
 {
-    static const struct { const char *path; size_t step; } files[] = {
+    static const struct mutate_file files[] = {
         {"tests/fixtures/plot-metric.ndjson", 6}, {"tests/fixtures/plot-front.ndjson", 2},
         {"tests/fixtures/plot-quality.ndjson", 4}, {"tests/fixtures/plot-generation.ndjson", 23},
         {"tests/fixtures/plot-scale.ndjson", 17}, {"tests/fixtures/plot-roofline.ndjson", 1},
@@ -21,8 +21,7 @@ static int fuzz_seed(size_t i, struct buf *to)
     buf_char(to, 'a');
     if (i == FILES / 2)
         sweep_put(to);
-    for (size_t k = 2 * i; k < 2 * i + 2 && k < FILES; k++)
-        mutate_take(files[k].path, 0, files[k].step, 10, to);
+    mutate_take_two(files, FILES, i, to);
     buf_text(to, commit);
     return 1;
 }

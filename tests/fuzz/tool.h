@@ -19,7 +19,6 @@
 #include <time.h>
 
 #include "lib/analysis/about.h"
-#include "lib/base/hash.h"
 #include "lib/base/opt.h"
 #include "lib/record/rec.h"
 #include "tests/fuzz/schema.h"
@@ -133,24 +132,13 @@ static inline void tool_check_said(void)
     }
 }
 
-/* What libraries make once, and keep, is not of the tool. */
-static inline void tool_warm(void)
-{
-    char hex[65];
-    struct hash *h = hash_new();
-    hash_add(h, "x", 1);
-    hash_hex(h, hex);
-    hash_free(h);
-    tzset();
-}
-
 /* Runs it; returns its exit code. */
 static inline int tool_run(int (*run)(int, char **), int argc, char **argv)
 {
     static FILE *said, *terminal;
     static char room[BUFSIZ]; /* that the tool does not seem to have made it */
     if (!said) {
-        tool_warm();
+        tzset(); /* what it keeps is not of the tool */
         terminal = stderr;
         said = fmemopen(tool_said, sizeof tool_said, "w");
         setvbuf(said, room, _IOFBF, sizeof room);
