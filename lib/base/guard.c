@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <jansson.h>
-#include <openssl/crypto.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -38,25 +37,6 @@ static void bus_error(int number, siginfo_t *info, void *context)
     raise(number);
 }
 
-/* libcrypto's way of asking; some versions crash when they are told that there is no memory. */
-static void *crypto_alloc(size_t bytes, const char *file, int line)
-{
-    (void)file, (void)line;
-    return mem_alloc(bytes);
-}
-
-static void *crypto_resize(void *p, size_t bytes, const char *file, int line)
-{
-    (void)file, (void)line;
-    return mem_resize(p, bytes, 1);
-}
-
-static void crypto_free(void *p, const char *file, int line)
-{
-    (void)file, (void)line;
-    free(p);
-}
-
 void guard_start(void)
 {
     struct sigaction act = {.sa_flags = SA_SIGINFO};
@@ -65,5 +45,4 @@ void guard_start(void)
     sigaction(SIGBUS, &act, NULL);
     signal(SIGXFSZ, SIG_IGN);
     json_set_alloc_funcs(mem_alloc, free);
-    CRYPTO_set_mem_functions(crypto_alloc, crypto_resize, crypto_free);
 }

@@ -7,8 +7,7 @@
  *   that no file which is opened later becomes standard output;
  * - a write past the limit of file sizes is an error (EFBIG), not a signal;
  * - a mapped file that was cut while it is read ends the process with EXIT_IO and one line;
- * - an allocation that fails inside jansson or libcrypto ends it with EXIT_INTERNAL, as one of
- *   mem.h does. */
+ * - an allocation that fails inside jansson ends it with EXIT_INTERNAL, as one of mem.h does. */
 void guard_start(void);
 
 #endif
