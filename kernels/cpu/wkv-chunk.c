@@ -11,7 +11,8 @@ enum {
     SUB = 4, /* tokens of a sub-chunk */
     BORDERS = TOKENS / SUB,
     KEYS = LANES / SUB, /* of LANES pairs with the rows of a sub-chunk */
-    SUMS = (SUB * (SUB + 1) / 2 + LANES - 1) / LANES * LANES /* room for the pairs within one */
+    SUMS = (SUB * (SUB + 1) / 2 + LANES - 1) / LANES * LANES, /* room for the pairs within one */
+    AHEAD = 3 * LANES / 8 /* rows to ask for beside a tile: wide lanes make few tiles of a chunk */
 };
 
 /* ---- a chunk's arrays ---- */
@@ -253,7 +254,7 @@ INLINE void sub_scores(struct chunk *c, const struct side *s, size_t t, const en
         pairs_within(c, s, kind + t, t, reads);
         for (size_t q = 0; q < t; q += KEYS) {
             pairs_before(c, s, kind + q, t, reads);
-            CPU(wkv_chunk_fetch)(c, 1);
+            CPU(wkv_chunk_fetch)(c, KEYS);
         }
         if (reads != COMING)
             keys_within(c, kind + t);
@@ -351,7 +352,7 @@ INLINE void y_rows(const int rows, struct chunk *c, const float *S, size_t t, fl
 {
     for (size_t j = 0; j < c->width; j += PANEL) {
         vec sum[TILE_ROWS][2];
-        CPU(wkv_chunk_fetch)(c, 3);
+        CPU(wkv_chunk_fetch)(c, AHEAD);
         read_tile(rows, sum, c, c->left, c->read, S, t, j, c->removes ? t + (size_t)rows : 0);
         for (int i = 0; i < rows; i++) {
             put(y + (t + (size_t)i) * stride + j, sum[i][0]);
@@ -402,7 +403,7 @@ INLINE void carry_rows(const int rows, const struct chunk *c, float *S, size_t i
 void CPU(wkv_chunk_carry)(struct chunk *c, float *S)
 {
     for (size_t i = 0, n; (n = tile_of(c->E, i)); i += n) {
-        CPU(wkv_chunk_fetch)(c, 3);
+        CPU(wkv_chunk_fetch)(c, AHEAD);
 #define KERNEL(n) carry_rows(n, c, S + i * c->width, i)
         WITH_ROWS(n, KERNEL)
 #undef KERNEL
